@@ -21,7 +21,7 @@ LINT = $(or $(LINT_INSTALLED),$(GO) run $(LINT_MODULE))
 # Packages with goroutines, or called from several; the core has none.
 SHELLS = ./p2psap/driver/... ./ether/... ./solver/runner/... ./problems/file ./internal/output ./obstacle/...
 
-.PHONY: check build fmt vet lint test race sim stress fuzz bench pictures install verbs
+.PHONY: check build fmt vet lint test race sim stress fuzz bench experiments performance pictures install verbs
 
 check: test build fmt vet lint race
 
@@ -84,9 +84,14 @@ fuzz:
 		done; \
 	done
 
-# Ratios in one run on this machine; the C loop beside the kernel needs gcc.
-bench:
-	$(GO) run ./bench
+# Regression benchmarks on this machine; the loops in C need gcc. make bench ARGS="-against COMMIT"
+# compares this tree with a commit. make experiments repeats what takes hours.
+bench experiments:
+	$(GO) run ./$@ $(ARGS)
+
+# The tables of docs/performance.md, from the records of both.
+performance:
+	$(GO) run ./bench -report
 
 # The figures of README.md and docs/.
 pictures:

@@ -2,33 +2,33 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/measure"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
 const (
-	adaptations = 200 // of a round
-	adaptLimit  = 1.0 // milliseconds
+	modeChanges = 200 // of a round
+	changeLimit = 1.0 // milliseconds
 	frontN      = "48"
 )
 
-// adapt measures what a change of mode costs that both ends of a session ask for, as
-// at the boundaries of time steps, and what it does to a whole run in time steps.
-func adapt(ctx context.Context, b *bench) error {
-	if err := b.boundaries(ctx); err != nil {
+// adapt measures a change of mode that both ends of a session request, as at the boundary of a time
+// step, and its cost to a whole run in time steps.
+func adapt(ctx context.Context, r *measure.Run) error {
+	if err := changeModes(ctx, r); err != nil {
 		return err
 	}
-	return b.nonstationary(ctx)
+	return stepModes(ctx, r)
 }
 
-// boundaries changes a session over loopback there and back.
-func (b *bench) boundaries(ctx context.Context) error {
-	nodes, err := pair(ctx)
+// changeModes changes a session over loopback to the other mode and back.
+func changeModes(ctx context.Context, r *measure.Run) error {
+	nodes, err := connectedNodes(ctx)
 	for _, n := range nodes {
 		defer n.Close()
 	}
@@ -37,7 +37,7 @@ func (b *bench) boundaries(ctx context.Context) error {
 	}
 	sockets, err := both(func(i int) (*driver.Socket, error) {
 		return nodes[i].Open(ctx, fmt.Sprint(1-i), p2psap.OpenOptions{
-			Name: "boundaries", Mode: microproto.ModeSynchronous, Slots: []p2psap.SlotSpec{{Tag: 1, Length: 32 << 10}},
+			Name: "modes", Mode: microproto.ModeSynchronous, Slots: []p2psap.SlotSpec{{Tag: 1, Length: 32 << 10}},
 		})
 	})
 	if err != nil {
@@ -45,55 +45,58 @@ func (b *bench) boundaries(ctx context.Context) error {
 	}
 	modes := [...]microproto.Mode{microproto.ModeAsynchronous, microproto.ModeSynchronous}
 	var calls, pauses []float64
-	for range b.rounds {
-		var took, paused []float64
-		for i := range adaptations {
+	for range r.Rounds {
+		var call, pause []float64
+		for i := range modeChanges {
 			begin := time.Now()
-			if _, err := both(func(end int) (struct{}, error) { return struct{}{}, sockets[end].Adapt(ctx, modes[i%2]) }); err != nil {
-				return err
-			}
-			took = append(took, time.Since(begin).Seconds()*1e3)
-			paused = append(paused, sockets[0].Info().LastPause.Seconds()*1e3)
-		}
-		calls = append(calls, over("", "", "", took).Value)
-		pauses = append(pauses, over("", "", "", paused).Value)
-	}
-	b.report.add(over("adapt", "a change of mode that both ends ask for, over loopback", "ms", calls).lowAtMost(adaptLimit),
-		over("adapt", "of which the session pauses", "ms", pauses))
-	return nil
-}
-
-// nonstationary runs the travelling front in time steps, in turn: asynchronous with
-// the channel reconfigured at each step, and never; and synchronous.
-func (b *bench) nonstationary(ctx context.Context) error {
-	bin, err := b.build(ctx)
-	if err != nil {
-		return err
-	}
-	variants := []struct{ name, scheme, reconfigure string }{
-		{"asynchronous, reconfigured at each step", "async", "step"},
-		{"asynchronous, never reconfigured", "async", "never"},
-		{"synchronous", "sync", "step"},
-	}
-	seconds, sweeps := make([][]float64, len(variants)), make([][]float64, len(variants))
-	for range min(b.rounds, 5) {
-		for i, v := range variants {
-			out, err := b.command(ctx, nil, bin, "solve", "front", "--n", frontN, "--peers", "2", "--threads", "1", "--tol", "1e-4",
-				"--scheme", v.scheme, "--reconfigure", v.reconfigure, "--format", "json", "--log-level", "error")
+			_, err := both(func(end int) (struct{}, error) {
+				return struct{}{}, sockets[end].Adapt(ctx, modes[i%2])
+			})
 			if err != nil {
 				return err
 			}
-			var s solution
-			if err := json.Unmarshal(out, &s); err != nil || s.Seconds <= 0 {
-				return fmt.Errorf("obstacle solve front: %w in %.200s", err, out)
+			call = append(call, time.Since(begin).Seconds()*1e3)
+			pause = append(pause, sockets[0].Info().LastPause.Seconds()*1e3)
+		}
+		calls, pauses = append(calls, measure.Median(call)), append(pauses, measure.Median(pause))
+	}
+	r.Add(measure.Over("a change of mode that both ends request, over loopback", "ms", calls).BestAtMost(changeLimit),
+		measure.Over("of which the session pauses", "ms", pauses))
+	return nil
+}
+
+// stepModes runs the travelling front in time steps: asynchronous with the channel reconfigured at
+// each step and never, and synchronous.
+func stepModes(ctx context.Context, r *measure.Run) error {
+	program, err := r.Build(ctx)
+	if err != nil {
+		return err
+	}
+	variants := []struct{ name, scheme, stepMode string }{
+		{"asynchronous, never reconfigured", "async", "never"},
+		{"asynchronous, reconfigured at each step", "async", "step"},
+		{"synchronous", "sync", "step"},
+	}
+	seconds, sweeps := make([][]float64, len(variants)), make([][]float64, len(variants))
+	for range min(r.Rounds, 5) {
+		for i, v := range variants {
+			s, err := measure.Obstacle(ctx, program, "solve", "front", "--n", frontN, "--peers", "2", "--threads", "1",
+				"--tol", "1e-4", "--scheme", v.scheme, "--step-mode", v.stepMode)
+			if err != nil {
+				return err
 			}
-			seconds[i], sweeps[i] = append(seconds[i], s.Seconds), append(sweeps[i], s.SequentialEquivalentSweeps)
+			if !s.Converged {
+				return fmt.Errorf("the front, %s: the run did not converge", v.name)
+			}
+			seconds[i], sweeps[i] = append(seconds[i], s.Seconds), append(sweeps[i], s.Sweeps)
 		}
 	}
 	for i, v := range variants {
-		b.report.add(over("adapt", "the front at "+frontN+"³ in 16 steps, two peers, "+v.name, "s", seconds[i]),
-			over("adapt", "the front, "+v.name, "sweeps", sweeps[i]))
+		m := measure.Over("the front at "+frontN+"³ in 16 steps, two peers, "+v.name, "s", seconds[i])
+		if i > 0 {
+			m = m.Against(variants[0].name, seconds[0])
+		}
+		r.Add(m, measure.Over("the front, "+v.name, "sweeps", sweeps[i]))
 	}
-	b.report.add(over("adapt", "the front, asynchronous: reconfigured / never", "ratio of times", ratios(seconds[0], seconds[1])))
 	return nil
 }

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/ether"
+	"github.com/p2pdc/p2pdc/internal/measure"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
-	"github.com/p2pdc/p2pdc/problems"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
@@ -22,13 +23,12 @@ const (
 	manySweeps   = 2300
 )
 
-// allocations runs two peers over UDP on the loopback interface within this
-// process, for few and for many sweeps: what differs in the number of
-// allocations is what the sweeps and their halo exchange took.
-func allocations(ctx context.Context, b *bench) error {
-	for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+// allocations runs two peers over UDP on the loopback interface within this process, for few sweeps
+// and for many. The difference is what the sweeps and their halo exchange allocated.
+func allocations(ctx context.Context, r *measure.Run) error {
+	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		var perSweep []float64
-		for range min(b.rounds, 5) {
+		for range min(r.Rounds, 5) {
 			few, err := countAllocations(ctx, scheme, fewSweeps)
 			if err != nil {
 				return err
@@ -39,28 +39,25 @@ func allocations(ctx context.Context, b *bench) error {
 			}
 			perSweep = append(perSweep, (many-few)/(2*(manySweeps-fewSweeps)))
 		}
-		// A goroutine that the runtime makes now and then is not one per sweep.
-		b.report.add(over("allocations", scheme.Name()+", two peers over UDP", "per sweep and peer", perSweep).atMost(0.01))
+		// The runtime starts a goroutine now and then, independently of the sweeps.
+		r.Add(measure.Over(scheme.Name()+", two peers over UDP", "per sweep and peer", perSweep).AtMost(0.01))
 	}
 	return nil
 }
 
-func countAllocations(ctx context.Context, scheme solver.Scheme, sweeps solver.Iteration) (float64, error) {
+// countAllocations returns the allocations of a run of two peers.
+func countAllocations(ctx context.Context, scheme iterate.Scheme, sweeps iterate.Iteration) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	known, err := problems.Lookup("membrane")
+	prob, err := measure.Membrane(allocationsN)
 	if err != nil {
 		return 0, err
 	}
-	problem, err := known.Make([3]int{allocationsN, allocationsN, allocationsN})
+	part, err := problem.Slabs(prob.N, 2, nil)
 	if err != nil {
 		return 0, err
 	}
-	part, err := solver.Slabs(problem.N, 2, nil)
-	if err != nil {
-		return 0, err
-	}
-	nodes, err := pair(ctx)
+	nodes, err := connectedNodes(ctx)
 	for _, n := range nodes {
 		defer n.Close()
 	}
@@ -70,8 +67,8 @@ func countAllocations(ctx context.Context, scheme solver.Scheme, sweeps solver.I
 	peers, err := both(func(i int) (*runner.Runner, error) {
 		return runner.New(ctx, runner.Config{
 			Node: runner.Over(nodes[i]), Names: []string{"0", "1"},
-			Solver: solver.Config{
-				Problem: problem, Partition: part, Rank: solver.Rank(i), Scheme: scheme, Tolerance: 1e-12,
+			Solver: problem.Config{
+				Problem: prob, Partition: part, Rank: iterate.Rank(i), Scheme: scheme, Tolerance: 1e-12,
 				MaxSweeps: sweeps, CheckEvery: 1 << 40,
 			},
 		})
@@ -89,8 +86,9 @@ func countAllocations(ctx context.Context, scheme solver.Scheme, sweeps solver.I
 	return float64(after.Mallocs - before.Mallocs), err
 }
 
-// pair makes two nodes connected to each other.
-func pair(ctx context.Context, rails ...driver.Rail) ([]*driver.Node, error) {
+// connectedNodes makes nodes "0" and "1" that are connected to each other, with at most one further
+// rail each.
+func connectedNodes(ctx context.Context, rails ...driver.Rail) ([]*driver.Node, error) {
 	var nodes []*driver.Node
 	for i := range 2 {
 		link, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
@@ -98,8 +96,10 @@ func pair(ctx context.Context, rails ...driver.Rail) ([]*driver.Node, error) {
 			return nodes, err
 		}
 		n, err := driver.New(driver.Config{
-			Name: fmt.Sprint(i), Plain: true, Link: link, Rails: rails[min(i, len(rails)):min(i+1, len(rails))], Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "bench",
-			// Heartbeats go by the clock, not by sweeps: none of them here.
+			Name: fmt.Sprint(i), Plain: true, Listen: "127.0.0.1:0", Run: "bench",
+			Rails:   append([]driver.Rail{{Link: link}}, rails[min(i, len(rails)):min(i+1, len(rails))]...),
+			Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
+			// Heartbeats go by the clock, not by sweeps: none is sent during these runs.
 			PeerTimeout: time.Hour, Heartbeat: 10 * time.Minute,
 		})
 		if err != nil {
@@ -111,17 +111,4 @@ func pair(ctx context.Context, rails ...driver.Rail) ([]*driver.Node, error) {
 		return struct{}{}, nodes[i].Connect(ctx, fmt.Sprint(1-i), nodes[1-i].ControlAddr().String())
 	})
 	return nodes, err
-}
-
-// both calls f(0) and f(1) at the same time.
-func both[T any](f func(i int) (T, error)) ([]T, error) {
-	out, errs := make([]T, 2), make([]error, 2)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		out[1], errs[1] = f(1)
-	}()
-	out[0], errs[0] = f(0)
-	<-done
-	return out, errors.Join(errs...)
 }

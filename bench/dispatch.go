@@ -3,84 +3,93 @@ package main
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"strconv"
+
+	"github.com/p2pdc/p2pdc/internal/measure"
 )
 
-// Lines of go test -bench: time and allocations of one operation; time of a segment and
-// how many went as one.
-const (
-	benchLine   = `(?m)^BenchmarkDispatchFive\S*\s+\d+\s+([\d.]+) ns/op\s+\d+ B/op\s+(\d+) allocs/op`
-	segmentLine = `(?m)^BenchmarkSegment/inter/(single|train)/8B\S*\s+\d+\s+[\d.]+ ns/op\s+([\d.]+) ns/segment\s+([\d.]+) segments/train\s+\d+ B/op\s+(\d+) allocs/op`
+// segmentTarget is the most that a segment should take, in nanoseconds.
+const segmentTarget = 300
+
+// Lines of a test binary's benchmarks: time and allocations of one operation; of segments also how
+// many went as one train.
+var (
+	dispatchLine = regexp.MustCompile(`(?m)^BenchmarkDispatchFive\S*\s+\d+\s+([\d.]+) ns/op\s+\d+ B/op\s+(\d+) allocs/op`)
+	segmentLine  = regexp.MustCompile(`(?m)^BenchmarkSegment/inter/(?:single|train)/8B\S*\s+\d+\s+[\d.]+ ns/op\s+` +
+		`([\d.]+) ns/segment\s+([\d.]+) segments/train\s+\d+ B/op\s+(\d+) allocs/op`)
 )
 
-// numbers parses what an expression found in one line, the whole line left out.
-func numbers(found [][]byte) (out []float64, err error) {
-	for _, f := range found[1:] {
-		v, err := strconv.ParseFloat(string(f), 64)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, v)
-	}
-	return out, nil
+// Benchmarks of packages microproto and microproto/ctp.
+var (
+	dispatchBenchmark = benchmark{"microproto", "^BenchmarkDispatchFive$", dispatchLine}
+	trainBenchmark    = benchmark{"microproto/ctp", "^BenchmarkSegment$/^inter$/^train$/^8B$", segmentLine}
+	singleBenchmark   = benchmark{"microproto/ctp", "^BenchmarkSegment$/^inter$/^single$/^8B$", segmentLine}
+)
+
+// benchmark is a benchmark of a package, and the expression whose groups are the numbers of a line
+// of its output.
+type benchmark struct {
+	pkg, name string
+	line      *regexp.Regexp
 }
 
-// dispatch runs the micro-protocol kernel's own benchmark, and that of the reliable
-// column between clusters, once per round.
-func dispatch(ctx context.Context, b *bench) error {
-	line := regexp.MustCompile(benchLine)
-	out, err := b.command(ctx, nil, "go", "test", "-run", "^$", "-bench", "^BenchmarkDispatchFive$", "-benchmem",
-		"-benchtime", "200ms", "-count", strconv.Itoa(b.rounds), "./microproto")
+// program is the test binary of the benchmark's package.
+func (b *benchmark) program(r *measure.Run) string {
+	return filepath.Join(r.Temp, filepath.Base(b.pkg)+".test")
+}
+
+// build compiles the test binary.
+func (b *benchmark) build(ctx context.Context, r *measure.Run) error {
+	_, err := r.Command(ctx, nil, "go", "test", "-c", "-o", b.program(r), "./"+b.pkg)
+	return err
+}
+
+// run runs the benchmark so many times and returns its numbers: by group, then by time.
+func (b *benchmark) run(ctx context.Context, r *measure.Run, count int) ([][]float64, error) {
+	out, err := r.Command(ctx, nil, b.program(r), "-test.run", "^$", "-test.bench", b.name, "-test.benchmem",
+		"-test.benchtime", "200ms", "-test.count", strconv.Itoa(count))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var ns, allocs []float64
-	for _, m := range line.FindAllSubmatch(out, -1) {
-		v, err := numbers(m)
+	found := b.line.FindAllSubmatch(out, -1)
+	if len(found) != count {
+		return nil, fmt.Errorf("%s %s: %d results, want %d: %.200s", b.pkg, b.name, len(found), count, out)
+	}
+	numbers := make([][]float64, b.line.NumSubexp())
+	for _, m := range found {
+		for i := range numbers {
+			v, err := strconv.ParseFloat(string(m[i+1]), 64)
+			if err != nil {
+				return nil, err
+			}
+			numbers[i] = append(numbers[i], v)
+		}
+	}
+	return numbers, nil
+}
+
+// dispatch runs the benchmark of the micro-protocol kernel, and that of the eleven handlers of the
+// reliable column between clusters: both ends of a segment and its share of the acknowledgement,
+// without a link.
+func dispatch(ctx context.Context, r *measure.Run) error {
+	var numbers [3][][]float64
+	for i, b := range []benchmark{dispatchBenchmark, trainBenchmark, singleBenchmark} {
+		err := b.build(ctx, r)
+		if err == nil {
+			numbers[i], err = b.run(ctx, r, r.Rounds)
+		}
 		if err != nil {
 			return err
 		}
-		ns, allocs = append(ns, v[0]), append(allocs, v[1])
 	}
-	if len(ns) == 0 {
-		return fmt.Errorf("go test printed no BenchmarkDispatchFive: %.200s", out)
-	}
-	b.report.add(over("dispatch", "five handlers, each writing its header", "ns", ns).atMost(40),
-		over("dispatch", "allocations", "per raise", allocs).atMost(0))
-	return b.segments(ctx)
-}
-
-// segments is what the eleven handlers of the reliable column between clusters take of a
-// segment, at both ends and with its share of the acknowledgement, no link counted: in
-// trains, as over a link that takes them and an open window, and one by one.
-func (b *bench) segments(ctx context.Context) error {
-	out, err := b.command(ctx, nil, "go", "test", "-run", "^$", "-bench", "^BenchmarkSegment$/^inter$/^(single|train)$/^8B$", "-benchmem",
-		"-benchtime", "200ms", "-count", strconv.Itoa(b.rounds), "./microproto/ctp")
-	if err != nil {
-		return err
-	}
-	took, lengths, allocs := map[string][]float64{}, 0.0, []float64(nil)
-	for _, m := range regexp.MustCompile(segmentLine).FindAllSubmatch(out, -1) {
-		v, err := numbers(m[1:])
-		if err != nil {
-			return err
-		}
-		kind := string(m[1])
-		took[kind], allocs = append(took[kind], v[0]), append(allocs, v[2])
-		lengths = max(lengths, v[1])
-	}
-	if len(took["single"]) == 0 || len(took["train"]) == 0 {
-		return fmt.Errorf("go test printed no BenchmarkSegment: %.200s", out)
-	}
-	b.report.add(
-		over("dispatch", fmt.Sprintf("a segment of the inter-cluster column, both ends, in trains of %.0f", lengths), "ns", took["train"]).atMost(segmentMost),
-		over("dispatch", "the same, in trains: measured / target", "ratio", scaled(took["train"], 1.0/segmentMost)),
-		over("dispatch", "the same, segments one by one", "ns", took["single"]).atMost(segmentMost),
-		over("dispatch", "the same, one by one: measured / target", "ratio", scaled(took["single"], 1.0/segmentMost)),
-		over("dispatch", "allocations of a message of 64 segments", "per message", allocs).atMost(0))
+	five, train, single := numbers[0], numbers[1], numbers[2]
+	r.Add(measure.Over("five handlers, each writing its header", "ns", five[0]).AtMost(40),
+		measure.Over("allocations", "per raise", five[1]).AtMost(0),
+		measure.Over(fmt.Sprintf("a segment between clusters, both ends, in trains of %.0f", train[1][0]), "ns", train[0]).
+			AtMost(segmentTarget).Against("one by one", single[0]),
+		measure.Over("the same, segments one by one", "ns", single[0]).AtMost(segmentTarget),
+		measure.Over("allocations of a message of 64 segments", "per message", train[2]).AtMost(0))
 	return nil
 }
-
-// segmentMost is the target, in nanoseconds.
-const segmentMost = 300

@@ -7,76 +7,79 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/ib"
+	"github.com/p2pdc/p2pdc/internal/measure"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
 const (
-	rdmaBytes = 64 << 10 // a face of 90² points
-	rdmaTurns = 300      // of a round
+	rdmaBytes  = 64 << 10 // a face of 90² points
+	rdmaTrips  = 300      // round trips of a measurement
+	rdmaWarmUp = 30
 )
 
-// way is one way of the InfiniBand link to carry a message.
-type way struct {
+// rdmaMode is a mode in which the InfiniBand link carries a message.
+type rdmaMode struct {
 	name       string
 	mode       microproto.Mode
 	config     ib.Config
-	registered bool // what is sent lies in memory of the link
+	registered bool // the message lies in memory of the link
+	base       int  // index of the mode that it is compared with; its own: none
 }
 
-func rdmaWays() []way {
+func rdmaModes() []rdmaMode {
 	segments, messages := ib.Config{Peers: 1}, ib.Config{Peers: 1, MessageBytes: rdmaBytes}
 	slots, both := segments, messages
 	slots.WindowSlots, both.WindowSlots = 64, 8
 	const sync, async = microproto.ModeSynchronous, microproto.ModeAsynchronous
-	return []way{
-		{"segments of 8128 bytes", sync, segments, false},
-		{"segments, from registered memory", sync, segments, true},
-		{"one request a message", sync, messages, false},
-		{"one request a message, from registered memory", sync, messages, true},
-		{"segments of 8128 bytes", async, segments, false},
-		{"one request a message", async, messages, false},
-		{"one-sided, segments", async, slots, false},
-		{"one-sided, one request a message", async, both, false},
+	return []rdmaMode{
+		{"segments of 8128 bytes", sync, segments, false, 0},
+		{"segments, from registered memory", sync, segments, true, 1},
+		{"one request a message", sync, messages, false, 0},
+		{"one request a message, from registered memory", sync, messages, true, 2},
+		{"segments of 8128 bytes", async, segments, false, 4},
+		{"one request a message", async, messages, false, 4},
+		{"one-sided, segments", async, slots, false, 4},
+		{"one-sided, one request a message", async, both, false, 5},
 	}
 }
 
-// rdma sends messages there and back between two nodes of this process, over the
-// InfiniBand link on adapters of software. It compares what the link and the transport
-// do for each way; of an adapter of hardware it says nothing.
-func rdma(ctx context.Context, b *bench) error {
-	ways := rdmaWays()
-	took, requests := make([][]float64, len(ways)), make([]float64, len(ways))
-	for range b.rounds {
-		for i, w := range ways {
-			d, r, err := w.round(ctx)
+// rdma sends messages to and fro between two nodes of this process, over the InfiniBand link on
+// software adapters. It compares the work of the link and the transport in each mode; it does not
+// apply to hardware.
+func rdma(ctx context.Context, r *measure.Run) error {
+	modes := rdmaModes()
+	took, requests := make([][]float64, len(modes)), make([]float64, len(modes))
+	for range r.Rounds {
+		for i, m := range modes {
+			d, n, err := m.round(ctx)
 			if err != nil {
-				return fmt.Errorf("%v, %s: %w", w.mode, w.name, err)
+				return fmt.Errorf("%v, %s: %w", m.mode, m.name, err)
 			}
-			took[i], requests[i] = append(took[i], d.Seconds()*1e6/(2*rdmaTurns)), float64(r)/(2*rdmaTurns)
+			took[i], requests[i] = append(took[i], d.Seconds()*1e6/(2*rdmaTrips)), float64(n)/(2*rdmaTrips)
 		}
 	}
-	for i, w := range ways {
-		b.report.add(over("rdma", fmt.Sprintf("%v, 64 KB one way: %s", w.mode, w.name), "µs", took[i]).
-			because(fmt.Sprintf("%.1f work requests a message, credit and grants among them; adapters of software, no claim about others", requests[i])))
-	}
-	for _, r := range [][2]int{{2, 0}, {3, 2}, {5, 4}, {6, 4}, {7, 5}} {
-		b.report.add(over("rdma", fmt.Sprintf("%v: %s / %s", ways[r[0]].mode, ways[r[0]].name, ways[r[1]].name), "ratio of times", ratios(took[r[0]], took[r[1]])))
+	for i, m := range modes {
+		name := fmt.Sprintf("%v, 64 KB one way: %s, %.1f work requests a message", m.mode, m.name, requests[i])
+		line := measure.Over(name, "µs", took[i])
+		if m.base != i {
+			line = line.Against(modes[m.base].name, took[m.base])
+		}
+		r.Add(line)
 	}
 	return nil
 }
 
-// round measures rdmaTurns messages there and back: how long they take, and how many
-// work requests.
-func (w *way) round(ctx context.Context) (d time.Duration, requests uint64, err error) {
+// round returns the time and the number of work requests of rdmaTrips round trips.
+func (m *rdmaMode) round(ctx context.Context) (d time.Duration, requests uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	fabric := ib.NewSoftwareFabric()
 	var rails []driver.Rail
 	var links []*ib.Link
 	for i := range 2 {
-		c := w.config
+		c := m.config
 		c.Name, c.Device, c.Fabric = fmt.Sprint(i), fmt.Sprintf("soft%d", i), fabric
 		if err := fabric.Add(c.Device); err != nil {
 			return 0, 0, err
@@ -89,7 +92,7 @@ func (w *way) round(ctx context.Context) (d time.Duration, requests uint64, err 
 		rails, links = append(rails, driver.Rail{Network: p2psap.InfiniBand, Link: l}), append(links, l)
 	}
 	faces, err := both(func(i int) ([]byte, error) {
-		if w.registered {
+		if m.registered {
 			return links[i].Allocate(rdmaBytes)
 		}
 		return make([]byte, rdmaBytes), nil
@@ -97,7 +100,7 @@ func (w *way) round(ctx context.Context) (d time.Duration, requests uint64, err 
 	if err != nil {
 		return 0, 0, err
 	}
-	nodes, err := pair(ctx, rails...)
+	nodes, err := connectedNodes(ctx, rails...)
 	for _, n := range nodes {
 		defer n.Close()
 	}
@@ -105,7 +108,8 @@ func (w *way) round(ctx context.Context) (d time.Duration, requests uint64, err 
 		return 0, 0, err
 	}
 	sockets, err := both(func(i int) (*driver.Socket, error) {
-		return nodes[i].Open(ctx, fmt.Sprint(1-i), p2psap.OpenOptions{Name: "rdma", Mode: w.mode, Slots: []p2psap.SlotSpec{{Tag: 1, Length: rdmaBytes}}})
+		slots := []p2psap.SlotSpec{{Tag: 1, Length: rdmaBytes}}
+		return nodes[i].Open(ctx, fmt.Sprint(1-i), p2psap.OpenOptions{Name: "rdma", Mode: m.mode, Slots: slots})
 	})
 	if err != nil {
 		return 0, 0, err
@@ -113,52 +117,62 @@ func (w *way) round(ctx context.Context) (d time.Duration, requests uint64, err 
 	if n := sockets[0].Info().Conditions.Network; n != p2psap.InfiniBand {
 		return 0, 0, fmt.Errorf("the session is on network %v", n)
 	}
-	const warm = 30
+	sent := func() uint64 { return links[0].Stats().Requests + links[1].Stats().Requests }
 	var began time.Time
-	_, err = both(func(end int) (struct{}, error) {
-		return struct{}{}, w.play(ctx, nodes[end], sockets[end], faces[end], end == 0, warm+rdmaTurns, func(turn int) {
-			if turn == warm && end == 0 {
-				began, requests = time.Now(), links[0].Stats().Requests+links[1].Stats().Requests
+	_, err = both(func(i int) (struct{}, error) {
+		end := rdmaEnd{node: nodes[i], socket: sockets[i], face: faces[i], wait: m.mode == microproto.ModeSynchronous}
+		end.slot = p2psap.Slot{Tag: 1, Data: make([]byte, rdmaBytes)}
+		for k := range rdmaWarmUp + rdmaTrips {
+			if k == rdmaWarmUp && i == 0 {
+				began, requests = time.Now(), sent()
 			}
-		})
+			if err := end.trip(ctx, i == 0, uint64(k+1)); err != nil {
+				return struct{}{}, err
+			}
+		}
+		return struct{}{}, nil
 	})
-	return time.Since(began), links[0].Stats().Requests + links[1].Stats().Requests - requests, err
+	return time.Since(began), sent() - requests, err
 }
 
-// play sends and receives in turn, or receives and sends.
-func (w *way) play(ctx context.Context, n *driver.Node, s *driver.Socket, face []byte, first bool, turns int, at func(turn int)) error {
-	slot := p2psap.Slot{Tag: 1, Data: make([]byte, rdmaBytes)}
-	send := func(k int) error {
-		t, err := s.Send(ctx, 1, p2psap.Label(k), face)
-		if err == nil && w.mode == microproto.ModeSynchronous {
-			_, err = s.Wait(ctx, t)
-		}
-		return err
-	}
-	for k := range turns {
-		at(k)
-		if first {
-			if err := send(k + 1); err != nil {
-				return err
-			}
-		}
-		for {
-			a, err := s.Receive(ctx, &slot)
-			if err != nil {
-				return err
-			}
-			if a.Complete && a.Label == uint64(k+1) {
-				break
-			}
-			if err := n.WaitAny(ctx, driver.NoTimeout); err != nil {
-				return err
-			}
-		}
-		if !first {
-			if err := send(k + 1); err != nil {
-				return err
-			}
+// rdmaEnd is one end of the measurement.
+type rdmaEnd struct {
+	node   *driver.Node
+	socket *driver.Socket
+	face   []byte
+	slot   p2psap.Slot
+	wait   bool // until a message has been accepted
+}
+
+// trip does this end's part of a round trip: it sends and then receives, or receives and then sends.
+func (e *rdmaEnd) trip(ctx context.Context, first bool, label uint64) error {
+	if first {
+		if err := e.send(ctx, label); err != nil {
+			return err
 		}
 	}
-	return nil
+	for {
+		a, err := e.socket.Receive(ctx, &e.slot)
+		if err != nil {
+			return err
+		}
+		if a.Complete && a.Label == label {
+			break
+		}
+		if err := e.node.WaitAny(ctx, driver.NoTimeout); err != nil {
+			return err
+		}
+	}
+	if first {
+		return nil
+	}
+	return e.send(ctx, label)
+}
+
+func (e *rdmaEnd) send(ctx context.Context, label uint64) error {
+	t, err := e.socket.Send(ctx, 1, p2psap.Label(label), e.face)
+	if err == nil && e.wait {
+		_, err = e.socket.Wait(ctx, t)
+	}
+	return err
 }

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reno gives a socket that congestion control: the kernel's default may be another,
-// and then the comparison would be with that one.
+// reno sets the congestion control of a socket, so that the comparison does not depend on the
+// default of the kernel.
 func reno(_, _ string, c syscall.RawConn) error {
 	var inner error
 	err := c.Control(func(fd uintptr) {

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
+	"github.com/p2pdc/p2pdc/internal/measure"
 )
 
 const (
@@ -22,204 +21,129 @@ const (
 	checkN     = 40
 )
 
-// contestant is one way to relax: a process and the word it is told.
-type contestant struct {
-	name, word string
+// variant is one implementation of a loop: a process and the loop's name in its commands.
+type variant struct {
+	name, loop string
 	process    *process
 	n, times   int // points an axis and repetitions; 0: sweepN, sweepTimes
 }
 
-// process is a worker, of this program or of the C one.
-type process struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Scanner
-}
-
-func start(ctx context.Context, name string, args ...string) (*process, error) {
-	cmd := exec.CommandContext(ctx, name, args...)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	return &process{cmd, in, bufio.NewScanner(out)}, nil
-}
-
-// tell sends a line and reads the nanoseconds.
-func (p *process) tell(line string) (float64, error) {
-	if _, err := fmt.Fprintln(p.in, line); err != nil {
-		return 0, err
-	}
-	if !p.out.Scan() {
-		return 0, fmt.Errorf("%s: no answer to %q", filepath.Base(p.cmd.Path), line)
-	}
-	return strconv.ParseFloat(p.out.Text(), 64)
-}
-
-func (p *process) stop() {
-	p.in.Close()
-	_ = p.cmd.Wait()
-}
-
-// sweeps times a sweep at 256³ on one core: Go, Go with vector types, assembly,
-// C, and the memory bound, all in turn in every round.
-func sweeps(ctx context.Context, b *bench) error {
+// sweeps times a sweep on one core: every kernel of this project, that of Go's vector types, and C.
+func sweeps(ctx context.Context, r *measure.Run) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	worker, err := start(ctx, self, "-worker", strconv.Itoa(sweepN))
+	worker, err := start(ctx, self, "-kernels", strconv.Itoa(sweepN))
 	if err != nil {
 		return err
 	}
 	defer worker.stop()
-	var field []contestant
+	var ours, all []variant
 	for _, k := range kernel.All() {
 		if k.Name() != "reference" {
-			field = append(field, contestant{name: k.Name(), word: k.Name(), process: worker})
+			ours = append(ours, variant{name: k.Name(), loop: k.Name(), process: worker})
 		}
 	}
-	if simd, err := b.vectorWorker(ctx); err != nil {
-		b.report.add(measurement{Part: "sweep", Name: "Go with vector types", Note: "skipped: " + err.Error()})
+	if simd, err := vectorWorker(ctx, r); err != nil {
+		r.Skip("Go with vector types", err)
 	} else {
 		defer simd.stop()
-		field = append(field, contestant{name: "simd", word: "simd", process: simd})
+		ours = append(ours, variant{name: "simd", loop: "simd", process: simd})
 	}
-	c, err := b.cWorker(ctx, "sweep", self)
+	c, err := cWorker(ctx, r, self)
 	if err != nil {
-		b.report.add(measurement{Part: "sweep", Name: "C loop", Note: "skipped: " + err.Error()})
+		r.Skip("C", err)
+		all = ours
 	} else {
 		defer c.stop()
-		field = append(field, contestant{name: "C", word: "plain", process: c}, contestant{name: "C in tiles", word: "tiled", process: c},
-			contestant{name: "triad", word: "triad", process: c})
+		all = append(ours[:len(ours):len(ours)], variant{name: "C", loop: "plain", process: c},
+			variant{name: "C in tiles", loop: "tiled", process: c}, variant{name: "triad", loop: "triad", process: c})
 	}
-	rates, err := race(field, b.rounds)
+	rates, err := compareLoops(all, r.Rounds)
 	if err != nil {
 		return err
 	}
-	b.reportSweeps(field, rates)
+	for _, v := range ours {
+		m := measure.Over(v.name, "GLUP/s", rates[v.name]).Against("memory bound", rates["triad"]).
+			Against("C in tiles", rates["C in tiles"]).Against("C", rates["C"])
+		switch v.name {
+		case "go":
+			m = m.AtLeast(0.34).RatioAtLeast(0.9).Because(
+				"Plain Go as go build compiles it: one point at a time, because the compiler does not vectorise.")
+		case "simd":
+			m = m.RatioAtLeast(0.9).Because("Go without assembly, compiled with GOEXPERIMENT=simd.")
+		}
+		r.Add(m)
+	}
+	if c != nil {
+		// The triad reads two arrays and writes one, whose line is read first: 32 bytes a point.
+		r.Add(measure.Over("memory bandwidth, STREAM's triad", "GB/s", measure.Scaled(rates["triad"], 32)).Because(
+			"The memory bound is that of 32 bytes a point, as the triad moves: u and φ read, u' written, its line read first. " +
+				"Stores that bypass the caches save 8 of them."))
+	}
 	return nil
 }
 
-// race lets everybody run once per round, after one round that is not counted,
-// and gives points per nanosecond (GLUP/s) by name and round.
-func race(field []contestant, rounds int) (map[string][]float64, error) {
+// compareLoops runs every variant once per round, after one round that is not counted, and returns
+// points per nanosecond (GLUP/s) by name and round.
+func compareLoops(variants []variant, rounds int) (map[string][]float64, error) {
 	rates := map[string][]float64{}
 	for round := -1; round < rounds; round++ {
-		for _, c := range field {
-			n, times := cmp.Or(c.n, sweepN), cmp.Or(c.times, sweepTimes)
-			ns, err := c.process.tell(c.word + " " + strconv.Itoa(times))
+		for _, v := range variants {
+			n, times := float64(cmp.Or(v.n, sweepN)), cmp.Or(v.times, sweepTimes)
+			ns, err := v.process.nanoseconds(v.loop + " " + strconv.Itoa(times))
 			if err != nil {
 				return nil, err
 			}
 			if round >= 0 {
-				rates[c.name] = append(rates[c.name], float64(n)*float64(n)*float64(n)*float64(times)/ns)
+				rates[v.name] = append(rates[v.name], n*n*n*float64(times)/ns)
 			}
 		}
 	}
 	return rates, nil
 }
 
-func (b *bench) reportSweeps(field []contestant, rates map[string][]float64) {
-	for _, c := range field {
-		if c.name == "triad" {
-			continue
-		}
-		m := over("sweep", c.name, "GLUP/s", rates[c.name])
-		if c.name == "go" {
-			m = m.atLeast(0.34)
-		}
-		b.report.add(m)
-	}
-	if len(rates["C"]) == 0 {
-		return
-	}
-	// The triad reads two arrays and writes one, which is read first: 32 bytes a
-	// point. A sweep reads two, and reads and writes one: 32 bytes too, and 24 with
-	// stores that pass the caches.
-	bound := scaled(rates["triad"], 1)
-	b.report.add(over("sweep", "memory", "GB/s", scaled(rates["triad"], 32)),
-		over("sweep", "bound by memory", "GLUP/s", bound).because(
-			"STREAM's triad moves 32 bytes a point, as a sweep does whose three planes stay in the caches (u, φ, u' with its line read first); stores that pass the caches save 8 of them"))
-	for _, c := range field {
-		switch c.name {
-		case "C", "triad":
-			continue
-		}
-		m := over("sweep", c.name+" / C", "ratio", ratios(rates[c.name], rates["C"]))
-		switch c.name {
-		case "go":
-			m = m.atLeast(0.9).because("plain Go as go build compiles it: one point at a time, since the compiler does not vectorise")
-		case "simd":
-			m = m.atLeast(0.9).because("Go without assembly, compiled with GOEXPERIMENT=simd")
-		}
-		b.report.add(m)
-	}
-}
-
-func ratios(a, b []float64) []float64 {
-	out := make([]float64, len(a))
-	for i := range a {
-		out[i] = a[i] / b[i]
-	}
-	return out
-}
-
-func scaled(a []float64, f float64) []float64 {
-	out := make([]float64, len(a))
-	for i := range a {
-		out[i] = f * a[i]
-	}
-	return out
-}
-
-// vectorWorker is this program once more, compiled with Go's vector types.
-func (b *bench) vectorWorker(ctx context.Context) (*process, error) {
-	bin := filepath.Join(b.tmp, "simd")
-	if _, err := b.command(ctx, []string{"GOEXPERIMENT=simd"}, "go", "build", "-o", bin, "./bench"); err != nil {
+// vectorWorker is this program compiled again with Go's vector types.
+func vectorWorker(ctx context.Context, r *measure.Run) (*process, error) {
+	program := filepath.Join(r.Temp, "simd")
+	if _, err := r.Command(ctx, []string{"GOEXPERIMENT=simd"}, "go", "build", "-o", program, "./bench"); err != nil {
 		return nil, err
 	}
-	p, err := start(ctx, bin, "-worker", strconv.Itoa(sweepN))
+	p, err := start(ctx, program, "-kernels", strconv.Itoa(sweepN))
 	if err != nil {
 		return nil, err
 	}
-	if _, err := p.tell("simd 1"); err != nil {
+	if _, err := p.nanoseconds("simd 1"); err != nil {
 		p.stop()
-		return nil, errors.New("this processor or this Go has no such variant")
+		return nil, errors.New("this processor or this version of Go has no such kernel")
 	}
 	return p, nil
 }
 
-// cWorker compiles the loops in C and checks their results against ours: bit by bit
-// when the compiler may not fuse multiply and add, closely when it may.
-func (b *bench) cWorker(ctx context.Context, part, self string) (*process, error) {
+// cWorker compiles the loops in C and checks their results against ours: bit by bit where the
+// compiler may not fuse multiplication and addition, to 1e-14 where it may.
+func cWorker(ctx context.Context, r *measure.Run, self string) (*process, error) {
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {
-		return nil, errors.New("there is no gcc here")
+		return nil, fmt.Errorf("%w: gcc", measure.ErrUnavailable)
 	}
-	source := filepath.Join(b.root, "bench", "c", "sweep.c")
-	ours, err := b.ownResults(ctx, self)
+	source := filepath.Join(r.Root, "bench", "c", "sweep.c")
+	ours, err := ownResults(ctx, r, self)
 	if err != nil {
 		return nil, err
 	}
-	var fast string
+	var program string
 	for _, contract := range []string{"off", "fast"} {
-		fast = filepath.Join(b.tmp, "c-"+contract)
-		args := []string{"-O3", "-march=native", "-std=gnu11", "-fopenmp", "-ffp-contract=" + contract, "-o", fast, source}
-		if _, err := b.command(ctx, nil, gcc, args...); err != nil {
+		program = filepath.Join(r.Temp, "c-"+contract)
+		args := []string{"-O3", "-march=native", "-std=gnu11", "-fopenmp", "-ffp-contract=" + contract}
+		args = append(args, "-o", program, source)
+		if _, err := r.Command(ctx, nil, gcc, args...); err != nil {
 			return nil, err
 		}
 		for loop, file := range ours {
-			theirs := filepath.Join(b.tmp, "theirs-"+contract)
-			if _, err := b.command(ctx, nil, fast, strconv.Itoa(checkN), "check", theirs, loop); err != nil {
+			theirs := filepath.Join(r.Temp, "theirs-"+contract)
+			if _, err := r.Command(ctx, nil, program, strconv.Itoa(checkN), "check", theirs, loop); err != nil {
 				return nil, err
 			}
 			worst, same, err := largestDifference(file, theirs)
@@ -227,31 +151,33 @@ func (b *bench) cWorker(ctx context.Context, part, self string) (*process, error
 				return nil, err
 			}
 			if contract == "off" && !same || worst > 1e-14 {
-				return nil, fmt.Errorf("the C loop %s (-ffp-contract=%s) gives another result: %g apart", loop, contract, worst)
+				return nil, fmt.Errorf("the C loop %s (-ffp-contract=%s) differs from ours by %g", loop, contract, worst)
 			}
 		}
 	}
-	version, err := b.command(ctx, nil, gcc, "--version")
+	version, err := r.Command(ctx, nil, gcc, "--version")
 	if err != nil {
 		return nil, err
 	}
 	first, _, _ := strings.Cut(string(version), "\n")
-	b.report.add(measurement{Part: part, Name: "C: " + first + ", -O3 -march=native -fopenmp; same bits as ours without -ffp-contract=fast"})
-	return start(ctx, fast, strconv.Itoa(sweepN), "time")
+	r.Add(measure.Result{
+		Name: "C: " + first,
+		Note: "-O3 -march=native -fopenmp; without -ffp-contract=fast its results are ours bit by bit.",
+	})
+	return start(ctx, program, strconv.Itoa(sweepN), "time")
 }
 
-// ownResults are files with what our kernels give, by the C loop that must agree.
-func (b *bench) ownResults(ctx context.Context, self string) (map[string]string, error) {
+// ownResults writes the results of our loops and returns their files by the name of the C loop that
+// must agree.
+func ownResults(ctx context.Context, r *measure.Run, self string) (map[string]string, error) {
 	out := map[string]string{}
-	for loop, flag := range map[string][2]string{
-		"plain": {"-worker", "check"}, "timetiled": {"-kernels", "check:tiled"}, "redblack": {"-kernels", "check:redblack"},
-	} {
-		out[loop] = filepath.Join(b.tmp, "ours-"+loop)
-		w, err := start(ctx, self, flag[0], strconv.Itoa(checkN))
+	for loop, ours := range map[string]string{"plain": "relax", "timetiled": "tiled", "redblack": "redblack"} {
+		out[loop] = filepath.Join(r.Temp, "ours-"+loop)
+		w, err := start(ctx, self, "-kernels", strconv.Itoa(checkN))
 		if err != nil {
 			return nil, err
 		}
-		_, err = w.tell(flag[1] + " " + out[loop])
+		_, err = w.nanoseconds("check:" + ours + " " + out[loop])
 		w.stop()
 		if err != nil {
 			return nil, err

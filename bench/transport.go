@@ -3,134 +3,133 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 
-	"github.com/p2pdc/p2pdc/bench/internal/duel"
+	"github.com/p2pdc/p2pdc/bench/internal/twonode"
+	"github.com/p2pdc/p2pdc/internal/measure"
 )
 
-// order is one thing that is compared: what both ends are told, what is taken from
-// their answers, and the target of ours.
-type order struct {
+// exchange is one figure of the comparison: the command to both ends, what is taken from their
+// answers, and the target of ours.
+type exchange struct {
 	name, unit string
-	line       string
-	value      func(leader, other duel.Answer) float64
-	best       func(m measurement) measurement // holds ours against the target
-	only       string                          // the carrier that it is for; "": all of them, and then not the asynchronous one
-	floor      bool                            // plain datagrams beside it, that one sees what the machine allows
+	command    string
+	value      func(leader, other twonode.Answer) float64
+	target     func(m measure.Result) measure.Result
+	async      bool // for asynchronous sessions alone; otherwise for all transports but these
+	plain      bool // also by plain datagrams: a system call for each message, the limit of the machine
 }
 
-// takes tells whether a carrier of that kind obeys the order.
-func (o *order) takes(kind string) bool {
+// applies reports whether a kind of transport does the exchange.
+func (e *exchange) applies(kind string) bool {
 	switch kind {
-	case kindFloor:
-		return o.floor
+	case kindDatagrams:
+		return e.plain
 	case kindAsync:
-		return o.only == kindAsync
+		return e.async
 	}
-	return o.only == "" || o.only == kind
+	return !e.async
 }
 
-const microsecond = 1e3 // in the answers' nanoseconds
+const microsecond = 1e3 // in nanoseconds
 
-// orders are short, so that the rounds of all transports lie close together.
-func orders() []order {
-	var out []order
-	for _, s := range []struct {
-		name         string
-		bytes, count int
-		most         float64
-	}{{"8 B", 8, 2000, 4}, {"8 KB", 8 << 10, 1500, 5}, {"64 KB", 64 << 10, 800, 10}, {"512 KB", 512 << 10, 150, 50}} {
-		out = append(out, order{
-			name: "one way, " + s.name, unit: "µs", line: fmt.Sprintf("%s %d %d", duel.Latency, s.bytes, s.count),
-			value: func(l, _ duel.Answer) float64 { return l.Least / microsecond },
-			best:  func(m measurement) measurement { return m.lowAtMost(s.most) }, floor: s.bytes == 8,
-		})
+// latency is the exchange of a message of so many bytes, count times.
+func latency(name string, bytes, count int, most float64) exchange {
+	return exchange{
+		name: "one way, " + name, unit: "µs", command: fmt.Sprintf("%s %d %d", twonode.Latency, bytes, count),
+		value:  func(l, _ twonode.Answer) float64 { return l.Least / microsecond },
+		target: func(m measure.Result) measure.Result { return m.BestAtMost(most) }, plain: bytes == 8,
 	}
-	const messages, paced, small, rate = 3000, 2000, 100000, 1e9
-	out = append(out, order{
-		name: "64 KB messages", unit: "GB/s", line: fmt.Sprintf("%s %d %d", duel.Stream, 64<<10, messages),
-		value: func(l, _ duel.Answer) float64 { return messages * (64 << 10) / l.Elapsed },
-		best:  func(m measurement) measurement { return m.highAtLeast(4.5) },
-	}, order{
-		name: "8 B messages", unit: "million/s", line: fmt.Sprintf("%s %d %d", duel.Stream, 8, small),
-		value: func(l, _ duel.Answer) float64 { return small / l.Elapsed * 1e3 },
-		best:  func(m measurement) measurement { return m.highAtLeast(1.5) },
-	})
+}
+
+// Messages of a stream: of 64 KB, of 64 KB at 1 GB/s, of 8 bytes.
+const streamMessages, pacedMessages, smallMessages, pacedRate = 3000, 2000, 100000, 1e9
+
+func largeStream() exchange {
+	return exchange{
+		name: "64 KB messages", unit: "GB/s", command: fmt.Sprintf("%s %d %d", twonode.Stream, 64<<10, streamMessages),
+		value:  func(l, _ twonode.Answer) float64 { return streamMessages * (64 << 10) / l.Elapsed },
+		target: func(m measure.Result) measure.Result { return m.BestAtLeast(4.5) },
+	}
+}
+
+func smallStream() exchange {
+	return exchange{
+		name: "8 B messages", unit: "million/s", command: fmt.Sprintf("%s %d %d", twonode.Stream, 8, smallMessages),
+		value:  func(l, _ twonode.Answer) float64 { return smallMessages / l.Elapsed * 1e3 },
+		target: func(m measure.Result) measure.Result { return m.BestAtLeast(1.5) },
+	}
+}
+
+// exchanges returns all of them. Each is short, so that those of all transports lie close together.
+func exchanges() []exchange {
+	out := []exchange{
+		latency("8 B", 8, 2000, 4), latency("8 KB", 8<<10, 1500, 5), latency("64 KB", 64<<10, 800, 10),
+		latency("512 KB", 512<<10, 150, 50), largeStream(), smallStream(),
+	}
 	for i, end := range []string{"sender", "receiver"} {
-		out = append(out, order{
-			name: "processor of the " + end + " at 1 GB/s", unit: "cores", line: fmt.Sprintf("%s %d %d %d", duel.Stream, 64<<10, paced, int(rate)),
-			// By the byte: who cannot carry 1 GB/s took longer.
-			value: func(l, o duel.Answer) float64 {
-				return [2]duel.Answer{l, o}[i].Processor / (paced * (64 << 10) / rate * 1e9)
+		out = append(out, exchange{
+			name: "processor of the " + end + " at 1 GB/s", unit: "cores",
+			command: fmt.Sprintf("%s %d %d %d", twonode.Stream, 64<<10, pacedMessages, int(pacedRate)),
+			// By the byte: a transport that cannot carry 1 GB/s takes longer.
+			value: func(l, o twonode.Answer) float64 {
+				return [2]twonode.Answer{l, o}[i].Processor / (pacedMessages * (64 << 10) / pacedRate * 1e9)
 			},
-			best: func(m measurement) measurement { return m.lowAtMost(0.35) },
+			target: func(m measure.Result) measure.Result { return m.BestAtMost(0.35) },
 		})
 	}
 	for i, s := range []struct {
 		name string
 		most float64
 	}{{"8 B", 2.5}, {"128 KB", 25}} {
-		out = append(out, order{
-			name: "asynchronous Send, " + s.name, unit: "µs", line: fmt.Sprintf("%s %d %d", duel.Calls, callSizes[i], 300),
-			value: func(l, _ duel.Answer) float64 { return l.Median / microsecond },
-			best:  func(m measurement) measurement { return m.lowAtMost(s.most) }, only: kindAsync, floor: callSizes[i] == 8,
+		out = append(out, exchange{
+			name: "asynchronous Send, " + s.name, unit: "µs", command: fmt.Sprintf("%s %d %d", twonode.Calls, callSizes[i], 300),
+			value:  func(l, _ twonode.Answer) float64 { return l.Median / microsecond },
+			target: func(m measure.Result) measure.Result { return m.BestAtMost(s.most) }, async: true, plain: callSizes[i] == 8,
 		})
 	}
 	return out
 }
 
-// transport compares ours with what people would use instead, over a wire between
-// two hosts and within one.
-func transport(ctx context.Context, b *bench) error {
-	w, err := wire()
+// transport compares P2PSAP with other transports, between two hosts and within one.
+func transport(ctx context.Context, r *measure.Run) error {
+	pair, err := vethHosts()
 	if err != nil {
-		b.report.add(measurement{Part: "transport", Name: "veth", Note: "not measured: " + err.Error()})
-	} else if err := b.compare(ctx, w); err != nil {
+		r.Skip("veth", err)
+	} else if err := compareTransports(ctx, r, pair); err != nil {
 		return err
 	}
-	return b.compare(ctx, loopback())
+	return compareTransports(ctx, r, loopback())
 }
 
-// compare runs every order with every carrier once a round.
-func (b *bench) compare(ctx context.Context, p place) error {
-	defer p.close()
-	var carriers []*carrier
-	var kinds []string
-	for _, k := range []struct {
-		kind, name string
-		make       func(context.Context, place) (*carrier, error)
-	}{
-		{kindOurs, "p2psap", b.ours}, {kindSealed, "p2psap, protected", b.oursSealed}, {kindAsync, "p2psap, asynchronous", b.oursAsync}, {kindTCP, "TCP in Go", b.tcp},
-		{"quic", "quic-go", b.quic}, {"mpi", "Open MPI, TCP", b.mpi}, {kindFloor, "plain datagrams", b.floor},
-	} {
-		c, err := k.make(ctx, p)
+// contender is a transport under comparison.
+type contender struct {
+	kind, name string
+	pair       *pair
+	values     [][]float64 // by exchange and round
+	lost       []int       // messages, by exchange
+	failed     error
+}
+
+// compareTransports does every exchange with every transport once a round.
+func compareTransports(ctx context.Context, r *measure.Run, h hosts) error {
+	defer h.close()
+	all := exchanges()
+	var contenders []*contender
+	for _, t := range transports() {
+		p, err := t.open(ctx, r, h)
 		if err != nil {
-			b.report.add(measurement{Part: "transport", Name: p.name + ": " + k.name, Note: err.Error()})
+			r.Skip(h.name+": "+t.name, err)
 			continue
 		}
-		defer c.close()
-		carriers, kinds = append(carriers, c), append(kinds, k.kind)
+		defer p.close()
+		c := &contender{kind: t.kind, name: t.name, pair: p, values: make([][]float64, len(all)), lost: make([]int, len(all))}
+		contenders = append(contenders, c)
 	}
-	all := orders()
-	values, lost := make([][][]float64, len(all)), make([][]int, len(all))
-	failed := make([]string, len(carriers))
-	for round := range b.rounds + 1 { // the first one warms up
-		for i, o := range all {
-			if values[i] == nil {
-				values[i], lost[i] = make([][]float64, len(carriers)), make([]int, len(carriers))
-			}
-			for j, c := range carriers {
-				if failed[j] != "" || !o.takes(kinds[j]) {
-					continue
-				}
-				x, y, err := c.order(o.line)
-				if err != nil {
-					failed[j] = fmt.Sprintf("%s: %v", o.name, err)
-					continue
-				}
-				if round > 0 {
-					values[i][j] = append(values[i][j], o.value(x, y))
-					lost[i][j] += max(x.Lost, y.Lost)
+	for round := range r.Rounds + 1 {
+		for i := range all {
+			for _, c := range contenders {
+				if c.failed == nil && all[i].applies(c.kind) {
+					c.exchange(&all[i], i, round > 0) // the first round warms up
 				}
 			}
 		}
@@ -138,38 +137,58 @@ func (b *bench) compare(ctx context.Context, p place) error {
 			return ctx.Err()
 		}
 	}
-	b.tell(p, all, carriers, kinds, values, lost, failed)
+	for i := range all {
+		for _, c := range contenders {
+			if m, ours := c.result(h, &all[i], i, contenders); ours {
+				r.Add(m)
+			}
+		}
+	}
+	for _, c := range contenders {
+		if c.failed != nil {
+			r.Skip(h.name+": "+c.name, c.failed)
+		}
+	}
 	return nil
 }
 
-func (b *bench) tell(p place, all []order, carriers []*carrier, kinds []string, values [][][]float64, lost [][]int, failed []string) {
-	for i, o := range all {
-		var ours measurement
-		for j, c := range carriers {
-			if len(values[i][j]) == 0 {
-				continue
-			}
-			m := over("transport", p.name+": "+o.name+", "+c.name, o.unit, values[i][j])
-			switch {
-			case kinds[j] == kindOurs || kinds[j] == kindAsync:
-				m = o.best(m)
-				ours = m
-			case kinds[j] == kindSealed && o.unit == "GB/s":
-				m = m.highAtLeast(1.4)
-			case kinds[j] == kindFloor && ours.Value > 0 && m.Value > 0:
-				m = m.because(fmt.Sprintf("%s: p2psap is %.2f times the median of plain datagrams, a system call each; best against best %.2f", p.name+", "+o.name, ours.Value/m.Value, ours.Low/m.Low))
-			case kinds[j] == kindTCP && ours.Value > 0 && m.Value > 0:
-				m = m.because(fmt.Sprintf("%s: p2psap is %.2f times TCP's median", p.name+", "+o.name, ours.Value/m.Value))
-			}
-			if k := lost[i][j]; k > 0 {
-				m = m.because(strings.TrimPrefix(fmt.Sprintf("%s; %d messages were lost and are not timed", m.Note, k), "; "))
-			}
-			b.report.add(m)
+// exchange does the exchange of an index once.
+func (c *contender) exchange(e *exchange, i int, count bool) {
+	leader, other, err := c.pair.do(e.command)
+	if err != nil {
+		c.failed = fmt.Errorf("stopped at %s: %w", e.name, err)
+		return
+	}
+	if count {
+		c.values[i] = append(c.values[i], e.value(leader, other))
+		c.lost[i] += max(leader.Lost, other.Lost)
+	}
+}
+
+// result returns the figures of ours, beside those of all others; ours is false for the others.
+func (c *contender) result(h hosts, e *exchange, i int, all []*contender) (m measure.Result, ours bool) {
+	if len(c.values[i]) == 0 || !c.own() {
+		return m, false
+	}
+	m = measure.Over(h.name+": "+e.name+", "+c.name, e.unit, c.values[i])
+	switch {
+	case c.kind != kindSealed:
+		m = e.target(m)
+	case e.unit == "GB/s":
+		m = m.BestAtLeast(1.4)
+	}
+	for _, other := range all {
+		if !other.own() {
+			m = m.Against(other.name, other.values[i])
+		}
+		if other.kind == kindDatagrams && other.lost[i] > 0 {
+			m = m.Because(fmt.Sprintf("%d plain datagrams were lost and are not timed.", other.lost[i]))
 		}
 	}
-	for j, why := range failed {
-		if why != "" {
-			b.report.add(measurement{Part: "transport", Name: p.name + ": " + carriers[j].name, Note: "stopped at " + why})
-		}
-	}
+	return m, true
+}
+
+// own reports whether the transport is one of this project.
+func (c *contender) own() bool {
+	return c.kind == kindOurs || c.kind == kindSealed || c.kind == kindAsync
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Offer lists this end's addresses. They are the same for every peer.
+// Offer returns this end's addresses, which are the same for every peer.
 func (l *Link) Offer(string) ([]byte, error) {
 	cs, err := l.candidates()
 	if err != nil {
@@ -19,14 +19,14 @@ func (l *Link) Offer(string) ([]byte, error) {
 	return o.append(nil), nil
 }
 
-// Accept takes the other end's offer and chooses one of its addresses; frames from
-// any of them are received from then on.
+// Accept chooses one of the addresses in the other end's offer to send to. From then on the
+// link receives frames from any of them.
 func (l *Link) Accept(remote []byte) (microproto.LinkAddr, error) {
 	o, err := decodeOffer(remote)
 	if err != nil {
 		return 0, err
 	}
-	chosen, mtu, err := l.choose(o)
+	chosen, mtu, err := l.chooseCandidate(o)
 	if err != nil {
 		return 0, err
 	}
@@ -34,26 +34,25 @@ func (l *Link) Accept(remote []byte) (microproto.LinkAddr, error) {
 	if err != nil {
 		return 0, err
 	}
-	sameHost := o.host == l.host || o.host == 0 || l.host == 0
 	sources := []source{sourceOf(chosen.addr, scope)}
 	for _, c := range o.candidates {
-		if ip := c.addr.Addr(); (!ip.IsLoopback() || sameHost) && !ip.IsLinkLocalUnicast() {
+		if ip := c.addr.Addr(); (!ip.IsLoopback() || l.sameHost(o.host)) && !ip.IsLinkLocalUnicast() {
 			sources = append(sources, sourceOf(c.addr, 0))
 		}
 	}
-	p := &peer{to: chosen.addr, name: sockaddrOf(chosen.addr, scope, l.inet4)}
+	p := &peer{to: chosen.addr, sockaddr: sockaddrOf(chosen.addr, scope, l.inet4)}
 	p.gso.Store(true)
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	next, addr, err := l.roster.Load().with(p, sources[0], sources)
+	next, addr, err := l.peers.Load().withPeer(p, sources[0], sources)
 	if err != nil {
 		return 0, err
 	}
-	l.roster.Store(next)
-	if frame := int64(frameBytes(mtu, !l.inet4)); l.config.MTU == 0 && frame < l.frame.Load() {
-		l.log("the route to %s carries %d bytes: frames shrink to %d", chosen.addr, mtu, frame)
-		l.frame.Store(frame)
+	l.peers.Store(next)
+	if frame := int64(frameBytes(mtu, !l.inet4)); l.config.MTU == 0 && frame < l.frameSize.Load() {
+		l.log("the MTU of the route to %s is %d bytes: the largest frame is now %d bytes", chosen.addr, mtu, frame)
+		l.frameSize.Store(frame)
 	}
 	return addr, nil
 }
@@ -67,7 +66,7 @@ func scopeOf(ip netip.Addr) (uint32, error) {
 	}
 	n, err := strconv.ParseUint(ip.Zone(), 10, 32)
 	if err != nil {
-		return 0, fmt.Errorf("ether: interface %q of %s: not on this host", ip.Zone(), ip)
+		return 0, fmt.Errorf("ether: the interface %q of address %s does not exist on this host", ip.Zone(), ip)
 	}
 	return uint32(n), nil
 }

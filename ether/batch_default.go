@@ -13,7 +13,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Elsewhere there are no batches: one datagram a call.
+// segmentsMax is the number of frames worth gathering before a Send. There are no batches here.
 const segmentsMax = 64
 
 type sockaddr struct{ unixSockaddr }
@@ -28,12 +28,11 @@ func newBatch(*Link) (*batch, error) { return nil, errors.ErrUnsupported }
 
 func (*batch) close() error { return nil }
 
-func (*batch) send(*roster, []microproto.Frame) (int, bool, error) { return 0, false, net.ErrClosed }
-func (*batch) recv([]microproto.Frame, bool) (int, bool, error)    { return 0, false, net.ErrClosed }
-func (*batch) tryRecv([]microproto.Frame) (int, error)             { return 0, net.ErrClosed }
-func (*batch) awaitRecv([]microproto.Frame) (int, error)           { return 0, net.ErrClosed }
-func (*batch) wake()                                               {}
-func (*batch) awaitRoom()                                          {}
+func (*batch) send(*peerTable, []microproto.Frame) (int, bool, error) { return 0, false, net.ErrClosed }
+func (*batch) recv([]microproto.Frame, bool) (int, bool, error)       { return 0, false, net.ErrClosed }
+func (*batch) pollRecv([]microproto.Frame, bool) (int, error)         { return 0, net.ErrClosed }
+func (*batch) wake()                                                  {}
+func (*batch) awaitRoom()                                             {}
 
 func hasBatch(syscall.RawConn) bool  { return false }
 func hasGSO(syscall.RawConn) bool    { return false }
@@ -57,10 +56,4 @@ func hostID() uint64 {
 		}
 	}
 	return h.Sum64()
-}
-
-func release(frames []microproto.Frame) {
-	for i := range frames {
-		frames[i].Release()
-	}
 }

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	segmentsMax  = 64 // of one GSO datagram: the least of all kernels' UDP_MAX_SEGMENTS
-	messagesMax  = 64 // of one sendmmsg
-	framesMax    = 512
-	vectorsMax   = framesMax + 2*segmentsMax // one frame more may have pieces
-	receivesMax  = 16                        // of one recvmmsg with GRO, when each may be 64 KiB
-	receivesLone = 64                        // without
+	segmentsMax        = 64                        // segments of a GSO datagram: the smallest UDP_MAX_SEGMENTS
+	messagesMax        = 64                        // messages of a sendmmsg call
+	framesMax          = 512                       // vectors of a sendmmsg call before its last frame
+	vectorsMax         = framesMax + 2*segmentsMax // the last frame may be a train with a header and body per segment
+	receivesWithGRO    = 16                        // messages of a recvmmsg call when each may hold 64 KiB
+	receivesWithoutGRO = 64
 )
 
-// sockaddr is a socket address as the kernel lays it out, and for sendto.
+// sockaddr is a socket address in the kernel's layout, and for sendto.
 type sockaddr struct {
 	bytes [unix.SizeofSockaddrInet6]byte
 	size  uint32
@@ -37,13 +37,14 @@ func sockaddrOf(a netip.AddrPort, scope uint32, inet4 bool) sockaddr {
 	} else {
 		s.size = unix.SizeofSockaddrInet6
 		r := (*unix.RawSockaddrInet6)(unsafe.Pointer(&s.bytes))
-		r.Family, r.Addr, r.Scope_id = unix.AF_INET6, a.Addr().As16(), scope
+		r.Family, r.Scope_id = unix.AF_INET6, scope
+		r.Addr = a.Addr().As16()
 	}
 	binary.BigEndian.PutUint16(s.bytes[2:], a.Port()) // in both layouts
 	return s
 }
 
-// sourceIn reads the address of a received datagram.
+// sourceIn decodes the source address of a received datagram.
 func sourceIn(b *[unix.SizeofSockaddrInet6]byte) (s source) {
 	s.port = binary.BigEndian.Uint16(b[2:])
 	if *(*uint16)(unsafe.Pointer(b)) == unix.AF_INET {
@@ -58,67 +59,56 @@ func sourceIn(b *[unix.SizeofSockaddrInet6]byte) (s source) {
 	return s
 }
 
-// mmsghdr is struct mmsghdr of <sys/socket.h>.
+// mmsghdr is struct mmsghdr of <sys/socket.h>; n is the number of bytes transferred.
 type mmsghdr struct {
 	hdr unix.Msghdr
 	n   uint32
 }
 
-// batch is sendmmsg and recvmmsg over one socket. Its arrays are made once.
+// batch sends with sendmmsg and receives with recvmmsg on one socket.
 type batch struct {
-	l      *Link
-	socket *descriptor
+	l *Link
+	*descriptor
 	sender
-	waiting receiver // of Recv
-	looking receiver // of TryRecv
+	blocking receiver // of Recv
+	polling  receiver // of TryRecv and AwaitRecv
 }
 
-// newBatch takes the link's socket over.
+// newBatch takes ownership of the link's socket.
 func newBatch(l *Link) (*batch, error) {
 	d, err := newDescriptor(l.conn, l.raw)
 	if err != nil {
 		return nil, err
 	}
 	l.conn, l.raw = nil, d.raw
-	b := &batch{l: l, socket: d}
+	b := &batch{l: l, descriptor: d}
 	b.sender.call = b.sendmmsg
-	b.waiting.init(l, b.socket)
-	b.looking.init(l, b.socket)
+	b.blocking.init(l, d)
+	b.polling.init(l, d)
 	return b, nil
 }
 
-func (b *batch) recv(batch []microproto.Frame, whole bool) (n int, rung bool, err error) {
-	return b.waiting.recv(batch, true, whole)
+func (b *batch) recv(batch []microproto.Frame, trains bool) (n int, woken bool, err error) {
+	return b.blocking.recv(batch, true, trains)
 }
 
-func (b *batch) tryRecv(batch []microproto.Frame) (int, error) {
-	n, _, err := b.looking.recv(batch, false, true)
+func (b *batch) pollRecv(batch []microproto.Frame, waits bool) (int, error) {
+	n, _, err := b.polling.recv(batch, waits, true)
 	return n, err
 }
-
-func (b *batch) awaitRecv(batch []microproto.Frame) (int, error) {
-	n, _, err := b.looking.recv(batch, true, true)
-	return n, err
-}
-
-func (b *batch) awaitRoom() { b.socket.awaitRoom() }
-
-func (b *batch) wake() { b.socket.ring() }
-
-func (b *batch) close() error { return b.socket.close() }
 
 type sender struct {
-	mu       sync.Mutex
-	call     func(fd uintptr) // sendmmsg, bound once
-	messages [messagesMax]mmsghdr
-	vectors  [vectorsMax]unix.Iovec
-	used     int // vectors
-	segments [messagesMax]segmentControl
-	first    [messagesMax + 1]int // index of a message's first frame in the batch
-	from, to int                  // messages to send
-	sent     int
-	errno    syscall.Errno
-	pieces   []microproto.Frame
+	mu          sync.Mutex
+	call        func(fd uintptr) // sendmmsg, bound once to avoid an allocation per call
+	messages    [messagesMax]mmsghdr
+	vectors     [vectorsMax]unix.Iovec
+	used        int // vectors in use
+	controls    [messagesMax]segmentControl
+	first       [messagesMax + 1]int // index of a message's first frame in the batch
+	from, to    int                  // messages to send
+	sent        int
+	errno       syscall.Errno
+	splitFrames []microproto.Frame
 }
 
 func (b *batch) sendmmsg(fd uintptr) {
@@ -126,12 +116,12 @@ func (b *batch) sendmmsg(fd uintptr) {
 	const flags = unix.MSG_DONTWAIT | unix.MSG_NOSIGNAL
 	var n uintptr
 	var errno syscall.Errno
-	if m := &s.messages[s.from]; s.to-s.from == 1 && m.hdr.Iovlen == 1 && s.small() {
-		// It is over at once: the runtime need not know of it.
+	m, count := &s.messages[s.from], s.to-s.from
+	if count == 1 && m.hdr.Iovlen == 1 && m.hdr.Iov.Len <= smallPacket {
 		_, _, errno = syscall.RawSyscall(unix.SYS_SENDMSG, fd, uintptr(unsafe.Pointer(&m.hdr)), flags)
 		n = 1
 	} else {
-		n, _, errno = unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(m)), uintptr(s.to-s.from), flags, 0, 0)
+		n, _, errno = unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(m)), uintptr(count), flags, 0, 0)
 	}
 	s.sent, s.errno = int(n), errno
 	if errno != 0 {
@@ -139,69 +129,67 @@ func (b *batch) sendmmsg(fd uintptr) {
 	}
 }
 
-// small tells whether the one message that is to be sent fits one packet.
-func (s *sender) small() bool { return s.messages[s.from].hdr.Iov.Len <= smallPacket }
-
-// smallPacket is the most bytes of a datagram that goes without Go's scheduler being told.
+// smallPacket is the size in bytes up to which one datagram is sent by a raw system call: it
+// returns so soon that the runtime's bookkeeping of calls that may block does not pay.
 const smallPacket = 2048
 
-// send sends a prefix of frames, all of them valid, and releases it. full tells
-// that the socket has no room.
-func (b *batch) send(r *roster, frames []microproto.Frame) (n int, full bool, err error) {
+// send sends and releases a prefix of frames, all of which are valid. full reports that the
+// socket has no room.
+func (b *batch) send(peers *peerTable, frames []microproto.Frame) (n int, full bool, err error) {
 	s := &b.sender
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for n < len(frames) && !full && err == nil {
 		var took int
-		if b.refused(r, &frames[n]) {
-			took, full, err = b.sendPieces(r, &frames[n])
+		if b.mustSplit(peers, &frames[n]) {
+			took, full, err = b.sendSplit(peers, &frames[n])
 		} else {
-			took, full, err = b.sendSome(r, frames[n:])
+			took, full, err = b.sendBatch(peers, frames[n:])
 		}
 		n += took
 	}
 	return n, full, err
 }
 
-// refused tells whether a frame is a train that the kernel cannot cut.
-func (b *batch) refused(r *roster, f *microproto.Frame) bool {
-	return f.Count() > 1 && !(b.l.gso.Load() && r.peer(f.Peer).gso.Load())
+// mustSplit reports whether a frame is a train that the kernel cannot segment.
+func (b *batch) mustSplit(peers *peerTable, f *microproto.Frame) bool {
+	return f.Count() > 1 && !(b.l.gso.Load() && peers.peer(f.Peer).gso.Load())
 }
 
-// sendPieces sends the frames of a train one by one. It takes all of them or none, so
-// that those which find no room behind the first are lost, and counted.
-func (b *batch) sendPieces(r *roster, f *microproto.Frame) (n int, full bool, err error) {
+// sendSplit sends the frames of a train one by one. It takes all of them or none: frames that
+// find no room behind the first are lost and counted.
+func (b *batch) sendSplit(peers *peerTable, f *microproto.Frame) (n int, full bool, err error) {
 	s := &b.sender
-	s.pieces = s.pieces[:0]
-	f.Retain().Pieces(func(p microproto.Frame) { s.pieces = append(s.pieces, p) })
+	s.splitFrames = s.splitFrames[:0]
+	f.Retain().Pieces(func(p microproto.Frame) { s.splitFrames = append(s.splitFrames, p) })
 	sent := 0
-	for sent < len(s.pieces) && !full && err == nil {
-		n, full, err = b.sendSome(r, s.pieces[sent:])
+	for sent < len(s.splitFrames) && !full && err == nil {
+		n, full, err = b.sendBatch(peers, s.splitFrames[sent:])
 		sent += n
 	}
-	rest := s.pieces[sent:]
+	rest := s.splitFrames[sent:]
 	release(rest)
 	if sent == 0 {
 		return 0, full, err
 	}
 	if len(rest) > 0 {
-		b.l.count.lost(len(rest), unix.EAGAIN)
+		b.l.count.addLost(len(rest), unix.EAGAIN)
 	}
 	f.Release()
 	return 1, false, err
 }
 
-// sendSome gathers up to messagesMax messages and sends them.
-func (b *batch) sendSome(r *roster, frames []microproto.Frame) (n int, full bool, err error) {
+// sendBatch sends up to messagesMax messages.
+func (b *batch) sendBatch(peers *peerTable, frames []microproto.Frame) (n int, full bool, err error) {
 	s := &b.sender
-	count := b.gather(r, frames)
-	defer s.forget()
+	count := b.fillMessages(peers, frames)
+	defer s.clearVectors()
 	for s.from, s.to = 0, count; s.from < count; {
-		if err := b.socket.write(s.call); err != nil {
+		if err := b.raw.Control(s.call); err != nil {
 			return s.first[s.from], false, err
 		}
 		if s.errno == 0 && s.sent > 0 {
-			b.account(frames, s.from, s.from+s.sent)
+			b.countSent(frames, s.from, s.from+s.sent)
 			s.from += s.sent
 			continue
 		}
@@ -212,39 +200,42 @@ func (b *batch) sendSome(r *roster, frames []microproto.Frame) (n int, full bool
 		case unix.EAGAIN:
 			return first, true, nil
 		}
-		p := r.peer(frames[first].Peer)
+		p := peers.peer(frames[first].Peer)
 		if (next-first > 1 || frames[first].Count() > 1) && segmentationRefused(s.errno) && p.gso.Swap(false) {
-			b.l.log("no segmentation offload towards %s (%v): one frame a datagram", p.to, s.errno)
-			return first, false, nil // gathered again, without
+			b.l.log("segmentation offload refused on the route to %s (%v): sending one frame per datagram", p.to, s.errno)
+			return first, false, nil // filled again, without offload
 		}
-		b.l.count.lost(countFrames(frames[first:next]), s.errno)
+		b.l.count.addLost(countFrames(frames[first:next]), s.errno)
 		release(frames[first:next])
 		s.from++
 	}
 	return s.first[count], false, nil
 }
 
-// gather fills the messages: a run of frames to one peer, all of one length but
-// the last, which may be shorter, is one datagram for the kernel to cut.
-func (b *batch) gather(r *roster, frames []microproto.Frame) (count int) {
+// fillMessages turns a prefix of frames into messages and returns their number. A sequence of
+// frames to one peer, all of one length but the last, which may be shorter, becomes one
+// datagram that the kernel segments.
+func (b *batch) fillMessages(peers *peerTable, frames []microproto.Frame) (count int) {
 	s, offload := &b.sender, b.l.gso.Load()
 	limit := frameBytes(MaxMTU, !b.l.inet4)
 	i := 0
 	s.used = 0
 	for count < messagesMax && i < len(frames) && s.used < framesMax {
-		first, size, vector := i, frames[i].Bytes(), s.used
-		p := r.peer(frames[i].Peer)
-		if b.refused(r, &frames[i]) {
-			break // one by one
+		first, vector := i, s.used
+		size := frames[i].Bytes()
+		p := peers.peer(frames[i].Peer)
+		if b.mustSplit(peers, &frames[i]) {
+			break
 		}
 		train := frames[i].Count() > 1
 		total := 0
 		for i < len(frames) && s.used < framesMax && (i == first || frames[i].Peer == frames[first].Peer) {
 			n := frames[i].Bytes()
-			if i > first && (train || n > size || n == 0 || total+n > limit || i-first == segmentsMax || frames[i].Count() > 1) {
+			fits := n > 0 && n <= size && total+n <= limit && i-first < segmentsMax && frames[i].Count() == 1
+			if i > first && (train || !fits) {
 				break
 			}
-			s.point(&frames[i])
+			s.addFrame(&frames[i])
 			total += n
 			i++
 			if n < size || !offload || !p.gso.Load() {
@@ -252,7 +243,7 @@ func (b *batch) gather(r *roster, frames []microproto.Frame) (count int) {
 			}
 		}
 		m := &s.messages[count].hdr
-		m.Name, m.Namelen = &p.name.bytes[0], p.name.size
+		m.Name, m.Namelen = &p.sockaddr.bytes[0], p.sockaddr.size
 		m.Iov = &s.vectors[vector]
 		m.SetIovlen(s.used - vector)
 		m.Control = nil
@@ -261,7 +252,7 @@ func (b *batch) gather(r *roster, frames []microproto.Frame) (count int) {
 			size = frames[first].Segment
 		}
 		if train || i-first > 1 {
-			c := &s.segments[count]
+			c := &s.controls[count]
 			c.set(uint16(size))
 			m.Control = (*byte)(unsafe.Pointer(c))
 			m.SetControllen(int(unsafe.Sizeof(*c)))
@@ -273,8 +264,8 @@ func (b *batch) gather(r *roster, frames []microproto.Frame) (count int) {
 	return count
 }
 
-// account counts messages sent and releases their frames.
-func (b *batch) account(frames []microproto.Frame, from, to int) {
+// countSent counts messages sent and releases their frames.
+func (b *batch) countSent(frames []microproto.Frame, from, to int) {
 	s, bytes, super := &b.sender, 0, 0
 	for m := from; m < to; m++ {
 		if s.first[m+1]-s.first[m] > 1 || frames[s.first[m]].Count() > 1 {
@@ -300,29 +291,23 @@ func countFrames(frames []microproto.Frame) (n int) {
 	return n
 }
 
-func release(frames []microproto.Frame) {
-	for i := range frames {
-		frames[i].Release()
-	}
-}
+// clearVectors drops the pointers into frames, so that unpooled ones can be collected.
+func (s *sender) clearVectors() { clear(s.vectors[:s.used]) }
 
-// forget drops the pointers into frames, so that plain ones can be collected.
-func (s *sender) forget() { clear(s.vectors[:s.used]) }
-
-// point makes vectors of a frame's bytes.
-func (s *sender) point(f *microproto.Frame) {
+// addFrame appends vectors of a frame's bytes.
+func (s *sender) addFrame(f *microproto.Frame) {
 	if f.Body == nil {
-		s.vector(f.Data)
+		s.addVector(f.Data)
 		return
 	}
 	for i := range f.Count() {
 		header, payload := f.Piece(i)
-		s.vector(header)
-		s.vector(payload)
+		s.addVector(header)
+		s.addVector(payload)
 	}
 }
 
-func (s *sender) vector(b []byte) {
+func (s *sender) addVector(b []byte) {
 	v := &s.vectors[s.used]
 	v.Base = unsafe.SliceData(b)
 	v.SetLen(len(b))

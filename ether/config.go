@@ -13,7 +13,7 @@ const (
 	MaxMTU = 65535
 )
 
-// Defaults of Config.
+// Defaults of Config, in bytes.
 const (
 	defaultBufferBytes = 64 << 20
 	defaultSocketBytes = 8 << 20
@@ -25,27 +25,27 @@ const (
 	udpHeader = 8
 )
 
-// Config says how a Link listens. The zero value listens on every address of the
-// host, on a port that the kernel chooses, with every offload that there is.
+// Config configures a Link. The zero value listens on every address of the host, on a port
+// that the kernel chooses, with every available offload.
 type Config struct {
-	// Listen is "host", "host:port", ":port" or "": a name or address of this
-	// host; "" and the unspecified addresses mean all of them.
+	// Listen is a name or address of this host as "host", "host:port" or ":port". "" and
+	// the unspecified addresses stand for all addresses.
 	Listen string
-	// PortLow to PortHigh are the ports to try, in order, when Listen names none;
-	// 0: the kernel chooses.
+	// PortLow to PortHigh are the ports to try, in order, when Listen has no port. With 0
+	// the kernel chooses.
 	PortLow, PortHigh int
-	// MTU is the largest IP packet in bytes, MinMTU to MaxMTU; 0: that of the
-	// interface, lowered by Accept to that of the route to each peer.
+	// MTU is the size of the largest IP packet in bytes, MinMTU to MaxMTU. With 0 it is that
+	// of the interface, and Accept lowers it to that of the route to each peer.
 	MTU int
-	// BufferBytes bounds the memory of pooled frames (default 64 MiB). Past it
-	// received frames are dropped and counted; Acquire takes plain memory.
+	// BufferBytes bounds the memory of pooled frames (default 64 MiB). Beyond it received
+	// frames are dropped and counted, and Acquire returns unpooled memory.
 	BufferBytes int
-	// SocketBytes is asked of the kernel for each of its two queues (default
-	// 8 MiB); it may grant less, see Stats.
+	// SocketBytes is the size requested for each of the two queues of the kernel (default
+	// 8 MiB). The kernel may grant less: see Stats.
 	SocketBytes int
-	// Switches for tests, measurements and kernels that misbehave.
+	// Switches for tests, measurements and faulty kernels.
 	DisableGSO, DisableGRO, DisableBatch bool
-	// Log is told of fallbacks, one line each; it may be nil. It must not block.
+	// Log, if not nil, receives a line for every fallback. It must not block.
 	Log func(line string)
 }
 
@@ -62,7 +62,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// endpoint splits Listen; port 0 means none was named.
+// endpoint splits Listen into host and port; the port is 0 if there is none.
 func (c *Config) endpoint() (host string, port int, err error) {
 	s := c.Listen
 	if s == "" {
@@ -86,8 +86,8 @@ func (c *Config) endpoint() (host string, port int, err error) {
 	return h, port, nil
 }
 
-// resolve finds the address to bind and the network to bind it in. "udp" is a
-// socket of both families.
+// resolve returns the address to bind and its network, where "udp" is a socket of both
+// families.
 func (c *Config) resolve() (network string, ip netip.Addr, port int, err error) {
 	host, port, err := c.endpoint()
 	if err != nil {

@@ -14,40 +14,39 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// descriptor is the socket as batches use it. Who waits for it does so in the runtime's
-// network poller: a system call that blocks would keep the processor of the goroutine
-// that makes it for a while, and with it the goroutines that it has just woken.
+// descriptor is the socket of a batch. Waiting happens in the runtime's network poller: a
+// blocking system call would keep the processor of its goroutine for a while, and with it
+// the goroutines that have just become runnable there.
 //
-// But the poller does not look at the socket itself. It would be woken by every datagram,
-// also while somebody looks for them without waiting; and by every one that is sent, when
-// the kernel has done with its memory and tells that there is room again. Each time a
-// thread is woken for nothing, and often it takes the processor of the one that is
-// sending. So the socket is watched through descriptors of epoll that look at it while
-// somebody waits, and then until somebody looks without waiting.
+// The network poller does not watch the socket itself. It would wake a thread for every
+// datagram received, even while another goroutine polls, and for every datagram sent, when
+// the kernel reports free send memory. Such a wake-up is wasted and often takes the
+// processor of the sending goroutine. Instead the poller watches one epoll descriptor per
+// event. The epoll descriptor watches the socket from the start of a wait until the next
+// poll that does not wait.
 //
-// They are files, whose errors are made once: a net.Conn makes one for every wait that is
-// ended.
+// The epoll descriptors are os.Files because a File reuses its deadline error; a net.Conn
+// allocates one for every wait that a deadline ends.
 type descriptor struct {
-	file     *os.File // the socket; the poller does not know it
+	file     *os.File // the socket; unknown to the network poller
 	raw      syscall.RawConn
-	readable watch
-	room     watch
+	readable epollWatch
+	room     epollWatch
 }
 
-// newDescriptor takes the socket over from conn and closes that.
+// newDescriptor duplicates the socket of conn and closes conn.
 func newDescriptor(conn *net.UDPConn, raw syscall.RawConn) (*descriptor, error) {
 	number := -1
 	err := control(raw, func(fd int) (err error) {
-		if number, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0); err != nil {
-			return err
-		}
-		return nil
+		number, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("ether: descriptors: %w", err)
+		return nil, fmt.Errorf("ether: duplicate the socket: %w", err)
 	}
 	_ = conn.Close()
-	// What may block goes to the poller; every call says MSG_DONTWAIT by itself.
+	// os.NewFile registers a non-blocking descriptor with the network poller. Every call
+	// on this one passes MSG_DONTWAIT instead.
 	err = unix.SetNonblock(number, false)
 	d := &descriptor{file: os.NewFile(uintptr(number), "udp")}
 	if err == nil {
@@ -61,7 +60,7 @@ func newDescriptor(conn *net.UDPConn, raw syscall.RawConn) (*descriptor, error) 
 	}
 	if err != nil {
 		_ = d.close()
-		return nil, fmt.Errorf("ether: descriptors: %w", err)
+		return nil, fmt.Errorf("ether: watch the socket with epoll: %w", err)
 	}
 	return d, nil
 }
@@ -72,48 +71,41 @@ func (d *descriptor) close() error {
 	return d.file.Close()
 }
 
-// look calls f once, for one who does not wait: nobody shall be told of what he finds.
-func (d *descriptor) look(f func(fd uintptr)) error {
-	d.readable.idle()
+// poll calls f once without waiting, and disarms the watch: what f finds needs no wake-up.
+func (d *descriptor) poll(f func(fd uintptr)) error {
+	d.readable.disarm()
 	return d.raw.Control(f)
 }
 
-// write calls f once; the poller is not asked to wait.
-func (d *descriptor) write(f func(fd uintptr)) error { return d.raw.Control(f) }
-
-// ring ends a wait for something to receive: the present one, or the next.
-func (d *descriptor) ring() {
-	_ = d.readable.file.SetReadDeadline(time.Unix(1, 0)) // fails for a closed socket only
+// wake ends the present wait for received datagrams, or the next one.
+func (d *descriptor) wake() {
+	_ = d.readable.file.SetReadDeadline(time.Unix(1, 0)) // fails only after close
 }
 
-// awaitRoom returns when the socket has room, or is closed.
+// awaitRoom returns when the send queue has room or the socket is closed.
 func (d *descriptor) awaitRoom() {
-	var w wait
-	w.init(d, &d.room, func(fd uintptr) bool {
-		p := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
-		n, err := unix.Poll(p[:], 0)
-		return n > 0 || err != nil && err != unix.EINTR
-	})
-	_, _ = w.run() // the error can only be that the socket was closed
-	d.room.idle()
+	var w readinessWait
+	w.init(d, &d.room, sendRoom)
+	_, _ = w.run() // the only possible error is that the socket was closed
+	d.room.disarm()
 }
 
-// watch is a descriptor of epoll that looks at a socket for one event while somebody
-// waits for it.
-type watch struct {
-	file    *os.File
-	raw     syscall.RawConn
-	socket  int
-	events  uint32
-	mu      sync.Mutex
-	waiting int
-	event   unix.EpollEvent
-	watches atomic.Bool         // changed under mu
-	rest    func(epoll uintptr) // made once
+// epollWatch is an epoll descriptor that watches a socket for one event while armed.
+type epollWatch struct {
+	file       *os.File
+	raw        syscall.RawConn
+	socket     int
+	events     uint32
+	mu         sync.Mutex
+	waiters    int
+	event      unix.EpollEvent
+	armed      atomic.Bool         // written under mu
+	disarmCall func(epoll uintptr) // bound once, to avoid an allocation per call
 }
 
-func (w *watch) open(socket int, events uint32) error {
-	w.socket, w.events, w.rest = socket, events, w.lookAway
+func (w *epollWatch) open(socket int, events uint32) error {
+	w.socket, w.events = socket, events
+	w.disarmCall = w.disarmUnlessWaiting
 	number, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return err
@@ -123,7 +115,7 @@ func (w *watch) open(socket int, events uint32) error {
 	}
 	w.file = os.NewFile(uintptr(number), "udp")
 	if err == nil {
-		err = w.file.SetReadDeadline(time.Time{}) // whether the poller takes it
+		err = w.file.SetReadDeadline(time.Time{}) // fails if the network poller refused the file
 	}
 	if err == nil {
 		w.raw, err = w.file.SyscallConn()
@@ -131,104 +123,109 @@ func (w *watch) open(socket int, events uint32) error {
 	return err
 }
 
-func (w *watch) close() {
+func (w *epollWatch) close() {
 	if w.file != nil {
 		_ = w.file.Close()
 	}
 }
 
-// begin counts one who waits, and makes it look; fresh tells that it did not before.
-func (w *watch) begin(epoll uintptr) (fresh bool) {
+// addWaiter counts a waiter and arms the watch. It reports whether the watch was disarmed.
+func (w *epollWatch) addWaiter(epoll uintptr) (wasDisarmed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.waiting++
-	if fresh = !w.watches.Load(); fresh {
-		w.set(epoll, w.events)
+	w.waiters++
+	if wasDisarmed = !w.armed.Load(); wasDisarmed {
+		w.setEvents(epoll, w.events)
 	}
-	return fresh
+	return wasDisarmed
 }
 
-// end counts one off. It goes on looking, for who waits often, until somebody idles it.
-func (w *watch) end() {
+// removeWaiter leaves the watch armed, since the same goroutine usually waits again soon.
+func (w *epollWatch) removeWaiter() {
 	w.mu.Lock()
-	w.waiting--
+	w.waiters--
 	w.mu.Unlock()
 }
 
-// idle makes it look away, if nobody waits.
-func (w *watch) idle() {
-	if w.watches.Load() {
-		_ = w.raw.Control(w.rest)
+// disarm stops the watch unless a goroutine waits.
+func (w *epollWatch) disarm() {
+	if w.armed.Load() {
+		_ = w.raw.Control(w.disarmCall)
 	}
 }
 
-func (w *watch) lookAway(epoll uintptr) {
+func (w *epollWatch) disarmUnlessWaiting(epoll uintptr) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.waiting == 0 && w.watches.Load() {
-		w.set(epoll, 0)
+	if w.waiters == 0 && w.armed.Load() {
+		w.setEvents(epoll, 0)
 	}
 }
 
-func (w *watch) set(epoll uintptr, events uint32) {
-	w.watches.Store(events != 0)
+func (w *epollWatch) setEvents(epoll uintptr, events uint32) {
+	w.armed.Store(events != 0)
 	w.event.Events = events
-	_, _, _ = syscall.RawSyscall6(unix.SYS_EPOLL_CTL, epoll, unix.EPOLL_CTL_MOD, uintptr(w.socket), uintptr(unsafe.Pointer(&w.event)), 0, 0)
+	event := uintptr(unsafe.Pointer(&w.event))
+	_, _, _ = syscall.RawSyscall6(unix.SYS_EPOLL_CTL, epoll, unix.EPOLL_CTL_MOD, uintptr(w.socket), event, 0, 0)
 }
 
-// wait calls something now and whenever there may be something for it, until it has found
-// it. It is for one goroutine at a time and costs no allocation once it is made.
-type wait struct {
+// readinessWait repeats an attempt at every readiness event until it succeeds. It serves one
+// goroutine at a time; run does not allocate.
+type readinessWait struct {
 	socket      *descriptor
-	watch       *watch
-	find        func(fd uintptr) bool
-	call        func(epoll uintptr) bool
-	try         func(fd uintptr)
-	found, hung bool // hung: it is counted among those who wait
+	watch       *epollWatch
+	attempt     func(fd uintptr) bool
+	readCall    func(epoll uintptr) bool
+	controlCall func(fd uintptr)
+	done        bool
+	registered  bool // counted among the waiters of watch
 }
 
-func (w *wait) init(d *descriptor, on *watch, find func(fd uintptr) bool) {
-	w.socket, w.watch, w.find = d, on, find
-	w.try = func(fd uintptr) { w.found = w.find(fd) }
-	w.call = w.look
+func (w *readinessWait) init(d *descriptor, on *epollWatch, attempt func(fd uintptr) bool) {
+	w.socket, w.watch = d, on
+	w.attempt = attempt
+	w.controlCall = func(fd uintptr) { w.done = w.attempt(fd) }
+	w.readCall = w.ready
 }
 
-func (w *wait) look(epoll uintptr) bool {
-	if w.socket.raw.Control(w.try) != nil || w.found {
+func (w *readinessWait) ready(epoll uintptr) bool {
+	if w.tryOnce() {
 		return true
 	}
-	if w.hung {
+	if w.registered {
 		return false
 	}
-	w.hung = true
-	if !w.watch.begin(epoll) {
-		return false
-	}
-	// What came before may never be told.
-	return w.socket.raw.Control(w.try) != nil || w.found
+	w.registered = true
+	// An event between the attempt and the arming may never be reported: try again.
+	return w.watch.addWaiter(epoll) && w.tryOnce()
 }
 
-// run does so; rung tells that ring ended the wait.
-func (w *wait) run() (rung bool, err error) {
-	w.found = false
-	err = w.watch.raw.Read(w.call)
-	if w.hung {
-		w.hung = false
-		w.watch.end()
+func (w *readinessWait) tryOnce() bool {
+	return w.socket.raw.Control(w.controlCall) != nil || w.done
+}
+
+// run waits until the attempt succeeds. It reports whether wake ended the wait first.
+func (w *readinessWait) run() (woken bool, err error) {
+	w.done = false
+	err = w.watch.raw.Read(w.readCall)
+	if w.registered {
+		w.registered = false
+		w.watch.removeWaiter()
 	}
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return true, w.watch.file.SetReadDeadline(time.Time{})
-	case err == nil && !w.found:
+	case err == nil && !w.done:
 		return false, net.ErrClosed
 	}
 	return false, err
 }
 
-// hasBatch tells whether the kernel has sendmmsg; whatever has that has recvmmsg.
+// hasBatch reports whether the kernel has sendmmsg, and therefore recvmmsg.
 func hasBatch(raw syscall.RawConn) bool {
 	return control(raw, func(fd int) error {
-		if _, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(fd), 0, 0, unix.MSG_DONTWAIT, 0, 0); errno == unix.ENOSYS {
+		_, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
+		if errno == unix.ENOSYS {
 			return errno
 		}
 		return nil

@@ -21,7 +21,7 @@ func openPair(t *testing.T) (a, b *Link, toA, toB microproto.LinkAddr) {
 		links[i] = l
 	}
 	a, b = links[0], links[1]
-	if !a.batched() {
+	if a.batch == nil {
 		t.Skip("the kernel has no batches")
 	}
 	oa, err := a.Offer("b")
@@ -45,7 +45,7 @@ func sendOne(t *testing.T, l *Link, to microproto.LinkAddr, n int) {
 }
 
 // told is what the descriptor of epoll would wake somebody for now.
-func told(t *testing.T, w *watch) bool {
+func wouldWake(t *testing.T, w *epollWatch) bool {
 	t.Helper()
 	ready := false
 	require.NoError(t, w.raw.Control(func(fd uintptr) {
@@ -65,8 +65,8 @@ func TestSocketIsWatchedOnlyWhileSomebodyWaits(t *testing.T) {
 		sendOne(t, b, toA, 1000)
 	}
 	for _, l := range []*Link{a, b} {
-		require.False(t, told(t, &l.batch.socket.readable), "there is something to receive, and nobody waits for it")
-		require.False(t, told(t, &l.batch.socket.room), "there is room, and nobody waits for it")
+		require.False(t, wouldWake(t, &l.batch.readable), "there is something to receive, and nobody waits for it")
+		require.False(t, wouldWake(t, &l.batch.room), "there is room, and nobody waits for it")
 	}
 	batch := make([]microproto.Frame, 8)
 	for got := 0; got < 100; { // the first finds, and does not wait
@@ -82,10 +82,10 @@ func TestSocketIsWatchedOnlyWhileSomebodyWaits(t *testing.T) {
 		done <- err
 	}()
 	watched := func() bool {
-		w := &b.batch.socket.readable
+		w := &b.batch.readable
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return w.waiting == 1
+		return w.waiters == 1
 	}
 	await.Until(t, watched, "a receiver that waits")
 	sendOne(t, a, toB, 1000)
@@ -95,7 +95,7 @@ func TestSocketIsWatchedOnlyWhileSomebodyWaits(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, n)
 	sendOne(t, a, toB, 1000)
-	require.False(t, told(t, &b.batch.socket.readable))
+	require.False(t, wouldWake(t, &b.batch.readable))
 }
 
 // Whoever waits is woken, whatever came between his look and his wait, and whoever else
@@ -154,8 +154,8 @@ func TestAwaitRoom(t *testing.T) {
 	over := make(chan struct{})
 	a.Writable(func() { close(over) })
 	<-over
-	require.Zero(t, a.batch.socket.room.waiting)
-	require.False(t, told(t, &a.batch.socket.room))
+	require.Zero(t, a.batch.room.waiters)
+	require.False(t, wouldWake(t, &a.batch.room))
 	require.NoError(t, a.Close())
 	over = make(chan struct{})
 	a.Writable(func() { close(over) })
@@ -168,7 +168,7 @@ func TestAwaitRoom(t *testing.T) {
 // by one: the kernel does not tell of it, since it holds that somebody has been told.
 func TestWaitLooksAgainOnceItIsWatched(t *testing.T) {
 	a, b, _, toB := openPair(t)
-	d, batch := b.batch.socket, make([]microproto.Frame, 4)
+	d, batch := b.batch.descriptor, make([]microproto.Frame, 4)
 	for range 20 {
 		last := make(chan error) // the last wait
 		go func() {
@@ -179,13 +179,13 @@ func TestWaitLooksAgainOnceItIsWatched(t *testing.T) {
 		await.Until(t, func() bool {
 			d.readable.mu.Lock()
 			defer d.readable.mu.Unlock()
-			return d.readable.waiting == 1
+			return d.readable.waiters == 1
 		}, "a receiver that waits")
 		sendOne(t, a, toB, 8)
 		require.NoError(t, <-last)
-		d.readable.idle()
+		d.readable.disarm()
 		looks := 0
-		var w wait
+		var w readinessWait
 		w.init(d, &d.readable, func(uintptr) bool {
 			if looks++; looks == 1 {
 				sendOne(t, a, toB, 8)

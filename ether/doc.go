@@ -1,10 +1,9 @@
-// Package ether is the Ethernet/IP link of the transport: frames travel as UDP
-// datagrams over IPv4 or IPv6. Where the kernel has them it sends and receives in
-// batches (sendmmsg, recvmmsg) with segmentation offload (UDP_SEGMENT) and
-// coalescing on receipt (UDP_GRO); each is tried at run time and given up at run
-// time when an interface refuses it, so that the slowest path, one datagram a
-// system call, always works.
+// Package ether is the Ethernet/IP link of the transport: frames travel as UDP datagrams
+// over IPv4 or IPv6. Where the kernel supports it, the link sends and receives in batches
+// (sendmmsg, recvmmsg), with segmentation offload (UDP_SEGMENT) and receive coalescing
+// (UDP_GRO). Each is detected at run time, and segmentation offload is given up for a peer
+// when an interface refuses it. One datagram per system call always works.
 //
-// The link is unreliable and unordered, as UDP is. Datagrams from addresses that
-// nobody accepted are counted and dropped.
+// The link is unreliable and unordered, as UDP is. It counts and drops datagrams from
+// addresses that were never accepted.
 package ether

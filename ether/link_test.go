@@ -403,7 +403,7 @@ func TestFamiliesThatDoNotMeet(t *testing.T) {
 	o, err := b.Offer("a")
 	require.NoError(t, err)
 	_, err = a.Accept(o)
-	require.ErrorContains(t, err, "this end speaks IPv4 only")
+	require.ErrorContains(t, err, "this end supports IPv4 only")
 	require.ErrorContains(t, err, "--listen")
 }
 

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 )
 
-// frameBytes is the largest frame of an MTU in a family.
+// frameBytes returns the size of the largest frame for an MTU and an IP version.
 func frameBytes(mtu int, ip6 bool) int {
 	if ip6 {
 		return mtu - ip6Header - udpHeader
@@ -16,42 +16,31 @@ func frameBytes(mtu int, ip6 bool) int {
 
 func clampMTU(mtu int) int { return max(MinMTU, min(mtu, MaxMTU)) }
 
-// interfaceMTU is the least MTU of the interfaces through which the bound address
-// ip is reached from outside: loopback counts only when there is nothing else.
+// interfaceMTU returns the smallest MTU of the interfaces that have the bound address ip.
+// Loopback counts only if there is no other.
 func interfaceMTU(ip netip.Addr) (int, error) {
-	interfaces, err := net.Interfaces()
-	if err != nil {
-		return 0, fmt.Errorf("ether: interfaces of this host: %w", err)
-	}
-	least, loopback := 0, 0
-	for _, i := range interfaces {
-		if i.Flags&net.FlagUp == 0 {
-			continue
-		}
-		has := false
-		for _, p := range prefixes(i) {
-			has = has || ip.IsUnspecified() || p.Addr() == ip.WithZone("") ||
-				i.Flags&net.FlagLoopback != 0 && ip.IsLoopback()
-		}
+	smallest, loopback := 0, 0
+	err := eachAddress(func(i net.Interface, p netip.Prefix) {
+		isLoopback := i.Flags&net.FlagLoopback != 0
 		switch {
-		case !has:
-		case i.Flags&net.FlagLoopback != 0:
+		case !ip.IsUnspecified() && p.Addr() != ip.WithZone("") && !(isLoopback && ip.IsLoopback()):
+		case isLoopback:
 			loopback = i.MTU
-		case least == 0 || i.MTU < least:
-			least = i.MTU
+		case smallest == 0 || i.MTU < smallest:
+			smallest = i.MTU
 		}
+	})
+	if smallest == 0 {
+		smallest = loopback
 	}
-	if least == 0 {
-		least = loopback
+	if err == nil && smallest == 0 {
+		err = fmt.Errorf("ether: no interface that is up has the address %s", ip)
 	}
-	if least == 0 {
-		return 0, fmt.Errorf("ether: no interface that is up has the address %s", ip)
-	}
-	return clampMTU(least), nil
+	return clampMTU(smallest), err
 }
 
-// routeMTU finds out whether a route leads from own to the address, and its MTU;
-// nothing is sent.
+// routeMTU returns the MTU of the route from own to an address, or an error if there is no
+// route. It sends nothing.
 func routeMTU(own netip.Addr, to netip.AddrPort) (int, error) {
 	d := net.Dialer{}
 	if !own.IsUnspecified() {
@@ -66,6 +55,5 @@ func routeMTU(own netip.Addr, to netip.AddrPort) (int, error) {
 	if mtu := pathMTU(udp, to.Addr().Is6()); mtu > 0 {
 		return clampMTU(mtu), nil
 	}
-	from := udp.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
-	return interfaceMTU(from)
+	return interfaceMTU(udp.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap())
 }

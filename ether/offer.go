@@ -7,10 +7,10 @@ import (
 	"net/netip"
 )
 
-// An offer, version 1, big endian:
+// Format of an offer, version 1, big endian:
 //
 //	version  1 byte
-//	host     8 bytes: equal at two ends only if they share a loopback interface; 0: not known
+//	host     8 bytes: equal at two ends only if they share a loopback interface; 0 if unknown
 //	count    1 byte, 1 to 32
 //	count × { length of the address 1 byte (4 or 16), prefix bits 1 byte, address, port 2 bytes }
 const (
@@ -21,8 +21,8 @@ const (
 
 var errOffer = errors.New("ether: malformed offer")
 
-// candidate is an address at which a link may be reached, and the length of its
-// network's prefix.
+// candidate is an address at which a link may be reached, with the length of its network's
+// prefix.
 type candidate struct {
 	addr netip.AddrPort
 	bits int
@@ -46,11 +46,12 @@ func (o *offer) append(b []byte) []byte {
 	return b
 }
 
-// decodeOffer reads bytes that anybody may have made.
+// decodeOffer decodes an offer from an untrusted source.
 func decodeOffer(b []byte) (offer, error) {
 	var o offer
 	if len(b) > 0 && b[0] != offerVersion {
-		return o, fmt.Errorf("ether: offer of version %d, this end speaks %d: run the same version at both ends", b[0], offerVersion)
+		return o, fmt.Errorf("ether: the offer has version %d, this end needs %d: run the same program version at both ends",
+			b[0], offerVersion)
 	}
 	if len(b) < offerHeader {
 		return o, fmt.Errorf("%w: %d bytes", errOffer, len(b))
@@ -92,7 +93,7 @@ func decodeCandidate(b []byte) (c candidate, rest []byte, err error) {
 	ip, _ := netip.AddrFromSlice(b[2 : 2+size])
 	port := binary.BigEndian.Uint16(b[2+size:])
 	if ip.Is4In6() || ip.IsUnspecified() || ip.IsMulticast() || port == 0 {
-		return c, nil, fmt.Errorf("%s is not the address of one host", netip.AddrPortFrom(ip, port))
+		return c, nil, fmt.Errorf("%s is not a unicast address with a port", netip.AddrPortFrom(ip, port))
 	}
 	return candidate{netip.AddrPortFrom(ip, port), bits}, b[2+size+2:], nil
 }

@@ -53,7 +53,7 @@ func TestOfferRefused(t *testing.T) {
 		"too many": {9, 33, "33 addresses"},
 		"size":     {10, 5, "5 bytes long"},
 		"prefix":   {11, 33, "33 bits"},
-		"group":    {12, 224, "not the address of one host"},
+		"group":    {12, 224, "not a unicast address"},
 	} {
 		b := good.append(nil)
 		b[c.at] = c.to
@@ -113,7 +113,7 @@ func TestChoice(t *testing.T) {
 		"link-local, this is so too": {"[fe80::2%lo]:1", false, elsewhere, "[fe80::1]:9", -1, ""},
 	} {
 		l := &Link{host: here, local: at(c.local), inet4: c.inet4}
-		class, why := l.class(candidate{addr: at(c.to)}, c.host)
+		class, why := l.rank(candidate{addr: at(c.to)}, c.host)
 		if c.why != "" {
 			require.Contains(t, why, c.why, name)
 			continue
@@ -129,18 +129,18 @@ func TestChoice(t *testing.T) {
 
 func TestRosterKeepsAddresses(t *testing.T) {
 	s := func(n byte) source { return source{port: uint16(n)} }
-	r := &roster{}
+	r := &peerTable{}
 	p1, p2 := &peer{}, &peer{}
-	r1, a1, err := r.with(p1, s(1), []source{s(1), s(11)})
+	r1, a1, err := r.withPeer(p1, s(1), []source{s(1), s(11)})
 	require.NoError(t, err)
-	r2, a2, err := r1.with(p2, s(2), []source{s(2), s(11)})
+	r2, a2, err := r1.withPeer(p2, s(2), []source{s(2), s(11)})
 	require.NoError(t, err)
-	r3, again, err := r2.with(&peer{}, s(1), []source{s(1)})
+	r3, again, err := r2.withPeer(&peer{}, s(1), []source{s(1)})
 	require.NoError(t, err)
 	require.Equal(t, a1, again)
 	require.Same(t, p1, r3.peer(a1))
 	require.Same(t, p2, r3.peer(a2))
-	require.Equal(t, a1, r3.from[s(11)], "a source that is taken stays with its owner")
+	require.Equal(t, a1, r3.bySource[s(11)], "a source that is taken stays with its owner")
 	require.Nil(t, r3.peer(0))
 	require.Nil(t, r3.peer(a2+1))
 	require.Nil(t, r1.peer(microproto.LinkAddr(2)), "rosters do not change")

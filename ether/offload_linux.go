@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// segmentControl is a control message UDP_SEGMENT (udp(7)).
+// segmentControl is a UDP_SEGMENT control message (udp(7)).
 type segmentControl struct {
 	header unix.Cmsghdr
 	size   uint16
@@ -23,11 +23,11 @@ func (c *segmentControl) set(size uint16) {
 	c.size = size
 }
 
-// controlBytes hold UDP_GRO (an int) and SO_RXQ_OVFL (a uint32), and as much again.
+// controlBytes is room for UDP_GRO (an int) and SO_RXQ_OVFL (a uint32), twice.
 const controlBytes = 4 * (unix.SizeofCmsghdr + 8)
 
-// parseControl finds the segment size of a coalesced datagram, 0 if it is not one,
-// and the socket's count of overflows, 0 if there were none.
+// parseControl returns the segment size of a coalesced datagram and the socket's count of
+// overflows, or 0 for what is absent.
 func parseControl(b []byte) (segment int, overflow uint32) {
 	for len(b) >= unix.SizeofCmsghdr {
 		h := (*unix.Cmsghdr)(unsafe.Pointer(unsafe.SliceData(b)))
@@ -47,8 +47,9 @@ func parseControl(b []byte) (segment int, overflow uint32) {
 	return segment, overflow
 }
 
-// segmentationRefused: an interface without checksum offload answers EIO, a
-// segment larger than the route's MTU EINVAL or EMSGSIZE (udp(7), udp_send_skb).
+// segmentationRefused reports whether an error is due to segmentation offload. An interface
+// without checksum offload returns EIO, a segment larger than the route's MTU EINVAL or
+// EMSGSIZE (udp(7), udp_send_skb).
 func segmentationRefused(e syscall.Errno) bool {
 	return e == unix.EIO || e == unix.EINVAL || e == unix.EMSGSIZE || e == unix.EOPNOTSUPP
 }
@@ -75,25 +76,24 @@ func enableGRO(raw syscall.RawConn) bool {
 	}) == nil
 }
 
-// countOverflow asks for the count of datagrams lost at the receive queue; without
-// it that number is not known.
+// countOverflow enables the count of datagrams that overflowed the receive queue.
 func countOverflow(raw syscall.RawConn) {
 	_ = control(raw, func(fd int) error {
 		return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1)
 	})
 }
 
-// allowFragments lets routers cut a frame that has become too large for its path, over
-// IPv4. The kernel allows that of frames that it segments itself; single ones it would
-// forbid to be cut, and a path that narrows without a word would swallow those alone.
+// allowFragments allows IPv4 routers to fragment frames. The kernel allows it anyway for
+// frames that it segments itself. It would forbid it for single frames, and a path whose MTU
+// shrinks without an ICMP message would drop those alone.
 func allowFragments(raw syscall.RawConn) {
 	_ = control(raw, func(fd int) error {
 		return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DONT)
 	})
 }
 
-// growQueues asks for queues of that many bytes, past the system's limit where the
-// process may, and returns what the kernel granted (it counts its overhead).
+// growQueues requests queues of that many bytes, past the system's limit where the process
+// may, and returns the sizes granted, which include the kernel's overhead.
 func growQueues(raw syscall.RawConn, bytes int) (in, out int) {
 	grow := func(fd, force, plain int) int {
 		if unix.SetsockoptInt(fd, unix.SOL_SOCKET, force, bytes) != nil {
@@ -110,7 +110,7 @@ func growQueues(raw syscall.RawConn, bytes int) (in, out int) {
 	return in, out
 }
 
-// pathMTU is the route's MTU of a connected socket; 0 if the kernel does not say.
+// pathMTU returns the MTU of a connected socket's route, or 0 if the kernel does not know it.
 func pathMTU(conn *net.UDPConn, ip6 bool) (mtu int) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -127,8 +127,7 @@ func pathMTU(conn *net.UDPConn, ip6 bool) (mtu int) {
 	return mtu
 }
 
-// hostID is the same for two processes that share a loopback interface: the boot
-// and the network namespace.
+// hostID identifies the loopback interface: it hashes the boot ID and the network namespace.
 func hostID() uint64 {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Classes of buffers: an ordinary frame, a jumbo frame, the largest datagram (or
-// what GRO joins).
+// classBytes are the buffer sizes: an ordinary frame, a jumbo frame, and the largest datagram
+// before and after receive coalescing.
 var classBytes = [...]int{2048, 10240, 65536}
 
 const (
@@ -15,21 +15,21 @@ const (
 	largeClass = len(classBytes) - 1
 )
 
-// pool is a bounded store of buffers. Buffers in use or free count; the free ones
-// are reused last in, first out, so that few of them are warm.
+// pool is a bounded pool of buffers. Free buffers count towards the bound. They are reused
+// last in, first out, so that few buffers stay in the cache.
 type pool struct {
-	mu     sync.Mutex
-	free   [len(classBytes)][]*microproto.Buffer
-	give   [len(classBytes)]func(*microproto.Buffer)
-	bytes  int // of all buffers made
-	limit  int
-	misses uint64 // requests past the limit
+	mu      sync.Mutex
+	free    [len(classBytes)][]*microproto.Buffer
+	recycle [len(classBytes)]func(*microproto.Buffer)
+	bytes   int // of all buffers, in use or free
+	limit   int
+	misses  uint64 // requests beyond the limit
 }
 
 func newPool(limit int) *pool {
 	p := &pool{limit: limit}
-	for c := range p.give {
-		p.give[c] = func(b *microproto.Buffer) {
+	for c := range p.recycle {
+		p.recycle[c] = func(b *microproto.Buffer) {
 			p.mu.Lock()
 			p.free[c] = append(p.free[c], b)
 			p.mu.Unlock()
@@ -47,7 +47,7 @@ func classOf(n int) int {
 	return -1
 }
 
-// get returns a buffer of the class without references, nil past the limit.
+// get returns a buffer of the class without references, or nil beyond the limit.
 func (p *pool) get(class int) *microproto.Buffer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,10 +63,10 @@ func (p *pool) get(class int) *microproto.Buffer {
 		return nil
 	}
 	p.bytes += size
-	return microproto.NewBuffer(make([]byte, size), p.give[class])
+	return microproto.NewBuffer(make([]byte, size), p.recycle[class])
 }
 
-// trim gives up free buffers of other classes until size more bytes fit.
+// trim drops free buffers of other classes until size more bytes fit, and reports whether they do.
 func (p *pool) trim(size int) bool {
 	for c := range p.free {
 		for n := len(p.free[c]); n > 0 && p.bytes+size > p.limit; n-- {

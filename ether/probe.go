@@ -8,22 +8,22 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Offloads tell what this host offers to the link, tried out over loopback.
+// Offloads holds the link's capabilities on this host, as found over loopback.
 type Offloads struct {
 	IPv4, IPv6      bool
 	Batch           bool   // sendmmsg and recvmmsg
-	GSO, GRO        bool   // one datagram carried several frames: out, in
-	QueueIn         int    // bytes the kernel grants a socket's receive queue
-	QueueOut        int    // and its send queue
-	LoopbackFrame   int    // largest frame over loopback, bytes
-	Problem, Advice string // why something is missing, and what to do; or empty
+	GSO, GRO        bool   // one sent, one received datagram carried several frames
+	QueueIn         int    // size of a socket's receive queue as granted, bytes
+	QueueOut        int    // size of its send queue
+	LoopbackFrame   int    // size of the largest frame over loopback, bytes
+	Problem, Advice string // what is missing and how to fix it; or empty
 }
 
-// probeTime bounds the exchange of a probe.
-const probeTime = time.Second
+// probeTimeout bounds the exchange of a probe.
+const probeTimeout = time.Second
 
-// Probe tries the link out between two sockets on loopback. It takes a few
-// milliseconds, at most about a second.
+// Probe exchanges frames between two sockets on loopback. It takes a few milliseconds, or
+// about a second when frames are lost.
 func Probe() Offloads {
 	var o Offloads
 	err6 := o.exchange("::1")
@@ -38,13 +38,13 @@ func Probe() Offloads {
 		o.Problem = fmt.Sprintf("a socket's receive queue is limited to %d bytes", o.QueueIn)
 		o.Advice = fmt.Sprintf("sysctl -w net.core.rmem_max=%d net.core.wmem_max=%d", defaultSocketBytes, defaultSocketBytes)
 	case !o.GSO || !o.GRO:
-		o.Problem = "no UDP segmentation offload (GSO, GRO): each frame costs a datagram"
+		o.Problem = "no UDP segmentation offload (GSO, GRO): every frame is sent as a datagram of its own"
 		o.Advice = "run Linux 5.0 or later"
 	}
 	return o
 }
 
-// exchange sends a run of equal frames to itself and sees what the kernel did.
+// exchange sends equal frames to itself and records the offloads that the kernel used.
 func (o *Offloads) exchange(address string) error {
 	a, err := Open(Config{Listen: address})
 	if err != nil {
@@ -68,7 +68,7 @@ func (o *Offloads) exchange(address string) error {
 	if n, err := a.Send(out); err != nil || n < frames {
 		return errors.Join(err, fmt.Errorf("ether: %d of %d frames sent", n, frames))
 	}
-	late := time.AfterFunc(probeTime, func() { _ = a.Close() })
+	late := time.AfterFunc(probeTimeout, func() { _ = a.Close() })
 	defer late.Stop()
 	in := make([]microproto.Frame, frames)
 	for got := 0; got < frames; {

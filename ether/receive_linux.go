@@ -11,54 +11,53 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// receiver is a receiving half of a batch: recvmmsg into large buffers, which are
-// cut into frames as they are handed out.
+// receiver receives with recvmmsg into large buffers and splits the datagrams into frames as
+// they are handed out.
 type receiver struct {
 	l        *Link
 	mu       sync.Mutex
 	socket   *descriptor
-	wait     wait
-	peek     func(fd uintptr) // of a look, bound once
+	wait     readinessWait
+	pollCall func(fd uintptr) // recvmmsg, bound once to avoid an allocation per call
 	messages []mmsghdr
 	vectors  []unix.Iovec
 	names    [][unix.SizeofSockaddrInet6]byte
 	controls [][controlBytes]byte
 	buffers  []*microproto.Buffer
-	got      int
+	got      int // datagrams of the last call
 	errno    syscall.Errno
 
-	// The datagrams of the last call, from next on, are still to be handed out;
-	// current is being cut.
-	next    int
-	current cut
+	next    int      // the first datagram of the last call that was not opened yet
+	current datagram // being split
 }
 
-// cut is a datagram that is handed out frame by frame. guard keeps its buffer
+// datagram is a received datagram that is handed out frame by frame. hold keeps its buffer
 // until the last frame is out.
-type cut struct {
+type datagram struct {
 	buffer      *microproto.Buffer
-	guard       microproto.Frame
+	hold        microproto.Frame
 	peer        microproto.LinkAddr
 	at, end     int
 	segmentSize int
 }
 
 func (r *receiver) init(l *Link, d *descriptor) {
-	r.l, r.socket, r.peek = l, d, r.recvmmsg
+	r.l, r.socket = l, d
+	r.pollCall = r.recvmmsg
 	r.wait.init(d, &d.readable, func(fd uintptr) bool {
 		r.recvmmsg(fd)
 		return r.errno != unix.EAGAIN
 	})
-	n := receivesLone
+	n := receivesWithoutGRO
 	if l.gro {
-		n = receivesMax
+		n = receivesWithGRO
 	}
 	r.messages = make([]mmsghdr, n)
 	r.vectors = make([]unix.Iovec, n)
 	r.names = make([][unix.SizeofSockaddrInet6]byte, n)
 	r.controls = make([][controlBytes]byte, n)
 	r.buffers = make([]*microproto.Buffer, n)
-	// What lies ready to receive is not counted against frames in use.
+	// Buffers that are ready to receive do not count as frames in use.
 	l.pool.limit += n * classBytes[largeClass]
 	for i := range r.messages {
 		r.buffers[i] = l.pool.get(largeClass)
@@ -67,12 +66,12 @@ func (r *receiver) init(l *Link, d *descriptor) {
 		h.Iov = &r.vectors[i]
 		h.SetIovlen(1)
 		h.Control = &r.controls[i][0]
-		r.arm(i)
+		r.prepare(i)
 	}
 }
 
-// arm makes message i ready to receive again.
-func (r *receiver) arm(i int) {
+// prepare makes message i ready to receive.
+func (r *receiver) prepare(i int) {
 	r.vectors[i].Base = &r.buffers[i].Bytes[0]
 	r.vectors[i].SetLen(len(r.buffers[i].Bytes))
 	r.messages[i].hdr.Namelen = uint32(len(r.names[i]))
@@ -80,10 +79,10 @@ func (r *receiver) arm(i int) {
 	r.messages[i].n = 0
 }
 
-// recvmmsg never waits.
+// recvmmsg receives without waiting. The raw system call spares the runtime's bookkeeping of
+// calls that may block.
 func (r *receiver) recvmmsg(fd uintptr) {
 	for {
-		// So that the runtime need not know of the call.
 		n, _, errno := syscall.RawSyscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&r.messages[0])),
 			uintptr(len(r.messages)), unix.MSG_DONTWAIT, 0, 0)
 		if errno == unix.EINTR {
@@ -96,17 +95,17 @@ func (r *receiver) recvmmsg(fd uintptr) {
 	}
 }
 
-// recv hands out frames, after looking or waiting for datagrams when none is left;
-// 0 frames and no error when there were none, or all of them were dropped; rung when
-// the wait was ended.
-func (r *receiver) recv(batch []microproto.Frame, waits, whole bool) (n int, rung bool, err error) {
+// recv fills a prefix of batch with frames. When no received datagram is left it receives
+// more, waiting for them if waits is set. It returns no frame and no error if nothing came
+// or every datagram was dropped. woken reports that wake ended the wait.
+func (r *receiver) recv(batch []microproto.Frame, waits, trains bool) (n int, woken bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.l.closed.Load() {
 		return 0, false, net.ErrClosed
 	}
 	if r.next == r.got && r.current.buffer == nil {
-		if rung, err = r.fill(waits); err != nil {
+		if woken, err = r.fill(waits); err != nil {
 			return 0, false, err
 		}
 	}
@@ -116,11 +115,11 @@ func (r *receiver) recv(batch []microproto.Frame, waits, whole bool) (n int, run
 			if r.next == r.got {
 				break
 			}
-			r.open(r.next)
+			r.openDatagram(r.next)
 			r.next++
 			continue
 		}
-		f := r.current.frame(whole)
+		f := r.current.next(trains)
 		bytes += len(f.Data)
 		count += f.Count()
 		batch[n] = f
@@ -130,18 +129,19 @@ func (r *receiver) recv(batch []microproto.Frame, waits, whole bool) (n int, run
 		r.l.count.framesReceived.Add(uint64(count))
 		r.l.count.bytesReceived.Add(uint64(bytes))
 	}
-	return n, rung, nil
+	return n, woken, nil
 }
 
-func (r *receiver) fill(waits bool) (rung bool, err error) {
-	for i := 0; i < r.got; i++ {
-		r.arm(i)
+// fill makes one call of recvmmsg.
+func (r *receiver) fill(waits bool) (woken bool, err error) {
+	for i := range r.got {
+		r.prepare(i)
 	}
 	r.next, r.got = 0, 0
 	if waits {
-		rung, err = r.wait.run()
+		woken, err = r.wait.run()
 	} else {
-		err = r.socket.look(r.peek)
+		err = r.socket.poll(r.pollCall)
 	}
 	if err != nil {
 		return false, err
@@ -149,23 +149,23 @@ func (r *receiver) fill(waits bool) (rung bool, err error) {
 	switch r.errno {
 	case 0:
 		r.l.count.receiveCalls.Add(1)
-	case unix.EAGAIN:
-	case unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENOMEM, unix.ENOBUFS:
-		// News of an earlier datagram, or a passing shortage: nothing was received.
+	case unix.EAGAIN, unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENOMEM, unix.ENOBUFS:
+		// Nothing was received. Other than EAGAIN these report the fate of an earlier datagram
+		// or a transient shortage.
 	default:
 		return false, r.errno
 	}
-	return rung, nil
+	return woken, nil
 }
 
-// open starts to cut datagram i, or drops it. What is small is copied to a small
-// buffer, so that a frame kept long does not keep 64 KiB.
-func (r *receiver) open(i int) {
+// openDatagram starts to split datagram i, or drops it. A small datagram is copied into a
+// small buffer, so that a frame kept for long does not keep 64 KiB.
+func (r *receiver) openDatagram(i int) {
 	l, m := r.l, &r.messages[i]
-	peer := l.roster.Load().from[sourceIn(&r.names[i])]
-	segment, ovf := parseControl(r.controls[i][:min(controlBytes, int(m.hdr.Controllen))])
-	if ovf != 0 {
-		l.count.overflowed(ovf)
+	peer := l.peers.Load().bySource[sourceIn(&r.names[i])]
+	segment, overflow := parseControl(r.controls[i][:min(controlBytes, int(m.hdr.Controllen))])
+	if overflow != 0 {
+		l.count.addOverflow(overflow)
 	}
 	switch {
 	case peer == 0:
@@ -197,24 +197,23 @@ func (r *receiver) open(i int) {
 	} else {
 		l.count.superReceived.Add(1)
 	}
-	r.current = cut{buffer: full, guard: full.Frame(0, 0, 0), peer: peer, end: n, segmentSize: segment}
+	r.current = datagram{buffer: full, hold: full.Frame(0, 0, 0), peer: peer, end: n, segmentSize: segment}
 }
 
-// frame hands out the next frame of a datagram, or all that is left of it, and ends
-// with the last.
-func (c *cut) frame(whole bool) microproto.Frame {
-	n := c.end - c.at
-	train := whole && n > c.segmentSize
+// next returns the next frame of a datagram, or with trains all remaining ones as a train.
+func (d *datagram) next(trains bool) microproto.Frame {
+	n := d.end - d.at
+	train := trains && n > d.segmentSize
 	if !train {
-		n = min(c.segmentSize, n)
+		n = min(d.segmentSize, n)
 	}
-	f := c.buffer.Frame(c.peer, c.at, n)
+	f := d.buffer.Frame(d.peer, d.at, n)
 	if train {
-		f.Segment = c.segmentSize
+		f.Segment = d.segmentSize
 	}
-	if c.at += n; c.at >= c.end {
-		c.guard.Release()
-		*c = cut{}
+	if d.at += n; d.at >= d.end {
+		d.hold.Release()
+		*d = datagram{}
 	}
 	return f
 }

@@ -3,12 +3,13 @@ package ether
 import (
 	"errors"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// single is the plain way: one datagram a system call, on any system.
+// single sends and receives one datagram per system call. It works on every system.
 type single struct {
 	l       *Link
 	sending sync.Mutex
@@ -23,8 +24,8 @@ func (s *single) init(l *Link) {
 	s.out.init(l)
 }
 
-// send is batch.send, one frame at a time.
-func (s *single) send(r *roster, frames []microproto.Frame) (n int, full bool, err error) {
+// send sends and releases a prefix of frames. full reports that the socket has no room.
+func (s *single) send(peers *peerTable, frames []microproto.Frame) (n int, full bool, err error) {
 	s.sending.Lock()
 	defer s.sending.Unlock()
 	c := &s.l.count
@@ -37,14 +38,14 @@ func (s *single) send(r *roster, frames []microproto.Frame) (n int, full bool, e
 		}
 		for at := 0; at == 0 || at < len(f.Data); at += max(1, size) {
 			data := f.Data[at:min(at+size, len(f.Data))]
-			full, lost, err := s.out.try(r.peer(f.Peer), data)
+			full, lost, err := s.out.try(peers.peer(f.Peer), data)
 			switch {
 			case at == 0 && (full || err != nil):
 				return n, full, err
-			case full || err != nil: // what goes as one is taken as one
-				c.lost(1, errFull)
+			case full || err != nil: // the train was taken with its first frame
+				c.addLost(1, errFull)
 			case lost != nil:
-				c.lost(1, lost)
+				c.addLost(1, lost)
 			default:
 				c.sendCalls.Add(1)
 				c.framesSent.Add(1)
@@ -59,7 +60,13 @@ func (s *single) send(r *roster, frames []microproto.Frame) (n int, full bool, e
 
 var errFull = errors.New("ether: the socket has no room")
 
-// recv returns one frame, or none when the datagram was dropped.
+func release(frames []microproto.Frame) {
+	for i := range frames {
+		frames[i].Release()
+	}
+}
+
+// recv receives one frame, or none if the datagram was dropped.
 func (s *single) recv(batch []microproto.Frame) (int, error) {
 	s.receiving.Lock()
 	defer s.receiving.Unlock()
@@ -69,13 +76,13 @@ func (s *single) recv(batch []microproto.Frame) (int, error) {
 	c := &s.l.count
 	n, from, err := s.l.conn.ReadFromUDPAddrPort(s.scratch)
 	if err != nil {
-		if passing(err) && !s.l.closed.Load() {
+		if transient(err) && !s.l.closed.Load() {
 			return 0, nil
 		}
 		return 0, err
 	}
 	c.receiveCalls.Add(1)
-	peer := s.l.roster.Load().from[s.source(from)]
+	peer := s.l.peers.Load().bySource[s.source(from)]
 	if peer == 0 {
 		c.unknown.Add(1)
 		return 0, nil
@@ -100,12 +107,7 @@ func (s *single) source(from netip.AddrPort) source {
 	return sourceOf(from, scope)
 }
 
-// passing errors of a receive tell of an earlier datagram's fate.
-func passing(err error) bool {
-	for _, e := range errsPassing {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+// transient reports whether a receive error concerns only an earlier datagram.
+func transient(err error) bool {
+	return slices.ContainsFunc(transientErrors[:], func(e error) bool { return errors.Is(err, e) })
 }

@@ -12,15 +12,14 @@ import (
 // errInUse is WSAEADDRINUSE.
 const errInUse = syscall.Errno(10048)
 
-// WSAECONNRESET tells of an earlier datagram that found no socket.
-var errsPassing = [...]error{syscall.Errno(10054)}
+// transientErrors holds WSAECONNRESET: an earlier datagram found no socket.
+var transientErrors = [...]error{syscall.Errno(10054)}
 
 type unixSockaddr struct{}
 
 func unixSockaddrOf(netip.AddrPort, uint32, bool) unixSockaddr { return unixSockaddr{} }
 
-// singleSend writes through package net: it may wait while the system's queue is
-// full, there being no other way here.
+// singleSend writes through package net, which may block while the send queue is full.
 type singleSend struct{ l *Link }
 
 func (s *singleSend) init(l *Link) { s.l = l }
@@ -33,4 +32,4 @@ func (s *singleSend) try(p *peer, data []byte) (full bool, lost, err error) {
 	return false, err, nil
 }
 
-func (l *Link) awaitWritable() {}
+func (l *Link) awaitRoom() {}

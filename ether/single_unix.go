@@ -10,9 +10,11 @@ import (
 
 const errInUse = unix.EADDRINUSE
 
-var errsPassing = [...]error{unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EINTR, unix.ENOBUFS, unix.ENOMEM}
+var transientErrors = [...]error{
+	unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EINTR, unix.ENOBUFS, unix.ENOMEM,
+}
 
-// unixSockaddr is a destination as x/sys wants it.
+// unixSockaddr is a destination for sendto.
 type unixSockaddr struct{ to unix.Sockaddr }
 
 func unixSockaddrOf(a netip.AddrPort, scope uint32, inet4 bool) unixSockaddr {
@@ -22,7 +24,7 @@ func unixSockaddrOf(a netip.AddrPort, scope uint32, inet4 bool) unixSockaddr {
 	return unixSockaddr{&unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16(), ZoneId: scope}}
 }
 
-// singleSend calls sendto without waiting.
+// singleSend calls sendto with MSG_DONTWAIT.
 type singleSend struct {
 	l    *Link
 	call func(fd uintptr) bool
@@ -43,10 +45,10 @@ func (s *singleSend) init(l *Link) {
 	}
 }
 
-// try sends one datagram: full if there is no room now, lost if the network
-// refused it, err if the socket is gone.
+// try sends one datagram. It returns full if the send queue has no room now, lost if the
+// network refused the datagram, and err if the socket is closed.
 func (s *singleSend) try(p *peer, data []byte) (full bool, lost, err error) {
-	s.to, s.data = p.name.to, data
+	s.to, s.data = p.sockaddr.to, data
 	err = s.l.raw.Write(s.call)
 	s.data = nil
 	switch {
@@ -58,17 +60,19 @@ func (s *singleSend) try(p *peer, data []byte) (full bool, lost, err error) {
 	return false, s.err, nil
 }
 
-// awaitWritable returns when the socket has room, or is closed. The netpoller
-// tells of changes only, so the state is asked for first.
-func (l *Link) awaitWritable() {
+// awaitRoom returns when the send queue has room or the socket is closed. The network
+// poller reports only changes, so the attempt asks for the present state.
+func (l *Link) awaitRoom() {
 	if l.batch != nil {
 		l.batch.awaitRoom()
 		return
 	}
-	// The error can only be that the socket was closed.
-	_ = l.raw.Write(func(fd uintptr) bool {
-		p := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
-		n, err := unix.Poll(p[:], 0)
-		return n > 0 || err != nil && err != unix.EINTR
-	})
+	_ = l.raw.Write(sendRoom) // the only possible error is that the socket was closed
+}
+
+// sendRoom reports whether the send queue has room, or an error to find.
+func sendRoom(fd uintptr) bool {
+	p := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
+	n, err := unix.Poll(p[:], 0)
+	return n > 0 || err != nil && err != unix.EINTR
 }

@@ -2,51 +2,51 @@ package ether
 
 import "sync/atomic"
 
-// Stats are a link's counters since it was opened, and what the kernel granted.
+// Stats holds a link's counters since it was opened, and what the kernel granted.
 type Stats struct {
 	FramesSent, BytesSent         uint64
 	FramesReceived, BytesReceived uint64
-	// Calls count system calls that moved something; Super datagrams that carried
-	// more than one frame.
+	// Calls counts system calls that transferred something, Super datagrams of more than one
+	// frame.
 	SendCalls, ReceiveCalls  uint64
 	SuperSent, SuperReceived uint64
-	SendLost                 uint64 // frames the kernel refused (unreachable, filtered, out of memory)
-	SendFull                 uint64 // Sends cut short because the socket was full
-	Unknown                  uint64 // received datagrams from addresses nobody accepted
+	SendLost                 uint64 // frames that the kernel refused (unreachable, filtered, out of memory)
+	SendFull                 uint64 // calls of Send cut short by a full socket
+	Unknown                  uint64 // received datagrams from addresses never accepted
 	Truncated                uint64 // received datagrams larger than any frame
-	NoBuffer                 uint64 // received datagrams dropped at the bound of BufferBytes
+	NoBuffer                 uint64 // received datagrams dropped beyond BufferBytes
 	KernelDropped            uint64 // datagrams that overflowed the socket's receive queue
-	PlainAcquires            uint64 // requests for buffers past the bound of BufferBytes
-	LastSendError            error  // the latest reason of SendLost
+	PlainAcquires            uint64 // requests for buffers beyond BufferBytes
+	LastSendError            error  // reason of the latest loss that SendLost counts
 	GSO, GRO, Batch          bool   // in use now
-	QueueIn, QueueOut        int    // bytes of the kernel's two queues, as granted
+	QueueIn, QueueOut        int    // sizes of the kernel's two queues as granted, bytes
 }
 
 type counters struct {
-	framesSent, bytesSent, framesReceived, bytesReceived  atomic.Uint64
-	sendCalls, receiveCalls, superSent, superReceived     atomic.Uint64
-	sendLost, sendFull, unknown, truncated, noBuffer, ovf atomic.Uint64
-	lastSend                                              atomic.Pointer[error]
+	framesSent, bytesSent, framesReceived, bytesReceived       atomic.Uint64
+	sendCalls, receiveCalls, superSent, superReceived          atomic.Uint64
+	sendLost, sendFull, unknown, truncated, noBuffer, overflow atomic.Uint64
+	lastSend                                                   atomic.Pointer[error]
 }
 
-// overflowed takes the kernel's own count, of 32 bits, which several receivers may
-// report in any order.
-func (c *counters) overflowed(now uint32) {
+// addOverflow takes the kernel's own 32-bit count, which several receivers may report in any
+// order.
+func (c *counters) addOverflow(now uint32) {
 	for {
-		old := c.ovf.Load()
+		old := c.overflow.Load()
 		more := int32(now - uint32(old))
-		if more <= 0 || c.ovf.CompareAndSwap(old, old+uint64(more)) {
+		if more <= 0 || c.overflow.CompareAndSwap(old, old+uint64(more)) {
 			return
 		}
 	}
 }
 
-func (c *counters) lost(frames int, err error) {
+func (c *counters) addLost(frames int, err error) {
 	c.sendLost.Add(uint64(frames))
 	c.lastSend.Store(&err)
 }
 
-// Stats returns the counters; it may be called at any time.
+// Stats returns the current counters.
 func (l *Link) Stats() Stats {
 	c := &l.count
 	s := Stats{
@@ -56,9 +56,9 @@ func (l *Link) Stats() Stats {
 		SuperSent: c.superSent.Load(), SuperReceived: c.superReceived.Load(),
 		SendLost: c.sendLost.Load(), SendFull: c.sendFull.Load(),
 		Unknown: c.unknown.Load(), Truncated: c.truncated.Load(),
-		NoBuffer: c.noBuffer.Load(), KernelDropped: c.ovf.Load(),
+		NoBuffer: c.noBuffer.Load(), KernelDropped: c.overflow.Load(),
 		PlainAcquires: l.pool.missed(),
-		GSO:           l.gso.Load(), GRO: l.gro, Batch: l.batched(),
+		GSO:           l.gso.Load(), GRO: l.gro, Batch: l.batch != nil,
 		QueueIn: l.receiveBytes, QueueOut: l.sendBytes,
 	}
 	if e := c.lastSend.Load(); e != nil {

@@ -1,6 +1,7 @@
 package ether
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,47 +16,42 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Link is a UDP socket as a microproto.Link. All methods may be called from
-// several goroutines at once; Recvs take turns.
+// Link is a UDP socket as a microproto.Link. All methods may be called from several
+// goroutines at once; concurrent calls of Recv run one after the other.
 type Link struct {
 	config Config
-	conn   *net.UDPConn // nil with batches: the socket is theirs
+	conn   *net.UDPConn // nil with batch, which owns the socket then
 	raw    syscall.RawConn
 	local  netip.AddrPort // unmapped; unspecified when bound to all addresses
 	inet4  bool           // the socket's family
-	host   uint64
+	host   uint64         // hostID
 
 	pool  *pool
 	count counters
 
-	gso                     atomic.Bool // wanted and not given up
-	plain                   bool        // without batches
+	gso                     atomic.Bool // enabled and not refused by the kernel
 	gro                     bool
-	receiveBytes, sendBytes int
+	receiveBytes, sendBytes int // of the kernel's queues, as granted
 
-	frame  atomic.Int64 // largest frame now
-	closed atomic.Bool
-	mu     sync.Mutex // of Accept
-	roster atomic.Pointer[roster]
+	frameSize atomic.Int64 // current size of the largest frame
+	closed    atomic.Bool
+	mu        sync.Mutex // serialises Accept
+	peers     atomic.Pointer[peerTable]
 
-	batch  *batch
+	batch  *batch // nil: one datagram per system call
 	single single
 }
 
 var _ microproto.Link = (*Link)(nil)
 
-// Open listens. The error of a port in use, a wrong address or range names it and
+// Open listens. An error about a port in use, a wrong address or a wrong range names it and
 // the flag that changes it.
 func Open(c Config) (*Link, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	if c.BufferBytes == 0 {
-		c.BufferBytes = defaultBufferBytes
-	}
-	if c.SocketBytes == 0 {
-		c.SocketBytes = defaultSocketBytes
-	}
+	c.BufferBytes = cmp.Or(c.BufferBytes, defaultBufferBytes)
+	c.SocketBytes = cmp.Or(c.SocketBytes, defaultSocketBytes)
 	conn, err := c.listen()
 	if err != nil {
 		return nil, err
@@ -77,18 +73,17 @@ func (l *Link) setUp() error {
 	bound := l.conn.LocalAddr().(*net.UDPAddr).AddrPort()
 	l.inet4 = bound.Addr().Is4()
 	l.local = netip.AddrPortFrom(bound.Addr().Unmap(), bound.Port())
-	l.roster.Store(&roster{})
+	l.peers.Store(&peerTable{})
 	mtu := l.config.MTU
 	if mtu == 0 {
 		if mtu, err = interfaceMTU(l.local.Addr()); err != nil {
 			return err
 		}
 	}
-	l.frame.Store(int64(frameBytes(mtu, !l.inet4)))
+	l.frameSize.Store(int64(frameBytes(mtu, !l.inet4)))
 	l.receiveBytes, l.sendBytes = growQueues(raw, l.config.SocketBytes)
 	allowFragments(raw)
-	l.plain = l.config.DisableBatch || !hasBatch(raw)
-	if !l.plain {
+	if !l.config.DisableBatch && hasBatch(raw) {
 		l.gso.Store(!l.config.DisableGSO && hasGSO(raw))
 		l.gro = !l.config.DisableGRO && enableGRO(raw)
 		countOverflow(raw)
@@ -100,7 +95,7 @@ func (l *Link) setUp() error {
 	return nil
 }
 
-// listen binds the socket: the port named, or the first free one of the range.
+// listen binds the named port, or the first free port of the range.
 func (c *Config) listen() (*net.UDPConn, error) {
 	network, ip, port, err := c.resolve()
 	if err != nil {
@@ -108,7 +103,7 @@ func (c *Config) listen() (*net.UDPConn, error) {
 	}
 	host := ip.String()
 	if c.Listen == "" || ip.IsUnspecified() && network == "udp" {
-		host = "" // both families, or IPv4 where there is no IPv6
+		host = "" // both families, or IPv4 alone on a host without IPv6
 	}
 	low, high := port, port
 	if port == 0 && c.PortLow != 0 {
@@ -116,24 +111,24 @@ func (c *Config) listen() (*net.UDPConn, error) {
 	}
 	for p := low; p <= high; p++ {
 		var pc net.PacketConn
-		pc, err = new(net.ListenConfig).ListenPacket(context.Background(), network, net.JoinHostPort(host, strconv.Itoa(p)))
+		address := strconv.Itoa(p)
+		pc, err = new(net.ListenConfig).ListenPacket(context.Background(), network, net.JoinHostPort(host, address))
 		if err == nil {
 			return pc.(*net.UDPConn), nil
 		}
 		if !errors.Is(err, errInUse) {
-			return nil, fmt.Errorf("ether: cannot listen on %s: %w (--listen)", net.JoinHostPort(ip.String(), strconv.Itoa(p)), err)
+			return nil, fmt.Errorf("ether: cannot listen on %s: %w (--listen)", net.JoinHostPort(ip.String(), address), err)
 		}
 	}
 	if low == high {
-		return nil, fmt.Errorf("ether: UDP port %d of %s is in use: stop what uses it, or choose another with --listen or --port-range: %w", low, ip, err)
+		return nil, fmt.Errorf("ether: UDP port %d of %s is in use: "+
+			"stop the program that uses it, or choose another port with --listen or --port-range: %w", low, ip, err)
 	}
 	return nil, fmt.Errorf("ether: all UDP ports %d-%d of %s are in use: widen --port-range: %w", low, high, ip, err)
 }
 
-// LocalAddr is the address and port that the link is bound to.
+// LocalAddr returns the address and port that the link is bound to.
 func (l *Link) LocalAddr() netip.AddrPort { return l.local }
-
-func (l *Link) batched() bool { return !l.plain }
 
 func (l *Link) log(format string, args ...any) {
 	if l.config.Log != nil {
@@ -141,22 +136,22 @@ func (l *Link) log(format string, args ...any) {
 	}
 }
 
-// gatherBytes is from where on it pays to leave payloads in the memory of the user: a
-// piece more costs the kernel as much as half a kilobyte.
+// gatherBytes is the payload size from which a frame's Body may stay in the user's memory.
+// Each additional vector costs the kernel as much as copying about half a kilobyte.
 const gatherBytes = 16 << 10
 
-// Caps: a frame is what the MTU leaves after the IP and UDP headers. It may become
-// less with Accept, when the MTU was left to the link.
+// Caps returns the link's capabilities, which are the same in both modes. The largest frame
+// is the MTU less the IP and UDP headers. Accept may reduce it if Config.MTU is 0.
 func (l *Link) Caps(microproto.Mode) microproto.Caps {
-	c := microproto.Caps{MTU: int(l.frame.Load()), Batch: segmentsMax}
-	if l.batched() && l.gso.Load() {
+	c := microproto.Caps{MTU: int(l.frameSize.Load()), Batch: segmentsMax}
+	if l.batch != nil && l.gso.Load() {
 		c.Train, c.Gather = frameBytes(MaxMTU, !l.inet4), gatherBytes
 	}
 	return c
 }
 
-// Acquire returns pooled memory, or memory of its own past the pool's bound. It
-// panics when n is larger than any datagram.
+// Acquire returns pooled memory, or unpooled memory when the pool is exhausted. It panics if
+// n is larger than any datagram.
 func (l *Link) Acquire(n int) microproto.Frame {
 	class := classOf(n)
 	if class < 0 {
@@ -168,18 +163,18 @@ func (l *Link) Acquire(n int) microproto.Frame {
 	return microproto.NewBuffer(make([]byte, n), nil).Frame(0, 0, n)
 }
 
-// Send: a frame to an address that was never accepted, or larger than a datagram,
-// is an error; one that the network refuses is lost, as on the way, and counted.
+// Send sends a prefix of batch. A frame to an address that was never accepted or larger than a
+// datagram is an error. A frame that the network refuses is lost and counted.
 func (l *Link) Send(batch []microproto.Frame) (int, error) {
-	r := l.roster.Load()
+	peers, most := l.peers.Load(), frameBytes(MaxMTU, !l.inet4)
 	for i := range batch {
-		p := r.peer(batch[i].Peer)
-		if p != nil && batch[i].Bytes() <= frameBytes(MaxMTU, !l.inet4) {
+		p := peers.peer(batch[i].Peer)
+		if p != nil && batch[i].Bytes() <= most {
 			continue
 		}
 		err := fmt.Errorf("ether: frame to link address %d, which was never accepted", batch[i].Peer)
 		if p != nil {
-			err = fmt.Errorf("ether: frame of %d bytes: the largest datagram holds %d", batch[i].Bytes(), frameBytes(MaxMTU, !l.inet4))
+			err = fmt.Errorf("ether: frame of %d bytes: the largest datagram holds %d", batch[i].Bytes(), most)
 		}
 		if i == 0 {
 			return 0, err
@@ -191,82 +186,80 @@ func (l *Link) Send(batch []microproto.Frame) (int, error) {
 		return n, e
 	}
 	n, full, err := 0, false, error(nil)
-	if l.batched() {
-		n, full, err = l.batch.send(r, batch)
+	if l.batch != nil {
+		n, full, err = l.batch.send(peers, batch)
 	} else {
-		n, full, err = l.single.send(r, batch)
+		n, full, err = l.single.send(peers, batch)
 	}
 	if full {
 		l.count.sendFull.Add(1)
 	}
-	return n, l.errOf(err)
+	return n, l.closedError(err)
 }
 
-// Recv returns frames of accepted peers only, one by one.
+// Recv returns frames of accepted peers, one by one.
 func (l *Link) Recv(batch []microproto.Frame) (int, error) { return l.receive(batch, false) }
 
-// RecvTrains is Recv that leaves frames together that the kernel has joined: see
-// microproto.Frame.Segment. They may be of several messages and several sessions.
+// RecvTrains is Recv that returns frames coalesced by the kernel as trains; see
+// microproto.Frame.Segment. A train may hold frames of several messages and sessions.
 func (l *Link) RecvTrains(batch []microproto.Frame) (int, error) { return l.receive(batch, true) }
 
-func (l *Link) receive(batch []microproto.Frame, whole bool) (int, error) {
+func (l *Link) receive(batch []microproto.Frame, trains bool) (int, error) {
 	if len(batch) == 0 {
 		return 0, nil
 	}
 	for {
-		n, rung, err := 0, false, error(nil)
-		if l.batched() {
-			n, rung, err = l.batch.recv(batch, whole)
+		n, woken, err := 0, false, error(nil)
+		if l.batch != nil {
+			n, woken, err = l.batch.recv(batch, trains)
 		} else {
 			n, err = l.single.recv(batch)
 		}
-		if n > 0 || rung || err != nil {
-			return n, l.errOf(err)
+		if n > 0 || woken || err != nil {
+			return n, l.closedError(err)
 		}
 	}
 }
 
-// AwaitRecv is TryRecv that waits until something has come, or Wake is called: then
-// there may be no frame. Where there are no batches it does not wait.
-func (l *Link) AwaitRecv(batch []microproto.Frame) (int, error) {
-	if len(batch) == 0 || !l.batched() {
+// TryRecv is RecvTrains that never waits; it returns 0 frames when none has arrived. It may be
+// called while another goroutine waits in Recv, and takes frames that would have woken it: a
+// compute loop handles arrivals without waiting for another thread to be scheduled. It returns
+// no frames on systems without batches.
+func (l *Link) TryRecv(batch []microproto.Frame) (int, error) { return l.pollRecv(batch, false) }
+
+// AwaitRecv is TryRecv that waits for a frame or for Wake, after which there may be no frame.
+// It does not wait on systems without batches.
+func (l *Link) AwaitRecv(batch []microproto.Frame) (int, error) { return l.pollRecv(batch, true) }
+
+func (l *Link) pollRecv(batch []microproto.Frame, waits bool) (int, error) {
+	if len(batch) == 0 || l.batch == nil {
 		return 0, nil
 	}
-	n, err := l.batch.awaitRecv(batch)
-	return n, l.errOf(err)
+	n, err := l.batch.pollRecv(batch, waits)
+	return n, l.closedError(err)
 }
 
-// Wake makes a RecvTrains or AwaitRecv that waits, or else the next one, return without
-// a frame. Where there are no batches it does nothing.
+// Wake makes the waiting RecvTrains or AwaitRecv, or else the next one, return without a frame.
+// It does nothing on systems without batches.
 func (l *Link) Wake() {
-	if l.batched() {
+	if l.batch != nil {
 		l.batch.wake()
 	}
 }
 
-// TryRecv is RecvTrains that never waits: 0 frames when none is there now. It may be
-// called while another goroutine waits in Recv, and takes frames that would have
-// woken it: whoever computes can take in what has come without waiting for another
-// thread to be scheduled. Where there are no batches it finds nothing.
-func (l *Link) TryRecv(batch []microproto.Frame) (int, error) {
-	if len(batch) == 0 || !l.batched() {
-		return 0, nil
-	}
-	n, err := l.batch.tryRecv(batch)
-	return n, l.errOf(err)
-}
+// closedError returns net.ErrClosed for errors that Close causes.
 
-func (l *Link) errOf(err error) error {
+func (l *Link) closedError(err error) error {
 	if err != nil && (l.closed.Load() || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrClosed)) {
 		return net.ErrClosed
 	}
 	return err
 }
 
-// Writable: f runs on a goroutine of its own, also when the link is closed.
+// Writable calls f on a new goroutine when the socket has room or the link is closed.
 func (l *Link) Writable(f func()) {
 	go func() {
-		l.awaitWritable()
+		l.awaitRoom()
 		f()
 	}()
 }

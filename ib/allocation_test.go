@@ -104,7 +104,7 @@ func TestIdleWakesNobody(t *testing.T) {
 		}()
 		// Nothing is left that could wake anybody: no timer runs, and the receiver waits.
 		waits := uint64(0)
-		idle := func() bool { return b.Stats().Waits > waits && !a.tending.Load() && !b.tending.Load() }
+		idle := func() bool { return b.Stats().Waits > waits && !a.progressArmed.Load() && !b.progressArmed.Load() }
 		await.Until(t, idle, "no timer at either end, and a receiver that waits: %v", wait)
 		waits = b.Stats().Waits
 		for _, m := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {

@@ -6,24 +6,25 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// buffers is a bounded store of private memory, into which received frames are copied.
+// buffers is a bounded pool of unregistered memory for copies of received frames.
 type buffers struct {
-	mu    sync.Mutex
-	free  []*microproto.Buffer // last in, first out: few of them, and warm
-	size  int
-	made  int
-	limit int
-	short bool   // somebody waits for one
-	call  func() // him, when one is given back
+	mu     sync.Mutex
+	free   []*microproto.Buffer // reused last in, first out, so that few stay in the cache
+	size   int
+	made   int
+	limit  int
+	wanted bool   // get has failed since the last put
+	onFree func() // called by put if wanted
 }
 
-func (p *buffers) init(size, bytes int, call func()) {
-	p.size, p.limit, p.call = size, max(4, bytes/size), call
+func (p *buffers) init(size, bytes int, onFree func()) {
+	p.size, p.onFree = size, onFree
+	p.limit = max(4, bytes/size)
 }
 
-// take returns a buffer without references; nil at the bound: then there is a call when
-// there is one.
-func (p *buffers) take() *microproto.Buffer {
+// get returns a buffer without references. At the bound it returns nil, and onFree is called
+// once a buffer is free.
+func (p *buffers) get() *microproto.Buffer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if n := len(p.free); n > 0 {
@@ -33,20 +34,20 @@ func (p *buffers) take() *microproto.Buffer {
 		return b
 	}
 	if p.made == p.limit {
-		p.short = true
+		p.wanted = true
 		return nil
 	}
 	p.made++
-	return microproto.NewBuffer(make([]byte, p.size), p.give)
+	return microproto.NewBuffer(make([]byte, p.size), p.put)
 }
 
-func (p *buffers) give(b *microproto.Buffer) {
+func (p *buffers) put(b *microproto.Buffer) {
 	p.mu.Lock()
 	p.free = append(p.free, b)
-	short := p.short
-	p.short = false
+	wanted := p.wanted
+	p.wanted = false
 	p.mu.Unlock()
-	if short {
-		p.call()
+	if wanted {
+		p.onFree()
 	}
 }

@@ -1,6 +1,7 @@
 package ib
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,26 +13,24 @@ import (
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// Context is what a host offers to a link of this package: it tells what is there and
-// opens nothing.
+// Context describes what a host offers to a link.
 type Context struct {
 	Kernel  bool      `json:"kernel"`  // RDMA drivers are loaded
-	Library string    `json:"library"` // why libibverbs cannot be used; empty: it can
+	Library string    `json:"library"` // why libibverbs cannot be used, or ""
 	Ports   []Port    `json:"ports"`   // of all adapters, by name and number
 	Lock    LockLimit `json:"memory_lock"`
 }
 
-// LockLimit bounds the memory that a process may pin, as registered buffers are.
+// LockLimit is the limit on the memory that a process may pin, such as registered buffers.
 type LockLimit struct {
-	Bytes  int64 `json:"bytes"`  // RLIMIT_MEMLOCK; -1: none
+	Bytes  int64 `json:"bytes"`  // RLIMIT_MEMLOCK; -1: unlimited
 	Exempt bool  `json:"exempt"` // the process may pin more (CAP_IPC_LOCK)
 }
 
-// Allows tells whether n bytes may be pinned.
+// Allows reports whether n bytes may be pinned.
 func (l LockLimit) Allows(n int64) bool { return l.Exempt || l.Bytes < 0 || n <= l.Bytes }
 
-// Look finds out what this host offers. It reads /sys and loads libibverbs; it opens no
-// device.
+// Look describes this host. It reads /sys and loads libibverbs, and opens no device.
 func Look() Context {
 	sys := os.DirFS("/sys")
 	var driven []string
@@ -39,30 +38,23 @@ func Look() Context {
 	if err == nil {
 		driven, err = library.Devices()
 	}
-	return survey(sys, adapters(sys), driven, err, lockLimit())
+	return describeHost(sys, adapters(sys), driven, err, lockLimit())
 }
 
-// libraryProblem tells why the library cannot be used, from what its listing says;
-// empty: it can. That the kernel has no RDMA is no fault of the library's.
-func libraryProblem(err error) string {
-	if err == nil || errors.Is(err, verbs.ErrNoKernel) {
-		return ""
-	}
-	return err.Error()
-}
-
-// Present tells whether this host has RDMA drivers at all, for those who would rather
-// not load a library to learn that it hasn't.
+// Present reports whether this host has RDMA drivers, without loading libibverbs.
 func Present() bool {
 	_, err := os.Stat("/sys/class/infiniband")
 	return err == nil
 }
 
-// survey puts together what is known of a host: the devices that the kernel shows, and
-// those that libibverbs lists, or its error. It depends on its arguments only.
-func survey(sys fs.FS, found []adapter, driven []string, library error, lock LockLimit) Context {
+// describeHost combines the adapters that the kernel shows with the devices that libibverbs
+// lists, or its error. The result depends on the arguments only.
+func describeHost(sys fs.FS, found []adapter, driven []string, library error, lock LockLimit) Context {
 	_, err := fs.Stat(sys, "class/infiniband")
-	c := Context{Kernel: err == nil, Library: libraryProblem(library), Ports: readPorts(sys, found), Lock: lock}
+	c := Context{Kernel: err == nil, Ports: readPorts(sys, found), Lock: lock}
+	if library != nil && !errors.Is(library, verbs.ErrNoKernel) {
+		c.Library = library.Error()
+	}
 	if c.Ports == nil {
 		c.Ports = []Port{}
 	}
@@ -72,25 +64,25 @@ func survey(sys fs.FS, found []adapter, driven []string, library error, lock Loc
 	return c
 }
 
-// Want says what a link is to be opened on.
+// Want describes the port that a link needs.
 type Want struct {
 	Device string // "": any
 	Port   int    // 0: any
-	GID    string // an entry of the port's table, as an IPv6 address; "": the best of them
-	Bytes  int64  // that it will register
+	GID    string // an entry of the port's GID table, as an IPv6 address; "": the best one
+	Bytes  int64  // that the link registers
 }
 
 // Choice is a port to open a link on.
 type Choice struct {
 	Port Port       `json:"port"`
-	GID  Identifier `json:"gid"` // to use; on InfiniBand a port may show none
+	GID  Identifier `json:"gid"` // to use; an InfiniBand port may show none
 	Why  string     `json:"why"`
 }
 
-// MissingError tells all that stands between a host and a link.
+// MissingError lists everything that prevents a host from opening a link.
 type MissingError struct{ Missing []Missing }
 
-// Missing is one thing that is not there, and what to do about it.
+// Missing is one obstacle and its remedy.
 type Missing struct {
 	What   string `json:"what"`
 	Remedy string `json:"remedy"`
@@ -105,20 +97,21 @@ func (e *MissingError) Error() string {
 	return strings.Join(parts, "; ")
 }
 
-// Choose finds the port for a link: of those that are wanted and usable the fastest;
-// of equals InfiniBand before Ethernet, then the first by name. The error is a
+// Choose selects the port for a link: the fastest of the wanted and usable ports. Among
+// equals InfiniBand comes before Ethernet, then the first by name. The error is a
 // *MissingError.
 func (c *Context) Choose(w Want) (Choice, error) {
-	var missing []Missing
-	choice, lacking := c.port(w)
-	missing = append(missing, lacking...)
+	choice, missing := c.port(w)
 	if c.Library != "" {
 		missing = append(missing, Missing{"libibverbs cannot be used", c.Library})
 	}
 	if !c.Lock.Allows(w.Bytes) {
+		needed := fmt.Sprintf("%d KiB", (w.Bytes+1023)>>10) // the unit of ulimit
 		missing = append(missing, Missing{
-			fmt.Sprintf("the limit on locked memory, %d KiB (ulimit -l, RLIMIT_MEMLOCK), is below the %s that the link registers", c.Lock.Bytes>>10, kibibytes(w.Bytes)),
-			fmt.Sprintf("raise it to %s or more, in /etc/security/limits.conf or by LimitMEMLOCK= of a service, or register less with --ib-blocks or --ib-block-bytes", kibibytes(w.Bytes)),
+			fmt.Sprintf("the limit on locked memory, %d KiB (ulimit -l, RLIMIT_MEMLOCK), is below the %s "+
+				"that the link registers", c.Lock.Bytes>>10, needed),
+			fmt.Sprintf("raise it to %s or more, in /etc/security/limits.conf or by LimitMEMLOCK= of a service, "+
+				"or register less with --ib-blocks or --ib-block-bytes", needed),
 		})
 	}
 	if missing != nil {
@@ -127,18 +120,17 @@ func (c *Context) Choose(w Want) (Choice, error) {
 	return choice, nil
 }
 
-// kibibytes writes a size in the unit of ulimit, rounded up.
-func kibibytes(n int64) string { return fmt.Sprintf("%d KiB", (n+1023)>>10) }
-
-// NoKernel says that Present is false.
+// NoKernel is the obstacle where Present returns false.
 const NoKernel = "the kernel has no RDMA: there is no /sys/class/infiniband"
 
 func (c *Context) port(w Want) (Choice, []Missing) {
 	if !c.Kernel {
-		return Choice{}, []Missing{{NoKernel, "load the driver of your adapter and ib_uverbs; without an adapter rdma_rxe makes one of an Ethernet interface"}}
+		return Choice{}, []Missing{{NoKernel,
+			"load the driver of your adapter and ib_uverbs; without an adapter rdma_rxe makes one of an Ethernet interface"}}
 	}
 	if len(c.Ports) == 0 {
-		return Choice{}, []Missing{{"there is no RDMA device", "rdma link add rxe0 type rxe netdev eth0 makes one of an Ethernet interface"}}
+		return Choice{}, []Missing{{"there is no RDMA device",
+			"rdma link add rxe0 type rxe netdev eth0 makes one of an Ethernet interface"}}
 	}
 	wanted := slices.DeleteFunc(slices.Clone(c.Ports), func(p Port) bool {
 		return w.Device != "" && p.Device != w.Device || w.Port != 0 && p.Number != w.Port
@@ -155,58 +147,62 @@ func (c *Context) port(w Want) (Choice, []Missing) {
 	}
 	usable := slices.DeleteFunc(slices.Clone(wanted), func(p Port) bool { return p.Usable() != "" })
 	if len(usable) == 0 {
-		var why []string
+		var reasons []string
 		for _, p := range wanted {
-			why = append(why, fmt.Sprintf("%s port %d: %s", p.Device, p.Number, p.Usable()))
+			reasons = append(reasons, fmt.Sprintf("%s port %d: %s", p.Device, p.Number, p.Usable()))
 		}
-		return Choice{}, []Missing{{"no RDMA port can be used", strings.Join(why, ", ")}}
+		return Choice{}, []Missing{{"no RDMA port can be used", strings.Join(reasons, ", ")}}
 	}
 	best := slices.MinFunc(usable, better)
-	gid, lacking := best.identifier(w.GID)
-	if lacking != nil {
-		return Choice{}, lacking
+	gid, missing := best.identifier(w.GID)
+	if missing != nil {
+		return Choice{}, missing
 	}
-	return Choice{Port: best, GID: gid, Why: why(best, usable, wanted)}, nil
+	return Choice{Port: best, GID: gid, Why: reason(best, usable, wanted)}, nil
 }
 
 // better orders ports, the best first.
 func better(a, b Port) int {
-	switch {
-	case a.Gigabits > b.Gigabits:
-		return -1
-	case a.Gigabits < b.Gigabits:
-		return 1
-	case a.Layer != b.Layer && a.Layer == layerInfiniBand:
-		return -1
-	case a.Layer != b.Layer && b.Layer == layerInfiniBand:
-		return 1
-	}
-	return byName(a, b)
+	return cmp.Or(cmp.Compare(b.Gigabits, a.Gigabits), a.layerRank()-b.layerRank(), byName(a, b))
 }
 
-// Words of the kernel.
+func (p *Port) layerRank() int {
+	if p.Layer == layerInfiniBand {
+		return 0
+	}
+	return 1
+}
+
+// Values of attributes in /sys.
 const (
 	layerInfiniBand = "InfiniBand"
 	kindRoCEv2      = "RoCE v2"
 )
 
-// identifier is the entry of the table of GIDs to use. InfiniBand routes by LID and
-// has its port's own at 0; on Ethernet version 2 goes before 1, which routers do not
-// carry, and an address of the network before a link-local one.
+// identifier returns the GID to use: the wanted one or the best. InfiniBand routes by LID, and
+// its port's own GID is entry 0. On Ethernet RoCE v2 comes before v1, which is not routed, and
+// a network address before a link-local one.
 func (p *Port) identifier(wanted string) (Identifier, []Missing) {
 	among := p.Identifiers
 	if wanted != "" {
 		address, err := netip.ParseAddr(wanted)
-		among = slices.DeleteFunc(slices.Clone(among), func(i Identifier) bool { return err != nil || i.Address != address.Unmap() })
+		among = slices.DeleteFunc(slices.Clone(among), func(i Identifier) bool {
+			return err != nil || i.Address != address.Unmap()
+		})
 		if len(among) == 0 {
-			return Identifier{}, []Missing{{fmt.Sprintf("no GID %s at %s port %d", wanted, p.Device, p.Number), "there are " + p.addresses()}}
+			return Identifier{}, []Missing{{
+				fmt.Sprintf("no GID %s at %s port %d", wanted, p.Device, p.Number), "there are " + p.addresses(),
+			}}
 		}
 	}
 	switch {
 	case len(among) == 0 && p.Layer == layerInfiniBand:
 		return Identifier{}, nil
 	case len(among) == 0:
-		return Identifier{}, []Missing{{fmt.Sprintf("%s port %d has no GID", p.Device, p.Number), "give its network interface an address, and wait a moment"}}
+		return Identifier{}, []Missing{{
+			fmt.Sprintf("%s port %d has no GID", p.Device, p.Number),
+			"assign an address to its network interface, and wait a moment",
+		}}
 	case p.Layer == layerInfiniBand:
 		return among[0], nil
 	}
@@ -223,7 +219,7 @@ func (p *Port) identifier(wanted string) (Identifier, []Missing) {
 	return slices.MinFunc(among, func(a, b Identifier) int { return rank(a) - rank(b) }), nil
 }
 
-// addresses lists the GIDs of a port, each once.
+// addresses lists the distinct GIDs of a port.
 func (p *Port) addresses() string {
 	var out []string
 	for _, i := range p.Identifiers {
@@ -237,7 +233,8 @@ func (p *Port) addresses() string {
 	return strings.Join(out, ", ")
 }
 
-func why(best Port, usable, wanted []Port) string {
+// reason explains the choice of a port.
+func reason(best Port, usable, wanted []Port) string {
 	text := fmt.Sprintf("%s port %d is active", best.Device, best.Number)
 	if best.Rate != "" {
 		text += ", " + best.Rate
@@ -251,7 +248,7 @@ func why(best Port, usable, wanted []Port) string {
 	return text + fmt.Sprintf("; the best of %d that can be used", len(usable))
 }
 
-// names lists the devices and their ports.
+// names lists the devices with their ports.
 func (c *Context) names() string {
 	var out []string
 	for _, p := range c.Ports {

@@ -33,13 +33,13 @@ func sysfs(t *testing.T, name string) (fstest.MapFS, []adapter) {
 		if len(words) < 3 || words[0] != "adapter" {
 			continue
 		}
-		d := adapter{name: words[1], shared: map[string]int{}}
+		d := adapter{name: words[1], ipoibPorts: map[string]int{}}
 		if words[2] != "-" {
 			d.nodes = strings.Split(words[2], ",")
 		}
 		for _, s := range words[3:] {
 			netdev, port, _ := strings.Cut(s, "=")
-			d.shared[netdev], err = strconv.Atoi(port)
+			d.ipoibPorts[netdev], err = strconv.Atoi(port)
 			require.NoError(t, err)
 		}
 		found = append(found, d)
@@ -62,7 +62,7 @@ func host(t *testing.T, name string) Context {
 	for _, a := range found {
 		driven = append(driven, a.name)
 	}
-	return survey(tree, found, driven, nil, LockLimit{Bytes: 8 << 20})
+	return describeHost(tree, found, driven, nil, LockLimit{Bytes: 8 << 20})
 }
 
 func TestChoose(t *testing.T) {
@@ -96,10 +96,10 @@ func TestChoose(t *testing.T) {
 // Everything that is missing is named at once, each with what to do about it.
 func TestMissing(t *testing.T) {
 	mlx5, odd := host(t, "mlx5"), host(t, "odd")
-	none := survey(fstest.MapFS{}, nil, nil, errors.New("no libibverbs.so.1"), LockLimit{Bytes: 64 << 10})
-	bare := survey(fstest.MapFS{"class/infiniband/x": {}}, nil, nil, fmt.Errorf("%w: no ib_uverbs", verbs.ErrNoKernel), LockLimit{Bytes: -1})
+	none := describeHost(fstest.MapFS{}, nil, nil, errors.New("no libibverbs.so.1"), LockLimit{Bytes: 64 << 10})
+	bare := describeHost(fstest.MapFS{"class/infiniband/x": {}}, nil, nil, fmt.Errorf("%w: no ib_uverbs", verbs.ErrNoKernel), LockLimit{Bytes: -1})
 	tree, found := sysfs(t, "mlx5")
-	undriven := survey(tree, found, []string{"mlx5_1"}, nil, LockLimit{})
+	undriven := describeHost(tree, found, []string{"mlx5_1"}, nil, LockLimit{})
 	naked := host(t, "mlx5")
 	naked.Ports[1].Identifiers = nil
 	for _, w := range []struct {

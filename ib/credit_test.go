@@ -15,13 +15,13 @@ func TestCreditRidesOnFrames(t *testing.T) {
 	for _, mode := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
 		t.Run(mode.String(), func(t *testing.T) {
 			r := newRig(t, software.Config{})
-			a, b, toB, toA := r.pair(Config{Peers: 1, ReceiveBlocks: 2 * fewestReceives})
+			a, b, toB, toA := r.pair(Config{Peers: 1, ReceiveBlocks: 2 * minReceives})
 			send := func(l *Link, to microproto.LinkAddr, k uint32) {
 				n, err := l.Send([]microproto.Frame{message(l, to, mode, 0, k, 100, false)})
 				require.NoError(t, err)
 				require.Equal(t, 1, n)
 			}
-			for k := range uint32(20 * fewestReceives) {
+			for k := range uint32(20 * minReceives) {
 				came := false
 				send(a, toB, k+1)
 				until(t, "a frame", []*Link{b}, func(microproto.Frame) { came = true }, func() bool { return came })

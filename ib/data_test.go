@@ -135,11 +135,11 @@ func TestChangeOfModeMakesNothing(t *testing.T) {
 		r := newRig(t, software.Config{})
 		var seen [4]int // by transport
 		a, b, toB, _ := r.pair(c)
-		r.fabric.software.SetRule(func(p software.Packet) software.Fate {
-			if !p.Answer && p.Bytes > 0 {
+		r.fabric.software.SetRule(func(p software.Packet) software.Fault {
+			if !p.Ack && p.Bytes > 0 {
 				seen[p.Transport]++
 			}
-			return software.Fate{}
+			return software.Fault{}
 		})
 		made := r.fabric.software.Made()
 		for k := range 40 {
@@ -166,7 +166,7 @@ func TestChangeOfModeMakesNothing(t *testing.T) {
 // receive that is not posted.
 func TestCreditHoldsTheUnreliablePair(t *testing.T) {
 	r := newRig(t, software.Config{})
-	a, b, toB, _ := r.pair(Config{Peers: 1, ReceiveBlocks: 2 * fewestReceives})
+	a, b, toB, _ := r.pair(Config{Peers: 1, ReceiveBlocks: 2 * minReceives})
 	const frames = 500
 	for k := range uint32(frames) {
 		// No value: none replaces another.
@@ -187,16 +187,16 @@ func TestLostCreditIsRepaired(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, software.Config{})
-			c.Peers, c.ReceiveBlocks = 1, 2*fewestReceives
+			c.Peers, c.ReceiveBlocks = 1, 2*minReceives
 			a, b, toB, toA := r.pair(c)
-			lose := software.Chances{Seed: 7, Loss: 0.3}.Rule()
+			lose := software.FaultRates{Seed: 7, DropRate: 0.3}.Rule()
 			var all atomic.Bool
-			r.fabric.software.SetRule(func(p software.Packet) software.Fate {
+			r.fabric.software.SetRule(func(p software.Packet) software.Fault {
 				if p.Transport != verbs.UC {
-					return software.Fate{}
+					return software.Fault{}
 				}
 				if all.Load() {
-					return software.Fate{Drop: true}
+					return software.Fault{Drop: true}
 				}
 				return lose(p)
 			})
@@ -236,11 +236,11 @@ func TestLostCreditIsRepaired(t *testing.T) {
 // Credit that was told with frames, all of which were lost, is told again to who asks.
 func TestWhoAsksIsTold(t *testing.T) {
 	r := newRig(t, software.Config{})
-	a, b, toB, toA := r.pair(Config{Peers: 1, ReceiveBlocks: 2 * fewestReceives})
-	window := a.config.window()
+	a, b, toB, toA := r.pair(Config{Peers: 1, ReceiveBlocks: 2 * minReceives})
+	window := a.config.frameCredit()
 	fromB := false
-	r.fabric.software.SetRule(func(p software.Packet) software.Fate {
-		return software.Fate{Drop: fromB && p.Transport == verbs.UC}
+	r.fabric.software.SetRule(func(p software.Packet) software.Fault {
+		return software.Fault{Drop: fromB && p.Transport == verbs.UC}
 	})
 	send := func(from *Link, to microproto.LinkAddr, number uint32) {
 		_, err := from.Send([]microproto.Frame{message(from, to, microproto.ModeAsynchronous, 0, number, 100, false)})
@@ -270,7 +270,7 @@ func TestWhoAsksIsTold(t *testing.T) {
 // peers are not held up.
 func TestNewestReplacesWhatWaits(t *testing.T) {
 	r := newRig(t, software.Config{})
-	c := Config{Peers: 2, ReceiveBlocks: 4 * fewestReceives}
+	c := Config{Peers: 2, ReceiveBlocks: 4 * minReceives}
 	a, slow, fast := r.open("a", c), r.open("slow", c), r.open("fast", c)
 	toSlow, _ := r.join(a, slow)
 	toFast, _ := r.join(a, fast)

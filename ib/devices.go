@@ -1,6 +1,7 @@
 package ib
 
 import (
+	"cmp"
 	"io/fs"
 	"math"
 	"net/netip"
@@ -10,7 +11,7 @@ import (
 	"strings"
 )
 
-// Port is one port of an RDMA adapter, as the kernel shows it below /sys.
+// Port is a port of an RDMA adapter, as the kernel describes it under /sys.
 type Port struct {
 	Device   string  `json:"name"`
 	Number   int     `json:"port"`       // from 1
@@ -18,22 +19,22 @@ type Port struct {
 	Physical string  `json:"physical"`   // "LinkUp", "Polling", "Disabled", …
 	Layer    string  `json:"link_layer"` // "InfiniBand" or "Ethernet" (RoCE)
 	Rate     string  `json:"rate"`       // "100 Gb/sec (4X EDR)"
-	Gigabits float64 `json:"gigabits"`   // the same as a number; 0: not known
-	LID      uint16  `json:"lid"`        // on InfiniBand
+	Gigabits float64 `json:"gigabits"`   // the same as a number; 0 if unknown
+	LID      uint16  `json:"lid"`        // InfiniBand only
 
 	// Netdevs are the network interfaces that share the port.
 	Netdevs []string `json:"netdevs"`
-	// Identifiers are the entries of the port's table of GIDs that are set.
+	// Identifiers are the non-empty entries of the port's GID table.
 	Identifiers []Identifier `json:"gids"`
-	// Nodes are the adapter's character devices: "/dev/infiniband/uverbs0".
+	// Nodes are the adapter's character devices, such as "/dev/infiniband/uverbs0".
 	Nodes    []string `json:"character_devices"`
-	Type     string   `json:"node_type"` // "CA"; "RNIC": iWARP
+	Type     string   `json:"node_type"` // "CA", or "RNIC" for iWARP
 	Firmware string   `json:"firmware"`
-	// Undriven: libibverbs does not list the adapter.
+	// Undriven is set if libibverbs does not list the adapter.
 	Undriven bool `json:"undriven,omitempty"`
 }
 
-// Identifier is an entry of a port's table of GIDs.
+// Identifier is an entry of a port's GID table.
 type Identifier struct {
 	Index   int        `json:"index"`
 	Address netip.Addr `json:"address"`
@@ -41,16 +42,16 @@ type Identifier struct {
 	Netdev  string     `json:"netdev,omitempty"`
 }
 
-// Active tells whether the port's link is up.
+// Active reports whether the port's link is up.
 func (p *Port) Active() bool { return p.State == "ACTIVE" }
 
-// Usable tells why a link cannot be opened on the port; empty: it can.
+// Usable returns "" if a link can be opened on the port, or the reason why not.
 func (p *Port) Usable() string {
 	switch {
 	case p.Type == "RNIC":
 		return "an iWARP adapter has no unreliable connected pairs"
 	case p.State == "":
-		return "its state is not known"
+		return "its state is unknown"
 	case !p.Active():
 		return "the link is " + p.State
 	case p.uverbs() == "":
@@ -61,7 +62,7 @@ func (p *Port) Usable() string {
 	return ""
 }
 
-// uverbs is the character device through which a program opens the adapter.
+// uverbs returns the character device through which a program opens the adapter, or "".
 func (p *Port) uverbs() string {
 	for _, n := range p.Nodes {
 		if strings.HasPrefix(path.Base(n), "uverbs") {
@@ -71,15 +72,15 @@ func (p *Port) uverbs() string {
 	return ""
 }
 
-// adapter is what is known of a device before its ports are looked at.
+// adapter is an RDMA device before its ports are read.
 type adapter struct {
-	name   string
-	nodes  []string       // character devices
-	shared map[string]int // network interfaces of IPoIB, and their ports
+	name       string
+	nodes      []string       // character devices
+	ipoibPorts map[string]int // port numbers by IPoIB interface
 }
 
-// readPorts reads the ports of adapters from a sysfs, in the order of their names and
-// numbers. What cannot be read is left empty: devices come and go.
+// readPorts reads the ports of adapters from a sysfs, ordered by device name and port number.
+// Attributes that cannot be read stay empty: a device may be removed at any time.
 func readPorts(sys fs.FS, adapters []adapter) []Port {
 	var out []Port
 	for _, a := range adapters {
@@ -96,8 +97,8 @@ func readPorts(sys fs.FS, adapters []adapter) []Port {
 			p := readPort(sys, path.Join(at, "ports", e.Name()))
 			p.Device, p.Number = a.name, number
 			p.Nodes = append([]string{}, a.nodes...)
-			p.Type, p.Firmware = named(line(sys, at+"/node_type")), line(sys, at+"/fw_ver")
-			for name, port := range a.shared {
+			p.Type, p.Firmware = textAfterColon(firstLine(sys, at+"/node_type")), firstLine(sys, at+"/fw_ver")
+			for name, port := range a.ipoibPorts {
 				if port == number && !slices.Contains(p.Netdevs, name) {
 					p.Netdevs = append(p.Netdevs, name)
 				}
@@ -110,21 +111,16 @@ func readPorts(sys fs.FS, adapters []adapter) []Port {
 	return out
 }
 
-func byName(a, b Port) int {
-	if c := strings.Compare(a.Device, b.Device); c != 0 {
-		return c
-	}
-	return a.Number - b.Number
-}
+func byName(a, b Port) int { return cmp.Or(strings.Compare(a.Device, b.Device), a.Number-b.Number) }
 
 func readPort(sys fs.FS, at string) Port {
 	p := Port{
-		State: named(line(sys, at+"/state")), Physical: named(line(sys, at+"/phys_state")),
-		Layer: line(sys, at+"/link_layer"), Rate: line(sys, at+"/rate"),
+		State: textAfterColon(firstLine(sys, at+"/state")), Physical: textAfterColon(firstLine(sys, at+"/phys_state")),
+		Layer: firstLine(sys, at+"/link_layer"), Rate: firstLine(sys, at+"/rate"),
 		Netdevs: []string{}, Identifiers: []Identifier{},
 	}
 	p.Gigabits = gigabits(p.Rate)
-	if lid, err := strconv.ParseUint(strings.TrimPrefix(line(sys, at+"/lid"), "0x"), 16, 16); err == nil {
+	if lid, err := strconv.ParseUint(strings.TrimPrefix(firstLine(sys, at+"/lid"), "0x"), 16, 16); err == nil {
 		p.LID = uint16(lid)
 	}
 	entries, err := fs.ReadDir(sys, at+"/gids")
@@ -136,13 +132,14 @@ func readPort(sys fs.FS, at string) Port {
 		if err != nil {
 			continue
 		}
-		address, err := netip.ParseAddr(line(sys, at+"/gids/"+e.Name()))
+		address, err := netip.ParseAddr(firstLine(sys, at+"/gids/"+e.Name()))
 		if err != nil || address.IsUnspecified() {
 			continue
 		}
 		id := Identifier{
 			Index: index, Address: address.Unmap(),
-			Kind: line(sys, at+"/gid_attrs/types/"+e.Name()), Netdev: line(sys, at+"/gid_attrs/ndevs/"+e.Name()),
+			Kind:   firstLine(sys, at+"/gid_attrs/types/"+e.Name()),
+			Netdev: firstLine(sys, at+"/gid_attrs/ndevs/"+e.Name()),
 		}
 		p.Identifiers = append(p.Identifiers, id)
 		if id.Netdev != "" && !slices.Contains(p.Netdevs, id.Netdev) {
@@ -153,26 +150,26 @@ func readPort(sys fs.FS, at string) Port {
 	return p
 }
 
-// line is the first line of a small file; empty when it cannot be read, as most
-// attributes of a GID that is not set.
-func line(sys fs.FS, name string) string {
+// firstLine returns the first line of a small file, or "" if it cannot be read. Most
+// attributes of an empty GID entry cannot be read.
+func firstLine(sys fs.FS, name string) string {
 	b, err := fs.ReadFile(sys, name)
 	if err != nil {
 		return ""
 	}
-	first, _, _ := strings.Cut(string(b), "\n")
-	return strings.TrimSpace(first)
+	line, _, _ := strings.Cut(string(b), "\n")
+	return strings.TrimSpace(line)
 }
 
-// named is the name behind a number: "4: ACTIVE".
-func named(s string) string {
+// textAfterColon returns the name in an attribute such as "4: ACTIVE".
+func textAfterColon(s string) string {
 	if _, name, found := strings.Cut(s, ": "); found {
 		return name
 	}
 	return s
 }
 
-// gigabits reads a rate: "2.5 Gb/sec (1X SDR)".
+// gigabits parses a rate such as "2.5 Gb/sec (1X SDR)"; it returns 0 for other text.
 func gigabits(rate string) float64 {
 	number, unit, _ := strings.Cut(rate, " ")
 	v, err := strconv.ParseFloat(number, 64)

@@ -9,8 +9,8 @@ import (
 	"github.com/Mellanox/rdmamap"
 )
 
-// adapters lists the RDMA adapters of this host, with their character devices and the
-// IPoIB interfaces on them. Interfaces of Ethernet ports stand in the tables of GIDs.
+// adapters returns the RDMA adapters of this host, with their character devices and IPoIB
+// interfaces. The interfaces of Ethernet ports are named in the GID tables.
 func adapters(sys fs.FS) []adapter {
 	names := rdmamap.GetRdmaDeviceList()
 	slices.Sort(names)
@@ -18,7 +18,7 @@ func adapters(sys fs.FS) []adapter {
 	for _, name := range names {
 		nodes := rdmamap.GetRdmaCharDevices(name)
 		slices.Sort(nodes)
-		out = append(out, adapter{name: name, nodes: nodes, shared: map[string]int{}})
+		out = append(out, adapter{name: name, nodes: nodes, ipoibPorts: map[string]int{}})
 	}
 	if len(out) == 0 {
 		return out
@@ -28,20 +28,20 @@ func adapters(sys fs.FS) []adapter {
 		return out
 	}
 	for _, i := range interfaces {
-		if line(sys, "class/net/"+i.Name+"/type") != arpInfiniBand {
+		if firstLine(sys, "class/net/"+i.Name+"/type") != arpInfiniBand {
 			continue
 		}
 		device, err := rdmamap.GetRdmaDeviceForNetdevice(i.Name)
 		if err != nil || device == "" {
 			continue
 		}
-		port, err := strconv.Atoi(line(sys, "class/net/"+i.Name+"/dev_port"))
+		port, err := strconv.Atoi(firstLine(sys, "class/net/"+i.Name+"/dev_port"))
 		if err != nil {
 			continue
 		}
 		for _, a := range out {
 			if a.name == device {
-				a.shared[i.Name] = port + 1
+				a.ipoibPorts[i.Name] = port + 1
 			}
 		}
 	}

@@ -3,86 +3,79 @@ package ib
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// ErrPort tells that the link's port is not active.
+// ErrPort reports that the link's port is not active.
 var ErrPort = errors.New("ib: the port is down")
 
 // Watch implements microproto.Connected.
-func (l *Link) Watch(f func(microproto.LinkEvent)) { l.herald.watch(f) }
+func (l *Link) Watch(f func(microproto.LinkEvent)) { l.events.setWatcher(f) }
 
-// tell queues an event. From anywhere.
-func (l *Link) tell(e microproto.LinkEvent) { l.herald.put(e) }
-
-// herald tells events from a goroutine of its own, so that whoever notices one may hold
-// locks. Of one peer only the newest waits.
-type herald struct {
+// eventNotifier calls the watcher from a goroutine of its own, so that the reporting goroutine
+// may hold locks. Only the newest event of each peer is queued.
+type eventNotifier struct {
 	mu      sync.Mutex
 	more    sync.Cond
 	watcher func(microproto.LinkEvent)
-	waiting []microproto.LinkEvent
+	queued  []microproto.LinkEvent
 	running bool
 	closed  bool
 }
 
-func (h *herald) init() { h.more.L = &h.mu }
+func (n *eventNotifier) init() { n.more.L = &n.mu }
 
-func (h *herald) watch(f func(microproto.LinkEvent)) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.watcher = f
-	if !h.running && !h.closed {
-		h.running = true
-		go h.run()
+func (n *eventNotifier) setWatcher(f func(microproto.LinkEvent)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.watcher = f
+	if !n.running && !n.closed {
+		n.running = true
+		go n.run()
 	}
 }
 
-func (h *herald) put(e microproto.LinkEvent) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.watcher == nil {
+func (n *eventNotifier) notify(e microproto.LinkEvent) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.watcher == nil {
 		return
 	}
-	for i := range h.waiting {
-		if h.waiting[i].Peer == e.Peer {
-			h.waiting = append(h.waiting[:i], h.waiting[i+1:]...)
-			break
-		}
-	}
-	h.waiting = append(h.waiting, e)
-	h.more.Signal()
+	n.queued = slices.DeleteFunc(n.queued, func(q microproto.LinkEvent) bool { return q.Peer == e.Peer })
+	n.queued = append(n.queued, e)
+	n.more.Signal()
 }
 
-func (h *herald) run() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (n *eventNotifier) run() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	for {
-		for len(h.waiting) == 0 && !h.closed {
-			h.more.Wait()
+		for len(n.queued) == 0 && !n.closed {
+			n.more.Wait()
 		}
-		if h.closed {
+		if n.closed {
 			return
 		}
-		e, f := h.waiting[0], h.watcher
-		h.waiting = append(h.waiting[:0], h.waiting[1:]...)
-		h.mu.Unlock()
+		e, f := n.queued[0], n.watcher
+		n.queued = slices.Delete(n.queued, 0, 1)
+		n.mu.Unlock()
 		f(e)
-		h.mu.Lock()
+		n.mu.Lock()
 	}
 }
 
-func (h *herald) close() {
-	h.mu.Lock()
-	h.closed = true
-	h.mu.Unlock()
-	h.more.Broadcast()
+func (n *eventNotifier) close() {
+	n.mu.Lock()
+	n.closed = true
+	n.mu.Unlock()
+	n.more.Broadcast()
 }
 
-// watchDevice acts on what happens to the device, until it is closed.
+// watchDevice handles the device's events until the device is closed.
 func (l *Link) watchDevice() {
 	for {
 		e, err := l.device.NextEvent()
@@ -90,48 +83,46 @@ func (l *Link) watchDevice() {
 			return
 		}
 		if e.Kind == verbs.EventPairFatal {
-			l.askQueues()
+			l.drainCompletions()
 		}
 		l.mu.Lock()
 		switch {
 		case l.closed.Load():
 		case e.Kind == verbs.EventDeviceFatal:
-			l.down(fmt.Errorf("ib: device %s: %w", l.device.Name(), verbs.ErrGone))
-		case e.Kind == verbs.EventPortError && e.Port == l.at.number:
-			l.down(fmt.Errorf("%w: port %d of %s", ErrPort, e.Port, l.device.Name()))
-		case e.Kind == verbs.EventPortActive && e.Port == l.at.number:
-			l.up()
+			l.markDown(fmt.Errorf("ib: device %s: %w", l.device.Name(), verbs.ErrGone))
+		case e.Kind == verbs.EventPortError && e.Port == l.port.number:
+			l.markDown(fmt.Errorf("%w: port %d of %s", ErrPort, e.Port, l.device.Name()))
+		case e.Kind == verbs.EventPortActive && e.Port == l.port.number:
+			l.markUp()
 		case e.Kind == verbs.EventPairFatal:
 			for _, q := range l.pairs {
 				if q != nil && q.number == e.Pair {
-					q.peer.fail(fmt.Errorf("%v queue pair: the adapter tells of a fatal error", q.transport))
+					q.peer.fail(fmt.Errorf("%v queue pair: the adapter reports a fatal error", q.transport))
 				}
 			}
 		}
 		l.mu.Unlock()
-		l.callWriters()
+		l.callWritableIfRoom()
 	}
 }
 
-// askQueues takes in what has completed: there may be the reason why a pair failed,
-// which the event does not tell.
-func (l *Link) askQueues() {
+// drainCompletions handles all completions. One may tell why a pair failed, which the event of
+// the failure does not.
+func (l *Link) drainCompletions() {
 	l.rx.Lock()
-	if !l.closed.Load() {
-		l.poll()
-	}
+	l.poll()
 	l.rx.Unlock()
 	l.mu.Lock()
+	l.reap()
 	if !l.closed.Load() {
-		l.reap()
 		l.pump()
 	}
 	l.mu.Unlock()
-	l.nudge() // who waits looks at what has come
+	l.wakeReceiver() // to deliver the arrivals
 }
 
-// down takes all connections down. mu is held.
-func (l *Link) down(err error) {
+// markDown takes all connections down. mu is held.
+func (l *Link) markDown(err error) {
 	if l.downErr != nil {
 		return
 	}
@@ -141,21 +132,22 @@ func (l *Link) down(err error) {
 			p.fail(err)
 		}
 	}
-	l.tell(microproto.LinkEvent{Err: err})
+	l.events.notify(microproto.LinkEvent{Err: err})
 	l.log("%v", err)
 }
 
-// up: the port is active again. Connections are made by new offers.
-func (l *Link) up() {
+// markUp handles the return of the port. New offers then make new connections.
+func (l *Link) markUp() {
 	if l.downErr == nil || !errors.Is(l.downErr, ErrPort) {
 		return
 	}
-	if err := l.at.read(l.device, &l.config); err != nil {
+	if err := l.port.read(l.device, &l.config); err != nil {
 		l.log("%v", err)
 		return
 	}
-	l.self.lid, l.self.gid, l.self.subnet, l.self.mtu = l.at.lid, l.at.gid, l.at.subnet, l.at.mtu
+	l.self.lid, l.self.gid = l.port.lid, l.port.gid
+	l.self.subnet, l.self.mtu = l.port.subnet, l.port.mtu
 	l.downErr = nil
-	l.tell(microproto.LinkEvent{Up: true})
-	l.log("port %d of %s is active again", l.at.number, l.device.Name())
+	l.events.notify(microproto.LinkEvent{Up: true})
+	l.log("port %d of %s is active again", l.port.number, l.device.Name())
 }

@@ -8,23 +8,22 @@ import (
 	"github.com/p2pdc/p2pdc/ib/internal/verbs/software"
 )
 
-// Fabric joins adapters made of software, for tests, benchmarks and runs within one
-// process. It obeys the rules of real ones; no figure taken on it says anything about
-// an adapter.
+// Fabric joins software adapters, for tests, benchmarks and runs within one process. They
+// follow the rules of real adapters, but measurements on them say nothing about real ones.
 type Fabric struct {
 	software *software.Fabric
 	mu       sync.Mutex
 	adapters map[string]*software.Adapter
 }
 
-// NewSoftwareFabric makes a fabric without adapters: an InfiniBand subnet, path MTU 4096.
+// NewSoftwareFabric returns a fabric without adapters: an InfiniBand subnet with path MTU 4096.
 func NewSoftwareFabric() *Fabric { return newFabric(software.Config{}) }
 
 func newFabric(c software.Config) *Fabric {
 	return &Fabric{software: software.NewFabric(c), adapters: map[string]*software.Adapter{}}
 }
 
-// Add plugs an adapter of one port in. A link opens it by its name: Config.Device.
+// Add adds an adapter with one port. A link opens it by its name (Config.Device).
 func (f *Fabric) Add(name string) error {
 	a, err := f.software.Add(name)
 	if err != nil {
@@ -36,7 +35,7 @@ func (f *Fabric) Add(name string) error {
 	return nil
 }
 
-// SetPort plugs or pulls the wire of an adapter's port.
+// SetPort connects or disconnects the cable of an adapter's port.
 func (f *Fabric) SetPort(name string, up bool) error {
 	a, err := f.adapter(name)
 	if err != nil {
@@ -45,7 +44,7 @@ func (f *Fabric) SetPort(name string, up bool) error {
 	return a.SetPort(1, up)
 }
 
-// Remove unplugs an adapter.
+// Remove removes an adapter.
 func (f *Fabric) Remove(name string) error {
 	a, err := f.adapter(name)
 	if err != nil {
@@ -64,7 +63,7 @@ func (f *Fabric) adapter(name string) (*software.Adapter, error) {
 	return nil, fmt.Errorf("ib: %w: %s", verbs.ErrNoDevice, name)
 }
 
-// provider is who makes the link's adapter.
+// provider returns the provider of the link's adapter.
 func (c *Config) provider() (verbs.Provider, error) {
 	if c.Fabric != nil {
 		return c.Fabric.software, nil

@@ -135,7 +135,7 @@ func TestOffersCross(t *testing.T) {
 				continue // has not noticed
 			}
 			l.mu.Lock()
-			l.peers[0].fail(errQuiet)
+			l.peers[0].fail(errUnanswered)
 			l.mu.Unlock()
 		}
 		var fromA, fromB []byte
@@ -183,7 +183,7 @@ func TestOldOffer(t *testing.T) {
 	old, err := b.Offer("a")
 	require.NoError(t, err)
 	b.mu.Lock()
-	b.peers[0].fail(errQuiet)
+	b.peers[0].fail(errUnanswered)
 	b.mu.Unlock()
 	r.join(a, b)
 	_, err = a.Accept(old)
@@ -333,13 +333,13 @@ func TestFramesOutliveTheirLink(t *testing.T) {
 	require.True(t, inBlock, "it was not copied")
 	b.Forget(toA)
 	_, err := b.Offer("a")
-	require.ErrorContains(t, err, "raise the number of peers", "their blocks are in use")
+	require.ErrorContains(t, err, "allow more peers", "their blocks are in use")
 	check()
 	kept[0].Release()
 	kept[1].Release()
 	kept = nil
 	a.mu.Lock()
-	a.peers[toB-1].fail(errQuiet)
+	a.peers[toB-1].fail(errUnanswered)
 	a.mu.Unlock()
 	toB, toA = r.join(a, b)
 	pass(t, a, b, toB, toA)
@@ -393,7 +393,7 @@ func TestMessagesOfAnother(t *testing.T) {
 	post(a.peers[0].uc, func(*verbs.SendRequest) {})
 	post(a.peers[0].uc, func(q *verbs.SendRequest) { // of a slot that is not there
 		q.Operation, q.Immediate, q.Elements = verbs.WriteImmediate, 1000, nil
-		q.RemoteAddr, q.RemoteKey = a.peers[0].theirs.address, a.peers[0].theirs.key
+		q.RemoteAddr, q.RemoteKey = a.peers[0].remoteOffer.address, a.peers[0].remoteOffer.key
 	})
 	until(t, "they are counted", []*Link{b}, none, func() bool { return b.Stats().Malformed == before+3 })
 	pass(t, a, b, toB, toA)

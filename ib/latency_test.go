@@ -16,8 +16,8 @@ func TestNothingWaitsForATimer(t *testing.T) {
 		for _, m := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
 			r := newRig(t, software.Config{Virtual: true})
 			a, b, toB, toA := r.pair(c)
-			a.tending.Store(true)
-			b.tending.Store(true)
+			a.progressArmed.Store(true)
+			b.progressArmed.Store(true)
 			const turns = 500
 			done := make(chan error, 2)
 			play := func(l *Link, to microproto.LinkAddr, first bool) {
@@ -57,7 +57,7 @@ func TestNothingWaitsForATimer(t *testing.T) {
 			go play(b, toA, false)
 			require.NoError(t, <-done)
 			require.NoError(t, <-done)
-			require.Zero(t, a.Stats().Tended+b.Stats().Tended, "%s, %v", way, m)
+			require.Zero(t, a.Stats().ProgressTicks+b.Stats().ProgressTicks, "%s, %v", way, m)
 		}
 	}
 }

@@ -14,54 +14,54 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Link is an adapter's port as a microproto.Link. All methods may be called from
-// several goroutines at once; Recvs take turns.
+// Link is an adapter's port as a microproto.Link. All methods may be called from several
+// goroutines at once; concurrent calls of Recv run one after the other.
 type Link struct {
 	config   Config
 	device   verbs.Device
 	domain   verbs.Domain
 	channel  verbs.Channel
-	receives verbs.CompletionQueue // waited for
-	sends    verbs.CompletionQueue // looked into when something is wanted of it
+	receives verbs.CompletionQueue // raises events on channel
+	sends    verbs.CompletionQueue // polled on demand only
 	memory   *memory
 	buffers  buffers
-	at       port
-	self     offer // what all offers have in common
+	port     port
+	self     offer // the fields that all offers share
 	count    counters
 
-	signalEvery int // requests, of which the last leaves a completion
-	closed      atomic.Bool
-	gathers     atomic.Bool   // there is memory of Allocate
-	done        chan struct{} // closed by Close
-	generations atomic.Uint32 // of keys
+	signalEvery   int // of so many requests the last one is signaled
+	closed        atomic.Bool
+	hasUserMemory atomic.Bool   // Allocate has succeeded
+	done          chan struct{} // closed by Close
+	keyGeneration atomic.Uint32 // of the keys of pairs
 
-	rx          sync.Mutex // of receiving; taken before mu
-	arrivals    ring[arrival]
-	receiveDone [32]verbs.Completion
+	rx                 sync.Mutex // guards receiving; locked before mu
+	arrivals           ring[arrival]
+	receiveCompletions [32]verbs.Completion
 
-	turn      sync.Mutex // of waiting at the channel
-	receivers atomic.Int32
-	rung      atomic.Bool
-	bell      chan struct{}
+	waitMu        sync.Mutex // held while waiting at channel
+	receivers     atomic.Int32
+	wakeRequested atomic.Bool
+	wakeup        chan struct{} // ends a wait after the device has failed
 
-	mu           sync.Mutex
-	faces        faces
-	peers        []*peer // by link address − 1; nil: forgotten
-	named        map[string]*peer
-	pairs        []*pair // by share; changed under rx and mu
-	touched      []*pair
-	refused      *pair // that Send found full
-	starvedPairs int
-	sendDone     [32]verbs.Completion
-	generation   uint32 // of offers
-	downErr      error  // the port or the device
-	tender       *time.Timer
-	tending      atomic.Bool
+	mu              sync.Mutex
+	userMemory      userMemory
+	peers           []*peer // by link address − 1; nil: forgotten
+	named           map[string]*peer
+	pairs           []*pair // by share; changed under rx and mu
+	readyPairs      []*pair // may have requests to post
+	fullPair        *pair   // whose full queue stopped Send
+	starvedPairs    int
+	sendCompletions [32]verbs.Completion
+	generation      uint32 // of offers
+	downErr         error  // of the port or the device
+	progressTimer   *time.Timer
+	progressArmed   atomic.Bool
 
-	writersMu sync.Mutex
-	writers   []func()
-	owing     atomic.Bool // some peer is to be told its credit
-	herald    herald
+	writableMu        sync.Mutex
+	writableCallbacks []func()
+	anyCreditOwed     atomic.Bool // a peer has creditOwed set
+	events            eventNotifier
 }
 
 var (
@@ -71,9 +71,8 @@ var (
 
 var errClosed = fmt.Errorf("ib: %w", net.ErrClosed)
 
-// Open opens a port and registers the link's memory. The error of what is missing names
-// it: the library, the kernel's part, a device, an active port, the limit on locked
-// memory.
+// Open opens a port and registers the link's memory. The error names what is missing: the
+// library, the kernel's drivers, a device, an active port, or locked memory.
 func Open(c Config) (*Link, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -84,14 +83,14 @@ func Open(c Config) (*Link, error) {
 		return nil, err
 	}
 	l := &Link{
-		config: c, done: make(chan struct{}), bell: make(chan struct{}, 1),
+		config: c, done: make(chan struct{}), wakeup: make(chan struct{}, 1),
 		named: map[string]*peer{}, pairs: make([]*pair, 2*c.Peers),
 		signalEvery: max(1, min(postBatch, c.SendBlocks/(8*c.Peers))),
 	}
-	l.herald.init()
-	l.tender = time.AfterFunc(time.Hour, l.tend)
-	l.tender.Stop()
-	if l.device, l.at, err = openPort(provider, c); err != nil {
+	l.events.init()
+	l.progressTimer = time.AfterFunc(time.Hour, l.progress)
+	l.progressTimer.Stop()
+	if l.device, l.port, err = openPort(provider, c); err != nil {
 		return nil, err
 	}
 	if err := l.setUp(); err != nil {
@@ -107,9 +106,10 @@ func (l *Link) setUp() (err error) {
 	if err != nil {
 		return fmt.Errorf("ib: device %s: %w", l.device.Name(), err)
 	}
-	if n := max(c.depth(), c.share()); n > limits.PairRequests {
-		return fmt.Errorf("ib: device %s takes %d outstanding requests a queue pair, and %d receive blocks for %d peers would be %d: ask for fewer blocks, or say that there are more peers",
-			l.device.Name(), limits.PairRequests, c.ReceiveBlocks, c.Peers, n)
+	if n := max(c.sendDepth(), c.receivesPerPair()); n > limits.PairRequests {
+		return fmt.Errorf("ib: device %s allows %d outstanding requests per queue pair, "+
+			"but %d receive blocks for %d peers need %d: "+
+			"register fewer blocks, or allow more peers", l.device.Name(), limits.PairRequests, c.ReceiveBlocks, c.Peers, n)
 	}
 	if l.domain, err = l.device.AllocDomain(); err != nil {
 		return err
@@ -117,72 +117,63 @@ func (l *Link) setUp() (err error) {
 	if l.memory, err = newMemory(l.domain, c); err != nil {
 		return err
 	}
-	l.buffers.init(c.BlockBytes, c.BufferBytes, l.nudge)
-	l.arrivals.grow(2 * c.Peers * c.share())
+	l.buffers.init(c.BlockBytes, c.BufferBytes, l.wakeReceiver)
+	l.arrivals.grow(2 * c.Peers * c.receivesPerPair())
 	if l.channel, err = l.device.CreateChannel(); err != nil {
 		return err
 	}
 	pairs := 2 * c.Peers
-	if l.receives, err = l.device.CreateQueue(pairs*c.share(), l.channel); err != nil {
+	if l.receives, err = l.device.CreateQueue(pairs*c.receivesPerPair(), l.channel); err != nil {
 		return err
 	}
-	if l.sends, err = l.device.CreateQueue(pairs*c.depth(), nil); err != nil {
+	if l.sends, err = l.device.CreateQueue(pairs*c.sendDepth(), nil); err != nil {
 		return err
 	}
 	var b [12]byte
-	if _, err := rand.Read(b[:]); err != nil {
-		return fmt.Errorf("ib: random numbers: %w", err)
-	}
+	_, _ = rand.Read(b[:]) // never fails
 	l.generation = binary.BigEndian.Uint32(b[8:]) >> 1
 	l.self = offer{
-		name: c.Name, layer: l.at.layer, mtu: l.at.mtu, lid: l.at.lid, gid: l.at.gid, subnet: l.at.subnet,
-		block: c.BlockBytes, window: c.window(), incarnation: binary.BigEndian.Uint64(b[:]),
+		name: c.Name, layer: l.port.layer, mtu: l.port.mtu, lid: l.port.lid, gid: l.port.gid,
+		subnet: l.port.subnet, blockBytes: c.BlockBytes, credit: c.frameCredit(),
+		incarnation: binary.BigEndian.Uint64(b[:]),
 	}
 	return nil
 }
 
-// Caps implements microproto.Link: frames of synchronous sessions arrive, once and in
-// order; those of asynchronous ones in order, unless the network loses them. It likes
-// frames with a Body once it has memory of Allocate.
+// Caps implements microproto.Link. Frames of synchronous sessions arrive exactly once and in
+// order. Frames of asynchronous sessions arrive in order, unless the network loses them. Gather
+// is set once there is memory of Allocate.
 func (l *Link) Caps(m microproto.Mode) microproto.Caps {
-	c := microproto.Caps{MTU: l.config.BlockBytes, Batch: postBatch, Reliable: m != microproto.ModeAsynchronous, Ordered: true}
-	if c.Reliable && l.gathers.Load() {
+	c := microproto.Caps{MTU: l.config.BlockBytes, Batch: postBatch, Ordered: true}
+	c.Reliable = m != microproto.ModeAsynchronous
+	if c.Reliable && l.hasUserMemory.Load() {
 		c.Gather = gatherBytes
 	}
 	return c
 }
 
-// gatherBytes is from where on two elements are cheaper than a copy.
+// gatherBytes is the size from which a second element is cheaper than a copy.
 const gatherBytes = 1024
 
-// Device is the adapter's name, and Port its port's number.
-func (l *Link) Device() string { return l.device.Name() }
-
-// Port is the port's number, from 1.
-func (l *Link) Port() int { return l.at.number }
-
-// Close destroys everything. Frames that were handed up stay valid until released;
-// memory of Allocate does not.
+// Close closes the link. Frames already received stay valid until released, and memory of
+// Allocate until Free.
 func (l *Link) Close() error {
 	if l.closed.Swap(true) {
 		return nil
 	}
 	close(l.done)
 	l.channel.Wake()
-	l.turn.Lock() // nobody waits at the channel any more
-	defer l.turn.Unlock()
-	l.rx.Lock()
-	defer l.rx.Unlock()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.tender.Stop()
-	l.herald.close()
+	l.waitMu.Lock() // no goroutine waits at the channel any more
+	defer l.waitMu.Unlock()
+	defer l.lockAll()()
+	l.progressTimer.Stop()
+	l.events.close()
 	err := l.tearDown()
-	l.fireWriters()
+	l.callWritable()
 	return err
 }
 
-// tearDown closes what there is, in the order that the adapter demands.
+// tearDown closes what is open, in the order that the adapter requires.
 func (l *Link) tearDown() error {
 	var err error
 	for i, p := range l.peers {
@@ -192,7 +183,7 @@ func (l *Link) tearDown() error {
 		}
 	}
 	clear(l.named)
-	err = errors.Join(err, l.faces.close())
+	err = errors.Join(err, l.userMemory.close())
 	if l.memory != nil {
 		err = errors.Join(err, l.memory.close())
 	}

@@ -2,8 +2,8 @@ package ib
 
 import "golang.org/x/sys/unix"
 
-// lockLimit reads RLIMIT_MEMLOCK, and whether the kernel holds this process to it
-// (ib_umem_get does not ask those who have CAP_IPC_LOCK).
+// lockLimit reads RLIMIT_MEMLOCK and whether this process is exempt from it: the kernel's
+// ib_umem_get does not check processes with CAP_IPC_LOCK.
 func lockLimit() LockLimit {
 	l := LockLimit{Bytes: -1}
 	var r unix.Rlimit

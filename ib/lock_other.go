@@ -2,5 +2,5 @@
 
 package ib
 
-// lockLimit: nothing is pinned here.
+// lockLimit returns no limit: no memory is pinned here.
 func lockLimit() LockLimit { return LockLimit{Bytes: -1} }

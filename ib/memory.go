@@ -10,10 +10,10 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// memory is the link's region: send blocks, then receive blocks, then the cells in
-// which writes into windows are stamped. It is registered once. Send blocks are free or
-// behind a frame; receive blocks belong to the shares, one for each queue pair, and are
-// posted there, or behind a frame that was handed up without a copy.
+// memory is the link's registered region: send blocks, then receive blocks, then the pattern
+// that verifies windows, then the cells for the stamps of writes into windows. A send block is
+// free or in use by a frame. The receive blocks are divided into shares, one per queue pair; a
+// receive block is posted there or in use by a received frame.
 //
 // The mapping outlives Close until the last frame over it is released.
 type memory struct {
@@ -23,107 +23,114 @@ type memory struct {
 	addr   uint64
 	key    uint32
 
-	block, sends, receives, share int
-	proof                         int // offset of what proves windows
-	stamps                        int // of the first cell
+	blockBytes, sendBlocks, receiveBlocks, receivesPerPair int
+	pattern                                                int // offset of the pattern
+	stampOffset                                            int // offset of the first cell
 
-	mu      sync.Mutex
-	free    ring[int32] // send blocks: taken at the head, put back at the tail
-	keep    int         // of them that Acquire leaves, for frames that must be copied
-	out     int         // blocks behind frames
-	buffers []*microproto.Buffer
-	shares  []share
-	closed  bool
+	mu       sync.Mutex
+	free     ring[int32] // send blocks, reused first in, first out
+	reserved int         // free blocks that Acquire leaves for frames that must be copied
+	inUse    int         // blocks in use by frames
+	buffers  []*microproto.Buffer
+	shares   []receiveShare
+	closed   bool
 }
 
-// share is the receive blocks of one queue pair.
-type share struct {
+// receiveShare is the receive blocks of one queue pair.
+type receiveShare struct {
 	owner *pair // nil: none
-	out   int   // of its blocks, behind frames
+	inUse int   // blocks in use by frames
 }
 
 func newMemory(d verbs.Domain, c *Config) (*memory, error) {
-	n := c.blockRegion()
-	b, err := verbs.Allocate(n)
+	b, region, err := register(d, c.blockRegion(), verbs.LocalWrite)
 	if err != nil {
 		return nil, err
 	}
 	m := &memory{
-		bytes: b, base: uintptr(unsafe.Pointer(unsafe.SliceData(b))),
-		block: c.BlockBytes, sends: c.SendBlocks, receives: c.ReceiveBlocks, share: c.share(),
-		keep: max(1, c.SendBlocks/8), buffers: make([]*microproto.Buffer, c.SendBlocks+c.ReceiveBlocks),
-		shares: make([]share, 2*c.Peers),
+		bytes: b, base: address(b), region: region, addr: region.Addr(), key: region.LocalKey(),
+		blockBytes: c.BlockBytes, sendBlocks: c.SendBlocks, receiveBlocks: c.ReceiveBlocks,
+		receivesPerPair: c.receivesPerPair(), reserved: max(1, c.SendBlocks/8),
+		buffers: make([]*microproto.Buffer, c.SendBlocks+c.ReceiveBlocks), shares: make([]receiveShare, 2*c.Peers),
 	}
-	m.proof = (m.sends + m.receives) * m.block
-	m.stamps = m.proof + proofBytes
-	if m.region, err = d.Register(b, verbs.LocalWrite); err != nil {
-		return nil, errors.Join(explainLimit(err), verbs.Free(b))
-	}
-	m.addr, m.key = m.region.Addr(), m.region.LocalKey()
-	m.free.grow(m.sends)
+	m.pattern = (m.sendBlocks + m.receiveBlocks) * m.blockBytes
+	m.stampOffset = m.pattern + patternBytes
+	m.free.grow(m.sendBlocks)
 	for i := range m.buffers {
-		give := m.giveSend
-		if i >= m.sends {
-			give = m.giveReceive
+		free := m.freeSend
+		if i >= m.sendBlocks {
+			free = m.freeReceive
 		} else {
 			m.free.push(int32(i))
 		}
-		m.buffers[i] = microproto.NewBuffer(m.at(i), func(*microproto.Buffer) { give(int32(i)) })
+		m.buffers[i] = microproto.NewBuffer(m.blockAt(i), func(*microproto.Buffer) { free(int32(i)) })
 	}
 	return m, nil
 }
 
-// explainLimit adds to an error of the limit on locked memory how less may be asked for.
-func explainLimit(err error) error {
-	var limit *verbs.LockLimitError
-	if errors.As(err, &limit) {
-		return fmt.Errorf("ib: registering memory: %w (--ib-blocks, or smaller blocks)", err)
+// register allocates and registers n bytes.
+func register(d verbs.Domain, n int, access verbs.Access) ([]byte, verbs.Region, error) {
+	b, err := verbs.Allocate(n)
+	if err != nil {
+		return nil, nil, err
 	}
-	return fmt.Errorf("ib: registering memory: %w", err)
+	r, err := d.Register(b, access)
+	if err == nil {
+		return b, r, nil
+	}
+	remedy := ""
+	if limit := new(verbs.LockLimitError); errors.As(err, &limit) {
+		remedy = " (--ib-blocks, or smaller blocks)"
+	}
+	return nil, nil, errors.Join(fmt.Errorf("ib: cannot register memory: %w%s", err, remedy), verbs.Free(b))
 }
 
-// at is a block's memory.
-func (m *memory) at(i int) []byte { return m.bytes[i*m.block : (i+1)*m.block : (i+1)*m.block] }
+func address(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
 
-// offset tells where in the region b lies, if it does.
+// blockAt returns the memory of block i.
+func (m *memory) blockAt(i int) []byte {
+	return m.bytes[i*m.blockBytes : (i+1)*m.blockBytes : (i+1)*m.blockBytes]
+}
+
+// offset returns the offset of b in the blocks, if it lies there.
 func (m *memory) offset(b []byte) (int, bool) {
-	at := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
-	if at < m.base || at-m.base+uintptr(len(b)) > uintptr(m.proof) {
+	at := address(b)
+	if at < m.base || at-m.base+uintptr(len(b)) > uintptr(m.pattern) {
 		return 0, false
 	}
 	return int(at - m.base), true
 }
 
-// acquire returns a frame over a free send block, if there is one to spare.
+// acquire returns a frame over a free send block, if one is to spare.
 func (m *memory) acquire(n int) (microproto.Frame, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closed || m.free.n <= m.keep || n > m.block {
+	if m.closed || m.free.n <= m.reserved || n > m.blockBytes {
 		return microproto.Frame{}, false
 	}
 	i := m.free.pop()
-	m.out++
+	m.inUse++
 	return m.buffers[i].Frame(0, 0, n), true
 }
 
-// take is acquire for a copy that is to be sent now: it may have the last block.
-func (m *memory) take() (int32, bool) {
+// acquireForCopy returns a block for a copy that is sent at once. It may return the last one.
+func (m *memory) acquireForCopy() (int32, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed || m.free.n == 0 {
 		return 0, false
 	}
-	m.out++
+	m.inUse++
 	return m.free.pop(), true
 }
 
-// giveSend puts a send block back at the tail.
-func (m *memory) giveSend(i int32) {
+// freeSend returns a send block.
+func (m *memory) freeSend(i int32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.free.push(i)
-	m.out--
-	m.unmap()
+	m.inUse--
+	m.unmapIfUnused()
 }
 
 func (m *memory) freeBlocks() int {
@@ -132,75 +139,74 @@ func (m *memory) freeBlocks() int {
 	return m.free.n
 }
 
-// assign gives a share to a pair.
-func (m *memory) assign(p *pair) (int, error) {
+// assignShare assigns a free share to a pair.
+func (m *memory) assignShare(p *pair) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range m.shares {
-		if m.shares[i].owner == nil && m.shares[i].out == 0 {
+		if m.shares[i].owner == nil && m.shares[i].inUse == 0 {
 			m.shares[i].owner = p
 			return i, nil
 		}
 	}
-	return 0, fmt.Errorf("ib: connections with %d peers are open already: raise the number of peers that the receive blocks are shared out to", len(m.shares)/2)
+	return 0, fmt.Errorf("ib: all %d connections are in use: allow more peers (Config.Peers)", len(m.shares)/2)
 }
 
-// resign takes a share back. It goes to somebody else when the last frame over its
-// blocks has been released.
-func (m *memory) resign(s int) {
+// releaseShare releases a share. It becomes free when the last frame over its blocks has been
+// released.
+func (m *memory) releaseShare(s int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.shares[s].owner = nil
 }
 
-// receive returns a frame over the first n bytes of a receive block.
-func (m *memory) receive(block int32, peer microproto.LinkAddr, n int) microproto.Frame {
+// frameOver returns a frame over the first n bytes of a receive block.
+func (m *memory) frameOver(block int32, peer microproto.LinkAddr, n int) microproto.Frame {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.out++
-	m.shares[(int(block)-m.sends)/m.share].out++
+	m.inUse++
+	m.shares[(int(block)-m.sendBlocks)/m.receivesPerPair].inUse++
 	return m.buffers[block].Frame(peer, 0, n)
 }
 
-// giveReceive has a block posted again by the pair that owns it.
-func (m *memory) giveReceive(i int32) {
+// freeReceive lets the pair that owns a receive block post it again.
+func (m *memory) freeReceive(i int32) {
 	m.mu.Lock()
-	s := &m.shares[(int(i)-m.sends)/m.share]
-	s.out--
-	m.out--
+	s := &m.shares[(int(i)-m.sendBlocks)/m.receivesPerPair]
+	s.inUse--
+	m.inUse--
 	owner := s.owner
-	m.unmap()
+	m.unmapIfUnused()
 	m.mu.Unlock()
 	if owner != nil {
-		owner.back(i)
+		owner.returnBlock(i)
 	}
 }
 
-// close ends the registration; the queue pairs are gone.
+// close ends the registration. The queue pairs are destroyed.
 func (m *memory) close() error {
 	err := m.region.Close()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.closed = true
-	m.unmap()
+	m.unmapIfUnused()
 	return err
 }
 
-// unmap frees the memory when nobody uses it any more. The lock is held.
-func (m *memory) unmap() {
-	if m.closed && m.out == 0 && m.bytes != nil {
+// unmapIfUnused frees the memory after close, once no frame uses it. mu is held.
+func (m *memory) unmapIfUnused() {
+	if m.closed && m.inUse == 0 && m.bytes != nil {
 		_ = verbs.Free(m.bytes)
 		m.bytes = nil
 	}
 }
 
-// ring is a bounded queue.
+// ring is a queue in a slice; grow sets its capacity.
 type ring[T any] struct {
 	slots   []T
 	head, n int
 }
 
-// grow makes room for n in all.
 func (r *ring[T]) grow(n int) {
 	slots := make([]T, n)
 	for i := range r.n {

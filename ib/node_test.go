@@ -22,7 +22,7 @@ func nodes(t *testing.T, a, b *Link) (na, nb *driver.Node) {
 		base, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
 		require.NoError(t, err)
 		n, err := driver.New(driver.Config{
-			Name: name, Plain: true, Link: base, Network: p2psap.Ethernet, Rails: []driver.Rail{{Network: p2psap.InfiniBand, Link: l}},
+			Name: name, Plain: true, Rails: []driver.Rail{{Link: base}, {Network: p2psap.InfiniBand, Link: l}},
 			Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "test",
 			Linger: 100 * time.Millisecond,
 		})

@@ -9,7 +9,7 @@ import (
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// An offer, version 1, big endian: one end of the connection between two peers.
+// Format of an offer, version 1, big endian: one end of the connection between two peers.
 //
 //	version      1 byte
 //	layer        1: InfiniBand or Ethernet (RoCE), as in libibverbs
@@ -17,17 +17,17 @@ import (
 //	LID          2: InfiniBand only
 //	GID kind     1, GID 16
 //	subnet       8: prefix of the GIDs, InfiniBand only
-//	block        4: bytes of a receive
-//	window       2: frames that may be on their way to each pair at first
+//	block        4: size of a receive, bytes
+//	credit       2: frames that each pair may have in flight at first
 //	incarnation  8: of the link, random
 //	generation   4: of the offer, grows
 //	RC, UC       each: number 4, first PSN 4 (24 bits, random)
-//	slots        2: of the window, 0: none
+//	slots        2: of the window, 0 if none
 //	address      8, key 4: of the window
-//	name         1 byte of length, then the maker's name
+//	name         1 byte of length, then the name of the offering end
 //
-// The packet numbers of a connection start at the sum of the two ends' (24 bits): when
-// either end offers again, both directions start anew.
+// The first packet numbers of a connection are the sums of those of the two ends, modulo 2^24.
+// When either end offers again, both directions start again.
 const (
 	offerVersion = 1
 	offerFixed   = 1 + 1 + 2 + 2 + 1 + 16 + 8 + 4 + 2 + 8 + 4 + 2*8 + 2 + 8 + 4 + 1
@@ -36,7 +36,7 @@ const (
 
 var errOffer = errors.New("ib: malformed offer")
 
-// offer is what one end tells the other.
+// offer describes one end of a connection to the other.
 type offer struct {
 	name        string
 	layer       verbs.LinkLayer
@@ -44,8 +44,8 @@ type offer struct {
 	lid         uint16
 	gid         verbs.GID
 	subnet      uint64
-	block       int
-	window      int
+	blockBytes  int
+	credit      int
 	incarnation uint64
 	generation  uint32
 	rc, uc      endpoint
@@ -54,7 +54,7 @@ type offer struct {
 	key         uint32
 }
 
-// endpoint is a queue pair as the other end sees it.
+// endpoint identifies a queue pair to the other end.
 type endpoint struct{ number, psn uint32 }
 
 func (o *offer) append(b []byte) []byte {
@@ -65,8 +65,8 @@ func (o *offer) append(b []byte) []byte {
 	gid := o.gid.Addr.As16()
 	b = append(append(b, byte(o.gid.Kind)), gid[:]...)
 	b = e.AppendUint64(b, o.subnet)
-	b = e.AppendUint32(b, uint32(o.block))
-	b = e.AppendUint16(b, uint16(o.window))
+	b = e.AppendUint32(b, uint32(o.blockBytes))
+	b = e.AppendUint16(b, uint16(o.credit))
 	b = e.AppendUint64(b, o.incarnation)
 	b = e.AppendUint32(b, o.generation)
 	for _, p := range [2]endpoint{o.rc, o.uc} {
@@ -79,23 +79,27 @@ func (o *offer) append(b []byte) []byte {
 	return append(append(b, byte(len(o.name))), o.name...)
 }
 
-// decodeOffer reads bytes that anybody may have made.
+// decodeOffer decodes an offer from an untrusted source.
 func decodeOffer(b []byte) (offer, error) {
 	var o offer
 	if len(b) > 0 && b[0] != offerVersion {
-		return o, fmt.Errorf("ib: offer of version %d, this end speaks %d: run the same version at both ends", b[0], offerVersion)
+		return o, fmt.Errorf("ib: the offer has version %d, this end needs %d: run the same program version at both ends",
+			b[0], offerVersion)
 	}
 	if len(b) < offerFixed || len(b) != offerFixed+int(b[offerFixed-1]) {
 		return o, fmt.Errorf("%w: %d bytes", errOffer, len(b))
 	}
 	e := binary.BigEndian
-	o.layer, o.mtu, o.lid = verbs.LinkLayer(b[1]), int(e.Uint16(b[2:])), e.Uint16(b[4:])
+	o.layer, o.mtu = verbs.LinkLayer(b[1]), int(e.Uint16(b[2:]))
+	o.lid = e.Uint16(b[4:])
 	o.gid = verbs.GID{Kind: verbs.GIDKind(b[6]), Addr: netip.AddrFrom16([16]byte(b[7:23]))}
-	o.subnet, o.block, o.window = e.Uint64(b[23:]), int(e.Uint32(b[31:])), int(e.Uint16(b[35:]))
+	o.subnet = e.Uint64(b[23:])
+	o.blockBytes, o.credit = int(e.Uint32(b[31:])), int(e.Uint16(b[35:]))
 	o.incarnation, o.generation = e.Uint64(b[37:]), e.Uint32(b[45:])
 	o.rc = endpoint{e.Uint32(b[49:]), e.Uint32(b[53:])}
 	o.uc = endpoint{e.Uint32(b[57:]), e.Uint32(b[61:])}
-	o.slots, o.address, o.key = int(e.Uint16(b[65:])), e.Uint64(b[67:]), e.Uint32(b[75:])
+	o.slots = int(e.Uint16(b[65:]))
+	o.address, o.key = e.Uint64(b[67:]), e.Uint32(b[75:])
 	o.name = string(b[offerFixed:])
 	return o, o.check()
 }
@@ -108,16 +112,17 @@ func (o *offer) check() error {
 		return fmt.Errorf("%w: link layer %d", errOffer, o.layer)
 	case !validMTU(o.mtu):
 		return fmt.Errorf("%w: path MTU of %d bytes", errOffer, o.mtu)
-	case o.block < minBlockBytes || o.block > maxBlockBytes:
-		return fmt.Errorf("%w: blocks of %d bytes", errOffer, o.block)
-	case o.window < 1 || o.window > mostReceives || o.slots > maxSlots:
-		return fmt.Errorf("%w: a window of %d frames, %d slots", errOffer, o.window, o.slots)
+	case o.blockBytes < minBlockBytes || o.blockBytes > maxBlockBytes:
+		return fmt.Errorf("%w: blocks of %d bytes", errOffer, o.blockBytes)
+	case o.credit < 1 || o.credit > maxReceives || o.slots > maxSlots:
+		return fmt.Errorf("%w: a credit of %d frames, %d slots", errOffer, o.credit, o.slots)
 	case o.gid.Kind > verbs.GIDRoCEv2:
 		return fmt.Errorf("%w: GID of kind %d", errOffer, o.gid.Kind)
 	}
 	for _, p := range [2]endpoint{o.rc, o.uc} {
 		if p.number == 0 || p.number > mask24 || p.psn > mask24 {
-			return fmt.Errorf("%w: queue pair %#x, first packet %#x: 24 bits each", errOffer, p.number, p.psn)
+			return fmt.Errorf("%w: queue pair %#x, first packet %#x: must be 24-bit numbers, the pair not 0",
+				errOffer, p.number, p.psn)
 		}
 	}
 	return checkWindow(o)
@@ -125,11 +130,11 @@ func (o *offer) check() error {
 
 func validMTU(n int) bool { return n >= 256 && n <= 4096 && n&(n-1) == 0 }
 
-// fits tells why two ends cannot be connected, or nil.
-func (o *offer) fits(their *offer) error {
+// compatible returns nil if two ends can be connected, or the reason why not.
+func (o *offer) compatible(their *offer) error {
 	switch {
 	case their.name == o.name:
-		return fmt.Errorf("ib: peer %q has this end's own name", their.name)
+		return fmt.Errorf("ib: peer %q has the same name as this end: give them different names", their.name)
 	case their.layer != o.layer:
 		return fmt.Errorf("%w: this end's port runs on %v, that of %q on %v", ErrFabric, o.layer, their.name, their.layer)
 	case o.layer == verbs.LayerInfiniBand && their.subnet != o.subnet:
@@ -137,13 +142,14 @@ func (o *offer) fits(their *offer) error {
 	case o.layer == verbs.LayerInfiniBand && their.lid == 0:
 		return fmt.Errorf("%w: the port of %q has no LID: is a subnet manager running?", ErrFabric, their.name)
 	case o.layer == verbs.LayerEthernet && (their.gid.Kind != o.gid.Kind || their.gid.Addr.IsUnspecified()):
-		return fmt.Errorf("%w: this end uses GID %v of kind %d, %q %v of kind %d: choose entries of one kind", ErrFabric,
+		return fmt.Errorf("%w: this end uses GID %v of kind %d, %q %v of kind %d: choose GIDs of one kind", ErrFabric,
 			o.gid.Addr, o.gid.Kind, their.name, their.gid.Addr, their.gid.Kind)
-	case their.block != o.block:
-		return fmt.Errorf("ib: %q has blocks of %d bytes, this end of %d: use the same block or message size at both ends", their.name, their.block, o.block)
+	case their.blockBytes != o.blockBytes:
+		return fmt.Errorf("ib: %q has blocks of %d bytes, this end of %d: use the same block or message size at both ends",
+			their.name, their.blockBytes, o.blockBytes)
 	}
 	return nil
 }
 
-// ErrFabric tells that two ports are not on one fabric.
+// ErrFabric reports that two ports are not on one fabric.
 var ErrFabric = errors.New("ib: not on one fabric")

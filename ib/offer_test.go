@@ -18,7 +18,7 @@ func someOffer() offer {
 	return offer{
 		name: "peer-7", layer: verbs.LayerInfiniBand, mtu: 4096, lid: 0x1234,
 		gid:    verbs.GID{Addr: netip.MustParseAddr("fe80::2:c903:0:1a2b"), Kind: verbs.GIDInfiniBand},
-		subnet: 0xfe80 << 48, block: 8128, window: 58, incarnation: 0x1122334455667788, generation: 9,
+		subnet: 0xfe80 << 48, blockBytes: 8128, credit: 58, incarnation: 0x1122334455667788, generation: 9,
 		rc: endpoint{0x11, 0xabcdef}, uc: endpoint{0x12, 0xfffffe},
 		slots: 64, address: 0x7f00_0000_1000, key: 0xdeadbeef,
 	}
@@ -40,7 +40,7 @@ func TestOfferRoundTrip(t *testing.T) {
 			name: string(rapid.SliceOfN(rapid.Byte(), 1, 255).Draw(rt, "name")), layer: verbs.LinkLayer(1 + u("layer", 1)),
 			mtu: 256 << u("mtu", 4), lid: uint16(u("lid", 65535)),
 			gid:    verbs.GID{Kind: verbs.GIDKind(u("kind", 3)), Addr: netip.AddrFrom16([16]byte(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(rt, "gid")))},
-			subnet: u("subnet", 1<<63), block: int(minBlockBytes + u("block", 1<<20)), window: int(1 + u("window", mostReceives-1)),
+			subnet: u("subnet", 1<<63), blockBytes: int(minBlockBytes + u("block", 1<<20)), credit: int(1 + u("window", maxReceives-1)),
 			incarnation: u("incarnation", 1<<63), generation: uint32(u("generation", 1<<32-1)),
 			rc:    endpoint{uint32(1 + u("rc", mask24-1)), uint32(u("rc psn", mask24))},
 			uc:    endpoint{uint32(1 + u("uc", mask24-1)), uint32(u("uc psn", mask24))},
@@ -56,8 +56,8 @@ func TestOfferRefused(t *testing.T) {
 	good := someOffer()
 	for name, spoil := range map[string]func(*offer){
 		"no name": func(o *offer) { o.name = "" }, "layer": func(o *offer) { o.layer = 3 },
-		"mtu": func(o *offer) { o.mtu = 1500 }, "block": func(o *offer) { o.block = 100 },
-		"huge block": func(o *offer) { o.block = maxBlockBytes + 1 }, "window": func(o *offer) { o.window = 0 },
+		"mtu": func(o *offer) { o.mtu = 1500 }, "block": func(o *offer) { o.blockBytes = 100 },
+		"huge block": func(o *offer) { o.blockBytes = maxBlockBytes + 1 }, "window": func(o *offer) { o.credit = 0 },
 		"pair": func(o *offer) { o.rc.number = 1 << 24 }, "no pair": func(o *offer) { o.uc.number = 0 },
 		"psn": func(o *offer) { o.uc.psn = 1 << 24 }, "slots": func(o *offer) { o.slots = maxSlots + 1 },
 		"kind": func(o *offer) { o.gid.Kind = 9 }, "window that wraps": func(o *offer) { o.address = 1<<64 - 100 },
@@ -76,7 +76,7 @@ func TestOfferRefused(t *testing.T) {
 	require.ErrorIs(t, err, errOffer)
 	whole[0]++
 	_, err = decodeOffer(whole)
-	require.ErrorContains(t, err, "version 2, this end speaks 1")
+	require.ErrorContains(t, err, "version 2, this end needs 1")
 }
 
 func FuzzOffer(f *testing.F) {
@@ -124,17 +124,17 @@ func TestFits(t *testing.T) {
 		{func(_, _ *offer) {}, false, ""},
 		{func(m, their *offer) { ether(m); ether(their) }, false, ""},
 		{func(_, their *offer) { their.mtu = 1024 }, false, ""}, // the smaller counts
-		{func(_, their *offer) { their.window = 3; their.slots = 0 }, false, ""},
-		{func(_, their *offer) { their.name = "me" }, false, "own name"},
+		{func(_, their *offer) { their.credit = 3; their.slots = 0 }, false, ""},
+		{func(_, their *offer) { their.name = "me" }, false, "same name as this end"},
 		{func(_, their *offer) { ether(their) }, true, "runs on InfiniBand, that of \"peer-7\" on Ethernet"},
 		{func(_, their *offer) { their.subnet++ }, true, "fe80000000000001"},
 		{func(_, their *offer) { their.lid = 0 }, true, "subnet manager"},
 		{func(m, their *offer) { ether(m); ether(their); their.gid.Kind = verbs.GIDRoCEv1 }, true, "of one kind"},
-		{func(_, their *offer) { their.block = 4096 }, false, "blocks of 4096 bytes, this end of 8128"},
+		{func(_, their *offer) { their.blockBytes = 4096 }, false, "blocks of 4096 bytes, this end of 8128"},
 	} {
 		m, their := mine, someOffer()
 		c.change(&m, &their)
-		err := m.fits(&their)
+		err := m.compatible(&their)
 		if c.want == "" {
 			require.NoError(t, err)
 			continue

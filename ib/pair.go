@@ -9,70 +9,69 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// pair is a queue pair and what belongs to it at this end.
+// pair is a queue pair with this end's state.
 type pair struct {
 	link      *Link
 	peer      *peer
 	qp        verbs.Pair
 	transport verbs.Transport
 	number    uint32
-	// key is in the upper half of the ids of its work requests: its place among the
-	// link's pairs, and how often it was connected, so that completions of before are
-	// told apart.
+	// key is the upper half of the IDs of its work requests: its index among the link's pairs
+	// and a generation, which tells completions of earlier connections apart.
 	key atomic.Uint32
 
 	// Sending, under Link.mu.
 	queue      queue
-	ring       []posted // outstanding requests, by number modulo its length, a power of two
-	head, tail uint32   // number of the next, and of the oldest outstanding
+	ring       []sendEntry // outstanding requests, by number modulo its length, a power of two
+	head, tail uint32      // number of the next request, and of the oldest outstanding one
 	unsignaled int
-	touched    bool          // pump will look at it
-	starved    atomic.Bool   // frames wait
-	sent       uint64        // frames: those that take a receive of the other end
-	told       atomic.Uint64 // granted, as the other end was last told
+	ready      bool          // in Link.readyPairs
+	starved    atomic.Bool   // frames wait for credit or room
+	sent       uint64        // frames that consumed a receive of the other end
+	announced  atomic.Uint64 // credit granted, as last sent to the other end
 	requests   [postBatch]verbs.SendRequest
 	elements   [postBatch][2]verbs.Element
-	// limit is how many may have been sent, by the other end's word.
-	limit atomic.Uint64
+	limit      atomic.Uint64 // number of frames that the other end allows
 
-	// Receiving. seen is written under Link.rx.
-	share int
-	seen  atomic.Uint64 // frames that have come, or are known to be lost
-	held  atomic.Int64  // receives behind frames that were handed up, or wait to be
+	// Receiving. arrived is written under Link.rx.
+	share   int
+	arrived atomic.Uint64 // frames received or known to be lost
+	held    atomic.Int64  // receives in use by frames, delivered or not
 
 	rmu     sync.Mutex
 	posting bool   // receives may be posted
-	out     []bool // by block of the share: not posted
-	receive [1]verbs.ReceiveRequest
-	into    [1]verbs.Element
+	lent    []bool // by block of the share: in use by a delivered frame
+	request [1]verbs.ReceiveRequest
+	element [1]verbs.Element
 }
 
-// postBatch is how many requests are posted at a time.
+// postBatch is the number of requests posted at a time.
 const postBatch = 16
 
-// posted is a send request that is outstanding.
-type posted struct {
-	frame microproto.Frame // whose memory it reads; zero: none
-	block int32            // copied into; -1: not
-	what  request
+// sendEntry is an outstanding send request.
+type sendEntry struct {
+	frame   microproto.Frame // whose memory the request reads; zero: none
+	block   int32            // into which the frame was copied; -1: none
+	purpose purpose
 }
 
-// request is what a posted request was for.
-type request uint8
+// purpose is the reason for a send request.
+type purpose uint8
 
 const (
-	forFrame  request = iota
-	forProof          // that the other end is there
-	forWindow         // that its window is
+	forFrame purpose = iota
+	forKeepalive
+	forWindowCheck
 )
 
 func (l *Link) newPair(p *peer, t verbs.Transport) (*pair, error) {
-	q := &pair{link: l, peer: p, transport: t, ring: make([]posted, l.config.ring()), out: make([]bool, l.memory.share)}
+	q := &pair{link: l, peer: p, transport: t, ring: make([]sendEntry, l.config.sendRing())}
+	q.lent = make([]bool, l.memory.receivesPerPair)
 	q.queue.init()
 	for i := range q.requests {
 		q.requests[i].Elements = q.elements[i][:0]
 	}
-	share, err := l.memory.assign(q)
+	share, err := l.memory.assignShare(q)
 	if err != nil {
 		return nil, err
 	}
@@ -80,11 +79,12 @@ func (l *Link) newPair(p *peer, t verbs.Transport) (*pair, error) {
 	l.pairs[share] = q
 	q.qp, err = l.domain.CreatePair(verbs.PairConfig{
 		Transport: t, Send: l.sends, Receive: l.receives,
-		SendRequests: l.config.depth(), ReceiveRequests: l.memory.share, SendElements: 2, ReceiveElements: 1,
+		SendRequests: l.config.sendDepth(), ReceiveRequests: l.memory.receivesPerPair,
+		SendElements: 2, ReceiveElements: 1,
 	})
 	if err != nil {
 		l.pairs[share] = nil
-		l.memory.resign(share)
+		l.memory.releaseShare(share)
 		return nil, fmt.Errorf("ib: %v queue pair for peer %q: %w", t, p.name, err)
 	}
 	q.number = q.qp.Number()
@@ -92,12 +92,12 @@ func (l *Link) newPair(p *peer, t verbs.Transport) (*pair, error) {
 	return q, nil
 }
 
-// initialise moves a pair from Reset to Init and posts its receives. Link.rx and
-// Link.mu are held.
+// initialise moves a pair from Reset to Init and posts its receives. Link.rx and Link.mu are
+// held.
 func (p *pair) initialise() error {
 	err := p.qp.Modify(verbs.Attributes{
 		Mask:  verbs.MaskState | verbs.MaskPartitionKey | verbs.MaskPort | verbs.MaskAccess,
-		State: verbs.Init, Port: p.link.at.number, Access: verbs.RemoteWrite,
+		State: verbs.Init, Port: p.link.port.number, Access: verbs.RemoteWrite,
 	})
 	if err != nil {
 		return err
@@ -106,9 +106,9 @@ func (p *pair) initialise() error {
 	defer p.rmu.Unlock()
 	p.posting = true
 	held := 0
-	first := int32(p.link.memory.sends + p.share*p.link.memory.share)
-	for i, out := range p.out {
-		if out {
+	first := int32(p.link.memory.sendBlocks + p.share*p.link.memory.receivesPerPair)
+	for i, lent := range p.lent {
+		if lent {
 			held++
 			continue
 		}
@@ -117,9 +117,9 @@ func (p *pair) initialise() error {
 		}
 	}
 	p.held.Store(int64(held))
-	p.seen.Store(0)
+	p.arrived.Store(0)
 	p.sent = 0
-	p.told.Store(uint64(p.link.config.window()))
+	p.announced.Store(uint64(p.link.config.frameCredit()))
 	return nil
 }
 
@@ -128,10 +128,10 @@ func (p *pair) connect(to *offer, their endpoint, psn uint32) error {
 	l := p.link
 	a := verbs.Attributes{
 		Mask:  verbs.MaskState | verbs.MaskPath | verbs.MaskPathMTU | verbs.MaskRemote | verbs.MaskReceivePSN,
-		State: verbs.ReadyToReceive, PathMTU: min(to.mtu, l.at.mtu), Remote: their.number, ReceivePSN: psn,
+		State: verbs.ReadyToReceive, PathMTU: min(to.mtu, l.port.mtu), Remote: their.number, ReceivePSN: psn,
 		Path: verbs.Path{
 			LID: to.lid, Global: to.layer == verbs.LayerEthernet, Destination: to.gid.Addr,
-			SourceIndex: l.at.gidIndex, HopLimit: hopLimit,
+			SourceIndex: l.port.gidIndex, HopLimit: hopLimit,
 		},
 		RNRTimer: rnrTimer,
 	}
@@ -144,35 +144,41 @@ func (p *pair) connect(to *offer, their endpoint, psn uint32) error {
 	b := verbs.Attributes{Mask: verbs.MaskState | verbs.MaskSendPSN, State: verbs.ReadyToSend, SendPSN: psn}
 	if p.transport == verbs.RC {
 		b.Mask |= verbs.MaskTimeout | verbs.MaskRetries | verbs.MaskRNRRetries | verbs.MaskInitiatedReads
-		b.Timeout, b.Retries, b.RNRRetries = timeoutCode(l.config.Timeout), retries, rnrForEver
+		b.Timeout = timeoutCode(l.config.Timeout)
+		b.Retries, b.RNRRetries = retries, rnrUnlimited
 	}
-	p.limit.Store(uint64(to.window))
+	p.limit.Store(uint64(to.credit))
 	return p.qp.Modify(b)
 }
 
 const (
-	hopLimit   = 64
-	rnrTimer   = 8 // 0.16 ms, IBTA table 45
-	retries    = 6 // some adapters (rxe) take 7 for retries without end
-	rnrForEver = 7
+	hopLimit     = 64
+	rnrTimer     = 8 // 0.16 ms (IBTA table 45)
+	retries      = 6 // with 7 some adapters (rxe) retry for ever
+	rnrUnlimited = 7
 )
 
-// stop takes a pair back to Reset: the adapter touches no memory of it any more. What
-// was on its way or waits is released and counted. Link.rx and Link.mu are held.
+// stop moves a pair to Reset, after which the adapter uses none of its memory. It releases and
+// counts the outstanding and queued frames. Link.rx and Link.mu are held.
 func (p *pair) stop() error {
-	p.rmu.Lock()
-	p.posting = false
-	p.rmu.Unlock()
+	p.stopPosting()
 	err := p.qp.Modify(verbs.Attributes{Mask: verbs.MaskState, State: verbs.Reset})
 	p.discard()
 	return err
 }
 
-// discard releases what a pair that does nothing any more has.
+func (p *pair) stopPosting() {
+	p.rmu.Lock()
+	p.posting = false
+	p.rmu.Unlock()
+}
+
+// discard releases the frames of a pair that is stopped or closed.
+
 func (p *pair) discard() {
 	p.key.Store(p.link.newKey(p.share))
 	for p.tail != p.head {
-		p.release(&p.ring[p.tail&uint32(len(p.ring)-1)])
+		p.releaseEntry(&p.ring[p.tail&uint32(len(p.ring)-1)])
 		p.tail++
 		p.link.count.discarded.Add(1)
 	}
@@ -187,34 +193,32 @@ func (p *pair) discard() {
 
 // close destroys a pair. Link.rx and Link.mu are held.
 func (p *pair) close() error {
-	p.rmu.Lock()
-	p.posting = false
-	p.rmu.Unlock()
+	p.stopPosting()
 	err := p.qp.Close()
 	p.discard()
 	p.link.pairs[p.share] = nil
-	p.link.memory.resign(p.share)
+	p.link.memory.releaseShare(p.share)
 	return err
 }
 
-func (p *pair) release(e *posted) {
+func (p *pair) releaseEntry(e *sendEntry) {
 	e.frame.Release()
 	if e.block >= 0 {
-		p.link.memory.giveSend(e.block)
+		p.link.memory.freeSend(e.block)
 	}
-	*e = posted{block: -1}
+	*e = sendEntry{block: -1}
 }
 
 // post posts a receive block. rmu is held.
 func (p *pair) post(block int32) error {
 	m := p.link.memory
-	p.into[0] = verbs.Element{Addr: m.addr + uint64(int(block)*m.block), Length: uint32(m.block), Key: m.key}
-	p.receive[0] = verbs.ReceiveRequest{ID: uint64(p.key.Load())<<32 | uint64(block), Elements: p.into[:]}
-	_, err := p.qp.PostReceive(p.receive[:])
+	p.element[0] = verbs.Element{Addr: m.addr + uint64(int(block)*m.blockBytes), Length: uint32(m.blockBytes), Key: m.key}
+	p.request[0] = verbs.ReceiveRequest{ID: uint64(p.key.Load())<<32 | uint64(block), Elements: p.element[:]}
+	_, err := p.qp.PostReceive(p.request[:])
 	return err
 }
 
-// repost posts a block whose bytes have been copied out.
+// repost posts a block whose frame was copied out.
 func (p *pair) repost(block int32) error {
 	p.rmu.Lock()
 	defer p.rmu.Unlock()
@@ -224,46 +228,55 @@ func (p *pair) repost(block int32) error {
 	return p.post(block)
 }
 
-// lend notes that a block goes up behind a frame.
-func (p *pair) lend(block int32) {
+// lendBlock marks a block as in use by a delivered frame.
+func (p *pair) lendBlock(block int32) {
 	p.rmu.Lock()
-	p.out[p.index(block)] = true
+	p.lent[p.index(block)] = true
 	p.rmu.Unlock()
 }
 
-// back posts a lent block again, from any goroutine. If that fails the pair is in
-// error, and a completion tells.
-func (p *pair) back(block int32) {
+// returnBlock posts a lent block again, from any goroutine. If posting fails, the pair is in
+// error and a completion reports it.
+func (p *pair) returnBlock(block int32) {
 	p.rmu.Lock()
-	p.out[p.index(block)] = false
+	p.lent[p.index(block)] = false
 	posting := p.posting
 	if posting {
 		_ = p.post(block)
 		p.held.Add(-1)
 	}
 	p.rmu.Unlock()
-	if posting && p.owes() {
-		p.link.oweCredit(p.peer)
-		p.link.tendSoon()
+	if posting && p.checkCredit() {
+		p.link.armProgress()
 	}
 }
 
+// index returns a block's index in the pair's share.
 func (p *pair) index(block int32) int {
 	m := p.link.memory
-	return (int(block) - m.sends) % m.share
+	return (int(block) - m.sendBlocks) % m.receivesPerPair
 }
 
-// granted is how many frames the other end may have sent.
+// granted returns the number of frames that the other end may have sent.
 func (p *pair) granted() uint64 {
-	return p.seen.Load() + uint64(max(0, int64(p.link.config.window())-p.held.Load()))
+	return p.arrived.Load() + uint64(max(0, int64(p.link.config.frameCredit())-p.held.Load()))
 }
 
-// owes tells that the other end should be told how much it may send.
-func (p *pair) owes() bool {
-	return p.granted()-p.told.Load() >= uint64(max(1, p.link.config.window()/2))
+// owesCredit reports whether at least half of the credit was granted and not announced yet.
+func (p *pair) owesCredit() bool {
+	return p.granted()-p.announced.Load() >= uint64(max(1, p.link.config.frameCredit()/2))
 }
 
-// advance takes the lower 16 bits of a counter that only grows.
+// checkCredit has the credit announced if enough is owed, and reports whether it is.
+func (p *pair) checkCredit() bool {
+	owes := p.owesCredit()
+	if owes {
+		p.link.oweCredit(p.peer)
+	}
+	return owes
+}
+
+// advance returns a counter that has grown from old to the given lower 16 bits.
 func advance(old uint64, low uint16) uint64 {
 	if d := int16(low - uint16(old)); d > 0 {
 		return old + uint64(d)

@@ -13,31 +13,31 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// peer is another end: its connection is two queue pairs. What is not said to be
-// otherwise is guarded by Link.mu; what changes a connection holds Link.rx too.
+// peer is another end, connected by two queue pairs. Link.mu guards all fields but the atomic
+// ones. Changes of the connection hold Link.rx too.
 type peer struct {
 	link   *Link
 	name   string
 	addr   microproto.LinkAddr
 	rc, uc *pair
-	window *window // into which it writes; nil: no slots
+	window *window // into which the peer writes; nil: no slots
 
-	mine    offer
-	encoded []byte // mine
-	theirs  *offer // nil: not known
-	blob    []byte // theirs
-	state   peerState
-	wasUp   bool // it has been connected before: Watch is told when it is again
-	failure error
+	localOffer  offer
+	localBytes  []byte // localOffer, encoded
+	remoteOffer *offer // nil: not received yet
+	remoteBytes []byte // remoteOffer, encoded
+	state       peerState
+	wasUp       bool // was connected before: the next connection is reported to Watch
+	failure     error
 
-	proof  bool // a request that proves the connection is outstanding
-	remote remoteWindow
+	keepalive bool // a keepalive is outstanding
+	remote    remoteWindow
 
-	asked atomic.Bool // the other end wants to be told its credit
-	owed  atomic.Bool // it is to be told
-	heard atomic.Bool // it has told something
-	probe time.Time   // when it was asked last; zero: nothing is to be asked
-	quiet time.Time   // when it had told something last, while it was asked
+	creditAsked atomic.Bool // the other end has requested its credit
+	creditOwed  atomic.Bool // its credit is to be sent
+	answered    atomic.Bool // a message with credit has arrived since the last check
+	probedAt    time.Time   // last probe for credit; zero: nothing waits for credit
+	answeredAt  time.Time   // last answer while something waited for credit
 }
 
 type peerState uint8
@@ -48,13 +48,13 @@ const (
 	peerDown
 )
 
-// ErrDown tells that the connection with a peer has failed; a new Offer begins another.
+// ErrDown reports that the connection with a peer has failed. A new Offer begins another.
 var ErrDown = errors.New("ib: the connection is down")
 
-// maxAddresses bounds the link addresses given away: none is used twice.
+// maxAddresses bounds the number of link addresses; none is used twice.
 const maxAddresses = 1 << 20
 
-// newPeer makes the pairs for a peer. Link.rx and Link.mu are held.
+// newPeer creates the queue pairs of a peer. Link.rx and Link.mu are held.
 func (l *Link) newPeer(name string) (*peer, error) {
 	if len(name) == 0 || len(name) > maxNameBytes {
 		return nil, fmt.Errorf("ib: the name of a peer must have 1 to %d bytes; %q has %d", maxNameBytes, name, len(name))
@@ -73,71 +73,68 @@ func (l *Link) newPeer(name string) (*peer, error) {
 	if p.window, err = l.newWindow(); err != nil {
 		return nil, errors.Join(err, p.uc.close(), p.rc.close())
 	}
-	if err = p.initialise(); err != nil {
+	if err = p.initPairs(); err != nil {
 		return nil, errors.Join(fmt.Errorf("ib: connection with peer %q: %w", name, err), p.close())
 	}
-	if err = p.renew(); err != nil {
-		return nil, errors.Join(err, p.close())
-	}
+	p.makeOffer()
 	l.peers = append(l.peers, p)
 	p.addr = microproto.LinkAddr(len(l.peers))
 	l.named[name] = p
 	return p, nil
 }
 
-func (p *peer) initialise() error {
+func (p *peer) initPairs() error {
 	if err := p.rc.initialise(); err != nil {
 		return err
 	}
 	return p.uc.initialise()
 }
 
-// renew makes another offer: random first packet numbers.
-func (p *peer) renew() error {
+// makeOffer creates a new offer with random initial packet numbers.
+func (p *peer) makeOffer() {
 	var b [8]byte
-	if _, err := rand.Read(b[:]); err != nil {
-		return fmt.Errorf("ib: random packet numbers: %w", err)
-	}
-	l := p.link
-	p.mine = l.self
-	p.mine.generation = l.generation
+	_, _ = rand.Read(b[:]) // never fails
+	l, o := p.link, &p.localOffer
+	*o = l.self
+	o.generation = l.generation
 	l.generation++
-	p.mine.rc = endpoint{p.rc.number, binary.BigEndian.Uint32(b[:]) & mask24}
-	p.mine.uc = endpoint{p.uc.number, binary.BigEndian.Uint32(b[4:]) & mask24}
-	if p.window != nil {
-		p.mine.slots, p.mine.address, p.mine.key = p.window.slots, p.window.region.Addr(), p.window.region.RemoteKey()
+	o.rc = endpoint{p.rc.number, binary.BigEndian.Uint32(b[:]) & mask24}
+	o.uc = endpoint{p.uc.number, binary.BigEndian.Uint32(b[4:]) & mask24}
+	if w := p.window; w != nil {
+		o.slots = w.slots
+		o.address, o.key = w.region.Addr(), w.region.RemoteKey()
 	}
-	p.encoded = p.mine.append(nil)
-	return nil
+	p.localBytes = o.append(nil)
 }
 
-// join connects both pairs to theirs. When they were connected before, or have failed,
-// they start anew.
-func (p *peer) join() error {
+// connect connects both pairs to those of the remote offer. Pairs that were connected before
+// or have failed are reset first.
+func (p *peer) connect() error {
 	if p.state != peerFresh {
 		if err := p.restart(); err != nil {
-			return p.broken(err)
+			return p.markDown(err)
 		}
 	}
-	err := p.rc.connect(p.theirs, p.theirs.rc, (p.mine.rc.psn+p.theirs.rc.psn)&mask24)
+	ours, theirs := &p.localOffer, p.remoteOffer
+	err := p.rc.connect(theirs, theirs.rc, (ours.rc.psn+theirs.rc.psn)&mask24)
 	if err == nil {
-		err = p.uc.connect(p.theirs, p.theirs.uc, (p.mine.uc.psn+p.theirs.uc.psn)&mask24)
+		err = p.uc.connect(theirs, theirs.uc, (ours.uc.psn+theirs.uc.psn)&mask24)
 	}
 	if err != nil {
-		return p.broken(err)
+		return p.markDown(err)
 	}
 	p.state, p.failure = peerUp, nil
-	p.remote.reset(p.theirs, p.link)
-	p.asked.Store(false)
-	p.owed.Store(false)
-	p.proof = false
+	p.remote.reset(theirs, p.link)
+	p.creditAsked.Store(false)
+	p.creditOwed.Store(false)
+	p.keepalive = false
 	if p.wasUp {
-		p.prove() // its completion tells Watch
+		p.sendKeepalive() // its completion reports the connection to Watch
 	}
 	return nil
 }
 
-// restart takes both pairs from wherever they are to Init.
+// restart moves both pairs from any state to Init.
 func (p *peer) restart() error {
 	err := errors.Join(p.rc.stop(), p.uc.stop())
 	p.state = peerFresh
@@ -145,32 +142,32 @@ func (p *peer) restart() error {
 		p.window.clear()
 	}
 	if err == nil {
-		err = p.initialise()
+		err = p.initPairs()
 	}
 	return err
 }
 
-// broken notes that a connection could not be made.
-func (p *peer) broken(err error) error {
+// markDown records why the connection is down.
+func (p *peer) markDown(err error) error {
 	p.state = peerDown
 	p.failure = fmt.Errorf("ib: connection with peer %q: %w", p.name, err)
 	return p.failure
 }
 
-// fail takes a connection down because of err, once. Link.rx and Link.mu are held.
+// fail takes the connection down, once. Link.rx and Link.mu are held.
 func (p *peer) fail(err error) {
 	if p.state == peerDown {
 		return
 	}
-	_ = p.broken(err)
+	_ = p.markDown(err)
 	p.wasUp = true
 	p.link.count.failures.Add(1)
 	_ = errors.Join(p.rc.stop(), p.uc.stop())
-	p.link.tell(microproto.LinkEvent{Peer: p.addr, Err: p.failure})
+	p.link.events.notify(microproto.LinkEvent{Peer: p.addr, Err: p.failure})
 	p.link.log("the connection with %s is down: %v", p.name, err)
 }
 
-// close destroys what belongs to a peer.
+// close destroys the pairs and the window.
 func (p *peer) close() error {
 	err := errors.Join(p.rc.close(), p.uc.close())
 	if p.window != nil {
@@ -179,32 +176,37 @@ func (p *peer) close() error {
 	return err
 }
 
-// Offer makes the queue pairs for a peer, if there are none, and returns their context.
-// It is the same until their connection fails; then another, which the other end must
-// have before frames pass again.
+// Offer returns the context of the queue pairs for a peer, which it creates on first use. The
+// context stays the same until the connection fails. Offer then returns a new one, which the
+// other end must accept before frames pass again.
 func (l *Link) Offer(name string) ([]byte, error) {
-	l.rx.Lock()
-	defer l.rx.Unlock()
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	defer l.lockAll()()
 	p, err := l.peerNamed(name)
 	if err != nil {
 		return nil, err
 	}
 	if p.state == peerDown {
 		if err := p.restart(); err != nil {
-			return nil, p.broken(err)
+			return nil, p.markDown(err)
 		}
-		if err := p.renew(); err != nil {
-			return nil, err
-		}
-		if p.theirs != nil {
-			if err := p.join(); err != nil {
+		p.makeOffer()
+		if p.remoteOffer != nil {
+			if err := p.connect(); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return bytes.Clone(p.encoded), nil
+	return bytes.Clone(p.localBytes), nil
+}
+
+// lockAll locks receiving and sending, and returns the function that unlocks them.
+func (l *Link) lockAll() (unlock func()) {
+	l.rx.Lock()
+	l.mu.Lock()
+	return func() {
+		l.mu.Unlock()
+		l.rx.Unlock()
+	}
 }
 
 func (l *Link) peerNamed(name string) (*peer, error) {
@@ -220,40 +222,37 @@ func (l *Link) peerNamed(name string) (*peer, error) {
 	return l.newPeer(name)
 }
 
-// Accept connects the queue pairs made for the peer whose offer it is. A newer offer of
-// the same peer replaces the older.
+// Accept connects the queue pairs of the peer that made the offer. A newer offer of the same
+// peer replaces an older one.
 func (l *Link) Accept(remote []byte) (microproto.LinkAddr, error) {
 	o, err := decodeOffer(remote)
 	if err != nil {
 		return 0, err
 	}
-	l.rx.Lock()
-	defer l.rx.Unlock()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.self.fits(&o); err != nil {
+	defer l.lockAll()()
+	if err := l.self.compatible(&o); err != nil {
 		return 0, err
 	}
 	p, err := l.peerNamed(o.name)
 	if err != nil {
 		return 0, err
 	}
-	if p.theirs != nil {
-		if bytes.Equal(p.blob, remote) && p.state != peerFresh {
+	if p.remoteOffer != nil {
+		if bytes.Equal(p.remoteBytes, remote) && p.state != peerFresh {
 			if p.state == peerDown {
-				return 0, fmt.Errorf("%w, and another needs a new Offer: %w", ErrDown, p.failure)
+				return 0, fmt.Errorf("%w: this offer was used before; call Offer and exchange new ones: %w", ErrDown, p.failure)
 			}
 			return p.addr, nil
 		}
-		if p.theirs.incarnation == o.incarnation && int32(o.generation-p.theirs.generation) < 0 {
-			return 0, fmt.Errorf("ib: the offer of peer %q is older than the one accepted", o.name)
+		if p.remoteOffer.incarnation == o.incarnation && int32(o.generation-p.remoteOffer.generation) < 0 {
+			return 0, fmt.Errorf("ib: the offer of peer %q is older than the one already accepted", o.name)
 		}
 	}
-	p.theirs, p.blob = &o, bytes.Clone(remote)
+	p.remoteOffer, p.remoteBytes = &o, bytes.Clone(remote)
 	if p.state == peerDown {
 		p.wasUp = true
 	}
-	if err := p.join(); err != nil {
+	if err := p.connect(); err != nil {
 		return 0, err
 	}
 	return p.addr, nil
@@ -261,10 +260,7 @@ func (l *Link) Accept(remote []byte) (microproto.LinkAddr, error) {
 
 // Forget destroys the queue pairs and the window of a peer.
 func (l *Link) Forget(addr microproto.LinkAddr) {
-	l.rx.Lock()
-	defer l.rx.Unlock()
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	defer l.lockAll()()
 	p := l.peer(addr)
 	if p == nil {
 		return
@@ -272,11 +268,11 @@ func (l *Link) Forget(addr microproto.LinkAddr) {
 	l.peers[addr-1] = nil
 	delete(l.named, p.name)
 	if err := p.close(); err != nil {
-		l.log("closing the connection with %s: %v", p.name, err)
+		l.log("cannot close the connection with %s: %v", p.name, err)
 	}
 }
 
-// peer finds an accepted end.
+// peer returns the peer with a link address, or nil.
 func (l *Link) peer(addr microproto.LinkAddr) *peer {
 	if addr == 0 || int(addr) > len(l.peers) {
 		return nil

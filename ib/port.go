@@ -10,7 +10,7 @@ import (
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// port is the port of a link, as offers tell of it.
+// port is the port of a link with the addresses that offers carry.
 type port struct {
 	number   int
 	layer    verbs.LinkLayer
@@ -21,7 +21,7 @@ type port struct {
 	subnet   uint64
 }
 
-// openPort opens the device named, or the first with an active port.
+// openPort opens the configured device, or the first with an active port.
 func openPort(provider verbs.Provider, c Config) (verbs.Device, port, error) {
 	names := []string{c.Device}
 	if c.Device == "" {
@@ -30,7 +30,7 @@ func openPort(provider verbs.Provider, c Config) (verbs.Device, port, error) {
 			return nil, port{}, fmt.Errorf("ib: %w", err)
 		}
 		if len(names) == 0 {
-			return nil, port{}, fmt.Errorf("ib: %w: %s lists none", verbs.ErrNoDevice, provider.Name())
+			return nil, port{}, fmt.Errorf("ib: %w: %s lists no device", verbs.ErrNoDevice, provider.Name())
 		}
 	}
 	var errs []error
@@ -49,7 +49,7 @@ func openPort(provider verbs.Provider, c Config) (verbs.Device, port, error) {
 	return nil, port{}, errors.Join(errs...)
 }
 
-// choosePort takes the port named, which must be active, or the first active one.
+// choosePort returns the configured port, which must be active, or the first active one.
 func choosePort(d verbs.Device, c *Config) (port, error) {
 	limits, err := d.Limits()
 	if err != nil {
@@ -70,27 +70,28 @@ func choosePort(d verbs.Device, c *Config) (port, error) {
 	return port{}, errors.Join(errs...)
 }
 
-// read fills a port in; it is an error when it is not active.
+// read reads the port's attributes. It fails unless the port is active.
 func (p *port) read(d verbs.Device, c *Config) error {
 	a, err := d.Port(p.number)
 	if err != nil {
 		return fmt.Errorf("ib: port %d of %s: %w", p.number, d.Name(), err)
 	}
 	if a.State != verbs.PortActive {
-		return fmt.Errorf("%w: port %d of %s is %v, and must be ACTIVE", ErrPort, p.number, d.Name(), a.State)
+		return fmt.Errorf("%w: port %d of %s is %v: it must be ACTIVE", ErrPort, p.number, d.Name(), a.State)
 	}
-	if a.Layer == verbs.LayerUnspecified {
-		a.Layer = verbs.LayerInfiniBand // as verbs of before RoCE say
+	if p.layer = a.Layer; p.layer == verbs.LayerUnspecified {
+		p.layer = verbs.LayerInfiniBand // libraries older than RoCE leave it unspecified
 	}
-	p.layer, p.mtu, p.lid, p.subnet = a.Layer, a.MTU, a.LID, a.SubnetGUID
+	p.mtu, p.lid = a.MTU, a.LID
+	p.subnet = a.SubnetGUID
 	if !validMTU(p.mtu) {
-		return fmt.Errorf("ib: port %d of %s has a path MTU of %d bytes", p.number, d.Name(), p.mtu)
+		return fmt.Errorf("ib: port %d of %s has an invalid path MTU of %d bytes", p.number, d.Name(), p.mtu)
 	}
 	return p.chooseGID(d, a.GIDs, c.GID)
 }
 
-// chooseGID takes the entry named, or the best: on Ethernet RoCE v2 is routed and v1 is
-// not, and an IPv4 entry outlives the link-local one that changes with the netdev.
+// chooseGID selects the configured entry, or the best. On Ethernet RoCE v2 is routed and v1 is
+// not. An IPv4 entry stays when the link-local entry changes with the network interface.
 func (p *port) chooseGID(d verbs.Device, entries, want int) error {
 	best := -1
 	for i := range entries {
@@ -101,8 +102,9 @@ func (p *port) chooseGID(d verbs.Device, entries, want int) error {
 		if err != nil || !g.Addr.IsValid() || g.Addr.IsUnspecified() {
 			continue
 		}
-		if value := gidValue(g); value > best {
-			best, p.gid, p.gidIndex = value, g, i
+		if rank := gidRank(g); rank > best {
+			best = rank
+			p.gid, p.gidIndex = g, i
 		}
 	}
 	switch {
@@ -111,25 +113,27 @@ func (p *port) chooseGID(d verbs.Device, entries, want int) error {
 	case want != 0:
 		return fmt.Errorf("ib: port %d of %s has no GID at index %d of %d", p.number, d.Name(), want-1, entries)
 	case p.layer == verbs.LayerEthernet:
-		return fmt.Errorf("ib: port %d of %s has no GID among %d entries: give its netdev an address", p.number, d.Name(), entries)
+		return fmt.Errorf("ib: port %d of %s has no GID among %d entries: assign an address to its network interface",
+			p.number, d.Name(), entries)
 	}
 	p.gid.Addr = netip.IPv6Unspecified()
 	return nil
 }
 
-func gidValue(g verbs.GID) int {
-	value := 4 * int(g.Kind)
+// gidRank orders GIDs by kind, then by address; the largest is the best.
+func gidRank(g verbs.GID) int {
+	rank := 4 * int(g.Kind)
 	switch {
 	case g.Addr.Is4In6():
-		value += 2
+		rank += 2
 	case !g.Addr.IsLinkLocalUnicast():
-		value++
+		rank++
 	}
-	return value
+	return rank
 }
 
-// timeoutCode is the time-out of one attempt of an RC pair: 4.096 µs × 2^code, so that
-// all of them together take about d. An adapter may take up to four times what is asked
+// timeoutCode returns the code of an RC pair's time-out per attempt, 4.096 µs × 2^code, such
+// that all attempts together take about d. An adapter may wait up to four times as long
 // (IBTA 9.7.6.1.3).
 func timeoutCode(d time.Duration) uint8 {
 	each := uint64(d.Nanoseconds()) / (retries + 1) / 4096 / 2

@@ -5,5 +5,5 @@ import (
 	"github.com/p2pdc/p2pdc/ib/internal/verbs/libibverbs"
 )
 
-// hostProvider is that of the host's adapters.
+// hostProvider returns the provider of the host's adapters.
 func hostProvider() (verbs.Provider, error) { return libibverbs.New(), nil }

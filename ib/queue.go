@@ -2,23 +2,23 @@ package ib
 
 import "github.com/p2pdc/p2pdc/microproto"
 
-// mostWaiting bounds the frames that wait for a pair.
-const mostWaiting = 4096
+// maxQueued bounds the queued frames of a pair.
+const maxQueued = 4096
 
-// queue holds the frames of a pair that wait for credit or room, oldest first. A newer
-// frame of a value takes the place of the one that waits.
+// queue holds the frames of a pair that wait for credit or room, oldest first. A newer frame
+// of a value replaces a queued one.
 type queue struct {
-	entries     []waiting
-	first, last int32 // of the queue; -1: it is empty
-	free        int32 // first of the entries not in use; -1: none
+	entries     []queueEntry
+	first, last int32 // entries of the queue; -1: empty
+	free        int32 // first unused entry; -1: none
 	n           int
-	heads       [64]int32 // of chains of values
+	heads       [64]int32 // first entries of the hash chains of values; -1: none
 }
 
-type waiting struct {
+type queueEntry struct {
 	frame microproto.Frame
-	next  int32 // in the queue, or of the free ones
-	chain int32 // of entries whose values hash alike
+	next  int32 // in the queue, or among the unused entries
+	chain int32 // next entry in the same hash chain
 }
 
 func (q *queue) init() {
@@ -32,7 +32,7 @@ func (q *queue) chain(value uint64) *int32 {
 	return &q.heads[value*0x9e3779b97f4a7c15>>58]
 }
 
-// replace puts f in the place of the frame of the same value that waits.
+// replace replaces the queued frame of the same value by f, if there is one.
 func (q *queue) replace(f microproto.Frame) bool {
 	if q.n == 0 {
 		return false
@@ -47,7 +47,7 @@ func (q *queue) replace(f microproto.Frame) bool {
 	return false
 }
 
-func (q *queue) full() bool { return q.n >= mostWaiting }
+func (q *queue) full() bool { return q.n >= maxQueued }
 
 func (q *queue) push(f microproto.Frame) {
 	i := q.free
@@ -55,10 +55,11 @@ func (q *queue) push(f microproto.Frame) {
 		q.free = q.entries[i].next
 	} else {
 		i = int32(len(q.entries))
-		q.entries = append(q.entries, waiting{})
+		q.entries = append(q.entries, queueEntry{})
 	}
 	e := &q.entries[i]
-	e.frame, e.next, e.chain = f, -1, -1
+	e.frame, e.next = f, -1
+	e.chain = -1
 	if f.Value != 0 {
 		c := q.chain(f.Value)
 		e.chain, *c = *c, i

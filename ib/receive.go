@@ -9,108 +9,98 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// arrival is what has come and was not handed up yet.
+// arrival is a received frame or notice that was not delivered yet.
 type arrival struct {
 	pair  *pair
 	key   uint32
 	block int32
 	bytes int32
-	slot  int32 // of the window; -1: the block has the frame
+	slot  int32 // of the window; -1: the frame is in the block
 }
 
-// TryRecv fills a prefix of batch with what has come, and never waits.
-func (l *Link) TryRecv(batch []microproto.Frame) (int, error) {
-	l.rx.Lock()
-	n := l.collect(batch)
-	l.rx.Unlock()
-	l.payCredit()
-	l.callWriters()
-	if n == 0 && l.closed.Load() {
-		return 0, errClosed
-	}
-	return n, nil
-}
+// TryRecv fills a prefix of batch with received frames and never waits.
+func (l *Link) TryRecv(batch []microproto.Frame) (int, error) { return l.receive(batch, false) }
 
-// Recv waits as Config.Completion says. It may return no frame after Wake.
-func (l *Link) Recv(batch []microproto.Frame) (int, error) { return l.AwaitRecv(batch) }
-
-// AwaitRecv is Recv: it waits until something has come, or Wake is called.
-func (l *Link) AwaitRecv(batch []microproto.Frame) (int, error) {
-	if len(batch) == 0 {
-		return 0, nil
-	}
-	return l.await(batch)
-}
-
-// Await waits as AwaitRecv does, and leaves what has come to the next TryRecv. So
-// several may take in what comes, one after the other, and keep its order.
-func (l *Link) Await() error {
-	_, err := l.await(nil)
-	return err
-}
-
-// attempt is TryRecv; without a batch it tells only how much is there.
-func (l *Link) attempt(batch []microproto.Frame) (int, error) {
-	if batch != nil {
-		return l.TryRecv(batch)
-	}
+// receive returns frames, or with peek only the number of arrivals.
+func (l *Link) receive(batch []microproto.Frame, peek bool) (int, error) {
 	l.rx.Lock()
 	if l.arrivals.n == 0 {
 		l.poll()
 	}
 	n := l.arrivals.n
+	if !peek {
+		n = l.takeArrivals(batch)
+	}
 	l.rx.Unlock()
 	l.payCredit()
-	l.callWriters()
+	l.callWritableIfRoom()
 	if n == 0 && l.closed.Load() {
 		return 0, errClosed
 	}
 	return n, nil
 }
 
-func (l *Link) await(batch []microproto.Frame) (int, error) {
+// Recv waits for frames as Config.Completion says. After Wake it may return no frame.
+func (l *Link) Recv(batch []microproto.Frame) (int, error) { return l.AwaitRecv(batch) }
+
+// AwaitRecv is Recv: it waits for a frame or for Wake.
+func (l *Link) AwaitRecv(batch []microproto.Frame) (int, error) {
+	if len(batch) == 0 {
+		return 0, nil
+	}
+	return l.await(batch, false)
+}
+
+// Await waits as AwaitRecv does, and leaves the frames to the next TryRecv. Several goroutines
+// may so receive in turn without changing the order of frames.
+func (l *Link) Await() error {
+	_, err := l.await(nil, true)
+	return err
+}
+
+func (l *Link) await(batch []microproto.Frame, peek bool) (int, error) {
 	l.receivers.Add(1)
 	defer l.receivers.Add(-1)
-	l.turn.Lock()
-	defer l.turn.Unlock()
-	var spun time.Time
+	l.waitMu.Lock()
+	defer l.waitMu.Unlock()
+	var pollingSince time.Time
 	for {
-		n, err := l.attempt(batch)
-		if n > 0 || err != nil || l.rung.Swap(false) {
+		n, err := l.receive(batch, peek)
+		if n > 0 || err != nil || l.wakeRequested.Swap(false) {
 			return n, err
 		}
-		if l.looks(&spun) {
+		if l.keepPolling(&pollingSince) {
 			continue
 		}
 		if err := l.receives.Arm(); err != nil {
-			l.outlast(err)
+			l.waitAfterFailure(err)
 			continue
 		}
-		// What came before it was armed raises no event.
-		if n, err := l.attempt(batch); n > 0 || err != nil || l.rung.Swap(false) {
+		// A completion from before the arming raises no event.
+		if n, err := l.receive(batch, peek); n > 0 || err != nil || l.wakeRequested.Swap(false) {
 			return n, err
 		}
 		l.count.waits.Add(1)
 		if _, err := l.channel.Wait(-1); err != nil && !l.closed.Load() {
-			l.outlast(err)
+			l.waitAfterFailure(err)
 		}
-		spun = time.Time{}
+		pollingSince = time.Time{}
 	}
 }
 
-// outlast waits at a device that works no more, until Wake or Close.
-func (l *Link) outlast(err error) {
+// waitAfterFailure waits for Wake or Close after the device has failed.
+func (l *Link) waitAfterFailure(err error) {
 	l.mu.Lock()
-	l.down(err)
+	l.markDown(err)
 	l.mu.Unlock()
 	select {
-	case <-l.bell:
+	case <-l.wakeup:
 	case <-l.done:
 	}
 }
 
-// looks tells a receiver that has found nothing to look again. since is when it began.
-func (l *Link) looks(since *time.Time) bool {
+// keepPolling reports whether a receiver that has found nothing since then should poll again.
+func (l *Link) keepPolling(since *time.Time) bool {
 	switch l.config.Completion {
 	case CompletionPolling:
 	case CompletionChannel:
@@ -124,41 +114,37 @@ func (l *Link) looks(since *time.Time) bool {
 			return false
 		}
 	}
-	runtime.Gosched() // an adapter of software needs the processor
+	runtime.Gosched() // lets the goroutines of software adapters run
 	return true
 }
 
-// Wake makes a Recv or AwaitRecv that waits, or else the next one, return without a
-// frame.
+// Wake makes the waiting Recv or AwaitRecv, or else the next one, return without a frame.
 func (l *Link) Wake() {
-	l.rung.Store(true)
+	l.wakeRequested.Store(true)
 	select {
-	case l.bell <- struct{}{}:
+	case l.wakeup <- struct{}{}:
 	default:
 	}
-	l.nudge()
+	l.wakeReceiver()
 }
 
-// nudge makes who waits at the channel look again.
-func (l *Link) nudge() {
+// wakeReceiver makes the goroutine that waits at the channel poll again.
+func (l *Link) wakeReceiver() {
 	if !l.closed.Load() {
 		l.channel.Wake()
 	}
 }
 
-// collect polls, and hands up what has come. rx is held.
-func (l *Link) collect(batch []microproto.Frame) int {
-	if l.arrivals.n == 0 {
-		l.poll()
-	}
+// takeArrivals fills a prefix of batch. rx is held.
+func (l *Link) takeArrivals(batch []microproto.Frame) int {
 	n := 0
 	for left := l.arrivals.n; left > 0 && n < len(batch); left-- {
 		a := l.arrivals.pop()
 		if a.pair.key.Load() != a.key {
 			l.count.discarded.Add(1)
-			continue // its connection is over, and the block posted again
+			continue // its connection has ended, and its block was posted again
 		}
-		if f, ok := l.pop(&a); ok {
+		if f, ok := l.frameOf(&a); ok {
 			l.count.framesReceived.Add(1)
 			l.count.bytesReceived.Add(uint64(len(f.Data)))
 			batch[n] = f
@@ -168,51 +154,49 @@ func (l *Link) collect(batch []microproto.Frame) int {
 	return n
 }
 
-// pop makes a frame of an arrival. POP: the bytes are copied out and the block is posted
-// at once; in message mode they stay, while enough receives are posted, until the frame
-// is released. They stay too where there is no memory to copy into.
-func (l *Link) pop(a *arrival) (microproto.Frame, bool) {
+// frameOf returns the frame of an arrival. Its bytes are copied out and its block is posted at
+// once (POP). The frame stays in its block until released if there is no buffer, and in message
+// mode while enough receives are posted.
+func (l *Link) frameOf(a *arrival) (microproto.Frame, bool) {
 	q := a.pair
 	if a.slot >= 0 {
-		return l.arrived(q, int(a.slot))
+		return l.readSlot(q, int(a.slot))
 	}
-	stay := l.config.MessageBytes > 0 && q.held.Load() < int64(l.memory.share/2)
+	stay := l.config.MessageBytes > 0 && q.held.Load() < int64(l.memory.receivesPerPair/2)
 	var b *microproto.Buffer
 	if !stay {
-		b = l.buffers.take()
+		b = l.buffers.get()
 	}
 	if b == nil {
-		q.lend(a.block)
-		return l.memory.receive(a.block, q.peer.addr, int(a.bytes)), true
+		q.lendBlock(a.block)
+		return l.memory.frameOver(a.block, q.peer.addr, int(a.bytes)), true
 	}
 	f := b.Frame(q.peer.addr, 0, int(a.bytes))
-	copy(f.Data, l.memory.at(int(a.block)))
-	_ = q.repost(a.block) // if that fails, a completion tells
+	copy(f.Data, l.memory.blockAt(int(a.block)))
+	_ = q.repost(a.block) // a completion reports an error
 	q.held.Add(-1)
-	if q.owes() {
-		l.oweCredit(q.peer)
-	}
+	q.checkCredit()
 	return f, true
 }
 
-// poll takes completions of receives in, as many as are there. rx is held.
+// poll polls completions of receives. rx is held.
 func (l *Link) poll() {
-	for {
-		n, err := l.receives.Poll(l.receiveDone[:])
+	for !l.closed.Load() {
+		n, err := l.receives.Poll(l.receiveCompletions[:])
 		if err != nil || n == 0 {
 			return
 		}
-		for i := range l.receiveDone[:n] {
-			l.received(&l.receiveDone[i])
+		for i := range l.receiveCompletions[:n] {
+			l.handleReceive(&l.receiveCompletions[i])
 		}
-		if l.arrivals.n >= len(l.receiveDone) {
-			return // enough to hand up first
+		if l.arrivals.n >= len(l.receiveCompletions) {
+			return // deliver these first
 		}
 	}
 }
 
-// received acts on one completion.
-func (l *Link) received(c *verbs.Completion) {
+// handleReceive handles one completion.
+func (l *Link) handleReceive(c *verbs.Completion) {
 	q := l.pairOf(c.ID)
 	if q == nil {
 		return
@@ -222,71 +206,69 @@ func (l *Link) received(c *verbs.Completion) {
 	case c.Status != verbs.StatusOK:
 		l.receiveFailed(q, c)
 	case c.Kind == verbs.ReceivedImmediate:
-		q.number16(uint16(c.Immediate>>16), 1)
+		q.advanceArrived(uint16(c.Immediate>>16), 1)
 		_ = q.repost(block)
-		l.noticed(q, int(c.Immediate&0xffff))
-		if q.owes() {
-			l.oweCredit(q.peer)
-		}
+		l.queueNotice(q, int(c.Immediate&0xffff))
+		q.checkCredit()
 	case !c.HasImmediate:
 		l.count.malformed.Add(1)
 		_ = q.repost(block)
 	case c.Bytes == 0:
-		l.control(q, c.Immediate)
+		l.handleControl(q, c.Immediate)
 		_ = q.repost(block)
 	default:
 		if q.transport == verbs.UC {
-			q.number16(uint16(c.Immediate>>16), 1)
+			q.advanceArrived(uint16(c.Immediate>>16), 1)
 		} else {
-			q.seen.Add(1)
+			q.arrived.Add(1)
 		}
 		q.held.Add(1)
-		l.keep(arrival{q, q.key.Load(), block, int32(c.Bytes), -1})
-		l.credit(q, c.Immediate)
+		l.queueArrival(arrival{q, q.key.Load(), block, int32(c.Bytes), -1})
+		l.handleCredit(q, c.Immediate)
 	}
 }
 
-// number16 takes the number of a frame of the unreliable pair; came of those up
-// to it have come, the others are lost.
-func (q *pair) number16(low uint16, came uint64) {
-	old := q.seen.Load()
+// advanceArrived takes the lower 16 bits of the count of frames that the unreliable pair has
+// sent. Of the new ones so many have come; the others are lost.
+func (q *pair) advanceArrived(low uint16, come uint64) {
+	old := q.arrived.Load()
 	now := advance(old, low)
-	q.seen.Store(now)
-	if now > old+came {
-		q.link.count.lost.Add(now - old - came)
+	q.arrived.Store(now)
+	if now > old+come {
+		q.link.count.lost.Add(now - old - come)
 	}
 }
 
-// keep queues an arrival. Each has a receive of its own, or a slot, which bounds them.
-func (l *Link) keep(a arrival) {
+// queueArrival queues an arrival. Their number is bounded by that of receives and slots.
+func (l *Link) queueArrival(a arrival) {
 	if l.arrivals.n == len(l.arrivals.slots) {
 		l.arrivals.grow(2 * l.arrivals.n)
 	}
 	l.arrivals.push(a)
 }
 
-// control is a message without a frame: credit on the reliable pair, on the unreliable
-// one how many frames were sent, asked by who has no credit left.
-func (l *Link) control(q *pair, immediate uint32) {
+// handleControl handles a message without a frame. On the reliable pair it carries credit. On
+// the unreliable pair it is a probe of an end without credit, with its count of frames sent.
+func (l *Link) handleControl(q *pair, immediate uint32) {
 	if q.transport == verbs.UC {
-		q.number16(uint16(immediate>>16), 0)
-		q.peer.asked.Store(true)
+		q.advanceArrived(uint16(immediate>>16), 0)
+		q.peer.creditAsked.Store(true)
 		l.oweCredit(q.peer)
 	}
-	l.credit(q, immediate)
+	l.handleCredit(q, immediate)
 }
 
-// credit takes in what the other end tells, and has what waits for it posted.
-func (l *Link) credit(q *pair, immediate uint32) {
+// handleCredit takes credit from the other end, and posts the frames that waited for it.
+func (l *Link) handleCredit(q *pair, immediate uint32) {
 	p := q.peer
-	p.heard.Store(true)
-	l.raise(p.uc, uint16(immediate))
+	p.answered.Store(true)
+	l.raiseLimit(p.uc, uint16(immediate))
 	if q.transport == verbs.RC {
-		l.raise(p.rc, uint16(immediate>>16))
+		l.raiseLimit(p.rc, uint16(immediate>>16))
 	}
 }
 
-func (l *Link) raise(q *pair, low uint16) {
+func (l *Link) raiseLimit(q *pair, low uint16) {
 	old := q.limit.Load()
 	now := advance(old, low)
 	if now == old {
@@ -295,23 +277,21 @@ func (l *Link) raise(q *pair, low uint16) {
 	q.limit.Store(now)
 	if q.starved.Load() {
 		l.mu.Lock()
-		l.touch(q)
+		l.markReady(q)
 		l.pump()
 		l.mu.Unlock()
 	}
 }
 
-// receiveFailed takes a connection down, by the reason that the send queue knows if it
-// does.
+// receiveFailed takes a connection down. The send queue often has the better reason.
 func (l *Link) receiveFailed(q *pair, c *verbs.Completion) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.reap()
-	switch {
-	case c.Status == verbs.StatusFlushed:
-		q.peer.fail(fmt.Errorf("the %v queue pair went to error", q.transport))
-	default:
-		q.peer.fail(fmt.Errorf("receiving by the %v queue pair: %v", q.transport, c.Status))
+	err := fmt.Errorf("cannot receive from the %v queue pair: %v", q.transport, c.Status)
+	if c.Status == verbs.StatusFlushed {
+		err = fmt.Errorf("the %v queue pair went to the error state", q.transport)
 	}
+	q.peer.fail(err)
 	l.pump()
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Acquire returns a frame over a registered block: Send then copies nothing. Where none
-// is free it takes plain memory, and Send copies. It panics when n is larger than
-// Caps.MTU.
+// Acquire returns a frame over a registered block, which Send does not copy. If no block is
+// free, it returns a frame over unregistered memory, which Send copies. It panics if n is
+// larger than Caps.MTU.
 func (l *Link) Acquire(n int) microproto.Frame {
 	if n > l.config.BlockBytes {
 		panic(fmt.Sprintf("ib: frame of %d bytes: larger than Caps.MTU", n))
@@ -21,33 +21,33 @@ func (l *Link) Acquire(n int) microproto.Frame {
 	return microproto.NewBuffer(make([]byte, n), nil).Frame(0, 0, n)
 }
 
-// Send takes frames for accepted peers in the order given. One that has no credit, or no
-// room in its pair's queue, waits at the link. Frames of ModeAsynchronous may be dropped,
-// and counted, where too many wait; of the others Send then takes no more. Frames for a
-// peer whose connection is down are dropped and counted: Watch has told.
+// Send takes frames for accepted peers in the order given. A frame without credit or room waits
+// in its pair's queue. If the queue is full, a frame of ModeAsynchronous is dropped and
+// counted, and for others Send stops. Frames for a peer whose connection is down are dropped
+// and counted; Watch has reported it.
 func (l *Link) Send(batch []microproto.Frame) (int, error) {
 	l.mu.Lock()
-	n, err := l.take(batch)
+	n, err := l.enqueue(batch)
 	l.pump()
 	if n < len(batch) && err == nil {
-		// It may only have been what this call brought.
+		// The queue may be full only because of the frames of this call.
 		l.reap()
 		var more int
-		more, err = l.take(batch[n:])
+		more, err = l.enqueue(batch[n:])
 		n += more
 		l.pump()
 	}
 	starved := l.starvedPairs > 0
 	l.mu.Unlock()
 	if starved && l.receivers.Load() == 0 {
-		l.help()
+		l.pollIfIdle()
 	}
-	l.callWriters()
+	l.callWritableIfRoom()
 	return n, err
 }
 
-// take queues frames with their pairs. mu is held.
-func (l *Link) take(batch []microproto.Frame) (int, error) {
+// enqueue queues frames with their pairs. mu is held.
+func (l *Link) enqueue(batch []microproto.Frame) (int, error) {
 	for i := range batch {
 		f := &batch[i]
 		if l.closed.Load() {
@@ -55,12 +55,13 @@ func (l *Link) take(batch []microproto.Frame) (int, error) {
 		}
 		p := l.peer(f.Peer)
 		switch {
-		case p == nil || p.theirs == nil:
+		case p == nil || p.remoteOffer == nil:
 			return i, fmt.Errorf("ib: frame to link address %d, which was never accepted or was forgotten", f.Peer)
 		case len(f.Data) == 0 || f.Bytes() > l.config.BlockBytes || f.Count() > 1:
-			return i, fmt.Errorf("ib: %d frames of %d bytes in all: a frame has 1 to %d bytes, and goes alone", f.Count(), f.Bytes(), l.config.BlockBytes)
-		case f.Value != 0 && p.remote.state == unproved && p.remote.slots > 0 && p.state == peerUp:
-			p.proveWindow()
+			return i, fmt.Errorf("ib: %d frames of %d bytes in all: a frame must be single, of 1 to %d bytes",
+				f.Count(), f.Bytes(), l.config.BlockBytes)
+		case f.Value != 0 && p.remote.state == unverified && p.remote.slots > 0 && p.state == peerUp:
+			p.verifyWindow()
 		}
 		if p.state != peerUp {
 			l.count.discarded.Add(1)
@@ -72,7 +73,7 @@ func (l *Link) take(batch []microproto.Frame) (int, error) {
 			q = p.uc
 		}
 		if f.Body != nil {
-			*f = l.flat(*f, q)
+			*f = l.gatherOrFlatten(*f, q)
 		}
 		switch {
 		case f.Value != 0 && q == p.uc && q.queue.replace(*f):
@@ -84,43 +85,43 @@ func (l *Link) take(batch []microproto.Frame) (int, error) {
 			f.Release()
 		default:
 			l.count.full.Add(1)
-			l.refused = q
+			l.fullPair = q
 			return i, nil
 		}
-		l.touch(q)
+		l.markReady(q)
 	}
 	return len(batch), nil
 }
 
-// touch notes that a pair may have something to post.
-func (l *Link) touch(q *pair) {
-	if !q.touched {
-		q.touched = true
-		l.touched = append(l.touched, q)
+// markReady adds a pair to those that may have requests to post.
+func (l *Link) markReady(q *pair) {
+	if !q.ready {
+		q.ready = true
+		l.readyPairs = append(l.readyPairs, q)
 	}
 }
 
-// pump posts what it can of the pairs that were touched. mu is held.
+// pump posts what the ready pairs can send. mu is held.
 func (l *Link) pump() {
-	for i := 0; i < len(l.touched); i++ {
-		q := l.touched[i]
-		q.touched = false
+	for i := 0; i < len(l.readyPairs); i++ {
+		q := l.readyPairs[i]
+		q.ready = false
 		if q.peer.state == peerUp {
 			l.pumpPair(q)
 		}
 	}
-	l.touched = l.touched[:0]
-	if l.refused != nil && !l.refused.queue.full() {
-		l.refused = nil
+	l.readyPairs = l.readyPairs[:0]
+	if l.fullPair != nil && !l.fullPair.queue.full() {
+		l.fullPair = nil
 	}
 }
 
-// pumpPair posts a pair's frames, as many as have credit, room and memory.
+// pumpPair posts a pair's frames as long as there is credit, room and memory.
 func (l *Link) pumpPair(q *pair) {
 	for q.peer.state == peerUp && q.hasWork() {
 		n := l.build(q)
-		if n == 0 || int(q.outstanding()) >= q.room()/2 {
-			l.reap() // may take the connection down, and what was built with it
+		if n == 0 || int(q.outstanding()) >= q.sendRoom()/2 {
+			l.reap() // may take the connection down, and discard what was built
 		}
 		if n == 0 {
 			if n = l.build(q); n == 0 {
@@ -136,10 +137,10 @@ func (l *Link) pumpPair(q *pair) {
 		q.starved.Store(starved)
 		if starved {
 			l.starvedPairs++
-			l.tendSoon()
-			// Credit may have come before it could see that somebody wants it.
-			if q.mayGo() {
-				l.touch(q)
+			l.armProgress()
+			// Credit that came before starved was set has not marked the pair ready.
+			if q.canPost() {
+				l.markReady(q)
 			}
 		} else {
 			l.starvedPairs--
@@ -147,35 +148,39 @@ func (l *Link) pumpPair(q *pair) {
 	}
 }
 
-// build makes requests of what may go now, and tells how many.
+// build builds a batch of requests that can be posted now, and returns its length.
 func (l *Link) build(q *pair) (n int) {
-	for n < postBatch && int(q.outstanding()) < q.room() && q.peer.state == peerUp && q.hasWork() && l.next(q, n) {
+	for n < postBatch && int(q.outstanding()) < q.sendRoom() && q.peer.state == peerUp && q.hasWork() {
+		if !l.buildNext(q, n) {
+			break
+		}
 		n++
 	}
 	return n
 }
 
-// hasWork tells that frames wait, or slots that the other end was not told about.
+// hasWork reports whether frames or notices of slots wait.
 func (q *pair) hasWork() bool {
-	return q.queue.n > 0 || q.transport == verbs.UC && q.peer.remote.dirty.n > 0
+	return q.queue.n > 0 || q.transport == verbs.UC && q.peer.remote.unannounced.n > 0
 }
 
 func (q *pair) outstanding() uint32 { return q.head - q.tail }
 
-// room is how many requests of frames may be outstanding; a few more are for credit.
-func (q *pair) room() int { return q.link.config.depth() - reserve }
+// sendRoom returns the number of frames that may be outstanding. More requests carry credit.
+func (q *pair) sendRoom() int { return q.link.config.sendDepth() - controlReceives }
 
 func (q *pair) hasCredit() bool { return q.sent < q.limit.Load() }
 
-// mayGo tells that what waits could be posted.
-func (q *pair) mayGo() bool {
-	return q.hasWork() && (q.hasCredit() || q.queue.n > 0 && q.oneSided(q.queue.front())) && int(q.outstanding()) < q.room()
+// canPost reports whether the oldest waiting frame or notice could be posted.
+func (q *pair) canPost() bool {
+	return q.hasWork() && int(q.outstanding()) < q.sendRoom() &&
+		(q.hasCredit() || q.queue.n > 0 && q.oneSided(q.queue.front()))
 }
 
-// next makes request i of a batch from the oldest frame that waits, if it may go now.
-func (l *Link) next(q *pair, i int) bool {
-	if q.transport == verbs.UC && q.hasCredit() && q.peer.remote.dirty.n > 0 {
-		q.notify(i)
+// buildNext builds request i of a batch, if the oldest waiting frame or notice can be sent now.
+func (l *Link) buildNext(q *pair, i int) bool {
+	if q.transport == verbs.UC && q.hasCredit() && q.peer.remote.unannounced.n > 0 {
+		q.buildNotice(i)
 		return true
 	}
 	if q.queue.n == 0 {
@@ -183,50 +188,50 @@ func (l *Link) next(q *pair, i int) bool {
 	}
 	f := q.queue.front()
 	if q.oneSided(f) {
-		return l.write(q, i)
+		return l.buildWrite(q, i)
 	}
 	if !q.hasCredit() {
 		return false
 	}
-	e, from, ok := l.load(f)
+	e, from, ok := l.locate(f)
 	if !ok {
 		return false
 	}
 	body := f.Body
-	e.keep(q.queue.pop())
+	e.holdFrame(q.queue.pop())
 	q.sent++
-	r := q.begin(i, e)
+	r := q.newRequest(i, e)
 	r.Operation, r.Immediate = verbs.SendImmediate, q.immediate()
 	r.Elements = append(r.Elements, from)
 	if body != nil {
-		rest, _ := l.faces.element(body)
+		rest, _ := l.userMemory.element(body)
 		r.Elements = append(r.Elements, rest)
-		r.Signaled, q.unsignaled = true, 0 // the user waits for his memory
+		q.signal(r) // the user waits for its memory
 	}
 	return true
 }
 
-// load finds a frame's bytes in the region, or copies them there: PUSH. false: no block
-// is free.
-func (l *Link) load(f *microproto.Frame) (posted, verbs.Element, bool) {
+// locate returns the registered element of a frame's bytes, copying them into a block if
+// necessary (PUSH). It returns false if no block is free.
+func (l *Link) locate(f *microproto.Frame) (sendEntry, verbs.Element, bool) {
 	m := l.memory
 	if at, ok := m.offset(f.Data); ok {
-		return posted{block: -1}, m.element(at, len(f.Data)), true
+		return sendEntry{block: -1}, m.element(at, len(f.Data)), true
 	}
-	if e, ok := l.faces.element(f.Data); ok {
-		return posted{block: -1}, e, true
+	if e, ok := l.userMemory.element(f.Data); ok {
+		return sendEntry{block: -1}, e, true
 	}
-	b, ok := m.take()
+	b, ok := m.acquireForCopy()
 	if !ok {
-		return posted{}, verbs.Element{}, false
+		return sendEntry{}, verbs.Element{}, false
 	}
-	n := copy(m.at(int(b)), f.Data)
+	n := copy(m.blockAt(int(b)), f.Data)
 	l.count.copied.Add(1)
-	return posted{block: b}, m.element(int(b)*m.block, n), true
+	return sendEntry{block: b}, m.element(int(b)*m.blockBytes, n), true
 }
 
-// keep holds the frame until the request is done, unless its bytes were copied.
-func (e *posted) keep(f microproto.Frame) {
+// holdFrame keeps the frame until the request completes, unless its bytes were copied.
+func (e *sendEntry) holdFrame(f microproto.Frame) {
 	if e.block < 0 {
 		e.frame = f
 	} else {
@@ -238,60 +243,63 @@ func (m *memory) element(at, n int) verbs.Element {
 	return verbs.Element{Addr: m.addr + uint64(at), Length: uint32(n), Key: m.key}
 }
 
-// begin makes request i of a batch: its id names its place in the ring.
-func (q *pair) begin(i int, e posted) *verbs.SendRequest {
+// newRequest adds request i of a batch to the ring. Its ID holds the pair's key and its number.
+func (q *pair) newRequest(i int, e sendEntry) *verbs.SendRequest {
 	number := q.head
 	q.head++
 	q.ring[number&uint32(len(q.ring)-1)] = e
 	r := &q.requests[i]
 	*r = verbs.SendRequest{ID: uint64(q.key.Load())<<32 | uint64(number), Elements: q.elements[i][:0]}
 	if q.unsignaled++; q.unsignaled >= q.link.signalEvery {
-		r.Signaled, q.unsignaled = true, 0
+		q.signal(r)
 	}
 	return r
 }
 
-// postAll posts the n requests made. The adapter refuses none unless the pair is in
-// error.
+// signal requests a completion.
+func (q *pair) signal(r *verbs.SendRequest) { r.Signaled, q.unsignaled = true, 0 }
+
+// postAll posts the n requests built. The adapter refuses requests only after an error.
 func (l *Link) postAll(q *pair, n int) {
 	last := &q.requests[n-1]
-	if !last.Signaled && (l.scarce() || int(q.outstanding()) >= q.room()/2) {
-		last.Signaled, q.unsignaled = true, 0
+	if !last.Signaled && (l.blocksScarce() || int(q.outstanding()) >= q.sendRoom()/2) {
+		q.signal(last)
 	}
 	l.count.posts.Add(1)
 	l.count.requests.Add(uint64(n))
 	done, err := q.qp.PostSend(q.requests[:n])
 	if err != nil || done < n {
-		q.peer.fail(fmt.Errorf("posting to the %v queue pair: %w", q.transport, err))
+		q.peer.fail(fmt.Errorf("cannot post to the %v queue pair: %w", q.transport, err))
 	}
 }
 
-// scarce tells that so few send blocks are free that their completions are wanted.
-func (l *Link) scarce() bool { return l.memory.freeBlocks() < l.memory.sends/4 }
+// blocksScarce reports whether so few send blocks are free that completions should free some.
+func (l *Link) blocksScarce() bool { return l.memory.freeBlocks() < l.memory.sendBlocks/4 }
 
-// immediate is what a frame carries: on the reliable pair how much the other end may
-// send by either, on the unreliable its own number, and what may be sent by it.
+// immediate returns the immediate data of a frame. The upper half is the credit of the reliable
+// pair, or on the unreliable pair the frame's number. The lower half is the credit of the
+// unreliable pair.
 func (q *pair) immediate() uint32 {
 	uc := q.peer.uc
 	ucGrant := uc.granted()
-	uc.told.Store(ucGrant)
+	uc.announced.Store(ucGrant)
 	if q.transport == verbs.UC {
 		return uint32(uint16(q.sent))<<16 | uint32(uint16(ucGrant))
 	}
 	grant := q.granted()
-	q.told.Store(grant)
+	q.announced.Store(grant)
 	return uint32(uint16(grant))<<16 | uint32(uint16(ucGrant))
 }
 
-// reap takes completions of sends in and releases what they were for. mu is held.
+// reap polls completions of sends and releases their frames. mu is held.
 func (l *Link) reap() {
-	for {
-		n, err := l.sends.Poll(l.sendDone[:])
+	for !l.closed.Load() {
+		n, err := l.sends.Poll(l.sendCompletions[:])
 		if err != nil || n == 0 {
 			return
 		}
-		for i := range l.sendDone[:n] {
-			l.sendCompleted(&l.sendDone[i])
+		for i := range l.sendCompletions[:n] {
+			l.sendCompleted(&l.sendCompletions[i])
 		}
 	}
 }
@@ -299,7 +307,7 @@ func (l *Link) reap() {
 func (l *Link) sendCompleted(c *verbs.Completion) {
 	q := l.pairOf(c.ID)
 	if q == nil {
-		return // of a connection that is over
+		return // from an earlier connection
 	}
 	if c.Status != verbs.StatusOK {
 		q.peer.fail(fmt.Errorf("%v queue pair: %v", q.transport, c.Status))
@@ -307,18 +315,18 @@ func (l *Link) sendCompleted(c *verbs.Completion) {
 	}
 	for number := uint32(c.ID); int32(number-q.tail) >= 0; q.tail++ {
 		e := &q.ring[q.tail&uint32(len(q.ring)-1)]
-		q.peer.completed(e.what)
-		q.release(e)
+		q.peer.completed(e.purpose)
+		q.releaseEntry(e)
 	}
 	if q.hasWork() {
-		l.touch(q)
+		l.markReady(q)
 	}
 }
 
-// pairOf finds the pair of a work request; nil when it was connected anew since.
+// pairOf returns the pair of a work request, or nil if it was reconnected since.
 func (l *Link) pairOf(id uint64) *pair {
 	key := uint32(id >> 32)
-	if i := int(key & keyPlace); i < len(l.pairs) {
+	if i := int(key & keyIndex); i < len(l.pairs) {
 		if q := l.pairs[i]; q != nil && q.key.Load() == key {
 			return q
 		}
@@ -326,10 +334,10 @@ func (l *Link) pairOf(id uint64) *pair {
 	return nil
 }
 
-// The lower bits of a pair's key are its place.
+// The lower bits of a pair's key are its index.
 const (
 	keyBits  = 12
-	keyPlace = 1<<keyBits - 1
+	keyIndex = 1<<keyBits - 1
 )
 
-func (l *Link) newKey(place int) uint32 { return l.generations.Add(1)<<keyBits | uint32(place) }
+func (l *Link) newKey(index int) uint32 { return l.keyGeneration.Add(1)<<keyBits | uint32(index) }

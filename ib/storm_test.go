@@ -131,8 +131,8 @@ func (s *storm) fault() {
 // weather loses packets, and delays those that will be put in order again: InfiniBand
 // keeps the order of packets on a path.
 func weather(seed uint64) software.Rule {
-	chances := software.Chances{Seed: seed, Loss: 0.1, Late: 0.1, Delay: time.Millisecond}.Rule()
-	return func(p software.Packet) software.Fate {
+	chances := software.FaultRates{Seed: seed, DropRate: 0.1, DelayRate: 0.1, MaxDelay: time.Millisecond}.Rule()
+	return func(p software.Packet) software.Fault {
 		f := chances(p)
 		if p.Transport == verbs.UC {
 			f.Delay = 0

@@ -8,41 +8,39 @@ import (
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// A window is memory of this end into which one peer writes frames of asynchronous
-// values in place: a slot for each value, chosen by the writer. Laid out as
+// A window is memory of this end into which one peer writes frames of asynchronous values in
+// place, each value into a slot that the writer chooses. Its layout is
 //
-//	head    64 bytes that the writer writes once, reliably, to prove address and key
-//	slots   each: sums of the rows, growing downwards; a stamp; the frame's bytes
+//	head    64 bytes that the writer writes once, reliably, to verify address and key
+//	slots   each: row sums, growing downwards; a stamp; the frame's bytes
 //	tail    64 bytes, as the head
 //
-//	stamp   version 8: grows with every write into the slot, never 0
-//	        length 4 of the frame; sum 4 of version, length and the sums of the rows
+//	stamp   version, 8 bytes: grows with every write into the slot, never 0
+//	        length of the frame, 4 bytes; sum of version, length and row sums, 4 bytes
 //
-// A row is 1024 bytes of the frame and its sum CRC-32C. An unreliable write may land in
-// part, in any order as far as this end is concerned, and the next may begin to land
-// while this end reads. So nothing is believed but sums: a row is copied out first, and
-// what was copied is summed. A frame goes up when all rows match one stamp. That takes
-// for granted only that 2^-32 is rare enough for rows half old and half new.
+// A row is 1024 bytes of the frame, and its sum is CRC-32C. An unreliable write may land in
+// part and in any order, and the next one may begin to land while this end reads. Only sums
+// show that a frame is complete: the reader copies a row and sums the copy. It delivers a
+// frame when all rows match one stamp. A frame of mixed rows passes with probability 2^-32.
 const (
-	windowHead = 64
-	windowTail = 64
-	proofBytes = 64 // written into head and tail
-	rowBytes   = 1024
-	stampFixed = 16
+	windowHead   = 64
+	windowTail   = 64
+	patternBytes = 64 // written into head and tail
+	rowBytes     = 1024
+	stampFixed   = 16
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func rowsOf(n int) int { return (n + rowBytes - 1) / rowBytes }
 
-// stampBytes is the room for the stamp and sums of a frame of n bytes.
+// stampBytes returns the room for the stamp and row sums of a frame of n bytes.
 func stampBytes(n int) int { return (stampFixed + 4*rowsOf(n) + 63) &^ 63 }
 
-// slotBytes is what a slot for frames of up to n bytes takes.
+// slotBytes returns the size of a slot for frames of up to n bytes.
 func slotBytes(n int) int { return stampBytes(n) + (n+63)&^63 }
 
-// stamp writes stamp and sums of a frame into the end of cell and returns the part of
-// the cell used.
+// stamp writes the stamp and row sums of a frame to the end of cell and returns that part.
 func stamp(cell []byte, version uint64, frame []byte) []byte {
 	rows := rowsOf(len(frame))
 	used := cell[len(cell)-stampFixed-4*rows:]
@@ -58,15 +56,15 @@ func stamp(cell []byte, version uint64, frame []byte) []byte {
 	return used
 }
 
-// window is this end's.
+// window is memory of this end that one peer writes into.
 type window struct {
-	bytes   []byte
-	region  verbs.Region
-	slots   int
-	block   int
-	noticed []bool   // slots whose notice waits
-	seen    []uint64 // version last handed up, by slot
-	sums    []byte   // copy of a slot's stamp and sums
+	bytes        []byte
+	region       verbs.Region
+	slots        int
+	blockBytes   int
+	noticeQueued []bool   // by slot
+	delivered    []uint64 // version of the last frame delivered, by slot
+	sums         []byte   // copy of a slot's stamp and row sums
 }
 
 func (l *Link) newWindow() (*window, error) {
@@ -74,90 +72,85 @@ func (l *Link) newWindow() (*window, error) {
 	if n == 0 {
 		return nil, nil
 	}
-	b, err := verbs.Allocate(n)
+	b, r, err := register(l.domain, n, verbs.LocalWrite|verbs.RemoteWrite)
 	if err != nil {
 		return nil, err
 	}
-	r, err := l.domain.Register(b, verbs.LocalWrite|verbs.RemoteWrite)
-	if err != nil {
-		_ = verbs.Free(b)
-		return nil, explainLimit(err)
-	}
 	c := &l.config
 	return &window{
-		bytes: b, region: r, slots: c.WindowSlots, block: c.BlockBytes,
-		seen: make([]uint64, c.WindowSlots), noticed: make([]bool, c.WindowSlots), sums: make([]byte, stampBytes(c.BlockBytes)),
+		bytes: b, region: r, slots: c.WindowSlots, blockBytes: c.BlockBytes,
+		noticeQueued: make([]bool, c.WindowSlots), delivered: make([]uint64, c.WindowSlots),
+		sums: make([]byte, stampBytes(c.BlockBytes)),
 	}, nil
 }
 
-// close revokes the other end's right to write. Its queue pairs are gone.
+// close ends the other end's right to write. The queue pairs are destroyed.
 func (w *window) close() error {
 	if err := w.region.Close(); err != nil {
-		return err // the memory is the adapter's still
+		return err // the adapter still uses the memory
 	}
 	return verbs.Free(w.bytes)
 }
 
-// clear forgets what another connection has left. Nobody writes now.
+// clear removes what an earlier connection has left. The peer is disconnected.
 func (w *window) clear() {
-	clear(w.seen)
-	clear(w.noticed)
+	clear(w.delivered)
+	clear(w.noticeQueued)
 	for i := range w.slots {
 		clear(w.fixed(i))
 	}
 }
 
-// data is a slot's room for frames.
-func (w *window) data(slot int) []byte {
-	at := windowHead + slot*slotBytes(w.block) + stampBytes(w.block)
-	return w.bytes[at : at+w.block]
+// frameOffset returns the offset of a slot's frame; its stamp lies in front.
+func (w *window) frameOffset(slot int) int {
+	return windowHead + slot*slotBytes(w.blockBytes) + stampBytes(w.blockBytes)
 }
 
-// fixed is a slot's stamp without the sums of rows.
+// fixed returns a slot's stamp without the row sums.
 func (w *window) fixed(slot int) []byte {
-	at := windowHead + slot*slotBytes(w.block) + stampBytes(w.block) - stampFixed
-	return w.bytes[at : at+stampFixed]
+	at := w.frameOffset(slot)
+	return w.bytes[at-stampFixed : at]
 }
 
-// reading is what became of looking into a slot.
-type reading uint8
+// readResult is the outcome of reading a slot.
+type readResult uint8
 
 const (
-	readWhole reading = iota
-	readStale         // nothing newer than what was handed up
-	readTorn          // not whole, now
+	readWhole readResult = iota
+	readStale            // nothing newer than what was delivered
+	readTorn             // incomplete at present
 )
 
-// attempts of reading a slot that is being written.
-const attempts = 4
+// readAttempts bounds the attempts to read a slot that is being written.
+const readAttempts = 4
 
-// read copies the newest frame of a slot into dst, which has room for any.
-func (w *window) read(slot int, dst []byte) (int, reading) {
-	for range attempts {
-		version, n, ok := w.stamped(slot)
+// read copies the newest frame of a slot into dst, which holds blockBytes.
+func (w *window) read(slot int, dst []byte) (int, readResult) {
+	for range readAttempts {
+		version, n, ok := w.readStamp(slot)
 		switch {
 		case !ok:
 			continue
-		case version == w.seen[slot]:
+		case version == w.delivered[slot]:
 			return 0, readStale
-		case w.rows(slot, dst[:n]):
-			w.seen[slot] = version
+		case w.copyRows(slot, dst[:n]):
+			w.delivered[slot] = version
 			return n, readWhole
 		}
 	}
 	return 0, readTorn
 }
 
-// stamped copies a slot's stamp and sums and tells whether they belong together.
-func (w *window) stamped(slot int) (version uint64, n int, ok bool) {
-	at := windowHead + slot*slotBytes(w.block)
-	room := stampBytes(w.block)
+// readStamp copies a slot's stamp and row sums and reports whether their sum is right.
+func (w *window) readStamp(slot int) (version uint64, n int, ok bool) {
+	at := windowHead + slot*slotBytes(w.blockBytes)
+	room := stampBytes(w.blockBytes)
 	fixed := w.sums[room-stampFixed:]
 	copy(fixed, w.bytes[at+room-stampFixed:])
 	version = binary.BigEndian.Uint64(fixed)
 	length := uint64(binary.BigEndian.Uint32(fixed[8:]))
-	if length == 0 || length > uint64(w.block) {
-		return version, 0, version == 0 && w.seen[slot] == 0 // never written
+	if length == 0 || length > uint64(w.blockBytes) {
+		return version, 0, version == 0 && w.delivered[slot] == 0 // never written
 	}
 	used := stampFixed + 4*rowsOf(int(length))
 	copy(w.sums[room-used:room-stampFixed], w.bytes[at+room-used:])
@@ -165,9 +158,9 @@ func (w *window) stamped(slot int) (version uint64, n int, ok bool) {
 	return version, int(length), sum == binary.BigEndian.Uint32(fixed[12:])
 }
 
-// rows copies a frame out row by row, as far as they match the sums.
-func (w *window) rows(slot int, dst []byte) bool {
-	data, rows := w.data(slot), rowsOf(len(dst))
+// copyRows copies a frame row by row, and stops at a row that does not match its sum.
+func (w *window) copyRows(slot int, dst []byte) bool {
+	data, rows := w.bytes[w.frameOffset(slot):], rowsOf(len(dst))
 	sums := w.sums[len(w.sums)-stampFixed-4*rows:]
 	for i := range rows {
 		row := dst[i*rowBytes : min((i+1)*rowBytes, len(dst))]
@@ -179,36 +172,36 @@ func (w *window) rows(slot int, dst []byte) bool {
 	return true
 }
 
-// remoteWindow is the other end's, as this end uses it. Guarded by Link.mu.
+// remoteWindow is the other end's window, for writing. Link.mu guards it.
 type remoteWindow struct {
-	slots    int
-	address  uint64
-	key      uint32
-	state    proving
-	slot     map[uint64]int32 // of a value
-	values   []slotUse
-	writes   uint64 // of all slots: versions
-	misses   uint64 // frames for which there was no slot: the age of use
-	search   uint64 // misses, before which no slot can change hands
-	dirty    ring[int32]
-	silently []bool // slots in dirty: written without notice
+	slots         int
+	address       uint64
+	key           uint32
+	state         verification
+	slotOf        map[uint64]int32 // by value
+	uses          []slotUse        // by slot
+	writes        uint64           // into all slots: the next version
+	misses        uint64           // frames for which there was no slot: the clock of uses
+	retryAt       uint64           // count of misses before which no slot can be reassigned
+	unannounced   ring[int32]      // slots written without a notice
+	isUnannounced []bool           // by slot
 }
 
 type slotUse struct {
 	value uint64
-	last  uint64 // misses, when it was used last
+	last  uint64 // misses at the last use
 }
 
-// proving is how far it is known that the other end's address and key are right.
-type proving uint8
+// verification is the state of the check of the other end's address and key.
+type verification uint8
 
 const (
-	unproved proving = iota
-	provingNow
-	proved
+	unverified verification = iota
+	verifying
+	verified
 )
 
-// reset begins a connection.
+// reset prepares for a new connection.
 func (r *remoteWindow) reset(o *offer, l *Link) {
 	writes := r.writes
 	*r = remoteWindow{}
@@ -217,53 +210,53 @@ func (r *remoteWindow) reset(o *offer, l *Link) {
 	}
 	*r = remoteWindow{
 		slots: o.slots, address: o.address, key: o.key, writes: writes,
-		slot: make(map[uint64]int32, o.slots), silently: make([]bool, o.slots),
+		slotOf: make(map[uint64]int32, o.slots), isUnannounced: make([]bool, o.slots),
 	}
-	r.dirty.grow(o.slots)
+	r.unannounced.grow(o.slots)
 }
 
-// restedMisses is how many frames must have found no slot since a value was sent before
-// its slot may go to another: that many for each slot.
-const restedMisses = 4
+// idleMisses is the number of misses per slot after which the slot of an unused value may be
+// reassigned.
+const idleMisses = 4
 
-// find is the slot of a value: its own, a new one, or that of a value which seems to be
-// sent no more. -1: there is none.
-func (r *remoteWindow) find(value uint64) int32 {
-	if i, ok := r.slot[value]; ok {
+// slotFor returns the slot of a value: its own, a new one, or that of a value that seems to be
+// sent no more. It returns -1 if there is none.
+func (r *remoteWindow) slotFor(value uint64) int32 {
+	if i, ok := r.slotOf[value]; ok {
 		return i
 	}
-	if len(r.values) < r.slots {
-		i := int32(len(r.values))
-		r.values = append(r.values, slotUse{value, r.misses})
-		r.slot[value] = i
+	if len(r.uses) < r.slots {
+		i := int32(len(r.uses))
+		r.uses = append(r.uses, slotUse{value, r.misses})
+		r.slotOf[value] = i
 		return i
 	}
-	if r.misses++; r.misses < r.search {
+	if r.misses++; r.misses < r.retryAt {
 		return -1
 	}
 	oldest := 0
-	for i := range r.values {
-		if r.values[i].last < r.values[oldest].last {
+	for i := range r.uses {
+		if r.uses[i].last < r.uses[oldest].last {
 			oldest = i
 		}
 	}
-	if r.search = r.values[oldest].last + uint64(restedMisses*r.slots); r.misses < r.search {
+	if r.retryAt = r.uses[oldest].last + uint64(idleMisses*r.slots); r.misses < r.retryAt {
 		return -1
 	}
-	delete(r.slot, r.values[oldest].value)
-	r.values[oldest] = slotUse{value, r.misses}
-	r.slot[value] = int32(oldest)
+	delete(r.slotOf, r.uses[oldest].value)
+	r.uses[oldest] = slotUse{value, r.misses}
+	r.slotOf[value] = int32(oldest)
 	return int32(oldest)
 }
 
-// at is the remote address of a slot's frame.
-func (r *remoteWindow) at(slot int32, block int) uint64 {
+// addressOf returns the remote address of a slot's frame.
+func (r *remoteWindow) addressOf(slot int32, block int) uint64 {
 	return r.address + windowHead + uint64(slot)*uint64(slotBytes(block)) + uint64(stampBytes(block))
 }
 
-// checkWindow refuses a descriptor that cannot be one.
+// checkWindow returns an error if the offer describes an impossible window.
 func checkWindow(o *offer) error {
-	size := uint64(windowHead + windowTail + o.slots*slotBytes(o.block))
+	size := uint64(windowHead + windowTail + o.slots*slotBytes(o.blockBytes))
 	if o.slots > 0 && o.address+size < o.address {
 		return fmt.Errorf("%w: a window of %d bytes at %#x", errOffer, size, o.address)
 	}

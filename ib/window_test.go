@@ -19,16 +19,16 @@ import (
 func plainWindow(slots, block int) *window {
 	c := Config{WindowSlots: slots, BlockBytes: block}
 	return &window{
-		bytes: make([]byte, c.windowRegion()), slots: slots, block: block,
-		seen: make([]uint64, slots), noticed: make([]bool, slots), sums: make([]byte, stampBytes(block)),
+		bytes: make([]byte, c.windowRegion()), slots: slots, blockBytes: block,
+		delivered: make([]uint64, slots), noticeQueued: make([]bool, slots), sums: make([]byte, stampBytes(block)),
 	}
 }
 
 // landing is a write into a slot: stamp and frame as one run of bytes.
 func landing(w *window, slot int, version uint64, frame []byte) (at int, run []byte) {
-	cell := make([]byte, stampBytes(w.block))
+	cell := make([]byte, stampBytes(w.blockBytes))
 	used := stamp(cell, version, frame)
-	at = windowHead + slot*slotBytes(w.block) + stampBytes(w.block) - len(used)
+	at = windowHead + slot*slotBytes(w.blockBytes) + stampBytes(w.blockBytes) - len(used)
 	return at, append(append([]byte(nil), used...), frame...)
 }
 
@@ -52,7 +52,7 @@ func TestTornWritesAreNotRead(t *testing.T) {
 			if got != readWhole {
 				return false
 			}
-			require.Equal(rt, frames[w.seen[1]], dst[:n], "version %d", w.seen[1])
+			require.Equal(rt, frames[w.delivered[1]], dst[:n], "version %d", w.delivered[1])
 			return true
 		}
 		version := uint64(0)
@@ -119,10 +119,10 @@ func TestLostPacketsTearWrites(t *testing.T) {
 	pass(t, a, b, toB, toA)
 	rng := rand.New(rand.NewPCG(3, 3))
 	var mu sync.Mutex
-	r.fabric.software.SetRule(func(p software.Packet) software.Fate {
+	r.fabric.software.SetRule(func(p software.Packet) software.Fault {
 		mu.Lock()
 		defer mu.Unlock()
-		return software.Fate{Drop: p.Transport == verbs.UC && p.Operation != verbs.SendImmediate && !p.First && !p.Last && rng.IntN(6) == 0}
+		return software.Fault{Drop: p.Transport == verbs.UC && p.Operation != verbs.SendImmediate && !p.First && !p.Last && rng.IntN(6) == 0}
 	})
 	g := &ledger{tb: t, async: map[uint64]uint32{}}
 	batch := make([]microproto.Frame, 8)
@@ -158,7 +158,7 @@ func TestLostPacketsTearWrites(t *testing.T) {
 // that are under way, or by one that is sent when there is credit.
 func TestWritesWithoutCredit(t *testing.T) {
 	r := newRig(t, software.Config{})
-	a, b, toB, toA := r.pair(Config{WindowSlots: 40, Peers: 1, ReceiveBlocks: 2 * fewestReceives})
+	a, b, toB, toA := r.pair(Config{WindowSlots: 40, Peers: 1, ReceiveBlocks: 2 * minReceives})
 	pass(t, a, b, toB, toA)
 	requests := r.fabric.software.Made()
 	const values, rounds = 30, 20
@@ -169,8 +169,8 @@ func TestWritesWithoutCredit(t *testing.T) {
 		}
 	}
 	s := a.Stats()
-	require.GreaterOrEqual(t, s.Written, uint64(values*rounds-fewestReceives), "none waited, once the window was proved")
-	require.Greater(t, s.Silent, uint64(values*(rounds-1)))
+	require.GreaterOrEqual(t, s.Written, uint64(values*rounds-minReceives), "none waited, once the window was proved")
+	require.Greater(t, s.Unannounced, uint64(values*(rounds-1)))
 	g := &ledger{tb: t, async: map[uint64]uint32{}}
 	until(t, "the newest of all values", []*Link{b}, g.take, func() bool {
 		for v := range uint64(values) {

@@ -1,176 +1,193 @@
 package microproto
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+)
 
-// MicroProtocol is a set of handlers bound to events. Attach binds them and
-// declares header bytes, attributes, cells and hold bits; it has no other effect.
+// MicroProtocol is a set of handlers bound to events. Attach binds them and declares header
+// bytes, attributes, cells and hold bits; it has no other effect.
 type MicroProtocol interface {
 	Name() string
 	Attach(b *Binder) error
 }
 
-// Versioned is optional; the version (1 without it) goes into the fingerprint.
-type Versioned interface{ Version() uint16 }
-
-// State is what a micro-protocol hands to its successor when it is replaced at
-// run time.
+// State is what a micro-protocol has measured of the path, for the next one of its
+// name; see StateExporter.
 type State any
-
-// Detacher is a micro-protocol that can be detached while running. Detach
-// releases what the micro-protocol holds and returns what a successor needs. Its
-// timers are cancelled and its handlers unbound afterwards by the kernel.
-type Detacher interface {
-	Detach(x *Exec) (State, error)
-}
-
-// Adopter takes the state of its predecessor when attached while running.
-type Adopter interface {
-	Adopt(x *Exec, s State) error
-}
 
 // attachment is one micro-protocol in one composite.
 type attachment struct {
 	protocol MicroProtocol
 	label    string
-	order    int // place among the handlers of one priority
-	places   []*place
-	bits     HoldBit
+	order    int // rank among the handlers of one priority
+	version  uint16
+	trains   bool // its handlers take trains
 }
 
 func (a *attachment) name() string { return a.label }
 
-// Binder is what Attach sees. Nothing takes effect unless Attach succeeds as a
-// whole; errors of methods without one of their own surface after Attach.
+// Binder is the composite as Attach sees it. An error of a method that returns none
+// fails the composite after Attach has returned.
 type Binder struct {
-	c        *Composite
-	to       *attachment
-	replaces *attachment // or nil
-	binds    []bind
-	newCells []*cell
-	claims   []*cell
-	bits     []string
-	err      error
+	c   *Composite
+	to  *attachment
+	err error
 }
 
-func (b *Binder) fail(err error) {
+func (b *Binder) fail(format string, args ...any) {
 	if b.err == nil {
-		b.err = err
+		b.err = fmt.Errorf(format, args...)
 	}
 }
 
-// Header reserves n raw header bytes.
+// attach adds a micro-protocol at the bottom of a composite that is being made.
+func (b *Binder) attach(mp MicroProtocol) error {
+	c, name := b.c, mp.Name()
+	if name == "" || c.lookup(name) != nil {
+		return fmt.Errorf("microproto: a micro-protocol named %q cannot be attached: the name is empty or taken", name)
+	}
+	b.to = &attachment{protocol: mp, label: name, order: len(c.attached), version: 1}
+	c.attached = append(c.attached, b.to)
+	err := cmp.Or(mp.Attach(b), b.err)
+	if err == nil {
+		err = c.checkHeader()
+	}
+	if err != nil {
+		return fmt.Errorf("attach %s: %w", name, err)
+	}
+	if e, ok := mp.(Endpoint); ok && c.endpoint == nil {
+		c.endpoint = e
+	}
+	if c.x.tracer != nil {
+		c.x.trace(TraceRecord{Kind: TraceAttach, Protocol: name})
+	}
+	return nil
+}
+
+// Version sets the micro-protocol's version, 1 without a call. It is part of the
+// composite's fingerprint.
+func (b *Binder) Version(v uint16) { b.to.version = v }
+
+// TakesTrains declares that the micro-protocol's handlers take trains: they use Length
+// and Piece instead of len(Payload) and Payload, and Segments where they count. A
+// composite forms trains only if all of its micro-protocols declare so.
+func (b *Binder) TakesTrains() { b.to.trains = true }
+
+// Header reserves n bytes of the header.
 func (b *Binder) Header(n int) Field {
 	if n <= 0 || n > MaxHeaderBytes {
-		b.fail(fmt.Errorf("microproto: %s asks for %d header bytes; allowed are 1 to %d", b.to.name(), n, MaxHeaderBytes))
+		b.fail("microproto: %s asks for %d header bytes; 1 to %d are allowed", b.to.name(), n, MaxHeaderBytes)
 		n = 1
 	}
-	return Field{b.c.newPlace(place{owner: b.to, wire: true, size: n, offset: -1})}
+	return Field{b.wireField("", n, reflect.Invalid, 0), n}
 }
 
-// LocalAttr declares an attribute that lives in the message only.
-func LocalAttr[T Word](b *Binder, name string) Attr[T] { return declareAttr[T](b, name, false) }
+// LocalAttr declares an attribute that is not transmitted.
+func LocalAttr[T Word](b *Binder, name string) Attr[T] {
+	kind, _ := b.attrKind(name, reflect.TypeFor[T]())
+	return Attr[T]{int16(^b.localField(name, kind))}
+}
 
-// WireAttr declares an attribute that takes sizeof(T) header bytes.
-func WireAttr[T Word](b *Binder, name string) Attr[T] { return declareAttr[T](b, name, true) }
+// WireAttr declares an attribute of the header. It takes as many bytes as T.
+func WireAttr[T Word](b *Binder, name string) Attr[T] { return SteppedAttr[T](b, name, 0) }
 
-func declareAttr[T Word](b *Binder, name string, wire bool) Attr[T] {
-	kind, size := kindOf[T]()
-	if p := b.attribute(name); p != nil {
-		b.fail(fmt.Errorf("microproto: attribute %q is declared twice, by %s and %s", name, p.owner.name(), b.to.name()))
+// SteppedAttr declares a wire attribute that grows within a train.
+func SteppedAttr[T Word](b *Binder, name string, s Step) Attr[T] {
+	kind, size := b.attrKind(name, reflect.TypeFor[T]())
+	return Attr[T]{int16(b.wireField(name, size, kind, s) + 1)}
+}
+
+// attrKind checks the name of a new attribute and returns its kind and its size in bytes.
+func (b *Binder) attrKind(name string, t reflect.Type) (reflect.Kind, int) {
+	if f := b.c.attribute(name); f != nil {
+		b.fail("microproto: attribute %q is declared twice, by %s and %s", name, f.owner.name(), b.to.name())
 	}
 	if name == "" {
-		b.fail(fmt.Errorf("microproto: %s declares an attribute without a name", b.to.name()))
+		b.fail("microproto: %s declares an attribute without a name", b.to.name())
 	}
-	return Attr[T]{b.c.newPlace(place{name: name, owner: b.to, kind: kind, wire: wire, size: size}).spot}
+	return t.Kind(), int(t.Size())
 }
 
-// LookupAttr finds an attribute that a micro-protocol above declared; the error
-// names what is missing.
-func LookupAttr[T Word](b *Binder, name string) (Attr[T], error) {
-	return attrOf[T](b.attribute(name), name)
+// wireField reserves n header bytes and returns the offset of the first.
+func (b *Binder) wireField(name string, n int, kind reflect.Kind, s Step) int {
+	c, offset := b.c, b.c.pool.hdrSize
+	f := field{name: name, owner: b.to, kind: kind, wire: true, offset: offset, size: n, step: s}
+	c.fields = append(c.fields, f)
+	c.pool.hdrSize += n
+	return offset
 }
 
-// CompositeAttr is LookupAttr for the layer above, after construction.
-func CompositeAttr[T Word](c *Composite, name string) (Attr[T], error) {
-	for _, a := range c.attached {
-		if p := a.attribute(name); p != nil {
-			return attrOf[T](p, name)
-		}
+// localField reserves an index for a local attribute.
+func (b *Binder) localField(name string, kind reflect.Kind) int {
+	c, index := b.c, b.c.locals
+	if index == maxLocalAttrs {
+		b.fail("%w: %s declares local attribute %q and all %d are taken", ErrLimit, b.to.name(), name, maxLocalAttrs)
+		return 0
 	}
-	return attrOf[T](nil, name)
+	c.fields = append(c.fields, field{name: name, owner: b.to, kind: kind, offset: index})
+	c.locals++
+	return index
 }
 
-// attribute finds the place of an attribute: of every other attached micro-protocol but
-// the one being replaced, and of those declared so far here.
-func (b *Binder) attribute(name string) *place {
-	for _, a := range b.c.attached {
-		if a != b.replaces && a != b.to {
-			if p := a.attribute(name); p != nil {
-				return p
-			}
-		}
+// LookupAttr returns an attribute that a micro-protocol above declared. The composite
+// fails if there is none of this name and type.
+func LookupAttr[T Word](b *Binder, name string) Attr[T] {
+	f, want := b.c.attribute(name), reflect.TypeFor[T]().Kind()
+	switch {
+	case f == nil:
+		b.fail("microproto: %s needs attribute %q; no micro-protocol above it declares that", b.to.name(), name)
+	case f.kind != want:
+		b.fail("microproto: attribute %q holds %v (declared by %s), not %v", name, f.kind, f.owner.name(), want)
+	case f.wire:
+		return Attr[T]{int16(f.offset + 1)}
+	default:
+		return Attr[T]{int16(^f.offset)}
 	}
-	return b.to.attribute(name)
-}
-
-// cell finds a cell, of those declared so far here too.
-func (b *Binder) cell(name string) *cell {
-	if c := findCell(b.c.cells, name); c != nil {
-		return c
-	}
-	return findCell(b.newCells, name)
+	return Attr[T]{}
 }
 
 // HoldBit reserves one of the composite's 32 hold bits. name is for traces.
 func (b *Binder) HoldBit(name string) HoldBit {
-	taken := HoldBit(0)
-	for _, a := range b.c.attached {
-		if a != b.replaces {
-			taken |= a.bits
-		}
+	c, bit := b.c, len(b.c.bitNames)
+	if bit == maxHoldBits {
+		b.fail("%w: %s asks for hold bit %q and all %d are taken", ErrLimit, b.to.name(), name, maxHoldBits)
+		return 0
 	}
-	taken |= b.to.bits
-	for i := range maxHoldBits {
-		// A successor may hold messages before its predecessor's bits are gone.
-		h := HoldBit(1) << i
-		if taken&h != 0 || (b.replaces != nil && b.replaces.bits&h != 0) {
-			continue
-		}
-		b.to.bits |= h
-		b.bits = append(b.bits, name)
-		return h
-	}
-	b.fail(fmt.Errorf("%w: %s asks for hold bit %q and all %d are taken", ErrLimit, b.to.name(), name, maxHoldBits))
-	return 0
+	c.bitNames = append(c.bitNames, name)
+	return 1 << bit
 }
 
-// Headroom is the number of bytes that the layer below wants free before a frame.
+// Headroom returns the bytes that the layer below needs free in front of a frame.
 func (b *Binder) Headroom() int { return b.c.config.Headroom }
 
-// MTU is the largest frame of the layer below, in bytes; the payload's share is
-// known after all have attached: Exec.MaxPayload.
+// MTU returns the largest frame of the layer below, in bytes. The largest payload is known
+// once all micro-protocols are attached; see Exec.MaxPayload.
 func (b *Binder) MTU() int { return b.c.config.MTU }
 
-// Limits are the composite's bounds, defaults filled in.
+// Limits returns the composite's bounds with the defaults filled in.
 func (b *Binder) Limits() Limits { return b.c.limits }
+
+const noHandler = "microproto: %s binds a handler to a zero event, or no handler to %q"
 
 // Bind binds a handler to an event.
 func Bind[T any](b *Binder, e Event[T], p Priority, h Handler[T]) Binding {
 	if e.id == nil || h == nil {
-		b.fail(fmt.Errorf("microproto: %s binds a handler to a zero event, or no handler to %q", b.to.name(), e.Name()))
+		b.fail(noHandler, b.to.name(), e.Name())
 		return Binding{}
 	}
 	ch := ensure(b.c, e)
 	b.c.lastBinding++
-	b.binds = append(b.binds, bind{ch, newEntry(h, b.to, b.c.lastBinding, p)})
+	b.c.binds = append(b.c.binds, bind{ch, newEntry(h, b.to, b.c.lastBinding, p)})
 	return Binding{ch, b.c.lastBinding}
 }
 
-// BindNow binds a handler from inside a handler; it runs from the next raise on
-// and belongs to the micro-protocol whose handler is running.
+// BindNow binds a handler from inside a handler. It runs from the next raise on and belongs
+// to the micro-protocol whose handler is running.
 func BindNow[T any](x *Exec, e Event[T], p Priority, h Handler[T]) (Binding, error) {
 	if e.id == nil || h == nil {
-		return Binding{}, fmt.Errorf("microproto: %s binds a handler to a zero event, or no handler to %q", x.cur.name(), e.Name())
+		return Binding{}, fmt.Errorf(noHandler, x.cur.name(), e.Name())
 	}
 	ch := ensure(x.c, e)
 	x.c.lastBinding++

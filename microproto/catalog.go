@@ -5,24 +5,25 @@ import (
 	"slices"
 )
 
-// Constructor makes a micro-protocol with the settings of a composition.
+// Constructor returns a micro-protocol with the settings of a composition.
 type Constructor func(Options) (MicroProtocol, error)
 
-// Options are string-keyed settings of a composition, units in the key:
-// "rto.floor.ns". Look keys up; do not range over them.
+// Options are the settings of a composition. A key names its unit, as "rto.floor.ns" does.
+// Do not range over Options in a micro-protocol: the order of a map is random.
 type Options map[string]int64
 
-// Catalog maps names of micro-protocols to constructors. The program's main
-// builds one; nothing registers itself.
+// Catalog maps names of micro-protocols to constructors, and lists optional rows. The
+// main package of a program makes one and adds to it; nothing registers itself.
 type Catalog struct {
 	names        []string // sorted
 	constructors []Constructor
+	rows         []Row // sorted by group, then by label
 }
 
 // NewCatalog returns an empty catalog.
 func NewCatalog() *Catalog { return &Catalog{} }
 
-// Add lists a constructor. A name twice is an error.
+// Add lists the constructor of a micro-protocol. An error: the name is listed already.
 func (c *Catalog) Add(name string, f Constructor) error {
 	if name == "" || f == nil {
 		return fmt.Errorf("microproto: catalog entry %q needs a name and a constructor", name)
@@ -36,17 +37,17 @@ func (c *Catalog) Add(name string, f Constructor) error {
 	return nil
 }
 
-// Has tells whether the catalog lists the name.
+// Has reports whether the catalog lists a micro-protocol of that name.
 func (c *Catalog) Has(name string) bool {
 	_, found := slices.BinarySearch(c.names, name)
 	return found
 }
 
-// Names returns the names listed, sorted.
+// Names returns the names of the micro-protocols, sorted.
 func (c *Catalog) Names() []string { return slices.Clone(c.names) }
 
-// Build makes one micro-protocol per name, in that order. An unknown name is an
-// error that tells which are known.
+// Build makes one micro-protocol for each name, in that order. The error for an unknown
+// name lists the known ones.
 func (c *Catalog) Build(names []string, o Options) ([]MicroProtocol, error) {
 	out := make([]MicroProtocol, 0, len(names))
 	for _, name := range names {

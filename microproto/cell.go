@@ -1,57 +1,39 @@
 package microproto
 
 import (
-	"fmt"
 	"reflect"
 	"unsafe"
 )
 
-// cell is a shared variable of a composite. It stays when its declarer is
-// detached, so that who looked it up keeps a valid pointer and a successor finds
-// the value.
+// cell is a shared variable of a composite.
 type cell struct {
 	name  string
-	owner *attachment // nil: its declarer is gone
-	value any         // *T
+	owner *attachment
+	value any // *T
 }
 
-// Chunks of the numbers in cells and of cells.
-const (
-	fewWords = 32
-	fewCells = 8
-)
+// fewWords is how many numeric cells share one allocation.
+const wordChunk = 32
 
-// DeclareCell declares a typed shared cell and returns it. A cell that an earlier
-// declarer left behind keeps its value; otherwise it starts with initial.
+// DeclareCell declares a typed cell that the micro-protocols below may look up. It
+// returns the variable, which holds initial.
 func DeclareCell[T any](b *Binder, name string, initial T) *T {
-	if c := b.cell(name); c != nil {
-		p, ok := c.value.(*T)
-		switch {
-		case !ok:
-			b.fail(fmt.Errorf("microproto: cell %q holds %v, not %v", name, reflect.TypeOf(c.value).Elem(), reflect.TypeFor[T]()))
-		case c.owner != nil && c.owner != b.replaces && c.owner != b.to:
-			b.fail(fmt.Errorf("microproto: cell %q is declared twice, by %s and %s", name, c.owner.name(), b.to.name()))
-		case c.owner == b.to:
-			b.fail(fmt.Errorf("microproto: cell %q is declared twice by %s", name, b.to.name()))
-		default:
-			b.claims = append(b.claims, c)
-			return p
-		}
-		return new(T)
+	if c := b.c.cell(name); c != nil {
+		b.fail("microproto: cell %q is declared twice, by %s and %s", name, c.owner.name(), b.to.name())
 	}
 	v := newValue[T](b.c)
 	*v = initial
-	b.newCells = append(b.newCells, b.c.newCell(cell{name, b.to, v}))
+	b.c.cells = append(b.c.cells, cell{name, b.to, v})
 	return v
 }
 
-// newValue makes the variable of a cell. Numbers of a composite lie side by side.
+// newValue returns the variable of a cell. Numeric cells of a composite share memory.
 func newValue[T any](c *Composite) *T {
 	switch reflect.TypeFor[T]().Kind() {
 	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
 		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64:
 		if len(c.words) == 0 {
-			c.words = make([]uint64, fewWords)
+			c.words = make([]uint64, wordChunk)
 		}
 		p := (*T)(unsafe.Pointer(&c.words[0])) // 8 bytes, no pointers
 		c.words = c.words[1:]
@@ -60,40 +42,37 @@ func newValue[T any](c *Composite) *T {
 	return new(T)
 }
 
-func (c *Composite) newCell(v cell) *cell {
-	if len(c.cellMemory) == 0 {
-		c.cellMemory = make([]cell, fewCells)
+// LookupCell returns a cell that a micro-protocol above declared. The composite fails if
+// there is none of this name and type.
+func LookupCell[T any](b *Binder, name string) *T {
+	switch c := b.c.cell(name); {
+	case c == nil:
+		b.fail("microproto: %s needs cell %q; no micro-protocol above it declares that", b.to.name(), name)
+	default:
+		if p, ok := c.value.(*T); ok {
+			return p
+		}
+		holds := reflect.TypeOf(c.value).Elem()
+		want := reflect.TypeFor[T]()
+		b.fail("microproto: cell %q holds %v (declared by %s), not %v", name, holds, c.owner.name(), want)
 	}
-	p := &c.cellMemory[0]
-	*p = v
-	c.cellMemory = c.cellMemory[1:]
-	return p
+	return new(T)
 }
 
-// LookupCell finds a cell that a micro-protocol above declared; the error names
-// what is missing.
-func LookupCell[T any](b *Binder, name string) (*T, error) { return valueOf[T](b.cell(name), name) }
-
-// CompositeCell is LookupCell for the layer above, after construction.
-func CompositeCell[T any](c *Composite, name string) (*T, error) {
-	return valueOf[T](findCell(c.cells, name), name)
+// CompositeCell returns a cell to the layer above. ok is false if no micro-protocol
+// declares a cell of this name and type.
+func CompositeCell[T any](c *Composite, name string) (p *T, ok bool) {
+	if v := c.cell(name); v != nil {
+		p, ok = v.value.(*T)
+	}
+	return p, ok
 }
 
-func findCell(cells []*cell, name string) *cell {
-	for _, c := range cells {
-		if c.name == name {
-			return c
+func (c *Composite) cell(name string) *cell {
+	for i := range c.cells {
+		if c.cells[i].name == name {
+			return &c.cells[i]
 		}
 	}
 	return nil
-}
-
-func valueOf[T any](c *cell, name string) (*T, error) {
-	if c == nil {
-		return nil, fmt.Errorf("microproto: no cell %q is declared; the micro-protocol that declares it must stand above", name)
-	}
-	if p, ok := c.value.(*T); ok {
-		return p, nil
-	}
-	return nil, fmt.Errorf("microproto: cell %q holds %v, not %v", name, reflect.TypeOf(c.value).Elem(), reflect.TypeFor[T]())
 }

@@ -6,25 +6,23 @@ import (
 	"unsafe"
 )
 
-// chain holds the handlers of one event in one composite, in their order. While any
-// chain runs, entries is replaced and never changed, so that a running one keeps its own
-// view: a handler bound meanwhile runs from the next raise on, one unbound meanwhile
-// runs no more.
+// chain holds the handlers of one event in one composite, in order. A change replaces
+// entries and never writes to it, so a running chain keeps its own view: a handler bound
+// meanwhile runs from the next raise on, a handler unbound meanwhile does not run any more.
 type chain struct {
 	event    *eventID
 	entries  []entry
-	turns    turns  // nil: none of its raises was ever enqueued or delayed
-	version  uint32 // grows with every change of entries
-	messages bool   // the event carries *Message
+	deferred deferredRaises // nil before a raise is enqueued or delayed
+	version  uint32         // counts the changes of entries
+	messages bool           // the event carries *Message
 }
 
-// entry is a handler. The event's identity tells its type: only an Event[T] has an
-// eventID that NewEvent[T] made, so the chains of a composite lie in one array whatever
-// their events carry.
+// entry is a handler of any type. The event's identity implies the type: only NewEvent[T]
+// makes the eventID of an Event[T]. So all chains of a composite lie in one array.
 type entry struct {
 	handle unsafe.Pointer // Handler[T]
 	owner  *attachment
-	tag    uint64 // the binding's number, and in the low bits its priority
+	tag    uint64 // number of the binding, and its priority in the low bits
 }
 
 const priorityBits = 16
@@ -37,48 +35,48 @@ func (e *entry) id() uint64 { return e.tag >> priorityBits }
 
 func (e *entry) priority() Priority { return Priority(e.tag) }
 
-// handler is an entry's handler, of a chain whose event carries T.
+// handler returns the handler of an entry of a chain whose event carries T.
 func handler[T any](e *entry) Handler[T] { return *(*Handler[T])(unsafe.Pointer(&e.handle)) }
 
-// turns are what is to be raised later, whatever the argument's type.
-type turns interface {
-	runWaiting(x *Exec, ch *chain)
+// deferredRaises are the enqueued and delayed raises of a chain, whatever their type.
+type deferredRaises interface {
+	runNext(x *Exec, ch *chain)
 	runTimer(x *Exec, ch *chain, arg any)
 }
 
-// waitingTurns are the arguments of enqueued raises.
-type waitingTurns[T any] struct{ ring[waiting[T]] }
+// raiseQueue holds the arguments of enqueued raises.
+type raiseQueue[T any] struct{ ring[deferredRaise[T]] }
 
-// waiting is an enqueued raise. stamp is the identity of the message it carries,
-// 0 for other arguments: a raise whose message has ended meanwhile is skipped.
-type waiting[T any] struct {
-	arg   T
-	stamp uint64
+// deferredRaise is an enqueued raise. messageID identifies the message that it carries, 0
+// for other arguments: a raise whose message has ended meanwhile is skipped.
+type deferredRaise[T any] struct {
+	arg       T
+	messageID uint64
 }
 
-// Most composites have no more than these.
+// Chains and table slots beyond these numbers, which few composites need, are allocated.
 const (
-	fewChains = 32
-	fewSlots  = 64 // of the table
+	inlineChains = 32
+	inlineSlots  = 64
 )
 
-// chainTable finds the chains of a composite by their events: an open-addressed table of
-// numbers from 1, 0 a free place. Chains stay where they are.
+// chainTable maps events to the chains of a composite. slots is an open-addressed table of
+// chain numbers from 1; 0 marks a free slot. Chains do not move.
 type chainTable struct {
-	slots []int32
-	n     int
-	first [fewChains]chain
-	more  []*chain
+	slots    []int32
+	n        int
+	first    [inlineChains]chain
+	overflow []*chain
 }
 
 func (t *chainTable) at(i int) *chain {
-	if i < fewChains {
+	if i < inlineChains {
 		return &t.first[i]
 	}
-	return t.more[i-fewChains]
+	return t.overflow[i-inlineChains]
 }
 
-// find returns the event's chain, nil when nothing was ever bound or enqueued.
+// find returns the event's chain, nil if nothing was bound to it or enqueued.
 func (t *chainTable) find(e *eventID) *chain {
 	if e == nil {
 		return nil
@@ -95,7 +93,7 @@ func (t *chainTable) find(e *eventID) *chain {
 	}
 }
 
-// ensure returns the event's chain and makes it if need be.
+// ensure returns the event's chain and creates it if necessary.
 func ensure[T any](c *Composite, e Event[T]) *chain {
 	t := &c.chains
 	if ch := t.find(e.id); ch != nil {
@@ -103,8 +101,8 @@ func ensure[T any](c *Composite, e Event[T]) *chain {
 	}
 	var arg T
 	_, messages := any(arg).(*Message)
-	if t.n >= fewChains {
-		t.more = append(t.more, new(chain))
+	if t.n >= inlineChains {
+		t.overflow = append(t.overflow, new(chain))
 	}
 	ch := t.at(t.n)
 	*ch = chain{event: e.id, messages: messages}
@@ -129,15 +127,15 @@ func (t *chainTable) place(k int) {
 	t.slots[i] = int32(k + 1)
 }
 
-// later returns what keeps the arguments of a chain's later raises.
-func later[T any](ch *chain) *waitingTurns[T] {
-	if ch.turns == nil {
-		ch.turns = new(waitingTurns[T])
+// queueOf returns the queue of a chain's deferred raises.
+func queueOf[T any](ch *chain) *raiseQueue[T] {
+	if ch.deferred == nil {
+		ch.deferred = new(raiseQueue[T])
 	}
-	return ch.turns.(*waitingTurns[T])
+	return ch.deferred.(*raiseQueue[T])
 }
 
-// order is that in which handlers run.
+// order compares two entries by the order in which they run.
 func (e *entry) order(f *entry) int {
 	switch {
 	case e.priority() != f.priority():
@@ -168,40 +166,27 @@ func (ch *chain) insert(e entry) error {
 	return nil
 }
 
-func (ch *chain) remove(gone func(*entry) bool) bool {
-	kept := make([]entry, 0, len(ch.entries))
-	for i := range ch.entries {
-		if !gone(&ch.entries[i]) {
-			kept = append(kept, ch.entries[i])
-		}
-	}
-	if len(kept) == len(ch.entries) {
+func (ch *chain) unbind(id uint64) bool {
+	at := slices.IndexFunc(ch.entries, func(e entry) bool { return e.id() == id })
+	if at < 0 {
 		return false
 	}
-	ch.entries, ch.version = kept, ch.version+1
+	ch.entries, ch.version = slices.Delete(slices.Clone(ch.entries), at, at+1), ch.version+1
 	return true
-}
-
-func (ch *chain) unbind(id uint64) bool {
-	return ch.remove(func(e *entry) bool { return e.id() == id })
-}
-
-func (ch *chain) unbindOwner(a *attachment) {
-	ch.remove(func(e *entry) bool { return e.owner == a })
 }
 
 func (ch *chain) bound(id uint64) bool {
 	return slices.ContainsFunc(ch.entries, func(e entry) bool { return e.id() == id })
 }
 
-// bind is a handler that takes effect when its micro-protocol has attached.
+// bind is a handler of a composite that is being made.
 type bind struct {
 	to    *chain
 	entry entry
 }
 
-// insertAll makes the handlers of a new composite take effect: all of them in one array,
-// those of a chain together.
+// insertAll inserts the handlers of a new composite into their chains. All entries lie in
+// one array, those of a chain next to each other.
 func (c *Composite) insertAll(binds []bind) error {
 	all := make([]entry, len(binds))
 	for i := range binds {
@@ -234,8 +219,8 @@ type Binding struct {
 	id    uint64
 }
 
-// Unbind takes the handler away. In a chain that is running, a handler that has
-// not run yet will not. Unbinding twice, or a zero Binding, does nothing.
+// Unbind removes the handler. In a chain that is running, a handler that has not run yet
+// does not run any more. A second call, or one on a zero Binding, does nothing.
 func (b Binding) Unbind(x *Exec) {
 	if b.chain != nil && b.chain.unbind(b.id) && x.tracer != nil {
 		x.trace(TraceRecord{Kind: TraceUnbind, Protocol: x.cur.name()})

@@ -24,7 +24,7 @@ func TestHandlersRunInOrder(t *testing.T) {
 		binds []bind
 		want  string
 	}{
-		{"by priority", []bind{{"p", microproto.Late, "c"}, {"p", microproto.First, "a"}, {"p", microproto.Normal, "b"}}, "a b c"},
+		{"by priority", []bind{{"p", microproto.Late, "c"}, {"p", microproto.First, "a"}, {"p", 0, "b"}}, "a b c"},
 		{"equal: by attachment", []bind{{"p", 0, "a"}, {"q", 0, "b"}, {"r", 0, "c"}}, "a b c"},
 		{"equal within one: by binding", []bind{{"p", 0, "a"}, {"p", 0, "b"}, {"q", -1, "z"}}, "z a b"},
 		{"extremes", []bind{{"p", 32767, "b"}, {"q", -32768, "a"}}, "a b"},

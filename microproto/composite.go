@@ -11,60 +11,55 @@ import (
 type Config struct {
 	Name     string
 	Seed     uint64
-	MTU      int         // largest frame below, bytes
-	Headroom int         // bytes wanted free in front of a frame by the layer below
-	Train    int         // most bytes of frames that the layer below takes as one, 0: it does not
-	Gather   int         // least bytes of payload that the layer below takes as a Body, 0: it does not
+	MTU      int         // largest frame of the layer below, in bytes
+	Headroom int         // bytes that the layer below needs free in front of a frame
+	Train    int         // Caps.Train of the layer below
+	Gather   int         // Caps.Gather of the layer below
 	Frames   FrameSource // nil: plain allocation
 	Limits   Limits
-	Tracer   Tracer // nil: off, and then it costs one predictable branch
+	Tracer   Tracer // nil: no tracing
 }
 
-// Composite is a set of micro-protocols with one header and one pool of messages.
-// Its entry points run to completion; it is not safe for concurrent use and not
-// reentrant.
+// Composite is a set of micro-protocols with one header and one pool of messages. The
+// package documentation has the rules for its caller.
 //
-// What a message touches of a composite lies together in it: where thousands of
-// composites take turns, in a simulation, each of its cache lines costs a message more
-// than the instructions between.
+// The fields that a message touches come first, next to each other: in a simulation of
+// thousands of composites, cache misses cost a message more than instructions do.
 type Composite struct {
-	x        Exec
-	ahead    ahead
-	now      Instant
-	err      error
-	running  bool
-	phase    phase
-	trains   bool // every micro-protocol takes them, and so does the layer below
-	held     int
-	pool     pool
-	queue    ring[*chain] // enqueued raises; the arguments wait in their chains
-	outputs  []Output
-	counts   Counters
-	config   Config
-	limits   Limits
-	timers   timers
-	self     attachment // stands for the kernel and the layer above
-	queueFew [leastRing]*chain
-	spotsFew [fewSpots]spot
-	wordsFew [fewWords]uint64
-	slotsFew [fewSlots]int32
-	chains   chainTable
+	x           Exec
+	prefetch    prefetch
+	now         Instant
+	err         error
+	running     bool
+	phase       phase
+	trains      bool // the layer below and every micro-protocol take trains
+	held        int
+	pool        pool
+	queue       ring[*chain] // chains of the enqueued raises; each chain keeps its arguments
+	outputs     []Output
+	counters    Counters
+	config      Config
+	limits      Limits
+	timers      timers
+	self        attachment // of handlers that the kernel or the layer above runs
+	inlineQueue [minRing]*chain
+	inlineWords [wordChunk]uint64
+	inlineSlots [inlineSlots]int32
+	chains      chainTable
 
-	trainsLive int      // messages alive that are trains
-	stepped    []stride // wire attributes that grow within a train
+	trainsLive int            // live messages that are trains
+	stepped    []steppedField // wire attributes that grow within a train
 	drops      []Drops
-	rand       *rand.Rand // nil: nobody has asked for it
+	rand       *rand.Rand // nil before the first use
 	endpoint   Endpoint
 	attached   []*attachment
-	cells      []*cell
+	cells      []cell
+	fields     []field
 	bitNames   []string // by bit
-	orders     int
+	locals     int      // local attributes
 
 	lastBinding uint64
-	binds       []bind // of a composite that is being made
-	places      []place
-	spots       []spot
-	cellMemory  []cell
+	binds       []bind // during NewComposite
 	words       []uint64
 	predicted   [MaxHeaderBytes]byte
 }
@@ -72,49 +67,52 @@ type Composite struct {
 type phase uint8
 
 const (
-	phaseMade phase = iota // is being made
-	phaseNew
+	phaseNew phase = iota
 	phaseOpen
 	phaseClosed
 )
 
-// NewComposite attaches the micro-protocols, from top to bottom. The first that
-// cannot attach is named in the error.
+// NewComposite returns a composite of the micro-protocols, which it attaches from top to
+// bottom. The error names the first one that cannot be attached.
 func NewComposite(config Config, mps ...MicroProtocol) (*Composite, error) {
 	limits, err := config.Limits.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	if config.MTU <= 0 || config.Headroom < 0 {
-		return nil, fmt.Errorf("microproto: composite %s: MTU %d and headroom %d; the first must be positive, the second not negative", config.Name, config.MTU, config.Headroom)
+		return nil, fmt.Errorf("microproto: composite %s: MTU %d, headroom %d; want MTU > 0 and headroom >= 0",
+			config.Name, config.MTU, config.Headroom)
 	}
 	if config.Frames == nil {
 		config.Frames = plainFrames{config.Headroom}
 	}
 	c := &Composite{config: config, limits: limits}
-	c.chains.slots, c.queue.buf = c.slotsFew[:], c.queueFew[:]
-	c.spots, c.words = c.spotsFew[:], c.wordsFew[:]
+	c.chains.slots = c.inlineSlots[:]
+	c.queue.buf = c.inlineQueue[:]
+	c.words = c.inlineWords[:]
 	c.timers.init()
 	c.self.order = 1 << 30
 	c.pool.limit = limits.Messages
 	c.x = Exec{c: c, tracer: config.Tracer, cur: &c.self, maxDepth: limits.RaiseDepth}
-	c.attached, c.cells = make([]*attachment, 0, len(mps)), make([]*cell, 0, 4*fewCells)
-	c.binds = append(make([]bind, 0, fewBinds), bind{ensure(c, forwardOn), newEntry((*Exec).goOn, &c.self, 0, Normal)})
+	c.attached = make([]*attachment, 0, len(mps))
+	resume := newEntry((*Exec).resume, &c.self, 0, Normal)
+	c.binds = append(make([]bind, 0, initialBinds), bind{ensure(c, forwardOn), resume})
+	b := &Binder{c: c}
 	for _, mp := range mps {
-		if err := c.attach(mp, nil); err != nil {
+		if err := b.attach(mp); err != nil {
 			return nil, fmt.Errorf("composite %s: %w", config.Name, err)
 		}
 	}
 	if err := c.insertAll(c.binds); err != nil {
 		return nil, fmt.Errorf("composite %s: %w", config.Name, err)
 	}
-	c.binds, c.phase = nil, phaseNew
-	c.findEndpoint()
+	c.binds = nil
+	c.planTrains()
 	return c, nil
 }
 
-// fewBinds is how many handlers most composites have at most.
-const fewBinds = 64
+// initialBinds is the number of handlers that few composites exceed.
+const initialBinds = 64
 
 // begin starts an entry point.
 func (c *Composite) begin(now Instant) error {
@@ -124,8 +122,8 @@ func (c *Composite) begin(now Instant) error {
 	if c.err != nil {
 		return c.err
 	}
-	if c.ahead.lines != nil && now != c.now { // else its turn is not over
-		c.ahead.look()
+	if c.prefetch.lines != nil && now != c.now {
+		c.prefetch.touch()
 	}
 	c.now = max(c.now, now)
 	c.running = true
@@ -133,8 +131,8 @@ func (c *Composite) begin(now Instant) error {
 	return nil
 }
 
-// finish ends an entry point: what was enqueued runs, in order. Chains that
-// enqueue each other without end fail the composite.
+// finish ends an entry point: the enqueued raises run, in order. Chains that enqueue
+// each other without end fail the composite.
 func (c *Composite) finish() error {
 	c.runQueue()
 	c.running = false
@@ -148,11 +146,11 @@ func (c *Composite) runQueue() {
 			break
 		}
 		ch := c.queue.pop()
-		ch.turns.runWaiting(&c.x, ch)
+		ch.deferred.runNext(&c.x, ch)
 	}
 }
 
-// Open raises OpenSession. Messages and frames are taken from then on.
+// Open raises OpenSession. Submit and Input are allowed from then on.
 func (c *Composite) Open(now Instant) error {
 	if c.phase != phaseNew {
 		return fmt.Errorf("%w: composite %s was opened before", ErrNotOpen, c.config.Name)
@@ -165,10 +163,10 @@ func (c *Composite) Open(now Instant) error {
 	return c.finish()
 }
 
-// Close raises CloseSession, then cancels every timer and drops ("closed") every
-// message that is still in the composite. Outputs can still be drained and
-// messages recycled. Closing twice does nothing. A failed composite is cleaned
-// up just the same and its error returned.
+// Close raises CloseSession, then cancels every timer and drops every message that is
+// still in the composite, for the reason "closed". Outputs can still be drained and
+// messages recycled. A second call does nothing. Close cleans up a failed composite too,
+// and returns its error.
 func (c *Composite) Close(now Instant) error {
 	if c.running {
 		return ErrReentrant
@@ -184,7 +182,7 @@ func (c *Composite) Close(now Instant) error {
 		}
 		_ = c.finish()
 	}
-	c.timers.removeIf(func(*timer) bool { return true })
+	c.timers.clear()
 	c.queue = ring[*chain]{}
 	for _, m := range c.alive() {
 		if m.state == stateLive {
@@ -194,7 +192,7 @@ func (c *Composite) Close(now Instant) error {
 	return c.err
 }
 
-// alive lists the messages that have not ended, oldest first.
+// alive returns the messages that have not ended, oldest first.
 func (c *Composite) alive() []*Message {
 	var out []*Message
 	for _, chunk := range c.pool.chunks {
@@ -213,20 +211,19 @@ func (c *Composite) alive() []*Message {
 	return out
 }
 
-// Message takes a fresh message to be submitted: the caller sets Payload and
-// attributes and passes it to Submit, or gives it back with Recycle. ErrPool when
-// the bound is reached.
+// Message returns a fresh message. The caller sets its Payload and attributes and passes
+// it to Submit, or returns it with Recycle. ErrPool: Limits.Messages are live.
 func (c *Composite) Message() (*Message, error) {
 	m := c.pool.get()
 	if m == nil {
 		return nil, ErrPool
 	}
 	m.dir, m.state = Down, stateUser
-	c.counts.Taken++
+	c.counters.Taken++
 	return m, nil
 }
 
-// Submit raises MessageFromUser. It takes the message, also when it fails.
+// Submit raises MessageFromUser. It takes the message even if it returns an error.
 func (c *Composite) Submit(now Instant, m *Message) error {
 	if m.state != stateUser {
 		return fmt.Errorf("%w: submit of message %d", ErrMessage, m.id)
@@ -239,7 +236,7 @@ func (c *Composite) Submit(now Instant, m *Message) error {
 		c.x.Drop(m, "not open")
 		return err
 	}
-	c.counts.Submitted++
+	c.counters.Submitted++
 	if ch := c.chains.find(MessageFromUser.id); ch == nil || len(ch.entries) == 0 {
 		c.x.Drop(m, "unhandled")
 	} else {
@@ -256,18 +253,19 @@ func (c *Composite) ready(now Instant) error {
 	return c.begin(now)
 }
 
-// Input takes a frame from the layer below, also when it fails, and raises
-// SegmentFromNet; for frames that came as one, once for each train among them. A frame too short for the header, or for which the pool has no
-// message, is dropped and counted; that is no error.
+// Input takes a frame from the layer below, even if it returns an error, and raises
+// SegmentFromNet. A frame that holds several raises it once for each train among them. A
+// frame that is too short for the header, or for which the pool has no message, is
+// dropped and counted; that is not an error.
 func (c *Composite) Input(now Instant, f Frame) error {
 	if c.running {
 		f.Release()
 		return ErrReentrant
 	}
-	c.counts.BytesIn += uint64(len(f.Data))
-	f.lookAhead()
+	c.counters.BytesIn += uint64(len(f.Data))
+	f.prefetch()
 	if err := c.ready(now); err != nil {
-		c.counts.FramesIn++
+		c.counters.FramesIn++
 		c.refuseFrame(&f, "not open")
 		return err
 	}
@@ -282,7 +280,7 @@ func (c *Composite) Input(now Instant, f Frame) error {
 
 func (c *Composite) input(f Frame) {
 	x, h := &c.x, c.pool.hdrSize
-	c.counts.FramesIn++
+	c.counters.FramesIn++
 	if len(f.Data) < h {
 		c.refuseFrame(&f, "short")
 		return
@@ -292,15 +290,17 @@ func (c *Composite) input(f Frame) {
 		c.refuseFrame(&f, "pool")
 		return
 	}
-	c.counts.Inputs++
+	c.counters.Inputs++
 	m.dir, m.frame = Up, f
 	copy(m.header, f.Data)
 	m.Payload = f.Data[h:]
 	if f.Segment > 0 {
 		c.trainsLive++
-		m.segments, m.unit, m.gap = int32((len(f.Data)+f.Segment-1)/f.Segment), int32(f.Segment-h), int32(h)
+		m.segments = int32((len(f.Data) + f.Segment - 1) / f.Segment)
+		m.unit = int32(f.Segment - h)
+		m.stride = int32(f.Segment)
 	}
-	c.counts.SegmentsIn += uint64(m.Segments())
+	c.counters.SegmentsIn += uint64(m.Segments())
 	id := m.id
 	if Raise(x, SegmentFromNet, m) && m.id == id && m.state == stateLive {
 		x.Forward(m)
@@ -309,15 +309,15 @@ func (c *Composite) input(f Frame) {
 
 func (c *Composite) refuseFrame(f *Frame, reason string) {
 	f.Release()
-	c.counts.FramesRefused++
+	c.counters.FramesRefused++
 	c.countDrop(reason)
 	if c.x.tracer != nil {
 		c.x.trace(TraceRecord{Kind: TraceDrop, Detail: reason})
 	}
 }
 
-// Advance fires the timers that are due at now. One that a firing timer sets
-// waits for the next call, whatever its delay.
+// Advance fires the timers that are due at now. A timer that a handler sets meanwhile
+// fires in a later call, whatever its delay.
 func (c *Composite) Advance(now Instant) error {
 	if err := c.begin(now); err != nil {
 		return err
@@ -328,10 +328,10 @@ func (c *Composite) Advance(now Instant) error {
 		if !ok {
 			break
 		}
-		if m, ok := t.arg.(*Message); ok && m != nil && (m.id != t.stamp || m.ended || m.state == stateFree) {
+		if m, ok := t.arg.(*Message); ok && m != nil && (m.id != t.messageID || m.ended || m.state == stateFree) {
 			continue
 		}
-		t.chain.turns.runTimer(&c.x, t.chain, t.arg)
+		t.chain.deferred.runTimer(&c.x, t.chain, t.arg)
 		if c.finish() != nil {
 			return c.err
 		}
@@ -341,7 +341,7 @@ func (c *Composite) Advance(now Instant) error {
 	return c.finish()
 }
 
-// Deadline is when Advance has something to do next: Never without a timer.
+// Deadline returns the instant of the next timer, Never if there is none.
 func (c *Composite) Deadline() Instant {
 	if c.err != nil {
 		return Never
@@ -349,7 +349,7 @@ func (c *Composite) Deadline() Instant {
 	return c.timers.deadline()
 }
 
-// Drain appends the outputs to dst, in their order, and empties them.
+// Drain appends the outputs to dst, in order, and removes them from the composite.
 func (c *Composite) Drain(dst []Output) []Output {
 	dst = append(dst, c.outputs...)
 	clear(c.outputs)
@@ -357,18 +357,17 @@ func (c *Composite) Drain(dst []Output) []Output {
 	return dst
 }
 
-// Recycle gives back a delivered message, or one taken and not submitted.
-// Anything else is ignored.
+// Recycle returns a message to the pool: a delivered one, or one of Message that was not
+// submitted. Any other call is ignored.
 func (c *Composite) Recycle(m *Message) {
 	if m == nil || m.state != stateUser {
 		return
 	}
-	c.counts.Recycled++
+	c.counters.Recycled++
 	c.end(m)
 }
 
-// Do runs f as if it were a handler, so that the layer above can call into a
-// micro-protocol.
+// Do runs f as a handler. The layer above calls micro-protocols in this way.
 func (c *Composite) Do(now Instant, f func(x *Exec)) error {
 	if err := c.begin(now); err != nil {
 		return err
@@ -377,7 +376,7 @@ func (c *Composite) Do(now Instant, f func(x *Exec)) error {
 	return c.finish()
 }
 
-// Names lists the micro-protocols from top to bottom.
+// Names returns the names of the micro-protocols, from top to bottom.
 func (c *Composite) Names() []string {
 	out := make([]string, len(c.attached))
 	for i, a := range c.attached {
@@ -386,10 +385,10 @@ func (c *Composite) Names() []string {
 	return out
 }
 
-// Name is Config.Name.
+// Name returns Config.Name.
 func (c *Composite) Name() string { return c.config.Name }
 
-// Protocol returns the attached micro-protocol of that name, nil if there is none.
+// Protocol returns the micro-protocol of that name, nil if there is none.
 func (c *Composite) Protocol(name string) MicroProtocol {
 	if a := c.lookup(name); a != nil {
 		return a.protocol
@@ -410,20 +409,23 @@ func (c *Composite) lookup(name string) *attachment {
 // none does.
 func (c *Composite) Endpoint() Endpoint { return c.endpoint }
 
-// Counters accounts for every message.
+// Counters returns the account of all messages and frames.
 func (c *Composite) Counters() Counters {
-	n := c.counts
-	n.Live, n.Held = c.pool.live, c.held
-	n.Timers, n.Queued, n.Outputs = len(c.timers.heap), c.queue.n, len(c.outputs)
+	n := c.counters
+	n.Live = c.pool.live
+	n.Held = c.held
+	n.Timers = len(c.timers.heap)
+	n.Queued = c.queue.n
+	n.Outputs = len(c.outputs)
 	n.Drops = slices.Clone(c.drops)
 	slices.SortFunc(n.Drops, func(a, b Drops) int { return strings.Compare(a.Reason, b.Reason) })
 	return n
 }
 
-// Err is the failure of a failed composite, nil otherwise.
+// Err returns the error of a failed composite, nil otherwise.
 func (c *Composite) Err() error { return c.err }
 
-// holdNames renders hold bits for traces.
+// holdNames returns the names of hold bits, for traces.
 func (c *Composite) holdNames(h HoldBit) string {
 	var names []string
 	for i := range maxHoldBits {

@@ -1,53 +1,52 @@
 package microproto
 
-// SegmentLabel tells what a slot holds in bytes [Offset, Offset+Length): the
-// sender's label (iterate) of the newest value that came for them.
+// SegmentLabel is the label (the sender's iterate) of the newest value that has arrived for
+// bytes [Offset, Offset+Length) of a slot.
 type SegmentLabel struct {
 	Offset, Length int
 	Label          uint64
 }
 
-// Arrival describes what Endpoint.Receive copied out.
+// Arrival describes the message or value that Endpoint.Receive copied.
 type Arrival struct {
-	// Label is the message's label (synchronous), or that of the slot's oldest
-	// segment (asynchronous): the slot's age. Newest is the newest segment's.
+	// Label is the message's label (synchronous), or the label of the slot's oldest segment
+	// (asynchronous). Newest is the label of the newest segment.
 	Label, Newest uint64
-	// Length is the message's length in bytes (a slot: its fixed length).
+	// Length is the length of the message or slot in bytes.
 	Length int
-	// Fresh tells that something newer than the last Receive was copied.
+	// Fresh reports that data newer than those of the last Receive were copied.
 	Fresh bool
-	// Complete is false while some segment of a slot has never arrived; its
-	// label then counts as "nothing yet" and Label is meaningless.
+	// Complete is false until every segment of a slot has arrived once. Label has no meaning
+	// before.
 	Complete bool
 }
 
-// Endpoint is the face of a transport composite towards sessions: the
-// micro-protocol at its top (Synchronous or Asynchronous in CTP*). Calls are made
-// inside Composite.Do and never block; ErrBusy and ErrNothing say "later".
+// Endpoint is an optional interface of micro-protocols: the face of a transport composite
+// towards sessions (Synchronous or Asynchronous in package ctp). Calls with an Exec are made
+// inside Composite.Do. No call blocks: ErrBusy and ErrNothing mean that a later call may
+// succeed.
 type Endpoint interface {
 	MicroProtocol
-	// Slot declares that messages of that tag have this length in bytes. Both
-	// ends declare the same slots before the first Send. Asynchronous: required,
-	// memory is allocated here. Synchronous: optional, an upper bound.
+	// Slot declares the length in bytes of the messages of a tag. Both ends declare the same
+	// slots before the first Send. An asynchronous endpoint requires it and allocates the
+	// memory here; in a synchronous one it is optional and an upper bound.
 	Slot(tag uint32, length int) error
-	// Send starts a transfer. data is aliased until Accepted(transfer) when
-	// synchronous, and may be reused on return when asynchronous.
-	// Transfer numbers increase by one from 1. ErrBusy: no credit for it now.
+	// Send starts a transfer and returns its number, counted from 1. A synchronous endpoint
+	// refers to data until the transfer is accepted; with an asynchronous one the caller may
+	// change data on return. ErrBusy: there is no credit for it now.
 	Send(x *Exec, tag uint32, label uint64, data []byte) (transfer uint64, err error)
-	// Accepted is the highest transfer number such that it and all before it are
-	// complete.
+	// Accepted returns the number of the last transfer that is complete with all before it.
 	Accepted() uint64
-	// Receive: synchronous, the oldest message of that tag is copied into dst
-	// (ErrShort if dst is too small; ErrNothing if there is none). Asynchronous:
-	// every segment newer than the last Receive is copied to its place in dst;
-	// labels, if not nil, gets one entry a segment (up to its capacity, length set).
-	// Nothing new: Fresh is false and err nil.
+	// Receive copies data to dst. Synchronous: the oldest message of the tag; ErrShort if dst
+	// is too small, ErrNothing if there is none. Asynchronous: every segment newer than the
+	// last Receive, to its place in dst; if there is none, Fresh is false. labels, if not nil,
+	// is set to the labels of the segments, as far as its capacity allows.
 	Receive(x *Exec, tag uint32, dst []byte, labels *[]SegmentLabel) (Arrival, error)
-	// Arrivals counts messages or segments accepted since the start; it only grows.
+	// Arrivals returns the number of messages or segments that have arrived since the start.
 	Arrivals() uint64
 }
 
-// Unread is a synchronous message that has been accepted and not yet received.
+// Unread is a synchronous message that has arrived and was not received.
 type Unread struct {
 	Tag   uint32
 	Label uint64
@@ -55,75 +54,60 @@ type Unread struct {
 	Cost  uint64 // bytes of the receiver's queue that it takes
 }
 
-// Legacy is what outlives a change of a session's composition at the receiving end.
-// It belongs to the session; an endpoint fills in its own part when it leaves and takes
-// it out when it begins.
-type Legacy struct {
-	// Stored counts the bytes of the receiver's queue that messages have taken in all,
-	// of those that came whole; Consumed the bytes of those that were received. Credit
-	// is Consumed and the queue's size: what the other end may send in all.
+// HandoverState is what a session keeps of its receiving end when its composition
+// changes. The old endpoint exports it, the new one imports it.
+type HandoverState struct {
+	// Stored counts the bytes of the receiver's queue that complete messages have taken
+	// since the session was opened; Consumed those of the messages that were received.
+	// Credit is Consumed plus the queue's size: the other end may send as much in all.
 	Stored, Consumed, Credit uint64
-	// Unread are the messages that wait to be received, oldest first for each tag.
+	// Unread are the messages not yet received, oldest first for each tag.
 	Unread []Unread
-	// Slots are an asynchronous endpoint's; nil: none was there yet. Superseded: a
-	// synchronous endpoint came after it, whose messages are newer than what the slots
-	// held, so that they start empty.
+	// Slots are those of an asynchronous endpoint; nil if there was none. Superseded
+	// reports that a synchronous endpoint came after it: its messages are newer than the
+	// values of the slots, so the slots start empty.
 	Slots      State
 	Superseded bool
 }
 
-// Successor is an Endpoint that can go on where the one of an earlier composition of
-// its session stopped, and be succeeded itself, whatever is in flight.
-type Successor interface {
+// Migratable is an optional interface of endpoints. A session whose endpoints implement
+// it can change its composition while messages are in flight: Export of the old endpoint,
+// Import of the new one, then Open of the new composite, then SetCredit.
+type Migratable interface {
 	Endpoint
-	// Leave hands over what has arrived. Afterwards the endpoint receives nothing, but
-	// its composite may go on for a while to bring transfers to their end.
-	Leave(l *Legacy)
-	// Take goes on from l. It is called before the composite is opened and after Slot.
-	Take(l *Legacy) error
-	// Resume tells a synchronous endpoint, after the composite was opened and before
-	// the first Send, how many bytes of the other end's queue its messages have taken in
-	// all, and how many may be taken.
-	Resume(sent, granted uint64)
-	// Granted is the number of bytes that the other end lets this one send in all; 0
-	// when asynchronous.
+	// Export moves what has arrived to h. Afterwards the endpoint receives nothing; its
+	// composite may go on for a while to complete the transfers in flight.
+	Export(h *HandoverState)
+	// Import continues from h. It is called before the composite is opened, after Slot.
+	Import(h *HandoverState) error
+	// SetCredit sets, in a synchronous endpoint, how many bytes of the other end's queue
+	// this end's messages have taken in all, and how many the other end has granted in all.
+	// It is called after the composite was opened, before the first Send.
+	SetCredit(sent, granted uint64)
+	// Granted returns the bytes that the other end has granted in all; 0 in an
+	// asynchronous endpoint.
 	Granted() uint64
 }
 
-// Poster is an Endpoint that puts a message together where it is waited for.
+// Poster is an optional interface of endpoints that assemble a message directly in the
+// memory of the user who waits for it.
 type Poster interface {
 	Endpoint
-	// Post: the next message of a tag of which none is there is wanted in dst, which
-	// the endpoint may write to until Receive has returned a message of the tag, or
-	// Withdraw was called. One at a time.
+	// Post offers dst for the next message of a tag, if none of that tag has come yet. The
+	// endpoint may write to dst until Receive has returned a message of the tag or Withdraw
+	// was called. A second Post replaces the first.
 	Post(tag uint32, dst []byte)
 	// Withdraw takes the last Post back.
 	Withdraw()
 }
 
-// Gatherer is an Endpoint that can send small messages together.
-type Gatherer interface {
+// Coalescer is an optional interface of endpoints that can send several small messages
+// as one.
+type Coalescer interface {
 	Endpoint
-	// SendMore is Send of a message that others will follow: it may wait for them until
-	// Flush, or the next Send.
+	// SendMore is Send for a message that others follow: it may wait for them until Flush
+	// or the next Send.
 	SendMore(x *Exec, tag uint32, label uint64, data []byte) (transfer uint64, err error)
-	// Flush sends what waits. ErrBusy: it goes on waiting, since there is no room now.
+	// Flush sends what waits. ErrBusy: there is no room now, and it goes on waiting.
 	Flush(x *Exec) error
-}
-
-// Drainer is a micro-protocol that can hurry. The composition is about to be replaced,
-// and what is under way has to arrive before: waiting long for an acknowledgement that
-// may be late saves nothing now. It is asked from the bottom of the composition to its top.
-type Drainer interface {
-	MicroProtocol
-	Drain(x *Exec)
-}
-
-// Heir is a micro-protocol that learns something about the path, and can hand it on to
-// the one of its name in the composition that follows. Unlike Detach it is asked while
-// messages are in flight: nothing that numbers messages may be handed on.
-type Heir interface {
-	MicroProtocol
-	Bequeath() State
-	Inherit(s State) error // before the composite is opened; s came from Bequeath
 }

@@ -1,21 +1,21 @@
 package microproto
 
-// Event is a typed event. Its identity is the value that NewEvent returned, kept
-// in a package variable: two events of one name are different events. Copies of
-// an Event are the same event. The zero Event has no handlers and takes none.
+// Event is a typed event. NewEvent gives it its identity; keep it in a package variable. Two
+// events of one name are different events, copies of an Event are the same event. The zero
+// Event has no handlers and no handler can be bound to it.
 type Event[T any] struct {
 	id *eventID
 }
 
-// eventID is what an event's copies share. Composites find an event's chain in an
-// open-addressed table by hash and compare the pointer, so that raising needs
-// neither a map nor an index that all the process shares.
+// eventID is shared by the copies of an event. A composite finds an event's chain by hash in
+// an open-addressed table and compares the pointer, so raising needs neither a map nor an
+// index that is global to the process.
 type eventID struct {
 	name string
 	hash uint32
 }
 
-// NewEvent makes an event. name is for people: traces, transcripts, errors.
+// NewEvent returns a new event. Its name appears in traces, transcripts and errors.
 func NewEvent[T any](name string) Event[T] {
 	return Event[T]{id: &eventID{name: name, hash: hashName(name)}}
 }
@@ -37,16 +37,15 @@ func hashName(s string) uint32 {
 	return h ^ h>>15
 }
 
-// Handler handles an event. It runs to completion and never blocks; handlers of
-// one composite run one at a time.
+// Handler handles an event. Handlers of one composite run one at a time; Exec has the rules.
 type Handler[T any] func(x *Exec, arg T)
 
-// Priority orders the handlers of one event: lower runs first; handlers of equal
-// priority run in the order in which their micro-protocols stand in the
-// composite, those of one micro-protocol in the order of binding.
+// Priority orders the handlers of one event: the lowest runs first. Handlers of equal
+// priority run from the top of the composite to its bottom, those of one micro-protocol in
+// the order of binding.
 type Priority int16
 
-// Named priorities; any value between them may be used.
+// Named priorities. Any other value may be used as well.
 const (
 	First  Priority = -1000
 	Early  Priority = -100

@@ -1,29 +1,31 @@
 package microproto
 
-// Public events, named after CTP's (Wong, Hiltunen and Schlichting, INFOCOM
-// 2001). The kernel raises the ones marked so; micro-protocols raise the others.
+// Public events, named after those of CTP (Wong, Hiltunen and Schlichting, INFOCOM 2001).
+// Each comment says where the event is raised.
 var (
-	// OpenSession: kernel, once, in Composite.Open; a micro-protocol attached to
-	// an open composite without a predecessor's state gets it alone.
+	// OpenSession: by the kernel, once, in Composite.Open.
 	OpenSession = NewEvent[struct{}]("open.session")
-	// CloseSession: kernel, once, in Composite.Close.
+	// DrainSession: by the layer above, before the composition changes. The messages in flight
+	// have to arrive first, so micro-protocols should shorten their time-outs.
+	DrainSession = NewEvent[struct{}]("drain.session")
+	// CloseSession: by the kernel, once, in Composite.Close.
 	CloseSession = NewEvent[struct{}]("close.session")
-	// MessageFromUser: kernel, in Composite.Submit.
+	// MessageFromUser: by the kernel, in Composite.Submit.
 	MessageFromUser = NewEvent[*Message]("message.from.user")
-	// SegmentFromUser: by the micro-protocol that segments, once per segment,
-	// followed by Exec.Forward.
+	// SegmentFromUser: by the micro-protocol that makes segments, for each of them; it then
+	// calls Exec.Forward.
 	SegmentFromUser = NewEvent[*Message]("segment.from.user")
-	// SegmentToNet: kernel, when a forwarded segment going down has no hold bit.
+	// SegmentToNet: by the kernel, when a forwarded segment on its way down has no hold bit.
 	SegmentToNet = NewEvent[*Message]("segment.to.net")
-	// SegmentFromNet: kernel, in Composite.Input. When its chain was not halted
-	// and the segment still lives, the kernel forwards it.
+	// SegmentFromNet: by the kernel, in Composite.Input. The kernel then forwards the segment,
+	// unless a handler halted the chain or the segment has ended.
 	SegmentFromNet = NewEvent[*Message]("segment.from.net")
-	// SegmentToUser: kernel, when a forwarded segment going up has no hold bit.
+	// SegmentToUser: by the kernel, when a forwarded segment on its way up has no hold bit.
 	SegmentToUser = NewEvent[*Message]("segment.to.user")
-	// SegmentAcked: the other end has the segment.
+	// SegmentAcked: by a micro-protocol: the other end has received the segment.
 	SegmentAcked = NewEvent[*Message]("segment.acked")
-	// SegmentLost: the segment is taken for lost.
+	// SegmentLost: by a micro-protocol: the segment is considered lost.
 	SegmentLost = NewEvent[*Message]("segment.lost")
-	// SegmentTimeout: nothing was heard of the segment in time.
+	// SegmentTimeout: by a micro-protocol: the segment was not acknowledged in time.
 	SegmentTimeout = NewEvent[*Message]("segment.timeout")
 )

@@ -5,12 +5,16 @@ import (
 	"math/rand/v2"
 )
 
-// Exec is a handler's view of its composite while one entry point runs. It must
-// not be kept.
+// Exec is the composite as a handler sees it while one entry point runs. Do not keep it.
+//
+// Rules of handlers: a handler runs to completion, never blocks, and calls no entry point of
+// its composite. It uses x.Now, x.Rand and RaiseAfter and no clock, random source or timer of
+// its own. Every message that it takes out of circulation ends exactly once: by Done, Drop
+// or Deliver.
 type Exec struct {
 	c        *Composite
 	tracer   Tracer
-	cur      *attachment // whose handler runs; the kernel's own at the outermost level
+	cur      *attachment // owner of the handler that runs; Composite.self at the outermost level
 	depth    int
 	maxDepth int
 	stop     stopBits
@@ -23,10 +27,10 @@ const (
 	stopFailed
 )
 
-// Now is the instant at which the entry point was called.
+// Now returns the instant at which the entry point was called.
 func (x *Exec) Now() Instant { return x.c.now }
 
-// Rand is the composite's random source, seeded from Config.Seed and Config.Name.
+// Rand returns the composite's random source, seeded with Config.Seed and Config.Name.
 func (x *Exec) Rand() *rand.Rand {
 	c := x.c
 	if c.rand == nil {
@@ -35,17 +39,16 @@ func (x *Exec) Rand() *rand.Rand {
 	return c.rand
 }
 
-// HeaderBytes is the size of the header, MTU the largest frame below, MaxPayload
-// the difference: the largest payload of a segment.
+// HeaderBytes returns the size of the header in bytes.
 func (x *Exec) HeaderBytes() int { return x.c.HeaderBytes() }
 
-// MTU is the largest frame of the layer below, in bytes.
+// MTU returns the largest frame of the layer below, in bytes.
 func (x *Exec) MTU() int { return x.c.config.MTU }
 
-// MaxPayload is what the MTU leaves for a segment's payload, in bytes.
+// MaxPayload returns the largest payload of a segment in bytes: the MTU less the header.
 func (x *Exec) MaxPayload() int { return x.c.MaxPayload() }
 
-// Halt stops the rest of the current chain.
+// Halt stops the current chain after this handler.
 func (x *Exec) Halt() {
 	x.stop |= stopHalted
 	if x.tracer != nil {
@@ -53,7 +56,7 @@ func (x *Exec) Halt() {
 	}
 }
 
-// Cancel cancels a pending timer and tells whether there was one.
+// Cancel cancels a pending timer. It reports whether there was one.
 func (x *Exec) Cancel(id TimerID) bool {
 	ok := x.c.timers.cancel(id)
 	if ok && x.tracer != nil {
@@ -62,42 +65,42 @@ func (x *Exec) Cancel(id TimerID) bool {
 	return ok
 }
 
-// NewMessage takes a message from the pool: header zeroed, no attributes.
-// ErrPool when the bound is reached.
+// NewMessage takes a message from the pool. Its header is zero and it has no local
+// attributes. ErrPool: Limits.Messages are live.
 func (x *Exec) NewMessage(d Direction) (*Message, error) {
 	m := x.c.pool.get()
 	if m == nil {
 		return nil, ErrPool
 	}
 	m.dir = d
-	x.c.counts.Created++
+	x.c.counters.Created++
 	return m, nil
 }
 
-// Share makes dst's payload the given part of m's payload and keeps m's frame, if
-// it has one, alive until dst has ended. A frame that dst had is released.
+// Share sets dst's payload to a part of m's payload. dst holds a reference to m's frame, if
+// m has one, until it ends; its former frame is released.
 func (x *Exec) Share(dst, m *Message, payload []byte) {
 	f := m.frame.Retain()
 	dst.frame.Release()
 	dst.frame, dst.Payload = f, payload
 }
 
-// Notify appends a Notice to the outputs. Past their bound it is lost and counted.
+// Notify appends a Notice to the outputs. Beyond Limits.Outputs it is lost and counted.
 func (x *Exec) Notify(n Notice) {
 	c := x.c
 	if len(c.outputs) >= c.limits.Outputs {
-		c.counts.NoticesLost++
+		c.counters.NoticesLost++
 		return
 	}
-	c.counts.Notices++
+	c.counters.Notices++
 	c.outputs = append(c.outputs, Output{Kind: OutNotice, Notice: n})
 	if x.tracer != nil {
 		x.trace(TraceRecord{Kind: TraceNotify, Protocol: x.cur.name(), Detail: n.Kind})
 	}
 }
 
-// Fail puts the composite in a failed state: chains stop and every later entry
-// point returns err. The first failure counts.
+// Fail puts the composite into the failed state: chains stop, and every later entry point
+// returns err. Further calls do not change the error.
 func (x *Exec) Fail(err error) {
 	x.stop |= stopFailed
 	if x.c.err != nil {

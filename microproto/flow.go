@@ -2,12 +2,11 @@ package microproto
 
 import "fmt"
 
-// forwardOn is how a released message goes on after the current chain.
+// forwardOn resumes a released message after the current chain.
 var forwardOn = NewEvent[*Message]("message.released")
 
-// Hold sets hold bits: m stops before SegmentToNet (going down) or SegmentToUser
-// (going up) until they are released. A message that has gone on already is not
-// called back.
+// Hold sets hold bits: m stops before SegmentToNet (on its way down) or SegmentToUser (on
+// its way up) until they are released. Hold has no effect on a message beyond that point.
 func (x *Exec) Hold(m *Message, h HoldBit) {
 	m.hold |= h
 	if x.tracer != nil {
@@ -15,8 +14,8 @@ func (x *Exec) Hold(m *Message, h HoldBit) {
 	}
 }
 
-// Release clears hold bits. A message that was forwarded goes on when all bits
-// are clear: once, and after the current chain.
+// Release clears hold bits. A forwarded message continues once all bits are clear, after the
+// current chain.
 func (x *Exec) Release(m *Message, h HoldBit) {
 	had := m.hold
 	m.hold &^= h
@@ -31,10 +30,9 @@ func (x *Exec) Release(m *Message, h HoldBit) {
 // Held returns the hold bits that are set.
 func (x *Exec) Held(m *Message) HoldBit { return m.hold }
 
-// Forward lets a segment continue. Without hold bits SegmentToNet or
-// SegmentToUser is raised now; otherwise it waits for Release. Forwarding a
-// message again does nothing: it goes on exactly once. A message that nobody
-// handles there is dropped ("unhandled").
+// Forward lets a segment continue: without hold bits SegmentToNet or SegmentToUser is raised
+// now, otherwise after the last Release. A second call does nothing. If no handler is bound
+// there, the message is dropped for the reason "unhandled".
 func (x *Exec) Forward(m *Message) {
 	if m.stage != stageNone || m.ended {
 		return
@@ -45,16 +43,16 @@ func (x *Exec) Forward(m *Message) {
 	m.stage = stageWaiting
 	x.c.held++
 	if m.hold == 0 {
-		x.goOn(m)
+		x.resume(m)
 	}
 }
 
-func (x *Exec) goOn(m *Message) {
-	// Held again between its release and its turn: it goes on waiting.
+func (x *Exec) resume(m *Message) {
+	// It may have been held again since its release.
 	if m.hold != 0 || m.stage != stageWaiting {
 		return
 	}
-	m.stage = stageGone
+	m.stage = stageResumed
 	x.c.held--
 	e := SegmentToNet
 	if m.dir == Up {
@@ -67,24 +65,27 @@ func (x *Exec) goOn(m *Message) {
 	Raise(x, e, m)
 }
 
-// Transmit writes header and payload into a frame and appends it to the outputs.
-// It copies into a frame of Config.Frames; or, when m alone owns a frame with
-// room in front of its payload (the frame of an upper composite), it writes the
-// header there; or, where the layer below gathers, it leaves the payloads of a long
-// train in the user's memory. m stays the caller's, who may transmit it again; Done ends it.
-// ErrBusy: no room in the outputs, or no frame now. ErrTooLong: past the MTU.
+// Transmit writes header and payload into a frame and appends the frame to the outputs. m
+// stays with the caller, which may transmit it again and ends it with Done.
+//
+// Usually Transmit copies into a frame of Config.Frames. If m has the only reference to a
+// frame with room in front of the payload (a frame of an upper composite), it writes the
+// header there. If the layer below gathers, it leaves long payloads in the user's memory.
+//
+// ErrBusy: Limits.Outputs is reached, or there is no frame now. ErrTooLong: header and
+// payload exceed the MTU.
 func (x *Exec) Transmit(m *Message) error {
 	c := x.c
 	if m.ended || m.state != stateLive {
-		return x.misuse("transmit", m)
+		return x.ownershipViolation("transmit", m)
 	}
 	k := m.Segments()
 	if one := len(m.header) + m.Unit(); one > c.config.MTU {
-		return fmt.Errorf("%w: header %d + payload %d > %d (composite %s)", ErrTooLong, len(m.header), m.Unit(), c.config.MTU, c.config.Name)
+		return c.tooLong(m.Unit())
 	}
 	n := k*len(m.header) + m.Length()
 	if len(c.outputs) >= c.limits.Outputs {
-		c.counts.TransmitsRefused++
+		c.counters.TransmitsRefused++
 		return ErrBusy
 	}
 	f, ok := Frame{}, false
@@ -102,7 +103,7 @@ func (x *Exec) Transmit(m *Message) error {
 		f = c.config.Frames.Acquire(flat)
 		if len(f.Data) < flat {
 			f.Release()
-			c.counts.TransmitsRefused++
+			c.counters.TransmitsRefused++
 			return ErrBusy
 		}
 		f.Data = f.Data[:flat]
@@ -111,7 +112,7 @@ func (x *Exec) Transmit(m *Message) error {
 		}
 		switch {
 		case k > 1:
-			c.couple(&f, m)
+			c.writeTrain(&f, m)
 		case gathers:
 			f.Segment = copy(f.Data, m.header) + len(m.Payload)
 		default:
@@ -119,8 +120,8 @@ func (x *Exec) Transmit(m *Message) error {
 		}
 	}
 	f.Peer = 0
-	c.counts.Transmitted += uint64(k)
-	c.counts.BytesOut += uint64(n)
+	c.counters.Transmitted += uint64(k)
+	c.counters.BytesOut += uint64(n)
 	c.outputs = append(c.outputs, Output{Kind: OutFrame, Frame: f})
 	if x.tracer != nil {
 		x.trace(TraceRecord{Kind: TraceTransmit, Protocol: x.cur.name(), Message: m.id, Length: n, Header: m.header})
@@ -128,17 +129,17 @@ func (x *Exec) Transmit(m *Message) error {
 	return nil
 }
 
-// Own moves m's payload into a frame of Config.Frames, with room in front for the
-// header, so that it lives as long as m. A micro-protocol that holds a segment
-// whose bytes its user may change after the call does so; Transmit then copies no
-// more. ErrBusy: no frame now, and m is as it was. ErrTooLong: past the MTU.
+// Own copies m's payload into a frame of Config.Frames, with room in front for the header,
+// so that it lives as long as m. Call it before holding a segment whose user may change the
+// bytes after the call; Transmit then does not copy again. ErrBusy: there is no frame now,
+// and m is unchanged. ErrTooLong: header and payload exceed the MTU.
 func (x *Exec) Own(m *Message) error {
 	if m.ended || m.state != stateLive {
-		return x.misuse("own", m)
+		return x.ownershipViolation("own", m)
 	}
 	h, n := len(m.header), len(m.header)+len(m.Payload)
 	if n > x.c.config.MTU {
-		return fmt.Errorf("%w: header %d + payload %d > %d (composite %s)", ErrTooLong, h, len(m.Payload), x.c.config.MTU, x.c.config.Name)
+		return x.c.tooLong(len(m.Payload))
 	}
 	f := x.c.config.Frames.Acquire(n)
 	if len(f.Data) < n {
@@ -152,18 +153,18 @@ func (x *Exec) Own(m *Message) error {
 	return nil
 }
 
-// Behind returns m's payload with n more bytes behind it, for a trailer, when m alone
-// owns the memory of both; nil otherwise. What is written there goes out with the
-// payload if Message.Payload is set to it.
-func (x *Exec) Behind(m *Message, n int) []byte { return m.frame.behind(m.Payload, n) }
+// Extend returns m's payload with n more bytes at its end, for a trailer, if m has the only
+// reference to the memory of both; nil otherwise. Set Message.Payload to the result to
+// transmit the trailer.
+func (x *Exec) Extend(m *Message, n int) []byte { return m.frame.extend(m.Payload, n) }
 
-// Deliver hands m to the user (the layer above). It belongs to whoever drains,
-// who gives it back with Composite.Recycle; its payload must stay as it is until
-// then. Past the bound of outputs m is dropped ("outputs").
+// Deliver appends m to the outputs, for the layer above, which returns it with
+// Composite.Recycle. Its payload must not change until then. Beyond Limits.Outputs m is
+// dropped for the reason "outputs".
 func (x *Exec) Deliver(m *Message) {
 	c := x.c
 	if m.ended || m.state != stateLive {
-		_ = x.misuse("deliver", m)
+		_ = x.ownershipViolation("deliver", m)
 		return
 	}
 	if len(c.outputs) >= c.limits.Outputs {
@@ -172,38 +173,38 @@ func (x *Exec) Deliver(m *Message) {
 	}
 	if m.stage == stageWaiting {
 		c.held--
-		m.stage = stageGone
+		m.stage = stageResumed
 	}
 	m.state = stateUser
-	c.counts.Delivered++
+	c.counters.Delivered++
 	c.outputs = append(c.outputs, Output{Kind: OutMessage, Message: m})
 	if x.tracer != nil {
 		x.trace(TraceRecord{Kind: TraceDeliver, Protocol: x.cur.name(), Message: m.id, Length: len(m.Payload)})
 	}
 }
 
-// Done ends a message that was transmitted, acknowledged or consumed. Running
-// chains that carry it stop.
+// Done ends a message that was transmitted, acknowledged or consumed. Running chains that
+// carry it stop.
 func (x *Exec) Done(m *Message) {
 	if m.ended || m.state != stateLive {
-		_ = x.misuse("done", m)
+		_ = x.ownershipViolation("done", m)
 		return
 	}
-	x.c.counts.Done++
+	x.c.counters.Done++
 	if x.tracer != nil {
 		x.trace(TraceRecord{Kind: TraceDone, Protocol: x.cur.name(), Message: m.id})
 	}
 	x.c.end(m)
 }
 
-// Drop ends a message that came to nothing; the reason is counted. Use constant
-// strings. Running chains that carry it stop.
+// Drop ends a message without success and counts the reason, a constant string. Running
+// chains that carry the message stop.
 func (x *Exec) Drop(m *Message, reason string) {
 	if m.ended || m.state != stateLive {
-		_ = x.misuse("drop", m)
+		_ = x.ownershipViolation("drop", m)
 		return
 	}
-	x.c.counts.Dropped++
+	x.c.counters.Dropped++
 	x.c.countDrop(reason)
 	if x.tracer != nil {
 		x.trace(TraceRecord{Kind: TraceDrop, Protocol: x.cur.name(), Message: m.id, Detail: reason})
@@ -211,15 +212,15 @@ func (x *Exec) Drop(m *Message, reason string) {
 	x.c.end(m)
 }
 
-// misuse fails the composite: a micro-protocol used a message that is not its own.
-func (x *Exec) misuse(what string, m *Message) error {
+// ownershipViolation fails the composite: a micro-protocol used a message that it does not own.
+func (x *Exec) ownershipViolation(what string, m *Message) error {
 	err := fmt.Errorf("%w: %s of message %d by %s", ErrMessage, what, m.id, x.cur.name())
 	x.Fail(err)
 	return err
 }
 
-// end takes m out of the account and gives its frame back; the message itself is
-// used again when no chain carries it any more.
+// end counts m as ended and releases its frame. The message is reused once no chain carries
+// it any more.
 func (c *Composite) end(m *Message) {
 	if m.stage == stageWaiting {
 		c.held--
@@ -231,9 +232,14 @@ func (c *Composite) end(m *Message) {
 	m.frame.Release()
 	m.Payload = nil
 	c.pool.live--
-	if m.pins == 0 {
+	if m.refs == 0 {
 		c.free(m)
 	}
 }
 
 func (c *Composite) free(m *Message) { c.pool.put(m) }
+
+func (c *Composite) tooLong(payload int) error {
+	return fmt.Errorf("%w: composite %s: header %d + payload %d > %d bytes",
+		ErrTooLong, c.config.Name, c.pool.hdrSize, payload, c.config.MTU)
+}

@@ -1,13 +1,13 @@
 package microproto
 
-// A frame may stand for several, which lie one behind the other; and it may have its
-// payloads elsewhere, as a Body: then the link gathers them from the memory of the user
-// who sends, and nobody has to copy them into a frame first.
+// A Frame may hold several frames, one after the other. It may also keep their payloads
+// apart, as a Body in the memory of the sending user; the link then gathers them, which
+// saves a copy.
 
-// Bytes is how many bytes a frame has, of headers and payloads.
+// Bytes returns the number of bytes of a frame, headers and payloads.
 func (f *Frame) Bytes() int { return len(f.Data) + len(f.Body) }
 
-// Count is how many frames a frame stands for.
+// Count returns how many frames a Frame holds.
 func (f *Frame) Count() int {
 	if f.Body != nil {
 		return len(f.Data) / f.Header
@@ -18,16 +18,16 @@ func (f *Frame) Count() int {
 	return (len(f.Data) + f.Segment - 1) / f.Segment
 }
 
-// Piece is the header and the payload of frame i of one with a Body, from 0.
+// Piece returns the header and the payload of frame i, counted from 0, of a Frame with a Body.
 func (f *Frame) Piece(i int) (header, payload []byte) {
 	unit := f.Segment - f.Header
 	to := min((i+1)*unit, len(f.Body))
 	return f.Data[i*f.Header : (i+1)*f.Header : (i+1)*f.Header], f.Body[min(i*unit, to):to:to]
 }
 
-// Flatten returns the frame without a Body, in memory of from: what the link does not
-// take at once must not refer to the user's. The reference goes over to the frame
-// returned; it has no Data when there is no memory.
+// Flatten returns the frame with its payloads copied behind their headers, in memory of
+// from. A frame that the link does not take at once must not refer to the user's memory. The
+// reference passes to the frame returned. It has no Data if from has no memory.
 func (f Frame) Flatten(from FrameSource) Frame {
 	if f.Body == nil {
 		return f
@@ -53,8 +53,7 @@ func (f Frame) Flatten(from FrameSource) Frame {
 	return g
 }
 
-// Pieces calls each with each of the frames that a frame stands for: with itself unless
-// Segment says that there are more. The reference goes over to each.
+// Pieces calls each for every frame that f holds. The callee releases the frame.
 func (f Frame) Pieces(each func(Frame)) {
 	n := f.Count()
 	if n == 1 {
@@ -82,22 +81,23 @@ func (f Frame) Pieces(each func(Frame)) {
 	f.Release()
 }
 
-// gathers tells whether the frames of a train leave its payloads where they are: in
-// plain memory of the user, which stays as it is until the outputs are drained and sent
-// or flattened. Of a link without trains it is so for single segments.
+// gathers reports whether the frames of m leave the payloads where they are, in the user's
+// memory, which does not change until the outputs are drained and sent or flattened. m is a
+// train or, if the link takes no trains, a single segment.
 func (c *Composite) gathers(m *Message) bool {
 	least := c.config.Gather
-	return least > 0 && (m.segments > 1 || c.config.Train == 0) && m.gap == 0 && m.frame.buf == nil && len(m.Payload) >= least
+	return least > 0 && len(m.Payload) >= least && m.frame.buf == nil &&
+		(m.segments > 1 || c.config.Train == 0) && m.stride == m.unit
 }
 
-// Flatten makes the outputs that are not drained yet independent of the memory of users.
+// Flatten copies the payloads of all undrained frames out of the memory of users.
 func (c *Composite) Flatten() {
 	left := c.outputs[:0]
 	for _, o := range c.outputs {
 		if o.Kind == OutFrame && o.Frame.Body != nil {
 			if o.Frame = o.Frame.Flatten(c.config.Frames); o.Frame.Data == nil {
-				c.counts.TransmitsRefused++
-				continue // as lost on the way
+				c.counters.TransmitsRefused++
+				continue // it counts as lost on the way
 			}
 		}
 		left = append(left, o)

@@ -32,17 +32,6 @@ func of(name string, attach func(b *binder)) *proto {
 	return &proto{name, func(b *binder) error { attach(b); return nil }}
 }
 
-// handing is a proto that hands state over.
-type handing struct {
-	*proto
-	detach func(x *exec) (microproto.State, error)
-	adopt  func(x *exec, s microproto.State) error
-}
-
-func (h *handing) Detach(x *exec) (microproto.State, error) { return h.detach(x) }
-
-func (h *handing) Adopt(x *exec, s microproto.State) error { return h.adopt(x, s) }
-
 func composite(tb testing.TB, c microproto.Config, mps ...microproto.MicroProtocol) *microproto.Composite {
 	tb.Helper()
 	if c.MTU == 0 {

@@ -123,7 +123,8 @@ func TestTranscript(t *testing.T) {
 	script := mptest.NewTranscript("")
 	script.Headers = true
 	g := &gate{}
-	c, err := microproto.NewComposite(microproto.Config{Name: "golden", MTU: 64, Tracer: script}, mptest.Top(), g, of("numbers", func(b *binder) {
+	config := microproto.Config{Name: "golden", MTU: 64, Tracer: script}
+	c, err := microproto.NewComposite(config, mptest.Top(), g, of("numbers", func(b *binder) {
 		number := microproto.WireAttr[uint16](b, "number")
 		last := uint16(0)
 		microproto.Bind(b, microproto.SegmentFromUser, microproto.Early, func(x *exec, m *message) {
@@ -134,7 +135,8 @@ func TestTranscript(t *testing.T) {
 				microproto.RaiseAfter(x, microproto.SegmentTimeout, 5000, m)
 			}
 		})
-		microproto.Bind(b, microproto.SegmentTimeout, microproto.Normal, func(x *exec, m *message) { x.Release(m, g.bits[0]) })
+		release := func(x *exec, m *message) { x.Release(m, g.bits[0]) }
+		microproto.Bind(b, microproto.SegmentTimeout, microproto.Normal, release)
 		microproto.Bind(b, microproto.SegmentFromNet, microproto.Normal, func(x *exec, m *message) {
 			if number.Get(m) == 9 {
 				x.Halt()

@@ -19,20 +19,18 @@ func FuzzInput(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, cut uint8) {
 		mem := &mptest.Frames{}
 		s := layered(t, 2, 0, mem)
-		require.NoError(t, s.Open(0))
-		for k := 0; len(data) > 0; k++ {
+		for len(data) > 0 {
 			n := min(len(data), 1+int(cut)%64)
 			fr := mem.Acquire(n)
 			copy(fr.Data, data)
 			data = data[n:]
-			require.NoError(t, s.Input(microproto.Instant(k), fr))
-		}
-		for _, o := range s.Drain(nil) {
-			require.Equal(t, microproto.OutMessage, o.Kind)
-			s.Recycle(o.Message)
+			for _, o := range s.input(t, fr) {
+				require.Equal(t, microproto.OutMessage, o.Kind)
+				s[0].Recycle(o.Message)
+			}
 		}
 		require.Equal(t, mem.Acquired, mem.Released)
-		for _, c := range s.Layers() {
+		for _, c := range s {
 			require.True(t, c.Counters().Balanced())
 			require.Zero(t, c.Counters().Live)
 		}
@@ -160,5 +158,6 @@ func (r *reuse) Acquire(n int) microproto.Frame {
 		return b.Frame(0, 0, n)
 	}
 	r.made++
-	return microproto.NewBuffer(make([]byte, 2048), func(b *microproto.Buffer) { r.free = append(r.free, b) }).Frame(0, 0, n)
+	free := func(b *microproto.Buffer) { r.free = append(r.free, b) }
+	return microproto.NewBuffer(make([]byte, 2048), free).Frame(0, 0, n)
 }

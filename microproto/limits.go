@@ -5,23 +5,21 @@ import "fmt"
 // MaxHeaderBytes bounds the header of one composite.
 const MaxHeaderBytes = 256
 
-// maxLocalAttrs bounds the local attributes of one composite, maxHoldBits the
-// hold bits, maxHandlers the handlers of one event, maxReasons the drop reasons
-// told apart (further ones count as "other").
+// Fixed bounds of one composite.
 const (
 	maxLocalAttrs = 32
 	maxHoldBits   = 32
-	maxHandlers   = 256
-	maxReasons    = 64
+	maxHandlers   = 256 // of one event
+	maxReasons    = 64  // for drops; further ones count as "other"
 )
 
-// Limits bound everything a composite may use. Zero fields take the defaults.
+// Limits bound the resources of a composite. Zero fields take the defaults.
 type Limits struct {
-	Messages   int // messages alive at once (default 65536); past it ErrPool
-	Timers     int // timers pending (default 65536); past it RaiseAfter returns 0, counted
-	RaiseDepth int // nested raises (default 32); past it the composite fails
-	Queue      int // enqueued events (default 65536); past it the composite fails
-	Outputs    int // outputs not yet drained (default 65536); past it ErrBusy or a counted drop
+	Messages   int // live messages (default 65536); beyond it ErrPool
+	Timers     int // pending timers (default 65536); beyond it RaiseAfter returns 0, which is counted
+	RaiseDepth int // nested raises (default 32); beyond it the composite fails
+	Queue      int // enqueued events (default 65536); beyond it the composite fails
+	Outputs    int // outputs not yet drained (default 65536); beyond it ErrBusy or a counted drop
 }
 
 func (l Limits) withDefaults() (Limits, error) {

@@ -53,7 +53,8 @@ func TestEventsThatEnqueueEachOtherEndTheComposite(t *testing.T) {
 }
 
 func TestPoolOutputsAndHandlersAreBounded(t *testing.T) {
-	c := composite(t, microproto.Config{Limits: microproto.Limits{Messages: 3, Outputs: 2}}, mptest.Top(), mptest.Bottom(nil))
+	limits := microproto.Limits{Messages: 3, Outputs: 2}
+	c := composite(t, microproto.Config{Limits: limits}, mptest.Top(), mptest.Bottom(nil))
 	do(t, c, func(x *exec) {
 		var ms []*message
 		for range 3 {
@@ -112,32 +113,53 @@ func TestDeclarationsAreChecked(t *testing.T) {
 	attr := func(name string) *proto {
 		return of("declares "+name, func(b *binder) { microproto.WireAttr[uint16](b, name) })
 	}
+	type mps []microproto.MicroProtocol
+	p := func(attach func(b *binder)) *proto { return of("p", attach) }
+	q := func(attach func(b *binder)) *proto { return of("q", attach) }
+	declareInt := func(b *binder) { microproto.DeclareCell(b, "rto", 1) }
 	for _, c := range []struct {
 		name string
-		mps  []microproto.MicroProtocol
+		mps  mps
 		want string
 	}{
-		{"an attribute twice", []microproto.MicroProtocol{attr("seq"), of("q", func(b *binder) { microproto.LocalAttr[uint8](b, "seq") })}, `attribute "seq" is declared twice, by declares seq and q`},
-		{"a name twice", []microproto.MicroProtocol{of("p", func(*binder) {}), of("p", func(*binder) {})}, `"p" cannot be attached`},
-		{"a header too long", []microproto.MicroProtocol{of("p", func(b *binder) { b.Header(200); b.Header(57) })}, "257 bytes of 256"},
-		{"a negative header", []microproto.MicroProtocol{of("p", func(b *binder) { b.Header(-1) })}, "-1 header bytes"},
-		{"a cell of two types", []microproto.MicroProtocol{of("p", func(b *binder) { microproto.DeclareCell(b, "rto", int64(1)) }), of("q", func(b *binder) { microproto.DeclareCell(b, "rto", 1.5) })}, `cell "rto" holds int64, not float64`},
-		{"a cell twice", []microproto.MicroProtocol{of("p", func(b *binder) { microproto.DeclareCell(b, "rto", 1) }), of("q", func(b *binder) { microproto.DeclareCell(b, "rto", 1) })}, `declared twice, by p and q`},
-		{"a missing attribute", []microproto.MicroProtocol{&proto{"p", func(b *binder) error { _, err := microproto.LookupAttr[uint32](b, "seq"); return err }}}, `no attribute "seq"`},
-		{"an attribute of another type", []microproto.MicroProtocol{attr("seq"), &proto{"p", func(b *binder) error { _, err := microproto.LookupAttr[uint32](b, "seq"); return err }}}, "holds uint16"},
-		{"a missing cell", []microproto.MicroProtocol{&proto{"p", func(b *binder) error { _, err := microproto.LookupCell[int](b, "cwnd"); return err }}}, `no cell "cwnd"`},
-		{"too many hold bits", []microproto.MicroProtocol{of("p", func(b *binder) {
+		{
+			"an attribute twice",
+			mps{attr("seq"), q(func(b *binder) { microproto.LocalAttr[uint8](b, "seq") })},
+			`attribute "seq" is declared twice, by declares seq and q`,
+		},
+		{"a name twice", mps{p(func(*binder) {}), p(func(*binder) {})}, `"p" cannot be attached`},
+		{"a header too long", mps{p(func(b *binder) { b.Header(200); b.Header(57) })}, "257 bytes of 256"},
+		{"a negative header", mps{p(func(b *binder) { b.Header(-1) })}, "-1 header bytes"},
+		{
+			"a cell of two types",
+			mps{p(declareInt), q(func(b *binder) { microproto.LookupCell[float64](b, "rto") })},
+			`cell "rto" holds int (declared by p), not float64`,
+		},
+		{"a cell twice", mps{p(declareInt), q(declareInt)}, `declared twice, by p and q`},
+		{
+			"a missing attribute",
+			mps{p(func(b *binder) { microproto.LookupAttr[uint32](b, "seq") })}, `p needs attribute "seq"`,
+		},
+		{
+			"an attribute of another type",
+			mps{attr("seq"), p(func(b *binder) { microproto.LookupAttr[uint32](b, "seq") })}, "holds uint16",
+		},
+		{"a missing cell", mps{p(func(b *binder) { microproto.LookupCell[int](b, "cwnd") })}, `p needs cell "cwnd"`},
+		{"too many hold bits", mps{of("p", func(b *binder) {
 			for range 33 {
 				b.HoldBit("h")
 			}
 		})}, "all 32 are taken"},
-		{"too many local attributes", []microproto.MicroProtocol{of("p", func(b *binder) {
+		{"too many local attributes", mps{of("p", func(b *binder) {
 			for i := range 33 {
 				microproto.LocalAttr[uint8](b, string(rune('a'+i)))
 			}
 		})}, "all 32 are taken"},
-		{"no handler", []microproto.MicroProtocol{of("p", func(b *binder) { microproto.Bind(b, again, 0, nil) })}, "no handler"},
-		{"its own error", []microproto.MicroProtocol{&proto{"p", func(*binder) error { return errors.New("not today") }}}, "attach p: not today"},
+		{"no handler", mps{p(func(b *binder) { microproto.Bind(b, again, 0, nil) })}, "no handler"},
+		{
+			"its own error",
+			mps{&proto{"p", func(*binder) error { return errors.New("not today") }}}, "attach p: not today",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := microproto.NewComposite(microproto.Config{Name: "bad", MTU: 1500}, c.mps...)
@@ -145,7 +167,8 @@ func TestDeclarationsAreChecked(t *testing.T) {
 			require.ErrorContains(t, err, "composite bad")
 		})
 	}
-	for _, c := range []microproto.Config{{}, {MTU: 10, Headroom: -1}, {MTU: 10, Limits: microproto.Limits{Queue: -1}}} {
+	negative := microproto.Limits{Queue: -1}
+	for _, c := range []microproto.Config{{}, {MTU: 10, Headroom: -1}, {MTU: 10, Limits: negative}} {
 		_, err := microproto.NewComposite(c)
 		require.Error(t, err)
 	}

@@ -1,6 +1,6 @@
 package microproto
 
-// Direction is a message's way through its composite.
+// Direction is the direction in which a message passes through its composite.
 type Direction uint8
 
 // Down is from the user to the network, Up from the network to the user.
@@ -9,28 +9,30 @@ const (
 	Up
 )
 
-// Message is a user message or a segment inside one composite. Messages come from
-// the composite's bounded pool and belong to it; a pointer to one is meaningless
-// after Done, Drop or Recycle.
+// Message is a user message or a segment inside one composite. Messages come from the
+// composite's bounded pool, which reuses them: a pointer to one is invalid after Done, Drop
+// or Recycle.
 type Message struct {
-	// Payload, going down, aliases the user's buffer (or the frame of an upper
-	// composite); going up, the frame that came.
+	// Payload aliases the user's buffer or the frame of an upper composite (on the way
+	// down), or the incoming frame (on the way up).
 	Payload []byte
 
-	header []byte
-	id     uint64
-	next   *Message // that is free too
-	hold   HoldBit
-	has    uint32 // local attributes that are set
-	pins   int32  // running chains that carry it
+	header   []byte
+	id       uint64
+	next     *Message // in the list of free messages
+	hold     HoldBit
+	localSet uint32 // local attributes that are set
+	refs     int32  // running chains that carry it
 
-	segments, unit, gap int32 // of a train: how many, payload bytes of each, bytes between two payloads
+	// Of a train: the number of segments, the payload bytes of each but the last, and the
+	// bytes from the beginning of one payload to that of the next.
+	segments, unit, stride int32
 
 	ended bool
 	dir   Direction
 	state messageState
 	stage messageStage
-	frame Frame // memory that lives as long as the message
+	frame Frame // its memory lives as long as the message
 	local [maxLocalAttrs]uint64
 }
 
@@ -39,7 +41,7 @@ type messageState uint8
 const (
 	stateFree messageState = iota
 	stateLive              // in the composite
-	stateUser              // with the layer above: taken and not submitted, or delivered
+	stateUser              // in the layer above: not yet submitted, or delivered
 )
 
 type messageStage uint8
@@ -47,30 +49,30 @@ type messageStage uint8
 const (
 	stageNone    messageStage = iota
 	stageWaiting              // forwarded, and held
-	stageGone                 // forwarded, and gone on
+	stageResumed              // forwarded, and beyond the hold bits
 )
 
 // HoldBit is one bit by which a micro-protocol holds messages.
 type HoldBit uint32
 
-// Direction returns the message's way.
+// Direction returns the direction of the message.
 func (m *Message) Direction() Direction { return m.dir }
 
-// ID is the message's identity in traces: it grows with every message that the
-// composite makes and is never used again.
+// ID returns the message's identity in traces. Every message of a composite has a higher one
+// than those before.
 func (m *Message) ID() uint64 { return m.id }
 
-// Header returns the header bytes, for tests, dissectors and whoever authenticates
-// all of them. Micro-protocols use their attributes and fields otherwise.
+// Header returns the header bytes, for tests, dissectors and the authentication of headers.
+// Other micro-protocols use their attributes and fields.
 func (m *Message) Header() []byte { return m.header }
 
-// Peer is where the frame that brought the message came from, 0 for others.
+// Peer returns the address from which the message's frame came; 0 if it did not come in a frame.
 func (m *Message) Peer() LinkAddr { return m.frame.Peer }
 
-// pool makes messages in chunks, up to a limit, and uses them again.
+// pool allocates messages in chunks, up to a limit, and reuses them.
 type pool struct {
 	chunks  [][]Message
-	free    *Message // the one that was put last
+	free    *Message // list of free messages, latest first
 	limit   int
 	made    int
 	live    int
@@ -78,15 +80,15 @@ type pool struct {
 	hdrSize int
 }
 
-// A pool begins with few messages and then makes as many again: most sessions never have
-// more than a few alive, and there are thousands of sessions in a simulation.
+// A pool starts with few messages and doubles: most sessions never have more than a few
+// live ones, and a simulation has thousands of sessions.
 const (
 	firstChunk = 4
 	poolChunk  = 32
 )
 
-// get returns a message without payload, attributes or holds and with a zeroed
-// header, nil when the limit is reached.
+// get returns a message without payload, attributes or hold bits and with a zero header; nil
+// if the limit is reached.
 func (p *pool) get() *Message {
 	m := p.free
 	if m == nil {
@@ -104,11 +106,13 @@ func (p *pool) get() *Message {
 	return m
 }
 
-// put makes an ended message free to be used again.
+// put adds an ended message to the free list.
 func (p *pool) put(m *Message) {
 	m.frame = Frame{}
-	m.hold, m.has, m.dir = 0, 0, 0
-	m.state, m.stage, m.ended = stateFree, stageNone, false
+	m.hold, m.localSet = 0, 0
+	m.dir = 0
+	m.state, m.stage = stateFree, stageNone
+	m.ended = false
 	m.segments = 0
 	clear(m.header)
 	m.next, p.free = p.free, m
@@ -119,28 +123,17 @@ func (p *pool) grow() {
 	chunk := make([]Message, n)
 	p.chunks = append(p.chunks, chunk)
 	p.made += n
-	p.cut(chunk)
+	p.assignHeaders(chunk)
 	for i := range chunk {
 		m := &chunk[n-1-i]
 		m.next, p.free = p.free, m
 	}
 }
 
-// cut gives the messages of a chunk their header bytes.
-func (p *pool) cut(chunk []Message) {
+// assignHeaders gives the messages of a chunk their header bytes.
+func (p *pool) assignHeaders(chunk []Message) {
 	slab := make([]byte, len(chunk)*p.hdrSize)
 	for i := range chunk {
 		chunk[i].header = slab[i*p.hdrSize : (i+1)*p.hdrSize : (i+1)*p.hdrSize]
-	}
-}
-
-// resize changes the header size of all messages; none may be alive.
-func (p *pool) resize(n int) {
-	if n == p.hdrSize {
-		return
-	}
-	p.hdrSize = n
-	for _, chunk := range p.chunks {
-		p.cut(chunk)
 	}
 }

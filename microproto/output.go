@@ -6,20 +6,20 @@ type Notice struct {
 	Value uint64
 }
 
-// OutputKind tells which field of an Output is set.
+// OutputKind says which field of an Output is set.
 type OutputKind uint8
 
 // The kinds of output.
 const (
 	OutFrame   OutputKind = iota + 1 // a frame for the layer below
-	OutMessage                       // a delivered message: give it back with Recycle
+	OutMessage                       // a delivered message: return it with Recycle
 	OutNotice                        // a notice for the layer above
 )
 
-// Output is one thing that left the composite.
+// Output is a frame, message or notice that leaves the composite.
 type Output struct {
 	Kind    OutputKind
-	Frame   Frame    // OutFrame: header and payload; Peer is 0, the layer below sets it
+	Frame   Frame    // OutFrame: header and payload; the layer below sets Peer
 	Message *Message // OutMessage
 	Notice  Notice   // OutNotice
 }
@@ -33,35 +33,35 @@ type Counters struct {
 	Created uint64 // by Exec.NewMessage
 	Inputs  uint64 // from frames
 
-	SegmentsIn uint64 // frames that the Inputs stand for: more than one each in trains
+	SegmentsIn uint64 // segments of the Inputs: a train has several
 
 	Submitted   uint64
-	Transmitted uint64 // frames that left, those of a train one by one
+	Transmitted uint64 // frames; each frame of a train counts
 	Delivered   uint64
 
 	Done     uint64
 	Recycled uint64
-	Dropped  uint64 // messages; Drops has the reasons
+	Dropped  uint64 // see Drops for the reasons
 	Live     int
-	Held     int // of the live ones, those forwarded and waiting for a Release
+	Held     int // live messages that are forwarded and wait for a Release
 
-	FramesIn, FramesRefused uint64 // refused: no message was made, Drops has the reasons
+	FramesIn, FramesRefused uint64 // refused: dropped before a message was made
 	BytesIn, BytesOut       uint64
 	Notices, NoticesLost    uint64
 	TimersRefused           uint64
 	TransmitsRefused        uint64
-	Timers, Queued, Outputs int // now
+	Timers, Queued, Outputs int // present numbers
 
 	Drops []Drops // sorted by reason
 }
 
-// Drops counts what was dropped for one reason.
+// Drops counts the messages and frames dropped for one reason.
 type Drops struct {
 	Reason string
 	Count  uint64
 }
 
-// Balanced tells whether every message and frame is accounted for.
+// Balanced reports whether every message and frame is accounted for.
 func (c Counters) Balanced() bool {
 	var drops uint64
 	for _, d := range c.Drops {
@@ -73,7 +73,7 @@ func (c Counters) Balanced() bool {
 		drops == c.Dropped+c.FramesRefused
 }
 
-// countDrop counts a drop; reasons past the bound count as "other".
+// countDrop counts a drop. Beyond maxReasons reasons it counts as "other".
 func (c *Composite) countDrop(reason string) {
 	for i := range c.drops {
 		if c.drops[i].Reason == reason {

@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// Raise runs the event's handlers now, nested in the present one, in their
-// order. It returns false if one of them halted, if the message it carries ended,
-// or if the composite failed. Past the raise depth bound the composite fails.
+// Raise runs the event's handlers now, in order, nested in the present one. It returns
+// false if a handler halted, if the message that the event carries ended, or if the
+// composite failed. Beyond Limits.RaiseDepth the composite fails.
 func Raise[T any](x *Exec, e Event[T], arg T) (completed bool) {
 	ch := x.c.chains.find(e.id)
 	if x.tracer != nil {
@@ -17,12 +17,11 @@ func Raise[T any](x *Exec, e Event[T], arg T) (completed bool) {
 	if ch == nil {
 		return x.stop&stopFailed == 0
 	}
-	return run(ch, x, arg)
+	return runChain(ch, x, arg)
 }
 
-// Enqueue raises the event after the current chain has ended, in the order of
-// enqueueing. A raise whose message has ended by then is skipped. Past the bound
-// of the queue the composite fails.
+// Enqueue raises the event after the current chain has ended, in the order of the calls. A
+// raise whose message has ended by then is skipped. Beyond Limits.Queue the composite fails.
 func Enqueue[T any](x *Exec, e Event[T], arg T) {
 	if e.id == nil {
 		return
@@ -40,29 +39,28 @@ func Enqueue[T any](x *Exec, e Event[T], arg T) {
 	if x.tracer != nil {
 		x.trace(TraceRecord{Kind: TraceEnqueue, Event: e.Name(), Protocol: x.cur.name(), Message: id})
 	}
-	later[T](ch).push(waiting[T]{arg, id})
+	queueOf[T](ch).push(deferredRaise[T]{arg, id})
 	c.queue.push(ch)
 }
 
-// RaiseAfter raises the event once d has passed (d < 0 counts as 0); timers fire
-// in the order of (deadline, creation). A timer whose message has ended is
-// skipped. Past the bound of timers it returns 0 and counts that.
+// RaiseAfter raises the event after d; a negative d counts as 0. Timers fire in the order
+// of (deadline, creation). A timer whose message has ended is skipped. Beyond Limits.Timers
+// RaiseAfter sets no timer and returns 0; Counters.TimersRefused counts that.
 func RaiseAfter[T any](x *Exec, e Event[*T], d time.Duration, arg *T) TimerID {
 	if e.id == nil {
 		return 0
 	}
 	id := messageID(arg)
 	ch := ensure(x.c, e)
-	later[*T](ch)
+	queueOf[*T](ch)
 	t := x.c.timers.add(timer{
-		deadline: x.c.now.Add(max(d, 0)),
-		chain:    ch,
-		arg:      arg,
-		stamp:    id,
-		owner:    x.cur,
+		deadline:  x.c.now.Add(max(d, 0)),
+		chain:     ch,
+		arg:       arg,
+		messageID: id,
 	}, x.c.limits.Timers)
 	if t == 0 {
-		x.c.counts.TimersRefused++
+		x.c.counters.TimersRefused++
 	}
 	if x.tracer != nil {
 		x.trace(TraceRecord{Kind: TraceSchedule, Event: e.Name(), Protocol: x.cur.name(), Message: id, Delay: d})
@@ -70,7 +68,7 @@ func RaiseAfter[T any](x *Exec, e Event[*T], d time.Duration, arg *T) TimerID {
 	return t
 }
 
-// messageID is the identity of the message that arg is, or 0.
+// messageID returns the identity of the message that arg is, 0 for other types.
 func messageID[T any](arg T) uint64 {
 	if m, ok := any(arg).(*Message); ok && m != nil {
 		return m.id
@@ -78,8 +76,8 @@ func messageID[T any](arg T) uint64 {
 	return 0
 }
 
-// run is the hot path of the kernel. A message stays as long as a chain carries it.
-func run[T any](ch *chain, x *Exec, arg T) bool {
+// runChain is the hot path of the kernel. A message is not reused while a chain carries it.
+func runChain[T any](ch *chain, x *Exec, arg T) bool {
 	if x.depth >= x.maxDepth || x.stop&stopFailed != 0 {
 		return x.refuse(ch.event)
 	}
@@ -91,7 +89,7 @@ func run[T any](ch *chain, x *Exec, arg T) bool {
 	x.stop = 0
 	x.depth++
 	if m != nil {
-		m.pins++
+		m.refs++
 	}
 	entries, version := ch.entries, ch.version
 	for i := range entries {
@@ -118,14 +116,14 @@ func run[T any](ch *chain, x *Exec, arg T) bool {
 	if m == nil {
 		return completed
 	}
-	if m.pins--; m.ended && m.pins == 0 {
+	if m.refs--; m.ended && m.refs == 0 {
 		x.c.free(m)
 	}
 	return completed
 }
 
-// traceHandle tells that a handler starts, traceReturn that it has returned: of the message
-// as it was when it started.
+// traceHandle traces the start of a handler, traceReturn its return, with the message that
+// it had at the start.
 func (ch *chain) traceHandle(x *Exec, e *entry, m *Message) TraceRecord {
 	r := TraceRecord{Kind: TraceHandle, Event: ch.event.name, Protocol: e.owner.name()}
 	if m != nil {
@@ -149,21 +147,21 @@ func (x *Exec) refuse(e *eventID) bool {
 	return false
 }
 
-func (t *waitingTurns[T]) runWaiting(x *Exec, ch *chain) {
+func (t *raiseQueue[T]) runNext(x *Exec, ch *chain) {
 	w := t.pop()
-	if w.stamp != 0 && w.stamp != messageID(w.arg) {
+	if w.messageID != 0 && w.messageID != messageID(w.arg) {
 		return
 	}
 	if x.tracer != nil {
-		x.trace(TraceRecord{Kind: TraceRun, Event: ch.event.name, Message: w.stamp})
+		x.trace(TraceRecord{Kind: TraceRun, Event: ch.event.name, Message: w.messageID})
 	}
-	run(ch, x, w.arg)
+	runChain(ch, x, w.arg)
 }
 
-func (t *waitingTurns[T]) runTimer(x *Exec, ch *chain, arg any) {
+func (t *raiseQueue[T]) runTimer(x *Exec, ch *chain, arg any) {
 	a := arg.(T)
 	if x.tracer != nil {
 		x.trace(TraceRecord{Kind: TraceFire, Event: ch.event.name, Message: messageID(a)})
 	}
-	run(ch, x, a)
+	runChain(ch, x, a)
 }

@@ -1,30 +1,27 @@
 package microproto
 
-import "fmt"
-
-// TransmitWith is Transmit for a micro-protocol that changes payloads on their way
-// out: write is called for each segment of m, in order, with its header and payload,
-// and fills dst, which has room for the payload and tail bytes more. It may read and
-// write nothing else and must not fail; a method value that was made once costs no
-// allocation.
+// TransmitWith is Transmit for a micro-protocol that changes outgoing payloads. It calls
+// write for each segment of m, in order, with the segment's header and payload. write fills
+// dst, which has the payload's length and tail bytes more; it must read and write nothing
+// else, and cannot fail. A method value that is kept costs no allocation.
 func (x *Exec) TransmitWith(m *Message, tail int, write func(i int, dst, header, payload []byte)) error {
 	c := x.c
 	if m.ended || m.state != stateLive {
-		return x.misuse("transmit", m)
+		return x.ownershipViolation("transmit", m)
 	}
 	k, h, unit := m.Segments(), len(m.header), m.Unit()+tail
 	if h+unit > c.config.MTU {
-		return fmt.Errorf("%w: header %d + payload %d > %d (composite %s)", ErrTooLong, h, unit, c.config.MTU, c.config.Name)
+		return c.tooLong(unit)
 	}
 	n := k*(h+tail) + m.Length()
 	if len(c.outputs) >= c.limits.Outputs {
-		c.counts.TransmitsRefused++
+		c.counters.TransmitsRefused++
 		return ErrBusy
 	}
 	f := c.config.Frames.Acquire(n)
 	if len(f.Data) < n {
 		f.Release()
-		c.counts.TransmitsRefused++
+		c.counters.TransmitsRefused++
 		return ErrBusy
 	}
 	f.Data, f.Peer = f.Data[:n], 0
@@ -40,8 +37,8 @@ func (x *Exec) TransmitWith(m *Message, tail int, write func(i int, dst, header,
 	if k > 1 {
 		f.Segment = h + unit
 	}
-	c.counts.Transmitted += uint64(k)
-	c.counts.BytesOut += uint64(n)
+	c.counters.Transmitted += uint64(k)
+	c.counters.BytesOut += uint64(n)
 	c.outputs = append(c.outputs, Output{Kind: OutFrame, Frame: f})
 	if x.tracer != nil {
 		x.trace(TraceRecord{Kind: TraceTransmit, Protocol: x.cur.name(), Message: m.id, Length: n, Header: m.header})
@@ -49,11 +46,11 @@ func (x *Exec) TransmitWith(m *Message, tail int, write func(i int, dst, header,
 	return nil
 }
 
-// Rewrite changes the payload of a message on its way up: write is called for each
-// segment, in order, with its header and payload, fills the front of dst, which has the
-// payload's length, and returns how many bytes that is; all but the last segment's must
-// be the same. Less than 0 leaves the segment out: it is for the caller to count. It
-// returns how many are left; less than 0: there is no memory, and nothing was changed.
+// Rewrite replaces the payload of an incoming message. It calls write for each segment, in
+// order, with the segment's header and payload. write fills the front of dst, which has the
+// payload's length, and returns the number of bytes; it must be the same for all segments
+// but the last. A negative result drops the segment; the caller counts it. Rewrite returns
+// the number of segments kept, or -1 if no frame was available (m is then unchanged).
 func (x *Exec) Rewrite(m *Message, write func(i int, dst, header, payload []byte) int) (left int) {
 	c := x.c
 	k := m.Segments()
@@ -84,7 +81,7 @@ func (x *Exec) Rewrite(m *Message, write func(i int, dst, header, payload []byte
 		m.segments = 0
 	}
 	if left > 1 {
-		m.segments, m.unit, m.gap = int32(left), int32(unit), 0
+		m.setTrain(left, unit)
 	}
 	return left
 }

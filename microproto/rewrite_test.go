@@ -19,8 +19,8 @@ type mirror struct {
 }
 
 func (*mirror) Name() string { return "Mirror" }
-func (*mirror) TakesTrains() {}
 func (r *mirror) Attach(b *binder) error {
+	b.TakesTrains()
 	r.number = microproto.SteppedAttr[uint16](b, "mirror.number", microproto.StepSegments)
 	microproto.Bind(b, microproto.MessageFromUser, microproto.Normal, func(x *exec, m *message) {
 		r.number.Set(m, r.next)

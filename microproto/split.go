@@ -1,15 +1,14 @@
 package microproto
 
-// Split cuts a train in two before its segment k, 0 < k < Segments: m keeps the first k
-// segments, and the message that it returns has the others. That one has the same
-// header, stepped, the same local attributes and hold bits, a share in the same memory,
-// and is as far on its way as m is. Who keeps account of m notes the new one itself; so
-// a train that another micro-protocol holds must not be cut. ErrPool when the bound is
-// reached, and then m is as it was.
+// Split splits a train before its segment k, 0 < k < Segments: m keeps the first k
+// segments, and the message returned has the others. It has the stepped header, the same
+// local attributes and hold bits, shares the memory, and is at the same stage as m. A
+// micro-protocol that lists its messages has to add the new one itself, so do not split a
+// train that another micro-protocol holds. ErrPool: Limits.Messages are live; m is unchanged.
 func (x *Exec) Split(m *Message, k int) (*Message, error) {
 	n, unit := m.Segments(), int(m.unit)
 	if m.ended || k <= 0 || k >= n {
-		return nil, x.misuse("split", m)
+		return nil, x.ownershipViolation("split", m)
 	}
 	t, err := x.NewMessage(m.dir)
 	if err != nil {
@@ -17,16 +16,18 @@ func (x *Exec) Split(m *Message, k int) (*Message, error) {
 	}
 	copy(t.header, m.header)
 	x.c.stepHeader(t.header, k, unit)
-	from := k * int(m.unit+m.gap)
+	from := k * int(m.stride)
+	end := from - int(m.stride-m.unit)
 	x.Share(t, m, m.Payload[from:])
-	m.Payload = m.Payload[: from-int(m.gap) : from-int(m.gap)]
-	t.has, t.local = m.has, m.local
+	m.Payload = m.Payload[:end:end]
+	t.localSet, t.local = m.localSet, m.local
 	t.hold, t.stage = m.hold, m.stage
 	if t.stage == stageWaiting {
 		x.c.held++
 	}
-	t.segments, t.unit, t.gap = int32(n-k), m.unit, m.gap
+	t.segments = int32(n - k)
+	t.unit, t.stride = m.unit, m.stride
 	m.segments = int32(k)
-	x.c.trainsLive += min(n-k, 2) + min(k, 2) - 3 // of the two those that are trains still
+	x.c.trainsLive += min(n-k, 2) + min(k, 2) - 3 // each of the two may still be a train
 	return t, nil
 }

@@ -22,9 +22,9 @@ type splitter struct {
 }
 
 func (*splitter) Name() string { return "Splitter" }
-func (*splitter) TakesTrains() {}
 
 func (s *splitter) Attach(b *binder) error {
+	b.TakesTrains()
 	s.number = microproto.SteppedAttr[uint16](b, "number", microproto.StepSegments)
 	s.offset = microproto.SteppedAttr[uint32](b, "offset", microproto.StepBytes)
 	s.mark = microproto.LocalAttr[uint8](b, "mark")
@@ -111,7 +111,8 @@ func TestSplitRefuses(t *testing.T) {
 		want        error
 	}{{2, 1, microproto.ErrPool}, {4, 9, microproto.ErrMessage}, {0, 9, microproto.ErrMessage}} {
 		s := &splitter{k: c.k}
-		comp, err := microproto.NewComposite(microproto.Config{Name: "s", MTU: 50, Train: 4096, Limits: microproto.Limits{Messages: c.messages}}, s)
+		limits := microproto.Limits{Messages: c.messages}
+		comp, err := microproto.NewComposite(microproto.Config{Name: "s", MTU: 50, Train: 4096, Limits: limits}, s)
 		require.NoError(t, err)
 		require.NoError(t, comp.Open(0))
 		f := microproto.NewBuffer(make([]byte, 32), nil).Frame(0, 0, 32)

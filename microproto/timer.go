@@ -1,38 +1,39 @@
 package microproto
 
-// TimerID names a pending timer. 0 is none; the id of a timer that has fired or
-// was cancelled names nothing, also when its place is used again.
+// TimerID identifies a pending timer; 0 stands for none. The id of a timer that has fired or
+// was cancelled identifies no timer, even when its slot is reused.
 type TimerID uint64
 
 type timer struct {
-	deadline Instant
-	seq      uint64
-	chain    *chain
-	arg      any
-	stamp    uint64 // the message's identity, 0: not a message
-	owner    *attachment
-	turn     uint32 // generation of the place
-	at       int32  // index in the heap, −1: free
+	deadline   Instant
+	seq        uint64
+	chain      *chain
+	arg        any
+	messageID  uint64 // identity of the message that arg is, 0 for other types
+	generation uint32 // of the slot
+	heapIndex  int32  // -1: the slot is free
 }
 
-// timers is a binary heap over places that are used again. Ties of deadline are
-// broken by creation.
+// timers is a binary heap of indices into slots, which are reused. Timers of one deadline
+// are ordered by creation.
 type timers struct {
-	places []timer
+	slots  []timer
 	heap   []int32
 	free   []int32
 	seq    uint64
-	few    struct {
-		places     [fewTimers]timer
-		heap, free [fewTimers]int32
+	inline struct {
+		slots      [inlineTimers]timer
+		heap, free [inlineTimers]int32
 	}
 }
 
-// Most composites have no more timers at once than these, which need no memory of their own.
-const fewTimers = 3
+// inlineTimers is the number of timers that need no allocation.
+const inlineTimers = 3
 
 func (t *timers) init() {
-	t.places, t.heap, t.free = t.few.places[:0], t.few.heap[:0], t.few.free[:0]
+	t.slots = t.inline.slots[:0]
+	t.heap = t.inline.heap[:0]
+	t.free = t.inline.free[:0]
 }
 
 func (t *timers) add(n timer, limit int) TimerID {
@@ -44,25 +45,25 @@ func (t *timers) add(n timer, limit int) TimerID {
 		i = t.free[k-1]
 		t.free = t.free[:k-1]
 	} else {
-		i = int32(len(t.places))
-		t.places = append(t.places, timer{})
+		i = int32(len(t.slots))
+		t.slots = append(t.slots, timer{})
 	}
 	t.seq++
-	n.seq, n.turn = t.seq, t.places[i].turn+1
-	n.at = int32(len(t.heap))
-	t.places[i] = n
+	n.seq, n.generation = t.seq, t.slots[i].generation+1
+	n.heapIndex = int32(len(t.heap))
+	t.slots[i] = n
 	t.heap = append(t.heap, i)
 	t.up(len(t.heap) - 1)
-	return TimerID(uint64(n.turn)<<32 | uint64(i+1))
+	return TimerID(uint64(n.generation)<<32 | uint64(i+1))
 }
 
-// lookup returns the place of a pending timer, −1 for a stale id.
+// lookup returns the slot of a pending timer, -1 for a stale id.
 func (t *timers) lookup(id TimerID) int32 {
 	i := int64(uint32(id)) - 1
-	if i < 0 || i >= int64(len(t.places)) {
+	if i < 0 || i >= int64(len(t.slots)) {
 		return -1
 	}
-	if p := &t.places[i]; p.at < 0 || p.turn != uint32(id>>32) {
+	if p := &t.slots[i]; p.heapIndex < 0 || p.generation != uint32(id>>32) {
 		return -1
 	}
 	return int32(i)
@@ -77,12 +78,12 @@ func (t *timers) cancel(id TimerID) bool {
 	return true
 }
 
-// pop takes the first timer that is due at now and was made before seq.
+// pop removes the first timer that is due at now and was created no later than seq.
 func (t *timers) pop(now Instant, seq uint64) (timer, bool) {
 	if len(t.heap) == 0 {
 		return timer{}, false
 	}
-	first := t.places[t.heap[0]]
+	first := t.slots[t.heap[0]]
 	if first.deadline > now || first.seq > seq {
 		return timer{}, false
 	}
@@ -94,33 +95,32 @@ func (t *timers) deadline() Instant {
 	if len(t.heap) == 0 {
 		return Never
 	}
-	return t.places[t.heap[0]].deadline
+	return t.slots[t.heap[0]].deadline
 }
 
-// removeIf cancels every timer that gone chooses.
-func (t *timers) removeIf(gone func(*timer) bool) {
-	for i := range t.places {
-		if t.places[i].at >= 0 && gone(&t.places[i]) {
-			t.remove(int32(i))
-		}
+// clear cancels every timer.
+func (t *timers) clear() {
+	for len(t.heap) > 0 {
+		t.remove(t.heap[len(t.heap)-1])
 	}
 }
 
 func (t *timers) remove(i int32) {
-	at, last := int(t.places[i].at), len(t.heap)-1
+	at, last := int(t.slots[i].heapIndex), len(t.heap)-1
 	t.swap(at, last)
 	t.heap = t.heap[:last]
 	if at < last {
 		t.down(at)
 		t.up(at)
 	}
-	p := &t.places[i]
-	p.at, p.arg, p.chain, p.owner = -1, nil, nil, nil
+	p := &t.slots[i]
+	p.heapIndex = -1
+	p.arg, p.chain = nil, nil
 	t.free = append(t.free, i)
 }
 
 func (t *timers) before(a, b int32) bool {
-	p, q := &t.places[a], &t.places[b]
+	p, q := &t.slots[a], &t.slots[b]
 	if p.deadline != q.deadline {
 		return p.deadline < q.deadline
 	}
@@ -129,8 +129,8 @@ func (t *timers) before(a, b int32) bool {
 
 func (t *timers) swap(i, j int) {
 	t.heap[i], t.heap[j] = t.heap[j], t.heap[i]
-	t.places[t.heap[i]].at = int32(i)
-	t.places[t.heap[j]].at = int32(j)
+	t.slots[t.heap[i]].heapIndex = int32(i)
+	t.slots[t.heap[j]].heapIndex = int32(j)
 }
 
 func (t *timers) up(i int) {

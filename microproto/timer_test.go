@@ -24,7 +24,8 @@ func TestTimersModel(t *testing.T) {
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		var fired []int
-		c, err := microproto.NewComposite(microproto.Config{Name: "timers", MTU: 100, Limits: microproto.Limits{Timers: 20}},
+		config := microproto.Config{Name: "timers", MTU: 100, Limits: microproto.Limits{Timers: 20}}
+		c, err := microproto.NewComposite(config,
 			of("p", func(b *binder) {
 				microproto.Bind(b, alarm, 0, func(_ *exec, v *int) { fired = append(fired, *v) })
 			}))
@@ -52,7 +53,8 @@ func TestTimersModel(t *testing.T) {
 			case 2:
 				require.NoError(rt, c.Do(now, func(x *exec) {
 					if len(stale) > 0 {
-						require.False(rt, x.Cancel(rapid.SampledFrom(stale).Draw(rt, "stale")), "a stale id cancels nothing")
+						id := rapid.SampledFrom(stale).Draw(rt, "stale")
+						require.False(rt, x.Cancel(id), "a stale id cancels nothing")
 					}
 					if len(model) > 0 {
 						i := rapid.IntRange(0, len(model)-1).Draw(rt, "cancel")

@@ -6,42 +6,41 @@ import (
 	"time"
 )
 
-// Tracer sees every step of a composite, in order. It must not call the composite.
+// Tracer receives every step of a composite, in order. It must not call the composite.
 type Tracer interface {
 	Trace(now Instant, r TraceRecord)
 }
 
-// TraceKind is what a record tells of.
+// TraceKind is the kind of step that a record describes.
 type TraceKind uint8
 
-// The steps a tracer sees.
+// The kinds of steps.
 const (
 	TraceRaise    TraceKind = iota + 1 // an event is raised synchronously
 	TraceEnqueue                       // an event is enqueued
-	TraceSchedule                      // an event is raised with a delay: the timer starts
-	TraceRun                           // an enqueued event's turn comes
-	TraceFire                          // a delayed event's turn comes
+	TraceSchedule                      // a timer is set to raise an event
+	TraceRun                           // an enqueued event is raised
+	TraceFire                          // a timer fires
 	TraceCancel                        // a timer is cancelled
 	TraceHandle                        // a handler starts
 	TraceReturn                        // a handler has returned
-	TraceHalt                          // a handler stops the rest of its chain
+	TraceHalt                          // a handler halts its chain
 	TraceHold                          // a message is held
 	TraceRelease                       // a hold bit is cleared
 	TraceForward                       // a message is forwarded
-	TraceTransmit                      // a frame leaves
-	TraceDeliver                       // a message goes to the user
-	TraceNotify                        // a notice goes to the user
+	TraceTransmit                      // a frame is put out
+	TraceDeliver                       // a message is put out
+	TraceNotify                        // a notice is put out
 	TraceDone                          // a message ends
-	TraceDrop                          // a message, or a frame that came, is dropped
+	TraceDrop                          // a message or an incoming frame is dropped
 	TraceUnbind                        // a handler is unbound at run time
 	TraceAttach                        // a micro-protocol is attached
-	TraceDetach                        // a micro-protocol is detached
 	TraceFail                          // the composite fails
 )
 
 var traceWords = [...]string{
 	"", "raise", "enqueue", "schedule", "run", "fire", "cancel", "handle", "return", "halt", "hold", "release",
-	"forward", "transmit", "deliver", "notify", "done", "drop", "unbind", "attach", "detach", "fail",
+	"forward", "transmit", "deliver", "notify", "done", "drop", "unbind", "attach", "fail",
 }
 
 func (k TraceKind) String() string {
@@ -55,16 +54,16 @@ func (k TraceKind) String() string {
 type TraceRecord struct {
 	Kind     TraceKind
 	Event    string
-	Protocol string        // who raises or handles or acts; "" is the kernel or the layer above
+	Protocol string        // the micro-protocol that acts; "" for the kernel or the layer above
 	Message  uint64        // Message.ID
-	Depth    int           // nested raises around the step
+	Depth    int           // number of nested raises
 	Detail   string        // hold bit, drop reason, kind of notice, error
-	Delay    time.Duration // of a delayed raise
+	Delay    time.Duration // of a timer
 	Length   int           // bytes of a frame or payload
-	Header   []byte        // of the message, valid during the call only
+	Header   []byte        // of the message; valid during the call only
 }
 
-// String renders a record for transcripts: depth as indentation, no header.
+// String returns a line for transcripts, indented by the depth, without the header.
 func (r TraceRecord) String() string {
 	var b strings.Builder
 	b.WriteString(strings.Repeat("  ", r.Depth))

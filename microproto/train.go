@@ -3,52 +3,42 @@ package microproto
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 )
 
-// A train is a message that stands for consecutive segments of one message of the
-// layer above: handlers run once for all of them. On the wire nothing tells a train
-// from segments that went one by one, and the two ends may form different ones.
+// A train is a message that stands for consecutive segments of one message of the layer
+// above (a GSO super-segment): handlers run once for all of them. On the wire a train
+// does not differ from segments that were sent one by one, and the two ends may form
+// different trains of the same segments.
 //
-// The header is that of the first segment. The others have the same but for stepped
-// attributes (see SteppedAttr), which the kernel counts on. All segments but the last
-// have payloads of the same length, and none is empty.
-
-// TrainTaker is a micro-protocol whose handlers take trains: they use Length and
-// Piece for len(Payload) and Payload, and Segments where they count. A composite forms
-// trains only while all of its micro-protocols are such.
-type TrainTaker interface{ TakesTrains() }
+// A train has the header of its first segment. The headers of the others differ in the
+// stepped attributes only (see SteppedAttr). All segments but the last have payloads of
+// the same length, and none is empty.
 
 // MaxTrain bounds the segments of a train.
 const MaxTrain = 64
 
-// Step says how an attribute differs from one segment of a train to the next.
+// Step is how an attribute changes from one segment of a train to the next.
 type Step uint8
 
-// An attribute grows by one, or by the length of the segment's payload.
+// StepSegments adds one, StepBytes the length of the segment's payload.
 const (
 	StepSegments Step = iota + 1
 	StepBytes
 )
 
-// SteppedAttr is WireAttr for one that grows within a train.
-func SteppedAttr[T Word](b *Binder, name string, s Step) Attr[T] {
-	a := WireAttr[T](b, name)
-	b.to.places[len(b.to.places)-1].step = s
-	return a
-}
-
-// Segments is the number of segments that m stands for: 1 but for trains.
+// Segments returns the number of segments that m stands for; 1 unless m is a train.
 func (m *Message) Segments() int { return max(1, int(m.segments)) }
 
-// Length is the number of payload bytes, of all segments.
+// Length returns the payload bytes of all segments.
 func (m *Message) Length() int {
 	if m.segments <= 1 {
 		return len(m.Payload)
 	}
-	return len(m.Payload) - int(m.segments-1)*int(m.gap)
+	return len(m.Payload) - int(m.segments-1)*int(m.stride-m.unit)
 }
 
-// Unit is the length of the first segment's payload: of all but the last.
+// Unit returns the payload bytes of every segment but the last.
 func (m *Message) Unit() int {
 	if m.segments <= 1 {
 		return len(m.Payload)
@@ -56,19 +46,19 @@ func (m *Message) Unit() int {
 	return int(m.unit)
 }
 
-// Piece is the payload of segment i, from 0.
+// Piece returns the payload of segment i, counted from 0.
 func (m *Message) Piece(i int) []byte {
 	if m.segments <= 1 {
 		return m.Payload
 	}
-	from := i * int(m.unit+m.gap)
+	from := i * int(m.stride)
 	to := min(from+int(m.unit), len(m.Payload))
 	return m.Payload[from:to:to]
 }
 
-// CopyTo copies the payloads of all segments, one behind the other.
+// CopyTo copies the payloads of all segments to dst, in order, and returns their length.
 func (m *Message) CopyTo(dst []byte) int {
-	if m.segments <= 1 || m.gap == 0 {
+	if m.segments <= 1 || m.stride == m.unit {
 		return copy(dst, m.Payload)
 	}
 	n := 0
@@ -78,8 +68,8 @@ func (m *Message) CopyTo(dst []byte) int {
 	return n
 }
 
-// TrainSegments is how many segments with payloads of unit bytes a train may have
-// now: 1 when the composite forms none.
+// TrainSegments returns how many segments with payloads of unit bytes a train may have;
+// 1 if the composite forms no trains.
 func (x *Exec) TrainSegments(unit int) int {
 	c := x.c
 	if !c.trains || unit <= 0 {
@@ -89,17 +79,24 @@ func (x *Exec) TrainSegments(unit int) int {
 }
 
 // FormTrain makes m, whose payload is set, a train of segments of unit bytes; the last
-// may be shorter. It does nothing to what fits one segment.
+// may be shorter. A payload that fits one segment is left as it is.
 func (x *Exec) FormTrain(m *Message, unit int) {
 	n := (len(m.Payload) + unit - 1) / unit
 	if n > 1 && m.segments <= 1 {
 		x.c.trainsLive++
-		m.segments, m.unit, m.gap = int32(n), int32(unit), 0
+		m.setTrain(n, unit)
 	}
 }
 
-// Part makes a message of its own of segment i of a train: same header, stepped, same
-// local attributes, a share in the same memory. ErrPool when the bound is reached.
+// setTrain makes m a train of n segments whose payloads of unit bytes are contiguous.
+func (m *Message) setTrain(n, unit int) {
+	m.segments = int32(n)
+	m.unit = int32(unit)
+	m.stride = int32(unit)
+}
+
+// Part returns a new message for segment i of a train. It has the stepped header, the same
+// local attributes and shares the memory. ErrPool: Limits.Messages are live.
 func (x *Exec) Part(m *Message, i int) (*Message, error) {
 	p, err := x.NewMessage(m.dir)
 	if err != nil {
@@ -108,20 +105,20 @@ func (x *Exec) Part(m *Message, i int) (*Message, error) {
 	copy(p.header, m.header)
 	x.c.stepHeader(p.header, i, m.Unit())
 	x.Share(p, m, m.Piece(i))
-	p.has, p.local = m.has, m.local
-	if m.stage == stageGone {
-		p.stage = stageGone
+	p.localSet, p.local = m.localSet, m.local
+	if m.stage == stageResumed {
+		p.stage = stageResumed
 	}
 	return p, nil
 }
 
-// stride is a wire attribute that grows within a train.
-type stride struct {
+// steppedField is a wire attribute that grows within a train.
+type steppedField struct {
 	offset, size int
-	bytes        bool // by the bytes of a payload, else by one
+	bytes        bool // it grows by the bytes of a payload, otherwise by one
 }
 
-// stepHeader turns the header of a train's first segment into that of segment i.
+// stepHeader changes the header of a train's first segment into that of segment i.
 func (c *Composite) stepHeader(h []byte, i, unit int) {
 	for _, p := range c.stepped {
 		n := uint64(i)
@@ -129,7 +126,7 @@ func (c *Composite) stepHeader(h []byte, i, unit int) {
 			n *= uint64(unit)
 		}
 		b := h[p.offset:]
-		if p.size == 4 { // as those of nearly every segment
+		if p.size == 4 { // the most frequent size
 			binary.BigEndian.PutUint32(b, binary.BigEndian.Uint32(b)+uint32(n))
 			continue
 		}
@@ -137,7 +134,7 @@ func (c *Composite) stepHeader(h []byte, i, unit int) {
 	}
 }
 
-func (p *stride) step(b []byte, n uint64) {
+func (p *steppedField) step(b []byte, n uint64) {
 	switch p.size {
 	case 1:
 		b[0] += byte(n)
@@ -148,11 +145,10 @@ func (p *stride) step(b []byte, n uint64) {
 	}
 }
 
-// couple writes the frames of a train, one behind the other; only their headers when f
-// has a Body.
-func (c *Composite) couple(f *Frame, m *Message) {
-	// The header is stepped here, and not in the frame: that may be in no cache, and to read
-	// what was just written there has to wait for it.
+// writeTrain writes the frames of a train to f, in order; only the headers if f has a Body.
+func (c *Composite) writeTrain(f *Frame, m *Message) {
+	// The header is stepped in a copy: the frame may be in no cache, and reading back what
+	// was just written there would wait for it.
 	h, at := len(m.header), 0
 	next := c.predicted[:h]
 	copy(next, m.header)
@@ -168,9 +164,9 @@ func (c *Composite) couple(f *Frame, m *Message) {
 	f.Segment = h + int(m.unit)
 }
 
-// run is how many frames at the start of data, each of unit bytes but the last, are a
-// train.
-func (c *Composite) run(data []byte, unit int) int {
+// trainLength returns how many frames at the start of data, each of unit bytes but the
+// last, form a train.
+func (c *Composite) trainLength(data []byte, unit int) int {
 	h := c.pool.hdrSize
 	if !c.trains || len(data) <= unit || unit <= h {
 		return 1
@@ -187,12 +183,12 @@ func (c *Composite) run(data []byte, unit int) int {
 	return n
 }
 
-// inputTrain takes frames that came as one: each run of them that is a train is one
-// message.
+// inputTrain takes a frame that holds several. Each sequence of them that forms a train
+// becomes one message.
 func (c *Composite) inputTrain(f Frame) {
 	unit, data := f.Segment, f.Data
 	for len(data) > 0 && c.err == nil {
-		n := c.run(data, unit)
+		n := c.trainLength(data, unit)
 		took := min(n*unit, len(data))
 		g := f.Retain()
 		g.Data, g.Segment = data[:took], 0
@@ -200,36 +196,27 @@ func (c *Composite) inputTrain(f Frame) {
 			g.Segment = unit
 		}
 		c.input(g)
-		c.runQueue() // what it set free goes before the next
+		c.runQueue() // the messages that it released go before the next
 		data = data[took:]
 	}
 	if len(data) > 0 {
-		c.counts.FramesIn++
+		c.counters.FramesIn++
 		c.refuseFrame(&f, "failed")
 		return
 	}
 	f.Release()
 }
 
-// takeTrains tells whether every micro-protocol does.
-func takeTrains(attached []*attachment) bool {
-	for _, a := range attached {
-		if _, ok := a.protocol.(TrainTaker); !ok {
-			return false
+// planTrains decides whether the composite forms trains, and collects the stepped fields.
+func (c *Composite) planTrains() {
+	c.trains = c.config.Train > 0 && !slices.ContainsFunc(c.attached, func(a *attachment) bool { return !a.trains })
+	for _, f := range c.fields {
+		if f.step != 0 {
+			c.stepped = append(c.stepped, steppedField{f.offset, f.size, f.step == StepBytes})
 		}
 	}
-	return true
 }
 
-// planTrains notes what trains need of the attached micro-protocols.
-func (c *Composite) planTrains(attached []*attachment) {
-	c.trains = c.config.Train > 0 && takeTrains(attached)
-	c.stepped = c.stepped[:0]
-	for _, a := range attached {
-		for _, p := range a.places {
-			if p.step != 0 && p.wire {
-				c.stepped = append(c.stepped, stride{p.offset, p.size, p.step == StepBytes})
-			}
-		}
-	}
-}
+// FormsTrains reports whether the composite forms and takes trains: the layer below takes
+// them, and so does every micro-protocol (see Binder.TakesTrains).
+func (c *Composite) FormsTrains() bool { return c.trains }

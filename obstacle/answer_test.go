@@ -15,12 +15,12 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
+	"github.com/stretchr/testify/require"
 )
 
 // If a peer is killed while it writes its block to shared memory, the run ends, the block counts as missing, and the
@@ -76,8 +76,8 @@ func killedBetween(t *testing.T, p *solver.Problem, initial []float64, first, la
 		require.True(t, equal(initial[half:], u[half:]), "the missing block holds starting values")
 		return true
 	}
-	box := solver.Box{Lo: [3]int{0, 0, p.N[2] / 2}, Hi: p.N}
-	e, err := solver.Evaluate(p.Inner(box, u, nil), u[half:], nil)
+	box := problem.Box{Lo: [3]int{0, 0, p.N[2] / 2}, Hi: p.N}
+	e, err := verify.Evaluate(p.Inner(box, u, nil), u[half:], nil)
 	require.NoError(t, err)
 	require.InEpsilon(t, e.RelativeResidual, float64(s.FilledBlocks[0].Residual), 1e-3, "it holds what was computed, and nothing of what its peer had written")
 	return true

@@ -15,12 +15,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/internal/netlab"
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/stretchr/testify/require"
 )
 
 // attackMark is the type of service of the attacker's own packets, by which it recognises them.
@@ -97,8 +98,8 @@ func (a *attacker) repeat(t *testing.T, ends [2]netlab.End, done <-chan struct{}
 // slabs.
 func needlesOf(t *testing.T, p *solver.Problem) [][]byte {
 	var out [][]byte
-	for sweeps := solver.Iteration(1); sweeps <= 3; sweeps++ {
-		s, err := solver.SolveSequential(p, solver.Jacobi, 1e-12, 0, 0, sweeps)
+	for sweeps := iterate.Iteration(1); sweeps <= 3; sweeps++ {
+		s, err := richardson.SolveSequential(p, problem.Jacobi, 1e-12, 0, 0, sweeps)
 		require.NoError(t, err)
 		n := p.N
 		for _, z := range []int{n[2]/2 - 1, n[2] / 2} {
@@ -118,7 +119,7 @@ func TestAttackOnTheWire(t *testing.T) {
 	const n, tol = 10, 1e-5
 	p, _, err := file.Load("membrane", []int{n})
 	require.NoError(t, err)
-	oracle, err := solver.SolveSequential(p, solver.Jacobi, tol, 0, 0, 0)
+	oracle, err := richardson.SolveSequential(p, problem.Jacobi, tol, 0, 0, 0)
 	require.NoError(t, err)
 	for _, protect := range []string{"auto", "never"} {
 		t.Run(protect, func(t *testing.T) {

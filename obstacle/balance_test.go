@@ -5,11 +5,11 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/stretchr/testify/require"
 )
 
 // Planes move away from a process that is slowed down by a factor of 100. The answer stays the same and reports the
@@ -54,7 +54,7 @@ func TestPlanesMoveBetweenProcesses(t *testing.T) {
 				return
 			}
 			p := load(t, c.problem, c.n, c.more)
-			oracle, err := solver.SolveSequential(p, solver.Jacobi, tol, 0, 0, 0)
+			oracle, err := richardson.SolveSequential(p, problem.Jacobi, tol, 0, 0, 0)
 			require.NoError(t, err)
 			u, err := output.ReadInitial(at, p)
 			require.NoError(t, err)
@@ -64,7 +64,7 @@ func TestPlanesMoveBetweenProcesses(t *testing.T) {
 }
 
 // load builds the problem that the flags describe.
-func load(t *testing.T, name string, n int, flags []string) *solver.Problem {
+func load(t *testing.T, name string, n int, flags []string) *problem.Problem {
 	t.Helper()
 	var params []string
 	if len(flags) > 2 {

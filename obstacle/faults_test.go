@@ -14,12 +14,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/p2pdc/p2pdc/solver/verify"
+	"github.com/stretchr/testify/require"
 )
 
 // endless starts a solve that does not end by itself.
@@ -142,7 +143,7 @@ func TestInterruptWritesTheBestIterate(t *testing.T) {
 			require.NoError(t, err)
 			u, err := output.ReadInitial(at, p)
 			require.NoError(t, err)
-			e, err := solver.Evaluate(p, u, nil)
+			e, err := verify.Evaluate(p, u, nil)
 			require.NoError(t, err)
 			require.Equal(t, float64(s.RelativeResidual), e.RelativeResidual, "the residual is that of what was written")
 		})
@@ -219,7 +220,7 @@ func TestGarbageOnEveryPort(t *testing.T) {
 	require.Positive(t, refused["rendezvous.stranger"], "%v", refused)
 	p, _, err := file.Load("membrane", []int{n})
 	require.NoError(t, err)
-	oracle, err := solver.SolveSequential(p, solver.Jacobi, tol, 0, 0, 0)
+	oracle, err := richardson.SolveSequential(p, problem.Jacobi, tol, 0, 0, 0)
 	require.NoError(t, err)
 	u, err := output.ReadInitial(at, p)
 	require.NoError(t, err)

@@ -6,15 +6,15 @@ import (
 	"net"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/stretchr/testify/require"
 )
 
 // One of two simulated peers sends its block, and the connection of the other ends. The exit code is 0 if the filled
@@ -22,7 +22,7 @@ import (
 func TestExitCodeOfAFilledAnswer(t *testing.T) {
 	p, _, err := file.Load("membrane", []int{12})
 	require.NoError(t, err)
-	exact, err := solver.SolveSequential(p, solver.InTurn, 1e-11, 0, 0, 0)
+	exact, err := richardson.SolveSequential(p, problem.InTurn, 1e-11, 0, 0, 0)
 	require.NoError(t, err)
 	const secret = "the secret of this run"
 	for _, c := range []struct {

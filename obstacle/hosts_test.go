@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/internal/netlab"
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/stretchr/testify/require"
 )
 
 // A run over two hosts with the MTU of Ethernet, over IPv4 and IPv6: the launcher and one peer on the first, another
@@ -24,7 +24,7 @@ func TestTwoHosts(t *testing.T) {
 	const n, tol = 14, 1e-7
 	p, _, err := file.Load("membrane", []int{n})
 	require.NoError(t, err)
-	oracle, err := solver.SolveSequential(p, solver.Jacobi, tol, 0, 0, 0)
+	oracle, err := richardson.SolveSequential(p, problem.Jacobi, tol, 0, 0, 0)
 	require.NoError(t, err)
 	for _, scheme := range schemes() {
 		for _, six := range []bool{false, true} {
@@ -67,7 +67,7 @@ func TestLossBetweenClusters(t *testing.T) {
 	const n, tol = 8, 1e-5
 	p, _, err := file.Load("membrane", []int{n})
 	require.NoError(t, err)
-	oracle, err := solver.SolveSequential(p, solver.Jacobi, tol, 0, 0, 0)
+	oracle, err := richardson.SolveSequential(p, problem.Jacobi, tol, 0, 0, 0)
 	require.NoError(t, err)
 	for _, scheme := range append(schemes(), "hybrid") {
 		t.Run(scheme, func(t *testing.T) {

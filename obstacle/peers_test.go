@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/stretchr/testify/require"
 )
 
 // Processes on loopback give the results of the sequential method: the same bits and sweeps with the synchronous
@@ -20,9 +20,9 @@ func TestProcessesAgreeWithTheSequentialMethod(t *testing.T) {
 	const n, tol = 14, 1e-7
 	p, _, err := file.Load("membrane", []int{n})
 	require.NoError(t, err)
-	oracle, err := solver.SolveSequential(p, solver.Jacobi, tol, 0, 0, 0)
+	oracle, err := richardson.SolveSequential(p, problem.Jacobi, tol, 0, 0, 0)
 	require.NoError(t, err)
-	exact, err := solver.SolveSequential(p, solver.Jacobi, 1e-13, 0, 0, 0)
+	exact, err := richardson.SolveSequential(p, problem.Jacobi, 1e-13, 0, 0, 0)
 	require.NoError(t, err)
 	counts, partitions := []int{2, 4, 8}, []string{"slabs", "boxes"}
 	if testing.Short() {

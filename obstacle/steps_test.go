@@ -9,12 +9,12 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/stretchr/testify/require"
 )
 
 // Time steps of processes give the bits of the sequential method with the synchronous scheme, for any number of
@@ -25,7 +25,7 @@ func TestStepsOfProcesses(t *testing.T) {
 	require.NoError(t, err)
 	p, err := spec.BuildValid([]int{12})
 	require.NoError(t, err)
-	oracle, err := solver.SolveSequential(p, solver.Jacobi, tol, 0, 0, 0)
+	oracle, err := richardson.SolveSequential(p, problem.Jacobi, tol, 0, 0, 0)
 	require.NoError(t, err)
 	for _, c := range []struct {
 		scheme string

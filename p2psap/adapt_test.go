@@ -155,7 +155,10 @@ func (f policyFunc) Compose(c Conditions) (Composition, error) { return f(c) }
 // newer is Asynchronous in another version.
 type newer struct{ *ctp.Asynchronous }
 
-func (newer) Version() uint16 { return 77 }
+func (n newer) Attach(b *microproto.Binder) error {
+	b.Version(77)
+	return n.Asynchronous.Attach(b)
+}
 
 // What one end cannot do leaves both as they were, and both say why.
 func TestRefusedChange(t *testing.T) {
@@ -225,7 +228,7 @@ func TestDeathDuringChange(t *testing.T) {
 		require.ErrorAs(t, err, &lost)
 		a.n.Close(d.clock.Now(), a.id)
 		require.Nil(t, a.n.session(a.id))
-		require.Empty(t, a.n.Frames())
+		require.Empty(t, a.n.Frames(0))
 	}
 }
 
@@ -297,7 +300,7 @@ func TestFramesOfOldEpochs(t *testing.T) {
 	a.settle()
 	require.NotNil(t, old)
 	inject := func() NodeCounters {
-		b.n.Frame(d.clock.Now(), microproto.NewBuffer(bytes.Clone(old), nil).Frame(1, 0, len(old)))
+		b.n.Input(d.clock.Now(), 0, microproto.NewBuffer(bytes.Clone(old), nil).Frame(1, 0, len(old)))
 		b.settle()
 		return b.n.Counters()
 	}
@@ -312,7 +315,7 @@ func TestFramesOfOldEpochs(t *testing.T) {
 			return a.adapting == 0 && b.adapting == 0
 		})
 		require.NoError(t, d.fault)
-		dropped := b.n.Counters().FramesEpoch
+		dropped := b.n.Counters().FramesOtherEpoch
 		info, err := b.n.Info(b.id)
 		require.NoError(t, err)
 		arrivals, was := b.n.Arrivals(b.id), info.Dropped
@@ -322,7 +325,7 @@ func TestFramesOfOldEpochs(t *testing.T) {
 		if k%256 == 0 {
 			require.Equal(t, was+1, info.Dropped, "change %d: the ports tell it", k)
 		} else {
-			require.Equal(t, dropped+1, now.FramesEpoch, "change %d", k)
+			require.Equal(t, dropped+1, now.FramesOtherEpoch, "change %d", k)
 		}
 		require.Equal(t, arrivals, b.n.Arrivals(b.id))
 	}
@@ -437,14 +440,7 @@ func TestPathIsRemembered(t *testing.T) {
 		d.pass(5 * ms)
 	}
 	rtt := func() time.Duration {
-		for _, p := range a.n.session(a.id).composition.Protocols {
-			if m, ok := a.n.session(a.id).channel.composite.Protocol(p).(RTTMeter); ok {
-				if got, known := m.RTT(); known {
-					return got
-				}
-			}
-		}
-		return 0
+		return valueOf(a.n.session(a.id).channel.cells.rtt)
 	}
 	before := rtt()
 	require.GreaterOrEqual(t, before, 2*ms)

@@ -21,7 +21,7 @@ func TestPeersThatDoNotMatch(t *testing.T) {
 		"version": {func(c *NodeConfig) { c.Version = "v2" }, `program version: this end has "v2", the peer "v1"`},
 		"run":     {func(c *NodeConfig) { c.Run = "other" }, `run: this end has "other", the peer "run"`},
 		"catalog": {func(c *NodeConfig) { c.Catalog = standIns("Extra") }, `catalog of micro-protocols`},
-		"network": {func(c *NodeConfig) { c.Network = Ethernet }, `network: this end has "ether", the peer "memory"`},
+		"network": {func(c *NodeConfig) { c.Rails[0].Network = Ethernet }, `network: this end has "ether", the peer "memory"`},
 	} {
 		for _, dialler := range []string{"a", "z"} {
 			t.Run(name+" "+dialler, func(t *testing.T) {

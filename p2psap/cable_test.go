@@ -92,7 +92,7 @@ func (c *cable) hash(h io.Writer, w *way, s *session) {
 
 func (l *lab) deliverCable(from int) {
 	if f, ok := l.cables[1-from].arrived(&l.cables[from]); ok {
-		l.nodes[1-from].RailFrame(l.now, 1, f)
+		l.nodes[1-from].Input(l.now, 1, f)
 	}
 }
 
@@ -118,7 +118,7 @@ func (e *duelist) ship() {
 	if d.cables == nil {
 		return
 	}
-	frames := e.n.RailFrames(1)
+	frames := e.n.Frames(1)
 	for _, f := range frames {
 		c := &d.cables[e.i]
 		before := len(c.flying)
@@ -136,11 +136,11 @@ func (e *duelist) ship() {
 				f.Release()
 				return
 			}
-			other.n.RailFrame(d.clock.Now(), 1, f)
+			other.n.Input(d.clock.Now(), 1, f)
 			other.settle()
 		})
 	}
-	e.n.RailSent(1, len(frames))
+	e.n.Sent(1, len(frames))
 }
 
 // strain has the rail go down and come back at random, at either end and also at both.

@@ -36,7 +36,7 @@ type change struct {
 
 // Adapt asks for a mode of communication. It is symmetric, as Open is: when both ends
 // have asked, the session changes to the composition for that mode. The number returned
-// is what Adapted counts to when it is over; OutTouched tells when to look.
+// is what Adapted counts to when it is over; OutActivity tells when to look.
 // microproto.ErrBusy: an earlier Adapt of this end is not over.
 func (n *Node) Adapt(now microproto.Instant, id SessionID, mode microproto.Mode) (uint64, error) {
 	s, err := n.active(id)
@@ -154,7 +154,7 @@ func (n *Node) prepare(s *session, to Conditions, by ride) (*channel, error) {
 		return nil, err
 	}
 	for _, e := range []microproto.Endpoint{s.channel.endpoint, c.endpoint} {
-		if _, ok := e.(microproto.Successor); !ok {
+		if _, ok := e.(microproto.Migratable); !ok {
 			return nil, fmt.Errorf("p2psap: session %q: micro-protocol %s cannot be changed while the session is open", s.options.Name, e.Name())
 		}
 	}

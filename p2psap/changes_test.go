@@ -170,7 +170,7 @@ func (d *duel) peace(seed uint64) {
 
 func (d *duel) compare() error {
 	for _, e := range d.ends {
-		if n := e.n.Counters(); n.FramesForged+n.FramesPlain > 0 {
+		if n := e.n.Counters(); n.FramesForged+n.FramesUnprotected > 0 {
 			return fmt.Errorf("%s does not open what the other end has sealed: %+v", e.n.Name(), n)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
 )
@@ -13,15 +14,15 @@ import (
 type channel struct {
 	composite  *microproto.Composite
 	endpoint   microproto.Endpoint
-	gatherer   microproto.Gatherer // the endpoint, if it is one and the mode is synchronous
-	prober     Prober              // nil: none of its micro-protocols is one
+	gatherer   microproto.Coalescer // the endpoint, if it is one and the mode is synchronous
+	prober     microproto.Prober    // nil: none of its micro-protocols is one
 	conditions Conditions
 	header     header // of outgoing frames
 	held       bool   // its frames wait: the other end may not be ready for them
 	short      bool   // its frames are shorter than the links', as the path demands
 	// overflowed: a frame was lost that no micro-protocol repeats.
 	overflowed bool
-	// paced: a Replacer chooses what waits. A frame that gave way here would be missing
+	// paced: a micro-protocol chooses what waits (microproto.CellReplaced). A frame that gave way here would be missing
 	// at the other end, as if the network had lost it.
 	paced bool
 
@@ -35,7 +36,7 @@ type channel struct {
 	seal        *microproto.Composite // below it, in a session that is protected
 	number      uint32                // changes of composition before it; the low byte is its epoch
 	composition Composition
-	segmenter   Segmenter // nil: none of its micro-protocols is one
+	cells       cells
 }
 
 func (c *channel) mode() microproto.Mode { return c.conditions.Mode }
@@ -73,7 +74,7 @@ func (n *Node) compose(s *session, c *channel, theirs *open) error {
 		Name: s.options.Name + "@" + s.peer.name, Seed: n.config.Seed ^ uint64(s.id&0xffff)<<16 ^ uint64(c.number)<<32,
 		MTU: c.frameBytes, Headroom: c.rail.link.Caps(c.mode()).Headroom, Frames: c.rail.link,
 		Train: c.rail.link.Caps(c.mode()).Train, Gather: c.rail.link.Caps(c.mode()).Gather,
-		Limits: n.config.Limits.CompositeMax, Tracer: n.tracer(s),
+		Limits: n.config.Limits.Composite, Tracer: n.tracer(s),
 	}
 	c.composite, err = microproto.NewComposite(config, append(n.lower(s, &config), protocols...)...)
 	if err != nil {
@@ -83,19 +84,15 @@ func (n *Node) compose(s *session, c *channel, theirs *open) error {
 		return fmt.Errorf("p2psap: session %q: none of %v is an endpoint", s.options.Name, c.composition.Protocols)
 	}
 	if c.mode() == microproto.ModeSynchronous {
-		c.gatherer, _ = c.endpoint.(microproto.Gatherer)
+		c.gatherer, _ = c.endpoint.(microproto.Coalescer)
 	}
 	for _, p := range protocols {
-		if _, ok := p.(Replacer); ok {
-			c.paced = true
-		}
-		if q, ok := p.(Prober); ok {
+		if q, ok := p.(microproto.Prober); ok {
 			c.prober = q
 		}
-		if q, ok := p.(Segmenter); ok {
-			c.segmenter = q
-		}
 	}
+	c.cells = cellsOf(c.composite)
+	c.paced = c.cells.replaced != nil
 	c.header = header{epoch: uint8(c.number), run: n.run, session: theirs.Session}
 	return nil
 }
@@ -103,7 +100,7 @@ func (n *Node) compose(s *session, c *channel, theirs *open) error {
 // openComposite opens a channel's composite, one of a crowd where the node is.
 func (n *Node) openComposite(now microproto.Instant, s *session, c *channel) error {
 	if n.config.Crowd {
-		c.composite.LookAhead(&s.busy, &s.watched.next, &s.change.agreed, &s.legacy.Unread, &s.info.MessagesSent, c)
+		c.composite.Prefetch(&s.busy, &s.watched.next, &s.change.agreed, &s.legacy.Unread, &s.info.MessagesSent, c)
 	}
 	return c.composite.Open(now)
 }
@@ -135,7 +132,7 @@ func (n *Node) settle(now microproto.Instant, s *session, c *channel, err error,
 		err = cmp.Or(err, n.carry(now, s, c, tag))
 	}
 	if c.overflowed && err == nil {
-		err = fmt.Errorf("%w: %d frames wait for a link that promises to lose none", ErrLimit, n.config.Limits.Frames)
+		err = fmt.Errorf("%w: %d frames wait for a link that promises to lose none", ErrLimit, n.config.Limits.QueuedFrames)
 	}
 	if err != nil && !errors.Is(err, microproto.ErrNotOpen) {
 		n.fail(now, s, err)
@@ -157,7 +154,7 @@ func (n *Node) carry(now microproto.Instant, s *session, c *channel, tag int64) 
 		case microproto.OutFrame:
 			if c.dead {
 				o.Frame.Release()
-				n.counters.FramesStranded++
+				n.counters.FramesNoPath++
 				continue
 			}
 			ok, failed := n.sealFrame(now, s, c, &o.Frame)
@@ -207,7 +204,7 @@ func (n *Node) enqueue(f microproto.Frame, owner frameOwner, busy bool, s *sessi
 	case busy && owner.index >= 0 && c.rail.queue.replace(f, owner):
 		n.counters.FramesReplaced++
 		s.past.Replaced++
-	case len(c.rail.queue.frames) >= n.config.Limits.Frames:
+	case len(c.rail.queue.frames) >= n.config.Limits.QueuedFrames:
 		f.Release()
 		n.counters.FramesDropped++
 		// Nobody below repeats it where the link is trusted to.
@@ -241,38 +238,40 @@ func (c *channel) tally(i *SessionInfo) {
 	i.SegmentsSent += k.Transmitted
 	i.SegmentsReceived += k.SegmentsIn
 	i.Dropped += k.Dropped + k.FramesRefused
-	for _, name := range c.composition.Protocols {
-		p := c.composite.Protocol(name)
-		if r, ok := p.(Retransmitter); ok {
-			i.Retransmitted += r.Retransmitted()
-		}
-		if o, ok := p.(Overwriter); ok {
-			i.Overwritten += o.Overwritten()
-		}
-		if r, ok := p.(Replacer); ok {
-			i.Replaced += r.Replaced()
-		}
-	}
+	i.Retransmitted += valueOf(c.cells.retransmitted)
+	i.Overwritten += valueOf(c.cells.overwritten)
+	i.Replaced += valueOf(c.cells.replaced)
 }
 
-// Retransmitter is a micro-protocol that counts segments sent again.
-type Retransmitter interface{ Retransmitted() uint64 }
+// cells are what the micro-protocols of a composite measure; nil where none does.
+type cells struct {
+	segmentBytes                         *int
+	retransmitted, overwritten, replaced *uint64
+	rtt, minRTT                          *time.Duration
+}
 
-// Replacer is a micro-protocol in which segments wait for the network and newer values
-// take their places; it counts them.
-type Replacer interface{ Replaced() uint64 }
+func cellsOf(c *microproto.Composite) (m cells) {
+	m.segmentBytes, _ = microproto.CompositeCell[int](c, microproto.CellSegmentBytes)
+	m.retransmitted, _ = microproto.CompositeCell[uint64](c, microproto.CellRetransmitted)
+	m.overwritten, _ = microproto.CompositeCell[uint64](c, microproto.CellOverwritten)
+	m.replaced, _ = microproto.CompositeCell[uint64](c, microproto.CellReplaced)
+	m.rtt, _ = microproto.CompositeCell[time.Duration](c, microproto.CellRTT)
+	m.minRTT, _ = microproto.CompositeCell[time.Duration](c, microproto.CellMinRTT)
+	return m
+}
 
-// Segmenter is a micro-protocol that cuts messages into segments; it tells how long the
-// longest are, in bytes of payload.
-type Segmenter interface{ SegmentBytes() int }
+// valueOf returns the value of a cell, 0 if there is none.
+func valueOf[T uint64 | time.Duration](p *T) T {
+	if p == nil {
+		return 0
+	}
+	return *p
+}
 
 // segmentBytes is the payload of the longest segment.
 func (c *channel) segmentBytes() int {
-	if c.segmenter != nil {
-		return c.segmenter.SegmentBytes()
+	if c.cells.segmentBytes != nil {
+		return *c.cells.segmentBytes
 	}
 	return c.composite.MaxPayload()
 }
-
-// Overwriter is a micro-protocol that counts values replaced before they were read.
-type Overwriter interface{ Overwritten() uint64 }

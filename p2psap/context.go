@@ -107,11 +107,11 @@ type SessionInfo struct {
 	Peer                           string
 	State                          SessionState
 	Conditions                     Conditions
-	Why                            string        // the conditions have this locality
-	NetworkWhy                     string        // they have this network, where the peers have several
+	LocalityReason                 string        // the conditions have this locality
+	NetworkReason                  string        // they have this network, where the peers have several
 	Moves                          uint32        // changes of network since it was opened
 	RTT                            time.Duration // smallest measured over the control channel; 0: not measured
-	Path                           Path          // to the peer, as its sessions have measured it
+	Path                           PathMetrics   // to the peer, as its sessions have measured it
 	Composition                    []string
 	Protection                     []string // the composite that seals its frames, from top to bottom; nil: none
 	Epoch                          uint8

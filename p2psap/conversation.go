@@ -40,7 +40,7 @@ func (n *Node) DialFailed(now microproto.Instant, name string) {
 	}
 }
 
-// ControlDown tells that a connection has broken or was closed. After OutHangup it
+// ControlDown tells that a connection has broken or was closed. After OutDisconnect it
 // need not be told.
 func (n *Node) ControlDown(now microproto.Instant, id ConnID) {
 	n.replans = true
@@ -59,7 +59,7 @@ func (n *Node) connection(id ConnID) *conn {
 }
 
 func (n *Node) hangup(now microproto.Instant, c *conn, why error) {
-	n.out = append(n.out, Output{Kind: OutHangup, Conn: c.id, Err: why})
+	n.out = append(n.out, Output{Kind: OutDisconnect, Conn: c.id, Err: why})
 	n.drop(now, c)
 }
 
@@ -106,7 +106,7 @@ func (n *Node) Control(now microproto.Instant, id ConnID, msg []byte) {
 			return
 		}
 		if c.peer != nil {
-			n.counters.ControlDoubled++
+			n.counters.ControlDuplicate++
 			return
 		}
 		n.greet(now, c, &h, e.ack)
@@ -136,7 +136,7 @@ func (n *Node) converse(now microproto.Instant, c *conn, e envelope, body *reade
 		return
 	}
 	if e.sequence <= p.received {
-		n.counters.ControlDoubled++
+		n.counters.ControlDuplicate++
 		return
 	}
 	if e.sequence != p.received+1 {
@@ -249,7 +249,7 @@ func (n *Node) take(now microproto.Instant, p *peer, k controlKind, body *reader
 // refuse ends a connection with a peer that does not match.
 func (n *Node) refuse(now microproto.Instant, c *conn, name, reason string) {
 	err := &RefusedError{Peer: name, Reason: reason}
-	n.counters.Refused++
+	n.counters.PeersRefused++
 	// Whoever says a name that a peer has must not end the conversation with that one.
 	if p := n.peer(name); p != nil && p.state == PeerNew && (p.conn == nil || p.conn == c) {
 		p.state, p.err = PeerRefused, err
@@ -262,7 +262,7 @@ func (n *Node) hello() *hello {
 	g := &n.config
 	return &hello{
 		Run: g.Run, Version: g.Version, Catalog: n.catalog, Name: g.Name,
-		Process: g.Process, Cluster: g.Cluster, Addresses: g.Addresses, Network: g.Network, Rails: n.networks(),
+		Process: g.Process, Cluster: g.Cluster, Addresses: g.Addresses, Network: n.base().network, Rails: n.networks(),
 	}
 }
 
@@ -272,7 +272,7 @@ func (n *Node) sendHello(c *conn, p *peer) error {
 	e := envelope{kind: kindHello}
 	h := n.hello()
 	if p != nil {
-		offer, err := n.config.Link.Offer(p.name)
+		offer, err := n.base().link.Offer(p.name)
 		switch {
 		case err != nil:
 			return fmt.Errorf("the link offers nothing to it: %w", err)
@@ -325,7 +325,7 @@ func (n *Node) greet(now microproto.Instant, c *conn, h *hello, ack uint64) {
 		n.hangup(now, c, p.err)
 		return
 	}
-	link, err := n.config.Link.Accept(h.Offer)
+	link, err := n.base().link.Accept(h.Offer)
 	if err != nil {
 		reject(fmt.Sprintf("the link does not accept its offer: %v", err))
 		return
@@ -365,7 +365,7 @@ func (n *Node) seat(now microproto.Instant, c *conn, p *peer, h *hello, link mic
 	p.dialling, p.err, p.backoff, p.heard, p.nextBeat = false, nil, firstBackoff, now, now.Add(n.config.Heartbeat)
 	p.life, p.link = h.Incarnation, link
 	if p.state == PeerNew {
-		p.evidence = Evidence{Mine: n.place(n.host(c, p.name)), Theirs: h.place()}
+		p.evidence = Evidence{Local: n.place(n.host(c, p.name)), Remote: h.place()}
 		p.measure.until = now.Add(n.config.Handshake)
 		if c.dialled != "" {
 			p.measure.seem(now.Sub(c.began)) // this end has said hello first

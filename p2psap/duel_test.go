@@ -100,7 +100,7 @@ func newDuel(seed uint64) *duel {
 		}
 		d.link.Receive(i, func(f microproto.Frame) {
 			f.Peer = microproto.LinkAddr(2 - i)
-			d.ends[i].n.Frame(d.clock.Now(), f)
+			d.ends[i].n.Input(d.clock.Now(), 0, f)
 			d.ends[i].settle()
 		})
 	}
@@ -113,13 +113,13 @@ func (d *duel) start(mode microproto.Mode, change func(i int, c *NodeConfig)) {
 		c := NodeConfig{
 			Name: string(rune('a' + i)), Run: "run", Version: "v1", Catalog: ctp.Catalog(), Policy: TablePolicy{},
 			Host: string(rune('a' + i)), Process: 1, Seed: d.rand.Uint64(), PeerTimeout: time.Hour, Heartbeat: 20 * time.Second,
-			Link: duelLink{d, i},
+			Rails: []Rail{{Link: duelLink{d, i}}},
 		}
 		if d.reliable {
-			c.Network = Memory
+			c.Rails[0].Network = Memory
 		}
 		if d.cramped { // little room for what is under way
-			c.Limits.CompositeMax = microproto.Limits{Messages: 32, Outputs: 64}
+			c.Limits.Composite = microproto.Limits{Messages: 32, Outputs: 64}
 		}
 		if d.sealed {
 			c.Protect, c.Entropy = ProtectAlways, func(b []byte) {
@@ -132,8 +132,8 @@ func (d *duel) start(mode microproto.Mode, change func(i int, c *NodeConfig)) {
 			c.Protect, c.Entropy = ProtectAlways, random(d.seed+uint64(i)) // keys change with every epoch
 		}
 		if d.cables != nil {
-			c.Rails = []Rail{{InfiniBand, newCable(&d.cables[i], i)}}
-			c.Watch.RailDwell = 2 * d.latency
+			c.Rails = append(c.Rails, Rail{InfiniBand, newCable(&d.cables[i], i)})
+			c.Monitor.RailDwell = 2 * d.latency
 		}
 		if change != nil {
 			change(i, &c)
@@ -241,7 +241,7 @@ func (e *duelist) settle() {
 	}
 	for again := true; again && d.fault == nil; {
 		again = false
-		frames, sent := e.n.Frames(), 0
+		frames, sent := e.n.Frames(0), 0
 		for _, f := range frames {
 			if d.trains && !d.calm && d.chance(0.1) {
 				d.clock.After(d.latency, e.settle) // busy until then
@@ -258,7 +258,7 @@ func (e *duelist) settle() {
 				}
 			})
 		}
-		e.n.Sent(sent)
+		e.n.Sent(0, sent)
 		e.ship()
 		e.out = e.n.Drain(e.out[:0])
 		for k := range e.out {
@@ -286,7 +286,7 @@ func (e *duelist) carryOut(o *Output) {
 		e.control(int(o.Conn)/2, o.Data)
 	case OutDial:
 		d.clock.After(d.latency, func() { e.dial() })
-	case OutHangup:
+	case OutDisconnect:
 		if int(o.Conn)/2 == d.wire {
 			d.snap()
 		}

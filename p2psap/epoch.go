@@ -3,7 +3,6 @@ package p2psap
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/p2pdc/p2pdc/microproto"
 )
@@ -61,34 +60,31 @@ func (n *Node) freeze(now microproto.Instant, s *session) {
 // drain tells the old channel that it has little time.
 func (n *Node) drain(now microproto.Instant, s *session) {
 	c := s.channel
-	for _, name := range slices.Backward(c.composition.Protocols) {
-		if d, ok := c.composite.Protocol(name).(microproto.Drainer); ok && s.channel == c {
-			n.settle(now, s, c, c.composite.Do(now, d.Drain), -1)
-		}
-	}
+	err := c.composite.Do(now, func(x *microproto.Exec) { microproto.Raise(x, microproto.DrainSession, struct{}{}) })
+	n.settle(now, s, c, err, -1)
 }
 
 // succeed hands over from one channel to the next, and opens that.
 func (n *Node) succeed(now microproto.Instant, s *session, old, next *channel) error {
-	from, to := old.endpoint.(microproto.Successor), next.endpoint.(microproto.Successor)
+	from, to := old.endpoint.(microproto.Migratable), next.endpoint.(microproto.Migratable)
 	if g := from.Granted(); g != 0 {
 		s.granted = g
 	}
-	from.Leave(&s.legacy)
+	from.Export(&s.legacy)
 	unread := len(s.legacy.Unread)
-	if err := to.Take(&s.legacy); err != nil {
+	if err := to.Import(&s.legacy); err != nil {
 		return err
 	}
 	next.inherited = uint64(unread - len(s.legacy.Unread))
 	next.held = next.mode() == microproto.ModeSynchronous
 	for _, name := range old.composition.Protocols {
-		if h, ok := old.composite.Protocol(name).(microproto.Heir); ok {
-			s.bequeath(name, h.Bequeath())
+		if h, ok := old.composite.Protocol(name).(microproto.StateExporter); ok {
+			s.bequeath(name, h.ExportState())
 		}
 	}
 	for _, e := range s.estate {
-		if h, ok := next.composite.Protocol(e.name).(microproto.Heir); ok {
-			if err := h.Inherit(e.state); err != nil {
+		if h, ok := next.composite.Protocol(e.name).(microproto.StateExporter); ok {
+			if err := h.ImportState(e.state); err != nil {
 				return err
 			}
 		}
@@ -150,7 +146,7 @@ func (n *Node) commit(now microproto.Instant, s *session) {
 		s.accepted = max(s.accepted, Transfer(s.kept.base))
 		next.first = s.kept.base
 		s.spent = c.answer.Stored + s.kept.bytes()
-		next.endpoint.(microproto.Successor).Resume(c.answer.Stored, c.answer.Credit)
+		next.endpoint.(microproto.Migratable).SetCredit(c.answer.Stored, c.answer.Credit)
 	} else {
 		s.kept = kept{}
 	}

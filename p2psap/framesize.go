@@ -31,13 +31,6 @@ func (n *Node) raise(now microproto.Instant, s *session) bool {
 	return p.frameLimit == 0 && n.wish(now, s, s.conditions) == nil
 }
 
-// Prober is a micro-protocol that notices when a long segment does not come through,
-// and can ask the other end for a short answer.
-type Prober interface {
-	Stuck() bool
-	Probe(x *microproto.Exec)
-}
-
 // probing is what is known of a segment that is stuck.
 type probing struct {
 	asked  bool
@@ -49,7 +42,7 @@ func (n *Node) frameBytes(p *peer, w *way, mode microproto.Mode) int {
 	if w != nil {
 		return w.rail.link.Caps(mode).MTU
 	}
-	most := n.config.Link.Caps(mode).MTU
+	most := n.base().link.Caps(mode).MTU
 	if p.frameLimit != 0 {
 		most = min(most, p.frameLimit)
 	}
@@ -59,7 +52,7 @@ func (n *Node) frameBytes(p *peer, w *way, mode microproto.Mode) int {
 // probe looks whether a session's oldest segment is stuck while smaller frames pass.
 func (n *Node) probe(now microproto.Instant, s *session) {
 	c := s.channel
-	if c == nil || c.prober == nil || c.way != nil || n.config.Watch.Off || c.frameBytes <= ShortFrame || s.change.mine.Cause != 0 {
+	if c == nil || c.prober == nil || c.way != nil || n.config.Monitor.Off || c.frameBytes <= ShortFrame || s.change.mine.Cause != 0 {
 		return
 	}
 	if !c.prober.Stuck() {

@@ -154,7 +154,7 @@ func FuzzNode(f *testing.F) {
 		a.ControlUp(w.now, 1000, "")
 		a.Control(w.now, 1000, msg)
 		a.Control(w.now, 1000, msg)
-		a.Frame(w.now, microproto.NewBuffer(frame, nil).Frame(2, 0, len(frame)))
+		a.Input(w.now, 0, microproto.NewBuffer(frame, nil).Frame(2, 0, len(frame)))
 		w.run(20 * time.Second)
 		require.LessOrEqual(t, len(a.peers), 3)
 		require.LessOrEqual(t, len(a.conns), 2)

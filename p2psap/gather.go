@@ -14,9 +14,9 @@ import (
 // gatherBytes is the most bytes of a message that waits.
 const gatherBytes = 512
 
-// SendMore is Send of a message that may wait until Flush. waits tells that it does, or
+// SendCoalescing is Send of a message that may wait until Flush. waits tells that it does, or
 // that others do that were sent before.
-func (n *Node) SendMore(now microproto.Instant, id SessionID, tag Tag, label Label, data []byte) (t Transfer, waits bool, err error) {
+func (n *Node) SendCoalescing(now microproto.Instant, id SessionID, tag Tag, label Label, data []byte) (t Transfer, waits bool, err error) {
 	return n.send(now, id, tag, label, data, true)
 }
 

@@ -19,10 +19,10 @@ func TestSmallMessagesGoTogether(t *testing.T) {
 	w.connect()
 	w.run(10 * time.Millisecond)
 	sa, sb := openAs(t, w, a, b, microproto.ModeSynchronous)
-	queued := func() int { return len(a.Frames()) }
+	queued := func() int { return len(a.Frames(0)) }
 
 	for i := range 5 {
-		_, waits, err := a.SendMore(w.now, sa, 1, Label(i), []byte{byte(i), 1, 2, 3, 4, 5, 6, 7})
+		_, waits, err := a.SendCoalescing(w.now, sa, 1, Label(i), []byte{byte(i), 1, 2, 3, 4, 5, 6, 7})
 		require.NoError(t, err)
 		require.Equal(t, i > 0, waits, "nothing is on its way before the first")
 		require.Equal(t, 1, queued())

@@ -31,7 +31,7 @@ func TestIdleSessionHasNoTimer(t *testing.T) {
 					return func(c *NodeConfig) {
 						c.Catalog, c.PeerTimeout = ctp.Catalog(), time.Hour
 						if !column.InfiniBand {
-							c.Network = Ethernet
+							c.Rails[0].Network = Ethernet
 						}
 						if !column.Intra {
 							c.Cluster = cluster
@@ -55,7 +55,7 @@ func TestIdleSessionHasNoTimer(t *testing.T) {
 					for _, n := range []*worldNode{a, b} {
 						p := n.peers[0]
 						require.Equal(t, p.nextBeat, n.Deadline(), "%s wakes for something else", n.Name())
-						require.Empty(t, n.Frames())
+						require.Empty(t, n.Frames(0))
 					}
 					w.step(end)
 					beats++

@@ -72,17 +72,18 @@ func newLab(in *instance) (*lab, error) {
 	if in.reliable {
 		network = Memory
 	}
-	rails := func(i int) []Rail { return nil }
+	rails := func(i int) []Rail { return []Rail{{network, labLink{i, in.reliable}}} }
 	if in.rail {
 		l.cables = &[2]cable{}
-		rails = func(i int) []Rail { return []Rail{{InfiniBand, newCable(&l.cables[i], i)}} }
+		base := rails
+		rails = func(i int) []Rail { return append(base(i), Rail{InfiniBand, newCable(&l.cables[i], i)}) }
 	}
 	for i := range l.nodes {
 		var err error
 		l.nodes[i], err = NewNode(NodeConfig{
-			Name: string(rune('a' + i)), Run: "run", Version: "v", Catalog: ctp.Catalog(), Policy: TablePolicy{}, Link: labLink{i, in.reliable}, Network: network,
+			Name: string(rune('a' + i)), Run: "run", Version: "v", Catalog: ctp.Catalog(), Policy: TablePolicy{}, Rails: rails(i),
 			Host: string(rune('a' + i)), Process: 1, Seed: uint64(i + 1), PeerTimeout: time.Hour, Heartbeat: 20 * time.Minute,
-			Limits: Limits{CompositeMax: microproto.Limits{Messages: 64}}, Rails: rails(i),
+			Limits: Limits{Composite: microproto.Limits{Messages: 64}},
 		})
 		if err != nil {
 			return nil, err
@@ -143,18 +144,18 @@ func (l *lab) settle() {
 				l.control[i] = append(l.control[i], o.Data)
 			}
 		}
-		frames := n.Frames()
+		frames := n.Frames(0)
 		for _, f := range frames {
 			f.Peer = microproto.LinkAddr(i + 1)
 			l.frames[i] = append(l.frames[i], f)
 		}
-		n.Sent(len(frames))
+		n.Sent(0, len(frames))
 		if l.cables != nil {
-			frames = n.RailFrames(1)
+			frames = n.Frames(1)
 			for _, f := range frames {
 				l.cables[i].send(f)
 			}
-			n.RailSent(1, len(frames))
+			n.Sent(1, len(frames))
 		}
 	}
 }
@@ -168,7 +169,7 @@ func (l *lab) deliverControl(from int) {
 func (l *lab) deliverFrame(from int) {
 	f := l.frames[from][0]
 	l.frames[from] = l.frames[from][1:]
-	l.nodes[1-from].Frame(l.now, f)
+	l.nodes[1-from].Input(l.now, 0, f)
 }
 
 // choices lists what can happen next.

@@ -39,7 +39,7 @@ func (n *Node) taken(now microproto.Instant, p *peer, h *hello) bool {
 // refuseForNow ends a connection with a peer whose name is taken. An end that dialled says so, and
 // tries again.
 func (n *Node) refuseForNow(now microproto.Instant, c *conn, name string) {
-	n.counters.Refused++
+	n.counters.PeersRefused++
 	reason := fmt.Sprintf("the name %q is in use by another peer, from which it still hears; "+
 		"it is free once that one is silent for %v or closes", name, n.config.PeerTimeout)
 	if c.dialled == "" {
@@ -81,8 +81,8 @@ func (n *Node) makeRoom(now microproto.Instant) {
 			waiting++
 		}
 	}
-	if waiting >= n.config.Limits.Handshakes && oldest != nil {
-		n.counters.Handshakes++
+	if waiting >= n.config.Limits.PendingHellos && oldest != nil {
+		n.counters.HandshakesExpired++
 		n.hangup(now, oldest, fmt.Errorf("%w: %d connections without a hello", ErrLimit, waiting))
 	}
 }
@@ -92,7 +92,7 @@ func (n *Node) makeRoom(now microproto.Instant) {
 // address of this host; elsewhere it is made one that no other node has.
 func (n *Node) host(c *conn, peer string) string {
 	host := n.config.Host
-	if host == "" || n.config.Here == nil || n.config.Here(c.id) {
+	if host == "" || n.config.SameHost == nil || n.config.SameHost(c.id) {
 		return host
 	}
 	return fmt.Sprintf("%s/%016x", host[:min(len(host), maxNameBytes-17)], n.incarnation(peer))

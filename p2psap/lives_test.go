@@ -25,7 +25,7 @@ func (w *world) dialAs(to *worldNode, h *hello) (said []controlKind, hung bool, 
 			continue
 		}
 		switch o.Kind {
-		case OutHangup:
+		case OutDisconnect:
 			hung = true
 		case OutControl:
 			e, r, err := parseEnvelope(o.Data)
@@ -100,7 +100,7 @@ func TestNameOfANewPeerCannotBeTaken(t *testing.T) {
 func TestSecondLifeWaitsForTheFirst(t *testing.T) {
 	w, a, b, sa, sb := pair(t, syncOptions("s"))
 	w.nodes[b.index] = nil
-	next := w.add("b2", func(c *NodeConfig) { c.Name, c.Link = "b", namedLink{worldLink{w}, "b", 0} })
+	next := w.add("b2", func(c *NodeConfig) { c.Name, c.Rails[0].Link = "b", namedLink{worldLink{w}, "b", 0} })
 	w.nodes[b.index] = b
 	require.NoError(t, next.Connect(w.now, "a", "a"))
 	w.run(5 * a.config.PeerTimeout)
@@ -109,7 +109,7 @@ func TestSecondLifeWaitsForTheFirst(t *testing.T) {
 	state, why := next.Peer("a")
 	require.Equal(t, PeerNew, state)
 	require.ErrorContains(t, why, "is in use by another peer, from which it still hears; it is free once that one is silent for 4s")
-	require.Positive(t, a.Counters().Refused)
+	require.Positive(t, a.Counters().PeersRefused)
 	b.Goodbye(w.now)
 	require.True(t, w.until(2*lastBackoff, func() bool { state, err := next.Peer("a"); return state == PeerUp && err == nil }))
 }
@@ -124,7 +124,7 @@ func TestSilentConnectionsMakeRoom(t *testing.T) {
 	}
 	require.NoError(t, b.Connect(w.now, "a", "a"))
 	require.True(t, w.until(100*time.Millisecond, func() bool { state, _ := b.Peer("a"); return state == PeerUp }))
-	require.Len(t, a.conns, a.config.Limits.Handshakes)
+	require.Len(t, a.conns, a.config.Limits.PendingHellos)
 }
 
 // Copies of a host are told apart by their addresses. Both ends come to the same, also where
@@ -143,7 +143,7 @@ func TestCopiesOfAHost(t *testing.T) {
 			w := newWorld(t, 1)
 			add := func(name, address string, process uint64, here bool) *worldNode {
 				return w.add(name, func(c *NodeConfig) {
-					c.Host, c.Process, c.Here = "boot/net/name", process, func(ConnID) bool { return here }
+					c.Host, c.Process, c.SameHost = "boot/net/name", process, func(ConnID) bool { return here }
 					c.Addresses = []netip.Prefix{netip.MustParsePrefix(address)}
 					c.Entropy = func(b []byte) { copy(b, bytes.Repeat([]byte{byte(process)}, len(b))) }
 				})
@@ -158,9 +158,9 @@ func TestCopiesOfAHost(t *testing.T) {
 				p := x.n.peer(x.peer)
 				require.Equal(t, PeerUp, p.state)
 				require.Equal(t, !c.same, x.n.protects(p))
-				require.Equal(t, c.same, x.n.Locality(x.peer) == SameHost, "%v", x.n.Finding(x.peer).Why)
+				require.Equal(t, c.same, x.n.Locality(x.peer) == SameHost, "%v", x.n.Finding(x.peer).Reason)
 				if !c.same {
-					require.Contains(t, x.n.Finding(x.peer).Why, "round trip")
+					require.Contains(t, x.n.Finding(x.peer).Reason, "round trip")
 				}
 			}
 		})

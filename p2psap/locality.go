@@ -7,7 +7,7 @@ import (
 )
 
 // Place is what one end says of where it is.
-type Place struct {
+type Placement struct {
 	Host    string // equal on two nodes only if they share a host; "": not known
 	Process uint64 // of this process on its host
 	Cluster string // label that the user gave; "": none
@@ -19,14 +19,14 @@ type Place struct {
 // Evidence is all that is known of where two peers are. Both ends have the same,
 // but for the order of the two places.
 type Evidence struct {
-	Mine, Theirs Place
-	RTT          time.Duration // the smallest round trip measured between them; 0: not measured
+	Local, Remote Placement
+	RTT           time.Duration // the smallest round trip measured between them; 0: not measured
 }
 
 // Finding is where the two ends are, and why that is believed.
 type Finding struct {
 	Locality Locality
-	Why      string
+	Reason   string
 	RTT      time.Duration // 0: not measured
 }
 
@@ -44,19 +44,19 @@ const (
 // declared decides first, then what can be known for sure, then what was measured.
 func Locate(e Evidence) Finding {
 	f := Finding{Locality: SameCluster, RTT: e.RTT}
-	a, b := &e.Mine, &e.Theirs
+	a, b := &e.Local, &e.Remote
 	switch {
 	case a.Cluster != b.Cluster:
 		f.Locality = OtherCluster
-		f.Why = fmt.Sprintf("labels of different clusters: %s and %s", label(min(a.Cluster, b.Cluster)), label(max(a.Cluster, b.Cluster)))
+		f.Reason = fmt.Sprintf("labels of different clusters: %s and %s", label(min(a.Cluster, b.Cluster)), label(max(a.Cluster, b.Cluster)))
 	case a.Host != "" && a.Host == b.Host && a.Process == b.Process:
-		f.Locality, f.Why = SameProcess, "one process of one host"
+		f.Locality, f.Reason = SameProcess, "one process of one host"
 	case a.Host != "" && a.Host == b.Host:
-		f.Locality, f.Why = SameHost, "two processes of one host"
+		f.Locality, f.Reason = SameHost, "two processes of one host"
 	case a.Cluster != "":
-		f.Why = fmt.Sprintf("different hosts, both with the label %s", label(a.Cluster))
+		f.Reason = fmt.Sprintf("different hosts, both with the label %s", label(a.Cluster))
 	case !e.undecided():
-		f.Why = "nothing is known that tells the hosts' clusters apart"
+		f.Reason = "nothing is known that tells the hosts' clusters apart"
 	default:
 		f.measured(e)
 	}
@@ -65,7 +65,7 @@ func Locate(e Evidence) Finding {
 
 // measured judges the networks and the round trip between two hosts.
 func (f *Finding) measured(e Evidence) {
-	network, shared := CommonNetwork(e.Mine.Addresses, e.Theirs.Addresses)
+	network, shared := CommonNetwork(e.Local.Addresses, e.Remote.Addresses)
 	where, limit := "no network in common", NearRTT
 	if shared {
 		where, limit = fmt.Sprintf("both in %v", network), NetworkRTT
@@ -73,26 +73,26 @@ func (f *Finding) measured(e Evidence) {
 	rtt := e.RTT.Round(time.Microsecond)
 	switch {
 	case e.RTT == 0:
-		f.Why = "different hosts, " + where + ", no round trip measured"
+		f.Reason = "different hosts, " + where + ", no round trip measured"
 		if !shared {
 			f.Locality = OtherCluster
 		}
 	case e.RTT <= limit:
-		f.Why = fmt.Sprintf("different hosts, %s, round trip %v (near: at most %v)", where, rtt, limit)
+		f.Reason = fmt.Sprintf("different hosts, %s, round trip %v (near: at most %v)", where, rtt, limit)
 	default:
 		f.Locality = OtherCluster
-		f.Why = fmt.Sprintf("different hosts, %s, round trip %v (near: at most %v)", where, rtt, limit)
+		f.Reason = fmt.Sprintf("different hosts, %s, round trip %v (near: at most %v)", where, rtt, limit)
 	}
 }
 
 // undecided tells that nothing but the networks and the round trip can decide.
 func (e *Evidence) undecided() bool {
-	a, b := &e.Mine, &e.Theirs
+	a, b := &e.Local, &e.Remote
 	return a.Cluster == "" && b.Cluster == "" && a.Host != "" && b.Host != "" && a.Host != b.Host && e.addressed()
 }
 
 // addressed tells that both ends have said which addresses they have.
-func (e *Evidence) addressed() bool { return len(e.Mine.Addresses) > 0 && len(e.Theirs.Addresses) > 0 }
+func (e *Evidence) addressed() bool { return len(e.Local.Addresses) > 0 && len(e.Remote.Addresses) > 0 }
 
 func label(s string) string {
 	if s == "" {

@@ -23,30 +23,30 @@ func TestLocate(t *testing.T) {
 	near := prefixes("10.1.2.3/16", "192.168.9.1/24")
 	for _, x := range []struct {
 		what         string
-		mine, theirs Place
+		mine, theirs Placement
 		rtt          time.Duration
 		want         Locality
 		why          string
 	}{
-		{"one process", Place{Host: "h", Process: 1}, Place{Host: "h", Process: 1}, 0, SameProcess, "one process"},
-		{"one host", Place{Host: "h", Process: 1}, Place{Host: "h", Process: 2}, time.Second, SameHost, "two processes of one host"},
-		{"labels on one host", Place{Host: "h", Process: 1, Cluster: "a"}, Place{Host: "h", Process: 1, Cluster: "b"}, 1, OtherCluster, `"a" and "b"`},
-		{"one label, one host", Place{Host: "h", Process: 1, Cluster: "a"}, Place{Host: "h", Process: 2, Cluster: "a"}, 0, SameHost, "one host"},
-		{"one label, far apart", Place{Host: "h", Cluster: "a", Addresses: lan}, Place{Host: "g", Cluster: "a", Addresses: far}, time.Second, SameCluster, `the label "a"`},
-		{"a label at one end", Place{Host: "h", Cluster: "a"}, Place{Host: "h"}, 1, OtherCluster, `(none) and "a"`},
-		{"no addresses", Place{Host: "h", Addresses: lan}, Place{Host: "g"}, time.Second, SameCluster, "nothing is known"},
-		{"no host", Place{Addresses: lan}, Place{Host: "g", Addresses: far}, time.Second, SameCluster, "nothing is known"},
-		{"near", Place{Host: "h", Addresses: lan}, Place{Host: "g", Addresses: far}, NearRTT, SameCluster, "no network in common, round trip 1ms"},
-		{"behind a router", Place{Host: "h", Addresses: lan}, Place{Host: "g", Addresses: far}, NearRTT + 1, OtherCluster, "no network in common"},
-		{"one network", Place{Host: "h", Addresses: lan}, Place{Host: "g", Addresses: near}, NetworkRTT, SameCluster, "both in 10.1.0.0/16, round trip 2ms"},
-		{"a network stretched far", Place{Host: "h", Addresses: lan}, Place{Host: "g", Addresses: near}, NetworkRTT + 1, OtherCluster, "both in 10.1.0.0/16"},
-		{"one network, not measured", Place{Host: "h", Addresses: lan}, Place{Host: "g", Addresses: near}, 0, SameCluster, "no round trip measured"},
-		{"nothing in common, not measured", Place{Host: "h", Addresses: lan}, Place{Host: "g", Addresses: far}, 0, OtherCluster, "no round trip measured"},
+		{"one process", Placement{Host: "h", Process: 1}, Placement{Host: "h", Process: 1}, 0, SameProcess, "one process"},
+		{"one host", Placement{Host: "h", Process: 1}, Placement{Host: "h", Process: 2}, time.Second, SameHost, "two processes of one host"},
+		{"labels on one host", Placement{Host: "h", Process: 1, Cluster: "a"}, Placement{Host: "h", Process: 1, Cluster: "b"}, 1, OtherCluster, `"a" and "b"`},
+		{"one label, one host", Placement{Host: "h", Process: 1, Cluster: "a"}, Placement{Host: "h", Process: 2, Cluster: "a"}, 0, SameHost, "one host"},
+		{"one label, far apart", Placement{Host: "h", Cluster: "a", Addresses: lan}, Placement{Host: "g", Cluster: "a", Addresses: far}, time.Second, SameCluster, `the label "a"`},
+		{"a label at one end", Placement{Host: "h", Cluster: "a"}, Placement{Host: "h"}, 1, OtherCluster, `(none) and "a"`},
+		{"no addresses", Placement{Host: "h", Addresses: lan}, Placement{Host: "g"}, time.Second, SameCluster, "nothing is known"},
+		{"no host", Placement{Addresses: lan}, Placement{Host: "g", Addresses: far}, time.Second, SameCluster, "nothing is known"},
+		{"near", Placement{Host: "h", Addresses: lan}, Placement{Host: "g", Addresses: far}, NearRTT, SameCluster, "no network in common, round trip 1ms"},
+		{"behind a router", Placement{Host: "h", Addresses: lan}, Placement{Host: "g", Addresses: far}, NearRTT + 1, OtherCluster, "no network in common"},
+		{"one network", Placement{Host: "h", Addresses: lan}, Placement{Host: "g", Addresses: near}, NetworkRTT, SameCluster, "both in 10.1.0.0/16, round trip 2ms"},
+		{"a network stretched far", Placement{Host: "h", Addresses: lan}, Placement{Host: "g", Addresses: near}, NetworkRTT + 1, OtherCluster, "both in 10.1.0.0/16"},
+		{"one network, not measured", Placement{Host: "h", Addresses: lan}, Placement{Host: "g", Addresses: near}, 0, SameCluster, "no round trip measured"},
+		{"nothing in common, not measured", Placement{Host: "h", Addresses: lan}, Placement{Host: "g", Addresses: far}, 0, OtherCluster, "no round trip measured"},
 	} {
 		t.Run(x.what, func(t *testing.T) {
-			f := Locate(Evidence{Mine: x.mine, Theirs: x.theirs, RTT: x.rtt})
-			require.Equal(t, x.want, f.Locality, f.Why)
-			require.Contains(t, f.Why, x.why)
+			f := Locate(Evidence{Local: x.mine, Remote: x.theirs, RTT: x.rtt})
+			require.Equal(t, x.want, f.Locality, f.Reason)
+			require.Contains(t, f.Reason, x.why)
 			require.Equal(t, x.rtt, f.RTT)
 		})
 	}
@@ -81,8 +81,8 @@ func TestCommonNetwork(t *testing.T) {
 	}
 }
 
-func anyPlace(t *rapid.T, of string) Place {
-	p := Place{
+func anyPlace(t *rapid.T, of string) Placement {
+	p := Placement{
 		Host: rapid.SampledFrom([]string{"", "g", "h"}).Draw(t, of+" host"), Process: rapid.Uint64Range(1, 2).Draw(t, of+" process"),
 		Cluster: rapid.SampledFrom([]string{"", "", "a", "b"}).Draw(t, of+" cluster"),
 	}
@@ -97,10 +97,10 @@ func anyPlace(t *rapid.T, of string) Place {
 // brings two peers nearer.
 func TestLocateProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		e := Evidence{Mine: anyPlace(t, "my"), Theirs: anyPlace(t, "their"), RTT: time.Duration(rapid.Int64Range(0, int64(4*time.Millisecond)).Draw(t, "rtt"))}
+		e := Evidence{Local: anyPlace(t, "my"), Remote: anyPlace(t, "their"), RTT: time.Duration(rapid.Int64Range(0, int64(4*time.Millisecond)).Draw(t, "rtt"))}
 		f := Locate(e)
-		require.Equal(t, f, Locate(Evidence{Mine: e.Theirs, Theirs: e.Mine, RTT: e.RTT}))
-		require.NotEmpty(t, f.Why)
+		require.Equal(t, f, Locate(Evidence{Local: e.Remote, Remote: e.Local, RTT: e.RTT}))
+		require.NotEmpty(t, f.Reason)
 		if e.RTT > 0 {
 			e.RTT += time.Duration(rapid.Int64Range(0, int64(time.Second)).Draw(t, "longer"))
 			require.GreaterOrEqual(t, Locate(e).Locality, f.Locality)
@@ -138,7 +138,7 @@ func TestMeasuredLocality(t *testing.T) {
 			requireUp(t, a, b)
 			require.NotEqual(t, a.peers[0].measure.least, b.peers[0].measure.least, "each has measured for itself")
 			f, g := a.Finding("b"), b.Finding("a")
-			require.Equal(t, x.locality, f.Locality, f.Why)
+			require.Equal(t, x.locality, f.Locality, f.Reason)
 			require.Equal(t, f, g)
 			require.GreaterOrEqual(t, f.RTT, 2*x.latency)
 			require.Less(t, f.RTT, 4*x.latency)
@@ -192,12 +192,12 @@ func TestPongThatNobodyAskedFor(t *testing.T) {
 	}
 	pong(p.measure.number + 1)
 	pong(0)
-	require.EqualValues(t, 2, a.Counters().ControlDoubled)
+	require.EqualValues(t, 2, a.Counters().ControlDuplicate)
 	w.run(3 * time.Second)
 	requireUp(t, a, b)
 	require.Equal(t, OtherCluster, a.Locality("b"))
 	pong(p.measure.number)
-	require.EqualValues(t, 3, a.Counters().ControlDoubled, "the last one was answered before")
+	require.EqualValues(t, 3, a.Counters().ControlDuplicate, "the last one was answered before")
 	require.GreaterOrEqual(t, a.Finding("b").RTT, 20*time.Millisecond)
 }
 
@@ -211,7 +211,7 @@ func TestPeerThatAnswersNoPing(t *testing.T) {
 	w.run(20 * time.Second)
 	state, _ := a.Peer("b")
 	require.Equal(t, PeerNew, state)
-	require.NotZero(t, a.Counters().Handshakes)
+	require.NotZero(t, a.Counters().HandshakesExpired)
 	b.muted = false
 	w.run(20 * time.Second)
 	requireUp(t, a, b)

@@ -65,9 +65,9 @@ func (p *longPath) transfer(limit time.Duration) (took time.Duration, again uint
 		require.NoError(p.t, err)
 	}
 	p.t.Logf("%d of %d bytes after %v, %d segments sent again", received*size, messages*size,
-		time.Duration(p.Clock.Now()), p.ends[0].Protocol("Retransmit").(Retransmitter).Retransmitted())
+		time.Duration(p.Clock.Now()), valueOf(cellsOf(p.ends[0]).retransmitted))
 	require.Equal(p.t, messages, received)
-	return time.Duration(p.Clock.Now()), p.ends[0].Protocol("Retransmit").(Retransmitter).Retransmitted()
+	return time.Duration(p.Clock.Now()), valueOf(cellsOf(p.ends[0]).retransmitted)
 }
 
 // A round trip that is longer than a second is one like any other: 10 MB take their 8 s and
@@ -94,10 +94,8 @@ func TestFirstTimeoutShorterThanTheRoundTrip(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.EqualValues(t, 40, p.ends[0].Endpoint().Accepted())
-	require.LessOrEqual(t, p.ends[0].Protocol("Retransmit").(Retransmitter).Retransmitted(), uint64(2))
-	rtt, sampled := p.ends[0].Protocol("RTTEstimation").(RTTMeter).RTT()
-	require.True(t, sampled)
-	require.InDelta(t, 2.5, rtt.Seconds(), 0.01)
+	require.LessOrEqual(t, valueOf(cellsOf(p.ends[0]).retransmitted), uint64(2))
+	require.InDelta(t, 2.5, valueOf(cellsOf(p.ends[0]).rtt).Seconds(), 0.01)
 }
 
 // CCID 2 keeps a path full whose round trip is longer than a second, as it does a shorter one;
@@ -183,7 +181,7 @@ func TestPeersWithALongRoundTripConnect(t *testing.T) {
 					node := func(name, at string, seed uint64) *worldNode {
 						return w.add(name, func(c *NodeConfig) {
 							protected(protect, "", seed)(c)
-							c.Addresses, c.Catalog, c.Network, c.PeerTimeout = prefixes(at), ctp.Catalog(), Ethernet, 10*time.Second
+							c.Addresses, c.Catalog, c.Rails[0].Network, c.PeerTimeout = prefixes(at), ctp.Catalog(), Ethernet, 10*time.Second
 							if labelled {
 								c.Cluster = name
 							}

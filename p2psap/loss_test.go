@@ -101,7 +101,7 @@ func TestGoodbyeIsNoLoss(t *testing.T) {
 func TestSuccessor(t *testing.T) {
 	w, a, b, sa, _ := pair(t, syncOptions("s"))
 	b.dead = true
-	next := w.add("b2", func(c *NodeConfig) { c.Name, c.Link = "b", namedLink{worldLink{w}, "b", 0} })
+	next := w.add("b2", func(c *NodeConfig) { c.Name, c.Rails[0].Link = "b", namedLink{worldLink{w}, "b", 0} })
 	w.nodes[b.index], next.index = next, b.index
 	w.nodes = w.nodes[:2]
 	require.NoError(t, next.Connect(w.now, "a", "a"))
@@ -142,7 +142,7 @@ func TestStrangersOnTheControlChannel(t *testing.T) {
 	require.Empty(t, a.conns)
 	hangups := 0
 	for _, o := range a.Drain(nil) {
-		require.Equal(t, OutHangup, o.Kind)
+		require.Equal(t, OutDisconnect, o.Kind)
 		hangups++
 	}
 	require.Zero(t, hangups, "the world has drained them")
@@ -170,7 +170,7 @@ func TestDoubledMessages(t *testing.T) {
 		a.Close(w.now, sa)
 	}
 	for _, n := range []*worldNode{a, b} {
-		require.Greater(t, n.Counters().ControlDoubled, uint64(10))
+		require.Greater(t, n.Counters().ControlDuplicate, uint64(10))
 		require.Zero(t, n.Counters().ControlMalformed)
 		require.Zero(t, n.Counters().Reconnects)
 	}

@@ -88,7 +88,7 @@ func (n *Node) goOnMeasuring(now microproto.Instant, p *peer) {
 func (n *Node) takePong(now microproto.Instant, p *peer, e echo) {
 	m := &p.measure
 	if m.sent == 0 || e.Number != m.number {
-		n.counters.ControlDoubled++
+		n.counters.ControlDuplicate++
 		return
 	}
 	rtt := min(max(now.Sub(m.sent), 1), maxRTT)
@@ -137,7 +137,7 @@ func (n *Node) rise(p *peer) {
 // has measured, for Handshake: the next one may be better.
 func (n *Node) unmeasured(now microproto.Instant, p *peer) {
 	if p.state == PeerNew && p.conn != nil && now >= p.measure.until {
-		n.counters.Handshakes++
+		n.counters.HandshakesExpired++
 		n.hangup(now, p.conn, fmt.Errorf("p2psap: peer %q has not measured its distance: nothing of it has come for %v", p.name, n.config.Handshake))
 	}
 }
@@ -159,13 +159,13 @@ func (p *peer) found() Finding {
 	return f
 }
 
-func (n *Node) place(host string) Place {
+func (n *Node) place(host string) Placement {
 	c := &n.config
-	return Place{Host: host, Process: c.Process, Cluster: c.Cluster, Addresses: c.Addresses}
+	return Placement{Host: host, Process: c.Process, Cluster: c.Cluster, Addresses: c.Addresses}
 }
 
-func (h *hello) place() Place {
-	return Place{Host: h.Host, Process: h.Process, Cluster: h.Cluster, Addresses: h.Addresses}
+func (h *hello) place() Placement {
+	return Placement{Host: h.Host, Process: h.Process, Cluster: h.Cluster, Addresses: h.Addresses}
 }
 
 func (e *echo) append(w *writer) { w.u64(e.Number) }

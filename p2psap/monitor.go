@@ -16,7 +16,7 @@ import (
 
 // Path is what has been measured of the way to a peer. Loss and rate are exponentially
 // weighted: a new figure counts a quarter.
-type Path struct {
+type PathMetrics struct {
 	RTT  time.Duration // of segments and their acknowledgements, the smallest of the last second; 0: not measured
 	Loss float64       // share of segments that had to be sent again
 	Rate float64       // bytes a second that messages have taken, both ways
@@ -25,7 +25,7 @@ type Path struct {
 // Watch says when the monitor asks for another composition. Each limit has a partner
 // for the way back, so that a context between the two changes nothing. Zero fields take
 // the defaults.
-type Watch struct {
+type MonitorConfig struct {
 	// Dwell is the least time between two changes of a session that monitors asked
 	// for, at either end (default 5 s). A scheme's changes neither wait nor count.
 	Dwell time.Duration
@@ -51,7 +51,7 @@ const watchEvery = 50 * time.Millisecond
 // leastSegments must have been sent for their loss to mean something.
 const leastSegments = 40
 
-func (w *Watch) withDefaults() error {
+func (w *MonitorConfig) withDefaults() error {
 	defaultTo(&w.Dwell, 5*time.Second)
 	defaultTo(&w.RailDwell, time.Second)
 	defaultTo(&w.FarAbove, 20*time.Millisecond)
@@ -66,7 +66,7 @@ func (w *Watch) withDefaults() error {
 
 // Judge tells what conditions a path shows, given the present ones. It is pure: the
 // present conditions are all the memory that the hysteresis has.
-func (w Watch) Judge(c Conditions, p Path) Conditions {
+func (w MonitorConfig) Classify(c Conditions, p PathMetrics) Conditions {
 	far := c.Distance == Far || c.Distance == DistanceUnknown && !c.Locality.Intra()
 	switch {
 	case p.RTT == 0:
@@ -78,13 +78,6 @@ func (w Watch) Judge(c Conditions, p Path) Conditions {
 	c.Lossy = p.Loss > w.LossyAbove || c.Lossy && p.Loss >= w.CleanBelow
 	return c
 }
-
-// RTTMeter is a micro-protocol that measures the round trip; false: not yet.
-type RTTMeter interface{ RTT() (time.Duration, bool) }
-
-// LeastMeter is an RTTMeter that can tell the smallest it has measured since it was asked
-// last; false: none.
-type LeastMeter interface{ LeastRTT() (time.Duration, bool) }
 
 // leastWindow is how long a round trip counts. What a session's own segments wait in
 // queues is no distance, and a second shows a queue empty once; a longer window would be
@@ -128,7 +121,7 @@ type watched struct {
 // monitor looks at a session that a frame has come for.
 func (n *Node) monitor(now microproto.Instant, s *session) {
 	w := &s.watched
-	if now < w.next || n.config.Watch.Off {
+	if now < w.next || n.config.Monitor.Off {
 		return
 	}
 	w.next = now.Add(watchEvery)
@@ -137,11 +130,11 @@ func (n *Node) monitor(now microproto.Instant, s *session) {
 	if s.state == SessionOpen && s.channel.short && n.raise(now, s) {
 		return
 	}
-	if s.state != SessionOpen || !n.config.Watch.Declared && !p.evidence.undecided() ||
-		w.changed != 0 && now.Sub(w.changed) < n.config.Watch.Dwell {
+	if s.state != SessionOpen || !n.config.Monitor.Declared && !p.evidence.undecided() ||
+		w.changed != 0 && now.Sub(w.changed) < n.config.Monitor.Dwell {
 		return
 	}
-	to := n.config.Watch.Judge(s.conditions, p.path)
+	to := n.config.Monitor.Classify(s.conditions, p.path)
 	if to == s.conditions || to == w.refused {
 		return
 	}
@@ -162,18 +155,12 @@ func (n *Node) monitor(now microproto.Instant, s *session) {
 func (n *Node) measurePath(now microproto.Instant, s *session) {
 	w, p := &s.watched, &s.peer.path
 	s.tally()
-	for _, name := range s.composition.Protocols {
-		m, ok := s.channel.composite.Protocol(name).(RTTMeter)
-		if !ok {
-			continue
-		}
-		rtt, known := m.RTT()
-		if least, ok := m.(LeastMeter); ok {
-			rtt, known = least.LeastRTT()
-		}
-		if known && rtt > 0 {
-			p.RTT = s.peer.least.add(now, rtt)
-		}
+	rtt := valueOf(s.channel.cells.rtt)
+	if least := s.channel.cells.minRTT; least != nil {
+		rtt, *least = *least, 0
+	}
+	if rtt > 0 {
+		p.RTT = s.peer.least.add(now, rtt)
 	}
 	if sent := s.info.SegmentsSent - w.segments; sent >= leastSegments {
 		if s.channel.mode() == microproto.ModeSynchronous {

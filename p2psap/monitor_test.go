@@ -14,7 +14,7 @@ import (
 const ms = time.Millisecond
 
 func TestJudge(t *testing.T) {
-	var w Watch
+	var w MonitorConfig
 	require.NoError(t, w.withDefaults())
 	near := Conditions{Mode: microproto.ModeSynchronous, Locality: SameCluster, Network: Ethernet}
 	far, lossy := near, near
@@ -24,32 +24,32 @@ func TestJudge(t *testing.T) {
 	for _, x := range []struct {
 		what     string
 		from     Conditions
-		path     Path
+		path     PathMetrics
 		distance Distance
 		lossy    bool
 	}{
-		{"nothing is known", near, Path{}, DistanceUnknown, false},
-		{"near", near, Path{RTT: ms}, DistanceUnknown, false},
-		{"between the limits, from near", near, Path{RTT: 19 * ms}, DistanceUnknown, false},
-		{"far", near, Path{RTT: 21 * ms}, Far, false},
-		{"between the limits, from far", far, Path{RTT: 3 * ms}, Far, false},
-		{"near again", far, Path{RTT: ms / 2}, Near, false},
-		{"another cluster, as told", other, Path{RTT: 3 * ms}, DistanceUnknown, false},
-		{"another cluster, and near", other, Path{RTT: ms / 2}, Near, false},
-		{"a little loss", near, Path{Loss: 0.04}, DistanceUnknown, false},
-		{"much loss", near, Path{Loss: 0.06}, DistanceUnknown, true},
-		{"less of it", lossy, Path{Loss: 0.01}, DistanceUnknown, true},
-		{"none any more", lossy, Path{Loss: 0.004}, DistanceUnknown, false},
+		{"nothing is known", near, PathMetrics{}, DistanceUnknown, false},
+		{"near", near, PathMetrics{RTT: ms}, DistanceUnknown, false},
+		{"between the limits, from near", near, PathMetrics{RTT: 19 * ms}, DistanceUnknown, false},
+		{"far", near, PathMetrics{RTT: 21 * ms}, Far, false},
+		{"between the limits, from far", far, PathMetrics{RTT: 3 * ms}, Far, false},
+		{"near again", far, PathMetrics{RTT: ms / 2}, Near, false},
+		{"another cluster, as told", other, PathMetrics{RTT: 3 * ms}, DistanceUnknown, false},
+		{"another cluster, and near", other, PathMetrics{RTT: ms / 2}, Near, false},
+		{"a little loss", near, PathMetrics{Loss: 0.04}, DistanceUnknown, false},
+		{"much loss", near, PathMetrics{Loss: 0.06}, DistanceUnknown, true},
+		{"less of it", lossy, PathMetrics{Loss: 0.01}, DistanceUnknown, true},
+		{"none any more", lossy, PathMetrics{Loss: 0.004}, DistanceUnknown, false},
 	} {
 		t.Run(x.what, func(t *testing.T) {
-			to := w.Judge(x.from, x.path)
+			to := w.Classify(x.from, x.path)
 			require.Equal(t, x.distance, to.Distance)
 			require.Equal(t, x.lossy, to.Lossy)
 			require.Equal(t, x.from.Mode, to.Mode)
-			require.Equal(t, to, w.Judge(to, x.path), "a second look changes nothing")
+			require.Equal(t, to, w.Classify(to, x.path), "a second look changes nothing")
 		})
 	}
-	_, err := NewNode(NodeConfig{Name: "a", Catalog: standIns(), Policy: TablePolicy{}, Link: worldLink{}, Watch: Watch{FarAbove: 1, NearBelow: 2}})
+	_, err := NewNode(NodeConfig{Name: "a", Catalog: standIns(), Policy: TablePolicy{}, Rails: []Rail{{Link: worldLink{}}}, Monitor: MonitorConfig{FarAbove: 1, NearBelow: 2}})
 	require.ErrorContains(t, err, "do not fit together")
 }
 
@@ -57,18 +57,18 @@ func TestJudge(t *testing.T) {
 // they lie on different sides of both limits.
 func TestJudgeHasHysteresis(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := Watch{}
+		w := MonitorConfig{}
 		require.NoError(t, w.withDefaults())
-		draw := func(name string) Path {
-			return Path{
+		draw := func(name string) PathMetrics {
+			return PathMetrics{
 				RTT:  time.Duration(rapid.Int64Range(1, int64(50*ms)).Draw(t, name)),
 				Loss: rapid.Float64Range(0, 0.1).Draw(t, name+" loss"),
 			}
 		}
 		a, b := draw("a"), draw("b")
 		c := Conditions{Mode: microproto.ModeSynchronous, Locality: SameCluster, Network: Ethernet}
-		c = w.Judge(w.Judge(c, a), b)
-		swings := w.Judge(c, a) != c
+		c = w.Classify(w.Classify(c, a), b)
+		swings := w.Classify(c, a) != c
 		straddles := max(a.RTT, b.RTT) > w.FarAbove && min(a.RTT, b.RTT) < w.NearBelow ||
 			max(a.Loss, b.Loss) > w.LossyAbove && min(a.Loss, b.Loss) < w.CleanBelow
 		if swings && !straddles {
@@ -109,7 +109,7 @@ func TestDwell(t *testing.T) {
 	for seed := range seeds {
 		d := quietDuel(seed, 100*time.Microsecond)
 		const dwell = 2500 * ms
-		d.start(microproto.ModeSynchronous, func(_ int, c *NodeConfig) { c.Watch = Watch{Declared: true, Dwell: dwell, LossyAbove: 1} })
+		d.start(microproto.ModeSynchronous, func(_ int, c *NodeConfig) { c.Monitor = MonitorConfig{Declared: true, Dwell: dwell, LossyAbove: 1} })
 		var changes []microproto.Instant // by a monitor
 		wishes, last := 0, len(d.ends[0].n.session(d.ends[0].id).composition.Protocols)
 		begin := d.clock.Now()

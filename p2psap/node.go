@@ -21,13 +21,13 @@ type LinkContext interface {
 
 // Limits bound what other peers can make a node use. Zero fields take the defaults.
 type Limits struct {
-	Peers        int // known peers (default 1024)
-	Sessions     int // sessions, ended ones included until they are closed (default 4096)
-	Handshakes   int // control connections that have not said hello (default 64)
-	Opens        int // per peer, sessions that it has opened and this end has not (default 1024)
-	Control      int // per peer, control messages not acknowledged (default 8192)
-	Frames       int // frames waiting for a busy link (default 65536)
-	CompositeMax microproto.Limits
+	Peers          int // known peers (default 1024)
+	Sessions       int // sessions, ended ones included until they are closed (default 4096)
+	PendingHellos  int // control connections that have not said hello (default 64)
+	PendingOpens   int // per peer, sessions that it has opened and this end has not (default 1024)
+	UnackedControl int // per peer, control messages not acknowledged (default 8192)
+	QueuedFrames   int // frames waiting for a busy link (default 65536)
+	Composite      microproto.Limits
 }
 
 // SessionTracer is a Tracer that tells the composites of different sessions apart:
@@ -44,17 +44,17 @@ type NodeConfig struct {
 	Version string // of the program: peers of different versions refuse each other
 	Catalog *microproto.Catalog
 	Policy  Policy
-	Link    LinkContext
-	Network Network // the link's kind; 0: Ethernet
-	// Rails are better links than that, best first, at most one of a network. A pair
-	// of peers uses the best that both have and that is up, and Link otherwise.
+	// Rails are the node's links, at most one of a network. Rails[0] is the base rail: every
+	// peer has it, and it does not go down. The others are better, best first: two peers use
+	// the best rail that both have and that is up, and the base rail otherwise. A base rail
+	// without Network is Ethernet.
 	Rails []Rail
 	Host  string // identity of this host: equal on two nodes only if they share it; "": unknown
 	// Here reports whether the other end of a control connection is at an address of this
 	// host; elsewhere an equal Host means a copy of this one. nil: an equal Host is enough.
-	Here    func(ConnID) bool
-	Process uint64 // of this process on its host
-	Cluster string // label of this peer's cluster; labels that differ decide before anything else
+	SameHost func(ConnID) bool
+	Process  uint64 // of this process on its host
+	Cluster  string // label of this peer's cluster; labels that differ decide before anything else
 	// Addresses are those at which other hosts reach this one, each with the prefix
 	// of its network, at most 32; nil: not known. See Locate.
 	Addresses []netip.Prefix
@@ -74,7 +74,7 @@ type NodeConfig struct {
 	Heartbeat   time.Duration // default PeerTimeout/8, at most 1 s
 	Handshake   time.Duration // for a connection to say hello (default 5 s)
 	Linger      time.Duration // for the last transfers of a session that is closed (default 2 s)
-	Watch       Watch         // when the composition follows what is measured
+	Monitor     MonitorConfig // when the composition follows what is measured
 	Limits      Limits
 	Tracer      microproto.Tracer // of every composite; nil: off; see SessionTracer
 	// Crowd tells that thousands of sessions take turns in this process, as those of a
@@ -127,25 +127,25 @@ type Node struct {
 
 // NodeCounters count what a node refused, and why.
 type NodeCounters struct {
-	FramesIn         uint64
-	FramesMalformed  uint64 // too short, another version, or no peer
-	FramesRun        uint64 // of another run
-	FramesUnknown    uint64 // of a session that is not there, or another peer's
-	FramesEpoch      uint64 // of an epoch that is over
-	FramesPlain      uint64 // unprotected, of a session that is protected; or the other way round
-	FramesForged     uint64 // of a protected session, but not from its other end, or changed on the way
-	FramesReplayed   uint64 // of a protected session, seen before
-	FramesOld        uint64 // of a protected session, too late to tell whether it was seen before
-	FramesDropped    uint64 // out, past the bound of waiting frames; or for want of memory to seal or open them
-	FramesStranded   uint64 // out, by a rail that is down; what is synchronous is sent again by another
-	FramesReplaced   uint64 // out, by a newer value of the same segment
-	ControlIn        uint64
-	ControlMalformed uint64
-	ControlDoubled   uint64 // seen before; or the answer to a ping that nobody waits for
-	ControlStale     uint64 // on a connection that had been replaced
-	Handshakes       uint64 // connections closed for saying nothing in time, or too many at once
-	Refused          uint64 // peers that do not match
-	Reconnects       uint64
+	FramesIn           uint64
+	FramesMalformed    uint64 // too short, another version, or no peer
+	FramesOtherRun     uint64 // of another run
+	FramesUnknown      uint64 // of a session that is not there, or another peer's
+	FramesOtherEpoch   uint64 // of an epoch that is over
+	FramesUnprotected  uint64 // unprotected, of a session that is protected; or the other way round
+	FramesForged       uint64 // of a protected session, but not from its other end, or changed on the way
+	FramesReplayed     uint64 // of a protected session, seen before
+	FramesBeforeWindow uint64 // of a protected session, too late to tell whether it was seen before
+	FramesDropped      uint64 // out, past the bound of waiting frames; or for want of memory to seal or open them
+	FramesNoPath       uint64 // out, by a rail that is down; what is synchronous is sent again by another
+	FramesReplaced     uint64 // out, by a newer value of the same segment
+	ControlIn          uint64
+	ControlMalformed   uint64
+	ControlDuplicate   uint64 // seen before; or the answer to a ping that nobody waits for
+	ControlStale       uint64 // on a connection that had been replaced
+	HandshakesExpired  uint64 // connections closed for saying nothing in time, or too many at once
+	PeersRefused       uint64 // peers that do not match
+	Reconnects         uint64
 }
 
 // NewNode checks the configuration. The error names what is missing or wrong.
@@ -155,8 +155,8 @@ func NewNode(c NodeConfig) (*Node, error) {
 		return nil, fmt.Errorf("p2psap: the name of a node must have 1 to %d bytes; %q has %d", maxNameBytes, c.Name, len(c.Name))
 	case len(c.Run) > maxNameBytes || len(c.Version) > maxNameBytes || len(c.Host) > maxNameBytes || len(c.Cluster) > maxNameBytes:
 		return nil, fmt.Errorf("p2psap: run, version, host and cluster may have %d bytes each", maxNameBytes)
-	case c.Catalog == nil || c.Policy == nil || c.Link == nil:
-		return nil, fmt.Errorf("p2psap: node %q needs a catalog, a policy and a link", c.Name)
+	case c.Catalog == nil || c.Policy == nil || len(c.Rails) == 0:
+		return nil, fmt.Errorf("p2psap: node %q needs a catalog, a policy and a rail", c.Name)
 	case len(c.Addresses) > maxAddresses:
 		return nil, fmt.Errorf("p2psap: node %q has %d addresses; %d may be given", c.Name, len(c.Addresses), maxAddresses)
 	case slices.ContainsFunc(c.Addresses, func(p netip.Prefix) bool { return !p.IsValid() || p.Addr().Is4In6() }):
@@ -164,14 +164,11 @@ func NewNode(c NodeConfig) (*Node, error) {
 	case c.PeerTimeout < 0 || c.Heartbeat < 0 || c.Handshake < 0 || c.Linger < 0:
 		return nil, fmt.Errorf("p2psap: the durations of node %q must not be negative", c.Name)
 	}
-	if err := c.Watch.withDefaults(); err != nil {
+	if err := c.Monitor.withDefaults(); err != nil {
 		return nil, err
 	}
 	if err := checkProtection(&c); err != nil {
 		return nil, err
-	}
-	if c.Network == 0 {
-		c.Network = Ethernet
 	}
 	if err := checkRails(&c); err != nil {
 		return nil, err
@@ -186,10 +183,10 @@ func NewNode(c NodeConfig) (*Node, error) {
 	l := &c.Limits
 	defaultTo(&l.Peers, 1024)
 	defaultTo(&l.Sessions, 4096)
-	defaultTo(&l.Handshakes, 64)
-	defaultTo(&l.Opens, 1024)
-	defaultTo(&l.Control, 8192)
-	defaultTo(&l.Frames, 65536)
+	defaultTo(&l.PendingHellos, 64)
+	defaultTo(&l.PendingOpens, 1024)
+	defaultTo(&l.UnackedControl, 8192)
+	defaultTo(&l.QueuedFrames, 65536)
 	l.Sessions = min(l.Sessions, 1<<16)
 	n := &Node{
 		config: c, run: runTag(c.Run), catalog: catalogFingerprint(c.Catalog),
@@ -227,7 +224,7 @@ func (n *Node) Drain(dst []Output) []Output {
 		n.counters.FramesDropped += uint64(r.queue.flatten(r.link))
 	}
 	for i := range n.out {
-		if o := &n.out[i]; o.Kind == OutTouched {
+		if o := &n.out[i]; o.Kind == OutActivity {
 			if s := n.session(o.Session); s != nil {
 				s.touched = false
 			}
@@ -264,7 +261,7 @@ func (n *Node) advancePeers(now microproto.Instant) {
 	n.replans = true
 	for i := len(n.conns) - 1; i >= 0; i-- {
 		if c := n.conns[i]; c.peer == nil && now >= c.until {
-			n.counters.Handshakes++
+			n.counters.HandshakesExpired++
 			n.hangup(now, c, fmt.Errorf("p2psap: no hello within %v", n.config.Handshake))
 		}
 	}

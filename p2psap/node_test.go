@@ -131,7 +131,7 @@ func TestLingeringIsBounded(t *testing.T) {
 func TestStrangeFrames(t *testing.T) {
 	w, a, b, _, sb := pair(t, asyncOptions("s"))
 	frame := func(peer microproto.LinkAddr, bytes ...byte) {
-		b.Frame(w.now, microproto.NewBuffer(bytes, nil).Frame(peer, 0, len(bytes)))
+		b.Input(w.now, 0, microproto.NewBuffer(bytes, nil).Frame(peer, 0, len(bytes)))
 	}
 	good := make([]byte, HeaderBytes)
 	header{epoch: 0, run: b.run, session: sb}.put(good)
@@ -147,14 +147,14 @@ func TestStrangeFrames(t *testing.T) {
 	frame(0, good...)
 	require.Equal(t, uint64(4), b.Counters().FramesMalformed)
 	frame(from, alter(1)...)
-	require.Equal(t, uint64(1), b.Counters().FramesEpoch)
+	require.Equal(t, uint64(1), b.Counters().FramesOtherEpoch)
 	frame(from, alter(2)...)
-	require.Equal(t, uint64(1), b.Counters().FramesRun)
+	require.Equal(t, uint64(1), b.Counters().FramesOtherRun)
 	frame(from, alter(4)...)
 	frame(from, alter(7)...)
 	frame(from+1, good...)
 	require.Equal(t, uint64(3), b.Counters().FramesUnknown)
-	require.Empty(t, b.Frames(), "nothing of it is answered")
+	require.Empty(t, b.Frames(0), "nothing of it is answered")
 	require.Zero(t, b.Arrivals(sb))
 	_ = a
 }
@@ -172,23 +172,23 @@ func TestBusyLink(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	require.Len(t, a.Frames(), 6)
+	require.Len(t, a.Frames(0), 6)
 	require.Equal(t, uint64(54), a.Counters().FramesReplaced)
-	label := func(i int) byte { return a.Frames()[i].Data[HeaderBytes+1+4+7] }
+	label := func(i int) byte { return a.Frames(0)[i].Data[HeaderBytes+1+4+7] }
 	for i := range 6 {
 		require.Equal(t, byte(9), label(i))
 	}
 	// Two frames leave; the next value's first segments queue up behind the rest.
 	for i := range 2 {
-		a.Frames()[i].Release()
+		a.Frames(0)[i].Release()
 	}
-	a.Sent(2)
+	a.Sent(0, 2)
 	_, err := a.Send(w.now, sa, 1, 10, data)
 	require.NoError(t, err)
-	require.Len(t, a.Frames(), 6)
+	require.Len(t, a.Frames(0), 6)
 	require.Equal(t, []byte{10, 9, 9, 9, 10, 10}, []byte{label(0), label(1), label(2), label(3), label(4), label(5)})
 	a.Close(w.now, sa)
-	require.Empty(t, a.Frames())
+	require.Empty(t, a.Frames(0))
 
 	w, a, _, sa, _ = pair(t, OpenOptions{Name: "s", Mode: microproto.ModeSynchronous, Slots: long})
 	a.busy = true
@@ -196,7 +196,7 @@ func TestBusyLink(t *testing.T) {
 		_, err := a.Send(w.now, sa, 1, Label(i), data)
 		require.NoError(t, err)
 	}
-	require.Len(t, a.Frames(), 12)
+	require.Len(t, a.Frames(0), 12)
 	require.Zero(t, a.Counters().FramesReplaced)
 }
 
@@ -207,7 +207,7 @@ func TestWaitingFramesOverflow(t *testing.T) {
 		o := OpenOptions{Name: "s", Mode: mode, Slots: []SlotSpec{{1, 800}, {2, 800}, {3, 800}}}
 		w, a, _, sa, _ := pair(t, o)
 		a.busy = true
-		a.config.Limits.Frames = 2
+		a.config.Limits.QueuedFrames = 2
 		for tag := Tag(1); tag <= 3; tag++ {
 			_, _ = a.Send(w.now, sa, tag, 1, make([]byte, 800))
 		}
@@ -223,8 +223,8 @@ func TestWaitingFramesOverflow(t *testing.T) {
 
 func TestSegmentSizeIsTheSmaller(t *testing.T) {
 	w := newWorld(t, 3)
-	a := w.add("a", func(c *NodeConfig) { c.Link = namedLink{worldLink{w}, "a", 9000} })
-	b := w.add("b", func(c *NodeConfig) { c.Link = namedLink{worldLink{w}, "b", 1280} })
+	a := w.add("a", func(c *NodeConfig) { c.Rails[0].Link = namedLink{worldLink{w}, "a", 9000} })
+	b := w.add("b", func(c *NodeConfig) { c.Rails[0].Link = namedLink{worldLink{w}, "b", 1280} })
 	w.connect()
 	w.run(10 * time.Millisecond)
 	sa, err := a.Open(w.now, "b", syncOptions("s"))

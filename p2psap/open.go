@@ -40,7 +40,7 @@ func (n *Node) Open(now microproto.Instant, name string, o OpenOptions) (Session
 		return 0, err
 	}
 	s := &session{busy: busy{id: id, peer: p, state: SessionOpening}, options: o}
-	s.info.Why = p.finding.Why
+	s.info.LocalityReason = p.finding.Reason
 	n.lastPort++
 	if n.lastPort == 0 {
 		n.lastPort = 1
@@ -251,7 +251,7 @@ func (n *Node) takeOpen(now microproto.Instant, p *peer, o open) {
 			return
 		}
 	}
-	if len(p.opens) >= n.config.Limits.Opens {
+	if len(p.opens) >= n.config.Limits.PendingOpens {
 		n.post(p, kindReject, &reject{To: o.Session, Reason: fmt.Sprintf("%d sessions wait to be opened at the other end", len(p.opens))})
 		return
 	}

@@ -15,13 +15,13 @@ type OutputKind uint8
 const (
 	OutControl     OutputKind = iota + 1 // send Data on connection Conn, after what was sent before
 	OutDial                              // open a control connection to Peer at Addr; answer with ControlUp or DialFailed
-	OutHangup                            // close connection Conn after what was sent before; Err says why
+	OutDisconnect                        // close connection Conn after what was sent before; Err says why
 	OutPeerUp                            // Peer has answered; sessions can be opened
 	OutPeerRefused                       // Peer and this node do not match: Err
 	OutPeerClosed                        // Peer said goodbye
 	OutPeerLost                          // Peer is lost: Err is a *PeerLostError
 	OutOpened                            // session Session is open
-	OutTouched                           // session Session: something arrived, was accepted, or there is room again
+	OutActivity                          // session Session: something arrived, was accepted, or there is room again
 	OutEnded                             // session Session has ended: Err
 	OutAdapted                           // session Session has another composition; or, with Err, not the one that was asked for
 	OutRail                              // a rail of Network to Peer can be used; or, with Err, cannot any more

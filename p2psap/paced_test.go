@@ -16,7 +16,7 @@ import (
 func TestBusyLinkUnderACongestionWindow(t *testing.T) {
 	w := newWorld(t, 7)
 	at := func(cluster string) func(*NodeConfig) {
-		return func(c *NodeConfig) { c.Catalog, c.Network, c.Cluster = ctp.Catalog(), Ethernet, cluster }
+		return func(c *NodeConfig) { c.Catalog, c.Rails[0].Network, c.Cluster = ctp.Catalog(), Ethernet, cluster }
 	}
 	a, b := w.add("a", at("one")), w.add("b", at("two"))
 	w.connect()
@@ -43,7 +43,7 @@ func TestBusyLinkUnderACongestionWindow(t *testing.T) {
 		_, err := a.Send(w.now, sa, 2, label, data[:800])
 		require.NoError(t, err)
 	}
-	require.Len(t, a.Frames(), 2)
+	require.Len(t, a.Frames(0), 2)
 	for label := Label(20); label < 60; label++ {
 		send(label)
 	}

@@ -52,7 +52,7 @@ type peer struct {
 	evidence Evidence
 	finding  Finding
 	measure  measurement
-	path     Path
+	path     PathMetrics
 	least    leastRTT
 	// frameLimit is the longest frame that the path is known to carry, 0: not known;
 	// from limitUntil on longer ones are tried again.
@@ -144,7 +144,7 @@ func (n *Node) Locality(name string) Locality {
 
 func (n *Node) advancePeer(now microproto.Instant, p *peer) {
 	if p.state == PeerUp && p.full {
-		err := fmt.Errorf("%w: peer %q leaves more than %d control messages unacknowledged", ErrLimit, p.name, n.config.Limits.Control)
+		err := fmt.Errorf("%w: peer %q leaves more than %d control messages unacknowledged", ErrLimit, p.name, n.config.Limits.UnackedControl)
 		n.part(now, p, PeerLost, err)
 		n.out = append(n.out, Output{Kind: OutPeerLost, Peer: p.name, Err: err})
 		return
@@ -247,7 +247,7 @@ func (n *Node) transmit(p *peer, data []byte) {
 func (n *Node) post(p *peer, k controlKind, body interface{ append(*writer) }) {
 	p.sent++
 	data := n.encode(p, k, p.sent, body)
-	if len(p.unacked) < n.config.Limits.Control {
+	if len(p.unacked) < n.config.Limits.UnackedControl {
 		p.unacked = append(p.unacked, sequenced{p.sent, data})
 	} else {
 		p.full, n.replans = true, true

@@ -82,42 +82,14 @@ func TableRows() []string {
 }
 
 // Column is one column of Table I.
-type Column struct {
-	Mode  microproto.Mode
-	Intra bool
-	// InfiniBand stands for every network that does congestion control, flow
-	// control and recovery itself: shared memory and memory too.
-	InfiniBand bool
-}
+type Column = microproto.Column
 
-// Columns are the eight columns of Table I, in the table's order.
-func Columns() []Column {
-	var out []Column
-	for _, m := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
-		for _, intra := range []bool{true, false} {
-			for _, ib := range []bool{true, false} {
-				out = append(out, Column{m, intra, ib})
-			}
-		}
-	}
-	return out
-}
+// Columns returns the eight columns of Table I, in the table's order.
+func Columns() []Column { return microproto.Columns() }
 
-// String is the column's heading: "sync intra ether".
-func (c Column) String() string {
-	where, network := "inter", "ether"
-	if c.Intra {
-		where = "intra"
-	}
-	if c.InfiniBand {
-		network = "ib"
-	}
-	return fmt.Sprintf("%v %s %s", c.Mode, where, network)
-}
-
-// Protocols lists the column's micro-protocols in the order in which a composite
+// TableProtocols returns the micro-protocols of a column in the order in which a composite
 // attaches them: the table's.
-func (c Column) Protocols() []string {
+func TableProtocols(c Column) []string {
 	set := []int{transportDriver, resize}
 	if c.Mode == microproto.ModeSynchronous {
 		set = append(set, synchronous)
@@ -169,14 +141,8 @@ type TablePolicy struct {
 	Optional []OptionalRow
 }
 
-// OptionalRow is a micro-protocol that an option adds to columns of Table I. It
-// stands behind the column's own rows, so that it sees what all of them declare; no
-// option takes a row away.
-type OptionalRow struct {
-	Protocol string
-	Columns  []Column           // that get it
-	Options  microproto.Options // settings that those columns get with it; may be nil
-}
+// OptionalRow is a micro-protocol that an option adds to columns of Table I.
+type OptionalRow = microproto.Row
 
 // Compose implements Policy. It does not look at any catalog: Missing does.
 func (p TablePolicy) Compose(c Conditions) (Composition, error) {
@@ -184,7 +150,7 @@ func (p TablePolicy) Compose(c Conditions) (Composition, error) {
 	if err != nil {
 		return Composition{}, err
 	}
-	composed := Composition{Column: column.String(), Protocols: column.Protocols(), Options: p.timeout(column)}
+	composed := Composition{Column: column.String(), Protocols: TableProtocols(column), Options: p.timeout(column)}
 	if column == (Column{Mode: microproto.ModeSynchronous}) {
 		// The congestion window bounds what is in flight there; the fixed one inside a
 		// cluster would be in the way of a long and fast path.

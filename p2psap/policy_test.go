@@ -153,7 +153,7 @@ func TestMissingMicroProtocols(t *testing.T) {
 	intra := standIns("SequencedSegment", "PositiveAck", "Retransmit", "RTTEstimation", "ReliableFIFO")
 	w := newWorld(t, 1)
 	far := func(cluster string) func(*NodeConfig) {
-		return func(c *NodeConfig) { c.Cluster, c.Network, c.Catalog = cluster, Ethernet, intra }
+		return func(c *NodeConfig) { c.Cluster, c.Rails[0].Network, c.Catalog = cluster, Ethernet, intra }
 	}
 	a := w.add("a", far("east"))
 	w.add("b", far("west"))

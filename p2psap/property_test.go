@@ -151,8 +151,8 @@ func closeAll(rt *rapid.T, w *world, ends []*sessionEnd) {
 				rt.Fatalf("%s still knows of a wish to open %q", n.Name(), p.opens[0].Name)
 			}
 		}
-		if len(n.Frames()) != 0 {
-			rt.Fatalf("%s has %d frames left", n.Name(), len(n.Frames()))
+		if len(n.Frames(0)) != 0 {
+			rt.Fatalf("%s has %d frames left", n.Name(), len(n.Frames(0)))
 		}
 	}
 }

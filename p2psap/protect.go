@@ -67,7 +67,7 @@ func checkProtection(c *NodeConfig) error {
 // protects tells whether sessions with a peer are sealed. Both ends see the same two
 // host identities, so they differ only if they were configured differently.
 func (n *Node) protects(p *peer) bool {
-	mine, theirs := &p.evidence.Mine, &p.evidence.Theirs
+	mine, theirs := &p.evidence.Local, &p.evidence.Remote
 	return n.config.Protect == ProtectAlways ||
 		n.config.Protect == ProtectAuto && (mine.Host == "" || mine.Host != theirs.Host)
 }
@@ -170,7 +170,7 @@ func (n *Node) sealer(s *session, c *channel, flow *seal.Flow, out, in seal.Secr
 	return microproto.NewComposite(microproto.Config{
 		Name: "seal " + s.options.Name + "@" + s.peer.name, Seed: n.config.Seed, MTU: c.frameBytes,
 		Headroom: c.rail.link.Caps(c.mode()).Headroom, Frames: c.rail.link, Train: c.rail.link.Caps(c.mode()).Train,
-		Limits: n.config.Limits.CompositeMax, Tracer: n.tracer(s),
+		Limits: n.config.Limits.Composite, Tracer: n.tracer(s),
 	}, &sealedHeader{c: c}, seal.NewAEAD(flow, out, in), seal.NewAntiReplay(flow))
 }
 
@@ -207,11 +207,9 @@ type sealedHeader struct {
 // Name implements microproto.MicroProtocol.
 func (*sealedHeader) Name() string { return "SessionHeader" }
 
-// TakesTrains implements microproto.TrainTaker.
-func (*sealedHeader) TakesTrains() {}
-
 // Attach implements microproto.MicroProtocol.
 func (h *sealedHeader) Attach(b *microproto.Binder) error {
+	b.TakesTrains()
 	h.field = b.Header(HeaderBytes)
 	microproto.Bind(b, microproto.MessageFromUser, microproto.Early, func(_ *microproto.Exec, m *microproto.Message) {
 		to := h.c.header
@@ -260,7 +258,7 @@ func (n *Node) openFrames(now microproto.Instant, s *session, c *channel, f micr
 		replayed, old, dropped := k.Replayed-h.seen.Replayed, k.Old-h.seen.Old, k.Dropped-h.seen.Dropped
 		h.seen = k
 		n.counters.FramesReplayed += replayed
-		n.counters.FramesOld += old
+		n.counters.FramesBeforeWindow += old
 		n.counters.FramesDropped += dropped
 		n.counters.FramesForged += count - min(count, replayed+old+dropped) // too short for header and tag, too
 	}

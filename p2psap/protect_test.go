@@ -87,7 +87,7 @@ func TestWhoIsProtected(t *testing.T) {
 }
 
 func TestProtectionNeedsEntropy(t *testing.T) {
-	c := NodeConfig{Name: "a", Catalog: standIns(), Policy: TablePolicy{}, Link: namedLink{}, Protect: ProtectAlways}
+	c := NodeConfig{Name: "a", Catalog: standIns(), Policy: TablePolicy{}, Rails: []Rail{{Link: namedLink{}}}, Protect: ProtectAlways}
 	_, err := NewNode(c)
 	require.ErrorContains(t, err, "source of entropy")
 	c.Protect = 9
@@ -119,7 +119,7 @@ func sealedPair(t *testing.T, seed uint64) (w *world, a, b *worldNode, sa, sb Se
 
 // inject puts a frame on a node's link as if it came from the other one.
 func (w *world) inject(from, to *worldNode, frame []byte) {
-	to.Frame(w.now, microproto.NewBuffer(bytes.Clone(frame), nil).Frame(microproto.LinkAddr(from.index+1), 0, len(frame)))
+	to.Input(w.now, 0, microproto.NewBuffer(bytes.Clone(frame), nil).Frame(microproto.LinkAddr(from.index+1), 0, len(frame)))
 	w.settle()
 }
 
@@ -160,7 +160,7 @@ func TestAttackerOnTheLink(t *testing.T) {
 				frame[0] = WireVersion
 				w.inject(from, to, frame)
 				now := to.Counters()
-				require.Equal(t, was.FramesPlain+was.FramesUnknown+1, now.FramesPlain+now.FramesUnknown)
+				require.Equal(t, was.FramesUnprotected+was.FramesUnknown+1, now.FramesUnprotected+now.FramesUnknown)
 				return
 			case 4: // nothing but a header
 				frame = frame[:HeaderBytes+r.IntN(20)]

@@ -3,19 +3,19 @@ package p2psap
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Rail is a link that a node has beside its base link, for those peers that have one of
-// the same network.
+// Rail is one of a node's links and the kind of network that it leads to.
 type Rail struct {
 	Network Network
 	Link    LinkContext
 }
 
-// rail is one of a node's links. Number 0 is the base link, which every peer is reached
-// by and which does not go down; the others are NodeConfig.Rails, in their order.
+// rail is a Rail with the frames that wait for it. Its number is its index in
+// NodeConfig.Rails.
 type rail struct {
 	number  int
 	network Network
@@ -24,18 +24,22 @@ type rail struct {
 	err     error // why it is down; nil: it is up
 }
 
-// checkRails refuses rails that cannot be told apart.
+// checkRails refuses rails that peers could not tell apart, and copies the others.
 func checkRails(c *NodeConfig) error {
-	if len(c.Rails) > maxRails {
-		return fmt.Errorf("p2psap: node %q has %d rails; %d may be given", c.Name, len(c.Rails), maxRails)
+	if len(c.Rails) > maxRails+1 {
+		return fmt.Errorf("p2psap: node %q has %d rails; %d may be given", c.Name, len(c.Rails), maxRails+1)
+	}
+	c.Rails = slices.Clone(c.Rails)
+	if c.Rails[0].Network == 0 {
+		c.Rails[0].Network = Ethernet
 	}
 	for i, r := range c.Rails {
 		if r.Link == nil || !r.Network.valid() {
-			return fmt.Errorf("p2psap: rail %d of node %q needs a link and a network", i+1, c.Name)
+			return fmt.Errorf("p2psap: rail %d of node %q needs a link and a network", i, c.Name)
 		}
-		for _, q := range append(c.Rails[:i:i], Rail{Network: c.Network}) {
+		for _, q := range c.Rails[:i] {
 			if q.Network == r.Network {
-				return fmt.Errorf("p2psap: node %q has two links for network %v; one can be told from another by its network only", c.Name, r.Network)
+				return fmt.Errorf("p2psap: node %q has two links for network %v; give it one", c.Name, r.Network)
 			}
 		}
 	}
@@ -43,15 +47,14 @@ func checkRails(c *NodeConfig) error {
 }
 
 func (n *Node) addRails() {
-	n.rails = []*rail{{network: n.config.Network, link: n.config.Link}}
 	for i, r := range n.config.Rails {
-		n.rails = append(n.rails, &rail{number: i + 1, network: r.Network, link: r.Link})
+		n.rails = append(n.rails, &rail{number: i, network: r.Network, link: r.Link})
 	}
 }
 
 func (n *Node) base() *rail { return n.rails[0] }
 
-// networks are those of the rails, as a hello lists them.
+// networks returns the networks of the rails beside the base rail, as a hello lists them.
 func (n *Node) networks() (out []Network) {
 	for _, r := range n.rails[1:] {
 		out = append(out, r.network)
@@ -59,27 +62,18 @@ func (n *Node) networks() (out []Network) {
 	return out
 }
 
-// Frames are those that wait for the base link, oldest first. The slice is the node's:
-// the shell gives a prefix to the link, which takes the frames it accepts, and
-// tells how many with Sent. It does so before Drain: what has not been sent then is
-// copied out of the memory of users, see microproto.Frame.Body.
-func (n *Node) Frames() []microproto.Frame { return n.rails[0].queue.frames }
+// Frames returns the frames that wait for rail number i, an index of NodeConfig.Rails,
+// oldest first. The slice is the node's. The caller offers it to the link, which takes a
+// prefix, and reports the length of the prefix with Sent, both before Drain: Drain copies
+// what is left out of the memory of users, see microproto.Frame.Body.
+func (n *Node) Frames(i int) []microproto.Frame { return n.rails[i].queue.frames }
 
-// Sent removes the first k frames, which the base link has taken.
-func (n *Node) Sent(k int) { n.rails[0].queue.remove(k) }
+// Sent removes the first k frames of rail number i, which its link has taken.
+func (n *Node) Sent(i, k int) { n.rails[i].queue.remove(k) }
 
-// RailFrames is Frames of rail number i: 0 the base link, i that of NodeConfig.Rails[i-1].
-func (n *Node) RailFrames(i int) []microproto.Frame { return n.rails[i].queue.frames }
-
-// RailSent is Sent of rail number i.
-func (n *Node) RailSent(i, k int) { n.rails[i].queue.remove(k) }
-
-// Frame takes a frame that the base link received, or several as one, whatever they
-// hold. Frames of nobody are dropped and counted, never answered.
-func (n *Node) Frame(now microproto.Instant, f microproto.Frame) { n.RailFrame(now, 0, f) }
-
-// RailFrame is Frame for rail number i.
-func (n *Node) RailFrame(now microproto.Instant, i int, f microproto.Frame) {
+// Input takes a frame that rail number i received, or several as one, whatever they hold.
+// Frames of no session are counted and dropped, never answered.
+func (n *Node) Input(now microproto.Instant, i int, f microproto.Frame) {
 	r := n.rails[i]
 	for f.Count() > 1 {
 		var run microproto.Frame
@@ -89,14 +83,6 @@ func (n *Node) RailFrame(now microproto.Instant, i int, f microproto.Frame) {
 		}
 	}
 	n.frame(now, r, f)
-}
-
-// RailOf is the number of the rail that a session is on; 0 also for one that is not there.
-func (n *Node) RailOf(id SessionID) int {
-	if s := n.session(id); s != nil && s.channel != nil {
-		return s.channel.rail.number
-	}
-	return 0
 }
 
 // errUnknown stands for a reason that a link has not given.

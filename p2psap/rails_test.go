@@ -17,7 +17,7 @@ func (w *world) ship(n *worldNode) {
 	if n.cable == nil {
 		return
 	}
-	frames := n.RailFrames(1)
+	frames := n.Frames(1)
 	for _, f := range frames {
 		n.cable.send(f)
 		w.after(w.latency, func() {
@@ -26,11 +26,11 @@ func (w *world) ship(n *worldNode) {
 			}
 			other := w.nodes[1-n.index]
 			if f, ok := other.cable.arrived(n.cable); ok {
-				other.RailFrame(w.now, 1, f)
+				other.Input(w.now, 1, f)
 			}
 		})
 	}
-	n.RailSent(1, len(frames))
+	n.Sent(1, len(frames))
 }
 
 // railed are two nodes with a rail between them, connected.
@@ -42,7 +42,8 @@ func railed(t *testing.T, out *bytes.Buffer) (w *world, a, b *worldNode) {
 	add := func(name string, self int) *worldNode {
 		end := newCable(&cable{}, self)
 		n := w.add(name, func(c *NodeConfig) {
-			c.Catalog, c.Network, c.Rails = ctp.Catalog(), Ethernet, []Rail{{InfiniBand, end}}
+			c.Catalog, c.Rails[0].Network = ctp.Catalog(), Ethernet
+			c.Rails = append(c.Rails, Rail{InfiniBand, end})
 		})
 		n.cable = end
 		return n
@@ -88,7 +89,7 @@ func TestRailTranscript(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, Ethernet, i.Conditions.Network)
 		require.EqualValues(t, 1, i.Moves)
-		require.Contains(t, i.NetworkWhy, "ib is down at a")
+		require.Contains(t, i.NetworkReason, "ib is down at a")
 	}
 	require.EqualValues(t, 1, a.Accepted(sa))
 	got, err := b.Receive(w.now, sb, &Slot{Tag: 2, Data: data})
@@ -144,7 +145,7 @@ func TestRailsRefused(t *testing.T) {
 		"needs a link":                {{InfiniBand, nil}},
 		"rails":                       make([]Rail, maxRails+1),
 	} {
-		_, err := NewNode(NodeConfig{Name: "x", Catalog: standIns(), Policy: TablePolicy{}, Link: link, Rails: rails})
+		_, err := NewNode(NodeConfig{Name: "x", Catalog: standIns(), Policy: TablePolicy{}, Rails: append([]Rail{{Link: link}}, rails...)})
 		require.ErrorContains(t, err, says)
 	}
 }

@@ -142,7 +142,7 @@ func TestReceiverMuchSlower(t *testing.T) {
 				x.kept.forget(uint64(x.acceptedNow()))
 				require.LessOrEqual(t, x.kept.bytes(), uint64(queue))
 				require.LessOrEqual(t, b.n.Unread(b.id)*queueCost(length), uint64(queue))
-				require.LessOrEqual(t, len(a.n.Frames())+len(b.n.Frames()), 64)
+				require.LessOrEqual(t, len(a.n.Frames(0))+len(b.n.Frames(0)), 64)
 				require.LessOrEqual(t, y.channel.composite.Counters().Live, 1024)
 			}
 			require.Greater(t, busy, 3000, "the sender is held back")
@@ -272,7 +272,7 @@ func TestThousandSessions(t *testing.T) {
 			e.n.Close(d.clock.Now(), id)
 			require.Nil(t, e.n.session(id))
 		}
-		require.Empty(t, e.n.Frames())
+		require.Empty(t, e.n.Frames(0))
 	}
 	require.NoError(t, d.fault)
 }
@@ -297,7 +297,7 @@ func TestReopenedSessionMeetsOldFrames(t *testing.T) {
 				if seed != 0 && len(frames) > 0 {
 					f := microproto.NewBuffer(frames[0], nil).Frame(microproto.LinkAddr(from+1), 0, len(frames[0]))
 					old[from] = frames[1:]
-					d.ends[1-from].n.Frame(d.clock.Now(), f)
+					d.ends[1-from].n.Input(d.clock.Now(), 0, f)
 					d.ends[1-from].settle()
 				}
 			}

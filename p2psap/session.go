@@ -34,8 +34,8 @@ type session struct {
 	watched watched
 	probing probing
 	change  change
-	legacy  microproto.Legacy // between two endpoints
-	info    SessionInfo       // counters
+	legacy  microproto.HandoverState // between two endpoints
+	info    SessionInfo              // counters
 
 	err         error // why it ended
 	options     OpenOptions
@@ -74,7 +74,7 @@ type busy struct {
 // one at a time.
 type call struct {
 	endpoint microproto.Endpoint
-	gatherer microproto.Gatherer // of a flush, or of a message that others follow at once
+	gatherer microproto.Coalescer // of a flush, or of a message that others follow at once
 	tag      uint32
 	label    uint64
 	data     []byte
@@ -200,7 +200,7 @@ func (s *session) arrivedNow() uint64 {
 func (n *Node) touch(s *session) {
 	if !s.touched {
 		s.touched = true
-		n.out = append(n.out, Output{Kind: OutTouched, Session: s.id})
+		n.out = append(n.out, Output{Kind: OutActivity, Session: s.id})
 	}
 }
 
@@ -212,11 +212,11 @@ func (n *Node) frame(now microproto.Instant, r *rail, f microproto.Frame) {
 	case !ok || f.Peer == 0:
 		n.counters.FramesMalformed++
 	case h.run != n.run:
-		n.counters.FramesRun++
+		n.counters.FramesOtherRun++
 	case s == nil || s.channel == nil || !s.running() || !n.sends(s.peer, r, f.Peer):
 		n.counters.FramesUnknown++
 	case h.sealed != s.sealed:
-		n.counters.FramesPlain++
+		n.counters.FramesUnprotected++
 	case h.epoch == s.channel.header.epoch && s.channel.takes(s, r, f.Peer):
 		n.input(now, s, s.channel, f)
 		return
@@ -224,7 +224,7 @@ func (n *Node) frame(now microproto.Instant, r *rail, f microproto.Frame) {
 		n.input(now, s, s.former, f)
 		return
 	default:
-		n.counters.FramesEpoch++
+		n.counters.FramesOtherEpoch++
 	}
 	f.Release()
 }
@@ -291,7 +291,7 @@ func (n *Node) end(now microproto.Instant, s *session, err error) {
 // discard gives the channels and their frames up; the counters are kept.
 func (n *Node) discard(now microproto.Instant, s *session) {
 	s.kept = kept{}
-	s.legacy = microproto.Legacy{}
+	s.legacy = microproto.HandoverState{}
 	s.change.reset()
 	if s.former != nil {
 		n.retire(now, s, s.former)

@@ -20,7 +20,7 @@ func misuse(t *testing.T, w *world, n *worldNode, id SessionID) {
 		_, err := n.Send(w.now, id, tag, 1, make([]byte, 8))
 		require.ErrorIs(t, err, ErrSlot)
 		require.ErrorContains(t, err, fmt.Sprintf("tag %d", tag))
-		_, _, err = n.SendMore(w.now, id, tag, 1, make([]byte, 8))
+		_, _, err = n.SendCoalescing(w.now, id, tag, 1, make([]byte, 8))
 		require.ErrorIs(t, err, ErrSlot)
 		_, err = n.Receive(w.now, id, &Slot{Tag: tag, Data: make([]byte, 64)})
 		require.ErrorIs(t, err, ErrSlot)
@@ -48,9 +48,9 @@ func TestUndeclaredSlotsAreRefused(t *testing.T) {
 			w := newWorld(t, 5)
 			node := func(name string) *worldNode {
 				return w.add(name, func(c *NodeConfig) {
-					c.Catalog, c.Network = ctp.Catalog(), Ethernet
+					c.Catalog, c.Rails[0].Network = ctp.Catalog(), Ethernet
 					if column.InfiniBand {
-						c.Network = Memory
+						c.Rails[0].Network = Memory
 					}
 					if !column.Intra {
 						c.Cluster = name
@@ -63,7 +63,7 @@ func TestUndeclaredSlotsAreRefused(t *testing.T) {
 			sa, sb := openAs(t, w, a, b, column.Mode)
 			i, err := a.Info(sa)
 			require.NoError(t, err)
-			require.Equal(t, column.Protocols(), i.Composition)
+			require.Equal(t, TableProtocols(column), i.Composition)
 			mode, label := column.Mode, Label(0)
 			for range 3 {
 				for range 1000 { // of 72 bytes each, more than the grant
@@ -110,7 +110,7 @@ func TestSlotsThatDiffer(t *testing.T) {
 		{[]SlotSpec{{1<<32 - 2, 64}}, []SlotSpec{{1<<32 - 2, 64}}, [2]string{"tag 4294967294", "tag 4294967294"}},
 	} {
 		w := newWorld(t, 5)
-		set := func(n *NodeConfig) { n.Catalog, n.Network = ctp.Catalog(), Ethernet }
+		set := func(n *NodeConfig) { n.Catalog, n.Rails[0].Network = ctp.Catalog(), Ethernet }
 		a, b := w.add("a", set), w.add("b", set)
 		w.connect()
 		require.True(t, w.until(time.Second, func() bool { return a.Locality("b") != 0 && b.Locality("a") != 0 }))

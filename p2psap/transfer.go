@@ -26,7 +26,7 @@ func (n *Node) active(id SessionID) (*session, error) {
 
 // Send starts a transfer; see Socket. microproto.ErrBusy: the receiver's grant is
 // used up, or the session is changing its composition and cannot keep the message
-// meanwhile; OutTouched tells when to try again. ErrSlot: nothing was sent.
+// meanwhile; OutActivity tells when to try again. ErrSlot: nothing was sent.
 func (n *Node) Send(now microproto.Instant, id SessionID, tag Tag, label Label, data []byte) (Transfer, error) {
 	t, _, err := n.send(now, id, tag, label, data, false)
 	return t, err
@@ -90,7 +90,7 @@ const maxKeptBack = 1 << 14
 // to take is started, within the bytes that the other end has granted.
 func (s *session) keepBack(tag Tag, label Label, data []byte) error {
 	granted := s.granted
-	if e, ok := s.channel.endpoint.(microproto.Successor); ok && !s.channel.held {
+	if e, ok := s.channel.endpoint.(microproto.Migratable); ok && !s.channel.held {
 		granted = e.Granted()
 	}
 	to := s.change.mine.Mode
@@ -257,7 +257,7 @@ func (n *Node) Info(id SessionID) (SessionInfo, error) {
 	i := s.info
 	i.Name, i.Peer, i.State, i.Epoch = s.options.Name, s.peer.name, s.state, uint8(i.Changes)
 	i.RTT, i.Path = s.peer.found().RTT, s.peer.path
-	i.NetworkWhy = s.networkWhy()
+	i.NetworkReason = s.networkWhy()
 	i.Conditions, i.Composition = s.conditions, append([]string(nil), s.composition.Protocols...)
 	if s.sealed {
 		i.Protection = ProtectionStack()

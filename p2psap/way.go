@@ -41,17 +41,17 @@ const (
 )
 
 func (n *Node) dwells(k float64) time.Duration {
-	return time.Duration(k * float64(n.config.Watch.RailDwell))
+	return time.Duration(k * float64(n.config.Monitor.RailDwell))
 }
 
 func (w *way) joined() bool { return w.offered && w.addr != 0 && w.ready }
 
 // RailInfo tells where a rail stands between this node and a peer.
 type RailInfo struct {
-	Network Network
-	Joined  bool
-	Why     string // it is not
-	Falls   uint64 // times that it has gone down since the peer answered
+	Network  Network
+	Up       bool
+	Reason   string // it is not
+	Failures uint64 // times that it has gone down since the peer answered
 }
 
 // Rails lists the rails that this node and a peer both have beside their base link,
@@ -262,7 +262,7 @@ func (n *Node) join(now microproto.Instant, p *peer, w *way) {
 // raiseAt is when sessions may go over to a way that is joined: one that goes up and down
 // shall not take them along.
 func (n *Node) raiseAt(w *way) microproto.Instant {
-	return w.since.Add(max(n.config.Watch.RailDwell, w.backoff))
+	return w.since.Add(max(n.config.Monitor.RailDwell, w.backoff))
 }
 
 // advanceWays does what is due.

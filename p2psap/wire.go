@@ -91,10 +91,10 @@ type sessionHeader struct{}
 
 func (sessionHeader) Name() string { return "SessionHeader" }
 
-// TakesTrains: the session writes the header of each frame.
-func (sessionHeader) TakesTrains() {}
-
+// Attach implements microproto.MicroProtocol. The session writes the header of each frame
+// of a train.
 func (sessionHeader) Attach(b *microproto.Binder) error {
+	b.TakesTrains()
 	b.Header(HeaderBytes)
 	return nil
 }

@@ -99,10 +99,10 @@ func (l namedLink) Accept(remote []byte) (microproto.LinkAddr, error) {
 // add starts a node; change may adjust its configuration.
 func (w *world) add(name string, change func(*NodeConfig)) *worldNode {
 	c := NodeConfig{
-		Name: name, Run: "run", Version: "v1", Catalog: standIns(), Policy: TablePolicy{}, Network: Memory,
-		Host: "host-" + name, Process: 1, Seed: w.rand.Uint64(), PeerTimeout: 4 * time.Second,
+		Name: name, Run: "run", Version: "v1", Catalog: standIns(), Policy: TablePolicy{},
+		Rails: []Rail{{Memory, namedLink{worldLink: worldLink{w}, self: name}}},
+		Host:  "host-" + name, Process: 1, Seed: w.rand.Uint64(), PeerTimeout: 4 * time.Second,
 	}
-	c.Link = namedLink{worldLink: worldLink{w}, self: name}
 	if change != nil {
 		change(&c)
 	}
@@ -150,11 +150,11 @@ func (w *world) settle() {
 				w.carryOut(n, o)
 			}
 			if !n.busy {
-				frames := n.Frames()
+				frames := n.Frames(0)
 				for i := range frames {
 					w.frame(n, frames[i])
 				}
-				n.Sent(len(frames))
+				n.Sent(0, len(frames))
 			}
 			w.ship(n)
 		}
@@ -176,7 +176,7 @@ func (w *world) frame(from *worldNode, f microproto.Frame) {
 			f.Release()
 			return
 		}
-		to.Frame(w.now, f)
+		to.Input(w.now, 0, f)
 	})
 }
 
@@ -186,7 +186,7 @@ func (w *world) carryOut(n *worldNode, o Output) {
 		w.control(n, o)
 	case OutDial:
 		w.after(w.jitter(), func() { w.dial(n, o.Peer) })
-	case OutHangup:
+	case OutDisconnect:
 		w.note("%s hangs up: %v", n.Name(), o.Err)
 		w.cut(worldConn{n.index, o.Conn}, false)
 	case OutOpened:
@@ -194,7 +194,7 @@ func (w *world) carryOut(n *worldNode, o Output) {
 	case OutEnded:
 		n.ended[o.Session] = o.Err
 	}
-	if o.Kind > OutHangup && o.Kind != OutTouched {
+	if o.Kind > OutDisconnect && o.Kind != OutActivity {
 		w.note("%s: %v peer=%q err=%v", n.Name(), o.Kind, o.Peer, o.Err)
 		n.news = append(n.news, o)
 	}

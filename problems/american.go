@@ -6,16 +6,16 @@ import (
 	"math"
 
 	"github.com/p2pdc/p2pdc/problems/option"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // optionBuiltin makes a built-in of what turns its parameters into a contract.
 func optionBuiltin(b Builtin, contract func(v []float64) *option.Option) Builtin {
 	b.option = contract
-	b.build = func(p *solver.Problem, v []float64) error {
+	b.build = func(p *problem.Problem, v []float64) error {
 		for i, q := range b.Parameters {
-			if q.Name == "steps" && (v[i] < 1 || v[i] > solver.MaxSteps || v[i] != math.Floor(v[i])) {
-				return fmt.Errorf("steps: %g: want a whole number from 1 to %d", v[i], solver.MaxSteps)
+			if q.Name == "steps" && (v[i] < 1 || v[i] > problem.MaxSteps || v[i] != math.Floor(v[i])) {
+				return fmt.Errorf("steps: %g: want a whole number from 1 to %d", v[i], problem.MaxSteps)
 			}
 			if q.Name == "width" && v[i] == 0 {
 				return errors.New("width: 0: want a positive number of standard deviations")

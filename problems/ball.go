@@ -3,7 +3,7 @@ package problems
 import (
 	"math"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Contact radius and coefficients of the 2-D solution −A ln r + B, as PETSc's
@@ -22,10 +22,10 @@ func ball3D() Builtin {
 		Reference: "radial solution by C¹ matching with the fundamental solution 1/r",
 		Dimension: 3,
 		Exact:     true,
-		build: func(p *solver.Problem, _ []float64) error {
+		build: func(p *problem.Problem, _ []float64) error {
 			box(p, -2, 2)
 			p.Obstacle, p.Rows.Obstacle = ballObstacle, ballRow
-			p.Exact = func(q solver.Point) float64 {
+			p.Exact = func(q problem.Point) float64 {
 				r2 := squares(q)
 				if r2 <= 0.5 {
 					return math.Sqrt(1 - r2)
@@ -46,10 +46,10 @@ func ball2D() Builtin {
 		Reference: "PETSc, src/snes/tutorials/ex9.c (Bueler)",
 		Dimension: 2,
 		Exact:     true,
-		build: func(p *solver.Problem, _ []float64) error {
+		build: func(p *problem.Problem, _ []float64) error {
 			box(p, -2, 2)
 			p.Obstacle, p.Rows.Obstacle = ballObstacle, ballRow
-			p.Exact = func(q solver.Point) float64 {
+			p.Exact = func(q problem.Point) float64 {
 				r := math.Sqrt(squares(q))
 				if r <= ball2DContact {
 					return ballObstacle(q)
@@ -64,7 +64,7 @@ func ball2D() Builtin {
 
 // ballObstacle is the upper half of the unit sphere up to r = 0.9, continued by
 // its tangent so that it is defined, and C¹, everywhere.
-func ballObstacle(q solver.Point) float64 {
+func ballObstacle(q problem.Point) float64 {
 	r2 := squares(q)
 	if r2 <= 0.9*0.9 {
 		return math.Sqrt(1 - r2)
@@ -75,13 +75,13 @@ func ballObstacle(q solver.Point) float64 {
 
 // ballRow is ballObstacle along x.
 func ballRow(dst, x []float64, y, z float64) {
-	q := solver.Point{0, y, z}
+	q := problem.Point{0, y, z}
 	for i := range dst {
 		q[0] = x[i]
 		dst[i] = ballObstacle(q)
 	}
 }
 
-func squares(q solver.Point) float64 {
+func squares(q problem.Point) float64 {
 	return float64(q[0]*q[0]) + float64(q[1]*q[1]) + float64(q[2]*q[2])
 }

@@ -4,9 +4,10 @@ import (
 	"math"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/solver/multilevel"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
 	"github.com/stretchr/testify/require"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // The error bound holds on every built-in: against the discrete solution to round-off,
@@ -18,28 +19,28 @@ func TestErrorBoundOfAll(t *testing.T) {
 			require.NoError(t, err)
 			before, step := []float64(nil), p
 			if p.Evolution != nil {
-				before, err = solver.AtStart(p, nil)
+				before, err = verify.AtStart(p, nil)
 				require.NoError(t, err)
 				only := *p.Evolution
 				only.Steps, only.End = 1, p.Evolution.Step()
 				all := p.Evolution.At
-				only.At = func(float64) *solver.Problem { return all(p.Evolution.Time(1)) }
+				only.At = func(float64) *problem.Problem { return all(p.Evolution.Time(1)) }
 				q := *p
 				q.Evolution = &only
 				step = &q
 			}
-			judge := func(u []float64) solver.Evaluation {
-				var e solver.Evaluation
+			judge := func(u []float64) verify.Evaluation {
+				var e verify.Evaluation
 				if before == nil {
-					e, err = solver.Evaluate(p, u, nil)
+					e, err = verify.Evaluate(p, u, nil)
 				} else {
-					e, err = solver.EvaluateStep(p, 1, before, u, nil)
+					e, err = verify.EvaluateStep(p, 1, before, u, nil)
 				}
 				require.NoError(t, err)
 				return e
 			}
 			at := func(tol float64) []float64 {
-				s, err := solver.SolveBy(step, solver.MethodConfig{Name: solver.SOR}, tol, 4000, nil)
+				s, err := multilevel.SolveBy(step, problem.MethodConfig{Name: problem.SOR}, tol, 4000, nil)
 				require.NoError(t, err)
 				return s.U
 			}

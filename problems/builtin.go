@@ -13,7 +13,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/problems/option"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Parameter is a number of a built-in problem that a user may set.
@@ -32,7 +32,7 @@ type Builtin struct {
 	Parameters []Parameter `json:"parameters"`
 	Exact      bool        `json:"exact"` // the exact solution is known
 
-	build  func(p *solver.Problem, v []float64) error
+	build  func(p *problem.Problem, v []float64) error
 	words  []wordList                       // parameters whose value is a word
 	option func(v []float64) *option.Option // nil: it is none
 }
@@ -139,15 +139,15 @@ func (b Builtin) listParameters(wrong string) string {
 
 // Make builds the problem on a grid of n interior points per axis; axes that the
 // problem does not use hold 1. A parameter out of its range is refused.
-func (b Builtin) Make(n [3]int) (*solver.Problem, error) {
+func (b Builtin) Make(n [3]int) (*problem.Problem, error) {
 	if err := CheckGrid(b.Dimension, n); err != nil {
 		return nil, fmt.Errorf("problem %s: %w", b.Name, err)
 	}
-	p := &solver.Problem{
+	p := &problem.Problem{
 		Name:      b.Name,
 		Dimension: b.Dimension,
 		N:         n,
-		Diffusion: solver.Coefficient{Value: 1},
+		Diffusion: problem.Coefficient{Value: 1},
 	}
 	if err := b.build(p, b.values()); err != nil {
 		return nil, fmt.Errorf("problem %s: %w", b.Name, err)
@@ -156,13 +156,13 @@ func (b Builtin) Make(n [3]int) (*solver.Problem, error) {
 }
 
 // box sets the domain (lo, hi)^d.
-func box(p *solver.Problem, lo, hi float64) {
+func box(p *problem.Problem, lo, hi float64) {
 	for a := range p.Dimension {
 		p.Lo[a], p.Hi[a] = lo, hi
 	}
 }
 
 // zero is homogeneous Dirichlet data.
-func zero(solver.Point) float64 { return 0 }
+func zero(problem.Point) float64 { return 0 }
 
 func zeroRow(dst, _ []float64, _, _ float64) { clear(dst) }

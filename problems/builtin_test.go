@@ -4,10 +4,9 @@ import (
 	"math"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 func TestAllIsOrderedAndComplete(t *testing.T) {
@@ -33,7 +32,7 @@ func TestObstaclesLieBelowTheData(t *testing.T) {
 	for _, b := range All() {
 		p, err := b.Make(cube(b.Dimension, 21))
 		require.NoError(t, err)
-		eachNode(p, func(_ int, q solver.Point, boundary bool) {
+		eachNode(p, func(_ int, q problem.Point, boundary bool) {
 			phi, data := p.Obstacle(q), p.Boundary(q)
 			require.False(t, math.IsNaN(phi+p.Source.At(q)) || math.IsInf(phi, 0), "%s at %v", b.Name, q)
 			if boundary {
@@ -65,8 +64,8 @@ func TestParameters(t *testing.T) {
 	require.Equal(t, 0.5, b.Parameters[0].Value, "With must not change the receiver")
 	p, err := changed.Make(cube(3, 3))
 	require.NoError(t, err)
-	require.Equal(t, 0.25, p.Obstacle(solver.Point{0.5, 0.5, 0.5}))
-	require.Equal(t, 0.25-2*0.25, p.Obstacle(solver.Point{0, 0.5, 0.5}))
+	require.Equal(t, 0.25, p.Obstacle(problem.Point{0.5, 0.5, 0.5}))
+	require.Equal(t, 0.25-2*0.25, p.Obstacle(problem.Point{0, 0.5, 0.5}))
 
 	for setting, want := range map[string]string{
 		"c0":     `problem membrane: parameter "c0" is not of the form name=value`,
@@ -134,33 +133,33 @@ func TestJacksboroIsReadNotInterpolated(t *testing.T) {
 	p, err := b.Make([3]int{terrainColumns - 2, terrainRows - 2, 1})
 	require.NoError(t, err)
 	raw := terrain[terrainHeaderBytes:]
-	eachNode(p, func(at int, q solver.Point, _ bool) {
+	eachNode(p, func(at int, q problem.Point, _ bool) {
 		row, column := terrainRows-1-at/terrainColumns, at%terrainColumns
 		i := 2 * (row*terrainColumns + column)
 		metres := int16(uint16(raw[i]) | uint16(raw[i+1])<<8)
 		require.Equal(t, 0.001*float64(metres), p.Obstacle(q))
 	})
-	require.InDelta(t, 0.3, p.Obstacle(solver.Point{15, 15}), 0.7, "heights are kilometres")
+	require.InDelta(t, 0.3, p.Obstacle(problem.Point{15, 15}), 0.7, "heights are kilometres")
 }
 
 // A raster reproduces multilinear functions exactly and never leaves the range
 // of its nodes.
 func TestRasterIsMultilinear(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := Raster{Lo: solver.Point{-1, 2, 0}, Hi: solver.Point{3, 2.5, 7}}
+		r := Raster{Lo: problem.Point{-1, 2, 0}, Hi: problem.Point{3, 2.5, 7}}
 		for a := range 3 {
 			r.Size[a] = rapid.IntRange(2, 6).Draw(t, "size")
 			r.Flip[a] = rapid.Bool().Draw(t, "flip")
 		}
 		c := rapid.SliceOfN(rapid.Float64Range(-5, 5), 8, 8).Draw(t, "coefficients")
-		f := func(q solver.Point) float64 {
+		f := func(q problem.Point) float64 {
 			x, y, z := q[0], q[1], q[2]
 			return c[0] + c[1]*x + c[2]*y + c[3]*z + c[4]*x*y + c[5]*y*z + c[6]*x*z + c[7]*x*y*z
 		}
 		lo, hi := math.Inf(1), math.Inf(-1)
 		r.Node = func(i int) float64 {
 			idx := [3]int{i % r.Size[0], i / r.Size[0] % r.Size[1], i / r.Size[0] / r.Size[1]}
-			var q solver.Point
+			var q problem.Point
 			for a := range 3 {
 				if r.Flip[a] {
 					idx[a] = r.Size[a] - 1 - idx[a]
@@ -175,14 +174,14 @@ func TestRasterIsMultilinear(t *testing.T) {
 		for i := range r.Size[0] * r.Size[1] * r.Size[2] {
 			r.Node(i)
 		}
-		var q, beyond solver.Point
+		var q, beyond problem.Point
 		for a := range 3 {
 			q[a] = rapid.Float64Range(r.Lo[a], r.Hi[a]).Draw(t, "x")
 			beyond[a] = rapid.Float64Range(-100, 100).Draw(t, "beyond")
 		}
 		require.InDelta(t, f(q), g(q), 1e-6)
 		require.True(t, g(beyond) >= lo-1e-9 && g(beyond) <= hi+1e-9)
-		require.False(t, math.IsNaN(g(solver.Point{math.NaN(), math.Inf(1), math.Inf(-1)})))
+		require.False(t, math.IsNaN(g(problem.Point{math.NaN(), math.Inf(1), math.Inf(-1)})))
 	})
 }
 
@@ -191,7 +190,7 @@ func TestRasterRefusesEmptyBoxes(t *testing.T) {
 	for _, r := range []Raster{
 		{Size: [3]int{0, 1, 1}, Node: node},
 		{Size: [3]int{2, 1, 1}, Node: node},
-		{Size: [3]int{1, 1, 1}, Hi: solver.Point{1}, Node: node},
+		{Size: [3]int{1, 1, 1}, Hi: problem.Point{1}, Node: node},
 	} {
 		_, err := r.Function()
 		require.Error(t, err)
@@ -199,9 +198,9 @@ func TestRasterRefusesEmptyBoxes(t *testing.T) {
 }
 
 func BenchmarkMembraneObstacle(b *testing.B) {
-	p := problem(b, "membrane", 63)
+	p := exampleProblem(b, "membrane", 63)
 	for b.Loop() {
-		eachNode(p, func(_ int, q solver.Point, _ bool) { p.Obstacle(q) })
+		eachNode(p, func(_ int, q problem.Point, _ bool) { p.Obstacle(q) })
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(65*65*65), "ns/point")
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/p2pdc/p2pdc/internal/spelling"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Catalog holds problems by name. The program solves what its catalog holds. It must not change while others use it.
@@ -19,7 +19,7 @@ func Builtins() *Catalog { return &Catalog{All()} }
 // required. build sets the domain, the functions and the coefficients of p, which holds the name, the dimension and
 // the grid; v holds the values of b.Parameters in their order. It is called in every process, so it must give the same
 // problem for the same values. An error of build refuses the values.
-func (c *Catalog) Add(b Builtin, build func(p *solver.Problem, v []float64) error) error {
+func (c *Catalog) Add(b Builtin, build func(p *problem.Problem, v []float64) error) error {
 	switch {
 	case b.Name == "" || build == nil:
 		return fmt.Errorf("problem %q: a name and a function that builds it are required", b.Name)

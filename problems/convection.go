@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // convection is an obstacle problem whose operator is not symmetric.
@@ -22,7 +22,7 @@ func convection(d int) Builtin {
 			{"lambda", 8, "load λ, positive"},
 			{"at", 0.4, "distance of the free boundary from the origin, not negative"},
 		},
-		build: func(p *solver.Problem, v []float64) error { return buildConvection(p, v) },
+		build: func(p *problem.Problem, v []float64) error { return buildConvection(p, v) },
 	}
 	if d < 3 {
 		b.Name = fmt.Sprintf("convection%dd", d)
@@ -31,7 +31,7 @@ func convection(d int) Builtin {
 	return b
 }
 
-func buildConvection(p *solver.Problem, v []float64) error {
+func buildConvection(p *problem.Problem, v []float64) error {
 	eta, speed, c, lambda, at := v[0], v[1], v[2], v[3], v[4]
 	for i, name := range []string{"eta", "", "c", "lambda"} {
 		if name != "" && !(v[i] > 0) {
@@ -61,7 +61,7 @@ func buildConvection(p *solver.Problem, v []float64) error {
 		return fmt.Errorf("the solution is too large for this program's numbers (exp(%.3g)): raise eta or turn the speed round", r1)
 	}
 	p.Obstacle, p.Rows.Obstacle = zero, zeroRow
-	p.Exact = func(q solver.Point) float64 { return value(float64(along*(q[0]+q[1]+q[2])) - at) }
+	p.Exact = func(q problem.Point) float64 { return value(float64(along*(q[0]+q[1]+q[2])) - at) }
 	p.Boundary = p.Exact
 	return nil
 }
@@ -78,7 +78,7 @@ func varying(d int) Builtin {
 			{"r0", 0.7, "radius of the contact set, between 0 and 1"},
 			{"k", 4, "how fast the diffusion grows, not negative"},
 		},
-		build: func(p *solver.Problem, v []float64) error {
+		build: func(p *problem.Problem, v []float64) error {
 			r0, k := v[0], v[1]
 			if r0 <= 0 || r0 >= 1 {
 				return fmt.Errorf("r0 = %g: it must be between 0 and 1", r0)
@@ -89,9 +89,9 @@ func varying(d int) Builtin {
 			box(p, -1, 1)
 			dim, r02 := float64(d), r0*r0
 			kappa := func(r2 float64) float64 { return 1 + float64(k*r2/2) }
-			p.Diffusion.Of = func(q solver.Point) float64 { return kappa(squares(q)) }
+			p.Diffusion.Of = func(q problem.Point) float64 { return kappa(squares(q)) }
 			p.Obstacle, p.Rows.Obstacle = zero, zeroRow
-			p.Source.Of = func(q solver.Point) float64 {
+			p.Source.Of = func(q problem.Point) float64 {
 				r2 := squares(q)
 				s := r2 - r02
 				if s <= 0 {
@@ -100,7 +100,7 @@ func varying(d int) Builtin {
 				// div(κ∇u) = κΔu + ∇κ·∇u with ∇u = 4s·x, ∇κ = k·x.
 				return -float64(kappa(r2)*4*(2*r2+float64(dim*s))) - float64(4*k*float64(s*r2))
 			}
-			p.Exact = func(q solver.Point) float64 {
+			p.Exact = func(q problem.Point) float64 {
 				s := max(squares(q)-r02, 0)
 				return s * s
 			}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // dam is the flow of water through a porous dam with vertical walls. With p the
@@ -25,16 +25,16 @@ func dam(d int) Builtin {
 		},
 	}
 	if d == 2 {
-		b.build = func(p *solver.Problem, v []float64) error {
+		b.build = func(p *problem.Problem, v []float64) error {
 			a, h1, h2 := v[0], v[1], v[2]
 			if err := checkDam(map[string]float64{"a": a, "h1": h1}, h1, h2); err != nil {
 				return err
 			}
 			p.Hi[0], p.Hi[1] = a, h1
-			level := func(q solver.Point) float64 {
+			level := func(q problem.Point) float64 {
 				return float64(h1*h1) + float64((float64(h2*h2)-float64(h1*h1))*(q[0]/a))
 			}
-			seep(p, 1, level, func(q solver.Point) bool { return q[0] <= 0 || q[0] >= a })
+			seep(p, 1, level, func(q problem.Point) bool { return q[0] <= 0 || q[0] >= a })
 			return nil
 		}
 		return b
@@ -49,20 +49,20 @@ func dam(d int) Builtin {
 		{"h01", 1, "height of the water at the corner (0, b), 0 to h00"},
 		{"h11", 0.25, "height of the water at the corner (a, b), 0 to h00"},
 	}
-	b.build = func(p *solver.Problem, v []float64) error {
+	b.build = func(p *problem.Problem, v []float64) error {
 		a, c, h00 := v[0], v[1], v[2]
 		if err := checkDam(map[string]float64{"a": a, "b": c, "h00": h00}, h00, v[3:]...); err != nil {
 			return err
 		}
-		p.Hi = solver.Point{a, c, h00}
+		p.Hi = problem.Point{a, c, h00}
 		square := [4]float64{h00 * h00, v[3] * v[3], v[4] * v[4], v[5] * v[5]}
-		level := func(q solver.Point) float64 {
+		level := func(q problem.Point) float64 {
 			x, y := q[0]/a, q[1]/c
 			low := square[0] + float64((square[1]-square[0])*x)
 			high := square[2] + float64((square[3]-square[2])*x)
 			return low + float64((high-low)*y)
 		}
-		seep(p, 2, level, func(q solver.Point) bool { return q[0] <= 0 || q[0] >= a || q[1] <= 0 || q[1] >= c })
+		seep(p, 2, level, func(q problem.Point) bool { return q[0] <= 0 || q[0] >= a || q[1] <= 0 || q[1] >= c })
 		return nil
 	}
 	return b
@@ -84,10 +84,10 @@ func checkDam(positive map[string]float64, crest float64, levels ...float64) err
 
 // seep sets up the transformed problem: square is the square of the water's level on a
 // wall, continued harmonically into the base; axis up points upwards.
-func seep(p *solver.Problem, up int, square solver.Function, wall func(q solver.Point) bool) {
+func seep(p *problem.Problem, up int, square problem.Function, wall func(q problem.Point) bool) {
 	p.Source.Value = -1
 	p.Obstacle, p.Rows.Obstacle = zero, zeroRow
-	p.Boundary = func(q solver.Point) float64 {
+	p.Boundary = func(q problem.Point) float64 {
 		switch {
 		case wall(q):
 			below := max(0, math.Sqrt(max(0, square(q)))-q[up])

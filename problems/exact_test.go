@@ -6,10 +6,9 @@ import (
 	"math"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 var long = flag.Bool("long", false, "also check the errors on the finest grids")
@@ -17,7 +16,7 @@ var long = flag.Bool("long", false, "also check the errors on the finest grids")
 // solveDirectly is a second opinion, written without the solver package's
 // methods: lexicographic projected SOR on the grid with its boundary, stopped
 // when nothing moves any more.
-func solveDirectly(t *testing.T, p *solver.Problem) (u []float64, size [3]int) {
+func solveDirectly(t *testing.T, p *problem.Problem) (u []float64, size [3]int) {
 	t.Helper()
 	stride := [3]int{}
 	for a, s := 0, 1; a < 3; a++ {
@@ -40,7 +39,7 @@ func solveDirectly(t *testing.T, p *solver.Problem) (u []float64, size [3]int) {
 		diagonal += 2 / (h * h)
 		longest = max(longest, p.N[a])
 	}
-	eachNode(p, func(at int, q solver.Point, boundary bool) {
+	eachNode(p, func(at int, q problem.Point, boundary bool) {
 		if boundary {
 			u[at] = p.Boundary(q)
 			return
@@ -70,7 +69,7 @@ func solveDirectly(t *testing.T, p *solver.Problem) (u []float64, size [3]int) {
 }
 
 // eachNode visits the closed grid in memory order.
-func eachNode(p *solver.Problem, visit func(at int, q solver.Point, boundary bool)) {
+func eachNode(p *problem.Problem, visit func(at int, q problem.Point, boundary bool)) {
 	lo, hi := [3]int{1, 1, 1}, [3]int{1, 1, 1}
 	for a := range p.Dimension {
 		lo[a], hi[a] = 0, p.N[a]+1
@@ -98,7 +97,7 @@ func cube(d, n int) [3]int {
 	return g
 }
 
-func problem(t require.TestingT, name string, n int, settings ...string) *solver.Problem {
+func exampleProblem(t require.TestingT, name string, n int, settings ...string) *problem.Problem {
 	b, err := Lookup(name)
 	require.NoError(t, err)
 	b, err = b.With(settings)
@@ -132,15 +131,15 @@ func TestDiscretisationErrors(t *testing.T) {
 			if c.long && !*long {
 				t.Skip("a fine grid: run with -args -long")
 			}
-			require.InDelta(t, c.want, maxError(t, problem(t, c.problem, c.n)), 2*c.digits)
+			require.InDelta(t, c.want, maxError(t, exampleProblem(t, c.problem, c.n)), 2*c.digits)
 		})
 	}
 }
 
-func maxError(t *testing.T, p *solver.Problem) float64 {
+func maxError(t *testing.T, p *problem.Problem) float64 {
 	u, _ := solveDirectly(t, p)
 	worst := 0.0
-	eachNode(p, func(at int, q solver.Point, _ bool) {
+	eachNode(p, func(at int, q problem.Point, _ bool) {
 		worst = max(worst, math.Abs(u[at]-p.Exact(q)))
 	})
 	return worst
@@ -149,17 +148,17 @@ func maxError(t *testing.T, p *solver.Problem) float64 {
 // In the plane no figures are given: the error must fall with h².
 func TestPlaneProblemsConverge(t *testing.T) {
 	for _, name := range []string{"quartic2d", "ball2d"} {
-		coarse, fine := maxError(t, problem(t, name, 31)), maxError(t, problem(t, name, 127))
+		coarse, fine := maxError(t, exampleProblem(t, name, 31)), maxError(t, exampleProblem(t, name, 127))
 		require.Less(t, fine, coarse/5, "%s: %g at n = 31, %g at 127", name, coarse, fine)
 	}
 }
 
 // The membrane's contact set and mean are figures that the program prints too.
 func TestMembraneContact(t *testing.T) {
-	p := problem(t, "membrane", 31)
+	p := exampleProblem(t, "membrane", 31)
 	u, _ := solveDirectly(t, p)
 	contact, sum := 0, 0.0
-	eachNode(p, func(at int, q solver.Point, boundary bool) {
+	eachNode(p, func(at int, q problem.Point, boundary bool) {
 		if !boundary && u[at] == p.Obstacle(q) {
 			contact++
 		}
@@ -183,12 +182,12 @@ func TestExactSolutionsSolveTheirProblems(t *testing.T) {
 			require.NoError(t, err)
 			require.NotNil(t, p.Exact)
 			rapid.Check(t, func(t *rapid.T) {
-				var q solver.Point
+				var q problem.Point
 				for a := range p.Dimension {
 					q[a] = rapid.Float64Range(p.Lo[a]+3*h, p.Hi[a]-3*h).Draw(t, "coordinate")
 				}
-				gap := func(q solver.Point) float64 { return p.Exact(q) - p.Obstacle(q) }
-				room := func(q solver.Point) float64 {
+				gap := func(q problem.Point) float64 { return p.Exact(q) - p.Obstacle(q) }
+				room := func(q problem.Point) float64 {
 					if p.Upper == nil {
 						return math.Inf(1)
 					}
@@ -238,7 +237,7 @@ func TestExactSolutionsSolveTheirProblems(t *testing.T) {
 }
 
 // slopeOf is the derivative of a coefficient along an axis.
-func slopeOf(c solver.Coefficient, q solver.Point, axis int, h float64) float64 {
+func slopeOf(c problem.Coefficient, q problem.Point, axis int, h float64) float64 {
 	var v [5]float64
 	for i := range v {
 		at := q
@@ -251,11 +250,11 @@ func slopeOf(c solver.Coefficient, q solver.Point, axis int, h float64) float64 
 // Inside the contact set the source does not show in the solution.
 func TestQuarticSource(t *testing.T) {
 	for _, name := range []string{"quartic", "quartic2d"} {
-		p := problem(t, name, 3)
+		p := exampleProblem(t, name, 3)
 		for r2, want := range map[float64]float64{0: -8 * 0.49 * 1.49, 0.45: -8 * 0.49 * 1.04} {
-			require.InDelta(t, want, p.Source.At(solver.Point{math.Sqrt(r2)}), 1e-12, name)
+			require.InDelta(t, want, p.Source.At(problem.Point{math.Sqrt(r2)}), 1e-12, name)
 		}
-		require.InDelta(t, -4*2, p.Source.At(solver.Point{1})+4*float64(p.Dimension)*0.51, 1e-12, name)
+		require.InDelta(t, -4*2, p.Source.At(problem.Point{1})+4*float64(p.Dimension)*0.51, 1e-12, name)
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // front is a travelling front: the free boundary of u moves through the unit cube at
@@ -24,7 +24,7 @@ func front(d int) Builtin {
 			{"end", 0.4, "end time, positive"},
 			{"steps", 16, "time steps of implicit Euler, a whole number from 1 on"},
 		},
-		build: func(p *solver.Problem, v []float64) error { return buildFront(p, v) },
+		build: func(p *problem.Problem, v []float64) error { return buildFront(p, v) },
 	}
 	if d < 3 {
 		b.Name = fmt.Sprintf("front%dd", d)
@@ -33,7 +33,7 @@ func front(d int) Builtin {
 	return b
 }
 
-func buildFront(p *solver.Problem, v []float64) error {
+func buildFront(p *problem.Problem, v []float64) error {
 	w := wave{kappa: v[0], lambda: v[1], speed: v[2], at: v[3], along: 1 / math.Sqrt(float64(p.Dimension))}
 	end, steps := v[4], v[5]
 	for i, name := range []string{"kappa", "lambda", "speed"} {
@@ -46,8 +46,8 @@ func buildFront(p *solver.Problem, v []float64) error {
 		return fmt.Errorf("at = %g: it must not be negative", w.at)
 	case end <= 0:
 		return fmt.Errorf("end = %g: it must be positive", end)
-	case steps < 1 || steps > solver.MaxSteps || steps != math.Floor(steps):
-		return fmt.Errorf("steps = %g: want a whole number from 1 to %d", steps, solver.MaxSteps)
+	case steps < 1 || steps > problem.MaxSteps || steps != math.Floor(steps):
+		return fmt.Errorf("steps = %g: want a whole number from 1 to %d", steps, problem.MaxSteps)
 	case !finite(w.value(w.speed*end + w.at)):
 		return fmt.Errorf("the solution at t = %g is too large for this program's numbers; lower speed or end", end)
 	}
@@ -55,9 +55,9 @@ func buildFront(p *solver.Problem, v []float64) error {
 	p.Diffusion.Value, p.Source.Value = w.kappa, -w.lambda
 	p.Obstacle, p.Rows.Obstacle = zero, zeroRow
 	base := *p
-	at := func(t float64) *solver.Problem {
+	at := func(t float64) *problem.Problem {
 		q := base
-		q.Exact = func(x solver.Point) float64 {
+		q.Exact = func(x problem.Point) float64 {
 			return w.value(float64(w.speed*t) + w.at - float64(w.along*(x[0]+x[1]+x[2])))
 		}
 		q.Boundary = q.Exact
@@ -65,7 +65,7 @@ func buildFront(p *solver.Problem, v []float64) error {
 	}
 	last := at(end)
 	p.Exact, p.Boundary = last.Exact, last.Boundary
-	p.Evolution = &solver.Evolution{End: end, Steps: int(steps), Initial: at(0).Exact, At: at, SteadyObstacles: true}
+	p.Evolution = &problem.Evolution{End: end, Steps: int(steps), Initial: at(0).Exact, At: at, SteadyObstacles: true}
 	return nil
 }
 

@@ -5,22 +5,24 @@ import (
 	"math"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/p2pdc/p2pdc/solver/verify"
 	"github.com/stretchr/testify/require"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // frontError is the largest error at the end.
 func frontError(t *testing.T, name string, n, steps int) float64 {
 	t.Helper()
-	p := problem(t, name, n, fmt.Sprintf("steps=%d", steps))
-	before, err := solver.AtStart(p, nil)
+	p := exampleProblem(t, name, n, fmt.Sprintf("steps=%d", steps))
+	before, err := verify.AtStart(p, nil)
 	require.NoError(t, err)
-	s, err := solver.SolveSequential(p, solver.Jacobi, 1e-9, 0, 0, 0)
+	s, err := richardson.SolveSequential(p, problem.Jacobi, 1e-9, 0, 0, 0)
 	require.NoError(t, err)
-	require.Equal(t, solver.Converged, s.Reason)
+	require.Equal(t, iterate.Converged, s.Reason)
 	require.Len(t, s.Steps, steps)
-	e, err := solver.EvaluateStep(p, steps, before, s.U, nil)
+	e, err := verify.EvaluateStep(p, steps, before, s.U, nil)
 	require.NoError(t, err)
 	return e.MaxError
 }
@@ -50,10 +52,10 @@ func TestFrontConverges(t *testing.T) {
 
 // The free boundary is where the speed says, and u is 0 ahead of it.
 func TestFrontMoves(t *testing.T) {
-	p := problem(t, "front", 9, "speed=2", "at=0.1", "end=0.25")
+	p := exampleProblem(t, "front", 9, "speed=2", "at=0.1", "end=0.25")
 	for m, at := range []float64{0.1, 0.6} { // at t = 0 and at the end
 		q := p.Evolution.At(float64(m) * 0.25)
-		along := func(s float64) solver.Point { s /= math.Sqrt(3); return solver.Point{s, s, s} }
+		along := func(s float64) problem.Point { s /= math.Sqrt(3); return problem.Point{s, s, s} }
 		require.Zero(t, q.Exact(along(at+1e-9)))
 		require.Positive(t, q.Exact(along(at-1e-3)))
 		require.Equal(t, q.Exact(along(0.3)), q.Boundary(along(0.3)))

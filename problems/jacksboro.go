@@ -1,11 +1,11 @@
 package problems
 
 import (
+	"github.com/p2pdc/p2pdc/solver/problem"
+
 	_ "embed"
 	"errors"
 	"strings"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // terrain is terrain/jacksboro_fault.npy: its header, then terrainRows rows from
@@ -29,14 +29,14 @@ func jacksboro() Builtin {
 		Summary:   "2-D membrane over the terrain of the Jacksboro fault (kilometres), held on its rim; --n 401,342 is the data's own grid",
 		Reference: "NASA SRTM elevations distributed by the USGS, public domain (problems/terrain)",
 		Dimension: 2,
-		build: func(p *solver.Problem, _ []float64) error {
+		build: func(p *problem.Problem, _ []float64) error {
 			// The file is the project's own: its layout is compared, not parsed.
 			if len(terrain) != terrainHeaderBytes+2*terrainRows*terrainColumns ||
 				!strings.Contains(terrain[:terrainHeaderBytes], terrainDescription) {
 				return errors.New("the embedded terrain is not the array of 344 × 403 int16 that this program was written for")
 			}
 			metres := terrain[terrainHeaderBytes:]
-			p.Hi = solver.Point{terrainWidth, terrainHeight}
+			p.Hi = problem.Point{terrainWidth, terrainHeight}
 			f, err := Raster{
 				Lo: p.Lo, Hi: p.Hi,
 				Size: [3]int{terrainColumns, terrainRows, 1},

@@ -5,17 +5,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/p2pdc/p2pdc/solver/verify"
 	"github.com/stretchr/testify/require"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // solve is the discrete solution, to round-off.
-func solve(t *testing.T, p *solver.Problem) []float64 {
+func solve(t *testing.T, p *problem.Problem) []float64 {
 	t.Helper()
-	s, err := solver.SolveSequential(p, solver.Jacobi, 1e-11, 0, 0, 400000)
+	s, err := richardson.SolveSequential(p, problem.Jacobi, 1e-11, 0, 0, 400000)
 	require.NoError(t, err)
-	require.Equal(t, solver.Converged, s.Reason)
+	require.Equal(t, iterate.Converged, s.Reason)
 	return s.U
 }
 
@@ -34,14 +36,14 @@ func TestMechanicsConverge(t *testing.T) {
 		"convection2d": {nil, 7, 1.7},
 		"varying2d":    {nil, 7, 1.7},
 	} {
-		coarse, fine := problem(t, name, c.coarse, c.settings...), problem(t, name, 4*c.coarse+3, c.settings...)
-		a, b := solver.MaxError(coarse, solve(t, coarse)), solver.MaxError(fine, solve(t, fine))
+		coarse, fine := exampleProblem(t, name, c.coarse, c.settings...), exampleProblem(t, name, 4*c.coarse+3, c.settings...)
+		a, b := verify.MaxError(coarse, solve(t, coarse)), verify.MaxError(fine, solve(t, fine))
 		require.Greater(t, math.Log2(a/b)/2, c.order, "%s: %g, %g", name, a, b)
 	}
 	rough := func(n int) float64 {
-		p := problem(t, "convection1d", n, "eta=0.002", "speed=-1")
+		p := exampleProblem(t, "convection1d", n, "eta=0.002", "speed=-1")
 		require.NotEmpty(t, p.Warnings())
-		return solver.MaxError(p, solve(t, p))
+		return verify.MaxError(p, solve(t, p))
 	}
 	require.Greater(t, math.Log2(rough(31)/rough(63)), 0.7, "upwind")
 }
@@ -50,7 +52,7 @@ func TestMechanicsConverge(t *testing.T) {
 // reach the yield surface, and a plastic one does in more points the more it is twisted.
 func TestTorsion(t *testing.T) {
 	at := func(c string) (u []float64, plastic int) {
-		p := problem(t, "torsion", 15, "c="+c)
+		p := exampleProblem(t, "torsion", 15, "c="+c)
 		u = solve(t, p)
 		i := 0
 		for y := 1; y <= 15; y++ {
@@ -79,14 +81,14 @@ func TestTorsion(t *testing.T) {
 // exactly. Otherwise the wet part falls from the crest to a seepage face above the
 // lower level, and the pressure stays between 0 and that of standing water.
 func TestDam(t *testing.T) {
-	still := problem(t, "dam", 11, "h2=3.22")
+	still := exampleProblem(t, "dam", 11, "h2=3.22")
 	u := solve(t, still)
 	for j := 1; j <= 11; j++ {
-		want := still.Boundary(solver.Point{0, still.At(1, j, 1)[1]})
+		want := still.Boundary(problem.Point{0, still.At(1, j, 1)[1]})
 		require.InDelta(t, want, u[11*(j-1)+5], 1e-9)
 	}
 	const n = 31
-	p := problem(t, "dam", n)
+	p := exampleProblem(t, "dam", n)
 	u = solve(t, p)
 	last := math.Inf(1)
 	for i := range n {
@@ -110,8 +112,8 @@ func TestDam(t *testing.T) {
 // The transformed problem of the block is the plane one where the water's level does
 // not depend on y but for the walls: the base carries a harmonic function.
 func TestDam3DBase(t *testing.T) {
-	p := problem(t, "dam3d", 5)
-	base := func(x, y float64) float64 { return p.Boundary(solver.Point{x, y, 0}) }
+	p := exampleProblem(t, "dam3d", 5)
+	base := func(x, y float64) float64 { return p.Boundary(problem.Point{x, y, 0}) }
 	const h = 0.125
 	for _, q := range [][2]float64{{0.5, 0.5}, {1, 1.5}, {1.75, 0.25}} {
 		laplace := base(q[0]+h, q[1]) + base(q[0]-h, q[1]) + base(q[0], q[1]+h) + base(q[0], q[1]-h) - 4*base(q[0], q[1])
@@ -119,8 +121,8 @@ func TestDam3DBase(t *testing.T) {
 	}
 	require.InDelta(t, 2.0, base(0, 0), 1e-12)
 	require.InDelta(t, 0.25*0.25/2, base(2, 2), 1e-12)
-	require.Zero(t, p.Boundary(solver.Point{1, 1, 2}))
-	require.InDelta(t, 0.5*0.5*0.5, p.Boundary(solver.Point{0, 2, 0.5}), 1e-12)
+	require.Zero(t, p.Boundary(problem.Point{1, 1, 2}))
+	require.InDelta(t, 0.5*0.5*0.5, p.Boundary(problem.Point{0, 2, 0.5}), 1e-12)
 }
 
 func TestMechanicsRefuse(t *testing.T) {

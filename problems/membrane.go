@@ -3,7 +3,7 @@ package problems
 import (
 	"fmt"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // membrane is the 3-D reference case: a membrane held at 0 over a paraboloid.
@@ -19,7 +19,7 @@ func membrane() Builtin {
 			{"c0", 0.5, "height of the obstacle, at most k/4"},
 			{"k", 4, "curvature of the obstacle, positive"},
 		},
-		build: func(p *solver.Problem, v []float64) error {
+		build: func(p *problem.Problem, v []float64) error {
 			c0, k := v[0], v[1]
 			if k <= 0 || c0 > k/4 {
 				return fmt.Errorf("c0 = %g, k = %g: need k > 0 and c0 ≤ k/4, or the obstacle stands above the boundary data 0", c0, k)
@@ -33,15 +33,15 @@ func membrane() Builtin {
 }
 
 // paraboloidAt is c0 − k r², r the distance from the centre of the unit cube.
-func paraboloidAt(c0, k float64) solver.Function {
-	return func(q solver.Point) float64 {
+func paraboloidAt(c0, k float64) problem.Function {
+	return func(q problem.Point) float64 {
 		x, y, z := q[0]-0.5, q[1]-0.5, q[2]-0.5
 		return c0 - float64(k*(float64(x*x)+float64(y*y)+float64(z*z)))
 	}
 }
 
 // paraboloidRow is paraboloidAt along x.
-func paraboloidRow(c0, k float64) solver.Row {
+func paraboloidRow(c0, k float64) problem.Row {
 	return func(dst, x []float64, y, z float64) {
 		y, z = y-0.5, z-0.5
 		yy, zz := float64(y*y), float64(z*z)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // paraboloid has membrane's obstacle, and boundary data for which the solution
@@ -21,7 +21,7 @@ func paraboloid() Builtin {
 			{"c0", 0.5, "height of the obstacle, between 0 and 3k/4"},
 			{"k", 4, "curvature of the obstacle, positive"},
 		},
-		build: func(p *solver.Problem, v []float64) error {
+		build: func(p *problem.Problem, v []float64) error {
 			c0, k := v[0], v[1]
 			if k <= 0 || c0 <= 0 || c0 >= 0.75*k {
 				return fmt.Errorf("c0 = %g, k = %g: need k > 0 and 0 < c0 < 3k/4, so that the contact set lies inside the cube", c0, k)
@@ -31,7 +31,7 @@ func paraboloid() Builtin {
 			a2 := c0 / (3 * k)
 			flux := 2 * k * a2 * math.Sqrt(a2)
 			p.Obstacle, p.Rows.Obstacle = phi, paraboloidRow(c0, k)
-			p.Exact = func(q solver.Point) float64 {
+			p.Exact = func(q problem.Point) float64 {
 				x, y, z := q[0]-0.5, q[1]-0.5, q[2]-0.5
 				r2 := float64(x*x) + float64(y*y) + float64(z*z)
 				if r2 <= a2 {

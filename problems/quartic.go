@@ -3,7 +3,7 @@ package problems
 import (
 	"fmt"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // quartic is a problem with a flat obstacle and a source made for the solution
@@ -19,7 +19,7 @@ func quartic(d int) Builtin {
 		Parameters: []Parameter{
 			{"r0", 0.7, "radius of the contact set, between 0 and 1"},
 		},
-		build: func(p *solver.Problem, v []float64) error {
+		build: func(p *problem.Problem, v []float64) error {
 			r0 := v[0]
 			if r0 <= 0 || r0 >= 1 {
 				return fmt.Errorf("r0 = %g: it must be between 0 and 1", r0)
@@ -27,14 +27,14 @@ func quartic(d int) Builtin {
 			box(p, -1, 1)
 			dim, r02 := float64(d), r0*r0
 			p.Obstacle, p.Rows.Obstacle = zero, zeroRow
-			p.Source.Of = func(q solver.Point) float64 {
+			p.Source.Of = func(q problem.Point) float64 {
 				r2 := squares(q)
 				if r2 > r02 {
 					return -4 * (2*r2 + float64(dim*(r2-r02)))
 				}
 				return -8 * float64(r02*(1-(r2-r02)))
 			}
-			p.Exact = func(q solver.Point) float64 {
+			p.Exact = func(q problem.Point) float64 {
 				s := max(squares(q)-r02, 0)
 				return s * s
 			}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Raster is a function given by its values at the nodes of a regular grid that
@@ -13,7 +13,7 @@ import (
 // array of the size of a solver's grid with its boundary is read, not
 // interpolated. Points outside the box get the nearest value inside.
 type Raster struct {
-	Lo, Hi solver.Point
+	Lo, Hi problem.Point
 	Size   [3]int            // nodes per axis, x first; 1 on unused axes, at least 2 on used ones
 	Flip   [3]bool           // the first entry along this axis is at Hi
 	Node   func(int) float64 // value of entry (k·Size[1] + j)·Size[0] + i; pure
@@ -24,7 +24,7 @@ type Raster struct {
 const snap = 1e-9
 
 // Function returns the interpolation. It refuses a size or a box that is none.
-func (r Raster) Function() (solver.Function, error) {
+func (r Raster) Function() (problem.Function, error) {
 	for a := range 3 {
 		if r.Size[a] < 1 || (r.Size[a] > 1) != (r.Hi[a] > r.Lo[a]) {
 			return nil, fmt.Errorf("a raster with %d nodes from %g to %g along axis %d", r.Size[a], r.Lo[a], r.Hi[a], a)
@@ -33,7 +33,7 @@ func (r Raster) Function() (solver.Function, error) {
 	return r.at, nil
 }
 
-func (r *Raster) at(p solver.Point) float64 {
+func (r *Raster) at(p problem.Point) float64 {
 	var base [3]int
 	var part [3]float64 // weight of the next node
 	for a := range 3 {

@@ -5,9 +5,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // Every function that a built-in has by rows too gives the same bits both ways, on all of
@@ -24,8 +23,8 @@ func TestRowsAreTheFunctions(t *testing.T) {
 		for _, m := range []int{0, 1, whole.Steps()} {
 			p := whole.AtStep(m)
 			for name, c := range map[string]struct {
-				f   solver.Function
-				row solver.Row
+				f   problem.Function
+				row problem.Row
 			}{
 				"obstacle": {p.Obstacle, p.Rows.Obstacle}, "upper": {p.Upper, p.Rows.Upper},
 				"source": {p.Source.Of, p.Rows.Source}, "exact": {p.Exact, p.Rows.Exact},
@@ -42,7 +41,7 @@ func TestRowsAreTheFunctions(t *testing.T) {
 	require.Positive(t, found)
 }
 
-func compareRows(t *testing.T, p *solver.Problem, f solver.Function, row solver.Row, name string) {
+func compareRows(t *testing.T, p *problem.Problem, f problem.Function, row problem.Row, name string) {
 	t.Helper()
 	x, v := make([]float64, p.N[0]+2), make([]float64, p.N[0]+2)
 	for i := range x {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // torsion is the elastic–plastic torsion of a bar: the stress function lies between
@@ -19,15 +19,15 @@ func torsion(d int) Builtin {
 		Parameters: []Parameter{
 			{"c", 5, "angle of twist by length, in units of the shear modulus; of either sign"},
 		},
-		build: func(p *solver.Problem, v []float64) error {
+		build: func(p *problem.Problem, v []float64) error {
 			box(p, 0, 1)
 			p.Source.Value = v[0]
-			p.Upper = func(q solver.Point) float64 { return fromRim(p, q) }
-			p.Obstacle = func(q solver.Point) float64 { return -fromRim(p, q) }
+			p.Upper = func(q problem.Point) float64 { return fromRim(p, q) }
+			p.Obstacle = func(q problem.Point) float64 { return -fromRim(p, q) }
 			p.Boundary = zero
 			if d == 1 {
 				c := v[0]
-				p.Exact = func(q solver.Point) float64 { return twist(c, q[0]) }
+				p.Exact = func(q problem.Point) float64 { return twist(c, q[0]) }
 			}
 			return nil
 		},
@@ -39,7 +39,7 @@ func torsion(d int) Builtin {
 }
 
 // fromRim is the distance from the boundary of the box.
-func fromRim(p *solver.Problem, q solver.Point) float64 {
+func fromRim(p *problem.Problem, q problem.Point) float64 {
 	d := math.Inf(1)
 	for a := range p.Dimension {
 		d = min(d, q[a]-p.Lo[a], p.Hi[a]-q[a])
@@ -82,7 +82,7 @@ func bearing(d int) Builtin {
 		b.Name, b.Summary = "bearing1d", "pressure in an infinitely long journal bearing with cavitation: −((1+ε cos x)³ u′)′ ≥ ε sin x, u ≥ 0 in (0,2π)"
 		b.Parameters = b.Parameters[:1]
 	}
-	b.build = func(p *solver.Problem, v []float64) error {
+	b.build = func(p *problem.Problem, v []float64) error {
 		e := v[0]
 		if !(e > 0 && e < 1) {
 			return fmt.Errorf("eccentricity = %g: it must be between 0 and 1", e)
@@ -94,11 +94,11 @@ func bearing(d int) Builtin {
 			}
 			p.Hi[1] = 2 * v[1]
 		}
-		p.Diffusion.Of = func(q solver.Point) float64 {
+		p.Diffusion.Of = func(q problem.Point) float64 {
 			h := 1 + float64(e*math.Cos(q[0]))
 			return h * h * h
 		}
-		p.Source.Of = func(q solver.Point) float64 { return e * math.Sin(q[0]) }
+		p.Source.Of = func(q problem.Point) float64 { return e * math.Sin(q[0]) }
 		p.Obstacle, p.Rows.Obstacle, p.Boundary = zero, zeroRow, zero
 		if d == 1 {
 			p.Exact = film(e)
@@ -111,7 +111,7 @@ func bearing(d int) Builtin {
 // film is the pressure in a bearing without ends. From (1+ε cos x)³ u′ = ε (cos x − cos x_c),
 // where the film ruptures at x_c with u = u′ = 0, and with J_k = ∫ dx/(1+ε cos x)^k,
 // u = J₂ − (1+ε cos x_c) J₃.
-func film(e float64) solver.Function {
+func film(e float64) problem.Function {
 	pressure := func(x, rupture float64) float64 {
 		// 1+ε cos x = (1−ε²)/(1−ε cos γ) makes both integrals elementary.
 		sin, cos := math.Sincos(x / 2)
@@ -129,7 +129,7 @@ func film(e float64) solver.Function {
 			high = m
 		}
 	}
-	return func(q solver.Point) float64 {
+	return func(q problem.Point) float64 {
 		if q[0] >= low {
 			return 0
 		}

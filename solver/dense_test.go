@@ -1,123 +1,44 @@
 package solver
 
 import (
-	"math"
 	"testing"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
+	"github.com/p2pdc/p2pdc/solver/internal/solvertest"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 	"pgregory.net/rapid"
 )
 
-// dense writes the problem as A·u = f with gonum, by the textbook formulas and not
-// by the package's stencil: A dense, the boundary data moved to the right-hand side.
-func dense(p *Problem) (*mat.Dense, *mat.VecDense) {
-	n := p.Points()
-	a, f := mat.NewDense(n, n, nil), mat.NewVecDense(n, nil)
-	index := func(i [3]int) int { return i[0] - 1 + p.N[0]*(i[1]-1+p.N[1]*(i[2]-1)) }
-	Box{Hi: p.N}.each(func(d int, idx [3]int) bool {
-		q := p.At(idx[0], idx[1], idx[2])
-		f.SetVec(d, p.Source.At(q))
-		diagonal := p.Reaction.At(q)
-		for ax := range p.Dimension {
-			h := (p.Hi[ax] - p.Lo[ax]) / float64(p.N[ax]+1)
-			for _, side := range []float64{-1, 1} {
-				half, next := q, idx
-				half[ax] += side * h / 2
-				next[ax] += int(side)
-				k := p.Diffusion.At(half) / h / h
-				c := -k + side*p.Velocity[ax].At(q)/h/2
-				diagonal += k
-				if next[ax] == 0 || next[ax] == p.N[ax]+1 {
-					f.SetVec(d, f.AtVec(d)-c*p.Boundary(p.At(next[0], next[1], next[2])))
-				} else {
-					a.Set(d, index(next), c)
-				}
-			}
-		}
-		a.Set(d, d, diagonal)
-		return true
-	})
-	return a, f
-}
-
 // solveActiveSet solves the obstacle problem exactly: Howard's policy iteration
 // (the primal-dual active set method of Hintermüller, Ito and Kunisch, 2002), each
 // step a dense solve, ending when the sets repeat.
-func solveActiveSet(t require.TestingT, p *Problem) []float64 {
-	a, f := dense(p)
-	return activeSet(t, p, a, f)
-}
-
-func activeSet(t require.TestingT, p *Problem, a *mat.Dense, f *mat.VecDense) []float64 {
-	n := p.Points()
-	phi, psi := make([]float64, n), make([]float64, n)
-	Box{Hi: p.N}.each(func(d int, idx [3]int) bool {
-		phi[d], psi[d] = math.Inf(-1), math.Inf(1)
-		if p.Obstacle != nil {
-			phi[d] = p.Obstacle(p.At(idx[0], idx[1], idx[2]))
-		}
-		if p.Upper != nil {
-			psi[d] = p.Upper(p.At(idx[0], idx[1], idx[2]))
-		}
-		return true
-	})
-	set := make([]int, n) // −1: at φ, 1: at ψ
-	for range 200 {
-		m, rhs := mat.DenseCopyOf(a), mat.VecDenseCopyOf(f)
-		for i, s := range set {
-			if s != 0 {
-				m.SetRow(i, make([]float64, n))
-				m.Set(i, i, 1)
-				rhs.SetVec(i, phi[i])
-				if s > 0 {
-					rhs.SetVec(i, psi[i])
-				}
-			}
-		}
-		var u, r mat.VecDense
-		require.NoError(t, u.SolveVec(m, rhs))
-		r.MulVec(a, &u)
-		r.SubVec(&r, f)
-		same := true
-		for i := range set {
-			scale, want := a.At(i, i), 0
-			switch lambda := r.AtVec(i); {
-			case lambda-scale*(u.AtVec(i)-phi[i]) > 1e-9*scale:
-				want = -1
-			case lambda-scale*(u.AtVec(i)-psi[i]) < -1e-9*scale:
-				want = 1
-			}
-			same = same && set[i] == want
-			set[i] = want
-		}
-		if same {
-			return u.RawVector().Data
-		}
-	}
-	require.Fail(t, "the active sets do not settle")
-	return nil
+func solveActiveSet(t require.TestingT, p *problem.Problem) []float64 {
+	a, f := solvertest.Dense(p)
+	return solvertest.ActiveSet(t, p, a, f)
 }
 
 func TestAgainstDenseSolvers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := anyProblem(t)
+		p := solvertest.AnyProblem(t)
 		for p.Points() > 150 {
 			p.N[p.Dimension-1] = max(1, p.N[p.Dimension-1]/2)
 			if p.N[p.Dimension-1] == 1 {
 				p.N[0] = max(1, p.N[0]/2)
 			}
 		}
-		p.Boundary = func(q Point) float64 { return 0.1 + 0.2*q[0] + 0.1*q[1]*q[2] }
+		p.Boundary = func(q problem.Point) float64 { return 0.1 + 0.2*q[0] + 0.1*q[1]*q[2] }
 		want := solveActiveSet(t, p)
-		part := anyPartition(t, p)
-		s := rapid.SampledFrom([]Scheme{Synchronous(), Asynchronous(), BoundedDelay(0), BoundedDelay(2)}).Draw(t, "scheme")
-		order := rapid.SampledFrom([]Order{Jacobi, InTurn}).Draw(t, "order")
-		n, err := newNetwork(1, configsFor(Config{Problem: p, Partition: part, Scheme: s, Order: order, Tolerance: 1e-11}))
+		part := solvertest.AnyPartition(t, p)
+		s := rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(0), iterate.BoundedDelay(2)}).Draw(t, "scheme")
+		order := rapid.SampledFrom([]problem.Order{problem.Jacobi, problem.InTurn}).Draw(t, "order")
+		n, err := newNetwork(1, solvertest.ConfigsFor(problem.Config{Problem: p, Partition: part, Scheme: s, Order: order, Tolerance: 1e-11}))
 		require.NoError(t, err)
-		require.NoError(t, n.run())
-		got := n.assemble(p, part)
+		require.NoError(t, n.Run())
+		got := n.Assemble(p, part)
 		for i := range want {
 			require.InDelta(t, want[i], got[i], 1e-8, "point %d", i)
 		}
@@ -125,16 +46,16 @@ func TestAgainstDenseSolvers(t *testing.T) {
 }
 
 func TestLinearProblemAgainstGonum(t *testing.T) {
-	p := membrane([3]int{5, 4, 6}, 3)
+	p := solvertest.Membrane([3]int{5, 4, 6}, 3)
 	p.Obstacle, p.Source.Value = nil, 3
 	p.Reaction.Value, p.Velocity[1].Value = 2, -4
-	p.Boundary = func(q Point) float64 { return q[0] - q[2]*q[1] }
-	a, f := dense(p)
+	p.Boundary = func(q problem.Point) float64 { return q[0] - q[2]*q[1] }
+	a, f := solvertest.Dense(p)
 	var u mat.VecDense
 	require.NoError(t, u.SolveVec(a, f))
-	got, err := SolveSequential(p, Jacobi, 1e-13, 0, 0, 100000)
+	got, err := richardson.SolveSequential(p, problem.Jacobi, 1e-13, 0, 0, 100000)
 	require.NoError(t, err)
-	require.Equal(t, Converged, got.Reason)
+	require.Equal(t, iterate.Converged, got.Reason)
 	for i, v := range got.U {
 		require.InDelta(t, u.AtVec(i), v, 1e-11)
 	}
@@ -143,17 +64,17 @@ func TestLinearProblemAgainstGonum(t *testing.T) {
 // Upwind differences keep all off-diagonal coefficients positive where central
 // ones do not, and leave rows with a small Péclet number alone.
 func TestUpwindKeepsTheMMatrix(t *testing.T) {
-	p := membrane([3]int{9, 1, 1}, 1)
-	p.Velocity[0].Of = func(q Point) float64 { return 90 * (q[0] - 0.5) }
+	p := solvertest.Membrane([3]int{9, 1, 1}, 1)
+	p.Velocity[0].Of = func(q problem.Point) float64 { return 90 * (q[0] - 0.5) }
 	require.Len(t, p.Warnings(), 1)
 	require.Contains(t, p.Warnings()[0], "Péclet")
-	central, upwind := newStencil(p), *p
+	central, upwind := problem.NewStencil(p), *p
 	upwind.Upwind = true
 	require.Len(t, upwind.Warnings(), 1)
 	require.Contains(t, upwind.Warnings()[0], "upwind differences are taken")
 	negative := 0
 	for i := 1; i <= 9; i++ {
-		c, u := central.at([3]int{i, 1, 1}), newStencil(&upwind).at([3]int{i, 1, 1})
+		c, u := central.At([3]int{i, 1, 1}), problem.NewStencil(&upwind).At([3]int{i, 1, 1})
 		if c[kernel.West] < 0 || c[kernel.East] < 0 {
 			negative++
 			require.Greater(t, u[kernel.West], 0.0)

@@ -3,10 +3,11 @@ package solver_test
 import (
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/problems"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/multilevel"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/stretchr/testify/require"
 )
 
 // Without being told ω, SOR takes hardly more sweeps than with the best one of many.
@@ -20,12 +21,12 @@ func TestSORFindsItsFactor(t *testing.T) {
 		}
 		p, err := b.Make(n)
 		require.NoError(t, err)
-		found, err := solver.SolveBy(p, solver.MethodConfig{Name: solver.SOR}, 1e-6, 5000, nil)
+		found, err := multilevel.SolveBy(p, problem.MethodConfig{Name: problem.SOR}, 1e-6, 5000, nil)
 		require.NoError(t, err)
-		require.Equal(t, solver.Converged, found.Reason)
+		require.Equal(t, iterate.Converged, found.Reason)
 		best := 5000
 		for _, omega := range []float64{1.5, 1.6, 1.7, 1.75, 1.8, 1.85, 1.9, 1.93, 1.95} {
-			got, err := solver.SolveBy(p, solver.MethodConfig{Name: solver.SOR, Omega: omega}, 1e-6, best, nil)
+			got, err := multilevel.SolveBy(p, problem.MethodConfig{Name: problem.SOR, Omega: omega}, 1e-6, best, nil)
 			require.NoError(t, err)
 			best = min(best, got.Cycles)
 		}

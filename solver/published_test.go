@@ -4,7 +4,9 @@ import (
 	"testing"
 
 	"github.com/p2pdc/p2pdc/problems"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/p2pdc/p2pdc/solver/verify"
 	"github.com/stretchr/testify/require"
 )
 
@@ -25,9 +27,9 @@ func TestErrorsAgainstExactSolutions(t *testing.T) {
 		p, err := b.Make([3]int{c.n, c.n, c.n})
 		require.NoError(t, err)
 		require.NoError(t, p.Validate())
-		s, err := solver.SolveSequential(p, solver.Jacobi, 1e-7, 0, 0, 0)
+		s, err := richardson.SolveSequential(p, problem.Jacobi, 1e-7, 0, 0, 0)
 		require.NoError(t, err)
-		e, err := solver.Evaluate(p, s.U, nil)
+		e, err := verify.Evaluate(p, s.U, nil)
 		require.NoError(t, err)
 		require.LessOrEqual(t, e.RelativeResidual, s.Residual, "sweeps after the one that was judged only help")
 		require.LessOrEqual(t, e.RelativeResidual, 1e-7)

@@ -4,33 +4,39 @@ import (
 	"math"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/solver/internal/solvertest"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/multilevel"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/p2pdc/p2pdc/solver/verify"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
 
 // timesPower is a problem with all of its data times 2^k.
-func timesPower(p *Problem, k int) *Problem {
-	of := func(f Function) Function {
+func timesPower(p *problem.Problem, k int) *problem.Problem {
+	of := func(f problem.Function) problem.Function {
 		if f == nil {
 			return nil
 		}
-		return func(q Point) float64 { return math.Ldexp(f(q), k) }
+		return func(q problem.Point) float64 { return math.Ldexp(f(q), k) }
 	}
 	q := *p
 	q.Obstacle, q.Upper, q.Boundary, q.Initial, q.Exact = of(p.Obstacle), of(p.Upper), of(p.Boundary), of(p.Initial), of(p.Exact)
-	q.Source = Coefficient{Value: math.Ldexp(p.Source.Value, k), Of: of(p.Source.Of)}
+	q.Source = problem.Coefficient{Value: math.Ldexp(p.Source.Value, k), Of: of(p.Source.Of)}
 	if e := p.Evolution; e != nil {
 		evolution := *e
 		evolution.Initial = of(e.Initial)
-		evolution.At = func(t float64) *Problem { return timesPower(e.At(t), k) }
+		evolution.At = func(t float64) *problem.Problem { return timesPower(e.At(t), k) }
 		q.Evolution = &evolution
 	}
 	return &q
 }
 
 // anyData draws a problem; where all of its data are 0, so is its start.
-func anyData(t *rapid.T) *Problem {
-	p := anyProblem(t)
+func anyData(t *rapid.T) *problem.Problem {
+	p := solvertest.AnyProblem(t)
 	if p.Obstacle == nil && p.Source.Of == nil && p.Source.Value == 0 {
 		p.Initial = nil
 	}
@@ -55,18 +61,18 @@ func requireScaled(t require.TestingT, want, got []float64, k int) {
 }
 
 // anyMethod draws a run in lockstep whose work is not chosen by measurement.
-func anyMethod(t *rapid.T) MethodConfig {
+func anyMethod(t *rapid.T) problem.MethodConfig {
 	switch rapid.IntRange(0, 3).Draw(t, "method") {
 	case 1:
-		return MethodConfig{Name: SOR}
+		return problem.MethodConfig{Name: problem.SOR}
 	case 2:
-		return MethodConfig{Name: Multigrid}
+		return problem.MethodConfig{Name: problem.Multigrid}
 	case 3:
-		m := anySchwarz(t)
+		m := solvertest.AnySchwarz(t)
 		m.Coarse = rapid.SampledFrom([]int{-1, 30}).Draw(t, "coarse")
 		return m
 	}
-	return MethodConfig{}
+	return problem.MethodConfig{}
 }
 
 // Data times 2^k give the same run, and 2^k times its bits, over the range of float64.
@@ -74,22 +80,22 @@ func TestDataTimesAPowerOfTwo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, k := anyData(t), anyPower(t)
 		if rapid.IntRange(0, 3).Draw(t, "steps") == 0 {
-			p = evolve(t, p)
+			p = solvertest.Evolve(t, p)
 		}
-		c := Config{
-			Problem: p, Partition: anyPartition(t, p), Scheme: Synchronous(), Method: anyMethod(t),
+		c := problem.Config{
+			Problem: p, Partition: solvertest.AnyPartition(t, p), Scheme: iterate.Synchronous(), Method: anyMethod(t),
 			Tolerance: rapid.SampledFrom([]float64{1e-2, 1e-6}).Draw(t, "tolerance"), MaxSweeps: 300,
 		}
-		if c.Partition.Peers() > mostPeers {
-			c.Partition, _ = Slabs(p.N, 1, nil)
+		if c.Partition.Peers() > solvertest.MostPeers {
+			c.Partition, _ = problem.Slabs(p.N, 1, nil)
 		}
 		seed := rapid.Uint64().Draw(t, "seed")
-		solve := func(p *Problem) (Outcome, []float64) {
+		solve := func(p *problem.Problem) (iterate.Outcome, []float64) {
 			c.Problem = p
-			n, err := newNetwork(seed, configsFor(c))
+			n, err := newNetwork(seed, solvertest.ConfigsFor(c))
 			require.NoError(t, err)
-			require.NoError(t, n.run())
-			return n.peers[0].Outcome(), n.assemble(p, c.Partition)
+			require.NoError(t, n.Run())
+			return n.Peers[0].Outcome(), n.Assemble(p, c.Partition)
 		}
 		want, u := solve(p)
 		got, v := solve(timesPower(p, k))
@@ -102,26 +108,26 @@ func TestDataTimesAPowerOfTwo(t *testing.T) {
 func TestAnswersTimesAPowerOfTwo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, k := anyData(t), anyPower(t)
-		p.Exact = func(q Point) float64 { return 0.1 * q[0] }
+		p.Exact = func(q problem.Point) float64 { return 0.1 * q[0] }
 		q := timesPower(p, k)
-		want, err := SolveSequential(p, Jacobi, 1e-3, 0, 0, 200)
+		want, err := richardson.SolveSequential(p, problem.Jacobi, 1e-3, 0, 0, 200)
 		require.NoError(t, err)
-		got, err := SolveSequential(q, Jacobi, 1e-3, 0, 0, 200)
+		got, err := richardson.SolveSequential(q, problem.Jacobi, 1e-3, 0, 0, 200)
 		require.NoError(t, err)
 		requireScaled(t, want.U, got.U, k)
 		got.U = want.U
 		require.Equal(t, want, got)
 
-		by, err := SolveBy(p, MethodConfig{Name: Multigrid}, 1e-6, 20, nil)
+		by, err := multilevel.SolveBy(p, problem.MethodConfig{Name: problem.Multigrid}, 1e-6, 20, nil)
 		require.NoError(t, err)
-		bz, err := SolveBy(q, MethodConfig{Name: Multigrid}, 1e-6, 20, nil)
+		bz, err := multilevel.SolveBy(q, problem.MethodConfig{Name: problem.Multigrid}, 1e-6, 20, nil)
 		require.NoError(t, err)
 		requireScaled(t, by.U, bz.U, k)
 		require.Equal(t, by.Residual, bz.Residual)
 
-		e, err := Evaluate(p, by.U, nil)
+		e, err := verify.Evaluate(p, by.U, nil)
 		require.NoError(t, err)
-		f, err := Evaluate(q, bz.U, nil)
+		f, err := verify.Evaluate(q, bz.U, nil)
 		require.NoError(t, err)
 		require.Equal(t, e.RelativeResidual, f.RelativeResidual)
 		require.Equal(t, e.ContactPoints, f.ContactPoints)
@@ -130,16 +136,16 @@ func TestAnswersTimesAPowerOfTwo(t *testing.T) {
 		require.Equal(t, math.IsNaN(e.ErrorBound), math.IsNaN(f.ErrorBound))
 		if e.ErrorBound > 1e-300 {
 			require.InDelta(t, e.ErrorBound, math.Ldexp(f.ErrorBound, -k), 1e-9*e.ErrorBound+1e-250)
-			a, err := Enclose(p, by.U, &e, 2, nil)
+			a, err := verify.Enclose(p, by.U, &e, 2, nil)
 			require.NoError(t, err)
-			b, err := Enclose(q, bz.U, &f, 2, nil)
+			b, err := verify.Enclose(q, bz.U, &f, 2, nil)
 			require.NoError(t, err)
 			require.InDelta(t, a.Width, math.Ldexp(b.Width, -k), 1e-12)
 			require.Equal(t, a.Contact, b.Contact)
 		}
-		force, err := ContactForce(p, nil, 0, by.U, nil)
+		force, err := verify.ContactForce(p, nil, 0, by.U, nil)
 		require.NoError(t, err)
-		times, err := ContactForce(q, nil, 0, bz.U, nil)
+		times, err := verify.ContactForce(q, nil, 0, bz.U, nil)
 		require.NoError(t, err)
 		requireScaled(t, force.Values, times.Values, k)
 	})
@@ -149,38 +155,38 @@ func TestAnswersTimesAPowerOfTwo(t *testing.T) {
 func TestAsynchronousRunsOfAnyMagnitude(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := timesPower(anyData(t), anyPower(t))
-		c := Config{Problem: p, Partition: anyPartition(t, p), Scheme: Asynchronous(), Tolerance: 1e-4}
+		c := problem.Config{Problem: p, Partition: solvertest.AnyPartition(t, p), Scheme: iterate.Asynchronous(), Tolerance: 1e-4}
 		if rapid.Bool().Draw(t, "schwarz") {
-			c.Method = anySchwarz(t)
+			c.Method = solvertest.AnySchwarz(t)
 		}
-		if c.Partition.Peers() > mostPeers {
-			c.Partition, _ = Slabs(p.N, 1, nil)
+		if c.Partition.Peers() > solvertest.MostPeers {
+			c.Partition, _ = problem.Slabs(p.N, 1, nil)
 		}
-		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), configsFor(c))
+		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), solvertest.ConfigsFor(c))
 		require.NoError(t, err)
-		require.NoError(t, n.run())
-		e, err := Evaluate(p, n.assemble(p, c.Partition), nil)
+		require.NoError(t, n.Run())
+		e, err := verify.Evaluate(p, n.Assemble(p, c.Partition), nil)
 		require.NoError(t, err)
 		require.LessOrEqual(t, e.RelativeResidual, c.Tolerance)
-		require.Equal(t, Converged, n.peers[0].Outcome().Reason)
+		require.Equal(t, iterate.Converged, n.Peers[0].Outcome().Reason)
 	})
 }
 
 // Operators far from 1, too.
 func TestOperatorsTimesAPowerOfTwo(t *testing.T) {
 	for _, k := range []int{-560, -300, 300, 560} {
-		p := membrane([3]int{9, 7, 1}, 2)
+		p := solvertest.Membrane([3]int{9, 7, 1}, 2)
 		p.Source.Value = -3
 		q := *p
 		q.Diffusion.Value, q.Source.Value = math.Ldexp(1, k), math.Ldexp(-3, k)
-		for _, name := range []string{Richardson, SOR, Multigrid} {
-			want, err := SolveBy(p, MethodConfig{Name: name}, 1e-8, 1000, nil)
+		for _, name := range []string{problem.Richardson, problem.SOR, problem.Multigrid} {
+			want, err := multilevel.SolveBy(p, problem.MethodConfig{Name: name}, 1e-8, 1000, nil)
 			require.NoError(t, err)
-			got, err := SolveBy(&q, MethodConfig{Name: name}, 1e-8, 1000, nil)
+			got, err := multilevel.SolveBy(&q, problem.MethodConfig{Name: name}, 1e-8, 1000, nil)
 			require.NoError(t, err)
 			require.Equal(t, want.U, got.U, "%s, 2^%d", name, k)
-			require.Equal(t, Converged, got.Reason)
-			e, err := Evaluate(&q, got.U, nil)
+			require.Equal(t, iterate.Converged, got.Reason)
+			e, err := verify.Evaluate(&q, got.U, nil)
 			require.NoError(t, err)
 			require.Equal(t, want.Residual, e.RelativeResidual)
 		}
@@ -189,14 +195,14 @@ func TestOperatorsTimesAPowerOfTwo(t *testing.T) {
 
 // Outside the range that is supported a problem is refused, by name and with the range.
 func TestDataOutOfRangeAreRefused(t *testing.T) {
-	p := membrane([3]int{9, 7, 1}, 2)
-	solve := func(p *Problem) error {
-		_, err := SolveSequential(p, Jacobi, 1e-3, 0, 0, 50)
+	p := solvertest.Membrane([3]int{9, 7, 1}, 2)
+	solve := func(p *problem.Problem) error {
+		_, err := richardson.SolveSequential(p, problem.Jacobi, 1e-3, 0, 0, 50)
 		return err
 	}
 	for _, k := range []int{990, 1020} {
 		err := solve(timesPower(p, k))
-		require.ErrorIs(t, err, ErrProblem, "2^%d", k)
+		require.ErrorIs(t, err, problem.ErrProblem, "2^%d", k)
 		require.ErrorContains(t, err, "choose other units")
 	}
 	for _, k := range []int{-990, -1050} { // whose answers are rounded to the least numbers
@@ -208,50 +214,50 @@ func TestDataOutOfRangeAreRefused(t *testing.T) {
 
 	peak := *p // between the points that are looked at first, and 1e200 times as large
 	peak.N = [3]int{40, 40, 1}
-	peak.Source.Of = func(q Point) float64 {
+	peak.Source.Of = func(q problem.Point) float64 {
 		if q == peak.At(4, 4, 1) {
 			return 1e200
 		}
 		return 1
 	}
 	err := solve(&peak)
-	require.ErrorIs(t, err, ErrProblem)
+	require.ErrorIs(t, err, problem.ErrProblem)
 	require.ErrorContains(t, err, "too large to be squared")
-	c := Config{Problem: &peak, Partition: slabsOf(t, &peak, 1), Scheme: Synchronous(), Tolerance: 1e-3}
-	for _, m := range []MethodConfig{{}, {Name: SOR}, {Name: Multigrid}, {Name: Schwarz}} {
+	c := problem.Config{Problem: &peak, Partition: solvertest.SlabsOf(t, &peak, 1), Scheme: iterate.Synchronous(), Tolerance: 1e-3}
+	for _, m := range []problem.MethodConfig{{}, {Name: problem.SOR}, {Name: problem.Multigrid}, {Name: problem.Schwarz}} {
 		c.Method = m
 		_, err = New(c)
 		require.ErrorContains(t, err, "too large to be squared", m.Name)
 	}
 	small := *p
-	small.Hi = Point{1e-160, 1e-160}
+	small.Hi = problem.Point{1e-160, 1e-160}
 	require.ErrorContains(t, solve(&small), "choose another unit of length")
 	far := *p
-	far.Initial = func(Point) float64 { return 1e200 }
+	far.Initial = func(problem.Point) float64 { return 1e200 }
 	require.ErrorContains(t, solve(&far), "of about the size of the problem's data")
 }
 
 // An obstacle that is "none here" by a large negative number stays that.
 func TestNoObstacleByALargeNumber(t *testing.T) {
-	p := membrane([3]int{15, 1, 1}, 1)
+	p := solvertest.Membrane([3]int{15, 1, 1}, 1)
 	inner := p.Obstacle
-	p.Obstacle = func(q Point) float64 {
+	p.Obstacle = func(q problem.Point) float64 {
 		if math.Abs(q[0]-0.5) > 0.2 {
 			return -1
 		}
 		return inner(q)
 	}
-	want, err := SolveSequential(p, Jacobi, 1e-6, 0, 0, 0)
+	want, err := richardson.SolveSequential(p, problem.Jacobi, 1e-6, 0, 0, 0)
 	require.NoError(t, err)
 	tiny := timesPower(p, -900)
 	scaled := tiny.Obstacle
-	tiny.Obstacle = func(q Point) float64 {
+	tiny.Obstacle = func(q problem.Point) float64 {
 		if math.Abs(q[0]-0.5) > 0.2 {
 			return -1e300
 		}
 		return scaled(q)
 	}
-	got, err := SolveSequential(tiny, Jacobi, 1e-6, 0, 0, 0)
+	got, err := richardson.SolveSequential(tiny, problem.Jacobi, 1e-6, 0, 0, 0)
 	require.NoError(t, err)
 	requireScaled(t, want.U, got.U, -900)
 }

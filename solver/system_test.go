@@ -3,10 +3,12 @@ package solver_test
 import (
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/problems"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/multilevel"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/stretchr/testify/require"
 )
 
 // Every built-in problem, by every method, to the solution of plain Richardson.
@@ -22,17 +24,17 @@ func TestMethodsAgreeOnEveryBuiltin(t *testing.T) {
 			if e := p.Evolution; e != nil {
 				e.Steps = min(e.Steps, 4)
 			}
-			want, err := solver.SolveSequential(p, solver.Jacobi, 1e-10, 0, 0, 100000)
+			want, err := richardson.SolveSequential(p, problem.Jacobi, 1e-10, 0, 0, 100000)
 			require.NoError(t, err)
-			require.Equal(t, solver.Converged, want.Reason)
+			require.Equal(t, iterate.Converged, want.Reason)
 			scale := 0.0
 			for _, v := range want.U {
 				scale = max(scale, v, -v)
 			}
-			for _, c := range []solver.MethodConfig{{}, {Name: solver.SOR}, {Name: solver.Multigrid}, {Name: solver.Multigrid, Cycle: "v"}} {
-				got, err := solver.SolveBy(p, c, 1e-10, 100000, nil)
+			for _, c := range []problem.MethodConfig{{}, {Name: problem.SOR}, {Name: problem.Multigrid}, {Name: problem.Multigrid, Cycle: "v"}} {
+				got, err := multilevel.SolveBy(p, c, 1e-10, 100000, nil)
 				require.NoError(t, err)
-				require.Equal(t, solver.Converged, got.Reason, "%+v", c)
+				require.Equal(t, iterate.Converged, got.Reason, "%+v", c)
 				require.InDeltaSlice(t, want.U, got.U, 1e-7*scale, "%+v", c)
 				require.Equal(t, p.Steps(), got.Steps)
 				t.Logf("%-10s %5d cycles %7.1f sweeps; %s", c.Name+c.Cycle, got.Cycles, got.Work, got.About)
@@ -71,10 +73,10 @@ func TestMultigridNeedsFewCycles(t *testing.T) {
 			}
 			p, err := b.Make(n)
 			require.NoError(t, err)
-			got, err := solver.SolveBy(p, solver.MethodConfig{Name: solver.Multigrid, Cycle: cycle}, 1e-8, 100, nil)
+			got, err := multilevel.SolveBy(p, problem.MethodConfig{Name: problem.Multigrid, Cycle: cycle}, 1e-8, 100, nil)
 			require.NoError(t, err)
 			t.Logf("%-14s n = %d, %q: %d cycles, %.1f sweeps, %s", c.name, c.n, cycle, got.Cycles, got.Work, got.About)
-			require.Equal(t, solver.Converged, got.Reason)
+			require.Equal(t, iterate.Converged, got.Reason)
 			require.LessOrEqual(t, got.Cycles, c.most, "%s, %q cycles", c.name, cycle)
 		}
 	}

@@ -1,5 +1,5 @@
-/* The sweep of the reference case as a C programmer would write it, for gcc -O3
- * -march=native -fopenmp: what the kernels in Go are measured against.
+/* The sweep of the reference problem as a C programmer would write it, for gcc -O3
+ * -march=native -fopenmp: the peer of the kernels in Go.
  *
  *   sweep N check FILE [LOOP]  do LOOP (plain) 5 times, by 3 threads where it has
  *                              threads, and write the own points as float64 to FILE
@@ -7,9 +7,9 @@
  *                              the nanoseconds; "LOOP:T" does it by T threads
  *
  * Loops: plain, tiled (one pass each), timetiled (several sweeps in one pass), redblack
- * (in place, omega 1.2), triad. The time is what a core worked on it, by several threads
- * that of the clock on the wall. The layout is that of internal/kernel: padded rows, one
- * ghost layer. */
+ * (in place, omega 1.2), triad. The time is processor time of the thread, or by several
+ * threads time of the clock. The layout is that of internal/kernel: padded rows, one ghost
+ * layer. */
 #define _POSIX_C_SOURCE 200112L
 #include <stdint.h>
 #include <stdio.h>
@@ -46,8 +46,8 @@ static void plain(double *dst, const double *src, const double *phi) {
 
 /* Several sweeps in one pass over memory. A tile holds BLOCK rows of a plane, moved down
  * by a row a sweep, and goes up plane by plane, sweep t being t planes behind. Threads
- * take a piece of the planes each, a plane less a sweep where it meets another; what is
- * missing between two pieces is done afterwards, sweep by sweep. */
+ * take a piece of the planes each, a plane less per sweep where pieces meet; the gaps
+ * between pieces are relaxed afterwards, sweep by sweep. */
 enum { TOGETHER = 8, BLOCK = 16 };
 
 static void rising(double *const u[2], const double *phi, long lo, long hi, int below, int above, int sweeps) {

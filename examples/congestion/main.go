@@ -61,7 +61,7 @@ type outcome struct {
 // catalog is the package's own micro-protocols and Vegas.
 func catalog() (*microproto.Catalog, error) {
 	c := ctp.Catalog()
-	return c, c.Add("Vegas", ctp.ControllerProtocol("Vegas", NewVegas))
+	return c, c.AddRow(ctp.ControllerRow("Vegas", "TCP Vegas: keeps queues short", NewVegas))
 }
 
 // transfer sends bytes in messages from end 0 to end 1.

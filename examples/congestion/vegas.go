@@ -31,7 +31,7 @@ const (
 	gamma = 1
 )
 
-// NewVegas makes a Vegas; ctp.ControllerProtocol makes a micro-protocol of it.
+// NewVegas makes a Vegas; ctp.ControllerRow makes an optional row of it.
 func NewVegas(microproto.Options) (ctp.Controller, error) { return &Vegas{}, nil }
 
 // Open implements ctp.Controller.

@@ -62,8 +62,8 @@ func TestWindowIsObeyed(t *testing.T) {
 		require.NoError(t, c.Endpoint().Slot(tag, length))
 		ends[i] = c
 	}
-	shared, err := microproto.CompositeCell[ctp.Congestion](ends[0], ctp.CellCongestion)
-	require.NoError(t, err)
+	shared, ok := microproto.CompositeCell[ctp.Congestion](ends[0], ctp.CellCongestion)
+	require.True(t, ok)
 	p := mptest.NewPair(ends[0], ends[1], 1, mptest.Faults{Delay: roundTrip / 2, Loss: 0.01})
 	type sent struct {
 		at     microproto.Instant

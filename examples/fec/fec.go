@@ -224,23 +224,7 @@ func (f *FEC) repair(x *microproto.Exec, g *incoming) {
 	}
 }
 
-// Detach implements microproto.Detacher: the open group is closed.
-func (f *FEC) Detach(x *microproto.Exec) (microproto.State, error) {
-	f.finish(x)
-	return nextGroup(f.open), nil
-}
-
 type nextGroup uint32
-
-// Adopt implements microproto.Adopter: numbers of groups go on.
-func (f *FEC) Adopt(_ *microproto.Exec, state microproto.State) error {
-	next, ok := state.(nextGroup)
-	if !ok {
-		return fmt.Errorf("fec: cannot adopt %T", state)
-	}
-	f.open = uint32(next)
-	return nil
-}
 
 // add takes a frame in.
 func (s *xor) add(m *microproto.Message, length uint16) {

@@ -76,7 +76,7 @@ func listen(i int, key driver.Key) (*driver.Node, error) {
 		return nil, err
 	}
 	return driver.New(driver.Config{
-		Name: name(i), Identity: identity, Link: link, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "jacobi1d",
+		Name: name(i), Identity: identity, Rails: []driver.Rail{{Link: link}}, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "jacobi1d",
 	})
 }
 

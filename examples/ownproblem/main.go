@@ -15,20 +15,22 @@ import (
 	"math"
 	"os"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 // bearing is all that the solver has to know.
-func bearing(eccentricity, length float64, n [2]int) *solver.Problem {
-	film := func(q solver.Point) float64 { return 1 + eccentricity*math.Cos(q[0]) }
-	none := func(solver.Point) float64 { return 0 }
-	return &solver.Problem{
+func bearing(eccentricity, length float64, n [2]int) *problem.Problem {
+	film := func(q problem.Point) float64 { return 1 + eccentricity*math.Cos(q[0]) }
+	none := func(problem.Point) float64 { return 0 }
+	return &problem.Problem{
 		Name:      "bearing",
 		Dimension: 2,
-		Hi:        solver.Point{2 * math.Pi, length},
+		Hi:        problem.Point{2 * math.Pi, length},
 		N:         [3]int{n[0], n[1], 1},
-		Diffusion: solver.Coefficient{Of: func(q solver.Point) float64 { return math.Pow(film(q), 3) }},
-		Source:    solver.Coefficient{Of: func(q solver.Point) float64 { return eccentricity * math.Sin(q[0]) }},
+		Diffusion: problem.Coefficient{Of: func(q problem.Point) float64 { return math.Pow(film(q), 3) }},
+		Source:    problem.Coefficient{Of: func(q problem.Point) float64 { return eccentricity * math.Sin(q[0]) }},
 		Obstacle:  none,
 		Boundary:  none,
 	}
@@ -47,11 +49,11 @@ func run(w io.Writer) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
-	s, err := solver.SolveSequential(p, solver.Jacobi, 1e-8, 0, 0, 0)
+	s, err := richardson.SolveSequential(p, problem.Jacobi, 1e-8, 0, 0, 0)
 	if err != nil {
 		return err
 	}
-	e, err := solver.Evaluate(p, s.U, nil)
+	e, err := verify.Evaluate(p, s.U, nil)
 	if err != nil {
 		return err
 	}

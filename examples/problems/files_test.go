@@ -6,23 +6,25 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/p2pdc/p2pdc/solver/verify"
+	"github.com/stretchr/testify/require"
 )
 
-func load(t *testing.T, ref string, n ...int) *solver.Problem {
+func load(t *testing.T, ref string, n ...int) *problem.Problem {
 	p, _, err := file.Load(ref, n)
 	require.NoError(t, err)
 	return p
 }
 
-func solve(t *testing.T, p *solver.Problem) (solver.Sequence, solver.Evaluation) {
-	s, err := solver.SolveSequential(p, solver.Jacobi, 1e-6, 0, 0, 0)
+func solve(t *testing.T, p *problem.Problem) (richardson.Sequence, verify.Evaluation) {
+	s, err := richardson.SolveSequential(p, problem.Jacobi, 1e-6, 0, 0, 0)
 	require.NoError(t, err)
-	require.Equal(t, solver.Converged, s.Reason)
-	e, err := solver.Evaluate(p, s.U, nil)
+	require.Equal(t, iterate.Converged, s.Reason)
+	e, err := verify.Evaluate(p, s.U, nil)
 	require.NoError(t, err)
 	require.LessOrEqual(t, e.RelativeResidual, 1e-6)
 	return s, e
@@ -71,10 +73,10 @@ func TestTerrainIsTheBuiltin(t *testing.T) {
 }
 
 // march solves a nonstationary problem step by step.
-func march(t *testing.T, p *solver.Problem) []float64 {
-	s, err := solver.SolveSequential(p, solver.Jacobi, 1e-7, 0, 0, 0)
+func march(t *testing.T, p *problem.Problem) []float64 {
+	s, err := richardson.SolveSequential(p, problem.Jacobi, 1e-7, 0, 0, 0)
 	require.NoError(t, err)
-	require.Equal(t, solver.Converged, s.Reason)
+	require.Equal(t, iterate.Converged, s.Reason)
 	require.Len(t, s.Steps, p.Steps())
 	return s.U
 }

@@ -1,7 +1,6 @@
-// Package await lets tests wait for what other goroutines, processes or the kernel do. A
-// test that waits gives no verdict by the clock: a slow machine only makes it take longer.
-// What never happens is ended by go test -timeout, or by Limit where the test has to end
-// other processes and to show their logs first.
+// Package await lets tests wait for events of other goroutines, processes or the kernel. A test that waits
+// does not fail because the machine is slow. If an event never happens, Limit ends the test, early enough
+// for it to end other processes and to print their logs before go test -timeout.
 package await
 
 import (
@@ -11,17 +10,17 @@ import (
 	"time"
 )
 
-// Limit is after how long Until gives a wait up as a hang: far above what a slow machine
-// needs, and below the default of go test -timeout.
+// Limit is the time after which a wait counts as a hang. It is far above the need of a slow machine and
+// below the default of go test -timeout.
 const Limit = 5 * time.Minute
 
-// TB is the part of testing.TB and of rapid.TB that waiting needs.
+// TB is the common part of testing.TB and rapid.TB that Until needs.
 type TB interface {
 	Helper()
 	Fatalf(format string, args ...any)
 }
 
-// Context returns a context that ends with the test, after Limit at the latest: then the
+// Context returns a context that is cancelled at the end of the test. After Limit the context ends and the
 // test fails with the stacks of all goroutines.
 func Context(t interface {
 	Errorf(format string, args ...any)
@@ -33,7 +32,7 @@ func Context(t interface {
 	context.AfterFunc(ctx, func() {
 		defer close(reported)
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			t.Errorf("still running after %v\n%s", Limit, Stacks())
+			t.Errorf("still running after %v\n%s", Limit, stacks())
 		}
 	})
 	t.Cleanup(func() {
@@ -43,35 +42,33 @@ func Context(t interface {
 	return ctx
 }
 
-// Until polls done until it reports true. If that has not happened within Limit, Until
-// fails the test with the stacks of all goroutines.
+// Until polls done until it returns true. After Limit it fails the test with the stacks of all goroutines.
 func Until(t TB, done func() bool, format string, args ...any) {
 	t.Helper()
 	poll(t, done, Limit, format, args...)
 }
 
-// Pass lets time pass for processes that have clocks of their own: for at least d, however
-// long that really takes.
+// Pass sleeps for at least d, for tests of processes that run on the real clock.
 func Pass(d time.Duration) { time.Sleep(d) }
 
-// pauses between polls grow up to longest: a loaded machine is not loaded further.
-const longest = 2 * time.Millisecond
+// maxPause bounds the increasing pauses between polls, which limit the load of the machine.
+const maxPause = 2 * time.Millisecond
 
 func poll(t TB, done func() bool, limit time.Duration, format string, args ...any) {
 	t.Helper()
 	begin, pause := time.Now(), 50*time.Microsecond
 	for !done() {
 		if time.Since(begin) > limit {
-			t.Fatalf("in vain for %v: "+format+"\n%s", append(append([]any{limit}, args...), Stacks())...)
+			t.Fatalf("waited %v for "+format+"\n%s", append(append([]any{limit}, args...), stacks())...)
 			return
 		}
 		time.Sleep(pause)
-		pause = min(2*pause, longest)
+		pause = min(2*pause, maxPause)
 	}
 }
 
-// Stacks returns the stacks of all goroutines, cut off after a megabyte.
-func Stacks() []byte {
+// stacks returns the stacks of all goroutines, truncated after a megabyte.
+func stacks() []byte {
 	b := make([]byte, 1<<20)
 	return b[:runtime.Stack(b, true)]
 }

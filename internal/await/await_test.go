@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// record keeps what a test would have failed with.
+// record records the failure of a test.
 type record struct {
 	failure  string
 	cleanups []func()
@@ -32,7 +32,7 @@ func TestUntil(t *testing.T) {
 		require.Empty(t, r.failure, "a wait shorter than Limit")
 
 		Until(&r, func() bool { return false }, "value %d", 7)
-		require.Contains(t, r.failure, "in vain for 5m0s: value 7\n")
+		require.Contains(t, r.failure, "waited 5m0s for value 7\n")
 		require.Contains(t, r.failure, "await.TestUntil", "the stacks are there")
 	})
 }

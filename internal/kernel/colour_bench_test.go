@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// BenchmarkRedBlack does red-black sweeps of the membrane on one core. A sweep of
-// both colours counts as one update of every point.
+// BenchmarkRedBlack measures red-black sweeps of the membrane on one core. A sweep of both colours
+// counts as one update of every point.
 func BenchmarkRedBlack(b *testing.B) {
 	for _, n := range []int{15, 31, 63, 127, 255} {
 		for _, k := range All()[1:] {
@@ -28,8 +28,7 @@ func BenchmarkRedBlack(b *testing.B) {
 	}
 }
 
-// report tells points per second and the least traffic with memory a point that the
-// loop can do with.
+// report reports the points per second and the least memory traffic of the loop per point.
 func report(b *testing.B, points int, bytes float64) {
 	b.ReportMetric(float64(b.N)*float64(points)/float64(b.Elapsed().Nanoseconds()), "GLUP/s")
 	b.ReportMetric(bytes, "B/point")

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A point of the colour moves by omega times its residual over its diagonal and is
-// projected; all others keep their bits.
+// A point of the colour moves by omega times its residual over its diagonal and is projected. All other
+// points keep their bits.
 func TestAColourIsRelaxedInPlace(t *testing.T) {
 	for _, k := range All() {
 		t.Run(k.Name(), func(t *testing.T) {
@@ -20,10 +20,10 @@ func TestAColourIsRelaxedInPlace(t *testing.T) {
 				const omega = 1.3
 				s, err := New(c)
 				require.NoError(t, err)
-				got := onLine(b.src)
+				got := cacheAligned(b.src)
 				s.RelaxColour(got, colour, omega, box)
 
-				want := onLine(b.src)
+				want := cacheAligned(b.src)
 				each(box, func(x, y, z int) {
 					if (x+y+z+c.Parity)%2 != colour {
 						return
@@ -63,10 +63,10 @@ func each(b Box, f func(x, y, z int)) {
 	}
 }
 
-// three is an Executor that says how many threads it has.
-type three struct{ together }
+// threeThreads is an Executor with a Threads method.
+type threeThreads struct{ concurrent }
 
-func (three) Threads() int { return 3 }
+func (threeThreads) Threads() int { return 3 }
 
 func TestRedBlackIsColourAfterColour(t *testing.T) {
 	ref, err := ByName("reference")
@@ -87,8 +87,9 @@ func TestRedBlackIsColourAfterColour(t *testing.T) {
 				require.NoError(t, err)
 				s.wavefront.cache = rapid.SampledFrom([]int{s.wavefront.cache, 1, 20000, 50000}).Draw(t, "cache")
 				sweeps := rapid.IntRange(0, 4).Draw(t, "sweeps")
-				got, want := onLine(b.src), onLine(b.src)
-				s.RedBlack(got, 1.7, sweeps, rapid.SampledFrom([]Executor{Sequential{}, backwards{}, together{}, three{}}).Draw(t, "executor"))
+				got, want := cacheAligned(b.src), cacheAligned(b.src)
+				s.RedBlack(got, 1.7, sweeps, rapid.SampledFrom([]Executor{Sequential{}, descending{}, concurrent{},
+					threeThreads{}}).Draw(t, "executor"))
 				for range sweeps {
 					r.RelaxColour(want, 0, 1.7, c.Layout.Interior())
 					r.RelaxColour(want, 1, 1.7, c.Layout.Interior())
@@ -99,8 +100,7 @@ func TestRedBlackIsColourAfterColour(t *testing.T) {
 	}
 }
 
-// drawTall draws a block with enough planes (rows in 2-D) that several slabs and tiles
-// share it.
+// drawTall draws a block with enough planes (rows in 2-D) for several slabs and tiles.
 func drawTall(t *rapid.T) block {
 	b := drawBlock(t)
 	c := b.config
@@ -111,7 +111,8 @@ func drawTall(t *rapid.T) block {
 	}
 	l, err := NewLayout(dim, n)
 	require.NoError(t, err)
-	tall := block{config: Config{Layout: l, Step: 1, Lower: NoLower(), Upper: NoUpper(), Operator: Operator{Diag: 6.1, Off: 0.97}},
+	tall := block{config: Config{Layout: l, Step: 1, Lower: NoLower(), Upper: NoUpper(),
+		Operator: Operator{Diag: 6.1, Off: 0.97}},
 		src: make([]float64, l.Len()), hi: n}
 	if c.Operator.Form == Constant {
 		tall.config.Operator = c.Operator
@@ -137,19 +138,19 @@ func TestDefectApplyAndEnergy(t *testing.T) {
 				c.Kernel = k
 				s, err := New(c)
 				require.NoError(t, err)
-				defect, image := onLine(b.dst), onLine(b.dst)
+				defect, image := cacheAligned(b.dst), cacheAligned(b.dst)
 				s.Defect(defect, b.src, box)
 				s.Apply(image, b.src, box)
 				var e Sum
 				s.Energy(&e, b.src, b.dst, box)
 
-				wantDefect, wantImage := onLine(b.dst), onLine(b.dst)
+				wantDefect, wantImage := cacheAligned(b.dst), cacheAligned(b.dst)
 				var want Sum
 				each(box, func(x, y, z int) {
 					i, d := c.Layout.Index(x, y, z), c.Layout.Dense(x, y, z)
 					r := s.defectAt(b.src, b.src, i, d)
 					wantDefect[i] = clampResidual(r, b.src[i], c.Lower.At(d), c.Upper.At(d))
-					wantImage[i] = unsigned(s.applyAt(b.src, b.src, i, d))
+					wantImage[i] = positiveZero(s.applyAt(b.src, b.src, i, d))
 					want.Add(float64((b.dst[i] - b.src[i]) * (r + s.defectAt(b.dst, b.dst, i, d))))
 				})
 				sameBits(t, wantDefect, defect, "defect")
@@ -160,11 +161,12 @@ func TestDefectApplyAndEnergy(t *testing.T) {
 	}
 }
 
-// The sum is twice the difference of the energies where A is symmetric.
+// For a symmetric A the sum is twice the difference of the energies.
 func TestEnergyIsTheDifference(t *testing.T) {
 	l, err := NewLayout(2, [3]int{5, 4, 1})
 	require.NoError(t, err)
-	s, err := New(Config{Layout: l, Step: 1, Lower: NoLower(), Upper: NoUpper(), Source: Field{Value: 0.75}, Operator: Operator{Diag: 4, Off: 1}})
+	s, err := New(Config{Layout: l, Step: 1, Lower: NoLower(), Upper: NoUpper(), Source: Field{Value: 0.75},
+		Operator: Operator{Diag: 4, Off: 1}})
 	require.NoError(t, err)
 	u, v, image := make([]float64, l.Len()), make([]float64, l.Len()), make([]float64, l.Len())
 	each(l.Interior(), func(x, y, z int) {

@@ -2,22 +2,22 @@ package kernel
 
 import "fmt"
 
-// Kernel is one implementation of the sweep. All compute the same bits.
+// Kernel is one implementation of the sweep. All kernels compute the same bits.
 type Kernel struct {
 	name  string
-	about string
-	loops instructions
+	about string // description
+	loops instructionSet
 	sweep func(s *Sweep, n *Norm, dst, below, src []float64, b Box)
 }
 
-// Name is the variant's name: "reference", "go", "avx2" or "avx512" ("simd"
-// too where the toolchain was built with GOEXPERIMENT=simd).
+// Name returns the variant's name: "reference", "go", "avx2" or "avx512", and "simd" where the
+// toolchain was built with GOEXPERIMENT=simd.
 func (k *Kernel) Name() string { return k.name }
 
-// About says in a few words what the variant is and why it can be used here.
-func (k *Kernel) About() string { return k.about }
+// Description returns a short description of the variant and of what it needs.
+func (k *Kernel) Description() string { return k.about }
 
-// All lists the variants that this processor can run, slowest first.
+// All returns the variants that this processor can run, slowest first.
 func All() []*Kernel {
 	all := []*Kernel{
 		{"reference", "plain loop, one point after the other", byPoint, referenceSweep},
@@ -26,13 +26,13 @@ func All() []*Kernel {
 	return append(append(all, simdKernels()...), vectorKernels()...)
 }
 
-// Best is the fastest variant that this processor can run.
+// Best returns the fastest variant that this processor can run.
 func Best() *Kernel {
 	all := All()
 	return all[len(all)-1]
 }
 
-// ByName finds a variant; the error says which there are.
+// ByName returns the variant of that name. Its error lists the variants available.
 func ByName(name string) (*Kernel, error) {
 	var names []string
 	for _, k := range All() {
@@ -41,5 +41,5 @@ func ByName(name string) (*Kernel, error) {
 		}
 		names = append(names, k.name)
 	}
-	return nil, fmt.Errorf("kernel: no variant %q on this processor; there are %v", name, names)
+	return nil, fmt.Errorf("kernel: no variant %q on this processor; the variants are %v", name, names)
 }

@@ -2,17 +2,17 @@ package kernel
 
 import "fmt"
 
-// Box is a half-open box of points of a block, 0-based: Lo[a] ≤ i < Hi[a] per
-// axis, axis 0 being x. Index −1 and index N name the ghost points where a
-// function says that it takes them.
+// Box is a half-open box of points of a block: Lo[a] ≤ i < Hi[a] on each axis a, 0-based, axis 0
+// being x. Functions that accept ghost points say so; the ghosts of axis a have the indices −1 and
+// N[a].
 type Box struct{ Lo, Hi [3]int }
 
-// Empty tells whether the box holds no point.
+// Empty reports whether the box contains no point.
 func (b Box) Empty() bool {
 	return b.Hi[0] <= b.Lo[0] || b.Hi[1] <= b.Lo[1] || b.Hi[2] <= b.Lo[2]
 }
 
-// Points is the number of points of the box.
+// Points returns the number of points of the box.
 func (b Box) Points() int {
 	if b.Empty() {
 		return 0
@@ -20,10 +20,9 @@ func (b Box) Points() int {
 	return (b.Hi[0] - b.Lo[0]) * (b.Hi[1] - b.Lo[1]) * (b.Hi[2] - b.Lo[2])
 }
 
-// Layout places a block of own points in a padded array: one layer of ghost
-// points on either side of every used axis, x fastest. Rows of 32 points or more
-// are padded so that every row's first own point lies at a multiple of 64 bytes
-// from the start of the array.
+// Layout maps a block of points to a padded array: one layer of ghost points on either side of
+// every used axis, x fastest. Rows of at least 32 points are padded so that the first own point of
+// every row is aligned to 64 bytes relative to the start of the array.
 type Layout struct {
 	Dim    int    // used axes: 1, 2 or 3
 	N      [3]int // own points per axis, 1 on unused axes
@@ -39,16 +38,18 @@ const (
 	maxLength  = 1 << 40 // float64s in one array
 )
 
-// NewLayout lays out a block of n own points in dim dimensions.
+// NewLayout returns the layout of a block of n own points in dim dimensions.
 func NewLayout(dim int, n [3]int) (Layout, error) {
 	if dim < 1 || dim > 3 {
-		return Layout{}, fmt.Errorf("kernel: a block has 1, 2 or 3 dimensions, not %d", dim)
+		return Layout{}, fmt.Errorf("kernel: a block of %d dimensions; dimensions must be 1, 2 or 3", dim)
 	}
 	for a, m := range n {
 		if m < 1 || m > maxAxis || (a >= dim && m != 1) {
-			return Layout{}, fmt.Errorf("kernel: %d own points on axis %d of a block of dimension %d", m, a, dim)
+			return Layout{}, fmt.Errorf("kernel: a %d-D block has %d points on axis %d; "+
+				"used axes need 1 to %d points, unused axes exactly 1", dim, m, a, maxAxis)
 		}
 	}
+	tooLarge := fmt.Errorf("kernel: a block of %v points exceeds %d values", n, maxLength)
 	l := Layout{Dim: dim, N: n}
 	row, pad := n[0]+2, 1
 	if n[0] >= alignFrom {
@@ -61,12 +62,12 @@ func NewLayout(dim int, n [3]int) (Layout, error) {
 	}
 	if dim > 2 {
 		if n[1]+2 > maxLength/row {
-			return Layout{}, fmt.Errorf("kernel: a block of %v points is too large for an array", n)
+			return Layout{}, tooLarge
 		}
 		l.Plane = row * (n[1] + 2)
 		l.Origin += l.Plane
 		if n[2]+2 > maxLength/l.Plane {
-			return Layout{}, fmt.Errorf("kernel: a block of %v points is too large for an array", n)
+			return Layout{}, tooLarge
 		}
 	}
 	return l, nil
@@ -74,10 +75,11 @@ func NewLayout(dim int, n [3]int) (Layout, error) {
 
 func roundUp(n, to int) int { return (n + to - 1) / to * to }
 
-// Index is where point (x, y, z) lies; −1 and N are the ghosts of used axes.
+// Index returns the array index of point (x, y, z). The indices −1 and N select the ghosts of used
+// axes.
 func (l Layout) Index(x, y, z int) int { return l.Origin + x + y*l.Row + z*l.Plane }
 
-// Len is the length of a padded array.
+// Len returns the length of a padded array.
 func (l Layout) Len() int {
 	hi := [3]int{l.N[0]}
 	for a := 1; a < l.Dim; a++ {
@@ -86,17 +88,16 @@ func (l Layout) Len() int {
 	return l.Index(hi[0], hi[1], hi[2]) + 1
 }
 
-// Points is the number of own points, the length of a dense own-box array.
+// Points returns the number of own points, which is the length of a dense array.
 func (l Layout) Points() int { return l.N[0] * l.N[1] * l.N[2] }
 
-// Dense is the index of own point (x, y, z) in a dense own-box array [z][y][x].
+// Dense returns the index of own point (x, y, z) in a dense array [z][y][x] without ghosts.
 func (l Layout) Dense(x, y, z int) int { return x + l.N[0]*(y+l.N[1]*z) }
 
-// Interior is the box of all own points.
+// Interior returns the box of all own points.
 func (l Layout) Interior() Box { return Box{Hi: l.N} }
 
-// holds tells whether b lies within the own points, grown by ghost layers on the
-// used axes.
+// holds reports whether b lies within the own points extended by ghost layers on the used axes.
 func (l Layout) holds(b Box, ghost int) bool {
 	for a := range l.N {
 		g := ghost

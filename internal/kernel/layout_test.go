@@ -19,7 +19,7 @@ func drawLayout(t *rapid.T) Layout {
 	return l
 }
 
-func TestLayoutGivesEveryPointItsOwnPlace(t *testing.T) {
+func TestLayoutMapsPointsToDistinctIndices(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := drawLayout(t)
 		ghost := [3]int{1, 0, 0}
@@ -31,7 +31,7 @@ func TestLayoutGivesEveryPointItsOwnPlace(t *testing.T) {
 			for y := -ghost[1]; y < l.N[1]+ghost[1]; y++ {
 				for x := -1; x <= l.N[0]; x++ {
 					i := l.Index(x, y, z)
-					require.False(t, seen[i], "%d,%d,%d shares its place", x, y, z)
+					require.False(t, seen[i], "%d,%d,%d shares its index", x, y, z)
 					seen[i] = true
 				}
 				if l.N[0] >= alignFrom {
@@ -39,7 +39,7 @@ func TestLayoutGivesEveryPointItsOwnPlace(t *testing.T) {
 				}
 			}
 		}
-		require.True(t, seen[l.Len()-1], "the array is no longer than needed")
+		require.True(t, seen[l.Len()-1], "the array is not longer than needed")
 		require.Equal(t, l.Points()-1, l.Dense(l.N[0]-1, l.N[1]-1, l.N[2]-1))
 	})
 }
@@ -67,7 +67,7 @@ func TestBadLayoutsAreRefused(t *testing.T) {
 	}
 }
 
-func TestUnpackReadsWhatPackWrote(t *testing.T) {
+func TestUnpackInvertsPack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := drawLayout(t)
 		var b Box

@@ -2,17 +2,17 @@ package kernel
 
 import "math"
 
-// Norm gathers a residual: the exact sum of its squares and its largest absolute
-// value. Its zero value is empty. It is one goroutine's; parts are merged, and
-// the result depends neither on the parts nor on the order.
+// Norm accumulates a residual: the exact sum of its squares and its largest absolute value. The
+// zero value is empty. The result depends neither on the order of additions nor on how they are
+// split over merged Norms. A Norm must not be used by several goroutines at once.
 type Norm struct {
 	Squares Sum
-	Max     float64 // NaN once a NaN was added
+	Max     float64 // NaN after a NaN was added
 
-	row []float64 // scratch of the row kernels
+	row []float64 // scratch memory of the row kernels
 }
 
-// Add adds one value of the residual.
+// Add adds one residual value.
 func (n *Norm) Add(r float64) {
 	n.Squares.Add(float64(r * r))
 	if a := math.Abs(r); a > n.Max || a != a {
@@ -20,7 +20,7 @@ func (n *Norm) Add(r float64) {
 	}
 }
 
-// Merge adds what o holds.
+// Merge adds the contents of o.
 func (n *Norm) Merge(o *Norm) {
 	n.Squares.Merge(&o.Squares)
 	if o.Max > n.Max || o.Max != o.Max {
@@ -34,28 +34,24 @@ func (n *Norm) Reset() {
 	n.Max = 0
 }
 
-// L2 is the square root of the sum of squares.
+// L2 returns the square root of the sum of squares.
 func (n *Norm) L2() float64 { return math.Sqrt(n.Squares.Float64()) }
 
-// addRow adds a row of values.
+// addRow adds a row of residual values.
 func (n *Norm) addRow(r []float64) {
 	n.Squares.AddSquares(r)
-	// Without the sign bit, float64s are ordered as their bits are, NaN last.
-	largest := math.Float64bits(n.Max)
-	for _, v := range r {
-		largest = max(largest, math.Float64bits(v)&^(1<<63))
-	}
-	n.Max = math.Float64frombits(largest)
+	largest := math.Float64bits(largestOf(r))
+	n.Max = math.Float64frombits(max(math.Float64bits(n.Max), largest))
 }
 
-// AddValues adds a row of values to s, each exactly: s.Add for all of them, by vectors
-// where the variant has some.
+// AddValues adds the values of a row to s exactly. It is equivalent to s.Add for each of them, and
+// uses vector instructions where the variant has them.
 func (k *Kernel) AddValues(s *Sum, row []float64) { k.loops.addValues(s, row) }
 
-// Largest is the largest magnitude of a row of values, 0 if there are none; NaN if one is.
-func Largest(row []float64) float64 { return quickest().largestRow(row) }
+// MaxAbs returns the largest absolute value of a row: 0 for an empty row, NaN if any value is NaN.
+func MaxAbs(row []float64) float64 { return bestInstructions().largestRow(row) }
 
-func (isa instructions) largestRow(row []float64) float64 {
+func (isa instructionSet) largestRow(row []float64) float64 {
 	top := 0.0
 	for len(row) > 0 {
 		m := min(len(row), residualBatch)
@@ -69,17 +65,17 @@ func (isa instructions) largestRow(row []float64) float64 {
 	return top
 }
 
-// largestOf is Largest in plain Go.
+// largestOf is MaxAbs in plain Go.
 func largestOf(row []float64) float64 {
 	var largest uint64
 	for _, v := range row {
-		// Without the sign bit, float64s are ordered as their bits are, NaN last.
+		// Without the sign bit, the bits of float64s have the order of the values, with NaN last.
 		largest = max(largest, math.Float64bits(v)&^(1<<63))
 	}
 	return math.Float64frombits(largest)
 }
 
-// scratch is a row of at least m values.
+// scratch returns scratch memory of m values.
 func (n *Norm) scratch(m int) []float64 {
 	if cap(n.row) < m {
 		n.row = make([]float64, m)

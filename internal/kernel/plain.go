@@ -1,11 +1,10 @@
 package kernel
 
-// Loops in plain Go. Every slice is cut to the length of the row beforehand, so
-// that the compiler drops the bounds checks within a row (check with
-// go build -gcflags=-d=ssa/check_bce).
+// The loops of this file are plain Go. Each slice is cut to the length of the row beforehand, which
+// lets the compiler omit bounds checks within a row (go build -gcflags=-d=ssa/check_bce shows them).
 
-// relaxSimple relaxes rows [lo, hi) of a plane in the common case: 3-D, one
-// diagonal, a constant source, an obstacle that varies, no upper one.
+// relaxSimple relaxes rows [lo, hi) of a plane in the most common case: 3-D, isotropic operator,
+// constant source, varying lower obstacle, no upper obstacle.
 func (sw *Sweep) relaxSimple(dst, below, src []float64, x0, x1, lo, hi, z int) {
 	l := &sw.layout
 	row, plane, m := l.Row, l.Plane, x1-x0
@@ -45,7 +44,7 @@ func (sw *Sweep) defect(r []float64, l *line) {
 	}
 }
 
-// project turns a row of A·u − f in dst into the relaxed values.
+// project replaces A·u − f in dst by the relaxed values of the row.
 func project(l *line, step float64) {
 	dst := l.dst
 	m := len(dst)
@@ -62,7 +61,7 @@ func project(l *line, step float64) {
 	}
 }
 
-// clampRow applies the rules of the residual at obstacles.
+// clampRow applies the rules of the VI residual at obstacles to a row.
 func clampRow(r []float64, l *line) {
 	m := len(r)
 	c, phi, psi := l.c[1:][:m], l.phi[:m], l.psi[:m]

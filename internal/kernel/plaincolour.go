@@ -1,8 +1,9 @@
 package kernel
 
-// Loops in plain Go that relax in place every other point of a row, from odd on.
+// The loops of this file are plain Go. They relax every other point of a row in place, from index
+// odd on.
 
-func colourIsotropic(l *line, odd int, diag, off, pace float64) {
+func colourIsotropic(l *line, odd int, diag, off, factor float64) {
 	m := len(l.s)
 	c, s, n, b, t := l.c[:m+2], l.s[:m], l.n[:m], l.b[:m], l.t[:m]
 	f, phi, psi := l.f[:m], l.phi[:m], l.psi[:m]
@@ -10,11 +11,11 @@ func colourIsotropic(l *line, odd int, diag, off, pace float64) {
 		u := c[i+1]
 		sum := ((c[i] + c[i+2]) + (s[i] + n[i])) + (b[i] + t[i])
 		r := (float64(diag*u) - float64(off*sum)) - f[i]
-		c[i+1] = projected(u-float64(pace*r), phi[i], psi[i])
+		c[i+1] = projected(u-float64(factor*r), phi[i], psi[i])
 	}
 }
 
-func colourConstant(l *line, odd int, k *[Directions]float64, pace float64) {
+func colourConstant(l *line, odd int, k *[Directions]float64, factor float64) {
 	m := len(l.s)
 	c, s, n, b, t := l.c[:m+2], l.s[:m], l.n[:m], l.b[:m], l.t[:m]
 	f, phi, psi := l.f[:m], l.phi[:m], l.psi[:m]
@@ -24,11 +25,11 @@ func colourConstant(l *line, odd int, k *[Directions]float64, pace float64) {
 		y := float64(k[South]*s[i]) + float64(k[North]*n[i])
 		z := float64(k[Bottom]*b[i]) + float64(k[Top]*t[i])
 		r := (float64(k[Center]*u) - ((x + y) + z)) - f[i]
-		c[i+1] = projected(u-float64(pace*r), phi[i], psi[i])
+		c[i+1] = projected(u-float64(factor*r), phi[i], psi[i])
 	}
 }
 
-func (sw *Sweep) colourVariable(l *line, odd int, pace float64) {
+func (sw *Sweep) colourVariable(l *line, odd int, factor float64) {
 	m := len(l.s)
 	kc := sw.coefficient(Center, l)[:m]
 	kw, ke := sw.coefficient(West, l)[:m], sw.coefficient(East, l)[:m]
@@ -42,11 +43,11 @@ func (sw *Sweep) colourVariable(l *line, odd int, pace float64) {
 		y := float64(ks[i]*s[i]) + float64(kn[i]*n[i])
 		z := float64(kb[i]*b[i]) + float64(kt[i]*t[i])
 		r := (float64(kc[i]*u) - ((x + y) + z)) - f[i]
-		c[i+1] = projected(u-float64(pace*(r/kc[i])), phi[i], psi[i])
+		c[i+1] = projected(u-float64(factor*(r/kc[i])), phi[i], psi[i])
 	}
 }
 
-// projected is v, projected on [phi, psi]; a NaN stays.
+// projected returns v projected on [phi, psi]. A NaN is returned unchanged.
 func projected(v, phi, psi float64) float64 {
 	if phi > v {
 		v = phi

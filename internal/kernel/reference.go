@@ -2,60 +2,63 @@ package kernel
 
 import "math"
 
-// referenceSweep is the written contract as code: one point after the other,
-// nothing clever. Other variants are tested against it, bit by bit.
+// referenceSweep executes the contract of the package comment point by point. All other variants
+// are tested against it bit by bit.
 func referenceSweep(s *Sweep, n *Norm, dst, below, src []float64, b Box) {
+	s.layout.eachPoint(b, func(i, d int) {
+		r := s.defectAt(below, src, i, d)
+		u, phi, psi := src[i], s.lower.At(d), s.upper.At(d)
+		if n != nil {
+			n.Add(clampResidual(r, u, phi, psi))
+		}
+		if dst != nil {
+			dst[i] = projected(u-float64(s.step*r), phi, psi)
+		}
+	})
+}
+
+// eachPoint calls f for the own points of b with the padded and the dense index, x fastest.
+func (l Layout) eachPoint(b Box, f func(i, d int)) {
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
 			for x := b.Lo[0]; x < b.Hi[0]; x++ {
-				i, d := s.layout.Index(x, y, z), s.layout.Dense(x, y, z)
-				r := s.defectAt(below, src, i, d)
-				u, phi, psi := src[i], s.lower.At(d), s.upper.At(d)
-				if n != nil {
-					n.Add(clampResidual(r, u, phi, psi))
-				}
-				if dst == nil {
-					continue
-				}
-				v := u - float64(s.step*r)
-				if phi > v {
-					v = phi
-				}
-				if psi < v {
-					v = psi
-				}
-				dst[i] = v
+				f(l.Index(x, y, z), l.Dense(x, y, z))
 			}
 		}
 	}
 }
 
-// defectAt is (A·u − f) at padded index i, dense index d.
+// residualAt returns the VI residual of u at padded index i, dense index d.
+func (s *Sweep) residualAt(u []float64, i, d int) float64 {
+	return clampResidual(s.defectAt(u, u, i, d), u[i], s.lower.At(d), s.upper.At(d))
+}
+
+// defectAt returns A·u − f at padded index i, dense index d.
 func (s *Sweep) defectAt(below, src []float64, i, d int) float64 {
 	return s.applyAt(below, src, i, d) - s.source.At(d)
 }
 
-// applyAt is (A·u) at padded index i, dense index d.
+// applyAt returns A·u at padded index i, dense index d.
 func (s *Sweep) applyAt(below, src []float64, i, d int) float64 {
 	l := s.layout
 	switch l.Dim {
 	case 1:
-		w, e := s.term(West, d, below[i-1]), s.term(East, d, src[i+1])
-		return s.close(d, src[i], w+e)
+		w, e := s.neighbourTerm(West, d, below[i-1]), s.neighbourTerm(East, d, src[i+1])
+		return s.subtractNeighbours(d, src[i], w+e)
 	case 2:
-		w, e := s.term(West, d, src[i-1]), s.term(East, d, src[i+1])
-		so, no := s.term(South, d, below[i-l.Row]), s.term(North, d, src[i+l.Row])
-		return s.close(d, src[i], (w+e)+(so+no))
+		w, e := s.neighbourTerm(West, d, src[i-1]), s.neighbourTerm(East, d, src[i+1])
+		so, no := s.neighbourTerm(South, d, below[i-l.Row]), s.neighbourTerm(North, d, src[i+l.Row])
+		return s.subtractNeighbours(d, src[i], (w+e)+(so+no))
 	default:
-		w, e := s.term(West, d, src[i-1]), s.term(East, d, src[i+1])
-		so, no := s.term(South, d, src[i-l.Row]), s.term(North, d, src[i+l.Row])
-		bo, to := s.term(Bottom, d, below[i-l.Plane]), s.term(Top, d, src[i+l.Plane])
-		return s.close(d, src[i], ((w+e)+(so+no))+(bo+to))
+		w, e := s.neighbourTerm(West, d, src[i-1]), s.neighbourTerm(East, d, src[i+1])
+		so, no := s.neighbourTerm(South, d, src[i-l.Row]), s.neighbourTerm(North, d, src[i+l.Row])
+		bo, to := s.neighbourTerm(Bottom, d, below[i-l.Plane]), s.neighbourTerm(Top, d, src[i+l.Plane])
+		return s.subtractNeighbours(d, src[i], ((w+e)+(so+no))+(bo+to))
 	}
 }
 
-// term is one neighbour's part of the sum.
-func (s *Sweep) term(direction, d int, u float64) float64 {
+// neighbourTerm returns the term of one neighbour in the sum.
+func (s *Sweep) neighbourTerm(direction, d int, u float64) float64 {
 	switch s.operator.Form {
 	case Constant:
 		return float64(s.operator.Values[direction] * u)
@@ -66,8 +69,8 @@ func (s *Sweep) term(direction, d int, u float64) float64 {
 	}
 }
 
-// close forms A·u from the point's own value and the neighbours' sum.
-func (s *Sweep) close(d int, u, sum float64) float64 {
+// subtractNeighbours returns A·u from the point's own value and the sum over its neighbours.
+func (s *Sweep) subtractNeighbours(d int, u, sum float64) float64 {
 	switch s.operator.Form {
 	case Constant:
 		return float64(s.operator.Values[Center]*u) - sum
@@ -78,21 +81,21 @@ func (s *Sweep) close(d int, u, sum float64) float64 {
 	}
 }
 
-// clampResidual is the residual of the variational inequality at a point: −0 where the
-// point is in contact and stays, and nowhere else.
+// clampResidual returns the residual of the variational inequality at a point. It is −0 where the
+// point is in contact and stays there, and nowhere else.
 func clampResidual(r, u, phi, psi float64) float64 {
-	r = unsigned(r)
+	r = positiveZero(r)
 	if u <= phi && r >= 0 {
-		r = held
+		r = contactResidual
 	}
 	if u >= psi && r <= 0 {
-		r = held
+		r = contactResidual
 	}
 	return r
 }
 
-// held is the residual of a point in contact that stays.
-var held = math.Copysign(0, -1)
+// contactResidual is the residual of a point in contact that stays there.
+var contactResidual = math.Copysign(0, -1)
 
-// unsigned is r without a sign of zero.
-func unsigned(r float64) float64 { return r + 0 }
+// positiveZero returns r with −0 replaced by +0.
+func positiveZero(r float64) float64 { return r + 0 }

@@ -1,54 +1,52 @@
 package kernel
 
-// Restriction goes up the fine planes. Of each, some rows are summed along y and x into
-// rows of the coarse grid, which are then added to those coarse planes that the fine one
-// belongs to: dst holds the sums so far.
+// Restriction ascends the fine planes. Rows of each plane are summed along y and x into coarse rows,
+// which are then added to the coarse planes whose support includes the fine plane. dst holds the
+// partial sums.
 
-// roomFloats is the scratch memory of a restriction, on the stack: rows of the defect
-// and of the sums. smallRoom spares small grids most of the clearing.
+// roomFloats is the size of a restriction's scratch memory on the stack. smallRoom suffices for small
+// grids and avoids clearing the larger array.
 const (
 	roomFloats = 12 << 10
 	smallRoom  = 1 << 10
 )
 
-// restricted is a restriction in progress: of the defect of u where sweep is not nil,
-// of u itself where it is.
-type restricted struct {
+// restriction is a restriction of u in progress.
+type restriction struct {
 	*Transfer
-	sweep  *Sweep
 	dst, u []float64
 	b      Box
 }
 
-// restrictFast restricts u, or its defect by s where s is not nil, by rows; false: the
-// grids are so different that a row has no room.
-func (t *Transfer) restrictFast(s *Sweep, dst, u []float64, b Box) bool {
-	return t.restrictSmall(s, dst, u, b) || t.restrictLarge(s, dst, u, b)
+// restrictFast restricts u by rows. It returns false, and does nothing, if the grids differ so much that
+// a row does not fit the scratch memory.
+func (t *Transfer) restrictFast(dst, u []float64, b Box) bool {
+	return t.restrictSmall(dst, u, b) || t.restrictLarge(dst, u, b)
 }
 
-func (t *Transfer) restrictSmall(s *Sweep, dst, u []float64, b Box) bool {
+func (t *Transfer) restrictSmall(dst, u []float64, b Box) bool {
 	var room [smallRoom]float64
-	r := restricted{t, s, dst, u, b}
-	return r.floats(b.Hi[0]-b.Lo[0], b.Hi[1]-b.Lo[1]) <= smallRoom && r.run(room[:])
+	r := restriction{t, dst, u, b}
+	return r.scratchFloats(b.Hi[0]-b.Lo[0], b.Hi[1]-b.Lo[1]) <= smallRoom && r.run(room[:])
 }
 
-func (t *Transfer) restrictLarge(s *Sweep, dst, u []float64, b Box) bool {
+func (t *Transfer) restrictLarge(dst, u []float64, b Box) bool {
 	var room [roomFloats]float64
-	r := restricted{t, s, dst, u, b}
+	r := restriction{t, dst, u, b}
 	return r.run(room[:])
 }
 
-// run works through the box by chunks of columns and rows; false: not even one row has
-// room, and nothing is done.
-func (r *restricted) run(room []float64) bool {
+// run processes the box in chunks of columns and rows. It returns false, and does nothing, if not even
+// one row fits.
+func (r *restriction) run(room []float64) bool {
 	nx, ny := r.b.Hi[0]-r.b.Lo[0], r.b.Hi[1]-r.b.Lo[1]
-	for r.floats(nx, 1) > len(room) {
+	for r.scratchFloats(nx, 1) > len(room) {
 		if nx == 1 {
 			return false
 		}
 		nx = (nx + 1) / 2
 	}
-	for ny > 1 && r.floats(nx, ny) > len(room) {
+	for ny > 1 && r.scratchFloats(nx, ny) > len(room) {
 		ny = (ny + 1) / 2
 	}
 	for x := r.b.Lo[0]; x < r.b.Hi[0]; x += nx {
@@ -62,44 +60,37 @@ func (r *restricted) run(room []float64) bool {
 	return true
 }
 
-// floats bounds the scratch values that a chunk of nx by ny coarse points needs: their
-// sums, a row summed along y, and the defect of the fine rows.
-func (r *restricted) floats(nx, ny int) int {
-	width, rows := r.axes[0].most(nx), r.axes[1].most(ny)
-	n := nx*ny + width
-	if r.sweep != nil {
-		n += width * rows
-	}
-	return n
-}
+// scratchFloats bounds the scratch values that a chunk of nx by ny coarse points needs: their sums and one
+// row summed along y.
+func (r *restriction) scratchFloats(nx, ny int) int { return nx*ny + r.axes[0].maxFinePoints(nx) }
 
-// most bounds how many fine points lie between the outermost that n coarse ones read.
-func (a *axis) most(n int) int { return (n+1)*(a.all+1)/(a.allCoarse+1) + 2 }
+// maxFinePoints bounds the length of the range of fine points that n coarse points read.
+func (a *axis) maxFinePoints(n int) int { return (n+1)*(a.fineTotal+1)/(a.coarseTotal+1) + 2 }
 
 // chunk restricts to a box whose sums fit the scratch memory.
-func (r *restricted) chunk(c Box, room []float64) {
+func (r *restriction) chunk(c Box, room []float64) {
 	nx, ny := c.Hi[0]-c.Lo[0], c.Hi[1]-c.Lo[1]
 	sums, room := room[:nx*ny], room[nx*ny:]
-	var all Box // the fine points that the chunk reads
+	var all Box // fine points that the chunk reads
 	for a := range c.Lo {
-		all.Lo[a], all.Hi[a] = r.axes[a].run(c.Lo[a], c.Hi[a])
+		all.Lo[a], all.Hi[a] = r.axes[a].fineRange(c.Lo[a], c.Hi[a])
 	}
 	z := c.Lo[2]
-	r.empty(c)
+	r.clearEmpty(c)
 	for fz := all.Lo[2]; fz < all.Hi[2]; fz++ {
-		for z < c.Hi[2] && (r.axes[2].gather[z].count == 0 || r.axes[2].gather[z].end() <= fz) {
+		for z < c.Hi[2] && (r.axes[2].supports[z].count == 0 || r.axes[2].supports[z].end() <= fz) {
 			z++
 		}
-		if z == c.Hi[2] || r.axes[2].gather[z].first > fz {
-			continue // between the points of two coarse planes
+		if z == c.Hi[2] || r.axes[2].supports[z].first > fz {
+			continue // no coarse plane reads fz
 		}
 		fine := all
 		fine.Lo[2], fine.Hi[2] = fz, fz+1
-		rows, stride, room := r.rows(fine, room)
-		r.plane(sums, rows, stride, room, c, fine)
+		l := &r.fine.Layout
+		r.sumPlane(sums, r.u[l.Index(fine.Lo[0], fine.Lo[1], fz):], l.Row, room, c, fine)
 		for at := z; at < c.Hi[2]; at++ {
-			if s := r.axes[2].gather[at]; s.first <= fz && fz < s.end() {
-				r.add(sums, nx, c, at, fz)
+			if s := r.axes[2].supports[at]; s.first <= fz && fz < s.end() {
+				r.addPlane(sums, nx, c, at, fz)
 			} else if s.count > 0 {
 				break
 			}
@@ -107,31 +98,18 @@ func (r *restricted) chunk(c Box, room []float64) {
 	}
 }
 
-// empty clears the coarse planes that have no fine ones (a grid that is not coarser).
-func (r *restricted) empty(c Box) {
+// clearEmpty clears the coarse planes that read no fine plane, which exist only if the grid is not
+// coarser.
+func (r *restriction) clearEmpty(c Box) {
 	for z := c.Lo[2]; z < c.Hi[2]; z++ {
-		for y := c.Lo[1]; y < c.Hi[1] && r.axes[2].gather[z].count == 0; y++ {
+		for y := c.Lo[1]; y < c.Hi[1] && r.axes[2].supports[z].count == 0; y++ {
 			clear(r.dst[r.coarse.Layout.Index(c.Lo[0], y, z):][:c.Hi[0]-c.Lo[0]])
 		}
 	}
 }
 
-// rows is where the fine rows of a plane lie, one every stride values, and what is left
-// of room.
-func (r *restricted) rows(fine Box, room []float64) (rows []float64, stride int, rest []float64) {
-	nx, ny := fine.Hi[0]-fine.Lo[0], fine.Hi[1]-fine.Lo[1]
-	if r.sweep == nil {
-		l := r.fine.Layout
-		return r.u[l.Index(fine.Lo[0], fine.Lo[1], fine.Lo[2]):], l.Row, room
-	}
-	if nx > 0 && ny > 0 {
-		r.sweep.defectRows(room, nx, atObstacles, r.u, fine.Lo[0], fine.Hi[0], fine.Lo[1], fine.Hi[1], fine.Lo[2])
-	}
-	return room, nx, room[nx*ny:]
-}
-
-// plane sums the fine rows of a plane along y and x.
-func (r *restricted) plane(sums, rows []float64, stride int, room []float64, c, fine Box) {
+// sumPlane sums the fine rows of a plane along y and x. Consecutive rows are stride values apart.
+func (r *restriction) sumPlane(sums, rows []float64, stride int, room []float64, c, fine Box) {
 	nx := c.Hi[0] - c.Lo[0]
 	if r.axes[0].nested && r.axes[1].nested {
 		r.kernel.loops.restrict(sums, rows, stride, nx, c.Hi[1]-c.Lo[1])
@@ -139,15 +117,15 @@ func (r *restricted) plane(sums, rows []float64, stride int, room []float64, c, 
 	}
 	width := fine.Hi[0] - fine.Lo[0]
 	for y := c.Lo[1]; y < c.Hi[1]; y++ {
-		sum, s := sums[(y-c.Lo[1])*nx:][:nx], r.axes[1].gather[y]
+		sum, s := sums[(y-c.Lo[1])*nx:][:nx], r.axes[1].supports[y]
 		row := room[:width]
 		if s.count == 0 {
 			clear(row)
 		}
-		for i, w := range r.axes[1].weights[s.weights:][:s.count] {
+		for i, w := range r.axes[1].weights[s.firstWeight:][:s.count] {
 			in, acc := rows[(s.first+i-fine.Lo[1])*stride:][:width], row
 			if i == 0 {
-				acc = r.none[:width]
+				acc = r.negativeZero[:width]
 			}
 			r.kernel.loops.addRows(row, 0, acc, 0, in, 0, width, 1, w, 1)
 		}
@@ -155,16 +133,16 @@ func (r *restricted) plane(sums, rows []float64, stride int, room []float64, c, 
 	}
 }
 
-// gatherRow sums along x: dst's first point is coarse point x, row's first is fine point
-// first.
+// gatherRow sums a row along x. The first value of dst belongs to coarse point x, the first value
+// of row to fine point first.
 func (a *axis) gatherRow(dst, row []float64, x, first int) {
-	for i, s := range a.gather[x:][:len(dst)] {
-		w := a.weights[s.weights:][:s.count]
+	for i, s := range a.supports[x:][:len(dst)] {
+		w := a.weights[s.firstWeight:][:s.count]
 		in := row[max(0, s.first-first):]
 		switch len(w) {
 		case 0:
 			dst[i] = 0
-		case 3: // most grids have about twice as many fine points
+		case 3: // the usual case: about two fine points per coarse point
 			in = in[:3]
 			dst[i] = (float64(w[0]*in[0]) + float64(w[1]*in[1])) + float64(w[2]*in[2])
 		case 4:
@@ -180,24 +158,26 @@ func (a *axis) gatherRow(dst, row []float64, x, first int) {
 	}
 }
 
-// add adds the sums of fine plane fz, a row every stride values, to coarse plane z.
-func (r *restricted) add(sums []float64, stride int, c Box, z, fz int) {
-	l, s, nx := r.coarse.Layout, r.axes[2].gather[z], c.Hi[0]-c.Lo[0]
-	w, scale := r.axes[2].weights[s.weights+fz-s.first], 1.0
+// addPlane adds the sums of fine plane fz to coarse plane z. Consecutive rows of sums are stride
+// values apart.
+func (r *restriction) addPlane(sums []float64, stride int, c Box, z, fz int) {
+	l, s, nx := r.coarse.Layout, r.axes[2].supports[z], c.Hi[0]-c.Lo[0]
+	w, scale := r.axes[2].weights[s.firstWeight+fz-s.first], 1.0
 	if fz == s.end()-1 {
 		scale = r.scale
 	}
 	out := r.dst[l.Index(c.Lo[0], c.Lo[1], z):]
 	acc, step := out, l.Row
 	if fz == s.first {
-		acc, step = r.none, 0
+		acc, step = r.negativeZero, 0
 	}
 	r.kernel.loops.addRows(out, l.Row, acc, step, sums, stride, nx, c.Hi[1]-c.Lo[1], w, scale)
 }
 
-// addRowsPlain sets ny rows of nx values of out to scale·(acc + w·in); rows lie so many
-// values apart, 0 for an array that is one row.
-func addRowsPlain(out []float64, outStep int, acc []float64, accStep int, in []float64, inStep, nx, ny int, w, scale float64) {
+// addRowsPlain sets ny rows of nx values of out to scale·(acc + w·in). The steps are distances
+// between rows in values, 0 for an array of a single row.
+func addRowsPlain(out []float64, outStep int, acc []float64, accStep int, in []float64, inStep, nx, ny int, w,
+	scale float64) {
 	for y := range ny {
 		o, a, b := out[y*outStep:][:nx], acc[y*accStep:][:nx], in[y*inStep:][:nx]
 		for i := range o {
@@ -206,7 +186,7 @@ func addRowsPlain(out []float64, outStep int, acc []float64, accStep int, in []f
 	}
 }
 
-// restrictRowsPlain is the weights 1, 2, 1 along y and then x of ny rows of nx points.
+// restrictRowsPlain applies the weights 1, 2, 1 along y and then x to ny rows of nx coarse points.
 func restrictRowsPlain(out, rows []float64, stride, nx, ny int) {
 	for y := range ny {
 		dst := out[y*nx:][:nx]

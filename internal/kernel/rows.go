@@ -2,28 +2,28 @@ package kernel
 
 import "math"
 
-// instructions names the instruction set of a variant's loops.
-type instructions int
+// instructionSet selects the implementation of a variant's loops.
+type instructionSet int
 
 const (
-	byPoint instructions = iota // the reference
+	byPoint instructionSet = iota // the reference loops
 	plain
 	vectorGo
 	avx2
 	avx512
 )
 
-// constantRows stand for what has no array, so that loops read rows only.
-// Neighbours of unused axes are rows of −0: adding −0 changes no bit, so one loop
-// serves 1-D, 2-D and 3-D.
+// constantRows are rows that replace absent arrays, so that the loops read rows only. The
+// neighbours along unused axes are rows of −0: adding −0 changes no bit, hence one loop serves 1-D,
+// 2-D and 3-D.
 type constantRows struct {
-	source, lower, upper []float64
-	none                 []float64             // −0
-	nothing, unbound     []float64             // +0; NaN, an obstacle that nothing touches
-	zero                 []float64             // coefficients of unused axes
-	values               [Directions]float64   // coefficients, 0 on unused axes
-	arrays               [Directions][]float64 // coefficient arrays; nil on unused axes
-	simple               bool                  // isotropic, constant source, no upper obstacle
+	source, lower, upper     []float64
+	negativeZero             []float64             // −0
+	positiveZero, notANumber []float64             // +0; NaN, which no value touches as an obstacle
+	unusedCoefficients       []float64             // coefficients of unused axes
+	values                   [Directions]float64   // coefficients, 0 on unused axes
+	arrays                   [Directions][]float64 // coefficient arrays; nil on unused axes
+	simple                   bool                  // isotropic, constant source, no upper obstacle
 }
 
 func newConstantRows(s *Sweep) constantRows {
@@ -35,13 +35,17 @@ func newConstantRows(s *Sweep) constantRows {
 		return filled(m, f.Value)
 	}
 	r := constantRows{
-		source: fill(s.source), lower: fill(s.lower), upper: fill(s.upper),
-		none: filled(m, math.Copysign(0, -1)), nothing: filled(m, 0), unbound: filled(m, math.NaN()),
+		source:       fill(s.source),
+		lower:        fill(s.lower),
+		upper:        fill(s.upper),
+		negativeZero: filled(m, math.Copysign(0, -1)),
+		positiveZero: filled(m, 0),
+		notANumber:   filled(m, math.NaN()),
 	}
 	used := 1 + 2*s.layout.Dim
 	copy(r.values[:used], s.operator.Values[:used])
 	if s.operator.Form == Variable {
-		r.zero = r.nothing
+		r.unusedCoefficients = r.positiveZero
 		copy(r.arrays[:used], s.operator.Arrays[:used])
 	}
 	r.simple = s.operator.Form == Isotropic && s.source.Array == nil &&
@@ -57,21 +61,21 @@ func filled(m int, v float64) []float64 {
 	return row
 }
 
-// residualBatch is how many values of the residual are computed before they are
-// added up, so that they are still in the first-level cache.
+// residualBatch is the number of residual values that are computed before they are added, so that
+// they are still in the first-level cache.
 const residualBatch = 1024
 
-// rowSweep goes through a box by rows, in tiles of rows that keep the planes
-// above and below in the second-level cache.
-func rowSweep(isa instructions) func(*Sweep, *Norm, []float64, []float64, []float64, Box) {
+// rowSweep returns a sweep over the rows of a box, in tiles of rows that keep the planes above and
+// below in the second-level cache.
+func rowSweep(isa instructionSet) func(*Sweep, *Norm, []float64, []float64, []float64, Box) {
 	return func(s *Sweep, n *Norm, dst, below, src []float64, b Box) {
 		jacobi := &below[0] == &src[0]
 		if s.layout.Dim == 1 && !jacobi {
-			// Point after point: each reads the one just written.
+			// Every point reads the value just written at the point before it.
 			referenceSweep(s, n, dst, below, src, b)
 			return
 		}
-		batch := s.tile // rows that one call works on
+		batch := s.tile // rows per call
 		if n != nil {
 			batch = min(batch, max(1, residualBatch/(b.Hi[0]-b.Lo[0])))
 		}
@@ -96,8 +100,8 @@ func rowSweep(isa instructions) func(*Sweep, *Norm, []float64, []float64, []floa
 	}
 }
 
-// plainTile works on rows [lo, hi) of a plane in plain Go.
-func (s *Sweep) plainTile(isa instructions, n *Norm, dst, below, src []float64, x0, x1, lo, hi, z int) {
+// plainTile processes rows [lo, hi) of a plane in plain Go.
+func (s *Sweep) plainTile(isa instructionSet, n *Norm, dst, below, src []float64, x0, x1, lo, hi, z int) {
 	if n == nil && s.rows.simple && s.layout.Dim == 3 && s.lower.Array != nil {
 		if isa == vectorGo {
 			s.relaxSimpleVector(dst, below, src, x0, x1, lo, hi, z)
@@ -121,21 +125,22 @@ func (s *Sweep) plainTile(isa instructions, n *Norm, dst, below, src []float64, 
 	}
 }
 
-// line is one row of a box: where to read and write. c holds one more value on
-// either side; the others are as long as the row.
+// line holds the slices of one row of a box. c has one more value on either side; all others have
+// the length of the row.
 type line struct {
 	dst, c, s, n, b, t []float64
 	f, phi, psi        []float64
 	at                 int // dense index of the row's first point
 }
 
-// line gathers the slices of one row, each cut to its length.
+// line returns the slices of one row.
 func (s *Sweep) line(dst, below, src []float64, x0, x1, y, z int) line {
 	l, m := &s.layout, x1-x0
 	i, at := l.Index(x0, y, z), l.Dense(x0, y, z)
 	r := line{c: src[i-1:][: m+2 : m+2], at: at}
-	none := s.rows.none[:m]
-	r.s, r.n, r.b, r.t = none, none, none, none
+	unused := s.rows.negativeZero[:m]
+	r.s, r.n = unused, unused
+	r.b, r.t = unused, unused
 	switch l.Dim {
 	case 2:
 		r.s, r.n = below[i-l.Row:][:m], src[i+l.Row:][:m]
@@ -152,7 +157,7 @@ func (s *Sweep) line(dst, below, src []float64, x0, x1, y, z int) line {
 	return r
 }
 
-// part is the row's part of a field, or of the row that stands for a constant.
+// part returns the row's part of a field's array, or of the row that replaces it.
 func part(array, constant []float64, at, m int) []float64 {
 	if array != nil {
 		return array[at:][:m]
@@ -160,7 +165,7 @@ func part(array, constant []float64, at, m int) []float64 {
 	return constant[:m]
 }
 
-// coefficient is the row's part of a coefficient array.
+// coefficient returns the row's part of a coefficient array.
 func (s *Sweep) coefficient(direction int, l *line) []float64 {
-	return part(s.rows.arrays[direction], s.rows.zero, l.at, len(l.s))
+	return part(s.rows.arrays[direction], s.rows.unusedCoefficients, l.at, len(l.s))
 }

@@ -9,18 +9,19 @@ import (
 
 const vectorWidth = 8
 
-// simdKernels lists the variant in Go's own vector types. It is there only when
-// the toolchain was asked for them (GOEXPERIMENT=simd), and only the common case
-// is vectorised; the rest is that of plain Go.
+// simdKernels returns the variant that uses Go's own vector types. It exists only if the toolchain
+// was built with GOEXPERIMENT=simd. Only the most common case is vectorised; all others use plain
+// Go.
 func simdKernels() []*Kernel {
 	if !archsimd.X86.AVX512() {
 		return nil
 	}
-	return []*Kernel{{"simd", "rows in Go with vector types, 8 points at once (GOEXPERIMENT=simd)", vectorGo, rowSweep(vectorGo)}}
+	return []*Kernel{{"simd", "rows in Go with vector types, 8 points at once (GOEXPERIMENT=simd)", vectorGo,
+		rowSweep(vectorGo)}}
 }
 
-// relaxSimpleVector is relaxSimple, 8 points at once. The box lies within the
-// arrays (Sweep.check), so rows are read through pointers, without bounds checks.
+// relaxSimpleVector is relaxSimple for 8 points at once. The box lies within the arrays
+// (Sweep.check), so rows are read through pointers without bounds checks.
 func (sw *Sweep) relaxSimpleVector(dst, below, src []float64, x0, x1, lo, hi, z int) {
 	l := &sw.layout
 	m := (x1 - x0) &^ (vectorWidth - 1)
@@ -42,8 +43,8 @@ func (sw *Sweep) relaxSimpleVector(dst, below, src []float64, x0, x1, lo, hi, z 
 			sum := load(c, o-8).Add(load(c, o+8)).Add(load(s, o).Add(load(n, o))).Add(load(b, o).Add(load(t, o)))
 			r := diag.Mul(u).Sub(off.Mul(sum)).Sub(f)
 			v := u.Sub(step.Mul(r))
-			// Not Max: the compiler may exchange its operands, which do not when a NaN
-			// or zeros of two signs meet.
+			// Max would be wrong: the compiler may exchange its operands, and the order matters for NaN and
+			// for zeros of different signs.
 			p := load(phi, o)
 			p.Merge(v, p.Greater(v)).Store((*[vectorWidth]float64)(unsafe.Add(d, o)))
 		}

@@ -2,7 +2,7 @@
 
 package kernel
 
-// simdKernels: the toolchain was not asked for vector types.
+// simdKernels returns nil: the toolchain was built without vector types.
 func simdKernels() []*Kernel { return nil }
 
 func (sw *Sweep) relaxSimpleVector([]float64, []float64, []float64, int, int, int, int, int) {

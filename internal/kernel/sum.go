@@ -10,24 +10,24 @@ import (
 
 const (
 	limbBits = 32
-	// sumLimbs: bit p is worth 2^(p−1075), so that a mantissa starts at the bit of
-	// its biased exponent; 2^1024 is bit 2099, and 2^40 additions reach bit 2139.
-	// The last limb starts at bit 2144 and holds 63 more.
+	// sumLimbs is the number of limbs. Bit p has the value 2^(p−1075), so that a mantissa starts at the
+	// bit of its biased exponent; 2^1024 is bit 2099, and 2^40 additions reach bit 2139. The last limb
+	// starts at bit 2144 and has 63 bits.
 	sumLimbs = 68
-	// sumBatch: an Add puts less than 2^52 on a limb, so 2^10 of them and a
-	// normalised limb stay below 2^63.
+	// sumBatch bounds the additions between two normalisations. An Add adds less than 2^52 to a limb, so
+	// 2^10 of them and a normalised limb stay below 2^63.
 	sumBatch = 1 << 10
 )
 
-// Sum is an exact sum of float64 values: a fixed-point number wide enough for
-// every finite float64 and for 2^64 additions of the largest one. Since nothing is
-// rounded before Float64, the result is independent of order and of partition.
-// The technique is that of Kulisch's long accumulator, with the carries delayed
-// as in Neal, "Fast exact summation using small and large superaccumulators"
-// (2015). The zero value is 0. A Sum is one goroutine's.
+// Sum is an exact sum of float64 values: a fixed-point number wide enough for every finite float64
+// and for 2^64 additions of the largest one. Nothing is rounded before Float64, so the result
+// depends neither on the order nor on the partition of the additions. The technique is Kulisch's
+// long accumulator with delayed carries, as in Neal, "Fast exact summation using small and large
+// superaccumulators" (2015). The zero value is 0. A Sum must not be used by several goroutines at
+// once.
 type Sum struct {
 	limb    [sumLimbs]int64 // little endian, base 2^32, carries pending
-	pending int             // additions since the last normalise
+	pending int             // additions since the last normalisation
 	flags   uint8
 }
 
@@ -37,7 +37,7 @@ const (
 	sawMinusInf
 )
 
-// Add adds v exactly. Infinities and NaN are kept apart and win in the result.
+// Add adds v exactly. Infinities and NaN are recorded as flags and determine the result.
 func (s *Sum) Add(v float64) {
 	if s.pending >= sumBatch {
 		s.normalise()
@@ -59,8 +59,8 @@ func (s *Sum) AddSquares(row []float64) {
 	}
 }
 
-// addSquares adds at most as many squares as may be pending. Neighbouring values
-// mostly fall on the same pair of limbs, which is kept in registers meanwhile.
+// addSquares adds at most sumBatch − pending squares. Consecutive values mostly share a pair of
+// limbs, which is kept in registers.
 func (s *Sum) addSquares(row []float64) {
 	var low, high int64
 	var at uint64
@@ -87,7 +87,7 @@ func (s *Sum) addSquares(row []float64) {
 	s.limb[at+1] += high
 }
 
-// add puts one value on its two limbs.
+// add adds one value, given by its bits, to its two limbs.
 func (s *Sum) add(b uint64) {
 	exp := b >> 52 & 0x7ff
 	man := b & (1<<52 - 1)
@@ -95,7 +95,7 @@ func (s *Sum) add(b uint64) {
 	case 0:
 		exp = 1
 	case 0x7ff:
-		s.special(b, man)
+		s.addSpecial(b, man)
 		return
 	default:
 		man |= 1 << 52
@@ -110,7 +110,7 @@ func (s *Sum) add(b uint64) {
 	s.limb[i+1] += high
 }
 
-func (s *Sum) special(b, man uint64) {
+func (s *Sum) addSpecial(b, man uint64) {
 	switch {
 	case man != 0:
 		s.flags |= sawNaN
@@ -121,8 +121,8 @@ func (s *Sum) special(b, man uint64) {
 	}
 }
 
-// normalise brings every limb but the last into [0, 2^32); the last carries the
-// sign.
+// normalise propagates carries: every limb but the last is then in [0, 2^32); the last one holds
+// the sign.
 func (s *Sum) normalise() {
 	var carry int64
 	for i := range sumLimbs - 1 {
@@ -134,7 +134,7 @@ func (s *Sum) normalise() {
 	s.pending = 0
 }
 
-// Merge adds what o holds, exactly; o is normalised, its value does not change.
+// Merge adds the value of o exactly. It normalises o without changing its value.
 func (s *Sum) Merge(o *Sum) {
 	o.normalise()
 	s.normalise()
@@ -145,16 +145,15 @@ func (s *Sum) Merge(o *Sum) {
 	s.flags |= o.flags
 }
 
-// Equal tells whether both hold the same exact sum.
+// Equal reports whether both hold the same exact sum.
 func (s *Sum) Equal(o *Sum) bool {
 	s.normalise()
 	o.normalise()
 	return s.limb == o.limb && s.flags == o.flags
 }
 
-// Float64 is the sum rounded to nearest, ties to even; NaN if a NaN or both
-// infinities were added; an infinity beyond the largest float64. A sum of exactly
-// nothing is +0.
+// Float64 returns the sum rounded to nearest, ties to even. It is NaN if a NaN or both infinities
+// were added, infinite if the sum exceeds the range of float64, and +0 if the sum is exactly 0.
 func (s *Sum) Float64() float64 {
 	switch {
 	case s.flags&sawNaN != 0, s.flags&(sawPlusInf|sawMinusInf) == sawPlusInf|sawMinusInf:
@@ -176,7 +175,7 @@ func (s *Sum) Float64() float64 {
 	return math.Float64frombits(sign | t.magnitude())
 }
 
-// magnitude rounds a normalised sum that is not negative to the bits of a float64.
+// magnitude returns the float64 bits of a normalised, nonnegative sum, rounded.
 func (s *Sum) magnitude() uint64 {
 	top := sumLimbs - 1
 	for top > 0 && s.limb[top] == 0 {
@@ -186,20 +185,20 @@ func (s *Sum) magnitude() uint64 {
 	if s.limb[top] == 0 {
 		return 0
 	}
-	// Bit p of the sum is worth 2^(p−1075). A normal number with its highest bit
-	// at p ≥ 53 has biased exponent p − 52; below that, the last place is bit 1.
+	// A normal number with its highest bit at p ≥ 53 has the biased exponent p − 52. Below that, the last
+	// place of the mantissa is bit 1.
 	last := max(high-52, 1)
-	man := s.field(last)
-	if s.bit(last-1) && (man&1 == 1 || s.below(last-1)) {
+	man := s.mantissaAt(last)
+	if s.bit(last-1) && (man&1 == 1 || s.anyBelow(last-1)) {
 		man++
 	}
-	// The implicit bit and a carry out of the mantissa both run into the exponent;
-	// a subnormal number has neither.
+	// The implicit bit and a carry out of the mantissa both increment the exponent. A subnormal number has
+	// neither.
 	return min(uint64(last-1)<<52+man, 0x7ff<<52)
 }
 
-// field is the (up to) 53 bits from bit position p upwards.
-func (s *Sum) field(p int) uint64 {
+// mantissaAt returns the 53 bits from bit position p upwards.
+func (s *Sum) mantissaAt(p int) uint64 {
 	i, shift := p/limbBits, p%limbBits
 	v := uint64(s.limb[i]) >> shift
 	if i+1 < sumLimbs {
@@ -213,8 +212,8 @@ func (s *Sum) field(p int) uint64 {
 
 func (s *Sum) bit(p int) bool { return s.limb[p/limbBits]>>(p%limbBits)&1 == 1 }
 
-// below tells whether a bit under position p is set.
-func (s *Sum) below(p int) bool {
+// anyBelow reports whether a bit below position p is set.
+func (s *Sum) anyBelow(p int) bool {
 	i, shift := p/limbBits, p%limbBits
 	for _, v := range s.limb[:i] {
 		if v != 0 {
@@ -231,9 +230,9 @@ const (
 	maxSumLength = sumHeader + (sumLimbs-1)*4 + sumTopBytes
 )
 
-// MarshalBinary encodes the sum: version, flags, index of the first limb that is
-// not 0, number of limbs n, n limbs of 4 bytes and the 8-byte top limb, all little
-// endian. Equal sums have equal encodings; it never fails.
+// MarshalBinary encodes the sum: version, flags, index of the first nonzero limb, number n of
+// limbs, n limbs of 4 bytes and the 8-byte top limb, all little endian. Equal sums have equal
+// encodings. The error is always nil.
 func (s *Sum) MarshalBinary() ([]byte, error) {
 	return s.AppendBinary(make([]byte, 0, maxSumLength))
 }

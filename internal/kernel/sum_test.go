@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// anyFinite draws finite float64s of all magnitudes, often close to each other.
+// anyFinite draws finite float64s of all magnitudes, often of similar ones.
 func anyFinite(r *rand.Rand, n int) []float64 {
 	a := make([]float64, n)
 	base := r.Uint64N(0x7ff)
@@ -32,7 +32,7 @@ func anyFinite(r *rand.Rand, n int) []float64 {
 	return a
 }
 
-// exact adds with a big.Float wide enough to round nothing, then rounds once.
+// exact adds with a big.Float whose precision excludes rounding, then rounds once.
 func exact(values []float64) float64 {
 	sum := new(big.Float).SetPrec(2300)
 	for _, v := range values {
@@ -58,13 +58,15 @@ func TestSumIsExactAndRoundedCorrectly(t *testing.T) {
 	})
 }
 
-// Ties, subnormal results and the step to infinity are too rare to be drawn.
+// Ties, subnormal results and overflow are too rare in random draws.
 func TestSumRoundsHardCases(t *testing.T) {
 	tiny, huge := 5e-324, math.MaxFloat64
 	for _, v := range [][]float64{
-		{1, 0x1p-53}, {1, 0x1p-53, tiny}, {1 + 0x1p-52, 0x1p-53}, {-1, -0x1p-53, -tiny}, {1, -0x1p-54}, {1, -0x1p-54, -tiny},
+		{1, 0x1p-53}, {1, 0x1p-53, tiny}, {1 + 0x1p-52, 0x1p-53}, {-1, -0x1p-53, -tiny}, {1, -0x1p-54}, {1, -0x1p-54,
+			-tiny},
 		{tiny}, {tiny, tiny}, {0x1p-1022, -tiny}, {0x1p-1022, tiny}, {-0x1p-1022, tiny}, {0x1p-1022 - tiny, tiny},
-		{huge, 0x1p970}, {huge, 0x1p969}, {huge, 0x1p970, -tiny}, {huge, huge, -huge}, {huge, huge}, {-huge, -huge, -huge},
+		{huge, 0x1p970}, {huge, 0x1p969}, {huge, 0x1p970, -tiny}, {huge, huge, -huge}, {huge, huge}, {-huge, -huge,
+			-huge},
 		{0}, {math.Copysign(0, -1)}, {1, -1}, {0x1p53, 1}, {0x1p53, 1, tiny}, {0x1p53, 3},
 	} {
 		var s Sum
@@ -107,8 +109,8 @@ func TestSumDoesNotDependOnOrderOrPartition(t *testing.T) {
 	})
 }
 
-// The values that fill a limb fastest: all mantissa bits set, shifted furthest.
-func TestSumCarriesInTime(t *testing.T) {
+// The values that fill a limb fastest have all mantissa bits set and the largest shift.
+func TestSumDoesNotOverflowItsLimbs(t *testing.T) {
 	const n = 40000
 	v := math.Float64frombits(1023<<52 | (1<<52 - 1)) // 1023 = 31 modulo 32
 	var added, subtracted, squares Sum
@@ -116,7 +118,7 @@ func TestSumCarriesInTime(t *testing.T) {
 		added.Add(v)
 		subtracted.Add(-v)
 	}
-	want := n * v // n·(2^53 − 1) has too many bits only for its last place
+	want := n * v // n·(2^53 − 1) needs rounding in its last place only
 	require.InDelta(t, want, added.Float64(), 1e-11)
 	require.Equal(t, -added.Float64(), subtracted.Float64())
 	added.Merge(&subtracted)
@@ -132,7 +134,8 @@ func TestSumKeepsInfinitiesAndNaN(t *testing.T) {
 		v    []float64
 		want float64
 	}{
-		{[]float64{1, inf, -5}, inf}, {[]float64{-inf, 3}, -inf}, {[]float64{inf, -inf}, math.NaN()}, {[]float64{math.NaN(), inf}, math.NaN()},
+		{[]float64{1, inf, -5}, inf}, {[]float64{-inf, 3}, -inf}, {[]float64{inf, -inf},
+			math.NaN()}, {[]float64{math.NaN(), inf}, math.NaN()},
 	} {
 		var s, o Sum
 		for _, x := range c.v {
@@ -144,7 +147,7 @@ func TestSumKeepsInfinitiesAndNaN(t *testing.T) {
 	}
 }
 
-// 2^40 additions of the largest value, made quickly by merging a sum with itself.
+// 2^40 additions of the largest value, executed quickly by merging a sum with itself.
 func TestSumHoldsManyLargeValues(t *testing.T) {
 	var s Sum
 	for range 1 << 11 {
@@ -169,7 +172,7 @@ func TestSumHoldsManyLargeValues(t *testing.T) {
 	data, err := neg.MarshalBinary()
 	require.NoError(t, err)
 	var back Sum
-	require.NoError(t, back.UnmarshalBinary(data), "an honest sum is never refused")
+	require.NoError(t, back.UnmarshalBinary(data), "a valid sum is never refused")
 }
 
 func TestSumRefusesBadEncodings(t *testing.T) {

@@ -4,12 +4,12 @@ package kernel
 
 import "math"
 
-// sumChunk is how many values a vector sum takes at once: 256 a lane at most, which the
-// constants of parts allow for.
+// sumChunk bounds the values of one vector sum. It is 256 values a lane at most, which
+// splitConstants relies on.
 const sumChunk = 1024
 
-// addRow adds a row of residuals.
-func (isa instructions) addRow(n *Norm, r []float64) {
+// addRow adds a row of residual values.
+func (isa instructionSet) addRow(n *Norm, r []float64) {
 	for len(r) > 0 {
 		m := min(len(r), sumChunk)
 		if isa < avx2 || m < 8 {
@@ -17,14 +17,14 @@ func (isa instructions) addRow(n *Norm, r []float64) {
 		} else if most := isa.largest(r[:m]); !isa.sum(&n.Squares, r[:m], most, true) {
 			n.addRow(r[:m])
 		} else {
-			n.Max = max(n.Max, most) // finite: parts holds no NaN
+			n.Max = max(n.Max, most) // finite: splitConstants refuses NaN
 		}
 		r = r[m:]
 	}
 }
 
 // addValues adds a row of values exactly.
-func (isa instructions) addValues(s *Sum, row []float64) {
+func (isa instructionSet) addValues(s *Sum, row []float64) {
 	for len(row) > 0 {
 		m := min(len(row), sumChunk)
 		if isa < avx2 || m < 8 || !isa.sum(s, row[:m], isa.largest(row[:m]), false) {
@@ -36,16 +36,16 @@ func (isa instructions) addValues(s *Sum, row []float64) {
 	}
 }
 
-// largestOf is largest for rows of any length, in any variant.
-func (isa instructions) largestOf(row []float64) float64 {
+// largestOf returns the largest absolute value of a row of any length, in any variant.
+func (isa instructionSet) largestOf(row []float64) float64 {
 	if isa < avx2 || len(row) < 8 {
 		return largestOf(row)
 	}
 	return isa.largest(row)
 }
 
-// largest is the largest absolute value; a NaN counts as larger than all others.
-func (isa instructions) largest(row []float64) float64 {
+// largest returns the largest absolute value of a row; NaN compares larger than all other values.
+func (isa instructionSet) largest(row []float64) float64 {
 	var lanes [8]float64
 	t := tile{out: &lanes[0], c: &row[0], count: len(row), rows: 1}
 	if isa == avx512 {
@@ -60,9 +60,9 @@ func (isa instructions) largest(row []float64) float64 {
 	return math.Float64frombits(bits)
 }
 
-// parts are the numbers that split values of at most most, or their squares; false where
-// these would leave the range of normal numbers.
-func parts(most float64, squares bool) (k [3]float64, ok bool) {
+// splitConstants returns the constants that split values, or their squares, of magnitude at most
+// most into three parts. ok is false where the parts would leave the range of normal numbers.
+func splitConstants(most float64, squares bool) (k [3]float64, ok bool) {
 	e := int(math.Float64bits(most) >> 52) // biased
 	if e == 0 || e == 0x7ff {
 		return k, false
@@ -74,21 +74,21 @@ func parts(most float64, squares bool) (k [3]float64, ok bool) {
 	if e < -800 || e > 1000 {
 		return k, false
 	}
-	// Values are below 2^(e+1), and 256 of them below 2^(e+9): a part that keeps the
-	// multiples of 2^(e−43) sums them exactly, and leaves at most 2^(e−44).
+	// Values are below 2^(e+1), and sums of 256 of them below 2^(e+9): a part that holds the multiples of
+	// 2^(e−43) is summed exactly and leaves a remainder of at most 2^(e−44).
 	for i, p := range []int{e + 9, e - 36, e - 81} {
 		k[i] = math.Float64frombits(uint64(p+1023)<<52 | 1<<51)
 	}
 	return k, true
 }
 
-// sum adds the values of a row, or their squares, of which none is larger than most;
-// false: not possible, and nothing was added.
-func (isa instructions) sum(s *Sum, row []float64, most float64, squares bool) bool {
+// sum adds the values of a row, or their squares, to s. most is the largest magnitude of the row.
+// It returns false, and adds nothing, where the three parts cannot hold the values exactly.
+func (isa instructionSet) sum(s *Sum, row []float64, most float64, squares bool) bool {
 	if most == 0 {
 		return true
 	}
-	k, ok := parts(most, squares)
+	k, ok := splitConstants(most, squares)
 	if !ok {
 		return false
 	}

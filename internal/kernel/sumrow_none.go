@@ -2,15 +2,15 @@
 
 package kernel
 
-// addRow adds a row of residuals.
-func (isa instructions) addRow(n *Norm, r []float64) { n.addRow(r) }
+// addRow adds a row of residual values.
+func (isa instructionSet) addRow(n *Norm, r []float64) { n.addRow(r) }
 
-func quickest() instructions { return plain }
+func bestInstructions() instructionSet { return plain }
 
-func (isa instructions) largestOf(row []float64) float64 { return largestOf(row) }
+func (isa instructionSet) largestOf(row []float64) float64 { return largestOf(row) }
 
 // addValues adds a row of values exactly.
-func (isa instructions) addValues(s *Sum, row []float64) {
+func (isa instructionSet) addValues(s *Sum, row []float64) {
 	for _, v := range row {
 		s.Add(v)
 	}

@@ -1,10 +1,8 @@
-// Package kernel holds the loops in which the time is spent: projected
-// relaxation of an obstacle problem on a box of points, its residual, and the
-// exact sum that judges it.
+// Package kernel implements the inner loops of the solvers: projected relaxation of an obstacle
+// problem on a box of points, its residual, exact sums, and the transfers between grids.
 //
-// Every variant (the reference loop, tuned Go, assembly) computes the same bits.
-// The written order of operations, per point, each operation rounded to float64
-// and none fused:
+// Every variant (reference loop, tuned Go, assembly) computes the same bits. The order of operations
+// at a point is fixed; each operation is rounded to float64 and none is fused:
 //
 //	s = ((W + E) + (S + N)) + (B + T)   in 3-D; (W + E) + (S + N) in 2-D; W + E in 1-D
 //	r = (Diag·u − Off·s) − f
@@ -12,11 +10,10 @@
 //	v = φ if φ > v, else v
 //	v = ψ if ψ < v, else v
 //
-// W and E are the neighbours at x−1 and x+1, S and N at y∓1, B and T at z∓1.
-// With one coefficient per neighbour, s is the same sum of (coefficient ·
-// neighbour) and r = (Center·u − s) − f. The rule of the two projections keeps v
-// when it equals the obstacle (so a −0 stays what it was) and keeps a NaN, which
-// is how a diverging iteration shows itself.
+// W and E are the neighbours at x−1 and x+1, S and N at y∓1, B and T at z∓1. With one coefficient per
+// neighbour, s is the same sum of the products coefficient · neighbour, and r = (Center·u − s) − f. The
+// projections leave v unchanged if it equals the obstacle, including the sign of zero, and leave NaN
+// unchanged, so that a diverging iteration remains visible.
 package kernel
 
 import (
@@ -24,17 +21,17 @@ import (
 	"math"
 )
 
-// Form is the shape of the operator's coefficients.
+// Form is the kind of the operator's coefficients.
 type Form int
 
 // The forms of an operator.
 const (
-	Isotropic Form = iota // one diagonal, one off-diagonal value
-	Constant              // one value per neighbour, the same at every point
-	Variable              // one value per neighbour and point
+	Isotropic Form = iota // one diagonal and one off-diagonal value
+	Constant              // one value per direction, the same at every point
+	Variable              // one value per direction and point
 )
 
-// Directions of neighbours; Center is the point itself.
+// Directions of the stencil's points. Center is the point itself.
 const (
 	Center = iota
 	West   // x−1
@@ -46,23 +43,22 @@ const (
 	Directions
 )
 
-// Operator is A of the problem: A·u = Center·u − Σ coefficient·neighbour. For an
-// M-matrix all coefficients are positive.
+// Operator is the matrix A: A·u = Center·u − Σ coefficient·neighbour. All coefficients of an
+// M-matrix are positive.
 type Operator struct {
 	Form      Form
 	Diag, Off float64               // Isotropic
-	Values    [Directions]float64   // Constant; those of unused axes are ignored
-	Arrays    [Directions][]float64 // Variable: dense own-box arrays; those of unused axes are ignored
+	Values    [Directions]float64   // Constant; values of unused axes are ignored
+	Arrays    [Directions][]float64 // Variable: dense arrays; arrays of unused axes are ignored
 }
 
-// Field is a value per own point, dense [z][y][x], or one constant when Array is
-// nil.
+// Field is a value per own point in a dense array [z][y][x], or the constant Value if Array is nil.
 type Field struct {
 	Array []float64
 	Value float64
 }
 
-// At is the field's value at dense index i.
+// At returns the value at dense index i.
 func (f Field) At(i int) float64 {
 	if f.Array != nil {
 		return f.Array[i]
@@ -70,10 +66,10 @@ func (f Field) At(i int) float64 {
 	return f.Value
 }
 
-// NoLower is the obstacle of a problem that has none.
+// NoLower returns the lower obstacle −∞.
 func NoLower() Field { return Field{Value: math.Inf(-1)} }
 
-// NoUpper is the upper obstacle of a problem that has none.
+// NoUpper returns the upper obstacle +∞.
 func NoUpper() Field { return Field{Value: math.Inf(1)} }
 
 // Config describes the relaxation of one block.
@@ -81,25 +77,25 @@ type Config struct {
 	Layout   Layout
 	Operator Operator
 	Source   Field   // f
-	Lower    Field   // φ; NoLower() for none
-	Upper    Field   // ψ; NoUpper() for none
+	Lower    Field   // φ; NoLower() if there is none
+	Upper    Field   // ψ; NoUpper() if there is none
 	Step     float64 // δ
-	// Parity is the colour, 0 or 1, of own point (0, 0, 0): the sum of its indices in
-	// the whole grid, modulo 2, so that colours do not depend on how a grid is cut.
+	// Parity is the colour, 0 or 1, of own point (0, 0, 0): the sum of its indices in the whole
+	// grid modulo 2. Colours then do not depend on the partition of the grid.
 	Parity int
-	Kernel *Kernel // nil: Best()
-	// TileBytes is how much of a tile of the planes read and written should stay
-	// in the caches; 0: 8 MiB (measured: smaller tiles only break up the streams).
+	Kernel *Kernel // Best() if nil
+	// TileBytes bounds the bytes of a tile of planes that should remain in the caches. The default of 8 MiB
+	// is measured: smaller tiles only interrupt the memory streams.
 	TileBytes int
-	// StreamFrom is the size of the block in points from which new values are
-	// stored past the caches, where the variant can: then a line written is not
-	// read first. 0: 4 Mi points, whose three arrays are several times a last-level
-	// cache (measured: at 2 Mi points plain stores are faster); negative: never.
+	// StreamFrom is the number of points of a block from which new values are stored with streaming stores,
+	// if the variant has them: a cache line written is then not read first. The default of 4 Mi points has
+	// arrays of several times a last-level cache (measured: plain stores are faster at 2 Mi points). A
+	// negative value disables streaming stores.
 	StreamFrom int
 }
 
-// Sweep relaxes one block. It is read-only after New, but for what RedBlack keeps, and
-// may be used by several goroutines at once on disjoint boxes.
+// Sweep relaxes one block. It is read-only after New except for the state of RedBlack. Several
+// goroutines may use it at once on disjoint boxes.
 type Sweep struct {
 	layout   Layout
 	operator Operator
@@ -110,7 +106,7 @@ type Sweep struct {
 	parity   int
 	kernel   *Kernel
 	tile     int  // rows of a tile
-	streams  bool // stores pass the caches
+	streams  bool // use streaming stores
 	rows     constantRows
 	// wavefront is the state of RedBlack.
 	wavefront *wavefront
@@ -121,9 +117,8 @@ const (
 	defaultStreamFrom = 4 << 20
 )
 
-// New checks the configuration: arrays must have Layout.Points() values, the
-// step must be positive and finite. The arrays stay the caller's and are read by
-// every sweep.
+// New returns a Sweep after checking c: arrays must have Layout.Points() values, and the step must
+// be positive and finite. The arrays remain the caller's and are read by every sweep.
 func New(c Config) (*Sweep, error) {
 	s := &Sweep{
 		layout: c.Layout, operator: c.Operator, source: c.Source,
@@ -133,10 +128,10 @@ func New(c Config) (*Sweep, error) {
 		s.kernel = Best()
 	}
 	if c.Layout.Dim == 0 {
-		return nil, fmt.Errorf("kernel: a sweep needs a layout, made by NewLayout")
+		return nil, fmt.Errorf("kernel: the sweep has no layout; make one with NewLayout")
 	}
 	if !(c.Step > 0) || math.IsInf(c.Step, 1) {
-		return nil, fmt.Errorf("kernel: the step is %v, it must be positive and finite", c.Step)
+		return nil, fmt.Errorf("kernel: the step is %v; it must be positive and finite", c.Step)
 	}
 	for _, f := range []struct {
 		name  string
@@ -155,13 +150,13 @@ func New(c Config) (*Sweep, error) {
 			}
 		}
 	default:
-		return nil, fmt.Errorf("kernel: unknown form of operator %d", c.Operator.Form)
+		return nil, fmt.Errorf("kernel: unknown form %d of the operator", c.Operator.Form)
 	}
 	bytes := c.TileBytes
 	if bytes <= 0 {
 		bytes = defaultTileBytes
 	}
-	// Five streams of a tile are alive at once: three planes read, one written, φ.
+	// A tile accesses five arrays at once: three planes read, one plane written, and φ.
 	s.tile = max(4, bytes/(5*8*(c.Layout.N[0]+2)))
 	from := c.StreamFrom
 	if from == 0 {
@@ -178,24 +173,21 @@ func (s *Sweep) checkArray(name string, a []float64, optional bool) error {
 		return nil
 	}
 	if len(a) != s.layout.Points() {
-		return fmt.Errorf("kernel: %s has %d values, the block has %d points", name, len(a), s.layout.Points())
+		return fmt.Errorf("kernel: the %s has %d values; the block has %d points", name, len(a), s.layout.Points())
 	}
 	return nil
 }
 
-// Layout is the block's layout.
-func (s *Sweep) Layout() Layout { return s.layout }
-
-// Kernel is the variant in use.
+// Kernel returns the variant in use.
 func (s *Sweep) Kernel() *Kernel { return s.kernel }
 
-// Relax computes one relaxation at the points of b: dst gets new values, src
-// holds the old ones and, on its ghosts, the neighbours'. The low neighbour along
-// the slowest used axis (z−1 in 3-D, y−1 in 2-D, x−1 in 1-D) is read from below:
-// pass src for the Jacobi order; pass dst for the in-turn order, where a plane
-// reads the plane before it as just relaxed (the points of b are then relaxed in
-// ascending order of that axis, and dst's ghosts must be set too). All three are
-// padded arrays of Layout().Len() values; dst and src must not overlap.
+// Relax computes one relaxation at the points of b. dst receives the new values; src holds the old
+// values and, on its ghosts, those of the neighbouring blocks. The low neighbour along the slowest
+// used axis (z−1 in 3-D, y−1 in 2-D, x−1 in 1-D) is read from below. With below = src this is the
+// Jacobi order. With below = dst it is the in-turn order: each plane reads the plane before it as
+// just relaxed, the points of b are relaxed in ascending order of that axis, and the ghosts of dst
+// must be set too. All three are padded arrays of Layout.Len() values; dst and src must not
+// overlap.
 func (s *Sweep) Relax(dst, below, src []float64, b Box) {
 	s.check(b, dst, below, src)
 	if b.Empty() {
@@ -204,8 +196,8 @@ func (s *Sweep) Relax(dst, below, src []float64, b Box) {
 	s.kernel.sweep(s, nil, dst, below, src, b)
 }
 
-// RelaxResidual relaxes the points of b in the Jacobi order, as Relax does, and
-// adds the VI residual of the old iterate src at these points to n.
+// RelaxResidual relaxes the points of b in the Jacobi order, as Relax does, and adds the VI
+// residual of the old iterate src at these points to n.
 func (s *Sweep) RelaxResidual(n *Norm, dst, src []float64, b Box) {
 	s.check(b, dst, src, src)
 	if b.Empty() {
@@ -214,8 +206,8 @@ func (s *Sweep) RelaxResidual(n *Norm, dst, src []float64, b Box) {
 	s.kernel.sweep(s, n, dst, src, src, b)
 }
 
-// Residual adds the VI residual of src at the points of b to n: r where φ < u <
-// ψ, min(r, 0) where u = φ, max(r, 0) where u = ψ.
+// Residual adds the VI residual of src at the points of b to n: r where φ < u < ψ, min(r, 0) where
+// u = φ, max(r, 0) where u = ψ.
 func (s *Sweep) Residual(n *Norm, src []float64, b Box) {
 	s.check(b, src, src, src)
 	if b.Empty() {
@@ -225,12 +217,5 @@ func (s *Sweep) Residual(n *Norm, src []float64, b Box) {
 }
 
 func (s *Sweep) check(b Box, arrays ...[]float64) {
-	if !b.Empty() && !s.layout.holds(b, 0) {
-		panic(fmt.Sprintf("kernel: box %v lies outside the block of %v points", b, s.layout.N))
-	}
-	for _, a := range arrays {
-		if len(a) < s.layout.Len() {
-			panic(fmt.Sprintf("kernel: a padded array has %d values, the layout needs %d", len(a), s.layout.Len()))
-		}
-	}
+	check(s.layout, b, 0, arrays...)
 }

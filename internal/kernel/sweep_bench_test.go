@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// BenchmarkRelax relaxes an n³ block of the reference case on one core; its
-// GLUP/s are billions of points per second.
+// BenchmarkRelax relaxes an n³ block of the reference case on one core. GLUP/s are billions of points
+// per second.
 func BenchmarkRelax(b *testing.B) {
 	for _, n := range []int{32, 64, 128, 256} {
 		for _, k := range All()[1:] {
@@ -23,7 +23,7 @@ func BenchmarkRelax(b *testing.B) {
 	}
 }
 
-// BenchmarkRelaxResidual adds the residual of the old iterate.
+// BenchmarkRelaxResidual relaxes and adds the residual of the old iterate.
 func BenchmarkRelaxResidual(b *testing.B) {
 	for _, k := range All()[1:] {
 		b.Run(k.Name(), func(b *testing.B) {
@@ -70,6 +70,6 @@ func membrane(b *testing.B, n int, k *Kernel) (s *Sweep, src, dst []float64) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s.Relax(dst, src, src, l.Interior()) // the system gives memory at the first touch
+	s.Relax(dst, src, src, l.Interior()) // the first access allocates the pages
 	return s, src, dst
 }

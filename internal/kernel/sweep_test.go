@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// block is a random problem on a block, with every array filled, ghosts too.
+// block is a random problem on a block; all arrays have values, ghosts included.
 type block struct {
 	config   Config
 	src, dst []float64
@@ -22,7 +22,7 @@ var special = []float64{
 	0, math.Copysign(0, -1), 5e-324, -5e-324, 1e-310, 1, -1, 0.1, math.Inf(1), math.Inf(-1), math.NaN(), 1e308, -1e308,
 }
 
-// values draws n values: ordinary ones, with a few special ones among them.
+// values draws n values, a few of them special.
 func values(r *rand.Rand, n int, odd float64) []float64 {
 	a := make([]float64, n)
 	for i := range a {
@@ -36,9 +36,8 @@ func values(r *rand.Rand, n int, odd float64) []float64 {
 	return a
 }
 
-// onLine copies an array to an address that is a multiple of 64, as those of
-// large arrays are.
-func onLine(a []float64) []float64 {
+// cacheAligned copies an array to an address that is a multiple of 64, like those of large arrays.
+func cacheAligned(a []float64) []float64 {
 	room := make([]float64, len(a)+2*lineFloats)
 	skip := int(-uintptr(unsafe.Pointer(&room[0])) % 64 / 8)
 	return append(room[skip:skip:skip+len(a)], a...)
@@ -57,7 +56,7 @@ func drawField(t *rapid.T, name string, r *rand.Rand, n int, none float64) Field
 
 func drawBlock(t *rapid.T) block { return drawBlockUpTo(t, 7) }
 
-// drawBlockUpTo draws a block of at most so many points along y and z.
+// drawBlockUpTo draws a block of at most most points along y and z.
 func drawBlockUpTo(t *rapid.T, most int) block {
 	dim := rapid.SampledFrom([]int{3, 3, 2, 1}).Draw(t, "dim")
 	n := [3]int{rapid.OneOf(rapid.IntRange(1, 70), rapid.Just(64)).Draw(t, "nx"), 1, 1}
@@ -68,16 +67,17 @@ func drawBlockUpTo(t *rapid.T, most int) block {
 	require.NoError(t, err)
 	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 	odd := rapid.SampledFrom([]float64{0, 0.02, 0.2}).Draw(t, "odd")
-	b := block{src: onLine(values(r, l.Len(), odd)), dst: onLine(values(r, l.Len(), odd))}
+	b := block{src: cacheAligned(values(r, l.Len(), odd)), dst: cacheAligned(values(r, l.Len(), odd))}
 	b.config = Config{
 		Layout: l, Step: rapid.SampledFrom([]float64{1, 0.16, 1e-3}).Draw(t, "step"),
 		Source:    drawField(t, "source", r, l.Points(), 0),
 		Lower:     drawField(t, "lower", r, l.Points(), math.Inf(-1)),
 		Upper:     drawField(t, "upper", r, l.Points(), math.Inf(1)),
-		TileBytes: rapid.SampledFrom([]int{0, 1}).Draw(t, "tile"), StreamFrom: rapid.SampledFrom([]int{0, 1, -1}).Draw(t, "stream"),
+		TileBytes: rapid.SampledFrom([]int{0, 1}).Draw(t, "tile"), StreamFrom: rapid.SampledFrom([]int{0, 1,
+			-1}).Draw(t, "stream"),
 		Operator: Operator{Form: Form(rapid.IntRange(0, 2).Draw(t, "form")), Diag: 6.1, Off: 0.97},
 	}
-	if rapid.Bool().Draw(t, "common") { // the case that most loops are specialised for
+	if rapid.Bool().Draw(t, "common") { // the case with specialised loops
 		b.config.Operator.Form = Isotropic
 		b.config.Source, b.config.Upper = Field{Value: 0.3}, NoUpper()
 		b.config.Lower = Field{Array: values(r, l.Points(), odd)}
@@ -98,7 +98,7 @@ func drawBlockUpTo(t *rapid.T, most int) block {
 	return b
 }
 
-// result is all that a variant makes of a block.
+// result holds all results of a variant for a block.
 type result struct {
 	relaxed, fused []float64
 	norm, alone    Norm
@@ -110,16 +110,16 @@ func (b block) run(t require.TestingT, k *Kernel) result {
 	s, err := New(c)
 	require.NoError(t, err)
 	box := Box{b.lo, b.hi}
-	out := result{relaxed: onLine(b.dst), fused: onLine(b.dst)}
+	out := result{relaxed: cacheAligned(b.dst), fused: cacheAligned(b.dst)}
 	below := b.src
 	if b.inTurn {
 		below = out.relaxed
 	}
-	src := onLine(b.src)
+	src := cacheAligned(b.src)
 	s.Relax(out.relaxed, below, b.src, box)
 	s.RelaxResidual(&out.norm, out.fused, b.src, box)
 	s.Residual(&out.alone, b.src, box)
-	sameBits(t, src, b.src, "the old iterate is only read")
+	sameBits(t, src, b.src, "the old iterate is not written")
 	return out
 }
 
@@ -144,8 +144,10 @@ func TestEveryVariantComputesTheSameBits(t *testing.T) {
 				want, got := b.run(t, ref), b.run(t, k)
 				sameBits(t, want.relaxed, got.relaxed, "relaxed")
 				sameBits(t, want.fused, got.fused, "relaxed with residual")
-				for _, n := range [][2]*Norm{{&want.norm, &got.norm}, {&want.alone, &got.alone}, {&got.norm, &got.alone}} {
-					require.True(t, n[0].Squares.Equal(&n[1].Squares), "sum of squares %v, %v", n[0].Squares.Float64(), n[1].Squares.Float64())
+				for _, n := range [][2]*Norm{{&want.norm, &got.norm}, {&want.alone, &got.alone},
+					{&got.norm, &got.alone}} {
+					require.True(t, n[0].Squares.Equal(&n[1].Squares), "sum of squares %v, %v",
+						n[0].Squares.Float64(), n[1].Squares.Float64())
 					sameBits(t, []float64{n[0].Max}, []float64{n[1].Max}, "largest")
 				}
 			})
@@ -153,8 +155,7 @@ func TestEveryVariantComputesTheSameBits(t *testing.T) {
 	}
 }
 
-// The contract written out once more, by hand, so that the reference itself is
-// held to something.
+// The reference itself is compared with the contract written out by hand.
 func TestReferenceFollowsTheWrittenOrder(t *testing.T) {
 	l, err := NewLayout(3, [3]int{1, 1, 1})
 	require.NoError(t, err)
@@ -197,7 +198,7 @@ func TestInTurnReadsTheNewPlane(t *testing.T) {
 			ghost := [3]int{}
 			ghost[dim-1] = -1
 			dst[l.Index(ghost[0], ghost[1], ghost[2])] = 1
-			s.Relax(dst, dst, src, l.Interior()) // u = sum of neighbours: the 1 runs through
+			s.Relax(dst, dst, src, l.Interior()) // u = sum of neighbours: the 1 propagates
 			last := [3]int{}
 			last[dim-1] = 3
 			require.Equal(t, 1.0, dst[l.Index(last[0], last[1], last[2])], "%s in %d-D", k.Name(), dim)
@@ -232,7 +233,8 @@ func TestSweepsAllocateNothing(t *testing.T) {
 	require.NoError(t, err)
 	src, dst := make([]float64, l.Len()), make([]float64, l.Len())
 	for _, k := range All() {
-		s, err := New(Config{Layout: l, Kernel: k, Step: 0.1, Lower: NoLower(), Upper: NoUpper(), Operator: Operator{Diag: 6, Off: 1}})
+		s, err := New(Config{Layout: l, Kernel: k, Step: 0.1, Lower: NoLower(), Upper: NoUpper(),
+			Operator: Operator{Diag: 6, Off: 1}})
 		require.NoError(t, err)
 		var n Norm
 		require.Zero(t, testing.AllocsPerRun(10, func() {
@@ -255,7 +257,7 @@ func TestBadConfigurationsAreRefused(t *testing.T) {
 		{func(c *Config) { c.Layout = Layout{} }, "layout"},
 		{func(c *Config) { c.Step = 0 }, "step"},
 		{func(c *Config) { c.Step = math.NaN() }, "step"},
-		{func(c *Config) { c.Source.Array = make([]float64, 3) }, "source has 3 values, the block has 12 points"},
+		{func(c *Config) { c.Source.Array = make([]float64, 3) }, "source has 3 values; the block has 12 points"},
 		{func(c *Config) { c.Operator.Form = Variable }, "coefficient 0 has 0 values"},
 		{func(c *Config) { c.Operator.Form = 9 }, "unknown form"},
 	} {
@@ -269,7 +271,7 @@ func TestBadConfigurationsAreRefused(t *testing.T) {
 	u := make([]float64, l.Len())
 	require.Panics(t, func() { s.Relax(u, u, u, Box{Hi: [3]int{4, 4, 1}}) })
 	require.Panics(t, func() { s.Relax(u[1:], u, u, l.Interior()) })
-	s.Relax(u, u, u, Box{}) // an empty box is nothing to do
+	s.Relax(u, u, u, Box{}) // an empty box is a no-op
 	_, err = ByName("mmx")
 	require.ErrorContains(t, err, "reference")
 }

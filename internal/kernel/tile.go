@@ -2,40 +2,41 @@ package kernel
 
 import "unsafe"
 
-// tile is what the assembly loops work on: some rows of one plane. Their offsets
-// are known to the generator. The pointers move by the steps, in bytes, from row
-// to row; a step of 0 repeats a row that stands for a constant.
+// tile is the argument of the assembly loops: some rows of one plane. The generator knows the
+// offsets of its fields. The steps are the distances between rows in bytes; a step of 0 repeats a
+// row that holds a constant.
 type tile struct {
 	out              *float64 // new values, or the residual
-	c                *float64 // the west neighbour of the first point
+	c                *float64 // west neighbour of the first point
 	s, n, b, t       *float64 // neighbours in y and z; rows of −0 for unused axes
 	f, phi, psi      *float64
-	count, rows      int // points of a row, rows (counted down)
+	count, rows      int // points of a row; rows, counted down
 	outStep          int
 	rowStep          int // of c, s, n
 	planeStep        int // of b, t
 	fStep            int
 	phiStep, psiStep int
 	step, source     float64
-	k                [Directions]float64 // coefficients; diagonal and off-diagonal when isotropic
-	// p are the rows of coefficients. The assembly moves them on in the tile, past the end
-	// of the arrays in the end, where a pointer must not point; the Sweep holds the arrays.
+	k                [Directions]float64 // coefficients; k[Center] and k[West] if isotropic
+	// p are addresses of rows of coefficients. The assembly advances them in the tile, finally past the end
+	// of the arrays, where a Go pointer must not point. The Sweep keeps the arrays alive.
 	p            [Directions]uintptr
 	xStep        int // of p along x and at the center
 	yStep, zStep int // of p along y and z; 0 on unused axes
-	odd          int // in place: where the first row's first point of the colour is, 0 or 1
+	odd          int // in place: offset, 0 or 1, of the first point of the colour in the first row
 }
 
-// place points the tile at rows [lo, hi) of x in [x0, x1) and plane z. out is set
-// by the caller.
-func (s *Sweep) place(t *tile, below, src []float64, x0, x1, lo, hi, z int) {
+// setTile sets the pointers of the tile to rows [lo, hi) of plane z, points [x0, x1). The caller
+// sets out.
+func (s *Sweep) setTile(t *tile, below, src []float64, x0, x1, lo, hi, z int) {
 	l := &s.layout
 	i, at := l.Index(x0, lo, z), l.Dense(x0, lo, z)
 	t.count, t.rows = x1-x0, hi-lo
 	t.rowStep = 8 * l.Row
 	t.c = &src[i-1]
-	none := &s.rows.none[0]
-	t.s, t.n, t.b, t.t = none, none, none, none
+	unused := &s.rows.negativeZero[0]
+	t.s, t.n = unused, unused
+	t.b, t.t = unused, unused
 	switch l.Dim {
 	case 2:
 		t.s, t.n = &below[i-l.Row], &src[i+l.Row]
@@ -44,12 +45,12 @@ func (s *Sweep) place(t *tile, below, src []float64, x0, x1, lo, hi, z int) {
 		t.b, t.t = &below[i-l.Plane], &src[i+l.Plane]
 		t.planeStep = t.rowStep
 	}
-	t.f, t.fStep = s.first(s.source.Array, s.rows.source, at)
-	t.phi, t.phiStep = s.first(s.lower.Array, s.rows.lower, at)
-	t.psi, t.psiStep = s.first(s.upper.Array, s.rows.upper, at)
+	t.f, t.fStep = s.fieldRow(s.source.Array, s.rows.source, at)
+	t.phi, t.phiStep = s.fieldRow(s.lower.Array, s.rows.lower, at)
+	t.psi, t.psiStep = s.fieldRow(s.upper.Array, s.rows.upper, at)
 	if s.operator.Form == Variable {
 		for d := range t.p {
-			row, _ := s.first(s.rows.arrays[d], s.rows.zero, at)
+			row, _ := s.fieldRow(s.rows.arrays[d], s.rows.unusedCoefficients, at)
 			t.p[d] = uintptr(unsafe.Pointer(row))
 		}
 		t.xStep = 8 * l.N[0]
@@ -62,16 +63,17 @@ func (s *Sweep) place(t *tile, below, src []float64, x0, x1, lo, hi, z int) {
 	}
 }
 
-// first is the first value of a field in a tile and the field's step.
-func (s *Sweep) first(array, constant []float64, at int) (*float64, int) {
+// fieldRow returns the address of a field's first value in a tile and the distance between its rows
+// in bytes.
+func (s *Sweep) fieldRow(array, constant []float64, at int) (*float64, int) {
 	if array != nil {
 		return &array[at], 8 * s.layout.N[0]
 	}
 	return &constant[0], 0
 }
 
-// values sets what is the same in every tile.
-func (s *Sweep) values(t *tile) {
+// setConstants sets the fields that are the same in every tile.
+func (s *Sweep) setConstants(t *tile) {
 	t.step, t.source = s.step, s.source.Value
 	t.k = s.rows.values
 	if s.operator.Form == Isotropic {

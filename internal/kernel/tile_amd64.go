@@ -9,12 +9,12 @@ package kernel
 //go:noescape
 func relaxSimpleAVX2(tile **float64)
 
-// relaxSimpleStreamAVX2 relaxes the points of a tile whose rows of out are aligned to 64 bytes, with stores that pass the caches.
+// relaxSimpleStreamAVX2 relaxes the points of a tile with streaming stores; the rows of out are aligned to 64 bytes.
 //
 //go:noescape
 func relaxSimpleStreamAVX2(tile **float64)
 
-// relaxColourSimpleAVX2 relaxes the points of one colour of a tile in place; odd, 0 or 1, is where the first row has its first.
+// relaxColourSimpleAVX2 relaxes the points of one colour in place; odd, 0 or 1, is the offset of the first in the first row.
 //
 //go:noescape
 func relaxColourSimpleAVX2(tile **float64)
@@ -29,12 +29,12 @@ func residualIsotropicAVX2(tile **float64)
 //go:noescape
 func relaxIsotropicAVX2(tile **float64)
 
-// relaxIsotropicStreamAVX2 relaxes the points of a tile whose rows of out are aligned to 64 bytes, with stores that pass the caches.
+// relaxIsotropicStreamAVX2 relaxes the points of a tile with streaming stores; the rows of out are aligned to 64 bytes.
 //
 //go:noescape
 func relaxIsotropicStreamAVX2(tile **float64)
 
-// relaxColourIsotropicAVX2 relaxes the points of one colour of a tile in place; odd, 0 or 1, is where the first row has its first.
+// relaxColourIsotropicAVX2 relaxes the points of one colour in place; odd, 0 or 1, is the offset of the first in the first row.
 //
 //go:noescape
 func relaxColourIsotropicAVX2(tile **float64)
@@ -49,12 +49,12 @@ func residualConstantAVX2(tile **float64)
 //go:noescape
 func relaxConstantAVX2(tile **float64)
 
-// relaxConstantStreamAVX2 relaxes the points of a tile whose rows of out are aligned to 64 bytes, with stores that pass the caches.
+// relaxConstantStreamAVX2 relaxes the points of a tile with streaming stores; the rows of out are aligned to 64 bytes.
 //
 //go:noescape
 func relaxConstantStreamAVX2(tile **float64)
 
-// relaxColourConstantAVX2 relaxes the points of one colour of a tile in place; odd, 0 or 1, is where the first row has its first.
+// relaxColourConstantAVX2 relaxes the points of one colour in place; odd, 0 or 1, is the offset of the first in the first row.
 //
 //go:noescape
 func relaxColourConstantAVX2(tile **float64)
@@ -69,7 +69,7 @@ func residualVariableAVX2(tile **float64)
 //go:noescape
 func relaxVariableAVX2(tile **float64)
 
-// relaxColourVariableAVX2 relaxes the points of one colour of a tile in place; odd, 0 or 1, is where the first row has its first.
+// relaxColourVariableAVX2 relaxes the points of one colour in place; odd, 0 or 1, is the offset of the first in the first row.
 //
 //go:noescape
 func relaxColourVariableAVX2(tile **float64)
@@ -79,12 +79,12 @@ func relaxColourVariableAVX2(tile **float64)
 //go:noescape
 func relaxSimpleAVX512(tile **float64)
 
-// relaxSimpleStreamAVX512 relaxes the points of a tile whose rows of out are aligned to 64 bytes, with stores that pass the caches.
+// relaxSimpleStreamAVX512 relaxes the points of a tile with streaming stores; the rows of out are aligned to 64 bytes.
 //
 //go:noescape
 func relaxSimpleStreamAVX512(tile **float64)
 
-// relaxColourSimpleAVX512 relaxes the points of one colour of a tile in place; odd, 0 or 1, is where the first row has its first.
+// relaxColourSimpleAVX512 relaxes the points of one colour in place; odd, 0 or 1, is the offset of the first in the first row.
 //
 //go:noescape
 func relaxColourSimpleAVX512(tile **float64)
@@ -99,12 +99,12 @@ func residualIsotropicAVX512(tile **float64)
 //go:noescape
 func relaxIsotropicAVX512(tile **float64)
 
-// relaxIsotropicStreamAVX512 relaxes the points of a tile whose rows of out are aligned to 64 bytes, with stores that pass the caches.
+// relaxIsotropicStreamAVX512 relaxes the points of a tile with streaming stores; the rows of out are aligned to 64 bytes.
 //
 //go:noescape
 func relaxIsotropicStreamAVX512(tile **float64)
 
-// relaxColourIsotropicAVX512 relaxes the points of one colour of a tile in place; odd, 0 or 1, is where the first row has its first.
+// relaxColourIsotropicAVX512 relaxes the points of one colour in place; odd, 0 or 1, is the offset of the first in the first row.
 //
 //go:noescape
 func relaxColourIsotropicAVX512(tile **float64)
@@ -119,12 +119,12 @@ func residualConstantAVX512(tile **float64)
 //go:noescape
 func relaxConstantAVX512(tile **float64)
 
-// relaxConstantStreamAVX512 relaxes the points of a tile whose rows of out are aligned to 64 bytes, with stores that pass the caches.
+// relaxConstantStreamAVX512 relaxes the points of a tile with streaming stores; the rows of out are aligned to 64 bytes.
 //
 //go:noescape
 func relaxConstantStreamAVX512(tile **float64)
 
-// relaxColourConstantAVX512 relaxes the points of one colour of a tile in place; odd, 0 or 1, is where the first row has its first.
+// relaxColourConstantAVX512 relaxes the points of one colour in place; odd, 0 or 1, is the offset of the first in the first row.
 //
 //go:noescape
 func relaxColourConstantAVX512(tile **float64)
@@ -139,7 +139,7 @@ func residualVariableAVX512(tile **float64)
 //go:noescape
 func relaxVariableAVX512(tile **float64)
 
-// relaxColourVariableAVX512 relaxes the points of one colour of a tile in place; odd, 0 or 1, is where the first row has its first.
+// relaxColourVariableAVX512 relaxes the points of one colour in place; odd, 0 or 1, is the offset of the first in the first row.
 //
 //go:noescape
 func relaxColourVariableAVX512(tile **float64)
@@ -149,17 +149,17 @@ func relaxColourVariableAVX512(tile **float64)
 //go:noescape
 func addRowsAVX2(tile **float64)
 
-// restrictRowsAVX2 sums three rows and every three neighbours of the result with the weights 1, 2, 1, for every other point.
+// restrictRowsAVX2 sums three rows, and three neighbours of the result at every other point, with the weights 1, 2, 1.
 //
 //go:noescape
 func restrictRowsAVX2(tile **float64)
 
-// prolongRowsAVX2 adds the values of a coarse grid to every second row of a fine one where no obstacle is touched, and projects.
+// prolongRowsAVX2 corrects every second row of a fine grid off the obstacles, and projects.
 //
 //go:noescape
 func prolongRowsAVX2(tile **float64)
 
-// prolongRowsKeepingAVX2 adds the values of a coarse grid to every second row of a fine one where no obstacle is touched, and projects. What they were goes to out.
+// prolongRowsKeepingAVX2 corrects every second row of a fine grid off the obstacles, and projects. The old values go to out.
 //
 //go:noescape
 func prolongRowsKeepingAVX2(tile **float64)
@@ -179,17 +179,17 @@ func markRowsAVX2(tile **float64)
 //go:noescape
 func touchRowsAVX2(tile **float64)
 
-// largestAVX2 finds the largest bits of a row of values without their signs, a candidate a lane.
+// largestAVX2 finds the largest bits of a row of values without their signs, one candidate per lane.
 //
 //go:noescape
 func largestAVX2(tile **float64)
 
-// sumRowAVX2 sums a row in three parts, a sum a lane.
+// sumRowAVX2 sums a row in three parts, one sum per lane.
 //
 //go:noescape
 func sumRowAVX2(tile **float64)
 
-// sumSquaresAVX2 sums a row in three parts, a sum a lane.
+// sumSquaresAVX2 sums a row in three parts, one sum per lane.
 //
 //go:noescape
 func sumSquaresAVX2(tile **float64)
@@ -199,17 +199,17 @@ func sumSquaresAVX2(tile **float64)
 //go:noescape
 func addRowsAVX512(tile **float64)
 
-// restrictRowsAVX512 sums three rows and every three neighbours of the result with the weights 1, 2, 1, for every other point.
+// restrictRowsAVX512 sums three rows, and three neighbours of the result at every other point, with the weights 1, 2, 1.
 //
 //go:noescape
 func restrictRowsAVX512(tile **float64)
 
-// prolongRowsAVX512 adds the values of a coarse grid to every second row of a fine one where no obstacle is touched, and projects.
+// prolongRowsAVX512 corrects every second row of a fine grid off the obstacles, and projects.
 //
 //go:noescape
 func prolongRowsAVX512(tile **float64)
 
-// prolongRowsKeepingAVX512 adds the values of a coarse grid to every second row of a fine one where no obstacle is touched, and projects. What they were goes to out.
+// prolongRowsKeepingAVX512 corrects every second row of a fine grid off the obstacles, and projects. The old values go to out.
 //
 //go:noescape
 func prolongRowsKeepingAVX512(tile **float64)
@@ -219,7 +219,7 @@ func prolongRowsKeepingAVX512(tile **float64)
 //go:noescape
 func mixRowsAVX512(tile **float64)
 
-// stretchRowAVX512 adds what lies between the points of a coarse row to a fine one where no obstacle is touched, and projects.
+// stretchRowAVX512 corrects a fine row off the obstacles by interpolation in a coarse row, and projects.
 //
 //go:noescape
 func stretchRowAVX512(tile **float64)
@@ -234,20 +234,20 @@ func markRowsAVX512(tile **float64)
 //go:noescape
 func touchRowsAVX512(tile **float64)
 
-// largestAVX512 finds the largest bits of a row of values without their signs, a candidate a lane.
+// largestAVX512 finds the largest bits of a row of values without their signs, one candidate per lane.
 //
 //go:noescape
 func largestAVX512(tile **float64)
 
-// sumRowAVX512 sums a row in three parts, a sum a lane.
+// sumRowAVX512 sums a row in three parts, one sum per lane.
 //
 //go:noescape
 func sumRowAVX512(tile **float64)
 
-// sumSquaresAVX512 sums a row in three parts, a sum a lane.
+// sumSquaresAVX512 sums a row in three parts, one sum per lane.
 //
 //go:noescape
 func sumSquaresAVX512(tile **float64)
 
-// storeFence orders the stores that passed the caches before all that follow.
+// storeFence orders streaming stores before all later stores.
 func storeFence()

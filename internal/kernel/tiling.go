@@ -6,33 +6,33 @@ import (
 	"github.com/klauspost/cpuid/v2"
 )
 
-// Tiling says how several Jacobi sweeps go over a block together, so that a value
-// read from memory is relaxed several times before it is written back. Bits do not
-// depend on it. Zero fields are chosen: from the size of the second-level cache.
+// Tiling describes how several Jacobi sweeps traverse a block together: a value read from memory is
+// relaxed several times before it is written back. The bits do not depend on it. Zero fields are
+// chosen from the size of the second-level cache.
 type Tiling struct {
-	Sweeps int // that a tile does together
-	Rows   int // of a plane (points of a row in 2-D) that a tile holds
-	Pieces int // that planes are cut into, for as many threads; 0: 1
+	Sweeps int // sweeps of a tile
+	Rows   int // rows of a plane in a tile (in 2-D, points of a row)
+	Pieces int // pieces that planes are divided into, one per thread; 1 if 0
 }
 
 const (
-	mostSweeps    = 32
-	leastRows     = 4
-	worthMore     = 0.97 // one sweep more, with fewer rows, has to save that much
+	maxSweeps     = 32
+	minRows       = 4
+	minSaving     = 0.97 // bound of the cost of one more sweep relative to the best so far
 	fallbackCache = 1 << 20
-	// cacheShare of the second-level cache is what a tile may fill (measured: docs/adr/0032).
+	// cacheShare is the part of the second-level cache that a tile may occupy (measured: docs/adr/0032).
 	cacheShare = 0.75
 )
 
-// tiling fills in what t leaves open. A tile keeps, of Sweeps+2 planes, Rows+Sweeps
-// rows of both arrays of values and of every array that a point is relaxed with.
+// tiling returns t with its zero fields chosen. A tile keeps Rows+Sweeps rows of Sweeps+2 planes,
+// of both arrays of values and of every array that a relaxation reads.
 func (s *Sweep) tiling(t Tiling, cache int) Tiling {
 	t.Pieces = max(t.Pieces, 1)
 	arrays, unit := s.arrays(), 1
 	if s.layout.Dim == 3 {
 		unit = s.layout.N[0]
 	}
-	rows := int(cacheShare*float64(cache)) / (8 * unit * arrays) // of all planes of a tile
+	rows := int(cacheShare*float64(cache)) / (8 * unit * arrays) // rows of all planes of a tile
 	held := 8*arrays*s.layout.Points() <= cache
 	switch {
 	case t.Sweeps > 0:
@@ -45,35 +45,35 @@ func (s *Sweep) tiling(t Tiling, cache int) Tiling {
 		t.Rows = slices.Max(s.layout.N[:])
 	}
 	if t.Rows <= 0 {
-		t.Rows = max(leastRows, tileRows(rows, t.Sweeps))
+		t.Rows = max(minRows, tileRows(rows, t.Sweeps))
 	}
 	return t
 }
 
-// tileRows is how many rows a tile of so many sweeps may hold.
+// tileRows returns the number of rows per plane that a tile of that many sweeps may have.
 func tileRows(rows, sweeps int) int { return rows/(sweeps+2) - sweeps }
 
-// bestSweeps is the number of sweeps for which the least is read from memory for a
-// relaxation: a tile reads Rows+Sweeps rows of a plane and relaxes Rows of them Sweeps
-// times. 1 if single sweeps are as good. fixed rows, 0 for none, are those asked for.
+// bestSweeps returns the number of sweeps that minimises the memory read per relaxation, or 1 if
+// single sweeps are as good: a tile reads Rows+Sweeps rows of a plane and relaxes Rows of them
+// Sweeps times. fixed is the requested number of rows, or 0.
 func bestSweeps(rows, fixed int) int {
 	best, least := 1, 1.0
-	for n := 2; n <= mostSweeps; n++ {
+	for n := 2; n <= maxSweeps; n++ {
 		r := tileRows(rows, n)
-		if r < leastRows || fixed > r {
+		if r < minRows || fixed > r {
 			break
 		}
 		if fixed > 0 {
 			r = fixed
 		}
-		if cost := float64(r+n) / float64(r*n); cost < worthMore*least {
+		if cost := float64(r+n) / float64(r*n); cost < minSaving*least {
 			best, least = n, cost
 		}
 	}
 	return best
 }
 
-// cacheBytes is the size of a core's second-level cache.
+// cacheBytes returns the size of a core's second-level cache.
 func cacheBytes() int {
 	if c := cpuid.CPU.Cache.L2; c > 0 {
 		return c
@@ -81,8 +81,8 @@ func cacheBytes() int {
 	return fallbackCache
 }
 
-// arrays is how many arrays a relaxation goes through: old and new values, and what
-// is not constant.
+// arrays returns the number of arrays that a relaxation accesses: old and new values, and every
+// field and coefficient that is not constant.
 func (s *Sweep) arrays() int {
 	n := 2
 	for _, f := range []Field{s.source, s.lower, s.upper} {

@@ -10,19 +10,19 @@ import (
 	"pgregory.net/rapid"
 )
 
-// backwards calls f in descending order: what may run at once may run in any order.
-type backwards struct{}
+// descending calls f in descending order: calls that may run concurrently may run in any order.
+type descending struct{}
 
-func (backwards) For(n int, f func(i int)) {
+func (descending) For(n int, f func(i int)) {
 	for i := range n {
 		f(n - 1 - i)
 	}
 }
 
-// together calls f on a goroutine each.
-type together struct{}
+// concurrent runs each call of f on its own goroutine.
+type concurrent struct{}
 
-func (together) For(n int, f func(i int)) {
+func (concurrent) For(n int, f func(i int)) {
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() { f(i) })
@@ -36,9 +36,10 @@ func TestTimeTilesComputeTheBitsOfSingleSweeps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := drawBlockUpTo(t, 25)
 		k := rapid.SampledFrom(All()).Draw(t, "kernel")
-		tiling := Tiling{rapid.IntRange(0, 9).Draw(t, "sweeps"), rapid.IntRange(0, 9).Draw(t, "rows"), rapid.IntRange(0, 5).Draw(t, "pieces")}
+		tiling := Tiling{rapid.IntRange(0, 9).Draw(t, "sweeps"), rapid.IntRange(0, 9).Draw(t, "rows"),
+			rapid.IntRange(0, 5).Draw(t, "pieces")}
 		sweeps := rapid.IntRange(0, 20).Draw(t, "of")
-		e := rapid.SampledFrom([]Executor{Sequential{}, backwards{}, together{}}).Draw(t, "executor")
+		e := rapid.SampledFrom([]Executor{Sequential{}, descending{}, concurrent{}}).Draw(t, "executor")
 
 		b.config.Kernel = ref
 		single, err := New(b.config)
@@ -46,7 +47,7 @@ func TestTimeTilesComputeTheBitsOfSingleSweeps(t *testing.T) {
 		b.config.Kernel = k
 		s, err := New(b.config)
 		require.NoError(t, err)
-		l := s.Layout()
+		l := s.layout
 		for i := range b.dst { // both arrays have the same ghosts
 			b.dst[i] = b.src[i]
 		}
@@ -64,7 +65,7 @@ func TestTimeTilesComputeTheBitsOfSingleSweeps(t *testing.T) {
 	})
 }
 
-// Parts add up to the sweeps' points, so that no point is relaxed twice.
+// The points of all parts together are those of the sweeps, so no point is relaxed twice.
 func TestTimeTilesRelaxEveryPointOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dim := rapid.IntRange(1, 3).Draw(t, "dim")
@@ -76,7 +77,8 @@ func TestTimeTilesRelaxEveryPointOnce(t *testing.T) {
 		require.NoError(t, err)
 		s, err := New(Config{Layout: l, Step: 1, Lower: NoLower(), Upper: NoUpper()})
 		require.NoError(t, err)
-		p := NewTimeTiles(s, Tiling{rapid.IntRange(1, 12).Draw(t, "sweeps"), rapid.IntRange(1, 30).Draw(t, "rows"), rapid.IntRange(1, 6).Draw(t, "pieces")})
+		p := NewTimeTiles(s, Tiling{rapid.IntRange(1, 12).Draw(t, "sweeps"), rapid.IntRange(1, 30).Draw(t, "rows"),
+			rapid.IntRange(1, 6).Draw(t, "pieces")})
 		sweeps, points := rapid.IntRange(1, p.Sweeps()).Draw(t, "of"), 0
 		for part := range p.Parts(sweeps) {
 			points += p.Points(part, sweeps)
@@ -95,7 +97,7 @@ func TestTimeTilesAllocateNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(5, func() { p.RelaxMany(a, b, 7, Sequential{}) }))
 }
 
-// What is chosen fits the cache it was chosen for, unless not even the least does.
+// A chosen tiling fits its cache, unless not even the smallest does.
 func TestTilingFitsTheCache(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 3000).Draw(t, "n")
@@ -105,17 +107,17 @@ func TestTilingFitsTheCache(t *testing.T) {
 		require.NoError(t, err)
 		cache := rapid.SampledFrom([]int{256 << 10, 1 << 20, 2 << 20}).Draw(t, "cache")
 		got := s.tiling(Tiling{}, cache)
-		require.GreaterOrEqual(t, got.Rows, leastRows)
+		require.GreaterOrEqual(t, got.Rows, minRows)
 		require.GreaterOrEqual(t, got.Sweeps, 1)
 		if got.Sweeps > 1 {
 			require.LessOrEqual(t, (got.Sweeps+2)*(got.Rows+got.Sweeps)*n*8*2, cache)
-			require.Less(t, got.Rows+got.Sweeps, got.Rows*got.Sweeps, "less is read than by single sweeps")
+			require.Less(t, got.Rows+got.Sweeps, got.Rows*got.Sweeps, "a group reads less than single sweeps")
 		}
-		require.Equal(t, Tiling{3, 5, 2}, s.tiling(Tiling{3, 5, 2}, cache), "what was asked for is kept")
+		require.Equal(t, Tiling{3, 5, 2}, s.tiling(Tiling{3, 5, 2}, cache), "requested values are kept")
 	})
 }
 
-// A cache of 2 MiB and the reference case at 256³: the sizes measured as best (ADR 32).
+// For a cache of 2 MiB and the reference case at 256³ the sizes measured as best are chosen (ADR 32).
 func TestTilingOfTheReferenceCase(t *testing.T) {
 	const n, cache = 256, 2 << 20
 	l, err := NewLayout(3, [3]int{n, n, 4})
@@ -126,7 +128,7 @@ func TestTilingOfTheReferenceCase(t *testing.T) {
 	got := s.tiling(Tiling{}, cache)
 	require.InDelta(t, 8, got.Sweeps, 1)
 	require.InDelta(t, 16, got.Rows, 3)
-	require.Equal(t, 1, s.tiling(Tiling{}, 8*3*l.Points()).Sweeps, "a block that the cache holds is swept singly")
+	require.Equal(t, 1, s.tiling(Tiling{}, 8*3*l.Points()).Sweeps, "a block that fits the cache needs no groups")
 }
 
 // BenchmarkTimeTiles sweeps an n³ block of the reference case in groups.

@@ -4,9 +4,11 @@ package kernel
 
 import "unsafe"
 
-// addRows sets ny rows of nx values of out to scale·(acc + w·in); rows lie so many
-// values apart, 0 for an array that is one row.
-func (isa instructions) addRows(out []float64, outStep int, acc []float64, accStep int, in []float64, inStep, nx, ny int, w, scale float64) {
+// addRows sets ny rows of nx values of out to scale·(acc + w·in). The steps are distances between
+// rows in values, 0 for an array of a single row.
+func (isa instructionSet) addRows(
+	out []float64, outStep int, acc []float64, accStep int, in []float64, inStep, nx, ny int, w, scale float64,
+) {
 	if isa < avx2 || nx == 0 || ny == 0 {
 		addRowsPlain(out, outStep, acc, accStep, in, inStep, nx, ny, w, scale)
 		return
@@ -23,9 +25,9 @@ func (isa instructions) addRows(out []float64, outStep int, acc []float64, accSt
 	}
 }
 
-// restrict sums ny times three rows of 2·nx + 1 points with the weights 1, 2, 1, along y
-// and then x.
-func (isa instructions) restrict(out, rows []float64, stride, nx, ny int) {
+// restrict applies the weights 1, 2, 1 along y and then x to ny times three rows of 2·nx + 1
+// points.
+func (isa instructionSet) restrict(out, rows []float64, stride, nx, ny int) {
 	if isa < avx2 || nx < 8 { // shorter than a vector
 		restrictRowsPlain(out, rows, stride, nx, ny)
 		return
@@ -43,22 +45,23 @@ func (isa instructions) restrict(out, rows []float64, stride, nx, ny int) {
 }
 
 // prolong corrects rows that begin halfway between two coarse points.
-func (isa instructions) prolong(r *prolonged) {
+func (isa instructionSet) prolong(r *prolongation) {
 	if isa < avx2 {
-		r.copyRows()
+		r.save()
 		r.rowsPlain()
 		return
 	}
 	t := tile{
-		c: &r.u[0], rowStep: 8 * r.uStep, phi: &r.phi[0], phiStep: 8 * r.phiStep, psi: &r.psi[0], psiStep: 8 * r.psiStep,
-		s: &r.e[0][0], xStep: 8 * r.eStep[0], n: &r.e[1][0], yStep: 8 * r.eStep[1],
+		c: &r.u[0], rowStep: 8 * r.uStep, phi: &r.phi[0], phiStep: 8 * r.phiStep, psi: &r.psi[0],
+		psiStep: 8 * r.psiStep,
+		s:       &r.e[0][0], xStep: 8 * r.eStep[0], n: &r.e[1][0], yStep: 8 * r.eStep[1],
 		b: &r.e[2][0], zStep: 8 * r.eStep[2], t: &r.e[3][0], planeStep: 8 * r.eStep[3],
 		count: r.nx, rows: r.ny, step: r.scale, source: r.scale / 2,
 	}
-	if r.keep != nil {
-		t.out, t.outStep = &r.keep[0], t.rowStep
+	if r.saved != nil {
+		t.out, t.outStep = &r.saved[0], t.rowStep
 		if !aligned(&t) {
-			r.copyRows()
+			r.save()
 		} else if isa == avx512 {
 			prolongRowsKeepingAVX512(&t.out)
 			return
@@ -74,8 +77,9 @@ func (isa instructions) prolong(r *prolonged) {
 	}
 }
 
-// mixFour interpolates between a and b, c and d along y, and between the two along z.
-func (isa instructions) mixFour(dst, a, b, c, d []float64, y, z step) {
+// mixFour interpolates between a and b and between c and d along y, and between the results along
+// z.
+func (isa instructionSet) mixFour(dst, a, b, c, d []float64, y, z position) {
 	if isa < avx2 {
 		mixFourPlain(dst, a, b, c, d, y, z)
 		return
@@ -93,28 +97,31 @@ func (isa instructions) mixFour(dst, a, b, c, d []float64, y, z step) {
 }
 
 // stretch corrects one row from the values in e[0].
-func (isa instructions) stretch(r *prolonged) {
+func (isa instructionSet) stretch(r *prolongation) {
 	if isa != avx512 {
 		r.rowPlain()
 		return
 	}
-	x := r.places
+	x := r.positions
 	t := tile{
-		c: &r.u[0], t: &r.e[0][0], s: &x.low[r.at], n: &x.high[r.at], b: &x.half[r.at], f: &x.index[r.at],
+		c: &r.u[0], t: &r.e[0][0], s: &x.low[r.firstColumn], n: &x.high[r.firstColumn], b: &x.factor[r.firstColumn],
+		f:   &x.index[r.firstColumn],
 		phi: &r.phi[0], psi: &r.psi[0], source: r.scale, odd: r.first, count: r.nx, rows: 1,
 	}
 	stretchRowAVX512(&t.out)
 }
 
-// mark sets the bits of rows of n values, one every step words, where they are −0.
-func (isa instructions) mark(words []uint64, step int, rows []float64, n int) {
+// mark sets the bits of values that are −0 in rows of n values; the words of consecutive rows are
+// step apart.
+func (isa instructionSet) mark(words []uint64, step int, rows []float64, n int) {
 	if isa < avx2 || n < 8 {
 		markPlain(words, step, rows, n, 0)
 		return
 	}
 	count := len(rows) / n
 	_ = words[(count-1)*step+(n-1)/64]
-	t := tile{c: &rows[0], rowStep: 8 * n, out: (*float64)(unsafe.Pointer(&words[0])), outStep: 8 * step, count: n, rows: count}
+	t := tile{c: &rows[0], rowStep: 8 * n, out: (*float64)(unsafe.Pointer(&words[0])), outStep: 8 * step, count: n,
+		rows: count}
 	if isa == avx512 {
 		markRowsAVX512(&t.out)
 		return
@@ -124,12 +131,13 @@ func (isa instructions) mark(words []uint64, step int, rows []float64, n int) {
 }
 
 // touch sets the bits of the values of a row that are not between φ and ψ.
-func (isa instructions) touch(words []uint64, row, phi, psi []float64) {
+func (isa instructionSet) touch(words []uint64, row, phi, psi []float64) {
 	if isa < avx2 || len(row) < 8 {
 		touchPlain(words, row, phi, psi, 0)
 		return
 	}
-	t := tile{c: &row[0], phi: &phi[0], psi: &psi[0], out: (*float64)(unsafe.Pointer(&words[0])), count: len(row), rows: 1}
+	t := tile{c: &row[0], phi: &phi[0], psi: &psi[0], out: (*float64)(unsafe.Pointer(&words[0])), count: len(row),
+		rows: 1}
 	if isa == avx512 {
 		touchRowsAVX512(&t.out)
 	} else {

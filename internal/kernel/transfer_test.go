@@ -43,10 +43,10 @@ func drawBox(t *rapid.T, n [3]int) (b Box) {
 
 func drawArray(t *rapid.T, l Layout) []float64 {
 	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
-	return onLine(values(r, l.Len(), rapid.SampledFrom([]float64{0, 0.05}).Draw(t, "odd")))
+	return cacheAligned(values(r, l.Len(), rapid.SampledFrom([]float64{0, 0.05}).Draw(t, "odd")))
 }
 
-// Every variant makes the bits of the reference, at every point of any box.
+// Every variant computes the bits of the reference at every point of any box.
 func TestTransferVariants(t *testing.T) {
 	ref, err := ByName("reference")
 	require.NoError(t, err)
@@ -54,13 +54,13 @@ func TestTransferVariants(t *testing.T) {
 		t.Run(k.Name(), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				fine, coarse := drawGrids(t)
-				want, err := NewTransferPart(Whole(fine), Whole(coarse), ref)
+				want, err := NewTransfer(Whole(fine), Whole(coarse), ref)
 				require.NoError(t, err)
-				got, err := NewTransferPart(Whole(fine), Whole(coarse), k)
+				got, err := NewTransfer(Whole(fine), Whole(coarse), k)
 				require.NoError(t, err)
 				u, e, r := drawArray(t, fine), drawArray(t, coarse), rand.New(rand.NewPCG(1, 2))
 				box := drawBox(t, coarse.N)
-				a, b := onLine(e), onLine(e)
+				a, b := cacheAligned(e), cacheAligned(e)
 				want.Restrict(a, u, box)
 				got.Restrict(b, u, box)
 				sameBits(t, a, b, "restricted")
@@ -70,63 +70,34 @@ func TestTransferVariants(t *testing.T) {
 				want.Inject(a, u, box)
 				got.Inject(b, u, box)
 				sameBits(t, a, b, "injected")
-				lower, upper := drawField(t, "lower", r, fine.Points(), math.Inf(-1)), drawField(t, "upper", r, fine.Points(), math.Inf(1))
+				lower, upper := drawField(t, "lower", r, fine.Points(), math.Inf(-1)), drawField(t, "upper", r,
+					fine.Points(), math.Inf(1))
 				box = drawBox(t, fine.N)
-				c, d := onLine(u), onLine(u)
+				c, d := cacheAligned(u), cacheAligned(u)
 				want.Prolong(c, e, lower, upper, box)
 				got.Prolong(d, e, lower, upper, box)
 				sameBits(t, c, d, "prolonged")
-				d = onLine(u)
+				d = cacheAligned(u)
 				kept, keep := drawArray(t, fine), []float64(nil)
-				keep = onLine(kept)
+				keep = cacheAligned(kept)
 				each(box, func(x, y, z int) { kept[fine.Index(x, y, z)] = u[fine.Index(x, y, z)] })
-				got.ProlongKeeping(d, keep, e, lower, upper, box)
-				sameBits(t, c, d, "prolonged, keeping")
+				got.ProlongSaving(d, keep, e, lower, upper, box)
+				sameBits(t, c, d, "prolonged with saving")
 				sameBits(t, kept, keep, "kept")
 			})
 		})
 	}
 }
 
-func TestRestrictedDefectIsNeverStored(t *testing.T) {
-	for _, k := range All() {
-		t.Run(k.Name(), func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) {
-				b := drawBlock(t)
-				b.config.Kernel = k
-				s, err := New(b.config)
-				require.NoError(t, err)
-				nc := [3]int{1, 1, 1}
-				for a := range b.config.Layout.Dim {
-					nc[a] = max(1, (b.config.Layout.N[a]-1)/2)
-					if rapid.IntRange(0, 3).Draw(t, "other") == 0 {
-						nc[a] = rapid.IntRange(1, b.config.Layout.N[a]).Draw(t, "coarse")
-					}
-				}
-				coarse, err := NewLayout(b.config.Layout.Dim, nc)
-				require.NoError(t, err)
-				tr, err := NewTransferPart(Whole(b.config.Layout), Whole(coarse), k)
-				require.NoError(t, err)
-				box := drawBox(t, nc)
-				defect, want := make([]float64, b.config.Layout.Len()), drawArray(t, coarse)
-				got := onLine(want)
-				s.Defect(defect, b.src, b.config.Layout.Interior())
-				tr.Restrict(want, defect, box)
-				s.RestrictDefect(got, tr, b.src, box)
-				sameBits(t, want, got, "restricted defect")
-			})
-		})
-	}
-}
-
-// Restriction is the transpose of prolongation times the ratio of the spacings, and
-// prolongation keeps linear functions.
+// Restriction is the transpose of prolongation times the ratio of the spacings. Prolongation preserves
+// linear functions.
 func TestRestrictionIsTheScaledTranspose(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fine, coarse := drawGrids(t)
-		tr, err := NewTransfer(fine, coarse)
+		tr, err := NewTransfer(Whole(fine), Whole(coarse), nil)
 		require.NoError(t, err)
-		r, e, pe, rr := make([]float64, fine.Len()), make([]float64, coarse.Len()), make([]float64, fine.Len()), make([]float64, coarse.Len())
+		r, e, pe, rr := make([]float64, fine.Len()), make([]float64, coarse.Len()), make([]float64,
+			fine.Len()), make([]float64, coarse.Len())
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))
 		each(fine.Interior(), func(x, y, z int) { r[fine.Index(x, y, z)] = rnd.Float64() - 0.5 })
 		each(coarse.Interior(), func(x, y, z int) { e[coarse.Index(x, y, z)] = rnd.Float64() - 0.5 })
@@ -175,12 +146,12 @@ func TestRestrictionIsTheScaledTranspose(t *testing.T) {
 	})
 }
 
-// Blocks of two grids, cut at any place where one layer of ghosts is enough, make the
-// bits of the whole grids.
-func TestTransfersDoNotDependOnTheCut(t *testing.T) {
+// Blocks of two grids compute the bits of the whole grids for every partition that needs only one
+// ghost layer.
+func TestTransfersDoNotDependOnThePartition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fine, coarse := drawGrids(t)
-		whole, err := NewTransfer(fine, coarse)
+		whole, err := NewTransfer(Whole(fine), Whole(coarse), nil)
 		require.NoError(t, err)
 		f, c := Whole(fine), Whole(coarse)
 		for a := range fine.Dim {
@@ -195,7 +166,7 @@ func TestTransfersDoNotDependOnTheCut(t *testing.T) {
 		require.NoError(t, err)
 		c.Layout, err = NewLayout(fine.Dim, c.Layout.N)
 		require.NoError(t, err)
-		part, err := NewTransferPart(f, c, nil)
+		part, err := NewTransfer(f, c, nil)
 		require.NoError(t, err)
 		u, e := drawArray(t, fine), drawArray(t, coarse)
 		pu, pe := cut(fine, f, u), cut(coarse, c, e)
@@ -226,7 +197,7 @@ func TestTransfersDoNotDependOnTheCut(t *testing.T) {
 	})
 }
 
-// cut copies a block and its ghosts out of a whole grid.
+// cut copies a block and its ghosts from a whole grid.
 func cut(l Layout, p Part, u []float64) []float64 {
 	out := make([]float64, p.Layout.Len())
 	b := Box{Lo: [3]int{-1, -1, -1}}
@@ -248,7 +219,7 @@ func TestCorrectionsLeaveTheContactSet(t *testing.T) {
 	require.NoError(t, err)
 	coarse, err := NewLayout(1, [3]int{1, 1, 1})
 	require.NoError(t, err)
-	tr, err := NewTransfer(fine, coarse)
+	tr, err := NewTransfer(Whole(fine), Whole(coarse), nil)
 	require.NoError(t, err)
 	u := []float64{9, 1, 2, 3, 9}
 	e := []float64{0, 4, 0}
@@ -262,28 +233,28 @@ func TestCorrectionsLeaveTheContactSet(t *testing.T) {
 	require.Equal(t, (1+2*2+4)/4.0, e[1])
 }
 
-func TestTransfersThatCannotBe(t *testing.T) {
+func TestInvalidTransfersAreRefused(t *testing.T) {
 	two, err := NewLayout(2, [3]int{5, 5, 1})
 	require.NoError(t, err)
 	three, err := NewLayout(3, [3]int{2, 2, 2})
 	require.NoError(t, err)
-	_, err = NewTransfer(two, three)
+	_, err = NewTransfer(Whole(two), Whole(three), nil)
 	require.ErrorContains(t, err, "2 and 3 dimensions")
-	_, err = NewTransferPart(Part{Layout: two, Global: [3]int{5, 5, 1}, Lo: [3]int{1, 0, 0}}, Whole(two), nil)
+	_, err = NewTransfer(Part{Layout: two, Global: [3]int{5, 5, 1}, Lo: [3]int{1, 0, 0}}, Whole(two), nil)
 	require.ErrorContains(t, err, "5 points from 1 on")
 	coarse, err := NewLayout(2, [3]int{2, 2, 1})
 	require.NoError(t, err)
-	tr, err := NewTransfer(two, coarse)
+	tr, err := NewTransfer(Whole(two), Whole(coarse), nil)
 	require.NoError(t, err)
 	u, e := make([]float64, two.Len()), make([]float64, coarse.Len())
 	require.Panics(t, func() { tr.Restrict(e, u, Box{Hi: [3]int{3, 2, 1}}) })
 	require.Panics(t, func() { tr.Restrict(e, u[1:], coarse.Interior()) })
 	require.Panics(t, func() { tr.Inject(e, u, Box{Lo: [3]int{-2, 0, 0}, Hi: [3]int{2, 2, 1}}) })
 	require.Panics(t, func() { tr.Prolong(u, e[1:], NoLower(), NoUpper(), two.Interior()) })
-	// A block that lacks a fine point which a coarse one needs.
+	// The block lacks a fine point that a coarse point needs.
 	f, err := NewLayout(2, [3]int{2, 5, 1})
 	require.NoError(t, err)
-	part, err := NewTransferPart(Part{Layout: f, Global: [3]int{5, 5, 1}}, Whole(coarse), nil)
+	part, err := NewTransfer(Part{Layout: f, Global: [3]int{5, 5, 1}}, Whole(coarse), nil)
 	require.NoError(t, err)
 	w := make([]float64, f.Len())
 	require.Panics(t, func() { part.Restrict(e, w, coarse.Interior()) })
@@ -298,26 +269,26 @@ func TestTransfersAllocateNothing(t *testing.T) {
 		require.NoError(t, err)
 		u, r, e := make([]float64, fine.Len()), make([]float64, fine.Len()), make([]float64, coarse.Len())
 		for _, k := range All()[1:] {
-			tr, err := NewTransferPart(Whole(fine), Whole(coarse), k)
+			tr, err := NewTransfer(Whole(fine), Whole(coarse), k)
 			require.NoError(t, err)
-			s, err := New(Config{Layout: fine, Kernel: k, Step: 0.1, Lower: NoLower(), Upper: NoUpper(), Operator: Operator{Diag: 6, Off: 1}})
+			s, err := New(Config{Layout: fine, Kernel: k, Step: 0.1, Lower: NoLower(), Upper: NoUpper(),
+				Operator: Operator{Diag: 6, Off: 1}})
 			require.NoError(t, err)
 			var sum Sum
 			require.Zero(t, testing.AllocsPerRun(5, func() {
 				s.RelaxColour(u, 0, 1.2, fine.Interior())
-				s.RedBlack(u, 1.2, 2, backwards{})
+				s.RedBlack(u, 1.2, 2, descending{})
 				s.Defect(r, u, fine.Interior())
 				s.Apply(r, u, fine.Interior())
 				s.Energy(&sum, u, r, fine.Interior())
 				tr.Restrict(e, r, coarse.Interior())
-				s.RestrictDefect(e, tr, u, coarse.Interior())
 				tr.Prolong(u, e, NoLower(), NoUpper(), fine.Interior())
 			}), "%s, %d points", k.Name(), n)
 		}
 	}
 }
 
-// Grids so wide that rows are worked on in several pieces.
+// Grids whose rows are processed in several pieces.
 func TestWideGrids(t *testing.T) {
 	ref, err := ByName("reference")
 	require.NoError(t, err)
@@ -343,16 +314,17 @@ func TestWideGrids(t *testing.T) {
 		box.Lo[0] = 3
 		var want [][]float64
 		for _, k := range append([]*Kernel{ref}, All()[1:]...) {
-			tr, err := NewTransferPart(Whole(fine), Whole(coarse), k)
+			tr, err := NewTransfer(Whole(fine), Whole(coarse), k)
 			require.NoError(t, err)
-			s, err := New(Config{Layout: fine, Kernel: k, Step: 0.1, Lower: lower, Upper: NoUpper(), Source: Field{Value: 0.3}, Operator: Operator{Diag: 6, Off: 1}})
+			s, err := New(Config{Layout: fine, Kernel: k, Step: 0.1, Lower: lower, Upper: NoUpper(),
+				Source: Field{Value: 0.3}, Operator: Operator{Diag: 6, Off: 1}})
 			require.NoError(t, err)
-			restricted, defect, prolonged, relaxed := onLine(e), onLine(e), onLine(u), onLine(u)
+			restricted, defect, prolonged, relaxed := cacheAligned(e), cacheAligned(u), cacheAligned(u), cacheAligned(u)
 			var sum Sum
 			tr.Restrict(restricted, u, coarse.Interior())
-			s.RestrictDefect(defect, tr, u, coarse.Interior())
+			s.Defect(defect, u, fine.Interior())
 			tr.Prolong(prolonged, e, lower, Field{Value: 1}, box)
-			s.RedBlack(relaxed, 1.3, 3, together{})
+			s.RedBlack(relaxed, 1.3, 3, concurrent{})
 			s.Energy(&sum, u, relaxed, fine.Interior())
 			got := [][]float64{restricted, defect, prolonged, relaxed, {sum.Float64()}}
 			if want == nil {

@@ -10,7 +10,7 @@ import (
 
 //go:generate go run ./gen -out tile_amd64.s -stubs tile_amd64.go -pkg kernel
 
-// vectorKernels lists the assembly variants that processor and system support.
+// vectorKernels returns the assembly variants that the processor and the system support.
 func vectorKernels() []*Kernel {
 	var k []*Kernel
 	if cpuid.CPU.Supports(cpuid.AVX, cpuid.AVX2) {
@@ -22,8 +22,8 @@ func vectorKernels() []*Kernel {
 	return k
 }
 
-// quickest are the instructions of the last of them.
-func quickest() instructions {
+// bestInstructions returns the instruction set of the fastest assembly variant supported.
+func bestInstructions() instructionSet {
 	switch {
 	case cpuid.CPU.Supports(cpuid.AVX512F, cpuid.BMI2):
 		return avx512
@@ -35,30 +35,30 @@ func quickest() instructions {
 
 func fence() { storeFence() }
 
-// vectorTile works on rows [lo, hi) of a plane in assembly.
-func (s *Sweep) vectorTile(isa instructions, stream bool, n *Norm, dst, below, src []float64, x0, x1, lo, hi, z int) {
+// vectorTile processes rows [lo, hi) of a plane in assembly.
+func (s *Sweep) vectorTile(isa instructionSet, stream bool, n *Norm, dst, below, src []float64, x0, x1, lo, hi, z int) {
 	var t tile
-	s.values(&t)
+	s.setConstants(&t)
 	if n != nil {
-		s.place(&t, below, src, x0, x1, lo, hi, z)
+		s.setTile(&t, below, src, x0, x1, lo, hi, z)
 		r := n.scratch((hi - lo) * (x1 - x0))
 		t.out, t.outStep = &r[0], 8*(x1-x0)
 		s.residualTile(isa, &t)
 		isa.addRow(n, r)
 	}
 	if dst != nil {
-		s.place(&t, below, src, x0, x1, lo, hi, z)
+		s.setTile(&t, below, src, x0, x1, lo, hi, z)
 		t.out, t.outStep = &dst[s.layout.Index(x0, lo, z)], t.rowStep
 		s.relaxTile(isa, stream && aligned(&t), &t)
 	}
 }
 
-// aligned tells whether streaming stores of whole vectors may start at every row.
+// aligned reports whether streaming stores of whole vectors may start at every row.
 func aligned(t *tile) bool {
 	return (uintptr(unsafe.Pointer(t.out))|uintptr(t.outStep))%64 == 0
 }
 
-func (s *Sweep) relaxTile(isa instructions, stream bool, t *tile) {
+func (s *Sweep) relaxTile(isa instructionSet, stream bool, t *tile) {
 	if isa == avx512 {
 		switch {
 		case s.rows.simple && stream:
@@ -96,7 +96,7 @@ func (s *Sweep) relaxTile(isa instructions, stream bool, t *tile) {
 	}
 }
 
-func (s *Sweep) residualTile(isa instructions, t *tile) {
+func (s *Sweep) residualTile(isa instructionSet, t *tile) {
 	switch {
 	case s.operator.Form == Isotropic && isa == avx512:
 		residualIsotropicAVX512(&t.out)
@@ -114,11 +114,11 @@ func (s *Sweep) residualTile(isa instructions, t *tile) {
 }
 
 // colourTile relaxes the points of a colour in rows [lo, hi) of a plane in place.
-func (s *Sweep) colourTile(isa instructions, pace float64, u []float64, x0, x1, lo, hi, z, odd int) {
+func (s *Sweep) colourTile(isa instructionSet, factor float64, u []float64, x0, x1, lo, hi, z, odd int) {
 	var t tile
-	s.values(&t)
-	s.place(&t, u, u, x0, x1, lo, hi, z)
-	t.step, t.odd = pace, odd
+	s.setConstants(&t)
+	s.setTile(&t, u, u, x0, x1, lo, hi, z)
+	t.step, t.odd = factor, odd
 	if isa == avx512 {
 		switch {
 		case s.rows.simple:
@@ -144,17 +144,20 @@ func (s *Sweep) colourTile(isa instructions, pace float64, u []float64, x0, x1, 
 	}
 }
 
-// defectTile writes residuals of rows [lo, hi) of a plane to out, a row every step bytes.
-func (s *Sweep) defectTile(isa instructions, kind residualKind, out *float64, step int, u []float64, x0, x1, lo, hi, z int) {
+// defectTile writes values of that kind in rows [lo, hi) of a plane to out; rows of out are step
+// bytes apart.
+func (s *Sweep) defectTile(isa instructionSet, kind defectKind, out *float64, step int, u []float64, x0, x1, lo, hi,
+	z int) {
 	var t tile
-	s.values(&t)
-	s.place(&t, u, u, x0, x1, lo, hi, z)
+	s.setConstants(&t)
+	s.setTile(&t, u, u, x0, x1, lo, hi, z)
 	t.out, t.outStep = out, step
-	if kind == image {
-		t.f, t.fStep = &s.rows.nothing[0], 0
+	if kind == operatorImage {
+		t.f, t.fStep = &s.rows.positiveZero[0], 0
 	}
-	if kind != atObstacles {
-		t.phi, t.phiStep, t.psi, t.psiStep = &s.rows.unbound[0], 0, &s.rows.unbound[0], 0
+	if kind != clampedDefect {
+		t.phi, t.phiStep = &s.rows.notANumber[0], 0
+		t.psi, t.psiStep = &s.rows.notANumber[0], 0
 	}
 	s.residualTile(isa, &t)
 }

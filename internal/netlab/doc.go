@@ -1,5 +1,4 @@
-// Package netlab makes hosts for tests out of network namespaces: each has its own
-// interfaces, addresses and ports, and is joined to others by veth wires, with a
-// rate and a queue if that is wanted. It needs Linux and root; a test that asks
-// for a lab elsewhere is skipped, with the reason.
+// Package netlab builds networks of hosts for tests from Linux network namespaces. Each host has its own
+// interfaces, addresses and ports. Hosts are connected by veth wires with an optional rate and queue, or
+// by emulated links. The package needs Linux and root; elsewhere New skips the test and states the reason.
 package netlab

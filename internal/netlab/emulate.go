@@ -14,28 +14,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Direction of a link.
+// Direction selects a direction of a link.
 type Direction int
 
-// Forth is from the first host to the second, Back the other way.
+// Forth is the direction from the first host to the second, Back the reverse direction.
 const (
 	Forth Direction = iota
 	Back
 )
 
-// Emulation says what an emulated link is like.
+// Emulation describes an emulated link.
 type Emulation struct {
-	MTU  int // of the interfaces, bytes; 0: 1500
+	MTU  int // MTU of the interfaces in bytes, 1500 if 0
 	Seed uint64
-	// Forth and Back are the conditions of the two directions; Both, if it is set, is
-	// taken for either.
+	// Forth and Back are the conditions of the two directions. Both, if not nil, replaces them.
 	Forth, Back Conditions
 	Both        *Conditions
 }
 
-// Link joins two hosts by TUN interfaces and a thread of this process that passes the
-// packets on as its conditions say. Over it go some hundred Mbit/s; it adds some
-// microseconds. Its methods may be called from any goroutine.
+// Link connects two hosts by TUN interfaces and a thread of this process that forwards packets under the
+// given conditions. It carries some hundred Mbit/s and adds a delay of some microseconds. Its methods may
+// be called from any goroutine.
 type Link struct {
 	A, B End
 
@@ -43,24 +42,24 @@ type Link struct {
 	wake int // an eventfd
 	tuns [2]tun
 
-	mu    sync.Mutex
-	begin time.Time
-	paths [2]*path
-	pool  *pool
-	due   time.Duration // when the next packet has to go
-	late  Lateness
-	over  bool
-	err   error
+	mu      sync.Mutex
+	begin   time.Time
+	paths   [2]*path
+	pool    *pool
+	due     time.Duration // time of the next packet
+	late    Lateness
+	stopped bool
+	err     error
 }
 
-// Lateness tells how punctual a link's thread was: measurements are as good as that.
+// Lateness describes how late a link's thread forwarded packets, which limits the accuracy of measurements.
 type Lateness struct {
-	Worst time.Duration // that a packet was late by
-	Often int           // times that one was late by more than a millisecond
+	Worst time.Duration // largest lateness of a packet
+	Often int           // number of times that a packet was late by more than a millisecond
 }
 
-// Emulate joins two hosts by an emulated link, or skips the test where there are no
-// TUN devices. The addresses are those that Join would give.
+// Emulate connects two hosts by an emulated link, or skips the test if there are no TUN devices. The
+// addresses are assigned as by Join.
 func (l *Lab) Emulate(a, b *Host, e Emulation) *Link {
 	l.tb.Helper()
 	if e.Both != nil {
@@ -70,46 +69,48 @@ func (l *Lab) Emulate(a, b *Host, e Emulation) *Link {
 		e.MTU = 1500
 	}
 	ends := l.ends(a, b)
-	k := &Link{A: ends[0], B: ends[1], done: make(chan struct{}), begin: time.Now(), wake: -1, pool: &pool{size: e.MTU}, due: never}
+	k := &Link{
+		A: ends[0], B: ends[1], done: make(chan struct{}), begin: time.Now(), wake: -1, pool: &pool{size: e.MTU},
+		due: never,
+	}
 	err := errors.Join(e.Forth.check(), e.Back.check())
 	for i, end := range ends {
 		if err == nil {
 			err = end.Host.Do(func() (err error) { k.tuns[i], err = openTun(end.Interface); return err })
 		}
 		if err == nil {
-			err = end.plug(e.MTU)
+			err = end.configure(e.MTU)
 		}
 	}
 	if err == nil {
 		k.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	}
 	if err != nil {
-		k.shut()
+		k.release()
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, os.ErrPermission) {
-			l.tb.Skipf("no emulated links here: %v", err)
+			l.tb.Skipf("emulated links are not available: %v", err)
 		}
 		l.tb.Fatalf("netlab: link from %s to %s: %v", a.Name, b.Name, err)
 	}
 	k.paths = [2]*path{newPath(e.Forth, e.Seed, k.pool), newPath(e.Back, e.Seed+1<<32, k.pool)}
 	l.links = append(l.links, k)
-	processors(1)
+	addProcessors(1)
 	go k.run()
 	return k
 }
 
-// plug sets an interface up.
-func (e End) plug(mtu int) error {
-	// Nothing but what the test sends shall go over the link: no address of its own,
-	// hence no router solicitation. There is no such file where IPv6 is missing.
+// configure sets MTU and addresses of an interface and brings it up.
+func (e End) configure(mtu int) error {
+	// Without a link-local address the kernel sends no router solicitations, so the link carries only the
+	// packets of the test. Without IPv6 the file does not exist.
 	_ = e.Host.Sysctl("net.ipv6.conf."+e.Interface+".addr_gen_mode", "1")
 	if err := e.SetMTU(mtu); err != nil {
 		return err
 	}
-	return e.dress(Wire{})
+	return e.setAddresses(Wire{})
 }
 
-// Change sets the conditions of a direction. They hold from the next packet on; what is
-// under way goes its way.
+// Change sets the conditions of a direction for the next packets. Packets already sent are not affected.
 func (k *Link) Change(d Direction, c Conditions) error {
 	if err := c.check(); err != nil {
 		return err
@@ -117,18 +118,18 @@ func (k *Link) Change(d Direction, c Conditions) error {
 	k.mu.Lock()
 	k.paths[d].change(k.now(), c)
 	k.mu.Unlock()
-	k.ring()
+	k.wakeThread()
 	return nil
 }
 
-// Conditions are those of a direction now.
+// Conditions returns the current conditions of a direction.
 func (k *Link) Conditions(d Direction) Conditions {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.paths[d].Conditions
 }
 
-// Counters are those of a direction since the beginning.
+// Counters returns the counters of a direction since the link was made.
 func (k *Link) Counters(d Direction) Counters {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -137,7 +138,7 @@ func (k *Link) Counters(d Direction) Counters {
 	return c
 }
 
-// Lateness is that since the beginning.
+// Lateness returns the lateness since the link was made.
 func (k *Link) Lateness() Lateness {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -146,27 +147,27 @@ func (k *Link) Lateness() Lateness {
 
 func (k *Link) now() time.Duration { return time.Since(k.begin) }
 
-// ring wakes the link's thread.
-func (k *Link) ring() {
+// wakeThread wakes the link's thread.
+func (k *Link) wakeThread() {
 	var one [8]byte
 	binary.NativeEndian.PutUint64(one[:], 1)
-	// It fails when the thread has been rung for and not come yet, which is as good.
+	// An error means that the eventfd is already signalled.
 	_, _ = unix.Write(k.wake, one[:])
 }
 
-// batch is how many packets are taken from one side before the other has its turn.
+// batch bounds the packets read from one side before the other side is served.
 const batch = 64
 
-// run passes packets on until close. It has a thread for itself that is in a hurry;
-// the thread ends with it.
+// run forwards packets until close, on a thread of its own with real-time priority. The thread ends
+// with the goroutine, because it stays locked.
 func (k *Link) run() {
 	defer close(k.done)
 	runtime.LockOSThread()
 	UrgentLink.Set()
-	w := newWatch(k.tuns[0].fd, k.tuns[1].fd, k.wake)
+	w := newPoller(k.tuns[0].fd, k.tuns[1].fd, k.wake)
 	for {
-		until, over := k.turn()
-		if over {
+		until, stopped := k.step()
+		if stopped {
 			return
 		}
 		if err := w.sleep(k.now, until); err != nil {
@@ -176,11 +177,11 @@ func (k *Link) run() {
 	}
 }
 
-// turn takes in what has come, passes on what is due, and says when to come again.
-func (k *Link) turn() (until time.Duration, over bool) {
+// step reads arrived packets, forwards due packets, and returns the time of the next step.
+func (k *Link) step() (until time.Duration, stopped bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.over {
+	if k.stopped {
 		return 0, true
 	}
 	if late := k.now() - k.due; late > 0 {
@@ -196,7 +197,8 @@ func (k *Link) turn() (until time.Duration, over bool) {
 			b := k.pool.acquire()
 			n, err := from.read(b.data)
 			if err != nil {
-				k.err, k.over = fmt.Errorf("read from %s: %w", k.end(i).Interface, err), true
+				k.err = fmt.Errorf("read from %s: %w", k.end(i).Interface, err)
+				k.stopped = true
 				return 0, true
 			}
 			if n == 0 {
@@ -204,11 +206,11 @@ func (k *Link) turn() (until time.Duration, over bool) {
 				break
 			}
 			b.data = b.data[:n]
-			if answer := p.take(k.now(), b); answer != nil {
-				_ = from.write(answer) // a host that is down need not know
+			if answer := p.accept(k.now(), b); answer != nil {
+				_ = from.write(answer) // fails only if the interface is down
 			}
 		}
-		for b := p.exit(k.now()); b != nil; b = p.exit(k.now()) {
+		for b := p.nextArrived(k.now()); b != nil; b = p.nextArrived(k.now()) {
 			if to.write(b.data) != nil {
 				p.drop(Refused, b)
 				continue
@@ -227,13 +229,12 @@ func (k *Link) end(i int) End { return [2]End{k.A, k.B}[i] }
 
 func (k *Link) fail(err error) {
 	k.mu.Lock()
-	k.err, k.over = err, true
+	k.err, k.stopped = err, true
 	k.mu.Unlock()
 }
 
-// processors changes how many goroutines may run at once: a link's keeps one busy, see
-// watch.
-func processors(more int) {
+// addProcessors changes GOMAXPROCS: the goroutine of a link keeps one processor busy (see poller).
+func addProcessors(more int) {
 	procs.Lock()
 	defer procs.Unlock()
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + more)
@@ -241,20 +242,20 @@ func processors(more int) {
 
 var procs sync.Mutex
 
-// close ends the thread and takes the interfaces away.
+// close ends the thread and removes the interfaces.
 func (k *Link) close() error {
 	k.mu.Lock()
 	failed := k.err
-	k.over = true
+	k.stopped = true
 	k.mu.Unlock()
-	k.ring()
+	k.wakeThread()
 	<-k.done
-	processors(-1)
-	k.shut()
+	addProcessors(-1)
+	k.release()
 	return failed
 }
 
-func (k *Link) shut() {
+func (k *Link) release() {
 	for _, t := range k.tuns {
 		if t.fd > 0 {
 			t.close()

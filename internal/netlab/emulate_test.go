@@ -14,7 +14,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/netlab"
 )
 
-// sockets are two that are joined by the link.
+// sockets returns two sockets connected by the link.
 func sockets(t *testing.T, k *netlab.Link) (a, b *net.UDPConn) {
 	t.Helper()
 	return listen(t, k.A.IPv4, k.A.Host), listen(t, k.B.IPv4, k.B.Host)
@@ -26,7 +26,7 @@ func put(t *testing.T, from, to *net.UDPConn, data []byte) {
 	require.NoError(t, err)
 }
 
-// get waits for a datagram.
+// get returns the next datagram.
 func get(t *testing.T, c *net.UDPConn) []byte {
 	t.Helper()
 	buf := make([]byte, 2000)
@@ -41,8 +41,8 @@ func twoHosts(t *testing.T, e netlab.Emulation) *netlab.Link {
 	return lab.Emulate(lab.Host("a"), lab.Host("b"), e)
 }
 
-// The link holds packets back; for how long is pinned in virtual time (path_test.go), and how
-// punctual the thread is that does it is measured by bench.
+// The link delays packets. path_test.go tests the duration in virtual time; bench measures the lateness of the
+// link's thread.
 func TestEmulatedDelay(t *testing.T) {
 	k := twoHosts(t, netlab.Emulation{Both: &netlab.Conditions{Delay: time.Millisecond}})
 	a, b := sockets(t, k)
@@ -53,7 +53,7 @@ func TestEmulatedDelay(t *testing.T) {
 		get(t, a)
 	}
 	for _, d := range []netlab.Direction{netlab.Forth, netlab.Back} {
-		require.EqualValues(t, 20, k.Counters(d).Forwarded, "and nothing else goes over the link")
+		require.EqualValues(t, 20, k.Counters(d).Forwarded, "no other packets use the link")
 		require.NoError(t, k.Change(d, netlab.Conditions{Delay: time.Hour}))
 	}
 	put(t, a, b, []byte{1})
@@ -74,8 +74,8 @@ func TestEmulatedLinkCarriesBothFamilies(t *testing.T) {
 	require.EqualValues(t, 1, k.Counters(netlab.Forth).Forwarded, "in one packet")
 }
 
-// At a byte a second one packet is being sent, as many wait as the queue takes, and the others
-// are dropped; at a higher rate, what waits arrives.
+// At one byte per second one packet is transmitted, the queue fills, and the other packets are dropped. At a
+// higher rate the queued packets arrive.
 func TestEmulatedRate(t *testing.T) {
 	const size, count = 972, 60 // with its headers a packet has 1000 bytes
 	k := twoHosts(t, netlab.Emulation{Forth: netlab.Conditions{Rate: 1, QueueBytes: 40_000}})
@@ -99,7 +99,7 @@ func TestEmulatedRate(t *testing.T) {
 func TestEmulatedLoss(t *testing.T) {
 	k := twoHosts(t, netlab.Emulation{Seed: 3, Forth: netlab.Conditions{Loss: 0.5}})
 	a, b := sockets(t, k)
-	const count = 200 // what a socket holds, if nobody reads meanwhile
+	const count = 200 // a socket buffers that many packets without a reader
 	for range count {
 		put(t, a, b, []byte{1})
 	}
@@ -136,15 +136,16 @@ func TestChosenPacketsAndBlackHole(t *testing.T) {
 	require.Equal(t, []byte{3}, get(t, b))
 	require.NoError(t, k.Change(netlab.Forth, netlab.Conditions{Down: true}))
 	put(t, a, b, []byte{4})
-	await.Until(t, func() bool { return k.Counters(netlab.Forth).Dropped[netlab.Down] == 1 }, "the packet to be dropped")
+	await.Until(t, func() bool { return k.Counters(netlab.Forth).Dropped[netlab.Down] == 1 },
+		"the packet to be dropped")
 	require.NoError(t, k.Change(netlab.Forth, netlab.Conditions{}))
 	put(t, a, b, []byte{5})
 	require.Equal(t, []byte{5}, get(t, b))
 	require.EqualValues(t, 1, k.Counters(netlab.Forth).Dropped[netlab.Picked])
 }
 
-// A packet that is late is overtaken by another, which is doubled. How late it is, and that it
-// arrives, is pinned in virtual time (path_test.go).
+// A late packet is overtaken by another one, which is duplicated. path_test.go tests its arrival in virtual
+// time.
 func TestReorderedAndDoubled(t *testing.T) {
 	k := twoHosts(t, netlab.Emulation{Forth: netlab.Conditions{Reorder: 1, Late: time.Hour}})
 	a, b := sockets(t, k)
@@ -159,8 +160,8 @@ func TestReorderedAndDoubled(t *testing.T) {
 	require.EqualValues(t, 1, c.Duplicated)
 }
 
-// A path that narrows: the kernel learns it from the link's answer and cuts what it
-// sends from then on. Nothing arrives of the first packet, all of the second.
+// When the MTU of a path decreases, the kernel learns it from the link's ICMP message and fragments later
+// packets. The first packet is lost, the second one arrives.
 func TestPathNarrows(t *testing.T) {
 	k := twoHosts(t, netlab.Emulation{Forth: netlab.Conditions{MTU: 1300}})
 	for _, pair := range [][2]*net.UDPConn{
@@ -170,7 +171,8 @@ func TestPathNarrows(t *testing.T) {
 		a, b := pair[0], pair[1]
 		lost := k.Counters(netlab.Forth).Dropped[netlab.TooLarge]
 		put(t, a, b, make([]byte, 1400))
-		await.Until(t, func() bool { return k.Counters(netlab.Forth).Dropped[netlab.TooLarge] == lost+1 }, "the packet to be dropped")
+		await.Until(t, func() bool { return k.Counters(netlab.Forth).Dropped[netlab.TooLarge] == lost+1 },
+			"the packet to be dropped")
 		whole := slices.Repeat([]byte{7}, 1400)
 		put(t, a, b, whole)
 		require.Equal(t, whole, get(t, b))
@@ -183,8 +185,9 @@ func TestInterfaceThatIsDown(t *testing.T) {
 	a, b := sockets(t, k)
 	require.NoError(t, k.B.Cut())
 	put(t, a, b, []byte{1})
-	await.Until(t, func() bool { return k.Counters(netlab.Forth).Dropped[netlab.Refused] == 1 }, "the packet to be refused")
-	require.NoError(t, k.B.Mend())
+	await.Until(t, func() bool { return k.Counters(netlab.Forth).Dropped[netlab.Refused] == 1 },
+		"the packet to be refused")
+	require.NoError(t, k.B.Restore())
 	put(t, a, b, []byte{2})
 	require.Equal(t, []byte{2}, get(t, b))
 }

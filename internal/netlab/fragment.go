@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// Sizes and numbers of RFC 791, 792, 8200 and 4443.
+// The sizes and numbers are those of RFC 791, 792, 8200 and 4443.
 const (
 	header4, header6 = 20, 40
 	moreFragments    = 0x2000
 	dontFragment     = 0x4000
 	protocolICMP     = 1
 	protocolICMP6    = 58
-	leastMTU6        = 1280
+	minMTU6          = 1280
 )
 
-// version of an IP packet whose header is whole; 0: anything else.
+// version returns the IP version of a packet with a complete header, or 0 for anything else.
 func version(ip []byte) int {
 	switch {
 	case len(ip) >= header4 && ip[0]>>4 == 4 && int(ip[0]&15)*4 >= header4 && len(ip) >= int(ip[0]&15)*4:
@@ -26,9 +26,9 @@ func version(ip []byte) int {
 	return 0
 }
 
-// Protocol is the transport protocol of an IP packet without extension headers (6:
-// TCP, 17: UDP), and its payload: what follows the IP header. It is 0 for anything else, later
-// fragments included.
+// Protocol returns the transport protocol of an IP packet without extension headers (6: TCP, 17:
+// UDP) and its payload after the IP header. It returns 0 for anything else, including later
+// fragments.
 func Protocol(ip []byte) (protocol int, payload []byte) {
 	switch version(ip) {
 	case 4:
@@ -42,15 +42,14 @@ func Protocol(ip []byte) (protocol int, payload []byte) {
 	return 0, nil
 }
 
-// mayCut tells whether a router may fragment the packet: IPv4 without DF.
-func mayCut(ip []byte) bool {
+// mayFragment reports whether a router may fragment the packet: IPv4 without DF.
+func mayFragment(ip []byte) bool {
 	return version(ip) == 4 && binary.BigEndian.Uint16(ip[6:])&dontFragment == 0
 }
 
-// cut fragments an IPv4 packet (RFC 791, section 3.2). Options are copied to every
-// fragment, also those that need not be. The least MTU has room for the longest header
-// and 8 bytes.
-func cut(ip []byte, mtu int) [][]byte {
+// fragment divides an IPv4 packet into fragments (RFC 791, section 3.2). All options are copied to
+// every fragment. The minimum MTU has room for the longest header and 8 bytes.
+func fragment(ip []byte, mtu int) [][]byte {
 	head := int(ip[0]&15) * 4
 	room := (mtu - head) &^ 7
 	field := binary.BigEndian.Uint16(ip[6:])
@@ -64,20 +63,20 @@ func cut(ip []byte, mtu int) [][]byte {
 		}
 		binary.BigEndian.PutUint16(piece[2:], uint16(len(piece)))
 		binary.BigEndian.PutUint16(piece[6:], flags)
-		seal4(piece[:head])
+		setChecksum4(piece[:head])
 		out = append(out, piece)
 	}
 	return out
 }
 
-// tooBig is what a router tells the sender of a packet that does not fit:
-// "fragmentation needed" (RFC 792, 1191) or "packet too big" (RFC 4443). It seems to come from
-// the packet's destination. nil: there is nobody to tell.
-func tooBig(ip []byte, mtu int) []byte {
+// tooBigMessage returns the message of a router to the sender of a packet that does not fit:
+// "fragmentation needed" (RFC 792, 1191) or "packet too big" (RFC 4443). Its source is the packet's
+// destination. It returns nil if no message may be sent.
+func tooBigMessage(ip []byte, mtu int) []byte {
 	switch version(ip) {
 	case 4:
 		if ip[9] == protocolICMP {
-			return nil // never an answer to what may be one
+			return nil // never answer an ICMP message, which may be an answer
 		}
 		quoted := ip[:min(len(ip), int(ip[0]&15)*4+8)]
 		out := make([]byte, header4+8, header4+8+len(quoted))
@@ -88,14 +87,14 @@ func tooBig(ip []byte, mtu int) []byte {
 		binary.BigEndian.PutUint16(out[26:], uint16(mtu))
 		out = append(out, quoted...)
 		binary.BigEndian.PutUint16(out[2:], uint16(len(out)))
-		seal4(out[:header4])
+		setChecksum4(out[:header4])
 		binary.BigEndian.PutUint16(out[22:], ^sum(0, out[header4:]))
 		return out
 	case 6:
 		if ip[6] == protocolICMP6 {
 			return nil
 		}
-		quoted := ip[:min(len(ip), leastMTU6-header6-8)]
+		quoted := ip[:min(len(ip), minMTU6-header6-8)]
 		out := make([]byte, header6+8, header6+8+len(quoted))
 		out[0], out[6], out[7] = 0x60, protocolICMP6, 64
 		copy(out[8:24], ip[24:40])
@@ -113,13 +112,13 @@ func tooBig(ip []byte, mtu int) []byte {
 	return nil
 }
 
-// seal4 writes an IPv4 header's checksum.
-func seal4(head []byte) {
+// setChecksum4 writes the checksum of an IPv4 header.
+func setChecksum4(head []byte) {
 	head[10], head[11] = 0, 0
 	binary.BigEndian.PutUint16(head[10:], ^sum(0, head))
 }
 
-// sum is the Internet checksum's sum (RFC 1071), before it is complemented.
+// sum returns the sum of the Internet checksum (RFC 1071) before complementation.
 func sum(begin uint16, data []byte) uint16 {
 	s := uint32(begin)
 	for i := 0; i+1 < len(data); i += 2 {

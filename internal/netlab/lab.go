@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Reporter is what a lab needs of whoever asks for it: a testing.TB, or a program that
-// measures. Fatalf and Skipf do not return; what Cleanup is given runs at the end, last first.
+// Reporter is the interface of a lab's user: a testing.TB or a program that measures. Fatalf and Skipf do
+// not return. The functions given to Cleanup run at the end in reverse order.
 type Reporter interface {
 	Helper()
 	Skipf(format string, args ...any)
@@ -28,7 +28,7 @@ type Reporter interface {
 	Cleanup(func())
 }
 
-// Lab is a set of hosts of one test. It is for one goroutine.
+// Lab is the set of hosts of one test. It must not be used by several goroutines at once.
 type Lab struct {
 	tb    Reporter
 	hosts []*Host
@@ -51,32 +51,30 @@ type End struct {
 	IPv4, IPv6 netip.Addr
 }
 
-// Wire says what a wire is like. The zero value has Ethernet's MTU and no bound of
-// its rate.
+// Wire describes a wire. The zero value has the MTU of Ethernet and an unbounded rate.
 type Wire struct {
-	MTU int // bytes; 0: 1500
-	// Rate in bytes a second, in each direction; 0: no bound. Queue is how many
-	// bytes wait for it at most (0: 64 KiB); what is more is dropped.
+	MTU int // in bytes, 1500 if 0
+	// Rate bounds each direction, in bytes per second; 0 means no bound. Queue bounds the bytes that wait for
+	// transmission (64 KiB if 0); further packets are dropped.
 	Rate, Queue int
 }
 
-// New makes an empty lab, or skips the test, with the reason, where that is not
-// possible.
+// New returns an empty lab. If namespaces are not available, it skips the test and states the reason.
 func New(tb Reporter) *Lab {
 	tb.Helper()
 	if os.Geteuid() != 0 {
 		tb.Skipf("network namespaces need root")
 	}
 	l := &Lab{tb: tb}
-	if err := namespaces(); err != nil {
-		tb.Skipf("no network namespaces here: %v", err)
+	if err := tryNamespace(); err != nil {
+		tb.Skipf("network namespaces are not available: %v", err)
 	}
 	tb.Cleanup(l.close)
 	return l
 }
 
-// namespaces tries one out.
-func namespaces() error {
+// tryNamespace reports whether network namespaces are available.
+func tryNamespace() error {
 	ns, err := newNamespace()
 	if err != nil {
 		return err
@@ -84,22 +82,22 @@ func namespaces() error {
 	return ns.Close()
 }
 
-// newNamespace makes one and comes back.
+// newNamespace makes a network namespace; the thread remains in its own.
 func newNamespace() (netns.NsHandle, error) {
 	runtime.LockOSThread()
-	home, err := netns.Get()
+	original, err := netns.Get()
 	if err != nil {
 		runtime.UnlockOSThread()
 		return 0, err
 	}
-	defer home.Close()
+	defer original.Close()
 	ns, err := netns.New()
 	if err != nil {
 		runtime.UnlockOSThread() // nothing has changed
 		return 0, fmt.Errorf("unshare: %w", err)
 	}
-	if err := netns.Set(home); err != nil {
-		return 0, err // the thread stays locked, and ends with its goroutine
+	if err := netns.Set(original); err != nil {
+		return 0, err // the thread stays locked and ends with its goroutine
 	}
 	runtime.UnlockOSThread()
 	return ns, nil
@@ -134,18 +132,18 @@ func (h *Host) up(name string) error {
 	return nil
 }
 
-// Join lays a wire between two hosts. Its ends have the addresses 10.77.w.1 and .2
-// and fd77:w::1 and ::2, w being the wire's number in the lab.
+// Join connects two hosts by a wire. Its ends have the addresses 10.77.w.1 and .2 and fd77:w::1 and ::2,
+// where w is the number of the wire in the lab.
 func (l *Lab) Join(a, b *Host, w Wire) (endA, endB End) {
 	l.tb.Helper()
 	ends := l.ends(a, b)
-	if err := lay(ends[0], ends[1], w); err != nil {
+	if err := createVeth(ends[0], ends[1], w); err != nil {
 		l.tb.Fatalf("netlab: wire from %s to %s: %v", a.Name, b.Name, err)
 	}
 	return ends[0], ends[1]
 }
 
-// ends numbers and names the two ends of a new wire.
+// ends returns the two ends of a new wire, with interface names and addresses.
 func (l *Lab) ends(a, b *Host) (ends [2]End) {
 	l.wires++
 	for i, h := range []*Host{a, b} {
@@ -159,26 +157,28 @@ func (l *Lab) ends(a, b *Host) (ends [2]End) {
 	return ends
 }
 
-func lay(a, b End, w Wire) error {
+func createVeth(a, b End, w Wire) error {
 	if w.MTU == 0 {
 		w.MTU = 1500
 	}
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU = a.Interface, w.MTU
-	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: b.Interface, PeerMTU: uint32(w.MTU), PeerNamespace: netlink.NsFd(int(b.Host.ns))}
+	veth := &netlink.Veth{
+		LinkAttrs: attrs, PeerName: b.Interface, PeerMTU: uint32(w.MTU), PeerNamespace: netlink.NsFd(int(b.Host.ns)),
+	}
 	if err := a.Host.handle.LinkAdd(veth); err != nil {
 		return fmt.Errorf("veth: %w", err)
 	}
 	for _, e := range []End{a, b} {
-		if err := e.dress(w); err != nil {
+		if err := e.setAddresses(w); err != nil {
 			return fmt.Errorf("on %s: %w", e.Host.Name, err)
 		}
 	}
 	return nil
 }
 
-// dress gives an end its addresses and its rate.
-func (e End) dress(w Wire) error {
+// setAddresses sets the addresses and the rate of an interface and brings it up.
+func (e End) setAddresses(w Wire) error {
 	h := e.Host.handle
 	link, err := h.LinkByName(e.Interface)
 	if err != nil {
@@ -188,7 +188,7 @@ func (e End) dress(w Wire) error {
 		ip := p.Addr().AsSlice()
 		a := &netlink.Addr{IPNet: &net.IPNet{IP: ip, Mask: net.CIDRMask(p.Bits(), 8*len(ip))}}
 		if p.Addr().Is6() {
-			a.Flags = unix.IFA_F_NODAD // usable at once
+			a.Flags = unix.IFA_F_NODAD // usable immediately
 		}
 		if err := h.AddrAdd(link, a); err != nil {
 			return fmt.Errorf("address %v: %w", p, err)
@@ -202,26 +202,27 @@ func (e End) dress(w Wire) error {
 	if err := e.Host.up(e.Interface); err != nil {
 		return err
 	}
-	return e.settle()
+	return e.waitForRoute()
 }
 
-// settleTime bounds settle: only a kernel that never gets round to it takes so long.
-const settleTime = time.Minute
+// routeTimeout bounds waitForRoute.
+const routeTimeout = time.Minute
 
-// settle waits until packets to the IPv6 address find their way: the kernel gets round to
-// that after the interface is up, also where no neighbour is asked whether it has the same.
-func (e End) settle() error {
+// waitForRoute waits for the local route of the IPv6 address. The kernel adds it some time after the
+// interface is up, even without duplicate address detection.
+func (e End) waitForRoute() error {
 	own := &netlink.Route{Table: unix.RT_TABLE_LOCAL}
-	for limit := time.Now().Add(settleTime); ; time.Sleep(time.Millisecond) {
+	for limit := time.Now().Add(routeTimeout); ; time.Sleep(time.Millisecond) {
 		routes, err := e.Host.handle.RouteListFiltered(netlink.FAMILY_V6, own, netlink.RT_FILTER_TABLE)
 		if err != nil {
 			return fmt.Errorf("routes: %w", err)
 		}
-		if slices.ContainsFunc(routes, func(r netlink.Route) bool { return r.Dst != nil && r.Dst.IP.Equal(e.IPv6.AsSlice()) }) {
+		local := func(r netlink.Route) bool { return r.Dst != nil && r.Dst.IP.Equal(e.IPv6.AsSlice()) }
+		if slices.ContainsFunc(routes, local) {
 			return nil
 		}
 		if time.Now().After(limit) {
-			return fmt.Errorf("no route to its own address %v", e.IPv6)
+			return fmt.Errorf("no local route for %v after %v", e.IPv6, routeTimeout)
 		}
 	}
 }
@@ -231,40 +232,43 @@ func (e End) limit(link netlink.Link, w Wire) error {
 		w.Queue = 64 << 10
 	}
 	tbf := &netlink.Tbf{
-		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: link.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
-		Rate:       uint64(w.Rate), Limit: uint32(w.Queue), Buffer: netlink.Xmittime(uint64(w.Rate), uint32(4*max(w.MTU, 1500))),
+		QdiscAttrs: netlink.QdiscAttrs{
+			LinkIndex: link.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT,
+		},
+		Rate:   uint64(w.Rate),
+		Limit:  uint32(w.Queue),
+		Buffer: netlink.Xmittime(uint64(w.Rate), uint32(4*max(w.MTU, 1500))),
 	}
 	if err := e.Host.handle.QdiscAdd(tbf); err != nil {
-		return fmt.Errorf("bound of %d bytes a second: %w", w.Rate, err)
+		return fmt.Errorf("set the rate of %d bytes per second: %w", w.Rate, err)
 	}
 	return nil
 }
 
-// Do runs f on this goroutine inside the host: sockets that f makes, and processes
-// that it starts, belong there, and stay there when f has returned. Goroutines that f
-// starts do not.
+// Do runs f on this goroutine inside the host. Sockets and processes that f creates belong to the host
+// permanently. Goroutines that f starts do not.
 func (h *Host) Do(f func() error) error {
 	runtime.LockOSThread()
-	home, err := netns.Get()
+	original, err := netns.Get()
 	if err != nil {
 		runtime.UnlockOSThread()
 		return fmt.Errorf("netlab: %w", err)
 	}
-	defer home.Close()
+	defer original.Close()
 	if err := netns.Set(h.ns); err != nil {
 		runtime.UnlockOSThread()
 		return fmt.Errorf("netlab: enter %s: %w", h.Name, err)
 	}
 	defer func() {
-		// A thread that cannot come back must not be used by anybody else.
-		if netns.Set(home) == nil {
+		// A thread that cannot return to its namespace must not run other goroutines.
+		if netns.Set(original) == nil {
 			runtime.UnlockOSThread()
 		}
 	}()
 	return f()
 }
 
-// Sysctl sets one of the host's own kernel parameters: "net.ipv4.tcp_sack", "0".
+// Sysctl sets a kernel parameter of the host, for example "net.ipv4.tcp_sack" to "0".
 func (h *Host) Sysctl(name, value string) error {
 	return h.Do(func() error {
 		if err := os.WriteFile("/proc/sys/"+strings.ReplaceAll(name, ".", "/"), []byte(value), 0); err != nil {
@@ -274,8 +278,8 @@ func (h *Host) Sysctl(name, value string) error {
 	})
 }
 
-// close takes the hosts down. Processes that the test has left in one keep it
-// alive, so it ends its own first.
+// close removes links and hosts. A process that still runs in a host keeps its namespace alive; tests must
+// end theirs first.
 func (l *Lab) close() {
 	for _, k := range l.links {
 		if err := k.close(); err != nil {
@@ -297,11 +301,11 @@ func (e End) SetMTU(bytes int) error {
 	return e.set(func(h *netlink.Handle, link netlink.Link) error { return h.LinkSetMTU(link, bytes) })
 }
 
-// Cut takes the wire down, as if it were pulled; Mend puts it back.
+// Cut brings the interface down, as if the wire were pulled. Restore brings it up again.
 func (e End) Cut() error { return e.set((*netlink.Handle).LinkSetDown) }
 
-// Mend undoes Cut.
-func (e End) Mend() error { return e.set((*netlink.Handle).LinkSetUp) }
+// Restore undoes Cut.
+func (e End) Restore() error { return e.set((*netlink.Handle).LinkSetUp) }
 
 func (e End) set(f func(*netlink.Handle, netlink.Link) error) error {
 	link, err := e.Host.handle.LinkByName(e.Interface)

@@ -32,7 +32,7 @@ func port(c *net.UDPConn) netip.AddrPort {
 	return c.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
-func TestHostsTalkOverTheirWire(t *testing.T) {
+func TestHostsCommunicateOverTheirWire(t *testing.T) {
 	lab := netlab.New(t)
 	a, b := lab.Host("a"), lab.Host("b")
 	endA, endB := lab.Join(a, b, netlab.Wire{MTU: 9000})
@@ -55,21 +55,21 @@ func TestHostsTalkOverTheirWire(t *testing.T) {
 	}))
 }
 
-func TestHostsAreApart(t *testing.T) {
+func TestHostsAreIsolated(t *testing.T) {
 	before, err := net.Interfaces()
 	require.NoError(t, err)
 	lab := netlab.New(t)
 	a, b, c := lab.Host("a"), lab.Host("b"), lab.Host("c")
 	_, endB := lab.Join(a, b, netlab.Wire{})
 	lab.Join(b, c, netlab.Wire{})
-	require.Error(t, c.Do(func() error { // no wire from c to that network
+	require.Error(t, c.Do(func() error { // c has no wire to that network
 		conn, err := net.Dial("udp", netip.AddrPortFrom(endB.IPv4, 9).String())
 		if err == nil {
 			conn.Close()
 		}
 		return err
 	}))
-	// A port of one host is free on the other.
+	// A port used by one host is free on the other.
 	first := listen(t, netip.MustParseAddr("127.0.0.1"), a)
 	require.NoError(t, b.Do(func() error {
 		second, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(port(first)))
@@ -80,10 +80,10 @@ func TestHostsAreApart(t *testing.T) {
 	}))
 	after, err := net.Interfaces()
 	require.NoError(t, err)
-	require.Equal(t, before, after, "the lab is seen from outside")
+	require.Equal(t, before, after, "the lab is visible outside")
 }
 
-func TestDoComesBack(t *testing.T) {
+func TestDoRestoresTheNamespace(t *testing.T) {
 	lab := netlab.New(t)
 	a := lab.Host("a")
 	here, err := net.Interfaces()
@@ -100,7 +100,7 @@ func TestDoComesBack(t *testing.T) {
 	require.Equal(t, here, again)
 }
 
-func TestProcessesLiveInTheirHost(t *testing.T) {
+func TestProcessesRunInTheirHost(t *testing.T) {
 	lab := netlab.New(t)
 	a, b := lab.Host("a"), lab.Host("b")
 	endA, _ := lab.Join(a, b, netlab.Wire{})
@@ -112,7 +112,7 @@ func TestProcessesLiveInTheirHost(t *testing.T) {
 	require.Contains(t, out.String(), endA.IPv4.String())
 }
 
-// A wire with a rate is bounded by the kernel, and loses nothing while its queue has room.
+// The kernel bounds the rate of a wire. No packet is lost while the queue has room.
 func TestRate(t *testing.T) {
 	lab := netlab.New(t)
 	a, b := lab.Host("a"), lab.Host("b")

@@ -5,53 +5,53 @@ import (
 	"time"
 )
 
-// path is one direction of an emulated link without its clock and devices: time
-// and packets go in, packets come out. A packet waits for the transmitter, is sent at
-// the rate, and is then under way for the delay. It is for one goroutine.
+// path is one direction of an emulated link without clock and devices: the caller passes packets and
+// times and gets packets. A packet waits for the transmitter, is transmitted at the rate, and then
+// propagates for the delay. A path must not be used by several goroutines at once.
 type path struct {
 	Conditions
 	rand  *rand.Rand
 	pool  *pool
 	count Counters
 
-	queue   []packet // first in, first out, from head; [head] is being sent
-	head    int
-	waiting int           // bytes behind the one that is being sent
-	sent    time.Duration // when the one being sent will be; if there is one
-	line    line
-	latest  time.Duration // arrival of the latest in order
-	number  uint64
+	queue        []packet // first in, first out; queue[head] is being transmitted
+	head         int
+	waiting      int           // bytes behind queue[head]
+	sent         time.Duration // end of the transmission of queue[head]
+	arrivals     arrivalHeap
+	latest       time.Duration // latest arrival of a packet that is not reordered
+	arrivalCount uint64
 }
 
-// packet is one on its way. Duplicates share the buffer.
+// packet is a packet before its transmission is complete.
 type packet struct {
-	buffer  *buffer
-	entered time.Duration
-	lost    bool
-	twice   bool
-	late    bool
-	jitter  time.Duration
+	buffer    *buffer
+	entered   time.Duration
+	lost      bool
+	duplicate bool
+	late      bool
+	jitter    time.Duration
 }
 
-// arrival is a packet behind the transmitter.
+// arrival is a transmitted packet. Duplicates share the buffer.
 type arrival struct {
 	at     time.Duration
-	number uint64 // decides between equal times
+	number uint64 // orders equal times
 	buffer *buffer
 }
 
-// maxHeld bounds the packets of one direction.
+// maxHeld bounds the packets in one direction.
 const maxHeld = 1 << 14
 
-// never is later than every time.
+// never is later than any time.
 const never = time.Duration(1<<63 - 1)
 
 func newPath(c Conditions, seed uint64, from *pool) *path {
 	return &path{Conditions: c.withDefaults(), rand: rand.New(rand.NewPCG(seed, 0x6c61622e)), pool: from}
 }
 
-// change sets conditions anew. They hold for packets that are not being sent yet; one
-// that is may end earlier than it would have.
+// change replaces the conditions for packets whose transmission has not begun. A transmission in progress
+// may end earlier.
 func (p *path) change(now time.Duration, c Conditions) {
 	p.advance(now)
 	p.Conditions = c.withDefaults()
@@ -60,9 +60,9 @@ func (p *path) change(now time.Duration, c Conditions) {
 	}
 }
 
-// take is a packet's entry at the time now, which never goes back. It takes over the
-// caller's reference. An answer, if there is one, is a packet for the sender's host.
-func (p *path) take(now time.Duration, b *buffer) (answer []byte) {
+// accept takes a packet, and the caller's reference to it, at the time now, which must not decrease. The
+// answer, if not nil, is an ICMP packet for the sender.
+func (p *path) accept(now time.Duration, b *buffer) (answer []byte) {
 	p.count.In++
 	switch {
 	case p.Down:
@@ -70,31 +70,32 @@ func (p *path) take(now time.Duration, b *buffer) (answer []byte) {
 	case p.Pick != nil && p.Pick(b.data):
 		p.drop(Picked, b)
 	case p.MTU == 0 || len(b.data) <= p.MTU:
-		p.enter(now, b)
-	case mayCut(b.data):
-		pieces := cut(b.data, p.MTU)
+		p.enqueue(now, b)
+	case mayFragment(b.data):
+		pieces := fragment(b.data, p.MTU)
 		p.count.Fragments += uint64(len(pieces) - 1)
 		for _, piece := range pieces {
-			p.enter(now, p.pool.copied(piece))
+			p.enqueue(now, p.pool.copied(piece))
 		}
 		p.pool.release(b)
 	default:
 		if !p.Silent {
-			answer = tooBig(b.data, p.MTU)
+			answer = tooBigMessage(b.data, p.MTU)
 		}
 		p.drop(TooLarge, b)
 	}
 	return answer
 }
 
-// enter queues a packet that fits, or drops it.
-func (p *path) enter(now time.Duration, b *buffer) {
+// enqueue queues a packet that fits the MTU, or drops it.
+func (p *path) enqueue(now time.Duration, b *buffer) {
 	p.advance(now)
 	k := packet{buffer: b, entered: now}
-	// Always as many draws, so that changing one condition leaves the others' luck alone.
-	loss, twice, late, jitter := p.rand.Float64(), p.rand.Float64(), p.rand.Float64(), p.rand.Float64()
-	k.lost, k.twice, k.late = loss < p.Loss, twice < p.Duplicate, late < p.Reorder
-	k.jitter = time.Duration(jitter * float64(p.Jitter))
+	// The number of draws is constant, so that changing one condition does not change the effect of others.
+	k.lost = p.rand.Float64() < p.Loss
+	k.duplicate = p.rand.Float64() < p.Duplicate
+	k.late = p.rand.Float64() < p.Reorder
+	k.jitter = time.Duration(p.rand.Float64() * float64(p.Jitter))
 	size := len(b.data)
 	idle := p.head == len(p.queue)
 	switch {
@@ -121,7 +122,7 @@ func (p *path) drop(c Cause, b *buffer) {
 	p.pool.release(b)
 }
 
-// transmission is how long a packet of that size is sent.
+// transmission returns the transmission time of a packet of that size.
 func (p *path) transmission(size int) time.Duration {
 	if p.Rate == 0 {
 		return 0
@@ -129,14 +130,14 @@ func (p *path) transmission(size int) time.Duration {
 	return time.Duration(float64(size) / float64(p.Rate) * float64(time.Second))
 }
 
-// advance passes on what has been sent by now. Times are those that were due, so a
-// caller that comes late does not make the link slower.
+// advance completes the transmissions that end by now. It computes with the due times, so that a late call
+// does not slow the link.
 func (p *path) advance(now time.Duration) {
 	for p.head < len(p.queue) && p.sent <= now {
 		k := p.queue[p.head]
 		p.queue[p.head] = packet{}
 		p.head++
-		p.leave(k)
+		p.transmitted(k)
 		if p.head == len(p.queue) {
 			p.queue, p.head = p.queue[:0], 0
 			return
@@ -144,7 +145,7 @@ func (p *path) advance(now time.Duration) {
 		next := len(p.queue[p.head].buffer.data)
 		p.waiting -= next
 		p.sent = max(p.sent, p.queue[p.head].entered) + p.transmission(next)
-		if p.head >= 1024 && 2*p.head >= len(p.queue) { // let go of what is behind
+		if p.head >= 1024 && 2*p.head >= len(p.queue) { // discard the transmitted packets
 			n := copy(p.queue, p.queue[p.head:])
 			clear(p.queue[n:])
 			p.queue, p.head = p.queue[:n], 0
@@ -152,8 +153,8 @@ func (p *path) advance(now time.Duration) {
 	}
 }
 
-// leave puts a packet that has been sent on its way.
-func (p *path) leave(k packet) {
+// transmitted schedules the arrival of a packet whose transmission is complete, or drops it.
+func (p *path) transmitted(k packet) {
 	if k.lost {
 		p.drop(Lost, k.buffer)
 		return
@@ -166,50 +167,50 @@ func (p *path) leave(k packet) {
 		at = max(at, p.latest)
 		p.latest = at
 	}
-	p.fly(at, k.buffer)
-	if k.twice {
+	p.schedule(at, k.buffer)
+	if k.duplicate {
 		p.count.Duplicated++
 		k.buffer.references++
-		p.fly(at, k.buffer)
+		p.schedule(at, k.buffer)
 	}
 }
 
-func (p *path) fly(at time.Duration, b *buffer) {
-	p.number++
-	p.line.push(arrival{at, p.number, b})
+func (p *path) schedule(at time.Duration, b *buffer) {
+	p.arrivalCount++
+	p.arrivals.push(arrival{at, p.arrivalCount, b})
 }
 
-// exit gives a packet that has arrived by now, or nil. The caller has its reference.
-func (p *path) exit(now time.Duration) *buffer {
+// nextArrived returns a packet that has arrived by now, or nil. The caller owns its reference.
+func (p *path) nextArrived(now time.Duration) *buffer {
 	p.advance(now)
-	if len(p.line) == 0 || p.line[0].at > now {
+	if len(p.arrivals) == 0 || p.arrivals[0].at > now {
 		return nil
 	}
-	return p.line.pop().buffer
+	return p.arrivals.pop().buffer
 }
 
-// deadline is when there is something to do next; never, if nothing is under way.
+// deadline returns the time of the next event, or never.
 func (p *path) deadline() time.Duration {
 	d := never
 	if p.head < len(p.queue) {
 		d = p.sent
 	}
-	if len(p.line) > 0 {
-		d = min(d, p.line[0].at)
+	if len(p.arrivals) > 0 {
+		d = min(d, p.arrivals[0].at)
 	}
 	return d
 }
 
-// held is how many packets are under way.
-func (p *path) held() int { return len(p.queue) - p.head + len(p.line) }
+// held returns the number of packets in the path.
+func (p *path) held() int { return len(p.queue) - p.head + len(p.arrivals) }
 
-// line is a binary heap by time of arrival. (The library's would allocate for each
-// packet: the link's thread must not wait for a garbage collection of its own making.)
-type line []arrival
+// arrivalHeap is a binary heap ordered by the time of arrival. container/heap would allocate memory for
+// each packet, and the resulting garbage collections would delay the link's thread.
+type arrivalHeap []arrival
 
 func (a arrival) before(b arrival) bool { return a.at < b.at || a.at == b.at && a.number < b.number }
 
-func (l *line) push(a arrival) {
+func (l *arrivalHeap) push(a arrival) {
 	*l = append(*l, a)
 	h := *l
 	for i := len(h) - 1; i > 0 && h[i].before(h[(i-1)/2]); i = (i - 1) / 2 {
@@ -217,7 +218,7 @@ func (l *line) push(a arrival) {
 	}
 }
 
-func (l *line) pop() arrival {
+func (l *arrivalHeap) pop() arrival {
 	h := *l
 	first, last := h[0], len(h)-1
 	h[0], h[last] = h[last], arrival{}

@@ -1,19 +1,19 @@
 package netlab
 
-// buffer is a packet's bytes; references count the places that hold it.
+// buffer holds the bytes of a packet and the number of references to it.
 type buffer struct {
 	data       []byte
 	references int
 }
 
-// pool has the buffers of a link. What is under way is bounded by maxHeld, so it
-// grows to what the link needs and no further. It is for one goroutine.
+// pool holds the free buffers of a link. Its size is bounded, because maxHeld bounds the packets in the
+// link. It must not be used by several goroutines at once.
 type pool struct {
-	size int // of a buffer
+	size int // bytes of a buffer
 	free []*buffer
 }
 
-// acquire gives a buffer of full length with one reference.
+// acquire returns a buffer of full length with one reference.
 func (p *pool) acquire() *buffer {
 	if k := len(p.free); k > 0 {
 		b := p.free[k-1]
@@ -24,14 +24,14 @@ func (p *pool) acquire() *buffer {
 	return &buffer{data: make([]byte, p.size), references: 1}
 }
 
-// copied gives a buffer that holds a copy.
+// copied returns a buffer with a copy of data.
 func (p *pool) copied(data []byte) *buffer {
 	b := p.acquire()
 	b.data = b.data[:copy(b.data, data)]
 	return b
 }
 
-// release gives one reference back.
+// release drops one reference.
 func (p *pool) release(b *buffer) {
 	if b.references--; b.references == 0 {
 		p.free = append(p.free, b)

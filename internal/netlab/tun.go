@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tun is a TUN device: packets that its host sends to the interface are read from
-// it, and what is written to it the host receives.
+// tun is a TUN device. Packets that its host sends to the interface are read from it; packets written to it
+// are received by the host.
 type tun struct{ fd int }
 
-// openTun makes a device in the network namespace that the thread is in.
+// openTun makes a device in the network namespace of the thread.
 func openTun(name string) (tun, error) {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -31,11 +31,12 @@ func openTun(name string) (tun, error) {
 	return tun{fd}, nil
 }
 
-// read takes a packet into buf; 0 when there is none. Neither it nor write blocks, so the
-// runtime need not see them; see watch.
+// read reads a packet into buf and returns its length, or 0 if there is none. read and write do not block,
+// so they use raw system calls (see poller).
 func (t tun) read(buf []byte) (int, error) {
 	for {
-		n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(t.fd), uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf)))
+		n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(t.fd), uintptr(unsafe.Pointer(&buf[0])),
+			uintptr(len(buf)))
 		switch errno {
 		case 0:
 			return int(n), nil
@@ -50,7 +51,8 @@ func (t tun) read(buf []byte) (int, error) {
 
 func (t tun) write(packet []byte) error {
 	for {
-		_, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(t.fd), uintptr(unsafe.Pointer(&packet[0])), uintptr(len(packet)))
+		first := uintptr(unsafe.Pointer(&packet[0]))
+		_, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(t.fd), first, uintptr(len(packet)))
 		switch errno {
 		case 0:
 			return nil

@@ -10,30 +10,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Urgency is how the system chooses between threads that could run.
+// Urgency is the scheduling priority of a thread.
 type Urgency uint32
 
-// An Ordinary thread waits its turn. The others go before every ordinary one, and a
-// higher one before a lower: what a lab measures must not depend on what else the
-// machine does. They leave it a twentieth of each processor at least.
+// Ordinary threads are scheduled fairly. UrgentEnd and UrgentLink are real-time priorities (SCHED_RR), so
+// that measurements do not depend on other load of the machine: their threads run before all ordinary
+// threads, and UrgentLink before UrgentEnd. The kernel reserves a twentieth of each processor for ordinary
+// threads.
 const (
 	Ordinary Urgency = iota
 	UrgentEnd
 	UrgentLink
 )
 
-// Set makes the calling thread that urgent and returns how urgent it was. The goroutine
-// must be locked to it. Threads and processes that it starts have it from there. Where it
-// is not allowed nothing changes: measurements then need a machine to themselves.
+// Set sets the priority of the calling thread and returns the previous one. The goroutine must be locked to
+// the thread. New threads and processes inherit the priority. Without permission nothing changes;
+// measurements then need an otherwise idle machine.
 func (u Urgency) Set() (before Urgency) {
 	if a, err := unix.SchedGetAttr(0, 0); err == nil && a.Policy == unix.SCHED_RR {
 		before = Urgency(a.Priority)
 	}
-	u.of(0)
+	u.setThread(0)
 	return before
 }
 
-func (u Urgency) of(thread int) {
+func (u Urgency) setThread(thread int) {
 	a := unix.SchedAttr{Policy: unix.SCHED_NORMAL}
 	if u > Ordinary {
 		a.Policy, a.Priority = unix.SCHED_RR, uint32(u)
@@ -41,8 +42,8 @@ func (u Urgency) of(thread int) {
 	_ = unix.SchedSetAttr(thread, &a, 0)
 }
 
-// SetAll is Set for every thread of this process, for a program that does nothing but
-// measure: a link's thread must not wait for one that waits its turn.
+// SetAll sets the priority of all threads of this process. It is meant for programs that only measure: a
+// link's thread may have to wait for any other thread of its process.
 func (u Urgency) SetAll() error {
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
@@ -50,7 +51,7 @@ func (u Urgency) SetAll() error {
 	}
 	for _, t := range threads {
 		if id, err := strconv.Atoi(t.Name()); err == nil {
-			u.of(id)
+			u.setThread(id)
 		}
 	}
 	return nil

@@ -1,10 +1,8 @@
-// Package npy reads and writes NumPy's .npy arrays. It works on bytes that the
-// caller holds, does no I/O of its own, and checks everything before it uses it:
-// a file may come from anywhere.
+// Package npy reads and writes NumPy's .npy arrays. It works on bytes, does no I/O, and validates all
+// input, which may come from an untrusted file.
 //
-// Format: numpy.lib.format, versions 1.0, 2.0 and 3.0. Numbers (bool, signed and
-// unsigned integers of 1 to 8 bytes, float32 and float64, either byte order) in
-// C order.
+// It supports the versions 1.0, 2.0 and 3.0 of numpy.lib.format with arrays in C order. Entries are bool,
+// signed and unsigned integers of 1 to 8 bytes, float32 and float64, in either byte order.
 package npy
 
 import (
@@ -14,31 +12,30 @@ import (
 	"slices"
 )
 
-// maxAxes is more than any array of a grid has.
+// maxAxes bounds the number of axes. Arrays of grids have at most 3.
 const maxAxes = 8
 
-// Array is a decoded array. It refers to the bytes it was decoded from and
-// converts an entry when it is asked for it, so a large one is not held twice.
-// It is safe for concurrent use as long as nobody changes those bytes.
+// Array is a decoded array. It refers to the bytes it was decoded from and converts entries on access, so
+// that a large array is not stored twice. It is safe for concurrent use while these bytes do not change.
 type Array struct {
 	Shape []int  // slowest axis first, as NumPy prints it
-	Type  string // NumPy's name: "int16", "float64"
+	Type  string // NumPy's name, such as "int16" or "float64"
 
 	read func(entry []byte) float64
 	size int // bytes per entry
 	data []byte
 }
 
-// Len is the number of entries.
+// Len returns the number of entries.
 func (a Array) Len() int { return len(a.data) / a.size }
 
-// At returns entry i in memory order, the last axis fastest.
+// At returns entry i in memory order, with the last axis fastest.
 func (a Array) At(i int) float64 {
 	return a.read(a.data[i*a.size : (i+1)*a.size])
 }
 
-// Decode reads an array from the bytes of a .npy file. Its errors say what is
-// wrong with the file and, where the user can mend it, how.
+// Decode decodes the bytes of a .npy file. Its errors state the defect of the file and, if possible, the
+// remedy.
 func Decode(file []byte) (Array, error) {
 	text, data, err := split(file)
 	if err != nil {
@@ -67,17 +64,20 @@ func Decode(file []byte) (Array, error) {
 	}
 	switch want := entries * a.size; {
 	case len(data) < want:
-		return Array{}, fmt.Errorf("the file is cut short: %s of %s needs %d bytes of data and there are %d", ShapeString(h.shape), a.Type, want, len(data))
+		return Array{}, fmt.Errorf("the file is cut short: %s of %s needs %d bytes of data and there are %d",
+			ShapeString(h.shape), a.Type, want, len(data))
 	case len(data) > want:
-		return Array{}, fmt.Errorf("%d bytes follow the %d that %s of %s needs", len(data)-want, want, ShapeString(h.shape), a.Type)
+		return Array{}, fmt.Errorf("%d bytes follow the %d that %s of %s needs",
+			len(data)-want, want, ShapeString(h.shape), a.Type)
 	}
 	return a, nil
 }
 
-// setType understands NumPy's type descriptions: byte order, kind, bytes.
+// setType sets Type, size and read from NumPy's type description: byte order, kind, bytes.
 func (a *Array) setType(descr string) error {
 	refuse := func() error {
-		return fmt.Errorf("the type %q is not one of bool, int8 to int64, uint8 to uint64, float32, float64; save the array with .astype('float64')", descr)
+		return fmt.Errorf("the type %q is not one of bool, int8 to int64, uint8 to uint64, float32, float64; "+
+			"save the array with .astype('float64')", descr)
 	}
 	if len(descr) != 3 || descr[2] < '1' || descr[2] > '8' {
 		return refuse()
@@ -124,7 +124,7 @@ func (a *Array) setType(descr string) error {
 	return nil
 }
 
-// ShapeString writes a shape the way people say it: 344 × 403.
+// ShapeString returns a shape as text, such as "344 × 403".
 func ShapeString(shape []int) string {
 	if len(shape) == 0 {
 		return "a single number"
@@ -136,8 +136,8 @@ func ShapeString(shape []int) string {
 	return s
 }
 
-// Encode returns the bytes of a .npy file of float64 in little endian; the
-// product of shape must be the number of values.
+// Encode returns the bytes of a .npy file of little-endian float64 values. The product of shape must be the
+// number of values.
 func Encode(shape []int, values []float64) ([]byte, error) {
 	entries := 1
 	for _, n := range shape {

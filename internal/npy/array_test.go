@@ -93,11 +93,14 @@ func TestRefusals(t *testing.T) {
 		{plain("{'descr': [('a', '<i2')], 'fortran_order': False, 'shape': (6,)}"), "the array has records"},
 		{plain("{'descr': '<c16', 'fortran_order': False, 'shape': (6,)}"), `the type "<c16" is not one of bool, int8`},
 		{plain("{'descr': '<f2', 'fortran_order': False, 'shape': (3,)}"), `the type "<f2" is not one of`},
-		{plain("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3)}"), "the array is in Fortran order; save it with numpy.ascontiguousarray"},
+		{plain("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3)}"),
+			"the array is in Fortran order; save it with numpy.ascontiguousarray"},
 		{plain("{'descr': '|u1', 'fortran_order': False, 'shape': (0, 3)}"), "the array of shape 0 × 3 is empty"},
 		{plain("{'descr': '|u1', 'fortran_order': False, 'shape': (4000000000, 4000000000, 4000000000)}"), "too large"},
-		{plain("{'descr': '<i2', 'fortran_order': False, 'shape': (2, 3)}"), "the file is cut short: 2 × 3 of int16 needs 12 bytes of data and there are 6"},
-		{plain("{'descr': '|u1', 'fortran_order': False, 'shape': (5,)}"), "1 bytes follow the 5 that 5 of uint8 needs"},
+		{plain("{'descr': '<i2', 'fortran_order': False, 'shape': (2, 3)}"),
+			"the file is cut short: 2 × 3 of int16 needs 12 bytes of data and there are 6"},
+		{plain("{'descr': '|u1', 'fortran_order': False, 'shape': (5,)}"),
+			"1 bytes follow the 5 that 5 of uint8 needs"},
 	} {
 		_, err := Decode(c.file)
 		require.ErrorContains(t, err, c.want)
@@ -106,7 +109,7 @@ func TestRefusals(t *testing.T) {
 	require.EqualError(t, err, "1 values for an array of shape 2 × 2")
 }
 
-// What is written is read back bit for bit, and another implementation agrees.
+// Encoded arrays are decoded bit for bit, and another implementation reads the same values.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		shape := rapid.SliceOfN(rapid.IntRange(1, 5), 0, 4).Draw(t, "shape")

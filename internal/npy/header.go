@@ -11,7 +11,7 @@ import (
 
 const magic = "\x93NUMPY"
 
-// alignment of the data that NumPy keeps.
+// alignment is the alignment of the data in bytes, as in NumPy.
 const alignment = 64
 
 type header struct {
@@ -20,7 +20,7 @@ type header struct {
 	shape   []int
 }
 
-// split cuts a file into the header's text and the data behind it.
+// split returns the text of the header and the data after it.
 func split(file []byte) (text string, data []byte, err error) {
 	if !bytes.HasPrefix(file, []byte(magic)) {
 		return "", nil, errors.New("this is not a .npy file: it does not start with \\x93NUMPY")
@@ -52,8 +52,8 @@ func split(file []byte) (text string, data []byte, err error) {
 	return string(rest[:length]), rest[length:], nil
 }
 
-// parseHeader reads the Python dictionary {'descr': …, 'fortran_order': …,
-// 'shape': (…)}; the keys may come in any order.
+// parseHeader parses the Python dictionary {'descr': …, 'fortran_order': …, 'shape': (…)} with its keys in
+// any order.
 func parseHeader(text string) (header, error) {
 	var h header
 	bad := fmt.Errorf("the header %.80q is not the dictionary of a plain array", strings.TrimSpace(text))
@@ -102,7 +102,7 @@ func parseHeader(text string) (header, error) {
 	return h, nil
 }
 
-// after skips a mark and the white space round it.
+// after returns s without a leading mark and the white space around it.
 func after(s, mark string) (string, bool) {
 	s, ok := strings.CutPrefix(strings.TrimLeft(s, " \n"), mark)
 	return strings.TrimLeft(s, " \n"), ok
@@ -140,8 +140,8 @@ func tuple(s string) (shape []int, rest string, ok bool) {
 	return shape, strings.TrimLeft(rest, " \n"), true
 }
 
-// Header returns what stands before the entries of an array of float64 in little
-// endian: version 1.0, the entries aligned to 64 bytes.
+// Header returns the header of a file of little-endian float64 values: version 1.0, with the values aligned
+// to 64 bytes.
 func Header(shape []int) []byte {
 	var t strings.Builder
 	t.WriteString("{'descr': '<f8', 'fortran_order': False, 'shape': (")

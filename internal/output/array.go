@@ -1,6 +1,7 @@
 package output
 
 import (
+	"encoding/binary"
 	"fmt"
 	"io"
 	"math"
@@ -8,27 +9,27 @@ import (
 	"slices"
 
 	"github.com/p2pdc/p2pdc/internal/npy"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// writeNPY writes float64 of shape [z][y][x] with the boundary: N+2 along every
-// axis in use, the others left out.
+// writeNPY writes a float64 array [z][y][x] with the boundary: N+2 values along every used axis. Unused
+// axes are omitted.
 func writeNPY(w io.Writer, g *grid) error {
 	if _, err := w.Write(npy.Header(g.shape())); err != nil {
 		return err
 	}
 	var b [8]byte
 	return g.each(func(n node) error {
-		putFloat(b[:], n.u)
+		binary.LittleEndian.PutUint64(b[:], math.Float64bits(n.u))
 		_, err := w.Write(b[:])
 		return err
 	})
 }
 
-// ReadInitial reads a starting iterate for the problem: interior values [z][y][x]
-// from a .npy array of the grid with its boundary (N+2 along each axis in use,
-// what Write writes; the boundary's values are not used) or without (N).
-func ReadInitial(path string, p *solver.Problem) ([]float64, error) {
+// ReadInitial reads an initial iterate for the problem from a .npy file and returns the interior values
+// [z][y][x]. The array contains the grid without its boundary (N values along each used axis) or with it
+// (N+2, as Write writes it; boundary values are ignored).
+func ReadInitial(path string, p *problem.Problem) ([]float64, error) {
 	u, err := readInitial(path, p)
 	if err != nil {
 		return nil, fmt.Errorf("initial iterate %s: %w", path, err)
@@ -36,7 +37,7 @@ func ReadInitial(path string, p *solver.Problem) ([]float64, error) {
 	return u, nil
 }
 
-func readInitial(path string, p *solver.Problem) ([]float64, error) {
+func readInitial(path string, p *problem.Problem) ([]float64, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
@@ -58,24 +59,25 @@ func readInitial(path string, p *solver.Problem) ([]float64, error) {
 	for a := p.Dimension - 1; a >= 0; a-- {
 		inside, closed = append(inside, p.N[a]), append(closed, p.N[a]+2)
 	}
-	rim := 0 // nodes before the first interior one along an axis in use
+	boundary := 0 // nodes before the first interior node along a used axis
 	switch {
 	case slices.Equal(array.Shape, closed):
-		rim = 1
+		boundary = 1
 	case !slices.Equal(array.Shape, inside):
 		return nil, fmt.Errorf("the array has the shape %s; the grid is %s, or %s with its boundary",
 			npy.ShapeString(array.Shape), npy.ShapeString(inside), npy.ShapeString(closed))
 	}
-	return interior(array, p, rim)
+	return interior(array, p, boundary)
 }
 
-// interior copies the interior values out of the array.
-func interior(array npy.Array, p *solver.Problem, rim int) ([]float64, error) {
+// interior returns the interior values of the array.
+func interior(array npy.Array, p *problem.Problem, boundary int) ([]float64, error) {
 	var skip, width [3]int
 	for a := range 3 {
 		width[a] = p.N[a]
 		if a < p.Dimension {
-			skip[a], width[a] = rim, p.N[a]+2*rim
+			skip[a] = boundary
+			width[a] += 2 * boundary
 		}
 	}
 	u := make([]float64, 0, p.Points())
@@ -85,7 +87,8 @@ func interior(array npy.Array, p *solver.Problem, rim int) ([]float64, error) {
 			for i := range p.N[0] {
 				v := array.At(row + i)
 				if math.IsNaN(v) || math.IsInf(v, 0) {
-					return nil, fmt.Errorf("the value %g at grid point %v is not finite", v, []int{i + 1, j + 1, k + 1}[:p.Dimension])
+					point := []int{i + 1, j + 1, k + 1}[:p.Dimension]
+					return nil, fmt.Errorf("the value %g at grid point %v is not finite", v, point)
 				}
 				u = append(u, v)
 			}

@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// ExerciseExtension is that of the exercise boundary of an American option in time.
+// ExerciseExtension is the extension of files with the exercise boundary of an American option.
 const ExerciseExtension = ".exercise.csv"
 
-// IsExercise tells whether path names an exercise boundary.
+// IsExercise reports whether path names an exercise boundary.
 func IsExercise(path string) bool { return strings.HasSuffix(strings.ToLower(path), ExerciseExtension) }
 
-// Exercise is where an option is exercised at one time to maturity: from Factor times
-// today's prices on. NaN: nowhere on that ray.
+// Exercise is a point of the exercise boundary: at the time to maturity Time, the option is exercised from
+// Factor times today's prices on. Factor is NaN if it is not exercised at any multiple of these prices.
 type Exercise struct {
 	Time   float64 // to maturity
 	Factor float64
 }
 
-// WriteExercise writes a line time,factor,S1,… per time step: the time to maturity, the
-// factor of today's prices (spot) at which exercising begins, and the prices there. Where
-// it does not begin at all they are empty.
+// WriteExercise writes a line time,factor,S1,… for each row: the time to maturity, the factor of today's
+// prices (spot) at which exercise begins, and the prices there. Factor and prices are empty if Factor is
+// NaN.
 func WriteExercise(path string, spot []float64, rows []Exercise) error {
 	if err := writable(path); err != nil {
 		return err

@@ -6,9 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 func TestWriteExercise(t *testing.T) {
@@ -23,10 +22,12 @@ func TestWriteExercise(t *testing.T) {
 	require.False(t, IsExercise("put.csv"))
 }
 
-// What a problem adds to its points is in the arrays of .vti and the columns of .csv.
+// Extra fields are arrays of .vti files and columns of .csv files.
 func TestExtraFields(t *testing.T) {
-	p := &solver.Problem{Name: "p", Dimension: 1, N: [3]int{1, 1, 1}, Hi: solver.Point{2}, Boundary: func(solver.Point) float64 { return 7 }}
-	s := Solution{Problem: p, U: []float64{3}, Extra: []Extra{{"S1", func(q solver.Point) float64 { return 10 * q[0] }}}}
+	p := &problem.Problem{Name: "p", Dimension: 1, N: [3]int{1, 1, 1}, Hi: problem.Point{2},
+		Boundary: func(problem.Point) float64 { return 7 }}
+	s := Solution{Problem: p, U: []float64{3}, Extra: []Extra{{"S1",
+		func(q problem.Point) float64 { return 10 * q[0] }}}}
 	path := filepath.Join(t.TempDir(), "u")
 	require.NoError(t, Write(path+".csv", s))
 	text, err := os.ReadFile(path + ".csv")

@@ -3,13 +3,13 @@ package output
 import (
 	"fmt"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// grid is a solution on the closed grid. Along an axis in use indices run from 0
-// (low boundary) to N+1; an unused axis has the index 1 only, as in solver.
+// grid is a solution on the closed grid. Indices run from 0 (low boundary) to N+1 along a used axis. An
+// unused axis has the index 1 only, as in package solver.
 type grid struct {
-	p           *solver.Problem
+	p           *problem.Problem
 	u           []float64
 	force       []float64
 	extra       []Extra
@@ -23,7 +23,9 @@ func newGrid(s Solution) (*grid, error) {
 	if s.Force != nil && len(s.Force) != len(s.U) {
 		return nil, fmt.Errorf("%d values of the contact force for a grid of %d points", len(s.Force), len(s.U))
 	}
-	g := &grid{p: s.Problem, u: s.U, force: s.Force, extra: s.Extra, first: [3]int{1, 1, 1}, last: [3]int{1, 1, 1}}
+	g := &grid{
+		p: s.Problem, u: s.U, force: s.Force, extra: s.Extra, first: [3]int{1, 1, 1}, last: [3]int{1, 1, 1},
+	}
 	for a := range g.p.Dimension {
 		g.first[a], g.last[a] = 0, g.p.N[a]+1
 	}
@@ -33,12 +35,12 @@ func newGrid(s Solution) (*grid, error) {
 // node is a point of the closed grid.
 type node struct {
 	idx      [3]int
-	at       solver.Point
+	at       problem.Point
 	u        float64
 	boundary bool
 }
 
-// value is u at a node: the iterate inside, the data on the boundary.
+// node returns a node with the value of the iterate in the interior or of the data on the boundary.
 func (g *grid) node(i, j, k int) node {
 	n := node{idx: [3]int{i, j, k}, at: g.p.At(i, j, k)}
 	for a, v := range n.idx {
@@ -52,7 +54,7 @@ func (g *grid) node(i, j, k int) node {
 	return n
 }
 
-// dense is where an interior node's value lies.
+// dense returns the index of an interior node's value.
 func (g *grid) dense(n node) int {
 	return ((n.idx[2]-1)*g.p.N[1]+n.idx[1]-1)*g.p.N[0] + n.idx[0] - 1
 }
@@ -71,13 +73,13 @@ func (g *grid) each(visit func(node) error) error {
 	return nil
 }
 
-// nodes along an axis.
+// nodes returns the number of nodes along an axis.
 func (g *grid) nodes(axis int) int { return g.last[axis] - g.first[axis] + 1 }
 
-// count of the closed grid's points.
+// count returns the number of nodes.
 func (g *grid) count() int { return g.nodes(0) * g.nodes(1) * g.nodes(2) }
 
-// shape is NumPy's: slowest axis first, unused axes left out.
+// shape returns the shape in NumPy's order: slowest axis first, without unused axes.
 func (g *grid) shape() []int {
 	var s []int
 	for a := g.p.Dimension - 1; a >= 0; a-- {
@@ -86,8 +88,7 @@ func (g *grid) shape() []int {
 	return s
 }
 
-// Contact of a point: free, on the obstacle, on the upper obstacle. Points of
-// the boundary are no unknowns and count as free.
+// The kinds of contact. Boundary points are not unknowns and count as free.
 const (
 	free = iota
 	onObstacle

@@ -1,10 +1,9 @@
-// Package output writes a solution to files and reads a starting iterate back:
-// .vti for ParaView, .npy for NumPy, .csv for spreadsheets, .png for people.
+// Package output writes solutions to files and reads initial iterates: .vti and .vtp for ParaView, .npy
+// for NumPy, .csv for spreadsheets, .png for viewing.
 //
-// Every format holds the closed grid, interior points and boundary, so that a
-// picture has its rim and an array can be fed back as a starting iterate. A file
-// is written beside its final name and renamed when it is complete: nobody sees
-// half a file.
+// Every format contains the closed grid, interior points and boundary. An .npy file can be read back as an
+// initial iterate. A file is written under a temporary name and renamed when it is complete, so that no
+// reader gets an incomplete file.
 package output
 
 import (
@@ -20,45 +19,48 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// Solution is a problem with interior values of u, [z][y][x], x fastest. Writers
-// only read it.
+// Solution is a problem with the interior values of u, [z][y][x], x fastest. Writers only read it.
 type Solution struct {
-	Problem *solver.Problem
+	Problem *problem.Problem
 	U       []float64
-	Force   []float64 // contact force at interior points (solver.ContactForce); nil: not asked for
-	Extra   []Extra   // what else is known of a point: arrays of .vti, columns of .csv
+	Force   []float64 // contact force at interior points (verify.ContactForce), or nil
+	Extra   []Extra   // additional arrays of .vti and columns of .csv
 }
 
-// Extra is a named function of place.
+// Extra is a named function of position.
 type Extra struct {
 	Name string
-	Of   solver.Function
+	Of   problem.Function
 }
 
 type writer func(w io.Writer, g *grid) error
 
-// format is a way to write a solution, chosen by the file's extension.
+// format is a file format, selected by the extension.
 type format struct {
 	extension string
 	write     writer
 }
 
 func formats() []format {
-	return []format{{".vti", writeVTI}, {".vtp", writeVTP}, {".npy", writeNPY}, {".png", writePNG}, {ContourExtension, writeContour}, {".csv", writeCSV}}
+	return []format{
+		{".vti", writeVTI}, {".vtp", writeVTP}, {".npy", writeNPY}, {".png", writePNG},
+		{ContourExtension, writeContour}, {".csv", writeCSV},
+	}
 }
 
-// HoldsForce tells whether a file of that name shows the contact force.
+// HoldsForce reports whether the format of the file contains the contact force.
 func HoldsForce(path string) bool { return strings.ToLower(filepath.Ext(path)) == ".vti" }
 
-// CheckProblem tells whether a file of that name can show a problem's solution.
-func CheckProblem(path string, p *solver.Problem) error {
+// CheckProblem returns an error if the format of the file cannot represent a solution of the problem.
+func CheckProblem(path string, p *problem.Problem) error {
 	name := strings.ToLower(path)
 	switch {
 	case strings.HasSuffix(name, ContourExtension) && p.Dimension != 2:
-		return fmt.Errorf("output %s: a contour is that of a problem in 2 dimensions, this one has %d; give .vtp", path, p.Dimension)
+		return fmt.Errorf("output %s: a contour is that of a problem in 2 dimensions, this one has %d; give .vtp",
+			path, p.Dimension)
 	case strings.HasSuffix(name, ContourExtension), strings.HasSuffix(name, ".vtp"):
 		if p.Obstacle == nil && p.Upper == nil {
 			return fmt.Errorf("output %s: the problem has no obstacle, so no free boundary", path)
@@ -67,7 +69,7 @@ func CheckProblem(path string, p *solver.Problem) error {
 	return nil
 }
 
-// Extensions lists the formats, in the order in which they are shown.
+// Extensions returns the extensions of all formats, in the order of help texts.
 func Extensions() []string {
 	var all []string
 	for _, f := range formats() {
@@ -76,8 +78,8 @@ func Extensions() []string {
 	return all
 }
 
-// CheckPath reports, before a long run, why Write could not write to path: an unknown
-// extension, or what CheckFile finds.
+// CheckPath returns the error that Write would return for path: an unknown extension, or an error of
+// CheckFile. It serves to fail before a long run.
 func CheckPath(path string) error {
 	if !IsSeries(path) && !IsExercise(path) {
 		if _, err := check(path); err != nil {
@@ -87,14 +89,13 @@ func CheckPath(path string) error {
 	return CheckFile(path)
 }
 
-// CheckFile reports why no file can be put at path: there is no such directory, something
-// that is no regular file has that name, or a file beside it cannot be created. It leaves
-// nothing behind.
+// CheckFile returns an error if no file can be written to path: the directory does not exist, path exists and
+// is not a regular file, or no file can be created in the directory. It leaves no file behind.
 func CheckFile(path string) error {
 	if err := writable(path); err != nil {
 		return err
 	}
-	f, err := beside(path)
+	f, err := createTemporary(path)
 	if err != nil {
 		return fmt.Errorf("output %s: no file can be created in its directory: %w", path, reason(err))
 	}
@@ -104,14 +105,16 @@ func CheckFile(path string) error {
 func check(path string) (writer, error) {
 	extension := strings.ToLower(filepath.Ext(path))
 	known := formats()
-	i := slices.IndexFunc(known, func(f format) bool { return strings.HasSuffix(strings.ToLower(path), f.extension) })
+	matches := func(f format) bool { return strings.HasSuffix(strings.ToLower(path), f.extension) }
+	i := slices.IndexFunc(known, matches)
 	if i < 0 {
-		return nil, fmt.Errorf("output %s: no format for %q; the extensions known are %s", path, extension, strings.Join(append(Extensions(), SeriesExtension), ", "))
+		return nil, fmt.Errorf("output %s: no format for %q; the extensions known are %s",
+			path, extension, strings.Join(append(Extensions(), SeriesExtension), ", "))
 	}
 	return known[i].write, writable(path)
 }
 
-// writable tells whether a file may be put at path.
+// writable returns an error if path cannot be a new or existing regular file.
 func writable(path string) error {
 	directory := filepath.Dir(path)
 	if info, err := os.Stat(directory); err != nil || !info.IsDir() {
@@ -123,8 +126,8 @@ func writable(path string) error {
 	return nil
 }
 
-// Write writes the solution to path in the format of its extension. A file of
-// that name is replaced, at once and only when all is written.
+// Write writes the solution to path in the format of its extension. An existing file is replaced
+// atomically after everything was written.
 func Write(path string, s Solution) error {
 	write, err := check(path)
 	if err != nil {
@@ -140,8 +143,8 @@ func Write(path string, s Solution) error {
 	return Replace(path, func(w io.Writer) error { return write(w, g) })
 }
 
-// Replace writes a file under a name of its own and renames it to path once it is complete:
-// on an error the file of that name is what it was.
+// Replace writes a temporary file and renames it to path when it is complete. After an error an existing file
+// is unchanged.
 func Replace(path string, write func(io.Writer) error) error {
 	if err := replace(path, write); err != nil {
 		return fmt.Errorf("output %s: %w", path, err)
@@ -149,23 +152,23 @@ func Replace(path string, write func(io.Writer) error) error {
 	return nil
 }
 
-// beside creates a file in path's directory under a name that no other file has.
-func beside(path string) (*os.File, error) {
+// createTemporary creates a file with a unique name in the directory of path.
+func createTemporary(path string) (*os.File, error) {
 	var unique [8]byte
 	rand.Read(unique[:])
 	directory, name := filepath.Split(path)
 	temporary := filepath.Join(directory, "."+name+"."+hex.EncodeToString(unique[:]))
-	return os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) // the umask decides, as for any file
+	return os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) // subject to the umask
 }
 
 func replace(path string, write func(io.Writer) error) (err error) {
-	f, err := beside(path)
+	f, err := createTemporary(path)
 	if err != nil {
 		return reason(err)
 	}
 	defer func() {
 		if err != nil {
-			_ = os.Remove(f.Name()) // the error that led here is the one to report
+			_ = os.Remove(f.Name()) // err is the error to report
 		}
 	}()
 	b := bufio.NewWriterSize(f, 1<<16)
@@ -179,7 +182,7 @@ func replace(path string, write func(io.Writer) error) (err error) {
 	return reason(os.Rename(f.Name(), path))
 }
 
-// reason drops the temporary name from an error of the file system.
+// reason removes the temporary name from a file system error.
 func reason(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {

@@ -21,15 +21,15 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/p2pdc/p2pdc/internal/npy"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// sample is a problem on an uneven grid with values that tell where they belong.
+// sample returns a problem on an uneven grid with a distinct value at every point.
 func sample(dimension int) Solution {
-	p := &solver.Problem{
+	p := &problem.Problem{
 		Name: "sample", Dimension: dimension, N: [3]int{1, 1, 1},
-		Obstacle: func(q solver.Point) float64 { return q[0] },
-		Boundary: func(q solver.Point) float64 { return 10 + q[0] + 2*q[1] + 3*q[2] },
+		Obstacle: func(q problem.Point) float64 { return q[0] },
+		Boundary: func(q problem.Point) float64 { return 10 + q[0] + 2*q[1] + 3*q[2] },
 	}
 	for a := range dimension {
 		p.N[a], p.Lo[a], p.Hi[a] = 3+a, -1, float64(1+a)
@@ -41,8 +41,8 @@ func sample(dimension int) Solution {
 	return Solution{Problem: p, U: u}
 }
 
-// closed is the same on the closed grid, written the long way round.
-func closed(s Solution) (values []float64, at []solver.Point) {
+// closed returns the values and positions on the closed grid, computed independently.
+func closed(s Solution) (values []float64, at []problem.Point) {
 	p := s.Problem
 	lo, hi := [3]int{1, 1, 1}, [3]int{1, 1, 1}
 	for a := range p.Dimension {
@@ -74,7 +74,7 @@ func write(t *testing.T, name string, s Solution) (path string, content []byte) 
 	require.NoError(t, err)
 	left, err := os.ReadDir(filepath.Dir(path))
 	require.NoError(t, err)
-	require.Len(t, left, 1, "nothing temporary is left")
+	require.Len(t, left, 1, "no temporary file is left")
 	return path, content
 }
 
@@ -118,12 +118,12 @@ func TestVTI(t *testing.T) {
 	s := sample(3)
 	s.U[7] = -1e9 // below φ: in contact
 	s.U[8] = 1e9
-	s.Problem.Upper = func(solver.Point) float64 { return 1e8 }
+	s.Problem.Upper = func(problem.Point) float64 { return 1e8 }
 	for i := range s.U {
 		s.Force = append(s.Force, 0.5+float64(i))
 	}
 	zero := *s.Problem
-	zero.Boundary = func(solver.Point) float64 { return 0 }
+	zero.Boundary = func(problem.Point) float64 { return 0 }
 	force, _ := closed(Solution{Problem: &zero, U: s.Force})
 	_, content := write(t, "u.vti", s)
 	mark := bytes.Index(content, []byte("\n_")) + 1 // of the appended data
@@ -163,7 +163,8 @@ func TestVTI(t *testing.T) {
 		}
 		end = a.Offset + 8 + size*len(want)
 	}
-	require.Equal(t, []string{"u Float64", "contact UInt8", "obstacle Float64", "upper Float64", "force Float64"}, names)
+	require.Equal(t, []string{"u Float64", "contact UInt8", "obstacle Float64", "upper Float64", "force Float64"},
+		names)
 	require.Equal(t, "\n  </AppendedData>\n</VTKFile>\n", string(data[end:]))
 }
 
@@ -174,7 +175,8 @@ func float(b []byte, i int) float64 {
 func TestVTIOfAPlane(t *testing.T) {
 	s := sample(2)
 	s.Force = make([]float64, 3)
-	require.ErrorContains(t, Write(filepath.Join(t.TempDir(), "u.vti"), s), "3 values of the contact force for a grid of 12 points")
+	require.ErrorContains(t, Write(filepath.Join(t.TempDir(), "u.vti"), s),
+		"3 values of the contact force for a grid of 12 points")
 	s.Force = nil
 	s.Problem.Obstacle = nil
 	_, content := write(t, "u.vti", s)
@@ -209,13 +211,12 @@ func decode(t *testing.T, content []byte) image.Image {
 	return picture
 }
 
-// The picture of a step: dark below, light above, and a red outline round the
-// contact set.
+// The picture of a step is dark below and light above, with a red outline around the contact set.
 func TestPNG(t *testing.T) {
-	p := &solver.Problem{
-		Name: "step", Dimension: 2, Hi: solver.Point{1, 1}, N: [3]int{40, 40, 1},
-		Obstacle: func(q solver.Point) float64 { return map[bool]float64{true: 0, false: -1}[q[1] < 0.5] },
-		Boundary: func(solver.Point) float64 { return 0 },
+	p := &problem.Problem{
+		Name: "step", Dimension: 2, Hi: problem.Point{1, 1}, N: [3]int{40, 40, 1},
+		Obstacle: func(q problem.Point) float64 { return map[bool]float64{true: 0, false: -1}[q[1] < 0.5] },
+		Boundary: func(problem.Point) float64 { return 0 },
 	}
 	u := make([]float64, p.Points())
 	for i := range u {
@@ -251,7 +252,7 @@ func TestPicturesOfEveryDimension(t *testing.T) {
 		decode(t, content)
 	}
 	flat := sample(2)
-	flat.Problem.Boundary = func(solver.Point) float64 { return 20 }
+	flat.Problem.Boundary = func(problem.Point) float64 { return 20 }
 	for i := range flat.U {
 		flat.U[i] = 20
 	}
@@ -261,7 +262,7 @@ func TestPicturesOfEveryDimension(t *testing.T) {
 	require.ErrorContains(t, Write(filepath.Join(t.TempDir(), "u.png"), flat), "cannot be drawn")
 }
 
-// In 3-D the picture is of the plane in the middle of z.
+// In 3-D the picture shows the middle plane.
 func TestSliceIsTheMiddlePlane(t *testing.T) {
 	s := sample(3)
 	g, err := newGrid(s)
@@ -292,7 +293,7 @@ func TestRefusedPaths(t *testing.T) {
 	require.EqualError(t, Write(path, s), "output "+path+": 11 values for a grid of 12 points")
 }
 
-// A failure in the middle leaves the old file as it was, and nothing beside it.
+// After a failed write the old file is unchanged and no other file is left.
 func TestReplaceIsAllOrNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "u.csv")
 	require.NoError(t, os.WriteFile(path, []byte("old"), 0o600))
@@ -330,9 +331,10 @@ func TestReadInitialRefusals(t *testing.T) {
 		return b
 	}
 	for path, want := range map[string]string{
-		filepath.Join(dir, "none.npy"):       "no such file or directory",
-		dir:                                  "it is not a regular file",
-		put("shape.npy", array(3, 4)):        "the array has the shape 3 × 4; the grid is 4 × 3, or 6 × 5 with its boundary",
+		filepath.Join(dir, "none.npy"): "no such file or directory",
+		dir:                            "it is not a regular file",
+		put("shape.npy", array(3,
+			4)): "the array has the shape 3 × 4; the grid is 4 × 3, or 6 × 5 with its boundary",
 		put("nan.npy", array(4, 3)):          "the value +Inf at grid point [3 4] is not finite",
 		put("text.npy", []byte("1 2 3")):     `this is not a .npy file: it does not start with \x93NUMPY`,
 		put("cut.npy", array(4, 3)[:150]):    "the file is cut short: 4 × 3 of float64 needs 96 bytes of data and there are 22",
@@ -343,7 +345,7 @@ func TestReadInitialRefusals(t *testing.T) {
 	}
 }
 
-// What is written is read back, whatever the grid.
+// An array that was written is read back for any grid.
 func TestRoundTrip(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
@@ -367,8 +369,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// A file is replaced when all of it is written; an error leaves what was there, and nothing
-// temporary.
+// A file is replaced after a complete write. After an error it is unchanged, and no temporary file is left.
 func TestReplace(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "u.npy")

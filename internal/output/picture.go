@@ -7,7 +7,6 @@ import (
 	"math"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/palette"
 	"gonum.org/v1/plot/palette/moreland"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
@@ -23,9 +22,8 @@ const (
 	shades        = 255
 )
 
-// writePNG draws the solution: a curve in 1-D, a heat map with the outline of
-// the contact set in 2-D, and in 3-D the same of the slice z = const through the
-// middle of the grid.
+// writePNG draws the solution: a curve in 1-D, a heat map with the outline of the contact set in 2-D, and
+// the same of the middle plane z = const in 3-D.
 func writePNG(w io.Writer, g *grid) error {
 	canvas := vgimg.NewWith(vgimg.UseWH(pictureWidth, pictureHeight), vgimg.UseDPI(pictureDPI))
 	var err error
@@ -74,7 +72,7 @@ func drawCurve(c draw.Canvas, g *grid) error {
 	return nil
 }
 
-// slice is a plane of the closed grid as gonum's plotters want it.
+// slice is a plane of the closed grid with the methods that gonum's plotters need.
 type slice struct {
 	g        *grid
 	k        int
@@ -96,7 +94,7 @@ func newSlice(g *grid) *slice {
 			s.min, s.max = min(s.min, n.u), max(s.max, n.u)
 		}
 	}
-	if !(s.max > s.min) { // a constant picture still needs a range
+	if !(s.max > s.min) { // the colour scale needs a range
 		s.min, s.max = s.min-0.5, s.min+0.5
 	}
 	return s
@@ -124,7 +122,7 @@ func drawSlice(c draw.Canvas, g *grid) error {
 	}
 	p.Title.Text += " (red: border of the contact set)"
 	p.X.Label.Text, p.Y.Label.Text = "x", "y"
-	heat := plotter.NewHeatMap(s, fixedPalette(colours))
+	heat := plotter.NewHeatMap(s, colours.Palette(shades))
 	heat.Min, heat.Max = s.min, s.max
 	heat.Rasterized = true
 	p.Add(heat, outline{s})
@@ -141,8 +139,8 @@ func drawSlice(c draw.Canvas, g *grid) error {
 	return nil
 }
 
-// square crops the canvas so that lengths along x and y look alike, roughly: the
-// axes' labels take a little of each.
+// square crops the canvas so that x and y have approximately the same scale; the axis labels are not
+// included.
 func square(c draw.Canvas, g *grid) draw.Canvas {
 	width, height := c.Max.X-c.Min.X, c.Max.Y-c.Min.Y
 	aspect := vg.Length((g.p.Hi[1] - g.p.Lo[1]) / (g.p.Hi[0] - g.p.Lo[0]))
@@ -155,19 +153,13 @@ func square(c draw.Canvas, g *grid) draw.Canvas {
 	}
 }
 
-// fixedPalette samples a colour map.
-func fixedPalette(m palette.ColorMap) palette.Palette { return m.Palette(shades) }
-
-// outlineColour is a red that the heat map's colours leave free.
-func outlineColour() color.Color { return color.RGBA{R: 240, G: 20, B: 60, A: 255} }
-
-// outline draws the border of the contact set: through every cell of the grid
-// whose corners differ, a line between the midpoints of its mixed edges.
+// outline draws the border of the contact set: in every cell whose corners differ, a line between the
+// midpoints of the edges whose ends differ. Its red does not occur in the heat map.
 type outline struct{ *slice }
 
 func (o outline) Plot(c draw.Canvas, p *plot.Plot) {
 	toX, toY := p.Transforms(&c)
-	style := draw.LineStyle{Color: outlineColour(), Width: vg.Points(1)}
+	style := draw.LineStyle{Color: color.RGBA{R: 240, G: 20, B: 60, A: 255}, Width: vg.Points(1)}
 	columns, rows := o.Dims()
 	for row := range rows - 1 {
 		for column := range columns - 1 {
@@ -180,8 +172,7 @@ func (o outline) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// crossings returns the midpoints of a cell's edges with one end in contact,
-// going round the cell.
+// crossings returns the midpoints of a cell's edges with one end in contact, in order around the cell.
 func (o outline) crossings(column, row int) []plotter.XY {
 	corners := [4][2]int{{column, row}, {column + 1, row}, {column + 1, row + 1}, {column, row + 1}}
 	var mid []plotter.XY

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// SeriesExtension is that of a time series: a ParaView collection of .vti files, one a
-// time step, beside it.
+// SeriesExtension is the extension of a time series: a ParaView collection that refers to one .vti file per
+// time step in the same directory.
 const SeriesExtension = ".pvd"
 
-// IsSeries tells whether path names a time series.
+// IsSeries reports whether path names a time series.
 func IsSeries(path string) bool { return strings.ToLower(filepath.Ext(path)) == SeriesExtension }
 
-// Series is a time series being written. Its methods are for one goroutine.
+// Series is a time series being written. It must not be used by several goroutines at once.
 type Series struct {
 	path  string
-	width int // digits of a step's number
+	width int // digits of step numbers
 	steps []seriesStep
 }
 
@@ -26,8 +26,7 @@ type seriesStep struct {
 	file string
 }
 
-// CreateSeries begins the series at path, of steps numbered 0 to last. It writes
-// nothing yet.
+// CreateSeries returns a series at path for steps 0 to last. It does not write files.
 func CreateSeries(path string, last int) (*Series, error) {
 	if !IsSeries(path) {
 		return nil, fmt.Errorf("output %s: a time series is a %s file", path, SeriesExtension)
@@ -38,12 +37,12 @@ func CreateSeries(path string, last int) (*Series, error) {
 	return &Series{path: path, width: len(fmt.Sprint(last))}, nil
 }
 
-// often is how many steps the collection is written anew after each of; from there on
-// it is now and then.
-const often = 256
+// eachStep is the number of steps up to which the collection is rewritten after every step. Later it is
+// rewritten after every eachStep steps.
+const eachStep = 256
 
-// Add writes step m at time t as a file of its own, and the collection anew: who looks
-// at it meanwhile, or after a run that broke off, finds whole steps.
+// Add writes step m at time t to a .vti file and rewrites the collection, which contains complete steps at
+// any time, also after an aborted run.
 func (s *Series) Add(m int, t float64, u Solution) error {
 	folder, name := filepath.Split(s.path)
 	name = fmt.Sprintf("%s_%0*d.vti", strings.TrimSuffix(name, filepath.Ext(name)), s.width, m)
@@ -51,7 +50,7 @@ func (s *Series) Add(m int, t float64, u Solution) error {
 		return err
 	}
 	s.steps = append(s.steps, seriesStep{t, name})
-	if n := len(s.steps); n > often && n%often != 0 {
+	if n := len(s.steps); n > eachStep && n%eachStep != 0 {
 		return nil
 	}
 	return s.Close()
@@ -60,16 +59,17 @@ func (s *Series) Add(m int, t float64, u Solution) error {
 // Close writes the collection of all steps.
 func (s *Series) Close() error { return Replace(s.path, s.collection) }
 
-// Steps is how many have been added.
-func (s *Series) Steps() int { return len(s.steps) }
-
 func (s *Series) collection(w io.Writer) error {
 	escape := strings.NewReplacer("&", "&amp;", "<", "&lt;", `"`, "&quot;")
 	var lines strings.Builder
 	for _, e := range s.steps {
 		fmt.Fprintf(&lines, "    <DataSet timestep=\"%v\" file=\"%s\"/>\n", e.time, escape.Replace(e.file))
 	}
-	_, err := fmt.Fprintf(w, "<?xml version=\"1.0\"?>\n<VTKFile type=\"Collection\" version=\"1.0\" byte_order=\"LittleEndian\">\n  <Collection>\n%s  </Collection>\n</VTKFile>\n",
-		lines.String())
+	_, err := fmt.Fprintf(w, `<?xml version="1.0"?>
+<VTKFile type="Collection" version="1.0" byte_order="LittleEndian">
+  <Collection>
+%s  </Collection>
+</VTKFile>
+`, lines.String())
 	return err
 }

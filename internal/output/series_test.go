@@ -6,12 +6,11 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
-// collection is what ParaView reads of a .pvd file.
+// collection is the part of a .pvd file that ParaView reads.
 type collection struct {
 	Type string `xml:"type,attr"`
 	Sets []struct {
@@ -25,7 +24,8 @@ func TestSeries(t *testing.T) {
 	path := filepath.Join(folder, `a "b" & c.pvd`)
 	s, err := CreateSeries(path, 300)
 	require.NoError(t, err)
-	p := &solver.Problem{Name: "x", Dimension: 1, N: [3]int{2, 1, 1}, Hi: solver.Point{1}, Boundary: func(solver.Point) float64 { return 0 }}
+	p := &problem.Problem{Name: "x", Dimension: 1, N: [3]int{2, 1, 1}, Hi: problem.Point{1},
+		Boundary: func(problem.Point) float64 { return 0 }}
 	read := func() collection {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
@@ -36,8 +36,8 @@ func TestSeries(t *testing.T) {
 	}
 	for m := range 301 {
 		require.NoError(t, s.Add(m, float64(m)/10, Solution{Problem: p, U: []float64{float64(m), 2}}))
-		if m < often {
-			require.Len(t, read().Sets, m+1, "whole at any time")
+		if m < eachStep {
+			require.Len(t, read().Sets, m+1, "complete at any time")
 		}
 	}
 	require.NoError(t, s.Close())
@@ -48,12 +48,12 @@ func TestSeries(t *testing.T) {
 	for _, d := range c.Sets {
 		require.FileExists(t, filepath.Join(folder, d.File))
 	}
-	require.Equal(t, 301, s.Steps())
+	require.Len(t, s.steps, 301)
 	require.Error(t, s.Add(301, 31, Solution{Problem: p}))
 	require.Len(t, read().Sets, 301)
 }
 
-func TestSeriesWithoutAPlace(t *testing.T) {
+func TestSeriesRefusesBadPaths(t *testing.T) {
 	_, err := CreateSeries(filepath.Join(t.TempDir(), "none", "x.pvd"), 3)
 	require.ErrorContains(t, err, "there is no directory")
 	_, err = CreateSeries("x.vti", 3)

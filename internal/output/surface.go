@@ -3,48 +3,49 @@ package output
 import (
 	"math"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// surface is the free boundary: the border between points in contact with an obstacle
-// and free ones, by marching through the simplices of each cell (Freudenthal's: the paths
-// from one corner to the opposite one; Doi and Koide 1991 for tetrahedra). Boundary points
-// of the domain count as free, so surfaces are closed: every edge of a triangle belongs
-// to two triangles, with opposite directions; normals point away from the contact set. In
-// 2-D they are segments with the contact set on their left, in 1-D points.
+// surface is the free boundary, that is, the border between points in contact with an obstacle and free
+// points. It is computed by marching through the simplices of each cell (Freudenthal's triangulation: the
+// paths from one corner to the opposite one; Doi and Koide 1991 for tetrahedra).
+//
+// Boundary points of the domain count as free, so surfaces are closed: every edge of a triangle belongs to
+// two triangles, in opposite directions. Normals point away from the contact set. In 2-D the cells are
+// segments with the contact set on their left, in 1-D points.
 type surface struct {
-	points []solver.Point
-	value  []float64 // of the obstacle there, which u meets
-	cells  [][3]int  // indices of points, as many as there are axes
-	side   []byte    // of cells: onObstacle or onUpper
+	points []problem.Point
+	value  []float64 // values of the obstacle at the points, which u equals
+	cells  [][3]int  // indices of points, as many as axes
+	side   []byte    // obstacle of each cell: onObstacle or onUpper
 }
 
-// marcher makes the surface of one obstacle.
+// marcher computes the surface of one obstacle.
 type marcher struct {
-	g     *grid
-	out   *surface
-	in    []byte // contact of nodes, memory order
-	side  byte
-	known map[int]int // vertices by edge: 8·node + direction
+	g        *grid
+	out      *surface
+	in       []byte // contact of the nodes in memory order
+	side     byte
+	vertices map[int]int // vertices by edge: 8·node + direction
 }
 
-// freeBoundary finds the surfaces of both obstacles.
+// freeBoundary returns the surfaces of both obstacles.
 func freeBoundary(g *grid) *surface {
 	out := &surface{}
 	in := make([]byte, 0, g.count())
-	_ = g.each(func(n node) error { // which returns what this does: nothing
+	_ = g.each(func(n node) error { // never returns an error
 		in = append(in, g.contact(n))
 		return nil
 	})
 	for _, side := range []byte{onObstacle, onUpper} {
-		m := marcher{g: g, out: out, in: in, side: side, known: map[int]int{}}
+		m := marcher{g: g, out: out, in: in, side: side, vertices: map[int]int{}}
 		m.march()
 	}
 	return out
 }
 
-// simplices are the paths along the axes from corner 0 of a cell to the opposite one;
-// corners are named by the bits of their axes.
+// simplices returns the paths along the axes from corner 0 of a cell to the opposite corner. Bit a of a
+// corner is its offset along axis a.
 func simplices(dimension int) [][]int {
 	switch dimension {
 	case 1:
@@ -77,7 +78,7 @@ func (m *marcher) march() {
 	}
 }
 
-// corner is a corner of the cell at base, in nodes from 0 along each axis.
+// corner returns a corner of the cell at base, as node indices from 0 along each axis.
 func corner(base [3]int, bits int) [3]int {
 	for a := range base {
 		base[a] += bits >> a & 1
@@ -85,12 +86,12 @@ func corner(base [3]int, bits int) [3]int {
 	return base
 }
 
-// index of a node in memory order.
+// index returns the index of a node in memory order.
 func (m *marcher) index(n [3]int) int { return n[0] + m.g.nodes(0)*(n[1]+m.g.nodes(1)*n[2]) }
 
 func (m *marcher) inside(n [3]int) bool { return m.in[m.index(n)] == m.side }
 
-// mixed tells whether the surface passes through a cell.
+// mixed reports whether the surface passes through a cell.
 func (m *marcher) mixed(base [3]int) bool {
 	first := m.inside(base)
 	for bits := 1; bits < 1<<m.g.p.Dimension; bits++ {
@@ -123,9 +124,8 @@ func (m *marcher) simplex(base [3]int, bits []int) {
 	}
 }
 
-// cell adds a point, segment or triangle whose vertices lie between the nodes that pairs
-// name, one of in, one of out. Which way round follows from the middles of these edges,
-// which never coincide.
+// cell adds a point, segment or triangle. Each vertex lies between a pair of nodes, one of in and one of
+// out. The orientation follows from the midpoints of these edges, which never coincide.
 func (m *marcher) cell(in, out [][3]int, pairs [][2]int) {
 	var c [3]int
 	var middle [3][3]float64
@@ -136,7 +136,7 @@ func (m *marcher) cell(in, out [][3]int, pairs [][2]int) {
 			middle[i][x] = float64(a[x]+b[x]) / 2
 		}
 	}
-	var away [3]float64 // from a point in contact to a free one
+	var away [3]float64 // from a point in contact to a free point
 	for x := range away {
 		away[x] = float64(out[0][x] - in[0][x])
 	}
@@ -157,7 +157,7 @@ func (m *marcher) cell(in, out [][3]int, pairs [][2]int) {
 
 func minus(a, b [3]float64) [3]float64 { return [3]float64{a[0] - b[0], a[1] - b[1], a[2] - b[2]} }
 
-// vertex is the point of the surface between a, in contact, and b, free: made once.
+// vertex returns the index of the surface point between a, in contact, and b, free. It makes each point once.
 func (m *marcher) vertex(a, b [3]int) int {
 	low, direction := a, 0
 	for x := range a {
@@ -167,40 +167,39 @@ func (m *marcher) vertex(a, b [3]int) int {
 		}
 	}
 	key := 8*m.index(low) + direction
-	if v, ok := m.known[key]; ok {
+	if v, ok := m.vertices[key]; ok {
 		return v
 	}
-	t := m.cut(a, b)
+	t := m.crossing(a, b)
 	p, q := m.node(a), m.node(b)
-	var at solver.Point
+	var at problem.Point
 	for x := range at {
 		at[x] = p.at[x] + t*(q.at[x]-p.at[x])
 	}
-	m.known[key] = len(m.out.points)
+	m.vertices[key] = len(m.out.points)
 	m.out.points = append(m.out.points, at)
 	m.out.value = append(m.out.value, m.obstacle(at))
-	return m.known[key]
+	return m.vertices[key]
 }
 
 func (m *marcher) node(n [3]int) node {
 	return m.g.node(n[0]+m.g.first[0], n[1]+m.g.first[1], n[2]+m.g.first[2])
 }
 
-func (m *marcher) obstacle(at solver.Point) float64 {
+func (m *marcher) obstacle(at problem.Point) float64 {
 	if m.side == onUpper {
 		return m.g.p.Upper(at)
 	}
 	return m.g.p.Obstacle(at)
 }
 
-// nearest a vertex comes to a node, as a part of the edge.
-const nearest = 0.01
+// minFraction is the smallest distance of a vertex from a node, as a part of the edge.
+const minFraction = 0.01
 
-// cut is where the surface meets the edge from a, in contact, to b, free. The distance
-// u − φ grows like the square of that from a regular free boundary (Caffarelli 1977),
-// so its root is continued in a straight line from b and the node behind it; where there
-// is none, the middle.
-func (m *marcher) cut(a, b [3]int) float64 {
+// crossing returns the position of the surface on the edge from a, in contact, to b, free. Near a regular
+// free boundary u − φ grows with the square of the distance (Caffarelli 1977), so its root is extrapolated
+// linearly from b and the node behind it. If that is not possible, the crossing is the midpoint.
+func (m *marcher) crossing(a, b [3]int) float64 {
 	behind := b
 	for x := range b {
 		behind[x] += b[x] - a[x]
@@ -208,22 +207,22 @@ func (m *marcher) cut(a, b [3]int) float64 {
 			return 0.5
 		}
 	}
-	near, far := m.gap(b), m.gap(behind)
+	near, far := m.rootDistance(b), m.rootDistance(behind)
 	if !(far > near) {
 		return 0.5
 	}
 	t := 1 - near/(far-near)
-	return math.Min(math.Max(t, nearest), 1-nearest)
+	return math.Min(math.Max(t, minFraction), 1-minFraction)
 }
 
-// gap is √|u − obstacle|.
-func (m *marcher) gap(n [3]int) float64 {
+// rootDistance returns √|u − obstacle|.
+func (m *marcher) rootDistance(n [3]int) float64 {
 	v := m.node(n)
 	return math.Sqrt(math.Abs(v.u - m.obstacle(v.at)))
 }
 
-// loops are the closed curves of a 2-D surface, each the indices of its points in order,
-// and which obstacle each belongs to.
+// loops returns the closed curves of a 2-D surface, each as the indices of its points in order, and the
+// obstacle of each curve.
 func (s *surface) loops() (curves [][]int, sides []byte) {
 	next := make([]int, len(s.points))
 	side := make([]byte, len(s.points))

@@ -13,19 +13,19 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/p2pdc/p2pdc/problems"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // polyData is a .vtp file read back.
 type polyData struct {
-	points  []solver.Point
+	points  []problem.Point
 	u       []float64
 	cells   [][]int
 	contact []byte
 	kind    string
 }
 
-// readVTP reads appended raw arrays by the offsets that the XML gives, as VTK does.
+// readVTP reads appended raw arrays by the offsets in the XML, as VTK does.
 func readVTP(t *testing.T, content []byte) polyData {
 	type array struct {
 		Type       string `xml:"type,attr"`
@@ -71,7 +71,8 @@ func readVTP(t *testing.T, content []byte) polyData {
 	xyz := numbers(f.Piece.Coordinates.Arrays[0], "Float64")
 	require.Len(t, xyz, 3*f.Piece.Points)
 	for i := 0; i < len(xyz); i += 3 {
-		p.points = append(p.points, solver.Point{math.Float64frombits(xyz[i]), math.Float64frombits(xyz[i+1]), math.Float64frombits(xyz[i+2])})
+		p.points = append(p.points, problem.Point{math.Float64frombits(xyz[i]), math.Float64frombits(xyz[i+1]),
+			math.Float64frombits(xyz[i+2])})
 	}
 	for _, b := range numbers(f.Piece.PointData.Arrays[0], "Float64") {
 		p.u = append(p.u, math.Float64frombits(b))
@@ -103,7 +104,7 @@ func readVTP(t *testing.T, content []byte) polyData {
 	return p
 }
 
-// exact is a built-in problem with its exact solution on a grid.
+// exact returns a built-in problem with its exact solution on a grid.
 func exact(t *testing.T, name string, n [3]int) Solution {
 	b, err := problems.Lookup(name)
 	require.NoError(t, err)
@@ -120,8 +121,8 @@ func exact(t *testing.T, name string, n [3]int) Solution {
 	return s
 }
 
-// requireClosed: every edge of a triangle belongs to one other, the other way round. It
-// returns the number of edges.
+// requireClosed requires that every edge of a triangle also belongs to one other triangle in the opposite
+// direction. It returns the number of edges.
 func requireClosed(t require.TestingT, cells [][]int) int {
 	edges := map[[2]int]int{}
 	for _, c := range cells {
@@ -131,13 +132,13 @@ func requireClosed(t require.TestingT, cells [][]int) int {
 	}
 	for e, n := range edges {
 		require.Equal(t, 1, n, "edge %v", e)
-		require.Equal(t, 1, edges[[2]int{e[1], e[0]}], "edge %v the other way round", e)
+		require.Equal(t, 1, edges[[2]int{e[1], e[0]}], "edge %v in the opposite direction", e)
 	}
 	return len(edges) / 2
 }
 
-// measure is the area of triangles and the volume that they enclose.
-func measure(points []solver.Point, cells [][]int) (area, volume float64) {
+// measure returns the area of triangles and the volume that they enclose.
+func measure(points []problem.Point, cells [][]int) (area, volume float64) {
 	for _, c := range cells {
 		a, b, d := points[c[0]], points[c[1]], points[c[2]]
 		u, v := minus(b, a), minus(d, a)
@@ -148,8 +149,8 @@ func measure(points []solver.Point, cells [][]int) (area, volume float64) {
 	return area, volume
 }
 
-// The contact set of the ball is a ball of radius 1/√2: its surface is a sphere, of
-// that area and volume, normals outwards.
+// The contact set of the ball problem is a ball of radius 1/√2. The surface has its area and volume, and its
+// normals point outwards.
 func TestFreeBoundaryOfTheBall(t *testing.T) {
 	for _, c := range []struct {
 		n          int
@@ -176,7 +177,7 @@ func TestFreeBoundaryOfTheBall(t *testing.T) {
 	}
 }
 
-// In the plane: one closed curve, the circle of radius 0.698, the contact set on its left.
+// In 2-D the free boundary is one closed curve, the circle of radius 0.698, with the contact set on its left.
 func TestFreeBoundaryOfTheDisc(t *testing.T) {
 	s := exact(t, "ball2d", [3]int{63, 63, 1})
 	_, content := write(t, "curve.vtp", s)
@@ -210,14 +211,14 @@ func TestFreeBoundaryOfTheDisc(t *testing.T) {
 	}
 }
 
-// Whatever the contact sets, on both obstacles, surfaces are closed and their normals
-// point away from them: each encloses a positive volume.
+// For arbitrary contact sets on both obstacles the surfaces are closed and their normals point away from the
+// contact sets, so each encloses a positive volume.
 func TestFreeBoundaryIsClosed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := rapid.IntRange(1, 3).Draw(t, "dimension")
 		s := sample(d)
-		s.Problem.Obstacle = func(solver.Point) float64 { return 0 }
-		s.Problem.Upper = func(solver.Point) float64 { return 100 }
+		s.Problem.Obstacle = func(problem.Point) float64 { return 0 }
+		s.Problem.Upper = func(problem.Point) float64 { return 100 }
 		contacts := [3]int{}
 		for i := range s.U {
 			which := rapid.SampledFrom([]int{free, free, onObstacle, onUpper}).Draw(t, "contact")

@@ -5,9 +5,8 @@ import (
 	"strconv"
 )
 
-// writeCSV writes a line x,y,z,u,phi per point, in memory order, with as many
-// digits as it takes to read the same numbers back. Coordinates of unused axes
-// are 0; phi is empty where there is no obstacle. Extra fields follow.
+// writeCSV writes a line x,y,z,u,phi per point in memory order, followed by the extra fields. The digits
+// suffice to read the same numbers back. Coordinates of unused axes are 0; phi is empty without an obstacle.
 func writeCSV(w io.Writer, g *grid) error {
 	head := "x,y,z,u,phi"
 	for _, e := range g.extra {

@@ -8,38 +8,42 @@ import (
 	"strings"
 )
 
-// writeVTI writes VTK's ImageData (the XML format of VTK 1.0 files, raw appended
-// data): point data u, obstacle, upper (each where the problem has it), contact (0
-// free, 1 on the obstacle, 2 on the upper one) and force where it was found. Values go out as they
-// are computed; nothing is held.
-func writeVTI(w io.Writer, g *grid) error {
-	arrays := []struct {
-		name, kind string
-		bytes      int
-		write      func(node, []byte)
-	}{
-		{"u", "Float64", 8, func(n node, b []byte) { putFloat(b, n.u) }},
-		{"contact", "UInt8", 1, func(n node, b []byte) { b[0] = g.contact(n) }},
+// vtiArray is an array of point data.
+type vtiArray struct {
+	name, kind string
+	bytes      int
+	write      func(node, []byte)
+}
+
+// vtiArrays returns the point data u, contact (0 free, 1 on the obstacle, 2 on the upper obstacle) and,
+// where they exist, obstacle, upper, force and the extra fields.
+func vtiArrays(g *grid) []vtiArray {
+	var arrays []vtiArray
+	add := func(name string, value func(node) float64) {
+		write := func(n node, b []byte) { binary.LittleEndian.PutUint64(b, math.Float64bits(value(n))) }
+		arrays = append(arrays, vtiArray{name, "Float64", 8, write})
 	}
+	add("u", func(n node) float64 { return n.u })
+	arrays = append(arrays, vtiArray{"contact", "UInt8", 1, func(n node, b []byte) { b[0] = g.contact(n) }})
 	if g.p.Obstacle != nil {
-		arrays = append(arrays, arrays[0])
-		arrays[2].name, arrays[2].write = "obstacle", func(n node, b []byte) { putFloat(b, g.p.Obstacle(n.at)) }
+		add("obstacle", func(n node) float64 { return g.p.Obstacle(n.at) })
 	}
 	if g.p.Upper != nil {
-		arrays = append(arrays, arrays[0])
-		last := &arrays[len(arrays)-1]
-		last.name, last.write = "upper", func(n node, b []byte) { putFloat(b, g.p.Upper(n.at)) }
+		add("upper", func(n node) float64 { return g.p.Upper(n.at) })
 	}
 	if g.force != nil {
-		arrays = append(arrays, arrays[0])
-		last := &arrays[len(arrays)-1]
-		last.name, last.write = "force", func(n node, b []byte) { putFloat(b, g.forceAt(n)) }
+		add("force", g.forceAt)
 	}
 	for _, e := range g.extra {
-		arrays = append(arrays, arrays[0])
-		last := &arrays[len(arrays)-1]
-		last.name, last.write = e.Name, func(n node, b []byte) { putFloat(b, e.Of(n.at)) }
+		add(e.Name, func(n node) float64 { return e.Of(n.at) })
 	}
+	return arrays
+}
+
+// writeVTI writes VTK's ImageData: the XML format of VTK 1.0 files with raw appended data. Values are
+// written as they are computed.
+func writeVTI(w io.Writer, g *grid) error {
+	arrays := vtiArrays(g)
 	extent := fmt.Sprintf("0 %d 0 %d 0 %d", g.nodes(0)-1, g.nodes(1)-1, g.nodes(2)-1)
 	var head strings.Builder
 	fmt.Fprintf(&head, `<?xml version="1.0"?>
@@ -50,7 +54,8 @@ func writeVTI(w io.Writer, g *grid) error {
 `, extent, g.p.Lo[0], g.p.Lo[1], g.p.Lo[2], g.spacing(0), g.spacing(1), g.spacing(2), extent)
 	offset := 0
 	for _, a := range arrays {
-		fmt.Fprintf(&head, "        <DataArray type=%q Name=%q format=\"appended\" offset=\"%d\"/>\n", a.kind, a.name, offset)
+		fmt.Fprintf(&head, "        <DataArray type=%q Name=%q format=\"appended\" offset=\"%d\"/>\n", a.kind, a.name,
+			offset)
 		offset += 8 + a.bytes*g.count()
 	}
 	head.WriteString("      </PointData>\n    </Piece>\n  </ImageData>\n  <AppendedData encoding=\"raw\">\n_")
@@ -76,7 +81,7 @@ func writeVTI(w io.Writer, g *grid) error {
 	return err
 }
 
-// forceAt is the contact force; points of the boundary are no unknowns and have none.
+// forceAt returns the contact force, which is 0 on the boundary.
 func (g *grid) forceAt(n node) float64 {
 	if n.boundary {
 		return 0
@@ -84,9 +89,7 @@ func (g *grid) forceAt(n node) float64 {
 	return g.force[g.dense(n)]
 }
 
-func putFloat(b []byte, v float64) { binary.LittleEndian.PutUint64(b, math.Float64bits(v)) }
-
-// spacing of an unused axis is 1: VTK wants a positive one.
+// spacing returns the spacing of an axis, and 1 for an unused axis, because VTK requires a positive value.
 func (g *grid) spacing(axis int) float64 {
 	if axis >= g.p.Dimension {
 		return 1

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// writeVTP writes the free boundary as VTK's PolyData (the XML format, raw appended data):
-// triangles in 3-D, closed lines in 2-D, points in 1-D; point data u, cell data contact (1
-// on the obstacle, 2 on the upper one).
+// writeVTP writes the free boundary as VTK's PolyData (XML format with raw appended data): triangles in 3-D,
+// closed lines in 2-D, points in 1-D. The point data are u; the cell data are contact (1 on the obstacle, 2
+// on the upper obstacle).
 func writeVTP(w io.Writer, g *grid) error {
 	s := freeBoundary(g)
 	kind, cells, sides := "Polys", make([][]int, 0, len(s.cells)), s.side
@@ -70,7 +70,7 @@ func writeVTP(w io.Writer, g *grid) error {
 	return nil
 }
 
-// connectivity lists the corners of all cells, and where each cell ends.
+// connectivity returns the corners of all cells, and the end index of each cell.
 func connectivity(cells [][]int) (corners, ends []int) {
 	for _, c := range cells {
 		corners = append(corners, c...)
@@ -79,7 +79,7 @@ func connectivity(cells [][]int) (corners, ends []int) {
 	return corners, ends
 }
 
-// appended gathers the raw arrays of a VTK file, each behind its length in bytes.
+// appended holds the raw arrays of a VTK file, each after its length in bytes.
 type appended struct {
 	data    []byte
 	offsets []int
@@ -104,12 +104,11 @@ func (a *appended) integers(v []int) {
 	}
 }
 
-// ContourExtension is that of the free boundary of a 2-D problem as a table.
+// ContourExtension is the extension of files with the free boundary of a 2-D problem as a table.
 const ContourExtension = ".contour.csv"
 
-// writeContour writes the free boundary of a 2-D problem: a line contour,contact,x,y,u
-// for each point of each closed curve, the contact set on its left, the first point
-// again at the end.
+// writeContour writes the free boundary of a 2-D problem: a line contour,contact,x,y,u for each point of each
+// closed curve. The contact set is on the left of the curve, and the first point is repeated at the end.
 func writeContour(w io.Writer, g *grid) error {
 	s := freeBoundary(g)
 	curves, sides := s.loops()

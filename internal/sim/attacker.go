@@ -8,7 +8,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // attacker sits on every link: it sees all frames and puts its own among them. It does
@@ -29,7 +29,7 @@ func newAttacker(c *Cluster) *attacker {
 }
 
 // watch sees a frame, or several as one, on their way.
-func (a *attacker) watch(from, to solver.Rank, f microproto.Frame) {
+func (a *attacker) watch(from, to iterate.Rank, f microproto.Frame) {
 	f.Retain().Pieces(func(p microproto.Frame) {
 		if a.rand.Float64() < a.c.Scenario.Attack {
 			a.seen[a.number%attackerMemory] = bytes.Clone(p.Data)
@@ -41,7 +41,7 @@ func (a *attacker) watch(from, to solver.Rank, f microproto.Frame) {
 }
 
 // strike sends something, soon, to one of the two ends.
-func (a *attacker) strike(from, to solver.Rank) {
+func (a *attacker) strike(from, to iterate.Rank) {
 	frame := bytes.Clone(a.seen[a.rand.IntN(min(a.number, attackerMemory))])
 	if a.rand.IntN(2) == 0 {
 		from, to = to, from

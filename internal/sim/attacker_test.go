@@ -36,7 +36,7 @@ func attacked(seed uint64, p p2psap.Protection) (*Scenario, *Result, p2psap.Node
 		n := p.node.Counters()
 		sum.FramesForged += n.FramesForged
 		sum.FramesReplayed += n.FramesReplayed
-		sum.FramesPlain += n.FramesPlain
+		sum.FramesUnprotected += n.FramesUnprotected
 		sum.FramesUnknown += n.FramesUnknown
 		sum.FramesMalformed += n.FramesMalformed
 	}
@@ -57,15 +57,15 @@ func TestAttacks(t *testing.T) {
 		changes += r.Changes
 		sum.FramesForged += n.FramesForged
 		sum.FramesReplayed += n.FramesReplayed
-		sum.FramesPlain += n.FramesPlain
+		sum.FramesUnprotected += n.FramesUnprotected
 		sum.FramesUnknown += n.FramesUnknown
 	}
-	t.Logf("%d seeds: %d changes of composition; %d forged, %d replayed, %d unprotected, %d of no session", *attackCount, changes, sum.FramesForged, sum.FramesReplayed, sum.FramesPlain, sum.FramesUnknown)
+	t.Logf("%d seeds: %d changes of composition; %d forged, %d replayed, %d unprotected, %d of no session", *attackCount, changes, sum.FramesForged, sum.FramesReplayed, sum.FramesUnprotected, sum.FramesUnknown)
 	if *attackCount >= 20 {
 		require.Positive(t, changes)
 		require.Greater(t, sum.FramesForged, uint64(100))
 		require.Greater(t, sum.FramesReplayed, uint64(100))
-		require.Greater(t, sum.FramesPlain, uint64(100))
+		require.Greater(t, sum.FramesUnprotected, uint64(100))
 	}
 }
 

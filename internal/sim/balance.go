@@ -5,7 +5,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 )
 
 // drawBalance lets planes move in some runs, in half of them with a peer whose speed
@@ -13,13 +14,13 @@ import (
 // before.
 func drawBalance(r *rand.Rand, s *Scenario) {
 	config := s.config(0, nil)
-	if !chance(r, 0.5) || config.Balanceable() != nil {
+	if !chance(r, 0.5) || richardson.Balanceable(&config) != nil {
 		return
 	}
 	s.Balance, s.Window = true, time.Nanosecond
 	if chance(r, 0.5) {
 		s.Shifts = append(s.Shifts, Shift{
-			At: time.Duration(r.Int64N(int64(s.Calm) + 1)), Rank: solver.Rank(r.IntN(s.Peers())), Slow: pick(r, 1.0, 3, 10, 30),
+			At: time.Duration(r.Int64N(int64(s.Calm) + 1)), Rank: iterate.Rank(r.IntN(s.Peers())), Slow: pick(r, 1.0, 3, 10, 30),
 		})
 	}
 }
@@ -48,7 +49,7 @@ func (c *Cluster) checkCover() error {
 				low = c.peers[p.rank-1].worker.Box().Hi[slow]
 			}
 			config := s.config(p.rank, nil)
-			if most := config.MostPlanes(p.rank); box.Lo[slow] != low || n < 1 || n > most ||
+			if most := richardson.MostPlanes(&config, p.rank); box.Lo[slow] != low || n < 1 || n > most ||
 				int(p.rank) == s.Peers()-1 && box.Hi[slow] != s.Problem.N[slow] {
 				return fmt.Errorf("sim: rank %d ends with planes %d to %d, the one below it at %d; it may have %d", p.rank, box.Lo[slow], box.Hi[slow], low, most)
 			}

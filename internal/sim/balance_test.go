@@ -4,14 +4,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/stretchr/testify/require"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // uneven is four peers of even slabs of a long box, relaxing a point in that time; the
 // speeds follow.
-func uneven(t *testing.T, scheme solver.Scheme, balance bool) *Scenario {
+func uneven(t *testing.T, scheme iterate.Scheme, balance bool) *Scenario {
 	s := plain(t, [3]int{8, 8, 40}, 4, scheme)
 	s.Balance, s.Window, s.Tolerance = balance, 5*time.Millisecond, 1e-5
 	for i := range s.Costs {
@@ -24,7 +23,7 @@ func uneven(t *testing.T, scheme solver.Scheme, balance bool) *Scenario {
 // mid-run, or faster again; planes move, the bits (in lockstep) or the residual stay what
 // they have to be, which play checks, and the run takes less virtual time.
 func TestBalance(t *testing.T) {
-	for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.BoundedDelay(0), solver.Asynchronous(), solver.Hybrid([]int{0, 0, 1, 1})} {
+	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0), iterate.Asynchronous(), iterate.Hybrid([]int{0, 0, 1, 1})} {
 		for name, c := range map[string]struct {
 			tune func(s *Scenario)
 			gain float64
@@ -44,7 +43,7 @@ func TestBalance(t *testing.T) {
 					s := uneven(t, scheme, balance)
 					c.tune(s)
 					r := play(t, s, nil)
-					require.Equal(t, solver.Converged, r.Outcomes[0].Reason)
+					require.Equal(t, iterate.Converged, r.Outcomes[0].Reason)
 					took[i], planes = r.Virtual, r.Planes
 				}
 				t.Logf("%v without, %v with %d planes moved", took[0], took[1], planes)

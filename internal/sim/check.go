@@ -9,14 +9,17 @@ import (
 	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 // Result is how a run ended.
 type Result struct {
 	U          []float64 // assembled [z][y][x]
-	Outcomes   []solver.Outcome
-	Evaluation solver.Evaluation
+	Outcomes   []iterate.Outcome
+	Evaluation verify.Evaluation
 	Virtual    time.Duration // from start to the last session's end
 	Events     uint64
 	Points     uint64 // relaxed, by all peers
@@ -67,7 +70,7 @@ func (c *Cluster) Check() (*Result, error) {
 		err = c.checkSteps(r)
 		return r, errors.Join(err, c.checkReasons(r), c.checkMemory())
 	}
-	if r.Evaluation, err = solver.Evaluate(s.Problem, r.U, nil); err != nil {
+	if r.Evaluation, err = verify.Evaluate(s.Problem, r.U, nil); err != nil {
 		return r, err
 	}
 	return r, errors.Join(c.checkReasons(r), c.checkAnswer(r), c.checkMemory())
@@ -93,12 +96,12 @@ func (c *Cluster) checkReasons(r *Result) error {
 		}
 	}
 	switch {
-	case reason == solver.Converged:
+	case reason == iterate.Converged:
 		if r.Evaluation.RelativeResidual > s.Tolerance {
 			return fmt.Errorf("sim: false termination: the residual of the assembled answer is %v, the tolerance %v, the peers believe %v",
 				r.Evaluation.RelativeResidual, s.Tolerance, r.Outcomes[0].Residual)
 		}
-	case reason == solver.ReachedSweeps && s.MaxSweeps > 0:
+	case reason == iterate.ReachedSweeps && s.MaxSweeps > 0:
 	case reason == s.Stop.Why && s.Stop.At > 0:
 	default:
 		return fmt.Errorf("sim: the run ended because it %v, which nobody asked for", reason)
@@ -109,7 +112,7 @@ func (c *Cluster) checkReasons(r *Result) error {
 // lockstep tells whether the run promises bits: those of the sequential method, or of an
 // emulation. Where the amount of work follows from measured times there is no such promise.
 func (s *Scenario) lockstep() bool {
-	return solver.Lockstep(s.Scheme) && !(s.Method.Name == solver.Schwarz && s.Method.Work == 0)
+	return s.Scheme.Lockstep() && !(s.Method.Name == problem.Schwarz && s.Method.Work == 0)
 }
 
 // rounding is more than what the bounds of vectors of size 1 miss: they are
@@ -118,7 +121,7 @@ const rounding = 1e-13
 
 func (c *Cluster) checkAnswer(r *Result) error {
 	s := c.Scenario
-	if !s.lockstep() && r.Outcomes[0].Residual != r.Evaluation.RelativeResidual && r.Outcomes[0].Reason == solver.Converged {
+	if !s.lockstep() && r.Outcomes[0].Residual != r.Evaluation.RelativeResidual && r.Outcomes[0].Reason == iterate.Converged {
 		return fmt.Errorf("sim: the peers agreed on a residual of %v; that of the assembled answer is %v", r.Outcomes[0].Residual, r.Evaluation.RelativeResidual)
 	}
 	if s.Large {
@@ -127,14 +130,14 @@ func (c *Cluster) checkAnswer(r *Result) error {
 	if s.lockstep() {
 		return c.checkBits(r)
 	}
-	if r.Outcomes[0].Reason != solver.Converged {
+	if r.Outcomes[0].Reason != iterate.Converged {
 		return nil
 	}
-	want, err := solver.SolveSequential(s.Problem, solver.Jacobi, s.Tolerance, s.Every, s.Lag, 0)
+	want, err := richardson.SolveSequential(s.Problem, problem.Jacobi, s.Tolerance, s.Every, s.Lag, 0)
 	if err != nil {
 		return err
 	}
-	ref, err := solver.Evaluate(s.Problem, want.U, nil)
+	ref, err := verify.Evaluate(s.Problem, want.U, nil)
 	if err != nil {
 		return err
 	}
@@ -156,7 +159,7 @@ func (c *Cluster) checkBits(r *Result) error {
 		return err
 	}
 	for rank, o := range r.Outcomes {
-		same := o.Reason == want.Reason && o.Residual == want.Residual || o.Reason == solver.Interrupted
+		same := o.Reason == want.Reason && o.Residual == want.Residual || o.Reason == iterate.Interrupted
 		if !same || o.Sweeps != want.Sweeps {
 			return fmt.Errorf("sim: rank %d ended because it %v after %d sweeps with %v; sequentially it %v after %d with %v",
 				rank, o.Reason, o.Sweeps, o.Residual, want.Reason, want.Sweeps, want.Residual)
@@ -172,21 +175,21 @@ func (c *Cluster) checkBits(r *Result) error {
 
 // reference is the sequential run: as far as an interrupted one came, else to its
 // own end.
-func (s *Scenario) reference(o *solver.Outcome) (solver.Sequence, error) {
+func (s *Scenario) reference(o *iterate.Outcome) (richardson.Sequence, error) {
 	if s.ofGrid() {
 		return s.alone(o)
 	}
 	t := *s
-	if o.Reason == solver.Interrupted {
+	if o.Reason == iterate.Interrupted {
 		t.Tolerance, t.MaxSweeps = 0, o.Sweeps
 		if o.Sweeps == 0 {
 			t.Tolerance = math.MaxFloat64
 		}
 	}
-	if t.Order == solver.InTurn && t.Peers() > 1 || t.Method.Name == solver.Schwarz {
+	if t.Order == problem.InTurn && t.Peers() > 1 || t.Method.Name == problem.Schwarz {
 		return t.emulate()
 	}
-	return solver.SolveSequential(t.Problem, t.Order, t.Tolerance, t.Every, t.Lag, t.MaxSweeps)
+	return richardson.SolveSequential(t.Problem, t.Order, t.Tolerance, t.Every, t.Lag, t.MaxSweeps)
 }
 
 func (c *Cluster) checkMemory() error {

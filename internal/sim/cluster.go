@@ -10,14 +10,14 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // Cluster is a scenario being played.
 type Cluster struct {
 	Scenario *Scenario
 	// Filter sees every data frame when it is sent; false loses it. nil: none.
-	Filter func(now microproto.Instant, from, to solver.Rank, session string, frame []byte) bool
+	Filter func(now microproto.Instant, from, to iterate.Rank, session string, frame []byte) bool
 	// Watch is called before every event; nil: nobody. It must only look.
 	Watch func(now microproto.Instant)
 	// Tracer sees every step of every composite; nil: off.
@@ -38,9 +38,9 @@ type Cluster struct {
 	events  uint64
 	ended   microproto.Instant // when the last session was closed
 
-	ends     [][]float64         // by time step, assembled
-	believed []solver.StepResult // by rank 0
-	changes  uint64              // of mode, at boundaries of time steps
+	ends     [][]float64          // by time step, assembled
+	believed []iterate.StepResult // by rank 0
+	changes  uint64               // of mode, at boundaries of time steps
 	fault    error
 }
 
@@ -61,10 +61,10 @@ func New(s *Scenario, catalog *microproto.Catalog, policy p2psap.Policy) (*Clust
 	c.cutAt = make([]microproto.Instant, n)
 	for rank := range n {
 		for other := range rank {
-			c.links = append(c.links, mptest.NewLink(c.clock, c.rand.Uint64(), s.at(s.Faults, solver.Rank(rank), solver.Rank(other))))
+			c.links = append(c.links, mptest.NewLink(c.clock, c.rand.Uint64(), s.at(s.Faults, iterate.Rank(rank), iterate.Rank(other))))
 		}
 	}
-	for rank := range solver.Rank(n) {
+	for rank := range iterate.Rank(n) {
 		p, err := newPeer(c, rank, catalog, policy)
 		if err != nil {
 			return nil, fmt.Errorf("sim: rank %d: %w", rank, err)
@@ -73,9 +73,9 @@ func New(s *Scenario, catalog *microproto.Catalog, policy p2psap.Policy) (*Clust
 	}
 	for hi := range n {
 		for lo := range hi {
-			l := c.link(solver.Rank(lo), solver.Rank(hi))
-			l.Receive(0, func(f microproto.Frame) { c.arrive(solver.Rank(lo), solver.Rank(hi), f) })
-			l.Receive(1, func(f microproto.Frame) { c.arrive(solver.Rank(hi), solver.Rank(lo), f) })
+			l := c.link(iterate.Rank(lo), iterate.Rank(hi))
+			l.Receive(0, func(f microproto.Frame) { c.arrive(iterate.Rank(lo), iterate.Rank(hi), f) })
+			l.Receive(1, func(f microproto.Frame) { c.arrive(iterate.Rank(hi), iterate.Rank(lo), f) })
 		}
 	}
 	if s.Attack > 0 {
@@ -86,7 +86,7 @@ func New(s *Scenario, catalog *microproto.Catalog, policy p2psap.Policy) (*Clust
 }
 
 // link joins two ranks; the lower one is its end 0.
-func (c *Cluster) link(a, b solver.Rank) *mptest.Link {
+func (c *Cluster) link(a, b iterate.Rank) *mptest.Link {
 	lo, hi := min(a, b), max(a, b)
 	return c.links[int(hi)*(int(hi)-1)/2+int(lo)]
 }
@@ -100,7 +100,7 @@ func (c *Cluster) plan() {
 		c.clock.At(microproto.Instant(cut.To), func() { c.partition(cut.Split, false) })
 	}
 	c.clock.At(microproto.Instant(s.Calm), func() {
-		for hi := range solver.Rank(len(c.peers)) {
+		for hi := range iterate.Rank(len(c.peers)) {
 			for lo := range hi {
 				l := c.link(lo, hi)
 				l.SetFaults(s.at(s.After, lo, hi))
@@ -116,13 +116,13 @@ func (c *Cluster) plan() {
 }
 
 // at is what a link between two ranks does to frames.
-func (s *Scenario) at(f mptest.Faults, a, b solver.Rank) mptest.Faults {
+func (s *Scenario) at(f mptest.Faults, a, b iterate.Rank) mptest.Faults {
 	f.Delay += s.distance(a, b)
 	return f
 }
 
-func (c *Cluster) partition(split solver.Rank, cut bool) {
-	for hi := range solver.Rank(len(c.peers)) {
+func (c *Cluster) partition(split iterate.Rank, cut bool) {
+	for hi := range iterate.Rank(len(c.peers)) {
 		for lo := range hi {
 			if lo < split && hi >= split {
 				c.link(lo, hi).Partition(0, cut)
@@ -133,7 +133,7 @@ func (c *Cluster) partition(split solver.Rank, cut bool) {
 }
 
 // healed is when the two ranks can talk again, now if they can.
-func (c *Cluster) healed(a, b solver.Rank) microproto.Instant {
+func (c *Cluster) healed(a, b iterate.Rank) microproto.Instant {
 	t := c.clock.Now()
 	for _, cut := range c.Scenario.Cuts {
 		lo, hi := min(a, b), max(a, b)
@@ -204,15 +204,15 @@ func (c *Cluster) state() string {
 }
 
 // arrive takes a frame from the link.
-func (c *Cluster) arrive(to, from solver.Rank, f microproto.Frame) {
+func (c *Cluster) arrive(to, from iterate.Rank, f microproto.Frame) {
 	f.Peer = addrOf(from)
 	p := c.peers[to]
-	p.node.Frame(c.clock.Now(), f)
+	p.node.Input(c.clock.Now(), 0, f)
 	p.Settle()
 }
 
 // addrOf is a rank's address at the links.
-func addrOf(r solver.Rank) microproto.LinkAddr { return microproto.LinkAddr(r + 1) }
+func addrOf(r iterate.Rank) microproto.LinkAddr { return microproto.LinkAddr(r + 1) }
 
 // trainBytes is what a UDP link takes as one.
 const trainBytes = 65507
@@ -220,7 +220,7 @@ const trainBytes = 65507
 // contact is one peer's LinkContext.
 type contact struct {
 	c    *Cluster
-	rank solver.Rank
+	rank iterate.Rank
 }
 
 func (k contact) Acquire(n int) microproto.Frame { return k.c.memory.Acquire(n) }
@@ -244,5 +244,5 @@ func (k contact) Accept(remote []byte) (microproto.LinkAddr, error) {
 	if len(remote) != 2 || remote[0] != 's' || int(remote[1]) >= len(k.c.peers) {
 		return 0, errors.New("sim: not an offer of this cluster")
 	}
-	return addrOf(solver.Rank(remote[1])), nil
+	return addrOf(iterate.Rank(remote[1])), nil
 }

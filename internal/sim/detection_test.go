@@ -7,14 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/verify"
+	"github.com/stretchr/testify/require"
 )
 
 var detectCount = flag.Uint64("detect.count", 16, "runs of TestDetection")
@@ -29,7 +29,7 @@ type detection struct {
 
 func detect(t *testing.T, seed uint64) detection {
 	r := rand.New(rand.NewPCG(seed, 0x646574656374))
-	s := &Scenario{Seed: seed, Tolerance: 1e-4, Scheme: solver.Asynchronous(), MTU: 1400}
+	s := &Scenario{Seed: seed, Tolerance: 1e-4, Scheme: iterate.Asynchronous(), MTU: 1400}
 	s.Problem, s.What = drawProblem(r)
 	var err error
 	for s.Partition.Peers() < 2 {
@@ -43,7 +43,7 @@ func detect(t *testing.T, seed uint64) detection {
 	sweep := time.Duration(float64(delay) * (0.02 + 0.3*r.Float64()))
 	slowest := time.Duration(0)
 	for rank := range s.Peers() {
-		points := s.Partition.Box(solver.Rank(rank)).Points()
+		points := s.Partition.Box(iterate.Rank(rank)).Points()
 		c := Cost{Point: 1 + sweep/time.Duration(points), Slow: 1 + r.Float64()}
 		s.Costs = append(s.Costs, c)
 		slowest = max(slowest, c.Relax(points))
@@ -51,7 +51,7 @@ func detect(t *testing.T, seed uint64) detection {
 	c, err := New(s, ctp.Catalog(), p2psap.TablePolicy{})
 	require.NoError(t, err)
 	met, done := microproto.Never, microproto.Instant(0)
-	var seen solver.Iteration
+	var seen iterate.Iteration
 	c.Watch = func(now microproto.Instant) {
 		over := true
 		for _, p := range c.peers {
@@ -65,7 +65,7 @@ func detect(t *testing.T, seed uint64) detection {
 			return
 		}
 		seen = at
-		e, err := solver.Evaluate(s.Problem, c.assemble(), nil)
+		e, err := verify.Evaluate(s.Problem, c.assemble(), nil)
 		require.NoError(t, err)
 		switch {
 		case done != 0 || e.RelativeResidual <= s.Tolerance && met < now:

@@ -1,5 +1,5 @@
 // Package sim runs a whole cluster in virtual time: the same p2psap.Node, CTP*
-// composites and solver.Worker as a real run, over links and control connections
+// composites and richardson.Worker as a real run, over links and control connections
 // that delay, lose, double, reorder and break, on peers of different speeds. One
 // seed gives everything, so a failure can be replayed.
 //

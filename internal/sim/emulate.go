@@ -5,19 +5,22 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 )
 
 // emulate runs the partition on one machine: no transport, every message arrives
 // at once and in order, the workers take turns. In the order in-turn it is the
 // oracle of synchronous runs, since there the answer depends on the partition.
-func (s *Scenario) emulate() (solver.Sequence, error) {
-	workers := make([]solver.Peer, s.Peers())
+func (s *Scenario) emulate() (richardson.Sequence, error) {
+	workers := make([]problem.Peer, s.Peers())
 	for r := range workers {
-		c := s.config(solver.Rank(r), nil)
-		c.Scheme = solver.Synchronous()
+		c := s.config(iterate.Rank(r), nil)
+		c.Scheme = iterate.Synchronous()
 		w, err := solver.New(c)
 		if err != nil {
-			return solver.Sequence{}, err
+			return richardson.Sequence{}, err
 		}
 		workers[r] = w
 	}
@@ -25,9 +28,9 @@ func (s *Scenario) emulate() (solver.Sequence, error) {
 		done = 0
 		moved := false
 		for r, w := range workers {
-			ended, m, err := turn(workers, solver.Rank(r), w)
+			ended, m, err := turn(workers, iterate.Rank(r), w)
 			if err != nil {
-				return solver.Sequence{}, err
+				return richardson.Sequence{}, err
 			}
 			if ended {
 				done++
@@ -35,10 +38,10 @@ func (s *Scenario) emulate() (solver.Sequence, error) {
 			moved = moved || m
 		}
 		if !moved && done < len(workers) {
-			return solver.Sequence{}, fmt.Errorf("sim: the emulation of %v is stuck", s.Partition.Cuts)
+			return richardson.Sequence{}, fmt.Errorf("sim: the emulation of %v is stuck", s.Partition.Cuts)
 		}
 	}
-	out := solver.Sequence{U: make([]float64, s.Problem.Points())}
+	out := richardson.Sequence{U: make([]float64, s.Problem.Points())}
 	for _, w := range workers {
 		v := make([]float64, w.Box().Points())
 		w.Solution(v)
@@ -50,21 +53,21 @@ func (s *Scenario) emulate() (solver.Sequence, error) {
 }
 
 // turn lets one worker go on until it waits or has ended.
-func turn(workers []solver.Peer, r solver.Rank, w solver.Peer) (ended, moved bool, err error) {
+func turn(workers []problem.Peer, r iterate.Rank, w problem.Peer) (ended, moved bool, err error) {
 	for {
 		op := w.Next(0)
 		switch op.Kind {
-		case solver.OpDone:
+		case iterate.OpDone:
 			return true, moved, nil
-		case solver.OpWait:
+		case iterate.OpWait:
 			return false, moved, nil
-		case solver.OpRelax:
+		case iterate.OpRelax:
 			w.Relax(op)
-		case solver.OpSend:
+		case iterate.OpSend:
 			buf := make([]byte, op.Bytes)
 			w.Pack(op, buf)
 			err = workers[op.To].Halo(0, r, op.Tag, op.Label, buf)
-		case solver.OpAgree:
+		case iterate.OpAgree:
 			err = workers[op.To].Agree(0, r, op.Message)
 		}
 		if err != nil {

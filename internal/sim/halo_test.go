@@ -5,19 +5,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/stretchr/testify/require"
 )
 
 // plain is a scenario without faults: a membrane on a line of slabs.
-func plain(t *testing.T, n [3]int, peers int, scheme solver.Scheme) *Scenario {
+func plain(t *testing.T, n [3]int, peers int, scheme iterate.Scheme) *Scenario {
 	t.Helper()
-	part, err := solver.Slabs(n, peers, nil)
+	part, err := problem.Slabs(n, peers, nil)
 	require.NoError(t, err)
 	s := &Scenario{
 		Seed: 7, What: "membrane", Partition: part, Scheme: scheme, Tolerance: 1e-3, Every: 8, Lag: 4,
@@ -25,13 +25,13 @@ func plain(t *testing.T, n [3]int, peers int, scheme solver.Scheme) *Scenario {
 		After: mptest.Faults{Delay: 100 * time.Microsecond, Jitter: 20 * time.Microsecond},
 	}
 	s.Faults = s.After
-	s.Problem = &solver.Problem{
-		Name: "membrane", Dimension: 3, N: n, Hi: solver.Point{1, 1, 1}, Diffusion: solver.Coefficient{Value: 1},
-		Obstacle: func(q solver.Point) float64 {
+	s.Problem = &problem.Problem{
+		Name: "membrane", Dimension: 3, N: n, Hi: problem.Point{1, 1, 1}, Diffusion: problem.Coefficient{Value: 1},
+		Obstacle: func(q problem.Point) float64 {
 			x, y, z := q[0]-0.5, q[1]-0.5, q[2]-0.5
 			return 0.5 - 4*(x*x+y*y+z*z)
 		},
-		Boundary: func(solver.Point) float64 { return 0 },
+		Boundary: func(problem.Point) float64 { return 0 },
 	}
 	for range peers {
 		s.Costs = append(s.Costs, Cost{Point: 20 * time.Nanosecond, Slow: 1, Send: time.Microsecond})
@@ -39,7 +39,7 @@ func plain(t *testing.T, n [3]int, peers int, scheme solver.Scheme) *Scenario {
 	return s
 }
 
-type filter func(now microproto.Instant, from, to solver.Rank, session string, frame []byte) bool
+type filter func(now microproto.Instant, from, to iterate.Rank, session string, frame []byte) bool
 
 func play(t *testing.T, s *Scenario, f filter) *Result {
 	t.Helper()
@@ -56,11 +56,11 @@ func play(t *testing.T, s *Scenario, f filter) *Result {
 // peer to the other. Then each of the last ones is lost, with all that follow for
 // a while: the run must still end, with the residual asked for.
 func TestLastHaloLost(t *testing.T) {
-	for _, scheme := range []solver.Scheme{solver.Asynchronous(), solver.BoundedDelay(0), solver.BoundedDelay(1), solver.BoundedDelay(5)} {
+	for _, scheme := range []iterate.Scheme{iterate.Asynchronous(), iterate.BoundedDelay(0), iterate.BoundedDelay(1), iterate.BoundedDelay(5)} {
 		t.Run(scheme.Name(), func(t *testing.T) {
 			count := 0
-			halo := func(from, to solver.Rank, session string) bool { return from == 0 && to == 1 && session == "halo" }
-			play(t, plain(t, [3]int{6, 6, 6}, 3, scheme), func(_ microproto.Instant, from, to solver.Rank, session string, _ []byte) bool {
+			halo := func(from, to iterate.Rank, session string) bool { return from == 0 && to == 1 && session == "halo" }
+			play(t, plain(t, [3]int{6, 6, 6}, 3, scheme), func(_ microproto.Instant, from, to iterate.Rank, session string, _ []byte) bool {
 				if halo(from, to, session) {
 					count++
 				}
@@ -70,7 +70,7 @@ func TestLastHaloLost(t *testing.T) {
 			for _, back := range []int{1, 2, 3, 10, count / 2} {
 				for _, gap := range []time.Duration{0, 3 * time.Millisecond, 50 * time.Millisecond} {
 					k, lost, until := 0, 0, microproto.Never
-					r := play(t, plain(t, [3]int{6, 6, 6}, 3, scheme), func(now microproto.Instant, from, to solver.Rank, session string, _ []byte) bool {
+					r := play(t, plain(t, [3]int{6, 6, 6}, 3, scheme), func(now microproto.Instant, from, to iterate.Rank, session string, _ []byte) bool {
 						if !halo(from, to, session) {
 							return true
 						}
@@ -84,7 +84,7 @@ func TestLastHaloLost(t *testing.T) {
 						return true
 					})
 					require.Positive(t, lost, fmt.Sprint(back, gap))
-					require.Equal(t, solver.Converged, r.Outcomes[0].Reason)
+					require.Equal(t, iterate.Converged, r.Outcomes[0].Reason)
 				}
 			}
 		})
@@ -95,18 +95,18 @@ func TestLastHaloLost(t *testing.T) {
 // the run on. Snapshots carry frozen faces on the agreement sessions, so that an
 // asynchronous run ends even so, and does not end wrongly.
 func TestHalosLostForEver(t *testing.T) {
-	r := play(t, plain(t, [3]int{6, 6, 6}, 2, solver.Asynchronous()), func(now microproto.Instant, from, _ solver.Rank, session string, _ []byte) bool {
+	r := play(t, plain(t, [3]int{6, 6, 6}, 2, iterate.Asynchronous()), func(now microproto.Instant, from, _ iterate.Rank, session string, _ []byte) bool {
 		return from != 0 || session != "halo" || now < microproto.Instant(6*time.Millisecond)
 	})
-	require.Equal(t, solver.Converged, r.Outcomes[0].Reason)
+	require.Equal(t, iterate.Converged, r.Outcomes[0].Reason)
 	require.Greater(t, r.Outcomes[0].Snapshots, 1)
 }
 
 // TestSlowPeer: with one peer ten times slower than the others the synchronous
 // scheme waits for it in every sweep; the asynchronous one lets the others go on.
 func TestSlowPeer(t *testing.T) {
-	sweeps := map[string][]solver.Iteration{}
-	for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+	sweeps := map[string][]iterate.Iteration{}
+	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		s := plain(t, [3]int{6, 6, 8}, 4, scheme)
 		for i := range s.Costs {
 			s.Costs[i].Point = 2 * time.Microsecond

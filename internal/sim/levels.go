@@ -4,37 +4,39 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 )
 
 // drawLevels makes some runs in lockstep ones of a method of the whole grid. It draws
 // after everything else, so that the rest of a seed is what it was before.
 func drawLevels(r *rand.Rand, s *Scenario) {
-	if !chance(r, 0.5) || !solver.Lockstep(s.Scheme) || s.Method.Name == solver.Schwarz {
+	if !chance(r, 0.5) || !s.Scheme.Lockstep() || s.Method.Name == problem.Schwarz {
 		return
 	}
-	s.Method = solver.MethodConfig{Name: pick(r, solver.SOR, solver.Multigrid)}
+	s.Method = problem.MethodConfig{Name: pick(r, problem.SOR, problem.Multigrid)}
 	if chance(r, 0.3) {
 		s.Method.Omega = 1 + 0.7*r.Float64()
 	}
 	s.Method.Cycle = pick(r, "", "v", "w")
-	s.Order, s.Balance = solver.Jacobi, false
+	s.Order, s.Balance = problem.Jacobi, false
 }
 
 // ofGrid tells whether the method is one of the whole grid: one peer's run of it is then
 // the reference.
 func (s *Scenario) ofGrid() bool {
-	return s.Method.Name == solver.SOR || s.Method.Name == solver.Multigrid
+	return s.Method.Name == problem.SOR || s.Method.Name == problem.Multigrid
 }
 
 // alone is what one peer does, as far as an interrupted run came.
-func (s *Scenario) alone(o *solver.Outcome) (solver.Sequence, error) {
+func (s *Scenario) alone(o *iterate.Outcome) (richardson.Sequence, error) {
 	t := *s
-	t.Partition = solver.Partition{}
+	t.Partition = problem.Partition{}
 	for a, n := range s.Problem.N {
 		t.Partition.Cuts[a] = []int{0, n}
 	}
-	if o.Reason == solver.Interrupted {
+	if o.Reason == iterate.Interrupted {
 		if t.MaxSweeps = o.Sweeps; o.Sweeps == 0 {
 			t.Tolerance = math.MaxFloat64
 		}

@@ -9,15 +9,17 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // peer is one peer: a host of the world that a scenario makes.
 type peer struct {
 	*virtual.Host
 	c       *Cluster
-	rank    solver.Rank
+	rank    iterate.Rank
 	node    *p2psap.Node
-	worker  solver.Peer
+	worker  problem.Peer
 	adapter *adapter // nil: it has none
 	cost    Cost
 	points  uint64
@@ -37,14 +39,14 @@ func (e anyOrder) For(n int, f func(int)) {
 	}
 }
 
-func newPeer(c *Cluster, rank solver.Rank, catalog *microproto.Catalog, policy p2psap.Policy) (*peer, error) {
+func newPeer(c *Cluster, rank iterate.Rank, catalog *microproto.Catalog, policy p2psap.Policy) (*peer, error) {
 	s := c.Scenario
 	p := &peer{c: c, rank: rank, cost: s.Costs[rank]}
 	var err error
 	rails := p.rails()
 	p.node, err = p2psap.NewNode(p2psap.NodeConfig{
-		Name: virtual.NameOf(rank), Run: "sim", Version: "sim", Catalog: catalog, Policy: policy, Link: contact{c, rank},
-		Network: p2psap.Ethernet, Rails: rails, Watch: p2psap.Watch{RailDwell: 4 * s.After.Delay}, Cluster: s.label(rank), Host: virtual.NameOf(rank), Process: uint64(rank) + 1, Seed: c.rand.Uint64(),
+		Name: virtual.NameOf(rank), Run: "sim", Version: "sim", Catalog: catalog, Policy: policy, Rails: rails,
+		Monitor: p2psap.MonitorConfig{RailDwell: 4 * s.After.Delay}, Cluster: s.label(rank), Host: virtual.NameOf(rank), Process: uint64(rank) + 1, Seed: c.rand.Uint64(),
 		Tracer: tracer{c}, Linger: time.Minute, Protect: s.Protect, Entropy: s.entropy(rank),
 	})
 	if err != nil {
@@ -54,12 +56,12 @@ func newPeer(c *Cluster, rank solver.Rank, catalog *microproto.Catalog, policy p
 	if err != nil {
 		return nil, err
 	}
-	p.Host = virtual.NewHost(world{c}, rank, p.node, p.worker, len(rails))
+	p.Host = virtual.NewHost(world{c}, virtual.Config{Rank: rank, Node: p.node, Peer: p.worker, Rails: len(rails)})
 	return p, nil
 }
 
 // entropy is where a peer's keys come from, nil without protection.
-func (s *Scenario) entropy(rank solver.Rank) p2psap.Entropy {
+func (s *Scenario) entropy(rank iterate.Rank) p2psap.Entropy {
 	if s.Protect == p2psap.ProtectDefault {
 		return nil
 	}
@@ -81,8 +83,8 @@ func (t tracer) Trace(now microproto.Instant, r microproto.TraceRecord) {
 }
 
 // config is the solver's configuration of one rank.
-func (s *Scenario) config(rank solver.Rank, e solver.Executor) solver.Config {
-	return solver.Config{
+func (s *Scenario) config(rank iterate.Rank, e problem.Executor) problem.Config {
+	return problem.Config{
 		Problem: s.Problem, Partition: s.Partition, Rank: rank, Scheme: s.Scheme, Order: s.Order, Method: s.Method, Executor: e,
 		Tolerance: s.Tolerance, MaxSweeps: s.MaxSweeps, CheckEvery: s.Every, Lag: s.Lag, Repeat: s.Repeat, Reconfigure: s.Reconfigure, Balance: s.Balance, BalanceWindow: s.Window,
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // Some peers of some scenarios have adapters of one fabric beside their base link. An
@@ -19,9 +19,9 @@ import (
 // Fall is when an adapter, or its connection with one peer, goes down.
 type Fall struct {
 	At, Up time.Duration // Up 0: it stays down
-	Rank   solver.Rank
-	Peer   solver.Rank // -1: the adapter
-	Cut    bool        // of an adapter: what is on its way is lost; otherwise it may still arrive
+	Rank   iterate.Rank
+	Peer   iterate.Rank // -1: the adapter
+	Cut    bool         // of an adapter: what is on its way is lost; otherwise it may still arrive
 }
 
 // drawRails gives some scenarios adapters that fall. It draws last, so that the rest of a
@@ -36,15 +36,15 @@ func drawRails(r *rand.Rand, s *Scenario) {
 	}
 	for range pick(r, 0, 1, 2, 4, 8) {
 		at := time.Duration(r.Int64N(int64(s.Calm) + 1))
-		f := Fall{At: at, Up: at + time.Duration(1+r.IntN(60e6)), Rank: solver.Rank(r.IntN(s.Peers())), Peer: -1, Cut: chance(r, 0.5)}
+		f := Fall{At: at, Up: at + time.Duration(1+r.IntN(60e6)), Rank: iterate.Rank(r.IntN(s.Peers())), Peer: -1, Cut: chance(r, 0.5)}
 		if chance(r, 0.3) {
-			f.Peer = solver.Rank(r.IntN(s.Peers()))
+			f.Peer = iterate.Rank(r.IntN(s.Peers()))
 		} else if chance(r, 0.2) {
 			f.Up = 0
 		}
 		s.Falls = append(s.Falls, f)
 		if chance(r, 0.3) { // the other end as well, at the same time
-			f.Rank = solver.Rank(r.IntN(s.Peers()))
+			f.Rank = iterate.Rank(r.IntN(s.Peers()))
 			s.Falls = append(s.Falls, f)
 		}
 	}
@@ -53,7 +53,7 @@ func drawRails(r *rand.Rand, s *Scenario) {
 // adapter is one peer's.
 type adapter struct {
 	c       *Cluster
-	rank    solver.Rank
+	rank    iterate.Rank
 	downs   int // falls that it has not risen from
 	ends    []joint
 	serials uint32
@@ -93,7 +93,7 @@ func (a *adapter) Accept(b []byte) (microproto.LinkAddr, error) {
 	}
 	j := &a.ends[b[1]]
 	j.theirs, j.fresh = binary.BigEndian.Uint32(b[2:]), false
-	return addrOf(solver.Rank(b[1])), nil
+	return addrOf(iterate.Rank(b[1])), nil
 }
 
 // Forget is that of microproto.Connected.
@@ -101,7 +101,7 @@ func (a *adapter) Forget(peer microproto.LinkAddr) { a.ends[peer-1] = joint{} }
 
 // send carries a frame, in order, if it is of the connection that stands.
 func (a *adapter) send(f microproto.Frame) {
-	c, to := a.c, solver.Rank(f.Peer)-1
+	c, to := a.c, iterate.Rank(f.Peer)-1
 	mine := a.ends[to]
 	if mine.theirs == 0 || a.downs > 0 || f.Mode == microproto.ModeAsynchronous && !c.calm() && chance(c.rand, c.Scenario.Faults.Loss) {
 		f.Release()
@@ -117,7 +117,7 @@ func (a *adapter) send(f microproto.Frame) {
 		}
 		f.Peer = addrOf(a.rank)
 		c.railed++
-		c.peers[to].node.RailFrame(c.clock.Now(), 1, f)
+		c.peers[to].node.Input(c.clock.Now(), 1, f)
 		c.peers[to].Settle()
 	})
 }
@@ -158,11 +158,12 @@ func (c *Cluster) planRails() {
 // rails is a peer's part of its node's configuration.
 func (p *peer) rails() []p2psap.Rail {
 	s := p.c.Scenario
+	base := p2psap.Rail{Network: p2psap.Ethernet, Link: contact{p.c, p.rank}}
 	if s.Adapters == nil || !s.Adapters[p.rank] {
-		return nil
+		return []p2psap.Rail{base}
 	}
 	p.adapter = &adapter{c: p.c, rank: p.rank, ends: make([]joint, s.Peers())}
-	return []p2psap.Rail{{Network: p2psap.InfiniBand, Link: p.adapter}}
+	return []p2psap.Rail{base, {Network: p2psap.InfiniBand, Link: p.adapter}}
 }
 
 // countMoves adds up how often the sessions of a peer have changed their rail.

@@ -8,22 +8,23 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Scenario is everything about a run, drawn from one seed.
 type Scenario struct {
 	Seed      uint64
-	Problem   *solver.Problem
+	Problem   *problem.Problem
 	What      string // the problem in words
-	Partition solver.Partition
-	Scheme    solver.Scheme
-	Order     solver.Order
-	Method    solver.MethodConfig
+	Partition problem.Partition
+	Scheme    iterate.Scheme
+	Order     problem.Order
+	Method    problem.MethodConfig
 	Tolerance float64
-	Every     solver.Iteration // CheckEvery
-	Lag       solver.Iteration
-	MaxSweeps solver.Iteration
+	Every     iterate.Iteration // CheckEvery
+	Lag       iterate.Iteration
+	MaxSweeps iterate.Iteration
 	Repeat    time.Duration
 
 	Reconfigure bool          // at boundaries of time steps
@@ -64,12 +65,12 @@ type Cost struct {
 // Shift is a change of a peer's speed in mid-run.
 type Shift struct {
 	At   time.Duration // virtual time
-	Rank solver.Rank
+	Rank iterate.Rank
 	Slow float64 // the factor from then on
 }
 
 // costAt is the cost model of a rank at a time.
-func (s *Scenario) costAt(r solver.Rank, now time.Duration) Cost {
+func (s *Scenario) costAt(r iterate.Rank, now time.Duration) Cost {
 	c, since := s.Costs[r], time.Duration(-1)
 	for _, h := range s.Shifts {
 		if h.Rank == r && h.At <= now && h.At > since {
@@ -88,7 +89,7 @@ func (c Cost) Relax(n int) time.Duration {
 // Far puts a peer at a distance: what it sends and what is sent to it takes Delay
 // longer, data and control alike.
 type Far struct {
-	Rank  solver.Rank
+	Rank  iterate.Rank
 	Delay time.Duration
 }
 
@@ -96,7 +97,7 @@ type Far struct {
 // below Split and the others.
 type Cut struct {
 	From, To time.Duration
-	Split    solver.Rank
+	Split    iterate.Rank
 }
 
 // ControlFaults are those of control connections, until Calm. They are reliable
@@ -110,8 +111,8 @@ type ControlFaults struct {
 // Stop is a wish for an early end.
 type Stop struct {
 	At   time.Duration // since the peer's first operation; 0: none
-	Rank solver.Rank
-	Why  solver.Reason
+	Rank iterate.Rank
+	Why  iterate.Reason
 }
 
 // Peers is the number of peers.
@@ -124,7 +125,7 @@ type Sites struct {
 }
 
 // distance is what a message between two ranks takes beyond what all take.
-func (s *Scenario) distance(a, b solver.Rank) time.Duration {
+func (s *Scenario) distance(a, b iterate.Rank) time.Duration {
 	var d time.Duration
 	if s.Sites != nil && s.Sites.Of[a] != s.Sites.Of[b] {
 		d = s.Sites.Apart
@@ -176,13 +177,13 @@ func Draw(seed uint64) (*Scenario, error) {
 // of a seed is what it was before there were any.
 func drawClusters(r *rand.Rand, s *Scenario) {
 	if chance(r, 0.15) {
-		s.Clusters = solver.Clusters(s.Partition, 1+r.IntN(s.Peers()))
-		s.Scheme = solver.Hybrid(s.Clusters)
+		s.Clusters = problem.Clusters(s.Partition, 1+r.IntN(s.Peers()))
+		s.Scheme = iterate.Hybrid(s.Clusters)
 	}
 }
 
 // label is the declared cluster of a rank; empty where none is declared.
-func (s *Scenario) label(r solver.Rank) string {
+func (s *Scenario) label(r iterate.Rank) string {
 	if s.Clusters == nil {
 		return ""
 	}
@@ -195,9 +196,9 @@ func chance(r *rand.Rand, p float64) bool { return r.Float64() < p }
 
 // drawProblem draws a small obstacle problem: any dimension, with contact, most of
 // them with a known bound of ‖A⁻¹‖.
-func drawProblem(r *rand.Rand) (*solver.Problem, string) {
+func drawProblem(r *rand.Rand) (*problem.Problem, string) {
 	dim := pick(r, 1, 2, 3, 3)
-	p := &solver.Problem{Name: "drawn", Dimension: dim, N: [3]int{1, 1, 1}, Diffusion: solver.Coefficient{Value: 1}}
+	p := &problem.Problem{Name: "drawn", Dimension: dim, N: [3]int{1, 1, 1}, Diffusion: problem.Coefficient{Value: 1}}
 	most := [...]int{0, 24, 12, 8}[dim]
 	least := [...]int{0, 4, 3, 3}[dim]
 	if chance(r, 0.1) {
@@ -211,54 +212,54 @@ func drawProblem(r *rand.Rand) (*solver.Problem, string) {
 		}
 	}
 	height, steep := 0.3+0.3*r.Float64(), 2+3*r.Float64()
-	p.Obstacle = func(q solver.Point) float64 {
+	p.Obstacle = func(q problem.Point) float64 {
 		v := height
 		for a := range dim {
 			v -= steep * (q[a] - 0.5) * (q[a] - 0.5)
 		}
 		return v
 	}
-	p.Boundary = func(solver.Point) float64 { return 0 }
+	p.Boundary = func(problem.Point) float64 { return 0 }
 	what := fmt.Sprintf("membrane %v", p.N[:dim])
 	switch r.IntN(6) {
 	case 0:
-		p.Source.Of = func(q solver.Point) float64 { return 6 * math.Cos(5*q[0]+q[1]) }
+		p.Source.Of = func(q problem.Point) float64 { return 6 * math.Cos(5*q[0]+q[1]) }
 		what += " with a load"
 	case 1:
-		p.Upper = func(q solver.Point) float64 { return max(0.65, height+0.05) - 0.2*q[0]*q[0] + 0.2 }
+		p.Upper = func(q problem.Point) float64 { return max(0.65, height+0.05) - 0.2*q[0]*q[0] + 0.2 }
 		p.Source.Value = 12
 		what += " under a ceiling"
 	case 2:
 		p.Reaction.Value = 3
 		what += " with reaction"
 	case 3:
-		p.Diffusion.Of = func(q solver.Point) float64 { return 1 + 0.5*q[0] + 0.3*math.Sin(3*q[dim-1]) }
+		p.Diffusion.Of = func(q problem.Point) float64 { return 1 + 0.5*q[0] + 0.3*math.Sin(3*q[dim-1]) }
 		what += " of varying stiffness"
 	}
 	return p, what
 }
 
 // drawPartition draws slabs, boxes, a tensor grid or uneven slabs for 1 to 8 peers.
-func drawPartition(r *rand.Rand, p *solver.Problem) (solver.Partition, error) {
+func drawPartition(r *rand.Rand, p *problem.Problem) (problem.Partition, error) {
 	peers := pick(r, 1, 2, 2, 3, 4, 4, 5, 6, 8)
 	slow := p.Dimension - 1
 	switch r.IntN(4) {
 	case 0:
-		return solver.Slabs(p.N, min(peers, p.N[slow]), nil)
+		return problem.Slabs(p.N, min(peers, p.N[slow]), nil)
 	case 1:
 		weights := make([]float64, min(peers, p.N[slow]))
 		for i := range weights {
 			weights[i] = 0.2 + r.Float64()
 		}
-		return solver.Slabs(p.N, len(weights), weights)
+		return problem.Slabs(p.N, len(weights), weights)
 	case 2:
-		if part, err := solver.Boxes(p.N, peers); err == nil {
+		if part, err := problem.Boxes(p.N, peers); err == nil {
 			return part, nil
 		}
-		return solver.Slabs(p.N, min(peers, p.N[slow]), nil)
+		return problem.Slabs(p.N, min(peers, p.N[slow]), nil)
 	}
 	// A tensor product of uneven cuts.
-	var part solver.Partition
+	var part problem.Partition
 	left := peers
 	for a := range 3 {
 		k := 1
@@ -282,21 +283,21 @@ func drawCuts(r *rand.Rand, n, k int) []int {
 }
 
 func drawMethod(r *rand.Rand, s *Scenario) {
-	s.Scheme = pick(r, solver.Synchronous(), solver.Synchronous(), solver.Asynchronous(), solver.Asynchronous(),
-		solver.BoundedDelay(0), solver.BoundedDelay(1), solver.BoundedDelay(1+r.IntN(8)))
-	s.Order = pick(r, solver.Jacobi, solver.Jacobi, solver.InTurn)
+	s.Scheme = pick(r, iterate.Synchronous(), iterate.Synchronous(), iterate.Asynchronous(), iterate.Asynchronous(),
+		iterate.BoundedDelay(0), iterate.BoundedDelay(1), iterate.BoundedDelay(1+r.IntN(8)))
+	s.Order = pick(r, problem.Jacobi, problem.Jacobi, problem.InTurn)
 	s.Tolerance = pick(r, 1e-2, 1e-3, 1e-4, 1e-6)
-	s.Every = solver.Iteration(pick(r, 0, 1, 2, 5, 8, 20))
+	s.Every = iterate.Iteration(pick(r, 0, 1, 2, 5, 8, 20))
 	if s.Every > 0 {
-		s.Lag = 1 + solver.Iteration(r.IntN(int(s.Every)))
+		s.Lag = 1 + iterate.Iteration(r.IntN(int(s.Every)))
 	}
 	if chance(r, 0.1) {
-		s.MaxSweeps = solver.Iteration(1 + r.IntN(60))
+		s.MaxSweeps = iterate.Iteration(1 + r.IntN(60))
 	}
 	s.Repeat = time.Duration(1+r.IntN(10)) * time.Millisecond
 	s.MTU = pick(r, 128, 256, 1280, 1400, 9000)
 	if chance(r, 0.05) {
-		s.Stop = Stop{At: time.Duration(1 + r.IntN(100e6)), Rank: solver.Rank(r.IntN(s.Peers())), Why: solver.Interrupted}
+		s.Stop = Stop{At: time.Duration(1 + r.IntN(100e6)), Rank: iterate.Rank(r.IntN(s.Peers())), Why: iterate.Interrupted}
 	}
 }
 
@@ -336,7 +337,7 @@ func drawFaults(r *rand.Rand, s *Scenario) {
 		from := time.Duration(r.Int64N(int64(s.Calm) + 1))
 		s.Cuts = append(s.Cuts, Cut{
 			From: from, To: min(from+time.Duration(r.IntN(150))*time.Millisecond, s.Calm),
-			Split: solver.Rank(r.IntN(s.Peers() + 1)),
+			Split: iterate.Rank(r.IntN(s.Peers() + 1)),
 		})
 	}
 }

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // drawSchwarz makes some runs ones of the Schwarz method. It draws after everything else,
@@ -13,17 +14,17 @@ func drawSchwarz(r *rand.Rand, s *Scenario) {
 	if !chance(r, 0.3) {
 		return
 	}
-	s.Method = solver.MethodConfig{
-		Name:    solver.Schwarz,
-		Local:   pick(r, solver.Richardson, solver.SOR, solver.Multigrid),
-		Overlap: r.IntN(solver.MaxOverlap + 1),
+	s.Method = problem.MethodConfig{
+		Name:    problem.Schwarz,
+		Local:   pick(r, problem.Richardson, problem.SOR, problem.Multigrid),
+		Overlap: r.IntN(problem.MaxOverlap + 1),
 		Work:    pick(r, 0, 1, 1, 2, 5),
 		Coarse:  pick(r, -1, 0, 0, 8, 60),
 	}
-	if s.Scheme.Name() == solver.Asynchronous().Name() {
+	if s.Scheme.Name() == iterate.Asynchronous().Name() {
 		s.Method.Flexible = chance(r, 0.4)
 	}
-	s.Order, s.Balance = solver.Jacobi, false
+	s.Order, s.Balance = problem.Jacobi, false
 	// A relaxation is many sweeps of a region that is larger than the box: virtual time
 	// would pass with little happening.
 	for i := range s.Costs {
@@ -40,8 +41,8 @@ func (s *Scenario) method() string {
 	switch {
 	case s.ofGrid():
 		return fmt.Sprintf("%s, omega %.3f, cycle %q", m.Name, m.Omega, m.Cycle)
-	case m.Name != solver.Schwarz:
-		return solver.Richardson
+	case m.Name != problem.Schwarz:
+		return problem.Richardson
 	}
 	return fmt.Sprintf("schwarz of %s, overlap %d, work %d, coarse %d, flexible %v", m.Local, m.Overlap, m.Work, m.Coarse, m.Flexible)
 }

@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
+	"github.com/stretchr/testify/require"
 )
 
 var (
@@ -72,9 +72,9 @@ func TestSeeds(t *testing.T) {
 		require.Positive(t, sum.planes.Load(), "planes move")
 		for _, name := range []string{"sync", "async", "delay:0", "delay:1", "hybrid"} {
 			require.Positive(t, sum.schemes[name], name)
-			require.Positive(t, sum.schemes[solver.Schwarz+" "+name], "Schwarz, %s", name)
+			require.Positive(t, sum.schemes[problem.Schwarz+" "+name], "Schwarz, %s", name)
 		}
-		for _, name := range []string{solver.SOR, solver.Multigrid} {
+		for _, name := range []string{problem.SOR, problem.Multigrid} {
 			require.Positive(t, sum.schemes[name], "%s over several peers", name)
 		}
 	}
@@ -102,8 +102,8 @@ func (y *tally) play(t *testing.T, seed uint64) {
 	}
 	y.schemes[s.Scheme.Name()]++
 	switch {
-	case s.Method.Name == solver.Schwarz:
-		y.schemes[solver.Schwarz+" "+s.Scheme.Name()]++
+	case s.Method.Name == problem.Schwarz:
+		y.schemes[problem.Schwarz+" "+s.Scheme.Name()]++
 	case s.ofGrid() && s.Peers() > 1:
 		y.schemes[s.Method.Name]++
 	}
@@ -139,7 +139,7 @@ func TestOneSeedOneRun(t *testing.T) {
 			require.NoError(t, c.Run(), "seed %d", seed)
 			results[k], err = c.Check()
 			require.NoError(t, err, "seed %d", seed)
-			results[k].Evaluation.Certificate = solver.Certificate{} // it holds a pointer, which is printed
+			results[k].Evaluation.Certificate = verify.Certificate{} // it holds a pointer, which is printed
 			sums[k] = h.Sum()
 			require.True(t, h.Steps > 0 || s.Peers() == 1)
 		}
@@ -152,12 +152,12 @@ func TestOneSeedOneRun(t *testing.T) {
 // forget drops what two equal results hold at addresses of their own.
 func forget(all ...*Result) {
 	for _, r := range all {
-		r.Evaluation.Certificate = solver.Certificate{}
+		r.Evaluation.Certificate = verify.Certificate{}
 	}
 }
 
 func TestDrawnScenariosAreSound(t *testing.T) {
-	dims, orders, peers := map[int]int{}, map[solver.Order]int{}, map[int]int{}
+	dims, orders, peers := map[int]int{}, map[problem.Order]int{}, map[int]int{}
 	for seed := range uint64(500) {
 		s, err := Draw(seed)
 		require.NoError(t, err)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Stale is a run whose peers relax turn by turn, all at the same iterate, and read of
@@ -13,9 +15,9 @@ import (
 // for every face and sweep. There is no network: what it takes more sweeps than with a
 // Most of 0, which is the synchronous iteration, is the price of old values alone.
 type Stale struct {
-	Problem   *solver.Problem
-	Partition solver.Partition
-	Order     solver.Order
+	Problem   *problem.Problem
+	Partition problem.Partition
+	Order     problem.Order
 	Most      int
 	Tolerance float64
 	Seed      uint64
@@ -23,7 +25,7 @@ type Stale struct {
 
 // Staleness is how such a run ended.
 type Staleness struct {
-	Sweeps solver.Iteration
+	Sweeps iterate.Iteration
 	Age    float64 // mean, in sweeps
 }
 
@@ -31,9 +33,9 @@ type Staleness struct {
 type staleRun struct {
 	of      *Stale
 	rand    *rand.Rand
-	workers []solver.Peer
+	workers []problem.Peer
 	boxes   []int // points
-	faces   map[[2]solver.Rank]*pastFaces
+	faces   map[[2]iterate.Rank]*pastFaces
 	round   time.Duration
 	ages    int
 	reads   int
@@ -49,10 +51,10 @@ type pastFaces struct {
 
 // Run plays it; the error says what went wrong.
 func (s *Stale) Run() (Staleness, error) {
-	r := &staleRun{of: s, rand: rand.New(rand.NewPCG(s.Seed, 0x7374616c65)), faces: map[[2]solver.Rank]*pastFaces{}}
+	r := &staleRun{of: s, rand: rand.New(rand.NewPCG(s.Seed, 0x7374616c65)), faces: map[[2]iterate.Rank]*pastFaces{}}
 	for rank := range s.Partition.Peers() {
-		w, err := solver.New(solver.Config{
-			Problem: s.Problem, Partition: s.Partition, Rank: solver.Rank(rank), Scheme: solver.Asynchronous(),
+		w, err := solver.New(problem.Config{
+			Problem: s.Problem, Partition: s.Partition, Rank: iterate.Rank(rank), Scheme: iterate.Asynchronous(),
 			Order: s.Order, Tolerance: s.Tolerance, CheckEvery: 8,
 		})
 		if err != nil {
@@ -65,7 +67,7 @@ func (s *Stale) Run() (Staleness, error) {
 		r.round += time.Millisecond
 		done = true
 		for rank := range r.workers {
-			ended, err := r.turn(solver.Rank(rank))
+			ended, err := r.turn(iterate.Rank(rank))
 			if err != nil {
 				return Staleness{}, err
 			}
@@ -75,7 +77,7 @@ func (s *Stale) Run() (Staleness, error) {
 	out := Staleness{Age: float64(r.ages) / float64(max(1, r.reads))}
 	for _, w := range r.workers {
 		o := w.Outcome()
-		if o.Reason != solver.Converged {
+		if o.Reason != iterate.Converged {
 			return out, fmt.Errorf("sim: the run ended because it %v", o.Reason)
 		}
 		out.Sweeps = max(out.Sweeps, o.Sweeps)
@@ -85,7 +87,7 @@ func (s *Stale) Run() (Staleness, error) {
 
 // turn lets a worker read and relax once, or measure once; it stops before the worker
 // would read again.
-func (r *staleRun) turn(rank solver.Rank) (ended bool, err error) {
+func (r *staleRun) turn(rank iterate.Rank) (ended bool, err error) {
 	w := r.workers[rank]
 	for _, l := range w.Links() {
 		if err := r.deliver(l.Rank, rank); err != nil {
@@ -95,18 +97,18 @@ func (r *staleRun) turn(rank solver.Rank) (ended bool, err error) {
 	for relaxed := 0; relaxed < r.boxes[rank]; {
 		op := w.Next(r.round)
 		switch op.Kind {
-		case solver.OpDone:
+		case iterate.OpDone:
 			return true, nil
-		case solver.OpWait:
+		case iterate.OpWait:
 			return false, nil
-		case solver.OpFail:
+		case iterate.OpFail:
 			return false, op.Err
-		case solver.OpRelax:
+		case iterate.OpRelax:
 			w.Relax(op)
 			relaxed += op.Points
-		case solver.OpSend:
+		case iterate.OpSend:
 			r.keep(rank, op)
-		case solver.OpAgree:
+		case iterate.OpAgree:
 			if err := r.workers[op.To].Agree(r.round, rank, op.Message); err != nil {
 				return false, err
 			}
@@ -116,8 +118,8 @@ func (r *staleRun) turn(rank solver.Rank) (ended bool, err error) {
 }
 
 // keep notes a face that a worker sends.
-func (r *staleRun) keep(from solver.Rank, op solver.Op) {
-	key := [2]solver.Rank{from, op.To}
+func (r *staleRun) keep(from iterate.Rank, op iterate.Op) {
+	key := [2]iterate.Rank{from, op.To}
 	p := r.faces[key]
 	if p == nil {
 		p = &pastFaces{data: make([][]byte, r.of.Most+1)}
@@ -137,8 +139,8 @@ func (r *staleRun) keep(from solver.Rank, op solver.Op) {
 }
 
 // deliver hands a worker a face of an age that is drawn.
-func (r *staleRun) deliver(from, to solver.Rank) error {
-	p := r.faces[[2]solver.Rank{from, to}]
+func (r *staleRun) deliver(from, to iterate.Rank) error {
+	p := r.faces[[2]iterate.Rank{from, to}]
 	if p == nil {
 		return nil // the frozen face of the start serves
 	}

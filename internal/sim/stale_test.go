@@ -3,23 +3,24 @@ package sim
 import (
 	"testing"
 
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 	"github.com/stretchr/testify/require"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // With no old values the iteration is the synchronous one; with values 0 to 4 sweeps old,
 // each age as likely, it takes more sweeps, the more the thinner the blocks are.
 func TestStaleness(t *testing.T) {
-	p := plain(t, [3]int{16, 16, 16}, 1, solver.Synchronous()).Problem
-	slabs, err := solver.Slabs(p.N, 8, nil)
+	p := plain(t, [3]int{16, 16, 16}, 1, iterate.Synchronous()).Problem
+	slabs, err := problem.Slabs(p.N, 8, nil)
 	require.NoError(t, err)
-	boxes, err := solver.Boxes(p.N, 8)
+	boxes, err := problem.Boxes(p.N, 8)
 	require.NoError(t, err)
-	sequential, err := solver.SolveSequential(p, solver.Jacobi, 1e-6, 1, 1, 0)
+	sequential, err := richardson.SolveSequential(p, problem.Jacobi, 1e-6, 1, 1, 0)
 	require.NoError(t, err)
 	var more []float64
-	for _, part := range []solver.Partition{slabs, boxes} {
+	for _, part := range []problem.Partition{slabs, boxes} {
 		fresh, err := (&Stale{Problem: p, Partition: part, Tolerance: 1e-6, Seed: 1}).Run()
 		require.NoError(t, err)
 		require.Zero(t, fresh.Age)

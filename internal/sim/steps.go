@@ -5,7 +5,9 @@ import (
 	"math/rand/v2"
 
 	"github.com/p2pdc/p2pdc/internal/virtual"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 // drawSteps makes some problems nonstationary ones, whose load and boundary move. It
@@ -15,12 +17,12 @@ func drawSteps(r *rand.Rand, s *Scenario) {
 		return
 	}
 	base, heat := *s.Problem, r.Float64()
-	e := &solver.Evolution{Steps: 2 + r.IntN(3), End: pick(r, 0.01, 0.1, 1)}
-	e.At = func(t float64) *solver.Problem {
+	e := &problem.Evolution{Steps: 2 + r.IntN(3), End: pick(r, 0.01, 0.1, 1)}
+	e.At = func(t float64) *problem.Problem {
 		q := base
 		source := q.Source
-		q.Source = solver.Coefficient{Of: func(x solver.Point) float64 { return source.At(x) + 5*heat*t }}
-		q.Boundary = func(x solver.Point) float64 { return heat * t * x[0] / e.End / 10 }
+		q.Source = problem.Coefficient{Of: func(x problem.Point) float64 { return source.At(x) + 5*heat*t }}
+		q.Boundary = func(x problem.Point) float64 { return heat * t * x[0] / e.End / 10 }
 		return &q
 	}
 	s.Problem = e.At(e.End)
@@ -31,7 +33,7 @@ func drawSteps(r *rand.Rand, s *Scenario) {
 }
 
 // step keeps the block at the end of a time step.
-func (p *peer) step(r solver.StepResult) {
+func (p *peer) step(r iterate.StepResult) {
 	c, n := p.c, p.c.Scenario.Problem.Points()
 	for len(c.ends) <= r.Step {
 		c.ends = append(c.ends, make([]float64, n))
@@ -48,7 +50,7 @@ func (p *peer) step(r solver.StepResult) {
 // Result.Evaluation becomes that of the last.
 func (c *Cluster) checkSteps(r *Result) error {
 	s := c.Scenario
-	before, err := solver.AtStart(s.Problem, nil)
+	before, err := verify.AtStart(s.Problem, nil)
 	if err != nil {
 		return err
 	}
@@ -59,7 +61,7 @@ func (c *Cluster) checkSteps(r *Result) error {
 	}
 	for _, b := range c.believed {
 		end := c.ends[b.Step]
-		e, err := solver.EvaluateStep(s.Problem, b.Step, before, end, nil)
+		e, err := verify.EvaluateStep(s.Problem, b.Step, before, end, nil)
 		if err != nil {
 			return err
 		}
@@ -76,7 +78,7 @@ func (c *Cluster) checkSteps(r *Result) error {
 			return fmt.Errorf("sim: value %d of the answer is %v; at the end of the last complete step it was %v", i, r.U[i], before[i])
 		}
 	}
-	if s.lockstep() && r.Outcomes[0].Reason != solver.Interrupted {
+	if s.lockstep() && r.Outcomes[0].Reason != iterate.Interrupted {
 		return c.checkBits(r)
 	}
 	return nil

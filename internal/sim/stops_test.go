@@ -10,11 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/stretchr/testify/require"
 )
 
 var (
@@ -38,18 +39,18 @@ func trap(seed uint64) (*Scenario, bool, error) {
 		}
 	}
 	drawMethod(r, s)
-	s.Scheme = pick(r, solver.Asynchronous(), solver.Asynchronous(), solver.BoundedDelay(1+r.IntN(8)), solver.Hybrid(solver.Clusters(s.Partition, s.Peers())))
+	s.Scheme = pick(r, iterate.Asynchronous(), iterate.Asynchronous(), iterate.BoundedDelay(1+r.IntN(8)), iterate.Hybrid(problem.Clusters(s.Partition, s.Peers())))
 	if s.Scheme.Name() == "hybrid" {
-		s.Clusters = solver.Clusters(s.Partition, s.Peers())
+		s.Clusters = problem.Clusters(s.Partition, s.Peers())
 	}
-	s.Order, s.MaxSweeps, s.Stop = solver.Jacobi, 0, Stop{}
+	s.Order, s.MaxSweeps, s.Stop = problem.Jacobi, 0, Stop{}
 	s.Tolerance = pick(r, 1e-2, 1e-3, 1e-4)
 	drawFaults(r, s)
 	drawCosts(r, s)
 	if r.IntN(4) == 0 {
 		return s, false, nil // nothing but random delays, slow peers and loss
 	}
-	corner := solver.Rank(pick(r, 0, s.Peers()-1))
+	corner := iterate.Rank(pick(r, 0, s.Peers()-1))
 	s.Far = []Far{{Rank: corner, Delay: time.Second}}
 	s.Cuts, s.Patience = nil, 10*time.Minute
 	s.Faults.Capacity, s.After.Capacity = 0, 0
@@ -58,13 +59,13 @@ func trap(seed uint64) (*Scenario, bool, error) {
 		s.Costs[i].Point = time.Duration(10e6+r.IntN(40e6)) / time.Duration(max(1, share))
 	}
 	s.Repeat = 200 * time.Millisecond
-	want, err := solver.SolveSequential(s.Problem, solver.Jacobi, 1e-9, 0, 0, 0)
+	want, err := richardson.SolveSequential(s.Problem, problem.Jacobi, 1e-9, 0, 0, 0)
 	if err != nil {
 		return nil, false, err
 	}
 	box, n, height := s.Partition.Box(corner), s.Problem.N, 0.05+0.3*r.Float64()
 	p := s.Problem
-	p.Initial = func(q solver.Point) float64 {
+	p.Initial = func(q problem.Point) float64 {
 		var i [3]int
 		for a := range p.Dimension {
 			i[a] = int((q[a]-p.Lo[a])/p.Spacing(a)+0.5) - 1

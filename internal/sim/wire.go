@@ -5,12 +5,12 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // wireEnd is one end of a control connection.
 type wireEnd struct {
-	rank solver.Rank
+	rank iterate.Rank
 	id   p2psap.ConnID
 }
 
@@ -106,7 +106,7 @@ func (c *Cluster) hangup(p *peer, id p2psap.ConnID) {
 }
 
 func (p *peer) send(f microproto.Frame) {
-	to := solver.Rank(f.Peer) - 1
+	to := iterate.Rank(f.Peer) - 1
 	if p.c.Filter != nil && !p.c.Filter(p.c.clock.Now(), p.rank, to, p.c.peers[to].sessionOf(f.Data), f.Data) {
 		f.Release()
 		return

@@ -6,7 +6,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // world is what the peers of a cluster live in: see virtual.World.
@@ -40,13 +40,13 @@ func (w world) Control(h *virtual.Host, o *p2psap.Output) {
 		w.c.control(p, *o)
 	case p2psap.OutDial:
 		w.c.dial(p, o.Peer)
-	case p2psap.OutHangup:
+	case p2psap.OutDisconnect:
 		w.c.hangup(p, o.Conn)
 	}
 }
 
 // Relax implements virtual.World.
-func (w world) Relax(h *virtual.Host, op solver.Op) time.Duration {
+func (w world) Relax(h *virtual.Host, op iterate.Op) time.Duration {
 	p := w.peer(h)
 	p.worker.Relax(op)
 	p.points += uint64(op.Points)
@@ -73,7 +73,7 @@ func (w world) Opened(h *virtual.Host) {
 }
 
 // Stepped implements virtual.World.
-func (w world) Stepped(h *virtual.Host, r *solver.StepResult) { w.peer(h).step(*r) }
+func (w world) Stepped(h *virtual.Host, r *iterate.StepResult) { w.peer(h).step(*r) }
 
 // Changed implements virtual.World.
 func (w world) Changed(*virtual.Host) { w.c.changes++ }

@@ -1,4 +1,4 @@
-// Package spelling guesses what a misspelt name was meant to be.
+// Package spelling suggests the intended name for a misspelt one.
 package spelling
 
 import (
@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Suggest returns ` (did you mean "x"?)` for the known name nearest to a wrong
-// one, or nothing when none is near.
+// Suggest returns ` (did you mean "x"?)` for the known name most similar to a wrong one, or "" if none is
+// similar.
 func Suggest(wrong string, known []string) string {
 	best, distance := "", 1+min(len(wrong)/2, max(2, len(wrong)/3))
 	for _, k := range known {
@@ -21,8 +21,8 @@ func Suggest(wrong string, known []string) string {
 	return " (did you mean " + strconv.Quote(best) + "?)"
 }
 
-// editDistance counts the insertions, deletions, replacements and swaps of
-// neighbours that turn a into b; a prefix counts 1. It gives up at bound.
+// editDistance returns the number of insertions, deletions, replacements and swaps of neighbours that turn a
+// into b, at most bound for long names. If a is a prefix of b, it returns 1.
 func editDistance(a, b string, bound int) int {
 	if len(a) > 64 || len(b) > 64 {
 		return bound
@@ -33,7 +33,11 @@ func editDistance(a, b string, bound int) int {
 	if len(a) >= 3 && strings.HasPrefix(b, a) {
 		return min(1, bound)
 	}
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	var rows [3][]int
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+	}
+	before, last, row := rows[0], rows[1], rows[2]
 	for j := range last {
 		last[j] = j
 	}

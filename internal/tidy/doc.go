@@ -1,7 +1,8 @@
-// Package tidy holds the project's rules about its own source: which package may
+// Package tidy checks the project's rules about its own source: which package may
 // import which, that the core is pure (no I/O, clock, goroutine, lock, channel,
-// global random source or map iteration), where things lie, how long files are,
-// and that what is public is documented. Its test runs them over the repository.
+// global random source or map iteration), the folders of the root, the length of
+// files, and the documentation of exported identifiers. Its tests apply the rules to
+// the repository, and check that documents link to files and decisions that exist.
 package tidy
 
 import (
@@ -10,7 +11,7 @@ import (
 	"slices"
 )
 
-// Finding is one breach of one rule.
+// Finding is one violation of one rule.
 type Finding struct {
 	Rule string // "imports", "purity", "layout", "length", "docs", "text"
 	File string // relative to the root

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// checkDocs wants a comment on every package, and on every exported identifier of
-// a public one.
+// checkDocs requires a comment on every package, and on every exported identifier of
+// a public package.
 func checkDocs(t *tree) []Finding {
 	var out []Finding
 	documented, first := map[string]bool{}, map[string]*file{}
@@ -26,13 +26,14 @@ func checkDocs(t *tree) []Finding {
 	}
 	for _, d := range dirs {
 		if !documented[d] {
-			out = append(out, Finding{"docs", first[d].name, 1, "package " + first[d].syntax.Name.Name + " has no package comment"})
+			name := first[d].syntax.Name.Name
+			out = append(out, Finding{"docs", first[d].name, 1, "package " + name + " has no package comment"})
 		}
 	}
 	return out
 }
 
-// public tells whether others can import the file's package.
+// public reports whether other modules can import the file's package.
 func public(f *file) bool {
 	return f.syntax.Name.Name != "main" && !strings.Contains("/"+f.dir+"/", "/internal/")
 }
@@ -59,7 +60,7 @@ func undocumented(t *tree, f *file) []Finding {
 	return out
 }
 
-// exportedSpec is the first exported name of a type, constant or variable that
+// exportedSpec returns the first exported name of a type, constant or variable that
 // has no comment of its own.
 func exportedSpec(s ast.Spec) (token.Pos, string) {
 	switch s := s.(type) {
@@ -98,7 +99,7 @@ func exportedReceiver(d *ast.FuncDecl) bool {
 	}
 }
 
-// wellKnown are methods whose meaning the standard library gives.
+// wellKnown reports whether the standard library defines the meaning of a method.
 func wellKnown(d *ast.FuncDecl) bool {
 	return d.Recv != nil && oneOf(d.Name.Name, []string{"String", "Error", "Unwrap", "Is", "As", "Len", "Less", "Swap"})
 }

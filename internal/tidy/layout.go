@@ -8,41 +8,43 @@ import (
 	"strings"
 )
 
-// maxLines is the length of the longest file that is not generated.
+// maxLines is the maximum number of lines of a file that is not generated.
 const maxLines = 500
 
 // topLevel are the folders that the root may hold.
-var topLevel = []string{".ci", ".github", "bench", "cmd", "docs", "ether", "examples", "ib", "internal", "microproto", "obstacle", "p2psap", "problems", "solver"}
+var topLevel = []string{".ci", ".github", "bench", "cmd", "docs", "ether", "examples", "experiments", "ib", "internal", "microproto", "obstacle", "p2psap", "problems", "simulate", "solver"}
 
-// vague are package names that say nothing.
+// vague lists package names that do not describe a package.
 var vague = []string{"base", "common", "helper", "helpers", "manager", "misc", "shared", "util", "utils"}
 
 func checkLayout(t *tree) []Finding {
 	var out []Finding
 	for _, f := range t.files {
 		if top, _, below := strings.Cut(f.name, "/"); below && !oneOf(top, topLevel) {
-			out = append(out, Finding{"layout", f.name, 1, "the root has no folder " + top + " (ARCHITECTURE.md, Layout)"})
+			what := "the root has no folder " + top + " (topLevel in internal/tidy/layout.go)"
+			out = append(out, Finding{"layout", f.name, 1, what})
 		}
 	}
 	for _, f := range t.goFiles(true) {
 		name := strings.TrimSuffix(f.syntax.Name.Name, "_test")
 		if oneOf(name, vague) {
-			out = append(out, Finding{"layout", f.name, t.line(f.syntax.Name.Pos()), "package " + name + ": a package is named by what it holds"})
+			what := "package " + name + ": name a package after its contents"
+			out = append(out, Finding{"layout", f.name, t.line(f.syntax.Name.Pos()), what})
 		}
 		for _, d := range f.syntax.Decls {
 			if fn, is := d.(*ast.FuncDecl); is && fn.Recv == nil && fn.Name.Name == "init" {
-				out = append(out, Finding{"layout", f.name, t.line(fn.Pos()), "func init: say it in main"})
+				out = append(out, Finding{"layout", f.name, t.line(fn.Pos()), "func init: call it from main"})
 			}
 		}
 	}
 	return out
 }
 
-// clocks are what a test has no use for: a machine that does other things as well makes
-// any time too short. Time is virtual in files that use testing/synctest, and benchmarks
-// measure it.
+// clocks maps functions that a test may not call to their replacements, because every
+// bound in time is too short on a busy machine. Files that use testing/synctest have
+// virtual time, and benchmarks measure time; both may call them.
 var clocks = map[string]string{
-	"time.Sleep": "wait for what it waits for (internal/await)", "time.Now": readsClock, "time.Since": readsClock,
+	"time.Sleep": "wait for a condition (internal/await)", "time.Now": readsClock, "time.Since": readsClock,
 	"time.Until": readsClock, "time.After": boundsWait,
 	"context.WithTimeout": boundsWait, "context.WithDeadline": boundsWait,
 	"require.Eventually": boundsWait, "require.EventuallyWithT": boundsWait, "require.Never": boundsWait,
@@ -51,15 +53,15 @@ var clocks = map[string]string{
 
 const (
 	readsClock = "count instead, use virtual time, or measure in a benchmark"
-	boundsWait = "use internal/await, a cause of the test's own, or virtual time"
+	boundsWait = "use internal/await, cancel the context, or use virtual time"
 )
 
-// clockFiles may use the clock, for a reason.
+// clockFiles maps files that may use the clock to the reason.
 var clockFiles = map[string]string{
-	"microproto/mptest/conform_test.go": "a micro-protocol that reads the clock must be found out",
+	"microproto/mptest/conform_test.go": "tests that a micro-protocol that reads the clock is detected",
 }
 
-// checkTests finds uses of the wall clock in tests.
+// checkTests reports uses of the wall clock in tests.
 func checkTests(t *tree) []Finding {
 	var out []Finding
 	for _, f := range t.goFiles(true) {
@@ -85,7 +87,7 @@ func importsSynctest(f *ast.File) bool {
 	return slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing/synctest"` })
 }
 
-// qualified returns package.Name, if an expression is that.
+// qualified returns an expression of the form package.Name, otherwise an empty text.
 func qualified(e ast.Expr) string {
 	if sel, is := e.(*ast.SelectorExpr); is {
 		if x, is := sel.X.(*ast.Ident); is {
@@ -102,26 +104,27 @@ func checkLength(t *tree) []Finding {
 			continue
 		}
 		if n := strings.Count(string(f.text), "\n"); n > maxLines {
-			out = append(out, Finding{"length", f.name, maxLines + 1, fmt.Sprintf("%d lines; the longest may have %d", n, maxLines)})
+			what := fmt.Sprintf("%d lines; the longest may have %d", n, maxLines)
+			out = append(out, Finding{"length", f.name, maxLines + 1, what})
 		}
 	}
 	return out
 }
 
-// The words are put together here so that this file passes its own rule.
+// The words are concatenated so that this file passes its own rule.
 var (
 	later   = regexp.MustCompile(`\b(` + "TO" + `DO|FIX` + `ME|XX` + `X)\b`)
 	machine = regexp.MustCompile("(^|[\\s\"'`(=:])/(home|root|work)/")
 )
 
-// checkText looks at every text file: nothing is left for later in a comment, and
-// no path of somebody's machine is written down.
+// checkText checks every text file: no comment postpones work, and no path of a
+// particular machine is written down.
 func checkText(t *tree) []Finding {
 	var out []Finding
 	for _, f := range t.files {
 		for i, l := range strings.Split(string(f.text), "\n") {
 			if later.MatchString(l) {
-				out = append(out, Finding{"text", f.name, i + 1, "left for later: do it, or open an issue"})
+				out = append(out, Finding{"text", f.name, i + 1, "postponed work: do it, or open an issue"})
 			}
 			if machine.MatchString(l) {
 				out = append(out, Finding{"text", f.name, i + 1, "a path of one machine"})

@@ -12,23 +12,25 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// coreStandard are the packages of the standard library that the core may use:
-// those that compute. What is refused within them is in refused.
+// coreStandard lists the packages of the standard library that the core may use:
+// those that only compute. The function refused excludes some of their functions.
 var coreStandard = []string{
 	"bytes", "cmp", "context", "container/heap", "crypto/aes", "crypto/cipher", "crypto/hkdf", "crypto/sha256",
 	"embed", "encoding/binary", "errors", "fmt", "hash/crc32", "hash/fnv", "iter", "maps",
-	"math", "math/big", "math/bits", "math/rand/v2", "net/netip", "reflect", "slices", "sort", "strconv", "strings", "time", "unicode", "unicode/utf8", "unsafe",
+	"math", "math/big", "math/bits", "math/rand/v2", "net/netip", "reflect", "slices", "sort", "strconv", "strings",
+	"time", "unicode", "unicode/utf8", "unsafe",
 }
 
-// atomicFiles may count references atomically: frames are shared with the link,
-// which has goroutines.
+// atomicFiles lists the files that may use sync/atomic, to count references to frames
+// that are shared with a link, which has goroutines.
 var atomicFiles = []string{"microproto/link.go"}
 
-// refused are functions that read a clock, the global random source or print.
+// refused reports whether a function reads a clock or the global random source, or prints.
 func refused(pkg, name string) bool {
 	switch pkg {
 	case "time":
-		return slices.Contains([]string{"Now", "Sleep", "After", "AfterFunc", "Since", "Until", "Tick", "NewTimer", "NewTicker", "LoadLocation"}, name)
+		return slices.Contains([]string{"Now", "Sleep", "After", "AfterFunc", "Since", "Until", "Tick", "NewTimer", "NewTicker",
+			"LoadLocation"}, name)
 	case "math/rand/v2":
 		return !slices.Contains([]string{"New", "NewPCG", "NewChaCha8", "NewZipf"}, name)
 	case "fmt":
@@ -61,7 +63,8 @@ func checkPurity(t *tree) ([]Finding, error) {
 	var out []Finding
 	for _, p := range pkgs {
 		if len(p.Errors) > 0 {
-			out = append(out, Finding{"purity", strings.TrimPrefix(p.PkgPath, t.module+"/"), 0, "does not compile: " + p.Errors[0].Error()})
+			name := strings.TrimPrefix(p.PkgPath, t.module+"/")
+			out = append(out, Finding{"purity", name, 0, "does not compile: " + p.Errors[0].Error()})
 			continue
 		}
 		w := &walker{tree: t, pkg: p, written: map[*types.Var]token.Pos{}}
@@ -74,7 +77,7 @@ func checkPurity(t *tree) ([]Finding, error) {
 	return out, nil
 }
 
-// walker looks through one core package.
+// walker checks one core package.
 type walker struct {
 	tree    *tree
 	pkg     *packages.Package
@@ -121,7 +124,7 @@ func (w *walker) node(n ast.Node) bool {
 	case *ast.RangeStmt:
 		if t := w.pkg.TypesInfo.TypeOf(n.X); t != nil {
 			if _, is := t.Underlying().(*types.Map); is {
-				w.say(n.Pos(), "a map is ranged over, in an order that changes from run to run: use slices.Sorted(maps.Keys(…))")
+				w.say(n.Pos(), "range over a map, whose order changes from run to run: use slices.Sorted(maps.Keys(…))")
 			}
 		}
 	case *ast.CallExpr:
@@ -145,7 +148,7 @@ func (w *walker) node(n ast.Node) bool {
 	return true
 }
 
-// call lets maps.Keys and maps.Values pass inside slices.Sorted only.
+// call checks a call. It allows maps.Keys and maps.Values inside slices.Sorted only.
 func (w *walker) call(c *ast.CallExpr) bool {
 	pkg, name := w.callee(c)
 	if pkg == "slices" && strings.HasPrefix(name, "Sorted") && len(c.Args) > 0 {
@@ -180,7 +183,7 @@ func (w *walker) callee(c *ast.CallExpr) (pkg, name string) {
 	return w.object(sel)
 }
 
-// object names the package-level object that a selector stands for.
+// object returns the package and the name of the package-level object of a selector.
 func (w *walker) object(sel *ast.SelectorExpr) (pkg, name string) {
 	o := w.pkg.TypesInfo.Uses[sel.Sel]
 	if o == nil || o.Pkg() == nil || o.Parent() != o.Pkg().Scope() {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// write notes that an expression is assigned to, or that its address is taken.
+// write records that an expression is assigned to, or that its address is taken.
 func (w *walker) write(e ast.Expr) {
 	if v := w.root(e); v != nil && v.Parent() == v.Pkg().Scope() {
 		if _, known := w.written[v]; !known {
@@ -16,7 +16,7 @@ func (w *walker) write(e ast.Expr) {
 	}
 }
 
-// root is the variable at the bottom of x, x.f, x[i], *x, (x).
+// root returns the variable x of the expressions x, x.f, x[i], *x and (x).
 func (w *walker) root(e ast.Expr) *types.Var {
 	for {
 		switch x := e.(type) {
@@ -42,8 +42,8 @@ func (w *walker) root(e ast.Expr) *types.Var {
 	}
 }
 
-// variables judges the package variables: events, errors, and tables that nobody
-// writes are fine; the rest is state that two nodes of one process would share.
+// variables checks the package variables. Events, errors and tables that no function
+// writes are allowed. Others are state that two nodes of one process would share.
 func (w *walker) variables() {
 	scope := w.pkg.Types.Scope()
 	for _, name := range scope.Names() {
@@ -52,12 +52,13 @@ func (w *walker) variables() {
 			continue
 		}
 		if at, written := w.written[v]; written {
-			w.say(at, "package variable %s is written: state belongs to a value that somebody owns", name)
+			w.say(at, "package variable %s is written: keep state in a value with an owner", name)
 			delete(w.written, v)
 			continue
 		}
 		if holdsState(v.Type()) {
-			w.say(v.Pos(), "package variable %s of type %s can hold state", name, types.TypeString(v.Type(), types.RelativeTo(w.pkg.Types)))
+			kind := types.TypeString(v.Type(), types.RelativeTo(w.pkg.Types))
+			w.say(v.Pos(), "package variable %s of type %s can hold state", name, kind)
 		}
 		if v.Exported() && !isEvent(v.Type()) && !isError(v.Type()) {
 			w.say(v.Pos(), "package variable %s is exported: others could change it", name)
@@ -71,8 +72,8 @@ func (w *walker) variables() {
 	slices.SortFunc(w.found, func(a, b Finding) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// holdsState tells whether a variable of this type is made to be changed:
-// pointers, channels, and what sync holds.
+// holdsState reports whether variables of a type are made to be changed: pointers,
+// channels, and the types of package sync.
 func holdsState(t types.Type) bool {
 	if isError(t) || isEvent(t) {
 		return false
@@ -95,8 +96,8 @@ func holdsState(t types.Type) bool {
 	return false
 }
 
-// isEvent: the identity of an Event is its variable, so these are declared at
-// package level; nothing in one changes.
+// isEvent reports whether t is microproto.Event. The identity of an event is its
+// variable, so events are declared at package level; they are never changed.
 func isEvent(t types.Type) bool {
 	n, is := t.(*types.Named)
 	return is && n.Obj().Name() == "Event" && n.Obj().Pkg() != nil && n.Obj().Pkg().Name() == "microproto"

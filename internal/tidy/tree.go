@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// tree is what the rules look at: every file that is part of the project.
+// tree holds every file of the project, which the rules check.
 type tree struct {
 	root   string
 	module string
@@ -22,7 +22,7 @@ type tree struct {
 	files  []*file
 }
 
-// file is one text file; syntax is nil when it is not Go.
+// file is one text file; syntax is nil if it is not Go.
 type file struct {
 	name   string // slash-separated, relative to the root
 	dir    string // "." for the root
@@ -49,8 +49,7 @@ func (t *tree) goFiles(tests bool) []*file {
 
 var moduleLine = regexp.MustCompile(`(?m)^module\s+(\S+)`)
 
-// load reads the tree below root. testdata, .git and what a build leaves behind
-// are no part of it.
+// load reads the tree below root, without testdata, .git and the outputs of builds.
 func load(root string) (*tree, error) {
 	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	if err != nil {

@@ -1,3 +1,5 @@
+// Package virtual runs one peer in virtual time: the peer's operations go to the sessions of
+// its p2psap.Node, and a World supplies time, networks and the cost of the work.
 package virtual
 
 import (
@@ -6,7 +8,8 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Phase is where a host stands, in the order in which it goes through them.
@@ -25,19 +28,16 @@ const (
 // Host is one peer's shell in virtual time, what solver/runner and p2psap/driver are in
 // real time: it does what the peer asks for, over the node's sessions.
 type Host struct {
-	Rank  solver.Rank
+	Rank  iterate.Rank
 	Node  *p2psap.Node
-	Peer  solver.Peer
+	Peer  problem.Peer
 	Phase Phase
 	Began microproto.Instant // when the sessions were open
-	// Late sends faces when the whole block has been relaxed.
-	Late bool
 
 	world      World
-	rooms      *rooms // of faces sent
-	rails      int    // links of the node
+	config     Config
 	neighbours []*neighbour
-	byRank     map[solver.Rank]*neighbour
+	byRank     map[iterate.Rank]*neighbour
 	places     []place            // by place of a session in the node
 	busy       microproto.Instant // relaxing or sending until then
 	relaxing   bool
@@ -51,15 +51,49 @@ type Host struct {
 	out        []p2psap.Output
 }
 
-// NewHost makes the shell of a peer over a node with that many rails beside its base link.
-func NewHost(w World, rank solver.Rank, n *p2psap.Node, p solver.Peer, rails int) *Host {
-	h := &Host{
-		Rank: rank, Node: n, Peer: p, world: w, rails: rails + 1,
-		byRank: map[solver.Rank]*neighbour{}, armed: microproto.Never, due: microproto.Never, rooms: new(rooms),
+// Config says what a host runs.
+type Config struct {
+	Rank iterate.Rank
+	Node *p2psap.Node
+	Peer problem.Peer
+	// Rails is the number of the node's rails.
+	Rails int
+	// NoOverlap sends the faces of a sweep only after the whole block has been relaxed.
+	NoOverlap bool
+	// Memory supplies the buffers of the faces that are sent; nil: the heap.
+	Memory Memory
+	// Copies says that the peer copies every face in Halo, so one buffer receives all of them.
+	Copies bool
+	// Scale is the number of points that each point of the peer's box counts for; 0: 1.
+	Scale int
+}
+
+// Memory supplies the buffers of the faces that a host sends. Buffers are numbered from 0.
+type Memory interface {
+	// Take returns n bytes for buffer number.
+	Take(number, n int) []byte
+	// Give takes the bytes of buffer number back.
+	Give(number int, b []byte)
+}
+
+// heap is the Memory of a host that is given none.
+type heap struct{}
+
+func (heap) Take(_, n int) []byte { return make([]byte, n) }
+func (heap) Give(int, []byte)     {}
+
+// NewHost returns the shell of a peer.
+func NewHost(w World, c Config) *Host {
+	if c.Memory == nil {
+		c.Memory = heap{}
 	}
-	_, copies := p.(*standIn)
-	for _, l := range p.Links() {
-		nb := newNeighbour(l, copies)
+	c.Scale = max(c.Scale, 1)
+	h := &Host{
+		Rank: c.Rank, Node: c.Node, Peer: c.Peer, world: w, config: c,
+		byRank: map[iterate.Rank]*neighbour{}, armed: microproto.Never, due: microproto.Never,
+	}
+	for _, l := range c.Peer.Links() {
+		nb := newNeighbour(l, c.Copies)
 		for i := range nb.buffers {
 			nb.buffers[i].number = len(nb.buffers)*len(h.neighbours) + i
 		}
@@ -262,12 +296,12 @@ func (h *Host) blame(nb *neighbour, err error) {
 func (h *Host) Settle() {
 	for again := true; again; {
 		again = false
-		for r := range h.rails {
-			frames, taken := h.Node.RailFrames(r), 0
+		for r := range h.config.Rails {
+			frames, taken := h.Node.Frames(r), 0
 			for taken < len(frames) && h.world.Carry(h, r, frames[taken]) {
 				taken++
 			}
-			h.Node.RailSent(r, taken)
+			h.Node.Sent(r, taken)
 		}
 		h.out = h.Node.Drain(h.out[:0])
 		for i := range h.out {
@@ -285,13 +319,13 @@ func (h *Host) Settle() {
 // carryOut does what the node orders.
 func (h *Host) carryOut(o *p2psap.Output) {
 	switch o.Kind {
-	case p2psap.OutControl, p2psap.OutDial, p2psap.OutHangup:
+	case p2psap.OutControl, p2psap.OutDial, p2psap.OutDisconnect:
 		h.world.Control(h, o)
 	case p2psap.OutPeerRefused, p2psap.OutPeerLost:
 		if h.Phase != Closed {
 			h.fail(o.Err)
 		}
-	case p2psap.OutTouched:
+	case p2psap.OutActivity:
 		if i := int(o.Session & 0xffff); i < len(h.places) && h.places[i].nb != nil {
 			p := &h.places[i]
 			p.nb.haloNews, p.nb.agreeNews, h.news = p.nb.haloNews || p.halo, p.nb.agreeNews || !p.halo, true

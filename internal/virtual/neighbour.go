@@ -9,12 +9,12 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // neighbour is the traffic with one neighbour.
 type neighbour struct {
-	solver.Link
+	iterate.Link
 	name        string
 	halo, agree p2psap.SessionID
 	loose       bool   // the scheme wants the halo session asynchronous
@@ -46,16 +46,16 @@ type outgoing struct {
 }
 
 // NameOf is the name of a rank's node.
-func NameOf(r solver.Rank) string { return "peer" + strconv.Itoa(int(r)) }
+func NameOf(r iterate.Rank) string { return "peer" + strconv.Itoa(int(r)) }
 
 // sessionName is the same at both ends.
-func sessionName(kind string, a, b solver.Rank) string {
+func sessionName(kind string, a, b iterate.Rank) string {
 	return kind + "/" + strconv.Itoa(int(min(a, b))) + "-" + strconv.Itoa(int(max(a, b)))
 }
 
 // newNeighbour makes the traffic over a link. copies tells that the peer copies the faces that
 // it is given. What comes asynchronously comes in pieces, each to its place in its slot.
-func newNeighbour(l solver.Link, copies bool) *neighbour {
+func newNeighbour(l iterate.Link, copies bool) *neighbour {
 	nb := &neighbour{Link: l, name: NameOf(l.Rank), loose: l.Asynchronous, async: l.Asynchronous}
 	nb.shared = copies && !l.Asynchronous
 	var one []byte
@@ -106,9 +106,18 @@ func (h *Host) Sessions(f func(id p2psap.SessionID, halo bool)) {
 	}
 }
 
-// verdictTime is how long a verdict may take once a neighbour, who knows it or has failed, has
-// left: sweeps may take minutes.
-const verdictTime = time.Hour
+// VerdictTime bounds the wait for a verdict after a neighbour has closed its sessions, which it
+// does when it knows the verdict or has failed. Sweeps may take minutes.
+const VerdictTime = time.Hour
+
+// Newest calls f with the newest label of the faces of every neighbour that sends any.
+func (h *Host) Newest(f func(label uint64)) {
+	for _, nb := range h.neighbours {
+		if len(nb.Slots) > 0 {
+			f(nb.heard)
+		}
+	}
+}
 
 // departed fails a peer that has waited for a verdict for too long.
 func (h *Host) departed() {
@@ -116,8 +125,8 @@ func (h *Host) departed() {
 		return
 	}
 	for _, nb := range h.neighbours {
-		if nb.left > 0 && h.world.Now() >= nb.left.Add(verdictTime) {
-			h.blame(nb, fmt.Errorf("no verdict %v after it had left: %w", verdictTime, p2psap.ErrPeerClosed))
+		if nb.left > 0 && h.world.Now() >= nb.left.Add(VerdictTime) {
+			h.blame(nb, fmt.Errorf("no verdict %v after it had left: %w", VerdictTime, p2psap.ErrPeerClosed))
 		}
 	}
 }
@@ -193,7 +202,7 @@ func (h *Host) receive(nb *neighbour, id p2psap.SessionID, slot *p2psap.Slot, cl
 		*closed = true
 		if nb.left == 0 {
 			nb.left, h.departing = h.world.Now(), true
-			h.world.Wake(h, nb.left.Add(verdictTime))
+			h.world.Wake(h, nb.left.Add(VerdictTime))
 		}
 	case !errors.Is(err, microproto.ErrNothing):
 		h.blame(nb, err)

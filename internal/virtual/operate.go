@@ -7,13 +7,13 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // job is an operation that may have to wait in the middle.
 type job struct {
 	kind   jobKind
-	op     solver.Op
+	op     iterate.Op
 	nb     *neighbour
 	buffer *outgoing
 	packed bool
@@ -76,17 +76,17 @@ func (h *Host) running() {
 }
 
 // operate does one operation, or begins it; true: the thread has nothing more to do now.
-func (h *Host) operate(op solver.Op) bool {
+func (h *Host) operate(op iterate.Op) bool {
 	switch op.Kind {
-	case solver.OpRelax:
+	case iterate.OpRelax:
 		h.relax(op)
 		return true
-	case solver.OpSend:
+	case iterate.OpSend:
 		h.sendFace(op)
-	case solver.OpAgree:
+	case iterate.OpAgree:
 		h.job = job{kind: jobAgree, op: op, nb: h.byRank[op.To]}
 		h.charge()
-	case solver.OpWait:
+	case iterate.OpWait:
 		if h.poll(true) {
 			return false // it may have been what the peer waits for
 		}
@@ -96,26 +96,26 @@ func (h *Host) operate(op solver.Op) bool {
 		}
 		h.Settle()
 		return true
-	case solver.OpAdapt:
+	case iterate.OpAdapt:
 		for _, nb := range h.neighbours {
 			nb.asked = 0
 		}
 		h.job = job{kind: jobAdapt, op: op}
-	case solver.OpStep:
+	case iterate.OpStep:
 		h.world.Stepped(h, op.Step)
-	case solver.OpFail:
+	case iterate.OpFail:
 		h.fail(op.Err)
 		return true
-	case solver.OpDone:
+	case iterate.OpDone:
 		h.finish()
 		return true
 	}
 	return false
 }
 
-func (h *Host) relax(op solver.Op) {
+func (h *Host) relax(op iterate.Op) {
 	if h.left <= 0 {
-		h.left = h.Peer.Box().Points() * weight(h.Peer)
+		h.left = h.Peer.Box().Points() * h.config.Scale
 	}
 	h.left -= op.Points
 	h.relaxing = true
@@ -152,11 +152,11 @@ func (h *Host) charge() {
 // sendFace packs and sends a face. A synchronous one waits for a buffer that the
 // neighbour has accepted, and for its grant; an asynchronous one that finds no
 // room is dropped, since a newer one follows.
-func (h *Host) sendFace(op solver.Op) {
+func (h *Host) sendFace(op iterate.Op) {
 	nb := h.byRank[op.To]
 	nb.newest = 1 - nb.newest
 	h.job = job{kind: jobFace, op: op, nb: nb, buffer: &nb.buffers[nb.newest]}
-	if !h.Late || h.left <= 0 {
+	if !h.config.NoOverlap || h.left <= 0 {
 		h.charge()
 	}
 }
@@ -170,7 +170,7 @@ func (h *Host) pushFace(j *job) bool {
 		j.packed, b.held = true, true
 		h.lend(b, j.op.Bytes)
 		h.Peer.Pack(j.op, b.data)
-		if h.Late && h.left > 0 {
+		if h.config.NoOverlap && h.left > 0 {
 			h.late = append(h.late, *j)
 			return true
 		}
@@ -185,17 +185,11 @@ func (h *Host) pushFace(j *job) bool {
 
 // lend gives a face memory of n bytes for what it had; 0: none.
 func (h *Host) lend(b *outgoing, n int) {
-	s, stands := h.Peer.(*standIn)
-	switch {
-	case stands && n > 0:
-		b.data = s.sending.room(b.number, n)
-	case stands:
-		b.data = nil
-	default:
-		h.rooms.give(b.data)
-		if b.data = nil; n > 0 {
-			b.data = h.rooms.take(n)
-		}
+	if b.data != nil {
+		h.config.Memory.Give(b.number, b.data)
+	}
+	if b.data = nil; n > 0 {
+		b.data = h.config.Memory.Take(b.number, n)
 	}
 }
 
@@ -208,7 +202,7 @@ func (nb *neighbour) tidy(h *Host) {
 	}
 }
 
-func (h *Host) transmit(nb *neighbour, id p2psap.SessionID, closed *bool, wanted bool, op *solver.Op, data []byte, t *p2psap.Transfer) bool {
+func (h *Host) transmit(nb *neighbour, id p2psap.SessionID, closed *bool, wanted bool, op *iterate.Op, data []byte, t *p2psap.Transfer) bool {
 	if *closed {
 		return true
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // World is what a Host lives in: time, networks, and what its work costs. No method may
@@ -18,11 +18,11 @@ type World interface {
 	// Carry takes a frame, or several as one, that leaves by a rail: 0 the base link. False:
 	// the rail is full, and Settle will be called when it has room.
 	Carry(h *Host, rail int, f microproto.Frame) bool
-	// Control carries out an OutControl, OutDial or OutHangup; o is only lent.
+	// Control carries out an OutControl, OutDial or OutDisconnect; o is only lent.
 	Control(h *Host, o *p2psap.Output)
 	// Relax relaxes, by the time that Relaxed is called, and tells how long it takes: at
 	// least a nanosecond, so that time goes on.
-	Relax(h *Host, op solver.Op) time.Duration
+	Relax(h *Host, op iterate.Op) time.Duration
 	Relaxed(h *Host)
 	// Sends is the relaxing thread's time for handing a message over, before it is;
 	// Receives for taking one; waits tells that the thread waits for it.
@@ -31,7 +31,7 @@ type World interface {
 	// Opened tells that the run begins, Stepped that a time step is complete, Changed
 	// that a session has changed its mode, Finished that there is a verdict.
 	Opened(h *Host)
-	Stepped(h *Host, r *solver.StepResult)
+	Stepped(h *Host, r *iterate.StepResult)
 	Changed(h *Host)
 	Finished(h *Host)
 	// Fail ends everything.

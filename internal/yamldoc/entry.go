@@ -11,19 +11,19 @@ import (
 	"github.com/p2pdc/p2pdc/internal/spelling"
 )
 
-// Source is where an entry stands, for messages.
+// Source is the position of an entry in a file.
 type Source struct {
 	File string
 	Key  string // "" for the whole file
-	Line int    // 0: not known
+	Line int    // 0 if unknown
 }
 
-// Errorf refuses what stands there.
+// Errorf returns an Error at the position.
 func (s Source) Errorf(format string, args ...any) error {
 	return &Error{File: s.File, Line: s.Line, Key: s.Key, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Under is the place of a value nested in s.
+// Under returns the position of a value nested in s.
 func (s Source) Under(name string, n ast.Node) Source {
 	s.Line = LineOf(n, s.Line)
 	if s.Key != "" {
@@ -33,16 +33,16 @@ func (s Source) Under(name string, n ast.Node) Source {
 	return s
 }
 
-// Entry is a key with its value; absent and null values are nil.
+// Entry is a key with its value, which is nil if it is absent or null.
 type Entry struct {
 	Source
 	Value ast.Node
 }
 
-// Null tells whether there is no value.
+// Null reports whether there is no value.
 func (e Entry) Null() bool { return e.Value == nil }
 
-// LineOf is the line on which a value begins, otherwise if it is not known.
+// LineOf returns the line of a value, or otherwise if it is unknown.
 func LineOf(n ast.Node, otherwise int) int {
 	if n == nil || n.GetToken() == nil || n.GetToken().Position == nil {
 		return otherwise
@@ -50,8 +50,8 @@ func LineOf(n ast.Node, otherwise int) int {
 	return n.GetToken().Position.Line
 }
 
-// Mapping returns the entries of a mapping by known key, in the order of known;
-// a key that is not known is refused.
+// Mapping returns the entries of a mapping in the order of the known keys. A key that is not known is an
+// error.
 func Mapping(at Source, n ast.Node, known ...string) ([]Entry, error) {
 	m, ok := n.(*ast.MappingNode)
 	if !ok {
@@ -67,7 +67,8 @@ func Mapping(at Source, n ast.Node, known ...string) ([]Entry, error) {
 		i := slices.Index(known, name)
 		if i < 0 {
 			at.Line = LineOf(v.Key, at.Line)
-			return nil, at.Errorf("unknown key %q%s; the keys are %s", name, spelling.Suggest(name, known), strings.Join(known, ", "))
+			return nil, at.Errorf("unknown key %q%s; the keys are %s",
+				name, spelling.Suggest(name, known), strings.Join(known, ", "))
 		}
 		entries[i].Line = LineOf(v.Key, at.Line)
 		if _, null := v.Value.(*ast.NullNode); !null {
@@ -77,8 +78,8 @@ func Mapping(at Source, n ast.Node, known ...string) ([]Entry, error) {
 	return entries, nil
 }
 
-// Named returns the entries of a mapping whose keys are names that its writer chose, in the
-// order of the file; of says what they name.
+// Named returns the names and entries of a mapping with arbitrary keys, in the order of the file. of describes
+// the entries in error messages.
 func (e Entry) Named(of string) (names []string, entries []Entry, err error) {
 	m, ok := e.Value.(*ast.MappingNode)
 	if !ok || len(m.Values) == 0 {
@@ -95,8 +96,8 @@ func (e Entry) Named(of string) (names []string, entries []Entry, err error) {
 	return names, entries, nil
 }
 
-// List returns the values of a list of any length; of says what they are. Their keys end
-// in [0], [1] and so on.
+// List returns the values of a list of any length; their keys end in [0], [1] and so on. of describes the
+// values in error messages.
 func (e Entry) List(of string) ([]Entry, error) {
 	s, ok := e.Value.(*ast.SequenceNode)
 	if !ok {
@@ -111,7 +112,7 @@ func (e Entry) List(of string) ([]Entry, error) {
 	return entries, nil
 }
 
-// KeyName is a key as its writer wrote it.
+// KeyName returns a key as written in the file.
 func KeyName(k ast.MapKeyNode) string {
 	if s, ok := k.(*ast.StringNode); ok {
 		return s.Value
@@ -119,7 +120,7 @@ func KeyName(k ast.MapKeyNode) string {
 	return strings.TrimSpace(k.String())
 }
 
-// Sequence returns the n values of a list.
+// Sequence returns the values of a list, whose length must be n.
 func (e Entry) Sequence(n int, of string) ([]Entry, error) {
 	s, ok := e.Value.(*ast.SequenceNode)
 	if !ok {
@@ -136,7 +137,7 @@ func (e Entry) Sequence(n int, of string) ([]Entry, error) {
 	return entries, nil
 }
 
-// Integer reads a whole number.
+// Integer returns the value as a whole number.
 func (e Entry) Integer() (int, error) {
 	if i, ok := e.Value.(*ast.IntegerNode); ok {
 		if v, err := strconv.Atoi(fmt.Sprint(i.Value)); err == nil {
@@ -146,7 +147,7 @@ func (e Entry) Integer() (int, error) {
 	return 0, e.Errorf("there should be a whole number, not %s", Kind(e.Value))
 }
 
-// Text reads a string; folded and literal blocks are strings too.
+// Text returns the value as a string, which may be a folded or literal block.
 func (e Entry) Text() (string, bool) {
 	switch v := e.Value.(type) {
 	case *ast.StringNode:
@@ -159,7 +160,7 @@ func (e Entry) Text() (string, bool) {
 	return "", false
 }
 
-// Shorten cuts a text that is long for a message.
+// Shorten returns s, truncated if it is too long for an error message.
 func Shorten(s string) string {
 	const most = 120
 	if runes := []rune(s); len(runes) > most {
@@ -168,7 +169,7 @@ func Shorten(s string) string {
 	return s
 }
 
-// Kind says what a value is in words.
+// Kind returns a description of a value for error messages.
 func Kind(n ast.Node) string {
 	switch n := n.(type) {
 	case nil, *ast.NullNode:

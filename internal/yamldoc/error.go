@@ -5,12 +5,11 @@ import (
 	"strings"
 )
 
-// Error is a refusal of a file: FILE:LINE: KEY: REASON. Parts that are
-// not known are left out.
+// Error is an error in a file, formatted as FILE:LINE: KEY: REASON without unknown parts.
 type Error struct {
 	File   string
-	Line   int    // 1-based; 0: the file as a whole
-	Key    string // "obstacle", "time.end"
+	Line   int    // 1-based; 0 for the whole file
+	Key    string // for example "obstacle" or "time.end"
 	Reason string
 }
 

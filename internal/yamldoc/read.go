@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// ReadFile reads a regular file of bounded size: never a device or a pipe that
-// does not end. Its errors do not name the file.
+// ReadFile reads a regular file of at most limit bytes. It refuses devices and pipes, which may not end. Its
+// errors do not contain the name of the file.
 func ReadFile(path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -25,7 +25,7 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 	return data, reason(err)
 }
 
-// reason drops the path, which the message names already.
+// reason removes the path, which the message already contains.
 func reason(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {

@@ -1,5 +1,5 @@
-// Package yamldoc reads YAML of a known shape value by value. Every refusal is an
-// *Error that names the file, the line, the key and the reason.
+// Package yamldoc reads YAML documents of a known structure. Errors in a document are of type *Error, with
+// the file, the line, the key and the reason.
 package yamldoc
 
 import (
@@ -13,11 +13,11 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// maxDepth of brackets; three are in use.
+// maxDepth bounds the nesting of brackets. Valid documents need three levels.
 const maxDepth = 32
 
-// Parse returns the value of a text of at most so many bytes that holds one document.
-// file names it in messages, what says what it is: "problem file".
+// Parse returns the value of a text of at most most bytes with one document. Error messages contain the name
+// file and the description what, for example "problem file".
 func Parse(file, what string, text []byte, most int) (ast.Node, error) {
 	whole := Source{File: file}
 	if len(text) > most {
@@ -25,7 +25,7 @@ func Parse(file, what string, text []byte, most int) (ast.Node, error) {
 	}
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) // a byte order mark
 	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
-	if line := notText(text); line > 0 {
+	if line := invalidText(text); line > 0 {
 		whole.Line = line
 		return nil, whole.Errorf("a %s is UTF-8 text without control characters", what)
 	}
@@ -54,9 +54,9 @@ func Parse(file, what string, text []byte, most int) (ast.Node, error) {
 	return tree.Docs[0].Body, nil
 }
 
-// notText returns the line of a byte that has no place in a text. Among them are
-// lone carriage returns, over which the YAML parser takes quadratic time.
-func notText(text []byte) int {
+// invalidText returns the line of the first byte that is not UTF-8 text, or 0. Control characters are invalid,
+// including lone carriage returns, which take the YAML parser quadratic time.
+func invalidText(text []byte) int {
 	line := 1
 	for len(text) > 0 {
 		r, size := utf8.DecodeRune(text)
@@ -71,8 +71,8 @@ func notText(text []byte) int {
 	return 0
 }
 
-// tooDeep returns the line on which brackets, or block marks, nest deeper than
-// anything here needs: the YAML parser recurses.
+// tooDeep returns the line on which brackets or block marks are nested too deeply for the recursive YAML
+// parser, or 0.
 func tooDeep(text []byte) int {
 	depth, line, marks := 0, 1, 0
 	for _, b := range text {

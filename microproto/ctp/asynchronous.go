@@ -19,12 +19,12 @@ type Asynchronous struct {
 	segment       *int
 	atOnce        *bool
 
-	sendTag   uint32
-	sendLabel uint64
-	sent      uint64
-	arrivals  uint64
-	replaced  uint64
-	slots     []*slot
+	sendTag     uint32
+	sendLabel   uint64
+	sent        uint64
+	arrivals    uint64
+	overwritten *uint64
+	slots       []*slot
 }
 
 // slot is the memory of one tag.
@@ -52,23 +52,14 @@ func newAsynchronous(microproto.Options) (microproto.MicroProtocol, error) {
 // Name implements microproto.MicroProtocol.
 func (a *Asynchronous) Name() string { return "Asynchronous" }
 
-// TakesTrains implements microproto.TrainTaker.
-func (a *Asynchronous) TakesTrains() {}
-
 // Attach implements microproto.MicroProtocol.
-func (a *Asynchronous) Attach(b *microproto.Binder) (err error) {
-	if a.offset, err = microproto.LookupAttr[uint32](b, attrOffset); err != nil {
-		return err
-	}
-	if a.total, err = microproto.LookupAttr[uint32](b, attrTotal); err != nil {
-		return err
-	}
-	if a.segment, err = microproto.LookupCell[int](b, cellSegment); err != nil {
-		return err
-	}
-	if a.atOnce, err = microproto.LookupCell[bool](b, cellAtOnce); err != nil {
-		return err
-	}
+func (a *Asynchronous) Attach(b *microproto.Binder) error {
+	b.TakesTrains()
+	a.offset = microproto.LookupAttr[uint32](b, attrOffset)
+	a.total = microproto.LookupAttr[uint32](b, attrTotal)
+	a.segment = microproto.LookupCell[int](b, microproto.CellSegmentBytes)
+	a.atOnce = microproto.LookupCell[bool](b, cellAtOnce)
+	a.overwritten = microproto.DeclareCell(b, microproto.CellOverwritten, uint64(0))
 	a.tag = microproto.WireAttr[uint32](b, "asynchronous.tag")
 	a.label = microproto.WireAttr[uint64](b, "asynchronous.label")
 	microproto.Bind(b, microproto.OpenSession, microproto.Normal, func(_ *microproto.Exec, _ struct{}) {
@@ -164,10 +155,6 @@ func (a *Asynchronous) Accepted() uint64 { return a.sent }
 // slot held.
 func (a *Asynchronous) Arrivals() uint64 { return a.arrivals }
 
-// Overwritten is the number of segments that a newer one replaced before Receive
-// took them.
-func (a *Asynchronous) Overwritten() uint64 { return a.replaced }
-
 // store takes the segments that are newer than what their parts of the slot hold.
 func (a *Asynchronous) store(x *microproto.Exec, m *microproto.Message) {
 	s := a.find(a.tag.Get(m))
@@ -202,7 +189,7 @@ func (a *Asynchronous) put(s *slot, o int, label uint64, data []byte) bool {
 		s.absent--
 	}
 	if p.fresh {
-		a.replaced++
+		*a.overwritten++
 	} else {
 		p.fresh = true
 		s.fresh++
@@ -254,26 +241,4 @@ func (a *Asynchronous) describe(s *slot, dst []microproto.SegmentLabel) []microp
 		}
 	}
 	return dst
-}
-
-// Detach hands the slots over: nothing is ever in flight that may not be lost.
-func (a *Asynchronous) Detach(*microproto.Exec) (microproto.State, error) {
-	*a.atOnce = false
-	return asynchronousState{a.slots, a.sent, a.arrivals, a.replaced}, nil
-}
-
-type asynchronousState struct {
-	slots                    []*slot
-	sent, arrivals, replaced uint64
-}
-
-// Adopt implements microproto.Adopter.
-func (a *Asynchronous) Adopt(_ *microproto.Exec, state microproto.State) error {
-	t, ok := state.(asynchronousState)
-	if !ok {
-		return fmt.Errorf("ctp: Asynchronous cannot adopt %T", state)
-	}
-	a.slots, a.sent, a.arrivals, a.replaced = t.slots, t.sent, t.arrivals, t.replaced
-	*a.atOnce = true
-	return nil
 }

@@ -80,7 +80,7 @@ func TestAsynchronousNewestWins(t *testing.T) {
 		require.True(rt, a.Complete)
 		require.EqualValues(rt, last, a.Label)
 		ep := r.ends[1].Endpoint().(*Asynchronous)
-		require.Less(rt, ep.Overwritten(), ep.Arrivals())
+		require.Less(rt, *ep.overwritten, ep.Arrivals())
 		a, err = r.receive(1, tag, dst, &labels)
 		require.NoError(rt, err)
 		require.False(rt, a.Fresh, "nothing new")
@@ -107,7 +107,7 @@ func TestLostSegmentCostsThatSegment(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, a.Complete)
 	require.True(t, a.Fresh)
-	require.Zero(t, r.ends[1].Endpoint().(*Asynchronous).Overwritten())
+	require.Zero(t, *r.ends[1].Endpoint().(*Asynchronous).overwritten)
 	send(2, 1)
 	a, err = r.receive(1, tag, dst, &labels)
 	require.NoError(t, err)
@@ -175,16 +175,22 @@ func TestAsynchronousAllocatesNothing(t *testing.T) {
 	require.Equal(t, label, arrival.Label)
 }
 
-// Slots outlive a change of the endpoint for another of its kind.
-func TestAsynchronousIsReplacedWithItsSlots(t *testing.T) {
+// Slots survive a change of composition.
+func TestAsynchronousHandsItsSlotsOver(t *testing.T) {
 	r := asyncRig(t, 600, 1, calm, 800)
 	_, err := r.send(0, tag, 1, value(800, 1))
 	require.NoError(t, err)
 	r.run(time.Second)
-	next := build(t, []string{"Asynchronous"}, nil)[0]
-	require.NoError(t, r.ends[1].Replace(r.Clock.Now(), "Asynchronous", next))
+	next, err := microproto.NewComposite(microproto.Config{Name: "next", MTU: 500}, build(t, asyncEther, nil)...)
+	require.NoError(t, err)
+	require.NoError(t, next.Endpoint().Slot(tag, 800))
+	var h microproto.HandoverState
+	r.ends[1].Endpoint().(*Asynchronous).Export(&h)
+	require.NoError(t, next.Endpoint().(*Asynchronous).Import(&h))
+	require.NoError(t, next.Open(0))
 	dst := make([]byte, 800)
-	a, err := r.receive(1, tag, dst, nil)
+	var a microproto.Arrival
+	require.NoError(t, next.Do(0, func(x *microproto.Exec) { a, err = next.Endpoint().Receive(x, tag, dst, nil) }))
 	require.NoError(t, err)
 	require.True(t, a.Complete && a.Fresh)
 	require.Equal(t, value(800, 1), dst)
@@ -199,5 +205,5 @@ func TestOverwritten(t *testing.T) {
 		require.NoError(t, err)
 		r.run(time.Second)
 	}
-	require.EqualValues(t, len(ep.slots[0].parts)*2, ep.Overwritten())
+	require.EqualValues(t, len(ep.slots[0].parts)*2, *ep.overwritten)
 }

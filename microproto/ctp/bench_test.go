@@ -99,7 +99,7 @@ func segment(b *testing.B, names []string, payload, train int) {
 	n := e.ends[1].Counters()
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/segments, "ns/segment")
 	b.ReportMetric(float64(n.SegmentsIn-before.SegmentsIn)/float64(n.Inputs-before.Inputs), "segments/train")
-	require.Zero(b, e.ends[0].Protocol("Retransmit").(*Retransmit).Retransmitted())
+	require.Zero(b, *e.ends[0].Protocol("Retransmit").(*Retransmit).resent)
 }
 
 // In steady state neither end of the column allocates, with either controller.

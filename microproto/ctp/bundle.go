@@ -38,7 +38,7 @@ type waitingMessage struct {
 // bundleBytes is the length of a bundle of n messages with payloads of so many bytes.
 func bundleBytes(n, bytes int) int { return (n-1)*messageCost + bytes }
 
-// SendMore implements microproto.Gatherer.
+// SendMore implements microproto.Coalescer.
 func (s *Synchronous) SendMore(x *microproto.Exec, tag uint32, label uint64, data []byte) (uint64, error) {
 	if len(data) > bundleMessage {
 		return s.Send(x, tag, label, data)
@@ -65,7 +65,7 @@ func (t *together) add(tag uint32, label uint64, data []byte) {
 	t.bytes += len(data)
 }
 
-// Flush implements microproto.Gatherer.
+// Flush implements microproto.Coalescer.
 func (s *Synchronous) Flush(x *microproto.Exec) error {
 	t := &s.together
 	if t.n == 0 {

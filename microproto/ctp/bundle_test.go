@@ -35,7 +35,7 @@ func TestBundle(t *testing.T) {
 			require.EqualValues(t, count, last)
 			require.EqualValues(t, count, r.ends[1].Endpoint().Arrivals())
 			require.Less(t, r.ends[0].Counters().Transmitted, uint64(count)/10)
-			var l microproto.Legacy
+			var l microproto.HandoverState
 			from, to := r.ends[0].Endpoint().(*Synchronous), r.ends[1].Endpoint().(*Synchronous)
 			require.Equal(t, spent, *from.sent)
 			require.Equal(t, spent, to.stored)
@@ -47,7 +47,7 @@ func TestBundle(t *testing.T) {
 				require.Equal(t, pattern(i, uint64(i)), dst[:a.Length])
 			}
 			require.Equal(t, spent, *to.consumed)
-			to.Leave(&l)
+			to.Export(&l)
 			require.Empty(t, l.Unread)
 		})
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Catalog lists every micro-protocol of this package under its name in Table I.
-// The Option constants say which settings each of them reads.
+// Catalog returns a catalog of every micro-protocol of this package, under its name in
+// Table I, and of the optional rows. The Option constants name the settings of each.
 func Catalog() *microproto.Catalog {
 	c := microproto.NewCatalog()
 	for _, e := range []struct {
@@ -27,8 +27,6 @@ func Catalog() *microproto.Catalog {
 		{"DuplicateAck", newDuplicateAck},
 		{"WindowCongestionControl", newWindowCongestionControl},
 		{"TCPNewRenoCongestionAvoidance", newTCPNewReno},
-		{CUBICCongestionAvoidance, newCUBICProtocol},
-		{"NegativeAck", newNegativeAck},
 		{"DCCPAck", newDCCPAck},
 		{"DCCPWindowCongestionControl", newDCCPWindow},
 		{"TCPCongestionAvoidance", newTCPCongestionAvoidance},
@@ -37,7 +35,33 @@ func Catalog() *microproto.Catalog {
 			panic(err) // a name twice in the list above
 		}
 	}
+	for _, r := range rows() {
+		if err := c.AddRow(r); err != nil {
+			panic(err) // a label twice in rows
+		}
+	}
 	return c
+}
+
+// rows returns the optional rows of this package. The row of a table's own controller has
+// no columns: choosing it adds nothing.
+func rows() []microproto.Row {
+	cubic := ControllerRow(CUBICCongestionAvoidance,
+		"CUBIC (RFC 9438): fills long fast paths sooner; synchronous sessions between clusters over Ethernet",
+		func(o microproto.Options) (Controller, error) { return NewCUBIC(o) })
+	cubic.Label, cubic.Columns = "cubic", []microproto.Column{{Mode: microproto.ModeSynchronous}}
+	return []microproto.Row{
+		cubic,
+		{
+			Protocol: "TCPNewRenoCongestionAvoidance", Group: GroupCongestion, Label: "newreno",
+			Help: "TCP NewReno (RFC 5681, RFC 6582): the controller of Table I",
+		},
+		{
+			Protocol: "NegativeAck", New: newNegativeAck, Label: "negative-ack",
+			Help:    "the receiver names missing segments at once; synchronous sessions over Ethernet paths that keep their order",
+			Columns: []microproto.Column{{Mode: microproto.ModeSynchronous, Intra: true}, {Mode: microproto.ModeSynchronous}},
+		},
+	}
 }
 
 // option reads a setting within bounds.

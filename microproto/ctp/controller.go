@@ -1,7 +1,6 @@
 package ctp
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -15,8 +14,8 @@ import (
 // one, packets in the asynchronous one. A Controller does no I/O, reads no clock,
 // allocates nothing after Open and is used by one composite only.
 //
-// Reno may be embedded by one that differs in a few methods. ControllerProtocol
-// makes a micro-protocol of a Controller.
+// Reno may be embedded by one that differs in a few methods. ControllerRow
+// makes an optional row of a Controller.
 type Controller interface {
 	// Open begins, with the initial window or with what another one leaves.
 	Open(s ControllerStart)
@@ -91,65 +90,42 @@ func (c *Congestion) Use(now microproto.Instant, next Controller) {
 	c.Controller, c.Window = next, next.Window()
 }
 
-// ControllerProtocol returns the constructor, for a catalog, of a micro-protocol
-// called name around a Controller. Attached behind the rows of an inter-cluster
-// Ethernet column it replaces their controller; detached, it gives it back.
-func ControllerProtocol(name string, controller func(microproto.Options) (Controller, error)) microproto.Constructor {
-	return func(o microproto.Options) (microproto.MicroProtocol, error) {
-		c, err := controller(o)
-		if err != nil {
-			return nil, err
-		}
-		if c == nil {
-			return nil, fmt.Errorf("ctp: the constructor of %s made no controller", name)
-		}
-		return &controllerProtocol{name: name, own: c}, nil
+// GroupCongestion is the group of the rows of congestion controllers.
+const GroupCongestion = "congestion"
+
+// ControllerRow returns the row of a congestion controller, for Catalog.AddRow. name is
+// that of its micro-protocol, which replaces the controller of the rows above it. The row
+// is composed in both columns between clusters over Ethernet; set Columns for fewer.
+func ControllerRow(name, help string, controller func(microproto.Options) (Controller, error)) microproto.Row {
+	return microproto.Row{
+		Protocol: name, Help: help, Group: GroupCongestion,
+		Columns: []microproto.Column{{Mode: microproto.ModeSynchronous}, {Mode: microproto.ModeAsynchronous}},
+		New: func(o microproto.Options) (microproto.MicroProtocol, error) {
+			c, err := controller(o)
+			if err != nil {
+				return nil, err
+			}
+			if c == nil {
+				return nil, fmt.Errorf("ctp: the constructor of %s returned no controller", name)
+			}
+			return &controllerProtocol{name: name, own: c}, nil
+		},
 	}
 }
 
 type controllerProtocol struct {
-	name      string
-	own, last Controller
-	shared    *Congestion
+	name   string
+	own    Controller
+	shared *Congestion
 }
-
-// TakesTrains implements microproto.TrainTaker: a controller sees no segments.
-func (p *controllerProtocol) TakesTrains() {}
 
 // Name implements microproto.MicroProtocol.
 func (p *controllerProtocol) Name() string { return p.name }
 
 // Attach implements microproto.MicroProtocol.
-func (p *controllerProtocol) Attach(b *microproto.Binder) (err error) {
-	if p.shared, err = microproto.LookupCell[Congestion](b, CellCongestion); err != nil {
-		return err
-	}
-	microproto.Bind(b, microproto.OpenSession, microproto.Late, func(x *microproto.Exec, _ struct{}) { p.replace(x) })
-	return nil
-}
-
-func (p *controllerProtocol) replace(x *microproto.Exec) {
-	p.last = p.shared.Controller
-	p.shared.Use(x.Now(), p.own)
-}
-
-// Detach gives back the controller that was in use before.
-func (p *controllerProtocol) Detach(x *microproto.Exec) (microproto.State, error) {
-	switch {
-	case p.shared.Controller != p.own:
-		return nil, errController
-	case p.last != nil:
-		p.shared.Use(x.Now(), p.last)
-	}
-	return controllerState{}, nil
-}
-
-var errController = errors.New("another controller was attached behind this one; detach that first")
-
-type controllerState struct{}
-
-// Adopt implements microproto.Adopter: window and threshold are in the shared cell.
-func (p *controllerProtocol) Adopt(x *microproto.Exec, _ microproto.State) error {
-	p.replace(x)
+func (p *controllerProtocol) Attach(b *microproto.Binder) error {
+	b.TakesTrains()
+	p.shared = microproto.LookupCell[Congestion](b, CellCongestion)
+	microproto.Bind(b, microproto.OpenSession, microproto.Late, func(x *microproto.Exec, _ struct{}) { p.shared.Use(x.Now(), p.own) })
 	return nil
 }

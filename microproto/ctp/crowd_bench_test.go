@@ -52,7 +52,7 @@ func BenchmarkCrowd(b *testing.B) {
 					crowd[i] = newExchange(b, syncEther, 1, 512, 0)
 					for _, c := range crowd[i].ends {
 						if ahead {
-							c.LookAhead()
+							c.Prefetch()
 						}
 					}
 					crowd[i].turn()

@@ -1,6 +1,7 @@
 package ctp
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -63,7 +64,7 @@ func (r *rig) sendMore(end int, tag uint32, label uint64, data []byte, more bool
 	if !more {
 		return r.send(end, tag, label, data)
 	}
-	g := r.ends[end].Endpoint().(microproto.Gatherer)
+	g := r.ends[end].Endpoint().(microproto.Coalescer)
 	require.NoError(r.tb, r.Do(end, func(x *microproto.Exec) { t, err = g.SendMore(x, tag, label, data) }))
 	return t, err
 }
@@ -71,7 +72,7 @@ func (r *rig) sendMore(end int, tag uint32, label uint64, data []byte, more bool
 // flush tells whether there was room.
 func (r *rig) flush(end int) bool {
 	var err error
-	g := r.ends[end].Endpoint().(microproto.Gatherer)
+	g := r.ends[end].Endpoint().(microproto.Coalescer)
 	require.NoError(r.tb, r.Do(end, func(x *microproto.Exec) { err = g.Flush(x) }))
 	return err == nil
 }
@@ -185,6 +186,37 @@ func TestCatalog(t *testing.T) {
 		_, err := c.Build([]string{bad.name}, bad.o)
 		for key := range bad.o {
 			require.ErrorContains(t, err, key, bad.name)
+		}
+	}
+}
+
+// The optional rows are data: what they are called, what they do and which columns get them.
+func TestOptionalRows(t *testing.T) {
+	c := Catalog()
+	require.Equal(t, []string{"negative-ack"}, c.Labels(""))
+	require.Equal(t, []string{"cubic", "newreno"}, c.Labels(GroupCongestion))
+	inter := microproto.Column{Mode: microproto.ModeSynchronous}
+	intra := microproto.Column{Mode: microproto.ModeSynchronous, Intra: true}
+	for _, want := range []struct {
+		group, label, protocol string
+		columns                []microproto.Column
+	}{
+		{GroupCongestion, "cubic", CUBICCongestionAvoidance, []microproto.Column{inter}},
+		{GroupCongestion, "newreno", "TCPNewRenoCongestionAvoidance", nil},
+		{"", "negative-ack", "NegativeAck", []microproto.Column{intra, inter}},
+	} {
+		r, err := c.Row(want.group, want.label)
+		require.NoError(t, err)
+		require.Equal(t, want.protocol, r.Protocol)
+		require.Equal(t, want.columns, r.Columns)
+		require.NotEmpty(t, r.Help)
+		for _, column := range r.Columns {
+			rows := syncInter
+			if column.Intra {
+				rows = syncEther
+			}
+			_, err := microproto.NewComposite(microproto.Config{Name: "row", MTU: 1400}, build(t, append(slices.Clone(rows), r.Protocol), nil)...)
+			require.NoError(t, err)
 		}
 	}
 }

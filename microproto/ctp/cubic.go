@@ -176,10 +176,5 @@ func (c *CUBIC) units(segments float64) int {
 	return max(c.reno.unit, int(min(float64(segments*float64(c.reno.unit)), most)))
 }
 
-// CUBICCongestionAvoidance is the name of CUBIC as a micro-protocol, an optional row
-// behind those of Table I.
+// CUBICCongestionAvoidance is the name of CUBIC as a micro-protocol.
 const CUBICCongestionAvoidance = "CUBICCongestionAvoidance"
-
-func newCUBICProtocol(o microproto.Options) (microproto.MicroProtocol, error) {
-	return ControllerProtocol(CUBICCongestionAvoidance, func(o microproto.Options) (Controller, error) { return NewCUBIC(o) })(o)
-}

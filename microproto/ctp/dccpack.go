@@ -1,7 +1,6 @@
 package ctp
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
@@ -43,17 +42,6 @@ type DCCPAck struct {
 		window, inFlight, ratio *int
 		rto                     *time.Duration
 	}
-	dccpAckState
-
-	timer    microproto.TimerID // of the acknowledgement
-	expiry   microproto.TimerID // of the time-out
-	fires    microproto.Instant // when expiry does
-	deadline microproto.Instant
-	due      bool
-}
-
-// dccpAckState is what a successor goes on with.
-type dccpAckState struct {
 	flight  packetFlight
 	came    packetArrivals
 	acks    ackArrivals
@@ -62,6 +50,12 @@ type dccpAckState struct {
 	pending int    // packets that came and were not told of
 	theirs  int    // ack ratio that the other end asks for
 	timed   bool   // a time-out has passed and nothing has come since
+
+	timer    microproto.TimerID // of the acknowledgement
+	expiry   microproto.TimerID // of the time-out
+	fires    microproto.Instant // when expiry does
+	deadline microproto.Instant
+	due      bool
 }
 
 // PacketReport is what one acknowledgement, or a time-out, tells of the packets of an
@@ -166,6 +160,7 @@ func (d *DCCPAck) Attach(b *microproto.Binder) error {
 	d.shared.inFlight = microproto.DeclareCell(b, cellInFlight, 0)
 	d.shared.ratio = microproto.DeclareCell(b, cellAckRatio, d.ratio.value)
 	d.shared.rto = microproto.DeclareCell(b, cellPacketRTO, d.rto)
+	d.estimate.rtt = microproto.DeclareCell(b, microproto.CellRTT, time.Duration(0))
 	microproto.Bind(b, microproto.OpenSession, microproto.Normal, func(*microproto.Exec, struct{}) {
 		*d.shared.rto = d.patient()
 	})
@@ -283,6 +278,7 @@ func (d *DCCPAck) acknowledged(x *microproto.Exec, r Received, waited time.Durat
 	if ok {
 		if rtt := x.Now().Sub(sampled); waited < rtt {
 			d.estimate.update(rtt - waited)
+			*d.estimate.rtt = d.estimate.srtt
 			*d.shared.rto = d.patient()
 		}
 	}
@@ -377,35 +373,12 @@ func (d *DCCPAck) expire(x *microproto.Exec, _ *DCCPAck) {
 	microproto.Raise(x, PacketsTimedOut, report)
 }
 
-// Detach implements microproto.Detacher.
-func (d *DCCPAck) Detach(*microproto.Exec) (microproto.State, error) {
-	return dccpAckHandover{d.dccpAckState, d.estimate.rttState, d.rto}, nil
-}
+// ExportState implements microproto.StateExporter: the round trip of the path.
+func (d *DCCPAck) ExportState() microproto.State { return d.estimate.rttState }
 
-type dccpAckHandover struct {
-	state dccpAckState
-	rtt   rttState
-	rto   time.Duration
-}
-
-// Adopt implements microproto.Adopter.
-func (d *DCCPAck) Adopt(x *microproto.Exec, state microproto.State) error {
-	s, ok := state.(dccpAckHandover)
-	if !ok {
-		return fmt.Errorf("ctp: DCCPAck cannot adopt %T", state)
-	}
-	d.dccpAckState, d.estimate.rttState, d.rto = s.state, s.rtt, s.rto
-	d.arm(x, true)
-	d.flush(x)
-	return nil
-}
-
-// Bequeath implements microproto.Heir: what is known of the path's round trip.
-func (d *DCCPAck) Bequeath() microproto.State { return d.estimate.rttState }
-
-// Inherit implements microproto.Heir.
-func (d *DCCPAck) Inherit(state microproto.State) error {
-	if err := d.estimate.Adopt(nil, state); err != nil {
+// ImportState implements microproto.StateExporter.
+func (d *DCCPAck) ImportState(state microproto.State) error {
+	if err := d.estimate.ImportState(state); err != nil {
 		return err
 	}
 	if d.estimate.sampled {
@@ -413,6 +386,3 @@ func (d *DCCPAck) Inherit(state microproto.State) error {
 	}
 	return nil
 }
-
-// RTT is the smoothed round trip; false before the first sample.
-func (d *DCCPAck) RTT() (time.Duration, bool) { return d.estimate.srtt, d.estimate.sampled }

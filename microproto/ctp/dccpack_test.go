@@ -87,7 +87,7 @@ func (f fixedWindow) Threshold() int                                 { return 2 
 
 // fixed makes the micro-protocols of the column with a window of w packets.
 func fixed(tb require.TestingT, w int, o microproto.Options) []microproto.MicroProtocol {
-	mp, err := ControllerProtocol("FixedWindow", func(microproto.Options) (Controller, error) { return fixedWindow(w), nil })(o)
+	mp, err := ControllerRow("FixedWindow", "a test", func(microproto.Options) (Controller, error) { return fixedWindow(w), nil }).New(o)
 	require.NoError(tb, err)
 	return append(build(tb, asyncInter, o), mp)
 }

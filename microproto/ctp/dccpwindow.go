@@ -1,7 +1,6 @@
 package ctp
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
@@ -26,12 +25,9 @@ type DCCPWindowCongestionControl struct {
 	limit       int
 	waiting     valueQueue
 	pumping     bool
-	replaced    uint64
-	windowPast
-}
+	replaced    *uint64 // waiting segments that gave way to a newer value
 
-// windowPast is what the window remembers of what was sent.
-type windowPast struct {
+	// What was sent:
 	first    uint32 // the fate of packets before it is known
 	recover  uint32 // packets before it were sent before the last reduction
 	reduced  bool   // and the fate of some is not known
@@ -51,29 +47,16 @@ func newDCCPWindow(microproto.Options) (microproto.MicroProtocol, error) {
 // Name implements microproto.MicroProtocol.
 func (w *DCCPWindowCongestionControl) Name() string { return "DCCPWindowCongestionControl" }
 
-// Replaced is the number of waiting segments that gave way to a newer value.
-func (w *DCCPWindowCongestionControl) Replaced() uint64 { return w.replaced }
-
 // Attach implements microproto.MicroProtocol.
-func (w *DCCPWindowCongestionControl) Attach(b *microproto.Binder) (err error) {
-	if w.tag, err = microproto.LookupAttr[uint32](b, attrTag); err != nil {
-		return err
-	}
-	if w.offset, err = microproto.LookupAttr[uint32](b, attrOffset); err != nil {
-		return err
-	}
-	for _, c := range []struct {
-		to   **int
-		name string
-	}{{&w.segment, cellSegment}, {&w.announced, cellPackets}, {&w.inFlight, cellInFlight}} {
-		if *c.to, err = microproto.LookupCell[int](b, c.name); err != nil {
-			return err
-		}
-	}
-	if w.rto, err = microproto.LookupCell[time.Duration](b, cellPacketRTO); err != nil {
-		return err
-	}
+func (w *DCCPWindowCongestionControl) Attach(b *microproto.Binder) error {
+	w.tag = microproto.LookupAttr[uint32](b, attrTag)
+	w.offset = microproto.LookupAttr[uint32](b, attrOffset)
+	w.segment = microproto.LookupCell[int](b, microproto.CellSegmentBytes)
+	w.announced = microproto.LookupCell[int](b, cellPackets)
+	w.inFlight = microproto.LookupCell[int](b, cellInFlight)
+	w.rto = microproto.LookupCell[time.Duration](b, cellPacketRTO)
 	w.shared = microproto.DeclareCell(b, CellCongestion, Congestion{Unit: 1})
+	w.replaced = microproto.DeclareCell(b, microproto.CellReplaced, uint64(0))
 	w.limit = max(1, b.Limits().Messages/2)
 	w.hold = b.HoldBit("DCCPWindowCongestionControl.window")
 	// The rows behind it have put their controller in by then.
@@ -117,7 +100,7 @@ func (w *DCCPWindowCongestionControl) admit(x *microproto.Exec, m *microproto.Me
 	}
 	x.Hold(m, w.hold)
 	if old != nil {
-		w.replaced++
+		*w.replaced++
 		x.Drop(old, "replaced by a newer value")
 	}
 }
@@ -199,29 +182,4 @@ func (w *DCCPWindowCongestionControl) pump(x *microproto.Exec) {
 	w.pumping = true
 	x.Release(m, w.hold)
 	microproto.Enqueue(x, dccpWindowPump, w)
-}
-
-// Detach hands over what waits and what is known of the window's use.
-func (w *DCCPWindowCongestionControl) Detach(*microproto.Exec) (microproto.State, error) {
-	return dccpWindowState{w.waiting, w.windowPast, w.replaced}, nil
-}
-
-type dccpWindowState struct {
-	waiting  valueQueue
-	past     windowPast
-	replaced uint64
-}
-
-// Adopt implements microproto.Adopter: what waited goes on waiting.
-func (w *DCCPWindowCongestionControl) Adopt(x *microproto.Exec, state microproto.State) error {
-	s, ok := state.(dccpWindowState)
-	if !ok {
-		return fmt.Errorf("ctp: DCCPWindowCongestionControl cannot adopt %T", state)
-	}
-	w.waiting, w.windowPast, w.replaced = s.waiting, s.past, s.replaced
-	for i := range w.waiting.entries.n {
-		x.Hold(w.waiting.entries.at(i).m, w.hold)
-	}
-	w.pump(x)
-	return nil
 }

@@ -38,7 +38,7 @@ func TestNewerValueTakesThePlace(t *testing.T) {
 	}
 	clear(buffer)
 	require.Equal(t, parts, w.waiting.entries.n, "the four that have gone wait again, with newer values")
-	require.EqualValues(t, parts-4+parts, w.Replaced(), "of the first what waited, of the second all")
+	require.EqualValues(t, parts-4+parts, *w.replaced, "of the first what waited, of the second all")
 	r.run(time.Second)
 	// The first four went at once, then what waited from the second value on, in
 	// the order in which the places were taken.
@@ -216,28 +216,6 @@ func TestAgeOfTheNewestValue(t *testing.T) {
 	}
 }
 
-// Each of the three can be replaced while values wait: what waits goes on waiting, the
-// window, the round trip and the numbers stay.
-func TestAsynchronousInterRowsAreReplaced(t *testing.T) {
-	for _, name := range asyncInter[3:] {
-		s := newPacketSender(t, slowOptions)
-		s.grow(20)
-		s.pass(30 * time.Millisecond)
-		s.acked(len(s.numbers) - s.inFlight() + 1)
-		w, threshold, waiting, inFlight, srtt := s.window(), s.threshold(), s.windowing().waiting.entries.n, s.inFlight(), s.ack().estimate.srtt
-		require.Positive(t, waiting)
-		require.NoError(t, s.c.Replace(s.now, name, build(t, []string{name}, slowOptions)[0]), name)
-		sent := len(s.numbers)
-		s.drain()
-		require.Len(t, s.numbers, sent, "%s: nothing slips through the window", name)
-		require.Equal(t, []any{w, threshold, waiting, inFlight, srtt},
-			[]any{s.window(), s.threshold(), s.windowing().waiting.entries.n, s.inFlight(), s.ack().estimate.srtt}, name)
-		s.acked(len(s.numbers) - s.inFlight() + 1)
-		require.Equal(t, w+1, s.window(), name)
-		require.Equal(t, s.numbers[sent-1]+1, s.numbers[sent], name)
-	}
-}
-
 // The channel at work, both ends, values that wait and acknowledgements included,
 // allocates nothing.
 func TestAsynchronousInterAllocatesNothing(t *testing.T) {
@@ -278,7 +256,7 @@ func TestAsynchronousInterAllocatesNothing(t *testing.T) {
 	}
 	require.Zero(t, testing.AllocsPerRun(300, turn))
 	w := a.Protocol("DCCPWindowCongestionControl").(*DCCPWindowCongestionControl)
-	require.Positive(t, w.Replaced(), "values waited")
+	require.Positive(t, *w.replaced, "values waited")
 	require.Positive(t, b.Endpoint().Arrivals())
 }
 
@@ -315,28 +293,26 @@ func TestAsynchronousInterTranscript(t *testing.T) {
 
 // The next composition begins with the round trip that this one has measured, and slow
 // start goes where its window was.
-func TestAsynchronousInterBequeaths(t *testing.T) {
+func TestAsynchronousInterExportsPathState(t *testing.T) {
 	s := newPacketSender(t, interOptions)
 	s.grow(40)
 	first := len(s.numbers) - s.inFlight()
 	s.acked(first+3, first)
 	mps := build(t, asyncInter, interOptions)
-	for _, mp := range mps {
-		old := s.c.Protocol(mp.Name())
-		if heir, ok := old.(microproto.Heir); ok {
-			require.NoError(t, mp.(microproto.Heir).Inherit(heir.Bequeath()))
-			require.Error(t, mp.(microproto.Heir).Inherit("something else"))
-		}
-	}
 	c, err := microproto.NewComposite(microproto.Config{Name: "next", MTU: packetMTU}, mps...)
 	require.NoError(t, err)
+	for _, mp := range mps {
+		old := s.c.Protocol(mp.Name())
+		if e, ok := old.(microproto.StateExporter); ok {
+			require.NoError(t, mp.(microproto.StateExporter).ImportState(e.ExportState()))
+			require.Error(t, mp.(microproto.StateExporter).ImportState("something else"))
+		}
+	}
 	require.NoError(t, c.Endpoint().Slot(tag, 800))
 	require.NoError(t, c.Open(0))
 	d := c.Protocol("DCCPAck").(*DCCPAck)
-	rtt, known := d.RTT()
-	require.True(t, known)
-	was, _ := s.ack().RTT()
-	require.Equal(t, was, rtt)
+	require.Positive(t, *d.estimate.rtt)
+	require.Equal(t, *s.ack().estimate.rtt, *d.estimate.rtt)
 	require.Equal(t, s.ack().rto, d.rto)
 	require.Zero(t, d.flight.inFlight)
 	w := c.Protocol("DCCPWindowCongestionControl").(*DCCPWindowCongestionControl)

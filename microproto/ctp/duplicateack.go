@@ -1,10 +1,6 @@
 package ctp
 
-import (
-	"fmt"
-
-	"github.com/p2pdc/p2pdc/microproto"
-)
+import "github.com/p2pdc/p2pdc/microproto"
 
 // DuplicateAck counts duplicate acknowledgements and raises AckDuplicated for each.
 // An acknowledgement that moves nothing while segments are in flight is one if it
@@ -18,10 +14,7 @@ type DuplicateAck struct {
 	grant    *uint64
 	byCount  *bool
 	each     *bool
-	duplicateState
-}
 
-type duplicateState struct {
 	next   uint32 // expected by the other end
 	seen   uint64 // all that its bitmaps told since then
 	credit uint64 // in the last acknowledgement
@@ -35,28 +28,17 @@ func newDuplicateAck(microproto.Options) (microproto.MicroProtocol, error) {
 // Name implements microproto.MicroProtocol.
 func (d *DuplicateAck) Name() string { return "DuplicateAck" }
 
-// TakesTrains implements microproto.TrainTaker: an acknowledgement that came with a train
-// is one.
-func (d *DuplicateAck) TakesTrains() {}
-
 // afterRetransmit is the place in AckArrived behind Retransmit, where what was
 // acknowledged has been taken out of flight, and before the congestion window moves.
 const afterRetransmit = microproto.Late / 2
 
 // Attach implements microproto.MicroProtocol.
-func (d *DuplicateAck) Attach(b *microproto.Binder) (err error) {
-	if d.sentNext, err = microproto.LookupCell[uint32](b, cellSentNext); err != nil {
-		return err
-	}
-	if d.grant, err = microproto.LookupCell[uint64](b, cellGrant); err != nil {
-		return err
-	}
-	if d.byCount, err = microproto.LookupCell[bool](b, cellByCount); err != nil {
-		return err
-	}
-	if d.each, err = microproto.LookupCell[bool](b, cellAckEach); err != nil {
-		return err
-	}
+func (d *DuplicateAck) Attach(b *microproto.Binder) error {
+	b.TakesTrains()
+	d.sentNext = microproto.LookupCell[uint32](b, cellSentNext)
+	d.grant = microproto.LookupCell[uint64](b, cellGrant)
+	d.byCount = microproto.LookupCell[bool](b, cellByCount)
+	d.each = microproto.LookupCell[bool](b, cellAckEach)
 	microproto.Bind(b, microproto.OpenSession, microproto.Normal, func(*microproto.Exec, struct{}) {
 		*d.byCount, *d.each = true, true
 		d.next, d.credit = *d.sentNext, *d.grant
@@ -82,20 +64,4 @@ func (d *DuplicateAck) acked(x *microproto.Exec, a Ack) {
 	}
 	d.count++
 	microproto.Raise(x, AckDuplicated, d.count)
-}
-
-// Detach implements microproto.Detacher: Retransmit judges the bitmap again.
-func (d *DuplicateAck) Detach(*microproto.Exec) (microproto.State, error) {
-	*d.byCount, *d.each = false, false
-	return d.duplicateState, nil
-}
-
-// Adopt implements microproto.Adopter.
-func (d *DuplicateAck) Adopt(_ *microproto.Exec, state microproto.State) error {
-	s, ok := state.(duplicateState)
-	if !ok {
-		return fmt.Errorf("ctp: DuplicateAck cannot adopt %T", state)
-	}
-	d.duplicateState, *d.byCount, *d.each = s, true, true
-	return nil
 }

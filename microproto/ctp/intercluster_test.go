@@ -187,40 +187,9 @@ func TestInterClusterSeeds(t *testing.T) {
 	require.Greater(t, most, 40, "segments in flight at once in some run")
 }
 
-// Every row is replaced by a fresh one in the middle of the traffic, or refuses to be
-// and nothing is lost.
-func TestInterClusterRowsAreReplaced(t *testing.T) {
-	for _, name := range syncCubic[8:] {
-		t.Run(name, func(t *testing.T) {
-			swaps := 0
-			for seed := range uint64(20) {
-				f := mptest.Faults{Delay: 5 * time.Millisecond, Loss: 0.02}
-				r := newTrainRig(t, syncCubic, microproto.Options{OptionRTOFloor: int64(50 * time.Millisecond)}, 500, []int{0, trainBytes}[seed%2], seed, f)
-				c := newCrossing(r, []int{4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000})
-				c.turn()
-				for range 20 {
-					c.run(3 * time.Millisecond)
-					c.turn()
-					if r.ends[0].Replace(r.Clock.Now(), name, build(t, []string{name}, nil)[0]) == nil {
-						swaps++
-						c.watches[0].window = r.ends[0].Protocol("WindowCongestionControl").(*WindowCongestionControl)
-					}
-				}
-				c.play(time.Minute)
-			}
-			require.Positive(t, swaps)
-		})
-	}
-}
-
-// A row taken away leaves the others at work: without DuplicateAck Retransmit judges
-// the bitmap again, without WindowCongestionControl nothing is held.
-func TestInterClusterRowsAreDetached(t *testing.T) {
-	r := newRig(t, syncInter, nil, 200, 1, calm).open()
-	for _, name := range []string{"TCPNewRenoCongestionAvoidance", "WindowCongestionControl", "DuplicateAck"} {
-		_, err := r.ends[0].Detach(r.Clock.Now(), name)
-		require.NoError(t, err)
-	}
+// Without the three lower rows Retransmit counts in the bitmap itself and nothing is held.
+func TestInterClusterRowsLeftOut(t *testing.T) {
+	r := newRig(t, syncInter[:len(syncInter)-3], nil, 200, 1, calm).open()
 	lose := true
 	r.OnFrame = func(end int, f microproto.Frame) bool {
 		keep := end != 0 || !lose
@@ -234,36 +203,24 @@ func TestInterClusterRowsAreDetached(t *testing.T) {
 	require.EqualValues(t, 1, r.accepted(0), "repaired without a time-out")
 }
 
-// An extra row puts its controller in and, detached, gives back the one before, with
-// its window; the table's row does not take it from it.
+// A controller that is put in while the channel works starts with the window and the
+// threshold of the one before.
 func TestControllerIsReplacedWhileRunning(t *testing.T) {
 	f := newFlights(t, nil)
 	f.write(60)
 	f.until(2)
 	reno := f.shared().Controller
 	require.IsType(t, &Reno{}, reno)
-	cubic := build(t, []string{CUBICCongestionAvoidance}, nil)[0]
-	require.NoError(t, f.ends[0].Attach(f.Clock.Now(), cubic, nil))
-	require.IsType(t, &CUBIC{}, f.shared().Controller)
+	cubic, err := NewCUBIC(nil)
+	require.NoError(t, err)
+	f.shared().Use(f.Clock.Now(), cubic)
 	require.EqualValues(t, 12, f.window(), "it goes on where the other was")
-	fresh := build(t, []string{"TCPNewRenoCongestionAvoidance"}, nil)[0]
-	require.NoError(t, f.ends[0].Replace(f.Clock.Now(), "TCPNewRenoCongestionAvoidance", fresh))
-	require.IsType(t, &CUBIC{}, f.shared().Controller)
 	f.until(3)
 	require.Len(t, f.rounds[3], 24, "and in slow start")
-	over, err := ControllerProtocol("Over", func(microproto.Options) (Controller, error) { return &sevens{}, nil })(nil)
-	require.NoError(t, err)
-	require.NoError(t, f.ends[0].Attach(f.Clock.Now(), over, nil))
-	_, err = f.ends[0].Detach(f.Clock.Now(), CUBICCongestionAvoidance)
-	require.ErrorContains(t, err, "detach that first")
-	_, err = f.ends[0].Detach(f.Clock.Now(), "Over")
-	require.NoError(t, err)
-	_, err = f.ends[0].Detach(f.Clock.Now(), CUBICCongestionAvoidance)
-	require.NoError(t, err)
+	window := f.window()
+	f.shared().Use(f.Clock.Now(), reno)
 	require.Same(t, reno, f.shared().Controller)
-	fresh = build(t, []string{"TCPNewRenoCongestionAvoidance"}, nil)[0]
-	require.NoError(t, f.ends[0].Replace(f.Clock.Now(), "TCPNewRenoCongestionAvoidance", fresh))
-	require.Same(t, reno, f.shared().Controller, "it is not that of the row replaced last")
+	require.InDelta(t, window, f.window(), 0.001)
 	f.run(time.Second)
 	require.EqualValues(t, 1, f.accepted(0))
 }
@@ -273,9 +230,9 @@ type sevens struct{ Reno }
 
 func (s *sevens) Window() int { return 7 * 1000 }
 
-func TestControllerProtocol(t *testing.T) {
+func TestControllerRow(t *testing.T) {
 	c := Catalog()
-	require.NoError(t, c.Add("Fixed", ControllerProtocol("Fixed", func(microproto.Options) (Controller, error) { return &sevens{}, nil })))
+	require.NoError(t, c.AddRow(ControllerRow("Fixed", "a test", func(microproto.Options) (Controller, error) { return &sevens{}, nil })))
 	mps, err := c.Build(append(append([]string(nil), syncInter...), "Fixed"), microproto.Options{OptionAckEvery: 1})
 	require.NoError(t, err)
 	a, err := microproto.NewComposite(microproto.Config{Name: "a", MTU: 1060}, mps...)
@@ -290,9 +247,9 @@ func TestControllerProtocol(t *testing.T) {
 	r.run(time.Second)
 	require.EqualValues(t, 1, r.accepted(0))
 
-	_, err = ControllerProtocol("None", func(microproto.Options) (Controller, error) { return nil, nil })(nil)
-	require.ErrorContains(t, err, "None made no controller")
-	_, err = ControllerProtocol("Bad", func(microproto.Options) (Controller, error) { return nil, fmt.Errorf("no") })(nil)
+	_, err = ControllerRow("None", "a test", func(microproto.Options) (Controller, error) { return nil, nil }).New(nil)
+	require.ErrorContains(t, err, "None returned no controller")
+	_, err = ControllerRow("Bad", "a test", func(microproto.Options) (Controller, error) { return nil, fmt.Errorf("no") }).New(nil)
 	require.ErrorContains(t, err, "no")
 	_, err = microproto.NewComposite(microproto.Config{Name: "c", MTU: 1060}, build(t, append(append([]string(nil), syncEther...), CUBICCongestionAvoidance), nil)...)
 	require.ErrorContains(t, err, CellCongestion, "there is no window that it could control")
@@ -337,7 +294,7 @@ func (w *wide) Window() int { return 1 << 30 }
 // it goes behind what waited, within a cluster and between clusters.
 func TestReleasedSegmentsAreNotOvertaken(t *testing.T) {
 	c := Catalog()
-	require.NoError(t, c.Add("Wide", ControllerProtocol("Wide", func(microproto.Options) (Controller, error) { return &wide{}, nil })))
+	require.NoError(t, c.AddRow(ControllerRow("Wide", "a test", func(microproto.Options) (Controller, error) { return &wide{}, nil })))
 	for _, names := range [][]string{syncEther, append(append([]string(nil), syncInter...), "Wide")} {
 		r := &rig{tb: t}
 		for i := range r.ends {

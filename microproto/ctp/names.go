@@ -10,24 +10,23 @@ import (
 // Cells and attributes by which the micro-protocols of a channel work together.
 // Who stands higher declares, since a micro-protocol sees what is above it.
 const (
-	cellSegment  = "resize.segment.bytes" // int: largest payload of a segment; Resize
-	cellBacklog  = "resize.backlog"       // int: messages not yet cut whole; Resize
-	cellPause    = "resize.pause"         // bool: enough segments wait below; Resize declares, Retransmit sets
-	cellAtOnce   = "resize.at.once"       // bool: a message is cut whole before the Send returns; Resize declares, Asynchronous sets
-	cellBuffers  = "resize.buffers"       // buffers: memory of received messages; Resize
-	cellPosted   = "receiver.posted"      // posted: where a message is waited for; Resize declares, Synchronous sets
-	cellGrant    = "credit.grant"         // uint64: bytes that may be sent in all; Synchronous declares, PositiveAck sets
-	cellSent     = "credit.sent"          // uint64: bytes sent in all; Synchronous
-	cellConsumed = "receiver.consumed"    // uint64: bytes that the user took; Synchronous
-	cellTaken    = "receiver.taken"       // uint64: bytes of messages that came before the channel was opened; Synchronous
-	cellCredit   = "receiver.credit"      // uint64: bytes granted to the other end; Synchronous declares, ReliableFIFO sets
-	cellNext     = "sequenced.next"       // uint32: number of the next new segment; SequencedSegment
-	cellAckEach  = "ack.each"             // bool: of a train every segment counts, and each that comes out of order is acknowledged; PositiveAck declares, DuplicateAck sets
-	cellSentNext = "sequenced.sent"       // uint32: number behind the highest that was transmitted; SequencedSegment declares, Retransmit sets
-	cellExpected = "receiver.expected"    // uint32: number that ReliableFIFO waits for; SequencedSegment declares, ReliableFIFO sets
-	cellSeen     = "receiver.seen"        // uint64: bit i: expected+1+i is stored; likewise
-	cellRTO      = "rtt.rto"              // time.Duration; Retransmit declares, RTTEstimation sets
-	cellSmoothed = "rtt.smoothed"         // time.Duration: SRTT, 0 before the first sample; RTTEstimation
+	cellBacklog  = "resize.backlog"    // int: messages not yet cut whole; Resize
+	cellPause    = "resize.pause"      // bool: enough segments wait below; Resize declares, Retransmit sets
+	cellAtOnce   = "resize.at.once"    // bool: a message is cut whole before the Send returns; Resize declares, Asynchronous sets
+	cellBuffers  = "resize.buffers"    // buffers: memory of received messages; Resize
+	cellPosted   = "receiver.posted"   // posted: where a message is waited for; Resize declares, Synchronous sets
+	cellGrant    = "credit.grant"      // uint64: bytes that may be sent in all; Synchronous declares, PositiveAck sets
+	cellSent     = "credit.sent"       // uint64: bytes sent in all; Synchronous
+	cellConsumed = "receiver.consumed" // uint64: bytes that the user took; Synchronous
+	cellTaken    = "receiver.taken"    // uint64: bytes of messages that came before the channel was opened; Synchronous
+	cellCredit   = "receiver.credit"   // uint64: bytes granted to the other end; Synchronous declares, ReliableFIFO sets
+	cellNext     = "sequenced.next"    // uint32: number of the next new segment; SequencedSegment
+	cellAckEach  = "ack.each"          // bool: of a train every segment counts, and each that comes out of order is acknowledged; PositiveAck declares, DuplicateAck sets
+	cellSentNext = "sequenced.sent"    // uint32: number behind the highest that was transmitted; SequencedSegment declares, Retransmit sets
+	cellExpected = "receiver.expected" // uint32: number that ReliableFIFO waits for; SequencedSegment declares, ReliableFIFO sets
+	cellSeen     = "receiver.seen"     // uint64: bit i: expected+1+i is stored; likewise
+	cellRTO      = "rtt.rto"           // time.Duration; Retransmit declares, RTTEstimation sets
+	cellSmoothed = "rtt.smoothed"      // time.Duration: SRTT, 0 before the first sample; RTTEstimation
 
 	// Positions count the bytes of segments, headers included, in the order of
 	// their numbers. Retransmit declares them.
@@ -140,9 +139,6 @@ var ErrLink = errors.New("ctp: reliable link lost a segment")
 
 // errBundle: what the other end says are several messages are not.
 var errBundle = errors.New("ctp: malformed bundle")
-
-// errInFlight refuses a detachment that would lose messages.
-var errInFlight = errors.New("messages are in flight; let the channel come to rest first")
 
 // cost is a message's share of the receiver's queue.
 func cost(length int) uint64 { return uint64(length) + messageCost }

@@ -1,10 +1,6 @@
 package ctp
 
-import (
-	"fmt"
-
-	"github.com/p2pdc/p2pdc/microproto"
-)
+import "github.com/p2pdc/p2pdc/microproto"
 
 // NegativeAck is an optional row of the reliable Ethernet columns. The receiver names
 // each gap as soon as a later segment shows it, and the sender sends what was named
@@ -42,17 +38,11 @@ func newNegativeAck(microproto.Options) (microproto.MicroProtocol, error) { retu
 // Name implements microproto.MicroProtocol.
 func (n *NegativeAck) Name() string { return "NegativeAck" }
 
-// TakesTrains implements microproto.TrainTaker.
-func (n *NegativeAck) TakesTrains() {}
-
 // Attach implements microproto.MicroProtocol.
-func (n *NegativeAck) Attach(b *microproto.Binder) (err error) {
-	if n.number, err = microproto.LookupAttr[uint32](b, attrNumber); err != nil {
-		return err
-	}
-	if n.expected, err = microproto.LookupCell[uint32](b, cellExpected); err != nil {
-		return err
-	}
+func (n *NegativeAck) Attach(b *microproto.Binder) error {
+	b.TakesTrains()
+	n.number = microproto.LookupAttr[uint32](b, attrNumber)
+	n.expected = microproto.LookupCell[uint32](b, cellExpected)
 	n.first = microproto.WireAttr[uint32](b, "negative.first")
 	n.count = microproto.WireAttr[uint8](b, "negative.count")
 	microproto.Bind(b, microproto.OpenSession, microproto.Normal, func(*microproto.Exec, struct{}) { n.next = *n.expected })
@@ -100,24 +90,4 @@ func (n *NegativeAck) resend(x *microproto.Exec, _ Ack) {
 		microproto.Raise(x, segmentNamed, n.told.first+i)
 	}
 	n.told = gap{}
-}
-
-// Detach implements microproto.Detacher.
-func (n *NegativeAck) Detach(*microproto.Exec) (microproto.State, error) {
-	return negativeState{n.next, n.gap}, nil
-}
-
-type negativeState struct {
-	next uint32
-	gap  gap
-}
-
-// Adopt implements microproto.Adopter.
-func (n *NegativeAck) Adopt(_ *microproto.Exec, state microproto.State) error {
-	s, ok := state.(negativeState)
-	if !ok {
-		return fmt.Errorf("ctp: NegativeAck cannot adopt %T", state)
-	}
-	n.next, n.gap = s.next, s.gap
-	return nil
 }

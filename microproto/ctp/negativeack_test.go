@@ -107,7 +107,7 @@ func TestAbsurdNames(t *testing.T) {
 	_, err = r.send(1, tag, 1, pattern(50, 1))
 	require.NoError(t, err)
 	r.run(time.Second)
-	require.Zero(t, r.ends[0].Protocol("Retransmit").(*Retransmit).Retransmitted())
+	require.Zero(t, *r.ends[0].Protocol("Retransmit").(*Retransmit).resent)
 	r.OnFrame = func(end int, f microproto.Frame) bool {
 		if end == 1 {
 			f.Data[countAt] = 33

@@ -294,7 +294,7 @@ func TestTimeout(t *testing.T) {
 	require.Equal(t, [][]int{{10}, {11, 12}, span(13, 16), span(17, 22), span(23, 29)}, f.rounds[12:17])
 	f.run(2 * time.Second)
 	require.EqualValues(t, 1, f.accepted(0))
-	require.EqualValues(t, 12, f.ends[0].Protocol("Retransmit").(*Retransmit).Retransmitted())
+	require.EqualValues(t, 12, *f.ends[0].Protocol("Retransmit").(*Retransmit).resent)
 }
 
 // The same segment times out again: the threshold stays half of the flight that was

@@ -1,7 +1,6 @@
 package ctp
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
@@ -68,27 +67,14 @@ func newPositiveAck(o microproto.Options) (microproto.MicroProtocol, error) {
 // Name implements microproto.MicroProtocol.
 func (p *PositiveAck) Name() string { return "PositiveAck" }
 
-// TakesTrains implements microproto.TrainTaker.
-func (p *PositiveAck) TakesTrains() {}
-
 // Attach implements microproto.MicroProtocol.
-func (p *PositiveAck) Attach(b *microproto.Binder) (err error) {
-	for _, c := range []struct {
-		to   **uint32
-		name string
-	}{{&p.sent, cellSentNext}, {&p.expected, cellExpected}} {
-		if *c.to, err = microproto.LookupCell[uint32](b, c.name); err != nil {
-			return err
-		}
-	}
-	for _, c := range []struct {
-		to   **uint64
-		name string
-	}{{&p.grant, cellGrant}, {&p.granted, cellCredit}, {&p.stored, cellSeen}} {
-		if *c.to, err = microproto.LookupCell[uint64](b, c.name); err != nil {
-			return err
-		}
-	}
+func (p *PositiveAck) Attach(b *microproto.Binder) error {
+	b.TakesTrains()
+	p.sent = microproto.LookupCell[uint32](b, cellSentNext)
+	p.expected = microproto.LookupCell[uint32](b, cellExpected)
+	p.grant = microproto.LookupCell[uint64](b, cellGrant)
+	p.granted = microproto.LookupCell[uint64](b, cellCredit)
+	p.stored = microproto.LookupCell[uint64](b, cellSeen)
 	p.each = microproto.DeclareCell(b, cellAckEach, false)
 	p.flags = microproto.WireAttr[uint8](b, attrFlags)
 	p.next = microproto.WireAttr[uint32](b, "ack.next")
@@ -191,25 +177,4 @@ func (p *PositiveAck) consumed(x *microproto.Exec, _ struct{}) {
 	if *p.granted-p.told >= p.limit/4 {
 		p.want(x, Now)
 	}
-}
-
-// Detach implements microproto.Detacher.
-func (p *PositiveAck) Detach(*microproto.Exec) (microproto.State, error) {
-	return ackState{p.told, p.pending}, nil
-}
-
-type ackState struct {
-	told    uint64
-	pending int
-}
-
-// Adopt implements microproto.Adopter.
-func (p *PositiveAck) Adopt(x *microproto.Exec, state microproto.State) error {
-	s, ok := state.(ackState)
-	if !ok {
-		return fmt.Errorf("ctp: PositiveAck cannot adopt %T", state)
-	}
-	p.told, p.pending = s.told, s.pending
-	p.flush(x)
-	return nil
 }

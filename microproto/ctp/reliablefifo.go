@@ -1,10 +1,6 @@
 package ctp
 
-import (
-	"fmt"
-
-	"github.com/p2pdc/p2pdc/microproto"
-)
+import "github.com/p2pdc/p2pdc/microproto"
 
 // ReliableFIFO brings segments up in the order of their numbers, each once. What
 // comes too early is held; what comes again is dropped and acknowledged again. It
@@ -38,30 +34,17 @@ func newReliableFIFO(o microproto.Options) (microproto.MicroProtocol, error) {
 // Name implements microproto.MicroProtocol.
 func (f *ReliableFIFO) Name() string { return "ReliableFIFO" }
 
-// TakesTrains implements microproto.TrainTaker.
-func (f *ReliableFIFO) TakesTrains() {}
-
 // Attach implements microproto.MicroProtocol.
-func (f *ReliableFIFO) Attach(b *microproto.Binder) (err error) {
-	for _, a := range []struct {
-		to   *microproto.Attr[uint32]
-		name string
-	}{{&f.number, attrNumber}, {&f.offset, attrOffset}, {&f.total, attrTotal}} {
-		if *a.to, err = microproto.LookupAttr[uint32](b, a.name); err != nil {
-			return err
-		}
-	}
-	if f.expected, err = microproto.LookupCell[uint32](b, cellExpected); err != nil {
-		return err
-	}
-	for _, c := range []struct {
-		to   **uint64
-		name string
-	}{{&f.seen, cellSeen}, {&f.consumed, cellConsumed}, {&f.taken, cellTaken}, {&f.credit, cellCredit}} {
-		if *c.to, err = microproto.LookupCell[uint64](b, c.name); err != nil {
-			return err
-		}
-	}
+func (f *ReliableFIFO) Attach(b *microproto.Binder) error {
+	b.TakesTrains()
+	f.number = microproto.LookupAttr[uint32](b, attrNumber)
+	f.offset = microproto.LookupAttr[uint32](b, attrOffset)
+	f.total = microproto.LookupAttr[uint32](b, attrTotal)
+	f.expected = microproto.LookupCell[uint32](b, cellExpected)
+	f.seen = microproto.LookupCell[uint64](b, cellSeen)
+	f.consumed = microproto.LookupCell[uint64](b, cellConsumed)
+	f.taken = microproto.LookupCell[uint64](b, cellTaken)
+	f.credit = microproto.LookupCell[uint64](b, cellCredit)
 	f.most = max(1, b.Limits().Messages/8)
 	f.hold = b.HoldBit("ReliableFIFO.early")
 	microproto.Bind(b, microproto.OpenSession, microproto.Normal, func(x *microproto.Exec, _ struct{}) {
@@ -177,24 +160,4 @@ func (f *ReliableFIFO) step() {
 	if f.held > 0 && f.early[(*f.expected+64)%fifoWindow] != nil {
 		*f.seen |= 1 << 63
 	}
-}
-
-// Detach refuses while segments are held.
-func (f *ReliableFIFO) Detach(*microproto.Exec) (microproto.State, error) {
-	if f.held > 0 {
-		return nil, errInFlight
-	}
-	return fifoState(f.stored), nil
-}
-
-type fifoState uint64
-
-// Adopt implements microproto.Adopter.
-func (f *ReliableFIFO) Adopt(_ *microproto.Exec, state microproto.State) error {
-	s, ok := state.(fifoState)
-	if !ok {
-		return fmt.Errorf("ctp: ReliableFIFO cannot adopt %T", state)
-	}
-	f.stored = uint64(s)
-	return nil
 }

@@ -66,17 +66,12 @@ func newResize(o microproto.Options) (microproto.MicroProtocol, error) {
 // Name implements microproto.MicroProtocol.
 func (r *Resize) Name() string { return "Resize" }
 
-// SegmentBytes is the payload of the longest segment: what the cell announces.
-func (r *Resize) SegmentBytes() int { return *r.segment }
-
-// TakesTrains implements microproto.TrainTaker.
-func (r *Resize) TakesTrains() {}
-
 // Attach implements microproto.MicroProtocol.
 func (r *Resize) Attach(b *microproto.Binder) error {
+	b.TakesTrains()
 	r.offset = microproto.SteppedAttr[uint32](b, attrOffset, microproto.StepBytes)
 	r.total = microproto.WireAttr[uint32](b, attrTotal)
-	r.segment = microproto.DeclareCell(b, cellSegment, 0)
+	r.segment = microproto.DeclareCell(b, microproto.CellSegmentBytes, 0)
 	r.backlog = microproto.DeclareCell(b, cellBacklog, 0)
 	r.pause = microproto.DeclareCell(b, cellPause, false)
 	r.atOnce = microproto.DeclareCell(b, cellAtOnce, false)
@@ -268,20 +263,4 @@ func (r *Resize) check(x *microproto.Exec, m *microproto.Message) {
 	if bad {
 		x.Drop(m, "malformed segment")
 	}
-}
-
-// Detach refuses while a message is being cut.
-func (r *Resize) Detach(*microproto.Exec) (microproto.State, error) {
-	if r.waiting.n > 0 || r.busy {
-		return nil, errInFlight
-	}
-	return resizeState{}, nil
-}
-
-type resizeState struct{}
-
-// Adopt implements microproto.Adopter.
-func (r *Resize) Adopt(x *microproto.Exec, _ microproto.State) error {
-	r.open(x, struct{}{})
-	return nil
 }

@@ -1,7 +1,6 @@
 package ctp
 
 import (
-	"fmt"
 	"math"
 	"math/bits"
 	"time"
@@ -59,7 +58,7 @@ type Retransmit struct {
 	blockedAt  uint64 // the grant then
 	probing    bool   // the next acknowledgement asks
 	probeDelay time.Duration
-	resent     uint64 // segments sent again
+	resent     *uint64 // segments sent again
 }
 
 // entry is a segment that is not yet acknowledged in order; those of a train have the
@@ -92,32 +91,15 @@ func newRetransmit(o microproto.Options) (microproto.MicroProtocol, error) {
 // Name implements microproto.MicroProtocol.
 func (r *Retransmit) Name() string { return "Retransmit" }
 
-// TakesTrains implements microproto.TrainTaker.
-func (r *Retransmit) TakesTrains() {}
-
-// Retransmitted is the number of segments that were sent again.
-func (r *Retransmit) Retransmitted() uint64 { return r.resent }
-
 // Attach implements microproto.MicroProtocol.
-func (r *Retransmit) Attach(b *microproto.Binder) (err error) {
-	if r.kept, err = microproto.LookupAttr[uint8](b, attrKept); err != nil {
-		return err
-	}
-	if r.flags, err = microproto.LookupAttr[uint8](b, attrFlags); err != nil {
-		return err
-	}
-	if r.number, err = microproto.LookupAttr[uint32](b, attrNumber); err != nil {
-		return err
-	}
-	if r.sentNext, err = microproto.LookupCell[uint32](b, cellSentNext); err != nil {
-		return err
-	}
-	if r.grant, err = microproto.LookupCell[uint64](b, cellGrant); err != nil {
-		return err
-	}
-	if r.pause, err = microproto.LookupCell[bool](b, cellPause); err != nil {
-		return err
-	}
+func (r *Retransmit) Attach(b *microproto.Binder) error {
+	b.TakesTrains()
+	r.kept = microproto.LookupAttr[uint8](b, attrKept)
+	r.flags = microproto.LookupAttr[uint8](b, attrFlags)
+	r.number = microproto.LookupAttr[uint32](b, attrNumber)
+	r.sentNext = microproto.LookupCell[uint32](b, cellSentNext)
+	r.grant = microproto.LookupCell[uint64](b, cellGrant)
+	r.pause = microproto.LookupCell[bool](b, cellPause)
 	// Half of the pool is left for what comes in.
 	r.most = max(1, b.Limits().Messages/2)
 	r.probe = microproto.WireAttr[uint8](b, "retransmit.probe")
@@ -132,6 +114,7 @@ func (r *Retransmit) Attach(b *microproto.Binder) (err error) {
 	r.byCount = microproto.DeclareCell(b, cellByCount, false)
 	r.timerKept = microproto.DeclareCell(b, cellTimer, false)
 	r.together = microproto.DeclareCell(b, cellTogether, 1)
+	r.resent = microproto.DeclareCell(b, microproto.CellRetransmitted, uint64(0))
 	r.hold = b.HoldBit("Retransmit.window")
 	microproto.Bind(b, microproto.OpenSession, microproto.Early, func(*microproto.Exec, struct{}) {
 		r.una, r.position = *r.sentNext, *r.sentTo
@@ -141,6 +124,7 @@ func (r *Retransmit) Attach(b *microproto.Binder) (err error) {
 	microproto.Bind(b, microproto.SegmentToNet, microproto.Early, r.note)
 	microproto.Bind(b, microproto.SegmentFromNet, -200, r.answer)
 	microproto.Bind(b, AckArrived, microproto.Normal, r.acked)
+	microproto.Bind(b, microproto.DrainSession, microproto.Normal, r.drain)
 	microproto.Bind(b, CreditBlocked, microproto.Normal, r.block)
 	microproto.Bind(b, retransmitTimer, microproto.Normal, r.expire)
 	microproto.Bind(b, RetransmitOldest, microproto.Normal, r.again)
@@ -204,7 +188,7 @@ func (r *Retransmit) note(x *microproto.Exec, m *microproto.Message) {
 	n, k := r.number.Get(m), m.Segments()
 	if r.sent.Has(m) {
 		r.copies.Set(m, r.copies.Get(m)+1)
-		r.resent++
+		*r.resent++
 	} else if !before(n, *r.sentNext) {
 		*r.sentNext = n + uint32(k)
 		*r.sentTo = r.end.Get(m)
@@ -403,29 +387,4 @@ func (r *Retransmit) moved(x *microproto.Exec, _ struct{}) {
 func (r *Retransmit) resend(x *microproto.Exec, e *entry) {
 	e.round = r.round
 	microproto.Raise(x, microproto.SegmentToNet, e.m)
-}
-
-// Detach refuses while segments are in flight.
-func (r *Retransmit) Detach(*microproto.Exec) (microproto.State, error) {
-	if r.entries.n > 0 {
-		return nil, errInFlight
-	}
-	return retransmitState{r.una, *r.rto, r.resent}, nil
-}
-
-type retransmitState struct {
-	una    uint32
-	rto    time.Duration
-	resent uint64
-}
-
-// Adopt implements microproto.Adopter.
-func (r *Retransmit) Adopt(_ *microproto.Exec, state microproto.State) error {
-	s, ok := state.(retransmitState)
-	if !ok {
-		return fmt.Errorf("ctp: Retransmit cannot adopt %T", state)
-	}
-	r.una, r.recover, r.nextRetry, *r.rto, r.resent = s.una, s.una, s.una, s.rto, s.resent
-	r.position = *r.sentTo
-	return nil
 }

@@ -138,7 +138,7 @@ func TestOvertakenByThree(t *testing.T) {
 	require.NoError(t, err)
 	r.run(400 * time.Microsecond)
 	require.EqualValues(t, 1, r.accepted(0), "long before the initial time-out of 100 ms")
-	require.EqualValues(t, 1, r.ends[0].Protocol("Retransmit").(*Retransmit).Retransmitted())
+	require.EqualValues(t, 1, *r.ends[0].Protocol("Retransmit").(*Retransmit).resent)
 }
 
 // Acknowledgements that lie are dropped, counted and not believed.
@@ -203,7 +203,7 @@ func TestThroughputUnderLoss(t *testing.T) {
 	ok, err := r.RunUntil(500*time.Millisecond, func() bool { return r.accepted(0) == 1 })
 	require.NoError(t, err)
 	require.True(t, ok, "about 1600 segments, 32 of them lost, a round trip of 2 ms")
-	sent, resent := r.Link.Stats(0).Sent, r.ends[0].Protocol("Retransmit").(*Retransmit).Retransmitted()
+	sent, resent := r.Link.Stats(0).Sent, *r.ends[0].Protocol("Retransmit").(*Retransmit).resent
 	require.Less(t, float64(resent), 0.06*float64(sent), "%d of %d sent again", resent, sent)
 }
 
@@ -220,6 +220,6 @@ func TestDrainForgetsTheFloors(t *testing.T) {
 		r.update(20 * ms)
 	}
 	require.Equal(t, 220*ms, rto)
-	r.Drain(nil)
+	r.drain(nil, struct{}{})
 	require.Equal(t, 21*ms, rto)
 }

@@ -1,7 +1,6 @@
 package ctp
 
 import (
-	"fmt"
 	"math"
 	"time"
 
@@ -20,9 +19,9 @@ type RTTEstimation struct {
 	rto, smoothed        *time.Duration
 	sent                 microproto.Attr[uint64]
 	copies               microproto.Attr[uint32]
-	least                time.Duration // since LeastRTT; 0: none
-	limit                *uint64       // of a congestion window
-	doubts               int           // samples in a row of which nobody knows the transmission
+	rtt, least           *time.Duration // for the layer above
+	limit                *uint64        // of a congestion window
+	doubts               int            // samples in a row of which nobody knows the transmission
 	rttState
 }
 
@@ -57,29 +56,22 @@ func newRTTEstimation(o microproto.Options) (microproto.MicroProtocol, error) {
 // Name implements microproto.MicroProtocol.
 func (r *RTTEstimation) Name() string { return "RTTEstimation" }
 
-// TakesTrains implements microproto.TrainTaker.
-func (r *RTTEstimation) TakesTrains() {}
-
 // Attach implements microproto.MicroProtocol.
-func (r *RTTEstimation) Attach(b *microproto.Binder) (err error) {
-	if r.rto, err = microproto.LookupCell[time.Duration](b, cellRTO); err != nil {
-		return err
-	}
-	if r.sent, err = microproto.LookupAttr[uint64](b, attrSent); err != nil {
-		return err
-	}
-	if r.copies, err = microproto.LookupAttr[uint32](b, attrCopies); err != nil {
-		return err
-	}
-	if r.limit, err = microproto.LookupCell[uint64](b, cellLimit); err != nil {
-		return err
-	}
+func (r *RTTEstimation) Attach(b *microproto.Binder) error {
+	b.TakesTrains()
+	r.rto = microproto.LookupCell[time.Duration](b, cellRTO)
+	r.sent = microproto.LookupAttr[uint64](b, attrSent)
+	r.copies = microproto.LookupAttr[uint32](b, attrCopies)
+	r.limit = microproto.LookupCell[uint64](b, cellLimit)
 	r.smoothed = microproto.DeclareCell(b, cellSmoothed, time.Duration(0))
+	r.rtt = microproto.DeclareCell(b, microproto.CellRTT, time.Duration(0))
+	r.least = microproto.DeclareCell(b, microproto.CellMinRTT, time.Duration(0))
 	microproto.Bind(b, microproto.OpenSession, microproto.Normal, func(*microproto.Exec, struct{}) {
 		if *r.rto = r.initial; r.sampled {
 			*r.rto = r.timeout() // of an earlier composition
 		}
 	})
+	microproto.Bind(b, microproto.DrainSession, microproto.Early, r.drain) // before Retransmit sets its timer
 	microproto.Bind(b, SegmentSampled, microproto.Normal, r.sample)
 	microproto.Bind(b, microproto.SegmentTimeout, microproto.Normal, func(*microproto.Exec, *microproto.Message) {
 		*r.rto = min(2**r.rto, r.most) // §5.5
@@ -94,11 +86,12 @@ func (r *RTTEstimation) sample(x *microproto.Exec, m *microproto.Message) {
 		return // Karn: nobody knows which transmission was acknowledged
 	}
 	r.doubts = 0
-	if r.least == 0 || rtt < r.least {
-		r.least = max(rtt, 1)
+	if *r.least == 0 || rtt < *r.least {
+		*r.least = max(rtt, 1)
 	}
 	r.update(rtt)
 	*r.smoothed = r.srtt
+	*r.rtt = r.srtt
 }
 
 // collapse ends the back-off when what was sent again seems to have been acknowledged: rtt
@@ -133,17 +126,4 @@ func (r *RTTEstimation) update(rtt time.Duration) {
 
 func (r *RTTEstimation) timeout() time.Duration {
 	return min(max(r.srtt+max(r.granularity, 4*r.rttvar), r.floor), r.most)
-}
-
-// Detach implements microproto.Detacher.
-func (r *RTTEstimation) Detach(*microproto.Exec) (microproto.State, error) { return r.rttState, nil }
-
-// Adopt implements microproto.Adopter.
-func (r *RTTEstimation) Adopt(_ *microproto.Exec, state microproto.State) error {
-	s, ok := state.(rttState)
-	if !ok {
-		return fmt.Errorf("ctp: RTTEstimation cannot adopt %T", state)
-	}
-	r.rttState = s
-	return nil
 }

@@ -1,10 +1,6 @@
 package ctp
 
-import (
-	"fmt"
-
-	"github.com/p2pdc/p2pdc/microproto"
-)
+import "github.com/p2pdc/p2pdc/microproto"
 
 // SequencedSegment numbers segments. Numbers have 32 bits and wrap; they are
 // compared as in RFC 1982, so that no two segments in flight may be 2³¹ apart.
@@ -22,11 +18,9 @@ func newSequencedSegment(o microproto.Options) (microproto.MicroProtocol, error)
 // Name implements microproto.MicroProtocol.
 func (s *SequencedSegment) Name() string { return "SequencedSegment" }
 
-// TakesTrains implements microproto.TrainTaker.
-func (s *SequencedSegment) TakesTrains() {}
-
 // Attach implements microproto.MicroProtocol.
 func (s *SequencedSegment) Attach(b *microproto.Binder) error {
+	b.TakesTrains()
 	s.number = microproto.SteppedAttr[uint32](b, attrNumber, microproto.StepSegments)
 	s.next = microproto.DeclareCell(b, cellNext, s.first)
 	microproto.DeclareCell(b, cellSentNext, s.first)
@@ -36,22 +30,5 @@ func (s *SequencedSegment) Attach(b *microproto.Binder) error {
 		s.number.Set(m, *s.next)
 		*s.next += uint32(m.Segments())
 	})
-	return nil
-}
-
-// Detach implements microproto.Detacher; the next number stays in its cell.
-func (s *SequencedSegment) Detach(*microproto.Exec) (microproto.State, error) {
-	return sequencedState(*s.next), nil
-}
-
-type sequencedState uint32
-
-// Adopt implements microproto.Adopter.
-func (s *SequencedSegment) Adopt(_ *microproto.Exec, state microproto.State) error {
-	next, ok := state.(sequencedState)
-	if !ok {
-		return fmt.Errorf("ctp: SequencedSegment cannot adopt %T", state)
-	}
-	*s.next = uint32(next)
 	return nil
 }

@@ -98,29 +98,15 @@ func newSynchronous(o microproto.Options) (microproto.MicroProtocol, error) {
 // Name implements microproto.MicroProtocol.
 func (s *Synchronous) Name() string { return "Synchronous" }
 
-// TakesTrains implements microproto.TrainTaker.
-func (s *Synchronous) TakesTrains() {}
-
 // Attach implements microproto.MicroProtocol.
-func (s *Synchronous) Attach(b *microproto.Binder) (err error) {
-	if s.offset, err = microproto.LookupAttr[uint32](b, attrOffset); err != nil {
-		return err
-	}
-	if s.total, err = microproto.LookupAttr[uint32](b, attrTotal); err != nil {
-		return err
-	}
-	if s.backlog, err = microproto.LookupCell[int](b, cellBacklog); err != nil {
-		return err
-	}
-	if s.segment, err = microproto.LookupCell[int](b, cellSegment); err != nil {
-		return err
-	}
-	if s.buffers, err = microproto.LookupCell[buffers](b, cellBuffers); err != nil {
-		return err
-	}
-	if s.posted, err = microproto.LookupCell[posted](b, cellPosted); err != nil {
-		return err
-	}
+func (s *Synchronous) Attach(b *microproto.Binder) error {
+	b.TakesTrains()
+	s.offset = microproto.LookupAttr[uint32](b, attrOffset)
+	s.total = microproto.LookupAttr[uint32](b, attrTotal)
+	s.backlog = microproto.LookupCell[int](b, cellBacklog)
+	s.segment = microproto.LookupCell[int](b, microproto.CellSegmentBytes)
+	s.buffers = microproto.LookupCell[buffers](b, cellBuffers)
+	s.posted = microproto.LookupCell[posted](b, cellPosted)
 	s.tag = microproto.WireAttr[uint32](b, "synchronous.tag")
 	s.label = microproto.WireAttr[uint64](b, "synchronous.label")
 	s.number = microproto.LocalAttr[uint64](b, "synchronous.transfer")
@@ -309,38 +295,4 @@ func (s *Synchronous) Receive(x *microproto.Exec, tag uint32, dst []byte, labels
 		return a, nil
 	}
 	return microproto.Arrival{}, microproto.ErrNothing
-}
-
-// Detach refuses while a transfer is under way or a message is waiting.
-func (s *Synchronous) Detach(*microproto.Exec) (microproto.State, error) {
-	if s.accepted != s.sending.last || s.stored != *s.consumed {
-		return nil, errInFlight
-	}
-	return synchronousState{s.accepted, s.arrivals, s.answered, s.stored, s.own, s.told, s.slots}, nil
-}
-
-type synchronousState struct {
-	accepted, arrivals, answered, stored uint64
-
-	own   bool
-	told  uint64
-	slots []slotSize
-}
-
-// Adopt implements microproto.Adopter.
-func (s *Synchronous) Adopt(x *microproto.Exec, state microproto.State) error {
-	t, ok := state.(synchronousState)
-	if !ok {
-		return fmt.Errorf("ctp: Synchronous cannot adopt %T", state)
-	}
-	s.accepted, s.sending.last, s.arrivals, s.stored = t.accepted, t.accepted, t.arrivals, t.stored
-	s.answered = t.answered
-	if s.told = t.told; t.own {
-		s.grantAlone(x)
-		if s.answered != s.arrivals {
-			s.arrivedAlone(x)
-		}
-	}
-	s.slots = append(s.slots[:0], t.slots...)
-	return nil
 }

@@ -123,7 +123,7 @@ func TestBothEndsSendHalfAMegabyte(t *testing.T) {
 		require.Len(t, got, 1)
 		require.True(t, bytes.Equal(pattern(512<<10, uint64(1-end)), got[0]))
 	}
-	require.Zero(t, r.ends[0].Protocol("Retransmit").(*Retransmit).Retransmitted(), "nothing was lost, so nothing is sent twice")
+	require.Zero(t, *r.ends[0].Protocol("Retransmit").(*Retransmit).resent, "nothing was lost, so nothing is sent twice")
 }
 
 // A receiver that takes nothing holds the sender back at its queue's bound; what

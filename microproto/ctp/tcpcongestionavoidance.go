@@ -39,10 +39,8 @@ func newTCPCongestionAvoidance(microproto.Options) (microproto.MicroProtocol, er
 }
 
 // Attach implements microproto.MicroProtocol.
-func (t *TCPCongestionAvoidance) Attach(b *microproto.Binder) (err error) {
-	if t.ratio, err = microproto.LookupCell[int](b, cellAckRatio); err != nil {
-		return err
-	}
+func (t *TCPCongestionAvoidance) Attach(b *microproto.Binder) error {
+	t.ratio = microproto.LookupCell[int](b, cellAckRatio)
 	t.initial = initialPackets(b.MTU())
 	return t.controllerProtocol.Attach(b)
 }
@@ -131,27 +129,19 @@ func (c *packetController) Window() int { return c.window }
 // Threshold implements Controller: packets.
 func (c *packetController) Threshold() int { return c.threshold }
 
-// Adopt implements microproto.Adopter.
-func (t *TCPCongestionAvoidance) Adopt(x *microproto.Exec, s microproto.State) error {
-	if _, ok := s.(controllerState); !ok {
-		return fmt.Errorf("ctp: TCPCongestionAvoidance cannot adopt %T", s)
-	}
-	return t.controllerProtocol.Adopt(x, s)
-}
-
-// Bequeath implements microproto.Heir: slow start may go where the window was. The window
+// ExportState implements microproto.StateExporter: slow start may go where the window was. The window
 // itself is not handed on; what was in flight says nothing to the next composition.
-func (t *TCPCongestionAvoidance) Bequeath() microproto.State {
+func (t *TCPCongestionAvoidance) ExportState() microproto.State {
 	return packetThreshold(max(t.threshold, 3*t.window/4))
 }
 
 type packetThreshold int
 
-// Inherit implements microproto.Heir.
-func (t *TCPCongestionAvoidance) Inherit(s microproto.State) error {
+// ImportState implements microproto.StateExporter.
+func (t *TCPCongestionAvoidance) ImportState(s microproto.State) error {
 	threshold, ok := s.(packetThreshold)
 	if !ok {
-		return fmt.Errorf("ctp: TCPCongestionAvoidance cannot inherit %T", s)
+		return fmt.Errorf("ctp: TCPCongestionAvoidance cannot import %T", s)
 	}
 	t.inherited = max(int(threshold), 2)
 	return nil

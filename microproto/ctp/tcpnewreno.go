@@ -1,7 +1,6 @@
 package ctp
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
@@ -19,58 +18,38 @@ type TCPNewRenoCongestionAvoidance struct {
 	timerKept       *bool
 	together        *int
 	rto, smoothed   *time.Duration
-	renoState
-}
 
-// renoState is what a successor takes over. Positions are Retransmit's.
-type renoState struct {
-	own        Controller // the row's own, in use or not
-	una        uint64     // position acknowledged when the last acknowledgement came
-	recover    uint64     // position that ends an episode of losses, by the name of RFC 6582
-	episode    bool       // there has been one: recover means something
-	recovering bool       // in fast recovery
-	inflation  int        // of the window in recovery and limited transmit
-	sent       uint64     // position sent when the first duplicate came
-	timedOut   uint64     // position acknowledged at the last time-out
-	expired    bool       // there has been one: timedOut means something
-	used       int        // most in flight since the window was full
+	// Positions are Retransmit's.
+	una        uint64 // position acknowledged when the last acknowledgement came
+	recover    uint64 // position that ends an episode of losses, by the name of RFC 6582
+	episode    bool   // there has been one: recover means something
+	recovering bool   // in fast recovery
+	inflation  int    // of the window in recovery and limited transmit
+	sent       uint64 // position sent when the first duplicate came
+	timedOut   uint64 // position acknowledged at the last time-out
+	expired    bool   // there has been one: timedOut means something
+	used       int    // most in flight since the window was full
 	since      microproto.Instant
 }
 
 func newTCPNewReno(o microproto.Options) (microproto.MicroProtocol, error) {
 	r, err := NewReno(o)
-	return &TCPNewRenoCongestionAvoidance{reno: r, renoState: renoState{own: r}}, err
+	return &TCPNewRenoCongestionAvoidance{reno: r}, err
 }
 
 // Name implements microproto.MicroProtocol.
 func (n *TCPNewRenoCongestionAvoidance) Name() string { return "TCPNewRenoCongestionAvoidance" }
 
-// TakesTrains implements microproto.TrainTaker: it knows bytes and acknowledgements only.
-func (n *TCPNewRenoCongestionAvoidance) TakesTrains() {}
-
 // Attach implements microproto.MicroProtocol.
-func (n *TCPNewRenoCongestionAvoidance) Attach(b *microproto.Binder) (err error) {
-	if n.shared, err = microproto.LookupCell[Congestion](b, CellCongestion); err != nil {
-		return err
-	}
-	if n.ackedTo, err = microproto.LookupCell[uint64](b, cellAckedTo); err != nil {
-		return err
-	}
-	if n.sentTo, err = microproto.LookupCell[uint64](b, cellSentTo); err != nil {
-		return err
-	}
-	if n.timerKept, err = microproto.LookupCell[bool](b, cellTimer); err != nil {
-		return err
-	}
-	if n.together, err = microproto.LookupCell[int](b, cellTogether); err != nil {
-		return err
-	}
-	if n.rto, err = microproto.LookupCell[time.Duration](b, cellRTO); err != nil {
-		return err
-	}
-	if n.smoothed, err = microproto.LookupCell[time.Duration](b, cellSmoothed); err != nil {
-		return err
-	}
+func (n *TCPNewRenoCongestionAvoidance) Attach(b *microproto.Binder) error {
+	b.TakesTrains()
+	n.shared = microproto.LookupCell[Congestion](b, CellCongestion)
+	n.ackedTo = microproto.LookupCell[uint64](b, cellAckedTo)
+	n.sentTo = microproto.LookupCell[uint64](b, cellSentTo)
+	n.timerKept = microproto.LookupCell[bool](b, cellTimer)
+	n.together = microproto.LookupCell[int](b, cellTogether)
+	n.rto = microproto.LookupCell[time.Duration](b, cellRTO)
+	n.smoothed = microproto.LookupCell[time.Duration](b, cellSmoothed)
 	microproto.Bind(b, microproto.OpenSession, microproto.Normal, func(x *microproto.Exec, _ struct{}) {
 		n.una, n.since = *n.ackedTo, x.Now()
 		n.shared.Use(x.Now(), n.reno)
@@ -182,25 +161,4 @@ func (n *TCPNewRenoCongestionAvoidance) timeout(x *microproto.Exec, _ *microprot
 	n.recovering, n.episode, n.recover = false, true, *n.sentTo
 	n.inflation, *n.timerKept = 0, false
 	n.announce()
-}
-
-// Detach refuses in recovery; window and threshold go to the successor's controller.
-func (n *TCPNewRenoCongestionAvoidance) Detach(*microproto.Exec) (microproto.State, error) {
-	if n.recovering {
-		return nil, errInFlight
-	}
-	return n.renoState, nil
-}
-
-// Adopt implements microproto.Adopter. A controller that an option put in stays.
-func (n *TCPNewRenoCongestionAvoidance) Adopt(x *microproto.Exec, state microproto.State) error {
-	s, ok := state.(renoState)
-	if !ok {
-		return fmt.Errorf("ctp: TCPNewRenoCongestionAvoidance cannot adopt %T", state)
-	}
-	n.renoState = s
-	if n.own = n.reno; n.shared.Controller == s.own {
-		n.shared.Use(x.Now(), n.reno)
-	}
-	return nil
 }

@@ -65,7 +65,7 @@ func TestTrains(t *testing.T) {
 				require.LessOrEqual(t, frames, messages*4)
 				require.LessOrEqual(t, uint64(frames), a.Transmitted/20, "the sender forms trains")
 			} else {
-				resent := r.ends[0].Protocol("Retransmit").(*Retransmit).Retransmitted()
+				resent := *r.ends[0].Protocol("Retransmit").(*Retransmit).resent
 				require.Greater(t, resent, uint64(messages))
 				require.Less(t, resent, segments, "what is lost comes again, not the train around it")
 			}
@@ -105,7 +105,7 @@ func TestLossWithinTrain(t *testing.T) {
 	got, _ := r.drain(1, 20_000)
 	require.Equal(t, [][]byte{pattern(20_000, 0)}, got)
 	require.EqualValues(t, 1, r.accepted(0))
-	require.EqualValues(t, 2, r.ends[0].Protocol("Retransmit").(*Retransmit).Retransmitted())
+	require.EqualValues(t, 2, *r.ends[0].Protocol("Retransmit").(*Retransmit).resent)
 	require.NoError(t, r.Pair.Close())
 }
 

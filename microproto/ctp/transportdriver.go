@@ -22,11 +22,9 @@ func newTransportDriver(o microproto.Options) (microproto.MicroProtocol, error) 
 // Name implements microproto.MicroProtocol.
 func (d *TransportDriver) Name() string { return "TransportDriver" }
 
-// TakesTrains implements microproto.TrainTaker.
-func (d *TransportDriver) TakesTrains() {}
-
 // Attach implements microproto.MicroProtocol.
 func (d *TransportDriver) Attach(b *microproto.Binder) error {
+	b.TakesTrains()
 	d.source = microproto.WireAttr[uint16](b, "transport.source")
 	d.destination = microproto.WireAttr[uint16](b, "transport.destination")
 	d.kept = microproto.LocalAttr[uint8](b, attrKept)

@@ -1,8 +1,6 @@
 package ctp
 
 import (
-	"fmt"
-	"math"
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
@@ -39,31 +37,16 @@ func newWindowCongestionControl(microproto.Options) (microproto.MicroProtocol, e
 // Name implements microproto.MicroProtocol.
 func (w *WindowCongestionControl) Name() string { return "WindowCongestionControl" }
 
-// TakesTrains implements microproto.TrainTaker.
-func (w *WindowCongestionControl) TakesTrains() {}
-
 // Attach implements microproto.MicroProtocol.
-func (w *WindowCongestionControl) Attach(b *microproto.Binder) (err error) {
-	if w.end, err = microproto.LookupAttr[uint64](b, attrEnd); err != nil {
-		return err
-	}
-	if w.segment, err = microproto.LookupCell[int](b, cellSegment); err != nil {
-		return err
-	}
-	if w.sentAt, err = microproto.LookupCell[microproto.Instant](b, cellSentAt); err != nil {
-		return err
-	}
-	if w.rto, err = microproto.LookupCell[time.Duration](b, cellRTO); err != nil {
-		return err
-	}
-	for _, c := range []struct {
-		to   **uint64
-		name string
-	}{{&w.ackedTo, cellAckedTo}, {&w.sentTo, cellSentTo}, {&w.limit, cellLimit}} {
-		if *c.to, err = microproto.LookupCell[uint64](b, c.name); err != nil {
-			return err
-		}
-	}
+func (w *WindowCongestionControl) Attach(b *microproto.Binder) error {
+	b.TakesTrains()
+	w.end = microproto.LookupAttr[uint64](b, attrEnd)
+	w.segment = microproto.LookupCell[int](b, microproto.CellSegmentBytes)
+	w.sentAt = microproto.LookupCell[microproto.Instant](b, cellSentAt)
+	w.rto = microproto.LookupCell[time.Duration](b, cellRTO)
+	w.ackedTo = microproto.LookupCell[uint64](b, cellAckedTo)
+	w.sentTo = microproto.LookupCell[uint64](b, cellSentTo)
+	w.limit = microproto.LookupCell[uint64](b, cellLimit)
 	w.shared = microproto.DeclareCell(b, CellCongestion, Congestion{})
 	w.hold = b.HoldBit("WindowCongestionControl.window")
 	microproto.Bind(b, microproto.OpenSession, microproto.Early, w.open)
@@ -173,26 +156,4 @@ func (w *WindowCongestionControl) release(x *microproto.Exec) {
 		w.cut = cutting{}
 		x.Release(m, w.hold)
 	}
-}
-
-// Detach refuses while segments are held, and lifts the limit.
-func (w *WindowCongestionControl) Detach(*microproto.Exec) (microproto.State, error) {
-	if w.held.n > 0 {
-		return nil, errInFlight
-	}
-	*w.limit = math.MaxUint64
-	return windowState(w.last), nil
-}
-
-type windowState uint64
-
-// Adopt implements microproto.Adopter; the window is in the shared cell.
-func (w *WindowCongestionControl) Adopt(_ *microproto.Exec, state microproto.State) error {
-	s, ok := state.(windowState)
-	if !ok {
-		return fmt.Errorf("ctp: WindowCongestionControl cannot adopt %T", state)
-	}
-	w.last = uint64(s)
-	w.measure()
-	return nil
 }

@@ -59,7 +59,7 @@ func TestLossWithinATrainOfAWindow(t *testing.T) {
 	require.EqualValues(t, 1, f.accepted(0))
 	require.Empty(t, *timeouts)
 	require.Equal(t, 2, f.copies[15])
-	require.EqualValues(t, 1, f.ends[0].Protocol("Retransmit").(*Retransmit).Retransmitted())
+	require.EqualValues(t, 1, *f.ends[0].Protocol("Retransmit").(*Retransmit).resent)
 	require.Contains(t, f.trains, 12)
 	got, _ := f.drain(1, 100*f.segment())
 	require.Equal(t, [][]byte{pattern(100*f.segment(), 100)}, got)
@@ -90,9 +90,8 @@ type keeper struct {
 }
 
 func (*keeper) Name() string { return "Keeper" }
-func (*keeper) TakesTrains() {}
-
 func (k *keeper) Attach(b *microproto.Binder) error {
+	b.TakesTrains()
 	k.bit = b.HoldBit("Keeper")
 	microproto.Bind(b, microproto.SegmentFromUser, microproto.Late, func(x *microproto.Exec, m *microproto.Message) {
 		x.Hold(m, k.bit)

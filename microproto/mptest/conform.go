@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
-	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
 
@@ -83,7 +83,7 @@ func (s *Subject) defaults() {
 
 type check struct {
 	name string
-	run  func(t require.TestingT)
+	run  func(t failer)
 }
 
 func (s *Subject) checks() []check {
@@ -94,7 +94,7 @@ func (s *Subject) checks() []check {
 		{"accounts for every message", s.conserves},
 		{"falls quiet", s.quiet},
 		{"stays within limits", s.bounded},
-		{"is replaced while running", s.replaced},
+		{"survives a change of composition", s.recomposed},
 	}
 	if s.Config.Train > 0 {
 		checks = append(checks, check{"takes a train as its segments", s.trains})
@@ -117,13 +117,15 @@ type load struct {
 	sent [][]byte
 	got  [][]byte
 	left int
+	// again are the messages to be sent again first, counted in left.
+	again [][]byte
 	// refused counts sends that found no room.
 	refused int
 }
 
 const loadTag = 1
 
-func (s *Subject) bench(tb require.TestingT, seed uint64, f Faults, tracer [2]microproto.Tracer) *bench {
+func (s *Subject) bench(tb failer, seed uint64, f Faults, tracer [2]microproto.Tracer) *bench {
 	b := &bench{s: s}
 	for end := range b.ends {
 		c := s.Config
@@ -132,11 +134,11 @@ func (s *Subject) bench(tb require.TestingT, seed uint64, f Faults, tracer [2]mi
 		b.mem[end] = &Frames{Headroom: c.Headroom}
 		c.Frames, c.Tracer = b.mem[end], tracer[end]
 		comp, err := microproto.NewComposite(c, s.New(end)...)
-		require.NoError(tb, err)
+		noError(tb, err, "end %d", end)
 		b.ends[end] = comp
 		b.load[end] = &load{rand: rand.New(rand.NewPCG(seed, uint64(end))), left: s.Messages}
 		if ep := comp.Endpoint(); ep != nil {
-			require.NoError(tb, ep.Slot(loadTag, s.Length&^7))
+			noError(tb, ep.Slot(loadTag, s.Length&^7), "end %d: Slot", end)
 		}
 	}
 	b.pair = NewPair(b.ends[0], b.ends[1], seed, f)
@@ -161,7 +163,7 @@ func (b *bench) send(end int) error {
 	if ep == nil {
 		return b.sendBelow(end)
 	}
-	data := l.bytes(b.s.Length &^ 7)
+	data := l.next(b.s.Length &^ 7)
 	var err error
 	doErr := b.pair.Do(end, func(x *microproto.Exec) { _, err = ep.Send(x, loadTag, uint64(len(l.sent)+1), data) })
 	if doErr != nil {
@@ -173,7 +175,16 @@ func (b *bench) send(end int) error {
 	}
 	l.left--
 	l.sent = append(l.sent, data)
+	l.again = l.again[min(1, len(l.again)):]
 	return nil
+}
+
+// next returns the next message: one of those to be sent again, or n random bytes.
+func (l *load) next(n int) []byte {
+	if len(l.again) > 0 {
+		return l.again[0]
+	}
+	return l.bytes(n)
 }
 
 // bytes draws n bytes.
@@ -206,11 +217,16 @@ func (b *bench) receive(end int) error {
 	}
 }
 
-// run plays the load of both ends, then lets them come to rest.
+// run opens both ends and plays their load.
 func (b *bench) run(rest time.Duration) error {
 	if err := b.pair.Open(); err != nil {
 		return err
 	}
+	return b.play(rest)
+}
+
+// play sends and receives the load of both ends, then lets virtual time pass.
+func (b *bench) play(rest time.Duration) error {
 	for round := 0; round < 100*b.s.Messages && b.load[0].left+b.load[1].left > 0; round++ {
 		for end := range b.ends {
 			_ = b.send(end) // what finds no room is tried again in a later round
@@ -248,8 +264,8 @@ func (b *bench) rest(d time.Duration) error {
 }
 
 // close ends a run: everything lent must have come back.
-func (b *bench) close(tb require.TestingT) {
-	require.NoError(tb, b.pair.Close())
+func (b *bench) close(tb failer) {
+	noError(tb, b.pair.Close(), "Close")
 	for b.pair.Clock.Step() { // frames still on the link find a closed end
 	}
 	for end, c := range b.ends {
@@ -258,91 +274,95 @@ func (b *bench) close(tb require.TestingT) {
 			c.Recycle(o.Message)
 		}
 		n := c.Counters()
-		require.True(tb, n.Balanced(), "end %d: the account does not balance: %+v", end, n)
-		require.Zero(tb, n.Live, "end %d: messages live after Close: %+v", end, n)
-		require.Equal(tb, microproto.Never, c.Deadline(), "end %d: timers after Close", end)
+		must(tb, n.Balanced(), "end %d: the account does not balance: %+v", end, n)
+		must(tb, n.Live == 0, "end %d: messages live after Close: %+v", end, n)
+		must(tb, c.Deadline() == microproto.Never, "end %d: timers after Close", end)
 	}
 	for end, m := range b.mem {
-		require.Equal(tb, m.Acquired, m.Released, "end %d: frames acquired and not released", end)
+		must(tb, m.Acquired == m.Released, "end %d: %d frames acquired, %d released", end, m.Acquired, m.Released)
 	}
 }
 
-func (s *Subject) declares(t require.TestingT) {
+func (s *Subject) declares(t failer) {
 	b := s.bench(t, 1, Faults{}, [2]microproto.Tracer{})
-	require.Contains(t, b.ends[0].Names(), s.Protocol)
-	require.Equal(t, b.ends[0].Fingerprint(), s.bench(t, 2, Faults{}, [2]microproto.Tracer{}).ends[0].Fingerprint(),
-		"two composites made alike have one fingerprint")
-	require.LessOrEqual(t, b.ends[0].HeaderBytes(), microproto.MaxHeaderBytes)
-	require.Positive(t, b.ends[0].MaxPayload(), "the header leaves no room for payload in an MTU of %d", s.Config.MTU)
+	must(t, slices.Contains(b.ends[0].Names(), s.Protocol), "New makes %q, not %q", b.ends[0].Names(), s.Protocol)
+	second := s.bench(t, 2, Faults{}, [2]microproto.Tracer{})
+	must(t, b.ends[0].Fingerprint() == second.ends[0].Fingerprint(), "two composites made alike have different fingerprints")
+	must(t, b.ends[0].HeaderBytes() <= microproto.MaxHeaderBytes, "a header of %d bytes", b.ends[0].HeaderBytes())
+	must(t, b.ends[0].MaxPayload() > 0, "the header leaves no room for payload in an MTU of %d", s.Config.MTU)
 }
 
-func (s *Subject) replays(t require.TestingT) {
+func (s *Subject) replays(t failer) {
 	for seed := range uint64(3) {
 		var sums [2][2]uint64
 		var got [2][][]byte
 		for k := range 2 {
 			hashes := [2]*TraceHash{NewTraceHash(), NewTraceHash()}
 			b := s.bench(t, seed, *s.Faults, [2]microproto.Tracer{hashes[0], hashes[1]})
-			require.NoError(t, b.run(s.Quiet))
+			noError(t, b.run(s.Quiet), "seed %d", seed)
 			sums[k] = [2]uint64{hashes[0].Sum(), hashes[1].Sum()}
 			got[k] = append(b.load[0].got, b.load[1].got...)
-			require.NotZero(t, hashes[0].Steps)
+			must(t, hashes[0].Steps > 0, "seed %d: nothing was traced", seed)
 		}
-		require.Equal(t, sums[0], sums[1], "seed %d: the same seed gave another run", seed)
-		require.Equal(t, got[0], got[1], "seed %d: the same seed delivered other bytes", seed)
+		must(t, sums[0] == sums[1], "seed %d: the same seed gave another run", seed)
+		must(t, reflect.DeepEqual(got[0], got[1]), "seed %d: the same seed delivered other bytes", seed)
 	}
 }
 
-func (s *Subject) isolated(t require.TestingT) {
+func (s *Subject) isolated(t failer) {
 	checks := [2]*Isolation{{}, {}}
 	b := s.bench(t, 7, *s.Faults, [2]microproto.Tracer{checks[0], checks[1]})
 	for end := range checks {
 		checks[end].Layout = b.ends[end].Layout()
 	}
-	require.NoError(t, b.run(s.Quiet))
+	noError(t, b.run(s.Quiet), "run")
 	for _, c := range checks {
-		require.Empty(t, c.Breaches)
+		must(t, len(c.Breaches) == 0, "%q", c.Breaches)
 	}
 }
 
-func (s *Subject) conserves(t require.TestingT) {
+func (s *Subject) conserves(t failer) {
 	for seed := range uint64(5) {
 		b := s.bench(t, 100+seed, *s.Faults, [2]microproto.Tracer{})
-		require.NoError(t, b.run(s.Quiet), "seed %d", seed)
+		noError(t, b.run(s.Quiet), "seed %d", seed)
 		for end, c := range b.ends {
-			require.Zero(t, b.load[end].left, "seed %d, end %d: messages could not be sent (%d refusals)", seed, end, b.load[end].refused)
-			require.True(t, c.Counters().Balanced(), "seed %d, end %d: %+v", seed, end, c.Counters())
-			got, sent := b.load[1-end].got, b.load[end].sent
-			if s.Reliable {
-				require.Equal(t, len(sent), len(got), "seed %d: messages from end %d arrived", seed, end)
-				for i := range sent {
-					require.True(t, bytes.Equal(sent[i], got[i]), "seed %d: message %d of end %d came changed or out of order", seed, i, end)
-				}
-			} else {
-				require.NotEmpty(t, got, "seed %d: nothing of end %d arrived", seed, end)
-			}
+			must(t, b.load[end].left == 0, "seed %d, end %d: %d messages could not be sent (%d refusals)", seed, end, b.load[end].left, b.load[end].refused)
+			must(t, c.Counters().Balanced(), "seed %d, end %d: %+v", seed, end, c.Counters())
+			s.arrived(t, seed, b.load[end].sent, b.load[1-end].got)
 		}
 		b.close(t)
 	}
 }
 
-func (s *Subject) quiet(t require.TestingT) {
+// arrived checks what an end received against what the other end sent.
+func (s *Subject) arrived(t failer, seed uint64, sent, got [][]byte) {
+	must(t, len(got) > 0, "seed %d: nothing arrived of %d messages", seed, len(sent))
+	if !s.Reliable {
+		return
+	}
+	must(t, len(sent) == len(got), "seed %d: %d messages sent, %d received", seed, len(sent), len(got))
+	for i := range sent {
+		must(t, bytes.Equal(sent[i], got[i]), "seed %d: message %d came changed or out of order", seed, i)
+	}
+}
+
+func (s *Subject) quiet(t failer) {
 	b := s.bench(t, 3, Faults{Delay: 200 * time.Microsecond}, [2]microproto.Tracer{})
-	require.NoError(t, b.run(s.Quiet))
+	noError(t, b.run(s.Quiet), "run")
 	sent := b.pair.Link.Stats(0).Sent + b.pair.Link.Stats(1).Sent
 	const idle = 10 * time.Second
-	require.NoError(t, b.rest(idle))
+	noError(t, b.rest(idle), "idle")
 	more := b.pair.Link.Stats(0).Sent + b.pair.Link.Stats(1).Sent - sent
-	require.LessOrEqual(t, more, uint64(2*idle/time.Millisecond), "idle ends sent %d frames in %v", more, idle)
+	must(t, more <= uint64(2*idle/time.Millisecond), "idle ends sent %d frames in %v", more, idle)
 	for end, c := range b.ends {
 		n := c.Counters()
-		require.LessOrEqual(t, n.Timers, 64, "end %d: an idle composite keeps %d timers", end, n.Timers)
-		require.Zero(t, n.Queued)
+		must(t, n.Timers <= 64, "end %d: an idle composite keeps %d timers", end, n.Timers)
+		must(t, n.Queued == 0, "end %d: an idle composite keeps %d events enqueued", end, n.Queued)
 	}
 	b.close(t)
 }
 
-func (s *Subject) bounded(t require.TestingT) {
+func (s *Subject) bounded(t failer) {
 	for k, l := range []microproto.Limits{
 		{Messages: 6},
 		{Messages: 40, Timers: 1},
@@ -356,15 +376,13 @@ func (s *Subject) bounded(t require.TestingT) {
 		b := tight.bench(t, uint64(k), *s.Faults, [2]microproto.Tracer{})
 		if err := b.run(100 * time.Millisecond); err != nil {
 			// Past a bound a composite may fail, with an error of the kernel's.
-			require.ErrorIs(t, err, microproto.ErrLimit, "limits %+v", l)
+			must(t, errors.Is(err, microproto.ErrLimit), "limits %+v: %v", l, err)
 		}
 		for end, c := range b.ends {
 			n := c.Counters()
-			require.True(t, n.Balanced(), "limits %+v, end %d: %+v", l, end, n)
-			require.LessOrEqual(t, n.Live, l.Messages, "limits %+v, end %d", l, end)
-			if l.Timers > 0 {
-				require.LessOrEqual(t, n.Timers, l.Timers)
-			}
+			must(t, n.Balanced(), "limits %+v, end %d: %+v", l, end, n)
+			must(t, n.Live <= l.Messages, "limits %+v, end %d: %d messages live", l, end, n.Live)
+			must(t, l.Timers == 0 || n.Timers <= l.Timers, "limits %+v, end %d: %d timers", l, end, n.Timers)
 		}
 	}
 }
@@ -379,10 +397,10 @@ func (s *Subject) anyBytes(t *testing.T) {
 		}
 		return true
 	}
-	require.NoError(t, b.run(s.Quiet))
+	noError(t, b.run(s.Quiet), "run")
 	rapid.Check(t, func(rt *rapid.T) {
 		b := s.bench(rt, rapid.Uint64().Draw(rt, "seed"), Faults{}, [2]microproto.Tracer{})
-		require.NoError(rt, b.pair.Open())
+		noError(rt, b.pair.Open(), "Open")
 		c := b.ends[1]
 		for range rapid.IntRange(1, 20).Draw(rt, "frames") {
 			data := hostile(rt, corpus)
@@ -392,17 +410,17 @@ func (s *Subject) anyBytes(t *testing.T) {
 			}
 			err := c.Input(b.pair.Clock.Now(), microproto.Frame{Peer: 1, Data: data, Segment: segment})
 			if s.violated(err) {
-				require.True(rt, c.Counters().Balanced(), "%+v", c.Counters())
+				must(rt, c.Counters().Balanced(), "%+v", c.Counters())
 				return
 			}
-			require.NoError(rt, err, "frame %x", data)
+			noError(rt, err, "frame %x", data)
 			_ = b.send(1)
 			_, err = b.pair.Run(time.Duration(rapid.IntRange(0, 5_000_000).Draw(rt, "ns")))
-			require.NoError(rt, err)
-			require.NoError(rt, b.receive(1))
+			noError(rt, err, "after frame %x", data)
+			noError(rt, b.receive(1), "Receive")
 		}
-		require.True(rt, c.Counters().Balanced(), "%+v", c.Counters())
-		require.LessOrEqual(rt, c.Counters().Live, 65536)
+		must(rt, c.Counters().Balanced(), "%+v", c.Counters())
+		must(rt, c.Counters().Live <= 65536, "%+v", c.Counters())
 		b.close(rt)
 	})
 }
@@ -428,46 +446,4 @@ func hostile(rt *rapid.T, corpus [][]byte) []byte {
 		}
 	}
 	return data
-}
-
-// replaced swaps the subject for a fresh one in the middle of the traffic. A
-// refusal is fine and must change nothing; what is accepted must go on working.
-func (s *Subject) replaced(t require.TestingT) {
-	for seed := range uint64(4) {
-		b := s.bench(t, 200+seed, *s.Faults, [2]microproto.Tracer{})
-		require.NoError(t, b.pair.Open())
-		for range 5 {
-			_ = b.send(0)
-			_ = b.send(1)
-			_, err := b.pair.Run(time.Millisecond)
-			require.NoError(t, err)
-		}
-		c := b.ends[0]
-		print0 := c.Fingerprint()
-		if err := c.Replace(b.pair.Clock.Now(), s.Protocol, s.fresh(t, 0)); err == nil {
-			require.Equal(t, print0, c.Fingerprint(), "a successor of the same kind has the same header")
-		} else {
-			require.NoError(t, c.Err(), "a refused replacement must leave the composite as it was (refused with: %v)", err)
-		}
-		require.NoError(t, b.rest(time.Second))
-		_, err := c.Detach(b.pair.Clock.Now(), "no such micro-protocol")
-		require.Error(t, err)
-		if _, err := c.Detach(b.pair.Clock.Now(), s.Protocol); err != nil {
-			require.NoError(t, c.Err(), "a refused detachment must leave the composite as it was (refused with: %v)", err)
-			require.Contains(t, c.Names(), s.Protocol)
-		} else {
-			require.NotContains(t, c.Names(), s.Protocol)
-		}
-		require.True(t, c.Counters().Balanced(), "%+v", c.Counters())
-	}
-}
-
-func (s *Subject) fresh(t require.TestingT, end int) microproto.MicroProtocol {
-	for _, mp := range s.New(end) {
-		if mp.Name() == s.Protocol {
-			return mp
-		}
-	}
-	require.Failf(t, "no such micro-protocol", "New does not make %q", s.Protocol)
-	return nil
 }

@@ -103,28 +103,14 @@ func (s *spaced) in(x *exec, m *message) {
 	}
 }
 
-func (s *spaced) Detach(x *exec) (microproto.State, error) {
-	if s.fault == "half detached" {
-		s.Close(x)
-		x.Fail(errors.New("half detached"))
-		return nil, errors.New("half detached")
-	}
-	return s, nil
-}
+// pace is what spaced exports.
+type pace time.Duration
 
-func (s *spaced) Close(x *exec) { s.waiting = nil }
+func (s *spaced) ExportState() microproto.State { return pace(time.Millisecond) }
 
-func (s *spaced) Adopt(x *exec, from microproto.State) error {
-	old, ok := from.(*spaced)
-	if !ok {
-		return fmt.Errorf("state of %T", from)
-	}
-	s.sent, s.seen, s.waiting = old.sent, old.seen, old.waiting
-	for _, m := range s.waiting {
-		x.Hold(m, s.bit)
-	}
-	if len(s.waiting) > 0 {
-		s.arm(x)
+func (s *spaced) ImportState(state microproto.State) error {
+	if _, ok := state.(pace); !ok && s.fault != "credulous" || s.fault == "forgetful" {
+		return fmt.Errorf("state of %T", state)
 	}
 	return nil
 }
@@ -155,9 +141,8 @@ type coupler struct {
 }
 
 func (*coupler) Name() string { return "coupler" }
-func (*coupler) TakesTrains() {}
-
 func (c *coupler) Attach(b *microproto.Binder) error {
+	b.TakesTrains()
 	c.number = microproto.SteppedAttr[uint32](b, "number", microproto.StepSegments)
 	c.sent = 1
 	microproto.Bind(b, microproto.SegmentFromUser, 0, func(_ *exec, m *message) {
@@ -199,24 +184,24 @@ func TestConformFormsTrains(t *testing.T) {
 	require.False(t, s.takesTrains())
 }
 
-// recorder is a TestingT that only notes that a check failed.
-type recorder struct{ failed bool }
+// recorder is a failer that stops a check at its first failure.
+type recorder struct{}
 
 var errStop = errors.New("stop")
 
-func (r *recorder) Errorf(string, ...any) { r.failed = true }
-func (r *recorder) FailNow()              { r.failed = true; panic(errStop) }
+func (recorder) Helper()               {}
+func (recorder) Fatalf(string, ...any) { panic(errStop) }
 
-func fails(run func(t require.TestingT)) (failed bool) {
-	r := &recorder{}
+// fails reports whether a check fails.
+func fails(run func(t failer)) (failed bool) {
 	defer func() {
-		if p := recover(); p != nil && p != errStop { //nolint:errorlint // identity of the sentinel
+		p := recover()
+		if failed = p == errStop; p != nil && !failed { //nolint:errorlint // identity of the sentinel
 			panic(p)
 		}
-		failed = r.failed
 	}()
-	run(r)
-	return r.failed
+	run(recorder{})
+	return false
 }
 
 func TestConformCatchesWhatIsWrong(t *testing.T) {
@@ -225,7 +210,8 @@ func TestConformCatchesWhatIsWrong(t *testing.T) {
 		"foreign header": "keeps to its header",
 		"swallow":        "accounts for every message",
 		"chatter":        "falls quiet",
-		"half detached":  "is replaced while running",
+		"credulous":      "survives a change of composition",
+		"forgetful":      "survives a change of composition",
 	} {
 		t.Run(fault, func(t *testing.T) {
 			s := subject(fault)

@@ -2,6 +2,7 @@ package mptest
 
 import (
 	"encoding/binary"
+	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -10,7 +11,6 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/microproto"
-	"github.com/stretchr/testify/require"
 )
 
 // ConformLink is the conformance suite of a microproto.Link. factory makes two
@@ -43,17 +43,23 @@ func ConformLink(t *testing.T, factory func(tb testing.TB) (a, b microproto.Link
 	}
 }
 
+// isClosed fails the test unless err is net.ErrClosed.
+func isClosed(t failer, err error, what string) {
+	t.Helper()
+	must(t, errors.Is(err, net.ErrClosed), "%s: %v instead of net.ErrClosed", what, err)
+}
+
 // introduce exchanges offers and returns each end's address for the other.
 func introduce(t *testing.T, a, b microproto.Link) (toB, toA microproto.LinkAddr) {
 	t.Helper()
 	offerA, err := a.Offer("b")
-	require.NoError(t, err)
+	noError(t, err, "Offer of end a")
 	offerB, err := b.Offer("a")
-	require.NoError(t, err)
+	noError(t, err, "Offer of end b")
 	toA, err = b.Accept(offerA)
-	require.NoError(t, err)
+	noError(t, err, "Accept at end b")
 	toB, err = a.Accept(offerB)
-	require.NoError(t, err)
+	noError(t, err, "Accept at end a")
 	return toB, toA
 }
 
@@ -87,7 +93,7 @@ func listen(t *testing.T, l microproto.Link) *ear {
 	}()
 	t.Cleanup(func() {
 		_ = l.Close()
-		require.ErrorIs(t, <-e.done, net.ErrClosed, "Recv after Close")
+		isClosed(t, <-e.done, "Recv after Close")
 	})
 	return e
 }
@@ -137,9 +143,8 @@ func intact(h heard) bool {
 func sendAll(t testing.TB, l microproto.Link, batch []microproto.Frame) {
 	for len(batch) > 0 {
 		n, err := l.Send(batch)
-		require.NoError(t, err)
-		require.GreaterOrEqual(t, n, 0)
-		require.LessOrEqual(t, n, len(batch))
+		noError(t, err, "Send")
+		must(t, n >= 0 && n <= len(batch), "Send took %d of %d frames", n, len(batch))
 		batch = batch[n:]
 		if len(batch) == 0 {
 			return
@@ -158,12 +163,10 @@ func awaitWritable(l microproto.Link) {
 func linkCaps(t *testing.T, a, _ microproto.Link) {
 	for _, m := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
 		caps := a.Caps(m)
-		require.Positive(t, caps.MTU, "%v", m)
-		require.GreaterOrEqual(t, caps.Headroom, 0)
-		require.Positive(t, caps.Batch)
+		must(t, caps.MTU > 0 && caps.Headroom >= 0 && caps.Batch > 0, "Caps(%v) is %+v", m, caps)
 		for _, n := range []int{1, caps.MTU} {
 			f := a.Acquire(n)
-			require.Len(t, f.Data, n)
+			must(t, len(f.Data) == n, "Acquire(%d) gives a frame of %d bytes", n, len(f.Data))
 			f.Data[n-1] = 1
 			f.Release()
 		}
@@ -172,16 +175,15 @@ func linkCaps(t *testing.T, a, _ microproto.Link) {
 
 func linkOffers(t *testing.T, a, b microproto.Link) {
 	toB, toA := introduce(t, a, b)
-	require.NotZero(t, toA)
-	require.NotZero(t, toB)
+	must(t, toA != 0 && toB != 0, "Accept gives address 0, which stands for no peer")
 	offer, err := b.Offer("a")
-	require.NoError(t, err)
+	noError(t, err, "Offer")
 	again, err := a.Accept(offer)
-	require.NoError(t, err)
-	require.Equal(t, toB, again, "the same offer accepted twice gives the same address")
+	noError(t, err, "Accept")
+	must(t, toB == again, "the same offer accepted twice gives the addresses %d and %d", toB, again)
 	for _, bad := range [][]byte{nil, {}, {0}, []byte("not an offer"), make([]byte, 4096), offer[:len(offer)/2]} {
 		addr, err := a.Accept(bad)
-		require.Error(t, err, "offer %q gave address %d", bad, addr)
+		must(t, err != nil, "offer %q gave address %d", bad, addr)
 	}
 }
 
@@ -191,9 +193,9 @@ func linkSizes(t *testing.T, a, b microproto.Link) {
 	mtu := a.Caps(microproto.ModeSynchronous).MTU
 	for k, n := range []int{1, 2, 4, 5, 100, mtu/2 + 1, mtu - 1, mtu} {
 		got := sendUntilHeard(t, a, e, func() microproto.Frame { return numbered(toB, uint32(k), n, nil) })
-		require.Len(t, got.data, n)
-		require.Equal(t, toA, got.peer)
-		require.True(t, intact(got), "a frame of %d bytes came changed", n)
+		must(t, len(got.data) == n, "a frame of %d bytes came with %d", n, len(got.data))
+		must(t, got.peer == toA, "a frame of address %d came as of address %d", toA, got.peer)
+		must(t, intact(got), "a frame of %d bytes came changed", n)
 	}
 }
 
@@ -242,7 +244,7 @@ func linkOrder(t *testing.T, a, b microproto.Link) {
 		sendAll(t, a, batch)
 		inOrder := 0
 		for _, got := range hearUntil(t, a, e, last(toB)) {
-			require.True(t, intact(got))
+			must(t, intact(got), "a frame came changed")
 			if len(got.data) != 7 && binary.BigEndian.Uint32(got.data) == attempt*frames+uint32(inOrder) {
 				inOrder++
 			}
@@ -250,9 +252,9 @@ func linkOrder(t *testing.T, a, b microproto.Link) {
 		if inOrder == frames {
 			return
 		}
-		require.False(t, a.Caps(microproto.ModeSynchronous).Ordered, "an ordered link changed the order of a batch")
+		must(t, !a.Caps(microproto.ModeSynchronous).Ordered, "an ordered link changed the order of a batch")
 	}
-	require.Fail(t, "no batch in ten arrived whole and in order")
+	t.Fatalf("no batch in %d arrived whole and in order", attempts)
 }
 
 func linkReleases(t *testing.T, a, b microproto.Link) {
@@ -281,11 +283,11 @@ func linkFlood(t *testing.T, a, b microproto.Link) {
 			batch[i] = numbered(toB, uint32(r*perBatch+i), mtu, &freed)
 		}
 		n, err := a.Send(batch)
-		require.NoError(t, err, "a full link is no error")
+		noError(t, err, "a full link is no error")
 		taken += n
 		full = n < perBatch
 		for i := n; i < perBatch; i++ {
-			require.Len(t, batch[i].Data, mtu, "a frame that was not taken stays the caller's")
+			must(t, len(batch[i].Data) == mtu, "a frame that was not taken stays the caller's")
 			batch[i].Release()
 		}
 		if full {
@@ -298,27 +300,27 @@ func linkFlood(t *testing.T, a, b microproto.Link) {
 	}
 	await.Until(t, func() bool { return freed.Load() == int64(taken) }, "%d frames to be released", taken)
 	for _, got := range hearUntil(t, a, e, func() microproto.Frame { return numbered(toB, 7, 99, nil) }) {
-		require.True(t, intact(got))
+		must(t, intact(got), "a frame came changed")
 	}
 }
 
 func linkStrangers(t *testing.T, a, b microproto.Link) {
 	offerB, err := b.Offer("a")
-	require.NoError(t, err)
+	noError(t, err, "Offer of end b")
 	toB, err := a.Accept(offerB)
-	require.NoError(t, err)
+	noError(t, err, "Accept at end a")
 	e := listen(t, b)
 	for i := range uint32(20) {
 		sendAll(t, a, []microproto.Frame{numbered(toB, i, 50, nil)})
 	}
 	_, ok := e.next(300 * time.Millisecond) // nothing comes, however long
-	require.False(t, ok, "a frame of an end that was never accepted was returned")
+	must(t, !ok, "a frame of an end that was never accepted was returned")
 	offerA, err := a.Offer("b")
-	require.NoError(t, err)
+	noError(t, err, "Offer of end a")
 	toA, err := b.Accept(offerA)
-	require.NoError(t, err)
+	noError(t, err, "Accept at end b")
 	got := sendUntilHeard(t, a, e, func() microproto.Frame { return numbered(toB, 99, 60, nil) })
-	require.Equal(t, toA, got.peer, "once accepted it is heard")
+	must(t, got.peer == toA, "a frame of address %d came as of address %d", toA, got.peer)
 }
 
 func linkConcurrent(t *testing.T, a, b microproto.Link) {
@@ -344,7 +346,7 @@ func linkConcurrent(t *testing.T, a, b microproto.Link) {
 		}()
 	}
 	for range senders {
-		require.NoError(t, <-errs)
+		noError(t, <-errs, "Send")
 	}
 	await.Until(t, func() bool { return freed.Load() == senders*each }, "%d frames to be released", senders*each)
 	count := 0
@@ -353,12 +355,11 @@ func linkConcurrent(t *testing.T, a, b microproto.Link) {
 			continue
 		}
 		number := binary.BigEndian.Uint32(got.data)
-		require.Less(t, number, uint32(senders*each))
-		require.Len(t, got.data, 300+int(number%each))
-		require.True(t, intact(got), "frames of several senders are mixed up")
+		must(t, number < senders*each, "frame %d of %d", number, senders*each)
+		must(t, len(got.data) == 300+int(number%each) && intact(got), "frames of several senders are mixed up")
 		count++
 	}
-	require.Positive(t, count)
+	must(t, count > 0, "no frame arrived")
 }
 
 func linkClose(t *testing.T, a, b microproto.Link) {
@@ -368,19 +369,19 @@ func linkClose(t *testing.T, a, b microproto.Link) {
 		_, err := a.Recv(make([]microproto.Frame, 4))
 		blocked <- err
 	}()
-	require.NoError(t, a.Close())
-	require.ErrorIs(t, <-blocked, net.ErrClosed)
+	noError(t, a.Close(), "Close")
+	isClosed(t, <-blocked, "Recv that blocked before Close")
 	_, err := a.Recv(make([]microproto.Frame, 4))
-	require.ErrorIs(t, err, net.ErrClosed, "Recv after Close")
+	isClosed(t, err, "Recv after Close")
 	_ = a.Close() // closing twice does no harm
 	var freed atomic.Int64
 	batch := []microproto.Frame{numbered(toB, 1, 10, &freed)}
 	n, err := a.Send(batch)
-	require.ErrorIs(t, err, net.ErrClosed, "Send after Close")
+	isClosed(t, err, "Send after Close")
 	for i := n; i < len(batch); i++ {
 		batch[i].Release()
 	}
-	require.EqualValues(t, 1, freed.Load())
+	must(t, freed.Load() == 1, "a frame was released %d times", freed.Load())
 	done := make(chan struct{})
 	go func() {
 		// The other end is alive, and sending to who is gone is no failure.

@@ -1,8 +1,9 @@
 package mptest
 
 import (
+	"reflect"
+
 	"github.com/p2pdc/p2pdc/microproto"
-	"github.com/stretchr/testify/require"
 )
 
 const (
@@ -12,14 +13,10 @@ const (
 	mostTrain = 8
 )
 
-// takesTrains tells whether the micro-protocol and its company do.
+// takesTrains reports whether all micro-protocols of an end take trains.
 func (s *Subject) takesTrains() bool {
-	for _, mp := range s.New(0) {
-		if _, ok := mp.(microproto.TrainTaker); !ok {
-			return false
-		}
-	}
-	return true
+	c, err := microproto.NewComposite(microproto.Config{Name: "trains", MTU: s.Config.MTU, Train: trainBytes}, s.New(0)...)
+	return err == nil && c.FormsTrains()
 }
 
 // most is how many segments a message of the load without an Endpoint has.
@@ -61,7 +58,7 @@ func (b *bench) sendBelow(end int) error {
 
 // trains plays the load twice without faults: with the trains that leave whole, and cut
 // into their segments. What is delivered is the same, and there are trains.
-func (s *Subject) trains(t require.TestingT) {
+func (s *Subject) trains(t failer) {
 	var got [2][2][][]byte
 	for k := range 2 {
 		b := s.bench(t, 11, Faults{}, [2]microproto.Tracer{})
@@ -80,10 +77,10 @@ func (s *Subject) trains(t require.TestingT) {
 			}
 			return false
 		}
-		require.NoError(t, b.run(s.Quiet))
-		require.Positive(t, count, "no train was formed")
+		noError(t, b.run(s.Quiet), "run")
+		must(t, count > 0, "no train was formed")
 		got[k] = [2][][]byte{b.load[0].got, b.load[1].got}
 		b.close(t)
 	}
-	require.Equal(t, got[0], got[1], "a train led to other deliveries than its segments")
+	must(t, reflect.DeepEqual(got[0], got[1]), "a train led to other deliveries than its segments")
 }

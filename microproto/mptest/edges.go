@@ -16,10 +16,8 @@ type top struct{}
 
 func (top) Name() string { return "mptest.top" }
 
-// TakesTrains implements microproto.TrainTaker.
-func (top) TakesTrains() {}
-
 func (top) Attach(b *microproto.Binder) error {
+	b.TakesTrains()
 	microproto.Bind(b, microproto.MessageFromUser, microproto.Normal, func(x *microproto.Exec, m *microproto.Message) {
 		s, err := x.NewMessage(microproto.Down)
 		if err != nil {
@@ -47,10 +45,8 @@ type bottom struct {
 
 func (bottom) Name() string { return "mptest.bottom" }
 
-// TakesTrains implements microproto.TrainTaker.
-func (bottom) TakesTrains() {}
-
 func (p bottom) Attach(b *microproto.Binder) error {
+	b.TakesTrains()
 	microproto.Bind(b, microproto.SegmentToNet, microproto.Last, func(x *microproto.Exec, m *microproto.Message) {
 		err := x.Transmit(m)
 		switch {

@@ -51,11 +51,9 @@ func NewAEAD(f *Flow, out, in Secret) *AEAD {
 // Name implements microproto.MicroProtocol.
 func (a *AEAD) Name() string { return "AEAD" }
 
-// TakesTrains implements microproto.TrainTaker.
-func (a *AEAD) TakesTrains() {}
-
 // Attach implements microproto.MicroProtocol.
 func (a *AEAD) Attach(b *microproto.Binder) error {
+	b.TakesTrains()
 	a.number = microproto.SteppedAttr[uint64](b, attrNumber, microproto.StepSegments)
 	a.pass = microproto.LocalAttr[uint64](b, attrPass)
 	microproto.Bind(b, microproto.MessageFromUser, microproto.Late, a.seal)
@@ -82,7 +80,7 @@ func (a *AEAD) seal(x *microproto.Exec, m *microproto.Message) {
 	a.number.Set(m, n)
 	a.first = n
 	var err error
-	if to := x.Behind(m, TagBytes); to != nil && count == 1 {
+	if to := x.Extend(m, TagBytes); to != nil && count == 1 {
 		m.Payload = a.sealing.aead.Seal(to[:0], a.sealing.number(n), m.Payload, m.Header())
 		err = x.Transmit(m)
 	} else {

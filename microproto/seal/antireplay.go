@@ -17,17 +17,11 @@ func NewAntiReplay(f *Flow) *AntiReplay { return &AntiReplay{flow: f} }
 // Name implements microproto.MicroProtocol.
 func (r *AntiReplay) Name() string { return "AntiReplay" }
 
-// TakesTrains implements microproto.TrainTaker.
-func (r *AntiReplay) TakesTrains() {}
-
 // Attach implements microproto.MicroProtocol.
-func (r *AntiReplay) Attach(b *microproto.Binder) (err error) {
-	if r.number, err = microproto.LookupAttr[uint64](b, attrNumber); err != nil {
-		return err
-	}
-	if r.pass, err = microproto.LookupAttr[uint64](b, attrPass); err != nil {
-		return err
-	}
+func (r *AntiReplay) Attach(b *microproto.Binder) error {
+	b.TakesTrains()
+	r.number = microproto.LookupAttr[uint64](b, attrNumber)
+	r.pass = microproto.LookupAttr[uint64](b, attrPass)
 	microproto.Bind(b, microproto.SegmentFromNet, microproto.Early, r.check)
 	microproto.Bind(b, microproto.SegmentFromNet, microproto.Late, r.accept)
 	return nil

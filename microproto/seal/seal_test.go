@@ -35,8 +35,8 @@ const (
 type mark struct{ f microproto.Field }
 
 func (*mark) Name() string { return "Mark" }
-func (*mark) TakesTrains() {}
 func (k *mark) Attach(b *microproto.Binder) error {
+	b.TakesTrains()
 	k.f = b.Header(4)
 	microproto.Bind(b, microproto.MessageFromUser, microproto.Early, func(_ *microproto.Exec, m *microproto.Message) {
 		copy(k.f.Bytes(m), "mark")

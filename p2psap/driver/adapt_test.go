@@ -19,7 +19,7 @@ import (
 
 // pair opens sessions of CTP* between two nodes over UDP on loopback.
 func pair(t *testing.T, names ...string) (a, b *Node, sockets [][2]*Socket) {
-	change := func(c *Config) { c.Network, c.Catalog = p2psap.Ethernet, ctp.Catalog() }
+	change := func(c *Config) { c.Rails[0].Network, c.Catalog = p2psap.Ethernet, ctp.Catalog() }
 	a, b = start(t, "a", change), start(t, "b", change)
 	join(t, a, b)
 	for _, name := range names {

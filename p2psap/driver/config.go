@@ -16,14 +16,13 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 )
 
-// Config sets a node up. Name, Link, Catalog and Policy are required.
+// Config sets a node up. Name, Rails, Catalog and Policy are required.
 type Config struct {
 	Name string // of this peer; unique in the run
-	Link microproto.Link
-	// Network is the link's kind; 0: Ethernet.
-	Network p2psap.Network
-	// Rails are better links than that, best first, at most one of a network; see
-	// p2psap.NodeConfig. Peers that have them too are reached by them while they are up.
+	// Rails are the node's links, at most one of a network. Rails[0] is the base rail, by
+	// which every peer can be reached. The others are better, best first; peers that have
+	// them too are reached by them while they are up. A base rail without Network is
+	// Ethernet. See p2psap.NodeConfig.
 	Rails []Rail
 	// Listen is the control channel's TCP address, "host:port"; port 0 or an empty
 	// string take any free port, of PortLow to PortHigh when they are set.
@@ -51,10 +50,10 @@ type Config struct {
 	// Look is how long a call that has to wait looks for news without pause before it
 	// waits at the link; 0: 20 µs where there is more than one processor; negative:
 	// it waits for the receiver's goroutine.
-	Look      time.Duration
-	Linger    time.Duration // bounds the wait for last transfers when closing; 0: 2 s
-	Handshake time.Duration // for a control connection to say hello; 0: 5 s
-	Watch     p2psap.Watch  // when a composition follows what is measured
+	BusyPoll  time.Duration
+	Linger    time.Duration        // bounds the wait for last transfers when closing; 0: 2 s
+	Handshake time.Duration        // for a control connection to say hello; 0: 5 s
+	Monitor   p2psap.MonitorConfig // when a composition follows what is measured
 	Limits    p2psap.Limits
 	// Seed is of the micro-protocols' random numbers; 0: from the system. Session numbers,
 	// ports, keys and the node's incarnation always come from the system.
@@ -64,8 +63,8 @@ type Config struct {
 }
 
 func (c *Config) core() (p2psap.NodeConfig, error) {
-	if c.Link == nil {
-		return p2psap.NodeConfig{}, fmt.Errorf("driver: node %q has no link", c.Name)
+	if len(c.Rails) == 0 {
+		return p2psap.NodeConfig{}, fmt.Errorf("driver: node %q has no rail: give it a link", c.Name)
 	}
 	var b [16]byte
 	if _, err := rand.Read(b[:]); err != nil {
@@ -90,20 +89,20 @@ func (c *Config) core() (p2psap.NodeConfig, error) {
 		entropy = func(b []byte) { _, _ = rand.Read(b) } // never fails (crypto/rand)
 	}
 	var rails []p2psap.Rail
-	for _, r := range c.Rails {
+	for i, r := range c.Rails {
 		if r.Link == nil {
-			return p2psap.NodeConfig{}, fmt.Errorf("driver: a rail of node %q has no link", c.Name)
+			return p2psap.NodeConfig{}, fmt.Errorf("driver: rail %d of node %q has no link", i, c.Name)
 		}
 		rails = append(rails, p2psap.Rail{Network: r.Network, Link: r.Link})
 	}
 	return p2psap.NodeConfig{
 		Protect: c.Protect, Entropy: entropy,
 		Name: c.Name, Run: c.Run, Version: c.Version, Catalog: c.Catalog, Policy: c.Policy,
-		Link: c.Link, Network: c.Network, Rails: rails, Host: hostID(), Process: processID(), Cluster: c.Cluster,
+		Rails: rails, Host: hostID(), Process: processID(), Cluster: c.Cluster,
 		Addresses:   reachable(c.Listen),
 		Incarnation: binary.NativeEndian.Uint64(b[8:]) | 1, Seed: seed,
 		PeerTimeout: c.PeerTimeout, Heartbeat: c.Heartbeat, Handshake: c.Handshake, Linger: c.Linger,
-		Watch: c.Watch, Limits: c.Limits, Tracer: c.Tracer,
+		Monitor: c.Monitor, Limits: c.Limits, Tracer: c.Tracer,
 	}, nil
 }
 

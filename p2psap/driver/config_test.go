@@ -12,7 +12,7 @@ import (
 // The seed that the user gives decides on the micro-protocols' chances, and on nothing that
 // has to differ from run to run.
 func TestSeedLeavesTheIncarnationAtRandom(t *testing.T) {
-	c := Config{Name: "a", Plain: true, Link: &closedLink{}, Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Seed: 1}
+	c := Config{Name: "a", Plain: true, Rails: []Rail{{Link: &closedLink{}}}, Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Seed: 1}
 	a, err := c.core()
 	require.NoError(t, err)
 	b, err := c.core()

@@ -102,7 +102,7 @@ func (n *Node) attach(conn net.Conn, dialled string) {
 	n.core.ControlUp(n.now(), c.id, dialled)
 }
 
-// here is p2psap.NodeConfig.Here. The lock is held.
+// here is p2psap.NodeConfig.SameHost. The lock is held.
 func (n *Node) here(id p2psap.ConnID) bool {
 	c := n.conns[id]
 	return c != nil && c.here

@@ -3,7 +3,7 @@ package driver
 import "github.com/p2pdc/p2pdc/microproto"
 
 // Small messages of a session whose earlier ones are not accepted yet gather (see
-// p2psap.Node.SendMore) until their frames are worth a call, the acknowledgement of an
+// p2psap.Node.SendCoalescing) until their frames are worth a call, the acknowledgement of an
 // earlier one comes, or anything else is done with the node. None waits longer than
 // grace.
 
@@ -13,5 +13,5 @@ func (n *Node) gather(now microproto.Instant, waits bool) {
 	if waits && n.flushBy == microproto.Never {
 		n.flushBy = now.Add(grace)
 	}
-	n.gathering = waits && len(n.core.Frames()) < n.batch
+	n.gathering = waits && len(n.core.Frames(0)) < n.batch
 }

@@ -15,7 +15,7 @@ import (
 
 // Small messages that are sent one behind the other share segments, and come in order.
 func TestSmallMessagesGoTogether(t *testing.T) {
-	columns := func(c *Config) { c.Network, c.Catalog = p2psap.Ethernet, ctp.Catalog() }
+	columns := func(c *Config) { c.Rails[0].Network, c.Catalog = p2psap.Ethernet, ctp.Catalog() }
 	a, b := start(t, "a", columns), start(t, "b", columns)
 	join(t, a, b)
 	sa, sb := open(t, a, b, options("together", microproto.ModeSynchronous))
@@ -48,11 +48,11 @@ func TestSmallMessagesGoTogether(t *testing.T) {
 // comes, no timer of the session's own rings, and its sender does nothing more.
 func TestSmallMessageDoesNotWaitForEver(t *testing.T) {
 	columns := func(c *Config) {
-		c.Network, c.Catalog, c.PeerTimeout, c.Heartbeat = p2psap.Ethernet, ctp.Catalog(), 2*time.Hour, time.Hour
+		c.Rails[0].Network, c.Catalog, c.PeerTimeout, c.Heartbeat = p2psap.Ethernet, ctp.Catalog(), 2*time.Hour, time.Hour
 	}
 	a := start(t, "a", func(c *Config) {
 		columns(c)
-		c.Link = &deaf{c.Link.(*ether.Link), make(chan struct{})}
+		c.Rails[0].Link = &deaf{c.Rails[0].Link.(*ether.Link), make(chan struct{})}
 	})
 	b := start(t, "b", columns)
 	join(t, a, b)

@@ -17,8 +17,8 @@ const (
 
 // handshakes returns how many handshakes may be under way.
 func (c *Config) handshakes() int {
-	if c.Limits.Handshakes > 0 {
-		return c.Limits.Handshakes
+	if c.Limits.PendingHellos > 0 {
+		return c.Limits.PendingHellos
 	}
 	return defaultHandshakes
 }
@@ -34,7 +34,7 @@ func (n *Node) handshakeTime() time.Duration {
 // authenticated are bounded in number (Pending) and in time. The lock is held.
 func (n *Node) greet(tcp net.Conn) {
 	if n.pending.Add(tcp) {
-		n.stats.StrangersCrowded++
+		n.stats.HandshakesDisplaced++
 	}
 	n.running.Add(1)
 	go func() {
@@ -49,9 +49,9 @@ func (n *Node) greet(tcp net.Conn) {
 			return
 		case !known: // closed to make room
 		case errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded):
-			n.stats.StrangersSilent++
+			n.stats.HandshakesTimedOut++
 		default:
-			n.stats.StrangersRefused++
+			n.stats.HandshakesRefused++
 		}
 		n.log.Debug().Str("node", n.config.Name).Stringer("from", tcp.RemoteAddr()).Err(Explain(err)).Msg("control connection refused")
 		_ = tcp.Close()

@@ -42,7 +42,7 @@ func known(p p2psap.Protection) func(*Config) {
 		if err != nil {
 			panic(err)
 		}
-		c.Identity, c.Protect, c.Network, c.Catalog = i, p, p2psap.Ethernet, ctp.Catalog()
+		c.Identity, c.Protect, c.Rails[0].Network, c.Catalog = i, p, p2psap.Ethernet, ctp.Catalog()
 	}
 }
 
@@ -53,7 +53,7 @@ func TestSealedSessions(t *testing.T) {
 	require.Equal(t, p2psap.ProtectionStack(), sa.Info().Protection)
 	require.Equal(t, p2psap.ProtectionStack(), sb.Info().Protection)
 	s := a.Stats()
-	require.Zero(t, s.FramesForged+s.FramesReplayed+s.FramesOld+s.FramesPlain, "%+v", s)
+	require.Zero(t, s.FramesForged+s.FramesReplayed+s.FramesBeforeWindow+s.FramesUnprotected, "%+v", s)
 }
 
 // Inside a host the control channel is closed to strangers, and frames go as they are.
@@ -101,11 +101,11 @@ func TestCopiesOfAHostAreProtected(t *testing.T) {
 	sa, sb := open(t, a, b, options("s", microproto.ModeSynchronous))
 	require.Equal(t, p2psap.ProtectionStack(), sa.Info().Protection)
 	require.Equal(t, p2psap.ProtectionStack(), sb.Info().Protection)
-	require.Contains(t, sa.Info().Why, "different hosts")
+	require.Contains(t, sa.Info().LocalityReason, "different hosts")
 }
 
 func TestProtectionNeedsAnIdentity(t *testing.T) {
-	_, err := New(Config{Name: "a", Link: closedLink{}, Protect: p2psap.ProtectAuto})
+	_, err := New(Config{Name: "a", Rails: []Rail{{Link: closedLink{}}}, Protect: p2psap.ProtectAuto})
 	require.ErrorContains(t, err, `node "a": protection auto needs an Identity`)
 	_, err = NewIdentity(nil, "test")
 	require.ErrorContains(t, err, "needs a secret")
@@ -115,10 +115,10 @@ func TestProtectionNeedsAnIdentity(t *testing.T) {
 
 // A node is unprotected only where its configuration says so, and then says so itself.
 func TestPlainNodesSayThatTheyAre(t *testing.T) {
-	_, err := New(Config{Name: "a", Link: closedLink{}})
+	_, err := New(Config{Name: "a", Rails: []Rail{{Link: closedLink{}}}})
 	require.ErrorContains(t, err, `node "a" has no Identity: make one with driver.NewIdentity`)
 	require.ErrorContains(t, err, "or set Config.Plain")
-	_, err = New(Config{Name: "a", Link: closedLink{}, Plain: true, Identity: identity(t, theKey)})
+	_, err = New(Config{Name: "a", Rails: []Rail{{Link: closedLink{}}}, Plain: true, Identity: identity(t, theKey)})
 	require.ErrorContains(t, err, `node "a" has an Identity and is Plain: choose one`)
 	for _, plain := range []bool{true, false} {
 		var said bytes.Buffer
@@ -144,7 +144,7 @@ func TestSecondNodeOfAName(t *testing.T) {
 			err := connectOnce(t, again, "a", a.ControlAddr())
 			require.ErrorIs(t, err, context.Canceled)
 			require.ErrorContains(t, err, `the name "b" is in use by another peer, from which it still hears`)
-			require.Positive(t, a.Stats().Refused)
+			require.Positive(t, a.Stats().PeersRefused)
 			_, err = sb.Send(limit(t), 2, 1, make([]byte, 8))
 			require.NoError(t, err)
 			_, err = sa.Receive(limit(t), &p2psap.Slot{Tag: 2, Data: make([]byte, 8)})
@@ -213,7 +213,7 @@ func TestStrangersGetNothing(t *testing.T) {
 		_, _ = io.Copy(io.Discard, tcp) // returns when the node has ended the connection
 		require.NoError(t, tcp.Close())
 		want++
-		await.Until(t, func() bool { return a.Stats().StrangersRefused == want }, "the count of %s", name)
+		await.Until(t, func() bool { return a.Stats().HandshakesRefused == want }, "the count of %s", name)
 	}
 	require.Zero(t, a.Stats().ControlIn, "something got through to the core")
 	b := start(t, "b", known(p2psap.ProtectAuto))
@@ -226,13 +226,13 @@ func TestSilentStrangersAreBoundedInNumber(t *testing.T) {
 	const bound = 8
 	a := start(t, "a", func(c *Config) {
 		known(p2psap.ProtectAuto)(c)
-		c.Limits.Handshakes, c.Handshake = bound, time.Hour
+		c.Limits.PendingHellos, c.Handshake = bound, time.Hour
 	})
 	b := start(t, "b", known(p2psap.ProtectAuto))
 	comeSilently(t, a, 5*bound)
-	await.Until(t, func() bool { return a.Stats().StrangersCrowded >= 4*bound && waiting(a) <= bound }, "the crowd to be bounded")
+	await.Until(t, func() bool { return a.Stats().HandshakesDisplaced >= 4*bound && waiting(a) <= bound }, "the crowd to be bounded")
 	join(t, a, b)
-	require.Zero(t, a.Stats().StrangersSilent)
+	require.Zero(t, a.Stats().HandshakesTimedOut)
 }
 
 // Connections that say nothing are bounded in time.
@@ -243,7 +243,7 @@ func TestSilentStrangersAreBoundedInTime(t *testing.T) {
 		c.Handshake = 50 * time.Millisecond
 	})
 	comeSilently(t, a, strangers)
-	await.Until(t, func() bool { return a.Stats().StrangersSilent == strangers && waiting(a) == 0 }, "the end of silent connections")
+	await.Until(t, func() bool { return a.Stats().HandshakesTimedOut == strangers && waiting(a) == 0 }, "the end of silent connections")
 }
 
 // waiting returns how many connections have not shown yet that they know the secret.
@@ -291,7 +291,7 @@ func TestDiallingStrangers(t *testing.T) {
 	a := start(t, "a", known(p2psap.ProtectAuto))
 	other := start(t, "b", func(c *Config) { c.Identity = identity(t, otherKey) })
 	err := connectOnce(t, other, "a", a.ControlAddr())
-	require.ErrorIs(t, err, ErrStranger)
+	require.ErrorIs(t, err, ErrUnauthenticated)
 	require.ErrorContains(t, err, "does not know the run's secret")
 
 	plain := start(t, "A", nil) // of a lower name, so that a dials at once
@@ -337,8 +337,8 @@ func TestFloodFromThePeersAddress(t *testing.T) {
 	a, b := start(t, "a", known(p2psap.ProtectAlways)), start(t, "b", known(p2psap.ProtectAlways))
 	join(t, a, b)
 	sa, sb := open(t, a, b, options("s", microproto.ModeSynchronous))
-	link := b.config.Link.(*ether.Link)
-	offer, err := a.config.Link.Offer("b")
+	link := b.config.Rails[0].Link.(*ether.Link)
+	offer, err := a.config.Rails[0].Link.Offer("b")
 	require.NoError(t, err)
 	to, err := link.Accept(offer)
 	require.NoError(t, err)
@@ -371,7 +371,7 @@ func TestFloodFromThePeersAddress(t *testing.T) {
 	}
 	s := a.Stats()
 	require.Positive(t, s.FramesForged)
-	require.Positive(t, s.FramesPlain)
+	require.Positive(t, s.FramesUnprotected)
 	var reasons []string
 	for _, r := range s.Refusals() {
 		reasons = append(reasons, r.Reason)

@@ -19,7 +19,7 @@ func TestIdleSessionsWakeNobody(t *testing.T) {
 		t.Run("to cluster "+cluster, func(t *testing.T) {
 			at := func(cluster string) func(*Config) {
 				return func(c *Config) {
-					c.Cluster, c.Catalog, c.Network, c.Heartbeat = cluster, ctp.Catalog(), p2psap.Ethernet, 10*time.Millisecond
+					c.Cluster, c.Catalog, c.Rails[0].Network, c.Heartbeat = cluster, ctp.Catalog(), p2psap.Ethernet, 10*time.Millisecond
 				}
 			}
 			a, b := start(t, "a", at("one")), start(t, "b", at(cluster))

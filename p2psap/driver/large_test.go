@@ -33,10 +33,10 @@ func (l *busy) Writable(f func()) { time.AfterFunc(100*time.Microsecond, f) }
 // narrow gives a node a link of short queues, which is busy and loses much.
 func narrow(t *testing.T) func(*Config) {
 	return func(c *Config) {
-		require.NoError(t, c.Link.Close())
+		require.NoError(t, c.Rails[0].Link.Close())
 		link, err := ether.Open(ether.Config{Listen: "127.0.0.1", MTU: 1500, SocketBytes: 256 << 10})
 		require.NoError(t, err)
-		c.Link, c.Network, c.Catalog = &busy{Link: link}, p2psap.Ethernet, ctp.Catalog()
+		c.Rails, c.Catalog = []Rail{{p2psap.Ethernet, &busy{Link: link}}}, ctp.Catalog()
 	}
 }
 

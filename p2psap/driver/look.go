@@ -20,7 +20,7 @@ import (
 // Timers wait with it: whoever looks runs them when there is no news. An acknowledgement so goes with the answer of a user who answers at once.
 
 const (
-	// lookTime is the default of Config.Look where there is more than one processor.
+	// lookTime is the default of Config.BusyPoll where there is more than one processor.
 	lookTime = 20 * time.Microsecond
 	// attention is how long a caller waits at the link, without news, before he
 	// leaves that to the receiver.
@@ -58,18 +58,18 @@ type looker struct {
 
 func (n *Node) initLook() {
 	n.look.resume = make(chan struct{}, 1)
-	n.look.link, _ = n.config.Link.(prompt)
-	n.look.time = n.config.Look
+	n.look.link, _ = n.config.Rails[0].Link.(prompt)
+	n.look.time = n.config.BusyPoll
 	if n.look.time == 0 && runtime.NumCPU() > 1 {
 		n.look.time = lookTime
 	}
 }
 
-// WaitAtOnce makes calls that have to wait do so without looking for news first, as a
-// negative Config.Look: for machines that have more to do than processors, where who
+// DisableBusyPoll makes calls that have to wait do so without looking for news first, as a
+// negative Config.BusyPoll: for machines that have more to do than processors, where who
 // looks keeps the others from sending what he looks for. It is for the time before the
 // first call that waits.
-func (n *Node) WaitAtOnce() {
+func (n *Node) DisableBusyPoll() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.look.time = -1

@@ -43,8 +43,8 @@ func (l farLink) Send(batch []microproto.Frame) (int, error) {
 func TestMonitorFollowsThePath(t *testing.T) {
 	var delay atomic.Int64
 	far := func(c *Config) {
-		c.Network, c.Catalog, c.Link = p2psap.Ethernet, ctp.Catalog(), farLink{c.Link, &delay}
-		c.Watch = p2psap.Watch{Declared: true, Dwell: 50 * time.Millisecond, FarAbove: 30 * time.Millisecond, NearBelow: 20 * time.Millisecond, LossyAbove: 1}
+		c.Catalog, c.Rails = ctp.Catalog(), []Rail{{p2psap.Ethernet, farLink{c.Rails[0].Link, &delay}}}
+		c.Monitor = p2psap.MonitorConfig{Declared: true, Dwell: 50 * time.Millisecond, FarAbove: 30 * time.Millisecond, NearBelow: 20 * time.Millisecond, LossyAbove: 1}
 	}
 	a, b := start(t, "a", far), start(t, "b", far)
 	join(t, a, b)

@@ -32,13 +32,13 @@ type Node struct {
 
 	mu       sync.Mutex // guards what follows, and the core
 	core     *p2psap.Node
+	rails    []*railEnd // as in Config.Rails
 	conns    map[p2psap.ConnID]*connection
 	sockets  map[p2psap.SessionID]*Socket
 	lastConn p2psap.ConnID
 	dialErrs map[string]error
 	outputs  []p2psap.Output
 	armed    microproto.Instant
-	full     bool // the link takes nothing until writable
 	closing  bool // Close has been called
 	aborted  bool // Abort has been called
 	closed   bool // nothing works any more
@@ -47,8 +47,7 @@ type Node struct {
 	waiters  waiters // of WaitAny
 	look     looker
 
-	rails  []*railEnd
-	byRail bool // what came last came by one of them
+	byRail bool // what came last came by another rail than the base rail
 
 	batch     int                // frames worth gathering
 	gathering bool               // the next flush waits for company
@@ -59,11 +58,10 @@ type Node struct {
 
 	pending *Pending // accepted connections whose handshake is not over
 
-	writable atomic.Bool                 // the link has called back
-	looking  atomic.Bool                 // a caller takes in what comes
-	atLink   atomic.Int64                // and waits for it, since that Instant; 0: does not
-	pumped   [pumpBatch]microproto.Frame // by it
-	dueAt    atomic.Int64                // when the core has something to do, an Instant
+	looking atomic.Bool                 // a caller takes in what comes
+	atLink  atomic.Int64                // and waits for it, since that Instant; 0: does not
+	pumped  [pumpBatch]microproto.Frame // by it
+	dueAt   atomic.Int64                // when the core has something to do, an Instant
 }
 
 // Stats counts what the shell saw. See p2psap.NodeCounters for what the core
@@ -78,9 +76,9 @@ type Stats struct {
 	TimerWakes     uint64 // times that the timer's goroutine was woken
 
 	// Accepted connections that never became control connections of an Identity:
-	StrangersRefused uint64 // did not know the run's secret, or spoke no TLS 1.3
-	StrangersSilent  uint64 // did not come to the point in time
-	StrangersCrowded uint64 // were the oldest of too many
+	HandshakesRefused   uint64 // did not know the run's secret, or spoke no TLS 1.3
+	HandshakesTimedOut  uint64 // did not come to the point in time
+	HandshakesDisplaced uint64 // were the oldest of too many
 }
 
 // New starts a node. It owns the link from then on, also when it fails: Close
@@ -98,7 +96,7 @@ func New(c Config) (*Node, error) {
 		config: c, log: c.Log, start: time.Now(), done: make(chan struct{}), armed: microproto.Never,
 		pending: NewPending(c.handshakes()), conns: map[p2psap.ConnID]*connection{}, sockets: map[p2psap.SessionID]*Socket{}, dialErrs: map[string]error{},
 	}
-	cc.Here = n.here
+	cc.SameHost = n.here
 	if n.core, err = p2psap.NewNode(cc); err != nil {
 		return fail(err)
 	}
@@ -114,10 +112,10 @@ func New(c Config) (*Node, error) {
 	}
 	n.initLook()
 	n.addRails()
-	n.batch, n.flushBy = c.Link.Caps(microproto.ModeSynchronous).Batch, microproto.Never
+	n.batch, n.flushBy = c.Rails[0].Link.Caps(microproto.ModeSynchronous).Batch, microproto.Never
 	n.dialling, n.stop = context.WithCancel(context.Background())
-	n.running.Add(3 + len(n.rails))
-	for _, e := range n.rails {
+	n.running.Add(2 + len(n.rails))
+	for _, e := range n.rails[1:] {
 		go e.receive()
 	}
 	go n.receive()
@@ -178,42 +176,15 @@ func (n *Node) flush() {
 	for _, e := range n.rails {
 		e.flush()
 	}
-	for !n.full {
-		frames := n.core.Frames()
-		if len(frames) == 0 {
-			return
-		}
-		k, err := n.config.Link.Send(frames)
-		if err != nil && k < len(frames) {
-			// One frame cannot be sent; transports repeat what matters.
-			n.stats.LinkErrors++
-			frames[k].Release()
-			k++
-			n.core.Sent(k)
-			continue
-		}
-		n.core.Sent(k)
-		if k < len(frames) {
-			n.full = true
-			n.stats.LinkFull++
-			n.config.Link.Writable(n.onWritable)
-		}
-	}
 }
 
-// onWritable may be called by the link from anywhere, even from inside Writable:
-// it only wakes the timer's goroutine.
-func (n *Node) onWritable() {
-	n.writable.Store(true)
-	n.alarm.set(0)
-}
-
-// receive drains the link always: a full kernel queue drops the newest datagrams,
+// receive drains the base rail always: a full kernel queue drops the newest datagrams,
 // which is the wrong end for asynchronous iterations.
 func (n *Node) receive() {
 	defer n.running.Done()
-	recv := n.config.Link.Recv
-	if l, ok := n.config.Link.(joiner); ok {
+	link := n.rails[0].link
+	recv := link.Recv
+	if l, ok := link.(joiner); ok {
 		recv = l.RecvTrains
 	}
 	batch := make([]microproto.Frame, 64)
@@ -233,7 +204,7 @@ func (n *Node) receive() {
 			if n.closed {
 				batch[i].Release()
 			} else {
-				n.core.Frame(now, batch[i])
+				n.core.Input(now, 0, batch[i])
 			}
 			batch[i] = microproto.Frame{}
 		}
@@ -253,9 +224,6 @@ func (n *Node) keepTime() {
 		n.mu.Lock()
 		n.stats.TimerWakes++
 		n.armed = microproto.Never
-		if n.writable.Swap(false) {
-			n.full = false
-		}
 		now := n.now()
 		n.keepRails(now)
 		if !n.closed {

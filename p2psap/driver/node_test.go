@@ -35,7 +35,7 @@ func start(t *testing.T, name string, change func(*Config)) *Node {
 	link, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
 	require.NoError(t, err)
 	c := Config{
-		Name: name, Link: link, Network: p2psap.Memory, Listen: "127.0.0.1:0", Catalog: standIns(),
+		Name: name, Rails: []Rail{{p2psap.Memory, link}}, Listen: "127.0.0.1:0", Catalog: standIns(),
 		Policy: p2psap.TablePolicy{}, Run: "test", Version: "v1", Linger: 150 * time.Millisecond,
 	}
 	if change != nil {
@@ -90,7 +90,7 @@ func options(name string, m microproto.Mode) p2psap.OpenOptions {
 func channels() map[string]func(*Config) {
 	return map[string]func(*Config){
 		"stand-ins": nil,
-		"ctp":       func(c *Config) { c.Network, c.Catalog = p2psap.Ethernet, ctp.Catalog() },
+		"ctp":       func(c *Config) { c.Rails[0].Network, c.Catalog = p2psap.Ethernet, ctp.Catalog() },
 		"protected": known(p2psap.ProtectAlways),
 	}
 }
@@ -306,13 +306,13 @@ func TestConnectFails(t *testing.T) {
 
 	link, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
 	require.NoError(t, err)
-	_, err = New(Config{Name: "c", Plain: true, Link: link, Listen: a.ControlAddr().String(), Catalog: standIns(), Policy: p2psap.TablePolicy{}})
+	_, err = New(Config{Name: "c", Plain: true, Rails: []Rail{{Link: link}}, Listen: a.ControlAddr().String(), Catalog: standIns(), Policy: p2psap.TablePolicy{}})
 	require.ErrorContains(t, err, "in use")
 	_, err = link.Recv(make([]microproto.Frame, 1))
 	require.ErrorIs(t, err, net.ErrClosed, "New owns the link, also when it fails")
 	link, err = ether.Open(ether.Config{Listen: "127.0.0.1"})
 	require.NoError(t, err)
-	_, err = New(Config{Name: "c", Link: link})
+	_, err = New(Config{Name: "c", Rails: []Rail{{Link: link}}})
 	require.ErrorContains(t, err, "no Identity")
 	_, err = link.Recv(make([]microproto.Frame, 1))
 	require.ErrorIs(t, err, net.ErrClosed, "New owns the link, also when the configuration is wrong")
@@ -367,13 +367,13 @@ func TestGarbageOnEveryPort(t *testing.T) {
 	}
 	require.Equal(t, uint64(2), a.Stats().ControlGarbage)
 	require.Equal(t, uint64(2), a.Stats().ControlMalformed)
-	require.Zero(t, a.Stats().Handshakes)
+	require.Zero(t, a.Stats().HandshakesExpired)
 	require.Zero(t, hasty.Stats().ControlGarbage+hasty.Stats().ControlMalformed)
-	require.Equal(t, uint64(1), hasty.Stats().Handshakes)
+	require.Equal(t, uint64(1), hasty.Stats().HandshakesExpired)
 
 	join(t, a, b)
 	sa, sb := open(t, a, b, options("s", microproto.ModeSynchronous))
-	udp, err := net.Dial("udp", a.config.Link.(*ether.Link).LocalAddr().String())
+	udp, err := net.Dial("udp", a.config.Rails[0].Link.(*ether.Link).LocalAddr().String())
 	require.NoError(t, err)
 	for _, garbage := range []string{"x", "\x01\x00\x00\x00\x00\x00\x00\x00", strings.Repeat("P2", 600)} {
 		_, err = io.WriteString(udp, garbage)

@@ -18,12 +18,12 @@ func (n *Node) carryOut(o *p2psap.Output) {
 			n.running.Add(1)
 			go n.dial(o.Peer, o.Addr)
 		}
-	case p2psap.OutHangup:
+	case p2psap.OutDisconnect:
 		if c := n.conns[o.Conn]; c != nil {
 			n.log.Debug().Str("node", n.config.Name).Uint64("connection", uint64(o.Conn)).Err(o.Err).Msg("control connection closed")
 			n.hangup(c)
 		}
-	case p2psap.OutTouched:
+	case p2psap.OutActivity:
 		if s := n.sockets[o.Session]; s != nil {
 			s.waiters.all()
 		}
@@ -39,7 +39,7 @@ func (n *Node) carryOut(o *p2psap.Output) {
 		n.railed(o)
 	case p2psap.OutPeerUp:
 		f := n.core.Finding(o.Peer)
-		n.log.Info().Str("node", n.config.Name).Str("peer", o.Peer).Stringer("locality", f.Locality).Str("why", f.Why).Dur("rtt", f.RTT).Msg("peer connected")
+		n.log.Info().Str("node", n.config.Name).Str("peer", o.Peer).Stringer("locality", f.Locality).Str("why", f.Reason).Dur("rtt", f.RTT).Msg("peer connected")
 		n.news.all()
 	case p2psap.OutPeerRefused:
 		n.log.Warn().Str("node", n.config.Name).Str("peer", o.Peer).Err(o.Err).Msg("peer refused")
@@ -64,7 +64,7 @@ func (n *Node) opened(o *p2psap.Output) {
 	}
 	s.remember()
 	n.log.Info().Str("node", n.config.Name).Str("session", s.last.Name).Str("peer", o.Peer).Stringer("mode", s.last.Conditions.Mode).
-		Stringer("locality", s.last.Conditions.Locality).Str("why", s.last.Why).Dur("rtt", s.last.RTT).
+		Stringer("locality", s.last.Conditions.Locality).Str("why", s.last.LocalityReason).Dur("rtt", s.last.RTT).
 		Strs("composition", s.last.Composition).Strs("protection", s.last.Protection).Uint8("epoch", s.last.Epoch).Int("segment.bytes", s.last.SegmentSize).Msg("session open")
 	s.waiters.all()
 }

@@ -17,14 +17,14 @@ import (
 const ProofVersion = 1
 
 // ErrStranger is returned when the other end of a connection does not know the run's secret.
-var ErrStranger = errors.New("driver: the other end does not know the run's secret, or has another one")
+var ErrUnauthenticated = errors.New("driver: the other end does not know the run's secret, or has another one")
 
 // VersionError is returned when the other end has another version of the exchange of proofs.
-type VersionError struct{ Here, There int }
+type VersionError struct{ Local, Remote int }
 
 func (e *VersionError) Error() string {
 	return fmt.Sprintf("driver: different versions: this end proves with protocol %d, the other end with %d; "+
-		"run the same program everywhere", e.Here, e.There)
+		"run the same program everywhere", e.Local, e.Remote)
 }
 
 // The proofs are HMACs of keying material of the TLS connection (RFC 8446 §7.5, RFC 9266),
@@ -90,7 +90,7 @@ func (i *Identity) Server(ctx context.Context, c net.Conn) (*tls.Conn, error) {
 		case theirs.version != ProofVersion:
 			err = &VersionError{ProofVersion, int(theirs.version)}
 		case theirs.state != proofAccepted || !hmac.Equal(theirs.sum[:], want.sum[:]):
-			err = ErrStranger
+			err = ErrUnauthenticated
 		default:
 			if answer, err = i.proof(t, roleListener, i.listener.Leaf); err != nil {
 				return err
@@ -130,7 +130,7 @@ func (i *Identity) Client(ctx context.Context, c net.Conn) (*tls.Conn, error) {
 			return err
 		}
 		if theirs.state != proofAccepted || !hmac.Equal(theirs.sum[:], want.sum[:]) {
-			return ErrStranger
+			return ErrUnauthenticated
 		}
 		return nil
 	})
@@ -180,7 +180,7 @@ func Explain(err error) error {
 	var header tls.RecordHeaderError
 	var version *VersionError
 	switch {
-	case err == nil || errors.Is(err, ErrStranger) || errors.As(err, &version):
+	case err == nil || errors.Is(err, ErrUnauthenticated) || errors.As(err, &version):
 		return err
 	case errors.As(err, &header):
 		return fmt.Errorf("the other end does not speak TLS, so it is no program of this kind, or an older one: %w", err)

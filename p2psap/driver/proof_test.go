@@ -47,8 +47,8 @@ func TestProofs(t *testing.T) {
 		require.NoError(t, c)
 		for name, i := range map[string]*Identity{"key": other, "purpose": purpose} {
 			s, c = ends(us.Server, i.Client)
-			require.ErrorIs(t, s, ErrStranger, name)
-			require.ErrorIs(t, c, ErrStranger, name)
+			require.ErrorIs(t, s, ErrUnauthenticated, name)
+			require.ErrorIs(t, c, ErrUnauthenticated, name)
 		}
 	})
 }
@@ -91,8 +91,8 @@ func TestRelayedProof(t *testing.T) {
 		}, us.Client)
 		_ = nearFar.Close()
 		wg.Wait()
-		require.ErrorIs(t, serverErr, ErrStranger)
-		require.ErrorIs(t, clientErr, ErrStranger)
+		require.ErrorIs(t, serverErr, ErrUnauthenticated)
+		require.ErrorIs(t, clientErr, ErrUnauthenticated)
 	})
 }
 
@@ -114,7 +114,7 @@ func TestListenerShowsStrangersNothing(t *testing.T) {
 			seen, _ = io.ReadAll(conn)
 			return conn, nil
 		})
-		require.ErrorIs(t, serverErr, ErrStranger)
+		require.ErrorIs(t, serverErr, ErrUnauthenticated)
 		refusal := proof{version: ProofVersion, state: proofRefused}
 		require.Equal(t, refusal.append(nil), seen)
 	})
@@ -174,7 +174,7 @@ func TestVersionWithCertificates(t *testing.T) {
 	require.ErrorContains(t, Explain(err), "an older version of this one")
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := ends(us.Server, func(ctx context.Context, c net.Conn) (*tls.Conn, error) {
-			refuse := func(tls.ConnectionState) error { return ErrStranger }
+			refuse := func(tls.ConnectionState) error { return ErrUnauthenticated }
 			conn := tls.Client(c, &tls.Config{InsecureSkipVerify: true, VerifyConnection: refuse})
 			return conn, conn.HandshakeContext(ctx)
 		})

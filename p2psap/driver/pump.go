@@ -20,7 +20,7 @@ const (
 // machine whose cores are all busy that may take a time slice. It never blocks; it is
 // for one goroutine at a time.
 func (n *Node) Pump() {
-	for _, e := range n.rails {
+	for _, e := range n.rails[1:] {
 		e.pump()
 	}
 	if n.look.link == nil || !n.looking.CompareAndSwap(false, true) {
@@ -58,7 +58,7 @@ func (n *Node) takeIn(w *waiter, now microproto.Instant, waits bool) (k int, err
 		if n.closed {
 			n.pumped[i].Release()
 		} else {
-			n.core.Frame(now, n.pumped[i])
+			n.core.Input(now, 0, n.pumped[i])
 		}
 		n.pumped[i] = microproto.Frame{}
 	}

@@ -36,8 +36,8 @@ func (d *deaf) Close() error {
 
 func TestPumpTakesInWhatTheReceiverDoesNot(t *testing.T) {
 	unhearing := func(c *Config) {
-		c.Network, c.Catalog = p2psap.Ethernet, ctp.Catalog()
-		c.Link = &deaf{c.Link.(*ether.Link), make(chan struct{})}
+		c.Rails[0].Network, c.Catalog = p2psap.Ethernet, ctp.Catalog()
+		c.Rails[0].Link = &deaf{c.Rails[0].Link.(*ether.Link), make(chan struct{})}
 	}
 	a, b := start(t, "a", unhearing), start(t, "b", unhearing)
 	join(t, a, b)
@@ -99,8 +99,8 @@ func TestPumpTakesInFromRails(t *testing.T) {
 			require.NoError(t, fabric.Add(name))
 			l, err := ib.Open(ib.Config{Name: name, Device: name, Fabric: fabric})
 			require.NoError(t, err)
-			c.Network, c.Catalog = p2psap.Ethernet, ctp.Catalog()
-			c.Rails = []Rail{{p2psap.InfiniBand, &deafRail{l, make(chan struct{})}}}
+			c.Rails[0].Network, c.Catalog = p2psap.Ethernet, ctp.Catalog()
+			c.Rails = append(c.Rails, Rail{p2psap.InfiniBand, &deafRail{l, make(chan struct{})}})
 		}
 	}
 	a, b := start(t, "a", railed("a")), start(t, "b", railed("b"))

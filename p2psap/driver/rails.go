@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -11,15 +12,14 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 )
 
-// Rail is a link that a node has beside Config.Link, for the peers that have one of the
-// same network.
+// Rail is one of a node's links and the kind of network that it leads to.
 type Rail struct {
 	Network p2psap.Network
 	Link    microproto.Link
 }
 
-// railEnd runs one of them. It has a goroutine of its own that receives, always: calls
-// that wait look for news at the base link only. Pump helps it.
+// railEnd runs a rail. The base rail is received by Node.receive and by calls that wait;
+// each of the others has a goroutine that receives, which Pump helps.
 type railEnd struct {
 	node   *Node
 	number int // in the core
@@ -51,25 +51,26 @@ const maxNews = 256
 
 func (n *Node) addRails() {
 	for i, r := range n.config.Rails {
-		e := &railEnd{node: n, number: i + 1, link: r.Link, batch: make([]microproto.Frame, pumpBatch)}
-		e.ready, _ = r.Link.(patient)
+		e := &railEnd{node: n, number: i, link: r.Link}
 		n.rails = append(n.rails, e)
+		if i == 0 {
+			continue
+		}
+		e.batch = make([]microproto.Frame, pumpBatch)
+		e.ready, _ = r.Link.(patient)
 		if l, ok := r.Link.(microproto.Connected); ok {
 			l.Watch(e.tell)
 		}
 	}
 }
 
-// closeLinks closes all links, the base link last.
+// closeLinks closes the links of all rails, the base rail last.
 func (c *Config) closeLinks() error {
 	var errs []error
-	for _, r := range c.Rails {
+	for _, r := range slices.Backward(c.Rails) {
 		if r.Link != nil {
 			errs = append(errs, r.Link.Close())
 		}
-	}
-	if c.Link != nil {
-		errs = append(errs, c.Link.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -87,6 +88,8 @@ func (e *railEnd) tell(event microproto.LinkEvent) {
 	e.node.alarm.set(0)
 }
 
+// onWritable may be called by the link from anywhere, even from inside Writable:
+// it only wakes the timer's goroutine.
 func (e *railEnd) onWritable() {
 	e.writable.Store(true)
 	e.node.alarm.set(0)
@@ -119,21 +122,22 @@ func (n *Node) keepRails(now microproto.Instant) {
 func (e *railEnd) flush() {
 	n := e.node
 	for !e.full {
-		frames := n.core.RailFrames(e.number)
+		frames := n.core.Frames(e.number)
 		if len(frames) == 0 {
 			return
 		}
 		k, err := e.link.Send(frames)
 		if err != nil && k < len(frames) {
-			// Nobody repeats what a reliable rail has refused: the connection is over.
+			// One frame cannot be sent. By the base rail, transports repeat what matters; nobody
+			// repeats what a reliable rail has refused, so that connection is over.
 			n.stats.LinkErrors++
 			peer := frames[k].Peer
 			frames[k].Release()
-			n.core.RailSent(e.number, k+1)
+			n.core.Sent(e.number, k+1)
 			n.core.RailEvent(n.now(), e.number, microproto.LinkEvent{Peer: peer, Err: err})
 			continue
 		}
-		n.core.RailSent(e.number, k)
+		n.core.Sent(e.number, k)
 		if k < len(frames) {
 			e.full = true
 			n.stats.LinkFull++
@@ -142,7 +146,7 @@ func (e *railEnd) flush() {
 	}
 }
 
-// receive drains the rail's link.
+// receive drains a rail other than the base rail.
 func (e *railEnd) receive() {
 	n := e.node
 	defer n.running.Done()
@@ -163,7 +167,7 @@ func (e *railEnd) receive() {
 		}
 		n.mu.Lock()
 		if !errors.Is(err, net.ErrClosed) {
-			n.log.Error().Err(err).Str("node", n.config.Name).Stringer("network", n.config.Rails[e.number-1].Network).Msg("rail receiver stopped")
+			n.log.Error().Err(err).Str("node", n.config.Name).Stringer("network", n.config.Rails[e.number].Network).Msg("rail receiver stopped")
 			n.core.RailEvent(n.now(), e.number, microproto.LinkEvent{Err: err})
 		}
 		n.leave()
@@ -205,7 +209,7 @@ func (e *railEnd) hand(k int, wakes uint64) {
 		if n.closed {
 			e.batch[i].Release()
 		} else {
-			n.core.RailFrame(now, e.number, e.batch[i])
+			n.core.Input(now, e.number, e.batch[i])
 		}
 		e.batch[i] = microproto.Frame{}
 	}

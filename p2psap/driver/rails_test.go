@@ -22,14 +22,14 @@ func onFabric(t *testing.T, f *ib.Fabric) func(c *Config) {
 		require.NoError(t, f.Add(c.Name))
 		l, err := ib.Open(ib.Config{Name: c.Name, Device: c.Name, Fabric: f})
 		require.NoError(t, err)
-		c.Rails = []Rail{{p2psap.InfiniBand, l}}
+		c.Rails = append(c.Rails, Rail{p2psap.InfiniBand, l})
 		overEthernet(c)
 	}
 }
 
 func overEthernet(c *Config) {
-	c.Network, c.Catalog = p2psap.Ethernet, ctp.Catalog()
-	c.Watch.RailDwell = 20 * time.Millisecond
+	c.Rails[0].Network, c.Catalog = p2psap.Ethernet, ctp.Catalog()
+	c.Monitor.RailDwell = 20 * time.Millisecond
 }
 
 // on waits until a session is on a network.
@@ -46,7 +46,7 @@ func TestRailGoesDownAndComesBack(t *testing.T) {
 	a, b := start(t, "a", onFabric(t, f)), start(t, "b", onFabric(t, f))
 	join(t, a, b)
 	sa, sb := open(t, a, b, options("s", microproto.ModeSynchronous))
-	require.Equal(t, p2psap.InfiniBand, sa.Info().Conditions.Network, sa.Info().NetworkWhy)
+	require.Equal(t, p2psap.InfiniBand, sa.Info().Conditions.Network, sa.Info().NetworkReason)
 	require.Equal(t, p2psap.InfiniBand, sb.Info().Conditions.Network)
 	ctx := limit(t)
 	var wg sync.WaitGroup
@@ -110,8 +110,8 @@ func TestRailGoesDownAndComesBack(t *testing.T) {
 		require.NoError(t, f.SetPort(port, false))
 		on(t, sa, p2psap.Ethernet)
 		on(t, sb, p2psap.Ethernet)
-		require.NotEmpty(t, sa.Info().NetworkWhy)
-		require.False(t, a.Rails("b")[0].Joined)
+		require.NotEmpty(t, sa.Info().NetworkReason)
+		require.False(t, a.Rails("b")[0].Up)
 		require.NoError(t, f.SetPort(port, true))
 		on(t, sa, p2psap.InfiniBand)
 		on(t, sb, p2psap.InfiniBand)
@@ -154,7 +154,7 @@ func TestMixedRails(t *testing.T) {
 	want(b, c, p2psap.Ethernet)
 	want(a, d, p2psap.Ethernet)
 	require.Nil(t, a.Rails("c"))
-	require.Contains(t, a.Rails("d")[0].Why, "down")
+	require.Contains(t, a.Rails("d")[0].Reason, "down")
 }
 
 // Close ends everything also in the middle of a move.

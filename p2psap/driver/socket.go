@@ -42,7 +42,7 @@ func (s *Socket) Send(ctx context.Context, tag p2psap.Tag, label p2psap.Label, d
 			return 0, p2psap.ErrClosed
 		}
 		now := n.now()
-		t, waits, err := n.core.SendMore(now, s.id, tag, label, data)
+		t, waits, err := n.core.SendCoalescing(now, s.id, tag, label, data)
 		if err == nil {
 			if n.gather(now, waits); !n.gathering {
 				n.runDue(now)

@@ -29,7 +29,7 @@ func TestWaitersExpireOnce(t *testing.T) {
 }
 
 func TestWaitAtOnce(t *testing.T) {
-	n := start(t, "a", func(c *Config) { c.Look = time.Second })
+	n := start(t, "a", func(c *Config) { c.BusyPoll = time.Second })
 	looks := func() bool {
 		n.mu.Lock()
 		defer n.leave()
@@ -41,6 +41,6 @@ func TestWaitAtOnce(t *testing.T) {
 		return looks
 	}
 	require.True(t, looks())
-	n.WaitAtOnce()
+	n.DisableBusyPoll()
 	require.False(t, looks())
 }

@@ -4,28 +4,28 @@ import (
 	"fmt"
 
 	"github.com/p2pdc/p2pdc/problems"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // build makes the problem on a grid; a nonstationary one with its functions at the end.
-func (d *document) build(name string, n [3]int) (*solver.Problem, error) {
+func (d *document) build(name string, n [3]int) (*problem.Problem, error) {
 	if err := problems.CheckGrid(d.dimension, n); err != nil {
 		return nil, fmt.Errorf("problem %s: %w", name, err)
 	}
 	if d.option != nil {
 		return d.option.Problem(name, n)
 	}
-	base := solver.Problem{Name: name, Dimension: d.dimension, Lo: d.lo, Hi: d.hi, N: n, Upwind: d.upwind}
+	base := problem.Problem{Name: name, Dimension: d.dimension, Lo: d.lo, Hi: d.hi, N: n, Upwind: d.upwind}
 	arrays, err := d.readArrays()
 	if err != nil {
 		return nil, err
 	}
-	at := func(t float64) *solver.Problem { return d.at(base, arrays, t) }
+	at := func(t float64) *problem.Problem { return d.at(base, arrays, t) }
 	if !d.evolves() {
 		return at(0), nil
 	}
 	p := at(d.end)
-	p.Evolution = &solver.Evolution{
+	p.Evolution = &problem.Evolution{
 		End: d.end, Steps: d.steps, Initial: d.initial.function(arrays, 0), At: at,
 		SteadyObstacles: !d.obstacle.timed() && !d.upper.timed(),
 	}
@@ -33,7 +33,7 @@ func (d *document) build(name string, n [3]int) (*solver.Problem, error) {
 }
 
 // rasters are the functions that arrays give; they do not depend on time.
-type rasters map[*problems.Raster]solver.Function
+type rasters map[*problems.Raster]problem.Function
 
 func (d *document) readArrays() (rasters, error) {
 	out := rasters{}
@@ -51,7 +51,7 @@ func (d *document) readArrays() (rasters, error) {
 }
 
 // at is the problem at time t.
-func (d *document) at(base solver.Problem, arrays rasters, t float64) *solver.Problem {
+func (d *document) at(base problem.Problem, arrays rasters, t float64) *problem.Problem {
 	p := &base
 	p.Diffusion = d.diffusion.formula.coefficient(t)
 	p.Reaction = d.reaction.formula.coefficient(t)
@@ -68,7 +68,7 @@ func (d *document) at(base solver.Problem, arrays rasters, t float64) *solver.Pr
 }
 
 // function is the field at time t; nil for one that is not given.
-func (f field) function(arrays rasters, t float64) solver.Function {
+func (f field) function(arrays rasters, t float64) problem.Function {
 	switch {
 	case f.formula != nil:
 		return f.formula.function(t)

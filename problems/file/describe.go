@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/p2pdc/p2pdc/problems"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Description says what a problem means, to people (String) and, as JSON, to
@@ -110,7 +110,7 @@ func (s *Spec) describeBuiltin(d *Description) {
 	}
 }
 
-func (d *Description) setDomain(lo, hi solver.Point) {
+func (d *Description) setDomain(lo, hi problem.Point) {
 	for a := range d.Dimension {
 		d.Domain = append(d.Domain, [2]float64{lo[a], hi[a]})
 	}

@@ -5,19 +5,18 @@ import (
 	"slices"
 
 	"github.com/goccy/go-yaml/ast"
-
 	"github.com/p2pdc/p2pdc/internal/npy"
 	"github.com/p2pdc/p2pdc/internal/yamldoc"
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/problems/option"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // document is a problem file understood: everything but the grid.
 type document struct {
 	yamldoc.Source
 	dimension int
-	lo, hi    solver.Point
+	lo, hi    problem.Point
 
 	obstacle, upper, boundary, f, exact field
 	diffusion, reaction                 field
@@ -331,8 +330,8 @@ func (d *document) readTime(e yamldoc.Entry, open attach) error {
 	if steps < 1 {
 		return keys[1].Errorf("%d: there must be at least 1 step", steps)
 	}
-	if steps > solver.MaxSteps {
-		return keys[1].Errorf("%d: there may be at most %d steps", steps, solver.MaxSteps)
+	if steps > problem.MaxSteps {
+		return keys[1].Errorf("%d: there may be at most %d steps", steps, problem.MaxSteps)
 	}
 	if d.initial, err = d.readInitial(keys[2], open); err != nil {
 		return err

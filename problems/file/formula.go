@@ -8,12 +8,13 @@ import (
 	"strings"
 
 	"github.com/expr-lang/expr/ast"
+	"github.com/p2pdc/p2pdc/solver/problem"
+
 	exprconf "github.com/expr-lang/expr/conf"
+
 	exprfile "github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
-
 	"github.com/p2pdc/p2pdc/internal/spelling"
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // Bounds of a formula: what a person writes is far below them, and they bound
@@ -40,23 +41,23 @@ type formula struct {
 }
 
 // coefficient and function are the formula at time t.
-func (f formula) coefficient(t float64) solver.Coefficient {
+func (f formula) coefficient(t float64) problem.Coefficient {
 	if f.constant {
-		return solver.Coefficient{Value: f.value}
+		return problem.Coefficient{Value: f.value}
 	}
 	if v := f.eval(0, 0, 0, t); !f.placed && finite(v) { // another value is refused by the place where it shows
-		return solver.Coefficient{Value: v}
+		return problem.Coefficient{Value: v}
 	}
-	return solver.Coefficient{Of: f.function(t)}
+	return problem.Coefficient{Of: f.function(t)}
 }
 
-func (f formula) function(t float64) solver.Function {
+func (f formula) function(t float64) problem.Function {
 	if f.constant {
 		v := f.value
-		return func(solver.Point) float64 { return v }
+		return func(problem.Point) float64 { return v }
 	}
 	eval := f.eval
-	return func(p solver.Point) float64 { return eval(p[0], p[1], p[2], t) }
+	return func(p problem.Point) float64 { return eval(p[0], p[1], p[2], t) }
 }
 
 // scope is what a formula may refer to.

@@ -8,14 +8,13 @@ import (
 	"testing"
 
 	"github.com/expr-lang/expr"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 func TestFormulas(t *testing.T) {
-	at := solver.Point{0.75, -2, 3}
+	at := problem.Point{0.75, -2, 3}
 	x, y, z := at[0], at[1], at[2]
 	for text, want := range map[string]float64{
 		"x":                                    x,
@@ -110,7 +109,7 @@ func expression(depth int) *rapid.Generator[string] {
 func TestFormulasAgreeWithTheLanguage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := expression(4).Draw(t, "formula")
-		at := solver.Point{}
+		at := problem.Point{}
 		for a := range at {
 			at[a] = rapid.Float64Range(-3, 3).Draw(t, "coordinate")
 		}
@@ -147,7 +146,7 @@ func TestFormulasAreSafeForConcurrentUse(t *testing.T) {
 	for w := range 4 {
 		done.Go(func() {
 			for i := range 1000 {
-				p := solver.Point{float64(i) / 1000, float64(w)}
+				p := problem.Point{float64(i) / 1000, float64(w)}
 				want := math.Pow(min(p[0], p[1]), 2)
 				if p[0] > 0.5 {
 					want = math.Sin(p[0]) * p[1]
@@ -166,7 +165,7 @@ func TestFormulasDoNotAllocate(t *testing.T) {
 	f, err := parseFormula("x > 0.5 ? sin(x)*y : min(x, y)^2", scope{dimension: 2})
 	require.NoError(t, err)
 	g := f.function(0)
-	require.Zero(t, testing.AllocsPerRun(100, func() { g(solver.Point{0.3, 0.4}) }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { g(problem.Point{0.3, 0.4}) }))
 }
 
 func BenchmarkFormula(b *testing.B) {
@@ -174,6 +173,6 @@ func BenchmarkFormula(b *testing.B) {
 	require.NoError(b, err)
 	g := f.function(0)
 	for b.Loop() {
-		g(solver.Point{0.1, 0.2, 0.3})
+		g(problem.Point{0.1, 0.2, 0.3})
 	}
 }

@@ -4,10 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/problems/option"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/stretchr/testify/require"
 )
 
 const everyOptionKey = `
@@ -40,7 +39,7 @@ func TestEveryOptionKey(t *testing.T) {
 	p, err := s.BuildValid([]int{9})
 	require.NoError(t, err)
 	require.Equal(t, 20, p.Steps())
-	require.Positive(t, p.Obstacle(solver.Point{}))
+	require.Positive(t, p.Obstacle(problem.Point{}))
 
 	text := s.Describe().String()
 	for _, line := range []string{

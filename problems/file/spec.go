@@ -1,5 +1,5 @@
 // Package file turns what a user names, a built-in problem or a YAML problem
-// file, into a solver.Problem, and into bytes that carry the problem to a peer
+// file, into a problem.Problem, and into bytes that carry the problem to a peer
 // on another machine. Problem files are described in docs/problems.md.
 //
 // Every refusal is an *Error that names the file, the line, the key and the
@@ -17,7 +17,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/yamldoc"
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/problems/option"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Limits on what is read. A problem file is written by hand; an array is not.
@@ -186,7 +186,7 @@ func (s *Spec) Fingerprint() [sha256.Size]byte {
 
 // Build makes the problem on a grid of n interior points per axis (1 on unused
 // axes; see problems.Grid). It does not look at the grid's points: see Validate.
-func (s *Spec) Build(n [3]int) (*solver.Problem, error) {
+func (s *Spec) Build(n [3]int) (*problem.Problem, error) {
 	if s.builtin != nil {
 		return s.builtin.Make(n)
 	}
@@ -195,7 +195,7 @@ func (s *Spec) Build(n [3]int) (*solver.Problem, error) {
 
 // Load reads a built-in's name or a problem file, builds it on a grid (one
 // number for all axes, or one per axis) and validates it there.
-func Load(ref string, n []int) (*solver.Problem, Description, error) {
+func Load(ref string, n []int) (*problem.Problem, Description, error) {
 	s, err := Open(nil, ref, nil)
 	if err != nil {
 		return nil, Description{}, err
@@ -205,7 +205,7 @@ func Load(ref string, n []int) (*solver.Problem, Description, error) {
 }
 
 // BuildValid is problems.Grid, Build and Validate in one.
-func (s *Spec) BuildValid(n []int) (*solver.Problem, error) {
+func (s *Spec) BuildValid(n []int) (*problem.Problem, error) {
 	grid, err := problems.Grid(s.Dimension(), n)
 	if err != nil {
 		return nil, fmt.Errorf("problem %s: %w", s.Name(), err)

@@ -8,11 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/problems"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/p2pdc/p2pdc/solver/verify"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/p2pdc/p2pdc/problems"
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 const everything = `# every key
@@ -55,33 +56,33 @@ func TestEveryKey(t *testing.T) {
 	require.Equal(t, 2, s.Dimension())
 	p, err := s.Build([3]int{2, 5, 1})
 	require.NoError(t, err)
-	require.Equal(t, solver.Point{-1, 0}, p.Lo)
-	require.Equal(t, solver.Point{1, 2 * math.Pi}, p.Hi)
-	q := solver.Point{0.5, 1}
+	require.Equal(t, problem.Point{-1, 0}, p.Lo)
+	require.Equal(t, problem.Point{1, 2 * math.Pi}, p.Hi)
+	q := problem.Point{0.5, 1}
 	require.Equal(t, 0.0, p.Obstacle(q))
-	require.Equal(t, -0.5, p.Boundary(solver.Point{1, 1}))
+	require.Equal(t, -0.5, p.Boundary(problem.Point{1, 1}))
 	require.InDelta(t, math.Sin(0.5)+1, p.Source.At(q), 1e-15)
 	require.Equal(t, 1.25, p.Diffusion.At(q))
 	require.Equal(t, 1.0, p.Velocity[0].Value)
 	require.True(t, p.Upwind)
 	require.Equal(t, 1.0, p.Velocity[1].At(q))
 	require.True(t, p.Velocity[2].Constant())
-	require.Equal(t, solver.Coefficient{Value: 16}, p.Reaction)
+	require.Equal(t, problem.Coefficient{Value: 16}, p.Reaction)
 	require.Equal(t, 0.5, p.Exact(q))
 	// square.npy holds 10·row + column; row 0 lies at the largest y.
-	require.Equal(t, 200.0, p.Upper(solver.Point{-1, 0}))
-	require.Equal(t, 30.0, p.Upper(solver.Point{1, 2 * math.Pi}))
-	require.InDelta(t, 115, p.Upper(solver.Point{0, math.Pi}), 1e-12)
+	require.Equal(t, 200.0, p.Upper(problem.Point{-1, 0}))
+	require.Equal(t, 30.0, p.Upper(problem.Point{1, 2 * math.Pi}))
+	require.InDelta(t, 115, p.Upper(problem.Point{0, math.Pi}), 1e-12)
 }
 
 func TestDefaults(t *testing.T) {
 	p, err := parse(t, "dimension: 1\ndomain: [[0, 1]]\nobstacle: -1\n").BuildValid([]int{7})
 	require.NoError(t, err)
-	require.Equal(t, solver.Coefficient{Value: 1}, p.Diffusion)
-	require.Equal(t, solver.Coefficient{}, p.Source)
-	require.Equal(t, [3]solver.Coefficient{}, p.Velocity)
-	require.Equal(t, solver.Coefficient{}, p.Reaction)
-	require.Equal(t, 0.0, p.Boundary(solver.Point{1}))
+	require.Equal(t, problem.Coefficient{Value: 1}, p.Diffusion)
+	require.Equal(t, problem.Coefficient{}, p.Source)
+	require.Equal(t, [3]problem.Coefficient{}, p.Velocity)
+	require.Equal(t, problem.Coefficient{}, p.Reaction)
+	require.Equal(t, 0.0, p.Boundary(problem.Point{1}))
 	require.Nil(t, p.Upper)
 	require.Nil(t, p.Exact)
 	p, err = parse(t, "dimension: 1\ndomain: [[0, 1]]\nobstacle: null\nupper: 1\n").BuildValid([]int{7})
@@ -95,10 +96,10 @@ func TestArraysOnTheirOwnGrid(t *testing.T) {
 	p, err := parse(t, "dimension: 3\ndomain: [[0, 1], [0, 1], [0, 1]]\nobstacle: {npy: cube.npy}\nboundary: obstacle\n").BuildValid([]int{1})
 	require.NoError(t, err)
 	for i := range 8 {
-		q := solver.Point{float64(i & 1), float64(i >> 1 & 1), float64(i >> 2)}
+		q := problem.Point{float64(i & 1), float64(i >> 1 & 1), float64(i >> 2)}
 		require.Equal(t, float64(i), p.Obstacle(q))
 	}
-	require.Equal(t, 3.5, p.Obstacle(solver.Point{0.5, 0.5, 0.5}))
+	require.Equal(t, 3.5, p.Obstacle(problem.Point{0.5, 0.5, 0.5}))
 
 	p, err = parse(t, "dimension: 1\ndomain: [[0, 0.3]]\nobstacle: {npy: row.npy, flip: [x]}\nboundary: obstacle\n").BuildValid([]int{3})
 	require.NoError(t, err)
@@ -144,7 +145,7 @@ func TestParametersTravel(t *testing.T) {
 	require.NoError(t, err)
 	p, err := back.Build([3]int{3, 3, 3})
 	require.NoError(t, err)
-	require.Equal(t, 0.3, p.Obstacle(solver.Point{0.5, 0.5, 0.5}))
+	require.Equal(t, 0.3, p.Obstacle(problem.Point{0.5, 0.5, 0.5}))
 	plain, err := Open(nil, "membrane", nil)
 	require.NoError(t, err)
 	spelt, err := Open(nil, "membrane", []string{"k=4.0", "c0=5e-1"})
@@ -159,7 +160,7 @@ func TestFilesTravelWithTheirArrays(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, s.Marshal(), back.Marshal())
 	require.Equal(t, s.Describe(), back.Describe())
-	q := solver.Point{0.1, 0.7}
+	q := problem.Point{0.1, 0.7}
 	a, err := s.Build([3]int{3, 3, 1})
 	require.NoError(t, err)
 	b, err := back.Build([3]int{3, 3, 1})
@@ -214,7 +215,7 @@ func TestMalformedBytesAreRefused(t *testing.T) {
 		_, err := UnmarshalSpec(nil, seal(body))
 		require.ErrorContains(t, err, want)
 	}
-	_, err := UnmarshalSpec(nil, []byte("p2pdc.problem.2\n" + strings.Repeat("x", 40)))
+	_, err := UnmarshalSpec(nil, []byte("p2pdc.problem.2\n"+strings.Repeat("x", 40)))
 	require.EqualError(t, err, "these bytes are not a problem of this program's version")
 	s := parse(t, "dimension: 1\ndomain: [[0, 1]]\nobstacle: -1\n")
 	s.arrays = []attachment{{"row.npy", nil}}
@@ -227,28 +228,28 @@ func TestMalformedBytesAreRefused(t *testing.T) {
 }
 
 func TestValidateSeesProblemsWrittenInGo(t *testing.T) {
-	p := &solver.Problem{
-		Dimension: 3, Hi: solver.Point{1, 1, 1}, N: [3]int{7, 7, 7},
-		Diffusion: solver.Coefficient{Value: 1},
-		Obstacle:  func(q solver.Point) float64 { return 1 - q[0] },
-		Boundary:  func(solver.Point) float64 { return 0.25 },
+	p := &problem.Problem{
+		Dimension: 3, Hi: problem.Point{1, 1, 1}, N: [3]int{7, 7, 7},
+		Diffusion: problem.Coefficient{Value: 1},
+		Obstacle:  func(q problem.Point) float64 { return 1 - q[0] },
+		Boundary:  func(problem.Point) float64 { return 0.25 },
 	}
 	var v *ValueError
 	require.ErrorAs(t, Validate(p), &v)
 	require.Equal(t, "obstacle", v.Key)
-	require.Equal(t, solver.Point{}, v.At, "the worst place, not the first")
+	require.Equal(t, problem.Point{}, v.At, "the worst place, not the first")
 	require.EqualError(t, v, "obstacle: the value 1 is above the boundary data's 0.25, by 0.75, at (x, y, z) = (0, 0, 0)")
 	// Wherever it lies, whichever core finds it.
 	for _, slope := range []float64{-0.1, 0.1} {
-		p.Obstacle = func(q solver.Point) float64 { return 1 - q[0] + slope*q[2] }
+		p.Obstacle = func(q problem.Point) float64 { return 1 - q[0] + slope*q[2] }
 		require.ErrorAs(t, Validate(p), &v)
-		require.Equal(t, solver.Point{0, 0, max(0, 10*slope)}, v.At)
+		require.Equal(t, problem.Point{0, 0, max(0, 10*slope)}, v.At)
 	}
 	p.Boundary = nil
 	require.ErrorContains(t, Validate(p), "the problem has no boundary data")
 	p.Boundary = p.Obstacle
 	require.NoError(t, Validate(p))
-	p.Velocity[2].Of = func(q solver.Point) float64 { return math.Log(q[2] - 0.5) }
+	p.Velocity[2].Of = func(q problem.Point) float64 { return math.Log(q[2] - 0.5) }
 	require.EqualError(t, Validate(p), "velocity: the value NaN is not finite, at (x, y, z) = (0.125, 0.125, 0.125)")
 }
 
@@ -298,7 +299,7 @@ func FuzzFormula(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		g, err := parseFormula(text, scope{dimension: 2})
 		if err == nil {
-			g.function(0)(solver.Point{0.5, 0.25})
+			g.function(0)(problem.Point{0.5, 0.25})
 		}
 	})
 }
@@ -337,16 +338,16 @@ func TestTimeSteps(t *testing.T) {
 	p, err := s.BuildValid([]int{31})
 	require.NoError(t, err)
 	require.Equal(t, 16, p.Steps())
-	require.InDelta(t, 4*(math.Exp(0.7)-1.7), p.Boundary(solver.Point{}), 1e-12, "the functions are those at the end")
+	require.InDelta(t, 4*(math.Exp(0.7)-1.7), p.Boundary(problem.Point{}), 1e-12, "the functions are those at the end")
 	b, err := Builtin("front1d", nil)
 	require.NoError(t, err)
 	q, err := b.BuildValid([]int{31})
 	require.NoError(t, err)
-	maxError := func(p *solver.Problem) float64 {
-		u, err := solver.SolveSequential(p, solver.Jacobi, 1e-8, 0, 0, 0)
+	maxError := func(p *problem.Problem) float64 {
+		u, err := richardson.SolveSequential(p, problem.Jacobi, 1e-8, 0, 0, 0)
 		require.NoError(t, err)
 		require.Len(t, u.Steps, 16)
-		e, err := solver.EvaluateStep(p, 16, u.U, u.U, nil) // MaxError does not depend on the start
+		e, err := verify.EvaluateStep(p, 16, u.U, u.U, nil) // MaxError does not depend on the start
 		require.NoError(t, err)
 		return e.MaxError
 	}
@@ -360,19 +361,19 @@ func TestTimeSteps(t *testing.T) {
 	require.NoError(t, err)
 	p2, err := arrived.Build([3]int{31, 1, 1})
 	require.NoError(t, err)
-	require.Equal(t, p.Evolution.At(0.2).Boundary(solver.Point{0.1}), p2.Evolution.At(0.2).Boundary(solver.Point{0.1}))
+	require.Equal(t, p.Evolution.At(0.2).Boundary(problem.Point{0.1}), p2.Evolution.At(0.2).Boundary(problem.Point{0.1}))
 }
 
 // u(0) may be an array, and absent is max(obstacle, 0).
 func TestTimeStepsFromAnArray(t *testing.T) {
 	p, err := parse(t, "dimension: 1\ndomain: [[0, 4]]\nobstacle: \"t - 1\"\nboundary: \"16\"\ntime: {end: 1, steps: 2, initial: {npy: row.npy}}\n").Build([3]int{3, 1, 1})
 	require.NoError(t, err)
-	u, err := solver.AtStart(p, nil)
+	u, err := verify.AtStart(p, nil)
 	require.NoError(t, err)
 	require.Equal(t, []float64{1, 4, 9}, u)
 	p, err = parse(t, "dimension: 1\ndomain: [[0, 4]]\nobstacle: \"x - 1\"\nboundary: \"16\"\ntime: {end: 1, steps: 2}\n").Build([3]int{3, 1, 1})
 	require.NoError(t, err)
-	u, err = solver.AtStart(p, nil)
+	u, err = verify.AtStart(p, nil)
 	require.NoError(t, err)
 	require.Equal(t, []float64{0, 1, 2}, u)
 }
@@ -382,9 +383,9 @@ func TestCoefficientsOfTime(t *testing.T) {
 	p, err := parse(t, "dimension: 1\ndomain: [[0, 1]]\nobstacle: \"-1\"\ndiffusion: \"1 + t\"\nreaction: \"t*x\"\ntime: {end: 1, steps: 4}\n").BuildValid([]int{3})
 	require.NoError(t, err)
 	q := p.Evolution.At(0.5)
-	require.Equal(t, solver.Coefficient{Value: 1.5}, q.Diffusion)
+	require.Equal(t, problem.Coefficient{Value: 1.5}, q.Diffusion)
 	require.False(t, q.Reaction.Constant())
-	require.Equal(t, 0.25, q.Reaction.At(solver.Point{0.5}))
+	require.Equal(t, 0.25, q.Reaction.At(problem.Point{0.5}))
 	_, err = parse(t, "dimension: 1\ndomain: [[0, 1]]\nobstacle: \"-1\"\ndiffusion: \"0.6 - t\"\ntime: {end: 1, steps: 4}\n").BuildValid([]int{3})
 	require.ErrorContains(t, err, "some/test.yaml:4: diffusion: the value -0.4 is not positive, at x = 0, at t = 1")
 }

@@ -9,14 +9,14 @@ import (
 	"sync"
 
 	"github.com/p2pdc/p2pdc/problems"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // ValueError tells that a function of a problem has an inadmissible value at a
 // point of the grid.
 type ValueError struct {
 	Key    string // as in a problem file: "obstacle", "f", "boundary", …
-	At     solver.Point
+	At     problem.Point
 	Reason string
 }
 
@@ -29,7 +29,7 @@ func (e *ValueError) Error() string { return e.Key + ": " + e.Reason }
 //
 // A nonstationary problem is looked at in its first, middle and last step; what a
 // function does in another one is found when the run gets there.
-func (s *Spec) Validate(p *solver.Problem) error {
+func (s *Spec) Validate(p *problem.Problem) error {
 	if p.Evolution == nil {
 		return s.validate(p, "")
 	}
@@ -43,7 +43,7 @@ func (s *Spec) Validate(p *solver.Problem) error {
 }
 
 // validate looks at a stationary problem; when is put to what it says.
-func (s *Spec) validate(p *solver.Problem, when string) error {
+func (s *Spec) validate(p *problem.Problem, when string) error {
 	thin := 1
 	if s.document == nil && p.Points() > largeGrid {
 		thin = max(16, p.Points()/(largeGrid/4))
@@ -67,14 +67,14 @@ func (s *Spec) validate(p *solver.Problem, when string) error {
 
 // Validate is Spec.Validate for a problem that no Spec describes, such as one
 // written in Go.
-func Validate(p *solver.Problem) error { return inspect(p, 1) }
+func Validate(p *problem.Problem) error { return inspect(p, 1) }
 
 // largeGrid is the number of points from which not every interior point of a built-in
 // problem is looked at: its formulas are ours, and the peers look at every value again.
 const largeGrid = 1 << 20
 
 // inspect looks at the boundary, and at one of thin points of the interior.
-func inspect(p *solver.Problem, thin int) error {
+func inspect(p *problem.Problem, thin int) error {
 	if err := problems.CheckGrid(p.Dimension, p.N); err != nil {
 		return err
 	}
@@ -107,12 +107,12 @@ func inspect(p *solver.Problem, thin int) error {
 
 // inspection of some layers of the grid, ended by the first error.
 type inspection struct {
-	p    *solver.Problem
+	p    *problem.Problem
 	thin int
 	err  error // nil or a *ValueError
 
 	excess          float64 // the most by which φ exceeds the boundary data
-	at              solver.Point
+	at              problem.Point
 	obstacle, datum float64
 
 	along [3][]float64 // coordinates of grid points 0, 1, … N+1; of unused axes 0
@@ -167,7 +167,7 @@ func (s *inspection) point(i, j, k int) {
 	p := s.p
 	boundary := i == 0 || i > p.N[0] || p.Dimension > 1 && (j == 0 || j > p.N[1]) || p.Dimension > 2 && (k == 0 || k > p.N[2])
 	x, y, z := s.along[0][i], s.along[1][j], s.along[2][k]
-	q := solver.Point{x, y, z}
+	q := problem.Point{x, y, z}
 	phi, psi := math.Inf(-1), math.Inf(1)
 	if p.Obstacle != nil {
 		phi = s.valueAt("obstacle", x, y, z, p.Obstacle)
@@ -208,7 +208,7 @@ func (s *inspection) point(i, j, k int) {
 
 // diffusion looks at κ at the point and half a cell further along each axis,
 // where fluxes are taken.
-func (s *inspection) diffusion(q solver.Point, boundary bool) {
+func (s *inspection) diffusion(q problem.Point, boundary bool) {
 	if s.p.Diffusion.Of == nil {
 		if k := s.p.Diffusion.Value; k <= 0 { // a formula of the time alone
 			s.refuse("diffusion", q, "%g is not positive", k)
@@ -232,7 +232,7 @@ func (s *inspection) diffusion(q solver.Point, boundary bool) {
 const slack = 1e-12
 
 func (s *inspection) datumAt(x, y, z, phi, psi float64) {
-	q := solver.Point{x, y, z}
+	q := problem.Point{x, y, z}
 	if s.p.Boundary == nil {
 		s.refuse("boundary", q, "the problem has no boundary data")
 		return
@@ -252,27 +252,27 @@ func (s *inspection) tooHigh() error {
 }
 
 // value is f's at q. It passes numbers on: a Point made here and copied goes through memory.
-func (s *inspection) value(key string, q solver.Point, f solver.Function) float64 {
+func (s *inspection) value(key string, q problem.Point, f problem.Function) float64 {
 	return s.valueAt(key, q[0], q[1], q[2], f)
 }
 
-func (s *inspection) valueAt(key string, x, y, z float64, f solver.Function) float64 {
-	v := f(solver.Point{x, y, z})
+func (s *inspection) valueAt(key string, x, y, z float64, f problem.Function) float64 {
+	v := f(problem.Point{x, y, z})
 	if !finite(v) {
-		s.refuse(key, solver.Point{x, y, z}, "%g is not finite", v)
+		s.refuse(key, problem.Point{x, y, z}, "%g is not finite", v)
 	}
 	return v
 }
 
 // refuse keeps the first error of a point.
-func (s *inspection) refuse(key string, q solver.Point, format string, args ...any) {
+func (s *inspection) refuse(key string, q problem.Point, format string, args ...any) {
 	if s.err == nil {
 		s.err = &ValueError{key, q, "the value " + fmt.Sprintf(format, args...) + ", at " + s.place(q)}
 	}
 }
 
 // place writes coordinates the way a user would: (x, y) = (0.5, 1).
-func (s *inspection) place(q solver.Point) string {
+func (s *inspection) place(q problem.Point) string {
 	names, numbers := "x", fmt.Sprintf("%.6g", q[0])
 	for a := 1; a < s.p.Dimension; a++ {
 		names += ", " + "xyz"[a:a+1]

@@ -3,25 +3,24 @@ package file
 import (
 	"testing"
 
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // A thin inspection looks at every point of the boundary and at one of so many others, the
 // same ones however the layers are shared out.
 func TestThinInspection(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := &solver.Problem{Dimension: rapid.IntRange(1, 3).Draw(t, "dimension"), N: [3]int{1, 1, 1}, Diffusion: solver.Coefficient{Value: 1}}
+		p := &problem.Problem{Dimension: rapid.IntRange(1, 3).Draw(t, "dimension"), N: [3]int{1, 1, 1}, Diffusion: problem.Coefficient{Value: 1}}
 		for a := range p.Dimension {
 			p.N[a] = rapid.IntRange(1, 9).Draw(t, "n")
 			p.Hi[a] = float64(p.N[a] + 1) // so that coordinates are indices
 		}
 		thin := rapid.IntRange(1, 20).Draw(t, "thin")
-		seen := map[solver.Point]int{}
-		p.Obstacle = func(q solver.Point) float64 { seen[q]++; return 0 }
-		p.Boundary = func(solver.Point) float64 { return 0 }
+		seen := map[problem.Point]int{}
+		p.Obstacle = func(q problem.Point) float64 { seen[q]++; return 0 }
+		p.Boundary = func(problem.Point) float64 { return 0 }
 		layers := p.N[p.Dimension-1] + 2
 		cut := rapid.IntRange(0, layers).Draw(t, "cut")
 		for _, r := range [][2]int{{0, cut}, {cut, layers}} {
@@ -29,7 +28,7 @@ func TestThinInspection(t *testing.T) {
 			s.layers(r[0], r[1])
 			require.NoError(t, s.err)
 		}
-		want := map[solver.Point]int{}
+		want := map[problem.Point]int{}
 		lo, hi := [3]int{1, 1, 1}, [3]int{1, 1, 1}
 		for a := range p.Dimension {
 			lo[a], hi[a] = 0, p.N[a]+1

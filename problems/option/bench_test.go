@@ -3,7 +3,7 @@ package option
 import (
 	"testing"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // What a point of a grid of three assets costs: the payoff, what a run begins with, and the data on
@@ -15,7 +15,7 @@ func BenchmarkPoint(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		for name, f := range map[string]solver.Function{"payoff": p.Obstacle, "start": p.Evolution.Initial, "boundary": p.Evolution.At(0.5).Boundary} {
+		for name, f := range map[string]problem.Function{"payoff": p.Obstacle, "start": p.Evolution.Initial, "boundary": p.Evolution.At(0.5).Boundary} {
 			b.Run(basket.String()+"/"+name, func(b *testing.B) {
 				sum := 0.0
 				for b.Loop() {

@@ -3,13 +3,13 @@ package option
 import (
 	"math"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Problem is the option as an obstacle problem on a grid of n interior points per axis,
 // in the coordinates y; its time is the time to maturity. Today's prices, y = 0, are
 // grid point Center. It refuses what Check refuses.
-func (o *Option) Problem(name string, n [3]int) (*solver.Problem, error) {
+func (o *Option) Problem(name string, n [3]int) (*problem.Problem, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
@@ -18,9 +18,9 @@ func (o *Option) Problem(name string, n [3]int) (*solver.Problem, error) {
 		return nil, err
 	}
 	w := newReward(o, f)
-	p := &solver.Problem{
+	p := &problem.Problem{
 		Name: name, Dimension: f.d, N: n,
-		Diffusion: solver.Coefficient{Value: 0.5}, Reaction: solver.Coefficient{Value: o.Rate},
+		Diffusion: problem.Coefficient{Value: 0.5}, Reaction: problem.Coefficient{Value: o.Rate},
 		Obstacle: w.at, Upwind: true,
 	}
 	half := o.halfWidth(f)
@@ -47,18 +47,18 @@ func Center(n int) int { return (n + 1) / 2 }
 
 // evolve adds time. On the boundary the option is worth what it pays now or, if that is
 // more, what it would be worth without the right to exercise early.
-func (o *Option) evolve(p *solver.Problem, f *frame, w *reward) {
+func (o *Option) evolve(p *problem.Problem, f *frame, w *reward) {
 	base := *p
-	at := func(t float64) *solver.Problem {
+	at := func(t float64) *problem.Problem {
 		q := base
 		if q.Boundary = w.at; t > 0 {
 			held := newEuropean(o, f, w, t)
-			q.Boundary = func(y solver.Point) float64 { return max(w.at(y), held.at(y)) }
+			q.Boundary = func(y problem.Point) float64 { return max(w.at(y), held.at(y)) }
 		}
 		return &q
 	}
 	p.Boundary = at(o.Maturity).Boundary
-	p.Evolution = &solver.Evolution{
+	p.Evolution = &problem.Evolution{
 		End: o.Maturity, Steps: o.Steps, At: at, SteadyObstacles: true,
 		Initial: newSmoothed(w, p).at,
 	}
@@ -98,14 +98,14 @@ func (o *Option) Reach(i int) (low, high float64) {
 }
 
 // Prices are the assets' prices as functions of a point of the domain.
-func (o *Option) Prices() ([]solver.Function, error) {
+func (o *Option) Prices() ([]problem.Function, error) {
 	f, err := newFrame(o)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]solver.Function, f.d)
+	out := make([]problem.Function, f.d)
 	for i := range out {
-		out[i] = func(y solver.Point) float64 { return f.prices(y)[i] }
+		out[i] = func(y problem.Point) float64 { return f.prices(y)[i] }
 	}
 	return out, nil
 }

@@ -3,7 +3,9 @@ package option
 import (
 	"math"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/multilevel"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 const (
@@ -49,7 +51,7 @@ func (o *Option) coarser(n [3]int) (c Option, m [3]int, by float64) {
 // that here. Where one such difference is small by chance (the free boundary lies anywhere
 // between two points), the next one, from another coarsening, is not: the larger of what the two say
 // counts. It is an estimate, not a bound. why says why there is none; then it is NaN.
-func (o *Option) PriceError(price float64, n [3]int, e solver.Executor) (estimate float64, why string, err error) {
+func (o *Option) PriceError(price float64, n [3]int, e problem.Executor) (estimate float64, why string, err error) {
 	finer, scale := price, 1.0
 	for level := range 2 {
 		c, m, by := o.coarser(n)
@@ -70,16 +72,16 @@ func (o *Option) PriceError(price float64, n [3]int, e solver.Executor) (estimat
 }
 
 // priced is today's price on a grid of n points.
-func (o *Option) priced(n [3]int, e solver.Executor) (price float64, why string, err error) {
+func (o *Option) priced(n [3]int, e problem.Executor) (price float64, why string, err error) {
 	p, err := o.Problem("coarser", n)
 	if err != nil {
 		return 0, "", err
 	}
-	s, err := solver.SolveBy(p, solver.MethodConfig{Name: solver.Multigrid}, estimateTolerance, estimateCycles, e)
+	s, err := multilevel.SolveBy(p, problem.MethodConfig{Name: problem.Multigrid}, estimateTolerance, estimateCycles, e)
 	if err != nil {
 		return 0, "", err
 	}
-	if s.Reason != solver.Converged {
+	if s.Reason != iterate.Converged {
 		return 0, "the contract could not be priced on a coarser grid: " + s.Reason.String(), nil
 	}
 	q, err := o.Quote(p.AtStep(p.Steps()), s.U)

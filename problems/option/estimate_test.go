@@ -6,9 +6,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/multilevel"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // anyContract is a random contract on d assets.
@@ -45,9 +46,9 @@ func estimateOf(t *testing.T, seed uint64, d int) estimated {
 	}
 	p, err := o.Problem("option", n)
 	require.NoError(t, err)
-	s, err := solver.SolveBy(p, solver.MethodConfig{Name: solver.Multigrid}, 1e-8, 300, nil)
+	s, err := multilevel.SolveBy(p, problem.MethodConfig{Name: problem.Multigrid}, 1e-8, 300, nil)
 	require.NoError(t, err)
-	require.Equal(t, solver.Converged, s.Reason)
+	require.Equal(t, iterate.Converged, s.Reason)
 	q, err := o.Quote(p.AtStep(p.Steps()), s.U)
 	require.NoError(t, err)
 	e := estimated{d: d}
@@ -130,5 +131,5 @@ func TestPriceErrorFallsWithTheGrid(t *testing.T) {
 	require.NoError(t, err)
 	e, _, err := perpetual.PriceError(q.Price, p.N, nil)
 	require.NoError(t, err)
-	require.InEpsilon(t, math.Abs(q.Price-p.Exact(solver.Point{})), e, 2)
+	require.InEpsilon(t, math.Abs(q.Price-p.Exact(problem.Point{})), e, 2)
 }

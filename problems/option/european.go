@@ -3,7 +3,7 @@ package option
 import (
 	"math"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // european is what the option would be worth if it could be exercised at maturity only:
@@ -43,7 +43,7 @@ func newEuropean(o *Option, f *frame, w *reward, tau float64) *european {
 	return e
 }
 
-func (e *european) at(y solver.Point) float64 {
+func (e *european) at(y problem.Point) float64 {
 	w := e.reward
 	switch w.basket {
 	case Arithmetic:
@@ -63,7 +63,7 @@ func (e *european) at(y solver.Point) float64 {
 
 // fitted is the value of an arithmetic basket. Forwards are in units of the largest, so
 // that squares stay numbers.
-func (e *european) fitted(y solver.Point) float64 {
+func (e *european) fitted(y problem.Point) float64 {
 	w := e.reward
 	var log, part [MaxAssets]float64
 	top := math.Inf(-1)

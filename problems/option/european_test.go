@@ -4,9 +4,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // The boundary's data beside the tree's European values, which need no formula: equal
@@ -16,7 +15,7 @@ func TestEuropeanData(t *testing.T) {
 	at := func(o *Option) float64 {
 		f, err := newFrame(o)
 		require.NoError(t, err)
-		return newEuropean(o, f, newReward(o, f), o.Maturity).at(solver.Point{})
+		return newEuropean(o, f, newReward(o, f), o.Maturity).at(problem.Point{})
 	}
 	tree := func(o *Option) float64 {
 		l := latticeOf(o)
@@ -45,7 +44,7 @@ func TestEuropeanData(t *testing.T) {
 	w := newReward(o, f)
 	soon := newEuropean(o, f, w, 1e-12)
 	for y := -4.0; y <= 4; y++ {
-		q := solver.Point{y, -y / 2, y / 3}
+		q := problem.Point{y, -y / 2, y / 3}
 		require.InDelta(t, w.at(q), soon.at(q), 1e-3)
 	}
 }
@@ -58,13 +57,13 @@ func TestDataAreSmooth(t *testing.T) {
 			o := several(kind, basket, 2)
 			p, err := o.Problem("p", [3]int{9, 9, 1})
 			require.NoError(t, err)
-			bend := func(f solver.Function, x float64) float64 {
-				v := func(x float64) float64 { return f(solver.Point{p.Hi[0], x}) }
+			bend := func(f problem.Function, x float64) float64 {
+				v := func(x float64) float64 { return f(problem.Point{p.Hi[0], x}) }
 				return math.Abs(v(x+h)-2*v(x)+v(x-h)) / h
 			}
 			payoff, data := 0.0, 0.0
 			for x := p.Lo[1] + h; x < p.Hi[1]-h; x += h {
-				if at := bend(p.Obstacle, x); at > payoff && p.Obstacle(solver.Point{p.Hi[0], x}) < 1 {
+				if at := bend(p.Obstacle, x); at > payoff && p.Obstacle(problem.Point{p.Hi[0], x}) < 1 {
 					payoff, data = at, bend(p.Boundary, x)
 				}
 			}

@@ -3,7 +3,7 @@ package option
 import (
 	"math"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Critical is where exercising begins if all prices move alike: the factor λ of today's
@@ -13,7 +13,7 @@ import (
 //
 // Near the boundary u − payoff grows like the square of the distance (smooth pasting), so
 // its square root is followed to zero from points that are not exercised.
-func (o *Option) Critical(p *solver.Problem, u []float64) (float64, error) {
+func (o *Option) Critical(p *problem.Problem, u []float64) (float64, error) {
 	f, err := newFrame(o)
 	if err != nil {
 		return math.NaN(), err
@@ -70,7 +70,7 @@ const (
 // exerciseRay samples u − payoff at y = k·step·direction, k whole.
 type exerciseRay struct {
 	samples   *samples
-	direction solver.Point
+	direction problem.Point
 	step      float64 // of log λ
 	outward   int     // the sign of k towards the exercise region
 }
@@ -110,7 +110,7 @@ func (r *exerciseRay) bracket() (inner, outer int, found bool) {
 	return 0, 0, false
 }
 
-func (r *exerciseRay) at(k int) (y solver.Point) {
+func (r *exerciseRay) at(k int) (y problem.Point) {
 	for a, v := range r.direction {
 		y[a] = float64(k) * r.step * v
 	}

@@ -3,9 +3,8 @@ package option
 import (
 	"math"
 
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"gonum.org/v1/gonum/mat"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // frame is the change of coordinates log(S/S₀) = L·y, in which the assets move
@@ -71,7 +70,7 @@ func (f *frame) invert() {
 }
 
 // prices are S at y.
-func (f *frame) prices(y solver.Point) (s [MaxAssets]float64) {
+func (f *frame) prices(y problem.Point) (s [MaxAssets]float64) {
 	for i := range f.d {
 		s[i] = f.spot[i] * math.Exp(f.logReturn(i, y))
 	}
@@ -79,13 +78,13 @@ func (f *frame) prices(y solver.Point) (s [MaxAssets]float64) {
 }
 
 // logReturn is log(Sᵢ/S₀ᵢ) at y.
-func (f *frame) logReturn(i int, y solver.Point) float64 {
+func (f *frame) logReturn(i int, y problem.Point) float64 {
 	return float64(f.lower[i][0]*y[0]) + float64(f.lower[i][1]*y[1]) + float64(f.lower[i][2]*y[2])
 }
 
 // ray is the direction of y along which all prices grow alike: log(S/S₀) = s·(1, …, 1)
 // at s·ray.
-func (f *frame) ray() (y solver.Point) {
+func (f *frame) ray() (y problem.Point) {
 	for i := range f.d {
 		for j := range i + 1 {
 			y[i] += f.inverse[i][j]

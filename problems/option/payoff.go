@@ -3,7 +3,7 @@ package option
 import (
 	"math"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // reward is the payoff as a function of y, cheap enough for every point of a grid: one
@@ -17,7 +17,7 @@ type reward struct {
 	// The logarithm of an asset's price (of the whole geometric basket: one line only) is
 	// offset + slope·y.
 	offset [MaxAssets]float64
-	slope  [MaxAssets]solver.Point
+	slope  [MaxAssets]problem.Point
 	weight [MaxAssets]float64
 }
 
@@ -39,7 +39,7 @@ func newReward(o *Option, f *frame) *reward {
 // merge makes one line of those of a geometric basket.
 func (w *reward) merge() {
 	var offset float64
-	var slope solver.Point
+	var slope problem.Point
 	for i := range w.d {
 		offset += w.weight[i] * w.offset[i]
 		for j := range slope {
@@ -49,13 +49,13 @@ func (w *reward) merge() {
 	w.d, w.offset[0], w.slope[0], w.weight[0] = 1, offset, slope, 1
 }
 
-func (w *reward) log(i int, y solver.Point) float64 {
+func (w *reward) log(i int, y problem.Point) float64 {
 	s := &w.slope[i]
 	return w.offset[i] + float64(s[0]*y[0]) + float64(s[1]*y[1]) + float64(s[2]*y[2])
 }
 
 // at is the payoff.
-func (w *reward) at(y solver.Point) float64 {
+func (w *reward) at(y problem.Point) float64 {
 	if v := w.sign * (w.value(y) - w.strike); v > 0 {
 		return v
 	}
@@ -63,7 +63,7 @@ func (w *reward) at(y solver.Point) float64 {
 }
 
 // value is the basket's.
-func (w *reward) value(y solver.Point) float64 {
+func (w *reward) value(y problem.Point) float64 {
 	switch w.basket {
 	case Minimum, Maximum:
 		_, v := w.extreme(y)
@@ -79,7 +79,7 @@ func (w *reward) value(y solver.Point) float64 {
 }
 
 // extreme is the asset that a minimum or maximum takes, and its logarithm.
-func (w *reward) extreme(y solver.Point) (int, float64) {
+func (w *reward) extreme(y problem.Point) (int, float64) {
 	which, best := 0, w.log(0, y)
 	for i := 1; i < w.d; i++ {
 		if v := w.log(i, y); w.basket == Minimum && v < best || w.basket == Maximum && v > best {
@@ -90,7 +90,7 @@ func (w *reward) extreme(y solver.Point) (int, float64) {
 }
 
 // branch numbers the smooth pieces of the payoff: 0 where it is nothing.
-func (w *reward) branch(y solver.Point) int {
+func (w *reward) branch(y problem.Point) int {
 	which, log := 0, 0.0
 	switch w.basket {
 	case Minimum, Maximum:

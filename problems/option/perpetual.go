@@ -3,7 +3,7 @@ package option
 import (
 	"math"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // perpetual is the value of a perpetual option on one lognormal asset: with β the root of
@@ -37,19 +37,19 @@ func (p *perpetual) at(log float64) float64 {
 
 // perpetualValue is the exact value of a perpetual option as a function of y; nil where
 // there is no closed form.
-func (o *Option) perpetualValue(f *frame, w *reward) solver.Function {
+func (o *Option) perpetualValue(f *frame, w *reward) problem.Function {
 	if !o.closed() {
 		return nil
 	}
 	_, mu, sigma := o.lognormal(f)
 	p := newPerpetual(o, mu, sigma)
-	return func(y solver.Point) float64 { return p.at(w.log(0, y)) }
+	return func(y problem.Point) float64 { return p.at(w.log(0, y)) }
 }
 
 // perpetualBound is data for the boundary of a perpetual option without a closed form:
 // the payoff, and of a put on the minimum or a call on the maximum, which are worth no
 // less than on any one of the assets, that.
-func (o *Option) perpetualBound(f *frame, w *reward) solver.Function {
+func (o *Option) perpetualBound(f *frame, w *reward) problem.Function {
 	if !(o.Payoff == Put && o.Basket == Minimum || o.Payoff == Call && o.Basket == Maximum) {
 		return w.at
 	}
@@ -57,7 +57,7 @@ func (o *Option) perpetualBound(f *frame, w *reward) solver.Function {
 	for i, a := range o.Assets {
 		alone[i] = newPerpetual(o, f.growth[i]-float64(a.Volatility*a.Volatility)/2, a.Volatility)
 	}
-	return func(y solver.Point) float64 {
+	return func(y problem.Point) float64 {
 		best := w.at(y)
 		for i := range f.d {
 			if v := alone[i].at(w.log(i, y)); v > best {

@@ -5,9 +5,10 @@ import (
 	"math"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 	"github.com/stretchr/testify/require"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 var long = flag.Bool("long", false, "also price several assets on fine grids")
@@ -21,7 +22,7 @@ func one(kind Payoff, dividend float64) *Option {
 }
 
 // solved is the end of the last step, and its problem.
-func solved(t testing.TB, o *Option, n int) (*solver.Problem, []float64) {
+func solved(t testing.TB, o *Option, n int) (*problem.Problem, []float64) {
 	grid := [3]int{1, 1, 1}
 	for i := range o.Assets {
 		grid[i] = n
@@ -29,9 +30,9 @@ func solved(t testing.TB, o *Option, n int) (*solver.Problem, []float64) {
 	p, err := o.Problem("option", grid)
 	require.NoError(t, err)
 	require.NoError(t, p.Validate())
-	s, err := solver.SolveSequential(p, solver.Jacobi, 1e-7, 0, 0, 0)
+	s, err := richardson.SolveSequential(p, problem.Jacobi, 1e-7, 0, 0, 0)
 	require.NoError(t, err)
-	require.Equal(t, solver.Converged, s.Reason)
+	require.Equal(t, iterate.Converged, s.Reason)
 	return p.AtStep(p.Steps()), s.U
 }
 
@@ -214,7 +215,7 @@ func TestPerpetual(t *testing.T) {
 		critical := 100 * beta / (beta - 1)
 		value := (100 - critical) * math.Pow(100/critical, beta)
 		require.InDelta(t, value, q.Price, 1.5e-3)
-		require.InDelta(t, value, p.Exact(solver.Point{}), 1e-12)
+		require.InDelta(t, value, p.Exact(problem.Point{}), 1e-12)
 		require.InDelta(t, beta*value/100, q.Delta[0], 2e-4)
 		require.InDelta(t, beta*(beta-1)*value/1e4, q.Gamma[0][0], 1e-5)
 		factor, err := o.Critical(p, u)
@@ -225,7 +226,7 @@ func TestPerpetual(t *testing.T) {
 	o.Perpetual = true
 	p, err := o.Problem("put", [3]int{9, 1, 1})
 	require.NoError(t, err)
-	require.InDelta(t, (100-500./7)*math.Pow(1.4, -2.5), p.Exact(solver.Point{}), 1e-12)
+	require.InDelta(t, (100-500./7)*math.Pow(1.4, -2.5), p.Exact(problem.Point{}), 1e-12)
 }
 
 // Of three assets on a coarse grid: the perpetual put on the geometric mean has a closed
@@ -236,7 +237,7 @@ func TestPerpetualBaskets(t *testing.T) {
 	p, u := solved(t, o, 23)
 	q, err := o.Quote(p, u)
 	require.NoError(t, err)
-	require.InEpsilon(t, p.Exact(solver.Point{}), q.Price, 1e-2)
+	require.InEpsilon(t, p.Exact(problem.Point{}), q.Price, 1e-2)
 	o = several(Put, Minimum, 2)
 	lasting := quote(t, o, 23).Price
 	o.Perpetual = true

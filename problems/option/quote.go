@@ -3,7 +3,7 @@ package option
 import (
 	"fmt"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Quote is an option's value today and its derivatives by the assets' prices.
@@ -18,7 +18,7 @@ type Quote struct {
 // problem that Problem has made, or a step of it. Today's prices are a grid point; the
 // derivatives there are central differences of fourth order (of second on grids of one
 // or two points along an axis), brought from y to S by the chain rule.
-func (o *Option) Quote(p *solver.Problem, u []float64) (Quote, error) {
+func (o *Option) Quote(p *problem.Problem, u []float64) (Quote, error) {
 	f, err := newFrame(o)
 	if err != nil {
 		return Quote{}, err
@@ -27,7 +27,7 @@ func (o *Option) Quote(p *solver.Problem, u []float64) (Quote, error) {
 	if err != nil {
 		return Quote{}, err
 	}
-	at := solver.Point{}
+	at := problem.Point{}
 	q := Quote{Price: g.value(g.center)}
 	q.Exercise = q.Price <= p.Obstacle(at) && q.Price > 0
 	slope, curve := f.returns(g.slopes(), g.curves())
@@ -69,14 +69,14 @@ func (f *frame) returns(slope vector, curve matrix) (s vector, c matrix) {
 
 // samples are the values of a solution round today's prices.
 type samples struct {
-	p      *solver.Problem
+	p      *problem.Problem
 	u      []float64
 	center [3]int
 	first  [MaxAssets][]float64 // weights of the first derivative along an axis, centred
 	second [MaxAssets][]float64
 }
 
-func newSamples(p *solver.Problem, u []float64, d int) (*samples, error) {
+func newSamples(p *problem.Problem, u []float64, d int) (*samples, error) {
 	if p.Dimension != d || len(u) != p.Points() {
 		return nil, fmt.Errorf("option: a %d-D solution of %d values for %d assets on a grid of %d points", p.Dimension, len(u), d, p.Points())
 	}

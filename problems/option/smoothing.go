@@ -3,7 +3,7 @@ package option
 import (
 	"math"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // smoothed is the payoff at maturity as the grid sees it: where a cell of the grid meets
@@ -18,7 +18,7 @@ type smoothed struct {
 	points int                // of the midpoint rule along an axis
 }
 
-func newSmoothed(w *reward, p *solver.Problem) *smoothed {
+func newSmoothed(w *reward, p *problem.Problem) *smoothed {
 	s := &smoothed{reward: w, d: p.Dimension, points: []int{1, 64, 16, 4}[p.Dimension]}
 	for a := range s.d {
 		s.half[a] = p.Spacing(a) / 2
@@ -31,7 +31,7 @@ func newSmoothed(w *reward, p *solver.Problem) *smoothed {
 	return s
 }
 
-func (s *smoothed) at(y solver.Point) float64 {
+func (s *smoothed) at(y problem.Point) float64 {
 	if !s.kinked(y) {
 		return s.reward.at(y)
 	}
@@ -52,7 +52,7 @@ func (s *smoothed) at(y solver.Point) float64 {
 
 // kinked tells whether the corners of the cell round y are on different pieces of the
 // payoff. What no corner sees is less than the error of the differences.
-func (s *smoothed) kinked(y solver.Point) bool {
+func (s *smoothed) kinked(y problem.Point) bool {
 	if !s.near(y) {
 		return false
 	}
@@ -74,7 +74,7 @@ func (s *smoothed) kinked(y solver.Point) bool {
 }
 
 // near tells, for the price of one value, whether the cell round y can meet a kink.
-func (s *smoothed) near(y solver.Point) bool {
+func (s *smoothed) near(y problem.Point) bool {
 	w := s.reward
 	if w.basket == Arithmetic {
 		reach := max(s.reach[0], s.reach[1], s.reach[2])

@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"gonum.org/v1/gonum/mat"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // InputError tells which entry of an option makes no sense. Key is as in a problem file;
@@ -92,8 +91,8 @@ func (o *Option) checkTime() error {
 	switch {
 	case !o.Perpetual && (!(o.Maturity > 0) || math.IsInf(o.Maturity, 1)):
 		return refuse("maturity", "%g: it must be positive and finite; an option that never expires is perpetual", o.Maturity)
-	case !o.Perpetual && (o.Steps < 1 || o.Steps > solver.MaxSteps):
-		return refuse("steps", "%d: there may be 1 to %d time steps", o.Steps, solver.MaxSteps)
+	case !o.Perpetual && (o.Steps < 1 || o.Steps > problem.MaxSteps):
+		return refuse("steps", "%d: there may be 1 to %d time steps", o.Steps, problem.MaxSteps)
 	case o.Perpetual && o.Rate == 0:
 		return refuse("rate", "0: without interest a perpetual option has no value of its own; give a positive rate")
 	}

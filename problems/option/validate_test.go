@@ -4,10 +4,9 @@ import (
 	"math"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 func TestOptionsThatMakeNoSense(t *testing.T) {
@@ -97,7 +96,7 @@ func TestWhatPassesIsAProblem(t *testing.T) {
 		for m := range p.Steps() + 1 {
 			q := p.AtStep(m)
 			require.NoError(t, q.Validate())
-			v := p.Obstacle(solver.Point{})
+			v := p.Obstacle(problem.Point{})
 			require.False(t, math.IsNaN(v) || v < 0)
 		}
 		u := make([]float64, p.Points())
@@ -125,7 +124,7 @@ func TestFrame(t *testing.T) {
 		}
 	}
 	along := f.ray()
-	for i, s := range f.prices(solver.Point{0.1 * along[0], 0.1 * along[1], 0.1 * along[2]}) {
+	for i, s := range f.prices(problem.Point{0.1 * along[0], 0.1 * along[1], 0.1 * along[2]}) {
 		require.InDelta(t, o.Assets[i].Price*math.Exp(0.1), s, 1e-9)
 	}
 }
@@ -140,7 +139,7 @@ func TestRewards(t *testing.T) {
 			require.NoError(t, err)
 			w, pays := newReward(o, f), latticeOf(o).pays
 			rapid.Check(t, func(t *rapid.T) {
-				var y solver.Point
+				var y problem.Point
 				for a := range y {
 					y[a] = rapid.Float64Range(-5, 5).Draw(t, "y")
 				}

@@ -1,36 +1,38 @@
 package method
 
-// Edges are the diffusion between neighbouring points of a box of a grid, and so what
-// interpolation and coarser operators have to follow where it jumps.
+import "math"
+
+// Edges holds the diffusion between neighbouring points of a box of a grid. Interpolation and coarse
+// operators depend on it where it jumps.
 type Edges struct {
 	Dim     int
 	Grid    [3]int     // points of the whole grid, without its boundary
-	Spacing [3]float64 // of any unit
-	// Lo and Hi span the box; points −1 and Grid lie on the boundary.
+	Spacing [3]float64 // in any unit
+	// Lo and Hi bound the box. The points −1 and Grid lie on the boundary.
 	Lo, Hi [3]int
-	// Of has for every axis, and every point of the box, the diffusion between it and the
-	// next point along the axis. What leads out of the box, or along the boundary, is 0.
-	Of [3][]float64
+	// Diffusion holds, for each axis and each point of the box, the diffusion between the point and the next
+	// one along the axis. Edges out of the box or along the boundary are 0.
+	Diffusion [3][]float64
 }
 
-// NewEdges makes the edges of a box, all 0.
+// NewEdges returns the edges of a box, all 0.
 func NewEdges(dim int, grid, lo, hi [3]int, spacing [3]float64) *Edges {
 	e := &Edges{Dim: dim, Grid: grid, Lo: lo, Hi: hi, Spacing: spacing}
 	for a := range dim {
-		e.Of[a] = make([]float64, (hi[0]-lo[0])*(hi[1]-lo[1])*(hi[2]-lo[2]))
+		e.Diffusion[a] = make([]float64, (hi[0]-lo[0])*(hi[1]-lo[1])*(hi[2]-lo[2]))
 	}
 	return e
 }
 
-// Index is where the edges of a point lie.
+// Index returns the index of a point's edges.
 func (e *Edges) Index(p [3]int) int {
 	return p[0] - e.Lo[0] + (e.Hi[0]-e.Lo[0])*(p[1]-e.Lo[1]+(e.Hi[1]-e.Lo[1])*(p[2]-e.Lo[2]))
 }
 
-// above is the edge that leads on from point p along an axis.
-func (e *Edges) above(a int, p [3]int) float64 { return e.Of[a][e.Index(p)] }
+// above returns the edge from point p to the next one along an axis.
+func (e *Edges) above(a int, p [3]int) float64 { return e.Diffusion[a][e.Index(p)] }
 
-// onBoundary reports whether a point is no unknown.
+// onBoundary reports whether a point lies on the boundary of the grid.
 func (e *Edges) onBoundary(p [3]int) bool {
 	for a := range e.Dim {
 		if p[a] < 0 || p[a] >= e.Grid[a] {
@@ -40,13 +42,13 @@ func (e *Edges) onBoundary(p [3]int) bool {
 	return false
 }
 
-// margin is how many fine points around those that a coarse box lies on are read: two of a
-// coarse edge's ends, and what interpolation there depends on.
+// margin is the number of fine points read around those of a coarse box: the ends of coarse edges,
+// and the points on which interpolation there depends.
 const margin = 4
 
-// Under is the box of the next finer grid, of the given points, that the edges of a box of
-// a coarser one are made from, and the weights of its points.
-func Under(fine, coarse, lo, hi [3]int, dim int) (flo, fhi [3]int) {
+// FineBox returns the box of the fine grid that Coarsen reads for the box [lo, hi) of a coarse
+// grid. fine and coarse are the points of the grids.
+func FineBox(fine, coarse, lo, hi [3]int, dim int) (flo, fhi [3]int) {
 	fhi = [3]int{1, 1, 1}
 	for a := range dim {
 		flo[a] = max(-1, lo[a]*(fine[a]+1)/(coarse[a]+1)-margin)
@@ -55,25 +57,25 @@ func Under(fine, coarse, lo, hi [3]int, dim int) (flo, fhi [3]int) {
 	return flo, fhi
 }
 
-// Coarser averages the edges for a box of the next coarser grid. Along a coarse edge the
-// fine ones lie in series: their harmonic mean. Lines of fine edges side by side are
-// parallel: the mean of those, each with the part that interpolation gives the coarse
-// edge's ends at the line's. Constant diffusion stays as it is. e must hold what Under says.
-func (e *Edges) Coarser(grid, lo, hi [3]int) *Edges {
+// Coarsen averages the edges for a box of the next coarser grid. Fine edges along a coarse edge are
+// in series: their harmonic mean counts. Parallel lines of fine edges are averaged with the weights
+// of the coarse edge's ends in the interpolation at the ends of the line. Constant diffusion is
+// preserved. e must contain FineBox.
+func (e *Edges) Coarsen(grid, lo, hi [3]int) *Edges {
 	spacing := e.Spacing
 	for a := range e.Dim {
 		spacing[a] *= float64(e.Grid[a]+1) / float64(grid[a]+1)
 	}
 	out := NewEdges(e.Dim, grid, lo, hi, spacing)
-	t := newPlacing(e, grid)
+	t := newInterpolation(e, grid)
 	for z := lo[2]; z < hi[2]; z++ {
 		for y := lo[1]; y < hi[1]; y++ {
 			for x := lo[0]; x < hi[0]; x++ {
 				p := [3]int{x, y, z}
 				i := out.Index(p)
 				for a := range e.Dim {
-					if p[a]+1 < hi[a] && out.Leads(a, p) {
-						out.Of[a][i] = t.edge(a, p)
+					if p[a]+1 < hi[a] && out.Interior(a, p) {
+						out.Diffusion[a][i] = t.edge(a, p)
 					}
 				}
 			}
@@ -82,25 +84,27 @@ func (e *Edges) Coarser(grid, lo, hi [3]int) *Edges {
 	return out
 }
 
-// Below is Coarser for all of the next coarser grid and its boundary; e holds all of its own.
-func (e *Edges) Below(grid [3]int) *Edges {
+// CoarsenWhole is Coarsen for the whole of the next coarser grid and its boundary. e must contain
+// its whole grid.
+func (e *Edges) CoarsenWhole(grid [3]int) *Edges {
 	lo, hi := WholeGrid(e.Dim, grid)
-	return e.Coarser(grid, lo, hi)
+	return e.Coarsen(grid, lo, hi)
 }
 
-// Join is the box of e and of other, which goes on along the slowest axis: its first plane
-// is e's last one, whose edges to the next plane are other's.
-func (e *Edges) Join(other *Edges) *Edges {
+// Append returns the union of the boxes of e and other, which continues along the slowest axis: the
+// first plane of other is the last plane of e, and the edges from there to the next plane are
+// other's.
+func (e *Edges) Append(other *Edges) *Edges {
 	hi := other.Hi
 	out := NewEdges(e.Dim, e.Grid, e.Lo, hi, e.Spacing)
 	for a := range e.Dim {
-		copy(out.Of[a], e.Of[a])
-		copy(out.Of[a][out.Index(other.Lo):], other.Of[a])
+		copy(out.Diffusion[a], e.Diffusion[a])
+		copy(out.Diffusion[a][out.Index(other.Lo):], other.Diffusion[a])
 	}
 	return out
 }
 
-// WholeGrid is the box of all points of a grid and its boundary.
+// WholeGrid returns the box of all points of a grid and its boundary.
 func WholeGrid(dim int, grid [3]int) (lo, hi [3]int) {
 	hi = [3]int{1, 1, 1}
 	for a := range dim {
@@ -109,8 +113,8 @@ func WholeGrid(dim int, grid [3]int) (lo, hi [3]int) {
 	return lo, hi
 }
 
-// Leads reports whether the edge from p along an axis lies off the boundary.
-func (e *Edges) Leads(a int, p [3]int) bool {
+// Interior reports whether the edge from p along an axis does not lie on the boundary.
+func (e *Edges) Interior(a int, p [3]int) bool {
 	if p[a] < -1 || p[a] >= e.Grid[a] {
 		return false
 	}
@@ -122,8 +126,8 @@ func (e *Edges) Leads(a int, p [3]int) bool {
 	return true
 }
 
-// edge is the average along an axis from point c of the coarser grid on.
-func (t *placing) edge(a int, c [3]int) float64 {
+// edge returns the average along an axis of the edge from point c of the coarser grid.
+func (t *interpolation) edge(a int, c [3]int) float64 {
 	e := t.fine
 	first, last := t.position(a, c[a]), t.position(a, c[a]+1)
 	ends := [2]int{t.nearest(a, c[a]), t.nearest(a, c[a]+1)}
@@ -150,7 +154,7 @@ func (t *placing) edge(a int, c [3]int) float64 {
 				}
 				q := p
 				q[a] = ends[1]
-				if part := t.both(t.part(p, a, c), t.part(q, a, c)); part > 0 {
+				if part := t.combineEnds(t.crossWeight(p, a, c), t.crossWeight(q, a, c)); part > 0 {
 					sum += float64(part*(last-first)) / t.resistance(a, p, first, last)
 				}
 				all += linear
@@ -160,17 +164,17 @@ func (t *placing) edge(a int, c [3]int) float64 {
 	return sum / all
 }
 
-// both joins the parts at the two ends of a line of edges.
-func (t *placing) both(one, other float64) float64 {
+// combineEnds returns the weight of a line of edges from the weights at its two ends.
+func (t *interpolation) combineEnds(one, other float64) float64 {
 	if t.nested {
-		return sqrt(float64(one * other))
+		return math.Sqrt(float64(one * other))
 	}
 	return (one + other) / 2
 }
 
-// part is the weight of coarse point c, or of the next one along axis a where p lies on
+// crossWeight returns the weight of coarse point c, or of the next one along axis a if p lies on
 // that, in the interpolation to p across axis a.
-func (t *placing) part(p [3]int, a int, c [3]int) float64 {
+func (t *interpolation) crossWeight(p [3]int, a int, c [3]int) float64 {
 	var w [8]float64
 	base := t.weights(p, 1<<a, &w)
 	corner := 0

@@ -7,25 +7,25 @@ import (
 	"strings"
 )
 
-// Hierarchy is the grids of multigrid, finest first. It follows from the whole grid alone, so that all peers of a run find the same.
+// Hierarchy is the list of the grids of multigrid, finest first. It depends on the whole grid alone, so
+// that all peers of a run compute the same.
 type Hierarchy struct {
 	Dim   int
-	Grids [][3]int // interior points an axis; 1 on unused axes
+	Grids [][3]int // interior points per axis; 1 on unused axes
 }
 
 const (
-	// leastPoints an axis has to have to be coarsened.
-	leastPoints = 3
-	// weak coupling along an axis, relative to the strongest: relaxation smooths little
-	// along it, so that a coarser grid could not represent what is left.
-	weak = 0.3
+	// minCoarsenPoints is the number of points below which an axis is not coarsened.
+	minCoarsenPoints = 3
+	// weakCoupling is the coupling along an axis, relative to the strongest, below which the axis is not
+	// coarsened: relaxation smooths little along it, and a coarser grid could not represent the error.
+	weakCoupling = 0.3
 )
 
-// NewHierarchy plans the grids below one of n points. strength is how strongly the
-// operator couples neighbours along each axis, in any unit (see Strength); an axis that
-// is weaker than others is not coarsened until they have become as weak. Where n + 1 is
-// odd the next grid's n is chosen freely, about half as large and good to halve again.
-// most bounds the number of grids; 0: there is no bound.
+// NewHierarchy returns the grids below one of n points. strength is the coupling strength of the
+// operator along each axis in any unit (see Strength). An axis with weaker coupling is not
+// coarsened until the others have become as weak. If n + 1 is odd, the next n is chosen near half
+// of it so that it can be halved often. most bounds the number of grids; 0 means no bound.
 func NewHierarchy(dim int, n [3]int, strength [3]float64, most int) Hierarchy {
 	h := Hierarchy{Dim: dim, Grids: [][3]int{n}}
 	for most == 0 || len(h.Grids) < most {
@@ -39,37 +39,37 @@ func NewHierarchy(dim int, n [3]int, strength [3]float64, most int) Hierarchy {
 	return h
 }
 
-// coarser is the next grid and the strengths on it; the same grid when there is none.
+// coarser returns the next grid and the strengths on it. It returns the same grid if there is none.
 func coarser(dim int, n [3]int, strength [3]float64) ([3]int, [3]float64) {
 	strongest := 0.0
 	for a := range dim {
-		if n[a] >= leastPoints {
+		if n[a] >= minCoarsenPoints {
 			strongest = max(strongest, strength[a])
 		}
 	}
 	next := n
 	for a := range dim {
-		if n[a] < leastPoints || strength[a] < weak*strongest {
+		if n[a] < minCoarsenPoints || strength[a] < weakCoupling*strongest {
 			continue
 		}
-		next[a] = half(n[a])
+		next[a] = coarsePoints(n[a])
 		ratio := float64(next[a]+1) / float64(n[a]+1)
 		strength[a] *= ratio * ratio
 	}
 	return next, strength
 }
 
-// half is the number of points of the next coarser grid on an axis of n: (n − 1)/2
-// where the coarse points then lie on fine ones, else the number near n/2 whose
+// coarsePoints returns the number of points of the next coarser grid on an axis of n points: (n −
+// 1)/2 if the coarse points then coincide with fine points, else the number near n/2 whose
 // intervals can be halved most often.
-func half(n int) int {
+func coarsePoints(n int) int {
 	if n%2 == 1 {
 		return (n - 1) / 2
 	}
 	middle := float64(n+1) / 2
 	reach := max(0.5, middle/8)
 	best, score := 0, 0.0
-	for m := int(math.Ceil(middle - reach)); float64(m) <= middle+reach; m++ { // intervals
+	for m := int(math.Ceil(middle - reach)); float64(m) <= middle+reach; m++ { // m intervals
 		far := (float64(m) - middle) / middle
 		s := float64(bits.TrailingZeros(uint(m))) - float64(40*far*far)
 		if best == 0 || s > score {
@@ -79,7 +79,7 @@ func half(n int) int {
 	return best - 1
 }
 
-// Nested tells whether the points of grid l+1 lie on points of grid l.
+// Nested reports whether the points of grid l+1 coincide with points of grid l.
 func (h *Hierarchy) Nested(l int) bool {
 	for a := range h.Dim {
 		f, c := h.Grids[l][a], h.Grids[l+1][a]
@@ -90,10 +90,10 @@ func (h *Hierarchy) Nested(l int) bool {
 	return true
 }
 
-// Coarsest is the last level.
+// Coarsest returns the index of the last level.
 func (h *Hierarchy) Coarsest() int { return len(h.Grids) - 1 }
 
-// String lists the grids: "255³ 127³ … 1" or "64×64×9 31×31×9 …".
+// String returns the grids as text: "255³ 127³ … 1" or "64×64×9 31×31×9 …".
 func (h *Hierarchy) String() string {
 	var out []string
 	for _, n := range h.Grids {
@@ -116,4 +116,4 @@ func gridName(dim int, n [3]int) string {
 	return strings.Join(parts, "×")
 }
 
-func volume(n [3]int) int { return n[0] * n[1] * n[2] }
+func points(n [3]int) int { return n[0] * n[1] * n[2] }

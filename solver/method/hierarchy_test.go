@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestEveryGridCoarsensToAFewPoints(t *testing.T) {
+func TestHierarchiesEndWithFewPoints(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dim := rapid.IntRange(1, 3).Draw(t, "dim")
 		n, strength := [3]int{1, 1, 1}, [3]float64{}
@@ -19,11 +19,11 @@ func TestEveryGridCoarsensToAFewPoints(t *testing.T) {
 		require.Equal(t, n, h.Grids[0])
 		for l := range h.Coarsest() {
 			f, c := h.Grids[l], h.Grids[l+1]
-			require.Less(t, volume(c), volume(f), "%v", h.String())
+			require.Less(t, points(c), points(f), "%v", h.String())
 			for a := range 3 {
 				require.GreaterOrEqual(t, c[a], 1)
 				if c[a] != f[a] {
-					require.GreaterOrEqual(t, f[a], leastPoints)
+					require.GreaterOrEqual(t, f[a], minCoarsenPoints)
 					ratio := float64(f[a]+1) / float64(c[a]+1)
 					require.True(t, ratio >= 1.6 && ratio <= 2.5, "%d to %d points", f[a], c[a])
 				}
@@ -33,7 +33,7 @@ func TestEveryGridCoarsensToAFewPoints(t *testing.T) {
 			}
 		}
 		for a := range 3 {
-			require.Less(t, h.Grids[h.Coarsest()][a], leastPoints, "%v", h.String())
+			require.Less(t, h.Grids[h.Coarsest()][a], minCoarsenPoints, "%v", h.String())
 		}
 	})
 }

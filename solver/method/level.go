@@ -6,64 +6,64 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// Level is one grid of multigrid, or a block of one: its arrays and what is done with
-// them, box by box. Every method writes only at the points of the box that it is given,
-// reads the points around them, and its result at a point does not depend on the box.
+// Level is one grid of multigrid, or a block of one, with its arrays and operations. Every method
+// writes only at the points of the box that it is given and reads the points around them. Its
+// result at a point does not depend on the box.
 type Level struct {
 	Part  kernel.Part
 	Sweep *kernel.Sweep
-	// Values are padded; those of level 0 are the caller's, handed over with every cycle.
+	// Values is a padded array. On level 0 it is the caller's, set before every cycle.
 	Values []float64
-	// Source, Lower and Upper are what Sweep reads. Below level 0 all three are arrays.
+	// Source, Lower and Upper are the fields that Sweep reads. Below level 0 all three are arrays.
 	Source, Lower, Upper kernel.Field
-	// Residual, padded, is where the residual lies that Restrict reads, exchanged between
-	// blocks; nil: it is never stored (see Descend), which needs all fine points in this block.
+	// Residual is the padded array of the residual that Restrict reads; blocks exchange its ghosts. If it is
+	// nil, the residual is never stored (see SmoothRestrict), which requires all fine points in this block.
 	Residual []float64
-	// Down leads to the next coarser grid; nil on the coarsest.
-	Down *kernel.Transfer
-	// Walls, padded, are what cuts the arms of the stencil below level 0, or nil: see Wall.
-	// Like Residual they are exchanged between blocks, for Restrict.
-	Walls []float64
+	// Transfer connects to the next coarser grid. It is nil on the coarsest.
+	Transfer *kernel.Transfer
+	// Truncation is the padded array of the codes of truncated stencil arms below level 0, or nil (see
+	// UpdateTruncated). Blocks exchange its ghosts for Restrict, as those of Residual.
+	Truncation []float64
 
-	operator kernel.Operator
-	kernel   *kernel.Kernel
-	parity   int
-	below    bool
-	near     [3][]place // of own points of the next coarser grid
-	closest  [3][]int32 // to its points −1 to N, the ghosts too: own points, or where they would be
-	walled   []walled   // in the order of rows, those of row y, z from index rows[y + N·z] on
-	rows     []int32
-	hasWalls []bool // rows of Walls that are not 0
-	contact  marks  // points in contact that stay
-	behind   marks  // points with walls
-	descent  descent
-	weights  *weights // nil: linear interpolation
-	edges    *Edges   // nil: the diffusion is constant, or not known
-	allocate func(n int) []float64
+	operator      kernel.Operator
+	kernel        *kernel.Kernel
+	parity        int
+	below         bool
+	samplePoints  [3][]samplePoint // of the own points of the next coarser grid
+	nearestFine   [3][]int32       // fine index nearest to each point −1 to N of the next coarser grid
+	truncated     []truncatedPoint // in the order of rows; those of row (y, z) begin at rowStart[y + N·z]
+	rowStart      []int32
+	truncatedRows []bool   // rows of Truncation with nonzero codes
+	contact       pointSet // points in contact that stay there
+	truncatedSet  pointSet // points with truncated arms
+	fused         fusedRestriction
+	weights       *weights // nil selects linear interpolation
+	edges         *Edges   // nil if the diffusion is constant or unknown
+	allocate      func(n int) []float64
 }
 
-// place is where a coarse point lies among the fine own points of an axis: weight of the
-// way from own index low to high, nearest the closer of the two.
-type place struct {
+// samplePoint is the position of a coarse point on a fine axis: the part weight of the way from own
+// index low to high. nearest is the closer of the two.
+type samplePoint struct {
 	low, high, nearest int
 	weight             float64
 }
 
-// LevelConfig is what a Level below level 0 is made from; level 0 adds the fields.
+// LevelConfig describes a Level.
 type LevelConfig struct {
 	Part     kernel.Part
 	Operator kernel.Operator
-	Parity   int            // of own point (0, 0, 0)
-	Kernel   *kernel.Kernel // nil: the best
-	Walls    bool           // below level 0: arms are cut at points in contact
-	// Source, Lower, Upper are those of level 0. Below, they are made; Upper only where that
+	Parity   int            // colour of own point (0, 0, 0)
+	Kernel   *kernel.Kernel // the fastest variant if nil
+	Truncate bool           // below level 0: truncate stencil arms at points in contact
+	// Source, Lower and Upper are the fields of level 0. Levels below allocate their own, Upper only if that
 	// of level 0 is an array or finite.
 	Source, Lower, Upper kernel.Field
-	// Allocate makes the arrays; nil: make.
+	// Allocate allocates the arrays; make if nil.
 	Allocate func(n int) []float64
 }
 
-// NewLevel makes level 0 or, where below, one that lies below it.
+// NewLevel returns level 0 or, if below, a level below it.
 func NewLevel(c LevelConfig, below bool) (*Level, error) {
 	l := &Level{Part: c.Part, Source: c.Source, Lower: c.Lower, Upper: c.Upper}
 	allocate := c.Allocate
@@ -73,46 +73,43 @@ func NewLevel(c LevelConfig, below bool) (*Level, error) {
 	l.allocate = allocate
 	if below {
 		l.Values = allocate(c.Part.Layout.Len())
-		if c.Walls {
-			l.Walls = allocate(c.Part.Layout.Len())
+		if c.Truncate {
+			l.Truncation = allocate(c.Part.Layout.Len())
 		}
 		for _, f := range []*kernel.Field{&l.Source, &l.Lower, &l.Upper} {
-			if f != &l.Upper || bounded(*f) {
+			if f != &l.Upper || hasUpper(*f) {
 				*f = kernel.Field{Array: allocate(c.Part.Layout.Points())}
 			}
 		}
 	}
-	l.operator, l.parity, l.kernel, l.below = c.Operator, c.Parity, c.Kernel, below
-	l.contact = newMarks(c.Part.Layout)
-	l.descent.bind(l)
-	if l.Walls != nil {
+	l.operator, l.below = c.Operator, below
+	l.parity, l.kernel = c.Parity, c.Kernel
+	l.contact = newPointSet(c.Part.Layout)
+	l.fused.bind(l)
+	if l.Truncation != nil {
 		n := c.Part.Layout.N
-		l.behind = newMarks(c.Part.Layout)
-		l.rows, l.hasWalls = make([]int32, n[1]*n[2]+1), make([]bool, n[1]*n[2])
+		l.truncatedSet = newPointSet(c.Part.Layout)
+		l.rowStart, l.truncatedRows = make([]int32, n[1]*n[2]+1), make([]bool, n[1]*n[2])
 	}
-	var err error
-	l.Sweep, err = kernel.New(kernel.Config{
-		Layout: c.Part.Layout, Operator: c.Operator, Source: l.Source, Lower: l.Lower, Upper: l.Upper,
-		Step: 1, Parity: c.Parity, Kernel: c.Kernel,
-	})
-	return l, err
+	return l, l.makeSweep()
 }
 
-// Over joins l to the next coarser level.
-func (l *Level) Over(coarse *Level, k *kernel.Kernel) error {
+// Connect connects l to the next coarser level.
+func (l *Level) Connect(coarse *Level, k *kernel.Kernel) error {
 	var err error
-	if l.Down, err = kernel.NewTransferPart(l.Part, coarse.Part, k); err != nil {
+	if l.Transfer, err = kernel.NewTransfer(l.Part, coarse.Part, k); err != nil {
 		return err
 	}
 	for a := range 3 {
 		nf, nc := l.Part.Global[a], coarse.Part.Global[a]
-		l.near[a] = make([]place, coarse.Part.Layout.N[a])
-		for j := range l.near[a] {
-			p := &l.near[a][j]
+		l.samplePoints[a] = make([]samplePoint, coarse.Part.Layout.N[a])
+		for j := range l.samplePoints[a] {
+			p := &l.samplePoints[a][j]
 			at := (coarse.Part.Lo[a] + j + 1) * (nf + 1)
 			rest := at % (nc + 1)
 			p.low = at/(nc+1) - 1 - l.Part.Lo[a]
-			p.high, p.nearest, p.weight = p.low, p.low, float64(rest)/float64(nc+1)
+			p.high, p.nearest = p.low, p.low
+			p.weight = float64(rest) / float64(nc+1)
 			if rest != 0 {
 				p.high++
 			}
@@ -120,86 +117,76 @@ func (l *Level) Over(coarse *Level, k *kernel.Kernel) error {
 				p.nearest++
 			}
 			if p.nearest < 0 || p.nearest >= l.Part.Layout.N[a] {
-				return fmt.Errorf("method: point %d of a coarse block along axis %d lies on point %d of a fine one of %d points",
-					j, a, p.nearest, l.Part.Layout.N[a])
+				return fmt.Errorf("method: axis %d: coarse point %d lies outside the fine block of %d points",
+					a, j, l.Part.Layout.N[a])
 			}
 		}
-		l.closest[a] = make([]int32, coarse.Part.Layout.N[a]+2)
-		for j := range l.closest[a] {
-			l.closest[a][j] = int32(l.nearest(coarse, a, j-1))
+		l.nearestFine[a] = make([]int32, coarse.Part.Layout.N[a]+2)
+		for j := range l.nearestFine[a] {
+			l.nearestFine[a][j] = int32(l.nearest(coarse, a, j-1))
 		}
 	}
 	return nil
 }
 
-// Refer sets the values at the points of b to 0 between the obstacles.
-func (l *Level) Refer(b kernel.Box) {
-	n := b.Hi[0] - b.Lo[0]
-	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		for y := b.Lo[1]; y < b.Hi[1]; y++ {
-			d := l.Part.Layout.Dense(b.Lo[0], y, z)
-			row := l.Values[l.Part.Layout.Index(b.Lo[0], y, z):][:n]
-			for x := range row {
-				row[x] = min(max(0, l.Lower.At(d+x)), l.Upper.At(d+x))
-			}
+// SetReference sets the values at the points of b to 0 projected between the obstacles.
+func (l *Level) SetReference(b kernel.Box) {
+	eachRow(l.Part.Layout, b, func(i, d int) {
+		row := l.Values[i:][:b.Hi[0]-b.Lo[0]]
+		for x := range row {
+			row[x] = min(max(0, l.Lower.At(d+x)), l.Upper.At(d+x))
 		}
-	}
+	})
 }
 
 // Relax relaxes the points of one colour in b.
 func (l *Level) Relax(colour int, omega float64, b kernel.Box) {
 	l.Sweep.RelaxColour(l.Values, colour, omega, b)
-	l.relaxWalled(colour, b)
+	l.relaxTruncated(colour, b)
 }
 
-// Walled tells whether any point of the level has a wall; where none has, the kernels do
-// all that Relax and Defect do.
-func (l *Level) Walled() bool { return len(l.walled) > 0 }
+// HasTruncated reports whether any point of the level has truncated arms. If none has, the kernels do all
+// the work of Relax and Defect.
+func (l *Level) HasTruncated() bool { return len(l.truncated) > 0 }
 
 // Defect writes the residual at the points of b to Residual, for Restrict.
 func (l *Level) Defect(b kernel.Box) {
 	l.Sweep.Defect(l.Residual, l.Values, b)
-	for i := range l.walled {
-		if w := &l.walled[i]; holds(b, w.at) {
-			l.Residual[w.index] = l.defectWalled(w)
+	for i := range l.truncated {
+		if w := &l.truncated[i]; contains(b, w.at) {
+			l.Residual[w.index] = l.defectTruncated(w)
 		}
 	}
 }
 
-// Prolong corrects the values at the fine points of b, and writes what they were to keep,
-// padded; nil: nowhere.
+// Prolong corrects the values at the fine points of b. It writes the old values to the padded array
+// keep, if it is not nil.
 func (l *Level) Prolong(coarse *Level, keep []float64, b kernel.Box) {
 	if l.weights != nil {
-		l.prolong(coarse, keep, b)
+		l.prolongWeighted(coarse, keep, b)
 		return
 	}
-	l.Down.ProlongKeeping(l.Values, keep, coarse.Values, l.Lower, l.Upper, b)
+	l.Transfer.ProlongSaving(l.Values, keep, coarse.Values, l.Lower, l.Upper, b)
 }
 
-// Interpolate writes the values of the coarse level, ghosts among them, interpolated, at
-// the fine points of b. Relaxation brings them between the obstacles.
+// Interpolate writes the interpolated values of the coarse level, including its ghosts, to the fine
+// points of b. The next relaxation projects them between the obstacles.
 func (l *Level) Interpolate(coarse *Level, b kernel.Box) {
 	if l.weights != nil {
-		l.interpolate(coarse, b)
+		l.interpolateWeighted(coarse, b)
 		return
 	}
-	n := b.Hi[0] - b.Lo[0]
-	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		for y := b.Lo[1]; y < b.Hi[1]; y++ {
-			clear(l.Values[l.Part.Layout.Index(b.Lo[0], y, z):][:n])
-		}
-	}
-	l.Down.Prolong(l.Values, coarse.Values, kernel.NoLower(), kernel.NoUpper(), b)
+	eachRow(l.Part.Layout, b, func(i, _ int) { clear(l.Values[i:][:b.Hi[0]-b.Lo[0]]) })
+	l.Transfer.Prolong(l.Values, coarse.Values, kernel.NoLower(), kernel.NoUpper(), b)
 }
 
-// Data samples the source and the obstacles at the coarse points of b, linearly between
-// fine points.
-func (l *Level) Data(coarse *Level, b kernel.Box) {
-	for _, f := range [][2]kernel.Field{{l.Source, coarse.Source}, {l.Lower, coarse.Lower}, {l.Upper, coarse.Upper}} {
-		if f[1].Array == nil {
-			continue // no upper obstacle
-		}
-		l.sample(f[1].Array, f[0], coarse.Part.Layout, b)
+// SampleProblem samples the source and the obstacles at the coarse points of b, with linear
+// interpolation between fine points.
+func (l *Level) SampleProblem(coarse *Level, b kernel.Box) {
+	l.sample(coarse.Source.Array, l.Source, coarse.Part.Layout, b)
+	l.sample(coarse.Lower.Array, l.Lower, coarse.Part.Layout, b)
+	if coarse.Upper.Array != nil {
+		l.sample(coarse.Upper.Array, l.Upper, coarse.Part.Layout, b)
 	}
 }
 
@@ -214,8 +201,10 @@ func (l *Level) sample(dst []float64, f kernel.Field, c kernel.Layout, b kernel.
 				}
 				continue
 			}
-			along := l.near[0][b.Lo[0]:b.Hi[0]]
-			if ny, nz := l.near[1][y], l.near[2][z]; ny.weight == 0 && nz.weight == 0 && along[0].weight == 0 && along[len(along)-1].weight == 0 && l.Down.Nested(0) {
+			along := l.samplePoints[0][b.Lo[0]:b.Hi[0]]
+			ny, nz := l.samplePoints[1][y], l.samplePoints[2][z]
+			if ny.weight == 0 && nz.weight == 0 && along[0].weight == 0 && along[len(along)-1].weight == 0 &&
+				l.Transfer.Nested(0) {
 				from := f.Array[fine.Dense(0, ny.low, nz.low):]
 				for i, p := range along {
 					row[i] = from[p.low]
@@ -229,10 +218,10 @@ func (l *Level) sample(dst []float64, f kernel.Field, c kernel.Layout, b kernel.
 	}
 }
 
-// between interpolates a dense field linearly at own point at of the coarser level. An
-// end without weight is not read: the field may be infinite there.
+// between interpolates a dense field linearly at own point at of the coarser level. An end of
+// weight 0 is not read, because the field may be infinite there.
 func (l *Level) between(field []float64, fine kernel.Layout, at [3]int) float64 {
-	x, y, z := l.near[0][at[0]], l.near[1][at[1]], l.near[2][at[2]]
+	x, y, z := l.samplePoints[0][at[0]], l.samplePoints[1][at[1]], l.samplePoints[2][at[2]]
 	along := func(y, z int) float64 {
 		return mix(field[fine.Dense(x.low, y, z)], field[fine.Dense(x.high, y, z)], x.weight)
 	}
@@ -247,32 +236,22 @@ func mix(low, high, weight float64) float64 {
 	return float64((1-weight)*low) + float64(weight*high)
 }
 
-// NoWalls forgets the walls: the level holds the problem itself, not a correction.
-func (l *Level) NoWalls() {
-	l.walled = l.walled[:0]
-	clear(l.Walls)
-	clear(l.hasWalls)
-	clear(l.behind.words)
+// ClearTruncation removes all truncations: the level represents the problem itself, not a
+// correction.
+func (l *Level) ClearTruncation() {
+	l.truncated = l.truncated[:0]
+	clear(l.Truncation)
+	clear(l.truncatedRows)
+	clear(l.truncatedSet.words)
 }
 
-// ClearGhosts sets the ghosts to 0: a correction is 0 on the boundary.
+// ClearGhosts sets the ghosts to 0, the value of a correction on the boundary.
 func (l *Level) ClearGhosts() {
-	p := l.Part.Layout
-	whole := grown(p)
-	for z := whole.Lo[2]; z < whole.Hi[2]; z++ {
-		for y := whole.Lo[1]; y < whole.Hi[1]; y++ {
-			row := l.Values[p.Index(-1, y, z):][:p.N[0]+2]
-			if y < 0 || y >= p.N[1] || z < 0 || z >= p.N[2] {
-				clear(row)
-				continue
-			}
-			row[0], row[len(row)-1] = 0, 0
-		}
-	}
+	eachGhosts(l.Part.Layout, func(i, n int) { clear(l.Values[i : i+n]) })
 }
 
-// grown is the box of own points and ghosts.
-func grown(l kernel.Layout) kernel.Box {
+// withGhosts returns the box of own points and ghosts.
+func withGhosts(l kernel.Layout) kernel.Box {
 	b := l.Interior()
 	for a := range l.Dim {
 		b.Lo[a], b.Hi[a] = -1, l.N[a]+1
@@ -280,25 +259,25 @@ func grown(l kernel.Layout) kernel.Box {
 	return b
 }
 
-// Boundary takes the coarse level's boundary data, on its faces, from the fine one's,
-// and makes up those of edges and corners, which only interpolation reads.
-func (l *Level) Boundary(coarse *Level) {
+// SampleBoundary samples the coarse level's boundary data on its faces from the fine level. The
+// values on edges and corners, which only interpolation reads, are averaged.
+func (l *Level) SampleBoundary(coarse *Level) {
 	c := coarse.Part.Layout
 	for a := range c.Dim {
 		for _, at := range []int{-1, c.N[a]} {
 			face := c.Interior()
 			face.Lo[a], face.Hi[a] = at, at+1
-			l.Down.Inject(coarse.Values, l.Values, face)
+			l.Transfer.Inject(coarse.Values, l.Values, face)
 		}
 	}
-	coarse.FillEdges()
+	coarse.FillEdgeGhosts()
 }
 
-// FillEdges sets the ghosts on edges to the mean of the two ghosts beside them on faces,
-// then those on corners to the mean of three on edges.
-func (l *Level) FillEdges() {
+// FillEdgeGhosts sets the ghosts on edges to the mean of the two adjacent ghosts on faces, then
+// those on corners to the mean of the three adjacent ghosts on edges.
+func (l *Level) FillEdgeGhosts() {
 	c := l.Part.Layout
-	g := grown(c)
+	g := withGhosts(c)
 	for outside := 2; outside <= c.Dim; outside++ {
 		for z := g.Lo[2]; z < g.Hi[2]; z++ {
 			for y := g.Lo[1]; y < g.Hi[1]; y++ {
@@ -313,7 +292,7 @@ func (l *Level) FillEdges() {
 	}
 }
 
-// fillEdge sets the ghost at if it is outside along so many axes.
+// fillEdge sets the ghost at if it is outside along that many axes.
 func (l *Level) fillEdge(at [3]int, outside int) {
 	c := l.Part.Layout
 	sum, count := 0.0, 0

@@ -8,8 +8,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// membraneSystem is the reference case on n³ points: its system, start and the residual
-// there.
+// membraneSystem returns the reference case on n³ points: its system, initial values and their residual.
 func membraneSystem(t testing.TB, n int) (System, []float64, float64) {
 	l, err := kernel.NewLayout(3, [3]int{n, n, n})
 	require.NoError(t, err)
@@ -37,7 +36,7 @@ func membraneSystem(t testing.TB, n int) (System, []float64, float64) {
 	return s, u, residualOf(t, s, u)
 }
 
-// residualOf is the VI residual, by the reference loops.
+// residualOf returns the VI residual computed by the reference loops.
 func residualOf(t testing.TB, s System, u []float64) float64 {
 	k, err := kernel.ByName("reference")
 	require.NoError(t, err)
@@ -48,7 +47,7 @@ func residualOf(t testing.TB, s System, u []float64) float64 {
 	return n.L2()
 }
 
-// interior is the dense array of own values.
+// interior returns the dense array of own values.
 func interior(l kernel.Layout, u []float64) []float64 {
 	out := make([]float64, l.Points())
 	for z := range l.N[2] {
@@ -59,10 +58,10 @@ func interior(l kernel.Layout, u []float64) []float64 {
 	return out
 }
 
-// solve does cycles until the residual is tol times r0.
+// solve executes cycles until the residual is at most tol times r0.
 func solve(t testing.TB, m Solver, s System, u []float64, r0, tol float64, most int) (cycles int, work float64) {
 	for residualOf(t, s, u) > tol*r0 {
-		require.Less(t, cycles, most, "%s does not come to %g", m.Name(), tol)
+		require.Less(t, cycles, most, "%s does not reach %g", m.Name(), tol)
 		work += m.Cycle(u)
 		cycles++
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// nature is what a random system is like.
-type nature struct {
+// randomSystem holds the properties of a random system.
+type randomSystem struct {
 	dim                  int
 	n                    [3]int
 	form                 kernel.Form
@@ -23,8 +23,8 @@ type nature struct {
 	parity               int
 }
 
-func drawNature(t *rapid.T) nature {
-	c := nature{dim: rapid.IntRange(1, 3).Draw(t, "dim"), n: [3]int{1, 1, 1}}
+func drawSystem(t *rapid.T) randomSystem {
+	c := randomSystem{dim: rapid.IntRange(1, 3).Draw(t, "dim"), n: [3]int{1, 1, 1}}
 	for a := range c.dim {
 		c.n[a] = rapid.IntRange(1, [4]int{0, 40, 12, 7}[c.dim]).Draw(t, "n")
 	}
@@ -42,12 +42,13 @@ func drawNature(t *rapid.T) nature {
 	return c
 }
 
-// system makes it, with a random start.
-func (c nature) system(t require.TestingT, seed uint64) (System, []float64) {
+// system returns the system with random initial values.
+func (c randomSystem) system(t require.TestingT, seed uint64) (System, []float64) {
 	r := rand.New(rand.NewPCG(seed, 5))
 	l, err := kernel.NewLayout(c.dim, c.n)
 	require.NoError(t, err)
-	s := System{Layout: l, Lower: kernel.NoLower(), Upper: kernel.NoUpper(), Parity: c.parity, Symmetric: c.convection == 0}
+	s := System{Layout: l, Lower: kernel.NoLower(), Upper: kernel.NoUpper(), Parity: c.parity,
+		Symmetric: c.convection == 0}
 	s.Operator = c.operator(l, r)
 	n := l.Points()
 	f := make([]float64, n)
@@ -80,7 +81,7 @@ func (c nature) system(t require.TestingT, seed uint64) (System, []float64) {
 	}
 	u := make([]float64, l.Len())
 	for i := range u {
-		u[i] = r.Float64() - 0.5 // ghosts, too: boundary data
+		u[i] = r.Float64() - 0.5 // the ghosts are boundary data
 	}
 	for d := range n {
 		i := l.Index(d%l.N[0], d/l.N[0]%l.N[1], d/(l.N[0]*l.N[1]))
@@ -89,8 +90,8 @@ func (c nature) system(t require.TestingT, seed uint64) (System, []float64) {
 	return s, u
 }
 
-// operator is an M-matrix: diffusion, upwind differences, reaction.
-func (c nature) operator(l kernel.Layout, r *rand.Rand) kernel.Operator {
+// operator returns an M-matrix: diffusion, upwind differences, reaction.
+func (c randomSystem) operator(l kernel.Layout, r *rand.Rand) kernel.Operator {
 	row := func() [kernel.Directions]float64 {
 		var v [kernel.Directions]float64
 		for a := range c.dim {
@@ -129,7 +130,7 @@ func (c nature) operator(l kernel.Layout, r *rand.Rand) kernel.Operator {
 	return op
 }
 
-// symmetrise gives both points of an edge the mean of their coefficients.
+// symmetrise sets the coefficients of both points of an edge to their mean.
 func symmetrise(l kernel.Layout, op *kernel.Operator) {
 	stride := [3]int{1, l.N[0], l.N[0] * l.N[1]}
 	for d := range l.Points() {
@@ -146,7 +147,7 @@ func symmetrise(l kernel.Layout, op *kernel.Operator) {
 	}
 }
 
-// reference solves by plain projected Gauss–Seidel relaxation, one point after the other.
+// reference solves the system by projected Gauss–Seidel relaxation, point by point.
 func reference(t require.TestingT, s System, u []float64) []float64 {
 	k, err := kernel.ByName("reference")
 	require.NoError(t, err)
@@ -167,14 +168,14 @@ func reference(t require.TestingT, s System, u []float64) []float64 {
 		sweep.RelaxColour(u, 0, 1, s.Layout.Interior())
 		sweep.RelaxColour(u, 1, 1, s.Layout.Interior())
 	}
-	require.Fail(t, "the reference does not converge")
+	require.Fail(t, "the reference solution does not converge")
 	return nil
 }
 
-// Every method, from any start, whatever the system is like, comes to the one solution.
+// Every method converges to the solution from any start for any system.
 func TestEveryMethodAlwaysConverges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c, seed := drawNature(t), rapid.Uint64().Draw(t, "seed")
+		c, seed := drawSystem(t), rapid.Uint64().Draw(t, "seed")
 		s, start := c.system(t, seed)
 		want := reference(t, s, append([]float64(nil), start...))
 		sweep, err := s.sweep(Options{}, 1)

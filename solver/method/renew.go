@@ -8,43 +8,52 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// Renew takes another problem on the same grid, a time step's say: the operator and, on
-// level 0, the fields; below it they are ignored. All arrays and all that Over made stay.
+// Renew replaces the problem on the same grid, for example for a time step: the operator and, on
+// level 0, the fields, which are ignored on other levels. All arrays and the results of Connect
+// remain valid.
 func (l *Level) Renew(op kernel.Operator, source, lower, upper kernel.Field) error {
-	l.NoWalls()
+	l.ClearTruncation()
 	if l.below {
-		clear(l.Values) // from which the start solves the coarsest grid
-		if same(l.operator, op) {
+		clear(l.Values) // the initial iterate of the coarsest grid
+		if sameOperator(l.operator, op) {
 			return nil
 		}
 		source, lower, upper = l.Source, l.Lower, l.Upper
 	}
-	l.operator, l.Source, l.Lower, l.Upper = op, source, lower, upper
+	l.operator, l.Source = op, source
+	l.Lower, l.Upper = lower, upper
+	return l.makeSweep()
+}
+
+func (l *Level) makeSweep() error {
 	var err error
 	l.Sweep, err = kernel.New(kernel.Config{
-		Layout: l.Part.Layout, Operator: op, Source: source, Lower: lower, Upper: upper,
+		Layout: l.Part.Layout, Operator: l.operator, Source: l.Source, Lower: l.Lower, Upper: l.Upper,
 		Step: 1, Parity: l.parity, Kernel: l.kernel,
 	})
 	return err
 }
 
-// Operator is the level's.
+// Operator returns the operator of the level.
 func (l *Level) Operator() kernel.Operator { return l.operator }
 
-// Renew takes another system on the same block, a time step's say, with the same Layout
-// and Parity, and forgets what was observed: what follows has the bits of a new Multigrid,
-// but the arrays of the grids are not made anew, unless the couplings ask for other grids.
-// After an error it can only be renewed again.
+// Renew replaces the system on the same block, for example for a time step. Layout and Parity must
+// be unchanged. The observed convergence is discarded; the results are bitwise those of a new
+// Multigrid. The arrays of the grids are reused unless the couplings require other grids. After an
+// error only Renew may be called.
 func (m *Multigrid) Renew(s System) error {
 	if err := s.check(); err != nil {
 		return err
 	}
 	if s.Layout != m.system.Layout || s.Parity != m.system.Parity {
-		return fmt.Errorf("method: the multigrid of a block of %v points cannot be renewed for one of %v: make another", m.system.Layout.N, s.Layout.N)
+		return fmt.Errorf("method: multigrid of %v points cannot be renewed for %v points; make a new one",
+			m.system.Layout.N, s.Layout.N)
 	}
 	m.failure = nil
-	if h := s.hierarchy(); !slices.Equal(h.Grids, m.hierarchy.Grids) || bounded(s.Upper) != bounded(m.system.Upper) ||
-		(s.Operator.Form == kernel.Variable) != (m.system.Operator.Form == kernel.Variable) || (s.Edges == nil) != (m.system.Edges == nil) {
+	old := &m.system
+	if h := s.hierarchy(); !slices.Equal(h.Grids, m.hierarchy.Grids) || hasUpper(s.Upper) != hasUpper(old.Upper) ||
+		(s.Operator.Form == kernel.Variable) != (old.Operator.Form == kernel.Variable) ||
+		(s.Edges == nil) != (old.Edges == nil) {
 		return m.init(s, h)
 	}
 	m.system = s
@@ -52,7 +61,7 @@ func (m *Multigrid) Renew(s System) error {
 	for i, l := range m.levels {
 		op, err := s.Operator, error(nil)
 		if i > 0 {
-			op, err = m.operatorOf(i, l.Part.Layout, edges)
+			op, err = m.levelOperator(i, l.Part.Layout, edges)
 		}
 		if err == nil {
 			err = l.Renew(op, s.Source, s.Lower, s.Upper)
@@ -61,20 +70,20 @@ func (m *Multigrid) Renew(s System) error {
 			return err
 		}
 		if i > 0 {
-			m.levels[i-1].Follow(l, edges[i-1], edges[i])
+			m.levels[i-1].SetEdges(l, edges[i-1], edges[i])
 		}
 	}
-	m.guard = Safeguard{Symmetric: s.Symmetric}
-	m.guard.Reset()
+	m.safeguard = Safeguard{Symmetric: s.Symmetric}
+	m.safeguard.Reset()
 	return nil
 }
 
-// bounded tells whether an upper obstacle is one.
-func bounded(upper kernel.Field) bool { return upper.Array != nil || !math.IsInf(upper.Value, 1) }
+// hasUpper reports whether the upper obstacle is an array or finite.
+func hasUpper(upper kernel.Field) bool { return upper.Array != nil || !math.IsInf(upper.Value, 1) }
 
-// same tells whether nothing that is made of one operator need be made anew for the other:
-// they have the same numbers, or the same arrays.
-func same(a, b kernel.Operator) bool {
+// sameOperator reports whether two operators have equal constants and the same arrays, so that
+// results derived from one are valid for the other.
+func sameOperator(a, b kernel.Operator) bool {
 	if a.Form != b.Form || a.Diag != b.Diag || a.Off != b.Off || a.Values != b.Values {
 		return false
 	}

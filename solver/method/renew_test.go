@@ -10,10 +10,10 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// A renewed multigrid does, bit by bit, what a new one does, whatever it solved before.
-func TestRenewedIsAsNew(t *testing.T) {
+// A renewed multigrid has the bits of a new one, whatever it solved before.
+func TestRenewedMultigridHasTheBitsOfANewOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		first, second := drawNature(t), drawNature(t)
+		first, second := drawSystem(t), drawSystem(t)
 		second.dim, second.n, second.parity = first.dim, first.n, first.parity
 		before, u := first.system(t, rapid.Uint64().Draw(t, "seed"))
 		old, err := NewMultigrid(before, Options{})
@@ -45,7 +45,8 @@ func TestRenewRefuses(t *testing.T) {
 	system := func(n int) System {
 		l, err := kernel.NewLayout(1, [3]int{n, 1, 1})
 		require.NoError(t, err)
-		return System{Layout: l, Operator: kernel.Operator{Diag: 2, Off: 1}, Lower: kernel.NoLower(), Upper: kernel.NoUpper()}
+		return System{Layout: l, Operator: kernel.Operator{Diag: 2, Off: 1}, Lower: kernel.NoLower(),
+			Upper: kernel.NoUpper()}
 	}
 	m, err := NewMultigrid(system(15), Options{})
 	require.NoError(t, err)

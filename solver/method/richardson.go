@@ -4,52 +4,52 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// Richardson is projected Richardson, u ← P(u − δ·(A·u − f)), δ the inverse of the
+// richardson is projected Richardson iteration, u ← P(u − δ·(A·u − f)), where δ is the inverse of the
 // largest diagonal entry.
-type Richardson struct {
-	layout kernel.Layout
-	sweep  *kernel.Sweep
-	team   *team
-	next   []float64
-	values []float64
-	relax  func(piece int, b kernel.Box)
-	back   func(piece int, b kernel.Box)
+type richardson struct {
+	layout   kernel.Layout
+	sweep    *kernel.Sweep
+	parallel *parallelFor
+	next     []float64
+	values   []float64
+	relax    func(piece int, b kernel.Box)
+	copyBack func(piece int, b kernel.Box)
 }
 
-// NewRichardson makes the solver.
-func NewRichardson(s System, o Options) (*Richardson, error) {
+func newRichardson(s System, o Options) (*richardson, error) {
 	sweep, err := s.sweep(o, 1/largestDiagonal(s.Operator))
 	if err != nil {
 		return nil, err
 	}
-	r := &Richardson{layout: s.Layout, sweep: sweep, team: newTeam(o.Executor, s.Layout.Dim), next: make([]float64, s.Layout.Len())}
+	r := &richardson{layout: s.Layout, sweep: sweep, parallel: newParallelFor(o.Executor, s.Layout.Dim),
+		next: make([]float64, s.Layout.Len())}
 	r.relax = func(_ int, b kernel.Box) { r.sweep.Relax(r.next, r.values, r.values, b) }
-	r.back = func(_ int, b kernel.Box) { copyPoints(r.layout, r.values, r.next, b) }
+	r.copyBack = func(_ int, b kernel.Box) { copyPoints(r.layout, r.values, r.next, b) }
 	return r, nil
 }
 
-// Name is "richardson".
-func (r *Richardson) Name() string { return NameRichardson }
+// Name returns "richardson".
+func (r *richardson) Name() string { return NameRichardson }
 
-// Start does nothing.
-func (r *Richardson) Start([]float64) float64 { return 0 }
+// Start does nothing and returns 0.
+func (r *richardson) Start([]float64) float64 { return 0 }
 
 // Cycle is one sweep.
-func (r *Richardson) Cycle(u []float64) float64 {
+func (r *richardson) Cycle(u []float64) float64 {
 	r.values = u
-	r.team.each(r.layout.Interior(), r.relax)
-	r.team.each(r.layout.Interior(), r.back)
+	r.parallel.run(r.layout.Interior(), r.relax)
+	r.parallel.run(r.layout.Interior(), r.copyBack)
 	return 1
 }
 
-// Changed does nothing: a sweep has no memory.
-func (r *Richardson) Changed() {}
+// Changed does nothing: the method has no state.
+func (r *richardson) Changed() {}
 
-// Describe has nothing to tell.
-func (r *Richardson) Describe() string { return "" }
+// Describe returns "".
+func (r *richardson) Describe() string { return "" }
 
-// Bytes is the memory of the second array.
-func (r *Richardson) Bytes() int { return 8 * len(r.next) }
+// Bytes returns the size of the second array.
+func (r *richardson) Bytes() int { return 8 * len(r.next) }
 
 func largestDiagonal(op kernel.Operator) float64 {
 	switch op.Form {

@@ -2,82 +2,90 @@ package method
 
 import "math"
 
-// Verdict is what becomes of a cycle.
-type Verdict int
+// Decision is the result of evaluating a cycle.
+type Decision int
 
-// The verdicts on a cycle.
+// The decisions on a cycle.
 const (
-	Accepted  Verdict = iota // its values stay
-	Undecided                // the change of the energy decides
-	Rejected                 // back to the values kept, and relaxation from there
-	Misled                   // back to the values before the start, and a cycle from there
+	Accepted      Decision = iota // keep its values
+	Undecided                     // the change of the energy decides
+	Rejected                      // restore the saved values and relax
+	StartRejected                 // restore the values before the full multigrid start and execute a cycle
 )
 
-// Safeguard makes the convergence of multigrid certain, whatever the coarse corrections
-// do. The full multigrid start and the cycle after it are accepted when the VI residual is
-// not larger than before. A later cycle is accepted when it falls below Falls times the
-// smallest so far: that can happen without end only if it tends to 0. Otherwise, for a
-// symmetric A, it is accepted when the values after the coarse correction and the relaxation
-// that follows have less energy than those before it, or else the part of that step that has
-// least. Each cycle begins with projected relaxation, which lowers the energy everywhere but
-// at the solution, continuously, so that an iteration that never raises it converges
-// (Zangwill's theorem; so argues Kornhuber, Numer. Math. 69, 1994, for monotone multigrid).
-// Otherwise the iteration goes on with relaxation alone, from the values kept, ever longer
-// while cycles fail: relaxation converges by itself.
+// Safeguard guarantees the convergence of multigrid for arbitrary coarse corrections.
+//
+// The full multigrid start and the cycle after it are accepted if the VI residual has not increased. A
+// later cycle is accepted if the residual is at most RequiredReduction times the smallest so far, which
+// can happen infinitely often only if the residual tends to 0.
+//
+// Otherwise, for a symmetric A, the energy decides: the cycle is accepted if the values after the coarse
+// correction and the following relaxation have less energy than those before it, or reduced to the part
+// of the step that minimises the energy. Each cycle begins with projected relaxation, which decreases
+// the energy everywhere but at the solution and depends continuously on the values, so an iteration that
+// never increases the energy converges (Zangwill's theorem; the argument of Kornhuber, Numer. Math. 69,
+// 1994, for monotone multigrid).
+//
+// Otherwise the cycle is rejected, and relaxation continues from the saved values, for longer each time
+// while cycles are rejected: relaxation alone converges.
 type Safeguard struct {
-	Symmetric bool
-	best      float64
-	largest   float64 // residual ever seen
-	unknown   bool    // there is no residual to compare with, and the values are worth keeping
-	started   bool    // best is the residual before the full multigrid start, which a cycle followed
-	sweeps    int
-	rejected  int
-	change    float64 // of the energy, by the step that is judged
+	Symmetric  bool
+	smallest   float64
+	largest    float64 // largest residual so far
+	unmeasured bool    // smallest is unknown, but the values must not become worse
+	afterStart bool    // smallest is the residual before a full multigrid start
+	sweeps     int
+	rejected   int
+	change     float64 // change of the energy in the evaluated step
 }
 
-// Falls is the factor that the residual of an accepted cycle keeps below.
-const Falls = 0.8
+// RequiredReduction bounds the residual of an accepted cycle relative to the smallest so far.
+const RequiredReduction = 0.8
 
 const (
-	firstSweeps = 4
-	mostSweeps  = 1 << 10
-	// nothingLeft is the part of the largest residual below which a rejection is likely one
-	// of rounding, in a local solve that has nothing left to do: no more than the first
-	// number of sweeps is worth while then.
-	nothingLeft = 1e-10
+	minRelaxations = 4
+	maxRelaxations = 1 << 10
+	// roundingLevel is the part of the largest residual below which a rejection is probably due to rounding,
+	// in a local solve that is complete. Only minRelaxations sweeps follow then.
+	roundingLevel = 1e-10
 )
 
-// Reset forgets the residual: the values are only a start, and any cycle is accepted.
-func (g *Safeguard) Reset() { g.best, g.unknown, g.started = math.Inf(1), false, false }
+// Reset discards the residual: the values are an arbitrary start, and the next cycle is accepted.
+func (g *Safeguard) Reset() { g.smallest, g.unmeasured, g.afterStart = math.Inf(1), false, false }
 
-// Begin takes the residual of the values that the next cycle begins with or, where a full
-// multigrid start comes before it, of those before that.
+// Begin sets the residual of the values before the next cycle or, if started, of the values before
+// the full multigrid start that precedes the cycle.
 func (g *Safeguard) Begin(residual float64, started bool) {
-	g.best, g.unknown, g.started = residual, false, started
+	g.smallest = residual
+	g.unmeasured = false
+	g.afterStart = started
 }
 
-// Changed forgets the residual: the values were changed from outside. Of a symmetric A
-// the energy judges the next cycle.
-func (g *Safeguard) Changed() { g.best, g.unknown, g.started = math.Inf(1), g.Symmetric, false }
+// Changed discards the residual, because the values were changed from outside. For a symmetric A
+// the energy decides about the next cycle.
+func (g *Safeguard) Changed() {
+	g.Reset()
+	g.unmeasured = g.Symmetric
+}
 
-// Judge takes the residual (‖r‖₂) after a cycle.
-func (g *Safeguard) Judge(residual float64) Verdict {
+// Evaluate decides about a cycle by the residual ‖r‖₂ after it.
+func (g *Safeguard) Evaluate(residual float64) Decision {
 	g.change = math.Inf(1)
 	if residual > g.largest && residual < math.Inf(1) {
 		g.largest = residual
 	}
-	if g.started {
-		if g.started = false; residual <= g.best {
+	if g.afterStart {
+		if g.afterStart = false; residual <= g.smallest {
 			return g.accept(residual)
 		}
 		g.rejected++
-		return Misled
+		return StartRejected
 	}
-	if g.unknown && residual < math.Inf(1) {
-		g.unknown = false
+	if g.unmeasured && residual < math.Inf(1) {
+		g.unmeasured = false
 		return Undecided
 	}
-	if residual <= Falls*g.best {
+	if residual <= RequiredReduction*g.smallest {
 		return g.accept(residual)
 	}
 	if g.Symmetric && residual < math.Inf(1) {
@@ -86,60 +94,63 @@ func (g *Safeguard) Judge(residual float64) Verdict {
 	return g.reject(residual)
 }
 
-// JudgeEnergy takes the change of the energy since the values that were kept.
-func (g *Safeguard) JudgeEnergy(change, residual float64) Verdict {
+// EvaluateEnergy decides about an undecided cycle by the change of the energy since the saved
+// values.
+func (g *Safeguard) EvaluateEnergy(change, residual float64) Decision {
 	if g.change = change; change < 0 {
 		return g.accept(residual)
 	}
 	return g.reject(residual)
 }
 
-// Halves reports whether, after JudgeEnergy has rejected a cycle of that residual, half of
-// its step is worth a look: see Part.
-func (g *Safeguard) Halves(residual float64) bool {
-	return g.change < math.Inf(1) && residual > nothingLeft*g.largest
+// TryHalfStep reports whether, after EvaluateEnergy has rejected a cycle with that residual, the
+// energy of half its step should be measured for StepFraction.
+func (g *Safeguard) TryHalfStep(residual float64) bool {
+	return g.change < math.Inf(1) && residual > roundingLevel*g.largest
 }
 
-// leastStep is the part of a step below which relaxation is worth more.
-const leastStep = 0.05
+// minStepFraction is the part of a step below which relaxation is more effective.
+const minStepFraction = 0.05
 
-// Part takes the change of the energy of half the step, after that of all of it, and returns
-// what the half step is to be multiplied by to have least energy; 0: nothing. The energy is a
-// parabola along the step, and both ends of it lie between the obstacles: a correction may
-// point the right way and be too long. After such a part comes Damped.
-func (g *Safeguard) Part(half float64) float64 {
+// StepFraction returns the factor by which the half step must be multiplied to minimise the energy,
+// or 0 if relaxation is better. half is the change of the energy over half the step. The energy is
+// a parabola along the step, and the values of the whole step are between the obstacles: a
+// correction may have the right direction and be too long. After such a reduction AcceptDamped must
+// be called.
+func (g *Safeguard) StepFraction(half float64) float64 {
 	curvature := 2*g.change - 4*half // the change at t is curvature·t² − slope·t
 	part := (curvature - g.change) / (2 * curvature)
-	if curvature > 0 && part >= leastStep && part < 1 {
+	if curvature > 0 && part >= minStepFraction && part < 1 {
 		return 2 * part
 	}
 	return 0
 }
 
-// Damped takes the residual after such a part of a step.
-func (g *Safeguard) Damped(residual float64) { g.accept(residual) }
+// AcceptDamped records the residual after a reduced step.
+func (g *Safeguard) AcceptDamped(residual float64) { g.accept(residual) }
 
-func (g *Safeguard) accept(residual float64) Verdict {
-	g.best, g.sweeps = math.Min(g.best, residual), 0
+func (g *Safeguard) accept(residual float64) Decision {
+	g.AcceptRelaxed(residual)
+	g.sweeps = 0
 	return Accepted
 }
 
-func (g *Safeguard) reject(residual float64) Verdict {
-	g.sweeps = min(mostSweeps, max(firstSweeps, 2*g.sweeps))
-	if residual <= nothingLeft*g.largest {
-		g.sweeps = firstSweeps
+func (g *Safeguard) reject(residual float64) Decision {
+	g.sweeps = min(maxRelaxations, max(minRelaxations, 2*g.sweeps))
+	if residual <= roundingLevel*g.largest {
+		g.sweeps = minRelaxations
 	}
 	g.rejected++
 	return Rejected
 }
 
-// Sweeps is how long to relax after a rejection.
+// Sweeps returns the number of relaxations after a rejection.
 func (g *Safeguard) Sweeps() int { return g.sweeps }
 
-// Relaxed takes the residual after that.
-func (g *Safeguard) Relaxed(residual float64) {
-	g.best = math.Min(g.best, residual)
+// AcceptRelaxed records the residual after these relaxations.
+func (g *Safeguard) AcceptRelaxed(residual float64) {
+	g.smallest = math.Min(g.smallest, residual)
 }
 
-// Rejections is the number of cycles that were not accepted.
+// Rejections returns the number of cycles that were not accepted.
 func (g *Safeguard) Rejections() int { return g.rejected }

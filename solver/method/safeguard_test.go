@@ -9,11 +9,11 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// Cycles that stall, oscillate or blow up by themselves, over coefficients and an
-// obstacle that are white noise, and converge under the safeguard.
-func TestSafeguardMakesConvergenceCertain(t *testing.T) {
+// For white noise as coefficients and obstacle, cycles alone stall, oscillate or diverge. With the safeguard
+// they converge.
+func TestSafeguardGuaranteesConvergence(t *testing.T) {
 	for _, seed := range []uint64{45, 75, 225, 435, 885} {
-		c := nature{dim: 1, n: [3]int{31, 1, 1}, form: kernel.Variable, jump: 1, lower: true, rough: true}
+		c := randomSystem{dim: 1, n: [3]int{31, 1, 1}, form: kernel.Variable, jump: 1, lower: true, rough: true}
 		s, start := c.system(t, seed)
 		r0 := residualOf(t, s, start)
 		m, err := NewMultigrid(s, Options{})
@@ -21,7 +21,7 @@ func TestSafeguardMakesConvergenceCertain(t *testing.T) {
 		u := append([]float64(nil), start...)
 		m.levels[0].Values = u
 		for range 300 {
-			m.all(m.cycle)
+			m.runAll(m.cycle)
 		}
 		require.False(t, residualOf(t, s, u) <= 1e-3*r0, "seed %d: it converges without the safeguard", seed)
 		u = append([]float64(nil), start...)
@@ -31,7 +31,7 @@ func TestSafeguardMakesConvergenceCertain(t *testing.T) {
 		require.Positive(t, m.Rejections())
 		require.InDeltaSlice(t, reference(t, s, append([]float64(nil), start...)), interior(s.Layout, u), 1e-6)
 
-		// Told before every cycle that u was changed, as a local solver is, it holds, too.
+		// The same holds for a local solver, which calls Changed before every cycle.
 		u = append([]float64(nil), start...)
 		for k := 0; residualOf(t, s, u) > 1e-9*r0; k++ {
 			require.Less(t, k, 400)
@@ -41,42 +41,42 @@ func TestSafeguardMakesConvergenceCertain(t *testing.T) {
 	}
 }
 
-func TestSafeguardJudges(t *testing.T) {
+func TestSafeguardDecisions(t *testing.T) {
 	for _, symmetric := range []bool{true, false} {
 		g := Safeguard{Symmetric: symmetric}
 		g.Reset()
-		require.Equal(t, Accepted, g.Judge(1))
-		require.Equal(t, Accepted, g.Judge(0.8))
+		require.Equal(t, Accepted, g.Evaluate(1))
+		require.Equal(t, Accepted, g.Evaluate(0.8))
 		want := Rejected
 		if symmetric {
 			want = Undecided
 		}
-		require.Equal(t, want, g.Judge(0.7), "less than the factor")
-		require.Equal(t, Rejected, g.Judge(math.NaN()))
-		require.Equal(t, Rejected, g.Judge(math.Inf(1)))
-		require.Equal(t, Accepted, g.JudgeEnergy(-1e-300, 5))
-		require.Equal(t, Rejected, g.JudgeEnergy(0, 5))
+		require.Equal(t, want, g.Evaluate(0.7), "reduced by less than required")
+		require.Equal(t, Rejected, g.Evaluate(math.NaN()))
+		require.Equal(t, Rejected, g.Evaluate(math.Inf(1)))
+		require.Equal(t, Accepted, g.EvaluateEnergy(-1e-300, 5))
+		require.Equal(t, Rejected, g.EvaluateEnergy(0, 5))
 		first := g.Sweeps()
-		require.Equal(t, Rejected, g.JudgeEnergy(1, 5))
-		require.Equal(t, 2*first, g.Sweeps(), "longer while cycles fail")
-		g.Relaxed(0.1)
-		require.NotEqual(t, Accepted, g.Judge(0.09))
-		require.Equal(t, Accepted, g.Judge(0.08))
+		require.Equal(t, Rejected, g.EvaluateEnergy(1, 5))
+		require.Equal(t, 2*first, g.Sweeps(), "more sweeps after each rejection")
+		g.AcceptRelaxed(0.1)
+		require.NotEqual(t, Accepted, g.Evaluate(0.09))
+		require.Equal(t, Accepted, g.Evaluate(0.08))
 		require.Zero(t, g.Sweeps())
 		g.Changed()
 		if symmetric {
-			require.Equal(t, Undecided, g.Judge(1), "nothing to compare with")
-			require.Equal(t, Accepted, g.JudgeEnergy(-1, 1))
+			require.Equal(t, Undecided, g.Evaluate(1), "no residual to compare with")
+			require.Equal(t, Accepted, g.EvaluateEnergy(-1, 1))
 		} else {
-			require.Equal(t, Accepted, g.Judge(1))
+			require.Equal(t, Accepted, g.Evaluate(1))
 		}
-		require.Equal(t, Accepted, g.Judge(0.5))
+		require.Equal(t, Accepted, g.Evaluate(0.5))
 	}
 }
 
-// The sum that decides is the change of the energy.
-func TestEnergyIsThatOfTheCycle(t *testing.T) {
-	c := nature{dim: 2, n: [3]int{9, 7, 1}, form: kernel.Variable, jump: 1, lower: true}
+// energy returns twice the change of the energy in a cycle.
+func TestEnergyIsTheChangeInACycle(t *testing.T) {
+	c := randomSystem{dim: 2, n: [3]int{9, 7, 1}, form: kernel.Variable, jump: 1, lower: true}
 	s, u := c.system(t, 3)
 	m, err := NewMultigrid(s, Options{})
 	require.NoError(t, err)
@@ -87,10 +87,11 @@ func TestEnergyIsThatOfTheCycle(t *testing.T) {
 		sum := 0.0
 		for d := range l.Points() {
 			i := l.Index(d%l.N[0], d/l.N[0], 0)
-			// Boundary data enter A·u once, where the energy has them once too.
+			// Boundary data occur once in A·u, and once in the energy.
 			own := u[i] * (au[i]/2 - s.Source.At(d))
 			x, y := d%l.N[0], d/l.N[0]
-			for k, at := range []struct{ edge, i int }{{x, i - 1}, {l.N[0] - 1 - x, i + 1}, {y, i - l.Row}, {l.N[1] - 1 - y, i + l.Row}} {
+			for k, at := range []struct{ edge, i int }{{x, i - 1}, {l.N[0] - 1 - x, i + 1}, {y, i - l.Row},
+				{l.N[1] - 1 - y, i + l.Row}} {
 				if at.edge == 0 {
 					own -= u[i] * s.Operator.Arrays[kernel.West+k][d] * u[at.i] / 2
 				}
@@ -100,7 +101,7 @@ func TestEnergyIsThatOfTheCycle(t *testing.T) {
 		return sum
 	}
 	m.levels[0].Values = u
-	copyPoints(l, m.keep, u, l.Interior())
+	copyPoints(l, m.saved, u, l.Interior())
 	before := energy(u)
 	m.run(Stage{Kind: Relax, Sweeps: 2, Omega: 1})
 	require.InEpsilon(t, 2*(energy(u)-before), m.energy(), 1e-9)

@@ -7,76 +7,76 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// SOR is red-black projected successive over-relaxation (Cryer, SIAM J. Control 9, 1971),
-// which for a symmetric positive definite A converges for every 0 < ω < 2. Without an ω
-// of the user's, Factor finds it; the residual that it goes by is measured now and then.
-type SOR struct {
-	layout kernel.Layout
-	sweep  *kernel.Sweep
-	exec   kernel.Executor
-	team   *team
-	factor Factor
-	norms  []kernel.Norm
-	values []float64
-	do     func(piece int, b kernel.Box)
-	sweeps int
-	next   int // sweep after which the residual is measured again
+// sor is red-black projected successive over-relaxation (Cryer, SIAM J. Control 9, 1971), which converges
+// for a symmetric positive definite A and every 0 < ω < 2. If the user sets no ω, AdaptiveOmega selects
+// it by the residual, which is measured at intervals.
+type sor struct {
+	layout   kernel.Layout
+	sweep    *kernel.Sweep
+	exec     kernel.Executor
+	parallel *parallelFor
+	factor   AdaptiveOmega
+	norms    []kernel.Norm
+	values   []float64
+	do       func(piece int, b kernel.Box)
+	sweeps   int
+	next     int // sweep of the next residual measurement
 }
 
-// firstMeasure sweeps smooth what the start has of all frequencies, whose residual says
-// nothing of the rate.
+// firstMeasure is the sweep of the first residual measurement. Earlier sweeps reduce high
+// frequencies of the initial error, and their residuals do not show the asymptotic rate.
 const firstMeasure = 12
 
-// NewSOR makes the solver.
-func NewSOR(s System, o Options) (*SOR, error) {
+func newSOR(s System, o Options) (*sor, error) {
 	sweep, err := s.sweep(o, 1)
 	if err != nil {
 		return nil, err
 	}
-	r := &SOR{layout: s.Layout, sweep: sweep, exec: o.Executor, team: newTeam(o.Executor, s.Layout.Dim), next: firstMeasure}
-	if o.Executor == nil || small(s.Layout) {
+	r := &sor{layout: s.Layout, sweep: sweep, exec: o.Executor, parallel: newParallelFor(o.Executor, s.Layout.Dim),
+		next: firstMeasure}
+	if o.Executor == nil || tooSmallToShare(s.Layout) {
 		r.exec = kernel.Sequential{}
 	}
 	omega := o.Omega
 	switch {
 	case omega != 0:
-	case o.FirstOmega != 0:
-		omega = o.FirstOmega
+	case o.InitialOmega != 0:
+		omega = o.InitialOmega
 	case !s.Symmetric:
 		omega = 1
 	default:
-		omega = FirstOmega(largestDiagonal(s.Operator), Free(s.Layout, s.Operator))
+		omega = InitialOmega(largestDiagonal(s.Operator), UnconstrainedEigenvalue(s.Layout, s.Operator))
 	}
-	r.factor = NewFactor(omega, o.Omega != 0)
-	r.norms = make([]kernel.Norm, pieces)
+	r.factor = NewAdaptiveOmega(omega, o.Omega != 0)
+	r.norms = make([]kernel.Norm, maxPieces)
 	r.do = func(i int, b kernel.Box) { r.sweep.Residual(&r.norms[i], r.values, b) }
 	return r, nil
 }
 
-// Name is "sor".
-func (s *SOR) Name() string { return NameSOR }
+// Name returns "sor".
+func (s *sor) Name() string { return NameSOR }
 
-// Start does nothing.
-func (s *SOR) Start([]float64) float64 { return 0 }
+// Start does nothing and returns 0.
+func (s *sor) Start([]float64) float64 { return 0 }
 
-// Cycle is one sweep, red and black, and now and then a residual.
-func (s *SOR) Cycle(u []float64) float64 {
+// Cycle executes one red-black sweep and, at intervals, measures the residual.
+func (s *sor) Cycle(u []float64) float64 {
 	s.sweep.RedBlack(u, s.factor.Omega(), 1, s.exec)
 	if s.sweeps++; s.factor.fixed || s.sweeps < s.next {
 		return 1
 	}
 	s.values = u
-	s.team.each(s.layout.Interior(), s.do)
-	s.factor.Observe(s.sweeps, gather(s.norms))
+	s.parallel.run(s.layout.Interior(), s.do)
+	s.factor.Observe(s.sweeps, mergeNorms(s.norms))
 	s.next = s.sweeps + int(math.Ceil(max(8, 1/(2-s.factor.Omega()))))
 	return 2
 }
 
-// Changed begins the observation anew: what was observed before still holds.
-func (s *SOR) Changed() { s.factor.Forget() }
+// Changed restarts the observation of the rate and keeps ω.
+func (s *sor) Changed() { s.factor.Forget() }
 
-// Describe tells the factor.
-func (s *SOR) Describe() string { return fmt.Sprintf("ω = %.4g", s.factor.Omega()) }
+// Describe returns the factor.
+func (s *sor) Describe() string { return fmt.Sprintf("ω = %.4g", s.factor.Omega()) }
 
-// Bytes is 0: values are relaxed in place.
-func (s *SOR) Bytes() int { return 0 }
+// Bytes returns 0: values are relaxed in place.
+func (s *sor) Bytes() int { return 0 }

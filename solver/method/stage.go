@@ -2,81 +2,82 @@ package method
 
 import "math"
 
-// Kind is what a stage does.
+// Kind is the operation of a stage.
 type Kind int
 
-// The kinds of stages. "Values" are the unknowns of a level: the solution itself on the
-// level where a cycle begins, a correction of the next finer level's values below it;
-// "data" are its source and obstacles. Between two stages the ghosts that the next one
-// reads have to be brought up to date where a level is spread over several blocks.
+// The kinds of stages. "Values" are the unknowns of a level: the solution on the level where a cycle
+// begins, a correction of the next finer level's values on the levels below. "Data" are the source and
+// the obstacles. If a level is distributed over several blocks, the ghosts that a stage reads must be
+// exchanged before it.
 const (
-	// Relax does Sweeps red-black sweeps on Level: colour 0, then colour 1. Each colour
-	// reads the values of the other one, of neighbours along the axes (faces of ghosts),
-	// and its own; it writes the values of its own.
+	// Relax executes Sweeps red-black sweeps on Level: colour 0, then colour 1. Each colour reads values of
+	// both colours, including ghosts on faces, and writes values of its own.
 	Relax Kind = iota
-	// Restrict makes the problem of the correction on Level+1: the source from the
-	// residual of Level, which reads values (faces) at the fine points that a coarse point
-	// touches (own points, faces, edges and corners of the residual, so two layers of
-	// values where the residual is not exchanged); the obstacles from the fine obstacles
-	// and values (own points of nested grids); the Walls of Level+1 from the contact of
-	// Level, which the marked Residual tells (Level.Defect), and from its Walls, both at the
-	// fine points between two coarse ones (faces: exchange the two arrays together). When
-	// all of them are there, or a whole level was gathered, Level+1 needs Wall. The values of
-	// Level+1 become 0, ghosts too.
+	// Restrict computes the correction problem on Level+1.
+	//
+	// Its source is the restricted residual of Level. Restriction reads the residual at own points and at
+	// ghosts on faces, edges and corners; the residual reads values at ghosts on faces. If the residual is
+	// not exchanged, two ghost layers of values are needed.
+	//
+	// Its obstacles follow from the obstacles and values of Level (own points if the grids are nested). Its
+	// Truncation follows from the contact points of Level, which are marked in Residual (Level.Defect), and
+	// from the Truncation of Level, both at the fine points between two coarse points: exchange the faces of
+	// both arrays together. When the Truncation of Level+1 is complete, or a whole level was gathered,
+	// Level+1 needs UpdateTruncated. The values of Level+1 become 0, including ghosts.
 	Restrict
-	// Solve is as many sweeps on Level, the coarsest, as solve it.
+	// Solve executes enough sweeps on Level, the coarsest, to solve it.
 	Solve
-	// Prolong adds the correction of Level+1 to the values of Level where they are not in
-	// contact, and projects. It reads values of Level+1: faces, edges and corners. Of level 0
-	// what the values were is kept, to come back to.
+	// Prolong adds the correction of Level+1 to the values of Level that are not in contact, and projects.
+	// It reads values of Level+1 including ghosts on faces, edges and corners. On level 0 the old values
+	// are saved.
 	Prolong
-	// Data makes the problem itself on Level+1, for the full multigrid start: obstacles and
-	// source of Level, its values on the boundary of the whole region (faces, edges and
-	// corners). Own points of nested grids.
-	Data
-	// Interpolate starts Level from the values of Level+1 (faces, edges and corners), whose
-	// ghosts become 0 afterwards: from then on it holds corrections.
+	// SampleProblem computes the problem itself on Level+1 for the full multigrid start: obstacles and source
+	// of Level (own points if the grids are nested), and its values on the boundary of the whole region
+	// (faces, edges and corners).
+	SampleProblem
+	// Interpolate initialises the values of Level from those of Level+1 (faces, edges and corners). It then
+	// sets the ghosts of Level+1 to 0, because later stages store corrections there.
 	Interpolate
-	// Measure takes the residual of level 0: reads values (faces).
+	// Measure computes the residual of level 0. It reads values (faces).
 	Measure
-	// Reference sets the values of Level to the start that knows nothing, 0 between the
-	// obstacles, and takes its residual, for Choose: reads values (faces).
-	Reference
-	// Choose takes the residual of the problem itself on Level, after a cycle of the full
-	// multigrid start there, and goes back to the values of Reference if it is larger.
-	Choose
+	// ReferenceStart sets the values of Level to 0 projected between the obstacles and computes the residual
+	// of these values for ChooseStart. It reads values (faces).
+	ReferenceStart
+	// ChooseStart computes the residual of the problem itself on Level, after a cycle of the full multigrid
+	// start. If it is larger than that of ReferenceStart, the values of ReferenceStart are restored.
+	ChooseStart
 )
 
-// Stage is a step of a cycle that all blocks of a level can do at the same time.
+// Stage is a step of a cycle that all blocks of a level can execute at the same time.
 type Stage struct {
 	Kind   Kind
-	Level  int // of transfers: the finer one
-	Sweeps int // of Relax and Solve; of Restrict and Measure those that come first (Fused)
+	Level  int // the finer level of a transfer
+	Sweeps int // sweeps of Relax and Solve; sweeps fused before Restrict and Measure (Fuse)
 	Omega  float64
-	// Corrected: Prolong is done first, in the same pass (Fused).
-	Corrected bool
+	// Prolongs reports that Prolong is executed first in the same pass (Fuse).
+	Prolongs bool
 }
 
-// Work is what the stage costs, in sweeps over its level.
+// Work returns the cost of the stage in sweeps over its level.
 func (s Stage) Work() float64 {
 	work := 0.0
 	switch s.Kind {
 	case Relax, Solve:
 		work = float64(s.Sweeps)
-	case Restrict, Measure, Reference, Choose:
+	case Restrict, Measure, ReferenceStart, ChooseStart:
 		work = float64(1 + s.Sweeps)
 	case Prolong, Interpolate:
 		work = 0.5
 	}
-	if s.Corrected {
+	if s.Prolongs {
 		work += 0.5
 	}
 	return work
 }
 
-// joins tells whether a level that is not shared between blocks does both stages in one
-// pass over memory: a relaxation and another one, or what reads the residual afterwards; a
-// correction and the relaxation of what it has corrected.
+// joins reports whether a level that is not distributed can execute both stages in one pass over
+// memory: a relaxation with another relaxation or with a stage that reads the residual, or a
+// correction with the relaxation of the corrected values.
 func (s Stage) joins(next Stage) bool {
 	if next.Level != s.Level || s.Kind == Prolong && (next.Kind != Relax || next.Sweeps < 1) {
 		return false
@@ -87,17 +88,19 @@ func (s Stage) joins(next Stage) bool {
 	return next.Kind == Restrict || next.Kind == Measure || next.Kind == Relax && next.Omega == s.Omega
 }
 
-// Fused joins what can be joined, in place, of the stages of which alone says that this
-// block has their levels alone.
-func Fused(stages []Stage, alone func(s Stage) bool) []Stage {
+// Fuse combines consecutive stages in place where that is possible. alone reports whether the level of a
+// stage lies in this block alone.
+func Fuse(stages []Stage, alone func(s Stage) bool) []Stage {
 	out := stages[:0]
 	for _, s := range stages {
 		if last := len(out) - 1; last >= 0 {
 			if before := out[last]; before.joins(s) && alone(before) && alone(s) {
 				if before.Kind == Prolong {
-					s.Corrected = true
+					s.Prolongs = true
 				} else {
-					s.Sweeps, s.Omega, s.Corrected = s.Sweeps+before.Sweeps, before.Omega, before.Corrected
+					s.Sweeps += before.Sweeps
+					s.Omega = before.Omega
+					s.Prolongs = before.Prolongs
 				}
 				out[last] = s
 				continue
@@ -108,17 +111,17 @@ func Fused(stages []Stage, alone func(s Stage) bool) []Stage {
 	return out
 }
 
-// Smoothing says how much is relaxed where.
+// Smoothing describes the relaxation of a cycle.
 type Smoothing struct {
-	Before, After int     // sweeps on the way down and up
-	Omega         float64 // of the relaxation
-	// Twice: a cycle goes twice to a grid that has at most this part of the points of the
-	// finer one. 0: V cycles.
-	Twice float64
+	Before, After int     // sweeps before and after the coarse correction
+	Omega         float64 // relaxation factor
+	// TwiceRatio is the largest ratio of coarse to fine points for which a cycle visits the coarse grid twice.
+	// With 0 all cycles are V cycles.
+	TwiceRatio float64
 }
 
-// Cycle is the stages of a cycle that begins on level top; from level 0 it keeps the
-// relaxed values before the coarse correction and measures at the end.
+// Cycle returns the stages of a cycle that begins on level top. A cycle from level 0 saves the
+// relaxed values before the coarse correction and measures the residual at the end.
 func (h *Hierarchy) Cycle(s Smoothing, top int) []Stage { return h.cycle(nil, s, top, top) }
 
 func (h *Hierarchy) cycle(out []Stage, s Smoothing, top, l int) []Stage {
@@ -127,7 +130,7 @@ func (h *Hierarchy) cycle(out []Stage, s Smoothing, top, l int) []Stage {
 	}
 	out = append(out, Stage{Kind: Relax, Level: l, Sweeps: s.Before, Omega: s.Omega}, Stage{Kind: Restrict, Level: l})
 	visits := 1
-	if l+1 < h.Coarsest() && float64(volume(h.Grids[l+1])) <= s.Twice*float64(volume(h.Grids[l])) {
+	if l+1 < h.Coarsest() && float64(points(h.Grids[l+1])) <= s.TwiceRatio*float64(points(h.Grids[l])) {
 		visits = 2
 	}
 	for range visits {
@@ -140,42 +143,41 @@ func (h *Hierarchy) cycle(out []Stage, s Smoothing, top, l int) []Stage {
 	return out
 }
 
-// Start is the stages of the full multigrid start: solve the coarsest grid, interpolate
-// to the next finer one, do a cycle there, and so on. It ends with the values of level 0
-// interpolated, the caller's cycles follow. Guarded: what a grid makes of the values that
-// come from below is kept only if their residual is not larger than that of 0 between the
-// obstacles; where coefficients vary, coarse grids may be misled, and a finer one multiplies
-// what they answer.
+// Start returns the stages of the full multigrid start: solve the coarsest grid, interpolate to the
+// next finer grid, execute a cycle there, and so on. The last stage interpolates to level 0; the
+// caller's cycles follow. If guarded, the values of a grid are accepted only if their residual is
+// not larger than that of 0 projected between the obstacles. With variable coefficients a coarse
+// grid may be wrong, and the finer grids would amplify its error.
 func (h *Hierarchy) Start(s Smoothing, guarded bool) []Stage {
 	var out []Stage
 	last := h.Coarsest()
 	for l := range last {
-		out = append(out, Stage{Kind: Data, Level: l})
+		out = append(out, Stage{Kind: SampleProblem, Level: l})
 	}
 	out = append(out, h.solve(last))
 	for l := last - 1; l >= 0; l-- {
 		check := guarded && l > 0
 		if check {
-			out = append(out, Stage{Kind: Reference, Level: l})
+			out = append(out, Stage{Kind: ReferenceStart, Level: l})
 		}
 		out = append(out, Stage{Kind: Interpolate, Level: l})
 		if l > 0 {
 			out = h.cycle(out, s, l, l)
 		}
 		if check {
-			out = append(out, Stage{Kind: Choose, Level: l})
+			out = append(out, Stage{Kind: ChooseStart, Level: l})
 		}
 	}
 	return out
 }
 
-// Relaxation is the stages of what is done instead of a cycle that was not accepted.
+// Relaxation returns the stages that replace a cycle that was not accepted.
 func (h *Hierarchy) Relaxation(sweeps int) []Stage {
 	return []Stage{{Kind: Relax, Sweeps: sweeps, Omega: 1}, {Kind: Measure}}
 }
 
-// solve is the sweeps that solve the coarsest grid: one for a single point, and so many
-// with the best factor for a free membrane that the error is a hundredth.
+// solve returns the stage that solves the coarsest grid: one sweep for a single point, otherwise
+// enough sweeps, with the optimal factor of a free membrane, to reduce the error to a hundredth.
 func (h *Hierarchy) solve(l int) Stage {
 	most := 1
 	for a := range h.Dim {
@@ -186,8 +188,8 @@ func (h *Hierarchy) solve(l int) Stage {
 	}
 	omega := 2 / (1 + math.Sin(math.Pi/float64(most+1)))
 	sweeps := math.Ceil(math.Log(0.01)/math.Log(omega-1)) + 2
-	return Stage{Kind: Solve, Level: l, Sweeps: int(min(sweeps, maxSolve)), Omega: omega}
+	return Stage{Kind: Solve, Level: l, Sweeps: int(min(sweeps, maxCoarseSweeps)), Omega: omega}
 }
 
-// maxSolve bounds the sweeps on the coarsest grid.
-const maxSolve = 2000
+// maxCoarseSweeps bounds the sweeps on the coarsest grid.
+const maxCoarseSweeps = 2000

@@ -9,9 +9,9 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// misled is a disk of a diffusion of 1e6 in one of 1, by operators that coarse grids take from
-// single fine points: what they answer is wrong by the contrast.
-func misled(t *testing.T, n int) (System, []float64) {
+// diskSystem returns a disk of diffusion 1e6 in a region of diffusion 1. Coarse operators are taken from
+// single fine points here, so that coarse corrections are wrong by the contrast.
+func diskSystem(t *testing.T, n int) (System, []float64) {
 	l, err := kernel.NewLayout(2, [3]int{n, n, 1})
 	require.NoError(t, err)
 	op := kernel.Operator{Form: kernel.Variable}
@@ -33,15 +33,16 @@ func misled(t *testing.T, n int) (System, []float64) {
 			op.Arrays[0][i] += row[d] / h / h
 		}
 	}
-	s := System{Layout: l, Operator: op, Source: kernel.Field{Value: 1}, Lower: kernel.NoLower(), Upper: kernel.NoUpper(), Symmetric: true}
+	s := System{Layout: l, Operator: op, Source: kernel.Field{Value: 1}, Lower: kernel.NoLower(),
+		Upper: kernel.NoUpper(), Symmetric: true}
 	return s, make([]float64, l.Len())
 }
 
-// The full multigrid start is kept only if the residual does not rise: on coarse grids
-// before the next finer one multiplies what they answer, and on the finest after a cycle.
+// The full multigrid start is kept only if it does not increase the residual, on coarse grids and, after
+// a cycle, on the finest.
 func TestStartIsGuarded(t *testing.T) {
 	for _, n := range []int{31, 63, 64} {
-		s, u := misled(t, n)
+		s, u := diskSystem(t, n)
 		r0, zero := residualOf(t, s, u), make([]float64, s.Layout.Len())
 		m, err := NewMultigrid(s, Options{})
 		require.NoError(t, err)
@@ -51,7 +52,7 @@ func TestStartIsGuarded(t *testing.T) {
 			largest = max(largest, math.Abs(v))
 		}
 		require.Less(t, largest, 10.0, "the solution is below 0.1")
-		better := func() bool { // in the residual or, as relaxation may raise that, the energy
+		better := func() bool { // by the residual or, as relaxation may increase it, by the energy
 			var change kernel.Sum
 			m.levels[0].Sweep.Energy(&change, zero, u, s.Layout.Interior())
 			return residualOf(t, s, u) <= r0 || change.Float64() < 0
@@ -59,11 +60,11 @@ func TestStartIsGuarded(t *testing.T) {
 		m.Cycle(u)
 		require.True(t, better(), "%d points", n)
 
-		// Without the guards of the coarse grids, that of the first cycle is left.
+		// Without the guards on coarse grids, the one of the first cycle remains.
 		clear(u)
-		m.start = Fused(m.hierarchy.Start(DefaultSmoothing(Options{}), false), func(Stage) bool { return true })
+		m.start = Fuse(m.hierarchy.Start(DefaultSmoothing(Options{}), false), func(Stage) bool { return true })
 		m.Start(u)
-		require.False(t, better(), "%d points: the start is right without guards", n)
+		require.False(t, better(), "%d points: the start is good without guards", n)
 		m.Cycle(u)
 		require.True(t, better(), "%d points", n)
 	}
@@ -72,40 +73,41 @@ func TestStartIsGuarded(t *testing.T) {
 func TestSafeguardBegins(t *testing.T) {
 	g := Safeguard{Symmetric: true}
 	g.Begin(2, true)
-	require.Equal(t, Accepted, g.Judge(2), "it does not rise")
-	require.Equal(t, Undecided, g.Judge(2))
+	require.Equal(t, Accepted, g.Evaluate(2), "the residual does not increase")
+	require.Equal(t, Undecided, g.Evaluate(2))
 	for _, r := range []float64{2.1, math.Inf(1), math.NaN()} {
 		g.Begin(2, true)
-		require.Equal(t, Misled, g.Judge(r))
-		require.NotEqual(t, Misled, g.Judge(r), "the cycle after that begins with what was there before")
+		require.Equal(t, StartRejected, g.Evaluate(r))
+		require.NotEqual(t, StartRejected, g.Evaluate(r), "the next cycle begins with the old values")
 	}
-	g.Begin(2, false) // values to keep
-	require.Equal(t, Undecided, g.Judge(2))
-	require.Equal(t, Accepted, g.Judge(1.5))
+	g.Begin(2, false) // values worth keeping
+	require.Equal(t, Undecided, g.Evaluate(2))
+	require.Equal(t, Accepted, g.Evaluate(1.5))
 }
 
-// The energy along a step t is a·t² − b·t, the least of which lies at b/2a.
-func TestPartOfAStep(t *testing.T) {
+// The energy along a step t is a·t² − b·t, with its minimum at b/2a.
+func TestStepFraction(t *testing.T) {
 	for _, c := range []struct{ a, b, want float64 }{
 		{3, 2, 1.0 / 3}, {1, 1, 0.5}, {10, 1, 0.05}, {10, 0.9, 0}, {1, -1, 0}, {-1, -3, 0}, {0, 0, 0},
 	} {
 		g := Safeguard{Symmetric: true}
 		g.Begin(1, false)
-		require.Equal(t, Undecided, g.Judge(5))
-		require.Equal(t, Rejected, g.JudgeEnergy(c.a-c.b, 5))
-		require.True(t, g.Halves(5))
-		require.InDelta(t, 2*c.want, g.Part(c.a/4-c.b/2), 1e-12, "%v", c)
+		require.Equal(t, Undecided, g.Evaluate(5))
+		require.Equal(t, Rejected, g.EvaluateEnergy(c.a-c.b, 5))
+		require.True(t, g.TryHalfStep(5))
+		require.InDelta(t, 2*c.want, g.StepFraction(c.a/4-c.b/2), 1e-12, "%v", c)
 	}
 	g := Safeguard{Symmetric: true}
-	g.Judge(1)
-	require.Equal(t, Rejected, g.Judge(math.Inf(1)))
-	require.False(t, g.Halves(math.Inf(1)), "there is no energy")
+	g.Evaluate(1)
+	require.Equal(t, Rejected, g.Evaluate(math.Inf(1)))
+	require.False(t, g.TryHalfStep(math.Inf(1)), "the energy is not finite")
 }
 
-// Interpolation that follows the diffusion leaves constants as they are, and linear
-// functions where it is constant; coarse edges of constant diffusion are that.
-func TestFollowingKeepsConstants(t *testing.T) {
-	for _, grid := range [][2][3]int{{{15, 7, 1}, {7, 3, 1}}, {{7, 7, 7}, {3, 3, 3}}, {{20, 9, 6}, {9, 9, 3}}, {{9, 1, 1}, {4, 1, 1}}} {
+// Interpolation that follows the diffusion preserves constants and, for constant diffusion, linear
+// functions. Coarse edges of constant diffusion equal it.
+func TestWeightedInterpolationPreservesConstants(t *testing.T) {
+	for _, grid := range [][2][3]int{{{15, 7, 1}, {7, 3, 1}}, {{7, 7, 7}, {3, 3, 3}}, {{20, 9, 6}, {9, 9, 3}},
+		{{9, 1, 1}, {4, 1, 1}}} {
 		dim := 3
 		for dim > 1 && grid[0][dim-1] == 1 {
 			dim--
@@ -114,14 +116,14 @@ func TestFollowingKeepsConstants(t *testing.T) {
 		e := NewEdges(dim, grid[0], lo, hi, [3]float64{1, 0.5, 2})
 		for _, jump := range []bool{false, true} {
 			for a := range dim {
-				for i := range e.Of[a] {
-					if e.Of[a][i] = 3; jump && (i*i+a)%5 < 2 {
-						e.Of[a][i] = 3e4
+				for i := range e.Diffusion[a] {
+					if e.Diffusion[a][i] = 3; jump && (i*i+a)%5 < 2 {
+						e.Diffusion[a][i] = 3e4
 					}
 				}
 			}
-			below := e.Below(grid[1])
-			p := newPlacing(e, grid[1])
+			below := e.CoarsenWhole(grid[1])
+			p := newInterpolation(e, grid[1])
 			for z := range grid[0][2] {
 				for y := range grid[0][1] {
 					for x := range grid[0][0] {
@@ -141,7 +143,7 @@ func TestFollowingKeepsConstants(t *testing.T) {
 				}
 			}
 			for a := range dim {
-				for i, v := range below.Of[a] {
+				for i, v := range below.Diffusion[a] {
 					if jump && v != 0 {
 						require.Greater(t, v, 0.0)
 						require.LessOrEqual(t, v, 3e4*4)

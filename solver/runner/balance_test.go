@@ -4,19 +4,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 	"github.com/p2pdc/p2pdc/solver/runner"
+	"github.com/p2pdc/p2pdc/solver/verify"
+	"github.com/stretchr/testify/require"
 )
 
 // Planes move over real sockets, between peers of which one is slowed; the answer covers the
 // grid, and is the sequential one bit by bit where the scheme promises that.
 func TestPlanesMoveOverSockets(t *testing.T) {
 	p := membrane(t, 20)
-	seq, err := solver.SolveSequential(p, solver.Jacobi, 1e-6, 0, 0, 0)
+	seq, err := richardson.SolveSequential(p, problem.Jacobi, 1e-6, 0, 0, 0)
 	require.NoError(t, err)
-	for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.BoundedDelay(0), solver.Asynchronous()} {
+	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0), iterate.Asynchronous()} {
 		t.Run(scheme.Name(), func(t *testing.T) {
 			ns := nodes(t, 3, 10*time.Second)
 			run := plan{problem: p, peers: 3, scheme: scheme, node: overNodes(ns), change: func(rank int, c *runner.Config) {
@@ -29,7 +31,7 @@ func TestPlanesMoveOverSockets(t *testing.T) {
 			end, given, taken := 0, 0, 0
 			for rank, o := range out {
 				require.NoError(t, o.err, "rank %d", rank)
-				require.Equal(t, solver.Converged, o.result.Reason)
+				require.Equal(t, iterate.Converged, o.result.Reason)
 				require.Equal(t, end, o.box.Lo[2])
 				end = o.box.Hi[2]
 				given, taken = given+o.result.Given, taken+o.result.Taken
@@ -38,7 +40,7 @@ func TestPlanesMoveOverSockets(t *testing.T) {
 			require.Equal(t, given, taken)
 			require.Positive(t, given)
 			u := assemble(p, out)
-			if solver.Lockstep(scheme) {
+			if scheme.Lockstep() {
 				points := uint64(0)
 				for _, o := range out {
 					points += o.result.Points
@@ -47,7 +49,7 @@ func TestPlanesMoveOverSockets(t *testing.T) {
 				sameBits(t, seq.U, u)
 				return
 			}
-			e, err := solver.Evaluate(p, u, nil)
+			e, err := verify.Evaluate(p, u, nil)
 			require.NoError(t, err)
 			require.Equal(t, e.RelativeResidual, out[0].result.Residual)
 			require.LessOrEqual(t, e.RelativeResidual, 1e-6)

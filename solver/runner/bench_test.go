@@ -3,7 +3,7 @@ package runner_test
 import (
 	"testing"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
@@ -12,13 +12,13 @@ func BenchmarkSweep(b *testing.B) {
 	p := membrane(b, 64)
 	for _, bench := range []struct {
 		name   string
-		scheme solver.Scheme
+		scheme iterate.Scheme
 		peers  int
-	}{{"one", solver.Synchronous(), 1}, {"sync", solver.Synchronous(), 2}, {"async", solver.Asynchronous(), 2}} {
+	}{{"one", iterate.Synchronous(), 1}, {"sync", iterate.Synchronous(), 2}, {"async", iterate.Asynchronous(), 2}} {
 		b.Run(bench.name, func(b *testing.B) {
 			pl := plan{problem: p, peers: bench.peers, scheme: bench.scheme,
 				change: func(_ int, c *runner.Config) {
-					c.Solver.Tolerance, c.Solver.MaxSweeps, c.Solver.CheckEvery = 0, solver.Iteration(max(b.N, 1)), 1000
+					c.Solver.Tolerance, c.Solver.MaxSweeps, c.Solver.CheckEvery = 0, iterate.Iteration(max(b.N, 1)), 1000
 				}}
 			if bench.peers > 1 {
 				pl.node = overNodes(nodes(b, bench.peers, 0))

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // attendEvery is how often a wait for neighbours to change over looks at what else is
@@ -15,7 +15,7 @@ const attendEvery = 20 * time.Millisecond
 // adapt brings the halo sessions that are asynchronous by the scheme to a mode, all at
 // once: neighbours ask theirs in different orders. It returns when both ends of each
 // have changed, so it is a meeting with those neighbours.
-func (r *Runner) adapt(op solver.Op) error {
+func (r *Runner) adapt(op iterate.Op) error {
 	mode := microproto.ModeSynchronous
 	if op.Asynchronous {
 		mode = microproto.ModeAsynchronous
@@ -67,7 +67,7 @@ func (r *Runner) adapt(op solver.Op) error {
 }
 
 // step passes the end of a time step on.
-func (r *Runner) step(op solver.Op) error {
+func (r *Runner) step(op iterate.Op) error {
 	r.config.Log.Debug().Int("rank", int(r.config.Solver.Rank)).Int("step", op.Step.Step).Uint64("sweeps", uint64(op.Step.Sweeps)).
 		Float64("residual", op.Step.Residual).Msg("time step complete")
 	if r.config.Step == nil {

@@ -7,15 +7,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/problems"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 	"github.com/p2pdc/p2pdc/solver/runner"
+	"github.com/p2pdc/p2pdc/solver/verify"
+	"github.com/stretchr/testify/require"
 )
 
 // travelling is a small nonstationary problem.
-func travelling(t testing.TB, n, steps int) *solver.Problem {
+func travelling(t testing.TB, n, steps int) *problem.Problem {
 	t.Helper()
 	b, err := problems.Lookup("front")
 	require.NoError(t, err)
@@ -27,7 +29,7 @@ func travelling(t testing.TB, n, steps int) *solver.Problem {
 }
 
 // place puts a block into a grid.
-func place(u []float64, p *solver.Problem, b solver.Box, v []float64) {
+func place(u []float64, p *problem.Problem, b problem.Box, v []float64) {
 	i := 0
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
@@ -42,7 +44,7 @@ func (p *plan) stepping(t *testing.T, reconfigure bool) []outcome {
 	steps := p.problem.Steps()
 	ends := make([][]float64, steps+1)
 	var err error
-	ends[0], err = solver.AtStart(p.problem, nil)
+	ends[0], err = verify.AtStart(p.problem, nil)
 	require.NoError(t, err)
 	for m := 1; m <= steps; m++ {
 		ends[m] = make([]float64, p.problem.Points())
@@ -54,7 +56,7 @@ func (p *plan) stepping(t *testing.T, reconfigure bool) []outcome {
 		}
 		c.Solver.Reconfigure = reconfigure
 		box := c.Solver.Partition.Box(c.Solver.Rank)
-		c.Step = func(s solver.StepResult, _ solver.Box, solution func([]float64)) error {
+		c.Step = func(s iterate.StepResult, _ problem.Box, solution func([]float64)) error {
 			v := make([]float64, box.Points())
 			solution(v)
 			place(ends[s.Step], p.problem, box, v) // boxes do not overlap
@@ -64,11 +66,11 @@ func (p *plan) stepping(t *testing.T, reconfigure bool) []outcome {
 	out := p.run(t)
 	for rank, o := range out {
 		require.NoError(t, o.err, "rank %d", rank)
-		require.Equal(t, solver.Converged, o.result.Reason)
+		require.Equal(t, iterate.Converged, o.result.Reason)
 		require.Equal(t, steps, o.result.Steps)
 	}
 	for m := 1; m <= steps; m++ {
-		e, err := solver.EvaluateStep(p.problem, m, ends[m-1], ends[m], nil)
+		e, err := verify.EvaluateStep(p.problem, m, ends[m-1], ends[m], nil)
 		require.NoError(t, err)
 		require.LessOrEqual(t, e.RelativeResidual, 1e-5, "step %d", m)
 	}
@@ -76,13 +78,13 @@ func (p *plan) stepping(t *testing.T, reconfigure bool) []outcome {
 	return out
 }
 
-var steppers = []solver.Scheme{
-	solver.Synchronous(), solver.BoundedDelay(0), solver.BoundedDelay(2), solver.Asynchronous(), solver.Hybrid([]int{0, 0, 1, 1}),
+var steppers = []iterate.Scheme{
+	iterate.Synchronous(), iterate.BoundedDelay(0), iterate.BoundedDelay(2), iterate.Asynchronous(), iterate.Hybrid([]int{0, 0, 1, 1}),
 }
 
 func TestStepsOverTheMesh(t *testing.T) {
 	p := travelling(t, 11, 5)
-	seq, err := solver.SolveSequential(p, solver.Jacobi, 1e-5, 0, 0, 0)
+	seq, err := richardson.SolveSequential(p, problem.Jacobi, 1e-5, 0, 0, 0)
 	require.NoError(t, err)
 	for _, scheme := range steppers {
 		for _, reconfigure := range []bool{false, true} {
@@ -93,7 +95,7 @@ func TestStepsOverTheMesh(t *testing.T) {
 					node: func(rank int) runner.Node { return m.node(names(4)[rank]) }}
 				out := pl.stepping(t, reconfigure)
 				checkChanges(t, out, scheme, reconfigure, 5)
-				if solver.Lockstep(scheme) {
+				if scheme.Lockstep() {
 					require.Equal(t, seq.Sweeps, out[0].result.Sweeps)
 					sameBits(t, seq.U, assemble(p, out))
 				}
@@ -103,12 +105,12 @@ func TestStepsOverTheMesh(t *testing.T) {
 }
 
 // checkChanges: both ways at every boundary, where there is something to change.
-func checkChanges(t *testing.T, out []outcome, scheme solver.Scheme, reconfigure bool, steps int) {
+func checkChanges(t *testing.T, out []outcome, scheme iterate.Scheme, reconfigure bool, steps int) {
 	t.Helper()
 	for rank, o := range out {
 		changes := 0
 		for _, s := range o.result.Halos {
-			if reconfigure && solver.Between(scheme, solver.Rank(rank), s.Rank).Asynchronous() {
+			if reconfigure && scheme.Between(iterate.Rank(rank), s.Rank).Asynchronous() {
 				changes = 2 * (steps - 1)
 			}
 		}
@@ -120,7 +122,7 @@ func checkChanges(t *testing.T, out []outcome, scheme solver.Scheme, reconfigure
 // The same over UDP: sessions change their composition at every boundary.
 func TestStepsOverSockets(t *testing.T) {
 	p := travelling(t, 15, 6)
-	for _, scheme := range []solver.Scheme{solver.Asynchronous(), solver.Hybrid([]int{0, 0, 1, 1}), solver.BoundedDelay(0)} {
+	for _, scheme := range []iterate.Scheme{iterate.Asynchronous(), iterate.Hybrid([]int{0, 0, 1, 1}), iterate.BoundedDelay(0)} {
 		for _, reconfigure := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/reconfigure %v", scheme.Name(), reconfigure), func(t *testing.T) {
 				pl := plan{problem: p, peers: 4, boxes: true, scheme: scheme, node: overNodes(nodes(t, 4, 0))}
@@ -128,7 +130,7 @@ func TestStepsOverSockets(t *testing.T) {
 				checkChanges(t, out, scheme, reconfigure, 6)
 				for rank, o := range out {
 					for _, s := range o.result.Halos {
-						if solver.Between(scheme, solver.Rank(rank), s.Rank).Asynchronous() {
+						if scheme.Between(iterate.Rank(rank), s.Rank).Asynchronous() {
 							require.Equal(t, uint32(o.result.Changes), s.Info.Changes)
 							require.Contains(t, s.Info.Composition, "Asynchronous")
 						}
@@ -147,12 +149,12 @@ func TestStepsEnd(t *testing.T) {
 	m := newMesh(1)
 	stop := make(chan struct{})
 	ends := make([][]float64, 51)
-	pl := plan{problem: p, peers: 2, scheme: solver.Asynchronous(),
+	pl := plan{problem: p, peers: 2, scheme: iterate.Asynchronous(),
 		node: func(rank int) runner.Node { return m.node(names(2)[rank]) },
 		change: func(rank int, c *runner.Config) {
 			c.Stop, c.Solver.Reconfigure = stop, true
 			box := c.Solver.Partition.Box(c.Solver.Rank)
-			c.Step = func(s solver.StepResult, _ solver.Box, solution func([]float64)) error {
+			c.Step = func(s iterate.StepResult, _ problem.Box, solution func([]float64)) error {
 				if rank == 0 {
 					ends[s.Step] = make([]float64, box.Points())
 					solution(ends[s.Step])
@@ -166,16 +168,16 @@ func TestStepsEnd(t *testing.T) {
 	out := pl.run(t)
 	for _, o := range out {
 		require.NoError(t, o.err)
-		require.Equal(t, solver.Interrupted, o.result.Reason)
+		require.Equal(t, iterate.Interrupted, o.result.Reason)
 		require.Equal(t, out[0].result.Steps, o.result.Steps)
 		require.Less(t, o.result.Steps, 50)
 	}
 	sameBits(t, ends[out[0].result.Steps], out[0].block)
 
 	broken := errors.New("no room for this step")
-	pl = plan{problem: travelling(t, 5, 3), peers: 1, scheme: solver.Synchronous(),
+	pl = plan{problem: travelling(t, 5, 3), peers: 1, scheme: iterate.Synchronous(),
 		change: func(_ int, c *runner.Config) {
-			c.Step = func(solver.StepResult, solver.Box, func([]float64)) error { return broken }
+			c.Step = func(iterate.StepResult, problem.Box, func([]float64)) error { return broken }
 		}}
 	require.ErrorIs(t, pl.run(t)[0].err, broken)
 	require.False(t, math.IsNaN(pl.run(t)[0].block[0]))
@@ -185,15 +187,15 @@ func TestStepsEnd(t *testing.T) {
 // time, ends the run everywhere, in bounded time: neighbours that wait for its session
 // to change over are told that it has gone.
 func TestAStepThatOnePeerCannotTake(t *testing.T) {
-	for _, scheme := range []solver.Scheme{solver.Asynchronous(), solver.Synchronous()} {
+	for _, scheme := range []iterate.Scheme{iterate.Asynchronous(), iterate.Synchronous()} {
 		t.Run(scheme.Name(), func(t *testing.T) {
 			p := travelling(t, 9, 8)
 			at := p.Evolution.At
-			p.Evolution.At = func(s float64) *solver.Problem {
+			p.Evolution.At = func(s float64) *problem.Problem {
 				q := at(s)
 				if s > 0.16 {
 					load := q.Source
-					q.Source.Of = func(x solver.Point) float64 {
+					q.Source.Of = func(x problem.Point) float64 {
 						if x[2] > 0.75 {
 							return math.NaN()
 						}
@@ -209,7 +211,7 @@ func TestAStepThatOnePeerCannotTake(t *testing.T) {
 			require.ErrorContains(t, out[2].err, "the source is NaN")
 			var e *runner.NeighbourError
 			require.ErrorAs(t, out[1].err, &e)
-			require.Equal(t, solver.Rank(2), e.Rank)
+			require.Equal(t, iterate.Rank(2), e.Rank)
 			require.ErrorAs(t, out[0].err, &e)
 			for _, o := range out {
 				require.Equal(t, 3, o.result.Steps)

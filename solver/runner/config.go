@@ -7,10 +7,10 @@ import (
 	"math"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/rs/zerolog"
 )
 
 // Socket is what a runner wants of a session beyond p2psap.Socket: calls that
@@ -69,7 +69,7 @@ func Over[S Socket](n interface {
 // Config says what a peer runs and over what. Solver, Node and Names are
 // required; a peer without neighbours needs no Node.
 type Config struct {
-	Solver solver.Config // Executor: nil for one of Threads threads
+	Solver problem.Config // Executor: nil for one of Threads threads
 	// Threads relax the peer's box; 0: 1. Not used when Solver.Executor is set.
 	Threads int
 	// Node is connected to every neighbour already.
@@ -102,7 +102,7 @@ type Config struct {
 	// Step is told, on Run's goroutine, that a time step is complete; solution writes
 	// the values of the peer's box at its end, as Solution does. An error of it ends the
 	// run.
-	Step func(s solver.StepResult, box solver.Box, solution func(dst []float64)) error
+	Step func(s iterate.StepResult, box problem.Box, solution func(dst []float64)) error
 	Log  zerolog.Logger // its zero value logs nothing
 }
 
@@ -110,8 +110,8 @@ type Config struct {
 type Progress struct {
 	Elapsed  time.Duration // since the first relaxation
 	Step     int           // time step in progress; 0: the problem is stationary
-	Sweep    solver.Iteration
-	Residual float64 // relative, as solver.Progress; NaN: not known yet
+	Sweep    iterate.Iteration
+	Residual float64 // relative, as iterate.Progress; NaN: not known yet
 }
 
 const (

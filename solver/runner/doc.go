@@ -1,4 +1,4 @@
-// Package runner drives a solver.Worker in real time over P2PSAP sockets: it does
+// Package runner drives a richardson.Worker in real time over P2PSAP sockets: it does
 // what the worker asks, carries faces and agreement messages, and makes no
 // numerical decision.
 //

@@ -8,16 +8,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/problems"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 	"github.com/p2pdc/p2pdc/solver/runner"
+	"github.com/p2pdc/p2pdc/solver/verify"
+	"github.com/stretchr/testify/require"
 )
 
 // nodes makes peers with real nodes over UDP on loopback, all connected. A timeout of days
@@ -34,7 +36,7 @@ func nodes(t testing.TB, peers int, timeout time.Duration) []*driver.Node {
 		link, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
 		require.NoError(t, err)
 		n, err := driver.New(driver.Config{
-			Name: name, Plain: true, Link: link, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
+			Name: name, Plain: true, Rails: []driver.Rail{{Link: link}}, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
 			Run: "test", Version: "1", PeerTimeout: timeout, Heartbeat: heartbeat, Seed: uint64(len(out) + 1),
 		})
 		require.NoError(t, err)
@@ -66,28 +68,28 @@ func overNodes(ns []*driver.Node) func(int) runner.Node {
 
 func TestOverSockets(t *testing.T) {
 	p := membrane(t, 21)
-	seq, err := solver.SolveSequential(p, solver.Jacobi, 1e-5, 0, 0, 0)
+	seq, err := richardson.SolveSequential(p, problem.Jacobi, 1e-5, 0, 0, 0)
 	require.NoError(t, err)
-	for _, scheme := range []solver.Scheme{
-		solver.Synchronous(), solver.BoundedDelay(0), solver.BoundedDelay(2), solver.Asynchronous(),
-		solver.Hybrid(nil), // stands for one cluster of two peers, and two of four
+	for _, scheme := range []iterate.Scheme{
+		iterate.Synchronous(), iterate.BoundedDelay(0), iterate.BoundedDelay(2), iterate.Asynchronous(),
+		iterate.Hybrid(nil), // stands for one cluster of two peers, and two of four
 	} {
 		for _, peers := range []int{2, 4} {
 			t.Run(fmt.Sprintf("%s/%d peers", scheme.Name(), peers), func(t *testing.T) {
 				if scheme.Name() == "hybrid" {
-					scheme = solver.Hybrid([]int{0, 0, 1, 1}[4-peers:])
+					scheme = iterate.Hybrid([]int{0, 0, 1, 1}[4-peers:])
 				}
 				pl := plan{problem: p, peers: peers, boxes: peers > 2, scheme: scheme, node: overNodes(nodes(t, peers, 0)),
 					change: func(_ int, c *runner.Config) { c.Crowded = peers > runtime.NumCPU() }}
 				out := pl.run(t)
 				for rank, o := range out {
 					require.NoError(t, o.err, "rank %d", rank)
-					require.Equal(t, solver.Converged, o.result.Reason)
+					require.Equal(t, iterate.Converged, o.result.Reason)
 					messages, bytes := o.result.Messages()
 					require.Positive(t, messages)
 					require.Positive(t, bytes)
 					for _, s := range o.result.Halos {
-						async := solver.Between(scheme, solver.Rank(rank), s.Rank).Asynchronous()
+						async := scheme.Between(iterate.Rank(rank), s.Rank).Asynchronous()
 						require.Equal(t, async, contains(s.Info.Composition, "Asynchronous"))
 						require.Equal(t, !async, contains(s.Info.Composition, "Retransmit"))
 					}
@@ -96,10 +98,10 @@ func TestOverSockets(t *testing.T) {
 					}
 				}
 				u := assemble(p, out)
-				e, err := solver.Evaluate(p, u, solver.Sequential{})
+				e, err := verify.Evaluate(p, u, problem.Sequential{})
 				require.NoError(t, err)
 				require.LessOrEqual(t, e.RelativeResidual, 1e-5)
-				if solver.Lockstep(scheme) {
+				if scheme.Lockstep() {
 					require.Equal(t, seq.Sweeps, out[0].result.Iterate)
 					sameBits(t, seq.U, u)
 				}
@@ -120,7 +122,7 @@ func contains(list []string, s string) bool {
 // A node that goes away without a word is found out within the peers' time-out.
 func TestLostOverSockets(t *testing.T) {
 	p := membrane(t, 15)
-	for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		t.Run(scheme.Name(), func(t *testing.T) {
 			ns := nodes(t, 2, 500*time.Millisecond)
 			stop := make(chan struct{})
@@ -144,7 +146,7 @@ func TestLostOverSockets(t *testing.T) {
 			out := pl.run(t)
 			var e *runner.NeighbourError
 			require.ErrorAs(t, out[0].err, &e)
-			require.Equal(t, solver.Rank(1), e.Rank)
+			require.Equal(t, iterate.Rank(1), e.Rank)
 			require.Error(t, out[1].err)
 		})
 	}
@@ -158,9 +160,9 @@ func TestNoAllocationPerSweep(t *testing.T) {
 	require.NoError(t, err)
 	p, err := b.Make([3]int{24, 24, 24})
 	require.NoError(t, err)
-	for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		t.Run(scheme.Name(), func(t *testing.T) {
-			allocated := func(sweeps solver.Iteration) float64 {
+			allocated := func(sweeps iterate.Iteration) float64 {
 				pl := plan{problem: p, peers: 2, scheme: scheme, node: overNodes(nodes(t, 2, 100*time.Hour)),
 					change: func(_ int, c *runner.Config) {
 						c.Solver.Tolerance, c.Solver.MaxSweeps, c.Solver.CheckEvery = 0, sweeps, sweeps

@@ -5,14 +5,14 @@ import (
 	"fmt"
 
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // NeighbourError tells that the run cannot go on because of one neighbour: it was
 // lost (errors.As finds a *p2psap.PeerLostError), left early (p2psap.ErrPeerClosed)
 // or sent what no peer of this run sends.
 type NeighbourError struct {
-	Rank solver.Rank
+	Rank iterate.Rank
 	Peer string // its name
 	Err  error
 }

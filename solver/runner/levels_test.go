@@ -4,17 +4,17 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/runner"
+	"github.com/stretchr/testify/require"
 )
 
 // Methods of the whole grid over real sockets, and over ones that refuse now and then:
 // the bits of one peer.
 func TestWholeGridMethods(t *testing.T) {
 	p := membrane(t, 33)
-	for _, name := range []string{solver.SOR, solver.Multigrid} {
+	for _, name := range []string{problem.SOR, problem.Multigrid} {
 		var want []outcome
 		for _, peers := range []int{1, 2, 4} {
 			for _, real := range []bool{true, false} {
@@ -24,7 +24,7 @@ func TestWholeGridMethods(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%d peers/sockets %v", name, peers, real), func(t *testing.T) {
 					m := newMesh(uint64(peers))
 					m.busy, m.grant = 0.2, 8
-					pl := plan{problem: p, peers: peers, boxes: peers > 2, scheme: solver.Synchronous(),
+					pl := plan{problem: p, peers: peers, boxes: peers > 2, scheme: iterate.Synchronous(),
 						node:   func(rank int) runner.Node { return m.node(names(peers)[rank]) },
 						change: func(_ int, c *runner.Config) { c.Solver.Method.Name, c.Threads = name, 2 }}
 					if real && peers > 1 {
@@ -33,7 +33,7 @@ func TestWholeGridMethods(t *testing.T) {
 					out := pl.run(t)
 					for rank, o := range out {
 						require.NoError(t, o.err, "rank %d", rank)
-						require.Equal(t, solver.Converged, o.result.Reason)
+						require.Equal(t, iterate.Converged, o.result.Reason)
 						require.Positive(t, o.result.Points)
 					}
 					if want == nil {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // outBuffers is the number of send buffers of a face: one is on its way while the
@@ -17,7 +17,7 @@ const outBuffers = 2
 
 // neighbour is the traffic over one link.
 type neighbour struct {
-	solver.Link
+	iterate.Link
 	name   string
 	halo   Socket        // nil: the link has none
 	agree  Socket        // nil: the link has none
@@ -48,12 +48,12 @@ type outgoing struct {
 }
 
 // sessionName is the same at both ends.
-func sessionName(kind string, a, b solver.Rank) string {
+func sessionName(kind string, a, b iterate.Rank) string {
 	return fmt.Sprintf("%s/%d-%d", kind, min(a, b), max(a, b))
 }
 
 // newNeighbour prepares the traffic over a link.
-func (c *Config) newNeighbour(l solver.Link, name string) *neighbour {
+func (c *Config) newNeighbour(l iterate.Link, name string) *neighbour {
 	nb := &neighbour{Link: l, name: name, loose: l.Asynchronous, async: l.Asynchronous}
 	nb.slots = make([]p2psap.Slot, len(l.Slots))
 	nb.haloIn = make([]bool, len(l.Slots))
@@ -90,7 +90,7 @@ func (c *Config) face(n int) []byte {
 
 // open opens the two sessions. Neighbours open theirs in different orders, so all
 // of them are opened at once.
-func (nb *neighbour) open(ctx context.Context, node Node, own solver.Rank) error {
+func (nb *neighbour) open(ctx context.Context, node Node, own iterate.Rank) error {
 	mode := microproto.ModeSynchronous
 	if nb.async {
 		mode = microproto.ModeAsynchronous
@@ -210,7 +210,7 @@ func (r *Runner) pollAgreement(nb *neighbour) (bool, error) {
 // sendFace packs a face and sends it. A synchronous face waits for its buffer and
 // for the receiver's grant, while everything that comes is taken in; an
 // asynchronous one that finds no room is dropped: a newer one follows.
-func (r *Runner) sendFace(op solver.Op) error {
+func (r *Runner) sendFace(op iterate.Op) error {
 	nb := r.byRank[op.To]
 	i := (nb.newest + 1) % outBuffers
 	o := &nb.out[i]
@@ -247,7 +247,7 @@ func (r *Runner) push(nb *neighbour, o *outgoing) error {
 
 // sendAgreement sends a message of the worker's; its slice belongs to the session
 // now.
-func (r *Runner) sendAgreement(op solver.Op) error {
+func (r *Runner) sendAgreement(op iterate.Op) error {
 	nb := r.byRank[op.To]
 	var t p2psap.Transfer
 	return r.transmit(nb, nb.agree, &nb.agreeOut, true, 0, p2psap.Label(op.Label), op.Message, &t)

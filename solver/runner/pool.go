@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// Pool is a solver.Executor of several threads: the caller's goroutine and
+// Pool is a problem.Executor of several threads: the caller's goroutine and
 // helpers that live until Close. For allocates nothing. It is for one caller at a
 // time.
 type Pool struct {
@@ -62,7 +62,7 @@ func newPool(threads, spin int) *Pool {
 // Threads is how many goroutines share the work; kernels cut it to fit.
 func (p *Pool) Threads() int { return len(p.helpers) + 1 }
 
-// For implements solver.Executor.
+// For implements problem.Executor.
 func (p *Pool) For(n int, f func(i int)) {
 	k := min(len(p.helpers), n-1)
 	if k <= 0 {

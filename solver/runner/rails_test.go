@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/ib"
 	"github.com/p2pdc/p2pdc/internal/await"
@@ -17,8 +15,12 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/problems"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 	"github.com/p2pdc/p2pdc/solver/runner"
+	"github.com/p2pdc/p2pdc/solver/verify"
+	"github.com/stretchr/testify/require"
 )
 
 // modes are the ways in which messages are carried, for faces of so many bytes.
@@ -44,8 +46,8 @@ func newFabric(t testing.TB, has []bool, settings func(c *ib.Config)) *fabric {
 		link, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
 		require.NoError(t, err)
 		c := driver.Config{
-			Name: name, Plain: true, Link: link, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
-			Run: "test", Version: "1", Seed: uint64(i + 1), Watch: p2psap.Watch{RailDwell: 5 * time.Millisecond},
+			Name: name, Plain: true, Rails: []driver.Rail{{Link: link}}, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
+			Run: "test", Version: "1", Seed: uint64(i + 1), Monitor: p2psap.MonitorConfig{RailDwell: 5 * time.Millisecond},
 		}
 		if has[i] {
 			require.NoError(t, f.ib.Add(name))
@@ -53,7 +55,7 @@ func newFabric(t testing.TB, has []bool, settings func(c *ib.Config)) *fabric {
 			settings(&s)
 			l, err := ib.Open(s)
 			require.NoError(t, err)
-			c.Rails = []driver.Rail{{Network: p2psap.InfiniBand, Link: l}}
+			c.Rails = append(c.Rails, driver.Rail{Network: p2psap.InfiniBand, Link: l})
 		}
 		n, err := driver.New(c)
 		require.NoError(t, err)
@@ -104,13 +106,13 @@ func (f *fabric) all(rank int, want p2psap.Network) bool {
 // scheme is synchronous nobody can tell from the result.
 func TestMixedNetworks(t *testing.T) {
 	p := membrane(t, 15)
-	seq, err := solver.SolveSequential(p, solver.Jacobi, 1e-5, 0, 0, 0)
+	seq, err := richardson.SolveSequential(p, problem.Jacobi, 1e-5, 0, 0, 0)
 	require.NoError(t, err)
 	for mode, settings := range modes {
-		for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.BoundedDelay(0), solver.Asynchronous(), nil} {
+		for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0), iterate.Asynchronous(), nil} {
 			for _, has := range [][]bool{{true, true, true}, {true, true, false, true}} {
 				if scheme == nil || scheme.Name() == "hybrid" {
-					scheme = solver.Hybrid([]int{0, 0, 1, 1}[:len(has)])
+					scheme = iterate.Hybrid([]int{0, 0, 1, 1}[:len(has)])
 				}
 				t.Run(fmt.Sprintf("%s/%s/%v", mode, scheme.Name(), has), func(t *testing.T) {
 					f := newFabric(t, has, func(c *ib.Config) {
@@ -131,11 +133,11 @@ func TestMixedNetworks(t *testing.T) {
 						}
 					}
 					u := assemble(p, out)
-					if solver.Lockstep(scheme) {
+					if scheme.Lockstep() {
 						require.Equal(t, seq.Sweeps, out[0].result.Iterate)
 						sameBits(t, seq.U, u)
 					}
-					e, err := solver.Evaluate(p, u, solver.Sequential{})
+					e, err := verify.Evaluate(p, u, problem.Sequential{})
 					require.NoError(t, err)
 					require.LessOrEqual(t, e.RelativeResidual, 1e-5)
 				})
@@ -151,7 +153,7 @@ func TestPortDownInMidRun(t *testing.T) {
 	const peers, cycles = 3, 3
 	p := membrane(t, 15)
 	for mode, settings := range modes {
-		for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.BoundedDelay(0), solver.Asynchronous()} {
+		for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0), iterate.Asynchronous()} {
 			t.Run(mode+"/"+scheme.Name(), func(t *testing.T) {
 				f := newFabric(t, []bool{true, true, true}, func(c *ib.Config) { settings(c, 4096) })
 				stop, running := make(chan struct{}), make(chan struct{})
@@ -182,13 +184,13 @@ func TestPortDownInMidRun(t *testing.T) {
 					}
 				}
 				u := assemble(p, out)
-				if solver.Lockstep(scheme) {
-					seq, err := solver.SolveSequential(p, solver.Jacobi, 0, 0, 0, out[0].result.Iterate)
+				if scheme.Lockstep() {
+					seq, err := richardson.SolveSequential(p, problem.Jacobi, 0, 0, 0, out[0].result.Iterate)
 					require.NoError(t, err)
 					sameBits(t, seq.U, u)
 					t.Logf("%d sweeps", out[0].result.Iterate)
 				}
-				e, err := solver.Evaluate(p, u, solver.Sequential{})
+				e, err := verify.Evaluate(p, u, problem.Sequential{})
 				require.NoError(t, err)
 				require.Less(t, e.RelativeResidual, 0.5, "it has come nearer")
 			})
@@ -231,7 +233,7 @@ func TestAdapterRemovedInMidRun(t *testing.T) {
 	f := newFabric(t, []bool{true, true}, func(*ib.Config) {})
 	stop, running := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	pl := plan{problem: p, peers: 2, scheme: solver.Synchronous(), node: overNodes(f.nodes), change: func(_ int, c *runner.Config) {
+	pl := plan{problem: p, peers: 2, scheme: iterate.Synchronous(), node: overNodes(f.nodes), change: func(_ int, c *runner.Config) {
 		c.Solver.Tolerance, c.Stop, c.ProgressEvery = 0, stop, time.Millisecond
 		c.Progress = func(p runner.Progress) {
 			if p.Sweep > 20 {
@@ -256,7 +258,7 @@ func TestAdapterRemovedInMidRun(t *testing.T) {
 	for rank, o := range out {
 		require.NoError(t, o.err, "rank %d", rank)
 	}
-	seq, err := solver.SolveSequential(p, solver.Jacobi, 0, 0, 0, out[0].result.Iterate)
+	seq, err := richardson.SolveSequential(p, problem.Jacobi, 0, 0, 0, out[0].result.Iterate)
 	require.NoError(t, err)
 	sameBits(t, seq.U, assemble(p, out))
 }

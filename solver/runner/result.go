@@ -5,12 +5,12 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // Result is a peer's account of its run.
 type Result struct {
-	solver.Outcome
+	iterate.Outcome
 	// Elapsed is the time from the first relaxation to the verdict.
 	Elapsed time.Duration
 	// Points relaxed by this peer: its sweeps, or the work of its cycles, times the points
@@ -27,7 +27,7 @@ type Result struct {
 
 // Session is a session with a neighbour, as this end saw it.
 type Session struct {
-	Rank solver.Rank // the neighbour
+	Rank iterate.Rank // the neighbour
 	Info p2psap.SessionInfo
 }
 

@@ -9,17 +9,19 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Runner is one peer of a run: New, Run once, Solution, Close. Its methods are for
 // one goroutine.
 type Runner struct {
 	config     Config
-	worker     solver.Peer
+	worker     problem.Peer
 	pool       *Pool
 	pump       func()
 	neighbours []*neighbour
-	byRank     map[solver.Rank]*neighbour
+	byRank     map[iterate.Rank]*neighbour
 
 	start time.Time
 	asked context.Context // ends when an early end is asked for
@@ -46,7 +48,7 @@ func New(ctx context.Context, c Config) (*Runner, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	r := &Runner{config: c, byRank: map[solver.Rank]*neighbour{}, first: -1}
+	r := &Runner{config: c, byRank: map[iterate.Rank]*neighbour{}, first: -1}
 	r.pump = func() {}
 	if p, ok := c.Node.(pumper); ok {
 		r.pump = p.Pump
@@ -135,21 +137,21 @@ func (r *Runner) loop() error {
 		op := r.worker.Next(r.now())
 		var err error
 		switch op.Kind {
-		case solver.OpRelax:
+		case iterate.OpRelax:
 			err = r.relax(op)
-		case solver.OpSend:
+		case iterate.OpSend:
 			err = r.sendFace(op)
-		case solver.OpAgree:
+		case iterate.OpAgree:
 			err = r.sendAgreement(op)
-		case solver.OpWait:
+		case iterate.OpWait:
 			err = r.wait(op.Until)
-		case solver.OpAdapt:
+		case iterate.OpAdapt:
 			err = r.adapt(op)
-		case solver.OpStep:
+		case iterate.OpStep:
 			err = r.step(op)
-		case solver.OpFail:
+		case iterate.OpFail:
 			err = op.Err
-		case solver.OpDone:
+		case iterate.OpDone:
 			return nil
 		default:
 			err = fmt.Errorf("runner: the worker asks for operation %d, which this runner does not know", op.Kind)
@@ -179,7 +181,7 @@ func (r *Runner) slow(took time.Duration) error {
 
 // relax relaxes one part and takes in what has come meanwhile, so that halos are
 // there when the next sweep begins.
-func (r *Runner) relax(op solver.Op) error {
+func (r *Runner) relax(op iterate.Op) error {
 	begin := r.now()
 	if r.first < 0 {
 		r.first, r.pace.began = begin, begin
@@ -250,10 +252,10 @@ func (r *Runner) Discard() { r.worker = nil }
 func (r *Runner) Steps() int { return r.config.Solver.Problem.Steps() }
 
 // Method says what the peer's method works with, as solver.Describe.
-func (r *Runner) Method() string { return solver.Describe(r.worker) }
+func (r *Runner) Method() string { return r.worker.Describe() }
 
 // Box is the peer's box.
-func (r *Runner) Box() solver.Box { return r.worker.Box() }
+func (r *Runner) Box() problem.Box { return r.worker.Box() }
 
 // Close closes the sessions, letting the last messages be accepted (the node's
 // Linger bounds that), and ends the threads.

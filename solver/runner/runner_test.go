@@ -8,13 +8,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/problems"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 	"github.com/p2pdc/p2pdc/solver/runner"
+	"github.com/p2pdc/p2pdc/solver/verify"
+	"github.com/stretchr/testify/require"
 )
 
 func names(peers int) []string {
@@ -27,24 +29,24 @@ func names(peers int) []string {
 
 // plan is a run to be tried.
 type plan struct {
-	problem *solver.Problem
+	problem *problem.Problem
 	peers   int
 	boxes   bool // not slabs
-	scheme  solver.Scheme
+	scheme  iterate.Scheme
 	change  func(rank int, c *runner.Config)
 	node    func(rank int) runner.Node
 }
 
 func (p *plan) config(t testing.TB, rank int) runner.Config {
 	t.Helper()
-	part, err := solver.Slabs(p.problem.N, p.peers, nil)
+	part, err := problem.Slabs(p.problem.N, p.peers, nil)
 	if p.boxes {
-		part, err = solver.Boxes(p.problem.N, p.peers)
+		part, err = problem.Boxes(p.problem.N, p.peers)
 	}
 	require.NoError(t, err)
 	c := runner.Config{
-		Solver: solver.Config{
-			Problem: p.problem, Partition: part, Rank: solver.Rank(rank), Scheme: p.scheme, Tolerance: 1e-5,
+		Solver: problem.Config{
+			Problem: p.problem, Partition: part, Rank: iterate.Rank(rank), Scheme: p.scheme, Tolerance: 1e-5,
 		},
 		Names: names(p.peers),
 	}
@@ -61,7 +63,7 @@ func (p *plan) config(t testing.TB, rank int) runner.Config {
 type outcome struct {
 	result runner.Result
 	err    error
-	box    solver.Box
+	box    problem.Box
 	block  []float64
 }
 
@@ -94,7 +96,7 @@ func (p *plan) run(t testing.TB) []outcome {
 }
 
 // assemble puts the blocks together.
-func assemble(p *solver.Problem, peers []outcome) []float64 {
+func assemble(p *problem.Problem, peers []outcome) []float64 {
 	u := make([]float64, p.Points())
 	for _, o := range peers {
 		i := 0
@@ -110,7 +112,7 @@ func assemble(p *solver.Problem, peers []outcome) []float64 {
 	return u
 }
 
-func membrane(t testing.TB, n int) *solver.Problem {
+func membrane(t testing.TB, n int) *problem.Problem {
 	t.Helper()
 	b, err := problems.Lookup("membrane")
 	require.NoError(t, err)
@@ -131,10 +133,10 @@ func sameBits(t testing.TB, want, got []float64) {
 
 func TestLockstepIsSequential(t *testing.T) {
 	p := membrane(t, 17)
-	seq, err := solver.SolveSequential(p, solver.Jacobi, 1e-5, 0, 0, 0)
+	seq, err := richardson.SolveSequential(p, problem.Jacobi, 1e-5, 0, 0, 0)
 	require.NoError(t, err)
-	require.Equal(t, solver.Converged, seq.Reason)
-	for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.BoundedDelay(0)} {
+	require.Equal(t, iterate.Converged, seq.Reason)
+	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0)} {
 		for _, peers := range []int{1, 2, 4, 8} {
 			for _, threads := range []int{1, 3} {
 				if threads > 1 && peers == 8 {
@@ -151,7 +153,7 @@ func TestLockstepIsSequential(t *testing.T) {
 					out := pl.run(t)
 					for rank, o := range out {
 						require.NoError(t, o.err, "rank %d", rank)
-						require.Equal(t, solver.Converged, o.result.Reason)
+						require.Equal(t, iterate.Converged, o.result.Reason)
 						require.Equal(t, seq.Sweeps, o.result.Iterate)
 						require.Equal(t, uint64(o.result.Sweeps)*uint64(o.box.Points()), o.result.Points)
 						require.Equal(t, seq.Residual, o.result.Residual)
@@ -166,7 +168,7 @@ func TestLockstepIsSequential(t *testing.T) {
 
 func TestAsynchronousMeetsTheTolerance(t *testing.T) {
 	p := membrane(t, 17)
-	for _, scheme := range []solver.Scheme{solver.Asynchronous(), solver.BoundedDelay(2)} {
+	for _, scheme := range []iterate.Scheme{iterate.Asynchronous(), iterate.BoundedDelay(2)} {
 		for _, peers := range []int{2, 4} {
 			t.Run(fmt.Sprintf("%s/%d peers", scheme.Name(), peers), func(t *testing.T) {
 				m := newMesh(uint64(peers))
@@ -176,9 +178,9 @@ func TestAsynchronousMeetsTheTolerance(t *testing.T) {
 				out := pl.run(t)
 				for rank, o := range out {
 					require.NoError(t, o.err, "rank %d", rank)
-					require.Equal(t, solver.Converged, o.result.Reason)
+					require.Equal(t, iterate.Converged, o.result.Reason)
 				}
-				e, err := solver.Evaluate(p, assemble(p, out), solver.Sequential{})
+				e, err := verify.Evaluate(p, assemble(p, out), problem.Sequential{})
 				require.NoError(t, err)
 				require.LessOrEqual(t, e.RelativeResidual, 1e-5)
 			})
@@ -189,7 +191,7 @@ func TestAsynchronousMeetsTheTolerance(t *testing.T) {
 // A slow peer is waited for in lockstep.
 func TestSlowPeer(t *testing.T) {
 	m := newMesh(3)
-	pl := plan{problem: membrane(t, 15), peers: 2, scheme: solver.Synchronous(),
+	pl := plan{problem: membrane(t, 15), peers: 2, scheme: iterate.Synchronous(),
 		node: func(rank int) runner.Node { return m.node(names(2)[rank]) },
 		change: func(rank int, c *runner.Config) {
 			if rank == 1 {
@@ -208,8 +210,8 @@ func TestNeighbourThatStandsStill(t *testing.T) {
 	m := newMesh(3)
 	still, done := make(chan struct{}), make(chan struct{})
 	var far, stands sync.Once
-	var stood, from solver.Iteration // sweeps when peer 1 stands still: its own, and those of peer 0
-	pl := plan{problem: membrane(t, 15), peers: 2, scheme: solver.Asynchronous(),
+	var stood, from iterate.Iteration // sweeps when peer 1 stands still: its own, and those of peer 0
+	pl := plan{problem: membrane(t, 15), peers: 2, scheme: iterate.Asynchronous(),
 		node: func(rank int) runner.Node { return m.node(names(2)[rank]) },
 		change: func(rank int, c *runner.Config) {
 			c.ProgressEvery = time.Nanosecond
@@ -246,7 +248,7 @@ func TestSlowPeerRepeats(t *testing.T) {
 	stop := make(chan struct{})
 	var once sync.Once
 	var sent int
-	pl := plan{problem: p, peers: 2, scheme: solver.Asynchronous(),
+	pl := plan{problem: p, peers: 2, scheme: iterate.Asynchronous(),
 		node: func(rank int) runner.Node { return m.node(names(2)[rank]) },
 		change: func(rank int, c *runner.Config) {
 			c.Solver.Tolerance, c.Solver.Repeat = 0, 100*time.Microsecond
@@ -266,8 +268,8 @@ func TestSlowPeerRepeats(t *testing.T) {
 
 func TestEarlyEnd(t *testing.T) {
 	p := membrane(t, 15)
-	for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous(), solver.BoundedDelay(1)} {
-		for _, why := range []solver.Reason{solver.Interrupted, solver.ReachedTime, solver.ReachedSweeps} {
+	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(1)} {
+		for _, why := range []iterate.Reason{iterate.Interrupted, iterate.ReachedTime, iterate.ReachedSweeps} {
 			t.Run(fmt.Sprintf("%s/%v", scheme.Name(), why), func(t *testing.T) {
 				// A busy machine may give the peers no processor for so long: more time, then.
 				for limit := 5 * time.Millisecond; !endsEarly(t, p, scheme, why, limit); limit *= 2 {
@@ -279,10 +281,10 @@ func TestEarlyEnd(t *testing.T) {
 
 // endsEarly runs until an early end, and checks it; false: a peer had made less than ten
 // sweeps by then.
-func endsEarly(t *testing.T, p *solver.Problem, scheme solver.Scheme, why solver.Reason, limit time.Duration) bool {
+func endsEarly(t *testing.T, p *problem.Problem, scheme iterate.Scheme, why iterate.Reason, limit time.Duration) bool {
 	m := newMesh(5)
 	stop := make(chan struct{})
-	if why == solver.Interrupted {
+	if why == iterate.Interrupted {
 		m.sends, m.fuse = 200, func() { close(stop) }
 	}
 	pl := plan{problem: p, peers: 2, scheme: scheme,
@@ -290,13 +292,13 @@ func endsEarly(t *testing.T, p *solver.Problem, scheme solver.Scheme, why solver
 		change: func(rank int, c *runner.Config) {
 			c.Solver.Tolerance = 0
 			switch why {
-			case solver.Interrupted:
+			case iterate.Interrupted:
 				if rank == 1 { // not the root: the wish has to travel
 					c.Stop = stop
 				}
-			case solver.ReachedTime:
+			case iterate.ReachedTime:
 				c.MaxTime = limit
-			case solver.ReachedSweeps:
+			case iterate.ReachedSweeps:
 				c.Solver.MaxSweeps = 100
 			}
 		}}
@@ -304,11 +306,11 @@ func endsEarly(t *testing.T, p *solver.Problem, scheme solver.Scheme, why solver
 	for rank, o := range out {
 		require.NoError(t, o.err, "rank %d", rank)
 		require.Equal(t, why, o.result.Reason)
-		if o.result.Sweeps < 10 && why == solver.ReachedTime {
+		if o.result.Sweeps < 10 && why == iterate.ReachedTime {
 			return false
 		}
 	}
-	e, err := solver.Evaluate(p, assemble(p, out), solver.Sequential{})
+	e, err := verify.Evaluate(p, assemble(p, out), problem.Sequential{})
 	require.NoError(t, err)
 	require.Less(t, e.RelativeResidual, 1.0, "the best iterate is no better than the first")
 	return true
@@ -317,7 +319,7 @@ func endsEarly(t *testing.T, p *solver.Problem, scheme solver.Scheme, why solver
 // A peer that is lost is named by those who needed it, whose blocks stay readable.
 func TestLostPeerIsNamed(t *testing.T) {
 	p := membrane(t, 15)
-	for _, scheme := range []solver.Scheme{solver.Synchronous(), solver.Asynchronous()} {
+	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		t.Run(scheme.Name(), func(t *testing.T) {
 			m := newMesh(7)
 			m.sends, m.fuse = 100, func() { m.node("peer1").lose() }
@@ -330,11 +332,11 @@ func TestLostPeerIsNamed(t *testing.T) {
 			out := pl.run(t)
 			var e *runner.NeighbourError
 			require.ErrorAs(t, out[0].err, &e)
-			require.Equal(t, solver.Rank(1), e.Rank)
+			require.Equal(t, iterate.Rank(1), e.Rank)
 			require.ErrorContains(t, out[0].err, "lost rank 1")
 			var lost *p2psap.PeerLostError
 			require.ErrorAs(t, out[0].err, &lost)
-			require.Equal(t, solver.Running, out[0].result.Reason)
+			require.Equal(t, iterate.Running, out[0].result.Reason)
 			moved := false
 			for _, v := range out[0].block {
 				require.False(t, math.IsNaN(v))
@@ -343,7 +345,7 @@ func TestLostPeerIsNamed(t *testing.T) {
 			require.True(t, moved)
 			// The other one, who is well, finds its neighbour gone.
 			require.ErrorAs(t, out[1].err, &e)
-			require.Equal(t, solver.Rank(0), e.Rank)
+			require.Equal(t, iterate.Rank(0), e.Rank)
 			require.ErrorContains(t, out[1].err, "left too early by rank 0")
 		})
 	}
@@ -358,7 +360,7 @@ func TestNoVerdict(t *testing.T) {
 	silent := make(chan struct{})
 	ctx, cancel := context.WithCancel(await.Context(t))
 	defer cancel()
-	pl := plan{problem: p, peers: 2, scheme: solver.Asynchronous(),
+	pl := plan{problem: p, peers: 2, scheme: iterate.Asynchronous(),
 		node: func(rank int) runner.Node { return m.node(names(2)[rank]) },
 		change: func(rank int, c *runner.Config) {
 			c.Solver.Tolerance, c.Grace = 0, 100*time.Millisecond
@@ -387,7 +389,7 @@ func TestProgress(t *testing.T) {
 	p := membrane(t, 15)
 	m := newMesh(11)
 	var seen []runner.Progress
-	pl := plan{problem: p, peers: 2, scheme: solver.Synchronous(),
+	pl := plan{problem: p, peers: 2, scheme: iterate.Synchronous(),
 		node: func(rank int) runner.Node { return m.node(names(2)[rank]) },
 		change: func(rank int, c *runner.Config) {
 			if rank == 0 {
@@ -418,7 +420,7 @@ func TestConfigErrors(t *testing.T) {
 		"must not be negat": func(c *runner.Config) { c.Solver.Tolerance = -1 },
 	} {
 		m := newMesh(1)
-		pl := plan{problem: p, peers: 2, scheme: solver.Synchronous(),
+		pl := plan{problem: p, peers: 2, scheme: iterate.Synchronous(),
 			node: func(rank int) runner.Node { return m.node(names(2)[rank]) }}
 		c := pl.config(t, 0)
 		change(&c)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // lookTime is how long a wait looks for news before it blocks, on a machine with
@@ -26,9 +26,9 @@ func (r *Runner) attend() error {
 	if !r.stopping {
 		switch {
 		case r.asked.Err() != nil:
-			r.stop(now, solver.Interrupted)
+			r.stop(now, iterate.Interrupted)
 		case r.config.MaxTime > 0 && r.first >= 0 && now-r.first >= r.config.MaxTime:
-			r.stop(now, solver.ReachedTime)
+			r.stop(now, iterate.ReachedTime)
 		}
 	} else if ran >= r.stopAt+r.patience() {
 		return fmt.Errorf("%w: asked for %v ago; the block is this peer's newest", ErrNoVerdict, (ran - r.stopAt).Round(time.Millisecond))
@@ -61,7 +61,7 @@ func (t *ranTime) at(now, most time.Duration) time.Duration {
 // last while somebody is waited for with patience.
 func (r *Runner) tick() time.Duration { return r.config.Grace / 8 }
 
-func (r *Runner) stop(now time.Duration, why solver.Reason) {
+func (r *Runner) stop(now time.Duration, why iterate.Reason) {
 	r.stopping, r.stopAt = true, r.ran.total
 	r.config.Log.Info().Int("rank", int(r.config.Solver.Rank)).Stringer("why", why).Msg("asking for an early end")
 	r.worker.Stop(now, why)
@@ -125,7 +125,7 @@ func (r *Runner) block(until time.Duration) error {
 	if errors.As(err, &lost) {
 		for rank, name := range r.config.Names {
 			if name == lost.Peer {
-				return &NeighbourError{solver.Rank(rank), name, err}
+				return &NeighbourError{iterate.Rank(rank), name, err}
 			}
 		}
 	}

@@ -1,5 +1,5 @@
-// Command quic is an end of a comparison of transports: one stream of QUIC. It is a
-// module of its own, so that who uses ours does not depend on another's transport.
+// Command quic is one end of a comparison of transports: a stream of QUIC. It is in a module of its
+// own, so that the main module does not depend on QUIC.
 package main
 
 import (
@@ -19,10 +19,10 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/p2pdc/p2pdc/bench/internal/duel"
+	"github.com/p2pdc/p2pdc/bench/internal/twonode"
 )
 
-const protocol = "duel"
+const protocol = "twonode"
 
 func main() {
 	host := flag.String("host", "127.0.0.1", "address of this end")
@@ -30,7 +30,7 @@ func main() {
 	flag.Parse()
 	c, err := channel(context.Background(), *host, *call)
 	if err == nil {
-		err = duel.Serve(c, *call != "", os.Stdin, os.Stdout)
+		err = twonode.Serve(c, *call != "", os.Stdin, os.Stdout)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "quic:", err)
@@ -38,8 +38,7 @@ func main() {
 	}
 }
 
-// stream is a QUIC stream as a channel. A write returns when the data has been
-// copied.
+// stream is a QUIC stream as a channel. A write returns when the data has been copied.
 type stream struct{ *quic.Stream }
 
 func (s stream) Send(data []byte) error {
@@ -54,10 +53,14 @@ func (s stream) Recv(buf []byte) error {
 	return err
 }
 
-func channel(ctx context.Context, host, call string) (duel.Channel, error) {
-	conf := &quic.Config{MaxIdleTimeout: time.Hour, InitialStreamReceiveWindow: 4 << 20, InitialConnectionReceiveWindow: 8 << 20}
+// channel opens this end.
+func channel(ctx context.Context, host, call string) (twonode.Channel, error) {
+	conf := &quic.Config{
+		MaxIdleTimeout: time.Hour, InitialStreamReceiveWindow: 4 << 20, InitialConnectionReceiveWindow: 8 << 20,
+	}
 	if call != "" {
-		conn, err := quic.DialAddr(ctx, call, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}}, conf)
+		config := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}}
+		conn, err := quic.DialAddr(ctx, call, config, conf)
 		if err != nil {
 			return nil, err
 		}
@@ -65,7 +68,7 @@ func channel(ctx context.Context, host, call string) (duel.Channel, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The other end learns of a stream from its first byte.
+		// The first byte makes the stream known at the other end.
 		_, err = s.Write([]byte{1})
 		return stream{s}, err
 	}
@@ -73,7 +76,8 @@ func channel(ctx context.Context, host, call string) (duel.Channel, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := quic.ListenAddr(net.JoinHostPort(host, "0"), &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{protocol}}, conf)
+	config := &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{protocol}}
+	l, err := quic.ListenAddr(net.JoinHostPort(host, "0"), config, conf)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +94,7 @@ func channel(ctx context.Context, host, call string) (duel.Channel, error) {
 	return stream{s}, err
 }
 
-// certificate is one for this run: QUIC does not go without.
+// certificate returns a certificate for this run, which QUIC requires.
 func certificate() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -76,13 +76,13 @@ const (
 
 // Port is a port's attributes.
 type Port struct {
-	State      PortState
-	Layer      LinkLayer
-	LID        uint16 // InfiniBand only; 0 elsewhere
-	MTU        int    // active path MTU, bytes: 256 to 4096
-	MostBytes  uint32 // of a message
-	GIDs       int    // length of the table
-	SubnetGUID uint64 // prefix of GID 0: equal on one subnet
+	State           PortState
+	Layer           LinkLayer
+	LID             uint16 // InfiniBand only; 0 elsewhere
+	MTU             int    // active path MTU, bytes: 256 to 4096
+	MaxMessageBytes uint32 // of a message
+	GIDs            int    // length of the table
+	SubnetGUID      uint64 // prefix of GID 0: equal on one subnet
 }
 
 // GID is a global identifier, laid out as an IPv6 address.

@@ -6,7 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// avx2 works on 4 points at once, the rest of a row point by point.
+// avx2 processes 4 points at once and the rest of a row point by point, or under a mask.
 type avx2 struct{}
 
 func (avx2) name() string { return "AVX2" }
@@ -51,7 +51,7 @@ func (avx2) loops(l *loop, masked bool, body func(v vector, offset int)) {
 	Label("next")
 }
 
-// colour: the points of a colour are every other lane.
+// colour sets a mask of every other lane, since the points of a colour alternate.
 func (avx2) colour(l *loop) {
 	if l.colour.last == nil {
 		l.colour = colour{last: YMM(), mask: YMM()}
@@ -63,15 +63,15 @@ func (avx2) colour(l *loop) {
 	VBROADCASTSD(l.at("c", 0), l.colour.last)
 }
 
-// symbol is the address of a table.
+// symbol returns the address of a table.
 func (l *loop) symbol(name string) reg.Register {
 	g := GP64()
 	LEAQ(operand.NewDataAddr(operand.NewStaticSymbol(name), 0), g)
 	return g
 }
 
-// tables writes the constants that the loops use: masks of all lanes before a point and
-// of every other lane, and what AVX-512 permutes by.
+// tables writes the constants that the loops use: masks of all lanes before a point and of every
+// other lane, and the permutations of AVX-512.
 func tables() {
 	all := ^uint64(0)
 	for _, t := range []struct {
@@ -148,7 +148,7 @@ func (avx2) rest(l *loop, count reg.Register) (halves, first, second vector) {
 type ymm struct{ packed }
 
 func (ymm) west(last, u, d reg.Register) {
-	VPERM2F128(operand.U8(0x21), u, last, d) // last's upper half, u's lower half
+	VPERM2F128(operand.U8(0x21), u, last, d) // upper half of last, lower half of u
 	VSHUFPD(operand.U8(5), u, d, d)
 }
 
@@ -219,7 +219,7 @@ func (ymm) clear(l *loop, p operand.U8, bound operand.Op, u reg.Register, q oper
 	VORPD(at, r, r)
 }
 
-// scalar works on one point in the low lane.
+// scalar processes one point in the low lane.
 type scalar struct{}
 
 func low(op operand.Op) operand.Op {
@@ -255,7 +255,7 @@ func (scalar) clear(l *loop, p operand.U8, bound operand.Op, u reg.Register, q o
 	VORPD(at, r, r)
 }
 
-// Colours are worked on by vectors only.
+// The loops over colours and the sums use vectors only.
 func (scalar) largest(_, _ reg.Register)                 { panic("no sums") }
 func (scalar) or(_, _ reg.Register)                      { panic("no sums") }
 func (scalar) between(_, _, _ reg.Register) reg.Register { panic("no colours") }

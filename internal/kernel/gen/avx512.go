@@ -6,7 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// avx512 works on 8 points at once, the rest of a row under a mask.
+// avx512 processes 8 points at once and the rest of a row under a mask.
 type avx512 struct{}
 
 func (avx512) name() string { return "AVX512" }
@@ -48,7 +48,7 @@ func (avx512) loops(l *loop, _ bool, body func(v vector, offset int)) {
 	Label("next")
 }
 
-// colour: the points of a colour are every other lane.
+// colour sets a mask of every other lane, since the points of a colour alternate.
 func (avx512) colour(l *loop) {
 	if l.colour.last == nil {
 		l.colour = colour{last: ZMM(), mask: K()}

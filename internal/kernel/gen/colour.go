@@ -6,16 +6,16 @@ import (
 
 // colour is the state of a loop that relaxes the points of one colour in place.
 type colour struct {
-	// last is the vector before the one at work, as it was: a row is read ahead of its
-	// stores, since a load that overlaps one waits until that has left the core.
+	// last is the old value of the vector before the current one. Rows are read ahead of their
+	// stores, because a load that overlaps a store waits until the store has left the core.
 	last reg.Register
 	mask reg.Register // the colour's lanes
 }
 
-// relaxColour emits the relaxation in place of the points of one colour: all lanes are
-// computed, and stored as they were where they have the other colour.
+// relaxColour emits the relaxation in place of the points of one colour. All lanes are computed;
+// those of the other colour are stored with their old values.
 func relaxColour(s set, f form) {
-	doc := "relaxes the points of one colour of a tile in place; odd, 0 or 1, is where the first row has its first."
+	doc := "relaxes the points of one colour in place; odd, 0 or 1, is the offset of the first in the first row."
 	emit(s, "relaxColour"+f.String(), doc, f, true, append(scalarsOf(f), "step"), func(l *loop, v vector, offset int) {
 		u, res := l.sum(v, offset)
 		v.move(u, l.colour.last)

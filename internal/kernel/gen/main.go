@@ -1,6 +1,5 @@
-// Command gen writes the assembly loops of package kernel (go generate in that
-// package). Each loop is written once, over a small set of vector operations,
-// and emitted for AVX2 and for AVX-512.
+// Command gen generates the assembly loops of package kernel (go generate in that package). Each loop is
+// written once with a small set of vector operations and emitted for AVX2 and for AVX-512.
 package main
 
 import (
@@ -33,14 +32,14 @@ func main() {
 		sums(s)
 	}
 	TEXT("storeFence", NOSPLIT, "func()")
-	Doc("storeFence orders the stores that passed the caches before all that follow.")
+	Doc("storeFence orders streaming stores before all later stores.")
 	SFENCE()
 	RET()
 	Generate()
 }
 
-// form is the shape of the operator, as kernel.Form; simple is the isotropic one
-// with a constant source and no upper obstacle.
+// form is the kind of operator, as kernel.Form; simple is the isotropic form with a constant source
+// and no upper obstacle.
 type form int
 
 const (
@@ -54,7 +53,7 @@ func (f form) String() string {
 	return [...]string{"Isotropic", "Constant", "Variable", "Simple"}[f]
 }
 
-// Byte offsets of the fields of kernel.tile; a test there compares them.
+// fields holds the byte offsets of the fields of kernel.tile. A test of package kernel compares them.
 var fields = map[string]int{
 	"out": 0, "c": 8, "s": 16, "n": 24, "b": 32, "t": 40, "f": 48, "phi": 56, "psi": 64,
 	"count": 72, "rows": 80,
@@ -65,7 +64,7 @@ var fields = map[string]int{
 	"xStep": 264, "yStep": 272, "zStep": 280, "odd": 288,
 }
 
-// steps says which field moves a pointer from row to row.
+// steps names the field that moves a pointer from row to row.
 var steps = map[string]string{
 	"out": "outStep", "c": "rowStep", "s": "rowStep", "n": "rowStep", "b": "planeStep", "t": "planeStep",
 	"f": "fStep", "phi": "phiStep", "psi": "psiStep",
@@ -92,13 +91,13 @@ func (l *loop) field(name string) operand.Mem {
 	return operand.Mem{Base: l.tile, Disp: at}
 }
 
-// at is element index+offset of the row that p points to.
+// at returns element index+offset of the row of pointer p.
 func (l *loop) at(p string, offset int) operand.Mem {
 	return operand.Mem{Base: l.ptr[p], Index: l.index, Scale: 8, Disp: 8 * offset}
 }
 
-// coefficient is the operand of a coefficient: a broadcast register, or a row
-// whose pointer is read from the tile, since registers have run out.
+// coefficient returns the operand of a coefficient: a broadcast register, or a row whose address is
+// read from the tile because no register is left.
 func (l *loop) coefficient(direction string, offset int) operand.Op {
 	if l.form != variable {
 		return l.scalars["k"+direction]
@@ -108,11 +107,11 @@ func (l *loop) coefficient(direction string, offset int) operand.Op {
 	return operand.Mem{Base: g, Index: l.index, Scale: 8, Disp: 8 * offset}
 }
 
-// emit writes a function that goes through the rows of a tile. It writes to out, or in
-// place, that is to the row of c.
+// emit writes a function over the rows of a tile. Its output goes to out or, if inPlace, to the row
+// of c.
 func emit(s set, name, doc string, f form, inPlace bool, scalars []string, body func(l *loop, v vector, offset int)) {
-	// The address of a tile is that of its first field; naming the type would need
-	// the package to compile without the functions that are about to be written.
+	// The argument is the address of the tile's first field. Naming the type would require that the package
+	// compiles without the functions to be generated.
 	TEXT(name+s.name(), NOSPLIT, "func(tile **float64)")
 	Doc(name + s.name() + " " + doc)
 	Pragma("noescape")
@@ -150,7 +149,7 @@ func emit(s set, name, doc string, f form, inPlace bool, scalars []string, body 
 	RET()
 }
 
-// advance moves the pointers to the next row; those of coefficients stay in the tile.
+// advance moves the pointers to the next row. Those of coefficients are kept in the tile.
 func (l *loop) advance(inPlace bool) {
 	for _, p := range l.pointers {
 		ADDQ(l.field(steps[p]), l.ptr[p])
@@ -170,8 +169,7 @@ func (l *loop) advance(inPlace bool) {
 	}
 }
 
-// sum emits A·u − f at the vector that starts offset elements after index; it
-// also returns u.
+// sum emits A·u − f at the vector offset elements after index. It also returns u.
 func (l *loop) sum(v vector, offset int) (u, res reg.Register) {
 	pair := func(low, high string, lowAt, highAt int, kl, kh string) reg.Register {
 		var x reg.Register
@@ -209,8 +207,8 @@ func (l *loop) sum(v vector, offset int) (u, res reg.Register) {
 	return u, res
 }
 
-// scalarsOf lists the values to broadcast: of the isotropic forms, the diagonal
-// lies in kc and the off-diagonal in kw.
+// scalarsOf returns the names of the values to broadcast. For isotropic forms kc is the diagonal
+// and kw the off-diagonal coefficient.
 func scalarsOf(f form) []string {
 	switch f {
 	case simple:
@@ -223,12 +221,12 @@ func scalarsOf(f form) []string {
 	return nil
 }
 
-// relax emits the relaxation of a tile; streaming stores pass the caches.
+// relax emits the relaxation of a tile, with streaming stores if requested.
 func relax(s set, f form, streaming bool) {
 	name, doc := "relax"+f.String(), "relaxes the points of a tile."
 	if streaming {
 		name += "Stream"
-		doc = "relaxes the points of a tile whose rows of out are aligned to 64 bytes, with stores that pass the caches."
+		doc = "relaxes the points of a tile with streaming stores; the rows of out are aligned to 64 bytes."
 	}
 	emit(s, name, doc, f, false, append(scalarsOf(f), "step"), func(l *loop, v vector, offset int) {
 		u, res := l.sum(v, offset)
@@ -247,7 +245,7 @@ func residual(s set, f form) {
 	doc := "writes the residual of the points of a tile to out."
 	emit(s, "residual"+f.String(), doc, f, false, scalarsOf(f), func(l *loop, v vector, offset int) {
 		u, res := l.sum(v, offset)
-		v.add(l.scalars["zero"], res, res) // no −0 but for contact
+		v.add(l.scalars["zero"], res, res) // −0 is reserved for points in contact
 		v.clear(l, lessEqual, v.operand(l.at("phi", offset)), u, greaterEqual, res)
 		v.clear(l, greaterEqual, v.operand(l.at("psi", offset)), u, lessEqual, res)
 		v.store(res, l.at("out", offset), false)

@@ -6,8 +6,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// markRows emits a bit for each point of the rows of c, set where it is −0, to the bytes
-// of out. AVX2 leaves a rest of less than 8 points out.
+// markRows emits one bit for each point of the rows of c, set where the value is −0, to the bytes
+// of out. AVX2 omits a rest of fewer than 8 points.
 func markRows(s set) {
 	moves := [][2]string{{"c", "rowStep"}, {"out", "outStep"}}
 	rowsOf(s, "markRows", "writes a bit for each value of a row, set where it is −0.", moves, nil, nil, func(l *loop) {
@@ -24,7 +24,7 @@ func markRows(s set) {
 	})
 }
 
-// equal is a bit for each of 8 points of c, set where it has the bits of x.
+// equal returns one bit for each of 8 points of c, set where it has the bits of x.
 func (avx512) equal(l *loop, x reg.Register) reg.GPVirtual {
 	same, bits := K(), GP64()
 	VPCMPEQQ(l.at("c", 0), x, same)
@@ -58,11 +58,12 @@ func (avx2) equal(l *loop, x reg.Register) reg.GPVirtual {
 	return low
 }
 
-// touchRows emits a bit for each point of the rows of c, set where it is not between phi and
-// psi, to the bytes of out. A rest of less than 8 points is left out.
+// touchRows emits one bit for each point of the rows of c, set where it is not between phi and psi,
+// to the bytes of out. A rest of fewer than 8 points is omitted.
 func touchRows(s set) {
 	moves := [][2]string{{"c", "rowStep"}, {"phi", "phiStep"}, {"psi", "psiStep"}, {"out", "outStep"}}
-	rowsOf(s, "touchRows", "writes a bit for each value of a row, set where it is not between phi and psi.", moves, nil, nil, func(l *loop) {
+	doc := "writes a bit for each value of a row, set where it is not between phi and psi."
+	rowsOf(s, "touchRows", doc, moves, nil, nil, func(l *loop) {
 		at := GP64()
 		MOVQ(l.ptr["out"], at)
 		whole(l, "eight", 8, func() {
@@ -82,7 +83,8 @@ func (avx512) outside(l *loop) reg.GPVirtual {
 func (avx2) outside(l *loop) reg.GPVirtual {
 	half := func(offset int) reg.GPVirtual {
 		v, bits := ymm{}, GP64()
-		VMOVMSKPD(v.between(v.load(l.at("phi", offset)), v.load(l.at("c", offset)), v.load(l.at("psi", offset))), bits.As32())
+		phi, u, psi := v.load(l.at("phi", offset)), v.load(l.at("c", offset)), v.load(l.at("psi", offset))
+		VMOVMSKPD(v.between(phi, u, psi), bits.As32())
 		return bits
 	}
 	low, high := half(0), half(4)

@@ -5,10 +5,11 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// sums emits the loops over rows of values that package kernel adds up exactly.
+// sums emits the loops over rows whose values package kernel adds exactly.
 func sums(s set) {
 	moves := [][2]string{{"out", "outStep"}, {"c", "rowStep"}}
-	rowsOf(s, "largest", "finds the largest bits of a row of values without their signs, a candidate a lane.", moves, nil, nil, func(l *loop) {
+	doc := "finds the largest bits of a row of values without their signs, one candidate per lane."
+	rowsOf(s, "largest", doc, moves, nil, nil, func(l *loop) {
 		most := s.zero()
 		s.loops(l, true, func(v vector, offset int) { v.largest(v.load(l.at("c", offset)), most) })
 		s.whole().store(most, operand.Mem{Base: l.ptr["out"]}, false)
@@ -17,15 +18,14 @@ func sums(s set) {
 	sumRow(s, "sumSquares", true)
 }
 
-// sumRow emits sums of the values of a row, or of their squares, in three parts that are
-// exact: adding and subtracting a large number (kc, kw, ke) leaves the multiples of its
-// last place, and those of one row fit a float64 (Rump, Ogita, Oishi, SIAM J. Sci. Comput.
-// 31(1), 2008). out gets the three sums and the bits of what none of them held, a
-// vector each.
+// sumRow emits sums of the values of a row, or of their squares, in three exact parts: adding and
+// subtracting a large number (kc, kw, ke) leaves the multiples of its last place, and the sum of
+// those of one row fits a float64 (Rump, Ogita, Oishi, SIAM J. Sci. Comput. 31(1), 2008). out
+// receives the three sums and the remaining bits, one vector each.
 func sumRow(s set, name string, squares bool) {
 	moves := [][2]string{{"out", "outStep"}, {"c", "rowStep"}}
 	parts := []string{"kc", "kw", "ke"}
-	rowsOf(s, name, "sums a row in three parts, a sum a lane.", moves, parts, nil, func(l *loop) {
+	rowsOf(s, name, "sums a row in three parts, one sum per lane.", moves, parts, nil, func(l *loop) {
 		acc := []reg.Register{s.zero(), s.zero(), s.zero()}
 		rest := s.zero()
 		s.loops(l, true, func(v vector, offset int) {

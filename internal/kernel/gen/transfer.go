@@ -6,7 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// transfers emits the loops of package kernel's transfers between grids.
+// transfers emits the loops of kernel.Transfer.
 func transfers(s set) {
 	addRows(s)
 	restrictRows(s)
@@ -18,8 +18,8 @@ func transfers(s set) {
 	}
 }
 
-// rowsOf emits the frame of a function over the rows of a tile: pointers by field, moved
-// from row to row by the fields that moves names.
+// rowsOf emits the frame of a function over the rows of a tile. moves lists the pointers and the
+// fields that move them from row to row.
 func rowsOf(s set, name, doc string, moves [][2]string, scalars, tables []string, row func(l *loop)) {
 	TEXT(name+s.name(), NOSPLIT, "func(tile **float64)")
 	Doc(name + s.name() + " " + doc)
@@ -50,10 +50,11 @@ func rowsOf(s set, name, doc string, moves [][2]string, scalars, tables []string
 	RET()
 }
 
-// addRows emits out = source·(c + step·s), each product rounded.
+// addRows emits out = source·(c + step·s), with each product rounded.
 func addRows(s set) {
 	moves := [][2]string{{"out", "outStep"}, {"c", "rowStep"}, {"s", "planeStep"}}
-	rowsOf(s, "addRows", "sets out to source times the sum of c and step times s.", moves, []string{"step", "source"}, nil, func(l *loop) {
+	doc := "sets out to source times the sum of c and step times s."
+	rowsOf(s, "addRows", doc, moves, []string{"step", "source"}, nil, func(l *loop) {
 		s.loops(l, true, func(v vector, offset int) {
 			x := v.load(l.at("s", offset))
 			v.mul(l.scalars["step"], x, x)
@@ -64,12 +65,12 @@ func addRows(s set) {
 	})
 }
 
-// restrictRows emits the weights 1, 2, 1 of three rows and then along them: out's point
-// j is the middle of 2j, 2j + 1 and 2j + 2. The last vector of a row overlaps the one
-// before it, so count must be at least a vector.
+// restrictRows emits the weights 1, 2, 1 across three rows and then along them: the support of
+// point j of out is 2j, 2j + 1 and 2j + 2. The last vector of a row overlaps the one before it, so
+// count must be at least one vector.
 func restrictRows(s set) {
 	moves := [][2]string{{"out", "outStep"}, {"s", "rowStep"}, {"c", "rowStep"}, {"n", "rowStep"}}
-	doc := "sums three rows and every three neighbours of the result with the weights 1, 2, 1, for every other point."
+	doc := "sums three rows, and three neighbours of the result at every other point, with the weights 1, 2, 1."
 	rowsOf(s, "restrictRows", doc, moves, nil, []string{"evens", "odds"}, func(l *loop) {
 		width := s.width()
 		Label("block")
@@ -104,24 +105,27 @@ func restrictRows(s set) {
 	})
 }
 
-// prolongRows emits the correction of every second row of a plane from four rows of the
-// coarse grid (or rows of −0), which start at the point before the first one of c. That
-// one lies halfway between two coarse points. source is the factor there, step at the
-// others. Keeping stores what c was to out, whose rows are aligned to 64 bytes, past the
-// caches.
+// prolongRows emits the correction of every second row of a plane from four coarse rows (or rows of
+// −0), which begin at the point before the first point of c. That one is halfway between two coarse
+// points. source is the factor there, step the factor at the others. If keeping, the old values of
+// c go to out with streaming stores; its rows are aligned to 64 bytes.
 func prolongRows(s set, keeping bool) {
-	moves := [][2]string{{"c", "rowStep"}, {"s", "xStep"}, {"n", "yStep"}, {"b", "zStep"}, {"t", "planeStep"}, {"phi", "phiStep"}, {"psi", "psiStep"}}
-	name, doc := "prolongRows", "adds the values of a coarse grid to every second row of a fine one where no obstacle is touched, and projects."
+	moves := [][2]string{
+		{"c", "rowStep"}, {"s", "xStep"}, {"n", "yStep"}, {"b", "zStep"}, {"t", "planeStep"},
+		{"phi", "phiStep"}, {"psi", "psiStep"},
+	}
+	name, doc := "prolongRows", "corrects every second row of a fine grid off the obstacles, and projects."
 	if keeping {
 		moves = append(moves, [2]string{"out", "outStep"})
-		name, doc = name+"Keeping", doc+" What they were goes to out."
+		name, doc = name+"Keeping", doc+" The old values go to out."
 	}
 	rowsOf(s, name, doc, moves, []string{"source", "step"}, []string{"firsts", "seconds"}, func(l *loop) {
 		width := s.width()
 		block := func(v, first, second vector) {
 			sum := func(offset int) reg.Register {
 				at := func(p string) operand.Mem {
-					return operand.Mem{Base: l.ptr[p], Index: l.index, Scale: 4, Disp: 8 * offset} // half as many points
+					// half as many points
+					return operand.Mem{Base: l.ptr[p], Index: l.index, Scale: 4, Disp: 8 * offset}
 				}
 				x, y := v.load(at("s")), v.load(at("b"))
 				v.add(v.operand(at("n")), x, x)
@@ -160,42 +164,43 @@ func prolongRows(s set, keeping bool) {
 	})
 }
 
-// mixRows emits out = ke·(kc·s + kw·n) + ks·(kc·b + kw·t), each product rounded.
+// mixRows emits out = ke·(kc·s + kw·n) + ks·(kc·b + kw·t), with each product rounded.
 func mixRows(s set) {
 	moves := [][2]string{{"out", "outStep"}, {"s", "xStep"}, {"n", "yStep"}, {"b", "zStep"}, {"t", "planeStep"}}
 	scalars := []string{"kc", "kw", "ke", "ks"}
-	rowsOf(s, "mixRows", "interpolates between two pairs of rows, and between the pairs.", moves, scalars, nil, func(l *loop) {
-		s.loops(l, true, func(v vector, offset int) {
-			mix := func(a, b reg.Register, x, y string) reg.Register {
-				v.mul(l.scalars[x], a, a)
-				v.mul(l.scalars[y], b, b)
-				v.add(b, a, a)
-				return a
-			}
-			low := mix(v.load(l.at("s", offset)), v.load(l.at("n", offset)), "kc", "kw")
-			high := mix(v.load(l.at("b", offset)), v.load(l.at("t", offset)), "kc", "kw")
-			v.store(mix(low, high, "ke", "ks"), l.at("out", offset), false)
+	rowsOf(s, "mixRows", "interpolates between two pairs of rows, and between the pairs.", moves, scalars, nil,
+		func(l *loop) {
+			s.loops(l, true, func(v vector, offset int) {
+				mix := func(a, b reg.Register, x, y string) reg.Register {
+					v.mul(l.scalars[x], a, a)
+					v.mul(l.scalars[y], b, b)
+					v.add(b, a, a)
+					return a
+				}
+				low := mix(v.load(l.at("s", offset)), v.load(l.at("n", offset)), "kc", "kw")
+				high := mix(v.load(l.at("b", offset)), v.load(l.at("t", offset)), "kc", "kw")
+				v.store(mix(low, high, "ke", "ks"), l.at("out", offset), false)
+			})
 		})
-	})
 }
 
-// stretchRow emits the interpolation of a row between any two grids: a point takes the
-// value at its index f (less odd), times its weight s, and where its weight n is not 0 the next one
-// times that; the sum is multiplied by its factor b. Then as prolongRows, the factor
-// source of the whole row included.
+// stretchRow emits the interpolation of a row between arbitrary grids. A point is the coarse value
+// at its index f (less odd) times its weight s plus, where its weight n is not 0, the next coarse
+// value times n; the sum is multiplied by its factor b. The correction follows as in prolongRows,
+// with the factor source of the whole row.
 func stretchRow(s avx512) {
 	moves := [][2]string{
 		{"c", "outStep"}, {"t", "rowStep"}, {"s", "xStep"}, {"n", "xStep"}, {"b", "xStep"}, {"f", "xStep"},
 		{"phi", "phiStep"}, {"psi", "psiStep"},
 	}
-	doc := "adds what lies between the points of a coarse row to a fine one where no obstacle is touched, and projects."
+	doc := "corrects a fine row off the obstacles by interpolation in a coarse row, and projects."
 	rowsOf(s, "stretchRow", doc, moves, []string{"source", "odd"}, nil, func(l *loop) {
 		zero := s.zero()
 		s.loops(l, true, func(v vector, offset int) {
 			index, weight := v.load(l.at("f", offset)), v.load(l.at("n", offset))
 			VPSUBQ(l.scalars["odd"], index, index)
 			two, x, y := K(), ZMM(), ZMM()
-			VCMPPD(operand.U8(12), zero, weight, two) // not equal, or not ordered
+			VCMPPD(operand.U8(12), zero, weight, two) // not equal, or unordered
 			s.gather(v, operand.Mem{Base: l.ptr["t"], Index: index, Scale: 8}, x)
 			v.mul(v.operand(l.at("s", offset)), x, x)
 			VMOVAPD(zero, y)
@@ -218,7 +223,7 @@ func stretchRow(s avx512) {
 	})
 }
 
-// gather reads the points of v's lanes from a row.
+// gather reads the points of the lanes of v from a row.
 func (avx512) gather(v vector, m operand.Mem, d reg.VecVirtual) {
 	lanes := K()
 	if part, ok := v.(masked); ok {

@@ -6,7 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Predicates of comparisons, ordered and quiet.
+// Comparison predicates, ordered and quiet.
 const (
 	less         = operand.U8(17)
 	lessEqual    = operand.U8(18)
@@ -20,33 +20,34 @@ type set interface {
 	zero() reg.Register
 	held() reg.Register // −0
 	broadcast(m operand.Mem) operand.Op
-	// loops emits the loop over a row: body for whole vectors, and for the rest; masked
-	// says that the rest, too, is worked on by vectors.
+	// loops emits the loop over a row: body for whole vectors and for the rest. If masked, the rest is
+	// processed by vectors too.
 	loops(l *loop, masked bool, body func(v vector, offset int))
-	// colour emits what l.colour holds at the start of a row.
+	// colour emits the state of l.colour at the start of a row.
 	colour(l *loop)
 	equal(l *loop, x reg.Register) reg.GPVirtual
-	// outside is a bit for each of 8 points, set where not phi < c < psi.
+	// outside returns one bit for each of 8 points, set unless phi < c < psi.
 	outside(l *loop) reg.GPVirtual
 	width() int
 	whole() vector
-	// table loads what part and join permute by, or is nil.
+	// table returns a permutation for part or join, or nil if the set needs none.
 	table(l *loop, name string) operand.Op
-	// part splits two vectors and the point after them: every other point, those after
-	// these, and those after those.
+	// part splits two vectors and the point after them into the even points, the odd points, and the even
+	// points shifted by one.
 	part(l *loop, low, high, after reg.Register) (even, odd, next reg.Register)
 	// join is the inverse.
 	join(l *loop, even, odd reg.Register) (low, high reg.Register)
-	// rest is the vectors for a rest of less than two: of the halves, and of both in turn.
+	// rest returns masked vectors for a rest of fewer than two vectors: for the half as many coarse points,
+	// and for the first and the second vector of fine points.
 	rest(l *loop, count reg.Register) (halves, first, second vector)
 }
 
-// vector is a way to work on some points at once. Operands stand in the order
-// of Go's assembler: destination last; sub(a, b, d) is d = b − a.
+// vector is the set of operations on several points at once. Operands have the order of Go's assembler,
+// destination last: sub(a, b, d) is d = b − a.
 type vector interface {
 	vector() reg.Register
 	load(m operand.Mem) reg.Register
-	operand(op operand.Op) operand.Op // memory that an instruction may read, or a register that holds it
+	operand(op operand.Op) operand.Op // op if an instruction may read it, else a register with its value
 	store(x reg.Register, m operand.Mem, streaming bool)
 	add(a operand.Op, b, d reg.Register)
 	sub(a operand.Op, b, d reg.Register)
@@ -56,16 +57,16 @@ type vector interface {
 	min(v, bound, d reg.Register)        // bound < v ? bound : v
 	// clear sets r to −0 where both "u p bound" and "r q 0" hold.
 	clear(l *loop, p operand.U8, bound operand.Op, u reg.Register, q operand.U8, r reg.Register)
-	// west is u moved up by one point, last's last point before it.
+	// west sets d to u shifted up by one point, with the last point of last first.
 	west(last, u, d reg.Register)
 	move(u, d reg.Register)
-	// maxAt and minAt are max and min at the lanes of a colour of u.
+	// maxAt and minAt store max and min at the lanes of a colour of u.
 	maxAt(colour, v, bound, u reg.Register)
 	minAt(colour, v, bound, u reg.Register)
-	// largest makes d the larger of the bits of x without its sign and d; x is lost.
+	// largest sets d to the larger of d and the bits of x without its sign. It overwrites x.
 	largest(x, d reg.Register)
 	or(x, d reg.Register)
-	// between tells at which lanes phi < u < psi.
+	// between returns a mask of the lanes with phi < u < psi.
 	between(phi, u, psi reg.Register) reg.Register
 }
 
@@ -84,7 +85,7 @@ func whole(l *loop, label string, step int, body func()) {
 	Label(label + "Done")
 }
 
-// packed holds the operations that AVX2 and AVX-512 share.
+// packed holds the operations common to AVX2 and AVX-512.
 type packed struct{}
 
 func (packed) add(a operand.Op, b, d reg.Register) { VADDPD(a, b, d) }

@@ -15,43 +15,43 @@ import (
 	"time"
 )
 
-// sampling is the time between two samples.
-const sampling = 20 * time.Millisecond
+// samplingInterval is the time between two samples.
+const samplingInterval = 20 * time.Millisecond
 
 // end is a flow's end in its own process.
 type end struct {
-	order
-	ctx    context.Context // ends with the order to stop
-	orders chan string     // "bulk", "send N"
+	endConfig
+	ctx      context.Context // ends with the command to stop
+	commands chan string     // "bulk", "send N"
 
 	received atomic.Uint64 // bytes
-	say      func(report)
+	send     func(report)
 }
 
-// Main does an end's part and does not return, in a process that was started for
-// one; in any other it does nothing. It belongs at the beginning of main, or of TestMain.
+// Main runs an end of a flow and does not return, if this process was started for one. Otherwise it does
+// nothing. It must be called at the beginning of main or TestMain.
 func Main() {
 	text, is := os.LookupEnv(environment)
 	if !is {
 		return
 	}
-	var o order
+	var o endConfig
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		fmt.Fprintln(os.Stderr, "flow:", err)
 		os.Exit(2)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	e := &end{order: o, ctx: ctx, orders: make(chan string, 16)}
+	e := &end{endConfig: o, ctx: ctx, commands: make(chan string, 16)}
 	var mu sync.Mutex
 	out := json.NewEncoder(os.Stdout)
-	e.say = func(r report) {
+	e.send = func(r report) {
 		mu.Lock()
 		defer mu.Unlock()
 		if out.Encode(r) != nil {
-			stop() // nobody listens any more
+			stop() // the program has ended
 		}
 	}
-	go e.listen(stop)
+	go e.readCommands(stop)
 	go e.sample()
 	var c Counts
 	var err error
@@ -66,17 +66,17 @@ func Main() {
 	if err != nil {
 		c.Error = err.Error()
 	}
-	e.say(report{Sample: &Sample{Now(), e.received.Load()}})
-	e.say(report{End: &c})
+	e.send(report{Sample: &Sample{Now(), e.received.Load()}})
+	e.send(report{End: &c})
 	os.Exit(0)
 }
 
-// listen takes orders until there are no more.
-func (e *end) listen(stop func()) {
+// readCommands reads commands until stop or the end of the input.
+func (e *end) readCommands(stop func()) {
 	defer stop()
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() && lines.Text() != "stop" {
-		e.orders <- lines.Text()
+		e.commands <- lines.Text()
 	}
 }
 
@@ -84,17 +84,18 @@ func (e *end) sample() {
 	if e.Sends {
 		return
 	}
-	for range time.Tick(sampling) {
-		e.say(report{Sample: &Sample{Now(), e.received.Load()}})
+	for range time.Tick(samplingInterval) {
+		e.send(report{Sample: &Sample{Now(), e.received.Load()}})
 	}
 }
 
-// next is how many messages to send next; negative: without end. false: stop.
+// next returns the number of messages to send next; it is negative for an unlimited number. more is false when
+// the end must stop.
 func (e *end) next() (messages int, more bool) {
 	select {
 	case <-e.ctx.Done():
 		return 0, false
-	case o := <-e.orders:
+	case o := <-e.commands:
 		if n, is := strings.CutPrefix(o, "send "); is {
 			if k, err := strconv.Atoi(n); err == nil {
 				return k, true

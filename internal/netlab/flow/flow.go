@@ -16,19 +16,19 @@ import (
 	"github.com/p2pdc/p2pdc/internal/netlab"
 )
 
-// environment carries an end's order to its process.
+// environment is the variable with the configuration of an end.
 const environment = "P2PDC_FLOW_END"
 
-// patience bounds the waits for an end's process, which a busy machine starts late.
-const patience = 5 * time.Minute
+// waitLimit bounds the waits for an end's process. A busy machine may start it late.
+const waitLimit = 5 * time.Minute
 
-// Flow is traffic from one host to another. Its methods are for one goroutine.
+// Flow is traffic from one host to another. It must not be used by several goroutines at once.
 type Flow struct {
 	Spec             Spec
 	sender, receiver *process
 }
 
-// Start makes the two ends and joins them; nothing is sent until Bulk or Send.
+// Start starts the two ends and connects them. They send no messages until Bulk or Send.
 func Start(from, to netlab.End, s Spec) (*Flow, error) {
 	f := &Flow{Spec: s}
 	fail := func(err error) (*Flow, error) {
@@ -40,54 +40,53 @@ func Start(from, to netlab.End, s Spec) (*Flow, error) {
 	if s.IPv6 {
 		here, there = from.IPv6.String(), to.IPv6.String()
 	}
-	o := order{Spec: s, Listen: there, Peer: here}
-	if f.receiver, err = begin(to.Host, o); err != nil {
+	o := endConfig{Spec: s, Listen: there, Peer: here}
+	if f.receiver, err = startProcess(to.Host, o); err != nil {
 		return fail(err)
 	}
-	ready, err := f.receiver.said(func(r report) bool { return r.Ready })
+	ready, err := f.receiver.waitFor(func(r report) bool { return r.Ready })
 	if err != nil {
 		return fail(err)
 	}
-	o = order{Spec: s, Sends: true, Listen: here, Peer: there, Port: ready.Port}
-	if f.sender, err = begin(from.Host, o); err != nil {
+	o = endConfig{Spec: s, Sends: true, Listen: here, Peer: there, Port: ready.Port}
+	if f.sender, err = startProcess(from.Host, o); err != nil {
 		return fail(err)
 	}
 	for _, p := range []*process{f.sender, f.receiver} {
-		if _, err := p.said(func(r report) bool { return r.Open }); err != nil {
+		if _, err := p.waitFor(func(r report) bool { return r.Open }); err != nil {
 			return fail(err)
 		}
 	}
 	return f, nil
 }
 
-// Bulk has the sender send as much as it can, until Stop.
-func (f *Flow) Bulk() error { return f.sender.tell("bulk") }
+// Bulk makes the sender send at full rate until Stop.
+func (f *Flow) Bulk() error { return f.sender.command("bulk") }
 
-// Send has the sender send so many messages and waits until the receiver has accepted
-// all that were ever sent.
-func (f *Flow) Send(messages int) error { return f.SendIn(messages, patience) }
+// Send sends that many messages and waits until the receiver has accepted all messages of the flow.
+func (f *Flow) Send(messages int) error { return f.SendIn(messages, waitLimit) }
 
-// SendIn is Send with a limit of its own.
+// SendIn is Send with a time limit.
 func (f *Flow) SendIn(messages int, limit time.Duration) error {
 	f.sender.mu.Lock()
 	f.sender.wanted += uint64(messages)
 	want := f.sender.wanted
 	f.sender.mu.Unlock()
-	if err := f.sender.tell(fmt.Sprintf("send %d", messages)); err != nil {
+	if err := f.sender.command(fmt.Sprintf("send %d", messages)); err != nil {
 		return err
 	}
-	_, err := f.sender.saidIn(limit, func(r report) bool { return r.Upto == want })
+	_, err := f.sender.waitForIn(limit, func(r report) bool { return r.Upto == want })
 	return err
 }
 
-// Stop ends the flow and says what its ends counted. The error is that of an end.
+// Stop ends the flow and returns the counts of its ends. The error is that of an end.
 func (f *Flow) Stop() (sender, receiver Counts, err error) {
 	defer f.kill()
 	for i, p := range []*process{f.sender, f.receiver} {
-		told := p.tell("stop") // an end that has failed is gone, and has said why
-		r, lost := p.said(func(r report) bool { return r.End != nil })
+		failed := p.command("stop") // fails if the end has ended; its report has the reason
+		r, lost := p.waitFor(func(r report) bool { return r.End != nil })
 		if lost != nil {
-			return sender, receiver, errors.Join(err, told, lost)
+			return sender, receiver, errors.Join(err, failed, lost)
 		}
 		if r.End.Error != "" {
 			err = errors.Join(err, fmt.Errorf("%s: %s", [2]string{"sender", "receiver"}[i], r.End.Error))
@@ -97,7 +96,7 @@ func (f *Flow) Stop() (sender, receiver Counts, err error) {
 	return sender, receiver, err
 }
 
-// kill ends the processes, if they have not ended themselves.
+// kill ends the processes that still run.
 func (f *Flow) kill() {
 	for _, p := range []*process{f.sender, f.receiver} {
 		if p != nil {
@@ -106,8 +105,7 @@ func (f *Flow) kill() {
 	}
 }
 
-// Received is how many bytes had arrived at a time of Now's clock, between the two
-// samples around it.
+// Received returns the bytes that had arrived at a time of Now's clock, interpolated between two samples.
 func (f *Flow) Received(at int64) float64 {
 	f.receiver.mu.Lock()
 	defer f.receiver.mu.Unlock()
@@ -129,34 +127,34 @@ func interpolate(samples []Sample, at int64) float64 {
 	return float64(last.Bytes)
 }
 
-// Goodput is bytes a second that arrived between two times.
+// Goodput returns the bytes per second that arrived between two times.
 func (f *Flow) Goodput(from, to int64) float64 {
 	return (f.Received(to) - f.Received(from)) / (float64(to-from) / 1e9)
 }
 
-// process is an end.
+// process is the process of an end.
 type process struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	done  chan struct{}
 
-	mu      sync.Mutex
-	news    *sync.Cond
-	reports []report // but samples
-	samples []Sample
-	wanted  uint64
-	errors  string // the last line of stderr
-	over    bool
+	mu        sync.Mutex
+	changed   *sync.Cond
+	reports   []report // except samples
+	samples   []Sample
+	wanted    uint64
+	lastError string // last line of stderr
+	ended     bool
 }
 
-// begin starts an end in its host.
-func begin(h *netlab.Host, o order) (*process, error) {
+// startProcess starts an end in its host.
+func startProcess(h *netlab.Host, o endConfig) (*process, error) {
 	text, err := json.Marshal(o)
 	if err != nil {
 		return nil, err
 	}
 	p := &process{cmd: exec.Command("/proc/self/exe"), done: make(chan struct{})}
-	p.news = sync.NewCond(&p.mu)
+	p.changed = sync.NewCond(&p.mu)
 	p.cmd.Env = append(os.Environ(), environment+"="+string(text))
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -169,7 +167,7 @@ func begin(h *netlab.Host, o order) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = h.Do(func() error { // on a thread of its own
+	err = h.Do(func() error { // on a locked thread
 		before := netlab.UrgentEnd.Set()
 		defer before.Set()
 		return p.cmd.Start()
@@ -177,18 +175,18 @@ func begin(h *netlab.Host, o order) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	go p.follow(stdout, stderr)
+	go p.readReports(stdout, stderr)
 	return p, nil
 }
 
-// follow collects what the end says, until it is gone.
-func (p *process) follow(stdout, stderr io.Reader) {
+// readReports collects the reports of the end until its process ends.
+func (p *process) readReports(stdout, stderr io.Reader) {
 	var both sync.WaitGroup
 	both.Go(func() {
 		lines := bufio.NewScanner(stderr)
 		for lines.Scan() {
 			p.mu.Lock()
-			p.errors = lines.Text()
+			p.lastError = lines.Text()
 			p.mu.Unlock()
 		}
 	})
@@ -203,27 +201,29 @@ func (p *process) follow(stdout, stderr io.Reader) {
 			p.samples = append(p.samples, *r.Sample)
 		} else {
 			p.reports = append(p.reports, r)
-			p.news.Broadcast()
+			p.changed.Broadcast()
 		}
 		p.mu.Unlock()
 	}
 	both.Wait()
-	_ = p.cmd.Wait() // how it ended, its last report has said
+	_ = p.cmd.Wait() // the last report has the result
 	p.mu.Lock()
-	p.over = true
-	p.news.Broadcast()
+	p.ended = true
+	p.changed.Broadcast()
 	p.mu.Unlock()
 	close(p.done)
 }
 
-// said waits for a report.
-func (p *process) said(what func(report) bool) (report, error) { return p.saidIn(patience, what) }
+// waitFor waits for a report that satisfies the condition.
+func (p *process) waitFor(what func(report) bool) (report, error) {
+	return p.waitForIn(waitLimit, what)
+}
 
-func (p *process) saidIn(limit time.Duration, what func(report) bool) (report, error) {
+func (p *process) waitForIn(limit time.Duration, what func(report) bool) (report, error) {
 	deadline := time.Now().Add(limit)
 	timer := time.AfterFunc(limit, func() {
 		p.mu.Lock()
-		p.news.Broadcast()
+		p.changed.Broadcast()
 		p.mu.Unlock()
 	})
 	defer timer.Stop()
@@ -239,23 +239,23 @@ func (p *process) saidIn(limit time.Duration, what func(report) bool) (report, e
 			}
 		}
 		switch {
-		case p.over:
-			return report{}, fmt.Errorf("the end's process is gone: %s", p.errors)
+		case p.ended:
+			return report{}, fmt.Errorf("the process has ended: %s", p.lastError)
 		case !time.Now().Before(deadline):
-			return report{}, fmt.Errorf("no answer within %v: %s", limit, p.errors)
+			return report{}, fmt.Errorf("no report within %v: %s", limit, p.lastError)
 		}
-		p.news.Wait()
+		p.changed.Wait()
 	}
 }
 
-func (p *process) tell(what string) error {
+func (p *process) command(what string) error {
 	if _, err := io.WriteString(p.stdin, what+"\n"); err != nil {
-		return fmt.Errorf("tell the end to %s: %w", what, err)
+		return fmt.Errorf("send the command %q: %w", what, err)
 	}
 	return nil
 }
 
-// end ends the process and waits for it.
+// end ends the process and waits for its end.
 func (p *process) end() {
 	_ = p.stdin.Close()
 	select {

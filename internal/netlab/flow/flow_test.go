@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) {
 	flow.Main()
-	// They wait for most of their time: more at once than there are processors.
+	// The tests mostly wait, so more of them than processors may run at once.
 	if err := flag.Set("test.parallel", "10"); err != nil {
 		panic(err)
 	}
@@ -30,9 +30,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// wide is a link of 50 Mbit/s, 20 ms there and back, with a queue of what is under way
-// then, that loses so much of what goes forth.
-func wide(loss float64) netlab.Emulation {
+// wanLink returns a link of 50 Mbit/s with a round-trip time of 20 ms, a queue of one bandwidth-delay product,
+// and that loss rate in the forward direction.
+func wanLink(loss float64) netlab.Emulation {
 	c := netlab.Conditions{Rate: 50 * netlab.Mbit, QueueBytes: 125_000, Delay: 10 * time.Millisecond}
 	e := netlab.Emulation{Forth: c, Back: c, Seed: 1}
 	e.Forth.Loss = loss
@@ -49,11 +49,11 @@ func start(t *testing.T, k *netlab.Link, s flow.Spec) *flow.Flow {
 	t.Helper()
 	f, err := flow.Start(k.A, k.B, s)
 	require.NoError(t, err)
-	t.Cleanup(func() { f.Stop() }) // in case the test has not
+	t.Cleanup(func() { f.Stop() }) // in case the test fails
 	return f
 }
 
-// stop wants both ends to have nothing to complain about.
+// stop stops the flow and requires that both ends succeeded.
 func stop(t *testing.T, f *flow.Flow) (sender, receiver flow.Counts) {
 	t.Helper()
 	sender, receiver, err := f.Stop()
@@ -61,7 +61,7 @@ func stop(t *testing.T, f *flow.Flow) (sender, receiver flow.Counts) {
 	return sender, receiver
 }
 
-// grows waits until so many more bytes have arrived.
+// grows waits until that many more bytes have arrived.
 func grows(t *testing.T, f *flow.Flow, bytes float64) {
 	t.Helper()
 	before := f.Received(flow.Now())
@@ -78,17 +78,18 @@ func change(t *testing.T, k *netlab.Link, f func(c *netlab.Conditions)) {
 	}
 }
 
-// synchronous are the sessions that must lose nothing: within a cluster, and between
-// two, with protected frames.
+// synchronous returns the sessions that must not lose messages: within a cluster, and between two clusters with
+// protected frames.
 func synchronous() map[string]flow.Spec {
 	return map[string]flow.Spec{
-		"intra": {Mode: microproto.ModeSynchronous, Intra: true}, "inter": {Mode: microproto.ModeSynchronous, Protected: true},
+		"intra": {Mode: microproto.ModeSynchronous, Intra: true}, "inter": {Mode: microproto.ModeSynchronous,
+			Protected: true},
 	}
 }
 
-func TestTCPIsWhatWasAskedFor(t *testing.T) {
+func TestTCPUsesTheCongestionControl(t *testing.T) {
 	t.Parallel()
-	k := link(t, wide(0))
+	k := link(t, wanLink(0))
 	require.NoError(t, flow.PlainTCP(k.A.Host))
 	require.NoError(t, flow.PlainTCP(k.B.Host))
 	for _, name := range []string{"reno", "cubic"} {
@@ -104,16 +105,18 @@ func TestTCPIsWhatWasAskedFor(t *testing.T) {
 	require.ErrorContains(t, err, "no such file or directory")
 }
 
-// What is sent arrives: each message once, in order and whole, whatever the link does
-// to packets.
+// Messages arrive once each, complete and in order, over a link that loses, duplicates and reorders packets.
 func TestNothingIsLost(t *testing.T) {
 	t.Parallel()
 	for name, s := range synchronous() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := wide(0.03)
-			e.Forth.Duplicate, e.Forth.Reorder, e.Forth.Late, e.Forth.Jitter = 0.1, 0.1, 5*time.Millisecond, 2*time.Millisecond
-			e.Back.Loss, e.Back.Duplicate, e.Back.Reorder, e.Back.Late = 0.03, 0.1, 0.1, 5*time.Millisecond
+			e := wanLink(0.03)
+			for _, c := range []*netlab.Conditions{&e.Forth, &e.Back} {
+				c.Loss, c.Duplicate = 0.03, 0.1
+				c.Reorder, c.Late = 0.1, 5*time.Millisecond
+			}
+			e.Forth.Jitter = 2 * time.Millisecond
 			k := link(t, e)
 			s.Bytes = 3001
 			f := start(t, k, s)
@@ -132,17 +135,17 @@ func TestBlackHole(t *testing.T) {
 	for name, s := range synchronous() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			k := link(t, wide(0))
+			k := link(t, wanLink(0))
 			f := start(t, k, s)
 			require.NoError(t, f.Bulk())
 			grows(t, f, 2e5)
 			change(t, k, func(c *netlab.Conditions) { c.Down = true })
-			// What was under way when the link went down, and then what time-outs send again: the
-			// link carries nothing else until it is up.
+			// While the link is down it gets only the packets that were in flight, and then the
+			// retransmissions after time-outs.
 			before := k.Counters(netlab.Forth).In
 			flight := func() bool { return k.Counters(netlab.Forth).Held == 0 && k.Counters(netlab.Back).Held == 0 }
-			await.Until(t, flight, "what was under way to arrive")
-			await.Until(t, func() bool { return k.Counters(netlab.Forth).In >= before+4 }, "segments sent again")
+			await.Until(t, flight, "the packets in flight to arrive")
+			await.Until(t, func() bool { return k.Counters(netlab.Forth).In >= before+4 }, "retransmitted segments")
 			require.Positive(t, k.Counters(netlab.Forth).Dropped[netlab.Down])
 			change(t, k, func(c *netlab.Conditions) { c.Down = false })
 			grows(t, f, 2e5)
@@ -151,23 +154,23 @@ func TestBlackHole(t *testing.T) {
 	}
 }
 
-// The path narrows below the size of the segments that were agreed on, and tells it or
-// does not; then the interface narrows too. Over IPv4 routers cut what is too large; over
-// IPv6 the session finds out and goes on in shorter frames.
-func TestPathNarrowsUnderWay(t *testing.T) {
+// The MTU of the path decreases below the agreed segment size, with or without ICMP messages; then the MTU of
+// the interface decreases too. Over IPv4 routers fragment large packets. Over IPv6 the session detects the
+// loss and continues with shorter frames.
+func TestPathMTUDecreasesDuringASession(t *testing.T) {
 	t.Parallel()
 	for name, s := range synchronous() {
 		for _, c := range []struct{ six, silent bool }{{false, false}, {false, true}, {true, true}} {
 			t.Run(fmt.Sprintf("%s, IPv6 %v, silent %v", name, c.six, c.silent), func(t *testing.T) {
 				t.Parallel()
-				k := link(t, wide(0))
+				k := link(t, wanLink(0))
 				own := s
 				own.IPv6 = c.six
 				f := start(t, k, own)
 				require.NoError(t, f.Bulk())
 				grows(t, f, 2e5)
 				change(t, k, func(now *netlab.Conditions) { now.MTU, now.Silent = 1300, c.silent })
-				grows(t, f, 6e5) // more than is under way
+				grows(t, f, 6e5) // more than is in flight
 				n := k.Counters(netlab.Forth)
 				require.Equal(t, c.six, n.Dropped[netlab.TooLarge] > 0)
 				require.Equal(t, c.six, n.Fragments == 0)
@@ -179,14 +182,14 @@ func TestPathNarrowsUnderWay(t *testing.T) {
 	}
 }
 
-// The first and the last message are lost: nothing that comes behind them tells.
+// The first and the last message are lost, so that no later packet reveals the loss.
 func TestFirstAndLastAreLost(t *testing.T) {
 	t.Parallel()
 	for name, s := range synchronous() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var lose atomic.Int32
-			e := wide(0)
+			e := wanLink(0)
 			e.Forth.Pick = func(ip []byte) bool {
 				protocol, _ := netlab.Protocol(ip)
 				return protocol == 17 && lose.Add(-1) >= 0
@@ -197,7 +200,7 @@ func TestFirstAndLastAreLost(t *testing.T) {
 			lose.Store(1)
 			require.NoError(t, f.Send(1))
 			require.NoError(t, f.Send(30))
-			lose.Store(2) // the last message, and the first time that it is sent again
+			lose.Store(2) // the last message and its first retransmission
 			require.NoError(t, f.Send(1))
 			sent, got := stop(t, f)
 			require.EqualValues(t, 32, got.Messages)
@@ -207,17 +210,19 @@ func TestFirstAndLastAreLost(t *testing.T) {
 	}
 }
 
-// An asynchronous session repairs nothing and never stops.
-func TestAsynchronousGoesOn(t *testing.T) {
+// An asynchronous session retransmits nothing and never stalls.
+func TestAsynchronousContinues(t *testing.T) {
 	t.Parallel()
-	e := wide(0.3)
-	e.Forth.Duplicate, e.Forth.Reorder, e.Forth.Late = 0.1, 0.1, 5*time.Millisecond
+	e := wanLink(0.3)
+	e.Forth.Duplicate = 0.1
+	e.Forth.Reorder, e.Forth.Late = 0.1, 5*time.Millisecond
 	k := link(t, e)
 	f := start(t, k, flow.Spec{Mode: microproto.ModeAsynchronous, Intra: true, Bytes: 16 << 10, EveryMicros: 10_000})
 	require.NoError(t, f.Bulk())
 	grows(t, f, 2e5)
 	change(t, k, func(c *netlab.Conditions) { c.Down = true })
-	await.Until(t, func() bool { return k.Counters(netlab.Forth).Dropped[netlab.Down] > 10 }, "packets dropped while it is down")
+	await.Until(t, func() bool { return k.Counters(netlab.Forth).Dropped[netlab.Down] > 10 },
+		"packets dropped while it is down")
 	change(t, k, func(c *netlab.Conditions) { c.Down, c.MTU = false, 1300 })
 	grows(t, f, 2e5)
 	sent, got := stop(t, f)

@@ -3,6 +3,7 @@
 package flow
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -17,16 +18,17 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
-// A flow's session has one tag. The receiver knows what a message must hold.
+// A session has one tag. The contents of messages follow from their numbers, so the receiver can check
+// them.
 const (
 	tag          = p2psap.Tag(1)
-	longest      = 256 << 10
+	maxMessage   = 256 << 10
 	defaultValue = 128 << 10
 )
 
 func endName(sends bool) string { return map[bool]string{true: "sender", false: "receiver"}[sends] }
 
-// session is either end of a session.
+// session runs one end of a session.
 func (e *end) session() (c Counts, err error) {
 	node, err := e.node()
 	if err != nil {
@@ -34,27 +36,28 @@ func (e *end) session() (c Counts, err error) {
 	}
 	defer node.Close()
 	if !e.Sends {
-		e.say(report{Ready: true, Port: node.ControlAddr().(*net.TCPAddr).Port})
+		e.send(report{Ready: true, Port: node.ControlAddr().(*net.TCPAddr).Port})
 	}
-	ctx, cancel := context.WithTimeout(e.ctx, patience)
+	ctx, cancel := context.WithTimeout(e.ctx, waitLimit)
 	defer cancel()
-	address := "" // the sender calls
-	if e.Sends {
+	address := ""
+	if e.Sends { // the sender connects
 		address = net.JoinHostPort(e.Peer, fmt.Sprint(e.Port))
 	}
 	if err := node.Connect(ctx, endName(!e.Sends), address); err != nil {
 		return c, err
 	}
-	length := longest
+	length := maxMessage
 	if e.Mode == microproto.ModeAsynchronous {
-		length = e.value()
+		length = e.valueBytes()
 	}
 	receive := e.Receive
 	if receive == 0 {
 		receive = 4 << 20
 	}
 	s, err := node.Open(ctx, endName(!e.Sends), p2psap.OpenOptions{
-		Name: "flow", Mode: e.Mode, Slots: []p2psap.SlotSpec{{Tag: tag, Length: length}}, ReceiveBytes: receive, Options: e.Options,
+		Name: "flow", Mode: e.Mode, Slots: []p2psap.SlotSpec{{Tag: tag, Length: length}}, ReceiveBytes: receive,
+		Options: e.Options,
 	})
 	if err != nil {
 		return c, err
@@ -65,24 +68,24 @@ func (e *end) session() (c Counts, err error) {
 		}
 		c.Session = s.Info()
 	}()
-	e.say(report{Open: true})
+	e.send(report{Open: true})
 	switch {
 	case e.Mode == microproto.ModeAsynchronous && e.Sends:
-		err = e.repeat(s, &c)
+		err = e.sendValues(s, &c)
 	case e.Mode == microproto.ModeAsynchronous:
-		err = e.newest(s, &c)
+		err = e.receiveValues(s, &c)
 	case e.Sends:
-		err = e.send(s, &c)
+		err = e.sendMessages(s, &c)
 	default:
-		err = e.receive(s, &c)
+		err = e.receiveMessages(s, &c)
 	}
 	if e.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, p2psap.ErrClosed)) {
-		err = nil // it was told to stop
+		err = nil // stopped by command
 	}
 	return c, err
 }
 
-// node makes this end's node.
+// node returns the node of this end.
 func (e *end) node() (*driver.Node, error) {
 	link, err := ether.Open(ether.Config{Listen: e.Listen})
 	if err != nil {
@@ -98,13 +101,14 @@ func (e *end) node() (*driver.Node, error) {
 	}
 	return driver.New(driver.Config{
 		Identity: identity, Plain: identity == nil, Protect: protect,
-		Name: endName(e.Sends), Link: link, Network: p2psap.Ethernet, Listen: net.JoinHostPort(e.Listen, "0"),
+		Name: endName(e.Sends), Rails: []driver.Rail{{Link: link}}, Listen: net.JoinHostPort(e.Listen, "0"),
 		Catalog: ctp.Catalog(), Policy: e.policy(), Run: "flow", Version: "flow", Cluster: cluster,
 		Linger: 100 * time.Millisecond,
 	})
 }
 
-// protection is that between hosts, or none: the hosts of a lab are one to the driver.
+// protection returns the protection of the flow. It is explicit, because the driver takes all hosts of a lab
+// for the same machine.
 func (e *end) protection() (*driver.Identity, p2psap.Protection, error) {
 	if !e.Protected {
 		return nil, p2psap.ProtectNever, nil
@@ -113,7 +117,7 @@ func (e *end) protection() (*driver.Identity, p2psap.Protection, error) {
 	return identity, p2psap.ProtectAlways, err
 }
 
-// policy is Table I with the optional rows that the flow asks for.
+// policy returns Table I with the optional rows of the flow.
 func (e *end) policy() p2psap.Policy {
 	column := p2psap.Column{Mode: e.Mode, Intra: e.Intra}
 	var rows []p2psap.OptionalRow
@@ -123,14 +127,14 @@ func (e *end) policy() p2psap.Policy {
 	return p2psap.TablePolicy{Optional: rows}
 }
 
-func (e *end) value() int {
+func (e *end) valueBytes() int {
 	if e.Bytes > 0 {
 		return e.Bytes
 	}
 	return defaultValue
 }
 
-// fill writes what message k must hold, and check compares.
+// fill writes the contents of message k.
 func fill(data []byte, k uint64) {
 	for i := 0; i+8 <= len(data); i += 8 {
 		binary.LittleEndian.PutUint64(data[i:], k*0x9e3779b97f4a7c15+uint64(i))
@@ -140,29 +144,24 @@ func fill(data []byte, k uint64) {
 	}
 }
 
-func check(data []byte, k uint64) error {
-	for i := 0; i+8 <= len(data); i += 8 {
-		if binary.LittleEndian.Uint64(data[i:]) != k*0x9e3779b97f4a7c15+uint64(i) {
-			return fmt.Errorf("message %d of %d bytes is wrong at byte %d", k, len(data), i)
-		}
-	}
-	for i := len(data) &^ 7; i < len(data); i++ {
-		if data[i] != byte(k) {
-			return fmt.Errorf("message %d of %d bytes is wrong at byte %d", k, len(data), i)
-		}
+// check compares data with the contents of message k. want is scratch memory of at least the same length.
+func check(data, want []byte, k uint64) error {
+	fill(want[:len(data)], k)
+	if !bytes.Equal(want[:len(data)], data) {
+		return fmt.Errorf("message %d of %d bytes has wrong contents", k, len(data))
 	}
 	return nil
 }
 
-// send sends as ordered. Messages that are not accepted yet must not be changed, so
-// the buffers go round, one more than are ever under way.
-func (e *end) send(s *driver.Socket, c *Counts) error {
+// sendMessages sends messages as commanded. A message must not change before it is accepted, so the
+// buffers are used in turn.
+func (e *end) sendMessages(s *driver.Socket, c *Counts) error {
 	size := e.Bytes
 	if size == 0 {
-		size = min(8*s.Info().SegmentSize, longest)
+		size = min(8*s.Info().SegmentSize, maxMessage)
 	}
-	const under = 128
-	buffers := make([][]byte, under)
+	const window = 128
+	buffers := make([][]byte, window)
 	for i := range buffers {
 		buffers[i] = make([]byte, size)
 	}
@@ -181,12 +180,12 @@ func (e *end) send(s *driver.Socket, c *Counts) error {
 	for count, more := e.next(); more; count, more = e.next() {
 		for ; count != 0; count-- {
 			k++
-			if k > under {
-				if err := accepted(p2psap.Transfer(k - under)); err != nil {
+			if k > window {
+				if err := accepted(p2psap.Transfer(k - window)); err != nil {
 					return err
 				}
 			}
-			data := buffers[k%under]
+			data := buffers[k%window]
 			fill(data, k)
 			if _, err := s.Send(e.ctx, tag, p2psap.Label(k), data); err != nil {
 				return err
@@ -195,14 +194,14 @@ func (e *end) send(s *driver.Socket, c *Counts) error {
 		if err := accepted(p2psap.Transfer(k)); err != nil {
 			return err
 		}
-		e.say(report{Upto: k})
+		e.send(report{Upto: k})
 	}
 	return nil
 }
 
-// receive wants message after message, each once, in order and whole.
-func (e *end) receive(s *driver.Socket, c *Counts) error {
-	slot := p2psap.Slot{Tag: tag, Data: make([]byte, longest)}
+// receiveMessages checks that messages arrive once each, complete and in order.
+func (e *end) receiveMessages(s *driver.Socket, c *Counts) error {
+	slot, want := p2psap.Slot{Tag: tag, Data: make([]byte, maxMessage)}, make([]byte, maxMessage)
 	for {
 		a, err := s.Receive(e.ctx, &slot)
 		if err != nil {
@@ -212,9 +211,9 @@ func (e *end) receive(s *driver.Socket, c *Counts) error {
 			return err
 		}
 		if c.Messages++; a.Label != c.Messages {
-			return fmt.Errorf("message %d came where %d was due", a.Label, c.Messages)
+			return fmt.Errorf("received message %d instead of %d", a.Label, c.Messages)
 		}
-		if err := check(slot.Data[:a.Length], a.Label); err != nil {
+		if err := check(slot.Data[:a.Length], want, a.Label); err != nil {
 			return err
 		}
 		c.Bytes += uint64(a.Length)
@@ -222,9 +221,9 @@ func (e *end) receive(s *driver.Socket, c *Counts) error {
 	}
 }
 
-// repeat sends a value again and again, a newer one each time.
-func (e *end) repeat(s *driver.Socket, c *Counts) error {
-	data := make([]byte, e.value())
+// sendValues sends a new value at every interval.
+func (e *end) sendValues(s *driver.Socket, c *Counts) error {
+	data := make([]byte, e.valueBytes())
 	every := 10 * time.Millisecond
 	if e.EveryMicros > 0 {
 		every = time.Duration(e.EveryMicros) * time.Microsecond
@@ -248,15 +247,14 @@ func (e *end) repeat(s *driver.Socket, c *Counts) error {
 			return nil
 		}
 	}
-	e.say(report{Upto: c.Messages})
+	e.send(report{Upto: c.Messages})
 	<-e.ctx.Done()
 	return nil
 }
 
-// newest reads whatever is new. Each segment must be a piece of the value that its
-// label says.
-func (e *end) newest(s *driver.Socket, c *Counts) error {
-	slot := p2psap.Slot{Tag: tag, Data: make([]byte, e.value()), Labels: make([]microproto.SegmentLabel, 0, 1024)}
+// receiveValues receives values and checks that each segment belongs to the value of its label.
+func (e *end) receiveValues(s *driver.Socket, c *Counts) error {
+	slot := p2psap.Slot{Tag: tag, Data: make([]byte, e.valueBytes()), Labels: make([]microproto.SegmentLabel, 0, 1024)}
 	for {
 		if _, err := s.Wait(e.ctx, 0); err != nil {
 			if errors.Is(err, p2psap.ErrPeerClosed) {
@@ -278,7 +276,7 @@ func (e *end) newest(s *driver.Socket, c *Counts) error {
 			}
 			for i := l.Offset; i+8 <= l.Offset+l.Length; i += 8 {
 				if binary.LittleEndian.Uint64(slot.Data[i:]) != l.Label*0x9e3779b97f4a7c15+uint64(i) {
-					return fmt.Errorf("byte %d is not of value %d, whose segment it is in", i, l.Label)
+					return fmt.Errorf("byte %d does not belong to value %d as its segment's label says", i, l.Label)
 				}
 			}
 		}

@@ -11,25 +11,24 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 )
 
-// Spec says what a flow is: a TCP connection when Congestion is set, a session
-// otherwise.
+// Spec describes a flow: a TCP connection if Congestion is set, otherwise a session.
 type Spec struct {
-	// Congestion names TCP's congestion control: "reno", "cubic". What else the kernel
-	// does (SACK, RACK, TLP) its host decides: see PlainTCP.
+	// Congestion is the name of TCP's congestion control, such as "reno" or "cubic". PlainTCP and DefaultTCP
+	// set the other features of the host's TCP (SACK, RACK, TLP).
 	Congestion string
 
 	Mode    microproto.Mode
-	Intra   bool               // both ends in one cluster; otherwise in two
-	Options microproto.Options // for the micro-protocols
+	Intra   bool               // both ends are in one cluster
+	Options microproto.Options // options of the micro-protocols
 	IPv6    bool
-	// Protected frames, and TLS for the control channel.
+	// Protected selects protected frames, and TLS for the control channel.
 	Protected bool
-	// Optional micro-protocols stand behind the column's own.
+	// Optional lists micro-protocols to append to those of the column.
 	Optional []string
-	// Bytes of a message; 0: synchronous, as many as fill eight segments; asynchronous,
-	// 128 KiB. Receive is the receiver's queue; 0: 4 MiB.
+	// Bytes is the size of a message. The default is eight full segments for a synchronous and 128 KiB for an
+	// asynchronous flow. Receive is the size of the receiver's queue, 4 MiB if 0.
 	Bytes, Receive int
-	// EveryMicros is the time between the Sends of an asynchronous flow; 0: 10000.
+	// EveryMicros is the interval of the messages of an asynchronous flow, 10000 if 0.
 	EveryMicros int
 }
 
@@ -40,11 +39,11 @@ func (s *Spec) String() string {
 	return fmt.Sprintf("session %v", s.Mode)
 }
 
-// Counts are what an end knows when it has finished.
+// Counts is the result of an end.
 type Counts struct {
-	Bytes    uint64 // received, or accepted
-	Messages uint64 // likewise
-	Error    string // what went wrong, or empty
+	Bytes    uint64 // received or accepted
+	Messages uint64 // received or accepted
+	Error    string // "" if the end succeeded
 	// Session describes an end of a session, TCP an end of a connection.
 	Session p2psap.SessionInfo
 	TCP     struct {
@@ -54,36 +53,35 @@ type Counts struct {
 	}
 }
 
-// order is what an end is told at its start.
-type order struct {
+// endConfig is the configuration of an end.
+type endConfig struct {
 	Spec
-	Sends         bool
-	Listen, Peer  string // addresses
-	Port, Control int    // the peer's, for the end that calls
+	Sends        bool
+	Listen, Peer string // addresses
+	Port         int    // the receiver's port, for the sender
 }
 
-// report is what an end says, one line each.
+// report is a report of an end, one line of JSON.
 type report struct {
-	Ready  bool     `json:",omitempty"` // the receiver listens
-	Open   bool     `json:",omitempty"` // the flow can begin
-	Port   int      `json:",omitempty"`
-	Sample *Sample  `json:",omitempty"`
-	Upto   uint64   `json:",omitempty"` // messages accepted
-	End    *Counts  `json:",omitempty"`
-	Log    []string `json:",omitempty"`
+	Ready  bool    `json:",omitempty"` // the receiver listens
+	Open   bool    `json:",omitempty"` // the flow is connected
+	Port   int     `json:",omitempty"`
+	Sample *Sample `json:",omitempty"`
+	Upto   uint64  `json:",omitempty"` // messages accepted
+	End    *Counts `json:",omitempty"`
 }
 
-// Sample is how many bytes had arrived at a time.
+// Sample is the number of bytes that had arrived at a time.
 type Sample struct {
-	At    int64 // nanoseconds of the monotonic clock, which the processes of a machine share
+	At    int64 // nanoseconds of the monotonic clock, which all processes of a machine share
 	Bytes uint64
 }
 
-// Now is the time in Sample's clock.
+// Now returns the current time of Sample's clock.
 func Now() int64 {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
-		panic(err) // there is no system without it
+		panic(err) // every Linux has this clock
 	}
 	return t.Nano()
 }

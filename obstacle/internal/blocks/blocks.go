@@ -7,15 +7,15 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Bytes returns the length of a box in bytes.
-func Bytes(b solver.Box) int64 { return 8 * int64(b.Points()) }
+func Bytes(b problem.Box) int64 { return 8 * int64(b.Points()) }
 
 // Put writes data, the bytes of box b from offset on, into the whole array u of n points. offset and len(data) must be
 // multiples of 8.
-func Put(u []float64, n [3]int, b solver.Box, offset int64, data []byte) error {
+func Put(u []float64, n [3]int, b problem.Box, offset int64, data []byte) error {
 	return walk(u, n, b, offset, len(data), func(row []float64, at int) {
 		for i := range row {
 			row[i] = math.Float64frombits(binary.LittleEndian.Uint64(data[8*(at+i):]))
@@ -24,7 +24,7 @@ func Put(u []float64, n [3]int, b solver.Box, offset int64, data []byte) error {
 }
 
 // Get fills data with the bytes of box b from offset on.
-func Get(data []byte, u []float64, n [3]int, b solver.Box, offset int64) error {
+func Get(data []byte, u []float64, n [3]int, b problem.Box, offset int64) error {
 	return walk(u, n, b, offset, len(data), func(row []float64, at int) {
 		for i, v := range row {
 			binary.LittleEndian.PutUint64(data[8*(at+i):], math.Float64bits(v))
@@ -33,7 +33,7 @@ func Get(data []byte, u []float64, n [3]int, b solver.Box, offset int64) error {
 }
 
 // Slice returns the part of the whole array u of n points that box b fills, or nil if the part is not contiguous.
-func Slice(u []float64, n [3]int, b solver.Box) []float64 {
+func Slice(u []float64, n [3]int, b problem.Box) []float64 {
 	size := b.Size()
 	if b.Points() > size[0] && (size[0] != n[0] || b.Points() > size[0]*size[1] && size[1] != n[1]) {
 		return nil
@@ -43,7 +43,7 @@ func Slice(u []float64, n [3]int, b solver.Box) []float64 {
 }
 
 // Copy writes the values of box b into the whole array u of n points.
-func Copy(u []float64, n [3]int, b solver.Box, values []float64) {
+func Copy(u []float64, n [3]int, b problem.Box, values []float64) {
 	size := b.Size()
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {

@@ -3,10 +3,10 @@ package blocks
 import (
 	"testing"
 
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // Cut into boxes, sent in pieces of any length and put together, an array is the
@@ -19,7 +19,7 @@ func TestCutAndAssemble(t *testing.T) {
 		for a := range parts {
 			parts[a] = rapid.IntRange(1, n[a]).Draw(t, "parts")
 		}
-		cut, err := solver.GridOf(n, parts)
+		cut, err := problem.GridOf(n, parts)
 		require.NoError(t, err)
 		u := make([]float64, n[0]*n[1]*n[2])
 		for i := range u {
@@ -27,7 +27,7 @@ func TestCutAndAssemble(t *testing.T) {
 		}
 		whole := make([]float64, len(u))
 		for r := range cut.Peers() {
-			box := cut.Box(solver.Rank(r))
+			box := cut.Box(iterate.Rank(r))
 			for offset := int64(0); offset < Bytes(box); {
 				piece := make([]byte, 8*rapid.Int64Range(1, (Bytes(box)-offset)/8).Draw(t, "piece"))
 				require.NoError(t, Get(piece, u, n, box, offset))
@@ -41,7 +41,7 @@ func TestCutAndAssemble(t *testing.T) {
 
 func TestPutKeepsToTheBox(t *testing.T) {
 	n := [3]int{4, 4, 4}
-	box := solver.Box{Lo: [3]int{1, 1, 1}, Hi: [3]int{3, 3, 3}}
+	box := problem.Box{Lo: [3]int{1, 1, 1}, Hi: [3]int{3, 3, 3}}
 	u := make([]float64, 64)
 	for _, c := range []struct {
 		offset int64
@@ -63,7 +63,7 @@ func TestEncodeDecode(t *testing.T) {
 func TestPlaceIsPut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var n [3]int
-		var b solver.Box
+		var b problem.Box
 		for a := range n {
 			n[a] = rapid.IntRange(1, 4).Draw(t, "n")
 			b.Lo[a] = rapid.IntRange(0, n[a]-1).Draw(t, "lo")

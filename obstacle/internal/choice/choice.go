@@ -8,7 +8,8 @@ import (
 	"strings"
 
 	"github.com/p2pdc/p2pdc/internal/spelling"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // maxDelay bounds K of delay:K.
@@ -19,18 +20,18 @@ const maxDelay = 1 << 20
 func Scheme(s string, clusters []string) (solver.Scheme, error) {
 	switch s {
 	case "sync":
-		return solver.Synchronous(), nil
+		return iterate.Synchronous(), nil
 	case "async":
-		return solver.Asynchronous(), nil
+		return iterate.Asynchronous(), nil
 	case "hybrid":
-		return solver.Hybrid(numbered(clusters)), nil
+		return iterate.Hybrid(numbered(clusters)), nil
 	}
 	if bound, is := strings.CutPrefix(s, "delay:"); is {
 		k, err := strconv.Atoi(bound)
 		if err != nil || k < 0 || k > maxDelay {
 			return nil, fmt.Errorf("--scheme %q: want delay:K with a whole number K from 0 to %d", s, maxDelay)
 		}
-		return solver.BoundedDelay(k), nil
+		return iterate.BoundedDelay(k), nil
 	}
 	return nil, fmt.Errorf("--scheme %q%s: want sync, async, delay:K or hybrid", s,
 		spelling.Suggest(s, []string{"sync", "async", "hybrid", "delay:1"}))

@@ -3,9 +3,9 @@ package choice
 import (
 	"testing"
 
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
-
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 func TestScheme(t *testing.T) {
@@ -28,17 +28,17 @@ func TestHybridOfLabels(t *testing.T) {
 	s, err := Scheme("hybrid", []string{"a", "b", "a", "", ""})
 	require.NoError(t, err)
 	require.Equal(t, "hybrid", s.Name())
-	together := func(a, b solver.Rank) bool { return !solver.Between(s, a, b).Asynchronous() }
+	together := func(a, b iterate.Rank) bool { return !s.Between(a, b).Asynchronous() }
 	require.True(t, together(0, 2))
 	require.False(t, together(0, 1))
 	require.False(t, together(3, 4), "without a label each is alone")
 	s, err = Scheme("hybrid", []string{"a", "a"})
 	require.NoError(t, err)
-	require.True(t, solver.Lockstep(s))
+	require.True(t, s.Lockstep())
 }
 
 func TestOrder(t *testing.T) {
-	for _, o := range []solver.Order{solver.Jacobi, solver.InTurn} {
+	for _, o := range []problem.Order{problem.Jacobi, problem.InTurn} {
 		got, err := Order(o.String())
 		require.NoError(t, err)
 		require.Equal(t, o, got)

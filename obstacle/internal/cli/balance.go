@@ -3,7 +3,8 @@ package cli
 import (
 	"strings"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 )
 
 // balanceMode parses --balance. It returns whether planes move between peers, and the text for the answer. A run that

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/p2pdc/p2pdc/ether"
-	"github.com/p2pdc/p2pdc/internal/cluster/calibration"
-	clusterfile "github.com/p2pdc/p2pdc/internal/cluster/file"
+	"github.com/p2pdc/p2pdc/simulate/cluster/calibration"
+	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
 )
 
 func (a *app) calibrateCommand() *cobra.Command {

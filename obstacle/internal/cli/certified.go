@@ -3,12 +3,12 @@ package cli
 import (
 	"runtime"
 
-	"github.com/spf13/pflag"
-
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
+	"github.com/spf13/pflag"
 )
 
 // enclosureFlags are the flags of --enclose.
@@ -46,7 +46,7 @@ func (n *enclosureFlags) enclose(
 		s.Enclosure = report.NoEnclosure(why)
 		return nil
 	}
-	both, err := solver.Enclose(p, u, e, n.sweeps, parallel(runtime.GOMAXPROCS(0)))
+	both, err := verify.Enclose(p, u, e, n.sweeps, parallel(runtime.GOMAXPROCS(0)))
 	if err != nil {
 		return failed(err)
 	}
@@ -73,6 +73,6 @@ func force(w *work, o *launch.Outcome, out []string) ([]float64, error) {
 		}
 		before, dt = o.Last.Before, w.problem.Evolution.Step()
 	}
-	f, err := solver.ContactForce(p, before, dt, o.U, parallel(runtime.GOMAXPROCS(0)))
+	f, err := verify.ContactForce(p, before, dt, o.U, parallel(runtime.GOMAXPROCS(0)))
 	return f.Values, err
 }

@@ -4,25 +4,26 @@ import (
 	"math"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/p2pdc/p2pdc/solver/verify"
+	"github.com/stretchr/testify/require"
 )
 
 // --enclose adds intervals to the answer that contain the solution up to round-off.
 func TestEnclose(t *testing.T) {
 	p := cube(t, 9)
 	solve := func(tol float64) []float64 {
-		s, err := solver.SolveSequential(p, solver.Jacobi, tol, 0, 0, 0)
+		s, err := richardson.SolveSequential(p, problem.Jacobi, tol, 0, 0, 0)
 		require.NoError(t, err)
 		return s.U
 	}
 	exact, rough := solve(1e-13), solve(1e-3)
-	e, err := solver.Evaluate(p, rough, nil)
+	e, err := verify.Evaluate(p, rough, nil)
 	require.NoError(t, err)
-	places := []solver.Point{{0.2, 0.3, 0.4}, {0, 0.5, 0.5}}
+	places := []problem.Point{{0.2, 0.3, 0.4}, {0, 0.5, 0.5}}
 	s := &report.Solution{Probes: []report.Probe{probe(p, rough, places[0]), probe(p, rough, places[1])}}
 	n := &enclosureFlags{sweeps: 8}
 	require.NoError(t, n.enclose(s, p, rough, &e, places))

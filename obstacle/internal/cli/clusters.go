@@ -15,6 +15,8 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // clusterLabels returns the function that declares the clusters of peers, by --clusters or --topology, or nil if they
@@ -34,7 +36,7 @@ func (q *request) clusterLabels(p solver.Partition) (launch.Label, error) {
 				return nil, err
 			}
 		}
-		clusters := solver.Clusters(p, q.clusters)
+		clusters := problem.Clusters(p, q.clusters)
 		return func(rank int, _ string, _ []netip.Addr) (string, error) {
 			return strconv.Itoa(clusters[rank]), nil
 		}, nil
@@ -85,18 +87,18 @@ func (q *request) possibleClusters() ([]string, error) {
 // checkConfig returns the errors that the peers would return, for the given number of clusters.
 func (q *request) checkConfig(w *work, clusters int) error {
 	labels := make([]string, w.peers)
-	for r, c := range solver.Clusters(w.partition, clusters) {
+	for r, c := range problem.Clusters(w.partition, clusters) {
 		labels[r] = strconv.Itoa(c)
 	}
 	var err error
 	if w.scheme, err = choice.Scheme(q.scheme, labels); err != nil {
 		return err
 	}
-	c := solver.Config{
+	c := problem.Config{
 		Problem: w.problem, Partition: w.partition, Scheme: w.scheme, Order: w.order, Method: w.method,
-		Tolerance: q.tol, MaxSweeps: solver.Iteration(q.maxSweeps),
+		Tolerance: q.tol, MaxSweeps: iterate.Iteration(q.maxSweeps),
 	}
-	return c.Check()
+	return solver.Check(c)
 }
 
 // needInterCluster returns an error if the catalog lacks micro-protocols of sessions between clusters.

@@ -6,12 +6,11 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/stretchr/testify/require"
 )
 
 // rows returns a catalog that lists the micro-protocols but cannot build them.
@@ -24,9 +23,9 @@ func rows(t *testing.T, names ...string) *catalog.Set {
 	return &catalog.Set{Protocols: c}
 }
 
-func slabs(t *testing.T, peers int) solver.Partition {
+func slabs(t *testing.T, peers int) problem.Partition {
 	t.Helper()
-	p, err := solver.Slabs([3]int{8, 8, 8}, peers, nil)
+	p, err := problem.Slabs([3]int{8, 8, 8}, peers, nil)
 	require.NoError(t, err)
 	return p
 }

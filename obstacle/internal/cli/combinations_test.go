@@ -8,12 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/pflag"
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
 )
 
 // combinations returns arguments of solve: every method with every scheme, and other flags that a peer may refuse.
@@ -53,11 +54,11 @@ func requestOf(t *testing.T, args []string) *request {
 // Every combination is either refused as bad usage, with a reason, or accepted by every peer, with its clusters.
 func TestCombinationsAreRefusedBeforeTheStart(t *testing.T) {
 	accepted := 0
-	for _, problem := range []string{"membrane", "front1d"} {
+	for _, prob := range []string{"membrane", "front1d"} {
 		for _, args := range combinations() {
-			name := problem + " " + strings.Join(args, " ")
+			name := prob + " " + strings.Join(args, " ")
 			q := requestOf(t, append(args, "--n", "7", "--threads", "1"))
-			w, err := q.resolve(problem)
+			w, err := q.resolve(prob)
 			if err != nil {
 				require.Equal(t, ExitUsage, exitCode(err), name)
 				require.NotEmpty(t, err.Error(), name)
@@ -65,8 +66,8 @@ func TestCombinationsAreRefusedBeforeTheStart(t *testing.T) {
 			}
 			accepted++
 			for rank := range w.peers {
-				c := solver.Config{
-					Problem: w.problem, Partition: w.partition, Rank: solver.Rank(rank), Scheme: w.scheme, Order: w.order, Method: w.method,
+				c := problem.Config{
+					Problem: w.problem, Partition: w.partition, Rank: iterate.Rank(rank), Scheme: w.scheme, Order: w.order, Method: w.method,
 					Tolerance: q.tol, Balance: w.balance, Reconfigure: true,
 				}
 				if w.label != nil && q.scheme == "hybrid" { // as peer.join does

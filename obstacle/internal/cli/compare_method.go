@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"slices"
 
-	clusterfile "github.com/p2pdc/p2pdc/internal/cluster/file"
 	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+
+	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
 )
 
 // methodComparison holds the simulated runs of one method: every scheme on every number of machines, and one machine.

@@ -7,12 +7,11 @@ import (
 	"math"
 	"slices"
 
-	"github.com/spf13/cobra"
-	"gonum.org/v1/gonum/stat"
-
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/stat"
 )
 
 // convergence is the JSON of the command of that name.
@@ -44,7 +43,7 @@ type level struct {
 
 	hasUpper bool
 	u        []float64
-	problem  *solver.Problem
+	problem  *problem.Problem
 }
 
 func (a *app) convergenceCommand() *cobra.Command {

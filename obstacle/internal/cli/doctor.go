@@ -7,8 +7,6 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/ib"
 	"github.com/p2pdc/p2pdc/internal/kernel"
@@ -16,7 +14,8 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/spf13/cobra"
 )
 
 // diagnosis is the JSON of doctor.
@@ -100,7 +99,7 @@ func diagnose() diagnosis {
 	}
 	d.RDMA, d.Verbs = infiniBandHere()
 	for _, k := range kernel.All() {
-		d.Kernels = append(d.Kernels, variant{k.Name(), k.About()})
+		d.Kernels = append(d.Kernels, variant{k.Name(), k.Description()})
 	}
 	for _, s := range []string{"net/core/rmem_max", "net/core/wmem_max"} {
 		d.Sysctl[s] = nullable.Count(host.Sysctl(s))

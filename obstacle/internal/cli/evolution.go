@@ -10,7 +10,8 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 // stepModes parses --step-mode. It reports whether sessions change their mode at the start of a time step.
@@ -26,7 +27,7 @@ func (q *request) stepModes() (bool, error) {
 
 // recorder evaluates every complete time step and writes it to time series. It is used by one goroutine at a time.
 type recorder struct {
-	problem *solver.Problem
+	problem *problem.Problem
 	every   int
 	series  []*timeSeries
 	option  *optionRecord
@@ -83,7 +84,7 @@ func newRecorder(w *work, out []string, every int) (*recorder, error) {
 // step implements launch.Plan.Steps. Its errors do not end the run; the answer reports them.
 func (r *recorder) step(m int, t float64, u []float64) {
 	at := r.problem.AtStep(m)
-	if e := solver.MaxError(at, u); m > 0 && (!(e <= r.worst)) && !math.IsNaN(e) {
+	if e := verify.MaxError(at, u); m > 0 && (!(e <= r.worst)) && !math.IsNaN(e) {
 		r.worst, r.worstStep = e, m
 	}
 	r.option.step(m, t, at, u)
@@ -119,7 +120,7 @@ func (a *app) evaluate(w *work, o *launch.Outcome, r *recorder, stepMode string)
 ) {
 	threads := parallel(runtime.GOMAXPROCS(0))
 	if w.problem.Evolution == nil {
-		evaluate := solver.Evaluate
+		evaluate := verify.Evaluate
 		if o.Reason == launch.Interrupted {
 			evaluate = solver.Measure // the user waits: skip the error bound
 		}
@@ -133,13 +134,13 @@ func (a *app) evaluate(w *work, o *launch.Outcome, r *recorder, stepMode string)
 	if o.Last.Step == 0 {
 		return unevaluated("no time step was completed"), out, nil
 	}
-	last, err := solver.EvaluateStep(w.problem, o.Last.Step, o.Last.Before, o.Last.End, threads)
+	last, err := verify.EvaluateStep(w.problem, o.Last.Step, o.Last.Before, o.Last.End, threads)
 	if err != nil {
 		return last, out, err
 	}
 	worst := last
 	if o.Worst.Step != o.Last.Step {
-		if worst, err = solver.EvaluateStep(w.problem, o.Worst.Step, o.Worst.Before, o.Worst.End, threads); err != nil {
+		if worst, err = verify.EvaluateStep(w.problem, o.Worst.Step, o.Worst.Before, o.Worst.End, threads); err != nil {
 			return last, out, err
 		}
 	}
@@ -162,7 +163,7 @@ func preferStart(w *work, o *launch.Outcome, e solver.Evaluation, x solver.Execu
 		return e, nil
 	}
 	start := launch.Start(w.problem, w.initial)
-	s, err := solver.Measure(w.problem, start, x)
+	s, err := verify.Measure(w.problem, start, x)
 	if err != nil || e.RelativeResidual <= s.RelativeResidual {
 		return e, err
 	}
@@ -170,7 +171,7 @@ func preferStart(w *work, o *launch.Outcome, e solver.Evaluation, x solver.Execu
 	if o.Reason == launch.Interrupted {
 		return s, nil
 	}
-	return solver.Evaluate(w.problem, start, x)
+	return verify.Evaluate(w.problem, start, x)
 }
 
 // bound sets the error bound of the whole run instead of that of the last step.

@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	clusterfile "github.com/p2pdc/p2pdc/internal/cluster/file"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/problems/file"
+	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
 )
 
 func (a *app) problemsCommand() *cobra.Command {
@@ -64,7 +64,7 @@ description of a cluster (docs/simulation.md). It does not solve.`,
 		Example: "  obstacle check examples/problems/terrain.yaml",
 		Args:    oneArgument("file"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if clusterfile.Is(args[0]) {
+			if clusterfile.Detect(args[0]) {
 				f, err := clusterfile.Open(args[0])
 				if err != nil {
 					return badInput(err)

@@ -149,16 +149,16 @@ func evidenceOf(mine []host.Interface, peer netip.Addr, rtt time.Duration) p2psa
 	}
 	theirs := netip.PrefixFrom(peer.WithZone(""), peer.BitLen())
 	for _, i := range mine {
-		e.Mine.Addresses = append(e.Mine.Addresses, i.Addresses...)
+		e.Local.Addresses = append(e.Local.Addresses, i.Addresses...)
 		for _, a := range i.Addresses {
 			if a.Addr() == theirs.Addr() || i.Loopback && a.Contains(theirs.Addr()) {
-				e.Theirs.Host = e.Mine.Host
+				e.Remote.Host = e.Local.Host
 			}
 			if a.Contains(theirs.Addr()) {
 				theirs = netip.PrefixFrom(theirs.Addr(), a.Bits())
 			}
 		}
 	}
-	e.Theirs.Addresses = []netip.Prefix{theirs}
+	e.Remote.Addresses = []netip.Prefix{theirs}
 	return e
 }

@@ -30,6 +30,6 @@ func TestEvidenceOf(t *testing.T) {
 		{"2001:db8::1", 20 * time.Millisecond, p2psap.OtherCluster},
 	} {
 		f := p2psap.Locate(evidenceOf(mine, netip.MustParseAddr(x.peer), x.rtt))
-		require.Equal(t, x.want, f.Locality, "%s %v: %s", x.peer, x.rtt, f.Why)
+		require.Equal(t, x.want, f.Locality, "%s %v: %s", x.peer, x.rtt, f.Reason)
 	}
 }

@@ -4,10 +4,10 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/spf13/pflag"
-
 	"github.com/p2pdc/p2pdc/internal/spelling"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/spf13/pflag"
 )
 
 // methodFlags are the flags of the method of iteration.
@@ -45,12 +45,12 @@ func (m *methodFlags) add(f *pflag.FlagSet) {
 const defaultOverlap = 2
 
 func methods() []string {
-	return []string{solver.Richardson, solver.SOR, solver.Multigrid, solver.Schwarz}
+	return []string{problem.Richardson, problem.SOR, problem.Multigrid, problem.Schwarz}
 }
 
 // config reads the flags; every error is bad usage.
-func (m *methodFlags) config(s solver.Scheme) (solver.MethodConfig, error) {
-	c := solver.MethodConfig{Name: m.name}
+func (m *methodFlags) config(s iterate.Scheme) (problem.MethodConfig, error) {
+	c := problem.MethodConfig{Name: m.name}
 	if !slices.Contains(methods(), m.name) {
 		return c, usage("--method %q%s: want richardson, sor, multigrid or schwarz", m.name,
 			spelling.Suggest(m.name, methods()))
@@ -70,7 +70,7 @@ func (m *methodFlags) config(s solver.Scheme) (solver.MethodConfig, error) {
 			m.step)
 	}
 	if m.step != 1 {
-		if m.name != solver.Richardson {
+		if m.name != problem.Richardson {
 			return c, usage("--step %v needs --method richardson", m.step)
 		}
 		c.Step = m.step
@@ -82,12 +82,12 @@ func (m *methodFlags) config(s solver.Scheme) (solver.MethodConfig, error) {
 	default:
 		return c, usage("--cycle %q: want v, w or auto", m.cycle)
 	}
-	if (m.name == solver.SOR || m.name == solver.Multigrid) && !solver.Lockstep(s) {
+	if (m.name == problem.SOR || m.name == problem.Multigrid) && !s.Lockstep() {
 		// A method of the whole grid needs all peers at the same iterate. Under other schemes it becomes the local
 		// method of overlapping boxes.
-		c.Name, m.local = solver.Schwarz, m.name
+		c.Name, m.local = problem.Schwarz, m.name
 	}
-	if c.Name != solver.Schwarz {
+	if c.Name != problem.Schwarz {
 		return c, nil
 	}
 	return m.schwarz(c)
@@ -102,10 +102,10 @@ func positive(s string) int {
 	return n
 }
 
-func (m *methodFlags) schwarz(c solver.MethodConfig) (solver.MethodConfig, error) {
+func (m *methodFlags) schwarz(c problem.MethodConfig) (problem.MethodConfig, error) {
 	c.Local, c.Overlap, c.Flexible = m.local, m.overlap, m.flexible
-	if m.overlap < 0 || m.overlap > solver.MaxOverlap {
-		return c, usage("--overlap %d: want 0 to %d", m.overlap, solver.MaxOverlap)
+	if m.overlap < 0 || m.overlap > problem.MaxOverlap {
+		return c, usage("--overlap %d: want 0 to %d", m.overlap, problem.MaxOverlap)
 	}
 	if c.Work = positive(m.innerCycles); c.Work == 0 && m.innerCycles != "auto" {
 		return c, usage("--inner-cycles %q: want a whole number of cycles, 1 or more, or auto", m.innerCycles)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/p2pdc/p2pdc/internal/cluster/calibration"
-	clusterfile "github.com/p2pdc/p2pdc/internal/cluster/file"
+	"github.com/p2pdc/p2pdc/simulate/cluster/calibration"
+	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
 )
 
 // thisMachine is the model that is made by measuring.
@@ -22,7 +22,7 @@ func (a *app) openModel(ref string, b calibration.Block) (*clusterfile.File, err
 		if err != nil {
 			return nil, failed(err)
 		}
-		f, err := clusterfile.Of(d)
+		f, err := clusterfile.New(d)
 		return f, failed(err)
 	}
 	f, err := clusterfile.Open(ref, thisMachine)
@@ -33,12 +33,12 @@ func (a *app) openModel(ref string, b calibration.Block) (*clusterfile.File, err
 // side of --n, divided among the largest number of peers. Other checks report invalid values.
 func (q *request) calibrationBlock(machines ...int) calibration.Block {
 	n, err := numbers("n", q.n)
-	b := calibration.Block{}
+	b := calibration.Workload{}
 	if err == nil && len(n) > 0 && len(machines) > 0 {
-		b = calibration.Block{N: slices.Max(n), Peers: slices.Max(machines)}
+		b = calibration.Workload{N: slices.Max(n), Peers: slices.Max(machines)}
 	}
 	if b.N < 2 || b.N > 256 || b.Peers < 1 || b.Peers > b.N {
-		return calibration.Block{}
+		return calibration.Workload{}
 	}
 	return b
 }
@@ -65,14 +65,14 @@ start from. this-machine is measured on demand.`,
 				}
 				return a.listClusters()
 			}
-			f, err := a.openModel(args[0], calibration.Block{})
+			f, err := a.openModel(args[0], calibration.Workload{})
 			if err != nil {
 				return err
 			}
 			if !text {
 				return a.explain(f)
 			}
-			yaml, builtin := clusterfile.Text(args[0])
+			yaml, builtin := clusterfile.BuiltinText(args[0])
 			if !builtin {
 				yaml = clusterfile.Format(&f.Description)
 			}
@@ -88,7 +88,7 @@ func (a *app) listClusters() error {
 	all := struct {
 		Clusters []clusterfile.Explanation `json:"clusters"`
 	}{}
-	for _, name := range clusterfile.Names() {
+	for _, name := range clusterfile.Builtins() {
 		f, err := clusterfile.Open(name)
 		if err != nil {
 			return failed(err)

@@ -9,7 +9,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/problems/option"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // optionRecord records the exercise boundary of an American option during the time steps. It is nil for other problems.
@@ -73,7 +73,7 @@ func (r *optionRecord) quote(end *solver.Problem, u []float64, solved bool) (*re
 	}
 	off, why := math.NaN(), "the run was stopped before its end"
 	if solved {
-		var e solver.Executor
+		var e problem.Executor
 		if end.Points() >= fewPoints {
 			e = parallel(runtime.GOMAXPROCS(0))
 		}

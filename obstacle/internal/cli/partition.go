@@ -3,7 +3,7 @@ package cli
 import (
 	"fmt"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // partitionOf parses --partition. The value auto selects solver.SlabsOrBoxes.
@@ -13,11 +13,11 @@ func partitionOf(s string, p *solver.Problem, peers int, weights []float64) (sol
 	}
 	switch s {
 	case "slabs":
-		return solver.Slabs(p.N, peers, weights)
+		return problem.Slabs(p.N, peers, weights)
 	case "boxes":
-		return solver.Boxes(p.N, peers)
+		return problem.Boxes(p.N, peers)
 	case "auto":
-		return solver.SlabsOrBoxes(p.N, peers, weights)
+		return problem.SlabsOrBoxes(p.N, peers, weights)
 	}
 	parts, err := numbers("partition", s)
 	if err != nil {
@@ -29,7 +29,7 @@ func partitionOf(s string, p *solver.Problem, peers int, weights []float64) (sol
 	}
 	grid := [3]int{1, 1, 1}
 	copy(grid[:], parts)
-	return solver.GridOf(p.N, grid)
+	return problem.GridOf(p.N, grid)
 }
 
 // defaultWorkers returns the numbers of peers and threads for a method on that many processors, and the reason, from
@@ -41,7 +41,7 @@ func defaultWorkers(method string, onePass bool, points, cpus int) (peers, threa
 		return max(cpus, 2), 1, fmt.Sprintf("one peer of one thread for each of %d processors, at least two", cpus)
 	case cpus < 2:
 		return 1, 1, "there is one processor"
-	case method == solver.SOR || method == solver.Multigrid:
+	case method == problem.SOR || method == problem.Multigrid:
 		if points < smallProblem {
 			return 1, 1, "below 64³ points, more threads are not faster"
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/spawn"
 	"github.com/p2pdc/p2pdc/obstacle/internal/tracefile"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
@@ -146,11 +146,11 @@ type parallel int
 // Threads implements solver.Executor.
 func (p parallel) Threads() int { return int(p) }
 
-// For implements solver.Executor.
+// For implements problem.Executor.
 func (p parallel) For(n int, f func(i int)) {
 	pool := runner.NewPool(min(int(p), max(n, 1)))
 	defer pool.Close()
 	pool.For(n, f)
 }
 
-var _ solver.Executor = parallel(1)
+var _ problem.Executor = parallel(1)

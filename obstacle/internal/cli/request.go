@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
@@ -19,7 +17,9 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/spf13/pflag"
 )
 
 // request holds the flags that describe a run.
@@ -291,7 +291,7 @@ func (q *request) chooseWorkers(w *work) (err error) {
 		}
 		if q.threads == 0 {
 			w.threads = 1
-			if q.peers == 0 || w.method.Name == solver.SOR || w.method.Name == solver.Multigrid {
+			if q.peers == 0 || w.method.Name == problem.SOR || w.method.Name == problem.Multigrid {
 				w.threads = max(1, threads/max(1, q.peers))
 			}
 		}

@@ -4,16 +4,15 @@ import (
 	"math"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/stretchr/testify/require"
 )
 
-func cube(t *testing.T, n int) *solver.Problem {
+func cube(t *testing.T, n int) *problem.Problem {
 	t.Helper()
 	p, _, err := file.Load("membrane", []int{n})
 	require.NoError(t, err)
@@ -96,7 +95,7 @@ func TestProbe(t *testing.T) {
 		{[]float64{0.25, 0.25, 0.74}, []float64{0.25, 0.25, 0.75}, 18},
 		{[]float64{0.01, 0.5, 0.5}, []float64{0, 0.5, 0.5}, 0}, // the boundary's data
 	} {
-		var q solver.Point
+		var q problem.Point
 		copy(q[:], c.at)
 		require.Equal(t, report.Probe{At: c.near, U: c.u}, probe(p, u, q))
 	}

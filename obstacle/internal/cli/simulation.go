@@ -9,16 +9,18 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/pflag"
-
-	"github.com/p2pdc/p2pdc/internal/cluster"
-	clusterfile "github.com/p2pdc/p2pdc/internal/cluster/file"
-	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/progress"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/simulate"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/spf13/pflag"
+
+	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
 	"github.com/p2pdc/p2pdc/solver"
 )
 
@@ -63,7 +65,7 @@ func (s *simulation) check() error {
 
 // virtualRun is a simulated run and its result.
 type virtualRun struct {
-	virtual.Run
+	simulate.Config
 	work    *work
 	label   string // prefix of its name if there are several methods
 	figures report.Simulated
@@ -118,11 +120,11 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 	if err != nil {
 		return nil, badInput(err)
 	}
-	c := solver.Config{
+	c := problem.Config{
 		Problem: w.problem, Partition: w.partition, Scheme: w.scheme, Order: w.order, Method: w.method,
-		Tolerance: q.tol, MaxSweeps: solver.Iteration(q.maxSweeps),
+		Tolerance: q.tol, MaxSweeps: iterate.Iteration(q.maxSweeps),
 	}
-	if err := c.Check(); err != nil {
+	if err := solver.Check(c); err != nil {
 		return nil, badInput(err)
 	}
 	return &virtualRun{work: w, Run: virtual.Run{
@@ -149,7 +151,7 @@ func (r *virtualRun) sequential() bool {
 func (r *virtualRun) points() int {
 	points := r.work.problem.Points()
 	for range r.work.problem.Dimension {
-		points *= r.Standing
+		points *= r.Scale
 	}
 	return points
 }
@@ -179,7 +181,7 @@ func (r *virtualRun) staleDivisor() int {
 	if solver.Lockstep(r.work.scheme) || r.work.method.Name != solver.Richardson {
 		return 1
 	}
-	return r.Standing
+	return r.Scale
 }
 
 // aloneSeconds returns the time of one machine for a number of sweeps, including straggling.
@@ -266,16 +268,16 @@ func (r *virtualRun) simulate(ctx context.Context, bars *progress.Bars) {
 	if bars != nil {
 		bar := bars.Add(r.name(), r.Solver.Tolerance)
 		defer bar.Remove()
-		r.Watch = func(p virtual.Progress) { bar.Update(time.Since(began), uint64(p.Sweeps), p.Residual) }
+		r.Watch = func(p simulate.Progress) { bar.Update(time.Since(began), uint64(p.Sweeps), p.Residual) }
 	}
-	r.result, r.err = virtual.Play(ctx, r.Run)
+	r.result, r.err = simulate.Run(ctx, r.Config)
 	r.wall = time.Since(began)
 	if r.result != nil {
 		if errors.Is(r.err, context.Canceled) {
-			r.figures = report.Figures(r.result, &r.Run, nil)
-			r.figures.Reason, r.figures.Converged = solver.Interrupted.String(), false
+			r.figures = report.Figures(r.result, &r.Config, nil)
+			r.figures.Reason, r.figures.Converged = iterate.Interrupted.String(), false
 		} else {
-			r.figures = report.Figures(r.result, &r.Run, r.err)
+			r.figures = report.Figures(r.result, &r.Config, r.err)
 		}
 		r.result.U = nil
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/p2pdc/p2pdc/internal/cluster/calibration"
-	clusterfile "github.com/p2pdc/p2pdc/internal/cluster/file"
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
+	"github.com/p2pdc/p2pdc/simulate/cluster/calibration"
+	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
 )
 
 // prepared returns a run of the membrane on machines of one kind.
@@ -89,7 +89,7 @@ func TestInterrupted(t *testing.T) {
 	r := prepared(t, "{relaxation: 4 Mpoint/s}", "sync", 2, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	again := &virtualRun{Run: r.Run, work: r.work}
+	again := &virtualRun{Config: r.Config, work: r.work}
 	a := &app{err: io.Discard, log: zerolog.Nop()}
 	require.NoError(t, a.simulateAll(ctx, []*virtualRun{again}))
 	require.Equal(t, "interrupted", again.figures.Reason)
@@ -106,7 +106,7 @@ func TestPlayTogether(t *testing.T) {
 	}
 	again := make([]*virtualRun, len(runs))
 	for i, r := range runs {
-		again[i] = &virtualRun{Run: r.Run, work: r.work}
+		again[i] = &virtualRun{Config: r.Config, work: r.work}
 	}
 	a := &app{err: io.Discard, log: zerolog.Nop()}
 	require.NoError(t, a.simulateAll(context.Background(), again))
@@ -135,14 +135,14 @@ func TestBlockOf(t *testing.T) {
 	for _, c := range []struct {
 		n        string
 		machines []int
-		want     calibration.Block
+		want     calibration.Workload
 	}{
-		{"64", []int{4}, calibration.Block{N: 64, Peers: 4}},
-		{"10,20,30", []int{4, 16, 8}, calibration.Block{N: 30, Peers: 16}},
-		{"8", []int{16}, calibration.Block{}},
-		{"1000", []int{2}, calibration.Block{}},
-		{"many", []int{2}, calibration.Block{}},
-		{"64", nil, calibration.Block{}},
+		{"64", []int{4}, calibration.Workload{N: 64, Peers: 4}},
+		{"10,20,30", []int{4, 16, 8}, calibration.Workload{N: 30, Peers: 16}},
+		{"8", []int{16}, calibration.Workload{}},
+		{"1000", []int{2}, calibration.Workload{}},
+		{"many", []int{2}, calibration.Workload{}},
+		{"64", nil, calibration.Workload{}},
 	} {
 		require.Equal(t, c.want, (&request{n: c.n}).calibrationBlock(c.machines...), "%+v", c)
 	}

@@ -12,8 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
@@ -21,7 +19,9 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/progress"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) solveCommand() *cobra.Command {
@@ -307,7 +307,7 @@ func probePoints(flags []string, p *solver.Problem) ([]solver.Point, error) {
 		if err != nil || len(v) != p.Dimension {
 			return nil, fmt.Errorf("--probe %q: want %d coordinates, such as 0.25,0.5", s, p.Dimension)
 		}
-		var q solver.Point
+		var q problem.Point
 		copy(q[:], v)
 		for a := range p.Dimension {
 			if !(q[a] >= p.Lo[a] && q[a] <= p.Hi[a]) {

@@ -3,11 +3,10 @@ package cli
 import (
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/problems"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/verify"
+	"github.com/stretchr/testify/require"
 )
 
 // The answer of a run that ended early is the starting iterate if its residual is smaller than that of the last one.
@@ -35,7 +34,7 @@ func TestAnEarlyEndIsNeverWorseThanTheStart(t *testing.T) {
 		{"worse than the user's start", launch.Sweeps, start, worse, start, true},
 	} {
 		o := &launch.Outcome{Reason: c.reason, U: c.u}
-		e, err := solver.Evaluate(p, c.u, nil)
+		e, err := verify.Evaluate(p, c.u, nil)
 		require.NoError(t, err)
 		got, err := preferStart(&work{problem: p, initial: c.initial}, o, e, nil)
 		require.NoError(t, err)

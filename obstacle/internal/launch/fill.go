@@ -9,7 +9,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
@@ -49,11 +50,11 @@ func (r *run) fill(ctx context.Context, o *Outcome) {
 }
 
 // connected groups boxes that share faces, directly or through others.
-func connected(boxes []solver.Box) (groups [][]solver.Box) {
+func connected(boxes []problem.Box) (groups [][]problem.Box) {
 	for _, b := range boxes {
-		group := []solver.Box{b}
-		groups = slices.DeleteFunc(groups, func(g []solver.Box) bool {
-			is := slices.ContainsFunc(g, func(other solver.Box) bool { return shareFace(b, other) })
+		group := []problem.Box{b}
+		groups = slices.DeleteFunc(groups, func(g []problem.Box) bool {
+			is := slices.ContainsFunc(g, func(other problem.Box) bool { return shareFace(b, other) })
 			if is {
 				group = append(group, g...)
 			}
@@ -65,7 +66,7 @@ func connected(boxes []solver.Box) (groups [][]solver.Box) {
 }
 
 // touch reports whether two boxes without a common point share a face.
-func shareFace(a, b solver.Box) bool {
+func shareFace(a, b problem.Box) bool {
 	beside := 0
 	for x := range 3 {
 		if a.Hi[x] < b.Lo[x] || b.Hi[x] < a.Lo[x] {
@@ -80,7 +81,7 @@ func shareFace(a, b solver.Box) bool {
 
 // fillOne solves on one hole and reports whether the residual is smaller than that of the starting values, which is 1
 // relative to itself.
-func (r *run) fillOne(ctx context.Context, hole []solver.Box, deadline time.Time) (Filled, bool) {
+func (r *run) fillOne(ctx context.Context, hole []problem.Box, deadline time.Time) (Filled, bool) {
 	begin := time.Now()
 	around, f := hole[0], Filled{}
 	for _, b := range hole {
@@ -97,7 +98,7 @@ func (r *run) fillOne(ctx context.Context, hole []solver.Box, deadline time.Time
 	p := r.Problem.Inner(around, r.vector(), fixed)
 	best := 1.0
 	var u []float64
-	for _, m := range []solver.MethodConfig{{Name: solver.Multigrid}, {Name: solver.SOR}} {
+	for _, m := range []problem.MethodConfig{{Name: problem.Multigrid}, {Name: problem.SOR}} {
 		left := time.Until(deadline)
 		if left <= 0 || ctx.Err() != nil {
 			break
@@ -111,7 +112,7 @@ func (r *run) fillOne(ctx context.Context, hole []solver.Box, deadline time.Time
 			best, u = res.Residual, v
 			f.Method, f.Cycles, f.Residual = m.Name, uint64(res.Sweeps), res.Residual
 		}
-		if res.Reason == solver.Converged || res.Reason == solver.Stagnated {
+		if res.Reason == iterate.Converged || res.Reason == iterate.Stagnated {
 			break
 		}
 	}
@@ -124,9 +125,9 @@ func (r *run) fillOne(ctx context.Context, hole []solver.Box, deadline time.Time
 }
 
 // contain reports whether one of the boxes contains the point of that dense index in a grid of n points.
-func contain(boxes []solver.Box, n [3]int, dense int) bool {
+func contain(boxes []problem.Box, n [3]int, dense int) bool {
 	at := [3]int{dense % n[0], dense / n[0] % n[1], dense / (n[0] * n[1])}
-	return slices.ContainsFunc(boxes, func(b solver.Box) bool {
+	return slices.ContainsFunc(boxes, func(b problem.Box) bool {
 		for a := range 3 {
 			if at[a] < b.Lo[a] || at[a] >= b.Hi[a] {
 				return false

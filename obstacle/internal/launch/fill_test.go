@@ -3,11 +3,13 @@ package launch
 import (
 	"testing"
 
+	"github.com/p2pdc/p2pdc/problems/file"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/p2pdc/p2pdc/solver/verify"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
-
-	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // solved returns a run whose peers hold the solution of a problem, except those in lost.
@@ -17,17 +19,17 @@ func solved(t *testing.T, name string, n []int, params []string, parts int, lost
 	require.NoError(t, err)
 	p, err := spec.BuildValid(n)
 	require.NoError(t, err)
-	s, err := solver.SolveSequential(p, solver.InTurn, 1e-11, 0, 0, 0)
+	s, err := richardson.SolveSequential(p, problem.InTurn, 1e-11, 0, 0, 0)
 	require.NoError(t, err)
-	cut, err := solver.Boxes(p.N, parts)
+	cut, err := problem.Boxes(p.N, parts)
 	if parts < 4 {
-		cut, err = solver.Slabs(p.N, parts, nil)
+		cut, err = problem.Slabs(p.N, parts, nil)
 	}
 	require.NoError(t, err)
 	r = &run{Plan: Plan{Problem: p, Partition: cut, Tolerance: 1e-8, Log: zerolog.Nop()}, u: append([]float64(nil), s.U...)}
 	r.alloc.Do(func() {})
 	for rank := range parts {
-		r.members = append(r.members, &member{rank: rank, box: cut.Box(solver.Rank(rank))})
+		r.members = append(r.members, &member{rank: rank, box: cut.Box(iterate.Rank(rank))})
 	}
 	r.holes = r.resetHoles(&Outcome{Missing: lost})
 	return r, s.U
@@ -78,7 +80,7 @@ func TestFill(t *testing.T) {
 					require.Equal(t, exact[i], v, "value of a surviving block")
 				}
 			}
-			e, err := solver.Evaluate(r.Problem, r.u, nil)
+			e, err := verify.Evaluate(r.Problem, r.u, nil)
 			require.NoError(t, err)
 			require.LessOrEqual(t, e.RelativeResidual, r.Tolerance, "of the whole grid")
 		})

@@ -1,17 +1,17 @@
 package launch
 
-import "github.com/p2pdc/p2pdc/solver"
+import "github.com/p2pdc/p2pdc/solver/problem"
 
 // Start returns the starting iterate of a stationary problem, [z][y][x]: initial, or that of the problem if initial
 // is nil.
 func Start(p *solver.Problem, initial []float64) []float64 {
 	u := make([]float64, p.Points())
-	startingValues(p, initial, solver.Box{Hi: p.N}, u)
+	startingValues(p, initial, problem.Box{Hi: p.N}, u)
 	return u
 }
 
 // startingValues fills a box of u with the starting iterate.
-func startingValues(p *solver.Problem, initial []float64, b solver.Box, u []float64) {
+func startingValues(p *problem.Problem, initial []float64, b problem.Box, u []float64) {
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
 			for x := b.Lo[0]; x < b.Hi[0]; x++ {
@@ -26,7 +26,7 @@ func startingValues(p *solver.Problem, initial []float64, b solver.Box, u []floa
 	}
 }
 
-func startingValue(p *solver.Problem, q solver.Point) float64 {
+func startingValue(p *problem.Problem, q problem.Point) float64 {
 	v := 0.0
 	if p.Initial != nil {
 		v = p.Initial(q)

@@ -17,7 +17,8 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // ErrInterrupted is the error of a run that was interrupted before its first relaxation.
@@ -36,7 +37,7 @@ func Run(ctx context.Context, p Plan) (*Outcome, error) {
 		tick:   tickEvery(p.PeerTimeout),
 	}
 	for rank := range p.Partition.Peers() {
-		box := p.Partition.Box(solver.Rank(rank))
+		box := p.Partition.Box(iterate.Rank(rank))
 		r.members = append(r.members, &member{rank: rank, box: box, final: box})
 	}
 	r.owned = newOwnership(&p)
@@ -75,10 +76,10 @@ type run struct {
 	listener net.Listener
 	members  []*member
 	u        []float64
-	alloc    sync.Once    // allocates u
-	owned    *ownership   // boxes of the blocks in u
-	holes    []solver.Box // boxes of u for which no block arrived
-	series   *series      // nil for a stationary problem
+	alloc    sync.Once     // allocates u
+	owned    *ownership    // boxes of the blocks in u
+	holes    []problem.Box // boxes of u for which no block arrived
+	series   *series       // nil for a stationary problem
 	events   chan event
 	refused  atomic.Int64 // refused connections
 

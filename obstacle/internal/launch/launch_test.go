@@ -19,7 +19,9 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 )
 
 // rehearsal is a run whose peers the test simulates over real connections.
@@ -39,16 +41,16 @@ func rehearse(t *testing.T, change func(p *Plan)) *rehearsal {
 	t.Helper()
 	spec, err := file.Builtin("membrane", nil)
 	require.NoError(t, err)
-	problem, err := spec.BuildValid([]int{4})
+	prob, err := spec.BuildValid([]int{4})
 	require.NoError(t, err)
-	cut, err := solver.Slabs(problem.N, peers, nil)
+	cut, err := problem.Slabs(prob.N, peers, nil)
 	require.NoError(t, err)
 	identity, err := rendezvous.NewKeyIdentity("v1", "f", driver.NewKey())
 	require.NoError(t, err)
 	notes, says := io.Pipe()
 	r := &rehearsal{t: t, address: make(chan string, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	r.plan = Plan{
-		Spec: spec, Problem: problem, Partition: cut, Scheme: "sync", Order: "jacobi", Tolerance: 1e-6,
+		Spec: spec, Problem: prob, Partition: cut, Scheme: "sync", Order: "jacobi", Tolerance: 1e-6,
 		Threads: 1, PeerTimeout: await.Limit, Identity: identity, Protect: "auto",
 		Address: "127.0.0.1:0", JoinTime: await.Limit, Interrupt: r.stop, Log: zerolog.Nop(), Notes: says,
 	}
@@ -79,7 +81,7 @@ type player struct {
 	t      *testing.T
 	conn   *rendezvous.Conn
 	rank   int
-	box    solver.Box
+	box    problem.Box
 	assign rendezvous.Assign
 	silent chan struct{}
 }
@@ -98,7 +100,7 @@ func (r *rehearsal) join() []*player {
 		require.NoError(r.t, err)
 		require.Equal(r.t, rank, w.Rank)
 		require.NoError(r.t, conn.Send(rendezvous.Listen{Control: fmt.Sprintf("127.0.0.1:%d", 1000+rank)}))
-		p := &player{t: r.t, conn: conn, rank: rank, box: r.plan.Partition.Box(solver.Rank(rank)), silent: make(chan struct{})}
+		p := &player{t: r.t, conn: conn, rank: rank, box: r.plan.Partition.Box(iterate.Rank(rank)), silent: make(chan struct{})}
 		go p.beat()
 		all = append(all, p)
 	}
@@ -242,7 +244,7 @@ func TestFailuresOfOnePeer(t *testing.T) {
 			require.Len(t, o.Filled, 1)
 			require.Equal(t, box, o.Filled[0].Box)
 			require.LessOrEqual(t, o.Filled[0].Residual, r.plan.Tolerance)
-			want, err := solver.SolveSequential(r.plan.Problem.Inner(box, o.U, nil), solver.InTurn, 1e-10, 0, 0, 0)
+			want, err := richardson.SolveSequential(r.plan.Problem.Inner(box, o.U, nil), problem.InTurn, 1e-10, 0, 0, 0)
 			require.NoError(t, err)
 			require.InDeltaSlice(t, want.U, blocks.Slice(o.U, r.plan.Problem.N, box), 1e-5, "the lost block is filled from its face")
 		})

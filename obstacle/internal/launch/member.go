@@ -6,14 +6,14 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // member is a peer as the launcher sees it.
 type member struct {
 	rank  int
-	box   solver.Box       // as assigned
-	final solver.Box       // of its final values
+	box   problem.Box      // as assigned
+	final problem.Box      // of its final values
 	conn  *rendezvous.Conn // nil before it joins
 	child Child            // nil if it was started by hand
 	join  rendezvous.Join

@@ -5,24 +5,26 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 )
 
 // ownership holds the boxes of the blocks that peers send. They are those of the partition unless planes move. Then
 // each peer declares its box before it sends the values, and boxes must be disjoint.
 type ownership struct {
-	config solver.Config // Problem, Partition, Method, Balance
-	axis   int           // along which planes move
+	config problem.Config // Problem, Partition, Method, Balance
+	axis   int            // along which planes move
 
 	mu    sync.Mutex
-	boxes []solver.Box // by rank; empty until declared
+	boxes []problem.Box // by rank; empty until declared
 }
 
 func newOwnership(p *Plan) *ownership {
 	o := &ownership{
-		config: solver.Config{Problem: p.Problem, Partition: p.Partition, Method: p.Method, Balance: p.Balance},
+		config: problem.Config{Problem: p.Problem, Partition: p.Partition, Method: p.Method, Balance: p.Balance},
 		axis:   p.Problem.Dimension - 1,
-		boxes:  make([]solver.Box, p.Partition.Peers()),
+		boxes:  make([]problem.Box, p.Partition.Peers()),
 	}
 	o.reset()
 	return o
@@ -38,25 +40,25 @@ func (o *ownership) reset() {
 }
 
 // initial returns a peer's box before a declaration.
-func (o *ownership) initial(rank int) solver.Box {
+func (o *ownership) initial(rank int) problem.Box {
 	if o.config.Balance {
-		return solver.Box{}
+		return problem.Box{}
 	}
-	return o.config.Partition.Box(solver.Rank(rank))
+	return o.config.Partition.Box(iterate.Rank(rank))
 }
 
 // declare sets a peer's box.
-func (o *ownership) declare(rank int, b solver.Box) error {
+func (o *ownership) declare(rank int, b problem.Box) error {
 	if !o.config.Balance {
 		return errors.New("a box was declared, but no planes move in this run")
 	}
-	was := o.config.Partition.Box(solver.Rank(rank))
+	was := o.config.Partition.Box(iterate.Rank(rank))
 	for a := range 3 {
 		if a != o.axis && (b.Lo[a] != was.Lo[a] || b.Hi[a] != was.Hi[a]) {
 			return fmt.Errorf("box %v of a peer that had %v", b, was)
 		}
 	}
-	lo, hi, most := b.Lo[o.axis], b.Hi[o.axis], o.config.MostPlanes(solver.Rank(rank))
+	lo, hi, most := b.Lo[o.axis], b.Hi[o.axis], richardson.MostPlanes(&o.config, iterate.Rank(rank))
 	if lo < 0 || hi <= lo || hi > o.config.Problem.N[o.axis] || hi-lo > most {
 		return fmt.Errorf("planes %d to %d of %d: at most %d are allowed", lo, hi, o.config.Problem.N[o.axis], most)
 	}
@@ -75,14 +77,14 @@ func (o *ownership) declare(rank int, b solver.Box) error {
 }
 
 // box returns the declared box of a peer, or that of the partition.
-func (o *ownership) box(rank int) solver.Box {
+func (o *ownership) box(rank int) problem.Box {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.boxes[rank]
 }
 
 // unowned returns the planes that belong to no peer with a complete block.
-func (o *ownership) unowned(whole func(rank int) bool) []solver.Box {
+func (o *ownership) unowned(whole func(rank int) bool) []problem.Box {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := o.config.Problem.N[o.axis]
@@ -93,14 +95,14 @@ func (o *ownership) unowned(whole func(rank int) bool) []solver.Box {
 			taken[z] = true
 		}
 	}
-	var out []solver.Box
+	var out []problem.Box
 	from := -1
 	for z, is := range taken {
 		switch {
 		case !is && from < 0:
 			from = z
 		case is && from >= 0:
-			gap := solver.Box{Hi: o.config.Problem.N}
+			gap := problem.Box{Hi: o.config.Problem.N}
 			gap.Lo[o.axis], gap.Hi[o.axis] = from, z
 			out, from = append(out, gap), -1
 		}

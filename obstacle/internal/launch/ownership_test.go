@@ -6,14 +6,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // slab returns planes lo to hi of the rehearsal's grid.
-func slab(lo, hi int) solver.Box { return solver.Box{Lo: [3]int{0, 0, lo}, Hi: [3]int{4, 4, hi}} }
+func slab(lo, hi int) problem.Box { return problem.Box{Lo: [3]int{0, 0, lo}, Hi: [3]int{4, 4, hi}} }
 
 // declare sends the box of the player's block.
-func (p *player) declare(b solver.Box) {
+func (p *player) declare(b problem.Box) {
 	_ = p.conn.Send(rendezvous.BlockOf(rendezvous.StreamSolution, b))
 }
 
@@ -23,7 +23,7 @@ func TestMovedBlocks(t *testing.T) {
 	r := rehearse(t, balanced)
 	all := r.join()
 	require.True(t, all[0].assign.Balance)
-	for rank, box := range []solver.Box{slab(0, 3), slab(3, 4)} {
+	for rank, box := range []problem.Box{slab(0, 3), slab(3, 4)} {
 		all[rank].box = box
 		all[rank].declare(box)
 		all[rank].block()
@@ -31,7 +31,7 @@ func TestMovedBlocks(t *testing.T) {
 	}
 	o := r.end()
 	require.Equal(t, Converged, o.Reason)
-	require.Equal(t, []solver.Box{slab(0, 3), slab(3, 4)}, o.Boxes)
+	require.Equal(t, []problem.Box{slab(0, 3), slab(3, 4)}, o.Boxes)
 	for i, v := range o.U {
 		require.Equal(t, float64(1+4*i/len(o.U)/3), v)
 	}
@@ -41,13 +41,13 @@ func TestMovedBlocks(t *testing.T) {
 func TestOwnership(t *testing.T) {
 	wide := slab(2, 4)
 	wide.Lo[0] = 1
-	p := Plan{Problem: &solver.Problem{Dimension: 3, N: [3]int{4, 4, 4}}, Balance: true}
+	p := Plan{Problem: &problem.Problem{Dimension: 3, N: [3]int{4, 4, 4}}, Balance: true}
 	var err error
-	p.Partition, err = solver.Slabs(p.Problem.N, 2, nil)
+	p.Partition, err = problem.Slabs(p.Problem.N, 2, nil)
 	require.NoError(t, err)
 	all := func(int) bool { return true }
 	for name, c := range map[string]struct {
-		box  solver.Box
+		box  problem.Box
 		want string
 	}{
 		"as it was":    {slab(2, 4), ""},
@@ -62,22 +62,22 @@ func TestOwnership(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			claims := newOwnership(&p)
-			require.Equal(t, []solver.Box{slab(0, 4)}, claims.unowned(all), "nothing is declared")
+			require.Equal(t, []problem.Box{slab(0, 4)}, claims.unowned(all), "nothing is declared")
 			require.NoError(t, claims.declare(0, slab(0, 2)))
 			err := claims.declare(1, c.box)
 			if c.want != "" {
 				require.ErrorContains(t, err, c.want)
-				require.Equal(t, []solver.Box{slab(2, 4)}, claims.unowned(all), "nothing is declared for peer 1")
+				require.Equal(t, []problem.Box{slab(2, 4)}, claims.unowned(all), "nothing is declared for peer 1")
 				return
 			}
 			require.NoError(t, err)
 			require.ErrorContains(t, claims.declare(1, c.box), "declared twice")
 			if lo := c.box.Lo[2]; lo > 2 {
-				require.Equal(t, []solver.Box{slab(2, lo)}, claims.unowned(all))
+				require.Equal(t, []problem.Box{slab(2, lo)}, claims.unowned(all))
 			} else {
 				require.Empty(t, claims.unowned(all))
 			}
-			require.Equal(t, []solver.Box{slab(0, c.box.Lo[2])}, claims.unowned(func(rank int) bool { return rank == 1 }))
+			require.Equal(t, []problem.Box{slab(0, c.box.Lo[2])}, claims.unowned(func(rank int) bool { return rank == 1 }))
 			claims.reset()
 			require.NoError(t, claims.declare(1, slab(1, 4)))
 		})
@@ -122,7 +122,7 @@ func TestInvalidBoxes(t *testing.T) {
 			require.Contains(t, o.Failure, c.want)
 			require.Equal(t, 1.0, o.U[0], "the block of the other peer is kept")
 			require.Len(t, o.Filled, 1)
-			require.Equal(t, map[bool]solver.Box{true: slab(2, 3), false: slab(2, 4)}[name == "a gap"], o.Filled[0].Box)
+			require.Equal(t, map[bool]problem.Box{true: slab(2, 3), false: slab(2, 4)}[name == "a gap"], o.Filled[0].Box)
 		})
 	}
 }

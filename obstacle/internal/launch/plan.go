@@ -15,17 +15,19 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Plan describes a run.
 type Plan struct {
 	Spec      *file.Spec
-	Problem   *solver.Problem // Spec on its grid, validated
-	Partition solver.Partition
+	Problem   *problem.Problem // Spec on its grid, validated
+	Partition problem.Partition
 	Initial   []float64 // starting iterate [z][y][x]; nil: that of the problem
 
 	Scheme      string
-	Method      solver.MethodConfig
+	Method      problem.MethodConfig
 	Order       string
 	Tolerance   float64
 	MaxSweeps   uint64        // 0: no bound
@@ -78,9 +80,9 @@ func (p *Plan) RailsOf(rank int) rendezvous.Rails {
 		if err != nil {
 			return out
 		}
-		c := solver.Config{Problem: p.Problem, Partition: p.Partition, Scheme: scheme, Method: p.Method}
+		c := problem.Config{Problem: p.Problem, Partition: p.Partition, Scheme: scheme, Method: p.Method}
 		for q := range p.Partition.Peers() {
-			all := c.Links(solver.Rank(q))
+			all := solver.Links(&c, iterate.Rank(q))
 			if q == rank {
 				out.Neighbours = len(all)
 			}
@@ -143,7 +145,7 @@ type Outcome struct {
 	Last     Pair
 
 	Peers  []rendezvous.Result // by rank; for a lost peer only Points is set
-	Boxes  []solver.Box        // by rank, at the end, after any moves of planes
+	Boxes  []problem.Box       // by rank, at the end, after any moves of planes
 	Hosts  []rendezvous.Member
 	Setup  time.Duration // from the call of Run to the first relaxation
 	Run    time.Duration // from the first relaxation to the last result
@@ -155,8 +157,8 @@ type Outcome struct {
 // Filled is a hole that lost peers left in the answer. The launcher has filled it with the solution of the problem on
 // the hole, with the values of the other peers as boundary data.
 type Filled struct {
-	Box      solver.Box // smallest box that contains the hole
-	Points   int        // of the hole
+	Box      problem.Box // smallest box that contains the hole
+	Points   int         // of the hole
 	Method   string
 	Cycles   uint64  // of the method
 	Residual float64 // relative, of the problem on the hole

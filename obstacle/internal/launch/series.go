@@ -7,7 +7,8 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 // Step describes the end of a time step.
@@ -30,7 +31,7 @@ const maxList = 1000
 // series assembles the ends of time steps from the blocks of the peers. A peer may be one step ahead of another, so
 // the ring holds the current step and the last two complete ones.
 type series struct {
-	problem *solver.Problem
+	problem *problem.Problem
 	peers   int
 	onStep  func(m int, t float64, u []float64) // called with every complete step; may be nil
 
@@ -60,7 +61,7 @@ func newSeries(p *Plan) (*series, error) {
 	}
 	s.advanced = sync.NewCond(&s.mu)
 	var err error
-	if s.ring[0], err = solver.AtStart(p.Problem, p.Initial); err != nil {
+	if s.ring[0], err = verify.AtStart(p.Problem, p.Initial); err != nil {
 		return nil, err
 	}
 	for i := 1; i < len(s.ring); i++ {
@@ -92,7 +93,7 @@ func (s *series) put(m, rank int, offset int64, data []byte) error {
 }
 
 // declare sets a peer's box at the end of step m. It blocks as put does.
-func (s *series) declare(m, rank int, box solver.Box) error {
+func (s *series) declare(m, rank int, box problem.Box) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.await(m); err != nil {

@@ -12,17 +12,18 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // stepsOf returns a series of time steps on four points of two peers.
-func stepsOf(t *testing.T, steps int, took func(int, float64, []float64)) (*series, solver.Partition) {
+func stepsOf(t *testing.T, steps int, took func(int, float64, []float64)) (*series, problem.Partition) {
 	t.Helper()
 	spec, err := file.Builtin("front1d", []string{fmt.Sprintf("steps=%d", steps), "end=1"})
 	require.NoError(t, err)
 	p, err := spec.BuildValid([]int{4})
 	require.NoError(t, err)
-	cut, err := solver.Slabs(p.N, 2, nil)
+	cut, err := problem.Slabs(p.N, 2, nil)
 	require.NoError(t, err)
 	s, err := newSeries(&Plan{Problem: p, Partition: cut, Steps: took})
 	require.NoError(t, err)
@@ -30,8 +31,8 @@ func stepsOf(t *testing.T, steps int, took func(int, float64, []float64)) (*seri
 }
 
 // send stores a peer's block, whose values are all v, and completes it.
-func send(s *series, cut solver.Partition, rank, m int, v, residual float64) error {
-	box := cut.Box(solver.Rank(rank))
+func send(s *series, cut problem.Partition, rank, m int, v, residual float64) error {
+	box := cut.Box(iterate.Rank(rank))
 	u := make([]float64, box.Points())
 	for i := range u {
 		u[i] = v
@@ -50,7 +51,7 @@ func TestSeriesOfBlocksThatMove(t *testing.T) {
 	s.owned.config.Balance = true
 	s.owned.reset()
 	all := s.owned.config.Partition.Box(0)
-	part := func(lo, hi int) solver.Box {
+	part := func(lo, hi int) problem.Box {
 		b := all
 		b.Lo[s.owned.axis], b.Hi[s.owned.axis] = lo, hi
 		return b

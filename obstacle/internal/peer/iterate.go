@@ -12,7 +12,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
@@ -81,15 +81,15 @@ func account(res *runner.Result, err error) rendezvous.Result {
 		return out
 	}
 	switch res.Reason {
-	case solver.Converged:
+	case iterate.Converged:
 		out.Reason = launch.Converged
-	case solver.ReachedSweeps:
+	case iterate.ReachedSweeps:
 		out.Reason = launch.Sweeps
-	case solver.ReachedTime:
+	case iterate.ReachedTime:
 		out.Reason = launch.Time
-	case solver.Interrupted:
+	case iterate.Interrupted:
 		out.Reason = launch.Interrupted
-	case solver.Stagnated:
+	case iterate.Stagnated:
 		out.Reason = launch.Stagnated
 	default:
 		out.Reason, out.Error = launch.Failed, "the run "+res.Reason.String()

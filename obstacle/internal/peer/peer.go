@@ -157,7 +157,8 @@ func (p *peer) listen() error {
 	}
 	p.node, err = driver.New(driver.Config{
 		Identity: identity, Protect: protect,
-		Name: nodeName(p.welcome.Rank), Link: p.link, Network: p2psap.Ethernet, Rails: rails,
+		Name:   nodeName(p.welcome.Rank),
+		Rails:  append([]driver.Rail{{Network: p2psap.Ethernet, Link: p.link}}, rails...),
 		Listen: net.JoinHostPort(p.Listen, "0"), PortLow: p.PortLow, PortHigh: p.PortHigh,
 		Catalog: p.Catalog.Protocols, Policy: p2psap.TablePolicy{Optional: rows}, Cluster: p.welcome.Cluster,
 		Run: p.welcome.Run, Version: p.Identity.Program,

@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/runner"
+	"github.com/stretchr/testify/require"
 )
 
 func TestOneLine(t *testing.T) {
@@ -73,11 +72,11 @@ func TestCrowded(t *testing.T) {
 
 // Every reason for the end of a worker is reported to the launcher.
 func TestAccount(t *testing.T) {
-	for reason, word := range map[solver.Reason]string{
-		solver.Converged: launch.Converged, solver.ReachedSweeps: launch.Sweeps, solver.ReachedTime: launch.Time,
-		solver.Interrupted: launch.Interrupted, solver.Diverged: launch.Failed, solver.Stagnated: launch.Stagnated,
+	for reason, word := range map[iterate.Reason]string{
+		iterate.Converged: launch.Converged, iterate.ReachedSweeps: launch.Sweeps, iterate.ReachedTime: launch.Time,
+		iterate.Interrupted: launch.Interrupted, iterate.Diverged: launch.Failed, iterate.Stagnated: launch.Stagnated,
 	} {
-		got := account(&runner.Result{Outcome: solver.Outcome{Reason: reason}}, nil)
+		got := account(&runner.Result{Outcome: iterate.Outcome{Reason: reason}}, nil)
 		require.Equal(t, word, got.Reason)
 		require.Equal(t, word == launch.Failed, got.Error != "")
 	}

@@ -147,7 +147,7 @@ func (p *peer) reached() error {
 func (p *peer) unreached(node string, network p2psap.Network) string {
 	for _, r := range p.node.Rails(node) {
 		if r.Network == network {
-			return r.Why
+			return r.Reason
 		}
 	}
 	return "one of them has none"

@@ -27,12 +27,12 @@ func pairOf(t *testing.T, blocks ...int) []*driver.Node {
 	for i, b := range blocks {
 		link, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
 		require.NoError(t, err)
-		c := driver.Config{Name: nodeName(i), Plain: true, Link: link, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "r", Version: "1"}
+		c := driver.Config{Name: nodeName(i), Plain: true, Rails: []driver.Rail{{Link: link}}, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "r", Version: "1"}
 		if b > 0 {
 			require.NoError(t, fabric.Add(c.Name))
 			l, err := ib.Open(ib.Config{Name: c.Name, Device: c.Name, Fabric: fabric, BlockBytes: b})
 			require.NoError(t, err)
-			c.Rails = []driver.Rail{{Network: p2psap.InfiniBand, Link: l}}
+			c.Rails = append(c.Rails, driver.Rail{Network: p2psap.InfiniBand, Link: l})
 		}
 		n, err := driver.New(c)
 		require.NoError(t, err)

@@ -42,8 +42,8 @@ func (p *peer) sessions() []rendezvous.Session {
 
 func describe(i p2psap.SessionInfo) rendezvous.Session {
 	c := rendezvous.Channel{
-		Name: i.Name, Mode: i.Conditions.Mode.String(), Locality: i.Conditions.Locality.String(), Why: i.Why,
-		Network: i.Conditions.Network.String(), NetworkWhy: i.NetworkWhy, Moves: i.Moves,
+		Name: i.Name, Mode: i.Conditions.Mode.String(), Locality: i.Conditions.Locality.String(), Why: i.LocalityReason,
+		Network: i.Conditions.Network.String(), NetworkWhy: i.NetworkReason, Moves: i.Moves,
 		Composition: i.Composition, Protection: i.Protection,
 		Epoch: int(i.Epoch), Changes: i.Changes, PauseSeconds: i.LastPause.Seconds(),
 		Lossy: i.Conditions.Lossy, PathLoss: i.Path.Loss, SegmentBytes: i.SegmentSize,

@@ -6,7 +6,8 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // reporter sends the ends of time steps to the launcher while the peer continues to relax. The next step waits until
@@ -14,9 +15,9 @@ import (
 type reporter struct {
 	conn      *rendezvous.Conn
 	u         []float64 // the block being sent
-	box       solver.Box
+	box       problem.Box
 	sendBoxes bool // send the box with each block, since planes move
-	next      chan solver.StepResult
+	next      chan iterate.StepResult
 	free      chan struct{} // u may be overwritten
 	end       chan struct{} // closed after the last send, or after an error
 	err       error         // valid after end is closed or free was received
@@ -26,7 +27,7 @@ type reporter struct {
 func newReporter(conn *rendezvous.Conn, sendBoxes bool) *reporter {
 	r := &reporter{
 		conn: conn, sendBoxes: sendBoxes,
-		next: make(chan solver.StepResult), free: make(chan struct{}, 1), end: make(chan struct{}),
+		next: make(chan iterate.StepResult), free: make(chan struct{}, 1), end: make(chan struct{}),
 	}
 	r.free <- struct{}{}
 	go r.send()
@@ -34,16 +35,16 @@ func newReporter(conn *rendezvous.Conn, sendBoxes bool) *reporter {
 }
 
 // stepper returns runner.Config.Step, nil for a stationary problem.
-func (p *peer) stepper(problem *solver.Problem) func(solver.StepResult, solver.Box, func([]float64)) error {
-	if problem.Steps() == 0 {
+func (p *peer) stepper(prob *problem.Problem) func(iterate.StepResult, problem.Box, func([]float64)) error {
+	if prob.Steps() == 0 {
 		return nil
 	}
-	return func(s solver.StepResult, box solver.Box, solution func([]float64)) error {
+	return func(s iterate.StepResult, box problem.Box, solution func([]float64)) error {
 		return p.reporter.step(s, box, solution)
 	}
 }
 
-func (r *reporter) step(s solver.StepResult, box solver.Box, solution func([]float64)) error {
+func (r *reporter) step(s iterate.StepResult, box problem.Box, solution func([]float64)) error {
 	<-r.free
 	if r.err != nil {
 		return r.err
@@ -64,7 +65,7 @@ func (r *reporter) send() {
 	}
 }
 
-func (r *reporter) one(s solver.StepResult) error {
+func (r *reporter) one(s iterate.StepResult) error {
 	if err := sendBlock(r.conn, rendezvous.StreamStep, r.sendBoxes, r.box, r.u); err != nil {
 		return err
 	}
@@ -78,7 +79,7 @@ func (r *reporter) close() {
 }
 
 // sendBlock sends a block in pieces, after its box if sendBox is set.
-func sendBlock(conn *rendezvous.Conn, s rendezvous.Stream, sendBox bool, box solver.Box, u []float64) error {
+func sendBlock(conn *rendezvous.Conn, s rendezvous.Stream, sendBox bool, box problem.Box, u []float64) error {
 	if sendBox {
 		if err := conn.Send(rendezvous.BlockOf(s, box)); err != nil {
 			return err

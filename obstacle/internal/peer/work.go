@@ -19,6 +19,8 @@ import (
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
@@ -43,7 +45,7 @@ func (p *peer) run(ctx context.Context) error {
 	}
 	defer p.freeFaces() // after the node is closed
 	defer func() { _ = p.node.Abort() }()
-	problem, err := p.receiveWork()
+	prob, err := p.receiveWork()
 	if err != nil {
 		return err
 	}
@@ -64,7 +66,7 @@ func (p *peer) run(ctx context.Context) error {
 		}
 	}()
 	idle := host.PeakBytes()
-	r, err := p.prepare(ctx, o, problem, &state)
+	r, err := p.prepare(ctx, o, prob, &state)
 	if err != nil {
 		return p.preferLeft(o, err)
 	}
@@ -163,7 +165,7 @@ func (p *peer) receiveCommands(o *commands) {
 }
 
 // receiveWork receives the assignment, the problem and the starting iterate.
-func (p *peer) receiveWork() (*solver.Problem, error) {
+func (p *peer) receiveWork() (*problem.Problem, error) {
 	m, err := p.conn.Receive(rendezvous.KindAssign, rendezvous.KindBye)
 	switch {
 	case errors.Is(err, rendezvous.ErrMalformed):
@@ -192,7 +194,7 @@ func (p *peer) receiveWork() (*solver.Problem, error) {
 		return nil, err
 	}
 	if a.Initial {
-		box := p.partition().Box(solver.Rank(p.welcome.Rank))
+		box := p.partition().Box(iterate.Rank(p.welcome.Rank))
 		p.initial = make([]float64, 0, box.Points())
 		err = p.receiveStream(rendezvous.StreamInitial, blocks.Bytes(box), func(data []byte) {
 			at := len(p.initial)
@@ -206,7 +208,7 @@ func (p *peer) receiveWork() (*solver.Problem, error) {
 	return spec.Build(a.N)
 }
 
-func (p *peer) partition() solver.Partition { return solver.Partition{Cuts: p.assign.Cuts} }
+func (p *peer) partition() problem.Partition { return problem.Partition{Cuts: p.assign.Cuts} }
 
 // validateAssignment returns an error for an assignment with invalid values.
 func (p *peer) validateAssignment() error {
@@ -282,7 +284,7 @@ func (p *peer) prepare(
 		Reconfigure: a.Reconfigure, Balance: a.Balance, Allocate: host.Array,
 	}
 	oversubscribed := p.adaptToLoad(scheme)
-	if err := p.connect(ctx, config.Links(rank)); err != nil {
+	if err := p.connect(ctx, solver.Links(&config, rank)); err != nil {
 		return nil, err
 	}
 	names := make([]string, cut.Peers())
@@ -300,7 +302,7 @@ func (p *peer) prepare(
 		Slow:    a.Slowdown,
 		MaxTime: time.Duration(a.MaxTimeMS) * time.Millisecond,
 		Stop:    p.stopRequested(ctx, o), Grace: p.timeout(),
-		Step:          p.stepper(problem),
+		Step:          p.stepper(prob),
 		Progress:      func(q runner.Progress) { state.Store(&q) },
 		ProgressEvery: launch.BeatEvery(p.timeout()),
 		Log:           p.Log, // the runner adds the rank

@@ -124,7 +124,7 @@ type Assign struct {
 	Initial      bool     `json:"initial"`     // the starting iterate of the box follows in chunks
 }
 
-// Method is solver.MethodConfig as it is sent.
+// Method is problem.MethodConfig as it is sent.
 type Method struct {
 	Name     string  `json:"name"`
 	Local    string  `json:"local"`

@@ -5,7 +5,7 @@ import (
 	"io"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 // Enclosure bounds the discrete solution from below and above, rounding errors included. Unknown values are null.
@@ -19,7 +19,7 @@ type Enclosure struct {
 }
 
 // NewEnclosure returns the JSON of an enclosure.
-func NewEnclosure(n *solver.Enclosure) *Enclosure {
+func NewEnclosure(n *verify.Enclosure) *Enclosure {
 	return &Enclosure{
 		Width: nullable.Number(n.Width), Sum: &[2]nullable.Number{nullable.Number(n.Sum[0]), nullable.Number(n.Sum[1])},
 		ContactPoints: &n.Contact, UpperContact: &n.UpperContact, Sweeps: nullable.Count(n.Sweeps),

@@ -6,7 +6,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Evolution holds the fields that the JSON of solve has in addition for a nonstationary problem. relative_residual is
@@ -42,7 +42,7 @@ type TimeStep struct {
 }
 
 // NewEvolution returns the JSON of the steps of a run.
-func NewEvolution(p *solver.Problem, o *launch.Outcome, stepMode string) *Evolution {
+func NewEvolution(p *problem.Problem, o *launch.Outcome, stepMode string) *Evolution {
 	e := p.Evolution
 	out := &Evolution{
 		Steps: e.Steps, StepsDone: o.Steps, EndTime: e.End, Time: e.Time(o.Steps), StepLength: e.Step(),

@@ -9,17 +9,17 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
+	"github.com/stretchr/testify/require"
 )
 
 func example(t *testing.T, mode string) *Solution {
 	t.Helper()
-	cut, err := solver.Slabs([3]int{4, 4, 4}, 2, []float64{1, 3})
+	cut, err := problem.Slabs([3]int{4, 4, 4}, 2, []float64{1, 3})
 	require.NoError(t, err)
 	s := &Solution{Problem: "membrane", N: []int{4, 4, 4}, Points: 64, Tolerance: 1e-6, Peers: 2, Threads: 1}
 	s.Add(&launch.Outcome{
@@ -30,7 +30,7 @@ func example(t *testing.T, mode string) *Solution {
 			{Points: 48, Sweeps: 30, Relaxed: 1440, Taken: 1, Seconds: 2, Sessions: []rendezvous.Session{{Channel: rendezvous.Channel{Name: "halo/0-1", Mode: mode, Locality: "same host", Why: "two processes of one host", Network: "ether", Composition: []string{"A"}, MessagesSent: 30, MessagesReceived: 10, SegmentsSent: 40, SegmentsReceived: 17, BytesSent: 240, Retransmitted: 3}}}},
 		},
 		Hosts: []rendezvous.Member{{Host: "h", Pid: 1}, {Host: "h", Pid: 2}},
-	}, cut, solver.Evaluation{RelativeResidual: 1e-7, ResidualInf: 1e-3, ErrorBound: math.NaN(), MaxError: math.NaN(), ContactPoints: 3, Sum: 0.5})
+	}, cut, verify.Evaluation{RelativeResidual: 1e-7, ResidualInf: 1e-3, ErrorBound: math.NaN(), MaxError: math.NaN(), ContactPoints: 3, Sum: 0.5})
 	return s
 }
 
@@ -61,9 +61,9 @@ func TestAdd(t *testing.T) {
 // The answer is solved by the residual of the assembled solution, not by those of the peers.
 func TestConvergedIsJudgedByTheResidual(t *testing.T) {
 	s := example(t, "sync")
-	cut, err := solver.Slabs([3]int{4, 4, 4}, 1, nil)
+	cut, err := problem.Slabs([3]int{4, 4, 4}, 1, nil)
 	require.NoError(t, err)
-	s.Add(&launch.Outcome{Reason: launch.Converged, Peers: make([]rendezvous.Result, 1), Hosts: make([]rendezvous.Member, 1)}, cut, solver.Evaluation{RelativeResidual: 2e-6})
+	s.Add(&launch.Outcome{Reason: launch.Converged, Peers: make([]rendezvous.Result, 1), Hosts: make([]rendezvous.Member, 1)}, cut, verify.Evaluation{RelativeResidual: 2e-6})
 	require.False(t, s.Converged)
 	var out bytes.Buffer
 	s.Text(&out)
@@ -135,11 +135,11 @@ func TestFieldsOfASession(t *testing.T) {
 // A stagnated run reports the tolerance that can be met, in text and JSON; for a time step by the residual of the
 // peers.
 func TestStagnated(t *testing.T) {
-	cut, err := solver.Slabs([3]int{4, 4, 4}, 1, nil)
+	cut, err := problem.Slabs([3]int{4, 4, 4}, 1, nil)
 	require.NoError(t, err)
 	o := &launch.Outcome{Reason: launch.Stagnated, Peers: []rendezvous.Result{{Residual: 2e-8}}, Hosts: make([]rendezvous.Member, 1)}
 	s := &Solution{N: []int{4, 4, 4}, Points: 64, Tolerance: 1e-8}
-	s.Add(o, cut, solver.Evaluation{RelativeResidual: 2.4e-8})
+	s.Add(o, cut, verify.Evaluation{RelativeResidual: 2.4e-8})
 	require.False(t, s.Converged)
 	require.InDelta(t, 3e-8, float64(s.ReachableTolerance), 1e-12)
 	var out bytes.Buffer
@@ -150,7 +150,7 @@ func TestStagnated(t *testing.T) {
 	require.Contains(t, string(b), `"reachable_tolerance":3e-08`)
 
 	s = &Solution{N: []int{4, 4, 4}, Points: 64, Evolution: &Evolution{}}
-	s.Add(o, cut, solver.Evaluation{RelativeResidual: 1e-3})
+	s.Add(o, cut, verify.Evaluation{RelativeResidual: 1e-3})
 	require.InDelta(t, 2.5e-8, float64(s.ReachableTolerance), 1e-12)
 	require.True(t, math.IsNaN(float64(example(t, "sync").ReachableTolerance)))
 }

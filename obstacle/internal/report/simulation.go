@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/simulate"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // Subject describes what is simulated, apart from the number of machines.
@@ -100,7 +100,7 @@ type Simulation struct {
 }
 
 // Figures returns the figures of a run. failure is the reason if it failed, else nil.
-func Figures(r *virtual.Result, run *virtual.Run, failure error) Simulated {
+func Figures(r *simulate.Result, run *simulate.Config, failure error) Simulated {
 	s := Simulated{
 		Scheme: run.Solver.Scheme.Name(), Machines: len(r.Ranks), Seconds: r.Virtual.Seconds(),
 		Reason:   r.Reason.String(),
@@ -113,14 +113,14 @@ func Figures(r *virtual.Result, run *virtual.Run, failure error) Simulated {
 	}
 	parts := run.Solver.Partition.Parts()
 	s.Partition = slices.Clone(parts[:run.Solver.Problem.Dimension])
-	s.Converged = failure == nil && r.Reason == solver.Converged && r.Residual <= run.Solver.Tolerance
+	s.Converged = failure == nil && r.Reason == iterate.Converged && r.Residual <= run.Solver.Tolerance
 	if failure != nil {
 		s.Reason, s.Failure = "failed", failure.Error()
 	}
 	var relaxing, protocol, idle time.Duration
 	for rank := range r.Ranks {
 		k := &r.Ranks[rank]
-		share := float64(run.Solver.Partition.Box(solver.Rank(rank)).Points()) / float64(run.Solver.Problem.Points())
+		share := float64(run.Solver.Partition.Box(iterate.Rank(rank)).Points()) / float64(run.Solver.Problem.Points())
 		s.Equivalent += share * k.Sweeps
 		s.Fewest, s.Most = min(s.Fewest, k.Sweeps), max(s.Most, k.Sweeps)
 		relaxing += k.Relaxing
@@ -207,17 +207,17 @@ func (s *Simulated) ages(counts []uint64) {
 }
 
 // Machines returns the figures of every machine.
-func Machines(r *virtual.Result, run *virtual.Run) []Machine {
+func Machines(r *simulate.Result, run *simulate.Config) []Machine {
 	out := []Machine{}
 	points := 1
 	for range run.Solver.Problem.Dimension {
-		points *= max(run.Standing, 1)
+		points *= max(run.Scale, 1)
 	}
 	for rank := range r.Ranks {
 		k, h := &r.Ranks[rank], &run.Model.Hosts[rank]
 		out = append(out, Machine{
 			Rank: rank, Class: h.Name, Site: run.Model.Sites[h.Site],
-			Points: points * run.Solver.Partition.Box(solver.Rank(rank)).Points(), Sweeps: k.Sweeps,
+			Points: points * run.Solver.Partition.Box(iterate.Rank(rank)).Points(), Sweeps: k.Sweeps,
 			Relaxing: k.Relaxing.Seconds(), Protocol: k.Protocol.Seconds(), Idle: k.Idle.Seconds(),
 			Messages: k.Messages, Segments: k.Segments, Bytes: k.Bytes, Lost: k.Lost,
 		})

@@ -8,21 +8,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/p2pdc/p2pdc/simulate"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
-
-	"github.com/p2pdc/p2pdc/internal/virtual"
-	"github.com/p2pdc/p2pdc/solver"
 )
 
 // two machines, the first of which owns three of four planes.
-func twoMachines(t *testing.T) (*virtual.Result, *virtual.Run) {
+func twoMachines(t *testing.T) (*simulate.Result, *simulate.Config) {
 	t.Helper()
-	part, err := solver.Slabs([3]int{4, 4, 4}, 2, []float64{3, 1})
+	part, err := problem.Slabs([3]int{4, 4, 4}, 2, []float64{3, 1})
 	require.NoError(t, err)
-	run := &virtual.Run{Solver: solver.Config{
-		Problem: &solver.Problem{Dimension: 3, N: [3]int{4, 4, 4}}, Partition: part, Scheme: solver.Asynchronous(), Tolerance: 1e-6,
+	run := &simulate.Config{Solver: problem.Config{
+		Problem: &problem.Problem{Dimension: 3, N: [3]int{4, 4, 4}}, Partition: part, Scheme: iterate.Asynchronous(), Tolerance: 1e-6,
 	}}
-	r := &virtual.Result{Reason: solver.Converged, Virtual: 10 * time.Second, Met: virtual.Met{After: 8 * time.Second, Sweeps: 120}, Residual: 5e-7, Ranks: []virtual.Rank{
+	r := &simulate.Result{Reason: iterate.Converged, Virtual: 10 * time.Second, Met: simulate.Met{After: 8 * time.Second, Sweeps: 120}, Residual: 5e-7, Ranks: []simulate.RankResult{
 		{Sweeps: 100, Relaxing: 8 * time.Second, Protocol: time.Second, Idle: time.Second, Messages: 3, Segments: 5, Bytes: 7000, Lost: 1},
 		{Sweeps: 300, Relaxing: 10 * time.Second, Messages: 1, Segments: 2, Bytes: 3000},
 	}}

@@ -11,7 +11,9 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 // Solution is the JSON of solve.
@@ -153,7 +155,7 @@ func (s *Solution) reachable(o *launch.Outcome) nullable.Number {
 const reachableMargin = 1.25
 
 // Add sets the fields that follow from the run and the evaluation of its answer.
-func (s *Solution) Add(o *launch.Outcome, cut solver.Partition, e solver.Evaluation) {
+func (s *Solution) Add(o *launch.Outcome, cut problem.Partition, e verify.Evaluation) {
 	s.Reason, s.Failure = o.Reason, o.Failure
 	s.MissingBlocks, s.FilledBlocks = o.Missing, filled(o, len(s.N))
 	s.RelativeResidual, s.ResidualInf = nullable.Number(e.RelativeResidual), nullable.Number(e.ResidualInf)
@@ -174,7 +176,7 @@ func (s *Solution) Add(o *launch.Outcome, cut solver.Partition, e solver.Evaluat
 	s.Composition = []string{}
 	relaxed := 0.0
 	for r, p := range o.Peers {
-		box := cut.Box(solver.Rank(r))
+		box := cut.Box(iterate.Rank(r))
 		if len(o.Boxes) > 0 {
 			box = o.Boxes[r]
 		}
@@ -232,9 +234,9 @@ func (p *Peer) unknown() {
 // iterates returns what the peers of a method count.
 func iterates(method string) string {
 	switch method {
-	case solver.Multigrid:
+	case problem.Multigrid:
 		return "cycles"
-	case solver.Schwarz:
+	case problem.Schwarz:
 		return "exchanges"
 	}
 	return "sweeps"

@@ -11,7 +11,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Text writes the solution as text.
@@ -108,7 +108,7 @@ func (s *Solution) contact(w io.Writer) {
 
 // method returns the method, the scheme and, for Richardson, the order of sub-blocks.
 func (s *Solution) method() string {
-	if s.Method == solver.Richardson {
+	if s.Method == problem.Richardson {
 		return fmt.Sprintf("projected %s, %s, %s", s.Method, s.Scheme, s.Order)
 	}
 	return fmt.Sprintf("projected %s, %s", s.Method, s.Scheme)
@@ -120,12 +120,12 @@ const manySweeps = 20000
 // hint recommends a faster method if a stationary run with Richardson was long or stopped early.
 func (s *Solution) hint() string {
 	stopped := s.Reason == launch.Sweeps || s.Reason == launch.Time || s.Reason == launch.Interrupted
-	if s.Method != solver.Richardson || s.Evolution != nil || !stopped && s.SequentialEquivalentSweeps < manySweeps {
+	if s.Method != problem.Richardson || s.Evolution != nil || !stopped && s.SequentialEquivalentSweeps < manySweeps {
 		return ""
 	}
-	faster := solver.Multigrid
+	faster := problem.Multigrid
 	if s.Scheme != "sync" {
-		faster = solver.Schwarz
+		faster = problem.Schwarz
 	}
 	return fmt.Sprintf("richardson is the slowest method; --method %s needs far fewer sweeps (docs/methods.md)", faster)
 }

@@ -6,12 +6,13 @@ import (
 	"math"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
-	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/simulate"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
+	"github.com/stretchr/testify/require"
 )
 
 // asJSON returns v after a round trip through JSON.
@@ -38,7 +39,7 @@ func TestNoEnclosureIsNull(t *testing.T) {
 	m := asJSON(t, NoEnclosure("A is no M-matrix"))
 	requireNull(t, m, "width", "sum", "contact_points", "upper_contact_points", "sweeps")
 	require.Equal(t, "A is no M-matrix", m["why"])
-	m = asJSON(t, NewEnclosure(&solver.Enclosure{Contact: [2]int{1, 2}}))
+	m = asJSON(t, NewEnclosure(&verify.Enclosure{Contact: [2]int{1, 2}}))
 	require.Equal(t, []any{1.0, 2.0}, m["contact_points"])
 	require.Equal(t, 0.0, m["width"])
 	var out bytes.Buffer
@@ -49,14 +50,14 @@ func TestNoEnclosureIsNull(t *testing.T) {
 // Unknown values of a run whose peers were lost before the end of a step are null, not 0.
 func TestWhatALostPeerDidIsNull(t *testing.T) {
 	s := example(t, "sync")
-	cut, err := solver.Slabs([3]int{4, 4, 4}, 1, nil)
+	cut, err := problem.Slabs([3]int{4, 4, 4}, 1, nil)
 	require.NoError(t, err)
 	nan := math.NaN()
 	s.Add(&launch.Outcome{Reason: launch.Failed, Missing: []int{0}, Peers: []rendezvous.Result{{Points: 64}}, Hosts: make([]rendezvous.Member, 1)}, cut,
-		solver.Evaluation{RelativeResidual: nan, ResidualInf: nan, ErrorBound: nan, MaxError: nan, Sum: nan, ContactPoints: -1, UpperPoints: -1, Force: [2]float64{nan, nan}})
+		verify.Evaluation{RelativeResidual: nan, ResidualInf: nan, ErrorBound: nan, MaxError: nan, Sum: nan, ContactPoints: -1, UpperPoints: -1, Force: [2]float64{nan, nan}})
 	s.Kernel, s.Seconds = "", 0
 	s.Add(&launch.Outcome{Reason: launch.Failed, Missing: []int{0}, Peers: []rendezvous.Result{{Points: 64}}, Hosts: make([]rendezvous.Member, 1)}, cut,
-		solver.Evaluation{RelativeResidual: nan, ResidualInf: nan, ErrorBound: nan, MaxError: nan, Sum: nan, ContactPoints: -1, UpperPoints: -1, Force: [2]float64{nan, nan}})
+		verify.Evaluation{RelativeResidual: nan, ResidualInf: nan, ErrorBound: nan, MaxError: nan, Sum: nan, ContactPoints: -1, UpperPoints: -1, Force: [2]float64{nan, nan}})
 	m := asJSON(t, s)
 	requireNull(t, m, "relative_residual", "contact_points", "upper_contact_points", "contact_force", "upper_force", "sum", "seconds", "points_per_second", "kernel")
 	require.Equal(t, []any{nil}, m["sweeps"])
@@ -66,16 +67,16 @@ func TestWhatALostPeerDidIsNull(t *testing.T) {
 	require.Contains(t, out.String(), "contact   unknown")
 	require.Contains(t, out.String(), "none, as many")
 
-	p := &solver.Problem{Evolution: &solver.Evolution{End: 1, Steps: 2}}
+	p := &problem.Problem{Evolution: &problem.Evolution{End: 1, Steps: 2}}
 	e := asJSON(t, NewEvolution(p, &launch.Outcome{}, "step"))
 	requireNull(t, e, "worst_residual", "worst_step", "max_error_steps", "max_error_step", "last_residual")
 }
 
 // The same holds for a simulated run that was too short or refused.
 func TestSimulatedUnknownIsNull(t *testing.T) {
-	p := &solver.Problem{Dimension: 1, N: [3]int{3, 1, 1}}
-	run := &virtual.Run{Solver: solver.Config{Problem: p, Partition: solver.Partition{Cuts: [3][]int{{0, 3}, {0, 1}, {0, 1}}}, Scheme: solver.Synchronous()}}
-	m := asJSON(t, Figures(&virtual.Result{Residual: 1, Ranks: make([]virtual.Rank, 1)}, run, nil))
+	p := &problem.Problem{Dimension: 1, N: [3]int{3, 1, 1}}
+	run := &simulate.Config{Solver: problem.Config{Problem: p, Partition: problem.Partition{Cuts: [3][]int{{0, 3}, {0, 1}, {0, 1}}}, Scheme: iterate.Synchronous()}}
+	m := asJSON(t, Figures(&simulate.Result{Residual: 1, Ranks: make([]simulate.RankResult, 1)}, run, nil))
 	requireNull(t, m, "steady_sweep_seconds", "met_seconds", "met_sweeps", "efficiency", "comparable_seconds", "staleness_mean")
 }
 

@@ -35,7 +35,7 @@ func (p *pair) Modify(a verbs.Attributes) error {
 	case errno == syscall.EINVAL:
 		return fmt.Errorf("%w: %s: pair %#x (%v) from %v to %v: %w", verbs.ErrAttributes, d.name, p.number, p.config.Transport, from, to, errno)
 	case errno != 0:
-		return d.failure(fmt.Sprintf("move pair %#x from %v to %v", p.number, from, to), errno)
+		return d.opError(fmt.Sprintf("move pair %#x from %v to %v", p.number, from, to), errno)
 	}
 	if a.Mask&verbs.MaskState != 0 {
 		p.state.Store(uint32(a.State))

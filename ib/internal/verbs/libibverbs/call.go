@@ -34,13 +34,13 @@ func (c *call) do() {
 }
 
 // at is what lies at an address of C's memory, which the collector does not know.
-func at[T any](address uintptr) *T { return *(**T)(unsafe.Pointer(&address)) }
+func deref[T any](address uintptr) *T { return *(**T)(unsafe.Pointer(&address)) }
 
 // text copies a string of C's.
-func text(address uintptr) string {
+func cString(address uintptr) string {
 	var out []byte
-	for ; *at[byte](address) != 0; address++ {
-		out = append(out, *at[byte](address))
+	for ; *deref[byte](address) != 0; address++ {
+		out = append(out, *deref[byte](address))
 	}
 	return string(out)
 }
@@ -54,7 +54,7 @@ func (l *library) invoke(fn uintptr, args ...uintptr) syscall.Errno {
 	c := &call{fn: fn}
 	copy(c.args[:], args)
 	c.do()
-	return number(int32(c.result))
+	return errnoOf(int32(c.result))
 }
 
 // pointer calls a function that returns a pointer, or null and errno.
@@ -67,12 +67,12 @@ func (l *library) pointer(fn uintptr, args ...uintptr) (uintptr, syscall.Errno) 
 	if c.result != 0 {
 		return c.result, 0
 	}
-	return 0, number(c.errno)
+	return 0, errnoOf(c.errno)
 }
 
 // number is the error that a result stands for: some drivers return it negated, and a
 // few fail without one.
-func number(result int32) syscall.Errno {
+func errnoOf(result int32) syscall.Errno {
 	if result < 0 {
 		result = -result
 	}

@@ -30,7 +30,7 @@ func TestCall(t *testing.T) {
 	mmap.args = [6]uintptr{0, n, unix.PROT_READ | unix.PROT_WRITE, unix.MAP_ANON | unix.MAP_PRIVATE, ^uintptr(0), 0}
 	mmap.do()
 	require.NotEqual(t, ^uintptr(0), mmap.result, "errno %d", mmap.errno)
-	memory := unsafe.Slice(at[byte](mmap.result), n)
+	memory := unsafe.Slice(deref[byte](mmap.result), n)
 	for i := range memory {
 		require.Zero(t, memory[i])
 		memory[i] = 1
@@ -98,9 +98,9 @@ func deep(fn uintptr, n int) uintptr {
 }
 
 func TestNumber(t *testing.T) {
-	require.Equal(t, syscall.ENOMEM, number(int32(syscall.ENOMEM)))
-	require.Equal(t, syscall.ENOMEM, number(-int32(syscall.ENOMEM)))
-	require.Zero(t, number(0))
+	require.Equal(t, syscall.ENOMEM, errnoOf(int32(syscall.ENOMEM)))
+	require.Equal(t, syscall.ENOMEM, errnoOf(-int32(syscall.ENOMEM)))
+	require.Zero(t, errnoOf(0))
 }
 
 func TestNoLibrary(t *testing.T) {

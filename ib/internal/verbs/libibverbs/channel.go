@@ -14,7 +14,7 @@ import (
 
 // channel is an ibv_comp_channel.
 type channel struct {
-	node
+	object
 	device *device
 	c      uintptr
 	waiter *waiter
@@ -25,18 +25,18 @@ type channel struct {
 
 // CreateChannel implements verbs.Device.
 func (d *device) CreateChannel() (verbs.Channel, error) {
-	if err := d.adopt(); err != nil {
+	if err := d.addChild(); err != nil {
 		return nil, err
 	}
 	c, errno := d.lib.pointer(d.lib.createCompChannel, d.context)
 	if c == 0 {
-		d.release()
-		return nil, d.failure("create a completion channel", errno)
+		d.removeChild()
+		return nil, d.opError("create a completion channel", errno)
 	}
-	w, err := newWaiter(int(at[cCompChannel](c).fd), d.name+" completions")
+	w, err := newWaiter(int(deref[cCompChannel](c).fd), d.name+" completions")
 	if err != nil {
 		_ = d.lib.invoke(d.lib.destroyCompChannel, c)
-		d.release()
+		d.removeChild()
 		return nil, err
 	}
 	ch := &channel{device: d, c: c, waiter: w}
@@ -48,7 +48,7 @@ func (d *device) CreateChannel() (verbs.Channel, error) {
 
 // take takes all events that there are. A queue is destroyed only after its events
 // have been acknowledged, which is at once.
-func (ch *channel) take() (found bool, errno syscall.Errno) {
+func (ch *channel) takeEvents() (found bool, errno syscall.Errno) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	if ch.closed {
@@ -72,14 +72,14 @@ func (ch *channel) Wait(timeout time.Duration) (bool, error) {
 		end = time.Now().Add(timeout)
 	}
 	for {
-		found, errno := ch.take()
+		found, errno := ch.takeEvents()
 		switch {
 		case found:
 			return true, nil
 		case errno == errnoClosed:
 			return false, net.ErrClosed
-		case errno != errnoNothing && errno != syscall.EINTR:
-			return false, ch.device.failure("take completion events", errno)
+		case errno != errnoAgain && errno != syscall.EINTR:
+			return false, ch.device.opError("take completion events", errno)
 		}
 		if timeout > 0 {
 			timeout = max(0, time.Until(end))
@@ -95,11 +95,11 @@ func (ch *channel) Wake() { ch.waiter.wake() }
 
 // Close implements verbs.Channel.
 func (ch *channel) Close() error {
-	return ch.shut(fmt.Sprintf("the completion channel of %s", ch.device.name), func() error {
+	return ch.closeOnce(fmt.Sprintf("the completion channel of %s", ch.device.name), func() error {
 		ch.waiter.close()
 		if errno := ch.device.lib.invoke(ch.device.lib.destroyCompChannel, ch.c); errno != 0 {
-			return ch.device.failure("destroy a completion channel", errno)
+			return ch.device.opError("destroy a completion channel", errno)
 		}
 		return nil
-	}, &ch.device.node)
+	}, &ch.device.object)
 }

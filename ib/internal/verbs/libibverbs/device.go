@@ -19,7 +19,7 @@ import (
 
 // device is an ibv_context.
 type device struct {
-	node
+	object
 	provider *provider
 	lib      *library
 	name     string
@@ -31,8 +31,8 @@ type device struct {
 
 // begin asks for the limits and makes the descriptor of asynchronous events one that
 // Go's poller waits for.
-func (d *device) begin() error {
-	d.ops = at[cContext](d.context)
+func (d *device) initialise() error {
+	d.ops = deref[cContext](d.context)
 	limits, err := d.query()
 	if err == nil {
 		d.limits = limits
@@ -52,7 +52,7 @@ func (d *device) Limits() (verbs.Limits, error) { return d.limits, nil }
 func (d *device) query() (verbs.Limits, error) {
 	a := new(cDeviceAttr)
 	if errno := d.lib.invoke(d.lib.queryDevice, d.context, uintptr(unsafe.Pointer(a))); errno != 0 {
-		return verbs.Limits{}, d.failure("query it", errno)
+		return verbs.Limits{}, d.opError("query it", errno)
 	}
 	firmware, _, _ := strings.Cut(string(a.fwVer[:]), "\x00")
 	return verbs.Limits{
@@ -66,20 +66,20 @@ func (d *device) query() (verbs.Limits, error) {
 
 // Port implements verbs.Device.
 func (d *device) Port(number int) (verbs.Port, error) {
-	if err := d.enter(); err != nil {
+	if err := d.lockOpen(); err != nil {
 		return verbs.Port{}, err
 	}
-	defer d.leave()
+	defer d.unlock()
 	if number < 1 || number > d.limits.Ports {
 		return verbs.Port{}, fmt.Errorf("%w: port %d of %s, which has 1 to %d", verbs.ErrLimit, number, d.name, d.limits.Ports)
 	}
 	a := new(cPortAttr)
 	if errno := d.lib.invoke(d.lib.queryPort, d.context, uintptr(number), uintptr(unsafe.Pointer(a))); errno != 0 {
-		return verbs.Port{}, d.failure(fmt.Sprintf("query port %d", number), errno)
+		return verbs.Port{}, d.opError(fmt.Sprintf("query port %d", number), errno)
 	}
 	p := verbs.Port{
-		State: verbs.PortState(a.state), Layer: d.layer(number), LID: a.lid,
-		MTU: mtuBytes(a.activeMTU), MostBytes: a.maxMsgSz, GIDs: int(a.gidTblLen),
+		State: verbs.PortState(a.state), Layer: d.linkLayer(number), LID: a.lid,
+		MTU: mtuBytes(a.activeMTU), MaxMessageBytes: a.maxMsgSz, GIDs: int(a.gidTblLen),
 	}
 	if gid, err := d.gid(number, 0); err == nil {
 		p.SubnetGUID = binary.BigEndian.Uint64(gid[:8])
@@ -88,7 +88,7 @@ func (d *device) Port(number int) (verbs.Port, error) {
 }
 
 // attribute reads a file of the port under /sys, where the library has it from as well.
-func (d *device) attribute(port int, name ...string) string {
+func (d *device) portAttribute(port int, name ...string) string {
 	file := filepath.Join(append([]string{"/sys/class/infiniband", d.name, "ports", strconv.Itoa(port)}, name...)...)
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -97,8 +97,8 @@ func (d *device) attribute(port int, name ...string) string {
 	return strings.TrimSpace(string(b))
 }
 
-func (d *device) layer(port int) verbs.LinkLayer {
-	switch d.attribute(port, "link_layer") {
+func (d *device) linkLayer(port int) verbs.LinkLayer {
+	switch d.portAttribute(port, "link_layer") {
 	case "InfiniBand":
 		return verbs.LayerInfiniBand
 	case "Ethernet":
@@ -110,17 +110,17 @@ func (d *device) layer(port int) verbs.LinkLayer {
 func (d *device) gid(port, index int) ([16]byte, error) {
 	gid := new([16]byte)
 	if errno := d.lib.invoke(d.lib.queryGID, d.context, uintptr(port), uintptr(index), uintptr(unsafe.Pointer(gid))); errno != 0 {
-		return *gid, d.failure(fmt.Sprintf("read GID %d of port %d", index, port), errno)
+		return *gid, d.opError(fmt.Sprintf("read GID %d of port %d", index, port), errno)
 	}
 	return *gid, nil
 }
 
 // GID implements verbs.Device.
 func (d *device) GID(port, index int) (verbs.GID, error) {
-	if err := d.enter(); err != nil {
+	if err := d.lockOpen(); err != nil {
 		return verbs.GID{}, err
 	}
-	defer d.leave()
+	defer d.unlock()
 	b, err := d.gid(port, index)
 	if err != nil {
 		return verbs.GID{}, err
@@ -129,10 +129,10 @@ func (d *device) GID(port, index int) (verbs.GID, error) {
 	if b == [16]byte{} {
 		return g, nil // of the entries of a table, most are empty
 	}
-	switch kind := d.attribute(port, "gid_attrs", "types", strconv.Itoa(index)); {
+	switch kind := d.portAttribute(port, "gid_attrs", "types", strconv.Itoa(index)); {
 	case kind == "RoCE v2":
 		g.Kind = verbs.GIDRoCEv2
-	case kind != "" && d.layer(port) == verbs.LayerInfiniBand:
+	case kind != "" && d.linkLayer(port) == verbs.LayerInfiniBand:
 		g.Kind = verbs.GIDInfiniBand
 	case kind == "IB/RoCE v1":
 		g.Kind = verbs.GIDRoCEv1
@@ -149,8 +149,8 @@ func (d *device) NextEvent() (verbs.Event, error) {
 			return e, nil
 		case errno == errnoClosed:
 			return verbs.Event{}, net.ErrClosed
-		case errno != errnoNothing && errno != syscall.EINTR:
-			return verbs.Event{}, d.failure("take its events", errno)
+		case errno != errnoAgain && errno != syscall.EINTR:
+			return verbs.Event{}, d.opError("take its events", errno)
 		}
 		if _, err := d.events.wait(-1); err != nil {
 			return verbs.Event{}, err
@@ -160,10 +160,10 @@ func (d *device) NextEvent() (verbs.Event, error) {
 
 // Close implements verbs.Device.
 func (d *device) Close() error {
-	return d.shut(d.name, func() error {
+	return d.closeOnce(d.name, func() error {
 		d.events.close()
 		if errno := d.lib.invoke(d.lib.closeDevice, d.context); errno != 0 {
-			return d.failure("close it", errno)
+			return d.opError("close it", errno)
 		}
 		return nil
 	})

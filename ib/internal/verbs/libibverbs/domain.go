@@ -15,37 +15,37 @@ import (
 
 // domain is an ibv_pd.
 type domain struct {
-	node
+	object
 	device *device
 	c      uintptr
 }
 
 // AllocDomain implements verbs.Device.
 func (d *device) AllocDomain() (verbs.Domain, error) {
-	if err := d.adopt(); err != nil {
+	if err := d.addChild(); err != nil {
 		return nil, err
 	}
 	c, errno := d.lib.pointer(d.lib.allocPD, d.context)
 	if c == 0 {
-		d.release()
-		return nil, d.failure("allocate a protection domain", errno)
+		d.removeChild()
+		return nil, d.opError("allocate a protection domain", errno)
 	}
 	return &domain{device: d, c: c}, nil
 }
 
 // Close implements verbs.Domain.
 func (m *domain) Close() error {
-	return m.shut("the protection domain", func() error {
+	return m.closeOnce("the protection domain", func() error {
 		if errno := m.device.lib.invoke(m.device.lib.deallocPD, m.c); errno != 0 {
-			return m.device.failure("free a protection domain", errno)
+			return m.device.opError("free a protection domain", errno)
 		}
 		return nil
-	}, &m.device.node)
+	}, &m.device.object)
 }
 
 // region is an ibv_mr.
 type region struct {
-	node
+	object
 	domain *domain
 	bytes  []byte
 	c      uintptr
@@ -58,7 +58,7 @@ func (m *domain) Register(b []byte, a verbs.Access) (verbs.Region, error) {
 	if len(b) == 0 {
 		return nil, fmt.Errorf("%w: a region of no bytes", verbs.ErrLimit)
 	}
-	if err := m.adopt(); err != nil {
+	if err := m.addChild(); err != nil {
 		return nil, err
 	}
 	d, start := m.device, uintptr(unsafe.Pointer(&b[0]))
@@ -66,23 +66,23 @@ func (m *domain) Register(b []byte, a verbs.Access) (verbs.Region, error) {
 	pages := int64((start+uintptr(len(b))+page-1)&^(page-1) - start&^(page-1))
 	c, errno := d.lib.pointer(d.lib.regMR, m.c, start, uintptr(len(b)), uintptr(a))
 	if c == 0 {
-		m.release()
-		return nil, d.refusal(len(b), pages, errno)
+		m.removeChild()
+		return nil, d.registerError(len(b), pages, errno)
 	}
 	d.provider.pinned.Add(pages)
-	return &region{domain: m, bytes: b, c: c, pages: pages, mr: *at[cMR](c)}, nil
+	return &region{domain: m, bytes: b, c: c, pages: pages, mr: *deref[cMR](c)}, nil
 }
 
 // refusal tells why memory was not registered: the kernel reports the limit on locked
 // memory as a lack of memory.
-func (d *device) refusal(n int, pages int64, errno syscall.Errno) error {
+func (d *device) registerError(n int, pages int64, errno syscall.Errno) error {
 	var limit unix.Rlimit
 	if errno == syscall.ENOMEM && unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit) == nil {
 		if want := d.provider.pinned.Load() + pages; limit.Cur != unix.RLIM_INFINITY && want > 0 && uint64(want) > limit.Cur {
 			return &verbs.LockLimitError{Want: want, Limit: int64(limit.Cur)}
 		}
 	}
-	return d.failure(fmt.Sprintf("register %d bytes (the most is %d)", n, d.limits.RegionBytes), errno)
+	return d.opError(fmt.Sprintf("register %d bytes (the most is %d)", n, d.limits.RegionBytes), errno)
 }
 
 func (r *region) Bytes() []byte     { return r.bytes }
@@ -93,11 +93,11 @@ func (r *region) RemoteKey() uint32 { return r.mr.rkey }
 // Close implements verbs.Region.
 func (r *region) Close() error {
 	d := r.domain.device
-	return r.shut("the region", func() error {
+	return r.closeOnce("the region", func() error {
 		if errno := d.lib.invoke(d.lib.deregMR, r.c); errno != 0 {
-			return d.failure("deregister a region", errno)
+			return d.opError("deregister a region", errno)
 		}
 		d.provider.pinned.Add(-r.pages)
 		return nil
-	}, &r.domain.node)
+	}, &r.domain.object)
 }

@@ -12,10 +12,10 @@ import (
 // takeEvent takes an asynchronous event if there is one. The element of a queue pair's
 // event is alive until the event is acknowledged: who destroys it waits for that.
 func (d *device) takeEvent() (verbs.Event, syscall.Errno) {
-	if d.enter() != nil {
+	if d.lockOpen() != nil {
 		return verbs.Event{}, errnoClosed
 	}
-	defer d.leave()
+	defer d.unlock()
 	c := new(cAsyncEvent)
 	call := &call{fn: d.lib.getAsyncEvent, errnoAt: d.lib.errnoAt}
 	call.args[0], call.args[1] = d.context, uintptr(unsafe.Pointer(c))
@@ -35,7 +35,7 @@ func (d *device) takeEvent() (verbs.Event, syscall.Errno) {
 		e.Kind = verbs.EventDeviceFatal
 	case eventQPFatal, eventQPReqErr, eventQPAccessErr:
 		e.Kind = verbs.EventPairFatal
-		e.Pair = at[cQP](c.element).qpNum
+		e.Pair = deref[cQP](c.element).qpNum
 	}
 	_ = d.lib.invoke(d.lib.ackAsyncEvent, uintptr(unsafe.Pointer(c)))
 	return e, 0

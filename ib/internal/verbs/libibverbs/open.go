@@ -14,14 +14,14 @@ import (
 
 // node is an object of the library that may have others that were made from it, its
 // children: it cannot be closed before them. C would free what they still use.
-type node struct {
+type object struct {
 	mu       sync.Mutex
 	closed   bool
 	children int
 }
 
 // adopt counts a child that is about to be made.
-func (n *node) adopt() error {
+func (n *object) addChild() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
@@ -32,7 +32,7 @@ func (n *node) adopt() error {
 }
 
 // enter keeps the node from being closed until leave, for a short call.
-func (n *node) enter() error {
+func (n *object) lockOpen() error {
 	n.mu.Lock()
 	if n.closed {
 		n.mu.Unlock()
@@ -41,16 +41,16 @@ func (n *node) enter() error {
 	return nil
 }
 
-func (n *node) leave() { n.mu.Unlock() }
+func (n *object) unlock() { n.mu.Unlock() }
 
-func (n *node) release() {
+func (n *object) removeChild() {
 	n.mu.Lock()
 	n.children--
 	n.mu.Unlock()
 }
 
 // shut closes the node with destroy, once, and takes it from its parents.
-func (n *node) shut(what string, destroy func() error, parents ...*node) error {
+func (n *object) closeOnce(what string, destroy func() error, parents ...*object) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
@@ -64,17 +64,17 @@ func (n *node) shut(what string, destroy func() error, parents ...*node) error {
 	}
 	n.closed = true
 	for _, p := range parents {
-		p.release()
+		p.removeChild()
 	}
 	return nil
 }
 
 // adopt counts a child with each of its parents, or with none.
-func adopt(parents ...*node) error {
+func addChild(parents ...*object) error {
 	for i, p := range parents {
-		if err := p.adopt(); err != nil {
+		if err := p.addChild(); err != nil {
 			for _, q := range parents[:i] {
-				q.release()
+				q.removeChild()
 			}
 			return err
 		}
@@ -84,7 +84,7 @@ func adopt(parents ...*node) error {
 
 // failure says what failed on a device, and wraps the error of package verbs that an
 // error number stands for.
-func (d *device) failure(doing string, errno syscall.Errno) error {
+func (d *device) opError(doing string, errno syscall.Errno) error {
 	kind := error(errno)
 	for _, k := range []struct {
 		errno syscall.Errno

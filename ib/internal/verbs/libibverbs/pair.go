@@ -14,7 +14,7 @@ import (
 
 // pair is an ibv_qp.
 type pair struct {
-	node
+	object
 	domain        *domain
 	send, receive *queue
 	config        verbs.PairConfig
@@ -28,12 +28,12 @@ type pair struct {
 // CreatePair implements verbs.Domain.
 func (m *domain) CreatePair(c verbs.PairConfig) (verbs.Pair, error) {
 	d := m.device
-	send, receive, err := d.admit(&c)
+	send, receive, err := d.checkPairConfig(&c)
 	if err != nil {
 		return nil, err
 	}
-	parents := []*node{&m.node, &send.node, &receive.node}
-	if err := adopt(parents...); err != nil {
+	parents := []*object{&m.object, &send.object, &receive.object}
+	if err := addChild(parents...); err != nil {
 		return nil, err
 	}
 	init := &cQPInitAttr{
@@ -47,14 +47,14 @@ func (m *domain) CreatePair(c verbs.PairConfig) (verbs.Pair, error) {
 	qp, errno := d.lib.pointer(d.lib.createQP, m.c, uintptr(unsafe.Pointer(init)))
 	if qp == 0 {
 		for _, p := range parents {
-			p.release()
+			p.removeChild()
 		}
 		if errno == syscall.EINVAL {
 			return nil, fmt.Errorf("%w: %s: a pair with %d bytes inline, or of transport %v: %w", verbs.ErrLimit, d.name, c.InlineBytes, c.Transport, errno)
 		}
-		return nil, d.failure("create a queue pair", errno)
+		return nil, d.opError("create a queue pair", errno)
 	}
-	p := &pair{domain: m, send: send, receive: receive, config: c, c: qp, number: at[cQP](qp).qpNum}
+	p := &pair{domain: m, send: send, receive: receive, config: c, c: qp, number: deref[cQP](qp).qpNum}
 	p.sends.prepare(p)
 	p.receives.prepare(p)
 	return p, nil
@@ -62,7 +62,7 @@ func (m *domain) CreatePair(c verbs.PairConfig) (verbs.Pair, error) {
 
 // admit judges a pair's configuration; what the library would only call invalid gets a
 // name.
-func (d *device) admit(c *verbs.PairConfig) (send, receive *queue, err error) {
+func (d *device) checkPairConfig(c *verbs.PairConfig) (send, receive *queue, err error) {
 	send, _ = c.Send.(*queue)
 	receive, _ = c.Receive.(*queue)
 	if send == nil || receive == nil || send.device != d || receive.device != d {
@@ -105,7 +105,7 @@ func (p *pair) query() (verbs.PairState, error) {
 	}
 	l, a, init := p.domain.device.lib, new(cQPAttr), new(cQPInitAttr)
 	if errno := l.invoke(l.queryQP, p.c, uintptr(unsafe.Pointer(a)), qpStateMask, uintptr(unsafe.Pointer(init))); errno != 0 {
-		return 0, p.domain.device.failure("query a queue pair", errno)
+		return 0, p.domain.device.opError("query a queue pair", errno)
 	}
 	p.state.Store(uint32(a.qpState))
 	return verbs.PairState(a.qpState), nil
@@ -115,15 +115,15 @@ func (p *pair) query() (verbs.PairState, error) {
 // none comes after it.
 func (p *pair) Close() error {
 	d := p.domain.device
-	return p.shut("the queue pair", func() error {
+	return p.closeOnce("the queue pair", func() error {
 		p.sends.mu.Lock()
 		defer p.sends.mu.Unlock()
 		p.receives.mu.Lock()
 		defer p.receives.mu.Unlock()
 		if errno := d.lib.invoke(d.lib.destroyQP, p.c); errno != 0 {
-			return d.failure("destroy a queue pair", errno)
+			return d.opError("destroy a queue pair", errno)
 		}
 		p.sends.closed, p.receives.closed = true, true
 		return nil
-	}, &p.domain.node, &p.send.node, &p.receive.node)
+	}, &p.domain.object, &p.send.object, &p.receive.object)
 }

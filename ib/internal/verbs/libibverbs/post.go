@@ -85,7 +85,7 @@ func (s *sendPoster) encode(requests []verbs.SendRequest) (n int, refused error)
 			return n, fmt.Errorf("%w: operation %d", verbs.ErrLimit, r.Operation)
 		}
 		w.wrID, w.opcode, w.sendFlags = r.ID, int32(r.Operation), 0
-		w.immData, w.remoteAddr, w.rkey = network(r.Immediate), r.RemoteAddr, r.RemoteKey
+		w.immData, w.remoteAddr, w.rkey = swapOrder(r.Immediate), r.RemoteAddr, r.RemoteKey
 		if r.Signaled {
 			w.sendFlags |= sendSignaled
 		}
@@ -100,7 +100,7 @@ func (s *sendPoster) encode(requests []verbs.SendRequest) (n int, refused error)
 			}
 			w.sendFlags |= sendInline
 		}
-		w.sgList, w.numSGE = listAt(list), int32(len(r.Elements))
+		w.sgList, w.numSGE = listAddress(list), int32(len(r.Elements))
 		if w.next = 0; n > 0 {
 			s.requests[n-1].next = uintptr(unsafe.Pointer(w))
 		}
@@ -114,11 +114,11 @@ func (s *sendPoster) post(p *pair, n int) (int, error) {
 	first := uintptr(unsafe.Pointer(&s.requests[0]))
 	s.bad = first
 	s.call.do()
-	errno := number(int32(s.call.result))
+	errno := errnoOf(int32(s.call.result))
 	if errno == 0 {
 		return n, nil
 	}
-	return prefix(s.bad-first, unsafe.Sizeof(s.requests[0]), n), p.postFailure("send", p.config.SendRequests, errno)
+	return postedBefore(s.bad-first, unsafe.Sizeof(s.requests[0]), n), p.postFailure("send", p.config.SendRequests, errno)
 }
 
 // receivePoster is the same for receive requests.
@@ -162,7 +162,7 @@ func (s *receivePoster) encode(requests []verbs.ReceiveRequest) (n int, refused 
 		}
 		list := s.elements[n*s.perWR:]
 		copyElements(list, r.Elements)
-		w.wrID, w.sgList, w.numSGE = r.ID, listAt(list), int32(len(r.Elements))
+		w.wrID, w.sgList, w.numSGE = r.ID, listAddress(list), int32(len(r.Elements))
 		if w.next = 0; n > 0 {
 			s.requests[n-1].next = uintptr(unsafe.Pointer(w))
 		}
@@ -175,15 +175,15 @@ func (s *receivePoster) post(p *pair, n int) (int, error) {
 	first := uintptr(unsafe.Pointer(&s.requests[0]))
 	s.bad = first
 	s.call.do()
-	errno := number(int32(s.call.result))
+	errno := errnoOf(int32(s.call.result))
 	if errno == 0 {
 		return n, nil
 	}
-	return prefix(s.bad-first, unsafe.Sizeof(s.requests[0]), n), p.postFailure("receive", p.config.ReceiveRequests, errno)
+	return postedBefore(s.bad-first, unsafe.Sizeof(s.requests[0]), n), p.postFailure("receive", p.config.ReceiveRequests, errno)
 }
 
 // prefix is how many requests were posted before the bad one.
-func prefix(offset, size uintptr, n int) int { return int(min(offset/size, uintptr(n))) }
+func postedBefore(offset, size uintptr, n int) int { return int(min(offset/size, uintptr(n))) }
 
 // copyElements returns the bytes that they name.
 func copyElements(to []cSGE, from []verbs.Element) (bytes uint64) {
@@ -194,7 +194,7 @@ func copyElements(to []cSGE, from []verbs.Element) (bytes uint64) {
 	return bytes
 }
 
-func listAt(list []cSGE) uintptr {
+func listAddress(list []cSGE) uintptr {
 	if len(list) == 0 {
 		return 0
 	}
@@ -205,5 +205,5 @@ func (p *pair) postFailure(what string, most int, errno syscall.Errno) error {
 	if errno == syscall.ENOMEM || errno == syscall.EAGAIN {
 		return fmt.Errorf("%w: pair %#x has its %d %ss outstanding", verbs.ErrQueueFull, p.number, most, what)
 	}
-	return p.domain.device.failure(fmt.Sprintf("post a %s to pair %#x", what, p.number), errno)
+	return p.domain.device.opError(fmt.Sprintf("post a %s to pair %#x", what, p.number), errno)
 }

@@ -83,7 +83,7 @@ func TestEncodeAllocates(t *testing.T) {
 }
 
 func TestPrefix(t *testing.T) {
-	require.Equal(t, 0, prefix(0, 128, 5))
-	require.Equal(t, 3, prefix(3*128, 128, 5))
-	require.Equal(t, 5, prefix(^uintptr(0), 128, 5), "a place outside the batch")
+	require.Equal(t, 0, postedBefore(0, 128, 5))
+	require.Equal(t, 3, postedBefore(3*128, 128, 5))
+	require.Equal(t, 5, postedBefore(^uintptr(0), 128, 5), "a place outside the batch")
 }

@@ -37,7 +37,7 @@ func (p *provider) Devices() ([]string, error) {
 	var names []string
 	err := p.list(func(l *library, device uintptr) error {
 		name, _ := l.pointer(l.getDeviceName, device)
-		names = append(names, text(name))
+		names = append(names, cString(name))
 		return nil
 	})
 	return names, err
@@ -51,7 +51,7 @@ func (p *provider) Open(name string) (verbs.Device, error) {
 	var d *device
 	err := p.list(func(l *library, entry uintptr) error {
 		at, _ := l.pointer(l.getDeviceName, entry)
-		if text(at) != name {
+		if cString(at) != name {
 			return nil
 		}
 		context, errno := l.pointer(l.openDevice, entry)
@@ -63,7 +63,7 @@ func (p *provider) Open(name string) (verbs.Device, error) {
 	})
 	switch {
 	case errors.Is(err, errFound):
-		return d, d.begin()
+		return d, d.initialise()
 	case err != nil:
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (p *provider) list(f func(l *library, device uintptr) error) error {
 	}
 	defer func() { _ = l.invoke(l.freeDeviceList, devices) }()
 	for i := range uintptr(count) {
-		if err := f(l, *at[uintptr](devices + i*unsafe.Sizeof(devices))); err != nil {
+		if err := f(l, *deref[uintptr](devices + i*unsafe.Sizeof(devices))); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ const pollBatch = 64
 
 // queue is an ibv_cq.
 type queue struct {
-	node
+	object
 	device  *device
 	channel *channel
 	c       uintptr
@@ -34,20 +34,20 @@ func (d *device) CreateQueue(depth int, c verbs.Channel) (verbs.CompletionQueue,
 	if depth < 1 || depth > d.limits.QueueDepth {
 		return nil, fmt.Errorf("%w: a completion queue of %d; the most is %d", verbs.ErrLimit, depth, d.limits.QueueDepth)
 	}
-	parents := []*node{&d.node}
+	parents := []*object{&d.object}
 	var of uintptr
 	if ch != nil {
-		parents, of = append(parents, &ch.node), ch.c
+		parents, of = append(parents, &ch.object), ch.c
 	}
-	if err := adopt(parents...); err != nil {
+	if err := addChild(parents...); err != nil {
 		return nil, err
 	}
 	cq, errno := d.lib.pointer(d.lib.createCQ, d.context, uintptr(depth), 0, of, 0)
 	if cq == 0 {
 		for _, p := range parents {
-			p.release()
+			p.removeChild()
 		}
-		return nil, d.failure(fmt.Sprintf("create a completion queue of %d", depth), errno)
+		return nil, d.opError(fmt.Sprintf("create a completion queue of %d", depth), errno)
 	}
 	q := &queue{device: d, channel: ch, c: cq, wc: make([]cWC, min(depth, pollBatch))}
 	q.poll.fn, q.arm.fn = d.ops.ops.pollCQ, d.ops.ops.reqNotifyCQ
@@ -69,7 +69,7 @@ func (q *queue) Poll(dst []verbs.Completion) (int, error) {
 	q.poll.do()
 	n := int(int32(q.poll.result))
 	if n < 0 {
-		return 0, q.device.failure("poll a completion queue", number(int32(n)))
+		return 0, q.device.opError("poll a completion queue", errnoOf(int32(n)))
 	}
 	for i := range n {
 		q.wc[i].read(&dst[i])
@@ -94,13 +94,13 @@ func (w *cWC) read(to *verbs.Completion) {
 		to.Kind, to.Bytes = verbs.ReceivedImmediate, w.byteLen
 	}
 	if to.Kind >= verbs.Received && w.wcFlags&wcWithImm != 0 {
-		to.HasImmediate, to.Immediate = true, network(w.immData)
+		to.HasImmediate, to.Immediate = true, swapOrder(w.immData)
 	}
 }
 
 // network translates 32 bits between this machine's order and the network's: both
 // architectures are little-endian.
-func network(v uint32) uint32 { return bits.ReverseBytes32(v) }
+func swapOrder(v uint32) uint32 { return bits.ReverseBytes32(v) }
 
 // Arm implements verbs.CompletionQueue.
 func (q *queue) Arm() error {
@@ -113,21 +113,21 @@ func (q *queue) Arm() error {
 		return fmt.Errorf("verbs: %s: a completion queue without a channel raises no events", q.device.name)
 	}
 	q.arm.do()
-	if errno := number(int32(q.arm.result)); errno != 0 {
-		return q.device.failure("arm a completion queue", errno)
+	if errno := errnoOf(int32(q.arm.result)); errno != 0 {
+		return q.device.opError("arm a completion queue", errno)
 	}
 	return nil
 }
 
 // Close implements verbs.CompletionQueue.
 func (q *queue) Close() error {
-	parents := []*node{&q.device.node}
+	parents := []*object{&q.device.object}
 	if q.channel != nil {
-		parents = append(parents, &q.channel.node)
+		parents = append(parents, &q.channel.object)
 	}
-	return q.shut("the completion queue", func() error {
+	return q.closeOnce("the completion queue", func() error {
 		if errno := q.device.lib.invoke(q.device.lib.destroyCQ, q.c); errno != 0 {
-			return q.device.failure("destroy a completion queue", errno)
+			return q.device.opError("destroy a completion queue", errno)
 		}
 		return nil
 	}, parents...)

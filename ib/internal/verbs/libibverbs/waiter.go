@@ -16,8 +16,8 @@ import (
 
 // Results of a take that are no failures.
 const (
-	errnoNothing = syscall.EAGAIN
-	errnoClosed  = syscall.Errno(1 << 20)
+	errnoAgain  = syscall.EAGAIN
+	errnoClosed = syscall.Errno(1 << 20)
 )
 
 // waiter waits for a descriptor of the library's in Go's poller, so that who waits
@@ -26,12 +26,12 @@ type waiter struct {
 	file *os.File // of a duplicate: the library closes its own
 	raw  syscall.RawConn
 
-	mu    sync.Mutex
-	woken bool // a wake that no wait has returned for
-	over  bool // closed
-	timed bool // the deadline is set
-	ready func(fd uintptr) bool
-	fd    []unix.PollFd
+	mu          sync.Mutex
+	woken       bool // a wake that no wait has returned for
+	closed      bool // closed
+	deadlineSet bool // the deadline is set
+	ready       func(fd uintptr) bool
+	pollFDs     []unix.PollFd
 }
 
 func newWaiter(fd int, name string) (*waiter, error) {
@@ -42,7 +42,7 @@ func newWaiter(fd int, name string) (*waiter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("verbs: %s: %w", name, err)
 	}
-	w := &waiter{file: os.NewFile(uintptr(dup), name), fd: make([]unix.PollFd, 1)}
+	w := &waiter{file: os.NewFile(uintptr(dup), name), pollFDs: make([]unix.PollFd, 1)}
 	w.ready = w.readable
 	if w.raw, err = w.file.SyscallConn(); err != nil {
 		w.file.Close()
@@ -53,8 +53,8 @@ func newWaiter(fd int, name string) (*waiter, error) {
 
 // readable looks whether there is something to read, or an error to find.
 func (w *waiter) readable(fd uintptr) bool {
-	w.fd[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
-	n, err := unix.Poll(w.fd, 0)
+	w.pollFDs[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
+	n, err := unix.Poll(w.pollFDs, 0)
 	return n > 0 || err != nil && err != unix.EINTR
 }
 
@@ -68,7 +68,7 @@ func (w *waiter) wait(timeout time.Duration) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case w.over:
+	case w.closed:
 		return false, net.ErrClosed
 	case err == nil:
 		return true, nil
@@ -83,7 +83,7 @@ func (w *waiter) wait(timeout time.Duration) (bool, error) {
 func (w *waiter) arm(timeout time.Duration) (stop bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.over {
+	if w.closed {
 		return false, net.ErrClosed
 	}
 	if w.woken {
@@ -92,9 +92,9 @@ func (w *waiter) arm(timeout time.Duration) (stop bool, err error) {
 	}
 	switch {
 	case timeout >= 0:
-		w.timed, err = true, w.file.SetReadDeadline(time.Now().Add(timeout))
-	case w.timed:
-		w.timed, err = false, w.file.SetReadDeadline(time.Time{})
+		w.deadlineSet, err = true, w.file.SetReadDeadline(time.Now().Add(timeout))
+	case w.deadlineSet:
+		w.deadlineSet, err = false, w.file.SetReadDeadline(time.Time{})
 	}
 	return false, err
 }
@@ -103,13 +103,13 @@ func (w *waiter) arm(timeout time.Duration) (stop bool, err error) {
 func (w *waiter) wake() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.woken, w.timed = true, true
+	w.woken, w.deadlineSet = true, true
 	_ = w.file.SetReadDeadline(time.Unix(1, 0)) // fails after close only, which wakes too
 }
 
 func (w *waiter) close() {
 	w.mu.Lock()
-	w.over = true
+	w.closed = true
 	w.mu.Unlock()
 	w.file.Close()
 }

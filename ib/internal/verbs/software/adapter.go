@@ -12,19 +12,19 @@ import (
 
 // Adapter is a device plugged into a fabric; it may be opened several times.
 type Adapter struct {
-	fabric *Fabric
-	name   string
-	guid   uint64
-	limits verbs.Limits
-	ports  []port
-	gone   atomic.Bool
+	fabric  *Fabric
+	name    string
+	guid    uint64
+	limits  verbs.Limits
+	ports   []port
+	removed atomic.Bool
 
 	pairs   table[pair]   // by number
 	regions table[region] // by key
 	queues  atomic.Int64  // completion queues that are open
 
-	mu    sync.Mutex
-	opens []*device
+	mu      sync.Mutex
+	handles []*device
 }
 
 // port is one end of a wire.
@@ -39,8 +39,8 @@ type port struct {
 func newAdapter(f *Fabric, name string) *Adapter {
 	a := &Adapter{fabric: f, name: name, guid: f.rng.Uint64(), limits: f.cfg.Limits}
 	a.limits.GUID, a.limits.Firmware = a.guid, "software"
-	a.pairs.size(a.limits.Pairs, 24, f.rng.Uint32())
-	a.regions.size(a.limits.Regions, 32, f.rng.Uint32())
+	a.pairs.init(a.limits.Pairs, 24, f.rng.Uint32())
+	a.regions.init(a.limits.Regions, 32, f.rng.Uint32())
 	a.ports = make([]port, a.limits.Ports)
 	for i := range a.ports {
 		p := &a.ports[i]
@@ -64,7 +64,7 @@ func (a *Adapter) open() *device {
 	d := &device{adapter: a}
 	d.events.start()
 	a.mu.Lock()
-	a.opens = append(a.opens, d)
+	a.handles = append(a.handles, d)
 	a.mu.Unlock()
 	a.fabric.live.devices.Add(1)
 	a.fabric.made.devices.Add(1)
@@ -87,7 +87,7 @@ func (a *Adapter) SetPort(number int, up bool) error {
 	if up {
 		kind = verbs.EventPortActive
 	}
-	a.tell(verbs.Event{Kind: kind, Port: number})
+	a.raise(verbs.Event{Kind: kind, Port: number})
 	return nil
 }
 
@@ -103,25 +103,25 @@ func (a *Adapter) Remove() {
 		}
 	}
 	f.mu.Unlock()
-	if a.gone.Swap(true) {
+	if a.removed.Swap(true) {
 		return
 	}
-	a.pairs.each(func(q *pair) { q.breakDown(q.epoch.Load()) })
-	a.tell(verbs.Event{Kind: verbs.EventDeviceFatal})
-	f.settle()
+	a.pairs.each(func(q *pair) { q.failAt(q.epoch.Load()) })
+	a.raise(verbs.Event{Kind: verbs.EventDeviceFatal})
+	f.processFailures()
 }
 
 // tell raises an event at everyone who has the device open.
-func (a *Adapter) tell(e verbs.Event) {
+func (a *Adapter) raise(e verbs.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, d := range a.opens {
+	for _, d := range a.handles {
 		d.events.put(e)
 	}
 }
 
 func (a *Adapter) check() error {
-	if a.gone.Load() {
+	if a.removed.Load() {
 		return fmt.Errorf("%w: %s", verbs.ErrGone, a.name)
 	}
 	return nil

@@ -21,11 +21,11 @@ type clock struct {
 
 // event is what happens at a time: a pair's timer, or a packet that comes late.
 type event struct {
-	at    time.Duration
-	order uint64
-	index int // in the heap, plus 1; 0: not there
-	pair  *pair
-	late  *late
+	at      time.Duration
+	order   uint64
+	index   int // in the heap, plus 1; 0: not there
+	pair    *pair
+	delayed *delayedPacket
 }
 
 func (c *clock) start(virtual bool) { c.virtual, c.origin = virtual, time.Now() }
@@ -40,12 +40,12 @@ func (c *clock) now() time.Duration {
 }
 
 // set makes an event happen after d, instead of when it was to happen, and tells when.
-func (c *clock) set(e *event, d time.Duration) time.Duration {
+func (c *clock) schedule(e *event, d time.Duration) time.Duration {
 	now := c.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e.index != 0 {
-		c.take(e.index - 1)
+		c.remove(e.index - 1)
 	}
 	c.created++
 	e.at, e.order = now+d, c.created
@@ -53,13 +53,13 @@ func (c *clock) set(e *event, d time.Duration) time.Duration {
 	e.index = len(c.heap)
 	c.up(len(c.heap) - 1)
 	if !c.virtual && e.index == 1 {
-		c.wind()
+		c.setTimer()
 	}
 	return now + d
 }
 
 // wind sets the timer for the earliest event.
-func (c *clock) wind() {
+func (c *clock) setTimer() {
 	d := max(c.heap[0].at-time.Since(c.origin), 0)
 	if c.timer == nil {
 		c.timer = time.AfterFunc(d, func() { c.fire(c.now()) })
@@ -69,11 +69,11 @@ func (c *clock) wind() {
 }
 
 // unset makes an event not happen. One that is being fired does.
-func (c *clock) unset(e *event) {
+func (c *clock) cancel(e *event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e.index != 0 {
-		c.take(e.index - 1)
+		c.remove(e.index - 1)
 	}
 }
 
@@ -97,18 +97,18 @@ func (c *clock) fire(until time.Duration) {
 		c.mu.Lock()
 		if len(c.heap) == 0 || c.heap[0].at > until {
 			if len(c.heap) > 0 && !c.virtual {
-				c.wind()
+				c.setTimer()
 			}
 			c.mu.Unlock()
 			return
 		}
 		e := c.heap[0]
-		c.take(0)
+		c.remove(0)
 		if c.virtual {
 			c.at = max(c.at, e.at)
 		}
 		c.mu.Unlock()
-		e.happen()
+		e.fire()
 	}
 }
 
@@ -120,12 +120,12 @@ func (c *clock) advance(d time.Duration) {
 	c.mu.Unlock()
 }
 
-func (e *event) happen() {
-	if e.late != nil {
-		e.late.arrive()
+func (e *event) fire() {
+	if e.delayed != nil {
+		e.delayed.deliver()
 		return
 	}
-	e.pair.tick()
+	e.pair.timerFired()
 }
 
 func (c *clock) less(i, j int) bool {
@@ -146,7 +146,7 @@ func (c *clock) up(i int) {
 }
 
 // take removes the event at i.
-func (c *clock) take(i int) {
+func (c *clock) remove(i int) {
 	last := len(c.heap) - 1
 	c.heap[i].index = 0
 	if i != last {

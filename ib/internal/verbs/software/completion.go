@@ -13,7 +13,7 @@ import (
 type queue struct {
 	device  *device
 	channel *channel
-	waiting atomic.Int64 // completions: a look at an empty queue takes no lock
+	pending atomic.Int64 // completions: a look at an empty queue takes no lock
 	broken  atomic.Bool  // overrun or closed
 
 	mu      sync.Mutex
@@ -66,9 +66,9 @@ func (d *device) CreateQueue(depth int, c verbs.Channel) (verbs.CompletionQueue,
 }
 
 func (q *queue) Poll(dst []verbs.Completion) (int, error) {
-	if q.waiting.Load() == 0 {
-		if q.broken.Load() || q.device.adapter.gone.Load() {
-			return 0, q.state()
+	if q.pending.Load() == 0 {
+		if q.broken.Load() || q.device.adapter.removed.Load() {
+			return 0, q.emptyError()
 		}
 		return 0, nil
 	}
@@ -87,18 +87,18 @@ func (q *queue) Poll(dst []verbs.Completion) (int, error) {
 		q.head++
 		n++
 	}
-	q.waiting.Store(int64(q.tail - q.head))
+	q.pending.Store(int64(q.tail - q.head))
 	return n, nil
 }
 
 // state tells why an empty queue will stay so.
-func (q *queue) state() error {
+func (q *queue) emptyError() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
 	case q.head != q.tail:
 		return nil
-	case q.device.adapter.gone.Load():
+	case q.device.adapter.removed.Load():
 		return q.device.adapter.check()
 	case q.overrun:
 		return fmt.Errorf("%w: a completion queue of depth %d was overrun", verbs.ErrLimit, len(q.ring))
@@ -135,13 +135,13 @@ func (q *queue) push(c completion) {
 			q.broken.Store(true)
 			q.device.events.put(verbs.Event{Kind: verbs.EventOther})
 			for _, p := range q.pairs {
-				q.device.adapter.fabric.broke(p, p.epoch.Load())
+				q.device.adapter.fabric.queueFailure(p, p.epoch.Load())
 			}
 		}
 	} else if !q.overrun {
 		q.ring[q.tail%uint64(len(q.ring))] = c
 		q.tail++
-		q.waiting.Store(int64(q.tail - q.head))
+		q.pending.Store(int64(q.tail - q.head))
 	}
 	if q.armed {
 		q.armed = false
@@ -150,7 +150,7 @@ func (q *queue) push(c completion) {
 }
 
 // clean takes the completions of a pair out, which is closed or reset.
-func (q *queue) clean(p *pair) {
+func (q *queue) removePair(p *pair) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := uint64(len(q.ring))
@@ -165,7 +165,7 @@ func (q *queue) clean(p *pair) {
 		q.ring[at%n] = completion{}
 	}
 	q.tail = to
-	q.waiting.Store(int64(q.tail - q.head))
+	q.pending.Store(int64(q.tail - q.head))
 }
 
 func (q *queue) attach(p *pair) error {

@@ -45,7 +45,7 @@ func (d *device) Port(number int) (verbs.Port, error) {
 	}
 	c := d.adapter.fabric.cfg
 	out := verbs.Port{
-		State: verbs.PortDown, Layer: c.Layer, LID: p.lid, MTU: c.MTU, MostBytes: mostBytes,
+		State: verbs.PortDown, Layer: c.Layer, LID: p.lid, MTU: c.MTU, MaxMessageBytes: maxMessageBytes,
 		GIDs: len(p.gids), SubnetGUID: c.Subnet,
 	}
 	if p.up.Load() {
@@ -86,9 +86,9 @@ func (d *device) Close() error {
 	}
 	a := d.adapter
 	a.mu.Lock()
-	for i, x := range a.opens {
+	for i, x := range a.handles {
 		if x == d {
-			a.opens = append(a.opens[:i], a.opens[i+1:]...)
+			a.handles = append(a.handles[:i], a.handles[i+1:]...)
 			break
 		}
 	}
@@ -101,24 +101,24 @@ func (d *device) Close() error {
 }
 
 // mostEvents wait to be read; the oldest give way.
-const mostEvents = 1024
+const maxEvents = 1024
 
 // events are what NextEvent returns.
 type events struct {
-	mu      sync.Mutex
-	more    sync.Cond
-	waiting []verbs.Event
-	closed  bool
+	mu     sync.Mutex
+	more   sync.Cond
+	queued []verbs.Event
+	closed bool
 }
 
 func (e *events) start() { e.more.L = &e.mu }
 
 func (e *events) put(x verbs.Event) {
 	e.mu.Lock()
-	if len(e.waiting) == mostEvents {
-		e.waiting = append(e.waiting[:0], e.waiting[1:]...)
+	if len(e.queued) == maxEvents {
+		e.queued = append(e.queued[:0], e.queued[1:]...)
 	}
-	e.waiting = append(e.waiting, x)
+	e.queued = append(e.queued, x)
 	e.mu.Unlock()
 	e.more.Signal()
 }
@@ -126,14 +126,14 @@ func (e *events) put(x verbs.Event) {
 func (e *events) take() (verbs.Event, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for len(e.waiting) == 0 && !e.closed {
+	for len(e.queued) == 0 && !e.closed {
 		e.more.Wait()
 	}
 	if e.closed {
 		return verbs.Event{}, net.ErrClosed
 	}
-	x := e.waiting[0]
-	e.waiting = append(e.waiting[:0], e.waiting[1:]...)
+	x := e.queued[0]
+	e.queued = append(e.queued[:0], e.queued[1:]...)
 	return x, nil
 }
 

@@ -34,13 +34,13 @@ type Fabric struct {
 	rng      *rand.Rand
 	nextLID  uint16
 
-	ruled  atomic.Bool
-	ruleMu sync.Mutex
-	rule   Rule
+	hasRule atomic.Bool
+	ruleMu  sync.Mutex
+	rule    Rule
 
-	failedMu sync.Mutex
-	failed   []failure
-	failures atomic.Int32
+	failedMu     sync.Mutex
+	failed       []pairFailure
+	failureCount atomic.Int32
 
 	pinned atomic.Int64
 	live   counters
@@ -166,22 +166,22 @@ func (f *Fabric) byGID(g netip.Addr) *port {
 }
 
 // failure is a pair that has to go to Error as soon as no other pair is locked.
-type failure struct {
+type pairFailure struct {
 	pair  *pair
 	epoch uint32
 }
 
 // broke notes a failure; settle, which every entry point calls when it has unlocked
 // its pair, acts on it.
-func (f *Fabric) broke(q *pair, epoch uint32) {
+func (f *Fabric) queueFailure(q *pair, epoch uint32) {
 	f.failedMu.Lock()
-	f.failed = append(f.failed, failure{q, epoch})
-	f.failures.Store(int32(len(f.failed)))
+	f.failed = append(f.failed, pairFailure{q, epoch})
+	f.failureCount.Store(int32(len(f.failed)))
 	f.failedMu.Unlock()
 }
 
-func (f *Fabric) settle() {
-	for f.failures.Load() > 0 {
+func (f *Fabric) processFailures() {
+	for f.failureCount.Load() > 0 {
 		f.failedMu.Lock()
 		if len(f.failed) == 0 {
 			f.failedMu.Unlock()
@@ -189,8 +189,8 @@ func (f *Fabric) settle() {
 		}
 		x := f.failed[0]
 		f.failed = slices.Delete(f.failed, 0, 1)
-		f.failures.Store(int32(len(f.failed)))
+		f.failureCount.Store(int32(len(f.failed)))
 		f.failedMu.Unlock()
-		x.pair.breakDown(x.epoch)
+		x.pair.failAt(x.epoch)
 	}
 }

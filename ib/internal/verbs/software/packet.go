@@ -10,7 +10,7 @@ import (
 const psnMask = 1<<24 - 1
 
 // ahead tells how far PSN a is before b, between −2²³ and 2²³.
-func ahead(a, b uint32) int { return int(int32((a-b)<<8) >> 8) }
+func psnDistance(a, b uint32) int { return int(int32((a-b)<<8) >> 8) }
 
 // packet is one packet of a message; its payload lies where the request's elements
 // do, or in a copy when it comes late.
@@ -28,7 +28,7 @@ type packet struct {
 	remoteKey   uint32
 	immediate   uint32
 	payload     []span // of the whole message, or of this packet alone (loose)
-	loose       bool
+	ownPayload  bool
 }
 
 // span is a piece of memory that a message comes from.
@@ -40,7 +40,7 @@ type span struct {
 // read copies the packet's payload, from its byte at on, to dst. In order: lines of
 // 64 bytes become visible one after the other, from the lowest address up.
 func (p *packet) read(dst []byte, at int, inOrder bool) {
-	if !p.loose {
+	if !p.ownPayload {
 		at += p.offset
 	}
 	for _, s := range p.payload {
@@ -53,7 +53,7 @@ func (p *packet) read(dst []byte, at int, inOrder bool) {
 		}
 		n := min(len(dst), len(s.bytes)-at)
 		if inOrder {
-			ascend(dst[:n], s.bytes[at:at+n])
+			copyAscending(dst[:n], s.bytes[at:at+n])
 		} else {
 			copy(dst[:n], s.bytes[at:])
 		}
@@ -67,7 +67,7 @@ type line [4][16]byte
 const lineBytes = len(line{}) * len(line{}[0])
 
 // ascend copies from the lowest address up, as an adapter does behind PCI Express.
-func ascend(dst, src []byte) {
+func copyAscending(dst, src []byte) {
 	if len(dst) == 0 {
 		return
 	}
@@ -88,85 +88,85 @@ func ascend(dst, src []byte) {
 }
 
 // answerKind is what a responder says to a packet.
-type answerKind uint8
+type ackKind uint8
 
 const (
-	silence answerKind = iota
-	accepted
-	outOfOrder // NAK: PSN sequence error
-	notReady   // RNR NAK
-	refused    // NAK with a status for the requester
+	noAck ackKind = iota
+	positiveAck
+	sequenceNAK // NAK: PSN sequence error
+	notReadyNAK // RNR NAK
+	errorNAK    // NAK with a status for the requester
 )
 
 // answer is an acknowledgement. psn is the last one accepted, or the one refused.
-type answer struct {
-	kind   answerKind
+type ack struct {
+	kind   ackKind
 	psn    uint32
 	timer  uint8 // of notReady
 	status verbs.Status
 }
 
 // late is a packet, or an answer, that comes later than what was sent after it.
-type late struct {
+type delayedPacket struct {
 	event  event
 	fabric *Fabric
 	to     *port
 	packet packet
-	answer answer
+	answer ack
 }
 
 // postpone makes a copy of the packet arrive after a delay.
-func (p *packet) postpone(f *Fabric, to *port, fate Fate) {
+func (p *packet) delay(f *Fabric, to *port, fate Fault) {
 	b := make([]byte, p.bytes)
 	p.read(b, 0, false)
-	l := &late{fabric: f, to: to, packet: *p}
-	l.packet.payload, l.packet.loose = []span{{bytes: b}}, true
-	l.event.late = l
-	f.clock.set(&l.event, fate.Delay)
+	l := &delayedPacket{fabric: f, to: to, packet: *p}
+	l.packet.payload, l.packet.ownPayload = []span{{bytes: b}}, true
+	l.event.delayed = l
+	f.clock.schedule(&l.event, fate.Delay)
 }
 
 // arrive delivers what was late, on the clock's goroutine.
-func (l *late) arrive() {
+func (l *delayedPacket) deliver() {
 	f, p := l.fabric, &l.packet
 	if !l.to.reachable() || !p.source.reachable() {
 		f.lost.Add(1)
 		return
 	}
 	a := l.answer
-	if a.kind == silence {
+	if a.kind == noAck {
 		b := l.to.adapter.pairs.find(p.to)
 		if b == nil {
 			f.lost.Add(1)
 			return
 		}
-		a = f.back(p, l.to, b.receive(p))
+		a = f.returnAck(p, l.to, b.receive(p))
 	}
-	if a.kind != silence {
+	if a.kind != noAck {
 		if r := p.source.adapter.pairs.find(p.from); r != nil {
-			r.hear(a)
+			r.receiveAck(a)
 		}
 	}
-	f.settle()
+	f.processFailures()
 }
 
 // back lets the rule judge an answer; silence when it is lost or late.
-func (f *Fabric) back(p *packet, to *port, a answer) answer {
-	if a.kind == silence || !f.ruled.Load() {
+func (f *Fabric) returnAck(p *packet, to *port, a ack) ack {
+	if a.kind == noAck || !f.hasRule.Load() {
 		return a
 	}
-	fate := f.fate(Packet{From: p.to, To: p.from, Transport: p.transport, Operation: p.operation, PSN: a.psn, Answer: true})
+	fate := f.faultOf(Packet{From: p.to, To: p.from, Transport: p.transport, Operation: p.operation, PSN: a.psn, Ack: true})
 	if fate.Drop {
 		f.lost.Add(1)
-		return answer{}
+		return ack{}
 	}
 	if fate.Delay == 0 {
 		return a
 	}
-	l := &late{fabric: f, to: to, answer: a}
+	l := &delayedPacket{fabric: f, to: to, answer: a}
 	l.packet.from, l.packet.to, l.packet.source = p.from, p.to, p.source
-	l.event.late = l
-	f.clock.set(&l.event, fate.Delay)
-	return answer{}
+	l.event.delayed = l
+	f.clock.schedule(&l.event, fate.Delay)
+	return ack{}
 }
 
-func (p *port) reachable() bool { return p.up.Load() && !p.adapter.gone.Load() }
+func (p *port) reachable() bool { return p.up.Load() && !p.adapter.removed.Load() }

@@ -32,8 +32,8 @@ type pair struct {
 	attr     verbs.Attributes // those given so far
 	requests requester
 
-	answers   sync.Mutex
-	responder responder
+	responderMu sync.Mutex
+	responder   responder
 }
 
 // CreatePair implements verbs.Domain.
@@ -42,7 +42,7 @@ func (d *domain) CreatePair(c verbs.PairConfig) (verbs.Pair, error) {
 		return nil, err
 	}
 	a := d.device.adapter
-	if err := fits(c, a.limits); err != nil {
+	if err := checkPairConfig(c, a.limits); err != nil {
 		return nil, err
 	}
 	s, is := c.Send.(*queue)
@@ -53,8 +53,8 @@ func (d *domain) CreatePair(c verbs.PairConfig) (verbs.Pair, error) {
 	q := &pair{
 		domain: d, adapter: a, fabric: a.fabric, transport: c.Transport, cfg: c, sendQueue: s, recvQueue: r,
 	}
-	q.requests.make(q)
-	q.responder.make(q)
+	q.requests.init(q)
+	q.responder.init(q)
 	if err := s.attach(q); err != nil {
 		return nil, err
 	}
@@ -62,8 +62,8 @@ func (d *domain) CreatePair(c verbs.PairConfig) (verbs.Pair, error) {
 		s.detach(q)
 		return nil, err
 	}
-	q.answers.Lock() // until it has its number, nothing may come in
-	defer q.answers.Unlock()
+	q.responderMu.Lock() // until it has its number, nothing may come in
+	defer q.responderMu.Unlock()
 	number, err := a.pairs.put(q, "queue pairs")
 	if err != nil {
 		s.detach(q)
@@ -78,9 +78,9 @@ func (d *domain) CreatePair(c verbs.PairConfig) (verbs.Pair, error) {
 }
 
 // mostInline is the largest inline payload, bytes.
-const mostInline = 1024
+const maxInlineBytes = 1024
 
-func fits(c verbs.PairConfig, l verbs.Limits) error {
+func checkPairConfig(c verbs.PairConfig, l verbs.Limits) error {
 	over := func(what string, v, most int) error {
 		if v < 0 || v > most {
 			return fmt.Errorf("%w: %d %s; the most is %d", verbs.ErrLimit, v, what, most)
@@ -95,7 +95,7 @@ func fits(c verbs.PairConfig, l verbs.Limits) error {
 		over("outstanding receive requests", c.ReceiveRequests, l.PairRequests),
 		over("elements of a send request", c.SendElements, l.Elements),
 		over("elements of a receive request", c.ReceiveElements, l.Elements),
-		over("inline bytes", c.InlineBytes, mostInline),
+		over("inline bytes", c.InlineBytes, maxInlineBytes),
 	} {
 		if err != nil {
 			return err
@@ -107,9 +107,9 @@ func fits(c verbs.PairConfig, l verbs.Limits) error {
 func (q *pair) Number() uint32             { return q.number }
 func (q *pair) Transport() verbs.Transport { return q.transport }
 
-func (q *pair) State() (verbs.PairState, error) { return q.now(), q.check() }
+func (q *pair) State() (verbs.PairState, error) { return q.currentState(), q.check() }
 
-func (q *pair) now() verbs.PairState { return verbs.PairState(q.state.Load()) }
+func (q *pair) currentState() verbs.PairState { return verbs.PairState(q.state.Load()) }
 
 func (q *pair) check() error {
 	if q.closed.Load() {
@@ -126,15 +126,15 @@ func (q *pair) Close() error {
 	}
 	q.adapter.pairs.remove(q.number)
 	q.mu.Lock()
-	q.answers.Lock()
+	q.responderMu.Lock()
 	q.reset()
-	q.answers.Unlock()
+	q.responderMu.Unlock()
 	q.mu.Unlock()
 	q.sendQueue.detach(q)
 	q.recvQueue.detach(q)
 	q.domain.users.Add(-1)
 	q.fabric.live.pairs.Add(-1)
-	q.fabric.settle()
+	q.fabric.processFailures()
 	return nil
 }
 
@@ -144,28 +144,28 @@ func (q *pair) reset() {
 	q.epoch.Add(1)
 	q.requests.reset()
 	q.responder.reset()
-	q.sendQueue.clean(q)
-	q.recvQueue.clean(q)
+	q.sendQueue.removePair(q)
+	q.recvQueue.removePair(q)
 	q.attr = verbs.Attributes{}
 	q.destination.Store(nil)
 }
 
 // fail moves the pair to Error and flushes both queues; mu is held, answers is not.
 func (q *pair) fail() {
-	q.answers.Lock()
+	q.responderMu.Lock()
 	q.state.Store(uint32(verbs.Error))
 	q.responder.flush()
-	q.answers.Unlock()
+	q.responderMu.Unlock()
 	q.requests.flush()
 }
 
 // breakDown is fail from outside, unless the pair was reset meanwhile.
-func (q *pair) breakDown(epoch uint32) {
+func (q *pair) failAt(epoch uint32) {
 	q.mu.Lock()
-	if q.epoch.Load() == epoch && !q.closed.Load() && q.now() != verbs.Reset {
+	if q.epoch.Load() == epoch && !q.closed.Load() && q.currentState() != verbs.Reset {
 		q.fail()
 		q.domain.device.events.put(verbs.Event{Kind: verbs.EventPairFatal, Pair: q.number})
 	}
 	q.mu.Unlock()
-	q.fabric.settle()
+	q.fabric.processFailures()
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // mostBytes is the longest message.
-const mostBytes = 1 << 30
+const maxMessageBytes = 1 << 30
 
 // sendSlot holds a posted send request.
 type sendSlot struct {
@@ -32,26 +32,26 @@ func (q *pair) PostSend(requests []verbs.SendRequest) (n int, err error) {
 	}
 	q.mu.Lock()
 	for n < len(requests) {
-		if err = q.enqueue(&requests[n]); err != nil {
+		if err = q.enqueueSend(&requests[n]); err != nil {
 			break
 		}
 		n++
 	}
 	if n > 0 {
-		if q.now() == verbs.Error {
+		if q.currentState() == verbs.Error {
 			q.requests.flush()
 		} else {
-			q.drive()
+			q.transmitPending()
 		}
 	}
 	q.mu.Unlock()
-	q.fabric.settle()
+	q.fabric.processFailures()
 	return n, err
 }
 
-func (q *pair) enqueue(w *verbs.SendRequest) error {
+func (q *pair) enqueueSend(w *verbs.SendRequest) error {
 	r := &q.requests
-	switch s := q.now(); {
+	switch s := q.currentState(); {
 	case s != verbs.ReadyToSend && s != verbs.SendQueueDrained && s != verbs.SendQueueError && s != verbs.Error:
 		return fmt.Errorf("%w: a send request in %v", verbs.ErrState, s)
 	case w.Operation > verbs.SendImmediate:
@@ -72,12 +72,12 @@ func (q *pair) enqueue(w *verbs.SendRequest) error {
 		}
 		s.copied = s.copied[:0]
 		for _, e := range w.Elements {
-			b, g := q.domain.claim(e.Key, e.Addr, int(e.Length), 0)
+			b, g := q.domain.acquire(e.Key, e.Addr, int(e.Length), 0)
 			if g == nil {
 				return fmt.Errorf("%w: an inline request names memory that is not registered", verbs.ErrAttributes)
 			}
 			s.copied = append(s.copied, b...)
-			g.drop()
+			g.release()
 		}
 	}
 	s.id, s.operation, s.signaled, s.inline = w.ID, w.Operation, w.Signaled, w.Inline
@@ -99,25 +99,25 @@ func (q *pair) PostReceive(requests []verbs.ReceiveRequest) (n int, err error) {
 	if err := q.check(); err != nil {
 		return 0, err
 	}
-	q.answers.Lock()
+	q.responderMu.Lock()
 	for n < len(requests) {
-		if err = q.expect(&requests[n]); err != nil {
+		if err = q.enqueueReceive(&requests[n]); err != nil {
 			break
 		}
 		n++
 	}
-	if n > 0 && q.now() == verbs.Error {
+	if n > 0 && q.currentState() == verbs.Error {
 		q.responder.flush()
 	}
-	q.answers.Unlock()
-	q.fabric.settle()
+	q.responderMu.Unlock()
+	q.fabric.processFailures()
 	return n, err
 }
 
-func (q *pair) expect(w *verbs.ReceiveRequest) error {
+func (q *pair) enqueueReceive(w *verbs.ReceiveRequest) error {
 	r := &q.responder
 	switch {
-	case q.now() == verbs.Reset:
+	case q.currentState() == verbs.Reset:
 		return fmt.Errorf("%w: a receive request in %v", verbs.ErrState, verbs.Reset)
 	case len(w.Elements) > q.cfg.ReceiveElements:
 		return fmt.Errorf("%w: %d elements in a receive request; the queue pair was made for %d", verbs.ErrLimit, len(w.Elements), q.cfg.ReceiveElements)

@@ -66,11 +66,11 @@ func TestPrograms(t *testing.T) {
 
 // rule spoils a few packets and answers between two settlings.
 func (p *program) rule(seed uint64) software.Rule {
-	chance := software.Chances{Seed: seed, Loss: 0.2, Late: 0.2, Delay: 3 * time.Millisecond, Duplicates: 0.2}.Rule()
-	return func(k software.Packet) software.Fate {
+	chance := software.FaultRates{Seed: seed, DropRate: 0.2, DelayRate: 0.2, MaxDelay: 3 * time.Millisecond, DuplicateRate: 0.2}.Rule()
+	return func(k software.Packet) software.Fault {
 		f := chance(k)
-		if f == (software.Fate{}) || p.faults >= mostFaults {
-			return software.Fate{}
+		if f == (software.Fault{}) || p.faults >= mostFaults {
+			return software.Fault{}
 		}
 		p.faults++
 		return f

@@ -38,11 +38,11 @@ type region struct {
 	addr   uint64
 	access verbs.Access
 	key    uint32
-	use    atomic.Int64 // negative: closed
+	users  atomic.Int64 // negative: closed
 }
 
 // closedUse is added to a region's use when it is closed.
-const closedUse = -1 << 62
+const closedOffset = -1 << 62
 
 // Register implements verbs.Domain.
 func (d *domain) Register(b []byte, a verbs.Access) (verbs.Region, error) {
@@ -67,14 +67,14 @@ func (d *domain) Register(b []byte, a verbs.Access) (verbs.Region, error) {
 		return nil, &verbs.LockLimitError{Want: total, Limit: f.cfg.LockLimit}
 	}
 	r := &region{domain: d, memory: b, addr: uint64(uintptr(unsafe.Pointer(&b[0]))), access: a}
-	r.use.Store(1) // until its key is set
+	r.users.Store(1) // until its key is set
 	key, err := ad.regions.put(r, "regions")
 	if err != nil {
 		f.pinned.Add(-pages)
 		return nil, err
 	}
 	r.key = key
-	r.use.Add(-1)
+	r.users.Add(-1)
 	d.users.Add(1)
 	f.live.regions.Add(1)
 	f.made.regions.Add(1)
@@ -88,17 +88,17 @@ func (r *region) RemoteKey() uint32 { return r.key }
 
 func (r *region) Close() error {
 	for {
-		u := r.use.Load()
+		u := r.users.Load()
 		if u < 0 {
 			return nil
 		}
-		if r.use.CompareAndSwap(u, u+closedUse) {
+		if r.users.CompareAndSwap(u, u+closedOffset) {
 			break
 		}
 	}
 	d := r.domain
 	d.device.adapter.regions.remove(r.key)
-	for r.use.Load() != closedUse {
+	for r.users.Load() != closedOffset {
 		runtime.Gosched() // a copy is under way; it ends by itself
 	}
 	d.users.Add(-1)
@@ -110,21 +110,21 @@ func (r *region) Close() error {
 
 // claim finds the registered bytes at an address, if the key, the bounds, the domain and
 // the access allow it. The region's use is raised: drop it after the copy.
-func (d *domain) claim(key uint32, addr uint64, n int, need verbs.Access) (b []byte, r *region) {
+func (d *domain) acquire(key uint32, addr uint64, n int, need verbs.Access) (b []byte, r *region) {
 	r = d.device.adapter.regions.find(key)
 	if r == nil || r.domain != d || r.access&need != need {
 		return nil, nil
 	}
-	if r.use.Add(1) < 0 {
-		r.use.Add(-1)
+	if r.users.Add(1) < 0 {
+		r.users.Add(-1)
 		return nil, nil
 	}
 	if addr < r.addr || addr-r.addr > uint64(len(r.memory)) || uint64(n) > uint64(len(r.memory))-(addr-r.addr) {
-		r.use.Add(-1)
+		r.users.Add(-1)
 		return nil, nil
 	}
 	at := addr - r.addr
 	return r.memory[at : at+uint64(n) : at+uint64(n)], r
 }
 
-func (r *region) drop() { r.use.Add(-1) }
+func (r *region) release() { r.users.Add(-1) }

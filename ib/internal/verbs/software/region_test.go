@@ -31,17 +31,17 @@ func TestCloseWaits(t *testing.T) {
 	_, d := open(t, Config{})
 	r, err := d.Register(make([]byte, 100), verbs.LocalWrite)
 	require.NoError(t, err)
-	b, claimed := d.claim(r.LocalKey(), r.Addr()+10, 50, verbs.LocalWrite)
+	b, claimed := d.acquire(r.LocalKey(), r.Addr()+10, 50, verbs.LocalWrite)
 	require.NotNil(t, claimed)
 	require.Len(t, b, 50)
 	done := make(chan error, 1)
 	go func() { done <- r.Close() }()
 	for {
-		_, more := d.claim(r.LocalKey(), r.Addr(), 1, 0)
+		_, more := d.acquire(r.LocalKey(), r.Addr(), 1, 0)
 		if more == nil {
 			break
 		}
-		more.drop()
+		more.release()
 		runtime.Gosched()
 	}
 	for range 1000 {
@@ -52,7 +52,7 @@ func TestCloseWaits(t *testing.T) {
 		default:
 		}
 	}
-	claimed.drop()
+	claimed.release()
 	require.NoError(t, <-done)
 	require.NoError(t, r.Close())
 }
@@ -70,7 +70,7 @@ func TestNumbers(t *testing.T) {
 		require.NotZero(t, r.LocalKey())
 		seen[r.LocalKey()] = true
 		require.NoError(t, r.Close())
-		_, claimed := d.claim(r.LocalKey(), r.Addr(), 1, 0)
+		_, claimed := d.acquire(r.LocalKey(), r.Addr(), 1, 0)
 		require.Nil(t, claimed)
 	}
 	var open []verbs.Region
@@ -109,15 +109,15 @@ func TestClaim(t *testing.T) {
 		{a, 1, verbs.RemoteWrite, false},
 		{a, 1, verbs.LocalWrite | verbs.RemoteRead, false},
 	} {
-		_, claimed := d.claim(r.LocalKey(), c.at, c.n, c.need)
+		_, claimed := d.acquire(r.LocalKey(), c.at, c.n, c.need)
 		require.Equal(t, c.ok, claimed != nil, "%+v", c)
 		if claimed != nil {
-			claimed.drop()
+			claimed.release()
 		}
 	}
 	other, err := d.device.AllocDomain()
 	require.NoError(t, err)
-	_, claimed := other.(*domain).claim(r.LocalKey(), a, 1, 0)
+	_, claimed := other.(*domain).acquire(r.LocalKey(), a, 1, 0)
 	require.Nil(t, claimed, "a region of another domain")
 	require.NoError(t, other.Close())
 	require.NoError(t, r.Close())

@@ -7,30 +7,30 @@ import (
 )
 
 // heed takes an answer to the packets of an RC pair (IBTA 9.7.5); mu is held.
-func (q *pair) heed(a answer) {
+func (q *pair) handleAck(a ack) {
 	r := &q.requests
-	if s := q.now(); s != verbs.ReadyToSend && s != verbs.SendQueueDrained {
+	if s := q.currentState(); s != verbs.ReadyToSend && s != verbs.SendQueueDrained {
 		return
 	}
 	upTo := a.psn
-	if a.kind == accepted {
+	if a.kind == positiveAck {
 		upTo = (upTo + 1) & psnMask
 	}
-	gain, sent := ahead(upTo, r.unacknowledged), ahead(r.highest, r.unacknowledged)
-	if gain < 0 || gain > sent || a.kind != accepted && gain == sent {
+	gain, sent := psnDistance(upTo, r.unacknowledged), psnDistance(r.highest, r.unacknowledged)
+	if gain < 0 || gain > sent || a.kind != positiveAck && gain == sent {
 		return // of something never sent, or answered before
 	}
 	if gain > 0 {
 		r.acknowledge(upTo)
 	}
 	switch a.kind {
-	case outOfOrder:
+	case sequenceNAK:
 		if r.retries++; r.retries > q.attr.Retries {
 			q.failWith(verbs.StatusRetriesExceeded)
 			return
 		}
 		r.seek(a.psn)
-	case notReady:
+	case notReadyNAK:
 		r.retries = 0 // the other end is there
 		if r.rnr++; q.attr.RNRRetries != 7 && r.rnr > q.attr.RNRRetries {
 			q.failWith(verbs.StatusRNRExceeded)
@@ -38,8 +38,8 @@ func (q *pair) heed(a answer) {
 		}
 		r.rnr = min(r.rnr, 8)
 		r.seek(a.psn)
-		r.set(waitReady, rnrTime(a.timer))
-	case refused:
+		r.setTimer(waitReady, rnrTime(a.timer))
+	case errorNAK:
 		q.failWith(a.status)
 	}
 }
@@ -50,29 +50,29 @@ func (r *requester) acknowledge(upTo uint32) {
 	r.retries, r.rnr = 0, 0
 	for r.done < r.numbered {
 		s := r.at(r.done)
-		if ahead(upTo, s.first) < s.packets {
+		if psnDistance(upTo, s.first) < s.packets {
 			break
 		}
 		if r.sent == r.done { // it was being sent again
-			r.sent, r.packets, r.moved = r.sent+1, 0, true
+			r.sent, r.packets, r.repositioned = r.sent+1, 0, true
 		}
 		r.finish(verbs.StatusOK)
 	}
-	if r.sent == r.done && r.sent < r.numbered && ahead(upTo, r.at(r.sent).first) > r.packets {
-		r.packets, r.moved = ahead(upTo, r.at(r.sent).first), true
+	if r.sent == r.done && r.sent < r.numbered && psnDistance(upTo, r.at(r.sent).first) > r.packets {
+		r.packets, r.repositioned = psnDistance(upTo, r.at(r.sent).first), true
 	}
-	if r.wait == waitAnswer {
-		r.calm() // watch sets it anew
+	if r.waitingFor == waitAck {
+		r.stopTimer() // watch sets it anew
 	}
 }
 
 // seek goes back to a packet that is not acknowledged.
 func (r *requester) seek(psn uint32) {
-	r.moved = true
+	r.repositioned = true
 	r.pair.fabric.resent.Add(1)
 	for k := r.done; k < r.numbered; k++ {
-		if s := r.at(k); ahead(psn, s.first) < s.packets {
-			r.sent, r.packets = k, max(ahead(psn, s.first), 0)
+		if s := r.at(k); psnDistance(psn, s.first) < s.packets {
+			r.sent, r.packets = k, max(psnDistance(psn, s.first), 0)
 			return
 		}
 	}
@@ -80,57 +80,57 @@ func (r *requester) seek(psn uint32) {
 }
 
 // watch sets the timer while packets are without an answer.
-func (r *requester) watch() {
+func (r *requester) updateTimer() {
 	q := r.pair
 	switch {
-	case q.transport != verbs.RC || r.wait == waitReady:
-	case r.unacknowledged == r.highest || q.now() != verbs.ReadyToSend && q.now() != verbs.SendQueueDrained:
-		r.calm()
-	case r.wait == waitNothing && q.attr.Timeout != 0:
-		r.set(waitAnswer, answerTime(q.attr.Timeout))
+	case q.transport != verbs.RC || r.waitingFor == waitReady:
+	case r.unacknowledged == r.highest || q.currentState() != verbs.ReadyToSend && q.currentState() != verbs.SendQueueDrained:
+		r.stopTimer()
+	case r.waitingFor == waitNothing && q.attr.Timeout != 0:
+		r.setTimer(waitAck, ackTimeout(q.attr.Timeout))
 	}
 }
 
 // hear is heed for an answer that comes late.
-func (q *pair) hear(a answer) {
+func (q *pair) receiveAck(a ack) {
 	q.mu.Lock()
-	q.heed(a)
-	q.drive()
+	q.handleAck(a)
+	q.transmitPending()
 	q.mu.Unlock()
-	q.fabric.settle()
+	q.fabric.processFailures()
 }
 
 // tick is the pair's timer.
-func (q *pair) tick() {
+func (q *pair) timerFired() {
 	q.mu.Lock()
 	r := &q.requests
-	if r.wait != waitNothing {
+	if r.waitingFor != waitNothing {
 		if left := r.due - q.fabric.clock.now(); left > 0 { // set anew while it fired
-			r.set(r.wait, left)
+			r.setTimer(r.waitingFor, left)
 		} else {
 			q.expire()
 		}
 	}
 	q.mu.Unlock()
-	q.fabric.settle()
+	q.fabric.processFailures()
 }
 
 func (q *pair) expire() {
 	r := &q.requests
-	w := r.wait
-	r.wait = waitNothing
-	if w == waitAnswer {
+	w := r.waitingFor
+	r.waitingFor = waitNothing
+	if w == waitAck {
 		if r.retries++; r.retries > q.attr.Retries {
 			q.failWith(verbs.StatusRetriesExceeded)
 			return
 		}
 		r.seek(r.unacknowledged)
 	}
-	q.drive()
+	q.transmitPending()
 }
 
 // answerTime is the transport timer (IBTA 9.7.6.1.3).
-func answerTime(code uint8) time.Duration { return 4096 * time.Nanosecond << code }
+func ackTimeout(code uint8) time.Duration { return 4096 * time.Nanosecond << code }
 
 // rnrTime is IBTA table 45, in units of 10 µs.
 func rnrTime(code uint8) time.Duration {

@@ -20,28 +20,28 @@ type requester struct {
 	psn            uint32 // of the next request to be numbered
 	unacknowledged uint32 // the oldest PSN without an answer
 	highest        uint32 // the PSN after the last one ever sent
-	moved          bool   // an answer has moved the place to go on from
+	repositioned   bool   // an answer has moved the place to go on from
 
-	wait    wait
-	due     time.Duration
-	timer   event
-	retries uint8
-	rnr     uint8
+	waitingFor timerPurpose
+	due        time.Duration
+	timer      event
+	retries    uint8
+	rnr        uint8
 
 	out   packet
 	spans []span
 }
 
 // wait is what a pair's timer is set for.
-type wait uint8
+type timerPurpose uint8
 
 const (
-	waitNothing wait = iota
-	waitAnswer
+	waitNothing timerPurpose = iota
+	waitAck
 	waitReady // the other end has posted no receive
 )
 
-func (r *requester) make(q *pair) {
+func (r *requester) init(q *pair) {
 	r.pair, r.timer.pair = q, q
 	r.ring = make([]sendSlot, max(q.cfg.SendRequests, 1))
 	elements := make([]verbs.Element, len(r.ring)*q.cfg.SendElements)
@@ -55,9 +55,9 @@ func (r *requester) make(q *pair) {
 }
 
 func (r *requester) reset() {
-	r.calm()
+	r.stopTimer()
 	r.posted, r.numbered, r.sent, r.packets, r.done = 0, 0, 0, 0, 0
-	r.retries, r.rnr, r.moved = 0, 0, false
+	r.retries, r.rnr, r.repositioned = 0, 0, false
 	r.pair.freed.Store(0)
 }
 
@@ -67,31 +67,31 @@ func (r *requester) begin(psn uint32) {
 }
 
 // calm unsets the timer.
-func (r *requester) calm() {
-	if r.wait != waitNothing {
-		r.wait = waitNothing
-		r.pair.fabric.clock.unset(&r.timer)
+func (r *requester) stopTimer() {
+	if r.waitingFor != waitNothing {
+		r.waitingFor = waitNothing
+		r.pair.fabric.clock.cancel(&r.timer)
 	}
 }
 
-func (r *requester) set(w wait, d time.Duration) {
-	r.wait = w
-	r.due = r.pair.fabric.clock.set(&r.timer, d)
+func (r *requester) setTimer(w timerPurpose, d time.Duration) {
+	r.waitingFor = w
+	r.due = r.pair.fabric.clock.schedule(&r.timer, d)
 }
 
 func (r *requester) at(k uint64) *sendSlot { return &r.ring[k%uint64(len(r.ring))] }
 
 // mostAhead bounds the packets without an answer, so that the sign of a difference of
 // packet sequence numbers means something.
-const mostAhead = 1 << 21
+const maxUnacknowledged = 1 << 21
 
 // drive sends what may be sent; mu is held.
-func (q *pair) drive() {
+func (q *pair) transmitPending() {
 	r := &q.requests
-	for q.now() == verbs.ReadyToSend && r.wait != waitReady && r.sent < r.posted {
+	for q.currentState() == verbs.ReadyToSend && r.waitingFor != waitReady && r.sent < r.posted {
 		s := r.at(r.sent)
 		if r.sent == r.numbered {
-			if q.transport == verbs.RC && ahead(r.psn, r.unacknowledged) > mostAhead {
+			if q.transport == verbs.RC && psnDistance(r.psn, r.unacknowledged) > maxUnacknowledged {
 				break
 			}
 			r.number(s)
@@ -109,20 +109,20 @@ func (q *pair) drive() {
 		q.transmit(s)
 		r.release()
 	}
-	r.watch()
+	r.updateTimer()
 }
 
 func (r *requester) number(s *sendSlot) {
 	mtu := r.pair.attr.PathMTU
 	s.first = r.psn
-	s.packets = max(1, (int(min(s.length, mostBytes))+mtu-1)/mtu)
+	s.packets = max(1, (int(min(s.length, maxMessageBytes))+mtu-1)/mtu)
 	r.psn = (r.psn + uint32(s.packets)) & psnMask
 	r.numbered++
 }
 
 // gather claims the memory that a request's payload comes from.
 func (r *requester) gather(s *sendSlot) verbs.Status {
-	if s.length > mostBytes {
+	if s.length > maxMessageBytes {
 		return verbs.StatusLocalLength
 	}
 	if s.inline {
@@ -133,7 +133,7 @@ func (r *requester) gather(s *sendSlot) verbs.Status {
 		if e.Length == 0 {
 			continue
 		}
-		b, g := r.pair.domain.claim(e.Key, e.Addr, int(e.Length), 0)
+		b, g := r.pair.domain.acquire(e.Key, e.Addr, int(e.Length), 0)
 		if g == nil {
 			return verbs.StatusLocalProtection
 		}
@@ -145,7 +145,7 @@ func (r *requester) gather(s *sendSlot) verbs.Status {
 func (r *requester) release() {
 	for i := range r.spans {
 		if g := r.spans[i].region; g != nil {
-			g.drop()
+			g.release()
 		}
 		r.spans[i] = span{}
 	}
@@ -161,7 +161,7 @@ func (q *pair) transmit(s *sendSlot) {
 	p.from, p.to, p.transport, p.operation = q.number, q.attr.Remote, q.transport, s.operation
 	p.source = &q.adapter.ports[q.attr.Port-1]
 	p.total, p.remoteAddr, p.remoteKey, p.immediate = int(s.length), s.remoteAddr, s.remoteKey, s.immediate
-	p.payload, p.loose = r.spans, false
+	p.payload, p.ownPayload = r.spans, false
 	for i := r.packets; i < s.packets; i++ {
 		p.psn = (s.first + uint32(i)) & psnMask
 		p.first, p.last = i == 0, i == s.packets-1
@@ -171,14 +171,14 @@ func (q *pair) transmit(s *sendSlot) {
 		if p.last {
 			r.sent, r.packets = r.sent+1, 0
 		}
-		if next := (p.psn + 1) & psnMask; ahead(next, r.highest) > 0 {
+		if next := (p.psn + 1) & psnMask; psnDistance(next, r.highest) > 0 {
 			r.highest = next
 		}
-		r.moved = false
-		if a := q.carry(p); a.kind != silence && reliable {
-			q.heed(a)
+		r.repositioned = false
+		if a := q.transmitPacket(p); a.kind != noAck && reliable {
+			q.handleAck(a)
 		}
-		if r.moved || q.now() != verbs.ReadyToSend {
+		if r.repositioned || q.currentState() != verbs.ReadyToSend {
 			break
 		}
 	}
@@ -209,11 +209,11 @@ func (r *requester) finish(status verbs.Status) {
 
 // flush ends all requests; the pair is in Error.
 func (r *requester) flush() {
-	r.calm()
+	r.stopTimer()
 	for r.done < r.posted {
 		r.finish(verbs.StatusFlushed)
 	}
-	r.sent, r.numbered, r.packets, r.moved = r.posted, r.posted, 0, true
+	r.sent, r.numbered, r.packets, r.repositioned = r.posted, r.posted, 0, true
 }
 
 // failWith ends the oldest request with a status, and the pair.
@@ -226,44 +226,44 @@ func (q *pair) failWith(status verbs.Status) {
 
 // carry takes a packet to its destination, at once, late or not at all, and tells what
 // the other end answers at once.
-func (q *pair) carry(p *packet) answer {
-	f, to := q.fabric, q.way(q.attr.Path)
+func (q *pair) transmitPacket(p *packet) ack {
+	f, to := q.fabric, q.route(q.attr.Path)
 	if to == nil || !to.reachable() || !p.source.reachable() {
 		f.lost.Add(1)
-		return answer{}
+		return ack{}
 	}
-	ruled := f.ruled.Load()
+	ruled := f.hasRule.Load()
 	if ruled {
-		fate := f.fate(Packet{
+		fate := f.faultOf(Packet{
 			From: p.from, To: p.to, Transport: p.transport, Operation: p.operation, PSN: p.psn,
 			First: p.first, Last: p.last, Bytes: p.bytes,
 		})
 		for range fate.Copies {
-			p.postpone(f, to, fate)
+			p.delay(f, to, fate)
 		}
 		switch {
 		case fate.Drop:
 			f.lost.Add(1)
-			return answer{}
+			return ack{}
 		case fate.Delay > 0:
-			p.postpone(f, to, fate)
-			return answer{}
+			p.delay(f, to, fate)
+			return ack{}
 		}
 	}
 	b := to.adapter.pairs.find(p.to)
 	if b == nil {
 		f.lost.Add(1)
-		return answer{}
+		return ack{}
 	}
 	a := b.receive(p)
 	if ruled {
-		return f.back(p, to, a)
+		return f.returnAck(p, to, a)
 	}
 	return a
 }
 
 // way finds the port at the other end of a path; nil when nothing is there.
-func (q *pair) way(path verbs.Path) *port {
+func (q *pair) route(path verbs.Path) *port {
 	if to := q.destination.Load(); to != nil {
 		return to
 	}

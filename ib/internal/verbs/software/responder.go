@@ -15,14 +15,14 @@ type responder struct {
 	done   uint64
 	freed  atomic.Uint64 // receive requests whose room is free, set by Poll
 
-	expected uint32 // PSN
-	refusing bool   // RC: a sequence error was answered; silence until it is mended
-	dropping bool   // UC: until the first packet of a message
-	within   bool   // a message has begun
-	got      int    // bytes of it
+	expected  uint32 // PSN
+	nakSent   bool   // RC: a sequence error was answered; silence until it is mended
+	dropping  bool   // UC: until the first packet of a message
+	inMessage bool   // a message has begun
+	received  int    // bytes of it
 }
 
-func (r *responder) make(q *pair) {
+func (r *responder) init(q *pair) {
 	r.pair = q
 	r.ring = make([]recvSlot, max(q.cfg.ReceiveRequests, 1))
 	elements := make([]verbs.Element, len(r.ring)*q.cfg.ReceiveElements)
@@ -39,57 +39,57 @@ func (r *responder) reset() {
 
 func (r *responder) begin(psn uint32) {
 	r.expected = psn
-	r.refusing, r.dropping, r.within, r.got = false, false, false, 0
+	r.nakSent, r.dropping, r.inMessage, r.received = false, false, false, 0
 }
 
 func (r *responder) at(k uint64) *recvSlot { return &r.ring[k%uint64(len(r.ring))] }
 
 // receive takes a packet in.
-func (q *pair) receive(p *packet) answer {
-	q.answers.Lock()
-	defer q.answers.Unlock()
+func (q *pair) receive(p *packet) ack {
+	q.responderMu.Lock()
+	defer q.responderMu.Unlock()
 	r := &q.responder
-	if s := q.now(); s != verbs.ReadyToReceive && s != verbs.ReadyToSend && s != verbs.SendQueueDrained {
+	if s := q.currentState(); s != verbs.ReadyToReceive && s != verbs.ReadyToSend && s != verbs.SendQueueDrained {
 		q.fabric.lost.Add(1)
-		return answer{}
+		return ack{}
 	}
-	if p.transport != q.transport || p.from != r.attr.Remote || q.way(r.attr.Path) != p.source {
+	if p.transport != q.transport || p.from != r.attr.Remote || q.route(r.attr.Path) != p.source {
 		q.fabric.lost.Add(1) // not of this connection
-		return answer{}
+		return ack{}
 	}
 	if q.transport == verbs.UC {
 		r.unreliable(p)
-		return answer{}
+		return ack{}
 	}
-	switch d := ahead(p.psn, r.expected); {
+	switch d := psnDistance(p.psn, r.expected); {
 	case d < 0: // had it: the answer was lost
-		return answer{kind: accepted, psn: (r.expected - 1) & psnMask}
-	case d > 0 && r.refusing:
-		return answer{}
+		return ack{kind: positiveAck, psn: (r.expected - 1) & psnMask}
+	case d > 0 && r.nakSent:
+		return ack{}
 	case d > 0:
-		r.refusing = true
-		return answer{kind: outOfOrder, psn: r.expected}
+		r.nakSent = true
+		return ack{kind: sequenceNAK, psn: r.expected}
 	}
-	r.refusing = false
+	r.nakSent = false
 	switch o := r.execute(p); o {
-	case fine:
+	case executed:
 	case noReceive:
-		return answer{kind: notReady, psn: p.psn, timer: r.attr.RNRTimer}
+		return ack{kind: notReadyNAK, psn: p.psn, timer: r.attr.RNRTimer}
 	default:
-		return answer{kind: refused, psn: p.psn, status: r.breakDown(o)}
+		return ack{kind: errorNAK, psn: p.psn, status: r.fail(o)}
 	}
 	r.expected = (r.expected + 1) & psnMask
 	if !p.last {
-		return answer{}
+		return ack{}
 	}
-	return answer{kind: accepted, psn: p.psn}
+	return ack{kind: positiveAck, psn: p.psn}
 }
 
 // unreliable takes a packet of UC: out of order, the message it belongs to is lost, and
 // the first packet of another is taken whatever its number (IBTA 9.8.2).
 func (r *responder) unreliable(p *packet) {
 	if p.psn != r.expected || r.dropping {
-		r.within = false
+		r.inMessage = false
 		if r.dropping = !p.first; r.dropping {
 			r.pair.fabric.lost.Add(1)
 			return
@@ -97,11 +97,11 @@ func (r *responder) unreliable(p *packet) {
 	}
 	r.expected = (p.psn + 1) & psnMask
 	switch o := r.execute(p); o {
-	case fine:
+	case executed:
 	case badLength, badReceive:
-		r.breakDown(o)
+		r.fail(o)
 	default: // silence, until the next message
-		r.within, r.dropping = false, true
+		r.inMessage, r.dropping = false, true
 		r.pair.fabric.lost.Add(1)
 	}
 }
@@ -110,7 +110,7 @@ func (r *responder) unreliable(p *packet) {
 type outcome uint8
 
 const (
-	fine       outcome = iota
+	executed   outcome = iota
 	noReceive          // no request is posted
 	badLength          // longer than the receive request
 	badReceive         // the receive request's own memory may not be written
@@ -120,7 +120,7 @@ const (
 
 func (r *responder) execute(p *packet) outcome {
 	mtu := r.attr.PathMTU
-	if p.first == r.within || p.bytes > mtu || !p.last && p.bytes != mtu {
+	if p.first == r.inMessage || p.bytes > mtu || !p.last && p.bytes != mtu {
 		return badPacket
 	}
 	var o outcome
@@ -129,26 +129,26 @@ func (r *responder) execute(p *packet) outcome {
 	} else {
 		o = r.write(p)
 	}
-	if o != fine {
+	if o != executed {
 		return o
 	}
-	r.within = !p.last
-	return fine
+	r.inMessage = !p.last
+	return executed
 }
 
 // scatter copies a packet of a send to where the oldest receive request says.
 func (r *responder) scatter(p *packet) outcome {
 	if p.first {
-		r.got = 0
+		r.received = 0
 	}
 	if r.done == r.posted {
 		return noReceive
 	}
 	s := r.at(r.done)
-	if uint64(r.got+p.bytes) > s.length {
+	if uint64(r.received+p.bytes) > s.length {
 		return badLength
 	}
-	skip, from := r.got, 0
+	skip, from := r.received, 0
 	for _, e := range s.elements {
 		if from == p.bytes {
 			break
@@ -158,35 +158,35 @@ func (r *responder) scatter(p *packet) outcome {
 			continue
 		}
 		n := min(int(e.Length)-skip, p.bytes-from)
-		b, g := r.pair.domain.claim(e.Key, e.Addr+uint64(skip), n, verbs.LocalWrite)
+		b, g := r.pair.domain.acquire(e.Key, e.Addr+uint64(skip), n, verbs.LocalWrite)
 		if g == nil {
 			return badReceive
 		}
 		p.read(b, from, false)
-		g.drop()
+		g.release()
 		skip, from = 0, from+n
 	}
-	r.got += p.bytes
+	r.received += p.bytes
 	if p.last {
 		r.finish(verbs.StatusOK, verbs.Received, p.operation == verbs.SendImmediate, p.immediate)
 	}
-	return fine
+	return executed
 }
 
 // write copies a packet of a remote write to its place. The whole message is judged
 // before its first byte lands, and each packet again: the region may have gone.
 func (r *responder) write(p *packet) outcome {
 	if p.first {
-		r.got = 0
+		r.received = 0
 		if p.total > 0 {
 			if r.attr.Access&verbs.RemoteWrite == 0 {
 				return badAccess
 			}
-			_, g := r.pair.domain.claim(p.remoteKey, p.remoteAddr, p.total, verbs.RemoteWrite)
+			_, g := r.pair.domain.acquire(p.remoteKey, p.remoteAddr, p.total, verbs.RemoteWrite)
 			if g == nil {
 				return badAccess
 			}
-			g.drop()
+			g.release()
 		}
 	}
 	takes := p.last && p.operation == verbs.WriteImmediate
@@ -194,18 +194,18 @@ func (r *responder) write(p *packet) outcome {
 		return noReceive
 	}
 	if p.bytes > 0 {
-		b, g := r.pair.domain.claim(p.remoteKey, p.remoteAddr+uint64(p.offset), p.bytes, verbs.RemoteWrite)
+		b, g := r.pair.domain.acquire(p.remoteKey, p.remoteAddr+uint64(p.offset), p.bytes, verbs.RemoteWrite)
 		if g == nil {
 			return badAccess
 		}
 		p.read(b, 0, true)
-		g.drop()
+		g.release()
 	}
-	r.got += p.bytes
+	r.received += p.bytes
 	if takes {
 		r.finish(verbs.StatusOK, verbs.ReceivedImmediate, true, p.immediate)
 	}
-	return fine
+	return executed
 }
 
 // finish completes the oldest receive request.
@@ -216,7 +216,7 @@ func (r *responder) finish(status verbs.Status, kind verbs.CompletionKind, immed
 	c := completion{pair: q, freed: r.done, received: true}
 	c.ID, c.Status, c.Kind, c.Pair = s.id, status, kind, q.number
 	if status == verbs.StatusOK {
-		c.Bytes, c.HasImmediate = uint32(r.got), immediate
+		c.Bytes, c.HasImmediate = uint32(r.received), immediate
 		if immediate {
 			c.Immediate = value
 		}
@@ -226,7 +226,7 @@ func (r *responder) finish(status verbs.Status, kind verbs.CompletionKind, immed
 
 // breakDown ends the pair for what a packet has done to it, and returns the status
 // that the requester gets.
-func (r *responder) breakDown(o outcome) verbs.Status {
+func (r *responder) fail(o outcome) verbs.Status {
 	status := verbs.StatusRemoteInvalid
 	switch o {
 	case badLength:
@@ -240,7 +240,7 @@ func (r *responder) breakDown(o outcome) verbs.Status {
 	q := r.pair
 	q.state.Store(uint32(verbs.Error))
 	r.flush()
-	q.fabric.broke(q, q.epoch.Load()) // flushes the requests, when that lock is free
+	q.fabric.queueFailure(q, q.epoch.Load()) // flushes the requests, when that lock is free
 	return status
 }
 
@@ -249,5 +249,5 @@ func (r *responder) flush() {
 	for r.done < r.posted {
 		r.finish(verbs.StatusFlushed, verbs.Received, false, 0)
 	}
-	r.within = false
+	r.inMessage = false
 }

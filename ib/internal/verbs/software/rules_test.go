@@ -258,7 +258,7 @@ func TestResetForgets(t *testing.T) {
 func TestLongest(t *testing.T) {
 	l := join(t, software.NewFabric(software.Config{}), verbs.RC, 4, timers{14, 7, 12, 7})
 	a := &l.ends[0]
-	require.Less(t, a.port.MostBytes, uint32(1<<31))
+	require.Less(t, a.port.MaxMessageBytes, uint32(1<<31))
 	e := a.piece(0, 8)
 	e[0].Length = 1 << 31
 	_, err := a.pair.PostSend([]verbs.SendRequest{{ID: 5, Operation: verbs.Send, Elements: e}})

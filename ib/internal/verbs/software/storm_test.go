@@ -65,7 +65,7 @@ func storm(f *software.Fabric, lines []*line, stop <-chan struct{}) {
 		case <-pause.C:
 		}
 		if r.IntN(3) == 0 {
-			f.SetRule(software.Chances{Seed: n, Loss: 0.05, Late: 0.1, Delay: 300 * time.Microsecond, Duplicates: 0.05}.Rule())
+			f.SetRule(software.FaultRates{Seed: n, DropRate: 0.05, DelayRate: 0.1, MaxDelay: 300 * time.Microsecond, DuplicateRate: 0.05}.Rule())
 		} else {
 			f.SetRule(nil)
 		}

@@ -29,12 +29,12 @@ func rig(t *testing.T, c software.Config, names ...string) (suite.Rig, *software
 				return
 			}
 			n := 0
-			f.SetRule(func(p software.Packet) software.Fate {
-				if p.Answer {
-					return software.Fate{}
+			f.SetRule(func(p software.Packet) software.Fault {
+				if p.Ack {
+					return software.Fault{}
 				}
 				n++
-				return software.Fate{Drop: lose(n - 1)}
+				return software.Fault{Drop: lose(n - 1)}
 			})
 		},
 		Open: func() int64 {

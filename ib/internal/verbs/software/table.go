@@ -13,22 +13,22 @@ import (
 // lock. The upper bits of a number change whenever its place is used again, so that
 // an old number finds nothing.
 type table[T any] struct {
-	mu     sync.Mutex
-	places []atomic.Pointer[entry[T]]
-	free   []uint32 // indices, used as a queue so that a place rests
-	uses   []uint32
-	shift  int
-	mask   uint32
+	mu      sync.Mutex
+	entries []atomic.Pointer[entry[T]]
+	free    []uint32 // indices, used as a queue so that a place rests
+	uses    []uint32
+	shift   int
+	mask    uint32
 }
 
 type entry[T any] struct {
 	number uint32
-	thing  *T
+	value  *T
 }
 
 // size makes room for n things under numbers of so many bits; first is random.
-func (t *table[T]) size(n, width int, first uint32) {
-	t.places = make([]atomic.Pointer[entry[T]], n)
+func (t *table[T]) init(n, width int, first uint32) {
+	t.entries = make([]atomic.Pointer[entry[T]], n)
 	t.shift = bits.Len(uint(n))
 	t.mask = uint32(1<<width - 1)
 	t.uses = make([]uint32, n)
@@ -43,23 +43,23 @@ func (t *table[T]) put(x *T, what string) (uint32, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.free) == 0 {
-		return 0, fmt.Errorf("%w: %d %s", verbs.ErrLimit, len(t.places), what)
+		return 0, fmt.Errorf("%w: %d %s", verbs.ErrLimit, len(t.entries), what)
 	}
 	i := t.free[0]
 	t.free = t.free[1:]
 	number := (t.uses[i]<<t.shift | (i + 1)) & t.mask
 	t.uses[i]++
-	t.places[i].Store(&entry[T]{number, x})
+	t.entries[i].Store(&entry[T]{number, x})
 	return number, nil
 }
 
 func (t *table[T]) find(number uint32) *T {
 	i := number&(1<<t.shift-1) - 1
-	if i >= uint32(len(t.places)) {
+	if i >= uint32(len(t.entries)) {
 		return nil
 	}
-	if e := t.places[i].Load(); e != nil && e.number == number {
-		return e.thing
+	if e := t.entries[i].Load(); e != nil && e.number == number {
+		return e.value
 	}
 	return nil
 }
@@ -68,18 +68,18 @@ func (t *table[T]) remove(number uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	i := number&(1<<t.shift-1) - 1
-	if e := t.places[i].Load(); e == nil || e.number != number {
+	if e := t.entries[i].Load(); e == nil || e.number != number {
 		return
 	}
-	t.places[i].Store(nil)
+	t.entries[i].Store(nil)
 	t.free = append(t.free, i)
 }
 
 // each calls f for all things, in order of their places.
 func (t *table[T]) each(f func(*T)) {
-	for i := range t.places {
-		if e := t.places[i].Load(); e != nil {
-			f(e.thing)
+	for i := range t.entries {
+		if e := t.entries[i].Load(); e != nil {
+			f(e.value)
 		}
 	}
 }

@@ -15,52 +15,52 @@ func (q *pair) Modify(a verbs.Attributes) error {
 	q.mu.Lock()
 	err := q.modify(a)
 	q.mu.Unlock()
-	q.fabric.settle()
+	q.fabric.processFailures()
 	return err
 }
 
 func (q *pair) modify(a verbs.Attributes) error {
-	from, to := q.now(), a.State
+	from, to := q.currentState(), a.State
 	if a.Mask&verbs.MaskState == 0 {
 		to = from
 	}
 	if err := verbs.CheckTransition(q.transport, from, to, a.Mask); err != nil {
 		return err
 	}
-	if err := q.values(a); err != nil {
+	if err := q.checkValues(a); err != nil {
 		return err
 	}
 	switch to {
 	case verbs.Reset:
-		q.answers.Lock()
+		q.responderMu.Lock()
 		q.reset()
-		q.answers.Unlock()
+		q.responderMu.Unlock()
 		return nil
 	case verbs.Error:
 		q.fail()
 		return nil
 	}
-	q.answers.Lock()
-	if q.now() != from { // an answer moved it to Error meanwhile
-		q.answers.Unlock()
-		return fmt.Errorf("%w: queue pair %#x went to %v", verbs.ErrState, q.number, q.now())
+	q.responderMu.Lock()
+	if q.currentState() != from { // an answer moved it to Error meanwhile
+		q.responderMu.Unlock()
+		return fmt.Errorf("%w: queue pair %#x went to %v", verbs.ErrState, q.number, q.currentState())
 	}
-	q.take(a)
+	q.setAttributes(a)
 	if from == verbs.Init && to == verbs.ReadyToReceive {
 		q.responder.begin(q.attr.ReceivePSN)
 	}
 	q.responder.attr = q.attr
 	q.state.Store(uint32(to))
-	q.answers.Unlock()
+	q.responderMu.Unlock()
 	if from == verbs.ReadyToReceive && to == verbs.ReadyToSend {
 		q.requests.begin(q.attr.SendPSN)
 	}
-	q.drive()
+	q.transmitPending()
 	return nil
 }
 
 // values judges the attributes that are given.
-func (q *pair) values(a verbs.Attributes) error {
+func (q *pair) checkValues(a verbs.Attributes) error {
 	bad := func(m verbs.Mask, isBad bool, format string, args ...any) error {
 		if a.Mask&m == 0 || !isBad {
 			return nil
@@ -99,7 +99,7 @@ func (q *pair) sourceGIDs() int {
 }
 
 // take copies what is given; both locks are held.
-func (q *pair) take(a verbs.Attributes) {
+func (q *pair) setAttributes(a verbs.Attributes) {
 	m, to := a.Mask, &q.attr
 	set := func(bit verbs.Mask, f func()) {
 		if m&bit != 0 {

@@ -66,7 +66,7 @@ func lossy(t tester, seed uint64, loss float64) string {
 	f := software.NewFabric(software.Config{Virtual: true, MTU: 256, Seed: seed})
 	l := join(t, f, verbs.UC, 64, timers{})
 	a, b := &l.ends[0], &l.ends[1]
-	f.SetRule(software.Chances{Seed: seed, Loss: loss}.Rule())
+	f.SetRule(software.FaultRates{Seed: seed, DropRate: loss}.Rule())
 	for i := range uint64(64) {
 		b.expect(t, i, int(i)*2048, 2048)
 	}
@@ -104,15 +104,15 @@ func TestOvertaking(t *testing.T) {
 		l := join(t, f, tr, 4, timers{14, 7, 12, 7})
 		a, b := &l.ends[0], &l.ends[1]
 		var seen []software.Packet
-		f.SetRule(func(p software.Packet) software.Fate {
-			if p.Answer {
-				return software.Fate{}
+		f.SetRule(func(p software.Packet) software.Fault {
+			if p.Ack {
+				return software.Fault{}
 			}
 			seen = append(seen, p)
 			if len(seen) == 1 {
-				return software.Fate{Delay: 2 * time.Millisecond}
+				return software.Fault{Delay: 2 * time.Millisecond}
 			}
-			return software.Fate{}
+			return software.Fault{}
 		})
 		immediates := func() (out []uint32) {
 			for _, c := range all(t, b.recvs) {

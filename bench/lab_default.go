@@ -1,9 +1,0 @@
-//go:build !linux
-
-package main
-
-import "errors"
-
-func wire() (place, error) {
-	return place{}, errors.New("network namespaces are Linux's")
-}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/p2pdc/p2pdc/bench/internal/twonode"
+	"github.com/p2pdc/p2pdc/ether"
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/microproto/ctp"
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
+)
+
+// The transports that this program implements.
+const (
+	kindOurs      = "p2psap"
+	kindSealed    = "p2psap-sealed" // protected, as between hosts
+	kindAsync     = "p2psap-async"
+	kindTCP       = "tcp"
+	kindDatagrams = "udp" // a system call for each message, and nothing else
+)
+
+// callSizes are the lengths of messages whose asynchronous Send is timed; each has a slot.
+var callSizes = [...]int{8, 128 << 10}
+
+// longestMessage bounds the messages of a synchronous session, bytes.
+const longestMessage = 1 << 20
+
+// endpoint is one end of a transport, as the command line sets it.
+type endpoint struct {
+	kind string
+	host string // address of this end
+	call string // address of the other end; "": this end waits to be called
+}
+
+// serve runs one end. The end that waits to be called writes its address as the first line.
+func (e *endpoint) serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	announce := func(address string) { fmt.Fprintln(out, address) }
+	c, err := e.open(ctx, announce)
+	if err != nil {
+		return err
+	}
+	err = twonode.Serve(c, e.call != "", in, out)
+	if s, ok := c.(*session); ok {
+		err = errors.Join(err, s.node.Close())
+	}
+	return err
+}
+
+func (e *endpoint) open(ctx context.Context, announce func(string)) (twonode.Channel, error) {
+	switch e.kind {
+	case kindTCP:
+		return e.openStream(ctx, announce)
+	case kindDatagrams:
+		return newDatagrams(e, announce)
+	case kindOurs:
+		return e.openSession(ctx, microproto.ModeSynchronous, nil, announce)
+	case kindSealed:
+		identity, err := driver.NewKeyIdentity(driver.Key{}, "bench")
+		if err != nil {
+			return nil, err
+		}
+		return e.openSession(ctx, microproto.ModeSynchronous, identity, announce)
+	case kindAsync:
+		return e.openSession(ctx, microproto.ModeAsynchronous, nil, announce)
+	}
+	all := []string{kindOurs, kindSealed, kindAsync, kindTCP, kindDatagrams}
+	return nil, fmt.Errorf("-end %s: there are %s", e.kind, strings.Join(all, ", "))
+}
+
+// stream is a TCP connection with the congestion control reno.
+type stream struct{ conn net.Conn }
+
+func (e *endpoint) openStream(ctx context.Context, announce func(string)) (stream, error) {
+	if e.call != "" {
+		d := net.Dialer{Control: reno}
+		conn, err := d.DialContext(ctx, "tcp", e.call)
+		return stream{conn}, err
+	}
+	lc := net.ListenConfig{Control: reno}
+	l, err := lc.Listen(ctx, "tcp", net.JoinHostPort(e.host, "0"))
+	if err != nil {
+		return stream{}, err
+	}
+	defer l.Close()
+	announce(l.Addr().String())
+	conn, err := l.Accept()
+	return stream{conn}, err
+}
+
+func (s stream) Send(data []byte) error {
+	_, err := s.conn.Write(data)
+	return err
+}
+
+func (s stream) Flush() error { return nil }
+
+func (s stream) Recv(buf []byte) error {
+	_, err := io.ReadFull(s.conn, buf)
+	return err
+}
+
+// session is a session of P2PSAP between two nodes, made as a program makes them.
+type session struct {
+	ctx    context.Context
+	node   *driver.Node
+	socket *driver.Socket
+	last   p2psap.Transfer
+	label  p2psap.Label
+	slot   p2psap.Slot
+	async  bool
+}
+
+// openSession opens a session; with an identity it is protected.
+func (e *endpoint) openSession(
+	ctx context.Context, mode microproto.Mode, identity *driver.Identity, announce func(string),
+) (*session, error) {
+	names, self, protect := [2]string{"called", "caller"}, 0, p2psap.ProtectNever
+	if e.call != "" {
+		self = 1
+	}
+	if identity != nil {
+		protect = p2psap.ProtectAlways
+	}
+	link, err := ether.Open(ether.Config{Listen: e.host})
+	if err != nil {
+		return nil, err
+	}
+	node, err := driver.New(driver.Config{
+		Identity: identity, Plain: identity == nil, Protect: protect,
+		Name: names[self], Run: "bench", Cluster: "bench",
+		Rails: []driver.Rail{{Link: link}}, Listen: net.JoinHostPort(e.host, "0"),
+		Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
+	})
+	if err != nil {
+		return nil, errors.Join(err, link.Close())
+	}
+	if self == 0 {
+		announce(node.ControlAddr().String())
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := node.Connect(ctx, names[1-self], e.call); err != nil {
+		return nil, errors.Join(err, node.Close())
+	}
+	o := p2psap.OpenOptions{
+		Name: "bench", Mode: mode, ReceiveBytes: 4 << 20, Slots: []p2psap.SlotSpec{{Length: longestMessage}},
+	}
+	if mode == microproto.ModeAsynchronous {
+		o.Slots = nil
+		for tag, length := range callSizes {
+			o.Slots = append(o.Slots, p2psap.SlotSpec{Tag: p2psap.Tag(tag), Length: length})
+		}
+	}
+	socket, err := node.Open(ctx, names[1-self], o)
+	s := &session{ctx: context.Background(), node: node, socket: socket, async: mode == microproto.ModeAsynchronous}
+	return s, err
+}
+
+// tag returns the slot for messages of a length. A synchronous session has one queue.
+func (s *session) tag(length int) p2psap.Tag {
+	for tag, l := range callSizes {
+		if s.async && l == length {
+			return p2psap.Tag(tag)
+		}
+	}
+	return 0
+}
+
+func (s *session) Send(data []byte) (err error) {
+	s.label++
+	s.last, err = s.socket.Send(s.ctx, s.tag(len(data)), s.label, data)
+	return err
+}
+
+// Flush waits until all messages have been accepted. It leaves those that arrive to Recv.
+func (s *session) Flush() error {
+	for !s.async && s.last > 0 {
+		r, err := s.socket.Wait(s.ctx, s.last)
+		if err != nil {
+			return err
+		}
+		if r.Accepted {
+			s.last = 0
+		}
+	}
+	return nil
+}
+
+func (s *session) Recv(buf []byte) error {
+	s.slot.Tag, s.slot.Data = s.tag(len(buf)), buf
+	for {
+		a, err := s.socket.Receive(s.ctx, &s.slot)
+		if err != nil || a.Fresh {
+			return err
+		}
+		if _, err := s.socket.Wait(s.ctx, 0); err != nil {
+			return err
+		}
+	}
+}

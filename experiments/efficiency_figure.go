@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"image/color"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// drawScalings draws efficiencies by the number of machines. The colour of a curve is that of its
+// cluster and grid; asynchronous schemes are dashed, hybrid ones dotted.
+func drawScalings(path string, curves []scaling, values [][]float64) error {
+	p := plot.New()
+	p.Title.Text = "Efficiency of Richardson, simulated: boxes, overlap"
+	p.X.Label.Text = "machines"
+	p.Y.Label.Text = "efficiency"
+	p.X.Scale = plot.LogScale{}
+	p.Y.Min, p.Y.Max = 0, 1.05
+	p.Legend.Top = true
+	p.Add(plotter.NewGrid())
+	colours := []color.RGBA{{0, 114, 178, 255}, {0, 158, 115, 255}, {213, 94, 0, 255}, {204, 121, 167, 255}}
+	dashes := map[string][]vg.Length{"async": {vg.Points(6), vg.Points(3)}, "hybrid": {vg.Points(2), vg.Points(2)}}
+	colour, marked := map[string]color.RGBA{}, map[int]bool{}
+	var ticks []plot.Tick
+	for i, c := range curves {
+		var at plotter.XYs
+		for k, m := range c.machines {
+			at = append(at, plotter.XY{X: float64(m), Y: values[i][k]})
+			if !marked[m] {
+				marked[m] = true
+				ticks = append(ticks, plot.Tick{Value: float64(m), Label: fmt.Sprint(m)})
+			}
+		}
+		line, points, err := plotter.NewLinePoints(at)
+		if err != nil {
+			return fmt.Errorf("figure of efficiencies: %s, %d³: %w", c.cluster, c.side, err)
+		}
+		grid := fmt.Sprintf("%s, %d³", c.cluster, c.side)
+		if _, known := colour[grid]; !known {
+			colour[grid] = colours[len(colour)%len(colours)]
+		}
+		scheme := c.scheme(c.machines[0]).Name()
+		line.Color, points.Color = colour[grid], colour[grid]
+		points.Shape = draw.CircleGlyph{}
+		line.Dashes = dashes[scheme]
+		p.Add(line, points)
+		p.Legend.Add(grid+", "+scheme, line, points)
+	}
+	p.X.Tick.Marker = plot.ConstantTicks(ticks)
+	p.X.Max *= 22 // room for the legend
+	return p.Save(17*vg.Centimeter, 12*vg.Centimeter, path)
+}

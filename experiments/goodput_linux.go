@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/p2pdc/p2pdc/internal/measure"
+	"github.com/p2pdc/p2pdc/internal/netlab"
+	"github.com/p2pdc/p2pdc/internal/netlab/flow"
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/microproto/ctp"
+)
+
+// The emulated link: 50 Mbit/s, a round trip of 20 ms, and a queue of one bandwidth-delay product.
+// Losses occur in the direction of the data. Goodput is measured for flowTime after flowWarmUp, which
+// is longer than slow start and its overshoot.
+const (
+	flowRate  = 50 * netlab.Mbit
+	flowDelay = 10 * time.Millisecond
+	flowQueue = 125_000
+
+	flowWarmUp = 5 * time.Second
+	flowTime   = 30 * time.Second
+)
+
+// contender is a kind of flow under comparison.
+type contender struct {
+	name  string
+	plain bool // TCP without SACK, RACK and tail loss probes
+	spec  flow.Spec
+}
+
+var (
+	newReno = contender{"session, NewReno", false, flow.Spec{Mode: microproto.ModeSynchronous, Protected: true}}
+	ccid2   = contender{"session, CCID 2", false, flow.Spec{Mode: microproto.ModeAsynchronous, Protected: true}}
+	cubic   = contender{"session, CUBIC", false, flow.Spec{
+		Mode: microproto.ModeSynchronous, Protected: true, Optional: []string{ctp.CUBICCongestionAvoidance},
+	}}
+	plainReno = contender{"TCP reno, no SACK, RACK, TLP", true, flow.Spec{Congestion: "reno"}}
+	reno      = contender{"TCP reno", false, flow.Spec{Congestion: "reno"}}
+	tcpCubic  = contender{"TCP cubic", false, flow.Spec{Congestion: "cubic"}}
+)
+
+// goodput measures the goodput of each contender alone at several loss rates, and the shares of two
+// on one link.
+func goodput(ctx context.Context, r *measure.Run) error {
+	if err := netlab.UrgentLink.SetAll(); err != nil {
+		return err
+	}
+	defer func() { _ = netlab.Ordinary.SetAll() }()
+	var late punctuality
+	rounds := max(1, r.Rounds/3) // of minutes
+	if err := goodputAlone(ctx, r, &late, rounds); err != nil {
+		return err
+	}
+	if err := goodputShared(ctx, r, &late, rounds); err != nil {
+		return err
+	}
+	r.Add(measure.Over("largest delay of a packet by the emulation, per link", "ms", late.worst).AsDetail(),
+		measure.Over("packets more than 1 ms late, per link", "packets", late.often).AsDetail())
+	return nil
+}
+
+// goodputAlone measures every contender on a link of its own.
+func goodputAlone(ctx context.Context, r *measure.Run, late *punctuality, rounds int) error {
+	all := []contender{newReno, plainReno, reno, cubic, tcpCubic, ccid2}
+	for _, loss := range []float64{0, 0.001, 0.01, 0.05} {
+		got := make([][]float64, len(all))
+		for round := range rounds {
+			v, err := separately(ctx, late, loss, uint64(round), all)
+			if err != nil {
+				return err
+			}
+			for i := range v {
+				got[i] = append(got[i], v[i])
+			}
+		}
+		for i, c := range all {
+			m := measure.Over(fmt.Sprintf("%s, %g %% lost", c.name, 100*loss), "Mbit/s", got[i])
+			switch {
+			case i > 0 && c.spec.Congestion != "":
+				continue // a peer of the sessions
+			case i == 0 && loss == 0:
+				m = m.AtLeast(0.85 * flowRate / netlab.Mbit)
+			case i == 0:
+				name := fmt.Sprintf("NewReno / %s, %g %% lost, mean of the rounds", plainReno.name, 100*loss)
+				r.Add(measure.One(name, "ratio", sum(got[0])/sum(got[1])).Between(0.75, 1.25))
+			}
+			r.Add(m.Against(plainReno.name, got[1]).Against(reno.name, got[2]).Against(tcpCubic.name, got[4]))
+		}
+	}
+	return nil
+}
+
+// goodputShared measures two contenders on one link.
+func goodputShared(ctx context.Context, r *measure.Run, late *punctuality, rounds int) error {
+	for _, pair := range []struct {
+		a, b      contender
+		low, high float64 // target of the share; 0: none
+	}{
+		{newReno, plainReno, 0.67, 1.5}, {newReno, reno, 0.67, 1.5}, {ccid2, reno, 0.5, 2},
+		{plainReno, plainReno, 0, 0}, {reno, reno, 0, 0},
+	} {
+		var shares, fairness, used []float64
+		for round := range rounds {
+			v, err := flows(ctx, late, 0, uint64(round), pair.a, pair.b)
+			if err != nil {
+				return err
+			}
+			shares, fairness = append(shares, v[0]/v[1]), append(fairness, jain(v))
+			used = append(used, 100*(v[0]+v[1])*netlab.Mbit/flowRate)
+		}
+		name := fmt.Sprintf("%s beside %s: ", pair.a.name, pair.b.name)
+		share, fair := measure.Over(name+"share", "ratio", shares), measure.Over(name+"Jain's index", "of 1", fairness)
+		if pair.high > 0 {
+			share = share.Between(pair.low, pair.high)
+		}
+		if pair.high == 1.5 {
+			fair = fair.AtLeast(0.95)
+		}
+		r.Add(share, fair, measure.Over(name+"both", "% of the link", used).AsDetail())
+	}
+	return nil
+}
+
+// punctuality collects how late the emulated links were.
+type punctuality struct {
+	mu           sync.Mutex
+	worst, often []float64
+}
+
+func (p *punctuality) add(l netlab.Lateness) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.worst = append(p.worst, float64(l.Worst)/float64(time.Millisecond))
+	p.often = append(p.often, float64(l.Often))
+}
+
+// separately measures contenders, each on a link of its own, in Mbit/s. They run at the same time,
+// but one by one without losses, when fast flows would compete for the processors.
+func separately(
+	ctx context.Context, late *punctuality, loss float64, seed uint64, all []contender,
+) ([]float64, error) {
+	out, errs := make([]float64, len(all)), make([]error, len(all))
+	var running sync.WaitGroup
+	for i := range all {
+		running.Go(func() {
+			var v []float64
+			if v, errs[i] = flows(ctx, late, loss, seed, all[i]); errs[i] == nil {
+				out[i] = v[0]
+			}
+		})
+		if loss == 0 {
+			running.Wait()
+		}
+	}
+	running.Wait()
+	return out, errors.Join(errs...)
+}
+
+// flows runs flows over one link and returns the goodput of each, in Mbit/s.
+func flows(
+	ctx context.Context, late *punctuality, loss float64, seed uint64, all ...contender,
+) (out []float64, err error) {
+	err = measure.InLab(func(r netlab.Reporter) error {
+		l := netlab.New(r)
+		h1, h2 := l.Host("a"), l.Host("b")
+		c := netlab.Conditions{Rate: flowRate, QueueBytes: flowQueue, Delay: flowDelay}
+		e := netlab.Emulation{Forth: c, Back: c, Seed: seed}
+		e.Forth.Loss = loss
+		link := l.Emulate(h1, h2, e)
+		var running []*flow.Flow
+		defer func() {
+			for _, f := range running {
+				_, _, _ = f.Stop() // after an error
+			}
+		}()
+		for _, c := range all {
+			tune := flow.DefaultTCP
+			if c.plain {
+				tune = flow.PlainTCP
+			}
+			if err := errors.Join(tune(h1), tune(h2)); err != nil {
+				return err
+			}
+			f, err := flow.Start(link.A, link.B, c.spec)
+			if err != nil {
+				return err
+			}
+			running = append(running, f)
+		}
+		for _, f := range running {
+			if err := f.Bulk(); err != nil {
+				return err
+			}
+		}
+		begin := flow.Now()
+		if err := pause(ctx, flowWarmUp+flowTime); err != nil {
+			return err
+		}
+		from := begin + int64(flowWarmUp)
+		for _, f := range running {
+			out = append(out, f.Goodput(from, from+int64(flowTime))/netlab.Mbit)
+			if _, _, err := f.Stop(); err != nil {
+				return err
+			}
+		}
+		running = nil
+		late.add(link.Lateness())
+		return nil
+	})
+	return out, err
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// jain returns the fairness index of Jain, Chiu and Hawe: 1 if all are equal.
+func jain(v []float64) float64 {
+	var s, squares float64
+	for _, x := range v {
+		s += x
+		squares += x * x
+	}
+	return s * s / (float64(len(v)) * squares)
+}
+
+func sum(v []float64) (s float64) {
+	for _, x := range v {
+		s += x
+	}
+	return s
+}
+
+// runFlow runs the end of a flow and ends the process, if it was started as one.
+func runFlow() { flow.Main() }

@@ -1,0 +1,49 @@
+// Command experiments repeats the experiments that docs/performance.md and other documents report:
+// published measurements predicted on virtual clusters, comparisons of schemes and methods, PETSc
+// beside this program, the simulator beside real runs. Each prints a table and is recorded under
+// experiments/results; some also write figures and tables of documents.
+//
+//	go run ./experiments -list             what the experiments are
+//	go run ./experiments -only published   some of them
+//	go run ./experiments                   all of them: hours
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+
+	"github.com/p2pdc/p2pdc/internal/measure"
+)
+
+func parts() []measure.Part {
+	return []measure.Part{
+		{Name: "published", About: "the 20 cells of the 2013 paper's table, predicted; figure 5", Measure: predictPublished},
+		{Name: "whatif", About: "the published cluster with what the paper did not have", Measure: whatIf},
+		{Name: "efficiency", About: "Richardson on the described clusters, up to 4096 machines", Measure: efficiencies},
+		{Name: "schemes", About: "schemes in virtual time: old values, a slow peer, two sites", Measure: schemes},
+		{Name: "map", About: "synchronous against asynchronous by imbalance and latency", Measure: ratioMaps},
+		{Name: "faults", About: "schemes with pauses, losses, a cut network, a lost machine", Measure: faults},
+		{Name: "schwarz", About: "exchanges of Schwarz by peers, overlap and coarse correction", Measure: schwarz},
+		{Name: "petsc", About: "multigrid beside PETSc's solvers of variational inequalities", Measure: petsc},
+		{Name: "localhost", About: "the simulator, calibrated here, beside real runs over loopback", Measure: validate},
+		{Name: "goodput", About: "goodput and shares of an emulated link that loses packets", Measure: goodput},
+	}
+}
+
+func main() {
+	runFlow()
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
+	p := measure.Program{Name: "experiments", Parts: parts()}
+	p.Flags()
+	err := p.Parse()
+	if err == nil {
+		err = p.Measure(ctx)
+	}
+	cancel()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "experiments:", err)
+		os.Exit(1)
+	}
+}

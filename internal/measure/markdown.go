@@ -1,0 +1,152 @@
+package measure
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const header = "| what | ours | peer or limit | ratio | spread | target | machine | commit | date |\n" +
+	"|---|---|---|---|---|---|---|---|---|\n"
+
+// table returns the records of a part as Markdown, one row for each result.
+func table(records []*Record) string {
+	var b strings.Builder
+	var notes []string
+	b.WriteString(header)
+	for _, r := range records {
+		for i := range r.Results {
+			notes = r.Results[i].row(&b, r, notes)
+		}
+	}
+	b.WriteString("\n")
+	for i, n := range notes {
+		fmt.Fprintf(&b, "%d. %s\n", i+1, n)
+	}
+	if len(notes) > 0 {
+		b.WriteString("\n")
+	}
+	for _, r := range records {
+		fmt.Fprintf(&b, "%s: rounds %d, load before %s, after %s, %s.\n",
+			r.machine(), r.Rounds, r.LoadBefore, r.LoadAfter, r.Go)
+	}
+	return b.String()
+}
+
+// row writes the row of a result that is no detail, and returns the notes with its own added.
+func (m *Result) row(b *strings.Builder, r *Record, notes []string) []string {
+	if m.Detail {
+		return notes
+	}
+	name := m.Name
+	if m.Note != "" {
+		if !slices.Contains(notes, m.Note) {
+			notes = append(notes, m.Note)
+		}
+		name += fmt.Sprintf(" [%d]", slices.Index(notes, m.Note)+1)
+	}
+	var peers, ratios []string
+	for _, p := range m.Peers {
+		peers = append(peers, p.Name+" "+number(p.Value))
+		ratios = append(ratios, number(p.Ratio))
+	}
+	value, spread := "", ""
+	if m.Unit != "" {
+		value, spread = number(m.Value)+" "+m.Unit, number(m.Low)+" to "+number(m.High)
+	}
+	target := m.Target
+	if m.Met != nil && !*m.Met {
+		target += ": **not met**"
+	}
+	commit := r.Commit
+	if r.Changed {
+		commit += " with changes"
+	}
+	cells := []string{
+		name, value, strings.Join(peers, "; "), strings.Join(ratios, "; "), spread, target,
+		r.machine(), commit, r.Date.Format(time.DateOnly),
+	}
+	b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+	return notes
+}
+
+// number writes three significant digits, without an exponent from 0.001 to below 10⁹.
+func number(v float64) string {
+	size := math.Abs(v)
+	if v == 0 || size >= 1e9 || size < 1e-3 {
+		return strconv.FormatFloat(v, 'g', 3, 64)
+	}
+	digits := 2 - int(math.Floor(math.Log10(size)))
+	if digits <= 0 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strings.TrimSuffix(strings.TrimRight(strconv.FormatFloat(v, 'f', digits, 64), "0"), ".")
+}
+
+var section = regexp.MustCompile(`(?s)<!-- ([\w-]+): begin -->\n(.*?)<!-- ([\w-]+): end -->`)
+
+// Fill replaces the text between the comments <!-- NAME: begin --> and <!-- NAME: end -->. Every
+// section must have such a pair of comments; other pairs are left as they are.
+func Fill(text string, sections map[string]string) (string, error) {
+	filled := map[string]bool{}
+	var err error
+	out := section.ReplaceAllStringFunc(text, func(old string) string {
+		m := section.FindStringSubmatch(old)
+		if m[1] != m[3] && err == nil {
+			err = fmt.Errorf("section %s is followed by the end of section %s", m[1], m[3])
+		}
+		body, ok := sections[m[1]]
+		if !ok {
+			return old
+		}
+		filled[m[1]] = true
+		return fmt.Sprintf("<!-- %s: begin -->\n%s<!-- %[1]s: end -->", m[1], body)
+	})
+	for name := range sections {
+		if !filled[name] && err == nil {
+			err = fmt.Errorf("section %q is missing: add the comments <!-- %[1]s: begin --> and <!-- %[1]s: end -->", name)
+		}
+	}
+	return out, err
+}
+
+// FillFile replaces sections of a file.
+func FillFile(path string, sections map[string]string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	out, err := Fill(string(text), sections)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return os.WriteFile(path, []byte(out), 0o644)
+}
+
+// performance returns the path of docs/performance.md and its sections, made from all records.
+func performance(root string) (path string, sections map[string]string, err error) {
+	records, err := readRecords(filepath.Join(root, "bench", "results"), filepath.Join(root, "experiments", "results"))
+	if err != nil {
+		return "", nil, err
+	}
+	sections = map[string]string{}
+	for part, list := range records {
+		sections[part] = table(list)
+	}
+	return filepath.Join(root, "docs", "performance.md"), sections, nil
+}
+
+// Report writes the tables of docs/performance.md from the records of the module at root.
+func Report(root string) error {
+	path, sections, err := performance(root)
+	if err != nil {
+		return err
+	}
+	return FillFile(path, sections)
+}

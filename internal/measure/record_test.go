@@ -1,0 +1,100 @@
+package measure
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// root is the directory of the module.
+const root = "../.."
+
+// docs/performance.md is what the records make of it, and there is one record of a part for each
+// kind of machine: a file has the name of both. If this fails: make performance.
+func TestPerformanceIsMadeFromTheRecords(t *testing.T) {
+	path, sections, err := performance(root)
+	require.NoError(t, err)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	want, err := Fill(string(text), sections)
+	require.NoError(t, err)
+	require.Equal(t, want, string(text))
+}
+
+func example() *Record {
+	r := newRecord(context.Background(), root, "sweep", 3)
+	r.Date = time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)
+	r.Commit, r.Changed = "0123abc", false
+	r.Processor, r.Cores = "Intel(R) Xeon(R) Processor", 2
+	r.Results = []Result{
+		Over("go", "GLUP/s", []float64{0.3}).Against("C", []float64{0.6}).RatioAtLeast(0.9).Because("A reason."),
+		{Name: "C", Note: "gcc"}, Over("hidden", "s", []float64{1}).AsDetail(),
+	}
+	return r
+}
+
+func TestRecordsAreReplacedByPartAndMachine(t *testing.T) {
+	dir := t.TempDir()
+	old, other := example(), example()
+	other.Cores = 4
+	for _, r := range []*Record{old, other, example()} {
+		require.NoError(t, r.write(dir))
+	}
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, files, 2)
+	require.Equal(t, "sweep-intel-xeon-2-cores.json", files[0].Name())
+	back, err := readRecords(dir)
+	require.NoError(t, err)
+	require.Len(t, back["sweep"], 2)
+	for i := range old.Results {
+		old.Results[i].rounds = nil
+	}
+	require.Contains(t, back["sweep"], old)
+
+	require.NoError(t, os.Rename(filepath.Join(dir, files[0].Name()), filepath.Join(dir, "sweep-2.json")))
+	_, err = readRecords(dir)
+	require.ErrorContains(t, err, "named sweep-intel-xeon-2-cores.json")
+}
+
+func TestTable(t *testing.T) {
+	text := table([]*Record{example()})
+	require.Contains(t, text, "| go [1] | 0.3 GLUP/s | C 0.6 | 0.5 | 0.3 to 0.3 | ≥ 0.9 × C: **not met** | "+
+		"Intel Xeon, 2 cores | 0123abc | 2026-11-23 |\n")
+	require.Contains(t, text, "| C [2] |  |  |  |  |  |")
+	require.Contains(t, text, "\n1. A reason.\n2. gcc\n")
+	require.NotContains(t, text, "hidden")
+}
+
+func TestFillReplacesBetweenItsComments(t *testing.T) {
+	const text = "a\n<!-- t: begin -->\nold\n<!-- t: end -->\nb\n<!-- u: begin -->\n<!-- u: end -->\n"
+	out := text
+	for range 2 {
+		var err error
+		out, err = Fill(out, map[string]string{"t": "new $1\n"})
+		require.NoError(t, err)
+		require.Equal(t, "a\n<!-- t: begin -->\nnew $1\n<!-- t: end -->\nb\n<!-- u: begin -->\n<!-- u: end -->\n", out)
+	}
+	_, err := Fill(text, map[string]string{"other": ""})
+	require.ErrorContains(t, err, "<!-- other: begin -->")
+	_, err = Fill("<!-- t: begin -->\n<!-- u: end -->", nil)
+	require.ErrorContains(t, err, "the end of section u")
+}
+
+func TestSelectedParts(t *testing.T) {
+	p := Program{Parts: []Part{{Name: "sweep"}, {Name: "memory"}}}
+	all, err := p.selected()
+	require.NoError(t, err)
+	require.Len(t, all, 2)
+	p.only = "memory"
+	one, err := p.selected()
+	require.NoError(t, err)
+	require.Equal(t, "memory", one[0].Name)
+	p.only = "memory,sleep"
+	_, err = p.selected()
+	require.ErrorContains(t, err, "-only sleep: there are sweep,memory")
+}

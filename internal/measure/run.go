@@ -1,0 +1,201 @@
+// Package measure runs the parts of a program that measures, keeps what they measured as records,
+// and makes the tables of docs/performance.md from them. bench and experiments are such programs.
+package measure
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Part is one group of measurements.
+type Part struct {
+	Name, About string
+	Measure     func(ctx context.Context, r *Run) error
+}
+
+// ErrUnavailable is wrapped by the error of a part or peer that this machine lacks something for.
+var ErrUnavailable = errors.New("not available here")
+
+// Run is one run of a part.
+type Run struct {
+	Root   string // directory of the module
+	Temp   string // directory for what is built; removed at the end
+	Rounds int    // of each interleaved comparison
+	Dry    bool   // no record, table or figure is written
+
+	// Results are those added so far.
+	Results []Result
+}
+
+// Add adds results to the record and prints them to the standard error: some parts take minutes.
+func (r *Run) Add(results ...Result) {
+	r.Results = append(r.Results, results...)
+	for _, m := range results {
+		line := fmt.Sprintf("  %s: %s %s", m.Name, number(m.Value), m.Unit)
+		for _, p := range m.Peers {
+			line += fmt.Sprintf("; %s %s, ratio %s", p.Name, number(p.Value), number(p.Ratio))
+		}
+		fmt.Fprintln(os.Stderr, line)
+	}
+}
+
+// Skip adds a line without a figure: what was not measured, and why.
+func (r *Run) Skip(name string, why error) {
+	r.Add(Result{Name: name, Note: fmt.Sprintf("not measured: %v", why)})
+}
+
+// Program is a program that measures.
+type Program struct {
+	Name  string // of its directory, whose folder results has its records
+	Parts []Part
+
+	only      string
+	list, dry bool
+	rounds    int
+}
+
+// Flags declares the flags -only, -list, -rounds and -dry.
+func (p *Program) Flags() {
+	flag.StringVar(&p.only, "only", "", "comma-separated parts: "+strings.Join(p.names(), ","))
+	flag.BoolVar(&p.list, "list", false, "list the parts")
+	flag.IntVar(&p.rounds, "rounds", 9, "rounds of each interleaved comparison, at least 1")
+	flag.BoolVar(&p.dry, "dry", false, "record nothing")
+}
+
+func (p *Program) names() []string {
+	var out []string
+	for _, part := range p.Parts {
+		out = append(out, part.Name)
+	}
+	return out
+}
+
+// Parse parses and checks the command line.
+func (p *Program) Parse() error {
+	flag.Parse()
+	if flag.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q; see -help", flag.Arg(0))
+	}
+	if p.rounds < 1 {
+		return fmt.Errorf("-rounds %d: at least 1", p.rounds)
+	}
+	_, err := p.selected()
+	return err
+}
+
+// Rounds returns the value of -rounds.
+func (p *Program) Rounds() int { return p.rounds }
+
+// selected returns the parts that -only names, or all of them.
+func (p *Program) selected() ([]Part, error) {
+	wanted := strings.FieldsFunc(p.only, func(r rune) bool { return r == ',' })
+	for _, w := range wanted {
+		if !slices.Contains(p.names(), w) {
+			return nil, fmt.Errorf("-only %s: there are %s", w, strings.Join(p.names(), ","))
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(p.Parts), func(part Part) bool {
+		return len(wanted) > 0 && !slices.Contains(wanted, part.Name)
+	}), nil
+}
+
+// Measure runs the selected parts, prints a table of each and records it, and then makes
+// docs/performance.md again. A part that fails, or lacks something here, does not stop the others
+// and leaves its older record in place.
+func (p *Program) Measure(ctx context.Context) error {
+	parts, err := p.selected()
+	if err != nil {
+		return err
+	}
+	if p.list {
+		for _, part := range parts {
+			fmt.Printf("%-12s %s\n", part.Name, part.About)
+		}
+		return nil
+	}
+	r, clean, err := NewRun(ctx, p.rounds)
+	if err != nil {
+		return err
+	}
+	defer clean()
+	r.Dry = p.dry
+	var failed []error
+	for _, part := range parts {
+		if err := p.part(ctx, r, part); ctx.Err() != nil {
+			return ctx.Err()
+		} else if errors.Is(err, ErrUnavailable) {
+			fmt.Fprintf(os.Stderr, "%s: skipped: %v\n", part.Name, err)
+		} else if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", part.Name, err))
+		}
+	}
+	if !p.dry {
+		failed = append(failed, Report(r.Root))
+	}
+	return errors.Join(failed...)
+}
+
+// part runs a part and records it.
+func (p *Program) part(ctx context.Context, r *Run, part Part) error {
+	fmt.Fprintf(os.Stderr, "%s: %s\n", part.Name, part.About)
+	record := newRecord(ctx, r.Root, part.Name, r.Rounds)
+	r.Results = nil
+	if err := part.Measure(ctx, r); err != nil {
+		return err
+	}
+	record.Results, record.LoadAfter = r.Results, load()
+	fmt.Println(table([]*Record{record}))
+	if r.Dry {
+		return nil
+	}
+	return record.write(filepath.Join(r.Root, p.Name, "results"))
+}
+
+// NewRun returns a run in the module of the working directory; clean removes its files.
+func NewRun(ctx context.Context, rounds int) (r *Run, clean func(), err error) {
+	root, err := ModuleRoot(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	temp, err := os.MkdirTemp("", "p2pdc-measure-")
+	if err != nil {
+		return nil, nil, err
+	}
+	return &Run{Root: root, Temp: temp, Rounds: rounds}, func() { _ = os.RemoveAll(temp) }, nil
+}
+
+// ModuleRoot returns the directory of the go.mod that applies to the working directory.
+func ModuleRoot(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("go env GOMOD: %w", err)
+	}
+	mod := strings.TrimSpace(string(out))
+	if mod == "" || mod == os.DevNull {
+		return "", errors.New("the working directory is outside the module")
+	}
+	return filepath.Dir(mod), nil
+}
+
+// Command runs a program in the module's root and returns its standard output. An error has the
+// last lines of the standard error.
+func (r *Run) Command(ctx context.Context, env []string, name string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = r.Root, append(os.Environ(), env...)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
+		last := strings.Join(lines[max(0, len(lines)-3):], "; ")
+		return out, fmt.Errorf("%s %s: %w: %s", filepath.Base(name), strings.Join(args, " "), err, last)
+	}
+	return out, nil
+}

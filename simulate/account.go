@@ -1,0 +1,133 @@
+package simulate
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/p2pdc/p2pdc/internal/virtual"
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/verify"
+)
+
+// read is called when a sweep begins: it reads the newest faces that have come.
+func (m *machine) read() {
+	newest := m.host.Peer.Outcome().Iterate
+	m.host.Newest(func(label uint64) {
+		age := 0
+		if label := iterate.LabelIterate(label); label < newest {
+			age = int(min(newest-label, iterate.Iteration(len(m.staleness)-1)))
+		}
+		m.staleness[age]++
+	})
+}
+
+// timeline notes when the sweeps of a rank ended: those whose number is a multiple of a
+// stride, which doubles whenever there are too many.
+type timeline struct {
+	swept  iterate.Iteration
+	stride iterate.Iteration
+	ends   []microproto.Instant // of sweeps stride, 2·stride …
+	last   microproto.Instant
+}
+
+const timelineMost = 64
+
+// add notes the end of another sweep and returns how many there were.
+func (t *timeline) add(now microproto.Instant) iterate.Iteration {
+	t.swept++
+	t.last = now
+	if t.stride == 0 {
+		t.stride = 1
+	}
+	if t.swept%t.stride == 0 {
+		t.ends = append(t.ends, now)
+		if len(t.ends) == timelineMost {
+			for i := range timelineMost / 2 {
+				t.ends[i] = t.ends[2*i+1]
+			}
+			t.ends = t.ends[:timelineMost/2]
+			t.stride *= 2
+		}
+	}
+	return t.swept
+}
+
+// steady is what a sweep took in the second half; 0: there were too few.
+func (t *timeline) steady() time.Duration {
+	half := len(t.ends) / 2
+	if half == 0 {
+		return 0
+	}
+	return t.last.Sub(t.ends[half-1]) / time.Duration(t.swept-iterate.Iteration(half)*t.stride)
+}
+
+// result is what has become of the run.
+func (e *engine) result() (*Result, error) {
+	r := &Result{Reason: e.ended, Virtual: e.elapsed(), Setup: time.Duration(e.now), Residual: math.NaN(), Ranks: make([]RankResult, len(e.hosts))}
+	if e.began != microproto.Never {
+		r.Setup = time.Duration(e.began)
+	}
+	if int(e.done.Load()) == len(e.hosts) {
+		r.Reason = e.hosts[0].host.Peer.Outcome().Reason
+	}
+	for _, p := range e.processes {
+		r.Events += p.events
+	}
+	var steady []time.Duration
+	for rank, m := range e.hosts {
+		k := &r.Ranks[rank]
+		*k = m.rank
+		k.Lost = m.gone.Load()
+		k.Sweeps = float64(m.points) / float64(m.block)
+		k.Relaxing, k.Protocol = m.relaxing, m.stolen
+		if until := m.host.Busy(); m.host.Relaxing() && until > e.now {
+			k.Relaxing = max(0, k.Relaxing-until.Sub(e.now)) // the rest of its part is not done
+		}
+		if m.shared && m.protocol > e.now {
+			k.Protocol = max(0, k.Protocol-m.protocol.Sub(e.now)) // nor what the protocol has taken in and not handled yet
+		}
+		k.Idle = max(0, r.Virtual-k.Relaxing-k.Protocol)
+		m.host.Sessions(func(id p2psap.SessionID, _ bool) {
+			if i, err := m.host.Node.Info(id); err == nil {
+				k.Messages += i.MessagesSent
+			}
+		})
+		for age, n := range m.staleness {
+			r.Staleness[age] += n
+		}
+		if s := m.timeline.steady(); s > 0 {
+			steady = append(steady, s)
+		}
+	}
+	if len(steady) > 0 {
+		slices.Sort(steady)
+		r.Steady = steady[len(steady)/2]
+	}
+	r.U = e.assemble()
+	v, err := verify.Evaluate(e.run.Solver.Problem, r.U, nil)
+	if err != nil {
+		return r, err
+	}
+	r.Residual = v.RelativeResidual
+	if r.Met = e.judged.met; e.run.Evaluate && r.Met.After == 0 && r.Residual <= e.run.Solver.Tolerance {
+		r.Met = Met{max(1, r.Virtual), e.complete()}
+	}
+	return r, nil
+}
+
+// assemble puts the blocks of all ranks together, [z][y][x].
+func (e *engine) assemble() []float64 {
+	p := e.run.Solver.Problem
+	u := make([]float64, p.Points())
+	var v []float64
+	for _, m := range e.hosts {
+		box := m.host.Peer.Box()
+		v = slices.Grow(v[:0], box.Points())[:box.Points()]
+		m.host.Peer.Solution(v)
+		virtual.Place(u, p.N, box, v)
+	}
+	return u
+}

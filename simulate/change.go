@@ -1,0 +1,100 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+)
+
+// plan puts a change among those to come.
+func (e *engine) plan(c change) {
+	i := len(e.changes)
+	for i > 0 && e.changes[i-1].at > c.at {
+		i--
+	}
+	e.changes = slices.Insert(e.changes, i, c)
+}
+
+// nextChange is when the next one is due.
+func (e *engine) nextChange() microproto.Instant {
+	if len(e.changes) == 0 || e.began == microproto.Never {
+		return microproto.Never
+	}
+	return e.began.Add(e.changes[0].at)
+}
+
+// change begins an event of the model, or ends it.
+func (e *engine) change() {
+	c := e.changes[0]
+	e.changes = e.changes[1:]
+	switch ev := c.ev; {
+	case ev.Lost:
+		if ev.Rank < len(e.lost) {
+			e.lost[ev.Rank] = c.on
+		}
+		if !slices.Contains(e.lost, false) {
+			e.finish(e.began.Add(c.at))
+			e.fault = fmt.Errorf("simulate: %v after the first relaxation: the last machine is lost, and nobody is left to say so", e.elapsed())
+		}
+	case ev.Slow > 0:
+		e.slacken(c)
+	case c.on:
+		e.cuts = append(e.cuts, ev)
+	default:
+		e.cuts = slices.DeleteFunc(e.cuts, func(o *cluster.Event) bool { return o == ev })
+	}
+}
+
+// slacken changes a machine's speed: of the events in force, the one that began last counts.
+func (e *engine) slacken(c change) {
+	rank := c.ev.Rank
+	if rank >= len(e.slow) {
+		return
+	}
+	if c.on {
+		e.slowed = append(e.slowed, c.ev)
+	} else {
+		e.slowed = slices.DeleteFunc(e.slowed, func(o *cluster.Event) bool { return o == c.ev })
+	}
+	e.slow[rank] = 1
+	for _, ev := range e.slowed {
+		if ev.Rank == rank {
+			e.slow[rank] = ev.Slow
+		}
+	}
+}
+
+// parted tells whether nothing passes between two ranks now.
+func (e *engine) parted(a, b int) bool {
+	for _, c := range e.cuts {
+		if e.parts(c, a, b) {
+			return true
+		}
+	}
+	return false
+}
+
+// parts tells whether an event of the model is between two ranks.
+func (e *engine) parts(c *cluster.Event, a, b int) bool {
+	sa, sb := e.model.Sites[e.model.Hosts[a].Site], e.model.Sites[e.model.Hosts[b].Site]
+	if c.Cut[1] == "" || c.Cut[0] == c.Cut[1] {
+		return sa == c.Cut[0] && sb == sa && e.upper(a) != e.upper(b)
+	}
+	return sa == c.Cut[0] && sb == c.Cut[1] || sa == c.Cut[1] && sb == c.Cut[0]
+}
+
+// upper tells whether a rank is in the upper half of its site.
+func (e *engine) upper(rank int) bool {
+	below, all := 0, 0
+	for r := range e.hosts {
+		if e.model.Hosts[r].Site == e.model.Hosts[rank].Site {
+			all++
+			if r < rank {
+				below++
+			}
+		}
+	}
+	return 2*below >= all
+}

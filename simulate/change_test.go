@@ -1,0 +1,68 @@
+package simulate
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/stretchr/testify/require"
+)
+
+// Where every machine is lost, nobody hears that: the run ends all the same, and says so.
+func TestEverybodyLost(t *testing.T) {
+	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
+		for _, peers := range []int{1, 3} {
+			m := gigabit(peers)
+			for rank := range peers {
+				m.Events = append(m.Events, cluster.Event{At: 100 * time.Microsecond, Rank: rank, Lost: true})
+			}
+			r, err := Run(context.Background(), runOf(t, m, membrane(7), s, peers))
+			require.ErrorContains(t, err, "100µs after the first relaxation: the last machine is lost")
+			require.Equal(t, 100*time.Microsecond, r.Virtual)
+		}
+	}
+}
+
+// Of two slow times of a machine the one that began last counts, and the first again when
+// it is over.
+func TestSlowTimesOverlap(t *testing.T) {
+	e := &engine{slow: []float64{1, 1}}
+	long := &cluster.Event{Rank: 1, Slow: 100}
+	short := &cluster.Event{Rank: 1, Slow: 2}
+	other := &cluster.Event{Rank: 0, Slow: 7}
+	for _, c := range []struct {
+		change
+		want float64
+	}{
+		{change{ev: long, on: true}, 100}, {change{ev: other, on: true}, 100}, {change{ev: short, on: true}, 2},
+		{change{ev: short}, 100}, {change{ev: long}, 1},
+	} {
+		e.changes = []change{c.change}
+		e.change()
+		require.Equal(t, c.want, e.slow[1])
+	}
+	require.Equal(t, 7.0, e.slow[0])
+}
+
+// Sessions that never open are an error that names what is in the way, not a run without end.
+func TestSetupWithoutEnd(t *testing.T) {
+	m := gigabit(4)
+	m.Networks[0].Latency = 5 * time.Second
+	run := runOf(t, m, membrane(7), iterate.Synchronous(), 4)
+	run.Until = time.Second // of the run, which never begins
+	r, err := Run(context.Background(), run)
+	require.ErrorContains(t, err, "nobody has relaxed after a set-up of 1h0m0s")
+	require.ErrorContains(t, err, "latency")
+	require.Zero(t, r.Virtual)
+}
+
+// Who has set no bound on time is told that there is no verdict, not that his bound was reached.
+func TestNoVerdict(t *testing.T) {
+	m := gigabit(1)
+	m.Hosts[0].Relaxation = 1e-5
+	r, err := Run(context.Background(), runOf(t, m, membrane(7), iterate.Synchronous(), 1))
+	require.ErrorContains(t, err, "no verdict after 100 days of virtual time")
+	require.Equal(t, forever, r.Virtual)
+}

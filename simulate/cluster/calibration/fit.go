@@ -1,0 +1,128 @@
+package calibration
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+)
+
+// middle is what something takes most often, with what else the machine has to do: runs meet
+// that, too. values is sorted.
+func middle(values []float64) float64 {
+	slices.Sort(values)
+	return stat.Quantile(0.5, stat.Empirical, values, nil)
+}
+
+// quartiles sorts values.
+func quartiles(values []float64) (low, high float64) {
+	slices.Sort(values)
+	return stat.Quantile(0.25, stat.Empirical, values, nil), stat.Quantile(0.75, stat.Empirical, values, nil)
+}
+
+// fitCosts are the costs whose sums come closest to what exchanges took, relatively, in the sense
+// of least squares; none is negative.
+func fitCosts(of []exchange) (send, receive cluster.Cost, err error) {
+	if len(of) < 4 {
+		return send, receive, errors.New("costs of three kinds are not known from fewer than four exchanges")
+	}
+	if send, err = cost(of, func(e *exchange) time.Duration { return e.Send }); err != nil {
+		return send, receive, err
+	}
+	receive, err = cost(of, func(e *exchange) time.Duration { return e.Receive })
+	return send, receive, err
+}
+
+// cost fits message + segments·segment + bytes·byte. Where a cost comes out below zero the
+// one that is most so is left out and the others are fitted again.
+func cost(of []exchange, took func(e *exchange) time.Duration) (cluster.Cost, error) {
+	in := []int{0, 1, 2}
+	if !slices.ContainsFunc(of, func(e exchange) bool { return e.Segments != of[0].Segments }) {
+		in = []int{0, 2} // what a segment costs is the message's then
+	}
+	for len(in) > 0 {
+		a, b := mat.NewDense(len(of), len(in), nil), mat.NewVecDense(len(of), nil)
+		for i := range of {
+			e := &of[i]
+			weight := 1 / float64(max(1, took(e)))
+			row := [3]float64{weight, float64(e.Segments) * weight, float64(e.Bytes) * weight}
+			for j, k := range in {
+				a.Set(i, j, row[k])
+			}
+			b.SetVec(i, float64(took(e))*weight)
+		}
+		var x mat.VecDense
+		if err := x.SolveVec(a, b); err != nil {
+			return cluster.Cost{}, err
+		}
+		least := 0
+		for j := range in {
+			if x.AtVec(j) < x.AtVec(least) {
+				least = j
+			}
+		}
+		if x.AtVec(least) >= 0 {
+			var all [3]float64
+			for j, k := range in {
+				all[k] = x.AtVec(j)
+			}
+			return cluster.Cost{Message: time.Duration(all[0] + 0.5), Segment: time.Duration(all[1] + 0.5), Byte: all[2]}, nil
+		}
+		in = slices.Delete(in, least, least+1)
+	}
+	return cluster.Cost{}, nil
+}
+
+// timedPart is one part of a sweep: its points, and what they took.
+type timedPart struct {
+	Points int
+	Took   time.Duration
+}
+
+// rate is how many points a second are relaxed, and what a part takes beside them: by the
+// regression of what parts of each length take, most often. Both together give what a sweep takes
+// most often. Parts of one length alone say nothing of what a part takes.
+func rate(of []sweep) (rate float64, part time.Duration, err error) {
+	times := map[int][]float64{}
+	var sizes []int
+	for i := range of {
+		for _, p := range of[i].parts {
+			if times[p.Points] == nil {
+				sizes = append(sizes, p.Points)
+			}
+			times[p.Points] = append(times[p.Points], float64(p.Took))
+		}
+	}
+	slices.Sort(sizes)
+	var x, y []float64
+	for _, n := range sizes {
+		x, y = append(x, float64(n)), append(y, middle(times[n]))
+	}
+	alpha := 0.0
+	if len(sizes) > 1 {
+		alpha, _ = stat.LinearRegression(x, y, nil, false)
+		alpha = min(max(0, alpha), y[0])
+	}
+	var each []float64 // nanoseconds a point
+	for i := range of {
+		s, points := &of[i], 0
+		for _, p := range s.parts {
+			points += p.Points
+		}
+		if points > 0 {
+			each = append(each, (float64(s.relaxing)-alpha*float64(len(s.parts)))/float64(points))
+		}
+	}
+	if len(each) == 0 {
+		return 0, 0, errors.New("nothing was relaxed")
+	}
+	point := middle(each)
+	if point <= 0 {
+		return 0, 0, errors.New("relaxations took no time that the clock knows")
+	}
+	return 1e9 / point, time.Duration(alpha + 0.5), nil
+}

@@ -1,0 +1,351 @@
+package file
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/p2pdc/p2pdc/internal/yamldoc"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+)
+
+// Keys of a description, in the order in which they are written.
+var (
+	documentKeys = []string{"name", "about", "sources", "machines", "networks", "sites", "wide", "events"}
+	classKeys    = []string{"cores", "relaxation", "copies", "send", "receive", "jitter", "straggle", "slow", "part", "crowding", "wake"}
+	costKeys     = []string{"message", "segment", "byte"}
+	straggleKeys = []string{"rate", "for"}
+	wakeKeys     = []string{"after", "takes"}
+	networkKeys  = []string{"kind", "rate", "latency", "queue", "mtu", "frame", "loss", "jitter", "backplane", "shaper"}
+	shaperKeys   = []string{"rate", "burst", "queue"}
+	siteKeys     = []string{"network", "machines"}
+	groupKeys    = []string{"class", "count", "together"}
+	wideKeys     = []string{"between", "rate", "latency", "queue", "loss", "jitter"}
+	eventKeys    = []string{"at", "until", "rank", "slow", "lost", "cut"}
+)
+
+// reader reads a description value by value; the first refusal stays, and what is read
+// after it is zero.
+type reader struct {
+	lines map[string]int // of every key
+	err   error
+}
+
+func (r *reader) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+// parse reads a description that has not been checked.
+func (r *reader) parse(name string, root yamldoc.Entry) *cluster.Description {
+	get := r.mapping(root, documentKeys)
+	d := &cluster.Description{Name: name}
+	if e := get("name"); !e.Null() {
+		d.Name = r.text(e)
+	}
+	if e := get("about"); !e.Null() {
+		d.About = strings.TrimSpace(r.text(e))
+	}
+	for _, e := range r.list(get("sources"), "sources of figures") {
+		d.Sources = append(d.Sources, strings.TrimSpace(r.text(e)))
+	}
+	r.named(get("machines"), "classes of machines", func(name string, e yamldoc.Entry) { d.Classes = append(d.Classes, r.class(name, e)) })
+	r.named(get("networks"), "networks", func(name string, e yamldoc.Entry) { d.Networks = append(d.Networks, r.network(name, e)) })
+	r.named(get("sites"), "sites", func(name string, e yamldoc.Entry) { d.Sites = append(d.Sites, r.site(name, e)) })
+	for _, e := range r.list(get("wide"), "lines between sites") {
+		d.WAN = append(d.WAN, r.wide(e))
+	}
+	for _, e := range r.list(get("events"), "events") {
+		d.Events = append(d.Events, r.event(e))
+	}
+	return d
+}
+
+func (r *reader) class(name string, e yamldoc.Entry) cluster.Class {
+	get := r.mapping(e, classKeys)
+	c := cluster.Class{
+		Name: name, Cores: 1, Relaxation: r.quantity(get("relaxation"), relaxations(), true), Copies: r.yes(get("copies")),
+		Send: r.cost(get("send")), Receive: r.cost(get("receive")), Jitter: r.quantity(get("jitter"), ratios(), false), Slow: r.number(get("slow")),
+		Part: r.duration(get("part"), false), Crowding: r.quantity(get("crowding"), ratios(), false),
+	}
+	r.zero(get("slow"), c.Slow == 0, aFactor)
+	if e := get("wake"); !e.Null() {
+		get := r.mapping(e, wakeKeys)
+		c.Wake = cluster.Wake{After: r.duration(get("after"), false), Takes: r.duration(get("takes"), true)}
+	}
+	if e := get("cores"); !e.Null() {
+		c.Cores = r.integer(e)
+	}
+	if e := get("straggle"); !e.Null() {
+		get := r.mapping(e, straggleKeys)
+		c.Straggle = cluster.Straggle{PerSecond: r.quantity(get("rate"), frequencies(), true), For: r.duration(get("for"), true)}
+	}
+	return c
+}
+
+func (r *reader) cost(e yamldoc.Entry) cluster.Cost {
+	if e.Null() {
+		return cluster.Cost{}
+	}
+	get := r.mapping(e, costKeys)
+	return cluster.Cost{Message: r.duration(get("message"), false), Segment: r.duration(get("segment"), false), Byte: r.quantity(get("byte"), times(), false)}
+}
+
+func (r *reader) network(name string, e yamldoc.Entry) cluster.Network {
+	get := r.mapping(e, networkKeys)
+	n := cluster.Network{
+		Name: name, Kind: r.word(get("kind")), Rate: r.quantity(get("rate"), rates(), true), Latency: r.duration(get("latency"), true),
+		Queue: r.size(get("queue"), true), MTU: r.size(get("mtu"), true), Frame: r.size(get("frame"), false),
+		Loss: r.quantity(get("loss"), ratios(), false), Jitter: r.duration(get("jitter"), false), Backplane: r.quantity(get("backplane"), rates(), false),
+	}
+	r.zero(get("backplane"), n.Backplane == 0, "there should be 1 B/s or more; leave the key out where there is no bound")
+	if e := get("shaper"); !e.Null() {
+		get := r.mapping(e, shaperKeys)
+		n.Shaper = cluster.Shaper{Rate: r.quantity(get("rate"), rates(), true), Burst: r.size(get("burst"), false), Queue: r.size(get("queue"), true)}
+		r.zero(get("rate"), n.Shaper.Rate == 0, "there should be 1 B/s or more; leave shaper out where there is no bound")
+	}
+	return n
+}
+
+func (r *reader) site(name string, e yamldoc.Entry) cluster.Site {
+	get := r.mapping(e, siteKeys)
+	s := cluster.Site{Name: name, Network: r.word(get("network"))}
+	for _, e := range r.list(get("machines"), "groups of machines") {
+		get := r.mapping(e, groupKeys)
+		g := cluster.Group{Class: r.word(get("class")), OneMachine: r.yes(get("together"))}
+		if e := get("count"); !e.Null() {
+			if g.Count = r.integer(e); g.Count == 0 {
+				r.fail(e.Errorf("0: leave the key out to have as many machines as are asked for"))
+			}
+		}
+		s.Machines = append(s.Machines, g)
+	}
+	return s
+}
+
+func (r *reader) wide(e yamldoc.Entry) cluster.WANLink {
+	get := r.mapping(e, wideKeys)
+	w := cluster.WANLink{
+		Rate: r.quantity(get("rate"), rates(), true), Latency: r.duration(get("latency"), true), Queue: r.size(get("queue"), true),
+		Loss: r.quantity(get("loss"), ratios(), false), Jitter: r.duration(get("jitter"), false),
+	}
+	between := get("between")
+	sites, err := between.Sequence(2, "sites")
+	if err != nil {
+		r.fail(err)
+		return w
+	}
+	w.Between = [2]string{r.word(sites[0]), r.word(sites[1])}
+	return w
+}
+
+func (r *reader) event(e yamldoc.Entry) cluster.Event {
+	get := r.mapping(e, eventKeys)
+	v := cluster.Event{At: r.duration(get("at"), true), Until: r.duration(get("until"), false), Slow: r.number(get("slow")), Lost: r.yes(get("lost"))}
+	r.zero(get("slow"), v.Slow == 0, aFactor)
+	r.zero(get("until"), v.Until == 0, "it should come after at; leave the key out where the event is for good")
+	rank, cut := get("rank"), get("cut")
+	if !rank.Null() {
+		v.Rank = r.integer(rank)
+	}
+	if !cut.Null() {
+		sites := r.list(cut, "sites")
+		if len(sites) != 1 && len(sites) != 2 {
+			r.fail(cut.Errorf("there should be two sites, or one whose network is cut in halves"))
+			return v
+		}
+		for i, s := range sites {
+			v.Cut[i] = r.word(s)
+		}
+	} else if rank.Null() {
+		r.fail(rank.Errorf("it is missing: which machine does the event befall?"))
+	}
+	return v
+}
+
+// mapping gives the entries of a mapping by key, and keeps their lines.
+func (r *reader) mapping(e yamldoc.Entry, keys []string) func(key string) yamldoc.Entry {
+	entries := make([]yamldoc.Entry, len(keys))
+	if r.err == nil {
+		found, err := yamldoc.Mapping(e.Source, e.Value, keys...)
+		if err != nil {
+			r.fail(err)
+		} else {
+			entries = found
+		}
+	}
+	r.lines[e.Key] = e.Line
+	for _, f := range entries {
+		if !f.Null() || e.Key != "" { // what the whole file lacks is on no line
+			r.lines[f.Key] = f.Line
+		}
+	}
+	return func(key string) yamldoc.Entry { return entries[slices.Index(keys, key)] }
+}
+
+// named calls f for every name of a mapping.
+func (r *reader) named(e yamldoc.Entry, of string, f func(name string, e yamldoc.Entry)) {
+	if r.err != nil {
+		return
+	}
+	if e.Null() {
+		r.fail(e.Errorf("it is missing: there should be %s by name", of))
+		return
+	}
+	names, entries, err := e.Named(of)
+	if err != nil {
+		r.fail(err)
+		return
+	}
+	for i, name := range names {
+		f(name, entries[i])
+	}
+}
+
+func (r *reader) list(e yamldoc.Entry, of string) []yamldoc.Entry {
+	if r.err != nil || e.Null() {
+		return nil
+	}
+	entries, err := e.List(of)
+	if err != nil {
+		r.fail(err)
+	}
+	return entries
+}
+
+func (r *reader) text(e yamldoc.Entry) string {
+	s, ok := e.Text()
+	if !ok && r.err == nil {
+		r.fail(e.Errorf("there should be a text, not %s", yamldoc.Kind(e.Value)))
+	}
+	return s
+}
+
+// word is a text that has to be there; a number is taken as it is written.
+func (r *reader) word(e yamldoc.Entry) string {
+	if e.Null() && r.err == nil {
+		r.fail(e.Errorf("it is missing"))
+	}
+	switch v := e.Value.(type) {
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
+		return strings.TrimSpace(v.GetToken().Value)
+	}
+	return r.text(e)
+}
+
+func (r *reader) integer(e yamldoc.Entry) int {
+	v, err := e.Integer()
+	if err != nil {
+		r.fail(err)
+	}
+	return v
+}
+
+func (r *reader) yes(e yamldoc.Entry) bool {
+	if e.Null() {
+		return false
+	}
+	b, ok := e.Value.(*ast.BoolNode)
+	if !ok {
+		r.fail(e.Errorf("there should be true or false, not %s", yamldoc.Kind(e.Value)))
+		return false
+	}
+	return b.Value
+}
+
+// number reads a plain number; none is 0.
+func (r *reader) number(e yamldoc.Entry) float64 {
+	switch v := e.Value.(type) {
+	case nil:
+		return 0
+	case *ast.IntegerNode, *ast.FloatNode, *ast.StringNode: // 1e3, without a point, is a string to YAML 1.1
+		text := strings.TrimSpace(v.GetToken().Value)
+		f, err := strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)
+		if err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) {
+			return f
+		}
+	}
+	r.fail(e.Errorf("there should be a number, not %s", yamldoc.Kind(e.Value)))
+	return 0
+}
+
+// zero refuses a nothing that is written down where a key left out means something else.
+func (r *reader) zero(e yamldoc.Entry, zero bool, why string) {
+	if !e.Null() && zero && r.err == nil {
+		r.fail(e.Errorf("0: %s", why))
+	}
+}
+
+const aFactor = "there should be a factor of 1 or more; leave the key out where nothing is slower"
+
+// written is the text of a quantity; ok tells that there is one.
+func (r *reader) written(e yamldoc.Entry, m measure, needed bool) (text string, ok bool) {
+	if r.err != nil {
+		return "", false
+	}
+	switch v := e.Value.(type) {
+	case nil:
+		if needed {
+			r.fail(e.Errorf("it is missing: there should be %s, as %q", m.of, m.example))
+		}
+		return "", false
+	case *ast.IntegerNode, *ast.FloatNode:
+		return strings.TrimSpace(v.GetToken().Value), true
+	case *ast.StringNode:
+		return strings.TrimSpace(v.Value), true
+	}
+	r.fail(e.Errorf("there should be %s, as %q, not %s", m.of, m.example, yamldoc.Kind(e.Value)))
+	return "", false
+}
+
+func (r *reader) quantity(e yamldoc.Entry, m measure, needed bool) float64 {
+	text, ok := r.written(e, m, needed)
+	if !ok {
+		return 0
+	}
+	v, err := m.parse(text)
+	if err != nil {
+		r.fail(e.Errorf("%v", err))
+	}
+	return v
+}
+
+func (r *reader) duration(e yamldoc.Entry, needed bool) time.Duration {
+	return time.Duration(r.whole(e, times(), "nanoseconds", needed))
+}
+
+func (r *reader) size(e yamldoc.Entry, needed bool) int {
+	return int(r.whole(e, sizes(), "bytes", needed))
+}
+
+func (r *reader) whole(e yamldoc.Entry, m measure, least string, needed bool) int64 {
+	text, ok := r.written(e, m, needed)
+	if !ok {
+		return 0
+	}
+	v, err := m.whole(text, least)
+	if err != nil {
+		r.fail(e.Errorf("%v", err))
+	}
+	return v
+}
+
+// place puts the file and the line to a refusal of package cluster.
+func (r *reader) place(file string, err error) error {
+	var e *cluster.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	line := 0
+	for key := e.Key; line == 0 && key != ""; {
+		line = r.lines[key]
+		key = key[:max(strings.LastIndexAny(key, ".["), 0)]
+	}
+	return &Error{File: file, Line: line, Key: e.Key, Reason: e.Reason}
+}

@@ -1,0 +1,139 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Model is a cluster of a given number of machines: what a Description says of every
+// rank. It is read only.
+type Model struct {
+	Name     string
+	Hosts    []Host // by rank
+	Networks []Network
+	Sites    []string
+	WAN      []WANLink // by index: WideOf
+	Events   []Event   // in order of At
+	wan      [][]int   // by two sites: index into Wide, -1 if none
+}
+
+// Host is one machine of a model.
+type Host struct {
+	Class
+	Site    int
+	Network int // index into Model.Networks
+	Machine int // number of the machine whose cores it shares with others of that number; 0: it has its own
+}
+
+// WideOf is the index of the line between two sites, -1 within one.
+func (m *Model) WANOf(a, b int) int {
+	if a == b {
+		return -1
+	}
+	return m.wan[a][b]
+}
+
+// MaxMachines of a model.
+const MaxMachines = 1 << 20
+
+// Model is the cluster of so many machines, one a rank. Groups with a Count are filled in
+// order; the others share evenly what is left, earlier ones taking one more where it does
+// not divide. Every refusal is an *Error; d must have passed Check.
+func (d *Description) Model(machines int) (*Model, error) {
+	if machines < 1 || machines > MaxMachines {
+		return nil, &Error{"", fmt.Sprintf("%d machines: there should be 1 to %d", machines, MaxMachines)}
+	}
+	if most, open := d.Most(); !open && machines > most {
+		return nil, &Error{"sites", fmt.Sprintf("%d machines are asked for, and the description has %d; leave out the count of a group to have as many as are asked for", machines, most)}
+	}
+	m := &Model{Name: d.Name, Networks: slices.Clone(d.Networks), WAN: slices.Clone(d.WAN), Events: slices.Clone(d.Events)}
+	slices.SortStableFunc(m.Events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
+	counts := d.share(machines)
+	m.Hosts = make([]Host, 0, machines)
+	shared := 0
+	for s := range d.Sites {
+		site := &d.Sites[s]
+		m.Sites = append(m.Sites, site.Name)
+		network := slices.IndexFunc(d.Networks, func(n Network) bool { return n.Name == site.Network })
+		for g, group := range site.Machines {
+			host := Host{Class: *d.class(group.Class), Site: s, Network: network}
+			if group.OneMachine {
+				shared++
+				host.Machine = shared
+			}
+			for range counts[s][g] {
+				m.Hosts = append(m.Hosts, host)
+			}
+		}
+	}
+	m.wan = make([][]int, len(d.Sites))
+	for a := range m.wan {
+		m.wan[a] = make([]int, len(d.Sites))
+		for b := range m.wan[a] {
+			m.wan[a][b] = d.line(a, b)
+		}
+	}
+	for i, e := range d.Events {
+		if e.Cut == [2]string{} && e.Rank >= machines {
+			return nil, &Error{fmt.Sprintf("events[%d].rank", i), fmt.Sprintf("%d: the ranks of %d machines are 0 to %d", e.Rank, machines, machines-1)}
+		}
+	}
+	return m, nil
+}
+
+// Most is the largest number of machines that the groups with a Count have together; open
+// tells that there is a group without one, and so no bound.
+func (d *Description) Most() (most int, open bool) {
+	for _, s := range d.Sites {
+		for _, g := range s.Machines {
+			most += g.Count
+			open = open || g.Count == 0
+		}
+	}
+	return most, open
+}
+
+// share is how many machines every group of every site has.
+func (d *Description) share(machines int) [][]int {
+	counts := make([][]int, len(d.Sites))
+	left, open := machines, 0
+	for s, site := range d.Sites {
+		counts[s] = make([]int, len(site.Machines))
+		for g, group := range site.Machines {
+			counts[s][g] = min(group.Count, left)
+			left -= counts[s][g]
+			if group.Count == 0 {
+				open++
+			}
+		}
+	}
+	for s, site := range d.Sites {
+		for g, group := range site.Machines {
+			if group.Count == 0 {
+				counts[s][g] = (left + open - 1) / open
+				left -= counts[s][g]
+				open--
+			}
+		}
+	}
+	return counts
+}
+
+func (d *Description) class(name string) *Class {
+	return &d.Classes[slices.IndexFunc(d.Classes, func(c Class) bool { return c.Name == name })]
+}
+
+func (d *Description) network(name string) *Network {
+	return &d.Networks[slices.IndexFunc(d.Networks, func(n Network) bool { return n.Name == name })]
+}
+
+func (d *Description) site(name string) int {
+	return slices.IndexFunc(d.Sites, func(s Site) bool { return s.Name == name })
+}
+
+// line is the index of the wide-area line between two sites, -1 if there is none.
+func (d *Description) line(a, b int) int {
+	x, y := d.Sites[a].Name, d.Sites[b].Name
+	return slices.IndexFunc(d.WAN, func(w WANLink) bool { return w.Between == [2]string{x, y} || w.Between == [2]string{y, x} })
+}

@@ -1,0 +1,119 @@
+package simulate
+
+import (
+	"testing"
+	"time"
+
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// drawModel draws machines and networks of every kind, so slow that nothing is in their favour
+// and nothing takes for ever.
+func drawModel(t *rapid.T, machines int) *cluster.Model {
+	us := func(name string, most int) time.Duration {
+		return time.Duration(rapid.IntRange(0, most).Draw(t, name)) * time.Microsecond
+	}
+	m := gigabit(machines)
+	k := &m.Networks[0]
+	k.Kind = rapid.SampledFrom([]string{cluster.Ether, cluster.IB}).Draw(t, "kind")
+	k.Rate = rapid.SampledFrom([]float64{12.5e6, 125e6, 2.5e9}).Draw(t, "rate")
+	k.Latency, k.Jitter = us("latency", 300), us("jitter", 200)
+	k.MTU = rapid.SampledFrom([]int{300, 1500, 8128}).Draw(t, "mtu")
+	k.Queue = rapid.SampledFrom([]int{0, 4 * k.MTU, 1 << 20}).Draw(t, "queue")
+	k.Backplane = rapid.SampledFrom([]float64{0, 2 * k.Rate}).Draw(t, "backplane")
+	if k.Kind == cluster.Ether {
+		k.Loss = rapid.SampledFrom([]float64{0, 0, 0.01, 0.1}).Draw(t, "loss")
+		if rapid.IntRange(0, 3).Draw(t, "shaped") == 0 {
+			k.Shaper = cluster.Shaper{Rate: 12.5e6, Burst: 6000, Queue: 1 << 18}
+		}
+	}
+	class := cluster.Class{
+		Name: "drawn", Cores: rapid.IntRange(1, 2).Draw(t, "cores"), Copies: rapid.Bool().Draw(t, "copies"),
+		Relaxation: rapid.SampledFrom([]float64{1e4, 1e5, 2e5, 1e6, 1e7}).Draw(t, "rate of relaxation"), Jitter: rapid.SampledFrom([]float64{0, 0.3}).Draw(t, "jitter of relaxation"),
+		Send:    cluster.Cost{Message: us("message", 20), Segment: us("segment", 10), Byte: 1},
+		Receive: cluster.Cost{Message: us("message in", 20), Segment: us("segment in", 10), Byte: 1},
+	}
+	together := rapid.SampledFrom([]int{0, 0, 1}).Draw(t, "together")
+	for i := range m.Hosts {
+		m.Hosts[i].Class, m.Hosts[i].Machine = class, together
+		m.Hosts[i].Slow = rapid.SampledFrom([]float64{0, 1, 4}).Draw(t, "slow")
+	}
+	if k.Kind == cluster.Ether && rapid.Bool().Draw(t, "two sites") {
+		slow := make([]float64, machines)
+		for i := range slow {
+			slow[i] = m.Hosts[i].Slow
+		}
+		split(t, m, cluster.WANLink{Rate: 12.5e6, Latency: us("apart", 5000), Queue: 1 << 18, Loss: k.Loss})
+		for i := range slow {
+			m.Hosts[i].Slow = slow[i]
+		}
+	}
+	return m
+}
+
+// Whatever the model, a run ends with an answer that is as good as was asked for; in lockstep it
+// has the bits of the sequential method.
+func TestDrawnModels(t *testing.T) {
+	if testing.Short() {
+		t.Skip("seconds of simulated clusters: without -short")
+	}
+	p := membrane(5)
+	want, err := richardson.SolveSequential(p, problem.Jacobi, 1e-3, 0, 0, 0)
+	require.NoError(t, err)
+	rapid.Check(t, func(r *rapid.T) {
+		peers := rapid.SampledFrom([]int{1, 2, 4, 8}).Draw(r, "peers")
+		s := rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(1)}).Draw(r, "scheme")
+		run := runOf(t, drawModel(r, peers), p, s, peers)
+		run.Solver.Tolerance, run.Seed = 1e-3, rapid.Uint64().Draw(r, "seed")
+		run.NoOverlap = rapid.Bool().Draw(r, "late")
+		run.Scale = rapid.IntRange(0, 2).Draw(r, "standing")
+		if s.Asynchronous() {
+			run.Model.Networks[0].Shaper = cluster.Shaper{} // which loses most of what they send
+			// Who sends much faster than others receive fills their queues, and what the ranks agree
+			// on is lost with the rest: seconds of repeats, millions of events (TestNobodyDrowns).
+			for i := range run.Model.Hosts {
+				run.Model.Hosts[i].Relaxation = min(run.Model.Hosts[i].Relaxation, 5e5)
+			}
+		}
+		// Between sites that lose a tenth, time-outs back off up to a minute each.
+		run.Until = time.Hour
+		out, err := Run(t.Context(), run)
+		require.NoError(r, err)
+		require.Equal(r, iterate.Converged, out.Reason)
+		require.LessOrEqual(r, out.Residual, 1e-3)
+		if s.Lockstep() {
+			require.Equal(r, want.U, out.U)
+		}
+		for _, k := range out.Ranks {
+			require.LessOrEqual(r, k.Relaxing+k.Protocol+k.Idle, out.Virtual+time.Millisecond)
+		}
+	})
+}
+
+// At the end of a run frames are left that the protocol has taken in and not handled: their
+// time is not counted.
+func TestTimeOfARankIsWithinTheRun(t *testing.T) {
+	const us = time.Microsecond
+	m := gigabit(8)
+	k := &m.Networks[0]
+	k.Kind, k.Rate, k.Latency, k.MTU = cluster.IB, 12.5e6, 0, 300
+	for i, slow := range []float64{4, 1, 1, 0, 1, 0, 1, 1} {
+		m.Hosts[i].Class = cluster.Class{
+			Name: "one core", Cores: 1, Relaxation: 5e5,
+			Send: cluster.Cost{Byte: 1}, Receive: cluster.Cost{Message: 17 * us, Segment: 8 * us, Byte: 1},
+		}
+		m.Hosts[i].Slow = slow
+	}
+	run := runOf(t, m, membrane(5), iterate.Asynchronous(), 8)
+	run.Solver.Tolerance, run.Seed, run.NoOverlap = 1e-3, 0, true
+	out, err := Run(t.Context(), run)
+	require.NoError(t, err)
+	for _, k := range out.Ranks {
+		require.LessOrEqual(t, k.Relaxing+k.Protocol+k.Idle, out.Virtual+time.Millisecond)
+	}
+}

@@ -1,0 +1,281 @@
+package simulate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/p2pdc/p2pdc/internal/virtual"
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+)
+
+// engine plays one Run.
+type engine struct {
+	run       *Config
+	model     *cluster.Model
+	hosts     []*machine // by rank
+	ways      []way      // by rank
+	planes    []*trunk   // by network; nil: no bound
+	wides     [][2]*trunk
+	processes []*process
+	order     order
+	crew      *crew
+	ahead     time.Duration // a window's length
+	work      []*process
+	cuts      []*cluster.Event // in force
+	slowed    []*cluster.Event // in force, by when they began
+	lost      []bool           // by rank: silent
+	slow      []float64        // by rank: what events make of its speed
+	memory    memory
+
+	began   microproto.Instant // of the first relaxation; Never: not yet
+	changes []change           // to come, by time since then
+	end     microproto.Instant // of the set-up, then of the run, by Run.Until
+	now     microproto.Instant // when it ended
+	done    atomic.Int32       // ranks that have their verdict
+	swept   atomic.Int32       // ranks that have done Run.Sweeps
+	ended   iterate.Reason     // the engine ended the run for that
+	stopped bool
+	fault   error
+	judged  judge
+}
+
+// change is the beginning of an event of the model, or its end.
+type change struct {
+	at time.Duration
+	ev *cluster.Event
+	on bool
+}
+
+// forever bounds the virtual time of a run that has no bound.
+const forever = 100 * 24 * time.Hour
+
+// longestSetup bounds the virtual time until somebody relaxes: sessions across many seconds never open.
+const longestSetup = time.Hour
+
+// Play simulates a run. The error of what cannot be simulated names what is wrong; that of a run
+// which fails (a machine is lost: a *p2psap.PeerLostError) comes with the Result as far as it
+// got. ctx ends it early, with its error.
+func Run(ctx context.Context, r Config) (*Result, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	e, err := newEngine(&r)
+	if err != nil {
+		return nil, err
+	}
+	for i, m := range e.hosts {
+		m.at(0, evStart, nil)
+		e.order.set(int32(i), 0)
+	}
+	err = e.loop(ctx)
+	res, err2 := e.result()
+	return res, errors.Join(err, err2)
+}
+
+func newEngine(r *Config) (*engine, error) {
+	n := r.Solver.Partition.Peers()
+	e := &engine{
+		run: r, model: r.Model, began: microproto.Never, end: microproto.Instant(longestSetup),
+		slow: make([]float64, n), lost: make([]bool, n), hosts: make([]*machine, n),
+	}
+	for rank := range n {
+		e.slow[rank] = 1
+		e.hosts[rank] = e.newMachine(rank)
+	}
+	e.connect(n)
+	e.crew = newCrew(e.threads())
+	for _, m := range e.hosts {
+		if err := m.occupy(); err != nil {
+			e.crew.close()
+			return nil, fmt.Errorf("simulate: rank %d: %w", m.index, err)
+		}
+	}
+	return e, nil
+}
+
+// join makes a process one of the engine's.
+func (e *engine) join(p *process, owner interface{ happen(ev *event) }) {
+	p.owner, p.index = owner, int32(len(e.processes))
+	p.rand = rand.New(rand.NewPCG(e.run.Seed, 0x6d616368696e65+uint64(p.index)))
+	p.earliest = microproto.Never
+	e.processes = append(e.processes, p)
+}
+
+// occupy puts a host on a machine.
+func (m *machine) occupy() error {
+	e, rank := m.e, int(m.index)
+	r := e.run
+	config := r.Solver
+	config.Rank, config.Executor = iterate.Rank(rank), nil
+	config.Method.Together = 1 // sweeps are counted, and looked at, one by one
+	peer, err := solver.New(config)
+	if err != nil {
+		return err
+	}
+	c := virtual.Config{Rank: config.Rank, Rails: 1, Scale: 1, NoOverlap: r.NoOverlap, Memory: &e.memory.rooms}
+	switch {
+	case r.Scale > 1:
+		s := stand(peer, r.Scale, r.Solver.Problem.Dimension)
+		peer, c.Memory, c.Copies, c.Scale = s, &s.sending, true, s.volume
+	case e.crew.helpers:
+		peer = deferredBy(e.crew, peer)
+	}
+	h := &r.Model.Hosts[rank]
+	network := p2psap.Ethernet
+	if r.Model.Networks[h.Network].Kind == cluster.IB {
+		network = p2psap.InfiniBand
+	}
+	node, err := p2psap.NewNode(p2psap.NodeConfig{
+		Name: virtual.NameOf(iterate.Rank(rank)), Run: "virtual", Version: "virtual", Catalog: r.Catalog, Policy: r.Policy,
+		Rails: []p2psap.Rail{{Network: network, Link: contact{m}}}, Cluster: r.Model.Sites[h.Site], Host: virtual.NameOf(iterate.Rank(rank)),
+		Process: uint64(rank) + 1, Seed: mix(r.Seed, uint64(rank)), Linger: virtual.VerdictTime, Crowd: true,
+	})
+	if err != nil {
+		return err
+	}
+	m.block = peer.Box().Points() * c.Scale
+	c.Node, c.Peer = node, peer
+	m.host = virtual.NewHost(m, c)
+	return nil
+}
+
+// mix makes a seed of its own for each rank.
+func mix(seed, rank uint64) uint64 {
+	z := seed + (rank+1)*0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	return z ^ z>>27
+}
+
+// latest is the latest instant that any process has come to.
+func (e *engine) latest() (at microproto.Instant) {
+	for _, p := range e.processes {
+		at = max(at, p.now)
+	}
+	return at
+}
+
+// finish ends it at an instant.
+func (e *engine) finish(at microproto.Instant) {
+	e.now, e.stopped = at, true
+	if e.fault == nil && int(e.done.Load()) < len(e.hosts) {
+		e.ended = cmp.Or(e.ended, iterate.ReachedTime)
+	}
+}
+
+// expire ends it at its bound, which is a failure unless the user has set it.
+func (e *engine) expire() {
+	e.finish(e.end)
+	switch {
+	case e.began == microproto.Never:
+		e.fault = fmt.Errorf("simulate: nobody has relaxed after a set-up of %v: sessions do not open on networks so slow, far or lossy (their rate, latency, jitter, loss, and what sending costs)", longestSetup)
+	case e.run.Until == 0:
+		e.fault = fmt.Errorf("simulate: no verdict after %.0f days of virtual time: machines or networks are too slow for this grid", forever.Hours()/24)
+	}
+}
+
+// look sees between two windows what has come of the run.
+func (e *engine) look() {
+	if e.began == microproto.Never {
+		e.begin()
+	}
+	n := int32(len(e.hosts))
+	at := microproto.Instant(0)
+	switch {
+	case e.failed():
+	case e.done.Load() == n:
+		for _, m := range e.hosts {
+			at = max(at, m.doneAt)
+		}
+		e.finish(at)
+	case e.swept.Load() == n:
+		for _, m := range e.hosts {
+			at = max(at, m.sweptAt)
+		}
+		e.ended = iterate.ReachedSweeps
+		e.finish(at)
+	}
+}
+
+// failed ends the run with the earliest failure, if there is one.
+func (e *engine) failed() bool {
+	var first *machine
+	for _, p := range e.work {
+		if m, ok := p.owner.(*machine); ok && m.fault != nil && (first == nil || m.faultAt < first.faultAt) {
+			first = m
+		}
+	}
+	if first == nil {
+		return false
+	}
+	e.now = first.faultAt
+	e.fault = fmt.Errorf("simulate: rank %d, %v after the first relaxation: %w", first.index, e.elapsed(), first.fault)
+	e.finish(e.now)
+	return true
+}
+
+// begin plans, once somebody has relaxed, what happens by the time since then.
+func (e *engine) begin() {
+	for _, p := range e.work {
+		if m, ok := p.owner.(*machine); ok {
+			e.began = min(e.began, m.first)
+		}
+	}
+	if e.began == microproto.Never {
+		return
+	}
+	e.end = e.began.Add(until(e.run.Until))
+	for i := range e.model.Events {
+		ev := &e.model.Events[i]
+		e.plan(change{ev.At, ev, true})
+		if ev.Until > 0 {
+			e.plan(change{ev.Until, ev, false})
+		}
+	}
+}
+
+func (e *engine) elapsed() time.Duration {
+	if e.began == microproto.Never {
+		return 0
+	}
+	return max(0, e.now.Sub(e.began))
+}
+
+func (e *engine) stuck() error {
+	e.now = e.latest()
+	out := ""
+	for _, m := range e.hosts[:min(16, len(e.hosts))] {
+		out += fmt.Sprintf("[%d: phase %d, sweep %d, %v] ", m.index, m.host.Phase, m.host.Peer.Progress().Sweep, m.host.Peer.Outcome().Reason)
+	}
+	return fmt.Errorf("simulate: stuck at %v, nothing is left to happen: %s", time.Duration(e.now), out)
+}
+
+func (e *engine) watch() {
+	if e.run.Watch == nil {
+		return
+	}
+	p := Progress{Residual: math.NaN()}
+	points, all := uint64(0), 0
+	for _, q := range e.processes {
+		p.Events += q.events
+	}
+	for _, m := range e.hosts {
+		points, all = points+m.points, all+m.block
+		p.Segments += m.rank.Segments
+	}
+	if e.began != microproto.Never {
+		p.Virtual = e.latest().Sub(e.began)
+	}
+	p.Residual = e.hosts[0].host.Peer.Progress().Residual
+	p.Sweeps = float64(points) / float64(all)
+	e.run.Watch(p)
+}

@@ -1,0 +1,80 @@
+package simulate
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/stretchr/testify/require"
+)
+
+// Relaxations that other threads do while the engine goes on change nothing: parts of a sweep,
+// methods whose parts are all work, machines that share cores, an end in the middle.
+func TestErrands(t *testing.T) {
+	for name, c := range map[string]struct {
+		scheme iterate.Scheme
+		change func(m *cluster.Model, r *Config)
+	}{
+		"sync":  {iterate.Synchronous(), func(*cluster.Model, *Config) {}},
+		"async": {iterate.Asynchronous(), func(*cluster.Model, *Config) {}},
+		"together": {iterate.Asynchronous(), func(m *cluster.Model, _ *Config) {
+			for i := range m.Hosts {
+				m.Hosts[i].Machine, m.Hosts[i].Cores = 1, 2
+			}
+		}},
+		"multigrid": {iterate.Synchronous(), func(_ *cluster.Model, r *Config) { r.Solver.Method.Name = problem.Multigrid }},
+		"schwarz":   {iterate.Asynchronous(), func(_ *cluster.Model, r *Config) { r.Solver.Method.Name = problem.Schwarz }},
+		"cut short": {iterate.Asynchronous(), func(_ *cluster.Model, r *Config) { r.Sweeps, r.Until = 0, 3*time.Millisecond }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play := func(threads int) *Result {
+				m := gigabit(4)
+				r := runOf(t, m, membrane(50), c.scheme, 4)
+				r.Solver.Tolerance, r.Sweeps, r.Threads = 1e-14, 8, threads
+				c.change(m, &r)
+				done, err := Run(context.Background(), r)
+				require.NoError(t, err)
+				return done
+			}
+			alone := play(1)
+			require.Less(t, alone.Residual, 1.0)
+			for _, threads := range []int{2, 4} {
+				require.Equal(t, alone, play(threads))
+			}
+		})
+	}
+}
+
+// Whoever asks a peer for anything while a relaxation of its waits has it done first; an errand is
+// done once.
+func TestErrandIsDoneOnce(t *testing.T) {
+	crew := newCrew(1, 1) // nobody helps
+	defer crew.close()
+	p := &counted{}
+	d := deferredBy(crew, p)
+	op := iterate.Op{Kind: iterate.OpRelax, Points: errandPoints}
+	d.relax(op, true)
+	require.Zero(t, p.relaxed)
+	d.Outcome()
+	require.Equal(t, 1, p.relaxed)
+	require.True(t, len(crew.errands) == 1 && !crew.help(), "whoever comes later finds it done")
+	d.relax(op, false)
+	d.relax(op, false)
+	require.Equal(t, 2, p.relaxed, "one at a time")
+	op.Points--
+	d.relax(op, false)
+	require.Equal(t, 4, p.relaxed, "what is soon done is done at once")
+}
+
+// counted is a peer that counts.
+type counted struct {
+	problem.Peer
+	relaxed int
+}
+
+func (c *counted) Links() []iterate.Link    { return nil }
+func (c *counted) Relax(iterate.Op)         { c.relaxed++ }
+func (c *counted) Outcome() iterate.Outcome { return iterate.Outcome{} }

@@ -1,0 +1,88 @@
+package simulate
+
+import (
+	"context"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
+	"github.com/stretchr/testify/require"
+)
+
+// When a synchronous run met the tolerance is what the sequential method says that judges every
+// sweep, on any number of machines; the verdict comes later.
+func TestMetSynchronous(t *testing.T) {
+	p := membrane(15)
+	every, err := richardson.SolveSequential(p, problem.Jacobi, 1e-6, 1, 1, 0)
+	require.NoError(t, err)
+	first := float64(every.Sweeps - 1) // the verdict takes effect a sweep later
+	for _, machines := range []int{1, 8} {
+		run := runOf(t, gigabit(max(machines, 2)), p, iterate.Synchronous(), machines)
+		run.Evaluate = true
+		r, err := Run(context.Background(), run)
+		require.NoError(t, err)
+		require.InDelta(t, first, r.Met.Sweeps, 1.5, "%d machines", machines)
+		require.InDelta(t, first*r.Steady.Seconds(), r.Met.After.Seconds(), 2*r.Steady.Seconds(), "%d machines", machines)
+		require.Greater(t, r.Virtual, r.Met.After+16*r.Steady)
+	}
+}
+
+// One machine on a grid beyond its caches, where the solver by itself does several sweeps in one pass.
+func TestMetOfOneMachine(t *testing.T) {
+	play := func(judge bool) *Result {
+		run := runOf(t, gigabit(2), membrane(64), iterate.Synchronous(), 1)
+		run.Solver.Tolerance, run.Evaluate = 0.02, judge
+		r, err := Run(context.Background(), run)
+		require.NoError(t, err)
+		require.InDelta(t, r.Virtual.Seconds(), r.Ranks[0].Sweeps*r.Steady.Seconds(), 1e-6)
+		return r
+	}
+	without, with := play(false), play(true)
+	require.Positive(t, with.Met.Sweeps)
+	require.InDelta(t, with.Met.Sweeps*with.Steady.Seconds(), with.Met.After.Seconds(), 1.1*with.Steady.Seconds())
+	with.Met = Met{}
+	require.Equal(t, without, with)
+}
+
+// Looking changes nothing of a run, and finds the same on any number of threads.
+func TestJudgeOnlyLooks(t *testing.T) {
+	play := func(judge bool, threads int) *Result {
+		m := gigabit(8)
+		costly(m, 2, false)
+		m.Networks[0].Kind, m.Networks[0].Rate = cluster.IB, 1.25e9
+		run := runOf(t, m, membrane(12), iterate.Asynchronous(), 8)
+		run.Evaluate, run.Threads = judge, threads
+		r, err := Run(context.Background(), run)
+		require.NoError(t, err)
+		return r
+	}
+	without, with, more := play(false, 1), play(true, 1), play(true, 2)
+	require.Equal(t, with, more)
+	require.Zero(t, without.Met)
+	require.Positive(t, with.Met.After)
+	require.LessOrEqual(t, with.Met.After, with.Virtual)
+	with.Met = Met{}
+	require.Equal(t, without, with)
+}
+
+// Levels that fall in a straight line are met where it crosses zero, and few looks find it.
+func TestLooksAreFew(t *testing.T) {
+	j := judge{}
+	at, looks := time.Second, 0
+	const end = 3456.78
+	for ; j.met.After == 0; looks++ {
+		j.look(at, 10*(1-at.Seconds()/end), at.Seconds())
+		at += j.gap()
+	}
+	require.InDelta(t, end, j.met.After.Seconds(), 1e-6*end)
+	require.InDelta(t, end, j.met.Sweeps, 1e-6*end)
+	require.Less(t, looks, 80)
+	j = judge{}
+	j.look(time.Second, math.NaN(), 1)
+	j.look(2*time.Second, math.Inf(-1), 2)
+	require.Equal(t, Met{2 * time.Second, 2}, j.met)
+}

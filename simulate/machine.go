@@ -1,0 +1,286 @@
+package simulate
+
+import (
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/p2pdc/p2pdc/internal/virtual"
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+)
+
+// machine is the process of one host: what it runs on, its line, and its port of the switch.
+// It is the host's World.
+type machine struct {
+	process
+	e      *engine
+	host   *virtual.Host
+	class  *cluster.Class
+	shared bool   // the protocol takes the relaxing thread's time
+	costly bool   // it takes any
+	cores  *cores // those it shares with other ranks; nil: it has its own
+	core   int    // that it was on last
+	// protocol is when what runs the protocol is free again.
+	protocol microproto.Instant
+	waiting  int // bytes that have come and wait for it
+	backlog  backlog
+	perPoint float64 // nanoseconds
+	factor   float64 // of the sweep in progress, by jitter
+	sigma    float64 // of the logarithm of factor
+	straggle float64 // nanoseconds of relaxing until it is held up again
+	block    int     // points of a sweep
+	left     int     // of the sweep in progress
+	points   uint64
+
+	line   line
+	port   port
+	wires  []wire // control connections, by number − 1
+	memory *memory
+
+	first           microproto.Instant // relaxation
+	doneAt, sweptAt microproto.Instant
+	fault           error
+	faultAt         microproto.Instant
+
+	rank             RankResult    // what was sent
+	gone             atomic.Uint64 // frames of its own that were lost
+	staleness        [64]uint64
+	relaxing, stolen time.Duration
+	timeline         timeline
+}
+
+func (e *engine) newMachine(rank int) *machine {
+	h := &e.model.Hosts[rank]
+	m := &machine{e: e, class: &h.Class, factor: 1, first: microproto.Never, cores: e.together(rank)}
+	m.shared = h.Cores <= 1 || h.Copies || m.cores != nil
+	e.join(&m.process, m)
+	slow := h.Slow
+	if slow == 0 {
+		slow = 1
+	}
+	m.costly = h.Send != cluster.Cost{} || h.Receive != cluster.Cost{} || h.Wake.Takes > 0
+	m.perPoint = slow * 1e9 / h.Relaxation
+	// A log-normal factor of mean 1 and relative deviation Jitter.
+	m.sigma = math.Sqrt(math.Log1p(h.Jitter * h.Jitter))
+	m.straggle = m.nextStraggle()
+	m.memory = &e.memory
+	return m
+}
+
+// happen does what an event says.
+func (m *machine) happen(ev *event) {
+	switch ev.kind {
+	case evStart:
+		m.host.Start()
+	case evTurn:
+		m.host.Turn()
+	case evAlarm:
+		m.host.Due()
+	case evPort:
+		m.pass(ev.what)
+	case evArrive:
+		m.arrive(ev.what)
+	case evBacklog:
+		m.catchUp()
+	case evInput:
+		m.input(ev.what)
+	case evHold:
+		m.line.free = max(m.line.free, ev.what.last)
+		m.land(ev.what)
+	case evRoom:
+		m.line.full = false
+		m.host.Settle()
+	case evDial:
+		m.answer(ev.what)
+	case evUp:
+		m.dialled(ev.what)
+	case evMessage:
+		m.deliver(ev.what)
+	}
+}
+
+// nextStraggle is how long it relaxes until it is held up.
+func (m *machine) nextStraggle() float64 {
+	if m.class.Straggle.PerSecond <= 0 {
+		return math.Inf(1)
+	}
+	return m.process.rand.ExpFloat64() / m.class.Straggle.PerSecond * 1e9
+}
+
+// takes is how long so many points take.
+func (m *machine) takes(points int, slow float64) time.Duration {
+	if m.left <= 0 {
+		m.left = m.block
+		if m.sigma > 0 {
+			m.factor = math.Exp(m.sigma*m.process.rand.NormFloat64() - m.sigma*m.sigma/2)
+		}
+	}
+	m.left -= points
+	d := (float64(points)*m.perPoint + float64(m.class.Part)) * m.factor * slow
+	for m.straggle -= d; m.straggle <= 0; m.straggle += m.nextStraggle() {
+		d += float64(m.class.Straggle.For)
+	}
+	return max(1, time.Duration(d))
+}
+
+// Relax implements World.
+func (m *machine) Relax(h *virtual.Host, op iterate.Op) time.Duration {
+	m.first = min(m.first, m.now)
+	first := m.left <= 0
+	if first {
+		m.read()
+	}
+	d := m.takes(op.Points, m.e.slow[m.index])
+	m.points += uint64(op.Points)
+	begin := m.now
+	if m.cores != nil {
+		m.core, begin, d = m.cores.take(m.now, d, true)
+	}
+	m.relaxing += d
+	m.backlog.works(d)
+	m.relax(op, first)
+	return begin.Sub(m.now) + d
+}
+
+// relax has the peer relax a part; first tells that a sweep begins with it.
+func (m *machine) relax(op iterate.Op, first bool) {
+	switch p := m.host.Peer.(type) {
+	case *deferring:
+		p.relax(op, first)
+	case *standIn:
+		op.Points /= p.volume
+		relaxAhead(p.Peer, op)
+	default:
+		relaxAhead(p, op)
+	}
+}
+
+// Relaxed implements World.
+func (m *machine) Relaxed(*virtual.Host) {
+	if d, ok := m.host.Peer.(*deferring); ok {
+		d.settled() // slots of faces may change from now on
+	}
+	if m.left > 0 {
+		return
+	}
+	if n := m.timeline.add(m.now); n == m.e.run.Sweeps {
+		m.sweptAt = m.now
+		m.e.swept.Add(1)
+	}
+}
+
+// spend has the protocol take time for so many segments, of which the first is ready to be
+// handled at first and the last at last. It returns when the first and the last have been.
+// sends tells that the thread is at it, unless it relaxes.
+func (m *machine) spend(first, last microproto.Instant, cost time.Duration, segments int, sends bool) (from, to microproto.Instant) {
+	each := cost / time.Duration(segments)
+	start, busy := max(m.protocol, first), m.host.Busy()
+	if m.shared && busy > m.now && !m.host.Relaxing() {
+		start = max(start, busy) // the thread is at another message
+	}
+	if m.cores != nil {
+		if sends || busy > m.now {
+			m.cores.extend(m.core, m.now, cost)
+		} else {
+			m.core, start, _ = m.cores.take(start, cost, false)
+		}
+	}
+	from = start.Add(each)
+	to = max(start.Add(cost), last.Add(each))
+	m.protocol = start.Add(cost) // between frames that come slowly it does other things
+	if !m.shared || cost == 0 {
+		return from, to
+	}
+	m.stolen += cost
+	switch {
+	case busy > m.now: // what it is at ends later
+		m.host.SetBusy(busy.Add(cost))
+	case sends:
+		m.backlog.works(cost)
+		m.host.SetBusy(to)
+	}
+	return from, to
+}
+
+// handOver is how far a core of the protocol's may be behind before the relaxing thread waits
+// until it takes another message.
+const handOver = 100 * time.Microsecond
+
+// Sends implements World: a message's own cost. The segments' is taken when they leave.
+func (m *machine) Sends(*virtual.Host, int) time.Duration {
+	took := m.message(m.class.Send.Message, false)
+	if !m.shared {
+		took = max(0, m.protocol.Sub(m.now)-handOver)
+	}
+	return took
+}
+
+// Receives implements World.
+func (m *machine) Receives(_ *virtual.Host, _ uint64, waits bool) time.Duration {
+	return m.message(m.class.Receive.Message, waits)
+}
+
+// message charges what a message costs beside its segments: the relaxing thread, or the
+// protocol's core, for which the thread has to wait if it wants what came.
+func (m *machine) message(cost time.Duration, waits bool) time.Duration {
+	if cost == 0 {
+		return 0
+	}
+	if m.shared {
+		m.stolen += cost
+		m.backlog.works(cost)
+		if m.cores != nil {
+			m.cores.extend(m.core, m.now, cost)
+		}
+		return cost
+	}
+	m.protocol = max(m.protocol, m.now).Add(cost)
+	if waits {
+		return m.protocol.Sub(m.now)
+	}
+	return 0
+}
+
+// Now implements World.
+func (m *machine) Now() microproto.Instant { return m.now }
+
+// Wake implements World.
+func (m *machine) Wake(_ *virtual.Host, at microproto.Instant) { m.at(at, evTurn, nil) }
+
+// Alarm implements World.
+func (m *machine) Alarm(_ *virtual.Host, at microproto.Instant) {
+	if at != microproto.Never {
+		m.at(at, evAlarm, nil)
+	}
+}
+
+// Opened implements World.
+func (m *machine) Opened(*virtual.Host) {}
+
+// Changed implements World.
+func (m *machine) Changed(*virtual.Host) {}
+
+// Stepped implements World.
+func (m *machine) Stepped(*virtual.Host, *iterate.StepResult) {}
+
+// Finished implements World.
+func (m *machine) Finished(*virtual.Host) {
+	m.doneAt = m.now
+	m.e.done.Add(1)
+}
+
+// Fail implements World. What a lost machine thinks of the others does not matter.
+func (m *machine) Fail(_ *virtual.Host, err error) {
+	if m.fault == nil && !m.e.lost[m.index] {
+		m.fault, m.faultAt = err, m.now
+	}
+}
+
+// Failed implements World.
+func (m *machine) Failed() bool { return m.fault != nil }
+
+// Control implements World.
+func (m *machine) Control(_ *virtual.Host, o *p2psap.Output) { m.control(o) }

@@ -1,0 +1,128 @@
+package simulate
+
+import (
+	"encoding/binary"
+	"errors"
+	"math/bits"
+	"sync"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+)
+
+// memory lends frames, and keeps what comes back by its size. The hosts of an engine share
+// one, so that a frame is written where another one has just been read. Frames may come back
+// on any thread.
+type memory struct {
+	mu    sync.Mutex
+	spare [sizes][]*microproto.Buffer
+	put   func(*microproto.Buffer) // bound once
+	lent  int
+	rooms rooms
+}
+
+// rooms lends memory of messages, which is not zeroed.
+type rooms struct {
+	mu    sync.Mutex
+	spare [sizes][][]byte
+}
+
+const (
+	leastBuffer = 6 // power of two: size of the smallest
+	sizes       = 4 * (32 - leastBuffer)
+)
+
+// sizeOf rounds a length up to one of four sizes between a power of two and the next, and
+// numbers them.
+func sizeOf(n int) (size, number int) {
+	if n <= 1<<leastBuffer {
+		return 1 << leastBuffer, 0
+	}
+	power := bits.Len(uint(n-1)) - 1
+	quarters := (n - 1) >> (power - 2) // 4 to 7
+	return (quarters + 1) << (power - 2), 4*(power-leastBuffer) + quarters - 3
+}
+
+func (m *memory) init() {
+	m.put = func(b *microproto.Buffer) {
+		_, k := sizeOf(len(b.Bytes))
+		m.mu.Lock()
+		m.lent--
+		m.spare[k] = append(m.spare[k], b)
+		m.mu.Unlock()
+	}
+}
+
+// acquire lends a frame of n bytes.
+func (m *memory) acquire(n int) microproto.Frame {
+	size, k := sizeOf(n)
+	m.mu.Lock()
+	m.lent++
+	if s := m.spare[k]; len(s) > 0 {
+		b := s[len(s)-1]
+		m.spare[k] = s[:len(s)-1]
+		m.mu.Unlock()
+		return b.Frame(0, 0, n)
+	}
+	m.mu.Unlock()
+	return microproto.NewBuffer(make([]byte, size), m.put).Frame(0, 0, n)
+}
+
+// Take implements virtual.Memory.
+func (r *rooms) Take(_, n int) []byte {
+	size, k := sizeOf(n)
+	r.mu.Lock()
+	if s := r.spare[k]; len(s) > 0 {
+		b := s[len(s)-1]
+		r.spare[k] = s[:len(s)-1]
+		r.mu.Unlock()
+		return b[:n]
+	}
+	r.mu.Unlock()
+	return make([]byte, n, size)
+}
+
+// Give implements virtual.Memory.
+func (r *rooms) Give(_ int, b []byte) {
+	_, k := sizeOf(cap(b))
+	r.mu.Lock()
+	r.spare[k] = append(r.spare[k], b)
+	r.mu.Unlock()
+}
+
+// Bounds of what a link takes as one, bytes: as a UDP socket; headers of IP and UDP.
+const (
+	trainBytes = 65507
+	udpHeaders = 28
+)
+
+// contact is a host's LinkContext.
+type contact struct{ m *machine }
+
+func addrOf(rank int) microproto.LinkAddr { return microproto.LinkAddr(rank + 1) }
+
+// Acquire implements p2psap.LinkContext.
+func (c contact) Acquire(n int) microproto.Frame { return c.m.memory.acquire(n) }
+
+// Caps implements p2psap.LinkContext: those of an Ethernet link over UDP, or of queue pairs:
+// reliable in synchronous mode, and in order in both.
+func (c contact) Caps(m microproto.Mode) microproto.Caps {
+	k := &c.m.e.model.Networks[c.m.e.model.Hosts[c.m.index].Network]
+	if k.Kind == cluster.IB {
+		return microproto.Caps{MTU: k.MTU, Batch: 16, Train: trainBytes, Reliable: m != microproto.ModeAsynchronous, Ordered: true}
+	}
+	return microproto.Caps{MTU: k.MTU - udpHeaders, Batch: 16, Train: trainBytes}
+}
+
+// Offer implements p2psap.LinkContext.
+func (c contact) Offer(string) ([]byte, error) {
+	return binary.BigEndian.AppendUint32(nil, uint32(addrOf(int(c.m.index)))), nil
+}
+
+// Accept implements p2psap.LinkContext.
+func (c contact) Accept(remote []byte) (microproto.LinkAddr, error) {
+	if len(remote) != 4 || int(binary.BigEndian.Uint32(remote)) > len(c.m.e.hosts) {
+		return 0, errors.New("simulate: not an offer of this cluster")
+	}
+	return microproto.LinkAddr(binary.BigEndian.Uint32(remote)), nil
+}

@@ -1,0 +1,412 @@
+package simulate
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"time"
+
+	"github.com/p2pdc/p2pdc/internal/virtual"
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+)
+
+// Frames go from a host's line to its site's switch, every port of which queues what goes to a
+// host; sites are joined by lines with queues. Frames that left as one (a train) stay one
+// event; what is lost of them is noted frame by frame.
+
+// way is what a frame meets on a host's line.
+type way struct {
+	each    float64 // nanoseconds per byte
+	around  int     // bytes on the line around each frame
+	latency time.Duration
+	jitter  int64
+	loss    float64
+	accepts int           // bytes that may wait for the protocol
+	room    time.Duration // that the line takes before it is full
+	queue   time.Duration // that a port holds at most; 0: no bound
+	ib      bool
+	site    int
+	plane   *trunk // backplane, nil: no bound
+	shaper  shaper
+}
+
+// defaultQueue is what Linux lets a socket keep, each way, if nobody changes that.
+const defaultQueue = 212992
+
+// postedReceives are the blocks that an InfiniBand end has ready, each for a segment (the
+// paper of 2013, and our ib).
+const postedReceives = 1000
+
+// line is a host's line towards the switch.
+type line struct {
+	free microproto.Instant
+	full bool               // frames wait in the node
+	last microproto.Instant // when the last frame is where it goes next: order is kept
+	// shaped is when the bucket of a shaper would have been empty, had it been without bound.
+	shaped microproto.Instant
+}
+
+// port sends what it holds, one frame after the other.
+type port struct{ free microproto.Instant }
+
+// flight is a frame on its way, or several that left as one. first and last are when the first
+// and the last of them have come, whole, to where the flight is next. letter, if it is not
+// nil, is a control message instead.
+type flight struct {
+	frame       microproto.Frame
+	letter      *letter
+	from, to    int32
+	count       int32
+	unit        int32  // bytes of each frame but the last
+	lost        uint64 // by frame, from bit 0
+	first, last microproto.Instant
+	rest        time.Duration // of the latency, beyond the backplane
+	// Of a flight that a port takes frame by frame: how many it has dealt with, and when the
+	// first and the last of those that it took have left it; Never, 0: none.
+	judged         int32
+	begins, leaves microproto.Instant
+}
+
+// connect lays the networks of a model out, for that many hosts.
+func (e *engine) connect(hosts int) {
+	e.planes, e.wides = make([]*trunk, len(e.model.Networks)), make([][2]*trunk, len(e.model.WAN))
+	e.ways = make([]way, hosts)
+	e.ahead = time.Hour
+	e.memory.init()
+	for i := range e.model.Networks {
+		if k := &e.model.Networks[i]; k.Backplane > 0 {
+			e.planes[i] = e.newTrunk(pipe{each: 1e9 / k.Backplane, plane: true})
+		}
+	}
+	for i := range e.model.WAN {
+		w := &e.model.WAN[i]
+		for end := range 2 {
+			t := pipe{each: 1e9 / w.Rate, latency: w.Latency, jitter: int64(w.Jitter), loss: w.Loss}
+			t.queue = time.Duration(float64(w.Queue) * t.each)
+			e.wides[i][end] = e.newTrunk(t)
+		}
+	}
+	for rank := range e.ways {
+		h := &e.model.Hosts[rank]
+		k := &e.model.Networks[h.Network]
+		w := way{
+			each: 1e9 / k.Rate, around: k.Frame, latency: k.Latency, jitter: int64(k.Jitter), loss: k.Loss,
+			ib: k.Kind == cluster.IB, site: h.Site, plane: e.planes[h.Network], accepts: cmp.Or(e.run.ReceiveQueue, defaultQueue),
+		}
+		if w.ib && e.run.ReceiveQueue == 0 {
+			w.accepts = postedReceives * k.MTU
+		}
+		w.shaper = newShaper(&k.Shaper)
+		w.room = time.Duration(float64(cmp.Or(e.run.SendQueue, defaultQueue)) * w.each)
+		w.queue = time.Duration(float64(k.Queue) * w.each)
+		e.ways[rank] = w
+		ahead := w.latency
+		if w.plane != nil {
+			ahead /= 2
+		}
+		e.ahead = max(1, min(e.ahead, ahead))
+	}
+	if e.shares() {
+		e.ahead = 1
+	}
+	for _, p := range e.processes {
+		p.all = e.processes
+	}
+	e.order.init(len(e.processes))
+}
+
+// Carry implements World.
+func (m *machine) Carry(_ *virtual.Host, _ int, f microproto.Frame) bool {
+	e, l, to := m.e, &m.line, int(f.Peer)-1
+	w, bytes := &e.ways[m.index], len(f.Data)
+	if w.shaper.each == 0 && l.free.Sub(m.now) > w.room {
+		if !l.full {
+			l.full = true
+			m.at(l.free.Add(-w.room/2), evRoom, nil)
+		}
+		return false
+	}
+	count, unit := f.Count(), bytes
+	if count > 1 {
+		unit = f.Segment
+	}
+	m.rank.Segments += uint64(count)
+	m.rank.Bytes += uint64(bytes)
+	first, last := m.now, m.now
+	if m.costly {
+		cost := time.Duration(count)*m.class.Send.Segment + time.Duration(m.class.Send.Byte*float64(bytes))
+		first, last = m.spend(m.now, m.now, cost, count, true)
+	}
+	if e.lost[m.index] || e.lost[to] || len(e.cuts) > 0 && e.parted(int(m.index), to) {
+		m.gone.Add(uint64(count))
+		f.Release()
+		return true
+	}
+	fl := m.flight()
+	*fl = flight{frame: f, from: m.index, to: int32(to), count: int32(count), unit: int32(unit)}
+	if w.shaper.each > 0 {
+		fl.first, fl.last = first, last
+		m.gone.Add(uint64(l.shape(fl, w)))
+		if fl.over() {
+			m.land(fl)
+			return true
+		}
+		m.leave(fl, w, first)
+		return true
+	}
+	each, final := w.of(unit), w.of(bytes-unit*(count-1))
+	start := max(l.free, first)
+	end := max(start.Add(time.Duration(count-1)*each+final), last.Add(final))
+	l.free = end
+	fl.first, fl.last = start.Add(min(each, end.Sub(start))), end
+	m.leave(fl, w, start)
+	return true
+}
+
+// leave sends a flight on from the host's line, on which it began at start.
+func (m *machine) leave(fl *flight, w *way, start microproto.Instant) {
+	e, l, late := m.e, &m.line, w.latency
+	next, kind := fl.to, evPort
+	switch r := &e.ways[fl.to]; {
+	case r.site != w.site:
+		next, kind = e.wide(w.site, r.site).index, evPass
+	case r.plane != nil:
+		next, kind = r.plane.index, evPass
+		fl.rest = late - late/2
+		late /= 2
+	}
+	if w.jitter > 0 {
+		late += time.Duration(m.process.rand.Int64N(w.jitter))
+	}
+	fl.first = max(fl.first.Add(late), l.last)
+	fl.last = max(fl.last.Add(late), fl.first)
+	l.last = fl.last
+	if w.ib { // the first bit goes on at once
+		fl.first = start.Add(late)
+	}
+	m.post(next, fl.first, kind, fl)
+}
+
+// of is what a frame of so many bytes takes on the line.
+func (w *way) of(bytes int) time.Duration {
+	return time.Duration(float64(bytes+w.around)*w.each + 0.5)
+}
+
+// forward passes a flight through a port that sends a byte in each nanoseconds and holds no
+// more than queue: frames that do not fit are lost. through tells that it stores nothing.
+// It returns how many are lost, and when to be called again with the frames that have not
+// come by now; 0: the flight is through.
+func (p *port) forward(f *flight, now microproto.Instant, each float64, around int, queue time.Duration, through bool) (lost int, again microproto.Instant) {
+	all := int(f.count)
+	unit := time.Duration(float64(int(f.unit)+around)*each + 0.5)
+	final := time.Duration(float64(len(f.frame.Data)-(all-1)*int(f.unit)+around)*each + 0.5)
+	if f.judged > 0 {
+		return p.squeeze(f, now, unit, final, queue)
+	}
+	stored := final
+	if through {
+		stored = 0
+	}
+	start := max(p.free, f.first)
+	carried, _ := f.carried()
+	end := max(start.Add(time.Duration(carried-1)*unit+final), f.last.Add(stored))
+	// Room for the whole flight at once: what comes between its frames then finds no port
+	// full of frames that have not come yet.
+	if queue == 0 || end.Sub(f.first) <= queue {
+		f.first, f.last = min(start.Add(unit), end), end
+		p.free = end
+		return 0, 0
+	}
+	f.begins, f.leaves = microproto.Never, 0
+	return p.squeeze(f, now, unit, final, queue)
+}
+
+// squeeze is forward frame by frame, of a flight that may not fit, each frame when it comes:
+// between them come those of others, who have as much right to what room there is. Frames
+// arrive evenly between the first and the last.
+func (p *port) squeeze(f *flight, now microproto.Instant, unit, final, queue time.Duration) (lost int, again microproto.Instant) {
+	all := f.count
+	gap := time.Duration(0)
+	if all > 1 {
+		gap = f.last.Sub(f.first) / time.Duration(all-1)
+	}
+	for ; f.judged < all; f.judged++ {
+		came := f.first.Add(time.Duration(f.judged) * gap)
+		if came > now {
+			return lost, came
+		}
+		took := unit
+		if f.judged == all-1 {
+			took = final
+		}
+		switch bit := uint64(1) << f.judged; {
+		case f.lost&bit != 0:
+		case p.free.Sub(came) > queue:
+			f.lost |= bit
+			lost++
+		default:
+			p.free = max(p.free, came).Add(took)
+			f.begins, f.leaves = min(f.begins, p.free), p.free
+		}
+	}
+	if f.leaves > 0 {
+		f.first, f.last = max(f.begins, now), max(f.leaves, now)
+	}
+	f.judged = 0
+	return lost, 0
+}
+
+// carried are the frames of a flight that are not lost, and their bytes, about.
+func (f *flight) carried() (frames, bytes int) {
+	all := len(f.frame.Data)
+	if f.lost == 0 {
+		return int(f.count), all
+	}
+	frames = int(f.count) - bits.OnesCount64(f.lost)
+	return frames, min(all, frames*int(f.unit))
+}
+
+// over tells whether every frame of a flight is lost.
+func (f *flight) over() bool { return f.lost == 1<<f.count-1 }
+
+// draw draws which frames of a flight are lost by chance, and returns how many.
+func (p *process) draw(f *flight, loss float64) (lost int) {
+	if loss <= 0 {
+		return 0
+	}
+	for i := p.skip(loss); i < int(f.count); i += 1 + p.skip(loss) {
+		if bit := uint64(1) << i; f.lost&bit == 0 {
+			f.lost |= bit
+			lost++
+		}
+	}
+	return lost
+}
+
+// skip is how many frames come through until one is lost: geometric.
+func (p *process) skip(loss float64) int {
+	if loss >= 1 {
+		return 0
+	}
+	return int(min(math.Log1p(-p.rand.Float64())/math.Log1p(-loss), 1<<20))
+}
+
+// overflow is how many frames a receiver loses that accepts so many bytes, of which some
+// wait, and handles a frame in each nanoseconds. They come evenly; by the time the last of a
+// long flight does, it has handled others.
+func (f *flight) overflow(waiting, accepts int, each float64) (lost int) {
+	gap := 0.0
+	if f.count > 1 {
+		gap = float64(f.last.Sub(f.first)) / float64(f.count-1)
+	}
+	held := float64(waiting)
+	for i := range f.count {
+		switch bit := uint64(1) << i; {
+		case f.lost&bit != 0:
+		case held+float64(f.unit) > float64(accepts):
+			f.lost |= bit
+			lost++
+		default:
+			held += float64(f.unit)
+		}
+		held = max(0, held-gap/max(each, 1e-6)*float64(f.unit))
+	}
+	return lost
+}
+
+// lose counts frames that a host sent.
+func (e *engine) lose(from int32, frames int) {
+	if frames > 0 {
+		e.hosts[from].gone.Add(uint64(frames))
+	}
+}
+
+// pass takes a flight through the host's port of the switch.
+func (m *machine) pass(f *flight) {
+	w := &m.e.ways[m.index]
+	queue := w.queue
+	if w.ib {
+		queue = 0
+	}
+	lost, again := m.port.forward(f, m.now, w.each, w.around, queue, w.ib)
+	m.e.lose(f.from, lost)
+	if again > 0 {
+		m.at(again, evPort, f)
+		return
+	}
+	m.e.lose(f.from, m.draw(f, w.loss))
+	if f.over() {
+		m.land(f)
+		return
+	}
+	if held := m.port.free.Add(-w.queue); w.ib && w.queue > 0 && held > f.first {
+		// What a full port cannot take stays with its sender, and whatever is behind it.
+		h := m.flight()
+		h.last = held.Add(-w.latency)
+		m.post(f.from, m.now.Add(w.latency), evHold, h)
+	}
+	if m.costly {
+		m.at(f.first, evArrive, f)
+		return
+	}
+	m.at(f.last, evInput, f)
+}
+
+// arrive: the first frame of a flight is there; the protocol takes them as they come.
+func (m *machine) arrive(f *flight) {
+	all := len(f.frame.Data)
+	if w := &m.e.ways[m.index]; m.waiting+all > w.accepts && (!w.ib || f.frame.Mode == microproto.ModeAsynchronous) {
+		m.e.lose(f.from, f.overflow(m.waiting, w.accepts, float64(m.class.Receive.Segment)+m.class.Receive.Byte*float64(f.unit)))
+		if f.over() {
+			m.land(f)
+			return
+		}
+	}
+	m.waiting += all
+	if m.put(f) {
+		return
+	}
+	m.take(f)
+}
+
+// take has the protocol take the time that a flight costs.
+func (m *machine) take(f *flight) {
+	frames, bytes := f.carried()
+	cost := time.Duration(frames)*m.class.Receive.Segment + time.Duration(m.class.Receive.Byte*float64(bytes))
+	m.awake(f)
+	m.backlog.steals(m, cost)
+	_, f.last = m.spend(f.first, f.last, cost, frames, false)
+	m.at(f.last, evInput, f)
+}
+
+// input: the host's node takes what has come of a flight.
+func (m *machine) input(fl *flight) {
+	f, lost, unit, count := fl.frame, fl.lost, int(fl.unit), int(fl.count)
+	f.Peer = addrOf(int(fl.from))
+	fl.frame = microproto.Frame{}
+	m.land(fl)
+	m.waiting = max(0, m.waiting-len(f.Data))
+	switch {
+	case m.e.lost[m.index]:
+		f.Release()
+		return
+	case lost == 0:
+		m.host.Node.Input(m.now, 0, f)
+	default:
+		for at := 0; at < count; at++ {
+			end := at
+			for end < count && lost>>end&1 == 0 {
+				end++
+			}
+			if end > at {
+				run := f.Retain()
+				run.Data = f.Data[at*unit : min(end*unit, len(f.Data))]
+				m.host.Node.Input(m.now, 0, run)
+			}
+			at = end
+		}
+		f.Release()
+	}
+	m.host.Settle()
+}

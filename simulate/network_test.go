@@ -1,0 +1,329 @@
+package simulate
+
+import (
+	"context"
+	"math/bits"
+	"testing"
+	"time"
+
+	"github.com/p2pdc/p2pdc/internal/virtual"
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// still is an engine in which nothing happens but what a test makes happen.
+func still(m *cluster.Model) *engine {
+	n := len(m.Hosts)
+	e := &engine{run: &Config{Model: m}, model: m, began: microproto.Never, slow: make([]float64, n), lost: make([]bool, n)}
+	for rank := range n {
+		w := e.newMachine(rank)
+		w.costly = true
+		w.host = virtual.NewHost(w, virtual.Config{Rank: iterate.Rank(rank), Peer: &counted{}})
+		e.hosts = append(e.hosts, w)
+	}
+	e.connect(n)
+	return e
+}
+
+// train is so many frames of that length, as one.
+func (e *engine) train(to, frames, bytes int) microproto.Frame {
+	f := e.hosts[0].memory.acquire(frames * bytes)
+	if frames > 1 {
+		f.Segment = bytes
+	}
+	f.Peer = addrOf(to)
+	return f
+}
+
+// delivery is what reached a node.
+type delivery struct {
+	at     time.Duration
+	to     int
+	frames int
+}
+
+// deliveries plays what is on its way to its end.
+func (e *engine) deliveries() (out []delivery) {
+	for {
+		first := e.processes[0]
+		for _, p := range e.processes {
+			if p.settle() < first.settle() {
+				first = p
+			}
+		}
+		if first.settle() == microproto.Never {
+			return out
+		}
+		first.collect()
+		ev := first.queue.pop()
+		first.now = ev.at
+		switch m, _ := first.owner.(*machine); ev.kind {
+		case evRoom: // nobody is at home to be told
+		case evInput:
+			f := ev.what
+			out = append(out, delivery{time.Duration(ev.at), int(f.to), int(f.count) - bits.OnesCount64(f.lost)})
+			m.waiting = max(0, m.waiting-len(f.frame.Data))
+			m.land(f)
+		default:
+			first.owner.happen(&ev)
+		}
+	}
+}
+
+// A frame of 962 bytes takes 8 µs on a line of 1 Gbit/s with 38 bytes around it; a switch that
+// stores and forwards takes as much again.
+func TestIdleLine(t *testing.T) {
+	us := time.Microsecond
+	for _, c := range []struct {
+		name   string
+		frames int
+		change func(m *cluster.Model)
+		want   time.Duration
+	}{
+		{"one frame", 1, func(*cluster.Model) {}, 8*us + 20*us + 8*us},
+		{"a train", 10, func(*cluster.Model) {}, 80*us + 20*us + 8*us},
+		{"ib cuts through", 10, func(m *cluster.Model) { m.Networks[0].Kind = cluster.IB }, 80*us + 20*us},
+		{"costs under way", 10, func(m *cluster.Model) { cheap(m, 1000) }, us + 80*us + 20*us + 8*us + us},
+		{"costs beyond the line", 10, func(m *cluster.Model) { cheap(m, 20000) }, 20*us + 9*20*us + 8*us + 20*us + 8*us + 20*us},
+		{"bytes", 1, func(m *cluster.Model) {
+			m.Hosts[0].Send.Byte, m.Hosts[1].Receive.Byte = 10, 20
+		}, 9620 + 8*us + 20*us + 8*us + 19240},
+		{"backplane", 10, func(m *cluster.Model) { m.Networks[0].Backplane = 250e6 }, 80*us + 20*us + 8*us},
+		{"slow backplane", 10, func(m *cluster.Model) { m.Networks[0].Backplane = 62.5e6 }, 8*us + 20*us + 160*us + 8*us},
+		{"two sites", 10, func(m *cluster.Model) {
+			split(t, m, cluster.WANLink{Rate: 125e6, Latency: 5 * time.Millisecond})
+		}, 80*us + 20*us + 8*us + 5000*us + 20*us + 8*us},
+		{"two sites far", 10, func(m *cluster.Model) {
+			split(t, m, cluster.WANLink{Rate: 12.5e6, Latency: 5 * time.Millisecond})
+		}, 8*us + 20*us + 800*us + 5000*us + 20*us + 8*us},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := gigabit(2)
+			c.change(m)
+			e := still(m)
+			require.True(t, e.hosts[0].Carry(nil, 0, e.train(1, c.frames, 962)))
+			require.Equal(t, []delivery{{c.want, 1, c.frames}}, e.deliveries())
+			require.Zero(t, e.hosts[0].memory.lent)
+		})
+	}
+}
+
+func cheap(m *cluster.Model, segment time.Duration) {
+	for i := range m.Hosts {
+		m.Hosts[i].Send.Segment, m.Hosts[i].Receive.Segment = segment, segment
+	}
+}
+
+// split puts the upper half of the machines, all alike, into a site of their own.
+func split(t require.TestingT, m *cluster.Model, w cluster.WANLink) {
+	w.Between = [2]string{"here", "there"}
+	d := cluster.Description{Name: "split", Classes: []cluster.Class{m.Hosts[0].Class}, Networks: m.Networks, WAN: []cluster.WANLink{w}, Events: m.Events}
+	for _, name := range w.Between {
+		d.Sites = append(d.Sites, cluster.Site{Name: name, Network: m.Networks[0].Name, Machines: []cluster.Group{{Class: m.Hosts[0].Name}}})
+	}
+	two, err := d.Model(len(m.Hosts))
+	require.NoError(t, err)
+	*m = *two
+}
+
+// Two that send to one share its port; each has its own line, and a third is not in their way.
+func TestPortIsShared(t *testing.T) {
+	us := time.Microsecond
+	e := still(gigabit(4))
+	for _, from := range []int{0, 1} {
+		require.True(t, e.hosts[from].Carry(nil, 0, e.train(2, 10, 962)))
+	}
+	require.True(t, e.hosts[0].Carry(nil, 0, e.train(3, 1, 962)))
+	require.Equal(t, []delivery{
+		{108 * us, 2, 10},
+		{(88 + 20 + 8) * us, 3, 1}, // behind the train on its line
+		{(108 + 80) * us, 2, 10},
+	}, e.deliveries())
+}
+
+// What a port's queue cannot hold is lost (ether), or stays with its sender (ib).
+func TestFullPort(t *testing.T) {
+	m := gigabit(3)
+	m.Networks[0].Queue = 5000 // five frames of a thousand bytes
+	e := still(m)
+	for _, from := range []int{0, 1} {
+		require.True(t, e.hosts[from].Carry(nil, 0, e.train(2, 20, 962)))
+	}
+	got := e.deliveries()
+	require.Equal(t, 25, got[0].frames+got[1].frames, "one leaves while two come, and five wait in the end")
+	require.Equal(t, uint64(15), e.hosts[0].gone.Load()+e.hosts[1].gone.Load())
+
+	m.Networks[0].Kind = cluster.IB
+	e = still(m)
+	for _, from := range []int{0, 1} {
+		require.True(t, e.hosts[from].Carry(nil, 0, e.train(2, 20, 962)))
+	}
+	got = e.deliveries()
+	require.Equal(t, 40, got[0].frames+got[1].frames)
+	require.Equal(t, microproto.Instant(20*time.Microsecond+320*time.Microsecond-40*time.Microsecond-20*time.Microsecond), e.hosts[1].line.free)
+}
+
+// A train has its room in a full port only when it is there: single frames of others come
+// through between its own.
+func TestFullPortIsShared(t *testing.T) {
+	m := gigabit(3)
+	m.Networks[0].Queue = 5000
+	e := still(m)
+	require.True(t, e.hosts[0].Carry(nil, 0, e.train(2, 60, 962)))
+	require.True(t, e.hosts[0].Carry(nil, 0, e.train(2, 60, 962)))
+	for i := range 40 {
+		e.hosts[1].now = microproto.Instant((50 + 21*i) * int(time.Microsecond))
+		require.True(t, e.hosts[1].Carry(nil, 0, e.train(2, 1, 962)))
+	}
+	e.deliveries()
+	single, train := int(e.hosts[1].gone.Load()), int(e.hosts[0].gone.Load())
+	require.Positive(t, single+train)
+	require.Less(t, single, 34, "of 40; of the trains %d of 120", train)
+	require.InDelta(t, 40-5, single+train, 3, "the port is never idle")
+}
+
+// A full line takes nothing until half of it has gone; then its host is told.
+func TestFullLine(t *testing.T) {
+	e := still(gigabit(2))
+	sent := 0
+	for e.hosts[0].Carry(nil, 0, e.train(1, 40, 962)) {
+		sent++
+	}
+	require.Equal(t, 1+defaultQueue/40000, sent)
+	require.True(t, e.hosts[0].line.full)
+	told := 0
+	for _, ev := range e.hosts[0].queue.heap {
+		if ev.kind == evRoom {
+			told++
+			left := e.hosts[0].line.free.Sub(ev.at)
+			require.InDelta(t, float64(defaultQueue)/2*8, float64(left), 1)
+		}
+	}
+	require.Equal(t, 1, told)
+}
+
+// Whatever is sent arrives, or is counted as lost; in order between two hosts; never before it can.
+func TestNetworkKeepsAccount(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := gigabit(4)
+		k := &m.Networks[0]
+		k.Kind = rapid.SampledFrom([]string{cluster.Ether, cluster.IB}).Draw(t, "kind")
+		k.Queue = rapid.IntRange(0, 20000).Draw(t, "queue")
+		k.Loss = rapid.SampledFrom([]float64{0, 0.1, 0.9}).Draw(t, "loss")
+		k.Jitter = time.Duration(rapid.IntRange(0, 1e6).Draw(t, "jitter"))
+		k.Backplane = rapid.SampledFrom([]float64{0, 1e8}).Draw(t, "backplane")
+		if rapid.Bool().Draw(t, "costs") {
+			cheap(m, 3000)
+		}
+		if k.Kind == cluster.Ether && rapid.Bool().Draw(t, "sites") {
+			split(t, m, cluster.WANLink{Rate: 2e7, Latency: time.Millisecond, Queue: 10000, Loss: 0.05, Jitter: time.Millisecond})
+		}
+		e := still(m)
+		now, sent, least := microproto.Instant(0), 0, 8*time.Microsecond+20*time.Microsecond
+		for range rapid.IntRange(1, 30).Draw(t, "trains") {
+			now += microproto.Instant(rapid.IntRange(0, 200000).Draw(t, "gap"))
+			for _, m := range e.hosts {
+				m.now = now
+			}
+			from, to := rapid.IntRange(0, 3).Draw(t, "from"), rapid.IntRange(0, 3).Draw(t, "to")
+			n := rapid.IntRange(1, 64).Draw(t, "frames")
+			if from == to {
+				continue
+			}
+			if f := e.train(to, n, 962); e.hosts[from].Carry(nil, 0, f) {
+				sent += n
+			} else {
+				f.Release()
+			}
+		}
+		got, last := 0, time.Duration(0)
+		for _, d := range e.deliveries() {
+			got += d.frames
+			require.GreaterOrEqual(t, d.at, last)
+			require.GreaterOrEqual(t, d.at, least)
+			last = d.at
+		}
+		lost := uint64(0)
+		for _, m := range e.hosts {
+			lost += m.gone.Load()
+		}
+		require.Equal(t, sent, got+int(lost))
+		require.Zero(t, e.hosts[0].memory.lent)
+	})
+}
+
+// A lost machine sends and gets nothing; over a cut nothing passes but control messages, which
+// wait until it has healed.
+func TestSilence(t *testing.T) {
+	e := still(gigabit(4))
+	e.lost[1] = true
+	for _, way := range [][2]int{{0, 1}, {1, 0}} {
+		require.True(t, e.hosts[way[0]].Carry(nil, 0, e.train(way[1], 3, 962)))
+		require.Equal(t, uint64(3), e.hosts[way[0]].gone.Load())
+	}
+	e.hosts[1].mail(0, evMessage, 0, letter{})
+	require.Empty(t, e.deliveries())
+
+	e = still(gigabit(4))
+	cut := cluster.Event{Until: time.Millisecond, Cut: [2]string{"here", ""}}
+	e.began, e.cuts = 0, []*cluster.Event{&cut}
+	require.True(t, e.hosts[0].Carry(nil, 0, e.train(3, 3, 962)))
+	require.True(t, e.hosts[0].Carry(nil, 0, e.train(1, 3, 962)), "they are in one half")
+	got := e.deliveries()
+	require.Len(t, got, 1)
+	require.Equal(t, 1, got[0].to)
+	healed := microproto.Instant(time.Millisecond + 20*time.Microsecond)
+	require.Equal(t, healed, e.hosts[0].mail(2, evMessage, 0, letter{}))
+	require.Equal(t, healed+1, e.hosts[0].mail(2, evMessage, healed+1, letter{}), "in order")
+	require.Equal(t, microproto.Instant(20*time.Microsecond), e.hosts[0].mail(1, evMessage, 0, letter{})-e.hosts[0].now)
+	cut.Until = 0
+	require.Equal(t, microproto.Never, e.hosts[0].mail(2, evMessage, 0, letter{}))
+}
+
+// A flight that is longer than what may wait is not lost whole: what there is room for is taken, and
+// room is made while the rest comes. On an ib network 1000 segments may wait.
+func TestLongFlightsAreTaken(t *testing.T) {
+	play := func(kind string, accepts int, slow float64) int {
+		m := gigabit(2)
+		m.Networks[0].Kind, m.Networks[0].MTU, m.Networks[0].Queue = kind, 8128, 0
+		m.Hosts[1].Receive.Byte = slow * 8 // nanoseconds a byte; the line takes 8
+		e := still(m)
+		if accepts > 0 {
+			e.run.ReceiveQueue = accepts
+			e.connect(2)
+		}
+		f := e.train(1, 64, 8128)
+		f.Mode = microproto.ModeAsynchronous
+		require.True(t, e.hosts[0].Carry(e.hosts[0].host, 0, f))
+		frames := 0
+		for _, d := range e.deliveries() {
+			frames += d.frames
+		}
+		require.EqualValues(t, 64-frames, e.hosts[0].gone.Load())
+		return frames
+	}
+	require.Equal(t, 64, play(cluster.IB, 0, 100), "half a megabyte fits 1000 segments")
+	require.Equal(t, 64, play(cluster.Ether, 0, 0.9), "it handles them as fast as they come")
+	some := play(cluster.Ether, 0, 2) // 26 fit, and half of what comes meanwhile is handled
+	require.InDelta(t, 26+(64-26)/2.0+13/2.0, some, 8)
+	require.Equal(t, 64, play(cluster.IB, 0, 2))
+	require.Less(t, play(cluster.IB, 8128*4, 100), 8)
+	require.Zero(t, play(cluster.Ether, 8000, 2), "not even one fits")
+}
+
+// Who has its verdict stays until what it sent last has come, over a poor network too: without
+// it a neighbour would wait for ever.
+func TestLastFacesAreWaitedFor(t *testing.T) {
+	for seed := range uint64(40) {
+		m := gigabit(8)
+		m.Networks[0].Loss = 0.15
+		run := runOf(t, m, membrane(5), iterate.Synchronous(), 8)
+		run.Solver.Tolerance, run.Seed, run.Until = 1e-3, seed, 5*time.Minute
+		r, err := Run(context.Background(), run)
+		require.NoError(t, err)
+		require.Equal(t, iterate.Converged, r.Reason, "seed %d", seed)
+	}
+}

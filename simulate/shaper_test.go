@@ -1,0 +1,66 @@
+package simulate
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/stretchr/testify/require"
+)
+
+// A frame of 962 bytes takes 8 µs on the line and 80 of the shaper's tokens a byte in 80 ns:
+// 1000 bytes in 80 µs. What was saved up goes at once, one frame behind the other on the line,
+// the rest as the tokens come; who finds the queue full is lost.
+func TestShaper(t *testing.T) {
+	us := time.Microsecond
+	const wait = 20*time.Microsecond + 8*time.Microsecond // latency, and the port stores one
+	for _, c := range []struct {
+		name   string
+		shaper cluster.Shaper
+		frames int
+		want   []delivery
+	}{
+		{"none saved", cluster.Shaper{Rate: 12.5e6, Queue: 1 << 20}, 5, []delivery{{400*us + wait, 1, 5}}},
+		{"all at once", cluster.Shaper{Rate: 12.5e6, Burst: 5000, Queue: 1 << 20}, 5, []delivery{{40*us + wait, 1, 5}}},
+		{"some at once", cluster.Shaper{Rate: 12.5e6, Burst: 4000, Queue: 1 << 20}, 5, []delivery{{80*us + wait, 1, 5}}},
+		{"two too many", cluster.Shaper{Rate: 12.5e6, Queue: 3999}, 5, []delivery{{240*us + wait, 1, 3}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := gigabit(2)
+			m.Networks[0].Shaper = c.shaper
+			e := still(m)
+			h := e.hosts[0]
+			h.now = microproto.Instant(time.Second)
+			require.True(t, h.Carry(nil, 0, e.train(1, c.frames, 962)))
+			got := e.deliveries()
+			for i := range got {
+				got[i].at -= time.Second
+			}
+			require.Equal(t, c.want, got)
+			require.EqualValues(t, c.frames-c.want[0].frames, h.gone.Load())
+			require.Zero(t, h.memory.lent)
+		})
+	}
+}
+
+// Whoever sends asynchronously into a shaper is not told to wait: nothing is replaced in the node,
+// and frames are lost. The run ends all the same.
+func TestShaperMakesNobodyWait(t *testing.T) {
+	m := gigabit(2)
+	m.Networks[0].MTU, m.Networks[0].Shaper = 576, cluster.Shaper{Rate: 60e6, Queue: 256 << 10}
+	for i := range m.Hosts {
+		m.Hosts[i].Jitter = 0.2 // or the same frames of every face would be those that are lost
+	}
+	r, err := Run(context.Background(), runOf(t, m, membrane(15), iterate.Asynchronous(), 2))
+	require.NoError(t, err)
+	require.Equal(t, iterate.Converged, r.Reason)
+	lost, sent := uint64(0), uint64(0)
+	for _, k := range r.Ranks {
+		lost, sent = lost+k.Lost, sent+k.Segments
+	}
+	require.Greater(t, lost, sent/4)
+	require.LessOrEqual(t, float64(r.Ranks[0].Bytes)-float64(r.Ranks[0].Lost)*548, 60e6*(r.Virtual+r.Setup).Seconds()+256<<10, "no more passes than the shaper lets")
+}

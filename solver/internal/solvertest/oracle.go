@@ -1,0 +1,185 @@
+package solvertest
+
+import (
+	"math"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+	"pgregory.net/rapid"
+)
+
+// Matrix is A as the kernels apply it, dense.
+func Matrix(p *problem.Problem) *mat.Dense {
+	a := mat.NewDense(p.Points(), p.Points(), nil)
+	st := problem.NewStencil(p)
+	index := func(i [3]int) int { return i[0] - 1 + p.N[0]*(i[1]-1+p.N[1]*(i[2]-1)) }
+	problem.Box{Hi: p.N}.Each(func(d int, idx [3]int) bool {
+		row := st.At(idx)
+		a.Set(d, d, row[kernel.Center])
+		for n := kernel.West; n <= 2*p.Dimension; n++ {
+			next, ax := idx, (n-1)/2
+			if next[ax] += 2*((n-1)%2) - 1; next[ax] >= 1 && next[ax] <= p.N[ax] {
+				a.Set(d, index(next), -row[n])
+			}
+		}
+		return true
+	})
+	return a
+}
+
+// InverseNorm is ‖A⁻¹‖∞ by gonum.
+func InverseNorm(t require.TestingT, p *problem.Problem) float64 {
+	var inverse mat.Dense
+	require.NoError(t, inverse.Inverse(Matrix(p)))
+	return mat.Norm(&inverse, math.Inf(1))
+}
+
+// Furthest is the largest distance of two vectors.
+func Furthest(u, v []float64) float64 {
+	d := 0.0
+	for i := range u {
+		d = max(d, math.Abs(u[i]-v[i]))
+	}
+	return d
+}
+
+// AnyIterate is a feasible vector: the solution, disturbed; the solution itself is
+// brought between the obstacles, too.
+func AnyIterate(t *rapid.T, p *problem.Problem, solution []float64) []float64 {
+	u := make([]float64, len(solution))
+	size := rapid.SampledFrom([]float64{1e-9, 1e-4, 1}).Draw(t, "disturbance")
+	where := rapid.IntRange(1, 4).Draw(t, "every")
+	problem.Box{Hi: p.N}.Each(func(d int, idx [3]int) bool {
+		q := p.At(idx[0], idx[1], idx[2])
+		u[d] = solution[d]
+		if d%where == 0 {
+			u[d] += size * rapid.Float64Range(-1, 1).Draw(t, "u")
+		}
+		phi, psi := math.Inf(-1), math.Inf(1)
+		if p.Obstacle != nil {
+			phi = p.Obstacle(q)
+		}
+		if p.Upper != nil {
+			psi = p.Upper(q)
+		}
+		u[d], solution[d] = problem.Clamp(u[d], phi, psi), problem.Clamp(solution[d], phi, psi)
+		return true
+	})
+	return u
+}
+
+// MatrixAndSource is the problem as the kernels have it, boundary data on the right.
+func MatrixAndSource(p *problem.Problem) (*mat.Dense, *mat.VecDense) {
+	f := mat.NewVecDense(p.Points(), nil)
+	st := problem.NewStencil(p)
+	problem.Box{Hi: p.N}.Each(func(d int, idx [3]int) bool {
+		sum, row := p.Source.At(p.At(idx[0], idx[1], idx[2])), st.At(idx)
+		for n := 1; n <= 2*p.Dimension; n++ {
+			next, ax := idx, (n-1)/2
+			if next[ax] += 2*((n-1)%2) - 1; next[ax] == 0 || next[ax] == p.N[ax]+1 {
+				sum += row[n] * p.Boundary(p.At(next[0], next[1], next[2]))
+			}
+		}
+		f.SetVec(d, sum)
+		return true
+	})
+	return Matrix(p), f
+}
+
+// Dense writes the problem as A·u = f with gonum, by the textbook formulas and not
+// by the package's stencil: A dense, the boundary data moved to the right-hand side.
+func Dense(p *problem.Problem) (*mat.Dense, *mat.VecDense) {
+	n := p.Points()
+	a, f := mat.NewDense(n, n, nil), mat.NewVecDense(n, nil)
+	index := func(i [3]int) int { return i[0] - 1 + p.N[0]*(i[1]-1+p.N[1]*(i[2]-1)) }
+	problem.Box{Hi: p.N}.Each(func(d int, idx [3]int) bool {
+		q := p.At(idx[0], idx[1], idx[2])
+		f.SetVec(d, p.Source.At(q))
+		diagonal := p.Reaction.At(q)
+		for ax := range p.Dimension {
+			h := (p.Hi[ax] - p.Lo[ax]) / float64(p.N[ax]+1)
+			for _, side := range []float64{-1, 1} {
+				half, next := q, idx
+				half[ax] += side * h / 2
+				next[ax] += int(side)
+				k := p.Diffusion.At(half) / h / h
+				c := -k + side*p.Velocity[ax].At(q)/h/2
+				diagonal += k
+				if next[ax] == 0 || next[ax] == p.N[ax]+1 {
+					f.SetVec(d, f.AtVec(d)-c*p.Boundary(p.At(next[0], next[1], next[2])))
+				} else {
+					a.Set(d, index(next), c)
+				}
+			}
+		}
+		a.Set(d, d, diagonal)
+		return true
+	})
+	return a, f
+}
+
+func ActiveSet(t require.TestingT, p *problem.Problem, a *mat.Dense, f *mat.VecDense) []float64 {
+	n := p.Points()
+	phi, psi := make([]float64, n), make([]float64, n)
+	problem.Box{Hi: p.N}.Each(func(d int, idx [3]int) bool {
+		phi[d], psi[d] = math.Inf(-1), math.Inf(1)
+		if p.Obstacle != nil {
+			phi[d] = p.Obstacle(p.At(idx[0], idx[1], idx[2]))
+		}
+		if p.Upper != nil {
+			psi[d] = p.Upper(p.At(idx[0], idx[1], idx[2]))
+		}
+		return true
+	})
+	set := make([]int, n) // −1: at φ, 1: at ψ
+	for range 200 {
+		m, rhs := mat.DenseCopyOf(a), mat.VecDenseCopyOf(f)
+		for i, s := range set {
+			if s != 0 {
+				m.SetRow(i, make([]float64, n))
+				m.Set(i, i, 1)
+				rhs.SetVec(i, phi[i])
+				if s > 0 {
+					rhs.SetVec(i, psi[i])
+				}
+			}
+		}
+		var u, r mat.VecDense
+		require.NoError(t, u.SolveVec(m, rhs))
+		r.MulVec(a, &u)
+		r.SubVec(&r, f)
+		same := true
+		for i := range set {
+			// A point leaves contact at a smaller bound than it comes into it, so that rounding
+			// cannot have it do both in turn.
+			scale, want, bound := a.At(i, i), 0, 1e-9
+			if set[i] != 0 {
+				bound = -1e-12
+			}
+			switch lambda := r.AtVec(i); {
+			case set[i] <= 0 && lambda-scale*(u.AtVec(i)-phi[i]) > bound*scale:
+				want = -1
+			case set[i] >= 0 && lambda-scale*(u.AtVec(i)-psi[i]) < -bound*scale:
+				want = 1
+			}
+			same = same && set[i] == want
+			set[i] = want
+		}
+		if same {
+			return u.RawVector().Data
+		}
+	}
+	require.Fail(t, "the active sets do not settle")
+	return nil
+}
+
+func RequireSameBits(t require.TestingT, want, got []float64) {
+	require.Len(t, got, len(want))
+	for i := range want {
+		if math.Float64bits(want[i]) != math.Float64bits(got[i]) {
+			require.Failf(t, "different bits", "at %d: %v and %v", i, want[i], got[i])
+		}
+	}
+}

@@ -1,0 +1,345 @@
+package solvertest
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// AnyMMatrix is a problem whose matrix is an M-matrix: upwind where central differences
+// would spoil it, on boxes that are no cubes.
+func AnyMMatrix(t *rapid.T, constant bool) *problem.Problem {
+	dim := rapid.IntRange(1, 3).Draw(t, "dimension")
+	n := [3]int{1, 1, 1}
+	for a := range dim {
+		n[a] = rapid.IntRange(1, []int{60, 14, 6}[dim-1]).Draw(t, "n")
+	}
+	p := Membrane(n, dim)
+	p.Upwind = true
+	size := rapid.SampledFrom([]float64{0, 0.3, 5, 70, 3000})
+	p.Diffusion.Value = rapid.SampledFrom([]float64{1e-3, 1, 40}).Draw(t, "diffusion")
+	p.Reaction.Value = size.Draw(t, "reaction")
+	for a := range dim {
+		p.Hi[a] = rapid.SampledFrom([]float64{0.5, 1, 3}).Draw(t, "length")
+		p.Velocity[a].Value = size.Draw(t, "velocity") * rapid.SampledFrom([]float64{-1, 1}).Draw(t, "direction")
+	}
+	if constant {
+		return p
+	}
+	kappa, b, c := p.Diffusion.Value, p.Velocity, p.Reaction.Value
+	jump := rapid.SampledFrom([]float64{1, 1, 10, 1e3}).Draw(t, "jump")
+	p.Diffusion.Of = func(q problem.Point) float64 {
+		if q[0]+q[1] > 0.6*p.Hi[0] {
+			return kappa * jump
+		}
+		return kappa * (1 + q[0]*q[0])
+	}
+	p.Reaction.Of = func(q problem.Point) float64 { return c * q[0] }
+	for a := range dim {
+		// A flow that turns back would hold things for ever: ‖A⁻¹‖∞ has no bound then.
+		p.Velocity[a].Of = func(q problem.Point) float64 { return b[a].Value * (1.3 + math.Cos(4*q[0]-q[a])) }
+	}
+	return p
+}
+
+func Where(inside bool, contrast float64) float64 {
+	if inside {
+		return contrast
+	}
+	return 1
+}
+
+// Speeds draws peers of different speeds, some of which change in mid-run.
+func Speeds(t *rapid.T, peers int) func(rank int, now time.Duration) time.Duration {
+	slow, later := make([]time.Duration, peers), make([]time.Duration, peers)
+	for i := range slow {
+		slow[i] = time.Duration(rapid.SampledFrom([]int{1, 1, 1, 3, 10}).Draw(t, "slow")) * 2 * time.Microsecond
+		later[i] = time.Duration(rapid.SampledFrom([]int{1, 1, 10}).Draw(t, "later")) * 2 * time.Microsecond
+	}
+	change := time.Duration(rapid.IntRange(1, 100).Draw(t, "change")) * time.Millisecond
+	return func(rank int, now time.Duration) time.Duration {
+		if now < change {
+			return slow[rank]
+		}
+		return later[rank]
+	}
+}
+
+// AnySlabs cuts along the slowest axis.
+func AnySlabs(t *rapid.T, p *problem.Problem) problem.Partition {
+	slow := p.Dimension - 1
+	n := p.N[slow]
+	cuts := []int{0}
+	for i := 1; i < n; i++ {
+		if len(cuts) < 6 && rapid.IntRange(0, 2).Draw(t, "cut") == 0 {
+			cuts = append(cuts, i)
+		}
+	}
+	part := problem.Partition{Cuts: [3][]int{{0, p.N[0]}, {0, p.N[1]}, {0, p.N[2]}}}
+	part.Cuts[slow] = append(cuts, n)
+	return part
+}
+
+// AnyClusters labels the peers of a partition at random: clusters need not be
+// connected.
+func AnyClusters(t *rapid.T, peers int) []int {
+	out := make([]int, peers)
+	for r := range out {
+		out[r] = rapid.IntRange(0, 3).Draw(t, "cluster")
+	}
+	return out
+}
+
+func ConfigsFor(c problem.Config) []problem.Config {
+	out := make([]problem.Config, c.Partition.Peers())
+	for r := range out {
+		out[r] = c
+		out[r].Rank = iterate.Rank(r)
+	}
+	return out
+}
+
+// Inclusion is diffusion κ in a disk or ball that does not end on grid lines, 1 outside.
+func Inclusion(kappa float64) problem.Function {
+	return func(q problem.Point) float64 {
+		if x, y, z := q[0]-0.3, q[1]-0.4, q[2]-0.2; x*x+y*y+z*z < 0.08 {
+			return kappa
+		}
+		return 1
+	}
+}
+
+// MostPeers of a drawn run that ends by its tolerance: every pair of hundreds would have a
+// session here.
+const MostPeers = 12
+
+// String1D is a 1-D problem of n points without obstacle.
+func String1D(n int) *problem.Problem {
+	p := Membrane([3]int{n, 1, 1}, 1)
+	p.Obstacle, p.Source.Of = nil, func(q problem.Point) float64 { return 1 + math.Cos(5*q[0]) }
+	return p
+}
+
+// Impossible is a tolerance that rounding allows nobody to meet, unless the residual is 0.
+const Impossible = 1e-300
+
+func SlabsOf(t require.TestingT, p *problem.Problem, peers int) problem.Partition {
+	part, err := problem.Slabs(p.N, peers, nil)
+	require.NoError(t, err)
+	return part
+}
+
+// Threads is an Executor with a goroutine a piece.
+type Threads struct{}
+
+// Evolving draws a small nonstationary problem: obstacle, load and boundary data that
+// move, an operator that may vary in place and time.
+func Evolving(t *rapid.T) *problem.Problem { return Evolve(t, AnyProblem(t)) }
+
+// Evolve draws a nonstationary problem whose operator and obstacles begin as those of base.
+func Evolve(t *rapid.T, base *problem.Problem) *problem.Problem {
+	base.Initial = nil
+	if rapid.Bool().Draw(t, "moving obstacle") && base.Upper == nil {
+		base.Obstacle = func(q problem.Point) float64 { return 0 }
+	}
+	moving := rapid.IntRange(0, 2).Draw(t, "moving")
+	e := &problem.Evolution{End: rapid.SampledFrom([]float64{0.02, 0.3, 5}).Draw(t, "end"), Steps: rapid.IntRange(1, 5).Draw(t, "steps")}
+	if rapid.Bool().Draw(t, "start") {
+		e.Initial = func(q problem.Point) float64 { return 0.2 * q[0] }
+	}
+	frozen := *base
+	e.At = func(at float64) *problem.Problem {
+		q := frozen
+		if moving > 0 {
+			source := q.Source
+			q.Source = problem.Coefficient{Of: func(x problem.Point) float64 { return source.At(x) - 2*at }}
+			q.Boundary = func(x problem.Point) float64 { return 0.05 * at * x[0] }
+		}
+		if obstacle := q.Obstacle; moving > 1 && obstacle != nil {
+			q.Obstacle = func(x problem.Point) float64 { return obstacle(x) - 0.1*math.Sin(3*at) - 0.11 }
+		}
+		if diffusion := q.Diffusion; moving > 1 && !diffusion.Constant() {
+			q.Diffusion.Of = func(x problem.Point) float64 { return diffusion.Of(x) + at*x[0] }
+		}
+		return &q
+	}
+	p := *e.At(e.End)
+	p.Evolution = e
+	return &p
+}
+
+// AnyStepping is a run of a drawn nonstationary problem.
+func AnyStepping(t *rapid.T, s func(problem.Partition) iterate.Scheme) problem.Config {
+	p := Evolving(t)
+	return SteppingOf(t, p, AnyPartition(t, p), s)
+}
+
+// SteppingOf is a run of a nonstationary problem on a partition.
+func SteppingOf(t *rapid.T, p *problem.Problem, part problem.Partition, s func(problem.Partition) iterate.Scheme) problem.Config {
+	c := problem.Config{
+		Problem: p, Partition: part, Scheme: s(part), Executor: Backwards{},
+		Tolerance:   rapid.SampledFrom([]float64{1e-2, 1e-4}).Draw(t, "tolerance"),
+		CheckEvery:  iterate.Iteration(rapid.IntRange(0, 9).Draw(t, "every")),
+		Reconfigure: rapid.Bool().Draw(t, "reconfigure"),
+	}
+	c.Lag = iterate.Iteration(rapid.IntRange(0, int(c.CheckEvery)).Draw(t, "lag"))
+	return c
+}
+
+// Heating is a problem whose membrane is heated from one side.
+func Heating(n, steps int) *problem.Problem {
+	p := Membrane([3]int{n, n, n}, 3)
+	e := &problem.Evolution{End: 0.1, Steps: steps}
+	base := *p
+	e.At = func(t float64) *problem.Problem {
+		q := base
+		q.Boundary = func(x problem.Point) float64 { return t * x[0] }
+		return &q
+	}
+	p.Boundary = e.At(e.End).Boundary
+	p.Evolution = e
+	return p
+}
+
+// Membrane is a small obstacle problem with contact.
+func Membrane(n [3]int, dim int) *problem.Problem {
+	p := &problem.Problem{Name: "membrane", Dimension: dim, N: n, Diffusion: problem.Coefficient{Value: 1}}
+	for a := range dim {
+		p.Hi[a] = 1
+	}
+	p.Obstacle = func(q problem.Point) float64 {
+		s := 0.0
+		for a := range dim {
+			s += (q[a] - 0.5) * (q[a] - 0.5)
+		}
+		return 0.5 - 4*s
+	}
+	p.Boundary = func(problem.Point) float64 { return 0 }
+	return p
+}
+
+// AnyProblem draws a small problem: every dimension, form of operator, obstacle.
+func AnyProblem(t *rapid.T) *problem.Problem {
+	dim := rapid.IntRange(1, 3).Draw(t, "dimension")
+	n := [3]int{1, 1, 1}
+	for a := range dim {
+		n[a] = rapid.IntRange(1, []int{24, 12, 8}[dim-1]).Draw(t, "n")
+	}
+	return AnyProblemOf(t, dim, n)
+}
+
+// AnyProblemOf is anyProblem on a given grid.
+func AnyProblemOf(t *rapid.T, dim int, n [3]int) *problem.Problem {
+	p := Membrane(n, dim)
+	p.Hi[0] = rapid.SampledFrom([]float64{1, 1.5}).Draw(t, "length")
+	switch rapid.IntRange(0, 3).Draw(t, "operator") {
+	case 1:
+		p.Velocity[0].Value, p.Reaction.Value = 1.5, 2
+	case 2:
+		p.Diffusion.Of = func(q problem.Point) float64 { return 1 + q[0] + 0.5*math.Sin(3*q[1]+q[2]) }
+	case 3:
+		p.Reaction.Of = func(q problem.Point) float64 { return q[0] * 3 }
+		p.Velocity[dim-1].Of = func(q problem.Point) float64 { return q[0] - 0.3 }
+	}
+	switch rapid.IntRange(0, 2).Draw(t, "source") {
+	case 1:
+		p.Source.Value = -3
+	case 2:
+		p.Source.Of = func(q problem.Point) float64 { return 8 * math.Cos(5*q[0]+q[1]) }
+	}
+	if rapid.Bool().Draw(t, "upper") {
+		p.Upper = func(q problem.Point) float64 { return 0.55 + 0.1*q[0] }
+	}
+	if rapid.IntRange(0, 4).Draw(t, "initial") == 0 {
+		p.Initial = func(q problem.Point) float64 { return 0.3 * q[0] * (1.5 - q[0]) }
+	}
+	if rapid.IntRange(0, 6).Draw(t, "free") == 0 {
+		p.Obstacle = nil
+	}
+	return p
+}
+
+func AnyPartition(t *rapid.T, p *problem.Problem) problem.Partition {
+	var part problem.Partition
+	for a := range 3 {
+		cuts := []int{0}
+		for i := 1; i < p.N[a]; i++ {
+			if len(cuts) < 4 && rapid.IntRange(0, 3).Draw(t, "cut") == 0 {
+				cuts = append(cuts, i)
+			}
+		}
+		part.Cuts[a] = append(cuts, p.N[a])
+	}
+	return part
+}
+
+// Backwards is an Executor in another order.
+type Backwards struct{}
+
+// Windy has a flow so strong on its grid that the safeguard rejects cycles.
+func Windy(n int) *problem.Problem {
+	p := Membrane([3]int{n, n, n}, 3)
+	p.Velocity[0].Value = 200 // central differences beyond Péclet 2
+	p.Velocity[1].Value = -150
+	p.Source.Value = 1
+	return p
+}
+
+// Samples is one message of every kind.
+func Samples() []iterate.Message {
+	var out []iterate.Message
+	for k := iterate.MsgDiagonal; k < iterate.MsgKinds; k++ {
+		m := iterate.Message{Kind: k, Number: 77, Reason: iterate.Interrupted, Step: int(k) % 3}
+		switch k {
+		case iterate.MsgDiagonal, iterate.MsgStep, iterate.MsgHeard:
+			m.A = math.Pi
+		case iterate.MsgEstimate:
+			m.A, m.B = math.Pi, 1e-3
+		case iterate.MsgVerdict:
+			m.A, m.B = 1e-300, 4
+		case iterate.MsgFace, iterate.MsgPlane:
+			m.Iterate, m.Values = 1<<40, []byte("sixteen bytes ok")
+			m.Mark = min(3, iterate.MostMark(k))
+		case iterate.MsgLoad:
+			m.A, m.B, m.Count = 1e3, 1e-2, 16
+		case iterate.MsgMove, iterate.MsgGrant:
+			m.Iterate, m.Count = 12, -3
+		case iterate.MsgResidual:
+			m.Mark = 1
+			m.Squares.Add(1e300)
+			m.Squares.Add(1e-300)
+			m.Start.Add(3)
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// AnySchwarz draws a method without a coarse correction and with a fixed amount of work.
+func AnySchwarz(t *rapid.T) problem.MethodConfig {
+	return problem.MethodConfig{
+		Name: problem.Schwarz, Coarse: -1, Omega: 1.2,
+		Local:   rapid.SampledFrom([]string{problem.Richardson, problem.SOR, problem.Multigrid}).Draw(t, "local"),
+		Overlap: rapid.SampledFrom([]int{0, 1, 2, 3, 8}).Draw(t, "overlap"),
+		Work:    rapid.IntRange(1, 3).Draw(t, "work"),
+	}
+}
+
+func (Threads) For(n int, f func(int)) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { f(i) })
+	}
+	all.Wait()
+}
+
+func (Backwards) For(n int, f func(int)) {
+	for i := n - 1; i >= 0; i-- {
+		f(i)
+	}
+}

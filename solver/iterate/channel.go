@@ -1,0 +1,232 @@
+package iterate
+
+import (
+	"fmt"
+	"time"
+)
+
+// Channel is one neighbour as the rules of exchange and of termination see it: the halo
+// session, whose slots hold the newest values that arrived, and the agreement session.
+type Channel struct {
+	Rank   Rank
+	Bytes  int    // length of a halo; 0: the two peers exchange no halo
+	Scheme Scheme // in force between the two peers
+	Shift  uint   // a label is iterate<<shift; below it counts parts of the next iterate
+
+	slots       []slot
+	Agreed      slot // the newest values that arrived on the agreement session
+	lastSent    time.Duration
+	Sent        bool // a halo was sent, so there is one to repeat
+	RepeatOlder bool // lockstep over a lossy session: the older halo comes next
+
+	Step   int      // time step in progress
+	Opened bool     // the first halos of the step were exchanged before it began
+	early  [][]byte // agreement messages of the next step
+
+	Age     int       // moves of the boundary between the two peers, in this step
+	MovedAt Iteration // the iterate at which it moved last
+}
+
+// NewChannel returns the channel to peer q, whose halos have that many bytes.
+func NewChannel(q Rank, bytes int, s Scheme) *Channel {
+	return &Channel{Rank: q, Bytes: bytes, Scheme: s, slots: make([]slot, s.Slots())}
+}
+
+// slot holds a halo of the neighbour; data aliases the caller's buffer.
+type slot struct {
+	have  bool
+	step  int
+	age   int // of the boundary
+	Label Iteration
+	Data  []byte
+}
+
+// older reports whether s is of an earlier time than c.
+func (s *slot) older(c *slot) bool {
+	return PackLabel(s.step, s.age, s.Label) < PackLabel(c.step, c.age, c.Label)
+}
+
+// A halo's label holds the iterate of a time step, above it how often the boundary between
+// the two peers had moved in that step, and on top the step, 0 in a stationary run. So
+// a halo that is put together from several is as old as the oldest of them.
+const (
+	sweepBits = 36
+	ageBits   = 7
+	MostAge   = 1<<ageBits - 1
+)
+
+// PackLabel returns the label of a halo: the time step, how often the boundary between the two peers had moved
+// in it, and the iterate.
+func PackLabel(step, age int, sweep Iteration) uint64 {
+	return uint64(step)<<(sweepBits+ageBits) | uint64(age)<<sweepBits | uint64(sweep)
+}
+
+// UnpackLabel is the inverse of PackLabel.
+func UnpackLabel(label uint64) (step, age int, sweep Iteration) {
+	return int(label >> (sweepBits + ageBits)), int(label>>sweepBits) & MostAge, Iteration(label & (1<<sweepBits - 1))
+}
+
+// LabelIterate returns the iterate, within its time step, that the label of a halo (Op.Label) names.
+func LabelIterate(label uint64) Iteration {
+	_, _, sweep := UnpackLabel(label)
+	return sweep
+}
+
+// Begin forgets the halos of the step before; what has arrived of the new one stays.
+func (c *Channel) Begin(step int) {
+	c.Step = step
+	c.Opened, c.Sent = false, false
+	c.RepeatOlder, c.Agreed.have = false, false
+	c.Age, c.MovedAt = 0, 0
+}
+
+// Pick returns the newest values that relaxation k may read, nil if none has arrived.
+func (c *Channel) Pick(k Iteration) *slot {
+	var best *slot
+	for i := range c.slots {
+		best = c.newer(best, &c.slots[i], k)
+	}
+	return c.newer(best, &c.Agreed, k)
+}
+
+func (c *Channel) newer(best, s *slot, k Iteration) *slot {
+	if !s.have || s.step != c.Step || s.age != c.Age || !c.Scheme.Admit(k, s.Label>>c.Shift, c.Rank) ||
+		best != nil && best.Label >= s.Label {
+		return best
+	}
+	return s
+}
+
+// Arrived records what a slot of the caller's now holds. In lockstep an older iterate than the
+// slot held is refused. Iterate parity+label of the run goes under that tag; the halos that open
+// the next step arrive before that is known here.
+func (c *Channel) Arrived(tag uint32, s slot, parity Iteration) error {
+	if int64(tag) >= int64(len(c.slots)) {
+		return fmt.Errorf("solver: a face of rank %d came under tag %d; there are %d slots", c.Rank, tag, len(c.slots))
+	}
+	if len(s.Data) != c.Bytes {
+		return fmt.Errorf("solver: a face of rank %d has %d bytes; it must have %d: do both peers use the same partition?",
+			c.Rank, len(s.Data), c.Bytes)
+	}
+	if s.step == c.Step && c.tag(parity, s.Label) != tag {
+		return fmt.Errorf("solver: rank %d sent iterate %d under tag %d of %d", c.Rank, s.Label, tag, len(c.slots))
+	}
+	if old := &c.slots[tag]; c.Scheme.Lockstep() && old.have && s.older(old) {
+		return fmt.Errorf("solver: rank %d sent iterate %d after %d", c.Rank, s.Label, old.Label)
+	}
+	s.have = true
+	c.slots[tag] = s
+	return nil
+}
+
+// tag is that of the slot in which values of a label travel.
+func (c *Channel) tag(parity, label Iteration) uint32 {
+	return uint32(uint64(parity+label>>c.Shift) % uint64(len(c.slots)))
+}
+
+// TakeOpening takes iterate 0 of the step from the slot that it arrived in. It reports whether
+// it has arrived.
+func (c *Channel) TakeOpening() bool {
+	for i := range c.slots {
+		s := &c.slots[i]
+		if s.have && s.step == c.Step && s.Label == 0 {
+			if c.Agreed.Data == nil {
+				c.Agreed.Data = make([]byte, c.Bytes)
+			}
+			copy(c.Agreed.Data, s.Data)
+			c.Agree(c.Step, 0, true)
+			c.Opened = true
+		}
+	}
+	return c.Opened
+}
+
+// Agree labels the values in agreed.
+func (c *Channel) Agree(step int, label Iteration, have bool) {
+	c.Agreed.have = have
+	c.Agreed.step, c.Agreed.age = step, c.Age
+	c.Agreed.Label = label
+}
+
+// Arrival finds whom a halo is from and what its label says; a nil channel without an error is
+// a halo of an old time step. sweeping: the sweep after the newest complete iterate is in progress.
+func (p *Coordination) Arrival(q Rank, label uint64, data []byte, sweeping bool) (*Channel, slot, error) {
+	c := find(p.Halos, q)
+	if c == nil {
+		return nil, slot{}, fmt.Errorf("solver: a face from rank %d, which is no neighbour of rank %d", q, p.Config.Rank)
+	}
+	step, age, sweep := UnpackLabel(label)
+	if step < p.Steps.Current {
+		p.Steps.stale++
+		return nil, slot{}, nil
+	}
+	if step > min(p.Steps.Current+1, p.Steps.Of) || c.Scheme.Lockstep() && sweep > p.reach(step, sweeping) {
+		return nil, slot{}, fmt.Errorf("solver: a face from rank %d: iterate %d of step %d, which it cannot have made: this peer is at %d of step %d",
+			q, sweep, step, p.Iterate, p.Steps.Current)
+	}
+	if age > 0 && !p.Config.Moves || step == p.Steps.Current && age > c.Age+1 {
+		return nil, slot{}, fmt.Errorf("solver: a face from rank %d beyond %d moves of the cut; there have been %d", q, age, c.Age)
+	}
+	return c, slot{step: step, age: age, Label: sweep, Data: data}, nil
+}
+
+// reach is the newest iterate of a time step that a neighbour in lockstep can have
+// made: to make iterate k+1 it needs iterate k of this peer, which leaves before the
+// sweep that makes it has ended.
+func (p *Coordination) reach(step int, sweeping bool) Iteration {
+	switch {
+	case step > p.Steps.Current:
+		return 0
+	case sweeping:
+		return p.Iterate + 2
+	}
+	return p.Iterate + 1
+}
+
+// SendOp is the operation that sends the values of a label to a neighbour.
+func (p *Coordination) SendOp(now time.Duration, c *Channel, label Iteration) Op {
+	c.lastSent, c.Sent = now, true
+	return Op{
+		Kind: OpSend, To: c.Rank, Bytes: c.Bytes, Label: PackLabel(p.Steps.Current, c.Age, label),
+		Tag: c.tag(p.Steps.Parity, label),
+	}
+}
+
+// Readable reports whether relaxation iterate may read values of every neighbour.
+func (p *Coordination) Readable() bool {
+	for _, c := range p.Halos {
+		if c.Pick(p.Iterate) == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// Wait repeats the newest halos when they are due (asynchronous sessions lose messages),
+// and otherwise waits, at most until that is so.
+func (p *Coordination) Wait(now time.Duration) Op {
+	until := time.Duration(0)
+	for _, c := range p.Halos {
+		if !c.Scheme.Asynchronous() {
+			continue
+		}
+		if c.RepeatOlder {
+			c.RepeatOlder = false
+			return p.SendOp(now, c, (p.Iterate-1)<<c.Shift)
+		}
+		if !c.Sent {
+			continue
+		}
+		due := c.lastSent + p.Config.Repeat
+		if now >= due {
+			// In lockstep the neighbour may still need the iterate before, unless the boundary
+			// has moved since: then it was there.
+			c.RepeatOlder = p.Iterate > c.MovedAt && c.Scheme.Lockstep()
+			return p.SendOp(now, c, p.Iterate<<c.Shift)
+		}
+		if until == 0 || due < until {
+			until = due
+		}
+	}
+	return Op{Kind: OpWait, Until: until}
+}

@@ -1,0 +1,50 @@
+package iterate
+
+import "github.com/p2pdc/p2pdc/internal/kernel"
+
+// TerminationRule decides when a run ends and which iterate is the answer. It is part of a
+// Coordination. Next returns the same when it is called twice with nothing in between.
+type TerminationRule interface {
+	// Over reports whether the answer is known, so that work in progress need not be finished.
+	Over() bool
+	// Next returns what to do between two passes over the block.
+	Next() Action
+	// Measured takes the exact sum of squares that a pass has measured.
+	Measured(residual *kernel.Sum)
+	// Receive takes a message from a neighbour.
+	Receive(c *Channel, m *Message) error
+	// StopRequested tells the root that an early end was asked for.
+	StopRequested()
+	// SkipSend reports whether no peer needs the halos of an iterate.
+	SkipSend(label Iteration) bool
+	// FreeSweeps returns how many sweeps may be made before Next has to be called again.
+	FreeSweeps() Iteration
+	// Accepted returns the iterate that met the tolerance, false if there is none or if the answer
+	// is the captured block.
+	Accepted() (Iteration, bool)
+	// Outcome sets the fields of o that the rule knows.
+	Outcome(o *Outcome)
+	// Progress returns the last relative residual, NaN if there is none.
+	Progress() float64
+}
+
+// Action is what a peer has to do next.
+type Action int
+
+// The actions.
+const (
+	Wait            Action = iota // for a message
+	Sweep                         // make the next iterate
+	SweepMeasure                  // make the next iterate and measure the residual of the current one
+	MeasureCurrent                // measure the residual of the current iterate
+	MeasureCaptured               // measure the residual of the captured block with the captured faces
+	Done                          // the run, or the time step, has ended
+)
+
+// NewTerminationRule returns the rule of the scheme, for a run or a time step.
+func NewTerminationRule(p *Coordination) TerminationRule {
+	if p.Config.Scheme.Lockstep() {
+		return newLockstepRule(p)
+	}
+	return newSnapshotRule(p)
+}

@@ -1,0 +1,128 @@
+package method
+
+import "math"
+
+// AdaptiveOmega selects the relaxation factor ω of red-black SOR by the observed convergence rate. The
+// matrix A is consistently ordered, so the largest eigenvalue λ of a sweep and the spectral radius ρ of
+// the Jacobi iteration satisfy
+//
+//	(λ + ω − 1)² = λ·ω²·ρ².
+//
+// A rate observed below the optimal ω therefore determines ρ, and ρ determines the optimal ω,
+// 2/(1 + √(1 − ρ²)) (Young, Iterative Solution of Large Linear Systems, 1971, chapters 5 and 6; Hageman
+// and Young, Applied Iterative Methods, 1981, chapter 9). With obstacles, ρ belongs to the points off
+// contact, whose set settles during the iteration. ρ is therefore estimated repeatedly, from below, and ω
+// increases only, unless the rate becomes worse. Above the optimal ω the rate is ω − 1 for any ρ and
+// gives no information.
+//
+// AdaptiveOmega depends on its inputs alone: peers that pass exact norms at the same sweeps get the same
+// ω.
+type AdaptiveOmega struct {
+	omega         float64
+	fixed         bool
+	lastSweep     int     // sweep of the last observation
+	lastNorm      float64 // norm of the last observation
+	hasLast       bool
+	rate          float64 // rate between the last two observations with this ω, or 0
+	previousOmega float64 // ω before the last change
+	previousRate  float64 // rate with previousOmega, or 0 if ω was not changed
+	worseCount    int     // consecutive observations with a worse rate
+}
+
+const (
+	// minWindow is the least number of sweeps between two observations, in units of 1/(2 − ω), the number of
+	// sweeps over which SOR damps an error.
+	minWindow = 0.7
+	// rateTolerance bounds the relative difference of 1 − λ between two windows of a settled rate.
+	rateTolerance = 0.15
+	// optimumMargin is the part of 2 − ω by which the rate must exceed ω − 1 to show that ω is below its
+	// optimum.
+	optimumMargin = 0.15
+)
+
+// NewAdaptiveOmega returns an estimator that begins with omega and keeps it if fixed.
+func NewAdaptiveOmega(omega float64, fixed bool) AdaptiveOmega {
+	return AdaptiveOmega{omega: omega, fixed: fixed}
+}
+
+// Omega returns the current factor.
+func (f *AdaptiveOmega) Omega() float64 { return f.omega }
+
+// Forget restarts the observation, because the values or the system were changed.
+func (f *AdaptiveOmega) Forget() {
+	f.hasLast = false
+	f.rate = 0
+	f.worseCount = 0
+}
+
+// Observe records the norm ‖r‖₂ after that many sweeps. It reports whether ω has changed.
+func (f *AdaptiveOmega) Observe(sweep int, norm float64) bool {
+	if f.fixed || !(norm > 0) || math.IsInf(norm, 1) {
+		return false
+	}
+	if !f.hasLast || sweep < f.lastSweep {
+		f.hasLast = true
+		f.lastSweep, f.lastNorm = sweep, norm
+		return false
+	}
+	window := float64(sweep - f.lastSweep)
+	if window*(2-f.omega) < minWindow || window < 4 {
+		return false
+	}
+	rate := math.Pow(norm/f.lastNorm, 1/window)
+	last := f.rate
+	f.rate = rate
+	f.lastSweep, f.lastNorm = sweep, norm
+	switch {
+	case f.previousRate > 0 && rate > f.previousRate || rate >= 1:
+		if f.worseCount++; f.worseCount >= 3 {
+			return f.decrease()
+		}
+		return false
+	case last == 0 || math.Abs(rate-last) > rateTolerance*(1-rate):
+		f.worseCount = 0
+		return false
+	}
+	f.worseCount = 0
+	return f.increase(rate)
+}
+
+// increase sets the factor that is optimal according to the rate, if it is larger.
+func (f *AdaptiveOmega) increase(rate float64) bool {
+	if rate < f.omega-1+optimumMargin*(2-f.omega) {
+		return false
+	}
+	rho := (rate + f.omega - 1) / (f.omega * math.Sqrt(rate))
+	if !(rho < 1) {
+		return false
+	}
+	best := OptimalOmega(rho)
+	if best <= f.omega {
+		return false
+	}
+	f.previousOmega, f.previousRate = f.omega, rate
+	f.setOmega(best)
+	return true
+}
+
+// decrease returns to the previous factor, which is then kept, or moves ω towards 1.
+func (f *AdaptiveOmega) decrease() bool {
+	if f.previousRate > 0 {
+		f.setOmega(f.previousOmega)
+		f.fixed = true
+		return true
+	}
+	if f.omega <= 1 {
+		return false
+	}
+	f.setOmega(max(1, f.omega-max(0.1, (f.omega-1)/2)))
+	return true
+}
+
+func (f *AdaptiveOmega) setOmega(omega float64) {
+	f.omega = omega
+	f.Forget()
+}
+
+// OptimalOmega returns the optimal factor for a Jacobi iteration of spectral radius rho.
+func OptimalOmega(rho float64) float64 { return 2 / (1 + math.Sqrt(max(0, 1-float64(rho*rho)))) }

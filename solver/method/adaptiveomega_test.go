@@ -1,0 +1,71 @@
+package method
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// For a linear iteration whose rate satisfies Young's relation the optimal factor is found.
+func TestAdaptiveOmegaFindsTheOptimum(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rho := 1 - math.Pow(10, rapid.Float64Range(-4, -1).Draw(t, "log of 1 - rho"))
+		best := OptimalOmega(rho)
+		f := NewAdaptiveOmega(1+(best-1)*rapid.Float64Range(0, 1).Draw(t, "first"), false)
+		norm, k := 1.0, 0
+		for range 200 {
+			// λ − ωρ√λ + ω − 1 = 0 solved for √λ, which is complex above the optimal ω.
+			w := f.Omega()
+			rate := w - 1
+			if root := w*w*rho*rho - 4*(w-1); root > 0 {
+				s := (w*rho + math.Sqrt(root)) / 2
+				rate = s * s
+			}
+			step := int(math.Ceil(max(8, 1/(2-w))))
+			norm *= math.Pow(rate, float64(step))
+			if norm < 1e-200 {
+				norm = 1
+				f.hasLast = false
+			}
+			k += step
+			f.Observe(k, norm)
+		}
+		require.InDelta(t, math.Log(2-best), math.Log(2-f.Omega()), 0.12, "ω %v, best %v", f.Omega(), best)
+	})
+}
+
+func TestAdaptiveOmegaDecreasesWhenTheResidualGrows(t *testing.T) {
+	f := NewAdaptiveOmega(1.9, false)
+	norm := 1.0
+	for k := 0; k < 2000; k += 50 {
+		norm *= 1.1
+		f.Observe(k, norm)
+	}
+	require.Equal(t, 1.0, f.Omega())
+	f = NewAdaptiveOmega(1.9, true)
+	for k := 0; k < 2000; k += 50 {
+		norm *= 1.1
+		require.False(t, f.Observe(k, norm))
+	}
+	require.Equal(t, 1.9, f.Omega(), "a fixed factor is kept")
+}
+
+func TestAdaptiveOmegaRevertsAWorseChange(t *testing.T) {
+	f := NewAdaptiveOmega(1.5, false)
+	k, norm := 0, 1.0
+	observe := func(rate float64) {
+		k += 40
+		norm *= math.Pow(rate, 40)
+		f.Observe(k, norm)
+	}
+	for range 4 {
+		observe(0.99)
+	}
+	require.Greater(t, f.Omega(), 1.7)
+	for range 5 {
+		observe(0.999)
+	}
+	require.Equal(t, 1.5, f.Omega())
+}

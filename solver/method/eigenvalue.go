@@ -1,0 +1,95 @@
+package method
+
+import (
+	"math"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
+
+// powerSteps is the number of steps of the power iteration. On small grids it separates the eigenvector
+// of the smallest eigenvalue well enough.
+const powerSteps = 200
+
+// SmallestEigenvalue estimates the smallest eigenvalue of A on the points of u that touch no
+// obstacle, by the Rayleigh quotient of a power iteration with I − 0.9·A/d, where d is the largest
+// diagonal entry. It is +Inf if all points are in contact. For a nonsymmetric A it is a rough
+// estimate only. The function allocates memory and is meant for coarse grids.
+func SmallestEigenvalue(s System, u []float64) (float64, error) {
+	l := s.Layout
+	sweep, err := s.sweep(Options{}, 1)
+	if err != nil {
+		return 0, err
+	}
+	x, y := make([]float64, l.Len()), make([]float64, l.Len())
+	var free []int
+	for d := range l.Points() {
+		i := l.Index(d%l.N[0], d/l.N[0]%l.N[1], d/(l.N[0]*l.N[1]))
+		if s.Lower.At(d) < u[i] && u[i] < s.Upper.At(d) {
+			free = append(free, i)
+			x[i] = 1
+		}
+	}
+	step := 0.9 / largestDiagonal(s.Operator)
+	lowest := math.Inf(1)
+	for range powerSteps {
+		sweep.Apply(y, x, l.Interior())
+		xx, xy := 0.0, 0.0
+		for _, i := range free {
+			xx += float64(x[i] * x[i])
+			xy += float64(x[i] * y[i])
+		}
+		if !(xx > 0) {
+			break
+		}
+		lowest = xy / xx
+		scale := 1 / math.Sqrt(xx)
+		for _, i := range free {
+			x[i] = scale * (x[i] - float64(step*y[i]))
+		}
+	}
+	return lowest, nil
+}
+
+// InitialOmega returns the first relaxation factor for a matrix with this largest diagonal entry
+// and this smallest eigenvalue off contact.
+func InitialOmega(diagonal, lowest float64) float64 { return OptimalOmega(max(0, 1-lowest/diagonal)) }
+
+// UnconstrainedEigenvalue estimates the smallest eigenvalue of A without contact. It is exact for
+// constant coefficients and an estimate otherwise.
+func UnconstrainedEigenvalue(l kernel.Layout, op kernel.Operator) float64 {
+	var row [kernel.Directions]float64
+	n := 0
+	every := max(1, l.Points()/4096)
+	for d := 0; d < l.Points(); d += every {
+		for k := range 1 + 2*l.Dim {
+			switch op.Form {
+			case kernel.Isotropic:
+				row[k] += op.Off
+				if k == kernel.Center {
+					row[k] += op.Diag - op.Off
+				}
+			case kernel.Constant:
+				row[k] += op.Values[k]
+			default:
+				row[k] += op.Arrays[k][d]
+			}
+		}
+		n++
+	}
+	lowest := row[kernel.Center]
+	for a := range l.Dim {
+		// Convection makes the two coefficients unequal; their geometric mean determines the eigenvalue.
+		off := geometricMean(row[kernel.West+2*a], row[kernel.East+2*a])
+		lowest -= 2 * off * math.Cos(math.Pi/float64(l.N[a]+1))
+	}
+	return max(0, lowest/float64(n))
+}
+
+// geometricMean returns √(a·b), or 0 if a·b is negative.
+func geometricMean(a, b float64) float64 {
+	v := a * b
+	if v > 0x1p-1000 && v < 0x1p1000 || a == 0 || b == 0 || math.Signbit(a) != math.Signbit(b) {
+		return math.Sqrt(max(0, v))
+	}
+	return math.Sqrt(math.Abs(a)) * math.Sqrt(math.Abs(b)) // the product overflows or underflows
+}

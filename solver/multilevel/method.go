@@ -1,0 +1,48 @@
+package multilevel
+
+import (
+	"fmt"
+
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+)
+
+// Method is red-black SOR or multigrid.
+type Method struct{ name string }
+
+// SOR returns projected red-black SOR on the whole grid.
+func SOR() problem.Method { return Method{problem.SOR} }
+
+// Multigrid returns projected multigrid on the whole grid.
+func Multigrid() problem.Method { return Method{problem.Multigrid} }
+
+// Name returns "sor" or "multigrid".
+func (m Method) Name() string { return m.name }
+
+// Check refuses schemes that do not keep all peers at the same iterate, orders, and boxes that
+// are too thin for multigrid.
+func (m Method) Check(c *problem.Config) error {
+	if !c.Scheme.Lockstep() {
+		return fmt.Errorf("solver: method %s needs all peers at the same iterate, which scheme %s does not keep; take %s with it as the local method, or a synchronous scheme",
+			m.name, c.Scheme.Name(), problem.Schwarz)
+	}
+	if err := c.CheckOrder(); err != nil || m.name != problem.Multigrid {
+		return err
+	}
+	return checkGathered(c)
+}
+
+// Links returns the peers that rank r shares a face with, in the partition's order.
+func (Method) Links(c *problem.Config, r iterate.Rank) []iterate.Link { return levelLinks(c, r) }
+
+// New makes a Levels.
+func (Method) New(c problem.Config) (problem.Peer, error) {
+	g, err := NewLevels(c)
+	if err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// Describe says what the method works with; see Block.
+func (g *Levels) Describe() string { return g.course.method.describe() }

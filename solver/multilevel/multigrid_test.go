@@ -1,0 +1,214 @@
+package multilevel
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/p2pdc/p2pdc/solver/internal/solvertest"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// One peer's multigrid is that of package method, bit by bit and cycle by cycle.
+func TestMultigridOfOnePeer(t *testing.T) {
+	check := func(t require.TestingT, p *problem.Problem, tol float64) {
+		want, err := SolveBy(p, problem.MethodConfig{Name: problem.Multigrid}, tol, 40, nil)
+		require.NoError(t, err)
+		c := alone(problem.Config{Problem: p, Scheme: iterate.Synchronous(), Tolerance: tol, MaxSweeps: 40, Method: problem.MethodConfig{Name: problem.Multigrid}})
+		k := newCrew(t, 1, c).run()
+		o := k.peers[0].Outcome()
+		require.Equal(t, want.Reason, o.Reason)
+		require.EqualValues(t, want.Cycles, o.Sweeps)
+		require.Equal(t, want.Residual, o.Residual)
+		require.InDelta(t, want.Work, o.Work, 1e-9*want.Work+1e-300)
+		solvertest.RequireSameBits(t, want.U, k.answer(p))
+	}
+	for _, n := range [][3]int{{31, 31, 31}, {16, 20, 24}, {33, 15, 1}, {100, 1, 1}} {
+		dim := 3
+		for dim > 1 && n[dim-1] == 1 {
+			dim--
+		}
+		check(t, solvertest.Membrane(n, dim), 1e-8)
+	}
+	rapid.Check(t, func(t *rapid.T) { check(t, solvertest.AnyProblem(t), 1e-7) })
+	// Time steps keep the grids of the step before; SolveBy makes them anew.
+	rapid.Check(t, func(t *rapid.T) { check(t, solvertest.Evolving(t), 1e-7) })
+}
+
+func TestMultigridOnAnyPartition(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := solvertest.AnyProblem(t)
+		c := problem.Config{
+			Problem: p, Partition: solvertest.AnyPartition(t, p), Tolerance: 1e-7, MaxSweeps: 30, Scheme: iterate.Synchronous(),
+			Method: problem.MethodConfig{Name: problem.Multigrid, Cycle: rapid.SampledFrom([]string{"", "v", "w"}).Draw(t, "cycle")}, Executor: solvertest.Threads{},
+		}
+		c.GatherPoints = rapid.SampledFrom([]int{1, 10, 100, 0}).Draw(t, "gather")
+		one, _ := sameAsAlone(t, rapid.Uint64().Draw(t, "seed"), c)
+		if o := one.peers[0].Outcome(); o.Reason == iterate.Converged {
+			e, err := verify.Evaluate(p, one.answer(p), nil)
+			require.NoError(t, err)
+			require.LessOrEqual(t, e.RelativeResidual, c.Tolerance)
+		}
+	})
+}
+
+// Grids of which several levels are cut.
+func TestMultigridOverManyPeers(t *testing.T) {
+	for _, c := range []struct {
+		n, parts [3]int
+		dim      int
+		small    int // points of grids that are gathered
+		cut      int // grids that are cut
+	}{
+		{[3]int{47, 47, 47}, [3]int{1, 1, 2}, 3, 100, 4},
+		{[3]int{35, 35, 35}, [3]int{1, 1, 2}, 3, 0, 1},
+		{[3]int{31, 23, 19}, [3]int{2, 2, 2}, 3, 100, 2},
+		{[3]int{32, 20, 32}, [3]int{1, 2, 2}, 3, 100, 2},
+		{[3]int{127, 63, 1}, [3]int{2, 3, 1}, 2, 10, 5},
+		{[3]int{100, 50, 1}, [3]int{4, 1, 1}, 2, 10, 4},
+		{[3]int{2001, 1, 1}, [3]int{3, 1, 1}, 1, 10, 8},
+		{[3]int{15, 15, 15}, [3]int{1, 1, 15}, 3, 1, 0},
+		{[3]int{8, 20, 20}, [3]int{8, 1, 1}, 3, 1, 1},
+	} {
+		t.Run(fmt.Sprint(c.n, c.parts), func(t *testing.T) {
+			p := solvertest.Membrane(c.n, c.dim)
+			part, err := problem.GridOf(c.n, c.parts)
+			require.NoError(t, err)
+			config := problem.Config{
+				Problem: p, Partition: part, Tolerance: 1e-6, MaxSweeps: 12, Scheme: iterate.Synchronous(),
+				Method: problem.MethodConfig{Name: problem.Multigrid}, GatherPoints: c.small,
+			}
+			plan := planLevels(&config)
+			require.Equal(t, c.cut, plan.gathered)
+			one, _ := sameAsAlone(t, 3, config)
+			require.NotEqual(t, iterate.Diverged, one.peers[0].Outcome().Reason)
+		})
+	}
+}
+
+func TestMultigridInTimeSteps(t *testing.T) {
+	p := solvertest.Heating(17, 3)
+	for _, parts := range [][3]int{{1, 1, 1}, {2, 1, 1}, {2, 2, 2}, {1, 1, 9}} {
+		part, err := problem.GridOf(p.N, parts)
+		require.NoError(t, err)
+		one, _ := sameAsAlone(t, 5, problem.Config{Problem: p, Partition: part, Scheme: iterate.Synchronous(), Tolerance: 1e-7, Method: problem.MethodConfig{Name: problem.Multigrid}})
+		require.Len(t, one.steps[0], p.Evolution.Steps)
+		require.Equal(t, iterate.Converged, one.peers[0].Outcome().Reason)
+		require.False(t, math.IsNaN(one.peers[0].Outcome().Worst))
+	}
+}
+
+// The grids are made once in a run, not once in a time step.
+func TestTimeStepsKeepTheGrids(t *testing.T) {
+	p := solvertest.Heating(15, 3)
+	base := *p
+	p.Evolution.At = func(t float64) *problem.Problem { // an operator that changes
+		q := base
+		q.Diffusion.Of = func(x problem.Point) float64 { return 1 + t*x[0] }
+		return &q
+	}
+	p.Diffusion = p.Evolution.At(p.Evolution.End).Diffusion
+	g, err := NewLevels(alone(problem.Config{Problem: p, Scheme: iterate.Synchronous(), Tolerance: 1e-7, Method: problem.MethodConfig{Name: problem.Multigrid}}))
+	require.NoError(t, err)
+	m := g.course.method.(*multigrid)
+	coarse := m.levels[1]
+	values, first := &coarse.Values[0], &coarse.Operator().Arrays[0][0]
+	entry := *first
+	for op := g.Next(0); op.Kind != iterate.OpDone; op = g.Next(0) {
+		require.NotEqual(t, iterate.OpFail, op.Kind)
+		g.Relax(op)
+	}
+	require.Equal(t, 3, g.Outcome().Steps)
+	require.Same(t, coarse, m.levels[1])
+	require.Same(t, values, &coarse.Values[0])
+	require.Same(t, first, &coarse.Operator().Arrays[0][0])
+	require.NotEqual(t, entry, *first)
+}
+
+// rough is a membrane over an obstacle of spikes, pulled to and fro: coarse grids know
+// little of it, so that cycles are not accepted now and then.
+func rough(n [3]int, dim int, seed float64) *problem.Problem {
+	p := solvertest.Membrane(n, dim)
+	noise := func(q problem.Point, k float64) float64 {
+		v := math.Sin(1e4 * (seed*q[0] + k*q[1] + 3*q[2] + seed + k))
+		return v * v * v
+	}
+	p.Obstacle = func(q problem.Point) float64 { return 0.3*noise(q, 1.7) - 0.2 }
+	p.Upper = func(q problem.Point) float64 { return 0.3*noise(q, 1.7) + 0.05 + 0.3*math.Abs(noise(q, 2.9)) }
+	p.Boundary = func(q problem.Point) float64 { return problem.Clamp(0, p.Obstacle(q), p.Upper(q)) }
+	p.Source.Of = func(q problem.Point) float64 { return 300 * noise(q, 5.3) }
+	p.Diffusion.Of = func(q problem.Point) float64 { return math.Exp(4 * noise(q, 0.3)) }
+	return p
+}
+
+// What the safeguard decides, and what is done then, is the same on all peers.
+func TestSafeguardOverManyPeers(t *testing.T) {
+	rejected := 0
+	for seed := range 4 {
+		for _, c := range []struct {
+			n, parts [3]int
+			dim      int
+		}{{[3]int{23, 15, 1}, [3]int{2, 2, 1}, 2}, {[3]int{11, 8, 7}, [3]int{1, 2, 2}, 3}, {[3]int{12, 6, 1}, [3]int{1, 6, 1}, 2}} {
+			p := rough(c.n, c.dim, 0.71+0.13*float64(seed))
+			p.Velocity[0].Value = 30 * float64(seed%2) // then the residual decides alone
+			p.Upwind = true
+			part, err := problem.GridOf(c.n, c.parts)
+			require.NoError(t, err)
+			config := problem.Config{
+				Problem: p, Partition: part, Tolerance: 1e-9, MaxSweeps: 7, Scheme: iterate.Synchronous(),
+				Method: problem.MethodConfig{Name: problem.Multigrid}, GatherPoints: 10,
+			}
+			one, _ := sameAsAlone(t, uint64(seed), config)
+			want, err := SolveBy(p, config.Method, config.Tolerance, int(config.MaxSweeps), nil)
+			require.NoError(t, err)
+			solvertest.RequireSameBits(t, want.U, one.answer(p))
+			rejected += one.peers[0].(*Levels).course.method.(*multigrid).guard.Rejections()
+		}
+	}
+	require.Positive(t, rejected)
+}
+
+// A start that coarse grids have misled is dropped by all peers, and the cycle after it begins
+// with the reference vector.
+func TestMisledStartOverManyPeers(t *testing.T) {
+	misled := 0
+	for seed := range 2 {
+		for _, c := range []struct {
+			n, parts [3]int
+			dim      int
+			small    int
+		}{{[3]int{23, 15, 1}, [3]int{2, 2, 1}, 2, 10}, {[3]int{12, 9, 1}, [3]int{1, 9, 1}, 2, 10}, {[3]int{11, 8, 7}, [3]int{1, 2, 2}, 3, 0}} {
+			p := rough(c.n, c.dim, 1)
+			noise := func(q problem.Point, k float64) float64 {
+				v := math.Sin(1e4 * (q[0] + k*q[1] + 3*q[2] + float64(seed) + k))
+				return v * v * v
+			}
+			p.Obstacle, p.Upper, p.Boundary = nil, nil, func(q problem.Point) float64 { return noise(q, 3.1) }
+			p.Source.Of = func(q problem.Point) float64 { return 1e4 * noise(q, 5.3) }
+			p.Diffusion.Of = func(q problem.Point) float64 { return math.Exp(10 * noise(q, 0.3)) }
+			part, err := problem.GridOf(c.n, c.parts)
+			require.NoError(t, err)
+			for most := range iterate.Iteration(2) {
+				config := problem.Config{
+					Problem: p, Partition: part, Tolerance: 1e-9, MaxSweeps: most + 1, Scheme: iterate.Synchronous(),
+					Method: problem.MethodConfig{Name: problem.Multigrid}, GatherPoints: c.small,
+				}
+				one, _ := sameAsAlone(t, uint64(seed), config)
+				m := one.peers[0].(*Levels).course.method.(*multigrid)
+				if most == 0 {
+					misled += m.guard.Rejections()
+				}
+				if e, err := verify.Evaluate(p, one.answer(p), nil); err == nil && e.RelativeResidual <= 1 {
+					want, err := SolveBy(p, config.Method, config.Tolerance, int(config.MaxSweeps), nil)
+					require.NoError(t, err)
+					solvertest.RequireSameBits(t, want.U, one.answer(p))
+				}
+			}
+		}
+	}
+	require.Positive(t, misled)
+}

@@ -1,0 +1,122 @@
+package richardson
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+)
+
+// face is what a peer shares with one neighbour: its own outermost layer, the ghosts beyond
+// it, and the channel to the neighbour.
+type face struct {
+	*iterate.Channel
+	to  problem.Neighbour
+	own kernel.Box // own points of the face, local indices
+
+	base, ghost int    // padded index of the first own point, and of its ghost
+	count       [2]int // inner and outer loop
+	stride      [2]int
+	packed      []byte // of the iterate with label packedAs, 0: of none
+	packedAs    uint64
+
+	beyond load // what is on the other side, as told
+	told   load // what the other side was told of this one
+	toldAt iterate.Iteration
+	move   handover
+	rest   rest
+}
+
+// rest is when the next move may be proposed at a cut.
+type rest struct {
+	sweeps  iterate.Iteration // in the run
+	windows int               // of the meter
+	times   int               // the rest after a move, 1 at first
+	up      bool              // the last one went up
+	after   bool              // there was one
+}
+
+// begin rests after a proposal.
+func (r *rest) begin(sweeps iterate.Iteration, windows int, up bool) {
+	if r.times == 0 {
+		r.times = 1
+	}
+	if r.after && up != r.up {
+		r.times = min(2*r.times, mostRests)
+	}
+	r.after, r.up = true, up
+	r.sweeps, r.windows = sweeps+iterate.Iteration(r.times*restSweeps), windows+r.times*restWindows
+}
+
+func (r *rest) over(sweeps iterate.Iteration, windows int) bool {
+	return sweeps >= r.sweeps && windows >= r.windows
+}
+
+func newFace(l kernel.Layout, n problem.Neighbour, s iterate.Scheme) *face {
+	f := &face{Channel: iterate.NewChannel(n.Rank, n.FaceBytes, s), to: n}
+	f.place(l)
+	return f
+}
+
+// place finds the face in a block of that layout.
+func (f *face) place(l kernel.Layout) {
+	a, ghost := f.to.Axis, -1
+	if f.own = f.to.Layer(l); f.to.Side > 0 {
+		ghost = l.N[a]
+	}
+	at := f.own.Lo
+	f.base = l.Index(at[0], at[1], at[2])
+	at[a] = ghost
+	f.ghost = l.Index(at[0], at[1], at[2])
+	stride := [3]int{1, l.Row, l.Plane}
+	inner, outer := 0, 2
+	switch a {
+	case 0:
+		inner = 1
+	case 2:
+		outer = 1
+	}
+	f.count = [2]int{l.N[inner], l.N[outer]}
+	f.stride = [2]int{stride[inner], stride[outer]}
+}
+
+// packAhead packs what will be asked for under that label, while it is in the caches.
+func (f *face) packAhead(label uint64, src []float64) {
+	if len(f.packed) != f.to.FaceBytes {
+		f.packed = make([]byte, f.to.FaceBytes)
+	}
+	f.packedAs = label
+	f.pack(f.packed, src)
+}
+
+// pack writes the own layer of src, [z][y][x], little endian.
+func (f *face) pack(dst []byte, src []float64) { f.packLayer(dst, src, f.base) }
+
+// packLayer writes the layer parallel to the face whose first point is at base.
+func (f *face) packLayer(dst []byte, src []float64, base int) {
+	for o := range f.count[1] {
+		at := base + o*f.stride[1]
+		for range f.count[0] {
+			binary.LittleEndian.PutUint64(dst, math.Float64bits(src[at]))
+			dst = dst[8:]
+			at += f.stride[0]
+		}
+	}
+}
+
+// unpack writes what pack of the neighbour made to the ghosts of dst.
+func (f *face) unpack(dst []float64, data []byte) { f.unpackLayer(dst, data, f.ghost) }
+
+// unpackLayer reads what packLayer wrote to the layer whose first point is at base.
+func (f *face) unpackLayer(dst []float64, data []byte, base int) {
+	for o := range f.count[1] {
+		at := base + o*f.stride[1]
+		for range f.count[0] {
+			dst[at] = math.Float64frombits(binary.LittleEndian.Uint64(data))
+			data = data[8:]
+			at += f.stride[0]
+		}
+	}
+}

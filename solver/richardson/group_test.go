@@ -1,0 +1,103 @@
+package richardson
+
+import (
+	"testing"
+
+	"github.com/p2pdc/p2pdc/solver/internal/solvertest"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/stretchr/testify/require"
+)
+
+// byItself is a peer that has the whole grid.
+func byItself(t *testing.T, p *problem.Problem, tiling problem.Tiling, most iterate.Iteration) *Worker {
+	part, err := problem.GridOf(p.N, [3]int{1, 1, 1})
+	require.NoError(t, err)
+	w, err := NewWorker(problem.Config{Problem: p, Partition: part, Scheme: iterate.Synchronous(), Tiling: tiling, MaxSweeps: most, Executor: solvertest.Threads{}})
+	require.NoError(t, err)
+	return w
+}
+
+// Between two checks a peer alone goes over its block a few times, not once a sweep.
+func TestOnePeerSweepsInGroups(t *testing.T) {
+	p := solvertest.Membrane([3]int{40, 30, 30}, 3)
+	w := byItself(t, p, problem.Tiling{Sweeps: 8, Rows: 10, Pieces: 2}, 40)
+	points, before, longest := 0, iterate.Iteration(0), iterate.Iteration(0)
+	for op := w.Next(0); op.Kind != iterate.OpDone; op = w.Next(0) {
+		require.Equal(t, iterate.OpRelax, op.Kind)
+		longest, before = max(longest, w.Iterate-before), w.Iterate
+		w.Relax(op)
+		if w.pass.relaxes {
+			points += op.Points
+		}
+	}
+	require.EqualValues(t, 8, longest)
+	require.Equal(t, 40*p.Points(), points, "every sweep is counted")
+	want, err := SolveSequential(p, problem.Jacobi, 0, 0, 0, 40)
+	require.NoError(t, err)
+	require.Equal(t, want.Sweeps, w.Outcome().Sweeps)
+	got := make([]float64, p.Points())
+	w.Solution(got)
+	solvertest.RequireSameBits(t, want.U, got)
+}
+
+// What the method says about groups counts where the shell leaves it open.
+func TestTogetherIsHowManySweepsAPassDoes(t *testing.T) {
+	p := solvertest.Membrane([3]int{20, 20, 20}, 3)
+	part, err := problem.GridOf(p.N, [3]int{1, 1, 1})
+	require.NoError(t, err)
+	for together, most := range map[int]iterate.Iteration{1: 1, 4: 4, 32: 32} {
+		w, err := NewWorker(problem.Config{Problem: p, Partition: part, Scheme: iterate.Synchronous(), MaxSweeps: 64, Method: problem.MethodConfig{Together: together}})
+		require.NoError(t, err)
+		before, longest := iterate.Iteration(0), iterate.Iteration(0)
+		for op := w.Next(0); op.Kind != iterate.OpDone; op = w.Next(0) {
+			longest, before = max(longest, w.Iterate-before), w.Iterate
+			w.Relax(op)
+		}
+		require.Equal(t, most, longest)
+	}
+	_, err = newPeerOf(problem.Config{Method: problem.MethodConfig{Together: -1}})
+	require.ErrorContains(t, err, "-1 sweeps in one pass")
+}
+
+// Whoever asks for the solution in the middle of a group gets an iterate, and the run
+// goes on from there.
+func TestSolutionInTheMiddleOfAGroupIsAnIterate(t *testing.T) {
+	p := solvertest.Membrane([3]int{40, 30, 30}, 3)
+	w := byItself(t, p, problem.Tiling{Sweeps: 8, Rows: 10, Pieces: 2}, 40)
+	got := make([]float64, p.Points())
+	looked := 0
+	for op := w.Next(0); op.Kind != iterate.OpDone; op = w.Next(0) {
+		w.Relax(op)
+		if w.pass.group.sweeps > 0 && w.pass.at < len(w.pass.steps) {
+			looked++
+			w.Solution(got)
+			require.Positive(t, w.Iterate)
+			want, err := SolveSequential(p, problem.Jacobi, 0, 0, 0, w.Iterate)
+			require.NoError(t, err)
+			solvertest.RequireSameBits(t, want.U, got)
+		}
+	}
+	require.Positive(t, looked)
+	require.EqualValues(t, 40, w.Outcome().Sweeps)
+}
+
+// A wish to end is heeded at the next check, as without groups.
+func TestGroupsHeedAWishToEnd(t *testing.T) {
+	p := solvertest.Membrane([3]int{40, 30, 30}, 3)
+	w := byItself(t, p, problem.Tiling{Sweeps: 5, Rows: 10}, 4000)
+	for op := w.Next(0); op.Kind != iterate.OpDone; op = w.Next(0) {
+		if w.Iterate >= 40 {
+			w.Stop(0, iterate.Interrupted)
+		}
+		w.Relax(op)
+	}
+	o := w.Outcome()
+	require.Equal(t, iterate.Interrupted, o.Reason)
+	require.LessOrEqual(t, o.Sweeps, iterate.Iteration(40+5+2*iterate.DefaultCheckEvery))
+	want, err := SolveSequential(p, problem.Jacobi, 0, 0, 0, o.Sweeps)
+	require.NoError(t, err)
+	got := make([]float64, p.Points())
+	w.Solution(got)
+	solvertest.RequireSameBits(t, want.U, got)
+}

@@ -1,0 +1,77 @@
+package richardson
+
+import (
+	"time"
+
+	"github.com/p2pdc/p2pdc/solver/iterate"
+)
+
+// Halo tells that the slot of (neighbour, tag) now holds data, the whole face as
+// little-endian float64, of age label (its oldest segment). data is only read
+// before the next call of Halo for the same slot: the shell keeps one buffer a
+// slot and receives into it, and calls Halo before anything else afterwards. The
+// error names q; the run cannot go on after one.
+func (w *Worker) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64, data []byte) error {
+	c, s, err := w.Arrival(q, label, data, w.pass.sweeping())
+	if c == nil {
+		return err
+	}
+	w.readGhosts()
+	return c.Arrived(tag, s, w.Steps.Parity)
+}
+
+// Pack writes the face that op, an OpSend, asks for: op.Bytes bytes.
+func (w *Worker) Pack(op iterate.Op, dst []byte) {
+	f := w.faceOf(op.To)
+	if f == nil || op.Kind != iterate.OpSend {
+		return
+	}
+	if op.Label == f.packedAs && len(f.packed) == len(dst) {
+		copy(dst, f.packed)
+		return
+	}
+	// The other array holds the newer iterate during a sweep, the older one
+	// between two.
+	src := w.cur
+	if _, _, sweep := iterate.UnpackLabel(op.Label); sweep != w.Iterate {
+		src = w.next
+	}
+	f.pack(dst, src)
+}
+
+// faceOf returns the face shared with a neighbour, nil if there is none.
+func (w *Worker) faceOf(q iterate.Rank) *face {
+	for _, f := range w.faces {
+		if f.Rank == q {
+			return f
+		}
+	}
+	return nil
+}
+
+// readGhosts does what Next has left to the relaxation that it asked for: its thread then has
+// the block in its caches. It comes before anything that changes what is read.
+func (w *Worker) readGhosts() {
+	if w.unread {
+		w.unread = false
+		w.unpackGhosts()
+	}
+}
+
+// unpackGhosts brings the newest readable faces to the ghosts of the current
+// iterate; readable must hold. Arrivals after that wait for the next sweep.
+func (w *Worker) unpackGhosts() {
+	for _, f := range w.faces {
+		if s := f.Pick(w.Iterate); s != nil {
+			f.unpack(w.cur, s.Data)
+		}
+	}
+}
+
+// unpackFrozen brings the frozen faces of a snapshot to the ghosts of the frozen
+// block. If that is the current iterate, the next sweep's unpackGhosts repairs it.
+func (w *Worker) unpackFrozen() {
+	for _, f := range w.faces {
+		f.unpack(w.frozen, f.Agreed.Data)
+	}
+}

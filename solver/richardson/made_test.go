@@ -1,0 +1,27 @@
+package richardson
+
+import (
+	"github.com/p2pdc/p2pdc/solver/internal/solvertest"
+	"github.com/p2pdc/p2pdc/solver/problem"
+)
+
+// newNetwork builds the peers of a run.
+func newNetwork(seed uint64, configs []problem.Config) (*solvertest.Network, error) {
+	return solvertest.NewNetwork(seed, Method{}.New, configs)
+}
+
+// workersOf returns the peers of a run.
+func workersOf(n *solvertest.Network) []*Worker {
+	out := make([]*Worker, len(n.Peers))
+	for i, p := range n.Peers {
+		out[i] = p.(*Worker)
+	}
+	return out
+}
+
+func newPeerOf(c problem.Config) (problem.Peer, error) {
+	if err := c.Method.Check(); err != nil {
+		return nil, err
+	}
+	return Method{}.New(c)
+}

@@ -1,0 +1,77 @@
+package richardson
+
+import (
+	"github.com/p2pdc/p2pdc/internal/kernel"
+	"github.com/p2pdc/p2pdc/solver/problem"
+)
+
+// planSweep orders a sweep so that every face with a neighbour is relaxed, and
+// leaves, before the interior.
+func planSweep(l kernel.Layout, faces []*face, order problem.Order) []problem.Step {
+	var parts []kernel.Box
+	if order == problem.InTurn {
+		parts = planesInTurn(l)
+	} else {
+		rest := l.Interior()
+		for i := len(faces) - 1; i >= 0; i-- { // z faces first: they lie together in memory
+			var slab kernel.Box
+			slab, rest = peel(rest, faces[i])
+			parts = problem.AppendParts(parts, slab)
+		}
+		parts = problem.AppendParts(parts, rest)
+	}
+	last := make([]int, len(faces))
+	for i, f := range faces {
+		for n, b := range parts {
+			if problem.Meets(b, f.own) {
+				last[i] = n
+			}
+		}
+	}
+	var out []problem.Step
+	for n, b := range parts {
+		chunks, axis := problem.Split(b, order, l.Dim)
+		out = append(out, problem.Step{Part: n, Box: b, Chunks: chunks, Axis: axis, Points: b.Points()})
+		for i := range faces {
+			if last[i] == n {
+				out = append(out, problem.Step{Send: true, Face: i})
+			}
+		}
+	}
+	return out
+}
+
+// peel takes the layer at a face off the box; the layer is empty if the box is.
+func peel(b kernel.Box, f *face) (slab, rest kernel.Box) {
+	if b.Empty() {
+		return kernel.Box{}, b
+	}
+	a, width := f.to.Axis, 1
+	if a == 0 {
+		width = problem.Columns
+	}
+	slab, rest = b, b
+	if f.to.Side < 0 {
+		// An earlier face may have taken the layer already, on a thin box.
+		cut := min(max(width, b.Lo[a]), b.Hi[a])
+		slab.Hi[a], rest.Lo[a] = cut, cut
+	} else {
+		cut := max(min(f.own.Hi[a]-width, b.Hi[a]), b.Lo[a])
+		slab.Lo[a], rest.Hi[a] = cut, cut
+	}
+	return slab, rest
+}
+
+// planesInTurn groups whole planes in ascending order, the only order there is.
+func planesInTurn(l kernel.Layout) []kernel.Box {
+	slow := l.Dim - 1
+	plane := l.Points() / l.N[slow]
+	thick := max(1, problem.PartPoints/plane)
+	var out []kernel.Box
+	for lo := 0; lo < l.N[slow]; lo += thick {
+		b := l.Interior()
+		b.Lo[slow], b.Hi[slow] = lo, min(lo+thick, l.N[slow])
+		out = append(out, b)
+	}
+	return out
+}

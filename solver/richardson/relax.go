@@ -1,0 +1,287 @@
+package richardson
+
+import (
+	"time"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+)
+
+// pass is one run over the own block: a sweep, a sweep that measures, a group of
+// sweeps, or a measurement of an array.
+type pass struct {
+	w       *Worker
+	sweep   []problem.Step // planned once
+	measure []problem.Step
+	steps   []problem.Step // of the pass in progress; nil between passes
+	at      int
+	relaxes bool
+	norms   []kernel.Norm // one a chunk
+	gather  bool          // the pass measures
+	ahead   bool          // all of its parts are relaxed, whatever is still to be asked for
+	array   []float64     // what is read
+	initial bool          // iterate 0 has yet to be sent
+	current problem.Step
+	run     func(i int) // bound once: a closure a call would allocate
+	plane   kernel.Box
+	group   group
+}
+
+func (p *pass) init(w *Worker) {
+	p.w = w
+	p.sweep = planSweep(w.block.Layout, w.faces, w.config.Order)
+	p.measure = planSweep(w.block.Layout, nil, problem.Jacobi)
+	most := 1
+	for _, steps := range [][]problem.Step{p.sweep, p.measure} {
+		for _, s := range steps {
+			most = max(most, s.Chunks)
+		}
+	}
+	p.norms = make([]kernel.Norm, most)
+	p.run = p.runChunk
+}
+
+// begin is called when the run begins, or a time step.
+func (p *pass) begin() {
+	p.abandon()
+	p.collect() // what a measurement half done has left
+	p.at, p.initial = 0, p.w.config.Scheme.Lockstep()
+}
+
+func (p *pass) sweeping() bool { return p.steps != nil && p.relaxes }
+
+func (p *pass) beginSweep(measure bool) {
+	if !measure && p.group.begin(p.w) {
+		p.steps, p.at, p.relaxes, p.gather = p.group.steps, 0, true, false
+		return
+	}
+	p.steps, p.at, p.relaxes, p.gather, p.array, p.ahead = p.sweep, 0, true, measure, p.w.cur, false
+	p.w.meter.begin()
+}
+
+func (p *pass) beginMeasure(array []float64) {
+	p.steps, p.at, p.relaxes, p.gather, p.array, p.ahead = p.measure, 0, false, true, array, false
+}
+
+// abandon drops a pass half done; the current iterate is intact.
+func (p *pass) abandon() {
+	p.steps, p.array, p.gather, p.group.sweeps, p.w.unread = nil, nil, false, 0, false
+}
+
+// next is the next operation of the pass in progress.
+func (p *pass) next(now time.Duration) (iterate.Op, bool) {
+	w := p.w
+	for p.initial && w.stepper != nil {
+		// Lockstep: everyone needs iterate 0 of its neighbours; p.at counts the faces.
+		if p.at == len(w.faces) {
+			p.initial, p.at = false, 0
+			break
+		}
+		p.at++
+		if f := w.faces[p.at-1]; !f.Opened {
+			return w.SendOp(now, f.Channel, 0), true
+		}
+	}
+	for p.steps != nil {
+		if p.at == len(p.steps) {
+			p.finish()
+			break
+		}
+		s := &p.steps[p.at]
+		if !s.Send {
+			w.meter.asked = now
+			return iterate.Op{Kind: iterate.OpRelax, Part: s.Part, Points: s.Points}, true
+		}
+		p.at++
+		if label := w.Iterate + 1; !w.Rule.SkipSend(label) {
+			return w.SendOp(now, w.Channels[s.Face], label), true
+		}
+	}
+	return iterate.Op{}, false
+}
+
+// Relax does the part that Next asked for; any other op is ignored.
+func (w *Worker) Relax(op iterate.Op) {
+	p := &w.pass
+	if op.Kind != iterate.OpRelax || p.at >= len(p.steps) || p.steps[p.at].Send || p.steps[p.at].Part != op.Part {
+		return
+	}
+	w.readGhosts()
+	p.current = p.steps[p.at]
+	p.at++
+	w.meter.relaxed = op.Points
+	switch {
+	case p.group.sweeps > 0:
+		p.group.relax(w, p.current.Part)
+	case !p.ahead:
+		p.relax()
+	}
+}
+
+// RelaxAhead is Relax for a shell whose time is not the processor's: with the part that op
+// asks for it relaxes all others of the pass, while the block is in the processor's caches.
+// They are still asked for, and nothing that can be seen before they are is different.
+func (w *Worker) RelaxAhead(op iterate.Op) {
+	p := &w.pass
+	if p.at == 0 && p.steps != nil && p.group.sweeps == 0 && !p.ahead {
+		w.readGhosts()
+		p.relaxAll()
+	}
+	w.Relax(op)
+}
+
+// relaxAll relaxes all parts of the pass, and packs faces whose values lie far apart. What is
+// not measured needs no parts: rows are longer without them.
+func (p *pass) relaxAll() {
+	w := p.w
+	p.ahead = true
+	if p.relaxes && !p.gather && w.config.Order == problem.Jacobi {
+		w.stepper.Relax(w.next, w.cur, w.cur, w.block.Layout.Interior())
+	} else {
+		for _, s := range p.steps {
+			if !s.Send {
+				p.current = s
+				p.relax()
+			}
+		}
+	}
+	for _, f := range w.faces {
+		if p.relaxes && f.to.Axis == 0 {
+			f.packAhead(iterate.PackLabel(w.Steps.Current, f.Age, w.Iterate+1), w.next)
+		}
+	}
+}
+
+// relax does the current part.
+func (p *pass) relax() {
+	if p.relaxes && p.w.config.Order == problem.InTurn {
+		p.relaxInTurn()
+		return
+	}
+	p.plane = p.current.Box
+	p.w.exec.For(p.current.Chunks, p.run)
+}
+
+// relaxInTurn goes through a part's planes in ascending order; the executor
+// shares out each.
+func (p *pass) relaxInTurn() {
+	slow := p.w.block.Layout.Dim - 1
+	b := p.current.Box
+	for z := b.Lo[slow]; z < b.Hi[slow]; z++ {
+		p.plane = b
+		p.plane.Lo[slow], p.plane.Hi[slow] = z, z+1
+		p.w.exec.For(p.current.Chunks, p.run)
+	}
+}
+
+// runChunk does piece i of the current part.
+func (p *pass) runChunk(i int) {
+	w := p.w
+	b := problem.Chunk(p.plane, p.current.Axis, i, p.current.Chunks)
+	switch {
+	case !p.relaxes:
+		w.stepper.Residual(&p.norms[i], p.array, b)
+	case w.config.Order == problem.InTurn:
+		below := w.next
+		if b.Lo[w.block.Layout.Dim-1] == 0 {
+			below = w.cur // below the first plane are the neighbour's values
+		}
+		w.stepper.Relax(w.next, below, w.cur, b)
+		if p.gather {
+			w.stepper.Residual(&p.norms[i], w.cur, b)
+		}
+	case p.gather:
+		w.stepper.RelaxResidual(&p.norms[i], w.next, w.cur, b)
+	default:
+		w.stepper.Relax(w.next, w.cur, w.cur, b)
+	}
+}
+
+// collect merges and empties what the chunks measured.
+func (p *pass) collect() kernel.Sum {
+	var sum kernel.Sum
+	for i := range p.norms {
+		sum.Merge(&p.norms[i].Squares)
+		p.norms[i].Reset()
+	}
+	return sum
+}
+
+// finish ends the pass: a sweep's result becomes the current iterate. An array
+// that a snapshot froze is left alone, the third one takes its place.
+func (p *pass) finish() {
+	w := p.w
+	w.measured = p.array
+	p.steps, p.array = nil, nil
+	if p.group.sweeps > 0 {
+		p.group.finish(w)
+		return
+	}
+	if p.relaxes {
+		old := w.cur
+		w.cur, w.Iterate = w.next, w.Iterate+1
+		w.relaxed += uint64(w.block.Layout.Points())
+		w.meter.end(!p.gather || w.Rhythm.Every < meterSweeps)
+		switch {
+		case problem.SameArray(old, w.frozen) && w.spare == nil:
+			w.next = w.newArray()
+		case problem.SameArray(old, w.frozen):
+			w.next, w.spare = w.spare, nil
+		default:
+			w.next = old
+		}
+	}
+	if p.gather {
+		p.gather = false
+		sum := p.collect()
+		w.Rule.Measured(&sum)
+	}
+}
+
+// measureNow measures the residual of an array at once.
+func (p *pass) measureNow(array []float64) kernel.Sum {
+	p.beginMeasure(array)
+	for p.at < len(p.steps) {
+		p.current = p.steps[p.at]
+		p.at++
+		p.plane = p.current.Box
+		p.w.exec.For(p.current.Chunks, p.run)
+	}
+	p.steps, p.array, p.gather, p.at = nil, nil, false, 0
+	return p.collect()
+}
+
+// Capture keeps the current iterate as the block of a snapshot, without copying.
+func (w *Worker) Capture() {
+	w.Release()
+	w.frozen, w.CapturedAt = w.cur, w.Iterate
+}
+
+// Release gives the frozen block's array back.
+func (w *Worker) Release() {
+	if w.frozen != nil && !problem.SameArray(w.frozen, w.cur) {
+		w.spare = w.frozen
+	}
+	w.frozen = nil
+}
+
+// Halt lets the sweeps in progress finish.
+func (w *Worker) Halt() iterate.Iteration {
+	switch {
+	case w.pass.group.sweeps > 0:
+		return w.Iterate + iterate.Iteration(w.pass.group.sweeps)
+	case w.pass.sweeping():
+		return w.Iterate + 1
+	}
+	return w.Iterate
+}
+
+// Magnitudes are those of the array that the last pass read: before the next one it holds
+// the same values.
+func (w *Worker) Magnitudes() kernel.Sum {
+	return w.block.Magnitudes(w.measured, w.block.Layout.Interior())
+}
+
+// PackCaptured implements iterate.SnapshotSource.
+func (w *Worker) PackCaptured(i int, dst []byte) { w.faces[i].pack(dst, w.frozen) }

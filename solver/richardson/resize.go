@@ -1,0 +1,97 @@
+package richardson
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+)
+
+// layer is the padded index of the first point of plane p, parallel to the face.
+func (w *Worker) layer(f *face, p int) int {
+	var at [3]int
+	at[f.to.Axis] = p
+	return w.block.Layout.Index(at[0], at[1], at[2])
+}
+
+// drop takes planes off the box at the low or the high end. Nothing is copied: the
+// remaining values keep their place in memory, and the padded arrays become the part
+// around them that the new layout spans. In one dimension the padding depends on the
+// size, so that part need not begin where the old arrays begin.
+func (w *Worker) drop(side, count int) error {
+	old := w.block.Layout
+	if err := w.block.Drop(side, count); err != nil {
+		return err
+	}
+	l := w.block.Layout
+	from := old.Origin - l.Origin
+	if side < 0 {
+		from += count * slowStride(old)
+		dense := count * (old.Points() / old.N[old.Dim-1])
+		w.Steps.Before = problem.Tail(w.Steps.Before, dense)
+	} else {
+		w.Steps.Before = problem.Head(w.Steps.Before, l.Points())
+	}
+	w.cur = w.cur[from : from+l.Len() : from+l.Len()]
+	w.next = w.next[from : from+l.Len() : from+l.Len()]
+	return w.resized()
+}
+
+// grow adds planes to the box at the low or the high end, in new arrays: it evaluates
+// the problem's functions there. The planes' own values are left to the caller; before
+// are theirs at the start of the time step, dense, nil in a stationary run.
+func (w *Worker) grow(side, count int, before []float64) error {
+	old := w.block.Layout
+	part, err := w.block.Beside(side, count)
+	if err != nil {
+		return err
+	}
+	if before != nil {
+		part.Remember(before, w.config.Problem.Evolution.Step())
+		w.Steps.Before = problem.Joined(side, w.Steps.Before, before)
+	}
+	if err := w.block.Join(side, part); err != nil {
+		return err
+	}
+	from := w.block.Layout.Origin - old.Origin
+	if side < 0 {
+		from += count * slowStride(old)
+	}
+	for _, a := range []*[]float64{&w.cur, &w.next} {
+		room := make([]float64, w.block.Layout.Len())
+		copy(room[from:], *a)
+		w.block.FillRim(room, part.Box)
+		*a = room
+	}
+	return w.resized()
+}
+
+// resized prepares what depends on the layout; no pass is in progress.
+func (w *Worker) resized() error {
+	w.spare = nil
+	for _, f := range w.faces {
+		f.place(w.block.Layout)
+	}
+	w.pass.init(w)
+	var err error
+	w.stepper, err = w.block.Sweep(w.delta)
+	return err
+}
+
+// slowStride is the distance between two planes in a padded array.
+func slowStride(l kernel.Layout) int { return [...]int{1, l.Row, l.Plane}[l.Dim-1] }
+
+// packDense writes values, little endian.
+func packDense(dst []byte, values []float64) {
+	for i, v := range values {
+		binary.LittleEndian.PutUint64(dst[8*i:], math.Float64bits(v))
+	}
+}
+
+func unpackDense(dst []float64, data []byte) {
+	for i := range dst {
+		dst[i] = iterate.ReadFloat(data[8*i:])
+	}
+}

@@ -1,0 +1,111 @@
+package richardson
+
+import "github.com/p2pdc/p2pdc/solver/iterate"
+
+// begin begins the run of a stationary problem, or the next time step: it evaluates
+// the problem at that time and prepares what the step starts from.
+func (w *Worker) begin() error {
+	s := &w.Steps
+	s.Current = min(s.Current+1, s.Of)
+	p := w.config.Problem.AtStep(s.Current)
+	if err := p.ValidateHead(); err != nil {
+		return w.config.InStep(s.Current, err)
+	}
+	if err := w.block.Build(p); err != nil {
+		return w.config.InStep(s.Current, err)
+	}
+	if s.Of > 0 {
+		w.block.Remember(s.Before, w.config.Problem.Evolution.Step())
+	}
+	w.Release()
+	w.Iterate, w.stepper = 0, nil
+	for _, f := range w.faces {
+		f.begin(s.Current)
+	}
+	w.pass.begin()
+	w.opening.begin(w)
+	w.Rule = iterate.NewTerminationRule(&w.Coordination)
+	w.setup = newSetup(len(w.Tree.Children), w.block.Diagonal)
+	return w.config.InStep(s.Current, w.settle())
+}
+
+// begin forgets the faces of the step before; what has come of the new one stays.
+func (f *face) begin(step int) {
+	f.Channel.Begin(step)
+	f.move, f.told = handover{}, load{}
+	f.toldAt = 0
+}
+
+// conclude ends the run or the time step.
+func (w *Worker) conclude() {
+	w.Coordination.Conclude(func(dst []float64) {
+		answer := w.cur
+		if w.frozen != nil {
+			answer = w.frozen
+		}
+		w.block.CopyOut(dst, answer)
+	}, w.begin)
+}
+
+// opening exchanges the first faces of a time step over the halo sessions that are
+// asynchronous by the scheme, made synchronous for that while: what a step starts
+// from must arrive. Both ends of a session switch once both have come so far, so
+// nobody is a step ahead of a neighbour on the other side of it.
+type opening struct {
+	phase openingPhase
+	at    int // faces sent
+}
+
+type openingPhase int
+
+const (
+	openingDone openingPhase = iota
+	openingAdapt
+	openingSend
+	openingGather
+)
+
+func (o *opening) begin(w *Worker) {
+	*o = opening{}
+	if !w.config.Reconfigure || w.Steps.Current < 2 {
+		return
+	}
+	for _, f := range w.faces {
+		if f.Scheme.Asynchronous() {
+			o.phase = openingAdapt
+		}
+	}
+}
+
+// open is the next operation of a step's opening, false when there is none.
+func (w *Worker) open() (iterate.Op, bool) {
+	o := &w.opening
+	switch o.phase {
+	case openingAdapt:
+		o.phase = openingSend
+		return iterate.Op{Kind: iterate.OpAdapt}, true
+	case openingSend:
+		if w.stepper == nil {
+			return iterate.Op{Kind: iterate.OpWait}, true // the step δ is being agreed on
+		}
+		for o.at < len(w.faces) {
+			f := w.faces[o.at]
+			if o.at++; f.Scheme.Asynchronous() {
+				op := w.SendOp(0, f.Channel, 0)
+				f.Sent = false // it arrives; there is nothing to repeat
+				return op, true
+			}
+		}
+		o.phase = openingGather
+	}
+	if o.phase == openingDone {
+		return iterate.Op{}, false
+	}
+	for _, f := range w.faces {
+		if f.Scheme.Asynchronous() && !f.TakeOpening() {
+			return iterate.Op{Kind: iterate.OpWait}, true
+		}
+	}
+	o.phase = openingDone
+	return iterate.Op{Kind: iterate.OpAdapt, Asynchronous: true}, true
+}

@@ -1,0 +1,145 @@
+package schwarz
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+)
+
+// share is a peer's part of the problem of the coarse correction: the restricted residual
+// of its own points and, at the coarse points whose nearest fine point it owns, how far
+// the values may go down and up; 0 elsewhere, so that shares add up.
+type share struct {
+	rank   iterate.Rank
+	box    kernel.Box // of coarse points
+	have   bool
+	fresh  bool              // it has not been passed on, or used
+	label  iterate.Iteration // of the iterate that it was made from
+	number uint64            // of the last correction in that iterate
+	square float64           // ‖r‖² of the own points
+	values []float64         // residual, gaps below, gaps above, each dense over box
+}
+
+// shareFields is the number of values a coarse point.
+const shareFields = 3
+
+// shareHead is the length of what stands before a share's values: rank, label, number,
+// square.
+const shareHead = 32
+
+func shareBytes(box kernel.Box) int { return shareHead + 8*shareFields*box.Points() }
+
+func (s *share) field(i int) []float64 {
+	n := s.box.Points()
+	return s.values[i*n : (i+1)*n]
+}
+
+// append writes the share to a message.
+func (s *share) append(dst []byte) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(s.rank))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(s.label))
+	dst = binary.LittleEndian.AppendUint64(dst, s.number)
+	dst = iterate.AppendFloat(dst, s.square)
+	for _, v := range s.values {
+		dst = iterate.AppendFloat(dst, v)
+	}
+	return dst
+}
+
+var errShare = errors.New("a share of the coarse problem that is cut off")
+
+// readShares calls f for the shares of a message in turn; find tells where one is to be
+// kept, nil if the rank has no business there. Bounds are those of the message: any bytes
+// may come.
+func readShares(data []byte, find func(iterate.Rank) *share, f func(*share) error) error {
+	for len(data) > 0 {
+		if len(data) < shareHead {
+			return errShare
+		}
+		rank := binary.LittleEndian.Uint64(data)
+		if rank >= problem.MaxPeers {
+			return fmt.Errorf("a share of rank %d", rank)
+		}
+		s := find(iterate.Rank(rank))
+		if s == nil {
+			return fmt.Errorf("a share of rank %d, which is not below the sender in the tree", rank)
+		}
+		n := shareBytes(s.box)
+		if len(data) < n {
+			return errShare
+		}
+		head, values := data[8:shareHead], data[shareHead:n]
+		data = data[n:]
+		square := iterate.ReadFloat(head[16:])
+		if !(square >= 0) { // NaN: a diverging run ends by the rule of termination
+			square = math.Inf(1)
+		}
+		s.have, s.fresh, s.square = true, true, square
+		s.label, s.number = iterate.Iteration(binary.LittleEndian.Uint64(head)), binary.LittleEndian.Uint64(head[8:])
+		for i := range s.values {
+			s.values[i] = iterate.ReadFloat(values[8*i:])
+		}
+		if err := f(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measure makes the own share of what is assembled in the working array.
+func (s *share) measure(w *peer) {
+	c := w.coarse
+	g := c.grid
+	clear(s.values)
+	w.sweep.Defect(c.defect, w.work, w.inside)
+	s.square = 0
+	for z := w.inside.Lo[2]; z < w.inside.Hi[2]; z++ {
+		for y := w.inside.Lo[1]; y < w.inside.Hi[1]; y++ {
+			at := w.layout.Index(w.inside.Lo[0], y, z)
+			for _, v := range c.defect[at : at+w.inside.Hi[0]-w.inside.Lo[0]] {
+				s.square += float64(v * v)
+			}
+		}
+	}
+	b := w.own
+	if len(c.cross) > 0 {
+		c.halveFluxes(w)
+		b = grow(b, 1, g.fine)
+	}
+	g.restrict(s.field(0), s.box, c.defect, w.layout, w.ext.Lo, b, c.line)
+	s.gaps(w)
+	s.have, s.fresh, s.label, s.number = true, true, w.Iterate, c.at
+}
+
+// gaps sets how far the values at coarse points may go. A coarse point on a fine one in
+// contact stays where it is, or the correction would lift that off, be projected, and
+// come back the next time.
+func (s *share) gaps(w *peer) {
+	below, above := s.field(1), s.field(2)
+	i := 0
+	for z := s.box.Lo[2]; z < s.box.Hi[2]; z++ {
+		for y := s.box.Lo[1]; y < s.box.Hi[1]; y++ {
+			for x := s.box.Lo[0]; x < s.box.Hi[0]; x++ {
+				axes := &w.coarse.grid.axes
+				at := [3]int{axes[0].nearest[x], axes[1].nearest[y], axes[2].nearest[z]}
+				if w.own.Holds(at) {
+					for a := range 3 {
+						at[a] -= w.ext.Lo[a]
+					}
+					u, d := w.work[w.layout.Index(at[0], at[1], at[2])], w.layout.Dense(at[0], at[1], at[2])
+					lo, hi := w.block.Lower.At(d)-u, w.block.Upper.At(d)-u
+					if !(lo < 0 && hi > 0) {
+						lo, hi = 0, 0
+					}
+					below[i], above[i] = lo, hi
+				}
+				i++
+			}
+		}
+	}
+}

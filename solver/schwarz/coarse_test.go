@@ -1,0 +1,229 @@
+package schwarz
+
+import (
+	"math"
+	"testing"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+	"github.com/p2pdc/p2pdc/solver/internal/solvertest"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/verify"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// TestRestrictionIsTheTransposeOfInterpolation: ⟨R·r, e⟩ = scale·⟨r, P·e⟩, added up over
+// the pieces of any partition.
+func TestRestrictionIsTheTransposeOfInterpolation(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := solvertest.AnyProblem(t)
+		part := solvertest.AnyPartition(t, p)
+		n, ok := coarseSize(p, 2, rapid.IntRange(1, 40).Draw(t, "most"))
+		if !ok {
+			return
+		}
+		g, err := newCoarseGrid(p, n)
+		require.NoError(t, err)
+		number := rapid.Float64Range(-1, 1)
+		e := make([]float64, g.layout.Points())
+		for i := range e {
+			e[i] = number.Draw(t, "e")
+		}
+		fine, err := kernel.NewLayout(p.Dimension, p.N)
+		require.NoError(t, err)
+		r, pe := make([]float64, fine.Len()), make([]float64, p.N[0])
+		whole := g.layout.Interior()
+		line := make([]float64, n[0]+2)
+		fineSide, sum := 0.0, make([]float64, len(e))
+		for z := range p.N[2] {
+			for y := range p.N[1] {
+				g.row(pe, e, whole, 0, y, z, line)
+				for x := range p.N[0] {
+					v := number.Draw(t, "r")
+					r[fine.Index(x, y, z)] = v
+					fineSide += v * pe[x]
+				}
+			}
+		}
+		for q := range part.Peers() {
+			box := part.Box(iterate.Rank(q))
+			piece := g.piece(box)
+			values := make([]float64, piece.Points())
+			g.restrict(values, piece, r, fine, [3]int{}, box, line)
+			eachPoint(piece, func(x, y, z int) {
+				at := g.layout.Dense(x, y, z)
+				sum[at] += values[denseIn(piece, x, y, z)]
+			})
+		}
+		coarseSide := 0.0
+		for i := range e {
+			coarseSide += sum[i] * e[i]
+		}
+		require.InDelta(t, g.scale*fineSide, coarseSide, 1e-12*float64(len(r)))
+	})
+}
+
+func TestCoarseGridsKeepTheBound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := &problem.Problem{Dimension: rapid.IntRange(1, 3).Draw(t, "dim"), N: [3]int{1, 1, 1}}
+		for a := range p.Dimension {
+			p.N[a] = rapid.IntRange(1, 300).Draw(t, "n")
+		}
+		most := rapid.IntRange(0, 5000).Draw(t, "most")
+		n, ok := coarseSize(p, 2, most)
+		if !ok {
+			return
+		}
+		points := n[0] * n[1] * n[2]
+		require.Less(t, points, p.Points())
+		if most == 0 {
+			require.LessOrEqual(t, points, max(1, p.Points()/coarsePart))
+		} else {
+			require.LessOrEqual(t, points, most)
+		}
+	})
+	_, ok := coarseSize(&problem.Problem{Dimension: 1, N: [3]int{50, 1, 1}}, 1, 0)
+	require.False(t, ok, "one peer needs none")
+	_, ok = coarseSize(&problem.Problem{Dimension: 1, N: [3]int{50, 1, 1}}, 2, -1)
+	require.False(t, ok, "none is wanted")
+	for contrast, want := range map[float64]bool{100: true, 1000: false, 1e-3: false} {
+		p := solvertest.Membrane([3]int{31, 31, 1}, 2)
+		p.Diffusion.Of = func(q problem.Point) float64 {
+			if math.Hypot(q[0]-0.3, q[1]-0.4) < 0.1 {
+				return contrast
+			}
+			return 1
+		}
+		part, err := problem.GridOf(p.N, [3]int{2, 2, 1})
+		require.NoError(t, err)
+		c := problem.Config{Problem: p, Partition: part, Scheme: iterate.Asynchronous()}
+		_, ok = coarseGridOf(&c)
+		require.Equal(t, want, ok, "contrast %v", contrast)
+		c.Method.Coarse = 9
+		_, ok = coarseGridOf(&c)
+		require.True(t, ok, "asked for")
+		c.Method.Coarse, c.Scheme = 0, iterate.Synchronous()
+		_, ok = coarseGridOf(&c)
+		require.True(t, ok, "in lockstep")
+	}
+}
+
+// TestExchangesDoNotGrowWithPeers is the point of the coarse correction. With it 64 boxes
+// take hardly more exchanges than 8; without it more than twice as many.
+func TestExchangesDoNotGrowWithPeers(t *testing.T) {
+	p := solvertest.Membrane([3]int{32, 32, 32}, 3)
+	count := func(parts [3]int, s iterate.Scheme, coarse, overlap int) iterate.Iteration {
+		part, err := problem.GridOf(p.N, parts)
+		require.NoError(t, err)
+		c := problem.Config{Problem: p, Partition: part, Scheme: s, Tolerance: 1e-6, MaxSweeps: 200,
+			Method: problem.MethodConfig{Name: problem.Schwarz, Local: problem.SOR, Work: 30, Overlap: overlap, Coarse: coarse}}
+		peers := together(t, solvertest.ConfigsFor(c))
+		e, err := verify.Evaluate(p, solvertest.Collected(p, peers), nil)
+		require.NoError(t, err)
+		require.LessOrEqual(t, e.RelativeResidual, 1e-6)
+		return peers[0].Outcome().Sweeps
+	}
+	few, many := count([3]int{2, 2, 2}, iterate.Synchronous(), 0, 2), count([3]int{4, 4, 4}, iterate.Synchronous(), 0, 2)
+	without := count([3]int{4, 4, 4}, iterate.Synchronous(), -1, 2)
+	t.Logf("overlap 2: 8 peers %d exchanges, 64 peers %d, without the correction %d", few, many, without)
+	require.LessOrEqual(t, few, iterate.Iteration(8))
+	require.LessOrEqual(t, many, iterate.Iteration(11))
+	require.Greater(t, without, 2*many)
+}
+
+// TestCorrectionsThatDoNotHelp: with a coarse operator that is much too weak corrections
+// overshoot. The run must end all the same, by the relaxation alone.
+func TestCorrectionsThatDoNotHelp(t *testing.T) {
+	p := solvertest.Membrane([3]int{24, 24, 1}, 2)
+	part, err := problem.GridOf(p.N, [3]int{3, 3, 1})
+	require.NoError(t, err)
+	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
+		t.Run(s.Name(), func(t *testing.T) {
+			c := problem.Config{Problem: p, Partition: part, Scheme: s, Tolerance: 1e-6, Method: problem.MethodConfig{Name: problem.Schwarz, Local: problem.SOR, Work: 20, Overlap: 2, Coarse: 36}}
+			n, err := newNetwork(3, solvertest.ConfigsFor(c))
+			require.NoError(t, err)
+			w := n.Peers[0].(*peer)
+			r := w.coarse.root
+			r.operator.Diag, r.operator.Off = r.operator.Diag/40, r.operator.Off/40
+			sweep, err := (&problem.Discretization{Problem: w.block.Problem, Box: problem.Box{Hi: w.coarse.grid.n}, Layout: r.layout, Operator: r.operator, Diagonal: r.operator.Diag,
+				Source: kernel.Field{Array: r.source}, Lower: kernel.Field{Array: r.lower}, Upper: kernel.Field{Array: r.upper}}).Sweep(1)
+			require.NoError(t, err)
+			r.sweep, r.solver = sweep, lifted{sweep, r.layout}
+			r.forecast = nil // it would learn to expect little of them
+			require.NoError(t, n.Run())
+			for _, q := range n.Peers {
+				require.Equal(t, iterate.Converged, q.Outcome().Reason)
+			}
+			t.Log(w.Iterate, w.coarse.newest, w.coarse.in, r.guard, r.layout.N)
+			require.Positive(t, r.guard.until, "the guard had to step in")
+			e, err := verify.Evaluate(p, n.Assemble(p, part), nil)
+			require.NoError(t, err)
+			require.LessOrEqual(t, e.RelativeResidual, 1e-6)
+		})
+	}
+}
+
+// lifted solves a coarse problem by Gauss–Seidel and keeps to its obstacles.
+type lifted struct {
+	*kernel.Sweep
+	layout kernel.Layout
+}
+
+func (l lifted) Name() string            { return "lifted" }
+func (l lifted) Start([]float64) float64 { return 0 }
+func (l lifted) Changed()                {}
+func (l lifted) Describe() string        { return "" }
+func (l lifted) Bytes() int              { return 0 }
+
+func (l lifted) Cycle(u []float64) float64 {
+	l.RedBlack(u, 1, 60, kernel.Sequential{})
+	return 60
+}
+
+// TestGuard: corrections stop when the residual does not fall for a number of rounds, for
+// ever longer, and a round takes everybody's share.
+func TestGuard(t *testing.T) {
+	g := coarseGuard{seen: make([]bool, 2)}
+	g.begin()
+	members := []share{{square: 3, fresh: true}, {square: 1, fresh: true}}
+	k := iterate.Iteration(0)
+	admitted := func() (n int) {
+		for g.admits(k, members) {
+			n++
+			k++
+			require.Less(t, n, 1000)
+		}
+		return n
+	}
+	require.Equal(t, guardRounds, admitted())
+	require.Equal(t, k+guardPause, g.until)
+	require.False(t, g.grown)
+	k = g.until
+	require.Zero(t, admitted(), "relaxation has brought nothing since")
+	require.Equal(t, k+2*guardPause, g.until)
+	k = g.until
+	members[0].square /= 2   // now it has
+	members[1].fresh = false // nobody hears of it any more: no round ends
+	for range 10 * guardRounds {
+		require.True(t, g.admits(k, members))
+		k++
+	}
+	members[1].fresh = true
+	for range 100 { // it falls
+		members[0].square *= 0.5
+		members[1].square *= 0.5
+		require.True(t, g.admits(k, members))
+		k++
+	}
+	last := members[0].square
+	members[0].square *= 1000
+	require.False(t, g.admits(k, members), "it has grown")
+	require.True(t, g.grown, "and the last one is taken back")
+	k = g.until
+	require.False(t, g.admits(k, members), "it is not yet where it was")
+	require.False(t, g.grown, "there was none to take back")
+	k = g.until
+	members[0].square = last / 2
+	require.True(t, g.admits(k, members))
+}

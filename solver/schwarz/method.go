@@ -1,0 +1,37 @@
+package schwarz
+
+import (
+	"fmt"
+
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+)
+
+// Method is the restricted additive Schwarz method.
+type Method struct{}
+
+// Name returns "schwarz".
+func (Method) Name() string { return problem.Schwarz }
+
+// Check refuses orders, and flexible exchange in schemes other than the asynchronous one.
+func (Method) Check(c *problem.Config) error {
+	if err := c.CheckOrder(); err != nil {
+		return err
+	}
+	if c.Method.Flexible && c.Scheme.Name() != iterate.Asynchronous().Name() {
+		return fmt.Errorf("solver: values of a solve that is going on may only be read in the asynchronous scheme; the scheme is %s (--flexible)", c.Scheme.Name())
+	}
+	return nil
+}
+
+// Links returns the peers whose regions meet that of rank r, and those of the coarse correction.
+func (Method) Links(c *problem.Config, r iterate.Rank) []iterate.Link { return schwarzLinks(c, r) }
+
+// New makes a peer of the method.
+func (Method) New(c problem.Config) (problem.Peer, error) {
+	w, err := newPeer(c)
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}

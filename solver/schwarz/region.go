@@ -1,0 +1,100 @@
+package schwarz
+
+import (
+	"github.com/p2pdc/p2pdc/internal/kernel"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+)
+
+// region is where a peer of the Schwarz method solves: its own box, grown by the
+// overlap where there are neighbours.
+type region struct {
+	own, ext problem.Box   // in the grid
+	inside   kernel.Box    // own box within ext
+	layout   kernel.Layout // of ext
+	ownPart  kernel.Layout // of own
+}
+
+func newRegion(p *problem.Problem, part problem.Partition, r iterate.Rank, overlap int) (region, error) {
+	g := region{own: part.Box(r)}
+	g.ext = grow(g.own, overlap, p.N)
+	g.inside = g.within(g.own)
+	var err error
+	if g.layout, err = kernel.NewLayout(p.Dimension, g.ext.Size()); err != nil {
+		return g, err
+	}
+	g.ownPart, err = kernel.NewLayout(p.Dimension, g.own.Size())
+	return g, err
+}
+
+// grow adds layers to a box, within a grid of n points.
+func grow(b problem.Box, layers int, n [3]int) problem.Box {
+	for a := range 3 {
+		b.Lo[a], b.Hi[a] = max(0, b.Lo[a]-layers), min(n[a], b.Hi[a]+layers)
+	}
+	return b
+}
+
+func overlapping(a, b problem.Box) problem.Box {
+	for i := range 3 {
+		a.Lo[i], a.Hi[i] = max(a.Lo[i], b.Lo[i]), min(a.Hi[i], b.Hi[i])
+	}
+	return a
+}
+
+// within is a box of the grid in local indices of ext.
+func (g *region) within(b problem.Box) kernel.Box { return shifted(b, g.ext.Lo) }
+
+func shifted(b problem.Box, by [3]int) kernel.Box {
+	var out kernel.Box
+	for a := range 3 {
+		out.Lo[a], out.Hi[a] = b.Lo[a]-by[a], b.Hi[a]-by[a]
+	}
+	return out
+}
+
+// gap is the number of layers from part i of an axis to the nearest point of part j; 0:
+// they are the same part.
+func gap(cuts []int, i, j int) int {
+	switch {
+	case j > i:
+		return cuts[j] - cuts[i+1] + 1
+	case j < i:
+		return cuts[i] - cuts[j+1] + 1
+	}
+	return 0
+}
+
+// meeting lists, in ascending order, the peers whose boxes rank r reads when it grows by
+// overlap: those that the grown box meets, or its face ghosts. It is a symmetric
+// relation.
+func meeting(p problem.Partition, r iterate.Rank, overlap int) []iterate.Rank {
+	place, parts := p.Place(r), p.Parts()
+	var lo, hi [3]int
+	for a, cuts := range p.Cuts {
+		lo[a], hi[a] = place[a], place[a]+1
+		for lo[a] > 0 && gap(cuts, place[a], lo[a]-1) <= overlap+1 {
+			lo[a]--
+		}
+		for hi[a] < parts[a] && gap(cuts, place[a], hi[a]) <= overlap+1 {
+			hi[a]++
+		}
+	}
+	var out []iterate.Rank
+	for z := lo[2]; z < hi[2]; z++ {
+		for y := lo[1]; y < hi[1]; y++ {
+			for x := lo[0]; x < hi[0]; x++ {
+				farthest := 0
+				for a, at := range [3]int{x, y, z} {
+					if gap(p.Cuts[a], place[a], at) > overlap {
+						farthest++
+					}
+				}
+				if q := iterate.Rank(x + parts[0]*(y+parts[1]*z)); q != r && farthest <= 1 {
+					out = append(out, q)
+				}
+			}
+		}
+	}
+	return out
+}
