@@ -15,12 +15,13 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/verify"
-	"github.com/stretchr/testify/require"
 )
 
 // If a peer is killed while it writes its block to shared memory, the run ends, the block counts as missing, and the
@@ -45,7 +46,7 @@ func TestPeerKilledWhileItWritesItsBlock(t *testing.T) {
 
 // killedBetween waits until a first value of block 1 is written, and kills the peer. It reports false if the block
 // was complete by then.
-func killedBetween(t *testing.T, p *solver.Problem, initial []float64, first, last int) bool {
+func killedBetween(t *testing.T, p *problem.Problem, initial []float64, first, last int) bool {
 	at := filepath.Join(t.TempDir(), "u.npy")
 	r := start(t, "solve", "membrane", "--n", fmt.Sprint(p.N[0]), "--method", "richardson", "--peers", "2", "--max-sweeps", "3", "--out", at, "--format", "json")
 	pid := r.pid(1)
@@ -103,7 +104,7 @@ func equal(a, b []float64) bool {
 }
 
 // referenceOf returns max(φ, 0) at the interior points.
-func referenceOf(p *solver.Problem) []float64 {
+func referenceOf(p *problem.Problem) []float64 {
 	u := make([]float64, 0, p.Points())
 	for z := range p.N[2] {
 		for y := range p.N[1] {

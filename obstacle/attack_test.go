@@ -15,13 +15,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/p2pdc/p2pdc/internal/netlab"
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/richardson"
-	"github.com/stretchr/testify/require"
 )
 
 // attackMark is the type of service of the attacker's own packets, by which it recognises them.
@@ -96,7 +97,7 @@ func (a *attacker) repeat(t *testing.T, ends [2]netlab.End, done <-chan struct{}
 
 // needlesOf returns bytes that a halo of the first sweeps must contain: values on both sides of the cut between two
 // slabs.
-func needlesOf(t *testing.T, p *solver.Problem) [][]byte {
+func needlesOf(t *testing.T, p *problem.Problem) [][]byte {
 	var out [][]byte
 	for sweeps := iterate.Iteration(1); sweeps <= 3; sweeps++ {
 		s, err := richardson.SolveSequential(p, problem.Jacobi, 1e-12, 0, 0, sweeps)

@@ -17,7 +17,7 @@ const maxDelay = 1 << 20
 
 // Scheme parses --scheme. clusters are the labels of the peers, by rank, for hybrid; a peer without a label is its own
 // cluster.
-func Scheme(s string, clusters []string) (solver.Scheme, error) {
+func Scheme(s string, clusters []string) (iterate.Scheme, error) {
 	switch s {
 	case "sync":
 		return iterate.Synchronous(), nil
@@ -50,8 +50,8 @@ func numbered(labels []string) []int {
 }
 
 // Order parses --order.
-func Order(s string) (solver.Order, error) {
-	for _, o := range []solver.Order{solver.Jacobi, solver.InTurn} {
+func Order(s string) (problem.Order, error) {
+	for _, o := range []problem.Order{problem.Jacobi, problem.InTurn} {
 		if s == o.String() {
 			return o, nil
 		}

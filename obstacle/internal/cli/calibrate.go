@@ -41,7 +41,7 @@ of --scheme: asynchronous ones are not acknowledged and cost less.`,
 					return err
 				}
 			}
-			block := calibration.Block{N: n, Peers: peers, MTU: mtu, Asynchronous: scheme == "async"}
+			block := calibration.Workload{N: n, Peers: peers, MTU: mtu, Asynchronous: scheme == "async"}
 			d, err := calibration.ThisMachine(c.Context(), block)
 			if err != nil {
 				return failed(err)

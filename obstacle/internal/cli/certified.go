@@ -3,12 +3,13 @@ package cli
 import (
 	"runtime"
 
+	"github.com/spf13/pflag"
+
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/verify"
-	"github.com/spf13/pflag"
 )
 
 // enclosureFlags are the flags of --enclose.
@@ -24,7 +25,7 @@ func (n *enclosureFlags) add(f *pflag.FlagSet) {
 }
 
 // check returns an error, before the run, if an enclosure is impossible.
-func (n *enclosureFlags) check(p *solver.Problem) error {
+func (n *enclosureFlags) check(p *problem.Problem) error {
 	switch {
 	case n.sweeps < 0:
 		return usage("--enclose-sweeps %d: want 0 or more", n.sweeps)
@@ -37,7 +38,7 @@ func (n *enclosureFlags) check(p *solver.Problem) error {
 
 // enclose adds the requested enclosure and its values at the probes to the answer, or the reason if there is none.
 func (n *enclosureFlags) enclose(
-	s *report.Solution, p *solver.Problem, u []float64, e *solver.Evaluation, places []solver.Point,
+	s *report.Solution, p *problem.Problem, u []float64, e *verify.Evaluation, places []problem.Point,
 ) error {
 	if !n.enabled {
 		return nil

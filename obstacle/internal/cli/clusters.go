@@ -21,7 +21,7 @@ import (
 
 // clusterLabels returns the function that declares the clusters of peers, by --clusters or --topology, or nil if they
 // are to be measured.
-func (q *request) clusterLabels(p solver.Partition) (launch.Label, error) {
+func (q *request) clusterLabels(p problem.Partition) (launch.Label, error) {
 	peers := p.Peers()
 	switch {
 	case q.clusters < 0:

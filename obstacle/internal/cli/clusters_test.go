@@ -6,11 +6,12 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver/problem"
-	"github.com/stretchr/testify/require"
 )
 
 // rows returns a catalog that lists the micro-protocols but cannot build them.
@@ -50,7 +51,7 @@ func TestClustersAreRunsOfRanks(t *testing.T) {
 
 func TestClustersNeedTheirMicroProtocols(t *testing.T) {
 	c := p2psap.Column{Mode: microproto.ModeSynchronous, Intra: true}
-	q := &request{clusters: 2, catalog: rows(t, append(c.Protocols(), "Asynchronous", "DuplicateAck")...)}
+	q := &request{clusters: 2, catalog: rows(t, append(p2psap.TableProtocols(c), "Asynchronous", "DuplicateAck")...)}
 	_, err := q.clusterLabels(slabs(t, 2))
 	require.ErrorContains(t, err, "--clusters 2: sessions between clusters need WindowCongestionControl, TCPNewRenoCongestionAvoidance, DCCPAck")
 	q.clusters = 1

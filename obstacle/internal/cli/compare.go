@@ -9,13 +9,14 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/obstacle/internal/figure"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/solver/iterate"
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // comparison is the JSON of compare.
@@ -200,7 +201,7 @@ func (q *request) cases(ref string, schemes []string, peers []int) ([]measuremen
 	if _, err := slowdowns(q.slowdown, slices.Max(peers)); err != nil {
 		return nil, badInput(err)
 	}
-	if _, err := q.method.config(solver.Synchronous()); err != nil { // an invalid value would be invalid in every row
+	if _, err := q.method.config(iterate.Synchronous()); err != nil { // an invalid value would be invalid in every row
 		return nil, err
 	}
 	for _, s := range schemes {

@@ -7,9 +7,8 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
-	"github.com/p2pdc/p2pdc/solver/iterate"
-
 	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // methodComparison holds the simulated runs of one method: every scheme on every number of machines, and one machine.
@@ -26,7 +25,7 @@ func (a *app) compareMethod(q *request, s *simulation, f *clusterfile.File, ref,
 	of := *q
 	of.method.name = method
 	m := &methodComparison{method: method}
-	if _, err := of.method.config(solver.Synchronous()); err != nil { // an invalid value would be invalid in every row
+	if _, err := of.method.config(iterate.Synchronous()); err != nil { // an invalid value would be invalid in every row
 		return nil, err
 	}
 	for _, scheme := range all.schemes {

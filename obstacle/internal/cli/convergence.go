@@ -7,11 +7,12 @@ import (
 	"math"
 	"slices"
 
+	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/solver/problem"
-	"github.com/spf13/cobra"
-	"gonum.org/v1/gonum/stat"
 )
 
 // convergence is the JSON of the command of that name.

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/ib"
 	"github.com/p2pdc/p2pdc/internal/kernel"
@@ -15,7 +17,6 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/solver/problem"
-	"github.com/spf13/cobra"
 )
 
 // diagnosis is the JSON of doctor.
@@ -117,7 +118,7 @@ func (d *diagnosis) choose() []decision {
 		network = decision{"network", rail.IB, c.Why + "; UDP for peers that it does not reach, and while it is down"}
 	}
 	best := d.Kernels[len(d.Kernels)-1]
-	peers, threads, why := defaultWorkers(solver.Richardson, true, 64*64*64, d.CPUs)
+	peers, threads, why := defaultWorkers(problem.Richardson, true, 64*64*64, d.CPUs)
 	offload := decision{"frames", "one per datagram", "no segmentation offload"}
 	if d.UDP.GSO && d.UDP.GRO {
 		offload = decision{"frames", "many per datagram",

@@ -35,7 +35,7 @@ type recorder struct {
 	worst     float64 // largest error; NaN without an exact solution
 	worstStep int
 
-	bounds           *solver.StepBounds // nil if the steps are not evaluated
+	bounds           *verify.StepBounds // nil if the steps are not evaluated
 	unboundedBecause string             // why not
 	before           []float64          // end of the previous step, for bounds
 }
@@ -56,7 +56,7 @@ func newRecorder(w *work, out []string, every int) (*recorder, error) {
 	r := &recorder{problem: w.problem, every: every, worst: math.NaN(),
 		unboundedBecause: "there are too many steps to evaluate each"}
 	if n := w.problem.Steps(); n > 0 && w.problem.Points() <= maxStepPoints/n {
-		r.bounds = solver.NewStepBounds(w.problem)
+		r.bounds = verify.NewStepBounds(w.problem)
 	}
 	if every < 1 {
 		return nil, usage("--out-every %d: want 1 or more", every)
@@ -116,13 +116,13 @@ func (r *recorder) closeSeries(name string) error {
 // evaluate computes the residual and the error bound of the assembled answer. For a nonstationary problem it
 // evaluates the end of the last complete step, with the residual of the worst step.
 func (a *app) evaluate(w *work, o *launch.Outcome, r *recorder, stepMode string) (
-	solver.Evaluation, *report.Evolution, error,
+	verify.Evaluation, *report.Evolution, error,
 ) {
 	threads := parallel(runtime.GOMAXPROCS(0))
 	if w.problem.Evolution == nil {
 		evaluate := verify.Evaluate
 		if o.Reason == launch.Interrupted {
-			evaluate = solver.Measure // the user waits: skip the error bound
+			evaluate = verify.Measure // the user waits: skip the error bound
 		}
 		e, err := evaluate(w.problem, o.U, threads)
 		if err == nil {
@@ -157,7 +157,7 @@ func (a *app) evaluate(w *work, o *launch.Outcome, r *recorder, stepMode string)
 
 // preferStart replaces the iterate at an early end by the starting iterate if that has a smaller residual, and
 // evaluates it. The start max(φ, 0) has the relative residual 1.
-func preferStart(w *work, o *launch.Outcome, e solver.Evaluation, x solver.Executor) (solver.Evaluation, error) {
+func preferStart(w *work, o *launch.Outcome, e verify.Evaluation, x problem.Executor) (verify.Evaluation, error) {
 	early := o.Reason == launch.Sweeps || o.Reason == launch.Time || o.Reason == launch.Interrupted
 	if !early || e.RelativeResidual <= 1 && w.initial == nil && w.problem.Initial == nil {
 		return e, nil
@@ -175,7 +175,7 @@ func preferStart(w *work, o *launch.Outcome, e solver.Evaluation, x solver.Execu
 }
 
 // bound sets the error bound of the whole run instead of that of the last step.
-func (r *recorder) bound(last *solver.Evaluation, step int) {
+func (r *recorder) bound(last *verify.Evaluation, step int) {
 	last.ErrorBound = math.NaN()
 	c := &last.Certificate
 	if c.Why != "" {

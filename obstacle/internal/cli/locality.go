@@ -119,7 +119,7 @@ func distanceTo(ctx context.Context, peer string) (*distance, error) {
 	}
 	f := p2psap.Locate(evidenceOf(host.Interfaces(), remote, least))
 	d.Address, d.RTT = remote.String(), least.Seconds()
-	d.Locality, d.Why = f.Locality.String(), f.Why
+	d.Locality, d.Why = f.Locality.String(), f.Reason
 	return d, nil
 }
 
@@ -145,7 +145,7 @@ func connectOnce(ctx context.Context, peer string) (netip.Addr, time.Duration, e
 // interface over which it is reached.
 func evidenceOf(mine []host.Interface, peer netip.Addr, rtt time.Duration) p2psap.Evidence {
 	e := p2psap.Evidence{
-		Mine: p2psap.Place{Host: "this", Process: 1}, Theirs: p2psap.Place{Host: "other", Process: 2}, RTT: rtt,
+		Local: p2psap.Placement{Host: "this", Process: 1}, Remote: p2psap.Placement{Host: "other", Process: 2}, RTT: rtt,
 	}
 	theirs := netip.PrefixFrom(peer.WithZone(""), peer.BitLen())
 	for _, i := range mine {

@@ -4,10 +4,11 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/spf13/pflag"
+
 	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
-	"github.com/spf13/pflag"
 )
 
 // methodFlags are the flags of the method of iteration.
@@ -25,8 +26,8 @@ type methodFlags struct {
 }
 
 func (m *methodFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&m.name, "method", solver.Richardson, "richardson, sor, multigrid or schwarz")
-	f.StringVar(&m.local, "local", solver.Multigrid,
+	f.StringVar(&m.name, "method", problem.Richardson, "richardson, sor, multigrid or schwarz")
+	f.StringVar(&m.local, "local", problem.Multigrid,
 		"schwarz: method of a peer on its own box: richardson, sor or multigrid")
 	f.IntVar(&m.overlap, "overlap", defaultOverlap, "schwarz: layers by which boxes overlap, 0 to 8")
 	f.StringVar(&m.innerCycles, "inner-cycles", "auto",

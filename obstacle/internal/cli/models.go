@@ -16,7 +16,7 @@ import (
 const thisMachine = "this-machine"
 
 // openModel opens the model that --model names. this-machine is measured on blocks like b.
-func (a *app) openModel(ref string, b calibration.Block) (*clusterfile.File, error) {
+func (a *app) openModel(ref string, b calibration.Workload) (*clusterfile.File, error) {
 	if ref == thisMachine {
 		d, err := calibration.ThisMachine(context.Background(), b)
 		if err != nil {
@@ -31,7 +31,7 @@ func (a *app) openModel(ref string, b calibration.Block) (*clusterfile.File, err
 
 // calibrationBlock returns the block on which this-machine is measured for a run: that of a cube with the longest
 // side of --n, divided among the largest number of peers. Other checks report invalid values.
-func (q *request) calibrationBlock(machines ...int) calibration.Block {
+func (q *request) calibrationBlock(machines ...int) calibration.Workload {
 	n, err := numbers("n", q.n)
 	b := calibration.Workload{}
 	if err == nil && len(n) > 0 && len(machines) > 0 {

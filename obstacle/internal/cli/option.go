@@ -39,7 +39,7 @@ func newOptionRecord(w *work, out []string) (*optionRecord, error) {
 }
 
 // step records the end of time step m.
-func (r *optionRecord) step(m int, t float64, at *solver.Problem, u []float64) {
+func (r *optionRecord) step(m int, t float64, at *problem.Problem, u []float64) {
 	if r == nil || !r.keep || m == 0 || r.err != nil {
 		return
 	}
@@ -56,7 +56,7 @@ const fewPoints = 1 << 14
 
 // quote returns the price and its sensitivities, with an estimate of the error if the run was complete. For a
 // perpetual option it also sets the boundary that write writes.
-func (r *optionRecord) quote(end *solver.Problem, u []float64, solved bool) (*report.Option, error) {
+func (r *optionRecord) quote(end *problem.Problem, u []float64, solved bool) (*report.Option, error) {
 	if r == nil || len(u) != end.Points() {
 		return nil, nil
 	}

@@ -6,10 +6,10 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// partitionOf parses --partition. The value auto selects solver.SlabsOrBoxes.
-func partitionOf(s string, p *solver.Problem, peers int, weights []float64) (solver.Partition, error) {
+// partitionOf parses --partition. The value auto selects problem.SlabsOrBoxes.
+func partitionOf(s string, p *problem.Problem, peers int, weights []float64) (problem.Partition, error) {
 	if len(weights) > 0 && s != "auto" && s != "slabs" {
-		return solver.Partition{}, fmt.Errorf("--weights needs slabs, not --partition %s", s)
+		return problem.Partition{}, fmt.Errorf("--weights needs slabs, not --partition %s", s)
 	}
 	switch s {
 	case "slabs":
@@ -21,10 +21,10 @@ func partitionOf(s string, p *solver.Problem, peers int, weights []float64) (sol
 	}
 	parts, err := numbers("partition", s)
 	if err != nil {
-		return solver.Partition{}, fmt.Errorf("--partition %q: want auto, slabs, boxes, or parts such as 1,2,2", s)
+		return problem.Partition{}, fmt.Errorf("--partition %q: want auto, slabs, boxes, or parts such as 1,2,2", s)
 	}
 	if len(parts) != p.Dimension {
-		return solver.Partition{}, fmt.Errorf("--partition %q: %d numbers of parts for a %d-D problem",
+		return problem.Partition{}, fmt.Errorf("--partition %q: %d numbers of parts for a %d-D problem",
 			s, len(parts), p.Dimension)
 	}
 	grid := [3]int{1, 1, 1}
@@ -37,7 +37,7 @@ func partitionOf(s string, p *solver.Problem, peers int, weights []float64) (sol
 func defaultWorkers(method string, onePass bool, points, cpus int) (peers, threads int, why string) {
 	onePeer := fmt.Sprintf("one peer with a thread for each of %d processors: ", cpus)
 	switch {
-	case method == solver.Schwarz:
+	case method == problem.Schwarz:
 		return max(cpus, 2), 1, fmt.Sprintf("one peer of one thread for each of %d processors, at least two", cpus)
 	case cpus < 2:
 		return 1, 1, "there is one processor"

@@ -143,7 +143,7 @@ func traceName(name string, rank int) string { return fmt.Sprintf("%s.%d", name,
 // parallel is an executor for short computations of the launcher. Every call of For starts its own goroutines.
 type parallel int
 
-// Threads implements solver.Executor.
+// Threads implements problem.Executor.
 func (p parallel) Threads() int { return int(p) }
 
 // For implements problem.Executor.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
@@ -19,7 +21,6 @@ import (
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
-	"github.com/spf13/pflag"
 )
 
 // request holds the flags that describe a run.
@@ -125,11 +126,11 @@ const (
 // work is a validated request.
 type work struct {
 	spec          *file.Spec
-	problem       *solver.Problem
-	partition     solver.Partition
-	scheme        solver.Scheme
-	method        solver.MethodConfig
-	order         solver.Order
+	problem       *problem.Problem
+	partition     problem.Partition
+	scheme        iterate.Scheme
+	method        problem.MethodConfig
+	order         problem.Order
 	initial       []float64
 	slow          map[int]float64
 	peers         int
@@ -205,9 +206,9 @@ func (q *request) numeric(ref string, clusters []string, side int) (*work, error
 	if w.order, err = choice.Order(q.order); err != nil {
 		return nil, badInput(err)
 	}
-	if w.order != solver.Jacobi && w.method.Name != solver.Richardson {
+	if w.order != problem.Jacobi && w.method.Name != problem.Richardson {
 		return nil, usage("--order %v with --method %s: only %s has an order of planes", w.order, w.method.Name,
-			solver.Richardson)
+			problem.Richardson)
 	}
 	if w.spec, err = file.Open(q.catalog.Problems, ref, q.params); err != nil {
 		return nil, badInput(err)
@@ -269,8 +270,8 @@ func (q *request) checkBounds() error {
 // several peers.
 func (q *request) sweepsInOnePass(w *work) bool {
 	m := &w.method
-	return m.Name == solver.Richardson && m.Together != 1 && w.scheme.Name() == solver.Synchronous().Name() &&
-		w.order == solver.Jacobi && q.clusters == 0 && q.topology == "" && len(q.slowdown) == 0 && q.rendezvous == "" &&
+	return m.Name == problem.Richardson && m.Together != 1 && w.scheme.Name() == iterate.Synchronous().Name() &&
+		w.order == problem.Jacobi && q.clusters == 0 && q.topology == "" && len(q.slowdown) == 0 && q.rendezvous == "" &&
 		q.partition == "auto" && q.balance != "on"
 }
 

@@ -72,7 +72,7 @@ func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref strin
 	alone, about := reference(one, r)
 	r.figures.Against(alone, r.staleDivisor())
 	out := report.Simulation{Subject: r.subject(s, f), Simulated: r.figures,
-		PerMachine: report.Machines(r.result, &r.Run)}
+		PerMachine: report.Machines(r.result, &r.Config)}
 	out.Reference, out.Alone = about, known(alone.Seconds)
 	out.Costing = r.staleDivisor()
 	out.Simulation = report.Effort{

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/progress"
@@ -16,12 +18,10 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/simulate"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver/iterate"
-	"github.com/p2pdc/p2pdc/solver/problem"
-	"github.com/spf13/pflag"
-
 	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // simulation holds the flags of simulated runs.
@@ -69,9 +69,9 @@ type virtualRun struct {
 	work    *work
 	label   string // prefix of its name if there are several methods
 	figures report.Simulated
-	result  *virtual.Result // without the answer
-	err     error           // why it failed or ended early
-	refused error           // why it was refused; it then has figures only
+	result  *simulate.Result // without the answer
+	err     error            // why it failed or ended early
+	refused error            // why it was refused; it then has figures only
 	wall    time.Duration
 }
 
@@ -106,9 +106,9 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 	switch {
 	case w.problem.Steps() > 0:
 		return nil, usage("problem %s is nonstationary: only stationary problems are simulated", w.spec.Name())
-	case s.noOverlap && w.method.Name != solver.Richardson:
+	case s.noOverlap && w.method.Name != problem.Richardson:
 		return nil, usage("--no-overlap with --method %s: only %s sends faces while it relaxes", w.method.Name,
-			solver.Richardson)
+			problem.Richardson)
 	}
 	if w.partition, err = partitionOf(q.partition, w.problem, machines, q.weights); err != nil {
 		return nil, badInput(err)
@@ -127,9 +127,9 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 	if err := solver.Check(c); err != nil {
 		return nil, badInput(err)
 	}
-	return &virtualRun{work: w, Run: virtual.Run{
-		Model: m, Standing: s.standIn, Late: s.noOverlap, Until: q.maxTime, Seed: q.seed,
-		Catalog: a.catalog.Protocols, Policy: p2psap.TablePolicy{Optional: rows}, Judge: true, Solver: c,
+	return &virtualRun{work: w, Config: simulate.Config{
+		Model: m, Scale: s.standIn, NoOverlap: s.noOverlap, Until: q.maxTime, Seed: q.seed,
+		Catalog: a.catalog.Protocols, Policy: p2psap.TablePolicy{Optional: rows}, Evaluate: true, Solver: c,
 	}}, nil
 }
 
@@ -143,8 +143,8 @@ func (a *app) single(q *request, s *simulation, f *clusterfile.File, ref string)
 
 // sequential reports whether a run does the same sweeps as one machine, so that t(1) follows from it.
 func (r *virtualRun) sequential() bool {
-	return r.refused == nil && r.work.method.Name == solver.Richardson && r.work.order == solver.Jacobi &&
-		solver.Lockstep(r.work.scheme)
+	return r.refused == nil && r.work.method.Name == problem.Richardson && r.work.order == problem.Jacobi &&
+		r.work.scheme.Lockstep()
 }
 
 // points returns the number of points of the full grid.
@@ -178,7 +178,7 @@ func reference(one, like *virtualRun) (alone report.Alone, about string) {
 
 // staleDivisor returns the divisor of the extra sweeps that stale values cost; see report.Simulated.Against.
 func (r *virtualRun) staleDivisor() int {
-	if solver.Lockstep(r.work.scheme) || r.work.method.Name != solver.Richardson {
+	if r.work.scheme.Lockstep() || r.work.method.Name != problem.Richardson {
 		return 1
 	}
 	return r.Scale
@@ -294,7 +294,7 @@ func (r *virtualRun) verdict() error {
 		return failed(fmt.Errorf("%s machines: %w", r.name(), r.err))
 	case r.figures.Converged:
 		return nil
-	case r.result.Reason == solver.Converged && float64(r.figures.Residual) > 2*r.Solver.Tolerance:
+	case r.result.Reason == iterate.Converged && float64(r.figures.Residual) > 2*r.Solver.Tolerance:
 		return failed(wrongVerdict(r.Solver.Tolerance, float64(r.figures.Residual)))
 	}
 	return &exitError{code: ExitStopped}

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
@@ -21,7 +23,6 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/verify"
-	"github.com/spf13/cobra"
 )
 
 func (a *app) solveCommand() *cobra.Command {
@@ -117,7 +118,7 @@ func (a *app) solve(ctx context.Context, q *request, ref string, out []string, e
 // answer evaluates, writes and prints the result of a run. After an error it still writes and prints everything else,
 // and the exit code is 1.
 func (a *app) answer(
-	q *request, w *work, o *launch.Outcome, steps *recorder, out []string, places []solver.Point,
+	q *request, w *work, o *launch.Outcome, steps *recorder, out []string, places []problem.Point,
 ) error {
 	s := a.describe(q, w)
 	e, evolution, wrong := a.evaluate(w, o, steps, q.stepMode)
@@ -146,17 +147,17 @@ func (a *app) answer(
 }
 
 // unevaluated returns the evaluation of an answer whose evaluation failed.
-func unevaluated(why string) solver.Evaluation {
+func unevaluated(why string) verify.Evaluation {
 	nan := math.NaN()
-	return solver.Evaluation{
+	return verify.Evaluation{
 		RelativeResidual: nan, ResidualInf: nan, ErrorBound: nan, MaxError: nan, Sum: nan,
 		ContactPoints: int(nullable.Unknown), UpperPoints: int(nullable.Unknown), Force: [2]float64{nan, nan},
-		Certificate: solver.Certificate{Inverse: nan, Why: why},
+		Certificate: verify.Certificate{Inverse: nan, Why: why},
 	}
 }
 
 // write writes the files of an answer. An error of one does not affect the others.
-func (a *app) write(w *work, o *launch.Outcome, steps *recorder, out []string, end *solver.Problem) []report.Output {
+func (a *app) write(w *work, o *launch.Outcome, steps *recorder, out []string, end *problem.Problem) []report.Output {
 	all := []report.Output{}
 	pressed, noForce := force(w, o, out)
 	for _, name := range out {
@@ -300,8 +301,8 @@ func wrongVerdict(tolerance, residual float64) error {
 }
 
 // probePoints parses the values of --probe.
-func probePoints(flags []string, p *solver.Problem) ([]solver.Point, error) {
-	var out []solver.Point
+func probePoints(flags []string, p *problem.Problem) ([]problem.Point, error) {
+	var out []problem.Point
 	for _, s := range flags {
 		v, err := floats(s)
 		if err != nil || len(v) != p.Dimension {
@@ -321,7 +322,7 @@ func probePoints(flags []string, p *solver.Problem) ([]solver.Point, error) {
 }
 
 // probe returns u at the grid point nearest to q, which may be on the boundary.
-func probe(p *solver.Problem, u []float64, q solver.Point) report.Probe {
+func probe(p *problem.Problem, u []float64, q problem.Point) report.Probe {
 	idx, inside := [3]int{1, 1, 1}, true
 	for a := range p.Dimension {
 		idx[a] = int(math.Round((q[a] - p.Lo[a]) / p.Spacing(a)))

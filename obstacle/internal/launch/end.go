@@ -74,7 +74,7 @@ func (r *run) stopWriter(m *member) {
 
 // resetHoles writes starting values where no block arrived, and returns these boxes. In a failed run, planes may have
 // been in transit between two peers.
-func (r *run) resetHoles(o *Outcome) (holes []solver.Box) {
+func (r *run) resetHoles(o *Outcome) (holes []problem.Box) {
 	if !r.Balance {
 		for _, rank := range o.Missing {
 			holes = append(holes, r.members[rank].box)

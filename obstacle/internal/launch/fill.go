@@ -139,15 +139,15 @@ func contain(boxes []problem.Box, n [3]int, dense int) bool {
 
 // solve solves p, the problem on a box, with one peer in this process.
 func (r *run) solve(
-	ctx context.Context, p *solver.Problem, m solver.MethodConfig, box solver.Box, limit time.Duration,
+	ctx context.Context, p *problem.Problem, m problem.MethodConfig, box problem.Box, limit time.Duration,
 ) ([]float64, runner.Result, error) {
-	most := solver.Iteration(fillCycles)
-	if m.Name == solver.SOR {
+	most := iterate.Iteration(fillCycles)
+	if m.Name == problem.SOR {
 		most = fillSweeps
 	}
-	config := solver.Config{
-		Problem: p, Partition: solver.Partition{Cuts: [3][]int{{0, p.N[0]}, {0, p.N[1]}, {0, p.N[2]}}},
-		Scheme: solver.Synchronous(), Method: m,
+	config := problem.Config{
+		Problem: p, Partition: problem.Partition{Cuts: [3][]int{{0, p.N[0]}, {0, p.N[1]}, {0, p.N[2]}}},
+		Scheme: iterate.Synchronous(), Method: m,
 		Tolerance: max(fillTolerance*r.Tolerance, leastFillTol), MaxSweeps: most,
 	}
 	if r.Initial != nil {

@@ -261,7 +261,7 @@ func (p *peer) receiveStream(s rendezvous.Stream, total int64, take func([]byte)
 
 // prepare connects to the neighbours, opens the sessions and builds the block.
 func (p *peer) prepare(
-	ctx context.Context, o *commands, problem *solver.Problem, state *atomic.Pointer[runner.Progress],
+	ctx context.Context, o *commands, prob *problem.Problem, state *atomic.Pointer[runner.Progress],
 ) (*runner.Runner, error) {
 	a := &p.assign
 	labels := make([]string, len(a.Members))
@@ -276,11 +276,11 @@ func (p *peer) prepare(
 	if err != nil {
 		return nil, err
 	}
-	cut, rank := p.partition(), solver.Rank(p.welcome.Rank)
-	config := solver.Config{
-		Problem: problem, Partition: cut, Rank: rank, Scheme: scheme, Order: order,
-		Method:    solver.MethodConfig(a.Method),
-		Tolerance: a.Tolerance, MaxSweeps: solver.Iteration(a.MaxSweeps), Initial: p.initial,
+	cut, rank := p.partition(), iterate.Rank(p.welcome.Rank)
+	config := problem.Config{
+		Problem: prob, Partition: cut, Rank: rank, Scheme: scheme, Order: order,
+		Method:    problem.MethodConfig(a.Method),
+		Tolerance: a.Tolerance, MaxSweeps: iterate.Iteration(a.MaxSweeps), Initial: p.initial,
 		Reconfigure: a.Reconfigure, Balance: a.Balance, Allocate: host.Array,
 	}
 	oversubscribed := p.adaptToLoad(scheme)
@@ -334,7 +334,7 @@ func (p *peer) stopRequested(ctx context.Context, o *commands) <-chan struct{} {
 // connect opens control associations with all neighbours at once. That takes up to six round trips, including those
 // of TCP and TLS, so it may take longer than the peer timeout. The launcher detects a neighbour that is lost
 // meanwhile.
-func (p *peer) connect(ctx context.Context, to []solver.Link) error {
+func (p *peer) connect(ctx context.Context, to []iterate.Link) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*p.timeout())
 	defer cancel()
 	errs := make(chan error, len(to))

@@ -51,7 +51,7 @@ const HandshakeTime = 10 * time.Second
 // the other end was refused or is not a peer.
 func (c *Conn) Admit(id Identity) (Join, error) {
 	if err := c.secure(id.keys.Server); err != nil {
-		if errors.Is(err, driver.ErrStranger) {
+		if errors.Is(err, driver.ErrUnauthenticated) {
 			return Join{}, fmt.Errorf("refused the peer at %s: it does not know the run's secret (--secret-file)",
 				c.Remote())
 		}
@@ -102,7 +102,7 @@ func (c *Conn) unanswered(err error) error {
 // Pid.
 func (c *Conn) Join(id Identity, j Join, wait time.Duration) (Welcome, error) {
 	if err := c.secure(id.keys.Client); err != nil {
-		if errors.Is(err, driver.ErrStranger) {
+		if errors.Is(err, driver.ErrUnauthenticated) {
 			return Welcome{}, fmt.Errorf("the rendezvous at %s does not know the run's secret (--secret-file)",
 				c.Remote())
 		}
