@@ -33,7 +33,7 @@ func TestAnEarlyEndInLockstepIsQuick(t *testing.T) {
 		n.PerPoint = func(int, time.Duration) time.Duration { return 20 * time.Microsecond }
 		n.StopAt, n.StopRank = time.Duration(rapid.IntRange(40, 2000).Draw(t, "stop"))*time.Millisecond, iterate.Rank(rapid.IntRange(0, peers-1).Draw(t, "rank"))
 		known, root, work, heard := iterate.Iteration(0), iterate.Iteration(0), 0.0, false
-		n.Observe = func(n *solvertest.Network) {
+		n.Observe = func() {
 			if wishes(n.Peers[0]) && !heard {
 				heard, root, work = true, n.Peers[0].Outcome().Sweeps, n.Peers[0].Outcome().Work
 				for _, q := range n.Peers {

@@ -17,7 +17,7 @@ type Coordination struct {
 	Corners       []*Channel // of agreement sessions with peers that share no edge of the tree
 	Halos         []*Channel // of halo sessions; may be the same as channels
 	Tree          Tree
-	Rhythm        CheckInterval
+	Checks        CheckInterval
 	Now           time.Duration // since the run's start, as last told
 	Rule          TerminationRule
 	Steps         TimeSteps
@@ -117,8 +117,8 @@ func (p *Coordination) dispatch(c *Channel, m *Message) error {
 			return fmt.Errorf("kind %d, which only the parent in the tree sends", m.Kind)
 		}
 	case MsgFace:
-		if c.Bytes == 0 {
-			return fmt.Errorf("a frozen face, while the boxes share none")
+		if find(p.Channels, q) == nil {
+			return fmt.Errorf("captured values from a peer that exchanges none")
 		}
 	}
 	switch m.Kind {

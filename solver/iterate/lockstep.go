@@ -48,7 +48,7 @@ func newLockstepRule(p *Coordination) *lockstepRule {
 func (e *lockstepRule) Over() bool { return false }
 
 func (e *lockstepRule) Next() Action {
-	k, r := e.p.Iterate, e.p.Rhythm
+	k, r := e.p.Iterate, e.p.Checks
 	if e.Reason != Running && k == e.last {
 		return e.close()
 	}
@@ -93,7 +93,7 @@ func (e *lockstepRule) FreeSweeps() Iteration {
 
 // measures tells whether the open check is one with a residual.
 func (e *lockstepRule) measures() bool {
-	return e.Check >= e.due || e.Check == e.p.Rhythm.Max
+	return e.Check >= e.due || e.Check == e.p.Checks.Max
 }
 
 // close is the gate at the last iterate.
@@ -144,7 +144,7 @@ func (e *lockstepRule) advance() {
 	}
 	m := Message{Kind: MsgVerdict, Number: uint64(e.Check), A: e.residual, B: e.norm0, Iterate: e.due}
 	if asked := e.asks; e.measures() {
-		r, tol := e.p.Rhythm, e.p.Config.Tolerance
+		r, tol := e.p.Checks, e.p.Config.Tolerance
 		m.A, m.Reason = r.Judge(e.Check, Norm(&e.sums.squares), e.norm0, tol)
 		m.Iterate = e.schedule.Next(r, e.Check, m.A, tol)
 		if e.asks = false; m.Reason == Running {
@@ -162,11 +162,11 @@ func (e *lockstepRule) verdict(m *Message) {
 	e.p.SendChildren(m)
 	e.residual, e.norm0, e.due, e.asks = m.A, m.B, m.Iterate, m.Mark == 1
 	if m.Reason != Running {
-		e.Reason, e.last, e.none = m.Reason, e.p.Rhythm.Effect(e.Check), true
+		e.Reason, e.last, e.none = m.Reason, e.p.Checks.Effect(e.Check), true
 		return
 	}
-	e.none = e.Check == e.p.Rhythm.Max && e.Check > 0
-	e.Check = e.p.Rhythm.After(e.Check)
+	e.none = e.Check == e.p.Checks.Max && e.Check > 0
+	e.Check = e.p.Checks.After(e.Check)
 	e.sums.reset()
 }
 

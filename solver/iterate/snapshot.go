@@ -102,7 +102,7 @@ func (e *snapshotRule) share() float64 {
 
 // atEnd tells that this peer has made its last sweep.
 func (e *snapshotRule) atEnd() bool {
-	most := e.p.Rhythm.Max
+	most := e.p.Checks.Max
 	return most > 0 && e.p.Iterate >= most
 }
 
@@ -213,8 +213,8 @@ func (e *snapshotRule) verdict(m *Message) {
 // plan says when this peer measures next for the guess: by its own residual, and more
 // often where the root expects the end.
 func (e *snapshotRule) plan() {
-	e.due = e.schedule.Next(e.p.Rhythm.loose(), e.p.Iterate, math.Sqrt(e.guess.own), e.share())
-	if !e.p.Rhythm.Fixed {
+	e.due = e.schedule.Next(e.p.Checks.loose(), e.p.Iterate, math.Sqrt(e.guess.own), e.share())
+	if !e.p.Checks.Fixed {
 		e.due = min(e.due, e.pace.next(e.p.Now, e.p.Iterate, e.guess.round()))
 	}
 }

@@ -1,8 +1,8 @@
 package iterate
 
 // Tree is a peer's place in the spanning tree of the neighbour graph, rooted at
-// rank 0, along which residuals are reduced and verdicts travel. Every edge joins
-// two neighbours, so the sessions that exist are enough.
+// rank 0, along which residuals are reduced and verdicts travel. On a grid
+// every edge joins two neighbours, so the sessions that exist are enough.
 type Tree struct {
 	Parent   Rank // −1 at the root
 	Children []Rank
@@ -16,4 +16,12 @@ func (t Tree) Child(q Rank) int {
 		}
 	}
 	return -1
+}
+
+// edges returns the parent, if there is one, and the children.
+func (t Tree) edges() []Rank {
+	if t.Parent < 0 {
+		return t.Children
+	}
+	return append([]Rank{t.Parent}, t.Children...)
 }

@@ -161,13 +161,10 @@ func Coordination(c *Config) iterate.Config {
 		Repeat: c.Repeat, Reference: c.Units.Reference,
 	}
 	if r.Repeat <= 0 {
-		r.Repeat = DefaultRepeat
+		r.Repeat = iterate.DefaultRepeat
 	}
 	return r
 }
-
-// DefaultRepeat is Config.Repeat where that is 0.
-const DefaultRepeat = 5 * time.Millisecond
 
 // Prepare refuses what no run can have, and brings the problem into range.
 func (c *Config) Prepare() error {

@@ -106,7 +106,7 @@ func (w *Worker) propose(f *face, m int) {
 	count := w.possible(max(m, -m), m > 0)
 	count = min(count, max(1, maxMoveBytes/f.to.FaceBytes))
 	at := w.Iterate + leadSweeps
-	if count == 0 || w.Rhythm.Max > 0 && at >= w.Rhythm.Max {
+	if count == 0 || w.Checks.Max > 0 && at >= w.Checks.Max {
 		return
 	}
 	f.move = handover{open: true, asked: true, gives: m > 0, count: count, at: at}

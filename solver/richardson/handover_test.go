@@ -109,7 +109,7 @@ func checkMovesInLockstep(t *testing.T, prob func(*rapid.T) *problem.Problem, sl
 		want, err := SolveSequential(p, problem.Jacobi, c.Tolerance, c.CheckEvery, c.Lag, c.MaxSweeps)
 		require.NoError(t, err)
 		agreement := time.Duration(rapid.SampledFrom([]int{0, 1, 20}).Draw(t, "agreement")) * time.Millisecond
-		if agreement > problem.DefaultRepeat {
+		if agreement > iterate.DefaultRepeat {
 			c.Repeat = 2 * agreement // what is repeated while agreements travel would be most of the run
 		}
 		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), solvertest.ConfigsFor(c))

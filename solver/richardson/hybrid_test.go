@@ -57,7 +57,7 @@ func TestHybridAdmitsPerNeighbour(t *testing.T) {
 	n.Loss = 0.2
 	n.Pace[0], n.Pace[1], n.Pace[2], n.Pace[3] = 1000, 1000, 50000, 50000
 	within, between := 0, 0
-	n.Observe = func(n *solvertest.Network) {
+	n.Observe = func() {
 		at := func(r int) int { return int(workersOf(n)[r].Iterate) }
 		for _, pair := range [][2]int{{0, 1}, {1, 0}, {2, 3}, {3, 2}} {
 			within = max(within, at(pair[0])-made(workersOf(n)[pair[1]]))

@@ -222,7 +222,7 @@ func (p *pass) finish() {
 		old := w.cur
 		w.cur, w.Iterate = w.next, w.Iterate+1
 		w.relaxed += uint64(w.block.Layout.Points())
-		w.meter.end(!p.gather || w.Rhythm.Every < meterSweeps)
+		w.meter.end(!p.gather || w.Checks.Every < meterSweeps)
 		switch {
 		case problem.SameArray(old, w.frozen) && w.spare == nil:
 			w.next = w.newArray()

@@ -118,7 +118,7 @@ func TestNoFalseTermination(t *testing.T) {
 		dark := time.Duration(seed) * time.Millisecond
 		n.Blackout = func(_, _ iterate.Rank, _ uint64, now time.Duration) bool { return now > dark }
 		failed := 0
-		n.Observe = func(n *solvertest.Network) {
+		n.Observe = func() {
 			failed = max(failed, workersOf(n)[0].Outcome().Snapshots)
 		}
 		require.NoError(t, n.Run())
@@ -155,7 +155,7 @@ func TestBoundedDelayIsBounded(t *testing.T) {
 		n := runOf(t, 9, c)
 		n.Loss = 0.3
 		widest := 0
-		n.Observe = func(n *solvertest.Network) {
+		n.Observe = func() {
 			for i := 1; i < len(workersOf(n)); i++ {
 				a, b := workersOf(n)[i], workersOf(n)[i-1]
 				widest = max(widest, int(a.Iterate)-made(b), int(b.Iterate)-made(a))

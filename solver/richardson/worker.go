@@ -48,7 +48,7 @@ func NewWorker(c problem.Config) (*Worker, error) {
 	if w.exec == nil {
 		w.exec = problem.Sequential{}
 	}
-	w.Rhythm = iterate.NewCheckInterval(c.CheckEvery, c.Lag, c.MaxSweeps)
+	w.Checks = iterate.NewCheckInterval(c.CheckEvery, c.Lag, c.MaxSweeps)
 	box := c.Partition.Box(c.Rank)
 	l, err := kernel.NewLayout(c.Problem.Dimension, box.Size())
 	if err != nil {

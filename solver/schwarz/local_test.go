@@ -47,7 +47,10 @@ func flowAndJump(n int) map[string]*problem.Problem {
 func solved(t require.TestingT, c problem.Config, seed uint64, observe func(*solvertest.Network)) (iterate.Iteration, float64) {
 	n, err := newNetwork(seed, solvertest.ConfigsFor(c))
 	require.NoError(t, err)
-	n.Segment, n.Jitter, n.Observe = 1<<20, 50*time.Microsecond, observe
+	n.Segment, n.Jitter = 1<<20, 50*time.Microsecond
+	if observe != nil {
+		n.Observe = func() { observe(n) }
+	}
 	n.PerPoint = func(r int, _ time.Duration) time.Duration { return time.Duration(20 + 5*(r%3)) }
 	require.NoError(t, n.Run())
 	e, err := verify.Evaluate(c.Problem, n.Assemble(c.Problem, c.Partition), nil)

@@ -55,7 +55,7 @@ func newPeer(c problem.Config) (*peer, error) {
 	}
 	// An exchange is worth many sweeps: all are judged, and the verdict on one is known
 	// before the next is over.
-	w.Rhythm = iterate.NewCheckInterval(max(1, c.CheckEvery), 1, c.MaxSweeps)
+	w.Checks = iterate.NewCheckInterval(max(1, c.CheckEvery), 1, c.MaxSweeps)
 	if w.region, err = newRegion(c.Problem, c.Partition, c.Rank, w.overlap); err != nil {
 		return nil, err
 	}

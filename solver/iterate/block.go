@@ -1,0 +1,423 @@
+package iterate
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
+
+// Block is one peer's part of an iteration x ← F(x): the unknowns that the peer owns, and the part
+// of F that computes them. NewPeer makes a Peer of it, which runs in every scheme.
+//
+// A run converges when F is a contraction: in any norm for Synchronous, and in a weighted maximum
+// norm for schemes that read old values (El Tarazi, Numer. Math. 39, 1982; Bertsekas and
+// Tsitsiklis, Parallel and Distributed Computation, 1989, section 6.2). The residual that decides
+// when a run ends is ‖x − F(x)‖₂ of the assembled vector, relative to that of the starting vector.
+//
+// The methods are called by one goroutine at a time, never concurrently for one Block.
+type Block interface {
+	// Values returns the number of unknowns of the block.
+	Values() int
+	// Neighbours returns the peers that this block exchanges values with, and which ones. The peer
+	// at the other end must return the same values in the same order.
+	Neighbours() []Neighbour
+	// Start writes the starting values of the block; len(x) is Values().
+	Start(x []float64)
+	// Relax writes the block's part of F to next. x holds the block's values, ghosts those of other
+	// blocks: Neighbour.Receive says which ones. It must depend on x and ghosts alone, and must not
+	// change them or keep them.
+	Relax(next, x, ghosts []float64)
+}
+
+// Neighbour says what a block exchanges with another peer.
+type Neighbour struct {
+	Rank Rank
+	// Send holds the indices of the block's own values that the neighbour reads.
+	Send []int
+	// Receive holds the positions in ghosts of the values that the neighbour sends, in its order.
+	Receive []int
+}
+
+// bytes returns the length of a halo, the same both ways as the slots of a session are.
+func (n *Neighbour) bytes() int { return 8 * max(len(n.Send), len(n.Receive)) }
+
+// blockPeer is the Peer of a Block.
+type blockPeer struct {
+	Coordination
+	block      Block
+	neighbours []Neighbour // of Halos, in the same order
+
+	x, next  []float64 // iterate k; iterate k+1 while it is made or sent, k−1 otherwise
+	ghosts   []float64
+	captured []float64 // of the snapshot in progress or agreed
+	image    []float64 // F of what was captured
+
+	phase    phase
+	measures bool
+	at       int // halos sent
+	squares  kernel.Sum
+}
+
+type phase int
+
+const (
+	phaseIdle            phase = iota
+	phaseFirst                 // lockstep: iterate 0 is sent
+	phaseRelax                 // the next iterate is to be made, or the residual measured
+	phaseMeasure               // the residual of the current iterate is to be measured
+	phaseMeasureCaptured       // that of the captured values
+	phaseSend                  // the next iterate is sent
+)
+
+// NewPeer returns the peer c.Rank of a run, whose part is b. All peers of a run have the same Config
+// but for Rank.
+func NewPeer(c Config, b Block) (Peer, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	w := &blockPeer{
+		Coordination: Coordination{
+			Config: c, Tree: heapTree(c.Rank, c.Peers), Checks: NewCheckInterval(c.CheckEvery, c.Lag, c.MaxSweeps),
+		},
+		block: b, neighbours: b.Neighbours(),
+	}
+	n := b.Values()
+	if n < 1 {
+		return nil, fmt.Errorf("iterate: the block of rank %d has %d values; it must have 1 or more", c.Rank, n)
+	}
+	ghosts, err := w.checkNeighbours(n)
+	if err != nil {
+		return nil, err
+	}
+	w.Source = w
+	for _, q := range w.neighbours {
+		w.Halos = append(w.Halos, NewChannel(q.Rank, q.bytes(), c.Scheme.Between(c.Rank, q.Rank)))
+	}
+	w.Channels = slices.Clone(w.Halos)
+	for _, q := range w.Tree.edges() {
+		if find(w.Channels, q) == nil {
+			w.Channels = append(w.Channels, NewChannel(q, 0, c.Scheme.Between(c.Rank, q)))
+		}
+	}
+	w.x, w.next, w.ghosts = make([]float64, n), make([]float64, n), make([]float64, ghosts)
+	b.Start(w.x)
+	for i, v := range w.x {
+		if !kernel.Finite(v) {
+			return nil, fmt.Errorf("iterate: starting value %d of rank %d is %v; it must be finite", i, c.Rank, v)
+		}
+	}
+	if c.Scheme.Lockstep() {
+		w.phase = phaseFirst
+	}
+	w.Rule = NewTerminationRule(&w.Coordination)
+	return w, nil
+}
+
+// check refuses what no run can have.
+func (c *Config) check() error {
+	switch {
+	case c.Scheme == nil:
+		return errors.New("iterate: a run needs a scheme")
+	case c.Peers < 1 || c.Rank < 0 || int(c.Rank) >= c.Peers:
+		return fmt.Errorf("iterate: rank %d of %d peers; ranks run from 0 to the number of peers minus 1", c.Rank, c.Peers)
+	case !(c.Tolerance >= 0):
+		return fmt.Errorf("iterate: the tolerance is %v; it must not be negative", c.Tolerance)
+	case c.CheckEvery > 0 && c.Lag > c.CheckEvery:
+		return fmt.Errorf("iterate: a lag of %d sweeps is longer than the %d sweeps between two checks", c.Lag, c.CheckEvery)
+	}
+	if c.Repeat <= 0 {
+		c.Repeat = DefaultRepeat
+	}
+	if c.Reference == nil {
+		c.Reference = func(norm float64) float64 { return norm }
+	}
+	return CheckScheme(c.Scheme, c.Peers)
+}
+
+// checkNeighbours refuses neighbours that cannot be, and returns the number of ghosts.
+func (w *blockPeer) checkNeighbours(values int) (ghosts int, err error) {
+	for i, q := range w.neighbours {
+		switch {
+		case q.Rank < 0 || int(q.Rank) >= w.Config.Peers || q.Rank == w.Config.Rank:
+			return 0, fmt.Errorf("iterate: rank %d has rank %d as a neighbour, in a run of %d peers", w.Config.Rank, q.Rank, w.Config.Peers)
+		case len(q.Send) == 0 && len(q.Receive) == 0:
+			return 0, fmt.Errorf("iterate: rank %d exchanges no values with its neighbour %d", w.Config.Rank, q.Rank)
+		}
+		for _, p := range w.neighbours[:i] {
+			if p.Rank == q.Rank {
+				return 0, fmt.Errorf("iterate: rank %d has rank %d as a neighbour twice", w.Config.Rank, q.Rank)
+			}
+		}
+		for _, at := range q.Send {
+			if at < 0 || at >= values {
+				return 0, fmt.Errorf("iterate: rank %d sends value %d to rank %d; it has values 0 to %d", w.Config.Rank, at, q.Rank, values-1)
+			}
+		}
+		for _, at := range q.Receive {
+			if at < 0 {
+				return 0, fmt.Errorf("iterate: rank %d receives a value from rank %d at position %d", w.Config.Rank, q.Rank, at)
+			}
+			ghosts = max(ghosts, at+1)
+		}
+	}
+	return ghosts, nil
+}
+
+// heapTree is the place of a rank in the binary tree of all ranks.
+func heapTree(r Rank, peers int) Tree {
+	t := Tree{Parent: (r - 1) / 2}
+	if r == 0 {
+		t.Parent = -1
+	}
+	for c := 2*r + 1; c <= 2*r+2 && int(c) < peers; c++ {
+		t.Children = append(t.Children, c)
+	}
+	return t
+}
+
+// Next says what to do now; see Peer.
+func (w *blockPeer) Next(now time.Duration) Op {
+	w.Now = now
+	for {
+		switch {
+		case w.Queued():
+			return w.PopOutbox()
+		case w.Fault != nil:
+			return Op{Kind: OpFail, Err: w.Fault}
+		case w.Done:
+			return Op{Kind: OpDone}
+		case w.Rule.Over():
+			w.phase = phaseIdle
+			w.Done = true
+			continue
+		}
+		if op, ok := w.proceed(now); ok {
+			return op
+		}
+		if w.phase != phaseIdle {
+			continue
+		}
+		action := w.Rule.Next()
+		if w.Queued() {
+			continue // the messages of the rule go first
+		}
+		switch action {
+		case Sweep, SweepMeasure, MeasureCurrent:
+			if !w.Readable() {
+				return w.Wait(now)
+			}
+			w.phase, w.measures = phaseRelax, action == SweepMeasure
+			if action == MeasureCurrent {
+				w.phase = phaseMeasure
+			}
+		case MeasureCaptured:
+			w.phase = phaseMeasureCaptured
+		case Done:
+			w.Done = true
+		default:
+			return w.Wait(now)
+		}
+	}
+}
+
+// proceed returns the next operation of the phase.
+func (w *blockPeer) proceed(now time.Duration) (Op, bool) {
+	switch w.phase {
+	case phaseIdle:
+		return Op{}, false
+	case phaseFirst, phaseSend:
+		label := w.Iterate
+		if w.phase == phaseSend {
+			label++
+		}
+		for w.at < len(w.Halos) {
+			w.at++
+			if !w.Rule.SkipSend(label) {
+				return w.SendOp(now, w.Halos[w.at-1], label), true
+			}
+		}
+		w.at = 0
+		if w.phase == phaseSend {
+			w.finish()
+		} else {
+			w.phase = phaseIdle
+		}
+		return Op{}, false
+	}
+	return Op{Kind: OpRelax, Part: int(w.phase), Points: w.block.Values()}, true
+}
+
+// Relax does the part that Next asked for; see Peer.
+func (w *blockPeer) Relax(op Op) {
+	if op.Kind != OpRelax || op.Part != int(w.phase) {
+		return
+	}
+	switch w.phase {
+	case phaseRelax:
+		w.readHalos()
+		w.block.Relax(w.next, w.x, w.ghosts)
+		w.phase = phaseSend
+		if w.measures {
+			w.squares = distance(w.x, w.next)
+		}
+	case phaseMeasure:
+		w.readHalos()
+		w.measured(w.x)
+	case phaseMeasureCaptured:
+		for i, c := range w.Halos {
+			w.unpack(i, c.Agreed.Data)
+		}
+		w.measured(w.captured)
+	}
+}
+
+// readHalos brings the newest readable halos to the ghosts. Later arrivals wait for the next sweep.
+func (w *blockPeer) readHalos() {
+	for i, c := range w.Halos {
+		if s := c.Pick(w.Iterate); s != nil {
+			w.unpack(i, s.Data)
+		}
+	}
+}
+
+// measured measures the residual of values with the ghosts.
+func (w *blockPeer) measured(x []float64) {
+	if w.image == nil {
+		w.image = make([]float64, len(x))
+	}
+	w.block.Relax(w.image, x, w.ghosts)
+	squares := distance(x, w.image)
+	w.phase = phaseIdle
+	w.report(&squares)
+}
+
+// report hands a residual to the rule. The first one is of the starting vector, which all others are
+// relative to.
+func (w *blockPeer) report(squares *kernel.Sum) {
+	if w.Iterate == 0 {
+		w.Reference = *squares
+	}
+	w.Rule.Measured(squares)
+}
+
+// finish makes the next iterate the current one.
+func (w *blockPeer) finish() {
+	w.x, w.next = w.next, w.x
+	w.Iterate++
+	w.phase = phaseIdle
+	if w.measures {
+		w.measures = false
+		w.Rule.Measured(&w.squares)
+	}
+}
+
+// distance returns the exact sum of the squares of x − y.
+func distance(x, y []float64) kernel.Sum {
+	var s kernel.Sum
+	for i, v := range x {
+		d := v - y[i]
+		s.Add(d * d)
+	}
+	return s
+}
+
+// Pack writes the halo that op asks for; see Peer.
+func (w *blockPeer) Pack(op Op, dst []byte) {
+	i := slices.IndexFunc(w.Halos, func(c *Channel) bool { return c.Rank == op.To })
+	if i < 0 || op.Kind != OpSend {
+		return
+	}
+	src := w.x
+	if LabelIterate(op.Label) != w.Iterate {
+		src = w.next
+	}
+	w.pack(i, dst, src)
+}
+
+func (w *blockPeer) pack(i int, dst []byte, src []float64) {
+	for _, at := range w.neighbours[i].Send {
+		binary.LittleEndian.PutUint64(dst, math.Float64bits(src[at]))
+		dst = dst[8:]
+	}
+	clear(dst)
+}
+
+func (w *blockPeer) unpack(i int, data []byte) {
+	for _, at := range w.neighbours[i].Receive {
+		w.ghosts[at] = ReadFloat(data)
+		data = data[8:]
+	}
+}
+
+// Halo takes values of a neighbour; see Peer.
+func (w *blockPeer) Halo(_ time.Duration, q Rank, tag uint32, label uint64, data []byte) error {
+	c, s, err := w.Arrival(q, label, data, w.phase == phaseRelax || w.phase == phaseSend)
+	if c == nil {
+		return err
+	}
+	return c.Arrived(tag, s, w.Steps.Parity)
+}
+
+// Capture implements SnapshotSource.
+func (w *blockPeer) Capture() {
+	w.captured = append(w.captured[:0], w.x...)
+	w.CapturedAt = w.Iterate
+}
+
+// Release implements SnapshotSource; the next Capture overwrites what was captured.
+func (w *blockPeer) Release() {}
+
+// PackCaptured implements SnapshotSource.
+func (w *blockPeer) PackCaptured(i int, dst []byte) {
+	if i < len(w.neighbours) {
+		w.pack(i, dst, w.captured)
+	}
+}
+
+// Halt implements SnapshotSource: a sweep that has begun is finished.
+func (w *blockPeer) Halt() Iteration {
+	if w.phase == phaseRelax || w.phase == phaseSend {
+		return w.Iterate + 1
+	}
+	return w.Iterate
+}
+
+// Magnitudes implements SnapshotSource. A Block has none, so a run does not end for rounding: its
+// tolerance must be above it.
+func (w *blockPeer) Magnitudes() kernel.Sum { return kernel.Sum{} }
+
+// Receive implements SnapshotSource.
+func (w *blockPeer) Receive(_ *Channel, m *Message) error {
+	return fmt.Errorf("kind %d, which only methods of obstacle problems use", m.Kind)
+}
+
+// Solution writes the agreed values of the block after OpDone, and the newest iterate before.
+func (w *blockPeer) Solution(dst []float64) {
+	src := w.x
+	if w.Done && !w.Config.Scheme.Lockstep() && w.captured != nil {
+		src = w.captured
+	}
+	copy(dst, src)
+}
+
+// Links returns the neighbours and the peers next to this one in the tree.
+func (w *blockPeer) Links() []Link {
+	var out []Link
+	for _, c := range w.Channels {
+		l := Link{Rank: c.Rank, Agreement: AgreementBytes(c.Bytes), Asynchronous: c.Scheme.Asynchronous()}
+		if c.Bytes > 0 {
+			for range c.Scheme.Slots() {
+				l.Slots = append(l.Slots, c.Bytes)
+			}
+			l.Sent = l.Slots
+		}
+		out = append(out, l)
+	}
+	slices.SortFunc(out, func(a, b Link) int { return int(a.Rank - b.Rank) })
+	return out
+}

@@ -1,0 +1,342 @@
+package iteratetest
+
+import (
+	"container/heap"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/p2pdc/p2pdc/solver/iterate"
+)
+
+// Network drives the peers of one run in virtual time, everything drawn from one seed: speeds of the
+// peers, delays, losses, duplicates and reordering. Agreement sessions are reliable and in order.
+// Halo sessions are reliable and in order where the scheme is synchronous; otherwise a halo
+// travels in segments, each of which may be lost, doubled or overtaken, and a slot shows the age of
+// its oldest segment. Set the fields before Run; a Network serves one run and one goroutine.
+type Network struct {
+	Peers []iterate.Peer
+
+	// Loss and Double are the probabilities that a segment of a halo on an asynchronous session is
+	// lost, or arrives twice.
+	Loss, Double float64
+	Segment      int             // bytes of a segment
+	Jitter       time.Duration   // the delay of a message is drawn from 0 to Jitter
+	AgreeDelay   time.Duration   // added to the delay of agreement messages
+	Pace         []time.Duration // mean time of an OpRelax, by rank
+	// PerPoint returns the time to relax a point, instead of Pace; may be nil.
+	PerPoint func(rank int, now time.Duration) time.Duration
+	// Blackout reports whether halos between two peers are lost now; may be nil.
+	Blackout func(from, to iterate.Rank, label uint64, now time.Duration) bool
+	// At StopAt peer StopRank is asked for an early end; below 0: never.
+	StopAt   time.Duration
+	StopRank iterate.Rank
+	Observe  func()                               // called after every operation; may be nil
+	Stepped  func(rank int, r iterate.StepResult) // called at the end of a time step; may be nil
+
+	// What has happened.
+	Now       time.Duration
+	Events    int
+	AgreeSent int
+	Failed    error // of the last OpFail
+	Adapts    []int // changes of mode asked for, by rank
+	Steps     [][]iterate.StepResult
+
+	rng      *rand.Rand
+	scheme   iterate.Scheme
+	nextAt   []time.Duration // −1: waits for an arrival
+	done     []bool
+	waiting  []bool
+	packets  queue
+	order    map[[3]int]time.Duration // last due time of an ordered session
+	slots    map[[3]int]*slotBuffer
+	numbers  map[[3]int]uint64
+	stopped  bool
+	adapting []bool
+}
+
+type packet struct {
+	due      time.Duration
+	serial   int
+	from, to iterate.Rank
+	agree    bool
+	tag      uint32
+	label    uint64
+	number   uint64
+	epoch    int
+	reliable bool
+	offset   int
+	data     []byte
+}
+
+// queue is a heap by (due, serial).
+type queue []packet
+
+func (q queue) Len() int      { return len(q) }
+func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(x any)   { *q = append(*q, x.(packet)) }
+func (q queue) Less(i, j int) bool {
+	return q[i].due < q[j].due || q[i].due == q[j].due && q[i].serial < q[j].serial
+}
+
+func (q *queue) Pop() any {
+	old := *q
+	p := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return p
+}
+
+type slotBuffer struct {
+	data   []byte
+	number []uint64 // per segment; 0: nothing yet
+	label  []uint64
+}
+
+// segmentBytes is three values, so that even small faces travel in pieces.
+const segmentBytes = 24
+
+// NewNetwork returns a network for the peers of a run, by rank, with delays of up to 200 µs, no losses
+// and paces of 10 to 210 µs.
+func NewNetwork(seed uint64, scheme iterate.Scheme, peers []iterate.Peer) *Network {
+	n := &Network{
+		Peers: peers, Jitter: 200 * time.Microsecond, StopAt: -1, Segment: segmentBytes,
+		Adapts: make([]int, len(peers)), Steps: make([][]iterate.StepResult, len(peers)),
+		rng: rand.New(rand.NewPCG(seed, 7)), scheme: scheme,
+		order: map[[3]int]time.Duration{}, slots: map[[3]int]*slotBuffer{}, numbers: map[[3]int]uint64{},
+		nextAt: make([]time.Duration, len(peers)), done: make([]bool, len(peers)),
+		waiting: make([]bool, len(peers)), adapting: make([]bool, len(peers)),
+	}
+	for range peers {
+		n.Pace = append(n.Pace, time.Duration(10+n.rng.IntN(200))*time.Microsecond)
+	}
+	return n
+}
+
+const maxEvents = 10_000_000
+
+// Run drives the peers until all are done. It returns an error if a peer refuses a message, if no peer can
+// go on, or if the run does not end within ten million events.
+func (n *Network) Run() error {
+	for {
+		n.Events++
+		if n.Events > maxEvents {
+			return fmt.Errorf("no end after %d events, at %v: %s", n.Events, n.Now, n.state())
+		}
+		who, at := -1, time.Duration(math.MaxInt64)
+		for i, t := range n.nextAt {
+			if !n.done[i] && t >= 0 && t < at {
+				who, at = i, t
+			}
+		}
+		arrival := len(n.packets) > 0 && n.packets[0].due < at
+		if arrival {
+			at = n.packets[0].due
+		}
+		if who < 0 && !arrival {
+			if n.allDone() {
+				return nil
+			}
+			return fmt.Errorf("stuck at %v: %s", n.Now, n.state())
+		}
+		n.Now = max(n.Now, at)
+		if n.StopAt >= 0 && !n.stopped && n.Now >= n.StopAt {
+			n.stopped = true
+			n.Peers[n.StopRank].Stop(n.Now, iterate.Interrupted)
+			n.wake(n.StopRank)
+		}
+		if arrival {
+			if err := n.deliver(heap.Pop(&n.packets).(packet)); err != nil {
+				return err
+			}
+			continue
+		}
+		n.act(who)
+		if n.Observe != nil {
+			n.Observe()
+		}
+	}
+}
+
+func (n *Network) allDone() bool {
+	for _, d := range n.done {
+		if !d {
+			return false
+		}
+	}
+	return true
+}
+
+func (n *Network) state() string {
+	s := ""
+	for i, w := range n.Peers {
+		s += fmt.Sprintf("[%d: iterate %d done %v %+v] ", i, w.Progress().Sweep, n.done[i], w.Outcome())
+	}
+	return s
+}
+
+func (n *Network) wake(r iterate.Rank) {
+	if n.waiting[r] { // one that relaxes is not interrupted
+		n.nextAt[r], n.waiting[r] = n.Now, false
+	}
+}
+
+func (n *Network) act(i int) {
+	w := n.Peers[i]
+	n.waiting[i] = false
+	op := w.Next(n.Now)
+	switch op.Kind {
+	case iterate.OpRelax:
+		w.Relax(op)
+		n.nextAt[i] = n.Now + n.Pace[i]/2 + time.Duration(n.rng.Int64N(int64(n.Pace[i])))
+		if n.PerPoint != nil {
+			n.nextAt[i] = n.Now + max(1, time.Duration(op.Points)*n.PerPoint(i, n.Now))
+		}
+	case iterate.OpSend:
+		buf := make([]byte, op.Bytes)
+		w.Pack(op, buf)
+		n.send(packet{from: iterate.Rank(i), to: op.To, tag: op.Tag, label: op.Label, data: buf})
+	case iterate.OpAgree:
+		n.AgreeSent++
+		n.post(packet{from: iterate.Rank(i), to: op.To, agree: true, label: op.Label, data: op.Message}, true)
+	case iterate.OpWait:
+		n.nextAt[i], n.waiting[i] = -1, true
+		if op.Until > 0 {
+			if op.Until <= n.Now {
+				panic("a wait that is over")
+			}
+			n.nextAt[i] = op.Until
+		}
+	case iterate.OpAdapt:
+		n.Adapts[i]++
+		n.adapting[i] = true
+		if op.Asynchronous == (n.Adapts[i]%2 == 1) {
+			panic("a change to the mode that is in force")
+		}
+		n.nextAt[i] = -1
+		n.adapted()
+	case iterate.OpStep:
+		n.Steps[i] = append(n.Steps[i], *op.Step)
+		if n.Stepped != nil {
+			n.Stepped(i, *op.Step)
+		}
+	case iterate.OpFail:
+		n.Failed = op.Err
+		n.done[i] = true
+	case iterate.OpDone:
+		n.done[i] = true
+	default:
+		panic("unknown operation")
+	}
+}
+
+// adapted lets those go on whose sessions have all switched: both ends have asked.
+func (n *Network) adapted() {
+	for i, w := range n.Peers {
+		ready := n.adapting[i]
+		for _, nb := range w.Links() {
+			if n.scheme.Between(iterate.Rank(i), nb.Rank).Asynchronous() {
+				ready = ready && n.Adapts[nb.Rank] >= n.Adapts[i]
+			}
+		}
+		if ready {
+			n.adapting[i] = false
+			n.nextAt[i] = n.Now + time.Duration(n.rng.Int64N(int64(n.Jitter)))
+		}
+	}
+}
+
+// epoch of a halo session that the scheme wants asynchronous; an odd one is
+// synchronous.
+func (n *Network) epoch(a, b iterate.Rank) int { return min(n.Adapts[a], n.Adapts[b]) }
+
+// send puts a face on the halo session.
+func (n *Network) send(p packet) {
+	p.epoch = n.epoch(p.from, p.to)
+	if p.reliable = !n.scheme.Between(p.from, p.to).Asynchronous() || p.epoch%2 == 1; p.reliable {
+		n.post(p, true)
+		return
+	}
+	key := [3]int{int(p.from), int(p.to), int(p.tag)}
+	n.numbers[key]++
+	p.number = n.numbers[key]
+	for off := 0; off < len(p.data); off += n.Segment {
+		q := p
+		q.offset, q.data = off, p.data[off:min(off+n.Segment, len(p.data))]
+		if n.Blackout != nil && n.Blackout(p.from, p.to, p.label, n.Now) {
+			continue
+		}
+		if n.rng.Float64() >= n.Loss {
+			n.post(q, false)
+		}
+		if n.rng.Float64() < n.Double {
+			n.post(q, false)
+		}
+	}
+}
+
+func (n *Network) post(p packet, ordered bool) {
+	p.due = n.Now + time.Duration(n.rng.Int64N(int64(n.Jitter)))
+	if p.agree {
+		p.due += n.AgreeDelay
+	}
+	if ordered {
+		kind := -1
+		if !p.agree {
+			kind = int(p.tag)
+		}
+		key := [3]int{int(p.from), int(p.to), kind}
+		p.due = max(p.due, n.order[key])
+		n.order[key] = p.due
+	}
+	n.Events++
+	p.serial = n.Events
+	heap.Push(&n.packets, p)
+}
+
+func (n *Network) deliver(p packet) error {
+	if n.done[p.to] {
+		return nil
+	}
+	w := n.Peers[p.to]
+	n.wake(p.to)
+	if p.agree {
+		return w.Agree(n.Now, p.from, p.data)
+	}
+	if n.scheme.Between(p.from, p.to).Asynchronous() && p.epoch != n.epoch(p.from, p.to) {
+		if p.reliable {
+			return fmt.Errorf("a synchronous face from %d to %d is lost by a change of mode", p.from, p.to)
+		}
+		return nil
+	}
+	if p.reliable {
+		return w.Halo(n.Now, p.from, p.tag, p.label, p.data)
+	}
+	key := [3]int{int(p.from), int(p.to), int(p.tag)}
+	b := n.slots[key]
+	if b == nil {
+		length := 0
+		for _, nb := range w.Links() {
+			if nb.Rank == p.from {
+				length = nb.Slots[p.tag]
+			}
+		}
+		segments := (length + n.Segment - 1) / n.Segment
+		b = &slotBuffer{data: make([]byte, length), number: make([]uint64, segments), label: make([]uint64, segments)}
+		n.slots[key] = b
+	}
+	s := p.offset / n.Segment
+	if p.number <= b.number[s] {
+		return nil // newest wins
+	}
+	b.number[s], b.label[s] = p.number, p.label
+	copy(b.data[p.offset:], p.data)
+	oldest := uint64(math.MaxUint64)
+	for j := range b.number {
+		if b.number[j] == 0 {
+			return nil // not complete yet
+		}
+		oldest = min(oldest, b.label[j])
+	}
+	return w.Halo(n.Now, p.from, p.tag, oldest, b.data)
+}
