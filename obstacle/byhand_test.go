@@ -47,7 +47,7 @@ func TestPeersByHand(t *testing.T) {
 	wrong.said("does not know the run's secret")
 	loose := secretFile(t, "the secret of another run")
 	require.NoError(t, os.Chmod(loose, 0o644))
-	join("--secret-file", loose).said("others on this host can read the run's secret: chmod 600")
+	join("--secret-file", loose).said("other users of this host can read the run's secret: chmod 600")
 	r.said("does not know the run's secret")
 
 	seat := join("--secret-file", secret, "--seat", "7")

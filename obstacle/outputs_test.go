@@ -141,8 +141,8 @@ func TestAnswerThatCannotBePrinted(t *testing.T) {
 		code     int
 		said     string
 	}{
-		{"full", full, nil, 1, "the answer could not be printed: write /dev/stdout: no space left on device"},
-		{"closed", closed, nil, 1, "the answer could not be printed: write /dev/stdout: broken pipe"},
+		{"full", full, nil, 1, "cannot print the answer: write /dev/stdout: no space left on device"},
+		{"closed", closed, nil, 1, "cannot print the answer: write /dev/stdout: broken pipe"},
 		{"no log", nil, closed, 0, ""},
 	} {
 		for _, format := range []string{"text", "json"} {

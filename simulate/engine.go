@@ -118,7 +118,7 @@ func (m *machine) occupy() error {
 	config := r.Solver
 	config.Rank, config.Executor = iterate.Rank(rank), nil
 	config.Method.Together = 1 // sweeps are counted, and looked at, one by one
-	peer, err := solver.New(config)
+	peer, err := cmp.Or(r.Methods, solver.Methods()).New(config)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
+	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
@@ -18,6 +19,8 @@ type Config struct {
 	Model *cluster.Model // one host a rank
 	// Solver is every rank's configuration; Rank and Executor are set here.
 	Solver problem.Config
+	// Methods is the catalog of Solver.Method; nil: solver.Methods.
+	Methods *solver.Catalog
 	// Standing is how many points a side a point of Solver.Problem's grid stands for, 1 or more: with 4
 	// every point counts as 4³ (4² on a face) in time and bytes, in as many dimensions as the
 	// problem has; the iteration itself is that of the coarse grid.

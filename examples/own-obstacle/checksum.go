@@ -4,7 +4,6 @@ import (
 	"hash/crc32"
 
 	"github.com/p2pdc/p2pdc/microproto"
-	"github.com/p2pdc/p2pdc/p2psap"
 )
 
 // checksum drops segments whose payload was damaged on the way. docs/new-microprotocol.md explains it line by line.
@@ -30,6 +29,6 @@ func (c *checksum) Attach(b *microproto.Binder) error {
 }
 
 // reliable returns the columns of Table I whose sessions retransmit what is dropped.
-func reliable() []p2psap.Column {
-	return []p2psap.Column{{Mode: microproto.ModeSynchronous, Intra: true}, {Mode: microproto.ModeSynchronous}}
+func reliable() []microproto.Column {
+	return []microproto.Column{{Mode: microproto.ModeSynchronous, Intra: true}, {Mode: microproto.ModeSynchronous}}
 }

@@ -1,7 +1,6 @@
-// Command own-obstacle is the program obstacle with a micro-protocol, a problem and a link of its own: every command
-// and flag of docs/cli.md works, and in addition
+// Command own-obstacle is the program obstacle with a micro-protocol, a method, a scheme, a problem and a link of its own:
 //
-//	own-obstacle solve dome --n 64 --peers 4 --rows Checksum --network unix
+//	own-obstacle solve dome --peers 4 --method damped --scheme pairs --rows checksum --network unix
 package main
 
 import (
@@ -9,6 +8,7 @@ import (
 	"log"
 	"os"
 
+	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/obstacle"
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -17,13 +17,13 @@ import (
 
 func main() {
 	c := catalog.New()
-	err := errors.Join(
-		c.Protocols.Add("Checksum", newChecksum),
-		c.Rows.Add("Checksum", "drop damaged segments", p2psap.OptionalRow{Protocol: "Checksum", Columns: reliable()}),
+	if err := errors.Join(
+		c.Protocols.AddRow(microproto.Row{Protocol: "Checksum", Label: "checksum", New: newChecksum, Columns: reliable()}),
+		c.Methods.Add(damped{}),
+		c.Schemes.Add("pairs", "synchronous in pairs", newPairs),
 		c.Problems.Add(problems.Builtin{Name: "dome", Summary: "a membrane over a dome", Dimension: 2}, dome),
-		c.Links.Add("unix", "Unix sockets within a host", catalog.Link{Network: p2psap.SharedMemory, Open: openUnix}),
-	)
-	if err != nil {
+		c.Links.Add("unix", "Unix sockets", catalog.Link{Network: p2psap.SharedMemory, Open: openUnix}),
+	); err != nil {
 		log.Fatal(err)
 	}
 	os.Exit(obstacle.Main(c))

@@ -34,9 +34,13 @@ func program(t *testing.T, args ...string) (out, errs string, err error) {
 type answer struct {
 	Problem   string
 	Converged bool
+	Method    string
+	Scheme    string
 	Network   string
 	Sum       float64
+	Sweeps    []int
 	Sessions  []struct {
+		Name, Mode  string
 		Network     string
 		Composition []string
 	}
@@ -44,7 +48,7 @@ type answer struct {
 
 func solve(t *testing.T, args ...string) answer {
 	t.Helper()
-	out, errs, err := program(t, append([]string{"solve", "dome", "--n", "31", "--peers", "3", "--format", "json"}, args...)...)
+	out, errs, err := program(t, append([]string{"solve", "dome", "--n", "31", "--peers", "3", "--partition", "slabs", "--format", "json"}, args...)...)
 	require.NoError(t, err, errs)
 	var a answer
 	require.NoError(t, json.Unmarshal([]byte(out), &a))
@@ -60,7 +64,7 @@ func TestRun(t *testing.T) {
 	for _, s := range plain.Sessions {
 		require.NotContains(t, s.Composition, "Checksum")
 	}
-	with := solve(t, "--network", "ether", "--rows", "Checksum")
+	with := solve(t, "--network", "ether", "--rows", "checksum")
 	for _, s := range with.Sessions {
 		require.Contains(t, s.Composition, "Checksum")
 	}
@@ -71,6 +75,19 @@ func TestRun(t *testing.T) {
 	}
 	require.Equal(t, plain.Sum, unix.Sum)
 	solve(t, "--network", "unix", "--scheme", "async")
+
+	slow := solve(t, "--method", "damped")
+	require.Equal(t, "damped", slow.Method)
+	require.Greater(t, slow.Sweeps[0], plain.Sweeps[0], "the step is shorter")
+	require.InDelta(t, plain.Sum, slow.Sum, 1e-4)
+	in := solve(t, "--peers", "4", "--scheme", "pairs")
+	require.Equal(t, "pairs", in.Scheme)
+	require.InDelta(t, plain.Sum, in.Sum, 1e-4)
+	modes := map[string]bool{}
+	for _, s := range in.Sessions {
+		modes[s.Name+" "+s.Mode] = true
+	}
+	require.True(t, modes["halo/0-1 sync"] && modes["halo/1-2 async"] && modes["halo/2-3 sync"], "%v", modes)
 }
 
 // Errors and lists name what was added.
@@ -79,7 +96,9 @@ func TestNames(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, out, "dome (2-D)\n  a membrane over a dome")
 	for flag, want := range map[string]string{
-		"--rows":    "want NegativeAck or Checksum",
+		"--rows":    "want checksum or negative-ack",
+		"--method":  "want richardson, sor, multigrid, schwarz or damped",
+		"--scheme":  "want sync, async, delay, hybrid or pairs",
 		"--network": "want auto, ether, ib or unix",
 	} {
 		_, errs, err := program(t, "solve", "dome", flag, "other")

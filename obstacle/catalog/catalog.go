@@ -1,5 +1,5 @@
 // Package catalog holds what the program obstacle knows by name: micro-protocols, optional rows of Table I, congestion
-// controllers, problems and links. A main package of your own adds to a Set before it runs the program; every flag
+// controllers, methods, schemes, problems and links. A main package of your own adds to a Set before it runs the program; every flag
 // that takes such a name accepts what was added and lists it in its errors.
 package catalog
 
@@ -13,35 +13,34 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/problems"
+	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // Set is all that a program knows by name. All processes of a run must have the same.
 type Set struct {
-	// Protocols are the micro-protocols that channels are composed of.
+	// Protocols are the micro-protocols of sessions. Its rows of group "" are the values of --rows, those of
+	// ctp.GroupCongestion the values of --congestion.
 	Protocols *microproto.Catalog
-	// Rows are the optional rows of --rows, each a micro-protocol of Protocols.
-	Rows Of[p2psap.OptionalRow]
-	// Congestion are the congestion controllers of --congestion. A row without a Protocol adds none.
-	Congestion Of[p2psap.OptionalRow]
+	// Methods are the values of --method.
+	Methods *solver.Catalog
+	// Schemes are the values of --scheme.
+	Schemes Of[Scheme]
 	// Problems are those that obstacle problems lists.
 	Problems *problems.Catalog
-	// Links are the networks of --network, the one to prefer first. "ether" and "ib" have flags of their own and no
+	// Links are the values of --network, the network to prefer first. "ether" and "ib" have flags of their own and no
 	// Open.
 	Links Of[Link]
 }
 
 // New returns a Set of what this module provides.
 func New() *Set {
-	s := &Set{Protocols: ctp.Catalog(), Problems: problems.Builtins()}
-	inter := p2psap.Column{Mode: microproto.ModeSynchronous}
-	intra := p2psap.Column{Mode: microproto.ModeSynchronous, Intra: true}
-	s.Rows.entries = []entry[p2psap.OptionalRow]{{
-		"NegativeAck", "receivers name gaps at once, and the sender sends what they name again",
-		p2psap.OptionalRow{Protocol: "NegativeAck", Columns: []p2psap.Column{intra, inter}},
-	}}
-	s.Congestion.entries = []entry[p2psap.OptionalRow]{
-		{"newreno", "that of Table I", p2psap.OptionalRow{}},
-		{"cubic", "CUBIC", p2psap.OptionalRow{Protocol: ctp.CUBICCongestionAvoidance, Columns: []p2psap.Column{inter}}},
+	s := &Set{Protocols: ctp.Catalog(), Methods: solver.Methods(), Problems: problems.Builtins()}
+	s.Schemes.entries = []entry[Scheme]{
+		{"sync", "relaxation k reads iterate k", fixed(iterate.Synchronous())},
+		{"async", "a relaxation reads the newest values", fixed(iterate.Asynchronous())},
+		{"delay", "delay:K: relaxation k reads iterates from k−K on", delay},
+		{"hybrid", "synchronous within a cluster, asynchronous between", hybrid},
 	}
 	s.Links.entries = []entry[Link]{
 		{"ether", "UDP", Link{Network: p2psap.Ethernet}},
@@ -68,18 +67,15 @@ type LinkConfig struct {
 	Log          func(line string) // for news of the link
 }
 
-// Optional returns the rows that --congestion and --rows add behind those of Table I, in this order.
+// Optional returns the rows that --congestion and --rows add to those of Table I, in this order.
 func (s *Set) Optional(congestion string, rows []string) ([]p2psap.OptionalRow, error) {
-	c, err := s.Congestion.Lookup("congestion", congestion)
+	c, err := s.row("congestion", ctp.GroupCongestion, congestion)
 	if err != nil {
 		return nil, err
 	}
-	var out []p2psap.OptionalRow
-	if c.Protocol != "" {
-		out = append(out, c)
-	}
+	out := []p2psap.OptionalRow{c}
 	for i, name := range rows {
-		r, err := s.Rows.Lookup("rows", name)
+		r, err := s.row("rows", "", name)
 		if err != nil {
 			return nil, err
 		}
@@ -91,16 +87,21 @@ func (s *Set) Optional(congestion string, rows []string) ([]p2psap.OptionalRow, 
 	return out, nil
 }
 
-// Flag returns the flag that adds a micro-protocol to the compositions of Table I: --congestion NAME or --rows NAME.
-func (s *Set) Flag(protocol string) string {
-	for _, e := range s.Congestion.entries {
-		if e.value.Protocol == protocol {
-			return "--congestion " + e.name
-		}
+func (s *Set) row(flag, group, label string) (microproto.Row, error) {
+	r, err := s.Protocols.Row(group, label)
+	if err != nil {
+		err = Unknown(flag, label, s.Protocols.Labels(group))
 	}
-	for _, e := range s.Rows.entries {
-		if e.value.Protocol == protocol {
-			return "--rows " + e.name
+	return r, err
+}
+
+// Flag returns the flag that adds a micro-protocol to the compositions of Table I, "" if none does.
+func (s *Set) Flag(protocol string) string {
+	for group, flag := range map[string]string{"": "--rows ", ctp.GroupCongestion: "--congestion "} {
+		for i, r := range s.Protocols.Rows(group) {
+			if r.Protocol == protocol {
+				return flag + s.Protocols.Labels(group)[i]
+			}
 		}
 	}
 	return ""
@@ -108,7 +109,8 @@ func (s *Set) Flag(protocol string) string {
 
 // Names returns the names of all that peers of one run must have alike.
 func (s *Set) Names() []string {
-	return slices.Concat(s.Protocols.Names(), s.Rows.Names(), s.Congestion.Names(), s.Problems.Names(), s.Links.Names())
+	return slices.Concat(s.Protocols.Names(), s.Protocols.Labels(""), s.Protocols.Labels(ctp.GroupCongestion),
+		s.Methods.Names(), s.Schemes.Names(), s.Problems.Names(), s.Links.Names())
 }
 
 // Of holds values by name. Its zero value is empty.

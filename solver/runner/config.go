@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/rs/zerolog"
@@ -70,6 +71,8 @@ func Over[S Socket](n interface {
 // required; a peer without neighbours needs no Node.
 type Config struct {
 	Solver problem.Config // Executor: nil for one of Threads threads
+	// Methods is the catalog of Solver.Method; nil: solver.Methods.
+	Methods *solver.Catalog
 	// Threads relax the peer's box; 0: 1. Not used when Solver.Executor is set.
 	Threads int
 	// Node is connected to every neighbour already.

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,7 +62,7 @@ func New(ctx context.Context, c Config) (*Runner, error) {
 		}
 	}
 	var err error
-	if r.worker, err = solver.New(r.config.Solver); err != nil {
+	if r.worker, err = cmp.Or(r.config.Methods, solver.Methods()).New(r.config.Solver); err != nil {
 		r.Close()
 		return nil, err
 	}

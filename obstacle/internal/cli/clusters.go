@@ -9,12 +9,10 @@ import (
 	"strings"
 
 	"github.com/p2pdc/p2pdc/microproto"
-	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/topology"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
-	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
@@ -91,14 +89,14 @@ func (q *request) checkConfig(w *work, clusters int) error {
 		labels[r] = strconv.Itoa(c)
 	}
 	var err error
-	if w.scheme, err = choice.Scheme(q.scheme, labels); err != nil {
+	if w.scheme, err = q.catalog.Scheme(q.scheme, labels); err != nil {
 		return err
 	}
 	c := problem.Config{
 		Problem: w.problem, Partition: w.partition, Scheme: w.scheme, Order: w.order, Method: w.method,
 		Tolerance: q.tol, MaxSweeps: iterate.Iteration(q.maxSweeps),
 	}
-	return solver.Check(c)
+	return q.catalog.Methods.Check(c)
 }
 
 // needInterCluster returns an error if the catalog lacks micro-protocols of sessions between clusters.

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
-	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -20,7 +19,7 @@ import (
 
 // combinations returns arguments of solve: every method with every scheme, and other flags that a peer may refuse.
 func combinations() (out [][]string) {
-	for _, method := range methods() {
+	for _, method := range []string{problem.Richardson, problem.SOR, problem.Multigrid, problem.Schwarz} {
 		for _, scheme := range []string{"sync", "async", "delay:0", "delay:2", "hybrid"} {
 			for _, partition := range []string{"slabs", "boxes"} {
 				for _, clusters := range []string{"0", "1", "2", "4"} {
@@ -77,7 +76,7 @@ func TestCombinationsAreRefusedBeforeTheStart(t *testing.T) {
 						labels[r], err = w.label(r, "", nil)
 						require.NoError(t, err)
 					}
-					c.Scheme, err = choice.Scheme(q.scheme, labels)
+					c.Scheme, err = q.catalog.Scheme(q.scheme, labels)
 					require.NoError(t, err)
 				}
 				_, err := solver.New(c)

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
-	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/obstacle/internal/figure"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/solver/iterate"
@@ -201,11 +200,11 @@ func (q *request) cases(ref string, schemes []string, peers []int) ([]measuremen
 	if _, err := slowdowns(q.slowdown, slices.Max(peers)); err != nil {
 		return nil, badInput(err)
 	}
-	if _, err := q.method.config(iterate.Synchronous()); err != nil { // an invalid value would be invalid in every row
+	if _, err := q.method.config(iterate.Synchronous(), q.catalog); err != nil { // an invalid value would be invalid in every row
 		return nil, err
 	}
 	for _, s := range schemes {
-		if _, err := choice.Scheme(s, nil); err != nil {
+		if _, err := q.catalog.Scheme(s, nil); err != nil {
 			return nil, badInput(err)
 		}
 		if s == "hybrid" && q.clusters == 0 && q.topology == "" {

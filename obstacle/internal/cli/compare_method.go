@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
@@ -25,12 +24,12 @@ func (a *app) compareMethod(q *request, s *simulation, f *clusterfile.File, ref,
 	of := *q
 	of.method.name = method
 	m := &methodComparison{method: method}
-	if _, err := of.method.config(iterate.Synchronous()); err != nil { // an invalid value would be invalid in every row
+	if _, err := of.method.config(iterate.Synchronous(), a.catalog); err != nil { // an invalid value would be invalid in every row
 		return nil, err
 	}
 	for _, scheme := range all.schemes {
 		for _, machines := range all.peers {
-			if _, err := choice.Scheme(scheme, nil); err != nil {
+			if _, err := a.catalog.Scheme(scheme, nil); err != nil {
 				return nil, badInput(err)
 			}
 			r, err := a.prepare(&of, s, f, ref, scheme, machines)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/p2pdc/p2pdc/internal/spelling"
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
@@ -25,8 +25,8 @@ type methodFlags struct {
 	sweepsPerPass int
 }
 
-func (m *methodFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&m.name, "method", problem.Richardson, "richardson, sor, multigrid or schwarz")
+func (m *methodFlags) add(f *pflag.FlagSet, c *catalog.Set) {
+	f.StringVar(&m.name, "method", problem.Richardson, "method of iteration: "+catalog.Words(c.Methods.Names()))
 	f.StringVar(&m.local, "local", problem.Multigrid,
 		"schwarz: method of a peer on its own box: richardson, sor or multigrid")
 	f.IntVar(&m.overlap, "overlap", defaultOverlap, "schwarz: layers by which boxes overlap, 0 to 8")
@@ -45,19 +45,17 @@ func (m *methodFlags) add(f *pflag.FlagSet) {
 // defaultOverlap of Schwarz.
 const defaultOverlap = 2
 
-func methods() []string {
-	return []string{problem.Richardson, problem.SOR, problem.Multigrid, problem.Schwarz}
-}
+// locals returns the values of --local.
+func locals() []string { return []string{problem.Richardson, problem.SOR, problem.Multigrid} }
 
 // config reads the flags; every error is bad usage.
-func (m *methodFlags) config(s iterate.Scheme) (problem.MethodConfig, error) {
+func (m *methodFlags) config(s iterate.Scheme, known *catalog.Set) (problem.MethodConfig, error) {
 	c := problem.MethodConfig{Name: m.name}
-	if !slices.Contains(methods(), m.name) {
-		return c, usage("--method %q%s: want richardson, sor, multigrid or schwarz", m.name,
-			spelling.Suggest(m.name, methods()))
+	if names := known.Methods.Names(); !slices.Contains(names, m.name) {
+		return c, badInput(catalog.Unknown("method", m.name, names))
 	}
-	if locals := methods()[:3]; !slices.Contains(locals, m.local) {
-		return c, usage("--local %q%s: want richardson, sor or multigrid", m.local, spelling.Suggest(m.local, locals))
+	if !slices.Contains(locals(), m.local) {
+		return c, badInput(catalog.Unknown("local", m.local, locals()))
 	}
 	if m.omega != 0 && !(m.omega > 0 && m.omega < 2) {
 		return c, usage("--omega %v: want a number above 0 and below 2, or 0 to have it chosen", m.omega)

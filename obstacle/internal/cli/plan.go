@@ -25,8 +25,8 @@ const spawnTime = 60 * time.Second
 // plan returns the plan of a run and how its peers are started.
 func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 	p := launch.Plan{
-		Spec: w.spec, Problem: w.problem, Partition: w.partition, Initial: w.initial,
-		Scheme: w.scheme.Name(), Method: w.method, Order: w.order.String(),
+		Catalog: a.catalog, Spec: w.spec, Problem: w.problem, Partition: w.partition, Initial: w.initial,
+		Scheme: q.scheme, Method: w.method, Order: w.order,
 		Tolerance: q.tol, MaxSweeps: q.maxSweeps, MaxTime: q.maxTime,
 		Balance: w.balance, Reconfigure: q.stepMode != "never",
 		Threads: w.threads, Slowdown: w.slow, Label: w.label, MTU: q.mtu, Protect: q.protect,

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,7 +15,6 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
-	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -106,7 +106,7 @@ func (q *request) numericFlags(f *pflag.FlagSet) {
 	f.StringVar(&q.n, "n", "64", "interior grid points per axis: N, or NX,NY,NZ")
 	f.Float64Var(&q.tol, "tol", 1e-6, "relative residual of the variational inequality at which to stop")
 	f.SetNormalizeFunc(renamed)
-	q.method.add(f)
+	q.method.add(f, q.catalog)
 	f.Uint64Var(&q.maxSweeps, "max-sweeps", 0, "stop after this number of sweeps (0: no bound)")
 	f.DurationVar(&q.maxTime, "max-time", 0, "stop after this time, such as 90s or 5m (0: no bound)")
 	f.Uint64Var(&q.seed, "seed", 1, "seed of the random numbers of micro-protocols")
@@ -194,16 +194,16 @@ var errNoClusters = usage("--scheme hybrid needs declared clusters: give --clust
 func (q *request) numeric(ref string, clusters []string, side int) (*work, error) {
 	w := &work{}
 	var err error
-	if w.scheme, err = choice.Scheme(q.scheme, clusters); err != nil {
+	if w.scheme, err = q.catalog.Scheme(q.scheme, clusters); err != nil {
 		return nil, badInput(err)
 	}
-	if w.method, err = q.method.config(w.scheme); err != nil {
+	if w.method, err = q.method.config(w.scheme, q.catalog); err != nil {
 		return nil, err
 	}
 	if _, err = q.rows.optional(q.catalog); err != nil {
 		return nil, badInput(err)
 	}
-	if w.order, err = choice.Order(q.order); err != nil {
+	if w.order, err = orderOf(q.order); err != nil {
 		return nil, badInput(err)
 	}
 	if w.order != problem.Jacobi && w.method.Name != problem.Richardson {
@@ -273,6 +273,16 @@ func (q *request) sweepsInOnePass(w *work) bool {
 	return m.Name == problem.Richardson && m.Together != 1 && w.scheme.Name() == iterate.Synchronous().Name() &&
 		w.order == problem.Jacobi && q.clusters == 0 && q.topology == "" && len(q.slowdown) == 0 && q.rendezvous == "" &&
 		q.partition == "auto" && q.balance != "on"
+}
+
+// orderOf parses --order.
+func orderOf(s string) (problem.Order, error) {
+	orders := []problem.Order{problem.Jacobi, problem.InTurn}
+	i := slices.IndexFunc(orders, func(o problem.Order) bool { return o.String() == s })
+	if i < 0 {
+		return 0, fmt.Errorf("--order %q: want jacobi or in-turn", s)
+	}
+	return orders[i], nil
 }
 
 // chooseWorkers sets the numbers of peers and threads and the partition.

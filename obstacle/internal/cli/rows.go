@@ -2,10 +2,10 @@ package cli
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/spf13/pflag"
 
+	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/p2psap"
 )
@@ -18,10 +18,10 @@ type rowFlags struct {
 
 func (r *rowFlags) add(f *pflag.FlagSet, c *catalog.Set) {
 	f.StringVar(&r.congestion, "congestion", "newreno",
-		"congestion control of reliable sessions between clusters: "+catalog.Words(c.Congestion.Names()))
+		"congestion control of reliable sessions between clusters: "+catalog.Words(c.Protocols.Labels(ctp.GroupCongestion)))
 	f.StringSliceVar(&r.names, "rows", nil,
-		"optional micro-protocols, NAME,…, added to the compositions of Table I: "+strings.Join(c.Rows.Help(), "; "))
-	f.BoolFunc("negative-ack", "the same as --rows NegativeAck", func(string) error {
+		"optional micro-protocols, NAME,…, added to the compositions of Table I: "+catalog.Words(c.Protocols.Labels("")))
+	f.BoolFunc("negative-ack", "the same as --rows negative-ack", func(string) error {
 		if !slices.Contains(r.names, negativeAck) {
 			r.names = append(r.names, negativeAck)
 		}
@@ -29,7 +29,7 @@ func (r *rowFlags) add(f *pflag.FlagSet, c *catalog.Set) {
 	})
 }
 
-const negativeAck = "NegativeAck"
+const negativeAck = "negative-ack"
 
 func (r *rowFlags) optional(c *catalog.Set) ([]p2psap.OptionalRow, error) {
 	return c.Optional(r.congestion, r.names)

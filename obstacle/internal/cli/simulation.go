@@ -19,7 +19,6 @@ import (
 	"github.com/p2pdc/p2pdc/simulate"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
-	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
@@ -124,12 +123,12 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 		Problem: w.problem, Partition: w.partition, Scheme: w.scheme, Order: w.order, Method: w.method,
 		Tolerance: q.tol, MaxSweeps: iterate.Iteration(q.maxSweeps),
 	}
-	if err := solver.Check(c); err != nil {
+	if err := q.catalog.Methods.Check(c); err != nil {
 		return nil, badInput(err)
 	}
 	return &virtualRun{work: w, Config: simulate.Config{
 		Model: m, Scale: s.standIn, NoOverlap: s.noOverlap, Until: q.maxTime, Seed: q.seed,
-		Catalog: a.catalog.Protocols, Policy: p2psap.TablePolicy{Optional: rows}, Evaluate: true, Solver: c,
+		Catalog: a.catalog.Protocols, Policy: p2psap.TablePolicy{Optional: rows}, Evaluate: true, Solver: c, Methods: a.catalog.Methods,
 	}}, nil
 }
 

@@ -11,24 +11,24 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Plan describes a run.
 type Plan struct {
+	Catalog   *catalog.Set
 	Spec      *file.Spec
 	Problem   *problem.Problem // Spec on its grid, validated
 	Partition problem.Partition
 	Initial   []float64 // starting iterate [z][y][x]; nil: that of the problem
 
-	Scheme      string
+	Scheme      string // value of --scheme
 	Method      problem.MethodConfig
-	Order       string
+	Order       problem.Order
 	Tolerance   float64
 	MaxSweeps   uint64        // 0: no bound
 	MaxTime     time.Duration // since the first relaxation; 0: no bound
@@ -76,13 +76,13 @@ func (p *Plan) RailsOf(rank int) rendezvous.Rails {
 	// larger of one cluster and one per peer.
 	several := make([]string, p.Partition.Peers()) // a peer without label is its own cluster
 	for _, labels := range [][]string{slices.Repeat([]string{"0"}, len(several)), several} {
-		scheme, err := choice.Scheme(p.Scheme, labels)
+		scheme, err := p.Catalog.Scheme(p.Scheme, labels)
 		if err != nil {
 			return out
 		}
 		c := problem.Config{Problem: p.Problem, Partition: p.Partition, Scheme: scheme, Method: p.Method}
 		for q := range p.Partition.Peers() {
-			all := solver.Links(&c, iterate.Rank(q))
+			all := p.Catalog.Methods.Links(&c, iterate.Rank(q))
 			if q == rank {
 				out.Neighbours = len(all)
 			}

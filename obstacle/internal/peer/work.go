@@ -11,14 +11,12 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
-	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/runner"
@@ -228,6 +226,8 @@ func (p *peer) validateAssignment() error {
 		return fmt.Errorf("rank %d and %d members for %d parts", p.welcome.Rank, len(a.Members), peers)
 	case a.ProblemBytes < 0 || a.ProblemBytes > maxProblemBytes:
 		return fmt.Errorf("a problem of %d bytes", a.ProblemBytes)
+	case a.Order != problem.Jacobi && a.Order != problem.InTurn:
+		return fmt.Errorf("order %d", a.Order)
 	case a.Threads < 1:
 		return fmt.Errorf("%d threads", a.Threads)
 	}
@@ -268,23 +268,19 @@ func (p *peer) prepare(
 	for i, m := range a.Members {
 		labels[i] = m.Cluster
 	}
-	scheme, err := choice.Scheme(a.Scheme, labels)
-	if err != nil {
-		return nil, err
-	}
-	order, err := choice.Order(a.Order)
+	scheme, err := p.Catalog.Scheme(a.Scheme, labels)
 	if err != nil {
 		return nil, err
 	}
 	cut, rank := p.partition(), iterate.Rank(p.welcome.Rank)
 	config := problem.Config{
-		Problem: prob, Partition: cut, Rank: rank, Scheme: scheme, Order: order,
+		Problem: prob, Partition: cut, Rank: rank, Scheme: scheme, Order: a.Order,
 		Method:    problem.MethodConfig(a.Method),
 		Tolerance: a.Tolerance, MaxSweeps: iterate.Iteration(a.MaxSweeps), Initial: p.initial,
 		Reconfigure: a.Reconfigure, Balance: a.Balance, Allocate: host.Array,
 	}
 	oversubscribed := p.adaptToLoad(scheme)
-	if err := p.connect(ctx, solver.Links(&config, rank)); err != nil {
+	if err := p.connect(ctx, p.Catalog.Methods.Links(&config, rank)); err != nil {
 		return nil, err
 	}
 	names := make([]string, cut.Peers())
@@ -297,7 +293,7 @@ func (p *peer) prepare(
 		runtime.GOMAXPROCS(min(runtime.GOMAXPROCS(0), a.Threads))
 	}
 	r, err := runner.New(ctx, runner.Config{
-		Solver:  config,
+		Solver: config, Methods: p.Catalog.Methods,
 		Threads: a.Threads, Crowded: oversubscribed, Node: runner.Over(p.node), Names: names, Allocate: p.faces(),
 		Slow:    a.Slowdown,
 		MaxTime: time.Duration(a.MaxTimeMS) * time.Millisecond,
