@@ -9,19 +9,23 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 // read is called when a sweep begins: it reads the newest faces that have come.
-func (m *machine) read() {
-	newest := m.host.Peer.Outcome().Iterate
-	m.host.Newest(func(label uint64) {
+func (m *machine) countStaleness() {
+	newest := m.peer.Outcome().Iterate
+	for _, n := range m.host.Exchange.Neighbours() {
+		if len(n.Slots) == 0 {
+			continue
+		}
 		age := 0
-		if label := iterate.LabelIterate(label); label < newest {
+		if label := iterate.LabelIterate(n.Newest()); label < newest {
 			age = int(min(newest-label, iterate.Iteration(len(m.staleness)-1)))
 		}
 		m.staleness[age]++
-	})
+	}
 }
 
 // timeline notes when the sweeps of a rank ended: those whose number is a multiple of a
@@ -66,12 +70,13 @@ func (t *timeline) steady() time.Duration {
 
 // result is what has become of the run.
 func (e *engine) result() (*Result, error) {
-	r := &Result{Reason: e.ended, Virtual: e.elapsed(), Setup: time.Duration(e.now), Residual: math.NaN(), Ranks: make([]RankResult, len(e.hosts))}
+	r := &Result{Reason: e.ended, Virtual: e.elapsed(), Setup: time.Duration(e.now), Residual: math.NaN(),
+		Ranks: make([]RankResult, len(e.hosts))}
 	if e.began != microproto.Never {
 		r.Setup = time.Duration(e.began)
 	}
 	if int(e.done.Load()) == len(e.hosts) {
-		r.Reason = e.hosts[0].host.Peer.Outcome().Reason
+		r.Reason = e.hosts[0].peer.Outcome().Reason
 	}
 	for _, p := range e.processes {
 		r.Events += p.events
@@ -106,16 +111,26 @@ func (e *engine) result() (*Result, error) {
 		slices.Sort(steady)
 		r.Steady = steady[len(steady)/2]
 	}
+	if e.run.New != nil {
+		r.Residual = e.hosts[0].peer.Outcome().Residual
+		return r, nil
+	}
 	r.U = e.assemble()
 	v, err := verify.Evaluate(e.run.Solver.Problem, r.U, nil)
 	if err != nil {
 		return r, err
 	}
 	r.Residual = v.RelativeResidual
-	if r.Met = e.judged.met; e.run.Evaluate && r.Met.After == 0 && r.Residual <= e.run.Solver.Tolerance {
-		r.Met = Met{max(1, r.Virtual), e.complete()}
+	if r.Met = e.evaluation.met; e.run.Evaluate && r.Met.After == 0 && r.Residual <= e.run.Solver.Tolerance {
+		r.Met = Met{max(1, r.Virtual), e.completeSweeps()}
 	}
 	return r, nil
+}
+
+// settled returns the machine's peer once no relaxation of it is going on.
+func (m *machine) settled() problem.Peer {
+	m.peer.Outcome()
+	return m.solution
 }
 
 // assemble puts the blocks of all ranks together, [z][y][x].
@@ -124,9 +139,9 @@ func (e *engine) assemble() []float64 {
 	u := make([]float64, p.Points())
 	var v []float64
 	for _, m := range e.hosts {
-		box := m.host.Peer.Box()
+		box := m.settled().Box()
 		v = slices.Grow(v[:0], box.Points())[:box.Points()]
-		m.host.Peer.Solution(v)
+		m.settled().Solution(v)
 		virtual.Place(u, p.N, box, v)
 	}
 	return u

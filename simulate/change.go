@@ -9,7 +9,7 @@ import (
 )
 
 // plan puts a change among those to come.
-func (e *engine) plan(c change) {
+func (e *engine) schedule(c modelChange) {
 	i := len(e.changes)
 	for i > 0 && e.changes[i-1].at > c.at {
 		i--
@@ -26,7 +26,7 @@ func (e *engine) nextChange() microproto.Instant {
 }
 
 // change begins an event of the model, or ends it.
-func (e *engine) change() {
+func (e *engine) applyChange() {
 	c := e.changes[0]
 	e.changes = e.changes[1:]
 	switch ev := c.ev; {
@@ -36,10 +36,10 @@ func (e *engine) change() {
 		}
 		if !slices.Contains(e.lost, false) {
 			e.finish(e.began.Add(c.at))
-			e.fault = fmt.Errorf("simulate: %v after the first relaxation: the last machine is lost, and nobody is left to say so", e.elapsed())
+			e.fault = fmt.Errorf("simulate: %v after the first relaxation: the last machine is lost", e.elapsed())
 		}
 	case ev.Slow > 0:
-		e.slacken(c)
+		e.setSpeed(c)
 	case c.on:
 		e.cuts = append(e.cuts, ev)
 	default:
@@ -48,7 +48,7 @@ func (e *engine) change() {
 }
 
 // slacken changes a machine's speed: of the events in force, the one that began last counts.
-func (e *engine) slacken(c change) {
+func (e *engine) setSpeed(c modelChange) {
 	rank := c.ev.Rank
 	if rank >= len(e.slow) {
 		return
@@ -67,9 +67,9 @@ func (e *engine) slacken(c change) {
 }
 
 // parted tells whether nothing passes between two ranks now.
-func (e *engine) parted(a, b int) bool {
+func (e *engine) disconnected(a, b int) bool {
 	for _, c := range e.cuts {
-		if e.parts(c, a, b) {
+		if e.separates(c, a, b) {
 			return true
 		}
 	}
@@ -77,16 +77,16 @@ func (e *engine) parted(a, b int) bool {
 }
 
 // parts tells whether an event of the model is between two ranks.
-func (e *engine) parts(c *cluster.Event, a, b int) bool {
+func (e *engine) separates(c *cluster.Event, a, b int) bool {
 	sa, sb := e.model.Sites[e.model.Hosts[a].Site], e.model.Sites[e.model.Hosts[b].Site]
 	if c.Cut[1] == "" || c.Cut[0] == c.Cut[1] {
-		return sa == c.Cut[0] && sb == sa && e.upper(a) != e.upper(b)
+		return sa == c.Cut[0] && sb == sa && e.upperHalf(a) != e.upperHalf(b)
 	}
 	return sa == c.Cut[0] && sb == c.Cut[1] || sa == c.Cut[1] && sb == c.Cut[0]
 }
 
 // upper tells whether a rank is in the upper half of its site.
-func (e *engine) upper(rank int) bool {
+func (e *engine) upperHalf(rank int) bool {
 	below, all := 0, 0
 	for r := range e.hosts {
 		if e.model.Hosts[r].Site == e.model.Hosts[rank].Site {

@@ -33,14 +33,15 @@ func TestSlowTimesOverlap(t *testing.T) {
 	short := &cluster.Event{Rank: 1, Slow: 2}
 	other := &cluster.Event{Rank: 0, Slow: 7}
 	for _, c := range []struct {
-		change
+		modelChange
 		want float64
 	}{
-		{change{ev: long, on: true}, 100}, {change{ev: other, on: true}, 100}, {change{ev: short, on: true}, 2},
-		{change{ev: short}, 100}, {change{ev: long}, 1},
+		{modelChange{ev: long, on: true}, 100}, {modelChange{ev: other, on: true}, 100}, {modelChange{ev: short, on: true},
+			2},
+		{modelChange{ev: short}, 100}, {modelChange{ev: long}, 1},
 	} {
-		e.changes = []change{c.change}
-		e.change()
+		e.changes = []modelChange{c.modelChange}
+		e.applyChange()
 		require.Equal(t, c.want, e.slow[1])
 	}
 	require.Equal(t, 7.0, e.slow[0])

@@ -15,7 +15,7 @@ import (
 // their path is cut. Messages to and from a lost machine vanish.
 
 // wire is a host's end of a control connection.
-type wire struct {
+type connection struct {
 	peer    int32
 	far     p2psap.ConnID // the other end's number
 	up      bool
@@ -24,7 +24,7 @@ type wire struct {
 
 // letter is a control message on its way: a dial, the answer to one, a message, or, without
 // data, the news that the other end hung up.
-type letter struct {
+type controlMessage struct {
 	conn    p2psap.ConnID // the receiving end; of a dial the sending one
 	far     p2psap.ConnID // of an answer
 	refused bool
@@ -39,19 +39,19 @@ func rankOf(name string) int32 {
 
 // latency is one way between two ranks.
 func (e *engine) latency(a, b int32) time.Duration {
-	x, y := &e.ways[a], &e.ways[b]
+	x, y := &e.routes[a], &e.routes[b]
 	d := x.latency
 	if x.site != y.site {
-		d += y.latency + e.wide(x.site, y.site).latency
+		d += y.latency + e.wanLink(x.site, y.site).latency
 	}
-	return max(d, e.ahead)
+	return max(d, e.lookahead)
 }
 
 // healed is when the host can talk with another, now if it can.
-func (m *machine) healed(to int32) microproto.Instant {
+func (m *machine) reachable(to int32) microproto.Instant {
 	t := m.now
 	for _, cut := range m.e.cuts {
-		if !m.e.parts(cut, int(m.index), int(to)) {
+		if !m.e.separates(cut, int(m.index), int(to)) {
 			continue
 		}
 		if cut.Until == 0 {
@@ -63,8 +63,8 @@ func (m *machine) healed(to int32) microproto.Instant {
 }
 
 // mail sends a control message, not before one sent earlier on its connection.
-func (m *machine) mail(to int32, kind eventKind, after microproto.Instant, l letter) microproto.Instant {
-	at := max(m.healed(to).Add(m.e.latency(m.index, to)), after)
+func (m *machine) sendControl(to int32, kind eventKind, after microproto.Instant, l controlMessage) microproto.Instant {
+	at := max(m.reachable(to).Add(m.e.latency(m.index, to)), after)
 	if at != microproto.Never && !m.e.lost[m.index] {
 		f := m.flight()
 		f.from, f.letter = m.index, &l
@@ -76,40 +76,40 @@ func (m *machine) mail(to int32, kind eventKind, after microproto.Instant, l let
 func (m *machine) control(o *p2psap.Output) {
 	if o.Kind == p2psap.OutDial {
 		to := rankOf(o.Peer)
-		m.wires = append(m.wires, wire{peer: to})
-		m.mail(to, evDial, 0, letter{conn: p2psap.ConnID(len(m.wires))})
+		m.wires = append(m.wires, connection{peer: to})
+		m.sendControl(to, evDial, 0, controlMessage{conn: p2psap.ConnID(len(m.wires))})
 		return
 	}
 	w := &m.wires[o.Conn-1]
 	if !w.up {
 		return
 	}
-	l := letter{conn: w.far}
+	l := controlMessage{conn: w.far}
 	if o.Kind == p2psap.OutControl {
 		l.data = o.Data
 	} else {
 		w.up = false
 	}
-	w.carried = m.mail(w.peer, evMessage, w.carried, l)
+	w.carried = m.sendControl(w.peer, evMessage, w.carried, l)
 }
 
 // answer: somebody dials. A lost machine refuses for its part.
-func (m *machine) answer(f *flight) {
+func (m *machine) acceptDial(f *flight) {
 	from, l := f.from, f.letter
 	m.land(f)
 	if m.e.lost[m.index] {
-		m.mail(from, evUp, 0, letter{conn: l.conn, refused: true})
+		m.sendControl(from, evUp, 0, controlMessage{conn: l.conn, refused: true})
 		return
 	}
-	m.wires = append(m.wires, wire{peer: from, far: l.conn, up: true})
+	m.wires = append(m.wires, connection{peer: from, far: l.conn, up: true})
 	id := p2psap.ConnID(len(m.wires))
-	m.wires[id-1].carried = m.mail(from, evUp, 0, letter{conn: l.conn, far: id})
+	m.wires[id-1].carried = m.sendControl(from, evUp, 0, controlMessage{conn: l.conn, far: id})
 	m.host.Node.ControlUp(m.now, id, "")
 	m.host.Settle()
 }
 
 // dialled: a dial has come to an end.
-func (m *machine) dialled(f *flight) {
+func (m *machine) dialDone(f *flight) {
 	from, l := f.from, f.letter
 	m.land(f)
 	if m.e.lost[m.index] {
@@ -126,7 +126,7 @@ func (m *machine) dialled(f *flight) {
 }
 
 // deliver: a control message is there.
-func (m *machine) deliver(f *flight) {
+func (m *machine) controlArrived(f *flight) {
 	l := f.letter
 	m.land(f)
 	w := &m.wires[l.conn-1]

@@ -10,20 +10,21 @@ import (
 // cores are the processors of a machine that several ranks share. Who asks first is served
 // first, by the core that is free first, until its work is done: a part of a sweep, or what the
 // protocol does with frames. That is what peers do who yield after each part.
-type cores struct {
+type sharedCores struct {
 	free     []microproto.Instant
 	crowding float64
 }
 
 // extend keeps a core longer, for what a thread does that has it: whoever waits for it comes
 // later by as much.
-func (c *cores) extend(core int, now microproto.Instant, d time.Duration) {
+func (c *sharedCores) extend(core int, now microproto.Instant, d time.Duration) {
 	c.free[core] = max(c.free[core], now).Add(d)
 }
 
 // take finds a core for work that is ready at an instant: which, from when, and how long it
 // takes there. Work that relaxes is slowed down by what the other cores are at when it begins.
-func (c *cores) take(ready microproto.Instant, d time.Duration, relaxes bool) (core int, begin microproto.Instant, took time.Duration) {
+func (c *sharedCores) take(ready microproto.Instant, d time.Duration, relaxes bool) (core int,
+	begin microproto.Instant, took time.Duration) {
 	for i, at := range c.free {
 		if at < c.free[core] {
 			core = i
@@ -45,7 +46,7 @@ func (c *cores) take(ready microproto.Instant, d time.Duration, relaxes bool) (c
 
 // together are the cores that a rank shares with those before it, or new ones if it is the
 // first of its machine; nil: no other rank is there.
-func (e *engine) together(rank int) *cores {
+func (e *engine) coresOf(rank int) *sharedCores {
 	h := e.model.Hosts
 	switch {
 	case h[rank].Machine == 0:
@@ -53,14 +54,14 @@ func (e *engine) together(rank int) *cores {
 	case rank > 0 && h[rank-1].Machine == h[rank].Machine:
 		return e.hosts[rank-1].cores
 	case rank+1 < len(e.hosts) && h[rank+1].Machine == h[rank].Machine:
-		return &cores{free: make([]microproto.Instant, max(1, h[rank].Cores)), crowding: h[rank].Crowding}
+		return &sharedCores{free: make([]microproto.Instant, max(1, h[rank].Cores)), crowding: h[rank].Crowding}
 	}
 	return nil
 }
 
 // shares tells that hosts act on each other at once, through cores that they share: then a
 // window is an instant, and one thread goes through them.
-func (e *engine) shares() bool {
+func (e *engine) sharesCores() bool {
 	for _, m := range e.hosts {
 		if m.cores != nil {
 			return true
@@ -71,7 +72,7 @@ func (e *engine) shares() bool {
 
 // awake delays what a flight brings to a thread that has blocked, and left its core to sleep:
 // one of several waits for a core that is awake, if there is none else.
-func (m *machine) awake(f *flight) {
+func (m *machine) delayWake(f *flight) {
 	w := &m.class.Wake
 	if w.Takes == 0 || m.host.Relaxing() {
 		return

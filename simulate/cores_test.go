@@ -5,11 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/richardson"
-	"github.com/stretchr/testify/require"
 )
 
 // desk is a machine of so many cores with all ranks on it; its network takes no time to
@@ -30,7 +31,8 @@ func TestSharedCores(t *testing.T) {
 		ranks, cores int
 		crowding     float64
 		want         float64
-	}{{2, 1, 0, sum}, {2, 2, 0, sum / 2}, {4, 1, 0, sum}, {4, 2, 0, sum / 2}, {8, 2, 0, sum / 2}, {2, 2, 0.5, 0.75 * sum}, {8, 2, 0.5, 0.75 * sum}, {2, 1, 0.5, sum}} {
+	}{{2, 1, 0, sum}, {2, 2, 0, sum / 2}, {4, 1, 0, sum}, {4, 2, 0, sum / 2}, {8, 2, 0, sum / 2}, {2, 2, 0.5,
+		0.75 * sum}, {8, 2, 0.5, 0.75 * sum}, {2, 1, 0.5, sum}} {
 		m := desk(c.ranks, c.cores)
 		for i := range m.Hosts {
 			m.Hosts[i].Crowding = c.crowding
@@ -44,7 +46,8 @@ func TestSharedCores(t *testing.T) {
 			if c.cores > 1 && c.ranks > c.cores {
 				tolerance = 0.15 // parts do not pack
 			}
-			require.InEpsilon(t, c.want, float64(r.Steady), tolerance, "%d ranks, %d cores, crowding %v, %v", c.ranks, c.cores, c.crowding, s)
+			require.InEpsilon(t, c.want, float64(r.Steady), tolerance, "%d ranks, %d cores, crowding %v, %v", c.ranks, c.cores,
+				c.crowding, s)
 		}
 	}
 }
@@ -71,7 +74,8 @@ func TestPartsAndWaking(t *testing.T) {
 	m = gigabit(2)
 	m.Networks[0].Latency = 100 * time.Microsecond
 	prompt := steadily(t, m, membrane(8), iterate.Synchronous(), 2, nil)
-	for _, c := range []struct{ after, late time.Duration }{{50 * time.Microsecond, 30 * time.Microsecond}, {time.Millisecond, 0}} {
+	for _, c := range []struct{ after, late time.Duration }{{50 * time.Microsecond, 30 * time.Microsecond},
+		{time.Millisecond, 0}} {
 		for i := range m.Hosts {
 			m.Hosts[i].Wake = cluster.Wake{After: c.after, Takes: 30 * time.Microsecond}
 		}
@@ -87,7 +91,8 @@ func TestSharedCoresBits(t *testing.T) {
 	require.NoError(t, err)
 	m := desk(8, 2)
 	for i := range m.Hosts {
-		m.Hosts[i].Crowding, m.Hosts[i].Jitter, m.Hosts[i].Wake = 0.3, 0.1, cluster.Wake{After: time.Microsecond, Takes: time.Microsecond}
+		m.Hosts[i].Crowding, m.Hosts[i].Jitter, m.Hosts[i].Wake = 0.3, 0.1, cluster.Wake{After: time.Microsecond,
+			Takes: time.Microsecond}
 		m.Hosts[i].Send, m.Hosts[i].Receive = cluster.Cost{Message: 900, Segment: 300}, cluster.Cost{Message: 700, Byte: 0.3}
 	}
 	r, err := Run(context.Background(), runOf(t, m, p, iterate.Synchronous(), 8))
@@ -105,7 +110,8 @@ func TestSharedCoresBits(t *testing.T) {
 // Nobody drowns in what others send without waiting, faster than it can be received: the
 // relaxing thread has its share of its core, what is sent its turn on the protocol's.
 func TestNobodyDrowns(t *testing.T) {
-	for name, m := range map[string]*cluster.Model{"own core": gigabit(4), "one core": gigabit(4), "shared cores": desk(4, 2)} {
+	for name, m := range map[string]*cluster.Model{"own core": gigabit(4), "one core": gigabit(4), "shared cores": desk(4,
+		2)} {
 		for i := range m.Hosts {
 			h := &m.Hosts[i]
 			h.Relaxation = 1e9

@@ -4,12 +4,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/richardson"
-	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 )
 
 // drawModel draws machines and networks of every kind, so slow that nothing is in their favour
@@ -34,9 +35,10 @@ func drawModel(t *rapid.T, machines int) *cluster.Model {
 	}
 	class := cluster.Class{
 		Name: "drawn", Cores: rapid.IntRange(1, 2).Draw(t, "cores"), Copies: rapid.Bool().Draw(t, "copies"),
-		Relaxation: rapid.SampledFrom([]float64{1e4, 1e5, 2e5, 1e6, 1e7}).Draw(t, "rate of relaxation"), Jitter: rapid.SampledFrom([]float64{0, 0.3}).Draw(t, "jitter of relaxation"),
-		Send:    cluster.Cost{Message: us("message", 20), Segment: us("segment", 10), Byte: 1},
-		Receive: cluster.Cost{Message: us("message in", 20), Segment: us("segment in", 10), Byte: 1},
+		Relaxation: rapid.SampledFrom([]float64{1e4, 1e5, 2e5, 1e6, 1e7}).Draw(t, "rate of relaxation"),
+		Jitter:     rapid.SampledFrom([]float64{0, 0.3}).Draw(t, "jitter of relaxation"),
+		Send:       cluster.Cost{Message: us("message", 20), Segment: us("segment", 10), Byte: 1},
+		Receive:    cluster.Cost{Message: us("message in", 20), Segment: us("segment in", 10), Byte: 1},
 	}
 	together := rapid.SampledFrom([]int{0, 0, 1}).Draw(t, "together")
 	for i := range m.Hosts {
@@ -67,7 +69,8 @@ func TestDrawnModels(t *testing.T) {
 	require.NoError(t, err)
 	rapid.Check(t, func(r *rapid.T) {
 		peers := rapid.SampledFrom([]int{1, 2, 4, 8}).Draw(r, "peers")
-		s := rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(1)}).Draw(r, "scheme")
+		s := rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(1)}).Draw(r,
+			"scheme")
 		run := runOf(t, drawModel(r, peers), p, s, peers)
 		run.Solver.Tolerance, run.Seed = 1e-3, rapid.Uint64().Draw(r, "seed")
 		run.NoOverlap = rapid.Bool().Draw(r, "late")

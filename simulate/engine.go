@@ -15,42 +15,43 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/exchange"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // engine plays one Run.
 type engine struct {
-	run       *Config
-	model     *cluster.Model
-	hosts     []*machine // by rank
-	ways      []way      // by rank
-	planes    []*trunk   // by network; nil: no bound
-	wides     [][2]*trunk
-	processes []*process
-	order     order
-	crew      *crew
-	ahead     time.Duration // a window's length
-	work      []*process
-	cuts      []*cluster.Event // in force
-	slowed    []*cluster.Event // in force, by when they began
-	lost      []bool           // by rank: silent
-	slow      []float64        // by rank: what events make of its speed
-	memory    memory
+	run        *Config
+	model      *cluster.Model
+	hosts      []*machine    // by rank
+	routes     []route       // by rank
+	backplanes []*sharedLink // by network; nil: no bound
+	wanLinks   [][2]*sharedLink
+	processes  []*process
+	order      processHeap
+	pool       *workerPool
+	lookahead  time.Duration // a window's length
+	work       []*process
+	cuts       []*cluster.Event // in force
+	slowed     []*cluster.Event // in force, by when they began
+	lost       []bool           // by rank: silent
+	slow       []float64        // by rank: what events make of its speed
+	memory     memory
 
-	began   microproto.Instant // of the first relaxation; Never: not yet
-	changes []change           // to come, by time since then
-	end     microproto.Instant // of the set-up, then of the run, by Run.Until
-	now     microproto.Instant // when it ended
-	done    atomic.Int32       // ranks that have their verdict
-	swept   atomic.Int32       // ranks that have done Run.Sweeps
-	ended   iterate.Reason     // the engine ended the run for that
-	stopped bool
-	fault   error
-	judged  judge
+	began      microproto.Instant // of the first relaxation; Never: not yet
+	changes    []modelChange      // to come, by time since then
+	end        microproto.Instant // of the set-up, then of the run, by Run.Until
+	now        microproto.Instant // when it ended
+	done       atomic.Int32       // ranks that have their verdict
+	swept      atomic.Int32       // ranks that have done Run.Sweeps
+	ended      iterate.Reason     // the engine ended the run for that
+	stopped    bool
+	fault      error
+	evaluation evaluation
 }
 
 // change is the beginning of an event of the model, or its end.
-type change struct {
+type modelChange struct {
 	at time.Duration
 	ev *cluster.Event
 	on bool
@@ -66,7 +67,7 @@ const longestSetup = time.Hour
 // which fails (a machine is lost: a *p2psap.PeerLostError) comes with the Result as far as it
 // got. ctx ends it early, with its error.
 func Run(ctx context.Context, r Config) (*Result, error) {
-	if err := r.check(); err != nil {
+	if err := r.complete(); err != nil {
 		return nil, err
 	}
 	e, err := newEngine(&r)
@@ -74,7 +75,7 @@ func Run(ctx context.Context, r Config) (*Result, error) {
 		return nil, err
 	}
 	for i, m := range e.hosts {
-		m.at(0, evStart, nil)
+		m.schedule(0, evStart, nil)
 		e.order.set(int32(i), 0)
 	}
 	err = e.loop(ctx)
@@ -83,7 +84,7 @@ func Run(ctx context.Context, r Config) (*Result, error) {
 }
 
 func newEngine(r *Config) (*engine, error) {
-	n := r.Solver.Partition.Peers()
+	n := r.ranks()
 	e := &engine{
 		run: r, model: r.Model, began: microproto.Never, end: microproto.Instant(longestSetup),
 		slow: make([]float64, n), lost: make([]bool, n), hosts: make([]*machine, n),
@@ -93,10 +94,10 @@ func newEngine(r *Config) (*engine, error) {
 		e.hosts[rank] = e.newMachine(rank)
 	}
 	e.connect(n)
-	e.crew = newCrew(e.threads())
+	e.pool = newWorkerPool(e.threads())
 	for _, m := range e.hosts {
-		if err := m.occupy(); err != nil {
-			e.crew.close()
+		if err := m.start(); err != nil {
+			e.pool.close()
 			return nil, fmt.Errorf("simulate: rank %d: %w", m.index, err)
 		}
 	}
@@ -104,7 +105,7 @@ func newEngine(r *Config) (*engine, error) {
 }
 
 // join makes a process one of the engine's.
-func (e *engine) join(p *process, owner interface{ happen(ev *event) }) {
+func (e *engine) addProcess(p *process, owner interface{ happen(ev *event) }) {
 	p.owner, p.index = owner, int32(len(e.processes))
 	p.rand = rand.New(rand.NewPCG(e.run.Seed, 0x6d616368696e65+uint64(p.index)))
 	p.earliest = microproto.Never
@@ -112,23 +113,12 @@ func (e *engine) join(p *process, owner interface{ happen(ev *event) }) {
 }
 
 // occupy puts a host on a machine.
-func (m *machine) occupy() error {
+func (m *machine) start() error {
 	e, rank := m.e, int(m.index)
 	r := e.run
-	config := r.Solver
-	config.Rank, config.Executor = iterate.Rank(rank), nil
-	config.Method.Together = 1 // sweeps are counted, and looked at, one by one
-	peer, err := cmp.Or(r.Methods, solver.Methods()).New(config)
-	if err != nil {
+	c := virtual.Config{Config: exchange.Config{Rank: iterate.Rank(rank), Memory: &e.memory.rooms}, Rails: 1}
+	if err := m.makePeer(&c.Config); err != nil {
 		return err
-	}
-	c := virtual.Config{Rank: config.Rank, Rails: 1, Scale: 1, NoOverlap: r.NoOverlap, Memory: &e.memory.rooms}
-	switch {
-	case r.Scale > 1:
-		s := stand(peer, r.Scale, r.Solver.Problem.Dimension)
-		peer, c.Memory, c.Copies, c.Scale = s, &s.sending, true, s.volume
-	case e.crew.helpers:
-		peer = deferredBy(e.crew, peer)
 	}
 	h := &r.Model.Hosts[rank]
 	network := p2psap.Ethernet
@@ -137,15 +127,49 @@ func (m *machine) occupy() error {
 	}
 	node, err := p2psap.NewNode(p2psap.NodeConfig{
 		Name: virtual.NameOf(iterate.Rank(rank)), Run: "virtual", Version: "virtual", Catalog: r.Catalog, Policy: r.Policy,
-		Rails: []p2psap.Rail{{Network: network, Link: contact{m}}}, Cluster: r.Model.Sites[h.Site], Host: virtual.NameOf(iterate.Rank(rank)),
+		Rails: []p2psap.Rail{{Network: network, Link: linkAdapter{m}}}, Cluster: r.Model.Sites[h.Site],
+		Host:    virtual.NameOf(iterate.Rank(rank)),
 		Process: uint64(rank) + 1, Seed: mix(r.Seed, uint64(rank)), Linger: virtual.VerdictTime, Crowd: true,
 	})
 	if err != nil {
 		return err
 	}
-	m.block = peer.Box().Points() * c.Scale
-	c.Node, c.Peer = node, peer
+	c.Node = node
 	m.host = virtual.NewHost(m, c)
+	return nil
+}
+
+// makePeer makes the peer of a machine, and sets what the exchange has to know of it.
+func (m *machine) makePeer(c *exchange.Config) (err error) {
+	r := m.e.run
+	if r.New != nil {
+		if m.peer, m.block, err = r.New(c.Rank); err == nil && m.block < 1 {
+			err = fmt.Errorf("its block has %d points; there must be 1 or more", m.block)
+		}
+	} else {
+		config := r.Solver
+		config.Rank, config.Executor = c.Rank, nil
+		config.Method.Together = 1 // sweeps are counted, and evaluated, one by one
+		if m.solution, err = cmp.Or(r.Methods, solver.Methods()).New(config); err == nil {
+			m.peer, m.block = m.solution, m.solution.Box().Points()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case r.Scale > 1:
+		s := scalePeer(m.solution, r.Scale, r.Solver.Problem.Dimension)
+		m.peer = s
+		m.block *= s.volume
+		c.Memory, c.OneSlot = &s.sending, true
+	case m.e.pool.helpers:
+		m.peer = deferRelaxations(m.e.pool, m.peer, m.block)
+	}
+	c.Peer = m.peer
+	if r.NoOverlap {
+		c.Late = func() int { return m.block }
+	}
 	return nil
 }
 
@@ -177,16 +201,18 @@ func (e *engine) expire() {
 	e.finish(e.end)
 	switch {
 	case e.began == microproto.Never:
-		e.fault = fmt.Errorf("simulate: nobody has relaxed after a set-up of %v: sessions do not open on networks so slow, far or lossy (their rate, latency, jitter, loss, and what sending costs)", longestSetup)
+		e.fault = fmt.Errorf("simulate: nobody has relaxed after a set-up of %v: sessions do not open on networks so "+
+			"slow, far or lossy (their rate, latency, jitter, loss, and what sending costs)", longestSetup)
 	case e.run.Until == 0:
-		e.fault = fmt.Errorf("simulate: no verdict after %.0f days of virtual time: machines or networks are too slow for this grid", forever.Hours()/24)
+		e.fault = fmt.Errorf("simulate: no verdict after %.0f days of virtual time: machines or networks are too slow for "+
+			"this grid", forever.Hours()/24)
 	}
 }
 
 // look sees between two windows what has come of the run.
-func (e *engine) look() {
+func (e *engine) observe() {
 	if e.began == microproto.Never {
-		e.begin()
+		e.scheduleEvents()
 	}
 	n := int32(len(e.hosts))
 	at := microproto.Instant(0)
@@ -224,7 +250,7 @@ func (e *engine) failed() bool {
 }
 
 // begin plans, once somebody has relaxed, what happens by the time since then.
-func (e *engine) begin() {
+func (e *engine) scheduleEvents() {
 	for _, p := range e.work {
 		if m, ok := p.owner.(*machine); ok {
 			e.began = min(e.began, m.first)
@@ -236,9 +262,9 @@ func (e *engine) begin() {
 	e.end = e.began.Add(until(e.run.Until))
 	for i := range e.model.Events {
 		ev := &e.model.Events[i]
-		e.plan(change{ev.At, ev, true})
+		e.schedule(modelChange{ev.At, ev, true})
 		if ev.Until > 0 {
-			e.plan(change{ev.Until, ev, false})
+			e.schedule(modelChange{ev.Until, ev, false})
 		}
 	}
 }
@@ -254,7 +280,8 @@ func (e *engine) stuck() error {
 	e.now = e.latest()
 	out := ""
 	for _, m := range e.hosts[:min(16, len(e.hosts))] {
-		out += fmt.Sprintf("[%d: phase %d, sweep %d, %v] ", m.index, m.host.Phase, m.host.Peer.Progress().Sweep, m.host.Peer.Outcome().Reason)
+		out += fmt.Sprintf("[%d: phase %d, sweep %d, %v] ", m.index, m.host.Phase, m.peer.Progress().Sweep,
+			m.peer.Outcome().Reason)
 	}
 	return fmt.Errorf("simulate: stuck at %v, nothing is left to happen: %s", time.Duration(e.now), out)
 }
@@ -275,7 +302,7 @@ func (e *engine) watch() {
 	if e.began != microproto.Never {
 		p.Virtual = e.latest().Sub(e.began)
 	}
-	p.Residual = e.hosts[0].host.Peer.Progress().Residual
+	p.Residual = e.hosts[0].peer.Progress().Residual
 	p.Sweeps = float64(points) / float64(all)
 	e.run.Watch(p)
 }

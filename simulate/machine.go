@@ -10,19 +10,22 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // machine is the process of one host: what it runs on, its line, and its port of the switch.
 // It is the host's World.
 type machine struct {
 	process
-	e      *engine
-	host   *virtual.Host
-	class  *cluster.Class
-	shared bool   // the protocol takes the relaxing thread's time
-	costly bool   // it takes any
-	cores  *cores // those it shares with other ranks; nil: it has its own
-	core   int    // that it was on last
+	e        *engine
+	host     *virtual.Host
+	peer     Peer
+	solution problem.Peer // nil with Config.New
+	class    *cluster.Class
+	shared   bool         // the protocol takes the relaxing thread's time
+	costly   bool         // it takes any
+	cores    *sharedCores // those it shares with other ranks; nil: it has its own
+	core     int          // that it was on last
 	// protocol is when what runs the protocol is free again.
 	protocol microproto.Instant
 	waiting  int // bytes that have come and wait for it
@@ -37,7 +40,7 @@ type machine struct {
 
 	line   line
 	port   port
-	wires  []wire // control connections, by number − 1
+	wires  []connection // control connections, by number − 1
 	memory *memory
 
 	first           microproto.Instant // relaxation
@@ -54,9 +57,9 @@ type machine struct {
 
 func (e *engine) newMachine(rank int) *machine {
 	h := &e.model.Hosts[rank]
-	m := &machine{e: e, class: &h.Class, factor: 1, first: microproto.Never, cores: e.together(rank)}
+	m := &machine{e: e, class: &h.Class, factor: 1, first: microproto.Never, cores: e.coresOf(rank)}
 	m.shared = h.Cores <= 1 || h.Copies || m.cores != nil
-	e.join(&m.process, m)
+	e.addProcess(&m.process, m)
 	slow := h.Slow
 	if slow == 0 {
 		slow = 1
@@ -80,13 +83,13 @@ func (m *machine) happen(ev *event) {
 	case evAlarm:
 		m.host.Due()
 	case evPort:
-		m.pass(ev.what)
+		m.enterPort(ev.what)
 	case evArrive:
-		m.arrive(ev.what)
+		m.arrived(ev.what)
 	case evBacklog:
-		m.catchUp()
+		m.drainBacklog()
 	case evInput:
-		m.input(ev.what)
+		m.deliver(ev.what)
 	case evHold:
 		m.line.free = max(m.line.free, ev.what.last)
 		m.land(ev.what)
@@ -94,11 +97,11 @@ func (m *machine) happen(ev *event) {
 		m.line.full = false
 		m.host.Settle()
 	case evDial:
-		m.answer(ev.what)
+		m.acceptDial(ev.what)
 	case evUp:
-		m.dialled(ev.what)
+		m.dialDone(ev.what)
 	case evMessage:
-		m.deliver(ev.what)
+		m.controlArrived(ev.what)
 	}
 }
 
@@ -111,7 +114,7 @@ func (m *machine) nextStraggle() float64 {
 }
 
 // takes is how long so many points take.
-func (m *machine) takes(points int, slow float64) time.Duration {
+func (m *machine) relaxTime(points int, slow float64) time.Duration {
 	if m.left <= 0 {
 		m.left = m.block
 		if m.sigma > 0 {
@@ -131,36 +134,36 @@ func (m *machine) Relax(h *virtual.Host, op iterate.Op) time.Duration {
 	m.first = min(m.first, m.now)
 	first := m.left <= 0
 	if first {
-		m.read()
+		m.countStaleness()
 	}
-	d := m.takes(op.Points, m.e.slow[m.index])
+	d := m.relaxTime(op.Points, m.e.slow[m.index])
 	m.points += uint64(op.Points)
 	begin := m.now
 	if m.cores != nil {
 		m.core, begin, d = m.cores.take(m.now, d, true)
 	}
 	m.relaxing += d
-	m.backlog.works(d)
+	m.backlog.threadUsed(d)
 	m.relax(op, first)
 	return begin.Sub(m.now) + d
 }
 
 // relax has the peer relax a part; first tells that a sweep begins with it.
 func (m *machine) relax(op iterate.Op, first bool) {
-	switch p := m.host.Peer.(type) {
-	case *deferring:
+	switch p := m.peer.(type) {
+	case *deferredPeer:
 		p.relax(op, first)
-	case *standIn:
+	case *scaledPeer:
 		op.Points /= p.volume
-		relaxAhead(p.Peer, op)
+		relaxSweep(p.Peer, op)
 	default:
-		relaxAhead(p, op)
+		relaxSweep(p, op)
 	}
 }
 
 // Relaxed implements World.
 func (m *machine) Relaxed(*virtual.Host) {
-	if d, ok := m.host.Peer.(*deferring); ok {
+	if d, ok := m.peer.(*deferredPeer); ok {
 		d.settled() // slots of faces may change from now on
 	}
 	if m.left > 0 {
@@ -175,7 +178,8 @@ func (m *machine) Relaxed(*virtual.Host) {
 // spend has the protocol take time for so many segments, of which the first is ready to be
 // handled at first and the last at last. It returns when the first and the last have been.
 // sends tells that the thread is at it, unless it relaxes.
-func (m *machine) spend(first, last microproto.Instant, cost time.Duration, segments int, sends bool) (from, to microproto.Instant) {
+func (m *machine) chargeSegments(first, last microproto.Instant, cost time.Duration, segments int, sends bool) (from,
+	to microproto.Instant) {
 	each := cost / time.Duration(segments)
 	start, busy := max(m.protocol, first), m.host.Busy()
 	if m.shared && busy > m.now && !m.host.Relaxing() {
@@ -199,7 +203,7 @@ func (m *machine) spend(first, last microproto.Instant, cost time.Duration, segm
 	case busy > m.now: // what it is at ends later
 		m.host.SetBusy(busy.Add(cost))
 	case sends:
-		m.backlog.works(cost)
+		m.backlog.threadUsed(cost)
 		m.host.SetBusy(to)
 	}
 	return from, to
@@ -207,31 +211,31 @@ func (m *machine) spend(first, last microproto.Instant, cost time.Duration, segm
 
 // handOver is how far a core of the protocol's may be behind before the relaxing thread waits
 // until it takes another message.
-const handOver = 100 * time.Microsecond
+const protocolLag = 100 * time.Microsecond
 
 // Sends implements World: a message's own cost. The segments' is taken when they leave.
 func (m *machine) Sends(*virtual.Host, int) time.Duration {
-	took := m.message(m.class.Send.Message, false)
+	took := m.chargeMessage(m.class.Send.Message, false)
 	if !m.shared {
-		took = max(0, m.protocol.Sub(m.now)-handOver)
+		took = max(0, m.protocol.Sub(m.now)-protocolLag)
 	}
 	return took
 }
 
 // Receives implements World.
-func (m *machine) Receives(_ *virtual.Host, _ uint64, waits bool) time.Duration {
-	return m.message(m.class.Receive.Message, waits)
+func (m *machine) Receives(_ *virtual.Host, waits bool) time.Duration {
+	return m.chargeMessage(m.class.Receive.Message, waits)
 }
 
 // message charges what a message costs beside its segments: the relaxing thread, or the
 // protocol's core, for which the thread has to wait if it wants what came.
-func (m *machine) message(cost time.Duration, waits bool) time.Duration {
+func (m *machine) chargeMessage(cost time.Duration, waits bool) time.Duration {
 	if cost == 0 {
 		return 0
 	}
 	if m.shared {
 		m.stolen += cost
-		m.backlog.works(cost)
+		m.backlog.threadUsed(cost)
 		if m.cores != nil {
 			m.cores.extend(m.core, m.now, cost)
 		}
@@ -248,20 +252,17 @@ func (m *machine) message(cost time.Duration, waits bool) time.Duration {
 func (m *machine) Now() microproto.Instant { return m.now }
 
 // Wake implements World.
-func (m *machine) Wake(_ *virtual.Host, at microproto.Instant) { m.at(at, evTurn, nil) }
+func (m *machine) Wake(_ *virtual.Host, at microproto.Instant) { m.schedule(at, evTurn, nil) }
 
 // Alarm implements World.
 func (m *machine) Alarm(_ *virtual.Host, at microproto.Instant) {
 	if at != microproto.Never {
-		m.at(at, evAlarm, nil)
+		m.schedule(at, evAlarm, nil)
 	}
 }
 
 // Opened implements World.
 func (m *machine) Opened(*virtual.Host) {}
-
-// Changed implements World.
-func (m *machine) Changed(*virtual.Host) {}
 
 // Stepped implements World.
 func (m *machine) Stepped(*virtual.Host, *iterate.StepResult) {}

@@ -16,9 +16,10 @@ func TestSlowTrainLeavesProtocolFree(t *testing.T) {
 	e, err := newEngine(&run)
 	require.NoError(t, err)
 	m := e.hosts[0]
-	_, to := m.spend(0, microproto.Instant(time.Millisecond), 10*time.Microsecond, 10, false)
+	_, to := m.chargeSegments(0, microproto.Instant(time.Millisecond), 10*time.Microsecond, 10, false)
 	require.Equal(t, microproto.Instant(1001*time.Microsecond), to, "the last frame is handled when it is there")
 	require.Equal(t, microproto.Instant(10*time.Microsecond), m.protocol)
-	from, to := m.spend(0, 0, 20*time.Microsecond, 2, true)
-	require.Equal(t, []microproto.Instant{20_000, 30_000}, []microproto.Instant{from, to}, "what is sent meanwhile waits for the processor only")
+	from, to := m.chargeSegments(0, 0, 20*time.Microsecond, 2, true)
+	require.Equal(t, []microproto.Instant{20_000, 30_000}, []microproto.Instant{from, to},
+		"what is sent meanwhile waits for the processor only")
 }

@@ -18,11 +18,11 @@ type memory struct {
 	spare [sizes][]*microproto.Buffer
 	put   func(*microproto.Buffer) // bound once
 	lent  int
-	rooms rooms
+	rooms bufferPool
 }
 
 // rooms lends memory of messages, which is not zeroed.
-type rooms struct {
+type bufferPool struct {
 	mu    sync.Mutex
 	spare [sizes][][]byte
 }
@@ -69,7 +69,7 @@ func (m *memory) acquire(n int) microproto.Frame {
 }
 
 // Take implements virtual.Memory.
-func (r *rooms) Take(_, n int) []byte {
+func (r *bufferPool) Take(_, n int) []byte {
 	size, k := sizeOf(n)
 	r.mu.Lock()
 	if s := r.spare[k]; len(s) > 0 {
@@ -83,7 +83,7 @@ func (r *rooms) Take(_, n int) []byte {
 }
 
 // Give implements virtual.Memory.
-func (r *rooms) Give(_ int, b []byte) {
+func (r *bufferPool) Give(_ int, b []byte) {
 	_, k := sizeOf(cap(b))
 	r.mu.Lock()
 	r.spare[k] = append(r.spare[k], b)
@@ -97,30 +97,31 @@ const (
 )
 
 // contact is a host's LinkContext.
-type contact struct{ m *machine }
+type linkAdapter struct{ m *machine }
 
 func addrOf(rank int) microproto.LinkAddr { return microproto.LinkAddr(rank + 1) }
 
 // Acquire implements p2psap.LinkContext.
-func (c contact) Acquire(n int) microproto.Frame { return c.m.memory.acquire(n) }
+func (c linkAdapter) Acquire(n int) microproto.Frame { return c.m.memory.acquire(n) }
 
 // Caps implements p2psap.LinkContext: those of an Ethernet link over UDP, or of queue pairs:
 // reliable in synchronous mode, and in order in both.
-func (c contact) Caps(m microproto.Mode) microproto.Caps {
+func (c linkAdapter) Caps(m microproto.Mode) microproto.Caps {
 	k := &c.m.e.model.Networks[c.m.e.model.Hosts[c.m.index].Network]
 	if k.Kind == cluster.IB {
-		return microproto.Caps{MTU: k.MTU, Batch: 16, Train: trainBytes, Reliable: m != microproto.ModeAsynchronous, Ordered: true}
+		return microproto.Caps{MTU: k.MTU, Batch: 16, Train: trainBytes, Reliable: m != microproto.ModeAsynchronous,
+			Ordered: true}
 	}
 	return microproto.Caps{MTU: k.MTU - udpHeaders, Batch: 16, Train: trainBytes}
 }
 
 // Offer implements p2psap.LinkContext.
-func (c contact) Offer(string) ([]byte, error) {
+func (c linkAdapter) Offer(string) ([]byte, error) {
 	return binary.BigEndian.AppendUint32(nil, uint32(addrOf(int(c.m.index)))), nil
 }
 
 // Accept implements p2psap.LinkContext.
-func (c contact) Accept(remote []byte) (microproto.LinkAddr, error) {
+func (c linkAdapter) Accept(remote []byte) (microproto.LinkAddr, error) {
 	if len(remote) != 4 || int(binary.BigEndian.Uint32(remote)) > len(c.m.e.hosts) {
 		return 0, errors.New("simulate: not an offer of this cluster")
 	}

@@ -33,7 +33,7 @@ func TestLentMemory(t *testing.T) {
 
 // What is true of the messages of an overlay stays when others are written, and when it grows.
 func TestOverlay(t *testing.T) {
-	o, kept := overlay{true: 4}, [][]byte{}
+	o, kept := paddedBuffers{true: 4}, [][]byte{}
 	for i, n := range []int{8, 40, 4, 400, 12} {
 		b := o.Take(i, n)
 		require.Len(t, b, n)

@@ -16,7 +16,7 @@ import (
 // event; what is lost of them is noted frame by frame.
 
 // way is what a frame meets on a host's line.
-type way struct {
+type route struct {
 	each    float64 // nanoseconds per byte
 	around  int     // bytes on the line around each frame
 	latency time.Duration
@@ -27,7 +27,7 @@ type way struct {
 	queue   time.Duration // that a port holds at most; 0: no bound
 	ib      bool
 	site    int
-	plane   *trunk // backplane, nil: no bound
+	plane   *sharedLink // backplane, nil: no bound
 	shaper  shaper
 }
 
@@ -55,7 +55,7 @@ type port struct{ free microproto.Instant }
 // nil, is a control message instead.
 type flight struct {
 	frame       microproto.Frame
-	letter      *letter
+	letter      *controlMessage
 	from, to    int32
 	count       int32
 	unit        int32  // bytes of each frame but the last
@@ -70,29 +70,30 @@ type flight struct {
 
 // connect lays the networks of a model out, for that many hosts.
 func (e *engine) connect(hosts int) {
-	e.planes, e.wides = make([]*trunk, len(e.model.Networks)), make([][2]*trunk, len(e.model.WAN))
-	e.ways = make([]way, hosts)
-	e.ahead = time.Hour
+	e.backplanes, e.wanLinks = make([]*sharedLink, len(e.model.Networks)), make([][2]*sharedLink, len(e.model.WAN))
+	e.routes = make([]route, hosts)
+	e.lookahead = time.Hour
 	e.memory.init()
 	for i := range e.model.Networks {
 		if k := &e.model.Networks[i]; k.Backplane > 0 {
-			e.planes[i] = e.newTrunk(pipe{each: 1e9 / k.Backplane, plane: true})
+			e.backplanes[i] = e.newSharedLink(linkModel{each: 1e9 / k.Backplane, plane: true})
 		}
 	}
 	for i := range e.model.WAN {
 		w := &e.model.WAN[i]
 		for end := range 2 {
-			t := pipe{each: 1e9 / w.Rate, latency: w.Latency, jitter: int64(w.Jitter), loss: w.Loss}
+			t := linkModel{each: 1e9 / w.Rate, latency: w.Latency, jitter: int64(w.Jitter), loss: w.Loss}
 			t.queue = time.Duration(float64(w.Queue) * t.each)
-			e.wides[i][end] = e.newTrunk(t)
+			e.wanLinks[i][end] = e.newSharedLink(t)
 		}
 	}
-	for rank := range e.ways {
+	for rank := range e.routes {
 		h := &e.model.Hosts[rank]
 		k := &e.model.Networks[h.Network]
-		w := way{
+		w := route{
 			each: 1e9 / k.Rate, around: k.Frame, latency: k.Latency, jitter: int64(k.Jitter), loss: k.Loss,
-			ib: k.Kind == cluster.IB, site: h.Site, plane: e.planes[h.Network], accepts: cmp.Or(e.run.ReceiveQueue, defaultQueue),
+			ib: k.Kind == cluster.IB, site: h.Site, plane: e.backplanes[h.Network], accepts: cmp.Or(e.run.ReceiveQueue,
+				defaultQueue),
 		}
 		if w.ib && e.run.ReceiveQueue == 0 {
 			w.accepts = postedReceives * k.MTU
@@ -100,15 +101,15 @@ func (e *engine) connect(hosts int) {
 		w.shaper = newShaper(&k.Shaper)
 		w.room = time.Duration(float64(cmp.Or(e.run.SendQueue, defaultQueue)) * w.each)
 		w.queue = time.Duration(float64(k.Queue) * w.each)
-		e.ways[rank] = w
+		e.routes[rank] = w
 		ahead := w.latency
 		if w.plane != nil {
 			ahead /= 2
 		}
-		e.ahead = max(1, min(e.ahead, ahead))
+		e.lookahead = max(1, min(e.lookahead, ahead))
 	}
-	if e.shares() {
-		e.ahead = 1
+	if e.sharesCores() {
+		e.lookahead = 1
 	}
 	for _, p := range e.processes {
 		p.all = e.processes
@@ -119,11 +120,11 @@ func (e *engine) connect(hosts int) {
 // Carry implements World.
 func (m *machine) Carry(_ *virtual.Host, _ int, f microproto.Frame) bool {
 	e, l, to := m.e, &m.line, int(f.Peer)-1
-	w, bytes := &e.ways[m.index], len(f.Data)
+	w, bytes := &e.routes[m.index], len(f.Data)
 	if w.shaper.each == 0 && l.free.Sub(m.now) > w.room {
 		if !l.full {
 			l.full = true
-			m.at(l.free.Add(-w.room/2), evRoom, nil)
+			m.schedule(l.free.Add(-w.room/2), evRoom, nil)
 		}
 		return false
 	}
@@ -136,9 +137,9 @@ func (m *machine) Carry(_ *virtual.Host, _ int, f microproto.Frame) bool {
 	first, last := m.now, m.now
 	if m.costly {
 		cost := time.Duration(count)*m.class.Send.Segment + time.Duration(m.class.Send.Byte*float64(bytes))
-		first, last = m.spend(m.now, m.now, cost, count, true)
+		first, last = m.chargeSegments(m.now, m.now, cost, count, true)
 	}
-	if e.lost[m.index] || e.lost[to] || len(e.cuts) > 0 && e.parted(int(m.index), to) {
+	if e.lost[m.index] || e.lost[to] || len(e.cuts) > 0 && e.disconnected(int(m.index), to) {
 		m.gone.Add(uint64(count))
 		f.Release()
 		return true
@@ -165,12 +166,12 @@ func (m *machine) Carry(_ *virtual.Host, _ int, f microproto.Frame) bool {
 }
 
 // leave sends a flight on from the host's line, on which it began at start.
-func (m *machine) leave(fl *flight, w *way, start microproto.Instant) {
+func (m *machine) leave(fl *flight, w *route, start microproto.Instant) {
 	e, l, late := m.e, &m.line, w.latency
 	next, kind := fl.to, evPort
-	switch r := &e.ways[fl.to]; {
+	switch r := &e.routes[fl.to]; {
 	case r.site != w.site:
-		next, kind = e.wide(w.site, r.site).index, evPass
+		next, kind = e.wanLink(w.site, r.site).index, evPass
 	case r.plane != nil:
 		next, kind = r.plane.index, evPass
 		fl.rest = late - late/2
@@ -189,7 +190,7 @@ func (m *machine) leave(fl *flight, w *way, start microproto.Instant) {
 }
 
 // of is what a frame of so many bytes takes on the line.
-func (w *way) of(bytes int) time.Duration {
+func (w *route) of(bytes int) time.Duration {
 	return time.Duration(float64(bytes+w.around)*w.each + 0.5)
 }
 
@@ -197,7 +198,8 @@ func (w *way) of(bytes int) time.Duration {
 // more than queue: frames that do not fit are lost. through tells that it stores nothing.
 // It returns how many are lost, and when to be called again with the frames that have not
 // come by now; 0: the flight is through.
-func (p *port) forward(f *flight, now microproto.Instant, each float64, around int, queue time.Duration, through bool) (lost int, again microproto.Instant) {
+func (p *port) forward(f *flight, now microproto.Instant, each float64, around int, queue time.Duration,
+	through bool) (lost int, again microproto.Instant) {
 	all := int(f.count)
 	unit := time.Duration(float64(int(f.unit)+around)*each + 0.5)
 	final := time.Duration(float64(len(f.frame.Data)-(all-1)*int(f.unit)+around)*each + 0.5)
@@ -225,7 +227,8 @@ func (p *port) forward(f *flight, now microproto.Instant, each float64, around i
 // squeeze is forward frame by frame, of a flight that may not fit, each frame when it comes:
 // between them come those of others, who have as much right to what room there is. Frames
 // arrive evenly between the first and the last.
-func (p *port) squeeze(f *flight, now microproto.Instant, unit, final, queue time.Duration) (lost int, again microproto.Instant) {
+func (p *port) squeeze(f *flight, now microproto.Instant, unit, final, queue time.Duration) (lost int,
+	again microproto.Instant) {
 	all := f.count
 	gap := time.Duration(0)
 	if all > 1 {
@@ -316,26 +319,26 @@ func (f *flight) overflow(waiting, accepts int, each float64) (lost int) {
 }
 
 // lose counts frames that a host sent.
-func (e *engine) lose(from int32, frames int) {
+func (e *engine) countLost(from int32, frames int) {
 	if frames > 0 {
 		e.hosts[from].gone.Add(uint64(frames))
 	}
 }
 
 // pass takes a flight through the host's port of the switch.
-func (m *machine) pass(f *flight) {
-	w := &m.e.ways[m.index]
+func (m *machine) enterPort(f *flight) {
+	w := &m.e.routes[m.index]
 	queue := w.queue
 	if w.ib {
 		queue = 0
 	}
 	lost, again := m.port.forward(f, m.now, w.each, w.around, queue, w.ib)
-	m.e.lose(f.from, lost)
+	m.e.countLost(f.from, lost)
 	if again > 0 {
-		m.at(again, evPort, f)
+		m.schedule(again, evPort, f)
 		return
 	}
-	m.e.lose(f.from, m.draw(f, w.loss))
+	m.e.countLost(f.from, m.draw(f, w.loss))
 	if f.over() {
 		m.land(f)
 		return
@@ -347,41 +350,42 @@ func (m *machine) pass(f *flight) {
 		m.post(f.from, m.now.Add(w.latency), evHold, h)
 	}
 	if m.costly {
-		m.at(f.first, evArrive, f)
+		m.schedule(f.first, evArrive, f)
 		return
 	}
-	m.at(f.last, evInput, f)
+	m.schedule(f.last, evInput, f)
 }
 
 // arrive: the first frame of a flight is there; the protocol takes them as they come.
-func (m *machine) arrive(f *flight) {
+func (m *machine) arrived(f *flight) {
 	all := len(f.frame.Data)
-	if w := &m.e.ways[m.index]; m.waiting+all > w.accepts && (!w.ib || f.frame.Mode == microproto.ModeAsynchronous) {
-		m.e.lose(f.from, f.overflow(m.waiting, w.accepts, float64(m.class.Receive.Segment)+m.class.Receive.Byte*float64(f.unit)))
+	if w := &m.e.routes[m.index]; m.waiting+all > w.accepts && (!w.ib || f.frame.Mode == microproto.ModeAsynchronous) {
+		m.e.countLost(f.from, f.overflow(m.waiting, w.accepts,
+			float64(m.class.Receive.Segment)+m.class.Receive.Byte*float64(f.unit)))
 		if f.over() {
 			m.land(f)
 			return
 		}
 	}
 	m.waiting += all
-	if m.put(f) {
+	if m.queued(f) {
 		return
 	}
-	m.take(f)
+	m.receive(f)
 }
 
 // take has the protocol take the time that a flight costs.
-func (m *machine) take(f *flight) {
+func (m *machine) receive(f *flight) {
 	frames, bytes := f.carried()
 	cost := time.Duration(frames)*m.class.Receive.Segment + time.Duration(m.class.Receive.Byte*float64(bytes))
-	m.awake(f)
-	m.backlog.steals(m, cost)
-	_, f.last = m.spend(f.first, f.last, cost, frames, false)
-	m.at(f.last, evInput, f)
+	m.delayWake(f)
+	m.backlog.protocolUsed(m, cost)
+	_, f.last = m.chargeSegments(f.first, f.last, cost, frames, false)
+	m.schedule(f.last, evInput, f)
 }
 
 // input: the host's node takes what has come of a flight.
-func (m *machine) input(fl *flight) {
+func (m *machine) deliver(fl *flight) {
 	f, lost, unit, count := fl.frame, fl.lost, int(fl.unit), int(fl.count)
 	f.Peer = addrOf(int(fl.from))
 	fl.frame = microproto.Frame{}

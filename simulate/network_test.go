@@ -6,22 +6,25 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
 	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
+	"github.com/p2pdc/p2pdc/solver/exchange"
 	"github.com/p2pdc/p2pdc/solver/iterate"
-	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 )
 
 // still is an engine in which nothing happens but what a test makes happen.
 func still(m *cluster.Model) *engine {
 	n := len(m.Hosts)
-	e := &engine{run: &Config{Model: m}, model: m, began: microproto.Never, slow: make([]float64, n), lost: make([]bool, n)}
+	e := &engine{run: &Config{Model: m}, model: m, began: microproto.Never, slow: make([]float64, n), lost: make([]bool,
+		n)}
 	for rank := range n {
 		w := e.newMachine(rank)
 		w.costly = true
-		w.host = virtual.NewHost(w, virtual.Config{Rank: iterate.Rank(rank), Peer: &counted{}})
+		w.host = virtual.NewHost(w, virtual.Config{Config: exchange.Config{Rank: iterate.Rank(rank), Peer: &counted{}}})
 		e.hosts = append(e.hosts, w)
 	}
 	e.connect(n)
@@ -50,14 +53,14 @@ func (e *engine) deliveries() (out []delivery) {
 	for {
 		first := e.processes[0]
 		for _, p := range e.processes {
-			if p.settle() < first.settle() {
+			if p.readInbox() < first.readInbox() {
 				first = p
 			}
 		}
-		if first.settle() == microproto.Never {
+		if first.readInbox() == microproto.Never {
 			return out
 		}
-		first.collect()
+		first.scheduleInbox()
 		ev := first.queue.pop()
 		first.now = ev.at
 		switch m, _ := first.owner.(*machine); ev.kind {
@@ -87,7 +90,8 @@ func TestIdleLine(t *testing.T) {
 		{"a train", 10, func(*cluster.Model) {}, 80*us + 20*us + 8*us},
 		{"ib cuts through", 10, func(m *cluster.Model) { m.Networks[0].Kind = cluster.IB }, 80*us + 20*us},
 		{"costs under way", 10, func(m *cluster.Model) { cheap(m, 1000) }, us + 80*us + 20*us + 8*us + us},
-		{"costs beyond the line", 10, func(m *cluster.Model) { cheap(m, 20000) }, 20*us + 9*20*us + 8*us + 20*us + 8*us + 20*us},
+		{"costs beyond the line", 10, func(m *cluster.Model) { cheap(m, 20000) },
+			20*us + 9*20*us + 8*us + 20*us + 8*us + 20*us},
 		{"bytes", 1, func(m *cluster.Model) {
 			m.Hosts[0].Send.Byte, m.Hosts[1].Receive.Byte = 10, 20
 		}, 9620 + 8*us + 20*us + 8*us + 19240},
@@ -120,9 +124,11 @@ func cheap(m *cluster.Model, segment time.Duration) {
 // split puts the upper half of the machines, all alike, into a site of their own.
 func split(t require.TestingT, m *cluster.Model, w cluster.WANLink) {
 	w.Between = [2]string{"here", "there"}
-	d := cluster.Description{Name: "split", Classes: []cluster.Class{m.Hosts[0].Class}, Networks: m.Networks, WAN: []cluster.WANLink{w}, Events: m.Events}
+	d := cluster.Description{Name: "split", Classes: []cluster.Class{m.Hosts[0].Class}, Networks: m.Networks,
+		WAN: []cluster.WANLink{w}, Events: m.Events}
 	for _, name := range w.Between {
-		d.Sites = append(d.Sites, cluster.Site{Name: name, Network: m.Networks[0].Name, Machines: []cluster.Group{{Class: m.Hosts[0].Name}}})
+		d.Sites = append(d.Sites, cluster.Site{Name: name, Network: m.Networks[0].Name,
+			Machines: []cluster.Group{{Class: m.Hosts[0].Name}}})
 	}
 	two, err := d.Model(len(m.Hosts))
 	require.NoError(t, err)
@@ -163,7 +169,8 @@ func TestFullPort(t *testing.T) {
 	}
 	got = e.deliveries()
 	require.Equal(t, 40, got[0].frames+got[1].frames)
-	require.Equal(t, microproto.Instant(20*time.Microsecond+320*time.Microsecond-40*time.Microsecond-20*time.Microsecond), e.hosts[1].line.free)
+	require.Equal(t, microproto.Instant(20*time.Microsecond+320*time.Microsecond-40*time.Microsecond-20*time.Microsecond),
+		e.hosts[1].line.free)
 }
 
 // A train has its room in a full port only when it is there: single frames of others come
@@ -219,7 +226,8 @@ func TestNetworkKeepsAccount(t *testing.T) {
 			cheap(m, 3000)
 		}
 		if k.Kind == cluster.Ether && rapid.Bool().Draw(t, "sites") {
-			split(t, m, cluster.WANLink{Rate: 2e7, Latency: time.Millisecond, Queue: 10000, Loss: 0.05, Jitter: time.Millisecond})
+			split(t, m, cluster.WANLink{Rate: 2e7, Latency: time.Millisecond, Queue: 10000, Loss: 0.05,
+				Jitter: time.Millisecond})
 		}
 		e := still(m)
 		now, sent, least := microproto.Instant(0), 0, 8*time.Microsecond+20*time.Microsecond
@@ -264,7 +272,7 @@ func TestSilence(t *testing.T) {
 		require.True(t, e.hosts[way[0]].Carry(nil, 0, e.train(way[1], 3, 962)))
 		require.Equal(t, uint64(3), e.hosts[way[0]].gone.Load())
 	}
-	e.hosts[1].mail(0, evMessage, 0, letter{})
+	e.hosts[1].sendControl(0, evMessage, 0, controlMessage{})
 	require.Empty(t, e.deliveries())
 
 	e = still(gigabit(4))
@@ -276,11 +284,12 @@ func TestSilence(t *testing.T) {
 	require.Len(t, got, 1)
 	require.Equal(t, 1, got[0].to)
 	healed := microproto.Instant(time.Millisecond + 20*time.Microsecond)
-	require.Equal(t, healed, e.hosts[0].mail(2, evMessage, 0, letter{}))
-	require.Equal(t, healed+1, e.hosts[0].mail(2, evMessage, healed+1, letter{}), "in order")
-	require.Equal(t, microproto.Instant(20*time.Microsecond), e.hosts[0].mail(1, evMessage, 0, letter{})-e.hosts[0].now)
+	require.Equal(t, healed, e.hosts[0].sendControl(2, evMessage, 0, controlMessage{}))
+	require.Equal(t, healed+1, e.hosts[0].sendControl(2, evMessage, healed+1, controlMessage{}), "in order")
+	require.Equal(t, microproto.Instant(20*time.Microsecond), e.hosts[0].sendControl(1, evMessage, 0,
+		controlMessage{})-e.hosts[0].now)
 	cut.Until = 0
-	require.Equal(t, microproto.Never, e.hosts[0].mail(2, evMessage, 0, letter{}))
+	require.Equal(t, microproto.Never, e.hosts[0].sendControl(2, evMessage, 0, controlMessage{}))
 }
 
 // A flight that is longer than what may wait is not lost whole: what there is room for is taken, and

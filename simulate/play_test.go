@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
@@ -14,13 +16,13 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/richardson"
 	"github.com/p2pdc/p2pdc/solver/verify"
-	"github.com/stretchr/testify/require"
 )
 
 // membrane is a membrane over an obstacle, n points a side.
 func membrane(n int) *problem.Problem {
 	return &problem.Problem{
-		Name: "membrane", Dimension: 3, N: [3]int{n, n, n}, Hi: problem.Point{1, 1, 1}, Diffusion: problem.Coefficient{Value: 1},
+		Name: "membrane", Dimension: 3, N: [3]int{n, n, n}, Hi: problem.Point{1, 1, 1},
+		Diffusion: problem.Coefficient{Value: 1},
 		Obstacle: func(p problem.Point) float64 {
 			v := 0.5
 			for _, x := range p {
@@ -37,7 +39,8 @@ func gigabit(machines int) *cluster.Model {
 	m := &cluster.Model{
 		Name: "test", Sites: []string{"here"},
 		Networks: []cluster.Network{{
-			Name: "eth", Kind: cluster.Ether, Rate: 125e6, Latency: 20 * time.Microsecond, Queue: 512 << 10, MTU: 1500, Frame: 38,
+			Name: "eth", Kind: cluster.Ether, Rate: 125e6, Latency: 20 * time.Microsecond, Queue: 512 << 10, MTU: 1500,
+			Frame: 38,
 		}},
 	}
 	for range machines {
@@ -181,7 +184,9 @@ func TestErrors(t *testing.T) {
 		change func(r *Config)
 	}{
 		{"needs a model", func(r *Config) { r.Model = nil }},
-		{"needs a model, a problem", func(r *Config) { r.Solver.Problem = nil }},
+		{"needs a problem", func(r *Config) { r.Solver.Problem = nil }},
+		{"0 peers; Config.New needs", func(r *Config) { r.New = ownPeer }},
+		{"apply to Config.Solver", func(r *Config) { r.New, r.Peers, r.Evaluate = ownPeer, 1, true }},
 		{"8 peers for the 4 machines", func(r *Config) { r.Model = gigabit(4) }},
 		{"stands for -1 points", func(r *Config) { r.Scale = -1 }},
 		{"-1 threads", func(r *Config) { r.Threads = -1 }},
@@ -190,7 +195,10 @@ func TestErrors(t *testing.T) {
 		{"relaxes NaN points", func(r *Config) { r.Model.Hosts[2].Relaxation = math.NaN() }},
 		{"carries 0 bytes", func(r *Config) { r.Model.Networks[0].Rate = 0 }},
 		{"in method richardson only", func(r *Config) { r.NoOverlap, r.Solver.Method.Name = true, problem.Multigrid }},
-		{"rank 0: solver: the grid cannot be cut", func(r *Config) { r.Solver.Partition, _ = problem.Boxes([3]int{31, 31, 31}, 8) }},
+		{"rank 0: solver: the grid cannot be cut", func(r *Config) {
+			r.Solver.Partition, _ = problem.Boxes([3]int{31, 31, 31},
+				8)
+		}},
 	} {
 		r := good
 		r.Model = gigabit(8)

@@ -17,7 +17,7 @@ type process struct {
 	all    []*process
 	index  int32
 	now    microproto.Instant
-	queue  queue
+	queue  eventHeap
 	rand   *rand.Rand
 	events uint64
 	event  event // that happens: here, so that it need not be allocated
@@ -26,27 +26,27 @@ type process struct {
 	mailed []int32 // whose inboxes it was the first to write to, in this window
 
 	mu    sync.Mutex
-	inbox []post // of this window
+	inbox []posting // of this window
 	// letters are those of the windows before, until the process runs.
-	letters  []post
+	letters  []posting
 	earliest microproto.Instant // of them
 }
 
 // post is an event from another process.
-type post struct {
+type posting struct {
 	event // numbered by its sender
 	from  int32
 }
 
 // at has something happen here.
-func (p *process) at(t microproto.Instant, kind eventKind, what *flight) {
+func (p *process) schedule(t microproto.Instant, kind eventKind, what *flight) {
 	p.queue.push(max(t, p.now), kind, what)
 }
 
 // post has something happen in another process, no earlier than a window's length from now.
 func (p *process) post(to int32, t microproto.Instant, kind eventKind, what *flight) {
 	if to == p.index {
-		p.at(t, kind, what)
+		p.schedule(t, kind, what)
 		return
 	}
 	p.posted++
@@ -55,12 +55,12 @@ func (p *process) post(to int32, t microproto.Instant, kind eventKind, what *fli
 	if len(q.inbox) == 0 {
 		p.mailed = append(p.mailed, to)
 	}
-	q.inbox = append(q.inbox, post{event{t, p.posted, what, kind}, p.index})
+	q.inbox = append(q.inbox, posting{event{t, p.posted, what, kind}, p.index})
 	q.mu.Unlock()
 }
 
 // settle takes the inbox in, between two windows, and tells when there is something to do.
-func (p *process) settle() microproto.Instant {
+func (p *process) readInbox() microproto.Instant {
 	if len(p.letters) == 0 {
 		p.letters, p.inbox = p.inbox, p.letters
 		p.earliest = microproto.Never
@@ -74,9 +74,9 @@ func (p *process) settle() microproto.Instant {
 }
 
 // collect plans what others have posted, in an order that does not depend on theirs.
-func (p *process) collect() {
+func (p *process) scheduleInbox() {
 	if len(p.letters) > 1 {
-		slices.SortFunc(p.letters, func(a, b post) int {
+		slices.SortFunc(p.letters, func(a, b posting) int {
 			return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.from, b.from), cmp.Compare(a.seq, b.seq))
 		})
 	}

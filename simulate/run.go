@@ -1,6 +1,3 @@
-// Package virtual runs a cluster that nobody has: the real peers of a solver, the real
-// protocol (p2psap.Node with its micro-protocols), on a model of machines and networks,
-// in virtual time. One seed gives everything.
 package simulate
 
 import (
@@ -10,81 +7,114 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/exchange"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// Run says what is to be simulated.
+// Config describes a run. Model is required, and Solver or New.
 type Config struct {
-	Model *cluster.Model // one host a rank
-	// Solver is every rank's configuration; Rank and Executor are set here.
+	// Model is the cluster. Machine i runs the peer of rank i.
+	Model *cluster.Model
+	// Solver configures the peers of an obstacle problem. Run sets Rank and Executor.
 	Solver problem.Config
 	// Methods is the catalog of Solver.Method; nil: solver.Methods.
 	Methods *solver.Catalog
-	// Standing is how many points a side a point of Solver.Problem's grid stands for, 1 or more: with 4
-	// every point counts as 4³ (4² on a face) in time and bytes, in as many dimensions as the
-	// problem has; the iteration itself is that of the coarse grid.
+	// New, if not nil, makes the peer of a rank, of any iteration; Solver is not used then. points
+	// is the number of points of its block, all of which a sweep relaxes.
+	New func(rank iterate.Rank) (p Peer, points int, err error)
+	// Peers is the number of peers that New makes.
+	Peers int
+	// Catalog lists the micro-protocols; nil: ctp.Catalog.
+	Catalog *microproto.Catalog
+	// Policy composes them; nil: p2psap.TablePolicy.
+	Policy p2psap.Policy
+	Seed   uint64
+
+	// Scale makes every grid point of Solver.Problem stand for Scale points along each axis; 0: 1.
+	// With 4, a point of a three-dimensional grid counts as 4³ points in time, and as 4² points
+	// in the bytes of a face. The iteration itself is that of the coarse grid.
 	Scale int
-	// Late sends faces only when the whole block has been relaxed: no communication is
-	// hidden behind relaxation.
+	// NoOverlap sends the faces of a sweep only after the whole block has been relaxed.
 	NoOverlap bool
-	// SendQueue is how many bytes a machine's link takes before it is full: frames then wait
-	// in the node, where newer asynchronous values replace them. 0: 208 KiB.
+	// SendQueue is the number of bytes that a machine's link accepts before it is full. Then
+	// frames wait in the node, where newer asynchronous values replace them. 0: 208 KiB.
 	SendQueue int
-	// ReceiveQueue is how many bytes that have come may wait for the protocol; more is lost, but
-	// for what an ib network carries synchronously. 0: 208 KiB, of ib 1000 segments.
+	// ReceiveQueue is the number of received bytes that may wait for the protocol. More is lost,
+	// except for synchronous frames of an ib network. 0: 208 KiB, or 1000 segments of ib.
 	ReceiveQueue int
-	// Until ends the run early: after that much virtual time since the first relaxation; 0: it fails
-	// after 100 days.
+	// Until ends the run after that much virtual time since the first relaxation. 0: the run
+	// fails after 100 days.
 	Until time.Duration
-	// Sweeps ends it when every rank has done that many relaxations of its block, whatever the
-	// residual: for steady times. 0: none.
+	// Sweeps ends the run when every peer has relaxed its block that often, whatever the
+	// residual; 0: no bound.
 	Sweeps iterate.Iteration
-	// Threads that simulating may use: 1 where several runs go on at once. The result does not
-	// depend on it. 0: as many as Go has processors.
-	Threads int
-	// Judge has Result.Met found. It costs some hundred evaluations of the whole grid and
-	// changes nothing else.
+	// Evaluate finds Result.Met. That takes some hundred evaluations of the whole grid and changes
+	// nothing else.
 	Evaluate bool
-	Seed     uint64
-	Catalog  *microproto.Catalog
-	Policy   p2psap.Policy
-	// Watch is told now and then how far the run is; nil: nobody. It must only look.
+	// Threads bounds the threads that simulate. The result does not depend on it. 0: GOMAXPROCS.
+	Threads int
+	// Watch is called now and then with the progress; nil: never. It must not call the peers.
 	Watch func(Progress)
 }
 
-// Progress of a run.
+// Peer is what a run needs of a peer. Every problem.Peer implements it.
+type Peer interface {
+	exchange.Peer
+	Relax(op iterate.Op)
+	Outcome() iterate.Outcome
+	Progress() iterate.Progress
+}
+
+// Progress is how far a run is.
 type Progress struct {
-	Virtual  time.Duration
+	Virtual  time.Duration // since the first relaxation
 	Events   uint64
 	Segments uint64
-	Residual float64 // last one known; NaN: none
+	Residual float64 // the newest that rank 0 knows; NaN: none
 	Sweeps   float64 // points relaxed / points
 }
 
-// Result is how a run ended.
+// Result is the outcome of a run.
 type Result struct {
 	Reason   iterate.Reason
 	Virtual  time.Duration // from the first relaxation to the verdict
-	Met      Met           // with Run.Judge: when the tolerance was met, at the latest at the verdict
-	Setup    time.Duration // before: connections and sessions
-	Residual float64       // relative, recomputed from the assembled answer
-	U        []float64     // the assembled answer [z][y][x]
+	Setup    time.Duration // before the first relaxation: connections and sessions
+	Residual float64       // relative; of U, or with Config.New what rank 0 reports
+	U        []float64     // the assembled answer [z][y][x]; nil with Config.New
+	Met      Met           // with Config.Evaluate: when U met the tolerance, at the latest at the verdict
 	Ranks    []RankResult
-	// Staleness counts the faces read by their age in sweeps: 0, 1, 2 … ; the last counts all older ones.
+	// Staleness counts the faces that were read by their age in sweeps: 0, 1, 2 and so on. The
+	// last element counts all older ones.
 	Staleness [64]uint64
 	Events    uint64
-	Steady    time.Duration // a sweep takes, median over ranks, in the second half of the run
+	Steady    time.Duration // time of a sweep in the second half of the run, median over ranks
 }
 
-// Rank is what became of one rank's time and what it sent.
+// RankResult is the account of one rank.
 type RankResult struct {
 	Sweeps   float64 // points relaxed / points of its block
 	Relaxing time.Duration
 	Protocol time.Duration // the relaxing thread's time that the protocol took
-	Idle     time.Duration // waiting
-	Messages uint64
-	Segments uint64 // sent, repeated ones too
-	Bytes    uint64 // of frames sent
-	Lost     uint64 // frames of its own that were lost
+	Idle     time.Duration // the relaxing thread's time that was spent waiting
+	Messages uint64        // sent
+	Segments uint64        // sent, retransmissions included
+	Bytes    uint64        // of frames sent
+	Lost     uint64        // frames sent that were lost
+}
+
+// Sweeps returns the mean number of sweeps of a rank.
+func (r *Result) Sweeps() (sweeps float64) {
+	for i := range r.Ranks {
+		sweeps += r.Ranks[i].Sweeps / float64(len(r.Ranks))
+	}
+	return sweeps
+}
+
+// Messages returns the number of messages that all ranks sent.
+func (r *Result) Messages() (messages uint64) {
+	for i := range r.Ranks {
+		messages += r.Ranks[i].Messages
+	}
+	return messages
 }

@@ -24,7 +24,7 @@ func newShaper(s *cluster.Shaper) shaper {
 // shape takes a flight through the shaper and the line behind it, frame by frame. Frames that
 // leave as one come there as one, when the last is ready: what finds room between two flights
 // depends on it. What does not fit the shaper's queue is lost; it returns how many frames are.
-func (l *line) shape(f *flight, w *way) (lost int) {
+func (l *line) shape(f *flight, w *route) (lost int) {
 	s, all, came := &w.shaper, int(f.count), f.last
 	begins, leaves := microproto.Never, microproto.Instant(0)
 	for i := range all {

@@ -62,5 +62,6 @@ func TestShaperMakesNobodyWait(t *testing.T) {
 		lost, sent = lost+k.Lost, sent+k.Segments
 	}
 	require.Greater(t, lost, sent/4)
-	require.LessOrEqual(t, float64(r.Ranks[0].Bytes)-float64(r.Ranks[0].Lost)*548, 60e6*(r.Virtual+r.Setup).Seconds()+256<<10, "no more passes than the shaper lets")
+	require.LessOrEqual(t, float64(r.Ranks[0].Bytes)-float64(r.Ranks[0].Lost)*548,
+		60e6*(r.Virtual+r.Setup).Seconds()+256<<10, "no more passes than the shaper lets")
 }

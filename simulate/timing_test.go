@@ -6,15 +6,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
-	"github.com/stretchr/testify/require"
 )
 
 // steadily plays so many sweeps without measuring residuals.
-func steadily(t testing.TB, m *cluster.Model, p *problem.Problem, s iterate.Scheme, peers int, change func(r *Config)) *Result {
+func steadily(t testing.TB, m *cluster.Model, p *problem.Problem, s iterate.Scheme, peers int,
+	change func(r *Config)) *Result {
 	t.Helper()
 	run := runOf(t, m, p, s, peers)
 	run.Solver.Tolerance, run.Solver.CheckEvery, run.Sweeps = 0, 1<<20, 40
@@ -45,7 +47,10 @@ func TestSweepOfTwo(t *testing.T) {
 		{n: 8, want: line(0) + 2*line(512) + 20000},
 		{n: 8, late: true, want: 5120 + 2*line(512) + 20000},
 		{n: 16, want: 2560 + 2*line(1408) + line(640) + 20000}, // the second of two frames is behind the first on both
-		{n: 8, want: 5120, change: func(m *cluster.Model) { m.Networks[0].Rate, m.Networks[0].Latency = 1e12, time.Microsecond }},
+		{n: 8, want: 5120, change: func(m *cluster.Model) {
+			m.Networks[0].Rate, m.Networks[0].Latency = 1e12,
+				time.Microsecond
+		}},
 		{n: 8, want: 640 + 2*line(512) + 20000 + 2000 + 3000, change: func(m *cluster.Model) {
 			for i := range m.Hosts {
 				m.Hosts[i].Send, m.Hosts[i].Receive = cluster.Cost{Message: 2000}, cluster.Cost{Message: 3000}

@@ -21,37 +21,38 @@ import (
 type window struct {
 	before  microproto.Instant
 	work    []*process
-	shares  []share
+	shares  []span
 	done    atomic.Int64
 	threads int
 }
 
 // share is the part of a window's work that one thread begins with.
-type share struct {
+type span struct {
 	next atomic.Int64
 	end  int64
 	_    [48]byte // of a cache line of its own
 }
 
 // crew runs windows on several threads, and errands between them.
-type crew struct {
+type workerPool struct {
 	threads int  // that a window may have
 	helpers bool // there is another thread
 	calls   []chan *window
-	errands chan *errand
+	errands chan *task
 	over    chan struct{} // another thread has done the last of a window's work
 	wait    sync.WaitGroup
 }
 
 // errandsMost is how many errands wait at most; one more is done by whoever needs it.
-const errandsMost = 1 << 10
+const maxTasks = 1 << 10
 
 // alone is the most processes of a window that one thread does alone.
-const alone = 8
+const serialProcesses = 8
 
 // newCrew has windows run on so many threads, and errands on so many.
-func newCrew(threads, errands int) *crew {
-	c := &crew{threads: threads, over: make(chan struct{}, 1), errands: make(chan *errand, errandsMost), helpers: max(threads, errands) > 1}
+func newWorkerPool(threads, errands int) *workerPool {
+	c := &workerPool{threads: threads, over: make(chan struct{}, 1), errands: make(chan *task, maxTasks),
+		helpers: max(threads, errands) > 1}
 	for k := 1; k < max(threads, errands); k++ {
 		call := make(chan *window, 1)
 		if k < threads {
@@ -63,7 +64,7 @@ func newCrew(threads, errands int) *crew {
 }
 
 // serve is what thread k does.
-func (c *crew) serve(k int, call chan *window) {
+func (c *workerPool) serve(k int, call chan *window) {
 	for {
 		select {
 		case w := <-call:
@@ -80,7 +81,7 @@ func (c *crew) serve(k int, call chan *window) {
 }
 
 // plan has an errand done by whoever has time; where too many wait, by whoever needs it.
-func (c *crew) plan(r *errand) {
+func (c *workerPool) plan(r *task) {
 	select {
 	case c.errands <- r:
 	default:
@@ -88,7 +89,7 @@ func (c *crew) plan(r *errand) {
 }
 
 // help does an errand that waits, if there is one.
-func (c *crew) help() bool {
+func (c *workerPool) help() bool {
 	select {
 	case r, more := <-c.errands:
 		return more && r.do()
@@ -97,21 +98,21 @@ func (c *crew) help() bool {
 	}
 }
 
-func (c *crew) close() {
+func (c *workerPool) close() {
 	close(c.errands)
 	c.wait.Wait()
 }
 
 // run does a window's work and returns when it is done.
-func (c *crew) run(work []*process, before microproto.Instant) {
-	if c.threads == 1 || len(work) <= alone {
+func (c *workerPool) run(work []*process, before microproto.Instant) {
+	if c.threads == 1 || len(work) <= serialProcesses {
 		for _, p := range work {
-			p.collect()
+			p.scheduleInbox()
 			p.run(before)
 		}
 		return
 	}
-	w := &window{before: before, work: work, threads: c.threads, shares: make([]share, c.threads)}
+	w := &window{before: before, work: work, threads: c.threads, shares: make([]span, c.threads)}
 	for k := range w.shares {
 		w.shares[k].next.Store(int64(k * len(work) / c.threads))
 		w.shares[k].end = int64((k + 1) * len(work) / c.threads)
@@ -130,11 +131,11 @@ func (c *crew) run(work []*process, before microproto.Instant) {
 
 // patience is how often a thread looks for the end of a window before it sleeps: some 20 µs. Where
 // others want the processors, the one that it would keep may be what the last thread waits for.
-const patience = 1 << 12
+const spinRounds = 1 << 12
 
 // finish waits until another thread has done the last of a window's work.
-func (c *crew) finish() {
-	for range patience {
+func (c *workerPool) finish() {
+	for range spinRounds {
 		select {
 		case <-c.over:
 			return
@@ -154,7 +155,7 @@ func (w *window) help(k int) (last bool) {
 				break
 			}
 			p := w.work[n]
-			p.collect()
+			p.scheduleInbox()
 			p.run(w.before)
 			last = w.done.Add(1) == int64(len(w.work))
 		}
@@ -168,7 +169,7 @@ const watchEvery = 1 << 14
 // threads are those that windows run on, and those that do errands.
 func (e *engine) threads() (windows, errands int) {
 	errands = min(cmp.Or(e.run.Threads, runtime.GOMAXPROCS(0)), len(e.hosts))
-	if windows = max(1, min(errands, len(e.hosts)/4)); e.shares() {
+	if windows = max(1, min(errands, len(e.hosts)/4)); e.sharesCores() {
 		windows = 1
 	}
 	return windows, errands
@@ -176,7 +177,7 @@ func (e *engine) threads() (windows, errands int) {
 
 // loop plays the run to its end.
 func (e *engine) loop(ctx context.Context) error {
-	defer e.crew.close()
+	defer e.pool.close()
 	for runs := watchEvery; !e.stopped; runs += 1 + len(e.work) {
 		if runs >= watchEvery {
 			runs = 0
@@ -192,48 +193,48 @@ func (e *engine) loop(ctx context.Context) error {
 			break
 		}
 		if at <= next && at != microproto.Never {
-			e.change()
+			e.applyChange()
 			continue
 		}
 		if next == microproto.Never {
 			return e.stuck()
 		}
-		if err := e.judge(next); err != nil {
+		if err := e.evaluate(next); err != nil {
 			return err
 		}
-		before := min(next.Add(e.ahead), at, e.end)
+		before := min(next.Add(e.lookahead), at, e.end)
 		if e.run.Evaluate && len(e.processes) == 1 { // a window without an end
-			before = min(before, max(e.judged.next, next+1))
+			before = min(before, max(e.evaluation.next, next+1))
 		}
 		e.work = e.work[:0]
 		for e.order.first() < before {
 			e.work = append(e.work, e.processes[e.order.take()])
 		}
 		slices.SortFunc(e.work, func(a, b *process) int { return int(a.index - b.index) })
-		e.crew.run(e.work, before)
+		e.pool.run(e.work, before)
 		for _, p := range e.work {
-			e.order.set(p.index, p.settle())
+			e.order.set(p.index, p.readInbox())
 			for _, to := range p.mailed {
-				e.order.set(to, e.processes[to].settle())
+				e.order.set(to, e.processes[to].readInbox())
 			}
 			p.mailed = p.mailed[:0]
 		}
-		e.look()
+		e.observe()
 	}
 	return e.fault
 }
 
 // order is a heap of processes by when they have something to do.
-type order struct {
+type processHeap struct {
 	heap []int32
 	at   []int32 // by process: index in the heap + 1; 0: it is not there
 	when []microproto.Instant
 }
 
-func (o *order) init(n int) { o.at, o.when = make([]int32, n), make([]microproto.Instant, n) }
+func (o *processHeap) init(n int) { o.at, o.when = make([]int32, n), make([]microproto.Instant, n) }
 
 // first is when the first of all has something to do.
-func (o *order) first() microproto.Instant {
+func (o *processHeap) first() microproto.Instant {
 	if len(o.heap) == 0 {
 		return microproto.Never
 	}
@@ -241,14 +242,14 @@ func (o *order) first() microproto.Instant {
 }
 
 // take removes the first; there must be one.
-func (o *order) take() int32 {
+func (o *processHeap) take() int32 {
 	p := o.heap[0]
 	o.set(p, microproto.Never)
 	return p
 }
 
 // set says when a process has something to do.
-func (o *order) set(p int32, when microproto.Instant) {
+func (o *processHeap) set(p int32, when microproto.Instant) {
 	i := int(o.at[p]) - 1
 	o.when[p] = when
 	switch {
@@ -271,7 +272,7 @@ func (o *order) set(p int32, when microproto.Instant) {
 }
 
 // place puts a process where it belongs, from place i on.
-func (o *order) place(i int, p int32) {
+func (o *processHeap) place(i int, p int32) {
 	h, when := o.heap, o.when[p]
 	for i > 0 && when < o.when[h[(i-1)/4]] {
 		h[i] = h[(i-1)/4]

@@ -50,7 +50,9 @@ func TestAttacks(t *testing.T) {
 	changes := uint64(0)
 	for seed := *attackSeed; seed < *attackSeed+*attackCount; seed++ {
 		s, r, n, err := attacked(seed, p2psap.ProtectAlways)
-		require.NoError(t, err, "seed %d: %v\nreplay: go test ./internal/sim -run 'TestAttacks$' -count=1 -v -attack.seed=%d -attack.count=1", seed, s, seed)
+		require.NoError(t, err,
+			"seed %d: %v\nreplay: go test ./internal/sim -run 'TestAttacks$' -count=1 -v -attack.seed=%d -attack.count=1",
+			seed, s, seed)
 		if *attackCount == 1 {
 			t.Logf("%v: %+v, %+v", s, r, n)
 		}
@@ -60,7 +62,8 @@ func TestAttacks(t *testing.T) {
 		sum.FramesUnprotected += n.FramesUnprotected
 		sum.FramesUnknown += n.FramesUnknown
 	}
-	t.Logf("%d seeds: %d changes of composition; %d forged, %d replayed, %d unprotected, %d of no session", *attackCount, changes, sum.FramesForged, sum.FramesReplayed, sum.FramesUnprotected, sum.FramesUnknown)
+	t.Logf("%d seeds: %d changes of composition; %d forged, %d replayed, %d unprotected, %d of no session", *attackCount,
+		changes, sum.FramesForged, sum.FramesReplayed, sum.FramesUnprotected, sum.FramesUnknown)
 	if *attackCount >= 20 {
 		require.Positive(t, changes)
 		require.Greater(t, sum.FramesForged, uint64(100))

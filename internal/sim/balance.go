@@ -51,7 +51,8 @@ func (c *Cluster) checkCover() error {
 			config := s.config(p.rank, nil)
 			if most := richardson.MostPlanes(&config, p.rank); box.Lo[slow] != low || n < 1 || n > most ||
 				int(p.rank) == s.Peers()-1 && box.Hi[slow] != s.Problem.N[slow] {
-				return fmt.Errorf("sim: rank %d ends with planes %d to %d, the one below it at %d; it may have %d", p.rank, box.Lo[slow], box.Hi[slow], low, most)
+				return fmt.Errorf("sim: rank %d ends with planes %d to %d, the one below it at %d; it may have %d", p.rank,
+					box.Lo[slow], box.Hi[slow], low, most)
 			}
 			box.Lo[slow], box.Hi[slow] = first.Lo[slow], first.Hi[slow]
 		}

@@ -23,14 +23,18 @@ func uneven(t *testing.T, scheme iterate.Scheme, balance bool) *Scenario {
 // mid-run, or faster again; planes move, the bits (in lockstep) or the residual stay what
 // they have to be, which play checks, and the run takes less virtual time.
 func TestBalance(t *testing.T) {
-	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0), iterate.Asynchronous(), iterate.Hybrid([]int{0, 0, 1, 1})} {
+	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0), iterate.Asynchronous(),
+		iterate.Hybrid([]int{0, 0, 1, 1})} {
 		for name, c := range map[string]struct {
 			tune func(s *Scenario)
 			gain float64
 		}{
-			"5 times slower":                {func(s *Scenario) { s.Costs[2].Slow = 5 }, 2},
-			"10 times slower in mid-run":    {func(s *Scenario) { s.Shifts = []Shift{{200 * time.Millisecond, 1, 10}} }, 2},
-			"20 times slower, then as fast": {func(s *Scenario) { s.Shifts = []Shift{{100 * time.Millisecond, 0, 20}, {500 * time.Millisecond, 0, 1}} }, 1},
+			"5 times slower":             {func(s *Scenario) { s.Costs[2].Slow = 5 }, 2},
+			"10 times slower in mid-run": {func(s *Scenario) { s.Shifts = []Shift{{200 * time.Millisecond, 1, 10}} }, 2},
+			"20 times slower, then as fast": {func(s *Scenario) {
+				s.Shifts = []Shift{{100 * time.Millisecond, 0, 20},
+					{500 * time.Millisecond, 0, 1}}
+			}, 1},
 		} {
 			t.Run(scheme.Name()+"/"+name, func(t *testing.T) {
 				if testing.Short() && c.gain == 1 {

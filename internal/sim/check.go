@@ -48,11 +48,13 @@ func Play(s *Scenario, catalog *microproto.Catalog, policy p2psap.Policy) (*Resu
 // (bit by bit where the scheme promises it), and all memory has been given back.
 func (c *Cluster) Check() (*Result, error) {
 	s := c.Scenario
-	r := &Result{Virtual: time.Duration(c.ended), Events: c.events, Changes: c.changes, Railed: c.railed, Moves: c.moves, U: c.assemble()}
+	r := &Result{Virtual: time.Duration(c.ended), Events: c.events, Railed: c.railed, Moves: c.moves, U: c.assemble()}
 	for _, p := range c.peers {
 		r.Outcomes = append(r.Outcomes, p.worker.Outcome())
 		r.Points += p.points
 		r.Planes += p.worker.Outcome().Given
+		changes, _ := p.Exchange.Changes()
+		r.Changes += uint64(changes)
 		r.Reconnects += p.node.Counters().Reconnects
 	}
 	for _, l := range c.links {
@@ -98,7 +100,8 @@ func (c *Cluster) checkReasons(r *Result) error {
 	switch {
 	case reason == iterate.Converged:
 		if r.Evaluation.RelativeResidual > s.Tolerance {
-			return fmt.Errorf("sim: false termination: the residual of the assembled answer is %v, the tolerance %v, the peers believe %v",
+			return fmt.Errorf("sim: false termination: the residual of the assembled answer is %v, the tolerance %v, the "+
+				"peers believe %v",
 				r.Evaluation.RelativeResidual, s.Tolerance, r.Outcomes[0].Residual)
 		}
 	case reason == iterate.ReachedSweeps && s.MaxSweeps > 0:
@@ -121,8 +124,10 @@ const rounding = 1e-13
 
 func (c *Cluster) checkAnswer(r *Result) error {
 	s := c.Scenario
-	if !s.lockstep() && r.Outcomes[0].Residual != r.Evaluation.RelativeResidual && r.Outcomes[0].Reason == iterate.Converged {
-		return fmt.Errorf("sim: the peers agreed on a residual of %v; that of the assembled answer is %v", r.Outcomes[0].Residual, r.Evaluation.RelativeResidual)
+	if !s.lockstep() && r.Outcomes[0].Residual != r.Evaluation.RelativeResidual &&
+		r.Outcomes[0].Reason == iterate.Converged {
+		return fmt.Errorf("sim: the peers agreed on a residual of %v; that of the assembled answer is %v",
+			r.Outcomes[0].Residual, r.Evaluation.RelativeResidual)
 	}
 	if s.Large {
 		return nil

@@ -40,7 +40,6 @@ type Cluster struct {
 
 	ends     [][]float64          // by time step, assembled
 	believed []iterate.StepResult // by rank 0
-	changes  uint64               // of mode, at boundaries of time steps
 	fault    error
 }
 
@@ -61,7 +60,8 @@ func New(s *Scenario, catalog *microproto.Catalog, policy p2psap.Policy) (*Clust
 	c.cutAt = make([]microproto.Instant, n)
 	for rank := range n {
 		for other := range rank {
-			c.links = append(c.links, mptest.NewLink(c.clock, c.rand.Uint64(), s.at(s.Faults, iterate.Rank(rank), iterate.Rank(other))))
+			c.links = append(c.links, mptest.NewLink(c.clock, c.rand.Uint64(), s.at(s.Faults, iterate.Rank(rank),
+				iterate.Rank(other))))
 		}
 	}
 	for rank := range iterate.Rank(n) {

@@ -99,7 +99,8 @@ func TestDetection(t *testing.T) {
 	}
 	slices.Sort(ratios)
 	n := len(ratios)
-	t.Logf("%d runs: from the tolerance met to the last verdict %.2f reductions in the median, %.2f in 9 of 10, %.2f at most; %.1f snapshots a run",
+	t.Logf("%d runs: from the tolerance met to the last verdict %.2f reductions in the median, %.2f in 9 of 10, %.2f "+
+		"at most; %.1f snapshots a run",
 		n, ratios[n/2], ratios[n*9/10], ratios[n-1], float64(snapshots)/float64(n))
 	require.Less(t, ratios[n-1], 3.0)
 }

@@ -5,13 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
-	"github.com/stretchr/testify/require"
 )
 
 // plain is a scenario without faults: a membrane on a line of slabs.
@@ -56,11 +57,13 @@ func play(t *testing.T, s *Scenario, f filter) *Result {
 // peer to the other. Then each of the last ones is lost, with all that follow for
 // a while: the run must still end, with the residual asked for.
 func TestLastHaloLost(t *testing.T) {
-	for _, scheme := range []iterate.Scheme{iterate.Asynchronous(), iterate.BoundedDelay(0), iterate.BoundedDelay(1), iterate.BoundedDelay(5)} {
+	for _, scheme := range []iterate.Scheme{iterate.Asynchronous(), iterate.BoundedDelay(0), iterate.BoundedDelay(1),
+		iterate.BoundedDelay(5)} {
 		t.Run(scheme.Name(), func(t *testing.T) {
 			count := 0
 			halo := func(from, to iterate.Rank, session string) bool { return from == 0 && to == 1 && session == "halo" }
-			play(t, plain(t, [3]int{6, 6, 6}, 3, scheme), func(_ microproto.Instant, from, to iterate.Rank, session string, _ []byte) bool {
+			play(t, plain(t, [3]int{6, 6, 6}, 3, scheme), func(_ microproto.Instant, from, to iterate.Rank, session string,
+				_ []byte) bool {
 				if halo(from, to, session) {
 					count++
 				}
@@ -70,7 +73,8 @@ func TestLastHaloLost(t *testing.T) {
 			for _, back := range []int{1, 2, 3, 10, count / 2} {
 				for _, gap := range []time.Duration{0, 3 * time.Millisecond, 50 * time.Millisecond} {
 					k, lost, until := 0, 0, microproto.Never
-					r := play(t, plain(t, [3]int{6, 6, 6}, 3, scheme), func(now microproto.Instant, from, to iterate.Rank, session string, _ []byte) bool {
+					r := play(t, plain(t, [3]int{6, 6, 6}, 3, scheme), func(now microproto.Instant, from, to iterate.Rank,
+						session string, _ []byte) bool {
 						if !halo(from, to, session) {
 							return true
 						}
@@ -95,7 +99,8 @@ func TestLastHaloLost(t *testing.T) {
 // the run on. Snapshots carry frozen faces on the agreement sessions, so that an
 // asynchronous run ends even so, and does not end wrongly.
 func TestHalosLostForEver(t *testing.T) {
-	r := play(t, plain(t, [3]int{6, 6, 6}, 2, iterate.Asynchronous()), func(now microproto.Instant, from, _ iterate.Rank, session string, _ []byte) bool {
+	r := play(t, plain(t, [3]int{6, 6, 6}, 2, iterate.Asynchronous()), func(now microproto.Instant, from, _ iterate.Rank,
+		session string, _ []byte) bool {
 		return from != 0 || session != "halo" || now < microproto.Instant(6*time.Millisecond)
 	})
 	require.Equal(t, iterate.Converged, r.Outcomes[0].Reason)

@@ -9,6 +9,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/exchange"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
@@ -46,7 +47,8 @@ func newPeer(c *Cluster, rank iterate.Rank, catalog *microproto.Catalog, policy 
 	rails := p.rails()
 	p.node, err = p2psap.NewNode(p2psap.NodeConfig{
 		Name: virtual.NameOf(rank), Run: "sim", Version: "sim", Catalog: catalog, Policy: policy, Rails: rails,
-		Monitor: p2psap.MonitorConfig{RailDwell: 4 * s.After.Delay}, Cluster: s.label(rank), Host: virtual.NameOf(rank), Process: uint64(rank) + 1, Seed: c.rand.Uint64(),
+		Monitor: p2psap.MonitorConfig{RailDwell: 4 * s.After.Delay}, Cluster: s.label(rank), Host: virtual.NameOf(rank),
+		Process: uint64(rank) + 1, Seed: c.rand.Uint64(),
 		Tracer: tracer{c}, Linger: time.Minute, Protect: s.Protect, Entropy: s.entropy(rank),
 	})
 	if err != nil {
@@ -56,7 +58,9 @@ func newPeer(c *Cluster, rank iterate.Rank, catalog *microproto.Catalog, policy 
 	if err != nil {
 		return nil, err
 	}
-	p.Host = virtual.NewHost(world{c}, virtual.Config{Rank: rank, Node: p.node, Peer: p.worker, Rails: len(rails)})
+	p.Host = virtual.NewHost(world{c}, virtual.Config{
+		Config: exchange.Config{Rank: rank, Peer: p.worker}, Node: p.node, Rails: len(rails),
+	})
 	return p, nil
 }
 
@@ -85,8 +89,10 @@ func (t tracer) Trace(now microproto.Instant, r microproto.TraceRecord) {
 // config is the solver's configuration of one rank.
 func (s *Scenario) config(rank iterate.Rank, e problem.Executor) problem.Config {
 	return problem.Config{
-		Problem: s.Problem, Partition: s.Partition, Rank: rank, Scheme: s.Scheme, Order: s.Order, Method: s.Method, Executor: e,
-		Tolerance: s.Tolerance, MaxSweeps: s.MaxSweeps, CheckEvery: s.Every, Lag: s.Lag, Repeat: s.Repeat, Reconfigure: s.Reconfigure, Balance: s.Balance, BalanceWindow: s.Window,
+		Problem: s.Problem, Partition: s.Partition, Rank: rank, Scheme: s.Scheme, Order: s.Order, Method: s.Method,
+		Executor:  e,
+		Tolerance: s.Tolerance, MaxSweeps: s.MaxSweeps, CheckEvery: s.Every, Lag: s.Lag, Repeat: s.Repeat,
+		Reconfigure: s.Reconfigure, Balance: s.Balance, BalanceWindow: s.Window,
 	}
 }
 

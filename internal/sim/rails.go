@@ -36,7 +36,8 @@ func drawRails(r *rand.Rand, s *Scenario) {
 	}
 	for range pick(r, 0, 1, 2, 4, 8) {
 		at := time.Duration(r.Int64N(int64(s.Calm) + 1))
-		f := Fall{At: at, Up: at + time.Duration(1+r.IntN(60e6)), Rank: iterate.Rank(r.IntN(s.Peers())), Peer: -1, Cut: chance(r, 0.5)}
+		f := Fall{At: at, Up: at + time.Duration(1+r.IntN(60e6)), Rank: iterate.Rank(r.IntN(s.Peers())), Peer: -1,
+			Cut: chance(r, 0.5)}
 		if chance(r, 0.3) {
 			f.Peer = iterate.Rank(r.IntN(s.Peers()))
 		} else if chance(r, 0.2) {
@@ -103,7 +104,8 @@ func (a *adapter) Forget(peer microproto.LinkAddr) { a.ends[peer-1] = joint{} }
 func (a *adapter) send(f microproto.Frame) {
 	c, to := a.c, iterate.Rank(f.Peer)-1
 	mine := a.ends[to]
-	if mine.theirs == 0 || a.downs > 0 || f.Mode == microproto.ModeAsynchronous && !c.calm() && chance(c.rand, c.Scenario.Faults.Loss) {
+	if mine.theirs == 0 || a.downs > 0 || f.Mode == microproto.ModeAsynchronous && !c.calm() && chance(c.rand,
+		c.Scenario.Faults.Loss) {
 		f.Release()
 		return
 	}
@@ -111,7 +113,8 @@ func (a *adapter) send(f microproto.Frame) {
 	c.clock.After(c.Scenario.After.Delay/4+1, func() {
 		b := c.peers[to].adapter
 		theirs := b.ends[a.rank]
-		if b.downs > 0 || theirs.mine != mine.theirs || theirs.theirs != mine.mine || sent < c.cutAt[a.rank] || sent < c.cutAt[to] {
+		if b.downs > 0 || theirs.mine != mine.theirs || theirs.theirs != mine.mine || sent < c.cutAt[a.rank] ||
+			sent < c.cutAt[to] {
 			f.Release()
 			return
 		}

@@ -147,7 +147,8 @@ func (s *Scenario) String() string {
 	if s.Balance {
 		stop += fmt.Sprintf(", planes move, speeds change %v", s.Shifts)
 	}
-	return fmt.Sprintf("%s, %d peers %v, %s, %s, %v, tolerance %.0e, check every %d after %d, at most %d sweeps; %v; calm at %v, %d cuts, control breaks %.3f%s, adapters %v that fall %d times",
+	return fmt.Sprintf("%s, %d peers %v, %s, %s, %v, tolerance %.0e, check every %d after %d, at most %d sweeps; %v; "+
+		"calm at %v, %d cuts, control breaks %.3f%s, adapters %v that fall %d times",
 		s.What, s.Peers(), s.Partition.Cuts, s.method(), s.Scheme.Name(), s.Order, s.Tolerance, s.Every, s.Lag, s.MaxSweeps,
 		s.Faults, s.Calm, len(s.Cuts), s.Control.Break, stop, s.Adapters, len(s.Falls))
 }

@@ -44,5 +44,6 @@ func (s *Scenario) method() string {
 	case m.Name != problem.Schwarz:
 		return problem.Richardson
 	}
-	return fmt.Sprintf("schwarz of %s, overlap %d, work %d, coarse %d, flexible %v", m.Local, m.Overlap, m.Work, m.Coarse, m.Flexible)
+	return fmt.Sprintf("schwarz of %s, overlap %d, work %d, coarse %d, flexible %v", m.Local, m.Overlap, m.Work, m.Coarse,
+		m.Flexible)
 }

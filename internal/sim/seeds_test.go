@@ -56,11 +56,15 @@ func TestSeeds(t *testing.T) {
 	}
 	slices.Sort(failed)
 	for _, seed := range failed {
-		t.Errorf("%v\nreplay: go test ./internal/sim -run 'TestSeeds$' -count=1 -v -sim.seed=%d -sim.count=1", sum.failures[seed], seed)
+		t.Errorf("%v\nreplay: go test ./internal/sim -run 'TestSeeds$' -count=1 -v -sim.seed=%d -sim.count=1",
+			sum.failures[seed], seed)
 	}
-	t.Logf("%d seeds; %d failed; %d events, %d frames lost, %d control connections made anew, %d snapshots that failed, %d frames by adapters and %d moves of sessions, %d runs in time steps with %d changes of mode, %d planes moved, %v the longest run",
+	t.Logf("%d seeds; %d failed; %d events, %d frames lost, %d control connections made anew, %d snapshots that "+
+		"failed, %d frames by adapters and %d moves of sessions, %d runs in time steps with %d changes of mode, %d planes "+
+		"moved, %v the longest run",
 		sum.played.Load(), len(failed),
-		sum.events.Load(), sum.lost.Load(), sum.reconnects.Load(), sum.snapshots.Load(), sum.railed.Load(), sum.moves.Load(), sum.stepping.Load(), sum.changes.Load(), sum.planes.Load(), sum.longest.Round(time.Millisecond))
+		sum.events.Load(), sum.lost.Load(), sum.reconnects.Load(), sum.snapshots.Load(), sum.railed.Load(), sum.moves.Load(),
+		sum.stepping.Load(), sum.changes.Load(), sum.planes.Load(), sum.longest.Round(time.Millisecond))
 	if *seedCount >= 200 && len(failed) == 0 {
 		require.Positive(t, sum.lost.Load(), "the faults are faults")
 		require.Positive(t, sum.reconnects.Load())

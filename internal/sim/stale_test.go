@@ -30,7 +30,8 @@ func TestStaleness(t *testing.T) {
 		require.InDelta(t, 2, old.Age, 0.1)
 		more = append(more, float64(old.Sweeps)/float64(fresh.Sweeps)-1)
 	}
-	t.Logf("%d sweeps; slabs of 2 planes take %.1f %% more with old values, boxes %.1f %%", sequential.Sweeps, 100*more[0], 100*more[1])
+	t.Logf("%d sweeps; slabs of 2 planes take %.1f %% more with old values, boxes %.1f %%", sequential.Sweeps, 100*more[0],
+		100*more[1])
 	require.Greater(t, more[0], 2*more[1])
 	require.Positive(t, more[1])
 }

@@ -66,16 +66,19 @@ func (c *Cluster) checkSteps(r *Result) error {
 			return err
 		}
 		if e.RelativeResidual > s.Tolerance {
-			return fmt.Errorf("sim: step %d ended with a residual of %v, the tolerance is %v", b.Step, e.RelativeResidual, s.Tolerance)
+			return fmt.Errorf("sim: step %d ended with a residual of %v, the tolerance is %v", b.Step, e.RelativeResidual,
+				s.Tolerance)
 		}
 		if !s.lockstep() && e.RelativeResidual != b.Residual {
-			return fmt.Errorf("sim: at the end of step %d the peers agreed on a residual of %v; it is %v", b.Step, b.Residual, e.RelativeResidual)
+			return fmt.Errorf("sim: at the end of step %d the peers agreed on a residual of %v; it is %v", b.Step, b.Residual,
+				e.RelativeResidual)
 		}
 		before, r.Evaluation = end, e
 	}
 	for i := range before {
 		if before[i] != r.U[i] {
-			return fmt.Errorf("sim: value %d of the answer is %v; at the end of the last complete step it was %v", i, r.U[i], before[i])
+			return fmt.Errorf("sim: value %d of the answer is %v; at the end of the last complete step it was %v", i, r.U[i],
+				before[i])
 		}
 	}
 	if s.lockstep() && r.Outcomes[0].Reason != iterate.Interrupted {

@@ -10,12 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/richardson"
-	"github.com/stretchr/testify/require"
 )
 
 var (
@@ -39,7 +40,8 @@ func trap(seed uint64) (*Scenario, bool, error) {
 		}
 	}
 	drawMethod(r, s)
-	s.Scheme = pick(r, iterate.Asynchronous(), iterate.Asynchronous(), iterate.BoundedDelay(1+r.IntN(8)), iterate.Hybrid(problem.Clusters(s.Partition, s.Peers())))
+	s.Scheme = pick(r, iterate.Asynchronous(), iterate.Asynchronous(), iterate.BoundedDelay(1+r.IntN(8)),
+		iterate.Hybrid(problem.Clusters(s.Partition, s.Peers())))
 	if s.Scheme.Name() == "hybrid" {
 		s.Clusters = problem.Clusters(s.Partition, s.Peers())
 	}
@@ -99,7 +101,9 @@ func TestFalseStops(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if err != nil {
-			failures = append(failures, fmt.Sprintf("seed %d: %v: %v\nreplay: go test ./internal/sim -run TestFalseStops -count=1 -v -stops.seed=%d -stops.count=1", seed, s, err, seed))
+			failures = append(failures,
+				fmt.Sprintf("seed %d: %v: %v\nreplay: go test ./internal/sim -run TestFalseStops -count=1 -v -stops.seed=%d "+
+					"-stops.count=1", seed, s, err, seed))
 			return
 		}
 		if trapped {
@@ -122,7 +126,8 @@ func TestFalseStops(t *testing.T) {
 	for _, f := range failures {
 		t.Error(f)
 	}
-	t.Logf("%d runs, %d of them traps: %d failed; %d snapshots, %d of them with a residual above the tolerance; the largest residual is %.4f of the tolerance, the longest run %v",
+	t.Logf("%d runs, %d of them traps: %d failed; %d snapshots, %d of them with a residual above the tolerance; the "+
+		"largest residual is %.4f of the tolerance, the longest run %v",
 		*stopsCount, traps.Load(), len(failures), snapshots.Load(), void.Load(), worst, longest.Round(time.Millisecond))
 	if *stopsCount > 50 {
 		require.Positive(t, traps.Load())

@@ -60,13 +60,13 @@ func (world) Relaxed(*virtual.Host) {}
 func (w world) Sends(h *virtual.Host, _ int) time.Duration { return w.peer(h).cost.Send }
 
 // Receives implements virtual.World.
-func (world) Receives(*virtual.Host, uint64, bool) time.Duration { return 0 }
+func (world) Receives(*virtual.Host, bool) time.Duration { return 0 }
 
 // Opened implements virtual.World.
 func (w world) Opened(h *virtual.Host) {
 	if s := w.c.Scenario.Stop; s.At > 0 && s.Rank == h.Rank {
 		w.c.clock.After(s.At, func() {
-			h.Peer.Stop(w.c.clock.Now().Sub(h.Began), s.Why)
+			w.peer(h).worker.Stop(w.c.clock.Now().Sub(h.Began), s.Why)
 			h.Touch()
 		})
 	}
@@ -74,9 +74,6 @@ func (w world) Opened(h *virtual.Host) {
 
 // Stepped implements virtual.World.
 func (w world) Stepped(h *virtual.Host, r *iterate.StepResult) { w.peer(h).step(*r) }
-
-// Changed implements virtual.World.
-func (w world) Changed(*virtual.Host) { w.c.changes++ }
 
 // Finished implements virtual.World.
 func (w world) Finished(h *virtual.Host) { w.peer(h).countMoves() }

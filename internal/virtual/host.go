@@ -3,16 +3,15 @@
 package virtual
 
 import (
-	"errors"
-	"fmt"
+	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/solver/exchange"
 	"github.com/p2pdc/p2pdc/solver/iterate"
-	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// Phase is where a host stands, in the order in which it goes through them.
+// Phase is the state of a host. Phases follow each other in this order.
 type Phase int
 
 // The phases of a host.
@@ -21,121 +20,96 @@ const (
 	Connecting
 	Opening
 	Running
-	Closing // has its verdict; the last transfers are being accepted
+	Closing // it has its verdict; the last transfers are being accepted
 	Closed
 )
 
-// Host is one peer's shell in virtual time, what solver/runner and p2psap/driver are in
-// real time: it does what the peer asks for, over the node's sessions.
+// Host is one peer's shell in virtual time. It does what solver/runner and p2psap/driver do in
+// real time, and shares the exchange with them.
 type Host struct {
-	Rank  iterate.Rank
-	Node  *p2psap.Node
-	Peer  problem.Peer
-	Phase Phase
-	Began microproto.Instant // when the sessions were open
+	Rank     iterate.Rank
+	Node     *p2psap.Node
+	Exchange *exchange.Exchange
+	Phase    Phase
+	Began    microproto.Instant // when the sessions were open
 
 	world      World
-	config     Config
-	neighbours []*neighbour
-	byRank     map[iterate.Rank]*neighbour
-	places     []place            // by place of a session in the node
+	rails      int                // links of the node
+	sessions   []*session         // by place in the node; nil: not of a neighbour
 	busy       microproto.Instant // relaxing or sending until then
 	relaxing   bool
-	job        job // that it is at, or waits with
-	late       []job
-	waiting    bool // for an arrival, or until due
-	news       bool // some neighbour's
-	departing  bool // some neighbour has closed a session
-	left       int  // points of the sweep in progress
+	waiting    bool // for a session to change, or until due
 	armed, due microproto.Instant
+	ages       time.Duration // when age has something to do, since Began
 	out        []p2psap.Output
 }
 
-// Config says what a host runs.
+// Config describes a host.
 type Config struct {
-	Rank iterate.Rank
-	Node *p2psap.Node
-	Peer problem.Peer
+	exchange.Config // Name is set by NewHost
+	Node            *p2psap.Node
 	// Rails is the number of the node's rails.
 	Rails int
-	// NoOverlap sends the faces of a sweep only after the whole block has been relaxed.
-	NoOverlap bool
-	// Memory supplies the buffers of the faces that are sent; nil: the heap.
-	Memory Memory
-	// Copies says that the peer copies every face in Halo, so one buffer receives all of them.
-	Copies bool
-	// Scale is the number of points that each point of the peer's box counts for; 0: 1.
-	Scale int
 }
-
-// Memory supplies the buffers of the faces that a host sends. Buffers are numbered from 0.
-type Memory interface {
-	// Take returns n bytes for buffer number.
-	Take(number, n int) []byte
-	// Give takes the bytes of buffer number back.
-	Give(number int, b []byte)
-}
-
-// heap is the Memory of a host that is given none.
-type heap struct{}
-
-func (heap) Take(_, n int) []byte { return make([]byte, n) }
-func (heap) Give(int, []byte)     {}
 
 // NewHost returns the shell of a peer.
 func NewHost(w World, c Config) *Host {
-	if c.Memory == nil {
-		c.Memory = heap{}
+	c.Name = NameOf
+	return &Host{
+		Rank: c.Rank, Node: c.Node, Exchange: exchange.New(c.Config), world: w, rails: c.Rails,
+		armed: microproto.Never, due: microproto.Never, ages: exchange.Never,
 	}
-	c.Scale = max(c.Scale, 1)
-	h := &Host{
-		Rank: c.Rank, Node: c.Node, Peer: c.Peer, world: w, config: c,
-		byRank: map[iterate.Rank]*neighbour{}, armed: microproto.Never, due: microproto.Never,
-	}
-	for _, l := range c.Peer.Links() {
-		nb := newNeighbour(l, c.Copies)
-		for i := range nb.buffers {
-			nb.buffers[i].number = len(nb.buffers)*len(h.neighbours) + i
-		}
-		h.neighbours = append(h.neighbours, nb)
-		h.byRank[l.Rank] = nb
-	}
-	return h
 }
 
 // Start connects to the neighbours.
 func (h *Host) Start() {
 	h.Phase = Connecting
-	for _, nb := range h.neighbours {
-		h.fail(h.Node.Connect(h.world.Now(), nb.name, nb.name))
+	for _, n := range h.Exchange.Neighbours() {
+		h.fail(h.Node.Connect(h.world.Now(), n.Name, n.Name))
 	}
 	h.Settle()
 	h.proceed()
 }
 
-// Busy is when the relaxing thread is free again.
+// Busy returns when the relaxing thread is free again.
 func (h *Host) Busy() microproto.Instant { return h.busy }
 
-// SetBusy keeps the relaxing thread busy until then; earlier than Busy it does nothing.
+// SetBusy keeps the relaxing thread busy until then. Before Busy it does nothing.
 func (h *Host) SetBusy(until microproto.Instant) { h.busy = max(h.busy, until) }
 
-// Relaxing tells whether the relaxing thread is at work on a part.
+// Relaxing reports whether the relaxing thread is at work on a part.
 func (h *Host) Relaxing() bool { return h.relaxing }
 
-// Touch tells that something outside the node may let the peer go on.
+// Touch tells that something outside the node may let the peer continue.
 func (h *Host) Touch() { h.touched() }
 
-// Turn is called at the instants that World.Wake was asked for.
+// Turn must be called at the instants that World.Wake was given.
 func (h *Host) Turn() {
-	h.departed()
 	if h.due == h.world.Now() {
 		h.due = microproto.Never
 		h.proceed()
 		h.Settle()
 	}
+	if h.Phase == Running {
+		h.age()
+	}
 }
 
-// Due is called at the instants that World.Alarm was asked for.
+// VerdictTime bounds the wait for a verdict after a neighbour has closed its sessions, which it
+// does when it knows the verdict or has failed. Sweeps may take minutes.
+const VerdictTime = time.Hour
+
+// age fails once a neighbour has left too long ago without a verdict, and wakes the host then.
+func (h *Host) age() {
+	next, err := h.Exchange.Age(h.since(), VerdictTime)
+	h.fail(err)
+	if next != h.ages && err == nil {
+		h.ages = next
+		h.world.Wake(h, h.Began.Add(next))
+	}
+}
+
+// Due must be called at the instants that World.Alarm was given.
 func (h *Host) Due() {
 	now := h.world.Now()
 	if h.armed != now {
@@ -146,19 +120,19 @@ func (h *Host) Due() {
 	h.Settle()
 }
 
-// touched: something has happened on the node.
+// touched wakes the host if it waits for something on the node.
 func (h *Host) touched() {
 	switch h.Phase {
 	case Connecting, Opening, Closing:
 		h.wake(h.world.Now())
 	case Running:
-		if h.waiting || h.job.kind != jobNone {
+		if h.waiting {
 			h.wake(h.world.Now())
 		}
 	}
 }
 
-// wake plans the peer's next turn; only the earliest counts.
+// wake schedules the peer's next turn; only the earliest counts.
 func (h *Host) wake(at microproto.Instant) {
 	at = max(at, h.busy, h.world.Now())
 	if at >= h.due && h.due >= h.world.Now() {
@@ -168,7 +142,7 @@ func (h *Host) wake(at microproto.Instant) {
 	h.world.Wake(h, at)
 }
 
-// proceed goes on from wherever the peer stands.
+// proceed continues in the host's phase.
 func (h *Host) proceed() {
 	switch h.Phase {
 	case Connecting:
@@ -183,13 +157,18 @@ func (h *Host) proceed() {
 }
 
 func (h *Host) connecting() {
-	for _, nb := range h.neighbours {
-		if state, _ := h.Node.Peer(nb.name); state != p2psap.PeerUp {
+	for _, n := range h.Exchange.Neighbours() {
+		if state, _ := h.Node.Peer(n.Name); state != p2psap.PeerUp {
 			return
 		}
 	}
-	for _, nb := range h.neighbours {
-		h.open(nb)
+	for _, n := range h.Exchange.Neighbours() {
+		if n.HasHalo() {
+			n.Halo = h.open(n, true, n.HaloOptions())
+		}
+		if n.Agreement > 0 {
+			n.Agree = h.open(n, false, n.AgreeOptions())
+		}
 	}
 	h.Phase = Opening
 	h.Settle()
@@ -197,72 +176,97 @@ func (h *Host) connecting() {
 }
 
 func (h *Host) opening() {
-	for _, nb := range h.neighbours {
-		for _, id := range nb.sessions() {
-			switch state, err := h.Node.State(id); state {
-			case p2psap.SessionOpen, p2psap.SessionRemoteClosed:
-			case p2psap.SessionEnded:
-				h.fail(err)
-				return
-			default:
-				return
-			}
+	for _, s := range h.sessions {
+		if s == nil {
+			continue
+		}
+		switch state, err := h.Node.State(s.id); state {
+		case p2psap.SessionOpen, p2psap.SessionRemoteClosed:
+		case p2psap.SessionEnded:
+			h.fail(err)
+			return
+		default:
+			return
 		}
 	}
-	h.Phase, h.Began, h.left = Running, h.world.Now(), 0
+	h.Phase, h.Began = Running, h.world.Now()
 	h.world.Opened(h)
-	for _, nb := range h.neighbours {
-		h.await(nb, 0)
-	}
+	h.Exchange.Start()
 	h.running()
 }
 
-func (h *Host) open(nb *neighbour) {
+// since returns the time of the peer's run.
+func (h *Host) since() time.Duration { return h.world.Now().Sub(h.Began) }
+
+// running does the peer's operations until one takes time or has to wait.
+func (h *Host) running() {
 	now := h.world.Now()
-	halo := p2psap.OpenOptions{Name: sessionName("halo", h.Rank, nb.Rank), Mode: microproto.ModeSynchronous}
-	if nb.async {
-		halo.Mode = microproto.ModeAsynchronous
+	if now < h.busy {
+		h.wake(h.busy)
+		return
 	}
-	for _, s := range nb.slots {
-		halo.Slots = append(halo.Slots, p2psap.SlotSpec{Tag: s.Tag, Length: nb.Slots[s.Tag]})
+	h.waiting = false
+	if h.relaxing {
+		h.relaxing = false
+		h.world.Relaxed(h)
+		_, err := h.Exchange.Poll(h.since())
+		h.fail(err)
 	}
-	agree := p2psap.OpenOptions{
-		Name: sessionName("agree", h.Rank, nb.Rank), Mode: microproto.ModeSynchronous,
-		Slots: []p2psap.SlotSpec{{Length: len(nb.letter.Data)}},
+	for !h.world.Failed() {
+		if h.busy > now {
+			h.wake(h.busy)
+			h.Settle()
+			return
+		}
+		a, err := h.Exchange.Next(h.since())
+		if err != nil {
+			h.fail(err)
+			return
+		}
+		if h.act(a) {
+			h.Settle()
+			return
+		}
 	}
-	var err, err2 error
-	if nb.hasHalo() {
-		nb.halo, err = h.Node.Open(now, nb.name, halo)
-		h.place(nb, nb.halo, true)
-	}
-	if nb.Agreement > 0 {
-		nb.agree, err2 = h.Node.Open(now, nb.name, agree)
-		h.place(nb, nb.agree, false)
-	}
-	h.fail(errors.Join(err, err2))
 }
 
-// place tells whose a session is.
-type place struct {
-	nb   *neighbour // nil: nobody's
-	halo bool
-}
-
-func (h *Host) place(nb *neighbour, id p2psap.SessionID, halo bool) {
-	i := int(id & 0xffff)
-	for i >= len(h.places) {
-		h.places = append(h.places, place{})
+// act does what an action says. It returns true when the thread has nothing more to do now.
+func (h *Host) act(a exchange.Action) bool {
+	switch a.Kind {
+	case exchange.Relax:
+		h.relaxing = true
+		h.busy = max(h.busy, h.world.Now()).Add(h.world.Relax(h, *a.Op))
+		h.wake(h.busy)
+		return true
+	case exchange.Send:
+		if d := h.world.Sends(h, a.Bytes); d > 0 {
+			h.busy = max(h.busy, h.world.Now()).Add(d)
+		}
+	case exchange.Wait:
+		h.waiting = true
+		if a.Until > 0 {
+			h.wake(h.Began.Add(max(a.Until, h.since()+1)))
+		}
+		return true
+	case exchange.Blocked:
+		h.waiting = true
+		return true
+	case exchange.Step:
+		h.world.Stepped(h, a.Op.Step)
+	case exchange.Done:
+		h.finish()
+		return true
 	}
-	h.places[i] = place{nb, halo}
+	return false
 }
 
 // finish closes the sessions; what has been sent is still accepted.
 func (h *Host) finish() {
 	h.Phase = Closing
 	h.world.Finished(h)
-	for _, nb := range h.neighbours {
-		for _, id := range nb.sessions() {
-			h.Node.Close(h.world.Now(), id)
+	for _, s := range h.sessions {
+		if s != nil {
+			h.Node.Close(h.world.Now(), s.id)
 		}
 	}
 	h.Settle()
@@ -270,11 +274,12 @@ func (h *Host) finish() {
 }
 
 func (h *Host) closing() {
-	for _, nb := range h.neighbours {
-		for _, id := range nb.sessions() {
-			if state, _ := h.Node.State(id); state != p2psap.SessionEnded {
-				return
-			}
+	for _, s := range h.sessions {
+		if s == nil {
+			continue
+		}
+		if state, _ := h.Node.State(s.id); state != p2psap.SessionEnded {
+			return
 		}
 	}
 	h.Phase = Closed
@@ -286,17 +291,11 @@ func (h *Host) fail(err error) {
 	}
 }
 
-func (h *Host) blame(nb *neighbour, err error) {
-	if err != nil {
-		h.fail(fmt.Errorf("neighbour %d: %w", nb.Rank, err))
-	}
-}
-
-// Settle carries out what the node wants, and plans when to look at it next.
+// Settle carries out what the node orders, and schedules its next timer.
 func (h *Host) Settle() {
 	for again := true; again; {
 		again = false
-		for r := range h.config.Rails {
+		for r := range h.rails {
 			frames, taken := h.Node.Frames(r), 0
 			for taken < len(frames) && h.world.Carry(h, r, frames[taken]) {
 				taken++
@@ -326,17 +325,14 @@ func (h *Host) carryOut(o *p2psap.Output) {
 			h.fail(o.Err)
 		}
 	case p2psap.OutActivity:
-		if i := int(o.Session & 0xffff); i < len(h.places) && h.places[i].nb != nil {
-			p := &h.places[i]
-			p.nb.haloNews, p.nb.agreeNews, h.news = p.nb.haloNews || p.halo, p.nb.agreeNews || !p.halo, true
+		if i := place(o.Session); i < len(h.sessions) && h.sessions[i] != nil {
+			h.Exchange.Touch(h.sessions[i].to, h.sessions[i].halo)
 		}
 		h.touched()
-	case p2psap.OutPeerUp, p2psap.OutOpened, p2psap.OutEnded, p2psap.OutAdapted, p2psap.OutPeerClosed:
-		for _, nb := range h.neighbours {
-			nb.haloNews, nb.agreeNews, h.news = nb.hasHalo(), nb.Agreement > 0, true
-		}
-		if o.Kind != p2psap.OutAdapted && o.Kind != p2psap.OutPeerClosed {
-			h.touched()
-		}
+	case p2psap.OutAdapted, p2psap.OutPeerClosed:
+		h.Exchange.TouchAll()
+	case p2psap.OutPeerUp, p2psap.OutOpened, p2psap.OutEnded:
+		h.Exchange.TouchAll()
+		h.touched()
 	}
 }

@@ -8,33 +8,32 @@ import (
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-// World is what a Host lives in: time, networks, and what its work costs. No method may
-// call the host but SetBusy.
+// World is the environment of a Host: time, networks, and the cost of its work. Of the host's
+// methods a World's may call only SetBusy.
 type World interface {
 	Now() microproto.Instant
-	// Wake has Turn called at an instant, Alarm Due.
+	// Wake schedules a call of Host.Turn, Alarm one of Host.Due.
 	Wake(h *Host, at microproto.Instant)
 	Alarm(h *Host, at microproto.Instant)
-	// Carry takes a frame, or several as one, that leaves by a rail: 0 the base link. False:
-	// the rail is full, and Settle will be called when it has room.
+	// Carry takes a frame or a train that leaves by a rail; rail 0 is the base link. It returns
+	// false if the rail is full; then Host.Settle is called when there is room.
 	Carry(h *Host, rail int, f microproto.Frame) bool
-	// Control carries out an OutControl, OutDial or OutDisconnect; o is only lent.
+	// Control carries out an OutControl, OutDial or OutDisconnect. o is valid only during the call.
 	Control(h *Host, o *p2psap.Output)
-	// Relax relaxes, by the time that Relaxed is called, and tells how long it takes: at
-	// least a nanosecond, so that time goes on.
+	// Relax starts a relaxation and returns how long it takes, at least a nanosecond, so that
+	// time passes. It must be complete when Relaxed is called.
 	Relax(h *Host, op iterate.Op) time.Duration
 	Relaxed(h *Host)
-	// Sends is the relaxing thread's time for handing a message over, before it is;
-	// Receives for taking one; waits tells that the thread waits for it.
+	// Sends returns the relaxing thread's time for sending a message, Receives that for receiving
+	// one. waits reports that the thread was waiting for a message.
 	Sends(h *Host, bytes int) time.Duration
-	Receives(h *Host, label uint64, waits bool) time.Duration
-	// Opened tells that the run begins, Stepped that a time step is complete, Changed
-	// that a session has changed its mode, Finished that there is a verdict.
+	Receives(h *Host, waits bool) time.Duration
+	// Opened is called when the run begins, Stepped when a time step is complete, Finished when
+	// there is a verdict.
 	Opened(h *Host)
 	Stepped(h *Host, r *iterate.StepResult)
-	Changed(h *Host)
 	Finished(h *Host)
-	// Fail ends everything.
+	// Fail ends the run, and Failed reports whether it has.
 	Fail(h *Host, err error)
 	Failed() bool
 }

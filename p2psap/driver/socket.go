@@ -95,6 +95,14 @@ func (s *Socket) Receive(ctx context.Context, slot *p2psap.Slot) (p2psap.Arrival
 	}
 }
 
+// Post offers the slot's memory for the next message of its tag, which is then copied once less
+// on its way. The session may write there until Poll or Receive returns that message.
+func (s *Socket) Post(slot *p2psap.Slot) {
+	s.node.mu.Lock()
+	s.node.core.Post(s.id, slot)
+	s.node.mu.Unlock()
+}
+
 // Poll is Receive that never blocks: false when nothing new was there.
 func (s *Socket) Poll(slot *p2psap.Slot) (p2psap.Arrival, bool, error) {
 	n := s.node

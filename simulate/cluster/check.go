@@ -117,7 +117,8 @@ func (c *Class) check(key string) error {
 	case !within(c.Jitter, 0, 1):
 		return &Error{key + ".jitter", fmt.Sprintf("%g %%: there should be 0 to 100 %%", 100*c.Jitter)}
 	case c.Slow != 0 && !within(c.Slow, 1, maxSlow):
-		return &Error{key + ".slow", fmt.Sprintf("%g: there should be a factor of 1 to %g; faster machines are a class of their own", c.Slow, maxSlow)}
+		return &Error{key + ".slow",
+			fmt.Sprintf("%g: there should be a factor of 1 to %g; faster machines are a class of their own", c.Slow, maxSlow)}
 	case !within(c.Crowding, 0, maxCrowding):
 		return &Error{key + ".crowding", fmt.Sprintf("%g %%: there should be 0 to %g %%", 100*c.Crowding, 100*maxCrowding)}
 	case !within(c.Straggle.PerSecond, 0, 1e6):
@@ -169,7 +170,8 @@ func (d *Description) checkEvent(e *Event, key string) error {
 	case e.At < 0 || e.At > maxInstant:
 		return &Error{key + ".at", fmt.Sprintf("%v: there should be a time of 0 to 1000 days", e.At)}
 	case e.Until != 0 && e.Until <= e.At || e.Until > maxInstant:
-		return &Error{key + ".until", fmt.Sprintf("%v: it should come after at, %v; leave it out where the event is for good", e.Until, e.At)}
+		return &Error{key + ".until", fmt.Sprintf("%v: it should come after at, %v; leave it out where the event is for good",
+			e.Until, e.At)}
 	case e.Lost && e.Until != 0:
 		return &Error{key + ".until", "a machine that is lost does not come back: leave the key out"}
 	case e.Slow != 0 && !within(e.Slow, 1, maxSlow):

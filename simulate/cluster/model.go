@@ -45,7 +45,9 @@ func (d *Description) Model(machines int) (*Model, error) {
 		return nil, &Error{"", fmt.Sprintf("%d machines: there should be 1 to %d", machines, MaxMachines)}
 	}
 	if most, open := d.Most(); !open && machines > most {
-		return nil, &Error{"sites", fmt.Sprintf("%d machines are asked for, and the description has %d; leave out the count of a group to have as many as are asked for", machines, most)}
+		return nil, &Error{"sites",
+			fmt.Sprintf("%d machines are asked for, and the description has %d; leave out the count of a group to have as "+
+				"many as are asked for", machines, most)}
 	}
 	m := &Model{Name: d.Name, Networks: slices.Clone(d.Networks), WAN: slices.Clone(d.WAN), Events: slices.Clone(d.Events)}
 	slices.SortStableFunc(m.Events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
@@ -76,7 +78,8 @@ func (d *Description) Model(machines int) (*Model, error) {
 	}
 	for i, e := range d.Events {
 		if e.Cut == [2]string{} && e.Rank >= machines {
-			return nil, &Error{fmt.Sprintf("events[%d].rank", i), fmt.Sprintf("%d: the ranks of %d machines are 0 to %d", e.Rank, machines, machines-1)}
+			return nil, &Error{fmt.Sprintf("events[%d].rank", i), fmt.Sprintf("%d: the ranks of %d machines are 0 to %d", e.Rank,
+				machines, machines-1)}
 		}
 	}
 	return m, nil
@@ -135,5 +138,8 @@ func (d *Description) site(name string) int {
 // line is the index of the wide-area line between two sites, -1 if there is none.
 func (d *Description) line(a, b int) int {
 	x, y := d.Sites[a].Name, d.Sites[b].Name
-	return slices.IndexFunc(d.WAN, func(w WANLink) bool { return w.Between == [2]string{x, y} || w.Between == [2]string{y, x} })
+	return slices.IndexFunc(d.WAN, func(w WANLink) bool {
+		return w.Between == [2]string{x, y} || w.Between == [2]string{y,
+			x}
+	})
 }

@@ -11,7 +11,8 @@ import (
 
 // two sites of two classes on two networks.
 func two() *Description {
-	ether := Network{Name: "gigabit", Kind: Ether, Rate: 125e6, Latency: 25 * time.Microsecond, Queue: 1 << 17, MTU: 1500, Frame: 38}
+	ether := Network{Name: "gigabit", Kind: Ether, Rate: 125e6, Latency: 25 * time.Microsecond, Queue: 1 << 17, MTU: 1500,
+		Frame: 38}
 	ib := Network{Name: "fast", Kind: IB, Rate: 2e9, Latency: time.Microsecond, Queue: 1 << 16, MTU: 8128}
 	return &Description{
 		Name:     "two",
@@ -57,7 +58,9 @@ func TestModel(t *testing.T) {
 	require.EqualError(t, err, "0 machines: there should be 1 to 1048576")
 	d.Sites[0].Machines[1].Count, d.Sites[1].Machines[0].Count = 1, 2
 	_, err = d.Model(7)
-	require.EqualError(t, err, "sites: 7 machines are asked for, and the description has 6; leave out the count of a group to have as many as are asked for")
+	require.EqualError(t, err,
+		"sites: 7 machines are asked for, and the description has 6; leave out the count of a group to have as many as "+
+			"are asked for")
 }
 
 // Every machine that is asked for is there, fixed groups are never over their count, and
@@ -107,34 +110,46 @@ func TestModelShares(t *testing.T) {
 func TestCheckRefuses(t *testing.T) {
 	require.NoError(t, two().Check())
 	for want, spoil := range map[string]func(d *Description){
-		`name: "": a name has 1 to 100 bytes`:                       func(d *Description) { d.Name = "" },
-		`name: " a": a name has`:                                    func(d *Description) { d.Name = " a" },
-		`machines: there is none`:                                   func(d *Description) { d.Classes = nil },
-		`machines.old: there are two of that name`:                  func(d *Description) { d.Classes[1].Name = "old" },
-		`machines.old.cores: 0`:                                     func(d *Description) { d.Classes[0].Cores = 0 },
-		`machines.old.relaxation: NaN`:                              func(d *Description) { d.Classes[0].Relaxation = math.NaN() },
-		`machines.old.relaxation: +Inf`:                             func(d *Description) { d.Classes[0].Relaxation = math.Inf(1) },
-		`machines.old.jitter: 200 %`:                                func(d *Description) { d.Classes[0].Jitter = 2 },
-		`machines.new.slow: 0.5`:                                    func(d *Description) { d.Classes[1].Slow = 0.5 },
-		`machines.new.straggle: a pause has both`:                   func(d *Description) { d.Classes[1].Straggle.PerSecond = 1 },
-		`machines.new.straggle.for: -1s`:                            func(d *Description) { d.Classes[1].Straggle = Straggle{1, -time.Second} },
-		`machines.new.send.segment: -1ns`:                           func(d *Description) { d.Classes[1].Send.Segment = -1 },
-		`machines.new.receive.message: 2h`:                          func(d *Description) { d.Classes[1].Receive.Message = 2 * time.Hour },
-		`machines.new.send.byte: NaN`:                               func(d *Description) { d.Classes[1].Send.Byte = math.NaN() },
-		`networks: there is none`:                                   func(d *Description) { d.Networks = nil },
-		`networks.gigabit.kind: "token ring"`:                       func(d *Description) { d.Networks[0].Kind = "token ring" },
-		`networks.gigabit.rate: 0 B/s`:                              func(d *Description) { d.Networks[0].Rate = 0 },
-		`networks.gigabit.latency: -1ns`:                            func(d *Description) { d.Networks[0].Latency = -1 },
-		`networks.gigabit.queue: 1000 B: it should hold`:            func(d *Description) { d.Networks[0].Queue = 1000 },
-		`networks.gigabit.mtu: 70000 B`:                             func(d *Description) { d.Networks[0].MTU = 70000 },
-		`networks.gigabit.frame: -1 B`:                              func(d *Description) { d.Networks[0].Frame = -1 },
-		`networks.gigabit.loss: 100 %`:                              func(d *Description) { d.Networks[0].Loss = 1 },
-		`networks.gigabit.jitter: -1ns`:                             func(d *Description) { d.Networks[0].Jitter = -1 },
-		`networks.gigabit.backplane: -5 B/s`:                        func(d *Description) { d.Networks[0].Backplane = -5 },
-		`networks.gigabit.shaper.rate: 0 B/s`:                       func(d *Description) { d.Networks[0].Shaper = Shaper{Queue: 1 << 20} },
-		`networks.gigabit.shaper.burst: -1 B`:                       func(d *Description) { d.Networks[0].Shaper = Shaper{1e6, -1, 1 << 20} },
-		`networks.gigabit.shaper.queue: 9 B: it should hold`:        func(d *Description) { d.Networks[0].Shaper = Shaper{1e6, 0, 9} },
-		`networks.fast.shaper: on a network of kind ib`:             func(d *Description) { d.Networks[1].Shaper = Shaper{1e6, 0, 1 << 20} },
+		`name: "": a name has 1 to 100 bytes`:      func(d *Description) { d.Name = "" },
+		`name: " a": a name has`:                   func(d *Description) { d.Name = " a" },
+		`machines: there is none`:                  func(d *Description) { d.Classes = nil },
+		`machines.old: there are two of that name`: func(d *Description) { d.Classes[1].Name = "old" },
+		`machines.old.cores: 0`:                    func(d *Description) { d.Classes[0].Cores = 0 },
+		`machines.old.relaxation: NaN`:             func(d *Description) { d.Classes[0].Relaxation = math.NaN() },
+		`machines.old.relaxation: +Inf`:            func(d *Description) { d.Classes[0].Relaxation = math.Inf(1) },
+		`machines.old.jitter: 200 %`:               func(d *Description) { d.Classes[0].Jitter = 2 },
+		`machines.new.slow: 0.5`:                   func(d *Description) { d.Classes[1].Slow = 0.5 },
+		`machines.new.straggle: a pause has both`:  func(d *Description) { d.Classes[1].Straggle.PerSecond = 1 },
+		`machines.new.straggle.for: -1s`: func(d *Description) {
+			d.Classes[1].Straggle = Straggle{1,
+				-time.Second}
+		},
+		`machines.new.send.segment: -1ns`:                func(d *Description) { d.Classes[1].Send.Segment = -1 },
+		`machines.new.receive.message: 2h`:               func(d *Description) { d.Classes[1].Receive.Message = 2 * time.Hour },
+		`machines.new.send.byte: NaN`:                    func(d *Description) { d.Classes[1].Send.Byte = math.NaN() },
+		`networks: there is none`:                        func(d *Description) { d.Networks = nil },
+		`networks.gigabit.kind: "token ring"`:            func(d *Description) { d.Networks[0].Kind = "token ring" },
+		`networks.gigabit.rate: 0 B/s`:                   func(d *Description) { d.Networks[0].Rate = 0 },
+		`networks.gigabit.latency: -1ns`:                 func(d *Description) { d.Networks[0].Latency = -1 },
+		`networks.gigabit.queue: 1000 B: it should hold`: func(d *Description) { d.Networks[0].Queue = 1000 },
+		`networks.gigabit.mtu: 70000 B`:                  func(d *Description) { d.Networks[0].MTU = 70000 },
+		`networks.gigabit.frame: -1 B`:                   func(d *Description) { d.Networks[0].Frame = -1 },
+		`networks.gigabit.loss: 100 %`:                   func(d *Description) { d.Networks[0].Loss = 1 },
+		`networks.gigabit.jitter: -1ns`:                  func(d *Description) { d.Networks[0].Jitter = -1 },
+		`networks.gigabit.backplane: -5 B/s`:             func(d *Description) { d.Networks[0].Backplane = -5 },
+		`networks.gigabit.shaper.rate: 0 B/s`:            func(d *Description) { d.Networks[0].Shaper = Shaper{Queue: 1 << 20} },
+		`networks.gigabit.shaper.burst: -1 B`: func(d *Description) {
+			d.Networks[0].Shaper = Shaper{1e6,
+				-1, 1 << 20}
+		},
+		`networks.gigabit.shaper.queue: 9 B: it should hold`: func(d *Description) {
+			d.Networks[0].Shaper = Shaper{1e6,
+				0, 9}
+		},
+		`networks.fast.shaper: on a network of kind ib`: func(d *Description) {
+			d.Networks[1].Shaper = Shaper{1e6,
+				0, 1 << 20}
+		},
 		`networks.fast.loss: the adapter`:                           func(d *Description) { d.Networks[1].Loss = 0.1 },
 		`sites: there is none`:                                      func(d *Description) { d.Sites = nil },
 		`sites.east.network: "slow": there is no such`:              func(d *Description) { d.Sites[0].Network = "slow" },
@@ -152,13 +167,16 @@ func TestCheckRefuses(t *testing.T) {
 		`events[0]: there should be one of slow, lost and cut`:      func(d *Description) { d.Events[0].Lost = true },
 		`events[0].at: -1s`:                                         func(d *Description) { d.Events[0].At = -time.Second },
 		`events[0].until: 500ms: it should come after`:              func(d *Description) { d.Events[0].Until = 500 * time.Millisecond },
-		`events[0].until: a machine that is lost`:                   func(d *Description) { d.Events[0] = Event{Lost: true, Until: 5} },
-		`events[0].slow: NaN`:                                       func(d *Description) { d.Events[0].Slow = math.NaN() },
-		`events[0].rank: -1`:                                        func(d *Description) { d.Events[0].Rank = -1 },
-		`events[1].rank: a cut is between sites`:                    func(d *Description) { d.Events[1].Rank = 2 },
-		`events[1].cut: "north": there is no such site`:             func(d *Description) { d.Events[1].Cut[1] = "north" },
-		`events[1].cut: "": there is no such site`:                  func(d *Description) { d.Events[1].Cut[0] = "" },
-		`events[1].cut: "east" twice`:                               func(d *Description) { d.Events[1].Cut[1] = "east" },
+		`events[0].until: a machine that is lost`: func(d *Description) {
+			d.Events[0] = Event{Lost: true,
+				Until: 5}
+		},
+		`events[0].slow: NaN`:                           func(d *Description) { d.Events[0].Slow = math.NaN() },
+		`events[0].rank: -1`:                            func(d *Description) { d.Events[0].Rank = -1 },
+		`events[1].rank: a cut is between sites`:        func(d *Description) { d.Events[1].Rank = 2 },
+		`events[1].cut: "north": there is no such site`: func(d *Description) { d.Events[1].Cut[1] = "north" },
+		`events[1].cut: "": there is no such site`:      func(d *Description) { d.Events[1].Cut[0] = "" },
+		`events[1].cut: "east" twice`:                   func(d *Description) { d.Events[1].Cut[1] = "east" },
 	} {
 		d := two()
 		spoil(d)

@@ -230,3 +230,22 @@ func (p *Coordination) Wait(now time.Duration) Op {
 	}
 	return Op{Kind: OpWait, Until: until}
 }
+
+// Expects returns the tag of the next halo on a channel, and reports whether its slot may be written
+// before the halo is received. taken reports that relaxation Iterate has read its halos. In
+// lockstep iterates k and k+2 share a slot, and no other relaxation than k reads iterate k.
+func (p *Coordination) Expects(c *Channel, taken bool) (tag uint32, ok bool) {
+	if c.Scheme.Asynchronous() || len(c.slots) != 2 || c.Step != p.Steps.Current {
+		return 0, false
+	}
+	newest, next := &c.slots[0], &c.slots[1]
+	if next.have && newest.older(next) || !newest.have {
+		newest, next = next, newest
+	} else {
+		tag = 1
+	}
+	if !newest.have || newest.step != p.Steps.Current {
+		return 0, false
+	}
+	return tag, !next.have || next.Label < p.Iterate || next.Label == p.Iterate && taken
+}

@@ -20,6 +20,17 @@ func (w *Worker) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64,
 	return c.Arrived(tag, s, w.Steps.Parity)
 }
 
+// Expects returns the tag of the next face from q, and reports whether its slot may be written
+// before the face is received: see exchange.Expecter. In lockstep iterates k and k+2 share a
+// slot, and no other relaxation than k reads iterate k.
+func (w *Worker) Expects(q iterate.Rank) (tag uint32, ok bool) {
+	f := w.faceOf(q)
+	if f == nil {
+		return 0, false
+	}
+	return w.Coordination.Expects(f.Channel, w.pass.sweeping() && !w.unread)
+}
+
 // Pack writes the face that op, an OpSend, asks for: op.Bytes bytes.
 func (w *Worker) Pack(op iterate.Op, dst []byte) {
 	f := w.faceOf(op.To)

@@ -7,13 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/richardson"
 	"github.com/p2pdc/p2pdc/solver/runner"
 	"github.com/p2pdc/p2pdc/solver/verify"
-	"github.com/stretchr/testify/require"
 )
 
 // travelling is a small nonstationary problem.
@@ -79,7 +80,8 @@ func (p *plan) stepping(t *testing.T, reconfigure bool) []outcome {
 }
 
 var steppers = []iterate.Scheme{
-	iterate.Synchronous(), iterate.BoundedDelay(0), iterate.BoundedDelay(2), iterate.Asynchronous(), iterate.Hybrid([]int{0, 0, 1, 1}),
+	iterate.Synchronous(), iterate.BoundedDelay(0), iterate.BoundedDelay(2), iterate.Asynchronous(), iterate.Hybrid([]int{0, 0,
+		1, 1}),
 }
 
 func TestStepsOverTheMesh(t *testing.T) {
@@ -122,7 +124,8 @@ func checkChanges(t *testing.T, out []outcome, scheme iterate.Scheme, reconfigur
 // The same over UDP: sessions change their composition at every boundary.
 func TestStepsOverSockets(t *testing.T) {
 	p := travelling(t, 15, 6)
-	for _, scheme := range []iterate.Scheme{iterate.Asynchronous(), iterate.Hybrid([]int{0, 0, 1, 1}), iterate.BoundedDelay(0)} {
+	for _, scheme := range []iterate.Scheme{iterate.Asynchronous(), iterate.Hybrid([]int{0, 0, 1, 1}),
+		iterate.BoundedDelay(0)} {
 		for _, reconfigure := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/reconfigure %v", scheme.Name(), reconfigure), func(t *testing.T) {
 				pl := plan{problem: p, peers: 4, boxes: true, scheme: scheme, node: overNodes(nodes(t, 4, 0))}
@@ -136,7 +139,8 @@ func TestStepsOverSockets(t *testing.T) {
 						}
 					}
 				}
-				t.Logf("%d changes in %v, the last pause %v", out[0].result.Changes, out[0].result.Changing, out[0].result.Halos[0].Info.LastPause)
+				t.Logf("%d changes in %v, the last pause %v", out[0].result.Changes, out[0].result.Changing,
+					out[0].result.Halos[0].Info.LastPause)
 			})
 		}
 	}

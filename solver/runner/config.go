@@ -1,71 +1,24 @@
 package runner
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
 	"time"
 
-	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/rs/zerolog"
+
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/exchange"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
-	"github.com/rs/zerolog"
 )
 
-// Socket is what a runner wants of a session beyond p2psap.Socket: calls that
-// never block, so that one goroutine can serve all of them.
-type Socket interface {
-	p2psap.Socket
-	// Poll is Receive that never blocks: false when nothing new was there.
-	Poll(slot *p2psap.Slot) (p2psap.Arrival, bool, error)
-	// TrySend is Send that never blocks: microproto.ErrBusy when the receiver's
-	// grant is used up, and then nothing was sent.
-	TrySend(tag p2psap.Tag, label p2psap.Label, data []byte) (p2psap.Transfer, error)
-}
+// NeighbourError reports that the run cannot continue because of one neighbour.
+type NeighbourError = exchange.NeighbourError
 
-// Node opens sessions and waits for all of them. See driver.Node for the rules.
-type Node interface {
-	Open(ctx context.Context, peer string, o p2psap.OpenOptions) (Socket, error)
-	WaitAny(ctx context.Context, timeout time.Duration) error
-}
-
-// pumper is a Node that can be told to take in now what has come over its network,
-// on the caller's goroutine; optional. Relaxing threads keep every core busy, and a
-// goroutine that only receives may wait a whole time slice for one.
-type pumper interface{ Pump() }
-
-// opener is a node whose Open returns a socket type of its own.
-type opener[S Socket] interface {
-	Open(ctx context.Context, peer string, o p2psap.OpenOptions) (S, error)
-	WaitAny(ctx context.Context, timeout time.Duration) error
-}
-
-type wrapped[S Socket] struct{ opener[S] }
-
-func (w wrapped[S]) Open(ctx context.Context, peer string, o p2psap.OpenOptions) (Socket, error) {
-	s, err := w.opener.Open(ctx, peer, o)
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-// Pump passes on to the node, if it can be pumped.
-func (w wrapped[S]) Pump() {
-	if p, ok := w.opener.(pumper); ok {
-		p.Pump()
-	}
-}
-
-// Over makes a Node of one whose Open returns a concrete type, as *driver.Node.
-func Over[S Socket](n interface {
-	Open(ctx context.Context, peer string, o p2psap.OpenOptions) (S, error)
-	WaitAny(ctx context.Context, timeout time.Duration) error
-}) Node {
-	return wrapped[S]{n}
-}
+// ErrNoVerdict reports that the run was asked to end and did not within Config.Grace.
+var ErrNoVerdict = errors.New("runner: the peers did not agree on the end in time")
 
 // Config says what a peer runs and over what. Solver, Node and Names are
 // required; a peer without neighbours needs no Node.

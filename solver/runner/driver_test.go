@@ -36,8 +36,9 @@ func nodes(t testing.TB, peers int, timeout time.Duration) []*driver.Node {
 		link, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
 		require.NoError(t, err)
 		n, err := driver.New(driver.Config{
-			Name: name, Plain: true, Rails: []driver.Rail{{Link: link}}, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
-			Run: "test", Version: "1", PeerTimeout: timeout, Heartbeat: heartbeat, Seed: uint64(len(out) + 1),
+			Name: name, Plain: true, Rails: []driver.Rail{{Link: link}}, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(),
+			Policy: p2psap.TablePolicy{},
+			Run:    "test", Version: "1", PeerTimeout: timeout, Heartbeat: heartbeat, Seed: uint64(len(out) + 1),
 		})
 		require.NoError(t, err)
 		t.Cleanup(func() { n.Close() })

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/ib"
 	"github.com/p2pdc/p2pdc/internal/await"
@@ -20,7 +22,6 @@ import (
 	"github.com/p2pdc/p2pdc/solver/richardson"
 	"github.com/p2pdc/p2pdc/solver/runner"
 	"github.com/p2pdc/p2pdc/solver/verify"
-	"github.com/stretchr/testify/require"
 )
 
 // modes are the ways in which messages are carried, for faces of so many bytes.
@@ -46,8 +47,9 @@ func newFabric(t testing.TB, has []bool, settings func(c *ib.Config)) *fabric {
 		link, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
 		require.NoError(t, err)
 		c := driver.Config{
-			Name: name, Plain: true, Rails: []driver.Rail{{Link: link}}, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
-			Run: "test", Version: "1", Seed: uint64(i + 1), Monitor: p2psap.MonitorConfig{RailDwell: 5 * time.Millisecond},
+			Name: name, Plain: true, Rails: []driver.Rail{{Link: link}}, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(),
+			Policy: p2psap.TablePolicy{},
+			Run:    "test", Version: "1", Seed: uint64(i + 1), Monitor: p2psap.MonitorConfig{RailDwell: 5 * time.Millisecond},
 		}
 		if has[i] {
 			require.NoError(t, f.ib.Add(name))
@@ -85,7 +87,8 @@ func (f *fabric) Fatalf(format string, args ...any) {
 	f.t.Errorf(format, args...)
 	for i, n := range f.nodes {
 		for _, s := range n.Sessions() {
-			f.t.Logf("%d: %s with %s on %v, %v, epoch %d, %d moves", i, s.Name, s.Peer, s.Conditions.Network, s.State, s.Epoch, s.Moves)
+			f.t.Logf("%d: %s with %s on %v, %v, epoch %d, %d moves", i, s.Name, s.Peer, s.Conditions.Network, s.State, s.Epoch,
+				s.Moves)
 		}
 	}
 	runtime.Goexit()
@@ -158,7 +161,8 @@ func TestPortDownInMidRun(t *testing.T) {
 				f := newFabric(t, []bool{true, true, true}, func(c *ib.Config) { settings(c, 4096) })
 				stop, running := make(chan struct{}), make(chan struct{})
 				var once sync.Once
-				pl := plan{problem: p, peers: peers, scheme: scheme, node: overNodes(f.nodes), change: func(rank int, c *runner.Config) {
+				pl := plan{problem: p, peers: peers, scheme: scheme, node: overNodes(f.nodes), change: func(rank int,
+					c *runner.Config) {
 					c.Solver.Tolerance, c.Stop = 0, stop
 					if rank == 0 {
 						c.ProgressEvery = time.Millisecond
@@ -208,7 +212,10 @@ func (f *fabric) swing(running <-chan struct{}, cycles int) error {
 		if err := f.ib.SetPort(name, false); err != nil {
 			return err
 		}
-		f.within(fmt.Sprintf("cycle %d: sessions of %s on Ethernet", i, name), func() bool { return f.all(rank, p2psap.Ethernet) })
+		f.within(fmt.Sprintf("cycle %d: sessions of %s on Ethernet", i, name), func() bool {
+			return f.all(rank,
+				p2psap.Ethernet)
+		})
 		if err := f.ib.SetPort(name, true); err != nil {
 			return err
 		}
@@ -233,7 +240,8 @@ func TestAdapterRemovedInMidRun(t *testing.T) {
 	f := newFabric(t, []bool{true, true}, func(*ib.Config) {})
 	stop, running := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	pl := plan{problem: p, peers: 2, scheme: iterate.Synchronous(), node: overNodes(f.nodes), change: func(_ int, c *runner.Config) {
+	pl := plan{problem: p, peers: 2, scheme: iterate.Synchronous(), node: overNodes(f.nodes), change: func(_ int,
+		c *runner.Config) {
 		c.Solver.Tolerance, c.Stop, c.ProgressEvery = 0, stop, time.Millisecond
 		c.Progress = func(p runner.Progress) {
 			if p.Sweep > 20 {

@@ -41,17 +41,18 @@ func (r *Result) Messages() (messages, bytes uint64) {
 }
 
 func (r *Runner) result() Result {
-	res := Result{Outcome: r.worker.Outcome(), Elapsed: r.end - max(r.first, 0), Changes: r.changes, Changing: r.changing}
-	points := r.worker.Box().Points()
+	res := Result{Outcome: r.peer.Outcome(), Elapsed: r.stopped - max(r.first, 0)}
+	res.Changes, res.Changing = r.exchange.Changes()
+	points := r.peer.Box().Points()
 	if res.Points = uint64(res.Sweeps) * uint64(points); res.Work > 0 {
 		res.Points = uint64(math.Round(res.Work * float64(points)))
 	}
-	for _, nb := range r.neighbours {
-		if nb.halo != nil {
-			res.Halos = append(res.Halos, Session{nb.Rank, nb.halo.Info()})
+	for _, n := range r.exchange.Neighbours() {
+		if s, ok := n.Halo.(*session); ok {
+			res.Halos = append(res.Halos, Session{n.Rank, s.Info()})
 		}
-		if nb.agree != nil {
-			res.Agreements = append(res.Agreements, Session{nb.Rank, nb.agree.Info()})
+		if s, ok := n.Agree.(*session); ok {
+			res.Agreements = append(res.Agreements, Session{n.Rank, s.Info()})
 		}
 	}
 	return res

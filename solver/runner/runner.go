@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"sync"
 	"time"
 
-	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/exchange"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
@@ -17,29 +17,29 @@ import (
 // Runner is one peer of a run: New, Run once, Solution, Close. Its methods are for
 // one goroutine.
 type Runner struct {
-	config     Config
-	worker     problem.Peer
-	pool       *Pool
-	pump       func()
-	neighbours []*neighbour
-	byRank     map[iterate.Rank]*neighbour
+	config   Config
+	peer     problem.Peer
+	pool     *Pool
+	exchange *exchange.Exchange
+	sessions []*session
 
-	start time.Time
-	asked context.Context // ends when an early end is asked for
-	gone  context.Context // has ended: for calls that must not block
-	first time.Duration   // when the first relaxation began; −1: not yet
-	end   time.Duration
-	pace  pace
-	owed  time.Duration // that a slow peer has still to wait
-	loose bool          // some neighbours are asynchronous by the scheme
-	news  bool          // something has come since the sweep began
+	start   time.Time
+	asked   context.Context // ends when an early end is asked for
+	running context.Context // ends with the run
+	end     context.CancelFunc
+	ended   context.Context // has ended: for calls that must not block
+	adapted chan struct{}   // some session has changed its mode
+	first   time.Duration   // when the first relaxation began; −1: not yet
+	stopped time.Duration   // when the run ended
+	pace    pace
+	owed    time.Duration // that a slowed-down peer has still to wait
+	relaxed bool          // some neighbours are asynchronous by the scheme
+	news    bool          // something has arrived since the sweep began
 
-	changes  int           // of mode, both ways
-	changing time.Duration // that they took
-
-	stopping bool          // the worker was told to end early
+	stopping bool          // the peer was asked to end early
 	stopAt   time.Duration // when, by ran
 	ran      ranTime
+	leftNext time.Duration // when the patience with a neighbour that has left ends, by ran
 }
 
 // New builds the peer's block and opens its sessions: it blocks until every
@@ -49,11 +49,11 @@ func New(ctx context.Context, c Config) (*Runner, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	r := &Runner{config: c, byRank: map[iterate.Rank]*neighbour{}, first: -1}
-	r.pump = func() {}
-	if p, ok := c.Node.(pumper); ok {
-		r.pump = p.Pump
-	}
+	r := &Runner{config: c, first: -1, leftNext: exchange.Never, adapted: make(chan struct{}, 1)}
+	ended, end := context.WithCancel(context.Background())
+	end()
+	r.ended = ended
+	r.running, r.end = context.WithCancel(context.Background())
 	if c.Solver.Executor == nil && c.Threads > 1 {
 		r.pool = NewPool(c.Threads)
 		r.config.Solver.Executor = r.pool
@@ -62,42 +62,86 @@ func New(ctx context.Context, c Config) (*Runner, error) {
 		}
 	}
 	var err error
-	if r.worker, err = cmp.Or(r.config.Methods, solver.Methods()).New(r.config.Solver); err != nil {
+	if r.peer, err = cmp.Or(r.config.Methods, solver.Methods()).New(r.config.Solver); err != nil {
 		r.Close()
 		return nil, err
 	}
-	for _, l := range r.worker.Links() {
-		nb := c.newNeighbour(l, c.Names[l.Rank])
-		r.neighbours = append(r.neighbours, nb)
-		r.byRank[l.Rank] = nb
-		r.loose = r.loose || nb.loose
-	}
+	r.connect()
 	if err := r.open(ctx); err != nil {
 		r.Close()
 		return nil, err
 	}
+	r.exchange.Start()
 	return r, nil
 }
 
-// open opens the sessions with all neighbours at once; the first error ends the
-// other attempts.
+// connect makes the exchange of the peer.
+func (r *Runner) connect() {
+	pump := func() {}
+	if p, ok := r.config.Node.(pumper); ok {
+		pump = p.Pump
+	}
+	r.exchange = exchange.New(exchange.Config{
+		Rank: r.config.Solver.Rank, Peer: r.peer, Allocate: r.config.face,
+		Name: func(q iterate.Rank) string { return r.config.Names[q] },
+		Pump: func() { pump(); r.exchange.TouchAll() },
+	})
+	for _, n := range r.exchange.Neighbours() {
+		r.relaxed = r.relaxed || n.Asynchronous
+	}
+}
+
+// face returns memory for faces that will be sent.
+func (c *Config) face(n int) []byte {
+	if c.Allocate != nil {
+		if b, err := c.Allocate(n); err == nil {
+			return b
+		}
+	}
+	return make([]byte, n)
+}
+
+// open opens all sessions at once, since neighbours open theirs in different orders. The first
+// error ends the other attempts.
 func (r *Runner) open(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	errs := make(chan error, len(r.neighbours))
-	for _, nb := range r.neighbours {
-		go func() {
-			err := nb.open(ctx, r.config.Node, r.config.Solver.Rank)
-			if err != nil {
-				cancel()
-			}
-			errs <- err
-		}()
+	errs := make(chan error)
+	attempts := 0
+	for _, n := range r.exchange.Neighbours() {
+		open := func(own func() p2psap.OpenOptions, to *exchange.Session) {
+			attempts++
+			go func() {
+				s, err := r.config.Node.Open(ctx, n.Name, own())
+				if err == nil {
+					*to = r.session(s)
+				} else {
+					err = n.Fail(err)
+				}
+				errs <- err
+			}()
+		}
+		if n.HasHalo() {
+			open(n.HaloOptions, &n.Halo)
+		}
+		if n.Agreement > 0 {
+			open(n.AgreeOptions, &n.Agree)
+		}
 	}
 	var first error
-	for range r.neighbours {
-		if err := <-errs; err != nil && (first == nil || errors.Is(first, context.Canceled)) {
-			first = err
+	for range attempts {
+		if err := <-errs; err != nil {
+			cancel()
+			if first == nil || errors.Is(first, context.Canceled) {
+				first = err
+			}
+		}
+	}
+	for _, n := range r.exchange.Neighbours() {
+		for _, s := range []exchange.Session{n.Halo, n.Agree} {
+			if s != nil {
+				r.sessions = append(r.sessions, s.(*session))
+			}
 		}
 	}
 	return first
@@ -112,21 +156,17 @@ func (r *Runner) Run(ctx context.Context) (Result, error) {
 	r.start = time.Now()
 	asked, cancel := context.WithCancel(ctx)
 	defer cancel()
-	over := make(chan struct{})
-	defer close(over)
+	defer r.end()
 	go func() {
 		select {
 		case <-r.config.Stop: // nil: never
 			cancel()
-		case <-over:
+		case <-r.running.Done():
 		}
 	}()
 	r.asked = asked
-	ended, end := context.WithCancel(context.Background())
-	end()
-	r.gone = ended
 	err := r.loop()
-	r.end = r.now()
+	r.stopped = r.now()
 	return r.result(), err
 }
 
@@ -135,27 +175,21 @@ func (r *Runner) loop() error {
 		if err := r.attend(); err != nil {
 			return err
 		}
-		op := r.worker.Next(r.now())
-		var err error
-		switch op.Kind {
-		case iterate.OpRelax:
-			err = r.relax(op)
-		case iterate.OpSend:
-			err = r.sendFace(op)
-		case iterate.OpAgree:
-			err = r.sendAgreement(op)
-		case iterate.OpWait:
-			err = r.wait(op.Until)
-		case iterate.OpAdapt:
-			err = r.adapt(op)
-		case iterate.OpStep:
-			err = r.step(op)
-		case iterate.OpFail:
-			err = op.Err
-		case iterate.OpDone:
+		a, err := r.exchange.Next(r.now())
+		if err != nil {
+			return err
+		}
+		switch a.Kind {
+		case exchange.Relax:
+			err = r.relax(a.Op)
+		case exchange.Wait:
+			err = r.wait(a.Until)
+		case exchange.Blocked:
+			err = r.blocked()
+		case exchange.Step:
+			err = r.step(a.Op.Step)
+		case exchange.Done:
 			return nil
-		default:
-			err = fmt.Errorf("runner: the worker asks for operation %d, which this runner does not know", op.Kind)
 		}
 		if err != nil {
 			return err
@@ -163,12 +197,22 @@ func (r *Runner) loop() error {
 	}
 }
 
-// leastIdle is the shortest wait that a slow peer makes: a timer is later than it
-// was asked for by a part of that, and a small part of a box is relaxed in less.
+// step reports the end of a time step.
+func (r *Runner) step(s *iterate.StepResult) error {
+	r.config.Log.Debug().Int("rank", int(r.config.Solver.Rank)).Int("step", s.Step).Uint64("sweeps", uint64(s.Sweeps)).
+		Float64("residual", s.Residual).Msg("time step complete")
+	if r.config.Step == nil {
+		return nil
+	}
+	return r.config.Step(*s, r.peer.Box(), r.peer.Solution)
+}
+
+// leastIdle is the shortest wait of a slowed-down peer. A timer is late by a part of the time
+// that it was set to, and a small part of a box is relaxed in less.
 const leastIdle = time.Millisecond
 
-// slow makes up for a relaxation that took that long: time is owed until it is worth
-// a wait, and what a wait took too long counts as paid.
+// slow makes up for a relaxation that took that long. Time is owed until it is worth a wait,
+// and a wait that took too long pays for the next.
 func (r *Runner) slow(took time.Duration) error {
 	r.owed += time.Duration((r.config.Slow - 1) * float64(took))
 	if r.owed < leastIdle {
@@ -180,14 +224,14 @@ func (r *Runner) slow(took time.Duration) error {
 	return err
 }
 
-// relax relaxes one part and takes in what has come meanwhile, so that halos are
-// there when the next sweep begins.
-func (r *Runner) relax(op iterate.Op) error {
+// relax relaxes one part and receives what has arrived meanwhile, so that halos are there when
+// the next sweep begins.
+func (r *Runner) relax(op *iterate.Op) error {
 	begin := r.now()
 	if r.first < 0 {
 		r.first, r.pace.began = begin, begin
 	}
-	r.worker.Relax(op)
+	r.peer.Relax(*op)
 	end := r.now()
 	if r.config.Slow > 1 {
 		if err := r.slow(end - begin); err != nil {
@@ -195,22 +239,22 @@ func (r *Runner) relax(op iterate.Op) error {
 		}
 		end = r.now()
 	}
-	whole := r.pace.relaxed(end, op.Points, r.worker.Box().Points())
-	if len(r.neighbours) == 0 {
+	whole := r.pace.relaxed(end, op.Points, r.peer.Box().Points())
+	if len(r.exchange.Neighbours()) == 0 {
 		return nil
 	}
 	if end >= r.pace.pollAt {
-		heard, err := r.poll()
+		news, err := r.exchange.Poll(end)
 		if err != nil {
 			return err
 		}
 		r.pace.polled(end, r.now())
-		r.news = r.news || heard
+		r.news = r.news || news
 	}
 	if whole {
-		if !r.news && r.loose {
-			// To relax again without news is worth less than what others may do with
-			// this processor, when there are fewer of them than peers.
+		if !r.news && r.relaxed {
+			// Another sweep without news is worth less than the work of other peers on this
+			// processor, when there are fewer processors than peers.
 			yield()
 		}
 		r.news = false
@@ -218,63 +262,32 @@ func (r *Runner) relax(op iterate.Op) error {
 	return nil
 }
 
-// transmit sends on a session; wanted: until there is room for it. What nobody
-// there wants any more is dropped.
-func (r *Runner) transmit(nb *neighbour, s Socket, closed *bool, wanted bool, tag p2psap.Tag, label p2psap.Label, data []byte, t *p2psap.Transfer) error {
-	try := func() (bool, error) {
-		if *closed {
-			return true, nil
-		}
-		var err error
-		*t, err = s.TrySend(tag, label, data)
-		switch {
-		case err == nil:
-			return true, nil
-		case errors.Is(err, microproto.ErrBusy):
-			return !wanted, nil
-		}
-		return true, r.closed(nb, closed, err)
-	}
-	if done, err := try(); done || err != nil {
-		return err
-	}
-	return r.until(try)
-}
-
 // Solution writes the agreed block [z][y][x] of the peer's box after Run, or its
 // newest complete iterate when Run gave an error. dst has as many values as the
 // box has points.
-func (r *Runner) Solution(dst []float64) { r.worker.Solution(dst) }
+func (r *Runner) Solution(dst []float64) { r.peer.Solution(dst) }
 
 // Discard gives up the peer's arrays; only Close may follow.
-func (r *Runner) Discard() { r.worker = nil }
+func (r *Runner) Discard() { r.peer, r.exchange = nil, nil }
 
 // Steps is the number of time steps of the run, 0 if the problem is stationary.
 func (r *Runner) Steps() int { return r.config.Solver.Problem.Steps() }
 
 // Method says what the peer's method works with, as solver.Describe.
-func (r *Runner) Method() string { return r.worker.Describe() }
+func (r *Runner) Method() string { return r.peer.Describe() }
 
 // Box is the peer's box.
-func (r *Runner) Box() problem.Box { return r.worker.Box() }
+func (r *Runner) Box() problem.Box { return r.peer.Box() }
 
 // Close closes the sessions, letting the last messages be accepted (the node's
 // Linger bounds that), and ends the threads.
 func (r *Runner) Close() {
-	done := make(chan struct{})
-	n := 0
-	for _, nb := range r.neighbours {
-		for _, s := range nb.sockets() {
-			n++
-			go func() {
-				_ = s.Close() // it tells of nothing that could still be done
-				done <- struct{}{}
-			}()
-		}
+	r.end()
+	var closing sync.WaitGroup
+	for _, s := range r.sessions {
+		closing.Go(func() { _ = s.Close() }) // its error reports nothing that could still be done
 	}
-	for range n {
-		<-done
-	}
+	closing.Wait()
 	if r.pool != nil {
 		r.pool.Close()
 		r.pool = nil

@@ -8,18 +8,19 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/solver/exchange"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-// lookTime is how long a wait looks for news before it blocks, on a machine with
-// more cores than this peer has threads.
-const lookTime = 50 * time.Microsecond
+// pollingTime is how long a wait polls before it blocks, on a machine with more cores than this
+// peer has threads.
+const pollingTime = 50 * time.Microsecond
 
 // forever is a time that no run reaches.
-const forever = time.Duration(1<<63 - 1)
+const forever = exchange.Never
 
-// attend sees to what is due: an early end, bounds of time, progress. It is called
-// between any two operations, and while something is waited for.
+// attend handles what is due: an early end, bounds of time, progress. It is called between any
+// two operations, and during waits.
 func (r *Runner) attend() error {
 	now := r.now()
 	ran := r.ran.at(now, r.tick())
@@ -31,23 +32,26 @@ func (r *Runner) attend() error {
 			r.stop(now, iterate.ReachedTime)
 		}
 	} else if ran >= r.stopAt+r.patience() {
-		return fmt.Errorf("%w: asked for %v ago; the block is this peer's newest", ErrNoVerdict, (ran - r.stopAt).Round(time.Millisecond))
+		return fmt.Errorf("%w: asked for %v ago; the block is this peer's newest", ErrNoVerdict,
+			(ran - r.stopAt).Round(time.Millisecond))
 	}
 	if f := r.config.Progress; f != nil && now >= r.pace.reportAt {
 		r.pace.reportAt = now + r.config.ProgressEvery
-		p := r.worker.Progress()
+		p := r.peer.Progress()
 		elapsed := time.Duration(0)
 		if r.first >= 0 {
 			elapsed = now - r.first
 		}
 		f(Progress{Elapsed: elapsed, Step: p.Step, Sweep: p.Sweep, Residual: p.Residual})
 	}
-	return r.departed(ran)
+	var err error
+	r.leftNext, err = r.exchange.Age(ran, r.patience())
+	return err
 }
 
-// ranTime is the time that a process has run: of any time between two looks at the clock only
-// so much counts. A process that stood still (stopped, suspended) has the others' messages
-// unread, and must read them before it calls them late.
+// ranTime is the time that a process has run. Of the time between two calls of at only a
+// bounded part counts. A process that was stopped or suspended has messages of the others
+// unread, and must read them before it declares the others late.
 type ranTime struct{ last, total time.Duration }
 
 // at adds the time since the last call, most at most, and returns the total.
@@ -57,30 +61,20 @@ func (t *ranTime) at(now, most time.Duration) time.Duration {
 	return t.total
 }
 
-// tick is the most that counts of the time between two operations, and how long a wait may
-// last while somebody is waited for with patience.
+// tick is the most that counts of the time between two operations. It also bounds a wait while
+// a neighbour's or the run's end is awaited with patience.
 func (r *Runner) tick() time.Duration { return r.config.Grace / 8 }
 
 func (r *Runner) stop(now time.Duration, why iterate.Reason) {
 	r.stopping, r.stopAt = true, r.ran.total
 	r.config.Log.Info().Int("rank", int(r.config.Solver.Rank)).Stringer("why", why).Msg("asking for an early end")
-	r.worker.Stop(now, why)
+	r.peer.Stop(now, why)
 }
 
-// patience is how long a verdict may take once something calls for it.
+// patience bounds the time to the verdict after an early end was asked for, or after a
+// neighbour has left.
 func (r *Runner) patience() time.Duration {
 	return r.config.Grace + 4*r.pace.longest
-}
-
-// departed: a neighbour that has closed its sessions knows the verdict, which
-// therefore is on its way, or it has failed.
-func (r *Runner) departed(ran time.Duration) error {
-	for _, nb := range r.neighbours {
-		if nb.left && ran >= nb.leftAt+r.patience() {
-			return nb.fail(fmt.Errorf("no verdict %v after it had left: %w", (ran - nb.leftAt).Round(time.Millisecond), p2psap.ErrPeerClosed))
-		}
-	}
-	return nil
 }
 
 // deadline is when attend has something to do.
@@ -88,22 +82,25 @@ func (r *Runner) deadline() time.Duration {
 	at := forever
 	switch {
 	case r.stopping:
-		at = r.ran.last + min(r.stopAt+r.patience()-r.ran.total, r.tick())
+		at = r.within(r.stopAt + r.patience())
 	case r.config.MaxTime > 0 && r.first >= 0:
 		at = r.first + r.config.MaxTime
 	}
 	if r.config.Progress != nil {
 		at = min(at, r.pace.reportAt)
 	}
-	for _, nb := range r.neighbours {
-		if nb.left {
-			at = min(at, r.ran.last+min(nb.leftAt+r.patience()-r.ran.total, r.tick()))
-		}
+	if r.leftNext != exchange.Never {
+		at = min(at, r.within(r.leftNext))
 	}
 	return at
 }
 
-// block waits for something to happen on a session, or until then.
+// within returns when to look at ran again, if something is due when it reaches then.
+func (r *Runner) within(then time.Duration) time.Duration {
+	return r.ran.last + min(then-r.ran.total, r.tick())
+}
+
+// block waits until something happens on a session, or until then.
 func (r *Runner) block(until time.Duration) error {
 	until = min(until, r.deadline())
 	ctx := r.asked
@@ -119,23 +116,23 @@ func (r *Runner) block(until time.Duration) error {
 	}
 	err := r.config.Node.WaitAny(ctx, timeout)
 	if err == nil || ctx.Err() != nil {
-		return nil // attend looks at ctx
+		return nil // attend handles the end of ctx
 	}
 	var lost *p2psap.PeerLostError
 	if errors.As(err, &lost) {
 		for rank, name := range r.config.Names {
 			if name == lost.Peer {
-				return &NeighbourError{iterate.Rank(rank), name, err}
+				return &NeighbourError{Rank: iterate.Rank(rank), Peer: name, Err: err}
 			}
 		}
 	}
 	return fmt.Errorf("runner: %w", err)
 }
 
-// sleep is block for a peer without neighbours; only slowness makes it wait.
+// sleep is block for a peer without neighbours, which waits only when it is slowed down.
 func (r *Runner) sleep(ctx context.Context, d time.Duration) error {
 	if d == forever {
-		return errors.New("runner: the worker waits, and there is nobody to wait for")
+		return errors.New("runner: the peer waits for a message and has no neighbours")
 	}
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -146,61 +143,48 @@ func (r *Runner) sleep(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// until waits for a condition while everything that comes is taken in.
-func (r *Runner) until(condition func() (bool, error)) error {
-	for {
-		if ok, err := condition(); ok || err != nil {
-			return err
-		}
-		if _, err := r.poll(); err != nil {
-			return err
-		}
-		if err := r.attend(); err != nil {
-			return err
-		}
-		if err := r.block(forever); err != nil {
-			return err
-		}
+// adaptingTick bounds a wait for sessions that change their mode, since no arrival ends it.
+const adaptingTick = 20 * time.Millisecond
+
+// blocked waits for a session, in the middle of an operation.
+func (r *Runner) blocked() error {
+	if !r.exchange.Adapting() {
+		return r.block(forever)
 	}
+	t := time.NewTimer(adaptingTick)
+	defer t.Stop()
+	select {
+	case <-r.adapted:
+	case <-t.C:
+	}
+	return nil
 }
 
-// wait does an OpWait: until an arrival, or until then.
+// wait waits for an arrival, at most until then. Blocking and being woken takes longer than most
+// waits, so it polls for a short while first, and yields the processor between two polls.
 func (r *Runner) wait(until time.Duration) error {
-	heard, err := r.poll()
-	if err != nil || heard {
-		return err
-	}
 	if until == 0 {
 		until = forever
 	}
-	if heard, err = r.look(until); err != nil || heard {
-		return err
+	if !r.config.Crowded && runtime.NumCPU() > r.config.Threads {
+		for end := min(until, r.now()+pollingTime); r.now() < end; {
+			yield()
+			if news, err := r.exchange.Poll(r.now()); news || err != nil {
+				return err
+			}
+		}
 	}
 	return r.block(until)
 }
 
-// look polls again and again for a short while, since to block and to be woken costs
-// more than most waits last. It yields the processor between two polls.
-func (r *Runner) look(until time.Duration) (heard bool, err error) {
-	if r.config.Crowded || runtime.NumCPU() <= r.config.Threads {
-		return false, nil
-	}
-	for end := min(until, r.now()+lookTime); !heard && err == nil && r.now() < end; {
-		yield()
-		heard, err = r.poll()
-	}
-	return heard, err
-}
-
-// idle lets time pass until then, as a slow machine would that relaxes: it takes in
-// what comes and, where faces may get lost, repeats the newest. An early end ends
-// it.
+// idle lets time pass until then, as a slow machine would that relaxes. It receives messages
+// and repeats faces that may have been lost. An early end ends it.
 func (r *Runner) idle(until time.Duration) error {
 	for !r.stopping && r.now() < until {
-		if _, err := r.poll(); err != nil {
+		if _, err := r.exchange.Poll(r.now()); err != nil {
 			return err
 		}
-		due, err := r.repeat()
+		due, err := r.exchange.Repeat(r.now(), r.config.Solver.Repeat)
 		if err != nil {
 			return err
 		}
@@ -212,25 +196,4 @@ func (r *Runner) idle(until time.Duration) error {
 		}
 	}
 	return nil
-}
-
-// repeat sends again the newest faces that were sent too long ago where faces may get
-// lost, and returns when the next will be.
-func (r *Runner) repeat() (next time.Duration, err error) {
-	next = forever
-	for _, nb := range r.neighbours {
-		o := &nb.out[nb.newest]
-		if !nb.async || nb.haloOut || o.transfer == 0 {
-			continue
-		}
-		due := nb.sentAt + r.config.Solver.Repeat
-		if now := r.now(); now >= due {
-			if err := r.push(nb, o); err != nil {
-				return 0, err
-			}
-			due = now + r.config.Solver.Repeat
-		}
-		next = min(next, due)
-	}
-	return next, nil
 }

@@ -7,30 +7,52 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/solver/exchange"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-// Time during which the process stood still is not held against the others, and patience ends
+// Time during which the process was stopped does not count as the others' delay. Patience ends
 // all the same.
 func TestPatienceCountsTheTimeThatTheProcessRuns(t *testing.T) {
 	grace := 8 * time.Second
-	r := &Runner{config: Config{Grace: grace}, stopping: true, byRank: nil}
-	nb := &neighbour{left: true, leftAt: 0}
-	r.neighbours = []*neighbour{nb}
+	r := &Runner{config: Config{Grace: grace}, stopping: true}
 	now := time.Duration(0)
-	pass := func(d time.Duration) error {
+	pass := func(d time.Duration) (err error) {
 		now += d
-		return r.departed(r.ran.at(now, r.tick()))
+		r.leftNext, err = r.exchange.Age(r.ran.at(now, r.tick()), r.patience())
+		return err
 	}
-	require.NoError(t, pass(time.Hour), "it stood still")
+	leave := func() {
+		r.exchange = exchange.New(exchange.Config{Peer: linked{}, Name: func(iterate.Rank) string { return "gone" }})
+		r.exchange.Neighbours()[0].Agree = gone{}
+		r.exchange.TouchAll()
+		_, err := r.exchange.Poll(now)
+		require.NoError(t, err)
+		require.NoError(t, pass(0))
+	}
+	leave()
+	require.NoError(t, pass(time.Hour), "it was stopped")
 	require.Equal(t, now+r.tick(), r.deadline(), "it looks again soon")
 	for range 6 {
 		require.NoError(t, pass(time.Second))
 	}
 	require.ErrorIs(t, pass(time.Second), p2psap.ErrPeerClosed)
-	nb.leftAt = r.ran.total
+	leave()
 	calls := 0
-	for pass(time.Hour) == nil { // also one that always stands still comes to an end
+	for pass(time.Hour) == nil { // also a process that is stopped again and again comes to an end
 		calls++
 	}
 	require.Equal(t, 7, calls)
+}
+
+// linked is a peer with one neighbour.
+type linked struct{ exchange.Peer }
+
+func (linked) Links() []iterate.Link { return []iterate.Link{{Rank: 1, Agreement: 8}} }
+
+// gone is a session that the other end has closed.
+type gone struct{ exchange.Session }
+
+func (gone) Receive(*p2psap.Slot, bool) (p2psap.Arrival, error) {
+	return p2psap.Arrival{}, p2psap.ErrPeerClosed
 }

@@ -44,21 +44,26 @@ func ThisMachine(ctx context.Context, b Workload) (*cluster.Description, error) 
 		Name:  "this-machine",
 		About: fmt.Sprintf("Peers that are processes of this machine (%s, %d cores), over loopback.", runtime.GOARCH, cores),
 		Sources: []string{
-			fmt.Sprintf("relaxation, part, jitter: measured, %v, the %d peers of a core in turns on one core, %d rounds of %v; medians, quartiles", b, perCore(b, cores), rounds, pass),
-			fmt.Sprintf("crowding, straggle: measured, the same on %d cores at once; sweeps beyond four deviations", min(cores, b.Peers)),
-			fmt.Sprintf("send, receive: measured over loopback, messages of %d to %d bytes by an MTU of %d, %v each, with the peers of a core relaxing in between; residuals of the fit up to %.0f %%; faces packed and read",
+			fmt.Sprintf("relaxation, part, jitter: measured, %v, the %d peers of a core in turns on one core, %d rounds of "+
+				"%v; medians, quartiles", b, perCore(b, cores), rounds, pass),
+			fmt.Sprintf("crowding, straggle: measured, the same on %d cores at once; sweeps beyond four deviations",
+				min(cores, b.Peers)),
+			fmt.Sprintf("send, receive: measured over loopback, messages of %d to %d bytes by an MTU of %d, %v each, with "+
+				"the peers of a core relaxing in between; residuals of the fit up to %.0f %%; faces packed and read",
 				m.shortest, m.longest, b.MTU, exchangeTime, 100*m.worst),
 			fmt.Sprintf("wake: measured, mean of %d threads that had waited for %v", wakes, asleep),
 			"rate, latency: what loopback takes is in the costs of sending and receiving",
 		},
 		Classes: []cluster.Class{{
-			Name: "process", Cores: cores, Relaxation: s.rate, Part: s.part + m.poll, Crowding: s.crowding, Jitter: s.jitter, Straggle: s.straggle,
-			Send: m.send, Receive: m.receive, Wake: m.wake,
+			Name: "process", Cores: cores, Relaxation: s.rate, Part: s.part + m.poll, Crowding: s.crowding, Jitter: s.jitter,
+			Straggle: s.straggle,
+			Send:     m.send, Receive: m.receive, Wake: m.wake,
 		}},
 		Networks: []cluster.Network{{
 			Name: "loopback", Kind: cluster.Ether, Rate: 1e11, Latency: 500 * time.Nanosecond, Queue: 8 << 20, MTU: b.MTU,
 		}},
-		Sites: []cluster.Site{{Name: "here", Network: "loopback", Machines: []cluster.Group{{Class: "process", OneMachine: true}}}},
+		Sites: []cluster.Site{{Name: "here", Network: "loopback", Machines: []cluster.Group{{Class: "process",
+			OneMachine: true}}}},
 	}, nil
 }
 

@@ -60,7 +60,8 @@ func TestCosts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string) cluster.Cost {
 			us := rapid.IntRange(0, 1_000_000)
-			return cluster.Cost{Message: time.Duration(us.Draw(t, name)), Segment: time.Duration(us.Draw(t, name)), Byte: rapid.Float64Range(0, 5).Draw(t, name)}
+			return cluster.Cost{Message: time.Duration(us.Draw(t, name)), Segment: time.Duration(us.Draw(t, name)),
+				Byte: rapid.Float64Range(0, 5).Draw(t, name)}
 		}
 		send, receive := draw("send"), draw("receive")
 		var all []exchange
@@ -158,7 +159,8 @@ func TestSpoiltMeasurements(t *testing.T) {
 	}
 	d := cluster.Description{
 		Name: "spoilt", Classes: []cluster.Class{{
-			Name: "process", Cores: 1, Relaxation: 1e6, Jitter: jitter(all), Crowding: crowding(1, 1e6, 2), Straggle: straggle(append(all, sweep{relaxing: 1}), 0),
+			Name: "process", Cores: 1, Relaxation: 1e6, Jitter: jitter(all), Crowding: crowding(1, 1e6, 2),
+			Straggle: straggle(append(all, sweep{relaxing: 1}), 0),
 		}},
 		Networks: []cluster.Network{{Name: "loopback", Kind: cluster.Ether, Rate: 1e9, Queue: 1 << 20, MTU: 1500}},
 		Sites:    []cluster.Site{{Name: "here", Network: "loopback", Machines: []cluster.Group{{Class: "process"}}}},
@@ -170,7 +172,8 @@ func TestSpoiltMeasurements(t *testing.T) {
 
 // Peers of any cut begin together and then relax alone, each sweep the whole block.
 func TestPeersRelax(t *testing.T) {
-	for _, b := range []Workload{{N: 8, Peers: 1}, {N: 8, Peers: 2}, {N: 12, Peers: 5}, {N: 16, Peers: 8}, {N: 16, Peers: 64}} {
+	for _, b := range []Workload{{N: 8, Peers: 1}, {N: 8, Peers: 2}, {N: 12, Peers: 5}, {N: 16, Peers: 8},
+		{N: 16, Peers: 64}} {
 		all, err := newPeers(b)
 		require.NoError(t, err)
 		require.LessOrEqual(t, len(all), 27)
@@ -216,7 +219,8 @@ func TestWire(t *testing.T) {
 	identity, err := driver.NewKeyIdentity(driver.NewKey(), "test")
 	require.NoError(t, err)
 	spent := time.Duration(0)
-	w := &Path{Identity: identity, Rate: 1e9, Queue: 1 << 18, Frame: 42, Spent: func() time.Duration { spent += 10 * time.Second; return spent }}
+	w := &Path{Identity: identity, Rate: 1e9, Queue: 1 << 18, Frame: 42,
+		Spent: func() time.Duration { spent += 10 * time.Second; return spent }}
 	w.Open = func(_, mtu int) (microproto.Link, error) {
 		return ether.Open(ether.Config{Listen: "127.0.0.1", MTU: mtu})
 	}

@@ -46,7 +46,8 @@ const (
 type exchange struct {
 	Bytes, Segments int
 	Send            time.Duration // the call that sends one
-	Receive         time.Duration // from its return until the other end has the message, and its acknowledgement is on its way
+	// from its return until the other end has the message, and its acknowledgement is on its way
+	Receive time.Duration
 }
 
 // wire is two nodes of this process, joined over loopback or a Path by the protocol and the
@@ -71,7 +72,8 @@ func open(ctx context.Context, b *Workload, lengths []int) (*wire, error) {
 	}
 	for i := range w.nodes {
 		c := driver.Config{
-			Name: name(i), Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "calibration", Version: "1",
+			Name: name(i), Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "calibration",
+			Version: "1",
 		}
 		err := w.of.link(&c, i, b.MTU)
 		c.Plain = c.Identity == nil // both ends are in this process

@@ -80,7 +80,8 @@ type flooding struct {
 const floodTime = 150 * time.Millisecond
 
 // flood relaxes and sends faces of a tag in turns, as asynchronous peers do, from one end and the
-// other, into a wire that is full then both ways. By how much longer relaxing takes is what carrying takes of this core.
+// other, into a wire that is full then both ways. By how much longer relaxing takes is what carrying
+// takes of this core.
 func (w *wire) flood(tag int, other func() error) (f flooding, err error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1 + w.of.threads()))
 	runtime.LockOSThread() // timers that send go off on the core that set them

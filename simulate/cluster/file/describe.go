@@ -27,7 +27,8 @@ type Entry struct {
 
 // Explain says what a description means.
 func Explain(d *cluster.Description) Explanation {
-	e := Explanation{Name: d.Name, About: strings.Join(strings.Fields(d.About), " "), Sources: append([]string{}, d.Sources...)}
+	e := Explanation{Name: d.Name, About: strings.Join(strings.Fields(d.About), " "), Sources: append([]string{},
+		d.Sources...)}
 	most, open := d.Most()
 	if !open {
 		e.MostMachines = most
@@ -54,8 +55,9 @@ func Explain(d *cluster.Description) Explanation {
 		add("network "+d.Networks[i].Name, network(&d.Networks[i]))
 	}
 	for _, w := range d.WAN {
-		add(fmt.Sprintf("line %s–%s", w.Between[0], w.Between[1]), fmt.Sprintf("%s each way, %v one way beyond the sites' networks, queue %s%s",
-			rates().format(w.Rate), w.Latency, sizes().format(float64(w.Queue)), chances(w.Loss, w.Jitter)))
+		add(fmt.Sprintf("line %s–%s", w.Between[0], w.Between[1]),
+			fmt.Sprintf("%s each way, %v one way beyond the sites' networks, queue %s%s",
+				rates().format(w.Rate), w.Latency, sizes().format(float64(w.Queue)), chances(w.Loss, w.Jitter)))
 	}
 	for _, v := range d.Events {
 		add("event", event(v))

@@ -17,7 +17,8 @@ import (
 // Keys of a description, in the order in which they are written.
 var (
 	documentKeys = []string{"name", "about", "sources", "machines", "networks", "sites", "wide", "events"}
-	classKeys    = []string{"cores", "relaxation", "copies", "send", "receive", "jitter", "straggle", "slow", "part", "crowding", "wake"}
+	classKeys    = []string{"cores", "relaxation", "copies", "send", "receive", "jitter", "straggle", "slow", "part",
+		"crowding", "wake"}
 	costKeys     = []string{"message", "segment", "byte"}
 	straggleKeys = []string{"rate", "for"}
 	wakeKeys     = []string{"after", "takes"}
@@ -55,8 +56,14 @@ func (r *reader) parse(name string, root yamldoc.Entry) *cluster.Description {
 	for _, e := range r.list(get("sources"), "sources of figures") {
 		d.Sources = append(d.Sources, strings.TrimSpace(r.text(e)))
 	}
-	r.named(get("machines"), "classes of machines", func(name string, e yamldoc.Entry) { d.Classes = append(d.Classes, r.class(name, e)) })
-	r.named(get("networks"), "networks", func(name string, e yamldoc.Entry) { d.Networks = append(d.Networks, r.network(name, e)) })
+	r.named(get("machines"), "classes of machines", func(name string, e yamldoc.Entry) {
+		d.Classes = append(d.Classes,
+			r.class(name, e))
+	})
+	r.named(get("networks"), "networks", func(name string, e yamldoc.Entry) {
+		d.Networks = append(d.Networks,
+			r.network(name, e))
+	})
 	r.named(get("sites"), "sites", func(name string, e yamldoc.Entry) { d.Sites = append(d.Sites, r.site(name, e)) })
 	for _, e := range r.list(get("wide"), "lines between sites") {
 		d.WAN = append(d.WAN, r.wide(e))
@@ -71,7 +78,8 @@ func (r *reader) class(name string, e yamldoc.Entry) cluster.Class {
 	get := r.mapping(e, classKeys)
 	c := cluster.Class{
 		Name: name, Cores: 1, Relaxation: r.quantity(get("relaxation"), relaxations(), true), Copies: r.yes(get("copies")),
-		Send: r.cost(get("send")), Receive: r.cost(get("receive")), Jitter: r.quantity(get("jitter"), ratios(), false), Slow: r.number(get("slow")),
+		Send: r.cost(get("send")), Receive: r.cost(get("receive")), Jitter: r.quantity(get("jitter"), ratios(), false),
+		Slow: r.number(get("slow")),
 		Part: r.duration(get("part"), false), Crowding: r.quantity(get("crowding"), ratios(), false),
 	}
 	r.zero(get("slow"), c.Slow == 0, aFactor)
@@ -84,7 +92,8 @@ func (r *reader) class(name string, e yamldoc.Entry) cluster.Class {
 	}
 	if e := get("straggle"); !e.Null() {
 		get := r.mapping(e, straggleKeys)
-		c.Straggle = cluster.Straggle{PerSecond: r.quantity(get("rate"), frequencies(), true), For: r.duration(get("for"), true)}
+		c.Straggle = cluster.Straggle{PerSecond: r.quantity(get("rate"), frequencies(), true), For: r.duration(get("for"),
+			true)}
 	}
 	return c
 }
@@ -94,20 +103,24 @@ func (r *reader) cost(e yamldoc.Entry) cluster.Cost {
 		return cluster.Cost{}
 	}
 	get := r.mapping(e, costKeys)
-	return cluster.Cost{Message: r.duration(get("message"), false), Segment: r.duration(get("segment"), false), Byte: r.quantity(get("byte"), times(), false)}
+	return cluster.Cost{Message: r.duration(get("message"), false), Segment: r.duration(get("segment"), false),
+		Byte: r.quantity(get("byte"), times(), false)}
 }
 
 func (r *reader) network(name string, e yamldoc.Entry) cluster.Network {
 	get := r.mapping(e, networkKeys)
 	n := cluster.Network{
-		Name: name, Kind: r.word(get("kind")), Rate: r.quantity(get("rate"), rates(), true), Latency: r.duration(get("latency"), true),
-		Queue: r.size(get("queue"), true), MTU: r.size(get("mtu"), true), Frame: r.size(get("frame"), false),
-		Loss: r.quantity(get("loss"), ratios(), false), Jitter: r.duration(get("jitter"), false), Backplane: r.quantity(get("backplane"), rates(), false),
+		Name: name, Kind: r.word(get("kind")), Rate: r.quantity(get("rate"), rates(), true),
+		Latency: r.duration(get("latency"), true),
+		Queue:   r.size(get("queue"), true), MTU: r.size(get("mtu"), true), Frame: r.size(get("frame"), false),
+		Loss: r.quantity(get("loss"), ratios(), false), Jitter: r.duration(get("jitter"), false),
+		Backplane: r.quantity(get("backplane"), rates(), false),
 	}
 	r.zero(get("backplane"), n.Backplane == 0, "there should be 1 B/s or more; leave the key out where there is no bound")
 	if e := get("shaper"); !e.Null() {
 		get := r.mapping(e, shaperKeys)
-		n.Shaper = cluster.Shaper{Rate: r.quantity(get("rate"), rates(), true), Burst: r.size(get("burst"), false), Queue: r.size(get("queue"), true)}
+		n.Shaper = cluster.Shaper{Rate: r.quantity(get("rate"), rates(), true), Burst: r.size(get("burst"), false),
+			Queue: r.size(get("queue"), true)}
 		r.zero(get("rate"), n.Shaper.Rate == 0, "there should be 1 B/s or more; leave shaper out where there is no bound")
 	}
 	return n
@@ -132,7 +145,8 @@ func (r *reader) site(name string, e yamldoc.Entry) cluster.Site {
 func (r *reader) wide(e yamldoc.Entry) cluster.WANLink {
 	get := r.mapping(e, wideKeys)
 	w := cluster.WANLink{
-		Rate: r.quantity(get("rate"), rates(), true), Latency: r.duration(get("latency"), true), Queue: r.size(get("queue"), true),
+		Rate: r.quantity(get("rate"), rates(), true), Latency: r.duration(get("latency"), true), Queue: r.size(get("queue"),
+			true),
 		Loss: r.quantity(get("loss"), ratios(), false), Jitter: r.duration(get("jitter"), false),
 	}
 	between := get("between")
@@ -147,7 +161,8 @@ func (r *reader) wide(e yamldoc.Entry) cluster.WANLink {
 
 func (r *reader) event(e yamldoc.Entry) cluster.Event {
 	get := r.mapping(e, eventKeys)
-	v := cluster.Event{At: r.duration(get("at"), true), Until: r.duration(get("until"), false), Slow: r.number(get("slow")), Lost: r.yes(get("lost"))}
+	v := cluster.Event{At: r.duration(get("at"), true), Until: r.duration(get("until"), false),
+		Slow: r.number(get("slow")), Lost: r.yes(get("lost"))}
 	r.zero(get("slow"), v.Slow == 0, aFactor)
 	r.zero(get("until"), v.Until == 0, "it should come after at; leave the key out where the event is for good")
 	rank, cut := get("rank"), get("cut")

@@ -66,9 +66,11 @@ func Open(ref string, others ...string) (*File, error) {
 		return f, err
 	}
 	ext := filepath.Ext(ref)
-	if _, err := os.Stat(ref); err != nil && ext != ".yaml" && ext != ".yml" && !strings.ContainsRune(ref, filepath.Separator) {
+	if _, err := os.Stat(ref); err != nil && ext != ".yaml" && ext != ".yml" && !strings.ContainsRune(ref,
+		filepath.Separator) {
 		known := append(Builtins(), others...)
-		return nil, fmt.Errorf("no model of a cluster is called %q%s; there are %s, or give a file", ref, spelling.Suggest(ref, known), strings.Join(known, ", "))
+		return nil, fmt.Errorf("no model of a cluster is called %q%s; there are %s, or give a file", ref,
+			spelling.Suggest(ref, known), strings.Join(known, ", "))
 	}
 	text, err := yamldoc.ReadFile(ref, MaxTextBytes)
 	if err != nil {

@@ -35,7 +35,8 @@ machines:
     crowding: 15 %
     wake: {after: 70 us, takes: 25 us}
 networks:
-  gigabit: {kind: ether, rate: 1 Gbit/s, latency: 25 us, queue: 128 KiB, mtu: 1500 B, frame: 38 B, loss: 0.1 %, jitter: 3 us, backplane: 1 GB/s}
+  gigabit: {kind: ether, rate: 1 Gbit/s, latency: 25 us, queue: 128 KiB, mtu: 1500 B, frame: 38 B, loss: 0.1 %,
+            jitter: 3 us, backplane: 1 GB/s}
   fast: {kind: ib, rate: 16 Gbit/s, latency: 2 us, queue: 64 kB, mtu: 8128 B}
 sites:
   east:
@@ -60,12 +61,16 @@ func TestParse(t *testing.T) {
 	require.Equal(t, cluster.Description{
 		Name: "lab", About: "Everything that a description can say.", Sources: []string{"a bench", "a data sheet: page 2"},
 		Classes: []cluster.Class{
-			{Name: "old", Cores: 1, Relaxation: 1e8, Copies: true, Straggle: cluster.Straggle{PerSecond: 0.5, For: 100 * time.Millisecond}, Slow: 2.5},
-			{Name: "new", Cores: 4, Relaxation: 1.5e9, Jitter: 0.02, Part: 2000, Crowding: 0.15, Wake: cluster.Wake{After: 70000, Takes: 25000},
-				Send: cluster.Cost{Message: 5 * time.Microsecond, Segment: time.Microsecond, Byte: 0.3}, Receive: cluster.Cost{Segment: 1500}},
+			{Name: "old", Cores: 1, Relaxation: 1e8, Copies: true, Straggle: cluster.Straggle{PerSecond: 0.5,
+				For: 100 * time.Millisecond}, Slow: 2.5},
+			{Name: "new", Cores: 4, Relaxation: 1.5e9, Jitter: 0.02, Part: 2000, Crowding: 0.15, Wake: cluster.Wake{After: 70000,
+				Takes: 25000},
+				Send:    cluster.Cost{Message: 5 * time.Microsecond, Segment: time.Microsecond, Byte: 0.3},
+				Receive: cluster.Cost{Segment: 1500}},
 		},
 		Networks: []cluster.Network{
-			{Name: "gigabit", Kind: "ether", Rate: 125e6, Latency: 25 * time.Microsecond, Queue: 131072, MTU: 1500, Frame: 38, Loss: 0.001, Jitter: 3 * time.Microsecond, Backplane: 1e9},
+			{Name: "gigabit", Kind: "ether", Rate: 125e6, Latency: 25 * time.Microsecond, Queue: 131072, MTU: 1500, Frame: 38,
+				Loss: 0.001, Jitter: 3 * time.Microsecond, Backplane: 1e9},
 			{Name: "fast", Kind: "ib", Rate: 2e9, Latency: 2 * time.Microsecond, Queue: 64000, MTU: 8128},
 		},
 		Sites: []cluster.Site{
@@ -74,7 +79,8 @@ func TestParse(t *testing.T) {
 			{Name: "8", Network: "fast", Machines: []cluster.Group{{Class: "new"}}},
 		},
 		WAN: []cluster.WANLink{
-			{Between: [2]string{"east", "north"}, Rate: 12.5e6, Latency: 5 * time.Millisecond, Queue: 1 << 20, Loss: 0.01, Jitter: time.Millisecond},
+			{Between: [2]string{"east", "north"}, Rate: 12.5e6, Latency: 5 * time.Millisecond, Queue: 1 << 20, Loss: 0.01,
+				Jitter: time.Millisecond},
 			{Between: [2]string{"east", "8"}, Rate: 12.5e6, Latency: 5 * time.Millisecond, Queue: 1 << 20},
 			{Between: [2]string{"8", "north"}, Rate: 12.5e6, Latency: 5 * time.Millisecond, Queue: 1 << 20},
 		},
@@ -84,11 +90,13 @@ func TestParse(t *testing.T) {
 		},
 	}, f.Description)
 	text := Explain(&f.Description).String()
-	for _, part := range []string{"3 × old, then as many as are asked for × new; network gigabit", "0.5 /s on average", "2.5 times slower", "on one machine, × new", "15 % longer for every other core", "25µs to wake after a wait of more than 70µs", "the network of north is cut in halves"} {
+	for _, part := range []string{"3 × old, then as many as are asked for × new; network gigabit", "0.5 /s on average",
+		"2.5 times slower", "on one machine, × new", "15 % longer for every other core", "25µs to wake after a wait of " +
+			"more than 70µs", "the network of north is cut in halves"} {
 		require.Contains(t, text, part)
 	}
 	_, err = f.Model(3)
-	require.EqualError(t, err, "dir/f.yaml:35: events[0].rank: 3: the ranks of 3 machines are 0 to 2")
+	require.EqualError(t, err, "dir/f.yaml:36: events[0].rank: 3: the ranks of 3 machines are 0 to 2")
 }
 
 // A file without a name is named by itself.
@@ -102,8 +110,9 @@ func TestName(t *testing.T) {
 
 func TestOpen(t *testing.T) {
 	_, err := Open("graphen-eth", "this-machine")
-	require.EqualError(t, err, `no model of a cluster is called "graphen-eth" (did you mean "graphene-eth"?); there are graphene-eth, graphene-ib, `+
-		`grid-0.1ms, grid-10ms, grid-18ms, grid-4ms, this-machine, or give a file`)
+	require.EqualError(t, err,
+		`no model of a cluster is called "graphen-eth" (did you mean "graphene-eth"?); there are graphene-eth, graphene-ib, `+
+			`grid-0.1ms, grid-10ms, grid-18ms, grid-4ms, this-machine, or give a file`)
 	dir := t.TempDir()
 	_, err = Open(filepath.Join(dir, "none.yaml"))
 	require.EqualError(t, err, filepath.Join(dir, "none.yaml")+": there is no such file")
@@ -166,7 +175,8 @@ func draw(t *rapid.T) *cluster.Description {
 	}
 	distinct := func(label string, most int) []string {
 		return rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) string {
-			return rapid.OneOf(rapid.SampledFrom([]string{"a", "true", "null", "12", "~", "1e3", "- b", "yes"}), rapid.StringMatching(`[a-z:#"'\\]{1,5}`)).Draw(t, "name")
+			return rapid.OneOf(rapid.SampledFrom([]string{"a", "true", "null", "12", "~", "1e3", "- b", "yes"}),
+				rapid.StringMatching(`[a-z:#"'\\]{1,5}`)).Draw(t, "name")
 		}), 1, most, rapid.ID[string]).Draw(t, label)
 	}
 	pause := func(label string) time.Duration {
@@ -180,9 +190,11 @@ func draw(t *rapid.T) *cluster.Description {
 	d := &cluster.Description{Name: name("name"), About: rapid.StringMatching(`|[a-z"\\:#é]{1,9}`).Draw(t, "about")}
 	d.Sources = append(d.Sources, distinct("sources", 3)...)
 	for _, n := range distinct("classes", 3) {
-		c := cluster.Class{Name: n, Cores: rapid.IntRange(1, 99).Draw(t, "cores"), Relaxation: rate.Draw(t, "rate"), Copies: rapid.Bool().Draw(t, "copies"),
-			Send: cost("send"), Receive: cost("receive"), Jitter: share.Draw(t, "jitter"),
-			Part: pause("part"), Crowding: rapid.Float64Range(0, 100).Draw(t, "crowding"), Wake: cluster.Wake{After: pause("after"), Takes: pause("takes")}}
+		c := cluster.Class{Name: n, Cores: rapid.IntRange(1, 99).Draw(t, "cores"), Relaxation: rate.Draw(t, "rate"),
+			Copies: rapid.Bool().Draw(t, "copies"),
+			Send:   cost("send"), Receive: cost("receive"), Jitter: share.Draw(t, "jitter"),
+			Part: pause("part"), Crowding: rapid.Float64Range(0, 100).Draw(t,
+				"crowding"), Wake: cluster.Wake{After: pause("after"), Takes: pause("takes")}}
 		if rapid.Bool().Draw(t, "slow") {
 			c.Slow = rapid.Float64Range(1, 1e6).Draw(t, "factor")
 			c.Straggle = cluster.Straggle{PerSecond: rapid.Float64Range(1e-9, 1e6).Draw(t, "straggle"), For: pause("for")}
@@ -193,12 +205,15 @@ func draw(t *rapid.T) *cluster.Description {
 		d.Classes = append(d.Classes, c)
 	}
 	for _, n := range distinct("networks", 2) {
-		v := cluster.Network{Name: n, Kind: cluster.Ether, Rate: rate.Draw(t, "rate"), Latency: pause("latency"), Queue: rapid.IntRange(1<<18, 1<<40).Draw(t, "queue"),
-			MTU: rapid.IntRange(576, 65535).Draw(t, "mtu"), Frame: rapid.IntRange(0, 100).Draw(t, "frame"), Jitter: pause("jitter")}
+		v := cluster.Network{Name: n, Kind: cluster.Ether, Rate: rate.Draw(t, "rate"), Latency: pause("latency"),
+			Queue: rapid.IntRange(1<<18, 1<<40).Draw(t, "queue"),
+			MTU:   rapid.IntRange(576, 65535).Draw(t, "mtu"), Frame: rapid.IntRange(0, 100).Draw(t,
+				"frame"), Jitter: pause("jitter")}
 		if v.Kind = rapid.SampledFrom([]string{cluster.Ether, cluster.IB}).Draw(t, "kind"); v.Kind == cluster.Ether {
 			v.Loss, v.Backplane = share.Draw(t, "loss"), rate.Draw(t, "backplane")
 			if rapid.Bool().Draw(t, "shaped") {
-				v.Shaper = cluster.Shaper{Rate: rate.Draw(t, "shaper"), Burst: rapid.IntRange(0, 1<<20).Draw(t, "burst"), Queue: rapid.IntRange(1<<18, 1<<30).Draw(t, "waits")}
+				v.Shaper = cluster.Shaper{Rate: rate.Draw(t, "shaper"), Burst: rapid.IntRange(0, 1<<20).Draw(t, "burst"),
+					Queue: rapid.IntRange(1<<18, 1<<30).Draw(t, "waits")}
 			}
 		}
 		d.Networks = append(d.Networks, v)
@@ -206,10 +221,12 @@ func draw(t *rapid.T) *cluster.Description {
 	for _, n := range distinct("sites", 3) {
 		s := cluster.Site{Name: n, Network: d.Networks[rapid.IntRange(0, len(d.Networks)-1).Draw(t, "network")].Name}
 		for range rapid.IntRange(1, 3).Draw(t, "groups") {
-			s.Machines = append(s.Machines, cluster.Group{Class: d.Classes[rapid.IntRange(0, len(d.Classes)-1).Draw(t, "class")].Name, Count: rapid.IntRange(0, 50).Draw(t, "count"), OneMachine: rapid.Bool().Draw(t, "together")})
+			s.Machines = append(s.Machines, cluster.Group{Class: d.Classes[rapid.IntRange(0, len(d.Classes)-1).Draw(t,
+				"class")].Name, Count: rapid.IntRange(0, 50).Draw(t, "count"), OneMachine: rapid.Bool().Draw(t, "together")})
 		}
 		for _, other := range d.Sites {
-			d.WAN = append(d.WAN, cluster.WANLink{Between: [2]string{other.Name, n}, Rate: rate.Draw(t, "rate"), Latency: pause("latency"), Queue: 1 << 20, Jitter: pause("jitter")})
+			d.WAN = append(d.WAN, cluster.WANLink{Between: [2]string{other.Name, n}, Rate: rate.Draw(t, "rate"),
+				Latency: pause("latency"), Queue: 1 << 20, Jitter: pause("jitter")})
 		}
 		d.Sites = append(d.Sites, s)
 	}
@@ -219,7 +236,8 @@ func draw(t *rapid.T) *cluster.Description {
 		case 0:
 			e.Rank, e.Lost = rapid.IntRange(0, 50).Draw(t, "rank"), true
 		case 1:
-			e.Rank, e.Slow, e.Until = rapid.IntRange(0, 50).Draw(t, "rank"), rapid.Float64Range(1, 9).Draw(t, "slow"), e.At+1+pause("until")
+			e.Rank, e.Slow, e.Until = rapid.IntRange(0, 50).Draw(t, "rank"), rapid.Float64Range(1, 9).Draw(t,
+				"slow"), e.At+1+pause("until")
 		default:
 			e.Cut[0] = d.Sites[0].Name
 			if len(d.Sites) > 1 {
@@ -264,7 +282,8 @@ func TestGuide(t *testing.T) {
 	require.True(t, found)
 	f, err := Parse("lab.yaml", []byte(text))
 	require.NoError(t, err)
-	for _, keys := range [][]string{documentKeys, classKeys, costKeys, straggleKeys, networkKeys, shaperKeys, siteKeys, groupKeys, wideKeys, eventKeys} {
+	for _, keys := range [][]string{documentKeys, classKeys, costKeys, straggleKeys, networkKeys, shaperKeys, siteKeys,
+		groupKeys, wideKeys, eventKeys} {
 		for _, key := range keys {
 			require.Contains(t, text, key+":")
 		}

@@ -49,7 +49,8 @@ func rates() measure {
 	return measure{"a rate", "1 Gbit/s", []unit{
 		{name: "B/s"}, {name: "kB/s", ten: 3}, {name: "MB/s", ten: 6}, {name: "GB/s", ten: 9},
 		{name: "KiB/s", factor: kibi}, {name: "MiB/s", factor: kibi * kibi}, {name: "GiB/s", factor: kibi * kibi * kibi},
-		{name: "bit/s", factor: 1. / 8}, {name: "kbit/s", ten: 3, factor: 1. / 8}, {name: "Mbit/s", ten: 6, factor: 1. / 8}, {name: "Gbit/s", ten: 9, factor: 1. / 8},
+		{name: "bit/s", factor: 1. / 8}, {name: "kbit/s", ten: 3, factor: 1. / 8}, {name: "Mbit/s", ten: 6, factor: 1. / 8},
+		{name: "Gbit/s", ten: 9, factor: 1. / 8},
 	}}
 }
 

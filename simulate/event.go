@@ -30,7 +30,7 @@ const (
 )
 
 // queue is a heap of four children a node: events come out by (instant, sequence).
-type queue struct {
+type eventHeap struct {
 	heap []event
 	seq  uint64
 }
@@ -38,7 +38,7 @@ type queue struct {
 func (a *event) before(b *event) bool { return a.at < b.at || a.at == b.at && a.seq < b.seq }
 
 // next is the instant of the first event, Never without one.
-func (q *queue) next() microproto.Instant {
+func (q *eventHeap) next() microproto.Instant {
 	if len(q.heap) == 0 {
 		return microproto.Never
 	}
@@ -46,7 +46,7 @@ func (q *queue) next() microproto.Instant {
 }
 
 // push plans an event.
-func (q *queue) push(at microproto.Instant, kind eventKind, what *flight) {
+func (q *eventHeap) push(at microproto.Instant, kind eventKind, what *flight) {
 	q.seq++
 	e := event{at, q.seq, what, kind}
 	q.heap = append(q.heap, e)
@@ -63,7 +63,7 @@ func (q *queue) push(at microproto.Instant, kind eventKind, what *flight) {
 }
 
 // pop takes the first event; there must be one.
-func (q *queue) pop() event {
+func (q *eventHeap) pop() event {
 	h := q.heap
 	last := len(h) - 1
 	first, e := h[0], h[last]

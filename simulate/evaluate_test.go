@@ -71,18 +71,18 @@ func TestJudgeOnlyLooks(t *testing.T) {
 
 // Levels that fall in a straight line are met where it crosses zero, and few looks find it.
 func TestLooksAreFew(t *testing.T) {
-	j := judge{}
+	j := evaluation{}
 	at, looks := time.Second, 0
 	const end = 3456.78
 	for ; j.met.After == 0; looks++ {
-		j.look(at, 10*(1-at.Seconds()/end), at.Seconds())
-		at += j.gap()
+		j.add(at, 10*(1-at.Seconds()/end), at.Seconds())
+		at += j.interval()
 	}
 	require.InDelta(t, end, j.met.After.Seconds(), 1e-6*end)
 	require.InDelta(t, end, j.met.Sweeps, 1e-6*end)
 	require.Less(t, looks, 80)
-	j = judge{}
-	j.look(time.Second, math.NaN(), 1)
-	j.look(2*time.Second, math.Inf(-1), 2)
+	j = evaluation{}
+	j.add(time.Second, math.NaN(), 1)
+	j.add(2*time.Second, math.Inf(-1), 2)
 	require.Equal(t, Met{2 * time.Second, 2}, j.met)
 }

@@ -18,7 +18,7 @@ type Met struct {
 }
 
 // judge looks for that, between windows, so at the same instants on any number of threads.
-type judge struct {
+type evaluation struct {
 	next   microproto.Instant // no look before
 	at     time.Duration      // of the last look; 0: there was none
 	level  float64            // ln(residual/tolerance), then
@@ -32,9 +32,10 @@ type judge struct {
 const judgeNear, judgeFar = 0.004, 0.25
 
 // judge looks if it is time; next is the earliest instant that anything happens at.
-func (e *engine) judge(next microproto.Instant) error {
-	j := &e.judged
-	if !e.run.Evaluate || next < j.next || j.met.After > 0 || e.began == microproto.Never || e.hosts[0].timeline.swept == 0 {
+func (e *engine) evaluate(next microproto.Instant) error {
+	j := &e.evaluation
+	if !e.run.Evaluate || next < j.next || j.met.After > 0 || e.began == microproto.Never ||
+		e.hosts[0].timeline.swept == 0 {
 		return nil
 	}
 	v, err := verify.Evaluate(e.run.Solver.Problem, e.assemble(), nil)
@@ -42,13 +43,13 @@ func (e *engine) judge(next microproto.Instant) error {
 		return err
 	}
 	now := e.latest()
-	j.look(now.Sub(e.began), math.Log(v.RelativeResidual/e.run.Solver.Tolerance), e.complete())
-	j.next = now.Add(max(j.gap(), now.Sub(e.began)/time.Duration(e.hosts[0].timeline.swept)))
+	j.add(now.Sub(e.began), math.Log(v.RelativeResidual/e.run.Solver.Tolerance), e.completeSweeps())
+	j.next = now.Add(max(j.interval(), now.Sub(e.began)/time.Duration(e.hosts[0].timeline.swept)))
 	return nil
 }
 
 // complete is how many sweeps of the whole grid are complete.
-func (e *engine) complete() float64 {
+func (e *engine) completeSweeps() float64 {
 	done, all := 0.0, 0.0
 	for _, m := range e.hosts {
 		done += float64(m.timeline.swept) * float64(m.block)
@@ -58,7 +59,7 @@ func (e *engine) complete() float64 {
 }
 
 // look takes a level; the tolerance is met on the straight line from the one before.
-func (j *judge) look(at time.Duration, level, sweeps float64) {
+func (j *evaluation) add(at time.Duration, level, sweeps float64) {
 	if at <= 0 {
 		return
 	}
@@ -77,6 +78,6 @@ func (j *judge) look(at time.Duration, level, sweeps float64) {
 }
 
 // gap is how long there is nothing to look at.
-func (j *judge) gap() time.Duration {
+func (j *evaluation) interval() time.Duration {
 	return time.Duration(max(judgeNear, min(j.far, judgeFar)) * float64(j.at))
 }

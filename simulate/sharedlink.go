@@ -8,16 +8,16 @@ import (
 
 // trunk is a line that many hosts share: one direction of a line between two sites, or the
 // backplane of a switch.
-type trunk struct {
+type sharedLink struct {
 	process
 	port
-	pipe
+	linkModel
 	e    *engine
 	last microproto.Instant // when the last flight is where it goes next: order is kept
 }
 
 // pipe is what a trunk does to flights.
-type pipe struct {
+type linkModel struct {
 	each    float64       // nanoseconds per byte
 	queue   time.Duration // it holds; 0: no bound
 	latency time.Duration
@@ -26,32 +26,32 @@ type pipe struct {
 	plane   bool // stores nothing
 }
 
-func (e *engine) newTrunk(p pipe) *trunk {
-	t := &trunk{e: e, pipe: p}
-	e.join(&t.process, t)
+func (e *engine) newSharedLink(p linkModel) *sharedLink {
+	t := &sharedLink{e: e, linkModel: p}
+	e.addProcess(&t.process, t)
 	return t
 }
 
 // wide is the line from one site to another.
-func (e *engine) wide(from, to int) *trunk {
+func (e *engine) wanLink(from, to int) *sharedLink {
 	i := e.model.WANOf(from, to)
 	if e.model.Sites[from] == e.model.WAN[i].Between[0] {
-		return e.wides[i][0]
+		return e.wanLinks[i][0]
 	}
-	return e.wides[i][1]
+	return e.wanLinks[i][1]
 }
 
 // happen takes a flight through.
-func (t *trunk) happen(ev *event) {
+func (t *sharedLink) happen(ev *event) {
 	f := ev.what
-	e, w, r := t.e, &t.e.ways[f.from], &t.e.ways[f.to]
-	lost, again := t.forward(f, t.now, t.each, w.around, t.pipe.queue, t.plane)
-	e.lose(f.from, lost)
+	e, w, r := t.e, &t.e.routes[f.from], &t.e.routes[f.to]
+	lost, again := t.forward(f, t.now, t.each, w.around, t.linkModel.queue, t.plane)
+	e.countLost(f.from, lost)
 	if again > 0 {
-		t.at(again, evPass, f)
+		t.schedule(again, evPass, f)
 		return
 	}
-	e.lose(f.from, t.draw(f, t.loss))
+	e.countLost(f.from, t.draw(f, t.loss))
 	if f.over() {
 		t.land(f)
 		return

@@ -5,10 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
-	"github.com/stretchr/testify/require"
 )
 
 // Relaxations that other threads do while the engine goes on change nothing: parts of a sweep,
@@ -51,11 +52,11 @@ func TestErrands(t *testing.T) {
 // Whoever asks a peer for anything while a relaxation of its waits has it done first; an errand is
 // done once.
 func TestErrandIsDoneOnce(t *testing.T) {
-	crew := newCrew(1, 1) // nobody helps
+	crew := newWorkerPool(1, 1) // nobody helps
 	defer crew.close()
 	p := &counted{}
-	d := deferredBy(crew, p)
-	op := iterate.Op{Kind: iterate.OpRelax, Points: errandPoints}
+	d := deferRelaxations(crew, p, 0)
+	op := iterate.Op{Kind: iterate.OpRelax, Points: taskPoints}
 	d.relax(op, true)
 	require.Zero(t, p.relaxed)
 	d.Outcome()
@@ -71,10 +72,13 @@ func TestErrandIsDoneOnce(t *testing.T) {
 
 // counted is a peer that counts.
 type counted struct {
-	problem.Peer
+	Peer
 	relaxed int
 }
 
 func (c *counted) Links() []iterate.Link    { return nil }
 func (c *counted) Relax(iterate.Op)         { c.relaxed++ }
 func (c *counted) Outcome() iterate.Outcome { return iterate.Outcome{} }
+
+// ownPeer makes a peer of Config.New.
+func ownPeer(iterate.Rank) (p Peer, points int, err error) { return &counted{}, 1, nil }

@@ -1,0 +1,99 @@
+package virtual
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/solver/exchange"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+)
+
+// session is an exchange.Session of the host's node.
+type session struct {
+	h       *Host
+	id      p2psap.SessionID
+	to      *exchange.Neighbour
+	halo    bool
+	adapted uint64 // number of the newest change of mode
+}
+
+// open opens a session; nil: the node has refused.
+func (h *Host) open(n *exchange.Neighbour, halo bool, o p2psap.OpenOptions) exchange.Session {
+	id, err := h.Node.Open(h.world.Now(), n.Name, o)
+	h.fail(err)
+	s := &session{h: h, id: id, to: n, halo: halo}
+	i := place(id)
+	for i >= len(h.sessions) {
+		h.sessions = append(h.sessions, nil)
+	}
+	h.sessions[i] = s
+	return s
+}
+
+// place returns the index of a session in its node.
+func place(id p2psap.SessionID) int { return int(id & 0xffff) }
+
+// Sessions calls f with the session of every neighbour, and whether it carries faces.
+func (h *Host) Sessions(f func(id p2psap.SessionID, halo bool)) {
+	for _, s := range h.sessions {
+		if s != nil {
+			f(s.id, s.halo)
+		}
+	}
+}
+
+// Receive implements exchange.Session.
+func (s *session) Receive(slot *p2psap.Slot, waits bool) (p2psap.Arrival, error) {
+	h := s.h
+	now := h.world.Now()
+	a, err := h.Node.Receive(now, s.id, slot)
+	switch {
+	case err == microproto.ErrNothing: // by far the most frequent
+		return a, nil
+	case err != nil && !errors.Is(err, microproto.ErrNothing):
+		return a, err
+	case err == nil && a.Fresh && (a.Complete || !s.halo):
+		h.busy = max(h.busy, now).Add(h.world.Receives(h, waits))
+	}
+	return a, nil
+}
+
+// Unread implements exchange.Session.
+func (s *session) Unread() bool { return s.h.Node.Unread(s.id) > 0 }
+
+// Post implements exchange.Session.
+func (s *session) Post(slot *p2psap.Slot) { s.h.Node.Post(s.id, slot) }
+
+// Send implements exchange.Session.
+func (s *session) Send(tag p2psap.Tag, label p2psap.Label, data []byte) (p2psap.Transfer, error) {
+	t, err := s.h.Node.Send(s.h.world.Now(), s.id, tag, label, data)
+	if err == nil {
+		s.h.Settle()
+	}
+	return t, err
+}
+
+// Accepted implements exchange.Session.
+func (s *session) Accepted(t p2psap.Transfer) (bool, error) {
+	return s.h.Node.Accepted(s.id) >= t, nil
+}
+
+// Adapt implements exchange.Session.
+func (s *session) Adapt(mode microproto.Mode) (err error) {
+	s.adapted, err = s.h.Node.Adapt(s.h.world.Now(), s.id, mode)
+	return err
+}
+
+// Adapted implements exchange.Session.
+func (s *session) Adapted() (bool, error) {
+	done, err := s.h.Node.Adapted(s.id)
+	if done < s.adapted {
+		return false, nil
+	}
+	return true, err
+}
+
+// NameOf returns the name of a rank's node.
+func NameOf(r iterate.Rank) string { return "peer" + strconv.Itoa(int(r)) }

@@ -1,0 +1,122 @@
+package exchange
+
+import (
+	"time"
+
+	"github.com/p2pdc/p2pdc/p2psap"
+)
+
+// Touch notes that a session of a neighbour has changed: it may have messages, or it was closed.
+func (x *Exchange) Touch(n *Neighbour, halo bool) {
+	if halo {
+		n.haloNews = true
+	} else {
+		n.agreeNews = true
+	}
+	x.news = true
+}
+
+// TouchAll notes that any session may have changed.
+func (x *Exchange) TouchAll() {
+	for _, n := range x.neighbours {
+		n.haloNews, n.agreeNews = n.HasHalo(), n.Agreement > 0
+	}
+	x.news = true
+}
+
+// Poll receives what has arrived and hands it to the peer. It reports whether there was anything.
+func (x *Exchange) Poll(now time.Duration) (news bool, err error) {
+	news, err = x.poll(now, false)
+	x.waiting = x.waiting && !news
+	return news, err
+}
+
+func (x *Exchange) poll(now time.Duration, waits bool) (news bool, err error) {
+	if x.config.Pump != nil {
+		x.config.Pump()
+	}
+	if !x.news {
+		return false, nil
+	}
+	x.news = false
+	for _, n := range x.neighbours {
+		if n.haloNews {
+			n.haloNews = false
+			some, err := x.pollFaces(now, n, waits)
+			if err != nil {
+				return news, err
+			}
+			news = news || some
+		}
+		if n.agreeNews {
+			n.agreeNews = false
+			some, err := x.pollAgreements(now, n, waits)
+			if err != nil {
+				return news, err
+			}
+			news = news || some
+		}
+		x.news = x.news || n.haloNews
+	}
+	return news, nil
+}
+
+// pollFaces receives at most one message of each tag.
+func (x *Exchange) pollFaces(now time.Duration, n *Neighbour, waits bool) (news bool, err error) {
+	for t := range n.slots {
+		if n.haloRead[t] {
+			continue
+		}
+		s := &n.slots[t]
+		a, err := n.Halo.Receive(s, waits)
+		if err != nil {
+			if err = x.close(n, &n.haloRead[t], err); err != nil {
+				return news, err
+			}
+			continue
+		}
+		if !a.Fresh || !a.Complete {
+			continue
+		}
+		news, n.posted = true, false
+		n.newestLabel = max(n.newestLabel, a.Label)
+		if err := x.peer.Halo(now, n.Rank, uint32(t), a.Label, s.Data[:a.Length]); err != nil {
+			return news, n.Fail(err)
+		}
+		x.post(n)
+	}
+	n.haloNews = news && n.Halo.Unread()
+	return news, nil
+}
+
+func (x *Exchange) pollAgreements(now time.Duration, n *Neighbour, waits bool) (news bool, err error) {
+	for !n.agreeRead {
+		a, err := n.Agree.Receive(&n.message, waits)
+		if err != nil {
+			return news, x.close(n, &n.agreeRead, err)
+		}
+		if !a.Fresh {
+			break
+		}
+		news = true
+		if err := x.peer.Agree(now, n.Rank, n.message.Data[:a.Length]); err != nil {
+			return news, n.Fail(err)
+		}
+	}
+	return news, nil
+}
+
+// post offers the memory of the next face to the session, so that the face is copied once on
+// its way instead of twice.
+func (x *Exchange) post(n *Neighbour) {
+	if x.expects == nil || n.posted || n.asynchronous || n.haloClosed {
+		return
+	}
+	if t, ok := x.expects.Expects(n.Rank); ok && int(t) < len(n.slots) {
+		n.posted = true
+		n.Halo.Post(&n.slots[t])
+	}
+}
+
+// read reports whether nothing more will come under a tag.
+func (n *Neighbour) read(tag p2psap.Tag) bool { return int(tag) < len(n.haloRead) && n.haloRead[tag] }

@@ -1,0 +1,152 @@
+package exchange
+
+import (
+	"errors"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap"
+)
+
+// buffer holds a face that is being sent; the memory is the session's until the face is accepted.
+type buffer struct {
+	number   int    // among those of the exchange
+	own      []byte // nil: it is lent by Config.Memory
+	data     []byte // nil: there is no face
+	held     bool   // the face is packed and not sent yet
+	tag      p2psap.Tag
+	label    p2psap.Label
+	transfer p2psap.Transfer // 0: never sent, or in a mode of before
+}
+
+// beginFace begins to send a face, in the buffer that was used first.
+func (x *Exchange) beginFace() Action {
+	n := x.byRank[x.op.To]
+	n.newest = 1 - n.newest
+	x.pending = operation{kind: face, to: n, buffer: &n.buffers[n.newest]}
+	if x.left > 0 {
+		return Action{}
+	}
+	return x.charge()
+}
+
+// pushFace packs a face and sends it. A synchronous face waits for a buffer that the neighbour
+// has accepted, and for room at the neighbour. An asynchronous one that finds no room is
+// dropped, since a newer one follows.
+func (x *Exchange) pushFace(now time.Duration, o *operation) (bool, error) {
+	n, b := o.to, o.buffer
+	if !o.packed {
+		if done, err := x.free(n, b, p2psap.Tag(x.op.Tag)); !done || err != nil {
+			return false, err
+		}
+		o.packed, b.held = true, true
+		b.tag, b.label = p2psap.Tag(x.op.Tag), p2psap.Label(x.op.Label)
+		x.lend(b, x.op.Bytes)
+		x.peer.Pack(x.op, b.data)
+		if x.left > 0 {
+			x.late = append(x.late, lateFace{*o, x.op})
+			return true, nil
+		}
+		x.post(n)
+	}
+	n.sentAt = now
+	done, err := x.sendFace(n, b)
+	if !done || err != nil {
+		return false, err
+	}
+	b.held = false
+	return true, x.giveBack(n)
+}
+
+func (x *Exchange) sendFace(n *Neighbour, b *buffer) (bool, error) {
+	return x.transmit(n, n.Halo, &n.haloClosed, !n.asynchronous, b.tag, b.label, b.data, &b.transfer)
+}
+
+// Repeat sends the newest face of each asynchronous neighbour again, unless it was sent less
+// than every ago: asynchronous sessions may lose faces. It returns when the next one is due.
+// A peer that is asked for operations repeats its faces itself; Repeat is for a shell that
+// lets time pass without asking.
+func (x *Exchange) Repeat(now, every time.Duration) (next time.Duration, err error) {
+	next = Never
+	for _, n := range x.neighbours {
+		b := &n.buffers[n.newest]
+		if !n.asynchronous || n.haloClosed || b.transfer == 0 || b.own == nil {
+			continue
+		}
+		if now-n.sentAt >= every {
+			n.sentAt = now
+			if _, err := x.sendFace(n, b); err != nil {
+				return 0, err
+			}
+		}
+		next = min(next, n.sentAt+every)
+	}
+	return next, nil
+}
+
+// free reports whether a face may be packed into a buffer.
+func (x *Exchange) free(n *Neighbour, b *buffer, tag p2psap.Tag) (bool, error) {
+	if b.transfer == 0 || n.asynchronous || n.haloClosed || n.read(tag) {
+		return true, nil
+	}
+	done, err := n.Halo.Accepted(b.transfer)
+	if err != nil {
+		return true, x.close(n, &n.haloClosed, err)
+	}
+	return done, nil
+}
+
+// lend gives a buffer n bytes in place of those that it had; 0: none.
+func (x *Exchange) lend(b *buffer, n int) {
+	if b.own != nil {
+		b.data = b.own[:n]
+		return
+	}
+	if b.data != nil {
+		x.config.Memory.Give(b.number, b.data)
+	}
+	if b.data = nil; n > 0 {
+		b.data = x.config.Memory.Take(b.number, n)
+	}
+}
+
+// giveBack returns the memory of faces that the session does not need any more.
+func (x *Exchange) giveBack(n *Neighbour) error {
+	if x.config.Memory == nil {
+		return nil
+	}
+	for i := range n.buffers {
+		b := &n.buffers[i]
+		if b.data == nil || b.held {
+			continue
+		}
+		done, err := n.asynchronous, error(nil)
+		if !done {
+			if done, err = n.Halo.Accepted(b.transfer); err != nil {
+				return x.close(n, &n.haloClosed, err)
+			}
+		}
+		if done {
+			x.lend(b, 0)
+		}
+	}
+	return nil
+}
+
+// transmit sends a message. wanted: it waits until there is room, otherwise it is dropped. A
+// message to a neighbour that has closed the session is dropped.
+func (x *Exchange) transmit(n *Neighbour, s Session, closed *bool, wanted bool,
+	tag p2psap.Tag, label p2psap.Label, data []byte, t *p2psap.Transfer) (bool, error) {
+	if *closed {
+		return true, nil
+	}
+	sent, err := s.Send(tag, label, data)
+	switch {
+	case err == nil:
+		*t = sent
+		return true, nil
+	case errors.Is(err, microproto.ErrBusy):
+		return !wanted, nil
+	}
+	return true, x.close(n, closed, err)
+}
