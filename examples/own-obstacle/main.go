@@ -1,6 +1,5 @@
-// Command own-obstacle is the program obstacle with a micro-protocol, a method, a scheme, a problem and a link of its own:
-//
-//	own-obstacle solve dome --peers 4 --method damped --scheme pairs --rows checksum --network unix
+// Command own-obstacle is the program obstacle with a row, method, scheme, problem, iteration and link of its own:
+// own-obstacle solve dome --peers 4 --method damped --scheme pairs --rows checksum --network unix.
 package main
 
 import (
@@ -22,6 +21,7 @@ func main() {
 		c.Methods.Add(damped{}),
 		c.Schemes.Add("pairs", "synchronous in pairs", newPairs),
 		c.Problems.Add(problems.Builtin{Name: "dome", Summary: "a membrane over a dome", Dimension: 2}, dome),
+		c.Iterations.Add("line", "a line of averages", newLine),
 		c.Links.Add("unix", "Unix sockets", catalog.Link{Network: p2psap.SharedMemory, Open: openUnix}),
 	); err != nil {
 		log.Fatal(err)

@@ -2,9 +2,13 @@ package main
 
 import (
 	"bytes"
+	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -88,6 +92,42 @@ func TestRun(t *testing.T) {
 		modes[s.Name+" "+s.Mode] = true
 	}
 	require.True(t, modes["halo/0-1 sync"] && modes["halo/1-2 async"] && modes["halo/2-3 sync"], "%v", modes)
+}
+
+// Three peers run the iteration in each scheme, and in the one that main adds.
+func TestRunIteration(t *testing.T) {
+	for _, scheme := range []string{"sync", "async", "delay:2", "hybrid", "pairs"} {
+		at := filepath.Join(t.TempDir(), "x.csv")
+		out, errs, err := program(t, "iterate", "line", "--peers", "3", "--clusters", "2", "--scheme", scheme,
+			"--rows", "checksum", "--tol", "1e-9", "--out", at, "--format", "json")
+		require.NoError(t, err, errs)
+		var a struct {
+			Converged bool
+			Sweeps    []int
+			Messages  int
+		}
+		require.NoError(t, json.Unmarshal([]byte(out), &a))
+		require.True(t, a.Converged, scheme)
+		require.Len(t, a.Sweeps, 3)
+		require.Positive(t, a.Messages)
+		file, err := os.Open(at)
+		require.NoError(t, err)
+		rows, err := csv.NewReader(file).ReadAll()
+		require.NoError(t, errors.Join(err, file.Close()))
+		require.Len(t, rows, 3*valuesPerPeer)
+		for _, row := range rows {
+			x, err := strconv.ParseFloat(row[2], 64)
+			require.NoError(t, err)
+			require.InDelta(t, 2, x, 1e-7, "%s: %v", scheme, row)
+		}
+	}
+	_, errs, err := program(t, "iterate", "lane")
+	require.Error(t, err)
+	require.Contains(t, errs, `no iteration "lane" (did you mean "line"?); there are line`)
+	_, _, err = program(t, "iterate", "line", "--max-sweeps", "3")
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	require.Equal(t, 3, exit.ExitCode())
 }
 
 // Errors and lists name what was added.

@@ -28,6 +28,8 @@ type Set struct {
 	Schemes Of[Scheme]
 	// Problems are those that obstacle problems lists.
 	Problems *problems.Catalog
+	// Iterations are those that obstacle iterate runs. New has none.
+	Iterations Of[Iteration]
 	// Links are the values of --network, the network to prefer first. "ether" and "ib" have flags of their own and no
 	// Open.
 	Links Of[Link]
@@ -48,6 +50,9 @@ func New() *Set {
 	}
 	return s
 }
+
+// Iteration returns the block of a rank of an iteration x ← F(x) that is divided among peers.
+type Iteration func(rank iterate.Rank, peers int) (iterate.Block, error)
 
 // Link is a kind of network. Peers open theirs beside UDP, which reaches every peer.
 type Link struct {
@@ -110,7 +115,7 @@ func (s *Set) Flag(protocol string) string {
 // Names returns the names of all that peers of one run must have alike.
 func (s *Set) Names() []string {
 	return slices.Concat(s.Protocols.Names(), s.Protocols.Labels(""), s.Protocols.Labels(ctp.GroupCongestion),
-		s.Methods.Names(), s.Schemes.Names(), s.Problems.Names(), s.Links.Names())
+		s.Methods.Names(), s.Schemes.Names(), s.Problems.Names(), s.Iterations.Names(), s.Links.Names())
 }
 
 // Of holds values by name. Its zero value is empty.
