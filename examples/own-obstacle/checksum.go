@@ -12,7 +12,7 @@ type checksum struct{ sum microproto.Attr[uint32] }
 func newChecksum(microproto.Options) (microproto.MicroProtocol, error) { return &checksum{}, nil }
 
 // Name implements microproto.MicroProtocol.
-func (c *checksum) Name() string { return "Checksum" }
+func (c *checksum) Name() string { return "checksum" }
 
 // Attach implements microproto.MicroProtocol.
 func (c *checksum) Attach(b *microproto.Binder) error {

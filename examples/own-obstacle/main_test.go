@@ -66,11 +66,11 @@ func solve(t *testing.T, args ...string) answer {
 func TestRun(t *testing.T) {
 	plain := solve(t, "--network", "ether")
 	for _, s := range plain.Sessions {
-		require.NotContains(t, s.Composition, "Checksum")
+		require.NotContains(t, s.Composition, "checksum")
 	}
 	with := solve(t, "--network", "ether", "--rows", "checksum")
 	for _, s := range with.Sessions {
-		require.Contains(t, s.Composition, "Checksum")
+		require.Contains(t, s.Composition, "checksum")
 	}
 	require.Equal(t, plain.Sum, with.Sum, "a synchronous run gives the same bits")
 	unix := solve(t, "--network", "unix")

@@ -1,11 +1,11 @@
-// Command ownproblem shows a problem of a user's own in one file: the pressure in
-// the oil film of a journal bearing, which cannot fall below 0, because the oil
-// cavitates there. With θ round the shaft and y along it, ε the eccentricity:
+// Command ownproblem solves a problem of its own: the pressure u in the oil film of a journal bearing. The oil
+// cavitates where the pressure would fall below 0, so u ≥ 0. θ is the angle around the shaft, y the position along it
+// and ε the eccentricity:
 //
 //	−div((1 + ε cos θ)³ ∇u) ≥ ε sin θ, u ≥ 0, complementary; u = 0 on the rim
 //
-// (Cryer, "The method of Christopherson for solving free boundary problems for
-// infinite journal bearings by means of finite differences", 1971).
+// (Cryer, "The method of Christopherson for solving free boundary problems for infinite journal bearings by means of
+// finite differences", 1971).
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
-// bearing is all that the solver has to know.
+// bearing returns the problem on a grid of n interior points.
 func bearing(eccentricity, length float64, n [2]int) *problem.Problem {
 	film := func(q problem.Point) float64 { return 1 + eccentricity*math.Cos(q[0]) }
 	none := func(problem.Point) float64 { return 0 }
@@ -42,8 +42,7 @@ func main() {
 	}
 }
 
-// run solves the bearing on one thread of one peer and says what came out. The
-// numbers 0 leave the rhythm of the checks and the number of sweeps open.
+// run solves the problem on one thread and writes the result.
 func run(w io.Writer) error {
 	p := bearing(0.4, 4, [2]int{63, 31})
 	if err := p.Validate(); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The pressure peaks before the narrowest gap at θ = π, half-way along the
-// shaft, and the oil cavitates behind it.
+// The pressure has its maximum before the narrowest gap at θ = π, at the middle of the shaft. The oil cavitates after
+// the gap.
 func TestRun(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, run(&out))

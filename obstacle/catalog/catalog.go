@@ -1,6 +1,6 @@
-// Package catalog holds what the program obstacle knows by name: micro-protocols, optional rows of Table I, congestion
-// controllers, methods, schemes, problems and links. A main package of your own adds to a Set before it runs the program; every flag
-// that takes such a name accepts what was added and lists it in its errors.
+// Package catalog holds what the program obstacle knows by name: micro-protocols, optional rows of Table I,
+// congestion controllers, methods, schemes, problems and links. A main package of your own adds to a Set before it
+// runs the program; every flag that takes such a name accepts what was added and lists it in its errors.
 package catalog
 
 import (

@@ -200,7 +200,7 @@ func (q *request) cases(ref string, schemes []string, peers []int) ([]measuremen
 	if _, err := slowdowns(q.slowdown, slices.Max(peers)); err != nil {
 		return nil, badInput(err)
 	}
-	if _, err := q.method.config(iterate.Synchronous(), q.catalog); err != nil { // an invalid value would be invalid in every row
+	if _, err := q.method.config(iterate.Synchronous(), q.catalog); err != nil {
 		return nil, err
 	}
 	for _, s := range schemes {

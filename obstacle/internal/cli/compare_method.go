@@ -24,7 +24,7 @@ func (a *app) compareMethod(q *request, s *simulation, f *clusterfile.File, ref,
 	of := *q
 	of.method.name = method
 	m := &methodComparison{method: method}
-	if _, err := of.method.config(iterate.Synchronous(), a.catalog); err != nil { // an invalid value would be invalid in every row
+	if _, err := of.method.config(iterate.Synchronous(), a.catalog); err != nil {
 		return nil, err
 	}
 	for _, scheme := range all.schemes {

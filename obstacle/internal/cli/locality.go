@@ -145,7 +145,9 @@ func connectOnce(ctx context.Context, peer string) (netip.Addr, time.Duration, e
 // interface over which it is reached.
 func evidenceOf(mine []host.Interface, peer netip.Addr, rtt time.Duration) p2psap.Evidence {
 	e := p2psap.Evidence{
-		Local: p2psap.Placement{Host: "this", Process: 1}, Remote: p2psap.Placement{Host: "other", Process: 2}, RTT: rtt,
+		Local:  p2psap.Placement{Host: "this", Process: 1},
+		Remote: p2psap.Placement{Host: "other", Process: 2},
+		RTT:    rtt,
 	}
 	theirs := netip.PrefixFrom(peer.WithZone(""), peer.BitLen())
 	for _, i := range mine {

@@ -18,9 +18,11 @@ type rowFlags struct {
 
 func (r *rowFlags) add(f *pflag.FlagSet, c *catalog.Set) {
 	f.StringVar(&r.congestion, "congestion", "newreno",
-		"congestion control of reliable sessions between clusters: "+catalog.Words(c.Protocols.Labels(ctp.GroupCongestion)))
+		"congestion control of reliable sessions between clusters: "+
+			catalog.Words(c.Protocols.Labels(ctp.GroupCongestion)))
 	f.StringSliceVar(&r.names, "rows", nil,
-		"optional micro-protocols, NAME,…, added to the compositions of Table I: "+catalog.Words(c.Protocols.Labels("")))
+		"optional micro-protocols, NAME,…, added to the compositions of Table I: "+
+			catalog.Words(c.Protocols.Labels("")))
 	f.BoolFunc("negative-ack", "the same as --rows negative-ack", func(string) error {
 		if !slices.Contains(r.names, negativeAck) {
 			r.names = append(r.names, negativeAck)

@@ -128,7 +128,8 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 	}
 	return &virtualRun{work: w, Config: simulate.Config{
 		Model: m, Scale: s.standIn, NoOverlap: s.noOverlap, Until: q.maxTime, Seed: q.seed,
-		Catalog: a.catalog.Protocols, Policy: p2psap.TablePolicy{Optional: rows}, Evaluate: true, Solver: c, Methods: a.catalog.Methods,
+		Catalog: a.catalog.Protocols, Policy: p2psap.TablePolicy{Optional: rows}, Evaluate: true,
+		Solver: c, Methods: a.catalog.Methods,
 	}}, nil
 }
 

@@ -1,4 +1,5 @@
-// Package iteration runs an iteration of the catalog on peers of this process, which exchange their values over sockets.
+// Package iteration runs an iteration of the catalog on peers of this process, which exchange their values over
+// sockets.
 package iteration
 
 import (
@@ -99,7 +100,8 @@ func (c *Config) run(ctx context.Context, rank int, nodes []*driver.Node, names 
 		}
 	}
 	r, err := runner.New(ctx, runner.Config{
-		Solver: config, Methods: methods, Node: runner.Over(nodes[rank]), Names: names, MaxTime: c.MaxTime, Stop: c.Stop, Log: c.Log,
+		Solver: config, Methods: methods, Node: runner.Over(nodes[rank]), Names: names,
+		MaxTime: c.MaxTime, Stop: c.Stop, Log: c.Log,
 	})
 	if err != nil {
 		return err
