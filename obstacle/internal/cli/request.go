@@ -270,8 +270,8 @@ func (q *request) checkBounds() error {
 // several peers.
 func (q *request) sweepsInOnePass(w *work) bool {
 	m := &w.method
-	several := q.clusters != 0 || q.topology != "" || len(q.slowdown) > 0 || q.rendezvous != "" || q.partition != "auto" ||
-		q.balance == "on"
+	several := q.clusters != 0 || q.topology != "" || len(q.slowdown) > 0 || q.rendezvous != "" ||
+		q.partition != "auto" || q.balance == "on"
 	return m.Name == problem.Richardson && m.Together != 1 && w.scheme.Name() == iterate.Synchronous().Name() &&
 		w.order == problem.Jacobi && !several
 }
