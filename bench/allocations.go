@@ -12,6 +12,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
+	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/runner"
@@ -66,6 +67,7 @@ func countAllocations(ctx context.Context, scheme iterate.Scheme, sweeps iterate
 	}
 	peers, err := both(func(i int) (*runner.Runner, error) {
 		return runner.New(ctx, runner.Config{
+			New:  solver.New,
 			Node: runner.Over(nodes[i]), Names: []string{"0", "1"},
 			Solver: problem.Config{
 				Problem: prob, Partition: part, Rank: iterate.Rank(i), Scheme: scheme, Tolerance: 1e-12,

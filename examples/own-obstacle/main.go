@@ -17,7 +17,7 @@ import (
 func main() {
 	c := catalog.New()
 	if err := errors.Join(
-		c.Protocols.AddRow(microproto.Row{Protocol: "checksum", New: newChecksum, Columns: reliable()}),
+		c.Protocols.AddRow(microproto.Row{Protocol: "checksum", Help: "a CRC", New: newChecksum, Columns: reliable()}),
 		c.Methods.Add(damped{}),
 		c.Schemes.Add("pairs", "synchronous in pairs", newPairs),
 		c.Problems.Add(problems.Builtin{Name: "dome", Summary: "a membrane over a dome", Dimension: 2}, dome),

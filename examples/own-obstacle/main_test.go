@@ -99,7 +99,7 @@ func TestRunIteration(t *testing.T) {
 	for _, scheme := range []string{"sync", "async", "delay:2", "hybrid", "pairs"} {
 		at := filepath.Join(t.TempDir(), "x.csv")
 		out, errs, err := program(t, "iterate", "line", "--peers", "3", "--clusters", "2", "--scheme", scheme,
-			"--rows", "checksum", "--tol", "1e-9", "--out", at, "--format", "json")
+			"--tol", "1e-9", "--out", at, "--format", "json")
 		require.NoError(t, err, errs)
 		var a struct {
 			Converged bool
@@ -136,7 +136,7 @@ func TestNames(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, out, "dome (2-D)\n  a membrane over a dome")
 	for flag, want := range map[string]string{
-		"--rows":    "want checksum or negative-ack",
+		"--rows":    "want NegativeAck or checksum",
 		"--method":  "want richardson, sor, multigrid, schwarz or damped",
 		"--scheme":  "want sync, async, delay, hybrid or pairs",
 		"--network": "want auto, ether, ib or unix",

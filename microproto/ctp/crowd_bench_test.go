@@ -9,9 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkCompose is what the composite of a session takes to be made: time, the memory
-// allocated (B/op), and what of it stays while the session lives. A simulated cluster has
-// thousands of them.
+// BenchmarkCompose measures the creation of a session's composite: time, memory allocated (B/op),
+// and memory that remains in use. A simulated cluster has thousands of them.
 func BenchmarkCompose(b *testing.B) {
 	for _, column := range []struct {
 		name string
@@ -41,8 +40,8 @@ func BenchmarkCompose(b *testing.B) {
 	}
 }
 
-// BenchmarkCrowd is a message, both ends and its acknowledgement, where so many pairs of ends
-// take turns that no cache holds them; and where one does.
+// BenchmarkCrowd measures a message with its acknowledgement at both ends, with so many pairs of
+// ends in turn that no cache holds them, and with one pair.
 func BenchmarkCrowd(b *testing.B) {
 	for _, pairs := range []int{1, 1024} {
 		for _, ahead := range []bool{false, true} {

@@ -78,7 +78,10 @@ func (s *Set) Optional(congestion string, rows []string) ([]p2psap.OptionalRow, 
 	if err != nil {
 		return nil, err
 	}
-	out := []p2psap.OptionalRow{c}
+	var out []p2psap.OptionalRow
+	if len(c.Columns) > 0 { // otherwise it is the controller of the table
+		out = append(out, c)
+	}
 	for i, name := range rows {
 		r, err := s.row("rows", "", name)
 		if err != nil {
@@ -104,7 +107,7 @@ func (s *Set) row(flag, group, label string) (microproto.Row, error) {
 func (s *Set) Flag(protocol string) string {
 	for group, flag := range map[string]string{"": "--rows ", ctp.GroupCongestion: "--congestion "} {
 		for i, r := range s.Protocols.Rows(group) {
-			if r.Protocol == protocol {
+			if r.Protocol == protocol && len(r.Columns) > 0 {
 				return flag + s.Protocols.Labels(group)[i]
 			}
 		}

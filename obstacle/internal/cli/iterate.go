@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/signal"
 	"strconv"
 	"strings"
 	"time"
@@ -13,10 +14,9 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
-	"github.com/p2pdc/p2pdc/obstacle/internal/iteration"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
-	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
@@ -27,7 +27,6 @@ type iterateFlags struct {
 	tol             float64
 	maxSweeps       uint64
 	maxTime         time.Duration
-	rows            rowFlags
 }
 
 // iterated is the JSON of obstacle iterate.
@@ -69,7 +68,6 @@ Exit codes are those of solve.`,
 	f.Uint64Var(&q.maxSweeps, "max-sweeps", 0, "stop after this number of sweeps (0: no bound)")
 	f.DurationVar(&q.maxTime, "max-time", 0, "stop after this time (0: no bound)")
 	f.StringVar(&q.out, "out", "", "write the values to this file: lines of rank, index, value")
-	q.rows.add(f, a.catalog)
 	return c
 }
 
@@ -88,10 +86,6 @@ func (a *app) iterate(ctx context.Context, q *iterateFlags, name string) error {
 	case !(q.tol > 0 && q.tol < 1):
 		return usage("--tol %v: want a number above 0 and below 1", q.tol)
 	}
-	rows, err := q.rows.optional(a.catalog)
-	if err != nil {
-		return badInput(err)
-	}
 	labels := make([]string, q.peers)
 	for r := range labels {
 		if q.clusters > 0 {
@@ -107,28 +101,36 @@ func (a *app) iterate(ctx context.Context, q *iterateFlags, name string) error {
 			return err
 		}
 	}
+	blocks := make([]iterate.Block, q.peers)
+	for r := range blocks {
+		if blocks[r], err = block(iterate.Rank(r), q.peers); err != nil {
+			return badInput(err)
+		}
+	}
 	ignoreWriteSignals()
-	ctx, interrupt, stop := interrupts(ctx)
+	ctx, stop := signal.NotifyContext(ctx, stopSignals()...)
 	defer stop()
-	results, err := iteration.Run(ctx, iteration.Config{
-		Block: func(r iterate.Rank) (iterate.Block, error) { return block(r, q.peers) },
-		Peers: q.peers, Scheme: scheme, Tolerance: q.tol, MaxSweeps: q.maxSweeps, MaxTime: q.maxTime,
-		Catalog: a.catalog.Protocols, Policy: p2psap.TablePolicy{Optional: rows}, Stop: interrupt, Log: a.log,
+	x, err := solver.Iterate(ctx, solver.Iteration{
+		Blocks: blocks, Scheme: scheme, Tolerance: q.tol, MaxSweeps: iterate.Iteration(q.maxSweeps), MaxTime: q.maxTime,
+		Log: a.log,
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, solver.ErrOptions):
+		return badInput(err)
+	case err != nil && !errors.Is(err, solver.ErrNotConverged):
 		return failed(err)
 	}
-	return a.answerIteration(q, name, scheme, results)
+	return a.answerIteration(q, name, scheme, x)
 }
 
 // answerIteration writes and prints the result of a run.
-func (a *app) answerIteration(q *iterateFlags, name string, scheme iterate.Scheme, results []iteration.Result) error {
+func (a *app) answerIteration(q *iterateFlags, name string, scheme iterate.Scheme, x *solver.Iterated) error {
 	s := iterated{
-		Iteration: name, Scheme: scheme.Name(), Peers: q.peers, Tolerance: q.tol, Reason: results[0].Reason.String(),
-		Converged: results[0].Reason == iterate.Converged, Residual: nullable.Number(results[0].Residual),
+		Iteration: name, Scheme: scheme.Name(), Peers: q.peers, Tolerance: q.tol, Reason: x.Reason.String(),
+		Converged: x.Reason == iterate.Converged, Residual: nullable.Number(x.Peers[0].Residual),
 		Outputs: []report.Output{}, Version: build.Version(),
 	}
-	for _, r := range results {
+	for _, r := range x.Peers {
 		messages, bytes := r.Messages()
 		s.Messages, s.Bytes = s.Messages+messages, s.Bytes+bytes
 		s.Sweeps, s.Seconds = append(s.Sweeps, uint64(r.Sweeps)), max(s.Seconds, r.Elapsed.Seconds())
@@ -136,8 +138,8 @@ func (a *app) answerIteration(q *iterateFlags, name string, scheme iterate.Schem
 	if q.out != "" {
 		s.Outputs = append(s.Outputs, outcomeOf(q.out, save(q.out, func(w io.Writer) error {
 			var err error
-			for rank, r := range results {
-				for i, v := range r.Values {
+			for rank, values := range x.X {
+				for i, v := range values {
 					_, e := fmt.Fprintf(w, "%d,%d,%.17g\n", rank, i, v)
 					err = errors.Join(err, e)
 				}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -20,10 +21,13 @@ func (r *rowFlags) add(f *pflag.FlagSet, c *catalog.Set) {
 	f.StringVar(&r.congestion, "congestion", "newreno",
 		"congestion control of reliable sessions between clusters: "+
 			catalog.Words(c.Protocols.Labels(ctp.GroupCongestion)))
+	var rows []string
+	for _, row := range c.Protocols.Rows("") {
+		rows = append(rows, row.Label+" ("+row.Help+")")
+	}
 	f.StringSliceVar(&r.names, "rows", nil,
-		"optional micro-protocols, NAME,…, added to the compositions of Table I: "+
-			catalog.Words(c.Protocols.Labels("")))
-	f.BoolFunc("negative-ack", "the same as --rows negative-ack", func(string) error {
+		"optional micro-protocols, NAME,…, added to the compositions of Table I: "+strings.Join(rows, ", "))
+	f.BoolFunc("negative-ack", "the same as --rows NegativeAck", func(string) error {
 		if !slices.Contains(r.names, negativeAck) {
 			r.names = append(r.names, negativeAck)
 		}
@@ -31,7 +35,7 @@ func (r *rowFlags) add(f *pflag.FlagSet, c *catalog.Set) {
 	})
 }
 
-const negativeAck = "negative-ack"
+const negativeAck = "NegativeAck"
 
 func (r *rowFlags) optional(c *catalog.Set) ([]p2psap.OptionalRow, error) {
 	return c.Optional(r.congestion, r.names)

@@ -293,7 +293,7 @@ func (p *peer) prepare(
 		runtime.GOMAXPROCS(min(runtime.GOMAXPROCS(0), a.Threads))
 	}
 	r, err := runner.New(ctx, runner.Config{
-		Solver: config, Methods: p.Catalog.Methods,
+		New: p.Catalog.Methods.New, Solver: config,
 		Threads: a.Threads, Crowded: oversubscribed, Node: runner.Over(p.node), Names: names, Allocate: p.faces(),
 		Slow:    a.Slowdown,
 		MaxTime: time.Duration(a.MaxTimeMS) * time.Millisecond,
