@@ -9,15 +9,16 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log"
 	"math"
 	"os"
+	"slices"
 
+	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/problem"
-	"github.com/p2pdc/p2pdc/solver/richardson"
-	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 // bearing returns the problem on a grid of n interior points.
@@ -42,29 +43,18 @@ func main() {
 	}
 }
 
-// run solves the problem on one thread and writes the result.
+// run solves the problem and writes the result.
 func run(w io.Writer) error {
 	p := bearing(0.4, 4, [2]int{63, 31})
-	if err := p.Validate(); err != nil {
-		return err
-	}
-	s, err := richardson.SolveSequential(p, problem.Jacobi, 1e-8, 0, 0, 0)
+	s, err := solver.Solve(context.Background(), p, solver.Options{Tolerance: 1e-8})
 	if err != nil {
 		return err
 	}
-	e, err := verify.Evaluate(p, s.U, nil)
-	if err != nil {
-		return err
-	}
-	highest, at := 0.0, 0
-	for i, u := range s.U {
-		if u > highest {
-			highest, at = u, i
-		}
-	}
+	pressure := slices.Max(s.U)
+	at := slices.Index(s.U, pressure)
 	where := p.At(at%p.N[0]+1, at/p.N[0]+1, 1)
-	fmt.Fprintf(w, "relative residual  %.1e after %d sweeps\n", e.RelativeResidual, s.Sweeps)
-	fmt.Fprintf(w, "highest pressure   %.4f at θ = %.3f, y = %.3f\n", highest, where[0], where[1])
-	fmt.Fprintf(w, "cavitation         %d of %d points\n", e.ContactPoints, p.Points())
+	fmt.Fprintf(w, "relative residual  %.1e after %d sweeps\n", s.Evaluation.RelativeResidual, s.Peers[0].Sweeps)
+	fmt.Fprintf(w, "highest pressure   %.4f at θ = %.3f, y = %.3f\n", pressure, where[0], where[1])
+	fmt.Fprintf(w, "cavitation         %d of %d points\n", s.Evaluation.ContactPoints, p.Points())
 	return nil
 }
