@@ -175,14 +175,8 @@ func simulatedSeries(c *report.SimulatedComparison) []figure.Series {
 		if !r.Efficiency.Known() {
 			continue
 		}
-		name := c.Name(r)
-		at := slices.IndexFunc(out, func(s figure.Series) bool { return s.Name == name })
-		if at < 0 {
-			at = len(out)
-			out = append(out, figure.Series{Name: name})
-		}
 		e := float64(r.Efficiency)
-		out[at].Points = append(out[at].Points, figure.Point{Peers: r.Machines, Low: e, Mid: e, High: e})
+		out = figure.Append(out, c.Name(r), figure.Point{Peers: r.Machines, Low: e, Mid: e, High: e})
 	}
 	for _, s := range out {
 		slices.SortFunc(s.Points, func(a, b figure.Point) int { return a.Peers - b.Peers })

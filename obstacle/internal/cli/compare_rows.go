@@ -144,16 +144,11 @@ func series(rows []row, methods bool) []figure.Series {
 		if methods {
 			name = r.Method + ", " + r.Scheme
 		}
-		i := slices.IndexFunc(out, func(s figure.Series) bool { return s.Name == name })
-		if i < 0 {
-			i = len(out)
-			out = append(out, figure.Series{Name: name, Points: []figure.Point{{Peers: 1, Low: 1, Mid: 1, High: 1}}})
-		}
 		at := func(t nullable.Number) float64 {
 			return float64(report.Efficiency(float64(one.Seconds), r.Peers, float64(t)))
 		}
-		out[i].Points = append(out[i].Points,
-			figure.Point{Peers: r.Peers, Low: at(r.Slowest), Mid: at(r.Seconds), High: at(r.Fastest)})
+		p := figure.Point{Peers: r.Peers, Low: at(r.Slowest), Mid: at(r.Seconds), High: at(r.Fastest)}
+		out = figure.Append(out, name, p, figure.Point{Peers: 1, Low: 1, Mid: 1, High: 1})
 	}
 	return out
 }

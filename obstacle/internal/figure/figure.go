@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -26,6 +27,17 @@ type Point struct {
 type Series struct {
 	Name   string
 	Points []Point
+}
+
+// Append adds a point to the series of that name, and the series if it is missing, which then begins with the points
+// of first.
+func Append(all []Series, name string, p Point, first ...Point) []Series {
+	i := slices.IndexFunc(all, func(s Series) bool { return s.Name == name })
+	if i < 0 {
+		i, all = len(all), append(all, Series{Name: name, Points: first})
+	}
+	all[i].Points = append(all[i].Points, p)
+	return all
 }
 
 // Check returns an error unless the name has the extension of a figure.
