@@ -16,9 +16,9 @@ import (
 //
 // Leaving a rail takes precedence over every other change, since what the other end's user has to
 // see before he asks for the same may be what was lost there. The end that proposes to move suspends
-// its own proposal and sends it again afterwards. From the messages of both ends each can tell whether
-// the other end had carried the suspended change out before the proposal to move came: then that
-// change stands and the move is void.
+// its own proposal and sends it again afterwards. The messages of both ends show each whether the other
+// end had carried the suspended change out before the proposal to move arrived: then that change stands
+// and the move is void.
 
 // leavePath marks the channels over a path as over, and their sessions look for another path.
 func (n *Node) leavePath(now microproto.Instant, p *peer, w *rail.Path) {
