@@ -1,32 +1,31 @@
-# make test runs every test, in minutes, whatever else the machine does. make check adds
-# linter, race detector and builds; make check and make verbs are what continuous
-# integration runs, and what a change must pass. make stress has the long lanes.
-# All need Go, git, make and access to Go modules, the race detector a C compiler too.
+# make test runs every test in a few minutes, also on a busy machine. make check adds the
+# linter, the race detector and more builds. A change must pass make check and make verbs, which
+# continuous integration runs. make stress runs for hours.
+# All targets need Go, git, make and access to Go modules. The race detector needs a C compiler.
 
 GO       ?= go
 FUZZTIME ?= 20s
 SEEDS    ?= 300
 CHANGESEEDS ?= 200
-# Of make stress: seeds of each simulation, and draws of each property test.
+# For make stress: seeds of each simulation, and draws of each property test.
 STRESSSEEDS ?= 10000
 DRAWS       ?= 2000
 
-# The linter is pinned here. An installed one of exactly this version is used,
-# otherwise Go builds it: minutes the first time, nothing afterwards.
+# The version of the linter. make lint uses an installed linter of exactly this version, or lets
+# Go build it, which takes minutes the first time.
 LINT_VERSION = v2.15.0
 LINT_MODULE  = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 LINT_INSTALLED = $(shell golangci-lint version 2>/dev/null | grep -q 'version $(LINT_VERSION:v%=%) ' && echo golangci-lint)
 LINT = $(or $(LINT_INSTALLED),$(GO) run $(LINT_MODULE))
 
-# Packages with goroutines, or called from several; the core has none.
+# Packages with goroutines, or called from several. The core has none.
 SHELLS = ./p2psap/driver/... ./ether/... ./solver/runner/... ./problems/file ./internal/output ./obstacle/...
 
 .PHONY: check build fmt vet lint test race sim stress fuzz bench experiments performance pictures install verbs
 
 check: test build fmt vet lint race
 
-# The whole module, examples included; also without the assembly kernels and without
-# what loads libibverbs.
+# Builds the whole module with its examples, also without the assembly kernels and libibverbs.
 build:
 	CGO_ENABLED=0 $(GO) build ./...
 	CGO_ENABLED=0 $(GO) build -tags noasm,nolibibverbs ./...
@@ -41,8 +40,8 @@ vet:
 lint:
 	$(LINT) run ./...
 
-# Every test: examples, layout and purity (internal/tidy), simulator seeds, real
-# processes, and the seed corpus of every fuzz target. None depends on the clock.
+# Runs every test: examples, layout and purity (internal/tidy), simulator seeds, real
+# processes, and the seed corpus of every fuzz target. No test depends on the clock.
 test:
 	$(GO) test ./...
 
@@ -53,29 +52,29 @@ race:
 		echo "race detector: skipped, it needs cgo and a C compiler (go env CGO_ENABLED is 0)"; \
 	fi
 
-# The verbs link on the real RDMA stack: a guest kernel with soft-RoCE, from Debian's
-# packages, under QEMU. Minutes; skipped, loudly, where it cannot be built.
-# make verbs STEPS=devices runs one step of ib/guest/steps.sh.
+# Tests the verbs link on the real RDMA stack, in a guest kernel with soft-RoCE from Debian's
+# packages under QEMU. It takes minutes, and is skipped with a warning where the guest cannot be
+# built. make verbs STEPS=devices runs one step of ib/guest/steps.sh.
 verbs:
 	ib/guest/run.sh $(STEPS)
 
-# More seeds of the cluster simulator than make test runs: make sim SEEDS=10000.
+# Runs more seeds of the cluster simulator than make test: make sim SEEDS=10000.
 sim:
 	$(GO) test ./internal/sim -run 'TestSeeds$$' -count=1 -v -sim.count=$(SEEDS)
 	$(GO) test ./internal/sim -run 'TestAttacks$$' -count=1 -v -attack.count=$(SEEDS)
 	$(GO) test ./internal/sim -run 'TestFalseStops' -count=1 -v -timeout 3h -stops.count=$(SEEDS)
 	$(GO) test ./p2psap -run 'TestChanges$$' -count=1 -v -change.count=$(CHANGESEEDS) -change.goal=1000
 
-# The long lanes, hours: more seeds of the simulations, more draws of the property tests, all
-# tests under the race detector, and those of real processes and sockets again and again.
+# Runs for hours: more seeds of the simulations, more draws of the property tests, all tests
+# under the race detector, and the tests of real processes and sockets ten times.
 stress:
 	$(MAKE) sim SEEDS=$(STRESSSEEDS)
 	$(GO) test -count=1 -timeout 6h -rapid.checks=$(DRAWS) $$(grep -rl --include='*_test.go' 'pgregory.net/rapid"' . | xargs -n 1 dirname | sort -u)
 	$(GO) test -race -count=1 -timeout 2h ./...
 	$(GO) test -count=10 -timeout 2h $(SHELLS)
 
-# Every fuzz target for FUZZTIME, one after the other. Minimising what is interesting, for a
-# minute each by default, would take most of that time.
+# Runs every fuzz target for FUZZTIME. Minimising interesting inputs, a minute each by default,
+# would use most of that time.
 fuzz:
 	@set -e; for pkg in $$($(GO) list ./...); do \
 		for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
@@ -84,16 +83,16 @@ fuzz:
 		done; \
 	done
 
-# Regression benchmarks on this machine; the loops in C need gcc. make bench ARGS="-against COMMIT"
-# compares this tree with a commit. make experiments repeats what takes hours.
+# Runs the regression benchmarks; the loops in C need gcc. make bench ARGS="-against COMMIT"
+# compares this tree with a commit. make experiments runs the experiments, which take hours.
 bench experiments:
 	$(GO) run ./$@ $(ARGS)
 
-# The tables of docs/performance.md, from the records of both.
+# Writes the tables of docs/performance.md from the records of both.
 performance:
 	$(GO) run ./bench -report
 
-# The figures of README.md and docs/.
+# Draws the figures of README.md and docs/.
 pictures:
 	mkdir -p docs/pictures
 	$(GO) run ./cmd/obstacle solve jacksboro --n 401,342 --tol 1e-6 --out docs/pictures/jacksboro.png

@@ -19,7 +19,8 @@ func TestConform(t *testing.T) {
 		{Listen: "127.0.0.1", MTU: 1500, DisableGRO: true},
 		{Listen: "127.0.0.1", MTU: 9000, DisableBatch: true},
 	} {
-		name := fmt.Sprintf("%s mtu=%d gso=%t gro=%t batch=%t", c.Listen, c.MTU, !c.DisableGSO, !c.DisableGRO, !c.DisableBatch)
+		name := fmt.Sprintf("%s mtu=%d gso=%t gro=%t batch=%t",
+			c.Listen, c.MTU, !c.DisableGSO, !c.DisableGRO, !c.DisableBatch)
 		t.Run(name, func(t *testing.T) {
 			if c.Listen == "::1" {
 				needIPv6(t)

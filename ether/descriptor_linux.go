@@ -200,9 +200,7 @@ func (w *readinessWait) ready(epoll uintptr) bool {
 	return w.watch.addWaiter(epoll) && w.tryOnce()
 }
 
-func (w *readinessWait) tryOnce() bool {
-	return w.socket.raw.Control(w.controlCall) != nil || w.done
-}
+func (w *readinessWait) tryOnce() bool { return w.socket.raw.Control(w.controlCall) != nil || w.done }
 
 // run waits until the attempt succeeds. It reports whether wake ended the wait first.
 func (w *readinessWait) run() (woken bool, err error) {

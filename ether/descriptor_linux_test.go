@@ -22,7 +22,7 @@ func openPair(t *testing.T) (a, b *Link, toA, toB microproto.LinkAddr) {
 	}
 	a, b = links[0], links[1]
 	if a.batch == nil {
-		t.Skip("the kernel has no batches")
+		t.Skip("the kernel has no sendmmsg")
 	}
 	oa, err := a.Offer("b")
 	require.NoError(t, err)
@@ -44,7 +44,7 @@ func sendOne(t *testing.T, l *Link, to microproto.LinkAddr, n int) {
 	require.Equal(t, 1, k)
 }
 
-// told is what the descriptor of epoll would wake somebody for now.
+// wouldWake reports whether the epoll descriptor would wake a waiting goroutine now.
 func wouldWake(t *testing.T, w *epollWatch) bool {
 	t.Helper()
 	ready := false
@@ -57,19 +57,19 @@ func wouldWake(t *testing.T, w *epollWatch) bool {
 	return ready
 }
 
-// What is sent, and what comes while nobody waits, wakes nobody.
-func TestSocketIsWatchedOnlyWhileSomebodyWaits(t *testing.T) {
+// Sent datagrams, and received ones while no goroutine waits, cause no wake-up.
+func TestSocketIsWatchedOnlyDuringAWait(t *testing.T) {
 	a, b, toA, toB := openPair(t)
 	for range 100 {
 		sendOne(t, a, toB, 1000)
 		sendOne(t, b, toA, 1000)
 	}
 	for _, l := range []*Link{a, b} {
-		require.False(t, wouldWake(t, &l.batch.readable), "there is something to receive, and nobody waits for it")
-		require.False(t, wouldWake(t, &l.batch.room), "there is room, and nobody waits for it")
+		require.False(t, wouldWake(t, &l.batch.readable), "datagrams wait, but no goroutine does")
+		require.False(t, wouldWake(t, &l.batch.room), "there is room, but no goroutine waits for it")
 	}
 	batch := make([]microproto.Frame, 8)
-	for got := 0; got < 100; { // the first finds, and does not wait
+	for got := 0; got < 100; { // the datagrams are there: Recv does not wait
 		n, err := b.Recv(batch)
 		require.NoError(t, err)
 		release(batch[:n])
@@ -91,16 +91,16 @@ func TestSocketIsWatchedOnlyWhileSomebodyWaits(t *testing.T) {
 	sendOne(t, a, toB, 1000)
 	require.NoError(t, <-done)
 	require.False(t, watched())
-	n, err := b.TryRecv(batch) // who looks without waiting
+	n, err := b.TryRecv(batch) // disarms the watch
 	require.NoError(t, err)
 	require.Zero(t, n)
 	sendOne(t, a, toB, 1000)
 	require.False(t, wouldWake(t, &b.batch.readable))
 }
 
-// Whoever waits is woken, whatever came between his look and his wait, and whoever else
-// waits, looks or is called meanwhile.
-func TestNoWaitMissesADatagram(t *testing.T) {
+// A wait ends when a datagram arrives at any moment between its first attempt and the arming of
+// the watch, while other goroutines wait, poll or wake.
+func TestWaitMissesNoDatagram(t *testing.T) {
 	a, b, toA, toB := openPair(t)
 	const rounds = 3000
 	echo := make(chan error, 1)
@@ -126,7 +126,7 @@ func TestNoWaitMissesADatagram(t *testing.T) {
 	for i := range rounds {
 		sendOne(t, a, toB, 8)
 		if i%3 == 1 {
-			a.Wake() // it ends one wait
+			a.Wake() // ends one wait
 		}
 		for got := 0; got == 0; {
 			var err error
@@ -148,7 +148,7 @@ func TestNoWaitMissesADatagram(t *testing.T) {
 	require.NoError(t, <-echo)
 }
 
-// A wait for room ends when there is some, and when the socket is closed.
+// A wait for room ends when there is room, and when the socket is closed.
 func TestAwaitRoom(t *testing.T) {
 	a, _, _, _ := openPair(t)
 	over := make(chan struct{})
@@ -164,13 +164,13 @@ func TestAwaitRoom(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 }
 
-// A datagram that comes after the look and before the watch, when the last wait was ended
-// by one: the kernel does not tell of it, since it holds that somebody has been told.
-func TestWaitLooksAgainOnceItIsWatched(t *testing.T) {
+// A datagram arrives between the first attempt and the arming, after an earlier wait was ended by
+// a datagram. The kernel does not report it, since it has reported that the socket is readable.
+func TestWaitTriesAgainAfterArming(t *testing.T) {
 	a, b, _, toB := openPair(t)
 	d, batch := b.batch.descriptor, make([]microproto.Frame, 4)
 	for range 20 {
-		last := make(chan error) // the last wait
+		last := make(chan error)
 		go func() {
 			n, err := b.Recv(batch)
 			release(batch[:n])
@@ -193,9 +193,9 @@ func TestWaitLooksAgainOnceItIsWatched(t *testing.T) {
 			}
 			return true
 		})
-		rung, err := w.run() // it waits for ever, if it does not look
+		woken, err := w.run() // blocks for ever unless it tries again
 		require.NoError(t, err)
-		require.False(t, rung)
+		require.False(t, woken)
 		n, err := b.Recv(batch)
 		require.NoError(t, err)
 		release(batch[:n])

@@ -14,7 +14,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// on opens a link on a host, and joinAcross has two accept each other from there.
+// on opens a link on a host. joinAcross makes two links on different hosts accept each other.
 func on(t *testing.T, h *netlab.Host, c ether.Config) (l *ether.Link) {
 	t.Helper()
 	require.NoError(t, h.Do(func() error { l = open(t, c); return nil }))
@@ -31,11 +31,11 @@ func joinAcross(t *testing.T, hostA, hostB *netlab.Host, a, b *ether.Link) (toB,
 	return toB, toA
 }
 
-// run sends frames of one size and checks that all arrive whole.
+// run sends frames of one size and checks that all arrive intact.
 func run(t *testing.T, a, b *ether.Link, to microproto.LinkAddr, count, size int) {
 	t.Helper()
 	in := receive(b, 2*count)
-	// Until the neighbour's hardware address is known little is queued for it.
+	// Only a few frames are queued before the neighbour's hardware address is known.
 	first := a.Acquire(1)
 	first.Peer = to
 	send(t, a, []microproto.Frame{first})
@@ -70,7 +70,7 @@ func TestAcrossAWire(t *testing.T) {
 	}{
 		"IPv4": {endA.IPv4, endB.IPv4, 1472},
 		"IPv6": {endA.IPv6, endB.IPv6, 1452},
-		// Both on all addresses: neither loopback nor anything too long is chosen.
+		// Both listen on all addresses: neither loopback nor too large frames are chosen.
 		"any":     {netip.IPv6Unspecified(), netip.IPv6Unspecified(), 1452},
 		"any IP4": {netip.IPv4Unspecified(), netip.IPv4Unspecified(), 1472},
 	} {
@@ -84,9 +84,9 @@ func TestAcrossAWire(t *testing.T) {
 	}
 }
 
-// A segment larger than the interface's MTU is refused by segmentation offload: the
-// link gives it up for that peer and lets the kernel fragment.
-func TestSegmentationIsGivenUp(t *testing.T) {
+// Segmentation offload refuses a segment larger than the interface's MTU. The link disables it for
+// that peer, and the kernel fragments.
+func TestSegmentationOffloadIsDisabledWhenRefused(t *testing.T) {
 	lab := netlab.New(t)
 	hostA, hostB := lab.Host("a"), lab.Host("b")
 	endA, endB := lab.Join(hostA, hostB, netlab.Wire{MTU: 1500})
@@ -104,7 +104,7 @@ func TestSegmentationIsGivenUp(t *testing.T) {
 	}
 }
 
-// The route to the peer may carry less than the own interface says.
+// The MTU of the route to the peer may be smaller than that of the local interface.
 func TestRouteLowersTheFrame(t *testing.T) {
 	lab := netlab.New(t)
 	hostA, hostB := lab.Host("a"), lab.Host("b")
@@ -118,9 +118,9 @@ func TestRouteLowersTheFrame(t *testing.T) {
 	require.Equal(t, 9000-28, fixed.Caps(microproto.ModeAsynchronous).MTU, "an MTU that was asked for stays")
 }
 
-// A path that narrows and does not say so: frames are cut on the way, single ones and
-// those that the kernel segments.
-func TestPathThatNarrows(t *testing.T) {
+// The MTU of the path shrinks without an ICMP message. Routers fragment single frames and those
+// that the kernel segments.
+func TestPathMTUShrinksSilently(t *testing.T) {
 	lab := netlab.New(t)
 	link := lab.Emulate(lab.Host("a"), lab.Host("b"), netlab.Emulation{Forth: netlab.Conditions{MTU: 1300, Silent: true}})
 	for _, plain := range []bool{false, true} {
@@ -137,8 +137,8 @@ func TestPathThatNarrows(t *testing.T) {
 	require.EqualValues(t, 2*41, link.Counters(netlab.Forth).Fragments)
 }
 
-// Over a slow wire the socket fills: Send takes a prefix and Writable tells when to go
-// on; nothing is lost.
+// On a slow path the send queue fills. Send takes a prefix, Writable reports room, and no frame is
+// lost.
 func TestFullLink(t *testing.T) {
 	for _, plain := range []bool{false, true} {
 		lab := netlab.New(t)
@@ -147,7 +147,7 @@ func TestFullLink(t *testing.T) {
 		a := on(t, hostA, ether.Config{Listen: endA.IPv4.String(), SocketBytes: 64 << 10, DisableBatch: plain})
 		b := on(t, hostB, ether.Config{Listen: endB.IPv4.String()})
 		toB, _ := joinAcross(t, hostA, hostB, a, b)
-		run(t, a, b, toB, 400, 1472) // 0.3 s at that rate: frames waited for the wire
+		run(t, a, b, toB, 400, 1472) // takes 0.3 s at that rate
 		require.NotZero(t, a.Stats().SendFull, "the socket never filled")
 		require.Zero(t, a.Stats().SendLost)
 	}

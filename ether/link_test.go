@@ -24,8 +24,7 @@ func open(t testing.TB, c ether.Config) *ether.Link {
 	return l
 }
 
-// join makes two links accept each other and returns the address of b at a, and of
-// a at b.
+// join makes two links accept each other. It returns the link address of b at a, and of a at b.
 func join(t testing.TB, a, b *ether.Link) (toB, toA microproto.LinkAddr) {
 	t.Helper()
 	oa, err := a.Offer("b")
@@ -48,7 +47,7 @@ func needIPv6(t testing.TB) {
 	c.Close()
 }
 
-// fill writes a frame that can be recognised: its number, then bytes of it.
+// fill writes a frame's number, and bytes derived from it.
 func fill(f microproto.Frame, number uint32) {
 	for i := range f.Data {
 		f.Data[i] = byte(number + uint32(i)*7)
@@ -68,7 +67,7 @@ type inbox struct {
 func receive(l *ether.Link, room int) *inbox {
 	in := &inbox{make(chan []byte, room), make(chan microproto.LinkAddr, room), make(chan error, 1)}
 	go func() {
-		batch := make([]microproto.Frame, 7) // less than a datagram's segments
+		batch := make([]microproto.Frame, 7) // fewer than the segments of a datagram
 		for {
 			n, err := l.Recv(batch)
 			for i := range batch[:n] {
@@ -107,8 +106,7 @@ func send(t testing.TB, l *ether.Link, frames []microproto.Frame) {
 	}
 }
 
-// Every offload, family and MTU: whatever is sent arrives once with its bytes and
-// boundaries.
+// With every offload, family and MTU, all frames arrive once, with their bytes and boundaries.
 func TestExchange(t *testing.T) {
 	for _, address := range []string{"127.0.0.1", "::1"} {
 		for _, mtu := range []int{0, 1280, 1500, 9000, 65535} {
@@ -138,7 +136,7 @@ func exchange(t *testing.T, c ether.Config) {
 	} else {
 		require.Equal(t, c.MTU-header, largest)
 	}
-	// A run of equal frames with a short tail, of ascending ones, the largest ones.
+	// Equal frames followed by a shorter one, then increasing sizes, then the largest.
 	var sizes []int
 	for range 130 {
 		sizes = append(sizes, min(1000, largest))
@@ -202,20 +200,20 @@ func TestEmptyFrame(t *testing.T) {
 func TestUnknownSourceIsCountedAndDropped(t *testing.T) {
 	for _, plain := range []bool{false, true} {
 		c := ether.Config{Listen: "127.0.0.1", DisableBatch: plain}
-		a, b, stranger := open(t, c), open(t, c), open(t, c)
+		a, b, unaccepted := open(t, c), open(t, c), open(t, c)
 		toB, _ := join(t, a, b)
-		offer, err := b.Offer("stranger")
+		offer, err := b.Offer("unaccepted")
 		require.NoError(t, err)
-		fromStranger, err := stranger.Accept(offer)
+		fromUnaccepted, err := unaccepted.Accept(offer)
 		require.NoError(t, err)
 		in := receive(b, 4)
-		for i, from := range []*ether.Link{stranger, a} {
+		for i, from := range []*ether.Link{unaccepted, a} {
 			f := from.Acquire(100)
-			f.Peer = []microproto.LinkAddr{fromStranger, toB}[i]
+			f.Peer = []microproto.LinkAddr{fromUnaccepted, toB}[i]
 			fill(f, uint32(i))
 			send(t, from, []microproto.Frame{f})
 		}
-		require.EqualValues(t, 1, binary.BigEndian.Uint32(in.next(t)), "the stranger's frame came through")
+		require.EqualValues(t, 1, binary.BigEndian.Uint32(in.next(t)), "a frame from an address never accepted")
 		require.EqualValues(t, 1, b.Stats().Unknown)
 		require.EqualValues(t, 1, b.Stats().FramesReceived)
 	}
@@ -237,7 +235,7 @@ func TestTryRecv(t *testing.T) {
 		fill(f, uint32(i))
 		frames = append(frames, f)
 	}
-	send(t, a, frames) // over loopback: it is there when sent
+	send(t, a, frames) // loopback delivers at once
 	for i := uint32(0); i < count; {
 		n, err = b.TryRecv(batch)
 		require.NoError(t, err)
@@ -252,7 +250,7 @@ func TestTryRecv(t *testing.T) {
 		}
 	}
 	in := receive(b, 1)
-	n, err = b.TryRecv(batch) // while another waits
+	n, err = b.TryRecv(batch) // while another goroutine waits in Recv
 	require.NoError(t, err)
 	require.Zero(t, n)
 	require.NoError(t, b.Close())
@@ -289,7 +287,7 @@ func TestSendAfterClose(t *testing.T) {
 	}
 }
 
-func TestSendRefusesWhatCannotBe(t *testing.T) {
+func TestSendRejectsInvalidFrames(t *testing.T) {
 	a, b := open(t, ether.Config{Listen: "127.0.0.1"}), open(t, ether.Config{Listen: "127.0.0.1"})
 	toB, _ := join(t, a, b)
 	good, stray := a.Acquire(10), a.Acquire(10)
@@ -315,7 +313,7 @@ func TestPortInUse(t *testing.T) {
 }
 
 func TestPortRange(t *testing.T) {
-	// Find two neighbouring ports that are free now.
+	// Find two consecutive ports that are free.
 	for range 50 {
 		a := open(t, ether.Config{Listen: "127.0.0.1"})
 		port := int(a.LocalAddr().Port())
@@ -324,7 +322,7 @@ func TestPortRange(t *testing.T) {
 		}
 		b, err := ether.Open(ether.Config{Listen: "127.0.0.1", PortLow: port, PortHigh: port + 1})
 		if err != nil {
-			continue // somebody else has the next one
+			continue // another socket has the next one
 		}
 		require.EqualValues(t, port+1, b.LocalAddr().Port())
 		_, err = ether.Open(ether.Config{Listen: "127.0.0.1", PortLow: port, PortHigh: port + 1})
@@ -348,7 +346,7 @@ func TestConfigErrors(t *testing.T) {
 		{ether.Config{Listen: "127.0.0.1:x"}, `port "x"`},
 		{ether.Config{Listen: "127.0.0.1:70000"}, `port "70000"`},
 		{ether.Config{Listen: "1:2:3:4"}, "--listen"},
-		{ether.Config{Listen: "203.0.113.7"}, "203.0.113.7"}, // not ours
+		{ether.Config{Listen: "203.0.113.7"}, "203.0.113.7"}, // not an address of this host
 	} {
 		l, err := ether.Open(c.config)
 		if err == nil {
@@ -377,7 +375,7 @@ func TestListenForms(t *testing.T) {
 	}
 }
 
-// A link bound to every address reaches one bound to any of them, in both families.
+// A link bound to all addresses reaches one bound to any address, in both families.
 func TestWildcard(t *testing.T) {
 	for _, other := range []string{"127.0.0.1", "::1", "", "0.0.0.0"} {
 		t.Run(other, func(t *testing.T) {
@@ -397,7 +395,7 @@ func TestWildcard(t *testing.T) {
 	}
 }
 
-func TestFamiliesThatDoNotMeet(t *testing.T) {
+func TestFamiliesDiffer(t *testing.T) {
 	needIPv6(t)
 	a, b := open(t, ether.Config{Listen: "127.0.0.1"}), open(t, ether.Config{Listen: "::1"})
 	o, err := b.Offer("a")
@@ -408,7 +406,8 @@ func TestFamiliesThatDoNotMeet(t *testing.T) {
 }
 
 func TestAcceptTwiceIsOneAddress(t *testing.T) {
-	a, b, c := open(t, ether.Config{Listen: "127.0.0.1"}), open(t, ether.Config{}), open(t, ether.Config{Listen: "127.0.0.1"})
+	loopback := ether.Config{Listen: "127.0.0.1"}
+	a, b, c := open(t, loopback), open(t, ether.Config{}), open(t, loopback)
 	first, _ := join(t, a, b)
 	other, _ := join(t, a, c)
 	again, _ := join(t, a, b)

@@ -9,7 +9,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// One goroutine sends and receives: what is sent over loopback is there at once.
+// roundTrip sends and receives frames from one goroutine: loopback delivers at once.
 func roundTrip(t testing.TB, a, b *ether.Link, to microproto.LinkAddr, out, in []microproto.Frame, size int) {
 	for i := range out {
 		out[i] = a.Acquire(size)
@@ -48,8 +48,8 @@ func TestNoAllocationPerFrame(t *testing.T) {
 	}
 }
 
-// Past the bound of memory, frames that come are dropped and counted, and the link
-// goes on when memory is given back.
+// Beyond the bound of memory received frames are dropped and counted. The link continues when
+// frames are released.
 func TestBoundedMemory(t *testing.T) {
 	const large, small, sent = 32, 4, 200
 	a := open(t, ether.Config{Listen: "127.0.0.1"})
@@ -63,7 +63,7 @@ func TestBoundedMemory(t *testing.T) {
 	for range sent {
 		post(9000)
 	}
-	post(4) // fits in what the large ones leave
+	post(4) // fits into what the large ones leave
 	var kept []microproto.Frame
 	in := make([]microproto.Frame, 64)
 	for len(kept) == 0 || len(kept[len(kept)-1].Data) != 4 {

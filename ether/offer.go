@@ -78,7 +78,7 @@ func decodeOffer(b []byte) (offer, error) {
 
 func decodeCandidate(b []byte) (c candidate, rest []byte, err error) {
 	if len(b) < 2 {
-		return c, nil, errors.New("cut short")
+		return c, nil, errors.New("truncated")
 	}
 	size, bits := int(b[0]), int(b[1])
 	if size != 4 && size != 16 {
@@ -88,7 +88,7 @@ func decodeCandidate(b []byte) (c candidate, rest []byte, err error) {
 		return c, nil, fmt.Errorf("prefix of %d bits", bits)
 	}
 	if len(b) < 2+size+2 {
-		return c, nil, errors.New("cut short")
+		return c, nil, errors.New("truncated")
 	}
 	ip, _ := netip.AddrFromSlice(b[2 : 2+size])
 	port := binary.BigEndian.Uint16(b[2+size:])

@@ -20,7 +20,8 @@ func offerGen(t *rapid.T) offer {
 			ip = netip.MustParseAddr("10.0.0.1")
 		}
 		port := rapid.Uint16Min(1).Draw(t, "port")
-		o.candidates = append(o.candidates, candidate{netip.AddrPortFrom(ip, port), rapid.IntRange(0, ip.BitLen()).Draw(t, "bits")})
+		bits := rapid.IntRange(0, ip.BitLen()).Draw(t, "bits")
+		o.candidates = append(o.candidates, candidate{netip.AddrPortFrom(ip, port), bits})
 	}
 	return o
 }
@@ -62,7 +63,7 @@ func TestOfferRefused(t *testing.T) {
 	}
 }
 
-// The bytes on the wire may not change without a new version.
+// A change of these bytes needs a new version of the offer.
 func TestOfferGolden(t *testing.T) {
 	o := offer{host: 0x0102030405060708, candidates: []candidate{
 		{netip.MustParseAddrPort("192.0.2.9:4660"), 24},
@@ -87,16 +88,16 @@ func FuzzOffer(f *testing.F) {
 	})
 }
 
-func TestChoice(t *testing.T) {
+func TestRank(t *testing.T) {
 	const here, elsewhere = 1, 2
 	at := netip.MustParseAddrPort
 	for name, c := range map[string]struct {
-		local string
-		inet4 bool
-		host  uint64
-		to    string
-		class int
-		why   string
+		local  string
+		inet4  bool
+		host   uint64
+		to     string
+		rank   int
+		reason string
 	}{
 		"loopback here":              {"127.0.0.1:1", true, here, "127.0.0.1:9", 0, ""},
 		"loopback elsewhere":         {"127.0.0.1:1", true, elsewhere, "127.0.0.1:9", 0, "another host"},
@@ -113,21 +114,21 @@ func TestChoice(t *testing.T) {
 		"link-local, this is so too": {"[fe80::2%lo]:1", false, elsewhere, "[fe80::1]:9", -1, ""},
 	} {
 		l := &Link{host: here, local: at(c.local), inet4: c.inet4}
-		class, why := l.rank(candidate{addr: at(c.to)}, c.host)
-		if c.why != "" {
-			require.Contains(t, why, c.why, name)
+		rank, reason := l.rank(candidate{addr: at(c.to)}, c.host)
+		if c.reason != "" {
+			require.Contains(t, reason, c.reason, name)
 			continue
 		}
-		require.Empty(t, why, name)
-		if c.class < 0 { // near or far: that depends on the host
-			require.Positive(t, class, name)
+		require.Empty(t, reason, name)
+		if c.rank < 0 { // 1 or 2, depending on the host
+			require.Positive(t, rank, name)
 			continue
 		}
-		require.Equal(t, c.class, class, name)
+		require.Equal(t, c.rank, rank, name)
 	}
 }
 
-func TestRosterKeepsAddresses(t *testing.T) {
+func TestPeerTableKeepsAddresses(t *testing.T) {
 	s := func(n byte) source { return source{port: uint16(n)} }
 	r := &peerTable{}
 	p1, p2 := &peer{}, &peer{}

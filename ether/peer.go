@@ -51,7 +51,7 @@ func (r *peerTable) withPeer(p *peer, c source, sources []source) (*peerTable, m
 	addr, known := r.bySource[c]
 	if !known {
 		if len(r.peers) >= maxPeers {
-			return nil, 0, fmt.Errorf("ether: more than %d peers", maxPeers)
+			return nil, 0, fmt.Errorf("ether: too many peers: the limit is %d", maxPeers)
 		}
 		addr = microproto.LinkAddr(len(r.peers) + 1)
 	}

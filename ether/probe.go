@@ -74,7 +74,7 @@ func (o *Offloads) exchange(address string) error {
 	for got := 0; got < frames; {
 		n, err := a.Recv(in)
 		if err != nil {
-			return fmt.Errorf("ether: %d of %d frames came back: %w", got, frames, err)
+			return fmt.Errorf("ether: %d of %d frames returned: %w", got, frames, err)
 		}
 		for i := range in[:n] {
 			in[i].Release()

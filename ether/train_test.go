@@ -10,9 +10,8 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Frames given to a link as one arrive, each a datagram of its own on the wire: with
-// the kernel's help as one, where it can or may not cut them one by one, and always
-// with the same bytes.
+// A train arrives with its bytes, each frame as a datagram of its own on the wire. The kernel
+// segments and coalesces it where it can. Otherwise the link sends the frames one by one.
 func TestTrains(t *testing.T) {
 	const unit, count, last = 1200, 40, 77
 	for _, c := range []struct {
@@ -23,11 +22,11 @@ func TestTrains(t *testing.T) {
 		body  bool
 	}{
 		{"offload", ether.Config{}, ether.Config{}, true, false},
-		{"no joining", ether.Config{}, ether.Config{DisableGRO: true}, false, false},
-		{"no cutting", ether.Config{DisableGSO: true}, ether.Config{}, false, false},
+		{"no coalescing", ether.Config{}, ether.Config{DisableGRO: true}, false, false},
+		{"no segmentation", ether.Config{DisableGSO: true}, ether.Config{}, false, false},
 		{"no batches", ether.Config{DisableBatch: true}, ether.Config{DisableBatch: true}, false, false},
 		{"gathered", ether.Config{}, ether.Config{}, true, true},
-		{"gathered, no cutting", ether.Config{DisableGSO: true}, ether.Config{}, false, true},
+		{"gathered, no segmentation", ether.Config{DisableGSO: true}, ether.Config{}, false, true},
 		{"gathered, no batches", ether.Config{DisableBatch: true}, ether.Config{DisableBatch: true}, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -35,9 +34,10 @@ func TestTrains(t *testing.T) {
 			a, b := open(t, c.from), open(t, c.to)
 			toB, _ := join(t, a, b)
 			if c.whole && (!a.Stats().GSO || !b.Stats().GRO) {
-				t.Skip("the kernel has no segmentation offload for UDP")
+				t.Skip("the kernel has no UDP segmentation offload")
 			}
-			require.Equal(t, a.Stats().GSO, a.Caps(microproto.ModeSynchronous).Train > 0, "a train is offered where the kernel cuts it")
+			takesTrains := a.Caps(microproto.ModeSynchronous).Train > 0
+			require.Equal(t, a.Stats().GSO, takesTrains, "trains are accepted where the kernel segments them")
 			f := a.Acquire(unit*count + last)
 			f.Peer, f.Segment = toB, unit
 			for i := range f.Data {
@@ -70,14 +70,14 @@ func TestTrains(t *testing.T) {
 				require.Equal(t, 1, joined)
 			}
 			if c.from.DisableGSO || c.from.DisableBatch {
-				require.Zero(t, a.Stats().SuperSent, "the kernel was not to cut")
+				require.Zero(t, a.Stats().SuperSent, "segmentation offload is disabled")
 			}
 		})
 	}
 }
 
-// The same, with the receiver asking for one frame at a time.
-func TestTrainsAreCutForRecv(t *testing.T) {
+// Recv splits a received train into frames.
+func TestRecvSplitsTrains(t *testing.T) {
 	c := ether.Config{Listen: "127.0.0.1"}
 	a, b := open(t, c), open(t, c)
 	toB, _ := join(t, a, b)
@@ -98,7 +98,7 @@ func TestTrainsAreCutForRecv(t *testing.T) {
 	require.Equal(t, 10, got)
 }
 
-// split makes frames that came as one such with a Body.
+// split turns a train into one with a Body.
 func split(f microproto.Frame, header int) microproto.Frame {
 	g := microproto.Frame{Peer: f.Peer, Segment: f.Segment, Header: header, Body: []byte{}}
 	for at := 0; at < len(f.Data); at += f.Segment {
@@ -109,9 +109,9 @@ func split(f microproto.Frame, header int) microproto.Frame {
 	return g
 }
 
-// More pieces than one call of the kernel takes, of long trains and of single frames
-// between them: everything arrives, in order.
-func TestManyPieces(t *testing.T) {
+// Frames that need more vectors than one system call takes, in long trains and single frames, all
+// arrive in order.
+func TestMoreVectorsThanOneCallTakes(t *testing.T) {
 	c := ether.Config{Listen: "127.0.0.1"}
 	a, b := open(t, c), open(t, c)
 	toB, _ := join(t, a, b)

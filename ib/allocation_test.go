@@ -13,8 +13,8 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// turn sends a batch of frames and receives it.
-type turn struct {
+// exchange sends a batch of frames and receives it.
+type exchange struct {
 	a, b   *Link
 	toB    microproto.LinkAddr
 	mode   microproto.Mode
@@ -24,7 +24,7 @@ type turn struct {
 	in     []microproto.Frame
 }
 
-func (t *turn) run(tb testing.TB) {
+func (t *exchange) run(tb testing.TB) {
 	for i := range t.out {
 		f := t.a.Acquire(t.size)
 		f.Peer, f.Mode = t.toB, t.mode
@@ -57,23 +57,24 @@ func (t *turn) run(tb testing.TB) {
 	}
 }
 
-func newTurn(r *rig, c Config, m microproto.Mode, size, batch int) *turn {
+func newExchange(r *rig, c Config, m microproto.Mode, size, batch int) *exchange {
 	a, b, toB, toA := r.pair(c)
 	pass(r, a, b, toB, toA)
-	return &turn{a: a, b: b, toB: toB, mode: m, size: size, out: make([]microproto.Frame, batch), in: make([]microproto.Frame, 64)}
+	out, in := make([]microproto.Frame, batch), make([]microproto.Frame, 64)
+	return &exchange{a: a, b: b, toB: toB, mode: m, size: size, out: out, in: in}
 }
 
 func TestNoAllocationPerFrame(t *testing.T) {
-	for way, c := range ways() {
+	for mode, c := range transferModes() {
 		for _, m := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
 			for _, size := range []int{100, 8000} {
 				r := newRig(t, software.Config{})
-				x := newTurn(r, c, m, size, 8)
+				x := newExchange(r, c, m, size, 8)
 				for range 100 {
 					x.run(t)
 				}
 				n := testing.AllocsPerRun(200, func() { x.run(t) })
-				require.Zero(t, n, "%s, %v, frames of %d bytes", way, m, size)
+				require.Zero(t, n, "%s, %v, frames of %d bytes", mode, m, size)
 				require.NoError(t, x.a.Close())
 				require.NoError(t, x.b.Close())
 			}
@@ -81,8 +82,8 @@ func TestNoAllocationPerFrame(t *testing.T) {
 	}
 }
 
-// A link on which nothing happens wakes nobody, and who waits is woken by what comes.
-func TestIdleWakesNobody(t *testing.T) {
+// An idle link causes no wake-up, and a waiting receiver is woken by an arrival.
+func TestIdleLinkCausesNoWakeUp(t *testing.T) {
 	for _, wait := range []Completion{CompletionSpin, CompletionChannel} {
 		r := newRig(t, software.Config{})
 		a, b, toB, toA := r.pair(Config{Completion: wait, WindowSlots: 4})
@@ -102,7 +103,7 @@ func TestIdleWakesNobody(t *testing.T) {
 				got <- n
 			}
 		}()
-		// Nothing is left that could wake anybody: no timer runs, and the receiver waits.
+		// No timer runs, and the receiver waits.
 		waits := uint64(0)
 		idle := func() bool { return b.Stats().Waits > waits && !a.progressArmed.Load() && !b.progressArmed.Load() }
 		await.Until(t, idle, "no timer at either end, and a receiver that waits: %v", wait)
@@ -121,13 +122,13 @@ func TestIdleWakesNobody(t *testing.T) {
 	}
 }
 
-// lateQueue lets something come just before it is armed.
-type lateQueue struct {
+// racingQueue lets a completion come just before the queue is armed.
+type racingQueue struct {
 	verbs.CompletionQueue
 	before func()
 }
 
-func (q *lateQueue) Arm() error {
+func (q *racingQueue) Arm() error {
 	if f := q.before; f != nil {
 		q.before = nil
 		f()
@@ -135,13 +136,13 @@ func (q *lateQueue) Arm() error {
 	return q.CompletionQueue.Arm()
 }
 
-// What comes between the last look and the arming raises no event, and is found.
-func TestNothingIsMissedBeforeArming(t *testing.T) {
+// A completion between the last poll and the arming raises no event, but is handled.
+func TestCompletionBeforeArming(t *testing.T) {
 	r := newRig(t, software.Config{})
 	a, b, toB, toA := r.pair(Config{Completion: CompletionChannel})
 	pass(t, a, b, toB, toA)
 	var sent error
-	b.receives = &lateQueue{b.receives, func() {
+	b.receives = &racingQueue{b.receives, func() {
 		_, sent = a.Send([]microproto.Frame{message(a, toB, microproto.ModeSynchronous, 0, 1, 100, false)})
 	}}
 	done := make(chan int, 1)
@@ -157,10 +158,10 @@ func TestNothingIsMissedBeforeArming(t *testing.T) {
 	require.NoError(t, sent)
 }
 
-// Few completions of sends, and yet no block stays out for long.
-func TestBlocksComeBack(t *testing.T) {
+// Few send requests are signaled, but no block stays in use for long.
+func TestBlocksAreFreed(t *testing.T) {
 	r := newRig(t, software.Config{})
-	x := newTurn(r, Config{}, microproto.ModeSynchronous, 1000, 1)
+	x := newExchange(r, Config{}, microproto.ModeSynchronous, 1000, 1)
 	for range 200 {
 		x.run(t)
 		x.a.mu.Lock()
@@ -172,14 +173,14 @@ func TestBlocksComeBack(t *testing.T) {
 
 func BenchmarkLink(b *testing.B) {
 	for _, m := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
-		for way, c := range ways() {
+		for mode, c := range transferModes() {
 			for _, size := range []int{64, 8000, 60000} {
 				if size > 8128 && c.MessageBytes == 0 {
 					continue
 				}
-				b.Run(fmt.Sprintf("%v/%s/%d", m, way, size), func(b *testing.B) {
+				b.Run(fmt.Sprintf("%v/%s/%d", m, mode, size), func(b *testing.B) {
 					r := newRig(b, software.Config{})
-					x := newTurn(r, c, m, size, 8)
+					x := newExchange(r, c, m, size, 8)
 					b.SetBytes(int64(8 * size))
 					b.ReportAllocs()
 					for b.Loop() {

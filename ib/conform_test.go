@@ -14,7 +14,7 @@ import (
 
 func TestConform(t *testing.T) {
 	for _, x := range []struct {
-		way   string
+		mode  string
 		wait  Completion
 		layer verbs.LinkLayer
 	}{
@@ -24,10 +24,10 @@ func TestConform(t *testing.T) {
 		{"one-sided", CompletionSpin, verbs.LayerEthernet},
 		{"both", CompletionChannel, verbs.LayerInfiniBand},
 	} {
-		c := ways()[x.way]
+		c := transferModes()[x.mode]
 		c.Completion = x.wait
-		t.Run(fmt.Sprintf("%s %v %v", x.way, x.wait, x.layer), func(t *testing.T) {
-			t.Parallel() // the suite waits for silence
+		t.Run(fmt.Sprintf("%s %v %v", x.mode, x.wait, x.layer), func(t *testing.T) {
+			t.Parallel() // the suite waits for absence of frames
 			mptest.ConformLink(t, func(tb testing.TB) (a, b microproto.Link) {
 				f := newFabric(software.Config{Layer: x.layer})
 				open := func(name string) *Link {

@@ -18,7 +18,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 )
 
-// sysfs reads a tree, and the adapters that are found in it.
+// sysfs reads a tree and the adapters in it.
 func sysfs(t *testing.T, name string) (fstest.MapFS, []adapter) {
 	t.Helper()
 	a, err := txtar.ParseFile(filepath.Join("testdata/sysfs", name+".txtar"))
@@ -75,9 +75,12 @@ func TestChoose(t *testing.T) {
 		why    string
 	}{
 		{Want{}, "mlx5_0", 1, 0, "mlx5_0 port 1 is active, 100 Gb/sec (4X EDR); the best of 2 that can be used"},
-		{Want{Device: "mlx5_1"}, "mlx5_1", 1, 10, "mlx5_1 port 1 is active, 100 Gb/sec (4X EDR); the other ports, 1, cannot be used"},
-		{Want{Device: "mlx5_1", Port: 1, GID: "fe80::268a:7ff:fead:7e13"}, "mlx5_1", 1, 1, "mlx5_1 port 1 is active, 100 Gb/sec (4X EDR)"},
-		{Want{Port: 1, Bytes: 8 << 20}, "mlx5_0", 1, 0, "mlx5_0 port 1 is active, 100 Gb/sec (4X EDR); the best of 2 that can be used"},
+		{Want{Device: "mlx5_1"}, "mlx5_1", 1, 10,
+			"mlx5_1 port 1 is active, 100 Gb/sec (4X EDR); the other ports, 1, cannot be used"},
+		{Want{Device: "mlx5_1", Port: 1, GID: "fe80::268a:7ff:fead:7e13"}, "mlx5_1", 1, 1,
+			"mlx5_1 port 1 is active, 100 Gb/sec (4X EDR)"},
+		{Want{Port: 1, Bytes: 8 << 20}, "mlx5_0", 1, 0,
+			"mlx5_0 port 1 is active, 100 Gb/sec (4X EDR); the best of 2 that can be used"},
 	} {
 		got, err := c.Choose(w.want)
 		require.NoError(t, err)
@@ -86,18 +89,19 @@ func TestChoose(t *testing.T) {
 		require.Equal(t, w.gid, got.GID.Index)
 		require.Equal(t, w.why, got.Why)
 	}
-	// The faster one wins over the first by name and over InfiniBand.
+	// A faster port comes before the first by name and before InfiniBand.
 	c.Ports[1].Gigabits = 200
 	got, err := c.Choose(Want{})
 	require.NoError(t, err)
 	require.Equal(t, "mlx5_1", got.Port.Device)
 }
 
-// Everything that is missing is named at once, each with what to do about it.
+// The error names all obstacles at once, each with its remedy.
 func TestMissing(t *testing.T) {
 	mlx5, odd := host(t, "mlx5"), host(t, "odd")
 	none := describeHost(fstest.MapFS{}, nil, nil, errors.New("no libibverbs.so.1"), LockLimit{Bytes: 64 << 10})
-	bare := describeHost(fstest.MapFS{"class/infiniband/x": {}}, nil, nil, fmt.Errorf("%w: no ib_uverbs", verbs.ErrNoKernel), LockLimit{Bytes: -1})
+	noKernel := fmt.Errorf("%w: no ib_uverbs", verbs.ErrNoKernel)
+	bare := describeHost(fstest.MapFS{"class/infiniband/x": {}}, nil, nil, noKernel, LockLimit{Bytes: -1})
 	tree, found := sysfs(t, "mlx5")
 	undriven := describeHost(tree, found, []string{"mlx5_1"}, nil, LockLimit{})
 	naked := host(t, "mlx5")
@@ -107,9 +111,14 @@ func TestMissing(t *testing.T) {
 		want Want
 		what []string
 	}{
-		{none, Want{Bytes: 16 << 20}, []string{"the kernel has no RDMA", "libibverbs cannot be used (no libibverbs.so.1)", "64 KiB (ulimit -l, RLIMIT_MEMLOCK), is below the 16384 KiB"}},
+		{none, Want{Bytes: 16 << 20}, []string{
+			"the kernel has no RDMA", "libibverbs cannot be used (no libibverbs.so.1)",
+			"64 KiB (ulimit -l, RLIMIT_MEMLOCK), is below the 16384 KiB",
+		}},
 		{bare, Want{}, []string{"there is no RDMA device (rdma link add"}},
-		{mlx5, Want{Device: "mlx4_0"}, []string{`no RDMA device "mlx4_0" (there are mlx5_0 port 1, mlx5_1 port 1, mlx5_1 port 2)`}},
+		{mlx5, Want{Device: "mlx4_0"}, []string{
+			`no RDMA device "mlx4_0" (there are mlx5_0 port 1, mlx5_1 port 1, mlx5_1 port 2)`,
+		}},
 		{mlx5, Want{Device: "mlx5_0", Port: 2}, []string{"the RDMA device mlx5_0 has no port 2"}},
 		{mlx5, Want{Port: 3}, []string{"no RDMA device has a port 3"}},
 		{mlx5, Want{Port: 2}, []string{"mlx5_1 port 2: the link is DOWN"}},
@@ -117,7 +126,10 @@ func TestMissing(t *testing.T) {
 		{mlx5, Want{Bytes: 8<<20 + 1}, []string{"raise it to 8193 KiB or more"}},
 		{naked, Want{Device: "mlx5_1"}, []string{"mlx5_1 port 1 has no GID"}},
 		{undriven, Want{Device: "mlx5_0"}, []string{"mlx5_0 port 1: libibverbs has no driver for it"}},
-		{odd, Want{}, []string{"rxe0 port 1: it has no character device: load ib_uverbs, siw0 port 1: an iWARP adapter has no unreliable connected pairs"}},
+		{odd, Want{}, []string{
+			"rxe0 port 1: it has no character device: load ib_uverbs, " +
+				"siw0 port 1: an iWARP adapter has no unreliable connected pairs",
+		}},
 	} {
 		_, err := w.host.Choose(w.want)
 		var missing *MissingError
@@ -137,10 +149,11 @@ func TestLockLimit(t *testing.T) {
 	require.GreaterOrEqual(t, lockLimit().Bytes, int64(-1))
 }
 
-// Of the kernel's words nothing is believed: rates and identifiers are what they are.
-func TestWordsOfTheKernel(t *testing.T) {
+// Attributes of the kernel are parsed, and implausible values rejected.
+func TestKernelAttributes(t *testing.T) {
 	for text, want := range map[string]float64{
-		"2.5 Gb/sec (1X SDR)": 2.5, "400 Gb/sec": 400, "NaN Gb/sec": 0, "+Inf Gb/sec": 0, "-1 Gb/sec": 0, "": 0, "10": 0, "10 Mb/sec": 0,
+		"2.5 Gb/sec (1X SDR)": 2.5, "400 Gb/sec": 400, "NaN Gb/sec": 0, "+Inf Gb/sec": 0, "-1 Gb/sec": 0,
+		"": 0, "10": 0, "10 Mb/sec": 0,
 	} {
 		require.Equal(t, want, gigabits(text), text)
 	}

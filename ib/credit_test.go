@@ -9,8 +9,8 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Where frames go both ways the credit rides on them: nobody has to ask for it, and none
-// goes alone. Each end answers every frame, many times what the other has posted for.
+// In two-way traffic frames carry all the credit: no end has to probe for it or to send it alone.
+// Each end answers every frame, many times the number of posted receives.
 func TestCreditRidesOnFrames(t *testing.T) {
 	for _, mode := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
 		t.Run(mode.String(), func(t *testing.T) {
@@ -22,12 +22,12 @@ func TestCreditRidesOnFrames(t *testing.T) {
 				require.Equal(t, 1, n)
 			}
 			for k := range uint32(20 * minReceives) {
-				came := false
+				received := false
 				send(a, toB, k+1)
-				until(t, "a frame", []*Link{b}, func(microproto.Frame) { came = true }, func() bool { return came })
-				came = false
+				pollUntil(t, "a frame", []*Link{b}, func(microproto.Frame) { received = true }, func() bool { return received })
+				received = false
 				send(b, toA, k+1)
-				until(t, "its answer", []*Link{a}, func(microproto.Frame) { came = true }, func() bool { return came })
+				pollUntil(t, "its answer", []*Link{a}, func(microproto.Frame) { received = true }, func() bool { return received })
 			}
 			for _, l := range []*Link{a, b} {
 				require.Zero(t, l.Stats().CreditsAlone)

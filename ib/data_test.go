@@ -13,12 +13,14 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// message makes a frame that names mode, value and number in its first bytes and shows
-// the number in the others.
-func message(l *Link, to microproto.LinkAddr, m microproto.Mode, value uint64, number uint32, n int, plain bool) microproto.Frame {
+// message returns a frame with mode, value and number in its first bytes, filled with bytes of the
+// number. A plain frame uses memory of the caller.
+func message(
+	l *Link, to microproto.LinkAddr, m microproto.Mode, value uint64, number uint32, n int, plain bool,
+) microproto.Frame {
 	n = max(n, 16)
 	f := l.Acquire(n)
-	if plain { // memory of somebody else
+	if plain {
 		f.Release()
 		f = microproto.NewBuffer(make([]byte, n+7), nil).Frame(0, 7, n)
 	}
@@ -32,16 +34,17 @@ func message(l *Link, to microproto.LinkAddr, m microproto.Mode, value uint64, n
 	return f
 }
 
-// ledger checks what comes from one end.
-type ledger struct {
+// checker checks the frames that one end receives from another.
+type checker struct {
 	tb     tester
-	sync   uint32            // synchronous frames that have come
+	sync   uint32            // number of synchronous frames received
 	async  map[uint64]uint32 // number of the last frame, by value
 	asyncs int
 }
 
-func (g *ledger) take(f microproto.Frame) {
-	number, mode, value := binary.BigEndian.Uint32(f.Data), microproto.Mode(binary.BigEndian.Uint32(f.Data[4:])), binary.BigEndian.Uint64(f.Data[8:])
+func (g *checker) take(f microproto.Frame) {
+	number, mode := binary.BigEndian.Uint32(f.Data), microproto.Mode(binary.BigEndian.Uint32(f.Data[4:]))
+	value := binary.BigEndian.Uint64(f.Data[8:])
 	for i := 16; i < len(f.Data); i++ {
 		if want := byte(number) + byte(i*7); f.Data[i] != want {
 			require.Equal(g.tb, want, f.Data[i], "byte %d of %d of frame %d", i, len(f.Data), number)
@@ -57,11 +60,11 @@ func (g *ledger) take(f microproto.Frame) {
 	g.asyncs++
 }
 
-// Random programs of both modes over all ways, from few blocks, with frames that the
-// receiver keeps: everything synchronous comes, and of every value the last.
-func TestFramesComeAsPromised(t *testing.T) {
-	for way, c := range ways() {
-		t.Run(way, func(t *testing.T) {
+// Random programs of both modes, in all transfer modes, with few blocks and frames that the
+// receiver keeps: every synchronous frame and the last frame of every value arrives.
+func TestDelivery(t *testing.T) {
+	for mode, c := range transferModes() {
+		t.Run(mode, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				c := c
 				c.Peers = 1
@@ -77,7 +80,7 @@ func TestFramesComeAsPromised(t *testing.T) {
 }
 
 func program(rt *rapid.T, a, b *Link, toB microproto.LinkAddr) {
-	g := &ledger{tb: rt, async: map[uint64]uint32{}}
+	g := &checker{tb: rt, async: map[uint64]uint32{}}
 	mtu := a.Caps(microproto.ModeSynchronous).MTU
 	steps := rapid.SliceOfN(rapid.Uint64(), 1, 300).Draw(rt, "program")
 	sent, last := uint32(0), map[uint64]uint32{}
@@ -118,7 +121,7 @@ func program(rt *rapid.T, a, b *Link, toB microproto.LinkAddr) {
 	for _, f := range kept {
 		f.Release()
 	}
-	until(rt, "all frames", []*Link{a, b}, g.take, func() bool {
+	pollUntil(rt, "all frames", []*Link{a, b}, g.take, func() bool {
 		for v, n := range last {
 			if g.async[v] != n {
 				return false
@@ -128,10 +131,10 @@ func program(rt *rapid.T, a, b *Link, toB microproto.LinkAddr) {
 	})
 }
 
-// Synchronous frames go by the reliable pair, asynchronous ones by the unreliable, and a
-// change of mode registers and makes nothing.
-func TestChangeOfModeMakesNothing(t *testing.T) {
-	for way, c := range ways() {
+// The reliable pair carries synchronous frames and the unreliable one asynchronous frames. A
+// change of mode creates and registers nothing.
+func TestChangeOfModeCreatesNothing(t *testing.T) {
+	for mode, c := range transferModes() {
 		r := newRig(t, software.Config{})
 		var seen [4]int // by transport
 		a, b, toB, _ := r.pair(c)
@@ -151,40 +154,38 @@ func TestChangeOfModeMakesNothing(t *testing.T) {
 			f := message(a, toB, mode, uint64(k%2), uint32(k+1), 500, false)
 			_, err := a.Send([]microproto.Frame{f})
 			require.NoError(t, err)
-			came := 0
-			until(t, "the frame", []*Link{a, b}, func(microproto.Frame) { came++ }, func() bool { return came == 1 })
-			require.Positive(t, seen[by], "%s: by %v", way, by)
-			if k > 1 { // the window has been proved by then, by the reliable pair
-				require.Zero(t, seen[other], "%s: not by %v", way, other)
+			received := 0
+			pollUntil(t, "the frame", []*Link{a, b}, func(microproto.Frame) { received++ }, func() bool { return received == 1 })
+			require.Positive(t, seen[by], "%s: by %v", mode, by)
+			if k > 1 { // by then the window was verified, through the reliable pair
+				require.Zero(t, seen[other], "%s: not by %v", mode, other)
 			}
 		}
-		require.Equal(t, made, r.fabric.software.Made(), way)
+		require.Equal(t, made, r.fabric.software.Made(), mode)
 	}
 }
 
-// Without a receiver frames wait at the sender: an unreliable pair loses none to a
-// receive that is not posted.
-func TestCreditHoldsTheUnreliablePair(t *testing.T) {
+// Without a receiver frames wait at the sender: none is lost because no receive is posted.
+func TestCreditProtectsTheUnreliablePair(t *testing.T) {
 	r := newRig(t, software.Config{})
 	a, b, toB, _ := r.pair(Config{Peers: 1, ReceiveBlocks: 2 * minReceives})
 	const frames = 500
 	for k := range uint32(frames) {
-		// No value: none replaces another.
+		// Without a value no frame replaces another.
 		n, err := a.Send([]microproto.Frame{message(a, toB, microproto.ModeAsynchronous, 0, k+1, 100, k%3 == 0)})
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
 	}
-	g := &ledger{tb: t, async: map[uint64]uint32{}}
-	until(t, "all frames", []*Link{b}, g.take, func() bool { return g.asyncs == frames })
+	g := &checker{tb: t, async: map[uint64]uint32{}}
+	pollUntil(t, "all frames", []*Link{b}, g.take, func() bool { return g.asyncs == frames })
 	require.Zero(t, b.Stats().Lost)
 	require.Zero(t, r.fabric.software.Lost())
 }
 
-// Credit that is lost, with frames or alone, comes again; and so it does when all that
-// was on its way is lost.
+// Lost credit is sent again, also when everything in flight is lost.
 func TestLostCreditIsRepaired(t *testing.T) {
-	for way, c := range ways() {
-		t.Run(way, func(t *testing.T) {
+	for mode, c := range transferModes() {
+		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, software.Config{})
 			c.Peers, c.ReceiveBlocks = 1, 2*minReceives
@@ -200,16 +201,17 @@ func TestLostCreditIsRepaired(t *testing.T) {
 				}
 				return lose(p)
 			})
-			g, h := &ledger{tb: t, async: map[uint64]uint32{}}, &ledger{tb: t, async: map[uint64]uint32{}}
+			g, h := &checker{tb: t, async: map[uint64]uint32{}}, &checker{tb: t, async: map[uint64]uint32{}}
 			batch := make([]microproto.Frame, 8)
 			for k := range uint32(3000) {
 				all.Store(k%1000 > 900)
 				for _, x := range []struct {
 					from, to *Link
 					addr     microproto.LinkAddr
-					g        *ledger
+					g        *checker
 				}{{a, b, toB, g}, {b, a, toA, h}} {
-					_, err := x.from.Send([]microproto.Frame{message(x.from, x.addr, microproto.ModeAsynchronous, uint64(k%5+1), k+1, 3000, false)})
+					f := message(x.from, x.addr, microproto.ModeAsynchronous, uint64(k%5+1), k+1, 3000, false)
+					_, err := x.from.Send([]microproto.Frame{f})
 					require.NoError(t, err)
 					n, err := x.to.TryRecv(batch)
 					require.NoError(t, err)
@@ -223,7 +225,7 @@ func TestLostCreditIsRepaired(t *testing.T) {
 			before := g.asyncs
 			require.Positive(t, before)
 			k := uint32(10_000)
-			until(t, "frames after all that loss", []*Link{b}, g.take, func() bool {
+			pollUntil(t, "frames after all that loss", []*Link{b}, g.take, func() bool {
 				k++
 				_, err := a.Send([]microproto.Frame{message(a, toB, microproto.ModeAsynchronous, 1, k, 3000, false)})
 				require.NoError(t, err)
@@ -233,8 +235,8 @@ func TestLostCreditIsRepaired(t *testing.T) {
 	}
 }
 
-// Credit that was told with frames, all of which were lost, is told again to who asks.
-func TestWhoAsksIsTold(t *testing.T) {
+// Credit carried by frames that were all lost is sent again in answer to a probe.
+func TestProbeIsAnsweredWithCredit(t *testing.T) {
 	r := newRig(t, software.Config{})
 	a, b, toB, toA := r.pair(Config{Peers: 1, ReceiveBlocks: 2 * minReceives})
 	window := a.config.frameCredit()
@@ -246,7 +248,7 @@ func TestWhoAsksIsTold(t *testing.T) {
 		_, err := from.Send([]microproto.Frame{message(from, to, microproto.ModeAsynchronous, 0, number, 100, false)})
 		require.NoError(t, err)
 	}
-	g := &ledger{tb: t, async: map[uint64]uint32{}}
+	g := &checker{tb: t, async: map[uint64]uint32{}}
 	batch := make([]microproto.Frame, 1)
 	for k := range window {
 		send(a, toB, uint32(k+1))
@@ -256,19 +258,18 @@ func TestWhoAsksIsTold(t *testing.T) {
 		g.take(batch[0])
 		batch[0].Release()
 		fromB = true
-		send(b, toA, 1) // with the credit, into the void
+		send(b, toA, 1) // carries credit, and is lost
 		fromB = false
 	}
 	require.Zero(t, b.Stats().CreditsAlone)
 	send(a, toB, uint32(window+1))
 	require.Equal(t, window, g.asyncs)
-	until(t, "the frame that waits for credit", []*Link{b}, g.take, func() bool { return g.asyncs == window+1 })
+	pollUntil(t, "the frame that waits for credit", []*Link{b}, g.take, func() bool { return g.asyncs == window+1 })
 	require.Positive(t, a.Stats().Probes)
 }
 
-// While an asynchronous frame waits, the newest of its value takes its place; other
-// peers are not held up.
-func TestNewestReplacesWhatWaits(t *testing.T) {
+// The newest frame of an asynchronous value replaces a queued one. Other peers are not delayed.
+func TestNewestReplacesQueued(t *testing.T) {
 	r := newRig(t, software.Config{})
 	c := Config{Peers: 2, ReceiveBlocks: 4 * minReceives}
 	a, slow, fast := r.open("a", c), r.open("slow", c), r.open("fast", c)
@@ -286,7 +287,7 @@ func TestNewestReplacesWhatWaits(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, len(batch), n)
 		got := 0
-		until(t, "what the fast one is sent", []*Link{a, fast}, func(f microproto.Frame) {
+		pollUntil(t, "what the fast one is sent", []*Link{a, fast}, func(f microproto.Frame) {
 			require.Equal(t, k+1, binary.BigEndian.Uint32(f.Data))
 			got++
 		}, func() bool { return got == 1 })
@@ -294,9 +295,9 @@ func TestNewestReplacesWhatWaits(t *testing.T) {
 	sent := uint64(rounds * values)
 	replaced := a.Stats().Replaced
 	require.Greater(t, replaced, sent/2)
-	g := &ledger{tb: t, async: map[uint64]uint32{}}
-	until(t, "the newest, and all synchronous ones", []*Link{a, slow}, g.take, func() bool {
+	g := &checker{tb: t, async: map[uint64]uint32{}}
+	pollUntil(t, "the newest, and all synchronous ones", []*Link{a, slow}, g.take, func() bool {
 		return g.sync == rounds && g.async[1] == rounds && g.async[2] == rounds && g.async[3] == rounds
 	})
-	require.EqualValues(t, sent-replaced, g.asyncs, "every frame came or was counted")
+	require.EqualValues(t, sent-replaced, g.asyncs, "every frame arrived or was counted")
 }

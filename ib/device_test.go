@@ -12,8 +12,8 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 )
 
-// devices are those of VERBS_DEVICES: one, for both ends, or two. The guest of make
-// verbs names one of soft-RoCE.
+// devices returns the devices of VERBS_DEVICES: one for both ends, or two. The guest of make verbs
+// names one of soft-RoCE.
 func devices(t *testing.T) [2]string {
 	names := strings.Split(os.Getenv("VERBS_DEVICES"), ",")
 	if names[0] == "" {
@@ -22,14 +22,16 @@ func devices(t *testing.T) [2]string {
 	return [2]string{names[0], names[len(names)-1]}
 }
 
-// TestDeviceConform is the links' conformance suite over libibverbs.
+// The conformance suite of links passes over libibverbs.
 func TestDeviceConform(t *testing.T) {
 	on := devices(t)
-	for way, wait := range map[string]Completion{"segments": CompletionSpin, "messages": CompletionSpin, "one-sided": CompletionChannel} {
-		t.Run(fmt.Sprintf("%s %v", way, wait), func(t *testing.T) {
-			c := ways()[way]
+	for mode, wait := range map[string]Completion{
+		"segments": CompletionSpin, "messages": CompletionSpin, "one-sided": CompletionChannel,
+	} {
+		t.Run(fmt.Sprintf("%s %v", mode, wait), func(t *testing.T) {
+			c := transferModes()[mode]
 			c.Completion = wait
-			c.MessageBytes /= 4 // an emulated processor takes seconds to fill a link of longer ones
+			c.MessageBytes /= 4 // an emulated processor needs seconds to fill a link of longer ones
 			mptest.ConformLink(t, func(tb testing.TB) (a, b microproto.Link) {
 				open := func(name, device string) *Link {
 					c := c

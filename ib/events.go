@@ -145,8 +145,7 @@ func (l *Link) markUp() {
 		l.log("%v", err)
 		return
 	}
-	l.self.lid, l.self.gid = l.port.lid, l.port.gid
-	l.self.subnet, l.self.mtu = l.port.subnet, l.port.mtu
+	l.port.describe(&l.self)
 	l.downErr = nil
 	l.events.notify(microproto.LinkEvent{Up: true})
 	l.log("port %d of %s is active again", l.port.number, l.device.Name())

@@ -12,15 +12,14 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-const soon = 40 * time.Millisecond // Config.Timeout of these tests
+const shortTimeout = 40 * time.Millisecond // Config.Timeout of these tests
 
-// A peer that is gone is noticed by the frames that it leaves unacknowledged; it comes
-// back with a new offer.
+// Unacknowledged frames reveal a dead peer. It reconnects with a new offer.
 func TestPeerKilled(t *testing.T) {
-	for way, c := range ways() {
-		t.Run(way, func(t *testing.T) {
+	for mode, c := range transferModes() {
+		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			c.Timeout = soon
+			c.Timeout = shortTimeout
 			r := newRig(t, software.Config{})
 			a, b, toB, toA := r.pair(c)
 			pass(t, a, b, toB, toA)
@@ -35,11 +34,11 @@ func TestPeerKilled(t *testing.T) {
 			require.ErrorContains(t, e.Err, `peer "b"`)
 			require.ErrorContains(t, e.Err, "retry counter exceeded")
 			_, err = a.Send([]microproto.Frame{message(a, toB, microproto.ModeSynchronous, 0, 1, 500, false)})
-			require.NoError(t, err, "it is lost as on the way")
+			require.NoError(t, err, "frames to a dead peer are lost without an error")
 			require.GreaterOrEqual(t, a.Stats().Discarded, uint64(2))
 			require.Equal(t, a.config.SendBlocks, a.Stats().FreeBlocks)
 
-			// The same name on another adapter.
+			// The same name reappears on another adapter.
 			c.Name, c.Device, c.Fabric = "b", "b2", r.fabric
 			require.NoError(t, r.fabric.Add("b2"))
 			b2, err := Open(c)
@@ -49,27 +48,27 @@ func TestPeerKilled(t *testing.T) {
 			require.Equal(t, toB, again, "the peer's address stays")
 			e = seen.next(t)
 			require.Equal(t, microproto.LinkEvent{Peer: toB, Up: true}, e)
-			came := 0
+			received := 0
 			_, err = a.Send([]microproto.Frame{message(a, toB, microproto.ModeSynchronous, 0, 1, 500, false)})
 			require.NoError(t, err)
-			until(t, "a frame after all", []*Link{b2}, func(f microproto.Frame) {
+			pollUntil(t, "a frame after all", []*Link{b2}, func(f microproto.Frame) {
 				require.Equal(t, toA, f.Peer)
-				came++
-			}, func() bool { return came == 1 })
+				received++
+			}, func() bool { return received == 1 })
 		})
 	}
 }
 
-// A peer whose asynchronous frames are all that goes is noticed too.
-func TestPeerKilledWithoutSynchronousFrames(t *testing.T) {
-	for way, c := range ways() {
-		c.Timeout = soon
+// A dead peer is detected also if only asynchronous frames are sent to it.
+func TestPeerKilledAmidAsynchronousFrames(t *testing.T) {
+	for mode, c := range transferModes() {
+		c.Timeout = shortTimeout
 		r := newRig(t, software.Config{})
 		a, b, toB, _ := r.pair(c)
 		seen := watch(a)
 		require.NoError(t, b.Close())
 		var got []microproto.LinkEvent
-		until(t, way, []*Link{a}, nil, func() bool {
+		pollUntil(t, mode, []*Link{a}, nil, func() bool {
 			_, err := a.Send([]microproto.Frame{message(a, toB, microproto.ModeAsynchronous, 1, 1, 500, false)})
 			require.NoError(t, err)
 			select {
@@ -84,11 +83,11 @@ func TestPeerKilledWithoutSynchronousFrames(t *testing.T) {
 	}
 }
 
-// A port that goes down takes all connections down at once; when it is back both ends
-// offer again.
+// A port that goes down takes all connections down at once. When it is back, both ends offer
+// again.
 func TestPortDownAndUp(t *testing.T) {
 	r := newRig(t, software.Config{})
-	c := Config{Timeout: soon, WindowSlots: 4}
+	c := Config{Timeout: shortTimeout, WindowSlots: 4}
 	a, b, toB, toA := r.pair(c)
 	pass(t, a, b, toB, toA)
 	atA, atB := watch(a), watch(b)
@@ -103,7 +102,7 @@ func TestPortDownAndUp(t *testing.T) {
 		require.ErrorIs(t, e.Err, ErrPort)
 		_, err := a.Offer("b")
 		require.ErrorIs(t, err, ErrPort)
-		// The other end finds out by itself.
+		// The other end detects the failure by itself.
 		_, err = b.Send([]microproto.Frame{message(b, toA, microproto.ModeSynchronous, 0, 1, 500, false)})
 		require.NoError(t, err)
 		e = atB.next(t)
@@ -115,24 +114,25 @@ func TestPortDownAndUp(t *testing.T) {
 		require.Equal(t, toB, again)
 		require.Equal(t, toA, toAAgain)
 		require.Equal(t, microproto.LinkEvent{Peer: toA, Up: true}, atB.next(t))
-		came := 0
+		received := 0
 		_, err = b.Send([]microproto.Frame{message(b, toA, microproto.ModeSynchronous, 0, 1, 500, false)})
 		require.NoError(t, err)
-		until(t, "a frame after all", []*Link{a}, func(microproto.Frame) { came++ }, func() bool { return came == 1 })
+		count := func(microproto.Frame) { received++ }
+		pollUntil(t, "a frame", []*Link{a}, count, func() bool { return received == 1 })
 		require.Equal(t, microproto.LinkEvent{Peer: toB, Up: true}, atA.next(t))
 	}
 }
 
-// In whatever order the two ends notice, offer and accept, they end up connected, and a
-// synchronous frame sent then is neither lost nor doubled.
-func TestOffersCross(t *testing.T) {
+// The ends reconnect whatever the order of detection, offers and acceptance. A synchronous frame
+// sent then arrives exactly once.
+func TestCrossedOffers(t *testing.T) {
 	for order := range 24 {
 		r := newRig(t, software.Config{})
-		a, b, toB, toA := r.pair(Config{Timeout: soon, Peers: 1})
+		a, b, toB, toA := r.pair(Config{Timeout: shortTimeout, Peers: 1})
 		pass(t, a, b, toB, toA)
 		for _, l := range []*Link{a, b} {
 			if order%3 == 2 && l == b {
-				continue // has not noticed
+				continue // not detected yet
 			}
 			l.mu.Lock()
 			l.peers[0].fail(errUnanswered)
@@ -150,7 +150,7 @@ func TestOffersCross(t *testing.T) {
 		}
 		fromB = offer(b, "a")
 		if order&2 == 0 {
-			if _, err = a.Accept(fromB); err != nil { // what it has, and that is down
+			if _, err = a.Accept(fromB); err != nil { // an offer used before
 				require.ErrorIs(t, err, ErrDown)
 			}
 		}
@@ -165,21 +165,21 @@ func TestOffersCross(t *testing.T) {
 		_, err = a.Accept(fromB)
 		require.NoError(t, err)
 		pass(t, a, b, toB, toA)
-		g := &ledger{tb: t, async: map[uint64]uint32{}}
+		g := &checker{tb: t, async: map[uint64]uint32{}}
 		for k := range uint32(50) {
 			_, err := a.Send([]microproto.Frame{message(a, toB, microproto.ModeSynchronous, 0, k+1, 5000, false)})
 			require.NoError(t, err)
 		}
-		until(t, "frames over the new connection", []*Link{b}, g.take, func() bool { return g.sync == 50 })
+		pollUntil(t, "frames over the new connection", []*Link{b}, g.take, func() bool { return g.sync == 50 })
 		require.NoError(t, a.Close())
 		require.NoError(t, b.Close())
 	}
 }
 
-// An offer of before is refused.
+// An older offer is refused.
 func TestOldOffer(t *testing.T) {
 	r := newRig(t, software.Config{})
-	a, b, toB, toA := r.pair(Config{Timeout: soon})
+	a, b, toB, toA := r.pair(Config{Timeout: shortTimeout})
 	old, err := b.Offer("a")
 	require.NoError(t, err)
 	b.mu.Lock()
@@ -194,7 +194,7 @@ func TestOldOffer(t *testing.T) {
 func TestDeviceRemoved(t *testing.T) {
 	for _, wait := range []Completion{CompletionSpin, CompletionChannel, CompletionPolling} {
 		r := newRig(t, software.Config{})
-		a, b, toB, toA := r.pair(Config{Timeout: soon, Completion: wait, WindowSlots: 4})
+		a, b, toB, toA := r.pair(Config{Timeout: shortTimeout, Completion: wait, WindowSlots: 4})
 		pass(t, a, b, toB, toA)
 		seen := watch(a)
 		done := make(chan error, 1)
@@ -258,24 +258,24 @@ func TestMismatch(t *testing.T) {
 	require.Equal(t, 0, a.Stats().Peers, "refused offers leave nothing")
 }
 
-// An offer that lies is found out when frames are sent by it.
-func TestLyingOffers(t *testing.T) {
+// False data in an offer is detected when frames are sent.
+func TestFalseOffers(t *testing.T) {
 	for name, c := range map[string]struct {
 		lie  func(*offer)
 		mode microproto.Mode
 		want string
 	}{
-		"RC number": {func(o *offer) { o.rc.number ^= 0x40 }, microproto.ModeSynchronous, "retry counter exceeded"},
-		"UC number": {func(o *offer) { o.uc.number ^= 0x40 }, microproto.ModeAsynchronous, "does not answer"},
-		"LID":       {func(o *offer) { o.lid += 77 }, microproto.ModeSynchronous, "retry counter exceeded"},
-		"key":       {func(o *offer) { o.key ^= 0x10000 }, microproto.ModeAsynchronous, "remote access error"},
-		"address":   {func(o *offer) { o.address += 4096 }, microproto.ModeAsynchronous, "remote access error"},
-		"slots":     {func(o *offer) { o.slots++ }, microproto.ModeAsynchronous, "remote access error"},
+		"RC number": {func(o *offer) { o.RC.Number ^= 0x40 }, microproto.ModeSynchronous, "retry counter exceeded"},
+		"UC number": {func(o *offer) { o.UC.Number ^= 0x40 }, microproto.ModeAsynchronous, "does not answer"},
+		"LID":       {func(o *offer) { o.LID += 77 }, microproto.ModeSynchronous, "retry counter exceeded"},
+		"key":       {func(o *offer) { o.Key ^= 0x10000 }, microproto.ModeAsynchronous, "remote access error"},
+		"address":   {func(o *offer) { o.Address += 4096 }, microproto.ModeAsynchronous, "remote access error"},
+		"slots":     {func(o *offer) { o.Slots++ }, microproto.ModeAsynchronous, "remote access error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, software.Config{})
-			c0 := Config{Timeout: soon, WindowSlots: 4}
+			c0 := Config{Timeout: shortTimeout, WindowSlots: 4}
 			a, b := r.open("a", c0), r.open("b", c0)
 			blob, err := b.Offer("a")
 			require.NoError(t, err)
@@ -290,7 +290,7 @@ func TestLyingOffers(t *testing.T) {
 			require.NoError(t, err)
 			seen := watch(a)
 			var e microproto.LinkEvent
-			until(t, "the lie comes out", []*Link{b}, nil, func() bool {
+			pollUntil(t, "the lie comes out", []*Link{b}, nil, func() bool {
 				_, err := a.Send([]microproto.Frame{message(a, toB, c.mode, uint64(c.mode)-1, 1, 100, false)})
 				require.NoError(t, err)
 				select {
@@ -305,11 +305,11 @@ func TestLyingOffers(t *testing.T) {
 	}
 }
 
-// Frames that were handed up, and memory that was acquired, outlive the connection and
-// the link; their blocks go to nobody else meanwhile.
+// Received frames and acquired memory outlive the connection and the link. Their blocks are not
+// reused meanwhile.
 func TestFramesOutliveTheirLink(t *testing.T) {
 	r := newRig(t, software.Config{})
-	c := Config{Peers: 1, MessageBytes: 1000, Timeout: soon}
+	c := Config{Peers: 1, MessageBytes: 1000, Timeout: shortTimeout}
 	a, b, toB, toA := r.pair(c)
 	var kept []microproto.Frame
 	get := func(number uint32) {
@@ -322,7 +322,7 @@ func TestFramesOutliveTheirLink(t *testing.T) {
 		kept = append(kept, batch[0])
 	}
 	check := func() {
-		g := &ledger{tb: t, async: map[uint64]uint32{}}
+		g := &checker{tb: t, async: map[uint64]uint32{}}
 		for _, f := range kept {
 			g.take(f)
 		}
@@ -358,7 +358,7 @@ func TestFramesOutliveTheirLink(t *testing.T) {
 
 func TestForget(t *testing.T) {
 	r := newRig(t, software.Config{})
-	c := Config{Peers: 2, WindowSlots: 4, Timeout: soon}
+	c := Config{Peers: 2, WindowSlots: 4, Timeout: shortTimeout}
 	a, b, toB, toA := r.pair(c)
 	pass(t, a, b, toB, toA)
 	live := r.fabric.software.Live()
@@ -374,11 +374,11 @@ func TestForget(t *testing.T) {
 	a.Forget(12345)
 }
 
-// Messages that no link sends are counted and answered by nothing; one longer than a
-// block takes the connection down, at both ends.
-func TestMessagesOfAnother(t *testing.T) {
+// Messages of unknown format are counted and ignored. One longer than a block takes the
+// connection down, at both ends.
+func TestForeignMessages(t *testing.T) {
 	r := newRig(t, software.Config{})
-	a, b, toB, toA := r.pair(Config{Timeout: soon, WindowSlots: 2})
+	a, b, toB, toA := r.pair(Config{Timeout: shortTimeout, WindowSlots: 2})
 	pass(t, a, b, toB, toA)
 	post := func(p *pair, change func(*verbs.SendRequest)) {
 		m := a.memory
@@ -387,21 +387,22 @@ func TestMessagesOfAnother(t *testing.T) {
 		_, err := p.qp.PostSend([]verbs.SendRequest{req})
 		require.NoError(t, err)
 	}
-	none := func(microproto.Frame) { require.Fail(t, "it was handed up") }
+	none := func(microproto.Frame) { require.Fail(t, "a frame was delivered") }
 	before := b.Stats().Malformed
 	post(a.peers[0].rc, func(*verbs.SendRequest) {}) // without immediate data
 	post(a.peers[0].uc, func(*verbs.SendRequest) {})
-	post(a.peers[0].uc, func(q *verbs.SendRequest) { // of a slot that is not there
+	post(a.peers[0].uc, func(q *verbs.SendRequest) { // a notice of a slot that does not exist
 		q.Operation, q.Immediate, q.Elements = verbs.WriteImmediate, 1000, nil
-		q.RemoteAddr, q.RemoteKey = a.peers[0].remoteOffer.address, a.peers[0].remoteOffer.key
+		q.RemoteAddr, q.RemoteKey = a.peers[0].remoteOffer.Address, a.peers[0].remoteOffer.Key
 	})
-	until(t, "they are counted", []*Link{b}, none, func() bool { return b.Stats().Malformed == before+3 })
+	pollUntil(t, "they are counted", []*Link{b}, none, func() bool { return b.Stats().Malformed == before+3 })
 	pass(t, a, b, toB, toA)
 	atA, atB := watch(a), watch(b)
 	drain(a)
 	drain(b)
 	post(a.peers[0].rc, func(q *verbs.SendRequest) {
-		q.Operation, q.Elements = verbs.SendImmediate, []verbs.Element{a.memory.element(0, b.config.BlockBytes), a.memory.element(0, 1)}
+		q.Operation = verbs.SendImmediate
+		q.Elements = []verbs.Element{a.memory.element(0, b.config.BlockBytes), a.memory.element(0, 1)}
 	})
 	require.ErrorContains(t, atB.next(t).Err, "local length error")
 	require.Error(t, atA.next(t).Err)

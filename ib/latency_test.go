@@ -9,10 +9,10 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Frames there and back between two receivers that block: nothing waits for a timer. There
-// are none: the fabric's time stands still, and those of the links are held to be running.
-func TestNothingWaitsForATimer(t *testing.T) {
-	for way, c := range ways() {
+// Frames pass in both directions between two blocking receivers without any timer. The fabric's
+// time stands still, and the links' timers are marked as armed.
+func TestLatencyDependsOnNoTimer(t *testing.T) {
+	for mode, c := range transferModes() {
 		for _, m := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
 			r := newRig(t, software.Config{Virtual: true})
 			a, b, toB, toA := r.pair(c)
@@ -57,7 +57,7 @@ func TestNothingWaitsForATimer(t *testing.T) {
 			go play(b, toA, false)
 			require.NoError(t, <-done)
 			require.NoError(t, <-done)
-			require.Zero(t, a.Stats().ProgressTicks+b.Stats().ProgressTicks, "%s, %v", way, m)
+			require.Zero(t, a.Stats().ProgressTicks+b.Stats().ProgressTicks, "%s, %v", mode, m)
 		}
 	}
 }

@@ -132,11 +132,11 @@ func (l *Link) setUp() (err error) {
 	var b [12]byte
 	_, _ = rand.Read(b[:]) // never fails
 	l.generation = binary.BigEndian.Uint32(b[8:]) >> 1
-	l.self = offer{
-		name: c.Name, layer: l.port.layer, mtu: l.port.mtu, lid: l.port.lid, gid: l.port.gid,
-		subnet: l.port.subnet, blockBytes: c.BlockBytes, credit: c.frameCredit(),
-		incarnation: binary.BigEndian.Uint64(b[:]),
-	}
+	l.self = offer{name: c.Name, offerFields: offerFields{
+		Version: offerVersion, BlockBytes: uint32(c.BlockBytes), Credit: uint16(c.frameCredit()),
+		Incarnation: binary.BigEndian.Uint64(b[:]),
+	}}
+	l.port.describe(&l.self)
 	return nil
 }
 

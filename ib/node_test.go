@@ -15,7 +15,7 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
-// nodes runs two nodes with an InfiniBand rail beside UDP on loopback, connected.
+// nodes connects two nodes with an InfiniBand rail beside UDP on loopback.
 func nodes(t *testing.T, a, b *Link) (na, nb *driver.Node) {
 	t.Helper()
 	start := func(name string, l *Link) *driver.Node {
@@ -54,23 +54,25 @@ func sockets(t *testing.T, na, nb *driver.Node, o p2psap.OpenOptions) (sa, sb *d
 	return sa, sb
 }
 
-// Messages of a session over the link: each in one work request in message mode, from
-// registered memory without a copy, and whole in any way.
+// Sessions exchange messages over the link: in message mode each is one work request, sent from
+// registered memory without a copy. In every mode they arrive intact.
 func TestSessionOverTheLink(t *testing.T) {
 	const size, messages = 60_000, 50
-	for way, c := range ways() {
-		t.Run(way, func(t *testing.T) {
+	for mode, c := range transferModes() {
+		t.Run(mode, func(t *testing.T) {
 			r := newRig(t, software.Config{})
 			a, b := r.open("a", c), r.open("b", c)
 			face, err := a.Allocate(size)
 			require.NoError(t, err)
-			t.Cleanup(func() { // the link is closed by then
+			t.Cleanup(func() { // after the link was closed
 				face[0] = 1
 				require.NoError(t, a.Free(face))
 				require.Error(t, a.Free(face))
 			})
 			na, nb := nodes(t, a, b)
-			sa, sb := sockets(t, na, nb, p2psap.OpenOptions{Name: "halo", Mode: microproto.ModeSynchronous, Slots: []p2psap.SlotSpec{{Tag: 1, Length: size}}})
+			sa, sb := sockets(t, na, nb, p2psap.OpenOptions{
+				Name: "halo", Mode: microproto.ModeSynchronous, Slots: []p2psap.SlotSpec{{Tag: 1, Length: size}},
+			})
 			require.Equal(t, p2psap.InfiniBand, sa.Info().Conditions.Network)
 			ctx := await.Context(t)
 			before := a.Stats()

@@ -9,73 +9,50 @@ import (
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// Format of an offer, version 1, big endian: one end of the connection between two peers.
-//
-//	version      1 byte
-//	layer        1: InfiniBand or Ethernet (RoCE), as in libibverbs
-//	path MTU     2
-//	LID          2: InfiniBand only
-//	GID kind     1, GID 16
-//	subnet       8: prefix of the GIDs, InfiniBand only
-//	block        4: size of a receive, bytes
-//	credit       2: frames that each pair may have in flight at first
-//	incarnation  8: of the link, random
-//	generation   4: of the offer, grows
-//	RC, UC       each: number 4, first PSN 4 (24 bits, random)
-//	slots        2: of the window, 0 if none
-//	address      8, key 4: of the window
-//	name         1 byte of length, then the name of the offering end
-//
-// The first packet numbers of a connection are the sums of those of the two ends, modulo 2^24.
-// When either end offers again, both directions start again.
 const (
 	offerVersion = 1
-	offerFixed   = 1 + 1 + 2 + 2 + 1 + 16 + 8 + 4 + 2 + 8 + 4 + 2*8 + 2 + 8 + 4 + 1
 	mask24       = 1<<24 - 1
 )
 
-var errOffer = errors.New("ib: malformed offer")
+var (
+	errOffer   = errors.New("ib: malformed offer")
+	offerFixed = binary.Size(offerFields{}) + 1
+)
 
-// offer describes one end of a connection to the other.
+// offer describes one end of a connection to the other. Its encoding is the fields, big endian,
+// then the length of the name (1 byte) and the name of the offering end.
+//
+// The first packet numbers of a connection are the sums of those of the two ends, modulo 2^24.
+// When either end offers again, both directions start again.
 type offer struct {
-	name        string
-	layer       verbs.LinkLayer
-	mtu         int
-	lid         uint16
-	gid         verbs.GID
-	subnet      uint64
-	blockBytes  int
-	credit      int
-	incarnation uint64
-	generation  uint32
-	rc, uc      endpoint
-	slots       int
-	address     uint64
-	key         uint32
+	offerFields
+	name string
+}
+
+// offerFields are the fields of fixed size, in the order of version 1.
+type offerFields struct {
+	Version     uint8
+	Layer       verbs.LinkLayer // InfiniBand or Ethernet (RoCE), as in libibverbs
+	MTU         uint16          // of the path
+	LID         uint16          // InfiniBand only
+	GIDKind     verbs.GIDKind
+	GID         [16]byte
+	Subnet      uint64   // prefix of the GIDs, InfiniBand only
+	BlockBytes  uint32   // size of a receive
+	Credit      uint16   // frames that each pair may have in flight at first
+	Incarnation uint64   // of the link, random
+	Generation  uint32   // of the offer, grows
+	RC, UC      endpoint // queue pairs
+	Slots       uint16   // of the window, 0 if none
+	Address     uint64   // of the window
+	Key         uint32   // of the window
 }
 
 // endpoint identifies a queue pair to the other end.
-type endpoint struct{ number, psn uint32 }
+type endpoint struct{ Number, PSN uint32 } // PSN of the first packet, 24 random bits
 
 func (o *offer) append(b []byte) []byte {
-	e := binary.BigEndian
-	b = append(b, offerVersion, byte(o.layer))
-	b = e.AppendUint16(b, uint16(o.mtu))
-	b = e.AppendUint16(b, o.lid)
-	gid := o.gid.Addr.As16()
-	b = append(append(b, byte(o.gid.Kind)), gid[:]...)
-	b = e.AppendUint64(b, o.subnet)
-	b = e.AppendUint32(b, uint32(o.blockBytes))
-	b = e.AppendUint16(b, uint16(o.credit))
-	b = e.AppendUint64(b, o.incarnation)
-	b = e.AppendUint32(b, o.generation)
-	for _, p := range [2]endpoint{o.rc, o.uc} {
-		b = e.AppendUint32(b, p.number)
-		b = e.AppendUint32(b, p.psn)
-	}
-	b = e.AppendUint16(b, uint16(o.slots))
-	b = e.AppendUint64(b, o.address)
-	b = e.AppendUint32(b, o.key)
+	b, _ = binary.Append(b, binary.BigEndian, &o.offerFields) // fails only for types of variable size
 	return append(append(b, byte(len(o.name))), o.name...)
 }
 
@@ -89,40 +66,34 @@ func decodeOffer(b []byte) (offer, error) {
 	if len(b) < offerFixed || len(b) != offerFixed+int(b[offerFixed-1]) {
 		return o, fmt.Errorf("%w: %d bytes", errOffer, len(b))
 	}
-	e := binary.BigEndian
-	o.layer, o.mtu = verbs.LinkLayer(b[1]), int(e.Uint16(b[2:]))
-	o.lid = e.Uint16(b[4:])
-	o.gid = verbs.GID{Kind: verbs.GIDKind(b[6]), Addr: netip.AddrFrom16([16]byte(b[7:23]))}
-	o.subnet = e.Uint64(b[23:])
-	o.blockBytes, o.credit = int(e.Uint32(b[31:])), int(e.Uint16(b[35:]))
-	o.incarnation, o.generation = e.Uint64(b[37:]), e.Uint32(b[45:])
-	o.rc = endpoint{e.Uint32(b[49:]), e.Uint32(b[53:])}
-	o.uc = endpoint{e.Uint32(b[57:]), e.Uint32(b[61:])}
-	o.slots = int(e.Uint16(b[65:]))
-	o.address, o.key = e.Uint64(b[67:]), e.Uint32(b[75:])
+	if _, err := binary.Decode(b, binary.BigEndian, &o.offerFields); err != nil {
+		return o, fmt.Errorf("%w: %w", errOffer, err)
+	}
 	o.name = string(b[offerFixed:])
 	return o, o.check()
 }
+
+func (o *offer) gid() netip.Addr { return netip.AddrFrom16(o.GID) }
 
 func (o *offer) check() error {
 	switch {
 	case o.name == "":
 		return fmt.Errorf("%w: it has no name", errOffer)
-	case o.layer != verbs.LayerInfiniBand && o.layer != verbs.LayerEthernet:
-		return fmt.Errorf("%w: link layer %d", errOffer, o.layer)
-	case !validMTU(o.mtu):
-		return fmt.Errorf("%w: path MTU of %d bytes", errOffer, o.mtu)
-	case o.blockBytes < minBlockBytes || o.blockBytes > maxBlockBytes:
-		return fmt.Errorf("%w: blocks of %d bytes", errOffer, o.blockBytes)
-	case o.credit < 1 || o.credit > maxReceives || o.slots > maxSlots:
-		return fmt.Errorf("%w: a credit of %d frames, %d slots", errOffer, o.credit, o.slots)
-	case o.gid.Kind > verbs.GIDRoCEv2:
-		return fmt.Errorf("%w: GID of kind %d", errOffer, o.gid.Kind)
+	case o.Layer != verbs.LayerInfiniBand && o.Layer != verbs.LayerEthernet:
+		return fmt.Errorf("%w: link layer %d", errOffer, o.Layer)
+	case !validMTU(int(o.MTU)):
+		return fmt.Errorf("%w: path MTU of %d bytes", errOffer, o.MTU)
+	case o.BlockBytes < minBlockBytes || o.BlockBytes > maxBlockBytes:
+		return fmt.Errorf("%w: blocks of %d bytes", errOffer, o.BlockBytes)
+	case o.Credit < 1 || o.Credit > maxReceives || o.Slots > maxSlots:
+		return fmt.Errorf("%w: a credit of %d frames, %d slots", errOffer, o.Credit, o.Slots)
+	case o.GIDKind > verbs.GIDRoCEv2:
+		return fmt.Errorf("%w: GID of kind %d", errOffer, o.GIDKind)
 	}
-	for _, p := range [2]endpoint{o.rc, o.uc} {
-		if p.number == 0 || p.number > mask24 || p.psn > mask24 {
+	for _, p := range [2]endpoint{o.RC, o.UC} {
+		if p.Number == 0 || p.Number > mask24 || p.PSN > mask24 {
 			return fmt.Errorf("%w: queue pair %#x, first packet %#x: must be 24-bit numbers, the pair not 0",
-				errOffer, p.number, p.psn)
+				errOffer, p.Number, p.PSN)
 		}
 	}
 	return checkWindow(o)
@@ -135,21 +106,21 @@ func (o *offer) compatible(their *offer) error {
 	switch {
 	case their.name == o.name:
 		return fmt.Errorf("ib: peer %q has the same name as this end: give them different names", their.name)
-	case their.layer != o.layer:
-		return fmt.Errorf("%w: this end's port runs on %v, that of %q on %v", ErrFabric, o.layer, their.name, their.layer)
-	case o.layer == verbs.LayerInfiniBand && their.subnet != o.subnet:
-		return fmt.Errorf("%w: this end is on the subnet %016x, %q on %016x", ErrFabric, o.subnet, their.name, their.subnet)
-	case o.layer == verbs.LayerInfiniBand && their.lid == 0:
+	case their.Layer != o.Layer:
+		return fmt.Errorf("%w: this end's port runs on %v, that of %q on %v", ErrFabric, o.Layer, their.name, their.Layer)
+	case o.Layer == verbs.LayerInfiniBand && their.Subnet != o.Subnet:
+		return fmt.Errorf("%w: this end is on the subnet %016x, %q on %016x", ErrFabric, o.Subnet, their.name, their.Subnet)
+	case o.Layer == verbs.LayerInfiniBand && their.LID == 0:
 		return fmt.Errorf("%w: the port of %q has no LID: is a subnet manager running?", ErrFabric, their.name)
-	case o.layer == verbs.LayerEthernet && (their.gid.Kind != o.gid.Kind || their.gid.Addr.IsUnspecified()):
+	case o.Layer == verbs.LayerEthernet && (their.GIDKind != o.GIDKind || their.gid().IsUnspecified()):
 		return fmt.Errorf("%w: this end uses GID %v of kind %d, %q %v of kind %d: choose GIDs of one kind", ErrFabric,
-			o.gid.Addr, o.gid.Kind, their.name, their.gid.Addr, their.gid.Kind)
-	case their.blockBytes != o.blockBytes:
+			o.gid(), o.GIDKind, their.name, their.gid(), their.GIDKind)
+	case their.BlockBytes != o.BlockBytes:
 		return fmt.Errorf("ib: %q has blocks of %d bytes, this end of %d: use the same block or message size at both ends",
-			their.name, their.blockBytes, o.blockBytes)
+			their.name, their.BlockBytes, o.BlockBytes)
 	}
 	return nil
 }
 
 // ErrFabric reports that two ports are not on one fabric.
-var ErrFabric = errors.New("ib: not on one fabric")
+var ErrFabric = errors.New("ib: the two ports are not on one fabric")

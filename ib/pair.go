@@ -128,9 +128,9 @@ func (p *pair) connect(to *offer, their endpoint, psn uint32) error {
 	l := p.link
 	a := verbs.Attributes{
 		Mask:  verbs.MaskState | verbs.MaskPath | verbs.MaskPathMTU | verbs.MaskRemote | verbs.MaskReceivePSN,
-		State: verbs.ReadyToReceive, PathMTU: min(to.mtu, l.port.mtu), Remote: their.number, ReceivePSN: psn,
+		State: verbs.ReadyToReceive, PathMTU: min(int(to.MTU), l.port.mtu), Remote: their.Number, ReceivePSN: psn,
 		Path: verbs.Path{
-			LID: to.lid, Global: to.layer == verbs.LayerEthernet, Destination: to.gid.Addr,
+			LID: to.LID, Global: to.Layer == verbs.LayerEthernet, Destination: to.gid(),
 			SourceIndex: l.port.gidIndex, HopLimit: hopLimit,
 		},
 		RNRTimer: rnrTimer,
@@ -147,7 +147,7 @@ func (p *pair) connect(to *offer, their endpoint, psn uint32) error {
 		b.Timeout = timeoutCode(l.config.Timeout)
 		b.Retries, b.RNRRetries = retries, rnrUnlimited
 	}
-	p.limit.Store(uint64(to.credit))
+	p.limit.Store(uint64(to.Credit))
 	return p.qp.Modify(b)
 }
 

@@ -60,7 +60,7 @@ func (l *Link) newPeer(name string) (*peer, error) {
 		return nil, fmt.Errorf("ib: the name of a peer must have 1 to %d bytes; %q has %d", maxNameBytes, name, len(name))
 	}
 	if len(l.peers) == maxAddresses {
-		return nil, fmt.Errorf("ib: more than %d connections since the link was opened", maxAddresses)
+		return nil, fmt.Errorf("ib: more than %d connections since the link was opened: open it again", maxAddresses)
 	}
 	p := &peer{link: l, name: name}
 	var err error
@@ -96,13 +96,13 @@ func (p *peer) makeOffer() {
 	_, _ = rand.Read(b[:]) // never fails
 	l, o := p.link, &p.localOffer
 	*o = l.self
-	o.generation = l.generation
+	o.Generation = l.generation
 	l.generation++
-	o.rc = endpoint{p.rc.number, binary.BigEndian.Uint32(b[:]) & mask24}
-	o.uc = endpoint{p.uc.number, binary.BigEndian.Uint32(b[4:]) & mask24}
+	o.RC = endpoint{p.rc.number, binary.BigEndian.Uint32(b[:]) & mask24}
+	o.UC = endpoint{p.uc.number, binary.BigEndian.Uint32(b[4:]) & mask24}
 	if w := p.window; w != nil {
-		o.slots = w.slots
-		o.address, o.key = w.region.Addr(), w.region.RemoteKey()
+		o.Slots = uint16(w.slots)
+		o.Address, o.Key = w.region.Addr(), w.region.RemoteKey()
 	}
 	p.localBytes = o.append(nil)
 }
@@ -116,9 +116,9 @@ func (p *peer) connect() error {
 		}
 	}
 	ours, theirs := &p.localOffer, p.remoteOffer
-	err := p.rc.connect(theirs, theirs.rc, (ours.rc.psn+theirs.rc.psn)&mask24)
+	err := p.rc.connect(theirs, theirs.RC, (ours.RC.PSN+theirs.RC.PSN)&mask24)
 	if err == nil {
-		err = p.uc.connect(theirs, theirs.uc, (ours.uc.psn+theirs.uc.psn)&mask24)
+		err = p.uc.connect(theirs, theirs.UC, (ours.UC.PSN+theirs.UC.PSN)&mask24)
 	}
 	if err != nil {
 		return p.markDown(err)
@@ -244,7 +244,7 @@ func (l *Link) Accept(remote []byte) (microproto.LinkAddr, error) {
 			}
 			return p.addr, nil
 		}
-		if p.remoteOffer.incarnation == o.incarnation && int32(o.generation-p.remoteOffer.generation) < 0 {
+		if p.remoteOffer.Incarnation == o.Incarnation && int32(o.Generation-p.remoteOffer.Generation) < 0 {
 			return 0, fmt.Errorf("ib: the offer of peer %q is older than the one already accepted", o.name)
 		}
 	}

@@ -90,6 +90,13 @@ func (p *port) read(d verbs.Device, c *Config) error {
 	return p.chooseGID(d, a.GIDs, c.GID)
 }
 
+// describe sets the port's fields of an offer.
+func (p *port) describe(o *offer) {
+	o.Layer, o.MTU = p.layer, uint16(p.mtu)
+	o.LID, o.Subnet = p.lid, p.subnet
+	o.GIDKind, o.GID = p.gid.Kind, p.gid.Addr.As16()
+}
+
 // chooseGID selects the configured entry, or the best. On Ethernet RoCE v2 is routed and v1 is
 // not. An IPv4 entry stays when the link-local entry changes with the network interface.
 func (p *port) chooseGID(d verbs.Device, entries, want int) error {

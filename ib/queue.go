@@ -28,9 +28,7 @@ func (q *queue) init() {
 	}
 }
 
-func (q *queue) chain(value uint64) *int32 {
-	return &q.heads[value*0x9e3779b97f4a7c15>>58]
-}
+func (q *queue) chain(value uint64) *int32 { return &q.heads[value*0x9e3779b97f4a7c15>>58] }
 
 // replace replaces the queued frame of the same value by f, if there is one.
 func (q *queue) replace(f microproto.Frame) bool {

@@ -9,7 +9,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// The queue against a list that is searched from its beginning.
+// The queue behaves as a list that is searched linearly.
 func TestQueue(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var q queue

@@ -19,8 +19,8 @@ type tester interface {
 	Cleanup(func())
 }
 
-// rig is a fabric of software with links on it, each on an adapter of its own under its
-// name. Nothing is left on the fabric when the test ends.
+// rig is a software fabric with links, each on an adapter of its own name. It requires that
+// nothing is open when the test ends.
 type rig struct {
 	tester
 	fabric *Fabric
@@ -36,7 +36,7 @@ func newRig(tb tester, c software.Config) *rig {
 	return &rig{tb, f}
 }
 
-// open opens a link; it is closed when the test ends.
+// open opens a link that is closed when the test ends.
 func (r *rig) open(name string, c Config) *Link {
 	r.Helper()
 	c.Name, c.Device, c.Fabric = name, name, r.fabric
@@ -47,7 +47,7 @@ func (r *rig) open(name string, c Config) *Link {
 	return l
 }
 
-// join introduces two links.
+// join connects two links.
 func (r *rig) join(a, b *Link) (toB, toA microproto.LinkAddr) {
 	r.Helper()
 	offerA, err := a.Offer(b.config.Name)
@@ -61,7 +61,7 @@ func (r *rig) join(a, b *Link) (toB, toA microproto.LinkAddr) {
 	return toB, toA
 }
 
-// pair is two joined links of the same settings.
+// pair opens and connects two links of the same configuration.
 func (r *rig) pair(c Config) (a, b *Link, toB, toA microproto.LinkAddr) {
 	r.Helper()
 	a, b = r.open("a", c), r.open("b", c)
@@ -69,8 +69,8 @@ func (r *rig) pair(c Config) (a, b *Link, toB, toA microproto.LinkAddr) {
 	return a, b, toB, toA
 }
 
-// ways are the three ways to carry a message.
-func ways() map[string]Config {
+// transferModes returns the three ways to carry a message.
+func transferModes() map[string]Config {
 	return map[string]Config{
 		"segments":  {},
 		"messages":  {MessageBytes: 1 << 16, Peers: 2},
@@ -79,16 +79,16 @@ func ways() map[string]Config {
 	}
 }
 
-// until polls a link until a condition holds.
-func until(tb tester, what string, links []*Link, got func(microproto.Frame), done func() bool) {
+// pollUntil polls links until a condition holds.
+func pollUntil(tb tester, what string, links []*Link, got func(microproto.Frame), done func() bool) {
 	tb.Helper()
 	batch := make([]microproto.Frame, 32)
 	await.Until(tb, func() bool {
-		for n := range 100 { // without a pause at first
+		for n := range 100 { // without sleeps at first
 			if done() {
 				return true
 			}
-			take(tb, links, batch, got)
+			receiveAll(tb, links, batch, got)
 			if n > 0 {
 				runtime.Gosched()
 			}
@@ -97,8 +97,8 @@ func until(tb tester, what string, links []*Link, got func(microproto.Frame), do
 	}, "%s", what)
 }
 
-// take receives what has come.
-func take(tb tester, links []*Link, batch []microproto.Frame, got func(microproto.Frame)) {
+// receiveAll receives what has arrived.
+func receiveAll(tb tester, links []*Link, batch []microproto.Frame, got func(microproto.Frame)) {
 	tb.Helper()
 	for _, l := range links {
 		n, err := l.TryRecv(batch)
@@ -112,7 +112,7 @@ func take(tb tester, links []*Link, batch []microproto.Frame, got func(microprot
 	}
 }
 
-// drain receives until the link is closed, and returns when it has begun.
+// drain receives in the background until the link is closed. It returns when it has begun.
 func drain(l *Link) {
 	begun := make(chan struct{})
 	go func() {
@@ -131,7 +131,7 @@ func drain(l *Link) {
 	<-begun
 }
 
-// events are those that a link tells.
+// events are the events of a link.
 type events chan microproto.LinkEvent
 
 func watch(l *Link) events {
@@ -146,7 +146,7 @@ func (e events) next(tb tester) microproto.LinkEvent {
 	return <-e
 }
 
-// pass sends frames of both modes each way until all have come.
+// pass sends frames of both modes each way until each has arrived.
 func pass(tb tester, a, b *Link, toB, toA microproto.LinkAddr) {
 	tb.Helper()
 	for _, x := range []struct {
@@ -157,8 +157,9 @@ func pass(tb tester, a, b *Link, toB, toA microproto.LinkAddr) {
 			f := message(x.from, x.addr, m, uint64(m)-1, 77, 600, false)
 			_, err := x.from.Send([]microproto.Frame{f})
 			require.NoError(tb, err)
-			came := 0
-			until(tb, "a frame of "+m.String(), []*Link{a, b}, func(f microproto.Frame) { came++ }, func() bool { return came > 0 })
+			received := 0
+			count := func(microproto.Frame) { received++ }
+			pollUntil(tb, "a frame of "+m.String(), []*Link{a, b}, count, func() bool { return received > 0 })
 		}
 	}
 }

@@ -205,14 +205,14 @@ const (
 func (r *remoteWindow) reset(o *offer, l *Link) {
 	writes := r.writes
 	*r = remoteWindow{}
-	if l.config.WindowSlots == 0 || o.slots == 0 {
+	if l.config.WindowSlots == 0 || o.Slots == 0 {
 		return
 	}
 	*r = remoteWindow{
-		slots: o.slots, address: o.address, key: o.key, writes: writes,
-		slotOf: make(map[uint64]int32, o.slots), isUnannounced: make([]bool, o.slots),
+		slots: int(o.Slots), address: o.Address, key: o.Key, writes: writes,
+		slotOf: make(map[uint64]int32, o.Slots), isUnannounced: make([]bool, o.Slots),
 	}
-	r.unannounced.grow(o.slots)
+	r.unannounced.grow(r.slots)
 }
 
 // idleMisses is the number of misses per slot after which the slot of an unused value may be
@@ -256,9 +256,9 @@ func (r *remoteWindow) addressOf(slot int32, block int) uint64 {
 
 // checkWindow returns an error if the offer describes an impossible window.
 func checkWindow(o *offer) error {
-	size := uint64(windowHead + windowTail + o.slots*slotBytes(o.blockBytes))
-	if o.slots > 0 && o.address+size < o.address {
-		return fmt.Errorf("%w: a window of %d bytes at %#x", errOffer, size, o.address)
+	size := uint64(windowHead + windowTail + int(o.Slots)*slotBytes(int(o.BlockBytes)))
+	if o.Slots > 0 && o.Address+size < o.Address {
+		return fmt.Errorf("%w: a window of %d bytes at %#x", errOffer, size, o.Address)
 	}
 	return nil
 }

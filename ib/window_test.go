@@ -15,8 +15,8 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// plainWindow is a window in ordinary memory.
-func plainWindow(slots, block int) *window {
+// localWindow returns a window in ordinary memory.
+func localWindow(slots, block int) *window {
 	c := Config{WindowSlots: slots, BlockBytes: block}
 	return &window{
 		bytes: make([]byte, c.windowRegion()), slots: slots, blockBytes: block,
@@ -24,28 +24,28 @@ func plainWindow(slots, block int) *window {
 	}
 }
 
-// landing is a write into a slot: stamp and frame as one run of bytes.
-func landing(w *window, slot int, version uint64, frame []byte) (at int, run []byte) {
+// writeImage returns the bytes of a write into a slot, stamp and frame, and their offset.
+func writeImage(w *window, slot int, version uint64, frame []byte) (at int, run []byte) {
 	cell := make([]byte, stampBytes(w.blockBytes))
 	used := stamp(cell, version, frame)
 	at = windowHead + slot*slotBytes(w.blockBytes) + stampBytes(w.blockBytes) - len(used)
 	return at, append(append([]byte(nil), used...), frame...)
 }
 
-// Writes land in pieces of any size, in any order, some never; one begins while another
-// is under way. What is read is always one frame that was written, whole, or nothing;
-// and once a write has landed whole and undisturbed, it is read.
+// Writes land in pieces of any size and order, or not at all, and one begins before another has
+// landed. The reader returns whole frames or nothing. It returns a write that has landed whole
+// and undisturbed.
 func TestTornWritesAreNotRead(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		block := rapid.IntRange(512, 6000).Draw(rt, "block")
-		w := plainWindow(2, block)
+		w := localWindow(2, block)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
 		frames := map[uint64][]byte{}
 		type piece struct {
 			at  int
 			run []byte
 		}
-		var flying []piece
+		var pending []piece
 		dst := make([]byte, block)
 		read := func() bool {
 			n, got := w.read(1, dst)
@@ -63,28 +63,28 @@ func TestTornWritesAreNotRead(t *testing.T) {
 				frame[i] = byte(rng.Uint32())
 			}
 			if old := frames[version-1]; old != nil && rng.IntN(2) == 0 {
-				frame = slices.Clone(old) // much alike, as faces near convergence
+				frame = slices.Clone(old) // similar, as faces near convergence
 				frame[rng.IntN(len(frame))]++
 			}
 			frames[version] = frame
-			at, run := landing(w, 1, version, frame)
+			at, run := writeImage(w, 1, version, frame)
 			packet := 1 << (3 + rng.IntN(10))
 			for from := 0; from < len(run); from += packet {
-				flying = append(flying, piece{at + from, run[from:min(from+packet, len(run))]})
+				pending = append(pending, piece{at + from, run[from:min(from+packet, len(run))]})
 			}
-			for len(flying) > 0 && rng.IntN(50) != 0 { // some of it lands before the next write
-				k := rng.IntN(len(flying))
+			for len(pending) > 0 && rng.IntN(50) != 0 { // parts land before the next write
+				k := rng.IntN(len(pending))
 				if rng.IntN(20) != 0 {
-					copy(w.bytes[flying[k].at:], flying[k].run)
+					copy(w.bytes[pending[k].at:], pending[k].run)
 				}
-				flying[k] = flying[len(flying)-1]
-				flying = flying[:len(flying)-1]
+				pending[k] = pending[len(pending)-1]
+				pending = pending[:len(pending)-1]
 				read()
 			}
 		}
 		version++
 		frames[version] = []byte("the last, whole and undisturbed")
-		at, run := landing(w, 1, version, frames[version])
+		at, run := writeImage(w, 1, version, frames[version])
 		copy(w.bytes[at:], run)
 		require.True(rt, read())
 		n, got := w.read(1, dst)
@@ -95,15 +95,15 @@ func TestTornWritesAreNotRead(t *testing.T) {
 	})
 }
 
-// Whatever a peer writes into its window, reading it neither panics nor reads past it.
+// Whatever a peer writes into its window, reading it neither panics nor exceeds its bounds.
 func FuzzWindow(f *testing.F) {
-	w := plainWindow(1, 2000)
-	at, run := landing(w, 0, 5, make([]byte, 1500))
+	w := localWindow(1, 2000)
+	at, run := writeImage(w, 0, 5, make([]byte, 1500))
 	copy(w.bytes[at:], run)
 	f.Add(w.bytes)
 	f.Add([]byte{1})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		w := plainWindow(1, 2000)
+		w := localWindow(1, 2000)
 		copy(w.bytes, b)
 		dst := make([]byte, 2000)
 		if n, got := w.read(0, dst); got == readWhole && (n <= 0 || n > 2000) {
@@ -112,8 +112,8 @@ func FuzzWindow(f *testing.F) {
 	})
 }
 
-// Packets of writes get lost in the middle: the frame they tore is not seen, the next is.
-func TestLostPacketsTearWrites(t *testing.T) {
+// A write that loses packets in the middle is not returned; the next one is.
+func TestLostPacketsOfWrites(t *testing.T) {
 	r := newRig(t, software.Config{MTU: 1024})
 	a, b, toB, toA := r.pair(Config{WindowSlots: 4})
 	pass(t, a, b, toB, toA)
@@ -122,9 +122,10 @@ func TestLostPacketsTearWrites(t *testing.T) {
 	r.fabric.software.SetRule(func(p software.Packet) software.Fault {
 		mu.Lock()
 		defer mu.Unlock()
-		return software.Fault{Drop: p.Transport == verbs.UC && p.Operation != verbs.SendImmediate && !p.First && !p.Last && rng.IntN(6) == 0}
+		middle := p.Transport == verbs.UC && p.Operation != verbs.SendImmediate && !p.First && !p.Last
+		return software.Fault{Drop: middle && rng.IntN(6) == 0}
 	})
-	g := &ledger{tb: t, async: map[uint64]uint32{}}
+	g := &checker{tb: t, async: map[uint64]uint32{}}
 	batch := make([]microproto.Frame, 8)
 	const writes = 3000
 	for k := range uint32(writes) {
@@ -149,13 +150,13 @@ func TestLostPacketsTearWrites(t *testing.T) {
 		_, err := a.Send([]microproto.Frame{message(a, toB, microproto.ModeAsynchronous, v+1, writes+1, 8000, false)})
 		require.NoError(t, err)
 	}
-	until(t, "the last of each", []*Link{b}, g.take, func() bool {
+	pollUntil(t, "the last of each", []*Link{b}, g.take, func() bool {
 		return g.async[1]+g.async[2]+g.async[3]+g.async[4] == 4*(writes+1)
 	})
 }
 
-// Without credit values are written all the same, and the newest is found: by notices
-// that are under way, or by one that is sent when there is credit.
+// Without credit values are written as well. The newest is found through a notice in flight, or
+// one that follows when there is credit.
 func TestWritesWithoutCredit(t *testing.T) {
 	r := newRig(t, software.Config{})
 	a, b, toB, toA := r.pair(Config{WindowSlots: 40, Peers: 1, ReceiveBlocks: 2 * minReceives})
@@ -171,8 +172,8 @@ func TestWritesWithoutCredit(t *testing.T) {
 	s := a.Stats()
 	require.GreaterOrEqual(t, s.Written, uint64(values*rounds-minReceives), "none waited, once the window was proved")
 	require.Greater(t, s.Unannounced, uint64(values*(rounds-1)))
-	g := &ledger{tb: t, async: map[uint64]uint32{}}
-	until(t, "the newest of all values", []*Link{b}, g.take, func() bool {
+	g := &checker{tb: t, async: map[uint64]uint32{}}
+	pollUntil(t, "the newest of all values", []*Link{b}, g.take, func() bool {
 		for v := range uint64(values) {
 			if g.async[v+1] != rounds {
 				return false
@@ -184,17 +185,17 @@ func TestWritesWithoutCredit(t *testing.T) {
 	require.Equal(t, requests, r.fabric.software.Made())
 }
 
-// More values than slots: those that rest give their slots up, the others go as frames
-// do without a window.
+// With more values than slots, the slots of unused values are reassigned. Frames of values without
+// a slot are sent.
 func TestMoreValuesThanSlots(t *testing.T) {
 	r := newRig(t, software.Config{})
 	a, b, toB, toA := r.pair(Config{WindowSlots: 4})
 	pass(t, a, b, toB, toA)
-	g := &ledger{tb: t, async: map[uint64]uint32{}}
+	g := &checker{tb: t, async: map[uint64]uint32{}}
 	send := func(value uint64, number uint32) {
 		_, err := a.Send([]microproto.Frame{message(a, toB, microproto.ModeAsynchronous, value, number, 700, false)})
 		require.NoError(t, err)
-		until(t, "it", []*Link{b}, g.take, func() bool { return g.async[value] == number })
+		pollUntil(t, "it", []*Link{b}, g.take, func() bool { return g.async[value] == number })
 	}
 	for k := range uint32(50) {
 		for v := range uint64(8) {
@@ -212,7 +213,7 @@ func TestMoreValuesThanSlots(t *testing.T) {
 	require.Greater(t, a.Stats().Written-before, uint64(300), "new values took the place of those that rest")
 }
 
-// One end without a window: its peer sends to it as without.
+// If only one end has a window, its peer sends frames instead of writing.
 func TestWindowAtOneEnd(t *testing.T) {
 	r := newRig(t, software.Config{})
 	a, b := r.open("a", Config{WindowSlots: 4}), r.open("b", Config{})
@@ -223,10 +224,10 @@ func TestWindowAtOneEnd(t *testing.T) {
 	require.Zero(t, b.Stats().Written)
 }
 
-// Close and Forget revoke the other end's right to write.
+// Close and Forget end the other end's right to write.
 func TestWindowIsRevoked(t *testing.T) {
 	r := newRig(t, software.Config{})
-	a, b, toB, toA := r.pair(Config{WindowSlots: 4, Timeout: soon})
+	a, b, toB, toA := r.pair(Config{WindowSlots: 4, Timeout: shortTimeout})
 	pass(t, a, b, toB, toA)
 	before := r.fabric.software.Live().Regions
 	b.Forget(toA)
@@ -238,7 +239,7 @@ func TestWindowIsRevoked(t *testing.T) {
 	require.ErrorContains(t, seen.next(t).Err, "retry counter exceeded")
 }
 
-// The stamp's layout is fixed.
+// The format of a stamp is fixed.
 func TestStampGolden(t *testing.T) {
 	frame := make([]byte, 2049)
 	for i := range frame {

@@ -76,10 +76,6 @@ func (a Attr[T]) Has(m *Message) bool {
 	return a.at >= 0 || m.localSet&(1<<(^a.at&(maxLocalAttrs-1))) != 0
 }
 
-// Valid reports whether the attribute was declared or found. The zero Attr is not valid
-// and must not be used.
-func (a Attr[T]) Valid() bool { return a.at != 0 }
-
 // Field is a range of raw header bytes of one micro-protocol.
 type Field struct{ offset, size int }
 

@@ -159,9 +159,6 @@ func (b *Binder) HoldBit(name string) HoldBit {
 	return 1 << bit
 }
 
-// Headroom returns the bytes that the layer below needs free in front of a frame.
-func (b *Binder) Headroom() int { return b.c.config.Headroom }
-
 // MTU returns the largest frame of the layer below, in bytes. The largest payload is known
 // once all micro-protocols are attached; see Exec.MaxPayload.
 func (b *Binder) MTU() int { return b.c.config.MTU }

@@ -17,7 +17,7 @@ type Options map[string]int64
 type Catalog struct {
 	names        []string // sorted
 	constructors []Constructor
-	rows         []Row // sorted by group, then by label
+	rows         []Row // in the order of AddRow
 }
 
 // NewCatalog returns an empty catalog.

@@ -51,6 +51,7 @@ func TestRows(t *testing.T) {
 	parity.New, parity.Group = nil, "repair"
 	require.NoError(t, c.AddRow(parity), "a second label for it")
 	require.ErrorContains(t, c.AddRow(microproto.Row{Protocol: "None"}), `row "None" needs a constructor`)
+	require.ErrorContains(t, c.AddRow(microproto.Row{Protocol: "Parity", Label: "a,b"}), "must not contain commas")
 
 	_, err := c.Row("repair", "Parity")
 	require.ErrorContains(t, err, `no row "Parity" in the catalog (it lists ["parity"])`)

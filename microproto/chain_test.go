@@ -134,8 +134,8 @@ func TestBindAndUnbindInsideARunningChain(t *testing.T) {
 	require.Equal(t, []string{"first", "new"}, ran)
 }
 
-// TestBindingModel plays random binding, unbinding, halting and nesting against a
-// model: what runs is what was bound at the raise, less what was unbound since.
+// TestBindingModel compares random binding, unbinding, halting and nesting with a model: the
+// handlers bound at the raise run, except those unbound since.
 func TestBindingModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		type item struct {

@@ -93,7 +93,7 @@ type Migratable interface {
 // memory of the user who waits for it.
 type Poster interface {
 	Endpoint
-	// Post offers dst for the next message of a tag, if none of that tag has come yet. The
+	// Post offers dst for the next message of a tag, if none of that tag is unread. The
 	// endpoint may write to dst until Receive has returned a message of the tag or Withdraw
 	// was called. A second Post replaces the first.
 	Post(tag uint32, dst []byte)
@@ -108,6 +108,6 @@ type Coalescer interface {
 	// SendMore is Send for a message that others follow: it may wait for them until Flush
 	// or the next Send.
 	SendMore(x *Exec, tag uint32, label uint64, data []byte) (transfer uint64, err error)
-	// Flush sends what waits. ErrBusy: there is no room now, and it goes on waiting.
+	// Flush sends the waiting messages. ErrBusy: there is no room now, and they keep waiting.
 	Flush(x *Exec) error
 }

@@ -85,20 +85,6 @@ func (x *Exec) Share(dst, m *Message, payload []byte) {
 	dst.frame, dst.Payload = f, payload
 }
 
-// Notify appends a Notice to the outputs. Beyond Limits.Outputs it is lost and counted.
-func (x *Exec) Notify(n Notice) {
-	c := x.c
-	if len(c.outputs) >= c.limits.Outputs {
-		c.counters.NoticesLost++
-		return
-	}
-	c.counters.Notices++
-	c.outputs = append(c.outputs, Output{Kind: OutNotice, Notice: n})
-	if x.tracer != nil {
-		x.trace(TraceRecord{Kind: TraceNotify, Protocol: x.cur.name(), Detail: n.Kind})
-	}
-}
-
 // Fail puts the composite into the failed state: chains stop, and every later entry point
 // returns err. Further calls do not change the error.
 func (x *Exec) Fail(err error) {

@@ -45,7 +45,9 @@ func (f Frame) Flatten(from FrameSource) Frame {
 		at += copy(g.Data[at:], header)
 		at += copy(g.Data[at:], payload)
 	}
-	g.Peer, g.Mode, g.Value = f.Peer, f.Mode, f.Value
+	g.Peer = f.Peer
+	g.Mode = f.Mode
+	g.Value = f.Value
 	if f.Count() > 1 {
 		g.Segment = f.Segment
 	}

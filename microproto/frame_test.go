@@ -10,7 +10,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// heap is memory for frames, which counts what is out.
+// heap is a frame source that counts its frames.
 type heap struct{ out int }
 
 func (h *heap) Acquire(n int) microproto.Frame {
@@ -18,7 +18,7 @@ func (h *heap) Acquire(n int) microproto.Frame {
 	return microproto.NewBuffer(make([]byte, n), func(*microproto.Buffer) { h.out-- }).Frame(0, 0, n)
 }
 
-// A frame with a Body is what it would be without: as a whole, and frame by frame.
+// A frame with a Body equals the frame without it, as a whole and frame by frame.
 func TestFrameWithBody(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		header, unit := rapid.IntRange(1, 9).Draw(rt, "header"), rapid.IntRange(1, 30).Draw(rt, "unit")
@@ -26,7 +26,8 @@ func TestFrameWithBody(t *testing.T) {
 		n := (len(body) + unit - 1) / unit
 		h := &heap{}
 		f := h.Acquire(n * header)
-		f.Peer, f.Segment, f.Mode, f.Value = 7, header+unit, microproto.ModeAsynchronous, 3
+		f.Peer, f.Segment = 7, header+unit
+		f.Mode, f.Value = microproto.ModeAsynchronous, 3
 		f.Body, f.Header = body, header
 		var flat []byte
 		var each [][]byte
@@ -50,7 +51,7 @@ func TestFrameWithBody(t *testing.T) {
 		})
 		require.Equal(rt, n, i)
 		g := f.Flatten(h)
-		clear(body) // nobody reads it any more
+		clear(body) // it is not read any more
 		require.Equal(rt, flat, g.Data)
 		require.Nil(rt, g.Body)
 		require.Equal(rt, n, g.Count())
@@ -62,7 +63,7 @@ func TestFrameWithBody(t *testing.T) {
 	})
 }
 
-// none is memory that has run out.
+// none is a frame source without memory.
 type none struct{}
 
 func (none) Acquire(int) microproto.Frame { return microproto.Frame{} }
@@ -70,7 +71,8 @@ func (none) Acquire(int) microproto.Frame { return microproto.Frame{} }
 func TestFlattenWithoutMemory(t *testing.T) {
 	h := &heap{}
 	f := h.Acquire(4)
-	f.Body, f.Header, f.Segment = []byte{1}, 4, 5
+	f.Body = []byte{1}
+	f.Header, f.Segment = 4, 5
 	require.Nil(t, f.Flatten(none{}).Data)
 	require.Zero(t, h.out)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// gate is a micro-protocol that holds what its owner tells it to.
+// gate is a micro-protocol that holds messages as its test requires.
 type gate struct {
 	bits [2]microproto.HoldBit
 }
@@ -20,9 +20,8 @@ func (g *gate) Attach(b *binder) error {
 	return nil
 }
 
-// TestHoldBits walks a message through scripts of holds (h), releases (r), of bit
-// 1 or 2, forwards (f) and ends (d); it must go on exactly when the last bit is
-// cleared after a forward, once.
+// TestHoldBits applies scripts of holds (h), releases (r), of bit 1 or 2, forwards (f) and ends
+// (d) to a message. It must continue exactly once, when the last bit is cleared after a forward.
 func TestHoldBits(t *testing.T) {
 	for _, c := range []struct {
 		script string
@@ -86,8 +85,8 @@ func play(x *exec, m *message, g *gate, script string) {
 	}
 }
 
-// TestReleasedMessagesGoOnInTheirOrder: what a window held leaves in the order of
-// release, nothing skipped, after the chain that released it.
+// Released messages are transmitted in the order of their release, after the chain that released
+// them.
 func TestReleasedMessagesGoOnInTheirOrder(t *testing.T) {
 	g := &gate{}
 	var order []uint64
@@ -117,8 +116,8 @@ func TestReleasedMessagesGoOnInTheirOrder(t *testing.T) {
 	require.Zero(t, comp.Counters().Live)
 }
 
-// TestTranscript is the golden trace of a message through a small composite: every
-// raise, handler, hold, release, halt, timer and frame is in it.
+// The golden transcript of a message through a small composite has every raise, handler, hold,
+// release, halt, timer and frame.
 func TestTranscript(t *testing.T) {
 	script := mptest.NewTranscript("")
 	script.Headers = true

@@ -2,6 +2,7 @@ package microproto_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"testing"
 	"time"
@@ -11,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// labels is a micro-protocol that writes its letter and a number into its header
-// and refuses segments without the letter.
+// labels is a micro-protocol that writes its letter and a number to its header, and drops segments
+// without the letter.
 func labels(letter byte) *proto {
 	return of("labels", func(b *binder) {
 		f := b.Header(3)
@@ -20,7 +21,8 @@ func labels(letter byte) *proto {
 		microproto.Bind(b, microproto.SegmentFromUser, 0, func(_ *exec, m *message) {
 			n++
 			h := f.Bytes(m)
-			h[0], h[1], h[2] = letter, byte(n>>8), byte(n)
+			h[0] = letter
+			binary.BigEndian.PutUint16(h[1:], n)
 		})
 		microproto.Bind(b, microproto.SegmentFromNet, 0, func(x *exec, m *message) {
 			if f.Bytes(m)[0] != letter {
@@ -103,8 +105,8 @@ func TestLayersUseHeadroom(t *testing.T) {
 	}
 }
 
-// Frames that are duplicated and corrupted on the way pass both stacks of composites:
-// what is not genuine is dropped for one reason, and every message is accounted for.
+// Frames are duplicated and corrupted on the way between two stacks of composites: damaged frames
+// are dropped for one reason, and every message is accounted for.
 func TestLayersTalk(t *testing.T) {
 	var mem [2]*mptest.Frames
 	var ends [2]layers

@@ -67,7 +67,6 @@ func TestPoolOutputsAndHandlersAreBounded(t *testing.T) {
 		require.NoError(t, x.Transmit(ms[0]))
 		require.NoError(t, x.Transmit(ms[0]), "again, as retransmission does")
 		require.ErrorIs(t, x.Transmit(ms[1]), microproto.ErrBusy)
-		x.Notify(microproto.Notice{Kind: "lost"})
 		x.Deliver(ms[2])
 		x.Done(ms[0])
 		x.Done(ms[1])
@@ -82,7 +81,6 @@ func TestPoolOutputsAndHandlersAreBounded(t *testing.T) {
 	require.NoError(t, err)
 	n := c.Counters()
 	require.Equal(t, []microproto.Drops{{Reason: "outputs", Count: 1}}, n.Drops)
-	require.EqualValues(t, 1, n.NoticesLost)
 	require.EqualValues(t, 1, n.TransmitsRefused)
 	require.True(t, n.Balanced())
 }
@@ -210,7 +208,7 @@ func TestAChainEndsWithItsMessage(t *testing.T) {
 	require.Zero(t, c.Counters().Live)
 }
 
-// A message that ends in a chain within another one is nobody else's before both are through.
+// A message that ends in a nested chain is not reused before the outer chain has ended.
 func TestAMessageStaysWhileAChainCarriesIt(t *testing.T) {
 	c := composite(t, microproto.Config{}, of("p", func(b *binder) {
 		microproto.Bind(b, microproto.SegmentAcked, 0, func(x *exec, m *message) { x.Done(m) })

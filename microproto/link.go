@@ -87,7 +87,8 @@ func (b *Buffer) Frame(peer LinkAddr, off, n int) Frame {
 // frame, or one made from plain bytes).
 func (f *Frame) Release() {
 	b := f.buf
-	f.buf, f.Data, f.Body = nil, nil, nil
+	f.buf = nil
+	f.Data, f.Body = nil, nil
 	if b == nil {
 		return
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a composite keeps side by side has no bound at the number that most need: events,
-// cells, attributes, timers and enqueued raises past it are as good as the first.
+// The inline arrays of a composite are not limits: further events, cells, attributes, timers and
+// enqueued raises work as well as the first.
 func TestManyOfEverything(t *testing.T) {
 	const many = 150 // as many bytes of header, and local attributes up to their bound
 	events := make([]microproto.Event[*int], many)

@@ -66,9 +66,6 @@ func (m *Message) ID() uint64 { return m.id }
 // Other micro-protocols use their attributes and fields.
 func (m *Message) Header() []byte { return m.header }
 
-// Peer returns the address from which the message's frame came; 0 if it did not come in a frame.
-func (m *Message) Peer() LinkAddr { return m.frame.Peer }
-
 // pool allocates messages in chunks, up to a limit, and reuses them.
 type pool struct {
 	chunks  [][]Message

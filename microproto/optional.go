@@ -1,12 +1,12 @@
 package microproto
 
 // StateExporter is an optional interface of micro-protocols that measure the path. When
-// a session changes its composition, what was measured goes to the micro-protocol of the
-// same name in the next composition that has one. Messages may be in flight, so the state
-// must not hold anything that numbers them.
+// a session changes its composition, the session passes the measured state to the
+// micro-protocol of the same name in the next composition that has one. Messages may be in
+// flight, so the state must not contain their numbers.
 type StateExporter interface {
 	MicroProtocol
-	// ExportState returns the state. The composite goes on afterwards.
+	// ExportState returns the state. The micro-protocol continues to work afterwards.
 	ExportState() State
 	// ImportState takes a state that ExportState of a micro-protocol of the same name
 	// returned. It is called before the composite is opened. An error fails the session.

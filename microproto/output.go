@@ -1,11 +1,5 @@
 package microproto
 
-// Notice is a small record from a micro-protocol to the layer above.
-type Notice struct {
-	Kind  string // for example "transfer.accepted", declared in package ctp
-	Value uint64
-}
-
 // OutputKind says which field of an Output is set.
 type OutputKind uint8
 
@@ -13,15 +7,13 @@ type OutputKind uint8
 const (
 	OutFrame   OutputKind = iota + 1 // a frame for the layer below
 	OutMessage                       // a delivered message: return it with Recycle
-	OutNotice                        // a notice for the layer above
 )
 
-// Output is a frame, message or notice that leaves the composite.
+// Output is a frame or a message that leaves the composite.
 type Output struct {
 	Kind    OutputKind
 	Frame   Frame    // OutFrame: header and payload; the layer below sets Peer
 	Message *Message // OutMessage
-	Notice  Notice   // OutNotice
 }
 
 // Counters account for every message and frame of a composite.
@@ -47,7 +39,6 @@ type Counters struct {
 
 	FramesIn, FramesRefused uint64 // refused: dropped before a message was made
 	BytesIn, BytesOut       uint64
-	Notices, NoticesLost    uint64
 	TimersRefused           uint64
 	TransmitsRefused        uint64
 	Timers, Queued, Outputs int // present numbers

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ownKeeper holds every segment in memory of its own until release is called.
+// ownKeeper owns and holds every segment until release is called.
 type ownKeeper struct {
 	bit  microproto.HoldBit
 	held []*message
@@ -28,8 +28,8 @@ func (k *ownKeeper) Attach(b *binder) error {
 	return nil
 }
 
-// A segment that owns its payload does not see what its user writes afterwards, is
-// copied into one frame and no second one, and gives that frame back.
+// A segment that owns its payload is not affected by later writes of the user. It is copied to one
+// frame, once, and releases that frame.
 func TestOwnedPayload(t *testing.T) {
 	mem := &mptest.Frames{Headroom: 5}
 	k := &ownKeeper{}
@@ -57,7 +57,7 @@ func TestOwnedPayload(t *testing.T) {
 	require.Equal(t, mem.Acquired, mem.Released)
 }
 
-// noFrames is a link whose memory is all in use.
+// noFrames is a frame source without memory.
 type noFrames struct{}
 
 func (noFrames) Acquire(int) microproto.Frame { return microproto.Frame{} }

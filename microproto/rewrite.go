@@ -9,7 +9,8 @@ func (x *Exec) TransmitWith(m *Message, tail int, write func(i int, dst, header,
 	if m.ended || m.state != stateLive {
 		return x.ownershipViolation("transmit", m)
 	}
-	k, h, unit := m.Segments(), len(m.header), m.Unit()+tail
+	k, h := m.Segments(), len(m.header)
+	unit := m.Unit() + tail
 	if h+unit > c.config.MTU {
 		return c.tooLong(unit)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 )
 
-// mirror sends payloads backwards, with a byte behind that says how long they are, and
-// counts them on the wire. It leaves out what does not fit that byte.
+// mirror reverses payloads and appends a byte with their length. It drops segments whose length
+// does not fit the byte.
 type mirror struct {
 	number microproto.Attr[uint16]
 	next   uint16
@@ -74,8 +74,7 @@ func mirrored(t *testing.T, train int) (*microproto.Composite, *mptest.Frames) {
 	return c, mem
 }
 
-// What a micro-protocol does to payloads it does to each segment of a train, and the
-// frames are the same.
+// Rewriting a train changes each of its segments as if it were alone, and the frames are the same.
 func TestRewriting(t *testing.T) {
 	text := []byte("every good boy does fine, always")
 	var want []byte

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Column is a column of Table I of Tembo, Nguyen and El Baz (PDP 2013): the conditions by
@@ -54,17 +55,18 @@ type Row struct {
 	// Group names a choice of which a user takes one row, such as the congestion
 	// controllers. Rows of group "" are independent of each other.
 	Group string
-	Label string // value of the flag that selects the row; "": Protocol
+	Label string // value of the flag that selects the row, a word; "": Protocol
 }
-
-// label returns the value of the flag that selects the row.
-func (r *Row) label() string { return cmp.Or(r.Label, r.Protocol) }
 
 // AddRow lists an optional row, and its micro-protocol if r.New is not nil. Two rows of a
 // group with one label are an error.
 func (c *Catalog) AddRow(r Row) error {
-	if _, err := c.Row(r.Group, r.label()); err == nil {
-		return fmt.Errorf("microproto: the catalog lists row %q of group %q already", r.label(), r.Group)
+	r.Label = cmp.Or(r.Label, r.Protocol)
+	if strings.ContainsAny(r.Label, ", \t\n") {
+		return fmt.Errorf("microproto: row %q: a label must not contain commas or spaces", r.Label)
+	}
+	if _, err := c.Row(r.Group, r.Label); err == nil {
+		return fmt.Errorf("microproto: the catalog lists row %q of group %q already", r.Label, r.Group)
 	}
 	if r.New != nil {
 		if err := c.Add(r.Protocol, r.New); err != nil {
@@ -72,25 +74,22 @@ func (c *Catalog) AddRow(r Row) error {
 		}
 	}
 	if !c.Has(r.Protocol) {
-		return fmt.Errorf("microproto: row %q needs a constructor: the catalog does not list %q", r.label(), r.Protocol)
+		return fmt.Errorf("microproto: row %q needs a constructor: the catalog does not list %q", r.Label, r.Protocol)
 	}
 	c.rows = append(c.rows, r)
-	slices.SortFunc(c.rows, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.label(), b.label()))
-	})
 	return nil
 }
 
-// Rows returns the rows of a group, sorted by label.
+// Rows returns the rows of a group in the order of AddRow.
 func (c *Catalog) Rows(group string) []Row {
 	return slices.DeleteFunc(slices.Clone(c.rows), func(r Row) bool { return r.Group != group })
 }
 
-// Labels returns the labels of the rows of a group, sorted.
+// Labels returns the labels of the rows of a group in the order of AddRow.
 func (c *Catalog) Labels(group string) []string {
 	var out []string
 	for _, r := range c.Rows(group) {
-		out = append(out, r.label())
+		out = append(out, r.Label)
 	}
 	return out
 }
@@ -98,7 +97,7 @@ func (c *Catalog) Labels(group string) []string {
 // Row returns the row of a group with a label. The error for an unknown label lists the
 // known ones.
 func (c *Catalog) Row(group, label string) (Row, error) {
-	i := slices.IndexFunc(c.rows, func(r Row) bool { return r.Group == group && r.label() == label })
+	i := slices.IndexFunc(c.rows, func(r Row) bool { return r.Group == group && r.Label == label })
 	if i < 0 {
 		return Row{}, fmt.Errorf("microproto: no row %q in the catalog (it lists %q)", label, c.Labels(group))
 	}

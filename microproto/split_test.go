@@ -10,8 +10,8 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 )
 
-// splitter numbers segments and offsets, and sends what comes in cut before segment k,
-// the rest first.
+// splitter numbers segments and offsets, and forwards each train split before segment k, the
+// second part first.
 type splitter struct {
 	k      int
 	number microproto.Attr[uint16]
@@ -57,7 +57,7 @@ func (s *splitter) Attach(b *binder) error {
 	return nil
 }
 
-// A train cut anywhere is, segment by segment, what it was, going down and up.
+// A train split anywhere keeps the content of each segment, in both directions.
 func TestSplit(t *testing.T) {
 	text := []byte("every good boy does fine, always")
 	for k := 1; k <= 3; k++ {
@@ -103,8 +103,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// Without a message for the rest nothing changes; a cut that leaves nothing on one side
-// is a mistake.
+// Without a message for the second part nothing changes. A split with an empty part is an error.
 func TestSplitRefuses(t *testing.T) {
 	for _, c := range []struct {
 		k, messages int

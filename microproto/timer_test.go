@@ -13,8 +13,7 @@ import (
 
 var alarm = microproto.NewEvent[*int]("test.alarm")
 
-// TestTimersModel plays random timers, cancellations and advances against a
-// sorted list.
+// TestTimersModel compares random timers, cancellations and advances with a sorted list.
 func TestTimersModel(t *testing.T) {
 	type entry struct {
 		at    microproto.Instant

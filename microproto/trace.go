@@ -28,9 +28,8 @@ const (
 	TraceHold                          // a message is held
 	TraceRelease                       // a hold bit is cleared
 	TraceForward                       // a message is forwarded
-	TraceTransmit                      // a frame is put out
-	TraceDeliver                       // a message is put out
-	TraceNotify                        // a notice is put out
+	TraceTransmit                      // a frame is output
+	TraceDeliver                       // a message is delivered
 	TraceDone                          // a message ends
 	TraceDrop                          // a message or an incoming frame is dropped
 	TraceUnbind                        // a handler is unbound at run time
@@ -40,7 +39,7 @@ const (
 
 var traceWords = [...]string{
 	"", "raise", "enqueue", "schedule", "run", "fire", "cancel", "handle", "return", "halt", "hold", "release",
-	"forward", "transmit", "deliver", "notify", "done", "drop", "unbind", "attach", "fail",
+	"forward", "transmit", "deliver", "done", "drop", "unbind", "attach", "fail",
 }
 
 func (k TraceKind) String() string {
@@ -57,7 +56,7 @@ type TraceRecord struct {
 	Protocol string        // the micro-protocol that acts; "" for the kernel or the layer above
 	Message  uint64        // Message.ID
 	Depth    int           // number of nested raises
-	Detail   string        // hold bit, drop reason, kind of notice, error
+	Detail   string        // hold bit, drop reason or error
 	Delay    time.Duration // of a timer
 	Length   int           // bytes of a frame or payload
 	Header   []byte        // of the message; valid during the call only

@@ -397,7 +397,7 @@ func TestUnreadAcrossModes(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, r.Fresh || r.Complete, "the slot starts empty")
 	_, err = a.n.Send(d.clock.Now(), a.id, 1, 3, []byte(pad("older")))
-	require.ErrorContains(t, err, "labels only grow")
+	require.ErrorContains(t, err, "labels must not decrease")
 	send(7, pad("newest"))
 	_, r, err = take()
 	require.NoError(t, err)

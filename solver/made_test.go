@@ -27,7 +27,7 @@ func newSingle(t require.TestingT, c problem.Config) *solvertest.Single {
 	return solvertest.NewSingle(t, New, c)
 }
 
-func together(t testing.TB, configs []problem.Config) []problem.Peer {
+func takeTurns(t testing.TB, configs []problem.Config) []problem.Peer {
 	return solvertest.Together(t, New, configs)
 }
 

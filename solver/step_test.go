@@ -19,7 +19,7 @@ func TestStep(t *testing.T) {
 	sweeps := map[float64]iterate.Iteration{}
 	for _, step := range []float64{0, 1, 0.5} {
 		c := problem.Config{Problem: p, Partition: part, Scheme: iterate.Synchronous(), Tolerance: 1e-9, Method: problem.MethodConfig{Step: step}}
-		peers := together(t, solvertest.ConfigsFor(c))
+		peers := takeTurns(t, solvertest.ConfigsFor(c))
 		require.Equal(t, iterate.Converged, peers[0].Outcome().Reason)
 		sweeps[step] = peers[0].Outcome().Sweeps
 		e, err := verify.Evaluate(p, solvertest.Collected(p, peers), nil)

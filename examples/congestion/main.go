@@ -1,7 +1,7 @@
-// Congestion is a congestion controller of a third party: TCP Vegas, in vegas.go. This
-// program sends 8 MB through a bottleneck of 1 MB/s with a deep queue, under the table's
-// own controller and under Vegas, in virtual time, and prints how full the queue was.
-// Everything comes from public packages; copy vegas.go into a module of your own.
+// Congestion is a congestion controller of a third party: TCP Vegas, in vegas.go. The program sends
+// 8 MB through a bottleneck of 1 MB/s with a deep queue, with the controller of Table I and with
+// Vegas, in virtual time, and prints the length of the queue. It uses public packages only; copy
+// vegas.go into a module of your own.
 package main
 
 import (
@@ -22,7 +22,7 @@ func main() {
 	}
 }
 
-// reliable is the synchronous inter-cluster Ethernet column of Table I.
+// reliable is the synchronous column between clusters over Ethernet of Table I.
 func reliable() []string {
 	return []string{
 		"TransportDriver", "Resize", "Synchronous", "SequencedSegment", "PositiveAck", "Retransmit", "RTTEstimation",
@@ -44,21 +44,21 @@ func run(w io.Writer) error {
 }
 
 const (
-	mtu  = 1400
-	rate = 1e6                   // bytes per second
-	way  = 10 * time.Millisecond // so 15 frames are on their way without any queue
-	room = 120                   // frames on the way and in the queue
-	tag  = 1
-	slot = 128 << 10 // bytes of a message
+	mtu   = 1400
+	rate  = 1e6                   // bytes per second
+	delay = 10 * time.Millisecond // one way: 15 frames are in flight without a queue
+	room  = 120                   // frames in flight and in the queue
+	tag   = 1
+	slot  = 128 << 10 // bytes of a message
 )
 
 type outcome struct {
 	took  time.Duration
-	queue float64 // frames standing in it, on average
+	queue float64 // mean length in frames
 	lost  uint64
 }
 
-// catalog is the package's own micro-protocols and Vegas.
+// catalog returns the catalog of package ctp with Vegas.
 func catalog() (*microproto.Catalog, error) {
 	c := ctp.Catalog()
 	return c, c.AddRow(ctp.ControllerRow("Vegas", "TCP Vegas: keeps queues short", NewVegas))
@@ -81,7 +81,7 @@ func transfer(protocols []string, bytes int) (r outcome, err error) {
 			return r, err
 		}
 	}
-	pair := mptest.NewPair(ends[0], ends[1], 1, mptest.Faults{Delay: way, Rate: rate, Capacity: room})
+	pair := mptest.NewPair(ends[0], ends[1], 1, mptest.Faults{Delay: delay, Rate: rate, Capacity: room})
 	if err := pair.Open(); err != nil {
 		return r, err
 	}
@@ -90,7 +90,9 @@ func transfer(protocols []string, bytes int) (r outcome, err error) {
 	for sent := 0; got < bytes; {
 		for sent < bytes && sent-got < 1<<20 {
 			var busy error
-			if err := pair.Do(0, func(x *microproto.Exec) { _, busy = ends[0].Endpoint().Send(x, tag, 0, message) }); err != nil {
+			if err := pair.Do(0, func(x *microproto.Exec) {
+				_, busy = ends[0].Endpoint().Send(x, tag, 0, message)
+			}); err != nil {
 				return r, err
 			}
 			if busy != nil {
@@ -104,7 +106,9 @@ func transfer(protocols []string, bytes int) (r outcome, err error) {
 		for {
 			var none error
 			dst := make([]byte, slot)
-			if err := pair.Do(1, func(x *microproto.Exec) { _, none = ends[1].Endpoint().Receive(x, tag, dst, nil) }); err != nil {
+			if err := pair.Do(1, func(x *microproto.Exec) {
+				_, none = ends[1].Endpoint().Receive(x, tag, dst, nil)
+			}); err != nil {
 				return r, err
 			}
 			if none != nil {
@@ -113,8 +117,8 @@ func transfer(protocols []string, bytes int) (r outcome, err error) {
 			got += slot
 		}
 		looks++
-		// Acknowledgements are few and short; what is beyond the line's own 15 frames stands.
-		inQueue += max(0, float64(pair.Link.InFlight())-2*way.Seconds()*rate/mtu)
+		// Acknowledgements are few and short. Frames beyond those in flight are in the queue.
+		inQueue += max(0, float64(pair.Link.InFlight())-2*delay.Seconds()*rate/mtu)
 	}
 	r = outcome{time.Duration(pair.Clock.Now()), inQueue / looks, pair.Link.Stats(0).Overflowed}
 	return r, pair.Close()

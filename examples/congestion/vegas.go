@@ -8,30 +8,29 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 )
 
-// Vegas is the congestion control of Brakmo and Peterson (TCP Vegas, IEEE JSAC 1995): it
-// looks at delay and not only at loss. A window of cwnd over a round trip that is longer
-// than the shortest one ever seen has cwnd·(1 − base/rtt) of its segments standing in
-// queues. Vegas keeps that between alpha and beta segments and so leaves queues short,
-// where a controller that waits for losses fills them.
+// Vegas is the congestion control of Brakmo and Peterson (TCP Vegas, IEEE JSAC 1995), which uses
+// delay in addition to loss. With a window of cwnd and a round trip rtt, of which the smallest ever
+// was base, cwnd·(1 − base/rtt) segments are in queues. Vegas keeps that between alpha and beta
+// segments, so queues stay short; a controller that waits for losses fills them.
 //
-// It works in both inter-cluster Ethernet columns: amounts are in their unit, bytes or
-// packets.
+// It works in both columns between clusters over Ethernet: amounts are in the unit of the column,
+// bytes or packets.
 type Vegas struct {
 	unit              int
 	window, threshold int
 	base              time.Duration // shortest smoothed round trip
 	next              microproto.Instant
-	slow              bool // every other round of slow start the window rests, to be measured
+	slow              bool // slow start doubles the window in every other round trip only
 }
 
-// Segments that may stand in queues, and how many end slow start.
+// Bounds of the segments in queues; gamma ends slow start.
 const (
 	alpha = 2
 	beta  = 4
 	gamma = 1
 )
 
-// NewVegas makes a Vegas; ctp.ControllerRow makes an optional row of it.
+// NewVegas returns a Vegas, for ctp.ControllerRow.
 func NewVegas(microproto.Options) (ctp.Controller, error) { return &Vegas{}, nil }
 
 // Open implements ctp.Controller.
@@ -42,12 +41,12 @@ func (v *Vegas) Open(s ctp.ControllerStart) {
 	}
 }
 
-// queued is how many segments stand in queues.
+// queued returns the number of segments in queues.
 func (v *Vegas) queued(rtt time.Duration) int {
 	return int(int64(v.window) * int64(rtt-v.base) / int64(rtt) / int64(v.unit))
 }
 
-// Acked implements ctp.Controller: one decision for each round trip.
+// Acked implements ctp.Controller: it decides once in each round trip.
 func (v *Vegas) Acked(p ctp.Progress) {
 	if p.RTT <= 0 {
 		return
@@ -91,7 +90,7 @@ func (v *Vegas) TimedOut(_ microproto.Instant, _ int, again bool) {
 	v.window = v.unit
 }
 
-// Idled implements ctp.Controller: after an idle time the path is another one.
+// Idled implements ctp.Controller: the path may have changed.
 func (v *Vegas) Idled(microproto.Instant, time.Duration, time.Duration) {
 	v.window, v.base = min(v.window, 2*v.unit), 0
 }

@@ -57,7 +57,8 @@ func TestWindowIsObeyed(t *testing.T) {
 	const roundTrip, length = 20 * time.Millisecond, 40_000
 	var ends [2]*microproto.Composite
 	for i := range ends {
-		c, err := microproto.NewComposite(microproto.Config{Name: fmt.Sprint("end ", i), MTU: 500}, build(t, append(packets, "Vegas"))...)
+		c, err := microproto.NewComposite(microproto.Config{Name: fmt.Sprint("end ", i), MTU: 500},
+			build(t, append(packets, "Vegas"))...)
 		require.NoError(t, err)
 		require.NoError(t, c.Endpoint().Slot(tag, length))
 		ends[i] = c

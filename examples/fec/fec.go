@@ -12,17 +12,17 @@ import (
 
 // Keys of microproto.Options that FEC reads.
 const (
-	OptionSegments = "fec.segments" // segments to one parity segment, 2 to 32 (default 4)
-	OptionFlush    = "fec.flush.ns" // longest wait for a group to become full (default 2 ms)
+	OptionSegments = "fec.segments" // segments for each parity segment, 2 to 32 (default 4)
+	OptionFlush    = "fec.flush.ns" // time after which a group is closed that is not full (default 2 ms)
 )
 
-// FEC is forward error correction for channels that send nothing again: after every k
-// segments goes one more, their exclusive or, and of k + 1 any one may be lost. It costs
-// 1/k of the bandwidth. A group that does not fill up is closed after OptionFlush.
+// FEC is forward error correction for channels without retransmission. After every k segments it
+// sends a parity segment, their exclusive or, so that any one of the k + 1 may be lost. It costs
+// 1/k of the bandwidth. A group that is not full is closed after OptionFlush.
 //
-// The parity frame is the exclusive or of whole frames, headers included, so what FEC
-// gives back is the frame that the network lost: it enters the channel as if it had
-// come, and the other micro-protocols need not know. FEC stands behind all of them.
+// The parity is computed over complete frames, headers included, so FEC recovers the frame that
+// was lost. The frame enters the channel as if it had arrived, and the other micro-protocols do
+// not notice. FEC is the lowest micro-protocol.
 type FEC struct {
 	segments int
 	flush    time.Duration
@@ -40,17 +40,17 @@ type FEC struct {
 	repaired uint64
 }
 
-// incoming is a group of the other end's.
+// incoming is a group of the other end.
 type incoming struct {
 	xor
 	group uint32
-	came  uint32 // bit i: segment i
-	count int    // segments in the group, 0: its parity has not come
+	seen  uint32 // bit i: segment i has arrived
+	count int    // segments in the group, 0: the parity has not arrived
 	used  bool
-	done  bool // nothing is left to repair
+	done  bool // all segments have arrived or were recovered
 }
 
-// xor is the exclusive or of frames, in parts.
+// xor is the exclusive or of frames.
 type xor struct {
 	header, payload []byte
 	length          uint16
@@ -58,13 +58,13 @@ type xor struct {
 
 const (
 	isParity    = 255
-	groups      = 64 // incoming ones that are remembered
+	groups      = 64 // incoming groups that are kept
 	maxSegments = 32
 )
 
 var flushGroup = microproto.NewEvent[*FEC]("fec.flush")
 
-// New makes a FEC with the settings of a composition.
+// New returns a FEC with the settings of a composition.
 func New(o microproto.Options) (microproto.MicroProtocol, error) {
 	f := &FEC{segments: 4, flush: 2 * time.Millisecond}
 	if v, ok := o[OptionSegments]; ok {
@@ -74,7 +74,8 @@ func New(o microproto.Options) (microproto.MicroProtocol, error) {
 		f.flush = time.Duration(v)
 	}
 	if f.segments < 2 || f.segments > maxSegments || f.flush <= 0 {
-		return nil, fmt.Errorf("fec: %d segments to a parity segment, flushed after %v: 2 to %d and a positive time are wanted", f.segments, f.flush, maxSegments)
+		return nil, fmt.Errorf("fec: %d segments for one of parity, flushed after %v; want 2 to %d and a positive time",
+			f.segments, f.flush, maxSegments)
 	}
 	return f, nil
 }
@@ -82,7 +83,7 @@ func New(o microproto.Options) (microproto.MicroProtocol, error) {
 // Name implements microproto.MicroProtocol.
 func (f *FEC) Name() string { return "FEC" }
 
-// Repaired is the number of segments that were lost and given back.
+// Repaired returns the number of segments that were recovered.
 func (f *FEC) Repaired() uint64 { return f.repaired }
 
 // Attach implements microproto.MicroProtocol.
@@ -92,9 +93,9 @@ func (f *FEC) Attach(b *microproto.Binder) error {
 	f.count = microproto.WireAttr[uint8](b, "fec.count")
 	f.length = microproto.WireAttr[uint16](b, "fec.length")
 	microproto.Bind(b, microproto.SegmentToNet, microproto.Late, f.number)
-	// By then all have written their part of the header.
+	// By then all micro-protocols have written their header bytes.
 	microproto.Bind(b, ctp.SegmentSent, microproto.Late, f.add)
-	// Before all others: the header is still what came.
+	// Before all others: the header is still unchanged.
 	microproto.Bind(b, microproto.SegmentFromNet, microproto.First-1, f.take)
 	microproto.Bind(b, flushGroup, microproto.Normal, func(x *microproto.Exec, _ *FEC) {
 		f.timer = 0
@@ -103,7 +104,7 @@ func (f *FEC) Attach(b *microproto.Binder) error {
 	return nil
 }
 
-// number puts a segment into the open group.
+// number assigns a segment to the open group.
 func (f *FEC) number(_ *microproto.Exec, m *microproto.Message) {
 	f.group.Set(m, f.open)
 	f.index.Set(m, uint8(f.sent))
@@ -111,7 +112,7 @@ func (f *FEC) number(_ *microproto.Exec, m *microproto.Message) {
 	f.length.Set(m, uint16(len(m.Payload)))
 }
 
-// add takes what was transmitted into the parity, and sends that when the group is full.
+// add adds a transmitted segment to the parity, which is sent when the group is full.
 func (f *FEC) add(x *microproto.Exec, m *microproto.Message) {
 	f.out.add(m, f.length.Get(m))
 	f.sent++
@@ -132,7 +133,7 @@ func (f *FEC) finish(x *microproto.Exec) {
 	if f.sent == 0 {
 		return
 	}
-	// Without a message or room below the group goes without: parity is only a help.
+	// Parity is optional: without a message or room below it is not sent.
 	if m, err := x.NewMessage(microproto.Down); err == nil {
 		copy(m.Header(), f.out.header)
 		m.Payload = f.out.payload
@@ -151,11 +152,12 @@ func (f *FEC) finish(x *microproto.Exec) {
 	f.open++
 }
 
-// take notes what came, and gives back what is missing if it can.
+// take records a segment, and recovers a missing one if possible.
 func (f *FEC) take(x *microproto.Exec, m *microproto.Message) {
 	index, count := int(f.index.Get(m)), int(f.count.Get(m))
 	parity := index == isParity
-	if parity && (count < 1 || count > maxSegments) || !parity && (index >= maxSegments || int(f.length.Get(m)) != len(m.Payload)) {
+	if parity && (count < 1 || count > maxSegments) ||
+		!parity && (index >= maxSegments || int(f.length.Get(m)) != len(m.Payload)) {
 		x.Drop(m, "fec: malformed")
 		return
 	}
@@ -164,8 +166,8 @@ func (f *FEC) take(x *microproto.Exec, m *microproto.Message) {
 		case parity && g.count == 0:
 			g.count = count
 			g.add(m, f.length.Get(m))
-		case !parity && g.came>>index&1 == 0:
-			g.came |= 1 << index
+		case !parity && g.seen>>index&1 == 0:
+			g.seen |= 1 << index
 			g.add(m, f.length.Get(m))
 		}
 		f.repair(x, g)
@@ -192,20 +194,20 @@ func (f *FEC) find(group uint32) *incoming {
 	return g
 }
 
-// repair lets the one segment that is missing from a group enter the channel.
+// repair recovers the missing segment of a group, if it is the only one.
 func (f *FEC) repair(x *microproto.Exec, g *incoming) {
 	if g.count == 0 || g.done {
 		return
 	}
 	all := uint32(1)<<g.count - 1
-	missing := all &^ g.came
+	missing := all &^ g.seen
 	if missing == 0 || bits.OnesCount32(missing) > 1 {
 		g.done = missing == 0
 		return
 	}
 	g.done = true
 	if int(g.length) > len(g.payload) {
-		return // the sender's parity does not fit its segments
+		return // the parity does not match the segments
 	}
 	m, err := x.NewMessage(microproto.Up)
 	if err != nil {
@@ -218,15 +220,13 @@ func (f *FEC) repair(x *microproto.Exec, g *incoming) {
 	f.index.Set(m, uint8(bits.TrailingZeros32(missing)))
 	f.count.Set(m, 0)
 	f.length.Set(m, g.length)
-	// Its own handler sees a group that is done.
+	// The handler of FEC ignores it: the group is done.
 	if microproto.Raise(x, microproto.SegmentFromNet, m) {
 		x.Forward(m)
 	}
 }
 
-type nextGroup uint32
-
-// add takes a frame in.
+// add adds a frame.
 func (s *xor) add(m *microproto.Message, length uint16) {
 	s.header = mix(s.header, m.Header())
 	s.payload = mix(s.payload, m.Payload)
@@ -234,7 +234,8 @@ func (s *xor) add(m *microproto.Message, length uint16) {
 }
 
 func (s *xor) clear() {
-	s.header, s.payload, s.length = s.header[:0], s.payload[:0], 0
+	s.header, s.payload = s.header[:0], s.payload[:0]
+	s.length = 0
 }
 
 // mix adds src to dst, which grows with zeros as needed.

@@ -12,7 +12,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 )
 
-// build makes the asynchronous column with FEC behind it.
+// build returns the asynchronous column with FEC.
 func build(t require.TestingT, o microproto.Options, names ...string) []microproto.MicroProtocol {
 	c := ctp.Catalog()
 	require.NoError(t, c.Add("FEC", New))
@@ -24,8 +24,11 @@ func build(t require.TestingT, o microproto.Options, names ...string) []micropro
 var column = []string{"TransportDriver", "Resize", "Asynchronous"}
 
 func TestConformance(t *testing.T) {
-	for _, names := range [][]string{column, append(column, "DCCPAck", "DCCPWindowCongestionControl", "TCPCongestionAvoidance")} {
-		mptest.Conform(t, mptest.Subject{Protocol: "FEC", New: func(int) []microproto.MicroProtocol { return build(t, nil, names...) }})
+	inter := append(column, "DCCPAck", "DCCPWindowCongestionControl", "TCPCongestionAvoidance")
+	for _, names := range [][]string{column, inter} {
+		mptest.Conform(t, mptest.Subject{
+			Protocol: "FEC", New: func(int) []microproto.MicroProtocol { return build(t, nil, names...) },
+		})
 	}
 }
 
@@ -42,7 +45,9 @@ func TestFewerLosses(t *testing.T) {
 }
 
 // ends are two ends of the column; lose says which frames from end 0 are lost.
-func ends(t *testing.T, o microproto.Options, length int, lose func(n int) bool) (*mptest.Pair, [2]*microproto.Composite) {
+func ends(t *testing.T, o microproto.Options, length int, lose func(n int) bool) (
+	*mptest.Pair, [2]*microproto.Composite,
+) {
 	var e [2]*microproto.Composite
 	for i := range e {
 		c, err := microproto.NewComposite(microproto.Config{Name: "end", MTU: 100}, build(t, o, column...)...)
@@ -71,7 +76,9 @@ func send(t *testing.T, p *mptest.Pair, e [2]*microproto.Composite, label uint64
 	require.NoError(t, err)
 }
 
-func received(t *testing.T, p *mptest.Pair, e [2]*microproto.Composite, length int) (a microproto.Arrival, data []byte) {
+func received(t *testing.T, p *mptest.Pair, e [2]*microproto.Composite, length int) (
+	a microproto.Arrival, data []byte,
+) {
 	data = make([]byte, length)
 	require.NoError(t, p.Do(1, func(x *microproto.Exec) {
 		var err error

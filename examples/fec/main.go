@@ -1,6 +1,6 @@
-// Fec is a micro-protocol of a third party: forward error correction, in fec.go. This
-// program sends values over a link that loses frames, without it and with it, in virtual
-// time. Everything comes from public packages; copy fec.go into a module of your own.
+// Fec is a micro-protocol of a third party: forward error correction, in fec.go. The program sends
+// values over a link that loses frames, without it and with it, in virtual time. It uses public
+// packages only; copy fec.go into a module of your own.
 package main
 
 import (
@@ -44,7 +44,7 @@ const (
 	length = 4096 // bytes of a value: three segments
 )
 
-// missing sends values and counts the segments that did not come.
+// missing sends values and counts the segments that did not arrive.
 func missing(protocols []string, loss float64) (sent, missing uint64, err error) {
 	catalog := ctp.Catalog()
 	if err := catalog.Add("FEC", New); err != nil {

@@ -9,6 +9,7 @@ import (
 	"log"
 	"os"
 
+	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/obstacle"
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -18,8 +19,9 @@ import (
 func main() {
 	c := catalog.New()
 	err := errors.Join(
-		c.Protocols.Add("Checksum", newChecksum),
-		c.Rows.Add("Checksum", "drop damaged segments", p2psap.OptionalRow{Protocol: "Checksum", Columns: reliable()}),
+		c.Protocols.AddRow(microproto.Row{
+			Protocol: "Checksum", New: newChecksum, Help: "drop damaged segments", Columns: reliable(),
+		}),
 		c.Problems.Add(problems.Builtin{Name: "dome", Summary: "a membrane over a dome", Dimension: 2}, dome),
 		c.Links.Add("unix", "Unix sockets within a host", catalog.Link{Network: p2psap.SharedMemory, Open: openUnix}),
 	)

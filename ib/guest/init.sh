@@ -1,7 +1,7 @@
 #!/bin/busybox sh
-# The first process of the guest that run.sh boots: loads soft-RoCE, runs the steps
-# named on the kernel's command line (by default those of steps.sh) and prints a verdict.
-# /bin comes first: busybox has an ip of its own.
+# The first process of the guest of run.sh. It loads soft-RoCE, runs the steps named on the
+# kernel's command line (by default those of steps.sh) and prints a verdict.
+# /bin comes first in PATH since busybox has an ip of its own.
 /bin/busybox mkdir -p /sbin
 /bin/busybox --install -s /sbin
 export PATH=/bin:/sbin HOME=/tmp TMPDIR=/tmp
@@ -13,7 +13,7 @@ mount -t tmpfs none /tmp
 
 failed=
 
-# run_step NAME: in a shell of its own, so that a time limit ends all of it.
+# run_step NAME runs a step in a shell of its own, so that the time limit ends all its processes.
 run_step() {
 	limit=$(limit_of "$1")
 	echo "guest: === $1"

@@ -4,10 +4,10 @@
 #
 #   ib/guest/run.sh [STEP ...]    without steps: all of them (init.sh lists them)
 #
-# Exit status: 0 when every step passed, or when the guest cannot be built here (said
-# loudly; with GUEST_REQUIRED=1 that fails too); 1 when a step or the guest failed.
-# GUEST_CACHE (default .cache/guest) keeps the kernel between runs: remove it to have a
-# newer one. GUEST_TIME limits the guest, in seconds. GUEST_ACCEL is QEMU's.
+# Exit status: 0 if every step passed, or if the guest cannot be built here (with a warning;
+# with GUEST_REQUIRED=1 that fails too); 1 if a step or the guest failed.
+# GUEST_CACHE (default .cache/guest) keeps the kernel between runs; remove it to get a newer
+# kernel. GUEST_TIME is the time limit of the guest in seconds. GUEST_ACCEL is QEMU's -accel.
 set -eu
 cd "$(dirname "$0")/../.."
 
@@ -29,7 +29,7 @@ skip() {
 
 say() { echo "guest: $*"; }
 
-# What the guest is made of. The kernel is unpacked, never installed.
+# Packages that the guest is built from. The kernel is unpacked, never installed.
 packages="qemu-system-x86 busybox-static cpio kmod iproute2 libibverbs1 ibverbs-providers ibverbs-utils"
 
 install_packages() {
@@ -48,12 +48,12 @@ install_packages() {
 		{ tail -5 "$cache/apt.log" >&2; skip "apt-get install failed:$missing"; }
 }
 
-# The cloud kernel has no RDMA: linux-image-amd64 names the one that has.
+# image_package prints the kernel that linux-image-amd64 depends on. The cloud kernel has no RDMA.
 image_package() {
 	apt-cache depends linux-image-amd64 2>/dev/null | sed -n 's/^ *Depends: *\(linux-image-[0-9][^ ]*\).*/\1/p' | head -n 1
 }
 
-# refresh makes apt know what there is, once.
+# refresh updates apt's package lists, once.
 refresh() {
 	[ -z "${updated:-}" ] && [ "$(id -u)" = 0 ] || return 1
 	updated=1
@@ -80,8 +80,8 @@ fetch_kernel() {
 	touch "$cache/kernel/done"
 }
 
-# load.list holds the modules in the order in which they are loaded. crc32 is a
-# need of rxe at run time that its dependencies do not name.
+# copy_modules writes the modules and load.list, their order of loading. rxe needs crc32 at run
+# time, which its dependencies do not name.
 copy_modules() {
 	version=$(ls "$cache/kernel/lib/modules")
 	mkdir -p "$root/modules"
@@ -96,7 +96,7 @@ copy_modules() {
 	[ -s "$root/modules/load.list" ] || { say "this kernel has no rdma_rxe" >&2; exit 1; }
 }
 
-# A program and the libraries that the loader would give it.
+# copy_program copies a program and the libraries that the loader finds for it.
 copy_program() {
 	cp "$1" "$root/bin/"
 	ldd "$1" 2>/dev/null | sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p; s/^[[:space:]]*\(\/[^ ]*\) (.*/\1/p' | while read -r lib; do
@@ -105,8 +105,8 @@ copy_program() {
 	done
 }
 
-# The provider of libibverbs is loaded by name: ldd does not see it. Two places name
-# the folder, as the library was built for one or the other.
+# copy_library copies the provider that libibverbs loads by name, which ldd does not see. Its
+# folder depends on how the library was built.
 copy_library() {
 	lib=$(dirname "$(ldd "$(command -v ibv_devinfo)" | sed -n 's/.*libibverbs.so.1 => \([^ ]*\).*/\1/p')")
 	for so in "$lib"/libibverbs/librxe-rdmav*.so /usr/lib/*/libibverbs/librxe-rdmav*.so; do
@@ -132,14 +132,15 @@ build_initramfs() {
 	copy_library
 	mkdir -p "$cache/bin"
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$cache/bin/obstacle" ./cmd/obstacle
+	CGO_ENABLED=0 go test -c -trimpath -ldflags '-s -w' -o "$cache/bin/verbs.test" ./ib/internal/verbs
 	CGO_ENABLED=0 go test -c -trimpath -ldflags '-s -w' -o "$cache/bin/libibverbs.test" ./ib/internal/verbs/libibverbs
 	CGO_ENABLED=0 go test -c -trimpath -ldflags '-s -w' -o "$cache/bin/ib.test" ./ib
-	for p in obstacle libibverbs.test ib.test; do copy_program "$cache/bin/$p"; done
+	for p in obstacle verbs.test libibverbs.test ib.test; do copy_program "$cache/bin/$p"; done
 	solve_references
 	(cd "$root" && find . | cpio -o -H newc --quiet) >"$cache/initramfs"
 }
 
-# What the guest compares its synchronous runs with: the same ones here, over UDP.
+# solve_references runs the synchronous solves over UDP here; the guest compares its own.
 solve_references() {
 	mkdir -p "$root/reference"
 	for peers in 2 3; do
@@ -150,7 +151,7 @@ solve_references() {
 	done
 }
 
-# The verdict is a line on the console; a guest that panics or hangs prints none.
+# boot runs the guest. Its verdict is a line on the console, missing after a panic or a hang.
 boot() {
 	say "booting $(ls "$cache/kernel/lib/modules") with $(($(wc -c <"$cache/initramfs") >> 20)) MiB, at most $limit s"
 	timeout "$limit" qemu-system-x86_64 -accel "$accel" -smp 2 -m 1024 -nodefaults -no-user-config \

@@ -55,7 +55,6 @@ func table() []row {
 		{pkg: "ether", may: []string{"microproto", xsys, xnet}},
 		{pkg: "ib", may: []string{"microproto", "ib/internal/verbs/...", rdmamap, xsys}},
 		{pkg: "ib/internal/verbs/...", may: []string{"ib/internal/verbs", xsys, purego}},
-		{pkg: "ib/internal/verbs/suite", may: []string{"ib/internal/verbs", "internal/await", testify, rapid}},
 		{pkg: "internal/kernel", core: true, may: []string{cpuid}},
 		{pkg: "internal/kernel/...", may: []string{avo, "internal/kernel"}}, // generators of its assembly
 		{pkg: "solver/iterate", core: true, may: []string{"internal/kernel"}},
@@ -68,8 +67,8 @@ func table() []row {
 		{pkg: "solver/schwarz", core: true, may: []string{"internal/kernel", "solver/iterate", "solver/method", "solver/problem"}},
 		{pkg: "solver/internal/solvertest", may: []string{"internal/kernel", "solver/iterate", "solver/iterate/iteratetest", "solver/problem", gonum, rapid, testify}},
 		{pkg: "solver/exchange", core: true, may: []string{"solver/iterate", "p2psap", "microproto"}},
-		{pkg: "solver/runner", may: []string{"solver", "solver/exchange", "solver/iterate", "solver/problem", "p2psap", "microproto", zerolog}},
-		{pkg: "solver", may: []string{"internal/kernel", "solver/..."}},
+		{pkg: "solver/runner", may: []string{"solver/exchange", "solver/iterate", "solver/problem", "p2psap", "microproto", zerolog}},
+		{pkg: "solver", may: []string{"ether", "microproto/...", "p2psap/...", "solver/...", zerolog}},
 		{pkg: "problems", core: true, may: []string{"internal/spelling", "problems/option", "solver/problem", "internal/kernel", gonum}},
 		{pkg: "problems/option", core: true, may: []string{"solver/iterate", "solver/multilevel", "solver/problem", gonum}},
 		{pkg: "problems/file", may: []string{"problems", "problems/option", "solver/problem", "internal/kernel", gonum, expr, goyaml, npyio, "internal/npy", "internal/yamldoc", "internal/spelling"}},

@@ -6,12 +6,11 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Asynchronous is the endpoint of the asynchronous columns. A session carries
-// slots: a tag and a fixed length. Each segment carries the message's own number,
-// the label; the newest wins segment by segment, so that a lost segment costs that
-// segment only. Send never blocks: what finds no room below is dropped and counted,
-// and while the link is busy the node lets a newer segment take the place of the
-// one that waits.
+// Asynchronous is the endpoint of the asynchronous columns. A session has slots: a tag and a
+// fixed length each. Every segment carries the label of its value, and the newest one wins for
+// each segment, so a lost segment costs that segment only. Send never blocks: a segment that
+// finds no room below is dropped and counted. While the link is busy the node replaces waiting
+// segments by newer ones.
 type Asynchronous struct {
 	tag           microproto.Attr[uint32]
 	label         microproto.Attr[uint64]
@@ -27,16 +26,16 @@ type Asynchronous struct {
 	slots       []*slot
 }
 
-// slot is the memory of one tag.
+// slot is the memory of a tag.
 type slot struct {
-	tag    uint32
-	data   []byte
-	parts  []part
-	absent int // parts that never came
-	fresh  int // parts that came since the last Receive
-	last   uint64
-	sent   bool // a value was sent under the tag, labelled last
-	cut    int  // segment size of parts that another composition left; 0: none did
+	tag             uint32
+	data            []byte
+	parts           []part
+	absent          int // parts that have not arrived yet
+	fresh           int // parts that arrived since the last Receive
+	last            uint64
+	sent            bool // a value with label last was sent
+	importedSegment int  // segment size of imported parts, 0: none
 }
 
 type part struct {
@@ -65,10 +64,10 @@ func (a *Asynchronous) Attach(b *microproto.Binder) error {
 	microproto.Bind(b, microproto.OpenSession, microproto.Normal, func(_ *microproto.Exec, _ struct{}) {
 		*a.atOnce = true
 		for _, s := range a.slots {
-			a.divide(s)
+			a.partition(s)
 		}
 	})
-	microproto.Bind(b, microproto.SegmentFromUser, microproto.Early, a.stamp)
+	microproto.Bind(b, microproto.SegmentFromUser, microproto.Early, a.fillHeader)
 	microproto.Bind(b, microproto.SegmentToUser, microproto.Early, a.store)
 	return nil
 }
@@ -76,11 +75,11 @@ func (a *Asynchronous) Attach(b *microproto.Binder) error {
 // maxSlots bounds the slots of a session.
 const maxSlots = 1024
 
-// Slot declares a slot of length bytes, a multiple of 8; its memory is allocated
-// here.
+// Slot implements microproto.Endpoint. The length is a multiple of 8.
 func (a *Asynchronous) Slot(tag uint32, length int) error {
 	if length <= 0 || length%8 != 0 || length > defaultMessageMax {
-		return fmt.Errorf("%w: tag %d with %d bytes; a multiple of 8 up to %d is wanted", ErrSlot, tag, length, defaultMessageMax)
+		return fmt.Errorf("%w: tag %d with %d bytes; want a multiple of 8, at most %d", ErrSlot, tag, length,
+			defaultMessageMax)
 	}
 	if a.find(tag) != nil {
 		return fmt.Errorf("%w: tag %d is declared already", ErrSlot, tag)
@@ -91,25 +90,26 @@ func (a *Asynchronous) Slot(tag uint32, length int) error {
 	s := &slot{tag: tag, data: make([]byte, length)}
 	a.slots = append(a.slots, s)
 	if *a.segment > 0 {
-		a.divide(s)
+		a.partition(s)
 	}
 	return nil
 }
 
-// divide gives a slot one part a segment.
-func (a *Asynchronous) divide(s *slot) {
+// partition divides a slot into parts, one for each segment.
+func (a *Asynchronous) partition(s *slot) {
 	if *a.segment <= 0 {
-		return // the composite has failed in Resize
+		return // Resize has failed the composite
 	}
-	if s.cut > 0 {
-		if s.cut != *a.segment {
-			s.recut(*a.segment)
+	if s.importedSegment > 0 {
+		if s.importedSegment != *a.segment {
+			s.repartition(*a.segment)
 		}
-		s.cut = 0
+		s.importedSegment = 0
 		return
 	}
 	n := (len(s.data) + *a.segment - 1) / *a.segment
-	s.parts, s.absent, s.fresh = make([]part, n), n, 0
+	s.parts = make([]part, n)
+	s.absent, s.fresh = n, 0
 }
 
 func (a *Asynchronous) find(tag uint32) *slot {
@@ -121,15 +121,15 @@ func (a *Asynchronous) find(tag uint32) *slot {
 	return nil
 }
 
-// Send implements microproto.Endpoint: data has the slot's length, and a label
-// below that of the last Send of the tag is refused (the same again is a repetition).
+// Send implements microproto.Endpoint. data has the slot's length. The label must not be below
+// that of the last Send of the tag.
 func (a *Asynchronous) Send(x *microproto.Exec, tag uint32, label uint64, data []byte) (uint64, error) {
 	s := a.find(tag)
 	if s == nil || len(data) != len(s.data) {
 		return 0, fmt.Errorf("%w: tag %d with %d bytes", ErrSlot, tag, len(data))
 	}
 	if s.sent && label < s.last {
-		return 0, fmt.Errorf("ctp: label %d of tag %d after %d: labels only grow", label, tag, s.last)
+		return 0, fmt.Errorf("ctp: label %d of tag %d after %d: labels must not decrease", label, tag, s.last)
 	}
 	m, err := x.NewMessage(microproto.Down)
 	if err != nil {
@@ -143,26 +143,27 @@ func (a *Asynchronous) Send(x *microproto.Exec, tag uint32, label uint64, data [
 	return a.sent, nil
 }
 
-func (a *Asynchronous) stamp(_ *microproto.Exec, m *microproto.Message) {
+func (a *Asynchronous) fillHeader(_ *microproto.Exec, m *microproto.Message) {
 	a.tag.Set(m, a.sendTag)
 	a.label.Set(m, a.sendLabel)
 }
 
-// Accepted implements microproto.Endpoint: a transfer is complete at once.
+// Accepted implements microproto.Endpoint: a transfer is complete when Send returns.
 func (a *Asynchronous) Accepted() uint64 { return a.sent }
 
-// Arrivals implements microproto.Endpoint: segments that were newer than what the
-// slot held.
+// Arrivals implements microproto.Endpoint: it counts the segments that were newer than those
+// of the slot.
 func (a *Asynchronous) Arrivals() uint64 { return a.arrivals }
 
-// store takes the segments that are newer than what their parts of the slot hold.
+// store stores the segments that are newer than those of the slot.
 func (a *Asynchronous) store(x *microproto.Exec, m *microproto.Message) {
 	s := a.find(a.tag.Get(m))
 	if s == nil {
 		x.Drop(m, "no such slot")
 		return
 	}
-	o, label, newer := int(a.offset.Get(m)), a.label.Get(m), false
+	o, label := int(a.offset.Get(m)), a.label.Get(m)
+	newer := false
 	if int(a.total.Get(m)) != len(s.data) || m.Length() == 0 {
 		x.Drop(m, "not the slot's length")
 		return
@@ -177,7 +178,7 @@ func (a *Asynchronous) store(x *microproto.Exec, m *microproto.Message) {
 	x.Done(m)
 }
 
-// put stores one segment, if it is newer.
+// put stores one segment if it is newer, and reports whether it was.
 func (a *Asynchronous) put(s *slot, o int, label uint64, data []byte) bool {
 	p := &s.parts[o / *a.segment] // Resize has checked the shape
 	if p.have && label <= p.label {
@@ -200,7 +201,8 @@ func (a *Asynchronous) put(s *slot, o int, label uint64, data []byte) bool {
 }
 
 // Receive implements microproto.Endpoint.
-func (a *Asynchronous) Receive(_ *microproto.Exec, tag uint32, dst []byte, labels *[]microproto.SegmentLabel) (microproto.Arrival, error) {
+func (a *Asynchronous) Receive(_ *microproto.Exec, tag uint32, dst []byte,
+	labels *[]microproto.SegmentLabel) (microproto.Arrival, error) {
 	s := a.find(tag)
 	if s == nil {
 		return microproto.Arrival{}, fmt.Errorf("%w: tag %d", ErrSlot, tag)
@@ -232,12 +234,13 @@ func (a *Asynchronous) Receive(_ *microproto.Exec, tag uint32, dst []byte, label
 	return r, nil
 }
 
-// describe lists the parts that have come, as far as there is capacity.
+// describe appends the labels of the parts that have arrived, as far as dst has capacity.
 func (a *Asynchronous) describe(s *slot, dst []microproto.SegmentLabel) []microproto.SegmentLabel {
 	for i, p := range s.parts {
 		from := i * *a.segment
 		if p.have && len(dst) < cap(dst) {
-			dst = append(dst, microproto.SegmentLabel{Offset: from, Length: min(*a.segment, len(s.data)-from), Label: p.label})
+			dst = append(dst, microproto.SegmentLabel{Offset: from, Length: min(*a.segment, len(s.data)-from),
+				Label: p.label})
 		}
 	}
 	return dst

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// value fills a slot with its label, so that every 8 bytes tell whose they are.
+// value returns the content of a slot, in which every 8 bytes contain the label.
 func value(n int, label uint64) []byte {
 	b := make([]byte, n)
 	for i := 0; i < n; i += 8 {
@@ -29,22 +29,24 @@ func asyncRig(tb require.TestingT, mtu int, seed uint64, f mptest.Faults, length
 	return r.open()
 }
 
-// Under any faults: no part of a slot ever goes back, every 8 bytes are of the
-// label that is told for them, and when the faults end and the newest value is
-// repeated, it is there whole.
+// Whatever the faults, no part of a slot becomes older, every 8 bytes are of the label reported
+// for them, and the newest value arrives completely when it is repeated after the faults.
 func TestAsynchronousNewestWins(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		length := 8 * rapid.IntRange(1, 300).Draw(rt, "words")
 		f := mptest.Faults{
-			Delay: time.Duration(rapid.IntRange(0, 2000).Draw(rt, "delay µs")) * time.Microsecond, Jitter: time.Millisecond,
-			Loss: rapid.Float64Range(0, 0.6).Draw(rt, "loss"), Duplicate: 0.1, Reorder: rapid.Float64Range(0, 0.5).Draw(rt, "reorder"),
+			Delay:  time.Duration(rapid.IntRange(0, 2000).Draw(rt, "delay µs")) * time.Microsecond,
+			Jitter: time.Millisecond,
+			Loss:   rapid.Float64Range(0, 0.6).Draw(rt, "loss"), Duplicate: 0.1,
+			Reorder: rapid.Float64Range(0, 0.5).Draw(rt, "reorder"),
 		}
 		r := asyncRig(rt, rapid.IntRange(80, 600).Draw(rt, "mtu"), rapid.Uint64().Draw(rt, "seed"), f, length)
 		dst := make([]byte, length)
 		labels := make([]microproto.SegmentLabel, 0, 400)
 		held := make([]uint64, length/8)
 		look := func(a microproto.Arrival) {
-			oldest, newest, covered := ^uint64(0), uint64(0), 0
+			oldest, newest := ^uint64(0), uint64(0)
+			covered := 0
 			for _, l := range labels {
 				covered += l.Length
 				oldest, newest = min(oldest, l.Label), max(newest, l.Label)
@@ -88,7 +90,7 @@ func TestAsynchronousNewestWins(t *testing.T) {
 	})
 }
 
-// One lost segment costs that segment and nothing else.
+// A lost segment affects only that segment of the value.
 func TestLostSegmentCostsThatSegment(t *testing.T) {
 	const length = 4000
 	r := asyncRig(t, 600, 2, calm, length) // no trains: frames are counted
@@ -142,7 +144,7 @@ func TestSlotErrors(t *testing.T) {
 	_, err = r.send(0, tag, 2, make([]byte, 80))
 	require.NoError(t, err)
 	_, err = r.send(0, tag, 1, make([]byte, 80))
-	require.ErrorContains(t, err, "only grow")
+	require.ErrorContains(t, err, "must not decrease")
 	_, err = r.receive(0, tag, make([]byte, 79), nil)
 	require.ErrorIs(t, err, microproto.ErrShort)
 	_, err = r.receive(0, 9, make([]byte, 80), nil)
@@ -196,7 +198,7 @@ func TestAsynchronousHandsItsSlotsOver(t *testing.T) {
 	require.Equal(t, value(800, 1), dst)
 }
 
-// Values that nobody read before the next came are counted, segment by segment.
+// Segments that are overwritten before they are received are counted.
 func TestOverwritten(t *testing.T) {
 	r := asyncRig(t, 600, 1, calm, 4000)
 	ep := r.ends[1].Endpoint().(*Asynchronous)

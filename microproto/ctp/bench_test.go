@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// exchange is two open ends that hand each other their frames at once, in memory
-// that is used again.
+// exchange is two open ends that pass frames to each other directly, in memory that is reused.
 type exchange struct {
 	ends  [2]*microproto.Composite
 	outs  [2][]microproto.Output
@@ -21,8 +20,8 @@ type exchange struct {
 	take  func(*microproto.Exec)
 }
 
-// newExchange sends messages of so many segments of so many bytes of payload, over a
-// link that takes trains of that many bytes.
+// newExchange returns an exchange of messages with so many segments of so many payload bytes, over
+// a link that takes trains of up to train bytes.
 func newExchange(tb testing.TB, names []string, segments, payload, train int) *exchange {
 	e := &exchange{data: pattern(segments*payload, 1), dst: make([]byte, segments*payload), now: 1}
 	o := microproto.Options{OptionReceive: 8 << 20, OptionPeerReceive: 8 << 20}
@@ -33,7 +32,8 @@ func newExchange(tb testing.TB, names []string, segments, payload, train int) *e
 		frames = func() microproto.FrameSource { return &datagrams{} }
 	}
 	for i := range e.ends {
-		e.ends[i], err = microproto.NewComposite(microproto.Config{Name: "end", MTU: probe.HeaderBytes() + payload, Train: train, Frames: frames()}, build(tb, names, o)...)
+		e.ends[i], err = microproto.NewComposite(microproto.Config{Name: "end", MTU: probe.HeaderBytes() + payload,
+			Train: train, Frames: frames()}, build(tb, names, o)...)
 		require.NoError(tb, err)
 		require.NoError(tb, e.ends[i].Open(0))
 	}
@@ -42,7 +42,7 @@ func newExchange(tb testing.TB, names []string, segments, payload, train int) *e
 	return e
 }
 
-// turn carries one message over, from Send to Receive and to its acceptance.
+// turn transfers one message, from Send to Receive and its acceptance.
 func (e *exchange) turn() {
 	e.label++
 	_ = e.ends[0].Do(e.now, e.send)
@@ -63,14 +63,13 @@ func (e *exchange) turn() {
 	_ = e.ends[1].Do(e.now, e.take)
 }
 
-// BenchmarkSegment is the cost of a segment at both ends together, with its share of
-// the acknowledgement, of the message and of the round trips, no link counted. At 8
-// bytes that is the handlers and the kernel between them; at 1280 two copies come to it.
+// BenchmarkSegment measures a segment at both ends together, with its share of the acknowledgement
+// and of the message, without a link. With 8 bytes it measures the handlers and the kernel; with
+// 1280 it adds two copies.
 //
-// "train": the ends hand each other trains as a link with segmentation offload does, and
-// the window is open, as on a long path; the metric segments/train says how many went as
-// one. "single": every segment for itself, as where the link takes no trains, and every
-// second one acknowledged.
+// "train": the ends exchange trains, as a link with segmentation offload does, and the window is
+// open; the metric segments/train is their mean length. "single": separate segments, every second
+// one acknowledged.
 func BenchmarkSegment(b *testing.B) {
 	for _, c := range []struct {
 		column string
@@ -79,14 +78,15 @@ func BenchmarkSegment(b *testing.B) {
 		for _, train := range []int{0, trainBytes} {
 			for _, payload := range []int{8, 1280} {
 				kind := [...]string{"single", "train"}[min(train, 1)]
-				b.Run(fmt.Sprintf("%s/%s/%dB", c.column, kind, payload), func(b *testing.B) { segment(b, c.names, payload, train) })
+				b.Run(fmt.Sprintf("%s/%s/%dB", c.column, kind, payload),
+					func(b *testing.B) { segment(b, c.names, payload, train) })
 			}
 		}
 	}
 }
 
 func segment(b *testing.B, names []string, payload, train int) {
-	const segments = 64 // a flight of frames that stays in the cache, as with a link that takes them at once
+	const segments = 64 // the frames of a flight stay in the cache
 	e := newExchange(b, names, segments, payload, train)
 	for range 50 { // the window opens
 		e.turn()
@@ -102,7 +102,7 @@ func segment(b *testing.B, names []string, payload, train int) {
 	require.Zero(b, *e.ends[0].Protocol("Retransmit").(*Retransmit).resent)
 }
 
-// In steady state neither end of the column allocates, with either controller.
+// A busy channel allocates nothing at either end, with either controller.
 func TestInterClusterAllocatesNothing(t *testing.T) {
 	for _, names := range [][]string{syncInter, syncCubic} {
 		for _, train := range []int{0, trainBytes} {

@@ -1,21 +1,20 @@
 package ctp
 
-// buffers keeps the memory of messages that were received for the next ones, so
-// that a channel at work allocates nothing. It holds few, and never more than have
-// been in use at once.
+// buffers is a pool of memory for received messages. It spares a busy channel allocations,
+// and never holds more buffers than were in use at once.
 type buffers struct {
 	free  [][]byte
-	small [][]byte // of smallBuffer bytes
+	small [][]byte // of smallBuffer bytes each
 }
 
 const (
 	maxFreeBuffers = 16
-	smallBuffer    = 128
+	smallBuffer    = 128 // bytes
 	maxSmall       = 1024
 )
 
-// get returns n bytes, from the smallest free buffer that is long enough and not
-// more than four times too long.
+// get returns n bytes: those of the smallest free buffer that has at least n and at most
+// four times as many, or else new memory.
 func (b *buffers) get(n int) []byte {
 	if n <= smallBuffer {
 		last := len(b.small) - 1

@@ -46,25 +46,25 @@ func Catalog() *microproto.Catalog {
 // rows returns the optional rows of this package. The row of a table's own controller has
 // no columns: choosing it adds nothing.
 func rows() []microproto.Row {
-	cubic := ControllerRow(CUBICCongestionAvoidance,
-		"CUBIC (RFC 9438): fills long fast paths sooner; synchronous sessions between clusters over Ethernet",
+	cubic := ControllerRow(CUBICCongestionAvoidance, "CUBIC (RFC 9438)",
 		func(o microproto.Options) (Controller, error) { return NewCUBIC(o) })
 	cubic.Label, cubic.Columns = "cubic", []microproto.Column{{Mode: microproto.ModeSynchronous}}
 	return []microproto.Row{
-		cubic,
 		{
 			Protocol: "TCPNewRenoCongestionAvoidance", Group: GroupCongestion, Label: "newreno",
-			Help: "TCP NewReno (RFC 5681, RFC 6582): the controller of Table I",
+			Help: "TCP NewReno (RFC 6582), the controller of Table I",
 		},
+		cubic,
 		{
-			Protocol: "NegativeAck", New: newNegativeAck, Label: "negative-ack",
-			Help:    "the receiver names missing segments at once; synchronous sessions over Ethernet paths that keep their order",
-			Columns: []microproto.Column{{Mode: microproto.ModeSynchronous, Intra: true}, {Mode: microproto.ModeSynchronous}},
+			Protocol: "NegativeAck", New: newNegativeAck,
+			Help: "receivers report missing segments at once, senders send them again",
+			Columns: []microproto.Column{{Mode: microproto.ModeSynchronous, Intra: true},
+				{Mode: microproto.ModeSynchronous}},
 		},
 	}
 }
 
-// option reads a setting within bounds.
+// option returns a setting, def if it is absent; an error if it is out of bounds.
 func option(o microproto.Options, key string, def, low, high int64) (int64, error) {
 	v, ok := o[key]
 	if !ok {

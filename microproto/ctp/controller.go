@@ -7,62 +7,60 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Controller is a congestion control algorithm alone: how much may be in flight.
-// Everything else (holding segments back, finding out what was lost, sending it
-// again) is done by the rows of Table I around it, in both inter-cluster Ethernet
-// columns. Amounts are in a unit that the column chooses: bytes in the synchronous
-// one, packets in the asynchronous one. A Controller does no I/O, reads no clock,
-// allocates nothing after Open and is used by one composite only.
+// Controller is a congestion control algorithm: it decides how much may be in flight. The
+// rows of Table I around it hold segments, detect losses and send again, in both columns
+// between clusters over Ethernet. Amounts are in the unit of the column: bytes in the
+// synchronous one, packets in the asynchronous one. A Controller does no I/O, reads no clock,
+// allocates nothing after Open and belongs to one composite.
 //
-// Reno may be embedded by one that differs in a few methods. ControllerRow
+// Embed Reno to change a few of its methods. ControllerRow
 // makes an optional row of a Controller.
 type Controller interface {
-	// Open begins, with the initial window or with what another one leaves.
+	// Open starts with the initial window, or with that of the controller before.
 	Open(s ControllerStart)
 	// Acked: data was acknowledged for the first time, outside recovery.
 	Acked(p Progress)
-	// Congested: an episode of losses begins; raised once for all losses of one
-	// window of data. inFlight is RFC 5681's FlightSize before the loss was noticed.
+	// Congested: losses were detected. It is called once for all losses of one window of
+	// data. inFlight is FlightSize of RFC 5681 before the detection.
 	Congested(now microproto.Instant, inFlight int)
-	// Recovered: the episode has ended; inFlight is what is in flight now.
+	// Recovered: the losses are repaired; inFlight is the amount in flight now.
 	Recovered(now microproto.Instant, inFlight int)
-	// TimedOut: the retransmission time-out has passed. again: for the same segment
-	// as last time, or in an episode that Congested told of; the threshold stays.
+	// TimedOut: the retransmission time-out has passed. again: it has for the same segment
+	// before, or after Congested and before Recovered; the threshold must not change.
 	TimedOut(now microproto.Instant, inFlight int, again bool)
-	// Idled: nothing was in flight and nothing was sent for idle, more than one
-	// rto; data is about to go (RFC 5681 §4.1).
+	// Idled: nothing was in flight or sent for idle, which is longer than rto, and data are
+	// about to be sent (RFC 5681 §4.1).
 	Idled(now microproto.Instant, idle, rto time.Duration)
-	// Underused: for one rto the sender had less to send than the window allows, and
-	// never more than used in flight (RFC 2861 §3.1, RFC 7661 §4).
+	// Underused: for one rto the sender had less to send than the window allows, and at most
+	// used in flight (RFC 2861 §3.1, RFC 7661 §4).
 	Underused(now microproto.Instant, used int)
-	// Window is what may be in flight (cwnd), Threshold where slow start ends
-	// (ssthresh). Both are at least one unit.
+	// Window returns the amount that may be in flight (cwnd), Threshold the window at which
+	// slow start ends (ssthresh). Both are at least one unit.
 	Window() int
 	Threshold() int
 }
 
-// ControllerStart is what Open is told.
+// ControllerStart is the argument of Controller.Open.
 type ControllerStart struct {
 	Now microproto.Instant
-	// Unit is the sender's maximum segment size (SMSS): bytes of a full segment with
-	// its header, or 1 where packets are counted.
+	// Unit is the sender's maximum segment size (SMSS): the bytes of a full segment with its
+	// header, or 1 where packets are counted.
 	Unit int
-	// Window and Threshold are those of the controller that was in use before; 0:
-	// nothing has been sent yet.
+	// Window and Threshold are those of the controller before; 0 if nothing was sent yet.
 	Window, Threshold int
 }
 
-// Progress is what Acked is told. Where a train arrives as one it is acknowledged as
-// one, where its segments would have been acknowledged two by two: Acks says how many
-// acknowledgements that would have been, for rules that bound the growth of one.
+// Progress is the argument of Controller.Acked. A train is acknowledged as one, although its
+// segments one by one would be acknowledged in pairs. Acks is the number of acknowledgements
+// that there would be, for rules that bound the growth by one acknowledgement.
 type Progress struct {
 	Now      microproto.Instant
-	Count    int           // acknowledged now for the first time
-	Acks     int           // delayed acknowledgements that this one stands for; 0: 1
-	InFlight int           // before that
+	Count    int           // amount acknowledged for the first time
+	Acks     int           // delayed acknowledgements that this one stands for; 0 counts as 1
+	InFlight int           // before the acknowledgement
 	RTT      time.Duration // smoothed; 0: not known yet
-	// Full: the window was what held the sender back. Where it was not, the window
-	// must not grow: nobody knows whether the path bears it.
+	// Full: the window limited the sender. Otherwise the window must not grow: it is not known
+	// whether the path can carry more.
 	Full bool
 }
 
@@ -70,17 +68,17 @@ type Progress struct {
 // DCCPWindowCongestionControl declare.
 const CellCongestion = "congestion"
 
-// Congestion is what the rows of congestion control share. The table's row puts its
-// own Controller in; a micro-protocol attached behind it may put in another.
+// Congestion is shared by the rows of congestion control. The table's row sets its own
+// Controller; a micro-protocol below may set another.
 type Congestion struct {
-	Controller Controller // nil: none yet
+	Controller Controller // nil before the first Use
 	Unit       int        // ControllerStart.Unit
-	Window     int        // may be in flight now: the controller's, or what recovery makes of it
-	Begun      bool       // data was sent under it
+	Window     int        // may be in flight now: that of the controller, or of a recovery
+	Begun      bool       // data were sent
 }
 
-// Use puts a controller in: it starts with the initial window before anything was
-// sent, and with the present one's window and threshold afterwards.
+// Use sets the controller. It starts with the initial window if nothing was sent yet,
+// otherwise with the window and threshold of the controller before.
 func (c *Congestion) Use(now microproto.Instant, next Controller) {
 	s := ControllerStart{Now: now, Unit: c.Unit}
 	if c.Begun && c.Controller != nil {
@@ -126,6 +124,7 @@ func (p *controllerProtocol) Name() string { return p.name }
 func (p *controllerProtocol) Attach(b *microproto.Binder) error {
 	b.TakesTrains()
 	p.shared = microproto.LookupCell[Congestion](b, CellCongestion)
-	microproto.Bind(b, microproto.OpenSession, microproto.Late, func(x *microproto.Exec, _ struct{}) { p.shared.Use(x.Now(), p.own) })
+	microproto.Bind(b, microproto.OpenSession, microproto.Late,
+		func(x *microproto.Exec, _ struct{}) { p.shared.Use(x.Now(), p.own) })
 	return nil
 }

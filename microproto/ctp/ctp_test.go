@@ -10,23 +10,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The columns of Table I that this package makes whole.
+// The columns of Table I.
 var (
-	syncEther  = []string{"TransportDriver", "Resize", "Synchronous", "SequencedSegment", "PositiveAck", "Retransmit", "RTTEstimation", "ReliableFIFO"}
-	syncInter  = append(append([]string(nil), syncEther...), "DuplicateAck", "WindowCongestionControl", "TCPNewRenoCongestionAvoidance")
+	syncEther = []string{"TransportDriver", "Resize", "Synchronous", "SequencedSegment", "PositiveAck", "Retransmit",
+		"RTTEstimation", "ReliableFIFO"}
+	syncInter = append(append([]string(nil), syncEther...), "DuplicateAck", "WindowCongestionControl",
+		"TCPNewRenoCongestionAvoidance")
 	syncReady  = []string{"TransportDriver", "Resize", "Synchronous"} // over a reliable link
 	asyncEther = []string{"TransportDriver", "Resize", "Asynchronous"}
 )
 
-// build makes the micro-protocols of one end.
+// build returns the micro-protocols of one end.
 func build(tb require.TestingT, names []string, o microproto.Options) []microproto.MicroProtocol {
 	mps, err := Catalog().Build(names, o)
 	require.NoError(tb, err)
 	return mps
 }
 
-// A rig is two composites of a column, joined by a link with faults, and what a
-// user of an endpoint does.
+// A rig is two composites of a column, joined by a faulty link, with the calls of a user.
 type rig struct {
 	tb   require.TestingT
 	ends [2]*microproto.Composite
@@ -37,11 +38,13 @@ func newRig(tb require.TestingT, names []string, o microproto.Options, mtu int, 
 	return newTrainRig(tb, names, o, mtu, 0, seed, f)
 }
 
-// newTrainRig is newRig over a link that takes trains of that many bytes.
-func newTrainRig(tb require.TestingT, names []string, o microproto.Options, mtu, train int, seed uint64, f mptest.Faults) *rig {
+// newTrainRig is newRig over a link that takes trains of up to so many bytes.
+func newTrainRig(tb require.TestingT, names []string, o microproto.Options, mtu, train int, seed uint64,
+	f mptest.Faults) *rig {
 	r := &rig{tb: tb}
 	for i := range r.ends {
-		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), Seed: seed, MTU: mtu, Train: train}, build(tb, names, o)...)
+		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), Seed: seed, MTU: mtu,
+			Train: train}, build(tb, names, o)...)
 		require.NoError(tb, err)
 		r.ends[i] = c
 	}
@@ -55,11 +58,13 @@ func (r *rig) open() *rig {
 }
 
 func (r *rig) send(end int, tag uint32, label uint64, data []byte) (t uint64, err error) {
-	require.NoError(r.tb, r.Do(end, func(x *microproto.Exec) { t, err = r.ends[end].Endpoint().Send(x, tag, label, data) }))
+	require.NoError(r.tb, r.Do(end, func(x *microproto.Exec) {
+		t, err = r.ends[end].Endpoint().Send(x, tag, label, data)
+	}))
 	return t, err
 }
 
-// sendMore is send of a message that waits for company until flush.
+// sendMore is send of a message that is coalesced until flush.
 func (r *rig) sendMore(end int, tag uint32, label uint64, data []byte, more bool) (t uint64, err error) {
 	if !more {
 		return r.send(end, tag, label, data)
@@ -69,7 +74,7 @@ func (r *rig) sendMore(end int, tag uint32, label uint64, data []byte, more bool
 	return t, err
 }
 
-// flush tells whether there was room.
+// flush reports whether there was room.
 func (r *rig) flush(end int) bool {
 	var err error
 	g := r.ends[end].Endpoint().(microproto.Coalescer)
@@ -77,8 +82,12 @@ func (r *rig) flush(end int) bool {
 	return err == nil
 }
 
-func (r *rig) receive(end int, tag uint32, dst []byte, labels *[]microproto.SegmentLabel) (a microproto.Arrival, err error) {
-	require.NoError(r.tb, r.Do(end, func(x *microproto.Exec) { a, err = r.ends[end].Endpoint().Receive(x, tag, dst, labels) }))
+func (r *rig) receive(end int, tag uint32, dst []byte, labels *[]microproto.SegmentLabel) (
+	a microproto.Arrival, err error,
+) {
+	require.NoError(r.tb, r.Do(end, func(x *microproto.Exec) {
+		a, err = r.ends[end].Endpoint().Receive(x, tag, dst, labels)
+	}))
 	return a, err
 }
 
@@ -87,7 +96,7 @@ func (r *rig) run(d time.Duration) {
 	require.NoError(r.tb, err)
 }
 
-// rest is run that lets the whole time pass, also when nothing is left to happen.
+// rest lets the whole of d pass, even if nothing is in flight.
 func (r *rig) rest(d time.Duration) {
 	until := r.Clock.Now().Add(d)
 	r.run(d)
@@ -105,7 +114,7 @@ func (r *rig) drops(end int, reason string) uint64 {
 	return 0
 }
 
-// pattern is data that tells its message.
+// pattern returns data that depend on the seed.
 func pattern(n int, seed uint64) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -134,28 +143,30 @@ func TestConformance(t *testing.T) {
 					Protocol: name,
 					New:      func(int) []microproto.MicroProtocol { return build(t, c.names, nil) },
 					Faults:   c.faults,
-					Reliable: c.reliable, Violations: []error{errBundle},
+					Reliable: c.reliable, Violations: []error{errCoalesced},
 				})
 			})
 		}
 	}
 }
 
-// ringFrames is a frame source that uses its memory again, as a real link does.
+// ringFrames is a frame source that reuses its memory, as a real link does.
 type ringFrames struct{ free []*microproto.Buffer }
 
 func (f *ringFrames) Acquire(n int) microproto.Frame {
 	if len(f.free) == 0 {
-		f.free = append(f.free, microproto.NewBuffer(make([]byte, 2048), func(b *microproto.Buffer) { f.free = append(f.free, b) }))
+		f.free = append(f.free, microproto.NewBuffer(make([]byte, 2048),
+			func(b *microproto.Buffer) { f.free = append(f.free, b) }))
 	}
 	b := f.free[len(f.free)-1]
 	f.free = f.free[:len(f.free)-1]
 	return b.Frame(0, 0, n)
 }
 
-// plainEnd is an open composite over frames that are used again.
+// plainEnd returns an open composite over frames that are reused.
 func plainEnd(tb testing.TB, names []string, o microproto.Options) *microproto.Composite {
-	c, err := microproto.NewComposite(microproto.Config{Name: "end", MTU: 1400, Frames: &ringFrames{}}, build(tb, names, o)...)
+	c, err := microproto.NewComposite(microproto.Config{Name: "end", MTU: 1400, Frames: &ringFrames{}},
+		build(tb, names, o)...)
 	require.NoError(tb, err)
 	require.NoError(tb, c.Open(0))
 	return c
@@ -190,11 +201,11 @@ func TestCatalog(t *testing.T) {
 	}
 }
 
-// The optional rows are data: what they are called, what they do and which columns get them.
+// The catalog describes the optional rows: label, help and columns.
 func TestOptionalRows(t *testing.T) {
 	c := Catalog()
-	require.Equal(t, []string{"negative-ack"}, c.Labels(""))
-	require.Equal(t, []string{"cubic", "newreno"}, c.Labels(GroupCongestion))
+	require.Equal(t, []string{"NegativeAck"}, c.Labels(""))
+	require.Equal(t, []string{"newreno", "cubic"}, c.Labels(GroupCongestion))
 	inter := microproto.Column{Mode: microproto.ModeSynchronous}
 	intra := microproto.Column{Mode: microproto.ModeSynchronous, Intra: true}
 	for _, want := range []struct {
@@ -203,7 +214,7 @@ func TestOptionalRows(t *testing.T) {
 	}{
 		{GroupCongestion, "cubic", CUBICCongestionAvoidance, []microproto.Column{inter}},
 		{GroupCongestion, "newreno", "TCPNewRenoCongestionAvoidance", nil},
-		{"", "negative-ack", "NegativeAck", []microproto.Column{intra, inter}},
+		{"", "NegativeAck", "NegativeAck", []microproto.Column{intra, inter}},
 	} {
 		r, err := c.Row(want.group, want.label)
 		require.NoError(t, err)
@@ -215,19 +226,20 @@ func TestOptionalRows(t *testing.T) {
 			if column.Intra {
 				rows = syncEther
 			}
-			_, err := microproto.NewComposite(microproto.Config{Name: "row", MTU: 1400}, build(t, append(slices.Clone(rows), r.Protocol), nil)...)
+			_, err := microproto.NewComposite(microproto.Config{Name: "row", MTU: 1400},
+				build(t, append(slices.Clone(rows), r.Protocol), nil)...)
 			require.NoError(t, err)
 		}
 	}
 }
 
-// A conversation, raise by raise: what a reader of the protocol sees. The third
-// data segment is lost and comes again because three later ones were seen.
+// The third data segment is lost, and is sent again because three later ones have arrived.
 func TestTranscript(t *testing.T) {
 	text := mptest.NewTranscript("a")
 	var ends [2]*microproto.Composite
 	for i, tr := range []microproto.Tracer{text, text.Join("b")} {
-		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), MTU: 150, Tracer: tr}, build(t, syncEther, nil)...)
+		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), MTU: 150, Tracer: tr},
+			build(t, syncEther, nil)...)
 		require.NoError(t, err)
 		ends[i] = c
 	}

@@ -7,36 +7,34 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// CUBIC is the Controller of RFC 9438: in congestion avoidance the window is a cubic
-// function of the time since the last loss, flat around the window at which that
-// happened, and never below what Reno would have (§4.3). It counts in segments, as
-// the RFC does. Slow start is Reno's.
+// CUBIC is the Controller of RFC 9438: in congestion avoidance the window is a cubic function of
+// the time since the last loss, flat around the window of that loss, and never below Reno's
+// window (§4.3). It counts in segments, as the RFC does. Slow start is Reno's.
 //
-// Products are rounded before they are added, so that every machine computes the
-// same window.
+// Products are rounded before they are added, so that all machines compute the same window.
 type CUBIC struct {
 	reno  Reno    // slow start, the initial window, the unit
 	cwnd  float64 // segments
 	limit float64 // ssthresh in segments; +Inf at first
 
-	wMax, k float64 // of the curve: where it is flat, and when, in segments and seconds
+	wMax, k float64 // where the curve is flat: window in segments, time in seconds
 	prior   float64 // cwnd before the last reduction, cwnd_prior of §4.1
 	est     float64 // W_est: the window of Reno
 	started bool    // an epoch of congestion avoidance runs
 	epoch   microproto.Instant
-	paused  microproto.Instant // the window was not used from then on, 0: it was
-	flat    bool               // the next epoch begins at its own W_max (§4.8)
+	paused  microproto.Instant // since then the window was not full, 0: it is
+	flat    bool               // the next epoch starts at its own W_max (§4.8)
 }
 
 // Constants of RFC 9438 §4.1 and §5.1: C in segments/s³, and the factor of decrease.
 const (
 	cubicC    = 0.4
 	cubicBeta = 0.7
-	// cubicAlpha makes W_est grow like Reno with that factor (§4.3).
+	// cubicAlpha lets W_est grow as Reno with that factor does (§4.3).
 	cubicAlpha = 3 * (1 - cubicBeta) / (1 + cubicBeta)
 )
 
-// NewCUBIC makes a CUBIC with the settings of a composition.
+// NewCUBIC returns a CUBIC with the settings of a composition.
 func NewCUBIC(o microproto.Options) (*CUBIC, error) {
 	r, err := NewReno(o)
 	if err != nil {
@@ -78,7 +76,7 @@ func (c *CUBIC) Acked(p Progress) {
 	}
 	c.reno.cautious = false
 	if c.started && c.paused != 0 {
-		c.epoch += p.Now - c.paused // what was not used is no part of the curve (§5.8)
+		c.epoch += p.Now - c.paused // times of an unused window do not count (§5.8)
 		c.paused = 0
 	}
 	if !c.started {
@@ -89,7 +87,8 @@ func (c *CUBIC) Acked(p Progress) {
 
 // begin starts an epoch of congestion avoidance (§4.2).
 func (c *CUBIC) begin(now microproto.Instant) {
-	c.started, c.epoch, c.est = true, now, c.cwnd
+	c.started, c.epoch = true, now
+	c.est = c.cwnd
 	if c.flat || c.wMax < c.cwnd {
 		c.wMax = c.cwnd
 	}
@@ -97,14 +96,14 @@ func (c *CUBIC) begin(now microproto.Instant) {
 	c.k = math.Cbrt((c.wMax - c.cwnd) / cubicC)
 }
 
-// curve is W_cubic(t) (§4.2, figure 1), in segments.
+// curve returns W_cubic(t) (§4.2, figure 1), in segments.
 func (c *CUBIC) curve(t time.Duration) float64 {
 	d := t.Seconds() - c.k
 	cube := float64(d * d * d)
 	return float64(cubicC*cube) + c.wMax
 }
 
-// avoid moves the window at t of the epoch by an acknowledgement of n segments.
+// avoid changes the window at time t of the epoch for an acknowledgement of n segments.
 func (c *CUBIC) avoid(t, rtt time.Duration, n float64) {
 	alpha := cubicAlpha
 	if c.est >= c.prior {
@@ -119,11 +118,12 @@ func (c *CUBIC) avoid(t, rtt time.Duration, n float64) {
 	c.cwnd += float64((target - c.cwnd) * min(n/c.cwnd, 1)) // §4.4, §4.5
 }
 
-// reduce notes where the curve is to be flat, lower than before where the path has
-// become smaller (fast convergence, §4.7), and sets ssthresh (§4.6).
+// reduce sets W_max, lower than before if the path has become smaller (fast convergence, §4.7),
+// and ssthresh (§4.6).
 func (c *CUBIC) reduce(inFlight int) {
 	c.prior = c.cwnd
-	c.wMax, c.started, c.paused = c.fastConvergence(), false, 0
+	c.wMax = c.fastConvergence()
+	c.started, c.paused = false, 0
 	c.limit = max(cubicBeta*c.segments(inFlight), 2)
 }
 
@@ -137,21 +137,24 @@ func (c *CUBIC) fastConvergence() float64 {
 // Congested implements Controller.
 func (c *CUBIC) Congested(_ microproto.Instant, inFlight int) {
 	c.reduce(inFlight)
-	c.cwnd, c.flat, c.reno.cautious = c.limit, false, false
+	c.cwnd = c.limit
+	c.flat, c.reno.cautious = false, false
 }
 
-// Recovered implements Controller: no burst follows.
+// Recovered implements Controller. It avoids a burst.
 func (c *CUBIC) Recovered(_ microproto.Instant, inFlight int) {
 	c.cwnd = min(c.limit, max(c.segments(inFlight), 1)+1)
 }
 
-// TimedOut implements Controller: the next congestion avoidance begins at the flat
-// of its curve (§4.8).
+// TimedOut implements Controller. The next congestion avoidance starts at the flat part of its
+// curve (§4.8).
 func (c *CUBIC) TimedOut(_ microproto.Instant, inFlight int, again bool) {
 	if !again {
 		c.reduce(inFlight)
 	}
-	c.cwnd, c.flat, c.started, c.reno.cautious = 1, true, false, true
+	c.cwnd = 1
+	c.flat, c.started = true, false
+	c.reno.cautious = true
 }
 
 // Idled implements Controller (RFC 5681 §4.1).
@@ -162,7 +165,7 @@ func (c *CUBIC) Idled(now microproto.Instant, idle, _ time.Duration) {
 	}
 }
 
-// Underused implements Controller: the window stays, and does not grow.
+// Underused implements Controller. The window does not change.
 func (c *CUBIC) Underused(microproto.Instant, int) {}
 
 // Window implements Controller.

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// cubicRun drives a CUBIC in congestion avoidance: a window is acknowledged, segment
-// by segment, each round trip.
+// cubicRun drives a CUBIC in congestion avoidance: each round trip acknowledges a window, segment
+// by segment.
 type cubicRun struct {
 	*CUBIC
 	now microproto.Instant
@@ -26,11 +26,12 @@ func newCubicRun(t *testing.T, window int, rtt time.Duration) *cubicRun {
 	return &cubicRun{c, 0, rtt}
 }
 
-// trip is a round trip with the window in use, or not.
+// trip simulates a round trip, with a full window or not.
 func (r *cubicRun) trip(full bool) {
 	n := r.Window() / cubicUnit
 	for i := range n {
-		r.Acked(Progress{Now: r.now.Add(time.Duration(i) * r.rtt / time.Duration(n)), Count: cubicUnit, InFlight: r.Window(), RTT: r.rtt, Full: full})
+		r.Acked(Progress{Now: r.now.Add(time.Duration(i) * r.rtt / time.Duration(n)), Count: cubicUnit,
+			InFlight: r.Window(), RTT: r.rtt, Full: full})
 	}
 	r.now = r.now.Add(r.rtt)
 }
@@ -61,9 +62,9 @@ func (r *cubicRun) formula(wMax, k float64, ahead time.Duration) float64 {
 	return 0.4*math.Pow(time.Duration(r.now).Seconds()+ahead.Seconds()-k, 3) + wMax
 }
 
-// On a short path with a small window the cubic would be slower than Reno: the
-// window is W_est, which grows by 3(1 − β)/(1 + β) segments a round trip, and by one
-// from the window before the loss on (§4.3).
+// On a short path with a small window the cubic function grows more slowly than Reno. The window
+// is then W_est, which grows by 3(1 − β)/(1 + β) segments a round trip, and by one beyond the
+// window before the loss (§4.3).
 func TestCubicIsFriendlyToReno(t *testing.T) {
 	r := newCubicRun(t, 20, 2*time.Millisecond)
 	r.Congested(0, 20*cubicUnit)
@@ -81,8 +82,8 @@ func TestCubicIsFriendlyToReno(t *testing.T) {
 	require.InDelta(t, from+5, r.cwnd, 0.3)
 }
 
-// A flow that loses before it is back where it lost last makes room: W_max is lower
-// than the window (§4.7).
+// A flow with a loss below its last maximum releases bandwidth: W_max becomes smaller than the
+// window (§4.7).
 func TestCubicFastConvergence(t *testing.T) {
 	r := newCubicRun(t, 100, 50*time.Millisecond)
 	r.Congested(r.now, 100*cubicUnit)
@@ -95,8 +96,8 @@ func TestCubicFastConvergence(t *testing.T) {
 	require.Equal(t, cwnd, r.prior)
 }
 
-// After a time-out: one segment, slow start up to β of the flight, then a curve that
-// begins at its flat (§4.8).
+// After a time-out the window is one segment; slow start ends at β of the flight, and the curve
+// starts at its flat part (§4.8).
 func TestCubicTimeout(t *testing.T) {
 	r := newCubicRun(t, 100, 200*time.Millisecond)
 	r.TimedOut(0, 100*cubicUnit, false)
@@ -122,8 +123,8 @@ func TestCubicTimeout(t *testing.T) {
 	require.Greater(t, r.cwnd, 150.0)
 }
 
-// Time in which the window was not used is no part of the curve (§5.8).
-func TestCubicPauses(t *testing.T) {
+// Times in which the window was not full do not count (§5.8).
+func TestCubicIgnoresUnusedTime(t *testing.T) {
 	a, b := newCubicRun(t, 500, 20*time.Millisecond), newCubicRun(t, 500, 20*time.Millisecond)
 	for _, r := range []*cubicRun{a, b} {
 		r.Congested(0, 500*cubicUnit)
@@ -145,10 +146,10 @@ func TestCubicPauses(t *testing.T) {
 	for range 8 {
 		b.trip(true)
 	}
-	require.InDelta(t, a.cwnd, b.cwnd, 0.15*a.cwnd, "after slow start it goes on where it was")
+	require.InDelta(t, a.cwnd, b.cwnd, 0.15*a.cwnd, "after slow start the window continues from there")
 }
 
-// No number makes it leave its bounds.
+// The window stays within its bounds for any numbers.
 func TestCubicBounds(t *testing.T) {
 	r := newCubicRun(t, 1, time.Nanosecond)
 	r.now = microproto.Never - 1

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var asyncInter = []string{"TransportDriver", "Resize", "Asynchronous", "DCCPAck", "DCCPWindowCongestionControl", "TCPCongestionAvoidance"}
+var asyncInter = []string{"TransportDriver", "Resize", "Asynchronous", "DCCPAck", "DCCPWindowCongestionControl",
+	"TCPCongestionAvoidance"}
 
 func TestAsynchronousInterConformance(t *testing.T) {
 	for _, name := range asyncInter {
@@ -22,7 +23,8 @@ func TestAsynchronousInterConformance(t *testing.T) {
 	}
 }
 
-// interRig is two ends of the asynchronous inter-cluster Ethernet column with one slot.
+// interRig returns two ends of the asynchronous column between clusters over Ethernet, with one
+// slot.
 func interRig(tb require.TestingT, o microproto.Options, mtu int, seed uint64, f mptest.Faults, length int) *rig {
 	r := newRig(tb, asyncInter, o, mtu, seed, f)
 	for _, c := range r.ends {
@@ -31,20 +33,23 @@ func interRig(tb require.TestingT, o microproto.Options, mtu int, seed uint64, f
 	return r.open()
 }
 
-// interOptions are what the policy gives the column; slowOptions have a time-out that
-// does not come by itself in tests that count packets.
+// interOptions are those of the policy for the column. With slowOptions no time-out fires in tests
+// that count packets.
 var (
 	interOptions = microproto.Options{OptionRTOFloor: int64(200 * time.Millisecond)}
-	slowOptions  = microproto.Options{OptionRTOFloor: int64(200 * time.Millisecond), OptionPacketRTOFloor: int64(200 * time.Millisecond)}
+	slowOptions  = microproto.Options{OptionRTOFloor: int64(200 * time.Millisecond),
+		OptionPacketRTOFloor: int64(200 * time.Millisecond)}
 )
 
-// A peer that sends anything while values wait: nothing panics, memory stays bounded,
-// the account balances.
+// Whatever a peer sends while values wait, memory stays bounded and every message is accounted
+// for.
 func FuzzAsynchronousInterInput(f *testing.F) {
 	f.Add([]byte{3, 0, 1, 2})
-	f.Add([]byte{1, 1, 1, 120, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 1, 0, 0, 0, 2, 255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 0, 0})
+	f.Add([]byte{1, 1, 1, 120, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 1, 0, 0, 0, 2, 255, 255,
+		255, 255, 255, 255, 255, 255, 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, script []byte) {
-		c, err := microproto.NewComposite(microproto.Config{Name: "f", MTU: 200, Limits: microproto.Limits{Messages: 64}}, build(t, asyncInter, interOptions)...)
+		c, err := microproto.NewComposite(microproto.Config{Name: "f", MTU: 200,
+			Limits: microproto.Limits{Messages: 64}}, build(t, asyncInter, interOptions)...)
 		require.NoError(t, err)
 		require.NoError(t, c.Endpoint().Slot(tag, 2400))
 		require.NoError(t, c.Open(0))
@@ -73,7 +78,7 @@ func FuzzAsynchronousInterInput(f *testing.F) {
 			require.LessOrEqual(t, w.waiting.entries.n, 32)
 			require.GreaterOrEqual(t, *w.inFlight, 0)
 			require.GreaterOrEqual(t, *w.announced, 1)
-			ratio := c.Protocol("DCCPAck").(*DCCPAck).AckRatio()
+			ratio := c.Protocol("DCCPAck").(*DCCPAck).ratio.value
 			require.LessOrEqual(t, ratio, (*w.announced+1)/2)
 		}
 		require.NoError(t, c.Err())
@@ -82,8 +87,8 @@ func FuzzAsynchronousInterInput(f *testing.F) {
 	})
 }
 
-// What a Send costs its caller: a value that goes, and one that has to wait and takes the
-// place of an older one.
+// BenchmarkAsynchronousInterSend measures Send of a value that is sent, and of one that waits and
+// replaces an older one.
 func BenchmarkAsynchronousInterSend(b *testing.B) {
 	for _, c := range []struct {
 		name   string
@@ -91,7 +96,8 @@ func BenchmarkAsynchronousInterSend(b *testing.B) {
 		wait   bool
 	}{{"8 B", 8, false}, {"8 B waiting", 8, true}, {"128 KiB waiting", 128 << 10, true}} {
 		b.Run(c.name, func(b *testing.B) {
-			ends := [2]*microproto.Composite{plainEnd(b, asyncInter, interOptions), plainEnd(b, asyncInter, interOptions)}
+			ends := [2]*microproto.Composite{plainEnd(b, asyncInter, interOptions),
+				plainEnd(b, asyncInter, interOptions)}
 			for _, e := range ends {
 				require.NoError(b, e.Endpoint().Slot(tag, c.length))
 			}

@@ -6,67 +6,66 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Keys of microproto.Options that DCCPAck reads beside those of PositiveAck and
+// Keys of microproto.Options that DCCPAck reads in addition to those of PositiveAck and
 // RTTEstimation.
 const (
-	OptionAckRatioMax    = "ack.ratio.max"       // the largest ack ratio that is asked for (1 to 16, default 16)
-	OptionPacketRTOFloor = "packet.rto.floor.ns" // of the time-out of small windows (default 2 ms, or the RTO floor if that is less)
+	OptionAckRatioMax    = "ack.ratio.max"       // the largest ack ratio (1 to 16, default 16)
+	OptionPacketRTOFloor = "packet.rto.floor.ns" // of small windows (default 2 ms, at most the RTO floor)
 )
 
-// DCCPAck numbers the packets of an asynchronous channel, tells the other end which
-// of its packets have come, and finds out the fate of those that went out: the
-// acknowledgements of CCID 2 (RFC 4341 §6, RFC 4340 §11). A packet is a segment that
-// carries data; acknowledgements that travel alone have numbers of their own, so that
-// their loss is seen too. Nothing is sent again.
+// DCCPAck numbers the packets of an asynchronous channel, acknowledges those of the other end,
+// and determines which of its own packets have arrived or are lost: the acknowledgements of
+// CCID 2 (RFC 4341 §6, RFC 4340 §11). A packet is a segment that carries data. Acknowledgements
+// without data have numbers of their own, so that their loss is detected too. Nothing is
+// retransmitted.
 //
-// Every frame carries the highest number that has come, a bitmap of the 64 before it,
-// how long ago that was, and the ack ratio that this end asks for. One acknowledgement
-// in R packets goes alone, the last after OptionAckDelay; a packet the other way
-// saves it. Each gives at most one measurement of the round trip. It also keeps the
-// time-out of RFC 6298, since nobody else knows what is in flight; the wait for
-// company at the other end is allowed for beside it.
+// Every frame carries the highest number that has arrived, a bitmap of the 64 before it, the
+// time since then, and the ack ratio that this end requests. An acknowledgement is sent alone
+// for every R packets, the last after OptionAckDelay, unless a packet in that direction carries
+// it. Each gives at most one measurement of the round trip. DCCPAck also runs the time-out of
+// RFC 6298, which allows for the delay of acknowledgements at the other end.
 type DCCPAck struct {
 	delay    time.Duration
-	estimate *RTTEstimation // of this end's own; not attached
+	estimate *RTTEstimation // not attached
 	rto      time.Duration  // with the floor and the granularity of small windows
-	floor    time.Duration  // of others
-	margin   time.Duration  // granularity of others
+	floor    time.Duration  // of other windows
+	margin   time.Duration  // granularity of other windows
 
-	flags, asked microproto.Attr[uint8]
-	number       microproto.Attr[uint32]
-	highest      microproto.Attr[uint32]
-	seen         microproto.Attr[uint64]
-	elapsed      microproto.Attr[uint32]
+	flags, ratioAttr microproto.Attr[uint8]
+	number           microproto.Attr[uint32]
+	highest          microproto.Attr[uint32]
+	seen             microproto.Attr[uint64]
+	elapsed          microproto.Attr[uint32]
 
 	shared struct { // cells
 		window, inFlight, ratio *int
 		rto                     *time.Duration
 	}
-	flight  packetFlight
-	came    packetArrivals
-	acks    ackArrivals
-	ratio   ackRatio
-	acksOut uint32 // number of the next acknowledgement that goes alone
-	pending int    // packets that came and were not told of
-	theirs  int    // ack ratio that the other end asks for
-	timed   bool   // a time-out has passed and nothing has come since
+	flight    packetFlight
+	arrivals  packetArrivals
+	acks      ackArrivals
+	ratio     ackRatio
+	acksOut   uint32 // number of the next acknowledgement without data
+	pending   int    // packets to be acknowledged
+	peerRatio int    // ack ratio that the other end requests
+	timedOut  bool   // by a time-out since the last acknowledgement
 
 	timer    microproto.TimerID // of the acknowledgement
 	expiry   microproto.TimerID // of the time-out
-	fires    microproto.Instant // when expiry does
+	fires    microproto.Instant // when expiry fires
 	deadline microproto.Instant
 	due      bool
 }
 
-// PacketReport is what one acknowledgement, or a time-out, tells of the packets of an
+// PacketReport is the effect of an acknowledgement, or of a time-out, on the packets of an
 // asynchronous channel.
 type PacketReport struct {
-	First    uint32 // the fate of every packet before it is known
+	First    uint32 // all packets before it have arrived or are lost
 	Next     uint32 // number of the next packet
 	Acked    int    // packets acknowledged for the first time
-	Lost     int    // packets now taken for lost, of which LastLost has the highest number
+	Lost     int    // packets now considered lost; LastLost is the highest of their numbers
 	LastLost uint32
-	InFlight int           // packets before that
+	InFlight int           // packets, before the event
 	RTT      time.Duration // smoothed; 0: not known
 	Again    bool          // PacketsTimedOut: nothing was acknowledged since the last one
 }
@@ -75,10 +74,10 @@ type PacketReport struct {
 var (
 	// PacketSent: the packet of that number leaves.
 	PacketSent = microproto.NewEvent[uint32]("ctp.packet.sent")
-	// PacketsAcked: an acknowledgement told something new.
+	// PacketsAcked: an acknowledgement changed the state of packets.
 	PacketsAcked = microproto.NewEvent[PacketReport]("ctp.packets.acked")
-	// PacketsTimedOut: nothing was heard of any packet in flight for the time-out;
-	// all are taken for lost.
+	// PacketsTimedOut: no packet in flight was acknowledged within the time-out; all are
+	// considered lost.
 	PacketsTimedOut = microproto.NewEvent[PacketReport]("ctp.packets.timed.out")
 
 	dccpAckTimer    = microproto.NewEvent[*DCCPAck]("ctp.dccp.ack.timer")
@@ -86,10 +85,10 @@ var (
 	dccpExpiryTimer = microproto.NewEvent[*DCCPAck]("ctp.dccp.expiry.timer")
 )
 
-// flagAcknowledges: something has come, and the fields tell what.
+// flagAcknowledges: the acknowledgement fields are set.
 const flagAcknowledges = 2
 
-// Cells that DCCPAck declares, and the attribute by which it tells packets.
+// Cells and attributes of the asynchronous column between clusters.
 const (
 	cellPackets   = "dccp.window"    // int: packets that may be in flight; DCCPWindowCongestionControl sets it
 	cellInFlight  = "dccp.in.flight" // int: packets
@@ -115,7 +114,8 @@ func newDCCPAck(o microproto.Options) (microproto.MicroProtocol, error) {
 	}
 	d := &DCCPAck{delay: delay, estimate: estimate.(*RTTEstimation)}
 	d.floor, d.margin = d.estimate.floor, d.estimate.granularity
-	floor, err := option(o, OptionPacketRTOFloor, int64(min(d.estimate.floor, defaultRTOFloor)), 1, int64(d.estimate.most))
+	floor, err := option(o, OptionPacketRTOFloor, int64(min(d.estimate.floor, defaultRTOFloor)), 1,
+		int64(d.estimate.max))
 	if err != nil {
 		return nil, err
 	}
@@ -125,11 +125,11 @@ func newDCCPAck(o microproto.Options) (microproto.MicroProtocol, error) {
 	d.rto = d.estimate.initial
 	d.flight.first = uint32(first)
 	d.ratio = ackRatio{value: min(defaultRatio, int(most)), most: int(most), mark: uint32(first)}
-	d.theirs = 1
+	d.peerRatio = 1
 	return d, err
 }
 
-// ackDelay is how long an acknowledgement may wait for company.
+// ackDelay returns the longest delay of an acknowledgement.
 func ackDelay(o microproto.Options) (time.Duration, error) {
 	floor, err := option(o, OptionRTOFloor, int64(defaultRTOFloor), 1, int64(time.Hour))
 	if err != nil {
@@ -142,16 +142,10 @@ func ackDelay(o microproto.Options) (time.Duration, error) {
 // Name implements microproto.MicroProtocol.
 func (d *DCCPAck) Name() string { return "DCCPAck" }
 
-// AckRatio is the ack ratio that this end asks for now.
-func (d *DCCPAck) AckRatio() int { return d.ratio.value }
-
-// AcksLost is the number of the other end's acknowledgements that did not come.
-func (d *DCCPAck) AcksLost() uint64 { return d.acks.lost }
-
 // Attach implements microproto.MicroProtocol.
 func (d *DCCPAck) Attach(b *microproto.Binder) error {
 	d.flags = microproto.WireAttr[uint8](b, attrPacketFlags)
-	d.asked = microproto.WireAttr[uint8](b, "dccp.ratio")
+	d.ratioAttr = microproto.WireAttr[uint8](b, "dccp.ratio")
 	d.number = microproto.WireAttr[uint32](b, "dccp.number")
 	d.highest = microproto.WireAttr[uint32](b, "dccp.highest")
 	d.seen = microproto.WireAttr[uint64](b, "dccp.seen")
@@ -162,14 +156,14 @@ func (d *DCCPAck) Attach(b *microproto.Binder) error {
 	d.shared.rto = microproto.DeclareCell(b, cellPacketRTO, d.rto)
 	d.estimate.rtt = microproto.DeclareCell(b, microproto.CellRTT, time.Duration(0))
 	microproto.Bind(b, microproto.OpenSession, microproto.Normal, func(*microproto.Exec, struct{}) {
-		*d.shared.rto = d.patient()
+		*d.shared.rto = d.conservativeTimeout()
 	})
 	microproto.Bind(b, microproto.SegmentFromUser, microproto.Normal, func(_ *microproto.Exec, m *microproto.Message) {
 		d.flags.Set(m, flagData)
 	})
-	microproto.Bind(b, microproto.SegmentToNet, microproto.Normal, d.stamp)
+	microproto.Bind(b, microproto.SegmentToNet, microproto.Normal, d.fillHeader)
 	microproto.Bind(b, microproto.SegmentLost, microproto.Normal, d.refused)
-	microproto.Bind(b, microproto.SegmentFromNet, microproto.Early, d.take)
+	microproto.Bind(b, microproto.SegmentFromNet, microproto.Early, d.receive)
 	microproto.Bind(b, dccpAckFlush, microproto.Normal, func(x *microproto.Exec, _ *DCCPAck) { d.flush(x) })
 	microproto.Bind(b, dccpAckTimer, microproto.Normal, func(x *microproto.Exec, _ *DCCPAck) {
 		d.timer = 0
@@ -179,8 +173,8 @@ func (d *DCCPAck) Attach(b *microproto.Binder) error {
 	return nil
 }
 
-// stamp numbers a segment at the last moment and puts in what has come.
-func (d *DCCPAck) stamp(x *microproto.Exec, m *microproto.Message) {
+// fillHeader numbers an outgoing segment and writes the latest acknowledgement to it.
+func (d *DCCPAck) fillHeader(x *microproto.Exec, m *microproto.Message) {
 	d.ratio.clamp(*d.shared.window)
 	*d.shared.ratio = d.ratio.value
 	flags := d.flags.Get(m) & flagData
@@ -193,12 +187,12 @@ func (d *DCCPAck) stamp(x *microproto.Exec, m *microproto.Message) {
 		*d.shared.inFlight = d.flight.inFlight
 		microproto.Raise(x, PacketSent, d.number.Get(m))
 	}
-	d.asked.Set(m, uint8(d.ratio.value))
-	if d.came.any {
+	d.ratioAttr.Set(m, uint8(d.ratio.value))
+	if d.arrivals.any {
 		flags |= flagAcknowledges
-		d.highest.Set(m, d.came.Highest)
-		d.seen.Set(m, d.came.Seen)
-		d.elapsed.Set(m, d.came.elapsed(x.Now()))
+		d.highest.Set(m, d.arrivals.Highest)
+		d.seen.Set(m, d.arrivals.Seen)
+		d.elapsed.Set(m, d.arrivals.elapsed(x.Now()))
 	}
 	d.flags.Set(m, flags)
 	d.pending, d.due = 0, false
@@ -208,7 +202,7 @@ func (d *DCCPAck) stamp(x *microproto.Exec, m *microproto.Message) {
 	}
 }
 
-// refused: there was no room below for a segment; its number is free again.
+// refused takes back the number of a segment for which there was no room below.
 func (d *DCCPAck) refused(_ *microproto.Exec, m *microproto.Message) {
 	if d.flags.Get(m)&flagData != 0 {
 		d.flight.unsend(d.number.Get(m))
@@ -218,7 +212,7 @@ func (d *DCCPAck) refused(_ *microproto.Exec, m *microproto.Message) {
 	}
 }
 
-func (d *DCCPAck) take(x *microproto.Exec, m *microproto.Message) {
+func (d *DCCPAck) receive(x *microproto.Exec, m *microproto.Message) {
 	flags := d.flags.Get(m)
 	data := flags&flagData != 0
 	r := Received{Highest: d.highest.Get(m), Seen: d.seen.Get(m)}
@@ -227,7 +221,7 @@ func (d *DCCPAck) take(x *microproto.Exec, m *microproto.Message) {
 		x.Drop(m, "malformed acknowledgement")
 		return
 	case flags&flagAcknowledges != 0 && !before(r.Highest, d.flight.next()):
-		x.Drop(m, "acknowledgement of what was never sent")
+		x.Drop(m, "acknowledgement of a segment not sent")
 		return
 	}
 	kind, lossy := arrivalNewest, false
@@ -236,7 +230,7 @@ func (d *DCCPAck) take(x *microproto.Exec, m *microproto.Message) {
 	} else {
 		lossy = d.acks.take(d.number.Get(m), x.Now())
 	}
-	if kind == arrivalAbsurd {
+	if kind == arrivalInvalid {
 		x.Drop(m, "beyond the window")
 		return
 	}
@@ -246,24 +240,24 @@ func (d *DCCPAck) take(x *microproto.Exec, m *microproto.Message) {
 	switch {
 	case !data:
 		x.Done(m)
-	case kind == arrivalAgain:
+	case kind == arrivalDuplicate:
 		x.Drop(m, "duplicate")
 	}
 }
 
-// arrive notes a packet of the other end's and plans its acknowledgement.
+// arrive records a packet of the other end and schedules its acknowledgement.
 func (d *DCCPAck) arrive(x *microproto.Exec, m *microproto.Message) arrivalKind {
-	kind := d.came.take(d.number.Get(m), x.Now())
-	if kind == arrivalAbsurd {
+	kind := d.arrivals.take(d.number.Get(m), x.Now())
+	if kind == arrivalInvalid {
 		return kind
 	}
 	if kind == arrivalNewest {
-		d.theirs = min(max(int(d.asked.Get(m)), 1), maxRatio)
+		d.peerRatio = min(max(int(d.ratioAttr.Get(m)), 1), maxRatio)
 	}
 	d.pending++
 	switch {
 	case d.due:
-	case d.pending >= d.theirs:
+	case d.pending >= d.peerRatio:
 		d.due = true
 		microproto.Enqueue(x, dccpAckFlush, d)
 	case d.timer == 0:
@@ -272,20 +266,20 @@ func (d *DCCPAck) arrive(x *microproto.Exec, m *microproto.Message) arrivalKind 
 	return kind
 }
 
-// acknowledged takes what the other end says has come.
+// acknowledged processes an acknowledgement of the other end.
 func (d *DCCPAck) acknowledged(x *microproto.Exec, r Received, waited time.Duration, lossy bool) {
 	report, sampled, ok := d.flight.acknowledge(r)
 	if ok {
 		if rtt := x.Now().Sub(sampled); waited < rtt {
 			d.estimate.update(rtt - waited)
 			*d.estimate.rtt = d.estimate.srtt
-			*d.shared.rto = d.patient()
+			*d.shared.rto = d.conservativeTimeout()
 		}
 	}
 	report.Next, report.RTT = d.flight.next(), d.estimate.srtt
 	*d.shared.inFlight = d.flight.inFlight
 	if report.Acked > 0 {
-		d.timed = false
+		d.timedOut = false
 		d.arm(x, true)
 	}
 	if report.Acked > 0 || report.Lost > 0 {
@@ -311,21 +305,21 @@ func (d *DCCPAck) flush(x *microproto.Exec) {
 	x.Forward(m)
 }
 
-// arm keeps one timer for the time-out; anew starts it afresh. One that fires too
-// early only sets itself again, so that no acknowledgement costs a cancellation.
-func (d *DCCPAck) arm(x *microproto.Exec, anew bool) {
+// arm sets the deadline of the time-out; restart moves an existing one. The timer is set again
+// only when it fires before the deadline, so an acknowledgement costs no cancellation.
+func (d *DCCPAck) arm(x *microproto.Exec, restart bool) {
 	if d.flight.inFlight == 0 {
 		d.deadline = 0
 		return
 	}
-	if anew || d.deadline == 0 {
+	if restart || d.deadline == 0 {
 		d.deadline = x.Now().Add(d.timeout())
 		if d.flight.inFlight < d.ratio.value {
-			d.deadline = d.deadline.Add(d.delay) // they may wait for company
+			d.deadline = d.deadline.Add(d.delay) // the acknowledgement may be delayed
 		}
 	}
 	if d.expiry != 0 && d.fires > d.deadline {
-		x.Cancel(d.expiry) // it was set when the time-out was longer
+		x.Cancel(d.expiry) // set when the time-out was longer
 		d.expiry = 0
 	}
 	if d.expiry == 0 {
@@ -334,24 +328,24 @@ func (d *DCCPAck) arm(x *microproto.Exec, anew bool) {
 	}
 }
 
-// smallWindow is a window too small for three packets to come after a lost one.
+// smallWindow is the largest window in which three packets cannot follow a lost one.
 const smallWindow = 3
 
-// timeout is how long nothing may be heard. In a small window it is the only thing
-// that tells of a loss, and while it runs values grow old; and it sends nothing twice
-// when it comes too early. So its floor is lower there (RFC 4341 §5 asks for none). A
-// larger window would be thrown away for every host that was slow to answer.
+// timeout returns the time-out for the present window. In a small window only the time-out
+// detects a loss, values age until then, and nothing is sent twice if it is too short: so its
+// floor is lower there (RFC 4341 §5 requires none). A larger window must not be reset because a
+// host answers slowly.
 func (d *DCCPAck) timeout() time.Duration {
 	if *d.shared.window <= smallWindow {
 		return d.rto
 	}
-	return d.patient()
+	return d.conservativeTimeout()
 }
 
-// patient is the time-out of windows that are not small: SRTT + max(margin, 4·RTTVAR), at
-// least the floor and at most the cap.
-func (d *DCCPAck) patient() time.Duration {
-	return min(max(d.rto, d.floor, d.estimate.srtt+d.margin), d.estimate.most)
+// conservativeTimeout returns the time-out of windows that are not small: SRTT + max(margin,
+// 4·RTTVAR), at least the floor and at most the maximum.
+func (d *DCCPAck) conservativeTimeout() time.Duration {
+	return min(max(d.rto, d.floor, d.estimate.srtt+d.margin), d.estimate.max)
 }
 
 func (d *DCCPAck) expire(x *microproto.Exec, _ *DCCPAck) {
@@ -364,12 +358,13 @@ func (d *DCCPAck) expire(x *microproto.Exec, _ *DCCPAck) {
 		d.arm(x, false)
 		return
 	}
-	report := PacketReport{InFlight: d.flight.inFlight, Again: d.timed, RTT: d.estimate.srtt, LastLost: d.flight.next() - 1}
+	report := PacketReport{InFlight: d.flight.inFlight, Again: d.timedOut, RTT: d.estimate.srtt,
+		LastLost: d.flight.next() - 1}
 	report.Lost = d.flight.abandon()
 	report.First, report.Next = d.flight.first, d.flight.first
-	d.timed, d.deadline = true, 0
-	d.rto = min(2*d.rto, d.estimate.most) // RFC 6298 §5.5
-	*d.shared.rto, *d.shared.inFlight = d.patient(), 0
+	d.timedOut, d.deadline = true, 0
+	d.rto = min(2*d.rto, d.estimate.max) // RFC 6298 §5.5
+	*d.shared.rto, *d.shared.inFlight = d.conservativeTimeout(), 0
 	microproto.Raise(x, PacketsTimedOut, report)
 }
 

@@ -12,9 +12,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// RFC 4341 §6.1.2 by hand: the bounds for every window, and which of them holds first.
+// The bounds of RFC 4341 §6.1.2, computed by hand for some windows.
 func TestAckRatioBounds(t *testing.T) {
-	for window, want := range map[int][2]int{1: {1, 1}, 2: {1, 1}, 3: {1, 2}, 4: {2, 2}, 5: {2, 3}, 8: {2, 4}, 31: {2, 16}, 1000: {2, 16}} {
+	for window, want := range map[int][2]int{1: {1, 1}, 2: {1, 1}, 3: {1, 2}, 4: {2, 2}, 5: {2, 3}, 8: {2, 4},
+		31: {2, 16}, 1000: {2, 16}} {
 		for asked := range 40 {
 			r := ackRatio{value: asked, most: maxRatio}
 			r.clamp(window)
@@ -31,7 +32,8 @@ func TestAckRatioStaysWithinItsBounds(t *testing.T) {
 		for range 200 {
 			window := rapid.IntRange(1, 100).Draw(rt, "window")
 			next += uint32(window)
-			r.progress(next-uint32(rapid.IntRange(0, window).Draw(rt, "in flight")), next, window, rapid.Bool().Draw(rt, "lossy"))
+			r.progress(next-uint32(rapid.IntRange(0, window).Draw(rt, "in flight")), next, window,
+				rapid.Bool().Draw(rt, "lossy"))
 			r.clamp(window)
 			require.GreaterOrEqual(rt, r.value, 1)
 			require.LessOrEqual(rt, r.value, (window+1)/2)
@@ -42,8 +44,8 @@ func TestAckRatioStaysWithinItsBounds(t *testing.T) {
 	})
 }
 
-// The ratio doubles for a window in which acknowledgements were lost, and falls by one
-// after cwnd/(R²−R) windows without.
+// The ratio doubles after a window in which acknowledgements were lost, and decreases by one after
+// cwnd/(R²−R) windows without a loss.
 func TestAckRatioFollowsTheLoss(t *testing.T) {
 	const window = 60
 	r := ackRatio{value: 2, most: maxRatio}
@@ -72,7 +74,7 @@ func TestAckRatioFollowsTheLoss(t *testing.T) {
 	require.Equal(t, 16, r.value)
 }
 
-// fixedWindow is a Controller that never changes its mind.
+// fixedWindow is a Controller with a constant window.
 type fixedWindow int
 
 func (f fixedWindow) Open(ControllerStart)                           {}
@@ -85,23 +87,26 @@ func (f fixedWindow) Underused(microproto.Instant, int)              {}
 func (f fixedWindow) Window() int                                    { return int(f) }
 func (f fixedWindow) Threshold() int                                 { return 2 }
 
-// fixed makes the micro-protocols of the column with a window of w packets.
+// fixed returns the micro-protocols of the column with a window of w packets.
 func fixed(tb require.TestingT, w int, o microproto.Options) []microproto.MicroProtocol {
-	mp, err := ControllerRow("FixedWindow", "a test", func(microproto.Options) (Controller, error) { return fixedWindow(w), nil }).New(o)
+	mp, err := ControllerRow("FixedWindow", "a test",
+		func(microproto.Options) (Controller, error) { return fixedWindow(w), nil }).New(o)
 	require.NoError(tb, err)
 	return append(build(tb, asyncInter, o), mp)
 }
 
-// A window of one packet, or of a few, never waits for an acknowledgement that waits
-// for company: with a wait of ten seconds it still sends a window each round trip.
+// A small window is not delayed by acknowledgements: with a delay of ten seconds a window is still
+// sent in each round trip.
 func TestSmallWindowsDoNotStarve(t *testing.T) {
 	const delay = 5 * time.Millisecond
 	for window := 1; window <= 9; window++ {
 		t.Run(fmt.Sprint(window), func(t *testing.T) {
-			o := microproto.Options{OptionAckDelay: int64(time.Second), OptionRTOFloor: int64(10 * time.Second), OptionRTOMax: int64(time.Minute)}
+			o := microproto.Options{OptionAckDelay: int64(time.Second), OptionRTOFloor: int64(10 * time.Second),
+				OptionRTOMax: int64(time.Minute)}
 			r := &rig{tb: t}
 			for i := range r.ends {
-				c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), MTU: 400}, fixed(t, window, o)...)
+				c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), MTU: 400},
+					fixed(t, window, o)...)
 				require.NoError(t, err)
 				require.NoError(t, c.Endpoint().Slot(tag, 80_000))
 				r.ends[i] = c
@@ -114,16 +119,18 @@ func TestSmallWindowsDoNotStarve(t *testing.T) {
 				r.run(10 * delay)
 			}
 			sent := r.Link.Stats(0).Sent
-			ratio := r.ends[0].Protocol("DCCPAck").(*DCCPAck).AckRatio()
-			// The last R − 1 packets of a window are told of with the next one's first.
-			require.GreaterOrEqual(t, int(sent), (window-ratio+1)*99, "a window of %d packets in each of 100 round trips", window)
+			ratio := r.ends[0].Protocol("DCCPAck").(*DCCPAck).ratio.value
+			// The last R − 1 packets of a window are acknowledged with the first of the next.
+			require.GreaterOrEqual(t, int(sent), (window-ratio+1)*99,
+				"a window of %d packets in each of 100 round trips", window)
 			require.LessOrEqual(t, int(sent), window*101)
-			require.LessOrEqual(t, int(r.Link.Stats(1).Sent), int(sent)/ratio+1, "one acknowledgement for %d packets", ratio)
+			require.LessOrEqual(t, int(r.Link.Stats(1).Sent), int(sent)/ratio+1, "one acknowledgement for %d packets",
+				ratio)
 		})
 	}
 }
 
-// data is a packet of the other end's.
+// data returns a packet of the other end.
 func (s *packetSender) incoming(number uint32, ratio uint8) {
 	f := s.frame(flagData, number, 0, 0, 0, s.data[:800])
 	f[s.at("asynchronous.tag")+3] = tag + 1
@@ -134,9 +141,9 @@ func (s *packetSender) incoming(number uint32, ratio uint8) {
 	s.input(f)
 }
 
-// One acknowledgement goes for R packets, R being what the newest packet asks for; the
-// rest is told of when the wait for company ends, or by a packet the other way.
-func TestAcknowledgementsByTheRatio(t *testing.T) {
+// An acknowledgement is sent for every R packets, where R is the ratio that the newest packet
+// requests. The others are acknowledged after the delay, or by a packet in the other direction.
+func TestOneAcknowledgementForEachRatio(t *testing.T) {
 	for _, first := range firsts {
 		s := newPacketSender(t, slowOptions)
 		n := first
@@ -159,7 +166,7 @@ func TestAcknowledgementsByTheRatio(t *testing.T) {
 		come(2, 3)
 		s.sendOne()
 		s.pass(time.Second)
-		require.Equal(t, 6, s.alone, "the packet has told of them")
+		require.Equal(t, 6, s.alone, "the packet has acknowledged them")
 		come(1, 0)
 		require.Equal(t, 7, s.alone, "an absurd ratio counts as 1")
 		n++
@@ -175,9 +182,8 @@ func TestAcknowledgementsByTheRatio(t *testing.T) {
 	}
 }
 
-// What came is told of by number: gaps, what fills them, and nothing older than the
-// bitmap. Packets that come again go no further; those whose number is absurd change
-// nothing.
+// Packets are acknowledged by number: gaps, packets that fill them, and none older than the
+// bitmap. Duplicates are not passed on; packets with invalid numbers change nothing.
 func TestPacketArrivals(t *testing.T) {
 	for _, first := range firsts {
 		var a packetArrivals
@@ -191,12 +197,12 @@ func TestPacketArrivals(t *testing.T) {
 			{1, arrivalNewest, 1, 1},
 			{4, arrivalNewest, 4, 0b1100},
 			{3, arrivalLate, 4, 0b1101},
-			{3, arrivalAgain, 4, 0b1101},
-			{4, arrivalAgain, 4, 0b1101},
+			{3, arrivalDuplicate, 4, 0b1101},
+			{4, arrivalDuplicate, 4, 0b1101},
 			{67, arrivalNewest, 67, 3 << 62},
 			{2, arrivalLate, 67, 3 << 62},
-			{maxJump + 68, arrivalAbsurd, 67, 3 << 62},
-			{math.MaxUint32 - maxJump, arrivalAbsurd, 67, 3 << 62},
+			{maxJump + 68, arrivalInvalid, 67, 3 << 62},
+			{math.MaxUint32 - maxJump, arrivalInvalid, 67, 3 << 62},
 			{67 + 64, arrivalNewest, 131, 1 << 63},
 			{67 + 64 + 65, arrivalNewest, 196, 0},
 		} {
@@ -213,7 +219,7 @@ func TestPacketArrivals(t *testing.T) {
 	require.EqualValues(t, 1, s.drops("beyond the window"))
 }
 
-// Acknowledgements that were lost are counted when the third after them has come.
+// A lost acknowledgement is counted when the third after it has arrived.
 func TestLostAcknowledgements(t *testing.T) {
 	for _, first := range firsts {
 		var a ackArrivals
@@ -233,21 +239,21 @@ func TestLostAcknowledgements(t *testing.T) {
 		come(16, 17, 20)
 		require.EqualValues(t, 3, a.lost, "14 and 15")
 		come(1000)
-		require.EqualValues(t, 3+980, a.lost, "18 to 997: nobody remembers 20")
+		require.EqualValues(t, 3+980, a.lost, "18 to 997: 20 is not recorded any more")
 	}
-	// And the sender asks for fewer of them.
+	// The sender then requests fewer of them.
 	s := newPacketSender(t, slowOptions)
 	s.grow(40)
-	require.Equal(t, 2, s.ack().AckRatio())
+	require.Equal(t, 2, s.ack().ratio.value)
 	s.acks += 5
 	s.ackedAll()
 	s.ackedAll()
-	require.EqualValues(t, 5, s.ack().AcksLost())
-	require.GreaterOrEqual(t, s.ack().AckRatio(), 4)
+	require.EqualValues(t, 5, s.ack().acks.lost)
+	require.GreaterOrEqual(t, s.ack().ratio.value, 4)
 }
 
-// One acknowledgement gives one measurement, of the newest packet that it tells of, less
-// the time that the other end waited; what it has told of gives none again.
+// An acknowledgement gives one measurement of the round trip, of the newest packet that it covers,
+// less the delay at the other end. A repeated one gives none.
 func TestRoundTripOncePerAcknowledgement(t *testing.T) {
 	const ms = time.Millisecond
 	s := newPacketSender(t, slowOptions)
@@ -262,12 +268,12 @@ func TestRoundTripOncePerAcknowledgement(t *testing.T) {
 	}
 	s.pass(10 * ms)
 	ack(3, 0)
-	require.Equal(t, 20*ms, estimate.srtt, "of the last, though four are told of")
+	require.Equal(t, 20*ms, estimate.srtt, "of the last, although four are acknowledged")
 	require.Equal(t, 10*ms, estimate.rttvar)
 	s.pass(time.Second)
 	ack(3, 0)
 	ack(2, 0)
-	require.Equal(t, 20*ms, estimate.srtt, "told of before")
+	require.Equal(t, 20*ms, estimate.srtt, "acknowledged before")
 	s.sendOne()
 	s.pass(120 * ms)
 	ack(4, 100*ms)
@@ -285,10 +291,11 @@ func TestRoundTripOncePerAcknowledgement(t *testing.T) {
 	variance := estimate.rttvar
 	s.pass(50 * ms)
 	s.acked(7)
-	require.Equal(t, variance, estimate.rttvar, "what filled a gap is no measurement: how long it waited there, nobody says")
+	require.Equal(t, variance, estimate.rttvar,
+		"a packet that fills a gap gives no measurement: its delay is not known")
 }
 
-// Frames that no DCCPAck sends are dropped, counted, and change nothing.
+// Malformed frames are dropped and counted, and change nothing.
 func TestMalformedPackets(t *testing.T) {
 	s := newPacketSender(t, slowOptions)
 	s.sendOne()
@@ -299,8 +306,8 @@ func TestMalformedPackets(t *testing.T) {
 		{"malformed acknowledgement", s.frame(0, 1, 0, 0, 0, nil)},
 		{"malformed acknowledgement", s.frame(8, 1, 0, 0, 0, nil)},
 		{"malformed segment", s.frame(flagAcknowledges, 1, 1, 0, 0, s.data[:8])},
-		{"acknowledgement of what was never sent", s.frame(flagAcknowledges, 1, 2, 0, 0, nil)},
-		{"acknowledgement of what was never sent", s.frame(flagAcknowledges, 1, 1<<31-1, 0, 0, nil)},
+		{"acknowledgement of a segment not sent", s.frame(flagAcknowledges, 1, 2, 0, 0, nil)},
+		{"acknowledgement of a segment not sent", s.frame(flagAcknowledges, 1, 1<<31-1, 0, 0, nil)},
 	} {
 		before := s.drops(c.reason)
 		s.input(c.frame)
@@ -310,9 +317,10 @@ func TestMalformedPackets(t *testing.T) {
 	require.False(t, s.ack().estimate.sampled)
 }
 
-// A packet for which there is no room below never left: its number is used again.
+// The number of a packet for which there was no room below is used again.
 func TestNoRoomBelow(t *testing.T) {
-	c, err := microproto.NewComposite(microproto.Config{Name: "sender", MTU: packetMTU, Limits: microproto.Limits{Outputs: 2}}, build(t, asyncInter, nil)...)
+	c, err := microproto.NewComposite(microproto.Config{Name: "sender", MTU: packetMTU,
+		Limits: microproto.Limits{Outputs: 2}}, build(t, asyncInter, nil)...)
 	require.NoError(t, err)
 	require.NoError(t, c.Endpoint().Slot(tag, 8000))
 	require.NoError(t, c.Open(0))
@@ -323,11 +331,12 @@ func TestNoRoomBelow(t *testing.T) {
 	require.Len(t, c.Drain(nil), 2)
 }
 
-// The time-out of a large window keeps the column's margin above the mean round trip, that of a
-// small one 2 ms, and none is above the cap.
+// The time-out of a large window exceeds SRTT by the margin of the column, that of a small one by
+// 2 ms. Neither exceeds the maximum.
 func TestMarginOfThePacketTimeout(t *testing.T) {
 	const ms = time.Millisecond
-	o := microproto.Options{OptionRTOFloor: int64(200 * ms), OptionGranularity: int64(200 * ms), OptionRTOMax: int64(time.Minute)}
+	o := microproto.Options{OptionRTOFloor: int64(200 * ms), OptionGranularity: int64(200 * ms),
+		OptionRTOMax: int64(time.Minute)}
 	mp, err := newDCCPAck(o)
 	require.NoError(t, err)
 	d := mp.(*DCCPAck)
@@ -339,6 +348,6 @@ func TestMarginOfThePacketTimeout(t *testing.T) {
 	require.Equal(t, 252*ms, d.timeout())
 	window = smallWindow + 1
 	require.Equal(t, 450*ms, d.timeout())
-	d.estimate.most = 300 * ms
+	d.estimate.max = 300 * ms
 	require.Equal(t, 300*ms, d.timeout())
 }

@@ -1,22 +1,22 @@
 package ctp
 
-// ackRatio is R of RFC 4340 §11.3: the other end sends one acknowledgement for R
-// packets of ours. The sender chooses it as RFC 4341 §6.1.2 says: it doubles in a
-// window of data in which acknowledgements were lost and falls by one after
-// cwnd/(R²−R) windows without; it is at most half the window, rounded up, and at
-// least 2 where the window has four packets. The RFC always allows 2: with a window
-// of one packet the sender would wait for an acknowledgement that waits for company.
+// ackRatio is R of RFC 4340 §11.3: the other end sends an acknowledgement for every R packets of
+// this end. It changes by RFC 4341 §6.1.2: it doubles in a window of data in which
+// acknowledgements were lost, and decreases by one after cwnd/(R²−R) windows without a loss. It
+// is at most half the window, rounded up, and at least 2 for windows of four packets or more.
+// The RFC allows 2 for all windows; with a window of one packet the sender would then wait for a
+// delayed acknowledgement.
 type ackRatio struct {
 	value int
-	most  int // bound of ours: each packet must be told of more than once
+	most  int // so that each packet is acknowledged more than once
 	clean int // windows without a loss since value changed
 	lossy bool
-	mark  uint32 // number behind the present window of data
+	mark  uint32 // number after the present window of data
 }
 
 const (
 	defaultRatio = 2
-	// maxRatio lets the 64 numbers of an acknowledgement tell of each packet in four.
+	// maxRatio lets four acknowledgements, of 64 numbers each, cover each packet.
 	maxRatio = 16
 )
 
@@ -29,7 +29,7 @@ func (r *ackRatio) clamp(window int) {
 	r.value = min(max(r.value, least), max((window+1)/2, 1), r.most)
 }
 
-// progress is called when the fate of all packets before first is known; next is the
+// progress updates the ratio. All packets before first have arrived or are lost; next is the
 // number of the next packet.
 func (r *ackRatio) progress(first, next uint32, window int, lossy bool) {
 	r.lossy = r.lossy || lossy

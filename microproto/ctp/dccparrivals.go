@@ -7,43 +7,44 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// packetArrivals knows which of the other end's packets have come: the highest
-// number and the 64 before it. Older ones can no longer be told of.
+// packetArrivals records which packets of the other end have arrived: the highest number and the
+// 64 before it. Older ones can no longer be acknowledged.
 type packetArrivals struct {
 	Received
-	any  bool // one has come
+	any  bool // a packet has arrived
 	when microproto.Instant
 }
 
-// maxJump is how far ahead of the highest a number may be. It bounds what a stray
-// number can do (compare the sequence window of RFC 4340 §7.5), and leaves room for
-// all that a sender can have sent in vain before the heartbeat gives it up.
+// maxJump bounds how far a number may be ahead of the highest. It limits the effect of a stray
+// number (compare the sequence window of RFC 4340 §7.5), and exceeds the packets that can be
+// lost in a row before the heartbeat declares the peer lost.
 const maxJump = 1 << 20
 
 type arrivalKind uint8
 
 const (
-	arrivalNewest arrivalKind = iota // higher than all before
-	arrivalLate                      // fills a gap, or is too old to be told of
-	arrivalAgain                     // has come before
-	arrivalAbsurd                    // no sender can be there
+	arrivalNewest    arrivalKind = iota // higher than all before
+	arrivalLate                         // fills a gap, or is too old to be acknowledged
+	arrivalDuplicate                    // has arrived before
+	arrivalInvalid                      // beyond maxJump
 )
 
-// take notes a packet that has come.
+// take records a packet that has arrived.
 func (a *packetArrivals) take(number uint32, now microproto.Instant) arrivalKind {
 	d := int32(number - a.Highest)
 	switch {
 	case !a.any:
-		a.any, a.Highest, a.when = true, number, now
+		a.any = true
+		a.Highest, a.when = number, now
 		return arrivalNewest
 	case d > maxJump || d < -maxJump:
-		return arrivalAbsurd
+		return arrivalInvalid
 	case d > 0:
 		a.Seen = a.Seen<<d | 1<<(d-1)
 		a.Highest, a.when = number, now
 		return arrivalNewest
 	case a.has(number):
-		return arrivalAgain
+		return arrivalDuplicate
 	}
 	if d >= -64 {
 		a.Seen |= 1 << (-d - 1)
@@ -51,22 +52,22 @@ func (a *packetArrivals) take(number uint32, now microproto.Instant) arrivalKind
 	return arrivalLate
 }
 
-// elapsed is how long ago the highest came, in microseconds (Elapsed Time of RFC
-// 4340 §13.2), so that its round trip can be told from the wait for company.
+// elapsed returns the time since the highest arrived, in microseconds (Elapsed Time of RFC 4340
+// §13.2): the delay of the acknowledgement is no part of the round trip.
 func (a *packetArrivals) elapsed(now microproto.Instant) uint32 {
 	return uint32(min(max(now.Sub(a.when)/time.Microsecond, 0), math.MaxUint32))
 }
 
-// ackArrivals counts what was lost of the other end's acknowledgements: one is lost
-// when the third number after it has come and it has not (NUMDUPACK again).
+// ackArrivals counts the lost acknowledgements of the other end: one is lost if it has not arrived
+// when the third number after it has (NUMDUPACK).
 type ackArrivals struct {
 	packetArrivals
-	judge uint32 // the next number to judge
+	judge uint32 // the next number to decide
 	lost  uint64
 }
 
-// take notes an acknowledgement with a number of its own and tells whether by it
-// some are known to be lost.
+// take records an acknowledgement that has a number of its own. It reports whether others are now
+// known to be lost.
 func (a *ackArrivals) take(number uint32, now microproto.Instant) bool {
 	first, before := !a.any, a.lost
 	if a.packetArrivals.take(number, now) != arrivalNewest {

@@ -2,12 +2,12 @@ package ctp
 
 import "github.com/p2pdc/p2pdc/microproto"
 
-// packetFlight knows the packets of an asynchronous channel that were sent, from
-// the first whose fate is open to the newest. A packet has come, is lost when three
-// with higher numbers have come (NUMDUPACK of RFC 4341 §5), or is in flight.
-// Numbers have 32 bits and wrap, compared as in RFC 1982.
+// packetFlight records the packets that an asynchronous channel has sent, from the first in
+// flight to the newest. A packet has arrived, is lost when three with higher numbers have
+// arrived (NUMDUPACK of RFC 4341 §5), or is in flight. Numbers have 32 bits and wrap; they are
+// compared as in RFC 1982.
 type packetFlight struct {
-	first    uint32 // number of records' first
+	first    uint32 // number of the first record
 	records  fifo[packetRecord]
 	inFlight int // packets
 }
@@ -21,17 +21,17 @@ type packetFate uint8
 
 const (
 	fateOpen packetFate = iota
-	fateCame
+	fateArrived
 	fateLost
 )
 
-// maxFlight bounds the records, and so what may be in flight.
+// maxFlight bounds the records, and so the packets in flight.
 const maxFlight = 4096
 
-// next is the number of the next packet.
+// next returns the number of the next packet.
 func (f *packetFlight) next() uint32 { return f.first + uint32(f.records.n) }
 
-// send notes a packet that leaves now and returns its number.
+// send records a packet that is sent now and returns its number.
 func (f *packetFlight) send(now microproto.Instant) uint32 {
 	if f.records.n >= maxFlight {
 		f.lose(0)
@@ -42,7 +42,7 @@ func (f *packetFlight) send(now microproto.Instant) uint32 {
 	return f.next() - 1
 }
 
-// unsend takes back the newest packet: it never left.
+// unsend removes the newest packet: it was not sent.
 func (f *packetFlight) unsend(number uint32) {
 	if f.records.n > 0 && number == f.next()-1 && f.records.at(f.records.n-1).fate == fateOpen {
 		f.records.n--
@@ -50,21 +50,21 @@ func (f *packetFlight) unsend(number uint32) {
 	}
 }
 
-// Received tells what an acknowledgement says: Highest has come, and Highest−1−i
-// where bit i of Seen is set.
+// Received is the content of an acknowledgement: Highest has arrived, and Highest−1−i where bit i
+// of Seen is set.
 type Received struct {
 	Highest uint32
 	Seen    uint64
 }
 
-// has tells whether the acknowledgement says that a packet has come.
+// has reports whether a packet has arrived by the acknowledgement.
 func (r Received) has(number uint32) bool {
 	d := r.Highest - number
 	return d == 0 || d <= 64 && r.Seen>>(d-1)&1 != 0
 }
 
-// acknowledge takes an acknowledgement of packets that were sent. sampled is when
-// Highest left, if this is the first to acknowledge it.
+// acknowledge processes an acknowledgement of packets that were sent. If it is the first to
+// acknowledge Highest, ok is true and sampled is the instant at which Highest was sent.
 func (f *packetFlight) acknowledge(r Received) (report PacketReport, sampled microproto.Instant, ok bool) {
 	report.InFlight = f.inFlight
 	span := int(int32(r.Highest-f.first)) + 1
@@ -73,7 +73,7 @@ func (f *packetFlight) acknowledge(r Received) (report PacketReport, sampled mic
 		if p.fate != fateOpen || !r.has(f.first+uint32(i)) {
 			continue
 		}
-		p.fate = fateCame
+		p.fate = fateArrived
 		f.inFlight--
 		report.Acked++
 		if i == span-1 {
@@ -82,7 +82,7 @@ func (f *packetFlight) acknowledge(r Received) (report PacketReport, sampled mic
 	}
 	later := 0
 	for i := f.records.n - 1; i >= 0 && later < 3; i-- {
-		if f.records.at(i).fate == fateCame {
+		if f.records.at(i).fate == fateArrived {
 			later++
 		}
 		if later == 3 {
@@ -94,7 +94,7 @@ func (f *packetFlight) acknowledge(r Received) (report PacketReport, sampled mic
 	return report, sampled, ok
 }
 
-// overtaken declares lost what is in flight below record i.
+// overtaken declares the packets in flight before record i lost.
 func (f *packetFlight) overtaken(i int) (lost int, last uint32) {
 	for k := range i {
 		if f.records.at(k).fate == fateOpen {
@@ -112,7 +112,7 @@ func (f *packetFlight) lose(i int) {
 	}
 }
 
-// settle forgets the oldest packets whose fate is known.
+// settle removes the oldest packets that have arrived or are lost.
 func (f *packetFlight) settle() {
 	for f.records.n > 0 && f.records.front().fate != fateOpen {
 		f.records.pop()
@@ -120,7 +120,7 @@ func (f *packetFlight) settle() {
 	}
 }
 
-// abandon takes everything in flight for lost and returns how many that are.
+// abandon declares all packets in flight lost and returns their number.
 func (f *packetFlight) abandon() (lost int) {
 	lost = f.inFlight
 	for f.records.n > 0 {

@@ -6,14 +6,14 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// DCCPWindowCongestionControl lets at most a congestion window of packets be in
-// flight (RFC 4341 §5). A segment that finds it full waits in memory of its own, and
-// a newer value of the same segment takes its place (valueQueue): an asynchronous Send
-// never waits, and what waits is at most one copy of each slot.
+// DCCPWindowCongestionControl bounds the packets in flight by a congestion window (RFC 4341 §5). A
+// segment that finds the window full waits in memory of its own, and a newer value of the same
+// segment replaces it (valueQueue): an asynchronous Send never waits, and at most one copy of
+// each slot waits.
 //
-// How large the window is, a Controller says. This micro-protocol tells it of
-// acknowledgements, of losses (all of packets sent before the last reduction are one
-// event), of time-outs, and of times when the window was not used (RFC 2861).
+// A Controller computes the window. This micro-protocol reports acknowledgements to it, losses
+// (those of packets sent before the last reduction count as one), time-outs, and times when the
+// window was not used (RFC 2861).
 type DCCPWindowCongestionControl struct {
 	hold        microproto.HoldBit
 	tag, offset microproto.Attr[uint32]
@@ -24,21 +24,21 @@ type DCCPWindowCongestionControl struct {
 	rto         *time.Duration
 	limit       int
 	waiting     valueQueue
-	pumping     bool
-	replaced    *uint64 // waiting segments that gave way to a newer value
+	releasing   bool
+	replaced    *uint64 // waiting segments replaced by newer values
 
 	// What was sent:
-	first    uint32 // the fate of packets before it is known
+	first    uint32 // all packets before it have arrived or are lost
 	recover  uint32 // packets before it were sent before the last reduction
-	reduced  bool   // and the fate of some is not known
-	filled   uint32 // number behind the last packet that filled the window
-	full     bool   // there was one, and it is in flight
+	reduced  bool   // some of those are in flight
+	filled   uint32 // number after the last packet that filled the window
+	full     bool   // that packet is in flight
 	used     int    // most in flight since checked
 	checked  microproto.Instant
 	lastSent microproto.Instant
 }
 
-var dccpWindowPump = microproto.NewEvent[*DCCPWindowCongestionControl]("ctp.dccp.window.pump")
+var dccpWindowRelease = microproto.NewEvent[*DCCPWindowCongestionControl]("ctp.dccp.window.release")
 
 func newDCCPWindow(microproto.Options) (microproto.MicroProtocol, error) {
 	return &DCCPWindowCongestionControl{}, nil
@@ -59,31 +59,31 @@ func (w *DCCPWindowCongestionControl) Attach(b *microproto.Binder) error {
 	w.replaced = microproto.DeclareCell(b, microproto.CellReplaced, uint64(0))
 	w.limit = max(1, b.Limits().Messages/2)
 	w.hold = b.HoldBit("DCCPWindowCongestionControl.window")
-	// The rows behind it have put their controller in by then.
+	// The rows below have set their controller by then.
 	microproto.Bind(b, microproto.OpenSession, microproto.Last, func(x *microproto.Exec, _ struct{}) { w.announce(x) })
 	microproto.Bind(b, microproto.SegmentFromUser, microproto.Last, w.admit)
 	microproto.Bind(b, PacketSent, microproto.Normal, w.sent)
 	microproto.Bind(b, PacketsAcked, microproto.Normal, w.acked)
 	microproto.Bind(b, PacketsTimedOut, microproto.Normal, w.timedOut)
-	microproto.Bind(b, dccpWindowPump, microproto.Normal, func(x *microproto.Exec, _ *DCCPWindowCongestionControl) {
-		w.pumping = false
-		w.pump(x)
+	microproto.Bind(b, dccpWindowRelease, microproto.Normal, func(x *microproto.Exec, _ *DCCPWindowCongestionControl) {
+		w.releasing = false
+		w.releaseNext(x)
 	})
 	return nil
 }
 
-// announce makes a new window known and lets go what fits into it.
+// announce sets the shared window and releases the segments that fit.
 func (w *DCCPWindowCongestionControl) announce(x *microproto.Exec) {
 	if c := w.shared; c.Controller != nil {
 		c.Window = c.Controller.Window()
 	}
 	*w.announced = min(max(w.shared.Window, 1), maxFlight/2)
-	w.pump(x)
+	w.releaseNext(x)
 }
 
-// admit lets a new segment pass, or puts it into the queue.
+// admit admits a new segment, or adds it to the queue.
 func (w *DCCPWindowCongestionControl) admit(x *microproto.Exec, m *microproto.Message) {
-	if w.waiting.entries.n == 0 && !w.pumping {
+	if w.waiting.entries.n == 0 && !w.releasing {
 		w.restart(x)
 		if *w.inFlight < *w.announced {
 			return
@@ -105,8 +105,8 @@ func (w *DCCPWindowCongestionControl) admit(x *microproto.Exec, m *microproto.Me
 	}
 }
 
-// restart tells the controller of an idle time: nothing is in flight, and nothing was
-// sent for longer than the time-out.
+// restart reports an idle time to the controller: nothing is in flight, and nothing was sent for
+// longer than the time-out.
 func (w *DCCPWindowCongestionControl) restart(x *microproto.Exec) {
 	if *w.inFlight > 0 || !w.shared.Begun {
 		return
@@ -118,7 +118,7 @@ func (w *DCCPWindowCongestionControl) restart(x *microproto.Exec) {
 	}
 }
 
-// sent watches how much of the window is used.
+// sent measures how much of the window is used.
 func (w *DCCPWindowCongestionControl) sent(x *microproto.Exec, number uint32) {
 	now := x.Now()
 	if !w.shared.Begun {
@@ -145,7 +145,7 @@ func (w *DCCPWindowCongestionControl) sent(x *microproto.Exec, number uint32) {
 func (w *DCCPWindowCongestionControl) acked(x *microproto.Exec, r PacketReport) {
 	c := w.shared.Controller
 	if c == nil {
-		w.pump(x)
+		w.releaseNext(x)
 		return
 	}
 	full := w.full && before(w.first, w.filled)
@@ -165,21 +165,22 @@ func (w *DCCPWindowCongestionControl) acked(x *microproto.Exec, r PacketReport) 
 }
 
 func (w *DCCPWindowCongestionControl) timedOut(x *microproto.Exec, r PacketReport) {
-	w.first, w.reduced, w.full = r.First, false, false
+	w.first = r.First
+	w.reduced, w.full = false, false
 	if c := w.shared.Controller; c != nil {
 		c.TimedOut(x.Now(), r.InFlight, r.Again)
 	}
 	w.announce(x)
 }
 
-// pump lets the oldest waiting segment go if there is room, and looks again when it
-// has gone.
-func (w *DCCPWindowCongestionControl) pump(x *microproto.Exec) {
-	if w.pumping || w.waiting.entries.n == 0 || *w.inFlight >= *w.announced {
+// releaseNext releases the oldest waiting segment if there is room, and is called again when that
+// was transmitted.
+func (w *DCCPWindowCongestionControl) releaseNext(x *microproto.Exec) {
+	if w.releasing || w.waiting.entries.n == 0 || *w.inFlight >= *w.announced {
 		return
 	}
 	m := w.waiting.pop()
-	w.pumping = true
+	w.releasing = true
 	x.Release(m, w.hold)
-	microproto.Enqueue(x, dccpWindowPump, w)
+	microproto.Enqueue(x, dccpWindowRelease, w)
 }

@@ -12,9 +12,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A newer value takes the place of the one that waits, segment by segment and in the
-// place where it waited; the memory of a value is copied when it has to wait.
-func TestNewerValueTakesThePlace(t *testing.T) {
+// A newer value replaces the waiting one segment by segment, at the same positions. A value that
+// has to wait is copied.
+func TestNewerValueReplacesTheWaitingOne(t *testing.T) {
 	o := microproto.Options{OptionRTOFloor: int64(200 * time.Millisecond)}
 	r := interRig(t, o, 600, 1, mptest.Faults{Delay: 10 * time.Millisecond}, 4000)
 	w := r.ends[0].Protocol("DCCPWindowCongestionControl").(*DCCPWindowCongestionControl)
@@ -40,8 +40,8 @@ func TestNewerValueTakesThePlace(t *testing.T) {
 	require.Equal(t, parts, w.waiting.entries.n, "the four that have gone wait again, with newer values")
 	require.EqualValues(t, parts-4+parts, *w.replaced, "of the first what waited, of the second all")
 	r.run(time.Second)
-	// The first four went at once, then what waited from the second value on, in
-	// the order in which the places were taken.
+	// The first four were sent at once; then the waiting segments follow in the order of their
+	// positions, from the second value on.
 	require.Equal(t, []int{0, 1, 2, 3}, offsets[:4])
 	require.Equal(t, []uint64{1, 1, 1, 1}, labels[:4])
 	want := []int{}
@@ -50,7 +50,7 @@ func TestNewerValueTakesThePlace(t *testing.T) {
 	}
 	require.Equal(t, append(want, 0, 1, 2, 3), offsets[4:])
 	require.Len(t, labels, parts+4)
-	require.NotContains(t, labels[4:], uint64(1), "nobody sends what is old")
+	require.NotContains(t, labels[4:], uint64(1), "the old value is not sent")
 	require.NotContains(t, labels[4:], uint64(2))
 	dst := make([]byte, 4000)
 	a, err := r.receive(1, tag, dst, nil)
@@ -60,9 +60,8 @@ func TestNewerValueTakesThePlace(t *testing.T) {
 	require.Equal(t, value(4000, 3), dst, "what the user did to its buffer meanwhile is not seen")
 }
 
-// The receiver stalls: Send never blocks, what waits is one copy of the slot and what is
-// in flight a window, however much is sent; and when the receiver goes on, the newest
-// value comes.
+// While the receiver stalls, Send does not block, at most one copy of the slot waits and at most a
+// window is in flight. When the receiver continues, the newest value arrives.
 func TestStalledReceiver(t *testing.T) {
 	const length = 64_000
 	mem := &mptest.Frames{}
@@ -103,19 +102,21 @@ func TestStalledReceiver(t *testing.T) {
 		return err == nil && a.Complete && a.Label == last
 	})
 	require.NoError(t, err)
-	require.True(t, ok, "the newest value comes whole")
+	require.True(t, ok, "the newest value arrives completely")
 	require.NoError(t, r.Pair.Close())
 	require.Equal(t, mem.Acquired, mem.Released)
 }
 
-// Under any faults: the window is obeyed packet by packet, parts never go back, and when
-// the faults end the newest value comes whole by repetition.
+// Whatever the faults, the window is never exceeded, parts never become older, and the newest
+// value arrives completely when it is repeated after the faults.
 func TestAsynchronousInterNewestWins(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		length := 8 * rapid.IntRange(1, 600).Draw(rt, "words")
 		f := mptest.Faults{
-			Delay: time.Duration(rapid.IntRange(0, 20_000).Draw(rt, "delay µs")) * time.Microsecond, Jitter: time.Millisecond,
-			Loss: rapid.Float64Range(0, 0.4).Draw(rt, "loss"), Duplicate: 0.1, Reorder: rapid.Float64Range(0, 0.5).Draw(rt, "reorder"),
+			Delay:  time.Duration(rapid.IntRange(0, 20_000).Draw(rt, "delay µs")) * time.Microsecond,
+			Jitter: time.Millisecond,
+			Loss:   rapid.Float64Range(0, 0.4).Draw(rt, "loss"), Duplicate: 0.1,
+			Reorder: rapid.Float64Range(0, 0.5).Draw(rt, "reorder"),
 		}
 		o := microproto.Options{
 			OptionRTOFloor: int64(20 * time.Millisecond),
@@ -124,7 +125,8 @@ func TestAsynchronousInterNewestWins(t *testing.T) {
 		r := interRig(rt, o, rapid.IntRange(100, 600).Draw(rt, "mtu"), rapid.Uint64().Draw(rt, "seed"), f, length)
 		flagsAt := offsetOf(r.ends[0], attrPacketFlags)
 		r.OnFrame = func(end int, f microproto.Frame) bool {
-			if w := r.ends[end].Protocol("DCCPWindowCongestionControl").(*DCCPWindowCongestionControl); f.Data[flagsAt]&flagData != 0 {
+			w := r.ends[end].Protocol("DCCPWindowCongestionControl").(*DCCPWindowCongestionControl)
+			if f.Data[flagsAt]&flagData != 0 {
 				require.LessOrEqual(rt, *w.inFlight, max(*w.announced, 1))
 			}
 			return true
@@ -169,8 +171,8 @@ func TestAsynchronousInterNewestWins(t *testing.T) {
 	})
 }
 
-// ages sends a value of one packet every period, 2000 of them, and returns the age of the
-// newest one that the receiver has, sampled 20 times a period.
+// ages sends a value of one packet every period, 2000 in all, and returns the ages of the
+// receiver's newest value, sampled 20 times each period.
 func ages(t *testing.T, o microproto.Options, seed uint64, period, way time.Duration, loss float64) []time.Duration {
 	r := interRig(t, o, 1400, seed, mptest.Faults{Delay: way, Loss: loss}, 800)
 	step := period / 20
@@ -195,9 +197,9 @@ func ages(t *testing.T, o microproto.Options, seed uint64, period, way time.Dura
 	return ages
 }
 
-// The age of the newest value: at most two send periods and 1.1 times the way there, in
-// 99 of 100 instants, at 5 % loss both ways. The period is no shorter than the round
-// trip: of a faster sender the window lets through what TCP would, and it is older.
+// In 99 of 100 instants the newest value is at most two periods and 1.1 one-way delays old, with 5
+// % loss in both directions. The period is not shorter than the round trip: the window limits a
+// faster sender as TCP would.
 func TestAgeOfTheNewestValue(t *testing.T) {
 	for _, c := range []struct{ period, way time.Duration }{
 		{5 * time.Millisecond, time.Millisecond},
@@ -216,8 +218,7 @@ func TestAgeOfTheNewestValue(t *testing.T) {
 	}
 }
 
-// The channel at work, both ends, values that wait and acknowledgements included,
-// allocates nothing.
+// A busy channel allocates nothing at either end, even while values wait.
 func TestAsynchronousInterAllocatesNothing(t *testing.T) {
 	a, b := plainEnd(t, asyncInter, interOptions), plainEnd(t, asyncInter, interOptions)
 	data, dst := value(64_000, 1), make([]byte, 64_000)
@@ -260,14 +261,14 @@ func TestAsynchronousInterAllocatesNothing(t *testing.T) {
 	require.Positive(t, b.Endpoint().Arrivals())
 }
 
-// A conversation, raise by raise: three values of six packets each through a window of
-// four. A packet of the first is lost; the second value waits and the third replaces
-// what waits.
+// Three values of six packets each pass through a window of four. A packet of the first is lost,
+// the second value waits, and the third replaces it.
 func TestAsynchronousInterTranscript(t *testing.T) {
 	text := mptest.NewTranscript("a")
 	r := &rig{tb: t}
 	for i, tr := range []microproto.Tracer{text, text.Join("b")} {
-		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), MTU: 120, Tracer: tr}, build(t, asyncInter, interOptions)...)
+		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), MTU: 120, Tracer: tr},
+			build(t, asyncInter, interOptions)...)
 		require.NoError(t, err)
 		require.NoError(t, c.Endpoint().Slot(tag, 6*(120-c.HeaderBytes())&^7))
 		r.ends[i] = c
@@ -291,8 +292,8 @@ func TestAsynchronousInterTranscript(t *testing.T) {
 	mptest.Golden(t, "newest_value.txt", text.String())
 }
 
-// The next composition begins with the round trip that this one has measured, and slow
-// start goes where its window was.
+// The next composition starts with the measured round trip, and slow start may go up to the last
+// window.
 func TestAsynchronousInterExportsPathState(t *testing.T) {
 	s := newPacketSender(t, interOptions)
 	s.grow(40)

@@ -1,23 +1,22 @@
-// Package ctp is CTP*, the transport of P2PSAP as a set of micro-protocols: the
-// Configurable Transport Protocol of Wong, Hiltunen and Schlichting (INFOCOM 2001)
-// without its byte stream and with messages, tags and labels instead. Table I of
-// Tembo, Nguyen and El Baz (PDP 2013) says which of them make a channel; this
-// package holds all of its rows, and optional ones: CUBICCongestionAvoidance and
-// NegativeAck.
+// Package ctp is CTP*, the transport of P2PSAP, as a set of micro-protocols: the
+// Configurable Transport Protocol of Wong, Hiltunen and Schlichting (INFOCOM 2001) with
+// messages, tags and labels in place of its byte stream. Table I of Tembo, Nguyen and El Baz
+// (PDP 2013) says which micro-protocols make a channel. This package has all of its rows, and
+// the optional rows CUBICCongestionAvoidance and NegativeAck.
 //
-// A composite lists them in the table's order, from top to bottom. Within a cluster:
+// A composite lists the micro-protocols in the order of the table, from top to bottom. Within
+// a cluster over Ethernet:
 //
 //	TransportDriver  Resize  Synchronous  SequencedSegment  PositiveAck  Retransmit  RTTEstimation  ReliableFIFO
 //	TransportDriver  Resize  Asynchronous
 //
-// Between clusters the first is followed by DuplicateAck, WindowCongestionControl and
-// TCPNewRenoCongestionAvoidance, the second by DCCPAck, DCCPWindowCongestionControl and
-// TCPCongestionAvoidance; over InfiniBand only three rows are left of each.
+// Between clusters the first column adds DuplicateAck, WindowCongestionControl and
+// TCPNewRenoCongestionAvoidance, the second DCCPAck, DCCPWindowCongestionControl and
+// TCPCongestionAvoidance. Over InfiniBand each column has its first three rows only.
 //
-// A segment going down: Resize cuts it and raises SegmentFromUser, where the
-// others write their header bytes or hold it; SegmentToNet puts in what must be
-// fresh (acknowledgements) and TransportDriver transmits. Going up: the ports, the
-// shape and the acknowledgement are looked at in SegmentFromNet, ReliableFIFO holds
-// what is out of order, and SegmentToUser brings the rest, in order, to Resize and
-// the endpoint.
+// On the way down, Resize segments a message and raises SegmentFromUser, in which the other
+// micro-protocols write their header bytes or hold the segment. In SegmentToNet the latest
+// acknowledgement is written, and TransportDriver transmits the segment. On the way up, ports,
+// shape and acknowledgement are checked in SegmentFromNet, and ReliableFIFO holds segments that
+// are out of order. SegmentToUser brings the others, in order, to Resize and the endpoint.
 package ctp

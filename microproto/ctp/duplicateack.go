@@ -2,22 +2,21 @@ package ctp
 
 import "github.com/p2pdc/p2pdc/microproto"
 
-// DuplicateAck counts duplicate acknowledgements and raises AckDuplicated for each.
-// An acknowledgement that moves nothing while segments are in flight is one if it
-// came alone and left the credit as it was (RFC 5681 §2), or if its bitmap tells of
-// a segment that has come since the one before (RFC 6675 §2), for where data go both
-// ways most acknowledgements travel with data. Retransmit does not judge the bitmap
-// while this row is there; and the other end's counts what it acknowledges in segments,
-// also where they come in trains (RFC 5681 §4.2).
+// DuplicateAck counts duplicate acknowledgements and raises AckDuplicated for each. An
+// acknowledgement of nothing new in order, while segments are in flight, is a duplicate if it
+// was sent alone and leaves the credit unchanged (RFC 5681 §2), or if its bitmap reports another
+// segment (RFC 6675 §2), since most acknowledgements travel with data when data go both ways.
+// With this row Retransmit does not detect losses by the bitmap, and PositiveAck acknowledges
+// the segments of trains one by one (RFC 5681 §4.2).
 type DuplicateAck struct {
-	sentNext *uint32
-	grant    *uint64
-	byCount  *bool
-	each     *bool
+	sentNext        *uint32
+	grant           *uint64
+	countDuplicates *bool
+	each            *bool
 
 	next   uint32 // expected by the other end
-	seen   uint64 // all that its bitmaps told since then
-	credit uint64 // in the last acknowledgement
+	seen   uint64 // union of its bitmaps since then
+	credit uint64 // of the last acknowledgement
 	count  int
 }
 
@@ -28,8 +27,8 @@ func newDuplicateAck(microproto.Options) (microproto.MicroProtocol, error) {
 // Name implements microproto.MicroProtocol.
 func (d *DuplicateAck) Name() string { return "DuplicateAck" }
 
-// afterRetransmit is the place in AckArrived behind Retransmit, where what was
-// acknowledged has been taken out of flight, and before the congestion window moves.
+// afterRetransmit is the priority in AckArrived after Retransmit, which has released the
+// acknowledged segments, and before the congestion window is updated.
 const afterRetransmit = microproto.Late / 2
 
 // Attach implements microproto.MicroProtocol.
@@ -37,10 +36,10 @@ func (d *DuplicateAck) Attach(b *microproto.Binder) error {
 	b.TakesTrains()
 	d.sentNext = microproto.LookupCell[uint32](b, cellSentNext)
 	d.grant = microproto.LookupCell[uint64](b, cellGrant)
-	d.byCount = microproto.LookupCell[bool](b, cellByCount)
+	d.countDuplicates = microproto.LookupCell[bool](b, cellCountDuplicates)
 	d.each = microproto.LookupCell[bool](b, cellAckEach)
 	microproto.Bind(b, microproto.OpenSession, microproto.Normal, func(*microproto.Exec, struct{}) {
-		*d.byCount, *d.each = true, true
+		*d.countDuplicates, *d.each = true, true
 		d.next, d.credit = *d.sentNext, *d.grant
 	})
 	microproto.Bind(b, AckArrived, afterRetransmit, d.acked)
@@ -49,12 +48,13 @@ func (d *DuplicateAck) Attach(b *microproto.Binder) error {
 
 func (d *DuplicateAck) acked(x *microproto.Exec, a Ack) {
 	if before(a.Next, d.next) {
-		return // older than one that came before
+		return // older than one that arrived before
 	}
 	changed := a.Credit != d.credit
 	d.credit = a.Credit
 	if a.Next != d.next {
-		d.next, d.seen, d.count = a.Next, a.Seen, 0
+		d.next, d.seen = a.Next, a.Seen
+		d.count = 0
 		return
 	}
 	news := a.Seen&^d.seen != 0

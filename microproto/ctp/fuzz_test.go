@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A peer that sends anything: nothing panics, memory stays bounded, the account
-// balances.
+// Whatever a peer sends, memory stays bounded and every message is accounted for.
 func FuzzInput(f *testing.F) {
 	f.Add(false, []byte{3, 0, 1, 2})
 	f.Add(false, []byte{3, 0, 1, 2, 5})
@@ -23,7 +22,8 @@ func FuzzInput(f *testing.F) {
 			names = syncInter
 		}
 		o := microproto.Options{OptionReceive: 4096, OptionPeerReceive: 4096}
-		c, err := microproto.NewComposite(microproto.Config{Name: "f", MTU: 200, Limits: microproto.Limits{Messages: 64}}, build(t, names, o)...)
+		c, err := microproto.NewComposite(microproto.Config{Name: "f", MTU: 200,
+			Limits: microproto.Limits{Messages: 64}}, build(t, names, o)...)
 		require.NoError(t, err)
 		require.NoError(t, c.Endpoint().Slot(tag, 800))
 		require.NoError(t, c.Open(0))

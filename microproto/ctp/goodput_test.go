@@ -10,11 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// goodput is what a sender that always has more carries in d over 50 Mbit/s with a
-// round trip of 20 ms and a queue of a hundred segments, in Mbit/s of payload.
+// goodput returns the payload rate in Mbit/s of a greedy sender over d, on a path of 50 Mbit/s
+// with a round trip of 20 ms and a queue of a hundred segments.
 func goodput(tb testing.TB, names []string, loss float64, seed uint64, d time.Duration) float64 {
 	o := microproto.Options{OptionRTOFloor: int64(200 * time.Millisecond)}
-	// Forty-three segments of 1464 bytes are on their way in 10 ms.
+	// Forty-three segments of 1464 bytes are in flight in 10 ms.
 	r := newRig(tb, names, o, 1464, seed, mptest.Faults{Delay: way, Rate: 50e6 / 8, Capacity: 143})
 	random := rand.New(rand.NewPCG(seed, 1))
 	r.OnFrame = func(end int, _ microproto.Frame) bool { return end != 0 || random.Float64() >= loss }
@@ -41,9 +41,9 @@ func goodput(tb testing.TB, names []string, loss float64, seed uint64, d time.Du
 	return float64(received) * 8 / d.Seconds() / 1e6
 }
 
-// A path that loses nothing but what its queue does not take is filled to 85 per
-// cent, the slow start that overshoots it included; with losses by chance the rate is
-// about MSS/RTT · √(3/2p) (Mathis, Semke, Mahdavi and Ott 1997), less the time-outs.
+// A path that loses segments only when its queue is full is used to 85 per cent, including the
+// overshoot of slow start. With random losses the rate is about MSS/RTT · √(3/2p) (Mathis, Semke,
+// Mahdavi and Ott 1997), less the time-outs.
 func TestGoodput(t *testing.T) {
 	for _, c := range []struct {
 		name      string

@@ -9,39 +9,39 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Without PositiveAck, in the InfiniBand columns, Synchronous answers itself, in segments
-// of a tag of their own: labelled with the bytes of its queue that it grants in all, with
-// the number of transfers that it has stored, 8 bytes, as their payload. The link is
-// reliable and ordered there, so that none is lost and each is newer than the last. The
-// first grant is OptionPeerReceive, known to both. That the link has taken a transfer says
-// nothing of where it is, and the link may go down: only an answer makes it accepted.
+// In the InfiniBand columns there is no PositiveAck. Synchronous then sends grants itself, as
+// segments of a reserved tag: the label is the number of bytes granted in all, the payload the
+// number of transfers stored (8 bytes). The link is reliable and ordered, so no grant is lost
+// and each is newer than the one before. Both ends know the first grant, OptionPeerReceive. A
+// transfer is accepted only by a grant: it may still be on a link that goes down.
 
-// grantTag is a tag that no user has.
+// grantTag is the reserved tag of grants.
 const grantTag = math.MaxUint32
 
-var grantLater = microproto.NewEvent[*Synchronous]("ctp.grant.later")
+var grantTimeout = microproto.NewEvent[*Synchronous]("ctp.grant.timer")
 
 func (s *Synchronous) bindGrants(b *microproto.Binder) {
 	microproto.Bind(b, microproto.OpenSession, microproto.Last, func(x *microproto.Exec, _ struct{}) {
-		// PositiveAck, if there is one, has put the first grant in by now.
+		// PositiveAck, if there is one, has set the first grant by now.
 		if *s.grant == math.MaxUint64 {
-			s.told, *s.grant = *s.consumed+s.limit, s.peerLimit
-			s.grantAlone(x)
+			s.advertised = *s.consumed + s.limit
+			*s.grant = s.peerLimit
+			s.startGrants(x)
 		}
 	})
-	microproto.Bind(b, grantLater, microproto.Normal, func(x *microproto.Exec, _ *Synchronous) {
-		s.timer = 0
-		if s.answered != s.arrivals || s.late {
-			s.answer(x)
+	microproto.Bind(b, grantTimeout, microproto.Normal, func(x *microproto.Exec, _ *Synchronous) {
+		s.grantTimer = 0
+		if s.acknowledged != s.arrivals || s.grantDue {
+			s.sendGrant(x)
 		}
 	})
 }
 
-// grantAlone binds what the other columns do without.
-func (s *Synchronous) grantAlone(x *microproto.Exec) {
-	s.own = true
+// startGrants binds the handlers that the other columns do not need.
+func (s *Synchronous) startGrants(x *microproto.Exec) {
+	s.grants = true
 	for _, err := range []error{
-		bindNow(x, microproto.SegmentToUser, microproto.Early, s.takeGrant),
+		bindNow(x, microproto.SegmentToUser, microproto.Early, s.receiveGrant),
 		bindNow(x, microproto.SegmentLost, microproto.Normal, s.lost),
 	} {
 		if err != nil {
@@ -55,17 +55,17 @@ func bindNow[T any](x *microproto.Exec, e microproto.Event[T], p microproto.Prio
 	return err
 }
 
-func (s *Synchronous) takeGrant(x *microproto.Exec, m *microproto.Message) {
+func (s *Synchronous) receiveGrant(x *microproto.Exec, m *microproto.Message) {
 	if s.tag.Get(m) != grantTag {
 		return
 	}
-	if len(m.Payload) != answerBytes {
+	if len(m.Payload) != grantPayload {
 		x.Drop(m, "malformed grant")
 		return
 	}
 	stored := binary.BigEndian.Uint64(m.Payload)
 	if stored > s.sending.last {
-		x.Drop(m, "acknowledgement of what was never sent")
+		x.Drop(m, "acknowledgement of a segment not sent")
 		return
 	}
 	s.accepted = max(s.accepted, stored)
@@ -73,52 +73,53 @@ func (s *Synchronous) takeGrant(x *microproto.Exec, m *microproto.Message) {
 	x.Done(m)
 }
 
-// answerBytes is the payload of an answer.
-const answerBytes = 8
+// grantPayload is the length of a grant's payload in bytes.
+const grantPayload = 8
 
-// arrivedAlone has the other end told that a transfer is stored: with the next grant, or
-// soon. A receiver that keeps up grants with every message, so nothing is sent for this.
-func (s *Synchronous) arrivedAlone(x *microproto.Exec) {
-	if s.own && s.timer == 0 {
-		s.timer = microproto.RaiseAfter(x, grantLater, s.patience, s)
+// scheduleGrant makes sure that a grant acknowledges the stored transfers soon. A receiver that
+// keeps up grants with every message, so that this grant is not needed.
+func (s *Synchronous) scheduleGrant(x *microproto.Exec) {
+	if s.grants && s.grantTimer == 0 {
+		s.grantTimer = microproto.RaiseAfter(x, grantTimeout, s.grantDelay, s)
 	}
 }
 
-// offer tells the other end what has become free: when that is a quarter of the
-// queue, and when the queue is empty, so that a message of the queue's size can
-// always go at last.
-func (s *Synchronous) offer(x *microproto.Exec) {
+// grantFreed grants the bytes that have become free once they are a quarter of the queue, or
+// the queue is empty: so a message of the queue's size can always be sent eventually.
+func (s *Synchronous) grantFreed(x *microproto.Exec) {
 	credit := *s.consumed + s.limit
-	if s.own && credit != s.told && (credit-s.told >= s.limit/4 || s.stored == *s.consumed) {
-		s.answer(x)
+	if s.grants && credit != s.advertised && (credit-s.advertised >= s.limit/4 || s.stored == *s.consumed) {
+		s.sendGrant(x)
 	}
 }
 
-// answer sends what is granted and what is stored.
-func (s *Synchronous) answer(x *microproto.Exec) {
+// sendGrant sends a grant.
+func (s *Synchronous) sendGrant(x *microproto.Exec) {
 	m, err := x.NewMessage(microproto.Down)
 	if err != nil {
-		if s.late = true; s.timer == 0 {
-			s.timer = microproto.RaiseAfter(x, grantLater, time.Millisecond, s)
+		if s.grantDue = true; s.grantTimer == 0 {
+			s.grantTimer = microproto.RaiseAfter(x, grantTimeout, time.Millisecond, s)
 		}
 		return
 	}
-	// Should an earlier answer still wait somewhere, it now tells more, which is true.
-	binary.BigEndian.PutUint64(s.told8[:], s.arrivals)
-	m.Payload = s.told8[:]
-	s.total.Set(m, answerBytes) // a whole message, to Resize
+	// An earlier grant that still waits shares these bytes; the newer number is valid for it.
+	binary.BigEndian.PutUint64(s.grantBytes[:], s.arrivals)
+	m.Payload = s.grantBytes[:]
+	s.total.Set(m, grantPayload) // a complete message for Resize
 	s.tag.Set(m, grantTag)
-	s.told, s.answered, s.late = *s.consumed+s.limit, s.arrivals, false
-	s.label.Set(m, s.told)
-	if s.timer != 0 {
-		x.Cancel(s.timer)
-		s.timer = 0
+	s.advertised = *s.consumed + s.limit
+	s.acknowledged = s.arrivals
+	s.grantDue = false
+	s.label.Set(m, s.advertised)
+	if s.grantTimer != 0 {
+		x.Cancel(s.grantTimer)
+		s.grantTimer = 0
 	}
 	x.Forward(m)
 }
 
-// lost: a link that was trusted to be reliable had no room, and nobody keeps the
-// segment. Going on would lose a message without a word.
+// lost fails the composite: a link that is treated as reliable had no room for a segment that
+// no micro-protocol retains. The message would be lost silently.
 func (s *Synchronous) lost(x *microproto.Exec, _ *microproto.Message) {
 	x.Fail(fmt.Errorf("%w: no room for a segment below; outputs must be drained after each call", ErrLink))
 }

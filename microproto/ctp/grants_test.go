@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Over a reliable link without acknowledgements a receiver that takes nothing holds
-// the sender back; nothing overflows and nothing stays behind.
+// Over a reliable link without PositiveAck, a receiver that does not receive stops the sender.
+// Nothing overflows, and all messages arrive in the end.
 func TestGrantsHoldTheSenderBack(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		queue := rapid.Int64Range(1100, 20_000).Draw(rt, "queue")
@@ -46,7 +46,7 @@ func TestGrantsHoldTheSenderBack(t *testing.T) {
 	})
 }
 
-func TestGrantTagIsTaken(t *testing.T) {
+func TestGrantTagIsReserved(t *testing.T) {
 	for _, names := range [][]string{syncReady, syncEther} {
 		r := newRig(t, names, nil, 1500, 1, calm).open()
 		_, err := r.send(0, math.MaxUint32, 1, nil)
@@ -54,9 +54,9 @@ func TestGrantTagIsTaken(t *testing.T) {
 	}
 }
 
-// A peer that sends past its grant, and a link that turns out to lose, end the
-// session with an error that says so.
-func TestGrantBroken(t *testing.T) {
+// A peer that exceeds its grant, and a link that loses a segment, fail the session with an error
+// that says so.
+func TestGrantExceeded(t *testing.T) {
 	o := microproto.Options{OptionReceive: 2000, OptionPeerReceive: 2000}
 	r := newRig(t, syncReady, o, 1500, 1, calm).open()
 	*r.ends[0].Endpoint().(*Synchronous).grant = 1 << 40
@@ -67,12 +67,13 @@ func TestGrantBroken(t *testing.T) {
 	_, err := r.Run(time.Second)
 	require.ErrorIs(t, err, ErrQueueFull)
 
-	c, err := microproto.NewComposite(microproto.Config{Name: "c", MTU: 100, Limits: microproto.Limits{Outputs: 4}}, build(t, syncReady, nil)...)
+	c, err := microproto.NewComposite(microproto.Config{Name: "c", MTU: 100, Limits: microproto.Limits{Outputs: 4}},
+		build(t, syncReady, nil)...)
 	require.NoError(t, err)
 	require.NoError(t, c.Open(0))
 	require.NoError(t, c.Do(0, func(x *microproto.Exec) { _, err = c.Endpoint().Send(x, tag, 1, make([]byte, 1000)) }))
 	require.NoError(t, err)
-	for k := range 10 { // nobody drains
+	for k := range 10 { // the outputs are not drained
 		if err = c.Advance(microproto.Instant(k)); err != nil {
 			break
 		}
@@ -80,7 +81,7 @@ func TestGrantBroken(t *testing.T) {
 	require.ErrorIs(t, err, ErrLink)
 }
 
-// Two hundred segments do not fill a small output at once.
+// A message of two hundred segments does not fill a small output at once.
 func TestBurstLeavesRoomToDrain(t *testing.T) {
 	o := microproto.Options{OptionReceive: 1 << 20, OptionPeerReceive: 1 << 20}
 	r := newLimitedRig(t, syncReady, o, 400, microproto.Limits{Outputs: 40}, calm)
@@ -94,10 +95,9 @@ func TestBurstLeavesRoomToDrain(t *testing.T) {
 	require.True(t, bytes.Equal(data, got[0]))
 }
 
-// A transfer that the link has taken is not accepted before it is stored at the other
-// end; then it is soon, though nobody receives it. A receiver that keeps up answers each
-// message once.
-func TestAcceptedWhenAnswered(t *testing.T) {
+// A transfer is accepted when it is stored at the other end, not when the link has taken it, and
+// even if the user never receives it. A receiver that keeps up sends one grant for each message.
+func TestAcceptedByAGrant(t *testing.T) {
 	r := newRig(t, syncReady, nil, 1500, 1, calm).open()
 	for i := range uint64(3) {
 		_, err := r.send(0, tag, i, pattern(3000, i))
@@ -105,7 +105,7 @@ func TestAcceptedWhenAnswered(t *testing.T) {
 	}
 	require.EqualValues(t, 0, r.accepted(0), "on its way")
 	r.run(10 * time.Millisecond)
-	require.EqualValues(t, 3, r.accepted(0), "nobody has received them")
+	require.EqualValues(t, 3, r.accepted(0), "the user has received none of them")
 
 	dst := make([]byte, 3000)
 	for range 3 {
@@ -130,12 +130,12 @@ func TestAcceptedWhenAnswered(t *testing.T) {
 	require.EqualValues(t, 10, r.ends[1].Counters().Transmitted-before, "one answer a message")
 }
 
-// Answers of a stranger do not make anything accepted that was never sent.
-func TestAnswerOfWhatWasNeverSent(t *testing.T) {
+// Forged grants do not make transfers accepted that were not sent.
+func TestGrantOfATransferNotSent(t *testing.T) {
 	r := newRig(t, syncReady, nil, 1500, 1, calm).open()
 	s := r.ends[1].Endpoint().(*Synchronous)
 	s.arrivals = 7
-	require.NoError(t, r.Do(1, s.answer))
+	require.NoError(t, r.Do(1, s.sendGrant))
 	r.run(10 * time.Millisecond)
 	require.Zero(t, r.accepted(0))
 	require.Positive(t, r.ends[0].Counters().Dropped)

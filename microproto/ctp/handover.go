@@ -7,37 +7,40 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// What the endpoints hand on when a session changes its composition. Messages that
-// are not accepted are not their business: the session keeps them and sends them again.
+// When a session changes its composition, the endpoints hand over what has arrived. The
+// session itself keeps the messages that are not accepted, and sends them again.
 
-// Export implements microproto.Migratable: the queues, tag by tag.
-func (s *Synchronous) Export(l *microproto.HandoverState) {
-	s.Withdraw() // nothing is written to a user's memory any more
+// Export implements microproto.Migratable: it moves the queues, tag by tag.
+func (s *Synchronous) Export(h *microproto.HandoverState) {
+	s.Withdraw() // the user's memory must not be written to any more
 	for i := range s.queues {
 		q := &s.queues[i]
 		for q.messages.n > 0 {
 			m := q.messages.front()
-			l.Unread = append(l.Unread, microproto.Unread{Tag: q.tag, Label: m.label, Data: m.data, Cost: cost(len(m.data))})
+			u := microproto.Unread{Tag: q.tag, Label: m.label, Data: m.data, Cost: cost(len(m.data))}
+			h.Unread = append(h.Unread, u)
 			q.messages.pop()
 		}
 	}
-	l.Stored, l.Consumed, l.Credit = s.stored, *s.consumed, *s.consumed+s.limit
+	h.Stored, h.Consumed = s.stored, *s.consumed
+	h.Credit = *s.consumed + s.limit
 }
 
 // Import implements microproto.Migratable.
-func (s *Synchronous) Import(l *microproto.HandoverState) error {
-	if l.Stored-l.Consumed > s.limit {
-		return fmt.Errorf("%w: %d bytes are unread and the receive queue has %d", ErrQueueFull, l.Stored-l.Consumed, s.limit)
+func (s *Synchronous) Import(h *microproto.HandoverState) error {
+	if unread := h.Stored - h.Consumed; unread > s.limit {
+		return fmt.Errorf("%w: %d bytes are unread, the receive queue has %d", ErrQueueFull, unread, s.limit)
 	}
-	s.stored, *s.taken, *s.consumed = l.Stored, l.Stored, l.Consumed
-	for _, u := range l.Unread {
+	s.stored, *s.taken = h.Stored, h.Stored
+	*s.consumed = h.Consumed
+	for _, u := range h.Unread {
 		q := s.queue(u.Tag)
 		if q == nil {
 			return fmt.Errorf("%w: unread messages of more than %d tags", ErrSlot, maxTags)
 		}
-		q.messages.push(stored{label: u.Label, data: u.Data})
+		q.messages.push(storedMessage{label: u.Label, data: u.Data})
 	}
-	l.Unread, l.Superseded = nil, true
+	h.Unread, h.Superseded = nil, true
 	return nil
 }
 
@@ -49,9 +52,9 @@ func (s *Synchronous) SetCredit(sent, granted uint64) {
 // Granted implements microproto.Migratable.
 func (s *Synchronous) Granted() uint64 { return *s.grant }
 
-// Export implements microproto.Migratable: the slots.
-func (a *Asynchronous) Export(l *microproto.HandoverState) {
-	l.Slots = slotsState{a.slots, *a.segment}
+// Export implements microproto.Migratable: it moves the slots.
+func (a *Asynchronous) Export(h *microproto.HandoverState) {
+	h.Slots = slotsState{a.slots, *a.segment}
 	a.slots = nil
 }
 
@@ -60,23 +63,23 @@ type slotsState struct {
 	segment int
 }
 
-// Import implements microproto.Migratable. A slot keeps what it held, also when the new
-// composition has segments of another size, unless messages have come since.
-func (a *Asynchronous) Import(l *microproto.HandoverState) error {
-	if l.Slots == nil {
+// Import implements microproto.Migratable. A slot keeps its value, even if the segments of the
+// new composition have another size, unless synchronous messages have come since.
+func (a *Asynchronous) Import(h *microproto.HandoverState) error {
+	if h.Slots == nil {
 		return nil
 	}
-	t, ok := l.Slots.(slotsState)
+	t, ok := h.Slots.(slotsState)
 	if !ok {
-		return fmt.Errorf("ctp: Asynchronous cannot go on from %T", l.Slots)
+		return fmt.Errorf("ctp: Asynchronous cannot import %T", h.Slots)
 	}
-	defer func() { l.Slots, l.Superseded = nil, false }()
+	defer func() { h.Slots, h.Superseded = nil, false }()
 	for i, s := range a.slots {
 		for _, old := range t.slots {
 			if old.tag == s.tag && len(old.data) == len(s.data) {
-				old.cut = t.segment
-				if l.Superseded {
-					old.empty()
+				old.importedSegment = t.segment
+				if h.Superseded {
+					old.clear()
 				}
 				a.slots[i] = old
 			}
@@ -91,17 +94,17 @@ func (a *Asynchronous) SetCredit(_, _ uint64) {}
 // Granted implements microproto.Migratable.
 func (a *Asynchronous) Granted() uint64 { return 0 }
 
-// empty forgets what has come. Labels that were sent are remembered.
-func (s *slot) empty() {
+// clear discards the value that has arrived. The label last sent remains.
+func (s *slot) clear() {
 	clear(s.parts)
 	s.absent, s.fresh = len(s.parts), 0
 }
 
-// recut gives an inherited slot its parts for segments of another size. A new part is
-// there when all that it covers is there, as old as the oldest of that, and fresh when
-// any of it is.
-func (s *slot) recut(segment int) {
-	old, size := s.parts, s.cut
+// repartition divides an imported slot into parts for segments of another size. A new part
+// has arrived if all old parts that it overlaps have; it has the smallest of their labels,
+// and is fresh if any of them is.
+func (s *slot) repartition(segment int) {
+	old, size := s.parts, s.importedSegment
 	s.parts = make([]part, (len(s.data)+segment-1)/segment)
 	s.absent, s.fresh = 0, 0
 	for i := range s.parts {
@@ -141,10 +144,10 @@ func (r *RTTEstimation) ImportState(state microproto.State) error {
 	return nil
 }
 
-// drainFloor takes the place of the time-out's floor and granularity while a channel drains.
+// drainFloor bounds the floor and the granularity of the time-out while a channel drains.
 const drainFloor = time.Millisecond
 
-// drain makes the time-out follow the round trip alone.
+// drain shortens the time-out to little more than the round trip.
 func (r *RTTEstimation) drain(*microproto.Exec, struct{}) {
 	r.floor, r.granularity = min(r.floor, drainFloor), min(r.granularity, drainFloor)
 	if r.sampled {
@@ -152,7 +155,7 @@ func (r *RTTEstimation) drain(*microproto.Exec, struct{}) {
 	}
 }
 
-// drain sets the timer anew.
+// drain restarts the timer with the shorter time-out.
 func (r *Retransmit) drain(x *microproto.Exec, _ struct{}) {
 	if r.inCount > 0 {
 		r.arm(x, true)

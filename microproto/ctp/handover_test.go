@@ -27,7 +27,8 @@ func changeSize(k int) int { return k * 997 % 3000 }
 func (c *columnChange) change(names []string, train int, seed uint64) {
 	old := c.rig
 	f := mptest.Faults{Delay: 5 * time.Millisecond, Loss: 0.02, Reorder: 0.02}
-	c.rig = newTrainRig(old.tb, names, microproto.Options{OptionRTOFloor: int64(50 * time.Millisecond)}, 500, train, seed, f)
+	c.rig = newTrainRig(old.tb, names, microproto.Options{OptionRTOFloor: int64(50 * time.Millisecond)}, 500, train,
+		seed, f)
 	var states [2]microproto.HandoverState
 	for end := range 2 {
 		if !c.open {

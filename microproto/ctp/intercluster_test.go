@@ -16,21 +16,20 @@ import (
 var syncCubic = append(append([]string(nil), syncInter...), CUBICCongestionAvoidance)
 
 func TestConformanceOfCUBIC(t *testing.T) {
-	for _, name := range []string{"WindowCongestionControl", "TCPNewRenoCongestionAvoidance", CUBICCongestionAvoidance} {
+	for _, name := range []string{"WindowCongestionControl", "TCPNewRenoCongestionAvoidance",
+		CUBICCongestionAvoidance} {
 		t.Run(name, func(t *testing.T) {
 			mptest.Conform(t, mptest.Subject{
 				Protocol: name,
 				New:      func(int) []microproto.MicroProtocol { return build(t, syncCubic, nil) },
-				Reliable: true, Violations: []error{errBundle},
+				Reliable: true, Violations: []error{errCoalesced},
 			})
 		})
 	}
 }
 
-// windowWatch sees every frame of one end and checks that a new segment only goes
-// when it fits the window: with what is in flight it is at most the window that some
-// acknowledgement since the last one allowed. And that new segments go in the order
-// of their numbers, none skipped.
+// windowWatch checks every frame of one end: a new segment is sent only if it fits the largest
+// window since the last acknowledgement, and new segments are sent in the order of their numbers.
 type windowWatch struct {
 	tb            require.TestingT
 	window        *WindowCongestionControl
@@ -60,15 +59,16 @@ func (w *windowWatch) frame(f microproto.Frame) {
 	limit := max(*w.window.limit, *w.window.ackedTo+uint64(max(c.Window, c.Unit)))
 	w.limit = max(w.limit, limit)
 	if sent := *w.window.sentTo; sent != w.sent {
-		require.LessOrEqual(w.tb, sent, w.limit, "more in flight than the window of %d bytes, acknowledged %d", c.Window, *w.window.ackedTo)
+		require.LessOrEqual(w.tb, sent, w.limit, "more in flight than the window of %d bytes, acknowledged %d",
+			c.Window, *w.window.ackedTo)
 		w.sent = sent
 		w.most = max(w.most, int(sent-*w.window.ackedTo)/c.Unit)
 	}
 	w.limit = limit
 }
 
-// crossing is traffic both ways over the inter-cluster synchronous column, with the
-// window watched at both ends.
+// crossing is traffic in both directions over the synchronous column between clusters, with the
+// window checked at both ends.
 type crossing struct {
 	*rig
 	sizes   []int
@@ -92,7 +92,7 @@ func newCrossing(r *rig, sizes []int) *crossing {
 
 func (c *crossing) done() bool { return c.got[0] == len(c.sizes) && c.got[1] == len(c.sizes) }
 
-// turn sends what the credit takes and receives what has come.
+// turn sends as much as the credit admits, and receives all that has arrived.
 func (c *crossing) turn() {
 	for end := range 2 {
 		for c.next[end] < len(c.sizes) {
@@ -113,11 +113,12 @@ func (c *crossing) turn() {
 	}
 }
 
-// play runs until everything has been received, at most for limit of virtual time,
-// and then lets the last acknowledgements come.
+// play runs until all messages are received, for at most limit of virtual time, and then until the
+// last acknowledgements have arrived.
 func (c *crossing) play(limit time.Duration) {
 	for !c.done() {
-		require.Less(c.tb, time.Duration(c.Clock.Now()), limit, "no progress: sent %v, received %v of %d", c.next, c.got, len(c.sizes))
+		require.Less(c.tb, time.Duration(c.Clock.Now()), limit, "no progress: sent %v, received %v of %d", c.next,
+			c.got, len(c.sizes))
 		c.turn()
 		quiet, err := c.Run(20 * time.Millisecond)
 		require.NoError(c.tb, err)
@@ -134,8 +135,8 @@ func (c *crossing) play(limit time.Duration) {
 	require.NoError(c.tb, c.Pair.Close())
 }
 
-// Whatever a link does to frames, and with either controller: every message once, in
-// order, whole, and never more in flight than the window.
+// Whatever the faults and the controller, every message arrives once, in order and complete, and
+// the window is never exceeded.
 func TestInterClusterExactlyOnceInOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		names := rapid.SampledFrom([][]string{syncInter, syncCubic}).Draw(rt, "column")
@@ -146,8 +147,9 @@ func TestInterClusterExactlyOnceInOrder(t *testing.T) {
 			Duplicate: rapid.SampledFrom([]float64{0, 0.1}).Draw(rt, "duplicate"),
 			Reorder:   rapid.SampledFrom([]float64{0, 0.2}).Draw(rt, "reorder"),
 		}
+		floors := []time.Duration{10 * time.Millisecond, 200 * time.Millisecond}
 		o := microproto.Options{
-			OptionRTOFloor:    int64(rapid.SampledFrom([]time.Duration{10 * time.Millisecond, 200 * time.Millisecond}).Draw(rt, "floor")),
+			OptionRTOFloor:    int64(rapid.SampledFrom(floors).Draw(rt, "floor")),
 			OptionFirst:       int64(rapid.SampledFrom([]uint32{0, 1, 1<<32 - 20, 1<<31 - 5}).Draw(rt, "first")),
 			OptionReceive:     rapid.Int64Range(5000, 50_000).Draw(rt, "queue"),
 			OptionInFlight:    rapid.Int64Range(100, 40_000).Draw(rt, "retransmit's window"),
@@ -155,13 +157,14 @@ func TestInterClusterExactlyOnceInOrder(t *testing.T) {
 		}
 		o[OptionPeerReceive] = o[OptionReceive]
 		train := rapid.SampledFrom([]int{0, 1000, trainBytes}).Draw(rt, "train")
-		r := newTrainRig(rt, names, o, rapid.IntRange(160, 1500).Draw(rt, "mtu"), train, rapid.Uint64().Draw(rt, "seed"), f)
+		r := newTrainRig(rt, names, o, rapid.IntRange(160, 1500).Draw(rt, "mtu"), train,
+			rapid.Uint64().Draw(rt, "seed"), f)
 		c := newCrossing(r, rapid.SliceOfN(rapid.IntRange(0, 4000), 1, 20).Draw(rt, "sizes"))
 		c.play(noProgress)
 	})
 }
 
-// Seeds of long runs with every fault at once; the window opens and closes in each.
+// Long runs with all faults, in which the window grows and shrinks.
 func TestInterClusterSeeds(t *testing.T) {
 	seeds := uint64(200)
 	if testing.Short() {
@@ -175,7 +178,8 @@ func TestInterClusterSeeds(t *testing.T) {
 		}
 		names := [][]string{syncInter, syncCubic}[seed/4%2]
 		train := []int{0, trainBytes}[seed/8%2]
-		r := newTrainRig(t, names, microproto.Options{OptionRTOFloor: int64(50 * time.Millisecond)}, 500, train, seed, f)
+		r := newTrainRig(t, names, microproto.Options{OptionRTOFloor: int64(50 * time.Millisecond)}, 500, train, seed,
+			f)
 		sizes := make([]int, 60)
 		for i := range sizes {
 			sizes[i] = int((seed*7919 + uint64(i)*104729) % 4000)
@@ -187,7 +191,8 @@ func TestInterClusterSeeds(t *testing.T) {
 	require.Greater(t, most, 40, "segments in flight at once in some run")
 }
 
-// Without the three lower rows Retransmit counts in the bitmap itself and nothing is held.
+// Without the three lower rows Retransmit detects losses by the bitmap, and no window holds
+// segments.
 func TestInterClusterRowsLeftOut(t *testing.T) {
 	r := newRig(t, syncInter[:len(syncInter)-3], nil, 200, 1, calm).open()
 	lose := true
@@ -203,8 +208,8 @@ func TestInterClusterRowsLeftOut(t *testing.T) {
 	require.EqualValues(t, 1, r.accepted(0), "repaired without a time-out")
 }
 
-// A controller that is put in while the channel works starts with the window and the
-// threshold of the one before.
+// A controller that is set while the channel works starts with the window and the threshold of the
+// one before.
 func TestControllerIsReplacedWhileRunning(t *testing.T) {
 	f := newFlights(t, nil)
 	f.write(60)
@@ -214,7 +219,7 @@ func TestControllerIsReplacedWhileRunning(t *testing.T) {
 	cubic, err := NewCUBIC(nil)
 	require.NoError(t, err)
 	f.shared().Use(f.Clock.Now(), cubic)
-	require.EqualValues(t, 12, f.window(), "it goes on where the other was")
+	require.EqualValues(t, 12, f.window(), "the window is that of the controller before")
 	f.until(3)
 	require.Len(t, f.rounds[3], 24, "and in slow start")
 	window := f.window()
@@ -225,19 +230,21 @@ func TestControllerIsReplacedWhileRunning(t *testing.T) {
 	require.EqualValues(t, 1, f.accepted(0))
 }
 
-// sevens is a stranger's controller: a window that nothing changes.
+// sevens is a controller with a constant window.
 type sevens struct{ Reno }
 
 func (s *sevens) Window() int { return 7 * 1000 }
 
 func TestControllerRow(t *testing.T) {
 	c := Catalog()
-	require.NoError(t, c.AddRow(ControllerRow("Fixed", "a test", func(microproto.Options) (Controller, error) { return &sevens{}, nil })))
+	require.NoError(t, c.AddRow(ControllerRow("Fixed", "a test",
+		func(microproto.Options) (Controller, error) { return &sevens{}, nil })))
 	mps, err := c.Build(append(append([]string(nil), syncInter...), "Fixed"), microproto.Options{OptionAckEvery: 1})
 	require.NoError(t, err)
 	a, err := microproto.NewComposite(microproto.Config{Name: "a", MTU: 1060}, mps...)
 	require.NoError(t, err)
-	b, err := microproto.NewComposite(microproto.Config{Name: "b", MTU: 1060}, build(t, syncInter, microproto.Options{OptionAckEvery: 1})...)
+	b, err := microproto.NewComposite(microproto.Config{Name: "b", MTU: 1060},
+		build(t, syncInter, microproto.Options{OptionAckEvery: 1})...)
 	require.NoError(t, err)
 	r := &rig{tb: t, ends: [2]*microproto.Composite{a, b}, Pair: mptest.NewPair(a, b, 1, calm)}
 	r.open()
@@ -249,20 +256,24 @@ func TestControllerRow(t *testing.T) {
 
 	_, err = ControllerRow("None", "a test", func(microproto.Options) (Controller, error) { return nil, nil }).New(nil)
 	require.ErrorContains(t, err, "None returned no controller")
-	_, err = ControllerRow("Bad", "a test", func(microproto.Options) (Controller, error) { return nil, fmt.Errorf("no") }).New(nil)
+	_, err = ControllerRow("Bad", "a test", func(microproto.Options) (Controller, error) {
+		return nil,
+			fmt.Errorf("no")
+	}).New(nil)
 	require.ErrorContains(t, err, "no")
-	_, err = microproto.NewComposite(microproto.Config{Name: "c", MTU: 1060}, build(t, append(append([]string(nil), syncEther...), CUBICCongestionAvoidance), nil)...)
+	_, err = microproto.NewComposite(microproto.Config{Name: "c", MTU: 1060},
+		build(t, append(append([]string(nil), syncEther...), CUBICCongestionAvoidance), nil)...)
 	require.ErrorContains(t, err, CellCongestion, "there is no window that it could control")
 }
 
-// A conversation of the inter-cluster synchronous column, raise by raise: the third
-// segment is lost and goes again at the third duplicate.
+// The third segment is lost, and is sent again at the third duplicate acknowledgement.
 func TestInterClusterTranscript(t *testing.T) {
 	text := mptest.NewTranscript("a")
 	var ends [2]*microproto.Composite
 	for i, tr := range []microproto.Tracer{text, text.Join("b")} {
 		o := microproto.Options{OptionInitialWindow: 4, OptionRTOFloor: int64(200 * time.Millisecond)}
-		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), MTU: 150, Tracer: tr}, build(t, syncInter, o)...)
+		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), MTU: 150, Tracer: tr},
+			build(t, syncInter, o)...)
 		require.NoError(t, err)
 		ends[i] = c
 	}
@@ -285,16 +296,17 @@ func TestInterClusterTranscript(t *testing.T) {
 	mptest.Golden(t, "fast_retransmit.txt", text.String())
 }
 
-// wide is a controller that never holds anything back.
+// wide is a controller with an unlimited window.
 type wide struct{ Reno }
 
 func (w *wide) Window() int { return 1 << 30 }
 
-// One acknowledgement lets everything go that waits, and more is cut at that moment:
-// it goes behind what waited, within a cluster and between clusters.
+// One acknowledgement releases all waiting segments. Segments made at that moment do not overtake
+// them, within a cluster and between clusters.
 func TestReleasedSegmentsAreNotOvertaken(t *testing.T) {
 	c := Catalog()
-	require.NoError(t, c.AddRow(ControllerRow("Wide", "a test", func(microproto.Options) (Controller, error) { return &wide{}, nil })))
+	require.NoError(t, c.AddRow(ControllerRow("Wide", "a test",
+		func(microproto.Options) (Controller, error) { return &wide{}, nil })))
 	for _, names := range [][]string{syncEther, append(append([]string(nil), syncInter...), "Wide")} {
 		r := &rig{tb: t}
 		for i := range r.ends {
@@ -307,7 +319,8 @@ func TestReleasedSegmentsAreNotOvertaken(t *testing.T) {
 		next := uint32(1)
 		number, flags := offsetOf(r.ends[0], attrNumber), offsetOf(r.ends[0], attrFlags)
 		r.OnFrame = func(end int, f microproto.Frame) bool {
-			if n := binary.BigEndian.Uint32(f.Data[number:]); end == 0 && f.Data[flags] == flagData && !before(n, next) {
+			if n := binary.BigEndian.Uint32(f.Data[number:]); end == 0 && f.Data[flags] == flagData && !before(n,
+				next) {
 				require.Equal(t, next, n, "overtaken in %v", names)
 				next++
 			}

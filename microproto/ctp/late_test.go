@@ -10,17 +10,17 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 )
 
-// Acknowledgements that are 60 ms late for 50 ms out of 400, on a path with a round trip of
-// 20 ms, say nothing about what the path bears. A sender that takes them for losses uses
-// little of it.
-func TestLateAnswers(t *testing.T) {
+// Acknowledgements are 60 ms late for 50 ms out of 400, on a path with a round trip of 20 ms. A
+// sender that took the delays for losses would use little of the path.
+func TestLateAcknowledgements(t *testing.T) {
 	for name, names := range map[string][]string{"sync": syncInter, "async": asyncInter} {
 		t.Run(name, func(t *testing.T) {
-			const period, late, by, warm, d = 400 * time.Millisecond, 50 * time.Millisecond, 60 * time.Millisecond, 2 * time.Second, 8 * time.Second
+			const period, late, by = 400 * time.Millisecond, 50 * time.Millisecond, 60 * time.Millisecond
+			const warm, d = 2 * time.Second, 8 * time.Second
 			const rate, mtu = 10e6 / 8, 1464
-			// Twenty-five frames: the path's 8 and a queue of 17.
+			// Twenty-five frames: 8 of the path and a queue of 17.
 			r := newRig(t, names, interOptions, mtu, 1, mptest.Faults{Delay: way, Rate: rate, Capacity: 25})
-			var due microproto.Instant // of the latest answer; they keep their order
+			var due microproto.Instant // of the latest acknowledgement; they keep their order
 			delayed := 0
 			r.OnFrame = func(end int, f microproto.Frame) bool {
 				now := r.Clock.Now()

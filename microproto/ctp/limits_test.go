@@ -10,11 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// newLimitedRig is newRig with bounds on what the composites may use.
-func newLimitedRig(tb require.TestingT, names []string, o microproto.Options, mtu int, l microproto.Limits, f mptest.Faults) *rig {
+// newLimitedRig is newRig with limits for the composites.
+func newLimitedRig(tb require.TestingT, names []string, o microproto.Options, mtu int, l microproto.Limits,
+	f mptest.Faults) *rig {
 	r := &rig{tb: tb}
 	for i := range r.ends {
-		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), MTU: mtu, Limits: l}, build(tb, names, o)...)
+		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), MTU: mtu, Limits: l},
+			build(tb, names, o)...)
 		require.NoError(tb, err)
 		r.ends[i] = c
 	}
@@ -22,8 +24,8 @@ func newLimitedRig(tb require.TestingT, names []string, o microproto.Options, mt
 	return r.open()
 }
 
-// A message of more segments than the pool has messages passes, both ways at once
-// and over a link that loses: acknowledgements always find a message.
+// A message with more segments than the pool has messages arrives, in both directions at once and
+// over a lossy link: acknowledgements always find a message.
 func TestMessageLongerThanThePool(t *testing.T) {
 	o := microproto.Options{OptionReceive: 1 << 20, OptionPeerReceive: 1 << 20}
 	f := calm
@@ -44,9 +46,9 @@ func TestMessageLongerThanThePool(t *testing.T) {
 	}
 }
 
-// A message of 64 MiB is cut as it is sent: at no time are there more segments than
-// the window and a few.
-func TestLongMessageIsCutAsItGoes(t *testing.T) {
+// A message of 64 MiB is segmented while it is sent: there are never many more segments than the
+// window.
+func TestLongMessageIsSegmentedWhileItIsSent(t *testing.T) {
 	const n = 64 << 20
 	o := microproto.Options{OptionReceive: n + 1<<20, OptionPeerReceive: n + 1<<20}
 	r := newRig(t, syncEther, o, 9000, 1, calm).open()
@@ -65,8 +67,8 @@ func TestLongMessageIsCutAsItGoes(t *testing.T) {
 	require.True(t, bytes.Equal(data, got[0]))
 }
 
-// Asynchronous values are cut whole before Send returns, or dropped: what waited
-// could be changed by its owner.
+// Asynchronous values are segmented completely before Send returns, or dropped: the user may
+// change the memory afterwards.
 func TestAsynchronousKeepsNothingOfTheUser(t *testing.T) {
 	r := newLimitedRig(t, asyncEther, nil, 200, microproto.Limits{Messages: 1}, calm)
 	require.NoError(t, r.ends[0].Endpoint().Slot(tag, 4096))
@@ -76,8 +78,8 @@ func TestAsynchronousKeepsNothingOfTheUser(t *testing.T) {
 	require.EqualValues(t, 1, r.drops(0, "no message for a segment"))
 }
 
-// A sender that exceeds its grant is not believed: the excess is dropped and
-// counted, memory stays bounded, and what it repeats later comes through once.
+// Segments beyond the grant are dropped and counted, memory stays bounded, and their
+// retransmissions arrive once.
 func TestBeyondTheCredit(t *testing.T) {
 	const queue, n = 5000, 900
 	o := microproto.Options{OptionReceive: queue, OptionPeerReceive: queue}
@@ -113,7 +115,8 @@ func TestAcceptedWhenStored(t *testing.T) {
 	_, err := r.send(0, tag, 1, pattern(1000, 1))
 	require.NoError(t, err)
 	r.run(time.Second)
-	require.EqualValues(t, 3, *r.ends[1].Protocol("ReliableFIFO").(*ReliableFIFO).expected, "two of three segments are stored")
+	require.EqualValues(t, 3, *r.ends[1].Protocol("ReliableFIFO").(*ReliableFIFO).expected,
+		"two of three segments are stored")
 	require.Zero(t, r.accepted(0))
 	require.Zero(t, r.ends[1].Endpoint().Arrivals())
 	r.OnFrame = nil

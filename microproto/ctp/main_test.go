@@ -11,8 +11,8 @@ import (
 // The longest of thousands took five minutes.
 const noProgress = 30 * time.Minute
 
-// A run that is stuck takes seconds, and making its example smaller takes many: they
-// stop after five, unless -rapid.shrinktime says otherwise.
+// Shrinking a failed run may take many runs of several seconds, so it stops after five seconds
+// unless -rapid.shrinktime is set.
 func TestMain(m *testing.M) {
 	if f := flag.Lookup("rapid.shrinktime"); f != nil {
 		f.DefValue = "5s"

@@ -9,21 +9,22 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// datagrams is memory for the largest ones, used again.
+// datagrams is reused memory for frames of any length.
 type datagrams struct{ free []*microproto.Buffer }
 
 func (f *datagrams) Acquire(n int) microproto.Frame {
 	if len(f.free) == 0 {
-		f.free = append(f.free, microproto.NewBuffer(make([]byte, 65536), func(b *microproto.Buffer) { f.free = append(f.free, b) }))
+		f.free = append(f.free, microproto.NewBuffer(make([]byte, 65536),
+			func(b *microproto.Buffer) { f.free = append(f.free, b) }))
 	}
 	b := f.free[len(f.free)-1]
 	f.free = f.free[:len(f.free)-1]
 	return b.Frame(0, 0, n)
 }
 
-// BenchmarkMessage is a message from Send to Receive through both ends of the reliable
-// column within a cluster, its acknowledgement and its copies included, without a link:
-// with trains, and segment by segment.
+// BenchmarkMessage measures a message from Send to Receive through both ends of the synchronous
+// column within a cluster, with its acknowledgement and copies, without a link: in trains, and
+// segment by segment.
 func BenchmarkMessage(b *testing.B) {
 	for _, train := range []int{trainBytes, 0} {
 		for _, size := range []int{8, 8 << 10, 64 << 10} {

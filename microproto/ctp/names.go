@@ -7,141 +7,140 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Cells and attributes by which the micro-protocols of a channel work together.
-// Who stands higher declares, since a micro-protocol sees what is above it.
+// Cells and attributes that the micro-protocols of a channel share. The first micro-protocol
+// named declares it, the uppermost of those that use it.
 const (
-	cellBacklog  = "resize.backlog"    // int: messages not yet cut whole; Resize
-	cellPause    = "resize.pause"      // bool: enough segments wait below; Resize declares, Retransmit sets
-	cellAtOnce   = "resize.at.once"    // bool: a message is cut whole before the Send returns; Resize declares, Asynchronous sets
-	cellBuffers  = "resize.buffers"    // buffers: memory of received messages; Resize
-	cellPosted   = "receiver.posted"   // posted: where a message is waited for; Resize declares, Synchronous sets
-	cellGrant    = "credit.grant"      // uint64: bytes that may be sent in all; Synchronous declares, PositiveAck sets
-	cellSent     = "credit.sent"       // uint64: bytes sent in all; Synchronous
-	cellConsumed = "receiver.consumed" // uint64: bytes that the user took; Synchronous
-	cellTaken    = "receiver.taken"    // uint64: bytes of messages that came before the channel was opened; Synchronous
-	cellCredit   = "receiver.credit"   // uint64: bytes granted to the other end; Synchronous declares, ReliableFIFO sets
-	cellNext     = "sequenced.next"    // uint32: number of the next new segment; SequencedSegment
-	cellAckEach  = "ack.each"          // bool: of a train every segment counts, and each that comes out of order is acknowledged; PositiveAck declares, DuplicateAck sets
-	cellSentNext = "sequenced.sent"    // uint32: number behind the highest that was transmitted; SequencedSegment declares, Retransmit sets
-	cellExpected = "receiver.expected" // uint32: number that ReliableFIFO waits for; SequencedSegment declares, ReliableFIFO sets
-	cellSeen     = "receiver.seen"     // uint64: bit i: expected+1+i is stored; likewise
-	cellRTO      = "rtt.rto"           // time.Duration; Retransmit declares, RTTEstimation sets
-	cellSmoothed = "rtt.smoothed"      // time.Duration: SRTT, 0 before the first sample; RTTEstimation
+	cellBacklog         = "resize.backlog"              // int: messages not yet segmented completely
+	cellPause           = "resize.pause"                // bool: do not segment now; Resize, set by Retransmit
+	cellAtOnce          = "resize.at.once"              // bool: do not pause; Resize, set by Asynchronous
+	cellBuffers         = "resize.buffers"              // buffers: memory of received messages
+	cellPosted          = "receiver.posted"             // posted; Resize, set by Synchronous
+	cellGrant           = "credit.grant"                // uint64: bytes granted in all; Synchronous, set by PositiveAck
+	cellSent            = "credit.sent"                 // uint64: bytes sent in all; Synchronous
+	cellConsumed        = "receiver.consumed"           // uint64: bytes that the user received; Synchronous
+	cellTaken           = "receiver.taken"              // uint64: bytes that arrived before the open; Synchronous
+	cellCredit          = "receiver.credit"             // uint64: granted to the peer; Synchronous, set by ReliableFIFO
+	cellNext            = "sequenced.next"              // uint32: number of the next new segment; SequencedSegment
+	cellSentNext        = "sequenced.sent"              // uint32: after the last; SequencedSegment, set by Retransmit
+	cellExpected        = "receiver.expected"           // uint32; SequencedSegment, set by ReliableFIFO
+	cellSeen            = "receiver.seen"               // uint64: see Ack.Seen; SequencedSegment, set by ReliableFIFO
+	cellAckEach         = "ack.each"                    // bool: each of a train; PositiveAck, set by DuplicateAck
+	cellRTO             = "rtt.rto"                     // time.Duration; Retransmit, set by RTTEstimation
+	cellSmoothed        = "rtt.smoothed"                // time.Duration: SRTT of this channel, or 0; RTTEstimation
+	cellAckedTo         = "retransmit.acked.bytes"      // uint64: position after the last byte acknowledged in order
+	cellSentTo          = "retransmit.sent.bytes"       // uint64: position after the highest segment transmitted
+	cellLimit           = "retransmit.limit.bytes"      // uint64: position up to which may be sent
+	cellSentAt          = "retransmit.sent.at"          // microproto.Instant of the last transmission
+	cellCountDuplicates = "retransmit.count.duplicates" // bool: ignore the bitmap; set by DuplicateAck
+	cellAckedTrain      = "retransmit.acked.train"      // int: longest train acknowledged last, in segments
+	cellKeepTimer       = "retransmit.keep.timer"       // bool: do not restart the timer; set by a recovery
 
-	// Positions count the bytes of segments, headers included, in the order of
-	// their numbers. Retransmit declares them.
-	cellAckedTo  = "retransmit.acked.bytes" // uint64: position behind what is acknowledged in order
-	cellSentTo   = "retransmit.sent.bytes"  // uint64: position behind the highest segment that was transmitted
-	cellLimit    = "retransmit.limit.bytes" // uint64: position up to which may be sent; a congestion window sets it
-	cellSentAt   = "retransmit.sent.at"     // microproto.Instant of the last transmission
-	cellByCount  = "retransmit.by.count"    // bool: duplicates are counted, Retransmit does not judge the bitmap; DuplicateAck sets
-	cellTogether = "retransmit.together"    // int: most segments of one train that the last acknowledgement was of
-	cellTimer    = "retransmit.timer.kept"  // bool: an acknowledgement does not start the timer afresh; a recovery sets
-
-	attrKept   = "transport.kept"   // local: a lower micro-protocol keeps the segment after its transmission
-	attrOffset = "resize.offset"    // wire: first byte of the payload in its message
-	attrTotal  = "resize.total"     // wire: bytes of the message
-	attrNumber = "sequenced.number" // wire
-	attrFlags  = "ack.flags"        // wire
-	attrSent   = "retransmit.sent"  // local: Instant of the last transmission
-	attrCopies = "retransmit.count" // local: transmissions after the first
-	attrEnd    = "retransmit.end"   // local: position behind the segment
+	attrRetained = "transport.retained" // local: a lower micro-protocol retains the segment after its transmission
+	attrOffset   = "resize.offset"      // wire: position of the payload in its message
+	attrTotal    = "resize.total"       // wire: bytes of the message
+	attrNumber   = "sequenced.number"   // wire
+	attrFlags    = "ack.flags"          // wire
+	attrSent     = "retransmit.sent"    // local: Instant of the last transmission
+	attrCopies   = "retransmit.count"   // local: transmissions after the first
+	attrEnd      = "retransmit.end"     // local: position after the segment
 )
+
+// A position counts the bytes of segments, headers included, in the order of their numbers.
+// Retransmit declares the cells that hold positions.
 
 // Events inside a channel. A third party's micro-protocols may bind to them.
 var (
-	// SegmentSent: TransportDriver has transmitted a segment that nobody keeps;
-	// on a reliable link it counts as acknowledged.
+	// SegmentSent: TransportDriver has transmitted a segment that no micro-protocol retains.
 	SegmentSent = microproto.NewEvent[*microproto.Message]("ctp.segment.sent")
-	// AckWanted: the other end should be told what has come, now or soon.
-	AckWanted = microproto.NewEvent[Urgency]("ctp.ack.wanted")
-	// AckArrived: an acknowledgement that can be believed.
+	// AckRequested: an acknowledgement has to be sent, at the given urgency.
+	AckRequested = microproto.NewEvent[Urgency]("ctp.ack.requested")
+	// AckArrived: a valid acknowledgement has arrived.
 	AckArrived = microproto.NewEvent[Ack]("ctp.ack.arrived")
-	// SegmentSampled: a segment whose acknowledgement gives a round trip; by
-	// Karn's rule RTTEstimation ignores those that were sent more than once.
+	// SegmentSampled: the acknowledgement of this segment gives a round trip. By Karn's rule
+	// RTTEstimation ignores segments that were sent more than once.
 	SegmentSampled = microproto.NewEvent[*microproto.Message]("ctp.segment.sampled")
-	// ackDue: one segment of a train has been judged; an acknowledgement that is due goes
-	// before the next.
+	// ackDue: a segment of a train was processed; send an acknowledgement that is due before
+	// the next.
 	ackDue = microproto.NewEvent[struct{}]("ctp.ack.due")
-	// Consumed: the user took messages from the queue; cellConsumed has grown.
+	// Consumed: the user received messages; cellConsumed has grown.
 	Consumed = microproto.NewEvent[struct{}]("ctp.consumed")
-	// CreditBlocked: a Send was refused for want of credit.
+	// CreditBlocked: a Send was refused because the credit is used up.
 	CreditBlocked = microproto.NewEvent[struct{}]("ctp.credit.blocked")
-	// AckDuplicated: an acknowledgement that acknowledges nothing new in order has
-	// come; the argument counts them since the last one that did.
+	// AckDuplicated: a duplicate acknowledgement has arrived. The argument counts them since
+	// the last acknowledgement of something new in order.
 	AckDuplicated = microproto.NewEvent[int]("ctp.ack.duplicated")
-	// RetransmitOldest: the oldest segment that is not acknowledged goes out again.
+	// RetransmitOldest: send the oldest unacknowledged segment again.
 	RetransmitOldest = microproto.NewEvent[struct{}]("ctp.retransmit.oldest")
-	// WindowMoved: the position up to which may be sent is another one.
+	// WindowMoved: cellLimit has changed.
 	WindowMoved = microproto.NewEvent[struct{}]("ctp.window.moved")
 )
 
 // Urgency of an acknowledgement.
 type Urgency uint8
 
-// Soon lets an acknowledgement wait for company, Now does not. Turn lets it wait for
-// the present turn to end: what has come at once is acknowledged at once, and a user
-// who answers at once carries it.
+// Soon: after OptionAckEvery segments or OptionAckDelay, or with the next segment. Now: after
+// the current chain. NextAdvance: in the next Advance, so that one acknowledgement covers all
+// segments that arrived together, or travels with the user's answer to them.
 const (
 	Soon Urgency = iota
 	Now
-	Turn
+	NextAdvance
 )
 
-// Ack is an acknowledgement: every number before Next has come, and Next+1+i where
-// bit i of Seen is set. Credit is the bytes granted in all (compare MAX_DATA, RFC
-// 9000 §4.1). Alone: it came without a segment of a message.
+// Ack is an acknowledgement.
 type Ack struct {
-	Next   uint32
-	Seen   uint64
-	Credit uint64
-	Alone  bool
+	Next   uint32 // every number before it has arrived
+	Seen   uint64 // bit i: number Next+1+i has arrived
+	Credit uint64 // bytes granted in all (compare MAX_DATA, RFC 9000 §4.1)
+	Alone  bool   // it did not travel with a segment of a message
 }
 
-// Keys of microproto.Options that the micro-protocols read.
+// Keys of microproto.Options, with the micro-protocols that read them. OptionAckDelay is the
+// longest delay of an acknowledgement (default a quarter of the RTO floor), in Synchronous of a
+// grant (default 200 µs).
 const (
 	OptionPortLocal     = "port.local"         // TransportDriver: 1 to 65535 (default 1)
-	OptionPortRemote    = "port.remote"        // TransportDriver: likewise
-	OptionMessageMax    = "message.max.bytes"  // Resize: largest message taken from the net (default 64 MiB, at most the queue)
+	OptionPortRemote    = "port.remote"        // TransportDriver: 1 to 65535 (default 1)
+	OptionMessageMax    = "message.max.bytes"  // Resize: largest incoming message (default 64 MiB, at most the queue)
 	OptionReceive       = "receive.bytes"      // Synchronous, ReliableFIFO: this end's queue (default 4 MiB)
-	OptionPeerReceive   = "peer.receive.bytes" // Synchronous, PositiveAck: the other end's queue, the first grant (default 4 MiB)
-	OptionFirst         = "sequence.first"     // SequencedSegment: first number, the same at both ends (default 1)
-	OptionAckDelay      = "ack.delay.ns"       // PositiveAck: longest wait (default a quarter of the RTO floor); Synchronous without it: likewise (default 200 µs)
-	OptionAckEvery      = "ack.every"          // PositiveAck: segments to one acknowledgement (default 2)
-	OptionInFlight      = "window.bytes"       // Retransmit: payload sent and not acknowledged (default 2 MiB)
-	OptionInFlightCount = "window.segments"    // Retransmit: likewise in segments (default 1024)
+	OptionPeerReceive   = "peer.receive.bytes" // Synchronous, PositiveAck: the other end's queue (default 4 MiB)
+	OptionFirst         = "sequence.first"     // SequencedSegment, DCCPAck: first number of both ends (default 1)
+	OptionAckDelay      = "ack.delay.ns"       // PositiveAck, DCCPAck, Synchronous; see below
+	OptionAckEvery      = "ack.every"          // PositiveAck: segments for each acknowledgement (default 2)
+	OptionInFlight      = "window.bytes"       // Retransmit: unacknowledged payload (default 2 MiB)
+	OptionInFlightCount = "window.segments"    // Retransmit: unacknowledged segments (default 1024)
 	OptionRTOFloor      = "rto.floor.ns"       // RTTEstimation (default 2 ms)
-	OptionRTOInitial    = "rto.initial.ns"     // RTTEstimation: before the first sample (default 50 floors, at most 1 s)
-	OptionRTOMax        = "rto.max.ns"         // RTTEstimation: cap of the back-off (default 1 s, at least the floor)
-	OptionGranularity   = "rto.granularity.ns" // RTTEstimation: G of RFC 6298, the least that the variance adds (default 100 µs)
+	OptionRTOInitial    = "rto.initial.ns"     // RTTEstimation: at first (default 50 floors, at most 1 s)
+	OptionRTOMax        = "rto.max.ns"         // RTTEstimation: limit of the back-off (default 1 s, at least the floor)
+	OptionGranularity   = "rto.granularity.ns" // RTTEstimation: G of RFC 6298, the smallest margin (default 100 µs)
 )
 
 const (
 	defaultReceive    = 4 << 20
 	defaultMessageMax = 64 << 20
 	defaultRTOFloor   = 2 * time.Millisecond
-	// messageCost is what a message costs of the receiver's queue beside its
-	// payload, so that empty messages are bounded too.
+	// messageCost is the part of the receiver's queue that a message takes in addition to
+	// its payload. It bounds the number of empty messages.
 	messageCost = 64
 )
 
-// ErrMessageSize: a message that the channel can never carry.
+// ErrMessageSize: the message is too long for the channel.
 var ErrMessageSize = errors.New("ctp: message too long for the channel")
 
-// ErrSlot: a tag that was not declared, or a length that is not the slot's.
+// ErrSlot: the tag was not declared, or the length is not that of the slot.
 var ErrSlot = errors.New("ctp: no such slot")
 
-// ErrQueueFull: the other end sent more than it was granted.
+// ErrQueueFull: the other end sent more bytes than it was granted.
 var ErrQueueFull = errors.New("ctp: receive queue full")
 
-// ErrLink: a link that the composition takes for reliable lost a segment.
+// ErrLink: a link that the composition treats as reliable lost a segment.
 var ErrLink = errors.New("ctp: reliable link lost a segment")
 
-// errBundle: what the other end says are several messages are not.
-var errBundle = errors.New("ctp: malformed bundle")
+// errCoalesced: a coalesced message does not contain the messages that it announces.
+var errCoalesced = errors.New("ctp: malformed coalesced message")
 
-// cost is a message's share of the receiver's queue.
+// cost returns the bytes of the receiver's queue that a message takes.
 func cost(length int) uint64 { return uint64(length) + messageCost }
 
-// before compares sequence numbers, as in RFC 1982: a comes before b.
+// before reports whether sequence number a precedes b (RFC 1982).
 func before(a, b uint32) bool { return int32(a-b) < 0 }

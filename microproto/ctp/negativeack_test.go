@@ -21,13 +21,13 @@ var (
 func TestNegativeAckConformance(t *testing.T) {
 	for _, names := range [][]string{syncEtherNamed, syncInterNamed} {
 		mptest.Conform(t, mptest.Subject{
-			Protocol: "NegativeAck", Reliable: true, Violations: []error{errBundle},
+			Protocol: "NegativeAck", Reliable: true, Violations: []error{errCoalesced},
 			New: func(int) []microproto.MicroProtocol { return build(t, names, nil) },
 		})
 	}
 }
 
-// loseData loses the data frames of end 0 with these numbers of transmission, from 1.
+// loseData drops the data frames of end 0 with these transmission numbers, from 1.
 func (r *rig) loseData(lost ...int) *int {
 	n, at := new(int), offsetOf(r.ends[0], attrFlags)
 	r.OnFrame = func(end int, f microproto.Frame) bool {
@@ -40,9 +40,9 @@ func (r *rig) loseData(lost ...int) *int {
 	return n
 }
 
-// A gap is repaired one round trip after the segment behind it has come, although
-// only one has come that could tell of it: without the row, that takes a time-out.
-func TestNamedGapIsSentAtOnce(t *testing.T) {
+// A gap is repaired one round trip after the next segment has arrived, even if only one has.
+// Without the row it takes a time-out.
+func TestReportedGapIsSentAtOnce(t *testing.T) {
 	const way = 50 * time.Microsecond
 	for _, first := range []uint32{1, math.MaxUint32 - 1} {
 		for _, c := range []struct {
@@ -53,13 +53,14 @@ func TestNamedGapIsSentAtOnce(t *testing.T) {
 		}{
 			{syncEtherNamed, []int{4}, 3 * way, 6},
 			{syncEtherNamed, []int{2, 3, 4}, 3 * way, 8},
-			// Without, the time-out repairs it: 2 ms, its floor, since the first
-			// acknowledgement has given a round trip.
+			// Without the row a time-out repairs it: 2 ms, the floor, since the first
+			// acknowledgement gave a round trip.
 			{syncEther, []int{4}, 2*time.Millisecond + 3*way, 6},
-			// A copy is named no second time.
+			// A retransmitted segment is not reported again.
 			{syncEtherNamed, []int{4, 6}, 2*time.Millisecond + 3*way, 7},
 		} {
-			r := newRig(t, c.names, microproto.Options{OptionFirst: int64(first)}, 150, 1, mptest.Faults{Delay: way}).open()
+			r := newRig(t, c.names, microproto.Options{OptionFirst: int64(first)}, 150, 1,
+				mptest.Faults{Delay: way}).open()
 			n := r.loseData(c.lost...)
 			length := 5 * (r.ends[0].MaxPayload() &^ 7)
 			_, err := r.send(0, tag, 1, pattern(length, 1))
@@ -68,18 +69,19 @@ func TestNamedGapIsSentAtOnce(t *testing.T) {
 			ok, err := r.RunUntil(time.Second, came)
 			require.NoError(t, err)
 			require.True(t, ok)
-			require.LessOrEqual(t, time.Duration(r.Clock.Now()), c.after, "%v, lost %v", c.names[len(c.names)-1], c.lost)
+			require.LessOrEqual(t, time.Duration(r.Clock.Now()), c.after, "%v, lost %v", c.names[len(c.names)-1],
+				c.lost)
 			require.Greater(t, time.Duration(r.Clock.Now()), c.after-2*way)
 			r.run(time.Second)
-			require.Equal(t, c.sent, *n, "%v, lost %v: nothing goes twice that came", c.names[len(c.names)-1], c.lost)
+			require.Equal(t, c.sent, *n, "%v, lost %v: a segment that has arrived is not sent twice", c.names[len(c.names)-1], c.lost)
 			got, _ := r.drain(1, length)
 			require.True(t, bytes.Equal(pattern(length, 1), got[0]))
 		}
 	}
 }
 
-// Every frame comes twice, names too: what they name is sent again once.
-func TestNamedTwice(t *testing.T) {
+// Every frame is duplicated, reports included: a reported segment is sent again once.
+func TestReportsReceivedTwice(t *testing.T) {
 	r := newRig(t, syncEtherNamed, nil, 150, 1, mptest.Faults{Delay: 50 * time.Microsecond, Duplicate: 1}).open()
 	n := r.loseData(2, 4)
 	_, err := r.send(0, tag, 1, pattern(5*(r.ends[0].MaxPayload()&^7), 1))
@@ -89,9 +91,9 @@ func TestNamedTwice(t *testing.T) {
 	require.Equal(t, 7, *n)
 }
 
-// A frame that names more than may be named is dropped; names of what was never sent, or
-// has come, change nothing.
-func TestAbsurdNames(t *testing.T) {
+// A frame that reports too many segments is dropped. Reports of segments not sent, or already
+// received, change nothing.
+func TestInvalidReports(t *testing.T) {
 	r := newRig(t, syncEtherNamed, nil, 150, 1, calm).open()
 	_, err := r.send(0, tag, 1, pattern(300, 1))
 	require.NoError(t, err)

@@ -13,14 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The path of the tests that count windows: a round trip of 20 ms and no bandwidth
-// limit, so that a flight of segments leaves and arrives at one instant.
+// The path of tests that count windows: a round trip of 20 ms without a bandwidth limit, so that a
+// flight of segments arrives at one instant.
 const (
 	way   = 10 * time.Millisecond
 	round = 2 * way
 )
 
-// flights is a rig that notes which segments end 0 sends in which round trip.
+// flights is a rig that records which segments end 0 sends in which round trip.
 type flights struct {
 	*rig
 	first  uint32 // number of the first segment
@@ -30,17 +30,19 @@ type flights struct {
 	trains []int   // the lengths of those that left
 }
 
-// newFlights joins two ends of the inter-cluster synchronous column, every segment
-// acknowledged for itself, over segments of 100 bytes.
+// newFlights joins two ends of the synchronous column between clusters. Segments have 100 bytes,
+// and each is acknowledged.
 func newFlights(tb require.TestingT, o microproto.Options, names ...string) *flights {
 	return newTrainFlights(tb, o, 0, names...)
 }
 
-// newTrainFlights is newFlights over a link that takes trains of that many bytes and
-// brings them whole, but for the segments that it loses.
+// newTrainFlights is newFlights over a link that takes trains of up to so many bytes and delivers
+// them as trains, except for the segments that it loses.
 func newTrainFlights(tb require.TestingT, o microproto.Options, train int, names ...string) *flights {
-	all := microproto.Options{OptionAckEvery: 1, OptionRTOFloor: int64(200 * time.Millisecond), OptionRTOInitial: int64(200 * time.Millisecond), OptionInitialWindow: 3}
-	for _, k := range []string{OptionAckEvery, OptionRTOFloor, OptionRTOInitial, OptionRTOMax, OptionInitialWindow, OptionFirst, OptionReceive, OptionPeerReceive} {
+	all := microproto.Options{OptionAckEvery: 1, OptionRTOFloor: int64(200 * time.Millisecond),
+		OptionRTOInitial: int64(200 * time.Millisecond), OptionInitialWindow: 3}
+	for _, k := range []string{OptionAckEvery, OptionRTOFloor, OptionRTOInitial, OptionRTOMax, OptionInitialWindow,
+		OptionFirst, OptionReceive, OptionPeerReceive} {
 		if v, ok := o[k]; ok {
 			all[k] = v
 		}
@@ -66,7 +68,7 @@ func newTrainFlights(tb require.TestingT, o microproto.Options, train int, names
 	return f
 }
 
-// leaves notes that a segment leaves, and tells whether it will arrive.
+// leaves records a transmission, and reports whether the segment will arrive.
 func (f *flights) leaves(n uint32) bool {
 	k := int(time.Duration(f.Clock.Now()) / round)
 	for len(f.rounds) <= k {
@@ -77,8 +79,8 @@ func (f *flights) leaves(n uint32) bool {
 	return !f.lose(n, f.copies[n])
 }
 
-// train carries a train whose first segment is n: what is left between lost segments
-// arrives as one.
+// train delivers a train whose first segment is n: the parts between lost segments arrive as
+// trains.
 func (f *flights) train(n uint32, frame microproto.Frame) {
 	arrive := func(part microproto.Frame) {
 		f.Clock.At(f.Clock.Now().Add(way), func() { require.NoError(f.tb, f.ends[1].Input(f.Clock.Now(), part)) })
@@ -104,12 +106,12 @@ func (f *flights) train(n uint32, frame microproto.Frame) {
 	}
 }
 
-// segment is the payload of a full segment.
+// segment returns the payload of a full segment.
 func (f *flights) segment() int {
 	return *f.ends[0].Protocol("WindowCongestionControl").(*WindowCongestionControl).segment
 }
 
-// write sends a message of n full segments, for the window to divide.
+// write sends a message of n full segments.
 func (f *flights) write(n int) {
 	_, err := f.send(0, tag, 1, pattern(n*f.segment(), uint64(n)))
 	require.NoError(f.tb, err)
@@ -119,7 +121,7 @@ func (f *flights) shared() *Congestion {
 	return f.ends[0].Protocol("WindowCongestionControl").(*WindowCongestionControl).shared
 }
 
-// window and threshold are those of the controller in segments.
+// window and threshold return those of the controller, in segments.
 func (f *flights) window() float64 {
 	return float64(f.shared().Controller.Window()) / float64(f.shared().Unit)
 }
@@ -128,10 +130,10 @@ func (f *flights) threshold() float64 {
 	return float64(f.shared().Controller.Threshold()) / float64(f.shared().Unit)
 }
 
-// until runs to the middle of a round trip, when its acknowledgements have not come.
+// until runs to the middle of a round trip, before its acknowledgements arrive.
 func (f *flights) until(k int) { f.run(time.Duration(k)*round + way/2 - time.Duration(f.Clock.Now())) }
 
-// span lists the numbers from a to b.
+// span returns the numbers from a to b.
 func span(a, b int) (out []int) {
 	for i := a; i <= b; i++ {
 		out = append(out, i)
@@ -144,7 +146,7 @@ func losing(numbers ...int) func(uint32, int) bool {
 	return func(n uint32, copy int) bool { return copy == 1 && slices.Contains(numbers, int(n)) }
 }
 
-// Each acknowledgement lets two segments go: 3, 6, 12, 24.
+// Each acknowledgement admits two segments: 3, 6, 12, 24.
 func TestSlowStart(t *testing.T) {
 	f := newFlights(t, nil)
 	f.write(100)
@@ -153,7 +155,7 @@ func TestSlowStart(t *testing.T) {
 	require.EqualValues(t, 24, f.window())
 }
 
-// With every second segment acknowledged it is as fast (RFC 3465, L = 2).
+// With delayed acknowledgements slow start is as fast (RFC 3465, L = 2).
 func TestSlowStartWithDelayedAcknowledgements(t *testing.T) {
 	f := newFlights(t, microproto.Options{OptionAckEvery: 2, OptionInitialWindow: 4})
 	f.write(100)
@@ -171,10 +173,10 @@ func TestInitialWindow(t *testing.T) {
 	}
 }
 
-// One segment of the third flight is lost. By RFC 3042 the first two duplicates let
-// 22 and 23 go; the third sends 10 again with a threshold of half of the flight of
-// 12, and each further one inflates the window of 6 + 3. The acknowledgement of all
-// that was sent until then ends it with a window of 6.
+// One segment of the third flight is lost. By RFC 3042 the first two duplicates admit 22 and 23.
+// The third sends 10 again, with a threshold of half the flight of 12, and each further one
+// inflates the window of 6 + 3. The acknowledgement of all segments sent before ends the recovery
+// with a window of 6.
 func TestFastRecovery(t *testing.T) {
 	for _, first := range []uint32{1, math.MaxUint32 - 14} { // numbers wrap in recovery
 		f := newFlights(t, microproto.Options{OptionFirst: int64(first)})
@@ -198,9 +200,8 @@ func TestFastRecovery(t *testing.T) {
 	}
 }
 
-// Two losses in one flight: the acknowledgement of 12 is partial, so 13 goes again
-// at once, the window is deflated by what was acknowledged less a segment, and the
-// threshold is halved once.
+// Two losses in one flight: the acknowledgement of 12 is partial, so 13 is sent again at once, the
+// window is deflated by the bytes acknowledged less a segment, and the threshold is halved once.
 func TestPartialAcknowledgement(t *testing.T) {
 	f := newFlights(t, nil)
 	f.lose = losing(10, 13)
@@ -218,8 +219,8 @@ func TestPartialAcknowledgement(t *testing.T) {
 	require.EqualValues(t, 1, f.accepted(0))
 }
 
-// RFC 6582 §4, Impatient: the first partial acknowledgement starts the timer, the
-// later ones do not, so a flight with many losses is left to a time-out.
+// RFC 6582 §4, Impatient: only the first partial acknowledgement restarts the timer, so a time-out
+// repairs a flight with many losses.
 func TestImpatientTimer(t *testing.T) {
 	f := newFlights(t, nil)
 	var lost []int
@@ -230,8 +231,8 @@ func TestImpatientTimer(t *testing.T) {
 	f.write(200)
 	timeouts := f.timeouts()
 	f.run(2 * time.Second)
-	// 22 goes again in round 4 (t = 80 ms); the acknowledgement of 23, partial, comes
-	// at 100 ms and starts a timer of 200 ms.
+	// 22 is sent again in round 4 (t = 80 ms); the partial acknowledgement of 23 arrives at 100 ms
+	// and starts a timer of 200 ms.
 	require.Equal(t, []time.Duration{300 * time.Millisecond}, *timeouts)
 	require.EqualValues(t, 1, f.accepted(0))
 }
@@ -239,16 +240,17 @@ func TestImpatientTimer(t *testing.T) {
 func (f *flights) timeouts() *[]time.Duration {
 	var at []time.Duration
 	require.NoError(f.tb, f.Do(0, func(x *microproto.Exec) {
-		_, err := microproto.BindNow(x, microproto.SegmentTimeout, microproto.Normal, func(x *microproto.Exec, _ *microproto.Message) {
-			at = append(at, time.Duration(x.Now()))
-		})
+		_, err := microproto.BindNow(x, microproto.SegmentTimeout, microproto.Normal,
+			func(x *microproto.Exec, _ *microproto.Message) {
+				at = append(at, time.Duration(x.Now()))
+			})
 		require.NoError(f.tb, err)
 	}))
 	return &at
 }
 
-// Duplicates that do not acknowledge more than the end of the last episode begin
-// none (RFC 6582 §3.2 step 2): 24 is the first segment behind it.
+// Duplicates below the end of the last recovery start none (RFC 6582 §3.2 step 2): 24 is the first
+// segment after it.
 func TestNoSecondFastRetransmit(t *testing.T) {
 	f := newFlights(t, nil)
 	f.lose = losing(10, 24)
@@ -262,9 +264,9 @@ func TestNoSecondFastRetransmit(t *testing.T) {
 	require.EqualValues(t, 1, f.accepted(0))
 }
 
-// A flight of three with the first one lost: two duplicates only, but the segments
-// that they let go bring the third (RFC 3042). What these sent does not count in the
-// flight of which half becomes the threshold.
+// The first of three segments is lost. There are only two duplicates, but the segments that they
+// admit cause the third (RFC 3042). Those segments do not count in the flight whose half becomes
+// the threshold.
 func TestLimitedTransmit(t *testing.T) {
 	f := newFlights(t, nil)
 	f.lose = losing(1)
@@ -278,14 +280,14 @@ func TestLimitedTransmit(t *testing.T) {
 	require.EqualValues(t, 1, f.accepted(0))
 }
 
-// A whole flight is lost: one segment after the time-out, then slow start up to half
-// of the flight and congestion avoidance, and what is sent again obeys the window.
+// A complete flight is lost. After the time-out one segment is sent, then slow start goes up to
+// half of the flight, and retransmissions obey the window.
 func TestTimeout(t *testing.T) {
 	f := newFlights(t, nil)
 	f.lose = losing(span(10, 21)...)
 	f.write(200)
 	timeouts := f.timeouts()
-	// Flight 3 leaves at 40 ms and the timer runs from then on: 240 ms.
+	// Flight 3 is sent at 40 ms and starts the timer: 240 ms.
 	f.until(12)
 	require.Equal(t, []time.Duration{240 * time.Millisecond}, *timeouts)
 	require.EqualValues(t, 1, f.window())
@@ -297,8 +299,8 @@ func TestTimeout(t *testing.T) {
 	require.EqualValues(t, 12, *f.ends[0].Protocol("Retransmit").(*Retransmit).resent)
 }
 
-// The same segment times out again: the threshold stays half of the flight that was
-// lost (RFC 5681 §3.1), and slow start goes on up to it.
+// When the same segment times out again, the threshold stays half of the lost flight (RFC 5681
+// §3.1), and slow start goes up to it.
 func TestSecondTimeoutKeepsTheThreshold(t *testing.T) {
 	f := newFlights(t, nil)
 	f.lose = func(n uint32, copy int) bool { return losing(span(10, 21)...)(n, copy) || n == 10 && copy == 2 }
@@ -307,7 +309,7 @@ func TestSecondTimeoutKeepsTheThreshold(t *testing.T) {
 	f.run(800 * time.Millisecond)
 	require.Equal(t, []time.Duration{240 * time.Millisecond, 640 * time.Millisecond}, *timeouts)
 	require.EqualValues(t, 6, f.threshold())
-	// Of a flight that is being sent again no more than the window is out.
+	// Of a flight that is sent again, at most a window is in flight.
 	f = newFlights(t, nil)
 	f.lose = func(n uint32, copy int) bool {
 		return losing(span(10, 21)...)(n, copy) || n >= 13 && n < 17 && copy == 2
@@ -319,8 +321,8 @@ func TestSecondTimeoutKeepsTheThreshold(t *testing.T) {
 	require.EqualValues(t, 2, f.threshold(), "half of four")
 }
 
-// What is in flight when recovery ends bounds the window, so that no burst follows
-// (RFC 6582 §3.2 step 5, option 1).
+// The amount in flight at the end of a recovery bounds the window, so that no burst follows (RFC
+// 6582 §3.2 step 5, option 1).
 func TestNoBurstAfterRecovery(t *testing.T) {
 	f := newFlights(t, nil)
 	f.lose = losing(10)
@@ -331,8 +333,8 @@ func TestNoBurstAfterRecovery(t *testing.T) {
 	require.EqualValues(t, 2, f.window())
 }
 
-// After a time-out L is 1: an acknowledgement of two segments opens the window by
-// one (RFC 3465 §2.3).
+// After a time-out L is 1: an acknowledgement of two segments increases the window by one (RFC
+// 3465 §2.3).
 func TestCautiousAfterTimeout(t *testing.T) {
 	r := Reno{initial: 10}
 	r.Open(ControllerStart{Unit: 1000})
@@ -351,11 +353,10 @@ func TestCautiousAfterTimeout(t *testing.T) {
 	require.Equal(t, 2000, r.Threshold(), "never below two segments")
 }
 
-// What the bitmap says has come is not sent again after a time-out; the window
-// counts it all the same.
-func TestTimeoutSkipsWhatHasCome(t *testing.T) {
+// Segments in the bitmap are not sent again after a time-out, but count in the window.
+func TestTimeoutSkipsSegmentsThatHaveArrived(t *testing.T) {
 	f := newFlights(t, nil)
-	lost := losing(slices.Concat(span(10, 12), span(14, 21))...) // 13 comes: one duplicate, which lets 22 go
+	lost := losing(slices.Concat(span(10, 12), span(14, 21))...) // 13 arrives: one duplicate, which admits 22
 	f.lose = func(n uint32, copy int) bool { return lost(n, copy) || n == 22 && copy == 1 }
 	f.write(200)
 	f.run(2 * time.Second)
@@ -365,8 +366,8 @@ func TestTimeoutSkipsWhatHasCome(t *testing.T) {
 	require.EqualValues(t, 1, f.accepted(0))
 }
 
-// §5.5 and §2.5 of RFC 6298 with a window of one: each time-out doubles the next up
-// to the cap and sends one segment; the threshold is set by the first.
+// RFC 6298 §5.5 and §2.5 with a window of one: each time-out doubles the next up to the maximum
+// and sends one segment; the first sets the threshold.
 func TestCongestionBackOff(t *testing.T) {
 	const ms = time.Millisecond
 	f := newFlights(t, microproto.Options{OptionRTOMax: int64(900 * ms)})
@@ -375,15 +376,16 @@ func TestCongestionBackOff(t *testing.T) {
 	timeouts := f.timeouts()
 	f.run(4 * time.Second)
 	require.Equal(t, []time.Duration{200 * ms, 600 * ms, 1400 * ms, 2300 * ms, 3200 * ms}, *timeouts)
-	require.Equal(t, [][]int{span(1, 3), {1}, {1}, {1}, {1}, {1}}, slices.DeleteFunc(f.rounds, func(r []int) bool { return r == nil }))
+	require.Equal(t, [][]int{span(1, 3), {1}, {1}, {1}, {1}, {1}},
+		slices.DeleteFunc(f.rounds, func(r []int) bool { return r == nil }))
 	require.EqualValues(t, 2, f.threshold())
 	f.Link.Partition(0, false)
 	f.run(3 * time.Second)
 	require.EqualValues(t, 1, f.accepted(0))
 }
 
-// Karn: what was sent again gives no measurement, and the backed-off time-out stays
-// until there is one.
+// By Karn's rule retransmitted segments give no measurement, and the back-off lasts until there is
+// one.
 func TestCongestionKarn(t *testing.T) {
 	f := newFlights(t, nil)
 	f.lose = losing(1)
@@ -398,8 +400,8 @@ func TestCongestionKarn(t *testing.T) {
 	require.Equal(t, 200*time.Millisecond, *rtt.rto)
 }
 
-// After more than one time-out without sending the window begins anew (RFC 5681
-// §4.1); after less it does not.
+// After an idle time longer than the time-out the window restarts (RFC 5681 §4.1), after a shorter
+// one it does not.
 func TestAfterIdle(t *testing.T) {
 	for _, c := range []struct {
 		idle time.Duration
@@ -419,8 +421,7 @@ func TestAfterIdle(t *testing.T) {
 	}
 }
 
-// A sender with two segments a round trip does not open its window, so that it has
-// none to burst with.
+// A sender with two segments a round trip does not increase its window, so it cannot burst later.
 func TestApplicationLimited(t *testing.T) {
 	f := newFlights(t, nil)
 	for range 30 {
@@ -433,9 +434,8 @@ func TestApplicationLimited(t *testing.T) {
 	require.LessOrEqual(t, len(f.rounds[len(f.rounds)-1]), 4)
 }
 
-// Data both ways: acknowledgements travel with data, which RFC 5681 does not count
-// as duplicates; the bitmap tells that a segment has come, and recovery begins
-// without a time-out.
+// With data in both directions acknowledgements travel with data, which RFC 5681 does not count as
+// duplicates. The bitmap shows that a segment has arrived, and recovery starts without a time-out.
 func TestDuplicatesThatCarryData(t *testing.T) {
 	f := newFlights(t, nil)
 	f.lose = losing(10)
@@ -455,18 +455,20 @@ func TestDuplicatesThatCarryData(t *testing.T) {
 	}
 }
 
-// A lone acknowledgement that brings credit is no duplicate (RFC 5681 §2, e), one
-// that repeats everything is, and none is while nothing is in flight.
+// An acknowledgement without data that increases the credit is no duplicate (RFC 5681 §2, e), one
+// that changes nothing is, and none is while nothing is in flight.
 func TestWhatIsADuplicate(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		acks []Ack
 		want int
 	}{
-		{"repeated", []Ack{{Next: 2, Credit: 9, Alone: true}, {Next: 2, Credit: 9, Alone: true}, {Next: 2, Credit: 9, Alone: true}}, 2},
+		{"repeated", []Ack{{Next: 2, Credit: 9, Alone: true}, {Next: 2, Credit: 9, Alone: true},
+			{Next: 2, Credit: 9, Alone: true}}, 2},
 		{"new credit", []Ack{{Next: 2, Credit: 9, Alone: true}, {Next: 2, Credit: 10, Alone: true}}, 0},
 		{"with data", []Ack{{Next: 2, Credit: 9}, {Next: 2, Credit: 9}}, 0},
-		{"with data and news", []Ack{{Next: 2, Credit: 9}, {Next: 2, Seen: 1, Credit: 9}, {Next: 2, Seen: 1, Credit: 9}, {Next: 2, Seen: 5, Credit: 10}}, 2},
+		{"with data and news", []Ack{{Next: 2, Credit: 9}, {Next: 2, Seen: 1, Credit: 9}, {Next: 2, Seen: 1, Credit: 9},
+			{Next: 2, Seen: 5, Credit: 10}}, 2},
 		{"older", []Ack{{Next: 3, Credit: 9, Alone: true}, {Next: 2, Credit: 9, Alone: true}}, 0},
 		{"nothing in flight", []Ack{{Next: 9, Credit: 9, Alone: true}, {Next: 9, Credit: 9, Alone: true}}, 0},
 	} {

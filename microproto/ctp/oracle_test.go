@@ -8,11 +8,10 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// An oracle is a sender of one message by the rules of RFC 6298 (time-outs), RFC 5681 with
-// RFC 3465 (windows), RFC 3042 (limited transmit) and RFC 6582 (fast recovery, Impatient),
-// written from them and apart from the code under test. It is given the acknowledgements as
-// they come and answers with what has to be transmitted, and when. Segments are numbered from
-// 0 and of one size, unit; windows are in bytes.
+// An oracle is a sender of one message by RFC 6298 (time-outs), RFC 5681 with RFC 3465 (windows),
+// RFC 3042 (limited transmit) and RFC 6582 (fast recovery, Impatient). It was written from the
+// RFCs, independently of the code under test. It is given the acknowledgements and returns the
+// transmissions. Segments are numbered from 0 and have one size, unit; windows are in bytes.
 type oracle struct {
 	unit, total int
 	out         []transmission
@@ -31,7 +30,7 @@ type oracle struct {
 	cwnd, ssthresh, counted int
 	cautious                bool // L is 1: slow start after a time-out
 	duplicates              int
-	told                    uint64 // bits that acknowledgements of una have told
+	told                    uint64 // union of the bitmaps of acknowledgements of una
 	credit                  uint64
 	limited                 int  // nxt before limited transmit
 	recovering              bool // fast recovery
@@ -70,7 +69,7 @@ func (o *oracle) transmit(now microproto.Instant, n int) {
 
 func (o *oracle) window() int { return max(o.cwnd+o.inflation, o.unit) }
 
-// fill sends what the window allows: first what a time-out has left, then new segments.
+// fill sends as the window allows: first the segments left by a time-out, then new ones.
 func (o *oracle) fill(now microproto.Instant) {
 	fits := func(n int) bool { return (n+1-o.una)*o.unit <= o.window() }
 	for o.again = max(o.again, o.una); o.again < o.until; o.again++ {
@@ -87,7 +86,7 @@ func (o *oracle) fill(now microproto.Instant) {
 	}
 }
 
-// measure takes a round trip (RFC 6298 §2.2, §2.3).
+// measure adds a round trip (RFC 6298 §2.2, §2.3).
 func (o *oracle) measure(r time.Duration) {
 	if o.srtt == 0 {
 		o.srtt, o.rttvar = r, r/2
@@ -98,8 +97,8 @@ func (o *oracle) measure(r time.Duration) {
 	o.rto = min(max(o.srtt+max(o.granularity, 4*o.rttvar), o.floor), o.most)
 }
 
-// pass lets time pass: every time-out before now happens (RFC 6298 §5.4 to §5.6, RFC 5681
-// §3.1, RFC 6582 §3.2 step 4 of the retransmit time-outs).
+// pass lets time pass: all time-outs before now happen (RFC 6298 §5.4 to §5.6, RFC 5681 §3.1, RFC
+// 6582 §3.2 step 4).
 func (o *oracle) pass(now microproto.Instant) {
 	for o.timer != 0 && o.timer < now {
 		at := o.timer
@@ -111,8 +110,11 @@ func (o *oracle) pass(now microproto.Instant) {
 		if !o.recovering && o.lastTimeout != o.una {
 			o.ssthresh = max(flight/2, 2*o.unit)
 		}
-		o.lastTimeout, o.cwnd, o.counted, o.cautious = o.una, o.unit, 0, true
-		o.recovering, o.inflation, o.lossy, o.recover = false, 0, true, o.nxt
+		o.lastTimeout, o.recover = o.una, o.nxt
+		o.cwnd = o.unit
+		o.counted, o.inflation = 0, 0
+		o.cautious, o.lossy = true, true
+		o.recovering = false
 		o.rto = min(2*o.rto, o.most)
 		o.timer = at.Add(o.rto)
 		clear(o.resent)
@@ -121,7 +123,7 @@ func (o *oracle) pass(now microproto.Instant) {
 	}
 }
 
-// ack takes an acknowledgement of all segments before next, and of next+1+i where bit i of
+// ack processes an acknowledgement of all segments before next, and of next+1+i where bit i of
 // seen is set.
 func (o *oracle) ack(now microproto.Instant, next int, seen, credit uint64, alone bool) {
 	o.pass(now)
@@ -141,8 +143,8 @@ func (o *oracle) ack(now microproto.Instant, next int, seen, credit uint64, alon
 	o.fill(now)
 }
 
-// sample takes the round trip of the newest segment that an acknowledgement is the first to
-// acknowledge, if it was sent once (Karn).
+// sample measures the round trip of the newest segment that an acknowledgement is the first to
+// acknowledge, if it was sent once (Karn's rule).
 func (o *oracle) sample(now microproto.Instant, next int, seen uint64) {
 	newest := next - 1
 	if high := next + bits.Len64(seen); seen != 0 && high < o.nxt && !o.selective[high] {
@@ -153,9 +155,9 @@ func (o *oracle) sample(now microproto.Instant, next int, seen uint64) {
 	}
 }
 
-// duplicate: nothing new is acknowledged in order. It counts where something is in flight,
-// and it either came alone and changes nothing (RFC 5681 §2) or tells that a segment has come
-// (RFC 6675 §2). It never starts the timer.
+// duplicate processes an acknowledgement of nothing new in order. It counts while something is in
+// flight, if it came without data and changes nothing (RFC 5681 §2) or reports another segment
+// (RFC 6675 §2). It never restarts the timer.
 func (o *oracle) duplicate(now microproto.Instant, seen uint64, same bool) {
 	news := seen&^o.told != 0
 	o.told |= seen
@@ -174,17 +176,20 @@ func (o *oracle) duplicate(now microproto.Instant, seen uint64, same bool) {
 		o.inflation = o.duplicates * o.unit
 	default:
 		o.ssthresh = max((o.limited-o.una)*o.unit/2, 2*o.unit)
-		o.cwnd, o.counted, o.cautious = o.ssthresh, 0, false
-		o.recovering, o.partial, o.lossy, o.recover = true, false, true, o.nxt
+		o.cwnd, o.counted = o.ssthresh, 0
+		o.cautious, o.partial = false, false
+		o.recovering, o.lossy = true, true
+		o.recover = o.nxt
 		o.inflation = 3 * o.unit
 		o.transmit(now, o.una)
 	}
 }
 
-// progress: segments are acknowledged in order.
+// progress processes an acknowledgement of new segments in order.
 func (o *oracle) progress(now microproto.Instant, next int, seen uint64) {
 	acked, flight := (next-o.una)*o.unit, (o.nxt-o.una)*o.unit
-	o.una, o.duplicates, o.told = next, 0, seen
+	o.una, o.duplicates = next, 0
+	o.told = seen
 	restart := true // RFC 6298 §5.3
 	switch {
 	case !o.recovering:
@@ -206,8 +211,8 @@ func (o *oracle) progress(now microproto.Instant, next int, seen uint64) {
 	}
 }
 
-// open grows the window (RFC 5681 §3.1 with RFC 3465), if it was used: within a segment, or by
-// half in slow start.
+// open increases the window (RFC 5681 §3.1 with RFC 3465) if it was full: used up to a segment, or
+// by half in slow start.
 func (o *oracle) open(acked, flight int) {
 	slow := o.cwnd < o.ssthresh
 	if flight+o.unit <= o.cwnd && (!slow || 2*flight <= o.cwnd) {

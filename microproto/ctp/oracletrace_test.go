@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// oracleTrace sends one message over a random path and returns what was transmitted, the
-// oracle of the same acknowledgements, and the end that sent.
+// oracleTrace sends one message over a random path. It returns the transmissions, those of the
+// oracle for the same acknowledgements, and the sending end.
 func oracleTrace(t *testing.T, seed uint64) (did []transmission, o *oracle, r *rig) {
 	const ms = time.Millisecond
 	x := rand.New(rand.NewPCG(seed, 0x6f7261636c65))
@@ -22,11 +22,13 @@ func oracleTrace(t *testing.T, seed uint64) (did []transmission, o *oracle, r *r
 	granularity, most := pick(ms/10, 200*ms), pick(time.Second, time.Minute)
 	most = max(most, first)
 	options := microproto.Options{
-		OptionAckEvery: int64(1 + x.IntN(2)), OptionAckDelay: int64(5 * ms), OptionInitialWindow: 3, OptionRTOInitial: int64(first),
+		OptionAckEvery: int64(1 + x.IntN(2)), OptionAckDelay: int64(5 * ms),
+		OptionInitialWindow: 3, OptionRTOInitial: int64(first),
 		OptionRTOFloor: int64(floor), OptionGranularity: int64(granularity), OptionRTOMax: int64(most),
 	}
 	loss := [...]float64{0, 0.02, 0.1, 0.3}[x.IntN(4)]
-	faults := mptest.Faults{Delay: rtt / 2, Jitter: 1 + time.Duration(x.Int64N(int64(rtt/2))), Loss: loss, Duplicate: []float64{0, 0.05}[x.IntN(2)]}
+	faults := mptest.Faults{Delay: rtt / 2, Jitter: 1 + time.Duration(x.Int64N(int64(rtt/2))), Loss: loss,
+		Duplicate: []float64{0, 0.05}[x.IntN(2)]}
 	if x.IntN(3) == 0 {
 		faults.Reorder, faults.ReorderBy = 0.1, rtt
 	}
@@ -66,9 +68,10 @@ func oracleTrace(t *testing.T, seed uint64) (did []transmission, o *oracle, r *r
 	return did, o, r
 }
 
-// Packet for packet, what is transmitted and when is what the RFCs say.
+// Every transmission and its instant are those that the RFCs require.
 func TestOracle(t *testing.T) {
-	traces, timeouts, again := uint64(3000), 0, 0
+	traces := uint64(3000)
+	timeouts, again := 0, 0
 	if testing.Short() {
 		traces = 300
 	}

@@ -9,9 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A packetSender is one end of the asynchronous inter-cluster Ethernet column whose
-// other end is the test: time stands still unless the test moves it, what was sent is
-// counted, and acknowledgements say what the test wants.
+// A packetSender is one end of the asynchronous column between clusters over Ethernet. The test is
+// the other end: it advances the time, counts transmissions and makes acknowledgements.
 type packetSender struct {
 	tb    testing.TB
 	c     *microproto.Composite
@@ -19,9 +18,9 @@ type packetSender struct {
 	label uint64
 	acks  uint32
 	data  []byte
-	// numbers of all packets that left, in order.
+	// numbers of all packets sent, in order.
 	numbers []uint32
-	// alone counts the acknowledgements that went alone.
+	// alone counts the acknowledgements without data.
 	alone int
 }
 
@@ -29,7 +28,8 @@ const packetMTU = 1000 // an initial window of four packets
 
 func newPacketSender(tb testing.TB, o microproto.Options, extra ...microproto.MicroProtocol) *packetSender {
 	s := &packetSender{tb: tb, data: make([]byte, 800_000)}
-	c, err := microproto.NewComposite(microproto.Config{Name: "sender", MTU: packetMTU}, append(build(tb, asyncInter, o), extra...)...)
+	c, err := microproto.NewComposite(microproto.Config{Name: "sender", MTU: packetMTU},
+		append(build(tb, asyncInter, o), extra...)...)
 	require.NoError(tb, err)
 	s.c = c
 	require.NoError(tb, c.Endpoint().Slot(tag, len(s.data)))
@@ -50,10 +50,10 @@ func (s *packetSender) threshold() int { return s.windowing().shared.Controller.
 
 func (s *packetSender) inFlight() int { return *s.windowing().inFlight }
 
-// send gives the channel a value of nearly a thousand packets, so that some always wait.
+// send sends a value of nearly a thousand packets, so that some always wait.
 func (s *packetSender) send() { s.value(tag, s.data) }
 
-// sendOne gives it a value of one packet.
+// sendOne sends a value of one packet.
 func (s *packetSender) sendOne() { s.value(tag+1, s.data[:800]) }
 
 func (s *packetSender) value(tag uint32, data []byte) {
@@ -71,7 +71,7 @@ func (s *packetSender) at(name string) int {
 	return at
 }
 
-// drain counts what has left since.
+// drain counts the transmissions since the last call.
 func (s *packetSender) drain() {
 	for _, o := range s.c.Drain(nil) {
 		if o.Kind != microproto.OutFrame {
@@ -87,7 +87,8 @@ func (s *packetSender) drain() {
 }
 
 // frame forges a frame of the other end.
-func (s *packetSender) frame(flags uint8, number, highest uint32, seen uint64, elapsed time.Duration, payload []byte) []byte {
+func (s *packetSender) frame(flags uint8, number, highest uint32, seen uint64, elapsed time.Duration,
+	payload []byte) []byte {
 	f := make([]byte, s.c.HeaderBytes(), s.c.HeaderBytes()+len(payload))
 	binary.BigEndian.PutUint16(f[s.at("transport.source"):], 1)
 	binary.BigEndian.PutUint16(f[s.at("transport.destination"):], 1)

@@ -2,21 +2,21 @@ package ctp
 
 import "github.com/p2pdc/p2pdc/microproto"
 
-// posted is a place in which a user waits for the next message of a tag. Resize puts
-// that message together there, so that it is copied once. Resize declares the cell.
+// posted is memory in which a user waits for the next message of a tag. Resize assembles the
+// message there, so that it is copied once.
 type posted struct {
 	dst      []byte
 	tag      uint32
-	on       bool   // there is one
-	claimed  bool   // a message has begun there
-	withdraw func() // by Resize: what lies there and is not whole moves elsewhere
+	on       bool   // memory is posted
+	claimed  bool   // a message is being assembled there
+	withdraw func() // set by Resize: moves an incomplete message to other memory
 	claims   func(m *microproto.Message) bool
 }
 
-// claims tells whether the message that begins with m is the one that is waited for.
+// claims reports whether the message that begins with m is the one that the user waits for.
 func (s *Synchronous) claims(m *microproto.Message) bool {
 	p, total := s.posted, int(s.total.Get(m))
-	if s.tag.Get(m) != p.tag || ownTag(p.tag) || total == 0 || total > len(p.dst) {
+	if s.tag.Get(m) != p.tag || reservedTag(p.tag) || total == 0 || total > len(p.dst) {
 		return false
 	}
 	for i := range s.queues {
@@ -31,11 +31,12 @@ func (s *Synchronous) claims(m *microproto.Message) bool {
 func (s *Synchronous) Post(tag uint32, dst []byte) {
 	s.Withdraw()
 	p := s.posted
-	p.dst, p.tag, p.on = dst, tag, true
+	p.dst, p.tag = dst, tag
+	p.on = true
 }
 
-// Withdraw implements microproto.Poster: a message that lies in the place, or a part of
-// one, moves to memory of its own.
+// Withdraw implements microproto.Poster: a message, complete or not, moves from the posted
+// memory to memory of the channel.
 func (s *Synchronous) Withdraw() {
 	p := s.posted
 	if !p.on {
@@ -50,30 +51,32 @@ func (s *Synchronous) Withdraw() {
 			m.data, m.posted = data, false
 		}
 	}
-	s.forgetPost()
+	s.clearPost()
 }
 
-func (s *Synchronous) forgetPost() {
-	s.posted.dst, s.posted.on, s.posted.claimed = nil, false, false
+func (s *Synchronous) clearPost() {
+	s.posted.dst = nil
+	s.posted.on, s.posted.claimed = false, false
 }
 
-// moveOut gives the message that is being put together memory of its own.
-func (r *Resize) moveOut() {
-	if !r.busy || !r.whole.Posted {
+// evictPosted moves the message that is being assembled to memory of the channel.
+func (r *Resize) evictPosted() {
+	if !r.assembling || !r.message.Posted {
 		return
 	}
-	data := r.buffers.get(len(r.whole.Data))
-	copy(data, r.whole.Data[:r.have])
-	r.whole.Data, r.whole.Posted = data, false
+	data := r.buffers.get(len(r.message.Data))
+	copy(data, r.message.Data[:r.received])
+	r.message.Data, r.message.Posted = data, false
 }
 
-// begin takes memory for the message of n bytes that begins with m.
+// begin chooses the memory for the message of n bytes that begins with m.
 func (r *Resize) begin(m *microproto.Message, n int) {
-	r.have, r.busy = 0, true
+	r.received = 0
+	r.assembling = true
 	if p := r.posted; p.on && !p.claimed && p.claims(m) {
 		p.claimed = true
-		r.whole.Data, r.whole.Posted = p.dst[:n:n], true
+		r.message.Data, r.message.Posted = p.dst[:n:n], true
 		return
 	}
-	r.whole.Data = r.buffers.get(n)
+	r.message.Data = r.buffers.get(n)
 }

@@ -11,7 +11,7 @@ import (
 
 func (r *rig) post(end int, dst []byte) { r.ends[end].Endpoint().(*Synchronous).Post(tag, dst) }
 
-// A message that is waited for is put together where it is wanted, and nowhere else.
+// A message for which the user waits is assembled in the posted memory only.
 func TestPostedMessage(t *testing.T) {
 	const size = 5000
 	r := newTrainRig(t, syncEther, nil, 500, trainBytes, 1, calm).open()
@@ -36,9 +36,9 @@ func TestPostedMessage(t *testing.T) {
 	require.NoError(t, r.Pair.Close())
 }
 
-// What is not for the place does not go there: another tag, a longer message, an empty
-// one, and one of whose tag an earlier one waits.
-func TestNotForThePlace(t *testing.T) {
+// The posted memory is not used for another tag, for a longer or an empty message, or while an
+// earlier message of the tag is unread.
+func TestMessagesNotForThePostedMemory(t *testing.T) {
 	for name, c := range map[string]struct {
 		tag  uint32
 		size int
@@ -59,8 +59,8 @@ func TestNotForThePlace(t *testing.T) {
 	}
 }
 
-// A place for a tag of which a message is there already is not used.
-func TestPlaceBehindAMessage(t *testing.T) {
+// Posted memory is not used if a message of the tag is unread already.
+func TestPostWithAnUnreadMessage(t *testing.T) {
 	r := newRig(t, syncEther, nil, 150, 1, calm).open()
 	dst := bytes.Repeat([]byte{7}, 200)
 	for k := range uint64(2) {
@@ -78,13 +78,14 @@ func TestPlaceBehindAMessage(t *testing.T) {
 	}
 }
 
-// Taken back at any moment, or received elsewhere, the message stays whole, and the
-// place is the user's again.
-func TestWithdrawnPlace(t *testing.T) {
+// When the memory is withdrawn at any moment, or the message is received elsewhere, the message
+// stays complete, and the memory is not written any more.
+func TestWithdraw(t *testing.T) {
 	const size = 3000
 	partly := 0
 	for after := range 30 {
-		r := newRig(t, syncEther, nil, 300, 1, mptest.Faults{Delay: 20 * time.Microsecond, Rate: 3e7}).open() // 10 µs a segment
+		// A segment takes 10 µs.
+		r := newRig(t, syncEther, nil, 300, 1, mptest.Faults{Delay: 20 * time.Microsecond, Rate: 3e7}).open()
 		free, dst := bytes.Repeat([]byte{9}, size), bytes.Repeat([]byte{9}, size)
 		r.post(1, dst)
 		_, err := r.send(0, tag, 1, pattern(size, 1))

@@ -2,10 +2,10 @@ package ctp
 
 import "github.com/p2pdc/p2pdc/microproto"
 
-// ReliableFIFO brings segments up in the order of their numbers, each once. What
-// comes too early is held; what comes again is dropped and acknowledged again. It
-// owns the receiver's queue of OptionReceive bytes and the credit for it: a segment
-// is stored only if it fits, and what was stored is acknowledged.
+// ReliableFIFO passes segments up in the order of their numbers, each once. It holds segments
+// that are out of order, and drops duplicates and acknowledges them again. It owns the
+// receiver's queue of OptionReceive bytes and its credit: a segment is stored, and then
+// acknowledged, only if it fits.
 type ReliableFIFO struct {
 	limit         uint64
 	hold          microproto.HoldBit
@@ -17,13 +17,13 @@ type ReliableFIFO struct {
 	taken         *uint64
 	credit        *uint64
 
-	stored uint64                // bytes taken in all
-	early  []*microproto.Message // by number modulo fifoWindow; nil before the first
-	held   int
-	most   int // that may be held: the pool has other uses
+	stored  uint64                // bytes stored in all
+	early   []*microproto.Message // held, by number modulo fifoWindow; nil before the first
+	held    int
+	maxHeld int // a part of the pool
 }
 
-// fifoWindow is how far ahead of the expected one a segment may be.
+// fifoWindow bounds how far the number of a segment may be ahead of the expected one.
 const fifoWindow = 4096
 
 func newReliableFIFO(o microproto.Options) (microproto.MicroProtocol, error) {
@@ -45,22 +45,22 @@ func (f *ReliableFIFO) Attach(b *microproto.Binder) error {
 	f.consumed = microproto.LookupCell[uint64](b, cellConsumed)
 	f.taken = microproto.LookupCell[uint64](b, cellTaken)
 	f.credit = microproto.LookupCell[uint64](b, cellCredit)
-	f.most = max(1, b.Limits().Messages/8)
+	f.maxHeld = max(1, b.Limits().Messages/8)
 	f.hold = b.HoldBit("ReliableFIFO.early")
 	microproto.Bind(b, microproto.OpenSession, microproto.Normal, func(x *microproto.Exec, _ struct{}) {
 		f.stored = *f.taken
 		f.grant(x, struct{}{})
 	})
 	microproto.Bind(b, Consumed, microproto.Normal, f.grant)
-	microproto.Bind(b, microproto.SegmentFromNet, microproto.Late, f.take)
-	microproto.Bind(b, segmentApart, microproto.Normal, f.take)
+	microproto.Bind(b, microproto.SegmentFromNet, microproto.Late, f.receive)
+	microproto.Bind(b, segmentSplit, microproto.Normal, f.receive)
 	return nil
 }
 
 func (f *ReliableFIFO) grant(*microproto.Exec, struct{}) { *f.credit = *f.consumed + f.limit }
 
-// share is a segment's part of its message's cost.
-func (f *ReliableFIFO) share(m *microproto.Message) uint64 {
+// costOf returns the bytes of the receiver's queue that a segment takes.
+func (f *ReliableFIFO) costOf(m *microproto.Message) uint64 {
 	n := uint64(m.Length())
 	if f.offset.Get(m) == 0 {
 		n += messageCost
@@ -68,30 +68,30 @@ func (f *ReliableFIFO) share(m *microproto.Message) uint64 {
 	return n
 }
 
-func (f *ReliableFIFO) take(x *microproto.Exec, m *microproto.Message) {
+func (f *ReliableFIFO) receive(x *microproto.Exec, m *microproto.Message) {
 	number, segments := f.number.Get(m), m.Segments()
 	ahead := int32(number - *f.expected)
-	if segments > 1 && (ahead != 0 || f.held > 0 || f.stored+f.share(m)-*f.consumed > f.limit) {
-		f.part(x, m)
+	if segments > 1 && (ahead != 0 || f.held > 0 || f.stored+f.costOf(m)-*f.consumed > f.limit) {
+		f.splitTrain(x, m)
 		return
 	}
 	switch {
 	case ahead < 0 || ahead > 0 && ahead < fifoWindow && f.held > 0 && f.early[number%fifoWindow] != nil:
-		// Its acknowledgement was lost, or is late.
-		microproto.Raise(x, AckWanted, Now)
+		// Its acknowledgement was lost or delayed.
+		microproto.Raise(x, AckRequested, Now)
 		x.Drop(m, "duplicate")
 		return
-	case ahead >= fifoWindow || ahead > 0 && f.held >= f.most:
+	case ahead >= fifoWindow || ahead > 0 && f.held >= f.maxHeld:
 		x.Drop(m, "beyond the window")
 		return
-	case f.stored+f.share(m)-*f.consumed > f.limit:
-		microproto.Raise(x, AckWanted, Soon)
+	case f.stored+f.costOf(m)-*f.consumed > f.limit:
+		microproto.Raise(x, AckRequested, Soon)
 		x.Drop(m, "beyond the credit")
 		return
 	}
-	f.stored += f.share(m)
+	f.stored += f.costOf(m)
 	if ahead > 0 {
-		if f.early == nil { // most sessions never see a segment out of order
+		if f.early == nil { // most sessions never receive a segment out of order
 			f.early = make([]*microproto.Message, fifoWindow)
 		}
 		f.early[number%fifoWindow] = m
@@ -100,7 +100,7 @@ func (f *ReliableFIFO) take(x *microproto.Exec, m *microproto.Message) {
 			*f.seen |= 1 << (ahead - 1)
 		}
 		x.Hold(m, f.hold)
-		microproto.Raise(x, AckWanted, Now)
+		microproto.Raise(x, AckRequested, Now)
 		return
 	}
 	urgency := Soon
@@ -108,17 +108,17 @@ func (f *ReliableFIFO) take(x *microproto.Exec, m *microproto.Message) {
 	case f.held > 0:
 		urgency = Now
 	case f.offset.Get(m)+uint32(m.Length()) == f.total.Get(m):
-		urgency = Turn
+		urgency = NextAdvance
 	}
-	if segments > 1 { // nothing is held behind it
+	if segments > 1 { // no segment is held
 		*f.expected += uint32(segments)
 	} else {
-		f.step()
+		f.advance()
 		if x.Held(m)&f.hold != 0 {
 			x.Release(m, f.hold)
 		}
 	}
-	// Held ones go on after this chain, and so after this segment, in order.
+	// Held segments continue after this chain, and so after this segment, in order.
 	for f.held > 0 {
 		p := &f.early[*f.expected%fifoWindow]
 		if *p == nil {
@@ -127,34 +127,33 @@ func (f *ReliableFIFO) take(x *microproto.Exec, m *microproto.Message) {
 		e := *p
 		*p = nil
 		f.held--
-		f.step()
+		f.advance()
 		x.Release(e, f.hold)
 	}
-	microproto.Raise(x, AckWanted, urgency)
+	microproto.Raise(x, AckRequested, urgency)
 }
 
-// part takes a train apart that is not simply the next: each of its segments has a
-// fate of its own.
-func (f *ReliableFIFO) part(x *microproto.Exec, m *microproto.Message) {
+// splitTrain processes the segments of a train one by one: the train is not simply the next.
+func (f *ReliableFIFO) splitTrain(x *microproto.Exec, m *microproto.Message) {
 	for i := range m.Segments() {
 		microproto.Raise(x, ackDue, struct{}{})
 		p, err := x.Part(m, i)
 		if err != nil {
-			break // the others come again
+			break // the others will be sent again
 		}
-		// It waits like a held one, so that it cannot pass one that was held.
+		// Held, so that it cannot overtake a segment that was held before.
 		x.Hold(p, f.hold)
 		x.Forward(p)
-		microproto.Raise(x, segmentApart, p)
+		microproto.Raise(x, segmentSplit, p)
 	}
 	x.Done(m)
 }
 
-// segmentApart is raised for each segment of a train that was taken apart.
-var segmentApart = microproto.NewEvent[*microproto.Message]("ctp.segment.apart")
+// segmentSplit is raised for each segment of a train that ReliableFIFO splits.
+var segmentSplit = microproto.NewEvent[*microproto.Message]("ctp.segment.split")
 
-// step moves the expected number and the bitmap behind it on by one.
-func (f *ReliableFIFO) step() {
+// advance increments the expected number and shifts the bitmap.
+func (f *ReliableFIFO) advance() {
 	*f.expected++
 	*f.seen >>= 1
 	if f.held > 0 && f.early[(*f.expected+64)%fifoWindow] != nil {

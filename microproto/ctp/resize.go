@@ -7,17 +7,15 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Resize cuts messages into segments and puts them together again. It announces
-// the largest segment in a cell. Segments of one message are cut in order and
-// messages one after the other, so that what comes in order is put together in one
-// buffer.
+// Resize segments messages and reassembles them. It declares the cell with the largest segment.
+// It makes the segments of a message in order, and messages one after the other, so that
+// segments that arrive in order are reassembled in one buffer.
 //
-// A synchronous message is cut as the channel takes it: cutting pauses while
-// Retransmit holds enough (cellPause) and goes on when segments have been
-// acknowledged, so that a long message never takes the whole pool, without which
-// no acknowledgement could come in; and after burst segments it goes on in the
-// next Advance, so that the layer above can drain. An asynchronous message is cut at
-// once, since its bytes may change afterwards; what finds no room is dropped.
+// Segmentation of a synchronous message pauses while Retransmit holds enough segments
+// (cellPause), and resumes when segments are acknowledged: a long message must not take the
+// whole pool, or no acknowledgement could arrive. After burst segments it continues in the next
+// Advance, so that the layer above can drain. An asynchronous message is segmented at once,
+// because its bytes may change afterwards; segments that find no room are dropped.
 type Resize struct {
 	max     int64
 	segment *int
@@ -30,28 +28,28 @@ type Resize struct {
 	offset  microproto.Attr[uint32]
 	total   microproto.Attr[uint32]
 
-	waiting fifo[*microproto.Message] // messages not yet cut whole, oldest first
-	cut     int                       // bytes of the first that have been cut
-	started bool                      // its first segment has been cut
-	cutting bool
-	asked   bool // resume has been enqueued
-	timer   microproto.TimerID
+	waiting      fifo[*microproto.Message] // messages not yet segmented completely, oldest first
+	segmented    int                       // bytes of the first that are segmented
+	started      bool                      // it has a segment
+	segmenting   bool
+	resumeQueued bool // resume is enqueued
+	timer        microproto.TimerID
 
-	whole assembled // the message that is being put together
-	have  int       // bytes of it that have come
-	busy  bool      // there is one
+	message    assembled // the message that is being reassembled
+	received   int       // bytes of it that have arrived
+	assembling bool
 }
 
-// assembled is a message put together: Segment is its last segment (for header
-// fields), Data belongs to who handles MessageAssembled, who gives it back to the
-// buffers; when it is Posted, to who waits for it.
+// assembled is a reassembled message. Segment is its last segment, for the header. The handler
+// of messageAssembled owns Data and returns it to the buffers; if Posted, it is the memory of
+// the waiting user.
 type assembled struct {
 	Segment *microproto.Message
 	Data    []byte
 	Posted  bool
 }
 
-// messageAssembled is raised by Resize for each message that has come whole.
+// messageAssembled is raised by Resize for each complete message.
 var messageAssembled = microproto.NewEvent[*assembled]("ctp.message.assembled")
 
 func newResize(o microproto.Options) (microproto.MicroProtocol, error) {
@@ -77,68 +75,67 @@ func (r *Resize) Attach(b *microproto.Binder) error {
 	r.atOnce = microproto.DeclareCell(b, cellAtOnce, false)
 	r.buffers = microproto.DeclareCell(b, cellBuffers, buffers{})
 	r.posted = microproto.DeclareCell(b, cellPosted, posted{})
-	r.posted.withdraw = r.moveOut
+	r.posted.withdraw = r.evictPosted
 	r.burst = min(maxBurst, max(1, b.Limits().Outputs/4))
 	microproto.Bind(b, microproto.OpenSession, microproto.First, r.open)
-	microproto.Bind(b, microproto.MessageFromUser, microproto.Normal, r.take)
-	microproto.Bind(b, microproto.SegmentFromNet, -500, r.check)
+	microproto.Bind(b, microproto.MessageFromUser, microproto.Normal, r.enqueue)
+	microproto.Bind(b, microproto.SegmentFromNet, -500, r.checkShape)
 	microproto.Bind(b, microproto.SegmentAcked, microproto.Last, func(x *microproto.Exec, _ *microproto.Message) {
-		if r.waiting.n > 0 && !r.asked {
-			r.asked = true
+		if r.waiting.n > 0 && !r.resumeQueued {
+			r.resumeQueued = true
 			microproto.Enqueue(x, resume, r)
 		}
 	})
 	microproto.Bind(b, resume, microproto.Normal, func(x *microproto.Exec, _ *Resize) {
-		r.asked = false
-		r.pump(x)
+		r.resumeQueued = false
+		r.segmentWaiting(x)
 	})
 	microproto.Bind(b, resumeLater, microproto.Normal, func(x *microproto.Exec, _ *Resize) {
 		r.timer = 0
-		r.pump(x)
+		r.segmentWaiting(x)
 	})
 	microproto.Bind(b, microproto.SegmentToUser, microproto.Late, r.assemble)
 	return nil
 }
 
-// resume goes on cutting once the chain that made room has ended, resumeLater in
-// the next Advance.
+// resume continues segmentation after the chain that made room, resumeLater in a later Advance.
 var (
 	resume      = microproto.NewEvent[*Resize]("ctp.resize.resume")
 	resumeLater = microproto.NewEvent[*Resize]("ctp.resize.resume.later")
 )
 
-// maxBurst is the number of segments cut in one go; a message of 64 KiB at the
-// smallest MTU takes 54.
-const maxBurst = 1024
+const (
+	// maxBurst bounds the segments made in one Advance; 64 KiB at the smallest MTU are 54.
+	maxBurst = 1024
+	// trainPause is the number of segments in trains after which segmentation pauses.
+	trainPause = 8
+)
 
-// trainPause is how many segments are enough of a train to pause behind it.
-const trainPause = 8
-
-// open announces the segment size: a multiple of 8 bytes, so that no float64 is
-// ever cut in two.
+// open sets the segment size: a multiple of 8 bytes, so that no float64 is divided.
 func (r *Resize) open(x *microproto.Exec, _ struct{}) {
 	*r.segment = x.MaxPayload() &^ 7
 	if *r.segment <= 0 {
-		x.Fail(fmt.Errorf("ctp: frames of %d bytes leave no room for 8 bytes behind %d of header", x.MTU(), x.HeaderBytes()))
+		x.Fail(fmt.Errorf("ctp: a frame of %d bytes has no room for 8 bytes after a header of %d", x.MTU(),
+			x.HeaderBytes()))
 	}
 }
 
-func (r *Resize) take(x *microproto.Exec, m *microproto.Message) {
+func (r *Resize) enqueue(x *microproto.Exec, m *microproto.Message) {
 	r.waiting.push(m)
-	r.pump(x)
+	r.segmentWaiting(x)
 }
 
-// pump cuts what waits, as far as the channel takes it now.
-func (r *Resize) pump(x *microproto.Exec) {
-	if r.cutting {
-		return // a segment's own chain asked
+// segmentWaiting makes segments of the waiting messages, as far as the channel takes them now.
+func (r *Resize) segmentWaiting(x *microproto.Exec) {
+	if r.segmenting {
+		return // called in the chain of a segment
 	}
-	r.cutting = true
+	r.segmenting = true
 	for n := 0; r.waiting.n > 0; n++ {
 		m := *r.waiting.front()
-		if r.cut >= len(m.Payload) && r.started {
+		if r.segmented >= len(m.Payload) && r.started {
 			r.waiting.pop()
-			r.cut, r.started = 0, false
+			r.segmented, r.started = 0, false
 			x.Done(m)
 			continue
 		}
@@ -146,29 +143,29 @@ func (r *Resize) pump(x *microproto.Exec) {
 			break // SegmentAcked resumes
 		}
 		if n > 0 && n >= min(r.burst, r.trainBurst(x)) && !*r.atOnce {
-			r.later(x, 0)
+			r.resumeAfter(x, 0)
 			break
 		}
 		s, err := x.NewMessage(microproto.Down)
 		if err != nil && *r.atOnce {
 			r.waiting.pop()
-			r.cut, r.started = 0, false
+			r.segmented, r.started = 0, false
 			x.Drop(m, "no message for a segment")
 			break
 		}
 		if err != nil {
-			r.later(x, poolDelay)
+			r.resumeAfter(x, poolDelay)
 			break
 		}
-		n += r.next(x, s, m) - 1
+		n += r.nextSegment(x, s, m) - 1
 	}
 	*r.backlog = r.waiting.n
-	r.cutting = false
+	r.segmenting = false
 }
 
-// train is how many segments of a message of total bytes go as one: as many as may,
-// where others wait behind it, else about the same number in each of its trains.
-func (r *Resize) train(x *microproto.Exec, total int) int {
+// trainLength returns how many segments of a message of total bytes form a train: as many as
+// possible if other messages wait, otherwise about the same number in each of its trains.
+func (r *Resize) trainLength(x *microproto.Exec, total int) int {
 	most := x.TrainSegments(*r.segment)
 	if r.waiting.n > 1 {
 		return most
@@ -178,9 +175,9 @@ func (r *Resize) train(x *microproto.Exec, total int) int {
 	return (segments + trains - 1) / trains
 }
 
-// trainBurst is after how many segments cutting goes on in the next Advance: where
-// they go in trains after each of them, so that the other end has begun with the first
-// while this one makes the next; where other messages wait, it has enough to do.
+// trainBurst returns after how many segments segmentation continues in the next Advance. A
+// single message in trains pauses after each train, so that the other end processes the first
+// while this end makes the next.
 func (r *Resize) trainBurst(x *microproto.Exec) int {
 	if r.waiting.n == 1 && x.TrainSegments(*r.segment) > 1 {
 		return trainPause
@@ -188,16 +185,16 @@ func (r *Resize) trainBurst(x *microproto.Exec) int {
 	return r.burst
 }
 
-// next makes s the next segment of m, or as many as a train may have, sends it on its
-// way and tells how many there were.
-func (r *Resize) next(x *microproto.Exec, s, m *microproto.Message) int {
-	n := min(*r.segment*r.train(x, len(m.Payload)), len(m.Payload)-r.cut)
-	x.Share(s, m, m.Payload[r.cut:r.cut+n:r.cut+n])
+// nextSegment makes s the next segment or train of m, forwards it and returns the number of its
+// segments.
+func (r *Resize) nextSegment(x *microproto.Exec, s, m *microproto.Message) int {
+	n := min(*r.segment*r.trainLength(x, len(m.Payload)), len(m.Payload)-r.segmented)
+	x.Share(s, m, m.Payload[r.segmented:r.segmented+n:r.segmented+n])
 	x.FormTrain(s, *r.segment)
 	segments := s.Segments()
-	r.offset.Set(s, uint32(r.cut))
+	r.offset.Set(s, uint32(r.segmented))
 	r.total.Set(s, uint32(len(m.Payload)))
-	r.cut += n
+	r.segmented += n
 	r.started = true
 	if microproto.Raise(x, microproto.SegmentFromUser, s) {
 		x.Forward(s)
@@ -205,56 +202,56 @@ func (r *Resize) next(x *microproto.Exec, s, m *microproto.Message) int {
 	return segments
 }
 
-// poolDelay is how long to wait for messages to come back to the pool.
+// poolDelay is the delay before another attempt to take a message from the empty pool.
 const poolDelay = time.Millisecond
 
-func (r *Resize) later(x *microproto.Exec, d time.Duration) {
+func (r *Resize) resumeAfter(x *microproto.Exec, d time.Duration) {
 	if r.timer == 0 {
 		r.timer = microproto.RaiseAfter(x, resumeLater, d, r)
 	}
 }
 
-// assemble puts segments together as they come, in order. What does not continue
-// the message in progress was not sent so by any Resize and is dropped with it.
+// assemble appends a segment to the message that is being reassembled. No Resize sends segments
+// in another order: one that does not continue the message is dropped together with it.
 func (r *Resize) assemble(x *microproto.Exec, m *microproto.Message) {
 	o, t := int(r.offset.Get(m)), int(r.total.Get(m))
-	if r.busy && (o != r.have || t != len(r.whole.Data)) || !r.busy && o != 0 {
+	if r.assembling && (o != r.received || t != len(r.message.Data)) || !r.assembling && o != 0 {
 		r.abandon()
 		if o != 0 {
 			x.Drop(m, "segment out of place")
 			return
 		}
 	}
-	if !r.busy {
+	if !r.assembling {
 		r.begin(m, t)
 	}
-	r.have += m.CopyTo(r.whole.Data[o:])
-	if r.have < t {
+	r.received += m.CopyTo(r.message.Data[o:])
+	if r.received < t {
 		x.Done(m)
 		return
 	}
-	r.whole.Segment, r.busy = m, false
-	microproto.Raise(x, messageAssembled, &r.whole)
-	r.whole = assembled{}
+	r.message.Segment, r.assembling = m, false
+	microproto.Raise(x, messageAssembled, &r.message)
+	r.message = assembled{}
 	x.Done(m)
 }
 
 func (r *Resize) abandon() {
-	if r.busy {
-		if r.whole.Posted {
+	if r.assembling {
+		if r.message.Posted {
 			r.posted.claimed = false
 		} else {
-			r.buffers.put(r.whole.Data)
+			r.buffers.put(r.message.Data)
 		}
-		r.whole, r.busy = assembled{}, false
+		r.message, r.assembling = assembled{}, false
 	}
 }
 
-// check drops segments whose shape no Resize makes. Only segments that carry a
-// message have a shape; an acknowledgement alone passes as an empty message and is
-// taken out by its own micro-protocol before anybody stores it.
-func (r *Resize) check(x *microproto.Exec, m *microproto.Message) {
-	o, t, n := uint64(r.offset.Get(m)), uint64(r.total.Get(m)), uint64(m.Length())
+// checkShape drops segments whose offset and lengths no Resize makes. An acknowledgement without
+// payload passes as an empty message; its own micro-protocol ends it.
+func (r *Resize) checkShape(x *microproto.Exec, m *microproto.Message) {
+	o, t := uint64(r.offset.Get(m)), uint64(r.total.Get(m))
+	n := uint64(m.Length())
 	bad := o+n > t || t > uint64(r.max) || (n == 0 && t != 0)
 	if !bad && t != 0 && *r.segment > 0 {
 		s := uint64(*r.segment)

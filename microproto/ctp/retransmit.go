@@ -8,67 +8,69 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Retransmit keeps segments until they are acknowledged and sends them again when
-// they are lost: at once when three later ones have come (the threshold of RFC 5681
-// §3.2, counted in the bitmap as RFC 6675 does), otherwise when the time-out of
-// RTTEstimation has passed (RFC 6298 §5). After a time-out what was outstanding is
-// sent again as acknowledgements come back, two for one. It never gives up: the
-// heartbeat of the control channel decides that a peer is lost.
+// Retransmit retains segments until they are acknowledged, and sends lost ones again: at once
+// when three later ones have arrived (the threshold of RFC 5681 §3.2, counted in the bitmap as
+// in RFC 6675), otherwise after the time-out of RTTEstimation (RFC 6298 §5). After a time-out
+// it sends the outstanding segments again as acknowledgements arrive, two for each. It never
+// gives up: the heartbeat of the control channel decides that a peer is lost.
 //
-// Where DuplicateAck stands below, it counts duplicates instead of judging the
-// bitmap, and where a congestion window does, what is sent again obeys it; the
-// bitmap then only keeps from being sent again what has come.
+// With DuplicateAck in the composite, duplicates are counted instead of the bitmap; with a
+// congestion window, retransmissions obey it. The bitmap then only prevents retransmission of
+// segments that have arrived.
 //
-// It also bounds what is in flight, since the intra-cluster columns have no
-// congestion window: OptionInFlight bytes, so that a burst fits the kernel's socket
-// buffers. And when a Send found no credit and nothing is in flight it asks the
-// other end, with back-off, so that a lost grant stops nobody.
+// The columns within a cluster have no congestion window, so Retransmit bounds the bytes in
+// flight: OptionInFlight, such that a burst fits the kernel's socket buffers. When a Send found
+// no credit and nothing is in flight, it probes the other end, with back-off, because a grant
+// may be lost.
 type Retransmit struct {
 	maxBytes, maxCount int
 
-	hold                      microproto.HoldBit
-	kept, flags               microproto.Attr[uint8]
-	probe                     microproto.Attr[uint8]
-	number                    microproto.Attr[uint32]
-	sent                      microproto.Attr[uint64]
-	copies                    microproto.Attr[uint32]
-	end                       microproto.Attr[uint64]
-	sentNext                  *uint32
-	grant                     *uint64
-	rto                       *time.Duration
-	pause                     *bool // Resize cuts no more
-	ackedTo, sentTo, limit    *uint64
-	sentAt                    *microproto.Instant
-	byCount, timerKept        *bool
-	together                  *int
-	position                  uint64 // behind the last entry
-	wasKept                   bool   // the timer was, when the window moved last
-	most                      int    // entries at which it does, and messages that they are
-	messages                  int    // that the entries are
-	entries                   fifo[entry]
-	una                       uint32 // number of entries' first
-	passed                    int    // entries that may go: behind them the window holds
-	inFlight, inCount         int    // payload bytes and segments passed and not acknowledged
-	deadline                  microproto.Instant
-	timer                     microproto.TimerID
-	fires                     microproto.Instant // when the timer does
-	round, recover, nextRetry uint32             // a time-out's recovery: its count, its end, where it stands
+	hold                       microproto.HoldBit
+	retained, flags            microproto.Attr[uint8]
+	probe                      microproto.Attr[uint8]
+	number                     microproto.Attr[uint32]
+	sent                       microproto.Attr[uint64]
+	copies                     microproto.Attr[uint32]
+	end                        microproto.Attr[uint64]
+	sentNext                   *uint32
+	grant                      *uint64
+	rto                        *time.Duration
+	pause                      *bool
+	ackedTo, sentTo, limit     *uint64
+	sentAt                     *microproto.Instant
+	countDuplicates, timerKept *bool
+	ackedTrain                 *int
 
-	blocked    bool
-	blockedAt  uint64 // the grant then
-	probing    bool   // the next acknowledgement asks
+	position          uint64 // after the last entry
+	timerWasKept      bool   // timerKept at the last windowMoved
+	maxEntries        int    // at which Resize pauses; also bounds messages
+	messages          int    // of the entries
+	entries           fifo[entry]
+	una               uint32             // number of the first entry (SND.UNA)
+	passed            int                // entries within the window; it holds the others
+	inFlight, inCount int                // unacknowledged payload bytes and segments within the window
+	deadline          microproto.Instant // of the oldest segment, 0: none
+	timer             microproto.TimerID
+	fires             microproto.Instant // when the timer fires
+
+	// The recovery after a time-out: its count, the number at its end, the next to send again.
+	round, recover, nextRetry uint32
+
+	blocked    bool   // a Send waits for credit
+	blockedAt  uint64 // the grant when it was refused
+	probing    bool   // the next acknowledgement carries a probe
 	probeDelay time.Duration
 	resent     *uint64 // segments sent again
 }
 
-// entry is a segment that is not yet acknowledged in order; those of a train have the
-// same message until it is cut.
+// entry is a segment that is not yet acknowledged in order. The segments of a train have the
+// same message until it is split.
 type entry struct {
-	m      *microproto.Message
-	length int32
-	sacked bool
-	round  uint32 // of the time-out after which it was last sent again
-	mark   uint32 // sentNext when it was last sent
+	m          *microproto.Message
+	length     int32
+	sacked     bool
+	round      uint32 // Retransmit.round when it was last sent again
+	sentBefore uint32 // sentNext when it was last sent
 }
 
 var retransmitTimer = microproto.NewEvent[*Retransmit]("ctp.retransmit.timer")
@@ -76,7 +78,7 @@ var retransmitTimer = microproto.NewEvent[*Retransmit]("ctp.retransmit.timer")
 const (
 	reorderThreshold = 3
 	maxProbeDelay    = time.Second
-	maxWaiting       = 64 // segments cut and waiting behind the window
+	maxWaiting       = 64 // segments that wait for the window
 )
 
 func newRetransmit(o microproto.Options) (microproto.MicroProtocol, error) {
@@ -94,14 +96,14 @@ func (r *Retransmit) Name() string { return "Retransmit" }
 // Attach implements microproto.MicroProtocol.
 func (r *Retransmit) Attach(b *microproto.Binder) error {
 	b.TakesTrains()
-	r.kept = microproto.LookupAttr[uint8](b, attrKept)
+	r.retained = microproto.LookupAttr[uint8](b, attrRetained)
 	r.flags = microproto.LookupAttr[uint8](b, attrFlags)
 	r.number = microproto.LookupAttr[uint32](b, attrNumber)
 	r.sentNext = microproto.LookupCell[uint32](b, cellSentNext)
 	r.grant = microproto.LookupCell[uint64](b, cellGrant)
 	r.pause = microproto.LookupCell[bool](b, cellPause)
-	// Half of the pool is left for what comes in.
-	r.most = max(1, b.Limits().Messages/2)
+	// Half of the pool is reserved for incoming segments.
+	r.maxEntries = max(1, b.Limits().Messages/2)
 	r.probe = microproto.WireAttr[uint8](b, "retransmit.probe")
 	r.sent = microproto.LocalAttr[uint64](b, attrSent)
 	r.copies = microproto.LocalAttr[uint32](b, attrCopies)
@@ -111,36 +113,36 @@ func (r *Retransmit) Attach(b *microproto.Binder) error {
 	r.sentTo = microproto.DeclareCell(b, cellSentTo, uint64(0))
 	r.limit = microproto.DeclareCell(b, cellLimit, uint64(math.MaxUint64))
 	r.sentAt = microproto.DeclareCell(b, cellSentAt, microproto.Instant(0))
-	r.byCount = microproto.DeclareCell(b, cellByCount, false)
-	r.timerKept = microproto.DeclareCell(b, cellTimer, false)
-	r.together = microproto.DeclareCell(b, cellTogether, 1)
+	r.countDuplicates = microproto.DeclareCell(b, cellCountDuplicates, false)
+	r.timerKept = microproto.DeclareCell(b, cellKeepTimer, false)
+	r.ackedTrain = microproto.DeclareCell(b, cellAckedTrain, 1)
 	r.resent = microproto.DeclareCell(b, microproto.CellRetransmitted, uint64(0))
 	r.hold = b.HoldBit("Retransmit.window")
 	microproto.Bind(b, microproto.OpenSession, microproto.Early, func(*microproto.Exec, struct{}) {
 		r.una, r.position = *r.sentNext, *r.sentTo
 		r.recover, r.nextRetry = r.una, r.una
 	})
-	microproto.Bind(b, microproto.SegmentFromUser, microproto.Last, r.keep)
-	microproto.Bind(b, microproto.SegmentToNet, microproto.Early, r.note)
-	microproto.Bind(b, microproto.SegmentFromNet, -200, r.answer)
+	microproto.Bind(b, microproto.SegmentFromUser, microproto.Last, r.retain)
+	microproto.Bind(b, microproto.SegmentToNet, microproto.Early, r.transmitting)
+	microproto.Bind(b, microproto.SegmentFromNet, -200, r.answerProbe)
 	microproto.Bind(b, AckArrived, microproto.Normal, r.acked)
 	microproto.Bind(b, microproto.DrainSession, microproto.Normal, r.drain)
 	microproto.Bind(b, CreditBlocked, microproto.Normal, r.block)
 	microproto.Bind(b, retransmitTimer, microproto.Normal, r.expire)
-	microproto.Bind(b, RetransmitOldest, microproto.Normal, r.again)
-	microproto.Bind(b, WindowMoved, microproto.Normal, r.moved)
-	microproto.Bind(b, segmentNamed, microproto.Normal, r.named)
-	microproto.Bind(b, trainCut, microproto.Normal, func(x *microproto.Exec, c *cutting) {
-		if r.messages < r.most {
+	microproto.Bind(b, RetransmitOldest, microproto.Normal, r.retransmitOldest)
+	microproto.Bind(b, WindowMoved, microproto.Normal, r.windowMoved)
+	microproto.Bind(b, segmentNamed, microproto.Normal, r.retransmitNamed)
+	microproto.Bind(b, trainSplit, microproto.Normal, func(x *microproto.Exec, c *splitRequest) {
+		if r.messages < r.maxEntries {
 			c.rest = r.split(x, c.m, c.k)
 		}
 	})
 	return nil
 }
 
-// keep takes every new segment and holds it if the window is full.
-func (r *Retransmit) keep(x *microproto.Exec, m *microproto.Message) {
-	r.kept.Set(m, 1)
+// retain adds every new segment, and holds it if the window is full.
+func (r *Retransmit) retain(x *microproto.Exec, m *microproto.Message) {
+	r.retained.Set(m, 1)
 	r.messages++
 	k, n := m.Segments(), m.Length()
 	r.position += uint64(k*x.HeaderBytes() + n)
@@ -148,35 +150,35 @@ func (r *Retransmit) keep(x *microproto.Exec, m *microproto.Message) {
 	for i := range k {
 		r.entries.push(entry{m: m, length: int32(min(m.Unit(), n-i*m.Unit()))})
 	}
-	// Those let go by an acknowledgement may still be on their way; a congestion window
+	// Segments released by an acknowledgement may not be transmitted yet. A congestion window
 	// keeps the order itself.
 	first := *r.sentNext == r.number.Get(m) || *r.limit != math.MaxUint64
 	if r.passed == r.entries.n-k && r.room(k, n) && first {
-		r.pass(k, n)
+		r.admit(k, n)
 	} else {
 		x.Hold(m, r.hold)
 	}
-	r.level()
+	r.updatePause()
 }
 
-// level pauses Resize while enough segments wait behind the window.
-func (r *Retransmit) level() {
-	*r.pause = r.entries.n-r.passed >= maxWaiting || r.entries.n >= r.most
+// updatePause pauses Resize while enough segments wait for the window.
+func (r *Retransmit) updatePause() {
+	*r.pause = r.entries.n-r.passed >= maxWaiting || r.entries.n >= r.maxEntries
 }
 
-// room tells whether k segments of n bytes may go, pass lets them.
+// room reports whether k segments of n bytes fit the window, admit counts them as in flight.
 func (r *Retransmit) room(k, n int) bool {
 	return r.inCount == 0 || r.inCount+k <= r.maxCount && r.inFlight+n <= r.maxBytes
 }
 
-func (r *Retransmit) pass(k, n int) {
+func (r *Retransmit) admit(k, n int) {
 	r.passed += k
 	r.inCount += k
 	r.inFlight += n
 }
 
-// note marks a segment that is about to be transmitted.
-func (r *Retransmit) note(x *microproto.Exec, m *microproto.Message) {
+// transmitting records a segment that is about to be transmitted.
+func (r *Retransmit) transmitting(x *microproto.Exec, m *microproto.Message) {
 	if r.flags.Get(m)&flagData == 0 {
 		r.probe.Set(m, 0)
 		if r.probing {
@@ -196,35 +198,35 @@ func (r *Retransmit) note(x *microproto.Exec, m *microproto.Message) {
 	r.sent.Set(m, uint64(x.Now()))
 	*r.sentAt = x.Now()
 	for i := range k {
-		r.entries.at(int(n-r.una) + i).mark = *r.sentNext
+		r.entries.at(int(n-r.una) + i).sentBefore = *r.sentNext
 	}
 	r.arm(x, false)
 }
 
-// answer: the other end wants to know its credit.
-func (r *Retransmit) answer(x *microproto.Exec, m *microproto.Message) {
+// answerProbe requests an acknowledgement for a probe.
+func (r *Retransmit) answerProbe(x *microproto.Exec, m *microproto.Message) {
 	if r.probe.Get(m) != 0 {
-		microproto.Raise(x, AckWanted, Now)
+		microproto.Raise(x, AckRequested, Now)
 	}
 }
 
-// acked takes an acknowledgement: PositiveAck has seen that it is of what was sent.
+// acked processes an acknowledgement; PositiveAck has checked that it is of segments sent.
 func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 	if r.blocked && a.Credit > r.blockedAt {
 		r.blocked, r.probeDelay = false, 0
 	}
 	n := int(int32(a.Next - r.una))
 	if n < 0 {
-		return // older than one that came before
+		return // older than one that arrived before
 	}
 	r.sample(x, n, a.Seen)
-	n = r.whole(x, n)
-	*r.together = 1
+	n = r.splitAtAck(x, n)
+	*r.ackedTrain = 1
 	for i := 0; i < n; {
 		m := r.entries.front().m
-		*r.together = max(*r.together, m.Segments())
+		*r.ackedTrain = max(*r.ackedTrain, m.Segments())
 		for range m.Segments() {
-			r.settle(r.entries.front())
+			r.leaveFlight(r.entries.front())
 			r.entries.pop()
 			r.una++
 			r.passed--
@@ -235,30 +237,30 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 		microproto.Raise(x, microproto.SegmentAcked, m)
 		x.Done(m)
 	}
-	r.mark(a.Seen)
+	r.markReceived(a.Seen)
 	if n > 0 {
-		if before(r.recover, r.una) { // or it would seem to lie ahead 2³¹ segments later
+		if before(r.recover, r.una) { // keep it close, numbers wrap
 			r.recover, r.nextRetry = r.una, r.una
 		}
 		if r.inCount > 0 && !*r.timerKept {
 			r.arm(x, true)
 		}
 		if *r.limit == math.MaxUint64 {
-			r.goOn(x, 2*n)
+			r.resumeRecovery(x, 2*n)
 		}
 	}
-	if !*r.byCount {
-		r.lost(x, a.Seen)
+	if !*r.countDuplicates {
+		r.detectLosses(x, a.Seen)
 	}
 	for r.passed < r.entries.n {
 		m := r.entries.at(r.passed).m
 		if !r.room(m.Segments(), m.Length()) {
 			break
 		}
-		r.pass(m.Segments(), m.Length())
+		r.admit(m.Segments(), m.Length())
 		x.Release(m, r.hold)
 	}
-	r.level()
+	r.updatePause()
 	if r.inCount == 0 {
 		r.deadline = 0
 		if r.blocked {
@@ -267,8 +269,8 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 	}
 }
 
-// sample offers the newest segment that this acknowledgement is the first to
-// acknowledge, for a measurement of the round trip.
+// sample raises SegmentSampled for the newest segment that this acknowledgement is the first to
+// acknowledge.
 func (r *Retransmit) sample(x *microproto.Exec, n int, seen uint64) {
 	newest := -1
 	if seen != 0 {
@@ -282,11 +284,11 @@ func (r *Retransmit) sample(x *microproto.Exec, n int, seen uint64) {
 	}
 }
 
-// transmitted is the number of entries that have been transmitted.
+// transmitted returns the number of entries that were transmitted.
 func (r *Retransmit) transmitted() int { return int(*r.sentNext - r.una) }
 
-// settle takes a segment out of flight, once.
-func (r *Retransmit) settle(e *entry) {
+// leaveFlight counts a segment as not in flight any more.
+func (r *Retransmit) leaveFlight(e *entry) {
 	if !e.sacked {
 		e.sacked = true
 		r.inCount--
@@ -294,19 +296,19 @@ func (r *Retransmit) settle(e *entry) {
 	}
 }
 
-// mark notes what the bitmap says has come.
-func (r *Retransmit) mark(seen uint64) {
+// markReceived records the segments that the bitmap acknowledges.
+func (r *Retransmit) markReceived(seen uint64) {
 	for sent := r.transmitted(); seen != 0; seen &= seen - 1 {
 		i := 1 + bits.TrailingZeros64(seen)
 		if i >= sent {
-			return // of what was never sent
+			return // beyond the segments sent
 		}
-		r.settle(r.entries.at(i))
+		r.leaveFlight(r.entries.at(i))
 	}
 }
 
-// lost sends again what three segments sent later have overtaken.
-func (r *Retransmit) lost(x *microproto.Exec, seen uint64) {
+// detectLosses sends segments again after which three sent later have arrived.
+func (r *Retransmit) detectLosses(x *microproto.Exec, seen uint64) {
 	last := min(64-bits.LeadingZeros64(seen), r.transmitted()-1)
 	for i := 0; i < last && bits.OnesCount64(seen>>max(i-1, 0)) >= reorderThreshold; i++ {
 		e := r.entries.at(i)
@@ -315,9 +317,9 @@ func (r *Retransmit) lost(x *microproto.Exec, seen uint64) {
 		}
 		from := i
 		if e.m != nil && r.copies.Get(e.m) > 0 {
-			from = max(i, int(int32(e.mark-r.una))-1) // only what was sent after its last copy counts
+			from = max(i, int(int32(e.sentBefore-r.una))-1) // only segments sent after its last copy count
 		}
-		if from >= 64 || bits.OnesCount64(seen>>from) < reorderThreshold || !r.alone(x, i) {
+		if from >= 64 || bits.OnesCount64(seen>>from) < reorderThreshold || !r.isolate(x, i) {
 			continue
 		}
 		microproto.Raise(x, microproto.SegmentLost, e.m)
@@ -325,9 +327,9 @@ func (r *Retransmit) lost(x *microproto.Exec, seen uint64) {
 	}
 }
 
-// goOn sends again up to n segments of those that were outstanding at a time-out,
-// as far as a congestion window allows.
-func (r *Retransmit) goOn(x *microproto.Exec, n int) {
+// resumeRecovery sends again up to n of the segments that were outstanding at a time-out, as far
+// as the congestion window allows.
+func (r *Retransmit) resumeRecovery(x *microproto.Exec, n int) {
 	if before(r.nextRetry, r.una) {
 		r.nextRetry = r.una
 	}
@@ -337,7 +339,7 @@ func (r *Retransmit) goOn(x *microproto.Exec, n int) {
 		if e.sacked || e.round == r.round {
 			continue
 		}
-		if !r.alone(x, i) {
+		if !r.isolate(x, i) {
 			return
 		}
 		if r.end.Get(e.m) > *r.limit {
@@ -348,40 +350,40 @@ func (r *Retransmit) goOn(x *microproto.Exec, n int) {
 	}
 }
 
-// again: who counts duplicates takes the oldest segment for lost.
-func (r *Retransmit) again(x *microproto.Exec, _ struct{}) {
+// retransmitOldest sends the oldest segment again: duplicates show that it is lost.
+func (r *Retransmit) retransmitOldest(x *microproto.Exec, _ struct{}) {
 	if r.transmitted() == 0 {
 		return
 	}
-	if e := r.entries.front(); r.alone(x, 0) {
+	if e := r.entries.front(); r.isolate(x, 0) {
 		microproto.Raise(x, microproto.SegmentLost, e.m)
 		r.resend(x, e)
 	}
 }
 
-// named: the other end misses a segment. What was sent again already is left to
-// acknowledgements: the name may be older than the copy.
-func (r *Retransmit) named(x *microproto.Exec, number uint32) {
+// retransmitNamed sends a segment again that the other end reports as missing, unless it was
+// sent again before: the report may be older than that copy.
+func (r *Retransmit) retransmitNamed(x *microproto.Exec, number uint32) {
 	i := int(int32(number - r.una))
 	if i < 0 || i >= r.transmitted() {
 		return
 	}
 	e := r.entries.at(i)
-	if e.sacked || r.copies.Get(e.m) > 0 || !r.alone(x, i) {
+	if e.sacked || r.copies.Get(e.m) > 0 || !r.isolate(x, i) {
 		return
 	}
 	microproto.Raise(x, microproto.SegmentLost, e.m)
 	r.resend(x, e)
 }
 
-// moved: the congestion window allows more, or its recovery has ended and with it
-// the timer that it kept.
-func (r *Retransmit) moved(x *microproto.Exec, _ struct{}) {
-	if r.wasKept && !*r.timerKept && r.inCount > 0 {
+// windowMoved continues a recovery as far as the window allows, and restarts the timer if it was
+// not restarted because of a recovery that has ended.
+func (r *Retransmit) windowMoved(x *microproto.Exec, _ struct{}) {
+	if r.timerWasKept && !*r.timerKept && r.inCount > 0 {
 		r.arm(x, true)
 	}
-	r.wasKept = *r.timerKept
-	r.goOn(x, math.MaxInt)
+	r.timerWasKept = *r.timerKept
+	r.resumeRecovery(x, math.MaxInt)
 }
 
 func (r *Retransmit) resend(x *microproto.Exec, e *entry) {

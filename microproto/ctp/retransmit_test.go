@@ -1,6 +1,7 @@
 package ctp
 
 import (
+	"encoding/binary"
 	"testing"
 	"time"
 
@@ -9,11 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The formulas of RFC 6298 §2 by hand: K = 4, alpha = 1/8, beta = 1/4.
+// RFC 6298 §2 computed by hand: K = 4, alpha = 1/8, beta = 1/4.
 func TestRTOByHand(t *testing.T) {
 	const ms = time.Millisecond
 	mp, err := newRTTEstimation(microproto.Options{
-		OptionRTOFloor: int64(ms), OptionRTOInitial: int64(1000 * ms), OptionRTOMax: int64(60_000 * ms), OptionGranularity: int64(ms),
+		OptionRTOFloor: int64(ms), OptionRTOInitial: int64(1000 * ms),
+		OptionRTOMax: int64(60_000 * ms), OptionGranularity: int64(ms),
 	})
 	require.NoError(t, err)
 	r := mp.(*RTTEstimation)
@@ -36,10 +38,11 @@ func TestRTOByHand(t *testing.T) {
 	for range 200 {
 		r.update(10 * time.Microsecond)
 	}
-	require.InDelta(t, float64(ms), float64(rto), float64(20*time.Microsecond), "and the floor or G bounds it from below")
+	require.InDelta(t, float64(ms), float64(rto), float64(20*time.Microsecond),
+		"and the floor or G bounds it from below")
 }
 
-// events notes the instants at which data frames leave end 0.
+// events records the instants at which end 0 transmits data frames.
 func watchData(r *rig) *[]time.Duration {
 	var at []time.Duration
 	r.OnFrame = func(end int, _ microproto.Frame) bool {
@@ -51,10 +54,11 @@ func watchData(r *rig) *[]time.Duration {
 	return &at
 }
 
-// §5.5 and §2.5: each time-out doubles the next, up to the cap.
+// RFC 6298 §5.5 and §2.5: each time-out doubles the next, up to the maximum.
 func TestBackOffDoublesUpToTheCap(t *testing.T) {
 	const ms = time.Millisecond
-	o := microproto.Options{OptionRTOFloor: int64(2 * ms), OptionRTOInitial: int64(10 * ms), OptionRTOMax: int64(70 * ms)}
+	o := microproto.Options{OptionRTOFloor: int64(2 * ms), OptionRTOInitial: int64(10 * ms),
+		OptionRTOMax: int64(70 * ms)}
 	r := newRig(t, syncEther, o, 1500, 1, calm).open()
 	r.Link.Partition(0, true)
 	at := watchData(r)
@@ -64,7 +68,7 @@ func TestBackOffDoublesUpToTheCap(t *testing.T) {
 	require.Equal(t, []time.Duration{0, 10 * ms, 30 * ms, 70 * ms, 140 * ms, 210 * ms, 280 * ms}, *at)
 }
 
-// Karn: an acknowledgement of what was sent twice gives no measurement.
+// Karn's rule: the acknowledgement of a retransmitted segment gives no measurement.
 func TestKarn(t *testing.T) {
 	const ms = time.Millisecond
 	o := microproto.Options{OptionRTOInitial: int64(10 * ms)}
@@ -87,8 +91,8 @@ func TestKarn(t *testing.T) {
 	require.Equal(t, 2*ms, *rtt.rto, "the floor")
 }
 
-// Without a congestion window a copy that seems to have been acknowledged ends the back-off;
-// a few times in a row, and not if the answer comes too soon to be the copy's.
+// Without a congestion window the acknowledgement of a retransmitted segment ends the back-off: a
+// few times in a row, and not if it arrives too early to be of the last copy.
 func TestBackOffEndsWithoutMeasurement(t *testing.T) {
 	const ms = time.Millisecond
 	o := microproto.Options{OptionRTOFloor: int64(2 * ms), OptionRTOInitial: int64(10 * ms)}
@@ -107,7 +111,7 @@ func TestBackOffEndsWithoutMeasurement(t *testing.T) {
 	}
 	send(0)
 	require.Equal(t, 2*ms, *rtt.rto)
-	for range maxDoubts {
+	for range maxAmbiguous {
 		send(5 * ms) // two time-outs
 		require.Equal(t, 2*ms, *rtt.rto)
 	}
@@ -117,14 +121,14 @@ func TestBackOffEndsWithoutMeasurement(t *testing.T) {
 	require.Equal(t, 2*ms, *rtt.rto)
 
 	*rtt.rto = 8 * ms
-	rtt.collapse(rtt.srtt/2 - 1)
+	rtt.endBackoff(rtt.srtt/2 - 1)
 	require.Equal(t, 8*ms, *rtt.rto, "the first copy's")
 	*rtt.limit = 1 << 20
-	rtt.collapse(rtt.srtt)
+	rtt.endBackoff(rtt.srtt)
 	require.Equal(t, 8*ms, *rtt.rto, "a congestion window needs the back-off (RFC 6298 §5.7)")
 }
 
-// A segment that three later ones have overtaken is sent again without a time-out.
+// A segment is sent again without a time-out when three later ones have arrived.
 func TestOvertakenByThree(t *testing.T) {
 	r := newRig(t, syncEther, nil, 150, 1, calm).open()
 	n := 0
@@ -141,8 +145,8 @@ func TestOvertakenByThree(t *testing.T) {
 	require.EqualValues(t, 1, *r.ends[0].Protocol("Retransmit").(*Retransmit).resent)
 }
 
-// Acknowledgements that lie are dropped, counted and not believed.
-func TestLyingAcknowledgement(t *testing.T) {
+// Acknowledgements of segments not sent are dropped and counted.
+func TestForgedAcknowledgement(t *testing.T) {
 	r := newRig(t, syncEther, nil, 1500, 1, calm)
 	r.open()
 	r.Link.Partition(0, true)
@@ -160,12 +164,12 @@ func TestLyingAcknowledgement(t *testing.T) {
 	}
 	lie := func(n uint32) {
 		at := offsetOf(r.ends[0], "ack.next")
-		ack[at], ack[at+1], ack[at+2], ack[at+3] = byte(n>>24), byte(n>>16), byte(n>>8), byte(n)
+		binary.BigEndian.PutUint32(ack[at:], n)
 		require.NoError(t, r.ends[0].Input(r.Clock.Now(), microproto.Frame{Peer: 1, Data: append([]byte(nil), ack...)}))
 	}
 	lie(3) // 1 was sent, so 2 is the most that can be asked for
 	require.EqualValues(t, 0, r.accepted(0))
-	require.EqualValues(t, 1, r.drops(0, "acknowledgement of what was never sent"))
+	require.EqualValues(t, 1, r.drops(0, "acknowledgement of a segment not sent"))
 	lie(2)
 	require.EqualValues(t, 1, r.accepted(0))
 }
@@ -179,7 +183,7 @@ func offsetOf(c *microproto.Composite, name string) int {
 	return -1
 }
 
-// What is in flight stays within the window, in bytes and in segments.
+// The amount in flight stays within the bounds in bytes and in segments.
 func TestWindow(t *testing.T) {
 	for _, o := range []microproto.Options{{OptionInFlight: 3000}, {OptionInFlightCount: 3}} {
 		r := newRig(t, syncEther, o, 1060, 1, calm).open()
@@ -207,7 +211,7 @@ func TestThroughputUnderLoss(t *testing.T) {
 	require.Less(t, float64(resent), 0.06*float64(sent), "%d of %d sent again", resent, sent)
 }
 
-// While a channel drains its time-out follows the round trip alone, also where the variance
+// While a channel drains, its time-out is little more than the round trip, even if the variance
 // has a floor.
 func TestDrainForgetsTheFloors(t *testing.T) {
 	const ms = time.Millisecond

@@ -6,15 +6,15 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// arm keeps one timer for the oldest segment in flight; anew starts it afresh. A
-// timer that fires too early only sets itself again, so that no acknowledgement
-// costs a cancellation.
-func (r *Retransmit) arm(x *microproto.Exec, anew bool) {
-	if anew || r.deadline == 0 {
+// arm sets the deadline of the oldest segment in flight; restart moves an existing one. The
+// timer is set again only when it fires before the deadline, so an acknowledgement costs no
+// cancellation.
+func (r *Retransmit) arm(x *microproto.Exec, restart bool) {
+	if restart || r.deadline == 0 {
 		r.deadline = x.Now().Add(*r.rto)
 	}
 	if r.timer != 0 && r.fires > r.deadline {
-		x.Cancel(r.timer) // it was set when the time-out was longer
+		x.Cancel(r.timer) // set when the time-out was longer
 		r.timer = 0
 	}
 	if r.timer == 0 {
@@ -27,7 +27,7 @@ func (r *Retransmit) expire(x *microproto.Exec, _ *Retransmit) {
 	r.timer = 0
 	if r.inCount == 0 {
 		r.deadline = 0
-		r.ask(x)
+		r.sendProbe(x)
 		return
 	}
 	if x.Now() < r.deadline {
@@ -39,16 +39,16 @@ func (r *Retransmit) expire(x *microproto.Exec, _ *Retransmit) {
 		if e.sacked {
 			continue
 		}
-		if !r.alone(x, i) {
-			break // no message for it now; the next time-out tries again
+		if !r.isolate(x, i) {
+			break // the pool is empty; the next time-out tries again
 		}
 		r.round++
 		r.recover, r.nextRetry = *r.sentNext, r.una
 		microproto.Raise(x, microproto.SegmentTimeout, e.m)
-		r.wasKept = *r.timerKept // a recovery that this has ended starts no timer any more
+		r.timerWasKept = *r.timerKept // the time-out has ended a recovery
 		r.resend(x, e)
 		if *r.limit != math.MaxUint64 {
-			r.goOn(x, math.MaxInt)
+			r.resumeRecovery(x, math.MaxInt)
 		}
 		break
 	}
@@ -56,7 +56,7 @@ func (r *Retransmit) expire(x *microproto.Exec, _ *Retransmit) {
 	r.arm(x, true)
 }
 
-// block: a Send found no credit.
+// block records that a Send found no credit.
 func (r *Retransmit) block(x *microproto.Exec, _ struct{}) {
 	if !r.blocked {
 		r.blocked, r.blockedAt = true, *r.grant
@@ -66,13 +66,13 @@ func (r *Retransmit) block(x *microproto.Exec, _ struct{}) {
 	}
 }
 
-// ask sends a probe when a Send waits for credit, and plans the next.
-func (r *Retransmit) ask(x *microproto.Exec) {
+// sendProbe sends a probe if a Send waits for credit, and sets the timer for the next.
+func (r *Retransmit) sendProbe(x *microproto.Exec) {
 	if !r.blocked {
 		return
 	}
 	r.probing = true
-	microproto.Raise(x, AckWanted, Now)
+	microproto.Raise(x, AckRequested, Now)
 	r.probeDelay = min(max(2*r.probeDelay, *r.rto), maxProbeDelay)
 	r.deadline = x.Now().Add(r.probeDelay)
 	r.arm(x, false)

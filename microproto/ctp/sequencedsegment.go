@@ -2,8 +2,8 @@ package ctp
 
 import "github.com/p2pdc/p2pdc/microproto"
 
-// SequencedSegment numbers segments. Numbers have 32 bits and wrap; they are
-// compared as in RFC 1982, so that no two segments in flight may be 2³¹ apart.
+// SequencedSegment numbers segments. Numbers have 32 bits and wrap. They are compared as in
+// RFC 1982, so two segments in flight must be less than 2³¹ apart.
 type SequencedSegment struct {
 	first  uint32
 	next   *uint32

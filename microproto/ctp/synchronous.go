@@ -8,21 +8,19 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Synchronous is the endpoint of the synchronous columns: messages with a tag and
-// a label, first in first out for each tag, exactly once. A transfer is accepted
-// when all its segments are acknowledged, which happens when they are stored at the
-// other end; over a link that is reliable by itself, without PositiveAck, when the
-// other end says so.
+// Synchronous is the endpoint of the synchronous columns. Messages have a tag and a label, and
+// arrive exactly once, in the order of their tag. A transfer is accepted when it is stored at
+// the other end: when all of its segments are acknowledged or, over a reliable link without
+// PositiveAck, when a grant says so.
 //
-// The receiver's queue is bounded by OptionReceive: payload plus 64 bytes a message.
-// The sender knows what is left of it from PositiveAck; without that, over a link
-// that is reliable and ordered by itself, from answers that Synchronous sends (see
+// OptionReceive bounds the receiver's queue: payload plus 64 bytes for each message. PositiveAck
+// tells the sender how much is free; over a reliable link Synchronous sends grants itself (see
 // grants.go). A peer that sends more than it was granted fails the composite.
 type Synchronous struct {
 	limit, peerLimit uint64
 	tag              microproto.Attr[uint32]
 	label            microproto.Attr[uint64]
-	number           microproto.Attr[uint64] // local: transfer that the segment ends, 0: none
+	number           microproto.Attr[uint64] // local: the transfer whose last segment this is, 0: none
 	offset, total    microproto.Attr[uint32]
 	backlog, segment *int
 	buffers          *buffers
@@ -32,30 +30,30 @@ type Synchronous struct {
 	taken            *uint64
 	mostMessages     int
 
-	own      bool   // no PositiveAck carries the credit
-	told     uint64 // credit in the last answer of our own
-	answered uint64 // transfers stored, as the last answer said
-	late     bool   // there was no room for one
-	told8    [answerBytes]byte
-	patience time.Duration // until what is stored is told
-	timer    microproto.TimerID
+	grants       bool   // no PositiveAck carries the credit
+	advertised   uint64 // bytes granted by the last grant
+	acknowledged uint64 // transfers acknowledged by the last grant
+	grantDue     bool   // the pool had no message for a grant
+	grantBytes   [grantPayload]byte
+	grantDelay   time.Duration // from the arrival of a message to its grant
+	grantTimer   microproto.TimerID
 
-	sending  sending
-	together together
-	accepted uint64
-	arrivals uint64
-	stored   uint64
-	queues   []tagQueue
-	slots    []slotSize
+	sending    sending
+	coalescing coalescingBuffer
+	accepted   uint64
+	arrivals   uint64
+	stored     uint64
+	queues     []tagQueue
+	slots      []slotSize
 }
 
-// sending is the message being submitted, and those whose cutting was interrupted.
+// sending numbers the transfers.
 type sending struct {
-	last uint64         // transfer number
-	tags fifo[outgoing] // those that are not yet cut whole
+	last uint64               // number of the last transfer
+	tags fifo[transferHeader] // of the messages not yet segmented completely
 }
 
-type outgoing struct {
+type transferHeader struct {
 	tag    uint32
 	label  uint64
 	number uint64
@@ -69,18 +67,18 @@ type slotSize struct {
 // tagQueue holds the messages of one tag.
 type tagQueue struct {
 	tag      uint32
-	messages fifo[stored]
+	messages fifo[storedMessage]
 }
 
-type stored struct {
+type storedMessage struct {
 	label  uint64
 	data   []byte
-	posted bool // data is the user's who waits for it
+	posted bool // data is the posted memory of the user
 }
 
-// defaultPatience is less than any round trip through a scheduler, and more than a
-// receiver that keeps up needs to take a message.
-const defaultPatience = 200 * time.Microsecond
+// defaultGrantDelay is shorter than a round trip through a scheduler, and longer than the time
+// in which a receiver that keeps up receives a message.
+const defaultGrantDelay = 200 * time.Microsecond
 
 func newSynchronous(o microproto.Options) (microproto.MicroProtocol, error) {
 	limit, err := option(o, OptionReceive, defaultReceive, messageCost, anyPositive)
@@ -91,8 +89,8 @@ func newSynchronous(o microproto.Options) (microproto.MicroProtocol, error) {
 	if err != nil {
 		return nil, err
 	}
-	delay, err := option(o, OptionAckDelay, int64(defaultPatience), 0, int64(time.Second))
-	return &Synchronous{limit: uint64(limit), peerLimit: uint64(peer), patience: time.Duration(delay)}, err
+	delay, err := option(o, OptionAckDelay, int64(defaultGrantDelay), 0, int64(time.Second))
+	return &Synchronous{limit: uint64(limit), peerLimit: uint64(peer), grantDelay: time.Duration(delay)}, err
 }
 
 // Name implements microproto.MicroProtocol.
@@ -116,7 +114,7 @@ func (s *Synchronous) Attach(b *microproto.Binder) error {
 	s.credit = microproto.DeclareCell(b, cellCredit, s.limit)
 	s.taken = microproto.DeclareCell(b, cellTaken, uint64(0))
 	s.mostMessages = max(1, b.Limits().Messages/4)
-	microproto.Bind(b, microproto.SegmentFromUser, microproto.Early, s.stamp)
+	microproto.Bind(b, microproto.SegmentFromUser, microproto.Early, s.fillHeader)
 	microproto.Bind(b, microproto.SegmentAcked, microproto.Normal, s.acked)
 	s.posted.claims = s.claims
 	microproto.Bind(b, messageAssembled, microproto.Normal, s.store)
@@ -124,14 +122,14 @@ func (s *Synchronous) Attach(b *microproto.Binder) error {
 	return nil
 }
 
-// Slot bounds the messages of a tag; tags that were not declared are not bounded
-// but by the queue.
+// Slot implements microproto.Endpoint: it bounds the messages of a tag. Those of other tags are
+// bounded by the queue only.
 func (s *Synchronous) Slot(tag uint32, length int) error {
-	if ownTag(tag) {
-		return fmt.Errorf("%w: tag %d is the channel's own", ErrSlot, tag)
+	if reservedTag(tag) {
+		return fmt.Errorf("%w: tag %d is reserved", ErrSlot, tag)
 	}
 	if length < 0 || cost(length) > s.limit {
-		return fmt.Errorf("%w: %d bytes for tag %d, and the receive queue has %d", ErrMessageSize, length, tag, s.limit)
+		return fmt.Errorf("%w: %d bytes for tag %d, the receive queue has %d", ErrMessageSize, length, tag, s.limit)
 	}
 	for i := range s.slots {
 		if s.slots[i].tag == tag {
@@ -143,8 +141,8 @@ func (s *Synchronous) Slot(tag uint32, length int) error {
 	return nil
 }
 
-// Send implements microproto.Endpoint. Beside ErrBusy it gives ErrMessageSize for a
-// message that the other end's queue could never take, or longer than its slot.
+// Send implements microproto.Endpoint. ErrMessageSize: the message is longer than its slot or
+// than the other end's queue.
 func (s *Synchronous) Send(x *microproto.Exec, tag uint32, label uint64, data []byte) (uint64, error) {
 	if err := s.admit(x, tag, data); err != nil {
 		return 0, err
@@ -157,25 +155,25 @@ func (s *Synchronous) Send(x *microproto.Exec, tag uint32, label uint64, data []
 		return 0, microproto.ErrBusy
 	}
 	m.Payload = data
-	number := s.begin(data)
-	s.sending.tags.push(outgoing{tag, label, number})
+	number := s.startTransfer(data)
+	s.sending.tags.push(transferHeader{tag, label, number})
 	microproto.Raise(x, microproto.MessageFromUser, m)
 	return number, nil
 }
 
-// admit tells why a message cannot be sent, or not now.
+// admit returns an error if the message cannot be sent, or not now.
 func (s *Synchronous) admit(x *microproto.Exec, tag uint32, data []byte) error {
 	for _, l := range s.slots {
 		if l.tag == tag && len(data) > l.length {
 			return fmt.Errorf("%w: %d bytes for tag %d, declared with %d", ErrMessageSize, len(data), tag, l.length)
 		}
 	}
-	if ownTag(tag) {
-		return fmt.Errorf("%w: tag %d is the channel's own", ErrSlot, tag)
+	if reservedTag(tag) {
+		return fmt.Errorf("%w: tag %d is reserved", ErrSlot, tag)
 	}
 	c := cost(len(data))
 	if c > s.peerLimit {
-		return fmt.Errorf("%w: %d bytes, and the other end's queue has %d", ErrMessageSize, len(data), s.peerLimit)
+		return fmt.Errorf("%w: %d bytes, the other end's queue has %d", ErrMessageSize, len(data), s.peerLimit)
 	}
 	if *s.sent+c > *s.grant {
 		microproto.Raise(x, CreditBlocked, struct{}{})
@@ -187,15 +185,15 @@ func (s *Synchronous) admit(x *microproto.Exec, tag uint32, data []byte) error {
 	return nil
 }
 
-// begin numbers a transfer.
-func (s *Synchronous) begin(data []byte) uint64 {
+// startTransfer numbers a transfer and takes its credit.
+func (s *Synchronous) startTransfer(data []byte) uint64 {
 	*s.sent += cost(len(data))
 	s.sending.last++
 	return s.sending.last
 }
 
-// stamp gives a segment the tag and label of the message that is being cut.
-func (s *Synchronous) stamp(_ *microproto.Exec, m *microproto.Message) {
+// fillHeader sets the tag and the label of a segment of the message that is being segmented.
+func (s *Synchronous) fillHeader(_ *microproto.Exec, m *microproto.Message) {
 	if s.sending.tags.n == 0 {
 		return // not submitted by Send
 	}
@@ -208,9 +206,8 @@ func (s *Synchronous) stamp(_ *microproto.Exec, m *microproto.Message) {
 	}
 }
 
-// acked: the last segment of a transfer is stored at the other end, and with it,
-// since acknowledgements come in order, all before it. Where a train was taken apart,
-// every segment of it has the number.
+// acked accepts a transfer when its last segment is acknowledged: acknowledgements come in
+// order. All segments of a train that was split have the transfer's number.
 func (s *Synchronous) acked(_ *microproto.Exec, m *microproto.Message) {
 	if n := s.number.Get(m); n > s.accepted && s.offset.Get(m)+uint32(m.Length()) == s.total.Get(m) {
 		s.accepted = n
@@ -220,16 +217,16 @@ func (s *Synchronous) acked(_ *microproto.Exec, m *microproto.Message) {
 // Accepted implements microproto.Endpoint.
 func (s *Synchronous) Accepted() uint64 { return s.accepted }
 
-// Arrivals implements microproto.Endpoint: messages that have come whole.
+// Arrivals implements microproto.Endpoint: it counts complete messages.
 func (s *Synchronous) Arrivals() uint64 { return s.arrivals }
 
 func (s *Synchronous) store(x *microproto.Exec, a *assembled) {
 	s.stored += cost(len(a.Data))
 	if s.stored-*s.consumed > s.limit {
-		x.Fail(fmt.Errorf("%w: more than %d bytes that nobody has received", ErrQueueFull, s.limit))
+		x.Fail(fmt.Errorf("%w: more than %d bytes were not received by the user", ErrQueueFull, s.limit))
 		return
 	}
-	if s.tag.Get(a.Segment) == bundleTag {
+	if s.tag.Get(a.Segment) == coalescedTag {
 		s.unpack(x, a)
 		return
 	}
@@ -238,15 +235,15 @@ func (s *Synchronous) store(x *microproto.Exec, a *assembled) {
 		x.Fail(fmt.Errorf("%w: the other end uses more than %d tags in one session", ErrSlot, maxTags))
 		return
 	}
-	q.messages.push(stored{s.label.Get(a.Segment), a.Data, a.Posted})
+	q.messages.push(storedMessage{s.label.Get(a.Segment), a.Data, a.Posted})
 	s.arrivals++
-	s.arrivedAlone(x)
+	s.scheduleGrant(x)
 }
 
-// maxTags bounds the queues that a peer can make us keep.
+// maxTags bounds the queues that a peer can make this end allocate.
 const maxTags = 1024
 
-// queue finds the queue of a tag or makes one; nil past the bound.
+// queue returns the queue of a tag, which it creates if necessary; nil beyond maxTags.
 func (s *Synchronous) queue(tag uint32) *tagQueue {
 	for i := range s.queues {
 		if s.queues[i].tag == tag {
@@ -261,7 +258,8 @@ func (s *Synchronous) queue(tag uint32) *tagQueue {
 }
 
 // Receive implements microproto.Endpoint.
-func (s *Synchronous) Receive(x *microproto.Exec, tag uint32, dst []byte, labels *[]microproto.SegmentLabel) (microproto.Arrival, error) {
+func (s *Synchronous) Receive(x *microproto.Exec, tag uint32, dst []byte,
+	labels *[]microproto.SegmentLabel) (microproto.Arrival, error) {
 	for i := range s.queues {
 		q := &s.queues[i]
 		if q.tag != tag || q.messages.n == 0 {
@@ -280,7 +278,7 @@ func (s *Synchronous) Receive(x *microproto.Exec, tag uint32, dst []byte, labels
 			if &dst[0] != &m.data[0] {
 				copy(dst, m.data)
 			}
-			s.forgetPost()
+			s.clearPost()
 		}
 		if labels != nil {
 			*labels = (*labels)[:0]
@@ -291,7 +289,7 @@ func (s *Synchronous) Receive(x *microproto.Exec, tag uint32, dst []byte, labels
 		*s.consumed += cost(len(m.data))
 		q.messages.pop()
 		microproto.Raise(x, Consumed, struct{}{})
-		s.offer(x)
+		s.grantFreed(x)
 		return a, nil
 	}
 	return microproto.Arrival{}, microproto.ErrNothing

@@ -29,7 +29,7 @@ func (r *rig) drain(end int, most int) (got [][]byte, labels []uint64) {
 	}
 }
 
-// Whatever a link does to frames: every message once, in order, whole.
+// Whatever the faults, every message arrives once, in order and complete.
 func TestSynchronousExactlyOnceInOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		names := syncEther
@@ -49,17 +49,20 @@ func TestSynchronousExactlyOnceInOrder(t *testing.T) {
 		}
 		o[OptionPeerReceive] = o[OptionReceive]
 		train := rapid.SampledFrom([]int{0, 1000, 65507}).Draw(rt, "train")
-		r := newTrainRig(rt, names, o, rapid.IntRange(120, 1500).Draw(rt, "mtu"), train, rapid.Uint64().Draw(rt, "seed"), f).open()
+		r := newTrainRig(rt, names, o, rapid.IntRange(120, 1500).Draw(rt, "mtu"), train,
+			rapid.Uint64().Draw(rt, "seed"), f).open()
 		sizes := rapid.SliceOfN(rapid.IntRange(0, 3000), 1, 30).Draw(rt, "sizes")
 		gathers := rapid.Bool().Draw(rt, "gathers")
 		var next, got [2]int
 		pause := time.Millisecond
 		for got[0] < len(sizes) || got[1] < len(sizes) {
-			require.Less(rt, time.Duration(r.Clock.Now()), noProgress, "no progress: sent %v, received %v of %d", next, got, len(sizes))
+			require.Less(rt, time.Duration(r.Clock.Now()), noProgress, "no progress: sent %v, received %v of %d", next,
+				got, len(sizes))
 			was := [2][2]int{next, got}
 			for end := range 2 {
 				for room := true; room && next[end] < len(sizes); {
-					_, err := r.sendMore(end, tag, uint64(next[end]), pattern(sizes[next[end]], uint64(next[end])), gathers)
+					_, err := r.sendMore(end, tag, uint64(next[end]), pattern(sizes[next[end]], uint64(next[end])),
+						gathers)
 					if room = gathers && err == nil; err == nil {
 						next[end]++
 					} else {
@@ -77,7 +80,7 @@ func TestSynchronousExactlyOnceInOrder(t *testing.T) {
 					got[end]++
 				}
 			}
-			// Where most is lost most of the time is back-off.
+			// With heavy loss most of the time is back-off.
 			if pause = min(2*pause, 100*time.Millisecond); was != [2][2]int{next, got} {
 				pause = time.Millisecond
 			}
@@ -123,11 +126,12 @@ func TestBothEndsSendHalfAMegabyte(t *testing.T) {
 		require.Len(t, got, 1)
 		require.True(t, bytes.Equal(pattern(512<<10, uint64(1-end)), got[0]))
 	}
-	require.Zero(t, *r.ends[0].Protocol("Retransmit").(*Retransmit).resent, "nothing was lost, so nothing is sent twice")
+	require.Zero(t, *r.ends[0].Protocol("Retransmit").(*Retransmit).resent,
+		"nothing was lost, so nothing is sent twice")
 }
 
-// A receiver that takes nothing holds the sender back at its queue's bound; what
-// is freed lets exactly as much through.
+// A receiver that does not receive stops the sender when its queue is full. Each byte that becomes
+// free admits another one.
 func TestSlowReceiver(t *testing.T) {
 	const queue, n = 10_000, 1000
 	o := microproto.Options{OptionReceive: queue, OptionPeerReceive: queue}
@@ -145,15 +149,15 @@ func TestSlowReceiver(t *testing.T) {
 	dst := make([]byte, n)
 	_, err := r.receive(1, tag, dst, nil)
 	require.NoError(t, err)
-	r.run(3 * time.Second) // the sender asks with back-off, or is told
+	r.run(3 * time.Second) // the sender probes with back-off, or gets a grant
 	_, err = r.send(0, tag, uint64(sent), pattern(n, 0))
 	require.NoError(t, err)
 	_, err = r.send(0, tag, uint64(sent), pattern(n, 0))
 	require.ErrorIs(t, err, microproto.ErrBusy)
 }
 
-// The frame that brings new credit is lost; the sender's question repairs it.
-func TestLostCreditIsAskedFor(t *testing.T) {
+// A frame with new credit is lost; a probe of the sender repairs it.
+func TestLostCreditIsProbedFor(t *testing.T) {
 	o := microproto.Options{OptionReceive: 2000, OptionPeerReceive: 2000}
 	r := newRig(t, syncEther, o, 400, 1, calm).open()
 	_, err := r.send(0, tag, 1, pattern(1900, 1))
@@ -171,7 +175,7 @@ func TestLostCreditIsAskedFor(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// The first and the last frames are lost, each way.
+// The first and the last frames are lost, in each direction.
 func TestFirstAndLastLost(t *testing.T) {
 	for _, end := range []int{0, 1} {
 		r := newRig(t, syncEther, nil, 1500, 1, calm)
@@ -196,7 +200,7 @@ func TestFirstAndLastLost(t *testing.T) {
 	}
 }
 
-// After two seconds without a frame the transfer goes on within the capped back-off.
+// After an outage of two seconds the transfer resumes within the maximum of the back-off.
 func TestBlackHole(t *testing.T) {
 	r := newRig(t, syncEther, nil, 1500, 1, calm).open()
 	_, err := r.send(0, tag, 1, pattern(3000, 1))
@@ -237,8 +241,8 @@ func TestSendErrors(t *testing.T) {
 	require.NoError(t, err, "a message is not lost by a short destination")
 }
 
-// A third tag's messages do not hold up those of another.
-func TestTagsAreQueuesOfTheirOwn(t *testing.T) {
+// Unread messages of one tag do not delay those of another.
+func TestTagsHaveSeparateQueues(t *testing.T) {
 	r := newRig(t, syncEther, nil, 1500, 1, calm).open()
 	for k := range uint64(3) {
 		for tg := range uint32(2) {
@@ -258,7 +262,7 @@ func TestTagsAreQueuesOfTheirOwn(t *testing.T) {
 	}
 }
 
-// In steady state neither end allocates.
+// A busy channel allocates nothing at either end.
 func TestSynchronousAllocatesNothing(t *testing.T) {
 	o := microproto.Options{OptionReceive: 1 << 20, OptionPeerReceive: 1 << 20}
 	a, b := plainEnd(t, syncEther, o), plainEnd(t, syncEther, o)

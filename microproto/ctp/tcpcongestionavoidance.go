@@ -8,27 +8,25 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// TCPCongestionAvoidance is the Controller of the asynchronous inter-cluster Ethernet
-// column: CCID 2's slow start and congestion avoidance (RFC 4341 §5), counted in
-// packets.
+// TCPCongestionAvoidance is the Controller of the asynchronous column between clusters over
+// Ethernet: slow start and congestion avoidance of CCID 2 (RFC 4341 §5), in packets.
 //
-// Below the threshold the window grows by one packet for two that were acknowledged,
-// counting at most R, the ack ratio, in one acknowledgement; above it by one packet
-// for a window of them; not at all where the window was not what held the sender
-// back. A loss halves it; a time-out makes it one packet. While the channel is idle or
-// its user sends less, it falls as RFC 2861 says, but never below the initial window
-// of RFC 3390.
+// Below the threshold the window grows by one packet for two acknowledged ones, of which at most
+// R, the ack ratio, count in one acknowledgement. Above it, the window grows by one packet for
+// each window of them. It does not grow unless it limited the sender. A loss halves it; a
+// time-out sets it to one packet. While the channel is idle or its user sends less, it decreases
+// by RFC 2861, but not below the initial window of RFC 3390.
 type TCPCongestionAvoidance struct {
 	controllerProtocol
 	packetController
 }
 
-// packetController is the algorithm. It embeds nothing of the composite.
+// packetController is the algorithm, independent of the composite.
 type packetController struct {
 	window, threshold int
 	initial           int // RFC 3390 §1, in packets
-	credit            int // acknowledged packets not yet turned into growth
-	inherited         int // threshold that the last composition left, 0: none
+	credit            int // acknowledged packets that have not increased the window yet
+	importedThreshold int // of the composition before, 0: none
 	ratio             *int
 }
 
@@ -45,7 +43,7 @@ func (t *TCPCongestionAvoidance) Attach(b *microproto.Binder) error {
 	return t.controllerProtocol.Attach(b)
 }
 
-// initialPackets is the initial window of RFC 3390 §1 in packets of that many bytes.
+// initialPackets returns the initial window of RFC 3390 §1, in packets of that many bytes.
 func initialPackets(bytes int) int {
 	switch {
 	case bytes <= 1095:
@@ -58,9 +56,10 @@ func initialPackets(bytes int) int {
 
 // Open implements Controller.
 func (c *packetController) Open(s ControllerStart) {
-	c.window, c.threshold, c.credit = c.initial, math.MaxInt32, 0
-	if c.inherited > 0 {
-		c.threshold = c.inherited
+	c.window, c.threshold = c.initial, math.MaxInt32
+	c.credit = 0
+	if c.importedThreshold > 0 {
+		c.threshold = c.importedThreshold
 	}
 	if s.Window > 0 {
 		c.window, c.threshold = s.Window, max(s.Threshold, 2)
@@ -91,12 +90,12 @@ func (c *packetController) Congested(microproto.Instant, int) {
 	c.threshold = max(c.window, 2)
 }
 
-// Recovered implements Controller: the window was halved when the losses were noticed,
-// and nothing is sent again.
+// Recovered implements Controller. The window was halved at the detection, and nothing is
+// retransmitted.
 func (c *packetController) Recovered(microproto.Instant, int) {}
 
-// TimedOut implements Controller. Time-outs one after the other are of one congestion
-// (compare RFC 5681 §3.1: ssthresh is held).
+// TimedOut implements Controller. Consecutive time-outs count as one congestion (compare RFC 5681
+// §3.1: ssthresh is held).
 func (c *packetController) TimedOut(_ microproto.Instant, _ int, again bool) {
 	if !again {
 		c.threshold = max(c.window/2, 2)
@@ -104,7 +103,7 @@ func (c *packetController) TimedOut(_ microproto.Instant, _ int, again bool) {
 	c.window, c.credit = 1, 0
 }
 
-// Idled implements Controller: RFC 2861 §3.2, one halving for each time-out.
+// Idled implements Controller: it halves the window for each time-out (RFC 2861 §3.2).
 func (c *packetController) Idled(_ microproto.Instant, idle, rto time.Duration) {
 	restart := min(c.initial, c.window)
 	c.threshold = max(c.threshold, 3*c.window/4)
@@ -114,7 +113,7 @@ func (c *packetController) Idled(_ microproto.Instant, idle, rto time.Duration) 
 	c.credit = 0
 }
 
-// Underused implements Controller: RFC 2861 §3.1.
+// Underused implements Controller (RFC 2861 §3.1).
 func (c *packetController) Underused(_ microproto.Instant, used int) {
 	if used = max(used, c.initial); used < c.window {
 		c.threshold = max(c.threshold, 3*c.window/4)
@@ -123,14 +122,15 @@ func (c *packetController) Underused(_ microproto.Instant, used int) {
 	}
 }
 
-// Window implements Controller: packets.
+// Window implements Controller.
 func (c *packetController) Window() int { return c.window }
 
-// Threshold implements Controller: packets.
+// Threshold implements Controller.
 func (c *packetController) Threshold() int { return c.threshold }
 
-// ExportState implements microproto.StateExporter: slow start may go where the window was. The window
-// itself is not handed on; what was in flight says nothing to the next composition.
+// ExportState implements microproto.StateExporter: it returns the threshold up to which slow
+// start may go. The window is not exported, because the next composition starts with nothing in
+// flight.
 func (t *TCPCongestionAvoidance) ExportState() microproto.State {
 	return packetThreshold(max(t.threshold, 3*t.window/4))
 }
@@ -143,6 +143,6 @@ func (t *TCPCongestionAvoidance) ImportState(s microproto.State) error {
 	if !ok {
 		return fmt.Errorf("ctp: TCPCongestionAvoidance cannot import %T", s)
 	}
-	t.inherited = max(int(threshold), 2)
+	t.importedThreshold = max(int(threshold), 2)
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// firsts are numbers of a first packet: the tests below run over the wrap too.
+// firsts are first packet numbers, so that the tests below run over the wrap too.
 var firsts = []uint32{1, math.MaxUint32 - 2, math.MaxUint32 - 30}
 
 func eachFirst(t *testing.T, test func(t *testing.T, s *packetSender)) {
@@ -22,8 +22,8 @@ func eachFirst(t *testing.T, test func(t *testing.T, s *packetSender)) {
 	}
 }
 
-// RFC 4341 §5: four packets of up to 1095 bytes to begin with, then one more for two
-// that were acknowledged.
+// RFC 4341 §5: the window starts with four packets of up to 1095 bytes and grows by one for two
+// acknowledged ones.
 func TestPacketSlowStart(t *testing.T) {
 	eachFirst(t, func(t *testing.T, s *packetSender) {
 		s.send()
@@ -39,11 +39,11 @@ func TestPacketSlowStart(t *testing.T) {
 	})
 }
 
-// One acknowledgement for many packets counts for R of them (2 here).
+// In an acknowledgement of many packets only R of them count (2 here).
 func TestPacketSlowStartCountsTheAckRatio(t *testing.T) {
 	s := newPacketSender(t, slowOptions)
 	s.grow(16)
-	require.Equal(t, 2, s.ack().AckRatio())
+	require.Equal(t, 2, s.ack().ratio.value)
 	w := s.window()
 	s.acked(len(s.numbers) - 1)
 	require.Equal(t, w+1, s.window())
@@ -55,7 +55,7 @@ func TestInitialPackets(t *testing.T) {
 	}
 }
 
-// Above the threshold: one packet more for a window of acknowledged ones.
+// Above the threshold the window grows by one packet for each window of acknowledged ones.
 func TestPacketCongestionAvoidance(t *testing.T) {
 	eachFirst(t, func(t *testing.T, s *packetSender) {
 		s.grow(16)
@@ -77,13 +77,14 @@ func TestPacketCongestionAvoidance(t *testing.T) {
 	})
 }
 
-// All losses of one window of data are one halving, told in one acknowledgement or in
-// many; one of a packet sent afterwards is another.
+// All losses of one window of data cause one halving, whether one acknowledgement reports them or
+// many. The loss of a packet sent afterwards causes another.
 func TestOneHalvingForARoundTrip(t *testing.T) {
 	for _, over := range []bool{true, false} {
 		eachFirst(t, func(t *testing.T, s *packetSender) {
 			s.grow(16)
-			w, last, after := 0, len(s.numbers)-1, 0
+			w, after := 0, 0
+			last := len(s.numbers) - 1
 			first := last + 1 - s.inFlight()
 			lost := []int{first, first + 4, first + 8}
 			for i := first + 1; i <= last; i++ {
@@ -109,8 +110,8 @@ func TestOneHalvingForARoundTrip(t *testing.T) {
 	}
 }
 
-// Three with higher numbers make a packet lost, two do not: so much reordering costs
-// nothing, and a packet that comes late after all is not in flight twice.
+// A packet is lost when three with higher numbers have arrived, not two: so much reordering
+// changes nothing, and a packet that arrives late does not count twice.
 func TestPacketsOutOfOrder(t *testing.T) {
 	eachFirst(t, func(t *testing.T, s *packetSender) {
 		s.grow(16)
@@ -119,13 +120,13 @@ func TestPacketsOutOfOrder(t *testing.T) {
 		s.acked(first+2, first)
 		require.GreaterOrEqual(t, s.window(), w)
 		s.acked(first + 2)
-		require.GreaterOrEqual(t, s.window(), w, "it came late")
+		require.GreaterOrEqual(t, s.window(), w, "it arrived late")
 		w = s.window()
 		s.acked(first+6, first+3)
 		require.Equal(t, w/2, s.window())
 		n := s.inFlight()
 		s.acked(first + 6)
-		require.Equal(t, n, s.inFlight(), "what was taken for lost and came is counted once")
+		require.Equal(t, n, s.inFlight(), "a packet considered lost that arrives is counted once")
 		s.acked(first + 2)
 		s.acked(first + 2)
 		require.Equal(t, n, s.inFlight(), "acknowledgements again")
@@ -133,16 +134,18 @@ func TestPacketsOutOfOrder(t *testing.T) {
 	})
 }
 
-// Nothing is heard: one packet goes when the time-out has passed, then after twice as
-// long, up to the cap. The threshold is half the window of the first time-out.
+// Without acknowledgements one packet is sent after the time-out, then after twice that time, up
+// to the maximum. The threshold is half the window at the first time-out.
 func TestPacketTimeout(t *testing.T) {
 	const ms = time.Millisecond
-	o := microproto.Options{OptionPacketRTOFloor: int64(200 * ms), OptionRTOFloor: int64(200 * ms), OptionRTOMax: int64(800 * ms), OptionAckDelay: int64(10 * ms)}
+	o := microproto.Options{OptionPacketRTOFloor: int64(200 * ms), OptionRTOFloor: int64(200 * ms),
+		OptionRTOMax: int64(800 * ms), OptionAckDelay: int64(10 * ms)}
 	s := newPacketSender(t, o)
 	s.grow(16)
 	s.now = s.now.Add(ms)
 	s.acked(len(s.numbers) - s.inFlight() + 1)
-	w, sent, start := s.window(), len(s.numbers), s.now
+	w, sent := s.window(), len(s.numbers)
+	start := s.now
 	require.Equal(t, 200*ms, s.ack().rto)
 	var at []time.Duration
 	for s.now.Sub(start) < 4*time.Second {
@@ -161,8 +164,8 @@ func TestPacketTimeout(t *testing.T) {
 	require.Equal(t, 2, s.inFlight())
 }
 
-// A large window waits for the column's floor before it is given up; a small one, where
-// no three packets can come after a lost one, only as long as the round trip says.
+// A large window is reset after the column's floor; a small one, in which three packets cannot
+// follow a lost one, after little more than the round trip.
 func TestPacketTimeoutBySizeOfTheWindow(t *testing.T) {
 	const ms = time.Millisecond
 	s := newPacketSender(t, interOptions)
@@ -180,8 +183,8 @@ func TestPacketTimeoutBySizeOfTheWindow(t *testing.T) {
 	require.Less(t, quiet(), 80*ms, "backed off once")
 }
 
-// RFC 2861: an idle channel halves its window for each time-out that passes, down to
-// the initial one; the threshold remembers three quarters of it.
+// RFC 2861: an idle channel halves its window for each time-out, down to the initial window; the
+// threshold becomes at least three quarters of it.
 func TestPacketWindowAfterIdle(t *testing.T) {
 	for _, c := range []struct {
 		idle    int // time-outs
@@ -202,8 +205,8 @@ func TestPacketWindowAfterIdle(t *testing.T) {
 	}
 }
 
-// A sender that uses less than its window loses what it does not use, and gains nothing.
-func TestPacketWindowOfALazySender(t *testing.T) {
+// A sender that uses less than its window loses the unused part, and the window does not grow.
+func TestPacketWindowOfASenderWithLittleData(t *testing.T) {
 	s := newPacketSender(t, slowOptions)
 	s.grow(40)
 	for s.windowing().waiting.entries.n > 0 || s.inFlight() > 0 {

@@ -6,28 +6,27 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// TCPNewRenoCongestionAvoidance decides what is in flight and what a duplicate
-// acknowledgement means, as TCP NewReno does: slow start and congestion avoidance
-// (RFC 5681) by its Controller, limited transmit (RFC 3042), fast retransmit and the
-// fast recovery of RFC 6582 with its Impatient timer. Another Controller may take
-// the place of its own; loss recovery stays.
+// TCPNewRenoCongestionAvoidance is TCP NewReno: slow start and congestion avoidance (RFC 5681) by
+// its Controller, limited transmit (RFC 3042), fast retransmit, and fast recovery with the
+// Impatient timer (RFC 6582). Another Controller may replace its own; loss recovery does not
+// change.
 type TCPNewRenoCongestionAvoidance struct {
 	reno            *Reno
 	shared          *Congestion
 	ackedTo, sentTo *uint64
 	timerKept       *bool
-	together        *int
+	ackedTrain      *int
 	rto, smoothed   *time.Duration
 
 	// Positions are Retransmit's.
-	una        uint64 // position acknowledged when the last acknowledgement came
-	recover    uint64 // position that ends an episode of losses, by the name of RFC 6582
-	episode    bool   // there has been one: recover means something
+	una        uint64 // position acknowledged by the last acknowledgement
+	recover    uint64 // position at the end of the last recovery (RFC 6582)
+	episode    bool   // recover is set
 	recovering bool   // in fast recovery
 	inflation  int    // of the window in recovery and limited transmit
-	sent       uint64 // position sent when the first duplicate came
+	sent       uint64 // position sent at the first duplicate
 	timedOut   uint64 // position acknowledged at the last time-out
-	expired    bool   // there has been one: timedOut means something
+	expired    bool   // timedOut is set
 	used       int    // most in flight since the window was full
 	since      microproto.Instant
 }
@@ -46,8 +45,8 @@ func (n *TCPNewRenoCongestionAvoidance) Attach(b *microproto.Binder) error {
 	n.shared = microproto.LookupCell[Congestion](b, CellCongestion)
 	n.ackedTo = microproto.LookupCell[uint64](b, cellAckedTo)
 	n.sentTo = microproto.LookupCell[uint64](b, cellSentTo)
-	n.timerKept = microproto.LookupCell[bool](b, cellTimer)
-	n.together = microproto.LookupCell[int](b, cellTogether)
+	n.timerKept = microproto.LookupCell[bool](b, cellKeepTimer)
+	n.ackedTrain = microproto.LookupCell[int](b, cellAckedTrain)
 	n.rto = microproto.LookupCell[time.Duration](b, cellRTO)
 	n.smoothed = microproto.LookupCell[time.Duration](b, cellSmoothed)
 	microproto.Bind(b, microproto.OpenSession, microproto.Normal, func(x *microproto.Exec, _ struct{}) {
@@ -64,10 +63,10 @@ func (n *TCPNewRenoCongestionAvoidance) Attach(b *microproto.Binder) error {
 // (RFC 5681 §3.2).
 const duplicateThreshold = 3
 
-// duplicated: the first two let a new segment go each (RFC 3042), the third begins
-// recovery (RFC 6582 §3.2 steps 2 and 3), each further one tells that a segment has
-// left the network (step 4). What does not acknowledge more than the last episode's
-// end begins none: its duplicates may come from segments that were sent twice.
+// duplicated processes a duplicate acknowledgement. The first two admit a new segment each (RFC
+// 3042), the third starts recovery (RFC 6582 §3.2 steps 2 and 3), and each further one shows
+// that a segment has left the network (step 4). Duplicates below the end of the last recovery
+// start none: they may be due to segments that were sent twice.
 func (n *TCPNewRenoCongestionAvoidance) duplicated(x *microproto.Exec, count int) {
 	c := n.shared
 	switch {
@@ -84,16 +83,17 @@ func (n *TCPNewRenoCongestionAvoidance) duplicated(x *microproto.Exec, count int
 		if n.sent <= *n.ackedTo {
 			n.sent = *n.sentTo
 		}
-		// What limited transmit sent does not count (RFC 5681 §3.2 step 2).
+		// Segments of limited transmit do not count (RFC 5681 §3.2 step 2).
 		c.Controller.Congested(x.Now(), int(n.sent-*n.ackedTo))
-		n.recovering, n.episode, n.recover = true, true, *n.sentTo
+		n.recovering, n.episode = true, true
+		n.recover = *n.sentTo
 		n.inflation = duplicateThreshold * c.Unit
 		microproto.Raise(x, RetransmitOldest, struct{}{})
 	}
 	n.announce()
 }
 
-// announce tells the window of the controller and the recovery.
+// announce sets the shared window: that of the controller and the inflation.
 func (n *TCPNewRenoCongestionAvoidance) announce() {
 	n.shared.Window = max(n.shared.Controller.Window()+n.inflation, n.shared.Unit)
 }
@@ -109,7 +109,8 @@ func (n *TCPNewRenoCongestionAvoidance) acked(x *microproto.Exec, _ Ack) {
 		n.inflation = 0
 		n.grow(x, acked, flight)
 	case n.una >= n.recover:
-		n.recovering, n.inflation, *n.timerKept = false, 0, false
+		n.recovering, *n.timerKept = false, false
+		n.inflation = 0
 		n.shared.Controller.Recovered(x.Now(), int(*n.sentTo-n.una))
 	default:
 		n.partial(x, acked)
@@ -117,9 +118,9 @@ func (n *TCPNewRenoCongestionAvoidance) acked(x *microproto.Exec, _ Ack) {
 	n.announce()
 }
 
-// partial: the acknowledgement ends before the episode does, so the segment behind
-// it is lost too (RFC 6582 §3.2 step 5). The first one starts the timer afresh,
-// later ones do not: many losses are repaired sooner by a time-out (§4, Impatient).
+// partial processes a partial acknowledgement: it ends before the recovery, so the next segment
+// is lost too (RFC 6582 §3.2 step 5). The first restarts the timer, later ones do not: a
+// time-out repairs many losses sooner (§4, Impatient).
 func (n *TCPNewRenoCongestionAvoidance) partial(x *microproto.Exec, acked int) {
 	n.inflation -= acked
 	if acked >= n.shared.Unit {
@@ -129,9 +130,8 @@ func (n *TCPNewRenoCongestionAvoidance) partial(x *microproto.Exec, acked int) {
 	microproto.Raise(x, RetransmitOldest, struct{}{})
 }
 
-// grow lets the controller see an acknowledgement, and whether the window was used:
-// within a segment, or by half in slow start, where acknowledgements of one flight
-// double it.
+// grow reports an acknowledgement to the controller, and whether the window was full: used up to
+// a segment, or by half in slow start, where the acknowledgements of one flight double it.
 func (n *TCPNewRenoCongestionAvoidance) grow(x *microproto.Exec, acked, flight int) {
 	c := n.shared.Controller
 	window := c.Window()
@@ -142,23 +142,26 @@ func (n *TCPNewRenoCongestionAvoidance) grow(x *microproto.Exec, acked, flight i
 		c.Underused(x.Now(), n.used)
 		n.used, n.since = 0, x.Now()
 	}
-	c.Acked(Progress{Now: x.Now(), Count: acked, Acks: (*n.together + 1) / 2, InFlight: flight, RTT: *n.smoothed, Full: full})
+	c.Acked(Progress{
+		Now: x.Now(), Count: acked, Acks: (*n.ackedTrain + 1) / 2, InFlight: flight, RTT: *n.smoothed, Full: full,
+	})
 }
 
-// timeout: recovery ends, and what is in flight will be sent again from its
-// beginning, in slow start (RFC 5681 §3.1, RFC 6582 §3.2 step 6).
+// timeout ends a recovery. The segments in flight will be sent again from the first, in slow
+// start (RFC 5681 §3.1, RFC 6582 §3.2 step 6).
 func (n *TCPNewRenoCongestionAvoidance) timeout(x *microproto.Exec, _ *microproto.Message) {
 	flight := int(*n.sentTo - *n.ackedTo)
 	if !n.recovering && n.episode && *n.ackedTo < n.recover {
-		// Of what was sent before the last time-out no more than the window is out.
+		// Of the segments sent before the last time-out, at most a window is in flight.
 		flight = min(flight, n.shared.Window)
 	}
-	// In recovery the threshold is that of its beginning: what was sent since stays
-	// unacknowledged behind the gap, and half of that is more than the path bears.
+	// In recovery the threshold stays that of its start: segments sent since then are not
+	// acknowledged because of the gap, and half of them is more than the path can carry.
 	again := n.recovering || n.expired && n.timedOut == *n.ackedTo
 	n.shared.Controller.TimedOut(x.Now(), flight, again)
 	n.expired, n.timedOut = true, *n.ackedTo
-	n.recovering, n.episode, n.recover = false, true, *n.sentTo
+	n.recovering, n.episode = false, true
+	n.recover = *n.sentTo
 	n.inflation, *n.timerKept = 0, false
 	n.announce()
 }

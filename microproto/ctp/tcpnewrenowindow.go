@@ -7,22 +7,22 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Reno is the Controller of RFC 5681: slow start and congestion avoidance, counting
-// what is acknowledged (RFC 3465 with L = 2, for each acknowledgement that one stands for). Embed it to change some of it.
+// Reno is the Controller of RFC 5681: slow start and congestion avoidance, with appropriate byte
+// counting (RFC 3465, L = 2 for each delayed acknowledgement). Embed it to change some methods.
 type Reno struct {
-	initial           int // units that Open begins with, 0: by RFC 5681 §3.1
+	initial           int // units of the initial window, 0: by RFC 5681 §3.1
 	unit              int
 	window, threshold int
 	counted           int  // acknowledged since the window grew last
 	cautious          bool // slow start after a time-out: L = 1 (RFC 3465 §2.3)
 }
 
-// OptionInitialWindow is the segments of the first flight and of one after an idle
-// time, 0 to 10; 0 stands for RFC 5681 §3.1, two to four by their size. RFC 6928
+// OptionInitialWindow is the number of segments of the first flight and of a flight after an
+// idle time: 0 to 10. 0 stands for RFC 5681 §3.1, two to four depending on their size. RFC 6928
 // allows ten.
 const OptionInitialWindow = "congestion.initial.segments"
 
-// NewReno makes a Reno with the settings of a composition.
+// NewReno returns a Reno with the settings of a composition.
 func NewReno(o microproto.Options) (*Reno, error) {
 	initial, err := option(o, OptionInitialWindow, 0, 0, 10)
 	return &Reno{initial: int(initial)}, err
@@ -38,7 +38,7 @@ func (r *Reno) Open(s ControllerStart) {
 	}
 }
 
-// initialWindow is IW of RFC 5681 §3.1.
+// initialWindow returns IW of RFC 5681 §3.1.
 func (r *Reno) initialWindow() int {
 	switch {
 	case r.initial > 0:
@@ -51,9 +51,9 @@ func (r *Reno) initialWindow() int {
 	return 4 * r.unit
 }
 
-// Acked implements Controller: the window grows by what was acknowledged, two
-// segments at most, in slow start, and by a segment a window of data afterwards. An
-// acknowledgement of many segments ends slow start where as many of one would.
+// Acked implements Controller. In slow start the window grows by the bytes acknowledged, at most
+// two segments for each acknowledgement; afterwards by a segment for each window of data. An
+// acknowledgement of many segments ends slow start at the same window as many of one would.
 func (r *Reno) Acked(p Progress) {
 	if !p.Full {
 		return
@@ -88,18 +88,19 @@ func (r *Reno) Congested(_ microproto.Instant, inFlight int) {
 	r.counted, r.cautious = 0, false
 }
 
-// Recovered implements Controller: no burst follows (RFC 6582 §3.2 step 5, option 1).
+// Recovered implements Controller. It avoids a burst (RFC 6582 §3.2 step 5, option 1).
 func (r *Reno) Recovered(_ microproto.Instant, inFlight int) {
 	r.window = min(r.threshold, max(inFlight, r.unit)+r.unit)
 }
 
-// TimedOut implements Controller (RFC 5681 §3.1): the threshold stays where the
-// same segment times out again.
+// TimedOut implements Controller (RFC 5681 §3.1). The threshold does not change if the same
+// segment times out again.
 func (r *Reno) TimedOut(_ microproto.Instant, inFlight int, again bool) {
 	if !again {
 		r.threshold = max(inFlight/2, 2*r.unit)
 	}
-	r.window, r.counted, r.cautious = r.unit, 0, true
+	r.window = r.unit
+	r.counted, r.cautious = 0, true
 }
 
 // Idled implements Controller (RFC 5681 §4.1).
@@ -108,7 +109,7 @@ func (r *Reno) Idled(microproto.Instant, time.Duration, time.Duration) {
 	r.counted = 0
 }
 
-// Underused implements Controller: the window stays, and does not grow.
+// Underused implements Controller. The window does not change.
 func (r *Reno) Underused(microproto.Instant, int) {}
 
 // Window implements Controller.

@@ -35,9 +35,9 @@ func (r *rig) exchange(t require.TestingT, messages, size int) {
 	require.Fail(t, "no progress", "sent %d, received %d", sent, got)
 }
 
-// Without faults a message is few trains at both ends; with faults trains are taken
-// apart at both ends and nothing is lost, doubled or out of order. The account is in
-// segments where the wire has segments.
+// Without faults a message consists of few trains at both ends. With faults trains are split at
+// both ends, and nothing is lost, duplicated or out of order. The counters count segments where
+// the wire has segments.
 func TestTrains(t *testing.T) {
 	const messages, size, mtu = 40, 50_000, 500
 	for name, f := range map[string]mptest.Faults{
@@ -67,7 +67,7 @@ func TestTrains(t *testing.T) {
 			} else {
 				resent := *r.ends[0].Protocol("Retransmit").(*Retransmit).resent
 				require.Greater(t, resent, uint64(messages))
-				require.Less(t, resent, segments, "what is lost comes again, not the train around it")
+				require.Less(t, resent, segments, "lost segments are sent again, not their train")
 			}
 			require.NoError(t, r.Pair.Close())
 			require.True(t, r.ends[0].Counters().Balanced() && r.ends[1].Counters().Balanced())
@@ -76,7 +76,7 @@ func TestTrains(t *testing.T) {
 	}
 }
 
-// One segment in the middle of a train is lost: it alone comes again.
+// A segment in the middle of a train is lost: only that one is sent again.
 func TestLossWithinTrain(t *testing.T) {
 	r := newTrainRig(t, syncEther, nil, 500, trainBytes, 1, calm)
 	cut, mute := false, true
@@ -88,7 +88,8 @@ func TestLossWithinTrain(t *testing.T) {
 		at, i := r.Clock.Now(), 0
 		f.Retain().Pieces(func(p microproto.Frame) {
 			if i != 7 {
-				r.Clock.At(at.Add(time.Duration(50+i)*time.Microsecond), func() { require.NoError(t, r.ends[1].Input(r.Clock.Now(), p)) })
+				r.Clock.At(at.Add(time.Duration(50+i)*time.Microsecond),
+					func() { require.NoError(t, r.ends[1].Input(r.Clock.Now(), p)) })
 			}
 			i++
 		})
@@ -109,9 +110,9 @@ func TestLossWithinTrain(t *testing.T) {
 	require.NoError(t, r.Pair.Close())
 }
 
-// Frames that came as one may be of several messages. What the first sets free goes up
-// before the next.
-func TestJoinedFramesKeepTheirOrder(t *testing.T) {
+// A Frame may hold segments of several messages. Segments released by the first go up before the
+// next.
+func TestFramesInOneKeepTheirOrder(t *testing.T) {
 	r := newTrainRig(t, syncEther, nil, 500, trainBytes, 1, calm)
 	var frames [][]byte
 	r.OnFrame = func(end int, f microproto.Frame) bool {
@@ -136,20 +137,22 @@ func TestJoinedFramesKeepTheirOrder(t *testing.T) {
 	require.Equal(t, []uint64{0, 1, 2, 3, 4}, labels)
 }
 
-// Without messages in the pool a train cannot be cut, and trains cut to pieces never take
-// those that acknowledgements need to come in; nothing is lost then either.
+// Without messages in the pool a train cannot be split, and split trains never take the messages
+// needed for acknowledgements. Nothing is lost in either case.
 func TestTrainsOfASmallPool(t *testing.T) {
 	for _, names := range [][]string{syncEther, syncInter} {
 		for _, messages := range []int{12, 30, 200} {
 			r := &rig{tb: t}
 			for i := range r.ends {
 				c, err := microproto.NewComposite(microproto.Config{
-					Name: string(rune('a' + i)), MTU: 200, Train: trainBytes, Limits: microproto.Limits{Messages: messages},
+					Name: string(rune('a' + i)), MTU: 200, Train: trainBytes,
+					Limits: microproto.Limits{Messages: messages},
 				}, build(t, names, microproto.Options{OptionRTOFloor: int64(5 * time.Millisecond)})...)
 				require.NoError(t, err)
 				r.ends[i] = c
 			}
-			r.Pair = mptest.NewPair(r.ends[0], r.ends[1], 5, mptest.Faults{Delay: 100 * time.Microsecond, Loss: 0.02, Reorder: 0.02})
+			r.Pair = mptest.NewPair(r.ends[0], r.ends[1], 5,
+				mptest.Faults{Delay: 100 * time.Microsecond, Loss: 0.02, Reorder: 0.02})
 			r.open()
 			r.exchange(t, 12, 20_000)
 			require.NoError(t, r.Pair.Close())
@@ -158,7 +161,7 @@ func TestTrainsOfASmallPool(t *testing.T) {
 	}
 }
 
-// A peer that sends anything as frames that came as one.
+// A peer sends arbitrary bytes as several frames in one.
 func FuzzTrainInput(f *testing.F) {
 	f.Add(uint16(60), make([]byte, 600))
 	f.Add(uint16(0), []byte{1})
@@ -174,7 +177,8 @@ func FuzzTrainInput(f *testing.F) {
 	f.Fuzz(func(t *testing.T, segment uint16, data []byte) {
 		c, err := microproto.NewComposite(microproto.Config{
 			Name: "f", MTU: 200, Train: trainBytes, Limits: microproto.Limits{Messages: 64},
-		}, build(t, syncInterNamed[:len(syncInterNamed)-len(data)%2], microproto.Options{OptionReceive: 8192, OptionPeerReceive: 8192})...)
+		}, build(t, syncInterNamed[:len(syncInterNamed)-len(data)%2], microproto.Options{OptionReceive: 8192,
+			OptionPeerReceive: 8192})...)
 		require.NoError(t, err)
 		require.NoError(t, c.Open(0))
 		for now := range microproto.Instant(2) {
@@ -191,20 +195,23 @@ func FuzzTrainInput(f *testing.F) {
 	})
 }
 
-// Where the layer below gathers, frames leave payloads in the user's memory: they are the
-// same frames, and once flattened they do not read it any more.
+// If the layer below gathers, frames leave payloads in the user's memory: they are the same
+// frames, and after Flatten they do not refer to it any more.
 func TestGatheredFramesAreTheSame(t *testing.T) {
 	for _, column := range [][]string{syncEther, asyncEther} {
 		var got [2][][]byte
 		for i := range got {
-			c, err := microproto.NewComposite(microproto.Config{Name: "end", MTU: 500, Train: trainBytes, Gather: 2000 * i}, build(t, column, nil)...)
+			c, err := microproto.NewComposite(microproto.Config{Name: "end", MTU: 500, Train: trainBytes,
+				Gather: 2000 * i}, build(t, column, nil)...)
 			require.NoError(t, err)
 			require.NoError(t, c.Open(0))
 			require.NoError(t, c.Endpoint().Slot(tag, 50_000))
 			bodies := 0
 			for n, size := range []int{50_000, 8, 1600, 0, 20_000} {
 				data := pattern(size, uint64(n))
-				require.NoError(t, c.Do(0, func(x *microproto.Exec) { _, err = c.Endpoint().Send(x, tag, uint64(n)+1, data[:size&^7]) }))
+				require.NoError(t, c.Do(0, func(x *microproto.Exec) {
+					_, err = c.Endpoint().Send(x, tag, uint64(n)+1, data[:size&^7])
+				}))
 				if err != nil { // an asynchronous slot has one length
 					require.Equal(t, asyncEther, column)
 					continue

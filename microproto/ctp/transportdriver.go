@@ -2,12 +2,12 @@ package ctp
 
 import "github.com/p2pdc/p2pdc/microproto"
 
-// TransportDriver puts the port ids on each segment, takes only segments meant for
-// its own port, and hands segments to the layer below.
+// TransportDriver writes the port ids to each segment, drops segments for other ports, and
+// transmits.
 type TransportDriver struct {
 	local, remote       uint16
 	source, destination microproto.Attr[uint16]
-	kept                microproto.Attr[uint8]
+	retained            microproto.Attr[uint8]
 }
 
 func newTransportDriver(o microproto.Options) (microproto.MicroProtocol, error) {
@@ -27,25 +27,25 @@ func (d *TransportDriver) Attach(b *microproto.Binder) error {
 	b.TakesTrains()
 	d.source = microproto.WireAttr[uint16](b, "transport.source")
 	d.destination = microproto.WireAttr[uint16](b, "transport.destination")
-	d.kept = microproto.LocalAttr[uint8](b, attrKept)
-	microproto.Bind(b, microproto.SegmentFromNet, microproto.First, d.check)
+	d.retained = microproto.LocalAttr[uint8](b, attrRetained)
+	microproto.Bind(b, microproto.SegmentFromNet, microproto.First, d.checkPorts)
 	microproto.Bind(b, microproto.SegmentToNet, microproto.Last, d.transmit)
 	return nil
 }
 
-func (d *TransportDriver) check(x *microproto.Exec, m *microproto.Message) {
+func (d *TransportDriver) checkPorts(x *microproto.Exec, m *microproto.Message) {
 	if d.destination.Get(m) != d.local || d.source.Get(m) != d.remote {
 		x.Drop(m, "wrong port")
 	}
 }
 
-// transmit gives the segment to the layer below. A segment that nobody keeps ends
-// here: without room it is lost, and counted. A kept one comes again by itself.
+// transmit transmits a segment. A segment that no micro-protocol retains ends here: without
+// room it is lost, and counted. A retained segment is transmitted again later.
 func (d *TransportDriver) transmit(x *microproto.Exec, m *microproto.Message) {
 	d.source.Set(m, d.local)
 	d.destination.Set(m, d.remote)
 	err := x.Transmit(m)
-	if d.kept.Get(m) != 0 {
+	if d.retained.Get(m) != 0 {
 		return
 	}
 	if err != nil {

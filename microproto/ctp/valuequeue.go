@@ -2,33 +2,33 @@ package ctp
 
 import "github.com/p2pdc/p2pdc/microproto"
 
-// valueQueue holds segments of values that wait to go, oldest place first. A newer
-// value of a segment takes the place of the one that waits: in its place and not
-// behind, or a value that never fits whole would never send its last segments.
+// valueQueue is the queue of segments of values that wait to be sent. A newer value of a
+// segment replaces the waiting one at its position. If it were appended instead, a value that
+// never fits the window completely would never send its last segments.
 type valueQueue struct {
 	entries fifo[waitingSegment]
-	popped  uint64 // entries in all
+	popped  uint64 // number of entries popped
 	slots   []waitingSlot
 }
 
-// waitingSegment is a segment of a value: the slot's tag and the segment's index in it.
+// waitingSegment is a segment of a value, with its slot's tag and its index in the slot.
 type waitingSegment struct {
 	m     *microproto.Message
 	tag   uint32
 	index int
 }
 
-// waitingSlot finds the places of a slot's segments: entry popped+i has the number
-// popped+i+1, 0 is none.
+// waitingSlot has the positions of a slot's segments in the queue, counted from 1 over all
+// entries ever pushed; 0: the segment does not wait.
 type waitingSlot struct {
-	tag    uint32
-	places []uint64
+	tag       uint32
+	positions []uint64
 }
 
-// put takes a segment and returns the one that gave way to it, if any. It refuses a
-// new place past the limit.
+// put adds a segment and returns the one that it replaces, nil if none. ok is false if the
+// queue is at its limit.
 func (q *valueQueue) put(s waitingSegment, limit int) (old *microproto.Message, ok bool) {
-	place := q.place(s.tag, s.index)
+	place := q.position(s.tag, s.index)
 	if *place != 0 {
 		e := q.entries.at(int(*place - q.popped - 1))
 		old, e.m = e.m, s.m
@@ -42,17 +42,17 @@ func (q *valueQueue) put(s waitingSegment, limit int) (old *microproto.Message, 
 	return nil, true
 }
 
-// pop takes the oldest.
+// pop removes the first entry and returns its segment.
 func (q *valueQueue) pop() *microproto.Message {
 	e := *q.entries.front()
-	*q.place(e.tag, e.index) = 0
+	*q.position(e.tag, e.index) = 0
 	q.entries.pop()
 	q.popped++
 	return e.m
 }
 
-// place finds where the place of a segment is noted.
-func (q *valueQueue) place(tag uint32, index int) *uint64 {
+// position returns the variable that holds the position of a segment.
+func (q *valueQueue) position(tag uint32, index int) *uint64 {
 	i := 0
 	for i < len(q.slots) && q.slots[i].tag != tag {
 		i++
@@ -61,8 +61,8 @@ func (q *valueQueue) place(tag uint32, index int) *uint64 {
 		q.slots = append(q.slots, waitingSlot{tag: tag})
 	}
 	s := &q.slots[i]
-	for index >= len(s.places) {
-		s.places = append(s.places, 0)
+	for index >= len(s.positions) {
+		s.positions = append(s.positions, 0)
 	}
-	return &s.places[index]
+	return &s.positions[index]
 }

@@ -6,12 +6,11 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// WindowCongestionControl holds new segments while the congestion window is full:
-// one may go when its last byte lies at most a window behind what is acknowledged
-// in order (RFC 5681 §3.1). Segments go in the order of their numbers and none is
-// skipped; a train is cut where the window ends. How large the window is, the rows behind it say, in the cell
-// CellCongestion; what is sent again after a time-out obeys the same limit.
-// Acknowledgements alone are not held.
+// WindowCongestionControl holds new segments while the congestion window is full: a segment may
+// be sent if its last byte is within a window of the bytes acknowledged in order (RFC 5681
+// §3.1). Segments are sent in the order of their numbers; a train is split where the window
+// ends. The rows below set the window in the cell CellCongestion. Retransmissions after a
+// time-out obey the same limit. Acknowledgements without payload are not held.
 type WindowCongestionControl struct {
 	hold                   microproto.HoldBit
 	end                    microproto.Attr[uint64]
@@ -21,13 +20,12 @@ type WindowCongestionControl struct {
 	rto                    *time.Duration
 	shared                 *Congestion
 
-	held fifo[*microproto.Message]
-	last uint64 // position behind the newest segment
-	cut  cutting
+	held  fifo[*microproto.Message]
+	last  uint64 // position after the newest segment
+	split splitRequest
 }
 
-// windowRelease looks, after the segments already on their way have gone, whether
-// more may.
+// windowRelease releases segments after those already released were transmitted.
 var windowRelease = microproto.NewEvent[*WindowCongestionControl]("ctp.window.release")
 
 func newWindowCongestionControl(microproto.Options) (microproto.MicroProtocol, error) {
@@ -50,31 +48,33 @@ func (w *WindowCongestionControl) Attach(b *microproto.Binder) error {
 	w.shared = microproto.DeclareCell(b, CellCongestion, Congestion{})
 	w.hold = b.HoldBit("WindowCongestionControl.window")
 	microproto.Bind(b, microproto.OpenSession, microproto.Early, w.open)
-	// The rows behind it have put their window in by then.
-	microproto.Bind(b, microproto.OpenSession, microproto.Last, func(*microproto.Exec, struct{}) { w.measure() })
-	microproto.Bind(b, microproto.SegmentFromUser, microproto.Last, w.take)
-	microproto.Bind(b, AckArrived, microproto.Last, func(x *microproto.Exec, _ Ack) { w.move(x) })
-	microproto.Bind(b, microproto.SegmentTimeout, microproto.Last, func(*microproto.Exec, *microproto.Message) { w.measure() })
-	microproto.Bind(b, windowRelease, microproto.Normal, func(x *microproto.Exec, _ *WindowCongestionControl) { w.release(x) })
+	// The rows below have set their window by then.
+	microproto.Bind(b, microproto.OpenSession, microproto.Last, func(*microproto.Exec, struct{}) { w.updateLimit() })
+	microproto.Bind(b, microproto.SegmentFromUser, microproto.Last, w.admit)
+	microproto.Bind(b, AckArrived, microproto.Last, func(x *microproto.Exec, _ Ack) { w.acked(x) })
+	microproto.Bind(b, microproto.SegmentTimeout, microproto.Last,
+		func(*microproto.Exec, *microproto.Message) { w.updateLimit() })
+	microproto.Bind(b, windowRelease, microproto.Normal,
+		func(x *microproto.Exec, _ *WindowCongestionControl) { w.release(x) })
 	return nil
 }
 
-// open announces the unit: a full segment with its header. Without a row behind it
-// that says otherwise, one may be in flight.
+// open sets the unit: a full segment with its header. Without a row below, the window is one
+// segment.
 func (w *WindowCongestionControl) open(x *microproto.Exec, _ struct{}) {
 	w.shared.Unit = *w.segment + x.HeaderBytes()
 	w.last = *w.sentTo
-	w.measure()
+	w.updateLimit()
 }
 
-// measure sets the limit. One segment may be in flight whatever the window.
-func (w *WindowCongestionControl) measure() {
+// updateLimit computes the limit. One segment may be in flight whatever the window.
+func (w *WindowCongestionControl) updateLimit() {
 	*w.limit = *w.ackedTo + uint64(max(w.shared.Window, w.shared.Unit))
 }
 
-// take holds a new segment that does not fit, that others stand before, or that
-// another micro-protocol holds: the window may be smaller when that lets it go.
-func (w *WindowCongestionControl) take(x *microproto.Exec, m *microproto.Message) {
+// admit holds a new segment that does not fit, that has others before it, or that another
+// micro-protocol holds: the window may be smaller when that one releases it.
+func (w *WindowCongestionControl) admit(x *microproto.Exec, m *microproto.Message) {
 	idle := *w.ackedTo == w.last
 	if idle {
 		w.restart(x)
@@ -91,30 +91,30 @@ func (w *WindowCongestionControl) take(x *microproto.Exec, m *microproto.Message
 	}
 }
 
-// restart: nothing is in flight. After an idle time the window says nothing about
-// the path any more (RFC 5681 §4.1).
+// restart reports an idle time to the controller when nothing is in flight: the window then says
+// nothing about the path any more (RFC 5681 §4.1).
 func (w *WindowCongestionControl) restart(x *microproto.Exec) {
 	c := w.shared
 	idle := x.Now().Sub(*w.sentAt)
 	if c.Begun && c.Controller != nil && idle > *w.rto {
 		c.Controller.Idled(x.Now(), idle, *w.rto)
 		c.Window = c.Controller.Window()
-		w.measure()
+		w.updateLimit()
 	}
 	c.Begun = true
 }
 
-// move follows an acknowledgement: what a time-out left goes first, then new segments.
-func (w *WindowCongestionControl) move(x *microproto.Exec) {
-	w.measure()
+// acked updates the limit. Retransmissions after a time-out are sent first, then new segments.
+func (w *WindowCongestionControl) acked(x *microproto.Exec) {
+	w.updateLimit()
 	if *w.ackedTo == w.last {
-		return // nothing is in flight, and nothing waits
+		return // nothing is in flight and nothing waits
 	}
 	microproto.Raise(x, WindowMoved, struct{}{})
 	w.release(x)
 }
 
-// fitting is how many segments of m the window lets go.
+// fitting returns how many segments of m fit the window.
 func (w *WindowCongestionControl) fitting(x *microproto.Exec, m *microproto.Message) int {
 	end, n := w.end.Get(m), m.Segments()
 	switch {
@@ -130,8 +130,8 @@ func (w *WindowCongestionControl) fitting(x *microproto.Exec, m *microproto.Mess
 	return int((*w.limit - start) / uint64(x.HeaderBytes()+m.Unit()))
 }
 
-// release lets go what fits. What another micro-protocol holds waits for it while
-// something is in flight: then there will be an acknowledgement to come back at.
+// release releases the segments that fit. A segment that another micro-protocol holds has to
+// wait while something is in flight, whose acknowledgement calls release again.
 func (w *WindowCongestionControl) release(x *microproto.Exec) {
 	idle := *w.ackedTo == *w.sentTo
 	for ; w.held.n > 0; idle = false {
@@ -142,18 +142,18 @@ func (w *WindowCongestionControl) release(x *microproto.Exec) {
 			return
 		}
 		if k < m.Segments() && !others {
-			w.cut = cutting{m: m, k: k}
-			microproto.Raise(x, trainCut, &w.cut)
-			if w.cut.rest == nil && !idle {
-				return // there is no message for the rest; an acknowledgement will come
+			w.split = splitRequest{m: m, k: k}
+			microproto.Raise(x, trainSplit, &w.split)
+			if w.split.rest == nil && !idle {
+				return // the pool has no message for the rest; an acknowledgement will arrive
 			}
 		}
-		if w.cut.rest != nil {
-			*w.held.front() = w.cut.rest
+		if w.split.rest != nil {
+			*w.held.front() = w.split.rest
 		} else {
 			w.held.pop()
 		}
-		w.cut = cutting{}
+		w.split = splitRequest{}
 		x.Release(m, w.hold)
 	}
 }

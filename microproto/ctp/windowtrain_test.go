@@ -10,9 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever is lost, a window of trains moves as one of segments that are acknowledged one
-// by one: the same segments leave in the same round trips. After a time-out it does not:
-// then each acknowledgement counts as one segment, and there are fewer (RFC 3465 §2.3).
+// Whatever is lost, trains change the window as segments do that are acknowledged one by one: the
+// same segments are sent in the same round trips. After a time-out they do not, since each
+// acknowledgement then counts as one segment and there are fewer (RFC 3465 §2.3).
 func TestTrainsMoveTheWindowAsSegmentsDo(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		lost := rapid.SliceOfN(rapid.IntRange(1, 120), 0, 12).Draw(rt, "lost")
@@ -34,10 +34,9 @@ func TestTrainsMoveTheWindowAsSegmentsDo(t *testing.T) {
 	})
 }
 
-// A window that ends within a train cuts it there: the first flight is one train, and so
-// is each that its acknowledgement lets go, of one message, with one acknowledgement for
-// each that arrives.
-func TestWindowCutsTrains(t *testing.T) {
+// A window that ends within a train splits it: the first flight is one train, and so is each
+// flight that its acknowledgement admits, with one acknowledgement for each.
+func TestWindowSplitsTrains(t *testing.T) {
 	f := newTrainFlights(t, nil, trainBytes)
 	f.write(100)
 	f.until(3)
@@ -47,9 +46,9 @@ func TestWindowCutsTrains(t *testing.T) {
 	require.EqualValues(t, 24, f.window())
 }
 
-// A segment in the middle of a train is lost. Each behind it is a duplicate
-// acknowledgement, so that it goes again after a round trip, alone, and halves the
-// window once; the rest of its train is not sent again.
+// A segment in the middle of a train is lost. Each later one causes a duplicate acknowledgement,
+// so that the segment is sent again after a round trip, alone, and the window is halved once. The
+// rest of its train is not sent again.
 func TestLossWithinATrainOfAWindow(t *testing.T) {
 	f := newTrainFlights(t, nil, trainBytes)
 	f.lose = losing(15)
@@ -65,8 +64,8 @@ func TestLossWithinATrainOfAWindow(t *testing.T) {
 	require.Equal(t, [][]byte{pattern(100*f.segment(), 100)}, got)
 }
 
-// Slow start ends at its threshold, however many segments an acknowledgement is of, and
-// what is left of them counts in congestion avoidance.
+// Slow start ends at the threshold however many segments an acknowledgement covers; the remaining
+// ones count in congestion avoidance.
 func TestTrainsEndSlowStartAtTheThreshold(t *testing.T) {
 	for _, c := range []struct{ count, acks, window, counted int }{
 		{2, 1, 12, 0}, {6, 3, 16, 0}, {10, 5, 20, 0}, {14, 7, 20, 4}, {14, 1, 12, 0}, {40, 20, 21, 10},
@@ -83,7 +82,7 @@ func TestTrainsEndSlowStartAtTheThreshold(t *testing.T) {
 	require.Equal(t, 20, c.Window())
 }
 
-// A row that holds a train of its own accord, and lets it go later.
+// keeper is a micro-protocol that holds trains and releases them later.
 type keeper struct {
 	bit  microproto.HoldBit
 	held []*microproto.Message
@@ -100,15 +99,15 @@ func (k *keeper) Attach(b *microproto.Binder) error {
 	return nil
 }
 
-// What another row holds is not cut under its hands: with its leave the window takes
-// over, and cuts then.
+// A train that another micro-protocol holds is not split. The window splits it after the release.
 func TestWindowLeavesTrainsThatOthersHold(t *testing.T) {
 	r := &rig{tb: t}
 	var keepers [2]*keeper
 	for i := range r.ends {
 		keepers[i] = &keeper{}
 		mps := build(t, syncInter, microproto.Options{OptionInitialWindow: 4})
-		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), MTU: 160, Train: trainBytes}, append(mps, keepers[i])...)
+		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), MTU: 160, Train: trainBytes},
+			append(mps, keepers[i])...)
 		require.NoError(t, err)
 		r.ends[i] = c
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Serial numbers of RFC 1982 with 32 bits.
+// RFC 1982 with 32 bits.
 func TestBefore(t *testing.T) {
 	const top = math.MaxUint32
 	for _, c := range []struct {
@@ -25,8 +25,8 @@ func TestBefore(t *testing.T) {
 	}
 }
 
-// What was outstanding at a time-out is sent again in a few round trips also where
-// the numbers wrap, and no honest acknowledgement is taken for a lie there.
+// The segments outstanding at a time-out are sent again in a few round trips even if the numbers
+// wrap, and no valid acknowledgement is refused there.
 func TestRecoveryWhereNumbersWrap(t *testing.T) {
 	for _, first := range []uint32{1, math.MaxUint32 - 3, math.MaxUint32 - 40} {
 		o := microproto.Options{OptionFirst: int64(first)}
@@ -40,12 +40,12 @@ func TestRecoveryWhereNumbersWrap(t *testing.T) {
 		ok, err := r.RunUntil(53*time.Millisecond, func() bool { return r.accepted(0) == 1 })
 		require.NoError(t, err)
 		require.True(t, ok, "first number %d", first)
-		require.Zero(t, r.drops(0, "acknowledgement of what was never sent"))
+		require.Zero(t, r.drops(0, "acknowledgement of a segment not sent"))
 	}
 }
 
-// The first acknowledgement may carry the numbers past 2³¹: there is nothing that a
-// time-out left then, wherever they began.
+// The first acknowledgement may be beyond 2³¹: no time-out has left segments then, whatever the
+// first number.
 func TestFirstAcknowledgementBeyondHalfTheNumbers(t *testing.T) {
 	o := microproto.Options{OptionFirst: 1<<31 - 5}
 	r := newRig(t, syncEther, o, 1050, 1, calm).open()
@@ -61,8 +61,8 @@ func TestFirstAcknowledgementBeyondHalfTheNumbers(t *testing.T) {
 	require.False(t, before(e.nextRetry, e.una))
 }
 
-// The end of the last time-out's recovery goes with the numbers, so that it never
-// seems to lie ahead: without a time-out for 2³¹ segments it would.
+// The end of the last recovery moves with the numbers, so that it never seems to be ahead after
+// 2³¹ segments without a time-out.
 func TestLastRecoveryIsForgotten(t *testing.T) {
 	for _, names := range [][]string{syncEther, syncInter} {
 		r := newRig(t, names, nil, 1050, 1, calm).open()

@@ -27,16 +27,16 @@ func NewClock() *Clock { return &Clock{} }
 // Now returns the present instant.
 func (c *Clock) Now() microproto.Instant { return c.now }
 
-// At schedules f; an instant in the past counts as now.
+// At schedules f at t. An instant in the past counts as now.
 func (c *Clock) At(t microproto.Instant, f func()) {
 	c.seq++
 	heap.Push(&c.events, clockEvent{max(t, c.now), c.seq, f})
 }
 
-// After schedules f in d from now.
+// After schedules f after d.
 func (c *Clock) After(d time.Duration, f func()) { c.At(c.now.Add(d), f) }
 
-// Next is the instant of the next function, Never without one.
+// Next returns the instant of the next function, Never if there is none.
 func (c *Clock) Next() microproto.Instant {
 	if len(c.events) == 0 {
 		return microproto.Never
@@ -44,7 +44,7 @@ func (c *Clock) Next() microproto.Instant {
 	return c.events[0].at
 }
 
-// Step runs the next function and tells whether there was one.
+// Step runs the next function. It reports whether there was one.
 func (c *Clock) Step() bool {
 	if len(c.events) == 0 {
 		return false
@@ -55,16 +55,12 @@ func (c *Clock) Step() bool {
 	return true
 }
 
-// Advance moves time to t without running anything before it; t must not lie
-// after Next.
+// Advance moves time to t, which must not be after Next.
 func (c *Clock) Advance(t microproto.Instant) {
 	if t > c.now && t <= c.Next() {
 		c.now = t
 	}
 }
-
-// Pending is the number of functions scheduled.
-func (c *Clock) Pending() int { return len(c.events) }
 
 type eventHeap []clockEvent
 

@@ -14,38 +14,37 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Subject is a micro-protocol under test with the company that it needs.
+// Subject is a micro-protocol under test, with the others of its composite.
 type Subject struct {
-	// Protocol is the name of the one under test.
+	// Protocol is the name of the micro-protocol under test.
 	Protocol string
-	// New makes the micro-protocols of one end (0 or 1), from top to bottom, the
-	// one under test among them. Top and Bottom may stand around it.
+	// New returns the micro-protocols of one end (0 or 1), from top to bottom, the one under
+	// test included. Top and Bottom may be the first and the last.
 	New func(end int) []microproto.MicroProtocol
-	// Config of both ends; Tracer, Frames and Seed are the suite's. MTU 0: 200.
+	// Config is that of both ends. The suite sets Tracer, Frames and Seed; MTU 0 stands for 200.
 	Config microproto.Config
-	// Faults of the link in the runs with faults; zero: some of every kind but
-	// corruption.
+	// Faults are those of the link in the runs with faults. nil: every kind but corruption.
 	Faults *Faults
-	// Messages and Length of the traffic each way (default 40 messages of up to
+	// Messages and Length describe the traffic in each direction (default 40 messages of up to
 	// 600 bytes; without an Endpoint, of up to the segment size).
 	Messages, Length int
-	// Reliable: in the end every message has arrived, once and in order.
+	// Reliable: every message must arrive once and in order.
 	Reliable bool
-	// Tail is what the micro-protocol adds behind a payload, in bytes: without an
-	// Endpoint the suite leaves room for it.
+	// Tail is the number of bytes that the micro-protocol appends to a payload. Without an
+	// Endpoint the suite leaves room for them.
 	Tail int
-	// Quiet is how long the ends may take, after the last message, to fall silent
-	// or into their idle rhythm (default 1 min of virtual time).
+	// Quiet is the time after the last message in which the ends must become idle (default 1 min
+	// of virtual time).
 	Quiet time.Duration
-	// Violations are the errors by which a frame that no correct sender makes may end the
-	// composite: those of a reliable channel, which cannot leave a message out. Any other
-	// frame is accepted, or dropped with a counted reason.
+	// Violations are the errors with which frames of an incorrect sender may fail the composite:
+	// a reliable channel cannot omit a message. All other frames must be accepted, or dropped
+	// for a counted reason.
 	Violations []error
 }
 
-// Conform is the conformance suite of a micro-protocol. Where it and its company take
-// trains, the suite runs with trains as well: a train and its segments one by one must
-// lead to the same deliveries.
+// Conform runs the conformance suite of a micro-protocol. If all micro-protocols of the subject
+// take trains, the suite runs with trains as well: a train must lead to the same deliveries as its
+// segments one by one.
 func Conform(t *testing.T, s Subject) {
 	t.Helper()
 	s.defaults()
@@ -68,7 +67,8 @@ func (s *Subject) defaults() {
 		s.Config.MTU = 200
 	}
 	if s.Faults == nil {
-		s.Faults = &Faults{Delay: 300 * time.Microsecond, Jitter: 200 * time.Microsecond, Loss: 0.1, Duplicate: 0.05, Reorder: 0.1}
+		s.Faults = &Faults{Delay: 300 * time.Microsecond, Jitter: 200 * time.Microsecond, Loss: 0.1, Duplicate: 0.05,
+			Reorder: 0.1}
 	}
 	if s.Messages == 0 {
 		s.Messages = 40
@@ -119,7 +119,7 @@ type load struct {
 	left int
 	// again are the messages to be sent again first, counted in left.
 	again [][]byte
-	// refused counts sends that found no room.
+	// refused counts refused sends.
 	refused int
 }
 
@@ -145,7 +145,7 @@ func (s *Subject) bench(tb failer, seed uint64, f Faults, tracer [2]microproto.T
 	frames, most := 0, 2000*s.Messages*s.most()
 	b.pair.OnFrame = func(int, microproto.Frame) bool {
 		if frames++; frames > most {
-			b.pair.note(fmt.Errorf("mptest: %d frames for %d messages each way, and no end", frames, s.Messages))
+			b.pair.fail(fmt.Errorf("mptest: %d frames for %d messages each way, and no end", frames, s.Messages))
 			return false
 		}
 		return true
@@ -153,7 +153,7 @@ func (s *Subject) bench(tb failer, seed uint64, f Faults, tracer [2]microproto.T
 	return b
 }
 
-// send tries to send one message of an end's load.
+// send tries to send the next message of an end.
 func (b *bench) send(end int) error {
 	l, c := b.load[end], b.ends[end]
 	if l.left == 0 {
@@ -187,7 +187,7 @@ func (l *load) next(n int) []byte {
 	return l.bytes(n)
 }
 
-// bytes draws n bytes.
+// bytes returns n random bytes.
 func (l *load) bytes(n int) []byte {
 	data := make([]byte, n)
 	for i := range data {
@@ -196,7 +196,7 @@ func (l *load) bytes(n int) []byte {
 	return data
 }
 
-// receive takes what has come to an end with an endpoint.
+// receive receives the messages that have arrived at an end.
 func (b *bench) receive(end int) error {
 	ep := b.ends[end].Endpoint()
 	if ep == nil {
@@ -229,7 +229,7 @@ func (b *bench) run(rest time.Duration) error {
 func (b *bench) play(rest time.Duration) error {
 	for round := 0; round < 100*b.s.Messages && b.load[0].left+b.load[1].left > 0; round++ {
 		for end := range b.ends {
-			_ = b.send(end) // what finds no room is tried again in a later round
+			_ = b.send(end) // a refused message is sent in a later round
 			if err := b.ends[end].Err(); err != nil {
 				return err
 			}
@@ -244,7 +244,7 @@ func (b *bench) play(rest time.Duration) error {
 	return b.rest(rest)
 }
 
-// rest lets virtual time pass, receiving meanwhile.
+// rest lets virtual time pass and receives meanwhile.
 func (b *bench) rest(d time.Duration) error {
 	for range 20 {
 		quiet, err := b.pair.Run(d / 20)
@@ -263,10 +263,10 @@ func (b *bench) rest(d time.Duration) error {
 	return nil
 }
 
-// close ends a run: everything lent must have come back.
+// close ends a run. All messages and frames must have been released.
 func (b *bench) close(tb failer) {
 	noError(tb, b.pair.Close(), "Close")
-	for b.pair.Clock.Step() { // frames still on the link find a closed end
+	for b.pair.Clock.Step() { // frames in flight arrive at a closed end
 	}
 	for end, c := range b.ends {
 		for _, o := range c.Drain(nil) {
@@ -287,7 +287,8 @@ func (s *Subject) declares(t failer) {
 	b := s.bench(t, 1, Faults{}, [2]microproto.Tracer{})
 	must(t, slices.Contains(b.ends[0].Names(), s.Protocol), "New makes %q, not %q", b.ends[0].Names(), s.Protocol)
 	second := s.bench(t, 2, Faults{}, [2]microproto.Tracer{})
-	must(t, b.ends[0].Fingerprint() == second.ends[0].Fingerprint(), "two composites made alike have different fingerprints")
+	must(t, b.ends[0].Fingerprint() == second.ends[0].Fingerprint(),
+		"two composites made alike have different fingerprints")
 	must(t, b.ends[0].HeaderBytes() <= microproto.MaxHeaderBytes, "a header of %d bytes", b.ends[0].HeaderBytes())
 	must(t, b.ends[0].MaxPayload() > 0, "the header leaves no room for payload in an MTU of %d", s.Config.MTU)
 }
@@ -326,7 +327,8 @@ func (s *Subject) conserves(t failer) {
 		b := s.bench(t, 100+seed, *s.Faults, [2]microproto.Tracer{})
 		noError(t, b.run(s.Quiet), "seed %d", seed)
 		for end, c := range b.ends {
-			must(t, b.load[end].left == 0, "seed %d, end %d: %d messages could not be sent (%d refusals)", seed, end, b.load[end].left, b.load[end].refused)
+			must(t, b.load[end].left == 0, "seed %d, end %d: %d messages could not be sent (%d refusals)", seed, end,
+				b.load[end].left, b.load[end].refused)
 			must(t, c.Counters().Balanced(), "seed %d, end %d: %+v", seed, end, c.Counters())
 			s.arrived(t, seed, b.load[end].sent, b.load[1-end].got)
 		}
@@ -375,7 +377,7 @@ func (s *Subject) bounded(t failer) {
 		tight.Config.Limits = l
 		b := tight.bench(t, uint64(k), *s.Faults, [2]microproto.Tracer{})
 		if err := b.run(100 * time.Millisecond); err != nil {
-			// Past a bound a composite may fail, with an error of the kernel's.
+			// Beyond a bound a composite may fail, with ErrLimit.
 			must(t, errors.Is(err, microproto.ErrLimit), "limits %+v: %v", l, err)
 		}
 		for end, c := range b.ends {
@@ -388,7 +390,7 @@ func (s *Subject) bounded(t failer) {
 }
 
 func (s *Subject) anyBytes(t *testing.T) {
-	// Frames of a real run are the corpus: whole, cut, changed and in any order.
+	// The corpus are frames of a run: complete, truncated, changed and in any order.
 	var corpus [][]byte
 	b := s.bench(t, 5, *s.Faults, [2]microproto.Tracer{})
 	b.pair.OnFrame = func(end int, f microproto.Frame) bool {
@@ -403,13 +405,13 @@ func (s *Subject) anyBytes(t *testing.T) {
 		noError(rt, b.pair.Open(), "Open")
 		c := b.ends[1]
 		for range rapid.IntRange(1, 20).Draw(rt, "frames") {
-			data := hostile(rt, corpus)
+			data := arbitraryFrame(rt, corpus)
 			segment := 0
 			if s.Config.Train > 0 {
 				segment = rapid.IntRange(0, len(data)).Draw(rt, "frames of")
 			}
 			err := c.Input(b.pair.Clock.Now(), microproto.Frame{Peer: 1, Data: data, Segment: segment})
-			if s.violated(err) {
+			if s.isViolation(err) {
 				must(rt, c.Counters().Balanced(), "%+v", c.Counters())
 				return
 			}
@@ -425,12 +427,12 @@ func (s *Subject) anyBytes(t *testing.T) {
 	})
 }
 
-func (s *Subject) violated(err error) bool {
+func (s *Subject) isViolation(err error) bool {
 	return slices.ContainsFunc(s.Violations, func(v error) bool { return errors.Is(err, v) })
 }
 
-// hostile draws a frame: random bytes, or a real one cut or changed.
-func hostile(rt *rapid.T, corpus [][]byte) []byte {
+// arbitraryFrame draws random bytes, or a frame of the corpus, truncated or changed.
+func arbitraryFrame(rt *rapid.T, corpus [][]byte) []byte {
 	kind := rapid.IntRange(0, 3).Draw(rt, "kind")
 	if kind == 0 || len(corpus) == 0 {
 		return rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(rt, "bytes")

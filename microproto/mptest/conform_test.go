@@ -15,8 +15,8 @@ type (
 	message = microproto.Message
 )
 
-// spaced is a micro-protocol that numbers its segments, lets one go every
-// millisecond, and drops what comes twice or late. faults spoil it, one by one.
+// spaced is a micro-protocol that numbers its segments, transmits one every millisecond, and drops
+// segments that arrive twice or late. fault selects an error to be detected.
 type spaced struct {
 	fault   string
 	number  microproto.Attr[uint32]
@@ -115,7 +115,7 @@ func (s *spaced) ImportState(state microproto.State) error {
 	return nil
 }
 
-// other owns the header byte behind spaced's.
+// other declares the header byte after that of spaced.
 type other struct{}
 
 func (other) Name() string { return "other" }
@@ -132,8 +132,8 @@ func subject(fault string) Subject {
 
 func TestConformAcceptsASoundMicroProtocol(t *testing.T) { Conform(t, subject("")) }
 
-// couplers number the segments of trains, and drop what comes twice or late. faulty:
-// they number trains.
+// coupler numbers the segments of trains, and drops those that arrive twice or late. If faulty, it
+// counts a train as one segment.
 type coupler struct {
 	faulty     bool
 	number     microproto.Attr[uint32]
@@ -164,20 +164,20 @@ func (c *coupler) Attach(b *microproto.Binder) error {
 	return nil
 }
 
-func couplers(faulty bool) Subject {
+func couplerSubject(faulty bool) Subject {
 	return Subject{Protocol: "coupler", New: func(int) []microproto.MicroProtocol {
 		return []microproto.MicroProtocol{Top(), &coupler{faulty: faulty}, Bottom(nil)}
 	}}
 }
 
 func TestConformFormsTrains(t *testing.T) {
-	Conform(t, couplers(false))
-	s := couplers(true)
+	Conform(t, couplerSubject(false))
+	s := couplerSubject(true)
 	s.defaults()
 	require.True(t, s.takesTrains())
 	s.Config.Train = trainBytes
 	require.True(t, fails(s.trains), "who counts a train as one segment is caught")
-	s = couplers(false)
+	s = couplerSubject(false)
 	s.defaults()
 	require.True(t, fails(s.trains), "a composite that forms no train is caught")
 	s = subject("")

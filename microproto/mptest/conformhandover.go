@@ -19,7 +19,10 @@ func (s *Subject) recomposed(t failer) {
 			noError(t, err, "seed %d: before the change", seed)
 		}
 		for end := range old.ends {
-			err := old.pair.Do(end, func(x *microproto.Exec) { microproto.Raise(x, microproto.DrainSession, struct{}{}) })
+			err := old.pair.Do(end, func(x *microproto.Exec) {
+				microproto.Raise(x, microproto.DrainSession,
+					struct{}{})
+			})
 			noError(t, err, "seed %d, end %d: DrainSession", seed, end)
 		}
 		next := s.bench(t, 300+seed, *s.Faults, [2]microproto.Tracer{})
@@ -28,7 +31,8 @@ func (s *Subject) recomposed(t failer) {
 		noError(t, next.play(s.Quiet), "seed %d: after the change", seed)
 		for end := range next.ends {
 			l := next.load[end]
-			must(t, l.left == 0, "seed %d, end %d: %d messages could not be sent (%d refusals)", seed, end, l.left, l.refused)
+			must(t, l.left == 0, "seed %d, end %d: %d messages could not be sent (%d refusals)", seed, end, l.left,
+				l.refused)
 			s.arrived(t, seed, l.sent, next.load[1-end].got)
 		}
 		next.close(t)
@@ -41,7 +45,8 @@ func (s *Subject) handOver(t failer, old, next *bench) {
 	var states [2]microproto.HandoverState
 	for end := range old.ends {
 		from, to := old.ends[end], next.ends[end]
-		must(t, from.Fingerprint() == to.Fingerprint(), "end %d: two compositions made alike have different fingerprints", end)
+		must(t, from.Fingerprint() == to.Fingerprint(),
+			"end %d: two compositions made alike have different fingerprints", end)
 		for _, name := range from.Names() {
 			e, ok := from.Protocol(name).(microproto.StateExporter)
 			if !ok {

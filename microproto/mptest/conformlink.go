@@ -13,12 +13,12 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// ConformLink is the conformance suite of a microproto.Link. factory makes two
-// fresh ends that can reach each other and have not exchanged offers; what they
-// need closed besides themselves it registers with tb.Cleanup.
+// ConformLink runs the conformance suite of a microproto.Link. factory returns two fresh ends that
+// can reach each other and have not exchanged offers. It registers further resources to be closed
+// with tb.Cleanup.
 //
-// A link takes frames over any Buffer, not only those of its own Acquire, and may
-// lose frames unless Caps says that it is reliable: the suite sends again.
+// A link must take frames over any Buffer, not only those of its own Acquire. It may lose frames
+// unless its Caps are reliable: the suite sends again.
 func ConformLink(t *testing.T, factory func(tb testing.TB) (a, b microproto.Link)) {
 	t.Helper()
 	for _, c := range []struct {
@@ -31,7 +31,7 @@ func ConformLink(t *testing.T, factory func(tb testing.TB) (a, b microproto.Link
 		{"batch keeps its order", linkOrder},
 		{"frames are released once", linkReleases},
 		{"a full link takes a prefix and becomes writable", linkFlood},
-		{"strangers are not heard", linkStrangers},
+		{"frames from unaccepted addresses are not received", linkUnaccepted},
 		{"several senders at once", linkConcurrent},
 		{"close", linkClose},
 	} {
@@ -49,8 +49,8 @@ func isClosed(t failer, err error, what string) {
 	must(t, errors.Is(err, net.ErrClosed), "%s: %v instead of net.ErrClosed", what, err)
 }
 
-// introduce exchanges offers and returns each end's address for the other.
-func introduce(t *testing.T, a, b microproto.Link) (toB, toA microproto.LinkAddr) {
+// connect exchanges offers and returns each end's address for the other.
+func connect(t *testing.T, a, b microproto.Link) (toB, toA microproto.LinkAddr) {
 	t.Helper()
 	offerA, err := a.Offer("b")
 	noError(t, err, "Offer of end a")
@@ -63,26 +63,26 @@ func introduce(t *testing.T, a, b microproto.Link) (toB, toA microproto.LinkAddr
 	return toB, toA
 }
 
-// ear receives until its link closes.
-type ear struct {
+// receiver receives until its link is closed.
+type receiver struct {
 	link   microproto.Link
-	frames chan heard
+	frames chan receivedFrame
 	done   chan error
 }
 
-type heard struct {
+type receivedFrame struct {
 	peer microproto.LinkAddr
 	data []byte
 }
 
-func listen(t *testing.T, l microproto.Link) *ear {
-	e := &ear{link: l, frames: make(chan heard, 1<<16), done: make(chan error, 1)}
+func startReceiver(t *testing.T, l microproto.Link) *receiver {
+	e := &receiver{link: l, frames: make(chan receivedFrame, 1<<16), done: make(chan error, 1)}
 	go func() {
 		batch := make([]microproto.Frame, 8)
 		for {
 			n, err := l.Recv(batch)
 			for i := range n {
-				e.frames <- heard{batch[i].Peer, append([]byte(nil), batch[i].Data...)}
+				e.frames <- receivedFrame{batch[i].Peer, append([]byte(nil), batch[i].Data...)}
 				batch[i].Release()
 			}
 			if err != nil {
@@ -98,17 +98,17 @@ func listen(t *testing.T, l microproto.Link) *ear {
 	return e
 }
 
-// next waits for a frame, for a while.
-func (e *ear) next(d time.Duration) (heard, bool) {
+// next waits for a frame for at most d.
+func (e *receiver) next(d time.Duration) (receivedFrame, bool) {
 	select {
 	case h := <-e.frames:
 		return h, true
 	case <-time.After(d):
-		return heard{}, false
+		return receivedFrame{}, false
 	}
 }
 
-// numbered makes a frame of n bytes that names itself: number, then a pattern.
+// numbered returns a frame of n bytes: its number, then a pattern of it.
 func numbered(peer microproto.LinkAddr, number uint32, n int, freed *atomic.Int64) microproto.Frame {
 	const room = 64
 	b := make([]byte, room+n)
@@ -126,7 +126,7 @@ func numbered(peer microproto.LinkAddr, number uint32, n int, freed *atomic.Int6
 	}).Frame(peer, room, n)
 }
 
-func intact(h heard) bool {
+func intact(h receivedFrame) bool {
 	if len(h.data) < 4 {
 		return true
 	}
@@ -139,7 +139,7 @@ func intact(h heard) bool {
 	return true
 }
 
-// sendAll sends a batch, waiting for room where the link is full.
+// sendAll sends a batch. It waits for room when the link is full.
 func sendAll(t testing.TB, l microproto.Link, batch []microproto.Frame) {
 	for len(batch) > 0 {
 		n, err := l.Send(batch)
@@ -174,7 +174,7 @@ func linkCaps(t *testing.T, a, _ microproto.Link) {
 }
 
 func linkOffers(t *testing.T, a, b microproto.Link) {
-	toB, toA := introduce(t, a, b)
+	toB, toA := connect(t, a, b)
 	must(t, toA != 0 && toB != 0, "Accept gives address 0, which stands for no peer")
 	offer, err := b.Offer("a")
 	noError(t, err, "Offer")
@@ -188,26 +188,26 @@ func linkOffers(t *testing.T, a, b microproto.Link) {
 }
 
 func linkSizes(t *testing.T, a, b microproto.Link) {
-	toB, toA := introduce(t, a, b)
-	e := listen(t, b)
+	toB, toA := connect(t, a, b)
+	e := startReceiver(t, b)
 	mtu := a.Caps(microproto.ModeSynchronous).MTU
 	for k, n := range []int{1, 2, 4, 5, 100, mtu/2 + 1, mtu - 1, mtu} {
-		got := sendUntilHeard(t, a, e, func() microproto.Frame { return numbered(toB, uint32(k), n, nil) })
+		got := sendUntilReceived(t, a, e, func() microproto.Frame { return numbered(toB, uint32(k), n, nil) })
 		must(t, len(got.data) == n, "a frame of %d bytes came with %d", n, len(got.data))
 		must(t, got.peer == toA, "a frame of address %d came as of address %d", toA, got.peer)
 		must(t, intact(got), "a frame of %d bytes came changed", n)
 	}
 }
 
-// sendUntilHeard sends one frame again and again until one of its length comes.
-func sendUntilHeard(t *testing.T, l microproto.Link, e *ear, frame func() microproto.Frame) heard {
+// sendUntilReceived sends a frame repeatedly until one of its length arrives.
+func sendUntilReceived(t *testing.T, l microproto.Link, e *receiver, frame func() microproto.Frame) receivedFrame {
 	t.Helper()
-	all := hearUntil(t, l, e, frame)
+	all := receiveUntil(t, l, e, frame)
 	return all[len(all)-1]
 }
 
-// hearUntil is sendUntilHeard and returns also what came before that frame.
-func hearUntil(t *testing.T, l microproto.Link, e *ear, frame func() microproto.Frame) (all []heard) {
+// receiveUntil is sendUntilReceived, and also returns the frames that arrived before.
+func receiveUntil(t *testing.T, l microproto.Link, e *receiver, frame func() microproto.Frame) (all []receivedFrame) {
 	t.Helper()
 	await.Until(t, func() bool {
 		f := frame()
@@ -216,7 +216,7 @@ func hearUntil(t *testing.T, l microproto.Link, e *ear, frame func() microproto.
 		for {
 			got, ok := e.next(200 * time.Millisecond)
 			if !ok {
-				return false // it may have been lost
+				return false // the frame may be lost
 			}
 			if all = append(all, got); len(got.data) == n {
 				return true
@@ -226,15 +226,15 @@ func hearUntil(t *testing.T, l microproto.Link, e *ear, frame func() microproto.
 	return all
 }
 
-// last is a frame of a length that no other has: what was sent before it has come, if it comes
-// at all and in order.
-func last(to microproto.LinkAddr) func() microproto.Frame {
+// shortFrame returns a frame of a length that no other has. When it arrives, the frames sent before
+// have arrived or are lost, unless the link changes the order.
+func shortFrame(to microproto.LinkAddr) func() microproto.Frame {
 	return func() microproto.Frame { return numbered(to, 0, 7, nil) }
 }
 
 func linkOrder(t *testing.T, a, b microproto.Link) {
-	toB, _ := introduce(t, a, b)
-	e := listen(t, b)
+	toB, _ := connect(t, a, b)
+	e := startReceiver(t, b)
 	const attempts, frames = 10, 32
 	for attempt := range uint32(attempts) {
 		var batch []microproto.Frame
@@ -243,7 +243,7 @@ func linkOrder(t *testing.T, a, b microproto.Link) {
 		}
 		sendAll(t, a, batch)
 		inOrder := 0
-		for _, got := range hearUntil(t, a, e, last(toB)) {
+		for _, got := range receiveUntil(t, a, e, shortFrame(toB)) {
 			must(t, intact(got), "a frame came changed")
 			if len(got.data) != 7 && binary.BigEndian.Uint32(got.data) == attempt*frames+uint32(inOrder) {
 				inOrder++
@@ -258,8 +258,8 @@ func linkOrder(t *testing.T, a, b microproto.Link) {
 }
 
 func linkReleases(t *testing.T, a, b microproto.Link) {
-	toB, _ := introduce(t, a, b)
-	e := listen(t, b)
+	toB, _ := connect(t, a, b)
+	e := startReceiver(t, b)
 	var freed atomic.Int64
 	const frames = 64
 	var batch []microproto.Frame
@@ -267,12 +267,12 @@ func linkReleases(t *testing.T, a, b microproto.Link) {
 		batch = append(batch, numbered(toB, i, 200, &freed))
 	}
 	sendAll(t, a, batch)
-	sendUntilHeard(t, a, e, last(toB))
+	sendUntilReceived(t, a, e, shortFrame(toB))
 	await.Until(t, func() bool { return freed.Load() == frames }, "%d frames to be released, each once", frames)
 }
 
 func linkFlood(t *testing.T, a, b microproto.Link) {
-	toB, _ := introduce(t, a, b)
+	toB, _ := connect(t, a, b)
 	mtu := a.Caps(microproto.ModeSynchronous).MTU
 	var freed atomic.Int64
 	taken, full := 0, false
@@ -291,41 +291,41 @@ func linkFlood(t *testing.T, a, b microproto.Link) {
 			batch[i].Release()
 		}
 		if full {
-			taken += perBatch - n // released by us
+			taken += perBatch - n // released by this test
 		}
 	}
-	e := listen(t, b)
+	e := startReceiver(t, b)
 	if full {
 		awaitWritable(a)
 	}
 	await.Until(t, func() bool { return freed.Load() == int64(taken) }, "%d frames to be released", taken)
-	for _, got := range hearUntil(t, a, e, func() microproto.Frame { return numbered(toB, 7, 99, nil) }) {
+	for _, got := range receiveUntil(t, a, e, func() microproto.Frame { return numbered(toB, 7, 99, nil) }) {
 		must(t, intact(got), "a frame came changed")
 	}
 }
 
-func linkStrangers(t *testing.T, a, b microproto.Link) {
+func linkUnaccepted(t *testing.T, a, b microproto.Link) {
 	offerB, err := b.Offer("a")
 	noError(t, err, "Offer of end b")
 	toB, err := a.Accept(offerB)
 	noError(t, err, "Accept at end a")
-	e := listen(t, b)
+	e := startReceiver(t, b)
 	for i := range uint32(20) {
 		sendAll(t, a, []microproto.Frame{numbered(toB, i, 50, nil)})
 	}
-	_, ok := e.next(300 * time.Millisecond) // nothing comes, however long
+	_, ok := e.next(300 * time.Millisecond)
 	must(t, !ok, "a frame of an end that was never accepted was returned")
 	offerA, err := a.Offer("b")
 	noError(t, err, "Offer of end a")
 	toA, err := b.Accept(offerA)
 	noError(t, err, "Accept at end b")
-	got := sendUntilHeard(t, a, e, func() microproto.Frame { return numbered(toB, 99, 60, nil) })
+	got := sendUntilReceived(t, a, e, func() microproto.Frame { return numbered(toB, 99, 60, nil) })
 	must(t, got.peer == toA, "a frame of address %d came as of address %d", toA, got.peer)
 }
 
 func linkConcurrent(t *testing.T, a, b microproto.Link) {
-	toB, _ := introduce(t, a, b)
-	e := listen(t, b)
+	toB, _ := connect(t, a, b)
+	e := startReceiver(t, b)
 	const senders, each = 4, 64
 	var freed atomic.Int64
 	errs := make(chan error, senders)
@@ -350,7 +350,7 @@ func linkConcurrent(t *testing.T, a, b microproto.Link) {
 	}
 	await.Until(t, func() bool { return freed.Load() == senders*each }, "%d frames to be released", senders*each)
 	count := 0
-	for _, got := range hearUntil(t, a, e, last(toB)) {
+	for _, got := range receiveUntil(t, a, e, shortFrame(toB)) {
 		if len(got.data) == 7 {
 			continue
 		}
@@ -363,7 +363,7 @@ func linkConcurrent(t *testing.T, a, b microproto.Link) {
 }
 
 func linkClose(t *testing.T, a, b microproto.Link) {
-	toB, _ := introduce(t, a, b)
+	toB, _ := connect(t, a, b)
 	blocked := make(chan error, 1)
 	go func() {
 		_, err := a.Recv(make([]microproto.Frame, 4))
@@ -373,7 +373,7 @@ func linkClose(t *testing.T, a, b microproto.Link) {
 	isClosed(t, <-blocked, "Recv that blocked before Close")
 	_, err := a.Recv(make([]microproto.Frame, 4))
 	isClosed(t, err, "Recv after Close")
-	_ = a.Close() // closing twice does no harm
+	_ = a.Close() // a second Close must not panic
 	var freed atomic.Int64
 	batch := []microproto.Frame{numbered(toB, 1, 10, &freed)}
 	n, err := a.Send(batch)
@@ -384,7 +384,7 @@ func linkClose(t *testing.T, a, b microproto.Link) {
 	must(t, freed.Load() == 1, "a frame was released %d times", freed.Load())
 	done := make(chan struct{})
 	go func() {
-		// The other end is alive, and sending to who is gone is no failure.
+		// The other end still works.
 		_, _ = b.Offer("a")
 		close(done)
 	}()

@@ -10,7 +10,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// hub joins links in memory, for the suite's own test: a bounded queue each.
+// hub joins links in memory, each with a bounded queue.
 type hub struct {
 	links []*memLink
 }
@@ -69,7 +69,8 @@ func (l *memLink) Send(batch []microproto.Frame) (int, error) {
 		to.mu.Lock()
 		full, heard := len(to.queue) >= memCapacity, to.known[l.self] && !to.closed
 		if heard && !full {
-			to.queue = append(to.queue, microproto.Frame{Peer: microproto.LinkAddr(l.self + 1), Data: bytes.Clone(batch[i].Data)})
+			to.queue = append(to.queue, microproto.Frame{Peer: microproto.LinkAddr(l.self + 1),
+				Data: bytes.Clone(batch[i].Data)})
 			to.arrived.Signal()
 		}
 		to.mu.Unlock()

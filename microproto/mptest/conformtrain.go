@@ -7,19 +7,20 @@ import (
 )
 
 const (
-	// trainBytes is what a link takes as one in the suite.
+	// trainBytes is Caps.Train in the suite.
 	trainBytes = 65507
-	// mostTrain is how many segments the suite sends as one without an Endpoint.
+	// mostTrain bounds the segments of a train that the suite sends without an Endpoint.
 	mostTrain = 8
 )
 
 // takesTrains reports whether all micro-protocols of an end take trains.
 func (s *Subject) takesTrains() bool {
-	c, err := microproto.NewComposite(microproto.Config{Name: "trains", MTU: s.Config.MTU, Train: trainBytes}, s.New(0)...)
+	c, err := microproto.NewComposite(microproto.Config{Name: "trains", MTU: s.Config.MTU, Train: trainBytes},
+		s.New(0)...)
 	return err == nil && c.FormsTrains()
 }
 
-// most is how many segments a message of the load without an Endpoint has.
+// most returns the largest number of segments of a message without an Endpoint.
 func (s *Subject) most() int {
 	if s.Config.Train > 0 {
 		return mostTrain
@@ -27,8 +28,7 @@ func (s *Subject) most() int {
 	return 1
 }
 
-// sendBelow sends one message of an end's load to a composite without an Endpoint, or
-// several that are a train.
+// sendBelow sends the next message, or several as a train, to a composite without an Endpoint.
 func (b *bench) sendBelow(end int) error {
 	l := b.load[end]
 	n := 1 + l.rand.IntN(min(b.s.Length, b.ends[end].MaxPayload()-b.s.Tail))
@@ -56,8 +56,8 @@ func (b *bench) sendBelow(end int) error {
 	return nil
 }
 
-// trains plays the load twice without faults: with the trains that leave whole, and cut
-// into their segments. What is delivered is the same, and there are trains.
+// trains plays the load twice without faults: with the trains as they are sent, and divided into
+// their segments. The deliveries must be equal.
 func (s *Subject) trains(t failer) {
 	var got [2][2][][]byte
 	for k := range 2 {
@@ -68,7 +68,8 @@ func (s *Subject) trains(t failer) {
 				count++
 			}
 			arrive := func(f microproto.Frame) {
-				b.pair.Clock.At(b.pair.Clock.Now().Add(s.Faults.Delay), func() { b.pair.note(b.ends[1-end].Input(b.pair.Clock.Now(), f)) })
+				b.pair.Clock.At(b.pair.Clock.Now().Add(s.Faults.Delay),
+					func() { b.pair.fail(b.ends[1-end].Input(b.pair.Clock.Now(), f)) })
 			}
 			if f = f.Retain(); k == 0 {
 				arrive(f)

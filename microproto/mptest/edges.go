@@ -2,14 +2,13 @@ package mptest
 
 import "github.com/p2pdc/p2pdc/microproto"
 
-// Top is a micro-protocol for tests that stands above others: it makes one
-// segment of every message from the user, a train of one that is a train, forwards it,
-// and delivers every segment that comes up.
+// Top returns a micro-protocol for the top of a composite under test. It makes a segment of every
+// message from the user (a train of a train), forwards it, and delivers every incoming segment.
 func Top() microproto.MicroProtocol { return top{} }
 
-// Bottom is a micro-protocol for tests that stands below others: it transmits
-// every segment that reaches SegmentToNet and then, when no other micro-protocol
-// keeps the segment (keep is nil or says no), ends it.
+// Bottom returns a micro-protocol for the bottom of a composite under test. It transmits every
+// segment that reaches SegmentToNet, and then ends it unless keep(m) reports that another
+// micro-protocol retains it. keep may be nil.
 func Bottom(keep func(m *microproto.Message) bool) microproto.MicroProtocol { return bottom{keep} }
 
 type top struct{}

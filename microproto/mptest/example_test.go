@@ -15,7 +15,8 @@ func ExampleNewPair() {
 	lost := func(seed uint64) uint64 {
 		var ends [2]*microproto.Composite
 		for i := range ends {
-			c, err := microproto.NewComposite(microproto.Config{Name: "end", MTU: 100}, mptest.Top(), mptest.Bottom(nil))
+			c, err := microproto.NewComposite(microproto.Config{Name: "end", MTU: 100}, mptest.Top(),
+				mptest.Bottom(nil))
 			if err != nil {
 				panic(err)
 			}

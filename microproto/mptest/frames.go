@@ -2,17 +2,17 @@ package mptest
 
 import "github.com/p2pdc/p2pdc/microproto"
 
-// Frames is a FrameSource that counts: Acquired equals Released when every frame
-// that it lent has come back. It is for one goroutine.
+// Frames is a FrameSource that counts its frames: Acquired equals Released when all of them were
+// released. It is for one goroutine.
 type Frames struct {
 	Headroom           int
 	Acquired, Released int
-	// Limit, if positive, bounds the frames lent at once; past it Acquire returns
-	// an empty frame, as a link without free blocks does.
+	// Limit, if positive, bounds the frames in use. Beyond it Acquire returns an empty frame, as
+	// a link without free blocks does.
 	Limit int
 }
 
-// Acquire lends a frame of n bytes with the headroom in front.
+// Acquire implements microproto.FrameSource.
 func (s *Frames) Acquire(n int) microproto.Frame {
 	if s.Limit > 0 && s.Acquired-s.Released >= s.Limit {
 		return microproto.Frame{}

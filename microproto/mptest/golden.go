@@ -26,7 +26,8 @@ func Golden(tb testing.TB, name, text string) {
 		return
 	}
 	line, was, is := firstDifference(string(want), text)
-	tb.Fatalf("%s differs from line %d on; if the change is meant, run the test with -update\n  golden: %s\n  now:    %s", path, line, was, is)
+	tb.Fatalf("%s differs from line %d on; run with -update if the change is meant\n  golden: %s\n  now:    %s",
+		path, line, was, is)
 }
 
 // firstDifference returns the number of the first line that differs, from 1, and its two

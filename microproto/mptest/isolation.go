@@ -7,37 +7,37 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Isolation is a Tracer that checks that a micro-protocol's handlers change only
-// the header bytes that it declared. It compares a message's header between one
-// step and the next: what changed meanwhile was changed by the handler running.
+// Isolation is a Tracer that checks that the handlers of a micro-protocol change only header bytes
+// that it declared. It compares the header of a message between consecutive steps: the running
+// handler has made the changes.
 type Isolation struct {
-	// Layout is the composite's, and must be set before messages flow.
+	// Layout is that of the composite. Set it before the first message.
 	Layout []microproto.Region
-	// Breaches describes what was seen, at most 16.
+	// Breaches describes the violations, at most 16.
 	Breaches []string
 
-	running []seen
+	running []runningHandler
 }
 
-type seen struct {
+type runningHandler struct {
 	protocol string
 	message  uint64
 	header   []byte
 }
 
-// Trace checks the handlers that the record begins, interrupts or ends.
+// Trace implements microproto.Tracer.
 func (s *Isolation) Trace(_ microproto.Instant, r microproto.TraceRecord) {
 	switch r.Kind {
 	case microproto.TraceHandle:
-		// The handler that raised this one answers for what it did so far.
+		// Changes so far are those of the handler that raised this event.
 		s.check(r)
-		s.running = append(s.running, seen{r.Protocol, r.Message, bytes.Clone(r.Header)})
+		s.running = append(s.running, runningHandler{r.Protocol, r.Message, bytes.Clone(r.Header)})
 	case microproto.TraceReturn:
 		s.check(r)
 		if n := len(s.running); n > 0 {
 			s.running = s.running[:n-1]
 		}
-		// What the nested handler did is not its caller's doing.
+		// Changes by the nested handler do not count for the outer ones.
 		for i := range s.running {
 			if s.running[i].message == r.Message {
 				s.running[i].header = bytes.Clone(r.Header)
@@ -56,7 +56,7 @@ func (s *Isolation) check(r microproto.TraceRecord) {
 	}
 	for i := range r.Header {
 		if r.Header[i] != at.header[i] && s.owner(i) != at.protocol && len(s.Breaches) < 16 {
-			s.Breaches = append(s.Breaches, fmt.Sprintf("%s, handling %s of message %d, changed header byte %d, which is %s's",
+			s.Breaches = append(s.Breaches, fmt.Sprintf("%s, handling %s of message %d, changed header byte %d of %s",
 				at.protocol, r.Event, r.Message, i, s.owner(i)))
 		}
 	}
@@ -69,5 +69,5 @@ func (s *Isolation) owner(offset int) string {
 			return r.Protocol
 		}
 	}
-	return "nobody"
+	return "no micro-protocol"
 }

@@ -9,61 +9,62 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Faults say what a Link does to frames. Probabilities are per frame, from 0 to 1.
+// Faults are the faults of a Link. Probabilities are per frame, from 0 to 1.
 type Faults struct {
 	Delay     time.Duration // one way
-	Jitter    time.Duration // added, uniform in [0, Jitter); order is kept
+	Jitter    time.Duration // added, uniform in [0, Jitter); the order is kept
 	Loss      float64
 	Duplicate float64
-	Reorder   float64       // the frame is late by up to ReorderBy, others overtake it
+	Reorder   float64       // the frame is delayed by up to ReorderBy, so that others overtake it
 	ReorderBy time.Duration // 0: 4 × (Delay + Jitter) + 1 ms
 	Corrupt   float64       // one bit of the frame flips
-	// Rate is the bandwidth in bytes per second, 0 for none: frames queue.
+	// Rate is the bandwidth in bytes per second; 0: unlimited.
 	Rate float64
-	// Capacity bounds the frames in flight each way (default 4096); further ones
-	// are lost, as in a full queue.
+	// Capacity bounds the frames in flight in each direction (default 4096). Further ones are
+	// lost, as in a full queue.
 	Capacity int
 }
 
-// String gives the faults in one line, for messages of failed tests.
+// String returns the faults in one line.
 func (f Faults) String() string {
-	return fmt.Sprintf("delay %v jitter %v loss %.3f duplicate %.3f reorder %.3f corrupt %.3f rate %.0f", f.Delay, f.Jitter, f.Loss, f.Duplicate, f.Reorder, f.Corrupt, f.Rate)
+	return fmt.Sprintf("delay %v jitter %v loss %.3f duplicate %.3f reorder %.3f corrupt %.3f rate %.0f",
+		f.Delay, f.Jitter, f.Loss, f.Duplicate, f.Reorder, f.Corrupt, f.Rate)
 }
 
-// LinkStats count what happened to the frames of one direction.
+// LinkStats count the frames of one direction.
 type LinkStats struct {
 	Sent, Arrived                    uint64
-	Lost, Cut, Overflowed            uint64 // by chance; by a partition; past the capacity
+	Lost, Cut, Overflowed            uint64 // at random; by a partition; beyond the capacity
 	Duplicated, Reordered, Corrupted uint64
 	Bytes                            uint64
 }
 
 // Link is a faulty link between two ends, 0 and 1, in virtual time.
 type Link struct {
-	clock *Clock
-	rand  *rand.Rand
-	ways  [2]way
+	clock      *Clock
+	rand       *rand.Rand
+	directions [2]direction
 }
 
-// way is one direction, named by its sending end.
-type way struct {
+// direction is the direction from one end.
+type direction struct {
 	faults   Faults
 	cut      bool
 	receive  func(microproto.Frame)
-	last     microproto.Instant // of the latest arrival in order
-	free     microproto.Instant // when the sender's line is idle again
+	last     microproto.Instant // latest arrival in order
+	free     microproto.Instant // end of the transmission in progress
 	inFlight int
 	stats    LinkStats
 }
 
-// NewLink makes a link whose chances come from seed alone.
+// NewLink returns a link whose random faults are determined by seed.
 func NewLink(clock *Clock, seed uint64, f Faults) *Link {
 	l := &Link{clock: clock, rand: rand.New(rand.NewPCG(seed, 0x6c696e6b))}
 	l.SetFaults(f)
 	return l
 }
 
-// SetFaults changes the faults both ways, for frames sent from now on.
+// SetFaults changes the faults of both directions, for frames sent from now on.
 func (l *Link) SetFaults(f Faults) {
 	if f.Capacity == 0 {
 		f.Capacity = 4096
@@ -71,24 +72,24 @@ func (l *Link) SetFaults(f Faults) {
 	if f.ReorderBy == 0 {
 		f.ReorderBy = 4*(f.Delay+f.Jitter) + time.Millisecond
 	}
-	l.ways[0].faults, l.ways[1].faults = f, f
+	l.directions[0].faults, l.directions[1].faults = f, f
 }
 
-// Partition cuts or mends the direction from an end; what is in flight arrives.
-func (l *Link) Partition(from int, cut bool) { l.ways[from].cut = cut }
+// Partition cuts or restores the direction from an end. Frames in flight arrive.
+func (l *Link) Partition(from int, cut bool) { l.directions[from].cut = cut }
 
-// Receive sets what takes the frames that arrive at an end. Without one they are
+// Receive sets the function that takes the frames that arrive at an end. Without one they are
 // released.
-func (l *Link) Receive(end int, f func(microproto.Frame)) { l.ways[1-end].receive = f }
+func (l *Link) Receive(end int, f func(microproto.Frame)) { l.directions[1-end].receive = f }
 
 // Stats returns the counts of the direction from an end.
-func (l *Link) Stats(from int) LinkStats { return l.ways[from].stats }
+func (l *Link) Stats(from int) LinkStats { return l.directions[from].stats }
 
-// InFlight is the number of frames on their way, both ways.
-func (l *Link) InFlight() int { return l.ways[0].inFlight + l.ways[1].inFlight }
+// InFlight returns the number of frames in flight, in both directions.
+func (l *Link) InFlight() int { return l.directions[0].inFlight + l.directions[1].inFlight }
 
-// Send takes a frame from an end. Frames that come as one are cut at random into
-// shorter runs of them, each with a fate of its own.
+// Send takes a frame from an end. A Frame that holds several is divided at random into Frames that
+// hold fewer, with separate faults.
 func (l *Link) Send(from int, f microproto.Frame) {
 	f = f.Flatten(plain{})
 	for f.Segment > 0 && f.Segment < len(f.Data) {
@@ -105,7 +106,7 @@ func (l *Link) Send(from int, f microproto.Frame) {
 }
 
 func (l *Link) send(from int, f microproto.Frame) {
-	w := &l.ways[from]
+	w := &l.directions[from]
 	w.stats.Sent++
 	w.stats.Bytes += uint64(len(f.Data))
 	switch {
@@ -125,7 +126,7 @@ func (l *Link) send(from int, f microproto.Frame) {
 	l.launch(w, f)
 }
 
-func (l *Link) launch(w *way, f microproto.Frame) {
+func (l *Link) launch(w *direction, f microproto.Frame) {
 	if w.inFlight >= w.faults.Capacity {
 		w.stats.Overflowed++
 		f.Release()
@@ -152,9 +153,9 @@ func (l *Link) launch(w *way, f microproto.Frame) {
 	})
 }
 
-// arrival draws when a frame of n bytes arrives. Frames keep their order but for
-// those that are reordered.
-func (l *Link) arrival(w *way, n int) microproto.Instant {
+// arrival returns the instant at which a frame of n bytes arrives. Frames keep their order unless
+// they are reordered.
+func (l *Link) arrival(w *direction, n int) microproto.Instant {
 	start := l.clock.Now()
 	if w.faults.Rate > 0 {
 		start = max(start, w.free).Add(time.Duration(float64(n) / w.faults.Rate * 1e9))
@@ -179,7 +180,7 @@ type plain struct{}
 // Acquire implements microproto.FrameSource.
 func (plain) Acquire(n int) microproto.Frame { return microproto.Frame{Data: make([]byte, n)} }
 
-// copyOf makes a frame with the same bytes in memory of its own.
+// copyOf returns a frame with the same bytes in memory of its own.
 func copyOf(f microproto.Frame) microproto.Frame {
 	return microproto.Frame{Peer: f.Peer, Data: bytes.Clone(f.Data), Segment: f.Segment}
 }

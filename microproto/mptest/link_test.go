@@ -26,8 +26,8 @@ func TestClockRunsInOrderOfInstantThenCreation(t *testing.T) {
 	require.Equal(t, microproto.Never, c.Next())
 }
 
-// blast sends numbered frames at one a microsecond and returns the numbers that
-// arrive, in order.
+// blast sends numbered frames, one each microsecond, and returns the numbers that arrive, in
+// order.
 func blast(l *Link, clock *Clock, n int, arrived *[]uint32) {
 	l.Receive(1, func(f microproto.Frame) {
 		*arrived = append(*arrived, binary.BigEndian.Uint32(f.Data))
@@ -54,9 +54,10 @@ func TestLinkFaults(t *testing.T) {
 			require.Len(t, got, n)
 			require.IsIncreasing(t, got)
 		}},
-		{"jitter keeps the order", Faults{Delay: time.Millisecond, Jitter: time.Millisecond}, func(t *testing.T, got []uint32, s LinkStats) {
-			require.IsIncreasing(t, got)
-		}},
+		{"jitter keeps the order", Faults{Delay: time.Millisecond, Jitter: time.Millisecond},
+			func(t *testing.T, got []uint32, s LinkStats) {
+				require.IsIncreasing(t, got)
+			}},
 		{"loss", Faults{Loss: 0.3}, func(t *testing.T, got []uint32, s LinkStats) {
 			near(t, 0.3, s.Lost)
 			require.Len(t, got, n-int(s.Lost))
@@ -86,10 +87,11 @@ func TestLinkFaults(t *testing.T) {
 			}
 			require.Equal(t, s.Corrupted, wrong)
 		}},
-		{"capacity", Faults{Delay: 100 * time.Microsecond, Capacity: 10}, func(t *testing.T, got []uint32, s LinkStats) {
-			require.Greater(t, s.Overflowed, uint64(n/2))
-			require.Equal(t, uint64(n), s.Arrived+s.Overflowed)
-		}},
+		{"capacity", Faults{Delay: 100 * time.Microsecond, Capacity: 10},
+			func(t *testing.T, got []uint32, s LinkStats) {
+				require.Greater(t, s.Overflowed, uint64(n/2))
+				require.Equal(t, uint64(n), s.Arrived+s.Overflowed)
+			}},
 		{"rate", Faults{Rate: 1e6, Capacity: n}, func(t *testing.T, got []uint32, s LinkStats) {
 			require.IsIncreasing(t, got)
 			require.Len(t, got, n)
@@ -139,7 +141,8 @@ var spinAgain = microproto.NewEvent[*spin]("spin.again")
 
 func (spin) Name() string { return "spin" }
 func (spin) Attach(b *microproto.Binder) error {
-	microproto.Bind(b, microproto.OpenSession, 0, func(x *exec, _ struct{}) { microproto.RaiseAfter(x, spinAgain, 0, new(spin)) })
+	microproto.Bind(b, microproto.OpenSession, 0,
+		func(x *exec, _ struct{}) { microproto.RaiseAfter(x, spinAgain, 0, new(spin)) })
 	microproto.Bind(b, spinAgain, 0, func(x *exec, s *spin) { microproto.RaiseAfter(x, spinAgain, 0, s) })
 	return nil
 }

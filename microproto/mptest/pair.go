@@ -8,71 +8,52 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Layer is a *microproto.Composite or a *microproto.Stack.
-type Layer interface {
-	Open(now microproto.Instant) error
-	Close(now microproto.Instant) error
-	Message() (*microproto.Message, error)
-	Submit(now microproto.Instant, m *microproto.Message) error
-	Input(now microproto.Instant, f microproto.Frame) error
-	Advance(now microproto.Instant) error
-	Deadline() microproto.Instant
-	Drain(dst []microproto.Output) []microproto.Output
-	Recycle(m *microproto.Message)
-	Do(now microproto.Instant, f func(x *microproto.Exec)) error
-	Err() error
-}
-
 // Pair is two composites, ends 0 and 1, joined by a faulty link in virtual time.
 type Pair struct {
 	Clock *Clock
 	Link  *Link
-	// Received holds the payloads delivered at each end, in order, those of a train one
-	// by one, when OnMessage is nil; Notices the notices.
+	// Received holds the payloads delivered at each end, in order, if OnMessage is nil. The
+	// segments of a train are separate.
 	Received [2][][]byte
-	Notices  [2][]microproto.Notice
-	// OnMessage takes a delivered message and gives it back with Recycle.
+	// OnMessage takes a delivered message and recycles it.
 	OnMessage func(end int, m *microproto.Message)
-	// OnFrame sees every frame before the link does; false swallows it.
+	// OnFrame is called for every frame before it is sent; the link drops it if false.
 	OnFrame func(end int, f microproto.Frame) bool
 
-	ends  [2]Layer
+	ends  [2]*microproto.Composite
 	out   []microproto.Output
 	fault error
 }
 
-// NewPair joins two composites. The link's chances come from seed.
-func NewPair(a, b Layer, seed uint64, f Faults) *Pair {
+// NewPair joins two composites by a link whose random faults are determined by seed.
+func NewPair(a, b *microproto.Composite, seed uint64, f Faults) *Pair {
 	clock := NewClock()
-	p := &Pair{Clock: clock, Link: NewLink(clock, seed, f), ends: [2]Layer{a, b}}
+	p := &Pair{Clock: clock, Link: NewLink(clock, seed, f), ends: [2]*microproto.Composite{a, b}}
 	for end := range p.ends {
-		p.Link.Receive(end, func(f microproto.Frame) { p.note(p.ends[end].Input(clock.Now(), f)) })
+		p.Link.Receive(end, func(f microproto.Frame) { p.fail(p.ends[end].Input(clock.Now(), f)) })
 	}
 	return p
 }
 
-// End returns an end's composite.
-func (p *Pair) End(end int) Layer { return p.ends[end] }
-
 // Open opens both ends.
 func (p *Pair) Open() error {
 	for _, e := range p.ends {
-		p.note(e.Open(p.Clock.Now()))
+		p.fail(e.Open(p.Clock.Now()))
 	}
-	p.pump()
+	p.drainEnds()
 	return p.fault
 }
 
-// Close closes both ends and releases what was still in their outputs.
+// Close closes both ends and handles their last outputs.
 func (p *Pair) Close() error {
 	for _, e := range p.ends {
-		p.note(e.Close(p.Clock.Now()))
+		p.fail(e.Close(p.Clock.Now()))
 	}
-	p.pump()
+	p.drainEnds()
 	return p.fault
 }
 
-// Send submits a payload at an end. It aliases data.
+// Send submits a payload at an end. The message refers to data.
 func (p *Pair) Send(end int, data []byte) error {
 	m, err := p.ends[end].Message()
 	if err != nil {
@@ -82,47 +63,36 @@ func (p *Pair) Send(end int, data []byte) error {
 	if err := p.ends[end].Submit(p.Clock.Now(), m); err != nil {
 		return err
 	}
-	p.pump()
+	p.drainEnds()
 	return p.fault
 }
 
-// SendFrame submits a frame at an end, as the composite above one does: frames that
-// come as one may be a train. The reference goes over to the end.
+// SendFrame submits a frame at an end, as the composite above does. A Frame that holds several may
+// become a train. The reference passes to the end.
 func (p *Pair) SendFrame(end int, f microproto.Frame) error {
-	l, ok := p.ends[end].(interface {
-		SubmitFrame(now microproto.Instant, f microproto.Frame) error
-	})
-	if !ok {
-		f.Release()
-		return fmt.Errorf("mptest: %T takes no frames from above", p.ends[end])
-	}
-	if err := l.SubmitFrame(p.Clock.Now(), f); err != nil {
+	if err := p.ends[end].SubmitFrame(p.Clock.Now(), f); err != nil {
 		return err
 	}
-	p.pump()
+	p.drainEnds()
 	return p.fault
 }
 
-// Do calls into an end, then moves what came out of it.
+// Do calls Composite.Do of an end, then handles its outputs.
 func (p *Pair) Do(end int, f func(x *microproto.Exec)) error {
 	if err := p.ends[end].Do(p.Clock.Now(), f); err != nil {
 		return err
 	}
-	p.pump()
+	p.drainEnds()
 	return p.fault
 }
 
-// Err is the first error of an entry point that Run called.
-func (p *Pair) Err() error { return p.fault }
-
-// Run lets virtual time pass until nothing is left to happen (quiet) or d has
-// passed. Ends that fire timers without end and without letting time pass are an
-// error.
+// Run lets virtual time pass until no frame is in flight and no timer is set (quiet), or until d has
+// passed. It is an error if timers fire endlessly at one instant.
 func (p *Pair) Run(d time.Duration) (quiet bool, err error) {
 	const maxStepsAtOnce = 1 << 18
 	until, steps := p.Clock.Now().Add(d), 0
 	for p.fault == nil {
-		p.pump()
+		p.drainEnds()
 		next := p.next()
 		switch {
 		case next == microproto.Never:
@@ -134,18 +104,19 @@ func (p *Pair) Run(d time.Duration) (quiet bool, err error) {
 			steps = 0
 		}
 		if steps++; steps > maxStepsAtOnce {
-			return false, fmt.Errorf("mptest: %d steps at %v and time does not pass", maxStepsAtOnce, time.Duration(p.Clock.Now()))
+			return false, fmt.Errorf("mptest: more than %d steps at %v: time does not pass", maxStepsAtOnce,
+				time.Duration(p.Clock.Now()))
 		}
 		p.step(next)
 	}
 	return false, p.fault
 }
 
-// RunUntil runs until done is true, or d has passed: then it returns false.
+// RunUntil runs until done returns true; it returns false if d has passed before.
 func (p *Pair) RunUntil(d time.Duration, done func() bool) (bool, error) {
 	until := p.Clock.Now().Add(d)
 	for p.fault == nil {
-		p.pump()
+		p.drainEnds()
 		if done() {
 			return true, p.fault
 		}
@@ -162,7 +133,7 @@ func (p *Pair) next() microproto.Instant {
 	return min(p.Clock.Next(), p.ends[0].Deadline(), p.ends[1].Deadline())
 }
 
-// step does what is due at next: one arrival, or the ends' timers.
+// step handles one arrival at next, or the timers of the ends.
 func (p *Pair) step(next microproto.Instant) {
 	if p.Clock.Next() <= next {
 		p.Clock.Step()
@@ -171,14 +142,14 @@ func (p *Pair) step(next microproto.Instant) {
 	p.Clock.Advance(next)
 	for _, e := range p.ends {
 		if e.Deadline() <= p.Clock.Now() {
-			p.note(e.Advance(p.Clock.Now()))
-			p.pump()
+			p.fail(e.Advance(p.Clock.Now()))
+			p.drainEnds()
 		}
 	}
 }
 
-// pump moves the outputs of both ends.
-func (p *Pair) pump() {
+// drainEnds handles the outputs of both ends.
+func (p *Pair) drainEnds() {
 	for end, e := range p.ends {
 		p.out = e.Drain(p.out[:0])
 		for _, o := range p.out {
@@ -205,12 +176,10 @@ func (p *Pair) move(end int, o microproto.Output) {
 			p.Received[end] = append(p.Received[end], bytes.Clone(o.Message.Piece(i)))
 		}
 		p.ends[end].Recycle(o.Message)
-	case microproto.OutNotice:
-		p.Notices[end] = append(p.Notices[end], o.Notice)
 	}
 }
 
-func (p *Pair) note(err error) {
+func (p *Pair) fail(err error) {
 	if p.fault == nil {
 		p.fault = err
 	}

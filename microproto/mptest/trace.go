@@ -12,28 +12,28 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Transcript is a Tracer that writes a line a step. Skip names kinds to leave out.
+// Transcript is a Tracer that writes a line for each step. Skip lists kinds to omit.
 type Transcript struct {
-	Name string // in front of every line; "" for none
+	Name string // at the beginning of every line
 	Skip []microproto.TraceKind
-	// Headers adds the header bytes, in hexadecimal, to transmitted frames.
+	// Headers adds the header, in hexadecimal, to the lines of transmitted frames.
 	Headers bool
 	text    *bytes.Buffer
 }
 
-// NewTranscript returns a transcript that leaves out the returns of handlers.
+// NewTranscript returns a transcript that omits the returns of handlers.
 func NewTranscript(name string) *Transcript {
 	return &Transcript{Name: name, Skip: []microproto.TraceKind{microproto.TraceReturn}, text: new(bytes.Buffer)}
 }
 
-// Join makes another tracer that writes into the same text.
+// Join returns another tracer that writes to the same text.
 func (t *Transcript) Join(name string) *Transcript {
 	u := *t
 	u.Name = name
 	return &u
 }
 
-// Trace writes the record down.
+// Trace implements microproto.Tracer.
 func (t *Transcript) Trace(now microproto.Instant, r microproto.TraceRecord) {
 	if slices.Contains(t.Skip, r.Kind) {
 		return
@@ -49,14 +49,14 @@ func (t *Transcript) Trace(now microproto.Instant, r microproto.TraceRecord) {
 	t.text.WriteByte('\n')
 }
 
-// Printf adds a line of the test's own, for the script of a transcript.
+// Printf adds a line.
 func (t *Transcript) Printf(format string, args ...any) { fmt.Fprintf(t.text, format+"\n", args...) }
 
 // String returns the text so far.
 func (t *Transcript) String() string { return t.text.String() }
 
-// TraceHash is a Tracer that folds every step, headers included, into a hash: two
-// runs are the same if their hashes are.
+// TraceHash is a Tracer that computes a hash of every step, headers included. Two runs with equal
+// hashes are the same.
 type TraceHash struct {
 	h       hash.Hash64
 	scratch []byte
@@ -67,7 +67,7 @@ type TraceHash struct {
 // NewTraceHash returns an empty hash.
 func NewTraceHash() *TraceHash { return &TraceHash{h: fnv.New64a()} }
 
-// Trace folds the record in.
+// Trace implements microproto.Tracer.
 func (t *TraceHash) Trace(now microproto.Instant, r microproto.TraceRecord) {
 	t.Steps++
 	b := binary.BigEndian.AppendUint64(t.scratch[:0], uint64(now))
@@ -86,10 +86,10 @@ func (t *TraceHash) Trace(now microproto.Instant, r microproto.TraceRecord) {
 // Sum returns the hash of the steps so far.
 func (t *TraceHash) Sum() uint64 { return t.h.Sum64() }
 
-// Both is a Tracer that hands every record to several.
+// Both is a Tracer that passes every record to several tracers.
 type Both []microproto.Tracer
 
-// Trace hands the record on.
+// Trace implements microproto.Tracer.
 func (b Both) Trace(now microproto.Instant, r microproto.TraceRecord) {
 	for _, t := range b {
 		t.Trace(now, r)

@@ -6,23 +6,22 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// NumberBytes, TagBytes: what AEAD adds to a frame in front and behind.
+// NumberBytes is the length of the header that AEAD adds to a frame, TagBytes of the trailer.
 const (
 	NumberBytes = 8
 	TagBytes    = 16
 )
 
-// attrNumber is the attribute that holds a frame's number, attrPass what is left of a
-// train on its way up: bit i stands for segment i.
+// attrNumber is the attribute of a frame's number. Bit i of attrPass is set while segment i of an
+// incoming train passes the checks.
 const (
 	attrNumber = "aead.number"
 	attrPass   = "aead.pass"
 )
 
-// AEAD seals what goes down and opens what comes up. A frame of the composite above
-// that nobody else holds, with room for the header in front and for the tag behind, is
-// sealed where it lies, and one that comes by itself is opened where it lies; trains
-// are sealed and opened on the way from one piece of memory to another.
+// AEAD seals outgoing frames and opens incoming ones. It seals a frame in place if it has the
+// only reference to it and there is room for the header and the tag. It opens a single frame in
+// place. Trains are sealed and opened into other memory.
 type AEAD struct {
 	flow    *Flow
 	out, in Secret
@@ -31,17 +30,17 @@ type AEAD struct {
 	pass    microproto.Attr[uint64]
 
 	sealing *key
-	opening [2]*key // the newest in use and the one before it
-	trying  *key    // of a phase from which nothing has passed yet
+	opening [2]*key // the newest key in use and the one before it
+	trying  *key    // of a phase of which no frame has passed yet
 
-	first     uint64 // number of the first segment at hand
-	passing   uint64 // what is left of it
+	first     uint64 // number of the first segment of the present message
+	passing   uint64 // its segments that pass; see attrPass
 	sealPiece func(i int, dst, header, payload []byte)
 	openPiece func(i int, dst, header, payload []byte) int
 }
 
-// NewAEAD makes the micro-protocol of one end: it seals with keys of out and opens
-// with keys of in, which are the other end's in and out.
+// NewAEAD returns the micro-protocol of one end. It seals with keys of out and opens with keys of
+// in; these are in and out of the other end.
 func NewAEAD(f *Flow, out, in Secret) *AEAD {
 	a := &AEAD{flow: f, out: out, in: in, every: KeyFrames}
 	a.sealPiece, a.openPiece = a.sealOne, a.openOne
@@ -62,8 +61,8 @@ func (a *AEAD) Attach(b *microproto.Binder) error {
 	return nil
 }
 
-// seal sends a payload, or those of a train, under the next numbers: every transmission
-// has its own, also that of a segment which was sent before.
+// seal transmits a payload, or those of a train, under the next numbers. Every transmission has a
+// number of its own, retransmissions included.
 func (a *AEAD) seal(x *microproto.Exec, m *microproto.Message) {
 	n, count := a.flow.sent, uint64(m.Segments())
 	if n > MaxNumbers-count {
@@ -93,7 +92,7 @@ func (a *AEAD) seal(x *microproto.Exec, m *microproto.Message) {
 	x.Done(m)
 }
 
-// sealingFor makes sure that the key of a number is at hand.
+// sealingFor derives the key of a number, if it is not the present one.
 func (a *AEAD) sealingFor(n uint64) (err error) {
 	if phase := n / a.every; a.sealing == nil || a.sealing.phase != phase {
 		a.sealing, err = a.out.newKey(phase)
@@ -108,8 +107,7 @@ func (a *AEAD) sealOne(i int, dst, header, payload []byte) {
 	a.sealing.aead.Seal(dst[:0], a.sealing.number(n), payload, header)
 }
 
-// open checks and decrypts a frame, or those of a train; AntiReplay has taken out what
-// has come before.
+// open checks and decrypts a frame, or those of a train that AntiReplay has passed.
 func (a *AEAD) open(x *microproto.Exec, m *microproto.Message) {
 	a.first = a.number.Get(m)
 	passed := 0
@@ -141,7 +139,8 @@ func (a *AEAD) openOne(i int, dst, header, payload []byte) int {
 	return n
 }
 
-// openInto decrypts segment i into dst; less than 0: it was not sealed by the other end.
+// openInto decrypts segment i into dst and returns its length, -1 if the other end did not seal
+// it.
 func (a *AEAD) openInto(i int, dst, header, payload []byte) int {
 	n := a.first + uint64(i)
 	if len(payload) < TagBytes {
@@ -156,14 +155,15 @@ func (a *AEAD) openInto(i int, dst, header, payload []byte) int {
 		a.flow.counts.Forged++
 		return -1
 	}
-	if k == a.trying { // the other end has gone on to it
-		a.opening[0], a.opening[1], a.trying = k, a.opening[0], nil
+	if k == a.trying { // the other end uses this key now
+		a.opening[0], a.opening[1] = k, a.opening[0]
+		a.trying = nil
 	}
 	return len(payload) - TagBytes
 }
 
-// keyOf finds the key of a phase. One that is not in use is kept apart until a frame
-// has passed under it, so that forged numbers cost a derivation and displace nothing.
+// keyOf returns the key of a phase. A key that is not in use is kept in trying until a frame has
+// passed under it, so that a forged number costs a derivation but replaces no key in use.
 func (a *AEAD) keyOf(phase uint64) (*key, error) {
 	for _, k := range a.opening {
 		if k != nil && k.phase == phase {
@@ -180,5 +180,5 @@ func (a *AEAD) keyOf(phase uint64) (*key, error) {
 	return a.trying, nil
 }
 
-// deliver hands what has passed to the composite above.
+// deliver passes authenticated frames to the upper composite.
 func (a *AEAD) deliver(x *microproto.Exec, m *microproto.Message) { x.Deliver(m) }

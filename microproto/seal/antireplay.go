@@ -2,16 +2,16 @@ package seal
 
 import "github.com/p2pdc/p2pdc/microproto"
 
-// AntiReplay drops frames whose number has come before, or is too old to tell. It
-// stands below AEAD: it looks before a frame is decrypted, and remembers the number
-// only after the frame has turned out to be genuine.
+// AntiReplay drops frames whose number has arrived before or is below the window. Its place is
+// below AEAD: it checks the number before a frame is decrypted, and records it only after the
+// frame was authenticated.
 type AntiReplay struct {
 	flow   *Flow
 	number microproto.Attr[uint64]
 	pass   microproto.Attr[uint64]
 }
 
-// NewAntiReplay makes the micro-protocol for the flow of an AEAD.
+// NewAntiReplay returns the micro-protocol for the flow of an AEAD.
 func NewAntiReplay(f *Flow) *AntiReplay { return &AntiReplay{flow: f} }
 
 // Name implements microproto.MicroProtocol.
@@ -28,7 +28,8 @@ func (r *AntiReplay) Attach(b *microproto.Binder) error {
 }
 
 func (r *AntiReplay) check(x *microproto.Exec, m *microproto.Message) {
-	n, pass, reason := r.number.Get(m), uint64(0), ""
+	n := r.number.Get(m)
+	pass, reason := uint64(0), ""
 	for i := range m.Segments() {
 		fresh, old := r.flow.window.fresh(n + uint64(i))
 		switch {

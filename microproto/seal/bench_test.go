@@ -17,8 +17,8 @@ func newRing(n int) *ring {
 	return r
 }
 
-// BenchmarkSeal is what one end does to a frame of Ethernet's size, the composite's
-// part included; BenchmarkSealAndOpen is both ends on one processor.
+// BenchmarkSeal measures the sealing of an Ethernet frame, including the composite.
+// BenchmarkSealAndOpen measures both ends on one processor.
 func BenchmarkSeal(b *testing.B) {
 	e, _ := newPair(b)
 	r := newRing(64)
@@ -54,8 +54,8 @@ func BenchmarkSealAndOpen(b *testing.B) {
 	}
 }
 
-// BenchmarkSmall is both ends on one processor, for a frame that holds little more than
-// headers: what protection adds to the latency of a small message.
+// BenchmarkSmall measures both ends on one processor for a short frame: the latency that
+// protection adds to a small message.
 func BenchmarkSmall(b *testing.B) {
 	from, to := newPair(b)
 	r := newRing(64)

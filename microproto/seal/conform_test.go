@@ -8,8 +8,8 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 )
 
-// Both rows of the sealing composite, one by one and in trains, over a link with every
-// fault, and over one that brings everything once, as they must then.
+// Both micro-protocols, one by one and in trains, over a link with all faults, and over a link
+// without faults, which must deliver every message once.
 func TestConformance(t *testing.T) {
 	for _, name := range []string{"AEAD", "AntiReplay"} {
 		for _, faults := range []*mptest.Faults{nil, {Delay: 200 * time.Microsecond}} {

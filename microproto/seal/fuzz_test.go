@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzOpen throws bytes at an end that has a conversation: nothing but what the other
-// end has sealed passes, once, and the conversation goes on.
+// FuzzOpen passes arbitrary bytes to an end in use: only frames that the other end has sealed
+// pass, each once, and later frames still do.
 func FuzzOpen(f *testing.F) {
 	a, _ := newPair(f)
 	sealed := a.seal([]byte("a frame that the other end has sealed"))

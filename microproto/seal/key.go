@@ -17,13 +17,12 @@ const (
 // SecretBytes is the length of a Secret.
 const SecretBytes = sha256.Size
 
-// Secret is what the keys of one direction of one epoch are derived from
-// (HKDF-SHA-256, RFC 5869). The two directions must not have the same one: a frame
-// sent back would pass.
+// Secret is the secret from which the keys of one direction in one epoch are derived
+// (HKDF-SHA-256, RFC 5869). The two directions must have different secrets; otherwise a reflected
+// frame would pass.
 type Secret [SecretBytes]byte
 
-// Derive makes a secret for a purpose: of info, which must name everything that tells
-// it apart from others.
+// Derive returns a secret for a purpose. info must identify the purpose uniquely.
 func (s Secret) Derive(info []byte) (Secret, error) {
 	var out Secret
 	b, err := hkdf.Expand(sha256.New, s[:], string(info), len(out))
@@ -31,7 +30,7 @@ func (s Secret) Derive(info []byte) (Secret, error) {
 	return out, err
 }
 
-// Extract makes a secret of what two ends have told each other in private.
+// Extract returns a secret derived from private material of two ends.
 func Extract(material, salt []byte) (Secret, error) {
 	var out Secret
 	b, err := hkdf.Extract(sha256.New, material, salt)
@@ -44,7 +43,7 @@ type key struct {
 	phase uint64
 	aead  cipher.AEAD
 	iv    [nonceBytes]byte
-	nonce [nonceBytes]byte // scratch: of the frame at hand
+	nonce [nonceBytes]byte // scratch, of the present frame
 }
 
 // newKey derives the key of a phase.
@@ -66,7 +65,7 @@ func (s *Secret) newKey(phase uint64) (*key, error) {
 	return k, nil
 }
 
-// number sets the nonce of a frame (RFC 8446 §5.3).
+// number returns the nonce of a frame (RFC 8446 §5.3).
 func (k *key) number(n uint64) []byte {
 	k.nonce = k.iv
 	tail := k.nonce[nonceBytes-8:]

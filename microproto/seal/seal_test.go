@@ -15,7 +15,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 )
 
-// end is one end of a protected session, whose composite above is the test.
+// end is one end of a protected session; the test is the upper composite.
 type end struct {
 	t     require.TestingT
 	c     *microproto.Composite
@@ -31,7 +31,7 @@ const (
 	room    = NumberBytes + 4
 )
 
-// mark is header bytes of another micro-protocol, which are authenticated too.
+// mark is a micro-protocol whose header bytes are authenticated too.
 type mark struct{ f microproto.Field }
 
 func (*mark) Name() string { return "Mark" }
@@ -48,7 +48,8 @@ func newEnd(t require.TestingT, f *Flow, out, in Secret) *end {
 	e := &end{t: t, flow: f, mem: &mptest.Frames{}, plain: &mptest.Frames{Headroom: room}}
 	e.aead = NewAEAD(f, out, in)
 	var err error
-	e.c, err = microproto.NewComposite(microproto.Config{Name: "seal", MTU: testMTU, Train: 65507, Frames: e.mem}, &mark{}, e.aead, NewAntiReplay(f))
+	e.c, err = microproto.NewComposite(microproto.Config{Name: "seal", MTU: testMTU, Train: 65507, Frames: e.mem},
+		&mark{}, e.aead, NewAntiReplay(f))
 	require.NoError(t, err)
 	require.NoError(t, e.c.Open(0))
 	return e
@@ -57,10 +58,11 @@ func newEnd(t require.TestingT, f *Flow, out, in Secret) *end {
 func secret(s string) Secret { return sha256.Sum256([]byte(s)) }
 
 func newPair(t require.TestingT) (a, b *end) {
-	return newEnd(t, &Flow{}, secret("a to b"), secret("b to a")), newEnd(t, &Flow{}, secret("b to a"), secret("a to b"))
+	return newEnd(t, &Flow{}, secret("a to b"), secret("b to a")), newEnd(t, &Flow{}, secret("b to a"),
+		secret("a to b"))
 }
 
-// seal sends a payload as a composite above does, and returns what is on the wire.
+// seal submits a payload as an upper composite does, and returns the frame.
 func (e *end) seal(payload []byte) []byte {
 	f := e.plain.Acquire(len(payload) + TagBytes)
 	f = f.Slice(0, len(payload))
@@ -73,7 +75,7 @@ func (e *end) seal(payload []byte) []byte {
 	return wire
 }
 
-// open takes a frame from the wire; nil: it was refused.
+// open passes a frame to the end and returns its payload, nil if it was refused.
 func (e *end) open(wire []byte) []byte {
 	f := microproto.NewBuffer(bytes.Clone(wire), nil).Frame(1, 0, len(wire))
 	require.NoError(e.t, e.c.Input(0, f))
@@ -112,8 +114,8 @@ func TestSealAndOpen(t *testing.T) {
 	b.balanced()
 }
 
-// The bytes on the wire are those of AES-128-GCM under keys of HKDF-SHA-256, made here
-// a second time from the description in docs/wire.md.
+// The frames are those of AES-128-GCM with keys of HKDF-SHA-256, computed here independently from
+// docs/wire.md.
 func TestBytesOnTheWire(t *testing.T) {
 	a, _ := newPair(t)
 	a.aead.every = 3
@@ -168,7 +170,7 @@ func TestReplayedAndReflected(t *testing.T) {
 	require.Equal(t, Counts{Forged: 100}, a.flow.Counts())
 }
 
-// A frame that the composite above still holds, to send it again, is left as it is.
+// A frame to which the upper composite keeps a reference, for a retransmission, is not changed.
 func TestHeldFrameIsNotTouched(t *testing.T) {
 	a, b := newPair(t)
 	buffer := microproto.NewBuffer(bytes.Repeat([]byte{7}, 200), nil)
@@ -184,7 +186,7 @@ func TestHeldFrameIsNotTouched(t *testing.T) {
 	require.Equal(t, 3, a.mem.Released)
 }
 
-// Two transmissions of the same bytes have nothing in common but their length.
+// Two transmissions of the same bytes are unrelated except for their length.
 func TestEveryTransmissionHasItsOwnNumber(t *testing.T) {
 	a, b := newPair(t)
 	seen := map[uint64]bool{}
@@ -202,14 +204,15 @@ func TestEveryTransmissionHasItsOwnNumber(t *testing.T) {
 	}
 }
 
-// New keys do not start the numbers anew, and what was sealed under the old ones
-// does not pass under the new ones.
+// The numbers continue with new secrets, and frames sealed under the old ones do not pass any
+// more.
 func TestNewKeys(t *testing.T) {
 	a, b := newPair(t)
 	old, late := a.seal([]byte("epoch 1")), a.seal([]byte("epoch 1, late"))
 	require.NotNil(t, b.open(old))
-	sent := a.flow.Sent()
-	a, b = newEnd(t, a.flow, secret("a to b, 2"), secret("b to a, 2")), newEnd(t, b.flow, secret("b to a, 2"), secret("a to b, 2"))
+	sent := a.flow.sent
+	a, b = newEnd(t, a.flow, secret("a to b, 2"), secret("b to a, 2")), newEnd(t, b.flow, secret("b to a, 2"),
+		secret("a to b, 2"))
 	require.Nil(t, b.open(old))
 	require.Nil(t, b.open(late))
 	require.Equal(t, Counts{Replayed: 1, Forged: 1}, b.flow.Counts())
@@ -218,8 +221,8 @@ func TestNewKeys(t *testing.T) {
 	require.NotNil(t, b.open(wire))
 }
 
-// Keys change by themselves after so many frames, whatever is lost in between and
-// comes late; forged frames of other phases change nothing.
+// Keys change after a number of frames, whatever is lost or late in between. Forged frames of
+// other phases change nothing.
 func TestPhases(t *testing.T) {
 	a, b := newPair(t)
 	a.aead.every, b.aead.every = 8, 8
@@ -252,7 +255,7 @@ func TestNumbersUsedUp(t *testing.T) {
 	err := a.c.SubmitFrame(0, microproto.NewBuffer(make([]byte, 64), nil).Frame(0, 24, 8))
 	require.ErrorContains(t, err, "their numbers are used up: open a new session")
 	require.Empty(t, a.c.Drain(nil))
-	require.EqualValues(t, MaxNumbers, a.flow.Sent())
+	require.EqualValues(t, MaxNumbers, a.flow.sent)
 }
 
 func TestNothingIsAllocatedPerFrame(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// sealTrain seals payloads that the composite above gives as one frame.
+// sealTrain submits payloads as one frame of the upper composite.
 func (e *end) sealTrain(payloads [][]byte) (wire []byte, unit int) {
 	all := bytes.Join(payloads, nil)
 	f := e.plain.Acquire(len(all))
@@ -30,7 +30,7 @@ func (e *end) sealTrain(payloads [][]byte) (wire []byte, unit int) {
 	return wire, unit
 }
 
-// openTrain takes frames that come as one and returns the payloads that pass.
+// openTrain passes several frames as one, and returns the payloads that pass.
 func (e *end) openTrain(frames [][]byte) (payloads [][]byte) {
 	wire := bytes.Join(frames, nil)
 	f := microproto.NewBuffer(wire, nil).Frame(1, 0, len(wire))
@@ -48,7 +48,7 @@ func (e *end) openTrain(frames [][]byte) (payloads [][]byte) {
 	return payloads
 }
 
-// cut takes apart what was sealed as one.
+// cut divides a train into its frames.
 func cut(wire []byte, unit int) (frames [][]byte) {
 	for ; len(wire) > unit; wire = wire[unit:] {
 		frames = append(frames, wire[:unit])
@@ -56,15 +56,16 @@ func cut(wire []byte, unit int) (frames [][]byte) {
 	return append(frames, wire)
 }
 
-// Trains are a matter of speed only: on the wire they are what single frames are, and the
-// other end may take any of them together, whatever is lost, doubled or forged among
-// them.
+// Trains consist of the same frames as single transmissions, and the other end may group them in
+// any way, whatever is lost, duplicated or forged.
 func TestTrainsAreFrames(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := newPair(t)
 		single, _ := newPair(t)
 		every := rapid.SampledFrom([]uint64{4, 16, KeyFrames}).Draw(t, "every")
-		a.aead.every, b.aead.every, single.aead.every = every, every, every
+		for _, e := range []*end{a, b, single} {
+			e.aead.every = every
+		}
 		for range rapid.IntRange(1, 6).Draw(t, "trains") {
 			unit := rapid.IntRange(20, 60).Draw(t, "unit")
 			var payloads [][]byte
@@ -96,7 +97,7 @@ func TestTrainsAreFrames(t *testing.T) {
 			}
 			before := b.flow.Counts()
 			var got [][]byte
-			for len(arrive) > 0 { // what is of one length may come as one, a shorter one at its end
+			for len(arrive) > 0 { // frames of one length may arrive as one, with a shorter one at the end
 				n := 1
 				for n < len(arrive) && len(arrive[n-1]) == len(arrive[0]) && len(arrive[n]) <= len(arrive[0]) {
 					n++
@@ -118,11 +119,13 @@ func TestTrainsAreFrames(t *testing.T) {
 func TestTrainsAllocateNothing(t *testing.T) {
 	a, b := newPair(t)
 	buffer := microproto.NewBuffer(make([]byte, 1<<16), nil)
-	pool := [2]*microproto.Buffer{microproto.NewBuffer(make([]byte, 1<<17), nil), microproto.NewBuffer(make([]byte, 1<<17), nil)}
+	pool := [2]*microproto.Buffer{microproto.NewBuffer(make([]byte, 1<<17), nil),
+		microproto.NewBuffer(make([]byte, 1<<17), nil)}
 	mem := &turns{pool: pool[:]}
 	for _, e := range []*end{a, b} {
 		var err error
-		e.c, err = microproto.NewComposite(microproto.Config{Name: "seal", MTU: testMTU, Train: 65507, Frames: mem}, &mark{}, e.aead, NewAntiReplay(e.flow))
+		e.c, err = microproto.NewComposite(microproto.Config{Name: "seal", MTU: testMTU, Train: 65507, Frames: mem},
+			&mark{}, e.aead, NewAntiReplay(e.flow))
 		require.NoError(t, err)
 		require.NoError(t, e.c.Open(0))
 	}
@@ -141,7 +144,7 @@ func TestTrainsAllocateNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, one))
 }
 
-// turns lends a few buffers in turn.
+// turns is a frame source of a few buffers in turn.
 type turns struct {
 	pool []*microproto.Buffer
 	next int
@@ -152,7 +155,7 @@ func (r *turns) Acquire(n int) microproto.Frame {
 	return r.pool[r.next].Frame(0, 0, n)
 }
 
-// BenchmarkTrain is both ends on one processor, 46 frames of Ethernet's size at a time.
+// BenchmarkTrain measures both ends on one processor, with trains of 46 Ethernet frames.
 func BenchmarkTrain(b *testing.B) {
 	from, to := newPair(b)
 	mem := &turns{}
@@ -161,7 +164,8 @@ func BenchmarkTrain(b *testing.B) {
 	}
 	for _, e := range []*end{from, to} {
 		var err error
-		e.c, err = microproto.NewComposite(microproto.Config{Name: "seal", MTU: testMTU, Train: 1 << 17, Frames: mem}, &mark{}, e.aead, NewAntiReplay(e.flow))
+		e.c, err = microproto.NewComposite(microproto.Config{Name: "seal", MTU: testMTU, Train: 1 << 17, Frames: mem},
+			&mark{}, e.aead, NewAntiReplay(e.flow))
 		require.NoError(b, err)
 		require.NoError(b, e.c.Open(0))
 	}

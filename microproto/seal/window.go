@@ -1,6 +1,6 @@
 package seal
 
-// WindowFrames is how far behind the newest number a frame may still come.
+// WindowFrames is how far below the newest number the number of a frame may be.
 const WindowFrames = (windowWords - 1) * wordBits
 
 const (
@@ -8,15 +8,14 @@ const (
 	windowWords = 64 // a power of two
 )
 
-// window remembers which numbers have come: the sliding window of RFC 4303 §3.4.3,
-// kept as a ring of words as in RFC 6479, so that moving it shifts nothing. Its zero
-// value has seen none.
+// window records the numbers that have arrived: the sliding window of RFC 4303 §3.4.3, as a ring
+// of words (RFC 6479), so that moving it shifts nothing. The zero value has recorded none.
 type window struct {
-	next uint64 // one above the newest number that has come
+	next uint64 // the newest number plus one
 	bits [windowWords]uint64
 }
 
-// fresh tells whether a number has not come and is not too old to tell.
+// fresh reports whether a number is new, and whether it is below the window.
 func (w *window) fresh(n uint64) (fresh, old bool) {
 	if n >= w.next {
 		return true, false
@@ -27,10 +26,10 @@ func (w *window) fresh(n uint64) (fresh, old bool) {
 	return w.bits[n/wordBits%windowWords]&(1<<(n%wordBits)) == 0, false
 }
 
-// accept marks a number that is fresh.
+// accept records a fresh number.
 func (w *window) accept(n uint64) {
 	if n >= w.next {
-		// Words that the window moves over are free again.
+		// Clear the words that the window has moved to.
 		last := int64(-1)
 		if w.next > 0 {
 			last = int64((w.next - 1) / wordBits)

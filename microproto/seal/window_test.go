@@ -29,7 +29,7 @@ func TestWindow(t *testing.T) {
 	require.False(t, take(WindowFrames))
 }
 
-// The window answers as a set of all numbers does, as far as it reaches.
+// The window agrees with a set of all numbers, as far as it reaches.
 func TestWindowAgainstASet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var w window

@@ -17,12 +17,9 @@ import (
 
 // Set is all that a program knows by name. All processes of a run must have the same.
 type Set struct {
-	// Protocols are the micro-protocols that channels are composed of.
+	// Protocols are the micro-protocols that channels are composed of, and the optional rows of Table I: --congestion
+	// takes the rows of group ctp.GroupCongestion, --rows those without a group. See microproto.Catalog.AddRow.
 	Protocols *microproto.Catalog
-	// Rows are the optional rows of --rows, each a micro-protocol of Protocols.
-	Rows Of[p2psap.OptionalRow]
-	// Congestion are the congestion controllers of --congestion. A row without a Protocol adds none.
-	Congestion Of[p2psap.OptionalRow]
 	// Problems are those that obstacle problems lists.
 	Problems *problems.Catalog
 	// Links are the networks of --network, the one to prefer first. "ether" and "ib" have flags of their own and no
@@ -33,15 +30,6 @@ type Set struct {
 // New returns a Set of what this module provides.
 func New() *Set {
 	s := &Set{Protocols: ctp.Catalog(), Problems: problems.Builtins()}
-	intra, inter := p2psap.Column{Mode: microproto.ModeSynchronous, Intra: true}, p2psap.Column{Mode: microproto.ModeSynchronous}
-	s.Rows.entries = []entry[p2psap.OptionalRow]{{
-		"NegativeAck", "receivers name gaps at once, and the sender sends what they name again",
-		p2psap.OptionalRow{Protocol: "NegativeAck", Columns: []p2psap.Column{intra, inter}},
-	}}
-	s.Congestion.entries = []entry[p2psap.OptionalRow]{
-		{"newreno", "that of Table I", p2psap.OptionalRow{}},
-		{"cubic", "CUBIC", p2psap.OptionalRow{Protocol: ctp.CUBICCongestionAvoidance, Columns: []p2psap.Column{inter}}},
-	}
 	s.Links.entries = []entry[Link]{
 		{"ether", "UDP", Link{Network: p2psap.Ethernet}},
 		{"ib", "InfiniBand", Link{Network: p2psap.InfiniBand}},
@@ -69,16 +57,16 @@ type LinkConfig struct {
 
 // Optional returns the rows that --congestion and --rows add behind those of Table I, in this order.
 func (s *Set) Optional(congestion string, rows []string) ([]p2psap.OptionalRow, error) {
-	c, err := s.Congestion.Lookup("congestion", congestion)
+	c, err := s.row("congestion", ctp.GroupCongestion, congestion)
 	if err != nil {
 		return nil, err
 	}
 	var out []p2psap.OptionalRow
-	if c.Protocol != "" {
+	if len(c.Columns) > 0 { // otherwise the controller of the table
 		out = append(out, c)
 	}
 	for i, name := range rows {
-		r, err := s.Rows.Lookup("rows", name)
+		r, err := s.row("rows", "", name)
 		if err != nil {
 			return nil, err
 		}
@@ -90,16 +78,23 @@ func (s *Set) Optional(congestion string, rows []string) ([]p2psap.OptionalRow, 
 	return out, nil
 }
 
+func (s *Set) row(flag, group, name string) (p2psap.OptionalRow, error) {
+	r, err := s.Protocols.Row(group, name)
+	if err != nil {
+		err = Unknown(flag, name, s.Protocols.Labels(group))
+	}
+	return r, err
+}
+
 // Flag returns the flag that adds a micro-protocol to the compositions of Table I: --congestion NAME or --rows NAME.
 func (s *Set) Flag(protocol string) string {
-	for _, e := range s.Congestion.entries {
-		if e.value.Protocol == protocol {
-			return "--congestion " + e.name
-		}
-	}
-	for _, e := range s.Rows.entries {
-		if e.value.Protocol == protocol {
-			return "--rows " + e.name
+	for _, r := range slices.Concat(s.Protocols.Rows(ctp.GroupCongestion), s.Protocols.Rows("")) {
+		switch {
+		case r.Protocol != protocol || len(r.Columns) == 0:
+		case r.Group == "":
+			return "--rows " + r.Label
+		default:
+			return "--congestion " + r.Label
 		}
 	}
 	return ""
@@ -107,7 +102,7 @@ func (s *Set) Flag(protocol string) string {
 
 // Names returns the names of all that peers of one run must have alike.
 func (s *Set) Names() []string {
-	return slices.Concat(s.Protocols.Names(), s.Rows.Names(), s.Congestion.Names(), s.Problems.Names(), s.Links.Names())
+	return slices.Concat(s.Protocols.Names(), s.Protocols.Labels(""), s.Protocols.Labels(ctp.GroupCongestion), s.Problems.Names(), s.Links.Names())
 }
 
 // Of holds values by name. Its zero value is empty.
@@ -137,15 +132,6 @@ func (c *Of[T]) Names() []string {
 		names[i] = e.name
 	}
 	return names
-}
-
-// Help returns the lines of help, "name: help", in the same order.
-func (c *Of[T]) Help() []string {
-	lines := make([]string, len(c.entries))
-	for i, e := range c.entries {
-		lines[i] = e.name + ": " + e.help
-	}
-	return lines
 }
 
 // Lookup returns the value of a name that a flag was given. The error of an unknown name lists the known ones.

@@ -19,10 +19,18 @@ type NeighbourError = exchange.NeighbourError
 // ErrNoVerdict reports that the run was asked to end and did not within Config.Grace.
 var ErrNoVerdict = errors.New("runner: the peers did not agree on the end in time")
 
-// Config says what a peer runs and over what. Solver, Node and Names are
-// required; a peer without neighbours needs no Node.
+// Config says what a peer runs and over what. Required are New with Solver, or Peer with Rank and Points;
+// and Names and Node, which a peer without neighbours needs not.
 type Config struct {
+	// New makes a peer of an obstacle problem from Solver; see solver.New.
+	New    func(problem.Config) (problem.Peer, error)
 	Solver problem.Config // Executor: nil for one of Threads threads
+
+	// Peer is a peer of any iteration, for a run without Solver; see iterate.NewPeer.
+	Peer   iterate.Peer
+	Rank   iterate.Rank // of Peer
+	Points int          // that a sweep of Peer relaxes
+
 	// Threads relax the peer's box; 0: 1. Not used when Solver.Executor is set.
 	Threads int
 	// Node is connected to every neighbour already.
@@ -74,15 +82,8 @@ const (
 )
 
 func (c *Config) check() error {
-	if c.Solver.Problem == nil {
-		return errors.New("runner: no problem")
-	}
-	peers := c.Solver.Partition.Peers()
-	if len(c.Names) != peers && peers > 1 {
-		return fmt.Errorf("runner: %d names for %d peers", len(c.Names), peers)
-	}
-	if c.Node == nil && peers > 1 {
-		return errors.New("runner: peers with neighbours need a node")
+	if err := c.checkPeer(); err != nil {
+		return err
 	}
 	if c.Threads < 0 || c.Threads > maxThreads {
 		return fmt.Errorf("runner: %d threads: must be 1 to %d (--threads)", c.Threads, maxThreads)
@@ -113,3 +114,25 @@ const (
 	maxThreads = 1024
 	maxSlow    = 1e6
 )
+
+// checkPeer refuses a configuration without a peer, or without what the peer needs.
+func (c *Config) checkPeer() error {
+	peers := len(c.Names)
+	switch {
+	case c.Peer != nil:
+		if c.Points < 1 {
+			return fmt.Errorf("runner: a sweep of %d points; it must have 1 or more", c.Points)
+		}
+	case c.New == nil || c.Solver.Problem == nil:
+		return errors.New("runner: no problem: set New and Solver, or Peer")
+	default:
+		c.Rank = c.Solver.Rank
+		if peers = c.Solver.Partition.Peers(); len(c.Names) != peers && peers > 1 {
+			return fmt.Errorf("runner: %d names for %d peers", len(c.Names), peers)
+		}
+	}
+	if c.Node == nil && peers > 1 {
+		return errors.New("runner: peers with neighbours need a node")
+	}
+	return nil
+}

@@ -43,7 +43,7 @@ func (r *Result) Messages() (messages, bytes uint64) {
 func (r *Runner) result() Result {
 	res := Result{Outcome: r.peer.Outcome(), Elapsed: r.stopped - max(r.first, 0)}
 	res.Changes, res.Changing = r.exchange.Changes()
-	points := r.peer.Box().Points()
+	points := r.sweepPoints()
 	if res.Points = uint64(res.Sweeps) * uint64(points); res.Work > 0 {
 		res.Points = uint64(math.Round(res.Work * float64(points)))
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/exchange"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -17,7 +16,9 @@ import (
 // one goroutine.
 type Runner struct {
 	config   Config
-	peer     problem.Peer
+	peer     iterate.Peer
+	gridPeer problem.Peer // peer, of an obstacle problem; nil otherwise
+	points   int          // that a sweep relaxes, at the beginning
 	pool     *Pool
 	exchange *exchange.Exchange
 	sessions []*session
@@ -53,15 +54,7 @@ func New(ctx context.Context, c Config) (*Runner, error) {
 	end()
 	r.ended = ended
 	r.running, r.end = context.WithCancel(context.Background())
-	if c.Solver.Executor == nil && c.Threads > 1 {
-		r.pool = NewPool(c.Threads)
-		r.config.Solver.Executor = r.pool
-		if r.config.Solver.Tiling.Pieces == 0 {
-			r.config.Solver.Tiling.Pieces = c.Threads
-		}
-	}
-	var err error
-	if r.peer, err = solver.New(r.config.Solver); err != nil {
+	if err := r.build(); err != nil {
 		r.Close()
 		return nil, err
 	}
@@ -74,6 +67,35 @@ func New(ctx context.Context, c Config) (*Runner, error) {
 	return r, nil
 }
 
+// build makes the peer of an obstacle problem, with its threads; a peer that is given is taken as it is.
+func (r *Runner) build() (err error) {
+	c := &r.config
+	if c.Peer != nil {
+		r.peer, r.points = c.Peer, c.Points
+		return nil
+	}
+	if c.Solver.Executor == nil && c.Threads > 1 {
+		r.pool = NewPool(c.Threads)
+		c.Solver.Executor = r.pool
+		if c.Solver.Tiling.Pieces == 0 {
+			c.Solver.Tiling.Pieces = c.Threads
+		}
+	}
+	if r.gridPeer, err = c.New(c.Solver); err != nil {
+		return err
+	}
+	r.peer = r.gridPeer
+	return nil
+}
+
+// sweepPoints returns the points that a sweep relaxes now.
+func (r *Runner) sweepPoints() int {
+	if r.gridPeer != nil {
+		return r.gridPeer.Box().Points()
+	}
+	return r.points
+}
+
 // connect makes the exchange of the peer.
 func (r *Runner) connect() {
 	pump := func() {}
@@ -81,7 +103,7 @@ func (r *Runner) connect() {
 		pump = p.Pump
 	}
 	r.exchange = exchange.New(exchange.Config{
-		Rank: r.config.Solver.Rank, Peer: r.peer, Allocate: r.config.face,
+		Rank: r.config.Rank, Peer: r.peer, Allocate: r.config.face,
 		Name: func(q iterate.Rank) string { return r.config.Names[q] },
 		Pump: func() { pump(); r.exchange.TouchAll() },
 	})
@@ -198,12 +220,12 @@ func (r *Runner) loop() error {
 
 // step reports the end of a time step.
 func (r *Runner) step(s *iterate.StepResult) error {
-	r.config.Log.Debug().Int("rank", int(r.config.Solver.Rank)).Int("step", s.Step).Uint64("sweeps", uint64(s.Sweeps)).
+	r.config.Log.Debug().Int("rank", int(r.config.Rank)).Int("step", s.Step).Uint64("sweeps", uint64(s.Sweeps)).
 		Float64("residual", s.Residual).Msg("time step complete")
 	if r.config.Step == nil {
 		return nil
 	}
-	return r.config.Step(*s, r.peer.Box(), r.peer.Solution)
+	return r.config.Step(*s, r.gridPeer.Box(), r.peer.Solution)
 }
 
 // leastIdle is the shortest wait of a slowed-down peer. A timer is late by a part of the time
@@ -238,7 +260,7 @@ func (r *Runner) relax(op *iterate.Op) error {
 		}
 		end = r.now()
 	}
-	whole := r.pace.relaxed(end, op.Points, r.peer.Box().Points())
+	whole := r.pace.relaxed(end, op.Points, r.sweepPoints())
 	if len(r.exchange.Neighbours()) == 0 {
 		return nil
 	}
@@ -267,16 +289,16 @@ func (r *Runner) relax(op *iterate.Op) error {
 func (r *Runner) Solution(dst []float64) { r.peer.Solution(dst) }
 
 // Discard gives up the peer's arrays; only Close may follow.
-func (r *Runner) Discard() { r.peer, r.exchange = nil, nil }
+func (r *Runner) Discard() { r.peer, r.gridPeer, r.exchange = nil, nil, nil }
 
 // Steps is the number of time steps of the run, 0 if the problem is stationary.
 func (r *Runner) Steps() int { return r.config.Solver.Problem.Steps() }
 
 // Method says what the peer's method works with, as solver.Describe.
-func (r *Runner) Method() string { return r.peer.Describe() }
+func (r *Runner) Method() string { return r.gridPeer.Describe() }
 
 // Box is the peer's box.
-func (r *Runner) Box() problem.Box { return r.peer.Box() }
+func (r *Runner) Box() problem.Box { return r.gridPeer.Box() }
 
 // Close closes the sessions, letting the last messages be accepted (the node's
 // Linger bounds that), and ends the threads.

@@ -11,6 +11,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/problems"
+	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/richardson"
@@ -45,6 +46,7 @@ func (p *plan) config(t testing.TB, rank int) runner.Config {
 	}
 	require.NoError(t, err)
 	c := runner.Config{
+		New: solver.New,
 		Solver: problem.Config{
 			Problem: p.problem, Partition: part, Rank: iterate.Rank(rank), Scheme: p.scheme, Tolerance: 1e-5,
 		},

@@ -67,7 +67,7 @@ func (r *Runner) tick() time.Duration { return r.config.Grace / 8 }
 
 func (r *Runner) stop(now time.Duration, why iterate.Reason) {
 	r.stopping, r.stopAt = true, r.ran.total
-	r.config.Log.Info().Int("rank", int(r.config.Solver.Rank)).Stringer("why", why).Msg("asking for an early end")
+	r.config.Log.Info().Int("rank", int(r.config.Rank)).Stringer("why", why).Msg("asking for an early end")
 	r.peer.Stop(now, why)
 }
 

@@ -2,8 +2,8 @@
 
 package verbs
 
-// Allocate returns n bytes of zeros.
+// Allocate returns n zero bytes.
 func Allocate(n int) ([]byte, error) { return make([]byte, n), nil }
 
-// Free gives them back.
+// Free releases memory of Allocate.
 func Free([]byte) error { return nil }

@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Allocate maps n bytes of zeros, at a page boundary and outside Go's heap, to be
-// registered. Free unmaps them.
+// Allocate maps n zero bytes at a page boundary outside Go's heap, for registration.
 func Allocate(n int) ([]byte, error) {
 	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
@@ -18,5 +17,5 @@ func Allocate(n int) ([]byte, error) {
 	return b, nil
 }
 
-// Free unmaps what Allocate has returned; nothing may use it any more.
+// Free unmaps memory of Allocate. Nothing may use it any more.
 func Free(b []byte) error { return unix.Munmap(b) }

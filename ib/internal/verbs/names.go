@@ -2,72 +2,68 @@ package verbs
 
 import "fmt"
 
-// Error implements error: it names the limit and the value needed.
+// Error names the limit and the value needed.
 func (e *LockLimitError) Error() string {
-	return fmt.Sprintf("verbs: cannot pin %d bytes: the limit on locked memory (RLIMIT_MEMLOCK, ulimit -l) is %d bytes; raise it to at least %d KiB, or ask for fewer or smaller blocks",
-		e.Want, e.Limit, (e.Want+1023)/1024)
+	return fmt.Sprintf("verbs: cannot pin %d bytes: the limit on locked memory (RLIMIT_MEMLOCK, ulimit -l) is %d bytes; "+
+		"raise it to at least %d KiB, or use fewer or smaller blocks", e.Want, e.Limit, (e.Want+1023)/1024)
 }
 
-func (t Transport) String() string {
-	switch t {
-	case RC:
-		return "RC"
-	case UC:
-		return "UC"
-	}
-	return fmt.Sprintf("transport %d", uint8(t))
-}
+func (t Transport) String() string { return name("transport", uint8(t), []string{RC: "RC", UC: "UC"}) }
 
 func (s PairState) String() string {
-	names := [...]string{"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"}
-	if int(s) < len(names) {
-		return names[s]
-	}
-	return fmt.Sprintf("state %d", uint8(s))
+	return name("state", uint8(s), []string{"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"})
 }
 
 func (s PortState) String() string {
-	names := [...]string{"", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"}
-	if s > 0 && int(s) < len(names) {
-		return names[s]
-	}
-	return fmt.Sprintf("port state %d", uint8(s))
+	return name("port state", uint8(s), []string{"", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"})
 }
 
 func (l LinkLayer) String() string {
-	switch l {
-	case LayerInfiniBand:
-		return "InfiniBand"
-	case LayerEthernet:
-		return "Ethernet"
-	}
-	return "unspecified"
+	return name("link layer", uint8(l), []string{"unspecified", "InfiniBand", "Ethernet"})
 }
 
 func (s Status) String() string {
-	switch s {
-	case StatusOK:
-		return "success"
-	case StatusLocalLength:
-		return "local length error"
-	case StatusLocalOperation:
-		return "local QP operation error"
-	case StatusLocalProtection:
-		return "local protection error"
-	case StatusFlushed:
-		return "flushed: the queue pair is in error"
-	case StatusRemoteInvalid:
-		return "remote invalid request error"
-	case StatusRemoteAccess:
-		return "remote access error: wrong key or bounds"
-	case StatusRemoteOperation:
-		return "remote operation error"
-	case StatusRetriesExceeded:
-		return "transport retry counter exceeded: the other end does not answer"
-	case StatusRNRExceeded:
-		return "RNR retry counter exceeded: the other end has posted no receive"
-	case StatusFatal:
-		return "fatal error"
+	return name("status", uint8(s), []string{
+		StatusOK:              "success",
+		StatusLocalLength:     "local length error",
+		StatusLocalOperation:  "local QP operation error",
+		StatusLocalProtection: "local protection error",
+		StatusFlushed:         "flushed: the queue pair is in error",
+		StatusRemoteInvalid:   "remote invalid request error",
+		StatusRemoteAccess:    "remote access error: wrong key or bounds",
+		StatusRemoteOperation: "remote operation error",
+		StatusRetriesExceeded: "transport retry counter exceeded: the other end does not answer",
+		StatusRNRExceeded:     "RNR retry counter exceeded: the other end has posted no receive",
+		StatusFatal:           "fatal error",
+	})
+}
+
+// name returns the name of a numbered value, or its kind and number.
+func name(kind string, v uint8, names []string) string {
+	if int(v) < len(names) && names[v] != "" {
+		return names[v]
 	}
-	return fmt.Sprintf("status %d", uint8(s))
+	return fmt.Sprintf("%s %d", kind, v)
+}
+
+// Check returns an error that names the first limit of a device that the configuration exceeds.
+func (c *PairConfig) Check(l Limits, maxInlineBytes int) error {
+	if c.Transport != RC && c.Transport != UC {
+		return fmt.Errorf("%w: no queue pairs of %v", ErrAttributes, c.Transport)
+	}
+	for _, n := range []struct {
+		what       string
+		given, max int
+	}{
+		{"outstanding send requests", c.SendRequests, l.PairRequests},
+		{"outstanding receive requests", c.ReceiveRequests, l.PairRequests},
+		{"elements of a send", c.SendElements, l.Elements},
+		{"elements of a receive", c.ReceiveElements, l.Elements},
+		{"inline bytes", c.InlineBytes, maxInlineBytes},
+	} {
+		if n.given < 0 || n.given > n.max {
+			return fmt.Errorf("%w: %d %s: a queue pair may have %d", ErrLimit, n.given, n.what, n.max)
+		}
+	}
+	return nil
 }

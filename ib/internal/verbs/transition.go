@@ -1,11 +1,12 @@
 package verbs
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
 
-// transition is a row of IBTA table 91: what must and what may be given, for both
+// transition is a row of IBTA table 91: the attributes that must and may be given, for both
 // transports and for RC alone.
 type transition struct {
 	from, to     PairState
@@ -41,10 +42,9 @@ func transitions() []transition {
 	}
 }
 
-// CheckTransition tells whether a pair of a transport may go from a state to another,
-// given the attributes of m: the error wraps ErrState when it may not at all, and
-// ErrAttributes when some are missing or too many, which it names. Without MaskState
-// in m, to must be from.
+// CheckTransition checks whether a pair may go from one state to another with the attributes in
+// m. The error wraps ErrState if there is no such transition, and ErrAttributes if attributes
+// are missing or not allowed, which it names. Without MaskState in m, to must equal from.
 func CheckTransition(t Transport, from, to PairState, m Mask) error {
 	must, may, legal := masks(t, from, to)
 	if !legal {
@@ -57,7 +57,7 @@ func CheckTransition(t Transport, from, to PairState, m Mask) error {
 	return nil
 }
 
-// masks finds what a transition must and may be given; false when there is none.
+// masks returns the attributes that a transition must and may have, and whether it exists.
 func masks(t Transport, from, to PairState) (must, may Mask, legal bool) {
 	if to == Reset || to == Error {
 		return 0, 0, true
@@ -75,36 +75,20 @@ func masks(t Transport, from, to PairState) (must, may Mask, legal bool) {
 	return 0, 0, false
 }
 
-// String names the attributes, in the order of their bits.
+// String names the attributes in the order of their bits.
 func (m Mask) String() string {
-	names := []struct {
-		bit  Mask
-		name string
-	}{
-		{MaskState, "state"},
-		{MaskAccess, "access flags"},
-		{MaskPartitionKey, "partition key index"},
-		{MaskPort, "port"},
-		{MaskPath, "path"},
-		{MaskPathMTU, "path MTU"},
-		{MaskTimeout, "timeout"},
-		{MaskRetries, "retries"},
-		{MaskRNRRetries, "RNR retries"},
-		{MaskReceivePSN, "receive PSN"},
-		{MaskInitiatedReads, "initiated reads"},
-		{MaskRNRTimer, "RNR timer"},
-		{MaskSendPSN, "send PSN"},
-		{MaskPendingReads, "pending reads"},
-		{MaskRemote, "remote queue pair"},
+	names := map[Mask]string{
+		MaskState: "state", MaskAccess: "access flags", MaskPartitionKey: "partition key index", MaskPort: "port",
+		MaskPath: "path", MaskPathMTU: "path MTU", MaskTimeout: "timeout", MaskRetries: "retries",
+		MaskRNRRetries: "RNR retries", MaskReceivePSN: "receive PSN", MaskInitiatedReads: "initiated reads",
+		MaskRNRTimer: "RNR timer", MaskSendPSN: "send PSN", MaskPendingReads: "pending reads",
+		MaskRemote: "remote queue pair",
 	}
 	var out []string
-	for _, n := range names {
-		if m&n.bit != 0 {
-			out, m = append(out, n.name), m&^n.bit
+	for bit := Mask(1); bit != 0; bit <<= 1 {
+		if m&bit != 0 {
+			out = append(out, cmp.Or(names[bit], fmt.Sprintf("%#x", uint32(bit))))
 		}
-	}
-	if m != 0 {
-		out = append(out, fmt.Sprintf("%#x", uint32(m)))
 	}
 	return strings.Join(out, ", ")
 }

@@ -6,44 +6,43 @@ import (
 	"time"
 )
 
-// Provider finds and opens devices. All methods of a provider and of what it makes may
-// be called from several goroutines at once, but for those that say otherwise.
+// Provider finds and opens devices. Except where stated, all methods of a provider and of the
+// objects made from it may be called from several goroutines at once.
 type Provider interface {
-	// Name is "libibverbs" or "software".
+	// Name returns "libibverbs" or "software".
 	Name() string
-	// Devices lists the names of the devices; empty when there are none. The error
-	// tells why they cannot be listed (ErrNoLibrary, ErrNoKernel) and what to install.
+	// Devices returns the names of the devices, if any. The error tells why they cannot be
+	// listed (ErrNoLibrary, ErrNoKernel) and what to install.
 	Devices() ([]string, error)
 	// Open opens a device by name.
 	Open(name string) (Device, error)
 }
 
-// Device is an open adapter. Close fails with ErrBusy while anything made from it is
-// open.
+// Device is an open adapter. Close fails with ErrBusy while an object made from it is open.
 type Device interface {
 	Name() string
 	Limits() (Limits, error)
-	// Port tells about a port, from 1.
+	// Port returns the attributes of a port, numbered from 1.
 	Port(number int) (Port, error)
-	// GID reads entry index of a port's table of global identifiers.
+	// GID returns an entry of a port's GID table.
 	GID(port, index int) (GID, error)
 	AllocDomain() (Domain, error)
-	// CreateChannel makes a completion channel.
+	// CreateChannel creates a completion channel.
 	CreateChannel() (Channel, error)
-	// CreateQueue makes a completion queue for at least depth completions; with a
-	// channel, whose events it raises when it is armed, or nil.
+	// CreateQueue creates a completion queue for at least depth completions. With a channel
+	// that is not nil, the queue raises events there when armed.
 	CreateQueue(depth int, c Channel) (CompletionQueue, error)
-	// NextEvent blocks for what happens to the device or its ports (IBTA 11.6.3),
-	// until the device is closed: then net.ErrClosed.
+	// NextEvent waits for an event of the device or its ports (IBTA 11.6.3). It returns
+	// net.ErrClosed once the device is closed.
 	NextEvent() (Event, error)
 	Close() error
 }
 
-// Limits are what a device allows (ibv_query_device).
+// Limits are the limits of a device (ibv_query_device).
 type Limits struct {
-	Pairs, PairRequests          int // queue pairs; outstanding work requests of a queue of one
+	Pairs, PairRequests          int // queue pairs; outstanding work requests per queue of a pair
 	Elements                     int // scatter and gather elements of a work request
-	Queues, QueueDepth           int // completion queues; completions in one
+	Queues, QueueDepth           int // completion queues; completions per queue
 	Regions                      int
 	RegionBytes                  uint64
 	PendingReads, InitiatedReads int // of one RC pair, as responder and as initiator
@@ -64,7 +63,7 @@ const (
 	PortDeferred
 )
 
-// LinkLayer is what a port runs on.
+// LinkLayer is the link layer of a port.
 type LinkLayer uint8
 
 // Link layers, numbered as in libibverbs.
@@ -80,8 +79,8 @@ type Port struct {
 	Layer           LinkLayer
 	LID             uint16 // InfiniBand only; 0 elsewhere
 	MTU             int    // active path MTU, bytes: 256 to 4096
-	MaxMessageBytes uint32 // of a message
-	GIDs            int    // length of the table
+	MaxMessageBytes uint32
+	GIDs            int    // length of the GID table
 	SubnetGUID      uint64 // prefix of GID 0: equal on one subnet
 }
 
@@ -91,10 +90,10 @@ type GID struct {
 	Kind GIDKind
 }
 
-// GIDKind is how frames that use a GID look.
+// GIDKind is the kind of frames that use a GID.
 type GIDKind uint8
 
-// Kinds of entries.
+// Kinds of GIDs.
 const (
 	GIDUnknown GIDKind = iota
 	GIDInfiniBand
@@ -102,7 +101,7 @@ const (
 	GIDRoCEv2
 )
 
-// Access says what may be done to a region, or through a pair, beside local reads.
+// Access is a set of rights to a region or through a pair. Local reads are always allowed.
 type Access uint32
 
 // Access flags, as in ibv_access_flags.
@@ -114,24 +113,23 @@ const (
 
 // Domain is a protection domain. Close fails with ErrBusy while it has regions or pairs.
 type Domain interface {
-	// Register pins b, which must come from Allocate and stay mapped until the region
-	// is closed, and gives it keys. A *LockLimitError tells that RLIMIT_MEMLOCK is too
-	// small.
+	// Register pins b and gives it keys. b must come from Allocate and stay mapped until the
+	// region is closed. The error is a *LockLimitError if RLIMIT_MEMLOCK is too small.
 	Register(b []byte, a Access) (Region, error)
 	CreatePair(c PairConfig) (Pair, error)
 	Close() error
 }
 
-// Region is registered memory. After Close its keys are good for nothing.
+// Region is registered memory. Close invalidates its keys.
 type Region interface {
 	Bytes() []byte
-	Addr() uint64 // of Bytes()[0], as remote writes name it
+	Addr() uint64 // address of Bytes()[0] in remote writes
 	LocalKey() uint32
 	RemoteKey() uint32
 	Close() error
 }
 
-// Transport is the service of a pair.
+// Transport is the transport service of a pair.
 type Transport uint8
 
 // Reliable and unreliable connected, numbered as in ibv_qp_type.
@@ -140,18 +138,17 @@ const (
 	UC Transport = 3
 )
 
-// PairConfig sets a queue pair up. What the device cannot do is refused with the limit
-// named.
+// PairConfig configures a queue pair. The error for what a device cannot do names the limit.
 type PairConfig struct {
 	Transport                     Transport
-	Send, Receive                 CompletionQueue // may be one
+	Send, Receive                 CompletionQueue // may be the same
 	SendRequests                  int             // outstanding
 	ReceiveRequests               int
 	SendElements, ReceiveElements int
-	InlineBytes                   int // of a send whose payload is copied when it is posted
+	InlineBytes                   int // of payload copied when a send is posted
 }
 
-// PairState is where a queue pair stands (IBTA 10.3.1).
+// PairState is the state of a queue pair (IBTA 10.3.1).
 type PairState uint8
 
 // States, numbered as in ibv_qp_state.
@@ -165,7 +162,7 @@ const (
 	Error
 )
 
-// Attributes are those of a transition; Mask says which are given.
+// Attributes are the attributes of a queue pair that a transition changes. Mask selects them.
 type Attributes struct {
 	Mask           Mask
 	State          PairState
@@ -182,13 +179,13 @@ type Attributes struct {
 	RNRTimer       uint8 // code of IBTA table 45
 	Timeout        uint8 // 4.096 µs × 2^Timeout
 	Retries        uint8 // 0–7
-	RNRRetries     uint8 // 0–7; 7: without end
+	RNRRetries     uint8 // 0–7; 7: unlimited
 }
 
-// Path is the way to the other end's port.
+// Path is the path to the other end's port.
 type Path struct {
 	LID         uint16
-	Global      bool // Destination and what follows are used
+	Global      bool // Destination, SourceIndex and HopLimit are used
 	Destination netip.Addr
 	SourceIndex int // of the GID table
 	HopLimit    uint8
@@ -217,26 +214,25 @@ const (
 	MaskRemote         Mask = 1 << 20
 )
 
-// Pair is a queue pair. Requests complete in the order posted; on an error the pair
-// goes to Error and all outstanding requests complete with StatusFlushed.
+// Pair is a queue pair. Requests complete in the order posted. After an error the pair is in
+// Error, and all outstanding requests complete with StatusFlushed.
 type Pair interface {
 	Number() uint32 // 24 bits
 	Transport() Transport
 	State() (PairState, error)
-	// Modify changes attributes. A transition needs exactly the attributes that IBTA
-	// table 91 (and ibv_modify_qp) list for it and the transport: otherwise the error
-	// wraps ErrAttributes and names them.
+	// Modify changes attributes. A transition needs exactly the attributes that IBTA table 91
+	// (and ibv_modify_qp) list for it and the transport. The error otherwise wraps
+	// ErrAttributes and names them.
 	Modify(a Attributes) error
-	// PostSend posts a prefix of requests and tells how long it is; err is why the
-	// next one was refused (ErrQueueFull, ErrState, …). Requests and their elements
-	// may be reused when it returns; the memory that elements name may not until the
-	// request has completed.
+	// PostSend posts a prefix of requests. It returns the number posted, and why the next one
+	// was refused (ErrQueueFull, ErrState, …). Requests and their elements may be reused at
+	// once, but the memory that elements name only after the request has completed.
 	PostSend(requests []SendRequest) (n int, err error)
 	PostReceive(requests []ReceiveRequest) (n int, err error)
 	Close() error
 }
 
-// Operation is what a send request asks for.
+// Operation is the operation of a send request.
 type Operation uint8
 
 // Operations, numbered as in ibv_wr_opcode.
@@ -254,14 +250,14 @@ type Element struct {
 	Key    uint32 // local
 }
 
-// SendRequest is a work request for the send queue. Requests that are not Signaled
-// leave no completion unless they fail; a completion tells that all before it are done.
+// SendRequest is a work request for the send queue. A request that is not Signaled leaves a
+// completion only if it fails. A completion implies that all earlier requests are done.
 type SendRequest struct {
 	ID         uint64
 	Operation  Operation
 	Elements   []Element
 	Signaled   bool
-	Inline     bool // the payload is copied now
+	Inline     bool // copy the payload when the request is posted
 	Solicited  bool
 	Immediate  uint32
 	RemoteAddr uint64 // of writes
@@ -278,25 +274,25 @@ type ReceiveRequest struct {
 type CompletionQueue interface {
 	// Poll takes up to len(dst) completions and never blocks.
 	Poll(dst []Completion) (int, error)
-	// Arm asks for one event on the channel when the next completion comes. What
-	// came before it raises none: poll once more after it.
+	// Arm requests one event on the channel at the next completion. Earlier completions raise
+	// none: poll again after it.
 	Arm() error
 	Close() error
 }
 
-// Channel tells that completion queues have something. For one goroutine at a time.
+// Channel reports completions of armed queues. One goroutine at a time may use it.
 type Channel interface {
-	// Wait blocks until an armed queue of this channel has raised an event, and takes
-	// all events that there are; false after timeout (negative: none), or after Wake.
+	// Wait blocks until an armed queue of this channel has raised an event, and takes all
+	// pending events. It returns false after the timeout (none if negative) or Wake, and
 	// net.ErrClosed after Close.
 	Wait(timeout time.Duration) (bool, error)
-	// Wake makes a Wait that blocks, or else the next one, return false. From any
-	// goroutine.
+	// Wake makes the waiting Wait, or else the next one, return false. It may be called from
+	// any goroutine.
 	Wake()
 	Close() error
 }
 
-// Status tells how a request ended, numbered as in ibv_wc_status.
+// Status is the result of a work request, numbered as in ibv_wc_status.
 type Status uint8
 
 // Statuses.
@@ -314,7 +310,7 @@ const (
 	StatusFatal           Status = 18
 )
 
-// CompletionKind is what completed.
+// CompletionKind is the kind of a completed request.
 type CompletionKind uint8
 
 // Kinds.
@@ -325,7 +321,7 @@ const (
 	ReceivedImmediate // a write with immediate consumed a receive request
 )
 
-// Completion is the end of a work request. Of one that failed only ID, Status, Vendor
+// Completion reports the end of a work request. If the request failed, only ID, Status, Vendor
 // and Pair are valid.
 type Completion struct {
 	ID           uint64
@@ -335,10 +331,10 @@ type Completion struct {
 	Immediate    uint32
 	Bytes        uint32 // received
 	Pair         uint32 // number
-	Vendor       uint32 // the vendor's own error code
+	Vendor       uint32 // the vendor's error code
 }
 
-// Event is something that happened to a device.
+// Event is an asynchronous event of a device.
 type Event struct {
 	Kind EventKind
 	Port int    // of port events
@@ -348,29 +344,29 @@ type Event struct {
 // EventKind is a kind of asynchronous event.
 type EventKind uint8
 
-// Kinds; those that no name here fits are EventOther.
+// Kinds of events. EventOther stands for all others.
 const (
 	EventOther EventKind = iota
 	EventPortActive
 	EventPortError
-	EventDeviceFatal // removed, or broken
+	EventDeviceFatal // removed or broken
 	EventPairFatal
 )
 
-// Errors of providers; those returned wrap them and name the object and the reason.
+// Errors of providers. Returned errors wrap them and name the object and the reason.
 var (
-	ErrNoLibrary  = errors.New("verbs: libibverbs is not there")
+	ErrNoLibrary  = errors.New("verbs: libibverbs is not available")
 	ErrNoKernel   = errors.New("verbs: the kernel has no RDMA")
 	ErrNoDevice   = errors.New("verbs: no such device")
 	ErrGone       = errors.New("verbs: the device was removed")
 	ErrBusy       = errors.New("verbs: in use")
 	ErrQueueFull  = errors.New("verbs: the queue has no room for another work request")
-	ErrState      = errors.New("verbs: not in this state of the queue pair")
+	ErrState      = errors.New("verbs: not allowed in this state of the queue pair")
 	ErrAttributes = errors.New("verbs: wrong attributes for this transition")
-	ErrLimit      = errors.New("verbs: more than the device allows")
+	ErrLimit      = errors.New("verbs: beyond the limits of the device")
 )
 
-// LockLimitError tells that memory could not be pinned.
+// LockLimitError reports that memory could not be pinned.
 type LockLimitError struct {
 	Want  int64 // bytes
 	Limit int64 // RLIMIT_MEMLOCK, bytes

@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
+	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/runner"
@@ -161,6 +162,7 @@ func (r *run) solve(ctx context.Context, p *problem.Problem, m problem.MethodCon
 		stop = r.Interrupt
 	}
 	one, err := runner.New(ctx, runner.Config{
+		New:    solver.New,
 		Solver: config, Threads: runtime.GOMAXPROCS(0), MaxTime: limit, Stop: stop, Log: zerolog.Nop(),
 	})
 	if err != nil {

@@ -292,6 +292,7 @@ func (p *peer) prepare(ctx context.Context, o *commands, prob *problem.Problem, 
 		runtime.GOMAXPROCS(min(runtime.GOMAXPROCS(0), a.Threads))
 	}
 	r, err := runner.New(ctx, runner.Config{
+		New:     solver.New,
 		Solver:  config,
 		Threads: a.Threads, Crowded: oversubscribed, Node: runner.Over(p.node), Names: names, Allocate: p.faces(), Slow: a.Slowdown,
 		MaxTime: time.Duration(a.MaxTimeMS) * time.Millisecond,

@@ -10,7 +10,6 @@ import (
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// Modify implements verbs.Pair.
 func (p *pair) Modify(a verbs.Attributes) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -33,7 +32,8 @@ func (p *pair) Modify(a verbs.Attributes) error {
 	errno := d.lib.invoke(d.lib.modifyQP, p.c, uintptr(unsafe.Pointer(c)), uintptr(a.Mask))
 	switch {
 	case errno == syscall.EINVAL:
-		return fmt.Errorf("%w: %s: pair %#x (%v) from %v to %v: %w", verbs.ErrAttributes, d.name, p.number, p.config.Transport, from, to, errno)
+		return fmt.Errorf("%w: %s: pair %#x (%v) from %v to %v: %w",
+			verbs.ErrAttributes, d.name, p.number, p.config.Transport, from, to, errno)
 	case errno != 0:
 		return d.opError(fmt.Sprintf("move pair %#x from %v to %v", p.number, from, to), errno)
 	}
@@ -43,7 +43,7 @@ func (p *pair) Modify(a verbs.Attributes) error {
 	return nil
 }
 
-// encode lays attributes out as ibv_qp_attr.
+// encode converts attributes to C's layout.
 func encode(a *verbs.Attributes) (*cQPAttr, error) {
 	c := &cQPAttr{
 		qpState: int32(a.State), rqPSN: a.ReceivePSN, sqPSN: a.SendPSN, destQPNum: a.Remote,
@@ -53,7 +53,8 @@ func encode(a *verbs.Attributes) (*cQPAttr, error) {
 	}
 	if a.Mask&verbs.MaskPathMTU != 0 {
 		if c.pathMTU = mtuCode(a.PathMTU); c.pathMTU == 0 {
-			return nil, fmt.Errorf("%w: path MTU of %d bytes; 256, 512, 1024, 2048 and 4096 are", verbs.ErrAttributes, a.PathMTU)
+			return nil, fmt.Errorf("%w: path MTU of %d bytes: must be 256, 512, 1024, 2048 or 4096",
+				verbs.ErrAttributes, a.PathMTU)
 		}
 	}
 	if a.Mask&verbs.MaskPort != 0 && (a.Port < 1 || a.Port > 255) {
@@ -77,7 +78,7 @@ func encode(a *verbs.Attributes) (*cQPAttr, error) {
 
 func encodePath(c *cAHAttr, a *verbs.Attributes) error {
 	c.dlid, c.sl = a.Path.LID, a.Path.Service
-	c.portNum = uint8(max(a.Port, 1)) // the path's port is the pair's
+	c.portNum = uint8(max(a.Port, 1)) // the path uses the pair's port
 	if !a.Path.Global {
 		return nil
 	}

@@ -8,35 +8,35 @@ import (
 	"unsafe"
 )
 
-// call is a C function with up to six integer arguments. The assembly knows its layout.
+// call is a call of a C function with up to six integer arguments. The assembly uses its layout.
 type call struct {
 	fn      uintptr
 	args    [6]uintptr
-	errnoAt uintptr // __errno_location, when the function reports by errno; else 0
+	errnoAt uintptr // __errno_location if the function reports by errno; else 0
 	result  uintptr
 	errno   int32
 }
 
-// trampolineABI0 is the address of the C function, written in assembly, that makes the
-// call that its argument points to.
+// trampolineABI0 is the address of the assembly function, in C's calling convention, that
+// executes a call.
 var trampolineABI0 uintptr
 
-// cgocall runs a C function on the system stack of the thread, as cgo does. purego
-// gives the runtime what it needs for that.
+// cgocall runs a C function on the thread's system stack, as cgo does. purego provides what
+// the runtime needs for it.
 //
 //go:linkname cgocall runtime.cgocall
 func cgocall(fn uintptr, arg unsafe.Pointer) int32
 
-// do makes the call. What the arguments point to must not lie on a goroutine's stack.
+// do executes the call. Memory that the arguments point to must not be on a goroutine's stack.
 func (c *call) do() {
 	cgocall(trampolineABI0, unsafe.Pointer(c))
 	runtime.KeepAlive(c)
 }
 
-// at is what lies at an address of C's memory, which the collector does not know.
+// deref dereferences a C address that the garbage collector does not track.
 func deref[T any](address uintptr) *T { return *(**T)(unsafe.Pointer(&address)) }
 
-// text copies a string of C's.
+// cString copies a C string.
 func cString(address uintptr) string {
 	var out []byte
 	for ; *deref[byte](address) != 0; address++ {
@@ -45,9 +45,9 @@ func cString(address uintptr) string {
 	return string(out)
 }
 
-// invoke calls a function that returns an error number (0: none), as most verbs do.
-// Pointers among the arguments are written as uintptr(unsafe.Pointer(p)) in the call
-// itself, which keeps what they point to alive and off the stack.
+// invoke calls a function that returns an error number or 0, as most verbs do. Pointers among
+// the arguments must be converted with uintptr(unsafe.Pointer(p)) in the call itself, which
+// keeps their targets alive and off the stack.
 //
 //go:uintptrescapes
 func (l *library) invoke(fn uintptr, args ...uintptr) syscall.Errno {
@@ -57,7 +57,7 @@ func (l *library) invoke(fn uintptr, args ...uintptr) syscall.Errno {
 	return errnoOf(int32(c.result))
 }
 
-// pointer calls a function that returns a pointer, or null and errno.
+// pointer calls a function that returns a pointer, or null and sets errno.
 //
 //go:uintptrescapes
 func (l *library) pointer(fn uintptr, args ...uintptr) (uintptr, syscall.Errno) {
@@ -70,8 +70,7 @@ func (l *library) pointer(fn uintptr, args ...uintptr) (uintptr, syscall.Errno) 
 	return 0, errnoOf(c.errno)
 }
 
-// number is the error that a result stands for: some drivers return it negated, and a
-// few fail without one.
+// errnoOf converts a result to an error number. Some drivers return it negated.
 func errnoOf(result int32) syscall.Errno {
 	if result < 0 {
 		result = -result

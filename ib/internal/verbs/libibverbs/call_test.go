@@ -15,7 +15,7 @@ import (
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// libc finds a function of the C library, which is in the process.
+// libc returns the address of a function of the C library, which is loaded already.
 func libc(t testing.TB, name string) uintptr {
 	t.Helper()
 	fn, err := purego.Dlsym(purego.RTLD_DEFAULT, name)
@@ -23,7 +23,7 @@ func libc(t testing.TB, name string) uintptr {
 	return fn
 }
 
-// TestCall: mmap has six arguments, each of which the kernel looks at, and errno.
+// mmap uses all six arguments, each of which the kernel checks, and sets errno.
 func TestCall(t *testing.T) {
 	mmap := &call{fn: libc(t, "mmap"), errnoAt: libc(t, "__errno_location")}
 	const n = 3 << 16
@@ -45,9 +45,9 @@ func TestCall(t *testing.T) {
 		errno syscall.Errno
 	}{
 		{1, 0, syscall.EINVAL},                  // length
-		{3, unix.MAP_PRIVATE, syscall.EBADF},    // flags: now the file counts
+		{3, unix.MAP_PRIVATE, syscall.EBADF},    // flags: without MAP_ANON it needs a file
 		{5, 1, syscall.EINVAL},                  // offset
-		{0, ^uintptr(0) - 4095, syscall.ENOMEM}, // a fixed address that cannot be, with the flag
+		{0, ^uintptr(0) - 4095, syscall.ENOMEM}, // an impossible address, with MAP_FIXED
 	} {
 		c := &call{fn: mmap.fn, errnoAt: mmap.errnoAt, args: mmap.args}
 		c.args[bad.arg] = bad.value
@@ -60,21 +60,21 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// TestCallAllocates nothing: calls on the hot path are made like this.
+// Calls on the hot path do not allocate.
 func TestCallAllocates(t *testing.T) {
 	c := &call{fn: libc(t, "getppid")}
 	require.Zero(t, testing.AllocsPerRun(1000, c.do))
 	require.Equal(t, syscall.Getppid(), int(c.result))
 }
 
-// TestCallFromMany goroutines, while stacks grow: C runs on the threads' own stacks.
+// Calls from many goroutines work while their stacks grow, since C runs on thread stacks.
 func TestCallFromMany(t *testing.T) {
 	done := make(chan bool)
 	for range 16 {
 		go func() {
 			ok := true
 			for i := range 200 {
-				ok = ok && deep(libc(t, "labs"), i%40) == uintptr(i%40)
+				ok = ok && callFromDeepStack(libc(t, "labs"), i%40) == uintptr(i%40)
 			}
 			done <- ok
 		}()
@@ -84,8 +84,8 @@ func TestCallFromMany(t *testing.T) {
 	}
 }
 
-// deep makes a call from a stack of n kilobytes more.
-func deep(fn uintptr, n int) uintptr {
+// callFromDeepStack calls a function from a stack that is n kilobytes deeper.
+func callFromDeepStack(fn uintptr, n int) uintptr {
 	var frame [1024]byte
 	if n == 0 {
 		c := &call{fn: fn}
@@ -94,7 +94,7 @@ func deep(fn uintptr, n int) uintptr {
 	}
 	c := &call{fn: fn, args: [6]uintptr{^uintptr(0)}} // labs(-1)
 	c.do()
-	return deep(fn, n-1) + c.result + uintptr(frame[n])
+	return callFromDeepStack(fn, n-1) + c.result + uintptr(frame[n])
 }
 
 func TestNumber(t *testing.T) {
@@ -112,14 +112,14 @@ func TestNoLibrary(t *testing.T) {
 	require.ErrorIs(t, err, verbs.ErrNoLibrary)
 }
 
-// TestWrongLibrary: one of that name that has other functions.
+// A library of that name with other functions is refused.
 func TestWrongLibrary(t *testing.T) {
 	_, err := load("libc.so.6")
 	require.ErrorIs(t, err, verbs.ErrNoLibrary)
 	require.ErrorContains(t, err, "lacks ibv_get_device_list")
 }
 
-// TestThisSystem: with the library there is a list, or the reason why there is none.
+// With the library there is a list of devices, or a reason why there is none.
 func TestThisSystem(t *testing.T) {
 	p := New()
 	names, err := p.Devices()

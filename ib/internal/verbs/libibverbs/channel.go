@@ -20,23 +20,19 @@ type channel struct {
 	waiter *waiter
 	get    call
 	ack    call
-	out    [2]uintptr // the queue whose event it was, and its context
+	out    [2]uintptr // the queue of the event, and its context
 }
 
-// CreateChannel implements verbs.Device.
 func (d *device) CreateChannel() (verbs.Channel, error) {
-	if err := d.addChild(); err != nil {
+	parents := []*object{&d.object}
+	c, err := d.create(parents, "create a completion channel", d.lib.createCompChannel, d.context)
+	if err != nil {
 		return nil, err
-	}
-	c, errno := d.lib.pointer(d.lib.createCompChannel, d.context)
-	if c == 0 {
-		d.removeChild()
-		return nil, d.opError("create a completion channel", errno)
 	}
 	w, err := newWaiter(int(deref[cCompChannel](c).fd), d.name+" completions")
 	if err != nil {
 		_ = d.lib.invoke(d.lib.destroyCompChannel, c)
-		d.removeChild()
+		removeChild(parents)
 		return nil, err
 	}
 	ch := &channel{device: d, c: c, waiter: w}
@@ -46,8 +42,8 @@ func (d *device) CreateChannel() (verbs.Channel, error) {
 	return ch, nil
 }
 
-// take takes all events that there are. A queue is destroyed only after its events
-// have been acknowledged, which is at once.
+// takeEvents takes and acknowledges all events. A queue cannot be destroyed before its events
+// are acknowledged.
 func (ch *channel) takeEvents() (found bool, errno syscall.Errno) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
@@ -65,7 +61,6 @@ func (ch *channel) takeEvents() (found bool, errno syscall.Errno) {
 	}
 }
 
-// Wait implements verbs.Channel.
 func (ch *channel) Wait(timeout time.Duration) (bool, error) {
 	var end time.Time
 	if timeout > 0 {
@@ -90,16 +85,11 @@ func (ch *channel) Wait(timeout time.Duration) (bool, error) {
 	}
 }
 
-// Wake implements verbs.Channel.
 func (ch *channel) Wake() { ch.waiter.wake() }
 
-// Close implements verbs.Channel.
 func (ch *channel) Close() error {
 	return ch.closeOnce(fmt.Sprintf("the completion channel of %s", ch.device.name), func() error {
 		ch.waiter.close()
-		if errno := ch.device.lib.invoke(ch.device.lib.destroyCompChannel, ch.c); errno != 0 {
-			return ch.device.opError("destroy a completion channel", errno)
-		}
-		return nil
+		return ch.device.destroy("destroy a completion channel", ch.device.lib.destroyCompChannel, ch.c)
 	}, &ch.device.object)
 }

@@ -29,8 +29,7 @@ type device struct {
 	events   *waiter
 }
 
-// begin asks for the limits and makes the descriptor of asynchronous events one that
-// Go's poller waits for.
+// initialise reads the limits and prepares to wait for asynchronous events.
 func (d *device) initialise() error {
 	d.ops = deref[cContext](d.context)
 	limits, err := d.query()
@@ -46,7 +45,6 @@ func (d *device) initialise() error {
 
 func (d *device) Name() string { return d.name }
 
-// Limits implements verbs.Device.
 func (d *device) Limits() (verbs.Limits, error) { return d.limits, nil }
 
 func (d *device) query() (verbs.Limits, error) {
@@ -64,14 +62,13 @@ func (d *device) query() (verbs.Limits, error) {
 	}, nil
 }
 
-// Port implements verbs.Device.
 func (d *device) Port(number int) (verbs.Port, error) {
 	if err := d.lockOpen(); err != nil {
 		return verbs.Port{}, err
 	}
 	defer d.unlock()
 	if number < 1 || number > d.limits.Ports {
-		return verbs.Port{}, fmt.Errorf("%w: port %d of %s, which has 1 to %d", verbs.ErrLimit, number, d.name, d.limits.Ports)
+		return verbs.Port{}, fmt.Errorf("%w: %s has ports 1 to %d, not %d", verbs.ErrLimit, d.name, d.limits.Ports, number)
 	}
 	a := new(cPortAttr)
 	if errno := d.lib.invoke(d.lib.queryPort, d.context, uintptr(number), uintptr(unsafe.Pointer(a))); errno != 0 {
@@ -87,13 +84,10 @@ func (d *device) Port(number int) (verbs.Port, error) {
 	return p, nil
 }
 
-// attribute reads a file of the port under /sys, where the library has it from as well.
+// portAttribute reads a file of the port under /sys, which the library reads too.
 func (d *device) portAttribute(port int, name ...string) string {
-	file := filepath.Join(append([]string{"/sys/class/infiniband", d.name, "ports", strconv.Itoa(port)}, name...)...)
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return "" // an empty entry of the GID table cannot be read
-	}
+	dir := filepath.Join("/sys/class/infiniband", d.name, "ports", strconv.Itoa(port))
+	b, _ := os.ReadFile(filepath.Join(append([]string{dir}, name...)...)) // fails for an empty GID entry
 	return strings.TrimSpace(string(b))
 }
 
@@ -109,13 +103,13 @@ func (d *device) linkLayer(port int) verbs.LinkLayer {
 
 func (d *device) gid(port, index int) ([16]byte, error) {
 	gid := new([16]byte)
-	if errno := d.lib.invoke(d.lib.queryGID, d.context, uintptr(port), uintptr(index), uintptr(unsafe.Pointer(gid))); errno != 0 {
+	errno := d.lib.invoke(d.lib.queryGID, d.context, uintptr(port), uintptr(index), uintptr(unsafe.Pointer(gid)))
+	if errno != 0 {
 		return *gid, d.opError(fmt.Sprintf("read GID %d of port %d", index, port), errno)
 	}
 	return *gid, nil
 }
 
-// GID implements verbs.Device.
 func (d *device) GID(port, index int) (verbs.GID, error) {
 	if err := d.lockOpen(); err != nil {
 		return verbs.GID{}, err
@@ -127,7 +121,7 @@ func (d *device) GID(port, index int) (verbs.GID, error) {
 	}
 	g := verbs.GID{Addr: netip.AddrFrom16(b)}
 	if b == [16]byte{} {
-		return g, nil // of the entries of a table, most are empty
+		return g, nil // an empty entry
 	}
 	switch kind := d.portAttribute(port, "gid_attrs", "types", strconv.Itoa(index)); {
 	case kind == "RoCE v2":
@@ -140,7 +134,6 @@ func (d *device) GID(port, index int) (verbs.GID, error) {
 	return g, nil
 }
 
-// NextEvent implements verbs.Device.
 func (d *device) NextEvent() (verbs.Event, error) {
 	for {
 		e, errno := d.takeEvent()
@@ -158,18 +151,14 @@ func (d *device) NextEvent() (verbs.Event, error) {
 	}
 }
 
-// Close implements verbs.Device.
 func (d *device) Close() error {
 	return d.closeOnce(d.name, func() error {
 		d.events.close()
-		if errno := d.lib.invoke(d.lib.closeDevice, d.context); errno != 0 {
-			return d.opError("close it", errno)
-		}
-		return nil
+		return d.destroy("close it", d.lib.closeDevice, d.context)
 	})
 }
 
-// mtuBytes and mtuCode translate ibv_mtu: 1 is 256, 5 is 4096.
+// mtuBytes and mtuCode convert ibv_mtu, where 1 is 256 and 5 is 4096.
 func mtuBytes(code int32) int {
 	if code < 1 || code > 5 {
 		return 0

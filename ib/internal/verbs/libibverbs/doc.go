@@ -1,10 +1,9 @@
 // Package libibverbs is the provider of package verbs for real adapters. The library
-// is loaded when a provider is made, so that a program starts without it; on systems
-// and architectures other than Linux on amd64 and arm64, and with the build tag
-// nolibibverbs, there is a provider that says so.
+// is loaded on first use, so that a program starts without it. On systems other than Linux on
+// amd64 and arm64, and with the build tag nolibibverbs, the provider only returns an error.
 //
-// Functions of C are called without cgo, on the system stack: those of the hot path
-// (post, poll, arm) through the operations table of the device's context, as the
-// inline functions of infiniband/verbs.h do, and without allocation. layout_test.go
-// holds the structures that are shared with C against the headers of rdma-core.
+// C functions are called without cgo, on the system stack. Those of the hot path (post, poll,
+// arm) are called through the operations table of the device's context, as the inline
+// functions of infiniband/verbs.h do, and without allocation. layout_test.go compares the
+// structures shared with C with the headers of rdma-core.
 package libibverbs

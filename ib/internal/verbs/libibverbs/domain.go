@@ -20,26 +20,17 @@ type domain struct {
 	c      uintptr
 }
 
-// AllocDomain implements verbs.Device.
 func (d *device) AllocDomain() (verbs.Domain, error) {
-	if err := d.addChild(); err != nil {
+	c, err := d.create([]*object{&d.object}, "allocate a protection domain", d.lib.allocPD, d.context)
+	if err != nil {
 		return nil, err
-	}
-	c, errno := d.lib.pointer(d.lib.allocPD, d.context)
-	if c == 0 {
-		d.removeChild()
-		return nil, d.opError("allocate a protection domain", errno)
 	}
 	return &domain{device: d, c: c}, nil
 }
 
-// Close implements verbs.Domain.
 func (m *domain) Close() error {
 	return m.closeOnce("the protection domain", func() error {
-		if errno := m.device.lib.invoke(m.device.lib.deallocPD, m.c); errno != 0 {
-			return m.device.opError("free a protection domain", errno)
-		}
-		return nil
+		return m.device.destroy("free a protection domain", m.device.lib.deallocPD, m.c)
 	}, &m.device.object)
 }
 
@@ -49,11 +40,10 @@ type region struct {
 	domain *domain
 	bytes  []byte
 	c      uintptr
-	pages  int64 // bytes of the pages that it pins
+	pages  int64 // size of the pinned pages, bytes
 	mr     cMR
 }
 
-// Register implements verbs.Domain.
 func (m *domain) Register(b []byte, a verbs.Access) (verbs.Region, error) {
 	if len(b) == 0 {
 		return nil, fmt.Errorf("%w: a region of no bytes", verbs.ErrLimit)
@@ -73,12 +63,13 @@ func (m *domain) Register(b []byte, a verbs.Access) (verbs.Region, error) {
 	return &region{domain: m, bytes: b, c: c, pages: pages, mr: *deref[cMR](c)}, nil
 }
 
-// refusal tells why memory was not registered: the kernel reports the limit on locked
-// memory as a lack of memory.
+// registerError describes a failed registration. The kernel reports the limit on locked memory
+// as a lack of memory.
 func (d *device) registerError(n int, pages int64, errno syscall.Errno) error {
 	var limit unix.Rlimit
 	if errno == syscall.ENOMEM && unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit) == nil {
-		if want := d.provider.pinned.Load() + pages; limit.Cur != unix.RLIM_INFINITY && want > 0 && uint64(want) > limit.Cur {
+		want := d.provider.pinned.Load() + pages
+		if limit.Cur != unix.RLIM_INFINITY && want > 0 && uint64(want) > limit.Cur {
 			return &verbs.LockLimitError{Want: want, Limit: int64(limit.Cur)}
 		}
 	}
@@ -90,12 +81,11 @@ func (r *region) Addr() uint64      { return uint64(r.mr.addr) }
 func (r *region) LocalKey() uint32  { return r.mr.lkey }
 func (r *region) RemoteKey() uint32 { return r.mr.rkey }
 
-// Close implements verbs.Region.
 func (r *region) Close() error {
 	d := r.domain.device
 	return r.closeOnce("the region", func() error {
-		if errno := d.lib.invoke(d.lib.deregMR, r.c); errno != 0 {
-			return d.opError("deregister a region", errno)
+		if err := d.destroy("deregister a region", d.lib.deregMR, r.c); err != nil {
+			return err
 		}
 		d.provider.pinned.Add(-r.pages)
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// takeEvent takes an asynchronous event if there is one. The element of a queue pair's
-// event is alive until the event is acknowledged: who destroys it waits for that.
+// takeEvent takes an asynchronous event, if there is one. A queue pair cannot be destroyed
+// before its event is acknowledged, so that the event's element is valid until then.
 func (d *device) takeEvent() (verbs.Event, syscall.Errno) {
 	if d.lockOpen() != nil {
 		return verbs.Event{}, errnoClosed

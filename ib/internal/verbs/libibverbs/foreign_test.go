@@ -20,8 +20,8 @@ import (
 	"github.com/p2pdc/p2pdc/internal/await"
 )
 
-// TestForeignPeer plays ping-pong with rdma-core's own programs. Their two ends tell
-// each other LID, QPN, PSN and GID as text over TCP; the one that connects begins.
+// TestForeignPeer exchanges messages with rdma-core's own programs. The two ends exchange LID, QPN,
+// PSN and GID as text over TCP. The connecting end sends first.
 func TestForeignPeer(t *testing.T) {
 	name, _, _ := strings.Cut(os.Getenv("VERBS_DEVICES"), ",")
 	if name == "" {
@@ -31,13 +31,14 @@ func TestForeignPeer(t *testing.T) {
 	for transport, program := range map[verbs.Transport]string{verbs.RC: "ibv_rc_pingpong", verbs.UC: "ibv_uc_pingpong"} {
 		t.Run(program, func(t *testing.T) {
 			const port, rounds = 18600, 200
-			server := exec.Command(program, "-d", name, "-g", strconv.Itoa(gid), "-p", strconv.Itoa(port), "-n", strconv.Itoa(rounds), "-s", strconv.Itoa(pongBytes))
+			server := exec.Command(program, "-d", name, "-g", strconv.Itoa(gid), "-p", strconv.Itoa(port),
+				"-n", strconv.Itoa(rounds), "-s", strconv.Itoa(pongBytes))
 			out := new(bytes.Buffer)
 			server.Stdout, server.Stderr = out, out
 			require.NoError(t, server.Start())
 			defer server.Process.Kill()
 			p := newPong(t, name, gid, transport)
-			p.meet(t, port, gid)
+			p.exchangeAddresses(t, port, gid)
 			for i := range rounds {
 				p.round(t, i)
 			}
@@ -54,7 +55,7 @@ const (
 	pongPSN   = 0x123456
 )
 
-// pong is our end: sends from the first page of its memory, receives into the rest.
+// pong is this end. It sends from the first page of its memory and receives into the rest.
 type pong struct {
 	device verbs.Device
 	queue  verbs.CompletionQueue
@@ -92,13 +93,13 @@ func newPong(t *testing.T, name string, gid int, transport verbs.Transport) *pon
 	return p
 }
 
-// meet exchanges addresses and joins the pairs; receives are posted before.
-func (p *pong) meet(t *testing.T, port, gid int) {
+// exchangeAddresses exchanges addresses and connects the pairs. Receives are posted before.
+func (p *pong) exchangeAddresses(t *testing.T, port, gid int) {
 	require.NoError(t, p.pair.Modify(verbs.Attributes{
 		Mask: verbs.MaskState | verbs.MaskPartitionKey | verbs.MaskPort | verbs.MaskAccess, State: verbs.Init, Port: 1,
 	}))
 	for i := range pongDepth {
-		p.expect(t, i)
+		p.postReceive(t, i)
 	}
 	var c net.Conn
 	await.Until(t, func() (up bool) {
@@ -146,21 +147,22 @@ func (p *pong) join(t *testing.T, lid uint16, number, psn uint32, wire string, g
 	require.NoError(t, p.pair.Modify(send))
 }
 
-func (p *pong) expect(t *testing.T, i int) {
+func (p *pong) postReceive(t *testing.T, i int) {
 	at := verbs.Element{Addr: p.region.Addr() + uint64(1+i)*pongBytes, Length: pongBytes, Key: p.region.LocalKey()}
 	_, err := p.pair.PostReceive([]verbs.ReceiveRequest{{ID: uint64(i), Elements: []verbs.Element{at}}})
 	require.NoError(t, err)
 }
 
-// round sends one message and takes one. The foreign end receives into the buffer that it
-// sends from: what comes is what went.
+// round sends one message and receives one. The foreign end receives into the buffer that it sends
+// from, so that it returns the message.
 func (p *pong) round(t *testing.T, n int) {
 	sent := p.region.Bytes()[:pongBytes]
 	for i := range sent {
 		sent[i] = byte(n + i*7)
 	}
 	from := verbs.Element{Addr: p.region.Addr(), Length: pongBytes, Key: p.region.LocalKey()}
-	_, err := p.pair.PostSend([]verbs.SendRequest{{ID: 99, Operation: verbs.Send, Elements: []verbs.Element{from}, Signaled: true}})
+	send := verbs.SendRequest{ID: 99, Operation: verbs.Send, Elements: []verbs.Element{from}, Signaled: true}
+	_, err := p.pair.PostSend([]verbs.SendRequest{send})
 	require.NoError(t, err)
 	var got [1]verbs.Completion
 	for done := 0; done < 2; {
@@ -178,6 +180,6 @@ func (p *pong) round(t *testing.T, n int) {
 		page := p.region.Bytes()[(1+got[0].ID)*pongBytes:][:pongBytes]
 		require.True(t, bytes.Equal(sent, page), "round %d", n)
 		clear(page)
-		p.expect(t, int(got[0].ID))
+		p.postReceive(t, int(got[0].ID))
 	}
 }

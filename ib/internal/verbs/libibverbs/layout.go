@@ -2,8 +2,8 @@
 
 package libibverbs
 
-// Structures of infiniband/verbs.h under Go's alignment, which is C's for these. Names
-// are C's without their prefixes; _ is what is never read or written here.
+// Structures of infiniband/verbs.h. Go aligns their fields as C does. Names are those of C
+// without prefixes. Fields named _ are not used here.
 
 type cContext struct { // ibv_context
 	_   uintptr  // device
@@ -34,8 +34,8 @@ type cDeviceAttr struct { // ibv_device_attr
 	localCAAckDelay, physPortCnt                            uint8
 }
 
-// What the function ibv_query_port fills: the link layer came later, and only the
-// inline function of the header gives it.
+// cPortAttr is what the function ibv_query_port fills. The link layer was added later; only
+// the inline function of the header fills it.
 type cPortAttr struct { // _compat_ibv_port_attr
 	state, maxMTU, activeMTU                      int32
 	gidTblLen                                     int32

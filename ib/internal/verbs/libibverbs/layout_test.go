@@ -17,22 +17,48 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/layout.golden from the headers of this machine")
 
-// shared are the structures that both languages touch, and under which names C has
-// those fields whose Go name is not theirs.
-func shared() []sharedStruct {
+// sharedStructs returns the structures that Go and C share, with the C names of fields whose Go
+// names do not follow the rule of field.
+func sharedStructs() []sharedStruct {
 	return []sharedStruct{
-		{"ibv_context", cContext{}, map[string]string{"ops.pollCQ": "ops.poll_cq", "ops.reqNotifyCQ": "ops.req_notify_cq", "ops.postSend": "ops.post_send", "ops.postRecv": "ops.post_recv", "cmdFD": "cmd_fd", "asyncFD": "async_fd"}, false},
-		{"ibv_device_attr", cDeviceAttr{}, map[string]string{"nodeGUID": "node_guid", "sysImageGUID": "sys_image_guid", "maxMRSize": "max_mr_size", "vendorID": "vendor_id", "vendorPartID": "vendor_part_id", "maxQP": "max_qp", "maxQPWR": "max_qp_wr", "maxSGE": "max_sge", "maxSGERd": "max_sge_rd", "maxCQ": "max_cq", "maxCQE": "max_cqe", "maxMR": "max_mr", "maxPD": "max_pd", "maxQPRdAtom": "max_qp_rd_atom", "maxEERdAtom": "max_ee_rd_atom", "maxQPInitRdAtom": "max_qp_init_rd_atom", "maxSRQSGE": "max_srq_sge", "localCAAckDelay": "local_ca_ack_delay"}, true},
-		{"ibv_port_attr", cPortAttr{}, map[string]string{"maxMTU": "max_mtu", "activeMTU": "active_mtu", "badPkey": "bad_pkey_cntr", "qkeyViol": "qkey_viol_cntr", "smLID": "sm_lid", "maxVLNum": "max_vl_num", "smSL": "sm_sl", "initReply": "init_type_reply"}, false},
+		{"ibv_context", cContext{}, map[string]string{
+			"ops.pollCQ": "ops.poll_cq", "ops.reqNotifyCQ": "ops.req_notify_cq", "ops.postSend": "ops.post_send",
+			"ops.postRecv": "ops.post_recv", "cmdFD": "cmd_fd", "asyncFD": "async_fd",
+		}, false},
+		{"ibv_device_attr", cDeviceAttr{}, map[string]string{
+			"nodeGUID": "node_guid", "sysImageGUID": "sys_image_guid", "maxMRSize": "max_mr_size",
+			"vendorID": "vendor_id", "vendorPartID": "vendor_part_id", "maxQP": "max_qp", "maxQPWR": "max_qp_wr",
+			"maxSGE": "max_sge", "maxSGERd": "max_sge_rd", "maxCQ": "max_cq", "maxCQE": "max_cqe",
+			"maxMR": "max_mr", "maxPD": "max_pd", "maxQPRdAtom": "max_qp_rd_atom", "maxEERdAtom": "max_ee_rd_atom",
+			"maxQPInitRdAtom": "max_qp_init_rd_atom", "maxSRQSGE": "max_srq_sge",
+			"localCAAckDelay": "local_ca_ack_delay",
+		}, true},
+		{"ibv_port_attr", cPortAttr{}, map[string]string{
+			"maxMTU": "max_mtu", "activeMTU": "active_mtu", "badPkey": "bad_pkey_cntr",
+			"qkeyViol": "qkey_viol_cntr", "smLID": "sm_lid", "maxVLNum": "max_vl_num", "smSL": "sm_sl",
+			"initReply": "init_type_reply",
+		}, false},
 		{"ibv_mr", cMR{}, nil, true},
 		{"ibv_comp_channel", cCompChannel{}, nil, true},
-		{"ibv_qp_cap", cQPCap{}, map[string]string{"maxSendWR": "max_send_wr", "maxRecvWR": "max_recv_wr", "maxSendSGE": "max_send_sge", "maxRecvSGE": "max_recv_sge"}, true},
+		{"ibv_qp_cap", cQPCap{}, map[string]string{
+			"maxSendWR": "max_send_wr", "maxRecvWR": "max_recv_wr", "maxSendSGE": "max_send_sge",
+			"maxRecvSGE": "max_recv_sge",
+		}, true},
 		{"ibv_qp_init_attr", cQPInitAttr{}, map[string]string{"sendCQ": "send_cq", "recvCQ": "recv_cq"}, true},
 		{"ibv_qp", cQP{}, map[string]string{"sendCQ": "send_cq", "recvCQ": "recv_cq"}, false},
-		{"ibv_ah_attr", cAHAttr{}, map[string]string{"dgid": "grh.dgid", "flowLabel": "grh.flow_label", "sgidIndex": "grh.sgid_index", "hopLimit": "grh.hop_limit", "trafficClass": "grh.traffic_class"}, true},
-		{"ibv_qp_attr", cQPAttr{}, map[string]string{"curQPState": "cur_qp_state", "pathMTU": "path_mtu", "rqPSN": "rq_psn", "sqPSN": "sq_psn", "destQPNum": "dest_qp_num", "accessFlags": "qp_access_flags", "ah": "ah_attr", "altAH": "alt_ah_attr", "enSQDAsyncNotify": "en_sqd_async_notify", "minRNRTimer": "min_rnr_timer", "rnrTry": "rnr_retry"}, true},
+		{"ibv_ah_attr", cAHAttr{}, map[string]string{
+			"dgid": "grh.dgid", "flowLabel": "grh.flow_label", "sgidIndex": "grh.sgid_index",
+			"hopLimit": "grh.hop_limit", "trafficClass": "grh.traffic_class",
+		}, true},
+		{"ibv_qp_attr", cQPAttr{}, map[string]string{
+			"curQPState": "cur_qp_state", "pathMTU": "path_mtu", "rqPSN": "rq_psn", "sqPSN": "sq_psn",
+			"destQPNum": "dest_qp_num", "accessFlags": "qp_access_flags", "ah": "ah_attr", "altAH": "alt_ah_attr",
+			"enSQDAsyncNotify": "en_sqd_async_notify", "minRNRTimer": "min_rnr_timer", "rnrTry": "rnr_retry",
+		}, true},
 		{"ibv_sge", cSGE{}, nil, true},
-		{"ibv_send_wr", cSendWR{}, map[string]string{"wrID": "wr_id", "numSGE": "num_sge", "remoteAddr": "wr.rdma.remote_addr", "rkey": "wr.rdma.rkey"}, true},
+		{"ibv_send_wr", cSendWR{}, map[string]string{
+			"wrID": "wr_id", "numSGE": "num_sge", "remoteAddr": "wr.rdma.remote_addr", "rkey": "wr.rdma.rkey",
+		}, true},
 		{"ibv_recv_wr", cRecvWR{}, map[string]string{"wrID": "wr_id", "numSGE": "num_sge"}, true},
 		{"ibv_wc", cWC{}, map[string]string{"wrID": "wr_id", "srcQP": "src_qp"}, true},
 		{"ibv_async_event", cAsyncEvent{}, nil, true},
@@ -40,13 +66,13 @@ func shared() []sharedStruct {
 }
 
 type sharedStruct struct {
-	c     string
-	value any
-	names map[string]string
-	whole bool // both have the same size; otherwise Go names a prefix, or has spare room
+	c        string
+	value    any
+	names    map[string]string
+	sameSize bool // otherwise Go declares a prefix, or has spare room
 }
 
-// fields lists "C name offset size" of a Go structure.
+// fields returns "C name offset size" for each field of a Go structure.
 func (s sharedStruct) fields() []string {
 	var out []string
 	var walk func(t reflect.Type, path string, base uintptr)
@@ -65,13 +91,13 @@ func (s sharedStruct) fields() []string {
 	}
 	t := reflect.TypeOf(s.value)
 	walk(t, "", 0)
-	if s.whole {
+	if s.sameSize {
 		out = append(out, fmt.Sprintf("%s %d", s.c, t.Size()))
 	}
 	return out
 }
 
-// field is a name of Go's in C: srcPathBits is src_path_bits.
+// field returns the C name of a Go field: src_path_bits for srcPathBits.
 func (s sharedStruct) field(name string) string {
 	if c, is := s.names[name]; is {
 		return c
@@ -90,7 +116,7 @@ func (s sharedStruct) field(name string) string {
 	return out.String()
 }
 
-// TestLayout: the golden file is what C says of the headers of rdma-core 44.
+// The golden file is the output of C for the headers of rdma-core 44.
 func TestLayout(t *testing.T) {
 	golden, err := os.ReadFile("testdata/layout.golden")
 	require.NoError(t, err)
@@ -99,13 +125,13 @@ func TestLayout(t *testing.T) {
 
 func layoutOfGo() string {
 	var out []string
-	for _, s := range shared() {
+	for _, s := range sharedStructs() {
 		out = append(out, s.fields()...)
 	}
 	return strings.Join(out, "\n") + "\n"
 }
 
-// TestHeaders asks the C compiler, where there is one and the headers are.
+// The headers of this system, if any, have the same layout.
 func TestHeaders(t *testing.T) {
 	compiler, err := exec.LookPath("cc")
 	if err != nil {
@@ -132,7 +158,8 @@ func layoutOfC(t *testing.T, compiler string) string {
 			fmt.Fprintf(&program, "printf(\"%s %%zu\\n\", sizeof(struct %s));\n", structure, structure)
 			continue
 		}
-		fmt.Fprintf(&program, "printf(\"%s %%zu %%zu\\n\", offsetof(struct %s, %s), sizeof(((struct %s *)0)->%s));\n", name, structure, field, structure, field)
+		fmt.Fprintf(&program, "printf(\"%s %%zu %%zu\\n\", offsetof(struct %s, %s), sizeof(((struct %s *)0)->%s));\n",
+			name, structure, field, structure, field)
 	}
 	program.WriteString("return 0; }\n")
 	dir := t.TempDir()

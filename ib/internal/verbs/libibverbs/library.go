@@ -14,8 +14,8 @@ import (
 // soname is the library's name since 2006; its ABI has only grown.
 const soname = "libibverbs.so.1"
 
-// library holds the addresses of the functions that are called. It stays loaded: the
-// drivers that it loads cannot be unloaded.
+// library holds the addresses of the C functions. It stays loaded, since the drivers that it
+// loads cannot be unloaded.
 type library struct {
 	errnoAt uintptr
 
@@ -28,11 +28,12 @@ type library struct {
 	createQP, destroyQP, modifyQP, queryQP                                uintptr
 }
 
-// load finds the library where the system's loader does.
+// load loads the library from the system loader's path.
 func load(name string) (*library, error) {
 	handle, err := purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %v; install libibverbs1 and ibverbs-providers (Debian, Ubuntu), or libibverbs (Fedora, RHEL)", verbs.ErrNoLibrary, err)
+		return nil, fmt.Errorf("%w: %v; install libibverbs1 and ibverbs-providers (Debian, Ubuntu), "+
+			"or libibverbs (Fedora, RHEL)", verbs.ErrNoLibrary, err)
 	}
 	l := new(library)
 	var missing []string
@@ -64,7 +65,7 @@ func load(name string) (*library, error) {
 		{&l.destroyQP, "ibv_destroy_qp"},
 		{&l.modifyQP, "ibv_modify_qp"},
 		{&l.queryQP, "ibv_query_qp"},
-		{&l.errnoAt, "__errno_location"}, // of the C library, which the other needs
+		{&l.errnoAt, "__errno_location"}, // of the C library, which libibverbs needs
 	} {
 		if *f.to, err = purego.Dlsym(handle, f.name); err != nil {
 			missing = append(missing, f.name)

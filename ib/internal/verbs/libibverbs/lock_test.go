@@ -15,8 +15,8 @@ import (
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// TestLockLimit runs itself again as nobody: root may lock what it likes. VERBS_DEVICES
-// names a device as in TestSuite.
+// TestLockLimit runs itself as nobody, since root may lock any amount. VERBS_DEVICES names a device
+// as in TestSuite.
 func TestLockLimit(t *testing.T) {
 	name, _, _ := strings.Cut(os.Getenv("VERBS_DEVICES"), ",")
 	if name == "" {

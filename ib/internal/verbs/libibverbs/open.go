@@ -12,15 +12,15 @@ import (
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// node is an object of the library that may have others that were made from it, its
-// children: it cannot be closed before them. C would free what they still use.
+// object is an object of the library that others may be made from. It cannot be closed before
+// these children, since C would free memory that they use.
 type object struct {
 	mu       sync.Mutex
 	closed   bool
 	children int
 }
 
-// adopt counts a child that is about to be made.
+// addChild counts a child before it is made.
 func (n *object) addChild() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -31,7 +31,7 @@ func (n *object) addChild() error {
 	return nil
 }
 
-// enter keeps the node from being closed until leave, for a short call.
+// lockOpen keeps the object open until unlock.
 func (n *object) lockOpen() error {
 	n.mu.Lock()
 	if n.closed {
@@ -49,7 +49,7 @@ func (n *object) removeChild() {
 	n.mu.Unlock()
 }
 
-// shut closes the node with destroy, once, and takes it from its parents.
+// closeOnce closes the object with destroy, once, and removes it from its parents.
 func (n *object) closeOnce(what string, destroy func() error, parents ...*object) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -57,33 +57,51 @@ func (n *object) closeOnce(what string, destroy func() error, parents ...*object
 		return nil
 	}
 	if n.children > 0 {
-		return fmt.Errorf("%w: %s has %d of what was made from it open", verbs.ErrBusy, what, n.children)
+		return fmt.Errorf("%w: %s has %d open objects made from it: close them first", verbs.ErrBusy, what, n.children)
 	}
 	if err := destroy(); err != nil {
 		return err
 	}
 	n.closed = true
+	removeChild(parents)
+	return nil
+}
+
+// create counts a child with each parent and calls a function that returns the child's address.
+// Pointers among the arguments are converted in the call itself, as for pointer.
+//
+//go:uintptrescapes
+func (d *device) create(parents []*object, doing string, fn uintptr, args ...uintptr) (uintptr, error) {
+	for i, p := range parents {
+		if err := p.addChild(); err != nil {
+			removeChild(parents[:i])
+			return 0, err
+		}
+	}
+	c, errno := d.lib.pointer(fn, args...)
+	if c == 0 {
+		removeChild(parents)
+		return 0, d.opError(doing, errno)
+	}
+	return c, nil
+}
+
+func removeChild(parents []*object) {
 	for _, p := range parents {
 		p.removeChild()
 	}
-	return nil
 }
 
-// adopt counts a child with each of its parents, or with none.
-func addChild(parents ...*object) error {
-	for i, p := range parents {
-		if err := p.addChild(); err != nil {
-			for _, q := range parents[:i] {
-				q.removeChild()
-			}
-			return err
-		}
+// destroy calls a function that destroys the C object at an address.
+func (d *device) destroy(doing string, fn, c uintptr) error {
+	if errno := d.lib.invoke(fn, c); errno != 0 {
+		return d.opError(doing, errno)
 	}
 	return nil
 }
 
-// failure says what failed on a device, and wraps the error of package verbs that an
-// error number stands for.
+// opError describes a failed operation on a device, and wraps the error of package verbs for
+// its error number.
 func (d *device) opError(doing string, errno syscall.Errno) error {
 	kind := error(errno)
 	for _, k := range []struct {

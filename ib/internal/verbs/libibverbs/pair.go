@@ -3,6 +3,7 @@
 package libibverbs
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"sync/atomic"
@@ -20,20 +21,15 @@ type pair struct {
 	config        verbs.PairConfig
 	c             uintptr
 	number        uint32
-	state         atomic.Uint32 // the last that was set: posting in a wrong one is refused
+	state         atomic.Uint32 // last known state: posting in a wrong one is refused
 	sends         sendPoster
 	receives      receivePoster
 }
 
-// CreatePair implements verbs.Domain.
 func (m *domain) CreatePair(c verbs.PairConfig) (verbs.Pair, error) {
 	d := m.device
 	send, receive, err := d.checkPairConfig(&c)
 	if err != nil {
-		return nil, err
-	}
-	parents := []*object{&m.object, &send.object, &receive.object}
-	if err := addChild(parents...); err != nil {
 		return nil, err
 	}
 	init := &cQPInitAttr{
@@ -44,46 +40,31 @@ func (m *domain) CreatePair(c verbs.PairConfig) (verbs.Pair, error) {
 			maxInlineData: uint32(c.InlineBytes),
 		},
 	}
-	qp, errno := d.lib.pointer(d.lib.createQP, m.c, uintptr(unsafe.Pointer(init)))
-	if qp == 0 {
-		for _, p := range parents {
-			p.removeChild()
-		}
-		if errno == syscall.EINVAL {
-			return nil, fmt.Errorf("%w: %s: a pair with %d bytes inline, or of transport %v: %w", verbs.ErrLimit, d.name, c.InlineBytes, c.Transport, errno)
-		}
-		return nil, d.opError("create a queue pair", errno)
+	parents := []*object{&m.object, &send.object, &receive.object}
+	qp, err := d.create(parents, "create a queue pair", d.lib.createQP, m.c, uintptr(unsafe.Pointer(init)))
+	if errors.Is(err, syscall.EINVAL) {
+		return nil, fmt.Errorf("%w: %d bytes inline, or transport %v: %w", verbs.ErrLimit, c.InlineBytes, c.Transport, err)
+	}
+	if err != nil {
+		return nil, err
 	}
 	p := &pair{domain: m, send: send, receive: receive, config: c, c: qp, number: deref[cQP](qp).qpNum}
-	p.sends.prepare(p)
-	p.receives.prepare(p)
+	p.sends.inline = c.InlineBytes
+	p.sends.prepare(p, "send", d.ops.ops.postSend, c.SendRequests, c.SendElements)
+	p.receives.prepare(p, "receive", d.ops.ops.postRecv, c.ReceiveRequests, c.ReceiveElements)
 	return p, nil
 }
 
-// admit judges a pair's configuration; what the library would only call invalid gets a
-// name.
+// checkPairConfig checks a configuration and returns its queues. The library would report only
+// that an argument is invalid.
 func (d *device) checkPairConfig(c *verbs.PairConfig) (send, receive *queue, err error) {
 	send, _ = c.Send.(*queue)
 	receive, _ = c.Receive.(*queue)
 	if send == nil || receive == nil || send.device != d || receive.device != d {
 		return nil, nil, fmt.Errorf("verbs: %s: a queue pair needs completion queues of the same device", d.name)
 	}
-	if c.Transport != verbs.RC && c.Transport != verbs.UC {
-		return nil, nil, fmt.Errorf("verbs: %s: no queue pairs of %v", d.name, c.Transport)
-	}
-	for _, l := range []struct {
-		what        string
-		given, most int
-	}{
-		{"send requests", c.SendRequests, d.limits.PairRequests},
-		{"receive requests", c.ReceiveRequests, d.limits.PairRequests},
-		{"elements of a send", c.SendElements, d.limits.Elements},
-		{"elements of a receive", c.ReceiveElements, d.limits.Elements},
-		{"bytes inline", c.InlineBytes, 1 << 16},
-	} {
-		if l.given < 0 || l.given > l.most {
-			return nil, nil, fmt.Errorf("%w: %d %s of a queue pair; %s allows %d", verbs.ErrLimit, l.given, l.what, d.name, l.most)
-		}
+	if err := c.Check(d.limits, 1<<16); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", d.name, err)
 	}
 	return send, receive, nil
 }
@@ -91,28 +72,27 @@ func (d *device) checkPairConfig(c *verbs.PairConfig) (send, receive *queue, err
 func (p *pair) Number() uint32             { return p.number }
 func (p *pair) Transport() verbs.Transport { return p.config.Transport }
 
-// State implements verbs.Pair.
 func (p *pair) State() (verbs.PairState, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.query()
 }
 
-// query asks the adapter, which may have moved the pair to Error; the lock is held.
+// query asks for the state, since the adapter may have moved the pair to Error. mu is held.
 func (p *pair) query() (verbs.PairState, error) {
 	if p.closed {
 		return 0, net.ErrClosed
 	}
 	l, a, init := p.domain.device.lib, new(cQPAttr), new(cQPInitAttr)
-	if errno := l.invoke(l.queryQP, p.c, uintptr(unsafe.Pointer(a)), qpStateMask, uintptr(unsafe.Pointer(init))); errno != 0 {
+	errno := l.invoke(l.queryQP, p.c, uintptr(unsafe.Pointer(a)), qpStateMask, uintptr(unsafe.Pointer(init)))
+	if errno != 0 {
 		return 0, p.domain.device.opError("query a queue pair", errno)
 	}
 	p.state.Store(uint32(a.qpState))
 	return verbs.PairState(a.qpState), nil
 }
 
-// Close implements verbs.Pair. No post is under way when the pair is destroyed, and
-// none comes after it.
+// Close implements verbs.Pair. It excludes posts while and after the pair is destroyed.
 func (p *pair) Close() error {
 	d := p.domain.device
 	return p.closeOnce("the queue pair", func() error {
@@ -120,8 +100,8 @@ func (p *pair) Close() error {
 		defer p.sends.mu.Unlock()
 		p.receives.mu.Lock()
 		defer p.receives.mu.Unlock()
-		if errno := d.lib.invoke(d.lib.destroyQP, p.c); errno != 0 {
-			return d.opError("destroy a queue pair", errno)
+		if err := d.destroy("destroy a queue pair", d.lib.destroyQP, p.c); err != nil {
+			return err
 		}
 		p.sends.closed, p.receives.closed = true, true
 		return nil

@@ -12,17 +12,20 @@ import (
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// poster is one without a library: it only lays requests out. As a pair's, it does not
-// lie on a goroutine's stack, which moves.
-func poster(t *testing.T) *sendPoster {
-	s := &sendPoster{requests: make([]cSendWR, 4), elements: make([]cSGE, 8), perWR: 2, inline: 16}
+// testPoster returns a poster without a library, which only encodes. It must not be on a
+// goroutine's stack, which moves.
+func testPoster(t *testing.T) *sendPoster {
+	s := &sendPoster{inline: 16}
+	s.requests, s.elements = make([]cSendWR, 4), make([]cSGE, 8)
+	s.perRequest = 2
 	t.Cleanup(func() { runtime.KeepAlive(s) })
 	return s
 }
 
-// TestImmediate: the first byte on the wire is the highest, for other programs' sake.
+// The first byte of the immediate data on the wire is the most significant one, as other
+// programs expect.
 func TestImmediate(t *testing.T) {
-	s := poster(t)
+	s := testPoster(t)
 	n, err := s.encode([]verbs.SendRequest{{Operation: verbs.SendImmediate, Immediate: 0x01020304}})
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
@@ -34,12 +37,14 @@ func TestImmediate(t *testing.T) {
 	require.EqualValues(t, 0x01020304, c.Immediate)
 }
 
-// TestEncode: requests are chained up to the one that cannot be posted, and none keeps
-// anything of an earlier batch.
+// Requests are chained up to the first that cannot be posted, and no field of an earlier batch
+// remains.
 func TestEncode(t *testing.T) {
-	s := poster(t)
+	s := testPoster(t)
 	e := []verbs.Element{{Addr: 4096, Length: 10, Key: 3}, {Addr: 8192, Length: 7, Key: 4}}
-	write := verbs.SendRequest{ID: 1, Operation: verbs.WriteImmediate, Elements: e, Signaled: true, Solicited: true, RemoteAddr: 77, RemoteKey: 5}
+	write := verbs.SendRequest{
+		ID: 1, Operation: verbs.WriteImmediate, Elements: e, Signaled: true, Solicited: true, RemoteAddr: 77, RemoteKey: 5,
+	}
 	n, err := s.encode([]verbs.SendRequest{write, write, write, write, write})
 	require.NoError(t, err)
 	require.Equal(t, 4, n, "as many as there is room for")
@@ -68,7 +73,7 @@ func TestEncode(t *testing.T) {
 }
 
 func TestEncodeAllocates(t *testing.T) {
-	s := poster(t)
+	s := testPoster(t)
 	requests := make([]verbs.SendRequest, 4)
 	for i := range requests {
 		requests[i] = verbs.SendRequest{Operation: verbs.Send, Elements: []verbs.Element{{Addr: 1, Length: 1, Key: 1}}}

@@ -13,16 +13,16 @@ import (
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// provider loads the library when it is first asked for something.
+// provider loads the library on first use.
 type provider struct {
 	name   string
 	once   sync.Once
 	lib    *library
 	err    error
-	pinned atomic.Int64 // bytes of all regions: the limit on locked memory is the process's
+	pinned atomic.Int64 // bytes of all regions; the limit on locked memory is per process
 }
 
-// New returns the provider of the adapters that this system has.
+// New returns the provider of this host's adapters.
 func New() verbs.Provider { return &provider{name: soname} }
 
 func (p *provider) Name() string { return "libibverbs" }
@@ -32,7 +32,6 @@ func (p *provider) load() (*library, error) {
 	return p.lib, p.err
 }
 
-// Devices implements verbs.Provider.
 func (p *provider) Devices() ([]string, error) {
 	var names []string
 	err := p.list(func(l *library, device uintptr) error {
@@ -43,10 +42,9 @@ func (p *provider) Devices() ([]string, error) {
 	return names, err
 }
 
-// errFound ends a listing.
+// errFound ends a listing early.
 var errFound = errors.New("found")
 
-// Open implements verbs.Provider.
 func (p *provider) Open(name string) (verbs.Device, error) {
 	var d *device
 	err := p.list(func(l *library, entry uintptr) error {
@@ -56,7 +54,7 @@ func (p *provider) Open(name string) (verbs.Device, error) {
 		}
 		context, errno := l.pointer(l.openDevice, entry)
 		if context == 0 {
-			return fmt.Errorf("verbs: cannot open %s (are there rights to /dev/infiniband/uverbs*?): %w", name, errno)
+			return fmt.Errorf("verbs: cannot open %s (check the permissions of /dev/infiniband/uverbs*): %w", name, errno)
 		}
 		d = &device{provider: p, lib: l, name: name, context: context}
 		return errFound
@@ -70,8 +68,8 @@ func (p *provider) Open(name string) (verbs.Device, error) {
 	return nil, fmt.Errorf("%w: %s", verbs.ErrNoDevice, name)
 }
 
-// list calls f for every device, until it fails. The list is the library's: what f
-// opens lives on after it.
+// list calls f for every device until f fails. The library frees the list; devices that f has
+// opened stay open.
 func (p *provider) list(f func(l *library, device uintptr) error) error {
 	l, err := p.load()
 	if err != nil {
@@ -81,7 +79,8 @@ func (p *provider) list(f func(l *library, device uintptr) error) error {
 	devices, errno := l.pointer(l.getDeviceList, uintptr(unsafe.Pointer(&count)))
 	if devices == 0 {
 		if errno == syscall.ENOSYS {
-			return fmt.Errorf("%w: no ib_uverbs (modprobe ib_uverbs and the adapter's driver; kernels made for clouds often lack them)", verbs.ErrNoKernel)
+			return fmt.Errorf("%w: no ib_uverbs (modprobe ib_uverbs and the adapter's driver; "+
+				"kernels for clouds often lack them)", verbs.ErrNoKernel)
 		}
 		return fmt.Errorf("verbs: cannot list devices: %w", errno)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// New returns a provider that has no devices and tells why.
+// New returns a provider without devices, whose errors give the reason.
 func New() verbs.Provider { return none{} }
 
 type none struct{}
@@ -20,5 +20,6 @@ func (none) Devices() ([]string, error) { return nil, absent() }
 func (none) Open(string) (verbs.Device, error) { return nil, absent() }
 
 func absent() error {
-	return fmt.Errorf("%w: this program was built without it (it needs Linux on amd64 or arm64, and no build tag nolibibverbs)", verbs.ErrNoLibrary)
+	return fmt.Errorf("%w: this program was built without it (build it for Linux on amd64 or arm64, "+
+		"without the tag nolibibverbs)", verbs.ErrNoLibrary)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// pollBatch is the most completions that one call takes.
+// pollBatch bounds the completions that one call returns.
 const pollBatch = 64
 
 // queue is an ibv_cq.
@@ -25,7 +25,6 @@ type queue struct {
 	wc      []cWC
 }
 
-// CreateQueue implements verbs.Device.
 func (d *device) CreateQueue(depth int, c verbs.Channel) (verbs.CompletionQueue, error) {
 	ch, _ := c.(*channel)
 	if c != nil && (ch == nil || ch.device != d) {
@@ -35,19 +34,14 @@ func (d *device) CreateQueue(depth int, c verbs.Channel) (verbs.CompletionQueue,
 		return nil, fmt.Errorf("%w: a completion queue of %d; the most is %d", verbs.ErrLimit, depth, d.limits.QueueDepth)
 	}
 	parents := []*object{&d.object}
-	var of uintptr
+	var channel uintptr
 	if ch != nil {
-		parents, of = append(parents, &ch.object), ch.c
+		parents, channel = append(parents, &ch.object), ch.c
 	}
-	if err := addChild(parents...); err != nil {
+	doing := fmt.Sprintf("create a completion queue of %d", depth)
+	cq, err := d.create(parents, doing, d.lib.createCQ, d.context, uintptr(depth), 0, channel, 0)
+	if err != nil {
 		return nil, err
-	}
-	cq, errno := d.lib.pointer(d.lib.createCQ, d.context, uintptr(depth), 0, of, 0)
-	if cq == 0 {
-		for _, p := range parents {
-			p.removeChild()
-		}
-		return nil, d.opError(fmt.Sprintf("create a completion queue of %d", depth), errno)
 	}
 	q := &queue{device: d, channel: ch, c: cq, wc: make([]cWC, min(depth, pollBatch))}
 	q.poll.fn, q.arm.fn = d.ops.ops.pollCQ, d.ops.ops.reqNotifyCQ
@@ -55,7 +49,6 @@ func (d *device) CreateQueue(depth int, c verbs.Channel) (verbs.CompletionQueue,
 	return q, nil
 }
 
-// Poll implements verbs.CompletionQueue.
 func (q *queue) Poll(dst []verbs.Completion) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -77,7 +70,7 @@ func (q *queue) Poll(dst []verbs.Completion) (int, error) {
 	return n, nil
 }
 
-// read translates a completion.
+// read converts a completion from C's layout.
 func (w *cWC) read(to *verbs.Completion) {
 	*to = verbs.Completion{ID: w.wrID, Status: verbs.Status(w.status), Pair: w.qpNum, Vendor: w.vendorErr}
 	if w.status != 0 {
@@ -98,11 +91,9 @@ func (w *cWC) read(to *verbs.Completion) {
 	}
 }
 
-// network translates 32 bits between this machine's order and the network's: both
-// architectures are little-endian.
+// swapOrder converts between host and network order. Both architectures are little-endian.
 func swapOrder(v uint32) uint32 { return bits.ReverseBytes32(v) }
 
-// Arm implements verbs.CompletionQueue.
 func (q *queue) Arm() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -119,16 +110,12 @@ func (q *queue) Arm() error {
 	return nil
 }
 
-// Close implements verbs.CompletionQueue.
 func (q *queue) Close() error {
 	parents := []*object{&q.device.object}
 	if q.channel != nil {
 		parents = append(parents, &q.channel.object)
 	}
 	return q.closeOnce("the completion queue", func() error {
-		if errno := q.device.lib.invoke(q.device.lib.destroyCQ, q.c); errno != 0 {
-			return q.device.opError("destroy a completion queue", errno)
-		}
-		return nil
+		return q.device.destroy("destroy a completion queue", q.device.lib.destroyCQ, q.c)
 	}, parents...)
 }

@@ -14,22 +14,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Results of a take that are no failures.
+// Error numbers of takeEvent and takeEvents that are not failures.
 const (
 	errnoAgain  = syscall.EAGAIN
 	errnoClosed = syscall.Errno(1 << 20)
 )
 
-// waiter waits for a descriptor of the library's in Go's poller, so that who waits
-// holds no thread. What is readable is read by the library: the waiter only waits.
+// waiter waits for a descriptor of the library in Go's network poller, without holding a
+// thread. It does not read from it: the library does.
 type waiter struct {
 	file *os.File // of a duplicate: the library closes its own
 	raw  syscall.RawConn
 
 	mu          sync.Mutex
-	woken       bool // a wake that no wait has returned for
-	closed      bool // closed
-	deadlineSet bool // the deadline is set
+	woken       bool // a wake has not ended a wait yet
+	closed      bool
+	deadlineSet bool
 	ready       func(fd uintptr) bool
 	pollFDs     []unix.PollFd
 }
@@ -51,15 +51,15 @@ func newWaiter(fd int, name string) (*waiter, error) {
 	return w, nil
 }
 
-// readable looks whether there is something to read, or an error to find.
+// readable reports whether there is something to read or an error to find.
 func (w *waiter) readable(fd uintptr) bool {
 	w.pollFDs[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
 	n, err := unix.Poll(w.pollFDs, 0)
 	return n > 0 || err != nil && err != unix.EINTR
 }
 
-// wait blocks until the descriptor is readable (true), or until timeout (negative:
-// none) or wake (false). One goroutine at a time.
+// wait blocks until the descriptor is readable, and returns true, or until the timeout (none if
+// negative) or wake, and returns false. One goroutine at a time may wait.
 func (w *waiter) wait(timeout time.Duration) (bool, error) {
 	if stop, err := w.arm(timeout); stop || err != nil {
 		return false, err
@@ -79,7 +79,7 @@ func (w *waiter) wait(timeout time.Duration) (bool, error) {
 	return false, err
 }
 
-// arm sets the deadline, unless a wake has come before: then there is no wait.
+// arm sets the deadline of a wait. It returns stop if a wake came before.
 func (w *waiter) arm(timeout time.Duration) (stop bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -90,21 +90,21 @@ func (w *waiter) arm(timeout time.Duration) (stop bool, err error) {
 		w.woken = false
 		return true, nil
 	}
-	switch {
-	case timeout >= 0:
-		w.deadlineSet, err = true, w.file.SetReadDeadline(time.Now().Add(timeout))
-	case w.deadlineSet:
-		w.deadlineSet, err = false, w.file.SetReadDeadline(time.Time{})
+	if timeout >= 0 {
+		err = w.file.SetReadDeadline(time.Now().Add(timeout))
+	} else if w.deadlineSet {
+		err = w.file.SetReadDeadline(time.Time{})
 	}
+	w.deadlineSet = timeout >= 0
 	return false, err
 }
 
-// wake ends the wait that is, or else the next one.
+// wake ends the present wait, or else the next one.
 func (w *waiter) wake() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.woken, w.deadlineSet = true, true
-	_ = w.file.SetReadDeadline(time.Unix(1, 0)) // fails after close only, which wakes too
+	_ = w.file.SetReadDeadline(time.Unix(1, 0)) // fails only after close, which ends the wait too
 }
 
 func (w *waiter) close() {

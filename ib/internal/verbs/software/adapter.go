@@ -4,13 +4,14 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// Adapter is a device plugged into a fabric; it may be opened several times.
+// Adapter is an adapter of a fabric; it may be opened several times.
 type Adapter struct {
 	fabric  *Fabric
 	name    string
@@ -21,13 +22,13 @@ type Adapter struct {
 
 	pairs   table[pair]   // by number
 	regions table[region] // by key
-	queues  atomic.Int64  // completion queues that are open
+	queues  atomic.Int64  // open completion queues
 
 	mu      sync.Mutex
 	handles []*device
 }
 
-// port is one end of a wire.
+// port is a port of an adapter.
 type port struct {
 	adapter *Adapter
 	number  int
@@ -59,7 +60,7 @@ func newAdapter(f *Fabric, name string) *Adapter {
 	return a
 }
 
-// open is called with the fabric locked.
+// open opens the adapter. The fabric is locked.
 func (a *Adapter) open() *device {
 	d := &device{adapter: a}
 	d.events.start()
@@ -71,11 +72,11 @@ func (a *Adapter) open() *device {
 	return d
 }
 
-// Name is the device's name.
+// Name returns the device's name.
 func (a *Adapter) Name() string { return a.name }
 
-// SetPort plugs or pulls the wire of a port, from 1: packets that come or go while it is
-// down are lost, and whoever has the device open is told.
+// SetPort connects or disconnects the cable of a port, numbered from 1. Packets through a port
+// that is down are lost. The change raises an event.
 func (a *Adapter) SetPort(number int, up bool) error {
 	if number < 1 || number > len(a.ports) {
 		return fmt.Errorf("software verbs: %s has ports 1 to %d, not %d", a.name, len(a.ports), number)
@@ -91,17 +92,12 @@ func (a *Adapter) SetPort(number int, up bool) error {
 	return nil
 }
 
-// Remove unplugs the adapter. What is open on it fails with verbs.ErrGone from now on;
-// outstanding requests are flushed, and everything must still be closed.
+// Remove removes the adapter. Operations on it fail with verbs.ErrGone from then on, and
+// outstanding requests are flushed. What is open must still be closed.
 func (a *Adapter) Remove() {
 	f := a.fabric
 	f.mu.Lock()
-	for i, x := range f.adapters {
-		if x == a {
-			f.adapters = append(f.adapters[:i:i], f.adapters[i+1:]...)
-			break
-		}
-	}
+	f.adapters = slices.DeleteFunc(slices.Clone(f.adapters), func(x *Adapter) bool { return x == a })
 	f.mu.Unlock()
 	if a.removed.Swap(true) {
 		return
@@ -111,7 +107,7 @@ func (a *Adapter) Remove() {
 	f.processFailures()
 }
 
-// tell raises an event at everyone who has the device open.
+// raise raises an event at every open device.
 func (a *Adapter) raise(e verbs.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -9,8 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shuttle sends a message and polls both ends.
-func (l *line) shuttle(t tester, send []verbs.SendRequest, receive []verbs.ReceiveRequest, got []verbs.Completion) {
+// transfer sends a message and polls both ends.
+func (l *connection) transfer(
+	t tester, send []verbs.SendRequest, receive []verbs.ReceiveRequest, got []verbs.Completion,
+) {
 	a, b := &l.ends[0], &l.ends[1]
 	if len(receive) > 0 {
 		if _, err := b.pair.PostReceive(receive); err != nil {
@@ -29,16 +31,19 @@ func (l *line) shuttle(t tester, send []verbs.SendRequest, receive []verbs.Recei
 	}
 }
 
-// shuttles are the kinds of messages that the benchmark and the test of allocations send.
-func (l *line) shuttles(bytes int) map[string]struct {
+// transfers returns the messages of the benchmark and of the test of allocations.
+func (l *connection) transfers(bytes int) map[string]struct {
 	send    []verbs.SendRequest
 	receive []verbs.ReceiveRequest
 } {
 	a, b := &l.ends[0], &l.ends[1]
-	send := verbs.SendRequest{ID: 1, Operation: verbs.Send, Elements: a.piece(0, bytes), Signaled: true, RemoteAddr: b.region.Addr(), RemoteKey: b.region.RemoteKey()}
+	send := verbs.SendRequest{
+		ID: 1, Operation: verbs.Send, Elements: a.element(0, bytes), Signaled: true,
+		RemoteAddr: b.region.Addr(), RemoteKey: b.region.RemoteKey(),
+	}
 	write := send
 	write.Operation = verbs.Write
-	receive := []verbs.ReceiveRequest{{ID: 2, Elements: b.piece(0, bytes)}}
+	receive := []verbs.ReceiveRequest{{ID: 2, Elements: b.element(0, bytes)}}
 	return map[string]struct {
 		send    []verbs.SendRequest
 		receive []verbs.ReceiveRequest
@@ -53,13 +58,13 @@ func BenchmarkMessage(b *testing.B) {
 		for _, name := range []string{"send", "write"} {
 			for _, n := range []int{8, 8128, 65536} {
 				b.Run(fmt.Sprintf("%v/%s/%d", tr, name, n), func(b *testing.B) {
-					l := join(b, software.NewFabric(software.Config{}), tr, 16, timers{14, 7, 12, 7})
-					s := l.shuttles(n)[name]
+					l := openConnection(b, software.NewFabric(software.Config{}), tr, 16, timers{14, 7, 12, 7})
+					s := l.transfers(n)[name]
 					var got [4]verbs.Completion
 					b.SetBytes(int64(n))
 					b.ReportAllocs()
 					for b.Loop() {
-						l.shuttle(b, s.send, s.receive, got[:])
+						l.transfer(b, s.send, s.receive, got[:])
 					}
 				})
 			}
@@ -67,15 +72,15 @@ func BenchmarkMessage(b *testing.B) {
 	}
 }
 
-// TestAllocations: a message that arrives costs no memory, whatever its kind.
+// Messages of any kind do not allocate.
 func TestAllocations(t *testing.T) {
 	for _, tr := range []verbs.Transport{verbs.RC, verbs.UC} {
-		l := join(t, software.NewFabric(software.Config{MTU: 1024}), tr, 16, timers{14, 7, 12, 7})
-		for name, s := range l.shuttles(8128) {
+		l := openConnection(t, software.NewFabric(software.Config{MTU: 1024}), tr, 16, timers{14, 7, 12, 7})
+		for name, s := range l.transfers(8128) {
 			var got [4]verbs.Completion
 			require.Zero(t, testing.AllocsPerRun(500, func() {
 				require.NoError(t, l.ends[1].recvs.Arm())
-				l.shuttle(t, s.send, s.receive, got[:])
+				l.transfer(t, s.send, s.receive, got[:])
 			}), "%v %s", tr, name)
 		}
 	}

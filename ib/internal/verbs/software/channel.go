@@ -20,7 +20,6 @@ type channel struct {
 	timer  *time.Timer
 }
 
-// CreateChannel implements verbs.Device.
 func (d *device) CreateChannel() (verbs.Channel, error) {
 	if err := d.check(); err != nil {
 		return nil, err
@@ -34,7 +33,7 @@ func (d *device) CreateChannel() (verbs.Channel, error) {
 func (c *channel) signal() {
 	select {
 	case c.event <- struct{}{}:
-	default: // one is there already
+	default: // an event is pending already
 	}
 }
 

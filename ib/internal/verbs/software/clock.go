@@ -1,29 +1,31 @@
 package software
 
 import (
+	"cmp"
+	"container/heap"
 	"sync"
 	"time"
 )
 
-// clock fires events in order of (time, creation). In real time a time.Timer stands for
-// the earliest, and there is none while nothing waits; in virtual time advance does it.
+// clock fires events in order of time, then of creation. In real time it keeps a time.Timer for
+// the earliest event. In virtual time advance fires them.
 type clock struct {
 	virtual bool
 	origin  time.Time
 
 	mu      sync.Mutex
-	at      time.Duration // virtual: now
-	heap    []*event
+	at      time.Duration // now, in virtual time
+	events  eventHeap
 	created uint64
 	timer   *time.Timer
-	firing  sync.Mutex // one at a time, in order
+	firing  sync.Mutex // held while events fire, one at a time
 }
 
-// event is what happens at a time: a pair's timer, or a packet that comes late.
+// event is an expiring timer of a pair, or the arrival of a delayed packet.
 type event struct {
 	at      time.Duration
 	order   uint64
-	index   int // in the heap, plus 1; 0: not there
+	index   int // in the heap, plus 1; 0: not scheduled
 	pair    *pair
 	delayed *delayedPacket
 }
@@ -39,28 +41,24 @@ func (c *clock) now() time.Duration {
 	return c.at
 }
 
-// set makes an event happen after d, instead of when it was to happen, and tells when.
+// schedule schedules an event after d, or reschedules it. It returns the event's time.
 func (c *clock) schedule(e *event, d time.Duration) time.Duration {
 	now := c.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e.index != 0 {
-		c.remove(e.index - 1)
-	}
+	c.remove(e)
 	c.created++
 	e.at, e.order = now+d, c.created
-	c.heap = append(c.heap, e)
-	e.index = len(c.heap)
-	c.up(len(c.heap) - 1)
+	heap.Push(&c.events, e)
 	if !c.virtual && e.index == 1 {
 		c.setTimer()
 	}
 	return now + d
 }
 
-// wind sets the timer for the earliest event.
+// setTimer sets the timer for the earliest event.
 func (c *clock) setTimer() {
-	d := max(c.heap[0].at-time.Since(c.origin), 0)
+	d := max(c.events[0].at-time.Since(c.origin), 0)
 	if c.timer == nil {
 		c.timer = time.AfterFunc(d, func() { c.fire(c.now()) })
 		return
@@ -68,23 +66,27 @@ func (c *clock) setTimer() {
 	c.timer.Reset(d)
 }
 
-// unset makes an event not happen. One that is being fired does.
+// cancel cancels an event unless it is being fired.
 func (c *clock) cancel(e *event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.remove(e)
+}
+
+func (c *clock) remove(e *event) {
 	if e.index != 0 {
-		c.remove(e.index - 1)
+		heap.Remove(&c.events, e.index-1)
 	}
 }
 
-// clear forgets all events.
+// clear cancels all events.
 func (c *clock) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, e := range c.heap {
+	for _, e := range c.events {
 		e.index = 0
 	}
-	c.heap = c.heap[:0]
+	c.events = c.events[:0]
 	if c.timer != nil {
 		c.timer.Stop()
 	}
@@ -95,15 +97,14 @@ func (c *clock) fire(until time.Duration) {
 	defer c.firing.Unlock()
 	for {
 		c.mu.Lock()
-		if len(c.heap) == 0 || c.heap[0].at > until {
-			if len(c.heap) > 0 && !c.virtual {
+		if len(c.events) == 0 || c.events[0].at > until {
+			if len(c.events) > 0 && !c.virtual {
 				c.setTimer()
 			}
 			c.mu.Unlock()
 			return
 		}
-		e := c.heap[0]
-		c.remove(0)
+		e := heap.Pop(&c.events).(*event)
 		if c.virtual {
 			c.at = max(c.at, e.at)
 		}
@@ -128,49 +129,31 @@ func (e *event) fire() {
 	e.pair.timerFired()
 }
 
-func (c *clock) less(i, j int) bool {
-	a, b := c.heap[i], c.heap[j]
-	return a.at < b.at || a.at == b.at && a.order < b.order
+// eventHeap is a heap.Interface, the earliest event first.
+type eventHeap []*event
+
+func (h eventHeap) Len() int { return len(h) }
+
+func (h eventHeap) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(h[i].at, h[j].at), cmp.Compare(h[i].order, h[j].order)) < 0
 }
 
-func (c *clock) swap(i, j int) {
-	c.heap[i], c.heap[j] = c.heap[j], c.heap[i]
-	c.heap[i].index, c.heap[j].index = i+1, j+1
+func (h eventHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i+1, j+1
 }
 
-func (c *clock) up(i int) {
-	for i > 0 && c.less(i, (i-1)/2) {
-		c.swap(i, (i-1)/2)
-		i = (i - 1) / 2
-	}
+func (h *eventHeap) Push(x any) {
+	e := x.(*event)
+	*h = append(*h, e)
+	e.index = len(*h)
 }
 
-// take removes the event at i.
-func (c *clock) remove(i int) {
-	last := len(c.heap) - 1
-	c.heap[i].index = 0
-	if i != last {
-		c.heap[i] = c.heap[last]
-		c.heap[i].index = i + 1
-	}
-	c.heap[last] = nil
-	c.heap = c.heap[:last]
-	if i == last {
-		return
-	}
-	c.up(i)
-	for {
-		k := 2*i + 1
-		if k >= last {
-			return
-		}
-		if k+1 < last && c.less(k+1, k) {
-			k++
-		}
-		if !c.less(k, i) {
-			return
-		}
-		c.swap(i, k)
-		i = k
-	}
+func (h *eventHeap) Pop() any {
+	last := len(*h) - 1
+	e := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	e.index = 0
+	return e
 }

@@ -3,6 +3,7 @@ package software
 import (
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -13,7 +14,7 @@ import (
 type queue struct {
 	device  *device
 	channel *channel
-	pending atomic.Int64 // completions: a look at an empty queue takes no lock
+	pending atomic.Int64 // completions: polling an empty queue takes no lock
 	broken  atomic.Bool  // overrun or closed
 
 	mu      sync.Mutex
@@ -23,11 +24,11 @@ type queue struct {
 	armed   bool
 	overrun bool
 	closed  bool
-	pairs   []*pair // that complete here, once for each of their two queues
+	pairs   []*pair // that complete here, once per queue of a pair
 }
 
-// completion carries, beside what is polled, the position up to which requests of its
-// queue are done: polling it makes their room free.
+// completion is a verbs.Completion with the number of requests of its queue that are done.
+// Polling it frees their room.
 type completion struct {
 	verbs.Completion
 	pair     *pair
@@ -35,13 +36,13 @@ type completion struct {
 	received bool // of a receive request
 }
 
-// CreateQueue implements verbs.Device.
 func (d *device) CreateQueue(depth int, c verbs.Channel) (verbs.CompletionQueue, error) {
 	if err := d.check(); err != nil {
 		return nil, err
 	}
 	if depth < 1 || depth > d.adapter.limits.QueueDepth {
-		return nil, fmt.Errorf("%w: a completion queue of depth %d; %s has 1 to %d", verbs.ErrLimit, depth, d.adapter.name, d.adapter.limits.QueueDepth)
+		return nil, fmt.Errorf("%w: a completion queue of depth %d; %s allows 1 to %d",
+			verbs.ErrLimit, depth, d.adapter.name, d.adapter.limits.QueueDepth)
 	}
 	q := &queue{device: d, ring: make([]completion, depth)}
 	if c != nil {
@@ -91,7 +92,7 @@ func (q *queue) Poll(dst []verbs.Completion) (int, error) {
 	return n, nil
 }
 
-// state tells why an empty queue will stay so.
+// emptyError returns the error that keeps an empty queue empty, if any.
 func (q *queue) emptyError() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -121,8 +122,8 @@ func (q *queue) Arm() error {
 	return nil
 }
 
-// push adds a completion. Without room for it the queue is broken, and with it all its
-// pairs (IBTA 11.6.3.2). The caller holds the pair, and settles.
+// push adds a completion. If there is no room, the queue and all its pairs fail (IBTA
+// 11.6.3.2). The caller has locked the pair, and calls processFailures later.
 func (q *queue) push(c completion) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -149,7 +150,7 @@ func (q *queue) push(c completion) {
 	}
 }
 
-// clean takes the completions of a pair out, which is closed or reset.
+// removePair removes the completions of a pair that is closed or reset.
 func (q *queue) removePair(p *pair) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -181,11 +182,8 @@ func (q *queue) attach(p *pair) error {
 func (q *queue) detach(p *pair) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for i, x := range q.pairs {
-		if x == p {
-			q.pairs = append(q.pairs[:i], q.pairs[i+1:]...)
-			return
-		}
+	if i := slices.Index(q.pairs, p); i >= 0 {
+		q.pairs = slices.Delete(q.pairs, i, i+1)
 	}
 }
 

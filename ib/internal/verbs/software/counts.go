@@ -2,7 +2,7 @@ package software
 
 import "sync/atomic"
 
-// Counts are the things of a fabric, for tests of leaks and of what is made when.
+// Counts are numbers of objects of a fabric, for tests.
 type Counts struct {
 	Devices, Domains, Regions, Channels, Queues, Pairs int64
 	PinnedBytes                                        int64
@@ -19,18 +19,18 @@ func (c *counters) read() Counts {
 	}
 }
 
-// Live counts what is open now: all zero when nothing has leaked.
+// Live counts the open objects: all 0 if nothing has leaked.
 func (f *Fabric) Live() Counts {
 	c := f.live.read()
 	c.PinnedBytes = f.pinned.Load()
 	return c
 }
 
-// Made counts what was ever opened.
+// Made counts all objects ever opened.
 func (f *Fabric) Made() Counts { return f.made.read() }
 
-// Lost counts packets and acknowledgements that were dropped on the way: by the rule,
-// at a port that is down, for want of a pair that takes them.
+// Lost counts packets and acknowledgements that were lost: by a rule, at a port that is down, or
+// because no pair accepted them.
 func (f *Fabric) Lost() int64 { return f.lost.Load() }
 
 // Resent counts how often an RC pair went back to an earlier packet.

@@ -3,13 +3,14 @@ package software
 import (
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// device is an adapter opened once.
+// device is an open adapter.
 type device struct {
 	adapter *Adapter
 	users   atomic.Int64 // domains, channels and queues
@@ -33,7 +34,8 @@ func (d *device) port(number int) (*port, error) {
 		return nil, err
 	}
 	if number < 1 || number > len(d.adapter.ports) {
-		return nil, fmt.Errorf("%w: %s has ports 1 to %d, not %d", verbs.ErrLimit, d.adapter.name, len(d.adapter.ports), number)
+		return nil, fmt.Errorf("%w: %s has ports 1 to %d, not %d",
+			verbs.ErrLimit, d.adapter.name, len(d.adapter.ports), number)
 	}
 	return &d.adapter.ports[number-1], nil
 }
@@ -60,7 +62,8 @@ func (d *device) GID(number, index int) (verbs.GID, error) {
 		return verbs.GID{}, err
 	}
 	if index < 0 || index >= len(p.gids) {
-		return verbs.GID{}, fmt.Errorf("%w: port %d of %s has %d GIDs; there is no index %d", verbs.ErrLimit, number, d.adapter.name, len(p.gids), index)
+		return verbs.GID{}, fmt.Errorf("%w: port %d of %s has %d GIDs; there is no index %d",
+			verbs.ErrLimit, number, d.adapter.name, len(p.gids), index)
 	}
 	return p.gids[index], nil
 }
@@ -86,12 +89,7 @@ func (d *device) Close() error {
 	}
 	a := d.adapter
 	a.mu.Lock()
-	for i, x := range a.handles {
-		if x == d {
-			a.handles = append(a.handles[:i], a.handles[i+1:]...)
-			break
-		}
-	}
+	a.handles = slices.DeleteFunc(a.handles, func(x *device) bool { return x == d })
 	a.mu.Unlock()
 	d.events.close()
 	if a.fabric.live.devices.Add(-1) == 0 {
@@ -100,10 +98,10 @@ func (d *device) Close() error {
 	return nil
 }
 
-// mostEvents wait to be read; the oldest give way.
+// maxEvents bounds the queued events; the oldest are dropped.
 const maxEvents = 1024
 
-// events are what NextEvent returns.
+// events is the queue of NextEvent.
 type events struct {
 	mu     sync.Mutex
 	more   sync.Cond
@@ -116,7 +114,7 @@ func (e *events) start() { e.more.L = &e.mu }
 func (e *events) put(x verbs.Event) {
 	e.mu.Lock()
 	if len(e.queued) == maxEvents {
-		e.queued = append(e.queued[:0], e.queued[1:]...)
+		e.queued = slices.Delete(e.queued, 0, 1)
 	}
 	e.queued = append(e.queued, x)
 	e.mu.Unlock()
@@ -133,7 +131,7 @@ func (e *events) take() (verbs.Event, error) {
 		return verbs.Event{}, net.ErrClosed
 	}
 	x := e.queued[0]
-	e.queued = append(e.queued[:0], e.queued[1:]...)
+	e.queued = slices.Delete(e.queued, 0, 1)
 	return x, nil
 }
 

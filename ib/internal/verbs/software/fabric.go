@@ -1,9 +1,9 @@
 package software
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
-	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,19 +12,19 @@ import (
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// Config sets a fabric up. The zero value is an InfiniBand subnet with an MTU of 4096
+// Config configures a fabric. The zero value is an InfiniBand subnet with an MTU of 4096
 // bytes, real time and no limit on locked memory.
 type Config struct {
-	Layer     verbs.LinkLayer // LayerInfiniBand (0 too) routes by LID, LayerEthernet by GID
+	Layer     verbs.LinkLayer // LayerInfiniBand (or 0) routes by LID, LayerEthernet by GID
 	MTU       int             // bytes, 256 to 4096 (0: 4096)
 	Subnet    uint64          // prefix of the GIDs (0: fe80::)
-	Seed      uint64          // of queue pair numbers, GUIDs
-	LockLimit int64           // bytes that all regions together may pin (0: no limit)
+	Seed      uint64          // of queue pair numbers and GUIDs
+	LockLimit int64           // bytes that all regions together may pin (0: unlimited)
 	Limits    verbs.Limits    // of every adapter; zero fields take a default
-	Virtual   bool            // time stands still but for Advance
+	Virtual   bool            // only Advance moves time
 }
 
-// Fabric joins adapters. It is a verbs.Provider of all of them.
+// Fabric joins adapters. It is their verbs.Provider.
 type Fabric struct {
 	cfg   Config
 	clock clock
@@ -49,66 +49,61 @@ type Fabric struct {
 	resent atomic.Int64
 }
 
-// NewFabric makes a fabric without adapters.
+// NewFabric returns a fabric without adapters.
 func NewFabric(c Config) *Fabric {
-	if c.Layer == verbs.LayerUnspecified {
-		c.Layer = verbs.LayerInfiniBand
-	}
-	if c.MTU == 0 {
-		c.MTU = 4096
-	}
-	if c.Subnet == 0 {
-		c.Subnet = 0xfe80 << 48
-	}
+	c.Layer = cmp.Or(c.Layer, verbs.LayerInfiniBand)
+	c.MTU = cmp.Or(c.MTU, 4096)
+	c.Subnet = cmp.Or(c.Subnet, 0xfe80<<48)
 	c.Limits = defaults(c.Limits)
 	f := &Fabric{cfg: c, rng: rand.New(rand.NewPCG(c.Seed, 0x1bad)), nextLID: 1}
 	f.clock.start(c.Virtual)
 	return f
 }
 
-// defaults are near those of the Linux kernel's own software adapter.
+// defaults fills in limits near those of the Linux kernel's own software adapter.
 func defaults(l verbs.Limits) verbs.Limits {
-	set := func(p *int, v int) {
-		if *p == 0 {
-			*p = v
-		}
-	}
-	set(&l.Pairs, 4096)
-	set(&l.PairRequests, 16384)
-	set(&l.Elements, 32)
-	set(&l.Queues, 8192)
-	set(&l.QueueDepth, 1<<20)
-	set(&l.Regions, 8192)
-	set(&l.PendingReads, 128)
-	set(&l.InitiatedReads, 128)
-	set(&l.Ports, 1)
-	if l.RegionBytes == 0 {
-		l.RegionBytes = 1 << 40
-	}
+	l.Pairs = cmp.Or(l.Pairs, 4096)
+	l.PairRequests = cmp.Or(l.PairRequests, 16384)
+	l.Elements = cmp.Or(l.Elements, 32)
+	l.Queues = cmp.Or(l.Queues, 8192)
+	l.QueueDepth = cmp.Or(l.QueueDepth, 1<<20)
+	l.Regions = cmp.Or(l.Regions, 8192)
+	l.PendingReads = cmp.Or(l.PendingReads, 128)
+	l.InitiatedReads = cmp.Or(l.InitiatedReads, 128)
+	l.Ports = cmp.Or(l.Ports, 1)
+	l.RegionBytes = cmp.Or(l.RegionBytes, 1<<40)
 	return l
 }
 
-// Add plugs an adapter in; its ports come up at once.
+func validMTU(n int) bool { return slices.Contains([]int{256, 512, 1024, 2048, 4096}, n) }
+
+// Add adds an adapter; its ports come up at once.
 func (f *Fabric) Add(name string) (*Adapter, error) {
-	if !slices.Contains([]int{256, 512, 1024, 2048, 4096}, f.cfg.MTU) {
+	if !validMTU(f.cfg.MTU) {
 		return nil, fmt.Errorf("software verbs: MTU of %d bytes: InfiniBand has 256, 512, 1024, 2048 and 4096", f.cfg.MTU)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, a := range f.adapters {
-		if a.name == name {
-			return nil, fmt.Errorf("software verbs: there is a device %s already", name)
-		}
+	if f.adapter(name) != nil {
+		return nil, fmt.Errorf("software verbs: there is a device %s already", name)
 	}
 	a := newAdapter(f, name)
 	f.adapters = append(f.adapters, a)
 	return a, nil
 }
 
-// Name implements verbs.Provider.
+// adapter returns an adapter by name, or nil. mu is held.
+func (f *Fabric) adapter(name string) *Adapter {
+	for _, a := range f.adapters {
+		if a.name == name {
+			return a
+		}
+	}
+	return nil
+}
+
 func (f *Fabric) Name() string { return "software" }
 
-// Devices implements verbs.Provider.
 func (f *Fabric) Devices() ([]string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -119,32 +114,26 @@ func (f *Fabric) Devices() ([]string, error) {
 	return out, nil
 }
 
-// Open implements verbs.Provider.
 func (f *Fabric) Open(name string) (verbs.Device, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, a := range f.adapters {
-		if a.name == name {
-			return a.open(), nil
-		}
+	if a := f.adapter(name); a != nil {
+		return a.open(), nil
 	}
 	return nil, fmt.Errorf("%w: %s", verbs.ErrNoDevice, name)
 }
 
-// Now is the fabric's time since it was made.
-func (f *Fabric) Now() time.Duration { return f.clock.now() }
-
-// Advance moves the time of a virtual fabric and does what falls due, in order of
-// time. On the caller's goroutine.
+// Advance moves the time of a virtual fabric and fires the events that are due, in order, on
+// the caller's goroutine.
 func (f *Fabric) Advance(d time.Duration) { f.clock.advance(d) }
 
-// byLID and byGID find the port that an address leads to; nil when there is none.
-func (f *Fabric) byLID(lid uint16) *port {
+// findPort returns the first port that matches, or nil.
+func (f *Fabric) findPort(matches func(p *port) bool) *port {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, a := range f.adapters {
 		for i := range a.ports {
-			if a.ports[i].lid == lid {
+			if matches(&a.ports[i]) {
 				return &a.ports[i]
 			}
 		}
@@ -152,27 +141,14 @@ func (f *Fabric) byLID(lid uint16) *port {
 	return nil
 }
 
-func (f *Fabric) byGID(g netip.Addr) *port {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, a := range f.adapters {
-		for i := range a.ports {
-			if slices.ContainsFunc(a.ports[i].gids, func(e verbs.GID) bool { return e.Addr == g }) {
-				return &a.ports[i]
-			}
-		}
-	}
-	return nil
-}
-
-// failure is a pair that has to go to Error as soon as no other pair is locked.
+// pairFailure is a pair that must go to Error once no other pair is locked.
 type pairFailure struct {
 	pair  *pair
 	epoch uint32
 }
 
-// broke notes a failure; settle, which every entry point calls when it has unlocked
-// its pair, acts on it.
+// queueFailure queues a failure. Every entry point calls processFailures after it has unlocked
+// its pair.
 func (f *Fabric) queueFailure(q *pair, epoch uint32) {
 	f.failedMu.Lock()
 	f.failed = append(f.failed, pairFailure{q, epoch})

@@ -2,7 +2,7 @@ package software_test
 
 import "github.com/p2pdc/p2pdc/ib/internal/verbs"
 
-// flaw is what is wrong with a request of a program.
+// flaw is what is wrong with a request.
 type flaw int
 
 const (
@@ -12,7 +12,7 @@ const (
 	receiveFlaw      // the key of a receive request's element
 )
 
-// message is a send request as the model sees it.
+// message is a send request of the model.
 type message struct {
 	id        uint64
 	operation verbs.Operation
@@ -31,16 +31,16 @@ func (m message) writes() bool {
 
 func (m message) takesReceive() bool { return m.operation != verbs.Write }
 
-// receipt is a receive request as the model sees it.
-type receipt struct {
+// modelReceive is a receive request of the model.
+type modelReceive struct {
 	id    uint64
 	bytes int
 	flaw  flaw
 }
 
-// ending is a completion that the model expects. freed counts the requests of its queue
-// that are done with it; message is what a receive request got.
-type ending struct {
+// expectedCompletion is a completion that the model expects. freed counts the requests of its queue
+// that it completes; message is what a receive request received.
+type expectedCompletion struct {
 	id      uint64
 	status  verbs.Status
 	kind    verbs.CompletionKind
@@ -48,23 +48,23 @@ type ending struct {
 	message message
 }
 
-// model is the reference: what a queue pair a, which sends, and a queue pair b, which
-// receives, must do by the specification. It has no packets, numbers, timers or
-// acknowledgements: requests meet in order.
+// model is a reference for a sending queue pair a and a receiving queue pair b. It follows the
+// specification without packets, sequence numbers, timers or acknowledgements: requests are matched
+// in order.
 type model struct {
-	transport verbs.Transport
-	patient   bool // RNR retries have no end
+	transport    verbs.Transport
+	unlimitedRNR bool // RNR retries
 
 	sends          []message
-	receives       []receipt
+	receives       []modelReceive
 	aBroken        bool
 	bBroken        bool
-	sent, received []ending // completions, in order
+	sent, received []expectedCompletion // completions, in order
 	done, got      int
 }
 
-// run does all that can be done. settled: all the time of the world has passed, so that
-// what waits for the other end in vain has given up.
+// run executes all requests that can be executed. settled means that all timers have expired, so
+// that requests without an answer have failed.
 func (m *model) run(settled bool) {
 	for m.bBroken && len(m.receives) > 0 {
 		m.receive(verbs.StatusFlushed, 0, message{})
@@ -75,14 +75,14 @@ func (m *model) run(settled bool) {
 			m.finish(verbs.StatusFlushed)
 			continue
 		}
-		if !m.meet(s, settled) {
+		if !m.match(s, settled) {
 			return
 		}
 	}
 }
 
-// meet lets the oldest send request happen; false when it must wait.
-func (m *model) meet(s message, settled bool) bool {
+// match executes the oldest send request. It returns false if the request must wait.
+func (m *model) match(s message, settled bool) bool {
 	reliable := m.transport == verbs.RC
 	switch {
 	case s.flaw == localFlaw && s.bytes > 0:
@@ -98,20 +98,20 @@ func (m *model) meet(s message, settled bool) bool {
 		if reliable {
 			m.breakReceiver()
 		}
-		m.conclude(verbs.StatusRemoteAccess)
+		m.refuse(verbs.StatusRemoteAccess)
 	case s.takesReceive() && len(m.receives) == 0:
-		if reliable && (!settled || m.patient) {
+		if reliable && (!settled || m.unlimitedRNR) {
 			return false
 		}
-		m.conclude(verbs.StatusRNRExceeded)
+		m.refuse(verbs.StatusRNRExceeded)
 	case !s.writes() && m.receives[0].flaw == receiveFlaw && s.bytes > 0:
 		m.receive(verbs.StatusLocalProtection, 0, message{})
 		m.breakReceiver()
-		m.conclude(verbs.StatusRemoteOperation)
+		m.refuse(verbs.StatusRemoteOperation)
 	case !s.writes() && s.bytes > m.receives[0].bytes:
 		m.receive(verbs.StatusLocalLength, 0, message{})
 		m.breakReceiver()
-		m.conclude(verbs.StatusRemoteInvalid)
+		m.refuse(verbs.StatusRemoteInvalid)
 	default:
 		if s.takesReceive() {
 			kind := verbs.Received
@@ -125,8 +125,8 @@ func (m *model) meet(s message, settled bool) bool {
 	return true
 }
 
-// conclude ends a request that the other end refused: UC never knows.
-func (m *model) conclude(status verbs.Status) {
+// refuse ends a request that the other end has refused, which UC does not notice.
+func (m *model) refuse(status verbs.Status) {
 	if m.transport == verbs.UC {
 		m.finish(verbs.StatusOK)
 		return
@@ -148,7 +148,7 @@ func (m *model) finish(status verbs.Status) {
 		if s.writes() {
 			kind = verbs.Written
 		}
-		m.sent = append(m.sent, ending{id: s.id, status: status, kind: kind, freed: m.done})
+		m.sent = append(m.sent, expectedCompletion{id: s.id, status: status, kind: kind, freed: m.done})
 	}
 }
 
@@ -156,7 +156,7 @@ func (m *model) receive(status verbs.Status, kind verbs.CompletionKind, s messag
 	r := m.receives[0]
 	m.receives = m.receives[1:]
 	m.got++
-	m.received = append(m.received, ending{id: r.id, status: status, kind: kind, freed: m.got, message: s})
+	m.received = append(m.received, expectedCompletion{id: r.id, status: status, kind: kind, freed: m.got, message: s})
 }
 
 func (m *model) breakReceiver() {

@@ -6,39 +6,34 @@ import (
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// psnMask holds packet sequence numbers to their 24 bits.
+// psnMask reduces packet sequence numbers to 24 bits.
 const psnMask = 1<<24 - 1
 
-// ahead tells how far PSN a is before b, between −2²³ and 2²³.
+// psnDistance returns how far PSN a is ahead of b, between −2²³ and 2²³.
 func psnDistance(a, b uint32) int { return int(int32((a-b)<<8) >> 8) }
 
-// packet is one packet of a message; its payload lies where the request's elements
-// do, or in a copy when it comes late.
+// packet is one packet of a message. Its payload is in the elements of the request, or copied if
+// the packet is delayed.
 type packet struct {
-	from, to    uint32
-	source      *port
-	transport   verbs.Transport
-	operation   verbs.Operation
-	psn         uint32
-	first, last bool
-	bytes       int // of payload
-	offset      int // of it in the message
-	total       int // bytes of a write, which its first packet announces
-	remoteAddr  uint64
-	remoteKey   uint32
-	immediate   uint32
-	payload     []span // of the whole message, or of this packet alone (loose)
-	ownPayload  bool
+	Packet
+	source     *port
+	offset     int // of the payload in the message
+	total      int // bytes of a write, announced by its first packet
+	remoteAddr uint64
+	remoteKey  uint32
+	immediate  uint32
+	payload    []span // of the whole message, or of this packet if ownPayload
+	ownPayload bool
 }
 
-// span is a piece of memory that a message comes from.
+// span is a piece of the memory of a message.
 type span struct {
 	bytes  []byte
-	region *region // claimed; nil: the queue's own
+	region *region // acquired; nil: the queue's own memory
 }
 
-// read copies the packet's payload, from its byte at on, to dst. In order: lines of
-// 64 bytes become visible one after the other, from the lowest address up.
+// read copies the packet's payload, from byte at on, to dst. inOrder makes lines of 64 bytes
+// visible one after the other, from the lowest address up.
 func (p *packet) read(dst []byte, at int, inOrder bool) {
 	if !p.ownPayload {
 		at += p.offset
@@ -61,12 +56,12 @@ func (p *packet) read(dst []byte, at int, inOrder bool) {
 	}
 }
 
-// line is a cache line, in pieces that one instruction copies.
-type line [4][16]byte
+// line is a cache line, in pieces that one instruction each copies.
+type connection [4][16]byte
 
-const lineBytes = len(line{}) * len(line{}[0])
+const lineBytes = len(connection{}) * len(connection{}[0])
 
-// ascend copies from the lowest address up, as an adapter does behind PCI Express.
+// copyAscending copies from the lowest address up, as an adapter does behind PCI Express.
 func copyAscending(dst, src []byte) {
 	if len(dst) == 0 {
 		return
@@ -78,7 +73,7 @@ func copyAscending(dst, src []byte) {
 	}
 	i := 0
 	for n := min(len(dst), len(src)); i+lineBytes <= n; i += lineBytes {
-		d, s := (*line)(unsafe.Pointer(&dst[i])), (*line)(unsafe.Pointer(&src[i]))
+		d, s := (*connection)(unsafe.Pointer(&dst[i])), (*connection)(unsafe.Pointer(&src[i]))
 		d[0] = s[0]
 		d[1] = s[1]
 		d[2] = s[2]
@@ -87,7 +82,7 @@ func copyAscending(dst, src []byte) {
 	copy(dst[i:], src[i:])
 }
 
-// answerKind is what a responder says to a packet.
+// ackKind is the kind of a responder's acknowledgement.
 type ackKind uint8
 
 const (
@@ -98,15 +93,15 @@ const (
 	errorNAK    // NAK with a status for the requester
 )
 
-// answer is an acknowledgement. psn is the last one accepted, or the one refused.
+// ack is an acknowledgement. psn is the last packet accepted, or the one refused.
 type ack struct {
 	kind   ackKind
 	psn    uint32
-	timer  uint8 // of notReady
+	timer  uint8 // of notReadyNAK
 	status verbs.Status
 }
 
-// late is a packet, or an answer, that comes later than what was sent after it.
+// delayedPacket is a packet or an acknowledgement that a rule delays.
 type delayedPacket struct {
 	event  event
 	fabric *Fabric
@@ -115,17 +110,17 @@ type delayedPacket struct {
 	answer ack
 }
 
-// postpone makes a copy of the packet arrive after a delay.
-func (p *packet) delay(f *Fabric, to *port, fate Fault) {
-	b := make([]byte, p.bytes)
+// delay makes a copy of the packet arrive later.
+func (p *packet) delay(f *Fabric, to *port, fault Fault) {
+	b := make([]byte, p.Bytes)
 	p.read(b, 0, false)
 	l := &delayedPacket{fabric: f, to: to, packet: *p}
 	l.packet.payload, l.packet.ownPayload = []span{{bytes: b}}, true
 	l.event.delayed = l
-	f.clock.schedule(&l.event, fate.Delay)
+	f.clock.schedule(&l.event, fault.Delay)
 }
 
-// arrive delivers what was late, on the clock's goroutine.
+// deliver delivers the packet on the clock's goroutine.
 func (l *delayedPacket) deliver() {
 	f, p := l.fabric, &l.packet
 	if !l.to.reachable() || !p.source.reachable() {
@@ -134,7 +129,7 @@ func (l *delayedPacket) deliver() {
 	}
 	a := l.answer
 	if a.kind == noAck {
-		b := l.to.adapter.pairs.find(p.to)
+		b := l.to.adapter.pairs.find(p.To)
 		if b == nil {
 			f.lost.Add(1)
 			return
@@ -142,30 +137,33 @@ func (l *delayedPacket) deliver() {
 		a = f.returnAck(p, l.to, b.receive(p))
 	}
 	if a.kind != noAck {
-		if r := p.source.adapter.pairs.find(p.from); r != nil {
+		if r := p.source.adapter.pairs.find(p.From); r != nil {
 			r.receiveAck(a)
 		}
 	}
 	f.processFailures()
 }
 
-// back lets the rule judge an answer; silence when it is lost or late.
+// returnAck applies the rule to an acknowledgement. It returns noAck if that is lost or delayed.
 func (f *Fabric) returnAck(p *packet, to *port, a ack) ack {
 	if a.kind == noAck || !f.hasRule.Load() {
 		return a
 	}
-	fate := f.faultOf(Packet{From: p.to, To: p.from, Transport: p.transport, Operation: p.operation, PSN: a.psn, Ack: true})
-	if fate.Drop {
+	fault := f.faultOf(Packet{
+		From: p.To, To: p.From, Transport: p.Transport, Operation: p.Operation, PSN: a.psn, Ack: true,
+	})
+	if fault.Drop {
 		f.lost.Add(1)
 		return ack{}
 	}
-	if fate.Delay == 0 {
+	if fault.Delay == 0 {
 		return a
 	}
 	l := &delayedPacket{fabric: f, to: to, answer: a}
-	l.packet.from, l.packet.to, l.packet.source = p.from, p.to, p.source
+	l.packet.From, l.packet.To = p.From, p.To
+	l.packet.source = p.source
 	l.event.delayed = l
-	f.clock.schedule(&l.event, fate.Delay)
+	f.clock.schedule(&l.event, fault.Delay)
 	return ack{}
 }
 

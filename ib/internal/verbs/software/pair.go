@@ -9,10 +9,9 @@ import (
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// pair is a queue pair. mu guards the requester (the send queue), answers the responder
-// (the receive queue); who needs both takes mu first, and no goroutine holds the mu of
-// two pairs. A requester that transmits holds its own mu and, packet by packet, the
-// other end's answers.
+// pair is a queue pair. mu guards the requester (the send queue), responderMu the responder (the
+// receive queue). mu is locked first. No goroutine holds the mu of two pairs. A transmitting
+// requester holds its own mu and, for each packet, the other end's responderMu.
 type pair struct {
 	domain      *domain
 	adapter     *Adapter
@@ -22,27 +21,26 @@ type pair struct {
 	cfg         verbs.PairConfig
 	sendQueue   *queue
 	recvQueue   *queue
-	state       atomic.Uint32 // verbs.PairState; changed with answers locked
+	state       atomic.Uint32 // verbs.PairState; written under responderMu
 	epoch       atomic.Uint32 // counts resets
-	freed       atomic.Uint64 // send requests whose room is free, set by Poll
+	freed       atomic.Uint64 // send requests whose room is free, counted by Poll
 	closed      atomic.Bool
 	destination atomic.Pointer[port]
 
 	mu       sync.Mutex
-	attr     verbs.Attributes // those given so far
+	attr     verbs.Attributes // as set so far
 	requests requester
 
 	responderMu sync.Mutex
 	responder   responder
 }
 
-// CreatePair implements verbs.Domain.
 func (d *domain) CreatePair(c verbs.PairConfig) (verbs.Pair, error) {
 	if err := d.device.check(); err != nil {
 		return nil, err
 	}
 	a := d.device.adapter
-	if err := checkPairConfig(c, a.limits); err != nil {
+	if err := c.Check(a.limits, maxInlineBytes); err != nil {
 		return nil, err
 	}
 	s, is := c.Send.(*queue)
@@ -62,7 +60,7 @@ func (d *domain) CreatePair(c verbs.PairConfig) (verbs.Pair, error) {
 		s.detach(q)
 		return nil, err
 	}
-	q.responderMu.Lock() // until it has its number, nothing may come in
+	q.responderMu.Lock() // nothing may be received before the pair has its number
 	defer q.responderMu.Unlock()
 	number, err := a.pairs.put(q, "queue pairs")
 	if err != nil {
@@ -77,32 +75,8 @@ func (d *domain) CreatePair(c verbs.PairConfig) (verbs.Pair, error) {
 	return q, nil
 }
 
-// mostInline is the largest inline payload, bytes.
+// maxInlineBytes bounds the inline payload of a request.
 const maxInlineBytes = 1024
-
-func checkPairConfig(c verbs.PairConfig, l verbs.Limits) error {
-	over := func(what string, v, most int) error {
-		if v < 0 || v > most {
-			return fmt.Errorf("%w: %d %s; the most is %d", verbs.ErrLimit, v, what, most)
-		}
-		return nil
-	}
-	if c.Transport != verbs.RC && c.Transport != verbs.UC {
-		return fmt.Errorf("%w: %v", verbs.ErrAttributes, c.Transport)
-	}
-	for _, err := range []error{
-		over("outstanding send requests", c.SendRequests, l.PairRequests),
-		over("outstanding receive requests", c.ReceiveRequests, l.PairRequests),
-		over("elements of a send request", c.SendElements, l.Elements),
-		over("elements of a receive request", c.ReceiveElements, l.Elements),
-		over("inline bytes", c.InlineBytes, maxInlineBytes),
-	} {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 func (q *pair) Number() uint32             { return q.number }
 func (q *pair) Transport() verbs.Transport { return q.transport }
@@ -118,8 +92,8 @@ func (q *pair) check() error {
 	return q.adapter.check()
 }
 
-// Close takes the pair away; what is outstanding leaves no completion, and what has
-// completed and was not polled is forgotten, as adapters do.
+// Close closes the pair. Like adapters, it drops outstanding requests without completions, and
+// completions that were not polled.
 func (q *pair) Close() error {
 	if q.closed.Swap(true) {
 		return nil
@@ -138,7 +112,7 @@ func (q *pair) Close() error {
 	return nil
 }
 
-// reset empties both queues without completions; both locks are held.
+// reset empties both queues without completions. Both locks are held.
 func (q *pair) reset() {
 	q.state.Store(uint32(verbs.Reset))
 	q.epoch.Add(1)
@@ -150,7 +124,7 @@ func (q *pair) reset() {
 	q.destination.Store(nil)
 }
 
-// fail moves the pair to Error and flushes both queues; mu is held, answers is not.
+// fail moves the pair to Error and flushes both queues. mu is held, responderMu is not.
 func (q *pair) fail() {
 	q.responderMu.Lock()
 	q.state.Store(uint32(verbs.Error))
@@ -159,7 +133,7 @@ func (q *pair) fail() {
 	q.requests.flush()
 }
 
-// breakDown is fail from outside, unless the pair was reset meanwhile.
+// failAt fails the pair unless it was reset since that epoch.
 func (q *pair) failAt(epoch uint32) {
 	q.mu.Lock()
 	if q.epoch.Load() == epoch && !q.closed.Load() && q.currentState() != verbs.Reset {

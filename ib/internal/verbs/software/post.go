@@ -6,26 +6,18 @@ import (
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// mostBytes is the longest message.
+// maxMessageBytes is the length of the longest message.
 const maxMessageBytes = 1 << 30
 
 // sendSlot holds a posted send request.
 type sendSlot struct {
-	id         uint64
-	operation  verbs.Operation
-	signaled   bool
-	inline     bool
-	immediate  uint32
-	remoteAddr uint64
-	remoteKey  uint32
-	length     uint64
-	elements   []verbs.Element
-	copied     []byte // the payload of an inline request
-	first      uint32 // PSN of its first packet
-	packets    int
+	verbs.SendRequest
+	length  uint64
+	copied  []byte // the payload of an inline request
+	first   uint32 // PSN of its first packet
+	packets int
 }
 
-// PostSend implements verbs.Pair.
 func (q *pair) PostSend(requests []verbs.SendRequest) (n int, err error) {
 	if err := q.check(); err != nil {
 		return 0, err
@@ -57,7 +49,8 @@ func (q *pair) enqueueSend(w *verbs.SendRequest) error {
 	case w.Operation > verbs.SendImmediate:
 		return fmt.Errorf("%w: operation %d", verbs.ErrAttributes, w.Operation)
 	case len(w.Elements) > q.cfg.SendElements:
-		return fmt.Errorf("%w: %d elements in a send request; the queue pair was made for %d", verbs.ErrLimit, len(w.Elements), q.cfg.SendElements)
+		return fmt.Errorf("%w: %d elements in a send request; the queue pair was made for %d",
+			verbs.ErrLimit, len(w.Elements), q.cfg.SendElements)
 	case r.posted-q.freed.Load() >= uint64(q.cfg.SendRequests):
 		return fmt.Errorf("%w: %d send requests", verbs.ErrQueueFull, q.cfg.SendRequests)
 	}
@@ -80,9 +73,9 @@ func (q *pair) enqueueSend(w *verbs.SendRequest) error {
 			g.release()
 		}
 	}
-	s.id, s.operation, s.signaled, s.inline = w.ID, w.Operation, w.Signaled, w.Inline
-	s.immediate, s.remoteAddr, s.remoteKey, s.length = w.Immediate, w.RemoteAddr, w.RemoteKey, length
-	s.elements = append(s.elements[:0], w.Elements...)
+	elements := append(s.Elements[:0], w.Elements...)
+	s.SendRequest, s.length = *w, length
+	s.Elements = elements
 	r.posted++
 	return nil
 }
@@ -94,7 +87,6 @@ type recvSlot struct {
 	length   uint64
 }
 
-// PostReceive implements verbs.Pair.
 func (q *pair) PostReceive(requests []verbs.ReceiveRequest) (n int, err error) {
 	if err := q.check(); err != nil {
 		return 0, err
@@ -120,7 +112,8 @@ func (q *pair) enqueueReceive(w *verbs.ReceiveRequest) error {
 	case q.currentState() == verbs.Reset:
 		return fmt.Errorf("%w: a receive request in %v", verbs.ErrState, verbs.Reset)
 	case len(w.Elements) > q.cfg.ReceiveElements:
-		return fmt.Errorf("%w: %d elements in a receive request; the queue pair was made for %d", verbs.ErrLimit, len(w.Elements), q.cfg.ReceiveElements)
+		return fmt.Errorf("%w: %d elements in a receive request; the queue pair was made for %d",
+			verbs.ErrLimit, len(w.Elements), q.cfg.ReceiveElements)
 	case r.posted-r.freed.Load() >= uint64(q.cfg.ReceiveRequests):
 		return fmt.Errorf("%w: %d receive requests", verbs.ErrQueueFull, q.cfg.ReceiveRequests)
 	}

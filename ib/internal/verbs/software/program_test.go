@@ -14,29 +14,29 @@ import (
 
 const (
 	programDepth = 8        // of both queues
-	slotBytes    = 4096     // of the memory of one request
-	windowAt     = 64 << 10 // in the receiver's memory: where writes land
-	mostFaults   = 5        // of the wire between two settlings: fewer than the retries
+	slotBytes    = 4096     // memory of one request
+	windowAt     = 64 << 10 // offset of writes in the receiver's memory
+	maxFaults    = 5        // between two calls of runToEnd: fewer than the retries
 )
 
-// program runs random requests on a line and on the model, and compares.
+// program executes random requests on a connection and on the model, and compares the results.
 type program struct {
 	*rapid.T
-	line     *line
+	conn     *connection
 	model    model
 	sends    uint64 // posted
 	receives uint64
-	freed    int // room of the send queue that polling has freed
+	freed    int // send requests whose room polling has freed
 	received int
-	sentAt   int // endings of the model that were compared
+	sentAt   int // completions of the model that were compared
 	gotAt    int
 	faults   int
-	faulty   bool // the wire: then requests are sound, for a refusal that is lost is not said again
+	faulty   bool // packets get lost; then requests have no flaws, since a lost refusal is not repeated
 	payload  map[uint64][]byte
 }
 
-// TestPrograms: posts, polls, faults of requests and of the wire, in any order; what
-// completes, how, in which order and with which data is what the model says.
+// With posts, polls, and faults of requests and packets in any order, requests complete with the
+// results, in the order and with the data that the model predicts.
 func TestPrograms(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		p := &program{T: r, payload: map[uint64][]byte{}}
@@ -45,9 +45,9 @@ func TestPrograms(t *testing.T) {
 		if rapid.Bool().Draw(r, "impatient") {
 			w.rnrRetries = 3
 		}
-		p.model.patient = w.rnrRetries == 7
+		p.model.unlimitedRNR = w.rnrRetries == 7
 		f := software.NewFabric(software.Config{Virtual: true, MTU: 256})
-		p.line = join(r, f, p.model.transport, programDepth, w)
+		p.conn = openConnection(r, f, p.model.transport, programDepth, w)
 		p.faulty = p.model.transport == verbs.RC && rapid.Bool().Draw(r, "faulty wire")
 		if p.faulty {
 			f.SetRule(p.rule(rapid.Uint64().Draw(r, "seed")))
@@ -56,20 +56,22 @@ func TestPrograms(t *testing.T) {
 			"send":     p.send,
 			"receive":  p.receive,
 			"poll":     p.poll,
-			"settle":   p.settle,
+			"settle":   p.runToEnd,
 			"break":    p.breakOne,
 			"fallback": func(*rapid.T) {},
 		})
-		p.settle(r)
+		p.runToEnd(r)
 	})
 }
 
-// rule spoils a few packets and answers between two settlings.
+// rule applies faults to a few packets and acknowledgements.
 func (p *program) rule(seed uint64) software.Rule {
-	chance := software.FaultRates{Seed: seed, DropRate: 0.2, DelayRate: 0.2, MaxDelay: 3 * time.Millisecond, DuplicateRate: 0.2}.Rule()
+	chance := software.FaultRates{
+		Seed: seed, DropRate: 0.2, DelayRate: 0.2, MaxDelay: 3 * time.Millisecond, DuplicateRate: 0.2,
+	}.Rule()
 	return func(k software.Packet) software.Fault {
 		f := chance(k)
-		if f == (software.Fault{}) || p.faults >= mostFaults {
+		if f == (software.Fault{}) || p.faults >= maxFaults {
 			return software.Fault{}
 		}
 		p.faults++
@@ -77,13 +79,13 @@ func (p *program) rule(seed uint64) software.Rule {
 	}
 }
 
-// size crosses the bounds of packets, and of what receive requests hold.
+// size draws sizes around the bounds of packets and of receive requests.
 func size(t *rapid.T, most int) int {
 	return min(rapid.SampledFrom([]int{0, 1, 8, 255, 256, 257, 700, 1024, 4000}).Draw(t, "bytes"), most)
 }
 
 func (p *program) send(t *rapid.T) {
-	a, b := &p.line.ends[0], &p.line.ends[1]
+	a, b := &p.conn.ends[0], &p.conn.ends[1]
 	m := message{
 		id: p.sends, bytes: size(t, slotBytes), signaled: rapid.IntRange(0, 3).Draw(t, "signaled") > 0,
 		operation: verbs.Operation(rapid.IntRange(0, 3).Draw(t, "operation")),
@@ -94,7 +96,8 @@ func (p *program) send(t *rapid.T) {
 	}
 	at := int(m.id%programDepth) * slotBytes
 	w := verbs.SendRequest{
-		ID: m.id, Operation: m.operation, Elements: a.piece(at, m.bytes), Signaled: m.signaled, Immediate: uint32(m.id) ^ 0xabcd,
+		ID: m.id, Operation: m.operation, Elements: a.element(at, m.bytes), Signaled: m.signaled,
+		Immediate:  uint32(m.id) ^ 0xabcd,
 		RemoteAddr: b.region.Addr() + windowAt + uint64(at), RemoteKey: b.region.RemoteKey(),
 	}
 	if m.flaw == localFlaw {
@@ -126,8 +129,8 @@ func (p *program) send(t *rapid.T) {
 }
 
 func (p *program) receive(t *rapid.T) {
-	b := &p.line.ends[1]
-	r := receipt{id: p.receives, bytes: slotBytes}
+	b := &p.conn.ends[1]
+	r := modelReceive{id: p.receives, bytes: slotBytes}
 	switch rapid.IntRange(0, 9).Draw(t, "receipt") {
 	case 0:
 		r.flaw = receiveFlaw
@@ -137,7 +140,7 @@ func (p *program) receive(t *rapid.T) {
 	if p.faulty {
 		r.flaw, r.bytes = sound, slotBytes
 	}
-	w := verbs.ReceiveRequest{ID: r.id, Elements: b.piece(int(r.id%programDepth)*slotBytes, r.bytes)}
+	w := verbs.ReceiveRequest{ID: r.id, Elements: b.element(int(r.id%programDepth)*slotBytes, r.bytes)}
 	if r.flaw == receiveFlaw {
 		w.Elements[0].Key++
 	}
@@ -154,16 +157,16 @@ func (p *program) receive(t *rapid.T) {
 	p.model.run(false)
 }
 
-// poll compares some completions; there may be fewer than the model has, if the wire is
-// slow, never others.
+// poll compares some completions. On a slow network there may be fewer than the model predicts, but
+// no others.
 func (p *program) poll(t *rapid.T) {
 	var got [3]verbs.Completion
-	n, err := p.line.ends[0].queue.Poll(got[:rapid.IntRange(1, 3).Draw(t, "most")])
+	n, err := p.conn.ends[0].queue.Poll(got[:rapid.IntRange(1, 3).Draw(t, "most")])
 	require.NoError(t, err)
 	for _, c := range got[:n] {
 		p.compareSent(t, c)
 	}
-	n, err = p.line.ends[1].recvs.Poll(got[:rapid.IntRange(1, 3).Draw(t, "most")])
+	n, err = p.conn.ends[1].recvs.Poll(got[:rapid.IntRange(1, 3).Draw(t, "most")])
 	require.NoError(t, err)
 	for _, c := range got[:n] {
 		p.compareReceived(t, c)
@@ -200,18 +203,19 @@ func (p *program) compareReceived(t *rapid.T, c verbs.Completion) {
 	}
 	if want.kind == verbs.Received {
 		at := int(c.ID%programDepth) * slotBytes
-		require.True(t, bytes.Equal(p.payload[want.message.id], p.line.ends[1].memory[at:at+want.message.bytes]), "message %d", want.message.id)
+		got := p.conn.ends[1].memory[at : at+want.message.bytes]
+		require.True(t, bytes.Equal(p.payload[want.message.id], got), "message %d", want.message.id)
 	}
 }
 
-// settle lets all the time pass that anything may take, and wants everything.
-func (p *program) settle(t *rapid.T) {
-	p.line.fabric.Advance(time.Second)
+// runToEnd lets all timers expire and requires all completions.
+func (p *program) runToEnd(t *rapid.T) {
+	p.conn.fabric.Advance(time.Second)
 	p.model.run(true)
 	p.faults = 0
 	var got [1]verbs.Completion
 	for {
-		n, err := p.line.ends[0].queue.Poll(got[:])
+		n, err := p.conn.ends[0].queue.Poll(got[:])
 		require.NoError(t, err)
 		if n == 0 {
 			break
@@ -219,7 +223,7 @@ func (p *program) settle(t *rapid.T) {
 		p.compareSent(t, got[0])
 	}
 	for {
-		n, err := p.line.ends[1].recvs.Poll(got[:])
+		n, err := p.conn.ends[1].recvs.Poll(got[:])
 		require.NoError(t, err)
 		if n == 0 {
 			break
@@ -229,20 +233,20 @@ func (p *program) settle(t *rapid.T) {
 	require.Equal(t, len(p.model.sent), p.sentAt, "completions of sends are missing")
 	require.Equal(t, len(p.model.received), p.gotAt, "completions of receives are missing")
 	for i, broken := range []bool{p.model.aBroken, p.model.bBroken} {
-		s, err := p.line.ends[i].pair.State()
+		s, err := p.conn.ends[i].pair.State()
 		require.NoError(t, err)
 		require.Equal(t, broken, s == verbs.Error, "pair %d is in %v", i, s)
 	}
 }
 
-// breakOne moves a pair to Error, when nothing is on its way.
+// breakOne moves a pair to Error while nothing is in flight.
 func (p *program) breakOne(t *rapid.T) {
 	which := rapid.IntRange(0, 9).Draw(t, "which")
 	if which > 1 || p.faulty {
-		return // not often: nothing much happens afterwards
+		return // rarely, since little happens afterwards
 	}
-	p.settle(t)
-	require.NoError(t, p.line.ends[which].pair.Modify(verbs.Attributes{Mask: verbs.MaskState, State: verbs.Error}))
+	p.runToEnd(t)
+	require.NoError(t, p.conn.ends[which].pair.Modify(verbs.Attributes{Mask: verbs.MaskState, State: verbs.Error}))
 	if which == 0 {
 		p.model.aBroken = true
 	} else {

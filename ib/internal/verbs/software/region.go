@@ -9,7 +9,7 @@ import (
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// pageBytes is what pinned memory is counted in.
+// pageBytes is the unit of pinned memory.
 const pageBytes = 4096
 
 // domain is a protection domain.
@@ -30,8 +30,8 @@ func (d *domain) Close() error {
 	return nil
 }
 
-// region is registered memory. use counts who is copying to or from it; Close waits for
-// them, so that nothing touches the memory afterwards.
+// region is registered memory. users counts the copies to and from it. Close waits for them, so
+// that nothing uses the memory afterwards.
 type region struct {
 	domain *domain
 	memory []byte
@@ -41,10 +41,9 @@ type region struct {
 	users  atomic.Int64 // negative: closed
 }
 
-// closedUse is added to a region's use when it is closed.
+// closedOffset is added to a region's users when it is closed.
 const closedOffset = -1 << 62
 
-// Register implements verbs.Domain.
 func (d *domain) Register(b []byte, a verbs.Access) (verbs.Region, error) {
 	if err := d.device.check(); err != nil {
 		return nil, err
@@ -54,7 +53,8 @@ func (d *domain) Register(b []byte, a verbs.Access) (verbs.Region, error) {
 	case len(b) == 0:
 		return nil, fmt.Errorf("%w: a region of 0 bytes", verbs.ErrLimit)
 	case uint64(len(b)) > ad.limits.RegionBytes:
-		return nil, fmt.Errorf("%w: a region of %d bytes; %s allows %d", verbs.ErrLimit, len(b), ad.name, ad.limits.RegionBytes)
+		return nil, fmt.Errorf("%w: a region of %d bytes; %s allows %d",
+			verbs.ErrLimit, len(b), ad.name, ad.limits.RegionBytes)
 	case a&^(verbs.LocalWrite|verbs.RemoteWrite|verbs.RemoteRead) != 0:
 		return nil, fmt.Errorf("%w: access flags %#x", verbs.ErrAttributes, a)
 	case a&verbs.RemoteWrite != 0 && a&verbs.LocalWrite == 0:
@@ -99,7 +99,7 @@ func (r *region) Close() error {
 	d := r.domain
 	d.device.adapter.regions.remove(r.key)
 	for r.users.Load() != closedOffset {
-		runtime.Gosched() // a copy is under way; it ends by itself
+		runtime.Gosched() // until the copies in progress end
 	}
 	d.users.Add(-1)
 	f := d.device.adapter.fabric
@@ -108,8 +108,8 @@ func (r *region) Close() error {
 	return nil
 }
 
-// claim finds the registered bytes at an address, if the key, the bounds, the domain and
-// the access allow it. The region's use is raised: drop it after the copy.
+// acquire returns the registered bytes at an address, if key, bounds, domain and access allow
+// it. The caller must release the region after the copy.
 func (d *domain) acquire(key uint32, addr uint64, n int, need verbs.Access) (b []byte, r *region) {
 	r = d.device.adapter.regions.find(key)
 	if r == nil || r.domain != d || r.access&need != need {

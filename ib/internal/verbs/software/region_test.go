@@ -25,8 +25,7 @@ func open(t *testing.T, c Config) (*Fabric, *domain) {
 	return f, p.(*domain)
 }
 
-// TestCloseWaits: a region is not closed while something is copied to it, and from the
-// call on nothing more is.
+// A region is not closed while bytes are copied to it. After the call no copy begins.
 func TestCloseWaits(t *testing.T) {
 	_, d := open(t, Config{})
 	r, err := d.Register(make([]byte, 100), verbs.LocalWrite)
@@ -57,8 +56,7 @@ func TestCloseWaits(t *testing.T) {
 	require.NoError(t, r.Close())
 }
 
-// TestNumbers: a place of a table is used again, its number is not; a table says when
-// it is full.
+// A table reuses its entries but not their numbers, and reports that it is full.
 func TestNumbers(t *testing.T) {
 	_, d := open(t, Config{Limits: verbs.Limits{Regions: 3}})
 	b := make([]byte, 8)
@@ -86,7 +84,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestClaim: bounds, also those that wrap around, rights and domains.
+// acquire checks bounds, also those that wrap around, rights and domains.
 func TestClaim(t *testing.T) {
 	_, d := open(t, Config{})
 	r, err := d.Register(make([]byte, 100), verbs.LocalWrite)

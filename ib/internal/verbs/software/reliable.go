@@ -6,7 +6,7 @@ import (
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// heed takes an answer to the packets of an RC pair (IBTA 9.7.5); mu is held.
+// handleAck handles an acknowledgement on an RC pair (IBTA 9.7.5). mu is held.
 func (q *pair) handleAck(a ack) {
 	r := &q.requests
 	if s := q.currentState(); s != verbs.ReadyToSend && s != verbs.SendQueueDrained {
@@ -18,7 +18,7 @@ func (q *pair) handleAck(a ack) {
 	}
 	gain, sent := psnDistance(upTo, r.unacknowledged), psnDistance(r.highest, r.unacknowledged)
 	if gain < 0 || gain > sent || a.kind != positiveAck && gain == sent {
-		return // of something never sent, or answered before
+		return // for packets never sent, or acknowledged before
 	}
 	if gain > 0 {
 		r.acknowledge(upTo)
@@ -31,7 +31,7 @@ func (q *pair) handleAck(a ack) {
 		}
 		r.seek(a.psn)
 	case notReadyNAK:
-		r.retries = 0 // the other end is there
+		r.retries = 0 // the other end is alive
 		if r.rnr++; q.attr.RNRRetries != 7 && r.rnr > q.attr.RNRRetries {
 			q.failWith(verbs.StatusRNRExceeded)
 			return
@@ -44,7 +44,7 @@ func (q *pair) handleAck(a ack) {
 	}
 }
 
-// acknowledge completes the requests whose packets are all before a PSN.
+// acknowledge completes the requests all of whose packets are before a PSN.
 func (r *requester) acknowledge(upTo uint32) {
 	r.unacknowledged = upTo
 	r.retries, r.rnr = 0, 0
@@ -54,7 +54,8 @@ func (r *requester) acknowledge(upTo uint32) {
 			break
 		}
 		if r.sent == r.done { // it was being sent again
-			r.sent, r.packets, r.repositioned = r.sent+1, 0, true
+			r.sent++
+			r.packets, r.repositioned = 0, true
 		}
 		r.finish(verbs.StatusOK)
 	}
@@ -62,11 +63,11 @@ func (r *requester) acknowledge(upTo uint32) {
 		r.packets, r.repositioned = psnDistance(upTo, r.at(r.sent).first), true
 	}
 	if r.waitingFor == waitAck {
-		r.stopTimer() // watch sets it anew
+		r.stopTimer() // updateTimer sets it again
 	}
 }
 
-// seek goes back to a packet that is not acknowledged.
+// seek goes back to an unacknowledged packet.
 func (r *requester) seek(psn uint32) {
 	r.repositioned = true
 	r.pair.fabric.resent.Add(1)
@@ -79,19 +80,20 @@ func (r *requester) seek(psn uint32) {
 	r.sent, r.packets = r.numbered, 0
 }
 
-// watch sets the timer while packets are without an answer.
+// updateTimer sets the timer while packets are unacknowledged.
 func (r *requester) updateTimer() {
 	q := r.pair
 	switch {
 	case q.transport != verbs.RC || r.waitingFor == waitReady:
-	case r.unacknowledged == r.highest || q.currentState() != verbs.ReadyToSend && q.currentState() != verbs.SendQueueDrained:
+	case r.unacknowledged == r.highest,
+		q.currentState() != verbs.ReadyToSend && q.currentState() != verbs.SendQueueDrained:
 		r.stopTimer()
 	case r.waitingFor == waitNothing && q.attr.Timeout != 0:
 		r.setTimer(waitAck, ackTimeout(q.attr.Timeout))
 	}
 }
 
-// hear is heed for an answer that comes late.
+// receiveAck handles a delayed acknowledgement.
 func (q *pair) receiveAck(a ack) {
 	q.mu.Lock()
 	q.handleAck(a)
@@ -100,12 +102,12 @@ func (q *pair) receiveAck(a ack) {
 	q.fabric.processFailures()
 }
 
-// tick is the pair's timer.
+// timerFired handles the pair's timer.
 func (q *pair) timerFired() {
 	q.mu.Lock()
 	r := &q.requests
 	if r.waitingFor != waitNothing {
-		if left := r.due - q.fabric.clock.now(); left > 0 { // set anew while it fired
+		if left := r.due - q.fabric.clock.now(); left > 0 { // set again while it fired
 			r.setTimer(r.waitingFor, left)
 		} else {
 			q.expire()
@@ -129,10 +131,10 @@ func (q *pair) expire() {
 	q.transmitPending()
 }
 
-// answerTime is the transport timer (IBTA 9.7.6.1.3).
+// ackTimeout returns the time-out of a code (IBTA 9.7.6.1.3).
 func ackTimeout(code uint8) time.Duration { return 4096 * time.Nanosecond << code }
 
-// rnrTime is IBTA table 45, in units of 10 µs.
+// rnrTime returns the delay of a code in IBTA table 45, whose unit is 10 µs.
 func rnrTime(code uint8) time.Duration {
 	units := [32]time.Duration{
 		65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,

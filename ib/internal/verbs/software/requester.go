@@ -1,26 +1,27 @@
 package software
 
 import (
+	"slices"
 	"time"
 
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// requester is the sending half of a pair. Requests are counted from the pair's reset:
-// done ≤ sent ≤ numbered ≤ posted; the room of a request is free again when a
-// completion of it, or of a later one, was polled.
+// requester is the sending half of a pair. Its counts of requests start when the pair is reset,
+// with done ≤ sent ≤ numbered ≤ posted. The room of a request is free once its completion, or
+// that of a later request, was polled.
 type requester struct {
 	pair           *pair
 	ring           []sendSlot
 	posted         uint64
-	numbered       uint64 // have packet sequence numbers
-	sent           uint64 // are on their way as a whole
-	packets        int    // of request number sent that are on their way
+	numbered       uint64 // with packet sequence numbers
+	sent           uint64 // completely
+	packets        int    // sent, of the request after those
 	done           uint64
 	psn            uint32 // of the next request to be numbered
-	unacknowledged uint32 // the oldest PSN without an answer
-	highest        uint32 // the PSN after the last one ever sent
-	repositioned   bool   // an answer has moved the place to go on from
+	unacknowledged uint32 // oldest PSN without an acknowledgement
+	highest        uint32 // PSN after the last one ever sent
+	repositioned   bool   // an acknowledgement has changed what to send next
 
 	waitingFor timerPurpose
 	due        time.Duration
@@ -32,7 +33,7 @@ type requester struct {
 	spans []span
 }
 
-// wait is what a pair's timer is set for.
+// timerPurpose is what a pair's timer waits for.
 type timerPurpose uint8
 
 const (
@@ -46,7 +47,7 @@ func (r *requester) init(q *pair) {
 	r.ring = make([]sendSlot, max(q.cfg.SendRequests, 1))
 	elements := make([]verbs.Element, len(r.ring)*q.cfg.SendElements)
 	for i := range r.ring {
-		r.ring[i].elements, elements = elements[:0:q.cfg.SendElements], elements[q.cfg.SendElements:]
+		r.ring[i].Elements, elements = elements[:0:q.cfg.SendElements], elements[q.cfg.SendElements:]
 		if q.cfg.InlineBytes > 0 {
 			r.ring[i].copied = make([]byte, 0, q.cfg.InlineBytes)
 		}
@@ -56,17 +57,20 @@ func (r *requester) init(q *pair) {
 
 func (r *requester) reset() {
 	r.stopTimer()
-	r.posted, r.numbered, r.sent, r.packets, r.done = 0, 0, 0, 0, 0
-	r.retries, r.rnr, r.repositioned = 0, 0, false
+	r.posted, r.done = 0, 0
+	r.numbered, r.sent = 0, 0
+	r.retries, r.rnr = 0, 0
+	r.packets, r.repositioned = 0, false
 	r.pair.freed.Store(0)
 }
 
-// begin is called when the pair becomes ready to send.
+// begin sets the first PSN when the pair becomes ready to send.
 func (r *requester) begin(psn uint32) {
-	r.psn, r.unacknowledged, r.highest = psn, psn, psn
+	r.psn = psn
+	r.unacknowledged, r.highest = psn, psn
 }
 
-// calm unsets the timer.
+// stopTimer stops the timer.
 func (r *requester) stopTimer() {
 	if r.waitingFor != waitNothing {
 		r.waitingFor = waitNothing
@@ -81,11 +85,11 @@ func (r *requester) setTimer(w timerPurpose, d time.Duration) {
 
 func (r *requester) at(k uint64) *sendSlot { return &r.ring[k%uint64(len(r.ring))] }
 
-// mostAhead bounds the packets without an answer, so that the sign of a difference of
-// packet sequence numbers means something.
+// maxUnacknowledged bounds the unacknowledged packets, so that the sign of a difference of packet
+// sequence numbers is unambiguous.
 const maxUnacknowledged = 1 << 21
 
-// drive sends what may be sent; mu is held.
+// transmitPending sends what may be sent. mu is held.
 func (q *pair) transmitPending() {
 	r := &q.requests
 	for q.currentState() == verbs.ReadyToSend && r.waitingFor != waitReady && r.sent < r.posted {
@@ -99,7 +103,7 @@ func (q *pair) transmitPending() {
 		status := r.gather(s)
 		if status != verbs.StatusOK && r.done < r.sent {
 			r.release()
-			break // those before it have to end first
+			break // earlier requests have to complete first
 		}
 		if status != verbs.StatusOK {
 			r.release()
@@ -120,16 +124,16 @@ func (r *requester) number(s *sendSlot) {
 	r.numbered++
 }
 
-// gather claims the memory that a request's payload comes from.
+// gather acquires the memory of a request's payload.
 func (r *requester) gather(s *sendSlot) verbs.Status {
 	if s.length > maxMessageBytes {
 		return verbs.StatusLocalLength
 	}
-	if s.inline {
+	if s.Inline {
 		r.spans = append(r.spans, span{bytes: s.copied})
 		return verbs.StatusOK
 	}
-	for _, e := range s.elements {
+	for _, e := range s.Elements {
 		if e.Length == 0 {
 			continue
 		}
@@ -152,26 +156,28 @@ func (r *requester) release() {
 	r.spans = r.spans[:0]
 }
 
-// transmit sends the packets of a request, from where it stands, until an answer moves
-// it elsewhere.
+// transmit sends the packets of a request from the current one, until an acknowledgement
+// repositions the requester.
 func (q *pair) transmit(s *sendSlot) {
 	r := &q.requests
 	mtu, reliable := q.attr.PathMTU, q.transport == verbs.RC
 	p := &r.out
-	p.from, p.to, p.transport, p.operation = q.number, q.attr.Remote, q.transport, s.operation
+	p.From, p.To = q.number, q.attr.Remote
+	p.Transport, p.Operation = q.transport, s.Operation
 	p.source = &q.adapter.ports[q.attr.Port-1]
-	p.total, p.remoteAddr, p.remoteKey, p.immediate = int(s.length), s.remoteAddr, s.remoteKey, s.immediate
+	p.total, p.immediate = int(s.length), s.Immediate
+	p.remoteAddr, p.remoteKey = s.RemoteAddr, s.RemoteKey
 	p.payload, p.ownPayload = r.spans, false
 	for i := r.packets; i < s.packets; i++ {
-		p.psn = (s.first + uint32(i)) & psnMask
-		p.first, p.last = i == 0, i == s.packets-1
+		p.PSN = (s.first + uint32(i)) & psnMask
+		p.First, p.Last = i == 0, i == s.packets-1
 		p.offset = i * mtu
-		p.bytes = min(mtu, int(s.length)-p.offset)
+		p.Bytes = min(mtu, int(s.length)-p.offset)
 		r.packets++
-		if p.last {
+		if p.Last {
 			r.sent, r.packets = r.sent+1, 0
 		}
-		if next := (p.psn + 1) & psnMask; psnDistance(next, r.highest) > 0 {
+		if next := (p.PSN + 1) & psnMask; psnDistance(next, r.highest) > 0 {
 			r.highest = next
 		}
 		r.repositioned = false
@@ -195,28 +201,29 @@ func (q *pair) transmit(s *sendSlot) {
 func (r *requester) finish(status verbs.Status) {
 	s := r.at(r.done)
 	r.done++
-	if status == verbs.StatusOK && !s.signaled {
+	if status == verbs.StatusOK && !s.Signaled {
 		return
 	}
 	q := r.pair
 	c := completion{pair: q, freed: r.done}
-	c.ID, c.Status, c.Kind, c.Pair = s.id, status, verbs.Sent, q.number
-	if s.operation == verbs.Write || s.operation == verbs.WriteImmediate {
+	c.Completion = verbs.Completion{ID: s.ID, Status: status, Kind: verbs.Sent, Pair: q.number}
+	if s.Operation == verbs.Write || s.Operation == verbs.WriteImmediate {
 		c.Kind = verbs.Written
 	}
 	q.sendQueue.push(c)
 }
 
-// flush ends all requests; the pair is in Error.
+// flush completes all requests. The pair is in Error.
 func (r *requester) flush() {
 	r.stopTimer()
 	for r.done < r.posted {
 		r.finish(verbs.StatusFlushed)
 	}
-	r.sent, r.numbered, r.packets, r.repositioned = r.posted, r.posted, 0, true
+	r.sent, r.numbered = r.posted, r.posted
+	r.packets, r.repositioned = 0, true
 }
 
-// failWith ends the oldest request with a status, and the pair.
+// failWith completes the oldest request with a status, and fails the pair.
 func (q *pair) failWith(status verbs.Status) {
 	if q.requests.done < q.requests.posted {
 		q.requests.finish(status)
@@ -224,8 +231,8 @@ func (q *pair) failWith(status verbs.Status) {
 	q.fail()
 }
 
-// carry takes a packet to its destination, at once, late or not at all, and tells what
-// the other end answers at once.
+// transmitPacket transmits a packet, subject to the rule, and returns the immediate
+// acknowledgement.
 func (q *pair) transmitPacket(p *packet) ack {
 	f, to := q.fabric, q.route(q.attr.Path)
 	if to == nil || !to.reachable() || !p.source.reachable() {
@@ -234,23 +241,20 @@ func (q *pair) transmitPacket(p *packet) ack {
 	}
 	ruled := f.hasRule.Load()
 	if ruled {
-		fate := f.faultOf(Packet{
-			From: p.from, To: p.to, Transport: p.transport, Operation: p.operation, PSN: p.psn,
-			First: p.first, Last: p.last, Bytes: p.bytes,
-		})
-		for range fate.Copies {
-			p.delay(f, to, fate)
+		fault := f.faultOf(p.Packet)
+		for range fault.Copies {
+			p.delay(f, to, fault)
 		}
 		switch {
-		case fate.Drop:
+		case fault.Drop:
 			f.lost.Add(1)
 			return ack{}
-		case fate.Delay > 0:
-			p.delay(f, to, fate)
+		case fault.Delay > 0:
+			p.delay(f, to, fault)
 			return ack{}
 		}
 	}
-	b := to.adapter.pairs.find(p.to)
+	b := to.adapter.pairs.find(p.To)
 	if b == nil {
 		f.lost.Add(1)
 		return ack{}
@@ -262,16 +266,18 @@ func (q *pair) transmitPacket(p *packet) ack {
 	return a
 }
 
-// way finds the port at the other end of a path; nil when nothing is there.
+// route returns the port at the other end of a path, or nil.
 func (q *pair) route(path verbs.Path) *port {
 	if to := q.destination.Load(); to != nil {
 		return to
 	}
 	var to *port
 	if q.fabric.cfg.Layer == verbs.LayerInfiniBand {
-		to = q.fabric.byLID(path.LID)
+		to = q.fabric.findPort(func(p *port) bool { return p.lid == path.LID })
 	} else {
-		to = q.fabric.byGID(path.Destination)
+		to = q.fabric.findPort(func(p *port) bool {
+			return slices.ContainsFunc(p.gids, func(g verbs.GID) bool { return g.Addr == path.Destination })
+		})
 	}
 	if to != nil {
 		q.destination.Store(to)

@@ -9,17 +9,17 @@ import (
 // responder is the receiving half of a pair.
 type responder struct {
 	pair   *pair
-	attr   verbs.Attributes // of the pair, under answers' lock
+	attr   verbs.Attributes // of the pair, guarded by responderMu
 	ring   []recvSlot
 	posted uint64
 	done   uint64
-	freed  atomic.Uint64 // receive requests whose room is free, set by Poll
+	freed  atomic.Uint64 // receive requests whose room is free, counted by Poll
 
 	expected  uint32 // PSN
-	nakSent   bool   // RC: a sequence error was answered; silence until it is mended
-	dropping  bool   // UC: until the first packet of a message
+	nakSent   bool   // RC: a sequence NAK was sent for the expected packet
+	dropping  bool   // UC: drop packets until the first one of a message
 	inMessage bool   // a message has begun
-	received  int    // bytes of it
+	received  int    // bytes of the message
 }
 
 func (r *responder) init(q *pair) {
@@ -39,12 +39,13 @@ func (r *responder) reset() {
 
 func (r *responder) begin(psn uint32) {
 	r.expected = psn
-	r.nakSent, r.dropping, r.inMessage, r.received = false, false, false, 0
+	r.nakSent, r.dropping = false, false
+	r.inMessage, r.received = false, 0
 }
 
 func (r *responder) at(k uint64) *recvSlot { return &r.ring[k%uint64(len(r.ring))] }
 
-// receive takes a packet in.
+// receive handles a packet.
 func (q *pair) receive(p *packet) ack {
 	q.responderMu.Lock()
 	defer q.responderMu.Unlock()
@@ -53,16 +54,16 @@ func (q *pair) receive(p *packet) ack {
 		q.fabric.lost.Add(1)
 		return ack{}
 	}
-	if p.transport != q.transport || p.from != r.attr.Remote || q.route(r.attr.Path) != p.source {
-		q.fabric.lost.Add(1) // not of this connection
+	if p.Transport != q.transport || p.From != r.attr.Remote || q.route(r.attr.Path) != p.source {
+		q.fabric.lost.Add(1) // not from the connected pair
 		return ack{}
 	}
 	if q.transport == verbs.UC {
 		r.unreliable(p)
 		return ack{}
 	}
-	switch d := psnDistance(p.psn, r.expected); {
-	case d < 0: // had it: the answer was lost
+	switch d := psnDistance(p.PSN, r.expected); {
+	case d < 0: // a duplicate: the acknowledgement was lost
 		return ack{kind: positiveAck, psn: (r.expected - 1) & psnMask}
 	case d > 0 && r.nakSent:
 		return ack{}
@@ -74,57 +75,57 @@ func (q *pair) receive(p *packet) ack {
 	switch o := r.execute(p); o {
 	case executed:
 	case noReceive:
-		return ack{kind: notReadyNAK, psn: p.psn, timer: r.attr.RNRTimer}
+		return ack{kind: notReadyNAK, psn: p.PSN, timer: r.attr.RNRTimer}
 	default:
-		return ack{kind: errorNAK, psn: p.psn, status: r.fail(o)}
+		return ack{kind: errorNAK, psn: p.PSN, status: r.fail(o)}
 	}
 	r.expected = (r.expected + 1) & psnMask
-	if !p.last {
+	if !p.Last {
 		return ack{}
 	}
-	return ack{kind: positiveAck, psn: p.psn}
+	return ack{kind: positiveAck, psn: p.PSN}
 }
 
-// unreliable takes a packet of UC: out of order, the message it belongs to is lost, and
-// the first packet of another is taken whatever its number (IBTA 9.8.2).
+// unreliable handles a packet of UC. A packet out of order loses its message; the first packet
+// of a message is accepted whatever its number (IBTA 9.8.2).
 func (r *responder) unreliable(p *packet) {
-	if p.psn != r.expected || r.dropping {
+	if p.PSN != r.expected || r.dropping {
 		r.inMessage = false
-		if r.dropping = !p.first; r.dropping {
+		if r.dropping = !p.First; r.dropping {
 			r.pair.fabric.lost.Add(1)
 			return
 		}
 	}
-	r.expected = (p.psn + 1) & psnMask
+	r.expected = (p.PSN + 1) & psnMask
 	switch o := r.execute(p); o {
 	case executed:
 	case badLength, badReceive:
 		r.fail(o)
-	default: // silence, until the next message
+	default: // drop the rest of the message
 		r.inMessage, r.dropping = false, true
 		r.pair.fabric.lost.Add(1)
 	}
 }
 
-// outcome is what became of a packet that was in order.
+// outcome is the result of a packet that was in order.
 type outcome uint8
 
 const (
 	executed   outcome = iota
-	noReceive          // no request is posted
+	noReceive          // no receive request is posted
 	badLength          // longer than the receive request
-	badReceive         // the receive request's own memory may not be written
+	badReceive         // the receive request's memory may not be written
 	badAccess          // key, bounds or rights of a remote write
-	badPacket          // sizes or order that no requester with the same MTU sends
+	badPacket          // size or order that no correct requester sends
 )
 
 func (r *responder) execute(p *packet) outcome {
 	mtu := r.attr.PathMTU
-	if p.first == r.inMessage || p.bytes > mtu || !p.last && p.bytes != mtu {
+	if p.First == r.inMessage || p.Bytes > mtu || !p.Last && p.Bytes != mtu {
 		return badPacket
 	}
 	var o outcome
-	if p.operation == verbs.Send || p.operation == verbs.SendImmediate {
+	if p.Operation == verbs.Send || p.Operation == verbs.SendImmediate {
 		o = r.scatter(p)
 	} else {
 		o = r.write(p)
@@ -132,32 +133,32 @@ func (r *responder) execute(p *packet) outcome {
 	if o != executed {
 		return o
 	}
-	r.inMessage = !p.last
+	r.inMessage = !p.Last
 	return executed
 }
 
-// scatter copies a packet of a send to where the oldest receive request says.
+// scatter copies a packet of a send to the elements of the oldest receive request.
 func (r *responder) scatter(p *packet) outcome {
-	if p.first {
+	if p.First {
 		r.received = 0
 	}
 	if r.done == r.posted {
 		return noReceive
 	}
 	s := r.at(r.done)
-	if uint64(r.received+p.bytes) > s.length {
+	if uint64(r.received+p.Bytes) > s.length {
 		return badLength
 	}
 	skip, from := r.received, 0
 	for _, e := range s.elements {
-		if from == p.bytes {
+		if from == p.Bytes {
 			break
 		}
 		if skip >= int(e.Length) {
 			skip -= int(e.Length)
 			continue
 		}
-		n := min(int(e.Length)-skip, p.bytes-from)
+		n := min(int(e.Length)-skip, p.Bytes-from)
 		b, g := r.pair.domain.acquire(e.Key, e.Addr+uint64(skip), n, verbs.LocalWrite)
 		if g == nil {
 			return badReceive
@@ -166,17 +167,17 @@ func (r *responder) scatter(p *packet) outcome {
 		g.release()
 		skip, from = 0, from+n
 	}
-	r.received += p.bytes
-	if p.last {
-		r.finish(verbs.StatusOK, verbs.Received, p.operation == verbs.SendImmediate, p.immediate)
+	r.received += p.Bytes
+	if p.Last {
+		r.finish(verbs.StatusOK, verbs.Received, p.Operation == verbs.SendImmediate, p.immediate)
 	}
 	return executed
 }
 
-// write copies a packet of a remote write to its place. The whole message is judged
-// before its first byte lands, and each packet again: the region may have gone.
+// write copies a packet of a remote write. The first packet checks the whole message, and each
+// packet its own range, since the region may be closed meanwhile.
 func (r *responder) write(p *packet) outcome {
-	if p.first {
+	if p.First {
 		r.received = 0
 		if p.total > 0 {
 			if r.attr.Access&verbs.RemoteWrite == 0 {
@@ -189,19 +190,19 @@ func (r *responder) write(p *packet) outcome {
 			g.release()
 		}
 	}
-	takes := p.last && p.operation == verbs.WriteImmediate
+	takes := p.Last && p.Operation == verbs.WriteImmediate
 	if takes && r.done == r.posted {
 		return noReceive
 	}
-	if p.bytes > 0 {
-		b, g := r.pair.domain.acquire(p.remoteKey, p.remoteAddr+uint64(p.offset), p.bytes, verbs.RemoteWrite)
+	if p.Bytes > 0 {
+		b, g := r.pair.domain.acquire(p.remoteKey, p.remoteAddr+uint64(p.offset), p.Bytes, verbs.RemoteWrite)
 		if g == nil {
 			return badAccess
 		}
 		p.read(b, 0, true)
 		g.release()
 	}
-	r.received += p.bytes
+	r.received += p.Bytes
 	if takes {
 		r.finish(verbs.StatusOK, verbs.ReceivedImmediate, true, p.immediate)
 	}
@@ -214,7 +215,7 @@ func (r *responder) finish(status verbs.Status, kind verbs.CompletionKind, immed
 	s := r.at(r.done)
 	r.done++
 	c := completion{pair: q, freed: r.done, received: true}
-	c.ID, c.Status, c.Kind, c.Pair = s.id, status, kind, q.number
+	c.Completion = verbs.Completion{ID: s.id, Status: status, Kind: kind, Pair: q.number}
 	if status == verbs.StatusOK {
 		c.Bytes, c.HasImmediate = uint32(r.received), immediate
 		if immediate {
@@ -224,8 +225,7 @@ func (r *responder) finish(status verbs.Status, kind verbs.CompletionKind, immed
 	q.recvQueue.push(c)
 }
 
-// breakDown ends the pair for what a packet has done to it, and returns the status
-// that the requester gets.
+// fail ends the pair because of a packet, and returns the status for the requester.
 func (r *responder) fail(o outcome) verbs.Status {
 	status := verbs.StatusRemoteInvalid
 	switch o {
@@ -240,11 +240,11 @@ func (r *responder) fail(o outcome) verbs.Status {
 	q := r.pair
 	q.state.Store(uint32(verbs.Error))
 	r.flush()
-	q.fabric.queueFailure(q, q.epoch.Load()) // flushes the requests, when that lock is free
+	q.fabric.queueFailure(q, q.epoch.Load()) // flushes the send queue once mu is free
 	return status
 }
 
-// flush ends all receive requests; the pair is in Error.
+// flush completes all receive requests. The pair is in Error.
 func (r *responder) flush() {
 	for r.done < r.posted {
 		r.finish(verbs.StatusFlushed, verbs.Received, false, 0)

@@ -7,29 +7,29 @@ import (
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// Packet is what a rule sees of a packet on its way.
+// Packet describes a packet to a rule.
 type Packet struct {
 	From, To    uint32 // queue pair numbers
 	Transport   verbs.Transport
-	Operation   verbs.Operation // of the message, not of an acknowledgement
+	Operation   verbs.Operation // of the message, also for its acknowledgements
 	PSN         uint32
 	First, Last bool
 	Ack         bool // an acknowledgement, positive or negative
 	Bytes       int  // of payload
 }
 
-// Fate is what becomes of a packet. The zero value delivers it at once.
+// Fault is the effect of a rule on a packet. The zero value delivers the packet at once.
 type Fault struct {
 	Drop   bool
-	Delay  time.Duration // those behind it may overtake it
-	Copies int           // more of it, after the same delay
+	Delay  time.Duration // later packets may overtake it
+	Copies int           // duplicates, which have the same delay
 }
 
-// Rule decides about the packets of a fabric, one at a time. It must not call the
-// fabric.
+// Rule returns the faults of a fabric's packets. It is called for one packet at a time and must
+// not call the fabric.
 type Rule func(Packet) Fault
 
-// SetRule makes a fabric faulty; nil makes it good again. What is delayed already comes.
+// SetRule sets the rule, or removes it if r is nil. Packets already delayed still arrive.
 func (f *Fabric) SetRule(r Rule) {
 	f.ruleMu.Lock()
 	defer f.ruleMu.Unlock()
@@ -46,17 +46,17 @@ func (f *Fabric) faultOf(p Packet) Fault {
 	return f.rule(p)
 }
 
-// Chances are a rule of chance: probabilities from 0 to 1.
+// FaultRates are the probabilities, 0 to 1, of a random rule.
 type FaultRates struct {
 	Seed          uint64
 	DropRate      float64
-	DelayRate     float64 // delayed by up to Delay
+	DelayRate     float64 // delayed by up to MaxDelay
 	MaxDelay      time.Duration
 	DuplicateRate float64
 }
 
-// Rule draws from a generator of its own: the same packets in the same order have the
-// same fates.
+// Rule returns a rule with a random generator of its own: the same packets in the same order
+// have the same faults.
 func (c FaultRates) Rule() Rule {
 	r := rand.New(rand.NewPCG(c.Seed, 0xfa7e))
 	return func(Packet) Fault {

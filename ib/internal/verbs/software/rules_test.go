@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// all polls what a queue has.
-func all(t require.TestingT, q verbs.CompletionQueue) (out []verbs.Completion) {
+// pollAll polls all completions of a queue.
+func pollAll(t require.TestingT, q verbs.CompletionQueue) (out []verbs.Completion) {
 	var got [16]verbs.Completion
 	for {
 		n, err := q.Poll(got[:])
@@ -28,30 +28,38 @@ func all(t require.TestingT, q verbs.CompletionQueue) (out []verbs.Completion) {
 	}
 }
 
-func (s *station) send(t require.TestingT, id uint64, n int, imm uint32) {
-	k, err := s.pair.PostSend([]verbs.SendRequest{{ID: id, Operation: verbs.SendImmediate, Elements: s.piece(0, n), Immediate: imm, Signaled: true}})
+func (s *endpoint) send(t require.TestingT, id uint64, n int, imm uint32) {
+	w := verbs.SendRequest{ID: id, Operation: verbs.SendImmediate, Immediate: imm, Signaled: true}
+	w.Elements = s.element(0, n)
+	k, err := s.pair.PostSend([]verbs.SendRequest{w})
 	require.NoError(t, err)
 	require.Equal(t, 1, k)
 }
 
-func (s *station) expect(t require.TestingT, id uint64, at, n int) {
-	k, err := s.pair.PostReceive([]verbs.ReceiveRequest{{ID: id, Elements: s.piece(at, n)}})
+func (s *endpoint) postReceive(t require.TestingT, id uint64, at, n int) {
+	k, err := s.pair.PostReceive([]verbs.ReceiveRequest{{ID: id, Elements: s.element(at, n)}})
 	require.NoError(t, err)
 	require.Equal(t, 1, k)
 }
 
-// TestOverrun: a completion too many breaks the queue and every pair that uses it.
+// An overrun puts the queue and every pair that uses it in error.
 func TestOverrun(t *testing.T) {
 	f := software.NewFabric(software.Config{})
-	l := join(t, f, verbs.UC, 4, timers{})
+	l := openConnection(t, f, verbs.UC, 4, timers{})
 	b := &l.ends[1]
 	small, err := b.device.CreateQueue(2, b.channel)
 	require.NoError(t, err)
 	var pairs []verbs.Pair
 	for range 2 {
-		p, err := b.domain.CreatePair(verbs.PairConfig{Transport: verbs.RC, Send: small, Receive: small, SendRequests: 4, ReceiveRequests: 4, SendElements: 1, ReceiveElements: 1})
+		p, err := b.domain.CreatePair(verbs.PairConfig{
+			Transport: verbs.RC, Send: small, Receive: small,
+			SendRequests: 4, ReceiveRequests: 4, SendElements: 1, ReceiveElements: 1,
+		})
 		require.NoError(t, err)
-		require.NoError(t, p.Modify(verbs.Attributes{Mask: verbs.MaskState | verbs.MaskPartitionKey | verbs.MaskPort | verbs.MaskAccess, State: verbs.Init, Port: 1}))
+		require.NoError(t, p.Modify(verbs.Attributes{
+			Mask:  verbs.MaskState | verbs.MaskPartitionKey | verbs.MaskPort | verbs.MaskAccess,
+			State: verbs.Init, Port: 1,
+		}))
 		pairs = append(pairs, p)
 	}
 	for i := range uint64(3) {
@@ -82,13 +90,13 @@ func TestOverrun(t *testing.T) {
 	require.NoError(t, small.Close())
 }
 
-// TestRemove: an adapter is pulled out. Outstanding requests are flushed, all else
-// fails with ErrGone, and everything can be closed.
+// When an adapter is removed, outstanding requests are flushed, operations fail with ErrGone, and
+// everything can be closed.
 func TestRemove(t *testing.T) {
 	f := software.NewFabric(software.Config{})
-	l := join(t, f, verbs.RC, 4, timers{8, 1, 12, 7})
+	l := openConnection(t, f, verbs.RC, 4, timers{8, 1, 12, 7})
 	a, b := &l.ends[0], &l.ends[1]
-	b.expect(t, 1, 0, 8)
+	b.postReceive(t, 1, 0, 8)
 	require.NoError(t, b.recvs.Arm())
 	b.adapter.Remove()
 	woken, err := b.channel.Wait(0)
@@ -118,20 +126,20 @@ func TestRemove(t *testing.T) {
 	require.ErrorIs(t, err, verbs.ErrNoDevice)
 	a.send(t, 1, 8, 0)
 	require.NoError(t, a.queue.Arm())
-	if len(all(t, a.queue)) == 0 {
+	if len(pollAll(t, a.queue)) == 0 {
 		woken, err := a.channel.Wait(10 * time.Second)
 		require.NoError(t, err)
 		require.True(t, woken)
-		got := all(t, a.queue)
+		got := pollAll(t, a.queue)
 		require.Len(t, got, 1)
 		require.Equal(t, verbs.StatusRetriesExceeded, got[0].Status)
 	}
 }
 
-// TestLockLimit: what all regions pin together, in pages, as RLIMIT_MEMLOCK counts.
+// The limit on locked memory applies to the pages of all regions, as RLIMIT_MEMLOCK does.
 func TestLockLimit(t *testing.T) {
 	f := software.NewFabric(software.Config{LockLimit: 2<<20 + 3*4096})
-	l := join(t, f, verbs.RC, 4, timers{}) // which registers 2 MiB
+	l := openConnection(t, f, verbs.RC, 4, timers{}) // registers 2 MiB
 	domain, memory := l.ends[0].domain, l.ends[0].memory
 	_, err := domain.Register(memory[:4*4096], verbs.LocalWrite)
 	var limit *verbs.LockLimitError
@@ -146,11 +154,10 @@ func TestLockLimit(t *testing.T) {
 	require.EqualValues(t, 2<<20, f.Live().PinnedBytes)
 }
 
-// TestRevoke: a region that is closed under a stream of writes ends it, and nothing
-// touches its memory afterwards.
+// Closing a region ends a stream of writes into it, and nothing changes its memory afterwards.
 func TestRevoke(t *testing.T) {
 	f := software.NewFabric(software.Config{MTU: 256})
-	l := join(t, f, verbs.RC, 4, timers{14, 7, 12, 7})
+	l := openConnection(t, f, verbs.RC, 4, timers{14, 7, 12, 7})
 	a, b := &l.ends[0], &l.ends[1]
 	own, err := verbs.Allocate(256 << 10)
 	require.NoError(t, err)
@@ -164,7 +171,8 @@ func TestRevoke(t *testing.T) {
 		var got [1]verbs.Completion
 		for {
 			_, err := a.pair.PostSend([]verbs.SendRequest{{
-				Operation: verbs.Write, Elements: a.piece(0, len(own)), Signaled: true, RemoteAddr: region.Addr(), RemoteKey: region.RemoteKey(),
+				Operation: verbs.Write, Elements: a.element(0, len(own)), Signaled: true,
+				RemoteAddr: region.Addr(), RemoteKey: region.RemoteKey(),
 			}})
 			if err != nil {
 				t.Error(err)
@@ -183,18 +191,18 @@ func TestRevoke(t *testing.T) {
 			return
 		}
 	})
-	for landed := false; !landed; { // until the end of one
+	for landed := false; !landed; { // until the end of a write
 		landed = own[len(own)-1] != 0
 		runtime.Gosched()
 	}
 	require.NoError(t, region.Close())
-	clear(own) // the adapter has no right to it any more
+	clear(own) // the adapter may not write to it any more
 	wg.Wait()
 	require.True(t, bytes.Equal(own, make([]byte, len(own))))
 	require.NoError(t, verbs.Free(own))
 }
 
-// TestClosedThings: what is closed says so.
+// Operations on closed objects return net.ErrClosed.
 func TestClosedThings(t *testing.T) {
 	f := software.NewFabric(software.Config{})
 	_, err := f.Add("x")
@@ -228,75 +236,74 @@ func TestClosedThings(t *testing.T) {
 	require.Zero(t, f.Live())
 }
 
-// TestResetForgets: neither completions nor requests outlive Reset.
+// Neither completions nor requests remain after Reset.
 func TestResetForgets(t *testing.T) {
 	f := software.NewFabric(software.Config{Virtual: true})
-	l := join(t, f, verbs.RC, 4, timers{14, 7, 12, 7})
+	l := openConnection(t, f, verbs.RC, 4, timers{14, 7, 12, 7})
 	a, b := &l.ends[0], &l.ends[1]
-	b.expect(t, 1, 0, 8)
-	for i := range uint64(4) { // one is done, one waits for a receive request
+	b.postReceive(t, 1, 0, 8)
+	for i := range uint64(4) { // one is done, the others wait for a receive request
 		a.send(t, i, 8, 0)
 	}
-	for _, s := range []*station{a, b} {
+	for _, s := range []*endpoint{a, b} {
 		require.NoError(t, s.pair.Modify(verbs.Attributes{Mask: verbs.MaskState, State: verbs.Reset}))
-		require.Empty(t, all(t, s.queue))
-		require.Empty(t, all(t, s.recvs))
+		require.Empty(t, pollAll(t, s.queue))
+		require.Empty(t, pollAll(t, s.recvs))
 	}
 	f.Advance(time.Second)
-	require.Empty(t, all(t, a.queue))
+	require.Empty(t, pollAll(t, a.queue))
 	require.NoError(t, a.pair.Modify(verbs.Attributes{
 		Mask: verbs.MaskState | verbs.MaskPartitionKey | verbs.MaskPort | verbs.MaskAccess, State: verbs.Init, Port: 1,
 	}))
-	for i := range uint64(4) { // all the room is there again
-		a.expect(t, i, 0, 8)
+	for i := range uint64(4) { // the whole queue is free again
+		a.postReceive(t, i, 0, 8)
 	}
 	_, err := a.pair.PostReceive([]verbs.ReceiveRequest{{}})
 	require.ErrorIs(t, err, verbs.ErrQueueFull)
 }
 
-// TestLongest: a message that no port carries ends before it begins.
+// A message longer than the largest one fails before any packet is sent.
 func TestLongest(t *testing.T) {
-	l := join(t, software.NewFabric(software.Config{}), verbs.RC, 4, timers{14, 7, 12, 7})
+	l := openConnection(t, software.NewFabric(software.Config{}), verbs.RC, 4, timers{14, 7, 12, 7})
 	a := &l.ends[0]
 	require.Less(t, a.port.MaxMessageBytes, uint32(1<<31))
-	e := a.piece(0, 8)
+	e := a.element(0, 8)
 	e[0].Length = 1 << 31
 	_, err := a.pair.PostSend([]verbs.SendRequest{{ID: 5, Operation: verbs.Send, Elements: e}})
 	require.NoError(t, err)
-	got := all(t, a.queue)
+	got := pollAll(t, a.queue)
 	require.Len(t, got, 1)
 	require.Equal(t, verbs.StatusLocalLength, got[0].Status)
 }
 
-// TestDrained: a send queue that is drained takes requests, and sends them later; the
-// pair receives meanwhile.
+// A drained send queue accepts requests and sends them later. The pair receives meanwhile.
 func TestDrained(t *testing.T) {
-	l := join(t, software.NewFabric(software.Config{}), verbs.RC, 4, timers{14, 7, 12, 7})
+	l := openConnection(t, software.NewFabric(software.Config{}), verbs.RC, 4, timers{14, 7, 12, 7})
 	a, b := &l.ends[0], &l.ends[1]
 	move := func(to verbs.PairState) {
 		t.Helper()
 		require.NoError(t, a.pair.Modify(verbs.Attributes{Mask: verbs.MaskState, State: to}))
 	}
-	a.expect(t, 1, 0, 8)
-	b.expect(t, 1, 0, 8)
-	b.expect(t, 2, 0, 8)
+	a.postReceive(t, 1, 0, 8)
+	b.postReceive(t, 1, 0, 8)
+	b.postReceive(t, 2, 0, 8)
 	move(verbs.SendQueueDrained)
 	a.send(t, 1, 8, 7)
 	a.send(t, 2, 8, 8)
-	require.Empty(t, all(t, b.recvs))
+	require.Empty(t, pollAll(t, b.recvs))
 	b.send(t, 3, 8, 9)
-	require.Len(t, all(t, a.recvs), 1)
+	require.Len(t, pollAll(t, a.recvs), 1)
 	move(verbs.ReadyToSend)
-	got := all(t, b.recvs)
+	got := pollAll(t, b.recvs)
 	require.Len(t, got, 2)
 	require.EqualValues(t, 7, got[0].Immediate)
-	require.Len(t, all(t, a.queue), 2)
+	require.Len(t, pollAll(t, a.queue), 2)
 }
 
-// TestFull: an adapter says how many things it has room for.
+// An adapter enforces its limits on numbers of objects.
 func TestFull(t *testing.T) {
 	f := software.NewFabric(software.Config{Limits: verbs.Limits{Pairs: 3, Queues: 4}})
-	l := join(t, f, verbs.UC, 4, timers{}) // one pair and two queues an adapter
+	l := openConnection(t, f, verbs.UC, 4, timers{}) // one pair and two queues per adapter
 	a := &l.ends[0]
 	c := verbs.PairConfig{Transport: verbs.UC, Send: a.queue, Receive: a.recvs, SendRequests: 1, ReceiveRequests: 1}
 	for range 2 {

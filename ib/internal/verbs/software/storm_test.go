@@ -17,44 +17,44 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestStorm: lines of one fabric work at once while wires are pulled and packets lost;
-// pairs that break are reset and joined again. Nothing stops for good, what arrives is
-// whole, and when all is closed nothing is left, no timer and no goroutine either.
+// Several connections of one fabric work while ports go down and packets get lost. Failed pairs are
+// reset and reconnected. No connection stalls, messages arrive intact, and after the end nothing is
+// open, no timer and no goroutine.
 func TestStorm(t *testing.T) {
 	before := runtime.NumGoroutine()
 	t.Run("", func(t *testing.T) {
 		f := software.NewFabric(software.Config{MTU: 512})
-		var lines []*line
+		var connections []*connection
 		for i := range 4 {
 			tr := []verbs.Transport{verbs.RC, verbs.UC}[i%2]
-			lines = append(lines, joinNamed(t, f, fmt.Sprint("storm", i, "."), tr, 16, timers{1, 2, 1, 2}))
+			connections = append(connections, openNamed(t, f, fmt.Sprint("storm", i, "."), tr, 16, timers{1, 2, 1, 2}))
 		}
 		stop := make(chan struct{})
-		var weather sync.WaitGroup
-		weather.Go(func() { storm(f, lines, stop) })
+		var faults sync.WaitGroup
+		faults.Go(func() { injectFaults(f, connections, stop) })
 		var wg sync.WaitGroup
-		delivered := make([]int, len(lines))
-		for i, l := range lines {
-			wg.Go(func() { delivered[i] = l.ride(t, uint64(i)) })
+		delivered := make([]int, len(connections))
+		for i, l := range connections {
+			wg.Go(func() { delivered[i] = l.exchange(t, uint64(i)) })
 		}
 		wg.Wait()
 		close(stop)
-		weather.Wait()
+		faults.Wait()
 		for i, n := range delivered {
-			require.GreaterOrEqual(t, n, enough, "line %d", i)
+			require.GreaterOrEqual(t, n, enough, "connection %d", i)
 		}
 	})
 	await.Until(t, func() bool { return runtime.NumGoroutine() <= before }, "the end of all goroutines but %d", before)
 }
 
-// storm changes the weather until it is stopped, and leaves it good.
-func storm(f *software.Fabric, lines []*line, stop <-chan struct{}) {
+// injectFaults changes the faults until it is stopped, and leaves none.
+func injectFaults(f *software.Fabric, connections []*connection, stop <-chan struct{}) {
 	r := rand.New(rand.NewPCG(1, 2))
 	pause := time.NewTicker(time.Millisecond)
 	defer pause.Stop()
 	defer func() {
 		f.SetRule(nil)
-		for _, l := range lines {
+		for _, l := range connections {
 			_ = l.ends[1].adapter.SetPort(1, true)
 		}
 	}()
@@ -65,37 +65,40 @@ func storm(f *software.Fabric, lines []*line, stop <-chan struct{}) {
 		case <-pause.C:
 		}
 		if r.IntN(3) == 0 {
-			f.SetRule(software.FaultRates{Seed: n, DropRate: 0.05, DelayRate: 0.1, MaxDelay: 300 * time.Microsecond, DuplicateRate: 0.05}.Rule())
+			f.SetRule(software.FaultRates{
+				Seed: n, DropRate: 0.05, DelayRate: 0.1, MaxDelay: 300 * time.Microsecond, DuplicateRate: 0.05,
+			}.Rule())
 		} else {
 			f.SetRule(nil)
 		}
-		for _, l := range lines {
+		for _, l := range connections {
 			_ = l.ends[1].adapter.SetPort(1, r.IntN(8) > 0)
 		}
 	}
 }
 
-// enough messages have seen all kinds of weather.
+// enough is the number of messages that meets all kinds of faults.
 const enough = 2000
 
-// ride sends messages both ways, and mends the line whenever it breaks; it tells how
-// many were delivered.
-func (l *line) ride(t *testing.T, seed uint64) (delivered int) {
+// exchange sends messages both ways, and reconnects when a pair fails. It returns the number of
+// messages delivered.
+func (l *connection) exchange(t *testing.T, seed uint64) (delivered int) {
 	r := rand.New(rand.NewPCG(seed, 9))
 	for round := 0; delivered < enough; round++ {
 		broken := false
 		for i := range l.ends {
 			s, o := &l.ends[i], &l.ends[1-i]
-			_, _ = o.pair.PostReceive([]verbs.ReceiveRequest{{ID: uint64(round), Elements: o.piece(4096*(round%16), 4096)}})
+			_, _ = o.pair.PostReceive([]verbs.ReceiveRequest{{ID: uint64(round), Elements: o.element(4096*(round%16), 4096)}})
 			n := 8 + r.IntN(4000)
 			binary.LittleEndian.PutUint64(s.memory[1<<19:], uint64(n)*3)
 			binary.LittleEndian.PutUint64(s.memory[1<<19+n-8:], uint64(n)*3)
-			if _, err := s.pair.PostSend([]verbs.SendRequest{{Operation: verbs.Send, Elements: s.piece(1<<19, n), Signaled: true}}); err != nil {
+			w := verbs.SendRequest{Operation: verbs.Send, Elements: s.element(1<<19, n), Signaled: true}
+			if _, err := s.pair.PostSend([]verbs.SendRequest{w}); err != nil {
 				broken = true
 				continue
 			}
 			var got [1]verbs.Completion
-			for k := 0; k == 0; runtime.Gosched() { // each send ends
+			for k := 0; k == 0; runtime.Gosched() { // every send completes
 				k, _ = s.queue.Poll(got[:])
 			}
 			broken = broken || got[0].Status != verbs.StatusOK
@@ -112,30 +115,30 @@ func (l *line) ride(t *testing.T, seed uint64) (delivered int) {
 			}
 		}
 		if broken {
-			l.mend(t)
+			l.reconnect(t)
 		}
 	}
 	return delivered
 }
 
-// mend takes both pairs through Reset and joins them.
-func (l *line) mend(t tester) {
+// reconnect resets and connects both pairs.
+func (l *connection) reconnect(t tester) {
 	for i := range l.ends {
 		require.NoError(t, l.ends[i].pair.Modify(verbs.Attributes{Mask: verbs.MaskState, State: verbs.Reset}))
 	}
 	l.connect(t)
 }
 
-// TestWritesAscend: who reads memory that is being written sees no later byte before an
-// earlier one, as behind PCI Express (on processors that keep the order of stores).
+// A reader of memory that is being written sees earlier bytes before later ones, as behind PCI
+// Express (on processors that keep the order of stores).
 func TestWritesAscend(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
-		t.Skip("the order of stores is amd64's")
+		t.Skip("only amd64 guarantees the order of stores")
 	}
-	l := join(t, software.NewFabric(software.Config{}), verbs.UC, 4, timers{})
+	l := openConnection(t, software.NewFabric(software.Config{}), verbs.UC, 4, timers{})
 	a, b := &l.ends[0], &l.ends[1]
 	const words = 512 // one packet
-	word := func(s *station, i int) *uint64 { return (*uint64)(unsafe.Pointer(&s.memory[i*8])) }
+	word := func(s *endpoint, i int) *uint64 { return (*uint64)(unsafe.Pointer(&s.memory[i*8])) }
 	var stop atomic.Bool
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -146,7 +149,7 @@ func TestWritesAscend(t *testing.T) {
 				*word(a, i) = version
 			}
 			if _, err := a.pair.PostSend([]verbs.SendRequest{{
-				Operation: verbs.Write, Elements: a.piece(0, words*8), Signaled: true,
+				Operation: verbs.Write, Elements: a.element(0, words*8), Signaled: true,
 				RemoteAddr: b.region.Addr(), RemoteKey: b.region.RemoteKey(),
 			}}); err != nil {
 				t.Error(err)
@@ -173,25 +176,24 @@ func TestWritesAscend(t *testing.T) {
 	wg.Wait()
 }
 
-// TestBusyPollers: pollers that keep every processor busy do not keep the adapter from
-// what it does by time.
+// The adapter's timers fire while pollers keep every processor busy.
 func TestBusyPollers(t *testing.T) {
-	l := join(t, software.NewFabric(software.Config{}), verbs.RC, 4, timers{14, 7, 12, 7})
+	l := openConnection(t, software.NewFabric(software.Config{}), verbs.RC, 4, timers{14, 7, 12, 7})
 	a, b := &l.ends[0], &l.ends[1]
-	a.send(t, 1, 8, 0) // nothing is posted to receive it: the adapter waits, and tries again
-	b.expect(t, 1, 0, 8)
-	var came atomic.Int64
+	a.send(t, 1, 8, 0) // no receive is posted: the adapter retries after a while
+	b.postReceive(t, 1, 0, 8)
+	var arrived atomic.Int64
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			var got [1]verbs.Completion
-			for came.Load() == 0 { // and for ever, if the adapter is kept from it
+			for arrived.Load() == 0 { // for ever if the timer does not fire
 				k, _ := a.queue.Poll(got[:])
-				came.Add(int64(k))
+				arrived.Add(int64(k))
 			}
 		})
 	}
 	wg.Wait()
-	require.EqualValues(t, 1, came.Load())
-	require.Len(t, all(t, b.recvs), 1)
+	require.EqualValues(t, 1, arrived.Load())
+	require.Len(t, pollAll(t, b.recvs), 1)
 }

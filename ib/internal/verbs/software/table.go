@@ -9,13 +9,12 @@ import (
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// table holds things under numbers (of queue pairs, of regions). Finding one takes no
-// lock. The upper bits of a number change whenever its place is used again, so that
-// an old number finds nothing.
+// table holds values by number (of queue pairs, of regions). find takes no lock. The upper bits
+// of a number change whenever its entry is reused, so that an old number finds nothing.
 type table[T any] struct {
 	mu      sync.Mutex
 	entries []atomic.Pointer[entry[T]]
-	free    []uint32 // indices, used as a queue so that a place rests
+	free    []uint32 // indices, reused first in, first out
 	uses    []uint32
 	shift   int
 	mask    uint32
@@ -26,7 +25,7 @@ type entry[T any] struct {
 	value  *T
 }
 
-// size makes room for n things under numbers of so many bits; first is random.
+// init makes room for n values under numbers of width bits; first is random.
 func (t *table[T]) init(n, width int, first uint32) {
 	t.entries = make([]atomic.Pointer[entry[T]], n)
 	t.shift = bits.Len(uint(n))
@@ -38,7 +37,7 @@ func (t *table[T]) init(n, width int, first uint32) {
 	}
 }
 
-// put gives a thing a number, which is never 0.
+// put stores a value and returns its number, which is never 0.
 func (t *table[T]) put(x *T, what string) (uint32, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -75,7 +74,7 @@ func (t *table[T]) remove(number uint32) {
 	t.free = append(t.free, i)
 }
 
-// each calls f for all things, in order of their places.
+// each calls f for all values, in order of their entries.
 func (t *table[T]) each(f func(*T)) {
 	for i := range t.entries {
 		if e := t.entries[i].Load(); e != nil {

@@ -2,12 +2,10 @@ package software
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// Modify implements verbs.Pair.
 func (q *pair) Modify(a verbs.Attributes) error {
 	if err := q.check(); err != nil {
 		return err
@@ -41,7 +39,7 @@ func (q *pair) modify(a verbs.Attributes) error {
 		return nil
 	}
 	q.responderMu.Lock()
-	if q.currentState() != from { // an answer moved it to Error meanwhile
+	if q.currentState() != from { // an acknowledgement has moved it to Error
 		q.responderMu.Unlock()
 		return fmt.Errorf("%w: queue pair %#x went to %v", verbs.ErrState, q.number, q.currentState())
 	}
@@ -59,34 +57,39 @@ func (q *pair) modify(a verbs.Attributes) error {
 	return nil
 }
 
-// values judges the attributes that are given.
+// checkValues checks the attributes that are given.
 func (q *pair) checkValues(a verbs.Attributes) error {
-	bad := func(m verbs.Mask, isBad bool, format string, args ...any) error {
-		if a.Mask&m == 0 || !isBad {
-			return nil
-		}
-		return fmt.Errorf("%w: %s", verbs.ErrAttributes, fmt.Sprintf(format, args...))
-	}
-	c := q.fabric.cfg
-	for _, err := range []error{
-		bad(verbs.MaskPort, a.Port < 1 || a.Port > len(q.adapter.ports), "port %d of %s, which has 1 to %d", a.Port, q.adapter.name, len(q.adapter.ports)),
-		bad(verbs.MaskPartitionKey, a.PartitionKey != 0, "partition key index %d of a table of one", a.PartitionKey),
-		bad(verbs.MaskPathMTU, !slices.Contains([]int{256, 512, 1024, 2048, 4096}, a.PathMTU) || a.PathMTU > c.MTU, "path MTU of %d bytes at a port of %d", a.PathMTU, c.MTU),
-		bad(verbs.MaskRemote, a.Remote>>24 != 0, "queue pair number %#x has more than 24 bits", a.Remote),
-		bad(verbs.MaskReceivePSN, a.ReceivePSN>>24 != 0, "receive PSN %#x has more than 24 bits", a.ReceivePSN),
-		bad(verbs.MaskSendPSN, a.SendPSN>>24 != 0, "send PSN %#x has more than 24 bits", a.SendPSN),
-		bad(verbs.MaskRetries, a.Retries > 7, "%d retries; 7 is the most", a.Retries),
-		bad(verbs.MaskRNRRetries, a.RNRRetries > 7, "%d RNR retries; 7 stands for no end", a.RNRRetries),
-		bad(verbs.MaskRNRTimer, a.RNRTimer > 31, "RNR timer code %d; 31 is the last", a.RNRTimer),
-		bad(verbs.MaskTimeout, a.Timeout > 31, "timeout exponent %d; 31 is the most", a.Timeout),
-		bad(verbs.MaskPendingReads, int(a.PendingReads) > q.adapter.limits.PendingReads, "%d pending reads; the most is %d", a.PendingReads, q.adapter.limits.PendingReads),
-		bad(verbs.MaskInitiatedReads, int(a.InitiatedReads) > q.adapter.limits.InitiatedReads, "%d initiated reads; the most is %d", a.InitiatedReads, q.adapter.limits.InitiatedReads),
-		bad(verbs.MaskPath, c.Layer == verbs.LayerEthernet && !a.Path.Global, "on an Ethernet port the path needs a GID"),
-		bad(verbs.MaskPath, a.Path.Global && (a.Path.SourceIndex < 0 || a.Path.SourceIndex >= q.sourceGIDs()), "source GID index %d of a table of %d", a.Path.SourceIndex, q.sourceGIDs()),
+	const max24 = 1<<24 - 1
+	c, l := q.fabric.cfg, q.adapter.limits
+	for _, f := range []struct {
+		mask            verbs.Mask
+		value, min, max int
+		name            string
+	}{
+		{verbs.MaskPort, a.Port, 1, len(q.adapter.ports), "port"},
+		{verbs.MaskPartitionKey, int(a.PartitionKey), 0, 0, "partition key index"},
+		{verbs.MaskRemote, int(a.Remote), 0, max24, "queue pair number"},
+		{verbs.MaskReceivePSN, int(a.ReceivePSN), 0, max24, "receive PSN"},
+		{verbs.MaskSendPSN, int(a.SendPSN), 0, max24, "send PSN"},
+		{verbs.MaskRetries, int(a.Retries), 0, 7, "retries"},
+		{verbs.MaskRNRRetries, int(a.RNRRetries), 0, 7, "RNR retries"},
+		{verbs.MaskRNRTimer, int(a.RNRTimer), 0, 31, "RNR timer code"},
+		{verbs.MaskTimeout, int(a.Timeout), 0, 31, "timeout exponent"},
+		{verbs.MaskPendingReads, int(a.PendingReads), 0, l.PendingReads, "pending reads"},
+		{verbs.MaskInitiatedReads, int(a.InitiatedReads), 0, l.InitiatedReads, "initiated reads"},
 	} {
-		if err != nil {
-			return err
+		if a.Mask&f.mask != 0 && (f.value < f.min || f.value > f.max) {
+			return fmt.Errorf("%w: %s %d: must be %d to %d", verbs.ErrAttributes, f.name, f.value, f.min, f.max)
 		}
+	}
+	path, gids := a.Mask&verbs.MaskPath != 0, q.sourceGIDs()
+	switch {
+	case a.Mask&verbs.MaskPathMTU != 0 && (!validMTU(a.PathMTU) || a.PathMTU > c.MTU):
+		return fmt.Errorf("%w: path MTU of %d bytes at a port of %d", verbs.ErrAttributes, a.PathMTU, c.MTU)
+	case path && c.Layer == verbs.LayerEthernet && !a.Path.Global:
+		return fmt.Errorf("%w: on an Ethernet port the path needs a GID", verbs.ErrAttributes)
+	case path && a.Path.Global && (a.Path.SourceIndex < 0 || a.Path.SourceIndex >= gids):
+		return fmt.Errorf("%w: source GID index %d of a table of %d", verbs.ErrAttributes, a.Path.SourceIndex, gids)
 	}
 	return nil
 }
@@ -98,7 +101,7 @@ func (q *pair) sourceGIDs() int {
 	return len(q.adapter.ports[q.attr.Port-1].gids)
 }
 
-// take copies what is given; both locks are held.
+// setAttributes sets the attributes that are given. Both locks are held.
 func (q *pair) setAttributes(a verbs.Attributes) {
 	m, to := a.Mask, &q.attr
 	set := func(bit verbs.Mask, f func()) {

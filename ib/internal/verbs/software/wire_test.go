@@ -11,48 +11,47 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestRNRTimer: the sender waits as long as the receiver asked for, as often as it was
-// told.
+// The sender waits for the receiver's RNR time, for its number of retries.
 func TestRNRTimer(t *testing.T) {
 	f := software.NewFabric(software.Config{Virtual: true})
-	l := join(t, f, verbs.RC, 4, timers{14, 7, 26, 2}) // 81.92 ms
+	l := openConnection(t, f, verbs.RC, 4, timers{14, 7, 26, 2}) // 81.92 ms
 	a, b := &l.ends[0], &l.ends[1]
 	a.send(t, 1, 8, 0)
 	f.Advance(81 * time.Millisecond)
-	b.expect(t, 1, 0, 8)
-	require.Empty(t, all(t, a.queue))
+	b.postReceive(t, 1, 0, 8)
+	require.Empty(t, pollAll(t, a.queue))
 	f.Advance(time.Millisecond)
-	require.Len(t, all(t, a.queue), 1)
-	require.Len(t, all(t, b.recvs), 1)
+	require.Len(t, pollAll(t, a.queue), 1)
+	require.Len(t, pollAll(t, b.recvs), 1)
 	a.send(t, 2, 8, 0)
 	f.Advance(163 * time.Millisecond)
-	require.Empty(t, all(t, a.queue))
+	require.Empty(t, pollAll(t, a.queue))
 	f.Advance(time.Millisecond)
-	got := all(t, a.queue)
+	got := pollAll(t, a.queue)
 	require.Len(t, got, 1)
 	require.Equal(t, verbs.StatusRNRExceeded, got[0].Status)
 }
 
-// TestRetryTimer: 4.096 µs × 2^14, 1 + 3 times.
+// The sender retries three times after 4.096 µs × 2^14 each.
 func TestRetryTimer(t *testing.T) {
 	f := software.NewFabric(software.Config{Virtual: true})
-	l := join(t, f, verbs.RC, 4, timers{14, 3, 12, 7})
+	l := openConnection(t, f, verbs.RC, 4, timers{14, 3, 12, 7})
 	a, b := &l.ends[0], &l.ends[1]
-	b.expect(t, 1, 0, 8)
+	b.postReceive(t, 1, 0, 8)
 	require.NoError(t, b.adapter.SetPort(1, false))
 	a.send(t, 1, 8, 0)
 	f.Advance(268 * time.Millisecond)
-	require.Empty(t, all(t, a.queue))
+	require.Empty(t, pollAll(t, a.queue))
 	f.Advance(time.Millisecond)
-	got := all(t, a.queue)
+	got := pollAll(t, a.queue)
 	require.Len(t, got, 1)
 	require.Equal(t, verbs.StatusRetriesExceeded, got[0].Status)
 	require.EqualValues(t, 4, f.Lost())
 	require.EqualValues(t, 3, f.Resent())
 }
 
-// TestLossyUnreliable: what a UC pair gets of a lossy wire is whole messages in order,
-// and the same ones whenever the seed is the same.
+// On a lossy network a UC pair receives whole messages in order, and the same ones for the same
+// seed.
 func TestLossyUnreliable(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		seed := rapid.Uint64().Draw(r, "seed")
@@ -64,11 +63,11 @@ func TestLossyUnreliable(t *testing.T) {
 
 func lossy(t tester, seed uint64, loss float64) string {
 	f := software.NewFabric(software.Config{Virtual: true, MTU: 256, Seed: seed})
-	l := join(t, f, verbs.UC, 64, timers{})
+	l := openConnection(t, f, verbs.UC, 64, timers{})
 	a, b := &l.ends[0], &l.ends[1]
 	f.SetRule(software.FaultRates{Seed: seed, DropRate: loss}.Rule())
 	for i := range uint64(64) {
-		b.expect(t, i, int(i)*2048, 2048)
+		b.postReceive(t, i, int(i)*2048, 2048)
 	}
 	for i := range uint64(60) {
 		n := int(i) * 30
@@ -77,9 +76,9 @@ func lossy(t tester, seed uint64, loss float64) string {
 		}
 		a.send(t, i, n, uint32(i))
 	}
-	require.Len(t, all(t, a.queue), 60, "UC never waits")
+	require.Len(t, pollAll(t, a.queue), 60, "UC never waits")
 	last, log := -1, ""
-	for k, c := range all(t, b.recvs) {
+	for k, c := range pollAll(t, b.recvs) {
 		require.Equal(t, verbs.StatusOK, c.Status)
 		require.EqualValues(t, k, c.ID, "a lost message takes no receive request")
 		i := int(c.Immediate)
@@ -96,12 +95,11 @@ func lossy(t tester, seed uint64, loss float64) string {
 	return log
 }
 
-// TestOvertaking: a packet that is late comes when its time has come. UC takes it for a
-// new message; RC restores the order.
+// A delayed packet arrives after later ones. UC takes it for a new message. RC restores the order.
 func TestOvertaking(t *testing.T) {
 	for _, tr := range []verbs.Transport{verbs.UC, verbs.RC} {
 		f := software.NewFabric(software.Config{Virtual: true})
-		l := join(t, f, tr, 4, timers{14, 7, 12, 7})
+		l := openConnection(t, f, tr, 4, timers{14, 7, 12, 7})
 		a, b := &l.ends[0], &l.ends[1]
 		var seen []software.Packet
 		f.SetRule(func(p software.Packet) software.Fault {
@@ -115,14 +113,14 @@ func TestOvertaking(t *testing.T) {
 			return software.Fault{}
 		})
 		immediates := func() (out []uint32) {
-			for _, c := range all(t, b.recvs) {
+			for _, c := range pollAll(t, b.recvs) {
 				require.Equal(t, verbs.StatusOK, c.Status)
 				out = append(out, c.Immediate)
 			}
 			return out
 		}
 		for i := range uint64(3) {
-			b.expect(t, i, int(i)*64, 64)
+			b.postReceive(t, i, int(i)*64, 64)
 		}
 		a.send(t, 0, 8, 100)
 		require.Empty(t, immediates())
@@ -140,7 +138,7 @@ func TestOvertaking(t *testing.T) {
 			require.Equal(t, []uint32{100}, immediates())
 			continue
 		}
-		// The gap was refused, and both were sent again at once; what comes late is a repeat.
+		// The gap was refused, and both packets were sent again. The delayed one is a duplicate.
 		require.Equal(t, []uint32{100, 101}, immediates())
 		f.Advance(time.Second)
 		require.Empty(t, immediates())

@@ -1,6 +1,7 @@
-package suite
+package verbs_test
 
 import (
+	"cmp"
 	"testing"
 
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
@@ -8,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// end is one side of a connection, with everything it needs.
+// end is one end of a connection with its objects.
 type end struct {
 	t       *testing.T
-	rig     Rig
+	rig     rig
 	device  verbs.Device
 	domain  verbs.Domain
 	channel verbs.Channel
@@ -25,37 +26,42 @@ type end struct {
 	psn     uint32
 }
 
-// shape is what a test wants of its two ends.
-type shape struct {
-	config   verbs.PairConfig // of pairs: transport, sizes
-	bytes    int              // of each region (0: 256 KiB)
-	depth    int              // of completion queues (0: 512)
-	access   verbs.Access     // of the region (0: all)
-	unlike   func(e int, a *verbs.Attributes)
-	timeout  uint8 // of RC (0: 14)
-	retries  uint8
-	rnr      uint8 // retries
-	unjoined bool  // pairs stay in Reset
-	oneQueue bool  // completions of both kinds in one queue
+// options are a test's options for its two ends.
+type options struct {
+	config      verbs.PairConfig // of pairs: transport, sizes
+	bytes       int              // of each region (0: 256 KiB)
+	depth       int              // of completion queues (0: 512)
+	access      verbs.Access     // of the region (0: all)
+	modify      func(e int, a *verbs.Attributes)
+	timeout     uint8 // of RC (0: 14)
+	retries     uint8
+	rnr         uint8 // retries
+	unconnected bool  // pairs stay in Reset
+	oneQueue    bool  // completions of both kinds in one queue
+}
+
+// reliable are the options of most tests: RC pairs never give up.
+func reliable(tr verbs.Transport) options {
+	return options{config: verbs.PairConfig{Transport: tr}, retries: 7, rnr: 7}
 }
 
 const (
-	everything   = verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead
-	mostRequests = 64
+	allAccess   = verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead
+	maxRequests = 64
 )
 
-// both opens two ends and joins them; they are closed with the test.
-func both(t *testing.T, r Rig, s shape) (a, b *end) {
+// openBoth opens two ends and connects them. They are closed with the test.
+func openBoth(t *testing.T, r rig, s options) (a, b *end) {
 	t.Helper()
 	a, b = open(t, r, s, 0), open(t, r, s, 1)
-	if !s.unjoined {
-		a.join(b, s, 0)
-		b.join(a, s, 1)
+	if !s.unconnected {
+		a.connect(b, s, 0)
+		b.connect(a, s, 1)
 	}
 	return a, b
 }
 
-func open(t *testing.T, r Rig, s shape, n int) *end {
+func open(t *testing.T, r rig, s options, n int) *end {
 	t.Helper()
 	e := &end{t: t, rig: r, psn: uint32(0xfffff0 + n*5)} // wraps soon
 	var err error
@@ -72,27 +78,16 @@ func open(t *testing.T, r Rig, s shape, n int) *end {
 	e.channel, err = e.device.CreateChannel()
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.channel.Close(), "channel") })
-	depth := s.depth
-	if depth == 0 {
-		depth = 512
-	}
+	depth := cmp.Or(s.depth, 512)
 	e.sends = e.queue(depth)
 	e.recvs = e.sends
 	if !s.oneQueue {
 		e.recvs = e.queue(depth)
 	}
-	size := s.bytes
-	if size == 0 {
-		size = 256 << 10
-	}
-	e.memory, err = verbs.Allocate(size)
+	e.memory, err = verbs.Allocate(cmp.Or(s.bytes, 256<<10))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, verbs.Free(e.memory)) })
-	access := s.access
-	if access == 0 {
-		access = everything
-	}
-	e.region, err = e.domain.Register(e.memory, access)
+	e.region, err = e.domain.Register(e.memory, cmp.Or(s.access, allAccess))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.region.Close(), "region") })
 	e.pair = e.create(s.config)
@@ -107,19 +102,14 @@ func (e *end) queue(depth int) verbs.CompletionQueue {
 	return q
 }
 
-// create makes a pair; zero sizes take those of most tests.
+// create creates a pair; sizes of 0 take a default.
 func (e *end) create(c verbs.PairConfig) verbs.Pair {
 	e.t.Helper()
-	set := func(p *int, v int) {
-		if *p == 0 {
-			*p = v
-		}
-	}
-	set(&c.SendRequests, mostRequests)
-	set(&c.ReceiveRequests, mostRequests)
-	set(&c.SendElements, 3)
-	set(&c.ReceiveElements, 3)
-	set(&c.InlineBytes, 32)
+	c.SendRequests = cmp.Or(c.SendRequests, maxRequests)
+	c.ReceiveRequests = cmp.Or(c.ReceiveRequests, maxRequests)
+	c.SendElements = cmp.Or(c.SendElements, 3)
+	c.ReceiveElements = cmp.Or(c.ReceiveElements, 3)
+	c.InlineBytes = cmp.Or(c.InlineBytes, 32)
 	c.Send, c.Receive = e.sends, e.recvs
 	p, err := e.domain.CreatePair(c)
 	require.NoError(e.t, err)
@@ -127,17 +117,12 @@ func (e *end) create(c verbs.PairConfig) verbs.Pair {
 	return p
 }
 
-// mtu of the paths.
-func (r Rig) mtu(p verbs.Port) int {
-	if r.MTU != 0 {
-		return r.MTU
-	}
-	return min(1024, p.MTU)
-}
+// mtu returns the MTU of the paths.
+func (r rig) mtu(p verbs.Port) int { return cmp.Or(r.MTU, min(1024, p.MTU)) }
 
-// steps are the attributes that take a pair to Init, to ReadyToReceive and to
-// ReadyToSend, exactly as its transport wants them.
-func (e *end) steps(to *end, s shape) [3]verbs.Attributes {
+// steps returns the attributes that take a pair to Init, ReadyToReceive and ReadyToSend, exactly
+// as its transport requires them.
+func (e *end) steps(to *end, s options) [3]verbs.Attributes {
 	initial := verbs.Attributes{
 		Mask: verbs.MaskState | verbs.MaskPartitionKey | verbs.MaskPort | verbs.MaskAccess, State: verbs.Init,
 		Port: e.rig.Port, Access: verbs.LocalWrite | verbs.RemoteWrite,
@@ -155,48 +140,46 @@ func (e *end) steps(to *end, s shape) [3]verbs.Attributes {
 		receive.Mask |= verbs.MaskPendingReads | verbs.MaskRNRTimer
 		receive.PendingReads, receive.RNRTimer = 1, 12
 		send.Mask |= verbs.MaskTimeout | verbs.MaskRetries | verbs.MaskRNRRetries | verbs.MaskInitiatedReads
-		send.Timeout, send.Retries, send.RNRRetries, send.InitiatedReads = 14, s.retries, s.rnr, 1
-		if s.timeout != 0 {
-			send.Timeout = s.timeout
-		}
+		send.Timeout, send.InitiatedReads = cmp.Or(s.timeout, 14), 1
+		send.Retries, send.RNRRetries = s.retries, s.rnr
 	}
 	return [3]verbs.Attributes{initial, receive, send}
 }
 
-// join takes the pair through its states; s.unlike may spoil the attributes.
-func (e *end) join(to *end, s shape, n int) {
+// connect takes the pair through its states. s.modify may change the attributes.
+func (e *end) connect(to *end, s options, n int) {
 	e.t.Helper()
 	for _, a := range e.steps(to, s) {
-		if s.unlike != nil {
-			s.unlike(n, &a)
+		if s.modify != nil {
+			s.modify(n, &a)
 		}
 		require.NoError(e.t, e.pair.Modify(a), "to %v", a.State)
 	}
-	e.inState(verbs.ReadyToSend)
+	e.requireState(verbs.ReadyToSend)
 }
 
-func (e *end) inState(want verbs.PairState) {
+func (e *end) requireState(want verbs.PairState) {
 	e.t.Helper()
 	s, err := e.pair.State()
 	require.NoError(e.t, err)
 	require.Equal(e.t, want, s)
 }
 
-// reaches waits for a state.
-func (e *end) reaches(want verbs.PairState) {
+// awaitState waits for a state.
+func (e *end) awaitState(want verbs.PairState) {
 	e.t.Helper()
-	e.until("state "+want.String(), func() bool {
+	e.await("state "+want.String(), func() bool {
 		s, err := e.pair.State()
 		require.NoError(e.t, err)
 		return s == want
 	})
 }
 
-// until waits for something, with pauses that let a busy machine do it.
-func (e *end) until(what string, done func() bool) {
+// await polls a condition with increasing sleeps.
+func (e *end) await(what string, done func() bool) {
 	e.t.Helper()
 	await.Until(e.t, func() bool {
-		for range 100 { // without a pause at first
+		for range 100 { // without sleeps at first
 			if done() {
 				return true
 			}
@@ -210,7 +193,7 @@ func (e *end) poll(q verbs.CompletionQueue, n int) []verbs.Completion {
 	e.t.Helper()
 	var out []verbs.Completion
 	buf := make([]verbs.Completion, 4)
-	e.until("completions", func() bool {
+	e.await("completions", func() bool {
 		k, err := q.Poll(buf[:min(len(buf), n-len(out))])
 		require.NoError(e.t, err)
 		out = append(out, buf[:k]...)
@@ -219,8 +202,8 @@ func (e *end) poll(q verbs.CompletionQueue, n int) []verbs.Completion {
 	return out
 }
 
-// quiet says that a queue has nothing.
-func (e *end) quiet(q verbs.CompletionQueue) {
+// requireEmpty requires that a queue has no completion.
+func (e *end) requireEmpty(q verbs.CompletionQueue) {
 	e.t.Helper()
 	var buf [1]verbs.Completion
 	n, err := q.Poll(buf[:])
@@ -228,8 +211,8 @@ func (e *end) quiet(q verbs.CompletionQueue) {
 	require.Zero(e.t, n, "%+v", buf[0])
 }
 
-// piece names bytes of the end's region.
-func (e *end) piece(at, n int) verbs.Element {
+// element returns an element of the end's region.
+func (e *end) element(at, n int) verbs.Element {
 	return verbs.Element{Addr: e.region.Addr() + uint64(at), Length: uint32(n), Key: e.region.LocalKey()}
 }
 
@@ -240,30 +223,31 @@ func (e *end) post(ws ...verbs.SendRequest) {
 	require.Equal(e.t, len(ws), n)
 }
 
-func (e *end) expect(ws ...verbs.ReceiveRequest) {
+func (e *end) postReceive(ws ...verbs.ReceiveRequest) {
 	e.t.Helper()
 	n, err := e.pair.PostReceive(ws)
 	require.NoError(e.t, err)
 	require.Equal(e.t, len(ws), n)
 }
 
-// send is a signaled send of bytes of the region.
+// send returns a signaled send of bytes of the region.
 func (e *end) send(id uint64, at, n int) verbs.SendRequest {
-	return verbs.SendRequest{ID: id, Operation: verbs.Send, Elements: []verbs.Element{e.piece(at, n)}, Signaled: true}
+	return verbs.SendRequest{ID: id, Operation: verbs.Send, Elements: []verbs.Element{e.element(at, n)}, Signaled: true}
 }
 
-// write is a signaled write of bytes of the region to a place in another's.
+// write returns a signaled write of bytes of the region into another end's region.
 func (e *end) write(id uint64, at, n int, to *end, there int) verbs.SendRequest {
 	w := e.send(id, at, n)
-	w.Operation, w.RemoteAddr, w.RemoteKey = verbs.Write, to.region.Addr()+uint64(there), to.region.RemoteKey()
+	w.Operation = verbs.Write
+	w.RemoteAddr, w.RemoteKey = to.region.Addr()+uint64(there), to.region.RemoteKey()
 	return w
 }
 
-func (e *end) slot(id uint64, at, n int) verbs.ReceiveRequest {
-	return verbs.ReceiveRequest{ID: id, Elements: []verbs.Element{e.piece(at, n)}}
+func (e *end) receive(id uint64, at, n int) verbs.ReceiveRequest {
+	return verbs.ReceiveRequest{ID: id, Elements: []verbs.Element{e.element(at, n)}}
 }
 
-// fill writes a pattern that no two seeds share.
+// fill writes a pattern that differs between seeds.
 func fill(b []byte, seed int) {
 	x := uint32(seed)*2654435761 + 12345
 	for i := range b {
@@ -272,8 +256,8 @@ func fill(b []byte, seed int) {
 	}
 }
 
-// ended checks a completion that succeeded.
-func (e *end) ended(c verbs.Completion, id uint64, kind verbs.CompletionKind) {
+// requireSuccess checks a completion that succeeded.
+func (e *end) requireSuccess(c verbs.Completion, id uint64, kind verbs.CompletionKind) {
 	e.t.Helper()
 	require.Equal(e.t, verbs.StatusOK, c.Status, "%v", c.Status)
 	require.Equal(e.t, id, c.ID)
@@ -281,8 +265,8 @@ func (e *end) ended(c verbs.Completion, id uint64, kind verbs.CompletionKind) {
 	require.Equal(e.t, e.pair.Number(), c.Pair)
 }
 
-// flushed checks that completions are of these requests, in order, all flushed.
-func (e *end) flushed(cs []verbs.Completion, ids ...uint64) {
+// requireFlushed checks that these requests, in order, were flushed.
+func (e *end) requireFlushed(cs []verbs.Completion, ids ...uint64) {
 	e.t.Helper()
 	require.Len(e.t, cs, len(ids))
 	for i, c := range cs {
@@ -291,8 +275,8 @@ func (e *end) flushed(cs []verbs.Completion, ids ...uint64) {
 	}
 }
 
-// status wants the specification's status of a rig that is exact, one of several else.
-func (e *end) status(c verbs.Completion, want verbs.Status, others ...verbs.Status) {
+// requireStatus requires the specification's status on an exact rig, else one of several.
+func (e *end) requireStatus(c verbs.Completion, want verbs.Status, others ...verbs.Status) {
 	e.t.Helper()
 	if e.rig.Exact {
 		others = nil
@@ -300,11 +284,11 @@ func (e *end) status(c verbs.Completion, want verbs.Status, others ...verbs.Stat
 	require.Contains(e.t, append(others, want), c.Status, "%v", c.Status)
 }
 
-// closed says that nothing has leaked.
-func (r Rig) closed(t *testing.T) {
+// requireClosed requires that no object has leaked.
+func (r rig) requireClosed(t *testing.T) {
 	t.Helper()
 	if r.Open != nil {
-		require.Zero(t, r.Open(), "what the test has opened is still open")
+		require.Zero(t, r.Open(), "objects of the test are still open")
 	}
 }
 

@@ -16,15 +16,15 @@ type tester interface {
 	Fatal(args ...any)
 }
 
-// line is two joined pairs with memory, of one transport.
-type line struct {
+// connection is two connected pairs of one transport, with memory.
+type connection struct {
 	fabric    *software.Fabric
 	transport verbs.Transport
 	timers    timers
-	ends      [2]station
+	ends      [2]endpoint
 }
 
-type station struct {
+type endpoint struct {
 	adapter *software.Adapter
 	device  verbs.Device
 	domain  verbs.Domain
@@ -37,19 +37,19 @@ type station struct {
 	port    verbs.Port
 }
 
-// timers of an RC pair, in IBTA's codes.
+// timers are the timers of an RC pair, in IBTA's codes.
 type timers struct{ timeout, retries, rnrTimer, rnrRetries uint8 }
 
-func join(t tester, f *software.Fabric, tr verbs.Transport, depth int, w timers) *line {
+func openConnection(t tester, f *software.Fabric, tr verbs.Transport, depth int, w timers) *connection {
 	t.Helper()
 	t.Cleanup(func() { require.Zero(t, f.Live()) })
-	return joinNamed(t, f, tr.String(), tr, depth, w)
+	return openNamed(t, f, tr.String(), tr, depth, w)
 }
 
-// joinNamed is join for several lines on a fabric: name distinguishes their adapters.
-func joinNamed(t tester, f *software.Fabric, name string, tr verbs.Transport, depth int, w timers) *line {
+// openNamed is openConnection for several connections on a fabric. name distinguishes adapters.
+func openNamed(t tester, f *software.Fabric, name string, tr verbs.Transport, depth int, w timers) *connection {
 	t.Helper()
-	l := &line{fabric: f, transport: tr, timers: w}
+	l := &connection{fabric: f, transport: tr, timers: w}
 	for i := range l.ends {
 		s := &l.ends[i]
 		var err error
@@ -82,20 +82,27 @@ func joinNamed(t tester, f *software.Fabric, name string, tr verbs.Transport, de
 	return l
 }
 
-// connect takes both pairs from Reset to ready.
-func (l *line) connect(t tester) {
+// connect takes both pairs from Reset to ReadyToSend.
+func (l *connection) connect(t tester) {
 	t.Helper()
 	w := l.timers
 	for i := range l.ends {
 		s, o := &l.ends[i], &l.ends[1-i]
 		steps := []verbs.Attributes{
-			{Mask: verbs.MaskState | verbs.MaskPartitionKey | verbs.MaskPort | verbs.MaskAccess, State: verbs.Init, Port: 1, Access: verbs.LocalWrite | verbs.RemoteWrite},
 			{
-				Mask: verbs.MaskState | verbs.MaskPath | verbs.MaskPathMTU | verbs.MaskRemote | verbs.MaskReceivePSN, State: verbs.ReadyToReceive,
+				Mask:  verbs.MaskState | verbs.MaskPartitionKey | verbs.MaskPort | verbs.MaskAccess,
+				State: verbs.Init, Port: 1, Access: verbs.LocalWrite | verbs.RemoteWrite,
+			},
+			{
+				Mask:    verbs.MaskState | verbs.MaskPath | verbs.MaskPathMTU | verbs.MaskRemote | verbs.MaskReceivePSN,
+				State:   verbs.ReadyToReceive,
 				PathMTU: s.port.MTU, Remote: o.pair.Number(), ReceivePSN: 0xfffffe, Path: verbs.Path{LID: o.port.LID},
 				RNRTimer: w.rnrTimer,
 			},
-			{Mask: verbs.MaskState | verbs.MaskSendPSN, State: verbs.ReadyToSend, SendPSN: 0xfffffe, Timeout: w.timeout, Retries: w.retries, RNRRetries: w.rnrRetries},
+			{
+				Mask: verbs.MaskState | verbs.MaskSendPSN, State: verbs.ReadyToSend, SendPSN: 0xfffffe,
+				Timeout: w.timeout, Retries: w.retries, RNRRetries: w.rnrRetries,
+			},
 		}
 		if l.transport == verbs.RC {
 			steps[1].Mask |= verbs.MaskPendingReads | verbs.MaskRNRTimer
@@ -107,7 +114,7 @@ func (l *line) connect(t tester) {
 	}
 }
 
-func (l *line) close(t tester) {
+func (l *connection) close(t tester) {
 	t.Helper()
 	for i := range l.ends {
 		s := &l.ends[i]
@@ -122,6 +129,6 @@ func (l *line) close(t tester) {
 	}
 }
 
-func (s *station) piece(at, n int) []verbs.Element {
+func (s *endpoint) element(at, n int) []verbs.Element {
 	return []verbs.Element{{Addr: s.region.Addr() + uint64(at), Length: uint32(n), Key: s.region.LocalKey()}}
 }

@@ -1,6 +1,6 @@
-// Package suite is the contract of package verbs as tests: one call runs it over a
-// provider. What a stack of real adapters does not show, or shows otherwise, a Rig says.
-package suite
+// The tests of this package are the contract of package verbs, over both providers. A rig
+// describes where a stack of real adapters differs or cannot be tested.
+package verbs_test
 
 import (
 	"testing"
@@ -8,35 +8,32 @@ import (
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
-// Rig is what the suite runs on: two ends, which may be one device looped back.
-type Rig struct {
+// rig is the pair of ends that the suite runs on. Both may be one device looped back.
+type rig struct {
 	Provider verbs.Provider
 	Devices  [2]string
 	Port     int // of both
 	GIDIndex int
 	MTU      int // bytes, of the paths (0: 1024, or the port's if that is less)
 
-	// Exact wants the statuses and the bounds of the specification where stacks differ:
-	// a queue of unsignaled requests stays full, an overlong message is a length error.
+	// Exact requires the statuses and bounds of the specification where stacks differ: a queue
+	// of unsignaled requests stays full, an overlong message is a length error.
 	Exact bool
-	// SetPort pulls or plugs the wire of an end; nil where the test cannot.
+	// SetPort disconnects or connects the cable of an end, or is nil.
 	SetPort func(end int, up bool)
-	// Lose drops the packets, counted from 0 from now on over both ends, for which it
-	// returns true; acknowledgements are not counted. nil takes it back. Lose itself is
-	// nil where nothing can be dropped.
-	Lose func(func(packet int) bool)
-	// Open counts what is open: regions, pairs and the rest. nil where it is not known.
+	// SetLoss drops the packets for which lost returns true, or none if lost is nil. Packets of
+	// both ends are counted from 0, without acknowledgements. SetLoss itself may be nil.
+	SetLoss func(lost func(packet int) bool)
+	// Open counts the open objects, or is nil.
 	Open func() int64
 }
 
-// Run runs all of it.
-func Run(t *testing.T, r Rig) {
-	if r.Port == 0 {
-		r.Port = 1
-	}
+// runSuite runs all tests.
+func runSuite(t *testing.T, r rig) {
+	r.Port = max(r.Port, 1)
 	for _, c := range []struct {
 		name string
-		run  func(*testing.T, Rig)
+		run  func(*testing.T, rig)
 	}{
 		{"Device", testDevice},
 		{"Busy", testBusy},
@@ -46,14 +43,14 @@ func Run(t *testing.T, r Rig) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Run("", func(t *testing.T) { c.run(t, r) })
-			r.closed(t)
+			r.requireClosed(t)
 		})
 	}
 	for _, tr := range []verbs.Transport{verbs.RC, verbs.UC} {
 		t.Run(tr.String(), func(t *testing.T) {
 			for _, c := range []struct {
 				name string
-				run  func(*testing.T, Rig, verbs.Transport)
+				run  func(*testing.T, rig, verbs.Transport)
 			}{
 				{"Transitions", testTransitions},
 				{"States", testStates},
@@ -83,7 +80,7 @@ func Run(t *testing.T, r Rig) {
 			} {
 				t.Run(c.name, func(t *testing.T) {
 					t.Run("", func(t *testing.T) { c.run(t, r, tr) })
-					r.closed(t)
+					r.requireClosed(t)
 				})
 			}
 		})

@@ -1,4 +1,4 @@
-package suite
+package verbs_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func testDevice(t *testing.T, r Rig) {
+func testDevice(t *testing.T, r rig) {
 	names, err := r.Provider.Devices()
 	require.NoError(t, err)
 	require.Contains(t, names, r.Devices[0])
@@ -61,8 +61,8 @@ func testDevice(t *testing.T, r Rig) {
 	require.ErrorIs(t, <-got, net.ErrClosed)
 }
 
-// testBusy: nothing can be closed under what was made from it.
-func testBusy(t *testing.T, r Rig) {
+// testBusy checks that no object can be closed before those made from it.
+func testBusy(t *testing.T, r rig) {
 	d, err := r.Provider.Open(r.Devices[0])
 	require.NoError(t, err)
 	domain, err := d.AllocDomain()
@@ -94,14 +94,14 @@ func testBusy(t *testing.T, r Rig) {
 	require.NoError(t, d.Close())
 }
 
-func testRegions(t *testing.T, r Rig) {
+func testRegions(t *testing.T, r rig) {
 	d, err := r.Provider.Open(r.Devices[0])
 	require.NoError(t, err)
 	domain, err := d.AllocDomain()
 	require.NoError(t, err)
 	b, err := verbs.Allocate(3 * 4096)
 	require.NoError(t, err)
-	x, err := domain.Register(b, everything)
+	x, err := domain.Register(b, allAccess)
 	require.NoError(t, err)
 	y, err := domain.Register(b[4096:], verbs.LocalWrite) // regions may overlap
 	require.NoError(t, err)
@@ -110,7 +110,7 @@ func testRegions(t *testing.T, r Rig) {
 	require.NotEqual(t, x.LocalKey(), y.LocalKey())
 	require.NotEqual(t, x.RemoteKey(), y.RemoteKey())
 	_, err = domain.Register(b, verbs.RemoteWrite)
-	require.Error(t, err, "others may write where the owner may not")
+	require.Error(t, err, "remote writes without local writes")
 	require.NoError(t, x.Close())
 	require.NoError(t, y.Close())
 	require.NoError(t, verbs.Free(b))
@@ -118,11 +118,14 @@ func testRegions(t *testing.T, r Rig) {
 	require.NoError(t, d.Close())
 }
 
-func testLimits(t *testing.T, r Rig) {
-	e := open(t, r, shape{config: verbs.PairConfig{Transport: verbs.RC}}, 0)
+func testLimits(t *testing.T, r rig) {
+	e := open(t, r, options{config: verbs.PairConfig{Transport: verbs.RC}}, 0)
 	l, err := e.device.Limits()
 	require.NoError(t, err)
-	good := verbs.PairConfig{Transport: verbs.UC, Send: e.sends, Receive: e.recvs, SendRequests: 4, ReceiveRequests: 4, SendElements: 1, ReceiveElements: 1}
+	good := verbs.PairConfig{
+		Transport: verbs.UC, Send: e.sends, Receive: e.recvs,
+		SendRequests: 4, ReceiveRequests: 4, SendElements: 1, ReceiveElements: 1,
+	}
 	for name, spoil := range map[string]func(*verbs.PairConfig){
 		"send requests":    func(c *verbs.PairConfig) { c.SendRequests = l.PairRequests + 1 },
 		"receive requests": func(c *verbs.PairConfig) { c.ReceiveRequests = l.PairRequests + 1 },
@@ -139,8 +142,8 @@ func testLimits(t *testing.T, r Rig) {
 	require.ErrorIs(t, err, verbs.ErrLimit)
 }
 
-func testChannel(t *testing.T, r Rig) {
-	a, b := both(t, r, shape{config: verbs.PairConfig{Transport: verbs.RC}, rnr: 7, retries: 7})
+func testChannel(t *testing.T, r rig) {
+	a, b := openBoth(t, r, reliable(verbs.RC))
 	wait := func(timeout time.Duration, want bool) {
 		t.Helper()
 		got, err := b.channel.Wait(timeout)
@@ -148,26 +151,26 @@ func testChannel(t *testing.T, r Rig) {
 		require.Equal(t, want, got)
 	}
 	for i := range 4 {
-		b.expect(b.slot(uint64(i), i*64, 64))
+		b.postReceive(b.receive(uint64(i), i*64, 64))
 	}
 	a.post(a.send(0, 0, 8))
-	a.ended(a.poll(a.sends, 1)[0], 0, verbs.Sent)
+	a.requireSuccess(a.poll(a.sends, 1)[0], 0, verbs.Sent)
 	wait(0, false) // not armed
-	// What came before raises nothing, and is found by one more poll.
+	// A completion from before the arming raises no event. One more poll finds it.
 	require.NoError(t, b.recvs.Arm())
-	b.ended(b.poll(b.recvs, 1)[0], 0, verbs.Received)
+	b.requireSuccess(b.poll(b.recvs, 1)[0], 0, verbs.Received)
 	wait(time.Millisecond, false)
 	a.post(a.send(1, 0, 8))
 	wait(-1, true)
 	wait(0, false) // one event for one arming
-	b.ended(b.poll(b.recvs, 1)[0], 1, verbs.Received)
+	b.requireSuccess(b.poll(b.recvs, 1)[0], 1, verbs.Received)
 	a.post(a.send(2, 0, 8))
-	b.ended(b.poll(b.recvs, 1)[0], 2, verbs.Received)
+	b.requireSuccess(b.poll(b.recvs, 1)[0], 2, verbs.Received)
 	wait(time.Millisecond, false) // not armed again
 	a.poll(a.sends, 2)
-	// Wake ends a wait, also one to come, and takes no event.
+	// Wake ends the present or the next wait, and takes no event.
 	b.channel.Wake()
-	wait(-1, false) // for ever, if it does not
+	wait(-1, false) // would block for ever without the wake
 	done := make(chan error, 1)
 	go func() {
 		got, err := b.channel.Wait(-1)
@@ -178,7 +181,7 @@ func testChannel(t *testing.T, r Rig) {
 	}()
 	b.channel.Wake()
 	require.NoError(t, <-done)
-	// A wait that blocks sees what comes.
+	// A blocked wait returns when a completion comes.
 	require.NoError(t, b.recvs.Arm())
 	go func() {
 		got, err := b.channel.Wait(-1)
@@ -189,6 +192,6 @@ func testChannel(t *testing.T, r Rig) {
 	}()
 	a.post(a.send(3, 0, 8))
 	require.NoError(t, <-done)
-	b.ended(b.poll(b.recvs, 1)[0], 3, verbs.Received)
-	a.ended(a.poll(a.sends, 1)[0], 3, verbs.Sent)
+	b.requireSuccess(b.poll(b.recvs, 1)[0], 3, verbs.Received)
+	a.requireSuccess(a.poll(a.sends, 1)[0], 3, verbs.Sent)
 }

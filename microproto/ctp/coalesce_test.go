@@ -10,10 +10,9 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Messages that wait for company come one by one, of whatever tag, and have used one
-// segment for as many as it holds; the accounts of both ends are those of messages that
-// went one by one.
-func TestBundle(t *testing.T) {
+// Coalesced messages arrive one by one, whatever their tags. They take one segment for as many as
+// fit, and the credit of both ends is the same as for separate messages.
+func TestCoalescedMessages(t *testing.T) {
 	for name, names := range map[string][]string{"ether": syncEther, "infiniband": syncReady} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, names, nil, 1400, 1, calm).open()
@@ -53,8 +52,8 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// A message that does not wait goes behind those that do.
-func TestBundleKeepsTheOrder(t *testing.T) {
+// A message that is not coalesced is sent after those that are.
+func TestCoalescingKeepsTheOrder(t *testing.T) {
 	r := newRig(t, syncEther, nil, 1400, 1, calm).open()
 	for i, n := range []int{8, 8, 5000, 0, 8} {
 		_, err := r.sendMore(0, tag, uint64(i), pattern(n, uint64(i)), n < 5000)
@@ -69,33 +68,33 @@ func TestBundleKeepsTheOrder(t *testing.T) {
 	}
 }
 
-// The channel's own tags are nobody's else's, and a bundle that is none fails the channel
-// before anything of it is stored.
-func TestBundleMalformed(t *testing.T) {
+// Reserved tags are refused, and a malformed coalesced message fails the channel before any of it
+// is stored.
+func TestMalformedCoalescedMessage(t *testing.T) {
 	r := newRig(t, syncEther, nil, 1400, 1, calm).open()
-	_, err := r.send(0, bundleTag, 1, nil)
+	_, err := r.send(0, coalescedTag, 1, nil)
 	require.ErrorIs(t, err, ErrSlot)
-	_, err = r.sendMore(0, bundleTag, 1, nil, true)
+	_, err = r.sendMore(0, coalescedTag, 1, nil, true)
 	require.ErrorIs(t, err, ErrSlot)
 	s := r.ends[0].Endpoint().(*Synchronous)
 	require.NoError(t, r.Do(0, func(x *microproto.Exec) {
 		m, err := x.NewMessage(microproto.Down)
 		require.NoError(t, err)
 		m.Payload = make([]byte, 100)
-		s.sending.tags.push(outgoing{bundleTag, 3, s.begin(m.Payload)})
+		s.sending.tags.push(transferHeader{coalescedTag, 3, s.startTransfer(m.Payload)})
 		microproto.Raise(x, microproto.MessageFromUser, m)
 	}))
 	_, err = r.Run(time.Millisecond)
-	require.ErrorIs(t, err, errBundle)
+	require.ErrorIs(t, err, errCoalesced)
 	require.Zero(t, r.ends[1].Endpoint().Arrivals())
 }
 
-// What wellPacked lets pass can be unpacked, and what pack makes passes.
+// unpack can process all data that validCoalesced accepts, which includes all that pack returns.
 func FuzzBundle(f *testing.F) {
 	f.Add(uint64(2), make([]byte, 64))
 	f.Add(uint64(3), make([]byte, 130))
 	f.Fuzz(func(t *testing.T, n uint64, data []byte) {
-		if wellPacked(n, data) {
+		if validCoalesced(n, data) {
 			c, err := microproto.NewComposite(microproto.Config{Name: "f", MTU: 1 << 16}, build(t, syncEther, nil)...)
 			require.NoError(t, err)
 			require.NoError(t, c.Open(0))
@@ -104,7 +103,7 @@ func FuzzBundle(f *testing.F) {
 				m, err := x.NewMessage(microproto.Up)
 				require.NoError(t, err)
 				s.label.Set(m, n)
-				s.tag.Set(m, bundleTag)
+				s.tag.Set(m, coalescedTag)
 				s.store(x, &assembled{Segment: m, Data: append([]byte(nil), data...)})
 				x.Done(m)
 			}))
@@ -117,15 +116,15 @@ func FuzzBundle(f *testing.F) {
 			}
 			require.Equal(t, s.stored, sum, "a bundle is worth what its messages are")
 		}
-		var g together
-		for i := 0; i < len(data) && g.n < bundleMost; i += 1 + g.n {
+		var g coalescingBuffer
+		for i := 0; i < len(data) && g.n < maxCoalesced; i += 1 + g.n {
 			g.add(uint32(i), n, data[i:min(len(data), i+int(n%8))])
 		}
 		if g.n > 1 {
 			p := g.pack()
-			require.True(t, wellPacked(uint64(g.n), p), fmt.Sprint(g.n))
-			require.Len(t, p, bundleBytes(g.n, g.bytes))
-			require.False(t, wellPacked(uint64(g.n), p[:len(p)-1]))
+			require.True(t, validCoalesced(uint64(g.n), p), fmt.Sprint(g.n))
+			require.Len(t, p, coalescedBytes(g.n, g.bytes))
+			require.False(t, validCoalesced(uint64(g.n), p[:len(p)-1]))
 		}
 	})
 }

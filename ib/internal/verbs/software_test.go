@@ -1,29 +1,28 @@
-package software_test
+package verbs_test
 
 import (
 	"testing"
 
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 	"github.com/p2pdc/p2pdc/ib/internal/verbs/software"
-	"github.com/p2pdc/p2pdc/ib/internal/verbs/suite"
 	"github.com/stretchr/testify/require"
 )
 
-// rig is two adapters on a fabric, or one looped back.
-func rig(t *testing.T, c software.Config, names ...string) (suite.Rig, *software.Fabric) {
+// softwareRig returns two adapters on a fabric, or one looped back.
+func softwareRig(t *testing.T, c software.Config, names ...string) (rig, *software.Fabric) {
 	t.Helper()
 	f := software.NewFabric(c)
-	var plugged []*software.Adapter
+	var adapters []*software.Adapter
 	for _, n := range names {
 		a, err := f.Add(n)
 		require.NoError(t, err)
-		plugged = append(plugged, a)
+		adapters = append(adapters, a)
 	}
-	last := len(plugged) - 1
-	return suite.Rig{
+	last := len(adapters) - 1
+	return rig{
 		Provider: f, Devices: [2]string{names[0], names[last]}, Exact: true,
-		SetPort: func(end int, up bool) { require.NoError(t, plugged[min(end, last)].SetPort(1, up)) },
-		Lose: func(lose func(int) bool) {
+		SetPort: func(end int, up bool) { require.NoError(t, adapters[min(end, last)].SetPort(1, up)) },
+		SetLoss: func(lose func(int) bool) {
 			if lose == nil {
 				f.SetRule(nil)
 				return
@@ -44,7 +43,7 @@ func rig(t *testing.T, c software.Config, names ...string) (suite.Rig, *software
 	}, f
 }
 
-func TestSuite(t *testing.T) {
+func TestSoftware(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		config  software.Config
@@ -56,9 +55,9 @@ func TestSuite(t *testing.T) {
 		{"RoCE", software.Config{Layer: verbs.LayerEthernet, MTU: 1024}, []string{"soft0", "soft1"}, 256},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, f := rig(t, c.config, c.devices...)
+			r, f := softwareRig(t, c.config, c.devices...)
 			r.MTU = c.mtu
-			suite.Run(t, r)
+			runSuite(t, r)
 			require.Zero(t, f.Live())
 			require.NotZero(t, f.Made().Pairs)
 		})
