@@ -43,6 +43,7 @@ type figure struct {
 
 // lane is a comparison of two commits by some figures.
 type lane struct {
+	part    string // that measures the same
 	figures []figure
 	rounds  int // at most
 	open    opener
@@ -55,25 +56,25 @@ type opener func(ctx context.Context, b *build) (sample func() ([]float64, error
 // not changed, and the command line of its obstacle.
 func lanes() []lane {
 	return []lane{
-		{[]figure{{"sweep at 256³, one core", "GLUP/s", true}}, 15, sweepLane},
-		{[]figure{
+		{"sweep", []figure{{"sweep at 256³, one core", "GLUP/s", true}}, 15, sweepLane},
+		{"dispatch", []figure{
 			{"five handlers dispatched", "ns", false}, {"a segment between clusters, in trains", "ns", false},
 			{"a segment between clusters, one by one", "ns", false},
 		}, 9, dispatchLane},
-		{[]figure{
+		{"transport", []figure{
 			{"loopback: one way, 8 B", "µs", false}, {"loopback: one way, 64 KB", "µs", false},
 			{"loopback: 8 B messages", "million/s", true}, {"loopback: 64 KB messages", "GB/s", true},
 		}, 15, transportLane},
-		{[]figure{
+		{"speedup", []figure{
 			{"sync, two peers at 128³", "sweeps/s", true}, {"sync, speedup of two peers", "ratio", true},
 			{"async, two peers at 128³", "sweeps/s", true}, {"async, speedup of two peers", "ratio", true},
 		}, 5, speedupLane},
-		{[]figure{
+		{"multigrid", []figure{
 			{"multigrid 255³ to 1e-6, processor time of the process", "s", false},
 			{"multigrid 255³ to 1e-6, processor time of the solve", "s", false}, {"multigrid 255³, peak memory", "MB", false},
 		}, 7, multigridLane},
-		{[]figure{{"memory at 256³, two peers", "bytes/point", false}}, 3, memoryLane},
-		{[]figure{
+		{"memory", []figure{{"memory at 256³, two peers", "bytes/point", false}}, 3, memoryLane},
+		{"simulator", []figure{
 			{"sync, segments simulated per second of processor time", "million/s", true},
 			{"async, segments simulated per second of processor time", "million/s", true},
 		}, 5, simulatorLane},
@@ -82,8 +83,8 @@ func lanes() []lane {
 
 // against compares this tree with a commit, which it builds in a temporary worktree. Within a round
 // both are measured one directly after the other, and every other round in the other order.
-func against(ctx context.Context, commit string, rounds int) (err error) {
-	r, clean, err := measure.NewRun(ctx, rounds)
+func against(ctx context.Context, commit string, p *measure.Program) (err error) {
+	r, clean, err := measure.NewRun(ctx, p.Rounds())
 	if err != nil {
 		return err
 	}
@@ -106,15 +107,18 @@ func against(ctx context.Context, commit string, rounds int) (err error) {
 	fmt.Printf("| what | unit | %s | this tree | ratio | spread | of the best | verdict |\n", commit)
 	fmt.Println("|---|---|---|---|---|---|---|---|")
 	for _, l := range lanes() {
+		if !p.Wants(l.part) {
+			continue
+		}
 		began := time.Now()
-		values, err := l.compare(ctx, [2]*build{old, tip}, min(rounds, l.rounds))
+		values, err := l.compare(ctx, [2]*build{old, tip}, min(r.Rounds, l.rounds))
 		if err != nil {
 			return err
 		}
 		for i, f := range l.figures {
 			fmt.Println(f.row(values[0][i], values[1][i]))
 		}
-		fmt.Fprintf(os.Stderr, "%s: %v\n", l.figures[0].name, time.Since(began).Round(time.Second))
+		fmt.Fprintf(os.Stderr, "%s: %v\n", l.part, time.Since(began).Round(time.Second))
 	}
 	return nil
 }
@@ -125,7 +129,7 @@ func (l *lane) compare(ctx context.Context, builds [2]*build, rounds int) (value
 	for i, b := range builds {
 		sample, stop, err := l.open(ctx, b)
 		if err != nil {
-			return values, fmt.Errorf("%s: %s: %w", l.figures[0].name, b.name, err)
+			return values, fmt.Errorf("%s: %s: %w", l.part, b.name, err)
 		}
 		defer stop()
 		samples[i], values[i] = sample, make([][]float64, len(l.figures))
@@ -135,7 +139,7 @@ func (l *lane) compare(ctx context.Context, builds [2]*build, rounds int) (value
 			i := (round + 1 + k) % 2
 			v, err := samples[i]()
 			if err != nil {
-				return values, fmt.Errorf("%s: %s: %w", l.figures[0].name, builds[i].name, err)
+				return values, fmt.Errorf("%s: %s: %w", l.part, builds[i].name, err)
 			}
 			for f := range v {
 				if round >= 0 {

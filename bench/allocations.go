@@ -50,11 +50,11 @@ func allocations(ctx context.Context, r *measure.Run) error {
 func countAllocations(ctx context.Context, scheme iterate.Scheme, sweeps iterate.Iteration) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	prob, err := measure.Membrane(allocationsN)
+	membrane, err := measure.Membrane(allocationsN)
 	if err != nil {
 		return 0, err
 	}
-	part, err := problem.Slabs(prob.N, 2, nil)
+	part, err := problem.Slabs(membrane.N, 2, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -70,7 +70,7 @@ func countAllocations(ctx context.Context, scheme iterate.Scheme, sweeps iterate
 			New:  solver.New,
 			Node: runner.Over(nodes[i]), Names: []string{"0", "1"},
 			Solver: problem.Config{
-				Problem: prob, Partition: part, Rank: iterate.Rank(i), Scheme: scheme, Tolerance: 1e-12,
+				Problem: membrane, Partition: part, Rank: iterate.Rank(i), Scheme: scheme, Tolerance: 1e-12,
 				MaxSweeps: sweeps, CheckEvery: 1 << 40,
 			},
 		})

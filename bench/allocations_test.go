@@ -4,8 +4,9 @@ import (
 	"context"
 	"testing"
 
-	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 func TestPeersOfTheAllocationCountRun(t *testing.T) {

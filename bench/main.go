@@ -67,7 +67,7 @@ func run(ctx context.Context) error {
 	case e.kind != "":
 		return e.serve(ctx, os.Stdin, os.Stdout)
 	case *base != "":
-		return against(ctx, *base, p.Rounds())
+		return against(ctx, *base, &p)
 	case *report:
 		root, err := measure.ModuleRoot(ctx)
 		if err != nil {

@@ -40,7 +40,8 @@ type loops struct {
 // workKernels reads a command "LOOP TIMES" or "LOOP:THREADS TIMES" from each line, repeats the loop
 // and writes the nanoseconds: processor time of the thread, or by several threads time of the
 // clock. "check:LOOP FILE" does 5 repetitions from the start on 3 threads and writes the own points
-// to the file. A LOOP is also the name of a kernel: a sweep by it. c/sweep.c takes the same commands.
+// to the file. The name of a kernel is a LOOP too: a sweep by this kernel. c/sweep.c takes the same
+// commands.
 func workKernels(n int, in io.Reader, out io.Writer) error {
 	l := &loops{byName: map[string]*kernel.Sweep{}, tiles: map[int]*kernel.TimeTiles{}}
 	var err error

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/p2pdc/p2pdc/internal/measure"
 	"github.com/p2pdc/p2pdc/internal/netlab"
 	"github.com/p2pdc/p2pdc/internal/netlab/flow"
@@ -87,7 +89,7 @@ func goodputAlone(ctx context.Context, r *measure.Run, late *punctuality, rounds
 				m = m.AtLeast(0.85 * flowRate / netlab.Mbit)
 			case i == 0:
 				name := fmt.Sprintf("NewReno / %s, %g %% lost, mean of the rounds", plainReno.name, 100*loss)
-				r.Add(measure.One(name, "ratio", sum(got[0])/sum(got[1])).Between(0.75, 1.25))
+				r.Add(measure.One(name, "ratio", floats.Sum(got[0])/floats.Sum(got[1])).Between(0.75, 1.25))
 			}
 			r.Add(m.Against(plainReno.name, got[1]).Against(reno.name, got[2]).Against(tcpCubic.name, got[4]))
 		}
@@ -232,13 +234,6 @@ func jain(v []float64) float64 {
 		squares += x * x
 	}
 	return s * s / (float64(len(v)) * squares)
-}
-
-func sum(v []float64) (s float64) {
-	for _, x := range v {
-		s += x
-	}
-	return s
 }
 
 // runFlow runs the end of a flow and ends the process, if it was started as one.

@@ -15,14 +15,14 @@ import (
 )
 
 // Validation of the simulator on this machine: the grid, the most rounds, and the largest relative
-// errors in per cent: of the time with at most as many peers as cores and with more, and of
+// errors: of the time with at most as many peers as cores and with more, and of
 // asynchronous sweeps.
 const (
 	localN              = 64
 	localRounds         = 5
-	errorPerCore        = 15
-	errorOversubscribed = 25
-	errorOfSweeps       = 10
+	errorPerCore        = 0.15
+	errorOversubscribed = 0.25
+	errorOfSweeps       = 0.1
 )
 
 // A round is repeated while other programs took more than takenLimit per cent of the processor time,
@@ -225,20 +225,17 @@ func (c *localCase) predict(ctx context.Context, r *measure.Run, program string)
 
 // results compares the medians of the predictions with those of the real runs.
 func (c *localCase) results(cores int) []measure.Result {
-	limit := float64(errorPerCore)
+	limit := errorPerCore
 	if c.peers > cores {
 		limit = errorOversubscribed
 	}
-	compare := func(what, unit string, predicted, real []float64, limit float64) []measure.Result {
+	compare := func(what, unit string, predicted, real []float64, limit float64) measure.Result {
 		m := measure.Over(c.String()+": predicted "+what, unit, predicted)
 		if c.endless > 0 {
 			m.Note = fmt.Sprintf("%d of %d simulations did not end within %v.",
 				c.endless, 2*len(c.rounds), c.where.longest())
 		}
-		off := 100 * (m.Value/measure.Median(real) - 1)
-		return []measure.Result{
-			m.Against("real", real), measure.One(c.String()+": error of the "+what, "%", off).Between(-limit, limit),
-		}
+		return m.Against("real", []float64{measure.Median(real)}).RatioAtLeast(1 - limit).RatioAtMost(1 + limit)
 	}
 	var taken []float64
 	for _, r := range c.rounds {
@@ -246,9 +243,9 @@ func (c *localCase) results(cores int) []measure.Result {
 	}
 	others := measure.Over(c.String()+": processor time of other programs", "%", taken).AsDetail()
 	others.Note = fmt.Sprintf("%d rounds were repeated", c.repeated)
-	out := append(compare("time", "s", c.predictedSeconds, c.realSeconds, limit), others)
+	out := []measure.Result{compare("time", "s", c.predictedSeconds, c.realSeconds, limit), others}
 	if c.scheme == "async" {
-		out = append(out, compare("sweeps", "sweeps", c.predictedSweeps, c.realSweeps, errorOfSweeps)...)
+		out = append(out, compare("sweeps", "sweeps", c.predictedSweeps, c.realSweeps, errorOfSweeps))
 	}
 	return out
 }

@@ -15,13 +15,13 @@ func TestErrorsOfPredictions(t *testing.T) {
 		realSeconds: []float64{0.9, 1, 9}, realSweeps: []float64{4900, 5000, 5100},
 	}
 	within, beyond := c.results(4), c.results(2)
-	require.Len(t, within, 5)
-	require.InDelta(t, 20, within[1].Value, 1e-9)
-	require.False(t, *within[1].Met, "20 % with a core for each peer")
-	require.True(t, *beyond[1].Met, "20 % with fewer cores")
-	require.InDelta(t, -10, within[4].Value, 1e-9)
+	require.Len(t, within, 3)
+	require.InDelta(t, 1.2, within[0].Peers[0].Ratio, 1e-9)
+	require.False(t, *within[0].Met, "20 % with a core for each peer")
+	require.True(t, *beyond[0].Met, "20 % with fewer cores")
+	require.InDelta(t, 0.9, within[2].Peers[0].Ratio, 1e-9)
 	c.scheme = "sync"
-	require.Len(t, c.results(2), 3, "synchronous sweeps are those of one peer")
+	require.Len(t, c.results(2), 2, "synchronous sweeps are those of one peer")
 }
 
 // The processor time of other programs and of the host is a share of what was worked, idle time

@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // A machine 4 times slower costs the synchronous scheme more than the asynchronous one, and much more

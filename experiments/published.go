@@ -19,8 +19,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
-// calibration has the parameters that are not published. Each is fitted on one cell, all at 64
-// machines.
+// calibration has the parameters that are not published. Each is fitted on one cell with 64 machines.
 type calibration struct {
 	sweeps float64 // N of the sequential and synchronous runs; on sync Eth
 	byte   float64 // processor time of the protocol, nanoseconds per byte and end; on sync IB
@@ -142,7 +141,8 @@ type staleness struct {
 	age   float64 // mean age of a face when it is read, sweeps
 }
 
-// stale simulates a cell up to from sweeps and up to to sweeps. The difference leaves out the start.
+// stale simulates the first r.from sweeps of a cell, then the first r.to. The difference between the
+// runs leaves out the start.
 func (r *replay) stale(ctx context.Context, c published.Cell, k calibration, side int) (staleness, error) {
 	var sweeps, same, seconds [2]float64
 	var s staleness
@@ -189,7 +189,8 @@ func equivalent(side int, residual float64) (float64, error) {
 	// The run ended a sweep after the one whose residual it measured.
 	var at [2]float64
 	for i := range at {
-		s, err := richardson.SolveSequential(p, problem.Jacobi, measure.Unreachable, 1, 1, after.Sweeps-2+iterate.Iteration(i))
+		sweeps := after.Sweeps - 2 + iterate.Iteration(i)
+		s, err := richardson.SolveSequential(p, problem.Jacobi, measure.Unreachable, 1, 1, sweeps)
 		if err != nil {
 			return 0, err
 		}

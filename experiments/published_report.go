@@ -36,7 +36,7 @@ func predictPublished(ctx context.Context, r *measure.Run) error {
 	if err != nil {
 		return err
 	}
-	v, err := published.Judge(p.whole(), fittedCells()...)
+	v, err := published.Evaluate(p.whole(), fittedCells()...)
 	if err != nil {
 		return err
 	}

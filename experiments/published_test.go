@@ -119,7 +119,7 @@ func TestTablesOfThePrediction(t *testing.T) {
 
 	r, err := newReplay(pillars)
 	require.NoError(t, err)
-	v, err := published.Judge(p.whole(), fittedCells()...)
+	v, err := published.Evaluate(p.whole(), fittedCells()...)
 	require.NoError(t, err)
 	require.InDelta(t, 2, v.Worst, 1e-9)
 	lines, err := p.results(r, v)
@@ -146,7 +146,7 @@ func TestFigure5IsDrawn(t *testing.T) {
 	require.InEpsilon(t, published.Sequential/(64*1.02*247), curve(&whole, published.SyncIB)[4].Y, 1e-12)
 }
 
-// Planes relaxed in turn take 5/6 of the sweeps, more nearly so on the finer grid.
+// Planes relaxed in turn take 5/6 of the sweeps. The finer grid is closer to that ratio.
 func TestPlanesInTurn(t *testing.T) {
 	off := 1.0
 	for _, side := range []int{8, 16} {

@@ -178,21 +178,21 @@ func compareSchemes(ctx context.Context, r *measure.Run, name string, sync, asyn
 // oldValues measures what it costs to read values that are 0 to 4 sweeps old, every age equally
 // likely.
 func oldValues(ctx context.Context, r *measure.Run) error {
-	prob, err := measure.Membrane(64)
+	membrane, err := measure.Membrane(64)
 	if err != nil {
 		return err
 	}
-	slabs, err := problem.Slabs(prob.N, 8, nil)
+	slabs, err := problem.Slabs(membrane.N, 8, nil)
 	if err != nil {
 		return err
 	}
-	boxes, err := problem.Boxes(prob.N, 8)
+	boxes, err := problem.Boxes(membrane.N, 8)
 	if err != nil {
 		return err
 	}
 	for i, part := range []problem.Partition{slabs, boxes} {
 		name := [2]string{"64³, 8 slabs", "64³, 8 boxes"}[i]
-		fresh, err := (&sim.Stale{Problem: prob, Partition: part, Tolerance: 1e-6}).Run()
+		fresh, err := (&sim.Stale{Problem: membrane, Partition: part, Tolerance: 1e-6}).Run()
 		if err != nil {
 			return err
 		}
@@ -201,7 +201,7 @@ func oldValues(ctx context.Context, r *measure.Run) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			old, err := (&sim.Stale{Problem: prob, Partition: part, Tolerance: 1e-6, Most: 4, Seed: uint64(seed)}).Run()
+			old, err := (&sim.Stale{Problem: membrane, Partition: part, Tolerance: 1e-6, Most: 4, Seed: uint64(seed)}).Run()
 			if err != nil {
 				return err
 			}

@@ -27,7 +27,6 @@ type Config struct {
 // thousands of composites, cache misses cost a message more than instructions do.
 type Composite struct {
 	x           Exec
-	prefetch    prefetch
 	now         Instant
 	err         error
 	running     bool
@@ -121,9 +120,6 @@ func (c *Composite) begin(now Instant) error {
 	}
 	if c.err != nil {
 		return c.err
-	}
-	if c.prefetch.lines != nil && now != c.now {
-		c.prefetch.touch()
 	}
 	c.now = max(c.now, now)
 	c.running = true
@@ -263,7 +259,6 @@ func (c *Composite) Input(now Instant, f Frame) error {
 		return ErrReentrant
 	}
 	c.counters.BytesIn += uint64(len(f.Data))
-	f.prefetch()
 	if err := c.ready(now); err != nil {
 		c.counters.FramesIn++
 		c.refuseFrame(&f, "not open")

@@ -14,8 +14,8 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 )
 
-// quietDuel is one without faults.
-func quietDuel(seed uint64, latency time.Duration) *duel {
+// quietTwoNodes returns two nodes without faults.
+func quietTwoNodes(seed uint64, latency time.Duration) *twoNodes {
 	d := newDuel(4 * seed) // no seed of a reliable link
 	d.latency, d.breaks, d.late, d.refuse = latency, 0, 0, 0
 	d.cramped, d.sealed, d.trains = false, false, false
@@ -23,7 +23,7 @@ func quietDuel(seed uint64, latency time.Duration) *duel {
 	return d
 }
 
-func (d *duel) pass(t time.Duration) {
+func (d *twoNodes) pass(t time.Duration) {
 	until := d.clock.Now().Add(t)
 	d.clock.At(until, func() {})
 	d.until(t+time.Second, "time", func() bool { return d.clock.Now() >= until })
@@ -33,14 +33,14 @@ func always(m microproto.Mode) func(int) microproto.Mode {
 	return func(int) microproto.Mode { return m }
 }
 
-// A change takes at most two round trips and 5 ms, from the moment at which both ends
-// want it, whatever is under way, as long as the control channel loses nothing.
+// A change takes at most two round trips and 5 ms from the moment at which both ends asked for it, whatever
+// is under way, as long as the control channel loses nothing.
 func TestPause(t *testing.T) {
 	for _, latency := range []time.Duration{20 * time.Microsecond, 500 * time.Microsecond, 10 * ms, 100 * ms} {
 		for _, loss := range []float64{0, 0.05} {
 			var longest time.Duration
 			for seed := range uint64(20) {
-				d := quietDuel(seed, latency)
+				d := quietTwoNodes(seed, latency)
 				d.start(microproto.ModeSynchronous, nil)
 				d.link.SetFaults(mptest.Faults{Delay: latency, Jitter: latency / 8, Loss: loss})
 				bound := 4*(latency+latency/8) + 5*ms
@@ -59,7 +59,7 @@ func TestPause(t *testing.T) {
 				d.pass(latency * 10)
 				for k := range 8 {
 					for _, e := range d.ends {
-						for tag := 1; tag <= duelSlots; tag++ {
+						for tag := 1; tag <= testSlots; tag++ {
 							for e.receive(tag) {
 								continue
 							}
@@ -72,7 +72,7 @@ func TestPause(t *testing.T) {
 						s := d.ends[k/4].n.session(d.ends[k/4].id)
 						to := s.conditions
 						to.Distance = Distance(1 + k/4)
-						require.NoError(t, d.ends[k/4].n.wish(begin, s, to))
+						require.NoError(t, d.ends[k/4].n.proposeConditions(begin, s, to))
 						d.ends[k/4].settle()
 						number := s.info.Changes + 1
 						d.until(10*time.Second, "the monitor's change", func() bool {
@@ -85,8 +85,8 @@ func TestPause(t *testing.T) {
 							e.settle()
 						}
 						d.until(10*time.Second, "a change", func() bool {
-							d.ends[0].look()
-							d.ends[1].look()
+							d.ends[0].checkAdapt()
+							d.ends[1].checkAdapt()
 							return d.ends[0].adapting == 0 && d.ends[1].adapting == 0
 						})
 					}
@@ -99,12 +99,13 @@ func TestPause(t *testing.T) {
 					require.LessOrEqual(t, info.LastPause, took)
 				}
 			}
-			t.Logf("one way %v, loss %v: a change took %v at most (two round trips and 5 ms: %v)", latency, loss, longest, 4*latency+5*ms)
+			t.Logf("one way %v, loss %v: a change took %v at most (two round trips and 5 ms: %v)", latency, loss, longest,
+				4*latency+5*ms)
 		}
 	}
 }
 
-// refusals are the ways in which an end cannot do what the other end wants.
+// refusals are the reasons for which an end cannot change as the other end asks.
 func refusals() map[string]func(i int, c *NodeConfig) {
 	inner := func(c Conditions) (Composition, error) {
 		if c.Mode == microproto.ModeAsynchronous {
@@ -160,11 +161,11 @@ func (n newer) Attach(b *microproto.Binder) error {
 	return n.Asynchronous.Attach(b)
 }
 
-// What one end cannot do leaves both as they were, and both say why.
+// If one end cannot change, both keep their composition and both report why.
 func TestRefusedChange(t *testing.T) {
 	for why, change := range refusals() {
 		t.Run(why, func(t *testing.T) {
-			d := quietDuel(1, ms)
+			d := quietTwoNodes(1, ms)
 			d.start(microproto.ModeSynchronous, change)
 			for range 3 {
 				for _, e := range d.ends {
@@ -173,8 +174,8 @@ func TestRefusedChange(t *testing.T) {
 					e.settle()
 				}
 				d.until(time.Second, "refused", func() bool {
-					d.ends[0].look()
-					d.ends[1].look()
+					d.ends[0].checkAdapt()
+					d.ends[1].checkAdapt()
 					return d.ends[0].adapting == 0 && d.ends[1].adapting == 0
 				})
 				require.NoError(t, d.fault)
@@ -191,18 +192,17 @@ func TestRefusedChange(t *testing.T) {
 				require.Equal(t, microproto.ModeSynchronous, info.Conditions.Mode)
 				e.outcomes = nil
 			}
-			d.peace(0)
+			d.endFaults(0)
 			require.NoError(t, d.fault)
 			require.Positive(t, d.ends[0].got[1]+d.ends[0].got[2], "messages go on in the old composition")
 		})
 	}
 }
 
-// One end dies at any moment of a change: the other hears that the peer is lost, and
-// nothing hangs.
-func TestDeathDuringChange(t *testing.T) {
+// One end stops at any moment of a change: the other reports that the peer is lost, and nothing blocks.
+func TestPeerLostDuringChange(t *testing.T) {
 	for step := range 40 {
-		d := quietDuel(2, ms)
+		d := quietTwoNodes(2, ms)
 		d.start(microproto.ModeSynchronous, func(_ int, c *NodeConfig) { c.PeerTimeout, c.Heartbeat = 2*time.Second, 200*ms })
 		d.deadly = true
 		for _, e := range d.ends {
@@ -232,11 +232,11 @@ func TestDeathDuringChange(t *testing.T) {
 	}
 }
 
-// Either end closes at any moment of a change: both sessions end, what had been
-// accepted is received, and the session can be opened again.
+// Either end closes at any moment of a change: both sessions end, messages accepted before can be received,
+// and the session can be opened again.
 func TestCloseDuringChange(t *testing.T) {
 	for step := range 60 {
-		d := quietDuel(3, ms)
+		d := quietTwoNodes(3, ms)
 		d.closing = true
 		d.start(microproto.ModeSynchronous, nil)
 		for _, e := range d.ends {
@@ -258,8 +258,8 @@ func TestCloseDuringChange(t *testing.T) {
 			return x == SessionEnded && (y == SessionRemoteClosed || y == SessionEnded)
 		})
 		state, _ := b.n.State(b.id)
-		for tag := 1; tag <= duelSlots && state == SessionRemoteClosed; tag++ {
-			for slot := (Slot{Tag: Tag(tag), Data: make([]byte, duelLength(tag))}); ; {
+		for tag := 1; tag <= testSlots && state == SessionRemoteClosed; tag++ {
+			for slot := (Slot{Tag: Tag(tag), Data: make([]byte, slotLength(tag))}); ; {
 				r, err := b.n.Receive(d.clock.Now(), b.id, &slot)
 				if err != nil {
 					require.ErrorIs(t, err, ErrPeerClosed)
@@ -283,10 +283,10 @@ func TestCloseDuringChange(t *testing.T) {
 	}
 }
 
-// A frame of an old epoch changes nothing, neither of the one before nor of one whose
-// number the header's byte has come back to.
+// A frame of an old epoch changes nothing: neither of the one before nor of one with the same number in the
+// header.
 func TestFramesOfOldEpochs(t *testing.T) {
-	d := quietDuel(5, 100*time.Microsecond)
+	d := quietTwoNodes(5, 100*time.Microsecond)
 	d.start(microproto.ModeSynchronous, nil)
 	a, b := d.ends[0], d.ends[1]
 	var old []byte
@@ -310,8 +310,8 @@ func TestFramesOfOldEpochs(t *testing.T) {
 			e.settle()
 		}
 		d.until(time.Second, "a change", func() bool {
-			a.look()
-			b.look()
+			a.checkAdapt()
+			b.checkAdapt()
 			return a.adapting == 0 && b.adapting == 0
 		})
 		require.NoError(t, d.fault)
@@ -331,14 +331,14 @@ func TestFramesOfOldEpochs(t *testing.T) {
 	}
 	require.EqualValues(t, 600%256, func() uint8 { i, _ := b.n.Info(b.id); return i.Epoch }())
 	a.outcomes, b.outcomes = nil, nil
-	d.peace(0)
+	d.endFaults(0)
 	require.NoError(t, d.fault)
 }
 
-// What was not received when the mode changed: messages wait, in order, before the
-// values that come after them; slots start empty when messages have come between.
+// Messages not received when the mode changed are received first, in order, then the values that came after
+// them. Slots start empty when messages came in between.
 func TestUnreadAcrossModes(t *testing.T) {
-	d := quietDuel(6, 100*time.Microsecond)
+	d := quietTwoNodes(6, 100*time.Microsecond)
 	d.start(microproto.ModeSynchronous, nil)
 	a, b := d.ends[0], d.ends[1]
 	change := func(m microproto.Mode) {
@@ -347,8 +347,8 @@ func TestUnreadAcrossModes(t *testing.T) {
 			e.settle()
 		}
 		d.until(time.Second, "a change", func() bool {
-			a.look()
-			b.look()
+			a.checkAdapt()
+			b.checkAdapt()
 			return a.adapting == 0 && b.adapting == 0
 		})
 		require.NoError(t, d.fault)
@@ -375,7 +375,8 @@ func TestUnreadAcrossModes(t *testing.T) {
 		text, r, err := take()
 		require.NoError(t, err)
 		require.Equal(t, want, text)
-		require.Equal(t, Arrival{Label: uint64(i + 1), Newest: uint64(i + 1), Length: len(want), Fresh: true, Complete: true}, r)
+		require.Equal(t, Arrival{Label: uint64(i + 1), Newest: uint64(i + 1), Length: len(want), Fresh: true,
+			Complete: true}, r)
 		require.Len(t, slot.Labels, 1)
 	}
 	text, r, err := take()
@@ -404,9 +405,9 @@ func TestUnreadAcrossModes(t *testing.T) {
 	require.True(t, r.Complete)
 }
 
-// A session that fails at one end, because its composite does, ends at both.
-func TestFailureIsTold(t *testing.T) {
-	d := quietDuel(8, ms)
+// A session whose composite fails at one end ends at both.
+func TestFailureIsReported(t *testing.T) {
+	d := quietTwoNodes(8, ms)
 	d.closing = true
 	d.start(microproto.ModeSynchronous, nil)
 	a, b := d.ends[0], d.ends[1]
@@ -416,7 +417,7 @@ func TestFailureIsTold(t *testing.T) {
 	d.pass(10 * ms)
 	s := a.n.session(a.id)
 	why := errors.New("out of paper")
-	a.n.settle(d.clock.Now(), s, s.channel, why, -1)
+	a.n.collect(d.clock.Now(), s, s.channel, why, -1)
 	a.settle()
 	d.pass(10 * ms)
 	state, err := a.n.State(a.id)
@@ -428,10 +429,10 @@ func TestFailureIsTold(t *testing.T) {
 	require.NoError(t, d.fault)
 }
 
-// What a composition has learnt of the path is there again after one that does without
-// it: a first segment that is lost comes again soon.
-func TestPathIsRemembered(t *testing.T) {
-	d := quietDuel(9, ms)
+// What a composition measured of the path is there again after a composition without measurement: a first
+// segment that is lost is sent again soon.
+func TestPathStateIsKept(t *testing.T) {
+	d := quietTwoNodes(9, ms)
 	d.start(microproto.ModeSynchronous, nil)
 	a, b := d.ends[0], d.ends[1]
 	for range 10 {
@@ -450,8 +451,8 @@ func TestPathIsRemembered(t *testing.T) {
 			e.settle()
 		}
 		d.until(time.Second, "a change", func() bool {
-			a.look()
-			b.look()
+			a.checkAdapt()
+			b.checkAdapt()
 			return a.adapting == 0 && b.adapting == 0
 		})
 	}

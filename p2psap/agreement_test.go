@@ -12,7 +12,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 )
 
-// What differs between two nodes is named at both of them.
+// Both nodes name what differs between them.
 func TestPeersThatDoNotMatch(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*NodeConfig)
@@ -21,7 +21,8 @@ func TestPeersThatDoNotMatch(t *testing.T) {
 		"version": {func(c *NodeConfig) { c.Version = "v2" }, `program version: this end has "v2", the peer "v1"`},
 		"run":     {func(c *NodeConfig) { c.Run = "other" }, `run: this end has "other", the peer "run"`},
 		"catalog": {func(c *NodeConfig) { c.Catalog = standIns("Extra") }, `catalog of micro-protocols`},
-		"network": {func(c *NodeConfig) { c.Rails[0].Network = Ethernet }, `network: this end has "ether", the peer "memory"`},
+		"network": {func(c *NodeConfig) { c.Rails[0].Network = Ethernet },
+			`network: this end has "ether", the peer "memory"`},
 	} {
 		for _, dialler := range []string{"a", "z"} {
 			t.Run(name+" "+dialler, func(t *testing.T) {
@@ -51,8 +52,11 @@ func TestSessionsThatDoNotMatch(t *testing.T) {
 		other OpenOptions
 		a, b  []string
 	}{
-		"mode":  {asyncOptions("s"), []string{"mode: this end is sync, the peer async"}, []string{"mode: this end is async, the peer sync"}},
-		"slots": {wider, []string{"slot 1: this end has 64 bytes, the peer 72", "slot 2: the peer does not declare it", "slot 3: only the peer declares it"}, []string{"slot 1: this end has 72 bytes, the peer 64", "slot 2: only the peer", "slot 3: the peer does not"}},
+		"mode": {asyncOptions("s"), []string{"mode: this end is sync, the peer async"},
+			[]string{"mode: this end is async, the peer sync"}},
+		"slots": {wider, []string{"slot 1: this end has 64 bytes, the peer 72", "slot 2: the peer does not declare it",
+			"slot 3: only the peer declares it"}, []string{"slot 1: this end has 72 bytes, the peer 64", "slot 2: only the peer",
+			"slot 3: the peer does not"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 2)
@@ -102,7 +106,7 @@ func TestBadOptions(t *testing.T) {
 	require.ErrorContains(t, err, "open already")
 }
 
-// The conversations, whole: what goes over the wire and in which order.
+// Transcripts of whole associations: the control messages in their order.
 func TestTranscripts(t *testing.T) {
 	scenes := map[string]func(w *world, a, b *worldNode){
 		"open_close": func(w *world, a, b *worldNode) {
@@ -146,9 +150,9 @@ func TestTranscripts(t *testing.T) {
 			w.run(10 * time.Millisecond)
 			to := a.session(sa).conditions
 			to.Distance = Far
-			_ = a.wish(w.now, a.session(sa), to)
+			_ = a.proposeConditions(w.now, a.session(sa), to)
 			to.Distance = Near
-			_ = b.wish(w.now, b.session(sb), to)
+			_ = b.proposeConditions(w.now, b.session(sb), to)
 			w.run(10 * time.Millisecond)
 			_, _ = a.Adapt(w.now, sa, microproto.ModeAsynchronous)
 			_, _ = b.Adapt(w.now, sb, microproto.ModeSynchronous)

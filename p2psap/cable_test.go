@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap/internal/rail"
 )
 
-// cable is one end of a rail between two nodes, as a reliable connected link is: each
-// offer is a new connection, and a frame of one that is over never arrives.
+// cable is one end of a rail between two nodes, a reliable link with connections. Each offer is a new
+// connection; frames of an earlier one never arrive.
 type cable struct {
 	self   byte
 	serial byte                // of this end's last offer
@@ -57,7 +58,7 @@ func (c *cable) Accept(b []byte) (microproto.LinkAddr, error) {
 	return c.peer, nil
 }
 
-// Forget is that of microproto.Connected.
+// Forget implements microproto.Connected.
 func (c *cable) Forget(peer microproto.LinkAddr) {
 	if c.peer == peer {
 		c.peer = 0
@@ -70,7 +71,8 @@ func (c *cable) send(f microproto.Frame) {
 	}
 }
 
-// arrived is whether the oldest frame of the other end's is of a connection that stands here.
+// arrived takes the oldest frame of the other end. It reports whether the frame's connection is up at this
+// end.
 func (c *cable) arrived(other *cable) (f microproto.Frame, ok bool) {
 	x := other.flying[0]
 	other.flying = other.flying[1:]
@@ -78,15 +80,15 @@ func (c *cable) arrived(other *cable) (f microproto.Frame, ok bool) {
 	return x.f, c.peer == microproto.LinkAddr(x.from)+1 && x.to == microproto.LinkAddr(c.serial)+1
 }
 
-func (c *cable) hash(h io.Writer, w *way, s *session) {
-	fmt.Fprint(h, "cable", c.serial, c.peer, c.kept, w.round, w.offered, w.addr, w.ready, w.raised, w.settled, w.rail.err != nil, w.backoff)
+func (c *cable) hash(h io.Writer, w *rail.Path, s *session) {
+	fmt.Fprint(h, "cable", c.serial, c.peer, c.kept, w)
 	for _, x := range c.flying {
 		fmt.Fprint(h, x.from, x.to, x.f.Data)
 	}
-	g := &s.change
-	fmt.Fprint(h, g.careful, g.told, g.heard, g.moves, g.next != nil && g.next.dead)
-	if g.shelf != nil {
-		fmt.Fprint(h, g.shelf.mine, g.shelf.theirs, g.shelf.agreed, g.shelf.told, g.shelf.heard)
+	g := &s.renegotiation
+	fmt.Fprint(h, g.drainFirst, g.sentDrained, g.peerDrained, g.moves, g.next != nil && g.next.Over)
+	if was := g.suspended; was != nil {
+		fmt.Fprint(h, was.mine, was.theirs, was.agreed, was.sentDrained, was.peerDrained)
 	}
 }
 
@@ -96,24 +98,25 @@ func (l *lab) deliverCable(from int) {
 	}
 }
 
-// checkRail: at the end a rail that is up at both ends is joined, and in use.
+// checkRail checks that in the end a rail that is up at both ends has a path, which the session uses.
 func (l *lab) checkRail(i int, s, other *session) error {
-	w, v := l.nodes[i].peers[0].ways[0], l.nodes[1-i].peers[0].ways[0]
-	up := w.rail.err == nil && v.rail.err == nil
+	w, v := l.nodes[i].peers[0].paths.All()[0], l.nodes[1-i].peers[0].paths.All()[0]
+	up := w.Rail().Err == nil && v.Rail().Err == nil
 	switch {
-	case up != w.joined():
-		return fmt.Errorf("%c: the rail is up: %v, joined: %v (%s)", 'a'+i, up, w.joined(), w.why)
+	case up != w.Up():
+		return fmt.Errorf("%c: the rail is up: %v, joined: %v (%s)", 'a'+i, up, w.Up(), w.Reason())
 	case other.state != SessionOpen:
-	case up != (s.channel.way != nil) || s.channel.dead || up && s.channel.round != w.round:
-		return fmt.Errorf("%c: the rail is up: %v, and the session on %v, in round %d of %d", 'a'+i, up, s.conditions.Network, s.channel.round, w.round)
-	case s.conditions.Network != other.conditions.Network || s.channel.round != other.channel.round:
+	case up != (s.channel.Path != nil) || s.channel.Over || up && s.channel.Round != w.Round():
+		return fmt.Errorf("%c: the rail is up: %v, and the session on %v, in round %d of %d", 'a'+i, up,
+			s.conditions.Network, s.channel.Round, w.Round())
+	case s.conditions.Network != other.conditions.Network || s.channel.Round != other.channel.Round:
 		return fmt.Errorf("the ends are on different rails")
 	}
 	return nil
 }
 
-// ship gives the rail what waits for it. It takes time, and keeps the order.
-func (e *duelist) ship() {
+// ship sends the frames that wait for the rail. They take time and keep their order.
+func (e *socketUser) ship() {
 	d := e.d
 	if d.cables == nil {
 		return
@@ -143,13 +146,13 @@ func (e *duelist) ship() {
 	e.n.Sent(1, len(frames))
 }
 
-// strain has the rail go down and come back at random, at either end and also at both.
-func (e *duelist) strain() {
+// failRails takes the rail down and up at random, at either end and at both.
+func (e *socketUser) failRails() {
 	d := e.d
-	if d.cables == nil || d.calm || d.rand.IntN(12) > 0 {
+	if d.cables == nil || d.faultless || d.rand.IntN(12) > 0 {
 		return
 	}
-	down := microproto.LinkEvent{Err: errUnknown}
+	down := microproto.LinkEvent{Err: rail.ErrNoReason}
 	switch d.rand.IntN(6) {
 	case 0:
 		d.cut()
@@ -163,20 +166,20 @@ func (e *duelist) strain() {
 			d.clock.After(time.Duration(d.rand.Int64N(int64(20*d.latency))), other.rise)
 		})
 	case 2:
-		e.n.RailEvent(d.clock.Now(), 1, microproto.LinkEvent{Peer: d.cables[e.i].peer, Err: errUnknown})
+		e.n.RailEvent(d.clock.Now(), 1, microproto.LinkEvent{Peer: d.cables[e.i].peer, Err: rail.ErrNoReason})
 	}
 	d.clock.After(time.Duration(d.rand.Int64N(int64(20*d.latency))), e.rise)
 }
 
-func (e *duelist) rise() {
+func (e *socketUser) rise() {
 	if e.d.cables != nil {
 		e.n.RailEvent(e.d.clock.Now(), 1, microproto.LinkEvent{Up: true})
 		e.settle()
 	}
 }
 
-// cut loses what is on its way by the rail, in both directions.
-func (d *duel) cut() {
+// cut drops the frames in flight on the rail, in both directions.
+func (d *twoNodes) cut() {
 	for i := range d.cables {
 		for _, x := range d.cables[i].flying {
 			x.f.Release()

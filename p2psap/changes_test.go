@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap/internal/control"
 )
 
 var (
@@ -22,8 +23,7 @@ var (
 	changeGoal  = flag.Int("change.goal", 200, "changes of composition in each seed of TestChanges")
 )
 
-// modeAt is the mode that an end asks for with its k-th Adapt: mostly the same as the
-// other end.
+// modeAt returns the mode of an end's k-th Adapt, mostly that of the other end.
 func modeAt(seed uint64, k, end int) microproto.Mode {
 	r := rand.New(rand.NewPCG(seed, uint64(k)))
 	m := microproto.Mode(1 + r.IntN(2))
@@ -33,8 +33,8 @@ func modeAt(seed uint64, k, end int) microproto.Mode {
 	return m
 }
 
-// attack lets both ends send, receive and change until the session has changed so often.
-func (d *duel) attack(seed uint64, goal int) {
+// attack lets both ends send, receive and change until the session has changed a number of times.
+func (d *twoNodes) attack(seed uint64, goal int) {
 	start := microproto.ModeSynchronous
 	if seed%3 == 0 {
 		start = microproto.ModeAsynchronous
@@ -54,7 +54,7 @@ func (d *duel) attack(seed uint64, goal int) {
 		idle, last := int64(0), uint32(0)
 		act = func() {
 			s := e.n.session(e.id)
-			if d.calm || d.fault != nil || s == nil {
+			if d.faultless || d.fault != nil || s == nil {
 				return
 			}
 			if idle++; s.info.Changes != last {
@@ -78,8 +78,8 @@ func (d *duel) attack(seed uint64, goal int) {
 	}
 }
 
-// act is one move of a user.
-func (e *duelist) act(seed uint64, eager int) {
+// act makes one random call of a user.
+func (e *socketUser) act(seed uint64, eager int) {
 	d := e.d
 	switch x := d.rand.IntN(10); {
 	case x < 4:
@@ -87,7 +87,7 @@ func (e *duelist) act(seed uint64, eager int) {
 			e.send()
 		}
 	case x < 6:
-		for e.receive(1 + d.rand.IntN(duelSlots)) {
+		for e.receive(1 + d.rand.IntN(testSlots)) {
 			continue
 		}
 	case x < 6+eager:
@@ -98,7 +98,7 @@ func (e *duelist) act(seed uint64, eager int) {
 		s := e.n.session(e.id)
 		to := s.conditions
 		to.Distance, to.Lossy = Distance(d.rand.IntN(3)), d.rand.IntN(4) == 0
-		if err := e.n.wish(d.clock.Now(), s, to); err != nil && !errors.Is(err, microproto.ErrBusy) {
+		if err := e.n.proposeConditions(d.clock.Now(), s, to); err != nil && !errors.Is(err, microproto.ErrBusy) {
 			d.fail(fmt.Errorf("%s: the monitor cannot change: %w", e.n.Name(), err))
 		}
 	}
@@ -108,31 +108,33 @@ func (e *duelist) act(seed uint64, eager int) {
 	case 3:
 		e.withdraw()
 	}
-	e.look()
-	e.bounded()
-	e.strain()
+	e.checkAdapt()
+	e.checkBounds()
+	e.failRails()
 	e.settle()
 }
 
-// bounded fails the run when an end holds more than its bounds say.
-func (e *duelist) bounded() {
+// checkBounds fails the run when an end holds more than its bounds allow.
+func (e *socketUser) checkBounds() {
 	s := e.n.session(e.id)
 	if s == nil {
 		return
 	}
-	s.kept.forget(uint64(s.acceptedNow()))
-	if used := s.legacy.Stored - s.legacy.Consumed; s.kept.bytes() > 2*s.theirs.ReceiveBytes || used > uint64(s.options.ReceiveBytes) ||
-		len(s.legacy.Unread) > s.options.ReceiveBytes/messageCost || len(s.estate) > maxProtocols {
-		e.d.fail(fmt.Errorf("%s holds too much: %d bytes kept, %d used of %d; spent %d, granted %d, %s", e.n.Name(), s.kept.bytes(), used, s.options.ReceiveBytes, s.spent, s.granted, e.d))
+	s.unacked.drop(uint64(s.acceptedNow()))
+	if used := s.handover.Stored - s.handover.Consumed; s.unacked.cost() > 2*s.theirs.ReceiveBytes ||
+		used > uint64(s.options.ReceiveBytes) ||
+		len(s.handover.Unread) > s.options.ReceiveBytes/messageCost || len(s.pathStates) > control.MaxProtocols {
+		e.d.fail(fmt.Errorf("%s holds too much: %d bytes kept, %d used of %d; spent %d, granted %d, %s", e.n.Name(),
+			s.unacked.cost(), used, s.options.ReceiveBytes, s.queued, s.granted, e.d))
 	}
 }
 
-// peace ends the faults: every wish is answered, every message arrives, and the ends agree.
-func (d *duel) peace(seed uint64) {
+// endFaults ends the faults: then every proposal is answered, every message arrives, and the ends agree.
+func (d *twoNodes) endFaults(seed uint64) {
 	if d.fault != nil {
 		return
 	}
-	d.calm = true
+	d.faultless = true
 	f := d.link
 	f.SetFaults(quietFaults(d.latency))
 	for _, e := range d.ends {
@@ -142,12 +144,12 @@ func (d *duel) peace(seed uint64) {
 		rest := true
 		for i, e := range d.ends {
 			other := d.ends[1-i]
-			e.look()
+			e.checkAdapt()
 			if e.adapting == 0 && len(e.outcomes) < len(other.outcomes)+int(min(other.adapting, 1)) {
 				e.adapt(func(k int) microproto.Mode { return modeAt(seed, k, e.i) })
 				e.settle()
 			}
-			for tag := 1; tag <= duelSlots; tag++ {
+			for tag := 1; tag <= testSlots; tag++ {
 				for e.receive(tag) {
 					continue
 				}
@@ -159,7 +161,8 @@ func (d *duel) peace(seed uint64) {
 			if s == nil || d.fault != nil {
 				return true
 			}
-			rest = rest && (d.cables == nil || s.channel.way != nil && !s.channel.dead) && e.adapting == 0 && s.change.mine.Cause == 0 && s.change.theirs.Cause == 0 && len(e.flight) == 0
+			rest = rest && (d.cables == nil || s.channel.Path != nil && !s.channel.Over) && e.adapting == 0 &&
+				s.renegotiation.mine.Cause == 0 && s.renegotiation.theirs.Cause == 0 && len(e.flight) == 0
 		}
 		return rest
 	})
@@ -168,7 +171,7 @@ func (d *duel) peace(seed uint64) {
 	}
 }
 
-func (d *duel) compare() error {
+func (d *twoNodes) compare() error {
 	for _, e := range d.ends {
 		if n := e.n.Counters(); n.FramesForged+n.FramesUnprotected > 0 {
 			return fmt.Errorf("%s does not open what the other end has sealed: %+v", e.n.Name(), n)
@@ -177,7 +180,8 @@ func (d *duel) compare() error {
 	a, b := d.ends[0], d.ends[1]
 	d.moves = a.n.session(a.id).info.Moves
 	x, y := a.n.session(a.id), b.n.session(b.id)
-	if x.channel.number != y.channel.number || x.info.Changes != y.info.Changes || x.conditions != y.conditions || x.info.Moves != y.info.Moves || x.channel.round != y.channel.round {
+	if x.channel.number != y.channel.number || x.info.Changes != y.info.Changes || x.conditions != y.conditions ||
+		x.info.Moves != y.info.Moves || x.channel.Round != y.channel.Round {
 		return fmt.Errorf("the ends stand in different epochs: %s", d)
 	}
 	if fmt.Sprint(x.composition.Protocols) != fmt.Sprint(y.composition.Protocols) {
@@ -216,7 +220,7 @@ func TestChanges(t *testing.T) {
 					d.cables = &[2]cable{}
 				}
 				d.attack(seed, *changeGoal)
-				d.peace(seed)
+				d.endFaults(seed)
 				changes.Add(uint64(d.changes))
 				wires.Add(uint64(d.wires))
 				moves.Add(uint64(d.moves))
@@ -225,14 +229,16 @@ func TestChanges(t *testing.T) {
 				}
 				mu.Lock()
 				if failed++; failed <= 3 {
-					t.Errorf("seed %d: %v\nreplay: go test ./p2psap -run 'TestChanges$' -count=1 -change.seed=%d -change.count=1 -change.goal=%d", seed, d.fault, seed, *changeGoal)
+					t.Errorf("seed %d: %v\nreplay: go test ./p2psap -run 'TestChanges$' -count=1 "+
+						"-change.seed=%d -change.count=1 -change.goal=%d", seed, d.fault, seed, *changeGoal)
 				}
 				mu.Unlock()
 			}
 		})
 	}
 	wait.Wait()
-	t.Logf("%d seeds, %d changes, %d of them of the rail, over %d control connections; %d failed", *changeCount, changes.Load(), moves.Load(), wires.Load(), failed)
+	t.Logf("%d seeds, %d changes, %d of them of the rail, over %d control connections; %d failed", *changeCount,
+		changes.Load(), moves.Load(), wires.Load(), failed)
 	if failed == 0 && *changeCount > 1 {
 		require.GreaterOrEqual(t, changes.Load(), *changeCount*uint64(*changeGoal))
 		require.Greater(t, wires.Load(), 2**changeCount, "connections break")

@@ -8,54 +8,87 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap/internal/control"
+	"github.com/p2pdc/p2pdc/p2psap/internal/rail"
 )
 
-// channel is the data channel of a session in one epoch: a composition at work.
+// channel is the data channel of a session in one epoch: a composition and its composite.
 type channel struct {
+	rail.Binding
 	composite  *microproto.Composite
 	endpoint   microproto.Endpoint
-	gatherer   microproto.Coalescer // the endpoint, if it is one and the mode is synchronous
-	prober     microproto.Prober    // nil: none of its micro-protocols is one
+	coalescer  microproto.Coalescer // the endpoint, if it is one and the mode is synchronous
+	prober     microproto.Prober    // nil: none of the micro-protocols is one
 	conditions Conditions
 	header     header // of outgoing frames
-	held       bool   // its frames wait: the other end may not be ready for them
-	short      bool   // its frames are shorter than the links', as the path demands
-	// overflowed: a frame was lost that no micro-protocol repeats.
-	overflowed bool
-	// paced: a micro-protocol chooses what waits (microproto.CellReplaced). A frame that gave way here would be missing
-	// at the other end, as if the network had lost it.
+	held       bool   // outgoing frames wait: the other end may not be ready for them
+	limited    bool   // frames are shorter than the link's largest, because the path demands it
+	overflowed bool   // a frame was dropped that no micro-protocol sends again
+	// paced: a micro-protocol selects the segments that wait (microproto.CellReplaced). A frame that
+	// was replaced here would be missing at the other end, like one that the network lost.
 	paced bool
 
-	ride
-
 	first     uint64 // transfers that were complete before the endpoint's first
-	inherited uint64 // unread messages that it was handed
-	taken     uint64 // messages that Receive has taken from it
+	inherited uint64 // unread messages that the endpoint was given
+	taken     uint64 // messages that Receive has returned
 
 	frameBytes  int
-	seal        *microproto.Composite // below it, in a session that is protected
-	number      uint32                // changes of composition before it; the low byte is its epoch
+	sealing     *microproto.Composite // below composite, in a protected session
+	number      uint32                // of the epoch; its low byte is in frames
 	composition Composition
 	cells       cells
 }
 
 func (c *channel) mode() microproto.Mode { return c.conditions.Mode }
 
-// portAt is a port in the channel of that number. The epoch has 8 bits and wraps; the
-// ports tell a frame of 256 epochs ago from one of today.
-func portAt(port uint16, number uint32) int64 {
-	return (int64(port)+65535-1+int64(number>>8))%65535 + 1
+// portAt returns a port in the epoch of that number. Frames hold 8 bits of the epoch; the ports
+// distinguish a frame of 256 epochs ago from one of the present.
+func portAt(port uint16, epoch uint32) int64 {
+	return (int64(port)+65535-1+int64(epoch>>8))%65535 + 1
 }
 
-// compose builds a channel's composite for its frame size.
-func (n *Node) compose(s *session, c *channel, theirs *open) error {
-	c.short = c.way == nil && s.peer.frameLimit != 0 && c.frameBytes == s.peer.frameLimit
+// build makes a channel's composite for its frame size.
+func (n *Node) build(s *session, c *channel, theirs *control.Open) error {
+	c.limited = c.Path == nil && s.peer.frameLimit != 0 && c.frameBytes == s.peer.frameLimit
+	protocols, err := n.config.Catalog.Build(c.composition.Protocols, n.options(s, c, theirs))
+	if err != nil {
+		return fmt.Errorf("p2psap: session %q: %w", s.options.Name, err)
+	}
+	caps := c.Rail.Link.Caps(c.mode())
+	config := microproto.Config{
+		Name: s.options.Name + "@" + s.peer.Name, Seed: n.config.Seed ^ uint64(s.index())<<16 ^ uint64(c.number)<<32,
+		MTU: c.frameBytes, Headroom: caps.Headroom, Frames: c.Rail.Link, Train: caps.Train, Gather: caps.Gather,
+		Limits: n.config.Limits.Composite, Tracer: n.tracer(s),
+	}
+	front := s.placeHeader(&config)
+	if c.composite, err = microproto.NewComposite(config, append(front, protocols...)...); err != nil {
+		return fmt.Errorf("p2psap: session %q: %w", s.options.Name, err)
+	}
+	if c.endpoint = c.composite.Endpoint(); c.endpoint == nil {
+		return fmt.Errorf("p2psap: session %q: none of %v is an endpoint", s.options.Name, c.composition.Protocols)
+	}
+	if c.mode() == microproto.ModeSynchronous {
+		c.coalescer, _ = c.endpoint.(microproto.Coalescer)
+	}
+	for _, p := range protocols {
+		if q, ok := p.(microproto.Prober); ok {
+			c.prober = q
+		}
+	}
+	c.cells = cellsOf(c.composite)
+	c.paced = c.cells.replaced != nil
+	c.header = header{epoch: uint8(c.number), run: n.run, session: SessionID(theirs.Session)}
+	return nil
+}
+
+// options returns the settings of a channel's micro-protocols.
+func (n *Node) options(s *session, c *channel, theirs *control.Open) microproto.Options {
 	options := maps.Clone(c.composition.Options)
 	if options == nil {
 		options = microproto.Options{}
 	}
 	if column, err := ColumnOf(c.conditions); err == nil && !column.Intra {
-		if first := s.peer.measure.initialTimeout(); first > 0 {
+		if first := s.peer.measurement.InitialTimeout(InterRTOMax); first > 0 {
 			options[OptionRTOInitial] = int64(first)
 		}
 	}
@@ -66,46 +99,10 @@ func (n *Node) compose(s *session, c *channel, theirs *open) error {
 	if theirs.Port != 0 {
 		options[OptionPortRemote] = portAt(theirs.Port, c.number)
 	}
-	protocols, err := n.config.Catalog.Build(c.composition.Protocols, options)
-	if err != nil {
-		return fmt.Errorf("p2psap: session %q: %w", s.options.Name, err)
-	}
-	config := microproto.Config{
-		Name: s.options.Name + "@" + s.peer.name, Seed: n.config.Seed ^ uint64(s.id&0xffff)<<16 ^ uint64(c.number)<<32,
-		MTU: c.frameBytes, Headroom: c.rail.link.Caps(c.mode()).Headroom, Frames: c.rail.link,
-		Train: c.rail.link.Caps(c.mode()).Train, Gather: c.rail.link.Caps(c.mode()).Gather,
-		Limits: n.config.Limits.Composite, Tracer: n.tracer(s),
-	}
-	c.composite, err = microproto.NewComposite(config, append(n.lower(s, &config), protocols...)...)
-	if err != nil {
-		return fmt.Errorf("p2psap: session %q: %w", s.options.Name, err)
-	}
-	if c.endpoint = c.composite.Endpoint(); c.endpoint == nil {
-		return fmt.Errorf("p2psap: session %q: none of %v is an endpoint", s.options.Name, c.composition.Protocols)
-	}
-	if c.mode() == microproto.ModeSynchronous {
-		c.gatherer, _ = c.endpoint.(microproto.Coalescer)
-	}
-	for _, p := range protocols {
-		if q, ok := p.(microproto.Prober); ok {
-			c.prober = q
-		}
-	}
-	c.cells = cellsOf(c.composite)
-	c.paced = c.cells.replaced != nil
-	c.header = header{epoch: uint8(c.number), run: n.run, session: theirs.Session}
-	return nil
+	return options
 }
 
-// openComposite opens a channel's composite, one of a crowd where the node is.
-func (n *Node) openComposite(now microproto.Instant, s *session, c *channel) error {
-	if n.config.Crowd {
-		c.composite.Prefetch(&s.busy, &s.watched.next, &s.change.agreed, &s.legacy.Unread, &s.info.MessagesSent, c)
-	}
-	return c.composite.Open(now)
-}
-
-// tracer is who sees the steps of a session's composites, nil: nobody.
+// tracer returns the tracer of a session's composites.
 func (n *Node) tracer(s *session) microproto.Tracer {
 	if t, ok := n.config.Tracer.(SessionTracer); ok {
 		return t.Session(s.options.Name)
@@ -113,8 +110,8 @@ func (n *Node) tracer(s *session) microproto.Tracer {
 	return n.config.Tracer
 }
 
-// declare tells a channel's endpoint what the session's slots are.
-func (s *session) declare(c *channel) error {
+// declareSlots declares the session's slots to a channel's endpoint.
+func (s *session) declareSlots(c *channel) error {
 	for _, slot := range s.options.Slots {
 		if err := c.endpoint.Slot(uint32(slot.Tag), slot.Length); err != nil {
 			return fmt.Errorf("p2psap: session %q, tag %d: %w", s.options.Name, slot.Tag, err)
@@ -123,13 +120,13 @@ func (s *session) declare(c *channel) error {
 	return nil
 }
 
-// settle moves what a channel's composite has put out. tag is the tag of the Send
-// that made it, -1 when something else did.
-func (n *Node) settle(now microproto.Instant, s *session, c *channel, err error, tag int64) {
+// collect moves the outputs of a channel's composite, and fails the session on an error of it. tag
+// is the tag of the Send that made the outputs, -1 if something else did.
+func (n *Node) collect(now microproto.Instant, s *session, c *channel, err error, tag int64) {
 	if c.held {
 		c.composite.Flatten()
 	} else {
-		err = cmp.Or(err, n.carry(now, s, c, tag))
+		err = cmp.Or(err, n.queueFrames(now, s, c, tag))
 	}
 	if c.overflowed && err == nil {
 		err = fmt.Errorf("%w: %d frames wait for a link that promises to lose none", ErrLimit, n.config.Limits.QueuedFrames)
@@ -139,20 +136,20 @@ func (n *Node) settle(now microproto.Instant, s *session, c *channel, err error,
 	}
 }
 
-// carry queues a composite's frames for the link.
-func (n *Node) carry(now microproto.Instant, s *session, c *channel, tag int64) (err error) {
+// queueFrames queues a composite's frames for the link.
+func (n *Node) queueFrames(now microproto.Instant, s *session, c *channel, tag int64) (err error) {
 	n.scratch = c.composite.Drain(n.scratch[:0])
 	index, value := int32(0), uint64(0)
-	busy, peer := len(c.rail.queue.frames) > 0, c.peer(s)
-	single := tag >= 0 && c.mode() == microproto.ModeAsynchronous && !c.paced
-	if single && c.way != nil {
+	busy, addr := c.Rail.Queue.Len() > 0, c.addr(s)
+	replaceable := tag >= 0 && c.mode() == microproto.ModeAsynchronous && !c.paced
+	if replaceable && c.Path != nil {
 		value = s.value(Tag(tag))
 	}
 	for i := range n.scratch {
 		o := &n.scratch[i]
 		switch o.Kind {
 		case microproto.OutFrame:
-			if c.dead {
+			if c.Over {
 				o.Frame.Release()
 				n.counters.FramesNoPath++
 				continue
@@ -162,10 +159,10 @@ func (n *Node) carry(now microproto.Instant, s *session, c *channel, tag int64) 
 			if !ok {
 				continue
 			}
-			o.Frame.Peer, o.Frame.Mode = peer, c.mode()
-			owner := frameOwner{session: s.id, index: -1}
-			if single {
-				owner.tag, owner.index = Tag(tag), index
+			o.Frame.Peer, o.Frame.Mode = addr, c.mode()
+			owner := rail.Owner{Session: uint32(s.id), Index: -1}
+			if replaceable {
+				owner.Tag, owner.Index = uint32(tag), index
 				index++
 				if value != 0 {
 					o.Frame.Value = value + uint64(index)
@@ -180,44 +177,47 @@ func (n *Node) carry(now microproto.Instant, s *session, c *channel, tag int64) 
 	return err
 }
 
-// peer is the other end's address on the channel's rail.
-func (c *channel) peer(s *session) microproto.LinkAddr {
-	if c.way == nil {
-		return s.peer.link
+// addr returns the other end's address on the channel's rail.
+func (c *channel) addr(s *session) microproto.LinkAddr {
+	if c.Path == nil {
+		return s.peer.Link
 	}
-	return c.addr
+	return c.Addr
 }
 
-// value names the pieces of an asynchronous value among all that this node sends, the
-// first by the next number: session, slot, piece.
+// value returns the number before that of the first segment of an asynchronous value, unique among
+// all segments that this node sends: session, slot, segment.
 func (s *session) value(tag Tag) uint64 {
 	for i := range s.options.Slots {
 		if s.options.Slots[i].Tag == tag {
-			return uint64(s.id&0xffff)<<48 | uint64(i)<<32
+			return uint64(s.index())<<48 | uint64(i)<<32
 		}
 	}
 	return 0
 }
 
-func (n *Node) enqueue(f microproto.Frame, owner frameOwner, busy bool, s *session, c *channel) {
+func (n *Node) enqueue(f microproto.Frame, owner rail.Owner, busy bool, s *session, c *channel) {
+	q := &c.Rail.Queue
 	switch {
-	case busy && owner.index >= 0 && c.rail.queue.replace(f, owner):
+	case busy && owner.Index >= 0 && q.Replace(f, owner):
 		n.counters.FramesReplaced++
 		s.past.Replaced++
-	case len(c.rail.queue.frames) >= n.config.Limits.QueuedFrames:
+	case q.Len() >= n.config.Limits.QueuedFrames:
 		f.Release()
 		n.counters.FramesDropped++
-		// Nobody below repeats it where the link is trusted to.
-		c.overflowed = c.mode() == microproto.ModeSynchronous && c.rail.link.Caps(c.mode()).Reliable
+		// No micro-protocol sends it again where the link is reliable.
+		c.overflowed = c.mode() == microproto.ModeSynchronous && c.Rail.Link.Caps(c.mode()).Reliable
 	default:
-		c.rail.queue.push(f, owner)
+		q.Push(f, owner)
 	}
 }
 
-// retire closes a channel; its counters go to the session. What it has put out and the
-// link has not taken stays queued.
-func (n *Node) retire(now microproto.Instant, s *session, c *channel) {
-	n.lowerShield(now, c)
+// closeChannel closes a channel's composites and adds their counters to the session's. Frames that
+// the link has not taken stay queued.
+func (n *Node) closeChannel(now microproto.Instant, s *session, c *channel) {
+	if c.sealing != nil {
+		_ = c.sealing.Close(now)
+	}
 	_ = c.composite.Close(now)
 	n.scratch = c.composite.Drain(n.scratch[:0])
 	for i := range n.scratch {
@@ -229,11 +229,11 @@ func (n *Node) retire(now microproto.Instant, s *session, c *channel) {
 		}
 	}
 	clear(n.scratch)
-	c.tally(&s.past)
+	c.addCounters(&s.past)
 }
 
-// tally adds a channel's counters.
-func (c *channel) tally(i *SessionInfo) {
+// addCounters adds the channel's counters.
+func (c *channel) addCounters(i *SessionInfo) {
 	k := c.composite.Counters()
 	i.SegmentsSent += k.Transmitted
 	i.SegmentsReceived += k.SegmentsIn
@@ -268,10 +268,16 @@ func valueOf[T uint64 | time.Duration](p *T) T {
 	return *p
 }
 
-// segmentBytes is the payload of the longest segment.
+// segmentBytes returns the payload of the longest segment.
 func (c *channel) segmentBytes() int {
 	if c.cells.segmentBytes != nil {
 		return *c.cells.segmentBytes
 	}
 	return c.composite.MaxPayload()
 }
+
+// unread returns the number of messages that wait in a synchronous endpoint.
+func (c *channel) unread() uint64 { return c.inherited + c.endpoint.Arrivals() - c.taken }
+
+// empty reports whether a Receive would find nothing, under any tag.
+func (c *channel) empty() bool { return c.mode() == microproto.ModeSynchronous && c.unread() == 0 }

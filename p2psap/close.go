@@ -1,49 +1,48 @@
 package p2psap
 
 import (
-	"fmt"
-
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap/internal/control"
 )
 
-// Close ends a session at both ends. Transfers that are under way are given
-// NodeConfig.Linger to be accepted first; State tells when it is over. Closing a
-// session that has ended gives its number back, after which it is unknown.
+// Close ends a session at both ends. Transfers under way are first given NodeConfig.Linger to be
+// accepted; State returns SessionEnded when it is over. Closing a session that has ended gives its
+// number back; afterwards the number is unknown.
 func (n *Node) Close(now microproto.Instant, id SessionID) {
 	s := n.session(id)
 	if s == nil {
 		return
 	}
-	n.replans = true
+	n.reschedule = true
 	switch s.state {
 	case SessionEnded:
-		n.sessions[id&0xffff] = nil
+		n.sessions[s.index()] = nil
 	case SessionOpening, SessionAgreed:
 		n.sendClose(now, s)
 	case SessionOpen:
 		n.flush(now, s)
-		s.state, s.until = SessionLingering, now.Add(n.config.Linger)
-		n.lingered(now, s)
+		s.state, s.lingerUntil = SessionLingering, now.Add(n.config.Linger)
+		n.finishLinger(now, s)
 	case SessionRemoteClosed:
 		n.end(now, s, ErrClosed)
 	}
 }
 
-// sendClose tells the other end, and what of its messages have been accepted: the
-// composite that would acknowledge them again is gone.
+// sendClose closes the session at the other end and reports which of its transfers are accepted:
+// the composite that would acknowledge them again is gone.
 func (n *Node) sendClose(now microproto.Instant, s *session) {
 	s.accepted = s.acceptedNow()
-	n.post(s.peer, kindClose, &closing{To: s.theirs.Session, From: s.id, Accepted: s.arrivedNow()})
+	n.send(s.peer, control.KindClose, &control.Close{To: s.theirs.Session, From: uint32(s.id), Accepted: s.arrivedNow()})
 	n.discard(now, s)
-	s.state, n.replans = SessionClosing, true
+	s.state, n.reschedule = SessionClosing, true
 	if s.theirs.Session == 0 {
-		// The other end has not opened it: all it has to forget is our wish.
+		// The other end has not opened it and only has to forget this end's Open.
 		n.end(now, s, ErrClosed)
 	}
 }
 
-// takeClose: the peer has closed a session, or no longer wants to open it.
-func (n *Node) takeClose(now microproto.Instant, p *peer, c closing) {
+// receiveClose takes the other end's Close, of a session or of an Open.
+func (n *Node) receiveClose(now microproto.Instant, p *peer, c *control.Close) {
 	for i := range p.opens {
 		if p.opens[i].Session == c.From {
 			p.opens = append(p.opens[:i], p.opens[i+1:]...)
@@ -53,19 +52,19 @@ func (n *Node) takeClose(now microproto.Instant, p *peer, c closing) {
 	s := n.theirSession(p, c.From)
 	if s == nil {
 		if c.To != 0 {
-			n.post(p, kindCloseAck, &closing{To: c.From, From: c.To})
+			n.send(p, control.KindCloseAck, &control.Close{To: c.From, From: c.To})
 		}
 		return
 	}
-	s.remoteCount = max(s.remoteCount, c.Accepted)
+	s.closeAccepted = max(s.closeAccepted, c.Accepted)
 	if c.To != 0 {
-		n.post(p, kindCloseAck, &closing{To: c.From, From: s.id})
+		n.send(p, control.KindCloseAck, &control.Close{To: c.From, From: uint32(s.id)})
 	}
-	if c.To != s.id && s.state == SessionAgreed {
-		// It gave up before it knew of this session: it knew of none, or of an
-		// earlier one of that name. Our wish is on its way and will wait there.
+	if c.To != uint32(s.id) && s.state == SessionAgreed {
+		// The other end closed before it knew of this session: it knew of none, or of an earlier one
+		// of that name. This end's Open is on its way and will wait there.
 		n.discard(now, s)
-		s.state, s.theirs = SessionOpening, open{}
+		s.state, s.theirs = SessionOpening, control.Open{}
 		return
 	}
 	switch s.state {
@@ -76,10 +75,10 @@ func (n *Node) takeClose(now microproto.Instant, p *peer, c closing) {
 	}
 }
 
-// theirSession finds a session by the other end's number.
-func (n *Node) theirSession(p *peer, theirs SessionID) *session {
+// theirSession returns the session of the other end's number.
+func (n *Node) theirSession(p *peer, theirs uint32) *session {
 	for _, s := range n.sessions {
-		if s != nil && s.peer == p && s.theirs.Session == theirs && s.state != SessionEnded {
+		if s.isOf(p, theirs) && s.state != SessionEnded {
 			return s
 		}
 	}
@@ -89,13 +88,13 @@ func (n *Node) theirSession(p *peer, theirs SessionID) *session {
 // remoteClosed keeps what has arrived for Receive.
 func (n *Node) remoteClosed(s *session) {
 	s.state = SessionRemoteClosed
-	s.err = fmt.Errorf("session %q with %q: %w", s.options.Name, s.peer.name, ErrPeerClosed)
-	n.touch(s)
+	s.err = s.wrap(ErrPeerClosed)
+	n.notify(s)
 }
 
-// takeCloseAck: the peer knows.
-func (n *Node) takeCloseAck(now microproto.Instant, p *peer, c closing) {
-	if s := n.session(c.To); s != nil && s.peer == p && s.state == SessionClosing {
+// receiveCloseAck ends a session whose Close the other end has received.
+func (n *Node) receiveCloseAck(now microproto.Instant, p *peer, c *control.Close) {
+	if s := n.session(SessionID(c.To)); s != nil && s.peer == p && s.state == SessionClosing {
 		n.end(now, s, ErrClosed)
 	}
 }

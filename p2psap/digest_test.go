@@ -9,8 +9,8 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// digest adds values to a hash, through pointers and unexported fields: what a
-// micro-protocol holds, but not where it holds it.
+// digest adds values to a hash, through pointers and unexported fields: the state of a micro-protocol without
+// its addresses.
 type digest struct {
 	sum  hash.Hash64
 	seen []uintptr

@@ -10,10 +10,10 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 )
 
-// A session that has nothing to do costs nothing: in every column, also after losses, no
-// timer is left but the heartbeats of the control channel, and no frame moves.
+// An idle session costs nothing: in every column, also after losses, no timer is left but the heartbeats of
+// the control channel, and no frame is sent.
 func TestIdleSessionHasNoTimer(t *testing.T) {
-	for _, column := range Columns() {
+	for _, column := range microproto.Columns() {
 		if column.InfiniBand && !column.Intra {
 			continue // as the intra-cluster one
 		}
@@ -54,7 +54,11 @@ func TestIdleSessionHasNoTimer(t *testing.T) {
 				for end := w.now.Add(10 * time.Minute); w.now < end; {
 					for _, n := range []*worldNode{a, b} {
 						p := n.peers[0]
-						require.Equal(t, p.nextBeat, n.Deadline(), "%s wakes for something else", n.Name())
+						// A heartbeat is all that is left.
+						require.Equal(t, microproto.Never, n.timers.first(), n.Name())
+						require.Equal(t, microproto.Never, (*controlHost)(n.Node).Deadline(p.Peer), n.Name())
+						require.Equal(t, n.associations.Deadline(), n.Deadline(), n.Name())
+						require.Less(t, n.Deadline(), p.LastHeard().Add(n.config.PeerTimeout), n.Name())
 						require.Empty(t, n.Frames(0))
 					}
 					w.step(end)
@@ -81,7 +85,7 @@ func openAs(t *testing.T, w *world, a, b *worldNode, m microproto.Mode) (sa, sb 
 	return sa, sb
 }
 
-// swap sends a message each way, lets some time pass, and receives what is there.
+// swap sends a message each way, lets some time pass, and receives what has arrived.
 func swap(t *testing.T, w *world, a, b *worldNode, sa, sb SessionID, m microproto.Mode, k uint64) {
 	t.Helper()
 	data := make([]byte, 64)

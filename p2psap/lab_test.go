@@ -11,10 +11,11 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
+	"github.com/p2pdc/p2pdc/p2psap/internal/rail"
 )
 
-// lab is a small instance of which every interleaving is tried: two nodes, what their
-// users do, the messages on their way. Time stands still unless nothing else can happen.
+// lab is a small instance of which every interleaving is tried: two nodes, the calls of their users, the
+// messages in flight. Time passes only when nothing else can happen.
 type lab struct {
 	now     microproto.Instant
 	nodes   [2]*Node
@@ -32,7 +33,7 @@ type lab struct {
 	done    []string
 }
 
-// labThread is a user's goroutine: the moves that it makes one after the other.
+// labThread is a user's goroutine: its calls in their order.
 type labThread struct {
 	moves []string
 	next  int
@@ -56,7 +57,7 @@ func (l labLink) Accept(b []byte) (microproto.LinkAddr, error) {
 	return microproto.LinkAddr(b[0] + 1), nil
 }
 
-// instance is what is explored.
+// instance describes what is explored.
 type instance struct {
 	name          string
 	threads       [2][]string // each thread's moves, separated by spaces
@@ -81,8 +82,9 @@ func newLab(in *instance) (*lab, error) {
 	for i := range l.nodes {
 		var err error
 		l.nodes[i], err = NewNode(NodeConfig{
-			Name: string(rune('a' + i)), Run: "run", Version: "v", Catalog: ctp.Catalog(), Policy: TablePolicy{}, Rails: rails(i),
-			Host: string(rune('a' + i)), Process: 1, Seed: uint64(i + 1), PeerTimeout: time.Hour, Heartbeat: 20 * time.Minute,
+			Name: string(rune('a' + i)), Run: "run", Version: "v", Catalog: ctp.Catalog(), Policy: TablePolicy{},
+			Rails: rails(i),
+			Host:  string(rune('a' + i)), Process: 1, Seed: uint64(i + 1), PeerTimeout: time.Hour, Heartbeat: 20 * time.Minute,
 			Limits: Limits{Composite: microproto.Limits{Messages: 64}},
 		})
 		if err != nil {
@@ -124,7 +126,7 @@ func (l *lab) connect() {
 	l.settle()
 }
 
-// calm delivers until nothing is on its way.
+// calm delivers until nothing is in flight.
 func (l *lab) calm() {
 	for l.settle(); len(l.control[0])+len(l.control[1])+len(l.frames[0])+len(l.frames[1]) > 0; l.settle() {
 		for i := range 2 {
@@ -172,7 +174,7 @@ func (l *lab) deliverFrame(from int) {
 	l.nodes[1-from].Input(l.now, 0, f)
 }
 
-// choices lists what can happen next.
+// choices returns the events that can happen next.
 func (l *lab) choices() (out []string) {
 	for i := range 2 {
 		if len(l.control[i]) > 0 {
@@ -247,7 +249,7 @@ func (l *lab) do(choice string) error {
 	return l.check(false)
 }
 
-// move makes a user's thread do what is next.
+// move makes the next call of a user's thread.
 func (l *lab) move(i, k int) error {
 	t := &l.threads[i][k]
 	n, id, what := l.nodes[i], l.ids[i], t.moves[t.next]
@@ -282,23 +284,24 @@ func (l *lab) move(i, k int) error {
 			t.next--
 		}
 	case "sync", "async":
-		t.wait, err = n.Adapt(l.now, id, map[string]microproto.Mode{"sync": microproto.ModeSynchronous, "async": microproto.ModeAsynchronous}[what])
+		t.wait, err = n.Adapt(l.now, id, map[string]microproto.Mode{"sync": microproto.ModeSynchronous,
+			"async": microproto.ModeAsynchronous}[what])
 	case "far", "near", "lossy":
 		to := s.conditions
 		to.Distance = map[string]Distance{"far": Far, "near": Near}[what]
 		to.Lossy = what == "lossy"
-		if err = n.wish(l.now, s, to); errors.Is(err, microproto.ErrBusy) {
+		if err = n.proposeConditions(l.now, s, to); errors.Is(err, microproto.ErrBusy) {
 			err = nil
 		}
 	case "close":
 		n.Close(l.now, id)
 	case "cut": // the rail goes down at this end, with what is on its way
 		l.cables[0].flying, l.cables[1].flying = nil, nil
-		n.RailEvent(l.now, 1, microproto.LinkEvent{Err: errUnknown})
+		n.RailEvent(l.now, 1, microproto.LinkEvent{Err: rail.ErrNoReason})
 	case "fall": // it goes down, and what is on its way may still arrive
-		n.RailEvent(l.now, 1, microproto.LinkEvent{Err: errUnknown})
+		n.RailEvent(l.now, 1, microproto.LinkEvent{Err: rail.ErrNoReason})
 	case "lose": // the connection with the peer does
-		n.RailEvent(l.now, 1, microproto.LinkEvent{Peer: l.cables[i].peer, Err: errUnknown})
+		n.RailEvent(l.now, 1, microproto.LinkEvent{Peer: l.cables[i].peer, Err: rail.ErrNoReason})
 	case "rise":
 		n.RailEvent(l.now, 1, microproto.LinkEvent{Up: true})
 	default:
@@ -324,7 +327,7 @@ func (l *lab) receive(i int) {
 	}
 }
 
-// check holds in every state; at the end everything must have come about.
+// check returns an invariant that does not hold; in the end everything must have arrived and been agreed on.
 func (l *lab) check(end bool) error {
 	for i := range 2 {
 		if s := l.nodes[i].session(l.ids[i]); end && s != nil && s.state == SessionOpen {
@@ -363,11 +366,12 @@ func (l *lab) check(end bool) error {
 		case other.state != SessionOpen:
 		case l.got[i] != l.sent[1-i]:
 			return fmt.Errorf("%c has received %d of %d messages", 'a'+i, l.got[i], l.sent[1-i])
-		case s.change.mine.Cause != 0 || s.change.theirs.Cause != 0:
+		case s.renegotiation.mine.Cause != 0 || s.renegotiation.theirs.Cause != 0:
 			return fmt.Errorf("%c: a change is under way for ever", 'a'+i)
 		case uint64(s.acceptedNow()) != s.info.MessagesSent:
 			return fmt.Errorf("%c: %d of %d transfers are accepted", 'a'+i, s.acceptedNow(), s.info.MessagesSent)
-		case s.channel.number != other.channel.number || fmt.Sprint(s.composition.Protocols) != fmt.Sprint(other.composition.Protocols):
+		case s.channel.number != other.channel.number ||
+			fmt.Sprint(s.composition.Protocols) != fmt.Sprint(other.composition.Protocols):
 			return fmt.Errorf("the ends have different compositions")
 		case len(l.over[i]) != len(l.over[1-i]) || len(l.over[i]) > 0 && (l.over[i][0] == nil) != (l.over[1-i][0] == nil):
 			return fmt.Errorf("wishes ended with %v and %v", l.over[0], l.over[1])
@@ -376,7 +380,7 @@ func (l *lab) check(end bool) error {
 	return nil
 }
 
-// finish lets time pass, with no more faults, until all is well or nothing helps.
+// finish lets time pass without faults until check passes or a bound is reached.
 func (l *lab) finish() error {
 	var err error
 	l.breaks, l.drops = 0, 0
@@ -405,17 +409,17 @@ func (l *lab) finish() error {
 	return err
 }
 
-// hash digests the state: what the nodes know of the session and of each other, what is
-// on its way, and where the users stand.
+// hash returns a hash of the state: that of the nodes, of what is in flight, and of the users.
 func (l *lab) hash() uint64 {
 	h := fnv.New64a()
 	w := &digest{sum: h}
 	for i, n := range l.nodes {
 		p := n.peers[0]
 		if l.cables != nil {
-			l.cables[i].hash(h, p.ways[0], n.session(l.ids[i]))
+			l.cables[i].hash(h, p.paths.All()[0], n.session(l.ids[i]))
 		}
-		fmt.Fprint(h, "|", p.state, p.sent, p.received, len(p.unacked), l.sent[i], l.got[i], len(l.over[i]), l.breaks, l.drops)
+		sent, received, unacked := p.Sequence()
+		fmt.Fprint(h, "|", p.State, sent, received, unacked, l.sent[i], l.got[i], len(l.over[i]), l.breaks, l.drops)
 		for _, t := range l.threads[i] {
 			fmt.Fprint(h, t.next, t.wait, t.full)
 		}
@@ -426,13 +430,15 @@ func (l *lab) hash() uint64 {
 			_, _ = h.Write(f.Data)
 		}
 		s := n.session(l.ids[i])
-		fmt.Fprint(h, s.state, s.change.mine, s.change.theirs, s.change.agreed, s.change.frozen, s.change.answer, s.change.wanted, s.change.count,
-			s.kept.n, s.kept.base, s.kept.submitted, s.legacy.Unread, s.arrived, s.accepted, s.info.MessagesSent, s.conditions)
-		for _, c := range []*channel{s.former, s.channel} {
+		fmt.Fprint(h, s.state, s.renegotiation.mine, s.renegotiation.theirs, s.renegotiation.agreed,
+			s.renegotiation.switched, s.renegotiation.answer, s.renegotiation.wanted, s.renegotiation.count,
+			s.unacked.n, s.unacked.base, s.unacked.submitted, s.handover.Unread, s.arrived, s.accepted, s.info.MessagesSent,
+			s.conditions)
+		for _, c := range []*channel{s.previous, s.channel} {
 			if c == nil {
 				continue
 			}
-			fmt.Fprint(h, c.number, c.held, c.first, c.round, c.dead)
+			fmt.Fprint(h, c.number, c.held, c.first, c.Round, c.Over)
 			for _, name := range c.composition.Protocols {
 				w.value(reflect.ValueOf(c.composite.Protocol(name)), 0)
 			}

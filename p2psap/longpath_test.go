@@ -10,6 +10,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/microproto/mptest"
+	"github.com/p2pdc/p2pdc/p2psap/path"
 )
 
 // A longPath is two composites of a column between clusters, as TablePolicy composes it,
@@ -43,7 +44,7 @@ func (p *longPath) send(label uint64, data []byte) (err error) {
 	return err
 }
 
-// transfer is how long 10 MB take, and how many segments were sent again; at most limit.
+// transfer returns how long 10 MB take, at most limit, and how many segments were sent again.
 func (p *longPath) transfer(limit time.Duration) (took time.Duration, again uint64) {
 	const size, messages = 100_000, 100
 	data, dst := make([]byte, size), make([]byte, size)
@@ -70,21 +71,29 @@ func (p *longPath) transfer(limit time.Duration) (took time.Duration, again uint
 	return time.Duration(p.Clock.Now()), valueOf(cellsOf(p.ends[0]).retransmitted)
 }
 
-// A round trip that is longer than a second is one like any other: 10 MB take their 8 s and
-// some round trips of slow start, and nothing is sent twice.
+// measured returns a Measurement with one sample.
+func measured(rtt time.Duration) (m path.Measurement) {
+	m.Pong(microproto.Instant(1).Add(rtt), m.Ping(1))
+	return m
+}
+
+// Over round trips of more than a second 10 MB take their 8 s and some round trips of slow start, and nothing
+// is sent twice.
 func TestTransferOverLongRoundTrips(t *testing.T) {
-	for _, rtt := range []time.Duration{990 * time.Millisecond, 1050 * time.Millisecond, 2500 * time.Millisecond, 8 * time.Second} {
+	for _, rtt := range []time.Duration{990 * time.Millisecond, 1050 * time.Millisecond, 2500 * time.Millisecond,
+		8 * time.Second} {
 		t.Run(rtt.String(), func(t *testing.T) {
-			m := measurement{least: rtt}
-			took, again := newLongPath(t, microproto.ModeSynchronous, rtt, m.initialTimeout()).transfer(2 * time.Minute)
+			m := measured(rtt)
+			took, again := newLongPath(t, microproto.ModeSynchronous, rtt,
+				m.InitialTimeout(InterRTOMax)).transfer(2 * time.Minute)
 			require.Less(t, took, 8*time.Second+12*rtt)
 			require.Zero(t, again)
 		})
 	}
 }
 
-// Where nothing is known of the round trip in advance, the first flight times out. The
-// back-off then lets an acknowledgement give a measurement, and no other segment does.
+// If the round trip is not known in advance, the first flight times out. The back-off then lets one
+// acknowledgement give a measurement, and no other segment times out.
 func TestFirstTimeoutShorterThanTheRoundTrip(t *testing.T) {
 	p := newLongPath(t, microproto.ModeSynchronous, 2500*time.Millisecond, 0)
 	require.NoError(t, p.Open())
@@ -98,17 +107,17 @@ func TestFirstTimeoutShorterThanTheRoundTrip(t *testing.T) {
 	require.InDelta(t, 2.5, valueOf(cellsOf(p.ends[0]).rtt).Seconds(), 0.01)
 }
 
-// CCID 2 keeps a path full whose round trip is longer than a second, as it does a shorter one;
-// where the round trip is not known in advance it takes longer to fill it.
+// CCID 2 fills a path whose round trip is longer than a second as it fills a shorter one; it takes longer if
+// the round trip is not known in advance.
 func TestValuesOverLongRoundTrips(t *testing.T) {
 	for _, rtt := range []time.Duration{800 * time.Millisecond, 1200 * time.Millisecond, 2500 * time.Millisecond} {
 		for _, known := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%v, known in advance: %v", rtt, known), func(t *testing.T) {
-				m := measurement{}
+				var m path.Measurement
 				if known {
-					m.least = rtt
+					m = measured(rtt)
 				}
-				p := newLongPath(t, microproto.ModeAsynchronous, rtt, m.initialTimeout())
+				p := newLongPath(t, microproto.ModeAsynchronous, rtt, m.InitialTimeout(InterRTOMax))
 				for _, e := range p.ends {
 					require.NoError(t, e.Endpoint().Slot(1, 80_000))
 				}
@@ -140,8 +149,8 @@ func TestValuesOverLongRoundTrips(t *testing.T) {
 	}
 }
 
-// A time-out between clusters keeps 200 ms above the mean round trip, however little that
-// varies: as in Linux. Inside a cluster the floor is that of the whole time-out.
+// A time-out between clusters keeps a margin of 200 ms above the mean round trip, however little that varies,
+// as in Linux. Inside a cluster the floor applies to the whole time-out.
 func TestMarginOfTheTimeout(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
@@ -169,10 +178,11 @@ func TestMarginOfTheTimeout(t *testing.T) {
 	}
 }
 
-// Peers whose round trip takes seconds connect, find that they are far apart, and exchange
-// messages in frames that are protected or not, of which none is sent twice.
+// Peers with a round trip of seconds connect, find that they are in different clusters, and exchange
+// messages, protected or not, of which none is sent twice.
 func TestPeersWithALongRoundTripConnect(t *testing.T) {
-	for _, rtt := range []time.Duration{600 * time.Millisecond, 1200 * time.Millisecond, 2500 * time.Millisecond, 4 * time.Second} {
+	for _, rtt := range []time.Duration{600 * time.Millisecond, 1200 * time.Millisecond, 2500 * time.Millisecond,
+		4 * time.Second} {
 		for _, protect := range []Protection{ProtectNever, ProtectAlways} {
 			for _, labelled := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%v, protection %v, labels %v", rtt, protect, labelled), func(t *testing.T) {
@@ -189,10 +199,10 @@ func TestPeersWithALongRoundTripConnect(t *testing.T) {
 					}
 					a, b := node("a", "10.0.0.1/24", 1), node("b", "10.0.0.2/24", 2)
 					w.connect()
-					up := func() bool { return a.Locality("b") != 0 && b.Locality("a") != 0 }
+					up := func() bool { return a.Finding("b").Locality != 0 && b.Finding("a").Locality != 0 }
 					require.True(t, w.until(2*time.Second+7*rtt/2, up), "not connected after %v", w.now)
 					requireUp(t, a, b)
-					require.Equal(t, OtherCluster, a.Locality("b"))
+					require.Equal(t, OtherCluster, a.Finding("b").Locality)
 					sa, err := a.Open(w.now, "b", syncOptions("s"))
 					require.NoError(t, err)
 					sb, err := b.Open(w.now, "a", syncOptions("s"))
@@ -219,31 +229,5 @@ func TestPeersWithALongRoundTripConnect(t *testing.T) {
 				})
 			}
 		}
-	}
-}
-
-// How many pongs a measurement wants: a pong that comes late once does not make a near path
-// far, and a path of seconds does not take four of them.
-func TestPongsOfAMeasurement(t *testing.T) {
-	const ms = time.Millisecond
-	for _, c := range []struct {
-		samples     int
-		least, took time.Duration
-		done        bool
-	}{
-		{3, ms / 10, 300 * ms, false},
-		{4, ms / 10, ms, true},
-		{4, 20 * ms, 80 * ms, false},
-		{4, 20 * ms, 250 * ms, true},
-		{16, 2 * ms, 32 * ms, true},
-		{1, 1500 * ms, 1500 * ms, false},
-		{2, ms / 10, 1501 * ms, true},
-		{2, 400 * ms, 800 * ms, false},
-		{3, 400 * ms, 1200 * ms, true},
-		{1, 2500 * ms, 2500 * ms, true},
-		{0, 0, time.Minute, false},
-	} {
-		m := measurement{began: 7, samples: c.samples, least: c.least}
-		require.Equal(t, c.done, m.done(microproto.Instant(7).Add(c.took)), "%+v", c)
 	}
 }

@@ -5,10 +5,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/p2psap/internal/control"
 )
 
-// A peer whose connections stand but that says nothing is lost after PeerTimeout,
-// and its sessions with it; others go on.
+// A peer that is silent while its connections are open is lost after PeerTimeout, and its sessions with it;
+// other peers' sessions go on.
 func TestSilentPeerIsLost(t *testing.T) {
 	for name, fate := range map[string]func(*worldNode){
 		"silent": func(n *worldNode) { n.muted = true },
@@ -48,8 +50,8 @@ func TestSilentPeerIsLost(t *testing.T) {
 	}
 }
 
-// A broken connection alone is no loss: it is made again, and what was not
-// acknowledged is sent again.
+// A broken connection is no loss of the peer: it is made again, and messages that were not acknowledged are
+// sent again.
 func TestBrokenConnectionIsMadeAgain(t *testing.T) {
 	w, a, b, sa, sb := pair(t, syncOptions("s"))
 	for range 20 {
@@ -66,9 +68,8 @@ func TestBrokenConnectionIsMadeAgain(t *testing.T) {
 	require.GreaterOrEqual(t, a.Counters().Reconnects, uint64(20))
 }
 
-// A node that was stopped itself must not take its own absence for the silence of
-// the others.
-func TestOwnStandstill(t *testing.T) {
+// A node that was stopped itself does not mistake its own pause for silence of the others.
+func TestPausedNodeLosesNoPeer(t *testing.T) {
 	w, a, _, sa, _ := pair(t, syncOptions("s"))
 	w.run(time.Second)
 	w.now = w.now.Add(time.Hour)
@@ -76,7 +77,7 @@ func TestOwnStandstill(t *testing.T) {
 	require.Equal(t, SessionOpen, a.state(sa))
 }
 
-func TestGoodbyeIsNoLoss(t *testing.T) {
+func TestGoodbyeIsNotALoss(t *testing.T) {
 	w, a, b, sa, _ := pair(t, syncOptions("s"))
 	_, err := b.Send(w.now, b.sessions[0].id, 2, 1, make([]byte, 8))
 	require.NoError(t, err)
@@ -96,9 +97,9 @@ func TestGoodbyeIsNoLoss(t *testing.T) {
 	}
 }
 
-// A new node under the name of one that died without a word: the old sessions are
-// lost, the new conversation is good.
-func TestSuccessor(t *testing.T) {
+// A new node under the name of one that stopped silently: the old sessions are lost, the new association
+// works.
+func TestNewIncarnationAfterLoss(t *testing.T) {
 	w, a, b, sa, _ := pair(t, syncOptions("s"))
 	b.dead = true
 	next := w.add("b2", func(c *NodeConfig) { c.Name, c.Rails[0].Link = "b", namedLink{worldLink{w}, "b", 0} })
@@ -106,13 +107,14 @@ func TestSuccessor(t *testing.T) {
 	w.nodes = w.nodes[:2]
 	require.NoError(t, next.Connect(w.now, "a", "a"))
 	// Its connections stand, so nothing but the silence shows that it is dead.
-	heard := a.peer("b").heard
+	heard := a.peer("b").LastHeard()
 	up := func() bool { state, _ := next.Peer("a"); return state == PeerUp }
-	require.False(t, w.until(heard.Add(a.config.PeerTimeout-time.Millisecond).Sub(w.now), up), "in before the first was lost")
+	require.False(t, w.until(heard.Add(a.config.PeerTimeout-time.Millisecond).Sub(w.now), up),
+		"in before the first was lost")
 	_, why := next.Peer("a")
 	require.ErrorContains(t, why, `peer "a" says: the name "b" is in use by another peer`)
 	require.Equal(t, SessionOpen, a.state(sa))
-	require.True(t, w.until(lastBackoff+lastBackoff/2+100*time.Millisecond, up), "the name is never free")
+	require.True(t, w.until(control.LastBackoff+control.LastBackoff/2+100*time.Millisecond, up), "the name is never free")
 	_, err := a.State(sa)
 	var lost *PeerLostError
 	require.ErrorAs(t, err, &lost)
@@ -125,21 +127,20 @@ func TestSuccessor(t *testing.T) {
 	require.Equal(t, SessionOpen, next.state(sb))
 }
 
-// Strangers that connect and say nothing, or nonsense, are hung up on, and cannot
-// be too many.
-func TestStrangersOnTheControlChannel(t *testing.T) {
+// Connections that say nothing, or malformed messages, are closed, and their number is bounded.
+func TestUnauthenticatedConnections(t *testing.T) {
 	w := newWorld(t, 1)
 	a := w.add("a", nil)
 	for i := range ConnID(100) {
 		a.ControlUp(w.now, i+1, "")
 	}
-	require.Len(t, a.conns, 64)
-	require.Equal(t, ConnID(37), a.conns[0].id, "the oldest made no room")
+	require.Len(t, a.associations.Connections(), 64)
+	require.EqualValues(t, 37, a.associations.Connections()[0], "the oldest made no room")
 	a.Control(w.now, 100, []byte("GET / HTTP/1.1\r\n\r\n"))
-	require.Len(t, a.conns, 63)
+	require.Len(t, a.associations.Connections(), 63)
 	require.Equal(t, uint64(1), a.Counters().ControlMalformed)
 	w.run(6 * time.Second)
-	require.Empty(t, a.conns)
+	require.Empty(t, a.associations.Connections())
 	hangups := 0
 	for _, o := range a.Drain(nil) {
 		require.Equal(t, OutDisconnect, o.Kind)
@@ -149,8 +150,8 @@ func TestStrangersOnTheControlChannel(t *testing.T) {
 	require.Empty(t, a.peers)
 }
 
-// A message that comes twice costs nothing, least of all the connection.
-func TestDoubledMessages(t *testing.T) {
+// A message that arrives twice changes nothing and keeps the connection.
+func TestDuplicateMessages(t *testing.T) {
 	w := newWorld(t, 9)
 	w.doubleChance = 1
 	a, b := w.add("a", nil), w.add("b", nil)
@@ -176,20 +177,22 @@ func TestDoubledMessages(t *testing.T) {
 	}
 }
 
-// Both ends dial at the same instant: both keep the connection of the higher name,
-// and keep it.
+// If both ends dial at the same instant, both keep the connection that the higher name dialled.
 func TestBothDial(t *testing.T) {
 	for seed := range uint64(50) {
 		w := newWorld(t, seed)
 		a, b := w.add("a", nil), w.add("b", nil)
+		grace := a.associations.DialGrace
+		a.associations.DialGrace = 0
 		require.NoError(t, a.Connect(w.now, "b", "b"))
+		a.associations.DialGrace = grace
 		require.NoError(t, b.Connect(w.now, "a", "a"))
-		a.peer("b").dialAt = w.now // no grace
-		a.Advance(w.now)
 		w.run(20 * time.Second)
 		require.Len(t, w.conns, 2)
-		require.Equal(t, "a", b.peer("a").conn.dialled)
-		require.Empty(t, a.peer("b").conn.dialled)
+		_, dialled := b.peer("a").Conn()
+		require.True(t, dialled)
+		_, dialled = a.peer("b").Conn()
+		require.False(t, dialled)
 		require.LessOrEqual(t, a.Counters().Reconnects+b.Counters().Reconnects, uint64(2))
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 const ms = time.Millisecond
 
-func TestJudge(t *testing.T) {
+func TestClassify(t *testing.T) {
 	var w MonitorConfig
 	require.NoError(t, w.withDefaults())
 	near := Conditions{Mode: microproto.ModeSynchronous, Locality: SameCluster, Network: Ethernet}
@@ -49,13 +49,14 @@ func TestJudge(t *testing.T) {
 			require.Equal(t, to, w.Classify(to, x.path), "a second look changes nothing")
 		})
 	}
-	_, err := NewNode(NodeConfig{Name: "a", Catalog: standIns(), Policy: TablePolicy{}, Rails: []Rail{{Link: worldLink{}}}, Monitor: MonitorConfig{FarAbove: 1, NearBelow: 2}})
-	require.ErrorContains(t, err, "do not fit together")
+	_, err := NewNode(NodeConfig{Name: "a", Catalog: standIns(), Policy: TablePolicy{},
+		Rails: []Rail{{Link: worldLink{}}}, Monitor: MonitorConfig{FarAbove: 1, NearBelow: 2}})
+	require.ErrorContains(t, err, "contradict each other")
 }
 
-// A path that swings between two measurements changes a session's conditions only if
-// they lie on different sides of both limits.
-func TestJudgeHasHysteresis(t *testing.T) {
+// A path that alternates between two measurements changes a session's conditions only if they lie on
+// different sides of both limits.
+func TestClassifyHasHysteresis(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := MonitorConfig{}
 		require.NoError(t, w.withDefaults())
@@ -77,39 +78,20 @@ func TestJudgeHasHysteresis(t *testing.T) {
 	})
 }
 
-// The smallest round trip of the last second counts: a queue that empties now and then
-// is no distance, and a path that has become longer is seen soon.
-func TestLeastRTT(t *testing.T) {
-	var l leastRTT
-	now := microproto.Instant(1)
-	for i := range 100 { // a queue that is empty once in 400 ms
-		rtt := 30 * ms
-		if i%8 == 0 {
-			rtt = ms
-		}
-		require.Equal(t, ms, l.add(now, rtt), "look %d", i)
-		now = now.Add(50 * ms)
-	}
-	longer := now
-	for l.add(now, 40*ms) != 40*ms {
-		require.Less(t, now.Sub(longer), leastWindow+100*ms)
-		now = now.Add(50 * ms)
-	}
-	require.Greater(t, now.Sub(longer), leastWindow/2-100*ms)
-	require.Equal(t, 2*ms, l.add(now.Add(time.Hour), 2*ms), "old ones are forgotten")
-}
-
-// However the distance swings, there is at most one change in a dwell time, and those
-// that the scheme asks for are neither delayed nor counted.
+// However the distance alternates, there is at most one change in a dwell time. Changes that users ask for
+// are neither delayed nor counted.
 func TestDwell(t *testing.T) {
 	seeds := uint64(4)
 	if testing.Short() {
 		seeds = 1
 	}
 	for seed := range seeds {
-		d := quietDuel(seed, 100*time.Microsecond)
+		d := quietTwoNodes(seed, 100*time.Microsecond)
 		const dwell = 2500 * ms
-		d.start(microproto.ModeSynchronous, func(_ int, c *NodeConfig) { c.Monitor = MonitorConfig{Declared: true, Dwell: dwell, LossyAbove: 1} })
+		d.start(microproto.ModeSynchronous, func(_ int, c *NodeConfig) {
+			c.Monitor = MonitorConfig{Declared: true,
+				Dwell: dwell, LossyAbove: 1}
+		})
 		var changes []microproto.Instant // by a monitor
 		wishes, last := 0, len(d.ends[0].n.session(d.ends[0].id).composition.Protocols)
 		begin := d.clock.Now()
@@ -119,7 +101,7 @@ func TestDwell(t *testing.T) {
 			}
 			for i, e := range d.ends {
 				e.send()
-				for tag := 1; tag <= duelSlots; tag++ {
+				for tag := 1; tag <= testSlots; tag++ {
 					for e.receive(tag) {
 						continue
 					}
@@ -129,12 +111,12 @@ func TestDwell(t *testing.T) {
 					e.adapt(func(int) microproto.Mode { return microproto.ModeSynchronous })
 					e.settle()
 					if i == 1 {
-						d.until(time.Second, "a wish", func() bool { e.look(); return e.adapting == 0 })
+						d.until(time.Second, "a wish", func() bool { e.checkAdapt(); return e.adapting == 0 })
 						require.Less(t, d.clock.Now().Sub(asked), dwell/5, "the monitor delays the scheme")
 						wishes++
 					}
 				}
-				e.look()
+				e.checkAdapt()
 				e.settle()
 			}
 			if s := d.ends[0].n.session(d.ends[0].id); s != nil && len(s.composition.Protocols) != last {
@@ -149,7 +131,8 @@ func TestDwell(t *testing.T) {
 		require.Greater(t, len(changes), 3, "seed %d: the monitor follows the path", seed)
 		require.Greater(t, wishes, 5)
 		for i := 1; i < len(changes); i++ {
-			require.GreaterOrEqual(t, changes[i].Sub(changes[i-1])+10*ms, dwell, "seed %d: two changes within a dwell time", seed)
+			require.GreaterOrEqual(t, changes[i].Sub(changes[i-1])+10*ms, dwell, "seed %d: two changes within a dwell time",
+				seed)
 		}
 	}
 }

@@ -17,7 +17,7 @@ func asyncOptions(name string) OpenOptions {
 	return OpenOptions{Name: name, Mode: microproto.ModeAsynchronous, Slots: []SlotSpec{{1, 64}, {2, 8}}}
 }
 
-// pair opens one session between two nodes of a quiet world.
+// pair opens one session between two nodes without faults.
 func pair(t *testing.T, o OpenOptions) (w *world, a, b *worldNode, sa, sb SessionID) {
 	w = newWorld(t, 7)
 	a, b = w.add("a", nil), w.add("b", nil)
@@ -36,7 +36,7 @@ func pair(t *testing.T, o OpenOptions) (w *world, a, b *worldNode, sa, sb Sessio
 	return w, a, b, sa, sb
 }
 
-func TestMessagesTravel(t *testing.T) {
+func TestMessagesArrive(t *testing.T) {
 	for _, o := range []OpenOptions{syncOptions("s"), asyncOptions("s")} {
 		t.Run(o.Mode.String(), func(t *testing.T) {
 			w, a, b, sa, sb := pair(t, o)
@@ -98,9 +98,8 @@ func TestGrantThenClose(t *testing.T) {
 	}
 }
 
-// A transfer whose acknowledgement was lost is complete all the same when the
-// other end closes after having accepted it.
-func TestCloseTellsWhatWasAccepted(t *testing.T) {
+// A transfer whose acknowledgement was lost is complete when the other end closes after having accepted it.
+func TestCloseReportsAcceptedTransfers(t *testing.T) {
 	w, a, b, sa, sb := pair(t, syncOptions("s"))
 	_, err := a.Send(w.now, sa, 2, 1, make([]byte, 8))
 	require.NoError(t, err)
@@ -128,14 +127,14 @@ func TestLingeringIsBounded(t *testing.T) {
 }
 
 // Frames are checked before any micro-protocol sees them.
-func TestStrangeFrames(t *testing.T) {
+func TestUnknownFrames(t *testing.T) {
 	w, a, b, _, sb := pair(t, asyncOptions("s"))
 	frame := func(peer microproto.LinkAddr, bytes ...byte) {
 		b.Input(w.now, 0, microproto.NewBuffer(bytes, nil).Frame(peer, 0, len(bytes)))
 	}
 	good := make([]byte, HeaderBytes)
 	header{epoch: 0, run: b.run, session: sb}.put(good)
-	from := b.session(sb).peer.link
+	from := b.session(sb).peer.Link
 	alter := func(i int) []byte {
 		x := append([]byte(nil), good...)
 		x[i] ^= 1
@@ -159,8 +158,8 @@ func TestStrangeFrames(t *testing.T) {
 	_ = a
 }
 
-// A busy link: the newest asynchronous value replaces the one that waits, in its
-// place; synchronous frames are all kept.
+// On a busy link the newest asynchronous value replaces the one that waits, in its place; synchronous frames
+// all wait.
 func TestBusyLink(t *testing.T) {
 	long := []SlotSpec{{1, 4000}, {2, 4000}}
 	w, a, _, sa, _ := pair(t, OpenOptions{Name: "s", Mode: microproto.ModeAsynchronous, Slots: long})
@@ -200,8 +199,8 @@ func TestBusyLink(t *testing.T) {
 	require.Zero(t, a.Counters().FramesReplaced)
 }
 
-// A link that promises to lose nothing is believed: past the bound of waiting
-// frames a synchronous session fails, for nobody would send them again.
+// On a link that promises to lose nothing, a synchronous session fails beyond the bound of waiting frames: no
+// micro-protocol would send them again.
 func TestWaitingFramesOverflow(t *testing.T) {
 	for _, mode := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
 		o := OpenOptions{Name: "s", Mode: mode, Slots: []SlotSpec{{1, 800}, {2, 800}, {3, 800}}}

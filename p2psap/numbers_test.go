@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Numbers and ports of sessions follow from the node's incarnation, which a shell draws at
-// random: two runs with one seed have others. The same incarnation gives the same ones.
+// Numbers and ports of sessions follow from the node's incarnation, which a driver draws at random: two runs
+// with one seed have different ones. The same incarnation gives the same ones.
 func TestSessionNumbersOfEachLife(t *testing.T) {
 	type drawn struct {
 		id   SessionID
@@ -18,7 +18,7 @@ func TestSessionNumbersOfEachLife(t *testing.T) {
 		a := w.add("a", func(c *NodeConfig) { c.Seed, c.Incarnation = 1, incarnation })
 		w.add("b", nil)
 		w.connect()
-		require.True(t, w.until(1e9, func() bool { return a.Locality("b") != 0 }))
+		require.True(t, w.until(1e9, func() bool { return a.Finding("b").Locality != 0 }))
 		id, err := a.Open(w.now, "b", syncOptions("s"))
 		require.NoError(t, err)
 		return drawn{id, a.session(id).mine.Port}

@@ -7,27 +7,28 @@ import (
 	"strings"
 
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap/internal/control"
+	"github.com/p2pdc/p2pdc/p2psap/internal/rail"
 )
 
-// Open starts a session with a peer that is up. OutOpened tells when both ends
-// have agreed, OutEnded when they do not; State tells meanwhile. Whatever the
-// outcome, Close gives the session's number back.
+// Open starts a session with a peer that is up. OutOpened reports that both ends have agreed,
+// OutEnded that they do not match; State returns the state meanwhile. In either case Close gives
+// the session's number back.
 //
-// Opening is symmetric: both ends open the same name, each sends what it wants,
-// and each computes what is agreed from the two messages by the same rule, so
-// there is no tie to break. A session is open at an end that has heard that the
-// other is ready.
+// Opening is symmetric: both ends open the same name, each sends what it wants, and each computes
+// the agreement from the two messages by the same rule. A session is open at an end that has
+// received the other end's OpenAck.
 func (n *Node) Open(now microproto.Instant, name string, o OpenOptions) (SessionID, error) {
 	p := n.peer(name)
 	switch {
 	case n.closed:
 		return 0, ErrClosed
-	case p == nil || p.state == PeerNew || p.state == PeerUnknown:
+	case p == nil || p.State == control.New:
 		return 0, fmt.Errorf("session %q: peer %q: %w: connect first", o.Name, name, ErrNotConnected)
-	case p.state != PeerUp:
-		return 0, p.err
+	case p.State != control.Up:
+		return 0, p.Err
 	}
-	if err := checkOptions(&o); err != nil {
+	if err := o.check(); err != nil {
 		return 0, err
 	}
 	for _, s := range n.sessions {
@@ -39,23 +40,24 @@ func (n *Node) Open(now microproto.Instant, name string, o OpenOptions) (Session
 	if err != nil {
 		return 0, err
 	}
-	s := &session{busy: busy{id: id, peer: p, state: SessionOpening}, options: o}
+	s := &session{id: id, peer: p, state: SessionOpening, options: o}
 	s.info.LocalityReason = p.finding.Reason
 	n.lastPort++
 	if n.lastPort == 0 {
 		n.lastPort = 1
 	}
-	s.mine = open{
-		Session: id, Name: o.Name, Mode: o.Mode, Port: n.lastPort, BaseBytes: uint32(n.frameBytes(p, nil, o.Mode)),
-		ReceiveBytes: uint64(o.ReceiveBytes), Slots: o.Slots,
+	s.mine = control.Open{
+		Session: uint32(id), Name: o.Name, Mode: o.Mode, Port: n.lastPort, BaseBytes: uint32(n.frameBytes(p, nil, o.Mode)),
+		ReceiveBytes: uint64(o.ReceiveBytes), Slots: o.slots(),
 	}
 	s.sealed = n.protects(p)
-	if err := n.propose(s, p.best(false)); err != nil {
+	if err := n.propose(s, p.paths.Best(false)); err != nil {
 		return 0, err
 	}
 	n.offerProtection(s)
-	n.sessions[id&0xffff], n.replans = s, true
-	n.post(p, kindOpen, &s.mine)
+	n.sessions[s.index()] = s
+	n.reschedule = true
+	n.send(p, control.KindOpen, &s.mine)
 	for i := range p.opens {
 		if p.opens[i].Name == o.Name {
 			theirs := p.opens[i]
@@ -67,52 +69,74 @@ func (n *Node) Open(now microproto.Instant, name string, o OpenOptions) (Session
 	return id, nil
 }
 
-// propose fills in what this end wants of a session over a way; nil is the base link.
-func (n *Node) propose(s *session, w *way) (err error) {
-	s.conditions = Conditions{Mode: s.options.Mode, Locality: s.peer.locality, Network: n.by(w).rail.network}
-	if s.composition, err = n.config.Policy.Compose(s.conditions); err != nil {
+// propose fills in what this end wants of a session over a path; nil: over the base rail.
+func (n *Node) propose(s *session, w *rail.Path) (err error) {
+	by := n.bind(w)
+	s.conditions = Conditions{Mode: s.options.Mode, Locality: s.peer.finding.Locality, Network: by.Rail.Network}
+	if s.composition, err = n.compose(s.conditions); err != nil {
 		return err
 	}
-	if err := Missing(n.config.Catalog, s.composition); err != nil {
-		return err
-	}
+	frame := n.frameBytes(s.peer, w, s.options.Mode)
 	m := &s.mine
-	m.Network, m.Protocols, m.FrameBytes = s.conditions.Network, s.composition.Protocols, uint32(n.frameBytes(s.peer, w, s.options.Mode))
-	// What the two ends compare is the composite itself: its header layout too.
-	trial := &channel{conditions: s.conditions, composition: s.composition, frameBytes: int(m.FrameBytes), ride: n.by(w)}
-	m.Round = trial.round
-	if err := n.compose(s, trial, &open{ReceiveBytes: m.ReceiveBytes}); err != nil {
+	m.Network, m.Round = s.conditions.Network, by.Round
+	m.Protocols = s.composition.Protocols
+	m.FrameBytes = uint32(frame)
+	// The two ends compare the composite itself, its header layout included.
+	c := &channel{conditions: s.conditions, composition: s.composition, frameBytes: frame, Binding: by}
+	if err := n.build(s, c, &control.Open{ReceiveBytes: m.ReceiveBytes}); err != nil {
 		return err
 	}
-	m.Fingerprint = trial.composite.Fingerprint()
+	m.Fingerprint = c.composite.Fingerprint()
 	return nil
 }
 
-// sameRail tells whether the two ends want a session on one rail, as they see it.
-func sameRail(mine, theirs *open) bool {
+// compose returns the policy's composition if the catalog lists all of it.
+func (n *Node) compose(c Conditions) (Composition, error) {
+	composition, err := n.config.Policy.Compose(c)
+	if err != nil {
+		return Composition{}, err
+	}
+	return composition, Missing(n.config.Catalog, composition)
+}
+
+// sameRail reports whether the two ends want a session on one rail, as they see it.
+func sameRail(mine, theirs *control.Open) bool {
 	return mine.Network == theirs.Network && mine.Round == theirs.Round
 }
 
-// checkOptions fills defaults in and copies what the caller might change.
-func checkOptions(o *OpenOptions) error {
-	if o.Name == "" || len(o.Name) > maxNameBytes {
-		return fmt.Errorf("p2psap: the name of a session must have 1 to %d bytes; %q has %d", maxNameBytes, o.Name, len(o.Name))
+// slots returns the slots as control messages hold them.
+func (o *OpenOptions) slots() (out []control.Slot) {
+	for _, s := range o.Slots {
+		out = append(out, control.Slot{Tag: uint32(s.Tag), Length: uint32(s.Length)})
+	}
+	return out
+}
+
+// check refuses options that cannot work, fills defaults in and copies what the caller might change.
+func (o *OpenOptions) check() error {
+	if o.Name == "" || len(o.Name) > control.MaxName {
+		return fmt.Errorf("p2psap: the name of a session must have 1 to %d bytes; %q has %d",
+			control.MaxName, o.Name, len(o.Name))
 	}
 	if o.Mode != microproto.ModeSynchronous && o.Mode != microproto.ModeAsynchronous {
 		return fmt.Errorf("p2psap: session %q has mode %d; it must be sync or async", o.Name, o.Mode)
 	}
-	if len(o.Slots) > maxSlots {
-		return fmt.Errorf("p2psap: session %q declares %d slots; at most %d are allowed", o.Name, len(o.Slots), maxSlots)
+	if len(o.Slots) > control.MaxSlots {
+		return fmt.Errorf("p2psap: session %q declares %d slots; at most %d are allowed",
+			o.Name, len(o.Slots), control.MaxSlots)
 	}
 	if o.Mode == microproto.ModeAsynchronous && len(o.Slots) == 0 {
-		return fmt.Errorf("p2psap: session %q is asynchronous and declares no slot: its values need places to go", o.Name)
+		return fmt.Errorf("p2psap: session %q is asynchronous and declares no slot: "+
+			"its values need places to go", o.Name)
 	}
 	o.Slots = slices.Clone(o.Slots)
 	o.Options = maps.Clone(o.Options)
 	total := 0
 	for i, s := range o.Slots {
-		if s.Length <= 0 || s.Length > maxSlotBytes || (o.Mode == microproto.ModeAsynchronous && s.Length%8 != 0) {
-			return fmt.Errorf("%w: session %q, tag %d: length %d; it must be 1 to %d bytes, and a multiple of 8 when asynchronous", ErrSlot, o.Name, s.Tag, s.Length, maxSlotBytes)
+		if s.Length <= 0 || s.Length > control.MaxSlotBytes ||
+			(o.Mode == microproto.ModeAsynchronous && s.Length%8 != 0) {
+			return fmt.Errorf("%w: session %q, tag %d: length %d; it must be 1 to %d bytes, "+
+				"and a multiple of 8 when asynchronous", ErrSlot, o.Name, s.Tag, s.Length, control.MaxSlotBytes)
 		}
 		for _, t := range o.Slots[:i] {
 			if s.Tag == t.Tag {
@@ -121,31 +145,31 @@ func checkOptions(o *OpenOptions) error {
 		}
 		total += s.Length + messageCost
 	}
-	if o.ReceiveBytes < 0 || o.ReceiveBytes > maxReceiveBytes {
-		return fmt.Errorf("p2psap: session %q asks for a receive queue of %d bytes; 0 to %d are allowed", o.Name, o.ReceiveBytes, int64(maxReceiveBytes))
+	if o.ReceiveBytes < 0 || o.ReceiveBytes > control.MaxQueueBytes {
+		return fmt.Errorf("p2psap: session %q asks for a receive queue of %d bytes; 0 to %d are allowed",
+			o.Name, o.ReceiveBytes, int64(control.MaxQueueBytes))
 	}
 	if o.ReceiveBytes == 0 {
-		o.ReceiveBytes = min(max(4*total, minReceiveBytes), maxReceiveBytes)
+		o.ReceiveBytes = min(max(4*total, minReceiveBytes), control.MaxQueueBytes)
 	}
 	return nil
 }
 
-// disagreements lists what the two ends of a session want differently.
-func disagreements(mine, theirs *open) string {
+// differences lists what the two ends of a session want differently.
+func differences(mine, theirs *control.Open) string {
 	var d []string
 	if mine.Mode != theirs.Mode {
 		d = append(d, fmt.Sprintf("mode: this end is %v, the peer %v", mine.Mode, theirs.Mode))
 	} else if sameRail(mine, theirs) && !slices.Equal(mine.Protocols, theirs.Protocols) {
-		d = append(d, fmt.Sprintf("composition: this end has %s, the peer %s",
-			strings.Join(mine.Protocols, "+"), strings.Join(theirs.Protocols, "+")))
-	} else if p := disagreeOnProtection(mine, theirs); p != "" {
+		d = append(d, compositionsDiffer(mine.Protocols, theirs.Protocols))
+	} else if p := protectionDiffers(mine, theirs); p != "" {
 		d = append(d, p)
 	} else if sameRail(mine, theirs) && mine.Fingerprint != theirs.Fingerprint {
-		d = append(d, fmt.Sprintf("header layout or versions of micro-protocols: this end has %016x, the peer %016x", mine.Fingerprint, theirs.Fingerprint))
+		d = append(d, layoutsDiffer(mine.Fingerprint, theirs.Fingerprint))
 	}
-	find := func(o *open, t Tag) int {
+	find := func(o *control.Open, tag uint32) uint32 {
 		for _, s := range o.Slots {
-			if s.Tag == t {
+			if s.Tag == tag {
 				return s.Length
 			}
 		}
@@ -164,126 +188,130 @@ func disagreements(mine, theirs *open) string {
 		}
 	}
 	text := strings.Join(d, "; ")
-	return text[:min(len(text), maxReasonBytes)]
+	return text[:min(len(text), control.MaxReason)]
 }
 
-// match brings the two ends' wishes together.
-func (n *Node) match(now microproto.Instant, s *session, theirs open) {
+func compositionsDiffer(mine, theirs []string) string {
+	return fmt.Sprintf("composition: this end has %s, the peer %s", strings.Join(mine, "+"), strings.Join(theirs, "+"))
+}
+
+func layoutsDiffer(mine, theirs uint64) string {
+	return fmt.Sprintf("header layout or versions of micro-protocols: this end has %016x, the peer %016x", mine, theirs)
+}
+
+// match computes the agreement from both ends' Opens.
+func (n *Node) match(now microproto.Instant, s *session, theirs control.Open) {
 	s.theirs = theirs
-	p := s.peer
-	refuse := func(reason string) {
-		n.end(now, s, &RefusedError{Peer: p.name, Session: s.options.Name, Reason: reason})
-	}
-	if d := disagreements(&s.mine, &theirs); d != "" {
-		refuse(d)
+	if d := differences(&s.mine, &theirs); d != "" {
+		n.end(now, s, s.refused(d))
 		return
 	}
-	err := n.ready(now, s)
-	if err != nil {
-		n.post(p, kindReject, &reject{To: theirs.Session, From: s.id, Reason: err.Error()})
-		refuse(err.Error())
+	if err := n.agree(now, s); err != nil {
+		n.send(s.peer, control.KindReject, &control.Reject{To: theirs.Session, From: uint32(s.id), Reason: err.Error()})
+		n.end(now, s, s.refused(err.Error()))
 		return
 	}
 	s.state = SessionAgreed
-	n.post(p, kindOpenAck, s.agreed())
+	n.send(s.peer, control.KindOpenAck, s.agreement())
 }
 
-// agreed is what this end takes the two to have agreed on.
-func (s *session) agreed() *openAck {
-	return &openAck{
-		To: s.theirs.Session, From: s.id, FrameBytes: uint32(s.channel.frameBytes), Network: s.conditions.Network,
+// agreement returns the agreement as this end computed it.
+func (s *session) agreement() *control.OpenAck {
+	return &control.OpenAck{
+		To: s.theirs.Session, From: uint32(s.id), FrameBytes: uint32(s.channel.frameBytes), Network: s.conditions.Network,
 		Fingerprint: s.channel.composite.Fingerprint(),
 	}
 }
 
-// ready makes the composite that the ends have agreed on. When one of them does not know
-// yet that a rail is there, or that it is not any more, both take the base link.
-func (n *Node) ready(now microproto.Instant, s *session) error {
-	by, said, frame := n.by(s.peer.way(s.mine.Network)), s.mine, min(s.mine.FrameBytes, s.theirs.FrameBytes)
-	if by.way != nil {
-		by.dead = by.dead || by.round != said.Round
-		by.round = said.Round
+// agree builds and opens the channel on which the ends have agreed. When one of them does not know
+// yet that a path is up, or that it is down, both take the base rail.
+func (n *Node) agree(now microproto.Instant, s *session) error {
+	said, frame := s.mine, min(s.mine.FrameBytes, s.theirs.FrameBytes)
+	by := n.bind(s.peer.paths.Find(said.Network))
+	if by.Path != nil {
+		by.Over = by.Over || by.Round != said.Round
+		by.Round = said.Round
 	}
 	if !sameRail(&said, &s.theirs) {
-		by, frame = n.by(nil), min(s.mine.BaseBytes, s.theirs.BaseBytes)
+		by, frame = n.bind(nil), min(s.mine.BaseBytes, s.theirs.BaseBytes)
 	}
-	if s.conditions.Network != by.rail.network {
-		err := n.propose(s, by.way)
+	if s.conditions.Network != by.Rail.Network {
+		err := n.propose(s, by.Path)
 		if s.mine = said; err != nil { // the other end may have to compare with it again
 			return err
 		}
 	}
-	c := &channel{conditions: s.conditions, composition: s.composition, frameBytes: int(frame), ride: by}
-	if err := n.compose(s, c, &s.theirs); err != nil {
+	c := &channel{conditions: s.conditions, composition: s.composition, frameBytes: int(frame), Binding: by}
+	if err := n.build(s, c, &s.theirs); err != nil {
 		return err
 	}
-	if err := s.declare(c); err != nil {
+	if err := s.declareSlots(c); err != nil {
 		return err
 	}
 	s.channel = c
-	s.legacy.Credit, s.granted = uint64(s.options.ReceiveBytes), s.theirs.ReceiveBytes
-	if err := n.raiseShield(now, s, c); err != nil {
+	s.handover.Credit, s.granted = uint64(s.options.ReceiveBytes), s.theirs.ReceiveBytes
+	err := n.secure(now, s, c)
+	if err == nil {
+		err = c.composite.Open(now)
+	}
+	if err != nil {
 		n.discard(now, s)
 		return err
 	}
-	if err := n.openComposite(now, s, c); err != nil {
-		n.discard(now, s)
-		return err
-	}
-	n.settle(now, s, c, nil, -1)
+	n.collect(now, s, c, nil, -1)
 	return nil
 }
 
-// takeOpen: the peer wants a session.
-func (n *Node) takeOpen(now microproto.Instant, p *peer, o open) {
-	if m := &p.measure; m.sent != 0 {
-		m.seem(now.Sub(m.sent))
-	}
+// receiveOpen takes the other end's wish for a session.
+func (n *Node) receiveOpen(now microproto.Instant, p *peer, o *control.Open) {
+	p.measurement.EstimatePending(now)
 	for _, s := range n.sessions {
 		if s != nil && s.peer == p && s.state == SessionOpening && s.options.Name == o.Name {
-			n.match(now, s, o)
+			n.match(now, s, *o)
 			return
 		}
 	}
 	for i := range p.opens {
 		if p.opens[i].Name == o.Name {
-			p.opens[i] = o // it closed the earlier one; only one of a name can be meant
+			p.opens[i] = *o // the peer closed the earlier one: names are unique
 			return
 		}
 	}
 	if len(p.opens) >= n.config.Limits.PendingOpens {
-		n.post(p, kindReject, &reject{To: o.Session, Reason: fmt.Sprintf("%d sessions wait to be opened at the other end", len(p.opens))})
+		reason := fmt.Sprintf("%d sessions wait to be opened at the other end", len(p.opens))
+		n.send(p, control.KindReject, &control.Reject{To: o.Session, Reason: reason})
 		return
 	}
-	p.opens = append(p.opens, o)
+	p.opens = append(p.opens, *o)
 }
 
-// takeOpenAck: the peer is ready.
-func (n *Node) takeOpenAck(now microproto.Instant, p *peer, a openAck) {
-	s := n.session(a.To)
-	if s == nil || s.peer != p || s.state != SessionAgreed || s.theirs.Session != a.From {
+// receiveOpenAck opens a session whose other end is ready.
+func (n *Node) receiveOpenAck(now microproto.Instant, p *peer, a *control.OpenAck) {
+	s := n.session(SessionID(a.To))
+	if !s.isOf(p, a.From) || s.state != SessionAgreed {
 		return // of a session that was closed meanwhile
 	}
-	mine := s.agreed()
+	mine := s.agreement()
 	if a.FrameBytes != mine.FrameBytes && a.Network == mine.Network {
-		n.end(now, s, &RefusedError{Peer: p.name, Session: s.options.Name,
-			Reason: fmt.Sprintf("frame size: this end has agreed on %d bytes, the peer on %d", s.channel.frameBytes, a.FrameBytes)})
+		n.end(now, s, s.refused(fmt.Sprintf("frame size: this end has agreed on %d bytes, the peer on %d",
+			mine.FrameBytes, a.FrameBytes)))
 		return
 	}
 	if a.Network != mine.Network || a.Fingerprint != mine.Fingerprint {
-		n.end(now, s, &RefusedError{Peer: p.name, Session: s.options.Name,
-			Reason: fmt.Sprintf("network or header layout: this end has agreed on %v and %016x, the peer on %v and %016x", mine.Network, mine.Fingerprint, a.Network, a.Fingerprint)})
+		n.end(now, s, s.refused(fmt.Sprintf(
+			"network or header layout: this end has agreed on %v and %016x, the peer on %v and %016x",
+			mine.Network, mine.Fingerprint, a.Network, a.Fingerprint)))
 		return
 	}
 	s.state = SessionOpen
-	n.out = append(n.out, Output{Kind: OutOpened, Session: s.id, Peer: p.name})
-	n.touch(s)
+	n.report(OutOpened, s, nil)
+	n.notify(s)
 	n.reroute(now, s)
 }
 
-// takeReject: the peer cannot.
-func (n *Node) takeReject(now microproto.Instant, p *peer, j reject) {
-	if s := n.session(j.To); s != nil && s.peer == p {
-		n.end(now, s, &RefusedError{Peer: p.name, Session: s.options.Name, Reason: "the peer says: " + j.Reason})
+// receiveReject ends a session that the other end cannot open, or go on with.
+func (n *Node) receiveReject(now microproto.Instant, p *peer, j *control.Reject) {
+	if s := n.session(SessionID(j.To)); s != nil && s.peer == p {
+		n.end(now, s, s.refused("the peer says: "+j.Reason))
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 )
 
-// A channel with a congestion window chooses itself what waits for the network. Were its
-// frames replaced behind its back on a busy link, their numbers would be missing at the
-// other end, and the window would shrink for losses that nobody had.
+// A channel with a congestion window selects the segments that wait. If the node replaced its frames on a
+// busy link, their numbers would be missing at the other end, and the window would shrink for losses that did
+// not happen.
 func TestBusyLinkUnderACongestionWindow(t *testing.T) {
 	w := newWorld(t, 7)
 	at := func(cluster string) func(*NodeConfig) {

@@ -12,118 +12,78 @@ import (
 
 // Settings that the policy and the node give to micro-protocols.
 const (
-	// OptionRTOFloor is the smallest retransmission time-out, OptionRTOMax the cap of its
-	// back-off, OptionRTOInitial the one before the first measurement, in nanoseconds.
-	OptionRTOFloor   = "rto.floor.ns"
-	OptionRTOMax     = "rto.max.ns"
-	OptionRTOInitial = "rto.initial.ns"
-	// OptionRTOGranularity is the least that the variance of the round trip adds to its
-	// mean in a time-out (G of RFC 6298 §2.3), in nanoseconds.
-	OptionRTOGranularity = "rto.granularity.ns"
-	// OptionReceiveBytes bounds this end's queue of received messages;
-	// OptionPeerReceiveBytes is the same of the other end: its first grant.
-	OptionReceiveBytes     = "receive.bytes"
-	OptionPeerReceiveBytes = "peer.receive.bytes"
-	// OptionPortLocal and OptionPortRemote are the agreed ports.
-	OptionPortLocal  = "port.local"
-	OptionPortRemote = "port.remote"
+	OptionRTOFloor         = "rto.floor.ns"       // smallest retransmission time-out, nanoseconds
+	OptionRTOMax           = "rto.max.ns"         // cap of its back-off, nanoseconds
+	OptionRTOInitial       = "rto.initial.ns"     // time-out before the first measurement, nanoseconds
+	OptionRTOGranularity   = "rto.granularity.ns" // G of RFC 6298 §2.3: least share of the variance, nanoseconds
+	OptionReceiveBytes     = "receive.bytes"      // bound of this end's queue of received messages
+	OptionPeerReceiveBytes = "peer.receive.bytes" // bound of the other end's queue: its first grant
+	OptionPortLocal        = "port.local"         // agreed port of this end
+	OptionPortRemote       = "port.remote"        // agreed port of the other end
 
 	optionWindowBytes    = "window.bytes"
 	optionWindowSegments = "window.segments"
 )
 
-// Floors of the retransmission time-out: RFC 6298's second would ruin both. Between
-// clusters the floor is one of the variance's part, as in Linux: the time-out is
-// SRTT + max(InterRTOFloor, 4·RTTVAR), so that a long round trip that hardly varies keeps a
-// margin.
+// Floors of the retransmission time-out, inside a cluster and between clusters. The second that RFC 6298
+// requires would be far too long for either. Between clusters the floor applies to the share of the
+// variance, as in Linux: the time-out is SRTT + max(InterRTOFloor, 4·RTTVAR), so that a long round trip
+// that hardly varies keeps a margin.
 const (
-	IntraRTOFloor = 2 * time.Millisecond
+	IntraRTOFloor = NetworkRTT
 	InterRTOFloor = 200 * time.Millisecond
 )
 
-// InterRTOMax is the cap of the retransmission time-out between clusters, the least that
-// RFC 6298 §2.5 allows. A cap that is shorter than the round trip makes every segment time
-// out, and Karn's rule then refuses every measurement. Inside a cluster, where round trips
-// take milliseconds at most, the cap is a second, which bounds the pause after an outage.
+// InterRTOMax is the cap of the retransmission time-out between clusters, the least that RFC 6298 §2.5
+// allows. A cap below the round trip would make every segment time out, and Karn's rule would then
+// refuse every measurement. Inside a cluster, where round trips take milliseconds at most, the cap is a
+// second, which bounds the pause after an outage.
 const InterRTOMax = time.Minute
 
-// The micro-protocols of Table I, from the top of the stack to its bottom.
-const (
-	transportDriver = iota
-	resize
-	synchronous
-	asynchronous
-	sequencedSegment
-	positiveAck
-	retransmit
-	rttEstimation
-	reliableFIFO
-	duplicateAck
-	windowCongestionControl
-	tcpNewReno
-	dccpAck
-	dccpWindow
-	tcpCongestionAvoidance
-	rows
-)
-
-func rowNames() [rows]string {
-	return [rows]string{
+// TableRows returns the micro-protocols of Table I in the table's order, from the top of the stack to its
+// bottom.
+func TableRows() []string {
+	return []string{
 		"TransportDriver", "Resize", "Synchronous", "Asynchronous", "SequencedSegment", "PositiveAck",
 		"Retransmit", "RTTEstimation", "ReliableFIFO", "DuplicateAck", "WindowCongestionControl",
 		"TCPNewRenoCongestionAvoidance", "DCCPAck", "DCCPWindowCongestionControl", "TCPCongestionAvoidance",
 	}
 }
 
-// TableRows lists the micro-protocols of Table I in the table's order.
-func TableRows() []string {
-	names := rowNames()
-	return names[:]
-}
-
 // Column is one column of Table I.
 type Column = microproto.Column
 
-// Columns returns the eight columns of Table I, in the table's order.
-func Columns() []Column { return microproto.Columns() }
-
-// TableProtocols returns the micro-protocols of a column in the order in which a composite
-// attaches them: the table's.
+// TableProtocols returns the micro-protocols of a column in the table's order, in which a composite
+// attaches them.
 func TableProtocols(c Column) []string {
-	set := []int{transportDriver, resize}
-	if c.Mode == microproto.ModeSynchronous {
-		set = append(set, synchronous)
-		if !c.InfiniBand {
-			set = append(set, sequencedSegment, positiveAck, retransmit, rttEstimation, reliableFIFO)
-			if !c.Intra {
-				set = append(set, duplicateAck, windowCongestionControl, tcpNewReno)
-			}
-		}
-	} else {
-		set = append(set, asynchronous)
+	out := []string{"TransportDriver", "Resize"}
+	if c.Mode == microproto.ModeAsynchronous {
+		out = append(out, "Asynchronous")
 		if !c.InfiniBand && !c.Intra {
-			set = append(set, dccpAck, dccpWindow, tcpCongestionAvoidance)
+			out = append(out, "DCCPAck", "DCCPWindowCongestionControl", "TCPCongestionAvoidance")
 		}
+		return out
 	}
-	names := rowNames()
-	out := make([]string, len(set))
-	for i, row := range set {
-		out[i] = names[row]
+	out = append(out, "Synchronous")
+	if !c.InfiniBand {
+		out = append(out, "SequencedSegment", "PositiveAck", "Retransmit", "RTTEstimation", "ReliableFIFO")
+		if !c.Intra {
+			out = append(out, "DuplicateAck", "WindowCongestionControl", "TCPNewRenoCongestionAvoidance")
+		}
 	}
 	return out
 }
 
-// ColumnOf finds the column for conditions. What was found out at work goes before the
-// locality, and a path that loses much needs the congestion control of the columns
-// between clusters. The error says which of them is not
-// one of its kind.
+// ColumnOf returns the column for conditions. A measured distance takes precedence over the locality,
+// and a path that loses much needs the congestion control of the columns between clusters. The error
+// names the condition that has no valid value.
 func ColumnOf(c Conditions) (Column, error) {
 	switch {
 	case c.Mode != microproto.ModeSynchronous && c.Mode != microproto.ModeAsynchronous:
 		return Column{}, fmt.Errorf("p2psap: no column of Table I for mode %d: want sync or async", c.Mode)
 	case c.Locality < SameProcess || c.Locality > OtherCluster:
 		return Column{}, fmt.Errorf("p2psap: no column of Table I for locality %d", c.Locality)
-	case c.Network < Ethernet || c.Network > Memory:
+	case !c.Network.Valid():
 		return Column{}, fmt.Errorf("p2psap: no column of Table I for network %d", c.Network)
 	}
 	intra := c.Locality.Intra()
@@ -133,18 +93,16 @@ func ColumnOf(c Conditions) (Column, error) {
 	return Column{Mode: c.Mode, Intra: intra && !c.Lossy, InfiniBand: c.Network != Ethernet}, nil
 }
 
-// TablePolicy is Table I of Tembo, Nguyen and El Baz (PDP 2013). The zero value
-// has the RTO floors above.
+// TablePolicy is Table I of Tembo, Nguyen and El Baz (PDP 2013). The zero value has the RTO floors above.
 type TablePolicy struct {
 	Intra, Inter time.Duration // RTO floors; 0: the defaults
-	// Optional rows come behind the table's, in this order.
-	Optional []OptionalRow
+	Optional     []OptionalRow // rows behind those of the table, in this order
 }
 
 // OptionalRow is a micro-protocol that an option adds to columns of Table I.
 type OptionalRow = microproto.Row
 
-// Compose implements Policy. It does not look at any catalog: Missing does.
+// Compose implements Policy. It checks no catalog; see Missing.
 func (p TablePolicy) Compose(c Conditions) (Composition, error) {
 	column, err := ColumnOf(c)
 	if err != nil {
@@ -152,8 +110,8 @@ func (p TablePolicy) Compose(c Conditions) (Composition, error) {
 	}
 	composed := Composition{Column: column.String(), Protocols: TableProtocols(column), Options: p.timeout(column)}
 	if column == (Column{Mode: microproto.ModeSynchronous}) {
-		// The congestion window bounds what is in flight there; the fixed one inside a
-		// cluster would be in the way of a long and fast path.
+		// The congestion window bounds what is in flight. The fixed window of the columns inside a
+		// cluster is too small for a long and fast path.
 		composed.Options[optionWindowBytes], composed.Options[optionWindowSegments] = 8<<20, 4096
 	}
 	for _, row := range p.Optional {
@@ -164,7 +122,7 @@ func (p TablePolicy) Compose(c Conditions) (Composition, error) {
 	return composed, nil
 }
 
-// timeout is how the retransmission time-out of a column is bounded.
+// timeout returns the bounds of a column's retransmission time-out.
 func (p TablePolicy) timeout(c Column) microproto.Options {
 	if c.Intra {
 		return microproto.Options{OptionRTOFloor: int64(cmp.Or(p.Intra, IntraRTOFloor))}
@@ -175,7 +133,7 @@ func (p TablePolicy) timeout(c Column) microproto.Options {
 	}
 }
 
-// add puts an optional row behind the others.
+// add appends an optional row.
 func (c *Composition) add(row OptionalRow) {
 	c.Protocols = append(c.Protocols, row.Protocol)
 	c.Optional = append(c.Optional, row.Protocol)

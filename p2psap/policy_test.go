@@ -11,6 +11,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/microproto/mptest"
+	"github.com/p2pdc/p2pdc/p2psap/internal/control"
 )
 
 func golden(t *testing.T, path, got string) {
@@ -18,7 +19,7 @@ func golden(t *testing.T, path, got string) {
 	mptest.Golden(t, strings.TrimPrefix(path, "testdata/"), got)
 }
 
-// table renders Table I through the policy, for every condition of each column.
+// table renders Table I from the policy, for every condition of each column.
 func table(t *testing.T) string {
 	conditions := func(c Column) (out []Conditions) {
 		for l := SameProcess; l <= OtherCluster; l++ {
@@ -33,7 +34,7 @@ func table(t *testing.T) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-30s", "")
 	var cells [][]string
-	for _, column := range Columns() {
+	for _, column := range microproto.Columns() {
 		fmt.Fprintf(&b, " | %-16s", column)
 		var first Composition
 		for i, c := range conditions(column) {
@@ -44,7 +45,7 @@ func table(t *testing.T) string {
 			}
 			require.Equal(t, first, got, "%v", c)
 			require.Equal(t, column.String(), got.Column)
-			require.LessOrEqual(t, len(got.Protocols), maxProtocols)
+			require.LessOrEqual(t, len(got.Protocols), control.MaxProtocols)
 		}
 		cells = append(cells, first.Protocols)
 	}
@@ -100,9 +101,9 @@ func TestOptionalRows(t *testing.T) {
 	inter := Column{Mode: microproto.ModeSynchronous}
 	p := TablePolicy{Optional: []OptionalRow{
 		{Protocol: "CUBIC", Columns: []Column{inter}, Options: microproto.Options{"cubic.x": 7}},
-		{Protocol: "Parity", Columns: Columns()},
+		{Protocol: "Parity", Columns: microproto.Columns()},
 	}}
-	for _, column := range Columns() {
+	for _, column := range microproto.Columns() {
 		c := Conditions{Mode: column.Mode, Locality: SameHost, Network: Ethernet}
 		if !column.Intra {
 			c.Locality = OtherCluster
@@ -126,9 +127,10 @@ func TestOptionalRows(t *testing.T) {
 	}
 }
 
-// The fixed window of Retransmit is no bound where a congestion window is.
+// The fixed window of Retransmit does not limit a column with a congestion window.
 func TestFixedWindow(t *testing.T) {
-	for l, want := range map[Locality]microproto.Options{SameHost: {}, OtherCluster: {"window.bytes": 8 << 20, "window.segments": 4096}} {
+	for l, want := range map[Locality]microproto.Options{SameHost: {},
+		OtherCluster: {"window.bytes": 8 << 20, "window.segments": 4096}} {
 		c, err := TablePolicy{}.Compose(Conditions{Mode: microproto.ModeSynchronous, Locality: l, Network: Ethernet})
 		require.NoError(t, err)
 		for _, key := range []string{OptionRTOFloor, OptionRTOGranularity, OptionRTOMax} {
@@ -140,15 +142,17 @@ func TestFixedWindow(t *testing.T) {
 
 func TestConditionsOutsideTheTable(t *testing.T) {
 	for _, c := range []Conditions{
-		{Mode: 0, Locality: SameHost, Network: Ethernet}, {Mode: 3, Locality: SameHost, Network: Ethernet}, {Mode: microproto.ModeSynchronous, Locality: 0, Network: Ethernet},
-		{Mode: microproto.ModeSynchronous, Locality: 5, Network: Ethernet}, {Mode: microproto.ModeSynchronous, Locality: SameHost, Network: 0}, {Mode: microproto.ModeSynchronous, Locality: SameHost, Network: 5},
+		{Mode: 0, Locality: SameHost, Network: Ethernet}, {Mode: 3, Locality: SameHost,
+			Network: Ethernet}, {Mode: microproto.ModeSynchronous, Locality: 0, Network: Ethernet},
+		{Mode: microproto.ModeSynchronous, Locality: 5, Network: Ethernet}, {Mode: microproto.ModeSynchronous,
+			Locality: SameHost, Network: 0}, {Mode: microproto.ModeSynchronous, Locality: SameHost, Network: 5},
 	} {
 		_, err := TablePolicy{}.Compose(c)
 		require.ErrorContains(t, err, "no column of Table I", "%v", c)
 	}
 }
 
-// A column whose micro-protocols are not built is refused, and they are named.
+// A column whose micro-protocols the catalog lacks is refused; the error names them.
 func TestMissingMicroProtocols(t *testing.T) {
 	intra := standIns("SequencedSegment", "PositiveAck", "Retransmit", "RTTEstimation", "ReliableFIFO")
 	w := newWorld(t, 1)
@@ -159,7 +163,7 @@ func TestMissingMicroProtocols(t *testing.T) {
 	w.add("b", far("west"))
 	w.connect()
 	w.run(10 * time.Millisecond)
-	require.Equal(t, OtherCluster, a.Locality("b"))
+	require.Equal(t, OtherCluster, a.Finding("b").Locality)
 	_, err := a.Open(w.now, "b", syncOptions("s"))
 	var missing *MissingError
 	require.ErrorAs(t, err, &missing)
@@ -168,7 +172,8 @@ func TestMissingMicroProtocols(t *testing.T) {
 	_, err = a.Open(w.now, "b", asyncOptions("s"))
 	require.ErrorContains(t, err, "DCCPAck, DCCPWindowCongestionControl, TCPCongestionAvoidance")
 
-	composition, err := TablePolicy{}.Compose(Conditions{Mode: microproto.ModeSynchronous, Locality: SameHost, Network: Ethernet})
+	composition, err := TablePolicy{}.Compose(Conditions{Mode: microproto.ModeSynchronous, Locality: SameHost,
+		Network: Ethernet})
 	require.NoError(t, err)
 	require.NoError(t, Missing(intra, composition))
 }

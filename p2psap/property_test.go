@@ -13,7 +13,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// end is what a property keeps of one end of a session.
+// end is what the property records of one end of a session.
 type sessionEnd struct {
 	node     *worldNode
 	peer     string
@@ -22,9 +22,9 @@ type sessionEnd struct {
 	received uint64
 }
 
-// Sessions are opened from both sides at any time while connections break at any
-// message and messages come twice or late. Every session opens all the same, and
-// synchronous messages come once, in order, each transfer being accepted.
+// Sessions are opened from both ends at any time while connections break at any message and messages are
+// duplicated or delayed. Every session opens, and synchronous messages arrive once and in order, each
+// transfer being accepted.
 func TestSessionsSurviveConnections(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t, rapid.Uint64().Draw(rt, "seed"))
@@ -117,8 +117,7 @@ func exchange(rt *rapid.T, w *world, ends []*sessionEnd, messages uint64) {
 	}
 }
 
-// closeAll closes every session from a random end or both, after which nothing is
-// left at either.
+// closeAll closes every session from a random end or both; then no state is left at either.
 func closeAll(rt *rapid.T, w *world, ends []*sessionEnd) {
 	for _, i := range w.rand.Perm(len(ends)) {
 		e := ends[i]
@@ -157,8 +156,8 @@ func closeAll(rt *rapid.T, w *world, ends []*sessionEnd) {
 	}
 }
 
-// An Open that is given up and made again, any number of times and from both
-// sides, ends in an open session or in none.
+// An Open that is given up and repeated, any number of times and at both ends, results in an open session or
+// in none.
 func TestOpenGivenUp(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t, rapid.Uint64().Draw(rt, "seed"))

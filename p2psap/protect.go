@@ -2,21 +2,22 @@ package p2psap
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/seal"
+	"github.com/p2pdc/p2pdc/p2psap/internal/control"
 )
 
-// Protection says which sessions of a node have their frames encrypted and
-// authenticated. Both ends of a session must come to the same.
+// Protection selects the sessions of a node whose frames are encrypted and authenticated. Both ends of
+// a session must come to the same result.
 type Protection uint8
 
-// The choices. ProtectDefault is ProtectAuto for a node that has entropy, and
-// ProtectNever for one that has not.
+// The choices. ProtectDefault is ProtectAuto for a node with entropy, and ProtectNever for one without.
 const (
 	ProtectDefault Protection = iota
-	ProtectAuto               // between hosts, not inside one
+	ProtectAuto               // sessions between hosts
 	ProtectAlways
 	ProtectNever
 )
@@ -29,7 +30,7 @@ func (p Protection) String() string {
 	return "protection?"
 }
 
-// ParseProtection reads "auto", "always" or "never".
+// ParseProtection parses "auto", "always" or "never".
 func ParseProtection(s string) (Protection, error) {
 	for p := ProtectAuto; p <= ProtectNever; p++ {
 		if s == p.String() {
@@ -39,66 +40,65 @@ func ParseProtection(s string) (Protection, error) {
 	return 0, fmt.Errorf("p2psap: protection %q: want auto, always or never", s)
 }
 
-// Entropy fills b with random bytes that nobody else can guess: crypto/rand in real
-// time, a seeded source in virtual time.
+// Entropy fills b with random bytes that nobody else can predict: crypto/rand in real time, a seeded
+// source in virtual time.
 type Entropy func(b []byte)
 
-// randomBytes is what each end of a session contributes to its secret.
-const randomBytes = 32
-
-// sealBytes is what protection takes of a frame beside the session header.
+// sealBytes is the size of what protection adds to a frame beside the session header.
 const sealBytes = seal.NumberBytes + seal.TagBytes
 
-// checkProtection settles what a node's configuration means.
-func checkProtection(c *NodeConfig) error {
+// checkProtection resolves ProtectDefault and refuses protection without keys.
+func (c *NodeConfig) checkProtection() error {
 	switch {
 	case c.Protect > ProtectNever:
-		return fmt.Errorf("p2psap: node %q: protection %d: want ProtectAuto, ProtectAlways or ProtectNever", c.Name, c.Protect)
+		return fmt.Errorf("p2psap: node %q: protection %d: want ProtectAuto, ProtectAlways or ProtectNever",
+			c.Name, c.Protect)
 	case c.Protect == ProtectDefault && c.Entropy != nil:
 		c.Protect = ProtectAuto
 	case c.Protect == ProtectDefault:
 		c.Protect = ProtectNever
 	case c.Protect != ProtectNever && c.Entropy == nil:
-		return fmt.Errorf("p2psap: node %q: protection %v needs a control channel that nobody else can read, and a source of entropy for its keys", c.Name, c.Protect)
+		return fmt.Errorf("p2psap: node %q: protection %v needs a control channel that nobody else can read, "+
+			"and a source of entropy for its keys", c.Name, c.Protect)
 	}
 	return nil
 }
 
-// protects tells whether sessions with a peer are sealed. Both ends see the same two
-// host identities, so they differ only if they were configured differently.
+// protects reports whether sessions with a peer are protected. Both ends have the same two host
+// identities, so they differ only if they are configured differently.
 func (n *Node) protects(p *peer) bool {
-	mine, theirs := &p.evidence.Local, &p.evidence.Remote
+	local, remote := &p.evidence.Local, &p.evidence.Remote
 	return n.config.Protect == ProtectAlways ||
-		n.config.Protect == ProtectAuto && (mine.Host == "" || mine.Host != theirs.Host)
+		n.config.Protect == ProtectAuto && (local.Host == "" || local.Host != remote.Host)
 }
 
-// offerProtection is this end's part of a session's secret. It travels over the
+// offerProtection adds this end's contribution to a session's secret to its Open. It travels over the
 // control channel, which nobody else can read.
 func (n *Node) offerProtection(s *session) {
-	s.mine.Protect, s.sealed = n.config.Protect, n.protects(s.peer)
+	s.mine.Protect, s.sealed = uint8(n.config.Protect), n.protects(s.peer)
 	if s.sealed {
-		s.mine.Random = make([]byte, randomBytes)
+		s.mine.Random = make([]byte, control.RandomBytes)
 		n.config.Entropy(s.mine.Random)
 	}
 }
 
-// disagreeOnProtection names what differs; empty: nothing.
-func disagreeOnProtection(mine, theirs *open) string {
+// protectionDiffers returns the difference between two Opens; "" for none.
+func protectionDiffers(mine, theirs *control.Open) string {
 	if len(mine.Random) == len(theirs.Random) {
 		return ""
 	}
-	word := func(o *open) string {
+	state := func(o *control.Open) string {
 		if len(o.Random) > 0 {
-			return fmt.Sprintf("on (%v)", o.Protect)
+			return fmt.Sprintf("on (%v)", Protection(o.Protect))
 		}
-		return fmt.Sprintf("off (%v)", o.Protect)
+		return fmt.Sprintf("off (%v)", Protection(o.Protect))
 	}
-	return fmt.Sprintf("protection: this end has it %s, the peer %s", word(mine), word(theirs))
+	return fmt.Sprintf("protection: this end has it %s, the peer %s", state(mine), state(theirs))
 }
 
-// shield is what the sealing composites of a session have in common: each epoch has
-// its own, with its own keys, and the numbers go on.
-type shield struct {
+// securityContext is what the sealing composites of a session share. Each epoch has its own composite
+// with its own keys; the numbers of frames continue.
+type securityContext struct {
 	theirs []byte      // the other end's contribution to the secret
 	secret seal.Secret // of the session
 	flow   seal.Flow
@@ -107,25 +107,25 @@ type shield struct {
 	opened []microproto.Frame
 }
 
-// lower changes the configuration of a session's CTP* composite to stand on the
-// sealing one, and returns what stands at its front.
-func (n *Node) lower(s *session, c *microproto.Config) []microproto.MicroProtocol {
+// placeHeader changes the configuration of a session's CTP* composite so that it fits above the sealing
+// composite, and returns the micro-protocols in front of CTP*.
+func (s *session) placeHeader(c *microproto.Config) []microproto.MicroProtocol {
 	if !s.sealed {
 		return []microproto.MicroProtocol{sessionHeader{}}
 	}
-	c.Gather = 0 // sealing writes new payloads anyway
+	c.Gather = 0 // encryption writes new payloads anyway
 	c.MTU -= HeaderBytes + sealBytes
 	c.Train = max(0, c.Train-microproto.MaxTrain*(HeaderBytes+sealBytes))
 	c.Headroom += HeaderBytes + seal.NumberBytes
-	c.Frames = roomyFrames{c.Frames}
+	c.Frames = paddedFrames{c.Frames}
 	return nil
 }
 
-// roomyFrames lends frames with room for the sealing composite's header and tag.
-type roomyFrames struct{ below microproto.FrameSource }
+// paddedFrames is a source of frames with room for the sealing composite's header and tag.
+type paddedFrames struct{ below microproto.FrameSource }
 
 // Acquire implements microproto.FrameSource.
-func (r roomyFrames) Acquire(n int) microproto.Frame {
+func (r paddedFrames) Acquire(n int) microproto.Frame {
 	const front = HeaderBytes + seal.NumberBytes
 	f := r.below.Acquire(front + n + seal.TagBytes)
 	if len(f.Data) < front+n+seal.TagBytes {
@@ -135,70 +135,68 @@ func (r roomyFrames) Acquire(n int) microproto.Frame {
 	return f.Slice(front, front+n)
 }
 
-// raiseShield makes the sealing composite of a channel; nothing to do for a session
-// that is not sealed. Channels are numbered without wrapping, so that no key comes twice.
-func (n *Node) raiseShield(now microproto.Instant, s *session, c *channel) error {
+// secure opens the sealing composite of a channel, if the session is protected. Epochs are numbered
+// without wrapping here, so that no key is used twice.
+func (n *Node) secure(now microproto.Instant, s *session, c *channel) error {
 	if !s.sealed {
 		return nil
 	}
-	h := s.shield
+	h := s.security
 	if h == nil || !bytes.Equal(h.theirs, s.theirs.Random) {
-		h = &shield{theirs: s.theirs.Random}
+		h = &securityContext{theirs: s.theirs.Random}
 		var err error
 		if h.secret, err = n.sessionSecret(s); err != nil {
 			return err
 		}
 	}
-	epoch := uint64(c.number)
-	out, err := h.secret.Derive(n.direction(n.config.Name, s.peer.name, s.id, s.theirs.Session, epoch))
+	mine, theirs, epoch := uint32(s.id), s.theirs.Session, uint64(c.number)
+	out, err := h.secret.Derive(n.direction(n.config.Name, s.peer.Name, mine, theirs, epoch))
 	if err != nil {
 		return err
 	}
-	in, err := h.secret.Derive(n.direction(s.peer.name, n.config.Name, s.theirs.Session, s.id, epoch))
+	in, err := h.secret.Derive(n.direction(s.peer.Name, n.config.Name, theirs, mine, epoch))
 	if err != nil {
 		return err
 	}
-	if c.seal, err = n.sealer(s, c, &h.flow, out, in); err != nil {
+	if c.sealing, err = n.newSealing(s, c, &h.flow, out, in); err != nil {
 		return err
 	}
-	s.shield = h
-	return c.seal.Open(now)
+	s.security = h
+	return c.sealing.Open(now)
 }
 
-// sealer builds the composite between CTP* and the link.
-func (n *Node) sealer(s *session, c *channel, flow *seal.Flow, out, in seal.Secret) (*microproto.Composite, error) {
+// newSealing returns the composite between CTP* and the link.
+func (n *Node) newSealing(s *session, c *channel, flow *seal.Flow, out, in seal.Secret) (*microproto.Composite, error) {
+	caps := c.Rail.Link.Caps(c.mode())
 	return microproto.NewComposite(microproto.Config{
-		Name: "seal " + s.options.Name + "@" + s.peer.name, Seed: n.config.Seed, MTU: c.frameBytes,
-		Headroom: c.rail.link.Caps(c.mode()).Headroom, Frames: c.rail.link, Train: c.rail.link.Caps(c.mode()).Train,
+		Name: "seal " + s.options.Name + "@" + s.peer.Name, Seed: n.config.Seed, MTU: c.frameBytes,
+		Headroom: caps.Headroom, Frames: c.Rail.Link, Train: caps.Train,
 		Limits: n.config.Limits.Composite, Tracer: n.tracer(s),
 	}, &sealedHeader{c: c}, seal.NewAEAD(flow, out, in), seal.NewAntiReplay(flow))
 }
 
-// sessionSecret is made of what both ends have contributed, the lower name's first.
+// sessionSecret derives the session's secret from both ends' contributions, the lower name's first.
 func (n *Node) sessionSecret(s *session) (seal.Secret, error) {
 	a, b := s.mine.Random, s.theirs.Random
-	if n.config.Name > s.peer.name {
+	if n.config.Name > s.peer.Name {
 		a, b = b, a
 	}
 	material := append(append([]byte(nil), a...), b...)
 	return seal.Extract(material, []byte("p2pdc session secret"))
 }
 
-// direction names one direction of one epoch of one session of one run, so that no
-// other has its keys: a frame that is sent back, or comes from an earlier epoch or
-// another session, does not pass.
-func (n *Node) direction(from, to string, fromID, toID SessionID, epoch uint64) []byte {
-	w := writer("p2pdc direction ")
-	w.text(n.config.Run, maxNameBytes)
-	w.text(from, maxNameBytes)
-	w.text(to, maxNameBytes)
-	w.u32(uint32(fromID))
-	w.u32(uint32(toID))
-	w.u64(epoch)
-	return w
+// direction names one direction of one epoch of one session of one run. No other has its keys: a frame
+// that is sent back, or comes from an earlier epoch or another session, does not pass.
+func (n *Node) direction(from, to string, fromID, toID uint32, epoch uint64) []byte {
+	b := control.AppendText([]byte("p2pdc direction "), n.config.Run)
+	b = control.AppendText(b, from)
+	b = control.AppendText(b, to)
+	b = binary.BigEndian.AppendUint32(b, fromID)
+	b = binary.BigEndian.AppendUint32(b, toID)
+	return binary.BigEndian.AppendUint64(b, epoch)
 }
 
-// sealedHeader writes the session header before the frame is authenticated with it.
+// sealedHeader writes the session header before the frame is authenticated together with it.
 type sealedHeader struct {
 	c     *channel
 	field microproto.Field
@@ -219,16 +217,16 @@ func (h *sealedHeader) Attach(b *microproto.Binder) error {
 	return nil
 }
 
-// sealFrame makes a frame of CTP* one for the link: its header is written and, in a
-// sealed session, it is encrypted. False: there was no room; it is counted and gone.
+// sealFrame completes a frame of CTP* for the link: it writes the header and, in a protected session,
+// encrypts. False: there was no memory; the frame is counted and dropped.
 func (n *Node) sealFrame(now microproto.Instant, s *session, c *channel, f *microproto.Frame) (bool, error) {
 	if !s.sealed {
 		c.header.putAll(f)
 		return true, nil
 	}
-	h := s.shield
-	err := c.seal.SubmitFrame(now, *f)
-	h.out = c.seal.Drain(h.out[:0])
+	h := s.security
+	err := c.sealing.SubmitFrame(now, *f)
+	h.out = c.sealing.Drain(h.out[:0])
 	if len(h.out) != 1 {
 		n.counters.FramesDropped++
 		return false, err
@@ -238,59 +236,44 @@ func (n *Node) sealFrame(now microproto.Instant, s *session, c *channel, f *micr
 	return true, err
 }
 
-// openFrames takes the protection off a frame, or of several that came as one. What did
-// not come from the other end in this form is counted and gone, and has changed nothing.
-// The frames returned are valid until the next call for the session.
+// openFrames decrypts a frame, or several that came as one. Frames that the other end did not send in
+// this form are counted and dropped, and change nothing. The frames returned are valid until the next
+// call for the session.
 func (n *Node) openFrames(now microproto.Instant, s *session, c *channel, f microproto.Frame) []microproto.Frame {
-	h, count := s.shield, uint64(f.Count())
-	_ = c.seal.Input(now, f) // a composite that has failed opens nothing, and its session has ended
-	h.out, h.opened = c.seal.Drain(h.out[:0]), h.opened[:0]
+	h, count := s.security, uint64(f.Count())
+	_ = c.sealing.Input(now, f) // a composite that has failed decrypts nothing, and its session has ended
+	h.out, h.opened = c.sealing.Drain(h.out[:0]), h.opened[:0]
 	for i := range h.out {
 		if h.out[i].Kind == microproto.OutMessage {
-			g := c.seal.RecycleFrame(h.out[i].Message)
+			g := c.sealing.RecycleFrame(h.out[i].Message)
 			count -= min(count, uint64(g.Count()))
 			h.opened = append(h.opened, g)
 		}
 	}
 	clear(h.out)
 	if count > 0 {
-		k := h.flow.Counts()
-		replayed, old, dropped := k.Replayed-h.seen.Replayed, k.Old-h.seen.Old, k.Dropped-h.seen.Dropped
-		h.seen = k
-		n.counters.FramesReplayed += replayed
-		n.counters.FramesBeforeWindow += old
-		n.counters.FramesDropped += dropped
-		n.counters.FramesForged += count - min(count, replayed+old+dropped) // too short for header and tag, too
+		n.countRefused(h, count)
 	}
 	return h.opened
 }
 
-// lowerShield closes a channel's sealing composite; what outlives an epoch is kept.
-func (n *Node) lowerShield(now microproto.Instant, c *channel) {
-	if c.seal != nil {
-		_ = c.seal.Close(now)
-	}
+// countRefused counts frames that were not decrypted. Frames too short for header and tag count as
+// forged.
+func (n *Node) countRefused(h *securityContext, count uint64) {
+	k := h.flow.Counts()
+	replayed, old, dropped := k.Replayed-h.seen.Replayed, k.Old-h.seen.Old, k.Dropped-h.seen.Dropped
+	h.seen = k
+	n.counters.FramesReplayed += replayed
+	n.counters.FramesBeforeWindow += old
+	n.counters.FramesDropped += dropped
+	n.counters.FramesForged += count - min(count, replayed+old+dropped)
 }
 
-// ProtectionStack names the micro-protocols of the composite that seals a session's
-// frames, from top to bottom. It stands between CTP* and the link, apart from Table I.
+// ProtectionStack returns the names of the micro-protocols of the sealing composite, from top to
+// bottom. It stands between CTP* and the link, apart from Table I.
 func ProtectionStack() []string {
 	var f seal.Flow
 	return []string{
 		(&sealedHeader{}).Name(), seal.NewAEAD(&f, seal.Secret{}, seal.Secret{}).Name(), seal.NewAntiReplay(&f).Name(),
-	}
-}
-
-// appendProtection and parseProtection are the part of an Open that is about
-// protection: the sender's wish, and its part of the secret.
-func (o *open) appendProtection(w *writer) {
-	w.u8(uint8(o.Protect))
-	w.bytes(o.Random, randomBytes)
-}
-
-func (o *open) parseProtection(r *reader) {
-	o.Protect, o.Random = Protection(r.u8()), r.bytes(randomBytes)
-	if o.Protect < ProtectAuto || o.Protect > ProtectNever || len(o.Random) != 0 && len(o.Random) != randomBytes {
-		r.bad = true
 	}
 }

@@ -23,7 +23,7 @@ func random(seed uint64) Entropy {
 	}
 }
 
-// protected configures a node; host "" leaves it a host of its own.
+// protected configures a node; host "" keeps its own host.
 func protected(p Protection, host string, seed uint64) func(*NodeConfig) {
 	return func(c *NodeConfig) {
 		c.Protect = p
@@ -36,7 +36,7 @@ func protected(p Protection, host string, seed uint64) func(*NodeConfig) {
 	}
 }
 
-func TestWhoIsProtected(t *testing.T) {
+func TestProtectedSessions(t *testing.T) {
 	never, always, auto := ProtectNever, ProtectAlways, ProtectAuto
 	for _, c := range []struct {
 		a, b   Protection
@@ -87,7 +87,8 @@ func TestWhoIsProtected(t *testing.T) {
 }
 
 func TestProtectionNeedsEntropy(t *testing.T) {
-	c := NodeConfig{Name: "a", Catalog: standIns(), Policy: TablePolicy{}, Rails: []Rail{{Link: namedLink{}}}, Protect: ProtectAlways}
+	c := NodeConfig{Name: "a", Catalog: standIns(), Policy: TablePolicy{}, Rails: []Rail{{Link: namedLink{}}},
+		Protect: ProtectAlways}
 	_, err := NewNode(c)
 	require.ErrorContains(t, err, "source of entropy")
 	c.Protect = 9
@@ -99,7 +100,7 @@ func TestProtectionNeedsEntropy(t *testing.T) {
 	require.Equal(t, ProtectAuto, n.config.Protect)
 }
 
-// sealedPair opens a protected session in a quiet world.
+// sealedPair opens a protected session without faults.
 func sealedPair(t *testing.T, seed uint64) (w *world, a, b *worldNode, sa, sb SessionID) {
 	t.Helper()
 	w = newWorld(t, seed)
@@ -119,13 +120,13 @@ func sealedPair(t *testing.T, seed uint64) (w *world, a, b *worldNode, sa, sb Se
 
 // inject puts a frame on a node's link as if it came from the other one.
 func (w *world) inject(from, to *worldNode, frame []byte) {
-	to.Input(w.now, 0, microproto.NewBuffer(bytes.Clone(frame), nil).Frame(microproto.LinkAddr(from.index+1), 0, len(frame)))
+	to.Input(w.now, 0, microproto.NewBuffer(bytes.Clone(frame), nil).Frame(microproto.LinkAddr(from.index+1), 0,
+		len(frame)))
 	w.settle()
 }
 
-// An attacker on the link who reads everything and sends whatever it likes changes
-// nothing: every message arrives once, in order, as it was, and what was refused is
-// counted. It reads nothing but lengths either.
+// An attacker on the link that reads everything and sends anything changes nothing: every message arrives
+// once, in order and unchanged, and every refused frame is counted. It learns nothing but lengths.
 func TestAttackerOnTheLink(t *testing.T) {
 	for seed := range uint64(20) {
 		w, a, b, sa, sb := sealedPair(t, seed)
@@ -211,8 +212,8 @@ func TestAttackerOnTheLink(t *testing.T) {
 	}
 }
 
-// Forged frames do not keep a dead peer alive.
-func TestForgedFramesAreNoSignOfLife(t *testing.T) {
+// Forged frames do not count as frames of the peer.
+func TestForgedFramesDoNotKeepAPeerUp(t *testing.T) {
 	w, a, b, sa, _ := sealedPair(t, 5)
 	var last []byte
 	w.tap = func(from, _ *worldNode, frame []byte) {
@@ -235,8 +236,8 @@ func TestForgedFramesAreNoSignOfLife(t *testing.T) {
 	require.GreaterOrEqual(t, b.Counters().FramesForged+b.Counters().FramesReplayed, uint64(30))
 }
 
-// Every epoch has keys of its own, in both directions, also when the header's byte has
-// wrapped; the two ends derive the same ones.
+// Every epoch has its own keys in both directions, also when the epoch in the header has wrapped. The two
+// ends derive the same keys.
 func TestKeysOfEveryEpoch(t *testing.T) {
 	w, a, b, sa, sb := sealedPair(t, 8)
 	x, y := a.session(sa), b.session(sb)
@@ -255,22 +256,22 @@ func TestKeysOfEveryEpoch(t *testing.T) {
 		w.run(5 * time.Millisecond)
 		return frame
 	}
-	sent := x.shield.flow.Sent()
+	sent := x.security.flow.Sent()
 	for range 300 {
 		old := exchange()
 		for n, s := range map[*worldNode]*session{a: x, b: y} {
 			c := s.channel
-			n.lowerShield(w.now, c)
+			_ = c.sealing.Close(w.now)
 			c.number++
 			c.header.epoch = uint8(c.number)
-			require.NoError(t, n.raiseShield(w.now, s, c))
+			require.NoError(t, n.secure(w.now, s, c))
 		}
 		old[1] = y.channel.header.epoch // as if the frame were of this epoch
 		forged := b.Counters().FramesForged + b.Counters().FramesReplayed
 		w.inject(a, b, old)
 		require.Equal(t, forged+1, b.Counters().FramesForged+b.Counters().FramesReplayed)
-		require.Greater(t, x.shield.flow.Sent(), sent, "numbers start anew with new keys")
-		sent = x.shield.flow.Sent()
+		require.Greater(t, x.security.flow.Sent(), sent, "numbers start anew with new keys")
+		sent = x.security.flow.Sent()
 	}
 	require.Equal(t, x.channel.number, y.channel.number)
 	require.EqualValues(t, 300, x.channel.number)
@@ -278,9 +279,8 @@ func TestKeysOfEveryEpoch(t *testing.T) {
 	exchange()
 }
 
-// A frame that was held back does not pass 256 epochs later, when the header's byte is
-// the same again.
-func TestFrameOfAnEarlierTurn(t *testing.T) {
+// A frame that was delayed is not accepted 256 epochs later, when the epoch in the header is the same again.
+func TestFrameOf256EpochsAgo(t *testing.T) {
 	w, a, b, sa, sb := sealedPair(t, 9)
 	var held []byte
 	w.tap = func(_, _ *worldNode, f []byte) { held = bytes.Clone(f) }
@@ -292,10 +292,10 @@ func TestFrameOfAnEarlierTurn(t *testing.T) {
 	s := b.session(sb)
 	for range 256 {
 		c := s.channel
-		b.lowerShield(w.now, c)
+		_ = c.sealing.Close(w.now)
 		c.number++
 		c.header.epoch = uint8(c.number)
-		require.NoError(t, b.raiseShield(w.now, s, c))
+		require.NoError(t, b.secure(w.now, s, c))
 	}
 	w.inject(a, b, held)
 	require.EqualValues(t, 1, b.Counters().FramesForged)

@@ -10,9 +10,11 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
+	"github.com/p2pdc/p2pdc/p2psap/internal/control"
+	"github.com/p2pdc/p2pdc/p2psap/internal/rail"
 )
 
-// ship carries what waits for a node's rail to the other of two nodes.
+// ship carries the frames that wait for a node's rail to the other node.
 func (w *world) ship(n *worldNode) {
 	if n.cable == nil {
 		return
@@ -33,7 +35,7 @@ func (w *world) ship(n *worldNode) {
 	n.Sent(1, len(frames))
 }
 
-// railed are two nodes with a rail between them, connected.
+// railed returns two connected nodes with a rail between them.
 func railed(t *testing.T, out *bytes.Buffer) (w *world, a, b *worldNode) {
 	w = newWorld(t, 12)
 	if out != nil {
@@ -55,7 +57,7 @@ func railed(t *testing.T, out *bytes.Buffer) (w *world, a, b *worldNode) {
 }
 
 func (n *worldNode) fall(w *world) {
-	n.RailEvent(w.now, 1, microproto.LinkEvent{Err: errUnknown})
+	n.RailEvent(w.now, 1, microproto.LinkEvent{Err: rail.ErrNoReason})
 	w.settle()
 }
 
@@ -64,8 +66,8 @@ func (n *worldNode) rise(w *world) {
 	w.settle()
 }
 
-// A whole conversation about a rail: it is joined, a session opens on it, leaves it with
-// what was on its way, and comes back.
+// The transcript of a path: it comes up, a session opens on it, leaves it with messages in flight, and comes
+// back.
 func TestRailTranscript(t *testing.T) {
 	var out bytes.Buffer
 	w, a, b := railed(t, &out)
@@ -104,8 +106,7 @@ func TestRailTranscript(t *testing.T) {
 	golden(t, "testdata/rail.golden", out.String())
 }
 
-// Where one end knows already that the rail has come or gone, and the other does not, a
-// session opens on the base link, at both.
+// If only one end knows yet that a path came up or went down, both open the session on the base rail.
 func TestOpenWhileARailChanges(t *testing.T) {
 	for what, meanwhile := range map[string]func(w *world, b *worldNode){
 		"falls": func(w *world, b *worldNode) { b.fall(w) },
@@ -129,13 +130,13 @@ func TestOpenWhileARailChanges(t *testing.T) {
 			require.Equal(t, x.conditions, y.conditions)
 			b.rise(w)
 			require.True(t, w.until(5*time.Second, func() bool {
-				return x.conditions.Network == InfiniBand && y.conditions.Network == InfiniBand && y.change.mine.Cause == 0
+				return x.conditions.Network == InfiniBand && y.conditions.Network == InfiniBand && y.renegotiation.mine.Cause == 0
 			}))
 		})
 	}
 }
 
-// Rails that cannot be told apart are refused, and so is one without a link.
+// Rails of one network are refused, and so is a rail without a link.
 func TestRailsRefused(t *testing.T) {
 	w := newWorld(t, 1)
 	link := namedLink{worldLink: worldLink{w}, self: "x"}
@@ -143,9 +144,10 @@ func TestRailsRefused(t *testing.T) {
 		"two links for network ib":    {{InfiniBand, link}, {InfiniBand, link}},
 		"two links for network ether": {{Ethernet, link}},
 		"needs a link":                {{InfiniBand, nil}},
-		"rails":                       make([]Rail, maxRails+1),
+		"rails":                       make([]Rail, control.MaxRails+1),
 	} {
-		_, err := NewNode(NodeConfig{Name: "x", Catalog: standIns(), Policy: TablePolicy{}, Rails: append([]Rail{{Link: link}}, rails...)})
+		_, err := NewNode(NodeConfig{Name: "x", Catalog: standIns(), Policy: TablePolicy{},
+			Rails: append([]Rail{{Link: link}}, rails...)})
 		require.ErrorContains(t, err, says)
 	}
 }

@@ -21,16 +21,17 @@ func locations() map[string]func(i int, c *NodeConfig) {
 	}
 }
 
-// letters opens a synchronous session for messages of up to so many bytes.
-func letters(seed uint64, latency time.Duration, length, queue int, where func(i int, c *NodeConfig)) *duel {
-	d := quietDuel(seed, latency)
+// letters opens a synchronous session for messages of up to a number of bytes.
+func letters(seed uint64, latency time.Duration, length, queue int, where func(i int, c *NodeConfig)) *twoNodes {
+	d := quietTwoNodes(seed, latency)
 	d.mtu = 1400
-	d.options = &OpenOptions{Name: "s", Mode: microproto.ModeSynchronous, Slots: []SlotSpec{{1, max(length, 1)}}, ReceiveBytes: queue}
+	d.options = &OpenOptions{Name: "s", Mode: microproto.ModeSynchronous, Slots: []SlotSpec{{1, max(length, 1)}},
+		ReceiveBytes: queue}
 	d.start(microproto.ModeSynchronous, where)
 	return d
 }
 
-// pattern is the content of a message.
+// pattern returns the content of a message.
 func pattern(n int, seed byte) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -39,8 +40,8 @@ func pattern(n int, seed byte) []byte {
 	return b
 }
 
-// post starts a message and says whether there was room.
-func (e *duelist) post(data []byte) bool {
+// post starts a message and reports whether there was room.
+func (e *socketUser) post(data []byte) bool {
 	label := e.sent[1] + 1
 	_, err := e.n.Send(e.d.clock.Now(), e.id, 1, Label(label), data)
 	e.settle()
@@ -52,8 +53,8 @@ func (e *duelist) post(data []byte) bool {
 	return true
 }
 
-// fetch takes a message, nil when there is none. The next fetch uses its memory.
-func (e *duelist) fetch(most int) []byte {
+// fetch receives a message; nil: there is none. The next fetch reuses its memory.
+func (e *socketUser) fetch(most int) []byte {
 	if len(e.scratch) < most {
 		e.scratch = make([]byte, most)
 	}
@@ -71,7 +72,7 @@ func (e *duelist) fetch(most int) []byte {
 	return slot.Data[:a.Length]
 }
 
-// Messages of every length travel, from nothing to 4 MB, over a link that loses.
+// Messages of every length from 0 to 4 MB arrive over a link that loses frames.
 func TestLengths(t *testing.T) {
 	lengths := []int{0, 1, 7, 8, 1300, 1400, 4096, 65536, 1 << 19, 4 << 20, 0}
 	for name, where := range locations() {
@@ -93,7 +94,7 @@ func TestLengths(t *testing.T) {
 	}
 }
 
-// Both ends send 512 KB at once, again and again: neither waits for the other.
+// Both ends send 512 KB at once, again and again, without a deadlock.
 func TestBothEndsSendMuch(t *testing.T) {
 	for name, where := range locations() {
 		t.Run(name, func(t *testing.T) {
@@ -119,8 +120,7 @@ func TestBothEndsSendMuch(t *testing.T) {
 	}
 }
 
-// A receiver a hundred times slower than the sender costs it nothing but its queue, and
-// the sender no more than what that queue holds.
+// A receiver a hundred times slower than the sender bounds both ends' memory by its queue.
 func TestReceiverMuchSlower(t *testing.T) {
 	for name, where := range locations() {
 		t.Run(name, func(t *testing.T) {
@@ -139,8 +139,8 @@ func TestReceiverMuchSlower(t *testing.T) {
 				d.pass(20 * time.Microsecond)
 				require.NoError(t, d.fault)
 				x, y := a.n.session(a.id), b.n.session(b.id)
-				x.kept.forget(uint64(x.acceptedNow()))
-				require.LessOrEqual(t, x.kept.bytes(), uint64(queue))
+				x.unacked.drop(uint64(x.acceptedNow()))
+				require.LessOrEqual(t, x.unacked.cost(), uint64(queue))
 				require.LessOrEqual(t, b.n.Unread(b.id)*queueCost(length), uint64(queue))
 				require.LessOrEqual(t, len(a.n.Frames(0))+len(b.n.Frames(0)), 64)
 				require.LessOrEqual(t, y.channel.composite.Counters().Live, 1024)
@@ -152,7 +152,7 @@ func TestReceiverMuchSlower(t *testing.T) {
 	}
 }
 
-// Two seconds in which nothing arrives, then the channel goes on by itself.
+// After two seconds in which nothing arrives the channel continues by itself.
 func TestBlackHole(t *testing.T) {
 	for name, where := range locations() {
 		t.Run(name, func(t *testing.T) {
@@ -185,7 +185,7 @@ func TestBlackHole(t *testing.T) {
 	}
 }
 
-// The first and the last frame of a session's life are lost, each way.
+// The first and the last frame of a session are lost, each way.
 func TestFirstAndLastLost(t *testing.T) {
 	for name, where := range locations() {
 		for lost := range 8 {
@@ -217,20 +217,20 @@ func TestFirstAndLastLost(t *testing.T) {
 	}
 }
 
-// A thousand sessions between two nodes: each carries its own messages, changes on its
-// own, and all end.
+// A thousand sessions between two nodes: each carries its own messages, changes by itself, and ends.
 func TestThousandSessions(t *testing.T) {
 	sessions := 1000
 	if testing.Short() {
 		sessions = 200
 	}
-	d := quietDuel(6, time.Millisecond)
+	d := quietTwoNodes(6, time.Millisecond)
 	d.closing = true
 	d.start(microproto.ModeSynchronous, nil)
 	ids := [2][]SessionID{}
 	for k := range sessions {
 		for i, e := range d.ends {
-			id, err := e.n.Open(d.clock.Now(), string(rune('b'-i)), OpenOptions{Name: fmt.Sprint(k), Mode: microproto.ModeSynchronous, Slots: []SlotSpec{{1, 8}}})
+			id, err := e.n.Open(d.clock.Now(), string(rune('b'-i)), OpenOptions{Name: fmt.Sprint(k),
+				Mode: microproto.ModeSynchronous, Slots: []SlotSpec{{1, 8}}})
 			require.NoError(t, err)
 			ids[i] = append(ids[i], id)
 		}
@@ -277,8 +277,8 @@ func TestThousandSessions(t *testing.T) {
 	require.NoError(t, d.fault)
 }
 
-// Every datagram of a session's first life comes again in its second one.
-func TestReopenedSessionMeetsOldFrames(t *testing.T) {
+// Every datagram of a session arrives again in a later session of the same name.
+func TestReopenedSessionRefusesOldFrames(t *testing.T) {
 	d := letters(7, time.Millisecond, 3000, 1<<20, nil)
 	d.closing = true
 	a, b := d.ends[0], d.ends[1]
@@ -326,8 +326,8 @@ func TestReopenedSessionMeetsOldFrames(t *testing.T) {
 	require.Greater(t, b.n.Counters().FramesUnknown, before+20)
 }
 
-// The path carries shorter frames from one moment on, and does not say so. The session
-// goes on in shorter frames; a path that carries nothing for a while changes nothing.
+// The path silently begins to drop long frames. The session continues in shorter frames. A path that carries
+// nothing for a while changes nothing.
 func TestPathShrinks(t *testing.T) {
 	for name, where := range locations() {
 		for _, silent := range []bool{false, true} {
@@ -373,8 +373,8 @@ func TestPathShrinks(t *testing.T) {
 					e.settle()
 				}
 				d.until(time.Second, "a change", func() bool {
-					a.look()
-					b.look()
+					a.checkAdapt()
+					b.checkAdapt()
 					return a.adapting == 0 && b.adapting == 0
 				})
 				require.Equal(t, ShortFrame, a.n.session(a.id).channel.frameBytes, "the limit outlives a change")
@@ -394,15 +394,15 @@ func TestPathShrinks(t *testing.T) {
 	}
 }
 
-// Links that take frames of different lengths are no path that has become narrower.
+// Links with different largest frames do not look like a path that drops long frames.
 func TestUnevenLinks(t *testing.T) {
-	d := quietDuel(9, ms)
+	d := quietTwoNodes(9, ms)
 	d.uneven = true
 	d.start(microproto.ModeSynchronous, nil)
 	for range 300 {
 		for _, e := range d.ends {
 			e.send()
-			for tag := 1; tag <= duelSlots; tag++ {
+			for tag := 1; tag <= testSlots; tag++ {
 				for e.receive(tag) {
 					continue
 				}

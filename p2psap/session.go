@@ -4,19 +4,21 @@ import (
 	"fmt"
 
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap/internal/control"
+	"github.com/p2pdc/p2pdc/p2psap/internal/rail"
 )
 
-// SessionState is where a session stands.
+// SessionState is the state of one end of a session.
 type SessionState uint8
 
 // The states of a session, in the order in which it may pass through them.
 const (
 	SessionOpening      SessionState = iota + 1 // the other end has not opened it
-	SessionAgreed                               // it has; its word that it is ready is missing
+	SessionAgreed                               // both ends have opened it; the other end's OpenAck is missing
 	SessionOpen                                 // messages may be sent
 	SessionLingering                            // closed here; the last transfers are being accepted
-	SessionClosing                              // closed here; the other end has not said that it knows
-	SessionRemoteClosed                         // closed there; what had arrived can still be received
+	SessionClosing                              // closed here; the other end has not acknowledged that
+	SessionRemoteClosed                         // closed there; what arrived before can be received
 	SessionEnded
 )
 
@@ -30,76 +32,39 @@ func (s SessionState) String() string {
 
 // session is one end of a session.
 type session struct {
-	busy
-	watched watched
-	probing probing
-	change  change
-	legacy  microproto.HandoverState // between two endpoints
-	info    SessionInfo              // counters
+	id         SessionID
+	state      SessionState
+	notified   bool // an OutActivity waits to be drained
+	sealed     bool // its frames are protected
+	coalescing bool // messages wait in the coalescing buffer
+	peer       *peer
+	// channel serves the user's calls; nil before agreement and after the end. previous is the
+	// channel of the epoch before, while transfers in it are being completed.
+	channel, previous *channel
+	unacked           retransmitBuffer
+	accepted          Transfer           // when the last channel ended
+	closeAccepted     uint64             // transfers that the other end accepted before it closed
+	lingerUntil       microproto.Instant // in SessionLingering
+	queued            uint64             // bytes of the other end's queue that all synchronous transfers took
 
-	err         error // why it ended
-	options     OpenOptions
-	mine        open
-	theirs      open       // Session 0: not yet
-	conditions  Conditions // of the channel; kept when it is gone
-	composition Composition
-	shield      *shield // of a sealed session that both ends have agreed on
-	granted     uint64  // bytes of the other end's queue that it had granted when the last channel ended
-	arrived     uint64  // transfers of the other end that were complete before the channel
-	news        uint64  // arrivals before the channel
-	estate      []bequest
-	past        SessionInfo // counters of channels that are over
-}
+	monitor       monitorState
+	probe         probeState
+	renegotiation renegotiation
+	handover      microproto.HandoverState // from one endpoint to the next
+	info          SessionInfo              // counters
 
-// busy is the part of a session that every message touches.
-type busy struct {
-	id       SessionID
-	state    SessionState
-	touched  bool
-	sealed   bool // its frames are protected
-	gathers  bool // messages wait for company
-	peer     *peer
-	accepted Transfer // kept when the channel is gone
-	// channel is where the user's calls go; nil before agreement and after the end.
-	// former is the one of the epoch before, while it still brings transfers to
-	// their end.
-	channel, former *channel
-	remoteCount     uint64             // transfers that the other end said it had accepted
-	until           microproto.Instant // end of lingering
-	spent           uint64             // bytes of the other end's queue that all synchronous transfers took
-	kept            kept
-}
-
-// call holds the arguments and results of the endpoint call that is running. A node runs
-// one at a time.
-type call struct {
-	endpoint microproto.Endpoint
-	gatherer microproto.Coalescer // of a flush, or of a message that others follow at once
-	tag      uint32
-	label    uint64
-	data     []byte
-	labels   *[]microproto.SegmentLabel
-	arrival  microproto.Arrival
-	err      error
-}
-
-// calls are what runs inside a composite, made once for a node: a closure a call would
-// allocate.
-type calls struct{ send, receive, flush func(x *microproto.Exec) }
-
-func (n *Node) makeCalls() {
-	c := &n.call
-	n.doing.send = func(x *microproto.Exec) {
-		if c.gatherer != nil {
-			_, c.err = c.gatherer.SendMore(x, c.tag, c.label, c.data)
-			return
-		}
-		_, c.err = c.endpoint.Send(x, c.tag, c.label, c.data)
-	}
-	n.doing.flush = func(x *microproto.Exec) { c.err = c.gatherer.Flush(x) }
-	n.doing.receive = func(x *microproto.Exec) {
-		c.arrival, c.err = c.endpoint.Receive(x, c.tag, c.data, c.labels)
-	}
+	err           error // why it ended
+	options       OpenOptions
+	mine          control.Open
+	theirs        control.Open // Session is 0 before it has come
+	conditions    Conditions   // of the channel; kept when it is gone
+	composition   Composition
+	security      *securityContext // of a protected session that both ends have agreed on
+	granted       uint64           // bytes of the other end's queue, granted when the last channel ended
+	arrived       uint64           // transfers of the other end that were complete before the channel
+	priorArrivals uint64           // arrivals before the channel
+	pathStates    []pathState
+	past          SessionInfo // counters of channels that have ended
 }
 
 func (n *Node) session(id SessionID) *session {
@@ -113,73 +78,114 @@ func (n *Node) session(id SessionID) *session {
 	return nil
 }
 
-// allocate finds a free place for a session and numbers it.
+// index returns the session's index in Node.sessions.
+func (s *session) index() int { return int(s.id & 0xffff) }
+
+// allocate returns the number of a new session.
 func (n *Node) allocate() (SessionID, error) {
-	place := -1
+	index := -1
 	for i, s := range n.sessions {
 		if s == nil {
-			place = i
+			index = i
 			break
 		}
 	}
-	if place < 0 {
+	if index < 0 {
 		if len(n.sessions) >= n.config.Limits.Sessions {
 			return 0, fmt.Errorf("%w: %d sessions are open; close some", ErrLimit, len(n.sessions))
 		}
-		place = len(n.sessions)
+		index = len(n.sessions)
 		n.sessions = append(n.sessions, nil)
 	}
 	n.lastGen++
 	if n.lastGen == 0 {
 		n.lastGen = 1
 	}
-	return SessionID(uint32(n.lastGen)<<16 | uint32(place)), nil
+	return SessionID(uint32(n.lastGen)<<16 | uint32(index)), nil
+}
+
+// declared returns the length of the slot of a tag; -1: the session has none.
+func (s *session) declared(tag Tag) int {
+	for i := range s.options.Slots {
+		if s.options.Slots[i].Tag == tag {
+			return s.options.Slots[i].Length
+		}
+	}
+	return -1
+}
+
+// checkLength returns why n bytes cannot be a message of a tag, whatever the composition.
+func (s *session) checkLength(tag Tag, n int, synchronous bool) error {
+	switch length := s.declared(tag); {
+	case length < 0:
+		return s.undeclared(tag)
+	case synchronous && n > length:
+		return fmt.Errorf("%w: session %q: %d bytes for tag %d, declared with %d at most",
+			ErrSlot, s.options.Name, n, tag, length)
+	case !synchronous && n != length:
+		return fmt.Errorf("%w: session %q: %d bytes for tag %d, declared with %d", ErrSlot, s.options.Name, n, tag, length)
+	}
+	return nil
+}
+
+func (s *session) undeclared(tag Tag) error {
+	return fmt.Errorf("%w: session %q does not declare tag %d: list it in OpenOptions.Slots at both ends",
+		ErrSlot, s.options.Name, tag)
 }
 
 func (s *session) deadline() microproto.Instant {
 	d := microproto.Never
 	if s.state == SessionLingering {
-		d = s.until
+		d = s.lingerUntil
 	}
 	if s.channel != nil && s.running() {
 		d = min(d, s.channel.composite.Deadline())
-		if s.former != nil {
-			d = min(d, s.former.composite.Deadline())
+		if s.previous != nil {
+			d = min(d, s.previous.composite.Deadline())
 		}
 	}
 	return d
 }
 
-// running tells whether the channel takes part in the protocol.
+// running reports whether the channel takes part in the protocol.
 func (s *session) running() bool {
 	return s.state == SessionAgreed || s.state == SessionOpen || s.state == SessionLingering
 }
 
-func (n *Node) advanceSession(now microproto.Instant, s *session) {
-	for _, c := range [...]*channel{s.former, s.channel} {
-		if c != nil && s.running() && c.composite.Deadline() <= now {
-			err := c.composite.Advance(now)
-			n.settle(now, s, c, err, -1)
-		}
-	}
-	n.resubmit(now, s)
-	n.probe(now, s)
-	n.lingered(now, s)
+// established reports whether the session can change its composition.
+func (s *session) established() bool { return s.state == SessionOpen || s.state == SessionLingering }
+
+// isOf reports whether a control message from p is of the session, under the other end's number.
+func (s *session) isOf(p *peer, theirs uint32) bool {
+	return s != nil && s.peer == p && s.theirs.Session == theirs
 }
 
-// lingered closes a session whose last transfers are accepted, or have had their time.
-func (n *Node) lingered(now microproto.Instant, s *session) {
-	if s.state == SessionLingering && (s.acceptedNow() >= Transfer(s.info.MessagesSent) || now >= s.until) {
+func (n *Node) advanceSession(now microproto.Instant, s *session) {
+	for _, c := range [...]*channel{s.previous, s.channel} {
+		if c != nil && s.running() && c.composite.Deadline() <= now {
+			err := c.composite.Advance(now)
+			n.collect(now, s, c, err, -1)
+		}
+	}
+	n.resend(now, s)
+	n.probeFrameLimit(now, s)
+	n.finishLinger(now, s)
+}
+
+// finishLinger closes a session whose last transfers are accepted, or have had their time.
+func (n *Node) finishLinger(now microproto.Instant, s *session) {
+	if s.state == SessionLingering &&
+		(s.acceptedNow() >= Transfer(s.info.MessagesSent) || now >= s.lingerUntil) {
 		n.sendClose(now, s)
 	}
 }
 
-// acceptedNow is the highest transfer that is known to be complete, with all before it.
+// acceptedNow returns the highest transfer that is known to be complete, with all before it.
 func (s *session) acceptedNow() Transfer {
-	a := max(s.accepted, Transfer(s.remoteCount))
+	a := max(s.accepted, Transfer(s.closeAccepted))
 	switch c := s.channel; {
-	case s.former != nil:
-		a = max(a, Transfer(s.former.first+s.former.endpoint.Accepted()))
+	case s.previous != nil:
+		a = max(a, Transfer(s.previous.first+s.previous.endpoint.Accepted()))
 	case c == nil || c.held:
 	case c.mode() == microproto.ModeAsynchronous:
 		return Transfer(s.info.MessagesSent)
@@ -189,7 +195,7 @@ func (s *session) acceptedNow() Transfer {
 	return min(a, Transfer(s.info.MessagesSent))
 }
 
-// arrivedNow is the number of the other end's transfers that are complete.
+// arrivedNow returns the number of the other end's transfers that are complete.
 func (s *session) arrivedNow() uint64 {
 	if s.channel == nil || s.channel.mode() == microproto.ModeAsynchronous {
 		return s.arrived
@@ -197,14 +203,16 @@ func (s *session) arrivedNow() uint64 {
 	return s.arrived + s.channel.endpoint.Arrivals()
 }
 
-func (n *Node) touch(s *session) {
-	if !s.touched {
-		s.touched = true
+// notify reports activity, once per Drain.
+func (n *Node) notify(s *session) {
+	if !s.notified {
+		s.notified = true
 		n.out = append(n.out, Output{Kind: OutActivity, Session: s.id})
 	}
 }
 
-func (n *Node) frame(now microproto.Instant, r *rail, f microproto.Frame) {
+// receiveFrame takes a frame, or several with one header.
+func (n *Node) receiveFrame(now microproto.Instant, r *rail.Rail, f microproto.Frame) {
 	n.counters.FramesIn += uint64(f.Count())
 	h, ok := parseHeader(f.Data)
 	s := n.session(h.session)
@@ -213,15 +221,15 @@ func (n *Node) frame(now microproto.Instant, r *rail, f microproto.Frame) {
 		n.counters.FramesMalformed++
 	case h.run != n.run:
 		n.counters.FramesOtherRun++
-	case s == nil || s.channel == nil || !s.running() || !n.sends(s.peer, r, f.Peer):
+	case s == nil || s.channel == nil || !s.running() || !s.peer.hasAddr(r, f.Peer):
 		n.counters.FramesUnknown++
 	case h.sealed != s.sealed:
 		n.counters.FramesUnprotected++
-	case h.epoch == s.channel.header.epoch && s.channel.takes(s, r, f.Peer):
-		n.input(now, s, s.channel, f)
+	case h.epoch == s.channel.header.epoch && s.channel.accepts(s, r, f.Peer):
+		n.decrypt(now, s, s.channel, f)
 		return
-	case s.former != nil && h.epoch == s.former.header.epoch && s.former.takes(s, r, f.Peer):
-		n.input(now, s, s.former, f)
+	case s.previous != nil && h.epoch == s.previous.header.epoch && s.previous.accepts(s, r, f.Peer):
+		n.decrypt(now, s, s.previous, f)
 		return
 	default:
 		n.counters.FramesOtherEpoch++
@@ -229,92 +237,105 @@ func (n *Node) frame(now microproto.Instant, r *rail, f microproto.Frame) {
 	f.Release()
 }
 
-// takes tells whether a frame that came by a rail from an address can be the channel's.
-func (c *channel) takes(s *session, r *rail, from microproto.LinkAddr) bool {
-	return c.rail == r && c.peer(s) == from && !c.dead
+// accepts reports whether a frame from an address on a rail can be the channel's.
+func (c *channel) accepts(s *session, r *rail.Rail, from microproto.LinkAddr) bool {
+	return c.Rail == r && c.addr(s) == from && !c.Over
 }
 
-// sends tells whether an address on a rail is the peer's.
-func (n *Node) sends(p *peer, r *rail, from microproto.LinkAddr) bool {
-	if r == n.rails[0] {
-		return p.link == from
+// hasAddr reports whether an address on a rail is the peer's.
+func (p *peer) hasAddr(r *rail.Rail, addr microproto.LinkAddr) bool {
+	if r.Number == 0 {
+		return p.Link == addr
 	}
-	w := p.way(r.network)
-	return w != nil && w.addr == from
+	w := p.paths.Find(r.Network)
+	return w != nil && w.Addr() == addr
 }
 
-func (n *Node) input(now microproto.Instant, s *session, c *channel, f microproto.Frame) {
+// decrypt takes the protection off a frame, if it has one.
+func (n *Node) decrypt(now microproto.Instant, s *session, c *channel, f microproto.Frame) {
 	if !s.sealed {
-		n.genuine(now, s, c, f)
+		n.deliver(now, s, c, f)
 		return
 	}
 	for _, f := range n.openFrames(now, s, c, f) {
-		if c == s.channel || c == s.former {
-			n.genuine(now, s, c, f)
+		if c == s.channel || c == s.previous {
+			n.deliver(now, s, c, f)
 		} else {
-			f.Release() // an earlier one has ended the session
+			f.Release() // an earlier frame has ended the session
 		}
 	}
 }
 
-// genuine takes a frame that the other end has sent.
-func (n *Node) genuine(now microproto.Instant, s *session, c *channel, f microproto.Frame) {
-	s.peer.heard = max(s.peer.heard, now)
-	if c.held {
-		c.held = false // the other end sends in this epoch, so it takes frames of it
-	}
+// deliver passes a frame of the other end to the composite.
+func (n *Node) deliver(now microproto.Instant, s *session, c *channel, f microproto.Frame) {
+	s.peer.Heard(now)
+	c.held = false // the other end sends in this epoch, so it takes frames of it
 	err := c.composite.Input(now, f)
-	n.touch(s)
-	n.settle(now, s, c, err, -1)
-	if s.change.agreed {
-		n.freeze(now, s) // it may be what this end was waiting for
+	n.notify(s)
+	n.collect(now, s, c, err, -1)
+	if s.renegotiation.agreed {
+		n.switchEpoch(now, s) // the frame may be the last one of the old epoch
 	}
-	n.resubmit(now, s)
-	n.lingered(now, s)
-	if s.channel != nil && now >= s.watched.next {
+	n.resend(now, s)
+	n.finishLinger(now, s)
+	if s.channel != nil && now >= s.monitor.next {
 		n.monitor(now, s)
 	}
-	n.plan(s)
+	n.schedule(s)
 }
 
-// end ends a session here and now.
+// end ends a session at this end.
 func (n *Node) end(now microproto.Instant, s *session, err error) {
 	if s.state == SessionEnded {
 		return
 	}
 	s.accepted = s.acceptedNow()
-	s.state, s.err, n.replans = SessionEnded, err, true
+	s.state, s.err = SessionEnded, err
+	n.reschedule = true
 	n.discard(now, s)
-	n.out = append(n.out, Output{Kind: OutEnded, Session: s.id, Peer: s.peer.name, Err: err})
+	n.report(OutEnded, s, err)
 }
 
-// discard gives the channels and their frames up; the counters are kept.
+// fail ends a session that cannot go on, at both ends.
+func (n *Node) fail(now microproto.Instant, s *session, err error) {
+	if s.state == SessionEnded {
+		return
+	}
+	n.send(s.peer, control.KindReject, &control.Reject{To: s.theirs.Session, From: uint32(s.id), Reason: cut(err)})
+	n.end(now, s, fmt.Errorf("p2psap: session %q with %q has failed: %w", s.options.Name, s.peer.Name, err))
+}
+
+// discard drops the channels and their frames; the counters are kept.
 func (n *Node) discard(now microproto.Instant, s *session) {
-	s.kept = kept{}
-	s.legacy = microproto.HandoverState{}
-	s.change.reset()
-	if s.former != nil {
-		n.retire(now, s, s.former)
+	s.unacked = retransmitBuffer{}
+	s.handover = microproto.HandoverState{}
+	s.renegotiation.reset()
+	if s.previous != nil {
+		n.closeChannel(now, s, s.previous)
 	}
 	if s.channel != nil {
-		n.retire(now, s, s.channel)
+		n.closeChannel(now, s, s.channel)
 	}
 	for _, r := range n.rails {
-		r.queue.forget(s.id)
+		r.Queue.Discard(uint32(s.id))
 	}
-	s.channel, s.former = nil, nil
+	s.channel, s.previous = nil, nil
 }
 
-// tally sums the channels' counters up.
-func (s *session) tally() {
-	i := s.past
-	if s.former != nil {
-		s.former.tally(&i)
+// updateCounters sums the counters of the channels up.
+func (s *session) updateCounters() {
+	sum := s.past
+	if s.previous != nil {
+		s.previous.addCounters(&sum)
 	}
 	if s.channel != nil {
-		s.channel.tally(&i)
+		s.channel.addCounters(&sum)
 	}
-	to := &s.info
-	to.SegmentsSent, to.SegmentsReceived, to.Dropped = i.SegmentsSent, i.SegmentsReceived, i.Dropped
-	to.Retransmitted, to.Overwritten, to.Replaced = i.Retransmitted, i.Overwritten, i.Replaced
+	i := &s.info
+	i.SegmentsSent = sum.SegmentsSent
+	i.SegmentsReceived = sum.SegmentsReceived
+	i.Dropped = sum.Dropped
+	i.Retransmitted = sum.Retransmitted
+	i.Overwritten = sum.Overwritten
+	i.Replaced = sum.Replaced
 }

@@ -39,11 +39,10 @@ func misuse(t *testing.T, w *world, n *worldNode, id SessionID) {
 	require.Equal(t, before.MessagesReceived, after.MessagesReceived)
 }
 
-// A tag that the session does not declare, and a length that is not the slot's, are refused
-// by Send and by Receive in every composition: at first, while the composition changes, and
-// afterwards. Refused Sends take nothing of the receiver's grant.
+// Send and Receive refuse tags that the session does not declare and lengths that do not fit the slot in
+// every composition: before, during and after a change. Refused Sends take nothing of the receiver's grant.
 func TestUndeclaredSlotsAreRefused(t *testing.T) {
-	for _, column := range Columns() {
+	for _, column := range microproto.Columns() {
 		t.Run(column.String(), func(t *testing.T) {
 			w := newWorld(t, 5)
 			node := func(name string) *worldNode {
@@ -59,7 +58,10 @@ func TestUndeclaredSlotsAreRefused(t *testing.T) {
 			}
 			a, b := node("a"), node("b")
 			w.connect()
-			require.True(t, w.until(time.Second, func() bool { return a.Locality("b") != 0 && b.Locality("a") != 0 }))
+			require.True(t, w.until(time.Second, func() bool {
+				return a.Finding("b").Locality != 0 &&
+					b.Finding("a").Locality != 0
+			}))
 			sa, sb := openAs(t, w, a, b, column.Mode)
 			i, err := a.Info(sa)
 			require.NoError(t, err)
@@ -97,14 +99,15 @@ func TestUndeclaredSlotsAreRefused(t *testing.T) {
 	}
 }
 
-// Tags that one end alone declares refuse the session, as do those that the channel has for
-// itself: what differs is named at both ends.
+// A session is refused if one end alone declares a tag, or if a tag is reserved. Both ends name the
+// difference.
 func TestSlotsThatDiffer(t *testing.T) {
 	for _, c := range []struct {
 		a, b []SlotSpec
 		says [2]string
 	}{
-		{[]SlotSpec{{1, 64}, {2, 8}}, []SlotSpec{{1, 64}}, [2]string{"slot 2: the peer does not declare it", "slot 2: only the peer declares it"}},
+		{[]SlotSpec{{1, 64}, {2, 8}}, []SlotSpec{{1, 64}}, [2]string{"slot 2: the peer does not declare it",
+			"slot 2: only the peer declares it"}},
 		{nil, []SlotSpec{{1, 64}}, [2]string{"slot 1: only the peer declares it", "slot 1: the peer does not declare it"}},
 		{[]SlotSpec{{1<<32 - 1, 64}}, []SlotSpec{{1<<32 - 1, 64}}, [2]string{"tag 4294967295", "tag 4294967295"}},
 		{[]SlotSpec{{1<<32 - 2, 64}}, []SlotSpec{{1<<32 - 2, 64}}, [2]string{"tag 4294967294", "tag 4294967294"}},
@@ -113,7 +116,10 @@ func TestSlotsThatDiffer(t *testing.T) {
 		set := func(n *NodeConfig) { n.Catalog, n.Rails[0].Network = ctp.Catalog(), Ethernet }
 		a, b := w.add("a", set), w.add("b", set)
 		w.connect()
-		require.True(t, w.until(time.Second, func() bool { return a.Locality("b") != 0 && b.Locality("a") != 0 }))
+		require.True(t, w.until(time.Second, func() bool {
+			return a.Finding("b").Locality != 0 &&
+				b.Finding("a").Locality != 0
+		}))
 		o := syncOptions("s")
 		o.Slots = c.a
 		sa, err := a.Open(w.now, "b", o)
@@ -127,8 +133,7 @@ func TestSlotsThatDiffer(t *testing.T) {
 	}
 }
 
-// Calls on a session that is closed, at this end or the other one, say so; whatever their
-// arguments.
+// Calls of a session that was closed at either end return that, whatever their arguments.
 func TestCallsOnAClosedSession(t *testing.T) {
 	for _, o := range []OpenOptions{syncOptions("s"), asyncOptions("s")} {
 		w, a, b, sa, sb := pair(t, o)
@@ -155,8 +160,8 @@ func TestCallsOnAClosedSession(t *testing.T) {
 	}
 }
 
-// Modes that there are not are refused.
-func TestModesThatThereAreNot(t *testing.T) {
+// Unknown modes are refused.
+func TestUnknownModes(t *testing.T) {
 	w, a, b, sa, _ := pair(t, syncOptions("s"))
 	for _, m := range []microproto.Mode{0, 3, 255} {
 		_, err := a.Adapt(w.now, sa, m)

@@ -6,9 +6,8 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// The stand-ins are micro-protocols of a third party's: the least that makes an
-// endpoint over a link that loses nothing. Sessions are tested with them, so that
-// a fault found here is the session's; package ctp has tests of its own.
+// The stand-ins are the simplest micro-protocols that make an endpoint over a link that loses nothing.
+// Sessions are tested with them, so that a failure is the session's; package ctp has tests of its own.
 
 type idle string
 
@@ -113,7 +112,8 @@ func (s *standIn) Accepted() uint64 {
 
 func (s *standIn) Arrivals() uint64 { return s.arrived }
 
-func (s *standIn) Receive(_ *microproto.Exec, tag uint32, dst []byte, _ *[]microproto.SegmentLabel) (microproto.Arrival, error) {
+func (s *standIn) Receive(_ *microproto.Exec, tag uint32, dst []byte,
+	_ *[]microproto.SegmentLabel) (microproto.Arrival, error) {
 	q := s.queue[tag]
 	if len(q) == 0 {
 		if s.async {

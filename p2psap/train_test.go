@@ -8,8 +8,8 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Frames that came as one are taken apart where the session changes, whatever their
-// lengths, and each has its session's header.
+// Frames that arrived as one are split where the session changes, whatever their lengths, and each has its
+// session's header.
 func TestJoinedFramesOfSeveralSessions(t *testing.T) {
 	const unit = 20
 	for _, c := range []struct {
@@ -38,7 +38,7 @@ func TestJoinedFramesOfSeveralSessions(t *testing.T) {
 		var got []int
 		for len(f.Data) > 0 {
 			var run microproto.Frame
-			run, f = alike(f)
+			run, f = splitHeaders(f)
 			got = append(got, run.Count())
 			run.Release()
 		}
@@ -58,8 +58,8 @@ func TestEveryFrameOfATrainHasTheHeader(t *testing.T) {
 	}
 }
 
-// A session tells the length that segments really have: a multiple of 8 bytes.
-func TestSegmentSizeIsWhatIsCut(t *testing.T) {
+// A session reports the real length of segments, a multiple of 8 bytes.
+func TestSegmentSizeIsThatOfSegments(t *testing.T) {
 	d := newDuel(0)
 	d.mtu = 515
 	longest := 0

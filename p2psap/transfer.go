@@ -2,10 +2,12 @@ package p2psap
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap/internal/control"
 )
 
 // active returns the session if its endpoint can be called, or why not.
@@ -15,7 +17,7 @@ func (n *Node) active(id SessionID) (*session, error) {
 	case s == nil:
 		return nil, ErrSession
 	case s.state == SessionOpening || s.state == SessionAgreed:
-		return nil, fmt.Errorf("session %q with %q: %w", s.options.Name, s.peer.name, ErrNotOpen)
+		return nil, s.wrap(ErrNotOpen)
 	case s.state == SessionLingering || s.state == SessionClosing:
 		return nil, ErrClosed
 	case s.state == SessionEnded:
@@ -24,15 +26,17 @@ func (n *Node) active(id SessionID) (*session, error) {
 	return s, nil
 }
 
-// Send starts a transfer; see Socket. microproto.ErrBusy: the receiver's grant is
-// used up, or the session is changing its composition and cannot keep the message
-// meanwhile; OutActivity tells when to try again. ErrSlot: nothing was sent.
+// Send starts a transfer; see Socket. It returns microproto.ErrBusy when the receiver's grant is
+// used up, or when the session is changing its composition and cannot keep the message meanwhile;
+// OutActivity reports when to try again. After an error nothing was sent.
 func (n *Node) Send(now microproto.Instant, id SessionID, tag Tag, label Label, data []byte) (Transfer, error) {
-	t, _, err := n.send(now, id, tag, label, data, false)
+	t, _, err := n.startTransfer(now, id, tag, label, data, false)
 	return t, err
 }
 
-func (n *Node) send(now microproto.Instant, id SessionID, tag Tag, label Label, data []byte, may bool) (t Transfer, waits bool, err error) {
+func (n *Node) startTransfer(
+	now microproto.Instant, id SessionID, tag Tag, label Label, data []byte, coalesce bool,
+) (t Transfer, waits bool, err error) {
 	s, err := n.active(id)
 	if err != nil {
 		return 0, false, err
@@ -40,73 +44,57 @@ func (n *Node) send(now microproto.Instant, id SessionID, tag Tag, label Label, 
 	if s.state == SessionRemoteClosed {
 		return 0, false, s.err
 	}
-	synchronous := s.channel.mode() == microproto.ModeSynchronous
-	if err := s.fits(tag, len(data), synchronous); err != nil {
+	c := s.channel
+	synchronous := c.mode() == microproto.ModeSynchronous
+	if err := s.checkLength(tag, len(data), synchronous); err != nil {
 		return 0, false, err
 	}
 	if synchronous {
 		accepted := s.acceptedNow()
-		s.kept.forget(uint64(accepted))
-		waits = may && len(data) <= gatherBytes && accepted < Transfer(s.info.MessagesSent) && s.channel.gatherer != nil && !s.channel.held
+		s.unacked.drop(uint64(accepted))
+		waits = coalesce && len(data) <= coalesceBytes && accepted < Transfer(s.info.MessagesSent) &&
+			c.coalescer != nil && !c.held
 	}
-	if synchronous && (s.change.mine.Cause != 0 || s.kept.submitted < s.kept.n) {
-		err, waits = s.keepBack(tag, label, data), false
+	if synchronous && (s.renegotiation.mine.Cause != 0 || s.unacked.submitted < s.unacked.n) {
+		waits = false
+		err = s.enqueuePending(tag, label, data)
 	} else if err = n.submit(now, s, tag, uint64(label), data, waits); err == nil && synchronous {
-		s.kept.push(keptTransfer{uint32(tag), uint64(label), data})
-		s.kept.submitted++
+		s.unacked.push(unackedTransfer{uint32(tag), uint64(label), data})
+		s.unacked.submitted++
 	}
 	if err != nil {
 		return 0, false, err
 	}
-	s.spent += queueCost(len(data))
+	s.queued += queueCost(len(data))
 	s.info.MessagesSent++
 	s.info.BytesSent += uint64(len(data))
 	return Transfer(s.info.MessagesSent), waits, nil
 }
 
-// submit gives the present endpoint a message; more tells that others follow at once.
+// submit passes a message to the present endpoint. With more set it may wait in the coalescing
+// buffer.
 func (n *Node) submit(now microproto.Instant, s *session, tag Tag, label uint64, data []byte, more bool) error {
-	n.call = call{endpoint: s.channel.endpoint, tag: uint32(tag), label: label, data: data}
-	if more {
-		n.call.gatherer = s.channel.gatherer
-	}
-	if more && !s.gathers {
-		s.gathers = true
-		n.gathers = append(n.gathers, s.id)
+	if more && !s.coalescing {
+		s.coalescing = true
+		n.coalescing = append(n.coalescing, s.id)
 	}
 	c := s.channel
-	err := c.composite.Do(now, n.doing.send)
-	cerr := n.call.err
-	n.call = call{}
-	n.settle(now, s, c, err, int64(tag))
-	n.plan(s)
-	return cmp.Or(err, cerr)
+	var failed error
+	err := c.composite.Do(now, func(x *microproto.Exec) {
+		if more {
+			_, failed = c.coalescer.SendMore(x, uint32(tag), label, data)
+		} else {
+			_, failed = c.endpoint.Send(x, uint32(tag), label, data)
+		}
+	})
+	n.collect(now, s, c, err, int64(tag))
+	n.schedule(s)
+	return cmp.Or(err, failed)
 }
 
-// maxKeptBack bounds the messages that are started during one change.
-const maxKeptBack = 1 << 14
-
-// keepBack starts a transfer that the next composition will send. Only what it is sure
-// to take is started, within the bytes that the other end has granted.
-func (s *session) keepBack(tag Tag, label Label, data []byte) error {
-	granted := s.granted
-	if e, ok := s.channel.endpoint.(microproto.Migratable); ok && !s.channel.held {
-		granted = e.Granted()
-	}
-	to := s.change.mine.Mode
-	if shelf := s.change.shelf; shelf != nil && shelf.mine.Mode == microproto.ModeAsynchronous {
-		to = shelf.mine.Mode // it may turn out to hold
-	}
-	if to == microproto.ModeAsynchronous || s.kept.n-s.kept.submitted >= maxKeptBack || s.spent+queueCost(len(data)) > granted {
-		return microproto.ErrBusy
-	}
-	s.kept.push(keptTransfer{uint32(tag), uint64(label), data})
-	return nil
-}
-
-// Receive copies what has arrived; see Socket. microproto.ErrNothing: no message
-// of that tag (synchronous). After the other end has closed, what had arrived
-// before is still given, then the error.
+// Receive copies what has arrived; see Socket. It returns microproto.ErrNothing when there is no
+// message of that tag (synchronous). After the other end has closed the session it still returns
+// what arrived before, then the error.
 func (n *Node) Receive(now microproto.Instant, id SessionID, slot *Slot) (Arrival, error) {
 	s, err := n.active(id)
 	if err != nil {
@@ -115,29 +103,31 @@ func (n *Node) Receive(now microproto.Instant, id SessionID, slot *Slot) (Arriva
 	if s.declared(slot.Tag) < 0 {
 		return Arrival{}, s.undeclared(slot.Tag)
 	}
-	if len(s.legacy.Unread) > 0 {
-		if a, found, err := s.leftOver(slot); found {
+	if len(s.handover.Unread) > 0 {
+		if a, found, err := s.receiveHandedOver(slot); found {
 			return a, err
 		}
 	}
-	if s.channel.empty() {
+	c := s.channel
+	if c.empty() {
 		if s.state == SessionRemoteClosed {
 			return Arrival{}, s.err
 		}
 		return Arrival{}, microproto.ErrNothing
 	}
-	n.call = call{endpoint: s.channel.endpoint, tag: uint32(slot.Tag), data: slot.Data}
+	var labels *[]microproto.SegmentLabel
 	if slot.Labels != nil {
-		n.call.labels = &slot.Labels
+		labels = &slot.Labels
 	}
-	c := s.channel
-	err = c.composite.Do(now, n.doing.receive)
-	a, cerr := n.call.arrival, n.call.err
-	n.call = call{}
-	n.settle(now, s, c, err, -1)
-	n.plan(s)
+	var a Arrival
+	var failed error
+	err = c.composite.Do(now, func(x *microproto.Exec) {
+		a, failed = c.endpoint.Receive(x, uint32(slot.Tag), slot.Data, labels)
+	})
+	n.collect(now, s, c, err, -1)
+	n.schedule(s)
 	if err == nil {
-		err = cerr
+		err = failed
 	}
 	if s.state == SessionRemoteClosed && (err == microproto.ErrNothing || (err == nil && !a.Fresh)) {
 		return Arrival{}, s.err
@@ -147,61 +137,93 @@ func (n *Node) Receive(now microproto.Instant, id SessionID, slot *Slot) (Arriva
 	}
 	if a.Fresh {
 		c.taken++
-		s.info.MessagesReceived++
-		s.info.BytesReceived += uint64(a.Length)
+		s.countReceived(a)
 	}
 	return a, nil
 }
 
-// Post offers the slot's memory for the message that a Receive of it waits for: what
-// comes until the next Receive or Withdraw may be written there.
+func (s *session) countReceived(a Arrival) {
+	s.info.MessagesReceived++
+	s.info.BytesReceived += uint64(a.Length)
+}
+
+// Post offers the slot's memory for the message that a Receive of it waits for: what arrives before
+// the next Receive or Withdraw may be written there.
 func (n *Node) Post(id SessionID, slot *Slot) {
-	if s := n.session(id); s != nil && s.channel != nil {
-		if p, ok := s.channel.endpoint.(microproto.Poster); ok {
-			p.Post(uint32(slot.Tag), slot.Data)
-		}
+	if p := n.poster(id); p != nil {
+		p.Post(uint32(slot.Tag), slot.Data)
 	}
 }
 
 // Withdraw takes the last Post of a session back.
 func (n *Node) Withdraw(id SessionID) {
-	if s := n.session(id); s != nil && s.channel != nil {
-		if p, ok := s.channel.endpoint.(microproto.Poster); ok {
-			p.Withdraw()
-		}
+	if p := n.poster(id); p != nil {
+		p.Withdraw()
 	}
 }
 
-// leftOver gives the oldest message of a tag that arrived while the session was
+// poster returns the endpoint of a session if messages can be received in posted memory; else nil.
+func (n *Node) poster(id SessionID) microproto.Poster {
+	s := n.session(id)
+	if s == nil || s.channel == nil {
+		return nil
+	}
+	p, _ := s.channel.endpoint.(microproto.Poster)
+	return p
+}
+
+// receiveHandedOver returns the oldest message of a tag that arrived while the session was
 // synchronous, and was not received before it became asynchronous.
-func (s *session) leftOver(slot *Slot) (a Arrival, found bool, err error) {
-	for i := range s.legacy.Unread {
-		u := &s.legacy.Unread[i]
-		if u.Tag != uint32(slot.Tag) {
-			continue
-		}
-		if len(slot.Data) < len(u.Data) {
-			return Arrival{Length: len(u.Data)}, true, microproto.ErrShort
-		}
-		copy(slot.Data, u.Data)
-		if slot.Labels != nil {
-			slot.Labels = slot.Labels[:0]
-			if cap(slot.Labels) > 0 {
-				slot.Labels = append(slot.Labels, microproto.SegmentLabel{Length: len(u.Data), Label: u.Label})
-			}
-		}
-		a = Arrival{Label: u.Label, Newest: u.Label, Length: len(u.Data), Fresh: true, Complete: true}
-		s.legacy.Consumed += u.Cost
-		s.legacy.Credit += u.Cost
-		s.legacy.Unread = slices.Delete(s.legacy.Unread, i, i+1)
-		s.info.MessagesReceived++
-		s.info.BytesReceived += uint64(a.Length)
-		return a, true, nil
+func (s *session) receiveHandedOver(slot *Slot) (a Arrival, found bool, err error) {
+	h := &s.handover
+	i := slices.IndexFunc(h.Unread, func(u microproto.Unread) bool { return u.Tag == uint32(slot.Tag) })
+	if i < 0 {
+		return Arrival{}, false, nil
 	}
-	return Arrival{}, false, nil
+	u := &h.Unread[i]
+	if len(slot.Data) < len(u.Data) {
+		return Arrival{Length: len(u.Data)}, true, microproto.ErrShort
+	}
+	copy(slot.Data, u.Data)
+	if slot.Labels != nil {
+		slot.Labels = slot.Labels[:0]
+		if cap(slot.Labels) > 0 {
+			slot.Labels = append(slot.Labels, microproto.SegmentLabel{Length: len(u.Data), Label: u.Label})
+		}
+	}
+	a = Arrival{Label: u.Label, Newest: u.Label, Length: len(u.Data), Fresh: true, Complete: true}
+	h.Consumed += u.Cost
+	h.Credit += u.Cost
+	h.Unread = slices.Delete(h.Unread, i, i+1)
+	s.countReceived(a)
+	return a, true, nil
 }
 
-// State tells where a session stands, and why it ended.
+// resend submits the transfers that wait: those to be sent again after a change of composition, and
+// those that were started during the change.
+func (n *Node) resend(now microproto.Instant, s *session) {
+	b, r := &s.unacked, &s.renegotiation
+	for b.submitted < b.n && s.channel != nil && !s.channel.held && s.running() {
+		if r.mine.Cause != 0 && (r.switched || b.base+uint64(b.submitted) >= r.mine.Sent) {
+			return
+		}
+		t := b.at(b.submitted)
+		err := n.submit(now, s, Tag(t.tag), t.label, t.data, false)
+		if errors.Is(err, microproto.ErrBusy) {
+			return
+		}
+		if err != nil {
+			n.fail(now, s, fmt.Errorf("a transfer cannot be sent again in another composition: %w", err))
+			return
+		}
+		b.submitted++
+		if r.agreed {
+			n.switchEpoch(now, s)
+		}
+	}
+}
+
+// State returns the state of a session, and why it ended.
 func (n *Node) State(id SessionID) (SessionState, error) {
 	s := n.session(id)
 	if s == nil {
@@ -210,8 +232,8 @@ func (n *Node) State(id SessionID) (SessionState, error) {
 	return s.state, s.err
 }
 
-// Accepted is the highest transfer such that it and all before it are complete.
-// An asynchronous transfer is complete at once.
+// Accepted returns the highest transfer such that it and all before it are complete. An asynchronous
+// transfer is complete at once.
 func (n *Node) Accepted(id SessionID) Transfer {
 	if s := n.session(id); s != nil {
 		return s.acceptedNow()
@@ -219,33 +241,34 @@ func (n *Node) Accepted(id SessionID) Transfer {
 	return 0
 }
 
-// Arrivals counts the messages or segments that the session has accepted; it only
-// grows while the session is open.
+// Arrivals returns the number of messages or segments that the session has accepted. It only grows
+// while the session is open.
 func (n *Node) Arrivals(id SessionID) uint64 {
 	if s := n.session(id); s != nil && s.channel != nil {
-		return s.news + s.channel.endpoint.Arrivals()
+		return s.priorArrivals + s.channel.endpoint.Arrivals()
 	}
 	return 0
 }
 
-// Unread is the number of messages that wait for a Receive. Asynchronous values do
-// not count.
+// Unread returns the number of messages that wait for a Receive. Asynchronous values do not count.
 func (n *Node) Unread(id SessionID) uint64 {
 	s := n.session(id)
 	switch {
 	case s == nil || s.channel == nil:
 		return 0
 	case s.channel.mode() == microproto.ModeAsynchronous:
-		return uint64(len(s.legacy.Unread))
+		return uint64(len(s.handover.Unread))
 	}
 	return s.channel.unread()
 }
 
-// unread is the number of messages that wait in a synchronous endpoint.
-func (c *channel) unread() uint64 { return c.inherited + c.endpoint.Arrivals() - c.taken }
-
-// empty tells that a Receive would find nothing, under whatever tag.
-func (c *channel) empty() bool { return c.mode() == microproto.ModeSynchronous && c.unread() == 0 }
+// Mode returns the present mode of communication; 0 for an unknown session.
+func (n *Node) Mode(id SessionID) microproto.Mode {
+	if s := n.session(id); s != nil {
+		return s.conditions.Mode
+	}
+	return 0
+}
 
 // Info describes a session.
 func (n *Node) Info(id SessionID) (SessionInfo, error) {
@@ -253,12 +276,14 @@ func (n *Node) Info(id SessionID) (SessionInfo, error) {
 	if s == nil {
 		return SessionInfo{}, ErrSession
 	}
-	s.tally()
+	s.updateCounters()
 	i := s.info
-	i.Name, i.Peer, i.State, i.Epoch = s.options.Name, s.peer.name, s.state, uint8(i.Changes)
-	i.RTT, i.Path = s.peer.found().RTT, s.peer.path
-	i.NetworkReason = s.networkWhy()
-	i.Conditions, i.Composition = s.conditions, append([]string(nil), s.composition.Protocols...)
+	i.Name, i.Peer = s.options.Name, s.peer.Name
+	i.State, i.Epoch = s.state, uint8(i.Changes)
+	i.RTT, i.Path = s.peer.found().RTT, s.peer.metrics
+	i.NetworkReason = s.networkReason()
+	i.Conditions = s.conditions
+	i.Composition = slices.Clone(s.composition.Protocols)
 	if s.sealed {
 		i.Protection = ProtectionStack()
 	}
@@ -266,4 +291,18 @@ func (n *Node) Info(id SessionID) (SessionInfo, error) {
 		i.SegmentSize = s.channel.segmentBytes()
 	}
 	return i, nil
+}
+
+// established returns the session of a control message about a change of composition; nil if it is
+// being closed.
+func (n *Node) established(p *peer, to, from uint32) *session {
+	if s := n.session(SessionID(to)); s.isOf(p, from) && s.established() {
+		return s
+	}
+	return nil
+}
+
+// outOfTurn returns the error of a message about a change that the other end may not send now.
+func (s *session) outOfTurn(k control.Kind, epoch uint8) error {
+	return fmt.Errorf("%w: %v of session %q for epoch %d out of turn", ErrMalformed, k, s.options.Name, epoch)
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap/internal/control"
 )
 
-// world runs nodes in virtual time, with control connections that break, double
-// and delay, from one seed.
+// world runs nodes in virtual time, with control connections that break, duplicate and delay at random.
 type world struct {
 	t      *testing.T
 	rand   *rand.Rand
@@ -136,7 +136,7 @@ func (w *world) connect() {
 	w.settle()
 }
 
-// settle carries out what the nodes want until they want nothing.
+// settle carries the nodes' outputs out until there are none.
 func (w *world) settle() {
 	for again := true; again; {
 		again = false
@@ -251,8 +251,8 @@ func (w *world) control(n *worldNode, o Output) {
 	if !ok || n.muted {
 		return
 	}
-	if e, r, err := parseEnvelope(o.Data); err == nil && w.script != nil {
-		w.note("%s > %s %s", n.Name(), w.nodes[to.node].Name(), dissect(e, r))
+	if m, err := control.Parse(o.Data); err == nil && w.script != nil {
+		w.note("%s > %s %s", n.Name(), w.nodes[to.node].Name(), dissect(m))
 	}
 	if w.chance(w.breakChance) {
 		w.note("the connection breaks")
@@ -282,7 +282,7 @@ func (w *world) control(n *worldNode, o Output) {
 	}
 }
 
-// step does the next event or timer; false when there is none before the limit.
+// step handles the next event or timer; false when there is none before the limit.
 func (w *world) step(limit microproto.Instant) bool {
 	w.settle()
 	next, which := microproto.Never, -1
@@ -292,7 +292,7 @@ func (w *world) step(limit microproto.Instant) bool {
 		}
 	}
 	for _, n := range w.nodes {
-		checkAgenda(w.t, n.Node)
+		checkTimers(w.t, n.Node)
 		if d := n.Deadline(); !n.dead && !n.muted && d < next {
 			next, which = d, -1
 		}
@@ -317,7 +317,7 @@ func (w *world) step(limit microproto.Instant) bool {
 	return true
 }
 
-// run passes time; until returns early when the condition holds.
+// run lets time pass; until returns early when the condition holds.
 func (w *world) run(d time.Duration) { w.until(d, func() bool { return false }) }
 
 func (w *world) until(d time.Duration, over func() bool) bool {
@@ -339,49 +339,39 @@ func (n *worldNode) state(id SessionID) SessionState {
 }
 
 // dissect renders a control message for transcripts.
-func dissect(e envelope, r *reader) string {
-	text := fmt.Sprintf("%v seq=%d ack=%d", e.kind, e.sequence, e.ack)
-	if r == nil {
+func dissect(m control.Message) string {
+	text := fmt.Sprintf("%v seq=%d ack=%d", m.Kind, m.Sequence, m.Ack)
+	body, err := m.Decode()
+	if err != nil {
 		return text
 	}
-	switch e.kind {
-	case kindHello:
-		if h, err := parseHello(r); err == nil {
-			text += fmt.Sprintf(" name=%s run=%s version=%s cluster=%q network=%v offer=%q", h.Name, h.Run, h.Version, h.Cluster, h.Network, h.Offer)
+	switch b := body.(type) {
+	case *control.Hello:
+		text += fmt.Sprintf(" name=%s run=%s version=%s cluster=%q network=%v offer=%q", b.Name, b.Run, b.Version,
+			b.Cluster, b.Network, b.Offer)
+	case *control.Open:
+		text += fmt.Sprintf(" name=%s mode=%v protocols=%v frame=%d receive=%d slots=%v", b.Name, b.Mode, b.Protocols,
+			b.FrameBytes, b.ReceiveBytes, b.Slots)
+	case *control.OpenAck:
+		text += fmt.Sprintf(" frame=%d", b.FrameBytes)
+	case *control.Reject:
+		text += " reason=" + b.Reason
+	case *control.Close:
+		if !b.Ack {
+			text += fmt.Sprintf(" known=%v accepted=%d", b.To != 0, b.Accepted)
 		}
-	case kindOpen:
-		if o, err := parseOpen(r); err == nil {
-			text += fmt.Sprintf(" name=%s mode=%v protocols=%v frame=%d receive=%d slots=%v", o.Name, o.Mode, o.Protocols, o.FrameBytes, o.ReceiveBytes, o.Slots)
-		}
-	case kindOpenAck:
-		if a, err := parseOpenAck(r); err == nil {
-			text += fmt.Sprintf(" frame=%d", a.FrameBytes)
-		}
-	case kindReject:
-		if j, err := parseReject(r); err == nil {
-			text += " reason=" + j.Reason
-		}
-	case kindClose:
-		if c, err := parseClosing(r, e.kind); err == nil {
-			text += fmt.Sprintf(" known=%v accepted=%d", c.To != 0, c.Accepted)
-		}
-	case kindAdapt:
-		if a, err := parseAdapt(r); err == nil {
-			why := [...]string{"", "scheme", "context", "accept", "rail"}[a.Cause]
-			text += fmt.Sprintf(" epoch=%d for=%s mode=%v distance=%v lossy=%v protocols=%v sent=%d reason=%q", a.Epoch, why, a.Mode, a.Distance, a.Lossy, a.Protocols, a.Sent, a.Reason)
-		}
-	case kindRail:
-		if m, err := parseStanding(r); err == nil {
-			text += fmt.Sprintf(" network=%v round=%d %s offer=%q reason=%q", m.Network, m.Round, [...]string{"", "offered", "ready", "down"}[m.State], m.Offer, m.Reason)
-		}
-	case kindDrained:
-		if d, err := parseDrained(r); err == nil {
-			text += fmt.Sprintf(" epoch=%d", d.Epoch)
-		}
-	case kindAdapted:
-		if a, err := parseAdapted(r); err == nil {
-			text += fmt.Sprintf(" epoch=%d sent=%d accepted=%d stored=%d credit=%d", a.Epoch, a.Sent, a.Accepted, a.Stored, a.Credit)
-		}
+	case *control.Proposal:
+		cause := [...]string{"", "scheme", "context", "accept", "rail"}[b.Cause]
+		text += fmt.Sprintf(" epoch=%d for=%s mode=%v distance=%v lossy=%v protocols=%v sent=%d reason=%q", b.Epoch, cause,
+			b.Mode, b.Distance, b.Lossy, b.Protocols, b.Sent, b.Reason)
+	case *control.PathState:
+		text += fmt.Sprintf(" network=%v round=%d %s offer=%q reason=%q", b.Network, b.Round,
+			[...]string{"", "offered", "ready", "down"}[b.Stage], b.Offer, b.Reason)
+	case *control.Drained:
+		text += fmt.Sprintf(" epoch=%d", b.Epoch)
+	case *control.Switched:
+		text += fmt.Sprintf(" epoch=%d sent=%d accepted=%d stored=%d credit=%d", b.Epoch, b.Sent, b.Accepted, b.Stored,
+			b.Credit)
 	}
 	return text
 }

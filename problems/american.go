@@ -9,7 +9,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// optionBuiltin makes a built-in of what turns its parameters into a contract.
+// optionBuiltin completes b with the contract that its parameters define.
 func optionBuiltin(b Builtin, contract func(v []float64) *option.Option) Builtin {
 	b.option = contract
 	b.build = func(p *problem.Problem, v []float64) error {
@@ -23,7 +23,7 @@ func optionBuiltin(b Builtin, contract func(v []float64) *option.Option) Builtin
 		}
 		q, err := contract(v).Problem(p.Name, p.N)
 		var e *option.InputError
-		if errors.As(err, &e) { // the parameters have the names of the entries
+		if errors.As(err, &e) { // parameters have the names of entries of problem files
 			name := e.Key
 			if e.Field != "" {
 				name = e.Field
@@ -39,18 +39,18 @@ func optionBuiltin(b Builtin, contract func(v []float64) *option.Option) Builtin
 	return b
 }
 
-// market are the parameters that all options have, in the order of contractOf.
+// market returns the parameters common to all options, in the order of contractOf.
 func market(dividend float64) []Parameter {
 	return []Parameter{
 		{"strike", 100, "strike price K, positive"},
 		{"price", 100, "today's price S₀ of an asset, positive"},
-		{"rate", 0.05, "interest r a year, continuous, not negative"},
-		{"dividend", dividend, "dividend yield q a year, continuous"},
-		{"volatility", 0.2, "volatility σ a year, positive"},
+		{"rate", 0.05, "annual interest rate r, continuous, not negative"},
+		{"dividend", dividend, "annual dividend yield q, continuous"},
+		{"volatility", 0.2, "annual volatility σ, positive"},
 	}
 }
 
-// contractOf is an option on d assets that are alike.
+// contractOf returns an option on d identical assets.
 func contractOf(payoff option.Payoff, d int, v []float64) *option.Option {
 	o := &option.Option{Payoff: payoff, Strike: v[0], Rate: v[2], Correlation: option.Uncorrelated()}
 	for range d {
@@ -59,7 +59,7 @@ func contractOf(payoff option.Payoff, d int, v []float64) *option.Option {
 	return o
 }
 
-// duration are the parameters of an option with a maturity.
+// duration returns the parameters of an option with a maturity.
 func duration(steps float64) []Parameter {
 	return []Parameter{
 		{"maturity", 1, "time to maturity in years, positive"},
@@ -69,14 +69,16 @@ func duration(steps float64) []Parameter {
 }
 
 func setDuration(o *option.Option, v []float64) {
-	o.Maturity, o.Steps, o.Width = v[0], int(v[1]), v[2]
+	o.Maturity, o.Width = v[0], v[2]
+	o.Steps = int(v[1])
 }
 
-// american is an American option on one asset.
+// american returns an American option on one asset.
 func american(payoff option.Payoff) Builtin {
 	return optionBuiltin(Builtin{
-		Name:       "american-" + payoff.String(),
-		Summary:    "American " + payoff.String() + " on one asset, by Black and Scholes; u is its value, x = log(S/S₀)/σ, the time that to maturity",
+		Name: "american-" + payoff.String(),
+		Summary: "American " + payoff.String() + " on one asset, by Black and Scholes; " +
+			"u is its value, x = log(S/S₀)/σ, t the time to maturity",
 		Reference:  "Black and Scholes, J. Political Economy 81 (1973)",
 		Dimension:  1,
 		Parameters: append(market(0), duration(100)...),
@@ -87,14 +89,16 @@ func american(payoff option.Payoff) Builtin {
 	})
 }
 
-// americanBasket is an American option on several assets that are alike.
+// americanBasket returns an American option on several identical assets.
 func americanBasket(d int) Builtin {
 	b := Builtin{
-		Name:      "american-basket",
-		Summary:   fmt.Sprintf("American option on a basket of %d assets alike; u is its value, y = L⁻¹·log(S/S₀), L·Lᵀ the covariance", d),
-		Reference: "Black and Scholes, J. Political Economy 81 (1973); assets that differ: a problem file of the kind american-option",
-		Dimension: d,
-		words:     []wordList{{"payoff", option.Payoffs()}, {"basket", option.Baskets()}},
+		Name: "american-basket",
+		Summary: fmt.Sprintf("American option on a basket of %d identical assets; "+
+			"u is its value, y = L⁻¹·log(S/S₀), L·Lᵀ the covariance", d),
+		Reference: "Black and Scholes, J. Political Economy 81 (1973); " +
+			"for different assets use a problem file of the kind american-option",
+		Dimension:    d,
+		enumerations: []enumeration{{"payoff", option.Payoffs()}, {"basket", option.Baskets()}},
 	}
 	if d < 3 {
 		b.Name = fmt.Sprintf("american-basket%dd", d)
@@ -112,10 +116,10 @@ func americanBasket(d int) Builtin {
 	})
 }
 
-// perpetual is an option on one asset that never expires.
+// perpetual returns an option on one asset that never expires.
 func perpetual(payoff option.Payoff) Builtin {
 	dividend := 0.0
-	if payoff == option.Call { // without one it is never exercised
+	if payoff == option.Call { // without a dividend it is never exercised
 		dividend = 0.04
 	}
 	return optionBuiltin(Builtin{
@@ -132,18 +136,22 @@ func perpetual(payoff option.Payoff) Builtin {
 	})
 }
 
-// perpetualGeometric is a perpetual put on the geometric mean of three assets.
+// perpetualGeometric returns a perpetual put on the geometric mean of three assets.
 func perpetualGeometric() Builtin {
 	return optionBuiltin(Builtin{
-		Name:       "perpetual-geometric",
-		Summary:    "perpetual American put on the geometric mean of three assets alike; u is its value, y = L⁻¹·log(S/S₀)",
-		Reference:  "the mean is a single asset with another volatility and dividend: closed form of Merton (1973)",
-		Dimension:  3,
-		Exact:      true,
-		Parameters: append([]Parameter{{"correlation", 0.3, "correlation of any two assets, above -0.5 and below 1"}}, market(0)...),
+		Name: "perpetual-geometric",
+		Summary: "perpetual American put on the geometric mean of three identical assets; " +
+			"u is its value, y = L⁻¹·log(S/S₀)",
+		Reference: "the mean is a single asset with another volatility and dividend: closed form of Merton (1973)",
+		Dimension: 3,
+		Exact:     true,
+		Parameters: append([]Parameter{
+			{"correlation", 0.3, "correlation of any two assets, above -0.5 and below 1"},
+		}, market(0)...),
 	}, func(v []float64) *option.Option {
 		o := contractOf(option.Put, 3, v[1:])
-		o.Basket, o.Perpetual, o.Correlation = option.Geometric, true, option.Correlated(v[0])
+		o.Basket, o.Correlation = option.Geometric, option.Correlated(v[0])
+		o.Perpetual = true
 		return o
 	})
 }

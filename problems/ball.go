@@ -6,8 +6,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// Contact radius and coefficients of the 2-D solution −A ln r + B, as PETSc's
-// snes/tutorials/ex9 gives them: a² (ln 2 − ln a) = 1 − a² fixes a, and u = 0 at r = 2.
+// The contact radius a and the coefficients of the 2-D solution −A ln r + B are those of PETSc's
+// snes/tutorials/ex9: a² (ln 2 − ln a) = 1 − a², and u = 0 at r = 2.
 const (
 	ball2DContact = 0.697965148223374
 	ball2DA       = 0.680259411891719
@@ -17,8 +17,9 @@ const (
 // ball3D is a membrane over the unit ball in (−2,2)³.
 func ball3D() Builtin {
 	return Builtin{
-		Name:      "ball3d",
-		Summary:   "membrane over the unit ball in (−2,2)³, boundary data from the exact solution u = 1/(2r) beyond r = 1/√2",
+		Name: "ball3d",
+		Summary: "membrane over the unit ball in (−2,2)³, " +
+			"boundary data from the exact solution u = 1/(2r) beyond r = 1/√2",
 		Reference: "radial solution by C¹ matching with the fundamental solution 1/r",
 		Dimension: 3,
 		Exact:     true,
@@ -38,11 +39,12 @@ func ball3D() Builtin {
 	}
 }
 
-// ball2D is the same in the plane, PETSc's example of a variational inequality.
+// ball2D is the 2-D version, PETSc's example of a variational inequality.
 func ball2D() Builtin {
 	return Builtin{
-		Name:      "ball2d",
-		Summary:   "membrane over the unit ball in (−2,2)², boundary data from the exact solution u = −A ln r + B beyond r = 0.698",
+		Name: "ball2d",
+		Summary: "membrane over the unit ball in (−2,2)², " +
+			"boundary data from the exact solution u = −A ln r + B beyond r = 0.698",
 		Reference: "PETSc, src/snes/tutorials/ex9.c (Bueler)",
 		Dimension: 2,
 		Exact:     true,
@@ -62,8 +64,8 @@ func ball2D() Builtin {
 	}
 }
 
-// ballObstacle is the upper half of the unit sphere up to r = 0.9, continued by
-// its tangent so that it is defined, and C¹, everywhere.
+// ballObstacle is the upper half of the unit sphere up to r = 0.9. Its tangent continues it, so that it is
+// defined and C¹ everywhere.
 func ballObstacle(q problem.Point) float64 {
 	r2 := squares(q)
 	if r2 <= 0.9*0.9 {
@@ -73,7 +75,7 @@ func ballObstacle(q problem.Point) float64 {
 	return edge - float64(0.9/edge*(math.Sqrt(r2)-0.9))
 }
 
-// ballRow is ballObstacle along x.
+// ballRow evaluates ballObstacle along x.
 func ballRow(dst, x []float64, y, z float64) {
 	q := problem.Point{0, y, z}
 	for i := range dst {

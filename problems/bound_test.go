@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The error bound holds on every built-in: against the discrete solution to round-off,
-// of a nonstationary one in its first step.
+// The error bound holds for every built-in, compared with the discrete solution up to rounding. Nonstationary
+// problems are compared in their first step.
 func TestErrorBoundOfAll(t *testing.T) {
 	for _, b := range All() {
 		t.Run(b.Name, func(t *testing.T) {
@@ -29,7 +29,7 @@ func TestErrorBoundOfAll(t *testing.T) {
 				q.Evolution = &only
 				step = &q
 			}
-			judge := func(u []float64) verify.Evaluation {
+			evaluate := func(u []float64) verify.Evaluation {
 				var e verify.Evaluation
 				if before == nil {
 					e, err = verify.Evaluate(p, u, nil)
@@ -45,14 +45,15 @@ func TestErrorBoundOfAll(t *testing.T) {
 				return s.U
 			}
 			fine, rough := at(1e-12), at(1e-2)
-			reference, e := judge(fine), judge(rough)
+			reference, e := evaluate(fine), evaluate(rough)
 			require.Equal(t, "", e.Certificate.Why)
 			require.True(t, e.Certificate.MMatrix)
 			worst := 0.0
 			for i, v := range fine {
 				worst = math.Max(worst, math.Abs(v-rough[i]))
 			}
-			t.Logf("error %.3e, bound %.3e: %.2f times; ‖A⁻¹‖∞ ≤ %.4g by %s", worst, e.ErrorBound, e.ErrorBound/worst, e.Certificate.Inverse, e.Certificate.By)
+			t.Logf("error %.3e, bound %.3e: %.2f times; ‖A⁻¹‖∞ ≤ %.4g by %s", worst, e.ErrorBound, e.ErrorBound/worst,
+				e.Certificate.Inverse, e.Certificate.By)
 			require.LessOrEqual(t, worst, e.ErrorBound+reference.ErrorBound)
 		})
 	}

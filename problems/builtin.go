@@ -1,7 +1,6 @@
-// Package problems holds the built-in obstacle problems, one file each, with
-// their exact solutions beside them where one is known. It is pure: a problem
-// is a handful of closures over a few numbers, cheap enough to be evaluated at
-// every point of a large grid, and safe to be called from several goroutines.
+// Package problems contains the built-in obstacle problems, with their exact solutions where known. A problem
+// consists of pure functions that are cheap enough to be evaluated at every point of a large grid and safe
+// for concurrent use.
 package problems
 
 import (
@@ -19,33 +18,33 @@ import (
 // Parameter is a number of a built-in problem that a user may set.
 type Parameter struct {
 	Name    string  `json:"name"`
-	Value   float64 `json:"value"`   // the default, or what With set
-	Summary string  `json:"summary"` // what it is, with its admissible range
+	Value   float64 `json:"value"`   // the default or the value set by With
+	Summary string  `json:"summary"` // the meaning and the admissible range
 }
 
 // Builtin is a built-in problem.
 type Builtin struct {
 	Name       string      `json:"name"`
 	Summary    string      `json:"summary"`
-	Reference  string      `json:"reference"` // where the problem or its exact solution comes from
+	Reference  string      `json:"reference"` // source of the problem or of its exact solution
 	Dimension  int         `json:"dimension"` // 1, 2 or 3
 	Parameters []Parameter `json:"parameters"`
 	Exact      bool        `json:"exact"` // the exact solution is known
 
-	build  func(p *problem.Problem, v []float64) error
-	words  []wordList                       // parameters whose value is a word
-	option func(v []float64) *option.Option // nil: it is none
+	build        func(p *problem.Problem, v []float64) error
+	enumerations []enumeration                    // parameters whose value is a word
+	option       func(v []float64) *option.Option // the contract of an American option, or nil
 }
 
-// wordList are the words that a parameter may be; its Value is the place of one.
-type wordList struct {
+// enumeration lists the words that a parameter may be set to. Its Value is the index of the word.
+type enumeration struct {
 	name  string
 	words []string
 }
 
-// Text is a parameter's value as With takes it.
+// Text returns the value of a parameter in the form that With accepts.
 func (b Builtin) Text(p Parameter) string {
-	for _, l := range b.words {
+	for _, l := range b.enumerations {
 		if i := int(p.Value); l.name == p.Name && i >= 0 && i < len(l.words) {
 			return l.words[i]
 		}
@@ -53,7 +52,7 @@ func (b Builtin) Text(p Parameter) string {
 	return fmt.Sprint(p.Value)
 }
 
-// Option is the contract of a built-in American option, nil for every other problem.
+// Option returns the contract of a built-in American option, and nil for other problems.
 func (b Builtin) Option() *option.Option {
 	if b.option == nil {
 		return nil
@@ -69,7 +68,7 @@ func (b Builtin) values() []float64 {
 	return v
 }
 
-// All lists the built-in problems, the reference case first.
+// All returns the built-in problems, the reference case first.
 func All() []Builtin {
 	return []Builtin{
 		membrane(), ball3D(), ball2D(), paraboloid(), quartic(3), quartic(2), jacksboro(),
@@ -80,8 +79,7 @@ func All() []Builtin {
 	}
 }
 
-// With returns the built-in with parameters changed. Each setting is
-// "name=value". b itself is left as it is.
+// With returns a copy of b with parameters changed. Each setting has the form "name=value".
 func (b Builtin) With(settings []string) (Builtin, error) {
 	b.Parameters = slices.Clone(b.Parameters)
 	for i, s := range settings {
@@ -107,13 +105,14 @@ func (b Builtin) set(name, text string) error {
 	if at < 0 {
 		return fmt.Errorf("problem %s has no parameter %q%s", b.Name, name, b.listParameters(name))
 	}
-	for _, l := range b.words {
+	for _, l := range b.enumerations {
 		if l.name != name {
 			continue
 		}
 		i := slices.Index(l.words, text)
 		if i < 0 {
-			return fmt.Errorf("problem %s: parameter %s=%q: want %s%s", b.Name, name, text, strings.Join(l.words, ", "), spelling.Suggest(text, l.words))
+			return fmt.Errorf("problem %s: parameter %s=%q: want %s%s",
+				b.Name, name, text, strings.Join(l.words, ", "), spelling.Suggest(text, l.words))
 		}
 		b.Parameters[at].Value = float64(i)
 		return nil
@@ -137,8 +136,8 @@ func (b Builtin) listParameters(wrong string) string {
 	return spelling.Suggest(wrong, names) + "; it has " + strings.Join(names, ", ")
 }
 
-// Make builds the problem on a grid of n interior points per axis; axes that the
-// problem does not use hold 1. A parameter out of its range is refused.
+// Make returns the problem on a grid of n interior points per axis, with 1 on unused axes. A parameter out of
+// range is an error.
 func (b Builtin) Make(n [3]int) (*problem.Problem, error) {
 	if err := CheckGrid(b.Dimension, n); err != nil {
 		return nil, fmt.Errorf("problem %s: %w", b.Name, err)
@@ -162,7 +161,7 @@ func box(p *problem.Problem, lo, hi float64) {
 	}
 }
 
-// zero is homogeneous Dirichlet data.
+// zero returns homogeneous Dirichlet data.
 func zero(problem.Point) float64 { return 0 }
 
 func zeroRow(dst, _ []float64, _, _ float64) { clear(dst) }

@@ -1,7 +1,9 @@
 package problems
 
 import (
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -22,12 +24,15 @@ func TestAllIsOrderedAndComplete(t *testing.T) {
 		require.NotNil(t, p.Obstacle)
 		require.NotNil(t, p.Boundary)
 	}
-	require.Equal(t, []string{"membrane", "ball3d", "ball2d", "paraboloid", "quartic", "quartic2d", "jacksboro", "front", "front2d", "front1d",
-		"torsion", "torsion1d", "bearing", "bearing1d", "dam", "dam3d", "convection", "convection2d", "convection1d", "varying", "varying2d",
-		"american-put", "american-call", "american-basket2d", "american-basket", "perpetual-put", "perpetual-call", "perpetual-geometric"}, names)
+	require.Equal(t, []string{"membrane", "ball3d", "ball2d", "paraboloid", "quartic", "quartic2d", "jacksboro",
+		"front", "front2d", "front1d",
+		"torsion", "torsion1d", "bearing", "bearing1d", "dam", "dam3d", "convection", "convection2d", "convection1d",
+		"varying", "varying2d",
+		"american-put", "american-call", "american-basket2d", "american-basket", "perpetual-put", "perpetual-call",
+		"perpetual-geometric"}, names)
 }
 
-// No built-in, at any admissible setting, has its obstacle above its data.
+// No built-in has its obstacle above its boundary data.
 func TestObstaclesLieBelowTheData(t *testing.T) {
 	for _, b := range All() {
 		p, err := b.Make(cube(b.Dimension, 21))
@@ -43,12 +48,17 @@ func TestObstaclesLieBelowTheData(t *testing.T) {
 }
 
 func TestLookupSuggests(t *testing.T) {
-	for wrong, want := range map[string]string{
-		"membran": `no built-in problem "membran" (did you mean "membrane"?); there are membrane, ball3d, ball2d, paraboloid, quartic, quartic2d, jacksboro, front, front2d, front1d, torsion, torsion1d, bearing, bearing1d, dam, dam3d, convection, convection2d, convection1d, varying, varying2d, american-put, american-call, american-basket2d, american-basket, perpetual-put, perpetual-call, perpetual-geometric`,
-		"Ball3D":  `no built-in problem "Ball3D" (did you mean "ball3d"?); there are membrane, ball3d, ball2d, paraboloid, quartic, quartic2d, jacksboro, front, front2d, front1d, torsion, torsion1d, bearing, bearing1d, dam, dam3d, convection, convection2d, convection1d, varying, varying2d, american-put, american-call, american-basket2d, american-basket, perpetual-put, perpetual-call, perpetual-geometric`,
-		"zzzzzzz": `no built-in problem "zzzzzzz"; there are membrane, ball3d, ball2d, paraboloid, quartic, quartic2d, jacksboro, front, front2d, front1d, torsion, torsion1d, bearing, bearing1d, dam, dam3d, convection, convection2d, convection1d, varying, varying2d, american-put, american-call, american-basket2d, american-basket, perpetual-put, perpetual-call, perpetual-geometric`,
+	var names []string
+	for _, b := range All() {
+		names = append(names, b.Name)
+	}
+	for wrong, suggestion := range map[string]string{
+		"membran": ` (did you mean "membrane"?)`,
+		"Ball3D":  ` (did you mean "ball3d"?)`,
+		"zzzzzzz": "",
 	} {
 		_, err := Lookup(wrong)
+		want := fmt.Sprintf("no built-in problem %q%s; there are %s", wrong, suggestion, strings.Join(names, ", "))
 		require.EqualError(t, err, want)
 	}
 	b, err := Lookup("quartic2d")
@@ -126,8 +136,8 @@ func TestGrid(t *testing.T) {
 	require.EqualError(t, CheckGrid(2, [3]int{4, 4, 4}), "4 grid points along z, but the problem is 2-D")
 }
 
-// On the data's own grid the obstacle is the data, south first.
-func TestJacksboroIsReadNotInterpolated(t *testing.T) {
+// On the grid of the data the obstacle equals the data, south first.
+func TestJacksboroIsNotInterpolated(t *testing.T) {
 	b, err := Lookup("jacksboro")
 	require.NoError(t, err)
 	p, err := b.Make([3]int{terrainColumns - 2, terrainRows - 2, 1})
@@ -142,8 +152,7 @@ func TestJacksboroIsReadNotInterpolated(t *testing.T) {
 	require.InDelta(t, 0.3, p.Obstacle(problem.Point{15, 15}), 0.7, "heights are kilometres")
 }
 
-// A raster reproduces multilinear functions exactly and never leaves the range
-// of its nodes.
+// A raster reproduces multilinear functions and stays within the range of its nodes.
 func TestRasterIsMultilinear(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := Raster{Lo: problem.Point{-1, 2, 0}, Hi: problem.Point{3, 2.5, 7}}

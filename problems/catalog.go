@@ -9,16 +9,17 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// Catalog holds problems by name. The program solves what its catalog holds. It must not change while others use it.
+// Catalog is a list of problems by name. The program solves the problems of its catalog. A Catalog must not be
+// changed while it is in use.
 type Catalog struct{ all []Builtin }
 
 // Builtins returns a new catalog of the built-in problems.
 func Builtins() *Catalog { return &Catalog{All()} }
 
-// Add lists a problem of your own. b describes it: Name, Summary, Dimension and, if it has any, Parameters are
-// required. build sets the domain, the functions and the coefficients of p, which holds the name, the dimension and
-// the grid; v holds the values of b.Parameters in their order. It is called in every process, so it must give the same
-// problem for the same values. An error of build refuses the values.
+// Add adds a problem. b describes it: Name, Summary, Dimension and, if it has any, Parameters are required. build
+// sets the domain, the functions and the coefficients of p, whose name, dimension and grid are set. v contains the
+// values of b.Parameters in their order. build is called in every process and must return the same problem for the
+// same values. An error of build rejects the values.
 func (c *Catalog) Add(b Builtin, build func(p *problem.Problem, v []float64) error) error {
 	switch {
 	case b.Name == "" || build == nil:
@@ -51,7 +52,8 @@ func (c *Catalog) Lookup(name string) (Builtin, error) {
 	if i := slices.Index(names, name); i >= 0 {
 		return c.all[i], nil
 	}
-	return Builtin{}, fmt.Errorf("no built-in problem %q%s; there are %s", name, spelling.Suggest(name, names), strings.Join(names, ", "))
+	return Builtin{}, fmt.Errorf("no built-in problem %q%s; there are %s", name, spelling.Suggest(name, names),
+		strings.Join(names, ", "))
 }
 
 // Lookup returns the built-in problem of that name; see Catalog.Lookup.

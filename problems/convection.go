@@ -3,15 +3,17 @@ package problems
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// convection is an obstacle problem whose operator is not symmetric.
+// convection is an obstacle problem with a nonsymmetric operator.
 func convection(d int) Builtin {
 	b := Builtin{
-		Name:      "convection",
-		Summary:   "convection, diffusion and reaction in (0,1)³: −ηΔu + b·∇u + c·u ≥ −λ, u ≥ 0, b along the diagonal; one-sided differences where the cell Péclet number asks for them",
+		Name: "convection",
+		Summary: "convection, diffusion and reaction in (0,1)³: −ηΔu + b·∇u + c·u ≥ −λ, u ≥ 0, b along the diagonal; " +
+			"one-sided differences where the cell Péclet number requires them",
 		Reference: "C¹ matching with u = 0 of the solution along one direction",
 		Dimension: d,
 		Exact:     true,
@@ -43,7 +45,8 @@ func buildConvection(p *problem.Problem, v []float64) error {
 	}
 	box(p, 0, 1)
 	along := 1 / math.Sqrt(float64(p.Dimension))
-	p.Diffusion.Value, p.Reaction.Value, p.Source.Value = eta, c, -lambda
+	p.Diffusion.Value, p.Reaction.Value = eta, c
+	p.Source.Value = -lambda
 	for a := range p.Dimension {
 		p.Velocity[a].Value = speed * along
 	}
@@ -58,7 +61,7 @@ func buildConvection(p *problem.Problem, v []float64) error {
 		return float64(c1*math.Exp(r1*s)) + float64(c2*math.Exp(r2*s)) - lambda/c
 	}
 	if !finite(value(math.Sqrt(3))) {
-		return fmt.Errorf("the solution is too large for this program's numbers (exp(%.3g)): raise eta or turn the speed round", r1)
+		return fmt.Errorf("the solution is too large for float64 (exp(%.3g)): increase eta or reverse speed", r1)
 	}
 	p.Obstacle, p.Rows.Obstacle = zero, zeroRow
 	p.Exact = func(q problem.Point) float64 { return value(float64(along*(q[0]+q[1]+q[2])) - at) }
@@ -66,17 +69,18 @@ func buildConvection(p *problem.Problem, v []float64) error {
 	return nil
 }
 
-// varying is quartic with a diffusion that varies in space: κ = 1 + k·r²/2.
+// varying is quartic with the variable diffusion κ = 1 + k·r²/2.
 func varying(d int) Builtin {
 	b := Builtin{
-		Name:      "varying",
-		Summary:   "diffusion κ = 1 + k·r²/2 in (−1,1)³, flat obstacle φ = 0, a source that makes u = max(r² − r0², 0)²",
+		Name: "varying",
+		Summary: "diffusion κ = 1 + k·r²/2 in (−1,1)³, flat obstacle φ = 0, " +
+			"a source for which u = max(r² − r0², 0)²",
 		Reference: "manufactured solution",
 		Dimension: d,
 		Exact:     true,
 		Parameters: []Parameter{
 			{"r0", 0.7, "radius of the contact set, between 0 and 1"},
-			{"k", 4, "how fast the diffusion grows, not negative"},
+			{"k", 4, "growth of the diffusion, not negative"},
 		},
 		build: func(p *problem.Problem, v []float64) error {
 			r0, k := v[0], v[1]
@@ -100,16 +104,14 @@ func varying(d int) Builtin {
 				// div(κ∇u) = κΔu + ∇κ·∇u with ∇u = 4s·x, ∇κ = k·x.
 				return -float64(kappa(r2)*4*(2*r2+float64(dim*s))) - float64(4*k*float64(s*r2))
 			}
-			p.Exact = func(q problem.Point) float64 {
-				s := max(squares(q)-r02, 0)
-				return s * s
-			}
+			p.Exact = quarticSolution(r02)
 			p.Boundary = p.Exact
 			return nil
 		},
 	}
 	if d == 2 {
-		b.Name, b.Summary = "varying2d", "diffusion κ = 1 + k·r²/2 in (−1,1)², flat obstacle φ = 0, a source that makes u = max(r² − r0², 0)²"
+		b.Name = "varying2d"
+		b.Summary = strings.Replace(b.Summary, "(−1,1)³", "(−1,1)²", 1)
 	}
 	return b
 }

@@ -7,11 +7,10 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// dam is the flow of water through a porous dam with vertical walls. With p the
-// pressure, w = ∫ p dz from a point to the crest solves −Δw ≥ −1, w ≥ 0 on a box that
-// is known, and the dam is wet where w > 0: Baiocchi's transformation. On a wall with
-// water up to h, w = (h−z)²/2 below it and 0 above; the base lets nothing through,
-// there −Δw = 0 along it, and what the walls say about h² continues into it.
+// dam is the flow of water through a porous dam with vertical walls, by Baiocchi's transformation: with the
+// pressure p, w = ∫ p dz from a point up to the crest solves −Δw ≥ −1, w ≥ 0 on the known box of the dam,
+// and the dam is wet where w > 0. On a wall with water up to h, w is (h−z)²/2 below h and 0 above. The base
+// is impermeable: w is harmonic along it, with the values of h²/2 on the walls as boundary data.
 func dam(d int) Builtin {
 	b := Builtin{
 		Name:      "dam",
@@ -34,13 +33,14 @@ func dam(d int) Builtin {
 			level := func(q problem.Point) float64 {
 				return float64(h1*h1) + float64((float64(h2*h2)-float64(h1*h1))*(q[0]/a))
 			}
-			seep(p, 1, level, func(q problem.Point) bool { return q[0] <= 0 || q[0] >= a })
+			setSeepage(p, 1, level, func(q problem.Point) bool { return q[0] <= 0 || q[0] >= a })
 			return nil
 		}
 		return b
 	}
 	b.Name = "dam3d"
-	b.Summary = "seepage through a porous block of a × b with water on all four sides, its level between the corners by its square: −Δw ≥ −1, w ≥ 0; wet where w > 0, z upwards"
+	b.Summary = "seepage through a porous block of a × b with water on all four sides, " +
+		"the square of its level linear between the corners: −Δw ≥ −1, w ≥ 0; wet where w > 0, z upwards"
 	b.Parameters = []Parameter{
 		{"a", 2, "size along x, positive"},
 		{"b", 2, "size along y, positive"},
@@ -62,7 +62,7 @@ func dam(d int) Builtin {
 			high := square[2] + float64((square[3]-square[2])*x)
 			return low + float64((high-low)*y)
 		}
-		seep(p, 2, level, func(q problem.Point) bool { return q[0] <= 0 || q[0] >= a || q[1] <= 0 || q[1] >= c })
+		setSeepage(p, 2, level, func(q problem.Point) bool { return q[0] <= 0 || q[0] >= a || q[1] <= 0 || q[1] >= c })
 		return nil
 	}
 	return b
@@ -82,9 +82,9 @@ func checkDam(positive map[string]float64, crest float64, levels ...float64) err
 	return nil
 }
 
-// seep sets up the transformed problem: square is the square of the water's level on a
-// wall, continued harmonically into the base; axis up points upwards.
-func seep(p *problem.Problem, up int, square problem.Function, wall func(q problem.Point) bool) {
+// setSeepage sets the transformed problem. square is the square of the water level on a wall, continued
+// harmonically along the base. up is the vertical axis.
+func setSeepage(p *problem.Problem, up int, square problem.Function, wall func(q problem.Point) bool) {
 	p.Source.Value = -1
 	p.Obstacle, p.Rows.Obstacle = zero, zeroRow
 	p.Boundary = func(q problem.Point) float64 {

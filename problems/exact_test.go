@@ -13,9 +13,8 @@ import (
 
 var long = flag.Bool("long", false, "also check the errors on the finest grids")
 
-// solveDirectly is a second opinion, written without the solver package's
-// methods: lexicographic projected SOR on the grid with its boundary, stopped
-// when nothing moves any more.
+// solveDirectly solves a problem independently of package solver's methods: lexicographic projected SOR on the
+// grid with its boundary, until no value changes by more than 1e-12.
 func solveDirectly(t *testing.T, p *problem.Problem) (u []float64, size [3]int) {
 	t.Helper()
 	stride := [3]int{}
@@ -107,7 +106,7 @@ func exampleProblem(t require.TestingT, name string, n int, settings ...string) 
 	return p
 }
 
-// The errors of the discrete solutions are known from an independent program.
+// The expected errors of the discrete solutions were computed by an independent program.
 func TestDiscretisationErrors(t *testing.T) {
 	cases := []struct {
 		problem string
@@ -145,7 +144,7 @@ func maxError(t *testing.T, p *problem.Problem) float64 {
 	return worst
 }
 
-// In the plane no figures are given: the error must fall with h².
+// Without reference values in 2-D, the error must decrease with h².
 func TestPlaneProblemsConverge(t *testing.T) {
 	for _, name := range []string{"quartic2d", "ball2d"} {
 		coarse, fine := maxError(t, exampleProblem(t, name, 31)), maxError(t, exampleProblem(t, name, 127))
@@ -153,7 +152,7 @@ func TestPlaneProblemsConverge(t *testing.T) {
 	}
 }
 
-// The membrane's contact set and mean are figures that the program prints too.
+// The contact set and the mean of the membrane have known values.
 func TestMembraneContact(t *testing.T) {
 	p := exampleProblem(t, "membrane", 31)
 	u, _ := solveDirectly(t, p)
@@ -168,9 +167,9 @@ func TestMembraneContact(t *testing.T) {
 	require.InDelta(t, 0.0705, sum/(32*32*32), 0.0005)
 }
 
-// Every exact solution solves the complementarity problem: φ ≤ u ≤ ψ; A·u = f where u
-// lies between, A·φ ≥ f where u = φ, A·ψ ≤ f where u = ψ, by fourth-order differences
-// away from the free boundary; and it is C¹ across it.
+// Every exact solution solves the complementarity problem φ ≤ u ≤ ψ with A·u = f where φ < u < ψ, A·φ ≥ f
+// where u = φ, and A·ψ ≤ f where u = ψ. This is checked by fourth-order differences away from the free
+// boundary. Across the free boundary the solution is C¹.
 func TestExactSolutionsSolveTheirProblems(t *testing.T) {
 	const h = 2e-3
 	for _, b := range All() {
@@ -216,7 +215,7 @@ func TestExactSolutionsSolveTheirProblems(t *testing.T) {
 					applied += (p.Velocity[a].At(q) - slopeOf(p.Diffusion, q, a, h)) * slope
 					jump = max(jump, math.Abs(v[3]-2*v[2]+v[1]))
 				}
-				if e := p.Evolution; e != nil { // u_t is on the side of A·u
+				if e := p.Evolution; e != nil { // the term u_t
 					applied += (e.At(e.End+h).Exact(q) - e.At(e.End-h).Exact(q)) / (2 * h)
 				}
 				f := p.Source.At(q)
@@ -228,7 +227,7 @@ func TestExactSolutionsSolveTheirProblems(t *testing.T) {
 					require.GreaterOrEqual(t, applied, f-1e-4*scale, "at %v", q)
 				case apart+touching == 0:
 					require.LessOrEqual(t, applied, f+1e-4*scale, "at %v", q)
-				default: // across the free boundary a kink would show as a jump of order h
+				default: // a kink at the free boundary would cause a jump of order h
 					require.Less(t, jump, 40*h*h*scale, "at %v", q)
 				}
 			})
@@ -236,7 +235,7 @@ func TestExactSolutionsSolveTheirProblems(t *testing.T) {
 	}
 }
 
-// slopeOf is the derivative of a coefficient along an axis.
+// slopeOf returns the derivative of a coefficient along an axis.
 func slopeOf(c problem.Coefficient, q problem.Point, axis int, h float64) float64 {
 	var v [5]float64
 	for i := range v {
@@ -247,7 +246,7 @@ func slopeOf(c problem.Coefficient, q problem.Point, axis int, h float64) float6
 	return (v[0] - 8*v[1] + 8*v[3] - v[4]) / (12 * h)
 }
 
-// Inside the contact set the source does not show in the solution.
+// The solution does not depend on the source inside the contact set, so it is checked directly.
 func TestQuarticSource(t *testing.T) {
 	for _, name := range []string{"quartic", "quartic2d"} {
 		p := exampleProblem(t, name, 3)
@@ -258,8 +257,7 @@ func TestQuarticSource(t *testing.T) {
 	}
 }
 
-// The constants of ball2d match value and slope at the contact radius to the
-// last digit, and vanish at r = 2.
+// With the constants of ball2d, value and slope match at the contact radius, and the solution vanishes at r = 2.
 func TestBall2DConstants(t *testing.T) {
 	a, height := ball2DContact, math.Sqrt(1-ball2DContact*ball2DContact)
 	require.InDelta(t, height, -ball2DA*math.Log(a)+ball2DB, 1e-14)

@@ -7,12 +7,12 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// front is a travelling front: the free boundary of u moves through the unit cube at
-// a constant speed, along the diagonal.
+// front is a travelling front: the free boundary of u moves along the diagonal of the unit cube at a constant speed.
 func front(d int) Builtin {
 	b := Builtin{
-		Name:      "front",
-		Summary:   "travelling front in (0,1)³: u_t − κΔu ≥ −λ, u ≥ 0; the free boundary moves along the diagonal at constant speed",
+		Name: "front",
+		Summary: "travelling front in (0,1)³: u_t − κΔu ≥ −λ, u ≥ 0; " +
+			"the free boundary moves along the diagonal at constant speed",
 		Reference: "travelling wave by C¹ matching with u = 0",
 		Dimension: d,
 		Exact:     true,
@@ -49,7 +49,7 @@ func buildFront(p *problem.Problem, v []float64) error {
 	case steps < 1 || steps > problem.MaxSteps || steps != math.Floor(steps):
 		return fmt.Errorf("steps = %g: want a whole number from 1 to %d", steps, problem.MaxSteps)
 	case !finite(w.value(w.speed*end + w.at)):
-		return fmt.Errorf("the solution at t = %g is too large for this program's numbers; lower speed or end", end)
+		return fmt.Errorf("the solution at t = %g is too large for float64; reduce speed or end", end)
 	}
 	box(p, 0, 1)
 	p.Diffusion.Value, p.Source.Value = w.kappa, -w.lambda
@@ -72,7 +72,7 @@ func buildFront(p *problem.Problem, v []float64) error {
 // wave is the profile of the front.
 type wave struct{ kappa, lambda, speed, at, along float64 }
 
-// value is u at the distance s behind the front: (λκ/c²)(e^(cs/κ) − cs/κ − 1).
+// value returns u at the distance s behind the front: (λκ/c²)(e^(cs/κ) − cs/κ − 1).
 func (w wave) value(s float64) float64 {
 	if s <= 0 {
 		return 0

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// frontError is the largest error at the end.
+// frontError returns the largest error at the end.
 func frontError(t *testing.T, name string, n, steps int) float64 {
 	t.Helper()
 	p := exampleProblem(t, name, n, fmt.Sprintf("steps=%d", steps))
@@ -27,8 +27,8 @@ func frontError(t *testing.T, name string, n, steps int) float64 {
 	return e.MaxError
 }
 
-// Implicit Euler is of first order in Δt, the differences of second in h: with Δt ∝ h²
-// the error falls by four where h is halved.
+// Implicit Euler is of first order in Δt, the differences are of second order in h: with Δt ∝ h² the error
+// is divided by four when h is halved.
 func TestFrontConverges(t *testing.T) {
 	for _, c := range []struct {
 		name         string
@@ -45,12 +45,13 @@ func TestFrontConverges(t *testing.T) {
 	} {
 		coarse := frontError(t, c.name, c.n, c.steps)
 		fine := frontError(t, c.name, c.finerN, c.more)
-		t.Logf("%s: n = %d, %d steps: %.3e; n = %d, %d steps: %.3e; ratio %.2f", c.name, c.n, c.steps, coarse, c.finerN, c.more, fine, coarse/fine)
+		t.Logf("%s: n = %d, %d steps: %.3e; n = %d, %d steps: %.3e; ratio %.2f", c.name, c.n, c.steps, coarse,
+			c.finerN, c.more, fine, coarse/fine)
 		require.True(t, coarse/fine > c.least && coarse/fine < c.most, "ratio %v", coarse/fine)
 	}
 }
 
-// The free boundary is where the speed says, and u is 0 ahead of it.
+// The free boundary moves with the given speed, and u is 0 ahead of it.
 func TestFrontMoves(t *testing.T) {
 	p := exampleProblem(t, "front", 9, "speed=2", "at=0.1", "end=0.25")
 	for m, at := range []float64{0.1, 0.6} { // at t = 0 and at the end
@@ -63,7 +64,7 @@ func TestFrontMoves(t *testing.T) {
 	require.Equal(t, 16, p.Steps())
 }
 
-func TestFrontsThatMakeNoSense(t *testing.T) {
+func TestInvalidFrontsAreRefused(t *testing.T) {
 	b, err := Lookup("front")
 	require.NoError(t, err)
 	for setting, want := range map[string]string{
@@ -75,7 +76,7 @@ func TestFrontsThatMakeNoSense(t *testing.T) {
 		"steps=0":        "steps = 0: want a whole number from 1 to 1048576",
 		"steps=2.5":      "steps = 2.5: want a whole number",
 		"steps=10000000": "want a whole number from 1 to 1048576",
-		"speed=1e9":      "too large for this program's numbers",
+		"speed=1e9":      "too large for float64",
 	} {
 		c, err := b.With([]string{setting})
 		require.NoError(t, err)

@@ -2,15 +2,15 @@ package problems
 
 import "fmt"
 
-// Bounds of a grid. MaxAxis keeps index arithmetic far from overflow, MaxPoints
-// is 64 GiB a vector.
+// MaxAxis and MaxPoints bound the points of a grid along an axis and in all. MaxAxis keeps index arithmetic
+// far from overflow. A vector of MaxPoints values has 64 GiB.
 const (
 	MaxAxis   = 1 << 24
 	MaxPoints = 1 << 33
 )
 
-// CheckGrid tells whether n is a grid of that dimension: 1 to MaxAxis interior
-// points on each axis in use, 1 on the others, at most MaxPoints in all.
+// CheckGrid returns an error unless n is a grid of that dimension: 1 to MaxAxis interior points on each used
+// axis, 1 on the others, and at most MaxPoints in all.
 func CheckGrid(dimension int, n [3]int) error {
 	if dimension < 1 || dimension > 3 {
 		return fmt.Errorf("dimension %d: it must be 1, 2 or 3", dimension)
@@ -32,15 +32,16 @@ func CheckGrid(dimension int, n [3]int) error {
 	return nil
 }
 
-// Grid turns what a user gives, one number for every axis or one number per
-// axis (x first), into the n of a problem of that dimension.
+// Grid returns the grid of a problem of that dimension from user input: one number for all axes or one per
+// axis, x first.
 func Grid(dimension int, n []int) ([3]int, error) {
 	grid := [3]int{1, 1, 1}
 	if dimension < 1 || dimension > 3 {
 		return grid, fmt.Errorf("dimension %d: it must be 1, 2 or 3", dimension)
 	}
 	if len(n) != 1 && len(n) != dimension {
-		return grid, fmt.Errorf("%d numbers of grid points for a %d-D problem: give one for all axes, or %d", len(n), dimension, dimension)
+		return grid, fmt.Errorf("%d numbers of grid points for a %d-D problem: give one for all axes, or %d",
+			len(n), dimension, dimension)
 	}
 	for a := range dimension {
 		grid[a] = n[min(a, len(n)-1)]

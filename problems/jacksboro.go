@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// terrain is terrain/jacksboro_fault.npy: its header, then terrainRows rows from
-// north to south of terrainColumns int16 each, little endian, metres.
+// terrain is the file terrain/jacksboro_fault.npy: a header, then terrainRows rows from north to south with
+// terrainColumns little-endian int16 heights in metres each.
 //
 //go:embed terrain/jacksboro_fault.npy
 var terrain string
@@ -21,19 +21,20 @@ const (
 	terrainWidth, terrainHeight = 30.0, 31.7 // kilometres between the outermost cell centres
 )
 
-// jacksboro stretches a membrane over a real terrain, held on its rim. On a grid
-// of 401 × 342 points the obstacle is the data itself.
+// jacksboro is a membrane over a real terrain, held at its boundary. On a grid of 401 × 342 points the
+// obstacle equals the data without interpolation.
 func jacksboro() Builtin {
 	return Builtin{
-		Name:      "jacksboro",
-		Summary:   "2-D membrane over the terrain of the Jacksboro fault (kilometres), held on its rim; --n 401,342 is the data's own grid",
+		Name: "jacksboro",
+		Summary: "2-D membrane over the terrain of the Jacksboro fault (kilometres), held at its boundary; " +
+			"--n 401,342 is the grid of the data",
 		Reference: "NASA SRTM elevations distributed by the USGS, public domain (problems/terrain)",
 		Dimension: 2,
 		build: func(p *problem.Problem, _ []float64) error {
-			// The file is the project's own: its layout is compared, not parsed.
+			// The file is embedded, so its header is compared instead of parsed.
 			if len(terrain) != terrainHeaderBytes+2*terrainRows*terrainColumns ||
 				!strings.Contains(terrain[:terrainHeaderBytes], terrainDescription) {
-				return errors.New("the embedded terrain is not the array of 344 × 403 int16 that this program was written for")
+				return errors.New("the embedded terrain is not an array of 344 × 403 int16")
 			}
 			metres := terrain[terrainHeaderBytes:]
 			p.Hi = problem.Point{terrainWidth, terrainHeight}

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// solve is the discrete solution, to round-off.
+// solve returns the discrete solution up to rounding.
 func solve(t *testing.T, p *problem.Problem) []float64 {
 	t.Helper()
 	s, err := richardson.SolveSequential(p, problem.Jacobi, 1e-11, 0, 0, 400000)
@@ -21,9 +21,8 @@ func solve(t *testing.T, p *problem.Problem) []float64 {
 	return s.U
 }
 
-// Where an exact solution is known, the error falls with h², but for upwind
-// differences, with h. Where the free boundary lies between grid points changes from
-// grid to grid and the error with it, so two halvings are looked at together.
+// The error against an exact solution decreases with h², for upwind differences with h. It also depends on
+// the position of the free boundary between grid points, so two halvings are compared together.
 func TestMechanicsConverge(t *testing.T) {
 	for name, c := range map[string]struct {
 		settings []string
@@ -36,7 +35,8 @@ func TestMechanicsConverge(t *testing.T) {
 		"convection2d": {nil, 7, 1.7},
 		"varying2d":    {nil, 7, 1.7},
 	} {
-		coarse, fine := exampleProblem(t, name, c.coarse, c.settings...), exampleProblem(t, name, 4*c.coarse+3, c.settings...)
+		coarse, fine := exampleProblem(t, name, c.coarse, c.settings...), exampleProblem(t, name, 4*c.coarse+3,
+			c.settings...)
 		a, b := verify.MaxError(coarse, solve(t, coarse)), verify.MaxError(fine, solve(t, fine))
 		require.Greater(t, math.Log2(a/b)/2, c.order, "%s: %g, %g", name, a, b)
 	}
@@ -48,8 +48,8 @@ func TestMechanicsConverge(t *testing.T) {
 	require.Greater(t, math.Log2(rough(31)/rough(63)), 0.7, "upwind")
 }
 
-// A bar that is twisted the other way has the opposite stress; an elastic one does not
-// reach the yield surface, and a plastic one does in more points the more it is twisted.
+// A bar twisted in the opposite direction has the opposite stress. An elastic bar has no plastic points, and
+// the number of plastic points increases with the twist.
 func TestTorsion(t *testing.T) {
 	at := func(c string) (u []float64, plastic int) {
 		p := exampleProblem(t, "torsion", 15, "c="+c)
@@ -77,9 +77,8 @@ func TestTorsion(t *testing.T) {
 	require.Greater(t, many, 2*few)
 }
 
-// With equal levels nothing flows and w is quadratic, which the differences take
-// exactly. Otherwise the wet part falls from the crest to a seepage face above the
-// lower level, and the pressure stays between 0 and that of standing water.
+// With equal levels there is no flow and w is quadratic, so the differences are exact. Otherwise the wet part
+// descends to a seepage face above the lower level, and the pressure is between 0 and the hydrostatic one.
 func TestDam(t *testing.T) {
 	still := exampleProblem(t, "dam", 11, "h2=3.22")
 	u := solve(t, still)
@@ -98,7 +97,7 @@ func TestDam(t *testing.T) {
 				height = p.At(i+1, j+1, 1)[1]
 			}
 			if j > 0 {
-				fall := (u[i+n*(j-1)] - u[i+n*j]) / p.Spacing(1) // the pressure between the two
+				fall := (u[i+n*(j-1)] - u[i+n*j]) / p.Spacing(1) // pressure between the two points
 				require.GreaterOrEqual(t, fall, -1e-9)
 				require.LessOrEqual(t, fall, 3.22-p.At(i+1, j, 1)[1]+1e-9)
 			}
@@ -109,14 +108,14 @@ func TestDam(t *testing.T) {
 	}
 }
 
-// The transformed problem of the block is the plane one where the water's level does
-// not depend on y but for the walls: the base carries a harmonic function.
+// The boundary data on the base of the block are a harmonic function.
 func TestDam3DBase(t *testing.T) {
 	p := exampleProblem(t, "dam3d", 5)
 	base := func(x, y float64) float64 { return p.Boundary(problem.Point{x, y, 0}) }
 	const h = 0.125
 	for _, q := range [][2]float64{{0.5, 0.5}, {1, 1.5}, {1.75, 0.25}} {
-		laplace := base(q[0]+h, q[1]) + base(q[0]-h, q[1]) + base(q[0], q[1]+h) + base(q[0], q[1]-h) - 4*base(q[0], q[1])
+		laplace := base(q[0]+h, q[1]) + base(q[0]-h, q[1]) + base(q[0], q[1]+h) + base(q[0], q[1]-h) - 4*base(q[0],
+			q[1])
 		require.InDelta(t, 0, laplace, 1e-12)
 	}
 	require.InDelta(t, 2.0, base(0, 0), 1e-12)
@@ -127,9 +126,11 @@ func TestDam3DBase(t *testing.T) {
 
 func TestMechanicsRefuse(t *testing.T) {
 	for setting, why := range map[string]string{
-		"bearing/eccentricity=1": "between 0 and 1", "bearing/b=0": "positive", "dam/h2=4": "0 to 3.22", "dam/a=-1": "positive",
-		"dam3d/h11=3": "0 to 2", "convection/eta=0": "positive", "convection/eta=1e-4": "too large", "convection/at=-1": "negative",
-		"varying/k=-1": "negative", "varying/r0=1": "between 0 and 1",
+		"bearing/eccentricity=1": "between 0 and 1", "bearing/b=0": "positive", "dam/h2=4": "0 to 3.22",
+		"dam/a=-1":    "positive",
+		"dam3d/h11=3": "0 to 2", "convection/eta=0": "positive", "convection/eta=1e-4": "too large",
+		"convection/at=-1": "negative",
+		"varying/k=-1":     "negative", "varying/r0=1": "between 0 and 1",
 	} {
 		name, set, _ := strings.Cut(setting, "/")
 		b, err := Lookup(name)

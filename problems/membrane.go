@@ -6,9 +6,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// membrane is the 3-D reference case: a membrane held at 0 over a paraboloid.
-// No closed form is known; at the default parameters 6 % of the points are in
-// contact.
+// membrane is the 3-D reference case: a membrane over a paraboloid, held at 0. No closed form is known. With
+// the default parameters 6 % of the points are in contact.
 func membrane() Builtin {
 	return Builtin{
 		Name:      "membrane",
@@ -22,7 +21,8 @@ func membrane() Builtin {
 		build: func(p *problem.Problem, v []float64) error {
 			c0, k := v[0], v[1]
 			if k <= 0 || c0 > k/4 {
-				return fmt.Errorf("c0 = %g, k = %g: need k > 0 and c0 ≤ k/4, or the obstacle stands above the boundary data 0", c0, k)
+				return fmt.Errorf("c0 = %g, k = %g: k > 0 and c0 ≤ k/4 are required, "+
+					"so that the obstacle is not above the boundary data 0", c0, k)
 			}
 			box(p, 0, 1)
 			p.Obstacle, p.Rows.Obstacle = paraboloidAt(c0, k), paraboloidRow(c0, k)
@@ -32,7 +32,7 @@ func membrane() Builtin {
 	}
 }
 
-// paraboloidAt is c0 − k r², r the distance from the centre of the unit cube.
+// paraboloidAt returns the function c0 − k r², where r is the distance from the centre of the unit cube.
 func paraboloidAt(c0, k float64) problem.Function {
 	return func(q problem.Point) float64 {
 		x, y, z := q[0]-0.5, q[1]-0.5, q[2]-0.5
@@ -40,7 +40,7 @@ func paraboloidAt(c0, k float64) problem.Function {
 	}
 }
 
-// paraboloidRow is paraboloidAt along x.
+// paraboloidRow returns paraboloidAt evaluated along x.
 func paraboloidRow(c0, k float64) problem.Row {
 	return func(dst, x []float64, y, z float64) {
 		y, z = y-0.5, z-0.5

@@ -7,13 +7,13 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// paraboloid has membrane's obstacle, and boundary data for which the solution
-// is radial: u = φ up to r = a, beyond it the harmonic function 2ka³/r that
-// meets φ there with its slope.
+// paraboloid has the obstacle of membrane and boundary data for which the solution is radial: u = φ up to
+// r = a, and beyond it the harmonic function 2ka³/r, which has the value and slope of φ at r = a.
 func paraboloid() Builtin {
 	return Builtin{
-		Name:      "paraboloid",
-		Summary:   "the obstacle of membrane with boundary data from a radial exact solution: u = 2k a³/r beyond a = √(c0/3k)",
+		Name: "paraboloid",
+		Summary: "the obstacle of membrane with boundary data from a radial exact solution: " +
+			"u = 2k a³/r beyond a = √(c0/3k)",
 		Reference: "harmonic continuation of a paraboloid, contact radius from C¹ matching",
 		Dimension: 3,
 		Exact:     true,
@@ -24,7 +24,8 @@ func paraboloid() Builtin {
 		build: func(p *problem.Problem, v []float64) error {
 			c0, k := v[0], v[1]
 			if k <= 0 || c0 <= 0 || c0 >= 0.75*k {
-				return fmt.Errorf("c0 = %g, k = %g: need k > 0 and 0 < c0 < 3k/4, so that the contact set lies inside the cube", c0, k)
+				return fmt.Errorf("c0 = %g, k = %g: k > 0 and 0 < c0 < 3k/4 are required, "+
+					"so that the contact set lies inside the cube", c0, k)
 			}
 			box(p, 0, 1)
 			phi := paraboloidAt(c0, k)

@@ -2,17 +2,25 @@ package problems
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// quartic is a problem with a flat obstacle and a source made for the solution
-// max(r² − r0², 0)², which is C² across the free boundary: second-order
-// convergence shows undisturbed.
+// quarticSolution returns max(r² − r0², 0)².
+func quarticSolution(r02 float64) problem.Function {
+	return func(q problem.Point) float64 {
+		s := max(squares(q)-r02, 0)
+		return s * s
+	}
+}
+
+// quartic is a problem with a flat obstacle and a source for which the solution is max(r² − r0², 0)². The
+// solution is C² across the free boundary, so the convergence is of second order.
 func quartic(d int) Builtin {
 	b := Builtin{
 		Name:      "quartic",
-		Summary:   "flat obstacle φ = 0 in (−1,1)³ with the source that makes u = max(r² − r0², 0)²",
+		Summary:   "flat obstacle φ = 0 in (−1,1)³ with the source for which u = max(r² − r0², 0)²",
 		Reference: "manufactured solution",
 		Dimension: d,
 		Exact:     true,
@@ -34,16 +42,14 @@ func quartic(d int) Builtin {
 				}
 				return -8 * float64(r02*(1-(r2-r02)))
 			}
-			p.Exact = func(q problem.Point) float64 {
-				s := max(squares(q)-r02, 0)
-				return s * s
-			}
+			p.Exact = quarticSolution(r02)
 			p.Boundary = p.Exact
 			return nil
 		},
 	}
 	if d == 2 {
-		b.Name, b.Summary = "quartic2d", "flat obstacle φ = 0 in (−1,1)² with the source that makes u = max(r² − r0², 0)²"
+		b.Name = "quartic2d"
+		b.Summary = strings.Replace(b.Summary, "(−1,1)³", "(−1,1)²", 1)
 	}
 	return b
 }

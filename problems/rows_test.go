@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every function that a built-in has by rows too gives the same bits both ways, on all of
-// the closed grid and at all times.
+// Functions and their row versions have the same bits on the whole closed grid at all times.
 func TestRowsAreTheFunctions(t *testing.T) {
 	found := 0
 	for _, b := range All() {

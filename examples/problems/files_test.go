@@ -1,4 +1,4 @@
-// Package problems checks that what a reader would copy from here works.
+// Package problems checks the example problem files.
 package problems
 
 import (
@@ -41,8 +41,7 @@ func TestEveryProblemFileIsValid(t *testing.T) {
 	}
 }
 
-// The bar is plastic where u touches the distance to its surface, elastic along
-// the diagonals.
+// The bar is plastic where u touches the distance to its surface, elastic along the diagonals.
 func TestTorsion(t *testing.T) {
 	p := load(t, "torsion.yaml", 31)
 	s, _ := solve(t, p)

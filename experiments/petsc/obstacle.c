@@ -8,7 +8,7 @@
  * sequencing). -bound_solver tao solves the quadratic program by TAO instead of SNESVI.
  * A run stops on the norm that is reported: |r(u)| / |r(u0)|, r the residual of the
  * variational inequality, A with its 1/h^2, u0 = max(phi, 0). When the answer is
- * judged, values within 1e-8 of phi are set to phi first. */
+ * evaluated, values within 1e-8 of phi are set to phi first. */
 #include <petscdmda.h>
 #include <petscsnes.h>
 #include <petsctao.h>
@@ -107,7 +107,7 @@ static PetscErrorCode bounds(SNES snes, Vec lower, Vec upper)
   PetscFunctionReturn(0);
 }
 
-/* residual is the norm by which everything is judged; snap sets u to phi where it is
+/* residual is the norm that is reported; snap sets u to phi where it is
  * within 1e-8 of it. */
 static PetscErrorCode residual(DM dm, Vec x, PetscBool snap, PetscReal *norm, PetscReal *sum, PetscInt *contact)
 {

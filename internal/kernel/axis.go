@@ -1,9 +1,8 @@
 package kernel
 
-// axis holds the tables of a Transfer for one axis: the position of each own point of one grid in
-// the other. Both grids divide the same interval evenly, so point i of n lies at (i+1)/(n+1) of it.
-// Positions are exact quotients of indices of the whole grid; weights therefore do not depend on
-// the partition into blocks.
+// axis holds the tables of a Transfer for one axis: the position of each own point of one grid in the other. Both
+// grids divide the same interval evenly, so point i of n lies at (i+1)/(n+1) of it. Positions are exact quotients of
+// indices of the whole grid; weights therefore do not depend on the partition into blocks.
 type axis struct {
 	fine, coarse           int // own points
 	fineTotal, coarseTotal int // points of the whole grids
@@ -16,8 +15,7 @@ type axis struct {
 	scale                  float64    // factor of a restricted value
 }
 
-// position is a point between two indices of a grid: the part fraction of the way from index to
-// index+1.
+// position is a point between two indices of a grid: the part fraction of the way from index to index+1.
 type position struct {
 	index    int
 	fraction float64
@@ -101,8 +99,7 @@ func reach(steps []position) (lo, hi int) {
 	return lo, hi
 }
 
-// fineRange returns the fine points [first, end) that restriction to the coarse points [lo, hi)
-// reads.
+// fineRange returns the fine points [first, end) that restriction to the coarse points [lo, hi) reads.
 func (a *axis) fineRange(lo, hi int) (first, end int) {
 	found := false
 	for _, s := range a.supports[lo:hi] {

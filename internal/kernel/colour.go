@@ -18,11 +18,10 @@ func (s *Sweep) RelaxColour(u []float64, colour int, omega float64, b Box) {
 	s.relaxColour(u, colour, omega, b)
 }
 
-// RedBlack relaxes the whole block in place sweeps times, colour 0 and then colour 1. The bits are
-// those of as many calls of RelaxColour in that order, with fewer passes over memory. Ghosts are
-// read and do not change, so several sweeps at once are valid only for a block whose ghosts are
-// boundary data. The work is divided into as many parts as e.Threads() returns, if e has that
-// method. One Sweep runs one RedBlack at a time.
+// RedBlack relaxes the whole block in place sweeps times, colour 0 and then colour 1. The bits are those of as many
+// calls of RelaxColour in that order, with fewer passes over memory. Ghosts are read and do not change, so several
+// sweeps at once are valid only for a block whose ghosts are boundary data. The work is divided into as many parts as
+// e.Threads() returns, if e has that method. One Sweep runs one RedBlack at a time.
 func (s *Sweep) RedBlack(u []float64, omega float64, sweeps int, e Executor) {
 	s.RedBlackPass(u, &Pass{Omega: omega, Sweeps: sweeps}, e)
 }
@@ -54,9 +53,8 @@ func Workers(e Executor) int {
 	return defaultSlabs
 }
 
-// RedBlackPass is RedBlack with the functions of p, which it does not retain. In 2-D the only plane
-// is 0, in 1-D also the only row. The functions may write to u, and to arrays of the caller, at
-// their rows.
+// RedBlackPass is RedBlack with the functions of p, which it does not retain. In 2-D the only plane is 0, in 1-D also
+// the only row. The functions may write to u, and to arrays of the caller, at their rows.
 func (s *Sweep) RedBlackPass(u []float64, p *Pass, e Executor) {
 	b := s.layout.Interior()
 	s.check(b, u)
@@ -128,8 +126,7 @@ func (s *Sweep) referenceColour(u []float64, colour int, omega float64, b Box) {
 	}
 }
 
-// firstOfColour returns the distance, 0 or 1, from (x, y, z) to the first point of the colour in
-// its row.
+// firstOfColour returns the distance, 0 or 1, from (x, y, z) to the first point of the colour in its row.
 func (s *Sweep) firstOfColour(colour, x, y, z int) int { return (x + y + z + s.parity + colour) & 1 }
 
 // relaxationFactor returns the factor of the residual: omega over the diagonal if one diagonal

@@ -36,9 +36,8 @@ func markPlain(words []uint64, step int, rows []float64, n, first int) {
 	}
 }
 
-// ScanContact sets the bits of values that touch an obstacle: bit i of words is set unless φ < u <
-// ψ at i. The three rows have equal lengths. All bits of the words that the row touches are
-// written.
+// ScanContact sets the bits of values that touch an obstacle: bit i of words is set unless φ < u < ψ at i. The three
+// rows have equal lengths. All bits of the words that the row touches are written.
 func (k *Kernel) ScanContact(words []uint64, row, phi, psi []float64) {
 	if len(row) == 0 {
 		return

@@ -1,9 +1,8 @@
 package kernel
 
-// Defect writes the VI residual of u at the points of b to r: A·u − f, of which only the part below
-// 0 counts where u = φ and only the part above 0 where u = ψ (as in Residual). r is −0 at points in
-// contact that stay there, where nothing of it is left, and nowhere else. Both are padded arrays;
-// the ghosts of r are not written.
+// Defect writes the VI residual of u at the points of b to r: A·u − f, of which only the part below 0 counts where u
+// = φ and only the part above 0 where u = ψ (as in Residual). r is −0 at points in contact that stay there, where
+// nothing of it is left, and nowhere else. Both are padded arrays; the ghosts of r are not written.
 func (s *Sweep) Defect(r, u []float64, b Box) {
 	s.check(b, r, u)
 	if b.Empty() {
@@ -71,10 +70,9 @@ func (s *Sweep) Apply(dst, u []float64, b Box) {
 	s.defectBox(dst, operatorImage, u, b)
 }
 
-// Energy adds Σ (v − u)·((A·u − f) + (A·v − f)) over the points of b to e. Each product is rounded
-// and then added exactly, so the sum depends neither on the boxes nor on their order. u and v are
-// padded arrays with equal ghosts. Over the whole block and for a symmetric A the sum is 2·(J(v) −
-// J(u)) with the energy
+// Energy adds Σ (v − u)·((A·u − f) + (A·v − f)) over the points of b to e. Each product is rounded and then added
+// exactly, so the sum depends neither on the boxes nor on their order. u and v are padded arrays with equal ghosts.
+// Over the whole block and for a symmetric A the sum is 2·(J(v) − J(u)) with the energy
 //
 //	J(u) = ½⟨u, A·u⟩ − ⟨f, u⟩,
 //
@@ -104,8 +102,7 @@ func (s *Sweep) Energy(e *Sum, u, v []float64, b Box) {
 	}
 }
 
-// energyRows adds the terms of rows of m points from (x, y, z) on, as many rows as low and high
-// hold.
+// energyRows adds the terms of rows of m points from (x, y, z) on, as many rows as low and high hold.
 func (s *Sweep) energyRows(e *Sum, u, v, low, high []float64, x, y, z, m int) {
 	rows := len(low) / m
 	s.defectRows(low, m, plainDefect, u, x, x+m, y, y+rows, z)

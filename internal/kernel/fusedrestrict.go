@@ -2,9 +2,8 @@ package kernel
 
 import "fmt"
 
-// A restriction fused with sweeps has two steps: RestrictRows sums along y and x as soon as fine rows
-// are final (Pass.Final), and RestrictPlanes sums along z when all planes are done. The bits are those
-// of Restrict.
+// A restriction fused with sweeps has two steps: RestrictRows sums along y and x as soon as fine rows are final
+// (Pass.Final), and RestrictPlanes sums along z when all planes are done. The bits are those of Restrict.
 
 // DefectRows writes the VI residual of u, as Defect does, in rows [lo, hi) of plane z to out. The rows
 // of out are contiguous.
@@ -28,9 +27,8 @@ func (t *Transfer) PartialLen() int {
 	return c.N[0] * c.N[1] * t.fine.Layout.N[2]
 }
 
-// RestrictedRows returns the coarse rows [from, to) that RestrictRows computes with fine rows [lo,
-// hi) of a plane: those whose last fine row is among them. first is the first fine row that they
-// need, or lo if there are none.
+// RestrictedRows returns the coarse rows [from, to) that RestrictRows computes with fine rows [lo, hi) of a plane:
+// those whose last fine row is among them. first is the first fine row that they need, or lo if there are none.
 func (t *Transfer) RestrictedRows(lo, hi int) (from, to, first int) {
 	a := &t.axes[1]
 	from, to, first = a.complete[lo], a.complete[hi], lo
@@ -65,8 +63,7 @@ func (t *Transfer) RestrictRows(sums, in, room []float64, lo, hi, z int) {
 	r.sumPlane(out, in[:(hi-fine.Lo[1])*f.N[0]], f.N[0], room[:f.N[0]], box, fine)
 }
 
-// RestrictPlanes writes the restriction of the sums of RestrictRows to the coarse points of b in
-// dst.
+// RestrictPlanes writes the restriction of the sums of RestrictRows to the coarse points of b in dst.
 func (t *Transfer) RestrictPlanes(dst, sums []float64, b Box) {
 	check(t.coarse.Layout, b, 0, dst)
 	if b.Empty() {

@@ -2,9 +2,8 @@ package kernel
 
 import "fmt"
 
-// Box is a half-open box of points of a block: Lo[a] ≤ i < Hi[a] on each axis a, 0-based, axis 0
-// being x. Functions that accept ghost points say so; the ghosts of axis a have the indices −1 and
-// N[a].
+// Box is a half-open box of points of a block: Lo[a] ≤ i < Hi[a] on each axis a, 0-based, axis 0 being x. Functions
+// that accept ghost points say so; the ghosts of axis a have the indices −1 and N[a].
 type Box struct{ Lo, Hi [3]int }
 
 // Empty reports whether the box contains no point.
@@ -75,8 +74,7 @@ func NewLayout(dim int, n [3]int) (Layout, error) {
 
 func roundUp(n, to int) int { return (n + to - 1) / to * to }
 
-// Index returns the array index of point (x, y, z). The indices −1 and N select the ghosts of used
-// axes.
+// Index returns the array index of point (x, y, z). The indices −1 and N select the ghosts of used axes.
 func (l Layout) Index(x, y, z int) int { return l.Origin + x + y*l.Row + z*l.Plane }
 
 // Len returns the length of a padded array.

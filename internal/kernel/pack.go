@@ -6,9 +6,8 @@ import (
 	"math"
 )
 
-// Pack writes the points of b, which may include ghosts, from padded array u to dst as
-// little-endian float64s in [z][y][x] order. It returns the number of bytes written. dst must hold
-// 8·b.Points() bytes.
+// Pack writes the points of b, which may include ghosts, from padded array u to dst as little-endian float64s in
+// [z][y][x] order. It returns the number of bytes written. dst must hold 8·b.Points() bytes.
 func (l Layout) Pack(dst []byte, u []float64, b Box) int {
 	l.checkFace(len(dst), u, b)
 	n, m := 0, b.Hi[0]-b.Lo[0]

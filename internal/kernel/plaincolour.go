@@ -1,7 +1,6 @@
 package kernel
 
-// The loops of this file are plain Go. They relax every other point of a row in place, from index
-// odd on.
+// The loops of this file are plain Go. They relax every other point of a row in place, from index odd on.
 
 func colourIsotropic(l *line, odd int, diag, off, factor float64) {
 	m := len(l.s)

@@ -6,11 +6,10 @@ import "math"
 // obstacles and rows of interpolated values are on the stack.
 const maxColumns = 1 << 10
 
-// prolongation holds some rows of a plane that are being corrected. The steps are distances between
-// rows in values, 0 for an array of a single row. If every coarse row lies on fine rows or halfway
-// between, e holds the four coarse rows around each fine row (rows of −0 where fewer are needed),
-// and the rows begin halfway between two coarse points. Otherwise e[0] holds the values
-// interpolated along y and z. Both are to be multiplied by scale.
+// prolongation holds some rows of a plane that are being corrected. The steps are distances between rows in values, 0
+// for an array of a single row. If every coarse row lies on fine rows or halfway between, e holds the four coarse
+// rows around each fine row (rows of −0 where fewer are needed), and the rows begin halfway between two coarse
+// points. Otherwise e[0] holds the values interpolated along y and z. Both are to be multiplied by scale.
 type prolongation struct {
 	u, phi, psi             []float64
 	saved                   []float64 // destination of the old values, or nil
@@ -79,7 +78,8 @@ func (r *prolongation) save() {
 func (t *Transfer) setRow(r *prolongation, u, keep []float64, lower, upper Field, x, y, z int) {
 	l := t.fine.Layout
 	d := l.Dense(x, y, z)
-	r.u, r.uStep, r.ny = u[l.Index(x, y, z):], l.Row, 1
+	r.u, r.uStep = u[l.Index(x, y, z):], l.Row
+	r.ny = 1
 	if keep != nil {
 		r.saved = keep[l.Index(x, y, z):]
 	}
@@ -145,8 +145,7 @@ func (t *Transfer) interpolateRow(row, e []float64, x, y, z int) float64 {
 	return ty.remainingFactor() * tz.remainingFactor()
 }
 
-// weights returns the weights of both ends. Halfway they are 1, and remainingFactor applies the
-// factor ½ later.
+// weights returns the weights of both ends. Halfway they are 1, and remainingFactor applies the factor ½ later.
 func (s position) weights() (low, high float64) {
 	if s.fraction == 0.5 {
 		return 1, 1

@@ -1,8 +1,7 @@
 package kernel
 
-// Restriction ascends the fine planes. Rows of each plane are summed along y and x into coarse rows,
-// which are then added to the coarse planes whose support includes the fine plane. dst holds the
-// partial sums.
+// Restriction ascends the fine planes. Rows of each plane are summed along y and x into coarse rows, which are then
+// added to the coarse planes whose support includes the fine plane. dst holds the partial sums.
 
 // roomFloats is the size of a restriction's scratch memory on the stack. smallRoom suffices for small
 // grids and avoids clearing the larger array.
@@ -36,8 +35,7 @@ func (t *Transfer) restrictLarge(dst, u []float64, b Box) bool {
 	return r.run(room[:])
 }
 
-// run processes the box in chunks of columns and rows. It returns false, and does nothing, if not even
-// one row fits.
+// run processes the box in chunks of columns and rows. It returns false, and does nothing, if not even one row fits.
 func (r *restriction) run(room []float64) bool {
 	nx, ny := r.b.Hi[0]-r.b.Lo[0], r.b.Hi[1]-r.b.Lo[1]
 	for r.scratchFloats(nx, 1) > len(room) {
@@ -98,8 +96,7 @@ func (r *restriction) chunk(c Box, room []float64) {
 	}
 }
 
-// clearEmpty clears the coarse planes that read no fine plane, which exist only if the grid is not
-// coarser.
+// clearEmpty clears the coarse planes that read no fine plane, which exist only if the grid is not coarser.
 func (r *restriction) clearEmpty(c Box) {
 	for z := c.Lo[2]; z < c.Hi[2]; z++ {
 		for y := c.Lo[1]; y < c.Hi[1] && r.axes[2].supports[z].count == 0; y++ {
@@ -158,8 +155,7 @@ func (a *axis) gatherRow(dst, row []float64, x, first int) {
 	}
 }
 
-// addPlane adds the sums of fine plane fz to coarse plane z. Consecutive rows of sums are stride
-// values apart.
+// addPlane adds the sums of fine plane fz to coarse plane z. Consecutive rows of sums are stride values apart.
 func (r *restriction) addPlane(sums []float64, stride int, c Box, z, fz int) {
 	l, s, nx := r.coarse.Layout, r.axes[2].supports[z], c.Hi[0]-c.Lo[0]
 	w, scale := r.axes[2].weights[s.firstWeight+fz-s.first], 1.0

@@ -13,9 +13,8 @@ const (
 	avx512
 )
 
-// constantRows are rows that replace absent arrays, so that the loops read rows only. The
-// neighbours along unused axes are rows of −0: adding −0 changes no bit, hence one loop serves 1-D,
-// 2-D and 3-D.
+// constantRows are rows that replace absent arrays, so that the loops read rows only. The neighbours along unused
+// axes are rows of −0: adding −0 changes no bit, hence one loop serves 1-D, 2-D and 3-D.
 type constantRows struct {
 	source, lower, upper     []float64
 	negativeZero             []float64             // −0

@@ -9,9 +9,8 @@ import (
 
 const vectorWidth = 8
 
-// simdKernels returns the variant that uses Go's own vector types. It exists only if the toolchain
-// was built with GOEXPERIMENT=simd. Only the most common case is vectorised; all others use plain
-// Go.
+// simdKernels returns the variant that uses Go's own vector types. It exists only if the toolchain was built with
+// GOEXPERIMENT=simd. Only the most common case is vectorised; all others use plain Go.
 func simdKernels() []*Kernel {
 	if !archsimd.X86.AVX512() {
 		return nil

@@ -19,12 +19,11 @@ const (
 	sumBatch = 1 << 10
 )
 
-// Sum is an exact sum of float64 values: a fixed-point number wide enough for every finite float64
-// and for 2^64 additions of the largest one. Nothing is rounded before Float64, so the result
-// depends neither on the order nor on the partition of the additions. The technique is Kulisch's
-// long accumulator with delayed carries, as in Neal, "Fast exact summation using small and large
-// superaccumulators" (2015). The zero value is 0. A Sum must not be used by several goroutines at
-// once.
+// Sum is an exact sum of float64 values: a fixed-point number wide enough for every finite float64 and for 2^64
+// additions of the largest one. Nothing is rounded before Float64, so the result depends neither on the order nor on
+// the partition of the additions. The technique is Kulisch's long accumulator with delayed carries, as in Neal, "Fast
+// exact summation using small and large superaccumulators" (2015). The zero value is 0. A Sum must not be used by
+// several goroutines at once.
 type Sum struct {
 	limb    [sumLimbs]int64 // little endian, base 2^32, carries pending
 	pending int             // additions since the last normalisation
@@ -121,8 +120,7 @@ func (s *Sum) addSpecial(b, man uint64) {
 	}
 }
 
-// normalise propagates carries: every limb but the last is then in [0, 2^32); the last one holds
-// the sign.
+// normalise propagates carries: every limb but the last is then in [0, 2^32); the last one holds the sign.
 func (s *Sum) normalise() {
 	var carry int64
 	for i := range sumLimbs - 1 {
@@ -192,8 +190,7 @@ func (s *Sum) magnitude() uint64 {
 	if s.bit(last-1) && (man&1 == 1 || s.anyBelow(last-1)) {
 		man++
 	}
-	// The implicit bit and a carry out of the mantissa both increment the exponent. A subnormal number has
-	// neither.
+	// The implicit bit and a carry out of the mantissa both increment the exponent. A subnormal number has neither.
 	return min(uint64(last-1)<<52+man, 0x7ff<<52)
 }
 
@@ -230,9 +227,8 @@ const (
 	maxSumLength = sumHeader + (sumLimbs-1)*4 + sumTopBytes
 )
 
-// MarshalBinary encodes the sum: version, flags, index of the first nonzero limb, number n of
-// limbs, n limbs of 4 bytes and the 8-byte top limb, all little endian. Equal sums have equal
-// encodings. The error is always nil.
+// MarshalBinary encodes the sum: version, flags, index of the first nonzero limb, number n of limbs, n limbs of 4
+// bytes and the 8-byte top limb, all little endian. Equal sums have equal encodings. The error is always nil.
 func (s *Sum) MarshalBinary() ([]byte, error) {
 	return s.AppendBinary(make([]byte, 0, maxSumLength))
 }
@@ -259,21 +255,21 @@ func (s *Sum) AppendBinary(dst []byte) ([]byte, error) {
 
 var errSumTruncated = errors.New("kernel: encoded sum: wrong length")
 
-// UnmarshalBinary decodes what MarshalBinary wrote and replaces the sum; on an
-// error the sum is unchanged. Any bytes are safe.
+// UnmarshalBinary replaces the sum by the encoded one. On an error the sum is unchanged. Arbitrary bytes are safe.
 func (s *Sum) UnmarshalBinary(data []byte) error {
 	if len(data) < sumHeader+sumTopBytes {
 		return errSumTruncated
 	}
 	if data[0] != sumVersion {
-		return fmt.Errorf("kernel: encoded sum: version %d, this program reads %d", data[0], sumVersion)
+		return fmt.Errorf("kernel: encoded sum: version %d is not supported; this program reads version %d",
+			data[0], sumVersion)
 	}
 	if data[1]&^(sawNaN|sawPlusInf|sawMinusInf) != 0 {
 		return fmt.Errorf("kernel: encoded sum: unknown flags %#x", data[1])
 	}
 	first, n := int(data[2]), int(data[3])
 	if first+n > sumLimbs-1 {
-		return fmt.Errorf("kernel: encoded sum: limbs %d to %d, there are %d", first, first+n, sumLimbs-1)
+		return fmt.Errorf("kernel: encoded sum: limbs %d to %d exceed the %d of a sum", first, first+n, sumLimbs-1)
 	}
 	if len(data) != sumHeader+4*n+sumTopBytes {
 		return errSumTruncated
@@ -292,6 +288,5 @@ func (s *Sum) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// maxTop bounds a decoded top limb, so that merging any number of them that fits
-// in memory does not overflow.
+// maxTop bounds a decoded top limb, so that merging any number of them that fits in memory does not overflow.
 const maxTop = 1 << 44

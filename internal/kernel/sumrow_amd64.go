@@ -4,8 +4,7 @@ package kernel
 
 import "math"
 
-// sumChunk bounds the values of one vector sum. It is 256 values a lane at most, which
-// splitConstants relies on.
+// sumChunk bounds the values of one vector sum. It is 256 values a lane at most, which splitConstants relies on.
 const sumChunk = 1024
 
 // addRow adds a row of residual values.
@@ -48,11 +47,7 @@ func (isa instructionSet) largestOf(row []float64) float64 {
 func (isa instructionSet) largest(row []float64) float64 {
 	var lanes [8]float64
 	t := tile{out: &lanes[0], c: &row[0], count: len(row), rows: 1}
-	if isa == avx512 {
-		largestAVX512(&t.out)
-	} else {
-		largestAVX2(&t.out)
-	}
+	largest(isa, &t)
 	var bits uint64
 	for _, v := range lanes {
 		bits = max(bits, math.Float64bits(v))
@@ -96,17 +91,13 @@ func (isa instructionSet) sum(s *Sum, row []float64, most float64, squares bool)
 	t := tile{out: &lanes[0], c: &row[0], count: len(row), rows: 1}
 	copy(t.k[:], k[:])
 	width := 8
-	switch {
-	case isa == avx512 && squares:
-		sumSquaresAVX512(&t.out)
-	case isa == avx512:
-		sumRowAVX512(&t.out)
-	case squares:
-		sumSquaresAVX2(&t.out)
+	if isa == avx2 {
 		width = 4
-	default:
-		sumRowAVX2(&t.out)
-		width = 4
+	}
+	if squares {
+		sumSquares(isa, &t)
+	} else {
+		sumRow(isa, &t)
 	}
 	for _, rest := range lanes[3*width : 4*width] {
 		if math.Float64bits(rest)<<1 != 0 {

@@ -43,8 +43,7 @@ const (
 	Directions
 )
 
-// Operator is the matrix A: A·u = Center·u − Σ coefficient·neighbour. All coefficients of an
-// M-matrix are positive.
+// Operator is the matrix A: A·u = Center·u − Σ coefficient·neighbour. All coefficients of an M-matrix are positive.
 type Operator struct {
 	Form      Form
 	Diag, Off float64               // Isotropic
@@ -181,13 +180,12 @@ func (s *Sweep) checkArray(name string, a []float64, optional bool) error {
 // Kernel returns the variant in use.
 func (s *Sweep) Kernel() *Kernel { return s.kernel }
 
-// Relax computes one relaxation at the points of b. dst receives the new values; src holds the old
-// values and, on its ghosts, those of the neighbouring blocks. The low neighbour along the slowest
-// used axis (z−1 in 3-D, y−1 in 2-D, x−1 in 1-D) is read from below. With below = src this is the
-// Jacobi order. With below = dst it is the in-turn order: each plane reads the plane before it as
-// just relaxed, the points of b are relaxed in ascending order of that axis, and the ghosts of dst
-// must be set too. All three are padded arrays of Layout.Len() values; dst and src must not
-// overlap.
+// Relax computes one relaxation at the points of b. dst receives the new values; src holds the old values and, on its
+// ghosts, those of the neighbouring blocks. The low neighbour along the slowest used axis (z−1 in 3-D, y−1 in 2-D,
+// x−1 in 1-D) is read from below. With below = src this is the Jacobi order. With below = dst it is the in-turn
+// order: each plane reads the plane before it as just relaxed, the points of b are relaxed in ascending order of that
+// axis, and the ghosts of dst must be set too. All three are padded arrays of Layout.Len() values; dst and src must
+// not overlap.
 func (s *Sweep) Relax(dst, below, src []float64, b Box) {
 	s.check(b, dst, below, src)
 	if b.Empty() {

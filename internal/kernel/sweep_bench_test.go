@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// BenchmarkRelax relaxes an n³ block of the reference case on one core. GLUP/s are billions of points
-// per second.
+// BenchmarkRelax relaxes an n³ block of the reference case on one core. GLUP/s are billions of points per second.
 func BenchmarkRelax(b *testing.B) {
 	for _, n := range []int{32, 64, 128, 256} {
 		for _, k := range All()[1:] {

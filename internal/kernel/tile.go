@@ -2,9 +2,8 @@ package kernel
 
 import "unsafe"
 
-// tile is the argument of the assembly loops: some rows of one plane. The generator knows the
-// offsets of its fields. The steps are the distances between rows in bytes; a step of 0 repeats a
-// row that holds a constant.
+// tile is the argument of the assembly loops: some rows of one plane. The generator knows the offsets of its fields.
+// The steps are the distances between rows in bytes; a step of 0 repeats a row that holds a constant.
 type tile struct {
 	out              *float64 // new values, or the residual
 	c                *float64 // west neighbour of the first point
@@ -26,8 +25,7 @@ type tile struct {
 	odd          int // in place: offset, 0 or 1, of the first point of the colour in the first row
 }
 
-// setTile sets the pointers of the tile to rows [lo, hi) of plane z, points [x0, x1). The caller
-// sets out.
+// setTile sets the pointers of the tile to rows [lo, hi) of plane z, points [x0, x1). The caller sets out.
 func (s *Sweep) setTile(t *tile, below, src []float64, x0, x1, lo, hi, z int) {
 	l := &s.layout
 	i, at := l.Index(x0, lo, z), l.Dense(x0, lo, z)
@@ -63,8 +61,7 @@ func (s *Sweep) setTile(t *tile, below, src []float64, x0, x1, lo, hi, z int) {
 	}
 }
 
-// fieldRow returns the address of a field's first value in a tile and the distance between its rows
-// in bytes.
+// fieldRow returns the address of a field's first value in a tile and the distance between its rows in bytes.
 func (s *Sweep) fieldRow(array, constant []float64, at int) (*float64, int) {
 	if array != nil {
 		return &array[at], 8 * s.layout.N[0]

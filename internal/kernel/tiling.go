@@ -20,7 +20,7 @@ const (
 	minRows       = 4
 	minSaving     = 0.97 // bound of the cost of one more sweep relative to the best so far
 	fallbackCache = 1 << 20
-	// cacheShare is the part of the second-level cache that a tile may occupy (measured: docs/adr/0032).
+	// cacheShare is the part of the second-level cache that a tile may occupy (measured: docs/adr/0031).
 	cacheShare = 0.75
 )
 

@@ -6,11 +6,10 @@ type span struct{ lo, hi, loStep, hiStep int }
 // atSweep returns the interval of sweep t.
 func (s span) atSweep(t int) (lo, hi int) { return s.lo + t*s.loStep, s.hi + t*s.hiStep }
 
-// TimeTiles executes several Jacobi sweeps of a whole block with fixed ghosts in one pass over
-// memory. Sweep t of a tile covers the rows of sweep 0 shifted down by t, so that tiles in
-// ascending order satisfy all dependencies: parallelograms in space and time (Wolfe, Supercomputing
-// '89, p. 655). A tile ascends the slowest axis plane by plane, with sweep t running t planes
-// behind (Lamport's hyperplanes, CACM 17(2), 1974).
+// TimeTiles executes several Jacobi sweeps of a whole block with fixed ghosts in one pass over memory. Sweep t of a
+// tile covers the rows of sweep 0 shifted down by t, so that tiles in ascending order satisfy all dependencies:
+// parallelograms in space and time (Wolfe, Supercomputing '89, p. 655). A tile ascends the slowest axis plane by
+// plane, with sweep t running t planes behind (Lamport's hyperplanes, CACM 17(2), 1974).
 //
 // Each thread processes one piece of the slowest axis, which shrinks by one plane per sweep at a
 // border with another piece. The gaps between the pieces are processed afterwards, divided along
@@ -94,9 +93,8 @@ func (p *TimeTiles) Relax(part, sweeps int, a, b []float64, e Executor) {
 	p.arrays = [2][]float64{}
 }
 
-// RelaxMany executes Jacobi sweeps of the whole block in groups. The new iterate is in a if sweeps
-// is even, else in b. The bits are those of single sweeps by Sweep.Relax. Both arrays must have
-// equal ghosts.
+// RelaxMany executes Jacobi sweeps of the whole block in groups. The new iterate is in a if sweeps is even, else in
+// b. The bits are those of single sweeps by Sweep.Relax. Both arrays must have equal ghosts.
 func (p *TimeTiles) RelaxMany(a, b []float64, sweeps int, e Executor) {
 	for sweeps > 0 {
 		n := min(sweeps, p.Sweeps())
@@ -112,7 +110,8 @@ func (p *TimeTiles) RelaxMany(a, b []float64, sweeps int, e Executor) {
 
 // setPart selects a part of a group and determines its phase.
 func (p *TimeTiles) setPart(part, sweeps int) {
-	p.sweeps, p.tile, p.phase = sweeps, part, shrinking
+	p.sweeps, p.tile = sweeps, part
+	p.phase = shrinking
 	if n := p.tiles(p.wholeAxis(1), sweeps); part >= n {
 		p.phase = between + part - n
 	}
@@ -155,8 +154,7 @@ func (p *TimeTiles) growingGap(axis, i, n int) span {
 	return span{edge, edge, -1, 1}
 }
 
-// piece returns the spans of both axes that thread i processes, and the range of tiles of the block
-// axis.
+// piece returns the spans of both axes that thread i processes, and the range of tiles of the block axis.
 func (p *TimeTiles) piece(i int) (wave, block span, first, last int) {
 	w, b := p.pieces(0, p.sweeps), p.pieces(1, p.sweeps)
 	switch p.phase {

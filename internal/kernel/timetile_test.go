@@ -117,7 +117,7 @@ func TestTilingFitsTheCache(t *testing.T) {
 	})
 }
 
-// For a cache of 2 MiB and the reference case at 256³ the sizes measured as best are chosen (ADR 32).
+// For a cache of 2 MiB and the reference case at 256³ the sizes measured as best are chosen (ADR 31).
 func TestTilingOfTheReferenceCase(t *testing.T) {
 	const n, cache = 256, 2 << 20
 	l, err := NewLayout(3, [3]int{n, n, 4})

@@ -16,16 +16,14 @@ type Part struct {
 // Whole returns the Part of a grid that is a single block.
 func Whole(l Layout) Part { return Part{Layout: l, Global: l.N} }
 
-// Transfer moves values between two grids of one region, or between a block of each. Each grid
-// divides every axis evenly, boundary to boundary. On each axis the grids are nested (N_f = 2·N_c +
-// 1: coarse point X coincides with fine point 2X + 1), equal (the axis is not coarsened) or
-// arbitrary. Interpolation is linear on each axis. A Transfer is read-only; several goroutines may
-// use it at once on disjoint boxes.
+// Transfer moves values between two grids of one region, or between a block of each. Each grid divides every axis
+// evenly, boundary to boundary. On each axis the grids are nested (N_f = 2·N_c + 1: coarse point X coincides with
+// fine point 2X + 1), equal (the axis is not coarsened) or arbitrary. Interpolation is linear on each axis. A
+// Transfer is read-only; several goroutines may use it at once on disjoint boxes.
 //
-// The order of operations: interpolation combines values along y, then z, then x; halfway between
-// two points it takes their sum, and multiplies by the power of ½ last. Restriction sums in
-// ascending order along y, then x, then z, with each product rounded; on nested axes the weights
-// are 1, 2, 1 and the factor ¼ is applied last.
+// The order of operations: interpolation combines values along y, then z, then x; halfway between two points it takes
+// their sum, and multiplies by the power of ½ last. Restriction sums in ascending order along y, then x, then z, with
+// each product rounded; on nested axes the weights are 1, 2, 1 and the factor ¼ is applied last.
 type Transfer struct {
 	fine, coarse Part
 	axes         [3]axis
@@ -36,9 +34,8 @@ type Transfer struct {
 	negativeZero []float64 // a row of −0
 }
 
-// NewTransfer returns the transfers between blocks of two grids of the same dimension. The methods panic
-// if a value that they need lies neither in the other block nor in its ghosts. k is the variant, Best()
-// if nil.
+// NewTransfer returns the transfers between blocks of two grids of the same dimension. The methods panic if a value
+// that they need lies neither in the other block nor in its ghosts. k is the variant, Best() if nil.
 func NewTransfer(fine, coarse Part, k *Kernel) (*Transfer, error) {
 	if k == nil {
 		k = Best()
@@ -51,7 +48,7 @@ func NewTransfer(fine, coarse Part, k *Kernel) (*Transfer, error) {
 	for a := range t.axes {
 		for _, p := range []Part{fine, coarse} {
 			if p.Lo[a] < 0 || p.Global[a] > maxAxis || p.Lo[a] > p.Global[a]-p.Layout.N[a] {
-				return nil, fmt.Errorf("kernel: axis %d: a block of %d points from %d on does not fit a grid of %d points",
+				return nil, fmt.Errorf("kernel: axis %d: a block of %d points from %d on exceeds a grid of %d points",
 					a, p.Layout.N[a], p.Lo[a], p.Global[a])
 			}
 		}
@@ -117,9 +114,8 @@ func (t *Transfer) Restrict(dst, r []float64, b Box) {
 	}
 }
 
-// Inject writes u at the coarse points of b to dst: the value of the coincident fine point, or
-// between fine points the linear interpolation. b may contain ghosts of the coarse block; at the
-// end of the grid these are boundary data.
+// Inject writes u at the coarse points of b to dst: the value of the coincident fine point, or between fine points
+// the linear interpolation. b may contain ghosts of the coarse block; at the end of the grid these are boundary data.
 func (t *Transfer) Inject(dst, u []float64, b Box) {
 	check(t.coarse.Layout, b, 1, dst)
 	check(t.fine.Layout, Box{}, 0, u)

@@ -18,15 +18,10 @@ func (isa instructionSet) addRows(
 		out: &out[0], c: &acc[0], s: &in[0], count: nx, rows: ny,
 		outStep: 8 * outStep, rowStep: 8 * accStep, planeStep: 8 * inStep, step: w, source: scale,
 	}
-	if isa == avx512 {
-		addRowsAVX512(&t.out)
-	} else {
-		addRowsAVX2(&t.out)
-	}
+	addRows(isa, &t)
 }
 
-// restrict applies the weights 1, 2, 1 along y and then x to ny times three rows of 2·nx + 1
-// points.
+// restrict applies the weights 1, 2, 1 along y and then x to ny times three rows of 2·nx + 1 points.
 func (isa instructionSet) restrict(out, rows []float64, stride, nx, ny int) {
 	if isa < avx2 || nx < 8 { // shorter than a vector
 		restrictRowsPlain(out, rows, stride, nx, ny)
@@ -37,11 +32,7 @@ func (isa instructionSet) restrict(out, rows []float64, stride, nx, ny int) {
 		out: &out[0], outStep: 8 * nx, s: &rows[0], c: &rows[stride], n: &rows[2*stride],
 		rowStep: 16 * stride, count: nx, rows: ny,
 	}
-	if isa == avx512 {
-		restrictRowsAVX512(&t.out)
-	} else {
-		restrictRowsAVX2(&t.out)
-	}
+	restrictRows(isa, &t)
 }
 
 // prolong corrects rows that begin halfway between two coarse points.
@@ -60,25 +51,16 @@ func (isa instructionSet) prolong(r *prolongation) {
 	}
 	if r.saved != nil {
 		t.out, t.outStep = &r.saved[0], t.rowStep
-		if !aligned(&t) {
-			r.save()
-		} else if isa == avx512 {
-			prolongRowsKeepingAVX512(&t.out)
-			return
-		} else {
-			prolongRowsKeepingAVX2(&t.out)
+		if aligned(&t) {
+			prolongRowsKeeping(isa, &t)
 			return
 		}
+		r.save()
 	}
-	if isa == avx512 {
-		prolongRowsAVX512(&t.out)
-	} else {
-		prolongRowsAVX2(&t.out)
-	}
+	prolongRows(isa, &t)
 }
 
-// mixFour interpolates between a and b and between c and d along y, and between the results along
-// z.
+// mixFour interpolates between a and b and between c and d along y, and between the results along z.
 func (isa instructionSet) mixFour(dst, a, b, c, d []float64, y, z position) {
 	if isa < avx2 {
 		mixFourPlain(dst, a, b, c, d, y, z)
@@ -89,11 +71,7 @@ func (isa instructionSet) mixFour(dst, a, b, c, d []float64, y, z position) {
 	t := tile{out: &dst[0], s: &a[0], n: &b[0], b: &c[0], t: &d[0], count: len(dst), rows: 1}
 	t.k[0], t.k[1] = y.weights()
 	t.k[2], t.k[3] = z.weights()
-	if isa == avx512 {
-		mixRowsAVX512(&t.out)
-	} else {
-		mixRowsAVX2(&t.out)
-	}
+	mixRows(isa, &t)
 }
 
 // stretch corrects one row from the values in e[0].
@@ -111,8 +89,7 @@ func (isa instructionSet) stretch(r *prolongation) {
 	stretchRowAVX512(&t.out)
 }
 
-// mark sets the bits of values that are −0 in rows of n values; the words of consecutive rows are
-// step apart.
+// mark sets the bits of values that are −0 in rows of n values; the words of consecutive rows are step apart.
 func (isa instructionSet) mark(words []uint64, step int, rows []float64, n int) {
 	if isa < avx2 || n < 8 {
 		markPlain(words, step, rows, n, 0)
@@ -122,12 +99,10 @@ func (isa instructionSet) mark(words []uint64, step int, rows []float64, n int) 
 	_ = words[(count-1)*step+(n-1)/64]
 	t := tile{c: &rows[0], rowStep: 8 * n, out: (*float64)(unsafe.Pointer(&words[0])), outStep: 8 * step, count: n,
 		rows: count}
-	if isa == avx512 {
-		markRowsAVX512(&t.out)
-		return
+	markRows(isa, &t)
+	if isa == avx2 { // the AVX2 loop omits a rest of fewer than 8 values
+		markPlain(words, step, rows, n, n&^7)
 	}
-	markRowsAVX2(&t.out)
-	markPlain(words, step, rows, n, n&^7)
 }
 
 // touch sets the bits of the values of a row that are not between φ and ψ.
@@ -138,10 +113,6 @@ func (isa instructionSet) touch(words []uint64, row, phi, psi []float64) {
 	}
 	t := tile{c: &row[0], phi: &phi[0], psi: &psi[0], out: (*float64)(unsafe.Pointer(&words[0])), count: len(row),
 		rows: 1}
-	if isa == avx512 {
-		touchRowsAVX512(&t.out)
-	} else {
-		touchRowsAVX2(&t.out)
-	}
+	touchRows(isa, &t)
 	touchPlain(words, row, phi, psi, len(row)&^7)
 }

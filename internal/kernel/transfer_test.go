@@ -146,8 +146,7 @@ func TestRestrictionIsTheScaledTranspose(t *testing.T) {
 	})
 }
 
-// Blocks of two grids compute the bits of the whole grids for every partition that needs only one
-// ghost layer.
+// Blocks of two grids compute the bits of the whole grids for every partition that needs only one ghost layer.
 func TestTransfersDoNotDependOnThePartition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fine, coarse := drawGrids(t)

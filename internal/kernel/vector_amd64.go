@@ -59,57 +59,32 @@ func aligned(t *tile) bool {
 }
 
 func (s *Sweep) relaxTile(isa instructionSet, stream bool, t *tile) {
-	if isa == avx512 {
-		switch {
-		case s.rows.simple && stream:
-			relaxSimpleStreamAVX512(&t.out)
-		case s.rows.simple:
-			relaxSimpleAVX512(&t.out)
-		case s.operator.Form == Isotropic && stream:
-			relaxIsotropicStreamAVX512(&t.out)
-		case s.operator.Form == Isotropic:
-			relaxIsotropicAVX512(&t.out)
-		case s.operator.Form == Constant && stream:
-			relaxConstantStreamAVX512(&t.out)
-		case s.operator.Form == Constant:
-			relaxConstantAVX512(&t.out)
-		default:
-			relaxVariableAVX512(&t.out)
-		}
-		return
-	}
 	switch {
 	case s.rows.simple && stream:
-		relaxSimpleStreamAVX2(&t.out)
+		relaxSimpleStream(isa, t)
 	case s.rows.simple:
-		relaxSimpleAVX2(&t.out)
+		relaxSimple(isa, t)
 	case s.operator.Form == Isotropic && stream:
-		relaxIsotropicStreamAVX2(&t.out)
+		relaxIsotropicStream(isa, t)
 	case s.operator.Form == Isotropic:
-		relaxIsotropicAVX2(&t.out)
+		relaxIsotropic(isa, t)
 	case s.operator.Form == Constant && stream:
-		relaxConstantStreamAVX2(&t.out)
+		relaxConstantStream(isa, t)
 	case s.operator.Form == Constant:
-		relaxConstantAVX2(&t.out)
+		relaxConstant(isa, t)
 	default:
-		relaxVariableAVX2(&t.out)
+		relaxVariable(isa, t)
 	}
 }
 
 func (s *Sweep) residualTile(isa instructionSet, t *tile) {
-	switch {
-	case s.operator.Form == Isotropic && isa == avx512:
-		residualIsotropicAVX512(&t.out)
-	case s.operator.Form == Isotropic:
-		residualIsotropicAVX2(&t.out)
-	case s.operator.Form == Constant && isa == avx512:
-		residualConstantAVX512(&t.out)
-	case s.operator.Form == Constant:
-		residualConstantAVX2(&t.out)
-	case isa == avx512:
-		residualVariableAVX512(&t.out)
+	switch s.operator.Form {
+	case Isotropic:
+		residualIsotropic(isa, t)
+	case Constant:
+		residualConstant(isa, t)
 	default:
-		residualVariableAVX2(&t.out)
+		residualVariable(isa, t)
 	}
 }
 
@@ -119,33 +94,19 @@ func (s *Sweep) colourTile(isa instructionSet, factor float64, u []float64, x0, 
 	s.setConstants(&t)
 	s.setTile(&t, u, u, x0, x1, lo, hi, z)
 	t.step, t.odd = factor, odd
-	if isa == avx512 {
-		switch {
-		case s.rows.simple:
-			relaxColourSimpleAVX512(&t.out)
-		case s.operator.Form == Isotropic:
-			relaxColourIsotropicAVX512(&t.out)
-		case s.operator.Form == Constant:
-			relaxColourConstantAVX512(&t.out)
-		default:
-			relaxColourVariableAVX512(&t.out)
-		}
-		return
-	}
 	switch {
 	case s.rows.simple:
-		relaxColourSimpleAVX2(&t.out)
+		relaxColourSimple(isa, &t)
 	case s.operator.Form == Isotropic:
-		relaxColourIsotropicAVX2(&t.out)
+		relaxColourIsotropic(isa, &t)
 	case s.operator.Form == Constant:
-		relaxColourConstantAVX2(&t.out)
+		relaxColourConstant(isa, &t)
 	default:
-		relaxColourVariableAVX2(&t.out)
+		relaxColourVariable(isa, &t)
 	}
 }
 
-// defectTile writes values of that kind in rows [lo, hi) of a plane to out; rows of out are step
-// bytes apart.
+// defectTile writes values of that kind in rows [lo, hi) of a plane to out; rows of out are step bytes apart.
 func (s *Sweep) defectTile(isa instructionSet, kind defectKind, out *float64, step int, u []float64, x0, x1, lo, hi,
 	z int) {
 	var t tile

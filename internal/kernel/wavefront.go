@@ -82,9 +82,8 @@ func (w *wavefront) relax(u []float64, p *Pass, e Executor) {
 	w.u, w.pass = nil, Pass{}
 }
 
-// valuesPerRow returns the number of values that one row of a tile keeps in the cache in a pass of
-// that many stages: the planes of u that the stages span, and one plane per stage of every other
-// array.
+// valuesPerRow returns the number of values that one row of a tile keeps in the cache in a pass of that many stages:
+// the planes of u that the stages span, and one plane per stage of every other array.
 func (w *wavefront) valuesPerRow(stages int) int {
 	return w.sweep.layout.N[0] * (stages + 2 + stages*(w.sweep.arrays()-2))
 }
@@ -160,7 +159,8 @@ func (w *wavefront) relaxRows(worker, tile, t, plane int) {
 	n, z := &w.sweep.layout.N, plane
 	lo, hi := max(0, tile*w.rows-t), min(n[1], (tile+1)*w.rows-t)
 	if w.sweep.layout.Dim < 3 {
-		lo, hi, z = plane, plane+1, 0
+		lo, hi = plane, plane+1
+		z = 0
 	}
 	if lo >= hi {
 		return

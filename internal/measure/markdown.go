@@ -40,37 +40,37 @@ func table(records []*Record) string {
 }
 
 // row writes the row of a result that is no detail, and returns the notes with its own added.
-func (m *Result) row(b *strings.Builder, r *Record, notes []string) []string {
-	if m.Detail {
+func (r *Result) row(b *strings.Builder, of *Record, notes []string) []string {
+	if r.Detail {
 		return notes
 	}
-	name := m.Name
-	if m.Note != "" {
-		if !slices.Contains(notes, m.Note) {
-			notes = append(notes, m.Note)
+	name := r.Name
+	if r.Note != "" {
+		if !slices.Contains(notes, r.Note) {
+			notes = append(notes, r.Note)
 		}
-		name += fmt.Sprintf(" [%d]", slices.Index(notes, m.Note)+1)
+		name += fmt.Sprintf(" [%d]", slices.Index(notes, r.Note)+1)
 	}
 	var peers, ratios []string
-	for _, p := range m.Peers {
+	for _, p := range r.Peers {
 		peers = append(peers, p.Name+" "+number(p.Value))
 		ratios = append(ratios, number(p.Ratio))
 	}
 	value, spread := "", ""
-	if m.Unit != "" {
-		value, spread = number(m.Value)+" "+m.Unit, number(m.Low)+" to "+number(m.High)
+	if r.Unit != "" {
+		value, spread = number(r.Value)+" "+r.Unit, number(r.Low)+" to "+number(r.High)
 	}
-	target := m.Target
-	if m.Met != nil && !*m.Met {
+	target := r.Target
+	if r.Met != nil && !*r.Met {
 		target += ": **not met**"
 	}
-	commit := r.Commit
-	if r.Changed {
+	commit := of.Commit
+	if of.Changed {
 		commit += " with changes"
 	}
 	cells := []string{
 		name, value, strings.Join(peers, "; "), strings.Join(ratios, "; "), spread, target,
-		r.machine(), commit, r.Date.Format(time.DateOnly),
+		of.machine(), commit, of.Date.Format(time.DateOnly),
 	}
 	b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 	return notes

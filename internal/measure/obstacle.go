@@ -11,8 +11,8 @@ import (
 	"strconv"
 )
 
-// Solution is what a run of the program obstacle says of itself in JSON, and what the system
-// counted of its process.
+// Solution has the JSON report of a run of the program obstacle, and what the system counted of its
+// process.
 type Solution struct {
 	Seconds   float64 `json:"seconds"` // virtual ones of a simulation
 	Sweeps    float64 `json:"sequential_equivalent_sweeps"`

@@ -48,7 +48,12 @@ func (r *Run) Add(results ...Result) {
 
 // Skip adds a line without a figure: what was not measured, and why.
 func (r *Run) Skip(name string, why error) {
-	r.Add(Result{Name: name, Note: fmt.Sprintf("not measured: %v", why)})
+	r.Add(Result{Name: name, Note: Reason(why)})
+}
+
+// Reason returns the note of a result that was not measured.
+func Reason(why error) string {
+	return "not measured: " + strings.Join(strings.Fields(why.Error()), " ")
 }
 
 // Program is a program that measures.
@@ -93,17 +98,19 @@ func (p *Program) Parse() error {
 // Rounds returns the value of -rounds.
 func (p *Program) Rounds() int { return p.rounds }
 
+// Wants reports whether -only names a part, or is empty.
+func (p *Program) Wants(part string) bool {
+	return p.only == "" || slices.Contains(strings.Split(p.only, ","), part)
+}
+
 // selected returns the parts that -only names, or all of them.
 func (p *Program) selected() ([]Part, error) {
-	wanted := strings.FieldsFunc(p.only, func(r rune) bool { return r == ',' })
-	for _, w := range wanted {
+	for _, w := range strings.FieldsFunc(p.only, func(r rune) bool { return r == ',' }) {
 		if !slices.Contains(p.names(), w) {
 			return nil, fmt.Errorf("-only %s: there are %s", w, strings.Join(p.names(), ","))
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(p.Parts), func(part Part) bool {
-		return len(wanted) > 0 && !slices.Contains(wanted, part.Name)
-	}), nil
+	return slices.DeleteFunc(slices.Clone(p.Parts), func(part Part) bool { return !p.Wants(part.Name) }), nil
 }
 
 // Measure runs the selected parts, prints a table of each and records it, and then makes
@@ -128,11 +135,13 @@ func (p *Program) Measure(ctx context.Context) error {
 	r.Dry = p.dry
 	var failed []error
 	for _, part := range parts {
-		if err := p.part(ctx, r, part); ctx.Err() != nil {
+		err := p.part(ctx, r, part)
+		switch {
+		case ctx.Err() != nil:
 			return ctx.Err()
-		} else if errors.Is(err, ErrUnavailable) {
+		case errors.Is(err, ErrUnavailable):
 			fmt.Fprintf(os.Stderr, "%s: skipped: %v\n", part.Name, err)
-		} else if err != nil {
+		case err != nil:
 			failed = append(failed, fmt.Errorf("%s: %w", part.Name, err))
 		}
 	}

@@ -144,8 +144,7 @@ func TestChosenPacketsAndBlackHole(t *testing.T) {
 	require.EqualValues(t, 1, k.Counters(netlab.Forth).Dropped[netlab.Picked])
 }
 
-// A late packet is overtaken by another one, which is duplicated. path_test.go tests its arrival in virtual
-// time.
+// A late packet is overtaken by another one, which is duplicated. path_test.go tests its arrival in virtual time.
 func TestReorderedAndDoubled(t *testing.T) {
 	k := twoHosts(t, netlab.Emulation{Forth: netlab.Conditions{Reorder: 1, Late: time.Hour}})
 	a, b := sockets(t, k)

@@ -26,9 +26,8 @@ func version(ip []byte) int {
 	return 0
 }
 
-// Protocol returns the transport protocol of an IP packet without extension headers (6: TCP, 17:
-// UDP) and its payload after the IP header. It returns 0 for anything else, including later
-// fragments.
+// Protocol returns the transport protocol of an IP packet without extension headers (6: TCP, 17: UDP) and its payload
+// after the IP header. It returns 0 for anything else, including later fragments.
 func Protocol(ip []byte) (protocol int, payload []byte) {
 	switch version(ip) {
 	case 4:

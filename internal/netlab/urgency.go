@@ -13,10 +13,9 @@ import (
 // Urgency is the scheduling priority of a thread.
 type Urgency uint32
 
-// Ordinary threads are scheduled fairly. UrgentEnd and UrgentLink are real-time priorities (SCHED_RR), so
-// that measurements do not depend on other load of the machine: their threads run before all ordinary
-// threads, and UrgentLink before UrgentEnd. The kernel reserves a twentieth of each processor for ordinary
-// threads.
+// Ordinary threads are scheduled fairly. UrgentEnd and UrgentLink are real-time priorities (SCHED_RR), so that
+// measurements do not depend on other load of the machine: their threads run before all ordinary threads, and
+// UrgentLink before UrgentEnd. The kernel reserves a twentieth of each processor for ordinary threads.
 const (
 	Ordinary Urgency = iota
 	UrgentEnd

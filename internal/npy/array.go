@@ -34,8 +34,7 @@ func (a Array) At(i int) float64 {
 	return a.read(a.data[i*a.size : (i+1)*a.size])
 }
 
-// Decode decodes the bytes of a .npy file. Its errors state the defect of the file and, if possible, the
-// remedy.
+// Decode decodes the bytes of a .npy file. Its errors state the defect of the file and, if possible, the remedy.
 func Decode(file []byte) (Array, error) {
 	text, data, err := split(file)
 	if err != nil {

@@ -52,8 +52,7 @@ func split(file []byte) (text string, data []byte, err error) {
 	return string(rest[:length]), rest[length:], nil
 }
 
-// parseHeader parses the Python dictionary {'descr': …, 'fortran_order': …, 'shape': (…)} with its keys in
-// any order.
+// parseHeader parses the Python dictionary {'descr': …, 'fortran_order': …, 'shape': (…)} with its keys in any order.
 func parseHeader(text string) (header, error) {
 	var h header
 	bad := fmt.Errorf("the header %.80q is not the dictionary of a plain array", strings.TrimSpace(text))

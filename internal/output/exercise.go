@@ -21,9 +21,8 @@ type Exercise struct {
 	Factor float64
 }
 
-// WriteExercise writes a line time,factor,S1,… for each row: the time to maturity, the factor of today's
-// prices (spot) at which exercise begins, and the prices there. Factor and prices are empty if Factor is
-// NaN.
+// WriteExercise writes a line time,factor,S1,… for each row: the time to maturity, the factor of today's prices
+// (spot) at which exercise begins, and the prices there. Factor and prices are empty if Factor is NaN.
 func WriteExercise(path string, spot []float64, rows []Exercise) error {
 	if err := writable(path); err != nil {
 		return err

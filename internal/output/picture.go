@@ -139,8 +139,7 @@ func drawSlice(c draw.Canvas, g *grid) error {
 	return nil
 }
 
-// square crops the canvas so that x and y have approximately the same scale; the axis labels are not
-// included.
+// square crops the canvas so that x and y have approximately the same scale; the axis labels are not included.
 func square(c draw.Canvas, g *grid) draw.Canvas {
 	width, height := c.Max.X-c.Min.X, c.Max.Y-c.Min.Y
 	aspect := vg.Length((g.p.Hi[1] - g.p.Lo[1]) / (g.p.Hi[0] - g.p.Lo[0]))

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Suggest returns ` (did you mean "x"?)` for the known name most similar to a wrong one, or "" if none is
-// similar.
+// Suggest returns ` (did you mean "x"?)` for the known name most similar to a wrong one, or "" if none is similar.
 func Suggest(wrong string, known []string) string {
 	best, distance := "", 1+min(len(wrong)/2, max(2, len(wrong)/3))
 	for _, k := range known {

@@ -50,8 +50,7 @@ func LineOf(n ast.Node, otherwise int) int {
 	return n.GetToken().Position.Line
 }
 
-// Mapping returns the entries of a mapping in the order of the known keys. A key that is not known is an
-// error.
+// Mapping returns the entries of a mapping in the order of the known keys. A key that is not known is an error.
 func Mapping(at Source, n ast.Node, known ...string) ([]Entry, error) {
 	m, ok := n.(*ast.MappingNode)
 	if !ok {
@@ -99,6 +98,15 @@ func (e Entry) Named(of string) (names []string, entries []Entry, err error) {
 // List returns the values of a list of any length; their keys end in [0], [1] and so on. of describes the
 // values in error messages.
 func (e Entry) List(of string) ([]Entry, error) {
+	entries, err := e.items(of)
+	for i := range entries {
+		entries[i].Key = fmt.Sprintf("%s[%d]", e.Key, i)
+	}
+	return entries, err
+}
+
+// items returns the values of a list.
+func (e Entry) items(of string) ([]Entry, error) {
 	s, ok := e.Value.(*ast.SequenceNode)
 	if !ok {
 		return nil, e.Errorf("there should be a list of %s, not %s", of, Kind(e.Value))
@@ -106,7 +114,6 @@ func (e Entry) List(of string) ([]Entry, error) {
 	entries := make([]Entry, len(s.Values))
 	for i, v := range s.Values {
 		entries[i] = Entry{e.Source, v}
-		entries[i].Key = fmt.Sprintf("%s[%d]", e.Key, i)
 		entries[i].Line = LineOf(v, e.Line)
 	}
 	return entries, nil
@@ -122,19 +129,11 @@ func KeyName(k ast.MapKeyNode) string {
 
 // Sequence returns the values of a list, whose length must be n.
 func (e Entry) Sequence(n int, of string) ([]Entry, error) {
-	s, ok := e.Value.(*ast.SequenceNode)
-	if !ok {
-		return nil, e.Errorf("there should be a list of %d %s, not %s", n, of, Kind(e.Value))
+	entries, err := e.items(fmt.Sprintf("%d %s", n, of))
+	if err == nil && len(entries) != n {
+		return nil, e.Errorf("there should be %d %s, not %d", n, of, len(entries))
 	}
-	if len(s.Values) != n {
-		return nil, e.Errorf("there should be %d %s, not %d", n, of, len(s.Values))
-	}
-	entries := make([]Entry, n)
-	for i, v := range s.Values {
-		entries[i] = Entry{e.Source, v}
-		entries[i].Line = LineOf(v, e.Line)
-	}
-	return entries, nil
+	return entries, err
 }
 
 // Integer returns the value as a whole number.

@@ -12,7 +12,7 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 )
 
-// Abort waits for no acceptance, and ends a Close of a node or of a socket that does.
+// Abort does not wait for transfers to be accepted, and ends a Close that does.
 func TestAbortDoesNotLinger(t *testing.T) {
 	long := func(c *Config) { c.Linger, c.PeerTimeout = time.Hour, time.Hour }
 	a, b := start(t, "a", long), start(t, "b", long)

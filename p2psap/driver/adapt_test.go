@@ -43,8 +43,8 @@ func both(t *testing.T, s [2]*Socket, f func(s *Socket) error) {
 	wg.Wait()
 }
 
-// Steps as a solver of a problem in time takes them: values asynchronously, then
-// messages, each of which has to come.
+// Each step exchanges values asynchronously and then messages, all of which have to arrive, as a solver with
+// time steps does.
 func TestAdaptAtEveryStep(t *testing.T) {
 	_, _, sockets := pair(t, "s")
 	const steps = 50
@@ -142,7 +142,8 @@ func TestAdaptWithTraffic(t *testing.T) {
 func TestAdaptToDifferentModes(t *testing.T) {
 	_, _, sockets := pair(t, "s")
 	ctx := limit(t)
-	modes := map[*Socket]microproto.Mode{sockets[0][0]: microproto.ModeSynchronous, sockets[0][1]: microproto.ModeAsynchronous}
+	modes := map[*Socket]microproto.Mode{sockets[0][0]: microproto.ModeSynchronous,
+		sockets[0][1]: microproto.ModeAsynchronous}
 	var mu sync.Mutex
 	both(t, sockets[0], func(s *Socket) error {
 		mu.Lock()
@@ -159,7 +160,7 @@ func TestAdaptToDifferentModes(t *testing.T) {
 	require.EqualValues(t, 1, sockets[0][0].Info().Changes)
 }
 
-// An Adapt that is given up stands: the next one pairs with the other end's next.
+// An Adapt whose context ended still counts: the next one pairs with the other end's next.
 func TestAdaptGivenUp(t *testing.T) {
 	_, _, sockets := pair(t, "s")
 	a, b := sockets[0][0], sockets[0][1]
@@ -175,7 +176,7 @@ func TestAdaptGivenUp(t *testing.T) {
 	require.EqualValues(t, 2, a.Info().Changes)
 }
 
-// Close, at either end, and the end of the node release an Adapt that waits.
+// Close at either end, and of the node, ends an Adapt that waits.
 func TestAdaptAndClose(t *testing.T) {
 	for what, end := range map[string]func(a, b *Node, s [2]*Socket) error{
 		"own close":   func(_, _ *Node, s [2]*Socket) error { return s[0].Close() },
@@ -194,8 +195,7 @@ func TestAdaptAndClose(t *testing.T) {
 	}
 }
 
-// A thousand sessions between two nodes, each of which is used, changed and closed; and
-// nothing is left of them.
+// A thousand sessions between two nodes are used, changed and closed, and leave no state behind.
 func TestThousandSessions(t *testing.T) {
 	before := runtime.NumGoroutine()
 	sessions := 1000

@@ -20,14 +20,14 @@ func newAlarm() (*alarm, error) {
 	return &alarm{timer: time.NewTimer(time.Hour), done: make(chan struct{})}, nil
 }
 
-// set makes wait return once d has passed, and forgets what was set before.
+// set makes wait return after d, instead of what was set before.
 func (a *alarm) set(d time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.timer.Reset(max(d, 0))
 }
 
-// wait blocks until the alarm rings or is closed.
+// wait blocks until the alarm fires or is closed.
 func (a *alarm) wait() error {
 	select {
 	case <-a.timer.C:

@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// alarm is a timer that rings more precisely than the runtime's: a timerfd read
-// through the network poller (a hundred microseconds asked are about 130; the
-// runtime's timers give a millisecond).
+// alarm is a timer more precise than the runtime's: a timerfd read through the network poller. 100 µs take about
+// 130 µs; with the runtime's timers they take a millisecond.
 type alarm struct {
 	mu     sync.Mutex
 	fd     int
@@ -28,7 +27,7 @@ func newAlarm() (*alarm, error) {
 	return &alarm{fd: fd, file: os.NewFile(uintptr(fd), "timerfd")}, nil
 }
 
-// set makes wait return once d has passed, and forgets what was set before.
+// set makes wait return after d, instead of what was set before.
 func (a *alarm) set(d time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -36,11 +35,11 @@ func (a *alarm) set(d time.Duration) {
 		return
 	}
 	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(max(d, 1)))}
-	// It fails for a bad descriptor or value only, and neither can be.
+	// It fails only for a bad descriptor or value; neither is possible.
 	_ = unix.TimerfdSettime(a.fd, 0, &spec, nil)
 }
 
-// wait blocks until the alarm rings or is closed.
+// wait blocks until the alarm fires or is closed.
 func (a *alarm) wait() error {
 	_, err := a.file.Read(a.ticks[:])
 	return err

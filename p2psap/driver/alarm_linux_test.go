@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel is asked for the time that was set, not for whole milliseconds as the
-// runtime's timers are.
+// The kernel's timer is set to the duration asked for, not to whole milliseconds as the runtime's timers are.
 func TestAlarmIsPrecise(t *testing.T) {
 	a, err := newAlarm()
 	require.NoError(t, err)

@@ -19,49 +19,46 @@ import (
 // Config sets a node up. Name, Rails, Catalog and Policy are required.
 type Config struct {
 	Name string // of this peer; unique in the run
-	// Rails are the node's links, at most one of a network. Rails[0] is the base rail, by
-	// which every peer can be reached. The others are better, best first; peers that have
-	// them too are reached by them while they are up. A base rail without Network is
-	// Ethernet. See p2psap.NodeConfig.
+	// Rails are the node's links, at most one of a network. Rails[0] is the base rail, by which every peer is
+	// reached. The others are better, best first; peers that have them too are reached by them while they are
+	// up. A base rail without Network is Ethernet. See p2psap.NodeConfig.
 	Rails []Rail
-	// Listen is the control channel's TCP address, "host:port"; port 0 or an empty
-	// string take any free port, of PortLow to PortHigh when they are set.
+	// Listen is the control channel's TCP address, "host:port". Port 0 or an empty string take any free port,
+	// of PortLow to PortHigh when they are set.
 	Listen            string
 	PortLow, PortHigh int
 
 	Catalog *microproto.Catalog
 	Policy  p2psap.Policy
 	Cluster string // label of this peer's cluster
-	Run     string // peers of different runs refuse each other; so do peers of
-	Version string // different versions of the program
+	Run     string // peers of different runs refuse each other
+	Version string // of the program; peers of different versions refuse each other
 
-	// Identity makes the control channel TLS, closed to all that do not know the run's
-	// secret. Protect says which sessions have their frames protected: by default those
-	// between hosts.
+	// Identity makes the control channel TLS, closed to everyone who does not know the run's secret. Protect
+	// selects the sessions whose frames are protected, by default those between hosts.
 	Identity *Identity
 	Protect  p2psap.Protection
-	// Plain leaves the node unprotected, without an Identity: whoever can reach its ports
-	// can take part, and whoever is on the path can read and change everything. Without
-	// Identity it must be set.
+	// Plain leaves the node unprotected, without an Identity: whoever can reach its ports can take part in the
+	// run, and whoever is on the path can read and change everything. Without Identity it must be set.
 	Plain bool
 
 	PeerTimeout time.Duration // a peer silent for longer is lost; 0: 10 s
 	Heartbeat   time.Duration // 0: PeerTimeout/8, at most 1 s
-	// Look is how long a call that has to wait looks for news without pause before it
-	// waits at the link; 0: 20 µs where there is more than one processor; negative:
-	// it waits for the receiver's goroutine.
+	// BusyPoll is how long a call that has to wait polls the base rail's link without pause before it waits at
+	// the link; 0: 20 µs where there is more than one processor; negative: it does not poll.
 	BusyPoll  time.Duration
 	Linger    time.Duration        // bounds the wait for last transfers when closing; 0: 2 s
 	Handshake time.Duration        // for a control connection to say hello; 0: 5 s
 	Monitor   p2psap.MonitorConfig // when a composition follows what is measured
 	Limits    p2psap.Limits
-	// Seed is of the micro-protocols' random numbers; 0: from the system. Session numbers,
-	// ports, keys and the node's incarnation always come from the system.
+	// Seed is the seed of the micro-protocols' random numbers; 0: from the system. Session numbers, ports, keys
+	// and the node's incarnation always come from the system.
 	Seed   uint64
 	Log    zerolog.Logger // its zero value logs nothing
 	Tracer microproto.Tracer
 }
 
+// core returns the configuration of the core.
 func (c *Config) core() (p2psap.NodeConfig, error) {
 	if len(c.Rails) == 0 {
 		return p2psap.NodeConfig{}, fmt.Errorf("driver: node %q has no rail: give it a link", c.Name)
@@ -75,10 +72,12 @@ func (c *Config) core() (p2psap.NodeConfig, error) {
 		seed = binary.NativeEndian.Uint64(b[:])
 	}
 	if c.Identity == nil && (c.Protect == p2psap.ProtectAuto || c.Protect == p2psap.ProtectAlways) {
-		return p2psap.NodeConfig{}, fmt.Errorf("driver: node %q: protection %v needs an Identity: the keys travel over the control channel", c.Name, c.Protect)
+		return p2psap.NodeConfig{}, fmt.Errorf(
+			"driver: node %q: protection %v needs an Identity: the keys travel over the control channel", c.Name, c.Protect)
 	}
 	if c.Identity == nil && !c.Plain {
-		return p2psap.NodeConfig{}, fmt.Errorf("driver: node %q has no Identity: make one with driver.NewIdentity from a secret that all peers have, "+
+		return p2psap.NodeConfig{}, fmt.Errorf("driver: node %q has no Identity: "+
+			"make one with driver.NewIdentity from a secret that all peers have, "+
 			"or set Config.Plain to leave the node open to everybody who can reach it", c.Name)
 	}
 	if c.Identity != nil && c.Plain {
@@ -131,7 +130,8 @@ func (c *Config) listen() (net.Listener, error) {
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("driver: control address %s is in use by another program: choose another port, or 0 for any: %w", c.Listen, err)
+		return nil, fmt.Errorf("driver: control address %s is in use by another program: "+
+			"choose another port, or 0 for any: %w", c.Listen, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("driver: control address %q: %w", c.Listen, err)

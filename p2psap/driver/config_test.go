@@ -9,10 +9,11 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 )
 
-// The seed that the user gives decides on the micro-protocols' chances, and on nothing that
-// has to differ from run to run.
+// The user's seed determines the random numbers of the micro-protocols, and nothing that has to differ from
+// run to run.
 func TestSeedLeavesTheIncarnationAtRandom(t *testing.T) {
-	c := Config{Name: "a", Plain: true, Rails: []Rail{{Link: &closedLink{}}}, Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Seed: 1}
+	c := Config{Name: "a", Plain: true, Rails: []Rail{{Link: &closedLink{}}}, Catalog: ctp.Catalog(),
+		Policy: p2psap.TablePolicy{}, Seed: 1}
 	a, err := c.core()
 	require.NoError(t, err)
 	b, err := c.core()

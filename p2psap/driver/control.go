@@ -14,7 +14,7 @@ import (
 
 // Bounds of a control connection.
 const (
-	controlQueue = 1024                   // messages that wait to be written
+	controlQueue = 1024                   // messages waiting to be written
 	controlWrite = 5 * time.Second        // for one write
 	controlDrain = 300 * time.Millisecond // for the other end to close too
 	dialTimeout  = 5 * time.Second
@@ -22,15 +22,15 @@ const (
 
 // connection is one control connection: a reader and a writer.
 type connection struct {
-	id    p2psap.ConnID
-	conn  net.Conn    // TLS over tcp, or the same
-	tcp   net.Conn    // to be broken off: closing TLS may have to wait
-	queue chan []byte // closed by the node, under its lock, when the core hangs up
-	here  bool        // the other end is at an address of this host
-	hung  bool
+	id       p2psap.ConnID
+	conn     net.Conn    // TLS over tcp, or the same
+	tcp      net.Conn    // closing TLS may have to wait, closing this does not
+	queue    chan []byte // closed by the node, under its lock, when the core disconnects
+	sameHost bool        // the other end has an address of this host
+	closed   bool
 }
 
-// accept takes control connections until the listener is closed.
+// accept accepts control connections until the listener is closed.
 func (n *Node) accept() {
 	defer n.running.Done()
 	for {
@@ -39,7 +39,7 @@ func (n *Node) accept() {
 			return
 		}
 		if err != nil {
-			// Out of descriptors, most likely: it may pass.
+			// Most likely no file descriptor is free, which may pass.
 			n.log.Warn().Err(err).Str("node", n.config.Name).Msg("control connection not accepted")
 			select {
 			case <-n.dialling.Done():
@@ -50,11 +50,11 @@ func (n *Node) accept() {
 		}
 		n.mu.Lock()
 		if n.config.Identity != nil && !n.closed {
-			n.greet(tcp)
+			n.handshake(tcp)
 		} else {
 			n.attach(tcp, "")
 		}
-		n.leave()
+		n.unlock()
 	}
 }
 
@@ -65,13 +65,13 @@ func (n *Node) dial(peer, addr string) {
 	conn, err := d.DialContext(n.dialling, "tcp", addr)
 	if err == nil && n.config.Identity != nil {
 		tcp := conn
-		if conn, err = n.shake(n.config.Identity.Client, tcp); err != nil {
+		if conn, err = n.runHandshake(n.config.Identity.Client, tcp); err != nil {
 			_ = tcp.Close()
 			err = Explain(err)
 		}
 	}
 	n.mu.Lock()
-	defer n.leave()
+	defer n.unlock()
 	if err != nil {
 		n.dialErrs[peer] = err
 		if !n.closed {
@@ -94,7 +94,10 @@ func (n *Node) attach(conn net.Conn, dialled string) {
 		return
 	}
 	n.lastConn++
-	c := &connection{id: n.lastConn, conn: conn, tcp: tcp, queue: make(chan []byte, controlQueue), here: sameHost(tcp.LocalAddr(), tcp.RemoteAddr())}
+	c := &connection{
+		id: n.lastConn, conn: conn, tcp: tcp, queue: make(chan []byte, controlQueue),
+		sameHost: sameHost(tcp.LocalAddr(), tcp.RemoteAddr()),
+	}
 	n.conns[c.id] = c
 	n.running.Add(2)
 	go n.read(c)
@@ -102,13 +105,13 @@ func (n *Node) attach(conn net.Conn, dialled string) {
 	n.core.ControlUp(n.now(), c.id, dialled)
 }
 
-// here is p2psap.NodeConfig.SameHost. The lock is held.
-func (n *Node) here(id p2psap.ConnID) bool {
+// sameHost implements p2psap.NodeConfig.SameHost. The lock is held.
+func (n *Node) sameHost(id p2psap.ConnID) bool {
 	c := n.conns[id]
-	return c != nil && c.here
+	return c != nil && c.sameHost
 }
 
-// read takes messages, each after its length, until the connection ends.
+// read reads messages, each preceded by its length, until the connection ends.
 func (n *Node) read(c *connection) {
 	defer n.running.Done()
 	r := bufio.NewReader(c.conn)
@@ -121,13 +124,13 @@ func (n *Node) read(c *connection) {
 			}
 			n.core.ControlDown(n.now(), c.id)
 			n.hangup(c)
-			n.leave()
+			n.unlock()
 			return
 		}
-		if !c.hung {
+		if !c.closed {
 			n.core.Control(n.now(), c.id, msg)
 		}
-		n.leave()
+		n.unlock()
 	}
 }
 
@@ -145,8 +148,8 @@ func readMessage(r io.Reader) ([]byte, error) {
 	return msg, err
 }
 
-// write sends what is queued. When the core has hung up it lets the last messages
-// arrive: closing at once with bytes unread would reset the connection.
+// write sends what is queued. When the core has disconnected it lets the last messages arrive: closing at once
+// with bytes unread would reset the connection.
 func (n *Node) write(c *connection) {
 	defer n.running.Done()
 	defer func() { _ = c.tcp.Close() }()
@@ -155,7 +158,7 @@ func (n *Node) write(c *connection) {
 		framed := make([]byte, 0, 4+len(msg))
 		framed = append(binary.BigEndian.AppendUint32(framed, uint32(len(msg))), msg...)
 		if _, err := c.conn.Write(framed); err != nil {
-			_ = c.tcp.Close() // the reader tells the core
+			_ = c.tcp.Close() // the reader reports it
 			for range c.queue {
 				continue
 			}
@@ -172,17 +175,17 @@ func (n *Node) write(c *connection) {
 	_, _ = io.Copy(io.Discard, io.LimitReader(c.tcp, 1<<20))
 }
 
-// hangup ends the queue; the writer does the rest. The lock is held.
+// hangup closes the queue; the writer closes the connection. The lock is held.
 func (n *Node) hangup(c *connection) {
-	if !c.hung {
-		c.hung = true
+	if !c.closed {
+		c.closed = true
 		close(c.queue)
 		delete(n.conns, c.id)
 	}
 }
 
-// post queues a control message. The lock is held.
-func (n *Node) post(o *p2psap.Output) {
+// queueControl queues a control message. The lock is held.
+func (n *Node) queueControl(o *p2psap.Output) {
 	c := n.conns[o.Conn]
 	if c == nil {
 		return
@@ -191,7 +194,7 @@ func (n *Node) post(o *p2psap.Output) {
 	case c.queue <- o.Data:
 		n.stats.ControlOut++
 	default:
-		// The other end does not read: break the connection, the reader tells the core.
+		// The other end does not read: break the connection; the reader reports it.
 		_ = c.tcp.Close()
 	}
 }

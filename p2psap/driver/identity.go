@@ -16,12 +16,11 @@ import (
 	"time"
 )
 
-// stretchRounds is the number of rounds of PBKDF2 (RFC 8018) with HMAC-SHA-256 that every
-// secret takes, as OWASP advises: each guess at a secret costs about 0.2 s of a processor.
+// stretchRounds is the number of rounds of PBKDF2 (RFC 8018) with HMAC-SHA-256 for every secret, as OWASP advises:
+// each guess at a secret costs about 0.2 s of a processor.
 const stretchRounds = 600_000
 
-// Key is a random key of 256 bits. Unlike a secret it cannot be guessed, so it is not
-// stretched.
+// Key is a random key of 256 bits. It cannot be guessed, so unlike a secret it is not stretched.
 type Key [32]byte
 
 // NewKey returns a fresh Key.
@@ -31,10 +30,9 @@ func NewKey() Key {
 	return k
 }
 
-// Identity is what the two ends of a connection recognise each other by. Connections are
-// TLS 1.3 (RFC 8446) with a certificate that the listener made for itself; then each end
-// proves that it knows the run's secret, bound to this very connection. The dialling end
-// proves first. See Server and Client.
+// Identity authenticates the two ends of a connection to each other. Connections are TLS 1.3 (RFC 8446) with a
+// self-signed certificate of the listener. Then each end proves that it knows the run's secret; the proof is bound to
+// the connection. The dialling end proves first. See Server and Client.
 type Identity struct {
 	purpose  string
 	listener tls.Certificate // self-signed, of this Identity alone
@@ -42,13 +40,13 @@ type Identity struct {
 	mu     sync.Mutex // guards what follows
 	derive func(salt []byte) ([]byte, error)
 	salted bool   // the key depends on the listener; otherwise salt is nil
-	salt   []byte // that key was derived with
+	salt   []byte // of key
 	key    []byte // nil: not derived yet
 }
 
-// NewIdentity stretches the run's secret into the key for one purpose; keys for different
-// purposes are independent. The purpose should name the run: it is the salt, so that a guess
-// tried against one run is of no use against another. Stretching takes about 0.2 s.
+// NewIdentity returns an Identity whose key for one purpose is stretched from the run's secret. Keys for different
+// purposes are independent. The purpose should name the run: it is the salt, so that a guess tried against one run is
+// of no use against another. Stretching takes about 0.2 s.
 func NewIdentity(secret []byte, purpose string) (*Identity, error) {
 	key, err := stretch(secret, []byte(purpose))
 	if err != nil {
@@ -57,14 +55,13 @@ func NewIdentity(secret []byte, purpose string) (*Identity, error) {
 	return newIdentity(purpose, false, func([]byte) ([]byte, error) { return key, nil })
 }
 
-// NewKeyIdentity is NewIdentity for a Key that both ends have.
+// NewKeyIdentity returns an Identity with a Key that both ends have.
 func NewKeyIdentity(key Key, purpose string) (*Identity, error) {
 	return newIdentity(purpose, false, func([]byte) ([]byte, error) { return key[:], nil })
 }
 
-// NewSaltedIdentity is NewIdentity with a salt that is random: the key of the listener's
-// certificate. The secret is stretched when the first connection needs it, once for a
-// listener, and by a dialling end once for each listener that it meets.
+// NewSaltedIdentity is NewIdentity with a random salt, the public key of the listener's certificate. The secret is
+// stretched when the first connection needs it: once by a listener, once for each listener by a dialling end.
 func NewSaltedIdentity(secret []byte, purpose string) (*Identity, error) {
 	if len(secret) == 0 {
 		return nil, errNoSecret
@@ -95,7 +92,7 @@ func newIdentity(purpose string, salted bool, derive func([]byte) ([]byte, error
 	return &Identity{purpose: purpose, listener: c, salted: salted, derive: derive}, nil
 }
 
-// certificate makes a self-signed certificate of a fresh key.
+// certificate returns a self-signed certificate with a fresh key.
 func certificate() (tls.Certificate, error) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -113,8 +110,7 @@ func certificate() (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private, Leaf: leaf}, nil
 }
 
-// proofKey returns the key of one end's proof on a connection to the listener with a
-// certificate.
+// proofKey returns the key of one end's proof, on a connection to the listener of a certificate.
 func (i *Identity) proofKey(role string, listener *x509.Certificate) ([]byte, error) {
 	key, err := i.keyFor(listener)
 	if err != nil {
@@ -127,7 +123,7 @@ func (i *Identity) proofKey(role string, listener *x509.Certificate) ([]byte, er
 	return out, nil
 }
 
-// keyFor derives the key, or returns the one that was derived with the same salt before.
+// keyFor returns the key for a listener. It derives one only if the salt is another than the last.
 func (i *Identity) keyFor(listener *x509.Certificate) ([]byte, error) {
 	var salt []byte
 	if i.salted {

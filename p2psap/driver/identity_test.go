@@ -32,10 +32,10 @@ func identity(t *testing.T, key Key) *Identity {
 	return i
 }
 
-// theKey is that of the run, otherKey that of another one.
+// theKey is the key of the run, otherKey that of another run.
 var theKey, otherKey = Key{1}, Key{2}
 
-// known makes a node one of the run.
+// known gives a node the identity of the run.
 func known(p p2psap.Protection) func(*Config) {
 	return func(c *Config) {
 		i, err := NewKeyIdentity(theKey, "test")
@@ -56,7 +56,7 @@ func TestSealedSessions(t *testing.T) {
 	require.Zero(t, s.FramesForged+s.FramesReplayed+s.FramesBeforeWindow+s.FramesUnprotected, "%+v", s)
 }
 
-// Inside a host the control channel is closed to strangers, and frames go as they are.
+// Inside a host the control channel requires authentication, and frames are not encrypted.
 func TestPlainInsideAHost(t *testing.T) {
 	a, b := start(t, "a", known(p2psap.ProtectDefault)), start(t, "b", known(p2psap.ProtectDefault))
 	join(t, a, b)
@@ -64,7 +64,7 @@ func TestPlainInsideAHost(t *testing.T) {
 	require.Nil(t, sa.Info().Protection)
 }
 
-// seenAt is a connection whose other end seems to be at an address.
+// seenAt is a connection with a given remote address.
 type seenAt struct {
 	net.Conn
 	address string
@@ -74,8 +74,8 @@ func (c seenAt) RemoteAddr() net.Addr {
 	return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(c.address))
 }
 
-// Nodes whose host has the same identity, as copies of a running virtual machine have, but
-// whose control connection leaves the host, protect their frames by themselves.
+// Nodes with one host identity, such as copies of a running virtual machine, whose control connection leaves
+// the host protect their frames.
 func TestCopiesOfAHostAreProtected(t *testing.T) {
 	a, b := start(t, "a", known(p2psap.ProtectDefault)), start(t, "b", known(p2psap.ProtectDefault))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -94,7 +94,7 @@ func TestCopiesOfAHostAreProtected(t *testing.T) {
 		end.n.mu.Lock()
 		require.NoError(t, end.n.core.Connect(end.n.now(), end.peer, ""))
 		end.n.attach(seenAt{end.conn, "203.0.113.78:7"}, end.dialled)
-		end.n.leave()
+		end.n.unlock()
 	}
 	require.NoError(t, a.Connect(limit(t), "b", ""))
 	require.NoError(t, b.Connect(limit(t), "a", ""))
@@ -113,8 +113,8 @@ func TestProtectionNeedsAnIdentity(t *testing.T) {
 	require.ErrorContains(t, err, "needs a secret")
 }
 
-// A node is unprotected only where its configuration says so, and then says so itself.
-func TestPlainNodesSayThatTheyAre(t *testing.T) {
+// A node is unprotected only if its configuration says so, and then logs a warning.
+func TestPlainNodeLogsAWarning(t *testing.T) {
 	_, err := New(Config{Name: "a", Rails: []Rail{{Link: closedLink{}}}})
 	require.ErrorContains(t, err, `node "a" has no Identity: make one with driver.NewIdentity`)
 	require.ErrorContains(t, err, "or set Config.Plain")
@@ -133,8 +133,8 @@ func TestPlainNodesSayThatTheyAre(t *testing.T) {
 	}
 }
 
-// The name of a live peer cannot be taken, by a plain node or by one that has the key; the
-// second one says why it does not get in.
+// The name of a live peer cannot be taken, by a plain node or by one with the key. The second node reports
+// why it is refused.
 func TestSecondNodeOfAName(t *testing.T) {
 	for name, change := range map[string]func(*Config){"plain": nil, "protected": known(p2psap.ProtectAlways)} {
 		t.Run(name, func(t *testing.T) {
@@ -159,13 +159,13 @@ type closedLink struct{ microproto.Link }
 
 func (closedLink) Close() error { return nil }
 
-// stranger is one way to come to the control port without the run's secret; it
-// returns when the node has ended the connection.
-type stranger func(t *testing.T, tcp net.Conn)
+// intruder connects to the control port without the run's secret, and returns when the node has ended the
+// connection.
+type intruder func(t *testing.T, tcp net.Conn)
 
-func strangers(t *testing.T) map[string]stranger {
+func intruders(t *testing.T) map[string]intruder {
 	// first does the TLS handshake and sends a first message.
-	first := func(message func(tls *tls.Conn) []byte) stranger {
+	first := func(message func(tls *tls.Conn) []byte) intruder {
 		return func(t *testing.T, tcp net.Conn) {
 			conn := tls.Client(tcp, &tls.Config{InsecureSkipVerify: true})
 			require.NoError(t, conn.Handshake())
@@ -173,7 +173,7 @@ func strangers(t *testing.T) map[string]stranger {
 			require.NoError(t, err)
 		}
 	}
-	prove := func(i *Identity, role string) stranger {
+	prove := func(i *Identity, role string) intruder {
 		return first(func(conn *tls.Conn) []byte {
 			p, err := i.proof(conn, role, conn.ConnectionState().PeerCertificates[0])
 			require.NoError(t, err)
@@ -182,7 +182,7 @@ func strangers(t *testing.T) map[string]stranger {
 	}
 	purpose, err := NewKeyIdentity(theKey, "another purpose")
 	require.NoError(t, err)
-	return map[string]stranger{
+	return map[string]intruder{
 		"another key":         prove(identity(t, otherKey), roleDialler),
 		"another purpose":     prove(purpose, roleDialler),
 		"the listener's role": prove(identity(t, theKey), roleListener),
@@ -203,10 +203,10 @@ func strangers(t *testing.T) map[string]stranger {
 	}
 }
 
-func TestStrangersGetNothing(t *testing.T) {
+func TestUnauthenticatedPeersGetNothing(t *testing.T) {
 	a := start(t, "a", known(p2psap.ProtectAuto))
 	want := uint64(0)
-	for name, come := range strangers(t) {
+	for name, come := range intruders(t) {
 		tcp, err := net.Dial("tcp", a.ControlAddr().String())
 		require.NoError(t, err)
 		come(t, tcp)
@@ -220,9 +220,9 @@ func TestStrangersGetNothing(t *testing.T) {
 	join(t, a, b)
 }
 
-// Connections that say nothing, or say it byte by byte, are bounded in number and keep no
-// peer out: there is no time-out here that would make room.
-func TestSilentStrangersAreBoundedInNumber(t *testing.T) {
+// Silent and slow connections are bounded in number and keep no peer out: in this test no time-out would make
+// room.
+func TestSilentConnectionsAreBoundedInNumber(t *testing.T) {
 	const bound = 8
 	a := start(t, "a", func(c *Config) {
 		known(p2psap.ProtectAuto)(c)
@@ -230,31 +230,32 @@ func TestSilentStrangersAreBoundedInNumber(t *testing.T) {
 	})
 	b := start(t, "b", known(p2psap.ProtectAuto))
 	comeSilently(t, a, 5*bound)
-	await.Until(t, func() bool { return a.Stats().HandshakesDisplaced >= 4*bound && waiting(a) <= bound }, "the crowd to be bounded")
+	await.Until(t, func() bool { return a.Stats().HandshakesDisplaced >= 4*bound && waiting(a) <= bound },
+		"the crowd to be bounded")
 	join(t, a, b)
 	require.Zero(t, a.Stats().HandshakesTimedOut)
 }
 
-// Connections that say nothing are bounded in time.
-func TestSilentStrangersAreBoundedInTime(t *testing.T) {
+// Silent connections are closed after the handshake time.
+func TestSilentConnectionsAreBoundedInTime(t *testing.T) {
 	const strangers = 5
 	a := start(t, "a", func(c *Config) {
 		known(p2psap.ProtectAuto)(c)
 		c.Handshake = 50 * time.Millisecond
 	})
 	comeSilently(t, a, strangers)
-	await.Until(t, func() bool { return a.Stats().HandshakesTimedOut == strangers && waiting(a) == 0 }, "the end of silent connections")
+	await.Until(t, func() bool { return a.Stats().HandshakesTimedOut == strangers && waiting(a) == 0 },
+		"the end of silent connections")
 }
 
-// waiting returns how many connections have not shown yet that they know the secret.
+// waiting returns the number of connections that have not authenticated.
 func waiting(n *Node) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.pending.Len()
 }
 
-// comeSilently connects so many times to a node and says nothing, or part of a record a
-// byte at a time.
+// comeSilently opens connections to a node that say nothing, or part of a TLS record byte by byte.
 func comeSilently(t *testing.T, a *Node, strangers int) {
 	t.Helper()
 	done := make(chan struct{})
@@ -286,8 +287,8 @@ func comeSilently(t *testing.T, a *Node, strangers int) {
 	})
 }
 
-// Who dials is told why it does not get in, and does not talk to an impostor either.
-func TestDiallingStrangers(t *testing.T) {
+// A dialling end gets the reason of a refusal, and does not associate with an impostor.
+func TestUnauthenticatedDialler(t *testing.T) {
 	a := start(t, "a", known(p2psap.ProtectAuto))
 	other := start(t, "b", func(c *Config) { c.Identity = identity(t, otherKey) })
 	err := connectOnce(t, other, "a", a.ControlAddr())
@@ -314,7 +315,7 @@ func TestDiallingStrangers(t *testing.T) {
 	require.ErrorContains(t, err, "does not speak TLS")
 }
 
-// connectOnce connects until the first attempt has failed, and gives up then.
+// connectOnce connects until the first attempt has failed.
 func connectOnce(t *testing.T, n *Node, peer string, at net.Addr) error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(limit(t))
@@ -331,8 +332,8 @@ func connectOnce(t *testing.T, n *Node, peer string, at net.Addr) error {
 	return <-done
 }
 
-// A flood of datagrams from the peer's own address, forged, replayed or plain, costs no
-// memory and stops nothing.
+// A flood of forged, replayed or unprotected datagrams from the peer's own address costs no memory and stops
+// nothing.
 func TestFloodFromThePeersAddress(t *testing.T) {
 	a, b := start(t, "a", known(p2psap.ProtectAlways)), start(t, "b", known(p2psap.ProtectAlways))
 	join(t, a, b)

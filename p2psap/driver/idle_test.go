@@ -12,14 +12,15 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 )
 
-// Idle sessions wake nobody: the link's goroutine sleeps, and the timer's wakes for
-// heartbeats, once for each. Heartbeats are the clock of this test.
-func TestIdleSessionsWakeNobody(t *testing.T) {
+// Idle sessions wake no goroutine: the link's goroutine sleeps, and the timer's wakes once for each
+// heartbeat. Heartbeats are the clock of this test.
+func TestIdleSessionsWakeNoGoroutine(t *testing.T) {
 	for _, cluster := range []string{"one", "two"} {
 		t.Run("to cluster "+cluster, func(t *testing.T) {
 			at := func(cluster string) func(*Config) {
 				return func(c *Config) {
-					c.Cluster, c.Catalog, c.Rails[0].Network, c.Heartbeat = cluster, ctp.Catalog(), p2psap.Ethernet, 10*time.Millisecond
+					c.Cluster, c.Catalog = cluster, ctp.Catalog()
+					c.Rails[0].Network, c.Heartbeat = p2psap.Ethernet, 10*time.Millisecond
 				}
 			}
 			a, b := start(t, "a", at("one")), start(t, "b", at(cluster))

@@ -15,7 +15,7 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 )
 
-// busy is a link that takes nothing at every third call, and one frame at the others.
+// busy is a link that takes no frame at every third call, and one at the others.
 type busy struct {
 	*ether.Link
 	calls atomic.Int64
@@ -48,7 +48,7 @@ func words(b []byte, w uint64) {
 
 const spoilt = 0xeeeeeeeeeeeeeeee
 
-// Large messages are read from the user's memory until they are accepted, and no longer.
+// Large messages are read from the user's memory only until they are accepted.
 func TestLargeMessagesFromTheUsersMemory(t *testing.T) {
 	const size, messages, under = 200 << 10, 60, 3
 	a, b := start(t, "a", narrow(t)), start(t, "b", narrow(t))
@@ -100,7 +100,7 @@ func TestLargeMessagesFromTheUsersMemory(t *testing.T) {
 }
 
 // An asynchronous value may be overwritten as soon as Send returns, however busy the link.
-func TestLargeValuesAreTheUsersAgain(t *testing.T) {
+func TestLargeValueMayBeReusedAfterSend(t *testing.T) {
 	const size, values = 128 << 10, 300
 	a, b := start(t, "a", narrow(t)), start(t, "b", narrow(t))
 	join(t, a, b)

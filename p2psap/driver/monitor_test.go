@@ -16,7 +16,7 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 )
 
-// farLink is a link on which frames take some time more.
+// farLink is a link that delays frames.
 type farLink struct {
 	microproto.Link
 	delay *atomic.Int64
@@ -38,13 +38,14 @@ func (l farLink) Send(batch []microproto.Frame) (int, error) {
 	return len(batch), nil
 }
 
-// The distance of a path changes under a session in use: its composition follows, there
-// and back, and no message is lost.
+// When the distance of a path changes, the composition of a session in use follows, there and back, and no
+// message is lost.
 func TestMonitorFollowsThePath(t *testing.T) {
 	var delay atomic.Int64
 	far := func(c *Config) {
 		c.Catalog, c.Rails = ctp.Catalog(), []Rail{{p2psap.Ethernet, farLink{c.Rails[0].Link, &delay}}}
-		c.Monitor = p2psap.MonitorConfig{Declared: true, Dwell: 50 * time.Millisecond, FarAbove: 30 * time.Millisecond, NearBelow: 20 * time.Millisecond, LossyAbove: 1}
+		c.Monitor = p2psap.MonitorConfig{Declared: true, Dwell: 50 * time.Millisecond, FarAbove: 30 * time.Millisecond,
+			NearBelow: 20 * time.Millisecond, LossyAbove: 1}
 	}
 	a, b := start(t, "a", far), start(t, "b", far)
 	join(t, a, b)
@@ -79,7 +80,8 @@ func TestMonitorFollowsThePath(t *testing.T) {
 	}
 	inter := func(want bool) func() bool {
 		return func() bool {
-			return slices.Contains(sa.Info().Composition, "DuplicateAck") == want && slices.Contains(sb.Info().Composition, "DuplicateAck") == want
+			return slices.Contains(sa.Info().Composition, "DuplicateAck") == want && slices.Contains(sb.Info().Composition,
+				"DuplicateAck") == want
 		}
 	}
 	require.False(t, inter(true)())

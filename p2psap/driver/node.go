@@ -30,59 +30,56 @@ type Node struct {
 	running  sync.WaitGroup
 	done     chan struct{}
 
-	mu       sync.Mutex // guards what follows, and the core
-	core     *p2psap.Node
-	rails    []*railEnd // as in Config.Rails
-	conns    map[p2psap.ConnID]*connection
-	sockets  map[p2psap.SessionID]*Socket
-	lastConn p2psap.ConnID
-	dialErrs map[string]error
-	outputs  []p2psap.Output
-	armed    microproto.Instant
-	closing  bool // Close has been called
-	aborted  bool // Abort has been called
-	closed   bool // nothing works any more
-	lost     error
-	arrived  bool    // something happened since WaitAny returned
-	waiters  waiters // of WaitAny
-	look     looker
+	mu         sync.Mutex // guards what follows, and the core
+	core       *p2psap.Node
+	rails      []*railPort // as in Config.Rails
+	conns      map[p2psap.ConnID]*connection
+	sockets    map[p2psap.SessionID]*Socket
+	lastConn   p2psap.ConnID
+	dialErrs   map[string]error
+	outputs    []p2psap.Output
+	armed      microproto.Instant // the alarm is set for
+	closing    bool               // Close was called
+	aborted    bool               // Abort was called
+	closed     bool               // nothing works any more
+	lost       error              // of the first peer that was lost
+	activity   bool               // something happened since WaitAny returned
+	anyWaiters waiters            // of WaitAny
+	progress   waiters            // of Connect and Close
+	free       []*waiter
+	poll       poller
+	lastByRail bool // the last frames did not arrive by the base rail
+	stats      Stats
 
-	byRail bool // what came last came by another rail than the base rail
-
-	batch     int                // frames worth gathering
-	gathering bool               // the next flush waits for company
-	flushBy   microproto.Instant // for so long
-	news      waiters            // of Connect and Close
-	free      []*waiter
-	stats     Stats
+	batch     int                // frames worth a call of the link
+	holdFlush bool               // the next flush waits for more messages
+	flushBy   microproto.Instant // the coalescing buffers are flushed; Never: they are empty
 
 	pending *Pending // accepted connections whose handshake is not over
 
-	looking atomic.Bool                 // a caller takes in what comes
-	atLink  atomic.Int64                // and waits for it, since that Instant; 0: does not
-	pumped  [pumpBatch]microproto.Frame // by it
-	dueAt   atomic.Int64                // when the core has something to do, an Instant
+	polling       atomic.Bool                 // a call receives
+	awaitingSince atomic.Int64                // it has waited at the link since that Instant; 0: it does not
+	polled        [pumpBatch]microproto.Frame // its frames
+	dueAt         atomic.Int64                // the core's Deadline, an Instant
 }
 
-// Stats counts what the shell saw. See p2psap.NodeCounters for what the core
-// refused.
+// Stats counts what the driver saw. See p2psap.NodeCounters for what the core refused.
 type Stats struct {
 	p2psap.NodeCounters
-	LinkErrors     uint64 // frames that the link refused with an error
-	LinkFull       uint64 // times it was full
-	ControlOut     uint64 // control messages handed to a connection
+	LinkErrors     uint64 // frames that a link refused with an error
+	LinkFull       uint64 // times that a link was full
+	ControlOut     uint64 // control messages given to a connection
 	ControlGarbage uint64 // connections closed for a message longer than allowed
-	LinkWakes      uint64 // times that the link's goroutine was woken
+	LinkWakes      uint64 // times that a link's goroutine was woken
 	TimerWakes     uint64 // times that the timer's goroutine was woken
 
 	// Accepted connections that never became control connections of an Identity:
-	HandshakesRefused   uint64 // did not know the run's secret, or spoke no TLS 1.3
-	HandshakesTimedOut  uint64 // did not come to the point in time
-	HandshakesDisplaced uint64 // were the oldest of too many
+	HandshakesRefused   uint64 // the other end did not know the run's secret, or spoke no TLS 1.3
+	HandshakesTimedOut  uint64
+	HandshakesDisplaced uint64 // closed to make room: the oldest of too many
 }
 
-// New starts a node. It owns the link from then on, also when it fails: Close
-// closes it.
+// New starts a node. It owns the links from then on, also when it fails: Close closes them.
 func New(c Config) (*Node, error) {
 	fail := func(err error) (*Node, error) {
 		_ = c.closeLinks()
@@ -93,10 +90,11 @@ func New(c Config) (*Node, error) {
 		return fail(err)
 	}
 	n := &Node{
-		config: c, log: c.Log, start: time.Now(), done: make(chan struct{}), armed: microproto.Never,
-		pending: NewPending(c.handshakes()), conns: map[p2psap.ConnID]*connection{}, sockets: map[p2psap.SessionID]*Socket{}, dialErrs: map[string]error{},
+		config: c, log: c.Log, start: time.Now(), done: make(chan struct{}),
+		armed: microproto.Never, flushBy: microproto.Never, pending: NewPending(c.handshakes()),
+		conns: map[p2psap.ConnID]*connection{}, sockets: map[p2psap.SessionID]*Socket{}, dialErrs: map[string]error{},
 	}
-	cc.SameHost = n.here
+	cc.SameHost = n.sameHost
 	if n.core, err = p2psap.NewNode(cc); err != nil {
 		return fail(err)
 	}
@@ -108,15 +106,17 @@ func New(c Config) (*Node, error) {
 		return fail(err)
 	}
 	if c.Plain {
-		n.log.Warn().Str("node", c.Name).Stringer("control", n.listener.Addr()).Msg("this node is unprotected (Plain): whoever reaches its ports can take part in the run, read and change what it sends")
+		n.log.Warn().Str("node", c.Name).Stringer("control", n.listener.Addr()).
+			Msg("this node is unprotected (Plain): whoever reaches its ports can take part in the run, " +
+				"read and change what it sends")
 	}
-	n.initLook()
 	n.addRails()
-	n.batch, n.flushBy = c.Rails[0].Link.Caps(microproto.ModeSynchronous).Batch, microproto.Never
+	n.initPoll()
+	n.batch = c.Rails[0].Link.Caps(microproto.ModeSynchronous).Batch
 	n.dialling, n.stop = context.WithCancel(context.Background())
 	n.running.Add(2 + len(n.rails))
-	for _, e := range n.rails[1:] {
-		go e.receive()
+	for _, r := range n.rails[1:] {
+		go r.receive()
 	}
 	go n.receive()
 	go n.keepTime()
@@ -124,8 +124,8 @@ func New(c Config) (*Node, error) {
 	return n, nil
 }
 
-// ControlAddr is the address at which the control channel listens. With an
-// unspecified host it is for the caller to say which of the host's to use.
+// ControlAddr returns the address at which the control channel listens. If its host is unspecified, the caller
+// chooses one of the host's addresses.
 func (n *Node) ControlAddr() net.Addr { return n.listener.Addr() }
 
 // Stats returns the counters.
@@ -137,16 +137,16 @@ func (n *Node) Stats() Stats {
 	return s
 }
 
-// now is the time since the node started; never 0.
+// now returns the time since the node started; never 0.
 func (n *Node) now() microproto.Instant { return microproto.Instant(time.Since(n.start)) + 1 }
 
-// leave carries out what the core wants and unlocks. Every entry into the core
-// ends with it.
-func (n *Node) leave() {
+// unlock carries the core's outputs out and unlocks. Every call of the core ends with it.
+func (n *Node) unlock() {
 	n.settle()
 	n.mu.Unlock()
 }
 
+// settle carries the core's outputs out and sets the alarm.
 func (n *Node) settle() {
 	n.flush()
 	n.outputs = n.core.Drain(n.outputs[:0])
@@ -154,40 +154,41 @@ func (n *Node) settle() {
 		n.carryOut(&n.outputs[i])
 	}
 	clear(n.outputs)
-	d := n.alarmAt()
+	d := n.nextAlarm()
 	if d < n.armed && !n.closed {
 		n.armed = d
 		n.alarm.set(d.Sub(n.now()))
 	}
 }
 
-// flush gives the link what it takes.
+// flush sends the coalescing buffers, and offers the links the frames that wait, unless more messages may join
+// them.
 func (n *Node) flush() {
-	if n.gathering {
-		n.gathering = false
+	if n.holdFlush {
+		n.holdFlush = false
 		return
 	}
 	if n.flushBy != microproto.Never {
 		n.flushBy = microproto.Never
 		if now := n.now(); !n.core.Flush(now) {
-			n.flushBy = now.Add(grace)
+			n.flushBy = now.Add(pollGrace)
 		}
 	}
-	for _, e := range n.rails {
-		e.flush()
+	for _, r := range n.rails {
+		r.flush()
 	}
 }
 
-// receive drains the base rail always: a full kernel queue drops the newest datagrams,
-// which is the wrong end for asynchronous iterations.
+// receive drains the base rail always: a full kernel queue drops the newest datagrams, and asynchronous
+// iterations would rather lose the oldest.
 func (n *Node) receive() {
 	defer n.running.Done()
 	link := n.rails[0].link
 	recv := link.Recv
-	if l, ok := link.(joiner); ok {
+	if l, ok := link.(microproto.TrainReceiver); ok {
 		recv = l.RecvTrains
 	}
-	batch := make([]microproto.Frame, 64)
+	batch := make([]microproto.Frame, pumpBatch)
 	for {
 		k, err := recv(batch)
 		if err != nil {
@@ -198,21 +199,13 @@ func (n *Node) receive() {
 		}
 		n.mu.Lock()
 		n.stats.LinkWakes++
-		n.byRail = false
 		now := n.now()
-		for i := range batch[:k] {
-			if n.closed {
-				batch[i].Release()
-			} else {
-				n.core.Input(now, 0, batch[i])
-			}
-			batch[i] = microproto.Frame{}
-		}
+		n.input(now, 0, batch[:k])
 		n.runDue(now)
-		aside := n.standAside()
-		n.leave()
-		if aside {
-			<-n.look.resume
+		park := n.mustPark()
+		n.unlock()
+		if park {
+			<-n.poll.resume
 		}
 	}
 }
@@ -225,23 +218,22 @@ func (n *Node) keepTime() {
 		n.stats.TimerWakes++
 		n.armed = microproto.Never
 		now := n.now()
-		n.keepRails(now)
+		n.handleRails(now)
 		if !n.closed {
 			n.core.Advance(now)
 		}
-		n.waiters.expire(now)
-		n.expireLook(now)
-		n.leave()
+		n.anyWaiters.expire(now)
+		n.expirePoll(now)
+		n.unlock()
 	}
 }
 
-// Connect makes a conversation with a peer whose control channel listens at addr;
-// addr may be "" when the peer is known to call. Both ends may call it, and more
-// than once. It blocks until the peer has answered, refused (*p2psap.RefusedError),
-// or ctx has ended; then the error tells why the last attempt failed.
+// Connect associates with a peer whose control channel listens at addr; addr may be "" when the peer dials. Both
+// ends may call it, and more than once. It blocks until the peer is up, does not match (*p2psap.RefusedError), or
+// ctx has ended; then the error tells why the last attempt failed.
 func (n *Node) Connect(ctx context.Context, peer, addr string) error {
 	n.mu.Lock()
-	defer n.leave()
+	defer n.unlock()
 	if n.closing {
 		return p2psap.ErrClosed
 	}
@@ -258,7 +250,7 @@ func (n *Node) Connect(ctx context.Context, peer, addr string) error {
 		case state != p2psap.PeerNew:
 			return err
 		}
-		if err := n.block(ctx, &n.news, microproto.Never); err != nil {
+		if err := n.block(ctx, &n.progress, microproto.Never); err != nil {
 			_, last := n.core.Peer(peer) // why it is not up yet
 			if failed := n.dialErrs[peer]; failed != nil {
 				last = failed
@@ -271,11 +263,11 @@ func (n *Node) Connect(ctx context.Context, peer, addr string) error {
 	}
 }
 
-// Open opens a session with a peer that is connected. Both ends open the same
-// name; it blocks until they have agreed, the peer refuses, or ctx has ended.
+// Open opens a session with a peer that is connected. Both ends open the same name. It blocks until they have
+// agreed, the two do not match, or ctx has ended.
 func (n *Node) Open(ctx context.Context, peer string, o p2psap.OpenOptions) (*Socket, error) {
 	n.mu.Lock()
-	defer n.leave()
+	defer n.unlock()
 	if n.closing {
 		return nil, p2psap.ErrClosed
 	}
@@ -303,14 +295,13 @@ func (n *Node) Open(ctx context.Context, peer string, o p2psap.OpenOptions) (*So
 	}
 }
 
-// WaitAny blocks until something has happened on any session since it last
-// returned: an arrival, an acceptance, room to send, an end; or until the time-out
-// has passed (at once when it is 0 or less; NoTimeout: no limit). All of these
-// return nil. A *p2psap.PeerLostError is returned, always again, once a peer of
-// this node is lost. For one goroutine at a time.
+// WaitAny blocks until something has happened on any session since it last returned (an arrival, an acceptance,
+// room to send, an end) or until the time-out has passed; then it returns nil. A time-out of 0 or less has passed
+// at once; NoTimeout never does. Once a peer of this node is lost, every call returns its *p2psap.PeerLostError.
+// It is for one goroutine at a time.
 func (n *Node) WaitAny(ctx context.Context, timeout time.Duration) error {
 	n.mu.Lock()
-	defer n.leave()
+	defer n.unlock()
 	until := microproto.Never
 	if now := n.now(); timeout < time.Duration(microproto.Never.Sub(now)) {
 		until = now.Add(max(timeout, 0))
@@ -321,13 +312,13 @@ func (n *Node) WaitAny(ctx context.Context, timeout time.Duration) error {
 			return p2psap.ErrClosed
 		case n.lost != nil:
 			return n.lost
-		case n.arrived:
-			n.arrived = false
+		case n.activity:
+			n.activity = false
 			return nil
 		case n.now() >= until:
 			return nil
 		}
-		if err := n.block(ctx, &n.waiters, until); err != nil {
+		if err := n.block(ctx, &n.anyWaiters, until); err != nil {
 			return err
 		}
 	}

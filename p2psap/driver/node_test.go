@@ -23,7 +23,7 @@ import (
 
 func limit(t *testing.T) context.Context { return await.Context(t) }
 
-// goroutinesEnd waits until there are no more goroutines than before, but for one.
+// goroutinesEnd waits until there is at most one goroutine more than before.
 func goroutinesEnd(t *testing.T, before int) {
 	t.Helper()
 	await.Until(t, func() bool { return runtime.NumGoroutine() <= before+1 }, "the end of all goroutines but %d", before+1)
@@ -85,8 +85,7 @@ func options(name string, m microproto.Mode) p2psap.OpenOptions {
 	return p2psap.OpenOptions{Name: name, Mode: m, Slots: []p2psap.SlotSpec{{Tag: 1, Length: 512}, {Tag: 2, Length: 8}}}
 }
 
-// channels are the ways to run a session: the stand-ins, and the program's own
-// micro-protocols in the columns for Ethernet.
+// channels are the micro-protocols of a session: the stand-ins, and those of the Ethernet columns.
 func channels() map[string]func(*Config) {
 	return map[string]func(*Config){
 		"stand-ins": nil,
@@ -206,10 +205,10 @@ func TestWaitAnyTimesOut(t *testing.T) {
 func (n *Node) arrivedNow() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.arrived
+	return n.activity
 }
 
-// Blocked calls end with the session, the node, the context and the peer.
+// Blocked calls return when the session, the node, the context or the peer ends.
 func TestBlockedCallsEnd(t *testing.T) {
 	type act func(a, b *Node, sa, sb *Socket, cancel func())
 	for name, c := range map[string]struct {
@@ -306,7 +305,8 @@ func TestConnectFails(t *testing.T) {
 
 	link, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
 	require.NoError(t, err)
-	_, err = New(Config{Name: "c", Plain: true, Rails: []Rail{{Link: link}}, Listen: a.ControlAddr().String(), Catalog: standIns(), Policy: p2psap.TablePolicy{}})
+	_, err = New(Config{Name: "c", Plain: true, Rails: []Rail{{Link: link}}, Listen: a.ControlAddr().String(),
+		Catalog: standIns(), Policy: p2psap.TablePolicy{}})
 	require.ErrorContains(t, err, "in use")
 	_, err = link.Recv(make([]microproto.Frame, 1))
 	require.ErrorIs(t, err, net.ErrClosed, "New owns the link, also when it fails")
@@ -318,8 +318,8 @@ func TestConnectFails(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed, "New owns the link, also when the configuration is wrong")
 }
 
-// A peer whose process stands still keeps its connections open and says nothing. Before,
-// its heartbeats alone keep it alive.
+// A stopped process keeps its connections open and is silent: the peer is lost. Before that, heartbeats alone
+// keep it up.
 func TestStoppedPeerIsLost(t *testing.T) {
 	const timeout = 500 * time.Millisecond
 	a := start(t, "a", func(c *Config) { c.PeerTimeout = timeout })
@@ -352,7 +352,8 @@ func TestGarbageOnEveryPort(t *testing.T) {
 	// The first four are refused for what they say, the last for what it does not say in time.
 	a, b := start(t, "a", func(c *Config) { c.Handshake = time.Hour }), start(t, "b", nil)
 	hasty := start(t, "hasty", func(c *Config) { c.Handshake = 50 * time.Millisecond })
-	for _, garbage := range []string{"GET / HTTP/1.1\r\n\r\n", "\xff\xff\xff\xff", "\x00\x00\x00\x03abc", "\x00\x00\x00\x14P2" + string([]byte{p2psap.ControlVersion, 2}) + "aaaaaaaabbbbbbbb", "\x00"} {
+	for _, garbage := range []string{"GET / HTTP/1.1\r\n\r\n", "\xff\xff\xff\xff", "\x00\x00\x00\x03abc",
+		"\x00\x00\x00\x14P2" + string([]byte{p2psap.ControlVersion, 2}) + "aaaaaaaabbbbbbbb", "\x00"} {
 		to := a
 		if garbage == "\x00" {
 			to = hasty
@@ -388,7 +389,7 @@ func TestGarbageOnEveryPort(t *testing.T) {
 	require.Equal(t, uint64(7), got.Label)
 }
 
-// Close takes its goroutines with it.
+// No goroutine is left after Close.
 func TestNoGoroutineIsLeft(t *testing.T) {
 	before := runtime.NumGoroutine()
 	a, b, c := start(t, "a", nil), start(t, "b", nil), start(t, "c", nil)
@@ -407,8 +408,8 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 	require.ErrorIs(t, a.WaitAny(limit(t), NoTimeout), p2psap.ErrClosed)
 }
 
-// Neither mode allocates in steady state, blocking calls included. Heartbeats do, as often
-// as the clock says: there are none here.
+// Neither mode allocates in steady state, blocking calls included. Heartbeats do; there are none in this
+// test.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	for name, change := range channels() {
 		t.Run(name, func(t *testing.T) {

@@ -6,10 +6,9 @@ import (
 	"sync"
 )
 
-// Pending bounds the accepted connections that have not authenticated yet. An honest
-// connection needs milliseconds, so past the bound an old one is closed to make room:
-// silent connections keep no peer out, however many there are. Pending may be used from
-// any goroutine.
+// Pending bounds the accepted connections that have not authenticated yet. Authentication takes milliseconds, so
+// beyond the bound an old connection is closed to make room: silent connections keep no peer out, however many there
+// are. Pending may be used from any goroutine.
 type Pending struct {
 	limit int
 
@@ -25,9 +24,8 @@ type pendingConn struct {
 // NewPending returns an empty Pending of at most limit connections.
 func NewPending(limit int) *Pending { return &Pending{limit: limit} }
 
-// Add takes c in. Past the bound it closes the oldest connection of the source that has the
-// most, so that one host cannot displace the connections of others. Add reports whether it
-// closed one.
+// Add adds c. Beyond the bound it closes the oldest connection of the source that has the most, so that one host
+// cannot displace the connections of others. It reports whether it closed one.
 func (p *Pending) Add(c net.Conn) (closed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,8 +49,7 @@ func (p *Pending) Add(c net.Conn) (closed bool) {
 	return false
 }
 
-// Remove takes c out, once it has authenticated or failed to. It reports false for a
-// connection that Add has closed.
+// Remove removes c once it has authenticated or failed to. It reports false for a connection that Add has closed.
 func (p *Pending) Remove(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,8 +69,8 @@ func (p *Pending) Len() int {
 	return len(p.conns)
 }
 
-// sourceOf returns what one host can choose its addresses from: an IPv4 address, or the
-// network of 64 bits of an IPv6 address. Addresses that are not IP have one source.
+// sourceOf returns the range from which one host can choose its address: an IPv4 address, or the network of 64 bits
+// of an IPv6 address. Addresses that are not IP have one source.
 func sourceOf(a net.Addr) netip.Prefix {
 	ip := addressOf(a)
 	bits := ip.BitLen()

@@ -56,8 +56,8 @@ func TestPendingClosesTheOldestOfTheBusiestSource(t *testing.T) {
 	}
 }
 
-// A source is only displaced by itself while another has more connections, the bound holds,
-// and no connection is closed twice.
+// A connection is displaced only by one of its own source while another source has more, the bound holds, and
+// no connection is closed twice.
 func TestPendingIsFair(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(2, 8).Draw(t, "limit")

@@ -16,7 +16,7 @@ import (
 // ProofVersion is the version of the exchange of proofs. Both ends must have the same.
 const ProofVersion = 1
 
-// ErrStranger is returned when the other end of a connection does not know the run's secret.
+// ErrUnauthenticated is returned when the other end of a connection does not know the run's secret.
 var ErrUnauthenticated = errors.New("driver: the other end does not know the run's secret, or has another one")
 
 // VersionError is returned when the other end has another version of the exchange of proofs.
@@ -27,9 +27,8 @@ func (e *VersionError) Error() string {
 		"run the same program everywhere", e.Local, e.Remote)
 }
 
-// The proofs are HMACs of keying material of the TLS connection (RFC 8446 §7.5, RFC 9266),
-// with a key for each role: a proof is worth nothing on another connection, nor when it is
-// sent back.
+// The proofs are HMACs of keying material of the TLS connection (RFC 8446 §7.5, RFC 9266), with a key for each role:
+// a proof is not valid on another connection, nor when it is sent back.
 const (
 	proofMagic    = "P2K"
 	proofLabel    = "EXPORTER-p2pdc-proof"
@@ -53,7 +52,7 @@ func (p *proof) append(b []byte) []byte {
 	return append(b, p.sum[:]...)
 }
 
-// parseProof reads a proof. Of another version it reads the version alone.
+// parseProof parses a proof. Of a proof of another version it returns the version alone.
 func parseProof(b []byte) (proof, error) {
 	if len(b) != proofBytes || string(b[:len(proofMagic)]) != proofMagic {
 		return proof{}, errors.New("driver: the other end is no program of this kind: it sent no proof")
@@ -69,9 +68,9 @@ func parseProof(b []byte) (proof, error) {
 	return p, nil
 }
 
-// Server makes an accepted connection one between two ends of the run: TLS, the dialling
-// end's proof, then this end's. A stranger gets to see a certificate that was made at random,
-// and a refusal. It returns within the time of ctx; the caller closes c after an error.
+// Server authenticates an accepted connection: TLS, the dialling end's proof, then this end's. An unauthenticated
+// peer receives a certificate with a random key, and a refusal. Server returns within the time of ctx. The caller
+// closes c after an error.
 func (i *Identity) Server(ctx context.Context, c net.Conn) (*tls.Conn, error) {
 	t := tls.Server(c, &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{i.listener}, SessionTicketsDisabled: true,
@@ -101,12 +100,12 @@ func (i *Identity) Server(ctx context.Context, c net.Conn) (*tls.Conn, error) {
 	})
 }
 
-// Client is Server for the dialling end. A listener that does not know the secret gets a proof
-// that it can only try guesses on, each of which it has to stretch.
+// Client authenticates a connection that this end dialled; see Server. A listener that does not know the secret
+// receives a proof, against which it can only try guesses, each of which it has to stretch.
 func (i *Identity) Client(ctx context.Context, c net.Conn) (*tls.Conn, error) {
 	t := tls.Client(c, &tls.Config{
 		MinVersion: tls.VersionTLS13,
-		// Not left out: the proof shows who the listener is. Nobody vouches for its certificate.
+		// The proof authenticates the listener; its certificate is self-signed.
 		InsecureSkipVerify: true,
 	})
 	return t, within(ctx, t, func() error {
@@ -136,7 +135,7 @@ func (i *Identity) Client(ctx context.Context, c net.Conn) (*tls.Conn, error) {
 	})
 }
 
-// within does the TLS handshake and then the exchange of proofs, both in the time of ctx.
+// within runs the TLS handshake and then the exchange of proofs, both within the time of ctx.
 func within(ctx context.Context, t *tls.Conn, exchange func() error) error {
 	if err := t.HandshakeContext(ctx); err != nil {
 		return err
@@ -174,7 +173,7 @@ func readProof(r io.Reader) (proof, error) {
 	return parseProof(b[:])
 }
 
-// Explain says in words of the run why Server or Client has failed: TLS itself speaks of
+// Explain returns an error of Server or Client with a cause that a user can act on: the errors of TLS name only
 // certificates and alerts.
 func Explain(err error) error {
 	var header tls.RecordHeaderError
@@ -191,7 +190,7 @@ func Explain(err error) error {
 	return err
 }
 
-// isAlert reports whether an alert has ended the connection, at this end or the other.
+// isAlert reports whether an alert of either end has ended the connection.
 func isAlert(err error) bool {
 	var alert tls.AlertError
 	var op *net.OpError

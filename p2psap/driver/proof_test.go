@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ends does both parts of a handshake over a pipe, in the time that synctest keeps.
+// ends runs both parts of a handshake over a pipe, in the time of synctest.
 func ends(server, client func(context.Context, net.Conn) (*tls.Conn, error)) (serverErr, clientErr error) {
 	a, b := net.Pipe()
 	var both sync.WaitGroup
@@ -53,8 +53,8 @@ func TestProofs(t *testing.T) {
 	})
 }
 
-// A proof of one connection is worth nothing on another: whoever relays between two ends of
-// the run over TLS connections of its own gets in at neither.
+// A proof of one connection is not valid on another: a relay between two ends of the run with TLS connections
+// of its own is refused by both.
 func TestRelayedProof(t *testing.T) {
 	us := identity(t, theKey)
 	relay, err := certificate()
@@ -96,9 +96,9 @@ func TestRelayedProof(t *testing.T) {
 	})
 }
 
-// The listener sends nothing that depends on the secret before the dialling end has proved
-// that it knows it, and only a refusal when it has not.
-func TestListenerShowsStrangersNothing(t *testing.T) {
+// The listener sends nothing that depends on the secret before the dialling end has proved that it knows it,
+// and only a refusal otherwise.
+func TestListenerRevealsNothing(t *testing.T) {
 	us := identity(t, theKey)
 	synctest.Test(t, func(t *testing.T) {
 		var seen []byte
@@ -150,8 +150,8 @@ func TestOtherProofVersion(t *testing.T) {
 	})
 }
 
-// An end of a version that wanted certificates of the secret's own keys is told apart from a
-// stranger.
+// An end of a version with certificates of the secret's own keys is distinguished from an unauthenticated
+// peer.
 func TestVersionWithCertificates(t *testing.T) {
 	us := identity(t, theKey)
 	l, err := net.Listen("tcp", "127.0.0.1:0") // unlike a pipe it keeps an alert until it is read
@@ -182,7 +182,7 @@ func TestVersionWithCertificates(t *testing.T) {
 	})
 }
 
-// A handshake ends in its time, wherever the other end stops, and however slowly it sends.
+// A handshake ends in time, wherever the other end stops and however slowly it sends.
 func TestHandshakeEndsInTime(t *testing.T) {
 	us := identity(t, theKey)
 	synctest.Test(t, func(t *testing.T) {
@@ -229,8 +229,8 @@ func TestHandshakeEndsInTime(t *testing.T) {
 	})
 }
 
-// Every secret is stretched, however long it is, with a salt that is another one for each
-// listener; and once for each listener, however many connections there are.
+// Every secret is stretched, however long it is, with a different salt for each listener, once for each
+// listener, however many connections there are.
 func TestSecretsAreStretched(t *testing.T) {
 	for _, secret := range []string{"a short secret", "a secret of a person, much longer than 22 characters"} {
 		i, err := NewIdentity([]byte(secret), "run 7")
@@ -268,8 +268,7 @@ func TestSecretsAreStretched(t *testing.T) {
 	require.NotEqual(t, salts[0], salts[2], "two runs have one salt")
 }
 
-// FuzzProof: any bytes are a proof or an error; what is a proof of this version has one
-// encoding.
+// FuzzProof parses any bytes as a proof or returns an error. A proof of this version has one encoding.
 func FuzzProof(f *testing.F) {
 	good := proof{version: ProofVersion, state: proofAccepted, sum: [32]byte{1, 2, 3}}
 	refused := proof{version: ProofVersion, state: proofRefused}

@@ -2,49 +2,42 @@ package driver
 
 import "github.com/p2pdc/p2pdc/microproto"
 
-// joiner is a link that can leave frames together. See ether.Link.RecvTrains.
-type joiner interface {
-	RecvTrains(batch []microproto.Frame) (int, error)
-}
-
-// pumpBatch is how many frames Pump takes from the link at a time, pumpRounds how
-// often it asks, so that it returns also under a flood.
+// pumpBatch is how many frames Pump takes from a link at a time, pumpRounds how often it asks, so that it
+// returns also under a flood.
 const (
 	pumpBatch  = 64
 	pumpRounds = 8
 )
 
-// Pump takes in what has come over the links and runs timers that are due, on the
-// caller's goroutine. Nothing has to call it. Whoever computes without pause does, so
-// that news does not wait until the receiver's goroutine gets a processor: on a
-// machine whose cores are all busy that may take a time slice. It never blocks; it is
-// for one goroutine at a time.
+// Pump receives what has arrived over the links and runs timers that are due, on the caller's goroutine. It is
+// optional. Compute loops call it so that arrivals are handled without waiting for the receiver's goroutine to
+// be scheduled, which can take a time slice on a machine whose cores are all busy. Pump never blocks. It is for
+// one goroutine at a time.
 func (n *Node) Pump() {
-	for _, e := range n.rails[1:] {
-		e.pump()
+	for _, r := range n.rails[1:] {
+		r.pump()
 	}
-	if n.look.link == nil || !n.looking.CompareAndSwap(false, true) {
-		return // somebody else takes in what comes
+	if n.poll.link == nil || !n.polling.CompareAndSwap(false, true) {
+		return // another call receives
 	}
-	defer n.looking.Store(false)
+	defer n.polling.Store(false)
 	for range pumpRounds {
-		if k, err := n.takeIn(nil, n.now(), false); err != nil || k < pumpBatch {
+		if k, err := n.receivePending(nil, n.now(), false); err != nil || k < pumpBatch {
 			return
 		}
 	}
 }
 
-// takeIn takes in what has come and runs timers that are due; an error means that the
-// link is closed, or the receiver's goroutine will find out. Timers wait when it has
-// woken w. now is when it is called, by a caller who has set looking;
-// waits tells that it may wait for something to come, or to be called.
-func (n *Node) takeIn(w *waiter, now microproto.Instant, waits bool) (k int, err error) {
-	if waits {
-		k, err = n.look.link.AwaitRecv(n.pumped[:])
-		w.atLink.Store(false) // what it takes in may wake itself
+// receivePending receives what has arrived by the base rail and runs timers that are due, but not if that has
+// woken w. An error means that the link is closed; the receiver's goroutine reports others. The caller has set
+// polling; now is the time of the call. With wait it may wait until a frame arrives or Wake is called.
+func (n *Node) receivePending(w *waiter, now microproto.Instant, wait bool) (k int, err error) {
+	if wait {
+		k, err = n.poll.link.AwaitRecv(n.polled[:])
+		w.atLink.Store(false) // the frames may wake w itself
 		now = n.now()
 	} else {
-		k, err = n.look.link.TryRecv(n.pumped[:])
+		k, err = n.poll.link.TryRecv(n.polled[:])
 	}
 	if err != nil {
 		return 0, err
@@ -54,17 +47,7 @@ func (n *Node) takeIn(w *waiter, now microproto.Instant, waits bool) (k int, err
 	}
 	n.mu.Lock()
 	now = n.now()
-	for i := range n.pumped[:k] {
-		if n.closed {
-			n.pumped[i].Release()
-		} else {
-			n.core.Input(now, 0, n.pumped[i])
-		}
-		n.pumped[i] = microproto.Frame{}
-	}
-	if k > 0 {
-		n.byRail = false
-	}
+	n.input(now, 0, n.polled[:k])
 	if k > 0 && w != nil {
 		n.settle()
 	}

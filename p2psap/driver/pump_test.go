@@ -15,29 +15,28 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 )
 
-// deaf is a link whose receiver's goroutine never gets anything: as if it never got
-// a processor.
-type deaf struct {
+// noReceiver is a link whose receiver's goroutine gets nothing, as if it were never scheduled.
+type noReceiver struct {
 	*ether.Link
 	closed chan struct{}
 }
 
-func (d *deaf) Recv([]microproto.Frame) (int, error) {
+func (d *noReceiver) Recv([]microproto.Frame) (int, error) {
 	<-d.closed
 	return 0, net.ErrClosed
 }
 
-func (d *deaf) RecvTrains(batch []microproto.Frame) (int, error) { return d.Recv(batch) }
+func (d *noReceiver) RecvTrains(batch []microproto.Frame) (int, error) { return d.Recv(batch) }
 
-func (d *deaf) Close() error {
+func (d *noReceiver) Close() error {
 	close(d.closed)
 	return d.Link.Close()
 }
 
-func TestPumpTakesInWhatTheReceiverDoesNot(t *testing.T) {
+func TestPumpReceives(t *testing.T) {
 	unhearing := func(c *Config) {
 		c.Rails[0].Network, c.Catalog = p2psap.Ethernet, ctp.Catalog()
-		c.Rails[0].Link = &deaf{c.Rails[0].Link.(*ether.Link), make(chan struct{})}
+		c.Rails[0].Link = &noReceiver{c.Rails[0].Link.(*ether.Link), make(chan struct{})}
 	}
 	a, b := start(t, "a", unhearing), start(t, "b", unhearing)
 	join(t, a, b)
@@ -74,25 +73,25 @@ func TestPumpAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, a.Pump))
 }
 
-// deafRail waits for ever.
-type deafRail struct {
+// noRailReceiver waits for ever.
+type noRailReceiver struct {
 	*ib.Link
 	closed chan struct{}
 }
 
-func (d *deafRail) Await() error {
+func (d *noRailReceiver) Await() error {
 	<-d.closed
 	return net.ErrClosed
 }
 
-func (d *deafRail) Close() error {
+func (d *noRailReceiver) Close() error {
 	close(d.closed)
 	return d.Link.Close()
 }
 
-// Who computes without pause takes in what comes by rails, too: all that is sent
-// arrives in order although the rail's goroutine never gets a processor.
-func TestPumpTakesInFromRails(t *testing.T) {
+// Pump receives from rails, too: everything sent arrives in order although the rail's goroutine is never
+// scheduled.
+func TestPumpReceivesFromRails(t *testing.T) {
 	fabric := ib.NewSoftwareFabric()
 	railed := func(name string) func(c *Config) {
 		return func(c *Config) {
@@ -100,7 +99,7 @@ func TestPumpTakesInFromRails(t *testing.T) {
 			l, err := ib.Open(ib.Config{Name: name, Device: name, Fabric: fabric})
 			require.NoError(t, err)
 			c.Rails[0].Network, c.Catalog = p2psap.Ethernet, ctp.Catalog()
-			c.Rails = append(c.Rails, Rail{p2psap.InfiniBand, &deafRail{l, make(chan struct{})}})
+			c.Rails = append(c.Rails, Rail{p2psap.InfiniBand, &noRailReceiver{l, make(chan struct{})}})
 		}
 	}
 	a, b := start(t, "a", railed("a")), start(t, "b", railed("b"))

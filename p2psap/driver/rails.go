@@ -18,48 +18,41 @@ type Rail struct {
 	Link    microproto.Link
 }
 
-// railEnd runs a rail. The base rail is received by Node.receive and by calls that wait;
-// each of the others has a goroutine that receives, which Pump helps.
-type railEnd struct {
+// railPort runs a rail. The base rail is received by Node.receive and by calls that wait; each of the others
+// has a goroutine that receives, which Pump helps.
+type railPort struct {
 	node   *Node
-	number int // in the core
+	number int // index in Config.Rails
 	link   microproto.Link
 
-	// ready, if the link can wait without taking, has the frames taken in by whoever
-	// comes first: this goroutine, or Pump. taking keeps their order.
-	ready  patient
-	taking sync.Mutex // taken before the node's lock; guards batch
-	batch  []microproto.Frame
-
 	full     bool        // the link takes nothing until writable; guarded by the node's lock
-	writable atomic.Bool // it has called back
+	writable atomic.Bool // the link has called back
 
-	mu   sync.Mutex // guards news
-	news []microproto.LinkEvent
+	// waitable, if the link is one, lets the goroutine and Pump both receive; receiving keeps the order of
+	// frames.
+	waitable  microproto.WaitableLink
+	receiving sync.Mutex // taken before the node's lock; guards batch
+	batch     []microproto.Frame
+
+	mu     sync.Mutex // guards events
+	events []microproto.LinkEvent
 }
 
-// patient is a link that can wait until something has come, and leave it there. See
-// ib.Link.
-type patient interface {
-	Await() error
-	TryRecv(batch []microproto.Frame) (int, error)
-}
-
-// maxNews bounds what a link has told and the node not taken. Past it the link as a whole
-// is taken to have been down.
-const maxNews = 256
+// maxEvents bounds the events that the node has not handled. Beyond it the whole link counts as having been
+// down.
+const maxEvents = 256
 
 func (n *Node) addRails() {
 	for i, r := range n.config.Rails {
-		e := &railEnd{node: n, number: i, link: r.Link}
-		n.rails = append(n.rails, e)
+		p := &railPort{node: n, number: i, link: r.Link}
+		n.rails = append(n.rails, p)
 		if i == 0 {
 			continue
 		}
-		e.batch = make([]microproto.Frame, pumpBatch)
-		e.ready, _ = r.Link.(patient)
+		p.batch = make([]microproto.Frame, pumpBatch)
+		p.waitable, _ = r.Link.(microproto.WaitableLink)
 		if l, ok := r.Link.(microproto.Connected); ok {
-			l.Watch(e.tell)
+			l.Watch(p.onEvent)
 		}
 	}
 }
@@ -75,159 +68,173 @@ func (c *Config) closeLinks() error {
 	return errors.Join(errs...)
 }
 
-// tell notes what the link has to tell; it may be in the middle of a call under the
-// node's lock.
-func (e *railEnd) tell(event microproto.LinkEvent) {
-	e.mu.Lock()
-	if len(e.news) >= maxNews {
-		err := fmt.Errorf("driver: more than %d changes of the link at once", maxNews)
-		e.news = append(e.news[:0], microproto.LinkEvent{Err: err}, microproto.LinkEvent{Up: true})
+// onEvent notes an event of the link, which may be inside a call under the node's lock.
+func (p *railPort) onEvent(event microproto.LinkEvent) {
+	p.mu.Lock()
+	if len(p.events) >= maxEvents {
+		err := fmt.Errorf("driver: more than %d changes of the link at once", maxEvents)
+		p.events = append(p.events[:0], microproto.LinkEvent{Err: err}, microproto.LinkEvent{Up: true})
 	}
-	e.news = append(e.news, event)
-	e.mu.Unlock()
-	e.node.alarm.set(0)
+	p.events = append(p.events, event)
+	p.mu.Unlock()
+	p.node.alarm.set(0)
 }
 
-// onWritable may be called by the link from anywhere, even from inside Writable:
-// it only wakes the timer's goroutine.
-func (e *railEnd) onWritable() {
-	e.writable.Store(true)
-	e.node.alarm.set(0)
+// onWritable may be called by the link from anywhere, even from inside Writable: it only wakes the timer's
+// goroutine.
+func (p *railPort) onWritable() {
+	p.writable.Store(true)
+	p.node.alarm.set(0)
 }
 
-// keepRails takes what the rails have told. The lock is held.
-func (n *Node) keepRails(now microproto.Instant) {
-	for _, e := range n.rails {
-		if e.writable.Swap(false) {
-			e.full = false
+// handleRails handles what the links have reported. The lock is held.
+func (n *Node) handleRails(now microproto.Instant) {
+	for _, p := range n.rails {
+		if p.writable.Swap(false) {
+			p.full = false
 		}
 		for {
-			e.mu.Lock()
-			news := e.news
-			e.news = nil
-			e.mu.Unlock()
-			if len(news) == 0 {
+			p.mu.Lock()
+			events := p.events
+			p.events = nil
+			p.mu.Unlock()
+			if len(events) == 0 {
 				break
 			}
-			for _, event := range news {
+			for _, e := range events {
 				if !n.closed {
-					n.core.RailEvent(now, e.number, event)
+					n.core.RailEvent(now, p.number, e)
 				}
 			}
 		}
 	}
 }
 
-// flush gives the link what it takes. The lock is held.
-func (e *railEnd) flush() {
-	n := e.node
-	for !e.full {
-		frames := n.core.Frames(e.number)
+// flush offers the link the frames that wait for it. The lock is held.
+func (p *railPort) flush() {
+	n := p.node
+	for !p.full {
+		frames := n.core.Frames(p.number)
 		if len(frames) == 0 {
 			return
 		}
-		k, err := e.link.Send(frames)
+		k, err := p.link.Send(frames)
 		if err != nil && k < len(frames) {
-			// One frame cannot be sent. By the base rail, transports repeat what matters; nobody
-			// repeats what a reliable rail has refused, so that connection is over.
+			// One frame cannot be sent. On the base rail micro-protocols send again what matters. On another
+			// rail nobody does, so the connection is over.
 			n.stats.LinkErrors++
 			peer := frames[k].Peer
 			frames[k].Release()
-			n.core.Sent(e.number, k+1)
-			n.core.RailEvent(n.now(), e.number, microproto.LinkEvent{Peer: peer, Err: err})
+			n.core.Sent(p.number, k+1)
+			n.core.RailEvent(n.now(), p.number, microproto.LinkEvent{Peer: peer, Err: err})
 			continue
 		}
-		n.core.Sent(e.number, k)
+		n.core.Sent(p.number, k)
 		if k < len(frames) {
-			e.full = true
+			p.full = true
 			n.stats.LinkFull++
-			e.link.Writable(e.onWritable)
+			p.link.Writable(p.onWritable)
 		}
 	}
 }
 
 // receive drains a rail other than the base rail.
-func (e *railEnd) receive() {
-	n := e.node
+func (p *railPort) receive() {
+	n := p.node
 	defer n.running.Done()
 	for {
-		var err error
-		if e.ready == nil {
-			var k int
-			if k, err = e.link.Recv(e.batch); err == nil {
-				e.hand(k, 1)
-			}
-		} else if err = e.ready.Await(); err == nil {
-			e.taking.Lock()
-			_, err = e.takeIn(1)
-			e.taking.Unlock()
-		}
+		err := p.receiveOnce()
 		if err == nil {
 			continue
 		}
 		n.mu.Lock()
 		if !errors.Is(err, net.ErrClosed) {
-			n.log.Error().Err(err).Str("node", n.config.Name).Stringer("network", n.config.Rails[e.number].Network).Msg("rail receiver stopped")
-			n.core.RailEvent(n.now(), e.number, microproto.LinkEvent{Err: err})
+			network := n.config.Rails[p.number].Network
+			n.log.Error().Err(err).Str("node", n.config.Name).Stringer("network", network).Msg("rail receiver stopped")
+			n.core.RailEvent(n.now(), p.number, microproto.LinkEvent{Err: err})
 		}
-		n.leave()
+		n.unlock()
 		return
 	}
 }
 
-// pump takes in what has come, unless somebody else is about it.
-func (e *railEnd) pump() {
-	if e.ready == nil || !e.taking.TryLock() {
+// receiveOnce waits for frames and passes them on.
+func (p *railPort) receiveOnce() error {
+	if p.waitable == nil {
+		k, err := p.link.Recv(p.batch)
+		if err == nil {
+			p.deliver(k, 1)
+		}
+		return err
+	}
+	if err := p.waitable.Await(); err != nil {
+		return err
+	}
+	p.receiving.Lock()
+	defer p.receiving.Unlock()
+	_, err := p.receivePending(1)
+	return err
+}
+
+// pump receives what has arrived, unless the rail's goroutine does.
+func (p *railPort) pump() {
+	if p.waitable == nil || !p.receiving.TryLock() {
 		return
 	}
-	defer e.taking.Unlock()
+	defer p.receiving.Unlock()
 	for range pumpRounds {
-		if k, err := e.takeIn(0); err != nil || k < len(e.batch) {
+		if k, err := p.receivePending(0); err != nil || k < len(p.batch) {
 			return
 		}
 	}
 }
 
-// takeIn hands over what is there now. taking is held. wakes: see hand.
-func (e *railEnd) takeIn(wakes uint64) (int, error) {
-	k, err := e.ready.TryRecv(e.batch)
+// receivePending receives what has arrived. receiving is held. wakes: see deliver.
+func (p *railPort) receivePending(wakes uint64) (int, error) {
+	k, err := p.waitable.TryRecv(p.batch)
 	if k > 0 {
-		e.hand(k, wakes)
+		p.deliver(k, wakes)
 	}
 	return k, err
 }
 
-// hand gives the first k frames of the batch to the core. wakes is how often the rail's
-// goroutine was woken for them.
-func (e *railEnd) hand(k int, wakes uint64) {
-	n := e.node
+// deliver passes the first k frames of the batch to the core. wakes counts how often the rail's goroutine was
+// woken for them.
+func (p *railPort) deliver(k int, wakes uint64) {
+	n := p.node
 	n.mu.Lock()
 	n.stats.LinkWakes += wakes
-	n.byRail = true
 	now := n.now()
-	for i := range e.batch[:k] {
-		if n.closed {
-			e.batch[i].Release()
-		} else {
-			n.core.Input(now, e.number, e.batch[i])
-		}
-		e.batch[i] = microproto.Frame{}
-	}
+	n.input(now, p.number, p.batch[:k])
 	n.runDue(now)
-	n.leave()
+	n.unlock()
 }
 
-// railed passes the news of a rail on.
-func (n *Node) railed(o *p2psap.Output) {
-	if o.Err != nil {
-		n.log.Warn().Str("node", n.config.Name).Str("peer", o.Peer).Stringer("network", o.Network).Err(o.Err).Msg("rail down")
-		return
+// input passes frames of a rail to the core. The lock is held.
+func (n *Node) input(now microproto.Instant, rail int, frames []microproto.Frame) {
+	for i := range frames {
+		if n.closed {
+			frames[i].Release()
+		} else {
+			n.core.Input(now, rail, frames[i])
+		}
+		frames[i] = microproto.Frame{}
 	}
-	n.log.Info().Str("node", n.config.Name).Str("peer", o.Peer).Stringer("network", o.Network).Msg("rail up")
+	if len(frames) > 0 {
+		n.lastByRail = rail != 0
+	}
 }
 
-// Rails tells where the rails to a peer stand, best first; nil if the two have none in
-// common.
+// logRail logs that a rail came up or went down.
+func (n *Node) logRail(o *p2psap.Output) {
+	event, what := n.log.Info(), "rail up"
+	if o.Err != nil {
+		event, what = n.log.Warn().Err(o.Err), "rail down"
+	}
+	event.Str("node", n.config.Name).Str("peer", o.Peer).Stringer("network", o.Network).Msg(what)
+}
+
+// Rails describes the rails to a peer, best first; nil if the two have none in common beside the base rail.
 func (n *Node) Rails(peer string) []p2psap.RailInfo {
 	n.mu.Lock()
 	defer n.mu.Unlock()

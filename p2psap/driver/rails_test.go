@@ -32,15 +32,14 @@ func overEthernet(c *Config) {
 	c.Monitor.RailDwell = 20 * time.Millisecond
 }
 
-// on waits until a session is on a network.
+// on waits until a session uses a network.
 func on(t *testing.T, s *Socket, k p2psap.Network) {
 	t.Helper()
 	await.Until(t, func() bool { return s.Info().Conditions.Network == k }, "the session on %v", k)
 }
 
-// A rail that both have is used; its port goes down at either end and comes back, and
-// the session leaves and comes back, again and again, while messages go both ways:
-// each comes once and in order.
+// A session uses a rail that both ends have. Its port goes down and up at either end, and the session leaves
+// and returns, again and again, while messages are sent both ways: each arrives once and in order.
 func TestRailGoesDownAndComesBack(t *testing.T) {
 	f := ib.NewSoftwareFabric()
 	a, b := start(t, "a", onFabric(t, f)), start(t, "b", onFabric(t, f))
@@ -130,8 +129,8 @@ func TestRailGoesDownAndComesBack(t *testing.T) {
 	require.Greater(t, x, uint64(100))
 }
 
-// Peers without the rail are reached over Ethernet, as is one whose adapter is on another
-// fabric; each pair is on its best.
+// Peers without the rail are reached over Ethernet, and so is one whose adapter is on another fabric. Each
+// pair uses its best rail.
 func TestMixedRails(t *testing.T) {
 	f, g := ib.NewSoftwareFabric(), ib.NewSoftwareFabric()
 	a, b := start(t, "a", onFabric(t, f)), start(t, "b", onFabric(t, f))
@@ -157,8 +156,8 @@ func TestMixedRails(t *testing.T) {
 	require.Contains(t, a.Rails("d")[0].Reason, "down")
 }
 
-// Close ends everything also in the middle of a move.
-func TestCloseInAMove(t *testing.T) {
+// Close ends everything also while a session moves to another rail.
+func TestCloseDuringMove(t *testing.T) {
 	f := ib.NewSoftwareFabric()
 	a, b := start(t, "a", onFabric(t, f)), start(t, "b", onFabric(t, f))
 	join(t, a, b)

@@ -4,22 +4,21 @@ package driver
 type Refusal struct {
 	Reason string
 	Count  uint64
-	// Strange: no peer of a run does this by itself, whatever the network does to its
-	// frames; somebody else is at work, or something is broken.
+	// Suspicious: no peer of a run causes this, whatever the network does to its frames. There is an
+	// attacker, or a fault.
 	Suspicious bool
 }
 
-// Refusals lists everything that was refused, each reason that has occurred once, in a
-// fixed order.
+// Refusals returns the counts of everything that was refused, in a fixed order, without zero counts.
 func (s *Stats) Refusals() []Refusal {
 	all := []Refusal{
 		{"frame.malformed", s.FramesMalformed, true},
 		{"frame.run", s.FramesOtherRun, true},
-		{"frame.session", s.FramesUnknown, false}, // late ones of a session that is closed, too
+		{"frame.session", s.FramesUnknown, false}, // late frames of a closed session, too
 		{"frame.epoch", s.FramesOtherEpoch, false},
 		{"frame.unprotected", s.FramesUnprotected, true},
 		{"frame.forged", s.FramesForged, true},
-		{"frame.replayed", s.FramesReplayed, false}, // networks double frames
+		{"frame.replayed", s.FramesReplayed, false}, // networks duplicate frames
 		{"frame.old", s.FramesBeforeWindow, false},
 		{"control.malformed", s.ControlMalformed, true},
 		{"control.garbage", s.ControlGarbage, true},
@@ -38,16 +37,16 @@ func (s *Stats) Refusals() []Refusal {
 	return out
 }
 
-// reportRefusals logs, once, what strangers did to this node.
-func (n *Node) reportRefusals() {
+// logRefusals logs, once, what unauthenticated peers did to this node.
+func (n *Node) logRefusals() {
 	s := n.Stats()
-	strange := false
+	suspicious := false
 	e := n.log.Warn().Str("node", n.config.Name)
 	for _, r := range s.Refusals() {
 		e = e.Uint64(r.Reason, r.Count)
-		strange = strange || r.Suspicious
+		suspicious = suspicious || r.Suspicious
 	}
-	if strange {
+	if suspicious {
 		e.Msg("refused what did not come from a peer of this run")
 	} else {
 		e.Discard().Send()

@@ -9,8 +9,8 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 )
 
-// Every call of a socket refuses a tag that the session does not declare, at once: a Receive
-// of one would wait for ever. After Close every call says so.
+// Every call of a socket refuses at once a tag that the session does not declare; a Receive would otherwise
+// wait for ever. After Close every call returns ErrClosed.
 func TestCallsThatAreRefused(t *testing.T) {
 	a, b := start(t, "a", nil), start(t, "b", nil)
 	join(t, a, b)

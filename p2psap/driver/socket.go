@@ -1,56 +1,77 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
 )
 
-// Socket is one end of a session; it implements p2psap.Socket, whose rules are in
-// docs/sockets.md.
+// Socket is one end of a session. It implements p2psap.Socket; docs/sockets.md states the rules.
 type Socket struct {
 	node *Node
 	id   p2psap.SessionID
 
 	// Guarded by the node's lock.
-	waiters waiters
-	seen    uint64 // arrivals when Wait last returned
-	gone    bool   // closed at this end
-	orphan  bool   // nobody will ask again: the number is given back at the end
-	last    p2psap.SessionInfo
+	waiters   waiters
+	seen      uint64             // arrivals when Wait returned last
+	closed    bool               // at this end
+	abandoned bool               // no call will follow: the number is given back when the session ends
+	info      p2psap.SessionInfo // when it was asked for last
 }
 
 var _ p2psap.Socket = (*Socket)(nil)
 
-// failure translates a core error for a caller.
-func (s *Socket) failure(err error) error {
-	if s.gone || s.node.closed || errors.Is(err, p2psap.ErrSession) {
+// userError returns the error of a call of the core as a user of the socket sees it.
+func (s *Socket) userError(err error) error {
+	if err != nil && (s.closed || s.node.closed || errors.Is(err, p2psap.ErrSession)) {
 		return p2psap.ErrClosed
 	}
 	return err
 }
 
+// isClosed reports whether the session or the node was closed at this end.
+func (s *Socket) isClosed() bool { return s.closed || s.node.closed }
+
+// ended reports whether the session has ended.
+func (s *Socket) ended() bool {
+	state, _ := s.node.core.State(s.id)
+	return state == p2psap.SessionEnded
+}
+
+// failed returns why no more can be received; nil: the session is open.
+func (s *Socket) failed() error {
+	switch state, err := s.node.core.State(s.id); state {
+	case p2psap.SessionRemoteClosed, p2psap.SessionEnded:
+		return s.userError(err)
+	}
+	return nil
+}
+
 // Send implements p2psap.Socket.
-func (s *Socket) Send(ctx context.Context, tag p2psap.Tag, label p2psap.Label, data []byte) (p2psap.Transfer, error) {
+func (s *Socket) Send(
+	ctx context.Context, tag p2psap.Tag, label p2psap.Label, data []byte,
+) (p2psap.Transfer, error) {
 	n := s.node
 	n.mu.Lock()
-	defer n.leave()
+	defer n.unlock()
 	for {
-		if s.gone || n.closed {
+		if s.isClosed() {
 			return 0, p2psap.ErrClosed
 		}
 		now := n.now()
 		t, waits, err := n.core.SendCoalescing(now, s.id, tag, label, data)
 		if err == nil {
-			if n.gather(now, waits); !n.gathering {
+			if n.coalesce(now, waits); !n.holdFlush {
 				n.runDue(now)
 			}
 			return t, nil
 		}
 		if !errors.Is(err, microproto.ErrBusy) || n.core.Mode(s.id) == microproto.ModeAsynchronous {
-			return 0, s.failure(err)
+			return 0, s.userError(err)
 		}
 		if err := n.block(ctx, &s.waiters, microproto.Never); err != nil {
 			return 0, err
@@ -58,29 +79,26 @@ func (s *Socket) Send(ctx context.Context, tag p2psap.Tag, label p2psap.Label, d
 	}
 }
 
-// TrySend is Send that never blocks: microproto.ErrBusy when the receiver's grant
-// is used up, and then nothing was sent.
+// TrySend is Send that never blocks. It returns microproto.ErrBusy, and sends nothing, when the receiver's grant
+// is used up.
 func (s *Socket) TrySend(tag p2psap.Tag, label p2psap.Label, data []byte) (p2psap.Transfer, error) {
 	n := s.node
 	n.mu.Lock()
-	defer n.leave()
-	if s.gone || n.closed {
+	defer n.unlock()
+	if s.isClosed() {
 		return 0, p2psap.ErrClosed
 	}
 	t, err := n.core.Send(n.now(), s.id, tag, label, data)
-	if err != nil {
-		return 0, s.failure(err)
-	}
-	return t, nil
+	return t, s.userError(err)
 }
 
 // Receive implements p2psap.Socket.
 func (s *Socket) Receive(ctx context.Context, slot *p2psap.Slot) (p2psap.Arrival, error) {
 	n := s.node
 	n.mu.Lock()
-	defer n.leave()
+	defer n.unlock()
 	for posted := false; ; {
-		a, err := s.take(slot)
+		a, err := s.receive(slot)
 		if errors.Is(err, microproto.ErrNothing) {
 			n.core.Post(s.id, slot)
 			posted = true
@@ -95,45 +113,41 @@ func (s *Socket) Receive(ctx context.Context, slot *p2psap.Slot) (p2psap.Arrival
 	}
 }
 
-// Post offers the slot's memory for the next message of its tag, which is then copied once less
-// on its way. The session may write there until Poll or Receive returns that message.
+// Post offers the slot's memory for the next message of its tag, which is then copied once less on its way. The
+// session may write there until Poll or Receive has returned that message.
 func (s *Socket) Post(slot *p2psap.Slot) {
 	s.node.mu.Lock()
 	s.node.core.Post(s.id, slot)
 	s.node.mu.Unlock()
 }
 
-// Poll is Receive that never blocks: false when nothing new was there.
+// Poll is Receive that never blocks. It returns false when there was nothing new.
 func (s *Socket) Poll(slot *p2psap.Slot) (p2psap.Arrival, bool, error) {
 	n := s.node
 	n.mu.Lock()
-	defer n.leave()
-	a, err := s.take(slot)
+	defer n.unlock()
+	a, err := s.receive(slot)
 	if errors.Is(err, microproto.ErrNothing) {
 		return p2psap.Arrival{}, false, nil
 	}
 	return a, err == nil && a.Fresh, err
 }
 
-func (s *Socket) take(slot *p2psap.Slot) (p2psap.Arrival, error) {
-	n := s.node
-	if s.gone || n.closed {
+func (s *Socket) receive(slot *p2psap.Slot) (p2psap.Arrival, error) {
+	if s.isClosed() {
 		return p2psap.Arrival{}, p2psap.ErrClosed
 	}
-	a, err := n.core.Receive(n.now(), s.id, slot)
-	if err != nil && !errors.Is(err, microproto.ErrNothing) {
-		err = s.failure(err)
-	}
-	return a, err
+	a, err := s.node.core.Receive(s.node.now(), s.id, slot)
+	return a, s.userError(err)
 }
 
 // Wait implements p2psap.Socket.
 func (s *Socket) Wait(ctx context.Context, t p2psap.Transfer) (p2psap.Ready, error) {
 	n := s.node
 	n.mu.Lock()
-	defer n.leave()
+	defer n.unlock()
 	for {
-		if s.gone || n.closed {
+		if s.isClosed() {
 			return p2psap.Ready{}, p2psap.ErrClosed
 		}
 		arrivals := n.core.Arrivals(s.id)
@@ -145,9 +159,8 @@ func (s *Socket) Wait(ctx context.Context, t p2psap.Transfer) (p2psap.Ready, err
 			s.seen = max(s.seen, arrivals)
 			return r, nil
 		}
-		switch state, err := n.core.State(s.id); state {
-		case p2psap.SessionRemoteClosed, p2psap.SessionEnded:
-			return p2psap.Ready{}, s.failure(err)
+		if err := s.failed(); err != nil {
+			return p2psap.Ready{}, err
 		}
 		if err := n.block(ctx, &s.waiters, microproto.Never); err != nil {
 			return p2psap.Ready{}, err
@@ -155,50 +168,95 @@ func (s *Socket) Wait(ctx context.Context, t p2psap.Transfer) (p2psap.Ready, err
 	}
 }
 
-// Info implements p2psap.Socket. After the end it tells what was last known.
+// Adapt implements p2psap.Socket. When ctx ends first, the request stands: the session changes when the other end
+// asks too, and the next Adapt waits until it has.
+func (s *Socket) Adapt(ctx context.Context, mode microproto.Mode) error {
+	n := s.node
+	n.mu.Lock()
+	defer n.unlock()
+	for number := uint64(0); ; {
+		if s.isClosed() {
+			return p2psap.ErrClosed
+		}
+		var err error
+		if number == 0 {
+			if number, err = n.core.Adapt(n.now(), s.id, mode); err != nil && !errors.Is(err, microproto.ErrBusy) {
+				return s.userError(err)
+			}
+		}
+		if number != 0 {
+			over, err := n.core.Adapted(s.id)
+			if err != nil && errors.Is(err, p2psap.ErrSession) || over >= number {
+				return s.userError(err)
+			}
+			if err := s.failed(); err != nil {
+				return err
+			}
+		}
+		if err := n.block(ctx, &s.waiters, microproto.Never); err != nil {
+			return err
+		}
+	}
+}
+
+// Info implements p2psap.Socket. After the end it returns what was last known.
 func (s *Socket) Info() p2psap.SessionInfo {
 	s.node.mu.Lock()
 	defer s.node.mu.Unlock()
-	s.remember()
-	return s.last
+	s.updateInfo()
+	return s.info
 }
 
-func (s *Socket) remember() {
+func (s *Socket) updateInfo() {
 	if i, err := s.node.core.Info(s.id); err == nil {
-		s.last = i
+		s.info = i
 	}
 }
 
-// Close implements p2psap.Socket. Transfers under way are given Config.Linger to
-// be accepted; it returns when the peer knows, or soon after that time. Calls that
-// block in other goroutines return p2psap.ErrClosed at once.
+// Sessions describes the sessions that are open, and those that have ended and are not closed at this end, by peer
+// and name.
+func (n *Node) Sessions() []p2psap.SessionInfo {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := []p2psap.SessionInfo{}
+	for _, s := range n.sockets {
+		s.updateInfo()
+		if s.info.State >= p2psap.SessionOpen && !s.closed {
+			all = append(all, s.info)
+		}
+	}
+	slices.SortFunc(all, func(a, b p2psap.SessionInfo) int {
+		return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+// Close implements p2psap.Socket. Transfers under way are given Config.Linger to be accepted. Close returns when the
+// peer knows, or soon after that time. Calls that block in other goroutines return p2psap.ErrClosed at once.
 func (s *Socket) Close() error {
 	n := s.node
 	n.mu.Lock()
-	defer n.leave()
-	if s.gone || n.closed {
+	defer n.unlock()
+	if s.isClosed() {
 		return nil
 	}
-	s.gone = true
+	s.closed = true
 	n.core.Close(n.now(), s.id)
-	s.waiters.all()
-	n.lingerOn(func() bool {
-		state, _ := n.core.State(s.id)
-		return state == p2psap.SessionEnded
-	})
+	s.waiters.signalAll()
+	n.linger(s.ended)
 	n.release(s)
 	return nil
 }
 
 // release gives the session's number back, now or when it has ended.
 func (n *Node) release(s *Socket) {
-	s.gone = true
-	s.remember()
-	if state, _ := n.core.State(s.id); state != p2psap.SessionEnded {
+	s.closed = true
+	s.updateInfo()
+	if !s.ended() {
 		n.core.Close(n.now(), s.id)
 	}
-	if state, _ := n.core.State(s.id); state != p2psap.SessionEnded {
-		s.orphan = true
+	if !s.ended() {
+		s.abandoned = true
 		return
 	}
 	n.core.Close(n.now(), s.id)

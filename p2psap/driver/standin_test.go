@@ -6,9 +6,8 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// The stand-ins are the least that makes an endpoint over a link that loses
-// nothing and keeps its order: these tests are about the driver. They allocate
-// nothing once their slots are declared.
+// The stand-ins are the simplest micro-protocols that make an endpoint over a link that loses nothing and
+// keeps the order: these tests are about the driver. They allocate nothing once their slots are declared.
 
 const standInDepth = 8 // messages kept per tag; also the sender's grant
 
@@ -123,7 +122,8 @@ func (s *standIn) Accepted() uint64 {
 
 func (s *standIn) Arrivals() uint64 { return s.arrived }
 
-func (s *standIn) Receive(x *microproto.Exec, tag uint32, dst []byte, _ *[]microproto.SegmentLabel) (microproto.Arrival, error) {
+func (s *standIn) Receive(x *microproto.Exec, tag uint32, dst []byte,
+	_ *[]microproto.SegmentLabel) (microproto.Arrival, error) {
 	slot := s.slots[tag]
 	if slot == nil || slot.count == 0 {
 		if s.async {
@@ -142,7 +142,7 @@ func (s *standIn) Receive(x *microproto.Exec, tag uint32, dst []byte, _ *[]micro
 	return microproto.Arrival{Label: slot.labels[i], Newest: slot.labels[i], Length: n, Fresh: true, Complete: true}, nil
 }
 
-// standIns lists what the InfiniBand columns need.
+// standIns returns a catalog of what the InfiniBand columns need.
 func standIns(extra ...string) *microproto.Catalog {
 	c := microproto.NewCatalog()
 	add := func(name string, f func() microproto.MicroProtocol) {

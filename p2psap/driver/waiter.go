@@ -7,18 +7,16 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// waiter is one blocked call. Waiters are used again, so that blocking allocates
-// nothing.
+// waiter is one blocked call. Waiters are reused, so that blocking allocates nothing.
 type waiter struct {
-	wake  chan struct{} // capacity 1
-	until microproto.Instant
-	// link is where it waits while atLink says so.
-	link   prompt
+	wake   chan struct{} // capacity 1
+	until  microproto.Instant
+	link   microproto.PollableLink // where the call waits while atLink is set
 	atLink atomic.Bool
 }
 
-// ring wakes the waiter.
-func (w *waiter) ring() {
+// signal wakes the waiter.
+func (w *waiter) signal() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -31,20 +29,20 @@ func (w *waiter) ring() {
 // waiters are the calls that wait for one thing. Guarded by the node's lock.
 type waiters struct{ list []*waiter }
 
-// all wakes everyone; they look for themselves whether it was for them.
-func (w *waiters) all() {
+// signalAll wakes every call; each checks for itself whether to go on.
+func (w *waiters) signalAll() {
 	for _, x := range w.list {
-		x.ring()
+		x.signal()
 	}
 }
 
-// expire wakes those whose time is over, once: one that does not get a processor yet
-// must not make the timer ring without pause, and so keep it from getting one.
+// expire wakes those whose time is over, once. A call that does not get a processor yet must not make the
+// timer fire without pause, and so keep the processor busy.
 func (w *waiters) expire(now microproto.Instant) {
 	for _, x := range w.list {
 		if x.until <= now {
 			x.until = microproto.Never
-			x.ring()
+			x.signal()
 		}
 	}
 }
@@ -68,9 +66,8 @@ func (w *waiters) remove(x *waiter) {
 	}
 }
 
-// block gives the lock up until someone wakes the list, the instant has come
-// (lists whose deadlines settle looks at), or ctx ends, which is the error. The
-// lock is held again when it returns.
+// block gives the lock up until the list is signalled, the instant has come (for lists whose deadlines
+// nextAlarm reads), or ctx ends, which is the error. The lock is held again when it returns.
 func (n *Node) block(ctx context.Context, on *waiters, until microproto.Instant) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -79,26 +76,26 @@ func (n *Node) block(ctx context.Context, on *waiters, until microproto.Instant)
 	if k := len(n.free); k > 0 {
 		w, n.free = n.free[k-1], n.free[:k-1]
 	} else {
-		w = &waiter{wake: make(chan struct{}, 1), link: n.look.link}
+		w = &waiter{wake: make(chan struct{}, 1), link: n.poll.link}
 	}
 	w.until = until
 	on.list = append(on.list, w)
-	looks, call := n.beginLook()
-	n.leave()
-	if call {
-		n.look.link.Wake()
+	polls, wake := n.acquirePoll()
+	n.unlock()
+	if wake {
+		n.poll.link.Wake()
 	}
 	var err error
-	news := false
-	if looks {
-		now := n.lookFor(w)
+	woken := false
+	if polls {
+		now := n.pollFor(w)
 		n.mu.Lock()
-		news = len(w.wake) > 0
-		n.endLook(now, news)
+		woken = len(w.wake) > 0
+		n.releasePoll(now, woken)
 	}
-	if !news {
-		if looks {
-			n.leave()
+	if !woken {
+		if polls {
+			n.unlock()
 		}
 		err = n.sleep(ctx, w)
 		n.mu.Lock()
@@ -112,18 +109,17 @@ func (n *Node) block(ctx context.Context, on *waiters, until microproto.Instant)
 	return err
 }
 
-// sleep blocks until the waiter is woken or ctx ends. Somebody else takes in what
-// comes meanwhile.
+// sleep blocks until the waiter is signalled or ctx ends. The receiver, or another call, receives meanwhile.
 func (n *Node) sleep(ctx context.Context, w *waiter) error {
 	if len(w.wake) > 0 {
 		return nil
 	}
 	n.mu.Lock()
-	n.look.blocked++
-	if n.look.ours && !n.looking.Load() {
-		n.handBack()
+	n.poll.sleeping++
+	if n.poll.owned && !n.polling.Load() {
+		n.resumeReceiver()
 	}
-	n.leave()
+	n.unlock()
 	var err error
 	select {
 	case <-w.wake:
@@ -131,8 +127,8 @@ func (n *Node) sleep(ctx context.Context, w *waiter) error {
 		err = ctx.Err()
 	}
 	n.mu.Lock()
-	n.look.blocked--
-	n.look.last = n.now()
+	n.poll.sleeping--
+	n.poll.last = n.now()
 	n.mu.Unlock()
 	return err
 }

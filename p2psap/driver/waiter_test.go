@@ -9,9 +9,9 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// A waiter whose time is over is woken once, and the timer is not set for it again:
-// where there are more threads than processors it may be long before it runs, and a
-// timer that rings all that time would take the processor it waits for.
+// A waiter whose time is over is woken once, and the timer is not set for it again: with more threads than
+// processors it may run much later, and a timer that fires all that time would take the processor that it
+// waits for.
 func TestWaitersExpireOnce(t *testing.T) {
 	early := &waiter{wake: make(chan struct{}, 1), until: 5}
 	late := &waiter{wake: make(chan struct{}, 1), until: 20}
@@ -28,19 +28,19 @@ func TestWaitersExpireOnce(t *testing.T) {
 	require.Equal(t, microproto.Never, ws.deadline())
 }
 
-func TestWaitAtOnce(t *testing.T) {
+func TestDisableBusyPoll(t *testing.T) {
 	n := start(t, "a", func(c *Config) { c.BusyPoll = time.Second })
-	looks := func() bool {
+	polls := func() bool {
 		n.mu.Lock()
-		defer n.leave()
-		n.look.last = n.now()
-		looks, _ := n.beginLook()
-		if looks {
-			n.endLook(n.now(), false)
+		defer n.unlock()
+		n.poll.last = n.now()
+		polls, _ := n.acquirePoll()
+		if polls {
+			n.releasePoll(n.now(), false)
 		}
-		return looks
+		return polls
 	}
-	require.True(t, looks())
+	require.True(t, polls())
 	n.DisableBusyPoll()
-	require.False(t, looks())
+	require.False(t, polls())
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// build makes the problem on a grid; a nonstationary one with its functions at the end.
+// build returns the problem on a grid. The functions of a nonstationary problem are those at the end time.
 func (d *document) build(name string, n [3]int) (*problem.Problem, error) {
 	if err := problems.CheckGrid(d.dimension, n); err != nil {
 		return nil, fmt.Errorf("problem %s: %w", name, err)
@@ -27,12 +27,12 @@ func (d *document) build(name string, n [3]int) (*problem.Problem, error) {
 	p := at(d.end)
 	p.Evolution = &problem.Evolution{
 		End: d.end, Steps: d.steps, Initial: d.initial.function(arrays, 0), At: at,
-		SteadyObstacles: !d.obstacle.timed() && !d.upper.timed(),
+		SteadyObstacles: !d.obstacle.timeDependent() && !d.upper.timeDependent(),
 	}
 	return p, nil
 }
 
-// rasters are the functions that arrays give; they do not depend on time.
+// rasters maps arrays to their functions, which do not depend on time.
 type rasters map[*problems.Raster]problem.Function
 
 func (d *document) readArrays() (rasters, error) {
@@ -50,7 +50,7 @@ func (d *document) readArrays() (rasters, error) {
 	return out, nil
 }
 
-// at is the problem at time t.
+// at returns the problem at time t.
 func (d *document) at(base problem.Problem, arrays rasters, t float64) *problem.Problem {
 	p := &base
 	p.Diffusion = d.diffusion.formula.coefficient(t)
@@ -59,15 +59,16 @@ func (d *document) at(base problem.Problem, arrays rasters, t float64) *problem.
 	for a := range d.dimension {
 		p.Velocity[a] = d.velocity[a].formula.coefficient(t)
 	}
-	p.Obstacle, p.Upper, p.Exact = d.obstacle.function(arrays, t), d.upper.function(arrays, t), d.exact.function(arrays, t)
+	p.Obstacle, p.Upper = d.obstacle.function(arrays, t), d.upper.function(arrays, t)
+	p.Exact = d.exact.function(arrays, t)
 	p.Boundary = p.Obstacle
-	if !d.boundary.same {
+	if !d.boundary.copiesObstacle {
 		p.Boundary = d.boundary.formula.function(t)
 	}
 	return p
 }
 
-// function is the field at time t; nil for one that is not given.
+// function returns the field at time t, or nil if it is not given.
 func (f field) function(arrays rasters, t float64) problem.Function {
 	switch {
 	case f.formula != nil:
@@ -78,5 +79,5 @@ func (f field) function(arrays rasters, t float64) problem.Function {
 	return nil
 }
 
-// timed tells whether the field changes with time; arrays do not.
-func (f field) timed() bool { return f.formula != nil && f.formula.timed }
+// timeDependent reports whether the field depends on time. Arrays do not.
+func (f field) timeDependent() bool { return f.formula != nil && f.formula.timeDependent }

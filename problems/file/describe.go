@@ -9,15 +9,15 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// Description says what a problem means, to people (String) and, as JSON, to
-// programs.
+// Description describes a problem, as text (String) or JSON.
 type Description struct {
-	Name        string               `json:"name"`
-	Builtin     bool                 `json:"builtin"`
-	Dimension   int                  `json:"dimension"`
-	Domain      [][2]float64         `json:"domain"`
-	Equation    string               `json:"equation"`
-	Entries     []Entry              `json:"entries"` // the functions of the problem, or a built-in's summary and parameters
+	Name      string       `json:"name"`
+	Builtin   bool         `json:"builtin"`
+	Dimension int          `json:"dimension"`
+	Domain    [][2]float64 `json:"domain"`
+	Equation  string       `json:"equation"`
+	// functions of the problem, or summary and parameters of a built-in
+	Entries     []Entry              `json:"entries"`
 	Parameters  []problems.Parameter `json:"parameters,omitempty"`
 	HasExact    bool                 `json:"has_exact"`
 	Fingerprint string               `json:"fingerprint"` // SHA-256, hexadecimal
@@ -29,8 +29,8 @@ type Entry struct {
 	Text string `json:"text"`
 }
 
-// Check reads a problem file (or a name of the catalog) and describes it. It refuses what Open and, on a coarse grid,
-// Validate refuse.
+// Check reads a problem file or a problem of the catalog and returns its description. It returns the errors of
+// Open and, on a coarse grid, of Validate.
 func Check(c *problems.Catalog, ref string) (Description, error) {
 	s, err := Open(c, ref, nil)
 	if err != nil {
@@ -40,10 +40,10 @@ func Check(c *problems.Catalog, ref string) (Description, error) {
 	return s.Describe(), err
 }
 
-// checkPoints per axis make a grid that is looked at in no time.
+// checkPoints is the number of points per axis of the coarse grid of Check.
 const checkPoints = 31
 
-// Describe says what the problem means.
+// Describe returns the description of the problem.
 func (s *Spec) Describe() Description {
 	sum := s.Fingerprint()
 	d := Description{
@@ -73,10 +73,11 @@ func (s *Spec) Describe() Description {
 		if doc.initial.given() {
 			start = strings.Join(strings.Fields(doc.initial.text), " ")
 		}
-		d.Entries = append(d.Entries, Entry{"time", fmt.Sprintf("0 < t ≤ %g in %d steps of implicit Euler, Δt = %g; u = %s at t = 0",
+		d.Entries = append(d.Entries, Entry{"time", fmt.Sprintf(
+			"0 < t ≤ %g in %d steps of implicit Euler, Δt = %g; u = %s at t = 0",
 			doc.end, doc.steps, doc.end/float64(doc.steps), start)})
 	}
-	if doc.moves() {
+	if doc.hasVelocity() {
 		var parts []string
 		for a := range doc.dimension {
 			parts = append(parts, doc.velocity[a].text)
@@ -92,7 +93,9 @@ func (s *Spec) Describe() Description {
 
 func (s *Spec) describeBuiltin(d *Description) {
 	b := s.builtin
-	d.Builtin, d.HasExact, d.Parameters = true, b.Exact, b.Parameters
+	d.Builtin = true
+	d.HasExact = b.Exact
+	d.Parameters = b.Parameters
 	d.Equation = "u ≥ φ, −Δu ≥ f, complementary"
 	if p, err := b.Make(smallest(b.Dimension)); err == nil && p.Evolution != nil {
 		d.Equation = "u ≥ φ, u_t − κΔu ≥ f, complementary"
@@ -116,7 +119,7 @@ func (d *Description) setDomain(lo, hi problem.Point) {
 	}
 }
 
-// String is the description as lines of text.
+// String returns the description as lines of text.
 func (d Description) String() string {
 	var b strings.Builder
 	line := func(key, text string) { fmt.Fprintf(&b, "%-12s %s\n", key, text) }
@@ -137,12 +140,13 @@ func (d Description) String() string {
 	return b.String()
 }
 
-// fields lists the functions of the problem in the order of the keys.
+// fields returns the functions of the problem in the order of the keys.
 func (d *document) fields() []field {
 	return []field{d.obstacle, d.f, d.boundary, d.upper, d.diffusion, d.velocity[0], d.reaction, d.exact}
 }
 
-func (d *document) moves() bool {
+// hasVelocity reports whether the velocity is not the constant 0.
+func (d *document) hasVelocity() bool {
 	for a := range d.dimension {
 		if v := d.velocity[a].formula; !v.constant || v.value != 0 {
 			return true
@@ -151,13 +155,13 @@ func (d *document) moves() bool {
 	return false
 }
 
-// equation writes the problem with the terms that it has.
+// equation returns the complementarity problem with its terms.
 func (d *document) equation() string {
 	operator := "−div(κ∇u)"
 	if k := d.diffusion.formula; k.constant && k.value == 1 {
 		operator = "−Δu"
 	}
-	if d.moves() {
+	if d.hasVelocity() {
 		operator += " + b·∇u"
 	}
 	if c := d.reaction.formula; !c.constant || c.value != 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// document is a problem file understood: everything but the grid.
+// document is a parsed problem file: the problem without its grid.
 type document struct {
 	yamldoc.Source
 	dimension int
@@ -23,28 +23,27 @@ type document struct {
 	velocity                            [3]field
 	upwind                              bool
 
-	end     float64 // of time; 0: stationary
+	end     float64 // end time, 0 if stationary
 	steps   int
 	initial field // u at t = 0
 
-	option *option.Option // of the kind american-option; nil: the fields above are the problem
+	option *option.Option // contract of the kind american-option; if nil, the fields above are the problem
 }
 
 func (d *document) evolves() bool { return d.steps > 0 }
 
-// field is one function of the problem: a formula, an array, the obstacle's own
-// values, or nothing.
+// field is one function of the problem: a formula, an array, a copy of the obstacle, or none.
 type field struct {
 	yamldoc.Source
-	text    string // as the user wrote it
-	formula *formula
-	raster  *problems.Raster
-	same    bool // as the obstacle
+	text           string // as the user wrote it
+	formula        *formula
+	raster         *problems.Raster
+	copiesObstacle bool
 }
 
-func (f field) given() bool { return f.formula != nil || f.raster != nil || f.same }
+func (f field) given() bool { return f.formula != nil || f.raster != nil || f.copiesObstacle }
 
-// attach returns the bytes of an array that the problem file names.
+// attach returns the bytes of an array named in the problem file.
 type attach func(name string) ([]byte, error)
 
 var documentKeys = []string{
@@ -112,7 +111,7 @@ func (d *document) readDomain(e yamldoc.Entry) error {
 	return nil
 }
 
-// readFields reads the functions of the problem; in is what formulas may use.
+// readFields reads the functions of the problem. Formulas may use the names in scope in.
 func (d *document) readFields(get func(string) yamldoc.Entry, in scope, open attach) error {
 	if get("obstacle").Null() && get("upper").Null() {
 		return yamldoc.Source{File: d.File}.Errorf("there is no obstacle: give obstacle, upper or both")
@@ -120,7 +119,7 @@ func (d *document) readFields(get func(string) yamldoc.Entry, in scope, open att
 	for _, r := range []struct {
 		key       string
 		to        *field
-		otherwise string // formula of an absent key; "": none
+		otherwise string // formula of an absent key, or ""
 		arrays    bool
 	}{
 		{"obstacle", &d.obstacle, "", true},
@@ -140,12 +139,12 @@ func (d *document) readFields(get func(string) yamldoc.Entry, in scope, open att
 		case e.Null() && r.otherwise == "":
 			*r.to = field{Source: e.Source}
 		case e.Null():
-			*r.to, err = fixed(e.Source, r.otherwise)
+			*r.to, err = defaultField(e.Source, r.otherwise)
 		case r.key == "boundary" && isObstacle(e):
 			if !d.obstacle.given() {
-				err = e.Errorf("it names the obstacle, and there is none")
+				err = e.Errorf("it refers to the obstacle, but the problem has none")
 			}
-			*r.to = field{Source: e.Source, text: "the obstacle's own values", same: true}
+			*r.to = field{Source: e.Source, text: "the values of the obstacle", copiesObstacle: true}
 		default:
 			*r.to, err = readFormula(e, in)
 		}
@@ -175,8 +174,8 @@ func readFormula(e yamldoc.Entry, in scope) (field, error) {
 	return field{Source: e.Source, text: text, formula: &f}, err
 }
 
-// fixed is a field that the file leaves to its default.
-func fixed(at yamldoc.Source, text string) (field, error) {
+// defaultField returns the field of an absent key.
+func defaultField(at yamldoc.Source, text string) (field, error) {
 	f, err := parseFormula(text, scope{})
 	return field{Source: at, text: text, formula: &f}, err
 }
@@ -192,7 +191,7 @@ func (d *document) readVelocity(e, upwind yamldoc.Entry, in scope) error {
 	}
 	if e.Null() {
 		for a := range d.velocity {
-			d.velocity[a], _ = fixed(e.Source, "0")
+			d.velocity[a], _ = defaultField(e.Source, "0")
 		}
 		return nil
 	}
@@ -202,7 +201,7 @@ func (d *document) readVelocity(e, upwind yamldoc.Entry, in scope) error {
 	}
 	for a := range d.velocity {
 		if a >= d.dimension {
-			d.velocity[a], _ = fixed(e.Source, "0")
+			d.velocity[a], _ = defaultField(e.Source, "0")
 		} else if d.velocity[a], err = readFormula(parts[a], in); err != nil {
 			return err
 		}
@@ -210,7 +209,7 @@ func (d *document) readVelocity(e, upwind yamldoc.Entry, in scope) error {
 	return nil
 }
 
-// readArray reads {npy: FILE, scale: NUMBER, flip: AXIS or [AXES]}.
+// readArray reads an array {npy: FILE, scale: NUMBER, flip: AXIS or [AXES]}.
 func (d *document) readArray(e yamldoc.Entry, open attach) (field, error) {
 	keys, err := yamldoc.Mapping(e.Source, e.Value, "npy", "scale", "flip")
 	if err != nil {
@@ -260,14 +259,16 @@ func (d *document) readArray(e yamldoc.Entry, open attach) (field, error) {
 	return field{Source: e.Source, text: text, raster: raster}, nil
 }
 
-// fit takes the array's shape, slowest axis first, as the raster's size.
+// fit sets the size of the raster to the shape of the array, which has the slowest axis first.
 func fit(r *problems.Raster, array npy.Array, dimension int) error {
 	if len(array.Shape) != dimension {
-		return fmt.Errorf("the array has the shape %s, but the problem is %d-D", npy.ShapeString(array.Shape), dimension)
+		return fmt.Errorf("the array has the shape %s, but the problem is %d-D",
+			npy.ShapeString(array.Shape), dimension)
 	}
 	for i, n := range array.Shape {
 		if n < 2 {
-			return fmt.Errorf("the array has the shape %s: it needs at least 2 entries along every axis, the first and the last on the boundary", npy.ShapeString(array.Shape))
+			return fmt.Errorf("the array has the shape %s: it needs at least 2 entries along every axis, "+
+				"the first and the last on the boundary", npy.ShapeString(array.Shape))
 		}
 		r.Size[dimension-1-i] = n
 	}
@@ -291,7 +292,8 @@ func (d *document) readFlip(e yamldoc.Entry) (flip [3]bool, err error) {
 			axis = slices.Index([]string{"x", "y", "z"}[:d.dimension], name)
 		}
 		if axis < 0 {
-			return flip, n.Errorf("there should be an axis of the problem or a list of them, not %s", yamldoc.Kind(n.Value))
+			return flip, n.Errorf("there should be an axis of the problem or a list of axes, not %s",
+				yamldoc.Kind(n.Value))
 		}
 		flip[axis] = true
 	}
@@ -306,7 +308,7 @@ func indices(shape []int, i int) []int {
 	return at
 }
 
-// readTime reads {end: T, steps: N, initial: FORMULA or ARRAY}.
+// readTime reads the evolution {end: T, steps: N, initial: FORMULA or ARRAY}.
 func (d *document) readTime(e yamldoc.Entry, open attach) error {
 	d.initial = field{Source: e.Source}
 	if e.Null() {
@@ -340,7 +342,7 @@ func (d *document) readTime(e yamldoc.Entry, open attach) error {
 	return nil
 }
 
-// readInitial reads u at t = 0; absent, it is max(obstacle, 0).
+// readInitial reads u at t = 0. If the key is absent, u is max(obstacle, 0).
 func (d *document) readInitial(e yamldoc.Entry, open attach) (field, error) {
 	if _, isMapping := e.Value.(*ast.MappingNode); isMapping {
 		return d.readArray(e, open)

@@ -11,7 +11,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/yamldoc"
 )
 
-// formula reads a number or a formula, and returns it as it was written too.
+// readExpression reads a number or a formula. It also returns the text of the expression.
 func readExpression(e yamldoc.Entry, in scope) (formula, string, error) {
 	switch v := e.Value.(type) {
 	case *ast.IntegerNode, *ast.FloatNode:
@@ -35,7 +35,7 @@ func readExpression(e yamldoc.Entry, in scope) (formula, string, error) {
 	written = strings.TrimSpace(written)
 	f, err := parseFormula(written, in)
 	if err != nil {
-		var p *positioned
+		var p *positionError
 		if errors.As(err, &p) {
 			return formula{}, "", e.Errorf("%s, at character %d of %q", p.reason, p.at+1, yamldoc.Shorten(written))
 		}
@@ -44,7 +44,7 @@ func readExpression(e yamldoc.Entry, in scope) (formula, string, error) {
 	return f, written, nil
 }
 
-// number reads a number or a formula without coordinates, such as 2*pi.
+// readNumber reads a number or a formula without coordinates, such as 2*pi.
 func readNumber(e yamldoc.Entry) (float64, error) {
 	f, written, err := readExpression(e, scope{})
 	if err != nil {

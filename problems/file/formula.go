@@ -17,40 +17,41 @@ import (
 	"github.com/p2pdc/p2pdc/internal/spelling"
 )
 
-// Bounds of a formula: what a person writes is far below them, and they bound
-// the depth of the recursion that reads it.
+// maxFormulaBytes and maxFormulaNodes bound formulas, and with them the depth of the parser's recursion. They
+// are far above the size of formulas written by hand.
 const (
 	maxFormulaBytes = 8 << 10
 	maxFormulaNodes = 2000
 )
 
-// scalar and predicate are compiled formulas: trees of closures over float64.
-// They keep no state, so they may be called from several goroutines at once.
+// scalar and predicate are compiled formulas: trees of closures over float64. They have no state and are safe
+// for concurrent use.
 type (
 	scalar    func(x, y, z, t float64) float64
 	predicate func(x, y, z, t float64) bool
 )
 
-// formula is a compiled formula; a constant one is folded.
+// formula is a compiled formula. Constant formulas are folded.
 type formula struct {
-	constant bool
-	placed   bool // it depends on the place, not on the time only
-	timed    bool // it depends on the time
-	value    float64
-	eval     scalar
+	constant      bool
+	spatial       bool // depends on a coordinate
+	timeDependent bool // depends on the time
+	value         float64
+	eval          scalar
 }
 
-// coefficient and function are the formula at time t.
+// coefficient returns the formula at time t as a coefficient, which is constant if the formula is not spatial.
 func (f formula) coefficient(t float64) problem.Coefficient {
 	if f.constant {
 		return problem.Coefficient{Value: f.value}
 	}
-	if v := f.eval(0, 0, 0, t); !f.placed && finite(v) { // another value is refused by the place where it shows
+	if v := f.eval(0, 0, 0, t); !f.spatial && finite(v) { // validation finds values that are not finite
 		return problem.Coefficient{Value: v}
 	}
 	return problem.Coefficient{Of: f.function(t)}
 }
 
+// function returns the formula at time t as a function of the point.
 func (f formula) function(t float64) problem.Function {
 	if f.constant {
 		v := f.value
@@ -60,26 +61,26 @@ func (f formula) function(t float64) problem.Function {
 	return func(p problem.Point) float64 { return eval(p[0], p[1], p[2], t) }
 }
 
-// scope is what a formula may refer to.
+// scope is the set of names that a formula may use: the coordinates of a dimension, and the time.
 type scope struct {
 	dimension int
 	time      bool
 }
 
-// positioned is a mistake at a character of the formula, counted from 0.
-type positioned struct {
+// positionError is an error at a character of the formula, counted from 0.
+type positionError struct {
 	at     int
 	reason string
 }
 
-func (p *positioned) Error() string { return p.reason }
+func (p *positionError) Error() string { return p.reason }
 
-// parseFormula reads a formula. The grammar is that of the expr language; what
-// of it is not arithmetic is refused, and the rest is compiled here, because a
-// formula is evaluated at every point of the grid.
+// parseFormula parses and compiles a formula. The grammar is the arithmetic part of the expr language. Formulas
+// are compiled to closures, because they are evaluated at every point of the grid.
 func parseFormula(text string, in scope) (formula, error) {
 	if len(text) > maxFormulaBytes {
-		return formula{}, fmt.Errorf("the formula has %d characters, more than the %d allowed", len(text), maxFormulaBytes)
+		return formula{}, fmt.Errorf("the formula has %d characters, more than the %d allowed", len(text),
+			maxFormulaBytes)
 	}
 	if strings.TrimSpace(text) == "" {
 		return formula{}, errors.New("the formula is empty")
@@ -87,8 +88,7 @@ func parseFormula(text string, in scope) (formula, error) {
 	config := exprconf.CreateNew()
 	config.MaxNodes = maxFormulaNodes
 	config.DisableIfOperator = true
-	// "?." and "??" are operators of the language; after a condition they are
-	// the "?" of a choice followed by a number.
+	// "?." is an operator of the language. In a formula it is the "?" of a choice followed by a number such as ".5".
 	tree, err := parser.ParseWithConfig(strings.ReplaceAll(text, "?.", "? ."), config)
 	if err != nil {
 		return formula{}, syntaxError(err)
@@ -103,19 +103,20 @@ func parseFormula(text string, in scope) (formula, error) {
 	case n.constant && !finite(n.value):
 		return formula{}, fmt.Errorf("the formula's value is %g", n.value)
 	}
-	return formula{constant: n.constant, placed: c.placed, timed: c.timed, value: n.value, eval: n.eval}, nil
+	return formula{constant: n.constant, spatial: c.spatial, timeDependent: c.timeDependent, value: n.value,
+		eval: n.eval}, nil
 }
 
 func syntaxError(err error) error {
 	var e *exprfile.Error
 	if errors.As(err, &e) {
-		message := strings.Replace(e.Message, "unexpected token EOF", "it ends too early", 1)
-		return &positioned{e.From, "the formula does not parse: " + message}
+		message := strings.Replace(e.Message, "unexpected token EOF", "it is incomplete", 1)
+		return &positionError{e.From, "the formula does not parse: " + message}
 	}
 	return fmt.Errorf("the formula does not parse: %w", err)
 }
 
-// node is a compiled part: a number (eval) or a truth value (truth).
+// node is a compiled part of a formula: a number (eval) or a truth value (truth).
 type node struct {
 	constant bool
 	value    float64
@@ -129,15 +130,15 @@ func constant(v float64) node {
 
 type compiler struct {
 	scope
-	placed bool // a coordinate was named
-	timed  bool // the time was named
-	err    error
+	spatial       bool // a coordinate occurs
+	timeDependent bool // the time occurs
+	err           error
 }
 
-// fail keeps the first mistake and returns a node that stands for it.
+// fail records the first error and returns a placeholder.
 func (c *compiler) fail(at ast.Node, format string, args ...any) node {
 	if c.err == nil {
-		c.err = &positioned{at.Location().From, fmt.Sprintf(format, args...)}
+		c.err = &positionError{at.Location().From, fmt.Sprintf(format, args...)}
 	}
 	return constant(0)
 }
@@ -166,7 +167,8 @@ func (c *compiler) compile(n ast.Node) node {
 		c.err = errors.New("the formula does not parse")
 		return constant(0)
 	}
-	return c.fail(n, "%s is not arithmetic: formulas know numbers, names, + - * / ^, comparisons, a ? b : c and functions", n)
+	return c.fail(n, "%s is not allowed: "+
+		"formulas consist of numbers, names, + - * / ^, comparisons, a ? b : c and functions", n)
 }
 
 func (c *compiler) number(n ast.Node) node {
@@ -188,16 +190,17 @@ func (c *compiler) condition(n ast.Node) predicate {
 
 func (c *compiler) name(n *ast.IdentifierNode) node {
 	axis := slices.Index([]string{"x", "y", "z"}, n.Value)
-	c.placed, c.timed = c.placed || axis >= 0, c.timed || n.Value == "t" && c.time
+	c.spatial = c.spatial || axis >= 0
+	c.timeDependent = c.timeDependent || n.Value == "t" && c.time
 	switch {
 	case n.Value == "pi":
 		return constant(math.Pi)
 	case n.Value == "t" && c.time:
 		return node{eval: func(_, _, _, t float64) float64 { return t }}
 	case n.Value == "t":
-		return c.fail(n, "t is the time, and this problem has none: see the key time")
+		return c.fail(n, "t is the time, but the problem is stationary: add the key time")
 	case axis >= 0 && c.dimension == 0:
-		return c.fail(n, "%s changes from place to place, and a number is needed here", n.Value)
+		return c.fail(n, "%s is a coordinate, but a number is needed here", n.Value)
 	case axis >= c.dimension:
 		return c.fail(n, "%s is not a coordinate of a %d-D problem", n.Value, c.dimension)
 	case axis == 0:
@@ -211,7 +214,8 @@ func (c *compiler) name(n *ast.IdentifierNode) node {
 		return c.fail(n, "%s is a function: write %s(…)", n.Value, n.Value)
 	}
 	known := append([]string{"x", "y", "z", "t", "pi"}, functionNames()...)
-	return c.fail(n, "unknown name %q%s; formulas know %s", n.Value, spelling.Suggest(n.Value, known), strings.Join(known, ", "))
+	return c.fail(n, "unknown name %q%s; the names are %s",
+		n.Value, spelling.Suggest(n.Value, known), strings.Join(known, ", "))
 }
 
 func (c *compiler) unary(n *ast.UnaryNode) node {
@@ -229,7 +233,7 @@ func (c *compiler) unary(n *ast.UnaryNode) node {
 		f := a.eval
 		return node{eval: func(x, y, z, t float64) float64 { return -f(x, y, z, t) }}
 	}
-	return c.fail(n, "the operator %s is not one that formulas know", n.Operator)
+	return c.fail(n, "formulas have no operator %s", n.Operator)
 }
 
 func (c *compiler) choice(n *ast.ConditionalNode) node {
@@ -248,7 +252,7 @@ func (c *compiler) choice(n *ast.ConditionalNode) node {
 func (c *compiler) call(at ast.Node, name string, arguments []ast.Node) node {
 	f, known := findFunction(name)
 	if !known {
-		return c.fail(at, "unknown function %q%s; formulas know %s", name,
+		return c.fail(at, "unknown function %q%s; the functions are %s", name,
 			spelling.Suggest(name, functionNames()), strings.Join(functionNames(), ", "))
 	}
 	if len(arguments) < f.least || len(arguments) > f.most {

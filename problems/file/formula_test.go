@@ -63,7 +63,8 @@ func TestFormulas(t *testing.T) {
 		f, err := parseFormula(text, scope{dimension: 3})
 		require.NoError(t, err, text)
 		require.InDelta(t, want, f.function(0)(at), 1e-15*max(1, math.Abs(want)), text)
-		require.Equal(t, !strings.ContainsAny(strings.NewReplacer("max", "", "exp", "").Replace(text), "xyz"), f.constant, text)
+		require.Equal(t, !strings.ContainsAny(strings.NewReplacer("max", "", "exp", "").Replace(text), "xyz"),
+			f.constant, text)
 	}
 }
 
@@ -74,8 +75,8 @@ func TestConstantsAreFolded(t *testing.T) {
 	require.InDelta(t, 2.5, f.coefficient(0).Value, 1e-15)
 }
 
-// expression draws a formula whose value the expr language's own machine gives
-// too. It has no 0: the two differ in the sign of -0, which one divides by.
+// expression draws a formula that the machine of the expr language evaluates too. It contains no 0, because the
+// two differ in the sign of -0.
 func expression(depth int) *rapid.Generator[string] {
 	leaf := rapid.OneOf(
 		rapid.SampledFrom([]string{"x", "y", "z", "pi"}),
@@ -105,7 +106,7 @@ func expression(depth int) *rapid.Generator[string] {
 	}))
 }
 
-// The compiled closures agree with another evaluator of the same grammar.
+// The compiled closures have the values of another evaluator of the same grammar.
 func TestFormulasAgreeWithTheLanguage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := expression(4).Draw(t, "formula")
@@ -118,7 +119,7 @@ func TestFormulasAgreeWithTheLanguage(t *testing.T) {
 			"sin": math.Sin, "abs": math.Abs,
 			"min": func(a, b, c float64) float64 { return math.Min(math.Min(a, b), c) },
 		}
-		// The language's own min leaves NaN out.
+		// The min of the expr language ignores NaN.
 		program, err := expr.Compile(text, expr.Env(env), expr.DisableBuiltin("min"), expr.DisableBuiltin("abs"))
 		require.NoError(t, err, text)
 		other, err := expr.Run(program, env)
@@ -131,13 +132,13 @@ func TestFormulasAgreeWithTheLanguage(t *testing.T) {
 		}
 		got := f.function(0)(at)
 		if math.IsNaN(want) || math.IsNaN(got) || math.Abs(want) > 1e12 {
-			return // powers of negative numbers and huge towers differ in the last bits first
+			return // powers of negative numbers and repeated powers may differ in the last bits
 		}
 		require.InDelta(t, want, got, 1e-9*max(1, math.Abs(want)), text)
 	})
 }
 
-// A compiled formula keeps no state.
+// A compiled formula has no state.
 func TestFormulasAreSafeForConcurrentUse(t *testing.T) {
 	f, err := parseFormula("x > 0.5 ? sin(x)*y : min(x, y)^2", scope{dimension: 2})
 	require.NoError(t, err)

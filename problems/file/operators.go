@@ -7,9 +7,8 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// binary compiles an operator. Each operation is a call of its own, so that no
-// compiler can fuse a product and a sum: every machine gets the same bits from +,
-// −, * and /.
+// binary compiles a binary operator. Each operation is a separate call, so that no compiler can fuse a product
+// and a sum: +, −, * and / have the same bits on every machine.
 func (c *compiler) binary(n *ast.BinaryNode) node {
 	switch n.Operator {
 	case "&&", "and":
@@ -23,7 +22,7 @@ func (c *compiler) binary(n *ast.BinaryNode) node {
 	}
 	arithmetic := operation(n.Operator)
 	if arithmetic == nil {
-		return c.fail(n, "the operator %s is not one that formulas know", n.Operator)
+		return c.fail(n, "formulas have no operator %s", n.Operator)
 	}
 	a, b := c.number(n.Left), c.number(n.Right)
 	v := arithmetic(a, b)
@@ -34,24 +33,16 @@ func (c *compiler) binary(n *ast.BinaryNode) node {
 }
 
 func (c *compiler) comparison(n *ast.BinaryNode) node {
-	left, right := c.number(n.Left), c.number(n.Right)
-	a, b := left.eval, right.eval
-	var truth predicate
-	switch n.Operator {
-	case "<":
-		truth = func(x, y, z, t float64) bool { return a(x, y, z, t) < b(x, y, z, t) }
-	case "<=":
-		truth = func(x, y, z, t float64) bool { return a(x, y, z, t) <= b(x, y, z, t) }
-	case ">":
-		truth = func(x, y, z, t float64) bool { return a(x, y, z, t) > b(x, y, z, t) }
-	case ">=":
-		truth = func(x, y, z, t float64) bool { return a(x, y, z, t) >= b(x, y, z, t) }
-	case "==":
-		truth = func(x, y, z, t float64) bool { return a(x, y, z, t) == b(x, y, z, t) }
-	case "!=":
-		truth = func(x, y, z, t float64) bool { return a(x, y, z, t) != b(x, y, z, t) }
-	}
-	return node{truth: truth}
+	a, b := c.number(n.Left).eval, c.number(n.Right).eval
+	holds := map[string]func(a, b float64) bool{
+		"<":  func(a, b float64) bool { return a < b },
+		"<=": func(a, b float64) bool { return a <= b },
+		">":  func(a, b float64) bool { return a > b },
+		">=": func(a, b float64) bool { return a >= b },
+		"==": func(a, b float64) bool { return a == b },
+		"!=": func(a, b float64) bool { return a != b },
+	}[n.Operator]
+	return node{truth: func(x, y, z, t float64) bool { return holds(a(x, y, z, t), b(x, y, z, t)) }}
 }
 
 func operation(operator string) func(a, b node) scalar {
@@ -118,7 +109,7 @@ func divide(a, b node) scalar {
 	return func(x, y, z, t float64) float64 { return f(x, y, z, t) / g(x, y, z, t) }
 }
 
-// power multiplies out the small powers of which obstacles are made.
+// power computes small constant powers by multiplication.
 func power(a, b node) scalar {
 	f, g := a.eval, b.eval
 	if b.constant {
@@ -138,14 +129,14 @@ func power(a, b node) scalar {
 	return func(x, y, z, t float64) float64 { return math.Pow(f(x, y, z, t), g(x, y, z, t)) }
 }
 
-// function is one that formulas may call.
+// function is a function that formulas may call.
 type function struct {
 	name        string
-	least, most int // arguments
+	least, most int // number of arguments
 	apply       func(arguments []node) scalar
 }
 
-// functions lists them in the order in which they are shown.
+// functions returns all functions in the order of error messages.
 func functions() []function {
 	return []function{
 		one("sqrt", math.Sqrt), one("exp", math.Exp), one("log", math.Log),

@@ -13,14 +13,13 @@ import (
 	"github.com/p2pdc/p2pdc/problems/option"
 )
 
-// Kinds of problem files, by the key kind; without it a file is an obstacle problem.
+// The kinds of problem files, the values of the key kind. Without the key a file is an obstacle problem.
 const (
 	kindObstacle = "obstacle"
 	kindOption   = "american-option"
 )
 
-// kindOfProblem looks for the key kind; what it is besides is for the reader of that
-// kind to judge.
+// kindOfProblem returns the value of the key kind. Other keys are checked by the reader of that kind.
 func kindOfProblem(file string, root ast.Node) (string, error) {
 	m, ok := root.(*ast.MappingNode)
 	if !ok {
@@ -30,11 +29,13 @@ func kindOfProblem(file string, root ast.Node) (string, error) {
 		if yamldoc.KeyName(v.Key) != "kind" {
 			continue
 		}
-		e := yamldoc.Entry{Source: yamldoc.Source{File: file, Key: "kind", Line: yamldoc.LineOf(v.Key, 0)}, Value: v.Value}
+		at := yamldoc.Source{File: file, Key: "kind", Line: yamldoc.LineOf(v.Key, 0)}
+		e := yamldoc.Entry{Source: at, Value: v.Value}
 		known := []string{kindObstacle, kindOption}
 		word, ok := e.Text()
 		if !ok || !slices.Contains(known, word) {
-			return "", e.Errorf("there should be %s, not %s%s", strings.Join(known, " or "), yamldoc.Kind(v.Value), spelling.Suggest(word, known))
+			return "", e.Errorf("there should be %s, not %s%s",
+				strings.Join(known, " or "), yamldoc.Kind(v.Value), spelling.Suggest(word, known))
 		}
 		return word, nil
 	}
@@ -45,7 +46,7 @@ var optionKeys = []string{
 	"kind", "payoff", "basket", "strike", "rate", "maturity", "steps", "assets", "correlation", "weights", "width",
 }
 
-// optionDefaultSteps are taken where the file does not say.
+// optionDefaultSteps is the default number of time steps.
 const optionDefaultSteps = 100
 
 // optionReader reads a problem file of the kind american-option.
@@ -53,10 +54,18 @@ type optionReader struct {
 	at      yamldoc.Source
 	entries []yamldoc.Entry
 	option  option.Option
-	assets  [][]yamldoc.Entry // of each asset: price, volatility, dividend
+	assets  [][]yamldoc.Entry // price, volatility and dividend of each asset
+	err     error             // first error of word and number
 }
 
-// perpetualWord stands for a maturity that never comes.
+// fail records the first error.
+func (r *optionReader) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+// perpetualWord is the value of maturity of a perpetual option.
 const perpetualWord = "perpetual"
 
 func assetKeys() []string { return []string{"price", "volatility", "dividend"} }
@@ -81,27 +90,16 @@ func parseOption(file string, root ast.Node) (*document, error) {
 func (r *optionReader) get(key string) yamldoc.Entry { return r.entries[slices.Index(optionKeys, key)] }
 
 func (r *optionReader) readContract() error {
-	payoff, err := r.word("payoff", option.Payoffs(), false)
-	if err != nil {
-		return err
-	}
-	basket, err := r.word("basket", option.Baskets(), true)
-	if err != nil {
-		return err
-	}
-	r.option.Payoff, r.option.Basket = option.Payoff(payoff), option.Basket(max(basket, 0))
-	if r.option.Strike, err = r.number("strike"); err != nil {
-		return err
-	}
-	if r.option.Rate, err = r.number("rate"); err != nil {
-		return err
-	}
+	r.option.Payoff = option.Payoff(r.word("payoff", option.Payoffs(), false))
+	r.option.Basket = option.Basket(r.word("basket", option.Baskets(), true))
+	r.option.Strike = r.number("strike")
+	r.option.Rate = r.number("rate")
 	if !r.get("width").Null() {
-		if r.option.Width, err = r.number("width"); err == nil && r.option.Width == 0 {
-			err = r.get("width").Errorf("0: want a positive number of standard deviations")
+		if r.option.Width = r.number("width"); r.option.Width == 0 {
+			r.fail(r.get("width").Errorf("0: want a positive number of standard deviations"))
 		}
 	}
-	return err
+	return r.err
 }
 
 // readTime reads maturity and steps.
@@ -114,15 +112,14 @@ func (r *optionReader) readTime() error {
 		}
 		return nil
 	}
-	var err error
-	if r.option.Maturity, err = r.number("maturity"); err != nil {
-		return err
-	}
+	r.option.Maturity = r.number("maturity")
 	r.option.Steps = optionDefaultSteps
 	if !steps.Null() {
+		var err error
 		r.option.Steps, err = steps.Integer()
+		r.fail(err)
 	}
-	return err
+	return r.err
 }
 
 func (r *optionReader) readAssets() error {
@@ -132,7 +129,8 @@ func (r *optionReader) readAssets() error {
 	}
 	list, ok := e.Value.(*ast.SequenceNode)
 	if !ok {
-		return e.Errorf("there should be a list of one to %d assets {price: …, volatility: …}, not %s", option.MaxAssets, yamldoc.Kind(e.Value))
+		return e.Errorf("there should be a list of one to %d assets {price: …, volatility: …}, not %s",
+			option.MaxAssets, yamldoc.Kind(e.Value))
 	}
 	if n := len(list.Values); n < 1 || n > option.MaxAssets {
 		return e.Errorf("%d of them; there may be 1 to %d", n, option.MaxAssets)
@@ -169,7 +167,7 @@ func (r *optionReader) readAssets() error {
 	return nil
 }
 
-// readCorrelation reads one number for all pairs, or the rows of the matrix.
+// readCorrelation reads one correlation for all pairs or the rows of the matrix.
 func (r *optionReader) readCorrelation() error {
 	e, d := r.get("correlation"), len(r.option.Assets)
 	r.option.Correlation = option.Uncorrelated()
@@ -221,34 +219,40 @@ func (r *optionReader) readWeights() error {
 	return nil
 }
 
-// word is the place of a word in a list; -1 where the key is absent and may be.
-func (r *optionReader) word(key string, known []string, absent bool) (int, error) {
+// word returns the index of the key's value in the list of known words, or 0 if the key is absent and optional.
+func (r *optionReader) word(key string, known []string, optional bool) int {
 	e := r.get(key)
-	if e.Null() && absent {
-		return -1, nil
-	}
 	if e.Null() {
-		return -1, r.missing(key)
+		if !optional {
+			r.fail(r.missing(key))
+		}
+		return 0
 	}
 	text, _ := e.Text()
-	if i := slices.Index(known, text); i >= 0 {
-		return i, nil
+	i := slices.Index(known, text)
+	if i < 0 {
+		r.fail(e.Errorf("there should be %s, not %s%s",
+			strings.Join(known, ", "), yamldoc.Kind(e.Value), spelling.Suggest(text, known)))
 	}
-	return -1, e.Errorf("there should be %s, not %s%s", strings.Join(known, ", "), yamldoc.Kind(e.Value), spelling.Suggest(text, known))
+	return i
 }
 
-func (r *optionReader) number(key string) (float64, error) {
-	if e := r.get(key); !e.Null() {
-		return readNumber(e)
+func (r *optionReader) number(key string) float64 {
+	e := r.get(key)
+	if e.Null() {
+		r.fail(r.missing(key))
+		return 0
 	}
-	return 0, r.missing(key)
+	v, err := readNumber(e)
+	r.fail(err)
+	return v
 }
 
 func (r *optionReader) missing(key string) error {
 	return r.at.Errorf("the key %s is missing", key)
 }
 
-// locate puts file and line to what the option's own check has found.
+// locate adds file and line to an error of the option's check.
 func (r *optionReader) locate(err error) error {
 	var e *option.InputError
 	if !errors.As(err, &e) {
@@ -264,7 +268,7 @@ func (r *optionReader) locate(err error) error {
 	return at.Errorf("%s", e.Reason)
 }
 
-// describeOption says what an option means.
+// describeOption adds the description of an option.
 func describeOption(d *Description, o *option.Option) {
 	d.Equation = "V ≥ payoff, V_τ − ½ΔV − m·∇V + r·V ≥ 0, complementary; y = L⁻¹·log(S/S₀), L·Lᵀ the covariance"
 	add := func(key, format string, args ...any) {
@@ -284,7 +288,8 @@ func describeOption(d *Description, o *option.Option) {
 	add("contract", "%s", o)
 	for i, a := range o.Assets {
 		low, high := o.Reach(i)
-		add("asset", "today %g, volatility %g, dividend %g; the domain reaches from %.4g to %.4g", a.Price, a.Volatility, a.Dividend, low, high)
+		add("asset", "today %g, volatility %g, dividend %g; the domain extends from %.4g to %.4g",
+			a.Price, a.Volatility, a.Dividend, low, high)
 	}
 	for i := 1; i < len(o.Assets); i++ {
 		add("correlation", "of asset %d with those before it: %v", i+1, o.Correlation[i][:i])

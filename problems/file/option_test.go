@@ -44,11 +44,12 @@ func TestEveryOptionKey(t *testing.T) {
 	text := s.Describe().String()
 	for _, line := range []string{
 		"American put on the geometric mean of 2 assets, strike 110, interest 0.03, maturity 0.5",
-		"today 90, volatility 0.25, dividend 0;", "of asset 2 with those before it: [0.3]", "20 steps of implicit Euler",
+		"today 90, volatility 0.25, dividend 0;", "of asset 2 with those before it: [0.3]",
+		"20 steps of implicit Euler",
 	} {
 		require.Contains(t, text, line)
 	}
-	// It travels as its text.
+	// It is marshalled as its text.
 	again, err := UnmarshalSpec(nil, s.Marshal())
 	require.NoError(t, err)
 	require.Equal(t, s.Option(), again.Option())
@@ -67,7 +68,7 @@ func TestOptionDefaults(t *testing.T) {
 	require.Nil(t, parse(t, "kind: obstacle\ndimension: 1\ndomain: [[0, 1]]\nobstacle: -1\n").Option())
 }
 
-// Words of built-ins reach the peers as words.
+// Words of built-ins are marshalled as words.
 func TestBuiltinOptions(t *testing.T) {
 	s, err := Builtin("american-basket", []string{"payoff=call", "basket=max", "correlation=0.5"})
 	require.NoError(t, err)
@@ -93,7 +94,7 @@ func TestBuiltinOptions(t *testing.T) {
 	}
 }
 
-// No text makes the reader of options panic, and what it takes can be built.
+// The reader of options panics for no text, and an accepted option can be built.
 func FuzzOption(f *testing.F) {
 	f.Add([]byte(everyOptionKey))
 	f.Add([]byte("kind: american-option\npayoff: put\nstrike: 1\nrate: 0.1\nmaturity: perpetual\nassets: [{price: 1, volatility: 0.1}]\n"))

@@ -13,9 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/internal/npy"
+	"github.com/p2pdc/p2pdc/problems"
 )
 
-// arrays that the problem files of the tests name.
+// arrays returns the arrays named in the problem files of the tests.
 func arrays(name string) ([]byte, error) {
 	encode := func(v []float64, shape ...int) []byte {
 		b, err := npy.Encode(shape, v)
@@ -44,7 +45,7 @@ func arrays(name string) ([]byte, error) {
 	return nil, errors.New("there is no such file")
 }
 
-// square is 3 rows of 4 int16: 10·row + column.
+// square returns 3 rows of 4 int16 with the values 10·row + column.
 func square(fortran string) []byte {
 	header := "{'descr': '<i2', 'fortran_order': " + fortran + ", 'shape': (3, 4), }\n"
 	b := append([]byte("\x93NUMPY\x01\x00"), byte(len(header)), 0)
@@ -57,7 +58,7 @@ func square(fortran string) []byte {
 	return b
 }
 
-// Each refusal names the file, the line, the key and the reason.
+// Each error contains the file, the line, the key and the reason.
 func TestRefusals(t *testing.T) {
 	golden, err := txtar.ParseFile(filepath.Join("testdata", "refusals.txtar"))
 	require.NoError(t, err)
@@ -95,6 +96,10 @@ func TestRefusedGrids(t *testing.T) {
 }
 
 func TestFilesThatCannotBeRead(t *testing.T) {
+	var names []string
+	for _, b := range problems.All() {
+		names = append(names, b.Name)
+	}
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
 	long := path("long.yaml")
@@ -104,7 +109,9 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		dir:               dir + ": it is not a regular file",
 		"/dev/zero":       "/dev/zero: it is not a regular file",
 		long:              long + ": its 65537 bytes are more than the 65536 allowed",
-		"membrain":        `no built-in problem "membrain" (did you mean "membrane"?); there are membrane, ball3d, ball2d, paraboloid, quartic, quartic2d, jacksboro, front, front2d, front1d, torsion, torsion1d, bearing, bearing1d, dam, dam3d, convection, convection2d, convection1d, varying, varying2d, american-put, american-call, american-basket2d, american-basket, perpetual-put, perpetual-call, perpetual-geometric; and no problem file of that name`,
+		"membrain": `no built-in problem "membrain" (did you mean "membrane"?); there are ` + strings.Join(names,
+			", ") +
+			"; and no problem file of that name",
 	} {
 		_, err := Open(nil, ref, nil)
 		require.EqualError(t, err, want)
@@ -115,8 +122,7 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 	require.ErrorContains(t, err, "problem membrane: c0 = 0.5, k = -4")
 }
 
-// Nesting that a recursive parser would follow to the end of its stack is
-// refused before it gets that far.
+// Nesting that would exhaust the stack of a recursive parser is an error.
 func TestDeepNesting(t *testing.T) {
 	for _, text := range []string{
 		strings.Repeat("[", MaxTextBytes), strings.Repeat("{a: ", MaxTextBytes/4),

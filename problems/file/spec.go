@@ -1,9 +1,7 @@
-// Package file turns what a user names, a built-in problem or a YAML problem
-// file, into a problem.Problem, and into bytes that carry the problem to a peer
-// on another machine. Problem files are described in docs/problems.md.
+// Package file reads problems by name: the name of a built-in problem or the path of a YAML problem file. It builds a
+// problem.Problem from them, and marshals them for peers on other machines. docs/problems.md describes problem files.
 //
-// Every refusal is an *Error that names the file, the line, the key and the
-// reason.
+// Errors in problem files are of type *Error, with the file, the line, the key and the reason.
 package file
 
 import (
@@ -20,37 +18,35 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// Limits on what is read. A problem file is written by hand; an array is not.
+// MaxTextBytes and MaxArrayBytes bound the sizes of problem files and arrays.
 const (
 	MaxTextBytes  = 64 << 10
 	MaxArrayBytes = 16 << 30
 )
 
-// Error is a refusal: file, line, key and reason.
+// Error is an error in a problem file, with file, line, key and reason.
 type Error = yamldoc.Error
 
-// Spec is a problem before its grid is chosen. It is self-contained: it holds
-// the text of a problem file and the arrays that the text names, so it can be
-// built again wherever its bytes arrive. It is immutable and safe for concurrent
-// use.
+// Spec is a problem without its grid. It contains the text of a problem file and the arrays named there, so the
+// problem can be built on any machine from its marshalled bytes. It is immutable and safe for concurrent use.
 type Spec struct {
-	builtin  *problems.Builtin // nil: a problem file
+	builtin  *problems.Builtin // nil for a problem file
 	settings []string
 
-	name     string // file name for messages
+	name     string // file name for error messages
 	text     []byte
 	arrays   []attachment
 	document *document
 }
 
-// attachment is an array that a problem file names.
+// attachment is an array named in a problem file.
 type attachment struct {
-	name string // as the problem file has it
-	data []byte // the bytes of the .npy file
+	name string // as in the problem file
+	data []byte // bytes of the .npy file
 }
 
-// Open reads what a user names on a command line: the name of a problem of the catalog, or the path of a problem
-// file. settings ("name=value") change parameters of the catalog's problem. A nil catalog holds the built-in problems.
+// Open returns the problem of that name: a problem of the catalog or the path of a problem file. settings of the
+// form "name=value" change parameters of a problem of the catalog. A nil catalog contains the built-in problems.
 func Open(c *problems.Catalog, ref string, settings []string) (*Spec, error) {
 	b, unknown := lookup(c, ref)
 	if unknown == nil {
@@ -95,8 +91,7 @@ func configured(b problems.Builtin, settings []string) (*Spec, error) {
 	return &Spec{builtin: &b, settings: canonicalSettings(b)}, nil
 }
 
-// canonicalSettings writes every parameter, so that two ways to say the same
-// problem have the same fingerprint.
+// canonicalSettings returns settings for all parameters, so that equal problems have equal fingerprints.
 func canonicalSettings(b problems.Builtin) []string {
 	var s []string
 	for _, p := range b.Parameters {
@@ -110,8 +105,7 @@ func smallest(dimension int) [3]int {
 	return n
 }
 
-// Read reads a problem file and the arrays that it names, relative to its
-// directory.
+// Read reads a problem file and the arrays named there, relative to its directory.
 func Read(path string) (*Spec, error) {
 	text, err := yamldoc.ReadFile(path, MaxTextBytes)
 	if err != nil {
@@ -125,8 +119,8 @@ func Read(path string) (*Spec, error) {
 	})
 }
 
-// Parse reads the text of a problem file; name stands for it in messages. open
-// returns the bytes of an array that the text names.
+// Parse parses the text of a problem file. name is the file name for error messages. open returns the bytes of
+// an array named in the text.
 func Parse(name string, text []byte, open func(array string) ([]byte, error)) (*Spec, error) {
 	s := &Spec{name: name, text: bytes.Clone(text)}
 	attach := func(array string) ([]byte, error) {
@@ -149,8 +143,7 @@ func Parse(name string, text []byte, open func(array string) ([]byte, error)) (*
 	return s, nil
 }
 
-// Name is the built-in's name, or the problem file's without directory and
-// extension.
+// Name returns the name of the built-in, or of the problem file without directory and extension.
 func (s *Spec) Name() string {
 	if s.builtin != nil {
 		return s.builtin.Name
@@ -159,7 +152,7 @@ func (s *Spec) Name() string {
 	return strings.TrimSuffix(base, filepath.Ext(base))
 }
 
-// Dimension is 1, 2 or 3.
+// Dimension returns the dimension of the problem: 1, 2 or 3.
 func (s *Spec) Dimension() int {
 	if s.builtin != nil {
 		return s.builtin.Dimension
@@ -167,7 +160,7 @@ func (s *Spec) Dimension() int {
 	return s.document.dimension
 }
 
-// Option is the contract of an American option, nil for every other problem.
+// Option returns the contract of an American option, and nil for other problems.
 func (s *Spec) Option() *option.Option {
 	if s.builtin != nil {
 		return s.builtin.Option()
@@ -175,17 +168,16 @@ func (s *Spec) Option() *option.Option {
 	return s.document.option
 }
 
-// Fingerprint tells problems apart: equal if and only if the built-in and its
-// parameters, or the text and the arrays of the problem files, are equal. The
-// file's name and the grid are no part of it.
+// Fingerprint returns a hash that is equal for two problems if and only if the built-in and its parameters, or
+// the text and the arrays of the problem files, are equal. It does not depend on the file's name or the grid.
 func (s *Spec) Fingerprint() [sha256.Size]byte {
 	nameless := *s
 	nameless.name = ""
 	return sha256.Sum256(nameless.body())
 }
 
-// Build makes the problem on a grid of n interior points per axis (1 on unused
-// axes; see problems.Grid). It does not look at the grid's points: see Validate.
+// Build returns the problem on a grid of n interior points per axis, with 1 on unused axes (see problems.Grid).
+// It does not check the values at the points of the grid (see Validate).
 func (s *Spec) Build(n [3]int) (*problem.Problem, error) {
 	if s.builtin != nil {
 		return s.builtin.Make(n)
@@ -193,8 +185,8 @@ func (s *Spec) Build(n [3]int) (*problem.Problem, error) {
 	return s.document.build(s.Name(), n)
 }
 
-// Load reads a built-in's name or a problem file, builds it on a grid (one
-// number for all axes, or one per axis) and validates it there.
+// Load opens a built-in or a problem file, builds it on a grid (one number for all axes, or one per axis) and
+// validates it.
 func Load(ref string, n []int) (*problem.Problem, Description, error) {
 	s, err := Open(nil, ref, nil)
 	if err != nil {
@@ -204,7 +196,7 @@ func Load(ref string, n []int) (*problem.Problem, Description, error) {
 	return p, s.Describe(), err
 }
 
-// BuildValid is problems.Grid, Build and Validate in one.
+// BuildValid combines problems.Grid, Build and Validate.
 func (s *Spec) BuildValid(n []int) (*problem.Problem, error) {
 	grid, err := problems.Grid(s.Dimension(), n)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-const everything = `# every key
+const everyKey = `# every key
 dimension: 2
 domain: [[-1, 1], [0, 2*pi]]
 obstacle: "min(0.5 - x^2, 0)"
@@ -39,10 +39,11 @@ func parse(t require.TestingT, text string) *Spec {
 	return s
 }
 
-// A file that says nothing keeps the M-matrix.
+// Upwind differences, which preserve the M-matrix, are the default.
 func TestUpwindIsTheDefault(t *testing.T) {
 	const file = "dimension: 1\ndomain: [[0, 1]]\nobstacle: \"-1\"\nvelocity: [100]\n"
-	for text, want := range map[string]bool{file: true, file + "upwind: true\n": true, file + "upwind: false\n": false, file + "upwind: null\n": true} {
+	for text, want := range map[string]bool{file: true, file + "upwind: true\n": true,
+		file + "upwind: false\n": false, file + "upwind: null\n": true} {
 		p, err := parse(t, text).Build([3]int{9, 1, 1})
 		require.NoError(t, err)
 		require.Equal(t, want, p.Upwind, text)
@@ -51,7 +52,7 @@ func TestUpwindIsTheDefault(t *testing.T) {
 }
 
 func TestEveryKey(t *testing.T) {
-	s := parse(t, everything)
+	s := parse(t, everyKey)
 	require.Equal(t, "test", s.Name())
 	require.Equal(t, 2, s.Dimension())
 	p, err := s.Build([3]int{2, 5, 1})
@@ -69,7 +70,7 @@ func TestEveryKey(t *testing.T) {
 	require.True(t, p.Velocity[2].Constant())
 	require.Equal(t, problem.Coefficient{Value: 16}, p.Reaction)
 	require.Equal(t, 0.5, p.Exact(q))
-	// square.npy holds 10·row + column; row 0 lies at the largest y.
+	// square.npy contains 10·row + column; row 0 is at the largest y.
 	require.Equal(t, 200.0, p.Upper(problem.Point{-1, 0}))
 	require.Equal(t, 30.0, p.Upper(problem.Point{1, 2 * math.Pi}))
 	require.InDelta(t, 115, p.Upper(problem.Point{0, math.Pi}), 1e-12)
@@ -90,8 +91,7 @@ func TestDefaults(t *testing.T) {
 	require.Nil(t, p.Obstacle)
 }
 
-// An array of the size of the grid with its boundary is read entry by entry;
-// x is the last axis.
+// An array of the size of the grid with its boundary is not interpolated. x is its last axis.
 func TestArraysOnTheirOwnGrid(t *testing.T) {
 	p, err := parse(t, "dimension: 3\ndomain: [[0, 1], [0, 1], [0, 1]]\nobstacle: {npy: cube.npy}\nboundary: obstacle\n").BuildValid([]int{1})
 	require.NoError(t, err)
@@ -112,7 +112,8 @@ func TestReadFindsArraysBesideTheFile(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.npy"), square("False"), 0o600))
 	path := filepath.Join(dir, "p.yaml")
-	require.NoError(t, os.WriteFile(path, []byte("dimension: 2\ndomain: [[0, 1], [0, 1]]\nobstacle: {npy: a.npy}\nboundary: obstacle\n"), 0o600))
+	require.NoError(t, os.WriteFile(path,
+		[]byte("dimension: 2\ndomain: [[0, 1], [0, 1]]\nobstacle: {npy: a.npy}\nboundary: obstacle\n"), 0o600))
 	p, d, err := Load(path, []int{2, 1})
 	require.NoError(t, err)
 	require.Equal(t, "p", d.Name)
@@ -122,7 +123,7 @@ func TestReadFindsArraysBesideTheFile(t *testing.T) {
 	require.Contains(t, d.String(), "a.npy, 3 × 4 of int16")
 }
 
-func TestBuiltinsAreValidAndTravel(t *testing.T) {
+func TestBuiltinsAreValidAndMarshal(t *testing.T) {
 	for _, b := range problems.All() {
 		s, err := Open(nil, b.Name, nil)
 		require.NoError(t, err)
@@ -138,7 +139,7 @@ func TestBuiltinsAreValidAndTravel(t *testing.T) {
 	}
 }
 
-func TestParametersTravel(t *testing.T) {
+func TestParametersAreMarshalled(t *testing.T) {
 	s, err := Open(nil, "membrane", []string{"c0=0.3"})
 	require.NoError(t, err)
 	back, err := UnmarshalSpec(nil, s.Marshal())
@@ -154,8 +155,8 @@ func TestParametersTravel(t *testing.T) {
 	require.Equal(t, plain.Fingerprint(), spelt.Fingerprint())
 }
 
-func TestFilesTravelWithTheirArrays(t *testing.T) {
-	s := parse(t, everything)
+func TestFilesAreMarshalledWithTheirArrays(t *testing.T) {
+	s := parse(t, everyKey)
 	back, err := UnmarshalSpec(nil, s.Marshal())
 	require.NoError(t, err)
 	require.Equal(t, s.Marshal(), back.Marshal())
@@ -168,23 +169,23 @@ func TestFilesTravelWithTheirArrays(t *testing.T) {
 	require.Equal(t, a.Upper(q), b.Upper(q))
 	require.Equal(t, a.Source.At(q), b.Source.At(q))
 
-	other, err := Parse("elsewhere.yaml", []byte(everything), arrays)
+	other, err := Parse("elsewhere.yaml", []byte(everyKey), arrays)
 	require.NoError(t, err)
-	require.Equal(t, s.Fingerprint(), other.Fingerprint(), "the name is no part of it")
-	require.NotEqual(t, s.Fingerprint(), parse(t, everything+"# more\n").Fingerprint())
-	changed, err := Parse("some/test.yaml", []byte(everything), func(string) ([]byte, error) {
+	require.Equal(t, s.Fingerprint(), other.Fingerprint(), "the name has no effect")
+	require.NotEqual(t, s.Fingerprint(), parse(t, everyKey+"# more\n").Fingerprint())
+	changed, err := Parse("some/test.yaml", []byte(everyKey), func(string) ([]byte, error) {
 		b := square("False")
 		b[len(b)-1]++
 		return b, nil
 	})
 	require.NoError(t, err)
-	require.NotEqual(t, s.Fingerprint(), changed.Fingerprint(), "an array's byte is part of it")
+	require.NotEqual(t, s.Fingerprint(), changed.Fingerprint(), "a byte of an array has an effect")
 }
 
-// Any damage is noticed.
+// Any damage is detected.
 func TestDamagedBytesAreRefused(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b := parse(t, everything).Marshal()
+		b := parse(t, everyKey).Marshal()
 		if rapid.Bool().Draw(t, "cut") {
 			b = b[:rapid.IntRange(0, len(b)-1).Draw(t, "length")]
 		} else {
@@ -195,8 +196,8 @@ func TestDamagedBytesAreRefused(t *testing.T) {
 	})
 }
 
-// seal gives bytes the checksum that lets them past the first test.
-func seal(body string) []byte {
+// withChecksum appends the valid checksum.
+func withChecksum(body string) []byte {
 	sum := sha256.Sum256([]byte(body))
 	return append([]byte(body), sum[:]...)
 }
@@ -212,22 +213,22 @@ func TestMalformedBytesAreRefused(t *testing.T) {
 		magic + "f\x01a\x00\x00":                   "a: the problem file is empty",
 		magic + "f\x01a\xff\xff\xff\xff\xff\x01ab": "the problem's bytes are malformed",
 	} {
-		_, err := UnmarshalSpec(nil, seal(body))
+		_, err := UnmarshalSpec(nil, withChecksum(body))
 		require.ErrorContains(t, err, want)
 	}
 	_, err := UnmarshalSpec(nil, []byte("p2pdc.problem.2\n"+strings.Repeat("x", 40)))
-	require.EqualError(t, err, "these bytes are not a problem of this program's version")
+	require.EqualError(t, err, "the bytes are not a problem of this program's version")
 	s := parse(t, "dimension: 1\ndomain: [[0, 1]]\nobstacle: -1\n")
 	s.arrays = []attachment{{"row.npy", nil}}
 	_, err = UnmarshalSpec(nil, s.Marshal())
-	require.EqualError(t, err, "the problem came with an array that it does not name")
-	s = parse(t, everything)
+	require.EqualError(t, err, "the problem's bytes contain an array that the problem file does not name")
+	s = parse(t, everyKey)
 	s.arrays = nil
 	_, err = UnmarshalSpec(nil, s.Marshal())
-	require.EqualError(t, err, `some/test.yaml:5: upper.npy: square.npy: the array did not come with the problem`)
+	require.EqualError(t, err, `some/test.yaml:5: upper.npy: square.npy: the problem's bytes do not contain the array`)
 }
 
-func TestValidateSeesProblemsWrittenInGo(t *testing.T) {
+func TestValidateChecksProblemsWrittenInGo(t *testing.T) {
 	p := &problem.Problem{
 		Dimension: 3, Hi: problem.Point{1, 1, 1}, N: [3]int{7, 7, 7},
 		Diffusion: problem.Coefficient{Value: 1},
@@ -237,9 +238,9 @@ func TestValidateSeesProblemsWrittenInGo(t *testing.T) {
 	var v *ValueError
 	require.ErrorAs(t, Validate(p), &v)
 	require.Equal(t, "obstacle", v.Key)
-	require.Equal(t, problem.Point{}, v.At, "the worst place, not the first")
+	require.Equal(t, problem.Point{}, v.At, "the worst point, not the first")
 	require.EqualError(t, v, "obstacle: the value 1 is above the boundary data's 0.25, by 0.75, at (x, y, z) = (0, 0, 0)")
-	// Wherever it lies, whichever core finds it.
+	// The result does not depend on the core that finds the point.
 	for _, slope := range []float64{-0.1, 0.1} {
 		p.Obstacle = func(q problem.Point) float64 { return 1 - q[0] + slope*q[2] }
 		require.ErrorAs(t, Validate(p), &v)
@@ -253,8 +254,8 @@ func TestValidateSeesProblemsWrittenInGo(t *testing.T) {
 	require.EqualError(t, Validate(p), "velocity: the value NaN is not finite, at (x, y, z) = (0.125, 0.125, 0.125)")
 }
 
-// Half-way between points matters too: fluxes are taken there.
-func TestDiffusionIsSeenBetweenPoints(t *testing.T) {
+// The diffusion is also checked half-way between points, where fluxes are computed.
+func TestDiffusionIsCheckedBetweenPoints(t *testing.T) {
 	s := parse(t, "dimension: 1\ndomain: [[0, 1]]\nobstacle: -1\ndiffusion: \"abs(x - 0.125)\"\n")
 	_, err := s.BuildValid([]int{3})
 	require.EqualError(t, err, "some/test.yaml:4: diffusion: the value 0 is not positive, at x = 0.125")
@@ -265,11 +266,11 @@ func TestDescription(t *testing.T) {
 	require.NoError(t, err)
 	s, err := Open(nil, "membrane", nil)
 	require.NoError(t, err)
-	require.Equal(t, string(golden), parse(t, everything).Describe().String()+"\n"+s.Describe().String())
+	require.Equal(t, string(golden), parse(t, everyKey).Describe().String()+"\n"+s.Describe().String())
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add([]byte(everything))
+	f.Add([]byte(everyKey))
 	f.Add([]byte("dimension: 1\ndomain: [[0, 1]]\nobstacle: {npy: row.npy}\n"))
 	f.Add([]byte("? [a]\n: &x {b: *x, <<: !!t |\n  q}\n"))
 	f.Add([]byte("dimension: 3\ndomain: [[0, 1], [0, 1], [0, 1]]\nobstacle: \"x>0?.5:-y^2\"\nvelocity: [1, 2, z]\n"))
@@ -287,7 +288,7 @@ func FuzzParse(f *testing.F) {
 		}
 		back, err := UnmarshalSpec(nil, s.Marshal())
 		if err != nil || back.Fingerprint() != s.Fingerprint() {
-			t.Fatalf("the problem does not travel: %v", err)
+			t.Fatalf("the problem does not survive marshalling: %v", err)
 		}
 	})
 }
@@ -306,7 +307,7 @@ func FuzzFormula(f *testing.F) {
 
 func FuzzUnmarshalSpec(f *testing.F) {
 	body := func(b []byte) []byte { return b[:len(b)-sha256.Size] }
-	s, err := Parse("p.yaml", []byte(everything), arrays)
+	s, err := Parse("p.yaml", []byte(everyKey), arrays)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -317,7 +318,7 @@ func FuzzUnmarshalSpec(f *testing.F) {
 	}
 	f.Add(body(b.Marshal()))
 	f.Fuzz(func(_ *testing.T, b []byte) {
-		if s, err := UnmarshalSpec(nil, seal(string(b))); err == nil {
+		if s, err := UnmarshalSpec(nil, withChecksum(string(b))); err == nil {
 			_ = s.Describe().String()
 		}
 	})
@@ -361,7 +362,8 @@ func TestTimeSteps(t *testing.T) {
 	require.NoError(t, err)
 	p2, err := arrived.Build([3]int{31, 1, 1})
 	require.NoError(t, err)
-	require.Equal(t, p.Evolution.At(0.2).Boundary(problem.Point{0.1}), p2.Evolution.At(0.2).Boundary(problem.Point{0.1}))
+	require.Equal(t, p.Evolution.At(0.2).Boundary(problem.Point{0.1}),
+		p2.Evolution.At(0.2).Boundary(problem.Point{0.1}))
 }
 
 // u(0) may be an array, and absent is max(obstacle, 0).
@@ -394,8 +396,9 @@ func TestCoefficientsOfTime(t *testing.T) {
 func TestSteadyObstacles(t *testing.T) {
 	const file = "dimension: 1\ndomain: [[0, 1]]\nf: \"t\"\ntime: {end: 1, steps: 2}\n"
 	for text, want := range map[string]bool{
-		"obstacle: \"-x\"\n": true, "obstacle: \"-x - t\"\n": false, "obstacle: {npy: row.npy, scale: -1}\nboundary: obstacle\n": true,
-		"obstacle: \"-1\"\nupper: \"1 + t\"\n": false, "obstacle: \"-1\"\nupper: \"1\"\n": true,
+		"obstacle: \"-x\"\n": true, "obstacle: \"-x - t\"\n": false,
+		"obstacle: {npy: row.npy, scale: -1}\nboundary: obstacle\n": true,
+		"obstacle: \"-1\"\nupper: \"1 + t\"\n":                      false, "obstacle: \"-1\"\nupper: \"1\"\n": true,
 	} {
 		p, err := parse(t, file+text).BuildValid([]int{3})
 		require.NoError(t, err)

@@ -12,23 +12,22 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// ValueError tells that a function of a problem has an inadmissible value at a
-// point of the grid.
+// ValueError reports an inadmissible value of a function of a problem at a point of the grid.
 type ValueError struct {
-	Key    string // as in a problem file: "obstacle", "f", "boundary", …
+	Key    string // key in a problem file, such as "obstacle", "f" or "boundary"
 	At     problem.Point
 	Reason string
 }
 
 func (e *ValueError) Error() string { return e.Key + ": " + e.Reason }
 
-// Validate looks at every point of the problem's grid, the boundary included:
-// all values finite, κ > 0 (also half-way between neighbours), c ≥ 0, φ ≤ ψ, and
-// φ ≤ boundary data ≤ ψ on ∂Ω. It runs on all cores; its answer does not depend
-// on their number. The error is a *ValueError, or an *Error for a problem file.
+// Validate checks the values of the problem's functions at every point of the grid, including the boundary: all
+// values must be finite, κ > 0 (also half-way between neighbours), c ≥ 0, φ ≤ ψ, and φ ≤ boundary data ≤ ψ on
+// ∂Ω. It runs on all cores; its result does not depend on their number. The error is a *ValueError, or an *Error
+// for a problem file.
 //
-// A nonstationary problem is looked at in its first, middle and last step; what a
-// function does in another one is found when the run gets there.
+// A nonstationary problem is checked in its first, middle and last step. Invalid values in other steps are
+// detected during the run.
 func (s *Spec) Validate(p *problem.Problem) error {
 	if p.Evolution == nil {
 		return s.validate(p, "")
@@ -42,7 +41,7 @@ func (s *Spec) Validate(p *problem.Problem) error {
 	return nil
 }
 
-// validate looks at a stationary problem; when is put to what it says.
+// validate checks a stationary problem and appends when to its error messages.
 func (s *Spec) validate(p *problem.Problem, when string) error {
 	thin := 1
 	if s.document == nil && p.Points() > largeGrid {
@@ -65,15 +64,14 @@ func (s *Spec) validate(p *problem.Problem, when string) error {
 	return err
 }
 
-// Validate is Spec.Validate for a problem that no Spec describes, such as one
-// written in Go.
+// Validate is Spec.Validate for a problem without a Spec, such as one written in Go.
 func Validate(p *problem.Problem) error { return inspect(p, 1) }
 
-// largeGrid is the number of points from which not every interior point of a built-in
-// problem is looked at: its formulas are ours, and the peers look at every value again.
+// largeGrid is the number of points above which only some interior points of a built-in problem are checked:
+// its formulas are trusted, and the peers check every value again.
 const largeGrid = 1 << 20
 
-// inspect looks at the boundary, and at one of thin points of the interior.
+// inspect checks all points of the boundary and one of every thin points of the interior.
 func inspect(p *problem.Problem, thin int) error {
 	if err := problems.CheckGrid(p.Dimension, p.N); err != nil {
 		return err
@@ -100,46 +98,46 @@ func inspect(p *problem.Problem, thin int) error {
 		}
 	}
 	if worst != nil {
-		return worst.tooHigh()
+		return worst.excessError()
 	}
-	return p.ValidateStatement() // the boundary has been looked at
+	return p.ValidateStatement() // the boundary has been checked
 }
 
-// inspection of some layers of the grid, ended by the first error.
+// inspection checks some layers of the grid until the first error.
 type inspection struct {
 	p    *problem.Problem
 	thin int
 	err  error // nil or a *ValueError
 
-	excess          float64 // the most by which φ exceeds the boundary data
+	excess          float64 // largest excess of φ above the boundary data
 	at              problem.Point
 	obstacle, datum float64
 
-	along [3][]float64 // coordinates of grid points 0, 1, … N+1; of unused axes 0
+	coordinates [3][]float64 // coordinates of grid points 0 to N+1 on each axis; 0 on unused axes
 }
 
-// layers inspects the layers lo ≤ i < hi of the slowest axis.
+// layers checks the layers lo ≤ i < hi of the slowest axis.
 func (s *inspection) layers(lo, hi int) {
 	first, last := [3]int{1, 1, 1}, [3]int{1, 1, 1}
 	for a := range s.p.Dimension {
 		first[a], last[a] = 0, s.p.N[a]+1
 	}
 	first[s.p.Dimension-1], last[s.p.Dimension-1] = lo, hi-1
-	for a := range s.along {
-		s.along[a] = make([]float64, s.p.N[a]+2)
-		for i := range s.along[a] {
+	for a := range s.coordinates {
+		s.coordinates[a] = make([]float64, s.p.N[a]+2)
+		for i := range s.coordinates[a] {
 			at := [3]int{}
 			at[a] = i
-			s.along[a][i] = s.p.At(at[0], at[1], at[2])[a]
+			s.coordinates[a][i] = s.p.At(at[0], at[1], at[2])[a]
 		}
 	}
 	for k := first[2]; k <= last[2]; k++ {
 		for j := first[1]; j <= last[1]; j++ {
 			i := first[0]
-			if i > 0 { // a share of a row
-				i = s.after(i-1, j, k)
+			if i > 0 { // part of a row
+				i = s.nextPoint(i-1, j, k)
 			}
-			for ; i <= last[0] && s.err == nil; i = s.after(i, j, k) {
+			for ; i <= last[0] && s.err == nil; i = s.nextPoint(i, j, k) {
 				s.point(i, j, k)
 			}
 			if s.err != nil {
@@ -149,9 +147,9 @@ func (s *inspection) layers(lo, hi int) {
 	}
 }
 
-// after is the next point of a row to be looked at after point i: one of thin, but every one
-// of the boundary.
-func (s *inspection) after(i, j, k int) int {
+// nextPoint returns the next point of a row to check after point i: all points of the boundary, and one of every
+// thin points of the interior.
+func (s *inspection) nextPoint(i, j, k int) int {
 	p := s.p
 	if s.thin == 1 || p.Dimension > 1 && (j == 0 || j > p.N[1]) || p.Dimension > 2 && (k == 0 || k > p.N[2]) {
 		return i + 1
@@ -165,8 +163,9 @@ func (s *inspection) after(i, j, k int) int {
 
 func (s *inspection) point(i, j, k int) {
 	p := s.p
-	boundary := i == 0 || i > p.N[0] || p.Dimension > 1 && (j == 0 || j > p.N[1]) || p.Dimension > 2 && (k == 0 || k > p.N[2])
-	x, y, z := s.along[0][i], s.along[1][j], s.along[2][k]
+	boundary := i == 0 || i > p.N[0] || p.Dimension > 1 && (j == 0 || j > p.N[1]) ||
+		p.Dimension > 2 && (k == 0 || k > p.N[2])
+	x, y, z := s.coordinates[0][i], s.coordinates[1][j], s.coordinates[2][k]
 	q := problem.Point{x, y, z}
 	phi, psi := math.Inf(-1), math.Inf(1)
 	if p.Obstacle != nil {
@@ -185,7 +184,7 @@ func (s *inspection) point(i, j, k int) {
 		s.diffusion(q, boundary)
 	}
 	if boundary {
-		s.datumAt(x, y, z, phi, psi)
+		s.boundaryValue(x, y, z, phi, psi)
 		return
 	}
 	if p.Source.Of != nil {
@@ -206,11 +205,10 @@ func (s *inspection) point(i, j, k int) {
 	}
 }
 
-// diffusion looks at κ at the point and half a cell further along each axis,
-// where fluxes are taken.
+// diffusion checks κ at the point and half a cell further along each axis, where fluxes are computed.
 func (s *inspection) diffusion(q problem.Point, boundary bool) {
 	if s.p.Diffusion.Of == nil {
-		if k := s.p.Diffusion.Value; k <= 0 { // a formula of the time alone
+		if k := s.p.Diffusion.Value; k <= 0 { // from a formula of the time alone
 			s.refuse("diffusion", q, "%g is not positive", k)
 		}
 		return
@@ -228,30 +226,31 @@ func (s *inspection) diffusion(q problem.Point, boundary bool) {
 	}
 }
 
-// slack is what rounding may put between an obstacle and data meant to be equal.
-const slack = 1e-12
+// roundingTolerance is the relative tolerance for an obstacle and boundary data that should be equal.
+const roundingTolerance = 1e-12
 
-func (s *inspection) datumAt(x, y, z, phi, psi float64) {
+func (s *inspection) boundaryValue(x, y, z, phi, psi float64) {
 	q := problem.Point{x, y, z}
 	if s.p.Boundary == nil {
 		s.refuse("boundary", q, "the problem has no boundary data")
 		return
 	}
 	g := s.valueAt("boundary", x, y, z, s.p.Boundary)
-	if g-psi > slack*(1+math.Abs(g)) {
+	if g-psi > roundingTolerance*(1+math.Abs(g)) {
 		s.refuse("upper", q, "%g is below the boundary data's %g", psi, g)
 	}
-	if excess := phi - g; excess > slack*(1+math.Abs(phi)) && excess > s.excess {
-		s.excess, s.at, s.obstacle, s.datum = excess, q, phi, g
+	if excess := phi - g; excess > roundingTolerance*(1+math.Abs(phi)) && excess > s.excess {
+		s.excess, s.at = excess, q
+		s.obstacle, s.datum = phi, g
 	}
 }
 
-func (s *inspection) tooHigh() error {
+func (s *inspection) excessError() error {
 	s.refuse("obstacle", s.at, "%g is above the boundary data's %g, by %g", s.obstacle, s.datum, s.excess)
 	return s.err
 }
 
-// value is f's at q. It passes numbers on: a Point made here and copied goes through memory.
+// value returns the value of f at q. It passes numbers, because copying a Point is slower.
 func (s *inspection) value(key string, q problem.Point, f problem.Function) float64 {
 	return s.valueAt(key, q[0], q[1], q[2], f)
 }
@@ -264,15 +263,15 @@ func (s *inspection) valueAt(key string, x, y, z float64, f problem.Function) fl
 	return v
 }
 
-// refuse keeps the first error of a point.
+// refuse records the first error.
 func (s *inspection) refuse(key string, q problem.Point, format string, args ...any) {
 	if s.err == nil {
-		s.err = &ValueError{key, q, "the value " + fmt.Sprintf(format, args...) + ", at " + s.place(q)}
+		s.err = &ValueError{key, q, "the value " + fmt.Sprintf(format, args...) + ", at " + s.pointText(q)}
 	}
 }
 
-// place writes coordinates the way a user would: (x, y) = (0.5, 1).
-func (s *inspection) place(q problem.Point) string {
+// pointText returns coordinates as text, such as "(x, y) = (0.5, 1)".
+func (s *inspection) pointText(q problem.Point) string {
 	names, numbers := "x", fmt.Sprintf("%.6g", q[0])
 	for a := 1; a < s.p.Dimension; a++ {
 		names += ", " + "xyz"[a:a+1]

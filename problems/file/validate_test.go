@@ -8,14 +8,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A thin inspection looks at every point of the boundary and at one of so many others, the
-// same ones however the layers are shared out.
+// An inspection checks every point of the boundary and one of every thin points of the interior. The points do
+// not depend on the distribution of the layers.
 func TestThinInspection(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := &problem.Problem{Dimension: rapid.IntRange(1, 3).Draw(t, "dimension"), N: [3]int{1, 1, 1}, Diffusion: problem.Coefficient{Value: 1}}
+		p := &problem.Problem{Dimension: rapid.IntRange(1, 3).Draw(t, "dimension"), N: [3]int{1, 1, 1},
+			Diffusion: problem.Coefficient{Value: 1}}
 		for a := range p.Dimension {
 			p.N[a] = rapid.IntRange(1, 9).Draw(t, "n")
-			p.Hi[a] = float64(p.N[a] + 1) // so that coordinates are indices
+			p.Hi[a] = float64(p.N[a] + 1) // coordinates are indices
 		}
 		thin := rapid.IntRange(1, 20).Draw(t, "thin")
 		seen := map[problem.Point]int{}

@@ -10,8 +10,8 @@ import (
 	"github.com/p2pdc/p2pdc/problems"
 )
 
-// The bytes of a Spec: magic, a kind, length-prefixed fields (uvarint), and the
-// SHA-256 of all before it.
+// The encoding of a Spec is magic, a kind, fields with their lengths as uvarint before them, and the SHA-256 of
+// all these bytes.
 //
 //	built-in: 'b' name, count, count × "name=value"
 //	file:     'f' file name, text, count, count × (array name, array bytes)
@@ -23,7 +23,7 @@ const (
 	maxFields   = 16 // settings or arrays of one problem
 )
 
-// Marshal returns the problem as bytes, the same ones for the same Spec.
+// Marshal returns the encoding of the problem. Equal Specs have equal encodings.
 func (s *Spec) Marshal() []byte {
 	b := s.body()
 	sum := sha256.Sum256(b)
@@ -57,16 +57,16 @@ func appendField(b, field []byte) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(field))), field...)
 }
 
-// UnmarshalSpec reads what Marshal wrote. The Spec keeps arrays as slices of b,
-// which must not change afterwards. Bytes from anywhere are safe to pass. A problem that is no file is looked up in the
-// catalog; a nil catalog holds the built-in problems.
+// UnmarshalSpec decodes the bytes of Marshal. The Spec refers to b, which must not change afterwards. Invalid or
+// malicious bytes result in an error. Problems that are not files are looked up in the catalog; a nil catalog
+// contains the built-in problems.
 func UnmarshalSpec(c *problems.Catalog, b []byte) (*Spec, error) {
 	body := len(b) - sha256.Size
 	if body < len(magic)+1 || !bytes.HasPrefix(b, []byte(magic)) {
-		return nil, errors.New("these bytes are not a problem of this program's version")
+		return nil, errors.New("the bytes are not a problem of this program's version")
 	}
 	if sha256.Sum256(b[:body]) != [sha256.Size]byte(b[body:]) {
-		return nil, errors.New("the problem's bytes were damaged or cut short on the way: their checksum is wrong")
+		return nil, errors.New("the problem's bytes are damaged or incomplete: their checksum is wrong")
 	}
 	r := &reader{rest: b[len(magic)+1 : body]}
 	switch kind := b[len(magic)]; kind {
@@ -106,27 +106,27 @@ func (r *reader) file() (*Spec, error) {
 				return a.data, nil
 			}
 		}
-		return nil, errors.New("the array did not come with the problem")
+		return nil, errors.New("the problem's bytes do not contain the array")
 	})
 	if err != nil {
 		return nil, err
 	}
 	if len(s.arrays) != len(arrays) {
-		return nil, errors.New("the problem came with an array that it does not name")
+		return nil, errors.New("the problem's bytes contain an array that the problem file does not name")
 	}
 	return s, nil
 }
 
-// reader takes fields off the front; after a malformed one everything is empty.
+// reader decodes fields. After a malformed field all others are empty.
 type reader struct {
-	rest   []byte
-	broken bool
+	rest      []byte
+	malformed bool
 }
 
 func (r *reader) uvarint() uint64 {
 	v, n := binary.Uvarint(r.rest)
 	if n <= 0 {
-		r.broken, r.rest = true, nil
+		r.malformed, r.rest = true, nil
 		return 0
 	}
 	r.rest = r.rest[n:]
@@ -136,7 +136,7 @@ func (r *reader) uvarint() uint64 {
 func (r *reader) field() []byte {
 	n := r.uvarint()
 	if n > uint64(len(r.rest)) {
-		r.broken, r.rest = true, nil
+		r.malformed, r.rest = true, nil
 		return nil
 	}
 	f := r.rest[:n:n]
@@ -147,14 +147,14 @@ func (r *reader) field() []byte {
 func (r *reader) count() uint64 {
 	n := r.uvarint()
 	if n > maxFields {
-		r.broken = true
+		r.malformed = true
 		return 0
 	}
 	return n
 }
 
 func (r *reader) end() error {
-	if r.broken || len(r.rest) > 0 {
+	if r.malformed || len(r.rest) > 0 {
 		return errors.New("the problem's bytes are malformed")
 	}
 	return nil

@@ -6,8 +6,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// What a point of a grid of three assets costs: the payoff, what a run begins with, and the data on
-// the faces.
+// BenchmarkPoint measures the payoff, the initial value and the boundary data at a grid point of three assets.
 func BenchmarkPoint(b *testing.B) {
 	for basket := Minimum; basket <= Geometric; basket++ {
 		o := several(Put, basket, 3)
@@ -15,7 +14,8 @@ func BenchmarkPoint(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		for name, f := range map[string]problem.Function{"payoff": p.Obstacle, "start": p.Evolution.Initial, "boundary": p.Evolution.At(0.5).Boundary} {
+		for name, f := range map[string]problem.Function{"payoff": p.Obstacle, "start": p.Evolution.Initial,
+			"boundary": p.Evolution.At(0.5).Boundary} {
 			b.Run(basket.String()+"/"+name, func(b *testing.B) {
 				sum := 0.0
 				for b.Loop() {

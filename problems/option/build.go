@@ -6,9 +6,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// Problem is the option as an obstacle problem on a grid of n interior points per axis,
-// in the coordinates y; its time is the time to maturity. Today's prices, y = 0, are
-// grid point Center. It refuses what Check refuses.
+// Problem returns the option as an obstacle problem in the coordinates y on a grid of n interior points per axis. Its
+// time is the time to maturity. Today's prices, y = 0, are the grid point Center. It returns the errors of Check.
 func (o *Option) Problem(name string, n [3]int) (*problem.Problem, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -17,7 +16,7 @@ func (o *Option) Problem(name string, n [3]int) (*problem.Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := newReward(o, f)
+	w := newPayoffFunction(o, f)
 	p := &problem.Problem{
 		Name: name, Dimension: f.d, N: n,
 		Diffusion: problem.Coefficient{Value: 0.5}, Reaction: problem.Coefficient{Value: o.Rate},
@@ -42,29 +41,29 @@ func (o *Option) Problem(name string, n [3]int) (*problem.Problem, error) {
 	return p, nil
 }
 
-// Center is the index, 1 to n, of today's price along an axis of n interior points.
+// Center returns the index, 1 to n, of today's price along an axis of n interior points.
 func Center(n int) int { return (n + 1) / 2 }
 
-// evolve adds time. On the boundary the option is worth what it pays now or, if that is
-// more, what it would be worth without the right to exercise early.
-func (o *Option) evolve(p *problem.Problem, f *frame, w *reward) {
+// evolve adds the evolution in time. The boundary data are the larger of the payoff and the value without the
+// right to exercise early.
+func (o *Option) evolve(p *problem.Problem, f *frame, w *payoffFunction) {
 	base := *p
 	at := func(t float64) *problem.Problem {
 		q := base
 		if q.Boundary = w.at; t > 0 {
-			held := newEuropean(o, f, w, t)
-			q.Boundary = func(y problem.Point) float64 { return max(w.at(y), held.at(y)) }
+			e := newEuropean(o, f, w, t)
+			q.Boundary = func(y problem.Point) float64 { return max(w.at(y), e.at(y)) }
 		}
 		return &q
 	}
 	p.Boundary = at(o.Maturity).Boundary
 	p.Evolution = &problem.Evolution{
 		End: o.Maturity, Steps: o.Steps, At: at, SteadyObstacles: true,
-		Initial: newSmoothed(w, p).at,
+		Initial: newCellAverage(w, p).at,
 	}
 }
 
-// halfWidth of the domain in y.
+// halfWidth returns half the width of the domain in y.
 func (o *Option) halfWidth(f *frame) float64 {
 	width := o.width()
 	if !o.Perpetual {
@@ -75,7 +74,7 @@ func (o *Option) halfWidth(f *frame) float64 {
 		return width*math.Sqrt(o.Maturity) + drift*o.Maturity
 	}
 	half := width / math.Sqrt(o.Rate)
-	if o.closed() { // exact data: wide enough to hold the exercise boundary, with some room
+	if o.isLognormal() { // exact boundary data; the domain must contain the exercise boundary
 		value, mu, sigma := o.lognormal(f)
 		p := newPerpetual(o, mu, sigma)
 		half = max(half, 1.25*math.Abs(math.Log(p.critical/value))/sigma)
@@ -83,8 +82,8 @@ func (o *Option) halfWidth(f *frame) float64 {
 	return half
 }
 
-// Reach is the range of an asset's price along the domain's diagonal through today's
-// prices, for people: S₀·e^(∓Σ|Lᵢⱼ|·w).
+// Reach returns the range of an asset's price along the diagonal of the domain through today's prices,
+// S₀·e^(∓Σ|Lᵢⱼ|·w), for descriptions.
 func (o *Option) Reach(i int) (low, high float64) {
 	f, err := newFrame(o)
 	if err != nil || i >= f.d {
@@ -97,7 +96,7 @@ func (o *Option) Reach(i int) (low, high float64) {
 	return f.spot[i] * math.Exp(-reach), f.spot[i] * math.Exp(reach)
 }
 
-// Prices are the assets' prices as functions of a point of the domain.
+// Prices returns the assets' prices as functions of a point of the domain.
 func (o *Option) Prices() ([]problem.Function, error) {
 	f, err := newFrame(o)
 	if err != nil {

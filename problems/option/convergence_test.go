@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Implicit Euler is of first order in Δt, the differences of second in h. The steps are
-// compared on one grid, the grids at one number of steps, each with the finest of all.
+// Implicit Euler is of first order in Δt, the differences are of second order in h. Numbers of steps are compared
+// on one grid, and grids at one number of steps.
 func TestConvergence(t *testing.T) {
 	o := one(Put, 0)
 	want := latticeOf(o).limit(1000)
@@ -23,23 +23,25 @@ func TestConvergence(t *testing.T) {
 			v := price(size)
 			e := math.Abs(v - limit)
 			slope = math.Log2(last / e)
-			t.Logf("%s %4d: price %.5f, error %.2e, order %.2f; against the lattice %.2e", what, size, v, e, slope, v-want)
+			t.Logf("%s %4d: price %.5f, error %.2e, order %.2f; against the lattice %.2e", what, size, v, e, slope,
+				v-want)
 			last = e
 		}
 		return slope
 	}
-	// The differences' limit is extrapolated from the two finest.
+	// The limit is extrapolated from the two finest results.
 	const n = 127
 	limit := 2*price(n, 1024) - price(n, 512)
-	require.InDelta(t, 1, order("n = 127, steps", []int{16, 32, 64, 128, 256}, func(m int) float64 { return price(n, m) }, limit), 0.15)
+	require.InDelta(t, 1, order("n = 127, steps", []int{16, 32, 64, 128, 256},
+		func(m int) float64 { return price(n, m) }, limit), 0.15)
 	limit = (4*price(255, 16) - price(127, 16)) / 3
-	require.InDelta(t, 2, order("16 steps, n =", []int{15, 31, 63, 127}, func(m int) float64 { return price(m, 16) }, limit), 0.3)
+	require.InDelta(t, 2, order("16 steps, n =", []int{15, 31, 63, 127}, func(m int) float64 { return price(m, 16) },
+		limit), 0.3)
 	o.Steps = 256
 	require.InDelta(t, want, extrapolated(t, o, 255).Price, 1e-3)
 }
 
-// Averages over cells with a kink: without them the error jumps with where the strike
-// lies between grid points.
+// With averages over cells with a kink, the error does not depend on the position of the strike between grid points.
 func TestErrorDoesNotJump(t *testing.T) {
 	o := one(Put, 0)
 	o.Steps, o.Strike = 16, 103
@@ -55,8 +57,7 @@ func TestErrorDoesNotJump(t *testing.T) {
 	require.Less(t, most, 1.4*least)
 }
 
-// Where the option may be exercised the critical price rises to the strike as expiry
-// comes near, from that of the perpetual option.
+// With decreasing time to expiry the critical price increases from that of the perpetual option to the strike.
 func TestCriticalPriceInTime(t *testing.T) {
 	o := one(Put, 0)
 	var last float64
@@ -76,7 +77,7 @@ func TestCriticalPriceInTime(t *testing.T) {
 	critical, err := o.Critical(p, u)
 	require.NoError(t, err)
 	require.InDelta(t, latticeCritical(o, 400), critical, 5e-3)
-	// Seen from prices at which it is exercised at once, it is where it was.
+	// The critical price is the same if today's price lies in the exercise region.
 	o.Assets[0].Price = 60
 	q, v := solved(t, o, 255)
 	from, err := o.Critical(q, v)
@@ -89,7 +90,7 @@ func TestCriticalPriceInTime(t *testing.T) {
 	require.InDelta(t, -1, exercised.Delta[0], 1e-6)
 }
 
-// latticeCritical is the highest price at which the tree of one asset says exercise.
+// latticeCritical returns the highest price at which the tree of one asset exercises.
 func latticeCritical(o *Option, steps int) float64 {
 	exercised, held := 0.5, 1.0
 	for held-exercised > 1e-4 {

@@ -9,27 +9,27 @@ import (
 )
 
 const (
-	// leastAxis is the fewest points an axis of the coarser grid has.
-	leastAxis = 7
-	// leastRatio of the errors on two grids that say anything of each other.
-	leastRatio = 1.5
-	// estimateTolerance and estimateCycles end a coarser solve.
+	// minAxisPoints is the smallest number of points on an axis of the coarser grid.
+	minAxisPoints = 7
+	// minErrorRatio is the smallest ratio of the errors on two grids for which an estimate is meaningful.
+	minErrorRatio = 1.5
+	// estimateTolerance and estimateCycles bound a solve on a coarser grid.
 	estimateTolerance = 1e-8
 	estimateCycles    = 200
 )
 
-// coarser is the contract and the grid on which it is priced again: about half the points
-// along every axis, and a quarter of the time steps, so that the errors in h², and in Δt,
-// are both four times as large. by is how many times as large they are there, the smaller
-// of the two; 0: the grid or the steps are too few to be fewer.
+// coarser returns the contract and the grid for a second computation: about half the points along every axis
+// and a quarter of the time steps, so that the errors of order h² and of order Δt are both four times as
+// large. by is the smaller of the two error ratios, or 0 if the grid or the time steps cannot be coarsened.
 func (o *Option) coarser(n [3]int) (c Option, m [3]int, by float64) {
-	c, m, by = *o, n, math.Inf(1)
+	c, m = *o, n
+	by = math.Inf(1)
 	for a := range o.Assets {
-		if m[a] = (n[a] - 1) / 2; m[a] < leastAxis {
+		if m[a] = (n[a] - 1) / 2; m[a] < minAxisPoints {
 			return c, m, 0
 		}
 		ratio := float64(n[a]+1) / float64(m[a]+1)
-		if !o.ridged() {
+		if !o.hasRidge() {
 			ratio *= ratio
 		}
 		by = min(by, ratio)
@@ -43,36 +43,38 @@ func (o *Option) coarser(n [3]int) (c Option, m [3]int, by float64) {
 	return c, m, by
 }
 
-// PriceError estimates how far price, read off a solution on a grid of n points, is from
-// the value of the contract: the error of the discretisation in space and time, which no
-// bound of the algebraic error knows. The contract is priced again with half the points an
-// axis and a quarter of the steps, for an eighth of the work in one dimension, a 16th in two
-// and a 32nd in three; by Richardson's extrapolation the difference is the error there less
-// that here. Where one such difference is small by chance (the free boundary lies anywhere
-// between two points), the next one, from another coarsening, is not: the larger of what the two say
-// counts. It is an estimate, not a bound. why says why there is none; then it is NaN.
+// PriceError estimates the error of price, computed on a grid of n points, against the value of the contract. This is
+// the error of the discretisation in space and time, which bounds of the algebraic error do not include.
+//
+// The contract is priced again with half the points per axis and a quarter of the time steps, which takes an eighth
+// of the work in one dimension, a 16th in two and a 32nd in three. By Richardson extrapolation the difference of the
+// prices is the difference of the errors. It may be small by chance, because the position of the free boundary
+// between grid points varies. A second coarsening is therefore computed, and the larger of the two estimates counts.
+//
+// The result is an estimate, not a bound. If there is none, it is NaN and why is the reason.
 func (o *Option) PriceError(price float64, n [3]int, e problem.Executor) (estimate float64, why string, err error) {
 	finer, scale := price, 1.0
 	for level := range 2 {
 		c, m, by := o.coarser(n)
-		if !(by >= leastRatio) {
+		if !(by >= minErrorRatio) {
 			if level == 0 {
-				return math.NaN(), "the grid or the time steps are too few to price the contract again with fewer", nil
+				return math.NaN(), "the grid points or time steps are too few for a second computation with fewer", nil
 			}
 			break
 		}
-		q, why, err := c.priced(m, e)
+		q, why, err := c.priceOn(m, e)
 		if err != nil || why != "" {
 			return math.NaN(), why, err
 		}
 		estimate = max(estimate, math.Abs(finer-q)/(scale*(by-1)))
-		o, n, finer, scale = &c, m, q, scale*by
+		o, n = &c, m
+		finer, scale = q, scale*by
 	}
 	return estimate, "", nil
 }
 
-// priced is today's price on a grid of n points.
-func (o *Option) priced(n [3]int, e problem.Executor) (price float64, why string, err error) {
+// priceOn returns today's price on a grid of n points.
+func (o *Option) priceOn(n [3]int, e problem.Executor) (price float64, why string, err error) {
 	p, err := o.Problem("coarser", n)
 	if err != nil {
 		return 0, "", err

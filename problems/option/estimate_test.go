@@ -12,21 +12,23 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// anyContract is a random contract on d assets.
+// anyContract returns a random contract on d assets.
 func anyContract(r *rand.Rand, d int) *Option {
 	between := func(lo, hi float64) float64 { return lo + (hi-lo)*r.Float64() }
 	o := &Option{
-		Payoff: Payoff(r.IntN(2)), Basket: Basket(r.IntN(4)), Strike: 100, Rate: between(0, 0.12), Maturity: math.Exp(between(math.Log(0.1), math.Log(3))),
+		Payoff: Payoff(r.IntN(2)), Basket: Basket(r.IntN(4)), Strike: 100, Rate: between(0,
+			0.12), Maturity: math.Exp(between(math.Log(0.1), math.Log(3))),
 		Steps: []int{16, 32, 64, 128}[r.IntN(4)], Correlation: Correlated(between(-0.2, 0.6)),
 	}
 	for range d {
-		o.Assets = append(o.Assets, Asset{Price: between(80, 120), Volatility: between(0.1, 0.6), Dividend: between(0, 0.1)})
+		o.Assets = append(o.Assets, Asset{Price: between(80, 120), Volatility: between(0.1, 0.6),
+			Dividend: between(0, 0.1)})
 	}
 	return o
 }
 
-// estimated is a contract's estimate beside the true error, by the lattice; slack is about what
-// the lattice is off by.
+// estimated holds the estimated error of a contract, the true error by the lattice, and the approximate error of
+// the lattice (slack).
 type estimated struct {
 	about, why            string
 	d                     int
@@ -56,13 +58,15 @@ func estimateOf(t *testing.T, seed uint64, d int) estimated {
 	require.NoError(t, err)
 	tree, steps := latticeOf(o), []int{600, 120, 40}[d-1]
 	limit := tree.limit(steps)
-	e.true, e.slack = math.Abs(q.Price-limit), math.Abs(limit-tree.limit(steps/2))+1e-10 // where it is exercised, both are exact
-	e.about = fmt.Sprintf("%d-D n = %d, %d steps, %s: price %.5f, error %.1e (tree ± %.0e), estimate %.1e", d, n[0], o.Steps, o, q.Price, e.true, e.slack, e.estimate)
+	// both are exact in the exercise region
+	e.true, e.slack = math.Abs(q.Price-limit), math.Abs(limit-tree.limit(steps/2))+1e-10
+	e.about = fmt.Sprintf("%d-D n = %d, %d steps, %s: price %.5f, error %.1e (tree ± %.0e), estimate %.1e", d, n[0],
+		o.Steps, o, q.Price, e.true, e.slack, e.estimate)
 	return e
 }
 
-// The estimate is seldom below a third of the true error, and mostly within a factor of 3 of
-// it, over random contracts: against lattices, which share no code with it.
+// For random contracts the estimate is seldom below a third of the true error, and mostly within a factor of 3 of
+// it. The true error is that against lattices, which are independent code.
 func TestPriceErrorOfRandomContracts(t *testing.T) {
 	contracts := 60
 	switch {
@@ -94,13 +98,14 @@ func TestPriceErrorOfRandomContracts(t *testing.T) {
 			larger++
 		}
 	}
-	t.Logf("of %d contracts: below a third of the error %d, above three times it %d, at least the error %d", told, low, high, larger)
+	t.Logf("of %d contracts: below a third of the error %d, above three times it %d, at least the error %d", told,
+		low, high, larger)
 	require.LessOrEqual(t, low, contracts/20)
 	require.LessOrEqual(t, high, contracts/5)
 }
 
-// The estimate follows the error when the grid and the steps are refined, and says why there
-// is none where they are too few.
+// The estimate decreases with the error when grid and steps are refined. If they are too few, there is a reason
+// instead of an estimate.
 func TestPriceErrorFallsWithTheGrid(t *testing.T) {
 	before := math.Inf(1)
 	for _, n := range []int{31, 63, 127} {

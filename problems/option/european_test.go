@@ -8,14 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The boundary's data beside the tree's European values, which need no formula: equal
-// where there is a closed form, near them for an arithmetic basket, and on the right side
-// for one that is judged by its assets alone.
+// The boundary data are compared with European values of the lattice: equal where there is a closed form, similar
+// for an arithmetic basket, and a bound for a minimum or maximum.
 func TestEuropeanData(t *testing.T) {
 	at := func(o *Option) float64 {
 		f, err := newFrame(o)
 		require.NoError(t, err)
-		return newEuropean(o, f, newReward(o, f), o.Maturity).at(problem.Point{})
+		return newEuropean(o, f, newPayoffFunction(o, f), o.Maturity).at(problem.Point{})
 	}
 	tree := func(o *Option) float64 {
 		l := latticeOf(o)
@@ -34,14 +33,14 @@ func TestEuropeanData(t *testing.T) {
 		if o.Payoff == Call {
 			o.Basket = Maximum
 		}
-		require.Less(t, at(o), tree(o), "the right to choose is worth something")
+		require.Less(t, at(o), tree(o), "the right to choose has a value")
 		o.Basket = Minimum + Maximum - o.Basket
 		require.Greater(t, at(o), tree(o))
 	}
-	o := several(Put, Arithmetic, 3) // near maturity it is the payoff
+	o := several(Put, Arithmetic, 3) // near maturity the value is the payoff
 	f, err := newFrame(o)
 	require.NoError(t, err)
-	w := newReward(o, f)
+	w := newPayoffFunction(o, f)
 	soon := newEuropean(o, f, w, 1e-12)
 	for y := -4.0; y <= 4; y++ {
 		q := problem.Point{y, -y / 2, y / 3}
@@ -49,7 +48,7 @@ func TestEuropeanData(t *testing.T) {
 	}
 }
 
-// Across the strike the data have no kink, as the payoff has.
+// Unlike the payoff, the boundary data have no kink at the strike.
 func TestDataAreSmooth(t *testing.T) {
 	const h = 1e-3
 	for _, kind := range []Payoff{Put, Call} {

@@ -6,13 +6,12 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// Critical is where exercising begins if all prices move alike: the factor λ of today's
-// prices such that the option is exercised at λ·S₀ and below (a put) or above (a call);
-// of one asset, λ·S₀ is the critical price. NaN: the ray meets no point of the domain at
-// which it is exercised. p and u are as for Quote.
+// Critical returns the factor λ of today's prices at which exercise begins if all prices move by the same
+// factor: the option is exercised at λ·S₀ and below (put) or above (call). For one asset λ·S₀ is the critical
+// price. λ is NaN if no point of the domain with equal factors is exercised. p and u are as for Quote.
 //
-// Near the boundary u − payoff grows like the square of the distance (smooth pasting), so
-// its square root is followed to zero from points that are not exercised.
+// Near the exercise boundary u − payoff grows with the square of the distance (smooth pasting), so its square
+// root is extrapolated to zero from points that are not exercised.
 func (o *Option) Critical(p *problem.Problem, u []float64) (float64, error) {
 	f, err := newFrame(o)
 	if err != nil {
@@ -30,21 +29,20 @@ func (o *Option) Critical(p *problem.Problem, u []float64) (float64, error) {
 	return math.Exp(r.step * r.root(inner, outer)), nil
 }
 
-// root is where the square root of the gap vanishes, extrapolated from three points some
-// steps inside: nearer ones are so close to the payoff that the error of the differences
-// shows in them. Where the ray has not that many it takes nearer ones, at last the
-// middle of the bracket.
+// root returns the position at which the square root of the gap vanishes, extrapolated from three points at
+// some distance inside. Points nearer to the boundary are so close to the payoff that the discretisation
+// error dominates; they are used if the ray is too short. The last resort is the middle of the bracket.
 func (r *exerciseRay) root(inner, outer int) float64 {
-	for apart := rootDistance; apart > 0; apart-- {
-		if s, ok := r.extrapolate(inner, (inner-outer)*apart); ok && math.Abs(s-float64(outer)) <= rootReach {
+	for apart := rootSpacing; apart > 0; apart-- {
+		if s, ok := r.extrapolate(inner, (inner-outer)*apart); ok && math.Abs(s-float64(outer)) <= maxRootOffset {
 			return s
 		}
 	}
 	return float64(inner+outer) / 2
 }
 
-// extrapolate is 0 of the parabola through three points, apart from each other and from
-// first, of the inverse of the gap's root.
+// extrapolate returns the position at gap 0 of the parabola that gives the position as a function of the gap's
+// square root. It passes through three points, which are apart steps from each other and from first.
 func (r *exerciseRay) extrapolate(first, apart int) (float64, bool) {
 	var k, g [3]float64
 	for i := range k {
@@ -63,16 +61,16 @@ func (r *exerciseRay) extrapolate(first, apart int) (float64, bool) {
 }
 
 const (
-	rootDistance = 2 // steps between the points that root uses
-	rootReach    = 2 // steps from the bracket beyond which it is not believed
+	rootSpacing   = 2 // steps between the points that root uses
+	maxRootOffset = 2 // largest accepted distance of the root from the bracket in steps
 )
 
-// exerciseRay samples u − payoff at y = k·step·direction, k whole.
+// exerciseRay samples u − payoff at y = k·step·direction for whole numbers k.
 type exerciseRay struct {
 	samples   *samples
 	direction problem.Point
-	step      float64 // of log λ
-	outward   int     // the sign of k towards the exercise region
+	step      float64 // step of log λ
+	outward   int     // sign of k towards the exercise region
 }
 
 func newExerciseRay(o *Option, f *frame, g *samples) *exerciseRay {
@@ -88,13 +86,12 @@ func newExerciseRay(o *Option, f *frame, g *samples) *exerciseRay {
 	return r
 }
 
-// bracket finds neighbours on the ray of which the outer one is exercised and the inner
-// one is not.
+// bracket returns neighbouring samples of which the outer one is exercised and the inner one is not.
 func (r *exerciseRay) bracket() (inner, outer int, found bool) {
 	if !r.inside(0) {
 		return 0, 0, false
 	}
-	if r.exercised(0) { // look inwards for where it ends
+	if r.exercised(0) { // the boundary lies inwards
 		for k := -r.outward; r.inside(k); k -= r.outward {
 			if !r.exercised(k) {
 				return k, k + r.outward, true
@@ -117,7 +114,7 @@ func (r *exerciseRay) at(k int) (y problem.Point) {
 	return y
 }
 
-// inside tells whether the cell round sample k is one of the grid.
+// inside reports whether sample k lies in an interior cell of the grid.
 func (r *exerciseRay) inside(k int) bool {
 	p := r.samples.p
 	y := r.at(k)
@@ -133,8 +130,7 @@ func (r *exerciseRay) exercised(k int) bool {
 	return r.gap(k) <= 0 && r.samples.p.Obstacle(r.at(k)) > 0
 }
 
-// gap is u − payoff, multilinear between the grid's points: 0 only where the whole cell
-// is in contact.
+// gap returns u − payoff, multilinear between grid points. It is 0 only if the whole cell is in contact.
 func (r *exerciseRay) gap(k int) float64 {
 	p, y := r.samples.p, r.at(k)
 	var base [3]int
@@ -165,5 +161,5 @@ func (r *exerciseRay) gap(k int) float64 {
 	return sum
 }
 
-// alignment forgives rounding of a sample that is a grid point, in spacings.
+// alignment is the rounding tolerance for samples at grid points, in spacings.
 const alignment = 1e-9

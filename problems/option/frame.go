@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// frame is the change of coordinates log(S/S₀) = L·y, in which the assets move
-// independently of each other with the variance 1 a year.
+// frame is the coordinate transformation log(S/S₀) = L·y. In the coordinates y the assets move independently
+// with the annual variance 1.
 type frame struct {
 	d       int
 	spot    [MaxAssets]float64            // S₀
@@ -18,7 +18,7 @@ type frame struct {
 	drift   [MaxAssets]float64            // m = L⁻¹·(r − q − σ²/2)
 }
 
-// newFrame factors the correlation matrix: that it succeeds is the test that it is one.
+// newFrame factors the correlation matrix. It returns an error if the matrix is not a correlation matrix.
 func newFrame(o *Option) (*frame, error) {
 	f := &frame{d: len(o.Assets)}
 	if err := checkCorrelation(&o.Correlation, f.d); err != nil {
@@ -31,8 +31,8 @@ func newFrame(o *Option) (*frame, error) {
 		}
 	}
 	var factor mat.Cholesky
-	if !factor.Factorize(m) || factor.Cond() > mostCondition {
-		return nil, notPositive(m)
+	if !factor.Factorize(m) || factor.Cond() > maxCondition {
+		return nil, notPositiveDefinite(m)
 	}
 	var l mat.TriDense
 	factor.LTo(&l)
@@ -52,10 +52,10 @@ func newFrame(o *Option) (*frame, error) {
 	return f, nil
 }
 
-// mostCondition of a correlation matrix: beyond it rounding decides what it is.
-const mostCondition = 1e12
+// maxCondition bounds the condition number of a correlation matrix. Above it rounding errors dominate.
+const maxCondition = 1e12
 
-// invert sets L⁻¹, column by column.
+// invert computes L⁻¹ column by column.
 func (f *frame) invert() {
 	for j := range f.d {
 		f.inverse[j][j] = 1 / f.lower[j][j]
@@ -69,7 +69,7 @@ func (f *frame) invert() {
 	}
 }
 
-// prices are S at y.
+// prices returns S at y.
 func (f *frame) prices(y problem.Point) (s [MaxAssets]float64) {
 	for i := range f.d {
 		s[i] = f.spot[i] * math.Exp(f.logReturn(i, y))
@@ -77,13 +77,12 @@ func (f *frame) prices(y problem.Point) (s [MaxAssets]float64) {
 	return s
 }
 
-// logReturn is log(Sᵢ/S₀ᵢ) at y.
+// logReturn returns log(Sᵢ/S₀ᵢ) at y.
 func (f *frame) logReturn(i int, y problem.Point) float64 {
 	return float64(f.lower[i][0]*y[0]) + float64(f.lower[i][1]*y[1]) + float64(f.lower[i][2]*y[2])
 }
 
-// ray is the direction of y along which all prices grow alike: log(S/S₀) = s·(1, …, 1)
-// at s·ray.
+// ray returns the direction of y along which all prices grow by the same factor: log(S/S₀) = s·(1, …, 1) at s·ray.
 func (f *frame) ray() (y problem.Point) {
 	for i := range f.d {
 		for j := range i + 1 {
@@ -93,8 +92,8 @@ func (f *frame) ray() (y problem.Point) {
 	return y
 }
 
-// lognormal is a single asset with the law of the geometric basket: log G has the drift
-// mu and the volatility sigma a year. Of one asset it is the asset.
+// lognormal returns a single asset with the distribution of the geometric basket: log G has the annual drift
+// mu and volatility sigma. For one asset it is that asset.
 func (o *Option) lognormal(f *frame) (value, mu, sigma float64) {
 	var l [MaxAssets]float64
 	log := 0.0

@@ -4,10 +4,10 @@ import (
 	"math"
 )
 
-// lattice prices an American option (European: early false) on the multinomial tree of
-// Boyle, Evnine and Gibbs (Review of Financial Studies 2, 1989; of one asset that of Cox,
-// Ross and Rubinstein with probabilities of first order): each asset goes up or down by
-// e^{σ√Δt} in every step, 2^d ways together. It shares no code with what it judges.
+// lattice prices an American option (European if early is false) on the multinomial tree of Boyle, Evnine and
+// Gibbs (Review of Financial Studies 2, 1989; for one asset that of Cox, Ross and Rubinstein with probabilities
+// of first order). In every step each asset moves up or down by e^{σ√Δt}, in 2^d combinations. It shares no code
+// with the package.
 type lattice struct {
 	spot, sigma, yield []float64
 	rho                [3][3]float64
@@ -51,14 +51,12 @@ func latticeOf(o *Option) *lattice {
 	return l
 }
 
-// price on a tree of so many steps.
+// price returns the price on a tree of that many steps.
 func (l *lattice) price(steps int) float64 {
 	d := len(l.spot)
 	dt := l.years / float64(steps)
 	discount := math.Exp(-l.rate * dt)
 	side := steps + 1
-	// table[i][j] is asset i's price after j ups and steps−j downs at the last level;
-	// at level n the price after j ups is that with j + (steps−n)/2: half steps need both.
 	prob := make([]float64, 1<<d)
 	for move := range prob {
 		p := 1.0
@@ -120,8 +118,8 @@ func (l *lattice) price(steps int) float64 {
 	return v[0]
 }
 
-// limit is the price of infinitely many steps: the mean of neighbouring trees takes away
-// what alternates with odd and even, and the term in 1/steps is extrapolated.
+// limit estimates the price for infinitely many steps: the mean of neighbouring trees removes the alternation
+// between odd and even steps, and the term in 1/steps is extrapolated.
 func (l *lattice) limit(steps int) float64 {
 	mean := func(n int) float64 { return (l.price(n) + l.price(n+1)) / 2 }
 	return 2*mean(steps) - mean(steps/2)

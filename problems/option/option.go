@@ -1,36 +1,36 @@
-// Package option states American options on one to three assets as obstacle
-// problems, and reads price, delta, gamma and the exercise boundary off their
-// solutions. It is pure.
+// Package option formulates American options on one to three assets as obstacle problems, and computes
+// price, delta, gamma and the exercise boundary from their solutions. Its functions are pure.
 //
-// The model is that of Black and Scholes (Journal of Political Economy 81, 1973): under
-// the pricing measure dSᵢ/Sᵢ = (r − qᵢ)dt + σᵢdWᵢ with correlations ρᵢⱼ. With
-// C = (ρᵢⱼσᵢσⱼ) = L·Lᵀ (Cholesky) and the coordinates y = L⁻¹·log(S/S₀) the value V as a
-// function of τ, the time to maturity, solves
+// The model is that of Black and Scholes (Journal of Political Economy 81, 1973): under the pricing
+// measure dSᵢ/Sᵢ = (r − qᵢ)dt + σᵢdWᵢ with correlations ρᵢⱼ. With C = (ρᵢⱼσᵢσⱼ) = L·Lᵀ (Cholesky), the
+// coordinates y = L⁻¹·log(S/S₀) and the time τ to maturity, the value V solves
 //
 //	V_τ − ½ΔV − m·∇V + r·V ≥ 0, V ≥ payoff, complementary; V(0) = payoff
 //
-// with m = L⁻¹·(r − qᵢ − σᵢ²/2): no mixed derivatives, whatever the correlation, and so
-// an M-matrix (ADR 36). The value of a perpetual option does not depend on τ.
+// with m = L⁻¹·(r − qᵢ − σᵢ²/2). There are no mixed derivatives for any correlation, so the discrete
+// operator is an M-matrix (ADR 36). The value of a perpetual option does not depend on τ.
 package option
 
 import "fmt"
 
-// Payoff is what exercising pays, of a basket's value B and the strike K.
+// Payoff is the kind of payoff on exercise, for a basket's value B and the strike K.
 type Payoff int
 
+// The kinds of payoff.
 const (
 	Put  Payoff = iota // max(K − B, 0)
 	Call               // max(B − K, 0)
 )
 
-// Payoffs are the words for them, in that order.
+// Payoffs returns the names of the payoffs in their order.
 func Payoffs() []string { return []string{"put", "call"} }
 
 func (p Payoff) String() string { return Payoffs()[p] }
 
-// Basket makes one value of the assets' prices; of one asset all are its price.
+// Basket is the function of the assets' prices on which the payoff depends. For one asset every basket is its price.
 type Basket int
 
+// The kinds of basket.
 const (
 	Minimum    Basket = iota // min Sᵢ
 	Maximum                  // max Sᵢ
@@ -38,55 +38,54 @@ const (
 	Geometric                // Π Sᵢ^wᵢ
 )
 
-// Baskets are the words for them, in that order.
+// Baskets returns the names of the baskets in their order.
 func Baskets() []string { return []string{"min", "max", "arithmetic", "geometric"} }
 
 func (b Basket) String() string { return Baskets()[b] }
 
-// MaxAssets of one option.
+// MaxAssets is the largest number of assets of an option.
 const MaxAssets = 3
 
-// Asset is one underlying.
+// Asset is an underlying asset.
 type Asset struct {
-	Price      float64 `json:"price"`      // S₀, today's, positive
-	Volatility float64 `json:"volatility"` // σ, a year's, positive
-	Dividend   float64 `json:"dividend"`   // q, continuous, a year's
+	Price      float64 `json:"price"`      // S₀, today's price, positive
+	Volatility float64 `json:"volatility"` // σ, annual, positive
+	Dividend   float64 `json:"dividend"`   // q, annual and continuous
 }
 
-// Option is a contract and its market. Money is in any one unit, time in years.
+// Option is a contract with its market data. Prices are in one arbitrary unit, times in years.
 type Option struct {
 	Payoff    Payoff
 	Basket    Basket
 	Strike    float64 // K, positive
-	Rate      float64 // r, continuous, a year's; not negative
-	Perpetual bool    // it never expires; Maturity and Steps are not used then
+	Rate      float64 // r, annual and continuous, not negative
+	Perpetual bool    // the option never expires; Maturity and Steps are ignored
 	Maturity  float64 // T, positive
 	Steps     int     // time steps of implicit Euler
 	Assets    []Asset // one to three
-	// Correlation has ones on its diagonal; rows and columns beyond the assets are not
-	// looked at.
+	// Correlation has ones on its diagonal. Rows and columns beyond the assets are ignored.
 	Correlation [MaxAssets][MaxAssets]float64
-	// Weights of an arithmetic or geometric basket, positive, their sum 1; nil: equal.
+	// Weights are the weights of an arithmetic or geometric basket: positive, with the sum 1. Nil means equal
+	// weights.
 	Weights []float64
-	// Width of the domain on either side of today's prices: standard deviations √T of y;
-	// of a perpetual option √(1/r). 0: what DefaultWidth says.
+	// Width is the width of the domain on either side of today's prices in standard deviations √T of y, for a
+	// perpetual option in units of √(1/r). 0 selects DefaultWidth.
 	Width float64
 }
 
-// DefaultWidth is the width of the domain where none is given. That far out the boundary
-// data matter with a probability of some 1e-6; those of options with a closed form are
-// exact.
+// DefaultWidth returns the default width of the domain. The boundary data there affect the price with a
+// probability of about 1e-6. Boundary data of options with a closed form are exact.
 func (o *Option) DefaultWidth() float64 {
-	if o.Perpetual && o.closed() {
+	if o.Perpetual && o.isLognormal() {
 		return 1
 	}
 	return 5
 }
 
-// closed tells whether the basket is a single lognormal asset in disguise.
-func (o *Option) closed() bool { return len(o.Assets) == 1 || o.Basket == Geometric }
+// isLognormal reports whether the basket has the distribution of a single lognormal asset.
+func (o *Option) isLognormal() bool { return len(o.Assets) == 1 || o.Basket == Geometric }
 
-// weight of an asset in the basket.
+// weight returns the weight of an asset in the basket.
 func (o *Option) weight(i int) float64 {
 	if o.Weights == nil {
 		return 1 / float64(len(o.Assets))
@@ -94,11 +93,10 @@ func (o *Option) weight(i int) float64 {
 	return o.Weights[i]
 }
 
-// Uncorrelated is the correlation matrix of independent assets, Correlated that with the
-// same correlation between any two.
+// Uncorrelated returns the correlation matrix of independent assets.
 func Uncorrelated() [MaxAssets][MaxAssets]float64 { return Correlated(0) }
 
-// Correlated is documented at Uncorrelated.
+// Correlated returns the correlation matrix with the correlation rho between any two assets.
 func Correlated(rho float64) (c [MaxAssets][MaxAssets]float64) {
 	for i := range c {
 		for j := range c {
@@ -110,14 +108,15 @@ func Correlated(rho float64) (c [MaxAssets][MaxAssets]float64) {
 	return c
 }
 
-// String names the contract for people: American put on the geometric mean of 3 assets, …
+// String returns a description such as "American put on the geometric mean of 3 assets, strike 100, …".
 func (o *Option) String() string {
 	style, on, when := "American", "one asset", fmt.Sprintf("maturity %g", o.Maturity)
 	if o.Perpetual {
 		style, when = "perpetual American", "without maturity"
 	}
 	if d := len(o.Assets); d > 1 {
-		on = fmt.Sprintf("the %s of %d assets", []string{"minimum", "maximum", "arithmetic mean", "geometric mean"}[o.Basket], d)
+		baskets := []string{"minimum", "maximum", "arithmetic mean", "geometric mean"}
+		on = fmt.Sprintf("the %s of %d assets", baskets[o.Basket], d)
 	}
 	return fmt.Sprintf("%s %s on %s, strike %g, interest %g, %s", style, o.Payoff, on, o.Strike, o.Rate, when)
 }

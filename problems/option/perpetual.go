@@ -6,13 +6,13 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// perpetual is the value of a perpetual option on one lognormal asset: with β the root of
-// ½σ²β² + μβ = r on the option's side, exercised at G* = Kβ/(β − 1) and worth
-// |G* − K|·(G/G*)^β before (McKean 1965; Merton, Bell Journal of Economics 4, 1973).
+// perpetual is the value of a perpetual option on one lognormal asset. Let β be the root of ½σ²β² + μβ = r
+// below 0 for a put and above 1 for a call. The option is exercised at G* = Kβ/(β − 1) and its value before is
+// |G* − K|·(G/G*)^β (McKean 1965; Merton, Bell Journal of Economics 4, 1973).
 type perpetual struct {
 	sign, strike    float64
-	exponent        float64 // β: below 0 of a put, above 1 of a call
-	critical, value float64 // G*, and what it pays there
+	exponent        float64 // β
+	critical, value float64 // G* and the payoff there
 }
 
 func newPerpetual(o *Option, mu, sigma float64) perpetual {
@@ -27,7 +27,7 @@ func newPerpetual(o *Option, mu, sigma float64) perpetual {
 	return p
 }
 
-// at is the value of an asset whose price has the logarithm log.
+// at returns the value for a price with the logarithm log.
 func (p *perpetual) at(log float64) float64 {
 	if g := math.Exp(log); p.sign*(g-p.critical) >= 0 {
 		return p.sign * (g - p.strike)
@@ -35,10 +35,9 @@ func (p *perpetual) at(log float64) float64 {
 	return p.value * math.Exp(p.exponent*(log-math.Log(p.critical)))
 }
 
-// perpetualValue is the exact value of a perpetual option as a function of y; nil where
-// there is no closed form.
-func (o *Option) perpetualValue(f *frame, w *reward) problem.Function {
-	if !o.closed() {
+// perpetualValue returns the exact value of a perpetual option as a function of y, or nil if there is no closed form.
+func (o *Option) perpetualValue(f *frame, w *payoffFunction) problem.Function {
+	if !o.isLognormal() {
 		return nil
 	}
 	_, mu, sigma := o.lognormal(f)
@@ -46,10 +45,9 @@ func (o *Option) perpetualValue(f *frame, w *reward) problem.Function {
 	return func(y problem.Point) float64 { return p.at(w.log(0, y)) }
 }
 
-// perpetualBound is data for the boundary of a perpetual option without a closed form:
-// the payoff, and of a put on the minimum or a call on the maximum, which are worth no
-// less than on any one of the assets, that.
-func (o *Option) perpetualBound(f *frame, w *reward) problem.Function {
+// perpetualBound returns boundary data for a perpetual option without a closed form: the payoff or, for a put on the
+// minimum or a call on the maximum, the largest value of an option on a single asset, which is a lower bound.
+func (o *Option) perpetualBound(f *frame, w *payoffFunction) problem.Function {
 	if !(o.Payoff == Put && o.Basket == Minimum || o.Payoff == Call && o.Basket == Maximum) {
 		return w.at
 	}

@@ -13,7 +13,7 @@ import (
 
 var long = flag.Bool("long", false, "also price several assets on fine grids")
 
-// one is an option on one asset.
+// one returns an option on one asset.
 func one(kind Payoff, dividend float64) *Option {
 	return &Option{
 		Payoff: kind, Strike: 100, Rate: 0.05, Maturity: 1, Steps: 64,
@@ -21,7 +21,7 @@ func one(kind Payoff, dividend float64) *Option {
 	}
 }
 
-// solved is the end of the last step, and its problem.
+// solved returns the solution at the end of the last step, and its problem.
 func solved(t testing.TB, o *Option, n int) (*problem.Problem, []float64) {
 	grid := [3]int{1, 1, 1}
 	for i := range o.Assets {
@@ -46,13 +46,13 @@ func quote(t testing.TB, o *Option, n int) Quote {
 // normal is the standard normal distribution function.
 func normal(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
 
-// blackScholes is the European price of a call (sign 1) or a put (−1).
+// blackScholes returns the European price of a call (sign 1) or a put (−1).
 func blackScholes(sign, spot, strike, rate, yield, sigma, years float64) float64 {
 	d := (math.Log(spot/strike) + (rate-yield+sigma*sigma/2)*years) / (sigma * math.Sqrt(years))
 	return sign * (spot*math.Exp(-yield*years)*normal(sign*d) - strike*math.Exp(-rate*years)*normal(sign*(d-sigma*math.Sqrt(years))))
 }
 
-// The lattice itself is judged by the closed form of European options.
+// The lattice itself is compared with the closed form of European options.
 func TestLatticeAgainstBlackScholes(t *testing.T) {
 	for _, kind := range []Payoff{Put, Call} {
 		l := latticeOf(one(kind, 0.03))
@@ -61,7 +61,7 @@ func TestLatticeAgainstBlackScholes(t *testing.T) {
 	}
 }
 
-// several is an option on assets that differ.
+// several returns an option on d different assets.
 func several(kind Payoff, basket Basket, d int) *Option {
 	o := &Option{
 		Payoff: kind, Basket: basket, Strike: 100, Rate: 0.05, Maturity: 1, Steps: 32,
@@ -71,7 +71,7 @@ func several(kind Payoff, basket Basket, d int) *Option {
 	return o
 }
 
-// extrapolated takes the term in Δt away: implicit Euler is of first order.
+// extrapolated removes the error term of first order in Δt.
 func extrapolated(t *testing.T, o *Option, n int) Quote {
 	coarse := quote(t, o, n)
 	finer := *o
@@ -88,14 +88,14 @@ func TestOneAssetAgainstTheLattice(t *testing.T) {
 				o := one(kind, dividend)
 				o.Assets[0].Price = spot
 				want := latticeOf(o).limit(500)
-				require.InDelta(t, want, extrapolated(t, o, 127).Price, 6e-3, "%v, dividend %g, price %g", kind, dividend, spot)
+				require.InDelta(t, want, extrapolated(t, o, 127).Price, 6e-3, "%v, dividend %g, price %g", kind,
+					dividend, spot)
 			}
 		}
 	}
 }
 
-// A call on a share without dividends is never exercised early: the closed form gives
-// price, delta and gamma.
+// A call on an asset without dividends is never exercised early, so price, delta and gamma have a closed form.
 func TestCallWithoutDividends(t *testing.T) {
 	o := one(Call, 0)
 	o.Steps = 128
@@ -109,10 +109,10 @@ func TestCallWithoutDividends(t *testing.T) {
 	require.False(t, q.Exercise)
 	critical, err := o.Critical(p, u)
 	require.NoError(t, err)
-	require.True(t, math.IsNaN(critical), "it is never exercised, and not at %g", critical)
+	require.True(t, math.IsNaN(critical), "it is never exercised, but the factor is %g", critical)
 }
 
-// Assets that differ, correlated; baskets whose payoff is convex.
+// Different, correlated assets and baskets with a convex payoff.
 func TestTwoAssetsAgainstTheLattice(t *testing.T) {
 	for _, c := range []struct {
 		kind   Payoff
@@ -127,9 +127,8 @@ func TestTwoAssetsAgainstTheLattice(t *testing.T) {
 	}
 }
 
-// The payoffs of a put on the maximum and a call on the minimum have a ridge, along which
-// they are exercised: grids and trees that it does not fit see it with an error of the
-// first order.
+// The payoffs of a put on the maximum and a call on the minimum have a ridge along which they are exercised.
+// Grids and trees that are not aligned with it have an error of first order.
 func TestRidges(t *testing.T) {
 	for kind, basket := range map[Payoff]Basket{Put: Maximum, Call: Minimum} {
 		o := several(kind, basket, 2)
@@ -154,8 +153,8 @@ func TestThreeAssetsAgainstTheLattice(t *testing.T) {
 	}
 }
 
-// An option on the geometric mean of three assets is one on a single asset with another
-// volatility and dividend: the mean and the variance of Σwᵢ·log Sᵢ, written out here.
+// An option on the geometric mean of three assets equals one on a single asset with another volatility and
+// dividend, which follow from mean and variance of Σwᵢ·log Sᵢ.
 func TestGeometricBasketIsOneAsset(t *testing.T) {
 	o := several(Put, Geometric, 3)
 	o.Weights = []float64{0.5, 0.3, 0.2}
@@ -184,7 +183,7 @@ func TestGeometricBasketIsOneAsset(t *testing.T) {
 	require.NoError(t, err)
 	exact, err := single.Critical(p, u)
 	require.NoError(t, err)
-	require.InEpsilon(t, exact, factor, 2.5e-2, "where exercising begins if all prices move alike")
+	require.InEpsilon(t, exact, factor, 2.5e-2, "the critical factor")
 	t.Logf("three assets, n = %d: %.4f; one asset: %.4f", n, got.Price, want.Price)
 	require.InEpsilon(t, want.Price, got.Price, tolerance)
 	g := math.Exp(log)
@@ -202,7 +201,7 @@ func TestGeometricBasketIsOneAsset(t *testing.T) {
 	}
 }
 
-// The closed form of perpetual options: price, derivatives, critical price.
+// Perpetual options have a closed form for price, derivatives and critical price.
 func TestPerpetual(t *testing.T) {
 	for _, dividend := range []float64{0, 0.02} {
 		o := one(Put, dividend)
@@ -222,15 +221,15 @@ func TestPerpetual(t *testing.T) {
 		require.NoError(t, err)
 		require.InDelta(t, critical, 100*factor, 0.06)
 	}
-	o := one(Put, 0) // notes of the literature: γ = 2r/σ², S* = γK/(1+γ)
+	o := one(Put, 0) // from the literature: γ = 2r/σ², S* = γK/(1+γ)
 	o.Perpetual = true
 	p, err := o.Problem("put", [3]int{9, 1, 1})
 	require.NoError(t, err)
 	require.InDelta(t, (100-500./7)*math.Pow(1.4, -2.5), p.Exact(problem.Point{}), 1e-12)
 }
 
-// Of three assets on a coarse grid: the perpetual put on the geometric mean has a closed
-// form, too, and perpetual options without one are worth no less than with a maturity.
+// The perpetual put on the geometric mean of three assets has a closed form too. Perpetual options without a
+// closed form have at least the value of those with a maturity.
 func TestPerpetualBaskets(t *testing.T) {
 	o := several(Put, Geometric, 3)
 	o.Perpetual = true
@@ -244,8 +243,7 @@ func TestPerpetualBaskets(t *testing.T) {
 	require.Greater(t, quote(t, o, 23).Price, lasting)
 }
 
-// Every payoff and basket beside the lattice, on two and three assets that differ. The
-// last column is the error after extrapolation in the time step.
+// Every payoff and basket on two and three different assets is compared with the lattice, after extrapolation.
 func TestPriceTable(t *testing.T) {
 	if !*long {
 		t.Skip("fine grids: run with -args -long")
@@ -260,12 +258,12 @@ func TestPriceTable(t *testing.T) {
 				o.Steps *= 2
 				finer := quote(t, o, c.n).Price
 				want := latticeOf(o).limit(c.tree)
-				best := 2*finer - fine + (fine-coarse)/3 // of first order in Δt, of second in h
+				best := 2*finer - fine + (fine-coarse)/3 // extrapolated in Δt and h²
 				t.Logf("%d assets, %v on %-10v n = %d, %d steps %8.4f; extrapolated %8.4f; lattice %8.4f; error %8.4f %.2f %%",
 					d, kind, basket, c.n, o.Steps, finer, best, want, best-want, 100*math.Abs(best/want-1))
 				tolerance := 6e-3
 				if kind == Put && basket == Maximum || kind == Call && basket == Minimum {
-					tolerance = 0.1 // ridges, TestRidges: the tree is no better
+					tolerance = 0.1 // ridges (see TestRidges); the lattice is not more accurate
 				}
 				require.InEpsilon(t, want, best, tolerance)
 			}

@@ -6,18 +6,17 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// Quote is an option's value today and its derivatives by the assets' prices.
+// Quote is the value of an option today and its derivatives with respect to the assets' prices.
 type Quote struct {
 	Price    float64
 	Delta    []float64   // ∂V/∂Sᵢ
 	Gamma    [][]float64 // ∂²V/∂Sᵢ∂Sⱼ
-	Exercise bool        // today's prices are where it is exercised at once
+	Exercise bool        // the option is exercised immediately at today's prices
 }
 
-// Quote reads price, delta and gamma off a solution: u is [z][y][x] on the grid of p, a
-// problem that Problem has made, or a step of it. Today's prices are a grid point; the
-// derivatives there are central differences of fourth order (of second on grids of one
-// or two points along an axis), brought from y to S by the chain rule.
+// Quote computes price, delta and gamma from a solution u, [z][y][x], of p, which must be made by Problem or
+// be a time step of such a problem. Today's prices are a grid point. The derivatives are central differences of
+// fourth order (second order with one or two points along an axis), converted from y to S by the chain rule.
 func (o *Option) Quote(p *problem.Problem, u []float64) (Quote, error) {
 	f, err := newFrame(o)
 	if err != nil {
@@ -51,8 +50,8 @@ type (
 	matrix [MaxAssets][MaxAssets]float64
 )
 
-// returns brings first and second derivatives by y to those by log S: with y = L⁻¹·x,
-// ∇ₓ = L⁻ᵀ∇ and the Hessian L⁻ᵀ·H·L⁻¹.
+// returns converts first and second derivatives with respect to y to those with respect to x = log S: with
+// y = L⁻¹·x, ∇ₓ = L⁻ᵀ∇ and the Hessian is L⁻ᵀ·H·L⁻¹.
 func (f *frame) returns(slope vector, curve matrix) (s vector, c matrix) {
 	for i := range f.d {
 		for a := range f.d {
@@ -67,7 +66,7 @@ func (f *frame) returns(slope vector, curve matrix) (s vector, c matrix) {
 	return s, c
 }
 
-// samples are the values of a solution round today's prices.
+// samples gives access to the values of a solution around today's prices.
 type samples struct {
 	p      *problem.Problem
 	u      []float64
@@ -78,7 +77,8 @@ type samples struct {
 
 func newSamples(p *problem.Problem, u []float64, d int) (*samples, error) {
 	if p.Dimension != d || len(u) != p.Points() {
-		return nil, fmt.Errorf("option: a %d-D solution of %d values for %d assets on a grid of %d points", p.Dimension, len(u), d, p.Points())
+		return nil, fmt.Errorf("option: a %d-D solution of %d values does not fit %d assets and a grid of %d points",
+			p.Dimension, len(u), d, p.Points())
 	}
 	g := &samples{p: p, u: u, center: [3]int{1, 1, 1}}
 	for a := range d {
@@ -98,7 +98,7 @@ func newSamples(p *problem.Problem, u []float64, d int) (*samples, error) {
 	return g, nil
 }
 
-// value at a point of the closed grid.
+// value returns the value at a point of the closed grid.
 func (g *samples) value(idx [3]int) float64 {
 	n := g.p.N
 	for a := range g.p.Dimension {
@@ -132,7 +132,7 @@ func (g *samples) curves() (c matrix) {
 	return c
 }
 
-// along is a weighted sum of values along an axis, centred at idx.
+// along returns a weighted sum of values along an axis, centred at idx.
 func (g *samples) along(a int, weights []float64, idx [3]int) float64 {
 	sum := 0.0
 	for i, w := range weights {

@@ -6,20 +6,19 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// smoothed is the payoff at maturity as the grid sees it: where a cell of the grid meets
-// a kink, the average over the cell. Without that the error jumps with where the kink
-// lies between the points, and has no order (Pooley, Vetzal and Forsyth, Journal of
-// Computational Finance 6(4), 2003).
-type smoothed struct {
-	reward *reward
+// cellAverage is the payoff at maturity, averaged over the cell of a grid point where the cell contains a
+// kink. Otherwise the error would depend on the position of the kink between grid points and have no order
+// (Pooley, Vetzal and Forsyth, Journal of Computational Finance 6(4), 2003).
+type cellAverage struct {
+	payoff *payoffFunction
 	d      int
-	half   [MaxAssets]float64 // of a cell
-	reach  [MaxAssets]float64 // what the logarithm of a price, or of the basket, moves by to a corner
-	points int                // of the midpoint rule along an axis
+	half   [MaxAssets]float64 // half the size of a cell
+	reach  [MaxAssets]float64 // largest change of the logarithm of a price, or of the basket, within a cell
+	points int                // points of the midpoint rule along an axis
 }
 
-func newSmoothed(w *reward, p *problem.Problem) *smoothed {
-	s := &smoothed{reward: w, d: p.Dimension, points: []int{1, 64, 16, 4}[p.Dimension]}
+func newCellAverage(w *payoffFunction, p *problem.Problem) *cellAverage {
+	s := &cellAverage{payoff: w, d: p.Dimension, points: []int{1, 64, 16, 4}[p.Dimension]}
 	for a := range s.d {
 		s.half[a] = p.Spacing(a) / 2
 	}
@@ -31,9 +30,9 @@ func newSmoothed(w *reward, p *problem.Problem) *smoothed {
 	return s
 }
 
-func (s *smoothed) at(y problem.Point) float64 {
-	if !s.kinked(y) {
-		return s.reward.at(y)
+func (s *cellAverage) at(y problem.Point) float64 {
+	if !s.hasKink(y) {
+		return s.payoff.at(y)
 	}
 	sum, count := 0.0, 1
 	for range s.d {
@@ -45,18 +44,18 @@ func (s *smoothed) at(y problem.Point) float64 {
 			q[a] += s.half[a] * (float64(2*(rest%s.points)+1)/float64(s.points) - 1)
 			rest /= s.points
 		}
-		sum += s.reward.at(q)
+		sum += s.payoff.at(q)
 	}
 	return sum / float64(count)
 }
 
-// kinked tells whether the corners of the cell round y are on different pieces of the
-// payoff. What no corner sees is less than the error of the differences.
-func (s *smoothed) kinked(y problem.Point) bool {
-	if !s.near(y) {
+// hasKink reports whether the corners of the cell around y are on different pieces of the payoff. Kinks that
+// separate no corners have less effect than the discretisation error.
+func (s *cellAverage) hasKink(y problem.Point) bool {
+	if !s.mayHaveKink(y) {
 		return false
 	}
-	here := s.reward.branch(y)
+	here := s.payoff.branch(y)
 	for corner := range 1 << s.d {
 		q := y
 		for a := range s.d {
@@ -66,16 +65,16 @@ func (s *smoothed) kinked(y problem.Point) bool {
 				q[a] += s.half[a]
 			}
 		}
-		if s.reward.branch(q) != here {
+		if s.payoff.branch(q) != here {
 			return true
 		}
 	}
 	return false
 }
 
-// near tells, for the price of one value, whether the cell round y can meet a kink.
-func (s *smoothed) near(y problem.Point) bool {
-	w := s.reward
+// mayHaveKink reports whether the cell around y can contain a kink. It evaluates the payoff only once.
+func (s *cellAverage) mayHaveKink(y problem.Point) bool {
+	w := s.payoff
 	if w.basket == Arithmetic {
 		reach := max(s.reach[0], s.reach[1], s.reach[2])
 		return math.Abs(math.Log(w.value(y))-w.level) <= reach

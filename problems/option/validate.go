@@ -8,12 +8,11 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// InputError tells which entry of an option makes no sense. Key is as in a problem file;
-// Item is the place in a list, -1 where the entry is none, and Field what of an asset.
+// InputError describes an invalid entry of an option.
 type InputError struct {
-	Key    string
-	Item   int
-	Field  string
+	Key    string // key of the entry in a problem file
+	Item   int    // index in a list, or -1
+	Field  string // field of an asset, or ""
 	Reason string
 }
 
@@ -28,11 +27,13 @@ func (e *InputError) Error() string {
 	return name + ": " + e.Reason
 }
 
-func refuse(key, format string, args ...any) error {
-	return &InputError{Key: key, Item: -1, Reason: fmt.Sprintf(format, args...)}
+func refuse(key, format string, args ...any) error { return refuseItem(key, -1, "", format, args...) }
+
+func refuseItem(key string, item int, field, format string, args ...any) error {
+	return &InputError{key, item, field, fmt.Sprintf(format, args...)}
 }
 
-// Check refuses an option that cannot be priced; the error is an *InputError.
+// Check returns an *InputError if the option cannot be priced.
 func (o *Option) Check() error {
 	d := len(o.Assets)
 	switch {
@@ -45,9 +46,9 @@ func (o *Option) Check() error {
 	case !(o.Strike > 0) || math.IsInf(o.Strike, 1):
 		return refuse("strike", "%g: it must be positive and finite", o.Strike)
 	case !(o.Rate >= 0) || math.IsInf(o.Rate, 1):
-		return refuse("rate", "%g: it must not be negative, and finite: below 0 the operator is no M-matrix", o.Rate)
-	case o.Width != 0 && !(o.Width >= leastWidth && o.Width <= mostWidth):
-		return refuse("width", "%g: want %d to %d standard deviations", o.Width, leastWidth, mostWidth)
+		return refuse("rate", "%g: it must be finite and not negative: below 0 the operator is not an M-matrix", o.Rate)
+	case o.Width != 0 && !(o.Width >= minWidth && o.Width <= maxWidth):
+		return refuse("width", "%g: want %d to %d standard deviations", o.Width, minWidth, maxWidth)
 	}
 	for i, a := range o.Assets {
 		if err := a.check(i); err != nil {
@@ -68,13 +69,13 @@ func (o *Option) Check() error {
 }
 
 const (
-	leastWidth = 1
-	mostWidth  = 100
+	minWidth = 1
+	maxWidth = 100
 )
 
 func (a Asset) check(i int) error {
 	bad := func(field, format string, args ...any) error {
-		return &InputError{"assets", i, field, fmt.Sprintf(format, args...)}
+		return refuseItem("assets", i, field, format, args...)
 	}
 	switch {
 	case !(a.Price > 0) || math.IsInf(a.Price, 1):
@@ -90,18 +91,20 @@ func (a Asset) check(i int) error {
 func (o *Option) checkTime() error {
 	switch {
 	case !o.Perpetual && (!(o.Maturity > 0) || math.IsInf(o.Maturity, 1)):
-		return refuse("maturity", "%g: it must be positive and finite; an option that never expires is perpetual", o.Maturity)
+		return refuse("maturity", "%g: it must be positive and finite; an option that never expires is perpetual",
+			o.Maturity)
 	case !o.Perpetual && (o.Steps < 1 || o.Steps > problem.MaxSteps):
 		return refuse("steps", "%d: there may be 1 to %d time steps", o.Steps, problem.MaxSteps)
 	case o.Perpetual && o.Rate == 0:
-		return refuse("rate", "0: without interest a perpetual option has no value of its own; give a positive rate")
+		return refuse("rate", "0: a perpetual option has a unique value only with interest; give a positive rate")
 	}
 	if !o.Perpetual || o.Payoff == Put {
 		return nil
 	}
 	for i, a := range o.Assets {
 		if a.Dividend <= 0 {
-			return &InputError{"assets", i, "dividend", fmt.Sprintf("%g: a perpetual call is never exercised without a positive dividend", a.Dividend)}
+			return refuseItem("assets", i, "dividend",
+				"%g: a perpetual call is never exercised without a positive dividend", a.Dividend)
 		}
 	}
 	return nil
@@ -117,7 +120,7 @@ func (o *Option) checkWeights() error {
 	sum := 0.0
 	for i, w := range o.Weights {
 		if !(w > 0) || math.IsInf(w, 1) {
-			return &InputError{"weights", i, "", fmt.Sprintf("%g: it must be positive and finite", w)}
+			return refuseItem("weights", i, "", "%g: it must be positive and finite", w)
 		}
 		sum += w
 	}
@@ -127,11 +130,12 @@ func (o *Option) checkWeights() error {
 	return nil
 }
 
-// checkReach refuses domains whose prices are no finite numbers.
+// checkReach returns an error if prices of the domain would not be finite.
 func (o *Option) checkReach(f *frame) error {
 	for i, g := range f.growth[:f.d] {
-		if !o.Perpetual && !(math.Abs(g)*o.Maturity <= mostReach) {
-			return &InputError{"assets", i, "dividend", fmt.Sprintf("%g: until maturity the price would grow by e^%.3g; lower dividend, rate or maturity", o.Assets[i].Dividend, g*o.Maturity)}
+		if !o.Perpetual && !(math.Abs(g)*o.Maturity <= maxLogReach) {
+			return refuseItem("assets", i, "dividend", "%g: until maturity the price would grow by e^%.3g; "+
+				"reduce dividend, rate or maturity", o.Assets[i].Dividend, g*o.Maturity)
 		}
 	}
 	w := o.halfWidth(f)
@@ -143,26 +147,27 @@ func (o *Option) checkReach(f *frame) error {
 		for _, l := range f.lower[i] {
 			reach += 2 * w * math.Abs(l)
 		}
-		if reach > mostReach {
-			return &InputError{"assets", i, "volatility", fmt.Sprintf("%g: the domain would reach to e^%.3g times today's price; lower volatility, maturity or width", o.Assets[i].Volatility, reach)}
+		if reach > maxLogReach {
+			return refuseItem("assets", i, "volatility", "%g: the domain would extend to e^%.3g times today's price; "+
+				"reduce volatility, maturity or width", o.Assets[i].Volatility, reach)
 		}
 	}
 	return nil
 }
 
-// mostReach of log(S/S₀): e^300 squared is still a number.
-const mostReach = 300
+// maxLogReach bounds log(S/S₀): the square of e^300 is finite.
+const maxLogReach = 300
 
-// symmetryTolerance forgives what decimals do to the two halves of a matrix.
+// symmetryTolerance is the tolerance for rounding differences between the two halves of a matrix.
 const symmetryTolerance = 1e-12
 
-// checkCorrelation refuses what is no correlation matrix, by name.
+// checkCorrelation returns an error that names the first invalid entry of a correlation matrix.
 func checkCorrelation(c *[MaxAssets][MaxAssets]float64, d int) error {
 	for i := range d {
 		for j := range d {
 			v := c[i][j]
 			row := func(format string, args ...any) error {
-				return &InputError{"correlation", i, "", fmt.Sprintf(format, args...)}
+				return refuseItem("correlation", i, "", format, args...)
 			}
 			switch {
 			case i == j && v != 1:
@@ -170,19 +175,21 @@ func checkCorrelation(c *[MaxAssets][MaxAssets]float64, d int) error {
 			case !(math.Abs(v) <= 1):
 				return row("%g in column %d; a correlation is between -1 and 1", v, j+1)
 			case math.Abs(v-c[j][i]) > symmetryTolerance:
-				return row("%g in column %d, but %g in row %d, column %d: the matrix must be symmetric", v, j+1, c[j][i], j+1, i+1)
+				return row("%g in column %d, but %g in row %d, column %d: the matrix must be symmetric",
+					v, j+1, c[j][i], j+1, i+1)
 			}
 		}
 	}
 	return nil
 }
 
-// notPositive is the error of a matrix that no assets can have.
-func notPositive(m mat.Symmetric) error {
+// notPositiveDefinite returns the error of a matrix that cannot be a correlation matrix.
+func notPositiveDefinite(m mat.Symmetric) error {
 	var e mat.EigenSym
 	least := math.NaN()
 	if e.Factorize(m, false) {
 		least = e.Values(nil)[0]
 	}
-	return refuse("correlation", "the matrix is not positive definite (its smallest eigenvalue is %.3g): no assets have these correlations; bring them nearer to 0", least)
+	return refuse("correlation", "the matrix is not positive definite (its smallest eigenvalue is %.3g): "+
+		"no assets have these correlations; bring them nearer to 0", least)
 }

@@ -24,11 +24,11 @@ func TestWarnings(t *testing.T) {
 	require.Empty(t, o.Warnings())
 }
 
-// What the warning about the width says is so: two standard deviations show, five do not.
-func TestWidthShows(t *testing.T) {
+// A width of two standard deviations affects the price, one of five does not.
+func TestWidthWarningIsTrue(t *testing.T) {
 	o := several(Put, Minimum, 2)
 	o.Steps = 4
-	price := func(width float64, n int) float64 { // the spacing is the same, but for what the drift adds
+	price := func(width float64, n int) float64 { // the spacing is equal except for the drift
 		o.Width = width
 		return quote(t, o, n).Price
 	}

@@ -8,15 +8,13 @@ import "math"
 //
 //	(λ + ω − 1)² = λ·ω²·ρ².
 //
-// A rate observed below the optimal ω therefore determines ρ, and ρ determines the optimal ω,
-// 2/(1 + √(1 − ρ²)) (Young, Iterative Solution of Large Linear Systems, 1971, chapters 5 and 6; Hageman
-// and Young, Applied Iterative Methods, 1981, chapter 9). With obstacles, ρ belongs to the points off
-// contact, whose set settles during the iteration. ρ is therefore estimated repeatedly, from below, and ω
-// increases only, unless the rate becomes worse. Above the optimal ω the rate is ω − 1 for any ρ and
-// gives no information.
+// A rate observed below the optimal ω therefore determines ρ, and ρ determines the optimal ω, 2/(1 + √(1 − ρ²))
+// (Young, Iterative Solution of Large Linear Systems, 1971, chapters 5 and 6; Hageman and Young, Applied Iterative
+// Methods, 1981, chapter 9). With obstacles, ρ belongs to the points off contact, whose set settles during the
+// iteration. ρ is therefore estimated repeatedly, from below, and ω increases only, unless the rate becomes worse.
+// Above the optimal ω the rate is ω − 1 for any ρ and gives no information.
 //
-// AdaptiveOmega depends on its inputs alone: peers that pass exact norms at the same sweeps get the same
-// ω.
+// AdaptiveOmega depends on its inputs alone: peers that pass exact norms at the same sweeps get the same ω.
 type AdaptiveOmega struct {
 	omega         float64
 	fixed         bool
@@ -35,8 +33,7 @@ const (
 	minWindow = 0.7
 	// rateTolerance bounds the relative difference of 1 − λ between two windows of a settled rate.
 	rateTolerance = 0.15
-	// optimumMargin is the part of 2 − ω by which the rate must exceed ω − 1 to show that ω is below its
-	// optimum.
+	// optimumMargin is the part of 2 − ω by which the rate must exceed ω − 1 to show that ω is below its optimum.
 	optimumMargin = 0.15
 )
 

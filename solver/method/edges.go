@@ -57,10 +57,9 @@ func FineBox(fine, coarse, lo, hi [3]int, dim int) (flo, fhi [3]int) {
 	return flo, fhi
 }
 
-// Coarsen averages the edges for a box of the next coarser grid. Fine edges along a coarse edge are
-// in series: their harmonic mean counts. Parallel lines of fine edges are averaged with the weights
-// of the coarse edge's ends in the interpolation at the ends of the line. Constant diffusion is
-// preserved. e must contain FineBox.
+// Coarsen averages the edges for a box of the next coarser grid. Fine edges along a coarse edge are in series: their
+// harmonic mean counts. Parallel lines of fine edges are averaged with the weights of the coarse edge's ends in the
+// interpolation at the ends of the line. Constant diffusion is preserved. e must contain FineBox.
 func (e *Edges) Coarsen(grid, lo, hi [3]int) *Edges {
 	spacing := e.Spacing
 	for a := range e.Dim {
@@ -68,32 +67,35 @@ func (e *Edges) Coarsen(grid, lo, hi [3]int) *Edges {
 	}
 	out := NewEdges(e.Dim, grid, lo, hi, spacing)
 	t := newInterpolation(e, grid)
-	for z := lo[2]; z < hi[2]; z++ {
-		for y := lo[1]; y < hi[1]; y++ {
-			for x := lo[0]; x < hi[0]; x++ {
-				p := [3]int{x, y, z}
-				i := out.Index(p)
-				for a := range e.Dim {
-					if p[a]+1 < hi[a] && out.Interior(a, p) {
-						out.Diffusion[a][i] = t.edge(a, p)
-					}
-				}
+	eachPoint(lo, hi, func(p [3]int) {
+		for a := range e.Dim {
+			if p[a]+1 < hi[a] && out.Interior(a, p) {
+				out.Diffusion[a][out.Index(p)] = t.edge(a, p)
 			}
 		}
-	}
+	})
 	return out
 }
 
-// CoarsenWhole is Coarsen for the whole of the next coarser grid and its boundary. e must contain
-// its whole grid.
+// eachPoint calls f for the points lo ≤ p < hi, x fastest.
+func eachPoint(lo, hi [3]int, f func(p [3]int)) {
+	for z := lo[2]; z < hi[2]; z++ {
+		for y := lo[1]; y < hi[1]; y++ {
+			for x := lo[0]; x < hi[0]; x++ {
+				f([3]int{x, y, z})
+			}
+		}
+	}
+}
+
+// CoarsenWhole is Coarsen for the whole of the next coarser grid and its boundary. e must contain its whole grid.
 func (e *Edges) CoarsenWhole(grid [3]int) *Edges {
 	lo, hi := WholeGrid(e.Dim, grid)
 	return e.Coarsen(grid, lo, hi)
 }
 
-// Append returns the union of the boxes of e and other, which continues along the slowest axis: the
-// first plane of other is the last plane of e, and the edges from there to the next plane are
-// other's.
+// Append returns the union of the boxes of e and other, which continues along the slowest axis: the first plane of
+// other is the last plane of e, and the edges from there to the next plane are other's.
 func (e *Edges) Append(other *Edges) *Edges {
 	hi := other.Hi
 	out := NewEdges(e.Dim, e.Grid, e.Lo, hi, e.Spacing)
@@ -142,25 +144,20 @@ func (t *interpolation) edge(a int, c [3]int) float64 {
 	}
 	lo[a], hi[a] = ends[0], ends[0]+1
 	sum, all := 0.0, 0.0
-	for z := lo[2]; z < hi[2]; z++ {
-		for y := lo[1]; y < hi[1]; y++ {
-			for x := lo[0]; x < hi[0]; x++ {
-				p := [3]int{x, y, z}
-				linear := 1.0
-				for b := range e.Dim {
-					if b != a {
-						linear *= t.linear(b, p[b], c[b])
-					}
-				}
-				q := p
-				q[a] = ends[1]
-				if part := t.combineEnds(t.crossWeight(p, a, c), t.crossWeight(q, a, c)); part > 0 {
-					sum += float64(part*(last-first)) / t.resistance(a, p, first, last)
-				}
-				all += linear
+	eachPoint(lo, hi, func(p [3]int) {
+		linear := 1.0
+		for b := range e.Dim {
+			if b != a {
+				linear *= t.linear(b, p[b], c[b])
 			}
 		}
-	}
+		q := p
+		q[a] = ends[1]
+		if part := t.combineEnds(t.crossWeight(p, a, c), t.crossWeight(q, a, c)); part > 0 {
+			sum += float64(part*(last-first)) / t.resistance(a, p, first, last)
+		}
+		all += linear
+	})
 	return sum / all
 }
 

@@ -20,8 +20,7 @@ type fusedRestriction struct {
 	saved   []float64
 }
 
-// batchRows is the number of fine rows that are summed at once: their residual stays in the
-// first-level cache.
+// batchRows is the number of fine rows that are summed at once: their residual stays in the first-level cache.
 const batchRows = 12
 
 func (d *fusedRestriction) bind(l *Level) {
@@ -37,8 +36,7 @@ func (l *Level) rowsOf(lo, hi, z int) kernel.Box {
 	return kernel.Box{Lo: [3]int{0, lo, z}, Hi: [3]int{l.Part.Layout.N[0], hi, z + 1}}
 }
 
-// DeferProlong makes the next Smooth or SmoothRestrict, which must relax, execute Prolong in the
-// same pass.
+// DeferProlong makes the next Smooth or SmoothRestrict, which must relax, execute Prolong in the same pass.
 func (l *Level) DeferProlong(coarse *Level, keep []float64) {
 	l.fused.coarse, l.fused.saved = coarse, keep
 }
@@ -102,9 +100,8 @@ func (l *Level) sumRows(worker, lo, hi, z int) {
 	}
 }
 
-// ScanContact marks the points of the rows of b that are in contact or truncated, from Residual and
-// Truncation. The rows must be whole except for their ghosts. b may include ghosts of the other
-// axes if they were exchanged.
+// ScanContact marks the points of the rows of b that are in contact or truncated, from Residual and Truncation. The
+// rows must be whole except for their ghosts. b may include ghosts of the other axes if they were exchanged.
 func (l *Level) ScanContact(b kernel.Box) {
 	n := l.Part.Layout.N[0]
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
@@ -132,12 +129,11 @@ func (l *Level) ScanContact(b kernel.Box) {
 	}
 }
 
-// Restrict computes the correction problem at the coarse points of b (see the stage Restrict). It
-// reads the results of SmoothRestrict or, if the level is distributed, Residual and the results of
-// ScanContact. The coarse obstacles keep the nearest fine point admissible. Where that point is in
-// contact, the coarse point is held: otherwise the correction would lift the fine point off, be
-// projected away and return in the next cycle. If the coarse level has Truncation, its
-// UpdateTruncated must be called when all boxes are complete.
+// Restrict computes the correction problem at the coarse points of b (see the stage Restrict). It reads the results
+// of SmoothRestrict or, if the level is distributed, Residual and the results of ScanContact. The coarse obstacles
+// keep the nearest fine point admissible. Where that point is in contact, the coarse point is held: otherwise the
+// correction would lift the fine point off, be projected away and return in the next cycle. If the coarse level has
+// Truncation, its UpdateTruncated must be called when all boxes are complete.
 func (l *Level) Restrict(coarse *Level, b kernel.Box) {
 	if l.weights != nil {
 		l.weights.restrict(coarse.Values, l.Residual, b)
@@ -156,8 +152,7 @@ func (l *Level) Restrict(coarse *Level, b kernel.Box) {
 	}
 }
 
-// pressingSource is a source that holds a point on its lower obstacle 0 where no upper obstacle can
-// be set to 0.
+// pressingSource is a source that holds a point on its lower obstacle 0 where no upper obstacle can be set to 0.
 const pressingSource = -0x1p900
 
 // restrictRow computes source, obstacles and initial values of the coarse points [x0, x1) of a row.
@@ -193,8 +188,7 @@ func (l *Level) restrictRow(coarse *Level, x0, x1, y, z int) {
 	}
 }
 
-// obstacleDistance writes the distance of an obstacle, whose row begins at from, from u at some
-// points.
+// obstacleDistance writes the distance of an obstacle, whose row begins at from, from u at some points.
 func obstacleDistance(dst, u []float64, obstacle kernel.Field, from int, at []int32) {
 	dst = dst[:len(at)]
 	if obstacle.Array == nil {

@@ -59,9 +59,8 @@ func coarser(dim int, n [3]int, strength [3]float64) ([3]int, [3]float64) {
 	return next, strength
 }
 
-// coarsePoints returns the number of points of the next coarser grid on an axis of n points: (n −
-// 1)/2 if the coarse points then coincide with fine points, else the number near n/2 whose
-// intervals can be halved most often.
+// coarsePoints returns the number of points of the next coarser grid on an axis of n points: (n − 1)/2 if the coarse
+// points then coincide with fine points, else the number near n/2 whose intervals can be halved most often.
 func coarsePoints(n int) int {
 	if n%2 == 1 {
 		return (n - 1) / 2

@@ -22,8 +22,7 @@ func newInterpolation(fine *Edges, grid [3]int) *interpolation {
 	return t
 }
 
-// position returns the position of a coarse point on the fine grid; the first fine point has
-// position 0.
+// position returns the position of a coarse point on the fine grid; the first fine point has position 0.
 func (t *interpolation) position(a, c int) float64 {
 	return float64((c+1)*(t.fine.Grid[a]+1))/float64(t.grid[a]+1) - 1
 }
@@ -34,8 +33,7 @@ func (t *interpolation) nearest(a, c int) int {
 	return max(0, min(t.fine.Grid[a]-1, f))
 }
 
-// support returns the fine points, not on the boundary, strictly between the neighbours of a coarse
-// point.
+// support returns the fine points, not on the boundary, strictly between the neighbours of a coarse point.
 func (t *interpolation) support(a, c int) (lo, hi int) {
 	nf, nc := t.fine.Grid[a]+1, t.grid[a]+1
 	lo = c * nf / nc
@@ -74,10 +72,9 @@ func (t *interpolation) resistance(a int, p [3]int, from, to float64) float64 {
 // skip. base is the lower coarse point. w receives the weight of each corner (bit a set: the next
 // coarse point along axis a); the weights sum to 1.
 //
-// On nested grids the value at p is the mean of its neighbours along the axes on which it lies
-// between coarse points, weighted by the edges to them, and the same holds for these neighbours: it
-// solves the equation at p except for the terms across. On other grids the weights are products
-// over the axes, by resistance.
+// On nested grids the value at p is the mean of its neighbours along the axes on which it lies between coarse points,
+// weighted by the edges to them, and the same holds for these neighbours: it solves the equation at p except for the
+// terms across. On other grids the weights are products over the axes, by resistance.
 func (t *interpolation) weights(p [3]int, skip uint, w *[8]float64) (base [3]int) {
 	between := uint(0)
 	for a := range t.fine.Dim {

@@ -89,7 +89,8 @@ func (s *isolatedContacts) readCouplings(d int) {
 // code returns the code of the reaction at point at of the coarse grid, which lies on or next to
 // the fine point p. lo and hi bound its cell.
 func (s *isolatedContacts) code(at, p, lo, hi [3]int) uint64 {
-	s.at, s.near, s.lo, s.hi = at, p, lo, hi
+	s.at, s.near = at, p
+	s.lo, s.hi = lo, hi
 	l := s.fine
 	for a := range s.dim {
 		s.lo[a], s.hi[a] = max(lo[a], -l.Part.Lo[a]), min(hi[a], l.Part.Global[a]-l.Part.Lo[a])
@@ -163,18 +164,13 @@ const maxEdgeRatio = 4
 // than maxEdgeRatio.
 func (l *Level) uneven(lo, hi [3]int) bool {
 	least, most := math.Inf(1), 0.0
-	for z := lo[2]; z < hi[2]; z++ {
-		for y := lo[1]; y < hi[1]; y++ {
-			for x := lo[0]; x < hi[0]; x++ {
-				for a := range l.Part.Layout.Dim {
-					v := l.conductance(a, [3]int{x, y, z}) * l.edges.Spacing[a] * l.edges.Spacing[a]
-					if v > 0 {
-						least, most = min(least, v), max(most, v)
-					}
-				}
+	eachPoint(lo, hi, func(p [3]int) {
+		for a := range l.Part.Layout.Dim {
+			if v := l.conductance(a, p) * l.edges.Spacing[a] * l.edges.Spacing[a]; v > 0 {
+				least, most = min(least, v), max(most, v)
 			}
 		}
-	}
+	})
 	return most > maxEdgeRatio*least
 }
 

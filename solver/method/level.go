@@ -236,8 +236,7 @@ func mix(low, high, weight float64) float64 {
 	return float64((1-weight)*low) + float64(weight*high)
 }
 
-// ClearTruncation removes all truncations: the level represents the problem itself, not a
-// correction.
+// ClearTruncation removes all truncations: the level represents the problem itself, not a correction.
 func (l *Level) ClearTruncation() {
 	l.truncated = l.truncated[:0]
 	clear(l.Truncation)

@@ -1,7 +1,6 @@
-// Package method implements the methods that solve a discrete obstacle problem on one block: projected
-// Richardson, red-black projected SOR and projected multigrid. Each serves as the solver of a whole
-// grid or as a peer's local solver on its block. The package works on arrays only; it depends on no
-// peer, scheme or problem.
+// Package method implements the methods that solve a discrete obstacle problem on one block: projected Richardson,
+// red-black projected SOR and projected multigrid. Each serves as the solver of a whole grid or as a peer's local
+// solver on its block. The package works on arrays only; it depends on no peer, scheme or problem.
 package method
 
 import (
@@ -33,23 +32,20 @@ type System struct {
 	// spacing is (N+1)/(n+1) times as large, with the diffusion of e if it is not nil. If Coarse is
 	// nil, the coarse operator is averaged from the fine one.
 	Coarse func(n [3]int, e *Edges) (kernel.Operator, error)
-	// Edges returns the diffusion between all points of the block and its boundary, for Coarse and
-	// for diffusion-weighted interpolation. Edges, or its result, is nil if the diffusion is
-	// constant or unknown.
+	// Edges returns the diffusion between all points of the block and its boundary, for Coarse and for
+	// diffusion-weighted interpolation. Edges, or its result, is nil if the diffusion is constant or unknown.
 	Edges func() *Edges
-	// Fields evaluates source and obstacles of the same region on a coarser grid, in dense arrays,
-	// for the full multigrid start. If it is nil, they are interpolated. On nested grids they are
-	// always sampled.
+	// Fields evaluates source and obstacles of the same region on a coarser grid, in dense arrays, for the full
+	// multigrid start. If it is nil, they are interpolated. On nested grids they are always sampled.
 	Fields func(n [3]int, source, lower, upper []float64) error
 	// Boundary evaluates the boundary data of the same region on a coarser grid at the ghosts of a
 	// padded array, edges and corners included. If it is nil, they are interpolated.
 	Boundary func(n [3]int, l kernel.Layout, values []float64) error
 }
 
-// Solver improves an approximate solution of one System in place. Arrays of values are padded
-// (Layout); their ghosts are read and never written. A Solver must not be used by several
-// goroutines at once; its executor provides the parallelism. It allocates memory only when it is
-// made.
+// Solver improves an approximate solution of one System in place. Arrays of values are padded (Layout); their ghosts
+// are read and never written. A Solver must not be used by several goroutines at once; its executor provides the
+// parallelism. It allocates memory only when it is made.
 type Solver interface {
 	// Name returns the name of the method as in the program's flags.
 	Name() string
@@ -57,9 +53,8 @@ type Solver interface {
 	// cost in sweeps over the block. If the cost is 0, u is unchanged. The values are between the obstacles
 	// after the next cycle.
 	Start(u []float64) (work float64)
-	// Cycle executes one cycle or sweep and returns its cost in sweeps over the block. Afterwards u is
-	// between the obstacles: values beyond them could have a residual of 0 and yet be wrong. Cycle need not
-	// measure the residual.
+	// Cycle executes one cycle or sweep and returns its cost in sweeps over the block. Afterwards u is between the
+	// obstacles: values beyond them could have a residual of 0 and yet be wrong. Cycle need not measure the residual.
 	Cycle(u []float64) (work float64)
 	// Changed must be called after u or the system was changed from outside. The observed convergence rate
 	// remains valid; a saved iterate does not.

@@ -8,12 +8,11 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// Multigrid is projected multigrid: red-black projected Gauss–Seidel relaxation on every grid, and the
-// correction problem with its obstacles on the next coarser grid (the full approximation scheme of
-// Brandt and Cryer, SIAM J. Sci. Stat. Comput. 4, 1983, written in corrections, as a linear A allows).
-// Four measures prevent the oscillations of that scheme: the residual of points in contact that stay
-// there is not restricted, a coarse point on a fine point in contact is held, points in contact are not
-// corrected, and a Safeguard evaluates every cycle.
+// Multigrid is projected multigrid: red-black projected Gauss–Seidel relaxation on every grid, and the correction
+// problem with its obstacles on the next coarser grid (the full approximation scheme of Brandt and Cryer, SIAM J.
+// Sci. Stat. Comput. 4, 1983, written in corrections, as a linear A allows). Four measures prevent the oscillations
+// of that scheme: the residual of points in contact that stay there is not restricted, a coarse point on a fine point
+// in contact is held, points in contact are not corrected, and a Safeguard evaluates every cycle.
 type Multigrid struct {
 	system    System
 	options   Options
@@ -37,7 +36,6 @@ type Multigrid struct {
 	// since the solver was made.
 	BudgetSpent func(relaxations int) bool
 	relaxations int
-	pending     int // relaxations not yet executed
 }
 
 // stageFuncs are the functions of the stages on a piece of a box. They are bound once, because a closure
@@ -48,9 +46,8 @@ type stageFuncs struct {
 	measureRows func(worker, lo, hi, z int)
 }
 
-// wCycleRatio and defaultWRatio are values of Smoothing.TwiceRatio. wCycleRatio is for W cycles: on larger
-// coarse grids a second visit costs more than it gains. defaultWRatio gives W cycles in three dimensions
-// and V cycles below.
+// wCycleRatio and defaultWRatio are values of Smoothing.TwiceRatio. wCycleRatio is for W cycles: on larger coarse
+// grids a second visit costs more than it gains. defaultWRatio gives W cycles in three dimensions and V cycles below.
 const (
 	wCycleRatio   = 0.4
 	defaultWRatio = 0.2
@@ -242,10 +239,7 @@ func (m *Multigrid) Start(u []float64) float64 {
 func (m *Multigrid) Cycle(u []float64) float64 {
 	work, v := m.tryCycle(u)
 	if v == Rejected {
-		m.restoreSaved()
-		work += m.relaxPending(m.pending)
-		m.pending = 0
-		work += m.measureRelaxed()
+		work = m.relaxInstead(work)
 	}
 	return work
 }
@@ -281,10 +275,7 @@ func (m *Multigrid) tryCycle(u []float64) (work float64, v Decision) {
 }
 
 // Changed discards the values that the safeguard compares with.
-func (m *Multigrid) Changed() {
-	m.pending = 0
-	m.safeguard.Changed()
-}
+func (m *Multigrid) Changed() { m.safeguard.Changed() }
 
 // Residual returns ‖r‖₂ after the last cycle.
 func (m *Multigrid) Residual() float64 { return m.residual }
@@ -424,8 +415,7 @@ func (m *Multigrid) scale(part float64) {
 	m.parallel.run(m.system.Layout.Interior(), m.funcs.scale)
 }
 
-// ScalePoints moves values to the fraction part of the way from from to values, for arrays of any
-// points.
+// ScalePoints moves values to the fraction part of the way from from to values, for arrays of any points.
 func ScalePoints(values, from []float64, part float64) {
 	for i, v := range from {
 		values[i] = v + float64(part*(values[i]-v))

@@ -14,8 +14,7 @@ type parallelFor struct {
 }
 
 const (
-	// maxPieces bounds the pieces of a box. It exceeds usual numbers of threads, so that a late thread costs
-	// little.
+	// maxPieces bounds the pieces of a box. It exceeds usual numbers of threads, so that a late thread costs little.
 	maxPieces = 16
 	// minPiecePoints is the smallest number of points that justifies another thread.
 	minPiecePoints = 1 << 13

@@ -29,8 +29,7 @@ func (m *pointSet) has(p [3]int) bool {
 	return m.of(p[1], p[2])[x>>6]>>(x&63)&1 != 0
 }
 
-// bits returns the bits of the points lo ≤ x < hi of a row, at most 64, with the first point in the
-// lowest bit.
+// bits returns the bits of the points lo ≤ x < hi of a row, at most 64, with the first point in the lowest bit.
 func (m *pointSet) bits(lo, hi, y, z int) uint64 {
 	words, n, at := m.of(y, z), hi-lo, lo+64
 	w := words[at>>6] >> (at & 63)
@@ -49,8 +48,7 @@ func setBit(words []uint64, x int) {
 	words[x>>6] |= 1 << (x & 63)
 }
 
-// span is the range between the first and the last point of a set in one or more rows. It is empty
-// if first > last.
+// span is the range between the first and the last point of a set in one or more rows. It is empty if first > last.
 type span struct{ first, last int }
 
 var emptySpan = span{math.MaxInt32, math.MinInt32}

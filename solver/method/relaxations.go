@@ -1,27 +1,18 @@
 package method
 
-// restoreSaved restores the values before the coarse correction and schedules relaxations instead:
-// as many as the safeguard requires and BudgetSpent allows.
-func (m *Multigrid) restoreSaved() {
+// relaxInstead restores the values before the coarse correction, relaxes as often as the safeguard requires and
+// BudgetSpent allows, and measures the residual. It returns work increased by the work of these stages.
+func (m *Multigrid) relaxInstead(work float64) float64 {
 	m.parallel.run(m.levels[0].Part.Layout.Interior(), m.funcs.restore)
-	for m.pending = 0; m.pending < m.safeguard.Sweeps() && (m.BudgetSpent == nil ||
-		!m.BudgetSpent(m.relaxations+m.pending)); {
-		m.pending++
+	sweeps := 0
+	for sweeps < m.safeguard.Sweeps() && (m.BudgetSpent == nil || !m.BudgetSpent(m.relaxations+sweeps)) {
+		sweeps++
 	}
-	m.relaxations += m.pending
-}
-
-// relaxPending executes pending relaxations.
-func (m *Multigrid) relaxPending(sweeps int) float64 {
-	if sweeps == 0 {
-		return 0
+	m.relaxations += sweeps
+	if sweeps > 0 {
+		work += m.run(Stage{Kind: Relax, Sweeps: sweeps, Omega: 1})
 	}
-	return m.run(Stage{Kind: Relax, Sweeps: sweeps, Omega: 1})
-}
-
-// measureRelaxed measures the residual after relaxations.
-func (m *Multigrid) measureRelaxed() float64 {
-	work := m.run(Stage{Kind: Measure})
+	work += m.run(Stage{Kind: Measure})
 	m.safeguard.AcceptRelaxed(m.residual)
 	return work
 }

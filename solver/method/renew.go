@@ -8,9 +8,8 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// Renew replaces the problem on the same grid, for example for a time step: the operator and, on
-// level 0, the fields, which are ignored on other levels. All arrays and the results of Connect
-// remain valid.
+// Renew replaces the problem on the same grid, for example for a time step: the operator and, on level 0, the fields,
+// which are ignored on other levels. All arrays and the results of Connect remain valid.
 func (l *Level) Renew(op kernel.Operator, source, lower, upper kernel.Field) error {
 	l.ClearTruncation()
 	if l.below {
@@ -37,10 +36,9 @@ func (l *Level) makeSweep() error {
 // Operator returns the operator of the level.
 func (l *Level) Operator() kernel.Operator { return l.operator }
 
-// Renew replaces the system on the same block, for example for a time step. Layout and Parity must
-// be unchanged. The observed convergence is discarded; the results are bitwise those of a new
-// Multigrid. The arrays of the grids are reused unless the couplings require other grids. After an
-// error only Renew may be called.
+// Renew replaces the system on the same block, for example for a time step. Layout and Parity must be unchanged. The
+// observed convergence is discarded; the results are bitwise those of a new Multigrid. The arrays of the grids are
+// reused unless the couplings require other grids. After an error only Renew may be called.
 func (m *Multigrid) Renew(s System) error {
 	if err := s.check(); err != nil {
 		return err

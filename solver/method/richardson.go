@@ -28,11 +28,11 @@ func newRichardson(s System, o Options) (*richardson, error) {
 	return r, nil
 }
 
-// Name returns "richardson".
-func (r *richardson) Name() string { return NameRichardson }
-
-// Start does nothing and returns 0.
+func (r *richardson) Name() string            { return NameRichardson }
 func (r *richardson) Start([]float64) float64 { return 0 }
+func (r *richardson) Changed()                {}
+func (r *richardson) Describe() string        { return "" }
+func (r *richardson) Bytes() int              { return 8 * len(r.next) }
 
 // Cycle is one sweep.
 func (r *richardson) Cycle(u []float64) float64 {
@@ -41,15 +41,6 @@ func (r *richardson) Cycle(u []float64) float64 {
 	r.parallel.run(r.layout.Interior(), r.copyBack)
 	return 1
 }
-
-// Changed does nothing: the method has no state.
-func (r *richardson) Changed() {}
-
-// Describe returns "".
-func (r *richardson) Describe() string { return "" }
-
-// Bytes returns the size of the second array.
-func (r *richardson) Bytes() int { return 8 * len(r.next) }
 
 func largestDiagonal(op kernel.Operator) float64 {
 	switch op.Form {

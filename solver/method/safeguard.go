@@ -19,12 +19,11 @@ const (
 // later cycle is accepted if the residual is at most RequiredReduction times the smallest so far, which
 // can happen infinitely often only if the residual tends to 0.
 //
-// Otherwise, for a symmetric A, the energy decides: the cycle is accepted if the values after the coarse
-// correction and the following relaxation have less energy than those before it, or reduced to the part
-// of the step that minimises the energy. Each cycle begins with projected relaxation, which decreases
-// the energy everywhere but at the solution and depends continuously on the values, so an iteration that
-// never increases the energy converges (Zangwill's theorem; the argument of Kornhuber, Numer. Math. 69,
-// 1994, for monotone multigrid).
+// Otherwise, for a symmetric A, the energy decides: the cycle is accepted if the values after the coarse correction
+// and the following relaxation have less energy than those before it, or reduced to the part of the step that
+// minimises the energy. Each cycle begins with projected relaxation, which decreases the energy everywhere but at the
+// solution and depends continuously on the values, so an iteration that never increases the energy converges
+// (Zangwill's theorem; the argument of Kornhuber, Numer. Math. 69, 1994, for monotone multigrid).
 //
 // Otherwise the cycle is rejected, and relaxation continues from the saved values, for longer each time
 // while cycles are rejected: relaxation alone converges.
@@ -94,8 +93,7 @@ func (g *Safeguard) Evaluate(residual float64) Decision {
 	return g.reject(residual)
 }
 
-// EvaluateEnergy decides about an undecided cycle by the change of the energy since the saved
-// values.
+// EvaluateEnergy decides about an undecided cycle by the change of the energy since the saved values.
 func (g *Safeguard) EvaluateEnergy(change, residual float64) Decision {
 	if g.change = change; change < 0 {
 		return g.accept(residual)
@@ -112,11 +110,10 @@ func (g *Safeguard) TryHalfStep(residual float64) bool {
 // minStepFraction is the part of a step below which relaxation is more effective.
 const minStepFraction = 0.05
 
-// StepFraction returns the factor by which the half step must be multiplied to minimise the energy,
-// or 0 if relaxation is better. half is the change of the energy over half the step. The energy is
-// a parabola along the step, and the values of the whole step are between the obstacles: a
-// correction may have the right direction and be too long. After such a reduction AcceptDamped must
-// be called.
+// StepFraction returns the factor by which the half step must be multiplied to minimise the energy, or 0 if
+// relaxation is better. half is the change of the energy over half the step. The energy is a parabola along the step,
+// and the values of the whole step are between the obstacles: a correction may have the right direction and be too
+// long. After such a reduction AcceptDamped must be called.
 func (g *Safeguard) StepFraction(half float64) float64 {
 	curvature := 2*g.change - 4*half // the change at t is curvature·t² − slope·t
 	part := (curvature - g.change) / (2 * curvature)

@@ -53,11 +53,11 @@ func newSOR(s System, o Options) (*sor, error) {
 	return r, nil
 }
 
-// Name returns "sor".
-func (s *sor) Name() string { return NameSOR }
-
-// Start does nothing and returns 0.
+func (s *sor) Name() string            { return NameSOR }
 func (s *sor) Start([]float64) float64 { return 0 }
+func (s *sor) Changed()                { s.factor.Forget() } // ω is kept
+func (s *sor) Describe() string        { return fmt.Sprintf("ω = %.4g", s.factor.Omega()) }
+func (s *sor) Bytes() int              { return 0 }
 
 // Cycle executes one red-black sweep and, at intervals, measures the residual.
 func (s *sor) Cycle(u []float64) float64 {
@@ -71,12 +71,3 @@ func (s *sor) Cycle(u []float64) float64 {
 	s.next = s.sweeps + int(math.Ceil(max(8, 1/(2-s.factor.Omega()))))
 	return 2
 }
-
-// Changed restarts the observation of the rate and keeps ω.
-func (s *sor) Changed() { s.factor.Forget() }
-
-// Describe returns the factor.
-func (s *sor) Describe() string { return fmt.Sprintf("ω = %.4g", s.factor.Omega()) }
-
-// Bytes returns 0: values are relaxed in place.
-func (s *sor) Bytes() int { return 0 }

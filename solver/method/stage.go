@@ -5,10 +5,9 @@ import "math"
 // Kind is the operation of a stage.
 type Kind int
 
-// The kinds of stages. "Values" are the unknowns of a level: the solution on the level where a cycle
-// begins, a correction of the next finer level's values on the levels below. "Data" are the source and
-// the obstacles. If a level is distributed over several blocks, the ghosts that a stage reads must be
-// exchanged before it.
+// The kinds of stages. "Values" are the unknowns of a level: the solution on the level where a cycle begins, a
+// correction of the next finer level's values on the levels below. "Data" are the source and the obstacles. If a
+// level is distributed over several blocks, the ghosts that a stage reads must be exchanged before it.
 const (
 	// Relax executes Sweeps red-black sweeps on Level: colour 0, then colour 1. Each colour reads values of
 	// both colours, including ghosts on faces, and writes values of its own.
@@ -27,9 +26,8 @@ const (
 	Restrict
 	// Solve executes enough sweeps on Level, the coarsest, to solve it.
 	Solve
-	// Prolong adds the correction of Level+1 to the values of Level that are not in contact, and projects.
-	// It reads values of Level+1 including ghosts on faces, edges and corners. On level 0 the old values
-	// are saved.
+	// Prolong adds the correction of Level+1 to the values of Level that are not in contact, and projects. It reads
+	// values of Level+1 including ghosts on faces, edges and corners. On level 0 the old values are saved.
 	Prolong
 	// SampleProblem computes the problem itself on Level+1 for the full multigrid start: obstacles and source
 	// of Level (own points if the grids are nested), and its values on the boundary of the whole region
@@ -143,11 +141,10 @@ func (h *Hierarchy) cycle(out []Stage, s Smoothing, top, l int) []Stage {
 	return out
 }
 
-// Start returns the stages of the full multigrid start: solve the coarsest grid, interpolate to the
-// next finer grid, execute a cycle there, and so on. The last stage interpolates to level 0; the
-// caller's cycles follow. If guarded, the values of a grid are accepted only if their residual is
-// not larger than that of 0 projected between the obstacles. With variable coefficients a coarse
-// grid may be wrong, and the finer grids would amplify its error.
+// Start returns the stages of the full multigrid start: solve the coarsest grid, interpolate to the next finer grid,
+// execute a cycle there, and so on. The last stage interpolates to level 0; the caller's cycles follow. If guarded,
+// the values of a grid are accepted only if their residual is not larger than that of 0 projected between the
+// obstacles. With variable coefficients a coarse grid may be wrong, and the finer grids would amplify its error.
 func (h *Hierarchy) Start(s Smoothing, guarded bool) []Stage {
 	var out []Stage
 	last := h.Coarsest()

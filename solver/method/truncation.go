@@ -68,8 +68,7 @@ func (l *Level) theta(code int) float64 {
 	return math.Ldexp(fraction, code>>armMantissa-armExponent)
 }
 
-// conductance returns the conductance between own point q and the next point along axis a. The
-// level must have edges.
+// conductance returns the conductance between own point q and the next point along axis a. The level must have edges.
 func (l *Level) conductance(a int, q [3]int) float64 {
 	for b := range q {
 		q[b] += l.Part.Lo[b]
@@ -136,8 +135,7 @@ func (l *Level) contactDistance(coarse *Level, c, p [3]int, a, step, end int) fl
 	return 0
 }
 
-// conductanceAlong returns the conductance between own point q and its neighbour on one side along
-// an axis.
+// conductanceAlong returns the conductance between own point q and its neighbour on one side along an axis.
 func (l *Level) conductanceAlong(q [3]int, a, step int) float64 {
 	if step < 0 {
 		q[a]--
@@ -145,8 +143,7 @@ func (l *Level) conductanceAlong(q [3]int, a, step int) float64 {
 	return l.conductance(a, q)
 }
 
-// nearest returns the fine own index on or next to which point j of the coarse block lies. j may be
-// a ghost.
+// nearest returns the fine own index on or next to which point j of the coarse block lies. j may be a ghost.
 func (l *Level) nearest(coarse *Level, a, j int) int {
 	nf, nc := l.Part.Global[a], coarse.Part.Global[a]
 	at := (coarse.Part.Lo[a] + j + 1) * (nf + 1)
@@ -205,8 +202,7 @@ func (l *Level) stencilAt(at [3]int, i, d int, code float64) truncatedPoint {
 	return w
 }
 
-// coefficient returns the operator's coefficient in a direction at dense index d; Center selects
-// the diagonal.
+// coefficient returns the operator's coefficient in a direction at dense index d; Center selects the diagonal.
 func (l *Level) coefficient(direction, d int) float64 {
 	op := &l.operator
 	switch {

@@ -14,10 +14,9 @@ type weights struct {
 	scale        float64
 }
 
-// SetEdges makes corrections follow the diffusion e between the points of the whole grid:
-// prolongation and restriction then use weights that vary from point to point, and arms are
-// truncated by resistance. below are the edges of the coarse level. Connect must have been called.
-// With e = nil the level uses linear interpolation.
+// SetEdges makes corrections follow the diffusion e between the points of the whole grid: prolongation and
+// restriction then use weights that vary from point to point, and arms are truncated by resistance. below are the
+// edges of the coarse level. Connect must have been called. With e = nil the level uses linear interpolation.
 func (l *Level) SetEdges(coarse *Level, e, below *Edges) {
 	l.edges, coarse.edges = e, below
 	if l.weights = nil; e == nil {
@@ -46,18 +45,18 @@ func (l *Level) SetEdges(coarse *Level, e, below *Edges) {
 	w.values = make([]float32, w.corners*w.size[0]*w.size[1]*w.size[2])
 	i := 0
 	var parts [8]float64
-	for z := range w.size[2] {
-		for y := range w.size[1] {
-			for x := range w.size[0] {
-				p := [3]int{fine.Lo[0] + w.lo[0] + x, fine.Lo[1] + w.lo[1] + y, fine.Lo[2] + w.lo[2] + z}
-				t.weights(p, 0, &parts)
-				for _, v := range parts[:w.corners] {
-					w.values[i] = float32(v)
-					i++
-				}
-			}
-		}
+	var first, end [3]int
+	for a := range 3 {
+		first[a] = fine.Lo[a] + w.lo[a]
+		end[a] = first[a] + w.size[a]
 	}
+	eachPoint(first, end, func(p [3]int) {
+		t.weights(p, 0, &parts)
+		for _, v := range parts[:w.corners] {
+			w.values[i] = float32(v)
+			i++
+		}
+	})
 	l.weights = w
 	if l.Residual == nil {
 		l.Residual = l.allocate(l.Part.Layout.Len())

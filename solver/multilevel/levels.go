@@ -15,7 +15,7 @@ import (
 // bitwise those of one peer, on any partition and any number of threads.
 //
 // All of its messages go over halo sessions that are synchronous whatever the scheme:
-// a value that does not come would only have to be sent again (ADR 35).
+// a value that does not come would only have to be sent again (ADR 33).
 type Levels struct {
 	config problem.Config
 	exec   problem.Executor

@@ -45,7 +45,7 @@ func renewed(old method.Solver, name string, s method.System, o method.Options) 
 func bestOmega(n int) float64 { return 2 / (1 + math.Sin(math.Pi/float64(n+1))) }
 
 // localSolve is a local solve of the Schwarz method and the guard that makes the convergence
-// of the whole iteration certain, whatever the local method does (ADR 51).
+// of the whole iteration certain, whatever the local method does (ADR 34).
 //
 // For an M-matrix, a local solve that is exact, or that consists of Gauss–Seidel sweeps,
 // contracts the error in a weighted maximum norm, and so do all peers together, with values

@@ -1,7 +1,7 @@
 package published
 
-// Exchanged is how many points the machine that exchanges most sends in a sweep, its grid
-// of Side points a side cut into parts; as many come in.
+// Exchanged returns the number of points that the machine that exchanges most sends in a sweep. It
+// receives as many. The grid of Side points a side is cut into parts along each axis.
 func Exchanged(parts [3]int) int {
 	points := 0
 	for axis, n := range parts {
@@ -11,9 +11,9 @@ func Exchanged(parts [3]int) int {
 	return points
 }
 
-// Formula is the plainest model of the synchronous columns: a machine's share of the sequential
-// run, and beyond it a time in proportion to the points it exchanges, each column's factor
-// fitted on its last row. The other columns are left at their shares.
+// Formula returns the simplest model of the synchronous columns: a machine's share of the sequential
+// run and a time in proportion to the points that it exchanges, with the factor of each column fitted
+// on its last row. Asynchronous columns have the share only.
 func Formula(cut func(machines int) [3]int) Table {
 	var t Table
 	m := Measured()

@@ -1,5 +1,5 @@
-// Package published holds the measurements of the 2013 paper (Tembo, Nguyen, El Baz, PDP
-// 2013, doi 10.1109/PDP.2013.25) and judges predictions of them. It predicts nothing.
+// Package published has the measurements of the 2013 paper (Tembo, Nguyen, El Baz, PDP 2013, doi
+// 10.1109/PDP.2013.25) and evaluates predictions of them.
 package published
 
 import (
@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/stat"
+	"github.com/p2pdc/p2pdc/internal/measure"
 )
 
 // Points a side of the grid, and the seconds of one machine.
@@ -19,10 +19,10 @@ const (
 // Points of the grid.
 const Points = Side * Side * Side
 
-// Machines of the table's rows.
+// Machines has the number of machines of each row.
 var Machines = [...]int{4, 8, 16, 32, 64}
 
-// Column of the table.
+// Column is a column of the table.
 type Column int
 
 // The columns, in the paper's order.
@@ -38,16 +38,16 @@ func (c Column) String() string {
 	return [...]string{"sync IB", "sync Eth", "async IB", "async Eth"}[c]
 }
 
-// Curve is the column's name in the paper's figure 5.
+// Curve returns the name of the column in figure 5 of the paper.
 func (c Column) Curve() string { return [...]string{"synIBA", "synETH", "asynIBA", "asynETH"}[c] }
 
-// Async tells whether the column is of the asynchronous scheme.
+// Async reports whether the column has the asynchronous scheme.
 func (c Column) Async() bool { return c >= AsyncIB }
 
-// IB tells whether it is of the InfiniBand network.
+// IB reports whether the column has the InfiniBand network.
 func (c Column) IB() bool { return c == SyncIB || c == AsyncIB }
 
-// Cell is one of the twenty, Row an index into Machines.
+// Cell is one of the 20 cells; Row is an index into Machines.
 type Cell struct {
 	Column Column
 	Row    int
@@ -55,10 +55,10 @@ type Cell struct {
 
 func (c Cell) String() string { return fmt.Sprintf("%v, %d machines", c.Column, Machines[c.Row]) }
 
-// Table is seconds by column and row.
+// Table has seconds by column and row.
 type Table [Columns][len(Machines)]float64
 
-// Measured is the paper's table.
+// Measured returns the table of the paper.
 func Measured() Table {
 	return Table{
 		SyncIB:     {2543, 1399, 770, 437, 247},
@@ -68,19 +68,19 @@ func Measured() Table {
 	}
 }
 
-// At is the value of a cell.
+// At returns the value of a cell.
 func (t *Table) At(c Cell) float64 { return t[c.Column][c.Row] }
 
-// Error of a cell: predicted / measured − 1, in percent.
+// Error returns predicted / measured − 1 of a cell, in percent.
 func (t *Table) Error(c Cell) float64 {
 	m := Measured()
 	return 100 * (t.At(c)/m.At(c) - 1)
 }
 
-// Efficiency is what m machines make of m times the speed of one, as a part of 1.
+// Efficiency returns the speedup of m machines divided by m.
 func Efficiency(m int, seconds float64) float64 { return Sequential / (float64(m) * seconds) }
 
-// Cells are all twenty, by column and row.
+// Cells returns all cells by column and row.
 func Cells() []Cell {
 	var out []Cell
 	for c := range Columns {
@@ -91,23 +91,22 @@ func Cells() []Cell {
 	return out
 }
 
-// apart is the least ratio of two measured columns whose order a prediction has to have.
+// apart is the ratio of two measured columns above which a prediction must have their order.
 const apart = 1.05
 
-// Verdict on a prediction. Errors are absolute values in percent.
+// Verdict is the evaluation of a prediction. Errors are absolute values in percent.
 type Verdict struct {
 	Worst  float64
 	At     Cell
-	Median float64 // of all cells but those that were fitted
-	Cells  int     // of them
-	Pairs  int     // of columns more than 5 % apart, in one row
-	Wrong  []string
+	Median float64  // of all cells except the fitted ones
+	Cells  int      // number of these cells
+	Pairs  int      // of columns more than 5 % apart in a row
+	Wrong  []string // pairs in the wrong order
 }
 
-// Judge compares a table with the measured one; cells that were fitted do not count as
-// predicted, but their order does. A value that is not a positive number is an error that
-// names its cell.
-func Judge(t Table, fitted ...Cell) (Verdict, error) {
+// Evaluate compares a table with the measured one. Fitted cells do not count as predicted, but their
+// order does. Values must be positive and finite.
+func Evaluate(t Table, fitted ...Cell) (Verdict, error) {
 	var v Verdict
 	var errs []float64
 	m := Measured()
@@ -139,14 +138,7 @@ func Judge(t Table, fitted ...Cell) (Verdict, error) {
 		}
 	}
 	if v.Cells = len(errs); v.Cells > 0 {
-		slices.Sort(errs)
-		v.Median = median(errs)
+		v.Median = measure.Median(errs)
 	}
 	return v, nil
-}
-
-// median of sorted values: of an even number of them the middle between two.
-func median(sorted []float64) float64 {
-	n := len(sorted)
-	return stat.Mean([]float64{sorted[(n-1)/2], sorted[n/2]}, nil)
 }

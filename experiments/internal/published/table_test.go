@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestMeasuredJudgesItselfPerfect(t *testing.T) {
-	v, err := Judge(Measured())
+func TestMeasuredTableHasNoErrors(t *testing.T) {
+	v, err := Evaluate(Measured())
 	require.NoError(t, err)
 	require.Zero(t, v.Worst)
 	require.Zero(t, v.Median)
@@ -17,7 +17,7 @@ func TestMeasuredJudgesItselfPerfect(t *testing.T) {
 	require.Equal(t, 3+3+5+5+6, v.Pairs, "counted by hand, row by row")
 }
 
-// The efficiencies that the paper tells.
+// The efficiencies that the paper states.
 func TestEfficienciesOfThePaper(t *testing.T) {
 	m := Measured()
 	for c, want := range map[Column]float64{SyncIB: 0.60, SyncEther: 0.33, AsyncIB: 0.83, AsyncEther: 0.78} {
@@ -25,11 +25,11 @@ func TestEfficienciesOfThePaper(t *testing.T) {
 	}
 }
 
-func TestJudgeFindsWorstMedianAndOrder(t *testing.T) {
+func TestEvaluateFindsWorstMedianAndOrder(t *testing.T) {
 	p := Measured()
 	p[AsyncEther][4] *= 1.5 // 288 s: slower than sync IB with 247
 	p[SyncIB][0] *= 0.9
-	v, err := Judge(p)
+	v, err := Evaluate(p)
 	require.NoError(t, err)
 	require.InDelta(t, 50, v.Worst, 1e-9)
 	require.Equal(t, Cell{AsyncEther, 4}, v.At)
@@ -37,7 +37,7 @@ func TestJudgeFindsWorstMedianAndOrder(t *testing.T) {
 	require.Equal(t, []string{"64 machines: sync IB is slower than async Eth, and predicted faster"}, v.Wrong)
 	require.InDelta(t, -10, p.Error(Cell{SyncIB, 0}), 1e-9)
 
-	v, err = Judge(p, Cell{AsyncEther, 4})
+	v, err = Evaluate(p, Cell{AsyncEther, 4})
 	require.NoError(t, err)
 	require.InDelta(t, 10, v.Worst, 1e-9, "a fitted cell is no prediction")
 	require.Equal(t, 19, v.Cells)
@@ -49,19 +49,19 @@ func TestMedianOfEvenNumber(t *testing.T) {
 	for i, c := range Cells() {
 		p[c.Column][c.Row] *= 1 + float64(i+1)/100
 	}
-	v, err := Judge(p)
+	v, err := Evaluate(p)
 	require.NoError(t, err)
 	require.InDelta(t, 10.5, v.Median, 1e-9)
-	v, err = Judge(p, Cells()[19])
+	v, err = Evaluate(p, Cells()[19])
 	require.NoError(t, err)
 	require.InDelta(t, 10, v.Median, 1e-9)
 }
 
-func TestJudgeRefusesNumbersThatAreNone(t *testing.T) {
+func TestEvaluateRefusesNonFiniteValues(t *testing.T) {
 	for _, x := range []float64{0, -1, math.NaN(), math.Inf(1)} {
 		p := Measured()
 		p[SyncEther][2] = x
-		_, err := Judge(p)
+		_, err := Evaluate(p)
 		require.ErrorContains(t, err, "sync Eth, 16 machines")
 	}
 }

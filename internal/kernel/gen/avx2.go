@@ -201,7 +201,7 @@ func (v part) operand(op operand.Op) operand.Op {
 
 func (v part) store(x reg.Register, m operand.Mem, _ bool) { VMASKMOVPD(x, v.mask, m) }
 
-func (ymm) vector() reg.Register { return YMM() }
+func (ymm) register() reg.Register { return YMM() }
 
 func (ymm) load(m operand.Mem) reg.Register {
 	y := YMM()
@@ -219,8 +219,9 @@ func (ymm) clear(l *loop, p operand.U8, bound operand.Op, u reg.Register, q oper
 	VORPD(at, r, r)
 }
 
-// scalar processes one point in the low lane.
-type scalar struct{}
+// scalar processes one point in the low lane. It lacks the operations of colours and sums, whose loops use vectors
+// only.
+type scalar struct{ vector }
 
 func low(op operand.Op) operand.Op {
 	if v, ok := op.(reg.VecVirtual); ok {
@@ -229,7 +230,7 @@ func low(op operand.Op) operand.Op {
 	return op
 }
 
-func (scalar) vector() reg.Register { return XMM() }
+func (scalar) register() reg.Register { return XMM() }
 
 func (scalar) load(m operand.Mem) reg.Register {
 	x := XMM()
@@ -254,12 +255,3 @@ func (scalar) clear(l *loop, p operand.U8, bound operand.Op, u reg.Register, q o
 	VANDPD(low(l.scalars["held"]), at, at)
 	VORPD(at, r, r)
 }
-
-// The loops over colours and the sums use vectors only.
-func (scalar) largest(_, _ reg.Register)                 { panic("no sums") }
-func (scalar) or(_, _ reg.Register)                      { panic("no sums") }
-func (scalar) between(_, _, _ reg.Register) reg.Register { panic("no colours") }
-func (scalar) west(_, _, _ reg.Register)                 { panic("no colours") }
-func (scalar) move(_, _ reg.Register)                    { panic("no colours") }
-func (scalar) maxAt(_, _, _, _ reg.Register)             { panic("no colours") }
-func (scalar) minAt(_, _, _, _ reg.Register)             { panic("no colours") }

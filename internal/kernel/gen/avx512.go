@@ -130,7 +130,7 @@ func (zmm) west(last, u, d reg.Register) { VALIGNQ(operand.U8(7), last, u, d) }
 func (zmm) maxAt(colour, v, bound, u reg.Register) { VMAXPD(v, bound, colour, u) }
 func (zmm) minAt(colour, v, bound, u reg.Register) { VMINPD(v, bound, colour, u) }
 
-func (zmm) vector() reg.Register { return ZMM() }
+func (zmm) register() reg.Register { return ZMM() }
 
 func (zmm) load(m operand.Mem) reg.Register {
 	z := ZMM()

@@ -34,7 +34,7 @@ func sumRow(s set, name string, squares bool) {
 				v.mul(x, x, x)
 			}
 			for i, p := range parts {
-				h := v.vector()
+				h := v.register()
 				v.add(l.scalars[p], x, h)
 				v.sub(l.scalars[p], h, h)
 				v.add(h, acc[i], acc[i])

@@ -21,9 +21,7 @@ func transfers(s set) {
 // rowsOf emits the frame of a function over the rows of a tile. moves lists the pointers and the
 // fields that move them from row to row.
 func rowsOf(s set, name, doc string, moves [][2]string, scalars, tables []string, row func(l *loop)) {
-	TEXT(name+s.name(), NOSPLIT, "func(tile **float64)")
-	Doc(name + s.name() + " " + doc)
-	Pragma("noescape")
+	begin(s, name, doc)
 	l := &loop{ptr: map[string]reg.GPVirtual{}, scalars: map[string]operand.Op{}}
 	l.tile = Load(Param("tile"), GP64())
 	for _, m := range moves {
@@ -65,9 +63,8 @@ func addRows(s set) {
 	})
 }
 
-// restrictRows emits the weights 1, 2, 1 across three rows and then along them: the support of
-// point j of out is 2j, 2j + 1 and 2j + 2. The last vector of a row overlaps the one before it, so
-// count must be at least one vector.
+// restrictRows emits the weights 1, 2, 1 across three rows and then along them: the support of point j of out is 2j,
+// 2j + 1 and 2j + 2. The last vector of a row overlaps the one before it, so count must be at least one vector.
 func restrictRows(s set) {
 	moves := [][2]string{{"out", "outStep"}, {"s", "rowStep"}, {"c", "rowStep"}, {"n", "rowStep"}}
 	doc := "sums three rows, and three neighbours of the result at every other point, with the weights 1, 2, 1."
@@ -184,10 +181,9 @@ func mixRows(s set) {
 		})
 }
 
-// stretchRow emits the interpolation of a row between arbitrary grids. A point is the coarse value
-// at its index f (less odd) times its weight s plus, where its weight n is not 0, the next coarse
-// value times n; the sum is multiplied by its factor b. The correction follows as in prolongRows,
-// with the factor source of the whole row.
+// stretchRow emits the interpolation of a row between arbitrary grids. A point is the coarse value at its index f
+// (less odd) times its weight s plus, where its weight n is not 0, the next coarse value times n; the sum is
+// multiplied by its factor b. The correction follows as in prolongRows, with the factor source of the whole row.
 func stretchRow(s avx512) {
 	moves := [][2]string{
 		{"c", "outStep"}, {"t", "rowStep"}, {"s", "xStep"}, {"n", "xStep"}, {"b", "xStep"}, {"f", "xStep"},

@@ -45,7 +45,7 @@ type set interface {
 // vector is the set of operations on several points at once. Operands have the order of Go's assembler,
 // destination last: sub(a, b, d) is d = b − a.
 type vector interface {
-	vector() reg.Register
+	register() reg.Register
 	load(m operand.Mem) reg.Register
 	operand(op operand.Op) operand.Op // op if an instruction may read it, else a register with its value
 	store(x reg.Register, m operand.Mem, streaming bool)

@@ -18,8 +18,7 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
-// A session has one tag. The contents of messages follow from their numbers, so the receiver can check
-// them.
+// A session has one tag. The contents of messages follow from their numbers, so the receiver can check them.
 const (
 	tag          = p2psap.Tag(1)
 	maxMessage   = 256 << 10

@@ -1,0 +1,175 @@
+package driver
+
+import (
+	"context"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap"
+)
+
+// carryOut carries out an order of the core, or passes a report on. The lock is held.
+func (n *Node) carryOut(o *p2psap.Output) {
+	switch o.Kind {
+	case p2psap.OutControl:
+		n.queueControl(o)
+	case p2psap.OutDial:
+		if !n.closed {
+			n.running.Add(1)
+			go n.dial(o.Peer, o.Addr)
+		}
+	case p2psap.OutDisconnect:
+		if c := n.conns[o.Conn]; c != nil {
+			n.log.Debug().Str("node", n.config.Name).Uint64("connection", uint64(o.Conn)).Err(o.Err).
+				Msg("control connection closed")
+			n.hangup(c)
+		}
+	case p2psap.OutActivity:
+		if s := n.sockets[o.Session]; s != nil {
+			s.waiters.signalAll()
+		}
+		n.signalActivity()
+	case p2psap.OutOpened, p2psap.OutEnded, p2psap.OutAdapted:
+		if s := n.sockets[o.Session]; s != nil {
+			n.reportSession(s, o)
+		}
+	case p2psap.OutRail:
+		n.logRail(o)
+	default:
+		n.reportPeer(o)
+	}
+}
+
+func (n *Node) signalActivity() {
+	n.activity = true
+	n.anyWaiters.signalAll()
+}
+
+// reportPeer logs a change of a peer's state and wakes the calls that wait for it.
+func (n *Node) reportPeer(o *p2psap.Output) {
+	switch o.Kind {
+	case p2psap.OutPeerUp:
+		f := n.core.Finding(o.Peer)
+		n.log.Info().Str("node", n.config.Name).Str("peer", o.Peer).Stringer("locality", f.Locality).
+			Str("why", f.Reason).Dur("rtt", f.RTT).Msg("peer connected")
+	case p2psap.OutPeerRefused:
+		n.log.Warn().Str("node", n.config.Name).Str("peer", o.Peer).Err(o.Err).Msg("peer refused")
+	case p2psap.OutPeerClosed:
+		n.log.Info().Str("node", n.config.Name).Str("peer", o.Peer).Msg("peer said goodbye")
+	case p2psap.OutPeerLost:
+		n.log.Error().Str("node", n.config.Name).Str("peer", o.Peer).Err(o.Err).Msg("peer lost")
+		if n.lost == nil {
+			n.lost = o.Err
+		}
+		n.anyWaiters.signalAll()
+	}
+	n.progress.signalAll()
+}
+
+// reportSession logs a change of a session's state and wakes the calls that wait for it.
+func (n *Node) reportSession(s *Socket, o *p2psap.Output) {
+	s.updateInfo()
+	s.waiters.signalAll()
+	i := &s.info
+	switch o.Kind {
+	case p2psap.OutOpened:
+		n.log.Info().Str("node", n.config.Name).Str("session", i.Name).Str("peer", o.Peer).
+			Stringer("mode", i.Conditions.Mode).Stringer("locality", i.Conditions.Locality).Str("why", i.LocalityReason).
+			Dur("rtt", i.RTT).Strs("composition", i.Composition).Strs("protection", i.Protection).
+			Uint8("epoch", i.Epoch).Int("segment.bytes", i.SegmentSize).Msg("session open")
+	case p2psap.OutAdapted:
+		event := n.log.Info()
+		if o.Err != nil {
+			event = n.log.Warn().Err(o.Err)
+		}
+		event.Str("node", n.config.Name).Str("session", i.Name).Str("peer", o.Peer).
+			Stringer("mode", i.Conditions.Mode).Strs("composition", i.Composition).Uint8("epoch", i.Epoch).
+			Dur("pause", i.LastPause).Msg("session adapted")
+	case p2psap.OutEnded:
+		n.log.Debug().Str("node", n.config.Name).Str("session", i.Name).Str("peer", o.Peer).AnErr("why", o.Err).
+			Msg("session ended")
+		n.progress.signalAll()
+		n.signalActivity()
+		if s.abandoned {
+			n.core.Close(n.now(), s.id)
+			delete(n.sockets, s.id)
+		}
+	}
+}
+
+// linger gives the lock up until over returns true, for as long as the core lets transfers linger and a little
+// more for the last control messages. The lock is held.
+func (n *Node) linger(over func() bool) {
+	bound := n.config.Linger
+	if bound == 0 {
+		bound = 2 * time.Second
+	}
+	timer := time.AfterFunc(bound+time.Second/2, func() {
+		n.mu.Lock()
+		n.progress.signalAll()
+		n.mu.Unlock()
+	})
+	defer timer.Stop()
+	until := n.now().Add(bound + time.Second/2)
+	for !over() && !n.closed && !n.aborted && n.now() < until {
+		if n.block(context.Background(), &n.progress, microproto.Never) != nil {
+			return
+		}
+	}
+}
+
+// Abort is Close without Linger: messages that the peers have not accepted are dropped. It also ends the
+// lingering of a Close, or of a Socket's Close, that is under way.
+func (n *Node) Abort() error {
+	n.mu.Lock()
+	n.aborted = true
+	n.progress.signalAll()
+	n.mu.Unlock()
+	return n.Close()
+}
+
+// Close closes every session, says goodbye, closes the links and returns when no goroutine of the node is left:
+// in bounded time, whatever the peers do. Calls that block return p2psap.ErrClosed.
+func (n *Node) Close() error {
+	n.mu.Lock()
+	if n.closing {
+		n.mu.Unlock()
+		<-n.done
+		return nil
+	}
+	n.closing = true
+	for _, s := range n.sockets {
+		s.closed = true
+		n.core.Close(n.now(), s.id)
+		s.waiters.signalAll()
+	}
+	n.linger(func() bool {
+		for _, s := range n.sockets {
+			if !s.ended() {
+				return false
+			}
+		}
+		return true
+	})
+	n.core.Goodbye(n.now())
+	n.settle()
+	n.closed = true
+	n.resumeReceiver()
+	n.anyWaiters.signalAll()
+	n.progress.signalAll()
+	for _, s := range n.sockets {
+		s.waiters.signalAll()
+	}
+	for _, c := range n.conns {
+		n.hangup(c)
+	}
+	n.mu.Unlock()
+	n.stop()
+	_ = n.listener.Close()
+	n.alarm.close()
+	err := n.config.closeLinks()
+	n.running.Wait()
+	n.logRefusals()
+	close(n.done)
+	return err
+}

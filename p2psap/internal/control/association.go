@@ -1,0 +1,412 @@
+package control
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// Back-off of dialling, and how long the end with the lower name leaves dialling to the other.
+const (
+	firstBackoff = 20 * time.Millisecond
+	LastBackoff  = time.Second
+	dialGrace    = time.Second
+)
+
+// Errors of associations.
+var (
+	ErrClosed       = errors.New("p2psap: closed")
+	ErrPeerClosed   = fmt.Errorf("p2psap: the peer closed: %w", ErrClosed)
+	ErrNotConnected = errors.New("p2psap: not connected")
+	ErrLimit        = errors.New("p2psap: limit reached")
+)
+
+// Config sets Associations up. Every field is required.
+type Config struct {
+	Name          string // of this node
+	Incarnation   uint64 // of this node; see Incarnation
+	PeerTimeout   time.Duration
+	Heartbeat     time.Duration
+	Handshake     time.Duration // for a connection to say hello
+	DialGrace     time.Duration
+	Peers         int // known peers
+	PendingHellos int // accepted connections without a hello
+	Unacked       int // per peer, messages not acknowledged
+	Rand          *rand.Rand
+}
+
+// Host is the node that Associations serve.
+type Host interface {
+	// Hello returns this node's hello. A hello for a peer has Offer and Host, for that peer on
+	// that connection; one without peer, "", has neither. Incarnation is filled in.
+	Hello(conn uint64, peer string) (*Hello, error)
+	// AcceptOffer connects the base rail to the sender of a hello.
+	AcceptOffer(offer []byte) (microproto.LinkAddr, error)
+	// Added reports a new peer; p.Number counts the peers from 0.
+	Added(p *Peer)
+	// Restarted reports that a peer begins another life.
+	Restarted(p *Peer)
+	// Attached reports that p has a connection. took is the time between the hellos of a connection
+	// that this node dialled, 0 for one that it accepted. The host calls MarkUp once the peer can
+	// be used.
+	Attached(now microproto.Instant, p *Peer, h *Hello, took time.Duration)
+	// Receive carries out a sequenced message, or that of a pong.
+	Receive(now microproto.Instant, p *Peer, b Body) error
+	// Advance does what is due for a peer whose association goes on.
+	Advance(now microproto.Instant, p *Peer)
+	// Deadline returns when Advance has something to do for a peer.
+	Deadline(p *Peer) microproto.Instant
+	// Disconnected reports that the association with p has ended: State and Err say how.
+	Disconnected(now microproto.Instant, p *Peer)
+	// Changed reports that Deadline may be earlier than before.
+	Changed()
+	// Emit takes an order, or a report.
+	Emit(o Output)
+	// RefusedError and LostError return the errors of a peer that does not match, and of one
+	// that was silent.
+	RefusedError(peer, reason string) error
+	LostError(peer string, silent time.Duration) error
+}
+
+// OutputKind is what an Output asks for or reports.
+type OutputKind uint8
+
+// The kinds. The first three are orders, the others reports.
+const (
+	OutSend    OutputKind = iota + 1 // send Data on connection Conn
+	OutDial                          // open a connection to Peer at Addr
+	OutHangup                        // close connection Conn; Err is the reason
+	OutUp                            // Peer is up
+	OutRefused                       // Peer does not match: Err
+	OutSaidBye                       // Peer said goodbye
+	OutLost                          // Peer was silent, or sent what it must not: Err
+)
+
+// Output is an order to the shell, or a report for the user.
+type Output struct {
+	Kind OutputKind
+	Conn uint64
+	Peer string
+	Addr string
+	Data []byte
+	Err  error
+}
+
+// State is the state of an association.
+type State uint8
+
+// The states.
+const (
+	Unknown State = iota
+	New           // no hello yet, or the peer is still being measured
+	Up
+	Refused
+	Closed
+	Lost
+)
+
+// Counters count what was refused or repeated.
+type Counters struct {
+	In        uint64 // messages
+	Malformed uint64
+	Duplicate uint64 // messages received before
+	Stale     uint64 // messages on a connection that was closed or replaced
+	Expired   uint64 // connections closed without a hello, or without a measurement
+	Refused   uint64 // peers
+	Reconnect uint64
+}
+
+// Peer is the association with one peer.
+type Peer struct {
+	Number      int
+	Name        string
+	State       State
+	Err         error               // why it is not up
+	Link        microproto.LinkAddr // on the base rail
+	incarnation uint64              // 0: no hello yet
+	addr        string
+	conn        *conn
+	dialling    bool
+	dialAt      microproto.Instant
+	backoff     time.Duration
+	heard       microproto.Instant
+	nextBeat    microproto.Instant
+	sent        uint64 // last sequence number sent
+	received    uint64 // last sequence number received
+	unacked     []unacked
+	overflowed  bool // the bound of unacked was exceeded
+}
+
+// unacked is a message that the peer has not acknowledged.
+type unacked struct {
+	sequence uint64
+	data     []byte
+}
+
+// Connected reports whether the peer has a connection.
+func (p *Peer) Connected() bool { return p.conn != nil }
+
+// Conn returns the connection of a peer that is connected, and whether this end dialled it.
+func (p *Peer) Conn() (id uint64, dialled bool) { return p.conn.id, p.conn.dialled != "" }
+
+// Incarnation returns the number of the peer's life; 0: it has not said hello.
+func (p *Peer) Incarnation() uint64 { return p.incarnation }
+
+// LastHeard returns when something of the peer arrived last.
+func (p *Peer) LastHeard() microproto.Instant { return p.heard }
+
+// Heard notes that something of the peer arrived at now.
+func (p *Peer) Heard(now microproto.Instant) { p.heard = max(p.heard, now) }
+
+// Sequence returns the last sequence numbers sent and received, and the number of messages that
+// the peer has not acknowledged.
+func (p *Peer) Sequence() (sent, received uint64, unacked int) {
+	return p.sent, p.received, len(p.unacked)
+}
+
+// Acknowledged reports whether the peer has received the message of that sequence number.
+func (p *Peer) Acknowledged(sequence uint64) bool {
+	return len(p.unacked) == 0 || p.unacked[0].sequence > sequence
+}
+
+// alive reports whether the association can go on.
+func (p *Peer) alive() bool { return p.State == New || p.State == Up }
+
+// Associations are those of one node.
+type Associations struct {
+	Config
+	Counters Counters
+	host     Host
+	peers    []*Peer
+	conns    []*conn
+	closed   bool
+}
+
+// NewAssociations returns the associations of a node that has none.
+func NewAssociations(c Config, h Host) *Associations {
+	if c.DialGrace == 0 {
+		c.DialGrace = dialGrace
+	}
+	return &Associations{Config: c, host: h}
+}
+
+// Peer returns the association with a peer; nil if it is not known.
+func (a *Associations) Peer(name string) *Peer {
+	for _, p := range a.peers {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+func (a *Associations) add(now microproto.Instant, name string) (*Peer, error) {
+	if name == "" || len(name) > MaxName {
+		return nil, fmt.Errorf("p2psap: the name of a peer must have 1 to %d bytes; %q has %d", MaxName, name, len(name))
+	}
+	if name == a.Name {
+		return nil, a.host.RefusedError(name, "it has the name of this node; every peer of a run needs its own")
+	}
+	if len(a.peers) >= a.Peers {
+		return nil, fmt.Errorf("%w: %d peers", ErrLimit, len(a.peers))
+	}
+	p := &Peer{Number: len(a.peers), Name: name, State: New, backoff: firstBackoff, heard: now}
+	a.peers = append(a.peers, p)
+	a.host.Added(p)
+	return p, nil
+}
+
+// Connect asks for an association with a peer whose control channel listens at addr; "" when the
+// peer is expected to dial.
+func (a *Associations) Connect(now microproto.Instant, name, addr string) error {
+	p := a.Peer(name)
+	if p == nil {
+		var err error
+		if p, err = a.add(now, name); err != nil {
+			return err
+		}
+	}
+	if !p.alive() {
+		return p.Err
+	}
+	if addr != "" && p.addr != addr {
+		p.addr = addr
+		p.dialAt = now
+		if a.Name < name {
+			p.dialAt = now.Add(a.DialGrace)
+		}
+	}
+	a.advancePeer(now, p)
+	return nil
+}
+
+// Advance does what is due at now.
+func (a *Associations) Advance(now microproto.Instant) {
+	for i := len(a.conns) - 1; i >= 0; i-- {
+		if c := a.conns[i]; c.peer == nil && now >= c.until {
+			a.Counters.Expired++
+			a.hangup(now, c, fmt.Errorf("p2psap: no hello within %v", a.Handshake))
+		}
+	}
+	for _, p := range a.peers {
+		a.advancePeer(now, p)
+	}
+}
+
+func (a *Associations) advancePeer(now microproto.Instant, p *Peer) {
+	if p.State == Up && p.overflowed {
+		a.Fail(now, p, fmt.Errorf("%w: peer %q leaves more than %d control messages unacknowledged",
+			ErrLimit, p.Name, a.Unacked))
+		return
+	}
+	if p.State == Up && now.Sub(p.heard) >= a.PeerTimeout {
+		a.markLost(now, p)
+		return
+	}
+	a.host.Advance(now, p)
+	if a.wantsDial(p) && now >= p.dialAt {
+		p.dialling = true
+		a.host.Emit(Output{Kind: OutDial, Peer: p.Name, Addr: p.addr})
+	}
+	if p.State == Up && p.conn != nil && now >= p.nextBeat {
+		p.nextBeat = now.Add(a.Heartbeat)
+		a.sendNow(p, Encode(KindHeartbeat, 0, 0, nil))
+	}
+}
+
+// Deadline returns when Advance has something to do next.
+func (a *Associations) Deadline() microproto.Instant {
+	d := microproto.Never
+	for _, c := range a.conns {
+		if c.peer == nil {
+			d = min(d, c.until)
+		}
+	}
+	for _, p := range a.peers {
+		d = min(d, a.peerDeadline(p))
+	}
+	return d
+}
+
+func (a *Associations) peerDeadline(p *Peer) microproto.Instant {
+	d := a.host.Deadline(p)
+	if a.wantsDial(p) {
+		d = p.dialAt
+	}
+	if p.State == Up {
+		d = min(d, p.heard.Add(a.PeerTimeout))
+		if p.conn != nil {
+			d = min(d, p.nextBeat)
+		}
+	}
+	return d
+}
+
+func (a *Associations) wantsDial(p *Peer) bool {
+	return p.addr != "" && p.conn == nil && !p.dialling && p.alive()
+}
+
+// redial schedules the next attempt. The back-off doubles; it has jitter, so that two ends that
+// dial each other do not collide again.
+func (a *Associations) redial(now microproto.Instant, p *Peer) {
+	p.dialling = false
+	wait := p.backoff/2 + time.Duration(a.Rand.Int64N(int64(p.backoff)))
+	if a.Name < p.Name && p.incarnation != 0 {
+		wait += a.DialGrace
+	}
+	p.dialAt = now.Add(wait)
+	p.backoff = min(2*p.backoff, LastBackoff)
+}
+
+// Excuse prolongs the peer time-out of every peer by the time that this process did not run: what
+// the peers sent meanwhile may lie unread.
+func (a *Associations) Excuse(now microproto.Instant, stopped time.Duration) {
+	for _, p := range a.peers {
+		p.heard = min(now, p.heard.Add(stopped))
+	}
+}
+
+// MarkUp declares a new peer up.
+func (a *Associations) MarkUp(p *Peer) {
+	p.State = Up
+	a.host.Emit(Output{Kind: OutUp, Peer: p.Name})
+}
+
+// Fail declares a peer lost for a reason other than silence.
+func (a *Associations) Fail(now microproto.Instant, p *Peer, err error) {
+	a.disconnect(now, p, Lost, err)
+	a.host.Emit(Output{Kind: OutLost, Peer: p.Name, Err: err})
+}
+
+func (a *Associations) markLost(now microproto.Instant, p *Peer) {
+	a.Fail(now, p, a.host.LostError(p.Name, now.Sub(p.heard)))
+}
+
+// disconnect ends an association.
+func (a *Associations) disconnect(now microproto.Instant, p *Peer, state State, err error) {
+	p.State, p.Err = state, err
+	a.host.Disconnected(now, p)
+	p.unacked = nil
+	if p.conn != nil {
+		a.hangup(now, p.conn, err)
+	}
+}
+
+// Close says goodbye to every peer and closes every connection.
+func (a *Associations) Close(now microproto.Instant) {
+	a.closed = true
+	for _, p := range a.peers {
+		if p.State == Up {
+			a.Send(p, KindGoodbye, nil)
+		}
+		p.State, p.Err = Closed, ErrClosed
+		a.host.Disconnected(now, p)
+	}
+	for len(a.conns) > 0 {
+		a.hangup(now, a.conns[len(a.conns)-1], ErrClosed)
+	}
+}
+
+// Send sends a sequenced message now, or once the peer is connected again, and returns its number.
+// Beyond the bound of unacknowledged messages the peer is given up.
+func (a *Associations) Send(p *Peer, k Kind, body Body) uint64 {
+	p.sent++
+	data := Encode(k, p.sent, 0, body)
+	if len(p.unacked) < a.Unacked {
+		p.unacked = append(p.unacked, unacked{p.sent, data})
+	} else {
+		p.overflowed = true
+		a.host.Changed()
+	}
+	if p.conn != nil {
+		a.sendNow(p, append([]byte(nil), data...))
+	}
+	return p.sent
+}
+
+// Ping sends a ping over the present connection.
+func (a *Associations) Ping(p *Peer, number uint64) {
+	a.sendNow(p, Encode(KindPing, 0, 0, &Echo{number}))
+}
+
+// sendNow fills the acknowledgement in and sends the message.
+func (a *Associations) sendNow(p *Peer, data []byte) {
+	binary.BigEndian.PutUint64(data[ackOffset:], p.received)
+	a.host.Emit(Output{Kind: OutSend, Conn: p.conn.id, Peer: p.Name, Data: data})
+}
+
+// acknowledge drops the messages that the peer has received.
+func (p *Peer) acknowledge(ack uint64) {
+	if ack > p.sent {
+		return // for an earlier life of this node
+	}
+	k := 0
+	for k < len(p.unacked) && p.unacked[k].sequence <= ack {
+		k++
+	}
+	p.unacked = append(p.unacked[:0], p.unacked[k:]...)
+}

@@ -1,0 +1,211 @@
+package control
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// conn is a control connection. peer is nil until a hello was accepted.
+type conn struct {
+	id      uint64
+	dialled string // name of the peer if this end dialled, "" if it accepted
+	peer    *Peer
+	began   microproto.Instant
+	until   microproto.Instant // for the hello
+}
+
+// Connections returns the numbers of the connections, oldest first.
+func (a *Associations) Connections() (ids []uint64) {
+	for _, c := range a.conns {
+		ids = append(ids, c.id)
+	}
+	return ids
+}
+
+// ConnectionUp reports a connection. dialled is the name of the peer if an OutDial asked for it, ""
+// if it was accepted.
+func (a *Associations) ConnectionUp(now microproto.Instant, id uint64, dialled string) {
+	c := &conn{id: id, dialled: dialled, began: now, until: now.Add(a.Handshake)}
+	if dialled == "" {
+		a.makeRoom(now)
+	}
+	a.conns = append(a.conns, c)
+	if a.closed {
+		a.hangup(now, c, ErrClosed)
+		return
+	}
+	if dialled == "" {
+		return
+	}
+	p := a.Peer(dialled)
+	if p == nil || !p.alive() {
+		a.hangup(now, c, ErrNotConnected)
+		return
+	}
+	if err := a.sendHello(c, p); err != nil {
+		a.refuse(now, c, p.Name, err.Error())
+	}
+}
+
+// makeRoom closes the oldest accepted connection without a hello once there are as many of them as
+// the bound allows.
+func (a *Associations) makeRoom(now microproto.Instant) {
+	var oldest *conn
+	waiting := 0
+	for _, c := range a.conns {
+		if c.peer == nil && c.dialled == "" {
+			if oldest == nil {
+				oldest = c
+			}
+			waiting++
+		}
+	}
+	if waiting >= a.PendingHellos && oldest != nil {
+		a.Counters.Expired++
+		a.hangup(now, oldest, fmt.Errorf("%w: %d connections without a hello", ErrLimit, waiting))
+	}
+}
+
+// DialFailed reports that an OutDial failed; the peer is dialled again.
+func (a *Associations) DialFailed(now microproto.Instant, name string) {
+	if p := a.Peer(name); p != nil && p.dialling {
+		a.redial(now, p)
+	}
+}
+
+// ConnectionDown reports that a connection broke or was closed. After OutHangup it may be left out.
+func (a *Associations) ConnectionDown(now microproto.Instant, id uint64) {
+	if c := a.connection(id); c != nil {
+		a.drop(now, c)
+	}
+}
+
+func (a *Associations) connection(id uint64) *conn {
+	for _, c := range a.conns {
+		if c.id == id {
+			return c
+		}
+	}
+	return nil
+}
+
+func (a *Associations) hangup(now microproto.Instant, c *conn, why error) {
+	a.host.Emit(Output{Kind: OutHangup, Conn: c.id, Err: why})
+	a.drop(now, c)
+}
+
+// HangUp closes the connection of a peer, which goes on over another one.
+func (a *Associations) HangUp(now microproto.Instant, p *Peer, why error) { a.hangup(now, p.conn, why) }
+
+func (a *Associations) drop(now microproto.Instant, c *conn) {
+	if i := slices.Index(a.conns, c); i >= 0 {
+		a.conns = slices.Delete(a.conns, i, i+1)
+	}
+	if p := c.peer; p != nil && p.conn == c {
+		p.conn = nil
+		a.redial(now, p)
+	} else if p == nil && c.dialled != "" {
+		if p := a.Peer(c.dialled); p != nil && p.dialling {
+			a.redial(now, p)
+		}
+	}
+}
+
+// Receive takes one message of a connection. Bytes that no node sends end the connection; the
+// association goes on over the next one.
+func (a *Associations) Receive(now microproto.Instant, id uint64, msg []byte) {
+	c := a.connection(id)
+	if c == nil {
+		a.Counters.Stale++
+		return
+	}
+	a.Counters.In++
+	m, err := Parse(msg)
+	if err != nil || m.Kind != KindHeartbeat { // a heartbeat can only postpone what is due
+		a.host.Changed()
+	}
+	switch {
+	case err != nil:
+		a.malformed(now, c, err)
+	case m.Version != Version:
+		if c.dialled == "" {
+			_ = a.sendHello(c, nil) // so that the other end can name the difference too
+		}
+		a.refuse(now, c, c.dialled, fmt.Sprintf("protocol version: this end has %d, the peer %d", Version, m.Version))
+	case m.Kind == KindHello:
+		b, err := m.Decode()
+		switch {
+		case err != nil:
+			a.malformed(now, c, err)
+		case c.peer != nil:
+			a.Counters.Duplicate++
+		default:
+			a.receiveHello(now, c, b.(*Hello), m.Ack)
+		}
+	case c.peer == nil && m.Kind == KindRefusal:
+		a.receiveRefusal(now, c, &m)
+	case c.peer == nil:
+		a.malformed(now, c, fmt.Errorf("%w: %v message before a hello", ErrMalformed, m.Kind))
+	default:
+		a.receive(now, c, &m)
+	}
+}
+
+func (a *Associations) malformed(now microproto.Instant, c *conn, err error) {
+	a.Counters.Malformed++
+	a.hangup(now, c, err)
+}
+
+// receive takes a message of a peer other than a hello.
+func (a *Associations) receive(now microproto.Instant, c *conn, m *Message) {
+	p := c.peer
+	p.heard = now
+	p.acknowledge(m.Ack)
+	if m.Sequence == 0 {
+		if err := a.receiveUnsequenced(now, p, m); err != nil {
+			a.malformed(now, c, err)
+		}
+		return
+	}
+	if m.Sequence <= p.received {
+		a.Counters.Duplicate++
+		return
+	}
+	if m.Sequence != p.received+1 {
+		a.malformed(now, c, fmt.Errorf("%w: %v message %d follows %d", ErrMalformed, m.Kind, m.Sequence, p.received))
+		return
+	}
+	p.received++
+	body, err := m.Decode()
+	switch {
+	case err != nil:
+	case m.Kind == KindGoodbye:
+		a.disconnect(now, p, Closed, fmt.Errorf("peer %q said goodbye: %w", p.Name, ErrPeerClosed))
+		a.host.Emit(Output{Kind: OutSaidBye, Peer: p.Name, Err: p.Err})
+	default:
+		err = a.host.Receive(now, p, body)
+	}
+	if err != nil {
+		// The message is numbered, so it would come again over every new connection.
+		a.Counters.Malformed++
+		a.Fail(now, p, fmt.Errorf("peer %q: %w", p.Name, err))
+	}
+}
+
+// receiveUnsequenced takes a message that is not sent again when its connection breaks.
+func (a *Associations) receiveUnsequenced(now microproto.Instant, p *Peer, m *Message) error {
+	if m.Kind == KindRefusal {
+		return fmt.Errorf("%w: %v message after a hello", ErrMalformed, m.Kind)
+	}
+	body, err := m.Decode()
+	switch {
+	case err != nil || body == nil:
+		return err
+	case m.Kind == KindPing:
+		a.sendNow(p, Encode(KindPong, 0, 0, body))
+		return nil
+	}
+	return a.host.Receive(now, p, body)
+}

@@ -1,0 +1,384 @@
+package control
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap/path"
+)
+
+// Kind is the kind of a message.
+type Kind uint8
+
+// The kinds. Of sequenced messages none is lost and none comes twice; the others are hello,
+// heartbeat, ping, pong and refusal.
+const (
+	KindHello     Kind = iota + 1 // first on every connection, from the dialling end, then from the other
+	KindHeartbeat                 // an acknowledgement alone
+	KindOpen
+	KindOpenAck
+	KindReject
+	KindClose
+	KindCloseAck
+	KindGoodbye  // the sender's node ends
+	KindPing     // to be answered at once
+	KindPong     // the answer
+	KindMeasured // the sender's smallest round trip
+	KindPropose
+	KindSwitched
+	KindPath
+	KindDrained
+	KindRefusal // instead of a hello
+	kindsEnd
+)
+
+func (k Kind) String() string {
+	names := [...]string{
+		"", "hello", "heartbeat", "open", "open.ack", "reject", "close", "close.ack", "goodbye", "ping", "pong",
+		"measured", "adapt", "adapted", "rail", "drained", "refusal",
+	}
+	if k > 0 && int(k) < len(names) {
+		return names[k]
+	}
+	return "control?"
+}
+
+// sequenced reports whether messages of the kind are numbered.
+func (k Kind) sequenced() bool {
+	return k != KindHello && k != KindHeartbeat && k != KindPing && k != KindPong && k != KindRefusal
+}
+
+// newBody returns an empty body of the kind; nil if it has none.
+func newBody(k Kind) Body {
+	switch k {
+	case KindHello:
+		return new(Hello)
+	case KindOpen:
+		return new(Open)
+	case KindOpenAck:
+		return new(OpenAck)
+	case KindReject:
+		return new(Reject)
+	case KindClose, KindCloseAck:
+		return &Close{Ack: k == KindCloseAck}
+	case KindPing, KindPong:
+		return new(Echo)
+	case KindMeasured:
+		return new(Measured)
+	case KindPropose:
+		return new(Proposal)
+	case KindSwitched:
+		return new(Switched)
+	case KindPath:
+		return new(PathState)
+	case KindDrained:
+		return new(Drained)
+	case KindRefusal:
+		return new(Refusal)
+	}
+	return nil
+}
+
+// Hello introduces a node. A hello that refuses the other end has neither Offer nor
+// Incarnation nor Host.
+type Hello struct {
+	Run         string
+	Version     string // of the program
+	Catalog     uint64 // fingerprint of the names of micro-protocols
+	Name        string
+	Incarnation uint64 // distinguishes the lives of a node of that name
+	Host        string
+	Process     uint64
+	Cluster     string
+	Addresses   []netip.Prefix
+	Network     path.Network   // of the base rail
+	Offer       []byte         // of the base rail's link
+	Rails       []path.Network // of the other rails, best first
+}
+
+func (h *Hello) code(c *coder) {
+	c.text(&h.Run, MaxName)
+	c.text(&h.Version, MaxName)
+	c.u64(&h.Catalog)
+	c.text(&h.Name, MaxName)
+	c.u64(&h.Incarnation)
+	c.text(&h.Host, MaxName)
+	c.u64(&h.Process)
+	c.text(&h.Cluster, MaxName)
+	list(c, 1, MaxAddresses, &h.Addresses, (*coder).prefix)
+	code8(c, &h.Network)
+	c.bytes(&h.Offer, MaxOffer)
+	list(c, 1, MaxRails, &h.Rails, code8[path.Network])
+}
+
+func (h *Hello) check() string {
+	if h.Name == "" || !h.Network.Valid() {
+		return fmt.Sprintf("hello from peer %q over network %d", h.Name, h.Network)
+	}
+	for i, k := range h.Rails {
+		if !k.Valid() || k == h.Network || slices.Contains(h.Rails[:i], k) {
+			return fmt.Sprintf("hello from peer %q with the rails %d", h.Name, h.Rails)
+		}
+	}
+	return ""
+}
+
+// Placement returns where the sender of a hello runs.
+func (h *Hello) Placement() path.Placement {
+	return path.Placement{Host: h.Host, Process: h.Process, Cluster: h.Cluster, Addresses: h.Addresses}
+}
+
+// Slot is a slot that the sender of an Open declares.
+type Slot struct {
+	Tag    uint32
+	Length uint32 // bytes
+}
+
+// Open asks for a session.
+type Open struct {
+	Session      uint32 // the sender's number
+	Name         string
+	Mode         microproto.Mode
+	Protocols    []string
+	Fingerprint  uint64 // of the composite
+	Port         uint16
+	FrameBytes   uint32 // largest frame of the rail, as the sender sees it
+	Network      path.Network
+	Round        uint32 // of the path, see PathState
+	BaseBytes    uint32 // largest frame of the base rail
+	ReceiveBytes uint64
+	Slots        []Slot
+	Protect      uint8  // as the sender is configured: 1 auto, 2 always, 3 never
+	Random       []byte // contribution to the session's secret; empty: frames are not protected
+}
+
+func (o *Open) code(c *coder) {
+	c.u32(&o.Session)
+	c.text(&o.Name, MaxName)
+	code8(c, &o.Mode)
+	c.names(&o.Protocols)
+	c.u64(&o.Fingerprint)
+	c.u16(&o.Port)
+	c.u32(&o.FrameBytes)
+	code8(c, &o.Network)
+	c.u32(&o.Round)
+	c.u32(&o.BaseBytes)
+	c.u64(&o.ReceiveBytes)
+	list(c, 2, MaxSlots, &o.Slots, func(c *coder, s *Slot) {
+		c.u32(&s.Tag)
+		c.u32(&s.Length)
+	})
+	code8(c, &o.Protect)
+	c.bytes(&o.Random, RandomBytes)
+}
+
+func (o *Open) check() string {
+	if o.Session == 0 || !validMode(o.Mode) || o.FrameBytes > maxFrameBytes || o.BaseBytes > maxFrameBytes ||
+		o.ReceiveBytes > MaxQueueBytes || !o.Network.Valid() || o.Protect < 1 || o.Protect > 3 ||
+		len(o.Random) != 0 && len(o.Random) != RandomBytes ||
+		slices.ContainsFunc(o.Slots, func(s Slot) bool { return s.Length > MaxSlotBytes }) {
+		return fmt.Sprintf("open of session %q with a field out of bounds", o.Name)
+	}
+	return ""
+}
+
+func validMode(m microproto.Mode) bool {
+	return m == microproto.ModeSynchronous || m == microproto.ModeAsynchronous
+}
+
+// OpenAck reports that the sender is ready, and what it computed from both Opens.
+type OpenAck struct {
+	To, From    uint32
+	FrameBytes  uint32
+	Network     path.Network
+	Fingerprint uint64
+}
+
+func (a *OpenAck) code(c *coder) {
+	c.u32(&a.To)
+	c.u32(&a.From)
+	c.u32(&a.FrameBytes)
+	code8(c, &a.Network)
+	c.u64(&a.Fingerprint)
+}
+
+// Reject reports that the sender cannot open, or go on with, a session.
+type Reject struct {
+	To, From uint32
+	Reason   string
+}
+
+func (j *Reject) code(c *coder) {
+	c.u32(&j.To)
+	c.u32(&j.From)
+	c.text(&j.Reason, MaxReason)
+}
+
+// Close ends a session, or acknowledges that. To is 0 while it is unknown. All transfers of the
+// receiver up to number Accepted are complete.
+type Close struct {
+	To, From uint32
+	Accepted uint64
+	Ack      bool // the message is a KindCloseAck; not encoded
+}
+
+func (x *Close) code(c *coder) {
+	c.u32(&x.To)
+	c.u32(&x.From)
+	c.u64(&x.Accepted)
+}
+
+func (c *Close) check() string {
+	if c.From != 0 {
+		return ""
+	}
+	if c.Ack {
+		return "close.ack of session 0"
+	}
+	return "close of session 0"
+}
+
+// Echo is the body of a ping, and of the pong that answers it.
+type Echo struct{ Number uint64 }
+
+func (e *Echo) code(c *coder) { c.u64(&e.Number) }
+
+// Measured reports the sender's smallest round trip, in nanoseconds.
+type Measured struct{ MinRTT uint64 }
+
+func (d *Measured) code(c *coder) { c.u64(&d.MinRTT) }
+func (d *Measured) check() string {
+	if d.MinRTT == 0 || d.MinRTT > uint64(path.MaxRTT) {
+		return fmt.Sprintf("a smallest round trip of %d ns", d.MinRTT)
+	}
+	return ""
+}
+
+// Cause is the reason of a Proposal.
+type Cause uint8
+
+// The causes. Zero stands for no proposal.
+const (
+	CauseUser    Cause = iota + 1 // the sender's user asked for a mode; both ends must
+	CauseMonitor                  // the sender measured other conditions
+	CauseAccept                   // the answer to a CauseMonitor or CauseRail
+	CauseRail                     // the session has to leave its rail, or can go to a better one
+)
+
+// Proposal asks for another composition, or answers such a message.
+type Proposal struct {
+	To, From uint32
+	Epoch    uint8 // that would begin
+	Cause    Cause
+	Mode     microproto.Mode
+	Network  path.Network
+	Round    uint32
+	Distance path.Distance
+	Lossy    bool
+	Reason   string // why the sender cannot; "": it can, and what follows holds
+	// The channel that the sender built for the conditions; see Open.
+	Protocols   []string
+	Fingerprint uint64
+	FrameBytes  uint32
+	Sent        uint64 // transfers that the sender has started
+}
+
+func (a *Proposal) code(c *coder) {
+	c.u32(&a.To)
+	c.u32(&a.From)
+	code8(c, &a.Epoch)
+	code8(c, &a.Cause)
+	code8(c, &a.Mode)
+	code8(c, &a.Network)
+	c.u32(&a.Round)
+	code8(c, &a.Distance)
+	c.bool(&a.Lossy)
+	c.text(&a.Reason, MaxReason)
+	c.names(&a.Protocols)
+	c.u64(&a.Fingerprint)
+	c.u32(&a.FrameBytes)
+	c.u64(&a.Sent)
+}
+
+func (a *Proposal) check() string {
+	if a.To == 0 || a.From == 0 || a.Cause < CauseUser || a.Cause > CauseRail || !a.Network.Valid() ||
+		a.Distance > path.Far || !validMode(a.Mode) || a.FrameBytes > maxFrameBytes {
+		return "adapt with a field out of bounds"
+	}
+	return ""
+}
+
+// Switched reports that the sender takes frames of the new epoch, and none of the old one.
+type Switched struct {
+	To, From uint32
+	Epoch    uint8
+	Sent     uint64 // transfers that the sender started before; asynchronous ones are complete
+	Accepted uint64 // transfers of the receiver that are complete, after a synchronous epoch
+	Stored   uint64 // bytes of the sender's queue that those took
+	Credit   uint64 // bytes of that queue that the receiver may take in all
+}
+
+func (a *Switched) code(c *coder) {
+	c.u32(&a.To)
+	c.u32(&a.From)
+	code8(c, &a.Epoch)
+	c.u64(&a.Sent)
+	c.u64(&a.Accepted)
+	c.u64(&a.Stored)
+	c.u64(&a.Credit)
+}
+
+// Drained reports, before the sender begins a new epoch, that everything of the old one has
+// arrived. Only an epoch on a rail that can go down needs it.
+type Drained struct {
+	To, From uint32
+	Epoch    uint8 // that would begin
+}
+
+func (d *Drained) code(c *coder) {
+	c.u32(&d.To)
+	c.u32(&d.From)
+	code8(c, &d.Epoch)
+}
+
+// Stage is how far a path is in its round.
+type Stage uint8
+
+// The stages.
+const (
+	Offered Stage = iota + 1 // the sender makes its offer
+	Ready                    // the sender accepted the receiver's offer
+	Down                     // the round failed or is over
+)
+
+// PathState reports the state of a path at the sender; see package rail.
+type PathState struct {
+	Network path.Network
+	Round   uint32
+	Stage   Stage
+	Offer   []byte // of Offered
+	Reason  string // of Down
+}
+
+func (s *PathState) code(c *coder) {
+	code8(c, &s.Network)
+	c.u32(&s.Round)
+	code8(c, &s.Stage)
+	c.bytes(&s.Offer, MaxOffer)
+	c.text(&s.Reason, MaxReason)
+}
+
+func (s *PathState) check() string {
+	if !s.Network.Valid() || s.Round == 0 || s.Stage < Offered || s.Stage > Down ||
+		s.Stage != Offered && len(s.Offer) > 0 {
+		return "rail with a field out of bounds"
+	}
+	return ""
+}
+
+// Refusal ends a connection instead of a hello. Another attempt may succeed.
+type Refusal struct{ Reason string }
+
+func (a *Refusal) code(c *coder) { c.text(&a.Reason, MaxReason) }

@@ -1,0 +1,202 @@
+package rail
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap/internal/control"
+	"github.com/p2pdc/p2pdc/p2psap/path"
+)
+
+// Back-off of rounds, and how long a path has to stay up for its failures to be forgotten, in
+// Config.Dwell.
+const (
+	firstBackoff = 0.1
+	lastBackoff  = 30
+	forgetAfter  = 60
+)
+
+// Host is the association with the peer that Paths lead to. Its methods are called inside those of
+// Paths.
+type Host interface {
+	// Connected reports whether the peer has a control connection.
+	Connected() bool
+	// Acknowledged reports whether the peer has received a control message.
+	Acknowledged(sequence uint64) bool
+	// Announce sends a path's state to the peer and returns the message's sequence number.
+	Announce(s *control.PathState) uint64
+	// PathUp reports that a path can be used, PathDown that a round of it is over, which was up.
+	PathUp(p *Path)
+	PathDown(now microproto.Instant, p *Path, wasUp bool)
+	// PathSteady reports that a path was up for long enough that sessions may go back to it.
+	PathSteady(now microproto.Instant, p *Path)
+}
+
+// Config sets Paths up.
+type Config struct {
+	Node, Peer string
+	Dwell      time.Duration // how long a path has to be up before sessions go back to it
+	Host       Host
+}
+
+// Path is one rail between this node and a peer.
+type Path struct {
+	rail    *Rail
+	round   uint32              // from 1
+	offered bool                // this end has made its offer
+	addr    microproto.LinkAddr // of the other end, whose offer was accepted; 0: not yet
+	ready   bool                // the other end has accepted this end's offer
+	settled bool                // it was up, or known to be down, once
+	reason  string              // why it is not up
+	since   microproto.Instant  // it has been up
+	steady  bool                // PathSteady was called
+	retry   microproto.Instant  // begin of the next round; Never: the other end begins it
+	backoff time.Duration       // between failures; 0: none yet
+	last    uint64              // sequence number of the last message about it
+	downs   uint64              // times that it went down
+}
+
+// Rail returns the path's rail.
+func (p *Path) Rail() *Rail { return p.rail }
+
+// Network returns the kind of network of the path.
+func (p *Path) Network() path.Network { return p.rail.Network }
+
+// Round returns the number of the present round.
+func (p *Path) Round() uint32 { return p.round }
+
+// Addr returns the address of the other end; 0: none.
+func (p *Path) Addr() microproto.LinkAddr { return p.addr }
+
+// Up reports whether the path can be used.
+func (p *Path) Up() bool { return p.offered && p.addr != 0 && p.ready }
+
+// Reason returns why the path is not up.
+func (p *Path) Reason() string { return p.reason }
+
+// Downs returns how often the path went down.
+func (p *Path) Downs() uint64 { return p.downs }
+
+// Bind returns the binding of a channel that uses the path as it is.
+func (p *Path) Bind() Binding {
+	return Binding{Path: p, Rail: p.rail, Round: p.round, Addr: p.addr, Over: !p.Up()}
+}
+
+// dwells returns a multiple of Dwell.
+func (c *Config) dwells(k float64) time.Duration { return time.Duration(k * float64(c.Dwell)) }
+
+func (s *Paths) beginRound(now microproto.Instant, p *Path) {
+	p.round++
+	s.offer(now, p)
+}
+
+// offer makes this end's offer of the round, or says that it cannot.
+func (s *Paths) offer(now microproto.Instant, p *Path) {
+	p.retry = microproto.Never
+	if p.rail.Err != nil {
+		s.sayDown(now, p, fmt.Errorf("%v is down at %s: %w", p.Network(), s.Node, p.rail.Err))
+		return
+	}
+	offer, err := p.rail.Link.Offer(s.Peer)
+	if err == nil && len(offer) > control.MaxOffer {
+		err = fmt.Errorf("%w: the link's offer has %d bytes of %d", control.ErrLimit, len(offer), control.MaxOffer)
+	}
+	if err != nil {
+		s.scheduleRetry(now, p)
+		s.sayDown(now, p, fmt.Errorf("%v has nothing to offer at %s: %w", p.Network(), s.Node, err))
+		return
+	}
+	p.offered = true
+	s.announce(p, control.PathState{Stage: control.Offered, Offer: offer})
+}
+
+// mayRetry reports whether another round makes sense: after the first failure at once, then when
+// the peer has received the last message. Otherwise rounds would pile up while the connection is
+// broken.
+func (s *Paths) mayRetry(p *Path) bool {
+	return s.Host.Connected() && (p.backoff <= s.dwells(firstBackoff) || s.Host.Acknowledged(p.last))
+}
+
+func (s *Paths) announce(p *Path, m control.PathState) {
+	m.Network, m.Round = p.Network(), p.round
+	p.last = s.Host.Announce(&m)
+}
+
+func (s *Paths) scheduleRetry(now microproto.Instant, p *Path) {
+	p.retry = now.Add(p.backoff)
+	p.backoff = min(max(2*p.backoff, s.dwells(firstBackoff)), s.dwells(lastBackoff))
+}
+
+// sayDown ends the round at both ends.
+func (s *Paths) sayDown(now microproto.Instant, p *Path, why error) {
+	reason := why.Error()
+	reason = reason[:min(len(reason), control.MaxReason)]
+	s.announce(p, control.PathState{Stage: control.Down, Reason: reason})
+	s.endRound(now, p, reason)
+}
+
+// fail ends a round whose fault this end has found.
+func (s *Paths) fail(now microproto.Instant, p *Path, err error) {
+	if !p.offered {
+		return // the round is over already
+	}
+	if p.Up() && now.Sub(p.since) >= s.dwells(forgetAfter) {
+		p.backoff = 0
+	}
+	s.scheduleRetry(now, p)
+	s.sayDown(now, p, fmt.Errorf("%v is down at %s: %w", p.Network(), s.Node, err))
+}
+
+// endRound ends a round at this end.
+func (s *Paths) endRound(now microproto.Instant, p *Path, reason string) {
+	wasUp := p.Up()
+	p.rail.Release(p.addr)
+	p.offered, p.addr, p.ready = false, 0, false
+	p.settled, p.steady = true, false
+	p.reason = reason
+	if wasUp {
+		p.downs++
+	}
+	s.Host.PathDown(now, p, wasUp)
+}
+
+// accept takes the other end's offer.
+func (s *Paths) accept(now microproto.Instant, p *Path, offer []byte) {
+	addr, err := p.rail.Link.Accept(offer)
+	if err == nil && addr == 0 {
+		err = ErrNoReason
+	}
+	if err != nil {
+		p.backoff = s.dwells(lastBackoff) // the next offer is hardly another one
+		s.scheduleRetry(now, p)
+		s.sayDown(now, p, fmt.Errorf("%v does not accept the offer at %s: %w", p.Network(), s.Node, err))
+		return
+	}
+	p.addr = addr
+	s.announce(p, control.PathState{Stage: control.Ready})
+	s.complete(now, p)
+}
+
+// complete marks the path up once both ends are ready.
+func (s *Paths) complete(now microproto.Instant, p *Path) {
+	if !p.Up() {
+		return
+	}
+	p.settled, p.steady = true, false
+	p.reason = ""
+	p.since = now
+	s.Host.PathUp(p)
+}
+
+// steadyAt returns when sessions may go back to a path that is up. One that goes up and down must
+// not take them along.
+func (s *Paths) steadyAt(p *Path) microproto.Instant {
+	return p.since.Add(max(s.Dwell, p.backoff))
+}
+
+// String describes the state of the path.
+func (p *Path) String() string {
+	return fmt.Sprintf("%v round %d: offered %v, address %d, ready %v, settled %v, steady %v, rail down %v, back-off %v",
+		p.Network(), p.round, p.offered, p.addr, p.ready, p.settled, p.steady, p.rail.Err != nil, p.backoff)
+}

@@ -1,0 +1,47 @@
+package rail
+
+import (
+	"errors"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap/path"
+)
+
+// ErrNoReason is the error of a link that went down without giving a reason.
+var ErrNoReason = errors.New("for a reason that the link does not tell")
+
+// Link is what a node needs of a microproto.Link: everything but the transfer of frames.
+type Link interface {
+	microproto.FrameSource
+	Caps(m microproto.Mode) microproto.Caps
+	Offer(peer string) ([]byte, error)
+	Accept(remote []byte) (microproto.LinkAddr, error)
+}
+
+// Rail is one link of a node.
+type Rail struct {
+	Number  int
+	Network path.Network
+	Link    Link
+	Queue   Queue
+	Err     error // why it is down; nil: it is up
+}
+
+// Release tells the link that the connection with an address is over.
+func (r *Rail) Release(addr microproto.LinkAddr) {
+	if l, ok := r.Link.(interface{ Forget(microproto.LinkAddr) }); ok && addr != 0 {
+		l.Forget(addr)
+	}
+}
+
+// Binding is the round of a path that a channel uses.
+type Binding struct {
+	Path  *Path // nil: the base rail
+	Rail  *Rail
+	Round uint32
+	Addr  microproto.LinkAddr // of the other end; 0 on the base rail
+	Over  bool                // the round is over: nothing passes
+}
+
+// Base returns the binding of a channel that uses the base rail.
+func Base(r *Rail) Binding { return Binding{Rail: r} }

@@ -1,0 +1,71 @@
+package path
+
+// Locality tells how near the two ends of a session are to each other.
+type Locality uint8
+
+// The localities, from nearest to farthest. The first three are "intra" in Table I.
+const (
+	SameProcess Locality = iota + 1
+	SameHost
+	SameCluster
+	OtherCluster
+)
+
+// Intra reports whether the two ends are in one cluster.
+func (l Locality) Intra() bool { return l != OtherCluster }
+
+func (l Locality) String() string {
+	switch l {
+	case SameProcess:
+		return "same process"
+	case SameHost:
+		return "same host"
+	case SameCluster:
+		return "same cluster"
+	case OtherCluster:
+		return "other cluster"
+	}
+	return "locality?"
+}
+
+// Network is the kind of network between two peers.
+type Network uint8
+
+// The kinds of network. SharedMemory and Memory take the InfiniBand columns of Table I.
+const (
+	Ethernet Network = iota + 1
+	InfiniBand
+	SharedMemory
+	Memory
+)
+
+func (n Network) String() string {
+	switch n {
+	case Ethernet:
+		return "ether"
+	case InfiniBand:
+		return "ib"
+	case SharedMemory:
+		return "shm"
+	case Memory:
+		return "memory"
+	}
+	return "network?"
+}
+
+// Valid reports whether n is one of the kinds above.
+func (n Network) Valid() bool { return n >= Ethernet && n <= Memory }
+
+// Distance is how far apart the two ends of an open session were measured to be.
+type Distance uint8
+
+// The distances. With DistanceUnknown the locality holds.
+const (
+	DistanceUnknown Distance = iota
+	Near
+	Far
+)
+
+func (d Distance) String() string {
+	return [...]string{"unknown", "near", "far"}[min(d, Far)]
+}

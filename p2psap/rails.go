@@ -1,0 +1,119 @@
+package p2psap
+
+import (
+	"fmt"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap/internal/control"
+	"github.com/p2pdc/p2pdc/p2psap/internal/rail"
+)
+
+// Frames returns the frames that wait for rail number i, an index of NodeConfig.Rails, oldest first.
+// The slice is the node's. The caller offers it to the link, which takes a prefix, and reports the
+// length of the prefix with Sent. Both come before Drain, which copies what is left out of the
+// memory of users; see microproto.Frame.Body.
+func (n *Node) Frames(i int) []microproto.Frame { return n.rails[i].Queue.Frames() }
+
+// Sent removes the first k frames of rail number i, which its link has taken.
+func (n *Node) Sent(i, k int) { n.rails[i].Queue.Remove(k) }
+
+// Input takes a frame that rail number i received, or several as one, whatever they hold. Frames of
+// no session are counted and dropped, never answered.
+func (n *Node) Input(now microproto.Instant, i int, f microproto.Frame) {
+	r := n.rails[i]
+	for f.Count() > 1 {
+		var same microproto.Frame
+		same, f = splitHeaders(f)
+		if n.receiveFrame(now, r, same); len(f.Data) == 0 {
+			return
+		}
+	}
+	n.receiveFrame(now, r, f)
+}
+
+// RailEvent reports that rail number i, or its connection with a peer, went down or came back; see
+// microproto.Connected. Events of the base rail are ignored.
+func (n *Node) RailEvent(now microproto.Instant, i int, e microproto.LinkEvent) {
+	r, err := n.rails[i], e.Err
+	if i == 0 || n.closed {
+		return
+	}
+	if err == nil {
+		err = rail.ErrNoReason
+	}
+	n.reschedule = true
+	switch {
+	case e.Peer != 0 && e.Up: // another round makes another connection
+	case e.Peer != 0:
+		for _, p := range n.peers {
+			p.paths.ConnectionDown(now, r, e.Peer, err)
+		}
+	case e.Up:
+		r.Err = nil
+		for _, p := range n.peers {
+			p.paths.RailUp(now, r)
+		}
+		n.advancePeers(now)
+	default:
+		r.Err = err
+		for _, p := range n.peers {
+			p.paths.RailDown(now, r, err)
+		}
+	}
+}
+
+// RailInfo describes a rail between this node and a peer.
+type RailInfo struct {
+	Network  Network
+	Up       bool
+	Reason   string // why it is not up
+	Failures uint64 // times that it went down since the peer answered
+}
+
+// Rails returns the rails that this node and a peer have beside the base rail, best first.
+func (n *Node) Rails(peer string) (out []RailInfo) {
+	if p := n.peer(peer); p != nil {
+		for _, w := range p.paths.All() {
+			out = append(out, RailInfo{w.Network(), w.Up(), w.Reason(), w.Downs()})
+		}
+	}
+	return out
+}
+
+// networks returns the networks of the rails beside the base rail.
+func (n *Node) networks() (out []Network) {
+	for _, r := range n.rails[1:] {
+		out = append(out, r.Network)
+	}
+	return out
+}
+
+// bind returns the binding of a channel to a path; nil: to the base rail.
+func (n *Node) bind(w *rail.Path) rail.Binding {
+	if w == nil {
+		return rail.Base(n.rails[0])
+	}
+	return w.Bind()
+}
+
+// Announce implements rail.Host.
+func (p *peer) Announce(s *control.PathState) uint64 { return p.node.send(p, control.KindPath, s) }
+
+// PathUp implements rail.Host.
+func (p *peer) PathUp(w *rail.Path) {
+	p.node.out = append(p.node.out, Output{Kind: OutRail, Peer: p.Name, Network: w.Network()})
+	p.markUp()
+}
+
+// PathDown implements rail.Host.
+func (p *peer) PathDown(now microproto.Instant, w *rail.Path, wasUp bool) {
+	if wasUp {
+		err := fmt.Errorf("p2psap: %s", w.Reason())
+		p.node.out = append(p.node.out, Output{Kind: OutRail, Peer: p.Name, Network: w.Network(), Err: err})
+	}
+	p.node.leavePath(now, p, w)
+	p.markUp()
+}
+
+// PathSteady implements rail.Host.
+func (p *peer) PathSteady(now microproto.Instant, _ *rail.Path) { p.node.reroutePeer(now, p) }

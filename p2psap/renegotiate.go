@@ -1,0 +1,332 @@
+package p2psap
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap/internal/control"
+	"github.com/p2pdc/p2pdc/p2psap/internal/rail"
+)
+
+// A change of composition has two parts. First the two ends agree: the k-th Adapt of one end pairs
+// with the k-th of the other; a monitor's proposal is carried out when the other end accepts it, and
+// dropped when a user's proposal collides with it. That part is in this file, the switch to the new
+// epoch in switch.go.
+
+// renegotiation is the state of a change of composition at one end.
+type renegotiation struct {
+	agreed       bool             // the change will take place
+	switched     bool             // this end has begun the new epoch and reported it
+	wasMode      microproto.Mode  // of the old epoch
+	drains       bool             // everything sent in the old epoch arrives in it
+	drainFirst   bool             // both ends report that, before they begin the new epoch
+	sentDrained  bool             // this end has
+	peerDrained  bool             // the other end has
+	peerSwitched bool             // the other end has begun the new epoch, as answer says
+	moves        bool             // the new epoch uses another path, or another round of the path
+	mine, theirs control.Proposal // Cause 0: none
+	next         *channel         // of mine; nil if this end cannot change
+
+	wanted    microproto.Mode // mode of an Adapt that is not over; 0: none
+	count     uint64          // Adapts that are over
+	err       error           // of the last one
+	answer    control.Switched
+	since     microproto.Instant // both ends' proposals were there
+	suspended *renegotiation     // what was under way when this end proposed to move; see reroute.go
+}
+
+// Adapt asks for a mode of communication. It is symmetric, as Open is: when both ends have asked,
+// the session changes to the composition for that mode. The number returned is what Adapted counts
+// to when the change is over; OutActivity reports when to look. It returns microproto.ErrBusy while
+// an earlier Adapt of this end is not over.
+func (n *Node) Adapt(now microproto.Instant, id SessionID, mode microproto.Mode) (uint64, error) {
+	s, err := n.active(id)
+	switch {
+	case err != nil:
+		return 0, err
+	case s.state == SessionRemoteClosed:
+		return 0, s.err
+	case mode != microproto.ModeSynchronous && mode != microproto.ModeAsynchronous:
+		return 0, fmt.Errorf("p2psap: session %q cannot change to mode %d; it must be sync or async", s.options.Name, mode)
+	case s.renegotiation.wanted != 0:
+		return 0, microproto.ErrBusy
+	}
+	n.reschedule = true
+	s.renegotiation.wanted = mode
+	number := s.renegotiation.count + 1
+	n.proposeMode(now, s)
+	return number, nil
+}
+
+// Adapted returns how many Adapts of this end are over, and how the last one ended: nil, or why the
+// session has kept its composition.
+func (n *Node) Adapted(id SessionID) (uint64, error) {
+	s := n.session(id)
+	if s == nil {
+		return 0, ErrSession
+	}
+	return s.renegotiation.count, s.renegotiation.err
+}
+
+// proposeMode proposes the mode that the user wants, unless another change has to end first.
+func (n *Node) proposeMode(now microproto.Instant, s *session) {
+	r := &s.renegotiation
+	if r.wanted == 0 || r.mine.Cause != 0 {
+		return
+	}
+	to := s.conditions
+	to.Mode = r.wanted
+	next, err := n.prepare(s, to, s.channel.Binding)
+	n.sendProposal(now, s, control.CauseUser, to, next, err)
+	if r.theirs.Cause != 0 {
+		n.agreeChange(now, s)
+	}
+}
+
+// proposeConditions proposes other conditions in the present mode, as the monitor measured them. It
+// returns microproto.ErrBusy while another change is wanted.
+func (n *Node) proposeConditions(now microproto.Instant, s *session, to Conditions) error {
+	r := &s.renegotiation
+	if s.state != SessionOpen || r.wanted != 0 || r.mine.Cause != 0 || r.theirs.Cause != 0 {
+		return microproto.ErrBusy
+	}
+	next, err := n.prepare(s, to, s.channel.Binding)
+	if err == nil {
+		n.sendProposal(now, s, control.CauseMonitor, next.conditions, next, nil)
+	}
+	return err
+}
+
+// sendProposal sends this end's proposal; with err, why this end cannot change.
+func (n *Node) sendProposal(
+	now microproto.Instant, s *session, why control.Cause, to Conditions, next *channel, err error,
+) {
+	n.flush(now, s) // what waits counts as sent in the old epoch
+	m := &s.renegotiation.mine
+	*m = control.Proposal{
+		To: s.theirs.Session, From: uint32(s.id), Epoch: uint8(s.channel.number + 1), Cause: why,
+		Mode: to.Mode, Network: to.Network, Round: s.channel.Round, Distance: to.Distance, Lossy: to.Lossy,
+		Sent: s.info.MessagesSent,
+	}
+	if err != nil {
+		m.Reason = cut(err)
+	} else {
+		m.Protocols, m.Fingerprint = next.composition.Protocols, next.composite.Fingerprint()
+		m.FrameBytes, m.Round = uint32(n.frameBytes(s.peer, next.Path, to.Mode)), next.Round
+	}
+	s.renegotiation.next, s.renegotiation.since = next, now
+	n.send(s.peer, control.KindPropose, m)
+}
+
+// prepare builds the channel of the next epoch.
+func (n *Node) prepare(s *session, to Conditions, by rail.Binding) (*channel, error) {
+	to.Network = by.Rail.Network
+	if to.Mode == microproto.ModeAsynchronous {
+		o := s.options
+		o.Mode = to.Mode
+		if err := o.check(); err != nil {
+			return nil, err
+		}
+	}
+	composition, err := n.compose(to)
+	if err != nil {
+		return nil, err
+	}
+	was := s.channel
+	c := &channel{
+		number: was.number + 1, conditions: to, composition: composition, Binding: by,
+		frameBytes: n.frameBytes(s.peer, by.Path, to.Mode),
+	}
+	if was.Path == by.Path {
+		c.frameBytes = min(c.frameBytes, was.frameBytes)
+	}
+	if err := n.rebuild(s, c); err != nil {
+		return nil, err
+	}
+	for _, e := range []microproto.Endpoint{was.endpoint, c.endpoint} {
+		if _, ok := e.(microproto.Migratable); !ok {
+			return nil, fmt.Errorf("p2psap: session %q: micro-protocol %s cannot be changed while the session is open",
+				s.options.Name, e.Name())
+		}
+	}
+	return c, nil
+}
+
+// rebuild builds the channel for its present frame size.
+func (n *Node) rebuild(s *session, c *channel) error {
+	if err := n.build(s, c, &s.theirs); err != nil {
+		return err
+	}
+	return s.declareSlots(c)
+}
+
+// receiveProposal takes the other end's proposal, or its answer to one of this end. Proposals may
+// collide: one to leave a rail takes precedence over a user's, and a user's over a monitor's. Of two
+// equal ones that of the end with the higher name does, but two users' proposals match.
+func (n *Node) receiveProposal(now microproto.Instant, p *peer, a *control.Proposal) error {
+	s := n.established(p, a.To, a.From)
+	if s == nil {
+		return nil
+	}
+	r := &s.renegotiation
+	mine, higher := r.mine.Cause, n.config.Name > p.Name
+	moves := a.Cause == control.CauseRail
+	switch {
+	case moves && r.switched && a.Epoch == uint8(s.channel.number):
+		return nil // this end had begun the new epoch before the proposal came
+	case r.switched || r.agreed && !(moves && r.drainFirst) || a.Epoch != uint8(s.channel.number+1):
+		return s.outOfTurn(control.KindPropose, a.Epoch)
+	case moves && mine == control.CauseRail && higher:
+		return nil // they collided, and this end's takes precedence
+	case moves:
+		r.reset()
+	case a.Cause == control.CauseUser && mine == control.CauseRail:
+		n.resumeSuspended(now, s, a)
+		return nil
+	case a.Cause == control.CauseMonitor && (mine == control.CauseUser || mine == control.CauseRail):
+		return nil // likewise
+	case a.Cause == control.CauseMonitor && mine == control.CauseMonitor && higher:
+		return nil // likewise
+	case r.theirs.Cause != 0 ||
+		a.Cause == control.CauseAccept && mine != control.CauseMonitor && mine != control.CauseRail:
+		return s.outOfTurn(control.KindPropose, a.Epoch)
+	}
+	r.theirs = *a
+	switch a.Cause {
+	case control.CauseUser:
+		r.dropMonitorProposal()
+		n.resend(now, s)
+		if r.mine.Cause == control.CauseUser {
+			n.agreeChange(now, s)
+		} else {
+			n.proposeMode(now, s)
+		}
+		n.reroute(now, s)
+	case control.CauseMonitor, control.CauseRail:
+		r.dropMonitorProposal()
+		n.acceptProposal(now, s)
+	case control.CauseAccept:
+		n.agreeChange(now, s)
+	}
+	return nil
+}
+
+// dropMonitorProposal drops this end's monitor's proposal: the other end will not answer it.
+func (r *renegotiation) dropMonitorProposal() {
+	if r.mine.Cause == control.CauseMonitor {
+		r.mine, r.next = control.Proposal{}, nil
+	}
+}
+
+// acceptProposal answers a proposal of the other end's monitor, or one to use another path.
+func (n *Node) acceptProposal(now microproto.Instant, s *session) {
+	a := &s.renegotiation.theirs
+	to, by, err := s.conditions, s.channel.Binding, error(nil)
+	if a.Cause == control.CauseRail {
+		by, err = n.proposedPath(s, a)
+		to.Network = a.Network
+	} else {
+		to.Distance, to.Lossy = a.Distance, a.Lossy
+		if a.FrameBytes > ShortFrame && by.Path == nil {
+			s.peer.frameLimit = 0 // the other end tries longer frames again
+		}
+	}
+	var next *channel
+	if err == nil {
+		next, err = n.prepare(s, to, by)
+	}
+	n.sendProposal(now, s, control.CauseAccept, to, next, err)
+	n.agreeChange(now, s)
+}
+
+// agreeChange computes the agreement from both ends' proposals; both ends get the same.
+func (n *Node) agreeChange(now microproto.Instant, s *session) {
+	r := &s.renegotiation
+	if d := r.differences(); d != "" {
+		n.finishChange(now, s, s.refused(d))
+		return
+	}
+	frame := min(int(r.mine.FrameBytes), int(r.theirs.FrameBytes))
+	if r.mine.Cause != control.CauseUser && r.next.Path == nil && frame == ShortFrame && frame < s.channel.frameBytes {
+		s.peer.limitFrames(now) // one end has found out, and now both know
+	}
+	if frame != r.next.frameBytes {
+		r.next.frameBytes = frame
+		if err := n.rebuild(s, r.next); err != nil {
+			n.fail(now, s, err)
+			return
+		}
+	}
+	r.agreed = true
+	if r.mine.Cause != control.CauseMonitor && r.mine.Cause != control.CauseRail {
+		r.since = now
+	}
+	r.moves = s.channel.Path != r.next.Path || s.channel.Round != r.next.Round
+	r.suspended = nil
+	r.wasMode = s.channel.mode()
+	r.drains, r.drainFirst = s.channel.drainsBefore(r.mine.Mode), s.channel.mustReportDrained(r.mine.Mode)
+	if r.drains {
+		n.drain(now, s)
+	}
+	n.resend(now, s) // what waited for an earlier proposal that was dropped
+	n.switchEpoch(now, s)
+}
+
+// differences lists what keeps the two ends from changing; "" for nothing.
+func (r *renegotiation) differences() string {
+	var d []string
+	if r.mine.Mode != r.theirs.Mode {
+		d = append(d, fmt.Sprintf("change of mode: this end wants %v, the peer %v", r.mine.Mode, r.theirs.Mode))
+	}
+	if r.mine.Reason != "" {
+		d = append(d, "this end cannot change: "+r.mine.Reason)
+	}
+	if r.theirs.Reason != "" {
+		d = append(d, "the peer says: "+r.theirs.Reason)
+	}
+	switch {
+	case d != nil:
+	case !slices.Equal(r.mine.Protocols, r.theirs.Protocols):
+		d = append(d, compositionsDiffer(r.mine.Protocols, r.theirs.Protocols))
+	case r.mine.Network != r.theirs.Network || r.mine.Round != r.theirs.Round:
+		d = append(d, fmt.Sprintf("network: this end has %v, the peer %v", r.mine.Network, r.theirs.Network))
+	case r.mine.Fingerprint != r.theirs.Fingerprint:
+		d = append(d, layoutsDiffer(r.mine.Fingerprint, r.theirs.Fingerprint))
+	}
+	return strings.Join(d, "; ")
+}
+
+// finishChange ends a change, carried out or not.
+func (n *Node) finishChange(now microproto.Instant, s *session, err error) {
+	r := &s.renegotiation
+	cause := r.mine.Cause
+	if cause != control.CauseUser && cause != control.CauseRail && r.theirs.Cause != control.CauseRail {
+		to := s.conditions
+		to.Distance, to.Lossy = r.mine.Distance, r.mine.Lossy
+		s.monitor.finish(now, to, err)
+	}
+	r.reset()
+	if cause == control.CauseUser {
+		r.finishAdapt(err)
+	}
+	n.report(OutAdapted, s, err)
+	n.notify(s)
+	n.resend(now, s)
+	n.reroute(now, s)
+	if s.state == SessionOpen {
+		n.proposeMode(now, s)
+	}
+}
+
+// finishAdapt ends the user's Adapt.
+func (r *renegotiation) finishAdapt(err error) {
+	r.wanted, r.err = 0, err
+	r.count++
+}
+
+// reset forgets the change under way; the user's Adapt remains.
+func (r *renegotiation) reset() {
+	*r = renegotiation{wanted: r.wanted, count: r.count, err: r.err}
+}

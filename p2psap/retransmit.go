@@ -1,0 +1,82 @@
+package p2psap
+
+import "github.com/p2pdc/p2pdc/microproto"
+
+// retransmitBuffer is a ring of the synchronous transfers that are not known to be accepted, oldest
+// first: those that a new composition may have to send again, and behind them those that were
+// started while the composition changes. It keeps its memory.
+type retransmitBuffer struct {
+	ring      []unackedTransfer // its length is a power of two
+	first     int
+	n         int
+	base      uint64 // number of the transfer before the first
+	submitted int    // number of transfers that the present endpoint has
+}
+
+// unackedTransfer holds the arguments of a Send; data is the caller's.
+type unackedTransfer struct {
+	tag   uint32
+	label uint64
+	data  []byte
+}
+
+func (b *retransmitBuffer) at(i int) *unackedTransfer { return &b.ring[(b.first+i)&(len(b.ring)-1)] }
+
+func (b *retransmitBuffer) push(t unackedTransfer) {
+	if b.n == len(b.ring) {
+		bigger := make([]unackedTransfer, max(2, 2*len(b.ring)))
+		for i := range b.n {
+			bigger[i] = *b.at(i)
+		}
+		b.ring, b.first = bigger, 0
+	}
+	b.n++
+	*b.at(b.n - 1) = t
+}
+
+// drop removes the transfers up to and including number to.
+func (b *retransmitBuffer) drop(to uint64) {
+	for b.n > 0 && b.base < to {
+		*b.at(0) = unackedTransfer{}
+		b.first = (b.first + 1) & (len(b.ring) - 1)
+		if b.n--; b.n == 0 {
+			b.first = 0 // few transfers then use the same cache lines again and again
+		}
+		b.base++
+		b.submitted = max(b.submitted-1, 0)
+	}
+}
+
+// cost returns the bytes that the transfers take in the other end's queue.
+func (b *retransmitBuffer) cost() (sum uint64) {
+	for i := range b.n {
+		sum += queueCost(len(b.at(i).data))
+	}
+	return sum
+}
+
+// queueCost returns the bytes that a message takes in the receiver's queue.
+func queueCost(length int) uint64 { return uint64(length) + messageCost }
+
+// maxPending bounds the transfers that are started during one change of composition.
+const maxPending = 1 << 14
+
+// enqueuePending starts a transfer that the next composition will send. It starts only what that
+// composition is sure to take: within the bytes that the other end has granted.
+func (s *session) enqueuePending(tag Tag, label Label, data []byte) error {
+	granted := s.granted
+	if e, ok := s.channel.endpoint.(microproto.Migratable); ok && !s.channel.held {
+		granted = e.Granted()
+	}
+	r := &s.renegotiation
+	to := r.mine.Mode
+	if was := r.suspended; was != nil && was.mine.Mode == microproto.ModeAsynchronous {
+		to = was.mine.Mode // the suspended proposal may turn out to be agreed
+	}
+	b := &s.unacked
+	if to == microproto.ModeAsynchronous || b.n-b.submitted >= maxPending || s.queued+queueCost(len(data)) > granted {
+		return microproto.ErrBusy
+	}
+	b.push(unackedTransfer{uint32(tag), uint64(label), data})
+	return nil
+}
