@@ -9,63 +9,42 @@
 package main
 
 import (
+	"context"
 	"fmt"
-	"io"
 	"log"
 	"math"
-	"os"
 
+	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/problem"
-	"github.com/p2pdc/p2pdc/solver/richardson"
-	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
-// bearing is all that the solver has to know.
+// bearing returns the problem for a film of that eccentricity and length on n points.
 func bearing(eccentricity, length float64, n [2]int) *problem.Problem {
 	film := func(q problem.Point) float64 { return 1 + eccentricity*math.Cos(q[0]) }
-	none := func(problem.Point) float64 { return 0 }
+	zero := func(problem.Point) float64 { return 0 }
 	return &problem.Problem{
-		Name:      "bearing",
-		Dimension: 2,
-		Hi:        problem.Point{2 * math.Pi, length},
-		N:         [3]int{n[0], n[1], 1},
+		Name: "bearing", Dimension: 2, Hi: problem.Point{2 * math.Pi, length}, N: [3]int{n[0], n[1], 1},
 		Diffusion: problem.Coefficient{Of: func(q problem.Point) float64 { return math.Pow(film(q), 3) }},
 		Source:    problem.Coefficient{Of: func(q problem.Point) float64 { return eccentricity * math.Sin(q[0]) }},
-		Obstacle:  none,
-		Boundary:  none,
+		Obstacle:  zero,
+		Boundary:  zero,
 	}
 }
 
 func main() {
-	if err := run(os.Stdout); err != nil {
+	s, err := solver.Solve(context.Background(), bearing(0.4, 4, [2]int{63, 31}), solver.Options{Tolerance: 1e-8})
+	if err != nil {
 		log.Fatal(err)
 	}
+	fmt.Print(report(s))
 }
 
-// run solves the bearing on one thread of one peer and says what came out. The
-// numbers 0 leave the rhythm of the checks and the number of sweeps open.
-func run(w io.Writer) error {
-	p := bearing(0.4, 4, [2]int{63, 31})
-	if err := p.Validate(); err != nil {
-		return err
+// report returns the residual of the answer, the highest pressure and the size of the cavity.
+func report(s *solver.Solution) string {
+	highest := 0.0
+	for _, u := range s.U {
+		highest = max(highest, u)
 	}
-	s, err := richardson.SolveSequential(p, problem.Jacobi, 1e-8, 0, 0, 0)
-	if err != nil {
-		return err
-	}
-	e, err := verify.Evaluate(p, s.U, nil)
-	if err != nil {
-		return err
-	}
-	highest, at := 0.0, 0
-	for i, u := range s.U {
-		if u > highest {
-			highest, at = u, i
-		}
-	}
-	where := p.At(at%p.N[0]+1, at/p.N[0]+1, 1)
-	fmt.Fprintf(w, "relative residual  %.1e after %d sweeps\n", e.RelativeResidual, s.Sweeps)
-	fmt.Fprintf(w, "highest pressure   %.4f at θ = %.3f, y = %.3f\n", highest, where[0], where[1])
-	fmt.Fprintf(w, "cavitation         %d of %d points\n", e.ContactPoints, p.Points())
-	return nil
+	return fmt.Sprintf("relative residual  %.1e after %d sweeps\nhighest pressure   %.4f\ncavitation         %d of %d points\n",
+		s.Evaluation.RelativeResidual, s.Peers[0].Sweeps, highest, s.Evaluation.ContactPoints, len(s.U))
 }
