@@ -151,7 +151,7 @@ func (m *machine) makePeer(c *exchange.Config) (err error) {
 		config := r.Solver
 		config.Rank, config.Executor = c.Rank, nil
 		config.Method.Together = 1 // sweeps are counted and evaluated one by one
-		if m.solution, err = solver.New(config); err == nil {
+		if m.solution, err = cmp.Or(r.Methods, solver.Methods()).New(config); err == nil {
 			m.peer, m.block = m.solution, m.solution.Box().Points()
 		}
 	}
