@@ -18,7 +18,7 @@ type gridLevel struct {
 }
 
 // smallLevel points are not worth sharing out among threads.
-const smallLevel = 1 << 14
+const minThreadedPoints = 1 << 14
 
 // newGridLevel makes a grid's block; own is the peer's box in the grid. The operator is
 // that of the block, fields those of grid 0.
@@ -30,7 +30,7 @@ func (m *multigrid) newGridLevel(l int, window, own problem.Box, op kernel.Opera
 	c := method.LevelConfig{
 		Part:     kernel.Part{Layout: layout, Global: m.plan.hierarchy.Grids[l], Lo: window.Lo},
 		Operator: op, Parity: (window.Lo[0] + window.Lo[1] + window.Lo[2]) & 1, Truncate: true,
-		Allocate: m.g.config.Allocate,
+		Allocate: m.peer.config.Allocate,
 	}
 	if m.problem.Upper == nil {
 		c.Upper = kernel.NoUpper()
@@ -38,42 +38,42 @@ func (m *multigrid) newGridLevel(l int, window, own problem.Box, op kernel.Opera
 	if b != nil {
 		c.Source, c.Lower, c.Upper = b.Source, b.Lower, b.Upper
 	}
-	g := &gridLevel{window: window, own: within(own, window), exec: m.g.exec}
+	g := &gridLevel{window: window, own: within(own, window), exec: m.peer.exec}
 	if g.Level, err = method.NewLevel(c, b == nil); err != nil {
 		return nil, err
 	}
-	if layout.Points() < smallLevel {
+	if layout.Points() < minThreadedPoints {
 		g.exec = problem.Sequential{}
 	}
 	return g, nil
 }
 
 // share prepares the exchanges of a grid that is cut; Values must be there.
-func (g *gridLevel) share(wires []*wire, d depth) {
+func (g *gridLevel) share(channels []*channel, d depth) {
 	l := g.Part.Layout
 	values := grid{array: g.Values, layout: l, colour: -1, parity: (g.window.Lo[0] + g.window.Lo[1] + g.window.Lo[2]) & 1}
-	g.all = phases(wires, g.own, oneLayer(), values)
+	g.all = phases(channels, g.own, oneLayer(), values)
 	g.Residual = make([]float64, l.Len())
 	read := []grid{{array: g.Residual, layout: l, colour: -1}}
 	if g.Truncation != nil {
 		read = append(read, grid{array: g.Truncation, layout: l, colour: -1})
 	}
-	g.residual = phases(wires, g.own, d, read...)
+	g.residual = phases(channels, g.own, d, read...)
 	for c := range g.faces {
 		values.colour = c
-		g.faces[c] = faceExchange(wires, values, g.own)
+		g.faces[c] = faceExchange(channels, values, g.own)
 	}
 }
 
 // compute is a stage that does f for the pieces of own points, and sends an exchange (nil:
 // none).
 func (g *gridLevel) compute(x *exchange, f func(b kernel.Box, piece int)) stage {
-	return stage{kind: stageCompute, x: x, steps: planParts(g.own, g.Part.Layout.Dim, x), piece: f}
+	return stage{kind: stageCompute, x: x, steps: planParts(g.own, g.Part.Layout.Dim, x), runPiece: f}
 }
 
 // contacts is the stage that notes, before a restriction, which rows are in contact: those
 // that neighbours have marked, too.
-func (g *gridLevel) contacts() stage {
+func (g *gridLevel) scanContacts() stage {
 	l := g.Part.Layout
 	b, slow := l.Interior(), l.Dim-1
 	for a := 1; a < l.Dim; a++ {
@@ -85,17 +85,17 @@ func (g *gridLevel) contacts() stage {
 	}
 	return stage{
 		kind: stageCompute, steps: []problem.Step{{Box: b, Chunks: chunks, Axis: slow}},
-		piece: func(b kernel.Box, _ int) { g.ScanContact(b) },
+		runPiece: func(b kernel.Box, _ int) { g.ScanContact(b) },
 	}
 }
 
 // at is a stage that goes over all of a grid that nobody shares, so many times.
-func (g *gridLevel) at(whole func(), passes int) stage {
-	return stage{kind: stageCompute, steps: []problem.Step{{Box: g.own, Chunks: 1}}, passes: passes, whole: whole}
+func (g *gridLevel) onePass(f func(), passes int) stage {
+	return stage{kind: stageCompute, steps: []problem.Step{{Box: g.own, Chunks: 1}}, passes: passes, runAll: f}
 }
 
 // bring are the stages of exchanges one after the other.
-func bring(out []stage, xs ...*exchange) []stage {
+func exchangeStages(out []stage, xs ...*exchange) []stage {
 	for _, x := range xs {
 		out = append(out, stage{kind: stageSend, x: x}, stage{kind: stageAwait, x: x})
 	}
@@ -109,7 +109,7 @@ func (g *gridLevel) relax(out []stage, sweeps int, omega float64, corners bool) 
 		colour := half % 2
 		f := func(b kernel.Box, _ int) { g.Relax(colour, omega, b) }
 		if corners && half == 2*sweeps-1 {
-			return bring(append(out, g.compute(nil, f)), g.all...)
+			return exchangeStages(append(out, g.compute(nil, f)), g.all...)
 		}
 		x := g.faces[colour]
 		out = append(out, g.compute(x, f), stage{kind: stageAwait, x: x})
@@ -119,7 +119,7 @@ func (g *gridLevel) relax(out []stage, sweeps int, omega float64, corners bool) 
 
 // correct is a stage that writes the values and lets the neighbours know those that the
 // next relaxation reads first.
-func (g *gridLevel) correct(out []stage, f func(b kernel.Box, piece int)) []stage {
+func (g *gridLevel) correctAndSend(out []stage, f func(b kernel.Box, piece int)) []stage {
 	if g.faces[0] == nil {
 		return append(out, g.compute(nil, f))
 	}
@@ -128,7 +128,7 @@ func (g *gridLevel) correct(out []stage, f func(b kernel.Box, piece int)) []stag
 }
 
 // data are the arrays of source and obstacles below grid 0, as a gather takes them.
-func (g *gridLevel) data() []grid {
+func (g *gridLevel) problemFields() []grid {
 	n := g.Part.Layout.N
 	out := []grid{denseGrid(g.Source.Array, n), denseGrid(g.Lower.Array, n)}
 	if g.Upper.Array != nil {
@@ -138,8 +138,8 @@ func (g *gridLevel) data() []grid {
 }
 
 // fields are the data and the walls.
-func (g *gridLevel) fields() []grid {
-	return append(g.data(), grid{array: g.Truncation, layout: g.Part.Layout, colour: -1})
+func (g *gridLevel) gatheredFields() []grid {
+	return append(g.problemFields(), grid{array: g.Truncation, layout: g.Part.Layout, colour: -1})
 }
 
 // values is the array of values, as a scatter takes it.

@@ -20,109 +20,109 @@ const maxSums = 3
 // Layout of the sums: reason, number of sums (one byte each), then each as its length
 // (2 bytes, little endian) and its encoding. Of their total: reason, number, then each
 // as a float64.
-type total struct {
-	g      *Levels
-	phase  totalPhase
-	n      int
-	sums   [maxSums]kernel.Sum
-	heard  int // children
-	told   int
-	values [maxSums]float64
-	wish   iterate.Reason
-	bytes  []byte
-	up     *wire   // nil: the root
-	down   []*wire // children
+type allReduce struct {
+	peer       *peer
+	phase      reducePhase
+	n          int
+	sums       [maxSums]kernel.Sum
+	received   int // children
+	sent       int
+	values     [maxSums]float64
+	stopReason iterate.Reason
+	bytes      []byte
+	parent     *channel   // nil: the root
+	children   []*channel // children
 }
 
-type totalPhase int
+type reducePhase int
 
 const (
-	totalClosed totalPhase = iota
-	totalOpen              // the own sums are in, children's are awaited
-	totalAbove             // sent up
-	totalBelow             // known; the children are being told
-	totalKnown
+	reduceClosed  reducePhase = iota
+	reduceOpen                // the own sums are in, children's are awaited
+	reduceSentUp              // sent up
+	reducePublish             // known; the children are being told
+	reduceKnown
 )
 
-func (t *total) init(g *Levels) {
-	t.g, t.bytes = g, make([]byte, 0, sumsBytes)
+func (t *allReduce) init(g *peer) {
+	t.peer, t.bytes = g, make([]byte, 0, sumsBytes)
 	for _, q := range g.tree.Children {
-		t.down = append(t.down, g.wireOf(q))
+		t.children = append(t.children, g.channelTo(q))
 	}
 	if g.tree.Parent >= 0 {
-		t.up = g.wireOf(g.tree.Parent)
+		t.parent = g.channelTo(g.tree.Parent)
 	}
 }
 
 // give opens a total with the own n sums, which the caller has put into t.sums.
-func (t *total) give(n int) {
-	t.phase, t.n, t.heard, t.told = totalOpen, n, 0, 0
-	t.wish = t.g.wish
+func (t *allReduce) contribute(n int) {
+	t.phase, t.n, t.received, t.sent = reduceOpen, n, 0, 0
+	t.stopReason = t.peer.stopWanted
 }
 
 // proceed waits for the total.
-func (t *total) proceed() (iterate.Op, bool) {
-	if op, ok := t.advance(); ok || t.g.fault != nil {
+func (t *allReduce) proceed() (iterate.Op, bool) {
+	if op, ok := t.advance(); ok || t.peer.fault != nil {
 		return op, ok
 	}
-	if t.phase != totalKnown {
+	if t.phase != reduceKnown {
 		return iterate.Op{Kind: iterate.OpWait}, true
 	}
-	t.phase = totalClosed
-	t.g.stage = nil
+	t.phase = reduceClosed
+	t.peer.stage = nil
 	return iterate.Op{}, false
 }
 
 // advance does what can be done for an open total; an operation if it is to send.
-func (t *total) advance() (iterate.Op, bool) {
+func (t *allReduce) advance() (iterate.Op, bool) {
 	switch t.phase {
-	case totalOpen:
-		for ; t.heard < len(t.down); t.heard++ {
-			if came, err := t.hear(t.down[t.heard]); !came {
-				t.g.fault = err
+	case reduceOpen:
+		for ; t.received < len(t.children); t.received++ {
+			if came, err := t.receive(t.children[t.received]); !came {
+				t.peer.fault = err
 				return iterate.Op{}, false
 			}
 		}
-		if t.up == nil {
+		if t.parent == nil {
 			for i := range t.n {
 				t.values[i] = t.sums[i].Float64()
 			}
-			t.know()
+			t.publish()
 			return t.advance()
 		}
-		t.phase = totalAbove
+		t.phase = reduceSentUp
 		t.encodeSums()
-		return t.g.sendBytes(t.up, cargoSums, t.bytes), true
-	case totalAbove:
-		if data, came := t.up.next(cargoTotal); came {
-			if t.g.fault = t.decodeTotal(data); t.g.fault != nil {
+		return t.peer.sendBytes(t.parent, payloadSums, t.bytes), true
+	case reduceSentUp:
+		if data, came := t.parent.next(payloadTotals); came {
+			if t.peer.fault = t.decodeTotals(data); t.peer.fault != nil {
 				return iterate.Op{}, false
 			}
-			t.up.taken(cargoTotal)
-			t.know()
+			t.parent.consume(payloadTotals)
+			t.publish()
 			return t.advance()
 		}
-	case totalBelow:
-		if t.told < len(t.down) {
-			t.told++
-			return t.g.sendBytes(t.down[t.told-1], cargoTotal, t.bytes), true
+	case reducePublish:
+		if t.sent < len(t.children) {
+			t.sent++
+			return t.peer.sendBytes(t.children[t.sent-1], payloadTotals, t.bytes), true
 		}
-		t.phase = totalKnown
+		t.phase = reduceKnown
 	}
 	return iterate.Op{}, false
 }
 
 // know: the values are there; what is to be told of them is made.
-func (t *total) know() {
-	t.phase = totalBelow
-	t.bytes = append(t.bytes[:0], byte(t.wish), byte(t.n))
+func (t *allReduce) publish() {
+	t.phase = reducePublish
+	t.bytes = append(t.bytes[:0], byte(t.stopReason), byte(t.n))
 	for _, v := range t.values[:t.n] {
 		t.bytes = iterate.AppendFloat(t.bytes, v)
 	}
 }
 
-func (t *total) encodeSums() {
-	t.bytes = append(t.bytes[:0], byte(t.wish), byte(t.n))
+func (t *allReduce) encodeSums() {
+	t.bytes = append(t.bytes[:0], byte(t.stopReason), byte(t.n))
 	for i := range t.n {
 		at := len(t.bytes)
 		t.bytes, _ = t.sums[i].AppendBinary(append(t.bytes, 0, 0)) // documented never to fail
@@ -131,8 +131,8 @@ func (t *total) encodeSums() {
 }
 
 // hear merges the sums of a child, false while they have not come or are wrong.
-func (t *total) hear(w *wire) (bool, error) {
-	data, came := w.next(cargoSums)
+func (t *allReduce) receive(w *channel) (bool, error) {
+	data, came := w.next(payloadSums)
 	if !came {
 		return false, nil
 	}
@@ -147,16 +147,16 @@ func (t *total) hear(w *wire) (bool, error) {
 	for i := range n {
 		t.sums[i].Merge(&sums[i])
 	}
-	if t.wish == iterate.Running {
-		t.wish = wish
+	if t.stopReason == iterate.Running {
+		t.stopReason = wish
 	}
-	w.taken(cargoSums)
+	w.consume(payloadSums)
 	return true, nil
 }
 
 // decodeSums reads any bytes without panicking.
 func decodeSums(data []byte, sums *[maxSums]kernel.Sum) (wish iterate.Reason, n int, err error) {
-	if wish, n, data, err = decodeTotalHead(data); err != nil {
+	if wish, n, data, err = decodeHeader(data); err != nil {
 		return wish, n, err
 	}
 	for i := range n {
@@ -178,7 +178,7 @@ func decodeSums(data []byte, sums *[maxSums]kernel.Sum) (wish iterate.Reason, n 
 	return wish, n, nil
 }
 
-func decodeTotalHead(data []byte) (wish iterate.Reason, n int, rest []byte, err error) {
+func decodeHeader(data []byte) (wish iterate.Reason, n int, rest []byte, err error) {
 	if len(data) < 2 {
 		return 0, 0, nil, iterate.ErrMessageLength
 	}
@@ -189,17 +189,17 @@ func decodeTotalHead(data []byte) (wish iterate.Reason, n int, rest []byte, err 
 	return wish, n, data[2:], nil
 }
 
-func (t *total) decodeTotal(data []byte) error {
-	wish, n, rest, err := decodeTotalHead(data)
+func (t *allReduce) decodeTotals(data []byte) error {
+	wish, n, rest, err := decodeHeader(data)
 	switch {
 	case err != nil:
 	case n != t.n || len(rest) != 8*n:
 		err = fmt.Errorf("%d totals in %d bytes where %d belong", n, len(data), t.n)
 	}
 	if err != nil {
-		return fmt.Errorf("solver: a total from rank %d: %w", t.up.to.Rank, err)
+		return fmt.Errorf("solver: a total from rank %d: %w", t.parent.to.Rank, err)
 	}
-	t.wish = wish
+	t.stopReason = wish
 	for i := range n {
 		t.values[i] = math.Float64frombits(binary.LittleEndian.Uint64(rest[8*i:]))
 	}

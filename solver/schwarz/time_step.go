@@ -27,29 +27,29 @@ func (w *peer) begin() error {
 	for _, q := range w.patches {
 		q.begin(s.Current)
 	}
-	w.pass.start()
+	w.relaxation.start()
 	w.Rule = iterate.NewTerminationRule(&w.Coordination)
 	if s.Of == 0 {
 		return w.prepare()
 	}
 	for _, q := range w.patches {
-		w.tellLayers(q)
+		w.sendLayers(q)
 	}
-	return w.config.InStep(w.Steps.Current, w.gather())
+	return w.config.InStep(w.Steps.Current, w.startWhenComplete())
 }
 
 // tellLayers tells a peer what the time step starts from at the points that it reads:
 // they are part of the source in its overlap, and of iterate 0.
-func (w *peer) tellLayers(p *patch) {
+func (w *peer) sendLayers(p *patch) {
 	m := iterate.Message{Kind: iterate.MsgLayers, Values: make([]byte, 8*p.send.Points())}
-	room := w.room()
-	w.spread(room, w.Steps.Before)
+	room := w.freeBuffer()
+	w.pad(room, w.Steps.Before)
 	w.ownPart.Pack(m.Values, room, p.send)
 	w.Send(p.Rank, &m)
 }
 
 // spread writes a dense array of the own box to a padded one.
-func (w *peer) spread(dst, src []float64) {
+func (w *peer) pad(dst, src []float64) {
 	l := w.ownPart
 	for z := range l.N[2] {
 		for y := range l.N[1] {
@@ -60,7 +60,7 @@ func (w *peer) spread(dst, src []float64) {
 }
 
 // layersFrom takes what the time step starts from at points of a peer's.
-func (w *peer) layersFrom(q iterate.Rank, m *iterate.Message) error {
+func (w *peer) receiveLayers(q iterate.Rank, m *iterate.Message) error {
 	p := w.patchOf(q)
 	if p == nil || w.Steps.Of == 0 {
 		return fmt.Errorf("what a time step starts from, which is of no use here")
@@ -68,40 +68,40 @@ func (w *peer) layersFrom(q iterate.Rank, m *iterate.Message) error {
 	if len(m.Values) != 8*p.recv.Points() {
 		return fmt.Errorf("%d bytes of what a time step starts from; they must be %d", len(m.Values), 8*p.recv.Points())
 	}
-	if p.past || w.sweep != nil {
+	if p.hasStepStart || w.sweep != nil {
 		return nil // a duplicate
 	}
-	p.past = true
+	p.hasStepStart = true
 	w.layout.Unpack(w.work, m.Values, p.recv)
-	if err := w.gather(); err != nil {
+	if err := w.startWhenComplete(); err != nil {
 		w.Fault = w.config.InStep(w.Steps.Current, err)
 	}
 	return nil
 }
 
 // gather goes on once everybody has told what the step starts from.
-func (w *peer) gather() error {
+func (w *peer) startWhenComplete() error {
 	for _, p := range w.patches {
-		if !p.past {
+		if !p.hasStepStart {
 			return nil
 		}
 	}
-	room := w.room()
-	w.spread(room, w.Steps.Before)
+	room := w.freeBuffer()
+	w.pad(room, w.Steps.Before)
 	w.copyOwn(w.work, room)
 	l := w.layout
 	for z := range l.N[2] {
 		for y := range l.N[1] {
 			from, to := l.Index(0, y, z), l.Dense(0, y, z)
-			copy(w.past[to:to+l.N[0]], w.work[from:from+l.N[0]])
+			copy(w.stepStart[to:to+l.N[0]], w.work[from:from+l.N[0]])
 		}
 	}
-	for i, v := range w.past {
+	for i, v := range w.stepStart {
 		if !kernel.Finite(v) {
 			return w.block.Problem.Refuse("a value of %v at point %d of the region %v at the start of the step", v, i, w.ext)
 		}
 	}
-	w.block.Remember(w.past, w.config.Problem.Evolution.Step())
+	w.block.Remember(w.stepStart, w.config.Problem.Evolution.Step())
 	return w.prepare()
 }
 
@@ -119,7 +119,7 @@ func (w *peer) prepare() error {
 	if w.local, err = newLocal(w); err != nil {
 		return err
 	}
-	w.Reference = w.pass.measureNow()
+	w.Reference = w.relaxation.measureNow()
 	if err := b.Problem.CheckReference(&w.Reference); err != nil {
 		return w.config.InStep(w.Steps.Current, err)
 	}
@@ -131,7 +131,7 @@ func (w *peer) prepare() error {
 	values := w.config.Initial
 	switch {
 	case w.Steps.Of > 0:
-		_, err = b.Start(w.work, w.past)
+		_, err = b.Start(w.work, w.stepStart)
 	case values != nil:
 		err = w.startFrom(values)
 	default:
@@ -141,9 +141,9 @@ func (w *peer) prepare() error {
 		return w.config.InStep(w.Steps.Current, err)
 	}
 	w.config.Initial = nil
-	w.cur = w.room()
+	w.cur = w.freeBuffer()
 	w.next = make([]float64, w.ownPart.Len())
-	w.takeOwn(w.cur, w.work)
+	w.extractOwn(w.cur, w.work)
 	return nil
 }
 
@@ -164,4 +164,4 @@ func (w *peer) startFrom(values []float64) error {
 }
 
 // conclude ends the run or the time step.
-func (w *peer) conclude() { w.Coordination.Conclude(w.dense, w.begin) }
+func (w *peer) finish() { w.Coordination.Conclude(w.dense, w.begin) }

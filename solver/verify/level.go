@@ -4,7 +4,7 @@ import "github.com/p2pdc/p2pdc/internal/kernel"
 
 // aggregates is one grid of a minimiser: its points are boxes of points of the next finer
 // grid, and its operator takes values that are constant on each of them.
-type aggregates struct {
+type level struct {
 	layout   kernel.Layout
 	operator kernel.Operator
 	sweep    *kernel.Sweep
@@ -16,9 +16,9 @@ type aggregates struct {
 	direct   *banded   // nil: grids below answer
 }
 
-func newAggregates(l kernel.Layout, op kernel.Operator) (*aggregates, error) {
+func newLevel(l kernel.Layout, op kernel.Operator) (*level, error) {
 	n := l.Len()
-	g := &aggregates{layout: l, operator: op, source: make([]float64, l.Points())}
+	g := &level{layout: l, operator: op, source: make([]float64, l.Points())}
 	g.x, g.r, g.defect = make([]float64, n), make([]float64, n), make([]float64, n)
 	var err error
 	g.sweep, err = kernel.New(kernel.Config{Layout: l, Operator: op, Source: kernel.Field{Array: g.source},
@@ -28,7 +28,7 @@ func newAggregates(l kernel.Layout, op kernel.Operator) (*aggregates, error) {
 
 // coarser makes the next coarser grid: aggregates of two points along each axis whose
 // coupling is not weak.
-func (g *aggregates) coarser() (*aggregates, error) {
+func (g *level) coarser() (*level, error) {
 	l := g.layout
 	size, n := [3]int{1, 1, 1}, l.N
 	var strength [3]float64
@@ -49,7 +49,7 @@ func (g *aggregates) coarser() (*aggregates, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := newAggregates(to, g.summed(to, size))
+	h, err := newLevel(to, g.aggregateOperator(to, size))
 	if err == nil {
 		h.size, h.z = size, make([]float64, to.Len())
 	}
@@ -57,7 +57,7 @@ func (g *aggregates) coarser() (*aggregates, error) {
 }
 
 // coupling is the mean of the coefficients along an axis.
-func (g *aggregates) coupling(a int) float64 {
+func (g *level) coupling(a int) float64 {
 	sum := 0.0
 	for _, v := range [2][]float64{g.operator.Arrays[kernel.West+2*a], g.operator.Arrays[kernel.East+2*a]} {
 		for _, c := range v {
@@ -69,7 +69,7 @@ func (g *aggregates) coupling(a int) float64 {
 
 // summed is the operator on aggregates: rows are added, and so are the entries that lead
 // to the same aggregate, those within it to the diagonal.
-func (g *aggregates) summed(to kernel.Layout, size [3]int) kernel.Operator {
+func (g *level) aggregateOperator(to kernel.Layout, size [3]int) kernel.Operator {
 	l, used := g.layout, 1+2*g.layout.Dim
 	op := kernel.Operator{Form: kernel.Variable}
 	for d := range used {
@@ -100,18 +100,18 @@ func (g *aggregates) summed(to kernel.Layout, size [3]int) kernel.Operator {
 }
 
 // gather adds a defect of the finer grid, with the other sign, to r.
-func (g *aggregates) gather(defect []float64, fine kernel.Layout) {
-	g.pairs(fine, func(coarse, at int) { g.r[coarse] -= defect[at] })
+func (g *level) restrict(defect []float64, fine kernel.Layout) {
+	g.eachPair(fine, func(coarse, at int) { g.r[coarse] -= defect[at] })
 }
 
 // spread adds x to values on the finer grid.
-func (g *aggregates) spread(values []float64, fine kernel.Layout) {
-	g.pairs(fine, func(coarse, at int) { values[at] += g.x[coarse] })
+func (g *level) prolong(values []float64, fine kernel.Layout) {
+	g.eachPair(fine, func(coarse, at int) { values[at] += g.x[coarse] })
 }
 
 // pairs visits the points of the finer grid, with their aggregates: places in padded
 // arrays.
-func (g *aggregates) pairs(fine kernel.Layout, f func(coarse, at int)) {
+func (g *level) eachPair(fine kernel.Layout, f func(coarse, at int)) {
 	for z := range fine.N[2] {
 		for y := range fine.N[1] {
 			to, from := g.layout.Index(0, y/g.size[1], z/g.size[2]), fine.Index(0, y, z)
@@ -123,7 +123,7 @@ func (g *aggregates) pairs(fine kernel.Layout, f func(coarse, at int)) {
 }
 
 // eachRow visits the rows of the grid: n values from place at of a padded array on.
-func (g *aggregates) eachRow(f func(at, n int)) {
+func (g *level) eachRow(f func(at, n int)) {
 	for z := range g.layout.N[2] {
 		for y := range g.layout.N[1] {
 			f(g.layout.Index(0, y, z), g.layout.N[0])
@@ -132,13 +132,13 @@ func (g *aggregates) eachRow(f func(at, n int)) {
 }
 
 // copyOut copies own points to a dense array.
-func (g *aggregates) copyOut(dst, src []float64) {
+func (g *level) copyOut(dst, src []float64) {
 	to := 0
 	g.eachRow(func(at, n int) { to += copy(dst[to:], src[at:][:n]) })
 }
 
 // copyIn is its reverse.
-func (g *aggregates) copyIn(dst, src []float64) {
+func (g *level) copyIn(dst, src []float64) {
 	from := 0
 	g.eachRow(func(at, n int) { from += copy(dst[at:][:n], src[from:]) })
 }

@@ -43,7 +43,7 @@ func planLevels(c *problem.Config) levelPlan {
 		return out
 	}
 	for l := range last {
-		if l > 0 && boxPoints(h.Grids[l]) <= small || !out.extends(l) {
+		if l > 0 && boxPoints(h.Grids[l]) <= small || !out.extend(l) {
 			break
 		}
 		out.gathered = l + 1
@@ -56,7 +56,7 @@ func boxPoints(n [3]int) int { return n[0] * n[1] * n[2] }
 
 // extends appends the partition of grid l+1, if all of it can be made by the owners of
 // grid l: everybody owns something, and what restriction reads lies with neighbours.
-func (p *levelPlan) extends(l int) bool {
+func (p *levelPlan) extend(l int) bool {
 	fine, coarse := p.hierarchy.Grids[l], p.hierarchy.Grids[l+1]
 	cut := p.parts[l]
 	var next problem.Partition
@@ -149,7 +149,7 @@ func within(b, window problem.Box) kernel.Box {
 }
 
 // deepest is the most layers that an exchange brings along an axis.
-func (p *levelPlan) deepest(a int) int {
+func (p *levelPlan) maxDepth(a int) int {
 	most := 1
 	for l := range len(p.parts) - 1 {
 		for i := range len(p.parts[l].Cuts[a]) - 1 {

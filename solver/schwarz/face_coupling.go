@@ -7,7 +7,7 @@ import (
 
 // crossing is one face of the own box, with peers behind it: the edges of the grid that
 // lead from its points to theirs.
-type crossing struct {
+type faceCoupling struct {
 	points   kernel.Box // own ones, in the region
 	step     int        // from a point to the one behind the face, in padded arrays
 	coupling []float64  // κ/h² of the edges, in the order of points
@@ -22,20 +22,20 @@ type crossing struct {
 // gives half of what it knows of the flux to the other side: the sum over both is the same
 // where they know the same, and cancels in any case but for interpolation's difference
 // between the two points.
-func newCrossings(w *peer) []crossing {
+func newFaceCouplings(w *peer) []faceCoupling {
 	p := w.config.Problem
-	var out []crossing
+	var out []faceCoupling
 	for a := range p.Dimension {
 		stride := [3]int{1, w.layout.Row, w.layout.Plane}[a]
 		if w.own.Lo[a] > 0 {
 			b := w.inside
 			b.Hi[a] = b.Lo[a] + 1
-			out = append(out, crossing{points: b, step: -stride, coupling: make([]float64, b.Points())})
+			out = append(out, faceCoupling{points: b, step: -stride, coupling: make([]float64, b.Points())})
 		}
 		if w.own.Hi[a] < p.N[a] {
 			b := w.inside
 			b.Lo[a] = b.Hi[a] - 1
-			out = append(out, crossing{points: b, step: stride, coupling: make([]float64, b.Points())})
+			out = append(out, faceCoupling{points: b, step: stride, coupling: make([]float64, b.Points())})
 		}
 	}
 	return out
@@ -43,7 +43,7 @@ func newCrossings(w *peer) []crossing {
 
 // couple evaluates the couplings. Convection's part is left where it is: it is not that of
 // the same flux at both ends.
-func (x *crossing) couple(w *peer) {
+func (x *faceCoupling) evaluate(w *peer) {
 	p := w.block.Problem
 	axis, side := 0, 1
 	for a := range p.Dimension {
@@ -68,16 +68,16 @@ func (x *crossing) couple(w *peer) {
 // with it.
 func (c *correction) halveFluxes(w *peer) {
 	l := w.layout
-	for i := range c.cross {
-		x := &c.cross[i]
+	for i := range c.couplings {
+		x := &c.couplings[i]
 		eachPoint(x.points, func(px, py, pz int) { c.defect[l.Index(px, py, pz)+x.step] = 0 })
 	}
-	for i := range c.cross {
-		x, k := &c.cross[i], 0
+	for i := range c.couplings {
+		x, k := &c.couplings[i], 0
 		eachPoint(x.points, func(px, py, pz int) {
 			at := l.Index(px, py, pz)
 			behind := at + x.step
-			if !c.contact(w.work, at) && !c.contact(w.work, behind) {
+			if !c.inContact(w.work, at) && !c.inContact(w.work, behind) {
 				half := 0.5 * x.coupling[k] * (w.work[at] - w.work[behind])
 				c.defect[at] -= half
 				c.defect[behind] -= half
@@ -89,6 +89,6 @@ func (c *correction) halveFluxes(w *peer) {
 
 // contact tells whether the value at a point of the region, or a ghost on a face, lies on
 // an obstacle.
-func (c *correction) contact(u []float64, at int) bool {
+func (c *correction) inContact(u []float64, at int) bool {
 	return c.lower != nil && u[at] <= c.lower[at] || c.upper != nil && u[at] >= c.upper[at]
 }

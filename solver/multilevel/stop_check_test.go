@@ -13,7 +13,7 @@ import (
 // and what reads its residual are one pass over memory), wherever the end is asked for: in
 // the full multigrid start, in a cycle, in the safeguard's relaxations. What remains is never
 // worse than the start.
-func TestAnEarlyEndWithinACycle(t *testing.T) {
+func TestCycleStopsEarlyWithinTwoPasses(t *testing.T) {
 	back := 0
 	for name, p := range map[string]*problem.Problem{"membrane": solvertest.Membrane([3]int{31, 31, 31}, 3), "rejected cycles": solvertest.Windy(15), "1-D": solvertest.String1D(255)} {
 		for _, m := range []problem.MethodConfig{{Name: problem.Multigrid}, {Name: problem.Multigrid, Cycle: "v"}, {Name: problem.SOR}} {
@@ -22,9 +22,9 @@ func TestAnEarlyEndWithinACycle(t *testing.T) {
 			for after := 0.1; after < 12; after += 0.37 {
 				a := newSingle(t, c)
 				worst = max(worst, a.Stopped(t, after))
-				if mg, ok := a.Peer.(*Levels).course.method.(*multigrid); ok && mg.stopped && mg.takesBack {
+				if mg, ok := a.Peer.(*peer).driver.method.(*multigrid); ok && mg.stopped && mg.restores {
 					back++
-					solvertest.RequireSameBits(t, inside(mg, mg.keep), inside(mg, mg.u))
+					solvertest.RequireSameBits(t, inside(mg, mg.saved), inside(mg, mg.u))
 				}
 				if m.Name == problem.Multigrid && name == "membrane" {
 					require.LessOrEqual(t, singleResidual(t, a, p), 1.0, "%s after %v", name, after)
@@ -48,17 +48,17 @@ func inside(m *multigrid, values []float64) []float64 {
 }
 
 // Long relaxations by the safeguard end within one of them.
-func TestAnEarlyEndOfRelaxations(t *testing.T) {
+func TestSafeguardRelaxationStopsWithinOneSweep(t *testing.T) {
 	p := solvertest.Windy(15)
 	a := newSingle(t, problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 1), Scheme: iterate.Synchronous(), Tolerance: 1e-13, Method: problem.MethodConfig{Name: problem.Multigrid}})
-	for a.Peer.(*Levels).course.method.(*multigrid).sweeps < 100 {
+	for a.Peer.(*peer).driver.method.(*multigrid).sweeps < 100 {
 		require.True(t, a.Step(t), "the safeguard relaxes")
 	}
 	require.LessOrEqual(t, a.Stopped(t, 0), 1.0)
 }
 
 // MaxSweeps bounds the work of multigrid, too: what the safeguard relaxes counts.
-func TestMaxSweepsBoundsTheWork(t *testing.T) {
+func TestMaxSweepsBoundsMultigridWork(t *testing.T) {
 	p := solvertest.Windy(15)
 	c := problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 1), Scheme: iterate.Synchronous(), Tolerance: 1e-13, MaxSweeps: 20, Method: problem.MethodConfig{Name: problem.Multigrid}}
 	a := newSingle(t, c)
@@ -66,6 +66,6 @@ func TestMaxSweepsBoundsTheWork(t *testing.T) {
 	}
 	o := a.Peer.Outcome()
 	require.Equal(t, iterate.ReachedSweeps, o.Reason)
-	nominal := a.Peer.(*Levels).course.method.(*multigrid).nominal
+	nominal := a.Peer.(*peer).driver.method.(*multigrid).nominal
 	require.LessOrEqual(t, o.Work, 22*nominal+20)
 }

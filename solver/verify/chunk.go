@@ -11,7 +11,7 @@ import (
 
 // slab is a box of an assembled vector that is being judged, and the arrays for it, which
 // serve one slab after the other.
-type slab struct {
+type chunk struct {
 	problem.Discretization
 	v      []float64 // padded: the vector's values
 	image  []float64 // padded: A·v where it is asked for
@@ -24,17 +24,17 @@ type slab struct {
 
 // slabPoints is about how many points are judged at a time: the arrays for them stay in a
 // second-level cache from one pass to the next.
-const slabPoints = 1 << 16
+const chunkPoints = 1 << 16
 
 // slabGroups is how many shares slabs are handed out in for each thread; each has arrays of
 // its own, which are new pages.
-const slabGroups = 4
+const groupsPerThread = 4
 
 // each calls f for every slab, on the executor, and done with what it gave.
-func (j *judgement) each(e problem.Executor, boxes []problem.Box, f func(i int, w *slab) error, done func(i int, err error)) {
-	groups := min(slabGroups*kernel.Workers(e), len(boxes))
+func (j *evaluator) eachChunk(e problem.Executor, boxes []problem.Box, f func(i int, w *chunk) error, done func(i int, err error)) {
+	groups := min(groupsPerThread*kernel.Workers(e), len(boxes))
 	e.For(groups, func(g int) {
-		var w slab
+		var w chunk
 		for i := len(boxes) * g / groups; i < len(boxes)*(g+1)/groups; i++ {
 			err := w.prepare(j, boxes[i])
 			if err == nil {
@@ -46,11 +46,11 @@ func (j *judgement) each(e problem.Executor, boxes []problem.Box, f func(i int, 
 }
 
 // prepare goes on to another box.
-func (w *slab) prepare(j *judgement, box problem.Box) error {
+func (w *chunk) prepare(j *evaluator, box problem.Box) error {
 	if err := w.Move(j.p, box); err != nil {
 		return err
 	}
-	w.remember(j)
+	w.addPrevious(j)
 	m := w.Layout.N[0]
 	w.v, w.image = problem.Fit(w.v, w.Layout.Len()), problem.Fit(w.image, w.Layout.Len())
 	if len(w.x) != m || j.p.Dimension == 1 {
@@ -65,7 +65,7 @@ func (w *slab) prepare(j *judgement, box problem.Box) error {
 }
 
 // obstacles are the obstacles' values along the row that begins at dense index d.
-func (w *slab) obstacles(d int) (phi, psi []float64) {
+func (w *chunk) obstacles(d int) (phi, psi []float64) {
 	m := w.Layout.N[0]
 	phi, psi = w.bounds[0], w.bounds[1]
 	if w.Lower.Array != nil {
@@ -79,24 +79,24 @@ func (w *slab) obstacles(d int) (phi, psi []float64) {
 
 // touch is where values of a row are on an obstacle, begin ≤ i < end: how many on the lower
 // one and on the upper one, and the first that is not between the two, −1 if all are.
-type touch struct{ begin, end, lower, upper, outside int }
+type contactScan struct{ begin, end, lower, upper, outside int }
 
 // touching looks at a row; words are room for a bit a value.
-func touching(k *kernel.Kernel, words []uint64, row, phi, psi []float64) touch {
-	t := touch{outside: -1}
+func scanContact(k *kernel.Kernel, words []uint64, row, phi, psi []float64) contactScan {
+	t := contactScan{outside: -1}
 	words = words[:(len(row)+63)/64]
 	k.ScanContact(words, row, phi, psi)
 	for w, bit := range words {
 		for ; bit != 0; bit &= bit - 1 {
 			i := 64*w + bits.TrailingZeros64(bit)
-			t.meet(i, row[i], phi[i], psi[i])
+			t.add(i, row[i], phi[i], psi[i])
 		}
 	}
 	return t
 }
 
 // meet takes in a value that is not strictly between the obstacles.
-func (t *touch) meet(i int, u, lo, hi float64) {
+func (t *contactScan) add(i int, u, lo, hi float64) {
 	if u == lo || u == hi {
 		if t.end == 0 {
 			t.begin = i
@@ -116,8 +116,8 @@ func (t *touch) meet(i int, u, lo, hi float64) {
 
 // boxes are the slabs that are judged at a time: whole planes of the slowest axis, or
 // whole rows, as many along y as along z, where few planes would be too many points.
-func (j *judgement) boxes() []problem.Box {
-	n, size := j.p.N, cmp.Or(j.points, slabPoints)
+func (j *evaluator) boxes() []problem.Box {
+	n, size := j.p.N, cmp.Or(j.points, chunkPoints)
 	slow := j.p.Dimension - 1
 	thick := n
 	thick[slow] = max(1, size/(j.p.Points()/n[slow]))
@@ -139,10 +139,10 @@ func (j *judgement) boxes() []problem.Box {
 }
 
 // dense is the index of a box's first point in a vector of the whole grid.
-func (j *judgement) dense(b problem.Box) int { return b.Lo[0] + j.p.N[0]*(b.Lo[1]+j.p.N[1]*b.Lo[2]) }
+func (j *evaluator) dense(b problem.Box) int { return b.Lo[0] + j.p.N[0]*(b.Lo[1]+j.p.N[1]*b.Lo[2]) }
 
 // eachStretch visits u at a slab's points, as much at a time as lies together in memory.
-func (j *judgement) eachStretch(box problem.Box, f func(u []float64)) {
+func (j *evaluator) eachRun(box problem.Box, f func(u []float64)) {
 	n := (box.Hi[0] - box.Lo[0]) * (box.Hi[1] - box.Lo[1])
 	for z := box.Lo[2]; z < box.Hi[2]; z++ {
 		box.Lo[2] = z
@@ -151,26 +151,26 @@ func (j *judgement) eachStretch(box problem.Box, f func(u []float64)) {
 }
 
 // remember adds what a time step began with to the source of a slab.
-func (w *slab) remember(j *judgement) {
+func (w *chunk) addPrevious(j *evaluator) {
 	if j.before == nil {
 		return
 	}
 	w.before = problem.Fit(w.before, w.Layout.Points())
-	before := judgement{p: j.p, u: j.before}
+	before := evaluator{p: j.p, u: j.before}
 	at := 0
-	before.eachStretch(w.Box, func(u []float64) { at += copy(w.before[at:], u) })
+	before.eachRun(w.Box, func(u []float64) { at += copy(w.before[at:], u) })
 	w.Discretization.Remember(w.before, j.dt)
 }
 
 // fill copies the vector's values at a slab's points and beside them to v; boundary data
 // are there.
-func (j *judgement) fill(b *problem.Discretization, v []float64) {
+func (j *evaluator) fill(b *problem.Discretization, v []float64) {
 	j.fillOwn(b, v, b.Box)
 	j.fillGhosts(b, v)
 }
 
 // fillOwn copies the values at the points of a box of the grid.
-func (j *judgement) fillOwn(b *problem.Discretization, v []float64, box problem.Box) {
+func (j *evaluator) fillOwn(b *problem.Discretization, v []float64, box problem.Box) {
 	b.EachRowOf(box, func(at, n int, first [3]int) bool {
 		copy(v[at:][:n], j.u[first[0]-1+j.p.N[0]*(first[1]-1+j.p.N[1]*(first[2]-1)):])
 		return true
@@ -178,7 +178,7 @@ func (j *judgement) fillOwn(b *problem.Discretization, v []float64, box problem.
 }
 
 // fillGhosts copies those beside the slab.
-func (j *judgement) fillGhosts(b *problem.Discretization, v []float64) {
+func (j *evaluator) fillGhosts(b *problem.Discretization, v []float64) {
 	b.EachFace(func(face problem.Box, boundary bool) bool {
 		if !boundary {
 			j.fillOwn(b, v, face)

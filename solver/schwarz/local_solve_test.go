@@ -58,7 +58,7 @@ func solved(t require.TestingT, c problem.Config, seed uint64, observe func(*sol
 	return n.Peers[0].Outcome().Sweeps, e.RelativeResidual
 }
 
-func TestSchwarzConvergesWhereItsMultigridDoesNot(t *testing.T) {
+func TestSchwarzConvergesWhereLocalMultigridDiverges(t *testing.T) {
 	for name, p := range flowAndJump(31) {
 		for _, peers := range []int{2, 4} {
 			part, err := problem.Boxes(p.N, peers)
@@ -80,12 +80,12 @@ func TestSchwarzConvergesWhereItsMultigridDoesNot(t *testing.T) {
 
 // wild is a local method whose values are far too large: each of its solves must be rejected. They
 // stay above the obstacle, as method.Solver demands: below it every residual would be 0.
-type wild struct {
+type divergingSolver struct {
 	method.Solver
 	rng *rand.Rand
 }
 
-func (w wild) Cycle(u []float64) float64 {
+func (w divergingSolver) Cycle(u []float64) float64 {
 	shift := []float64{1e3, 1e6, 1e200, math.NaN()}[w.rng.IntN(4)]
 	for i := range u {
 		u[i] += shift * w.rng.Float64()
@@ -95,7 +95,7 @@ func (w wild) Cycle(u []float64) float64 {
 
 // TestNoLocalMethodDoesHarm: with local solves that are always rejected the largest error never
 // grows, whatever the ages of the values that peers read, and the run converges.
-func TestNoLocalMethodDoesHarm(t *testing.T) {
+func TestRejectedLocalSolvesNeverIncreaseTheError(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		p := hardProblem(seed, 7)
@@ -111,8 +111,8 @@ func TestNoLocalMethodDoesHarm(t *testing.T) {
 			for _, q := range n.Peers {
 				w := q.(*peer)
 				if w.Iterate == 0 && w.local != nil {
-					if _, is := w.local.solver.(wild); !is {
-						w.local.solver = wild{w.local.solver, rand.New(rand.NewPCG(seed, uint64(w.config.Rank)))}
+					if _, is := w.local.solver.(divergingSolver); !is {
+						w.local.solver = divergingSolver{w.local.solver, rand.New(rand.NewPCG(seed, uint64(w.config.Rank)))}
 					}
 				}
 			}
@@ -171,7 +171,7 @@ func hardProblem(seed uint64, n int) *problem.Problem {
 }
 
 // TestSchwarzOfJumpsAndFlows: a set of runs of which many diverged.
-func TestSchwarzOfJumpsAndFlows(t *testing.T) {
+func TestSchwarzConvergesOnJumpsAndFlows(t *testing.T) {
 	runs := 60
 	if testing.Short() {
 		runs = 20

@@ -15,19 +15,19 @@ import (
 // get the values of that colour alone, half a face; they travel while the interior is
 // relaxed.
 type redBlack struct {
-	g       *Levels
-	block   *problem.Discretization
-	sweeper *kernel.Sweep
-	u       []float64
-	own     kernel.Box
-	parity  int
-	factor  method.AdaptiveOmega // of the relaxation; told exact norms when a verdict takes effect
-	norms   []kernel.Norm
-	opening []stage
-	stages  []stage // of a sweep
-	at      int
-	sweeps  iterate.Iteration // that the stages do at once
-	residue stage
+	peer          *peer
+	block         *problem.Discretization
+	sweeper       *kernel.Sweep
+	u             []float64
+	own           kernel.Box
+	parity        int
+	factor        method.AdaptiveOmega // of the relaxation; told exact norms when a verdict takes effect
+	norms         []kernel.Norm
+	opening       []stage
+	stages        []stage // of a sweep
+	at            int
+	sweeps        iterate.Iteration // that the stages do at once
+	residualStage stage
 }
 
 const (
@@ -41,34 +41,34 @@ const (
 	sorPoints = 1 << 26
 )
 
-func newRedBlack(g *Levels) (*redBlack, error) {
+func newRedBlack(g *peer) (*redBlack, error) {
 	c := &g.config
 	l, err := kernel.NewLayout(c.Problem.Dimension, g.box.Size())
 	if err != nil {
 		return nil, err
 	}
-	m := &redBlack{g: g, block: &problem.Discretization{Box: g.box, Layout: l, Exec: g.exec, Allocate: g.config.Allocate}, own: l.Interior()}
+	m := &redBlack{peer: g, block: &problem.Discretization{Box: g.box, Layout: l, Exec: g.exec, Allocate: g.config.Allocate}, own: l.Interior()}
 	m.parity = (g.box.Lo[0] + g.box.Lo[1] + g.box.Lo[2]) & 1
 	m.u = g.config.NewArray(l.Len())
 	m.factor = method.NewAdaptiveOmega(c.Method.Omega, c.Method.Omega > 0)
 	values := grid{array: m.u, layout: l, parity: m.parity, colour: -1}
-	if len(g.wires) > 0 {
-		m.opening = bring(nil, faceExchange(g.wires, values, m.own))
+	if len(g.channels) > 0 {
+		m.opening = exchangeStages(nil, faceExchange(g.channels, values, m.own))
 	}
-	m.residue = stage{kind: stageCompute, steps: planParts(m.own, l.Dim, nil)}
-	m.residue.piece = func(b kernel.Box, i int) { m.sweeper.Residual(&m.norms[i], m.u, b) }
-	m.norms = make([]kernel.Norm, pieces(m.residue.steps))
-	if len(g.wires) == 0 {
-		m.stages = []stage{{kind: stageCompute, steps: []problem.Step{{Box: m.own, Chunks: 1}}, whole: func() {
+	m.residualStage = stage{kind: stageCompute, steps: planParts(m.own, l.Dim, nil)}
+	m.residualStage.runPiece = func(b kernel.Box, i int) { m.sweeper.Residual(&m.norms[i], m.u, b) }
+	m.norms = make([]kernel.Norm, pieces(m.residualStage.steps))
+	if len(g.channels) == 0 {
+		m.stages = []stage{{kind: stageCompute, steps: []problem.Step{{Box: m.own, Chunks: 1}}, runAll: func() {
 			m.sweeper.RedBlack(m.u, m.factor.Omega(), int(m.sweeps), g.exec)
 		}}}
 		return m, nil
 	}
 	for colour := range 2 {
 		values.colour = colour
-		x := faceExchange(g.wires, values, m.own)
+		x := faceExchange(g.channels, values, m.own)
 		m.stages = append(m.stages,
-			stage{kind: stageCompute, x: x, steps: planParts(m.own, l.Dim, x), piece: func(b kernel.Box, _ int) {
+			stage{kind: stageCompute, x: x, steps: planParts(m.own, l.Dim, x), runPiece: func(b kernel.Box, _ int) {
 				m.sweeper.RelaxColour(m.u, colour, m.factor.Omega(), b)
 			}},
 			stage{kind: stageAwait, x: x})
@@ -96,11 +96,11 @@ func (m *redBlack) build(p *problem.Problem, before []float64, dt float64) (kern
 		return kernel.Sum{}, err
 	}
 	if m.factor.Omega() == 0 {
-		m.factor = method.NewAdaptiveOmega(firstOmega(p, before != nil), false)
+		m.factor = method.NewAdaptiveOmega(initialOmega(p, before != nil), false)
 	}
 	m.factor.Forget()
 	m.at = 0
-	m.g.now(&m.residue)
+	m.peer.runNow(&m.residualStage)
 	return m.collect(), nil
 }
 
@@ -109,12 +109,12 @@ func (m *redBlack) begin(values []float64) error {
 	return err
 }
 
-func (m *redBlack) open() []stage { return m.opening }
+func (m *redBlack) openingStages() []stage { return m.opening }
 
 func (m *redBlack) next(limit iterate.Iteration) *stage {
 	if m.at == 0 {
 		m.sweeps = 1
-		if len(m.g.wires) == 0 {
+		if len(m.peer.channels) == 0 {
 			m.sweeps = min(limit, sorSweeps, max(1, iterate.Iteration(sorPoints/m.own.Points())))
 			m.stages[0].passes = int(m.sweeps)
 		}
@@ -133,15 +133,15 @@ func (m *redBlack) done() (cycles iterate.Iteration, work float64) {
 
 func (m *redBlack) exhausted() bool { return false }
 
-func (m *redBlack) measure() *stage { return &m.residue }
+func (m *redBlack) measure() *stage { return &m.residualStage }
 
 func (m *redBlack) sums(s *[maxSums]kernel.Sum) int {
 	s[0] = m.collect()
 	return 1
 }
 
-func (m *redBlack) judged(totals []float64) float64 {
-	m.factor.Observe(int(m.g.course.check), math.Sqrt(totals[0]))
+func (m *redBlack) applyTotals(totals []float64) float64 {
+	m.factor.Observe(int(m.peer.driver.check), math.Sqrt(totals[0]))
 	return totals[0]
 }
 
@@ -159,6 +159,6 @@ func (m *redBlack) magnitudes() kernel.Sum { return m.block.Magnitudes(m.u, m.ow
 
 func (m *redBlack) copyOut(dst []float64) { m.block.CopyOut(dst, m.u) }
 
-func (m *redBlack) rhythm() (every, lag iterate.Iteration, fixed bool) {
+func (m *redBlack) checkInterval() (every, lag iterate.Iteration, fixed bool) {
 	return sorEvery, sorLag, false
 }

@@ -12,7 +12,7 @@ import (
 
 // crew drives the peers of a run in a random order, over channels that are reliable and
 // in order tag by tag, and receive into one buffer a tag as the shells do.
-type crew struct {
+type peerGroup struct {
 	t     require.TestingT
 	rng   *rand.Rand
 	peers []problem.Peer
@@ -23,7 +23,7 @@ type crew struct {
 	steps [][]iterate.StepResult
 	turns int
 	sent  int // messages
-	stop  func(c *crew)
+	stop  func(c *peerGroup)
 }
 
 type sent struct {
@@ -31,8 +31,8 @@ type sent struct {
 	data  []byte
 }
 
-func newCrew(t require.TestingT, seed uint64, c problem.Config) *crew {
-	k := &crew{t: t, rng: rand.New(rand.NewPCG(seed, 3)), queue: map[[3]int][]sent{}, slots: map[[3]int][]byte{}}
+func newPeerGroup(t require.TestingT, seed uint64, c problem.Config) *peerGroup {
+	k := &peerGroup{t: t, rng: rand.New(rand.NewPCG(seed, 3)), queue: map[[3]int][]sent{}, slots: map[[3]int][]byte{}}
 	for _, one := range solvertest.ConfigsFor(c) {
 		p, err := newPeerOf(one)
 		require.NoError(t, err)
@@ -47,7 +47,7 @@ func newCrew(t require.TestingT, seed uint64, c problem.Config) *crew {
 }
 
 // run plays until everyone is done.
-func (k *crew) run() *crew {
+func (k *peerGroup) run() *peerGroup {
 	left := len(k.peers)
 	for left > 0 {
 		k.turns++
@@ -74,7 +74,7 @@ func (k *crew) run() *crew {
 }
 
 // poll takes in at most one message of every tag.
-func (k *crew) poll(i int) {
+func (k *peerGroup) poll(i int) {
 	for _, l := range k.peers[i].Links() {
 		for tag := range l.Slots {
 			key := [3]int{int(l.Rank), i, tag}
@@ -91,7 +91,7 @@ func (k *crew) poll(i int) {
 	}
 }
 
-func (k *crew) act(i int) (done bool) {
+func (k *peerGroup) act(i int) (done bool) {
 	p := k.peers[i]
 	op := p.Next(0)
 	switch op.Kind {
@@ -118,7 +118,7 @@ func (k *crew) act(i int) (done bool) {
 }
 
 // answer is the assembled solution.
-func (k *crew) answer(p *problem.Problem) []float64 {
+func (k *peerGroup) answer(p *problem.Problem) []float64 {
 	u := make([]float64, p.Points())
 	for _, peer := range k.peers {
 		box := peer.Box()
@@ -142,8 +142,8 @@ func alone(c problem.Config) problem.Config {
 }
 
 // sameAsAlone plays a configuration with its partition and with one peer.
-func sameAsAlone(t require.TestingT, seed uint64, c problem.Config) (*crew, *crew) {
-	one, many := newCrew(t, seed, alone(c)).run(), newCrew(t, seed, c).run()
+func sameAsAlone(t require.TestingT, seed uint64, c problem.Config) (*peerGroup, *peerGroup) {
+	one, many := newPeerGroup(t, seed, alone(c)).run(), newPeerGroup(t, seed, c).run()
 	want := one.peers[0].Outcome()
 	for r, p := range many.peers {
 		got := p.Outcome()

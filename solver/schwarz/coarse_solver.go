@@ -13,7 +13,7 @@ import (
 // coarseRoot is where the shares of the coarse problem meet: find the correction e with
 // A·e = −R where it may go freely, R the restricted residual of the assembled vector, and
 // between the gaps that the obstacles leave. It is solved by a few cycles of multigrid.
-type coarseRoot struct {
+type coarseSolver struct {
 	layout   kernel.Layout
 	operator kernel.Operator
 	sweep    *kernel.Sweep
@@ -32,9 +32,9 @@ const coarseCycles = 3
 // coarseSweeps of relaxation do where multigrid does not solve it.
 const coarseSweeps = 32
 
-func newCoarseRoot(w *peer, c *correction) *coarseRoot {
+func newCoarseSolver(w *peer, c *correction) *coarseSolver {
 	l := c.grid.layout
-	r := &coarseRoot{layout: l}
+	r := &coarseSolver{layout: l}
 	r.e = make([]float64, l.Len())
 	for _, a := range []*[]float64{&r.source, &r.lower, &r.upper} {
 		*a = make([]float64, l.Points())
@@ -42,13 +42,13 @@ func newCoarseRoot(w *peer, c *correction) *coarseRoot {
 	if !w.config.Scheme.Lockstep() {
 		r.forecast = newCoarseForecast(&w.config, c.grid)
 	}
-	r.guard.seen = make([]bool, len(c.members))
+	r.guard.seen = make([]bool, len(c.shares))
 	return r
 }
 
 // begin prepares the operator of a run, or of a time step: that of the problem's
 // functions on the coarse grid.
-func (r *coarseRoot) begin(w *peer) error {
+func (r *coarseSolver) begin(w *peer) error {
 	q := *w.block.Problem
 	q.N, q.Upwind = w.coarse.grid.n, true
 	whole := problem.Box{Hi: q.N}
@@ -66,42 +66,42 @@ func (r *coarseRoot) begin(w *peer) error {
 	if r.forecast != nil {
 		r.forecast.begin(&r.operator)
 	}
-	r.solver, err = renewed(r.solver, problem.Multigrid, b.System(), method.Options{Executor: w.exec})
+	r.solver, err = renewSolver(r.solver, problem.Multigrid, b.System(), method.Options{Executor: w.exec})
 	return err
 }
 
 // points is what a correction costs, in points relaxed.
-func (r *coarseRoot) points() int {
+func (r *coarseSolver) workPoints() int {
 	n := coarseCycles * 4 * r.layout.Points()
 	if r.forecast != nil {
-		n += r.forecast.points()
+		n += r.forecast.workPoints()
 	}
 	return n
 }
 
 // solve adds up the shares and solves; dst, dense, gets the correction. It tells whether
 // there is one: false while corrections do not help.
-func (r *coarseRoot) solve(w *peer, c *correction, dst []float64) bool {
-	if !r.guard.admits(w.Iterate, c.members) {
+func (r *coarseSolver) solve(w *peer, c *correction, dst []float64) bool {
+	if !r.guard.admits(w.Iterate, c.shares) {
 		return false
 	}
 	clear(r.source)
 	clear(r.lower)
 	clear(r.upper)
-	for i := range c.members {
-		r.take(w, c, &c.members[i])
+	for i := range c.shares {
+		r.addShare(w, c, &c.shares[i])
 	}
 	for i, v := range r.source {
 		r.source[i] = -v
 		r.lower[i], r.upper[i] = math.Min(r.lower[i], 0), math.Max(r.upper[i], 0)
 	}
 	clear(r.e)
-	before := r.measure()
+	before := r.residualNorm()
 	r.solver.Changed()
 	for range coarseCycles {
 		r.solver.Cycle(r.e)
 	}
-	if !(r.measure() <= method.RequiredReduction*before) {
+	if !(r.residualNorm() <= method.RequiredReduction*before) {
 		clear(r.e)
 		r.sweep.RedBlack(r.e, 1, coarseSweeps, kernel.Sequential{})
 	}
@@ -124,14 +124,14 @@ func (r *coarseRoot) solve(w *peer, c *correction, dst []float64) bool {
 }
 
 // measure is ‖r‖₂ of the coarse problem.
-func (r *coarseRoot) measure() float64 {
+func (r *coarseSolver) residualNorm() float64 {
 	var n kernel.Norm
 	r.sweep.Residual(&n, r.e, r.layout.Interior())
 	return n.L2()
 }
 
 // take adds a share to the problem.
-func (r *coarseRoot) take(w *peer, c *correction, s *share) {
+func (r *coarseSolver) addShare(w *peer, c *correction, s *share) {
 	own := w.config.Partition.Box(s.rank)
 	residual, below, above := s.field(0), s.field(1), s.field(2)
 	i := 0
@@ -147,7 +147,7 @@ func (r *coarseRoot) take(w *peer, c *correction, s *share) {
 }
 
 // nextAt is the iterate of the next correction, in lockstep.
-func (r *coarseRoot) nextAt(k iterate.Iteration) iterate.Iteration { return max(k+1, r.guard.until) }
+func (r *coarseSolver) nextAt(k iterate.Iteration) iterate.Iteration { return max(k+1, r.guard.until) }
 
 // coarseGuard makes convergence certain whatever the corrections do: while the residual
 // that the shares tell does not fall with them, there are none, for ever longer; the
@@ -156,21 +156,21 @@ func (r *coarseRoot) nextAt(k iterate.Iteration) iterate.Iteration { return max(
 // below that, so that one bad correction is the worst that can happen. A round is over when
 // everybody's share has been renewed.
 type coarseGuard struct {
-	best   float64 // smallest residual
-	rounds int     // since it fell
-	seen   []bool
-	until  iterate.Iteration // no correction before this iterate of the root's
-	pause  iterate.Iteration
-	made   bool // a correction has been made since the last pause
-	grown  bool // the last correction has made the residual grow
+	best      float64 // smallest residual
+	rounds    int     // since it fell
+	seen      []bool
+	until     iterate.Iteration // no correction before this iterate of the root's
+	pause     iterate.Iteration
+	corrected bool // a correction has been made since the last pause
+	grown     bool // the last correction has made the residual grow
 }
 
 const (
-	guardFalls  = 0.9 // by which the residual has to fall
-	guardRounds = 8   // within so many rounds
-	guardGrows  = 4   // and must never grow by this,
-	guardPause  = 32  // or there is none for so many iterates, twice as many the next time,
-	guardLonger = 16  // and so many times as many where it has grown
+	guardReduction   = 0.9 // by which the residual has to fall
+	guardRounds      = 8   // within so many rounds
+	guardGrowth      = 4   // and must never grow by this,
+	guardPause       = 32  // or there is none for so many iterates, twice as many the next time,
+	guardGrowthPause = 16  // and so many times as many where it has grown
 )
 
 func (g *coarseGuard) begin() {
@@ -192,7 +192,7 @@ func (g *coarseGuard) admits(k iterate.Iteration, members []share) bool {
 		all = all && g.seen[i]
 	}
 	n := math.Sqrt(total)
-	better := n < guardFalls*g.best
+	better := n < guardReduction*g.best
 	if better {
 		g.best, g.rounds = n, 0
 	}
@@ -202,16 +202,16 @@ func (g *coarseGuard) admits(k iterate.Iteration, members []share) bool {
 			g.rounds++
 		}
 	}
-	if better || g.made && g.rounds < guardRounds && n <= guardGrows*g.best {
-		g.made = true
+	if better || g.corrected && g.rounds < guardRounds && n <= guardGrowth*g.best {
+		g.corrected = true
 		return true
 	}
-	g.grown = g.made && !(n <= guardGrows*g.best)
-	g.rounds, g.made = 0, false
+	g.grown = g.corrected && !(n <= guardGrowth*g.best)
+	g.rounds, g.corrected = 0, false
 	g.until = k + g.pause
 	longer := iterate.Iteration(2)
 	if g.grown {
-		longer = guardLonger
+		longer = guardGrowthPause
 		g.until = k + longer*g.pause
 	}
 	g.pause = min(longer*g.pause, 1<<40)

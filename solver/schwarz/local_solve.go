@@ -24,8 +24,8 @@ func newLocal(w *peer) (*localSolve, error) {
 	if w.local != nil {
 		old = w.local.solver
 	}
-	solver, err := renewed(old, localName(m), w.block.System(),
-		method.Options{Executor: w.exec, Omega: w.pace.omega(), Cycle: m.Cycle, Unguarded: true})
+	solver, err := renewSolver(old, localName(m), w.block.System(),
+		method.Options{Executor: w.exec, Omega: w.choice.omega(), Cycle: m.Cycle, Unguarded: true})
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func newLocal(w *peer) (*localSolve, error) {
 
 // renewed is old, of the same name and made with the same options, for another system, or
 // a new solver where there is no old one or it has nothing that is worth keeping.
-func renewed(old method.Solver, name string, s method.System, o method.Options) (method.Solver, error) {
+func renewSolver(old method.Solver, name string, s method.System, o method.Options) (method.Solver, error) {
 	if m, ok := old.(*method.Multigrid); ok {
 		return m, m.Renew(s)
 	}
@@ -56,12 +56,12 @@ func bestOmega(n int) float64 { return 2 / (1 + math.Sin(math.Pi/float64(n+1))) 
 // not fall from one window of solves to the next. So either start tends to 0, or falls does,
 // and with either of them the difference from a contraction.
 type localSolve struct {
-	solver  method.Solver
-	sweep   *kernel.Sweep
-	exec    problem.Executor
-	layout  kernel.Layout
-	trusted bool // the method contracts by itself: nothing is judged
-	every   bool // the residual is judged after each cycle, not only at the end
+	solver          method.Solver
+	sweep           *kernel.Sweep
+	exec            problem.Executor
+	layout          kernel.Layout
+	contracts       bool // the method contracts by itself: nothing is judged
+	checksEachCycle bool // the residual is judged after each cycle, not only at the end
 
 	chunks int
 	axis   int
@@ -70,46 +70,46 @@ type localSolve struct {
 	values []float64
 
 	// Of the solve in progress.
-	saved  []float64 // values that it began with
-	start  float64   // ‖r‖₂ of the region with them
-	last   float64   // at the last judgement
-	cycles int       // wanted
-	done   int
-	owed   int  // sweeps of relaxation still to be done
-	sound  bool // the values may be read by others
-	over   bool
+	saved     []float64 // values that it began with
+	start     float64   // ‖r‖₂ of the region with them
+	last      float64   // at the last judgement
+	cycles    int       // wanted
+	done      int
+	sweepsDue int  // sweeps of relaxation still to be done
+	readable  bool // the values may be read by others
+	complete  bool
 
 	// Kept between solves.
-	falls   float64
-	sweeps  int     // of the last relaxation
-	largest float64 // start of all solves
-	peak    float64 // largest start in this window
-	before  float64 // and in the one before; 0: there is none
-	solves  int     // in this window
+	requiredRatio float64
+	sweeps        int     // of the last relaxation
+	largest       float64 // start of all solves
+	peak          float64 // largest start in this window
+	previousPeak  float64 // and in the one before; 0: there is none
+	solves        int     // in this window
 }
 
 const (
-	firstFalls  = 0.5  // of localSolve.falls
-	distrust    = 0.5  // by which falls is multiplied,
-	leastFalls  = 1e-9 // at least this: the solve is exact then
-	localWindow = 8    // solves with news in a window
-	windowFalls = 0.9  // by which start has to fall from window to window
-	localGrows  = 2    // start must never grow by this
-	leastSweeps = 4    // of relaxation
-	mostSweeps  = 64
-	sweepBatch  = 16      // sweeps of one operation, at most
-	batchPoints = 1 << 20 // that it goes over, about
-	relaxFalls  = 0.1     // the residual need not fall any further by relaxation
+	initialRatio    = 0.5  // of localSolve.falls
+	ratioDecrease   = 0.5  // by which falls is multiplied,
+	minRatio        = 1e-9 // at least this: the solve is exact then
+	localWindow     = 8    // solves with news in a window
+	windowReduction = 0.9  // by which start has to fall from window to window
+	maxStartGrowth  = 2    // start must never grow by this
+	minSweeps       = 4    // of relaxation
+	maxSweeps       = 64
+	sweepBatch      = 16      // sweeps of one operation, at most
+	batchPoints     = 1 << 20 // that it goes over, about
+	relaxReduction  = 0.1     // the residual need not fall any further by relaxation
 	// negligible is the part of the largest start below which a region is solved up to
 	// rounding.
 	negligible = 1e-10
 )
 
 func newLocalSolve(s method.Solver, sweep *kernel.Sweep, l kernel.Layout, e problem.Executor, partial bool) *localSolve {
-	g := &localSolve{solver: s, sweep: sweep, exec: e, layout: l, falls: firstFalls}
+	g := &localSolve{solver: s, sweep: sweep, exec: e, layout: l, requiredRatio: initialRatio}
 	_, multigrid := s.(*method.Multigrid)
-	g.trusted, g.every = s.Name() == problem.Richardson, partial || multigrid
-	if g.trusted {
+	g.contracts, g.checksEachCycle = s.Name() == problem.Richardson, partial || multigrid
+	if g.contracts {
 		return g
 	}
 	g.saved = make([]float64, l.Len())
@@ -121,25 +121,25 @@ func newLocalSolve(s method.Solver, sweep *kernel.Sweep, l kernel.Layout, e prob
 
 // begin begins a solve of as many cycles from u. news: values of other peers are newer than in
 // the solve before.
-func (g *localSolve) begin(u []float64, cycles int, news bool) {
+func (g *localSolve) begin(u []float64, cycles int, newValues bool) {
 	g.solver.Changed()
-	g.cycles, g.done, g.owed, g.sound, g.over = cycles, 0, 0, false, false
-	if g.trusted {
+	g.cycles, g.done, g.sweepsDue, g.readable, g.complete = cycles, 0, 0, false, false
+	if g.contracts {
 		return
 	}
 	copy(g.saved, u)
-	g.start = g.measure(u)
+	g.start = g.residualNorm(u)
 	g.last = g.start
-	if news {
-		g.remember()
+	if newValues {
+		g.recordStart()
 	}
 }
 
 // remember takes the residual that a solve begins with, and trusts the method less where it
 // does not fall.
-func (g *localSolve) remember() {
-	if g.largest > 0 && !(g.start <= localGrows*g.largest) {
-		g.falls = max(leastFalls, distrust*g.falls)
+func (g *localSolve) recordStart() {
+	if g.largest > 0 && !(g.start <= maxStartGrowth*g.largest) {
+		g.requiredRatio = max(minRatio, ratioDecrease*g.requiredRatio)
 	}
 	if kernel.Finite(g.start) {
 		g.largest = max(g.largest, g.start)
@@ -148,14 +148,14 @@ func (g *localSolve) remember() {
 	if g.solves++; g.solves < localWindow {
 		return
 	}
-	if g.before > 0 && !(g.peak <= windowFalls*g.before) && !(g.peak <= negligible*g.largest) {
-		g.falls = max(leastFalls, distrust*g.falls)
+	if g.previousPeak > 0 && !(g.peak <= windowReduction*g.previousPeak) && !(g.peak <= negligible*g.largest) {
+		g.requiredRatio = max(minRatio, ratioDecrease*g.requiredRatio)
 	}
-	g.before, g.peak, g.solves = g.peak, 0, 0
+	g.previousPeak, g.peak, g.solves = g.peak, 0, 0
 }
 
 // measure is ‖r‖₂ of the region.
-func (g *localSolve) measure(u []float64) float64 {
+func (g *localSolve) residualNorm(u []float64) float64 {
 	g.values = u
 	g.exec.For(g.chunks, g.run)
 	for i := 1; i < g.chunks; i++ {
@@ -170,32 +170,32 @@ func (g *localSolve) measure(u []float64) float64 {
 // step does a cycle, or a batch of relaxation, and returns its cost in sweeps over the
 // region. Then sound tells whether the values may be read, and over whether the solve is complete.
 func (g *localSolve) step(u []float64) (work float64) {
-	if g.owed > 0 {
+	if g.sweepsDue > 0 {
 		return g.relax(u)
 	}
 	work = g.solver.Cycle(u)
 	g.done++
-	if g.trusted {
-		g.sound, g.over = true, g.done >= g.cycles
+	if g.contracts {
+		g.readable, g.complete = true, g.done >= g.cycles
 		return work
 	}
-	if !g.every && g.done%g.cycles != 0 {
+	if !g.checksEachCycle && g.done%g.cycles != 0 {
 		return work
 	}
 	var size float64
 	if m, ok := g.solver.(*method.Multigrid); ok {
 		size = m.Residual()
 	} else {
-		size = g.measure(u)
+		size = g.residualNorm(u)
 		work++
 	}
 	switch {
-	case size <= g.falls*g.start:
-		if g.sound = true; g.done >= g.cycles {
-			g.over, g.sweeps = true, g.sweeps/2
+	case size <= g.requiredRatio*g.start:
+		if g.readable = true; g.done >= g.cycles {
+			g.complete, g.sweeps = true, g.sweeps/2
 		}
 	case g.done < g.cycles && size <= g.start, size <= method.RequiredReduction*g.last:
-		g.sound = false
+		g.readable = false
 	default:
 		g.reject(u)
 	}
@@ -207,10 +207,10 @@ func (g *localSolve) step(u []float64) (work float64) {
 // longer the more often that happens.
 func (g *localSolve) reject(u []float64) {
 	copy(u, g.saved)
-	g.sound = false
-	g.sweeps = min(mostSweeps, max(leastSweeps, 2*g.sweeps))
-	if g.owed = g.sweeps; g.start <= negligible*g.largest {
-		g.owed = leastSweeps
+	g.readable = false
+	g.sweeps = min(maxSweeps, max(minSweeps, 2*g.sweeps))
+	if g.sweepsDue = g.sweeps; g.start <= negligible*g.largest {
+		g.sweepsDue = minSweeps
 	}
 	g.solver.Changed()
 }
@@ -219,28 +219,28 @@ func (g *localSolve) reject(u []float64) {
 // run that is to end early does not wait for it.
 func (g *localSolve) relax(u []float64) (work float64) {
 	n := 1
-	for n < min(g.owed, sweepBatch) && 2*n*g.layout.Points() <= batchPoints {
+	for n < min(g.sweepsDue, sweepBatch) && 2*n*g.layout.Points() <= batchPoints {
 		n *= 2
 	}
 	g.sweep.RedBlack(u, 1, n, g.exec)
 	work = float64(n)
-	g.owed -= n
-	g.sound = true
-	if g.owed > 0 && g.owed%sweepBatch == 0 {
+	g.sweepsDue -= n
+	g.readable = true
+	if g.sweepsDue > 0 && g.sweepsDue%sweepBatch == 0 {
 		work++
-		if g.measure(u) <= min(relaxFalls, g.falls)*g.start {
-			g.owed = 0
+		if g.residualNorm(u) <= min(relaxReduction, g.requiredRatio)*g.start {
+			g.sweepsDue = 0
 		}
 	}
-	g.over = g.owed == 0
+	g.complete = g.sweepsDue == 0
 	return work
 }
 
 // end ends the solve in progress: with the values that it began with where those it has come
 // to may not be read.
 func (g *localSolve) end(u []float64) {
-	if !g.over && !g.sound {
+	if !g.complete && !g.readable {
 		copy(u, g.saved)
 	}
-	g.over = true
+	g.complete = true
 }

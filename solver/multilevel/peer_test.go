@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestRedBlackOnAnyPartition(t *testing.T) {
+func TestRedBlackEqualsOnePeerOnAnyPartition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := solvertest.AnyProblem(t)
 		c := problem.Config{
@@ -36,7 +36,7 @@ func TestRedBlackOnAnyPartition(t *testing.T) {
 	})
 }
 
-func TestLevelsRefuse(t *testing.T) {
+func TestMethodRejectsInvalidConfig(t *testing.T) {
 	p := solvertest.Membrane([3]int{7, 7, 7}, 3)
 	for _, c := range []struct {
 		change func(c *problem.Config)
@@ -56,7 +56,7 @@ func TestLevelsRefuse(t *testing.T) {
 }
 
 // Bytes from the network never panic, whatever they are.
-func FuzzLevelsHalo(f *testing.F) {
+func FuzzHalo(f *testing.F) {
 	p := solvertest.Membrane([3]int{5, 4, 3}, 3)
 	part, err := problem.GridOf(p.N, [3]int{1, 2, 2})
 	require.NoError(f, err)
@@ -90,36 +90,36 @@ func FuzzLevelsHalo(f *testing.F) {
 	})
 }
 
-func TestSumsOnTheWire(t *testing.T) {
+func TestSumsRoundTripThroughTheirEncoding(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		g := &Levels{}
-		g.total.init(g)
+		g := &peer{}
+		g.allReduce.init(g)
 		n := rapid.IntRange(0, maxSums).Draw(t, "n")
 		for i := range n {
 			for _, v := range rapid.SliceOf(rapid.Float64()).Draw(t, "values") {
-				g.total.sums[i].Add(v)
+				g.allReduce.sums[i].Add(v)
 			}
 		}
-		g.wish = rapid.SampledFrom([]iterate.Reason{iterate.Running, iterate.Interrupted, iterate.ReachedTime}).Draw(t, "wish")
-		g.total.give(n)
-		g.total.encodeSums()
-		require.LessOrEqual(t, len(g.total.bytes), sumsBytes)
+		g.stopWanted = rapid.SampledFrom([]iterate.Reason{iterate.Running, iterate.Interrupted, iterate.ReachedTime}).Draw(t, "wish")
+		g.allReduce.contribute(n)
+		g.allReduce.encodeSums()
+		require.LessOrEqual(t, len(g.allReduce.bytes), sumsBytes)
 		var back [maxSums]kernel.Sum
-		wish, m, err := decodeSums(g.total.bytes, &back)
+		wish, m, err := decodeSums(g.allReduce.bytes, &back)
 		require.NoError(t, err)
 		require.Equal(t, n, m)
-		require.Equal(t, g.wish, wish)
+		require.Equal(t, g.stopWanted, wish)
 		for i := range n {
-			require.True(t, back[i].Equal(&g.total.sums[i]))
+			require.True(t, back[i].Equal(&g.allReduce.sums[i]))
 		}
-		cut := rapid.IntRange(0, len(g.total.bytes)-1).Draw(t, "cut")
-		_, _, err = decodeSums(g.total.bytes[:cut], &back)
+		cut := rapid.IntRange(0, len(g.allReduce.bytes)-1).Draw(t, "cut")
+		_, _, err = decodeSums(g.allReduce.bytes[:cut], &back)
 		require.Error(t, err, fmt.Sprint(cut))
 	})
 }
 
 // Time steps: every one begins where the one before ended, in lockstep.
-func TestRedBlackInTimeSteps(t *testing.T) {
+func TestRedBlackSolvesTimeStepsAsOnePeer(t *testing.T) {
 	p := solvertest.Heating(9, 3)
 	for _, parts := range [][3]int{{2, 1, 1}, {2, 2, 1}, {3, 1, 1}} {
 		part, err := problem.GridOf(p.N, parts)
@@ -154,7 +154,7 @@ func (k *pair) turn(i int) (done bool) {
 }
 
 // A cycle allocates nothing, alone or with a neighbour.
-func TestCyclesAllocateNothing(t *testing.T) {
+func TestCyclesDoNotAllocate(t *testing.T) {
 	p := solvertest.Membrane([3]int{47, 47, 47}, 3)
 	for _, name := range []string{problem.SOR, problem.Multigrid} {
 		c := problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 2), Scheme: iterate.Synchronous(), Method: problem.MethodConfig{Name: name}, GatherPoints: 1000}

@@ -14,7 +14,7 @@ import (
 // of the grid in question. The first one is made on a grid of at most profileAxis points an
 // axis. Where A·w is then not positive, or w much larger than it need be (coefficients jump,
 // or flows turn back), one is made on the grid itself.
-type profile struct {
+type comparison struct {
 	p      *problem.Problem // on the profile's grid
 	layout kernel.Layout
 	w      []float64 // padded
@@ -23,23 +23,23 @@ type profile struct {
 const (
 	// profileLoss by which a bound may be larger than A·w = 1 would give it, before the
 	// profile is refined.
-	profileLoss = 2
+	maxLoss = 2
 	// unevenRows is how many times as large as the least diagonal entry the largest is where
 	// rows differ much.
 	unevenRows = 1000
 	// sharpFloor is the part of the largest residual that counts at every point for the
 	// sharper bound.
-	sharpFloor = 1e-6
-	sharpNear  = 0.3
-	sharpWork  = 200
+	sharpFloor     = 1e-6
+	sharpTolerance = 0.3
+	maxSharpWork   = 200
 )
 
 // profileAxis is the longest axis of the first grid that is tried: enough where
 // coefficients are smooth.
-func profileAxis(dimension int) int { return []int{0, 1 << 16, 511, 127}[dimension] }
+func maxInitialAxis(dimension int) int { return []int{0, 1 << 16, 511, 127}[dimension] }
 
 // interpolate fills own points from a coarser profile.
-func (f *profile) interpolate(from *profile, e problem.Executor) {
+func (f *comparison) interpolate(from *comparison, e problem.Executor) {
 	t, l := newCubicTransfer(from, f.p.N), f.layout
 	e.For(l.N[2], func(z int) {
 		line := make([]float64, t.line())
@@ -50,20 +50,20 @@ func (f *profile) interpolate(from *profile, e problem.Executor) {
 }
 
 // ones is A·w = 1, w = 0 on the boundary, on a grid of n points.
-func onesOf(p *problem.Problem, n [3]int) *problem.Problem {
+func unitProblem(p *problem.Problem, n [3]int) *problem.Problem {
 	q := *p
 	q.N, q.Source, q.Boundary = n, problem.Coefficient{Value: 1}, func(problem.Point) float64 { return 0 }
 	q.Obstacle, q.Upper, q.Initial, q.Exact, q.Rows = nil, nil, nil, nil, problem.Rows{}
 	return &q
 }
 
-func emptyProfile(p *problem.Problem) (*profile, error) {
+func emptyComparison(p *problem.Problem) (*comparison, error) {
 	l, err := kernel.NewLayout(p.Dimension, p.N)
-	return &profile{p: p, layout: l, w: make([]float64, l.Len())}, err
+	return &comparison{p: p, layout: l, w: make([]float64, l.Len())}, err
 }
 
 // firstProfile makes a profile for judging solutions; none where other barriers do.
-func (j *judgement) firstProfile(e problem.Executor) error {
+func (j *evaluator) firstComparison(e problem.Executor) error {
 	p := j.p
 	if problem.NewStencil(p).Constant() || rowsDominate(p) {
 		return nil
@@ -75,16 +75,16 @@ func (j *judgement) firstProfile(e problem.Executor) error {
 	}
 	n := p.N
 	for a := range p.Dimension {
-		n[a] = min(n[a], profileAxis(p.Dimension))
+		n[a] = min(n[a], maxInitialAxis(p.Dimension))
 	}
-	q := onesOf(p, n)
+	q := unitProblem(p, n)
 	q.Upwind = p.Upwind || n != p.N
 	m, err := newMinimiser(q, e)
 	if err != nil {
 		return err
 	}
-	f := &profile{p: q, layout: m.grids[0].layout, w: m.solve(nil, nil, profileNear, profileWork)}
-	j.profile, j.work = newCubicTransfer(f, p.N), m.work*float64(q.Points())/float64(p.Points())
+	f := &comparison{p: q, layout: m.grids[0].layout, w: m.solve(nil, nil, comparisonTolerance, maxComparisonWork)}
+	j.comparison, j.work = newCubicTransfer(f, p.N), m.work*float64(q.Points())/float64(p.Points())
 	if n == p.N {
 		f.w, j.minimiser = slices.Clone(f.w), m
 	}
@@ -94,12 +94,12 @@ func (j *judgement) firstProfile(e problem.Executor) error {
 // refine makes better profiles on the judged problem's own grid, where the first one proves
 // little or nothing: A·w = 1, which bounds ‖A⁻¹‖∞; and where rows differ much in size, as
 // residuals do then, A·w = |r|, which bounds the error more sharply.
-func (j *judgement) refine(total slabResult, e problem.Executor) (slabResult, error) {
+func (j *evaluator) refine(total chunkResult, e problem.Executor) (chunkResult, error) {
 	poor, uneven := total.poor(j), total.uneven(j)
 	if !poor && !uneven {
 		return total, nil
 	}
-	q, m := onesOf(j.p, j.p.N), j.minimiser
+	q, m := unitProblem(j.p, j.p.N), j.minimiser
 	if m == nil {
 		var err error
 		if m, err = newMinimiser(q, e); err != nil {
@@ -107,35 +107,35 @@ func (j *judgement) refine(total slabResult, e problem.Executor) (slabResult, er
 		}
 	}
 	if poor && j.minimiser == nil {
-		f, err := emptyProfile(q)
+		f, err := emptyComparison(q)
 		if err != nil {
 			return total, err
 		}
-		if j.profile != nil {
-			f.interpolate(j.profile.from, e)
+		if j.comparison != nil {
+			f.interpolate(j.comparison.from, e)
 		}
-		f.w = slices.Clone(m.solve(nil, f.w, profileNear, profileWork))
+		f.w = slices.Clone(m.solve(nil, f.w, comparisonTolerance, maxComparisonWork))
 		j.work += m.work
-		j.profile = newCubicTransfer(f, j.p.N)
+		j.comparison = newCubicTransfer(f, j.p.N)
 	}
 	var err error
 	if uneven {
-		j.sizes = make([]float64, j.p.Points())
+		j.residuals = make([]float64, j.p.Points())
 	}
-	if total, err = j.slabs(e); err != nil || !uneven || !(total.one.least > 0) {
+	if total, err = j.evaluateChunks(e); err != nil || !uneven || !(total.unit.least > 0) {
 		return total, err
 	}
-	floor := sharpFloor * problem.LargestMagnitude(j.sizes)
+	floor := sharpFloor * problem.LargestMagnitude(j.residuals)
 	if !(floor > 0) || !kernel.Finite(floor) {
 		return total, nil
 	}
-	for i, v := range j.sizes {
-		j.sizes[i] = max(v, floor)
+	for i, v := range j.residuals {
+		j.residuals[i] = max(v, floor)
 	}
-	sharp := &profile{p: q, layout: m.grids[0].layout, w: m.solve(j.sizes, nil, sharpNear, sharpWork)}
+	sharp := &comparison{p: q, layout: m.grids[0].layout, w: m.solve(j.residuals, nil, sharpTolerance, maxSharpWork)}
 	j.work += m.work
-	j.sharp, j.sizes = newCubicTransfer(sharp, j.p.N), nil
-	return j.slabs(e)
+	j.sharp, j.residuals = newCubicTransfer(sharp, j.p.N), nil
+	return j.evaluateChunks(e)
 }
 
 // rowsDominate guesses, from a few points, whether the rows of A add up to so much (a
@@ -164,9 +164,9 @@ func rowsDominate(p *problem.Problem) bool {
 
 // measured is what is found of a profile w in a slab or the whole grid: the least A·w, the
 // largest w, and the largest |r|/(A·w), rounded against the bound.
-type measured struct{ least, top, ratio float64 }
+type comparisonBound struct{ least, top, ratio float64 }
 
-func (m *measured) merge(o measured) {
+func (m *comparisonBound) merge(o comparisonBound) {
 	m.least, m.top = min(m.least, o.least), max(m.top, o.top)
 	if !(o.ratio <= m.ratio) {
 		m.ratio = o.ratio
@@ -174,7 +174,7 @@ func (m *measured) merge(o measured) {
 }
 
 // bound is that of the error which the profile proves; NaN: none.
-func (m *measured) bound() float64 {
+func (m *comparisonBound) bound() float64 {
 	if !(m.least > 0) {
 		return math.NaN()
 	}
@@ -182,9 +182,9 @@ func (m *measured) bound() float64 {
 }
 
 // measure compares the judgement's profiles with the residual of padded values u in a slab.
-func (s *slabResult) measure(j *judgement, b *problem.Discretization, stepper *kernel.Sweep, u []float64) {
-	s.one, s.sharp = measured{least: math.Inf(1)}, measured{least: math.Inf(1)}
-	if j.profile == nil {
+func (s *chunkResult) measureComparisons(j *evaluator, b *problem.Discretization, stepper *kernel.Sweep, u []float64) {
+	s.unit, s.sharp = comparisonBound{least: math.Inf(1)}, comparisonBound{least: math.Inf(1)}
+	if j.comparison == nil {
 		return
 	}
 	l := b.Layout
@@ -194,21 +194,21 @@ func (s *slabResult) measure(j *judgement, b *problem.Discretization, stepper *k
 	b.EachRow(func(row []float64, first [3]int) {
 		at, d := b.Index(first), b.Dense(first)
 		for i := range row { // |r| from here on
-			rounding := 7*kernel.UnitRoundoff*(entries(b, d+i)*top+math.Abs(b.Source.At(d+i))) + 16*math.SmallestNonzeroFloat64
+			rounding := 7*kernel.UnitRoundoff*(rowSum(b, d+i)*top+math.Abs(b.Source.At(d+i))) + 16*math.SmallestNonzeroFloat64
 			row[i] = math.Abs(row[i]) + min(s.rounding, rounding)
 		}
-		if j.sizes != nil {
-			copy(j.sizes[j.dense(problem.Box{Lo: [3]int{first[0] - 1, first[1] - 1, first[2] - 1}}):], r[at:][:len(row)])
+		if j.residuals != nil {
+			copy(j.residuals[j.dense(problem.Box{Lo: [3]int{first[0] - 1, first[1] - 1, first[2] - 1}}):], r[at:][:len(row)])
 		}
 	}, r, false)
-	s.one.take(j.profile, b, stepper, w, aw, r)
+	s.unit.measure(j.comparison, b, stepper, w, aw, r)
 	if j.sharp != nil {
-		s.sharp.take(j.sharp, b, stepper, w, aw, r)
+		s.sharp.measure(j.sharp, b, stepper, w, aw, r)
 	}
 }
 
 // take measures a profile against residuals r in a slab; w and aw are room.
-func (m *measured) take(t *cubicTransfer, b *problem.Discretization, stepper *kernel.Sweep, w, aw, r []float64) {
+func (m *comparisonBound) measure(t *cubicTransfer, b *problem.Discretization, stepper *kernel.Sweep, w, aw, r []float64) {
 	line := make([]float64, t.line())
 	b.EachRow(func(row []float64, first [3]int) { t.rowAt(row, line, first) }, w, true)
 	stepper.Apply(aw, w, b.Layout.Interior())
@@ -234,18 +234,18 @@ func (m *measured) take(t *cubicTransfer, b *problem.Discretization, stepper *ke
 
 // poor reports whether A may be an M-matrix, but what is known of it proves nothing, or
 // much less than a profile with A·w = 1 would.
-func (s *slabResult) poor(j *judgement) bool {
+func (s *chunkResult) poor(j *evaluator) bool {
 	switch {
 	case s.signs != "" || problem.NewStencil(j.p).Constant():
 		return false
-	case j.profile == nil:
+	case j.comparison == nil:
 		return !(s.excess > 0)
 	}
-	return !(s.one.least >= 1/float64(profileLoss)) || s.one.ratio > profileLoss*s.inf
+	return !(s.unit.least >= 1/float64(maxLoss)) || s.unit.ratio > maxLoss*s.inf
 }
 
 // uneven reports whether A is an M-matrix as far as its signs say, with rows that differ
 // much in size.
-func (s *slabResult) uneven(j *judgement) bool {
-	return s.signs == "" && j.profile != nil && j.before == nil && s.diagonal[1] > unevenRows*s.diagonal[0]
+func (s *chunkResult) uneven(j *evaluator) bool {
+	return s.signs == "" && j.comparison != nil && j.before == nil && s.diagonal[1] > unevenRows*s.diagonal[0]
 }

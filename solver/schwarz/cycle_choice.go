@@ -16,61 +16,61 @@ import (
 // again with the old values of the neighbours brings nothing new, and the work is what fits
 // between them. (The interval of news alone does not tell: peers that do more cycles send
 // less often, which would have them do more still.)
-type workPace struct {
-	w     *peer
-	fixed int
-	least float64
-	most  float64
-	now   time.Duration
+type cycleChoice struct {
+	w         *peer
+	fixed     int
+	minCycles float64
+	maxCycles float64
+	now       time.Duration
 
-	asking  bool // a cycle was asked for
-	askedAt time.Duration
-	done    int
-	cycle   float64 // seconds of one
-	began   time.Duration
-	did     int // cycles of the relaxation that began then
-	newsAt  time.Duration
-	quiet   int     // relaxations since the last news
-	gap     float64 // cycles that an exchange costs
-	between float64 // cycles between two news that are further apart than relaxations
-	chosen  float64
+	timing          bool // a cycle was asked for
+	timedFrom       time.Duration
+	done            int
+	secondsPerCycle float64 // seconds of one
+	beganAt         time.Duration
+	cyclesDone      int // cycles of the relaxation that began then
+	newValuesAt     time.Duration
+	sweepsSinceNews int     // relaxations since the last news
+	exchangeCycles  float64 // cycles that an exchange costs
+	newsInterval    float64 // cycles between two news that are further apart than relaxations
+	chosen          float64
 }
 
 // Bounds of the choice, in cycles; point methods at most as many as values take to cross
 // the region, times mostCrossings. The first relaxation does firstWork times the least.
 const (
-	mostMultigrid = 4
-	mostCrossings = 2
-	firstWork     = 2
-	smoothing     = 0.25 // weight of a new measurement
-	mostFall      = 0.5  // from one relaxation to the next
-	mostRise      = 4
+	maxMultigridCycles = 4
+	maxCrossings       = 2
+	firstFactor        = 2
+	smoothing          = 0.25 // weight of a new measurement
+	maxDecrease        = 0.5  // from one relaxation to the next
+	maxIncrease        = 4
 )
 
-func (p *workPace) init(w *peer) {
+func (p *cycleChoice) init(w *peer) {
 	p.w, p.fixed = w, w.config.Method.Work
-	p.least, p.most = 1, mostMultigrid
+	p.minCycles, p.maxCycles = 1, maxMultigridCycles
 	longest := 1
 	for a := range 3 {
 		longest = max(longest, w.layout.N[a])
 	}
 	switch localName(&w.config.Method) {
 	case problem.SOR:
-		p.least, p.most = 4, float64(mostCrossings*longest)
+		p.minCycles, p.maxCycles = 4, float64(maxCrossings*longest)
 	case problem.Richardson:
-		p.least, p.most = 4, float64(mostCrossings*longest*longest)
+		p.minCycles, p.maxCycles = 4, float64(maxCrossings*longest*longest)
 	}
-	p.most = max(p.least, p.most)
+	p.maxCycles = max(p.minCycles, p.maxCycles)
 	p.chosen = p.first()
 }
 
 // first is the work of the first relaxation.
-func (p *workPace) first() float64 { return min(firstWork*p.least, p.most) }
+func (p *cycleChoice) first() float64 { return min(firstFactor*p.minCycles, p.maxCycles) }
 
 // omega is the factor of the local SOR: the best for a membrane as long as the region, or
 // as the number of sweeps, since what a factor near 2 promises takes about that many
 // sweeps, and before it the error grows. Without symmetry nothing is promised.
-func (p *workPace) omega() float64 {
+func (p *cycleChoice) omega() float64 {
 	m := &p.w.config.Method
 	switch {
 	case m.Omega != 0:
@@ -90,20 +90,20 @@ func (p *workPace) omega() float64 {
 }
 
 // asked is told every time that the shell asks what to do.
-func (p *workPace) asked(now time.Duration) {
+func (p *cycleChoice) observe(now time.Duration) {
 	p.now = max(p.now, now)
-	pass := &p.w.pass
-	if p.asking && (pass.stage != partSolve || pass.done != p.done) {
-		p.cycle = mixed(p.cycle, (p.now - p.askedAt).Seconds())
-		p.asking = false
+	pass := &p.w.relaxation
+	if p.timing && (pass.stage != stageSolve || pass.done != p.done) {
+		p.secondsPerCycle = runningMean(p.secondsPerCycle, (p.now - p.timedFrom).Seconds())
+		p.timing = false
 	}
-	if pass.stage == partSolve && !p.asking {
-		p.asking, p.askedAt, p.done = true, p.now, pass.done
+	if pass.stage == stageSolve && !p.timing {
+		p.timing, p.timedFrom, p.done = true, p.now, pass.done
 	}
 }
 
 // mixed is a running mean; the first measurement counts whole.
-func mixed(old, sample float64) float64 {
+func runningMean(old, sample float64) float64 {
 	if old == 0 {
 		return sample
 	}
@@ -112,32 +112,32 @@ func mixed(old, sample float64) float64 {
 
 // cycles is how many the relaxation that begins now does. news: something came since the
 // last one.
-func (p *workPace) cycles(news bool) int {
+func (p *cycleChoice) cycles(news bool) int {
 	if p.fixed > 0 {
 		return p.fixed
 	}
-	if p.cycle > 0 {
+	if p.secondsPerCycle > 0 {
 		p.measure(news)
-		wanted := p.gap
+		wanted := p.exchangeCycles
 		if !p.w.config.Scheme.Lockstep() {
-			wanted = max(wanted, p.between)
+			wanted = max(wanted, p.newsInterval)
 		}
-		p.chosen = max(p.least, mostFall*p.chosen, min(wanted, mostRise*p.chosen, p.most))
+		p.chosen = max(p.minCycles, maxDecrease*p.chosen, min(wanted, maxIncrease*p.chosen, p.maxCycles))
 	}
-	p.began, p.did = p.now, int(math.Round(p.chosen))
-	return p.did
+	p.beganAt, p.cyclesDone = p.now, int(math.Round(p.chosen))
+	return p.cyclesDone
 }
 
 // measure takes in the relaxation that has ended.
-func (p *workPace) measure(news bool) {
-	p.gap = mixed(p.gap, max(0, (p.now-p.began).Seconds()/p.cycle-float64(p.did)))
-	if p.quiet++; !news || p.w.config.Scheme.Lockstep() {
+func (p *cycleChoice) measure(news bool) {
+	p.exchangeCycles = runningMean(p.exchangeCycles, max(0, (p.now-p.beganAt).Seconds()/p.secondsPerCycle-float64(p.cyclesDone)))
+	if p.sweepsSinceNews++; !news || p.w.config.Scheme.Lockstep() {
 		return
 	}
 	interval := 0.0
-	if p.quiet > 1 {
-		interval = (p.now - p.newsAt).Seconds() / p.cycle
+	if p.sweepsSinceNews > 1 {
+		interval = (p.now - p.newValuesAt).Seconds() / p.secondsPerCycle
 	}
-	p.between += smoothing * (interval - p.between)
-	p.newsAt, p.quiet = p.now, 0
+	p.newsInterval += smoothing * (interval - p.newsInterval)
+	p.newValuesAt, p.sweepsSinceNews = p.now, 0
 }

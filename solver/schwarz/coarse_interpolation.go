@@ -11,29 +11,29 @@ import (
 
 // held is the box of coarse points that rank r and all below it in the tree read: in a
 // tensor product partition these make up a box.
-func (g *coarseGrid) held(run *problem.Config, r iterate.Rank) kernel.Box {
+func (g *coarseGrid) subtreeBox(run *problem.Config, r iterate.Rank) kernel.Box {
 	part, overlap := run.Partition, run.Method.Overlap
 	b := part.Box(r)
-	for _, q := range coarseBelow(run, r) {
+	for _, q := range coarseSubtree(run, r) {
 		c := part.Box(q)
 		for a := range 3 {
 			b.Lo[a], b.Hi[a] = min(b.Lo[a], c.Lo[a]), max(b.Hi[a], c.Hi[a])
 		}
 	}
-	return g.piece(grow(b, overlap+1, g.fine))
+	return g.coarseBox(grown(b, overlap+1, g.fine))
 }
 
 // messageBytes is the length of the longest message between rank r and its parent.
 func (g *coarseGrid) messageBytes(run *problem.Config, r iterate.Rank) int {
 	up := 0
-	for _, q := range coarseBelow(run, r) {
-		up += shareBytes(g.piece(grow(run.Partition.Box(q), 1, g.fine)))
+	for _, q := range coarseSubtree(run, r) {
+		up += shareBytes(g.coarseBox(grown(run.Partition.Box(q), 1, g.fine)))
 	}
-	return iterate.MessageHeader + 8 + max(up, 8*g.held(run, r).Points())
+	return iterate.MessageHeader + 8 + max(up, 8*g.subtreeBox(run, r).Points())
 }
 
 // below lists rank r and those below it in the tree, ascending.
-func below(p problem.Partition, r iterate.Rank) []iterate.Rank {
+func subtreeRanks(p problem.Partition, r iterate.Rank) []iterate.Rank {
 	parts, place := p.Parts(), p.Place(r)
 	// Parents lie towards z = 0 first, then y = 0, then x = 0.
 	hi := [3]int{place[0] + 1, place[1] + 1, parts[2]}
@@ -55,9 +55,9 @@ func below(p problem.Partition, r iterate.Rank) []iterate.Rank {
 }
 
 // cut writes the points of a part of held.
-func (c *correction) cut(values []float64, part kernel.Box) []byte {
+func (c *correction) encode(values []float64, part kernel.Box) []byte {
 	out := make([]byte, 0, 8*part.Points())
-	eachPoint(part, func(x, y, z int) { out = iterate.AppendFloat(out, values[denseIn(c.held, x, y, z)]) })
+	eachPoint(part, func(x, y, z int) { out = iterate.AppendFloat(out, values[denseIn(c.subtreeBox, x, y, z)]) })
 	return out
 }
 
@@ -93,7 +93,7 @@ func (c *correction) add(w *peer, b kernel.Box, e []float64) {
 	buffer := c.buffer[:n]
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
-			c.grid.row(buffer, e, c.held, b.Lo[0]+w.ext.Lo[0], y+w.ext.Lo[1], z+w.ext.Lo[2], c.line)
+			c.grid.interpolateRow(buffer, e, c.subtreeBox, b.Lo[0]+w.ext.Lo[0], y+w.ext.Lo[1], z+w.ext.Lo[2], c.line)
 			at := w.layout.Index(b.Lo[0], y, z)
 			for i, v := range buffer {
 				lo, hi := math.Inf(-1), math.Inf(1)

@@ -3,28 +3,28 @@ package verify
 // cubicTransfer interpolates a profile on another grid of the same domain, by cubics along
 // each axis. Values on the boundary are exactly 0.
 type cubicTransfer struct {
-	from    *profile
-	weights [3][]cubic // for indices 0 … N+1 of the fine grid
+	from    *comparison
+	weights [3][]cubicWeight // for indices 0 … N+1 of the fine grid
 }
 
 // cubic are the weights of up to four consecutive nodes, 0 being the boundary.
-type cubic struct {
+type cubicWeight struct {
 	first int
 	of    [4]float64
 }
 
-func newCubicTransfer(f *profile, n [3]int) *cubicTransfer {
+func newCubicTransfer(f *comparison, n [3]int) *cubicTransfer {
 	t := &cubicTransfer{from: f}
 	for a := range 3 {
-		t.weights[a] = cubicWeights(n[a], f.p.N[a], a < f.p.Dimension)
+		t.weights[a] = interpolationWeights(n[a], f.p.N[a], a < f.p.Dimension)
 	}
 	return t
 }
 
 // cubicWeights are Lagrange's between the nodes of two grids of one interval; of an
 // unused axis, whose only node has index 1, that node.
-func cubicWeights(fine, coarse int, used bool) []cubic {
-	out := make([]cubic, fine+2)
+func interpolationWeights(fine, coarse int, used bool) []cubicWeight {
+	out := make([]cubicWeight, fine+2)
 	for i := range out {
 		c := &out[i]
 		if !used {

@@ -10,19 +10,19 @@ import (
 const (
 	// profileNear is the largest |A·w − 1|, or |A·w − f|/f, at which a profile is good enough: its bound is
 	// then at most (1 + profileNear)/(1 − profileNear) times that of A·w = 1.
-	profileNear = 0.02
+	comparisonTolerance = 0.02
 	// profileWork bounds the work of a profile on the problem's own grid, in sweeps over it.
-	profileWork = 600
+	maxComparisonWork = 600
 	// keptDirections is how many earlier directions a new one is made orthogonal to; each
 	// takes two arrays of the grid's size. Large grids keep fewer.
-	keptDirections      = 12
-	keptDirectionsLarge = 3
-	largeProfile        = 1 << 21
-	aggregateCycles     = 2 // W-cycles
+	maxDirections      = 12
+	maxDirectionsLarge = 3
+	largeGrid          = 1 << 21
+	aggregateCycles    = 2 // W-cycles
 	// weakAxis is the part of the strongest coupling below which an axis is not coarsened.
-	weakAxis       = 0.25
-	bandedEntries  = 1 << 15 // points times band of a grid that is solved by elimination
-	minimiserPiece = 1 << 14 // values that one thread works on at a time
+	weakAxis      = 0.25
+	bandedEntries = 1 << 15 // points times band of a grid that is solved by elimination
+	pieceValues   = 1 << 14 // values that one thread works on at a time
 )
 
 // minimiser solves A·w = f > 0, w = 0 on the boundary, by generalised conjugate residuals
@@ -34,7 +34,7 @@ const (
 // coarse operator an M-matrix, wherever coefficients jump and flows turn. A need not be
 // symmetric.
 type minimiser struct {
-	grids  []*aggregates
+	grids  []*level
 	c, ac  [][]float64 // padded: directions and their images, of norm ‖ac‖₂ = 1
 	weight []float64   // padded: 1 over the right-hand side; nil: 1
 	exec   problem.Executor
@@ -53,12 +53,12 @@ func newMinimiser(p *problem.Problem, e problem.Executor) (*minimiser, error) {
 		return nil, err
 	}
 	m := &minimiser{exec: e, points: p.Points()}
-	kept := keptDirections
-	if m.points > largeProfile {
-		kept = keptDirectionsLarge
+	kept := maxDirections
+	if m.points > largeGrid {
+		kept = maxDirectionsLarge
 	}
 	m.c, m.ac = make([][]float64, kept), make([][]float64, kept)
-	g, err := newAggregates(b.Layout, b.Operator)
+	g, err := newLevel(b.Layout, b.Operator)
 	for ; err == nil; g, err = g.coarser() {
 		m.grids = append(m.grids, g)
 		if band := bandOf(g.layout); band == 1 || g.layout.Points()*band <= bandedEntries {
@@ -97,13 +97,13 @@ func (m *minimiser) solve(f, w []float64, near, most float64) []float64 {
 			clear(g.x)
 		}
 	}
-	for k := 0; m.work < most && !(m.furthest() <= near) && m.step(k); k++ {
+	for k := 0; m.work < most && !(m.largestDefect() <= near) && m.step(k); k++ {
 	}
 	return g.x
 }
 
 // furthest is the largest part of the right-hand side that A·w is off by.
-func (m *minimiser) furthest() float64 {
+func (m *minimiser) largestDefect() float64 {
 	r := m.grids[0].r
 	if m.weight == nil {
 		return problem.LargestMagnitude(r)
@@ -156,18 +156,18 @@ func (m *minimiser) precondition(i int, z []float64) {
 	if g.direct != nil {
 		g.direct.solve(g.source)
 		g.copyIn(z, g.source)
-		m.count(g, 2)
+		m.addWork(g, 2)
 		return
 	}
 	clear(z)
 	m.relax(g, z, 0)
 	m.relax(g, z, 1)
 	m.boxes(g, func(b kernel.Box) { g.sweep.Defect(g.defect, z, b) })
-	m.count(g, 2)
+	m.addWork(g, 2)
 	h := m.grids[i+1]
 	clear(h.x)
 	clear(h.r)
-	h.gather(g.defect, g.layout)
+	h.restrict(g.defect, g.layout)
 	for k := range aggregateCycles {
 		m.precondition(i+1, h.z)
 		m.add(h.x, h.z, 1)
@@ -177,34 +177,34 @@ func (m *minimiser) precondition(i int, z []float64) {
 		m.image(h, h.defect, h.z)
 		m.add(h.r, h.defect, -1)
 	}
-	h.spread(z, g.layout)
+	h.prolong(z, g.layout)
 	m.relax(g, z, 1)
 	m.relax(g, z, 0)
-	m.count(g, 1)
+	m.addWork(g, 1)
 }
 
 // count adds sweeps over a grid to the work.
-func (m *minimiser) count(g *aggregates, sweeps float64) {
+func (m *minimiser) addWork(g *level, sweeps float64) {
 	m.work += sweeps * float64(g.layout.Points()) / float64(m.points)
 }
 
 // relax relaxes the points of a colour.
-func (m *minimiser) relax(g *aggregates, z []float64, colour int) {
+func (m *minimiser) relax(g *level, z []float64, colour int) {
 	m.boxes(g, func(b kernel.Box) { g.sweep.RelaxColour(z, colour, 1, b) })
 }
 
 // image writes A·v to dst.
-func (m *minimiser) image(g *aggregates, dst, v []float64) {
+func (m *minimiser) image(g *level, dst, v []float64) {
 	m.boxes(g, func(b kernel.Box) { g.sweep.Apply(dst, v, b) })
-	m.count(g, 1)
+	m.addWork(g, 1)
 }
 
 // boxes calls f for pieces of a grid.
-func (m *minimiser) boxes(g *aggregates, f func(b kernel.Box)) {
+func (m *minimiser) boxes(g *level, f func(b kernel.Box)) {
 	in := g.layout.Interior()
 	slow := g.layout.Dim - 1
 	n := in.Hi[slow]
-	pieces := max(1, min(n, g.layout.Points()/minimiserPiece))
+	pieces := max(1, min(n, g.layout.Points()/pieceValues))
 	m.exec.For(pieces, func(i int) {
 		b := in
 		b.Lo[slow], b.Hi[slow] = n*i/pieces, n*(i+1)/pieces
@@ -214,13 +214,13 @@ func (m *minimiser) boxes(g *aggregates, f func(b kernel.Box)) {
 
 // each calls f for pieces of an array of n values; they do not depend on threads.
 func (m *minimiser) each(n int, f func(lo, hi int)) {
-	m.exec.For((n+minimiserPiece-1)/minimiserPiece, func(i int) { f(i*minimiserPiece, min((i+1)*minimiserPiece, n)) })
+	m.exec.For((n+pieceValues-1)/pieceValues, func(i int) { f(i*pieceValues, min((i+1)*pieceValues, n)) })
 }
 
 // dot is the weighted scalar product of two padded arrays on the finest grid, whose ghosts
 // are 0.
 func (m *minimiser) dot(a, b []float64) float64 {
-	partial := make([]float64, (len(a)+minimiserPiece-1)/minimiserPiece)
+	partial := make([]float64, (len(a)+pieceValues-1)/pieceValues)
 	m.each(len(a), func(lo, hi int) {
 		sum := 0.0
 		for i := lo; i < hi; i++ {
@@ -230,7 +230,7 @@ func (m *minimiser) dot(a, b []float64) float64 {
 			}
 			sum += float64(v * w)
 		}
-		partial[lo/minimiserPiece] = sum
+		partial[lo/pieceValues] = sum
 	})
 	sum := 0.0
 	for _, v := range partial {
