@@ -87,7 +87,7 @@ func (c *Config) check() error {
 		return fmt.Errorf("runner: %d threads: must be 1 to %d (--threads)", c.Threads, maxThreads)
 	}
 	if math.IsNaN(c.Slow) || c.Slow > maxSlow {
-		return fmt.Errorf("runner: slowness %v: must be 1 to %g (--slow)", c.Slow, float64(maxSlow))
+		return fmt.Errorf("runner: slowness %v: must be 1 to %g (--slowdown)", c.Slow, float64(maxSlow))
 	}
 	if c.Threads == 0 {
 		c.Threads = 1
