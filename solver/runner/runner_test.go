@@ -418,7 +418,7 @@ func TestConfigErrors(t *testing.T) {
 		"1 names for 2":     func(c *runner.Config) { c.Names = c.Names[:1] },
 		"need a node":       func(c *runner.Config) { c.Node = nil },
 		"--threads":         func(c *runner.Config) { c.Threads = -1 },
-		"--slowdown":            func(c *runner.Config) { c.Slow = math.NaN() },
+		"--slowdown":        func(c *runner.Config) { c.Slow = math.NaN() },
 		"rank 5":            func(c *runner.Config) { c.Solver.Rank = 5 },
 		"context canceled":  func(*runner.Config) {},
 		"must not be negat": func(c *runner.Config) { c.Solver.Tolerance = -1 },
