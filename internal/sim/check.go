@@ -170,6 +170,9 @@ func (c *Cluster) checkBits(r *Result) error {
 				rank, o.Reason, o.Sweeps, o.Residual, want.Reason, want.Sweeps, want.Residual)
 		}
 	}
+	if c.Scenario.Method.Name == problem.Schwarz && r.Outcomes[0].Reason == iterate.Interrupted {
+		return nil // an early end cuts the last local solves short, by a different amount on each peer
+	}
 	for i := range want.U {
 		if math.Float64bits(want.U[i]) != math.Float64bits(r.U[i]) {
 			return fmt.Errorf("sim: value %d is %v, sequentially %v: the bits differ", i, r.U[i], want.U[i])
