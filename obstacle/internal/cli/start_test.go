@@ -3,14 +3,14 @@ package cli
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/solver/verify"
-	"github.com/stretchr/testify/require"
 )
 
-// Of a run that ended early the start is delivered where the last iterate is worse, and
-// nothing is replaced otherwise.
+// The answer of a run that ended early is the starting iterate if its residual is smaller than that of the last one.
 func TestAnEarlyEndIsNeverWorseThanTheStart(t *testing.T) {
 	b, err := problems.Lookup("membrane")
 	require.NoError(t, err)
@@ -37,7 +37,7 @@ func TestAnEarlyEndIsNeverWorseThanTheStart(t *testing.T) {
 		o := &launch.Outcome{Reason: c.reason, U: c.u}
 		e, err := verify.Evaluate(p, c.u, nil)
 		require.NoError(t, err)
-		got, err := better(&work{problem: p, initial: c.initial}, o, e, nil)
+		got, err := preferStart(&work{problem: p, initial: c.initial}, o, e, nil)
 		require.NoError(t, err)
 		require.Equal(t, c.want, o.U, c.name)
 		require.Equal(t, c.replaced, o.AtStart, c.name)

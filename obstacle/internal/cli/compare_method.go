@@ -4,33 +4,32 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
-	"github.com/p2pdc/p2pdc/solver/iterate"
-
 	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-// contest is what one method does in a simulated comparison: every scheme on every number
-// of machines, against one machine with that method.
-type contest struct {
-	method string // as the user said it: sor out of lockstep is Schwarz with it
+// methodComparison holds the simulated runs of one method: every scheme on every number of machines, and one machine.
+type methodComparison struct {
+	method string // as requested; out of lockstep, sor means Schwarz with sor
 	rows   []*virtualRun
-	one    *virtualRun // the run of one machine; nil: t(1) follows from a row
+	one    *virtualRun // the run of one machine; nil if t(1) follows from a row
 }
 
-// contest prepares the runs of a method; every error is bad input.
-func (a *app) contest(q *request, s *simulation, f *clusterfile.File, ref, method string, all choices) (*contest, error) {
+// compareMethod prepares the runs of a method. Its errors are bad input.
+func (a *app) compareMethod(q *request, s *simulation, f *clusterfile.File, ref, method string, all selection) (
+	*methodComparison, error,
+) {
 	of := *q
 	of.method.name = method
-	m := &contest{method: method}
-	if _, err := of.method.config(iterate.Synchronous()); err != nil { // a wrong word is wrong in every row
+	m := &methodComparison{method: method}
+	if _, err := of.method.config(iterate.Synchronous(), a.catalog); err != nil {
 		return nil, err
 	}
 	for _, scheme := range all.schemes {
 		for _, machines := range all.peers {
-			if _, err := choice.Scheme(scheme, nil); err != nil {
+			if _, err := a.catalog.Scheme(scheme, nil); err != nil {
 				return nil, badInput(err)
 			}
 			r, err := a.prepare(&of, s, f, ref, scheme, machines)
@@ -44,7 +43,7 @@ func (a *app) contest(q *request, s *simulation, f *clusterfile.File, ref, metho
 		return m, nil
 	}
 	if !slices.ContainsFunc(m.rows, (*virtualRun).sequential) {
-		one, err := a.alone(&of, s, f, ref)
+		one, err := a.single(&of, s, f, ref)
 		if err != nil {
 			return nil, err
 		}
@@ -58,8 +57,8 @@ func (a *app) contest(q *request, s *simulation, f *clusterfile.File, ref, metho
 	return m, nil
 }
 
-// runs are all that are to be simulated.
-func (m *contest) runs() []*virtualRun {
+// runs returns all runs to simulate.
+func (m *methodComparison) runs() []*virtualRun {
 	out := slices.DeleteFunc(slices.Clone(m.rows), func(r *virtualRun) bool { return r.refused != nil })
 	if m.one != nil {
 		out = append(out, m.one)
@@ -67,9 +66,11 @@ func (m *contest) runs() []*virtualRun {
 	return out
 }
 
-// judge adds the rows of runs that have been simulated, with their efficiencies.
-func (m *contest) judge(c *report.SimulatedComparison) {
-	of := report.Reference{Method: m.method, Reference: "not known: no run of it was possible", Alone: nullable.NaN(), Costing: 1}
+// addRows adds the rows of the simulated runs with their efficiencies.
+func (m *methodComparison) addRows(c *report.SimulatedComparison) {
+	of := report.Reference{
+		Method: m.method, Reference: "unknown: every run was refused", Alone: nullable.NaN(), Costing: 1,
+	}
 	if len(m.runs()) == 0 {
 		for _, r := range m.rows {
 			c.Rows = append(c.Rows, report.SimulatedRow{Method: m.method, Simulated: r.figures})
@@ -88,11 +89,12 @@ func (m *contest) judge(c *report.SimulatedComparison) {
 			c.Rows = append(c.Rows, report.SimulatedRow{Method: m.method, Simulated: r.figures})
 			continue
 		}
-		r.figures.Against(alone, r.costing())
+		r.figures.Against(alone, r.staleDivisor())
 		if name := r.work.method.Name; name != m.method {
-			of.About = fmt.Sprintf("%s out of lockstep is %s, with %s on every machine's own box", m.method, name, m.method)
+			of.About = fmt.Sprintf("out of lockstep, %s means %s with %s on the box of every machine", m.method, name,
+				m.method)
 		}
-		of.Costing = max(of.Costing, r.costing())
+		of.Costing = max(of.Costing, r.staleDivisor())
 		c.Rows = append(c.Rows, report.SimulatedRow{Method: m.method, Simulated: r.figures})
 	}
 	c.Refer(of)

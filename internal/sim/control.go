@@ -9,16 +9,16 @@ import (
 )
 
 // wireEnd is one end of a control connection.
-type wireEnd struct {
+type connectionEnd struct {
 	rank iterate.Rank
 	id   p2psap.ConnID
 }
 
-// dial makes a control connection, or does not.
+// dial makes a control connection, or fails.
 func (c *Cluster) dial(p *peer, name string) {
 	to := c.byName(name)
-	refused := !c.calm() && chance(c.rand, c.Scenario.Control.Refuse)
-	at := max(c.healed(p.rank, to.rank), c.clock.Now()).Add(c.latency() + c.Scenario.distance(p.rank, to.rank))
+	refused := !c.faultsOver() && chance(c.rand, c.Scenario.Control.Refuse)
+	at := max(c.reachable(p.rank, to.rank), c.clock.Now()).Add(c.latency() + c.Scenario.distance(p.rank, to.rank))
 	c.clock.At(at, func() {
 		if refused {
 			p.node.DialFailed(c.clock.Now(), name)
@@ -26,8 +26,8 @@ func (c *Cluster) dial(p *peer, name string) {
 			return
 		}
 		c.lastID += 2
-		near, far := wireEnd{p.rank, c.lastID}, wireEnd{to.rank, c.lastID + 1}
-		c.wires[near], c.wires[far] = far, near
+		near, far := connectionEnd{p.rank, c.lastID}, connectionEnd{to.rank, c.lastID + 1}
+		c.connections[near], c.connections[far] = far, near
 		to.node.ControlUp(c.clock.Now(), far.id, "")
 		p.node.ControlUp(c.clock.Now(), near.id, name)
 		to.Settle()
@@ -49,21 +49,21 @@ func (c *Cluster) byName(name string) *peer {
 	return nil
 }
 
-// control carries a message, in order, unless the connection breaks.
+// control carries a message in order, unless the connection breaks.
 func (c *Cluster) control(p *peer, o p2psap.Output) {
-	near := wireEnd{p.rank, o.Conn}
-	far, up := c.wires[near]
+	near := connectionEnd{p.rank, o.Conn}
+	far, up := c.connections[near]
 	if !up {
 		return
 	}
-	if !c.calm() && chance(c.rand, c.Scenario.Control.Break) {
-		c.snap(near, far)
+	if !c.faultsOver() && chance(c.rand, c.Scenario.Control.Break) {
+		c.breakConnection(near, far)
 		return
 	}
-	at := max(c.healed(near.rank, far.rank).Add(c.latency()+c.Scenario.distance(near.rank, far.rank)), c.carried[near])
+	at := max(c.reachable(near.rank, far.rank).Add(c.latency()+c.Scenario.distance(near.rank, far.rank)), c.carried[near])
 	c.carried[near] = at
 	c.clock.At(at, func() {
-		if _, up := c.wires[far]; up {
+		if _, up := c.connections[far]; up {
 			to := c.peers[far.rank]
 			to.node.Control(c.clock.Now(), far.id, o.Data)
 			to.Settle()
@@ -71,10 +71,10 @@ func (c *Cluster) control(p *peer, o p2psap.Output) {
 	})
 }
 
-// snap breaks a connection: what is in flight is lost, both ends are told.
-func (c *Cluster) snap(ends ...wireEnd) {
+// snap breaks a connection. Messages in transit are lost, and both ends are notified.
+func (c *Cluster) breakConnection(ends ...connectionEnd) {
 	for _, e := range ends {
-		delete(c.wires, e)
+		delete(c.connections, e)
 		delete(c.carried, e)
 		c.clock.After(c.latency(), func() {
 			p := c.peers[e.rank]
@@ -84,19 +84,19 @@ func (c *Cluster) snap(ends ...wireEnd) {
 	}
 }
 
-// hangup closes a connection from one end, after what was sent before.
-func (c *Cluster) hangup(p *peer, id p2psap.ConnID) {
-	near := wireEnd{p.rank, id}
-	far, up := c.wires[near]
+// hangup closes a connection from one end, after all messages sent before.
+func (c *Cluster) disconnect(p *peer, id p2psap.ConnID) {
+	near := connectionEnd{p.rank, id}
+	far, up := c.connections[near]
 	if !up {
 		return
 	}
-	at := max(c.healed(near.rank, far.rank).Add(c.latency()), c.carried[near])
-	delete(c.wires, near)
+	at := max(c.reachable(near.rank, far.rank).Add(c.latency()), c.carried[near])
+	delete(c.connections, near)
 	delete(c.carried, near)
 	c.clock.At(at, func() {
-		if _, up := c.wires[far]; up {
-			delete(c.wires, far)
+		if _, up := c.connections[far]; up {
+			delete(c.connections, far)
 			delete(c.carried, far)
 			to := c.peers[far.rank]
 			to.node.ControlDown(c.clock.Now(), far.id)
