@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// gang is an Executor of so many goroutines that take the pieces in turn.
+// threadPool is an Executor of that many goroutines.
 type threadPool int
 
 func (c threadPool) Threads() int { return int(c) }

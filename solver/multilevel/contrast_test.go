@@ -144,7 +144,8 @@ func TestMultigridConvergesAtEveryContrast(t *testing.T) {
 	}
 }
 
-// In one dimension a jump costs nothing, wherever it lies.
+// TestMultigridConvergesAtJumpsInOneDimension checks that a jump costs nothing in one dimension, wherever it
+// lies.
 func TestMultigridConvergesAtJumpsInOneDimension(t *testing.T) {
 	for _, n := range []int{127, 255, 511, 512} {
 		for _, at := range []float64{0.77, 0.75, 0.6180339887} {

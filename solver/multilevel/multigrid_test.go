@@ -123,7 +123,7 @@ func TestMultigridSolvesTimeStepsAsOnePeer(t *testing.T) {
 	}
 }
 
-// The grids are made once in a run, not once in a time step.
+// TestTimeStepsReuseGrids checks that grids are allocated once per run, not once per time step.
 func TestTimeStepsReuseGrids(t *testing.T) {
 	p := solvertest.Heating(15, 3)
 	base := *p

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// crew drives the peers of a run in a random order, over channels that are reliable and
-// in order tag by tag, and receive into one buffer a tag as the shells do.
+// peerGroup runs the peers of a run in a random order over reliable channels that are in order per tag. It
+// receives into one buffer per tag, as the shells do.
 type peerGroup struct {
 	t     require.TestingT
 	rng   *rand.Rand

@@ -65,7 +65,7 @@ func TestMethodRejectsInvalidConfig(t *testing.T) {
 	}
 }
 
-// Bytes from the network never panic, whatever they are.
+// FuzzHalo checks that arbitrary bytes from the network do not cause a panic.
 func FuzzHalo(f *testing.F) {
 	p := solvertest.Membrane([3]int{5, 4, 3}, 3)
 	part, err := problem.GridOf(p.N, [3]int{1, 2, 2})
@@ -162,7 +162,7 @@ func TestRedBlackSolvesTimeStepsAsOnePeer(t *testing.T) {
 	}
 }
 
-// pair runs two peers without allocating: messages go straight into the other's buffer.
+// pair runs two peers without allocating: messages are written to the other peer's buffer.
 type pair struct {
 	peers [2]problem.Peer
 	slots [2][][]byte // what arrives at a peer, by tag

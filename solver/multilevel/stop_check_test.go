@@ -9,9 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A cycle of multigrid is left within two passes over the grid (a correction, a relaxation
-// and what reads its residual are one pass over memory), wherever the end is asked for: in
-// the full multigrid start, in a cycle, in the safeguard's relaxations. What remains is never
+// TestCycleStopsEarlyWithinTwoPasses checks that a multigrid cycle ends within two passes over the grid of a
+// request: in the full multigrid start, in a cycle and in the safeguard's relaxations. The result is never
 // worse than the start.
 func TestCycleStopsEarlyWithinTwoPasses(t *testing.T) {
 	back := 0
@@ -72,7 +71,7 @@ func TestSafeguardRelaxationStopsWithinOneSweep(t *testing.T) {
 	require.LessOrEqual(t, a.Stopped(t, 0), 1.0)
 }
 
-// MaxSweeps bounds the work of multigrid, too: what the safeguard relaxes counts.
+// TestMaxSweepsBoundsMultigridWork checks that relaxations by the safeguard count towards MaxSweeps.
 func TestMaxSweepsBoundsMultigridWork(t *testing.T) {
 	p := solvertest.Windy(15)
 	c := problem.Config{

@@ -56,8 +56,9 @@ func errorOf(t *testing.T, p *problem.Problem) float64 {
 	return largest
 }
 
-// The error falls with the square of the spacing wherever κ jumps: 16 times in two
-// halvings, and 4 times with the place of the jump in its edge, which the ratio leaves.
+// TestErrorAtJumpsOffTheGridIsSecondOrder checks that the error decreases with the square of the spacing
+// wherever κ jumps. The expected factor of two halvings is 16; the position of the jump in its edge changes it
+// by up to 4.
 func TestErrorAtJumpsOffTheGridIsSecondOrder(t *testing.T) {
 	for _, c := range []struct{ at, k float64 }{{0.77, 100}, {1 / math.Sqrt2, 1e4}, {0.3333, 0.01}, {0.9, 3}} {
 		coarse, fine := errorOf(t, jumping1d(31, c.at, c.k)), errorOf(t, jumping1d(511, c.at, c.k))
@@ -98,8 +99,8 @@ func TestEdgeDiffusionOfDrawnFunctions(t *testing.T) {
 	require.False(t, jumps)
 }
 
-// A grid with a smooth κ has the operator that it had before jumps were looked for: κ
-// half-way, counted from the row's own point.
+// TestSmoothDiffusionIsTakenHalfWay checks that a smooth κ is evaluated half-way, computed from the row's own
+// point.
 func TestSmoothDiffusionIsTakenHalfWay(t *testing.T) {
 	p := jumping2d(20, 1)
 	p.Diffusion.Of = func(q problem.Point) float64 { return math.Exp(4 * math.Sin(6*q[0]) * math.Cos(6*q[1])) }
@@ -118,7 +119,8 @@ func TestSmoothDiffusionIsTakenHalfWay(t *testing.T) {
 	})
 }
 
-// What a peer evaluates of coarse grids does not depend on how much it evaluates at once.
+// TestCoarseEdgesAreIndependentOfTheBox checks that coarse edges do not depend on the box that is evaluated at
+// once.
 func TestCoarseEdgesAreIndependentOfTheBox(t *testing.T) {
 	for _, n := range [][3]int{{31, 15, 1}, {20, 33, 1}, {15, 15, 15}, {17, 9, 12}} {
 		p := jumping2d(n[0], 50)

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// checkPartition holds any partition to what a tensor product promises.
+// checkPartition checks the properties of a tensor product partition.
 func checkPartition(t require.TestingT, p problem.Partition, n [3]int) {
 	require.NoError(t, p.Validate(n))
 	owner := map[[3]int]iterate.Rank{}

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// goroutines is an Executor that runs everything at once.
+// goroutines is an Executor that runs all calls concurrently.
 type goroutines struct{}
 
 func (goroutines) For(n int, f func(i int)) {
@@ -23,8 +23,8 @@ func (goroutines) For(n int, f func(i int)) {
 	all.Wait()
 }
 
-// A field has the function's values whatever the executor, and no array where one value
-// serves: also where only a late point, or a late share of the rows, differs.
+// TestFieldEqualsItsFunction checks a field's values in any executor, and that it has no array if all values
+// are equal, even if only a late point or a late share of the rows differs.
 func TestFieldEqualsItsFunction(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := solvertest.Membrane([3]int{1, 1, 1}, rapid.IntRange(1, 3).Draw(t, "dimension"))
@@ -80,8 +80,8 @@ func rowOf(f problem.Function) problem.Row {
 	}
 }
 
-// The error is that of the first bad point, whoever gets there first; and a function that
-// was replaced without its row is found out.
+// TestFieldErrors checks that the error names the first invalid point, in any executor, and that a function
+// replaced without its Row is detected.
 func TestFieldErrors(t *testing.T) {
 	p := solvertest.Membrane([3]int{40, 40, 40}, 3)
 	bad := []problem.Point{p.At(7, 3, 9), p.At(1, 1, 30), p.At(40, 40, 40)}

@@ -132,8 +132,8 @@ func TestFluxesOfDifferentAgesCancel(t *testing.T) {
 	require.Greater(t, math.Abs(total(0.5, false)-total(0, false)), 100.0)
 }
 
-// TestForecastLearnsItsDepth: errors that three relaxations pass over before their
-// correction comes are forecast as such from the second round on, and none is left then.
+// TestForecastFitsItsDepth checks that the forecast predicts errors after three relaxations from the second
+// round on.
 func TestForecastFitsItsDepth(t *testing.T) {
 	p := solvertest.Membrane([3]int{31, 31, 1}, 2)
 	part, err := problem.GridOf(p.N, [3]int{2, 2, 1})

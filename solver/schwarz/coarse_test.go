@@ -148,8 +148,8 @@ func TestCoarseCorrectionBoundsExchanges(t *testing.T) {
 	require.Greater(t, without, 2*many)
 }
 
-// TestCorrectionsThatDoNotHelp: with a coarse operator that is much too weak corrections
-// overshoot. The run must end all the same, by the relaxation alone.
+// TestRunConvergesWithHarmfulCorrections checks that a run converges by relaxation if a wrong coarse operator
+// makes corrections overshoot.
 func TestRunConvergesWithHarmfulCorrections(t *testing.T) {
 	p := solvertest.Membrane([3]int{24, 24, 1}, 2)
 	part, err := problem.GridOf(p.N, [3]int{3, 3, 1})
@@ -194,7 +194,7 @@ func TestRunConvergesWithHarmfulCorrections(t *testing.T) {
 	}
 }
 
-// lifted solves a coarse problem by Gauss–Seidel and keeps to its obstacles.
+// relaxingSolver solves a coarse problem by Gauss–Seidel and respects its obstacles.
 type relaxingSolver struct {
 	*kernel.Sweep
 	layout kernel.Layout

@@ -89,8 +89,8 @@ func TestSchwarzConvergesWhereLocalMultigridDiverges(t *testing.T) {
 	}
 }
 
-// wild is a local method whose values are far too large: each of its solves must be rejected. They
-// stay above the obstacle, as method.Solver demands: below it every residual would be 0.
+// divergingSolver is a local method whose values are far too large: each of its solves must be rejected. They
+// stay above the obstacle, as method.Solver requires; below it every residual would be 0.
 type divergingSolver struct {
 	method.Solver
 	rng *rand.Rand
@@ -104,8 +104,8 @@ func (w divergingSolver) Cycle(u []float64) float64 {
 	return 1
 }
 
-// TestNoLocalMethodDoesHarm: with local solves that are always rejected the largest error never
-// grows, whatever the ages of the values that peers read, and the run converges.
+// TestRejectedLocalSolvesNeverIncreaseTheError checks that, with local solves that are always rejected, the
+// largest error never grows, for values of any age, and that the run converges.
 func TestRejectedLocalSolvesNeverIncreaseTheError(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
@@ -189,7 +189,7 @@ func hardProblem(seed uint64, n int) *problem.Problem {
 	return p
 }
 
-// TestSchwarzOfJumpsAndFlows: a set of runs of which many diverged.
+// TestSchwarzConvergesOnJumpsAndFlows runs drawn configurations, many of which diverged without the guard.
 func TestSchwarzConvergesOnJumpsAndFlows(t *testing.T) {
 	runs := 60
 	if testing.Short() {

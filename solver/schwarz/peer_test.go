@@ -151,8 +151,8 @@ func TestSchwarzConvergesInEveryScheme(t *testing.T) {
 	}
 }
 
-// FuzzSchwarz feeds any messages, in any state, to a peer in the middle of the tree: it may
-// refuse them, it must not panic, spin or say that it is done without a reason.
+// FuzzMessages feeds arbitrary messages in any state to a peer in the middle of the tree. It may reject them
+// but must not panic, loop or end without a reason.
 func FuzzMessages(f *testing.F) {
 	for i, m := range solvertest.Samples() {
 		f.Add(m.Encode(), uint8(i))

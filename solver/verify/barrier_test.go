@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Against gonum: the barriers bound ‖A⁻¹‖∞, by little more than it is.
+// TestConstantBarrierBoundsTheInverseClosely compares the barriers with ‖A⁻¹‖∞ computed by gonum.
 func TestConstantBarrierBoundsTheInverseClosely(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := solvertest.AnyMMatrix(t, true)
@@ -33,8 +33,8 @@ func TestConstantBarrierBoundsTheInverseClosely(t *testing.T) {
 	require.InDelta(t, 0.125, constantBarrier(p, problem.Sequential{}).inverse(), 1e-9)
 }
 
-// What the check finds is what A·w is, by the dense matrix; a w that is no barrier
-// proves nothing.
+// TestBarrierCheckAgreesWithTheDenseMatrix compares least and top with A·w by the dense matrix. A w that is no
+// barrier proves nothing.
 func TestBarrierCheckAgreesWithTheDenseMatrix(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := solvertest.AnyMMatrix(t, true)
@@ -72,7 +72,7 @@ func TestBarrierCheckAgreesWithTheDenseMatrix(t *testing.T) {
 	})
 }
 
-// scale is the diagonal, to which rounding is relative.
+// scaleOf returns the diagonal, to which rounding is relative.
 func scaleOf(p *problem.Problem) float64 {
 	return problem.NewStencil(p).At([3]int{1, 1, 1})[kernel.Center]
 }

@@ -11,9 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The bound holds on random M-matrices, flows, jumps and reactions among them, against
-// gonum's dense solution of the problem; and where coefficients are constant it is little
-// more than the norm of the inverse makes of the residual.
+// TestErrorBoundHolds compares the bound with gonum's dense solution on random M-matrices with flows, jumps and
+// reactions. For constant coefficients it also checks that the bound is sharp.
 func TestErrorBoundHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		constant := rapid.Bool().Draw(t, "constant")
@@ -47,8 +46,8 @@ func TestErrorBoundHolds(t *testing.T) {
 	})
 }
 
-// At its sharpest: without obstacles, and with a residual of 1 everywhere, the error
-// is what the bound says, but for what w loses.
+// TestErrorBoundIsSharp checks the bound without obstacles and with a residual of 1 at every point, where it is
+// nearly attained.
 func TestErrorBoundIsSharp(t *testing.T) {
 	p := solvertest.Membrane([3]int{15, 15, 15}, 3)
 	p.Obstacle = nil
@@ -71,8 +70,8 @@ func TestErrorBoundIsSharp(t *testing.T) {
 	}
 }
 
-// Where A is no M-matrix, u is outside its obstacles or not finite, that is said, and
-// no bound given.
+// TestCertificateStatesWhyThereIsNoBound checks the reason if A is no M-matrix or u is infeasible or not
+// finite.
 func TestCertificateStatesWhyThereIsNoBound(t *testing.T) {
 	varies := func(c problem.Coefficient) problem.Coefficient {
 		return problem.Coefficient{Of: func(q problem.Point) float64 { return c.Value * (1 + 1e-9*q[0]) }}
@@ -103,7 +102,7 @@ func TestCertificateStatesWhyThereIsNoBound(t *testing.T) {
 	}
 }
 
-// Rounding: of a solution whose computed residual is 0 the true one need not be.
+// TestErrorBoundIncludesRounding checks a solution whose computed residual is 0 while the exact one is not.
 func TestErrorBoundIncludesRounding(t *testing.T) {
 	p := solvertest.Membrane([3]int{40, 1, 1}, 1)
 	p.Obstacle = nil

@@ -88,7 +88,8 @@ func TestBoundExistsForMMatrices(t *testing.T) {
 	}
 }
 
-// Where ‖A⁻¹‖∞ is beyond all use, the search ends, and that is said.
+// TestComparisonSearchIsBounded checks that the search ends, and that its failure is reported, if ‖A⁻¹‖∞ is
+// very large.
 func TestComparisonSearchIsBounded(t *testing.T) {
 	p := solvertest.Membrane([3]int{63, 63, 1}, 2)
 	p.Upwind = true

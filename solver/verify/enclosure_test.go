@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Both vectors enclose gonum's solution however rough the iterate was, any number of
-// sweeps later; what is in contact for certain is in contact there.
+// TestEnclosureContainsTheSolution compares enclosures of rough iterates with gonum's solution after any number
+// of sweeps, and the contact counts with its contact set.
 func TestEnclosureContainsTheSolution(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := solvertest.AnyMMatrix(t, rapid.Bool().Draw(t, "constant"))

@@ -76,8 +76,7 @@ func TestEvaluateAgainstDense(t *testing.T) {
 	})
 }
 
-// Slabs of any thickness, judged one after the other in the same arrays, give what one slab
-// of the whole grid gives.
+// TestEvaluationIsIndependentOfChunks compares chunks of any size with a single chunk.
 func TestEvaluationIsIndependentOfChunks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := solvertest.AnyProblem(t)
@@ -205,7 +204,8 @@ func TestWorkerRejectsInvalidConfig(t *testing.T) {
 	}
 }
 
-// Measure finds what Evaluate finds, but for a bound that takes a search.
+// TestMeasureDoesNotSearchForABound checks that Measure returns what Evaluate returns, except for a bound that
+// needs a search.
 func TestMeasureDoesNotSearchForABound(t *testing.T) {
 	p := solvertest.Membrane([3]int{30, 20, 1}, 2)
 	p.Diffusion.Of = solvertest.Inclusion(100)

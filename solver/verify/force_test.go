@@ -57,7 +57,7 @@ func TestContactForceAgreesWithTheDenseMatrix(t *testing.T) {
 	})
 }
 
-// diagonal is the largest entry.
+// diagonalOf returns the largest diagonal entry.
 func diagonalOf(p *problem.Problem) float64 {
 	b, err := problem.Discretize(p, problem.Box{Hi: p.N})
 	if err != nil {
