@@ -57,7 +57,7 @@ func TestTogetherIsHowManySweepsAPassDoes(t *testing.T) {
 		require.Equal(t, most, longest)
 	}
 	_, err = newPeerOf(problem.Config{Method: problem.MethodConfig{SweepsPerPass: -1}})
-	require.ErrorContains(t, err, "-1 sweeps in one pass")
+	require.ErrorContains(t, err, "sweeps per pass -1")
 }
 
 // Whoever asks for the solution in the middle of a group gets an iterate, and the run
