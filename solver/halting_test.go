@@ -30,7 +30,7 @@ func TestAnEarlyEndInLockstepIsQuick(t *testing.T) {
 		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), solvertest.ConfigsFor(c))
 		require.NoError(t, err)
 		// A relaxation takes longer than a message over the whole tree.
-		n.PerPoint = func(int, time.Duration) time.Duration { return 20 * time.Microsecond }
+		n.PointTime = func(int, time.Duration) time.Duration { return 20 * time.Microsecond }
 		n.StopAt, n.StopRank = time.Duration(rapid.IntRange(40, 2000).Draw(t, "stop"))*time.Millisecond, iterate.Rank(rapid.IntRange(0, peers-1).Draw(t, "rank"))
 		known, root, work, heard := iterate.Iteration(0), iterate.Iteration(0), 0.0, false
 		n.Observe = func() {

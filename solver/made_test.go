@@ -5,22 +5,12 @@ import (
 
 	"github.com/p2pdc/p2pdc/solver/internal/solvertest"
 	"github.com/p2pdc/p2pdc/solver/problem"
-	"github.com/p2pdc/p2pdc/solver/richardson"
 	"github.com/stretchr/testify/require"
 )
 
 // newNetwork builds the peers of a run by the methods of this module.
 func newNetwork(seed uint64, configs []problem.Config) (*solvertest.Network, error) {
 	return solvertest.NewNetwork(seed, New, configs)
-}
-
-// workersOf returns the peers of a run of the Richardson method.
-func workersOf(n *solvertest.Network) []*richardson.Worker {
-	out := make([]*richardson.Worker, len(n.Peers))
-	for i, p := range n.Peers {
-		out[i] = p.(*richardson.Worker)
-	}
-	return out
 }
 
 func newSingle(t require.TestingT, c problem.Config) *solvertest.Single {

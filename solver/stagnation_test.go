@@ -147,7 +147,7 @@ func TestStandstillAboveRoundingIsNotStagnation(t *testing.T) {
 	var s iterate.Stagnation
 	asked := false
 	for k := iterate.Iteration(0); k < 10000; k++ {
-		why, ask := s.Judge(k, 0.5, solvertest.Impossible, iterate.StagnantChecks, asked, 1e14)
+		why, ask := s.Evaluate(k, 0.5, solvertest.Impossible, iterate.StagnantChecks, asked, 1e14)
 		require.Equal(t, iterate.Running, why)
 		asked = ask
 	}
@@ -155,7 +155,7 @@ func TestStandstillAboveRoundingIsNotStagnation(t *testing.T) {
 		s = iterate.Stagnation{}
 		why := iterate.Running
 		for k := iterate.Iteration(0); k < 10000 && why == iterate.Running; k++ {
-			why, asked = s.Judge(k, math.Pow(1-1e-7, float64(k)), solvertest.Impossible, iterate.StagnantChecks, asked, 1e20)
+			why, asked = s.Evaluate(k, math.Pow(1-1e-7, float64(k)), solvertest.Impossible, iterate.StagnantChecks, asked, 1e20)
 		}
 		return why
 	}(), "a residual that falls, by ever so little, is no stagnation")
@@ -184,7 +184,7 @@ func TestSwingingResidualsAreNoStagnation(t *testing.T) {
 		if k > 200 && k%20 != 0 {
 			r *= 1.5
 		}
-		why, ask := s.Judge(k, r, solvertest.Impossible, iterate.StagnantChecks, asked, 1e20)
+		why, ask := s.Evaluate(k, r, solvertest.Impossible, iterate.StagnantChecks, asked, 1e20)
 		require.Equal(t, iterate.Running, why, "check %d", k)
 		asked = ask
 	}

@@ -52,14 +52,14 @@ type blockPeer struct {
 	block      Block
 	neighbours []Neighbour // of Halos, in the same order
 
-	x, next  []float64 // iterate k; iterate k+1 while it is made or sent, k−1 otherwise
-	ghosts   []float64
-	captured []float64 // of the snapshot in progress or agreed
-	image    []float64 // F of what was captured
+	x, next   []float64 // iterate k; iterate k+1 while it is made or sent, k−1 otherwise
+	ghosts    []float64
+	capturedX []float64 // of the snapshot in progress or agreed
+	imageOfX  []float64 // F of what was captured
 
 	phase    phase
 	measures bool
-	at       int // halos sent
+	sent     int // halos sent
 	squares  kernel.Sum
 }
 
@@ -100,7 +100,7 @@ func NewPeer(c Config, b Block) (Peer, error) {
 	}
 	w.Channels = slices.Clone(w.Halos)
 	for _, q := range w.Tree.edges() {
-		if find(w.Channels, q) == nil {
+		if findChannel(w.Channels, q) == nil {
 			w.Channels = append(w.Channels, NewChannel(q, 0, c.Scheme.Between(c.Rank, q)))
 		}
 	}
@@ -186,7 +186,7 @@ func (w *blockPeer) Next(now time.Duration) Op {
 	for {
 		switch {
 		case w.Queued():
-			return w.PopOutbox()
+			return w.Pop()
 		case w.Fault != nil:
 			return Op{Kind: OpFail, Err: w.Fault}
 		case w.Done:
@@ -207,17 +207,17 @@ func (w *blockPeer) Next(now time.Duration) Op {
 			continue // the messages of the rule go first
 		}
 		switch action {
-		case Sweep, SweepMeasure, MeasureCurrent:
+		case ActionSweep, ActionSweepMeasure, ActionMeasure:
 			if !w.Readable() {
 				return w.Wait(now)
 			}
-			w.phase, w.measures = phaseRelax, action == SweepMeasure
-			if action == MeasureCurrent {
+			w.phase, w.measures = phaseRelax, action == ActionSweepMeasure
+			if action == ActionMeasure {
 				w.phase = phaseMeasure
 			}
-		case MeasureCaptured:
+		case ActionMeasureCaptured:
 			w.phase = phaseMeasureCaptured
-		case Done:
+		case ActionDone:
 			w.Done = true
 		default:
 			return w.Wait(now)
@@ -235,13 +235,13 @@ func (w *blockPeer) proceed(now time.Duration) (Op, bool) {
 		if w.phase == phaseSend {
 			label++
 		}
-		for w.at < len(w.Halos) {
-			w.at++
+		for w.sent < len(w.Halos) {
+			w.sent++
 			if !w.Rule.SkipSend(label) {
-				return w.SendOp(now, w.Halos[w.at-1], label), true
+				return w.SendOp(now, w.Halos[w.sent-1], label), true
 			}
 		}
-		w.at = 0
+		w.sent = 0
 		if w.phase == phaseSend {
 			w.finish()
 		} else {
@@ -267,12 +267,12 @@ func (w *blockPeer) Relax(op Op) {
 		}
 	case phaseMeasure:
 		w.readHalos()
-		w.measured(w.x)
+		w.measure(w.x)
 	case phaseMeasureCaptured:
 		for i, c := range w.Halos {
 			w.unpack(i, c.Agreed.Data)
 		}
-		w.measured(w.captured)
+		w.measure(w.capturedX)
 	}
 }
 
@@ -286,12 +286,12 @@ func (w *blockPeer) readHalos() {
 }
 
 // measured measures the residual of values with the ghosts.
-func (w *blockPeer) measured(x []float64) {
-	if w.image == nil {
-		w.image = make([]float64, len(x))
+func (w *blockPeer) measure(x []float64) {
+	if w.imageOfX == nil {
+		w.imageOfX = make([]float64, len(x))
 	}
-	w.block.Relax(w.image, x, w.ghosts)
-	squares := distance(x, w.image)
+	w.block.Relax(w.imageOfX, x, w.ghosts)
+	squares := distance(x, w.imageOfX)
 	w.phase = phaseIdle
 	w.report(&squares)
 }
@@ -356,16 +356,16 @@ func (w *blockPeer) unpack(i int, data []byte) {
 
 // Halo takes values of a neighbour; see Peer.
 func (w *blockPeer) Halo(_ time.Duration, q Rank, tag uint32, label uint64, data []byte) error {
-	c, s, err := w.Arrival(q, label, data, w.phase == phaseRelax || w.phase == phaseSend)
+	c, s, err := w.HaloFrom(q, label, data, w.phase == phaseRelax || w.phase == phaseSend)
 	if c == nil {
 		return err
 	}
-	return c.Arrived(tag, s, w.Steps.Parity)
+	return c.Store(tag, s, w.Steps.Parity)
 }
 
 // Capture implements SnapshotSource.
 func (w *blockPeer) Capture() {
-	w.captured = append(w.captured[:0], w.x...)
+	w.capturedX = append(w.capturedX[:0], w.x...)
 	w.CapturedAt = w.Iterate
 }
 
@@ -375,7 +375,7 @@ func (w *blockPeer) Release() {}
 // PackCaptured implements SnapshotSource.
 func (w *blockPeer) PackCaptured(i int, dst []byte) {
 	if i < len(w.neighbours) {
-		w.pack(i, dst, w.captured)
+		w.pack(i, dst, w.capturedX)
 	}
 }
 
@@ -399,8 +399,8 @@ func (w *blockPeer) Receive(_ *Channel, m *Message) error {
 // Solution writes the agreed values of the block after OpDone, and the newest iterate before.
 func (w *blockPeer) Solution(dst []float64) {
 	src := w.x
-	if w.Done && !w.Config.Scheme.Lockstep() && w.captured != nil {
-		src = w.captured
+	if w.Done && !w.Config.Scheme.Lockstep() && w.capturedX != nil {
+		src = w.capturedX
 	}
 	copy(dst, src)
 }

@@ -14,7 +14,7 @@ type Coordination struct {
 	Config        Config
 	Source        SnapshotSource
 	Channels      []*Channel // one a neighbour: edges of the tree are some of them
-	Corners       []*Channel // of agreement sessions with peers that share no edge of the tree
+	AgreementOnly []*Channel // of agreement sessions with peers that share no edge of the tree
 	Halos         []*Channel // of halo sessions; may be the same as channels
 	Tree          Tree
 	Checks        CheckInterval
@@ -26,7 +26,7 @@ type Coordination struct {
 	Reference     kernel.Sum // own share of ‖r(u⁰)‖²
 	outbox        []Op
 	agreeLabel    uint64
-	StopReason    Reason // root: an early end was asked for
+	stopReason    Reason // root: an early end was asked for
 	StopRequested bool   // it was, here or below
 	Fault         error  // ends the run
 	Done          bool
@@ -47,7 +47,7 @@ type SnapshotSource interface {
 func (p *Coordination) Queued() bool { return len(p.outbox) > 0 }
 
 // PopOutbox returns the first of these operations.
-func (p *Coordination) PopOutbox() Op {
+func (p *Coordination) Pop() Op {
 	op := p.outbox[0]
 	p.outbox[0] = Op{}
 	p.outbox = p.outbox[1:]
@@ -88,13 +88,13 @@ func (p *Coordination) Agree(now time.Duration, q Rank, msg []byte) error {
 	if c == nil {
 		return fmt.Errorf("solver: an agreement message from rank %d, which is no neighbour of rank %d", q, p.Config.Rank)
 	}
-	m, err := DecodeMessage(msg, c.Bytes)
+	m, err := decodeMessage(msg, c.Bytes)
 	switch {
 	case err != nil:
 	case m.Step < p.Steps.Current && m.Kind != MsgStop:
 		return nil // the step is over, and with it what the message was for
 	case m.Step > p.Steps.Current && m.Kind != MsgStop:
-		err = p.keepEarly(c, m.Step, msg)
+		err = p.keepEarlyMessage(c, m.Step, msg)
 	default:
 		err = p.dispatch(c, &m)
 	}
@@ -108,22 +108,22 @@ func (p *Coordination) Agree(now time.Duration, q Rank, msg []byte) error {
 func (p *Coordination) dispatch(c *Channel, m *Message) error {
 	q := c.Rank
 	switch m.Kind {
-	case MsgDiagonal, MsgResidual, MsgEstimate, MsgStop, msgFinished, msgReach:
+	case MsgDiagonal, MsgResidual, MsgEstimate, MsgStop, MsgFinished, MsgReach:
 		if p.Tree.Child(q) < 0 {
 			return fmt.Errorf("kind %d, which only children in the tree send", m.Kind)
 		}
-	case MsgStep, MsgVerdict, MsgClose, MsgHeard, msgHalt, msgLast:
+	case MsgStep, MsgVerdict, MsgClose, MsgEstimateReply, MsgHalt, MsgLast:
 		if p.Tree.Parent != q {
 			return fmt.Errorf("kind %d, which only the parent in the tree sends", m.Kind)
 		}
-	case MsgFace:
-		if find(p.Channels, q) == nil {
+	case MsgCaptured:
+		if findChannel(p.Channels, q) == nil {
 			return fmt.Errorf("captured values from a peer that exchanges none")
 		}
 	}
 	switch m.Kind {
-	case MsgResidual, MsgVerdict, MsgFace, MsgEstimate, MsgHeard, msgFinished, MsgClose, msgHalt, msgReach, msgLast:
-		return p.Rule.Receive(c, m)
+	case MsgResidual, MsgVerdict, MsgCaptured, MsgEstimate, MsgEstimateReply, MsgFinished, MsgClose, MsgHalt, MsgReach, MsgLast:
+		return p.Rule.receive(c, m)
 	case MsgStop:
 		if m.Reason == Running || m.Reason == Converged || m.Reason == Stagnated {
 			return fmt.Errorf("a stop for reason %d", m.Reason)
@@ -141,23 +141,23 @@ func (p *Coordination) requestStop(r Reason) {
 	}
 	p.StopRequested = true
 	if !p.SendParent(&Message{Kind: MsgStop, Reason: r}) {
-		p.StopReason = r
-		p.Rule.StopRequested()
+		p.stopReason = r
+		p.Rule.stopRequested()
 	}
 }
 
 // Stopping reports whether the root knows that an early end was asked for.
-func (p *Coordination) Stopping() bool { return p.StopReason != Running }
+func (p *Coordination) Stopping() bool { return p.stopReason != Running }
 
 // ChannelOf returns the channel to a peer, nil if there is none.
 func (p *Coordination) ChannelOf(q Rank) *Channel {
-	if c := find(p.Channels, q); c != nil {
+	if c := findChannel(p.Channels, q); c != nil {
 		return c
 	}
-	return find(p.Corners, q)
+	return findChannel(p.AgreementOnly, q)
 }
 
-func find(list []*Channel, q Rank) *Channel {
+func findChannel(list []*Channel, q Rank) *Channel {
 	for _, c := range list {
 		if c.Rank == q {
 			return c
@@ -180,8 +180,8 @@ func (p *Coordination) Stop(_ time.Duration, why Reason) {
 func (p *Coordination) Outcome() Outcome {
 	s := &p.Steps
 	o := Outcome{
-		Sweeps: s.Swept + p.Iterate, Iterate: p.Iterate, Residual: NotYet(),
-		Steps: s.Done, Worst: s.Worst.Residual, WorstStep: s.Worst.Step, Stale: s.stale,
+		Sweeps: s.CompletedSweeps + p.Iterate, Iterate: p.Iterate, Residual: UnknownResidual(),
+		Steps: s.Completed, WorstResidual: s.Worst.Residual, WorstStep: s.Worst.Step, StaleHalos: s.staleHalos,
 	}
 	p.Rule.Outcome(&o)
 	if !p.Done {
@@ -192,5 +192,5 @@ func (p *Coordination) Outcome() Outcome {
 
 // Progress tells how far the run has come.
 func (p *Coordination) Progress() Progress {
-	return Progress{Step: p.Steps.Current, Sweep: p.Steps.Swept + p.Iterate, Residual: p.Rule.Progress()}
+	return Progress{Step: p.Steps.Current, Sweep: p.Steps.CompletedSweeps + p.Iterate, Residual: p.Rule.progress()}
 }

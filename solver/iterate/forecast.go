@@ -39,7 +39,7 @@ func levelOf(residual, bound float64) float64 {
 }
 
 // hear takes the level at a time; drop is the least fall between anchors.
-func (f *forecast) hear(at time.Duration, level, drop float64) {
+func (f *forecast) record(at time.Duration, level, drop float64) {
 	here := anchor{at, level}
 	switch {
 	case !f.known || !(level < f.older.level):
@@ -61,7 +61,7 @@ func (f *forecast) slope() float64 {
 
 // meets is the time at which the bound will be met, or was; false if that cannot be
 // told. What is not finite is worth a look at once.
-func (f *forecast) meets() (time.Duration, bool) {
+func (f *forecast) predict() (time.Duration, bool) {
 	switch s := f.slope(); {
 	case !f.known:
 		return 0, false
@@ -69,7 +69,7 @@ func (f *forecast) meets() (time.Duration, bool) {
 		return f.at, true
 	case s > 0:
 		ahead := f.level / s
-		if ahead < float64(farAhead) {
+		if ahead < float64(maxForecast) {
 			return f.at + time.Duration(ahead), true
 		}
 	}
@@ -77,4 +77,4 @@ func (f *forecast) meets() (time.Duration, bool) {
 }
 
 // farAhead is farther than forecasts go.
-const farAhead = 1000 * time.Hour
+const maxForecast = 1000 * time.Hour

@@ -11,54 +11,54 @@ import (
 // at most as many iterates as there are faces between them, mostly by none or one, so this
 // takes a relaxation or two, whatever the interval of checks. It costs nothing before.
 type halting struct {
-	going  bool
-	newest Iteration
-	heard  int // children
+	active   bool
+	newest   Iteration
+	reported int // children
 }
 
 // mayHalt reports whether the root has to begin an early end: one was asked for, the run
 // does not end anyway, and the residual of iterate 0 is known.
-func (e *lockstepRule) mayHalt() bool {
-	return e.p.StopReason != Running && e.Reason == Running && !e.halt.going && !math.IsNaN(e.norm0)
+func (e *lockstepRule) shouldHalt() bool {
+	return e.p.stopReason != Running && e.reason == Running && !e.halt.active && !math.IsNaN(e.norm0)
 }
 
 // begin sends halt to the subtree.
-func (e *lockstepRule) begin() {
-	e.halt = halting{going: true, newest: e.p.Source.Halt()}
-	e.p.SendChildren(&Message{Kind: msgHalt})
-	e.settle()
+func (e *lockstepRule) beginHalt() {
+	e.halt = halting{active: true, newest: e.p.Source.Halt()}
+	e.p.SendChildren(&Message{Kind: MsgHalt})
+	e.reportHalt()
 }
 
 // settle goes on once the whole subtree has reported.
-func (e *lockstepRule) settle() {
-	if e.halt.heard < len(e.p.Tree.Children) || e.p.SendParent(&Message{Kind: msgReach, Iterate: e.halt.newest}) {
+func (e *lockstepRule) reportHalt() {
+	if e.halt.reported < len(e.p.Tree.Children) || e.p.SendParent(&Message{Kind: MsgReach, Iterate: e.halt.newest}) {
 		return
 	}
-	e.end(&Message{Kind: msgLast, Reason: e.p.StopReason, Iterate: e.halt.newest})
+	e.endAt(&Message{Kind: MsgLast, Reason: e.p.stopReason, Iterate: e.halt.newest})
 }
 
 // end takes the last iterate and passes it on.
-func (e *lockstepRule) end(m *Message) {
+func (e *lockstepRule) endAt(m *Message) {
 	e.p.SendChildren(m)
-	e.Reason, e.last, e.none, e.halt.going = m.Reason, m.Iterate, true, false
+	e.reason, e.last, e.noCheckLeft, e.halt.active = m.Reason, m.Iterate, true, false
 }
 
 // halted takes the messages of an early end.
-func (e *lockstepRule) halted(m *Message) error {
+func (e *lockstepRule) receiveHalt(m *Message) error {
 	switch {
-	case m.Kind == msgHalt && e.Reason == Running && !e.halt.going:
-		e.begin()
-	case m.Kind == msgHalt: // a duplicate, or the run ends anyway
-	case !e.halt.going:
+	case m.Kind == MsgHalt && e.reason == Running && !e.halt.active:
+		e.beginHalt()
+	case m.Kind == MsgHalt: // a duplicate, or the run ends anyway
+	case !e.halt.active:
 		return fmt.Errorf("kind %d, while no early end was asked for", m.Kind)
-	case m.Kind == msgReach:
+	case m.Kind == MsgReach:
 		e.halt.newest = max(e.halt.newest, m.Iterate)
-		e.halt.heard++
-		e.settle()
+		e.halt.reported++
+		e.reportHalt()
 	case m.Reason == Running || m.Reason == Converged || m.Iterate < e.p.Iterate:
 		return fmt.Errorf("an early end at iterate %d for reason %d, while this peer is at %d", m.Iterate, m.Reason, e.p.Iterate)
 	default:
-		e.end(m)
+		e.endAt(m)
 	}
 	return nil
 }

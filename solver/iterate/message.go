@@ -34,27 +34,27 @@ import (
 type MessageKind uint8
 
 const (
-	MsgDiagonal   MessageKind = iota + 1 // up: largest diagonal entry below
-	MsgStep                              // down: the step δ
-	MsgResidual                          // up: exact sums of check or snapshot number
-	MsgVerdict                           // down: what they mean
-	MsgFace                              // to every neighbour: frozen face of snapshot number
-	MsgEstimate                          // up: a guess at the squared residual below
-	MsgStop                              // up: somebody wants an early end
-	msgFinished                          // up: all below have reached the last iterate
-	MsgClose                             // down: all have; nobody needs faces any more
-	MsgLoad                              // to either neighbour: what the peers on the sender's side can do
-	MsgMove                              // to the upper neighbour: planes to be handed over, from iterate on
-	MsgGrant                             // to the lower one: how many of them will be
-	MsgPlane                             // from who gives planes: number counts them
-	MsgLayers                            // to every peer whose region meets the own box: what a time step starts from
-	MsgShares                            // up: shares of the coarse problem
-	MsgCorrection                        // down: correction number
-	MsgHeard                             // down: the last estimate has come
-	msgHalt                              // down: make no further iterate, the run is to end early
-	msgReach                             // up: the newest iterate that a peer below has begun
-	msgLast                              // down: the iterate at which all end
-	MsgKinds                             // the number of kinds plus 1
+	MsgDiagonal      MessageKind = iota + 1 // up: largest diagonal entry below
+	MsgStep                                 // down: the step δ
+	MsgResidual                             // up: exact sums of check or snapshot number
+	MsgVerdict                              // down: what they mean
+	MsgCaptured                             // to every neighbour: frozen face of snapshot number
+	MsgEstimate                             // up: a guess at the squared residual below
+	MsgStop                                 // up: somebody wants an early end
+	MsgFinished                             // up: all below have reached the last iterate
+	MsgClose                                // down: all have; nobody needs faces any more
+	MsgLoad                                 // to either neighbour: what the peers on the sender's side can do
+	MsgMove                                 // to the upper neighbour: planes to be handed over, from iterate on
+	MsgGrant                                // to the lower one: how many of them will be
+	MsgPlane                                // from who gives planes: number counts them
+	MsgLayers                               // to every peer whose region meets the own box: what a time step starts from
+	MsgShares                               // up: shares of the coarse problem
+	MsgCorrection                           // down: correction number
+	MsgEstimateReply                        // down: the last estimate has come
+	MsgHalt                                 // down: make no further iterate, the run is to end early
+	MsgReach                                // up: the newest iterate that a peer below has begun
+	MsgLast                                 // down: the iterate at which all end
+	MsgKinds                                // the number of kinds plus 1
 )
 
 const (
@@ -94,20 +94,20 @@ func (m *Message) Encode() []byte {
 	binary.LittleEndian.PutUint32(out[4:], uint32(m.Step))
 	binary.LittleEndian.PutUint64(out[8:], m.Number)
 	switch m.Kind {
-	case MsgDiagonal, MsgStep, MsgHeard:
+	case MsgDiagonal, MsgStep, MsgEstimateReply:
 		out = AppendFloat(out, m.A)
 	case MsgEstimate:
 		out = AppendFloat(AppendFloat(out, m.A), m.B)
 	case MsgVerdict:
 		out = AppendFloat(AppendFloat(out, m.A), m.B)
 		out = binary.LittleEndian.AppendUint64(out, uint64(m.Iterate))
-	case MsgFace, MsgPlane, MsgLayers, MsgShares, MsgCorrection:
+	case MsgCaptured, MsgPlane, MsgLayers, MsgShares, MsgCorrection:
 		out = binary.LittleEndian.AppendUint64(out, uint64(m.Iterate))
 		out = append(out, m.Values...)
 	case MsgLoad:
 		out = AppendFloat(AppendFloat(out, m.A), m.B)
 		out = binary.LittleEndian.AppendUint64(out, uint64(m.Count))
-	case msgReach, msgLast:
+	case MsgReach, MsgLast:
 		out = binary.LittleEndian.AppendUint64(out, uint64(m.Iterate))
 	case MsgMove, MsgGrant:
 		out = binary.LittleEndian.AppendUint64(out, uint64(m.Iterate))
@@ -131,7 +131,7 @@ var ErrMessageLength = errors.New("wrong length")
 
 // DecodeMessage reads any bytes without panicking; faceBytes is the length that a
 // face of the sender's must have.
-func DecodeMessage(data []byte, faceBytes int) (m Message, err error) {
+func decodeMessage(data []byte, faceBytes int) (m Message, err error) {
 	if len(data) < MessageHeader {
 		return m, ErrMessageLength
 	}
@@ -140,12 +140,12 @@ func DecodeMessage(data []byte, faceBytes int) (m Message, err error) {
 	}
 	m.Kind, m.Reason = MessageKind(data[1]), Reason(data[2])
 	m.Step, m.Number = int(binary.LittleEndian.Uint32(data[4:])), binary.LittleEndian.Uint64(data[8:])
-	if m.Mark = data[3]; m.Mark > MostMark(m.Kind) || m.Reason > LastReason {
+	if m.Mark = data[3]; m.Mark > maxMark(m.Kind) || m.Reason > LastReason {
 		return m, fmt.Errorf("unknown flags %#x %#x", data[2], data[3])
 	}
 	body := data[MessageHeader:]
 	switch m.Kind {
-	case MsgDiagonal, MsgStep, MsgHeard:
+	case MsgDiagonal, MsgStep, MsgEstimateReply:
 		if len(body) != 8 {
 			return m, ErrMessageLength
 		}
@@ -161,7 +161,7 @@ func DecodeMessage(data []byte, faceBytes int) (m Message, err error) {
 		}
 		m.A, m.B = ReadFloat(body), ReadFloat(body[8:])
 		m.Iterate = Iteration(binary.LittleEndian.Uint64(body[16:]))
-	case MsgFace, MsgPlane:
+	case MsgCaptured, MsgPlane:
 		if len(body) != 8+faceBytes {
 			return m, fmt.Errorf("a frozen face of %d bytes where %d belong", len(body)-8, faceBytes)
 		}
@@ -175,12 +175,12 @@ func DecodeMessage(data []byte, faceBytes int) (m Message, err error) {
 		m.Iterate, m.Values = Iteration(binary.LittleEndian.Uint64(body)), body[8:]
 	case MsgResidual:
 		err = m.decodeSums(body)
-	case msgReach, msgLast:
+	case MsgReach, MsgLast:
 		if len(body) != 8 {
 			return m, ErrMessageLength
 		}
 		m.Iterate = Iteration(binary.LittleEndian.Uint64(body))
-	case MsgStop, msgFinished, MsgClose, msgHalt:
+	case MsgStop, MsgFinished, MsgClose, MsgHalt:
 		if len(body) != 0 {
 			return m, ErrMessageLength
 		}
@@ -191,10 +191,10 @@ func DecodeMessage(data []byte, faceBytes int) (m Message, err error) {
 }
 
 // MostMark is the largest mark of a kind of message.
-func MostMark(k MessageKind) uint8 {
+func maxMark(k MessageKind) uint8 {
 	switch k {
-	case MsgFace:
-		return MostAge
+	case MsgCaptured:
+		return MaxBoundaryMoves
 	case MsgResidual, MsgVerdict, MsgCorrection:
 		return 1
 	}

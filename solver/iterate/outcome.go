@@ -53,14 +53,14 @@ type Outcome struct {
 
 	// Of a nonstationary run. Sweeps are those of all steps; Reason, Iterate,
 	// Residual and Snapshots are the last step's.
-	Steps     int     // completed
-	Worst     float64 // largest relative residual of a completed step
-	WorstStep int     // that one; 0: none
-	Stale     uint64  // faces of an old step, dropped
+	Steps         int     // completed
+	WorstResidual float64 // largest relative residual of a completed step
+	WorstStep     int     // that one; 0: none
+	StaleHalos    uint64  // faces of an old step, dropped
 
 	// Of a run whose planes move.
-	Moves        int // of this peer's cuts
-	Given, Taken int // planes
+	Moves                      int // of this peer's cuts
+	PlanesSent, PlanesReceived int // planes
 }
 
 // StepResult is how a time step ended.
@@ -103,7 +103,7 @@ func NewCheckInterval(every, lag, most Iteration) CheckInterval {
 }
 
 // loose is the rhythm of guesses, which nobody else has to keep: a quarter as long.
-func (r CheckInterval) loose() CheckInterval {
+func (r CheckInterval) forEstimates() CheckInterval {
 	if !r.Fixed {
 		r.Every = max(1, r.Every/4)
 	}
@@ -133,7 +133,7 @@ func (r CheckInterval) After(k Iteration) Iteration {
 
 // Judge turns exact sums of squares into the relative residual and what it means
 // for check k.
-func (r CheckInterval) Judge(k Iteration, norm, reference, tolerance float64) (float64, Reason) {
+func (r CheckInterval) Evaluate(k Iteration, norm, reference, tolerance float64) (float64, Reason) {
 	rel := Relative(norm, reference)
 	switch {
 	case rel <= tolerance:
@@ -156,7 +156,7 @@ func Relative(norm, reference float64) float64 {
 }
 
 // NotYet returns NaN, the residual before one is known.
-func NotYet() float64 { return math.NaN() }
+func UnknownResidual() float64 { return math.NaN() }
 
 // Norm is the Euclidean norm whose square is s.
 func Norm(s *kernel.Sum) float64 { return math.Sqrt(s.Float64()) }

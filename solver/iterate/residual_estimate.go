@@ -10,23 +10,23 @@ import (
 type residualEstimate struct {
 	own      float64
 	known    bool // own was measured, or never will be again
-	children []childGuess
+	children []childEstimate
 
-	age       int // measurements since the last report
-	reported  float64
-	reportEnd bool
-	everTold  bool
-	unheard   bool // the parent has not said that the last report has come
+	sinceReport  int // measurements since the last report
+	reported     float64
+	reportedEnd  bool
+	everReported bool
+	awaitsReply  bool // the parent has not said that the last report has come
 
-	toldAt    time.Duration // of the last report
-	way       time.Duration // to the parent and back, as the last answer took
-	toldRound time.Duration
+	reportedAt        time.Duration // of the last report
+	parentRoundTrip   time.Duration // to the parent and back, as the last answer took
+	reportedRoundTrip time.Duration
 }
 
-type childGuess struct {
+type childEstimate struct {
 	known, atEnd bool
 	value        float64
-	round        time.Duration // to the farthest peer below and back
+	roundTrip    time.Duration // to the farthest peer below and back
 }
 
 const (
@@ -38,32 +38,34 @@ const (
 	reportAge = 32
 	// Where a guess is below nearEnd times the bound (of squares), a change of 2 % is
 	// told, so that the end is not found out late.
-	nearEnd         = 16
+	nearTolerance   = 16
 	reportRatioNear = 0.98
 )
 
-func (g *residualEstimate) init(children int) { g.children = make([]childGuess, children) }
+func (g *residualEstimate) init(children int) { g.children = make([]childEstimate, children) }
 
-func (g *residualEstimate) hear(child int, m *Message) {
-	g.children[child] = childGuess{known: true, atEnd: m.Reason == ReachedSweeps, value: m.A, round: seconds(m.B)}
+func (g *residualEstimate) receive(child int, m *Message) {
+	g.children[child] = childEstimate{known: true, atEnd: m.Reason == ReachedSweeps, value: m.A, roundTrip: validSeconds(m.B)}
 }
 
 // answered notes that the parent has heard the last report.
-func (g *residualEstimate) answered(now time.Duration) { g.unheard, g.way = false, now-g.toldAt }
+func (g *residualEstimate) acknowledged(now time.Duration) {
+	g.awaitsReply, g.parentRoundTrip = false, now-g.reportedAt
+}
 
 // round is how long a message takes to the farthest peer of the subtree and back, from
 // the parent where there is one; 0: not known yet.
-func (g *residualEstimate) round() time.Duration {
+func (g *residualEstimate) roundTrip() time.Duration {
 	longest := time.Duration(0)
 	for _, c := range g.children {
-		longest = max(longest, c.round)
+		longest = max(longest, c.roundTrip)
 	}
-	return g.way + longest
+	return g.parentRoundTrip + longest
 }
 
 // seconds is a time that was told; what makes no sense counts as not known.
-func seconds(s float64) time.Duration {
-	if !(s > 0 && s < farAhead.Seconds()) {
+func validSeconds(s float64) time.Duration {
+	if !(s > 0 && s < maxForecast.Seconds()) {
 		return 0
 	}
 	return time.Duration(s * float64(time.Second))
@@ -93,23 +95,23 @@ func (g *residualEstimate) childrenAtEnd() bool {
 // never stands before a snapshot's messages.
 func (g *residualEstimate) report(now time.Duration, atEnd bool, bound float64) (Message, bool) {
 	sum, known := g.sum()
-	if !known || g.unheard {
+	if !known || g.awaitsReply {
 		return Message{}, false
 	}
 	end := atEnd && g.childrenAtEnd()
 	low, high := math.Min(sum, g.reported), math.Max(sum, g.reported)
 	ratio := reportRatio
-	if low <= nearEnd*bound {
+	if low <= nearTolerance*bound {
 		ratio = reportRatioNear
 	}
-	changed := !(low >= ratio*high) || (sum != g.reported && g.age >= reportAge)
-	round := g.round()
-	changed = changed || round > 2*g.toldRound
-	if g.everTold && !changed && end == g.reportEnd {
+	changed := !(low >= ratio*high) || (sum != g.reported && g.sinceReport >= reportAge)
+	round := g.roundTrip()
+	changed = changed || round > 2*g.reportedRoundTrip
+	if g.everReported && !changed && end == g.reportedEnd {
 		return Message{}, false
 	}
-	g.everTold, g.reported, g.reportEnd, g.age, g.unheard = true, sum, end, 0, true
-	g.toldAt, g.toldRound = now, round
+	g.everReported, g.reported, g.reportedEnd, g.sinceReport, g.awaitsReply = true, sum, end, 0, true
+	g.reportedAt, g.reportedRoundTrip = now, round
 	m := Message{Kind: MsgEstimate, A: sum, B: round.Seconds()}
 	if end {
 		m.Reason = ReachedSweeps

@@ -12,9 +12,9 @@ type TerminationRule interface {
 	// Measured takes the exact sum of squares that a pass has measured.
 	Measured(residual *kernel.Sum)
 	// Receive takes a message from a neighbour.
-	Receive(c *Channel, m *Message) error
+	receive(c *Channel, m *Message) error
 	// StopRequested tells the root that an early end was asked for.
-	StopRequested()
+	stopRequested()
 	// SkipSend reports whether no peer needs the halos of an iterate.
 	SkipSend(label Iteration) bool
 	// FreeSweeps returns how many sweeps may be made before Next has to be called again.
@@ -25,7 +25,7 @@ type TerminationRule interface {
 	// Outcome sets the fields of o that the rule knows.
 	Outcome(o *Outcome)
 	// Progress returns the last relative residual, NaN if there is none.
-	Progress() float64
+	progress() float64
 }
 
 // Action is what a peer has to do next.
@@ -33,12 +33,12 @@ type Action int
 
 // The actions.
 const (
-	Wait            Action = iota // for a message
-	Sweep                         // make the next iterate
-	SweepMeasure                  // make the next iterate and measure the residual of the current one
-	MeasureCurrent                // measure the residual of the current iterate
-	MeasureCaptured               // measure the residual of the captured block with the captured faces
-	Done                          // the run, or the time step, has ended
+	ActionWait            Action = iota // for a message
+	ActionSweep                         // make the next iterate
+	ActionSweepMeasure                  // make the next iterate and measure the residual of the current one
+	ActionMeasure                       // measure the residual of the current iterate
+	ActionMeasureCaptured               // measure the residual of the captured block with the captured faces
+	ActionDone                          // the run, or the time step, has ended
 )
 
 // NewTerminationRule returns the rule of the scheme, for a run or a time step.

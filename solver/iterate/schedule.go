@@ -15,7 +15,7 @@ type CheckSchedule struct {
 	norm float64
 }
 
-const farthest = 16
+const maxIntervals = 16
 
 // Next is when to measure again after iterate k had this norm.
 func (s *CheckSchedule) Next(r CheckInterval, k Iteration, norm, target float64) Iteration {
@@ -31,7 +31,7 @@ func (s *CheckSchedule) Next(r CheckInterval, k Iteration, norm, target float64)
 	case old.have && norm < old.norm && target > 0:
 		slope := math.Log(old.norm/norm) / float64(k-old.at)
 		left := math.Log(norm/target) / slope / 2 / float64(r.Every)
-		gap = Iteration(math.Max(1, math.Min(left, farthest)))
+		gap = Iteration(math.Max(1, math.Min(left, maxIntervals)))
 	case old.have:
 		gap = 4
 	}

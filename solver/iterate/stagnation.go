@@ -18,7 +18,7 @@ import "github.com/p2pdc/p2pdc/internal/kernel"
 type Stagnation struct {
 	known  bool
 	best   float64   // smallest relative residual
-	at     Iteration // of the check that found it, or of the last doubt that was cleared
+	bestAt Iteration // of the check that found it, or of the last doubt that was cleared
 	checks int       // since then
 }
 
@@ -28,33 +28,33 @@ const (
 	stagnantUnits  = 8
 	// quietChecks of the root's own residual without a new minimum of the estimates make a
 	// snapshot worth while that looks for stagnation. Of snapshots quietSnapshots will do.
-	quietChecks    = 4
-	quietSnapshots = 3
+	estimateChecks = 4
+	snapshotChecks = 3
 )
 
 // hear takes the relative residual of check k. It reports whether there has been no new
 // minimum for a quarter of the run and so many checks.
-func (s *Stagnation) hear(k Iteration, residual float64, checks int) bool {
+func (s *Stagnation) record(k Iteration, residual float64, checks int) bool {
 	if !s.known || residual < s.best {
-		*s = Stagnation{known: true, best: residual, at: k}
+		*s = Stagnation{known: true, best: residual, bestAt: k}
 		return false
 	}
 	s.checks++
-	return s.checks >= checks && k-s.at >= k/4
+	return s.checks >= checks && k-s.bestAt >= k/4
 }
 
 // Judge takes the relative residual of check k. asked: m was asked for there, and this is
 // its norm, relative to the same reference. It returns Stagnated or Running, and whether
 // the next check has to bring m. With tolerance 0 a run goes on until it is stopped.
-func (s *Stagnation) Judge(k Iteration, residual, tol float64, checks int, asked bool, m float64) (why Reason, ask bool) {
+func (s *Stagnation) Evaluate(k Iteration, residual, tol float64, checks int, asked bool, m float64) (why Reason, ask bool) {
 	switch {
-	case tol == 0 || !s.hear(k, residual, checks):
+	case tol == 0 || !s.record(k, residual, checks):
 		return Running, false
 	case !asked:
 		return Running, true
 	case residual <= stagnantUnits*kernel.UnitRoundoff*m:
 		return Stagnated, false
 	}
-	s.at, s.checks = k, 0 // not by rounding: look again after another quarter
+	s.bestAt, s.checks = k, 0 // not by rounding: look again after another quarter
 	return Running, false
 }

@@ -111,8 +111,8 @@ func (c *course) begin(p *problem.Problem) error {
 	g := c.g
 	var dt float64
 	var values []float64
-	if g.steps.Of > 0 {
-		dt, values = g.config.Problem.Evolution.Step(), g.steps.Before
+	if g.steps.Total > 0 {
+		dt, values = g.config.Problem.Evolution.Step(), g.steps.Previous
 	}
 	var err error
 	if c.reference, err = c.method.build(p, values, dt); err != nil {
@@ -130,7 +130,7 @@ func (c *course) begin(p *problem.Problem) error {
 	g.config.Initial = nil
 	c.phase, c.cycle, c.check, c.due, c.open, c.final = courseOpen, 0, 0, 0, false, false
 	c.known, c.asks, c.stagnant, c.lookedAt, c.within = false, false, iterate.Stagnation{}, 0, false
-	c.plan, c.reason, c.residual, c.norm0 = iterate.CheckSchedule{}, iterate.Running, iterate.NotYet(), iterate.NotYet()
+	c.plan, c.reason, c.residual, c.norm0 = iterate.CheckSchedule{}, iterate.Running, iterate.UnknownResidual(), iterate.UnknownResidual()
 	c.opening, c.at = c.method.open(), 0
 	return nil
 }
@@ -268,13 +268,13 @@ func (c *course) judge(totals []float64) {
 			c.norm0, totals = c.g.config.Units.Reference(math.Sqrt(totals[n])), totals[:n]
 		}
 		tol := c.g.config.Tolerance
-		c.residual, reason = r.Judge(k, math.Sqrt(c.method.judged(totals)), c.norm0, tol)
+		c.residual, reason = r.Evaluate(k, math.Sqrt(c.method.judged(totals)), c.norm0, tol)
 		if reason == iterate.Running && c.method.exhausted() {
 			reason = iterate.ReachedSweeps
 		}
 		c.due = c.plan.Next(r, k, c.residual, tol)
 		if c.asks = false; reason == iterate.Running {
-			reason, c.asks = c.stagnant.Judge(k, c.residual, tol, iterate.StagnantChecks, asked, m)
+			reason, c.asks = c.stagnant.Evaluate(k, c.residual, tol, iterate.StagnantChecks, asked, m)
 		}
 	}
 	if reason == iterate.Running {

@@ -54,8 +54,8 @@ func NewLevels(c problem.Config) (*Levels, error) {
 		g.wires = append(g.wires, &wire{to: n, link: links[i]})
 	}
 	g.total.init(g)
-	if g.steps.Of = c.Problem.Steps(); g.steps.Of > 0 {
-		if g.steps.Before, err = c.Problem.Before(g.box, c.Initial); err != nil {
+	if g.steps.Total = c.Problem.Steps(); g.steps.Total > 0 {
+		if g.steps.Previous, err = c.Problem.Before(g.box, c.Initial); err != nil {
 			return nil, err
 		}
 	}
@@ -68,13 +68,13 @@ func NewLevels(c problem.Config) (*Levels, error) {
 // begin begins the run of a stationary problem, or the next time step.
 func (g *Levels) begin() error {
 	s := &g.steps
-	s.Current = min(s.Current+1, s.Of)
+	s.Current = min(s.Current+1, s.Total)
 	p := g.config.Problem.AtStep(s.Current)
 	err := p.ValidateHead()
 	if err == nil {
 		err = g.course.begin(p)
 	}
-	if err != nil && s.Of > 0 {
+	if err != nil && s.Total > 0 {
 		err = fmt.Errorf("time step %d, t = %v: %w", s.Current, g.config.Problem.Evolution.Time(s.Current), err)
 	}
 	return err
@@ -187,11 +187,11 @@ func (g *Levels) runPiece(i int) {
 // conclude ends the run, or a time step after which another one comes.
 func (g *Levels) conclude() {
 	s, c := &g.steps, &g.course
-	if s.Of == 0 || c.reason != iterate.Converged {
+	if s.Total == 0 || c.reason != iterate.Converged {
 		g.done = true
 		return
 	}
-	c.copyOut(s.Before)
+	c.copyOut(s.Previous)
 	r, more := s.Complete(c.cycle, c.residual)
 	g.said = append(g.said, iterate.Op{Kind: iterate.OpStep, Step: &r})
 	if !more {
@@ -217,8 +217,8 @@ func (g *Levels) Stop(_ time.Duration, why iterate.Reason) {
 func (g *Levels) Outcome() iterate.Outcome {
 	s, c := &g.steps, &g.course
 	o := iterate.Outcome{
-		Reason: c.reason, Sweeps: s.Swept + c.cycle, Iterate: c.cycle, Residual: c.residual, Work: c.spent,
-		Steps: s.Done, Worst: s.Worst.Residual, WorstStep: s.Worst.Step,
+		Reason: c.reason, Sweeps: s.CompletedSweeps + c.cycle, Iterate: c.cycle, Residual: c.residual, Work: c.spent,
+		Steps: s.Completed, WorstResidual: s.Worst.Residual, WorstStep: s.Worst.Step,
 	}
 	if !g.done {
 		o.Reason = iterate.Running
@@ -228,14 +228,14 @@ func (g *Levels) Outcome() iterate.Outcome {
 
 // Progress tells how far the run has come.
 func (g *Levels) Progress() iterate.Progress {
-	return iterate.Progress{Step: g.steps.Current, Sweep: g.steps.Swept + g.course.cycle, Residual: g.course.residual}
+	return iterate.Progress{Step: g.steps.Current, Sweep: g.steps.CompletedSweeps + g.course.cycle, Residual: g.course.residual}
 }
 
 // Solution writes the own block; see Peer. During a cycle it is what the cycle has
 // made of it so far, of a nonstationary problem the end of the last complete step.
 func (g *Levels) Solution(dst []float64) {
-	if g.steps.Of > 0 {
-		copy(dst, g.steps.Before)
+	if g.steps.Total > 0 {
+		copy(dst, g.steps.Previous)
 	} else {
 		g.course.copyOut(dst)
 	}

@@ -98,7 +98,7 @@ func TestMultigridInTimeSteps(t *testing.T) {
 		one, _ := sameAsAlone(t, 5, problem.Config{Problem: p, Partition: part, Scheme: iterate.Synchronous(), Tolerance: 1e-7, Method: problem.MethodConfig{Name: problem.Multigrid}})
 		require.Len(t, one.steps[0], p.Evolution.Steps)
 		require.Equal(t, iterate.Converged, one.peers[0].Outcome().Reason)
-		require.False(t, math.IsNaN(one.peers[0].Outcome().Worst))
+		require.False(t, math.IsNaN(one.peers[0].Outcome().WorstResidual))
 	}
 }
 

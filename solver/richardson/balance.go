@@ -19,26 +19,26 @@ type load struct {
 }
 
 // differs tells whether a neighbour should hear of c after having heard of l.
-func (l load) differs(c load) bool {
+func (l load) changed(c load) bool {
 	if !l.known || l.planes != c.planes {
 		return true
 	}
-	far := func(a, b float64) bool { return math.Abs(a-b) > newsworthy*math.Max(math.Abs(a), math.Abs(b)) }
+	far := func(a, b float64) bool { return math.Abs(a-b) > loadChange*math.Max(math.Abs(a), math.Abs(b)) }
 	return far(l.speed, c.speed) || far(l.longest, c.longest)
 }
 
 // join adds a peer to what lies beyond it.
-func (l load) join(c load) load {
+func (l load) add(c load) load {
 	return load{known: l.known && c.known, speed: l.speed + c.speed, longest: math.Max(l.longest, c.longest), planes: c.planes}
 }
 
 const (
-	newsworthy = 0.05
+	loadChange = 0.05
 	// imbalance of the longest sweep against an even one below which nothing moves.
 	imbalance = 0.15
 	// leastPart of a peer's planes is worth moving, and a whole plane: what is less than
 	// that only changes who has the remainder of planes by peers.
-	leastPart = 0.05
+	minMovedPart = 0.05
 	// defaultWindow is Config.BalanceWindow where it is 0.
 	defaultWindow = 50 * time.Millisecond
 	// moveSweeps is what a move costs, in sweeps of the slowest peer, beside moveSeconds.
@@ -47,10 +47,10 @@ const (
 	// leadSweeps are between a proposal and the iterate from which it holds, so that the
 	// answer is there in time; restSweeps and restWindows of the meter are between two
 	// proposals at a cut, twice as many for every time that planes go back again.
-	leadSweeps  = 4
-	restSweeps  = 24
-	restWindows = 3
-	mostRests   = 256
+	proposalLead   = 4
+	backOffSweeps  = 24
+	backOffWindows = 3
+	maxBackOff     = 256
 	// maxMoveBytes bounds what one move carries, unless it is a single plane.
 	maxMoveBytes = 32 << 20
 )
@@ -79,7 +79,7 @@ func (b balance) move() int {
 		return 0
 	}
 	excess := float64(b.cut) - float64(b.planes)*b.below.speed/speed
-	if math.Abs(excess) < math.Max(1, leastPart*float64(min(b.below.planes, b.above.planes))) {
+	if math.Abs(excess) < math.Max(1, minMovedPart*float64(min(b.below.planes, b.above.planes))) {
 		return 0
 	}
 	m := int(math.Round(excess))

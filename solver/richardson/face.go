@@ -22,35 +22,35 @@ type face struct {
 	packed      []byte // of the iterate with label packedAs, 0: of none
 	packedAs    uint64
 
-	beyond load // what is on the other side, as told
-	told   load // what the other side was told of this one
-	toldAt iterate.Iteration
-	move   handover
-	rest   rest
+	loadBeyond load // what is on the other side, as told
+	loadSent   load // what the other side was told of this one
+	loadSentAt iterate.Iteration
+	migration  migration
+	backOff    backOff
 }
 
 // rest is when the next move may be proposed at a cut.
-type rest struct {
-	sweeps  iterate.Iteration // in the run
-	windows int               // of the meter
-	times   int               // the rest after a move, 1 at first
-	up      bool              // the last one went up
-	after   bool              // there was one
+type backOff struct {
+	sweeps   iterate.Iteration // in the run
+	windows  int               // of the meter
+	factor   int               // the rest after a move, 1 at first
+	lastUp   bool              // the last one went up
+	proposed bool              // there was one
 }
 
 // begin rests after a proposal.
-func (r *rest) begin(sweeps iterate.Iteration, windows int, up bool) {
-	if r.times == 0 {
-		r.times = 1
+func (r *backOff) begin(sweeps iterate.Iteration, windows int, up bool) {
+	if r.factor == 0 {
+		r.factor = 1
 	}
-	if r.after && up != r.up {
-		r.times = min(2*r.times, mostRests)
+	if r.proposed && up != r.lastUp {
+		r.factor = min(2*r.factor, maxBackOff)
 	}
-	r.after, r.up = true, up
-	r.sweeps, r.windows = sweeps+iterate.Iteration(r.times*restSweeps), windows+r.times*restWindows
+	r.proposed, r.lastUp = true, up
+	r.sweeps, r.windows = sweeps+iterate.Iteration(r.factor*backOffSweeps), windows+r.factor*backOffWindows
 }
 
-func (r *rest) over(sweeps iterate.Iteration, windows int) bool {
+func (r *backOff) expired(sweeps iterate.Iteration, windows int) bool {
 	return sweeps >= r.sweeps && windows >= r.windows
 }
 

@@ -134,7 +134,7 @@ func TestFacesLeaveBeforeTheInterior(t *testing.T) {
 	p := solvertest.Membrane([3]int{40, 40, 40}, 3)
 	part, err := problem.GridOf(p.N, [3]int{2, 2, 2})
 	require.NoError(t, err)
-	w, err := NewWorker(problem.Config{Problem: p, Partition: part, Scheme: iterate.Synchronous()})
+	w, err := newWorker(problem.Config{Problem: p, Partition: part, Scheme: iterate.Synchronous()})
 	require.NoError(t, err)
 	steps := w.pass.sweep
 	require.False(t, steps[len(steps)-1].Send)

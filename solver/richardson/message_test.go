@@ -9,47 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestMessagesRoundTrip(t *testing.T) {
-	for _, m := range solvertest.Samples() {
-		data := m.Encode()
-		require.LessOrEqual(t, len(data), iterate.AgreementBytes(16))
-		got, err := iterate.DecodeMessage(data, 16)
-		require.NoError(t, err)
-		require.True(t, m.Squares.Equal(&got.Squares) && m.Start.Equal(&got.Start))
-		require.Equal(t, data, got.Encode())
-		for cut := range data {
-			_, err = iterate.DecodeMessage(data[:cut], 16)
-			require.Error(t, err, "kind %d, %d bytes", m.Kind, cut)
-		}
-		_, err = iterate.DecodeMessage(append(data, 0), 16)
-		require.Error(t, err)
-		data[0]++
-		_, err = iterate.DecodeMessage(data, 16)
-		require.ErrorContains(t, err, "version 7")
-	}
-}
-
-func FuzzDecodeMessage(f *testing.F) {
-	for _, m := range solvertest.Samples() {
-		f.Add(m.Encode())
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := iterate.DecodeMessage(data, 16)
-		if err != nil {
-			return
-		}
-		again, err := iterate.DecodeMessage(m.Encode(), 16)
-		require.NoError(t, err)
-		require.Equal(t, m.Kind, again.Kind)
-		require.Equal(t, m.Number, again.Number)
-		require.Equal(t, m.Step, again.Step)
-		require.Equal(t, m.Reason, again.Reason)
-		require.Equal(t, m.Mark, again.Mark)
-		require.Equal(t, m.Count, again.Count)
-		require.True(t, m.Squares.Equal(&again.Squares))
-	})
-}
-
 // FuzzAgree feeds any messages, in any state, to a worker in the middle of the
 // tree: it may refuse them, it must not panic, spin or say that it is done without
 // a reason.
@@ -69,7 +28,7 @@ func FuzzAgree(f *testing.F) {
 			p.Evolution = &problem.Evolution{End: 1, Steps: 3, At: func(float64) *problem.Problem { q := base; return &q }}
 		}
 		schemes := []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(0), iterate.Hybrid([]int{0, 0, 1})}
-		w, err := NewWorker(problem.Config{Problem: p, Partition: part, Scheme: schemes[what%4], Rank: 1, MaxSweeps: 5, Reconfigure: what&16 != 0, Balance: what&32 != 0, BalanceWindow: 1})
+		w, err := newWorker(problem.Config{Problem: p, Partition: part, Scheme: schemes[what%4], Rank: 1, MaxSweeps: 5, Reconfigure: what&16 != 0, Balance: what&32 != 0, BalanceWindow: 1})
 		require.NoError(t, err)
 		for n := 0; n < 8; n++ {
 			for range 30 {
@@ -100,8 +59,8 @@ func TestAgreeNamesThePeer(t *testing.T) {
 	p := solvertest.Membrane([3]int{2, 2, 6}, 3)
 	part, err := problem.Slabs(p.N, 3, nil)
 	require.NoError(t, err)
-	make3 := func(s iterate.Scheme) *Worker {
-		w, err := NewWorker(problem.Config{Problem: p, Partition: part, Scheme: s, Rank: 1})
+	make3 := func(s iterate.Scheme) *worker {
+		w, err := newWorker(problem.Config{Problem: p, Partition: part, Scheme: s, Rank: 1})
 		require.NoError(t, err)
 		return w
 	}
@@ -116,9 +75,9 @@ func TestAgreeNamesThePeer(t *testing.T) {
 		"residual from parent": {iterate.Synchronous(), 0, iterate.Message{Kind: iterate.MsgResidual}, "rank 0: kind"},
 		"early verdict":        {iterate.Synchronous(), 0, iterate.Message{Kind: iterate.MsgVerdict}, "not complete here"},
 		"late residual":        {iterate.Synchronous(), 2, iterate.Message{Kind: iterate.MsgResidual, Number: 64}, "iterate 64 while"},
-		"face in lockstep":     {iterate.Synchronous(), 2, iterate.Message{Kind: iterate.MsgFace, Values: make([]byte, 32)}, "does not use"},
-		"far snapshot":         {iterate.Asynchronous(), 2, iterate.Message{Kind: iterate.MsgFace, Number: 2, Values: make([]byte, 32)}, "snapshot 2 while 0"},
-		"short face":           {iterate.Asynchronous(), 2, iterate.Message{Kind: iterate.MsgFace, Values: make([]byte, 8)}, "8 bytes where 32"},
+		"face in lockstep":     {iterate.Synchronous(), 2, iterate.Message{Kind: iterate.MsgCaptured, Values: make([]byte, 32)}, "does not use"},
+		"far snapshot":         {iterate.Asynchronous(), 2, iterate.Message{Kind: iterate.MsgCaptured, Number: 2, Values: make([]byte, 32)}, "snapshot 2 while 0"},
+		"short face":           {iterate.Asynchronous(), 2, iterate.Message{Kind: iterate.MsgCaptured, Values: make([]byte, 8)}, "8 bytes where 32"},
 		"early verdict, async": {iterate.Asynchronous(), 0, iterate.Message{Kind: iterate.MsgVerdict}, "not complete here"},
 		"close, async":         {iterate.Asynchronous(), 0, iterate.Message{Kind: iterate.MsgClose}, "does not use"},
 		"early close":          {iterate.BoundedDelay(0), 0, iterate.Message{Kind: iterate.MsgClose}, "before this peer"},

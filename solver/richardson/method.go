@@ -31,7 +31,7 @@ func (Method) Links(c *problem.Config, r iterate.Rank) []iterate.Link {
 
 // New makes a Worker.
 func (Method) New(c problem.Config) (problem.Peer, error) {
-	w, err := NewWorker(c)
+	w, err := newWorker(c)
 	if err != nil {
 		return nil, err
 	}
@@ -39,4 +39,4 @@ func (Method) New(c problem.Config) (problem.Peer, error) {
 }
 
 // Describe returns "": there is nothing to say.
-func (w *Worker) Describe() string { return "" }
+func (w *worker) Describe() string { return "" }

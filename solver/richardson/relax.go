@@ -11,24 +11,24 @@ import (
 // pass is one run over the own block: a sweep, a sweep that measures, a group of
 // sweeps, or a measurement of an array.
 type pass struct {
-	w       *Worker
-	sweep   []problem.Step // planned once
-	measure []problem.Step
-	steps   []problem.Step // of the pass in progress; nil between passes
-	at      int
-	relaxes bool
-	norms   []kernel.Norm // one a chunk
-	gather  bool          // the pass measures
-	ahead   bool          // all of its parts are relaxed, whatever is still to be asked for
-	array   []float64     // what is read
-	initial bool          // iterate 0 has yet to be sent
-	current problem.Step
-	run     func(i int) // bound once: a closure a call would allocate
-	plane   kernel.Box
-	group   group
+	w            *worker
+	sweep        []problem.Step // planned once
+	measure      []problem.Step
+	steps        []problem.Step // of the pass in progress; nil between passes
+	at           int
+	relaxes      bool
+	norms        []kernel.Norm // one a chunk
+	measures     bool          // the pass measures
+	relaxedAhead bool          // all of its parts are relaxed, whatever is still to be asked for
+	array        []float64     // what is read
+	initial      bool          // iterate 0 has yet to be sent
+	current      problem.Step
+	run          func(i int) // bound once: a closure a call would allocate
+	plane        kernel.Box
+	tiled        tiledPass
 }
 
-func (p *pass) init(w *Worker) {
+func (p *pass) init(w *worker) {
 	p.w = w
 	p.sweep = planSweep(w.block.Layout, w.faces, w.config.Order)
 	p.measure = planSweep(w.block.Layout, nil, problem.Jacobi)
@@ -52,21 +52,21 @@ func (p *pass) begin() {
 func (p *pass) sweeping() bool { return p.steps != nil && p.relaxes }
 
 func (p *pass) beginSweep(measure bool) {
-	if !measure && p.group.begin(p.w) {
-		p.steps, p.at, p.relaxes, p.gather = p.group.steps, 0, true, false
+	if !measure && p.tiled.begin(p.w) {
+		p.steps, p.at, p.relaxes, p.measures = p.tiled.steps, 0, true, false
 		return
 	}
-	p.steps, p.at, p.relaxes, p.gather, p.array, p.ahead = p.sweep, 0, true, measure, p.w.cur, false
-	p.w.meter.begin()
+	p.steps, p.at, p.relaxes, p.measures, p.array, p.relaxedAhead = p.sweep, 0, true, measure, p.w.cur, false
+	p.w.speed.begin()
 }
 
 func (p *pass) beginMeasure(array []float64) {
-	p.steps, p.at, p.relaxes, p.gather, p.array, p.ahead = p.measure, 0, false, true, array, false
+	p.steps, p.at, p.relaxes, p.measures, p.array, p.relaxedAhead = p.measure, 0, false, true, array, false
 }
 
 // abandon drops a pass half done; the current iterate is intact.
 func (p *pass) abandon() {
-	p.steps, p.array, p.gather, p.group.sweeps, p.w.unread = nil, nil, false, 0, false
+	p.steps, p.array, p.measures, p.tiled.sweeps, p.w.ghostsPending = nil, nil, false, 0, false
 }
 
 // next is the next operation of the pass in progress.
@@ -90,7 +90,7 @@ func (p *pass) next(now time.Duration) (iterate.Op, bool) {
 		}
 		s := &p.steps[p.at]
 		if !s.Send {
-			w.meter.asked = now
+			w.speed.requestedAt = now
 			return iterate.Op{Kind: iterate.OpRelax, Part: s.Part, Points: s.Points}, true
 		}
 		p.at++
@@ -102,7 +102,7 @@ func (p *pass) next(now time.Duration) (iterate.Op, bool) {
 }
 
 // Relax does the part that Next asked for; any other op is ignored.
-func (w *Worker) Relax(op iterate.Op) {
+func (w *worker) Relax(op iterate.Op) {
 	p := &w.pass
 	if op.Kind != iterate.OpRelax || p.at >= len(p.steps) || p.steps[p.at].Send || p.steps[p.at].Part != op.Part {
 		return
@@ -110,11 +110,11 @@ func (w *Worker) Relax(op iterate.Op) {
 	w.readGhosts()
 	p.current = p.steps[p.at]
 	p.at++
-	w.meter.relaxed = op.Points
+	w.speed.pendingPoints = op.Points
 	switch {
-	case p.group.sweeps > 0:
-		p.group.relax(w, p.current.Part)
-	case !p.ahead:
+	case p.tiled.sweeps > 0:
+		p.tiled.relax(w, p.current.Part)
+	case !p.relaxedAhead:
 		p.relax()
 	}
 }
@@ -122,9 +122,9 @@ func (w *Worker) Relax(op iterate.Op) {
 // RelaxAhead is Relax for a shell whose time is not the processor's: with the part that op
 // asks for it relaxes all others of the pass, while the block is in the processor's caches.
 // They are still asked for, and nothing that can be seen before they are is different.
-func (w *Worker) RelaxAhead(op iterate.Op) {
+func (w *worker) RelaxAhead(op iterate.Op) {
 	p := &w.pass
-	if p.at == 0 && p.steps != nil && p.group.sweeps == 0 && !p.ahead {
+	if p.at == 0 && p.steps != nil && p.tiled.sweeps == 0 && !p.relaxedAhead {
 		w.readGhosts()
 		p.relaxAll()
 	}
@@ -135,8 +135,8 @@ func (w *Worker) RelaxAhead(op iterate.Op) {
 // not measured needs no parts: rows are longer without them.
 func (p *pass) relaxAll() {
 	w := p.w
-	p.ahead = true
-	if p.relaxes && !p.gather && w.config.Order == problem.Jacobi {
+	p.relaxedAhead = true
+	if p.relaxes && !p.measures && w.config.Order == problem.Jacobi {
 		w.stepper.Relax(w.next, w.cur, w.cur, w.block.Layout.Interior())
 	} else {
 		for _, s := range p.steps {
@@ -148,7 +148,7 @@ func (p *pass) relaxAll() {
 	}
 	for _, f := range w.faces {
 		if p.relaxes && f.to.Axis == 0 {
-			f.packAhead(iterate.PackLabel(w.Steps.Current, f.Age, w.Iterate+1), w.next)
+			f.packAhead(iterate.PackLabel(w.Steps.Current, f.BoundaryMoves, w.Iterate+1), w.next)
 		}
 	}
 }
@@ -188,10 +188,10 @@ func (p *pass) runChunk(i int) {
 			below = w.cur // below the first plane are the neighbour's values
 		}
 		w.stepper.Relax(w.next, below, w.cur, b)
-		if p.gather {
+		if p.measures {
 			w.stepper.Residual(&p.norms[i], w.cur, b)
 		}
-	case p.gather:
+	case p.measures:
 		w.stepper.RelaxResidual(&p.norms[i], w.next, w.cur, b)
 	default:
 		w.stepper.Relax(w.next, w.cur, w.cur, b)
@@ -214,26 +214,26 @@ func (p *pass) finish() {
 	w := p.w
 	w.measured = p.array
 	p.steps, p.array = nil, nil
-	if p.group.sweeps > 0 {
-		p.group.finish(w)
+	if p.tiled.sweeps > 0 {
+		p.tiled.finish(w)
 		return
 	}
 	if p.relaxes {
 		old := w.cur
 		w.cur, w.Iterate = w.next, w.Iterate+1
-		w.relaxed += uint64(w.block.Layout.Points())
-		w.meter.end(!p.gather || w.Checks.Every < meterSweeps)
+		w.relaxedPoints += uint64(w.block.Layout.Points())
+		w.speed.end(!p.measures || w.Checks.Every < windowSweeps)
 		switch {
-		case problem.SameArray(old, w.frozen) && w.spare == nil:
+		case problem.SameArray(old, w.captured) && w.spare == nil:
 			w.next = w.newArray()
-		case problem.SameArray(old, w.frozen):
+		case problem.SameArray(old, w.captured):
 			w.next, w.spare = w.spare, nil
 		default:
 			w.next = old
 		}
 	}
-	if p.gather {
-		p.gather = false
+	if p.measures {
+		p.measures = false
 		sum := p.collect()
 		w.Rule.Measured(&sum)
 	}
@@ -248,29 +248,29 @@ func (p *pass) measureNow(array []float64) kernel.Sum {
 		p.plane = p.current.Box
 		p.w.exec.For(p.current.Chunks, p.run)
 	}
-	p.steps, p.array, p.gather, p.at = nil, nil, false, 0
+	p.steps, p.array, p.measures, p.at = nil, nil, false, 0
 	return p.collect()
 }
 
 // Capture keeps the current iterate as the block of a snapshot, without copying.
-func (w *Worker) Capture() {
+func (w *worker) Capture() {
 	w.Release()
-	w.frozen, w.CapturedAt = w.cur, w.Iterate
+	w.captured, w.CapturedAt = w.cur, w.Iterate
 }
 
 // Release gives the frozen block's array back.
-func (w *Worker) Release() {
-	if w.frozen != nil && !problem.SameArray(w.frozen, w.cur) {
-		w.spare = w.frozen
+func (w *worker) Release() {
+	if w.captured != nil && !problem.SameArray(w.captured, w.cur) {
+		w.spare = w.captured
 	}
-	w.frozen = nil
+	w.captured = nil
 }
 
 // Halt lets the sweeps in progress finish.
-func (w *Worker) Halt() iterate.Iteration {
+func (w *worker) Halt() iterate.Iteration {
 	switch {
-	case w.pass.group.sweeps > 0:
-		return w.Iterate + iterate.Iteration(w.pass.group.sweeps)
+	case w.pass.tiled.sweeps > 0:
+		return w.Iterate + iterate.Iteration(w.pass.tiled.sweeps)
 	case w.pass.sweeping():
 		return w.Iterate + 1
 	}
@@ -279,9 +279,9 @@ func (w *Worker) Halt() iterate.Iteration {
 
 // Magnitudes are those of the array that the last pass read: before the next one it holds
 // the same values.
-func (w *Worker) Magnitudes() kernel.Sum {
+func (w *worker) Magnitudes() kernel.Sum {
 	return w.block.Magnitudes(w.measured, w.block.Layout.Interior())
 }
 
 // PackCaptured implements iterate.SnapshotSource.
-func (w *Worker) PackCaptured(i int, dst []byte) { w.faces[i].pack(dst, w.frozen) }
+func (w *worker) PackCaptured(i int, dst []byte) { w.faces[i].pack(dst, w.captured) }

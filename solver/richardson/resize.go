@@ -10,7 +10,7 @@ import (
 )
 
 // layer is the padded index of the first point of plane p, parallel to the face.
-func (w *Worker) layer(f *face, p int) int {
+func (w *worker) layer(f *face, p int) int {
 	var at [3]int
 	at[f.to.Axis] = p
 	return w.block.Layout.Index(at[0], at[1], at[2])
@@ -20,7 +20,7 @@ func (w *Worker) layer(f *face, p int) int {
 // remaining values keep their place in memory, and the padded arrays become the part
 // around them that the new layout spans. In one dimension the padding depends on the
 // size, so that part need not begin where the old arrays begin.
-func (w *Worker) drop(side, count int) error {
+func (w *worker) removePlanes(side, count int) error {
 	old := w.block.Layout
 	if err := w.block.Drop(side, count); err != nil {
 		return err
@@ -30,9 +30,9 @@ func (w *Worker) drop(side, count int) error {
 	if side < 0 {
 		from += count * slowStride(old)
 		dense := count * (old.Points() / old.N[old.Dim-1])
-		w.Steps.Before = problem.Tail(w.Steps.Before, dense)
+		w.Steps.Previous = problem.Tail(w.Steps.Previous, dense)
 	} else {
-		w.Steps.Before = problem.Head(w.Steps.Before, l.Points())
+		w.Steps.Previous = problem.Head(w.Steps.Previous, l.Points())
 	}
 	w.cur = w.cur[from : from+l.Len() : from+l.Len()]
 	w.next = w.next[from : from+l.Len() : from+l.Len()]
@@ -42,7 +42,7 @@ func (w *Worker) drop(side, count int) error {
 // grow adds planes to the box at the low or the high end, in new arrays: it evaluates
 // the problem's functions there. The planes' own values are left to the caller; before
 // are theirs at the start of the time step, dense, nil in a stationary run.
-func (w *Worker) grow(side, count int, before []float64) error {
+func (w *worker) addPlanes(side, count int, before []float64) error {
 	old := w.block.Layout
 	part, err := w.block.Beside(side, count)
 	if err != nil {
@@ -50,7 +50,7 @@ func (w *Worker) grow(side, count int, before []float64) error {
 	}
 	if before != nil {
 		part.Remember(before, w.config.Problem.Evolution.Step())
-		w.Steps.Before = problem.Joined(side, w.Steps.Before, before)
+		w.Steps.Previous = problem.Joined(side, w.Steps.Previous, before)
 	}
 	if err := w.block.Join(side, part); err != nil {
 		return err
@@ -69,14 +69,14 @@ func (w *Worker) grow(side, count int, before []float64) error {
 }
 
 // resized prepares what depends on the layout; no pass is in progress.
-func (w *Worker) resized() error {
+func (w *worker) resized() error {
 	w.spare = nil
 	for _, f := range w.faces {
 		f.place(w.block.Layout)
 	}
 	w.pass.init(w)
 	var err error
-	w.stepper, err = w.block.Sweep(w.delta)
+	w.stepper, err = w.block.Sweep(w.stepLength)
 	return err
 }
 

@@ -91,13 +91,13 @@ func (s *sequential) iterate(r iterate.CheckInterval, reference, tol float64, sw
 	for k := iterate.Iteration(0); ; k++ {
 		if out.Reason == iterate.Running && k == check {
 			if k >= due || k == r.Max {
-				out.Residual, out.Reason = r.Judge(k, s.residual(), reference, tol)
+				out.Residual, out.Reason = r.Evaluate(k, s.residual(), reference, tol)
 				if out.Reason == iterate.Running {
 					m := 0.0
 					if asks {
 						m = s.magnitude() / reference
 					}
-					out.Reason, asks = stagnant.Judge(k, out.Residual, tol, iterate.StagnantChecks, asks, m)
+					out.Reason, asks = stagnant.Evaluate(k, out.Residual, tol, iterate.StagnantChecks, asks, m)
 				}
 				due, last = plan.Next(r, k, out.Residual, tol), r.Effect(k)
 			}

@@ -61,7 +61,7 @@ func TestSteadyObstaclesMoveWithThePlanes(t *testing.T) {
 	c := problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 3), Scheme: iterate.Synchronous(), Tolerance: 1e-8, Balance: true, BalanceWindow: time.Millisecond}
 	n, err := newNetwork(3, solvertest.ConfigsFor(c))
 	require.NoError(t, err)
-	n.PerPoint = func(rank int, now time.Duration) time.Duration {
+	n.PointTime = func(rank int, now time.Duration) time.Duration {
 		if slow := int(now/(40*time.Millisecond)) % 3; rank == slow {
 			return 10 * time.Microsecond
 		}

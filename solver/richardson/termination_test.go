@@ -171,7 +171,7 @@ func TestBoundedDelayIsBounded(t *testing.T) {
 }
 
 // made is the newest iterate whose faces may have left.
-func made(w *Worker) int {
+func made(w *worker) int {
 	if w.pass.sweeping() {
 		return int(w.Iterate) + 1
 	}

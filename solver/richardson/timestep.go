@@ -4,9 +4,9 @@ import "github.com/p2pdc/p2pdc/solver/iterate"
 
 // begin begins the run of a stationary problem, or the next time step: it evaluates
 // the problem at that time and prepares what the step starts from.
-func (w *Worker) begin() error {
+func (w *worker) begin() error {
 	s := &w.Steps
-	s.Current = min(s.Current+1, s.Of)
+	s.Current = min(s.Current+1, s.Total)
 	p := w.config.Problem.AtStep(s.Current)
 	if err := p.ValidateHead(); err != nil {
 		return w.config.InStep(s.Current, err)
@@ -14,8 +14,8 @@ func (w *Worker) begin() error {
 	if err := w.block.Build(p); err != nil {
 		return w.config.InStep(s.Current, err)
 	}
-	if s.Of > 0 {
-		w.block.Remember(s.Before, w.config.Problem.Evolution.Step())
+	if s.Total > 0 {
+		w.block.Remember(s.Previous, w.config.Problem.Evolution.Step())
 	}
 	w.Release()
 	w.Iterate, w.stepper = 0, nil
@@ -25,23 +25,23 @@ func (w *Worker) begin() error {
 	w.pass.begin()
 	w.opening.begin(w)
 	w.Rule = iterate.NewTerminationRule(&w.Coordination)
-	w.setup = newSetup(len(w.Tree.Children), w.block.Diagonal)
-	return w.config.InStep(s.Current, w.settle())
+	w.setup = newStepAgreement(len(w.Tree.Children), w.block.Diagonal)
+	return w.config.InStep(s.Current, w.agreeStepLength())
 }
 
 // begin forgets the faces of the step before; what has come of the new one stays.
 func (f *face) begin(step int) {
 	f.Channel.Begin(step)
-	f.move, f.told = handover{}, load{}
-	f.toldAt = 0
+	f.migration, f.loadSent = migration{}, load{}
+	f.loadSentAt = 0
 }
 
 // conclude ends the run or the time step.
-func (w *Worker) conclude() {
-	w.Coordination.Conclude(func(dst []float64) {
+func (w *worker) finish() {
+	w.Coordination.Finish(func(dst []float64) {
 		answer := w.cur
-		if w.frozen != nil {
-			answer = w.frozen
+		if w.captured != nil {
+			answer = w.captured
 		}
 		w.block.CopyOut(dst, answer)
 	}, w.begin)
@@ -65,7 +65,7 @@ const (
 	openingGather
 )
 
-func (o *opening) begin(w *Worker) {
+func (o *opening) begin(w *worker) {
 	*o = opening{}
 	if !w.config.Reconfigure || w.Steps.Current < 2 {
 		return
@@ -78,7 +78,7 @@ func (o *opening) begin(w *Worker) {
 }
 
 // open is the next operation of a step's opening, false when there is none.
-func (w *Worker) open() (iterate.Op, bool) {
+func (w *worker) open() (iterate.Op, bool) {
 	o := &w.opening
 	switch o.phase {
 	case openingAdapt:

@@ -24,7 +24,7 @@ func TestStepsInLockstepAreBitwiseSequential(t *testing.T) {
 				require.NoError(t, err)
 				n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), solvertest.ConfigsFor(c))
 				require.NoError(t, err)
-				n.Loss, n.Double = rapid.Float64Range(0, 0.4).Draw(t, "loss"), 0.1
+				n.Loss, n.Duplicate = rapid.Float64Range(0, 0.4).Draw(t, "loss"), 0.1
 				require.NoError(t, n.Run())
 				for r, w := range workersOf(n) {
 					o := w.Outcome()
@@ -57,7 +57,7 @@ func TestStepsMeetTheTolerance(t *testing.T) {
 func checkSteps(t require.TestingT, c problem.Config, seed uint64, loss float64, tune ...func(*solvertest.Network)) *solvertest.Network {
 	n, err := newNetwork(seed, solvertest.ConfigsFor(c))
 	require.NoError(t, err)
-	n.Loss, n.Double = loss, 0.1
+	n.Loss, n.Duplicate = loss, 0.1
 	for _, f := range tune {
 		f(n)
 	}
@@ -93,7 +93,7 @@ func checkSteps(t require.TestingT, c problem.Config, seed uint64, loss float64,
 		require.Equal(t, iterate.Converged, o.Reason)
 		require.Equal(t, p.Steps(), o.Steps)
 		if !c.Scheme.Lockstep() {
-			require.Equal(t, worst, o.Worst)
+			require.Equal(t, worst, o.WorstResidual)
 		}
 		asynchronous := false
 		for _, nb := range w.Neighbours() {
@@ -103,7 +103,7 @@ func checkSteps(t require.TestingT, c problem.Config, seed uint64, loss float64,
 		if c.Reconfigure && asynchronous {
 			changes = 2 * (p.Steps() - 1)
 		}
-		require.Equal(t, changes, n.Adapts[r], "both ways at every boundary")
+		require.Equal(t, changes, n.ModeChanges[r], "both ways at every boundary")
 	}
 	solvertest.RequireSameBits(t, ends[p.Steps()], n.Assemble(p, c.Partition))
 	return n
@@ -117,7 +117,7 @@ func TestFacesOfAnOldStepAreDropped(t *testing.T) {
 	for seed := range uint64(5) {
 		n := checkSteps(t, c, seed, 0.1)
 		for _, w := range workersOf(n) {
-			stale += w.Outcome().Stale
+			stale += w.Outcome().StaleHalos
 		}
 	}
 	require.Positive(t, stale)
@@ -165,7 +165,7 @@ func TestAStepThatCannotBeTaken(t *testing.T) {
 		}
 		return q
 	}
-	w, err := NewWorker(problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 1), Scheme: iterate.Synchronous(), Tolerance: 1e-3})
+	w, err := newWorker(problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 1), Scheme: iterate.Synchronous(), Tolerance: 1e-3})
 	require.NoError(t, err)
 	steps := 0
 	for {
@@ -189,21 +189,21 @@ func TestAStepThatCannotBeTaken(t *testing.T) {
 // Messages and faces from beyond the next step are refused.
 func TestStepsOfStrangers(t *testing.T) {
 	p := solvertest.Heating(6, 4)
-	w, err := NewWorker(problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 3), Scheme: iterate.Asynchronous(), Rank: 1})
+	w, err := newWorker(problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 3), Scheme: iterate.Asynchronous(), Rank: 1})
 	require.NoError(t, err)
 	face := make([]byte, w.Neighbours()[0].FaceBytes)
 	require.ErrorContains(t, w.Halo(0, 0, 0, iterate.PackLabel(3, 0, 1), face), "iterate 1 of step 3")
 	require.NoError(t, w.Halo(0, 0, 0, iterate.PackLabel(2, 0, 1), face))
-	far := iterate.Message{Kind: iterate.MsgFace, Step: 3, Values: face}
+	far := iterate.Message{Kind: iterate.MsgCaptured, Step: 3, Values: face}
 	require.ErrorContains(t, w.Agree(0, 0, far.Encode()), "time step 3, while this peer is at 1 of 4")
-	next := iterate.Message{Kind: iterate.MsgFace, Step: 2, Values: face}
-	for range iterate.MaxEarly {
+	next := iterate.Message{Kind: iterate.MsgCaptured, Step: 2, Values: face}
+	for range 5 {
 		require.NoError(t, w.Agree(0, 0, next.Encode()))
 	}
 	require.ErrorContains(t, w.Agree(0, 0, next.Encode()), "more than 5 messages of time step 2")
 
 	still := solvertest.Membrane([3]int{6, 6, 6}, 3)
-	w, err = NewWorker(problem.Config{Problem: still, Partition: solvertest.SlabsOf(t, still, 3), Scheme: iterate.Synchronous(), Rank: 1})
+	w, err = newWorker(problem.Config{Problem: still, Partition: solvertest.SlabsOf(t, still, 3), Scheme: iterate.Synchronous(), Rank: 1})
 	require.NoError(t, err)
 	require.ErrorContains(t, w.Halo(0, 0, 0, iterate.PackLabel(1, 0, 0), face), "which it cannot have made")
 	require.ErrorContains(t, w.Agree(0, 0, next.Encode()), "time step 2")
@@ -220,7 +220,7 @@ func TestEvolutionsThatMakeNoSense(t *testing.T) {
 	} {
 		p := solvertest.Heating(4, 4)
 		change(p.Evolution)
-		_, err := NewWorker(problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 1), Scheme: iterate.Synchronous()})
+		_, err := newWorker(problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 1), Scheme: iterate.Synchronous()})
 		require.ErrorContains(t, err, what)
 	}
 }
@@ -228,7 +228,7 @@ func TestEvolutionsThatMakeNoSense(t *testing.T) {
 // What came in an old step is never read in the next, whatever the scheme admits.
 func TestOldFacesAreNotRead(t *testing.T) {
 	p := solvertest.Heating(6, 4)
-	w, err := NewWorker(problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 3), Scheme: iterate.Asynchronous(), Rank: 1})
+	w, err := newWorker(problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 3), Scheme: iterate.Asynchronous(), Rank: 1})
 	require.NoError(t, err)
 	f := w.faces[0]
 	face := make([]byte, f.to.FaceBytes)
@@ -238,7 +238,7 @@ func TestOldFacesAreNotRead(t *testing.T) {
 	require.Nil(t, f.Pick(0))
 	w.Steps.Current = 2
 	require.NoError(t, w.Halo(0, 0, 0, iterate.PackLabel(1, 0, 9), face))
-	require.Equal(t, uint64(1), w.Outcome().Stale)
+	require.Equal(t, uint64(1), w.Outcome().StaleHalos)
 	require.Nil(t, f.Pick(0))
 	require.NoError(t, w.Halo(0, 0, 0, iterate.PackLabel(2, 0, 1), face))
 	require.Equal(t, iterate.Iteration(1), f.Pick(0).Label)

@@ -11,39 +11,39 @@ import (
 // Worker is what one peer runs: pure reverse communication. The shell asks Next
 // what to do, does it, and tells what arrives by Halo and Agree; between the parts
 // of a sweep it may look for arrivals. Not safe for concurrent use.
-type Worker struct {
+type worker struct {
 	iterate.Coordination
-	config    problem.Config
-	faces     []*face // of channels, in the same order
-	block     *problem.Discretization
-	exec      problem.Executor
-	setup     setup
-	stepper   *kernel.Sweep // nil until the step is known
-	cur, next []float64     // iterate k; where k+1 goes
-	spare     []float64     // third array, only after a snapshot
-	frozen    []float64     // block of the snapshot in progress or agreed; may be cur
-	measured  []float64     // what the last pass read
-	pass      pass
-	opening   opening
-	unread    bool // the pass has yet to read the newest faces
+	config        problem.Config
+	faces         []*face // of channels, in the same order
+	block         *problem.Discretization
+	exec          problem.Executor
+	setup         stepAgreement
+	stepper       *kernel.Sweep // nil until the step is known
+	cur, next     []float64     // iterate k; where k+1 goes
+	spare         []float64     // third array, only after a snapshot
+	captured      []float64     // block of the snapshot in progress or agreed; may be cur
+	measured      []float64     // what the last pass read
+	pass          pass
+	opening       opening
+	ghostsPending bool // the pass has yet to read the newest faces
 
-	delta   float64 // the step of stepper
-	most    int     // planes that this peer may have; 0: planes do not move
-	meter   meter
-	moves   int // of cuts
-	given   int // planes
-	taken   int
-	relaxed uint64 // points
+	stepLength     float64 // the step of stepper
+	maxPlanes      int     // planes that this peer may have; 0: planes do not move
+	speed          speedSampler
+	moves          int // of cuts
+	planesSent     int // planes
+	planesReceived int
+	relaxedPoints  uint64 // points
 }
 
 // NewWorker builds the own block: arrays are allocated here, once (a third one of
 // values at the first snapshot of an asynchronous run). It evaluates the problem's
 // functions at the box's points and checks what they give.
-func NewWorker(c problem.Config) (*Worker, error) {
+func newWorker(c problem.Config) (*worker, error) {
 	if err := c.Prepare(); err != nil {
 		return nil, err
 	}
-	w := &Worker{Coordination: iterate.Coordination{Config: problem.Coordination(&c), Tree: problem.TreeOf(c.Partition, c.Rank)}, config: c, exec: c.Executor}
+	w := &worker{Coordination: iterate.Coordination{Config: problem.Coordination(&c), Tree: problem.TreeOf(c.Partition, c.Rank)}, config: c, exec: c.Executor}
 	w.Source = w
 	if w.exec == nil {
 		w.exec = problem.Sequential{}
@@ -55,8 +55,8 @@ func NewWorker(c problem.Config) (*Worker, error) {
 		return nil, err
 	}
 	w.block = &problem.Discretization{Box: box, Layout: l, Exec: w.exec, Allocate: c.Allocate}
-	if w.Steps.Of = c.Problem.Steps(); w.Steps.Of > 0 {
-		if w.Steps.Before, err = c.Problem.Before(box, c.Initial); err != nil {
+	if w.Steps.Total = c.Problem.Steps(); w.Steps.Total > 0 {
+		if w.Steps.Previous, err = c.Problem.Before(box, c.Initial); err != nil {
 			return nil, err
 		}
 	}
@@ -67,9 +67,9 @@ func NewWorker(c problem.Config) (*Worker, error) {
 	w.Halos = w.Channels
 	if c.Balance && Balanceable(&c) == nil {
 		w.Config.Moves = true
-		w.most = MostPlanes(&c, c.Rank)
-		if w.meter.least = c.BalanceWindow; w.meter.least <= 0 {
-			w.meter.least = defaultWindow
+		w.maxPlanes = MostPlanes(&c, c.Rank)
+		if w.speed.minWindow = c.BalanceWindow; w.speed.minWindow <= 0 {
+			w.speed.minWindow = defaultWindow
 		}
 	}
 	w.cur = w.config.NewArray(w.block.Layout.Len())
@@ -82,7 +82,7 @@ func NewWorker(c problem.Config) (*Worker, error) {
 
 // settle prepares with the step δ that everyone knows by itself, or goes about
 // agreeing on one.
-func (w *Worker) settle() error {
+func (w *worker) agreeStepLength() error {
 	if w.block.Operator.Form != kernel.Variable {
 		return w.prepare(w.config.Method.StepLength(w.block.Diagonal))
 	}
@@ -91,7 +91,7 @@ func (w *Worker) settle() error {
 
 // prepare is called once the step δ is known: it measures the own share of the
 // reference residual and sets the starting iterate.
-func (w *Worker) prepare(step float64) error {
+func (w *worker) prepare(step float64) error {
 	if err := w.block.FillReference(w.cur); err != nil {
 		return err
 	}
@@ -99,14 +99,14 @@ func (w *Worker) prepare(step float64) error {
 	if err != nil {
 		return err
 	}
-	w.stepper, w.delta = stepper, step
+	w.stepper, w.stepLength = stepper, step
 	w.Reference = w.pass.measureNow(w.cur)
 	if err := w.block.Problem.CheckReference(&w.Reference); err != nil {
 		return err
 	}
 	values := w.config.Initial
-	if w.Steps.Of > 0 {
-		values = w.Steps.Before
+	if w.Steps.Total > 0 {
+		values = w.Steps.Previous
 	}
 	if _, err = w.block.Start(w.cur, values); err != nil {
 		return err
@@ -123,7 +123,7 @@ func (w *Worker) prepare(step float64) error {
 }
 
 // newArray is a padded array with the boundary data of the first one.
-func (w *Worker) newArray() []float64 {
+func (w *worker) newArray() []float64 {
 	a := w.config.NewArray(w.block.Layout.Len())
 	w.block.CopyGhosts(a, w.cur)
 	return a
@@ -132,12 +132,12 @@ func (w *Worker) newArray() []float64 {
 // Next says what to do now; now is the time since the run's start and must not
 // decrease. An OpRelax is repeated until Relax was called for it. After OpDone it
 // answers OpDone.
-func (w *Worker) Next(now time.Duration) iterate.Op {
+func (w *worker) Next(now time.Duration) iterate.Op {
 	w.Now = now
-	w.meter.tick(now)
+	w.speed.observe(now)
 	for {
 		if w.Queued() {
-			return w.PopOutbox()
+			return w.Pop()
 		}
 		if w.Fault != nil {
 			return iterate.Op{Kind: iterate.OpFail, Err: w.Fault}
@@ -150,7 +150,7 @@ func (w *Worker) Next(now time.Duration) iterate.Op {
 		}
 		if w.Rule.Over() {
 			w.pass.abandon()
-			w.conclude()
+			w.finish()
 			continue
 		}
 		if op, ok := w.pass.next(now); ok {
@@ -163,11 +163,11 @@ func (w *Worker) Next(now time.Duration) iterate.Op {
 		if w.Queued() {
 			continue // the gate had something to say; that goes first
 		}
-		if w.most > 0 && (g == iterate.Sweep || g == iterate.SweepMeasure || g == iterate.Wait) {
-			if g != iterate.Wait {
+		if w.maxPlanes > 0 && (g == iterate.ActionSweep || g == iterate.ActionSweepMeasure || g == iterate.ActionWait) {
+			if g != iterate.ActionWait {
 				w.rebalance()
 			}
-			made, waits := w.handOver(g)
+			made, waits := w.migrate(g)
 			if made || w.Queued() {
 				continue
 			}
@@ -176,23 +176,23 @@ func (w *Worker) Next(now time.Duration) iterate.Op {
 			}
 		}
 		switch g {
-		case iterate.Sweep, iterate.SweepMeasure:
+		case iterate.ActionSweep, iterate.ActionSweepMeasure:
 			if !w.Readable() {
 				return w.Wait(now)
 			}
-			w.unread = true
-			w.pass.beginSweep(g == iterate.SweepMeasure)
-		case iterate.MeasureCurrent:
+			w.ghostsPending = true
+			w.pass.beginSweep(g == iterate.ActionSweepMeasure)
+		case iterate.ActionMeasure:
 			if !w.Readable() {
 				return w.Wait(now)
 			}
-			w.unread = true
+			w.ghostsPending = true
 			w.pass.beginMeasure(w.cur)
-		case iterate.MeasureCaptured:
-			w.unpackFrozen()
-			w.pass.beginMeasure(w.frozen)
-		case iterate.Done:
-			w.conclude()
+		case iterate.ActionMeasureCaptured:
+			w.unpackCaptured()
+			w.pass.beginMeasure(w.captured)
+		case iterate.ActionDone:
+			w.finish()
 		default:
 			return w.Wait(now)
 		}
@@ -200,47 +200,47 @@ func (w *Worker) Next(now time.Duration) iterate.Op {
 }
 
 // Receive takes what the step δ is agreed on by, and what moves planes.
-func (w *Worker) Receive(c *iterate.Channel, m *iterate.Message) error {
+func (w *worker) Receive(c *iterate.Channel, m *iterate.Message) error {
 	if m.Kind == iterate.MsgDiagonal || m.Kind == iterate.MsgStep {
-		return w.setup.agree(w, c.Rank, m)
+		return w.setup.receive(w, c.Rank, m)
 	}
-	return w.hearBalance(w.faceOf(c.Rank), m)
+	return w.receiveBalance(w.faceOf(c.Rank), m)
 }
 
 // Solution writes the agreed block [z][y][x] of the box after OpDone, and the
 // newest complete iterate before; of a nonstationary problem the end of the last
 // complete step, u(0) if there is none. dst has as many values as the box has points.
-func (w *Worker) Solution(dst []float64) {
+func (w *worker) Solution(dst []float64) {
 	defer func() { (-w.config.Units.Scale).Apply(dst) }()
-	if w.Steps.Of > 0 {
-		copy(dst, w.Steps.Before)
+	if w.Steps.Total > 0 {
+		copy(dst, w.Steps.Previous)
 		return
 	}
 	w.pass.complete()
 	src := w.cur
-	if w.Done && w.frozen != nil {
-		src = w.frozen
+	if w.Done && w.captured != nil {
+		src = w.captured
 	}
 	w.block.CopyOut(dst, src)
 }
 
 // Outcome tells how the run ended, or how far it has come.
-func (w *Worker) Outcome() iterate.Outcome {
+func (w *worker) Outcome() iterate.Outcome {
 	o := w.Coordination.Outcome()
-	if o.Moves, o.Given, o.Taken = w.moves, w.given, w.taken; w.moves > 0 {
-		o.Work = float64(w.relaxed) / float64(w.block.Layout.Points())
+	if o.Moves, o.PlanesSent, o.PlanesReceived = w.moves, w.planesSent, w.planesReceived; w.moves > 0 {
+		o.Work = float64(w.relaxedPoints) / float64(w.block.Layout.Points())
 	}
 	return o
 }
 
 // Box is the worker's own box, as it is now: see Config.Balance.
-func (w *Worker) Box() problem.Box { return w.block.Box }
+func (w *worker) Box() problem.Box { return w.block.Box }
 
 // Links are the peers that share a face, in the partition's order.
-func (w *Worker) Links() []iterate.Link { return Method{}.Links(&w.config, w.config.Rank) }
+func (w *worker) Links() []iterate.Link { return Method{}.Links(&w.config, w.config.Rank) }
 
 // Neighbours are the peers that share a face, in the partition's order.
-func (w *Worker) Neighbours() []problem.Neighbour {
+func (w *worker) Neighbours() []problem.Neighbour {
 	out := make([]problem.Neighbour, len(w.faces))
 	for i, f := range w.faces {
 		out[i] = f.to

@@ -41,7 +41,7 @@ func checkLockstep(t *rapid.T, s iterate.Scheme) {
 	n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), solvertest.ConfigsFor(c))
 	require.NoError(t, err)
 	if s.Asynchronous() {
-		n.Loss, n.Double = rapid.Float64Range(0, 0.5).Draw(t, "loss"), 0.1
+		n.Loss, n.Duplicate = rapid.Float64Range(0, 0.5).Draw(t, "loss"), 0.1
 	}
 	require.NoError(t, n.Run())
 	for r, w := range workersOf(n) {
@@ -62,7 +62,7 @@ func TestAsynchronousMeetsTheTolerance(t *testing.T) {
 		}
 		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), solvertest.ConfigsFor(c))
 		require.NoError(t, err)
-		n.Loss, n.Double = rapid.Float64Range(0, 0.5).Draw(t, "loss"), 0.1
+		n.Loss, n.Duplicate = rapid.Float64Range(0, 0.5).Draw(t, "loss"), 0.1
 		require.NoError(t, n.Run())
 		e, err := verify.Evaluate(p, n.Assemble(p, c.Partition), nil)
 		require.NoError(t, err)

@@ -81,7 +81,7 @@ func (p *schwarzPass) abandon() { p.stage, p.partial = partIdle, false }
 func (p *schwarzPass) begin(g iterate.Action) {
 	w := p.w
 	p.news = w.assemble() || w.config.Scheme.Lockstep()
-	p.relaxes, p.measures, p.done = g != iterate.MeasureCurrent, g != iterate.Sweep, 0
+	p.relaxes, p.measures, p.done = g != iterate.ActionMeasure, g != iterate.ActionSweep, 0
 	if p.relaxes {
 		p.cycles = w.pace.cycles(p.news)
 	}

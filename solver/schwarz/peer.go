@@ -60,8 +60,8 @@ func newPeer(c problem.Config) (*peer, error) {
 		return nil, err
 	}
 	w.block = &problem.Discretization{Box: w.ext, Layout: w.layout, Exec: w.exec}
-	if w.Steps.Of = c.Problem.Steps(); w.Steps.Of > 0 {
-		if w.Steps.Before, err = c.Problem.Before(w.own, c.Initial); err != nil {
+	if w.Steps.Total = c.Problem.Steps(); w.Steps.Total > 0 {
+		if w.Steps.Previous, err = c.Problem.Before(w.own, c.Initial); err != nil {
 			return nil, err
 		}
 		w.past = make([]float64, w.layout.Points())
@@ -90,11 +90,11 @@ func (w *peer) join() {
 	for _, q := range meeting(c.Partition, c.Rank, w.overlap) {
 		p := newPatch(&w.region, c.Partition, q, w.overlap, c.Problem.N, c.Scheme.Between(c.Rank, q), w.patchHeader())
 		if w.flexible() {
-			p.Shift = partBits
+			p.LabelShift = partBits
 		}
-		if p.edge = w.ChannelOf(q); p.edge == nil && w.Steps.Of > 0 {
+		if p.edge = w.ChannelOf(q); p.edge == nil && w.Steps.Total > 0 {
 			p.edge = &iterate.Channel{Rank: q}
-			w.Corners = append(w.Corners, p.edge)
+			w.AgreementOnly = append(w.AgreementOnly, p.edge)
 		}
 		w.patches, w.Halos = append(w.patches, p), append(w.Halos, p.Channel)
 	}
@@ -103,7 +103,7 @@ func (w *peer) join() {
 	}
 	for _, q := range coarseLinks(c, c.Rank) {
 		if w.ChannelOf(q) == nil {
-			w.Corners = append(w.Corners, &iterate.Channel{Rank: q})
+			w.AgreementOnly = append(w.AgreementOnly, &iterate.Channel{Rank: q})
 		}
 	}
 }
@@ -179,7 +179,7 @@ func (w *peer) Next(now time.Duration) iterate.Op {
 	w.pace.asked(now)
 	for {
 		if w.Queued() {
-			return w.PopOutbox()
+			return w.Pop()
 		}
 		if w.Fault != nil {
 			return iterate.Op{Kind: iterate.OpFail, Err: w.Fault}
@@ -203,15 +203,15 @@ func (w *peer) Next(now time.Duration) iterate.Op {
 			continue // the gate had something to say; that goes first
 		}
 		switch g {
-		case iterate.Sweep, iterate.SweepMeasure, iterate.MeasureCurrent:
+		case iterate.ActionSweep, iterate.ActionSweepMeasure, iterate.ActionMeasure:
 			if !w.Readable() {
 				return w.Wait(now)
 			}
 			w.pass.begin(g)
-		case iterate.MeasureCaptured:
+		case iterate.ActionMeasureCaptured:
 			w.assembleFrozen()
 			w.pass.beginFrozen()
-		case iterate.Done:
+		case iterate.ActionDone:
 			w.conclude()
 		default:
 			return w.Wait(now)
@@ -283,8 +283,8 @@ func (w *peer) Receive(c *iterate.Channel, m *iterate.Message) error {
 // Solution writes the agreed block after OpDone, and the newest complete iterate before;
 // of a nonstationary problem the end of the last complete step. See Peer.
 func (w *peer) Solution(dst []float64) {
-	if w.Steps.Of > 0 {
-		copy(dst, w.Steps.Before)
+	if w.Steps.Total > 0 {
+		copy(dst, w.Steps.Previous)
 	} else {
 		w.dense(dst)
 	}

@@ -11,7 +11,7 @@ import (
 // begin begins the run of a stationary problem, or the next time step.
 func (w *peer) begin() error {
 	s := &w.Steps
-	s.Current = min(s.Current+1, s.Of)
+	s.Current = min(s.Current+1, s.Total)
 	p := w.config.Problem.AtStep(s.Current)
 	if err := p.ValidateHead(); err != nil {
 		return w.config.InStep(w.Steps.Current, err)
@@ -29,7 +29,7 @@ func (w *peer) begin() error {
 	}
 	w.pass.start()
 	w.Rule = iterate.NewTerminationRule(&w.Coordination)
-	if s.Of == 0 {
+	if s.Total == 0 {
 		return w.prepare()
 	}
 	for _, q := range w.patches {
@@ -43,7 +43,7 @@ func (w *peer) begin() error {
 func (w *peer) tellLayers(p *patch) {
 	m := iterate.Message{Kind: iterate.MsgLayers, Values: make([]byte, 8*p.send.Points())}
 	room := w.room()
-	w.spread(room, w.Steps.Before)
+	w.spread(room, w.Steps.Previous)
 	w.ownPart.Pack(m.Values, room, p.send)
 	w.Send(p.Rank, &m)
 }
@@ -62,7 +62,7 @@ func (w *peer) spread(dst, src []float64) {
 // layersFrom takes what the time step starts from at points of a peer's.
 func (w *peer) layersFrom(q iterate.Rank, m *iterate.Message) error {
 	p := w.patchOf(q)
-	if p == nil || w.Steps.Of == 0 {
+	if p == nil || w.Steps.Total == 0 {
 		return fmt.Errorf("what a time step starts from, which is of no use here")
 	}
 	if len(m.Values) != 8*p.recv.Points() {
@@ -87,7 +87,7 @@ func (w *peer) gather() error {
 		}
 	}
 	room := w.room()
-	w.spread(room, w.Steps.Before)
+	w.spread(room, w.Steps.Previous)
 	w.copyOwn(w.work, room)
 	l := w.layout
 	for z := range l.N[2] {
@@ -130,7 +130,7 @@ func (w *peer) prepare() error {
 	}
 	values := w.config.Initial
 	switch {
-	case w.Steps.Of > 0:
+	case w.Steps.Total > 0:
 		_, err = b.Start(w.work, w.past)
 	case values != nil:
 		err = w.startFrom(values)
@@ -164,4 +164,4 @@ func (w *peer) startFrom(values []float64) error {
 }
 
 // conclude ends the run or the time step.
-func (w *peer) conclude() { w.Coordination.Conclude(w.dense, w.begin) }
+func (w *peer) conclude() { w.Coordination.Finish(w.dense, w.begin) }

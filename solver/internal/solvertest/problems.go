@@ -296,15 +296,17 @@ func Samples() []iterate.Message {
 	for k := iterate.MsgDiagonal; k < iterate.MsgKinds; k++ {
 		m := iterate.Message{Kind: k, Number: 77, Reason: iterate.Interrupted, Step: int(k) % 3}
 		switch k {
-		case iterate.MsgDiagonal, iterate.MsgStep, iterate.MsgHeard:
+		case iterate.MsgDiagonal, iterate.MsgStep, iterate.MsgEstimateReply:
 			m.A = math.Pi
 		case iterate.MsgEstimate:
 			m.A, m.B = math.Pi, 1e-3
 		case iterate.MsgVerdict:
 			m.A, m.B = 1e-300, 4
-		case iterate.MsgFace, iterate.MsgPlane:
+		case iterate.MsgCaptured, iterate.MsgPlane:
 			m.Iterate, m.Values = 1<<40, []byte("sixteen bytes ok")
-			m.Mark = min(3, iterate.MostMark(k))
+			if k == iterate.MsgCaptured {
+				m.Mark = 3
+			}
 		case iterate.MsgLoad:
 			m.A, m.B, m.Count = 1e3, 1e-2, 16
 		case iterate.MsgMove, iterate.MsgGrant:

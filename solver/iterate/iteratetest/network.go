@@ -20,13 +20,13 @@ type Network struct {
 
 	// Loss and Double are the probabilities that a segment of a halo on an asynchronous session is
 	// lost, or arrives twice.
-	Loss, Double float64
-	Segment      int             // bytes of a segment
-	Jitter       time.Duration   // the delay of a message is drawn from 0 to Jitter
-	AgreeDelay   time.Duration   // added to the delay of agreement messages
-	Pace         []time.Duration // mean time of an OpRelax, by rank
+	Loss, Duplicate float64
+	Segment         int             // bytes of a segment
+	Jitter          time.Duration   // the delay of a message is drawn from 0 to Jitter
+	AgreeDelay      time.Duration   // added to the delay of agreement messages
+	RelaxTime       []time.Duration // mean time of an OpRelax, by rank
 	// PerPoint returns the time to relax a point, instead of Pace; may be nil.
-	PerPoint func(rank int, now time.Duration) time.Duration
+	PointTime func(rank int, now time.Duration) time.Duration
 	// Blackout reports whether halos between two peers are lost now; may be nil.
 	Blackout func(from, to iterate.Rank, label uint64, now time.Duration) bool
 	// At StopAt peer StopRank is asked for an early end; below 0: never.
@@ -36,24 +36,24 @@ type Network struct {
 	Stepped  func(rank int, r iterate.StepResult) // called at the end of a time step; may be nil
 
 	// What has happened.
-	Now       time.Duration
-	Events    int
-	AgreeSent int
-	Failed    error // of the last OpFail
-	Adapts    []int // changes of mode asked for, by rank
-	Steps     [][]iterate.StepResult
+	Now         time.Duration
+	Events      int
+	AgreeSent   int
+	Failed      error // of the last OpFail
+	ModeChanges []int // changes of mode asked for, by rank
+	Steps       [][]iterate.StepResult
 
-	rng      *rand.Rand
-	scheme   iterate.Scheme
-	nextAt   []time.Duration // −1: waits for an arrival
-	done     []bool
-	waiting  []bool
-	packets  queue
-	order    map[[3]int]time.Duration // last due time of an ordered session
-	slots    map[[3]int]*slotBuffer
-	numbers  map[[3]int]uint64
-	stopped  bool
-	adapting []bool
+	rng          *rand.Rand
+	scheme       iterate.Scheme
+	nextAt       []time.Duration // −1: waits for an arrival
+	done         []bool
+	waiting      []bool
+	packets      queue
+	order        map[[3]int]time.Duration // last due time of an ordered session
+	slots        map[[3]int]*slotBuffer
+	numbers      map[[3]int]uint64
+	stopped      bool
+	changingMode []bool
 }
 
 type packet struct {
@@ -101,14 +101,14 @@ const segmentBytes = 24
 func NewNetwork(seed uint64, scheme iterate.Scheme, peers []iterate.Peer) *Network {
 	n := &Network{
 		Peers: peers, Jitter: 200 * time.Microsecond, StopAt: -1, Segment: segmentBytes,
-		Adapts: make([]int, len(peers)), Steps: make([][]iterate.StepResult, len(peers)),
+		ModeChanges: make([]int, len(peers)), Steps: make([][]iterate.StepResult, len(peers)),
 		rng: rand.New(rand.NewPCG(seed, 7)), scheme: scheme,
 		order: map[[3]int]time.Duration{}, slots: map[[3]int]*slotBuffer{}, numbers: map[[3]int]uint64{},
 		nextAt: make([]time.Duration, len(peers)), done: make([]bool, len(peers)),
-		waiting: make([]bool, len(peers)), adapting: make([]bool, len(peers)),
+		waiting: make([]bool, len(peers)), changingMode: make([]bool, len(peers)),
 	}
 	for range peers {
-		n.Pace = append(n.Pace, time.Duration(10+n.rng.IntN(200))*time.Microsecond)
+		n.RelaxTime = append(n.RelaxTime, time.Duration(10+n.rng.IntN(200))*time.Microsecond)
 	}
 	return n
 }
@@ -188,9 +188,9 @@ func (n *Network) act(i int) {
 	switch op.Kind {
 	case iterate.OpRelax:
 		w.Relax(op)
-		n.nextAt[i] = n.Now + n.Pace[i]/2 + time.Duration(n.rng.Int64N(int64(n.Pace[i])))
-		if n.PerPoint != nil {
-			n.nextAt[i] = n.Now + max(1, time.Duration(op.Points)*n.PerPoint(i, n.Now))
+		n.nextAt[i] = n.Now + n.RelaxTime[i]/2 + time.Duration(n.rng.Int64N(int64(n.RelaxTime[i])))
+		if n.PointTime != nil {
+			n.nextAt[i] = n.Now + max(1, time.Duration(op.Points)*n.PointTime(i, n.Now))
 		}
 	case iterate.OpSend:
 		buf := make([]byte, op.Bytes)
@@ -208,13 +208,13 @@ func (n *Network) act(i int) {
 			n.nextAt[i] = op.Until
 		}
 	case iterate.OpAdapt:
-		n.Adapts[i]++
-		n.adapting[i] = true
-		if op.Asynchronous == (n.Adapts[i]%2 == 1) {
+		n.ModeChanges[i]++
+		n.changingMode[i] = true
+		if op.Asynchronous == (n.ModeChanges[i]%2 == 1) {
 			panic("a change to the mode that is in force")
 		}
 		n.nextAt[i] = -1
-		n.adapted()
+		n.finishModeChanges()
 	case iterate.OpStep:
 		n.Steps[i] = append(n.Steps[i], *op.Step)
 		if n.Stepped != nil {
@@ -231,16 +231,16 @@ func (n *Network) act(i int) {
 }
 
 // adapted lets those go on whose sessions have all switched: both ends have asked.
-func (n *Network) adapted() {
+func (n *Network) finishModeChanges() {
 	for i, w := range n.Peers {
-		ready := n.adapting[i]
+		ready := n.changingMode[i]
 		for _, nb := range w.Links() {
 			if n.scheme.Between(iterate.Rank(i), nb.Rank).Asynchronous() {
-				ready = ready && n.Adapts[nb.Rank] >= n.Adapts[i]
+				ready = ready && n.ModeChanges[nb.Rank] >= n.ModeChanges[i]
 			}
 		}
 		if ready {
-			n.adapting[i] = false
+			n.changingMode[i] = false
 			n.nextAt[i] = n.Now + time.Duration(n.rng.Int64N(int64(n.Jitter)))
 		}
 	}
@@ -248,7 +248,7 @@ func (n *Network) adapted() {
 
 // epoch of a halo session that the scheme wants asynchronous; an odd one is
 // synchronous.
-func (n *Network) epoch(a, b iterate.Rank) int { return min(n.Adapts[a], n.Adapts[b]) }
+func (n *Network) epoch(a, b iterate.Rank) int { return min(n.ModeChanges[a], n.ModeChanges[b]) }
 
 // send puts a face on the halo session.
 func (n *Network) send(p packet) {
@@ -269,7 +269,7 @@ func (n *Network) send(p packet) {
 		if n.rng.Float64() >= n.Loss {
 			n.post(q, false)
 		}
-		if n.rng.Float64() < n.Double {
+		if n.rng.Float64() < n.Duplicate {
 			n.post(q, false)
 		}
 	}

@@ -38,7 +38,7 @@ func (s Suite) Check() error {
 	if s.Seeds == 0 {
 		s.Seeds = 4
 	}
-	w, err := newWhole(s.Blocks)
+	w, err := newSequential(s.Blocks)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (s Suite) Check() error {
 }
 
 // run makes one run over a network and judges its end.
-func (s Suite) run(w *whole, scheme iterate.Scheme, seed uint64) error {
+func (s Suite) run(w *sequential, scheme iterate.Scheme, seed uint64) error {
 	var peers []iterate.Peer
 	for r, b := range s.Blocks {
 		p, err := iterate.NewPeer(iterate.Config{
@@ -76,7 +76,7 @@ func (s Suite) run(w *whole, scheme iterate.Scheme, seed uint64) error {
 		peers = append(peers, p)
 	}
 	n := NewNetwork(seed, scheme, peers)
-	n.Loss, n.Double = 0.1*float64(seed%3), 0.1
+	n.Loss, n.Duplicate = 0.1*float64(seed%3), 0.1
 	if err := n.Run(); err != nil {
 		return err
 	}
@@ -109,17 +109,17 @@ func (s Suite) run(w *whole, scheme iterate.Scheme, seed uint64) error {
 }
 
 // whole is the iteration on one machine: all blocks, each with the newest values of the others.
-type whole struct {
+type sequential struct {
 	blocks     []iterate.Block
 	neighbours [][]iterate.Neighbour
 	ghosts     [][]float64
 }
 
-func newWhole(blocks []iterate.Block) (*whole, error) {
+func newSequential(blocks []iterate.Block) (*sequential, error) {
 	if len(blocks) == 0 {
 		return nil, errors.New("iteratetest: no blocks")
 	}
-	w := &whole{blocks: blocks}
+	w := &sequential{blocks: blocks}
 	for _, b := range blocks {
 		ghosts := 0
 		n := b.Neighbours()
@@ -145,7 +145,7 @@ func newWhole(blocks []iterate.Block) (*whole, error) {
 }
 
 // from returns what rank r says of its neighbour q, nil if it has none of that rank.
-func (w *whole) from(r int, q iterate.Rank) *iterate.Neighbour {
+func (w *sequential) from(r int, q iterate.Rank) *iterate.Neighbour {
 	for i := range w.neighbours[r] {
 		if w.neighbours[r][i].Rank == q {
 			return &w.neighbours[r][i]
@@ -154,7 +154,7 @@ func (w *whole) from(r int, q iterate.Rank) *iterate.Neighbour {
 	return nil
 }
 
-func (w *whole) start() [][]float64 {
+func (w *sequential) start() [][]float64 {
 	x := make([][]float64, len(w.blocks))
 	for r, b := range w.blocks {
 		x[r] = make([]float64, b.Values())
@@ -164,7 +164,7 @@ func (w *whole) start() [][]float64 {
 }
 
 // relax returns F(x).
-func (w *whole) relax(x [][]float64) [][]float64 {
+func (w *sequential) relax(x [][]float64) [][]float64 {
 	next := make([][]float64, len(x))
 	for r, b := range w.blocks {
 		for _, q := range w.neighbours[r] {
@@ -180,7 +180,7 @@ func (w *whole) relax(x [][]float64) [][]float64 {
 }
 
 // residual returns ‖x − F(x)‖₂, the sum rounded once for each value.
-func (w *whole) residual(x [][]float64) float64 {
+func (w *sequential) residual(x [][]float64) float64 {
 	sum := 0.0
 	for r, f := range w.relax(x) {
 		for i, v := range f {
@@ -192,7 +192,7 @@ func (w *whole) residual(x [][]float64) float64 {
 }
 
 // checkPure refuses a Relax that changes its arguments or depends on anything else.
-func (w *whole) checkPure() error {
+func (w *sequential) checkPure() error {
 	x := w.start()
 	for range 3 {
 		first := w.relax(x)

@@ -9,19 +9,19 @@ import (
 
 // setup agrees on the step δ = 1/max a_ii where the coefficients vary: each peer
 // knows those of its own box only. A maximum does not depend on the order.
-type setup struct {
+type stepAgreement struct {
 	children []bool
-	heard    int
+	received int
 	diagonal float64
-	told     bool
+	sent     bool
 }
 
-func newSetup(children int, diagonal float64) setup {
-	return setup{children: make([]bool, children), diagonal: diagonal}
+func newStepAgreement(children int, diagonal float64) stepAgreement {
+	return stepAgreement{children: make([]bool, children), diagonal: diagonal}
 }
 
-func (s *setup) agree(w *Worker, q iterate.Rank, m *iterate.Message) error {
-	if w.stepper != nil && !s.told {
+func (s *stepAgreement) receive(w *worker, q iterate.Rank, m *iterate.Message) error {
+	if w.stepper != nil && !s.sent {
 		return fmt.Errorf("a step is agreed on only where coefficients vary: do all peers solve the same problem?")
 	}
 	if !(m.A > 0) || math.IsInf(m.A, 1) {
@@ -31,7 +31,7 @@ func (s *setup) agree(w *Worker, q iterate.Rank, m *iterate.Message) error {
 		if w.stepper != nil {
 			return nil // a duplicate
 		}
-		if !s.told {
+		if !s.sent {
 			return fmt.Errorf("a step before this peer's share was told")
 		}
 		w.SendChildren(m)
@@ -39,18 +39,18 @@ func (s *setup) agree(w *Worker, q iterate.Rank, m *iterate.Message) error {
 	}
 	if i := w.Tree.Child(q); !s.children[i] {
 		s.children[i] = true
-		s.heard++
+		s.received++
 		s.diagonal = max(s.diagonal, m.A)
 	}
 	return s.advance(w)
 }
 
 // advance passes the maximum up once all children have told theirs.
-func (s *setup) advance(w *Worker) error {
-	if s.told || s.heard < len(s.children) {
+func (s *stepAgreement) advance(w *worker) error {
+	if s.sent || s.received < len(s.children) {
 		return nil
 	}
-	s.told = true
+	s.sent = true
 	if w.SendParent(&iterate.Message{Kind: iterate.MsgDiagonal, A: s.diagonal}) {
 		return nil
 	}

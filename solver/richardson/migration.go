@@ -20,59 +20,59 @@ import (
 // A peer's box changes only while no snapshot is open there. So the frozen blocks of a
 // snapshot miss or double planes only if a cut has moved at one end and not yet at the
 // other; then the ages in the frozen faces differ, and the snapshot is void.
-type handover struct {
-	open   bool
-	asked  bool // not answered yet
-	gives  bool // this peer does
-	count  int
-	at     iterate.Iteration
-	label  iterate.Iteration // the giver's
-	layers [][]byte          // that have come
+type migration struct {
+	open        bool
+	awaitsGrant bool // not answered yet
+	sends       bool // this peer does
+	count       int
+	iterate     iterate.Iteration
+	label       iterate.Iteration // the giver's
+	layers      [][]byte          // that have come
 }
 
 // layersOf is how many layers a handover of count planes sends.
-func (w *Worker) layersOf(count int) int {
-	if w.Steps.Of > 0 {
+func (w *worker) layersOf(count int) int {
+	if w.Steps.Total > 0 {
 		return 2*count + 1
 	}
 	return count + 1
 }
 
 // planes that the box has, and those that it may have when all moves are made.
-func (w *Worker) planes() int { return w.block.Layout.N[w.block.Layout.Dim-1] }
+func (w *worker) planes() int { return w.block.Layout.N[w.block.Layout.Dim-1] }
 
-func (w *Worker) promised(gives bool) int {
+func (w *worker) promised(gives bool) int {
 	n := 0
 	for _, f := range w.faces {
-		if f.move.open && f.move.gives == gives {
-			n += f.move.count
+		if f.migration.open && f.migration.sends == gives {
+			n += f.migration.count
 		}
 	}
 	return n
 }
 
 // possible is how many of count planes this peer can give, or take.
-func (w *Worker) possible(count int, gives bool) int {
+func (w *worker) movable(count int, gives bool) int {
 	if gives {
 		return max(0, min(count, w.planes()-1-w.promised(true)))
 	}
-	return max(0, min(count, w.most-w.planes()-w.promised(false)))
+	return max(0, min(count, w.maxPlanes-w.planes()-w.promised(false)))
 }
 
 // settled tells that the run, or the step, is about to end.
-func (w *Worker) settled() bool {
+func (w *worker) ending() bool {
 	var o iterate.Outcome
 	w.Rule.Outcome(&o)
 	return o.Reason != iterate.Running || w.StopRequested || w.Done || w.Fault != nil
 }
 
 // rebalance tells the neighbours what this peer can do, and proposes moves.
-func (w *Worker) rebalance() {
-	if !w.meter.news || w.settled() {
+func (w *worker) rebalance() {
+	if !w.speed.updated || w.ending() {
 		return
 	}
-	w.meter.news = false
-	point := w.meter.point()
+	w.speed.updated = false
+	point := w.speed.point()
 	if point == 0 {
 		return
 	}
@@ -86,31 +86,31 @@ func (w *Worker) rebalance() {
 		beyond := load{known: true}
 		for _, g := range w.faces {
 			if g != f {
-				beyond = g.beyond
+				beyond = g.loadBeyond
 			}
 		}
-		side := beyond.join(own)
-		if side.known && f.told.differs(side) && (!f.told.known || w.Iterate >= f.toldAt+restSweeps/2) {
-			f.told, f.toldAt = side, w.Iterate
+		side := beyond.add(own)
+		if side.known && f.loadSent.changed(side) && (!f.loadSent.known || w.Iterate >= f.loadSentAt+backOffSweeps/2) {
+			f.loadSent, f.loadSentAt = side, w.Iterate
 			w.Send(f.to.Rank, &iterate.Message{Kind: iterate.MsgLoad, A: side.speed, B: side.longest, Count: int64(side.planes)})
 		}
-		if f.to.Side > 0 && !f.move.open && f.Age < iterate.MostAge && f.rest.over(w.Steps.Swept+w.Iterate, w.meter.known) {
-			b := balance{planes: w.config.Problem.N[slow], cut: w.block.Box.Hi[slow], below: side, above: f.beyond, sweeps: w.Steps.Swept + w.Iterate}
+		if f.to.Side > 0 && !f.migration.open && f.BoundaryMoves < iterate.MaxBoundaryMoves && f.backOff.expired(w.Steps.CompletedSweeps+w.Iterate, w.speed.windows) {
+			b := balance{planes: w.config.Problem.N[slow], cut: w.block.Box.Hi[slow], below: side, above: f.loadBeyond, sweeps: w.Steps.CompletedSweeps + w.Iterate}
 			w.propose(f, b.move())
 		}
 	}
 }
 
 // propose asks the neighbour above for a move of m planes up, or −m down.
-func (w *Worker) propose(f *face, m int) {
-	count := w.possible(max(m, -m), m > 0)
+func (w *worker) propose(f *face, m int) {
+	count := w.movable(max(m, -m), m > 0)
 	count = min(count, max(1, maxMoveBytes/f.to.FaceBytes))
-	at := w.Iterate + leadSweeps
+	at := w.Iterate + proposalLead
 	if count == 0 || w.Checks.Max > 0 && at >= w.Checks.Max {
 		return
 	}
-	f.move = handover{open: true, asked: true, gives: m > 0, count: count, at: at}
-	f.rest.begin(w.Steps.Swept+w.Iterate, w.meter.known, m > 0)
+	f.migration = migration{open: true, awaitsGrant: true, sends: m > 0, count: count, iterate: at}
+	f.backOff.begin(w.Steps.CompletedSweeps+w.Iterate, w.speed.windows, m > 0)
 	if m < 0 {
 		count = -count
 	}
@@ -118,31 +118,31 @@ func (w *Worker) propose(f *face, m int) {
 }
 
 // hearBalance takes the messages of handovers.
-func (w *Worker) hearBalance(f *face, m *iterate.Message) error {
-	if w.most == 0 {
+func (w *worker) receiveBalance(f *face, m *iterate.Message) error {
+	if w.maxPlanes == 0 {
 		return fmt.Errorf("kind %d, while planes do not move in this run", m.Kind)
 	}
-	h := &f.move
+	h := &f.migration
 	switch m.Kind {
 	case iterate.MsgLoad:
 		if !(m.A > 0) || math.IsInf(m.A, 1) || !(m.B >= 0) || m.Count < 1 || m.Count > int64(w.config.Problem.N[f.to.Axis]) {
 			return fmt.Errorf("a speed of %v planes a second, %v seconds, %d planes", m.A, m.B, m.Count)
 		}
-		f.beyond = load{known: true, speed: m.A, longest: m.B, planes: int(m.Count)}
+		f.loadBeyond = load{known: true, speed: m.A, longest: m.B, planes: int(m.Count)}
 	case iterate.MsgMove:
-		return w.proposed(f, m)
+		return w.answerProposal(f, m)
 	case iterate.MsgGrant:
-		if !h.open || !h.asked || m.Count < 0 || m.Count > int64(h.count) || m.Iterate != h.at {
+		if !h.open || !h.awaitsGrant || m.Count < 0 || m.Count > int64(h.count) || m.Iterate != h.iterate {
 			return fmt.Errorf("a grant of %d planes from iterate %d on, of %d proposed", m.Count, m.Iterate, h.count)
 		}
-		h.asked, h.count = false, int(m.Count)
+		h.awaitsGrant, h.count = false, int(m.Count)
 		h.open = h.count > 0
 	case iterate.MsgPlane:
-		if !h.open || h.gives || h.asked || m.Number != uint64(len(h.layers)) || len(h.layers) == w.layersOf(h.count) {
+		if !h.open || h.sends || h.awaitsGrant || m.Number != uint64(len(h.layers)) || len(h.layers) == w.layersOf(h.count) {
 			return fmt.Errorf("plane %d of a move, %d of which have come", m.Number, len(h.layers))
 		}
-		if f.Scheme.Lockstep() && m.Iterate != h.at {
-			return fmt.Errorf("a plane of iterate %d of a move at %d", m.Iterate, h.at)
+		if f.Scheme.Lockstep() && m.Iterate != h.iterate {
+			return fmt.Errorf("a plane of iterate %d of a move at %d", m.Iterate, h.iterate)
 		}
 		h.label = m.Iterate
 		h.layers = append(h.layers, append([]byte(nil), m.Values...))
@@ -151,19 +151,19 @@ func (w *Worker) hearBalance(f *face, m *iterate.Message) error {
 }
 
 // proposed answers the neighbour below.
-func (w *Worker) proposed(f *face, m *iterate.Message) error {
+func (w *worker) answerProposal(f *face, m *iterate.Message) error {
 	limit := int64(w.config.Problem.N[f.to.Axis])
 	if f.to.Side > 0 || m.Count == 0 || m.Count > limit || m.Count < -limit {
 		return fmt.Errorf("a proposal to move %d planes", m.Count)
 	}
 	gives := m.Count < 0
-	count := w.possible(int(max(m.Count, -m.Count)), gives)
+	count := w.movable(int(max(m.Count, -m.Count)), gives)
 	late := f.Scheme.Lockstep() && (w.Iterate > m.Iterate || w.Iterate == m.Iterate && w.pass.steps != nil)
-	if f.move.open || f.Age == iterate.MostAge || late || w.stepper == nil || w.settled() {
+	if f.migration.open || f.BoundaryMoves == iterate.MaxBoundaryMoves || late || w.stepper == nil || w.ending() {
 		count = 0
 	}
 	if count > 0 {
-		f.move = handover{open: true, gives: gives, count: count, at: m.Iterate}
+		f.migration = migration{open: true, sends: gives, count: count, iterate: m.Iterate}
 	}
 	w.Send(f.to.Rank, &iterate.Message{Kind: iterate.MsgGrant, Iterate: m.Iterate, Count: int64(count)})
 	return nil
@@ -171,26 +171,26 @@ func (w *Worker) proposed(f *face, m *iterate.Message) error {
 
 // handOver makes the moves that are due between two passes. It tells whether one was
 // made, or whether the next sweep has to wait for one.
-func (w *Worker) handOver(g iterate.Action) (made, waits bool) {
+func (w *worker) migrate(g iterate.Action) (made, waits bool) {
 	for _, f := range w.faces {
-		h := &f.move
+		h := &f.migration
 		if !h.open || w.Fault != nil {
 			continue
 		}
-		strict, complete := f.Scheme.Lockstep(), !h.gives && !h.asked && len(h.layers) == w.layersOf(h.count)
+		strict, complete := f.Scheme.Lockstep(), !h.sends && !h.awaitsGrant && len(h.layers) == w.layersOf(h.count)
 		switch {
-		case strict && (w.Iterate < h.at || g == iterate.Wait):
-		case h.asked:
+		case strict && (w.Iterate < h.iterate || g == iterate.ActionWait):
+		case h.awaitsGrant:
 			waits = waits || strict
-		case w.frozen != nil:
+		case w.captured != nil:
 			// The next snapshot must not find the planes outside of the box again.
 			waits = waits || strict || complete
-		case h.gives && strict && f.Pick(w.Iterate) == nil:
+		case h.sends && strict && f.Pick(w.Iterate) == nil:
 			waits = true // the neighbour may still need older faces of the cut as it was
-		case h.gives:
-			made, w.Fault = true, w.config.InStep(w.Steps.Current, w.give(f))
+		case h.sends:
+			made, w.Fault = true, w.config.InStep(w.Steps.Current, w.sendPlanes(f))
 		case complete:
-			made, w.Fault = true, w.config.InStep(w.Steps.Current, w.take(f))
+			made, w.Fault = true, w.config.InStep(w.Steps.Current, w.receivePlanes(f))
 		default:
 			waits = waits || strict
 		}
@@ -199,21 +199,21 @@ func (w *Worker) handOver(g iterate.Action) (made, waits bool) {
 }
 
 // moved ends a handover.
-func (w *Worker) moved(f *face, ghost []byte, label iterate.Iteration, have bool) {
+func (w *worker) finishMigration(f *face, ghost []byte, label iterate.Iteration, have bool) {
 	if f.Agreed.Data == nil {
 		f.Agreed.Data = make([]byte, f.to.FaceBytes)
 	}
 	copy(f.Agreed.Data, ghost)
-	f.Age++
-	f.Agree(f.Step, label, have)
+	f.BoundaryMoves++
+	f.LabelAgreed(f.Step, label, have)
 	f.MovedAt, f.RepeatOlder = w.Iterate, false
-	f.move = handover{}
+	f.migration = migration{}
 	w.moves++
 }
 
 // give sends planes and draws the cut back.
-func (w *Worker) give(f *face) error {
-	h := f.move
+func (w *worker) sendPlanes(f *face) error {
+	h := f.migration
 	first, outermost, last := 0, h.count, h.count-1
 	if f.to.Side > 0 {
 		first = w.planes() - h.count
@@ -235,10 +235,10 @@ func (w *Worker) give(f *face) error {
 		}
 	}
 	send(func(dst []byte) { f.packLayer(dst, w.cur, w.layer(f, outermost)) })
-	if w.Steps.Of > 0 {
-		plane := len(w.Steps.Before) / w.planes()
+	if w.Steps.Total > 0 {
+		plane := len(w.Steps.Previous) / w.planes()
 		for i := range h.count {
-			send(func(dst []byte) { packDense(dst, w.Steps.Before[(first+i)*plane:][:plane]) })
+			send(func(dst []byte) { packDense(dst, w.Steps.Previous[(first+i)*plane:][:plane]) })
 		}
 	}
 	// The planes are now the neighbour's; what it made of them is as old as what this
@@ -247,26 +247,26 @@ func (w *Worker) give(f *face) error {
 	if old := f.Pick(w.Iterate); old != nil {
 		label, have = old.Label, true
 	}
-	w.given += h.count
-	if err := w.drop(f.to.Side, h.count); err != nil {
+	w.planesSent += h.count
+	if err := w.removePlanes(f.to.Side, h.count); err != nil {
 		return err
 	}
-	w.moved(f, ghost, label, have)
+	w.finishMigration(f, ghost, label, have)
 	return nil
 }
 
 // take adds the planes that have come.
-func (w *Worker) take(f *face) error {
-	h := f.move
+func (w *worker) receivePlanes(f *face) error {
+	h := f.migration
 	var before []float64
-	if w.Steps.Of > 0 {
+	if w.Steps.Total > 0 {
 		for _, data := range h.layers[h.count+1:] {
 			at := len(before)
 			before = append(before, make([]float64, len(data)/8)...)
 			unpackDense(before[at:], data)
 		}
 	}
-	if err := w.grow(f.to.Side, h.count, before); err != nil {
+	if err := w.addPlanes(f.to.Side, h.count, before); err != nil {
 		return err
 	}
 	first := w.planes() - h.count
@@ -276,7 +276,7 @@ func (w *Worker) take(f *face) error {
 	for i := range h.count {
 		f.unpackLayer(w.cur, h.layers[i], w.layer(f, first+i))
 	}
-	w.taken += h.count
-	w.moved(f, h.layers[h.count], h.label, true)
+	w.planesReceived += h.count
+	w.finishMigration(f, h.layers[h.count], h.label, true)
 	return nil
 }

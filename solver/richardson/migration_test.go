@@ -70,7 +70,7 @@ func requireCover(t require.TestingT, n *solvertest.Network, c problem.Config) (
 		require.LessOrEqual(t, b.Hi[slow]-at, MostPlanes(&c, iterate.Rank(r)), "rank %d", r)
 		at = b.Hi[slow]
 		o := w.Outcome()
-		given, taken = given+o.Given, taken+o.Taken
+		given, taken = given+o.PlanesSent, taken+o.PlanesReceived
 	}
 	require.Equal(t, c.Problem.N[slow], at)
 	require.Equal(t, given, taken)
@@ -79,7 +79,7 @@ func requireCover(t require.TestingT, n *solvertest.Network, c problem.Config) (
 
 // still is an outcome without what has moved.
 func still(o iterate.Outcome) iterate.Outcome {
-	o.Moves, o.Given, o.Taken, o.Work = 0, 0, 0, 0
+	o.Moves, o.PlanesSent, o.PlanesReceived, o.Work = 0, 0, 0, 0
 	return o
 }
 
@@ -114,11 +114,11 @@ func checkMovesInLockstep(t *testing.T, prob func(*rapid.T) *problem.Problem, sl
 		}
 		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), solvertest.ConfigsFor(c))
 		require.NoError(t, err)
-		n.PerPoint = solvertest.Speeds(t, len(workersOf(n)))
+		n.PointTime = solvertest.Speeds(t, len(workersOf(n)))
 		n.Jitter = time.Duration(rapid.SampledFrom([]int{5, 200, 2000}).Draw(t, "jitter")) * time.Microsecond
 		n.AgreeDelay = agreement
 		if c.Scheme.Asynchronous() {
-			n.Loss, n.Double = rapid.Float64Range(0, 0.4).Draw(t, "loss"), 0.1
+			n.Loss, n.Duplicate = rapid.Float64Range(0, 0.4).Draw(t, "loss"), 0.1
 		}
 		require.NoError(t, n.Run())
 		for r, w := range workersOf(n) {
@@ -166,8 +166,8 @@ func checkMovesInAsynchronousRuns(t *testing.T, prob func(*rapid.T) *problem.Pro
 		}
 		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), solvertest.ConfigsFor(c))
 		require.NoError(t, err)
-		n.PerPoint = solvertest.Speeds(t, len(workersOf(n)))
-		n.Loss, n.Double = rapid.Float64Range(0, 0.4).Draw(t, "loss"), 0.1
+		n.PointTime = solvertest.Speeds(t, len(workersOf(n)))
+		n.Loss, n.Duplicate = rapid.Float64Range(0, 0.4).Draw(t, "loss"), 0.1
 		n.Jitter = time.Duration(rapid.SampledFrom([]int{5, 200, 2000}).Draw(t, "jitter")) * time.Microsecond
 		n.AgreeDelay = time.Duration(rapid.SampledFrom([]int{0, 1}).Draw(t, "agreement")) * time.Millisecond
 		require.NoError(t, n.Run())
@@ -216,7 +216,7 @@ func checkMovesInTimeSteps(t *testing.T, prob func(*rapid.T) *problem.Problem, s
 		}).Draw(t, "scheme")
 		pace, seed := solvertest.Speeds(t, peers), rapid.Uint64().Draw(t, "seed")
 		tune := func(n *solvertest.Network) {
-			n.PerPoint = pace
+			n.PointTime = pace
 			n.Jitter = 20 * time.Microsecond
 		}
 		n := checkSteps(t, c, seed, rapid.Float64Range(0, 0.3).Draw(t, "loss"), tune)
@@ -241,7 +241,7 @@ func aside(t require.TestingT, s iterate.Scheme, n, peers int, balance bool, cos
 	c := problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, peers), Scheme: s, Tolerance: 1e-6, Balance: balance, BalanceWindow: 5 * time.Millisecond}
 	net, err := newNetwork(5, solvertest.ConfigsFor(c))
 	require.NoError(t, err)
-	net.PerPoint, net.Jitter = cost, 20*time.Microsecond
+	net.PointTime, net.Jitter = cost, 20*time.Microsecond
 	require.NoError(t, net.Run())
 	return net.Now, net, c
 }

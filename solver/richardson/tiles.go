@@ -12,49 +12,49 @@ import (
 // in lockstep: it reads nothing but its own values, and the rule of termination knows
 // how long it wants no look at the iterates. A group half done has overwritten parts
 // of the iterate that it began from.
-type group struct {
-	of     *kernel.Sweep // what tiles was made for
-	tiles  *kernel.TimeTiles
-	steps  []problem.Step
-	sweeps int // of the group in progress; 0: there is none
+type tiledPass struct {
+	builtFor *kernel.Sweep // what tiles was made for
+	tiles    *kernel.TimeTiles
+	steps    []problem.Step
+	sweeps   int // of the group in progress; 0: there is none
 
-	began time.Duration
-	each  time.Duration // that a sweep of the last group took; 0: not known
+	begunAt   time.Duration
+	sweepTime time.Duration // that a sweep of the last group took; 0: not known
 }
 
 const (
 	// groupTime bounds what a group takes, which cannot be left half done: so long does the
 	// run go on after an early end was asked for.
-	groupTime = 250 * time.Millisecond
+	maxTiledTime = 250 * time.Millisecond
 	// groupPoints bounds the first group, of which that is not known.
-	groupPoints = 1 << 26
+	firstTiledPoints = 1 << 26
 )
 
 // longest is how many sweeps a group may have.
-func (g *group) longest(points int) iterate.Iteration {
-	if g.each > 0 {
-		return max(1, iterate.Iteration(groupTime/g.each))
+func (g *tiledPass) maxSweeps(points int) iterate.Iteration {
+	if g.sweepTime > 0 {
+		return max(1, iterate.Iteration(maxTiledTime/g.sweepTime))
 	}
-	return max(1, iterate.Iteration(groupPoints/points))
+	return max(1, iterate.Iteration(firstTiledPoints/points))
 }
 
 // begin plans a group; false if sweeps one by one are as good.
-func (g *group) begin(w *Worker) bool {
+func (g *tiledPass) begin(w *worker) bool {
 	if len(w.faces) > 0 || w.config.Order != problem.Jacobi {
 		return false
 	}
-	if g.of != w.stepper {
+	if g.builtFor != w.stepper {
 		t := w.config.Tiling
 		if t.Sweeps == 0 {
 			t.Sweeps = w.config.Method.Together
 		}
-		g.of, g.tiles = w.stepper, kernel.NewTimeTiles(w.stepper, t)
+		g.builtFor, g.tiles = w.stepper, kernel.NewTimeTiles(w.stepper, t)
 	}
-	most, left := min(iterate.Iteration(g.tiles.Sweeps()), g.longest(w.block.Layout.Points())), w.Rule.FreeSweeps()
+	most, left := min(iterate.Iteration(g.tiles.Sweeps()), g.maxSweeps(w.block.Layout.Points())), w.Rule.FreeSweeps()
 	if most < 2 || left < 2 {
 		return false
 	}
-	g.began = w.Now
+	g.begunAt = w.Now
 	groups := (left + most - 1) / most
 	g.sweeps = int((left + groups - 1) / groups)
 	g.steps = g.steps[:0]
@@ -64,27 +64,27 @@ func (g *group) begin(w *Worker) bool {
 	return true
 }
 
-func (g *group) relax(w *Worker, part int) {
+func (g *tiledPass) relax(w *worker, part int) {
 	g.tiles.Relax(part, g.sweeps, w.cur, w.next, w.exec)
 }
 
 // finish makes the group's result the current iterate.
-func (g *group) finish(w *Worker) {
+func (g *tiledPass) finish(w *worker) {
 	if g.sweeps%2 == 1 {
 		w.cur, w.next = w.next, w.cur
 	}
 	w.Iterate += iterate.Iteration(g.sweeps)
-	g.each = (w.Now - g.began) / time.Duration(g.sweeps)
+	g.sweepTime = (w.Now - g.begunAt) / time.Duration(g.sweeps)
 	g.sweeps = 0
 }
 
 // complete does what is left of a group, so that the current iterate is one.
 func (p *pass) complete() {
-	if p.group.sweeps == 0 {
+	if p.tiled.sweeps == 0 {
 		return
 	}
 	for ; p.at < len(p.steps); p.at++ {
-		p.group.relax(p.w, p.steps[p.at].Part)
+		p.tiled.relax(p.w, p.steps[p.at].Part)
 	}
 	p.finish()
 }
