@@ -141,6 +141,7 @@ func (c *Config) check() error {
 
 // checkNeighbours refuses neighbours that cannot be, and returns the number of ghosts.
 func (w *blockPeer) checkNeighbours(values int) (ghosts int, err error) {
+	taken := map[int]bool{}
 	for i, q := range w.neighbours {
 		switch {
 		case q.Rank < 0 || int(q.Rank) >= w.Config.Peers || q.Rank == w.Config.Rank:
@@ -159,9 +160,14 @@ func (w *blockPeer) checkNeighbours(values int) (ghosts int, err error) {
 			}
 		}
 		for _, at := range q.Receive {
-			if at < 0 {
-				return 0, fmt.Errorf("iterate: rank %d receives a value from rank %d at position %d", w.Config.Rank, q.Rank, at)
+			switch {
+			case at < 0:
+				return 0, fmt.Errorf("iterate: rank %d receives from rank %d at position %d; positions begin at 0",
+					w.Config.Rank, q.Rank, at)
+			case taken[at]:
+				return 0, fmt.Errorf("iterate: rank %d receives at position %d twice; every ghost has one source", w.Config.Rank, at)
 			}
+			taken[at] = true
 			ghosts = max(ghosts, at+1)
 		}
 	}
