@@ -77,6 +77,9 @@ const (
 // NewPeer returns the peer c.Rank of a run, whose part is b. All peers of a run have the same Config
 // but for Rank.
 func NewPeer(c Config, b Block) (Peer, error) {
+	if b == nil {
+		return nil, errors.New("iterate: no block")
+	}
 	if err := c.check(); err != nil {
 		return nil, err
 	}

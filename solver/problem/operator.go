@@ -1,7 +1,6 @@
 package problem
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
@@ -75,13 +74,12 @@ func (s Stencil) At(idx [3]int) (v [kernel.Directions]float64) {
 func (s Stencil) check(idx [3]int, v *[kernel.Directions]float64) error {
 	for d := range 1 + 2*s.P.Dimension {
 		if math.IsNaN(v[d]) || math.IsInf(v[d], 0) {
-			return fmt.Errorf("solver: problem %q: the operator's coefficients at %v are not finite; check diffusion, velocity and reaction",
-				s.P.Name, s.P.Place(idx))
+			return s.P.Refuse("the operator's coefficients at %v are not finite; check diffusion, velocity and reaction", s.P.Place(idx))
 		}
 	}
 	if !(v[kernel.Center] > 0) {
-		return fmt.Errorf("solver: problem %q: the operator's diagonal at %v is %v, it must be positive; check diffusion and reaction",
-			s.P.Name, s.P.Place(idx), v[kernel.Center])
+		return s.P.Refuse("the operator's diagonal at %v is %v; it must be positive; check diffusion and reaction",
+			s.P.Place(idx), v[kernel.Center])
 	}
 	return nil
 }
