@@ -8,10 +8,12 @@ import (
 // Channel is the state of the exchange with one peer: the halo session, whose slots hold the
 // newest values received, and the agreement session.
 type Channel struct {
-	Rank       Rank
-	Bytes      int    // length of a halo; 0: the two peers exchange no halo
-	Scheme     Scheme // in force between the two peers
-	LabelShift uint   // a label is iterate<<shift; below it counts parts of the next iterate
+	Rank   Rank
+	Bytes  int    // length of a halo; 0 if the two peers exchange none
+	Scheme Scheme // between the two peers
+	// LabelShift is the number of low bits of a label that number the parts of the next iterate: the
+	// label of part p after iterate k is k<<LabelShift + p.
+	LabelShift uint
 
 	slots       []Slot
 	Agreed      Slot // newest values received on the agreement session
