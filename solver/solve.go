@@ -135,7 +135,12 @@ func (o *Options) prepare(p *problem.Problem) (problem.Config, error) {
 		}
 	}
 	if o.Initial != nil && len(o.Initial) != p.Points() {
-		return problem.Config{}, fmt.Errorf("%w: %d starting values; the grid has %d points", ErrOptions, len(o.Initial), p.Points())
+		return problem.Config{}, fmt.Errorf(
+			"%w: %d starting values; the grid has %d points",
+			ErrOptions,
+			len(o.Initial),
+			p.Points(),
+		)
 	}
 	if err := o.checkPlace(); err != nil {
 		return problem.Config{}, err
@@ -169,7 +174,12 @@ func (o *Options) checkBounds() error {
 	case o.Peers < 0:
 		return fmt.Errorf("%w: %d peers; there must be 1 or more, or 0 for 1", ErrOptions, o.Peers)
 	case o.Threads < 0 || o.Threads > runner.MaxThreads:
-		return fmt.Errorf("%w: %d threads; there may be 1 to %d, or 0 for a default", ErrOptions, o.Threads, runner.MaxThreads)
+		return fmt.Errorf(
+			"%w: %d threads; there may be 1 to %d, or 0 for a default",
+			ErrOptions,
+			o.Threads,
+			runner.MaxThreads,
+		)
 	case o.MaxTime < 0:
 		return fmt.Errorf("%w: a time bound of %v; it must not be negative", ErrOptions, o.MaxTime)
 	}

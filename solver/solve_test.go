@@ -41,7 +41,13 @@ func TestSolveByEveryMethodAndScheme(t *testing.T) {
 					}
 					s = iterate.Hybrid(clusters)
 				}
-				o := Options{Method: problem.MethodConfig{Name: name}, Scheme: s, Peers: peers, Threads: 1, Tolerance: tolerance}
+				o := Options{
+					Method:    problem.MethodConfig{Name: name},
+					Scheme:    s,
+					Peers:     peers,
+					Threads:   1,
+					Tolerance: tolerance,
+				}
 				got, err := Solve(t.Context(), p, o)
 				if (name == problem.SOR || name == problem.Multigrid) && s.Name() != "sync" && err != nil {
 					require.ErrorIs(t, err, ErrOptions, "%s, %s, %d peers", name, s.Name(), peers)
@@ -166,7 +172,11 @@ func TestSolveRefusesOptions(t *testing.T) {
 	require.ErrorIs(t, err, ErrOptions)
 	_, err = Solve(t.Context(), p, Options{Peers: 1000})
 	require.ErrorIs(t, err, problem.ErrPartition)
-	_, err = Solve(t.Context(), p, Options{Partition: solvertest.SlabsOf(t, solvertest.Membrane([3]int{6, 6, 6}, 3), 2)})
+	_, err = Solve(
+		t.Context(),
+		p,
+		Options{Partition: solvertest.SlabsOf(t, solvertest.Membrane([3]int{6, 6, 6}, 3), 2)},
+	)
 	require.ErrorIs(t, err, problem.ErrPartition)
 }
 

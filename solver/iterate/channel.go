@@ -64,7 +64,13 @@ func PackLabel(step, moves int, iterate Iteration) uint64 {
 
 // UnpackLabel is the inverse of PackLabel.
 func UnpackLabel(label uint64) (step, moves int, iterate Iteration) {
-	return int(label >> (iterateBits + moveBits)), int(label>>iterateBits) & MaxBoundaryMoves, Iteration(label & (1<<iterateBits - 1))
+	return int(
+			label >> (iterateBits + moveBits),
+		), int(
+			label>>iterateBits,
+		) & MaxBoundaryMoves, Iteration(
+			label & (1<<iterateBits - 1),
+		)
 }
 
 // LabelIterate returns the iterate within its time step of the label of a halo (Op.Label).
@@ -91,7 +97,8 @@ func (c *Channel) Pick(k Iteration) *Slot {
 }
 
 func (c *Channel) newer(best, s *Slot, k Iteration) *Slot {
-	if !s.present || s.step != c.Step || s.moves != c.BoundaryMoves || !c.Scheme.Admit(k, s.Label>>c.LabelShift, c.Rank) ||
+	if !s.present || s.step != c.Step || s.moves != c.BoundaryMoves ||
+		!c.Scheme.Admit(k, s.Label>>c.LabelShift, c.Rank) ||
 		best != nil && best.Label >= s.Label {
 		return best
 	}
@@ -103,12 +110,20 @@ func (c *Channel) newer(best, s *Slot, k Iteration) *Slot {
 // is not known yet. In lockstep an older halo than the stored one is an error.
 func (c *Channel) Store(tag uint32, s Slot, parity Iteration) error {
 	if int64(tag) >= int64(len(c.slots)) {
-		return fmt.Errorf("iterate: a halo of rank %d has tag %d; the session has %d slots: do both peers use the same scheme?",
-			c.Rank, tag, len(c.slots))
+		return fmt.Errorf(
+			"iterate: a halo of rank %d has tag %d; the session has %d slots: do both peers use the same scheme?",
+			c.Rank,
+			tag,
+			len(c.slots),
+		)
 	}
 	if len(s.Data) != c.Bytes {
-		return fmt.Errorf("iterate: a halo of rank %d has %d bytes; %d are expected: do both peers use the same partition?",
-			c.Rank, len(s.Data), c.Bytes)
+		return fmt.Errorf(
+			"iterate: a halo of rank %d has %d bytes; %d are expected: do both peers use the same partition?",
+			c.Rank,
+			len(s.Data),
+			c.Bytes,
+		)
 	}
 	if s.step == c.Step && c.tag(parity, s.Label) != tag {
 		return fmt.Errorf("iterate: rank %d sent iterate %d under tag %d; tag %d is expected",
@@ -159,20 +174,29 @@ func (c *Channel) LabelAgreed(step int, label Iteration, present bool) {
 func (p *Coordination) HaloFrom(q Rank, label uint64, data []byte, sweeping bool) (*Channel, Slot, error) {
 	c := findChannel(p.Halos, q)
 	if c == nil {
-		return nil, Slot{}, fmt.Errorf("iterate: a halo from rank %d, which is not a neighbour of rank %d", q, p.Config.Rank)
+		return nil, Slot{}, fmt.Errorf(
+			"iterate: a halo from rank %d, which is not a neighbour of rank %d",
+			q,
+			p.Config.Rank,
+		)
 	}
 	step, moves, iterate := UnpackLabel(label)
 	if step < p.Steps.Current {
 		p.Steps.staleHalos++
 		return nil, Slot{}, nil
 	}
-	if step > min(p.Steps.Current+1, p.Steps.Total) || c.Scheme.Lockstep() && iterate > p.newestPossible(step, sweeping) {
+	if step > min(p.Steps.Current+1, p.Steps.Total) ||
+		c.Scheme.Lockstep() && iterate > p.newestPossible(step, sweeping) {
 		return nil, Slot{}, fmt.Errorf("iterate: rank %d sent iterate %d of time step %d, which it cannot have made: "+
 			"this peer is at iterate %d of time step %d", q, iterate, step, p.Iterate, p.Steps.Current)
 	}
 	if moves > 0 && !p.Config.Moves || step == p.Steps.Current && moves > c.BoundaryMoves+1 {
-		return nil, Slot{}, fmt.Errorf("iterate: a halo from rank %d after %d moves of the boundary; this peer knows of %d",
-			q, moves, c.BoundaryMoves)
+		return nil, Slot{}, fmt.Errorf(
+			"iterate: a halo from rank %d after %d moves of the boundary; this peer knows of %d",
+			q,
+			moves,
+			c.BoundaryMoves,
+		)
 	}
 	return c, Slot{step: step, moves: moves, Label: iterate, Data: data}, nil
 }

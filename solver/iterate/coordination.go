@@ -93,7 +93,11 @@ func (p *Coordination) Agree(now time.Duration, q Rank, msg []byte) error {
 	p.Now = max(p.Now, now)
 	c := p.ChannelOf(q)
 	if c == nil {
-		return fmt.Errorf("iterate: an agreement message from rank %d, which is not a neighbour of rank %d", q, p.Config.Rank)
+		return fmt.Errorf(
+			"iterate: an agreement message from rank %d, which is not a neighbour of rank %d",
+			q,
+			p.Config.Rank,
+		)
 	}
 	m, err := decodeMessage(msg, c.Bytes)
 	switch {
@@ -130,7 +134,16 @@ func (p *Coordination) dispatch(c *Channel, m *Message) error {
 		}
 	}
 	switch m.Kind {
-	case MsgResidual, MsgVerdict, MsgCaptured, MsgEstimate, MsgEstimateReply, MsgFinished, MsgClose, MsgHalt, MsgReach, MsgLast:
+	case MsgResidual,
+		MsgVerdict,
+		MsgCaptured,
+		MsgEstimate,
+		MsgEstimateReply,
+		MsgFinished,
+		MsgClose,
+		MsgHalt,
+		MsgReach,
+		MsgLast:
 		return p.Rule.receive(c, m)
 	case MsgStop:
 		if m.Reason == Running || m.Reason == Converged || m.Reason == Stagnated {

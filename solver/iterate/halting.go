@@ -40,7 +40,8 @@ func (e *lockstepRule) reportHalt() {
 // endAt sets the last iterate and forwards it.
 func (e *lockstepRule) endAt(m *Message) {
 	e.p.SendChildren(m)
-	e.reason, e.last, e.noCheckLeft, e.halt.active = m.Reason, m.Iterate, true, false
+	e.reason, e.last = m.Reason, m.Iterate
+	e.noCheckLeft, e.halt.active = true, false
 }
 
 // receiveHalt handles the messages of an early end.
@@ -56,7 +57,12 @@ func (e *lockstepRule) receiveHalt(m *Message) error {
 		e.halt.reported++
 		e.reportHalt()
 	case m.Reason == Running || m.Reason == Converged || m.Iterate < e.p.Iterate:
-		return fmt.Errorf("an early end at iterate %d with reason %d; this peer is at iterate %d", m.Iterate, m.Reason, e.p.Iterate)
+		return fmt.Errorf(
+			"an early end at iterate %d with reason %d; this peer is at iterate %d",
+			m.Iterate,
+			m.Reason,
+			e.p.Iterate,
+		)
 	default:
 		e.endAt(m)
 	}

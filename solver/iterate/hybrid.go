@@ -49,7 +49,11 @@ func (h hybrid) Between(a, b Rank) Scheme {
 // Check returns an error unless every peer has a cluster.
 func (h hybrid) Check(peers int) error {
 	if len(h.clusters) != peers {
-		return fmt.Errorf("iterate: the hybrid scheme has clusters for %d peers; the run has %d", len(h.clusters), peers)
+		return fmt.Errorf(
+			"iterate: the hybrid scheme has clusters for %d peers; the run has %d",
+			len(h.clusters),
+			peers,
+		)
 	}
 	return nil
 }

@@ -6,31 +6,30 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// lockstepEnd ends a run in which everyone is at the same iterate: at every
-// CheckEvery-th iterate k a reduction goes over the tree, and the verdict takes
-// effect at iterate k + Lag, everywhere and in SolveSequential alike. A peer that
-// gets there before the verdict waits for it. At most one check is open at a time,
-// because Lag ≤ CheckEvery. The reduction carries the residual of iterate k where
-// the schedule says so (always, if CheckEvery was given).
+// lockstepRule ends a run in lockstep. At every CheckEvery-th iterate k a reduction is made over the
+// tree, and its verdict takes effect at iterate k + Lag at every peer, as in
+// richardson.SolveSequential. A peer that reaches that iterate earlier waits for the verdict. At most one
+// check is open at a time because Lag ≤ CheckEvery. The schedule determines which checks measure a
+// residual; all do if CheckEvery was set.
 //
-// Over a lossy channel (delay:0) a peer at the last iterate goes on repeating its
-// faces until all have got there, which a second round over the tree tells.
+// Over sessions that may lose messages (delay:0), a peer at the last iterate repeats its halos until all
+// peers have reached that iterate. A second reduction over the tree determines when.
 type lockstepRule struct {
 	p           *Coordination
-	check       Iteration     // open or next to come
-	noCheckLeft bool          // no check is left
-	measureFrom Iteration     // checks from here on measure
-	schedule    CheckSchedule // root
-	sums        reduction     // of the check; check 0 also of the reference vector
+	check       Iteration // iterate of the open or the next check
+	noCheckLeft bool
+	measureFrom Iteration     // checks from this iterate on measure
+	schedule    CheckSchedule // at the root
+	sums        reduction     // of the open check
 
-	wantsMagnitudes bool       // the next check that measures brings magnitudes
-	stagnant        Stagnation // root
+	wantsMagnitudes bool       // the next check that measures also reduces magnitudes
+	stagnant        Stagnation // at the root
 
-	magnitudes kernel.Sum // the own ones
-	norm0      float64    // ‖r(u⁰)‖, known after check 0
+	magnitudes kernel.Sum // of this peer
+	norm0      float64    // divisor of relative residuals, known after check 0
 	residual   float64
 	reason     Reason
-	last       Iteration // valid once reason is not Running
+	last       Iteration // last iterate, valid unless reason is Running
 
 	halt halting
 
@@ -42,7 +41,13 @@ type lockstepRule struct {
 
 func newLockstepRule(p *Coordination) *lockstepRule {
 	n := len(p.Tree.Children)
-	return &lockstepRule{p: p, sums: newReduction(n), finished: make([]bool, n), residual: UnknownResidual(), norm0: UnknownResidual()}
+	return &lockstepRule{
+		p:        p,
+		sums:     newReduction(n),
+		finished: make([]bool, n),
+		residual: UnknownResidual(),
+		norm0:    UnknownResidual(),
+	}
 }
 
 func (e *lockstepRule) Over() bool { return false }
@@ -67,19 +72,19 @@ func (e *lockstepRule) Next() Action {
 		e.advance()
 		return e.Next()
 	}
-	alone := e.check == 0 || e.check == r.Max // nothing is relaxed before the verdict
+	blocking := e.check == 0 || e.check == r.Max // no relaxation before the verdict
 	switch {
 	case e.sums.ownAdded && k >= r.Effect(e.check):
 		return ActionWait
 	case e.sums.ownAdded:
 		return ActionSweep
-	case alone:
+	case blocking:
 		return ActionMeasure
 	}
 	return ActionSweepMeasure
 }
 
-// FreeSweeps implements TerminationRule: a peer alone decides its checks where they are made.
+// FreeSweeps implements TerminationRule: no decision is made before the next check.
 func (e *lockstepRule) FreeSweeps() Iteration {
 	switch k := e.p.Iterate; {
 	case e.reason != Running:
@@ -91,12 +96,12 @@ func (e *lockstepRule) FreeSweeps() Iteration {
 	}
 }
 
-// measures tells whether the open check is one with a residual.
+// measures reports whether the open check measures the residual.
 func (e *lockstepRule) measures() bool {
 	return e.check >= e.measureFrom || e.check == e.p.Checks.Max
 }
 
-// close is the gate at the last iterate.
+// finish returns the next action at the last iterate.
 func (e *lockstepRule) finish() Action {
 	lossy := e.p.Config.Scheme.Asynchronous() && len(e.p.Channels) > 0
 	if !lossy || e.closed {
@@ -130,25 +135,26 @@ func (e *lockstepRule) Measured(residual *kernel.Sum) {
 	e.advance()
 }
 
-// advance passes the check's sums up once they are complete; the root decides.
+// advance sends the sums of the check to the parent when they are complete. The root decides.
 func (e *lockstepRule) advance() {
 	if !e.sums.complete() {
 		return
 	}
 	up := e.sums.message(uint64(e.check))
 	if e.p.SendParent(&up) || e.halt.active {
-		return // an early end takes no verdict
+		return // an early end needs no verdict
 	}
 	if e.check == 0 {
 		e.norm0 = e.p.Config.Reference(Norm(&e.sums.start))
 	}
 	m := Message{Kind: MsgVerdict, Number: uint64(e.check), A: e.residual, B: e.norm0, Iterate: e.measureFrom}
-	if asked := e.wantsMagnitudes; e.measures() {
+	if reduced := e.wantsMagnitudes; e.measures() {
 		r, tol := e.p.Checks, e.p.Config.Tolerance
 		m.A, m.Reason = r.Evaluate(e.check, Norm(&e.sums.squares), e.norm0, tol)
 		m.Iterate = e.schedule.Next(r, e.check, m.A, tol)
 		if e.wantsMagnitudes = false; m.Reason == Running {
-			m.Reason, e.wantsMagnitudes = e.stagnant.Evaluate(e.check, m.A, e.p.Config.Tolerance, StagnantChecks, asked, Norm(&e.sums.start)/e.norm0)
+			magnitude := Norm(&e.sums.start) / e.norm0
+			m.Reason, e.wantsMagnitudes = e.stagnant.Evaluate(e.check, m.A, tol, StagnantChecks, reduced, magnitude)
 		}
 	}
 	if e.wantsMagnitudes {
@@ -157,12 +163,15 @@ func (e *lockstepRule) advance() {
 	e.verdict(&m)
 }
 
-// verdict takes a verdict on the open check and passes it on.
+// verdict applies the verdict on the open check and forwards it.
 func (e *lockstepRule) verdict(m *Message) {
 	e.p.SendChildren(m)
-	e.residual, e.norm0, e.measureFrom, e.wantsMagnitudes = m.A, m.B, m.Iterate, m.Mark == 1
+	e.residual, e.norm0 = m.A, m.B
+	e.measureFrom = m.Iterate
+	e.wantsMagnitudes = m.Mark == 1
 	if m.Reason != Running {
-		e.reason, e.last, e.noCheckLeft = m.Reason, e.p.Checks.Effect(e.check), true
+		e.reason, e.last = m.Reason, e.p.Checks.Effect(e.check)
+		e.noCheckLeft = true
 		return
 	}
 	e.noCheckLeft = e.check == e.p.Checks.Max && e.check > 0
@@ -187,12 +196,12 @@ func (e *lockstepRule) receive(c *Channel, m *Message) error {
 	case MsgClose:
 		if !e.closed {
 			if !e.sentFinished {
-				return fmt.Errorf("a close before this peer had finished")
+				return fmt.Errorf("a close message before this peer has finished")
 			}
 			e.sendClose()
 		}
 	default:
-		return fmt.Errorf("kind %d, which a run in lockstep does not use", m.Kind)
+		return fmt.Errorf("message kind %d, which a run in lockstep does not use", m.Kind)
 	}
 	return nil
 }
@@ -203,7 +212,7 @@ func (e *lockstepRule) residualFrom(q Rank, m *Message) error {
 	case m.Number < uint64(e.check), m.Number == uint64(e.check) && (e.noCheckLeft || e.sums.added[i]):
 		return nil // a duplicate
 	case m.Number > uint64(e.check):
-		return fmt.Errorf("the residual of iterate %d while that of %d is due", m.Number, e.check)
+		return fmt.Errorf("the residual of iterate %d; that of iterate %d is expected", m.Number, e.check)
 	}
 	e.sums.addChild(i, m)
 	e.advance()
@@ -215,13 +224,13 @@ func (e *lockstepRule) verdictFrom(m *Message) error {
 	case m.Number < uint64(e.check) || e.noCheckLeft:
 		return nil // a duplicate
 	case m.Number > uint64(e.check), !e.sums.complete():
-		return fmt.Errorf("a verdict on iterate %d, whose residual is not complete here", m.Number)
+		return fmt.Errorf("a verdict on iterate %d, whose reduction is not complete at this peer", m.Number)
 	}
 	e.verdict(m)
 	return nil
 }
 
-// StopRequested begins the early end at once.
+// stopRequested implements TerminationRule: the early end begins at once.
 func (e *lockstepRule) stopRequested() {
 	if e.shouldHalt() {
 		e.beginHalt()
@@ -238,5 +247,5 @@ func (e *lockstepRule) Outcome(o *Outcome) {
 
 func (e *lockstepRule) progress() float64 { return e.residual }
 
-// Accepted implements TerminationRule: the verdict on iterate k arrives while a later one is made.
+// Accepted implements TerminationRule: the verdict on iterate k arrives while a later iterate is computed.
 func (e *lockstepRule) Accepted() (Iteration, bool) { return e.check, e.reason == Converged }

@@ -45,7 +45,12 @@ const (
 func (g *residualEstimate) init(children int) { g.children = make([]childEstimate, children) }
 
 func (g *residualEstimate) receive(child int, m *Message) {
-	g.children[child] = childEstimate{known: true, atEnd: m.Reason == ReachedSweeps, value: m.A, roundTrip: validSeconds(m.B)}
+	g.children[child] = childEstimate{
+		known:     true,
+		atEnd:     m.Reason == ReachedSweeps,
+		value:     m.A,
+		roundTrip: validSeconds(m.B),
+	}
 }
 
 // acknowledged notes that the parent has received the last report.

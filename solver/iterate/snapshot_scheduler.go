@@ -5,29 +5,30 @@ import (
 	"time"
 )
 
-// snapshotScheduler says at the root when the next snapshot is worth while. Guesses tell when the
-// first one is; they may be wrong either way, since a peer knows its neighbours by old
-// values. After that the residuals of the snapshots themselves tell how long it takes.
+// snapshotScheduler determines at the root when the next snapshot begins. Estimates trigger the first one.
+// They may be too low or too high, because a peer knows old values of its neighbours. After that the exact
+// residuals of the snapshots predict the end.
 type snapshotScheduler struct {
 	estimates    forecast
 	exact        forecast
-	roundTrip    time.Duration // down the tree and up again
-	begunAt      time.Duration
-	nextAt       time.Duration // no snapshot before
-	backOff      time.Duration // at most after the next one that fails
-	progressed   bool          // somebody has done something since the last one began
-	sweepAtBegin Iteration     // the root's, then
+	roundTrip    time.Duration // from the root to the farthest peer and back
+	begunAt      time.Duration // of the newest snapshot
+	nextAt       time.Duration // no snapshot begins earlier
+	backOff      time.Duration // after the next snapshot that does not end the run, at most
+	progressed   bool          // another peer has reported since the newest snapshot began
+	sweepAtBegin Iteration     // sweep of the root when it began
 }
 
 const (
-	// shotAhead is how much of the way to where the exact residuals point to goes by
-	// before the next snapshot: residuals fall faster towards the end as often as not.
+	// retryFraction is the part of the predicted remaining time that passes before the next snapshot:
+	// the fall of residuals often accelerates towards the end.
 	retryFraction = 0.5
-	// restRounds bounds the rest after a snapshot that guesses misled to.
+	// maxBackOffRounds bounds, in round trips, the back-off after a snapshot that the estimates
+	// triggered too early.
 	maxBackOffRounds = 32
 )
 
-// guessed takes a guess of the level, and how long a round over the tree takes.
+// recordEstimate adds an estimate of the level and the round-trip time of the tree.
 func (s *snapshotScheduler) recordEstimate(now time.Duration, level float64, round time.Duration) {
 	if !s.estimates.known || level != s.estimates.level {
 		s.estimates.record(now, level, anchorDrop)
@@ -35,7 +36,7 @@ func (s *snapshotScheduler) recordEstimate(now time.Duration, level float64, rou
 	s.roundTrip = max(s.roundTrip, round)
 }
 
-// left is the time in seconds until the tolerance may be met, +∞ if that cannot be told.
+// remaining returns the seconds until the tolerance is expected to be met, +∞ if unknown.
 func (s *snapshotScheduler) remaining(now time.Duration) float64 {
 	at, known := s.exact.predict()
 	if s.exact.slope() == 0 {
@@ -47,45 +48,46 @@ func (s *snapshotScheduler) remaining(now time.Duration) float64 {
 	return max(0, at-now).Seconds()
 }
 
+// begin records that a snapshot begins; sweep is the newest of the root.
 func (s *snapshotScheduler) begin(now time.Duration, sweep Iteration) {
 	s.begunAt, s.sweepAtBegin, s.progressed = now, sweep, false
 }
 
-// promising tells that a snapshot begun now may be the last; sweep is the root's newest.
+// due reports whether a snapshot that begins now may end the run; sweep is the newest of the root.
 func (s *snapshotScheduler) due(now time.Duration, sweep Iteration) bool {
 	at, known := s.estimates.predict()
 	return known && (s.progressed || sweep != s.sweepAtBegin) && now >= s.nextAt && now+s.roundTrip >= at
 }
 
-// failed takes the level of a snapshot that was not the answer.
+// rejected records the level of a snapshot that did not end the run.
 func (s *snapshotScheduler) rejected(now time.Duration, level float64, void bool) {
 	s.roundTrip = now - s.begunAt
 	if void {
 		s.nextAt = now + s.roundTrip
-		return // it says nothing of the residual
+		return // a void snapshot has no residual
 	}
 	s.exact.record(s.begunAt, level, 0)
 	s.nextAt = now + s.backOff
 	if at, known := s.exact.predict(); known {
 		s.nextAt = min(s.nextAt, s.begunAt+time.Duration(retryFraction*float64(at-s.begunAt)))
 		if s.nextAt <= now && s.backOff > 0 {
-			return // it is near
+			return // the end is near: no back-off
 		}
 	}
 	s.backOff = min(max(2*s.backOff, s.roundTrip), maxBackOffRounds*s.roundTrip)
 }
 
-// samplingInterval says how often a peer measures for its guess.
+// samplingInterval determines how often a peer measures for its estimate.
 type samplingInterval struct {
 	endKnown    bool
-	expectedEnd time.Duration // when the tolerance may be met, as the root told
+	expectedEnd time.Duration // when the tolerance is met, as predicted by the root
 	at          time.Duration // of the last measurement
 	sweeps      Iteration
 	period      time.Duration // of a sweep
 }
 
-// hear takes the seconds until the tolerance may be met; what makes no sense, like
-// +∞, counts as not known.
+// receive sets the predicted seconds until the tolerance is met. Invalid values, +∞ among them, mean
+// unknown.
 func (p *samplingInterval) receive(now time.Duration, left float64) {
 	p.endKnown = left >= 0 && left < maxForecast.Seconds()
 	p.expectedEnd = now
@@ -94,7 +96,7 @@ func (p *samplingInterval) receive(now time.Duration, left float64) {
 	}
 }
 
-// left is what others are told.
+// remaining returns the predicted seconds until the tolerance is met, +∞ if unknown.
 func (p *samplingInterval) remaining(now time.Duration) float64 {
 	if !p.endKnown {
 		return math.Inf(1)
@@ -102,10 +104,10 @@ func (p *samplingInterval) remaining(now time.Duration) float64 {
 	return max(0, p.expectedEnd-now).Seconds()
 }
 
-// next is the sweep that measures next: a bound that keeps up with what the straight
-// line through a peer's own residuals does not foresee. Half a round is as good as any
-// shorter time, until the end is near; and a peer need not look more often than eight
-// times while the run grows e times as old.
+// next returns an upper bound of the sweep that measures next. It bounds the interval that the peer's own
+// residuals suggest, which may be wrong. Measuring more often than twice a round trip has no benefit until the
+// end is near. Nor is it necessary to measure more often than eight times while the age of the run grows by
+// the factor e.
 func (p *samplingInterval) next(now time.Duration, k Iteration, round time.Duration) Iteration {
 	if k > p.sweeps {
 		p.period = (now - p.at) / time.Duration(k-p.sweeps)

@@ -61,7 +61,17 @@ func TestMoves(t *testing.T) {
 	} {
 		require.Equal(t, c.want, cuts(c.planes, c.speed, c.sweeps), name)
 	}
-	require.Zero(t, balance{planes: 8, cut: 4, below: load{known: true, speed: 1, planes: 4, longest: 4}, above: load{planes: 4}, sweeps: 100}.move(), "nothing is known of the other side")
+	require.Zero(
+		t,
+		balance{
+			planes: 8,
+			cut:    4,
+			below:  load{known: true, speed: 1, planes: 4, longest: 4},
+			above:  load{planes: 4},
+			sweeps: 100,
+		}.move(),
+		"nothing is known of the other side",
+	)
 }
 
 // Whatever the speeds, moves made at once at all cuts, again and again, keep a plane at

@@ -6,11 +6,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-// Halo tells that the slot of (neighbour, tag) now holds data, the whole face as
-// little-endian float64, of age label (its oldest segment). data is only read
-// before the next call of Halo for the same slot: the shell keeps one buffer a
-// slot and receives into it, and calls Halo before anything else afterwards. The
-// error names q; the run cannot go on after one.
+// Halo passes in a halo, the values of the neighbour's outermost layer as little-endian float64; see
+// iterate.Peer.
 func (w *worker) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64, data []byte) error {
 	c, s, err := w.HaloFrom(q, label, data, w.pass.sweeping())
 	if c == nil {
@@ -21,8 +18,7 @@ func (w *worker) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64,
 }
 
 // Expects returns the tag of the next face from q, and reports whether its slot may be written
-// before the face is received: see exchange.Expecter. In lockstep iterates k and k+2 share a
-// slot, and no other relaxation than k reads iterate k.
+// before the face is received; see exchange.Expecter.
 func (w *worker) Expects(q iterate.Rank) (tag uint32, ok bool) {
 	f := w.faceOf(q)
 	if f == nil {
@@ -31,7 +27,7 @@ func (w *worker) Expects(q iterate.Rank) (tag uint32, ok bool) {
 	return w.Coordination.Expects(f.Channel, w.pass.sweeping() && !w.ghostsPending)
 }
 
-// Pack writes the face that op, an OpSend, asks for: op.Bytes bytes.
+// Pack writes the halo of an OpSend; see iterate.Peer.
 func (w *worker) Pack(op iterate.Op, dst []byte) {
 	f := w.faceOf(op.To)
 	if f == nil || op.Kind != iterate.OpSend {
@@ -41,8 +37,7 @@ func (w *worker) Pack(op iterate.Op, dst []byte) {
 		copy(dst, f.packed)
 		return
 	}
-	// The other array holds the newer iterate during a sweep, the older one
-	// between two.
+	// The other array holds the newer iterate during a sweep and the older one between two sweeps.
 	src := w.cur
 	if _, _, sweep := iterate.UnpackLabel(op.Label); sweep != w.Iterate {
 		src = w.next
@@ -60,8 +55,8 @@ func (w *worker) faceOf(q iterate.Rank) *face {
 	return nil
 }
 
-// readGhosts does what Next has left to the relaxation that it asked for: its thread then has
-// the block in its caches. It comes before anything that changes what is read.
+// readGhosts reads the halos of the pass in progress unless that is done. Next leaves this to the first
+// relaxation, whose thread then has the block in its caches. It must precede any change of the slots.
 func (w *worker) readGhosts() {
 	if w.ghostsPending {
 		w.ghostsPending = false
@@ -69,8 +64,8 @@ func (w *worker) readGhosts() {
 	}
 }
 
-// unpackGhosts brings the newest readable faces to the ghosts of the current
-// iterate; readable must hold. Arrivals after that wait for the next sweep.
+// unpackGhosts copies the newest readable halos to the ghosts of the current iterate. Later arrivals are
+// read by the next sweep.
 func (w *worker) unpackGhosts() {
 	for _, f := range w.faces {
 		if s := f.Pick(w.Iterate); s != nil {
@@ -79,8 +74,8 @@ func (w *worker) unpackGhosts() {
 	}
 }
 
-// unpackFrozen brings the frozen faces of a snapshot to the ghosts of the frozen
-// block. If that is the current iterate, the next sweep's unpackGhosts repairs it.
+// unpackCaptured copies the captured halos of a snapshot to the ghosts of the captured block. If that is the
+// current iterate, unpackGhosts of the next sweep overwrites them.
 func (w *worker) unpackCaptured() {
 	for _, f := range w.faces {
 		f.unpack(w.captured, f.Agreed.Data)

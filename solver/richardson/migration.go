@@ -7,19 +7,18 @@ import (
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-// handover is a move of planes across a cut. The peer below the cut proposes, the other
-// one grants as many of them as it can, and who gives sends them on the agreement
-// session: the planes in ascending order, the one that is its outermost then, and of a
-// nonstationary problem the planes of the step's start. From then on faces belong to
-// the moved cut, which their age says.
+// migration is a move of planes across a cut. The peer below the cut proposes it, and the other one grants as
+// many planes as it can. The sender of planes then sends on the agreement session: the planes in ascending
+// order, its new outermost plane, and in a run with time steps the planes of the start of the step. Later
+// halos belong to the moved cut, and their labels count its moves.
 //
-// Between two peers in lockstep a move holds from iterate at on: relaxations up to it
-// are made by the old owners, and the proposer does not go past it without an answer.
-// Otherwise it holds as soon as the giver comes to it.
+// Between two peers in lockstep the move takes effect at a fixed iterate: the old owners make the relaxations up
+// to it, and the proposer does not pass it without an answer. Otherwise it takes effect when the sender
+// processes it.
 //
-// A peer's box changes only while no snapshot is open there. So the frozen blocks of a
-// snapshot miss or double planes only if a cut has moved at one end and not yet at the
-// other; then the ages in the frozen faces differ, and the snapshot is void.
+// A peer's box changes only while no snapshot is open there. So the captured blocks of a snapshot lack or
+// duplicate planes only if a cut has moved at one end and not yet at the other. Then the numbers of moves in
+// the captured halos differ, and the snapshot is void.
 type migration struct {
 	open        bool
 	awaitsGrant bool // not answered yet
@@ -30,7 +29,7 @@ type migration struct {
 	layers      [][]byte          // that have come
 }
 
-// layersOf is how many layers a handover of count planes sends.
+// layersOf returns the number of layers sent in a migration of count planes.
 func (w *worker) layersOf(count int) int {
 	if w.Steps.Total > 0 {
 		return 2*count + 1
@@ -38,9 +37,10 @@ func (w *worker) layersOf(count int) int {
 	return count + 1
 }
 
-// planes that the box has, and those that it may have when all moves are made.
+// planes returns the number of planes of the box.
 func (w *worker) planes() int { return w.block.Layout.N[w.block.Layout.Dim-1] }
 
+// promised returns the number of planes that open migrations will send or receive.
 func (w *worker) promised(gives bool) int {
 	n := 0
 	for _, f := range w.faces {
@@ -51,7 +51,7 @@ func (w *worker) promised(gives bool) int {
 	return n
 }
 
-// possible is how many of count planes this peer can give, or take.
+// movable returns how many of count planes this peer can send or receive.
 func (w *worker) movable(count int, gives bool) int {
 	if gives {
 		return max(0, min(count, w.planes()-1-w.promised(true)))
@@ -59,14 +59,14 @@ func (w *worker) movable(count int, gives bool) int {
 	return max(0, min(count, w.maxPlanes-w.planes()-w.promised(false)))
 }
 
-// settled tells that the run, or the step, is about to end.
+// ending reports whether the run or the time step is about to end.
 func (w *worker) ending() bool {
 	var o iterate.Outcome
 	w.Rule.Outcome(&o)
 	return o.Reason != iterate.Running || w.StopRequested || w.Done || w.Fault != nil
 }
 
-// rebalance tells the neighbours what this peer can do, and proposes moves.
+// rebalance sends loads to the neighbours and proposes moves.
 func (w *worker) rebalance() {
 	if !w.speed.updated || w.ending() {
 		return
@@ -92,10 +92,20 @@ func (w *worker) rebalance() {
 		side := beyond.add(own)
 		if side.known && f.loadSent.changed(side) && (!f.loadSent.known || w.Iterate >= f.loadSentAt+backOffSweeps/2) {
 			f.loadSent, f.loadSentAt = side, w.Iterate
-			w.Send(f.to.Rank, &iterate.Message{Kind: iterate.MsgLoad, A: side.speed, B: side.longest, Count: int64(side.planes)})
+			w.Send(
+				f.to.Rank,
+				&iterate.Message{Kind: iterate.MsgLoad, A: side.speed, B: side.longest, Count: int64(side.planes)},
+			)
 		}
-		if f.to.Side > 0 && !f.migration.open && f.BoundaryMoves < iterate.MaxBoundaryMoves && f.backOff.expired(w.Steps.CompletedSweeps+w.Iterate, w.speed.windows) {
-			b := balance{planes: w.config.Problem.N[slow], cut: w.block.Box.Hi[slow], below: side, above: f.loadBeyond, sweeps: w.Steps.CompletedSweeps + w.Iterate}
+		if f.to.Side > 0 && !f.migration.open && f.BoundaryMoves < iterate.MaxBoundaryMoves &&
+			f.backOff.expired(w.Steps.CompletedSweeps+w.Iterate, w.speed.windows) {
+			b := balance{
+				planes: w.config.Problem.N[slow],
+				cut:    w.block.Box.Hi[slow],
+				below:  side,
+				above:  f.loadBeyond,
+				sweeps: w.Steps.CompletedSweeps + w.Iterate,
+			}
 			w.propose(f, b.move())
 		}
 	}
@@ -117,29 +127,31 @@ func (w *worker) propose(f *face, m int) {
 	w.Send(f.to.Rank, &iterate.Message{Kind: iterate.MsgMove, Iterate: at, Count: int64(count)})
 }
 
-// hearBalance takes the messages of handovers.
+// receiveBalance handles the messages of migrations.
 func (w *worker) receiveBalance(f *face, m *iterate.Message) error {
 	if w.maxPlanes == 0 {
-		return fmt.Errorf("kind %d, while planes do not move in this run", m.Kind)
+		return fmt.Errorf("message kind %d; planes do not move in this run", m.Kind)
 	}
 	h := &f.migration
 	switch m.Kind {
 	case iterate.MsgLoad:
-		if !(m.A > 0) || math.IsInf(m.A, 1) || !(m.B >= 0) || m.Count < 1 || m.Count > int64(w.config.Problem.N[f.to.Axis]) {
-			return fmt.Errorf("a speed of %v planes a second, %v seconds, %d planes", m.A, m.B, m.Count)
+		if !(m.A > 0) || math.IsInf(m.A, 1) || !(m.B >= 0) || m.Count < 1 ||
+			m.Count > int64(w.config.Problem.N[f.to.Axis]) {
+			return fmt.Errorf("invalid load: %v planes per second, a sweep of %v seconds, %d planes", m.A, m.B, m.Count)
 		}
 		f.loadBeyond = load{known: true, speed: m.A, longest: m.B, planes: int(m.Count)}
 	case iterate.MsgMove:
 		return w.answerProposal(f, m)
 	case iterate.MsgGrant:
 		if !h.open || !h.awaitsGrant || m.Count < 0 || m.Count > int64(h.count) || m.Iterate != h.iterate {
-			return fmt.Errorf("a grant of %d planes from iterate %d on, of %d proposed", m.Count, m.Iterate, h.count)
+			return fmt.Errorf("a grant of %d planes at iterate %d; %d were proposed", m.Count, m.Iterate, h.count)
 		}
 		h.awaitsGrant, h.count = false, int(m.Count)
 		h.open = h.count > 0
 	case iterate.MsgPlane:
-		if !h.open || h.sends || h.awaitsGrant || m.Number != uint64(len(h.layers)) || len(h.layers) == w.layersOf(h.count) {
-			return fmt.Errorf("plane %d of a move, %d of which have come", m.Number, len(h.layers))
+		if !h.open || h.sends || h.awaitsGrant || m.Number != uint64(len(h.layers)) ||
+			len(h.layers) == w.layersOf(h.count) {
+			return fmt.Errorf("plane %d of a move; plane %d is expected", m.Number, len(h.layers))
 		}
 		if f.Scheme.Lockstep() && m.Iterate != h.iterate {
 			return fmt.Errorf("a plane of iterate %d of a move at %d", m.Iterate, h.iterate)
@@ -150,11 +162,11 @@ func (w *worker) receiveBalance(f *face, m *iterate.Message) error {
 	return nil
 }
 
-// proposed answers the neighbour below.
+// answerProposal answers a proposal of the neighbour below.
 func (w *worker) answerProposal(f *face, m *iterate.Message) error {
 	limit := int64(w.config.Problem.N[f.to.Axis])
 	if f.to.Side > 0 || m.Count == 0 || m.Count > limit || m.Count < -limit {
-		return fmt.Errorf("a proposal to move %d planes", m.Count)
+		return fmt.Errorf("an invalid proposal to move %d planes", m.Count)
 	}
 	gives := m.Count < 0
 	count := w.movable(int(max(m.Count, -m.Count)), gives)
@@ -169,8 +181,8 @@ func (w *worker) answerProposal(f *face, m *iterate.Message) error {
 	return nil
 }
 
-// handOver makes the moves that are due between two passes. It tells whether one was
-// made, or whether the next sweep has to wait for one.
+// migrate makes the moves that are due between two passes. It reports whether one was made, and whether the
+// next sweep has to wait for one.
 func (w *worker) migrate(g iterate.Action) (made, waits bool) {
 	for _, f := range w.faces {
 		h := &f.migration
@@ -183,10 +195,10 @@ func (w *worker) migrate(g iterate.Action) (made, waits bool) {
 		case h.awaitsGrant:
 			waits = waits || strict
 		case w.captured != nil:
-			// The next snapshot must not find the planes outside of the box again.
+			// The planes would be missing in the open snapshot.
 			waits = waits || strict || complete
 		case h.sends && strict && f.Pick(w.Iterate) == nil:
-			waits = true // the neighbour may still need older faces of the cut as it was
+			waits = true // the neighbour may still need older halos of the unmoved cut
 		case h.sends:
 			made, w.Fault = true, w.config.InStep(w.Steps.Current, w.sendPlanes(f))
 		case complete:
@@ -198,7 +210,7 @@ func (w *worker) migrate(g iterate.Action) (made, waits bool) {
 	return made, waits
 }
 
-// moved ends a handover.
+// finishMigration ends a migration; ghost, label and present describe the halo to read next.
 func (w *worker) finishMigration(f *face, ghost []byte, label iterate.Iteration, have bool) {
 	if f.Agreed.Data == nil {
 		f.Agreed.Data = make([]byte, f.to.FaceBytes)
@@ -211,7 +223,7 @@ func (w *worker) finishMigration(f *face, ghost []byte, label iterate.Iteration,
 	w.moves++
 }
 
-// give sends planes and draws the cut back.
+// sendPlanes sends planes and removes them from the box.
 func (w *worker) sendPlanes(f *face) error {
 	h := f.migration
 	first, outermost, last := 0, h.count, h.count-1
@@ -221,7 +233,12 @@ func (w *worker) sendPlanes(f *face) error {
 	}
 	number := uint64(0)
 	send := func(pack func(dst []byte)) []byte {
-		m := iterate.Message{Kind: iterate.MsgPlane, Number: number, Iterate: w.Iterate, Values: make([]byte, f.to.FaceBytes)}
+		m := iterate.Message{
+			Kind:    iterate.MsgPlane,
+			Number:  number,
+			Iterate: w.Iterate,
+			Values:  make([]byte, f.to.FaceBytes),
+		}
 		pack(m.Values)
 		w.Send(f.to.Rank, &m)
 		number++
@@ -241,8 +258,7 @@ func (w *worker) sendPlanes(f *face) error {
 			send(func(dst []byte) { packDense(dst, w.Steps.Previous[(first+i)*plane:][:plane]) })
 		}
 	}
-	// The planes are now the neighbour's; what it made of them is as old as what this
-	// peer has read of it last.
+	// The neighbour owns the planes now. Their values are as old as the last halo that this peer has read.
 	label, have := iterate.Iteration(0), false
 	if old := f.Pick(w.Iterate); old != nil {
 		label, have = old.Label, true
@@ -255,7 +271,7 @@ func (w *worker) sendPlanes(f *face) error {
 	return nil
 }
 
-// take adds the planes that have come.
+// receivePlanes adds the received planes to the box.
 func (w *worker) receivePlanes(f *face) error {
 	h := f.migration
 	var before []float64

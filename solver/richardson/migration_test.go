@@ -95,13 +95,18 @@ func TestMovesInLockstepKeepTheBitsOfAnySize(t *testing.T) {
 }
 
 // checkMovesInLockstep returns how many shares crossed the sizes of layouts.
-func checkMovesInLockstep(t *testing.T, prob func(*rapid.T) *problem.Problem, slabs func(*rapid.T, *problem.Problem) problem.Partition) int {
+func checkMovesInLockstep(
+	t *testing.T,
+	prob func(*rapid.T) *problem.Problem,
+	slabs func(*rapid.T, *problem.Problem) problem.Partition,
+) int {
 	moved, crossed := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		p := prob(t)
 		c := problem.Config{
 			Problem: p, Partition: slabs(t, p), Balance: true, BalanceWindow: 1, Executor: solvertest.Backwards{},
-			Scheme:     rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0)}).Draw(t, "scheme"),
+			Scheme: rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0)}).
+				Draw(t, "scheme"),
 			Tolerance:  rapid.SampledFrom([]float64{1e-2, 1e-4}).Draw(t, "tolerance"),
 			CheckEvery: iterate.Iteration(rapid.IntRange(0, 9).Draw(t, "every")),
 			MaxSweeps:  iterate.Iteration(rapid.SampledFrom([]int{30, 60, 200, 400}).Draw(t, "max")),
@@ -122,7 +127,18 @@ func checkMovesInLockstep(t *testing.T, prob func(*rapid.T) *problem.Problem, sl
 		}
 		require.NoError(t, n.Run())
 		for r, w := range workersOf(n) {
-			require.Equal(t, iterate.Outcome{Reason: want.Reason, Sweeps: want.Sweeps, Iterate: want.Sweeps, Residual: want.Residual}, still(w.Outcome()), "rank %d", r)
+			require.Equal(
+				t,
+				iterate.Outcome{
+					Reason:   want.Reason,
+					Sweeps:   want.Sweeps,
+					Iterate:  want.Sweeps,
+					Residual: want.Residual,
+				},
+				still(w.Outcome()),
+				"rank %d",
+				r,
+			)
 		}
 		solvertest.RequireSameBits(t, want.U, n.Assemble(p, c.Partition))
 		moved += requireCover(t, n, c)
@@ -150,13 +166,18 @@ func TestMovesInAsynchronousRunsOfAnySize(t *testing.T) {
 }
 
 // checkMovesInAsynchronousRuns returns how many shares crossed the sizes of layouts.
-func checkMovesInAsynchronousRuns(t *testing.T, prob func(*rapid.T) *problem.Problem, slabs func(*rapid.T, *problem.Problem) problem.Partition) int {
+func checkMovesInAsynchronousRuns(
+	t *testing.T,
+	prob func(*rapid.T) *problem.Problem,
+	slabs func(*rapid.T, *problem.Problem) problem.Partition,
+) int {
 	moved, crossed := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		p := prob(t)
 		c := problem.Config{
 			Problem: p, Partition: slabs(t, p), Balance: true, BalanceWindow: 1, Tolerance: 1e-4,
-			Scheme:     rapid.SampledFrom([]iterate.Scheme{iterate.Asynchronous(), iterate.BoundedDelay(1), iterate.BoundedDelay(4)}).Draw(t, "scheme"),
+			Scheme: rapid.SampledFrom([]iterate.Scheme{iterate.Asynchronous(), iterate.BoundedDelay(1), iterate.BoundedDelay(4)}).
+				Draw(t, "scheme"),
 			CheckEvery: iterate.Iteration(rapid.IntRange(1, 9).Draw(t, "every")),
 			Order:      rapid.SampledFrom([]problem.Order{problem.Jacobi, problem.InTurn}).Draw(t, "order"),
 		}
@@ -204,11 +225,20 @@ func TestMovesInTimeStepsOfAnySize(t *testing.T) {
 }
 
 // checkMovesInTimeSteps returns how many shares crossed the sizes of layouts.
-func checkMovesInTimeSteps(t *testing.T, prob func(*rapid.T) *problem.Problem, slabs func(*rapid.T, *problem.Problem) problem.Partition) int {
+func checkMovesInTimeSteps(
+	t *testing.T,
+	prob func(*rapid.T) *problem.Problem,
+	slabs func(*rapid.T, *problem.Problem) problem.Partition,
+) int {
 	moved, crossed := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		p := solvertest.Evolve(t, prob(t))
-		c := solvertest.SteppingOf(t, p, slabs(t, p), func(problem.Partition) iterate.Scheme { return iterate.Synchronous() })
+		c := solvertest.SteppingOf(
+			t,
+			p,
+			slabs(t, p),
+			func(problem.Partition) iterate.Scheme { return iterate.Synchronous() },
+		)
 		c.Balance, c.BalanceWindow = true, 1
 		peers := c.Partition.Peers()
 		c.Scheme = rapid.SampledFrom([]iterate.Scheme{
@@ -236,9 +266,22 @@ func checkMovesInTimeSteps(t *testing.T, prob func(*rapid.T) *problem.Problem, s
 
 // aside runs slabs of a cube of n points an axis with peers of those costs a point, and
 // returns the virtual time and the network.
-func aside(t require.TestingT, s iterate.Scheme, n, peers int, balance bool, cost func(rank int, now time.Duration) time.Duration) (time.Duration, *solvertest.Network, problem.Config) {
+func aside(
+	t require.TestingT,
+	s iterate.Scheme,
+	n, peers int,
+	balance bool,
+	cost func(rank int, now time.Duration) time.Duration,
+) (time.Duration, *solvertest.Network, problem.Config) {
 	p := solvertest.Membrane([3]int{8, 8, n}, 3)
-	c := problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, peers), Scheme: s, Tolerance: 1e-6, Balance: balance, BalanceWindow: 5 * time.Millisecond}
+	c := problem.Config{
+		Problem:       p,
+		Partition:     solvertest.SlabsOf(t, p, peers),
+		Scheme:        s,
+		Tolerance:     1e-6,
+		Balance:       balance,
+		BalanceWindow: 5 * time.Millisecond,
+	}
 	net, err := newNetwork(5, solvertest.ConfigsFor(c))
 	require.NoError(t, err)
 	net.PointTime, net.Jitter = cost, 20*time.Microsecond
@@ -260,7 +303,12 @@ func TestPlanesFollowTheSpeeds(t *testing.T) {
 			plain, _, _ := aside(t, s, 32, 4, false, slow)
 			moved, n, c := aside(t, s, 32, 4, true, slow)
 			requireCover(t, n, c)
-			t.Logf("one of four 5 times slower: %v without, %v with %d planes moved", plain, moved, requireCover(t, n, c))
+			t.Logf(
+				"one of four 5 times slower: %v without, %v with %d planes moved",
+				plain,
+				moved,
+				requireCover(t, n, c),
+			)
 			require.Less(t, moved.Seconds(), 0.6*plain.Seconds())
 			require.LessOrEqual(t, workersOf(n)[2].planes(), 4)
 
@@ -274,7 +322,13 @@ func TestPlanesFollowTheSpeeds(t *testing.T) {
 			}
 			plain, _, _ = aside(t, s, 32, 4, false, later)
 			moved, n, c = aside(t, s, 32, 4, true, later)
-			t.Logf("one of four 10 times slower from %v on: %v without, %v with %d planes moved", change, plain, moved, requireCover(t, n, c))
+			t.Logf(
+				"one of four 10 times slower from %v on: %v without, %v with %d planes moved",
+				change,
+				plain,
+				moved,
+				requireCover(t, n, c),
+			)
 			require.Less(t, moved.Seconds(), 0.6*plain.Seconds())
 			require.LessOrEqual(t, workersOf(n)[1].planes(), 2)
 		})

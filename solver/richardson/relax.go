@@ -8,8 +8,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// pass is one run over the own block: a sweep, a sweep that measures, a group of
-// sweeps, or a measurement of an array.
+// pass is one pass over the block: a sweep, a sweep that measures, several sweeps in time tiles, or a
+// measurement of an array.
 type pass struct {
 	w            *worker
 	sweep        []problem.Step // planned once
@@ -42,10 +42,10 @@ func (p *pass) init(w *worker) {
 	p.run = p.runChunk
 }
 
-// begin is called when the run begins, or a time step.
+// begin is called at the beginning of the run or of a time step.
 func (p *pass) begin() {
 	p.abandon()
-	p.collect() // what a measurement half done has left
+	p.collect() // discard an unfinished measurement
 	p.at, p.initial = 0, p.w.config.Scheme.Lockstep()
 }
 
@@ -53,27 +53,35 @@ func (p *pass) sweeping() bool { return p.steps != nil && p.relaxes }
 
 func (p *pass) beginSweep(measure bool) {
 	if !measure && p.tiled.begin(p.w) {
-		p.steps, p.at, p.relaxes, p.measures = p.tiled.steps, 0, true, false
+		p.steps, p.at = p.tiled.steps, 0
+		p.relaxes, p.measures = true, false
 		return
 	}
-	p.steps, p.at, p.relaxes, p.measures, p.array, p.relaxedAhead = p.sweep, 0, true, measure, p.w.cur, false
+	p.steps, p.at = p.sweep, 0
+	p.relaxes, p.measures = true, measure
+	p.array, p.relaxedAhead = p.w.cur, false
 	p.w.speed.begin()
 }
 
 func (p *pass) beginMeasure(array []float64) {
-	p.steps, p.at, p.relaxes, p.measures, p.array, p.relaxedAhead = p.measure, 0, false, true, array, false
+	p.steps, p.at = p.measure, 0
+	p.relaxes, p.measures = false, true
+	p.array, p.relaxedAhead = array, false
 }
 
-// abandon drops a pass half done; the current iterate is intact.
+// abandon drops an unfinished pass. The current iterate is intact.
 func (p *pass) abandon() {
-	p.steps, p.array, p.measures, p.tiled.sweeps, p.w.ghostsPending = nil, nil, false, 0, false
+	p.steps, p.array = nil, nil
+	p.measures = false
+	p.tiled.sweeps = 0
+	p.w.ghostsPending = false
 }
 
-// next is the next operation of the pass in progress.
+// next returns the next operation of the pass in progress, false if there is none.
 func (p *pass) next(now time.Duration) (iterate.Op, bool) {
 	w := p.w
 	for p.initial && w.stepper != nil {
-		// Lockstep: everyone needs iterate 0 of its neighbours; p.at counts the faces.
+		// In lockstep every peer needs iterate 0 of its neighbours. p.at counts the halos sent.
 		if p.at == len(w.faces) {
 			p.initial, p.at = false, 0
 			break
@@ -101,7 +109,7 @@ func (p *pass) next(now time.Duration) (iterate.Op, bool) {
 	return iterate.Op{}, false
 }
 
-// Relax does the part that Next asked for; any other op is ignored.
+// Relax carries out an OpRelax; see iterate.Peer.
 func (w *worker) Relax(op iterate.Op) {
 	p := &w.pass
 	if op.Kind != iterate.OpRelax || p.at >= len(p.steps) || p.steps[p.at].Send || p.steps[p.at].Part != op.Part {
@@ -119,9 +127,9 @@ func (w *worker) Relax(op iterate.Op) {
 	}
 }
 
-// RelaxAhead is Relax for a shell whose time is not the processor's: with the part that op
-// asks for it relaxes all others of the pass, while the block is in the processor's caches.
-// They are still asked for, and nothing that can be seen before they are is different.
+// RelaxAhead is Relax for a caller in virtual time. With the first part of a pass it relaxes all others, while the
+// block is in the processor's caches. Next still returns an operation for every part, and the caller observes
+// no difference.
 func (w *worker) RelaxAhead(op iterate.Op) {
 	p := &w.pass
 	if p.at == 0 && p.steps != nil && p.tiled.sweeps == 0 && !p.relaxedAhead {
@@ -131,8 +139,8 @@ func (w *worker) RelaxAhead(op iterate.Op) {
 	w.Relax(op)
 }
 
-// relaxAll relaxes all parts of the pass, and packs faces whose values lie far apart. What is
-// not measured needs no parts: rows are longer without them.
+// relaxAll relaxes all parts of the pass and packs faces whose values are far apart in memory. A pass that does
+// not measure is not divided into parts, which makes rows longer.
 func (p *pass) relaxAll() {
 	w := p.w
 	p.relaxedAhead = true
@@ -153,7 +161,7 @@ func (p *pass) relaxAll() {
 	}
 }
 
-// relax does the current part.
+// relax relaxes or measures the current part.
 func (p *pass) relax() {
 	if p.relaxes && p.w.config.Order == problem.InTurn {
 		p.relaxInTurn()
@@ -163,8 +171,7 @@ func (p *pass) relax() {
 	p.w.exec.For(p.current.Chunks, p.run)
 }
 
-// relaxInTurn goes through a part's planes in ascending order; the executor
-// shares out each.
+// relaxInTurn relaxes the planes of a part in ascending order. The executor divides each plane.
 func (p *pass) relaxInTurn() {
 	slow := p.w.block.Layout.Dim - 1
 	b := p.current.Box
@@ -175,7 +182,7 @@ func (p *pass) relaxInTurn() {
 	}
 }
 
-// runChunk does piece i of the current part.
+// runChunk relaxes or measures chunk i of the current part.
 func (p *pass) runChunk(i int) {
 	w := p.w
 	b := problem.Chunk(p.plane, p.current.Axis, i, p.current.Chunks)
@@ -185,7 +192,7 @@ func (p *pass) runChunk(i int) {
 	case w.config.Order == problem.InTurn:
 		below := w.next
 		if b.Lo[w.block.Layout.Dim-1] == 0 {
-			below = w.cur // below the first plane are the neighbour's values
+			below = w.cur // the values below the first plane are the neighbour's
 		}
 		w.stepper.Relax(w.next, below, w.cur, b)
 		if p.measures {
@@ -198,7 +205,7 @@ func (p *pass) runChunk(i int) {
 	}
 }
 
-// collect merges and empties what the chunks measured.
+// collect returns the sum of the measurements of all chunks and resets them.
 func (p *pass) collect() kernel.Sum {
 	var sum kernel.Sum
 	for i := range p.norms {
@@ -208,8 +215,8 @@ func (p *pass) collect() kernel.Sum {
 	return sum
 }
 
-// finish ends the pass: a sweep's result becomes the current iterate. An array
-// that a snapshot froze is left alone, the third one takes its place.
+// finish ends the pass: the result of a sweep becomes the current iterate. If a snapshot holds the old array, the
+// third one takes its place.
 func (p *pass) finish() {
 	w := p.w
 	w.measured = p.array
@@ -248,17 +255,18 @@ func (p *pass) measureNow(array []float64) kernel.Sum {
 		p.plane = p.current.Box
 		p.w.exec.For(p.current.Chunks, p.run)
 	}
-	p.steps, p.array, p.measures, p.at = nil, nil, false, 0
+	p.abandon()
+	p.at = 0
 	return p.collect()
 }
 
-// Capture keeps the current iterate as the block of a snapshot, without copying.
+// Capture implements iterate.SnapshotSource without copying: it keeps the current array.
 func (w *worker) Capture() {
 	w.Release()
 	w.captured, w.CapturedAt = w.cur, w.Iterate
 }
 
-// Release gives the frozen block's array back.
+// Release implements iterate.SnapshotSource: the captured array can be used again.
 func (w *worker) Release() {
 	if w.captured != nil && !problem.SameArray(w.captured, w.cur) {
 		w.spare = w.captured
@@ -266,7 +274,7 @@ func (w *worker) Release() {
 	w.captured = nil
 }
 
-// Halt lets the sweeps in progress finish.
+// Halt implements iterate.SnapshotSource: sweeps in progress are finished.
 func (w *worker) Halt() iterate.Iteration {
 	switch {
 	case w.pass.tiled.sweeps > 0:
@@ -277,8 +285,8 @@ func (w *worker) Halt() iterate.Iteration {
 	return w.Iterate
 }
 
-// Magnitudes are those of the array that the last pass read: before the next one it holds
-// the same values.
+// Magnitudes implements iterate.SnapshotSource for the array that the last pass read, which is unchanged until
+// the next pass.
 func (w *worker) Magnitudes() kernel.Sum {
 	return w.block.Magnitudes(w.measured, w.block.Layout.Interior())
 }

@@ -9,17 +9,16 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// layer is the padded index of the first point of plane p, parallel to the face.
+// layer returns the padded index of the first point of plane p, parallel to the face.
 func (w *worker) layer(f *face, p int) int {
 	var at [3]int
 	at[f.to.Axis] = p
 	return w.block.Layout.Index(at[0], at[1], at[2])
 }
 
-// drop takes planes off the box at the low or the high end. Nothing is copied: the
-// remaining values keep their place in memory, and the padded arrays become the part
-// around them that the new layout spans. In one dimension the padding depends on the
-// size, so that part need not begin where the old arrays begin.
+// removePlanes removes planes at the low or high end of the box. Nothing is copied: the remaining values keep
+// their place in memory, and the padded arrays shrink to the part that the new layout spans. In one dimension
+// the padding depends on the size, so this part need not begin at the beginning of the old arrays.
 func (w *worker) removePlanes(side, count int) error {
 	old := w.block.Layout
 	if err := w.block.Drop(side, count); err != nil {
@@ -39,9 +38,9 @@ func (w *worker) removePlanes(side, count int) error {
 	return w.resized()
 }
 
-// grow adds planes to the box at the low or the high end, in new arrays: it evaluates
-// the problem's functions there. The planes' own values are left to the caller; before
-// are theirs at the start of the time step, dense, nil in a stationary run.
+// addPlanes adds planes at the low or high end of the box, in new arrays, and evaluates the problem's functions
+// there. The caller sets the values of the planes. before holds their dense values at the start of the time
+// step; it is nil in a stationary run.
 func (w *worker) addPlanes(side, count int, before []float64) error {
 	old := w.block.Layout
 	part, err := w.block.Beside(side, count)
@@ -68,7 +67,7 @@ func (w *worker) addPlanes(side, count int, before []float64) error {
 	return w.resized()
 }
 
-// resized prepares what depends on the layout; no pass is in progress.
+// resized updates everything that depends on the layout. No pass may be in progress.
 func (w *worker) resized() error {
 	w.spare = nil
 	for _, f := range w.faces {
@@ -80,10 +79,10 @@ func (w *worker) resized() error {
 	return err
 }
 
-// slowStride is the distance between two planes in a padded array.
+// slowStride returns the distance between two planes in a padded array.
 func slowStride(l kernel.Layout) int { return [...]int{1, l.Row, l.Plane}[l.Dim-1] }
 
-// packDense writes values, little endian.
+// packDense writes values to dst, little endian.
 func packDense(dst []byte, values []float64) {
 	for i, v := range values {
 		binary.LittleEndian.PutUint64(dst[8*i:], math.Float64bits(v))

@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// meter measures how long this peer takes to relax a point: the time between asking
-// the shell to relax and its next question, so waits for neighbours do not count. The
-// median of the last windows is not misled by one in which the machine did something
-// else. A window is some sweeps, and so long that a thread which shares its processor
-// with others has had it several times.
+// speedSampler measures the time to relax a point: the time from the return of an OpRelax to the next call of
+// Next, so that waits for neighbours do not count. The median of the last windows is robust against one
+// window in which the machine was busy. A window has several sweeps and a minimum duration in which a thread that
+// shares its processor runs several times.
 type speedSampler struct {
 	minWindow     time.Duration // of a window, waits included
 	now           time.Duration
@@ -24,7 +23,7 @@ type speedSampler struct {
 	updated       bool // a window has ended since news was last false
 }
 
-// stint is points relaxed and the time that they took.
+// relaxTime is a number of relaxed points and the time they took.
 type relaxTime struct {
 	points  int
 	elapsed time.Duration
@@ -35,7 +34,7 @@ const (
 	windowSweeps   = 4 // of a window
 )
 
-// tick is called with every question of the shell's.
+// observe is called by every call of Next.
 func (m *speedSampler) observe(now time.Duration) {
 	m.now = now
 	if m.pendingPoints > 0 {
@@ -48,7 +47,7 @@ func (m *speedSampler) observe(now time.Duration) {
 // begin begins a sweep.
 func (m *speedSampler) begin() { m.sweep = relaxTime{} }
 
-// end ends a sweep; one that did more than relax does not count.
+// end ends a sweep. Sweeps that also measured are not counted.
 func (m *speedSampler) end(counts bool) {
 	if !counts {
 		return
@@ -66,7 +65,7 @@ func (m *speedSampler) end(counts bool) {
 	m.window, m.sweeps, m.windowBegan = relaxTime{}, 0, m.now
 }
 
-// point is the seconds that a point takes, 0 until all windows have been filled.
+// point returns the seconds per point, 0 before all windows are complete.
 func (m *speedSampler) point() float64 {
 	if m.windows < sampledWindows {
 		return 0

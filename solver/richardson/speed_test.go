@@ -73,7 +73,16 @@ func (tw *twins) until(t testing.TB, n iterate.Iteration) {
 func TestSweepsAllocateNothing(t *testing.T) {
 	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(0), iterate.BoundedDelay(2)} {
 		for _, order := range []problem.Order{problem.Jacobi, problem.InTurn} {
-			tw := newTwins(t, problem.Config{Problem: solvertest.Membrane([3]int{12, 12, 12}, 3), Scheme: s, Order: order, CheckEvery: 1000, Lag: 1})
+			tw := newTwins(
+				t,
+				problem.Config{
+					Problem:    solvertest.Membrane([3]int{12, 12, 12}, 3),
+					Scheme:     s,
+					Order:      order,
+					CheckEvery: 1000,
+					Lag:        1,
+				},
+			)
 			tw.until(t, 10)
 			next := iterate.Iteration(10)
 			allocs := testing.AllocsPerRun(20, func() {

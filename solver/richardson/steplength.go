@@ -7,8 +7,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-// setup agrees on the step δ = 1/max a_ii where the coefficients vary: each peer
-// knows those of its own box only. A maximum does not depend on the order.
+// stepAgreement computes the common step length δ = 1/max a_ii of a problem with variable coefficients by a
+// reduction over the tree: each peer knows the coefficients of its box only.
 type stepAgreement struct {
 	children []bool
 	received int
@@ -22,17 +22,17 @@ func newStepAgreement(children int, diagonal float64) stepAgreement {
 
 func (s *stepAgreement) receive(w *worker, q iterate.Rank, m *iterate.Message) error {
 	if w.stepper != nil && !s.sent {
-		return fmt.Errorf("a step is agreed on only where coefficients vary: do all peers solve the same problem?")
+		return fmt.Errorf("a step length is reduced only if coefficients vary: do all peers solve the same problem?")
 	}
 	if !(m.A > 0) || math.IsInf(m.A, 1) {
-		return fmt.Errorf("a diagonal or step of %v", m.A)
+		return fmt.Errorf("a diagonal or step length of %v; it must be positive and finite", m.A)
 	}
 	if m.Kind == iterate.MsgStep {
 		if w.stepper != nil {
 			return nil // a duplicate
 		}
 		if !s.sent {
-			return fmt.Errorf("a step before this peer's share was told")
+			return fmt.Errorf("a step length before this peer has sent its diagonal")
 		}
 		w.SendChildren(m)
 		return w.prepare(m.A)
@@ -45,7 +45,7 @@ func (s *stepAgreement) receive(w *worker, q iterate.Rank, m *iterate.Message) e
 	return s.advance(w)
 }
 
-// advance passes the maximum up once all children have told theirs.
+// advance sends the maximum to the parent once those of all children have arrived.
 func (s *stepAgreement) advance(w *worker) error {
 	if s.sent || s.received < len(s.children) {
 		return nil

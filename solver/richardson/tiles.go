@@ -8,10 +8,9 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// group is a pass of several sweeps at once, which a peer without neighbours may do
-// in lockstep: it reads nothing but its own values, and the rule of termination knows
-// how long it wants no look at the iterates. A group half done has overwritten parts
-// of the iterate that it began from.
+// tiledPass is a pass of several sweeps in time tiles. A peer without neighbours in lockstep may make one: it
+// reads only its own values, and the rule of termination knows when it needs the next iterate. A pass half
+// done has overwritten parts of the iterate that it began from.
 type tiledPass struct {
 	builtFor *kernel.Sweep // what tiles was made for
 	tiles    *kernel.TimeTiles
@@ -23,14 +22,14 @@ type tiledPass struct {
 }
 
 const (
-	// groupTime bounds what a group takes, which cannot be left half done: so long does the
-	// run go on after an early end was asked for.
+	// maxTiledTime bounds the time of a pass. A pass cannot be left half done, so this is also the
+	// longest delay of an early end.
 	maxTiledTime = 250 * time.Millisecond
-	// groupPoints bounds the first group, of which that is not known.
+	// firstTiledPoints bounds the points relaxed by the first pass, before the time of a sweep is known.
 	firstTiledPoints = 1 << 26
 )
 
-// longest is how many sweeps a group may have.
+// maxSweeps returns the largest number of sweeps of a pass.
 func (g *tiledPass) maxSweeps(points int) iterate.Iteration {
 	if g.sweepTime > 0 {
 		return max(1, iterate.Iteration(maxTiledTime/g.sweepTime))
@@ -38,7 +37,7 @@ func (g *tiledPass) maxSweeps(points int) iterate.Iteration {
 	return max(1, iterate.Iteration(firstTiledPoints/points))
 }
 
-// begin plans a group; false if sweeps one by one are as good.
+// begin plans a pass. It returns false if single sweeps are as good.
 func (g *tiledPass) begin(w *worker) bool {
 	if len(w.faces) > 0 || w.config.Order != problem.Jacobi {
 		return false
@@ -68,7 +67,7 @@ func (g *tiledPass) relax(w *worker, part int) {
 	g.tiles.Relax(part, g.sweeps, w.cur, w.next, w.exec)
 }
 
-// finish makes the group's result the current iterate.
+// finish makes the result of the pass the current iterate.
 func (g *tiledPass) finish(w *worker) {
 	if g.sweeps%2 == 1 {
 		w.cur, w.next = w.next, w.cur
@@ -78,7 +77,7 @@ func (g *tiledPass) finish(w *worker) {
 	g.sweeps = 0
 }
 
-// complete does what is left of a group, so that the current iterate is one.
+// complete makes the rest of a tiled pass, so that the current array holds one iterate.
 func (p *pass) complete() {
 	if p.tiled.sweeps == 0 {
 		return

@@ -2,8 +2,8 @@ package richardson
 
 import "github.com/p2pdc/p2pdc/solver/iterate"
 
-// begin begins the run of a stationary problem, or the next time step: it evaluates
-// the problem at that time and prepares what the step starts from.
+// begin begins the run of a stationary problem or the next time step: it evaluates the problem at that time and
+// prepares the start of the step.
 func (w *worker) begin() error {
 	s := &w.Steps
 	s.Current = min(s.Current+1, s.Total)
@@ -29,14 +29,14 @@ func (w *worker) begin() error {
 	return w.config.InStep(s.Current, w.agreeStepLength())
 }
 
-// begin forgets the faces of the step before; what has come of the new one stays.
+// begin discards the halos and migrations of the previous step.
 func (f *face) begin(step int) {
 	f.Channel.Begin(step)
 	f.migration, f.loadSent = migration{}, load{}
 	f.loadSentAt = 0
 }
 
-// conclude ends the run or the time step.
+// finish ends the run or the time step.
 func (w *worker) finish() {
 	w.Coordination.Finish(func(dst []float64) {
 		answer := w.cur
@@ -47,13 +47,12 @@ func (w *worker) finish() {
 	}, w.begin)
 }
 
-// opening exchanges the first faces of a time step over the halo sessions that are
-// asynchronous by the scheme, made synchronous for that while: what a step starts
-// from must arrive. Both ends of a session switch once both have come so far, so
-// nobody is a step ahead of a neighbour on the other side of it.
+// opening exchanges the first halos of a time step. For this exchange the halo sessions that are asynchronous by
+// the scheme become synchronous, because these halos must arrive. The two ends of a session change its mode
+// together, so neither is a time step ahead of the other.
 type opening struct {
 	phase openingPhase
-	at    int // faces sent
+	at    int // halos sent
 }
 
 type openingPhase int
@@ -77,7 +76,7 @@ func (o *opening) begin(w *worker) {
 	}
 }
 
-// open is the next operation of a step's opening, false when there is none.
+// open returns the next operation of the opening of a time step, false if there is none.
 func (w *worker) open() (iterate.Op, bool) {
 	o := &w.opening
 	switch o.phase {
@@ -86,13 +85,13 @@ func (w *worker) open() (iterate.Op, bool) {
 		return iterate.Op{Kind: iterate.OpAdapt}, true
 	case openingSend:
 		if w.stepper == nil {
-			return iterate.Op{Kind: iterate.OpWait}, true // the step δ is being agreed on
+			return iterate.Op{Kind: iterate.OpWait}, true // for the step length δ
 		}
 		for o.at < len(w.faces) {
 			f := w.faces[o.at]
 			if o.at++; f.Scheme.Asynchronous() {
 				op := w.SendOp(0, f.Channel, 0)
-				f.Sent = false // it arrives; there is nothing to repeat
+				f.Sent = false // the session is reliable: nothing has to be repeated
 				return op, true
 			}
 		}

@@ -8,9 +8,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// Worker is what one peer runs: pure reverse communication. The shell asks Next
-// what to do, does it, and tells what arrives by Halo and Agree; between the parts
-// of a sweep it may look for arrivals. Not safe for concurrent use.
+// worker is the iterate.Peer of the method. Between the parts of a sweep its caller may pass in arrivals.
 type worker struct {
 	iterate.Coordination
 	config        problem.Config
@@ -36,14 +34,18 @@ type worker struct {
 	relaxedPoints  uint64 // points
 }
 
-// NewWorker builds the own block: arrays are allocated here, once (a third one of
-// values at the first snapshot of an asynchronous run). It evaluates the problem's
-// functions at the box's points and checks what they give.
+// newWorker returns a worker. It allocates all arrays but a third array of values, which the first snapshot of an
+// asynchronous run needs. It evaluates the functions of the problem at the points of the box and checks the
+// results.
 func newWorker(c problem.Config) (*worker, error) {
 	if err := c.Prepare(); err != nil {
 		return nil, err
 	}
-	w := &worker{Coordination: iterate.Coordination{Config: problem.Coordination(&c), Tree: problem.TreeOf(c.Partition, c.Rank)}, config: c, exec: c.Executor}
+	w := &worker{
+		Coordination: iterate.Coordination{Config: problem.Coordination(&c), Tree: problem.TreeOf(c.Partition, c.Rank)},
+		config:       c,
+		exec:         c.Executor,
+	}
 	w.Source = w
 	if w.exec == nil {
 		w.exec = problem.Sequential{}
@@ -80,8 +82,8 @@ func newWorker(c problem.Config) (*worker, error) {
 	return w, nil
 }
 
-// settle prepares with the step δ that everyone knows by itself, or goes about
-// agreeing on one.
+// agreeStepLength computes the step length δ if the coefficients are constant. Otherwise it begins the reduction
+// that determines it.
 func (w *worker) agreeStepLength() error {
 	if w.block.Operator.Form != kernel.Variable {
 		return w.prepare(w.config.Method.StepLength(w.block.Diagonal))
@@ -89,8 +91,8 @@ func (w *worker) agreeStepLength() error {
 	return w.setup.advance(w)
 }
 
-// prepare is called once the step δ is known: it measures the own share of the
-// reference residual and sets the starting iterate.
+// prepare is called once the step length δ is known. It measures this peer's share of the reference residual and
+// sets the starting iterate.
 func (w *worker) prepare(step float64) error {
 	if err := w.block.FillReference(w.cur); err != nil {
 		return err
@@ -122,16 +124,14 @@ func (w *worker) prepare(step float64) error {
 	return nil
 }
 
-// newArray is a padded array with the boundary data of the first one.
+// newArray returns a padded array with the boundary data of the current iterate.
 func (w *worker) newArray() []float64 {
 	a := w.config.NewArray(w.block.Layout.Len())
 	w.block.CopyGhosts(a, w.cur)
 	return a
 }
 
-// Next says what to do now; now is the time since the run's start and must not
-// decrease. An OpRelax is repeated until Relax was called for it. After OpDone it
-// answers OpDone.
+// Next returns the next operation; see iterate.Peer.
 func (w *worker) Next(now time.Duration) iterate.Op {
 	w.Now = now
 	w.speed.observe(now)
@@ -161,7 +161,7 @@ func (w *worker) Next(now time.Duration) iterate.Op {
 		}
 		g := w.Rule.Next()
 		if w.Queued() {
-			continue // the gate had something to say; that goes first
+			continue // messages of the rule precede the action
 		}
 		if w.maxPlanes > 0 && (g == iterate.ActionSweep || g == iterate.ActionSweepMeasure || g == iterate.ActionWait) {
 			if g != iterate.ActionWait {
@@ -199,7 +199,7 @@ func (w *worker) Next(now time.Duration) iterate.Op {
 	}
 }
 
-// Receive takes what the step δ is agreed on by, and what moves planes.
+// Receive handles the messages of the step length and of migrations.
 func (w *worker) Receive(c *iterate.Channel, m *iterate.Message) error {
 	if m.Kind == iterate.MsgDiagonal || m.Kind == iterate.MsgStep {
 		return w.setup.receive(w, c.Rank, m)
@@ -207,9 +207,8 @@ func (w *worker) Receive(c *iterate.Channel, m *iterate.Message) error {
 	return w.receiveBalance(w.faceOf(c.Rank), m)
 }
 
-// Solution writes the agreed block [z][y][x] of the box after OpDone, and the
-// newest complete iterate before; of a nonstationary problem the end of the last
-// complete step, u(0) if there is none. dst has as many values as the box has points.
+// Solution writes the values of the box; see iterate.Peer. In a run with time steps they are those at the end of
+// the last complete step, u(0) if there is none.
 func (w *worker) Solution(dst []float64) {
 	defer func() { (-w.config.Units.Scale).Apply(dst) }()
 	if w.Steps.Total > 0 {
@@ -224,7 +223,7 @@ func (w *worker) Solution(dst []float64) {
 	w.block.CopyOut(dst, src)
 }
 
-// Outcome tells how the run ended, or how far it has come.
+// Outcome returns the result of the run; see iterate.Peer.
 func (w *worker) Outcome() iterate.Outcome {
 	o := w.Coordination.Outcome()
 	if o.Moves, o.PlanesSent, o.PlanesReceived = w.moves, w.planesSent, w.planesReceived; w.moves > 0 {
@@ -233,13 +232,13 @@ func (w *worker) Outcome() iterate.Outcome {
 	return o
 }
 
-// Box is the worker's own box, as it is now: see Config.Balance.
+// Box returns the current box of the peer, which changes with Config.Balance.
 func (w *worker) Box() problem.Box { return w.block.Box }
 
-// Links are the peers that share a face, in the partition's order.
+// Links returns the peers that share a face, in the order of the partition.
 func (w *worker) Links() []iterate.Link { return Method{}.Links(&w.config, w.config.Rank) }
 
-// Neighbours are the peers that share a face, in the partition's order.
+// Neighbours returns the peers that share a face, in the order of the partition.
 func (w *worker) Neighbours() []problem.Neighbour {
 	out := make([]problem.Neighbour, len(w.faces))
 	for i, f := range w.faces {

@@ -15,7 +15,11 @@ type Network struct {
 }
 
 // NewNetwork builds the peers of a run by one method.
-func NewNetwork(seed uint64, build func(problem.Config) (problem.Peer, error), configs []problem.Config) (*Network, error) {
+func NewNetwork(
+	seed uint64,
+	build func(problem.Config) (problem.Peer, error),
+	configs []problem.Config,
+) (*Network, error) {
 	n := &Network{}
 	var all []iterate.Peer
 	for _, c := range configs {

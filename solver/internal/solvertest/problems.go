@@ -148,7 +148,10 @@ func Evolve(t *rapid.T, base *problem.Problem) *problem.Problem {
 		base.Obstacle = func(q problem.Point) float64 { return 0 }
 	}
 	moving := rapid.IntRange(0, 2).Draw(t, "moving")
-	e := &problem.Evolution{End: rapid.SampledFrom([]float64{0.02, 0.3, 5}).Draw(t, "end"), Steps: rapid.IntRange(1, 5).Draw(t, "steps")}
+	e := &problem.Evolution{
+		End:   rapid.SampledFrom([]float64{0.02, 0.3, 5}).Draw(t, "end"),
+		Steps: rapid.IntRange(1, 5).Draw(t, "steps"),
+	}
 	if rapid.Bool().Draw(t, "start") {
 		e.Initial = func(q problem.Point) float64 { return 0.2 * q[0] }
 	}
@@ -180,7 +183,12 @@ func AnyStepping(t *rapid.T, s func(problem.Partition) iterate.Scheme) problem.C
 }
 
 // SteppingOf is a run of a nonstationary problem on a partition.
-func SteppingOf(t *rapid.T, p *problem.Problem, part problem.Partition, s func(problem.Partition) iterate.Scheme) problem.Config {
+func SteppingOf(
+	t *rapid.T,
+	p *problem.Problem,
+	part problem.Partition,
+	s func(problem.Partition) iterate.Scheme,
+) problem.Config {
 	c := problem.Config{
 		Problem: p, Partition: part, Scheme: s(part), Executor: Backwards{},
 		Tolerance:   rapid.SampledFrom([]float64{1e-2, 1e-4}).Draw(t, "tolerance"),

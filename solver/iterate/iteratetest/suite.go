@@ -62,7 +62,11 @@ func (s Suite) check() error {
 	for r := range clusters {
 		clusters[r] = 2 * r / len(clusters)
 	}
-	schemes := []iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0), iterate.Hybrid(make([]int, len(clusters)))}
+	schemes := []iterate.Scheme{
+		iterate.Synchronous(),
+		iterate.BoundedDelay(0),
+		iterate.Hybrid(make([]int, len(clusters))),
+	}
 	if !s.LockstepOnly {
 		schemes = append(schemes, iterate.BoundedDelay(3), iterate.Asynchronous(), iterate.Hybrid(clusters))
 	}
@@ -108,7 +112,13 @@ func (s Suite) run(w *sequential, scheme iterate.Scheme, seed uint64) error {
 	x := make([][]float64, len(peers))
 	for r, p := range peers {
 		if o := p.Outcome(); o.Reason != iterate.Converged {
-			return fmt.Errorf("peer %d ended after %d sweeps with a residual of %.3g: %s", r, o.Sweeps, o.Residual, o.Reason)
+			return fmt.Errorf(
+				"peer %d ended after %d sweeps with a residual of %.3g: %s",
+				r,
+				o.Sweeps,
+				o.Residual,
+				o.Reason,
+			)
 		}
 		x[r] = make([]float64, s.Blocks[r].Values())
 		p.Solution(x[r])
@@ -126,7 +136,11 @@ func (s Suite) run(w *sequential, scheme iterate.Scheme, seed uint64) error {
 	}
 	for r := range x {
 		if !sameBits(x[r], want[r]) {
-			return fmt.Errorf("after %d sweeps the values of peer %d differ from those of the sequential iteration", sweeps, r)
+			return fmt.Errorf(
+				"after %d sweeps the values of peer %d differ from those of the sequential iteration",
+				sweeps,
+				r,
+			)
 		}
 	}
 	return nil
@@ -163,7 +177,13 @@ func newSequential(blocks []iterate.Block) (*sequential, error) {
 				return nil, fmt.Errorf("rank %d has rank %d as a neighbour, but not the reverse", r, q.Rank)
 			}
 			if len(other.Receive) != len(q.Send) {
-				return nil, fmt.Errorf("rank %d sends %d values to rank %d, which receives %d", r, len(q.Send), q.Rank, len(other.Receive))
+				return nil, fmt.Errorf(
+					"rank %d sends %d values to rank %d, which receives %d",
+					r,
+					len(q.Send),
+					q.Rank,
+					len(other.Receive),
+				)
 			}
 		}
 	}
@@ -242,7 +262,10 @@ func (w *sequential) checkPure() error {
 				}
 			}
 			if !sameBits(again, next[r]) {
-				return fmt.Errorf("Relax of rank %d gives two results for the same x and ghosts; it must keep no state", r)
+				return fmt.Errorf(
+					"Relax of rank %d gives two results for the same x and ghosts; it must keep no state",
+					r,
+				)
 			}
 		}
 		x = next
