@@ -10,11 +10,11 @@ import (
 type Network struct {
 	*iteratetest.Network
 	Peers []problem.Peer
-	// Stepped is called with the end of a time step on a peer's box; may be nil.
+	// Stepped, unless nil, is called with the values of a peer's box at the end of a time step.
 	Stepped func(rank int, r iterate.StepResult, u []float64)
 }
 
-// NewNetwork builds the peers of a run by one method.
+// NewNetwork returns a network with the peers that build returns.
 func NewNetwork(
 	seed uint64,
 	build func(problem.Config) (problem.Peer, error),
@@ -40,7 +40,7 @@ func NewNetwork(
 	return n, nil
 }
 
-// Assemble puts the answers of all boxes together.
+// Assemble returns the assembled answer of all boxes.
 func (n *Network) Assemble(p *problem.Problem, _ problem.Partition) []float64 {
 	return Collected(p, n.Peers)
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-// Network drives the peers of one run in virtual time, everything drawn from one seed: speeds of the
-// peers, delays, losses, duplicates and reordering. Agreement sessions are reliable and in order.
-// Halo sessions are reliable and in order where the scheme is synchronous; otherwise a halo
-// travels in segments, each of which may be lost, doubled or overtaken, and a slot shows the age of
-// its oldest segment. Set the fields before Run; a Network serves one run and one goroutine.
+// Network runs the peers of one run in virtual time. Speeds, delays, losses, duplicates and reordering are
+// drawn from one seed. Agreement sessions are reliable and in order, and so are halo sessions that the
+// scheme declares synchronous. On other halo sessions a halo is sent in segments, each of which may be
+// lost, duplicated or overtaken, and a slot has the label of its oldest segment. Set the fields before Run. A
+// Network serves one run and is not safe for concurrent use.
 type Network struct {
 	Peers []iterate.Peer
 
@@ -25,17 +25,17 @@ type Network struct {
 	Jitter          time.Duration   // the delay of a message is drawn from 0 to Jitter
 	AgreeDelay      time.Duration   // added to the delay of agreement messages
 	RelaxTime       []time.Duration // mean time of an OpRelax, by rank
-	// PerPoint returns the time to relax a point, instead of Pace; may be nil.
+	// PointTime, unless nil, returns the time to relax a point; it replaces RelaxTime.
 	PointTime func(rank int, now time.Duration) time.Duration
-	// Blackout reports whether halos between two peers are lost now; may be nil.
+	// Blackout, unless nil, reports whether halos between two peers are lost now.
 	Blackout func(from, to iterate.Rank, label uint64, now time.Duration) bool
 	// At StopAt peer StopRank is asked for an early end; below 0: never.
 	StopAt   time.Duration
 	StopRank iterate.Rank
-	Observe  func()                               // called after every operation; may be nil
-	Stepped  func(rank int, r iterate.StepResult) // called at the end of a time step; may be nil
+	Observe  func()                               // called after every operation, unless nil
+	Stepped  func(rank int, r iterate.StepResult) // called at the end of a time step, unless nil
 
-	// What has happened.
+	// Results of Run.
 	Now         time.Duration
 	Events      int
 	AgreeSent   int
@@ -93,7 +93,7 @@ type slotBuffer struct {
 	label  []uint64
 }
 
-// segmentBytes is three values, so that even small faces travel in pieces.
+// segmentBytes is the length of three values, so that small halos have several segments.
 const segmentBytes = 24
 
 // NewNetwork returns a network for the peers of a run, by rank, with delays of up to 200 µs, no losses
@@ -115,13 +115,13 @@ func NewNetwork(seed uint64, scheme iterate.Scheme, peers []iterate.Peer) *Netwo
 
 const maxEvents = 10_000_000
 
-// Run drives the peers until all are done. It returns an error if a peer refuses a message, if no peer can
-// go on, or if the run does not end within ten million events.
+// Run runs the peers until all are done. It returns an error if a peer refuses a message, if no peer can
+// continue, or if the run does not end within ten million events.
 func (n *Network) Run() error {
 	for {
 		n.Events++
 		if n.Events > maxEvents {
-			return fmt.Errorf("no end after %d events, at %v: %s", n.Events, n.Now, n.state())
+			return fmt.Errorf("iteratetest: the run has not ended after %d events, at %v: %s", n.Events, n.Now, n.state())
 		}
 		who, at := -1, time.Duration(math.MaxInt64)
 		for i, t := range n.nextAt {
@@ -137,7 +137,7 @@ func (n *Network) Run() error {
 			if n.allDone() {
 				return nil
 			}
-			return fmt.Errorf("stuck at %v: %s", n.Now, n.state())
+			return fmt.Errorf("iteratetest: no peer can continue at %v: %s", n.Now, n.state())
 		}
 		n.Now = max(n.Now, at)
 		if n.StopAt >= 0 && !n.stopped && n.Now >= n.StopAt {
@@ -203,7 +203,7 @@ func (n *Network) act(i int) {
 		n.nextAt[i], n.waiting[i] = -1, true
 		if op.Until > 0 {
 			if op.Until <= n.Now {
-				panic("a wait that is over")
+				panic("iteratetest: a wait until a time in the past")
 			}
 			n.nextAt[i] = op.Until
 		}
@@ -211,7 +211,7 @@ func (n *Network) act(i int) {
 		n.ModeChanges[i]++
 		n.changingMode[i] = true
 		if op.Asynchronous == (n.ModeChanges[i]%2 == 1) {
-			panic("a change to the mode that is in force")
+			panic("iteratetest: a change to the current mode")
 		}
 		n.nextAt[i] = -1
 		n.finishModeChanges()
@@ -226,7 +226,7 @@ func (n *Network) act(i int) {
 	case iterate.OpDone:
 		n.done[i] = true
 	default:
-		panic("unknown operation")
+		panic("iteratetest: unknown operation")
 	}
 }
 
@@ -246,11 +246,11 @@ func (n *Network) finishModeChanges() {
 	}
 }
 
-// epoch of a halo session that the scheme wants asynchronous; an odd one is
-// synchronous.
+// epoch returns the number of mode changes of a halo session that the scheme declares asynchronous. In odd
+// epochs the session is synchronous.
 func (n *Network) epoch(a, b iterate.Rank) int { return min(n.ModeChanges[a], n.ModeChanges[b]) }
 
-// send puts a face on the halo session.
+// send sends a halo.
 func (n *Network) send(p packet) {
 	p.epoch = n.epoch(p.from, p.to)
 	if p.reliable = !n.scheme.Between(p.from, p.to).Asynchronous() || p.epoch%2 == 1; p.reliable {
@@ -305,7 +305,7 @@ func (n *Network) deliver(p packet) error {
 	}
 	if n.scheme.Between(p.from, p.to).Asynchronous() && p.epoch != n.epoch(p.from, p.to) {
 		if p.reliable {
-			return fmt.Errorf("a synchronous face from %d to %d is lost by a change of mode", p.from, p.to)
+			return fmt.Errorf("iteratetest: a synchronous halo from rank %d to rank %d is lost by a change of mode", p.from, p.to)
 		}
 		return nil
 	}
