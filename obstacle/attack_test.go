@@ -15,21 +15,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/p2pdc/p2pdc/internal/netlab"
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/richardson"
-	"github.com/stretchr/testify/require"
 )
 
-// attackMark is the type of service of the attacker's own packets, by which it knows
-// them again.
+// attackMark is the type of service of the attacker's own packets, by which it recognises them.
 const attackMark = 4
 
-// attacker sits on the wire between two hosts: it reads every packet, changes some and
-// sends others again, under the addresses that they had.
+// attacker is on the path between two hosts: it reads every packet, changes some and repeats others with their
+// addresses.
 type attacker struct {
 	needles [][]byte
 	found   atomic.Int64 // packets that hold a needle
@@ -42,7 +42,7 @@ func newAttacker(needles [][]byte) *attacker {
 	return &attacker{needles: needles, again: make(chan []byte, 64), rand: rand.New(rand.NewPCG(1, 2))}
 }
 
-// watch is a Pick of the link: it drops nothing.
+// watch is the Pick of the link. It drops nothing.
 func (a *attacker) watch(ip []byte) bool {
 	protocol, _ := netlab.Protocol(ip)
 	if ip[0]>>4 != 4 || protocol != syscall.IPPROTO_UDP || ip[1] == attackMark {
@@ -68,7 +68,7 @@ func (a *attacker) watch(ip []byte) bool {
 	return false
 }
 
-// repeat sends packets again, from the host that has sent them.
+// repeat sends packets again from the host that sent them.
 func (a *attacker) repeat(t *testing.T, ends [2]netlab.End, done <-chan struct{}) {
 	var raw [2]int
 	for i, e := range ends {
@@ -95,8 +95,8 @@ func (a *attacker) repeat(t *testing.T, ends [2]netlab.End, done <-chan struct{}
 	}()
 }
 
-// needlesOf are bytes that a halo of the first sweeps must hold: values on both sides of
-// the cut of two slabs.
+// needlesOf returns bytes that a halo of the first sweeps must contain: values on both sides of the cut between two
+// slabs.
 func needlesOf(t *testing.T, p *problem.Problem) [][]byte {
 	var out [][]byte
 	for sweeps := iterate.Iteration(1); sweeps <= 3; sweeps++ {
@@ -114,8 +114,8 @@ func needlesOf(t *testing.T, p *problem.Problem) [][]byte {
 	return out
 }
 
-// Who sits on the wire between two hosts reads no halo, and changes no bit of the answer
-// by changing and repeating datagrams; what it did is counted.
+// An attacker on the path between two hosts cannot read halos, and cannot change the answer by changing or repeating
+// datagrams, which are counted.
 func TestAttackOnTheWire(t *testing.T) {
 	const n, tol = 10, 1e-5
 	p, _, err := file.Load("membrane", []int{n})
@@ -127,7 +127,7 @@ func TestAttackOnTheWire(t *testing.T) {
 			lab := netlab.New(t)
 			thief := newAttacker(needlesOf(t, p))
 			pick := thief.watch
-			if protect == "never" { // only reads: what is there to be read is found
+			if protect == "never" { // the attacker only reads, and finds the values
 				pick = func(ip []byte) bool {
 					for _, k := range thief.needles {
 						if bytes.Contains(ip, k) {
@@ -173,8 +173,7 @@ func TestAttackOnTheWire(t *testing.T) {
 	}
 }
 
-// A peer that was told something else about protection refuses the run, which both ends say, and
-// another one takes its place.
+// A peer with another --protect refuses the run, both ends report it, and another peer replaces it.
 func TestDifferentProtection(t *testing.T) {
 	r, address, secret := waiting(t, "solve", "membrane", "--n", "8", "--peers", "1", "--protect", "never")
 	p := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1", "--protect", "always")

@@ -5,16 +5,16 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/richardson"
-	"github.com/stretchr/testify/require"
 )
 
-// Planes leave a process that is slowed a hundred times while it runs; the answer is what it
-// would have been, and says what has moved. How far planes follow speeds is a matter of
-// internal/sim, where time is not that of a busy machine.
+// Planes move away from a process that is slowed down by a factor of 100. The answer stays the same and reports the
+// moves. How well planes follow speeds is tested in virtual time.
 func TestPlanesMoveBetweenProcesses(t *testing.T) {
 	const tol = 1e-6
 	for name, c := range map[string]struct {

@@ -22,7 +22,7 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
-// waiting starts a launcher that waits for peers by hand.
+// waiting starts a launcher that waits for peers started by hand.
 func waiting(t *testing.T, args ...string) (r *running, address, secret string) {
 	t.Helper()
 	secret = secretFile(t, "the secret of this run")
@@ -47,7 +47,7 @@ func TestPeersByHand(t *testing.T) {
 	wrong.said("does not know the run's secret")
 	loose := secretFile(t, "the secret of another run")
 	require.NoError(t, os.Chmod(loose, 0o644))
-	join("--secret-file", loose).said("others on this host can read the run's secret: chmod 600")
+	join("--secret-file", loose).said("other users of this host can read the run's secret: chmod 600")
 	r.said("does not know the run's secret")
 
 	seat := join("--secret-file", secret, "--seat", "7")
@@ -66,7 +66,7 @@ func TestPeersByHand(t *testing.T) {
 	require.Equal(t, second.cmd.Process.Pid, s.PerPeer[1].Pid)
 }
 
-// A peer that was started for another problem is sent away, and the run waits on.
+// A peer for another problem is refused, and the run continues to wait.
 func TestPeerOfAnotherProblem(t *testing.T) {
 	r, address, secret := waiting(t, "solve", "membrane", "--n", "10", "--peers", "1")
 	p := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--problem", "ball3d")
@@ -78,7 +78,7 @@ func TestPeerOfAnotherProblem(t *testing.T) {
 	require.Equal(t, 0, r.wait(patience))
 }
 
-func TestInterruptOfAPeerEndsTheRunPolitely(t *testing.T) {
+func TestInterruptOfAPeerEndsTheRun(t *testing.T) {
 	r, address, secret := waiting(t, "solve", "membrane", "--n", "128", "--tol", "1e-13", "--peers", "2", "--peer-timeout", "10m")
 	a := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
 	b := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
@@ -97,7 +97,7 @@ func TestInterruptWhileWaiting(t *testing.T) {
 	r.said("interrupted before the first relaxation")
 }
 
-func TestNobodyComes(t *testing.T) {
+func TestNoPeerJoins(t *testing.T) {
 	r, _, _ := waiting(t, "solve", "membrane", "--n", "10", "--peers", "2", "--join-timeout", "200ms")
 	require.Equal(t, 1, r.wait(patience))
 	r.said("2 of 2 peers did not join within 200ms")
@@ -112,7 +112,7 @@ func TestPortsInUse(t *testing.T) {
 	require.Equal(t, 1, r.wait(patience))
 	r.said(fmt.Sprintf("cannot listen at 127.0.0.1:%d: .*address already in use", port))
 
-	// A peer that cannot listen leaves its place to another one.
+	// Another peer replaces one that cannot listen.
 	r, address, secret := waiting(t, "solve", "membrane", "--n", "8", "--peers", "2")
 	join := func(more ...string) *running {
 		return start(t, append([]string{"peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1"}, more...)...)
@@ -130,8 +130,7 @@ func TestPortsInUse(t *testing.T) {
 	require.Equal(t, b.cmd.Process.Pid, r.solution().PerPeer[1].Pid)
 }
 
-// A peer of another version is refused, both ends name the versions, and the run
-// goes on waiting for a peer of its own.
+// A peer of another version is refused, both ends name the versions, and the run continues to wait.
 func TestOtherVersions(t *testing.T) {
 	r, address, secret := waiting(t, "solve", "membrane", "--n", "8", "--peers", "1")
 	c, err := net.Dial("tcp", address)
@@ -172,24 +171,23 @@ func TestOtherVersions(t *testing.T) {
 	p.said(`different versions: the launcher is obstacle v100 \(rendezvous protocol \d+\), this peer is obstacle`)
 }
 
-// The connection alone tells a peer started by hand that its launcher is gone.
+// A peer started by hand detects the end of its launcher by the connection alone.
 func TestPeersByHandEndWithTheLauncher(t *testing.T) {
 	r, address, secret := waiting(t, "solve", "membrane", "--n", "128", "--tol", "1e-13", "--peers", "2", "--peer-timeout", "10m")
 	a := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
 	b := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
 	r.said(`"relaxing"`)
 	r.signal(syscall.SIGKILL)
-	require.Equal(t, 1, a.wait(patience)) // not after the time-out
+	require.Equal(t, 1, a.wait(patience)) // before the timeout
 	require.Equal(t, 1, b.wait(patience))
 	a.said("the launcher at .* left before the run was over")
 }
 
-// A peer that has handed over its block has done its part, and exits with 1 all the same when
-// the launcher ends before it says Bye: nobody has the answer.
+// A peer that has sent its block exits with 1 if the launcher ends before Bye, since the answer is lost.
 func TestLauncherKilledBeforeBye(t *testing.T) {
 	code := 0
 	var p *running
-	for try := 0; code == 0 && try < 20; try++ { // the run may end before its launcher stands still
+	for try := 0; code == 0 && try < 20; try++ { // the run may end before its launcher is stopped
 		r, address, secret := waiting(t, "solve", "membrane", "--n", "24", "--max-sweeps", "300", "--slowdown", "0:100", "--peers", "1")
 		p = start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
 		r.said(`"started"`)
@@ -202,8 +200,7 @@ func TestLauncherKilledBeforeBye(t *testing.T) {
 	p.said("the launcher at .* left before the run was over")
 }
 
-// Of a run that has failed all peers exit with 1, and at once: the survivors wait neither for
-// the peer timeout nor for what they sent to the lost peer.
+// All peers of a failed run exit with 1 at once, without waiting for the peer timeout or for messages to the lost peer.
 func TestPeersByHandOfAFailedRun(t *testing.T) {
 	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
@@ -224,7 +221,7 @@ func TestPeersByHandOfAFailedRun(t *testing.T) {
 	}
 }
 
-// A secret that comes by standard input, whose end it is: the peer goes on.
+// A secret can come from standard input, which may end after it.
 func TestSecretByStandardInput(t *testing.T) {
 	r, address, secret := waiting(t, "solve", "membrane", "--n", "10", "--peers", "2")
 	join := func(stdin io.Reader) *running {
@@ -234,18 +231,18 @@ func TestSecretByStandardInput(t *testing.T) {
 	require.NoError(t, err)
 	defer file.Close()
 	first := join(file)
-	second := join(strings.NewReader("the secret of this run")) // a pipe, and no end of the line
+	second := join(strings.NewReader("the secret of this run")) // a pipe, without a newline
 	require.Equal(t, 0, r.wait(patience))
 	require.Equal(t, 0, first.wait(patience))
 	require.Equal(t, 0, second.wait(patience))
 	require.True(t, r.solution().Converged)
 
-	// What it failed of it says itself: no launcher stands before the same person.
+	// The peer reports its failure itself, since the launcher may have another user.
 	r, address, _ = waiting(t, "solve", "membrane", "--n", "10", "--peers", "1")
 	wrong := startWith(t, strings.NewReader("the secret of this run\n"), "peer", "--rendezvous", address, "--problem", "ball3d", "--secret-file", "-")
 	require.Equal(t, 1, wrong.wait(patience))
 	wrong.said("different problems")
-	r.said("refused the peer .*: different problems") // and waits for another
+	r.said("refused the peer .*: different problems") // and waits for another one
 	r.signal(syscall.SIGINT)
 	require.Equal(t, 3, r.wait(patience))
 
@@ -255,8 +252,7 @@ func TestSecretByStandardInput(t *testing.T) {
 	require.Equal(t, 0, solve.wait(patience))
 }
 
-// Several hundred connections that say nothing, or say it byte by byte, do not close the
-// rendezvous, also when new ones come all the time: the peers join and solve.
+// Peers can join while several hundred connections send nothing, or single bytes, and new ones open all the time.
 func TestSilentConnectionsAtTheRendezvous(t *testing.T) {
 	r, address, secret := waiting(t, "solve", "membrane", "--n", "10", "--peers", "2")
 	var strangers []net.Conn

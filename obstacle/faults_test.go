@@ -14,16 +14,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/richardson"
 	"github.com/p2pdc/p2pdc/solver/verify"
-	"github.com/stretchr/testify/require"
 )
 
-// endless is a solve that goes on until something happens to it.
+// endless starts a solve that does not end by itself.
 func endless(t *testing.T, scheme string, more ...string) *running {
 	t.Helper()
 	r := start(t, append([]string{"solve", "membrane", "--n", "128", "--tol", "1e-13", "--peers", "3", "--scheme", scheme, "--format", "json"}, more...)...)
@@ -31,8 +32,7 @@ func endless(t *testing.T, scheme string, more ...string) *running {
 	return r
 }
 
-// schemes are those that faults are tried with; the race detector, which is slow,
-// gets one.
+// schemes returns the schemes to test; only one under the race detector, which is slow.
 func schemes() []string {
 	if testing.Short() {
 		return []string{"async"}
@@ -46,8 +46,7 @@ func TestKilledPeerEndsTheRun(t *testing.T) {
 			at := filepath.Join(t.TempDir(), "u.npy")
 			r := endless(t, scheme, "--out", at, "--peer-timeout", "10m")
 			require.NoError(t, syscall.Kill(r.pid(1), syscall.SIGKILL))
-			// The others end at once, not after the peer timeout; to judge what they have
-			// takes seconds under the race detector.
+			// The others end at once, not after the peer timeout. The evaluation takes seconds under the race detector.
 			require.Equal(t, 1, r.wait(patience))
 			s := r.solution()
 			require.Equal(t, "failed", s.Reason)
@@ -59,12 +58,12 @@ func TestKilledPeerEndsTheRun(t *testing.T) {
 			require.FileExists(t, at)
 			require.Positive(t, s.Sweeps[0], "the other blocks are the iterate they had")
 			r.said("obstacle: peer 1")
-			r.neverSaid("did not end") // the survivors do not wait for the dead peer
+			r.neverSaid("did not end") // the survivors do not wait for the lost peer
 		})
 	}
 }
 
-// Three of four boxes are lost: what is left in the angle between them is kept.
+// If three of four boxes are lost, the fourth is kept.
 func TestSeveralKilledPeers(t *testing.T) {
 	for method, scheme := range map[string]string{"schwarz": "async", "sor": "sync"} {
 		t.Run(method, func(t *testing.T) {
@@ -85,9 +84,9 @@ func TestSeveralKilledPeers(t *testing.T) {
 	}
 }
 
-// A launcher that stood still for longer than the peer timeout, alone or with all its peers,
-// reads what came meanwhile before it calls anyone silent.
-func TestLauncherThatStoodStill(t *testing.T) {
+// A launcher that was stopped for longer than the peer timeout, alone or with its peers, reads what arrived meanwhile
+// before a peer times out.
+func TestStoppedLauncher(t *testing.T) {
 	for i, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
 			r := endless(t, scheme, "--peer-timeout", "1s")
@@ -131,7 +130,7 @@ func TestInterruptWritesTheBestIterate(t *testing.T) {
 			at := filepath.Join(t.TempDir(), "u.npy")
 			r := endless(t, scheme, "--out", at)
 			stop := map[string]syscall.Signal{"sync": syscall.SIGINT, "async": syscall.SIGHUP}[scheme]
-			if signal.Ignored(stop) { // the tests run under nohup, and so does the program
+			if signal.Ignored(stop) { // under nohup the program ignores the signal, too
 				stop = syscall.SIGTERM
 			}
 			r.signal(stop)
@@ -153,8 +152,8 @@ func TestInterruptWritesTheBestIterate(t *testing.T) {
 }
 
 func TestSecondInterruptEndsAtOnce(t *testing.T) {
-	r := endless(t, "sync", "--peer-timeout", "10m")            // which is not what ends it
-	require.NoError(t, syscall.Kill(r.pid(1), syscall.SIGSTOP)) // so that the first cannot be obeyed
+	r := endless(t, "sync", "--peer-timeout", "10m")            // so that it does not end the run
+	require.NoError(t, syscall.Kill(r.pid(1), syscall.SIGSTOP)) // so that the first has no effect
 	r.signal(syscall.SIGINT)
 	r.said(`"stopping"`)
 	r.signal(syscall.SIGINT)
@@ -165,7 +164,7 @@ func TestSecondInterruptEndsAtOnce(t *testing.T) {
 func TestPeersEndWithTheirLauncher(t *testing.T) {
 	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
-			r := endless(t, scheme, "--peer-timeout", "10m") // which is not what ends them
+			r := endless(t, scheme, "--peer-timeout", "10m") // so that it does not end them
 			r.pid(0)
 			r.pid(1)
 			r.pid(2)
@@ -176,20 +175,20 @@ func TestPeersEndWithTheirLauncher(t *testing.T) {
 	}
 }
 
-// Garbage and truncated messages on every port, TCP and UDP, from the launcher's
-// to the peers', change nothing of a synchronous run, not one bit.
+// Garbage and truncated messages on all TCP and UDP ports of launcher and peers do not change a bit of a synchronous
+// run.
 func TestGarbageOnEveryPort(t *testing.T) {
 	n, tol := 40, 1e-7
 	if testing.Short() {
 		n, tol = 20, 1e-4
 	}
 	at := filepath.Join(t.TempDir(), "u.npy")
-	// Peer 0 stands still, so that the run does not end before garbage has come to every port.
+	// Peer 0 is stopped, so that the run does not end before every port has received garbage.
 	var r *running
 	for r == nil || r.over() {
 		r = start(t, "solve", "membrane", "--n", fmt.Sprint(n), "--tol", fmt.Sprint(tol), "--peers", "2", "--slowdown", "0:4", "--peer-timeout", "10m", "--out", at, "--format", "json")
 		r.said(`"started"`)
-		_ = syscall.Kill(r.pid(0), syscall.SIGSTOP) // it may have ended: once more, then
+		_ = syscall.Kill(r.pid(0), syscall.SIGSTOP) // if it has ended, retry
 	}
 	var sent, wait sync.WaitGroup
 	stop := make(chan struct{})
@@ -229,8 +228,7 @@ func TestGarbageOnEveryPort(t *testing.T) {
 	require.Equal(t, oracle.U, u)
 }
 
-// bombard sends random bytes of random lengths until it is stopped; sent is done
-// once the first have gone.
+// bombard sends random bytes of random lengths until stopped. sent is done after the first.
 func bombard(network string, port int, stop chan struct{}, sent, wait *sync.WaitGroup) {
 	defer wait.Done()
 	first := sync.OnceFunc(sent.Done)
@@ -247,7 +245,7 @@ func bombard(network string, port int, stop chan struct{}, sent, wait *sync.Wait
 		_, _ = rand.Read(buf)
 		c, err := net.DialTimeout(network, fmt.Sprintf("127.0.0.1:%d", port), time.Second)
 		if err != nil {
-			return // it has ended
+			return // the connection has ended
 		}
 		for j := range 20 {
 			if _, err := c.Write(buf[:1+(i*97+j*31)%len(buf)]); err != nil {

@@ -6,6 +6,8 @@ import (
 	"net"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
@@ -14,12 +16,10 @@ import (
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/richardson"
-	"github.com/stretchr/testify/require"
 )
 
-// Of two peers, played by the test, one hands its block over and the other one's connection
-// ends. The exit code is that of the filled answer: 0 where it meets the tolerance as a whole,
-// which it does when the surviving block is that of the solution, else 1.
+// One of two simulated peers sends its block, and the connection of the other ends. The exit code is 0 if the filled
+// answer meets the tolerance, as it does if the surviving block is that of the solution, else 1.
 func TestExitCodeOfAFilledAnswer(t *testing.T) {
 	p, _, err := file.Load("membrane", []int{12})
 	require.NoError(t, err)

@@ -10,17 +10,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/p2pdc/p2pdc/internal/netlab"
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/richardson"
-	"github.com/stretchr/testify/require"
 )
 
-// A run over two hosts: launcher and one peer here, another peer there, joined by
-// a wire with Ethernet's MTU, over IPv4 and IPv6. Synchronously it gives the bits of the
-// sequential method.
+// A run over two hosts with the MTU of Ethernet, over IPv4 and IPv6: the launcher and one peer on the first, another
+// peer on the second. A synchronous run gives the bits of the sequential method.
 func TestTwoHosts(t *testing.T) {
 	const n, tol = 14, 1e-7
 	p, _, err := file.Load("membrane", []int{n})
@@ -62,9 +62,8 @@ func TestTwoHosts(t *testing.T) {
 	}
 }
 
-// The same over a link between two clusters: 20 ms there and back, one packet of a
-// hundred lost in either direction, and the first datagrams of the run lost too. The hybrid
-// scheme has two peers in each cluster.
+// The same over a link between two clusters with a round trip of 20 ms. One packet in a hundred is lost in either
+// direction, and so are the first datagrams of the run. The hybrid scheme has two peers in each cluster.
 func TestLossBetweenClusters(t *testing.T) {
 	const n, tol = 8, 1e-5
 	p, _, err := file.Load("membrane", []int{n})
@@ -76,7 +75,7 @@ func TestLossBetweenClusters(t *testing.T) {
 			t.Parallel()
 			lab := netlab.New(t)
 			c := netlab.Conditions{Rate: 50 * netlab.Mbit, QueueBytes: 125_000, Delay: 10 * time.Millisecond, Loss: 0.01}
-			e := netlab.Emulation{Forth: c, Back: c, Seed: 5} // it loses the 19th forth and the 63rd back
+			e := netlab.Emulation{Forth: c, Back: c, Seed: 5} // loses the 19th packet forth and the 63rd back
 			first := 2
 			e.Forth.Pick = func(ip []byte) bool {
 				protocol, _ := netlab.Protocol(ip)

@@ -18,9 +18,8 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
-// apart runs a solve with a peer at either end of a wire, and returns what it says of
-// its sessions.
-func apart(t *testing.T, a, b netlab.End, args ...string) []report.Session {
+// sessionsBetween runs a solve with a peer at either end of a wire and returns its sessions.
+func sessionsBetween(t *testing.T, a, b netlab.End, args ...string) []report.Session {
 	t.Helper()
 	secret := secretFile(t, "the secret of this run")
 	here, there := a.IPv4.String(), b.IPv4.String()
@@ -28,7 +27,7 @@ func apart(t *testing.T, a, b netlab.End, args ...string) []report.Session {
 		"--rendezvous", net.JoinHostPort(here, "0"), "--secret-file", secret, "--format", "json"}, args...)...)
 	address := r.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
 	near := startIn(t, a.Host.Do, "peer", "--rendezvous", address, "--listen", here, "--secret-file", secret)
-	r.said(`"peer joined"`) // it is rank 0
+	r.said(`"peer joined"`) // as rank 0
 	far := startIn(t, b.Host.Do, "peer", "--rendezvous", address, "--listen", there, "--secret-file", secret)
 	require.Equal(t, 0, r.wait(patience))
 	require.Equal(t, 0, near.wait(patience))
@@ -45,7 +44,7 @@ func apart(t *testing.T, a, b netlab.End, args ...string) []report.Session {
 	return s.Sessions
 }
 
-// roundTrip is the one that decided on the locality of two hosts in one network.
+// roundTrip returns the round trip that decided the locality of two hosts in one network.
 func roundTrip(t *testing.T, s report.Session) time.Duration {
 	t.Helper()
 	m := regexp.MustCompile(`^different hosts, both in 10\.77\.1\.0/24, round trip (\S+) \(near: at most 2ms\)$`).FindStringSubmatch(s.Why)
@@ -55,29 +54,28 @@ func roundTrip(t *testing.T, s report.Session) time.Duration {
 	return d
 }
 
-// Two hosts joined by a wire are found to be in one cluster, unless a file says
-// otherwise.
+// Two hosts of one network form a cluster, unless a topology file says otherwise.
 func TestHostsOfOneNetwork(t *testing.T) {
 	for _, scheme := range []string{"sync", "async"} {
 		t.Run(scheme, func(t *testing.T) {
 			lab := netlab.New(t)
 			a, b := lab.Join(lab.Host("a"), lab.Host("b"), netlab.Wire{})
-			// On a busy machine even the shortest of some round trips may be long: once more, then.
-			s := apart(t, a, b, "--scheme", scheme)
+			// On a busy machine even the shortest round trip may be long: then retry.
+			s := sessionsBetween(t, a, b, "--scheme", scheme)
 			for roundTrip(t, s[0]) > 2*time.Millisecond {
 				require.Equal(t, "other cluster", s[0].Locality)
-				s = apart(t, a, b, "--scheme", scheme)
+				s = sessionsBetween(t, a, b, "--scheme", scheme)
 			}
 			require.Equal(t, "same cluster", s[0].Locality)
 			for i, mode := range []string{"sync", scheme} {
-				if s[i].Changes == 0 { // on a busy machine the monitor may have taken queues for distance
+				if s[i].Changes == 0 { // on a busy machine queueing may look like distance to the monitor
 					require.Equal(t, mode+" intra ether", s[i].Column)
 				}
 			}
 
 			file := filepath.Join(t.TempDir(), "t.yaml")
 			require.NoError(t, os.WriteFile(file, []byte("clusters:\n  one: [10.77.1.1]\n  two: [10.77.1.2]\n"), 0o600))
-			s = apart(t, a, b, "--scheme", scheme, "--topology", file)
+			s = sessionsBetween(t, a, b, "--scheme", scheme, "--topology", file)
 			require.Equal(t, "other cluster", s[0].Locality)
 			require.Equal(t, `labels of different clusters: "one" and "two"`, s[0].Why)
 			require.Equal(t, scheme+" inter ether", s[1].Column)
@@ -85,8 +83,7 @@ func TestHostsOfOneNetwork(t *testing.T) {
 	}
 }
 
-// 20 ms apart, they are found to be in different clusters, although nobody says so and
-// their addresses look alike.
+// With a round trip of 20 ms they form different clusters, although their addresses are similar.
 func TestHostsFarApart(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some round trips of 20 ms")
@@ -95,7 +92,7 @@ func TestHostsFarApart(t *testing.T) {
 		t.Run(scheme, func(t *testing.T) {
 			lab := netlab.New(t)
 			link := lab.Emulate(lab.Host("a"), lab.Host("b"), netlab.Emulation{Both: &netlab.Conditions{Delay: 10 * time.Millisecond}})
-			s := apart(t, link.A, link.B, "--scheme", scheme)
+			s := sessionsBetween(t, link.A, link.B, "--scheme", scheme)
 			require.Equal(t, "other cluster", s[0].Locality)
 			require.GreaterOrEqual(t, roundTrip(t, s[0]), 20*time.Millisecond)
 			require.Equal(t, "sync inter ether", s[0].Column)
@@ -107,8 +104,7 @@ func TestHostsFarApart(t *testing.T) {
 	}
 }
 
-// A host that the file does not name is sent away, both ends say why, and the run waits
-// for one that belongs to it.
+// A host that the topology file does not name is refused, both ends report it, and the run continues to wait.
 func TestHostOutsideTheTopology(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "t.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("clusters: {one: [nobody.example]}\n"), 0o600))

@@ -15,16 +15,15 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 )
 
-// asProgram in the environment makes this test binary the program: so the tests
-// run real processes, which start their peers by running their own file.
+// asProgram is the environment variable that makes this test binary the program, so that tests run real processes,
+// which start their peers by running the same binary.
 const asProgram = "OBSTACLE_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		os.Exit(obstacle.Main(catalog.New()))
 	}
-	// Parallel tests wait for time-outs and links most of the time: more at once than there are
-	// processors.
+	// Parallel tests mostly wait for timeouts and links: run more of them than there are processors.
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
@@ -52,7 +51,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// code runs a command and wants an exit code: code N obstacle ARGS…
+// code runs a command and requires an exit code: code N obstacle ARGS…
 func code(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: code N command args…")
@@ -78,8 +77,8 @@ func exitStatus(err error) (int, bool) {
 	return e.ExitCode(), true
 }
 
-// jsonField looks at the JSON on the last command's stdout:
-// json PATH is|below|above|length|has VALUE, PATH being names and indices with dots.
+// jsonField checks a field of the JSON that the last command printed: json PATH is|below|above|length|has VALUE. PATH
+// holds names and indices, separated by dots.
 func jsonField(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) != 3 {
 		ts.Fatalf("usage: json PATH is|below|above|length|has VALUE")

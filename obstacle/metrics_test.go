@@ -17,8 +17,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/await"
 )
 
-// A run with --metrics answers scrapes while it lasts, with what its peers report. A port that
-// is taken ends it before anything is computed.
+// A run with --metrics serves the reports of its peers. A port that is in use ends it before anything is computed.
 func TestMetrics(t *testing.T) {
 	r := endless(t, "async", "--metrics", "0")
 	address := r.said(`metrics at (http://127\.0\.0\.1:\d+/metrics)`)[1]

@@ -15,7 +15,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
-// files lists what a folder holds, hidden files too.
+// files returns the names in a directory, including hidden files.
 func files(t *testing.T, folder string) []string {
 	t.Helper()
 	all, err := os.ReadDir(folder)
@@ -27,8 +27,8 @@ func files(t *testing.T, folder string) []string {
 	return names
 }
 
-// Outputs that cannot be written when the run is over, because their folder is gone by then,
-// are named, and all the others are written and the answer is printed.
+// If the directory of an output is removed during the run, the error names the output, all others are written, and
+// the answer is printed.
 func TestFailingOutputLosesNothingElse(t *testing.T) {
 	for name, c := range map[string]struct {
 		problem string
@@ -54,7 +54,7 @@ func TestFailingOutputLosesNothingElse(t *testing.T) {
 				args = append(args, "--out", filepath.Join(here, c.good[i]))
 			}
 			r, address, secret := waiting(t, args...)
-			if name == "solution" { // a series holds its first step by then
+			if name == "solution" { // a series has written its first step
 				require.Empty(t, files(t, gone), "nothing of the trial is left there")
 			}
 			require.NoError(t, os.RemoveAll(gone))
@@ -78,7 +78,7 @@ func TestFailingOutputLosesNothingElse(t *testing.T) {
 	}
 }
 
-// limited starts the program with a limit on the size of the files that it writes, in bytes.
+// limited starts the program with a limit on the size of files in bytes.
 func limited(t *testing.T, size uint64, args ...string) *running {
 	t.Helper()
 	return startIn(t, func(f func() error) error {
@@ -94,7 +94,7 @@ func limited(t *testing.T, size uint64, args ...string) *running {
 	}, args...)
 }
 
-// A file system that takes no more costs one file, and leaves nothing half written.
+// A full file system costs one output and leaves no partial file.
 func TestFullFileSystem(t *testing.T) {
 	here := t.TempDir()
 	old, u, png := filepath.Join(here, "u.csv"), filepath.Join(here, "u.npy"), filepath.Join(here, "c.png")
@@ -125,8 +125,8 @@ func TestFullFileSystem(t *testing.T) {
 	require.Equal(t, []string{"c.png", "u.csv", "u.npy"}, files(t, here))
 }
 
-// Where the answer cannot be printed the files are there all the same, and the exit code says
-// it; a log that nobody reads changes nothing.
+// If the answer cannot be printed, the files are written, and the exit code is 1. A log that cannot be written has no
+// effect.
 func TestAnswerThatCannotBePrinted(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	require.NoError(t, err)
@@ -141,8 +141,8 @@ func TestAnswerThatCannotBePrinted(t *testing.T) {
 		code     int
 		said     string
 	}{
-		{"full", full, nil, 1, "the answer could not be printed: write /dev/stdout: no space left on device"},
-		{"closed", closed, nil, 1, "the answer could not be printed: write /dev/stdout: broken pipe"},
+		{"full", full, nil, 1, "cannot print the answer: write /dev/stdout: no space left on device"},
+		{"closed", closed, nil, 1, "cannot print the answer: write /dev/stdout: broken pipe"},
 		{"no log", nil, closed, 0, ""},
 	} {
 		for _, format := range []string{"text", "json"} {
@@ -158,7 +158,7 @@ func TestAnswerThatCannotBePrinted(t *testing.T) {
 				if c.log != nil {
 					cmd.Stderr = c.log
 				}
-				_ = cmd.Run() // the code tells
+				_ = cmd.Run() // the test checks the exit code
 				require.Equal(t, c.code, cmd.ProcessState.ExitCode())
 				require.FileExists(t, at)
 				require.Contains(t, errs.String(), c.said)
@@ -170,7 +170,7 @@ func TestAnswerThatCannotBePrinted(t *testing.T) {
 	}
 }
 
-// What could not be written is refused before the run.
+// Outputs that cannot be written are refused before the run.
 func TestOutputWhereNothingCanBeWritten(t *testing.T) {
 	for _, args := range [][]string{
 		{"solve", "membrane", "--n", "8", "--out", "/proc/u.npy"},

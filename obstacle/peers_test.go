@@ -7,15 +7,16 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/richardson"
-	"github.com/stretchr/testify/require"
 )
 
-// Real processes on loopback give what the sequential method gives: bit for bit,
-// sweeps included, where the scheme is synchronous; to the tolerance otherwise.
+// Processes on loopback give the results of the sequential method: the same bits and sweeps with the synchronous
+// scheme, within the tolerance otherwise.
 func TestProcessesAgreeWithTheSequentialMethod(t *testing.T) {
 	const n, tol = 14, 1e-7
 	p, _, err := file.Load("membrane", []int{n})
@@ -57,7 +58,7 @@ func TestProcessesAgreeWithTheSequentialMethod(t *testing.T) {
 	}
 }
 
-// A run of one process with four peers in it is the same run.
+// Four peers in one process give the same result.
 func TestInProcess(t *testing.T) {
 	r := start(t, "solve", "ball3d", "--n", "9", "--peers", "4", "--in-process", "--scheme", "async", "--format", "json")
 	require.Equal(t, 0, r.wait(patience))

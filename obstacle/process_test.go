@@ -25,7 +25,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
-// running is a call of the program, a process of its own.
+// running is a process of the program.
 type running struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -40,11 +40,10 @@ type running struct {
 	ended bool
 }
 
-// patience bounds every wait of these tests: only a program that hangs takes so long. It is
-// made to show its goroutines then.
+// patience bounds every wait of these tests. Only a program that hangs takes longer; it then prints its goroutines.
 const patience = await.Limit
 
-// start runs the program with logs that tell what happens.
+// start runs the program with debug logs.
 func start(t *testing.T, args ...string) *running {
 	t.Helper()
 	return startIn(t, func(f func() error) error { return f() }, args...)
@@ -56,7 +55,7 @@ func startWith(t *testing.T, stdin io.Reader, args ...string) *running {
 	return startBy(t, func(f func() error) error { return f() }, stdin, args...)
 }
 
-// startIn is start in a place that do enters.
+// startIn is start within do, which may enter a network namespace.
 func startIn(t *testing.T, do func(f func() error) error, args ...string) *running {
 	t.Helper()
 	return startBy(t, do, nil, args...)
@@ -108,12 +107,12 @@ func (r *running) follow(errs io.Reader) {
 
 func (r *running) signal(s syscall.Signal) { _ = r.cmd.Process.Signal(s) }
 
-// guard has a program that still runs after limit print its goroutines and end.
+// guard makes a program that still runs after limit print its goroutines and end.
 func (r *running) guard(limit time.Duration) (stop func() bool) {
 	return time.AfterFunc(limit, func() { r.signal(syscall.SIGQUIT) }).Stop
 }
 
-// over tells whether the program has ended.
+// over reports whether the program has ended.
 func (r *running) over() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,7 +139,7 @@ func (r *running) said(pattern string) []string {
 	}
 }
 
-// neverSaid wants no such line on stderr of a program that has ended.
+// neverSaid requires that stderr of an ended program has no such line.
 func (r *running) neverSaid(text string) {
 	r.t.Helper()
 	for _, l := range r.lines {
@@ -148,7 +147,7 @@ func (r *running) neverSaid(text string) {
 	}
 }
 
-// pid is the process of a rank.
+// pid returns the process ID of a rank.
 func (r *running) pid(rank int) int {
 	r.said(fmt.Sprintf(`"rank":%d.*peer joined`, rank))
 	r.mu.Lock()
@@ -156,7 +155,7 @@ func (r *running) pid(rank int) int {
 	return r.pids[rank]
 }
 
-// wait waits for the end and the exit code, no longer than limit.
+// wait returns the exit code. It waits for at most limit.
 func (r *running) wait(limit time.Duration) int {
 	r.t.Helper()
 	stop := r.guard(limit)
@@ -168,7 +167,7 @@ func (r *running) wait(limit time.Duration) int {
 	return r.code
 }
 
-// nobodyLeft wants every peer that has joined to be gone.
+// nobodyLeft requires that every peer that joined has ended.
 func (r *running) nobodyLeft() {
 	r.t.Helper()
 	for rank, pid := range r.pids {
@@ -176,7 +175,7 @@ func (r *running) nobodyLeft() {
 	}
 }
 
-// gone tells whether a process has ended, also when nobody has asked how.
+// gone reports whether a process has ended or is a zombie.
 func gone(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -186,7 +185,7 @@ func gone(pid int) bool {
 	return bytes.HasPrefix(bytes.TrimSpace(after), []byte("Z"))
 }
 
-// solution is the JSON on stdout.
+// solution returns the JSON on stdout.
 func (r *running) solution() report.Solution {
 	r.t.Helper()
 	var s report.Solution
@@ -194,7 +193,7 @@ func (r *running) solution() report.Solution {
 	return s
 }
 
-// ports lists where a process listens: TCP and UDP.
+// ports returns the TCP and UDP ports of a process.
 func ports(t *testing.T, pid int) (tcp, udp []int) {
 	t.Helper()
 	inodes := map[string]bool{}

@@ -16,7 +16,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
-// A run tells, while it runs, of what the channels of its sessions are composed.
+// A run serves the compositions of its sessions.
 func TestLiveCompositions(t *testing.T) {
 	r := start(t, "solve", "membrane", "--n", "96", "--tol", "1e-13", "--peers", "2", "--clusters", "2", "--scheme", "async", "--status", "127.0.0.1:0")
 	address := r.said(`status at (\S+): obstacle stack --live`)[1]
@@ -38,7 +38,7 @@ func TestLiveCompositions(t *testing.T) {
 	require.Regexp(t, `(?m)^DCCPAck +x`, text.stdout.String())
 	require.Regexp(t, `(?m)^    halo/0-1, at peer 1: labels of different clusters`, text.stdout.String())
 
-	// It tells nothing else, and to nobody who does not ask properly.
+	// It serves nothing else, and only valid requests.
 	answer, err := http.Get("http://" + address + "/debug/pprof/")
 	require.NoError(t, err)
 	require.NoError(t, answer.Body.Close())
@@ -52,7 +52,7 @@ func TestLiveCompositions(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(said), "400 Bad Request")
 
-	// Connections that say nothing keep nobody from being answered.
+	// Silent connections do not block others.
 	for range 100 {
 		silent, err := net.Dial("tcp", address)
 		require.NoError(t, err)

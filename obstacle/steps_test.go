@@ -9,16 +9,17 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/richardson"
-	"github.com/stretchr/testify/require"
 )
 
-// Time steps of real processes give the sequential bits, whatever the number of peers,
-// where the scheme is synchronous, and meet the tolerance in every step otherwise.
+// Time steps of processes give the bits of the sequential method with the synchronous scheme, for any number of
+// peers. With other schemes every step meets the tolerance.
 func TestStepsOfProcesses(t *testing.T) {
 	const tol = 1e-6
 	spec, err := file.Builtin("front", []string{"steps=5"})
@@ -59,14 +60,14 @@ func TestStepsOfProcesses(t *testing.T) {
 				return
 			}
 			require.Equal(t, 8, s.Reconfigurations)
-			for i := range u { // the step's problem is a contraction: errors of steps do not grow
+			for i := range u { // each step is a contraction: errors do not grow
 				require.InDelta(t, oracle.U[i], u[i], 1e-4)
 			}
 		})
 	}
 }
 
-// stepping is a solve with more steps than anybody waits for, of which some are done.
+// stepping starts a solve with a million steps and waits until some are done.
 func stepping(t *testing.T, scheme, at string, more ...string) *running {
 	t.Helper()
 	r := start(t, append([]string{"solve", "front2d", "--n", "40", "--param", "steps=1000000", "--param", "end=100", "--param", "speed=0.01",
@@ -77,7 +78,7 @@ func stepping(t *testing.T, scheme, at string, more ...string) *running {
 	return r
 }
 
-// An early end gives the end of the last complete step, with its true residual.
+// The answer of an early end is that of the last complete step, with its residual.
 func TestInterruptBetweenSteps(t *testing.T) {
 	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
@@ -94,7 +95,7 @@ func TestInterruptBetweenSteps(t *testing.T) {
 	}
 }
 
-// A killed peer fails the run; what is written is the end of the last complete step.
+// A killed peer fails the run. The answer is that of the last complete step.
 func TestKilledPeerBetweenSteps(t *testing.T) {
 	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {

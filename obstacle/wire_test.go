@@ -12,8 +12,8 @@ import (
 	"github.com/p2pdc/p2pdc/internal/netlab"
 )
 
-// A wire that is pulled makes the peer at its other end lost: it is named, everybody
-// stops in bounded time, also who is cut off, and the block that is left is kept.
+// After the wire to a peer is cut, the run names the lost peer, all processes end in bounded time, on both sides, and
+// the remaining block is kept.
 func TestCutWire(t *testing.T) {
 	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
@@ -30,7 +30,7 @@ func TestCutWire(t *testing.T) {
 			near, far := join(a, "0"), join(b, "1")
 			launcher.said(`"started"`)
 			require.NoError(t, b.Cut())
-			// Each by itself: the launcher cannot end a process that it does not reach.
+			// Each ends by itself: the launcher cannot end a process that it does not reach.
 			for _, r := range []*running{launcher, near, far} {
 				r.wait(patience)
 			}
@@ -43,7 +43,7 @@ func TestCutWire(t *testing.T) {
 	}
 }
 
-// Cut off while it waits for the others, a peer does not wait for ever, and its place is free.
+// A peer that is cut off before the start ends, and another one can replace it.
 func TestCutWireBeforeTheStart(t *testing.T) {
 	t.Parallel()
 	lab := netlab.New(t)

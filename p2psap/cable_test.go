@@ -86,9 +86,9 @@ func (c *cable) hash(h io.Writer, w *rail.Path, s *session) {
 		fmt.Fprint(h, x.from, x.to, x.f.Data)
 	}
 	g := &s.renegotiation
-	fmt.Fprint(h, g.drainFirst, g.sentDrained, g.peerDrained, g.moves, g.next != nil && g.next.Over)
+	fmt.Fprint(h, g.DrainFirst, g.sentDrained, g.peerDrained, g.moves, g.next != nil && g.next.Over)
 	if was := g.suspended; was != nil {
-		fmt.Fprint(h, was.mine, was.theirs, was.agreed, was.sentDrained, was.peerDrained)
+		fmt.Fprint(h, was.Mine, was.Theirs, was.Agreed, was.sentDrained, was.peerDrained)
 	}
 }
 

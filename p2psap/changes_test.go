@@ -162,7 +162,7 @@ func (d *twoNodes) endFaults(seed uint64) {
 				return true
 			}
 			rest = rest && (d.cables == nil || s.channel.Path != nil && !s.channel.Over) && e.adapting == 0 &&
-				s.renegotiation.mine.Cause == 0 && s.renegotiation.theirs.Cause == 0 && len(e.flight) == 0
+				s.renegotiation.Mine.Cause == 0 && s.renegotiation.Theirs.Cause == 0 && len(e.flight) == 0
 		}
 		return rest
 	})

@@ -53,5 +53,5 @@
 //     is over.
 //
 //  10. Determinism. Equal calls with equal arguments and links that behave equally give equal outputs,
-//     bit by bit. All random numbers follow from Seed and Incarnation.
+//     bit by bit. All random numbers follow from Seed, Incarnation and Entropy.
 package p2psap

@@ -2,8 +2,6 @@ package p2psap_test
 
 import (
 	"fmt"
-	"net/netip"
-	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
@@ -85,16 +83,4 @@ func ExampleTablePolicy() {
 	// Output:
 	// async inter ether <nil>
 	// [TransportDriver Resize Asynchronous DCCPAck DCCPWindowCongestionControl TCPCongestionAvoidance]
-}
-
-// Two hosts with a router between them are in one cluster if the round trip is short.
-func ExampleLocate() {
-	host := func(name, address string) p2psap.Placement {
-		return p2psap.Placement{Host: name, Addresses: []netip.Prefix{netip.MustParsePrefix(address)}}
-	}
-	e := p2psap.Evidence{Local: host("a", "10.0.0.1/24"), Remote: host("b", "10.0.1.1/24"), RTT: 400 * time.Microsecond}
-	f := p2psap.Locate(e)
-	fmt.Println(f.Locality, "-", f.Reason)
-	// Output:
-	// same cluster - different hosts, no network in common, round trip 400µs (near: at most 1ms)
 }

@@ -54,7 +54,7 @@ func (n *Node) frameBytes(p *peer, w *rail.Path, mode microproto.Mode) int {
 func (n *Node) probeFrameLimit(now microproto.Instant, s *session) {
 	c := s.channel
 	if c == nil || c.prober == nil || c.Path != nil || n.config.Monitor.Off || c.frameBytes <= ShortFrame ||
-		s.renegotiation.mine.Cause != 0 {
+		s.renegotiation.Mine.Cause != 0 {
 		return
 	}
 	if !c.prober.Stuck() {

@@ -366,7 +366,7 @@ func (l *lab) check(end bool) error {
 		case other.state != SessionOpen:
 		case l.got[i] != l.sent[1-i]:
 			return fmt.Errorf("%c has received %d of %d messages", 'a'+i, l.got[i], l.sent[1-i])
-		case s.renegotiation.mine.Cause != 0 || s.renegotiation.theirs.Cause != 0:
+		case s.renegotiation.Mine.Cause != 0 || s.renegotiation.Theirs.Cause != 0:
 			return fmt.Errorf("%c: a change is under way for ever", 'a'+i)
 		case uint64(s.acceptedNow()) != s.info.MessagesSent:
 			return fmt.Errorf("%c: %d of %d transfers are accepted", 'a'+i, s.acceptedNow(), s.info.MessagesSent)
@@ -430,8 +430,8 @@ func (l *lab) hash() uint64 {
 			_, _ = h.Write(f.Data)
 		}
 		s := n.session(l.ids[i])
-		fmt.Fprint(h, s.state, s.renegotiation.mine, s.renegotiation.theirs, s.renegotiation.agreed,
-			s.renegotiation.switched, s.renegotiation.answer, s.renegotiation.wanted, s.renegotiation.count,
+		fmt.Fprint(h, s.state, s.renegotiation.Mine, s.renegotiation.Theirs, s.renegotiation.Agreed,
+			s.renegotiation.Switched, s.renegotiation.answer, s.renegotiation.wanted, s.renegotiation.count,
 			s.unacked.n, s.unacked.base, s.unacked.submitted, s.handover.Unread, s.arrived, s.accepted, s.info.MessagesSent,
 			s.conditions)
 		for _, c := range []*channel{s.previous, s.channel} {

@@ -161,11 +161,11 @@ func differences(mine, theirs *control.Open) string {
 	if mine.Mode != theirs.Mode {
 		d = append(d, fmt.Sprintf("mode: this end is %v, the peer %v", mine.Mode, theirs.Mode))
 	} else if sameRail(mine, theirs) && !slices.Equal(mine.Protocols, theirs.Protocols) {
-		d = append(d, compositionsDiffer(mine.Protocols, theirs.Protocols))
+		d = append(d, control.CompositionsDiffer(mine.Protocols, theirs.Protocols))
 	} else if p := protectionDiffers(mine, theirs); p != "" {
 		d = append(d, p)
 	} else if sameRail(mine, theirs) && mine.Fingerprint != theirs.Fingerprint {
-		d = append(d, layoutsDiffer(mine.Fingerprint, theirs.Fingerprint))
+		d = append(d, control.LayoutsDiffer(mine.Fingerprint, theirs.Fingerprint))
 	}
 	find := func(o *control.Open, tag uint32) uint32 {
 		for _, s := range o.Slots {
@@ -189,14 +189,6 @@ func differences(mine, theirs *control.Open) string {
 	}
 	text := strings.Join(d, "; ")
 	return text[:min(len(text), control.MaxReason)]
-}
-
-func compositionsDiffer(mine, theirs []string) string {
-	return fmt.Sprintf("composition: this end has %s, the peer %s", strings.Join(mine, "+"), strings.Join(theirs, "+"))
-}
-
-func layoutsDiffer(mine, theirs uint64) string {
-	return fmt.Sprintf("header layout or versions of micro-protocols: this end has %016x, the peer %016x", mine, theirs)
 }
 
 // match computes the agreement from both ends' Opens.

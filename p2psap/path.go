@@ -7,7 +7,7 @@ import (
 
 // Types of package path by which conditions and sessions are described.
 type (
-	// Locality tells how near the two ends of a session are.
+	// Locality is how near the two ends of a session are.
 	Locality = path.Locality
 	// Network is the kind of network between two peers.
 	Network = path.Network

@@ -130,7 +130,7 @@ func TestOpenWhileARailChanges(t *testing.T) {
 			require.Equal(t, x.conditions, y.conditions)
 			b.rise(w)
 			require.True(t, w.until(5*time.Second, func() bool {
-				return x.conditions.Network == InfiniBand && y.conditions.Network == InfiniBand && y.renegotiation.mine.Cause == 0
+				return x.conditions.Network == InfiniBand && y.conditions.Network == InfiniBand && y.renegotiation.Mine.Cause == 0
 			}))
 		})
 	}

@@ -2,8 +2,6 @@ package p2psap
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap/internal/control"
@@ -17,17 +15,14 @@ import (
 
 // renegotiation is the state of a change of composition at one end.
 type renegotiation struct {
-	agreed       bool             // the change will take place
-	switched     bool             // this end has begun the new epoch and reported it
-	wasMode      microproto.Mode  // of the old epoch
-	drains       bool             // everything sent in the old epoch arrives in it
-	drainFirst   bool             // both ends report that, before they begin the new epoch
-	sentDrained  bool             // this end has
-	peerDrained  bool             // the other end has
-	peerSwitched bool             // the other end has begun the new epoch, as answer says
-	moves        bool             // the new epoch uses another path, or another round of the path
-	mine, theirs control.Proposal // Cause 0: none
-	next         *channel         // of mine; nil if this end cannot change
+	control.Negotiation
+	wasMode      microproto.Mode // of the old epoch
+	drains       bool            // everything sent in the old epoch arrives in it
+	sentDrained  bool            // this end has reported that everything has arrived
+	peerDrained  bool            // the other end has
+	peerSwitched bool            // the other end has begun the new epoch, as answer says
+	moves        bool            // the new epoch uses another path, or another round of the path
+	next         *channel        // of Mine; nil if this end cannot change
 
 	wanted    microproto.Mode // mode of an Adapt that is not over; 0: none
 	count     uint64          // Adapts that are over
@@ -73,14 +68,14 @@ func (n *Node) Adapted(id SessionID) (uint64, error) {
 // proposeMode proposes the mode that the user wants, unless another change has to end first.
 func (n *Node) proposeMode(now microproto.Instant, s *session) {
 	r := &s.renegotiation
-	if r.wanted == 0 || r.mine.Cause != 0 {
+	if r.wanted == 0 || r.Mine.Cause != 0 {
 		return
 	}
 	to := s.conditions
 	to.Mode = r.wanted
 	next, err := n.prepare(s, to, s.channel.Binding)
 	n.sendProposal(now, s, control.CauseUser, to, next, err)
-	if r.theirs.Cause != 0 {
+	if r.Theirs.Cause != 0 {
 		n.agreeChange(now, s)
 	}
 }
@@ -89,7 +84,7 @@ func (n *Node) proposeMode(now microproto.Instant, s *session) {
 // returns microproto.ErrBusy while another change is wanted.
 func (n *Node) proposeConditions(now microproto.Instant, s *session, to Conditions) error {
 	r := &s.renegotiation
-	if s.state != SessionOpen || r.wanted != 0 || r.mine.Cause != 0 || r.theirs.Cause != 0 {
+	if s.state != SessionOpen || r.wanted != 0 || r.Mine.Cause != 0 || r.Theirs.Cause != 0 {
 		return microproto.ErrBusy
 	}
 	next, err := n.prepare(s, to, s.channel.Binding)
@@ -104,7 +99,7 @@ func (n *Node) sendProposal(
 	now microproto.Instant, s *session, why control.Cause, to Conditions, next *channel, err error,
 ) {
 	n.flush(now, s) // what waits counts as sent in the old epoch
-	m := &s.renegotiation.mine
+	m := &s.renegotiation.Mine
 	*m = control.Proposal{
 		To: s.theirs.Session, From: uint32(s.id), Epoch: uint8(s.channel.number + 1), Cause: why,
 		Mode: to.Mode, Network: to.Network, Round: s.channel.Round, Distance: to.Distance, Lossy: to.Lossy,
@@ -162,67 +157,54 @@ func (n *Node) rebuild(s *session, c *channel) error {
 	return s.declareSlots(c)
 }
 
-// receiveProposal takes the other end's proposal, or its answer to one of this end. Proposals may
-// collide: one to leave a rail takes precedence over a user's, and a user's over a monitor's. Of two
-// equal ones that of the end with the higher name does, but two users' proposals match.
+// receiveProposal takes the other end's proposal, or its answer to one of this end.
 func (n *Node) receiveProposal(now microproto.Instant, p *peer, a *control.Proposal) error {
 	s := n.established(p, a.To, a.From)
 	if s == nil {
 		return nil
 	}
 	r := &s.renegotiation
-	mine, higher := r.mine.Cause, n.config.Name > p.Name
-	moves := a.Cause == control.CauseRail
-	switch {
-	case moves && r.switched && a.Epoch == uint8(s.channel.number):
-		return nil // this end had begun the new epoch before the proposal came
-	case r.switched || r.agreed && !(moves && r.drainFirst) || a.Epoch != uint8(s.channel.number+1):
+	switch r.Judge(a, uint8(s.channel.number), n.config.Name > p.Name) {
+	case control.Ignore:
+		return nil
+	case control.Refuse:
 		return s.outOfTurn(control.KindPropose, a.Epoch)
-	case moves && mine == control.CauseRail && higher:
-		return nil // they collided, and this end's takes precedence
-	case moves:
-		r.reset()
-	case a.Cause == control.CauseUser && mine == control.CauseRail:
+	case control.Resume:
 		n.resumeSuspended(now, s, a)
 		return nil
-	case a.Cause == control.CauseMonitor && (mine == control.CauseUser || mine == control.CauseRail):
-		return nil // likewise
-	case a.Cause == control.CauseMonitor && mine == control.CauseMonitor && higher:
-		return nil // likewise
-	case r.theirs.Cause != 0 ||
-		a.Cause == control.CauseAccept && mine != control.CauseMonitor && mine != control.CauseRail:
-		return s.outOfTurn(control.KindPropose, a.Epoch)
+	case control.Yield:
+		r.reset()
 	}
-	r.theirs = *a
-	switch a.Cause {
-	case control.CauseUser:
-		r.dropMonitorProposal()
-		n.resend(now, s)
-		if r.mine.Cause == control.CauseUser {
-			n.agreeChange(now, s)
-		} else {
-			n.proposeMode(now, s)
-		}
-		n.reroute(now, s)
-	case control.CauseMonitor, control.CauseRail:
-		r.dropMonitorProposal()
-		n.acceptProposal(now, s)
-	case control.CauseAccept:
+	r.Theirs = *a
+	if a.Cause == control.CauseAccept {
 		n.agreeChange(now, s)
+		return nil
 	}
+	r.dropMonitorProposal()
+	if a.Cause != control.CauseUser {
+		n.acceptProposal(now, s)
+		return nil
+	}
+	n.resend(now, s)
+	if r.Mine.Cause == control.CauseUser {
+		n.agreeChange(now, s)
+	} else {
+		n.proposeMode(now, s)
+	}
+	n.reroute(now, s)
 	return nil
 }
 
 // dropMonitorProposal drops this end's monitor's proposal: the other end will not answer it.
 func (r *renegotiation) dropMonitorProposal() {
-	if r.mine.Cause == control.CauseMonitor {
-		r.mine, r.next = control.Proposal{}, nil
+	if r.Mine.Cause == control.CauseMonitor {
+		r.Mine, r.next = control.Proposal{}, nil
 	}
 }
 
 // acceptProposal answers a proposal of the other end's monitor, or one to use another path.
 func (n *Node) acceptProposal(now microproto.Instant, s *session) {
-	a := &s.renegotiation.theirs
+	a := &s.renegotiation.Theirs
 	to, by, err := s.conditions, s.channel.Binding, error(nil)
 	if a.Cause == control.CauseRail {
 		by, err = n.proposedPath(s, a)
@@ -244,12 +226,12 @@ func (n *Node) acceptProposal(now microproto.Instant, s *session) {
 // agreeChange computes the agreement from both ends' proposals; both ends get the same.
 func (n *Node) agreeChange(now microproto.Instant, s *session) {
 	r := &s.renegotiation
-	if d := r.differences(); d != "" {
+	if d := r.Differences(); d != "" {
 		n.finishChange(now, s, s.refused(d))
 		return
 	}
-	frame := min(int(r.mine.FrameBytes), int(r.theirs.FrameBytes))
-	if r.mine.Cause != control.CauseUser && r.next.Path == nil && frame == ShortFrame && frame < s.channel.frameBytes {
+	frame := min(int(r.Mine.FrameBytes), int(r.Theirs.FrameBytes))
+	if r.Mine.Cause != control.CauseUser && r.next.Path == nil && frame == ShortFrame && frame < s.channel.frameBytes {
 		s.peer.limitFrames(now) // one end has found out, and now both know
 	}
 	if frame != r.next.frameBytes {
@@ -259,14 +241,14 @@ func (n *Node) agreeChange(now microproto.Instant, s *session) {
 			return
 		}
 	}
-	r.agreed = true
-	if r.mine.Cause != control.CauseMonitor && r.mine.Cause != control.CauseRail {
+	r.Agreed = true
+	if r.Mine.Cause != control.CauseMonitor && r.Mine.Cause != control.CauseRail {
 		r.since = now
 	}
 	r.moves = s.channel.Path != r.next.Path || s.channel.Round != r.next.Round
 	r.suspended = nil
 	r.wasMode = s.channel.mode()
-	r.drains, r.drainFirst = s.channel.drainsBefore(r.mine.Mode), s.channel.mustReportDrained(r.mine.Mode)
+	r.drains, r.DrainFirst = s.channel.drainsBefore(r.Mine.Mode), s.channel.mustReportDrained(r.Mine.Mode)
 	if r.drains {
 		n.drain(now, s)
 	}
@@ -274,37 +256,13 @@ func (n *Node) agreeChange(now microproto.Instant, s *session) {
 	n.switchEpoch(now, s)
 }
 
-// differences lists what keeps the two ends from changing; "" for nothing.
-func (r *renegotiation) differences() string {
-	var d []string
-	if r.mine.Mode != r.theirs.Mode {
-		d = append(d, fmt.Sprintf("change of mode: this end wants %v, the peer %v", r.mine.Mode, r.theirs.Mode))
-	}
-	if r.mine.Reason != "" {
-		d = append(d, "this end cannot change: "+r.mine.Reason)
-	}
-	if r.theirs.Reason != "" {
-		d = append(d, "the peer says: "+r.theirs.Reason)
-	}
-	switch {
-	case d != nil:
-	case !slices.Equal(r.mine.Protocols, r.theirs.Protocols):
-		d = append(d, compositionsDiffer(r.mine.Protocols, r.theirs.Protocols))
-	case r.mine.Network != r.theirs.Network || r.mine.Round != r.theirs.Round:
-		d = append(d, fmt.Sprintf("network: this end has %v, the peer %v", r.mine.Network, r.theirs.Network))
-	case r.mine.Fingerprint != r.theirs.Fingerprint:
-		d = append(d, layoutsDiffer(r.mine.Fingerprint, r.theirs.Fingerprint))
-	}
-	return strings.Join(d, "; ")
-}
-
 // finishChange ends a change, carried out or not.
 func (n *Node) finishChange(now microproto.Instant, s *session, err error) {
 	r := &s.renegotiation
-	cause := r.mine.Cause
-	if cause != control.CauseUser && cause != control.CauseRail && r.theirs.Cause != control.CauseRail {
+	cause := r.Mine.Cause
+	if cause != control.CauseUser && cause != control.CauseRail && r.Theirs.Cause != control.CauseRail {
 		to := s.conditions
-		to.Distance, to.Lossy = r.mine.Distance, r.mine.Lossy
+		to.Distance, to.Lossy = r.Mine.Distance, r.Mine.Lossy
 		s.monitor.finish(now, to, err)
 	}
 	r.reset()

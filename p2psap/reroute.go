@@ -16,9 +16,9 @@ import (
 //
 // Leaving a rail takes precedence over every other change, since what the other end's user has to
 // see before he asks for the same may be what was lost there. The end that proposes to move suspends
-// its own proposal and sends it again afterwards. From the messages of both ends each can tell whether
-// the other end had carried the suspended change out before the proposal to move came: then that
-// change stands and the move is void.
+// its own proposal and sends it again afterwards. The messages of both ends show each whether the other
+// end had carried the suspended change out before the proposal to move arrived: then that change stands
+// and the move is void.
 
 // leavePath marks the channels over a path as over, and their sessions look for another path.
 func (n *Node) leavePath(now microproto.Instant, p *peer, w *rail.Path) {
@@ -51,18 +51,18 @@ func (n *Node) reroutePeer(now microproto.Instant, p *peer) {
 // reroute proposes another path if the session needs one, or if a better one is up.
 func (n *Node) reroute(now microproto.Instant, s *session) {
 	r, p := &s.renegotiation, s.peer
-	if s.channel == nil || !s.established() || r.switched {
+	if s.channel == nil || !s.established() || r.Switched {
 		return
 	}
 	best := p.paths.Best(true)
-	mine := r.mine.Cause
+	mine := r.Mine.Cause
 	if s.channel.Over {
 		if mine == control.CauseMonitor || mine == control.CauseAccept || mine == control.CauseRail ||
-			r.agreed && !r.drainFirst {
+			r.Agreed && !r.DrainFirst {
 			return // the other end's answer is on its way
 		}
 	} else if !p.paths.Better(best, s.channel.Path) || n.config.Name < p.Name || r.wanted != 0 ||
-		mine != 0 || r.theirs.Cause != 0 {
+		mine != 0 || r.Theirs.Cause != 0 {
 		return
 	}
 	next, err := n.prepare(s, s.conditions, n.bind(best))
@@ -104,19 +104,19 @@ func (n *Node) proposedPath(s *session, a *control.Proposal) (rail.Binding, erro
 // to move. If this end had suspended a proposal of its own user, the two match.
 func (n *Node) resumeSuspended(now microproto.Instant, s *session, a *control.Proposal) {
 	r := &s.renegotiation
-	if r.suspended == nil || r.suspended.agreed {
+	if r.suspended == nil || r.suspended.Agreed {
 		return // void: the other end sends it again
 	}
 	was := *r.suspended
-	was.theirs = *a
-	switch d := was.differences(); {
+	was.Theirs = *a
+	switch d := was.Differences(); {
 	case d != "":
 		// The change had failed there when the proposal to move came, and fails here: the move stands.
 		r.suspended = nil
 		r.finishAdapt(s.refused(d))
 		n.report(OutAdapted, s, r.err)
 		n.notify(s)
-	case s.channel.mustReportDrained(was.mine.Mode):
+	case s.channel.mustReportDrained(was.Mine.Mode):
 		// Agreed there, and given up for the move, since nothing was drained here.
 	default:
 		*r = was
@@ -143,13 +143,13 @@ func (n *Node) receiveDrained(now microproto.Instant, p *peer, d *control.Draine
 		return nil
 	}
 	r := &s.renegotiation
-	if r.mine.Cause == control.CauseRail {
+	if r.Mine.Cause == control.CauseRail {
 		if r.suspended == nil || !r.suspended.sentDrained {
 			return nil // the other end gives the change up when the proposal to move arrives
 		}
 		*r = *r.suspended // the other end had begun the new epoch before that
 	}
-	if !r.agreed || !r.drainFirst || r.switched || r.peerDrained || d.Epoch != uint8(s.channel.number+1) {
+	if !r.Agreed || !r.DrainFirst || r.Switched || r.peerDrained || d.Epoch != uint8(s.channel.number+1) {
 		return s.outOfTurn(control.KindDrained, d.Epoch)
 	}
 	r.peerDrained = true

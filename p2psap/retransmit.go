@@ -69,9 +69,9 @@ func (s *session) enqueuePending(tag Tag, label Label, data []byte) error {
 		granted = e.Granted()
 	}
 	r := &s.renegotiation
-	to := r.mine.Mode
-	if was := r.suspended; was != nil && was.mine.Mode == microproto.ModeAsynchronous {
-		to = was.mine.Mode // the suspended proposal may turn out to be agreed
+	to := r.Mine.Mode
+	if was := r.suspended; was != nil && was.Mine.Mode == microproto.ModeAsynchronous {
+		to = was.Mine.Mode // the suspended proposal may turn out to be agreed
 	}
 	b := &s.unacked
 	if to == microproto.ModeAsynchronous || b.n-b.submitted >= maxPending || s.queued+queueCost(len(data)) > granted {

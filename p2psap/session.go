@@ -273,7 +273,7 @@ func (n *Node) deliver(now microproto.Instant, s *session, c *channel, f micropr
 	err := c.composite.Input(now, f)
 	n.notify(s)
 	n.collect(now, s, c, err, -1)
-	if s.renegotiation.agreed {
+	if s.renegotiation.Agreed {
 		n.switchEpoch(now, s) // the frame may be the last one of the old epoch
 	}
 	n.resend(now, s)

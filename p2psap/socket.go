@@ -27,8 +27,8 @@ type Slot struct {
 // Arrival describes what a Receive wrote; see microproto.Arrival.
 type Arrival = microproto.Arrival
 
-// Ready tells why Wait returned: the transfer is complete, something arrived that has not been
-// received, or both.
+// Ready is why Wait returned: the transfer is complete, something arrived that has not been received,
+// or both.
 type Ready struct {
 	Accepted bool
 	Arrived  bool

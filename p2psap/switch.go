@@ -15,17 +15,17 @@ import (
 // switchEpoch begins the new epoch at this end, as soon as the old one is drained.
 func (n *Node) switchEpoch(now microproto.Instant, s *session) {
 	r := &s.renegotiation
-	if !r.agreed || r.switched ||
-		r.drains && (s.arrivedNow() < r.theirs.Sent || s.unacked.base+uint64(s.unacked.submitted) < r.mine.Sent) {
+	if !r.Agreed || r.Switched ||
+		r.drains && (s.arrivedNow() < r.Theirs.Sent || s.unacked.base+uint64(s.unacked.submitted) < r.Mine.Sent) {
 		return
 	}
-	if r.drainFirst && !r.sentDrained {
+	if r.DrainFirst && !r.sentDrained {
 		r.sentDrained = true
 		n.send(s.peer, control.KindDrained, &control.Drained{
 			To: s.theirs.Session, From: uint32(s.id), Epoch: r.next.header.epoch,
 		})
 	}
-	if r.drainFirst && !r.peerDrained {
+	if r.DrainFirst && !r.peerDrained {
 		return
 	}
 	old, next := s.channel, r.next
@@ -40,13 +40,13 @@ func (n *Node) switchEpoch(now microproto.Instant, s *session) {
 	}
 	s.channel, s.conditions, s.composition = next, next.conditions, next.composition
 	s.unacked.submitted = 0
-	if r.drains && !r.drainFirst {
+	if r.drains && !r.DrainFirst {
 		s.previous = old
 	} else {
 		n.closeChannel(now, s, old)
 		old.Rail.Queue.Discard(uint32(s.id))
 	}
-	r.switched = true
+	r.Switched = true
 	n.send(s.peer, control.KindSwitched, &control.Switched{
 		To: s.theirs.Session, From: uint32(s.id), Epoch: next.header.epoch,
 		Sent: s.info.MessagesSent, Accepted: s.arrived, Stored: s.handover.Stored, Credit: s.handover.Credit,
@@ -120,11 +120,11 @@ func (n *Node) receiveSwitched(now microproto.Instant, p *peer, a *control.Switc
 		return nil
 	}
 	r := &s.renegotiation
-	if !r.agreed || r.peerSwitched || a.Epoch != r.next.header.epoch || a.Accepted > s.info.MessagesSent {
+	if !r.Agreed || r.peerSwitched || a.Epoch != r.next.header.epoch || a.Accepted > s.info.MessagesSent {
 		return s.outOfTurn(control.KindSwitched, a.Epoch)
 	}
 	r.answer, r.peerSwitched = *a, true
-	if r.switched {
+	if r.Switched {
 		n.commit(now, s)
 	}
 	n.finishLinger(now, s)

@@ -13,7 +13,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
-// read is called when a sweep begins: it reads the newest faces that have come.
+// countStaleness counts the ages of the newest faces received. It is called when a sweep begins.
 func (m *machine) countStaleness() {
 	newest := m.peer.Outcome().Iterate
 	for _, n := range m.host.Exchange.Neighbours() {
@@ -28,18 +28,18 @@ func (m *machine) countStaleness() {
 	}
 }
 
-// timeline notes when the sweeps of a rank ended: those whose number is a multiple of a
-// stride, which doubles whenever there are too many.
+// timeline records when the sweeps of a rank ended. It keeps those whose number is a multiple of a
+// stride, which doubles when there are too many.
 type timeline struct {
 	swept  iterate.Iteration
 	stride iterate.Iteration
-	ends   []microproto.Instant // of sweeps stride, 2·stride …
+	ends   []microproto.Instant // of sweeps stride, 2·stride and so on
 	last   microproto.Instant
 }
 
 const timelineMost = 64
 
-// add notes the end of another sweep and returns how many there were.
+// add records the end of another sweep and returns the number of sweeps so far.
 func (t *timeline) add(now microproto.Instant) iterate.Iteration {
 	t.swept++
 	t.last = now
@@ -59,7 +59,7 @@ func (t *timeline) add(now microproto.Instant) iterate.Iteration {
 	return t.swept
 }
 
-// steady is what a sweep took in the second half; 0: there were too few.
+// steady returns the mean time of a sweep in the second half; 0: there were too few.
 func (t *timeline) steady() time.Duration {
 	half := len(t.ends) / 2
 	if half == 0 {
@@ -68,7 +68,7 @@ func (t *timeline) steady() time.Duration {
 	return t.last.Sub(t.ends[half-1]) / time.Duration(t.swept-iterate.Iteration(half)*t.stride)
 }
 
-// result is what has become of the run.
+// result collects the outcome of the run.
 func (e *engine) result() (*Result, error) {
 	r := &Result{Reason: e.ended, Virtual: e.elapsed(), Setup: time.Duration(e.now), Residual: math.NaN(),
 		Ranks: make([]RankResult, len(e.hosts))}
@@ -89,10 +89,10 @@ func (e *engine) result() (*Result, error) {
 		k.Sweeps = float64(m.points) / float64(m.block)
 		k.Relaxing, k.Protocol = m.relaxing, m.stolen
 		if until := m.host.Busy(); m.host.Relaxing() && until > e.now {
-			k.Relaxing = max(0, k.Relaxing-until.Sub(e.now)) // the rest of its part is not done
+			k.Relaxing = max(0, k.Relaxing-until.Sub(e.now)) // the rest of its part has not been relaxed
 		}
 		if m.shared && m.protocol > e.now {
-			k.Protocol = max(0, k.Protocol-m.protocol.Sub(e.now)) // nor what the protocol has taken in and not handled yet
+			k.Protocol = max(0, k.Protocol-m.protocol.Sub(e.now)) // nor has the protocol handled all that it received
 		}
 		k.Idle = max(0, r.Virtual-k.Relaxing-k.Protocol)
 		m.host.Sessions(func(id p2psap.SessionID, _ bool) {
@@ -127,13 +127,13 @@ func (e *engine) result() (*Result, error) {
 	return r, nil
 }
 
-// settled returns the machine's peer once no relaxation of it is going on.
+// settled returns the machine's problem.Peer once no relaxation of it is in progress.
 func (m *machine) settled() problem.Peer {
 	m.peer.Outcome()
 	return m.solution
 }
 
-// assemble puts the blocks of all ranks together, [z][y][x].
+// assemble returns the blocks of all ranks in one grid, [z][y][x].
 func (e *engine) assemble() []float64 {
 	p := e.run.Solver.Problem
 	u := make([]float64, p.Points())

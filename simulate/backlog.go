@@ -2,34 +2,35 @@ package simulate
 
 import "time"
 
-// backlog is what has come and waits because the protocol has had its share of the core on
-// which its machine relaxes too. Who sends without waiting could otherwise leave a receiver no
-// time to relax, which an operating system that is fair to both threads does not let happen:
-// what comes meanwhile fills the socket's queue, and the rest is lost at no cost.
+// backlog holds received flights while the protocol has used its share of the core on which its
+// machine also relaxes. Otherwise a sender that never waits could leave a receiver no time to relax,
+// and an operating system that schedules both threads fairly prevents that: arrivals fill the
+// socket's queue, and the rest is lost at no cost.
 type backlog struct {
 	flights []*flight
-	debt    time.Duration // that the protocol has taken from the relaxing thread beyond an equal share
+	debt    time.Duration // time that the protocol took from the relaxing thread beyond an equal share
 }
 
-// slice is how far the protocol may be ahead of its share: about what Linux lets a thread run
-// before another that is ready goes on, 0.7 ms for one processor, 2.8 for eight (base slice;
-// Linux, kernel/sched/fair.c).
+// fairSlice bounds how far the protocol may be ahead of its share. Linux lets a thread run about
+// that long before another thread that is ready: 0.7 ms on one processor, 2.8 ms on eight (base
+// slice, kernel/sched/fair.c).
 const fairSlice = 3 * time.Millisecond
 
-// steals counts what the protocol takes from the relaxing thread.
+// protocolUsed counts time that the protocol takes from the relaxing thread.
 func (b *backlog) protocolUsed(m *machine, cost time.Duration) {
 	if m.contended() {
 		b.debt += cost
 	}
 }
 
-// works counts what the relaxing thread does itself: it relaxes, or sends.
+// threadUsed counts time in which the relaxing thread relaxes or sends.
 func (b *backlog) threadUsed(d time.Duration) { b.debt = max(0, b.debt-d) }
 
-// contended tells that the relaxing thread wants the core that the protocol runs on.
+// contended reports whether the relaxing thread needs the core that the protocol runs on.
 func (m *machine) contended() bool { return m.shared && m.host.Busy() > m.now }
 
-// put has a flight wait if it must; false: it can be taken at once.
+// queued appends a flight to the backlog if it must wait. It returns false if the flight can be
+// received at once.
 func (m *machine) queued(f *flight) bool {
 	b := &m.backlog
 	if len(b.flights) == 0 && !m.behind() {
@@ -42,8 +43,8 @@ func (m *machine) queued(f *flight) bool {
 	return true
 }
 
-// behind tells that the relaxing thread is owed more than a slice, or that the protocol's own
-// core has enough to do for now.
+// behind reports whether the protocol must wait: the relaxing thread is owed more than a slice, or
+// the protocol's own core has enough work for now.
 func (m *machine) behind() bool {
 	if m.shared {
 		return m.backlog.debt > fairSlice && m.contended()
@@ -51,7 +52,8 @@ func (m *machine) behind() bool {
 	return m.protocol.Sub(m.now) > protocolLag
 }
 
-// later plans when to look at the backlog: what is owed is relaxed first.
+// scheduleBacklog schedules the next call of drainBacklog, after the relaxing thread has had what it
+// is owed.
 func (m *machine) scheduleBacklog() {
 	at := max(m.host.Busy(), m.now.Add(m.backlog.debt-fairSlice))
 	if !m.shared {
@@ -60,12 +62,13 @@ func (m *machine) scheduleBacklog() {
 	m.schedule(at+1, evBacklog, nil)
 }
 
-// batch is how many frames the protocol takes in before it looks whether something is to be sent
-// (driver.Node.Pump, ether.Link.Recv).
+// batch is the number of frames that the protocol receives before it sends again (see
+// driver.Node.Pump and ether.Link.Recv).
 const batch = 64
 
-// catchUp takes what waits: as far as there is time for it, or on a core of the protocol's a
-// batch, after which a send has its turn. So whoever is given more than he can take in sends less.
+// drainBacklog receives flights from the backlog: as many as there is time for, or one batch if the
+// protocol has a core of its own. After a batch a send has its turn, so a machine that receives more
+// than it can handle sends less.
 func (m *machine) drainBacklog() {
 	b := &m.backlog
 	taken, frames := 0, 0

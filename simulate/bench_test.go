@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// How many segments and events a second of processor time. Relaxations are a part of it: 32³
-// points a peer, and 4³, where nothing but messages counts.
+// BenchmarkSegments measures segments and events per second of processor time, with relaxations of
+// 32³ points per peer, and of 4³, where almost only messages count.
 func BenchmarkSegments(b *testing.B) {
 	for _, side := range []int{4, 32} {
 		for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
@@ -50,7 +50,7 @@ func BenchmarkSegments(b *testing.B) {
 	}
 }
 
-// processorTime is what this process has used, seconds.
+// processorTime returns the processor time of this process in seconds.
 func processorTime() float64 {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

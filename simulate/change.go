@@ -8,7 +8,7 @@ import (
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 )
 
-// plan puts a change among those to come.
+// schedule inserts a change among those to come.
 func (e *engine) schedule(c modelChange) {
 	i := len(e.changes)
 	for i > 0 && e.changes[i-1].at > c.at {
@@ -17,7 +17,7 @@ func (e *engine) schedule(c modelChange) {
 	e.changes = slices.Insert(e.changes, i, c)
 }
 
-// nextChange is when the next one is due.
+// nextChange returns when the next change is due.
 func (e *engine) nextChange() microproto.Instant {
 	if len(e.changes) == 0 || e.began == microproto.Never {
 		return microproto.Never
@@ -25,7 +25,7 @@ func (e *engine) nextChange() microproto.Instant {
 	return e.began.Add(e.changes[0].at)
 }
 
-// change begins an event of the model, or ends it.
+// applyChange begins or ends an event of the model.
 func (e *engine) applyChange() {
 	c := e.changes[0]
 	e.changes = e.changes[1:]
@@ -47,7 +47,8 @@ func (e *engine) applyChange() {
 	}
 }
 
-// slacken changes a machine's speed: of the events in force, the one that began last counts.
+// setSpeed changes a machine's speed. Of several slow events in force, the one that began last
+// counts.
 func (e *engine) setSpeed(c modelChange) {
 	rank := c.ev.Rank
 	if rank >= len(e.slow) {
@@ -66,7 +67,7 @@ func (e *engine) setSpeed(c modelChange) {
 	}
 }
 
-// parted tells whether nothing passes between two ranks now.
+// disconnected reports whether nothing passes between two ranks now.
 func (e *engine) disconnected(a, b int) bool {
 	for _, c := range e.cuts {
 		if e.separates(c, a, b) {
@@ -76,7 +77,7 @@ func (e *engine) disconnected(a, b int) bool {
 	return false
 }
 
-// parts tells whether an event of the model is between two ranks.
+// separates reports whether a cut is between two ranks.
 func (e *engine) separates(c *cluster.Event, a, b int) bool {
 	sa, sb := e.model.Sites[e.model.Hosts[a].Site], e.model.Sites[e.model.Hosts[b].Site]
 	if c.Cut[1] == "" || c.Cut[0] == c.Cut[1] {
@@ -85,7 +86,7 @@ func (e *engine) separates(c *cluster.Event, a, b int) bool {
 	return sa == c.Cut[0] && sb == c.Cut[1] || sa == c.Cut[1] && sb == c.Cut[0]
 }
 
-// upper tells whether a rank is in the upper half of its site.
+// upperHalf reports whether a rank is in the upper half of its site.
 func (e *engine) upperHalf(rank int) bool {
 	below, all := 0, 0
 	for r := range e.hosts {

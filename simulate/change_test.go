@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Where every machine is lost, nobody hears that: the run ends all the same, and says so.
-func TestEverybodyLost(t *testing.T) {
+// If every machine is lost, no peer notices. The run ends with an error.
+func TestAllMachinesLost(t *testing.T) {
 	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		for _, peers := range []int{1, 3} {
 			m := gigabit(peers)
@@ -25,8 +25,8 @@ func TestEverybodyLost(t *testing.T) {
 	}
 }
 
-// Of two slow times of a machine the one that began last counts, and the first again when
-// it is over.
+// Of two slow events of a machine, the one that began last counts. When it is over, the first counts
+// again.
 func TestSlowTimesOverlap(t *testing.T) {
 	e := &engine{slow: []float64{1, 1}}
 	long := &cluster.Event{Rank: 1, Slow: 100}
@@ -47,19 +47,19 @@ func TestSlowTimesOverlap(t *testing.T) {
 	require.Equal(t, 7.0, e.slow[0])
 }
 
-// Sessions that never open are an error that names what is in the way, not a run without end.
+// If sessions never open, the run ends with an error that names the cause.
 func TestSetupWithoutEnd(t *testing.T) {
 	m := gigabit(4)
 	m.Networks[0].Latency = 5 * time.Second
 	run := runOf(t, m, membrane(7), iterate.Synchronous(), 4)
-	run.Until = time.Second // of the run, which never begins
+	run.Until = time.Second // of the run, which does not begin
 	r, err := Run(context.Background(), run)
-	require.ErrorContains(t, err, "nobody has relaxed after a set-up of 1h0m0s")
+	require.ErrorContains(t, err, "no rank has relaxed after a set-up of 1h0m0s")
 	require.ErrorContains(t, err, "latency")
 	require.Zero(t, r.Virtual)
 }
 
-// Who has set no bound on time is told that there is no verdict, not that his bound was reached.
+// A run without a bound of its own ends with an error, not with ReachedTime.
 func TestNoVerdict(t *testing.T) {
 	m := gigabit(1)
 	m.Hosts[0].Relaxation = 1e-5

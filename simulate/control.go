@@ -11,33 +11,33 @@ import (
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-// Control connections are reliable and in order, after the path's latency. They wait while
-// their path is cut. Messages to and from a lost machine vanish.
+// Control connections are reliable and ordered, and have the latency of their path. Messages wait
+// while the path is cut. Messages to and from a lost machine vanish.
 
-// wire is a host's end of a control connection.
+// connection is a host's end of a control connection.
 type connection struct {
 	peer    int32
-	far     p2psap.ConnID // the other end's number
+	far     p2psap.ConnID // number of the other end
 	up      bool
-	carried microproto.Instant // last delivery of what was sent
+	carried microproto.Instant // when the newest message that was sent arrives
 }
 
-// letter is a control message on its way: a dial, the answer to one, a message, or, without
-// data, the news that the other end hung up.
+// controlMessage is in transit on a control connection: a dial, the answer to a dial, a message, or,
+// without data, the news that the other end has disconnected.
 type controlMessage struct {
-	conn    p2psap.ConnID // the receiving end; of a dial the sending one
-	far     p2psap.ConnID // of an answer
+	conn    p2psap.ConnID // of the receiving end; of the sending end in a dial
+	far     p2psap.ConnID // in an answer: of the sending end
 	refused bool
 	data    []byte
 }
 
-// rankOf is the rank of a node's name.
+// rankOf returns the rank of a node's name.
 func rankOf(name string) int32 {
 	r, _ := strconv.Atoi(strings.TrimPrefix(name, "peer"))
 	return int32(r)
 }
 
-// latency is one way between two ranks.
+// latency returns the one-way latency between two ranks.
 func (e *engine) latency(a, b int32) time.Duration {
 	x, y := &e.routes[a], &e.routes[b]
 	d := x.latency
@@ -47,7 +47,7 @@ func (e *engine) latency(a, b int32) time.Duration {
 	return max(d, e.lookahead)
 }
 
-// healed is when the host can talk with another, now if it can.
+// reachable returns when the host can reach another one; now if nothing is cut.
 func (m *machine) reachable(to int32) microproto.Instant {
 	t := m.now
 	for _, cut := range m.e.cuts {
@@ -62,12 +62,13 @@ func (m *machine) reachable(to int32) microproto.Instant {
 	return t
 }
 
-// mail sends a control message, not before one sent earlier on its connection.
+// sendControl sends a control message, and returns when it arrives: not before after, so that a
+// connection stays ordered.
 func (m *machine) sendControl(to int32, kind eventKind, after microproto.Instant, l controlMessage) microproto.Instant {
 	at := max(m.reachable(to).Add(m.e.latency(m.index, to)), after)
 	if at != microproto.Never && !m.e.lost[m.index] {
 		f := m.flight()
-		f.from, f.letter = m.index, &l
+		f.from, f.control = m.index, &l
 		m.post(to, at, kind, f)
 	}
 	return at
@@ -93,9 +94,9 @@ func (m *machine) control(o *p2psap.Output) {
 	w.carried = m.sendControl(w.peer, evMessage, w.carried, l)
 }
 
-// answer: somebody dials. A lost machine refuses for its part.
+// acceptDial accepts a connection. A lost machine refuses.
 func (m *machine) acceptDial(f *flight) {
-	from, l := f.from, f.letter
+	from, l := f.from, f.control
 	m.land(f)
 	if m.e.lost[m.index] {
 		m.sendControl(from, evUp, 0, controlMessage{conn: l.conn, refused: true})
@@ -108,9 +109,9 @@ func (m *machine) acceptDial(f *flight) {
 	m.host.Settle()
 }
 
-// dialled: a dial has come to an end.
+// dialDone handles the answer to a dial.
 func (m *machine) dialDone(f *flight) {
-	from, l := f.from, f.letter
+	from, l := f.from, f.control
 	m.land(f)
 	if m.e.lost[m.index] {
 		return
@@ -125,9 +126,9 @@ func (m *machine) dialDone(f *flight) {
 	m.host.Settle()
 }
 
-// deliver: a control message is there.
+// controlArrived handles a control message.
 func (m *machine) controlArrived(f *flight) {
-	l := f.letter
+	l := f.control
 	m.land(f)
 	w := &m.wires[l.conn-1]
 	if !w.up || m.e.lost[m.index] {

@@ -7,22 +7,22 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// cores are the processors of a machine that several ranks share. Who asks first is served
-// first, by the core that is free first, until its work is done: a part of a sweep, or what the
-// protocol does with frames. That is what peers do who yield after each part.
+// sharedCores are the cores of a machine that several ranks share. Requests are served in order,
+// each by the core that is free first, until its work is done: a part of a sweep, or the protocol's
+// work on frames. Peers that yield after each part behave like that.
 type sharedCores struct {
 	free     []microproto.Instant
 	crowding float64
 }
 
-// extend keeps a core longer, for what a thread does that has it: whoever waits for it comes
-// later by as much.
+// extend keeps a core busy for longer, for more work of the thread that has it.
 func (c *sharedCores) extend(core int, now microproto.Instant, d time.Duration) {
 	c.free[core] = max(c.free[core], now).Add(d)
 }
 
-// take finds a core for work that is ready at an instant: which, from when, and how long it
-// takes there. Work that relaxes is slowed down by what the other cores are at when it begins.
+// take reserves a core for work that is ready at an instant. It returns the core, when the work
+// begins and how long it takes there. Relaxing is slowed down by the work of the other cores at its
+// beginning.
 func (c *sharedCores) take(ready microproto.Instant, d time.Duration, relaxes bool) (core int,
 	begin microproto.Instant, took time.Duration) {
 	for i, at := range c.free {
@@ -44,8 +44,8 @@ func (c *sharedCores) take(ready microproto.Instant, d time.Duration, relaxes bo
 	return core, begin, d
 }
 
-// together are the cores that a rank shares with those before it, or new ones if it is the
-// first of its machine; nil: no other rank is there.
+// coresOf returns the cores that a rank shares with those before it, or new ones if it is the first
+// of its machine. It returns nil if the machine has no other rank.
 func (e *engine) coresOf(rank int) *sharedCores {
 	h := e.model.Hosts
 	switch {
@@ -59,8 +59,8 @@ func (e *engine) coresOf(rank int) *sharedCores {
 	return nil
 }
 
-// shares tells that hosts act on each other at once, through cores that they share: then a
-// window is an instant, and one thread goes through them.
+// sharesCores reports whether hosts act on each other at once, through shared cores. Then a window
+// is an instant, and one thread simulates.
 func (e *engine) sharesCores() bool {
 	for _, m := range e.hosts {
 		if m.cores != nil {
@@ -70,8 +70,8 @@ func (e *engine) sharesCores() bool {
 	return false
 }
 
-// awake delays what a flight brings to a thread that has blocked, and left its core to sleep:
-// one of several waits for a core that is awake, if there is none else.
+// delayWake delays a flight for a thread that has blocked and left its core to sleep. If several
+// ranks share the machine, only a machine with all cores asleep causes the delay.
 func (m *machine) delayWake(f *flight) {
 	w := &m.class.Wake
 	if w.Takes == 0 || m.host.Relaxing() {

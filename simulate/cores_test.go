@@ -13,8 +13,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver/richardson"
 )
 
-// desk is a machine of so many cores with all ranks on it; its network takes no time to
-// speak of.
+// desk returns a machine of so many cores with all ranks on it, and a network that takes almost no
+// time.
 func desk(ranks, cores int) *cluster.Model {
 	m := gigabit(ranks)
 	m.Networks[0].Rate, m.Networks[0].Latency = 1e12, time.Nanosecond
@@ -24,7 +24,8 @@ func desk(ranks, cores int) *cluster.Model {
 	return m
 }
 
-// Ranks on fewer cores take the sum of their work; on as many they take their own.
+// On fewer cores than ranks a sweep takes the sum of the work. On enough cores it takes each rank's
+// own.
 func TestSharedCores(t *testing.T) {
 	sum := float64(16 * 16 * 16 * 10 * time.Nanosecond)
 	for _, c := range []struct {
@@ -41,10 +42,10 @@ func TestSharedCores(t *testing.T) {
 			r := steadily(t, m, membrane(16), s, c.ranks, func(r *Config) { r.Sweeps = 200 })
 			tolerance := 0.05
 			if s.Asynchronous() {
-				tolerance = 0.1 // ranks that are served first are ahead
+				tolerance = 0.1 // ranks that are served first get ahead
 			}
 			if c.cores > 1 && c.ranks > c.cores {
-				tolerance = 0.15 // parts do not pack
+				tolerance = 0.15 // parts do not divide evenly
 			}
 			require.InEpsilon(t, c.want, float64(r.Steady), tolerance, "%d ranks, %d cores, crowding %v, %v", c.ranks, c.cores,
 				c.crowding, s)
@@ -52,8 +53,8 @@ func TestSharedCores(t *testing.T) {
 	}
 }
 
-// The protocol's time is taken from the cores that all share.
-func TestSharedCoresPayForFrames(t *testing.T) {
+// The protocol's time is taken from shared cores.
+func TestFramesTakeSharedCores(t *testing.T) {
 	m := desk(2, 1)
 	free := steadily(t, m, membrane(16), iterate.Synchronous(), 2, nil)
 	for i := range m.Hosts {
@@ -64,7 +65,7 @@ func TestSharedCoresPayForFrames(t *testing.T) {
 	require.InEpsilon(t, 10000*segments, float64(paid.Steady-free.Steady), 0.05)
 }
 
-// Each part of a sweep costs, and a thread that has waited long comes late.
+// Each part of a sweep has a cost, and a thread that has blocked wakes late.
 func TestPartsAndWaking(t *testing.T) {
 	m := desk(1, 1)
 	m.Hosts[0].Part = 5 * time.Microsecond
@@ -84,15 +85,17 @@ func TestPartsAndWaking(t *testing.T) {
 	}
 }
 
-// A synchronous run keeps its bits on shared cores, and a run its course by seed.
+// On shared cores a synchronous run keeps its bits, and an asynchronous run is determined by its
+// seed.
 func TestSharedCoresBits(t *testing.T) {
 	p := membrane(9)
 	want, err := richardson.SolveSequential(p, problem.Jacobi, 1e-6, 0, 0, 0)
 	require.NoError(t, err)
 	m := desk(8, 2)
 	for i := range m.Hosts {
-		m.Hosts[i].Crowding, m.Hosts[i].Jitter, m.Hosts[i].Wake = 0.3, 0.1, cluster.Wake{After: time.Microsecond,
-			Takes: time.Microsecond}
+		m.Hosts[i].Crowding = 0.3
+		m.Hosts[i].Jitter = 0.1
+		m.Hosts[i].Wake = cluster.Wake{After: time.Microsecond, Takes: time.Microsecond}
 		m.Hosts[i].Send, m.Hosts[i].Receive = cluster.Cost{Message: 900, Segment: 300}, cluster.Cost{Message: 700, Byte: 0.3}
 	}
 	r, err := Run(context.Background(), runOf(t, m, p, iterate.Synchronous(), 8))
@@ -107,9 +110,9 @@ func TestSharedCoresBits(t *testing.T) {
 	require.Equal(t, a, b)
 }
 
-// Nobody drowns in what others send without waiting, faster than it can be received: the
-// relaxing thread has its share of its core, what is sent its turn on the protocol's.
-func TestNobodyDrowns(t *testing.T) {
+// A receiver makes progress although others send, without waiting, faster than it can receive: the
+// relaxing thread keeps its share of its core, and sends keep their turn on the protocol's.
+func TestNoReceiveLivelock(t *testing.T) {
 	for name, m := range map[string]*cluster.Model{"own core": gigabit(4), "one core": gigabit(4), "shared cores": desk(4,
 		2)} {
 		for i := range m.Hosts {

@@ -13,8 +13,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver/richardson"
 )
 
-// drawModel draws machines and networks of every kind, so slow that nothing is in their favour
-// and nothing takes for ever.
+// drawModel draws machines and networks of every kind, slow but not so slow that runs take long to
+// simulate.
 func drawModel(t *rapid.T, machines int) *cluster.Model {
 	us := func(name string, most int) time.Duration {
 		return time.Duration(rapid.IntRange(0, most).Draw(t, name)) * time.Microsecond
@@ -58,8 +58,7 @@ func drawModel(t *rapid.T, machines int) *cluster.Model {
 	return m
 }
 
-// Whatever the model, a run ends with an answer that is as good as was asked for; in lockstep it
-// has the bits of the sequential method.
+// A run on any model meets the tolerance, and in lockstep it has the bits of the sequential method.
 func TestDrawnModels(t *testing.T) {
 	if testing.Short() {
 		t.Skip("seconds of simulated clusters: without -short")
@@ -69,21 +68,22 @@ func TestDrawnModels(t *testing.T) {
 	require.NoError(t, err)
 	rapid.Check(t, func(r *rapid.T) {
 		peers := rapid.SampledFrom([]int{1, 2, 4, 8}).Draw(r, "peers")
-		s := rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(1)}).Draw(r,
+		s := rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(),
+			iterate.BoundedDelay(1)}).Draw(r,
 			"scheme")
 		run := runOf(t, drawModel(r, peers), p, s, peers)
 		run.Solver.Tolerance, run.Seed = 1e-3, rapid.Uint64().Draw(r, "seed")
 		run.NoOverlap = rapid.Bool().Draw(r, "late")
 		run.Scale = rapid.IntRange(0, 2).Draw(r, "standing")
 		if s.Asynchronous() {
-			run.Model.Networks[0].Shaper = cluster.Shaper{} // which loses most of what they send
-			// Who sends much faster than others receive fills their queues, and what the ranks agree
-			// on is lost with the rest: seconds of repeats, millions of events (TestNobodyDrowns).
+			run.Model.Networks[0].Shaper = cluster.Shaper{} // asynchronous senders would lose most frames there
+			// Fast senders fill the queues of slow receivers, and agreement messages are lost as
+			// well: seconds of retransmissions, millions of events (see TestNoReceiveLivelock).
 			for i := range run.Model.Hosts {
 				run.Model.Hosts[i].Relaxation = min(run.Model.Hosts[i].Relaxation, 5e5)
 			}
 		}
-		// Between sites that lose a tenth, time-outs back off up to a minute each.
+		// Between sites that lose a tenth of the frames, time-outs back off up to a minute each.
 		run.Until = time.Hour
 		out, err := Run(t.Context(), run)
 		require.NoError(r, err)
@@ -98,13 +98,16 @@ func TestDrawnModels(t *testing.T) {
 	})
 }
 
-// At the end of a run frames are left that the protocol has taken in and not handled: their
-// time is not counted.
+// The time of frames that the protocol has received and not handled at the end of a run does not
+// count.
 func TestTimeOfARankIsWithinTheRun(t *testing.T) {
 	const us = time.Microsecond
 	m := gigabit(8)
 	k := &m.Networks[0]
-	k.Kind, k.Rate, k.Latency, k.MTU = cluster.IB, 12.5e6, 0, 300
+	k.Kind = cluster.IB
+	k.Rate = 12.5e6
+	k.Latency = 0
+	k.MTU = 300
 	for i, slow := range []float64{4, 1, 1, 0, 1, 0, 1, 1} {
 		m.Hosts[i].Class = cluster.Class{
 			Name: "one core", Cores: 1, Relaxation: 5e5,
@@ -113,7 +116,9 @@ func TestTimeOfARankIsWithinTheRun(t *testing.T) {
 		m.Hosts[i].Slow = slow
 	}
 	run := runOf(t, m, membrane(5), iterate.Asynchronous(), 8)
-	run.Solver.Tolerance, run.Seed, run.NoOverlap = 1e-3, 0, true
+	run.Solver.Tolerance = 1e-3
+	run.Seed = 0
+	run.NoOverlap = true
 	out, err := Run(t.Context(), run)
 	require.NoError(t, err)
 	for _, k := range out.Ranks {

@@ -19,53 +19,54 @@ import (
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-// engine plays one Run.
+// engine simulates one run.
 type engine struct {
 	run        *Config
 	model      *cluster.Model
 	hosts      []*machine    // by rank
 	routes     []route       // by rank
-	backplanes []*sharedLink // by network; nil: no bound
+	backplanes []*sharedLink // by network; nil: without a bound
 	wanLinks   [][2]*sharedLink
 	processes  []*process
 	order      processHeap
 	pool       *workerPool
-	lookahead  time.Duration // a window's length
+	lookahead  time.Duration // length of a window
 	work       []*process
 	cuts       []*cluster.Event // in force
 	slowed     []*cluster.Event // in force, by when they began
-	lost       []bool           // by rank: silent
-	slow       []float64        // by rank: what events make of its speed
+	lost       []bool           // by rank: the machine is silent
+	slow       []float64        // by rank: factor on the relaxation time, by events
 	memory     memory
 
 	began      microproto.Instant // of the first relaxation; Never: not yet
-	changes    []modelChange      // to come, by time since then
-	end        microproto.Instant // of the set-up, then of the run, by Run.Until
-	now        microproto.Instant // when it ended
-	done       atomic.Int32       // ranks that have their verdict
-	swept      atomic.Int32       // ranks that have done Run.Sweeps
-	ended      iterate.Reason     // the engine ended the run for that
+	changes    []modelChange      // in the order of their time since began
+	end        microproto.Instant // of the set-up, then of the run by Config.Until
+	now        microproto.Instant // the end of the run
+	done       atomic.Int32       // ranks that have a verdict
+	swept      atomic.Int32       // ranks that have done Config.Sweeps
+	ended      iterate.Reason     // why the engine ended the run
 	stopped    bool
 	fault      error
 	evaluation evaluation
 }
 
-// change is the beginning of an event of the model, or its end.
+// modelChange is the beginning or the end of an event of the model.
 type modelChange struct {
 	at time.Duration
 	ev *cluster.Event
 	on bool
 }
 
-// forever bounds the virtual time of a run that has no bound.
+// forever bounds the virtual time of a run without a bound.
 const forever = 100 * 24 * time.Hour
 
-// longestSetup bounds the virtual time until somebody relaxes: sessions across many seconds never open.
+// longestSetup bounds the virtual time before the first relaxation. Sessions over round trips of
+// many seconds never open.
 const longestSetup = time.Hour
 
-// Play simulates a run. The error of what cannot be simulated names what is wrong; that of a run
-// which fails (a machine is lost: a *p2psap.PeerLostError) comes with the Result as far as it
-// got. ctx ends it early, with its error.
+// Run simulates a cluster. If r cannot be simulated, the error names the field and there is no
+// Result. If the run fails, for example because a machine is lost (*p2psap.PeerLostError), the error
+// comes with the Result so far. The end of ctx ends the run with its error.
 func Run(ctx context.Context, r Config) (*Result, error) {
 	if err := r.complete(); err != nil {
 		return nil, err
@@ -104,7 +105,7 @@ func newEngine(r *Config) (*engine, error) {
 	return e, nil
 }
 
-// join makes a process one of the engine's.
+// addProcess adds a process of the engine.
 func (e *engine) addProcess(p *process, owner interface{ happen(ev *event) }) {
 	p.owner, p.index = owner, int32(len(e.processes))
 	p.rand = rand.New(rand.NewPCG(e.run.Seed, 0x6d616368696e65+uint64(p.index)))
@@ -112,7 +113,7 @@ func (e *engine) addProcess(p *process, owner interface{ happen(ev *event) }) {
 	e.processes = append(e.processes, p)
 }
 
-// occupy puts a host on a machine.
+// start puts a peer and its node on the machine.
 func (m *machine) start() error {
 	e, rank := m.e, int(m.index)
 	r := e.run
@@ -139,7 +140,7 @@ func (m *machine) start() error {
 	return nil
 }
 
-// makePeer makes the peer of a machine, and sets what the exchange has to know of it.
+// makePeer makes the peer of a machine and configures the exchange for it.
 func (m *machine) makePeer(c *exchange.Config) (err error) {
 	r := m.e.run
 	if r.New != nil {
@@ -149,8 +150,8 @@ func (m *machine) makePeer(c *exchange.Config) (err error) {
 	} else {
 		config := r.Solver
 		config.Rank, config.Executor = c.Rank, nil
-		config.Method.Together = 1 // sweeps are counted, and evaluated, one by one
-		if m.solution, err = solver.New(config); err == nil {
+		config.Method.Together = 1 // sweeps are counted and evaluated one by one
+		if m.solution, err = cmp.Or(r.Methods, solver.Methods()).New(config); err == nil {
 			m.peer, m.block = m.solution, m.solution.Box().Points()
 		}
 	}
@@ -173,14 +174,14 @@ func (m *machine) makePeer(c *exchange.Config) (err error) {
 	return nil
 }
 
-// mix makes a seed of its own for each rank.
+// mix returns a different seed for each rank.
 func mix(seed, rank uint64) uint64 {
 	z := seed + (rank+1)*0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	return z ^ z>>27
 }
 
-// latest is the latest instant that any process has come to.
+// latest returns the latest instant that any process has reached.
 func (e *engine) latest() (at microproto.Instant) {
 	for _, p := range e.processes {
 		at = max(at, p.now)
@@ -188,7 +189,7 @@ func (e *engine) latest() (at microproto.Instant) {
 	return at
 }
 
-// finish ends it at an instant.
+// finish ends the run at an instant.
 func (e *engine) finish(at microproto.Instant) {
 	e.now, e.stopped = at, true
 	if e.fault == nil && int(e.done.Load()) < len(e.hosts) {
@@ -196,12 +197,12 @@ func (e *engine) finish(at microproto.Instant) {
 	}
 }
 
-// expire ends it at its bound, which is a failure unless the user has set it.
+// expire ends the run at its bound, which is an error unless the caller has set the bound.
 func (e *engine) expire() {
 	e.finish(e.end)
 	switch {
 	case e.began == microproto.Never:
-		e.fault = fmt.Errorf("simulate: nobody has relaxed after a set-up of %v: sessions do not open on networks so "+
+		e.fault = fmt.Errorf("simulate: no rank has relaxed after a set-up of %v: sessions do not open on networks so "+
 			"slow, far or lossy (their rate, latency, jitter, loss, and what sending costs)", longestSetup)
 	case e.run.Until == 0:
 		e.fault = fmt.Errorf("simulate: no verdict after %.0f days of virtual time: machines or networks are too slow for "+
@@ -209,7 +210,7 @@ func (e *engine) expire() {
 	}
 }
 
-// look sees between two windows what has come of the run.
+// observe checks between two windows whether the run has begun or ended.
 func (e *engine) observe() {
 	if e.began == microproto.Never {
 		e.scheduleEvents()
@@ -249,7 +250,7 @@ func (e *engine) failed() bool {
 	return true
 }
 
-// begin plans, once somebody has relaxed, what happens by the time since then.
+// scheduleEvents schedules the model's events, once a rank has relaxed.
 func (e *engine) scheduleEvents() {
 	for _, p := range e.work {
 		if m, ok := p.owner.(*machine); ok {

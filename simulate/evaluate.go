@@ -8,30 +8,30 @@ import (
 	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
-// Met is when the newest complete iterates of all ranks, assembled, first met the tolerance.
-// No rank knows: what a run takes beyond that is finding out. How much that is differs from
-// scheme to scheme, and it is more of a run on a coarse grid than of one on the fine grid
-// that it stands for.
+// Met is when the assembled iterate of all ranks first met the tolerance. No rank knows that
+// instant; the rest of the run is detection. The time of detection depends on the scheme, and takes
+// a larger part of a run on a coarse grid than of one on the fine grid that it represents.
 type Met struct {
-	After  time.Duration // the first relaxation; 0: it was not met
+	After  time.Duration // time since the first relaxation; 0: the tolerance was not met
 	Sweeps float64       // points relaxed by then / points
 }
 
-// judge looks for that, between windows, so at the same instants on any number of threads.
+// evaluation finds Met. It evaluates between windows, so at the same instants on any number of
+// threads.
 type evaluation struct {
-	next   microproto.Instant // no look before
-	at     time.Duration      // of the last look; 0: there was none
-	level  float64            // ln(residual/tolerance), then
-	sweeps float64            // complete ones, then
-	far    float64            // to the next look, in parts of the run's age
+	next   microproto.Instant // no evaluation before
+	at     time.Duration      // of the last evaluation; 0: there was none
+	level  float64            // ln(residual/tolerance) at that time
+	sweeps float64            // complete sweeps at that time
+	far    float64            // time to the next evaluation, as a fraction of the run's age
 	met    Met
 }
 
-// A look comes when half the time has gone by in which the straight line through the last two
-// levels meets the tolerance, judgeNear to judgeFar of the run's age after the one before.
-const judgeNear, judgeFar = 0.004, 0.25
+// The next evaluation comes after half the time in which the straight line through the last two
+// levels meets the tolerance, but at least evaluateNear and at most evaluateFar of the run's age later.
+const evaluateNear, evaluateFar = 0.004, 0.25
 
-// judge looks if it is time; next is the earliest instant that anything happens at.
+// evaluate evaluates the assembled iterate if that is due. next is the instant of the next event.
 func (e *engine) evaluate(next microproto.Instant) error {
 	j := &e.evaluation
 	if !e.run.Evaluate || next < j.next || j.met.After > 0 || e.began == microproto.Never ||
@@ -48,7 +48,7 @@ func (e *engine) evaluate(next microproto.Instant) error {
 	return nil
 }
 
-// complete is how many sweeps of the whole grid are complete.
+// completeSweeps returns the number of complete sweeps of the whole grid.
 func (e *engine) completeSweeps() float64 {
 	done, all := 0.0, 0.0
 	for _, m := range e.hosts {
@@ -58,7 +58,7 @@ func (e *engine) completeSweeps() float64 {
 	return done / all
 }
 
-// look takes a level; the tolerance is met on the straight line from the one before.
+// add records a level. The tolerance is met on the straight line from the level before.
 func (j *evaluation) add(at time.Duration, level, sweeps float64) {
 	if at <= 0 {
 		return
@@ -70,14 +70,15 @@ func (j *evaluation) add(at time.Duration, level, sweeps float64) {
 	default:
 		j.met = Met{at, sweeps}
 	}
-	j.far = judgeFar
+	j.far = evaluateFar
 	if slope := (j.level - level) / float64(at-j.at); j.at > 0 && slope > 0 {
 		j.far = level / slope / 2 / float64(at)
 	}
-	j.at, j.level, j.sweeps = at, level, sweeps
+	j.at = at
+	j.level, j.sweeps = level, sweeps
 }
 
-// gap is how long there is nothing to look at.
+// interval returns the time to the next evaluation.
 func (j *evaluation) interval() time.Duration {
-	return time.Duration(max(judgeNear, min(j.far, judgeFar)) * float64(j.at))
+	return time.Duration(max(evaluateNear, min(j.far, evaluateFar)) * float64(j.at))
 }

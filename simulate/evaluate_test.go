@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// When a synchronous run met the tolerance is what the sequential method says that judges every
-// sweep, on any number of machines; the verdict comes later.
+// A synchronous run on any number of machines meets the tolerance at the sweep at which a sequential
+// method that checks every sweep does. The verdict comes later.
 func TestMetSynchronous(t *testing.T) {
 	p := membrane(15)
 	every, err := richardson.SolveSequential(p, problem.Jacobi, 1e-6, 1, 1, 0)
@@ -31,7 +31,8 @@ func TestMetSynchronous(t *testing.T) {
 	}
 }
 
-// One machine on a grid beyond its caches, where the solver by itself does several sweeps in one pass.
+// One machine on a grid larger than its caches, where the solver by default does several sweeps in
+// one pass.
 func TestMetOfOneMachine(t *testing.T) {
 	play := func(judge bool) *Result {
 		run := runOf(t, gigabit(2), membrane(64), iterate.Synchronous(), 1)
@@ -48,8 +49,8 @@ func TestMetOfOneMachine(t *testing.T) {
 	require.Equal(t, without, with)
 }
 
-// Looking changes nothing of a run, and finds the same on any number of threads.
-func TestJudgeOnlyLooks(t *testing.T) {
+// Evaluation changes nothing else of a run, and finds the same on any number of threads.
+func TestEvaluateChangesNothing(t *testing.T) {
 	play := func(judge bool, threads int) *Result {
 		m := gigabit(8)
 		costly(m, 2, false)
@@ -60,7 +61,9 @@ func TestJudgeOnlyLooks(t *testing.T) {
 		require.NoError(t, err)
 		return r
 	}
-	without, with, more := play(false, 1), play(true, 1), play(true, 2)
+	without := play(false, 1)
+	with := play(true, 1)
+	more := play(true, 2)
 	require.Equal(t, with, more)
 	require.Zero(t, without.Met)
 	require.Positive(t, with.Met.After)
@@ -69,8 +72,8 @@ func TestJudgeOnlyLooks(t *testing.T) {
 	require.Equal(t, without, with)
 }
 
-// Levels that fall in a straight line are met where it crosses zero, and few looks find it.
-func TestLooksAreFew(t *testing.T) {
+// Levels on a straight line meet the tolerance where it crosses zero, and few evaluations find that.
+func TestFewEvaluations(t *testing.T) {
 	j := evaluation{}
 	at, looks := time.Second, 0
 	const end = 3456.78

@@ -2,12 +2,12 @@ package simulate
 
 import "github.com/p2pdc/p2pdc/microproto"
 
-// event is something that will happen in a process. Events of one instant happen in the order
-// in which they were planned.
+// event happens in a process. Events of one instant happen in the order in which they were
+// scheduled.
 type event struct {
 	at   microproto.Instant
 	seq  uint64
-	what *flight // what it is about, where it is about something
+	what *flight // the flight concerned, if there is one
 	kind eventKind
 }
 
@@ -16,20 +16,21 @@ type eventKind uint8
 const (
 	evStart   eventKind = iota // the host connects
 	evTurn                     // its peer goes on
-	evAlarm                    // its node has something due
-	evPass                     // a flight reaches a trunk
+	evAlarm                    // a timer of its node is due
+	evPass                     // a flight reaches a shared link
 	evPort                     // a flight reaches its receiver's port of the switch
 	evArrive                   // its first frame reaches the receiver
 	evBacklog                  // the receiver has time again for what has come
-	evInput                    // it is handed to the receiver's node
+	evInput                    // the flight is passed to the receiver's node
 	evHold                     // a full port holds the host's line until the flight's last
-	evRoom                     // the host's line can take frames again
-	evDial                     // somebody dials
-	evUp                       // a dial of the host's comes to an end
+	evRoom                     // the host's line can accept frames again
+	evDial                     // another host dials
+	evUp                       // a dial of this host ends
 	evMessage                  // a control message arrives
 )
 
-// queue is a heap of four children a node: events come out by (instant, sequence).
+// eventHeap is a heap with four children per node. Events are taken in the order of (instant,
+// sequence).
 type eventHeap struct {
 	heap []event
 	seq  uint64
@@ -37,7 +38,7 @@ type eventHeap struct {
 
 func (a *event) before(b *event) bool { return a.at < b.at || a.at == b.at && a.seq < b.seq }
 
-// next is the instant of the first event, Never without one.
+// next returns the instant of the first event; Never if there is none.
 func (q *eventHeap) next() microproto.Instant {
 	if len(q.heap) == 0 {
 		return microproto.Never
@@ -45,7 +46,7 @@ func (q *eventHeap) next() microproto.Instant {
 	return q.heap[0].at
 }
 
-// push plans an event.
+// push schedules an event.
 func (q *eventHeap) push(at microproto.Instant, kind eventKind, what *flight) {
 	q.seq++
 	e := event{at, q.seq, what, kind}
@@ -62,7 +63,7 @@ func (q *eventHeap) push(at microproto.Instant, kind eventKind, what *flight) {
 	h[i] = e
 }
 
-// pop takes the first event; there must be one.
+// pop removes and returns the first event; there must be one.
 func (q *eventHeap) pop() event {
 	h := q.heap
 	last := len(h) - 1

@@ -13,8 +13,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// machine is the process of one host: what it runs on, its line, and its port of the switch.
-// It is the host's World.
+// machine is the process of one host: its cores, its line, and its port of the switch. It is the
+// host's World.
 type machine struct {
 	process
 	e        *engine
@@ -22,20 +22,20 @@ type machine struct {
 	peer     Peer
 	solution problem.Peer // nil with Config.New
 	class    *cluster.Class
-	shared   bool         // the protocol takes the relaxing thread's time
-	costly   bool         // it takes any
-	cores    *sharedCores // those it shares with other ranks; nil: it has its own
-	core     int          // that it was on last
-	// protocol is when what runs the protocol is free again.
+	shared   bool         // the protocol uses the relaxing thread's time
+	costly   bool         // the protocol uses any time
+	cores    *sharedCores // shared with other ranks; nil: the machine has its own
+	core     int          // that the machine's work was on last
+	// protocol is when the core of the protocol is free again.
 	protocol microproto.Instant
-	waiting  int // bytes that have come and wait for it
+	waiting  int // received bytes that wait for the protocol
 	backlog  backlog
 	perPoint float64 // nanoseconds
-	factor   float64 // of the sweep in progress, by jitter
+	factor   float64 // on the time of the sweep in progress, by jitter
 	sigma    float64 // of the logarithm of factor
-	straggle float64 // nanoseconds of relaxing until it is held up again
+	straggle float64 // nanoseconds of relaxing until the next pause
 	block    int     // points of a sweep
-	left     int     // of the sweep in progress
+	left     int     // points of the sweep in progress
 	points   uint64
 
 	line   line
@@ -43,13 +43,13 @@ type machine struct {
 	wires  []connection // control connections, by number − 1
 	memory *memory
 
-	first           microproto.Instant // relaxation
+	first           microproto.Instant // when the first relaxation began
 	doneAt, sweptAt microproto.Instant
 	fault           error
 	faultAt         microproto.Instant
 
-	rank             RankResult    // what was sent
-	gone             atomic.Uint64 // frames of its own that were lost
+	rank             RankResult    // counts what was sent
+	gone             atomic.Uint64 // frames of this host that were lost
 	staleness        [64]uint64
 	relaxing, stolen time.Duration
 	timeline         timeline
@@ -66,14 +66,14 @@ func (e *engine) newMachine(rank int) *machine {
 	}
 	m.costly = h.Send != cluster.Cost{} || h.Receive != cluster.Cost{} || h.Wake.Takes > 0
 	m.perPoint = slow * 1e9 / h.Relaxation
-	// A log-normal factor of mean 1 and relative deviation Jitter.
+	// The factor is log-normal, with mean 1 and relative deviation Jitter.
 	m.sigma = math.Sqrt(math.Log1p(h.Jitter * h.Jitter))
 	m.straggle = m.nextStraggle()
 	m.memory = &e.memory
 	return m
 }
 
-// happen does what an event says.
+// happen handles an event.
 func (m *machine) happen(ev *event) {
 	switch ev.kind {
 	case evStart:
@@ -105,7 +105,7 @@ func (m *machine) happen(ev *event) {
 	}
 }
 
-// nextStraggle is how long it relaxes until it is held up.
+// nextStraggle returns the time of relaxing until the next pause.
 func (m *machine) nextStraggle() float64 {
 	if m.class.Straggle.PerSecond <= 0 {
 		return math.Inf(1)
@@ -113,7 +113,7 @@ func (m *machine) nextStraggle() float64 {
 	return m.process.rand.ExpFloat64() / m.class.Straggle.PerSecond * 1e9
 }
 
-// takes is how long so many points take.
+// relaxTime returns the time that relaxing so many points takes.
 func (m *machine) relaxTime(points int, slow float64) time.Duration {
 	if m.left <= 0 {
 		m.left = m.block
@@ -148,7 +148,7 @@ func (m *machine) Relax(h *virtual.Host, op iterate.Op) time.Duration {
 	return begin.Sub(m.now) + d
 }
 
-// relax has the peer relax a part; first tells that a sweep begins with it.
+// relax lets the peer relax a part; first reports that a sweep begins with it.
 func (m *machine) relax(op iterate.Op, first bool) {
 	switch p := m.peer.(type) {
 	case *deferredPeer:
@@ -164,7 +164,7 @@ func (m *machine) relax(op iterate.Op, first bool) {
 // Relaxed implements World.
 func (m *machine) Relaxed(*virtual.Host) {
 	if d, ok := m.peer.(*deferredPeer); ok {
-		d.settled() // slots of faces may change from now on
+		d.settled() // the slots of faces may change from now on
 	}
 	if m.left > 0 {
 		return
@@ -175,15 +175,15 @@ func (m *machine) Relaxed(*virtual.Host) {
 	}
 }
 
-// spend has the protocol take time for so many segments, of which the first is ready to be
-// handled at first and the last at last. It returns when the first and the last have been.
-// sends tells that the thread is at it, unless it relaxes.
+// chargeSegments charges the protocol's time for segments, of which the first is ready to be handled
+// at first and the last at last. It returns when the first and the last have been handled. sends
+// reports that the relaxing thread does the work, unless it relaxes.
 func (m *machine) chargeSegments(first, last microproto.Instant, cost time.Duration, segments int, sends bool) (from,
 	to microproto.Instant) {
 	each := cost / time.Duration(segments)
 	start, busy := max(m.protocol, first), m.host.Busy()
 	if m.shared && busy > m.now && !m.host.Relaxing() {
-		start = max(start, busy) // the thread is at another message
+		start = max(start, busy) // the thread handles another message
 	}
 	if m.cores != nil {
 		if sends || busy > m.now {
@@ -194,13 +194,13 @@ func (m *machine) chargeSegments(first, last microproto.Instant, cost time.Durat
 	}
 	from = start.Add(each)
 	to = max(start.Add(cost), last.Add(each))
-	m.protocol = start.Add(cost) // between frames that come slowly it does other things
+	m.protocol = start.Add(cost) // between slow frames the protocol does other work
 	if !m.shared || cost == 0 {
 		return from, to
 	}
 	m.stolen += cost
 	switch {
-	case busy > m.now: // what it is at ends later
+	case busy > m.now: // the thread's present work ends later
 		m.host.SetBusy(busy.Add(cost))
 	case sends:
 		m.backlog.threadUsed(cost)
@@ -209,11 +209,11 @@ func (m *machine) chargeSegments(first, last microproto.Instant, cost time.Durat
 	return from, to
 }
 
-// handOver is how far a core of the protocol's may be behind before the relaxing thread waits
-// until it takes another message.
+// protocolLag is how far the protocol's core may be behind before the relaxing thread waits to hand
+// over another message.
 const protocolLag = 100 * time.Microsecond
 
-// Sends implements World: a message's own cost. The segments' is taken when they leave.
+// Sends implements World: a message's own cost. That of its segments is charged when they leave.
 func (m *machine) Sends(*virtual.Host, int) time.Duration {
 	took := m.chargeMessage(m.class.Send.Message, false)
 	if !m.shared {
@@ -227,8 +227,8 @@ func (m *machine) Receives(_ *virtual.Host, waits bool) time.Duration {
 	return m.chargeMessage(m.class.Receive.Message, waits)
 }
 
-// message charges what a message costs beside its segments: the relaxing thread, or the
-// protocol's core, for which the thread has to wait if it wants what came.
+// chargeMessage charges the cost of a message beside its segments: to the relaxing thread, or to the
+// protocol's core, for which the thread waits if it needs the message.
 func (m *machine) chargeMessage(cost time.Duration, waits bool) time.Duration {
 	if cost == 0 {
 		return 0
@@ -273,7 +273,7 @@ func (m *machine) Finished(*virtual.Host) {
 	m.e.done.Add(1)
 }
 
-// Fail implements World. What a lost machine thinks of the others does not matter.
+// Fail implements World. An error of a lost machine is ignored.
 func (m *machine) Fail(_ *virtual.Host, err error) {
 	if m.fault == nil && !m.e.lost[m.index] {
 		m.fault, m.faultAt = err, m.now

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Frames that come slowly leave the protocol's core to others between them: a train that
-// takes a millisecond on the line costs no more than its frames do.
+// Between the frames of a slow train the protocol's core does other work: a train that takes a
+// millisecond on the line costs no more than its frames.
 func TestSlowTrainLeavesProtocolFree(t *testing.T) {
 	run := runOf(t, gigabit(2), membrane(7), iterate.Synchronous(), 2)
 	e, err := newEngine(&run)

@@ -10,9 +10,8 @@ import (
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 )
 
-// memory lends frames, and keeps what comes back by its size. The hosts of an engine share
-// one, so that a frame is written where another one has just been read. Frames may come back
-// on any thread.
+// memory lends frames and keeps those that are returned, by size. All hosts share one, so that a
+// frame is written to memory that was just read. Frames may be returned on any thread.
 type memory struct {
 	mu    sync.Mutex
 	spare [sizes][]*microproto.Buffer
@@ -21,19 +20,19 @@ type memory struct {
 	rooms bufferPool
 }
 
-// rooms lends memory of messages, which is not zeroed.
+// bufferPool lends memory of messages, which is not zeroed.
 type bufferPool struct {
 	mu    sync.Mutex
 	spare [sizes][][]byte
 }
 
 const (
-	leastBuffer = 6 // power of two: size of the smallest
+	leastBuffer = 6 // power of two: size of the smallest buffer
 	sizes       = 4 * (32 - leastBuffer)
 )
 
-// sizeOf rounds a length up to one of four sizes between a power of two and the next, and
-// numbers them.
+// sizeOf rounds a length up to one of four sizes between a power of two and the next, and returns
+// the number of that size.
 func sizeOf(n int) (size, number int) {
 	if n <= 1<<leastBuffer {
 		return 1 << leastBuffer, 0
@@ -53,7 +52,7 @@ func (m *memory) init() {
 	}
 }
 
-// acquire lends a frame of n bytes.
+// acquire returns a frame of n bytes.
 func (m *memory) acquire(n int) microproto.Frame {
 	size, k := sizeOf(n)
 	m.mu.Lock()
@@ -68,7 +67,7 @@ func (m *memory) acquire(n int) microproto.Frame {
 	return microproto.NewBuffer(make([]byte, size), m.put).Frame(0, 0, n)
 }
 
-// Take implements virtual.Memory.
+// Take implements exchange.Memory.
 func (r *bufferPool) Take(_, n int) []byte {
 	size, k := sizeOf(n)
 	r.mu.Lock()
@@ -82,7 +81,7 @@ func (r *bufferPool) Take(_, n int) []byte {
 	return make([]byte, n, size)
 }
 
-// Give implements virtual.Memory.
+// Give implements exchange.Memory.
 func (r *bufferPool) Give(_ int, b []byte) {
 	_, k := sizeOf(cap(b))
 	r.mu.Lock()
@@ -90,13 +89,13 @@ func (r *bufferPool) Give(_ int, b []byte) {
 	r.mu.Unlock()
 }
 
-// Bounds of what a link takes as one, bytes: as a UDP socket; headers of IP and UDP.
+// Bounds of a train, in bytes, as of a UDP socket, and the headers of IP and UDP.
 const (
 	trainBytes = 65507
 	udpHeaders = 28
 )
 
-// contact is a host's LinkContext.
+// linkAdapter is a host's LinkContext.
 type linkAdapter struct{ m *machine }
 
 func addrOf(rank int) microproto.LinkAddr { return microproto.LinkAddr(rank + 1) }
@@ -104,8 +103,8 @@ func addrOf(rank int) microproto.LinkAddr { return microproto.LinkAddr(rank + 1)
 // Acquire implements p2psap.LinkContext.
 func (c linkAdapter) Acquire(n int) microproto.Frame { return c.m.memory.acquire(n) }
 
-// Caps implements p2psap.LinkContext: those of an Ethernet link over UDP, or of queue pairs:
-// reliable in synchronous mode, and in order in both.
+// Caps implements p2psap.LinkContext. An Ethernet link is one over UDP. An InfiniBand link is one of
+// queue pairs: reliable in synchronous mode, and ordered in both.
 func (c linkAdapter) Caps(m microproto.Mode) microproto.Caps {
 	k := &c.m.e.model.Networks[c.m.e.model.Hosts[c.m.index].Network]
 	if k.Kind == cluster.IB {

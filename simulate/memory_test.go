@@ -11,9 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Memory that is lent for as long as a message needs it is not lent too early: on networks that
-// lose a frame in ten, where messages are sent again, the bits are those of the sequential
-// method, of peers and of stand-ins.
+// Lent memory is not reused too early. On networks that lose a frame in ten, so that messages are
+// sent again, the bits are those of the sequential method, for peers and for scaled peers.
 func TestLentMemory(t *testing.T) {
 	p := membrane(8)
 	want, err := richardson.SolveSequential(p, problem.Jacobi, 1e-12, 0, 0, 60)
@@ -23,7 +22,10 @@ func TestLentMemory(t *testing.T) {
 			m := gigabit(8)
 			m.Networks[0].Loss = 0.1
 			run := runOf(t, m, p, iterate.Synchronous(), 8)
-			run.Scale, run.NoOverlap, run.Solver.Tolerance, run.Solver.MaxSweeps = standing, late, 1e-12, 60
+			run.Scale = standing
+			run.NoOverlap = late
+			run.Solver.Tolerance = 1e-12
+			run.Solver.MaxSweeps = 60
 			r, err := Run(context.Background(), run)
 			require.NoError(t, err)
 			require.Equal(t, want.U, r.U, "standing %d, late %v", standing, late)
@@ -31,9 +33,9 @@ func TestLentMemory(t *testing.T) {
 	}
 }
 
-// What is true of the messages of an overlay stays when others are written, and when it grows.
-func TestOverlay(t *testing.T) {
-	o, kept := paddedBuffers{true: 4}, [][]byte{}
+// The used parts of the messages stay when others are written, and when the memory grows.
+func TestPaddedBuffers(t *testing.T) {
+	o, kept := paddedBuffers{used: 4}, [][]byte{}
 	for i, n := range []int{8, 40, 4, 400, 12} {
 		b := o.Take(i, n)
 		require.Len(t, b, n)
@@ -46,7 +48,7 @@ func TestOverlay(t *testing.T) {
 	require.Less(t, len(o.memory), 430)
 }
 
-// Every length has the number of the size it is rounded up to, which wastes at most a quarter.
+// Every length has the number of the size that it is rounded up to, which wastes at most a quarter.
 func TestSizeOf(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 1<<31).Draw(t, "n")

@@ -11,64 +11,62 @@ import (
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 )
 
-// Frames go from a host's line to its site's switch, every port of which queues what goes to a
-// host; sites are joined by lines with queues. Frames that left as one (a train) stay one
-// event; what is lost of them is noted frame by frame.
+// Frames go from a host's line to its site's switch, where each port queues the frames for one host.
+// Sites are joined by links with queues. A train stays one event; losses are recorded per frame.
 
-// way is what a frame meets on a host's line.
+// route describes a host's line and port.
 type route struct {
 	each    float64 // nanoseconds per byte
-	around  int     // bytes on the line around each frame
+	around  int     // bytes on the line around each frame's payload
 	latency time.Duration
 	jitter  int64
 	loss    float64
-	accepts int           // bytes that may wait for the protocol
-	room    time.Duration // that the line takes before it is full
-	queue   time.Duration // that a port holds at most; 0: no bound
+	accepts int           // received bytes that may wait for the protocol
+	room    time.Duration // time that the line takes frames ahead before it is full
+	queue   time.Duration // time that a port holds frames at most; 0: no bound
 	ib      bool
 	site    int
-	plane   *sharedLink // backplane, nil: no bound
+	plane   *sharedLink // backplane; nil: no bound
 	shaper  shaper
 }
 
-// defaultQueue is what Linux lets a socket keep, each way, if nobody changes that.
+// defaultQueue is the default size of a socket's buffer on Linux, each way.
 const defaultQueue = 212992
 
-// postedReceives are the blocks that an InfiniBand end has ready, each for a segment (the
-// paper of 2013, and our ib).
+// postedReceives is the number of receive buffers that an InfiniBand end has posted, each for one
+// segment (the paper of 2013, and package ib).
 const postedReceives = 1000
 
-// line is a host's line towards the switch.
+// line is a host's line to the switch.
 type line struct {
 	free microproto.Instant
 	full bool               // frames wait in the node
-	last microproto.Instant // when the last frame is where it goes next: order is kept
-	// shaped is when the bucket of a shaper would have been empty, had it been without bound.
+	last microproto.Instant // when the last frame reaches its next process: frames stay in order
+	// shaped is when the bucket of a shaper without a bound would be empty.
 	shaped microproto.Instant
 }
 
-// port sends what it holds, one frame after the other.
+// port sends the frames that it holds, one after the other.
 type port struct{ free microproto.Instant }
 
-// flight is a frame on its way, or several that left as one. first and last are when the first
-// and the last of them have come, whole, to where the flight is next. letter, if it is not
-// nil, is a control message instead.
+// flight is a frame or a train in transit. first and last are when its first and its last frame
+// reach the next process as a whole. If control is not nil, the flight is a control message.
 type flight struct {
 	frame       microproto.Frame
-	letter      *controlMessage
+	control     *controlMessage
 	from, to    int32
 	count       int32
 	unit        int32  // bytes of each frame but the last
 	lost        uint64 // by frame, from bit 0
 	first, last microproto.Instant
-	rest        time.Duration // of the latency, beyond the backplane
-	// Of a flight that a port takes frame by frame: how many it has dealt with, and when the
-	// first and the last of those that it took have left it; Never, 0: none.
+	rest        time.Duration // of the latency, after the backplane
+	// For a flight that a port takes frame by frame: the number of frames handled, and when the
+	// first and the last of those that were not lost have left the port; Never and 0: none has.
 	judged         int32
 	begins, leaves microproto.Instant
 }
 
-// connect lays the networks of a model out, for that many hosts.
+// connect lays out the networks of the model for so many hosts.
 func (e *engine) connect(hosts int) {
 	e.backplanes, e.wanLinks = make([]*sharedLink, len(e.model.Networks)), make([][2]*sharedLink, len(e.model.WAN))
 	e.routes = make([]route, hosts)
@@ -119,7 +117,8 @@ func (e *engine) connect(hosts int) {
 
 // Carry implements World.
 func (m *machine) Carry(_ *virtual.Host, _ int, f microproto.Frame) bool {
-	e, l, to := m.e, &m.line, int(f.Peer)-1
+	e, l := m.e, &m.line
+	to := int(f.Peer) - 1
 	w, bytes := &e.routes[m.index], len(f.Data)
 	if w.shaper.each == 0 && l.free.Sub(m.now) > w.room {
 		if !l.full {
@@ -165,9 +164,11 @@ func (m *machine) Carry(_ *virtual.Host, _ int, f microproto.Frame) bool {
 	return true
 }
 
-// leave sends a flight on from the host's line, on which it began at start.
+// leave sends a flight from the host's line to its next process. The flight's first bit left at
+// start.
 func (m *machine) leave(fl *flight, w *route, start microproto.Instant) {
-	e, l, late := m.e, &m.line, w.latency
+	e, l := m.e, &m.line
+	late := w.latency
 	next, kind := fl.to, evPort
 	switch r := &e.routes[fl.to]; {
 	case r.site != w.site:
@@ -183,21 +184,21 @@ func (m *machine) leave(fl *flight, w *route, start microproto.Instant) {
 	fl.first = max(fl.first.Add(late), l.last)
 	fl.last = max(fl.last.Add(late), fl.first)
 	l.last = fl.last
-	if w.ib { // the first bit goes on at once
+	if w.ib { // the first bit goes on at once (cut-through)
 		fl.first = start.Add(late)
 	}
 	m.post(next, fl.first, kind, fl)
 }
 
-// of is what a frame of so many bytes takes on the line.
+// of returns the time of a frame of so many bytes on the line.
 func (w *route) of(bytes int) time.Duration {
 	return time.Duration(float64(bytes+w.around)*w.each + 0.5)
 }
 
-// forward passes a flight through a port that sends a byte in each nanoseconds and holds no
-// more than queue: frames that do not fit are lost. through tells that it stores nothing.
-// It returns how many are lost, and when to be called again with the frames that have not
-// come by now; 0: the flight is through.
+// forward passes a flight through a port that sends a byte in each nanoseconds and holds at most
+// queue; frames that do not fit are lost. through reports that the port stores no frame. It returns
+// the number of frames lost, and when to call it again for frames that have not arrived by now; 0:
+// the flight is through.
 func (p *port) forward(f *flight, now microproto.Instant, each float64, around int, queue time.Duration,
 	through bool) (lost int, again microproto.Instant) {
 	all := int(f.count)
@@ -213,8 +214,8 @@ func (p *port) forward(f *flight, now microproto.Instant, each float64, around i
 	start := max(p.free, f.first)
 	carried, _ := f.carried()
 	end := max(start.Add(time.Duration(carried-1)*unit+final), f.last.Add(stored))
-	// Room for the whole flight at once: what comes between its frames then finds no port
-	// full of frames that have not come yet.
+	// There is room for the whole flight. Frames of others that arrive between its frames do not
+	// find the port full of frames that have not arrived yet.
 	if queue == 0 || end.Sub(f.first) <= queue {
 		f.first, f.last = min(start.Add(unit), end), end
 		p.free = end
@@ -224,9 +225,9 @@ func (p *port) forward(f *flight, now microproto.Instant, each float64, around i
 	return p.squeeze(f, now, unit, final, queue)
 }
 
-// squeeze is forward frame by frame, of a flight that may not fit, each frame when it comes:
-// between them come those of others, who have as much right to what room there is. Frames
-// arrive evenly between the first and the last.
+// squeeze is forward frame by frame, for a flight that may not fit. Frames of other flights arrive
+// between its frames and have the same right to the queue. Frames arrive evenly between the first
+// and the last.
 func (p *port) squeeze(f *flight, now microproto.Instant, unit, final, queue time.Duration) (lost int,
 	again microproto.Instant) {
 	all := f.count
@@ -260,7 +261,7 @@ func (p *port) squeeze(f *flight, now microproto.Instant, unit, final, queue tim
 	return lost, 0
 }
 
-// carried are the frames of a flight that are not lost, and their bytes, about.
+// carried returns the number of frames that are not lost, and about their bytes.
 func (f *flight) carried() (frames, bytes int) {
 	all := len(f.frame.Data)
 	if f.lost == 0 {
@@ -270,7 +271,7 @@ func (f *flight) carried() (frames, bytes int) {
 	return frames, min(all, frames*int(f.unit))
 }
 
-// over tells whether every frame of a flight is lost.
+// over reports whether every frame of a flight is lost.
 func (f *flight) over() bool { return f.lost == 1<<f.count-1 }
 
 // draw draws which frames of a flight are lost by chance, and returns how many.
@@ -287,7 +288,7 @@ func (p *process) draw(f *flight, loss float64) (lost int) {
 	return lost
 }
 
-// skip is how many frames come through until one is lost: geometric.
+// skip returns the number of frames before the next that is lost, from a geometric distribution.
 func (p *process) skip(loss float64) int {
 	if loss >= 1 {
 		return 0
@@ -295,9 +296,9 @@ func (p *process) skip(loss float64) int {
 	return int(min(math.Log1p(-p.rand.Float64())/math.Log1p(-loss), 1<<20))
 }
 
-// overflow is how many frames a receiver loses that accepts so many bytes, of which some
-// wait, and handles a frame in each nanoseconds. They come evenly; by the time the last of a
-// long flight does, it has handled others.
+// overflow returns the number of frames lost by a receiver that accepts so many bytes, of which some
+// wait, and that handles a frame in each nanoseconds. Frames arrive evenly; when the last of a long
+// flight arrives, others have been handled.
 func (f *flight) overflow(waiting, accepts int, each float64) (lost int) {
 	gap := 0.0
 	if f.count > 1 {
@@ -318,14 +319,14 @@ func (f *flight) overflow(waiting, accepts int, each float64) (lost int) {
 	return lost
 }
 
-// lose counts frames that a host sent.
+// countLost counts lost frames of a host.
 func (e *engine) countLost(from int32, frames int) {
 	if frames > 0 {
 		e.hosts[from].gone.Add(uint64(frames))
 	}
 }
 
-// pass takes a flight through the host's port of the switch.
+// enterPort takes a flight through the host's port of the switch.
 func (m *machine) enterPort(f *flight) {
 	w := &m.e.routes[m.index]
 	queue := w.queue
@@ -344,7 +345,7 @@ func (m *machine) enterPort(f *flight) {
 		return
 	}
 	if held := m.port.free.Add(-w.queue); w.ib && w.queue > 0 && held > f.first {
-		// What a full port cannot take stays with its sender, and whatever is behind it.
+		// Frames that a full port cannot take stay at their sender, with all behind them.
 		h := m.flight()
 		h.last = held.Add(-w.latency)
 		m.post(f.from, m.now.Add(w.latency), evHold, h)
@@ -356,7 +357,7 @@ func (m *machine) enterPort(f *flight) {
 	m.schedule(f.last, evInput, f)
 }
 
-// arrive: the first frame of a flight is there; the protocol takes them as they come.
+// arrived handles the arrival of a flight's first frame. The protocol handles frames as they arrive.
 func (m *machine) arrived(f *flight) {
 	all := len(f.frame.Data)
 	if w := &m.e.routes[m.index]; m.waiting+all > w.accepts && (!w.ib || f.frame.Mode == microproto.ModeAsynchronous) {
@@ -374,7 +375,7 @@ func (m *machine) arrived(f *flight) {
 	m.receive(f)
 }
 
-// take has the protocol take the time that a flight costs.
+// receive charges the protocol's time for a flight.
 func (m *machine) receive(f *flight) {
 	frames, bytes := f.carried()
 	cost := time.Duration(frames)*m.class.Receive.Segment + time.Duration(m.class.Receive.Byte*float64(bytes))
@@ -384,7 +385,7 @@ func (m *machine) receive(f *flight) {
 	m.schedule(f.last, evInput, f)
 }
 
-// input: the host's node takes what has come of a flight.
+// deliver passes the frames of a flight that were not lost to the host's node.
 func (m *machine) deliver(fl *flight) {
 	f, lost, unit, count := fl.frame, fl.lost, int(fl.unit), int(fl.count)
 	f.Peer = addrOf(int(fl.from))

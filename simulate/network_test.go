@@ -16,7 +16,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-// still is an engine in which nothing happens but what a test makes happen.
+// still returns an engine without events of its own.
 func still(m *cluster.Model) *engine {
 	n := len(m.Hosts)
 	e := &engine{run: &Config{Model: m}, model: m, began: microproto.Never, slow: make([]float64, n), lost: make([]bool,
@@ -31,7 +31,7 @@ func still(m *cluster.Model) *engine {
 	return e
 }
 
-// train is so many frames of that length, as one.
+// train returns a train of so many frames of that length.
 func (e *engine) train(to, frames, bytes int) microproto.Frame {
 	f := e.hosts[0].memory.acquire(frames * bytes)
 	if frames > 1 {
@@ -41,14 +41,14 @@ func (e *engine) train(to, frames, bytes int) microproto.Frame {
 	return f
 }
 
-// delivery is what reached a node.
+// delivery is an arrival at a node.
 type delivery struct {
 	at     time.Duration
 	to     int
 	frames int
 }
 
-// deliveries plays what is on its way to its end.
+// deliveries runs all events, and returns the arrivals.
 func (e *engine) deliveries() (out []delivery) {
 	for {
 		first := e.processes[0]
@@ -64,7 +64,7 @@ func (e *engine) deliveries() (out []delivery) {
 		ev := first.queue.pop()
 		first.now = ev.at
 		switch m, _ := first.owner.(*machine); ev.kind {
-		case evRoom: // nobody is at home to be told
+		case evRoom: // the hosts of this engine have no nodes
 		case evInput:
 			f := ev.what
 			out = append(out, delivery{time.Duration(ev.at), int(f.to), int(f.count) - bits.OnesCount64(f.lost)})
@@ -76,8 +76,8 @@ func (e *engine) deliveries() (out []delivery) {
 	}
 }
 
-// A frame of 962 bytes takes 8 µs on a line of 1 Gbit/s with 38 bytes around it; a switch that
-// stores and forwards takes as much again.
+// A frame of 962 bytes takes 8 µs on a line of 1 Gbit/s with 38 bytes around it. A switch that
+// stores and forwards takes as long again.
 func TestIdleLine(t *testing.T) {
 	us := time.Microsecond
 	for _, c := range []struct {
@@ -121,7 +121,7 @@ func cheap(m *cluster.Model, segment time.Duration) {
 	}
 }
 
-// split puts the upper half of the machines, all alike, into a site of their own.
+// split puts the upper half of the machines into a second site.
 func split(t require.TestingT, m *cluster.Model, w cluster.WANLink) {
 	w.Between = [2]string{"here", "there"}
 	d := cluster.Description{Name: "split", Classes: []cluster.Class{m.Hosts[0].Class}, Networks: m.Networks,
@@ -135,7 +135,8 @@ func split(t require.TestingT, m *cluster.Model, w cluster.WANLink) {
 	*m = *two
 }
 
-// Two that send to one share its port; each has its own line, and a third is not in their way.
+// Two senders to one receiver share its port. Each has its own line, and a third host is not
+// delayed.
 func TestPortIsShared(t *testing.T) {
 	us := time.Microsecond
 	e := still(gigabit(4))
@@ -145,12 +146,12 @@ func TestPortIsShared(t *testing.T) {
 	require.True(t, e.hosts[0].Carry(nil, 0, e.train(3, 1, 962)))
 	require.Equal(t, []delivery{
 		{108 * us, 2, 10},
-		{(88 + 20 + 8) * us, 3, 1}, // behind the train on its line
+		{(88 + 20 + 8) * us, 3, 1}, // after the train on its line
 		{(108 + 80) * us, 2, 10},
 	}, e.deliveries())
 }
 
-// What a port's queue cannot hold is lost (ether), or stays with its sender (ib).
+// Frames that a port's queue cannot hold are lost (ether), or stay at their sender (ib).
 func TestFullPort(t *testing.T) {
 	m := gigabit(3)
 	m.Networks[0].Queue = 5000 // five frames of a thousand bytes
@@ -173,8 +174,8 @@ func TestFullPort(t *testing.T) {
 		e.hosts[1].line.free)
 }
 
-// A train has its room in a full port only when it is there: single frames of others come
-// through between its own.
+// A train takes room in a full port only as its frames arrive, so single frames of others pass
+// between them.
 func TestFullPortIsShared(t *testing.T) {
 	m := gigabit(3)
 	m.Networks[0].Queue = 5000
@@ -192,7 +193,7 @@ func TestFullPortIsShared(t *testing.T) {
 	require.InDelta(t, 40-5, single+train, 3, "the port is never idle")
 }
 
-// A full line takes nothing until half of it has gone; then its host is told.
+// A full line accepts frames again when half of them have left; then its host is called.
 func TestFullLine(t *testing.T) {
 	e := still(gigabit(2))
 	sent := 0
@@ -212,7 +213,7 @@ func TestFullLine(t *testing.T) {
 	require.Equal(t, 1, told)
 }
 
-// Whatever is sent arrives, or is counted as lost; in order between two hosts; never before it can.
+// Every frame arrives or counts as lost, in order between two hosts, and never too early.
 func TestNetworkKeepsAccount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := gigabit(4)
@@ -230,7 +231,9 @@ func TestNetworkKeepsAccount(t *testing.T) {
 				Jitter: time.Millisecond})
 		}
 		e := still(m)
-		now, sent, least := microproto.Instant(0), 0, 8*time.Microsecond+20*time.Microsecond
+		now := microproto.Instant(0)
+		sent := 0
+		least := 8*time.Microsecond + 20*time.Microsecond
 		for range rapid.IntRange(1, 30).Draw(t, "trains") {
 			now += microproto.Instant(rapid.IntRange(0, 200000).Draw(t, "gap"))
 			for _, m := range e.hosts {
@@ -263,8 +266,8 @@ func TestNetworkKeepsAccount(t *testing.T) {
 	})
 }
 
-// A lost machine sends and gets nothing; over a cut nothing passes but control messages, which
-// wait until it has healed.
+// A lost machine sends and receives nothing. Over a cut only control messages pass, after it has
+// healed.
 func TestSilence(t *testing.T) {
 	e := still(gigabit(4))
 	e.lost[1] = true
@@ -292,13 +295,15 @@ func TestSilence(t *testing.T) {
 	require.Equal(t, microproto.Never, e.hosts[0].sendControl(2, evMessage, 0, controlMessage{}))
 }
 
-// A flight that is longer than what may wait is not lost whole: what there is room for is taken, and
-// room is made while the rest comes. On an ib network 1000 segments may wait.
+// A flight longer than the receive queue is not lost as a whole: frames are accepted while there is
+// room, and room is made while the rest arrives. On an ib network 1000 segments may wait.
 func TestLongFlightsAreTaken(t *testing.T) {
 	play := func(kind string, accepts int, slow float64) int {
 		m := gigabit(2)
-		m.Networks[0].Kind, m.Networks[0].MTU, m.Networks[0].Queue = kind, 8128, 0
-		m.Hosts[1].Receive.Byte = slow * 8 // nanoseconds a byte; the line takes 8
+		m.Networks[0].Kind = kind
+		m.Networks[0].MTU = 8128
+		m.Networks[0].Queue = 0
+		m.Hosts[1].Receive.Byte = slow * 8 // nanoseconds per byte; the line takes 8
 		e := still(m)
 		if accepts > 0 {
 			e.run.ReceiveQueue = accepts
@@ -316,21 +321,23 @@ func TestLongFlightsAreTaken(t *testing.T) {
 	}
 	require.Equal(t, 64, play(cluster.IB, 0, 100), "half a megabyte fits 1000 segments")
 	require.Equal(t, 64, play(cluster.Ether, 0, 0.9), "it handles them as fast as they come")
-	some := play(cluster.Ether, 0, 2) // 26 fit, and half of what comes meanwhile is handled
+	some := play(cluster.Ether, 0, 2) // 26 fit, and half of those that arrive meanwhile are handled
 	require.InDelta(t, 26+(64-26)/2.0+13/2.0, some, 8)
 	require.Equal(t, 64, play(cluster.IB, 0, 2))
 	require.Less(t, play(cluster.IB, 8128*4, 100), 8)
 	require.Zero(t, play(cluster.Ether, 8000, 2), "not even one fits")
 }
 
-// Who has its verdict stays until what it sent last has come, over a poor network too: without
-// it a neighbour would wait for ever.
-func TestLastFacesAreWaitedFor(t *testing.T) {
+// A peer with a verdict lingers until its last messages have been accepted. Otherwise a neighbour
+// could wait for ever on a lossy network.
+func TestLastFacesArrive(t *testing.T) {
 	for seed := range uint64(40) {
 		m := gigabit(8)
 		m.Networks[0].Loss = 0.15
 		run := runOf(t, m, membrane(5), iterate.Synchronous(), 8)
-		run.Solver.Tolerance, run.Seed, run.Until = 1e-3, seed, 5*time.Minute
+		run.Solver.Tolerance = 1e-3
+		run.Seed = seed
+		run.Until = 5 * time.Minute
 		r, err := Run(context.Background(), run)
 		require.NoError(t, err)
 		require.Equal(t, iterate.Converged, r.Reason, "seed %d", seed)

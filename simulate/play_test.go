@@ -18,7 +18,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
-// membrane is a membrane over an obstacle, n points a side.
+// membrane returns a membrane over an obstacle, with n points along each axis.
 func membrane(n int) *problem.Problem {
 	return &problem.Problem{
 		Name: "membrane", Dimension: 3, N: [3]int{n, n, n}, Hi: problem.Point{1, 1, 1},
@@ -34,7 +34,7 @@ func membrane(n int) *problem.Problem {
 	}
 }
 
-// gigabit is a cluster of alike machines on one switch.
+// gigabit returns a cluster of equal machines on one switch.
 func gigabit(machines int) *cluster.Model {
 	m := &cluster.Model{
 		Name: "test", Sites: []string{"here"},
@@ -69,7 +69,9 @@ func TestSynchronousBits(t *testing.T) {
 	for name, change := range map[string]func(m *cluster.Model){
 		"ether": func(*cluster.Model) {},
 		"ib": func(m *cluster.Model) {
-			m.Networks[0].Kind, m.Networks[0].Rate, m.Networks[0].MTU = cluster.IB, 2.5e9, 8128
+			m.Networks[0].Kind = cluster.IB
+			m.Networks[0].Rate = 2.5e9
+			m.Networks[0].MTU = 8128
 		},
 		"lossy":   func(m *cluster.Model) { m.Networks[0].Loss, m.Networks[0].MTU = 0.02, 400 },
 		"narrow":  func(m *cluster.Model) { m.Networks[0].Queue, m.Networks[0].MTU = 800, 400 },
@@ -106,11 +108,13 @@ func TestSynchronousBits(t *testing.T) {
 	}
 }
 
-// costly gives the machines costs of the protocol, jitter and pauses.
+// costly sets costs of the protocol, jitter and pauses.
 func costly(m *cluster.Model, cores int, copies bool) {
 	for i := range m.Hosts {
 		c := &m.Hosts[i].Class
-		c.Cores, c.Copies, c.Jitter = cores, copies, 0.1
+		c.Cores = cores
+		c.Copies = copies
+		c.Jitter = 0.1
 		c.Send = cluster.Cost{Message: 2 * time.Microsecond, Segment: time.Microsecond, Byte: 0.5}
 		c.Receive = cluster.Cost{Message: 3 * time.Microsecond, Segment: 2 * time.Microsecond, Byte: 0.25}
 		c.Straggle = cluster.Straggle{PerSecond: 50, For: time.Millisecond}
@@ -143,7 +147,7 @@ func TestAsynchronousConverges(t *testing.T) {
 	}
 }
 
-// The same seed gives the same run, another seed another one.
+// The same seed gives the same run, and another seed another one.
 func TestDeterminism(t *testing.T) {
 	play := func(seed uint64) *Result {
 		m := gigabit(8)
@@ -161,7 +165,7 @@ func TestDeterminism(t *testing.T) {
 	require.NotEqual(t, first.Virtual, play(2).Virtual)
 }
 
-// The number of threads changes nothing, even where much happens at one instant.
+// The result does not depend on the number of threads, even if many events happen at one instant.
 func TestThreads(t *testing.T) {
 	threads := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(threads)

@@ -9,9 +9,9 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// process is a part of the model that acts on others only by events some time ahead: a host
-// with its line and its port, a line between sites, a backplane. Processes of one window
-// (see windows.go) run in any order, on any thread, with one result.
+// process is a logical process of the simulation: a host with its line and its port, a link between
+// sites, or a backplane. It acts on others only by events in their future. The processes of a window
+// (see windows.go) run in any order and on any thread with the same result.
 type process struct {
 	owner  interface{ happen(ev *event) }
 	all    []*process
@@ -20,30 +20,30 @@ type process struct {
 	queue  eventHeap
 	rand   *rand.Rand
 	events uint64
-	event  event // that happens: here, so that it need not be allocated
+	event  event // the event in progress; a field, so that it is not allocated
 	spare  []*flight
-	posted uint64  // numbers what it sends to others
-	mailed []int32 // whose inboxes it was the first to write to, in this window
+	posted uint64  // numbers the events that it posts to others
+	mailed []int32 // processes in whose inbox it was the first to write, in this window
 
 	mu    sync.Mutex
-	inbox []posting // of this window
-	// letters are those of the windows before, until the process runs.
-	letters  []posting
-	earliest microproto.Instant // of them
+	inbox []posting // postings of this window
+	// pending are postings of earlier windows, until the process runs.
+	pending  []posting
+	earliest microproto.Instant // instant among pending
 }
 
-// post is an event from another process.
+// posting is an event from another process.
 type posting struct {
-	event // numbered by its sender
+	event // its seq is the sender's
 	from  int32
 }
 
-// at has something happen here.
+// schedule schedules an event of this process.
 func (p *process) schedule(t microproto.Instant, kind eventKind, what *flight) {
 	p.queue.push(max(t, p.now), kind, what)
 }
 
-// post has something happen in another process, no earlier than a window's length from now.
+// post schedules an event of another process, at least a window's length from now.
 func (p *process) post(to int32, t microproto.Instant, kind eventKind, what *flight) {
 	if to == p.index {
 		p.schedule(t, kind, what)
@@ -59,36 +59,37 @@ func (p *process) post(to int32, t microproto.Instant, kind eventKind, what *fli
 	q.mu.Unlock()
 }
 
-// settle takes the inbox in, between two windows, and tells when there is something to do.
+// readInbox takes the inbox between two windows, and returns when the process has something to do.
 func (p *process) readInbox() microproto.Instant {
-	if len(p.letters) == 0 {
-		p.letters, p.inbox = p.inbox, p.letters
+	if len(p.pending) == 0 {
+		p.pending, p.inbox = p.inbox, p.pending
 		p.earliest = microproto.Never
 	} else {
-		p.letters, p.inbox = append(p.letters, p.inbox...), p.inbox[:0]
+		p.pending, p.inbox = append(p.pending, p.inbox...), p.inbox[:0]
 	}
-	for i := range p.letters {
-		p.earliest = min(p.earliest, p.letters[i].at)
+	for i := range p.pending {
+		p.earliest = min(p.earliest, p.pending[i].at)
 	}
 	return min(p.earliest, p.queue.next())
 }
 
-// collect plans what others have posted, in an order that does not depend on theirs.
+// scheduleInbox schedules the events that others have posted, in an order that does not depend on
+// the order in which those ran.
 func (p *process) scheduleInbox() {
-	if len(p.letters) > 1 {
-		slices.SortFunc(p.letters, func(a, b posting) int {
+	if len(p.pending) > 1 {
+		slices.SortFunc(p.pending, func(a, b posting) int {
 			return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.from, b.from), cmp.Compare(a.seq, b.seq))
 		})
 	}
-	for i := range p.letters {
-		e := &p.letters[i]
+	for i := range p.pending {
+		e := &p.pending[i]
 		p.queue.push(max(e.at, p.now), e.kind, e.what)
 	}
-	clear(p.letters)
-	p.letters, p.earliest = p.letters[:0], microproto.Never
+	clear(p.pending)
+	p.pending, p.earliest = p.pending[:0], microproto.Never
 }
 
-// run has happen what is due before an instant. What others post meanwhile lies behind it.
+// run handles all events before an instant. What others post meanwhile comes later.
 func (p *process) run(before microproto.Instant) {
 	for p.queue.next() < before {
 		p.event = p.queue.pop()
@@ -98,7 +99,7 @@ func (p *process) run(before microproto.Instant) {
 	}
 }
 
-// flight makes one; whoever ends it gives it to its own spare ones.
+// flight returns a new flight. The process that ends it keeps it for reuse.
 func (p *process) flight() *flight {
 	if k := len(p.spare); k > 0 {
 		f := p.spare[k-1]
@@ -108,7 +109,7 @@ func (p *process) flight() *flight {
 	return new(flight)
 }
 
-// land ends a flight, and its frame.
+// land ends a flight and releases its frame.
 func (p *process) land(f *flight) {
 	f.frame.Release()
 	*f = flight{}

@@ -6,6 +6,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
+	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/exchange"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -17,6 +18,8 @@ type Config struct {
 	Model *cluster.Model
 	// Solver configures the peers of an obstacle problem. Run sets Rank and Executor.
 	Solver problem.Config
+	// Methods is the catalog of Solver.Method; nil: solver.Methods.
+	Methods *solver.Catalog
 	// New, if not nil, makes the peer of a rank, of any iteration; Solver is not used then. points
 	// is the number of points of its block, all of which a sweep relaxes.
 	New func(rank iterate.Rank) (p Peer, points int, err error)

@@ -7,12 +7,12 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// standIn is a peer on a coarse grid that stands for one on a grid with more points a side:
-// what it sends is longer, padded, and its relaxations count for more points. Agreement
-// messages keep their lengths: they are few.
+// scaledPeer is a peer on a coarse grid that represents one on a grid with more points along each
+// axis. Its faces are padded to the length of the fine grid's, and its points count for more.
+// Agreement messages keep their lengths, since they are few.
 type scaledPeer struct {
 	problem.Peer
-	face, volume int // that a point stands for
+	face, volume int // points of the fine grid for each point of a face, and of the block
 	links        []iterate.Link
 	part         int // points of the relaxation asked for
 	received     map[iterate.Rank]*received
@@ -25,27 +25,28 @@ type received struct {
 	next  uint32   // tag of the next one
 }
 
-// overlay is memory of messages of which only the beginnings are true: they lie side by side, and
-// each message goes on over those behind it and an end that all have in common.
+// paddedBuffers is memory for messages of which only the beginnings are used. The beginnings lie
+// side by side. The rest of a message overlaps the beginnings of those behind it, and the end of the
+// memory, which all share.
 type paddedBuffers struct {
 	memory []byte
-	true   int // bytes at most
+	used   int // length of the longest beginning, bytes
 }
 
-// Take implements virtual.Memory.
+// Take implements exchange.Memory.
 func (o *paddedBuffers) Take(i, n int) []byte {
-	if most := (i+1)*o.true + n; most > len(o.memory) {
+	if most := (i+1)*o.used + n; most > len(o.memory) {
 		grown := make([]byte, most)
 		copy(grown, o.memory)
 		o.memory = grown
 	}
-	return o.memory[i*o.true:][:n:n]
+	return o.memory[i*o.used:][:n:n]
 }
 
-// Give implements virtual.Memory: there is nothing to keep.
+// Give implements exchange.Memory: there is nothing to keep.
 func (*paddedBuffers) Give(int, []byte) {}
 
-// stand has every point of a peer's grid stand for side points a side.
+// scalePeer returns a peer each of whose grid points represents side points along each axis.
 func scalePeer(p problem.Peer, side, dimension int) *scaledPeer {
 	s := &scaledPeer{Peer: p, face: 1, volume: side, received: map[iterate.Rank]*received{}}
 	for range dimension - 1 {
@@ -57,7 +58,7 @@ func scalePeer(p problem.Peer, side, dimension int) *scaledPeer {
 		s.links = append(s.links, long)
 		s.received[l.Rank] = &received{faces: make([][]byte, len(l.Slots))}
 		for _, n := range l.Sent {
-			s.sending.true = max(s.sending.true, n)
+			s.sending.used = max(s.sending.used, n)
 		}
 	}
 	return s
@@ -71,10 +72,10 @@ func (s *scaledPeer) longer(lengths []int) []int {
 	return out
 }
 
-// Links implements problem.Peer.
+// Links implements Peer.
 func (s *scaledPeer) Links() []iterate.Link { return s.links }
 
-// Next implements problem.Peer.
+// Next implements Peer.
 func (s *scaledPeer) Next(now time.Duration) iterate.Op {
 	op := s.Peer.Next(now)
 	s.part = op.Points
@@ -82,26 +83,26 @@ func (s *scaledPeer) Next(now time.Duration) iterate.Op {
 	return op
 }
 
-// Relax implements problem.Peer.
+// Relax implements Peer.
 func (s *scaledPeer) Relax(op iterate.Op) {
 	op.Points = s.part
 	s.Peer.Relax(op)
 }
 
-// Expects implements exchange.Expecter: faces come under one tag after the other, and Halo has
+// Expects implements exchange.Expecter. Faces come under one tag after the other, and Halo has
 // copied those before.
 func (s *scaledPeer) Expects(q iterate.Rank) (tag uint32, ok bool) {
 	return s.received[q].next, true
 }
 
-// Pack implements problem.Peer: what lies behind the face is whatever dst holds.
+// Pack implements Peer. The padding holds whatever dst held.
 func (s *scaledPeer) Pack(op iterate.Op, dst []byte) {
 	op.Bytes /= s.face
 	s.Peer.Pack(op, dst[:op.Bytes])
 }
 
-// Halo implements problem.Peer. It keeps what is true of data itself: the shell may use its
-// memory again.
+// Halo implements Peer. It copies the beginning of data, since the exchange uses the memory for the
+// next face.
 func (s *scaledPeer) Halo(now time.Duration, q iterate.Rank, tag uint32, label uint64, data []byte) error {
 	r := s.received[q]
 	kept := append(r.faces[tag][:0], data[:len(data)/s.face]...)

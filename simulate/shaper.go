@@ -7,7 +7,7 @@ import (
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 )
 
-// shaper bounds what a host sends: a token bucket in front of its line.
+// shaper bounds the rate of a host by a token bucket before its line.
 type shaper struct {
 	each         float64 // nanoseconds per byte; 0: there is none
 	burst, queue time.Duration
@@ -21,11 +21,12 @@ func newShaper(s *cluster.Shaper) shaper {
 	return shaper{each, time.Duration(float64(s.Burst) * each), time.Duration(float64(s.Queue) * each)}
 }
 
-// shape takes a flight through the shaper and the line behind it, frame by frame. Frames that
-// leave as one come there as one, when the last is ready: what finds room between two flights
-// depends on it. What does not fit the shaper's queue is lost; it returns how many frames are.
+// shape passes a flight through the shaper and the line behind it, frame by frame. The frames of a
+// train enter together when the last is ready, which decides what finds room between two trains.
+// Frames that do not fit the shaper's queue are lost; shape returns their number.
 func (l *line) shape(f *flight, w *route) (lost int) {
-	s, all, came := &w.shaper, int(f.count), f.last
+	s, all := &w.shaper, int(f.count)
+	came := f.last
 	begins, leaves := microproto.Never, microproto.Instant(0)
 	for i := range all {
 		bytes := int(f.unit)
@@ -40,7 +41,7 @@ func (l *line) shape(f *flight, w *route) (lost int) {
 			continue
 		}
 		l.shaped = l.shaped.Add(took)
-		// With tokens enough it goes at once, as fast as the line is.
+		// With enough tokens the frame leaves at once, at the speed of the line.
 		l.free = max(l.free.Add(w.of(bytes)), came.Add(w.of(bytes)), l.shaped)
 		begins, leaves = min(begins, l.free), l.free
 	}

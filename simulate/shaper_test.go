@@ -11,12 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A frame of 962 bytes takes 8 µs on the line and 80 of the shaper's tokens a byte in 80 ns:
-// 1000 bytes in 80 µs. What was saved up goes at once, one frame behind the other on the line,
-// the rest as the tokens come; who finds the queue full is lost.
+// A frame of 962 bytes takes 8 µs on the line, and 1000 bytes of tokens, which take 80 µs. Saved
+// tokens let frames leave at once, one after the other on the line, and the rest leaves as tokens
+// come. Frames that find the queue full are lost.
 func TestShaper(t *testing.T) {
 	us := time.Microsecond
-	const wait = 20*time.Microsecond + 8*time.Microsecond // latency, and the port stores one
+	const wait = 20*time.Microsecond + 8*time.Microsecond // latency, and the time of the port
 	for _, c := range []struct {
 		name   string
 		shaper cluster.Shaper
@@ -46,13 +46,13 @@ func TestShaper(t *testing.T) {
 	}
 }
 
-// Whoever sends asynchronously into a shaper is not told to wait: nothing is replaced in the node,
-// and frames are lost. The run ends all the same.
-func TestShaperMakesNobodyWait(t *testing.T) {
+// A shaper does not make asynchronous senders wait, so no value is replaced in the node, and frames
+// are lost. The run ends all the same.
+func TestShaperDoesNotBlockSenders(t *testing.T) {
 	m := gigabit(2)
 	m.Networks[0].MTU, m.Networks[0].Shaper = 576, cluster.Shaper{Rate: 60e6, Queue: 256 << 10}
 	for i := range m.Hosts {
-		m.Hosts[i].Jitter = 0.2 // or the same frames of every face would be those that are lost
+		m.Hosts[i].Jitter = 0.2 // otherwise the same frames of every face would be lost
 	}
 	r, err := Run(context.Background(), runOf(t, m, membrane(15), iterate.Asynchronous(), 2))
 	require.NoError(t, err)

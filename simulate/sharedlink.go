@@ -6,24 +6,24 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// trunk is a line that many hosts share: one direction of a line between two sites, or the
-// backplane of a switch.
+// sharedLink is a link that many hosts share: one direction of a WAN link, or the backplane of a
+// switch.
 type sharedLink struct {
 	process
 	port
 	linkModel
 	e    *engine
-	last microproto.Instant // when the last flight is where it goes next: order is kept
+	last microproto.Instant // when the last flight reaches its next process: flights stay in order
 }
 
-// pipe is what a trunk does to flights.
+// linkModel is what a shared link does to flights.
 type linkModel struct {
 	each    float64       // nanoseconds per byte
-	queue   time.Duration // it holds; 0: no bound
+	queue   time.Duration // time that it holds frames at most; 0: no bound
 	latency time.Duration
 	jitter  int64
 	loss    float64
-	plane   bool // stores nothing
+	plane   bool // a backplane, which stores nothing
 }
 
 func (e *engine) newSharedLink(p linkModel) *sharedLink {
@@ -32,7 +32,7 @@ func (e *engine) newSharedLink(p linkModel) *sharedLink {
 	return t
 }
 
-// wide is the line from one site to another.
+// wanLink returns the link from one site to another.
 func (e *engine) wanLink(from, to int) *sharedLink {
 	i := e.model.WANOf(from, to)
 	if e.model.Sites[from] == e.model.WAN[i].Between[0] {
@@ -41,10 +41,11 @@ func (e *engine) wanLink(from, to int) *sharedLink {
 	return e.wanLinks[i][1]
 }
 
-// happen takes a flight through.
+// happen passes a flight through.
 func (t *sharedLink) happen(ev *event) {
 	f := ev.what
-	e, w, r := t.e, &t.e.routes[f.from], &t.e.routes[f.to]
+	e := t.e
+	w, r := &e.routes[f.from], &e.routes[f.to]
 	lost, again := t.forward(f, t.now, t.each, w.around, t.linkModel.queue, t.plane)
 	e.countLost(f.from, lost)
 	if again > 0 {
@@ -57,12 +58,13 @@ func (t *sharedLink) happen(ev *event) {
 		return
 	}
 	if t.plane {
-		late := f.rest - time.Duration(float64(int(f.unit)+w.around)*t.each+0.5) // nothing is stored there
+		late := f.rest - time.Duration(float64(int(f.unit)+w.around)*t.each+0.5) // a backplane stores nothing
 		f.first, f.last = max(t.now.Add(f.rest), f.first.Add(late)), f.last.Add(f.rest)
 		t.post(f.to, f.first, evPort, f)
 		return
 	}
-	late, next, kind := t.latency+r.latency, f.to, evPort
+	late := t.latency + r.latency
+	next, kind := f.to, evPort
 	if r.plane != nil {
 		next, kind = r.plane.index, evPass
 		f.rest = r.latency - r.latency/2

@@ -8,9 +8,9 @@ import (
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-// errand is a relaxation that a thread of the crew may do while the engine goes on: virtual time
-// passes, many windows long, before anybody looks at what it gives. Where latencies are short
-// windows are too small for several threads, but relaxations need not wait for windows.
+// task is a relaxation that a worker may do while the engine continues. Virtual time passes, many
+// windows of it, before the result is needed. Short latencies make windows too small for several
+// threads, but relaxations do not have to wait for windows.
 type task struct {
 	stage atomic.Int32
 	peer  Peer
@@ -18,18 +18,19 @@ type task struct {
 	over  chan struct{}
 }
 
-// The stages of an errand.
+// The stages of a task.
 const (
-	taskDone    int32 = iota // there is none
-	taskPlanned              // whoever comes first does it
+	taskDone    int32 = iota // there is no task
+	taskPlanned              // the first worker that is free takes it
 	taskTaken
-	taskAwaited // taken, and somebody waits for its end
+	taskAwaited // taken, and a goroutine waits for its end
 )
 
-// errandPoints are the points from which a relaxation is worth the waking of a thread, some 10 µs.
+// taskPoints is the number of points from which a relaxation is worth waking a thread, which takes
+// some 10 µs.
 const taskPoints = 1 << 14
 
-// do does an errand that nobody has taken; false: somebody has.
+// do does a task that has not been taken. It returns false if it has.
 func (r *task) do() bool {
 	if !r.stage.CompareAndSwap(taskPlanned, taskTaken) {
 		return false
@@ -42,8 +43,8 @@ func (r *task) do() bool {
 	return true
 }
 
-// farsighted is a peer that can relax a whole sweep when the first part of it is due. Parts of
-// one sweep are many windows apart, in which the other hosts' blocks take the caches.
+// sweepRelaxer is a peer that can relax a whole sweep when its first part is due. Many windows lie
+// between the parts of a sweep, in which the blocks of other hosts replace the peer's in the caches.
 type sweepRelaxer interface{ RelaxAhead(op iterate.Op) }
 
 func relaxSweep(p Peer, op iterate.Op) {
@@ -54,16 +55,16 @@ func relaxSweep(p Peer, op iterate.Op) {
 	p.Relax(op)
 }
 
-// deferring is a peer whose relaxations are errands. Whoever asks it for anything else waits until
-// they are over, so nothing that can be seen of it is different. It is not embedded: no method of
-// the peer may go by unnoticed.
+// deferredPeer is a peer whose relaxations are tasks. Every other method waits until the task is
+// done, so the difference cannot be observed. The peer is not embedded, so that no method of it can
+// be called directly.
 type deferredPeer struct {
 	errand task
 	crew   *workerPool
-	block  int // points that a sweep's first part relaxes, the others nothing; 0: each relaxes its own
+	block  int // points that the first part of a sweep relaxes, the others none; 0: each part relaxes its own
 }
 
-// deferredBy has the relaxations of a peer done by a crew.
+// deferRelaxations returns a peer whose relaxations are tasks of a pool.
 func deferRelaxations(c *workerPool, p Peer, block int) *deferredPeer {
 	d := &deferredPeer{crew: c, errand: task{peer: p, over: make(chan struct{}, 1)}}
 	if _, ok := p.(sweepRelaxer); ok {
@@ -72,12 +73,12 @@ func deferRelaxations(c *workerPool, p Peer, block int) *deferredPeer {
 	return d
 }
 
-// settled is the peer when its errand is over.
+// settled returns the peer when its task is done.
 func (d *deferredPeer) settled() Peer {
 	r := &d.errand
 	for r.stage.Load() != taskDone && !r.do() {
 		if d.crew.help() {
-			continue // with another one meanwhile
+			continue // another task was done meanwhile
 		}
 		if r.stage.CompareAndSwap(taskTaken, taskAwaited) {
 			<-r.over
@@ -86,7 +87,7 @@ func (d *deferredPeer) settled() Peer {
 	return r.peer
 }
 
-// relax has an operation done; first tells that a sweep begins with it.
+// relax starts a relaxation; first reports that a sweep begins with it.
 func (d *deferredPeer) relax(op iterate.Op, first bool) {
 	p := d.settled()
 	points := op.Points
@@ -105,10 +106,10 @@ func (d *deferredPeer) relax(op iterate.Op, first bool) {
 	d.crew.plan(&d.errand)
 }
 
-// Relax implements problem.Peer.
+// Relax implements Peer.
 func (d *deferredPeer) Relax(op iterate.Op) { d.relax(op, false) }
 
-// Next implements problem.Peer.
+// Next implements Peer.
 func (d *deferredPeer) Next(now time.Duration) iterate.Op { return d.settled().Next(now) }
 
 // Expects implements exchange.Expecter.
@@ -119,24 +120,24 @@ func (d *deferredPeer) Expects(q iterate.Rank) (tag uint32, ok bool) {
 	return 0, false
 }
 
-// Pack implements problem.Peer.
+// Pack implements Peer.
 func (d *deferredPeer) Pack(op iterate.Op, dst []byte) { d.settled().Pack(op, dst) }
 
-// Halo implements problem.Peer.
+// Halo implements Peer.
 func (d *deferredPeer) Halo(now time.Duration, q iterate.Rank, tag uint32, label uint64, data []byte) error {
 	return d.settled().Halo(now, q, tag, label, data)
 }
 
-// Agree implements problem.Peer.
+// Agree implements Peer.
 func (d *deferredPeer) Agree(now time.Duration, q iterate.Rank, msg []byte) error {
 	return d.settled().Agree(now, q, msg)
 }
 
-// Outcome implements problem.Peer.
+// Outcome implements Peer.
 func (d *deferredPeer) Outcome() iterate.Outcome { return d.settled().Outcome() }
 
-// Progress implements problem.Peer.
+// Progress implements Peer.
 func (d *deferredPeer) Progress() iterate.Progress { return d.settled().Progress() }
 
-// Links implements problem.Peer.
+// Links implements Peer.
 func (d *deferredPeer) Links() []iterate.Link { return d.settled().Links() }

@@ -12,9 +12,9 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// Relaxations that other threads do while the engine goes on change nothing: parts of a sweep,
-// methods whose parts are all work, machines that share cores, an end in the middle.
-func TestErrands(t *testing.T) {
+// Deferred relaxations do not change a result: with parts of a sweep, with methods that have all
+// their work in parts, on machines that share cores, and when a run is cut short.
+func TestDeferredRelaxations(t *testing.T) {
 	for name, c := range map[string]struct {
 		scheme iterate.Scheme
 		change func(m *cluster.Model, r *Config)
@@ -28,13 +28,18 @@ func TestErrands(t *testing.T) {
 		}},
 		"multigrid": {iterate.Synchronous(), func(_ *cluster.Model, r *Config) { r.Solver.Method.Name = problem.Multigrid }},
 		"schwarz":   {iterate.Asynchronous(), func(_ *cluster.Model, r *Config) { r.Solver.Method.Name = problem.Schwarz }},
-		"cut short": {iterate.Asynchronous(), func(_ *cluster.Model, r *Config) { r.Sweeps, r.Until = 0, 3*time.Millisecond }},
+		"cut short": {iterate.Asynchronous(), func(_ *cluster.Model, r *Config) {
+			r.Sweeps, r.Until = 0,
+				3*time.Millisecond
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			play := func(threads int) *Result {
 				m := gigabit(4)
 				r := runOf(t, m, membrane(50), c.scheme, 4)
-				r.Solver.Tolerance, r.Sweeps, r.Threads = 1e-14, 8, threads
+				r.Solver.Tolerance = 1e-14
+				r.Sweeps = 8
+				r.Threads = threads
 				c.change(m, &r)
 				done, err := Run(context.Background(), r)
 				require.NoError(t, err)
@@ -49,10 +54,9 @@ func TestErrands(t *testing.T) {
 	}
 }
 
-// Whoever asks a peer for anything while a relaxation of its waits has it done first; an errand is
-// done once.
-func TestErrandIsDoneOnce(t *testing.T) {
-	crew := newWorkerPool(1, 1) // nobody helps
+// A call of any other method does a waiting relaxation first, and a task is done once.
+func TestTaskIsDoneOnce(t *testing.T) {
+	crew := newWorkerPool(1, 1) // without helpers
 	defer crew.close()
 	p := &counted{}
 	d := deferRelaxations(crew, p, 0)
@@ -70,7 +74,7 @@ func TestErrandIsDoneOnce(t *testing.T) {
 	require.Equal(t, 4, p.relaxed, "what is soon done is done at once")
 }
 
-// counted is a peer that counts.
+// counted is a peer that counts its relaxations.
 type counted struct {
 	Peer
 	relaxed int
@@ -80,5 +84,5 @@ func (c *counted) Links() []iterate.Link    { return nil }
 func (c *counted) Relax(iterate.Op)         { c.relaxed++ }
 func (c *counted) Outcome() iterate.Outcome { return iterate.Outcome{} }
 
-// ownPeer makes a peer of Config.New.
+// ownPeer makes a peer for Config.New.
 func ownPeer(iterate.Rank) (p Peer, points int, err error) { return &counted{}, 1, nil }

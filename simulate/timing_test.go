@@ -14,12 +14,14 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// steadily plays so many sweeps without measuring residuals.
+// steadily simulates so many sweeps without residuals.
 func steadily(t testing.TB, m *cluster.Model, p *problem.Problem, s iterate.Scheme, peers int,
 	change func(r *Config)) *Result {
 	t.Helper()
 	run := runOf(t, m, p, s, peers)
-	run.Solver.Tolerance, run.Solver.CheckEvery, run.Sweeps = 0, 1<<20, 40
+	run.Solver.Tolerance = 0
+	run.Solver.CheckEvery = 1 << 20
+	run.Sweeps = 40
 	if change != nil {
 		change(&run)
 	}
@@ -29,13 +31,13 @@ func steadily(t testing.TB, m *cluster.Model, p *problem.Problem, s iterate.Sche
 	return r
 }
 
-// frameHeader is the bytes in front of a synchronous segment's payload; an acknowledgement is
-// nothing else.
+// frameHeader is the number of bytes before a synchronous segment's payload. An acknowledgement has
+// no payload.
 const frameHeader = 58
 
-// Two machines exchange one face a sweep. It leaves when its own layer has been relaxed, or
-// the acknowledgement of the one before has left, so a sweep takes that, the message on two
-// lines, and the latency; or its relaxation, if that is longer.
+// Two machines exchange one face per sweep. It leaves when its layer has been relaxed, or after the
+// acknowledgement of the face before. So a sweep takes that time, the message on two lines and the
+// latency, or its relaxation if that is longer.
 func TestSweepOfTwo(t *testing.T) {
 	line := func(payload int) time.Duration { return time.Duration(payload+frameHeader+38) * 8 }
 	for _, c := range []struct {
@@ -46,7 +48,7 @@ func TestSweepOfTwo(t *testing.T) {
 	}{
 		{n: 8, want: line(0) + 2*line(512) + 20000},
 		{n: 8, late: true, want: 5120 + 2*line(512) + 20000},
-		{n: 16, want: 2560 + 2*line(1408) + line(640) + 20000}, // the second of two frames is behind the first on both
+		{n: 16, want: 2560 + 2*line(1408) + line(640) + 20000}, // the second of two frames waits for the first on both lines
 		{n: 8, want: 5120, change: func(m *cluster.Model) {
 			m.Networks[0].Rate, m.Networks[0].Latency = 1e12,
 				time.Microsecond
@@ -73,9 +75,9 @@ func TestSweepOfTwo(t *testing.T) {
 	}
 }
 
-// A grid that stands for one of twice the points a side takes its time; one that stands for itself
-// is itself.
-func TestStanding(t *testing.T) {
+// A scaled grid takes the time of the grid that it represents, and with scale 1 it is the grid
+// itself.
+func TestScale(t *testing.T) {
 	if testing.Short() {
 		t.Skip("seconds of simulated clusters: without -short")
 	}
@@ -98,8 +100,8 @@ func TestStanding(t *testing.T) {
 	require.Greater(t, thick.Virtual, 2*thin.Virtual)
 }
 
-// Jitter lengthens synchronous sweeps, since everybody waits for the slowest; alone a machine
-// keeps its mean.
+// Jitter lengthens synchronous sweeps, since all wait for the slowest. One machine alone keeps its
+// mean.
 func TestJitterAndStraggle(t *testing.T) {
 	m := gigabit(1)
 	m.Hosts[0].Jitter = 0.3
@@ -109,7 +111,7 @@ func TestJitterAndStraggle(t *testing.T) {
 
 	m.Hosts[0].Jitter, m.Hosts[0].Straggle = 0, cluster.Straggle{PerSecond: 1000, For: 5 * time.Millisecond}
 	one = steadily(t, m, membrane(12), iterate.Synchronous(), 1, func(r *Config) { r.Sweeps = 40000 })
-	mean *= 6 // for each second of relaxing it is held up five
+	mean *= 6 // five seconds of pauses for each second of relaxing
 	require.InDelta(t, float64(mean), float64(one.Ranks[0].Relaxing)/40000, 0.15*float64(mean))
 
 	calm := steadily(t, gigabit(8), membrane(24), iterate.Synchronous(), 8, nil)
@@ -120,8 +122,7 @@ func TestJitterAndStraggle(t *testing.T) {
 	require.Greater(t, steadily(t, m, membrane(24), iterate.Synchronous(), 8, nil).Steady, calm.Steady)
 }
 
-// A machine that falls silent ends the run when its neighbours have waited as long as for any
-// peer; the error names it.
+// A lost machine ends the run after the peer time-out of its neighbours, and the error names it.
 func TestLostMachine(t *testing.T) {
 	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		m := gigabit(8)
@@ -129,7 +130,7 @@ func TestLostMachine(t *testing.T) {
 		run := runOf(t, m, membrane(7), s, 8)
 		run.Solver.Tolerance = 1e-13
 		if s.Asynchronous() {
-			run.Solver.Problem = membrane(63) // ten seconds are long for the other seven
+			run.Solver.Problem = membrane(63) // ten seconds take long to simulate for the other seven
 			run.Solver.Partition, _ = problem.Boxes(run.Solver.Problem.N, 8)
 			m.Hosts[0].Relaxation = 1e4
 			run.Model = slowed(m)
@@ -145,7 +146,7 @@ func TestLostMachine(t *testing.T) {
 	}
 }
 
-// slowed makes relaxations last, so that there is little to simulate in ten seconds.
+// slowed returns slow machines, so that ten seconds are few events.
 func slowed(m *cluster.Model) *cluster.Model {
 	for i := range m.Hosts {
 		m.Hosts[i].Relaxation = 2e4
@@ -153,7 +154,7 @@ func slowed(m *cluster.Model) *cluster.Model {
 	return m
 }
 
-// A cut that heals in time costs time alone; one that does not ends the run.
+// A cut that heals in time only costs time. A longer one ends the run.
 func TestCut(t *testing.T) {
 	for _, halves := range []bool{false, true} {
 		for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
@@ -185,7 +186,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// Until ends a run in virtual time, with what there is.
+// Until ends a run in virtual time with the newest iterate.
 func TestUntil(t *testing.T) {
 	run := runOf(t, gigabit(8), membrane(7), iterate.Synchronous(), 8)
 	run.Until = 500 * time.Microsecond

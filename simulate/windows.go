@@ -12,12 +12,12 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Nothing that a process does reaches another one before a latency has passed. So all that
-// happens before the next event of all and a latency beyond it, a window, is known when it
-// begins: processes go through theirs in any order, on several threads (conservative
-// synchronisation, after Chandy and Misra 1979). What they post is read when the next begins.
+// An action of a process reaches another process only after a latency. So all events between the
+// next event of all and a latency later, a window, are known when the window begins. Processes run
+// through the window in any order, on several threads (conservative synchronisation, after Chandy
+// and Misra 1979). The events that they post are read when the next window begins.
 
-// window is the work of one.
+// window is the work of one window.
 type window struct {
 	before  microproto.Instant
 	work    []*process
@@ -26,30 +26,30 @@ type window struct {
 	threads int
 }
 
-// share is the part of a window's work that one thread begins with.
+// span is the part of a window's work with which one thread begins.
 type span struct {
 	next atomic.Int64
 	end  int64
-	_    [48]byte // of a cache line of its own
+	_    [48]byte // padding to a cache line
 }
 
-// crew runs windows on several threads, and errands between them.
+// workerPool runs windows on several threads, and tasks between them.
 type workerPool struct {
-	threads int  // that a window may have
-	helpers bool // there is another thread
+	threads int  // that a window may use
+	helpers bool // there is more than one thread
 	calls   []chan *window
 	errands chan *task
-	over    chan struct{} // another thread has done the last of a window's work
+	over    chan struct{} // another thread has done the last work of a window
 	wait    sync.WaitGroup
 }
 
-// errandsMost is how many errands wait at most; one more is done by whoever needs it.
+// maxTasks bounds the tasks that wait. A task more is done when its result is needed.
 const maxTasks = 1 << 10
 
-// alone is the most processes of a window that one thread does alone.
+// serialProcesses is the largest number of processes of a window that one thread runs alone.
 const serialProcesses = 8
 
-// newCrew has windows run on so many threads, and errands on so many.
+// newWorkerPool returns a pool with so many threads for windows and for tasks.
 func newWorkerPool(threads, errands int) *workerPool {
 	c := &workerPool{threads: threads, over: make(chan struct{}, 1), errands: make(chan *task, maxTasks),
 		helpers: max(threads, errands) > 1}
@@ -63,7 +63,7 @@ func newWorkerPool(threads, errands int) *workerPool {
 	return c
 }
 
-// serve is what thread k does.
+// serve is the loop of thread k.
 func (c *workerPool) serve(k int, call chan *window) {
 	for {
 		select {
@@ -80,7 +80,7 @@ func (c *workerPool) serve(k int, call chan *window) {
 	}
 }
 
-// plan has an errand done by whoever has time; where too many wait, by whoever needs it.
+// plan queues a task. If the queue is full, the task is done when its result is needed.
 func (c *workerPool) plan(r *task) {
 	select {
 	case c.errands <- r:
@@ -88,7 +88,7 @@ func (c *workerPool) plan(r *task) {
 	}
 }
 
-// help does an errand that waits, if there is one.
+// help does a task of the queue, if there is one.
 func (c *workerPool) help() bool {
 	select {
 	case r, more := <-c.errands:
@@ -103,7 +103,7 @@ func (c *workerPool) close() {
 	c.wait.Wait()
 }
 
-// run does a window's work and returns when it is done.
+// run does a window's work and returns when that is done.
 func (c *workerPool) run(work []*process, before microproto.Instant) {
 	if c.threads == 1 || len(work) <= serialProcesses {
 		for _, p := range work {
@@ -119,7 +119,7 @@ func (c *workerPool) run(work []*process, before microproto.Instant) {
 	}
 	for _, call := range c.calls {
 		select {
-		case <-call: // it was still asleep; that window is over
+		case <-call: // the thread was still asleep; that window is over
 		default:
 		}
 		call <- w
@@ -129,11 +129,11 @@ func (c *workerPool) run(work []*process, before microproto.Instant) {
 	}
 }
 
-// patience is how often a thread looks for the end of a window before it sleeps: some 20 µs. Where
-// others want the processors, the one that it would keep may be what the last thread waits for.
+// spinRounds is how often a thread polls for the end of a window before it sleeps, some 20 µs. On a
+// busy machine, a thread that spins may keep the processor that the last thread needs.
 const spinRounds = 1 << 12
 
-// finish waits until another thread has done the last of a window's work.
+// finish waits until another thread has done the last work of a window.
 func (c *workerPool) finish() {
 	for range spinRounds {
 		select {
@@ -145,7 +145,8 @@ func (c *workerPool) finish() {
 	<-c.over
 }
 
-// help does the work of share k, then what is left of the others'. It tells whether it did the last.
+// help does the work of span k, then what is left of the other spans. It reports whether it did the
+// last work.
 func (w *window) help(k int) (last bool) {
 	for i := range w.threads {
 		s := &w.shares[(k+i)%w.threads]
@@ -163,10 +164,10 @@ func (w *window) help(k int) (last bool) {
 	return last
 }
 
-// watchEvery is how often processes run between two looks at the context and calls of Watch.
+// watchEvery is how often processes run between two checks of the context and calls of Watch.
 const watchEvery = 1 << 14
 
-// threads are those that windows run on, and those that do errands.
+// threads returns how many threads run windows, and how many do tasks.
 func (e *engine) threads() (windows, errands int) {
 	errands = min(cmp.Or(e.run.Threads, runtime.GOMAXPROCS(0)), len(e.hosts))
 	if windows = max(1, min(errands, len(e.hosts)/4)); e.sharesCores() {
@@ -175,7 +176,7 @@ func (e *engine) threads() (windows, errands int) {
 	return windows, errands
 }
 
-// loop plays the run to its end.
+// loop simulates to the end of the run.
 func (e *engine) loop(ctx context.Context) error {
 	defer e.pool.close()
 	for runs := watchEvery; !e.stopped; runs += 1 + len(e.work) {
@@ -224,16 +225,16 @@ func (e *engine) loop(ctx context.Context) error {
 	return e.fault
 }
 
-// order is a heap of processes by when they have something to do.
+// processHeap is a heap of processes, by when they have something to do.
 type processHeap struct {
 	heap []int32
-	at   []int32 // by process: index in the heap + 1; 0: it is not there
+	at   []int32 // by process: index in the heap + 1; 0: not in the heap
 	when []microproto.Instant
 }
 
 func (o *processHeap) init(n int) { o.at, o.when = make([]int32, n), make([]microproto.Instant, n) }
 
-// first is when the first of all has something to do.
+// first returns when the first process has something to do.
 func (o *processHeap) first() microproto.Instant {
 	if len(o.heap) == 0 {
 		return microproto.Never
@@ -241,14 +242,14 @@ func (o *processHeap) first() microproto.Instant {
 	return o.when[o.heap[0]]
 }
 
-// take removes the first; there must be one.
+// take removes and returns the first process; there must be one.
 func (o *processHeap) take() int32 {
 	p := o.heap[0]
 	o.set(p, microproto.Never)
 	return p
 }
 
-// set says when a process has something to do.
+// set sets when a process has something to do.
 func (o *processHeap) set(p int32, when microproto.Instant) {
 	i := int(o.at[p]) - 1
 	o.when[p] = when
@@ -271,7 +272,7 @@ func (o *processHeap) set(p int32, when microproto.Instant) {
 	o.place(i, p)
 }
 
-// place puts a process where it belongs, from place i on.
+// place moves a process to its place in the heap, starting from index i.
 func (o *processHeap) place(i int, p int32) {
 	h, when := o.heap, o.when[p]
 	for i > 0 && when < o.when[h[(i-1)/4]] {

@@ -30,7 +30,7 @@ func TestSORFindsItsFactor(t *testing.T) {
 			require.NoError(t, err)
 			best = min(best, got.Cycles)
 		}
-		t.Logf("%-14s %d sweeps, %s; best %d", name, found.Cycles, found.About, best)
+		t.Logf("%-14s %d sweeps, %s; best %d", name, found.Cycles, found.Description, best)
 		require.LessOrEqual(t, float64(found.Cycles), 1.5*float64(best)+8, name)
 	}
 }

@@ -37,7 +37,7 @@ func TestMethodsAgreeOnEveryBuiltin(t *testing.T) {
 				require.Equal(t, iterate.Converged, got.Reason, "%+v", c)
 				require.InDeltaSlice(t, want.U, got.U, 1e-7*scale, "%+v", c)
 				require.Equal(t, p.Steps(), got.Steps)
-				t.Logf("%-10s %5d cycles %7.1f sweeps; %s", c.Name+c.Cycle, got.Cycles, got.Work, got.About)
+				t.Logf("%-10s %5d cycles %7.1f sweeps; %s", c.Name+c.Cycle, got.Cycles, got.Work, got.Description)
 			}
 		})
 	}
@@ -81,7 +81,7 @@ func TestMultigridNeedsFewCycles(t *testing.T) {
 				nil,
 			)
 			require.NoError(t, err)
-			t.Logf("%-14s n = %d, %q: %d cycles, %.1f sweeps, %s", c.name, c.n, cycle, got.Cycles, got.Work, got.About)
+			t.Logf("%-14s n = %d, %q: %d cycles, %.1f sweeps, %s", c.name, c.n, cycle, got.Cycles, got.Work, got.Description)
 			require.Equal(t, iterate.Converged, got.Reason)
 			require.LessOrEqual(t, got.Cycles, c.most, "%s, %q cycles", c.name, cycle)
 		}

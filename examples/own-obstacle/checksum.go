@@ -4,7 +4,6 @@ import (
 	"hash/crc32"
 
 	"github.com/p2pdc/p2pdc/microproto"
-	"github.com/p2pdc/p2pdc/p2psap"
 )
 
 // checksum drops segments whose payload was damaged on the way. docs/new-microprotocol.md explains it line by line.
@@ -13,7 +12,7 @@ type checksum struct{ sum microproto.Attr[uint32] }
 func newChecksum(microproto.Options) (microproto.MicroProtocol, error) { return &checksum{}, nil }
 
 // Name implements microproto.MicroProtocol.
-func (c *checksum) Name() string { return "Checksum" }
+func (c *checksum) Name() string { return "checksum" }
 
 // Attach implements microproto.MicroProtocol.
 func (c *checksum) Attach(b *microproto.Binder) error {
@@ -30,6 +29,6 @@ func (c *checksum) Attach(b *microproto.Binder) error {
 }
 
 // reliable returns the columns of Table I whose sessions retransmit what is dropped.
-func reliable() []p2psap.Column {
-	return []p2psap.Column{{Mode: microproto.ModeSynchronous, Intra: true}, {Mode: microproto.ModeSynchronous}}
+func reliable() []microproto.Column {
+	return []microproto.Column{{Mode: microproto.ModeSynchronous, Intra: true}, {Mode: microproto.ModeSynchronous}}
 }

@@ -1,7 +1,5 @@
-// Command own-obstacle is the program obstacle with a micro-protocol, a problem and a link of its own: every command and
-// flag of docs/cli.md works, and in addition
-//
-//	own-obstacle solve dome --n 64 --peers 4 --rows Checksum --network unix
+// Command own-obstacle is the program obstacle with a row, method, scheme, problem, iteration and link of its own:
+// own-obstacle solve dome --peers 4 --method damped --scheme pairs --rows checksum --network unix.
 package main
 
 import (
@@ -18,14 +16,14 @@ import (
 
 func main() {
 	c := catalog.New()
-	err := errors.Join(
-		c.Protocols.AddRow(microproto.Row{
-			Protocol: "Checksum", New: newChecksum, Help: "drop damaged segments", Columns: reliable(),
-		}),
+	if err := errors.Join(
+		c.Protocols.AddRow(microproto.Row{Protocol: "checksum", Help: "a CRC", New: newChecksum, Columns: reliable()}),
+		c.Methods.Add(damped{}),
+		c.Schemes.Add("pairs", "synchronous in pairs", newPairs),
 		c.Problems.Add(problems.Builtin{Name: "dome", Summary: "a membrane over a dome", Dimension: 2}, dome),
-		c.Links.Add("unix", "Unix sockets within a host", catalog.Link{Network: p2psap.SharedMemory, Open: openUnix}),
-	)
-	if err != nil {
+		c.Iterations.Add("line", "a line of averages", newLine),
+		c.Links.Add("unix", "Unix sockets", catalog.Link{Network: p2psap.SharedMemory, Open: openUnix}),
+	); err != nil {
 		log.Fatal(err)
 	}
 	os.Exit(obstacle.Main(c))

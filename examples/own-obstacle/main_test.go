@@ -2,9 +2,13 @@ package main
 
 import (
 	"bytes"
+	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,9 +38,13 @@ func program(t *testing.T, args ...string) (out, errs string, err error) {
 type answer struct {
 	Problem   string
 	Converged bool
+	Method    string
+	Scheme    string
 	Network   string
 	Sum       float64
+	Sweeps    []int
 	Sessions  []struct {
+		Name, Mode  string
 		Network     string
 		Composition []string
 	}
@@ -44,7 +52,7 @@ type answer struct {
 
 func solve(t *testing.T, args ...string) answer {
 	t.Helper()
-	out, errs, err := program(t, append([]string{"solve", "dome", "--n", "31", "--peers", "3", "--format", "json"}, args...)...)
+	out, errs, err := program(t, append([]string{"solve", "dome", "--n", "31", "--peers", "3", "--partition", "slabs", "--format", "json"}, args...)...)
 	require.NoError(t, err, errs)
 	var a answer
 	require.NoError(t, json.Unmarshal([]byte(out), &a))
@@ -58,11 +66,11 @@ func solve(t *testing.T, args ...string) answer {
 func TestRun(t *testing.T) {
 	plain := solve(t, "--network", "ether")
 	for _, s := range plain.Sessions {
-		require.NotContains(t, s.Composition, "Checksum")
+		require.NotContains(t, s.Composition, "checksum")
 	}
-	with := solve(t, "--network", "ether", "--rows", "Checksum")
+	with := solve(t, "--network", "ether", "--rows", "checksum")
 	for _, s := range with.Sessions {
-		require.Contains(t, s.Composition, "Checksum")
+		require.Contains(t, s.Composition, "checksum")
 	}
 	require.Equal(t, plain.Sum, with.Sum, "a synchronous run gives the same bits")
 	unix := solve(t, "--network", "unix")
@@ -71,6 +79,55 @@ func TestRun(t *testing.T) {
 	}
 	require.Equal(t, plain.Sum, unix.Sum)
 	solve(t, "--network", "unix", "--scheme", "async")
+
+	slow := solve(t, "--method", "damped")
+	require.Equal(t, "damped", slow.Method)
+	require.Greater(t, slow.Sweeps[0], plain.Sweeps[0], "the step is shorter")
+	require.InDelta(t, plain.Sum, slow.Sum, 1e-4)
+	in := solve(t, "--peers", "4", "--scheme", "pairs")
+	require.Equal(t, "pairs", in.Scheme)
+	require.InDelta(t, plain.Sum, in.Sum, 1e-4)
+	modes := map[string]bool{}
+	for _, s := range in.Sessions {
+		modes[s.Name+" "+s.Mode] = true
+	}
+	require.True(t, modes["halo/0-1 sync"] && modes["halo/1-2 async"] && modes["halo/2-3 sync"], "%v", modes)
+}
+
+// Three peers run the iteration in each scheme, and in the one that main adds.
+func TestRunIteration(t *testing.T) {
+	for _, scheme := range []string{"sync", "async", "delay:2", "hybrid", "pairs"} {
+		at := filepath.Join(t.TempDir(), "x.csv")
+		out, errs, err := program(t, "iterate", "line", "--peers", "3", "--clusters", "2", "--scheme", scheme,
+			"--tol", "1e-9", "--out", at, "--format", "json")
+		require.NoError(t, err, errs)
+		var a struct {
+			Converged bool
+			Sweeps    []int
+			Messages  int
+		}
+		require.NoError(t, json.Unmarshal([]byte(out), &a))
+		require.True(t, a.Converged, scheme)
+		require.Len(t, a.Sweeps, 3)
+		require.Positive(t, a.Messages)
+		file, err := os.Open(at)
+		require.NoError(t, err)
+		rows, err := csv.NewReader(file).ReadAll()
+		require.NoError(t, errors.Join(err, file.Close()))
+		require.Len(t, rows, 3*valuesPerPeer)
+		for _, row := range rows {
+			x, err := strconv.ParseFloat(row[2], 64)
+			require.NoError(t, err)
+			require.InDelta(t, 2, x, 1e-7, "%s: %v", scheme, row)
+		}
+	}
+	_, errs, err := program(t, "iterate", "lane")
+	require.Error(t, err)
+	require.Contains(t, errs, `no iteration "lane" (did you mean "line"?); there are line`)
+	_, _, err = program(t, "iterate", "line", "--max-sweeps", "3")
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	require.Equal(t, 3, exit.ExitCode())
 }
 
 // Errors and lists name what was added.
@@ -79,7 +136,9 @@ func TestNames(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, out, "dome (2-D)\n  a membrane over a dome")
 	for flag, want := range map[string]string{
-		"--rows":    "want NegativeAck or Checksum",
+		"--rows":    "want NegativeAck or checksum",
+		"--method":  "want richardson, sor, multigrid, schwarz or damped",
+		"--scheme":  "want sync, async, delay, hybrid or pairs",
 		"--network": "want auto, ether, ib or unix",
 	} {
 		_, errs, err := program(t, "solve", "dome", flag, "other")

@@ -93,7 +93,8 @@ func (l *unixLink) Send(batch []microproto.Frame) (n int, err error) {
 		f := &batch[n]
 		to := &syscall.SockaddrUnix{Name: l.peers[f.Peer-1]}
 		var sent error
-		if err := l.raw.Control(func(fd uintptr) { sent = syscall.Sendto(int(fd), f.Data, syscall.MSG_DONTWAIT, to) }); err != nil {
+		err := l.raw.Control(func(fd uintptr) { sent = syscall.Sendto(int(fd), f.Data, syscall.MSG_DONTWAIT, to) })
+		if err != nil {
 			return n, err
 		}
 		if errors.Is(sent, syscall.EAGAIN) || errors.Is(sent, syscall.ENOBUFS) {

@@ -45,6 +45,7 @@ func report(s *solver.Solution) string {
 	for _, u := range s.U {
 		highest = max(highest, u)
 	}
-	return fmt.Sprintf("relative residual  %.1e after %d sweeps\nhighest pressure   %.4f\ncavitation         %d of %d points\n",
+	return fmt.Sprintf(
+		"relative residual  %.1e after %d sweeps\nhighest pressure   %.4f\ncavitation         %d of %d points\n",
 		s.Evaluation.RelativeResidual, s.Peers[0].Sweeps, highest, s.Evaluation.ContactPoints, len(s.U))
 }

@@ -14,7 +14,10 @@ import (
 // cavitates behind it, whichever way the problem is solved.
 func TestBearing(t *testing.T) {
 	p := bearing(0.4, 4, [2]int{63, 31})
-	for _, o := range []solver.Options{{Tolerance: 1e-8}, {Tolerance: 1e-8, Peers: 3, Scheme: iterate.Asynchronous(), Threads: 1}} {
+	for _, o := range []solver.Options{
+		{Tolerance: 1e-8},
+		{Tolerance: 1e-8, Peers: 3, Scheme: iterate.Asynchronous(), Threads: 1},
+	} {
 		s, err := solver.Solve(t.Context(), p, o)
 		require.NoError(t, err)
 		require.LessOrEqual(t, s.Evaluation.RelativeResidual, 1e-8)

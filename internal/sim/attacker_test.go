@@ -16,7 +16,7 @@ var (
 	attackCount = flag.Uint64("attack.count", 60, "number of seeds of TestAttacks")
 )
 
-// attacked plays a seed with an attacker on every link.
+// attacked runs a seed with an attacker on every link.
 func attacked(seed uint64, p p2psap.Protection) (*Scenario, *Result, p2psap.NodeCounters, error) {
 	var sum p2psap.NodeCounters
 	s, err := Draw(seed)
@@ -43,8 +43,8 @@ func attacked(seed uint64, p p2psap.Protection) (*Scenario, *Result, p2psap.Node
 	return s, r, sum, err
 }
 
-// Whoever is on the links and forges, replays and reflects frames changes no answer: the
-// synchronous one has the bits of the sequential method, every other one its residual.
+// An attacker that forges, replays and reflects frames on the links changes no answer: the
+// synchronous one has the bits of the sequential method, and every other one its residual.
 func TestAttacks(t *testing.T) {
 	var sum p2psap.NodeCounters
 	changes := uint64(0)
@@ -72,7 +72,7 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// The attack is one: without protection it spoils runs.
+// Without protection the attacker spoils runs.
 func TestAttacksSucceedWithoutProtection(t *testing.T) {
 	spoilt := 0
 	for seed := range uint64(80) {
@@ -86,7 +86,7 @@ func TestAttacksSucceedWithoutProtection(t *testing.T) {
 	t.Fatalf("%d of 80 runs were spoilt", spoilt)
 }
 
-// One seed, one run, also under attack.
+// A seed determines the run, also under attack.
 func TestAttackedSeedReplays(t *testing.T) {
 	for seed := range uint64(4) {
 		_, a, na, err := attacked(seed, p2psap.ProtectAlways)

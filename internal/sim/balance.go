@@ -9,9 +9,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver/richardson"
 )
 
-// drawBalance lets planes move in some runs, in half of them with a peer whose speed
-// changes. It draws after everything else, so that the rest of a seed is what it was
-// before.
+// drawBalance lets planes move in some runs, in half of them with a peer whose speed changes. It
+// draws after everything else, so that the other draws of a seed stay.
 func drawBalance(r *rand.Rand, s *Scenario) {
 	config := s.config(0, nil)
 	if !chance(r, 0.5) || richardson.Balanceable(&config) != nil {
@@ -19,14 +18,15 @@ func drawBalance(r *rand.Rand, s *Scenario) {
 	}
 	s.Balance, s.Window = true, time.Nanosecond
 	if chance(r, 0.5) {
-		s.Shifts = append(s.Shifts, Shift{
-			At: time.Duration(r.Int64N(int64(s.Calm) + 1)), Rank: iterate.Rank(r.IntN(s.Peers())), Slow: pick(r, 1.0, 3, 10, 30),
+		s.SpeedChanges = append(s.SpeedChanges, SpeedChange{
+			At: time.Duration(r.Int64N(int64(s.FaultsEnd) + 1)), Rank: iterate.Rank(r.IntN(s.Peers())), Slow: pick(r, 1.0, 3, 10,
+				30),
 		})
 	}
 }
 
-// checkCover tells whether the peers' boxes cover the grid exactly, whatever has moved,
-// within the bounds that were promised.
+// checkCover checks that the peers' boxes cover the grid exactly, and within the bounds on moved
+// planes.
 func (c *Cluster) checkCover() error {
 	s := c.Scenario
 	given, taken := 0, 0

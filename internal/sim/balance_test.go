@@ -8,20 +8,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// uneven is four peers of even slabs of a long box, relaxing a point in that time; the
-// speeds follow.
+// uneven returns four peers with equal slabs of a long box; a point takes 1 µs.
 func uneven(t *testing.T, scheme iterate.Scheme, balance bool) *Scenario {
 	s := plain(t, [3]int{8, 8, 40}, 4, scheme)
-	s.Balance, s.Window, s.Tolerance = balance, 5*time.Millisecond, 1e-5
+	s.Balance = balance
+	s.Window = 5 * time.Millisecond
+	s.Tolerance = 1e-5
 	for i := range s.Costs {
 		s.Costs[i].Point = time.Microsecond
 	}
 	return s
 }
 
-// TestBalance: one of four peers is five times slower, or becomes ten times slower in
-// mid-run, or faster again; planes move, the bits (in lockstep) or the residual stay what
-// they have to be, which play checks, and the run takes less virtual time.
+// One of four peers is five times slower, or becomes ten times slower during the run, or fast again.
+// Planes move, the bits (in lockstep) or the residual are right, which play checks, and the run
+// takes less virtual time.
 func TestBalance(t *testing.T) {
 	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0), iterate.Asynchronous(),
 		iterate.Hybrid([]int{0, 0, 1, 1})} {
@@ -29,10 +30,11 @@ func TestBalance(t *testing.T) {
 			tune func(s *Scenario)
 			gain float64
 		}{
-			"5 times slower":             {func(s *Scenario) { s.Costs[2].Slow = 5 }, 2},
-			"10 times slower in mid-run": {func(s *Scenario) { s.Shifts = []Shift{{200 * time.Millisecond, 1, 10}} }, 2},
+			"5 times slower": {func(s *Scenario) { s.Costs[2].Slow = 5 }, 2},
+			"10 times slower in mid-run": {func(s *Scenario) { s.SpeedChanges = []SpeedChange{{200 * time.Millisecond, 1, 10}} },
+				2},
 			"20 times slower, then as fast": {func(s *Scenario) {
-				s.Shifts = []Shift{{100 * time.Millisecond, 0, 20},
+				s.SpeedChanges = []SpeedChange{{100 * time.Millisecond, 0, 20},
 					{500 * time.Millisecond, 0, 1}}
 			}, 1},
 		} {

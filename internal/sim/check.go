@@ -15,23 +15,23 @@ import (
 	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
-// Result is how a run ended.
+// Result is the outcome of a run.
 type Result struct {
 	U          []float64 // assembled [z][y][x]
 	Outcomes   []iterate.Outcome
 	Evaluation verify.Evaluation
 	Virtual    time.Duration // from start to the last session's end
 	Events     uint64
-	Points     uint64 // relaxed, by all peers
+	Points     uint64 // relaxed by all peers
 	Sent, Lost uint64 // data frames
-	Reconnects uint64 // control connections made anew
-	Railed     uint64 // frames that came by adapters
+	Reconnects uint64 // control connections made again
+	Railed     uint64 // frames received by adapters
 	Moves      uint64 // of sessions between rails
-	Changes    uint64 // of mode, at boundaries of time steps
-	Planes     int    // that have moved from peer to peer
+	Changes    uint64 // changes of mode at boundaries of time steps
+	Planes     int    // planes moved between peers
 }
 
-// Play runs a scenario and checks how it ended.
+// Play runs a scenario and checks its outcome.
 func Play(s *Scenario, catalog *microproto.Catalog, policy p2psap.Policy) (*Result, error) {
 	c, err := New(s, catalog, policy)
 	if err != nil {
@@ -43,9 +43,9 @@ func Play(s *Scenario, catalog *microproto.Catalog, policy p2psap.Policy) (*Resu
 	return c.Check()
 }
 
-// Check judges a run that has ended: everyone gives the same reason, the residual
-// of the assembled answer is what was asked for, the answer is the sequential one
-// (bit by bit where the scheme promises it), and all memory has been given back.
+// Check checks a run that has ended. All ranks must give the same reason. The residual of the
+// assembled answer must meet the tolerance. The answer must be the sequential one, bit by bit if the
+// scheme promises it. All memory must have been returned.
 func (c *Cluster) Check() (*Result, error) {
 	s := c.Scenario
 	r := &Result{Virtual: time.Duration(c.ended), Events: c.events, Railed: c.railed, Moves: c.moves, U: c.assemble()}
@@ -112,14 +112,14 @@ func (c *Cluster) checkReasons(r *Result) error {
 	return nil
 }
 
-// lockstep tells whether the run promises bits: those of the sequential method, or of an
-// emulation. Where the amount of work follows from measured times there is no such promise.
+// lockstep reports whether the bits of the answer are determined: those of the sequential method, or
+// of an emulation. They are not if measured times decide the amount of work.
 func (s *Scenario) lockstep() bool {
 	return s.Scheme.Lockstep() && !(s.Method.Name == problem.Schwarz && s.Method.Work == 0)
 }
 
-// rounding is more than what the bounds of vectors of size 1 miss: they are
-// computed from residuals that are rounded themselves.
+// rounding bounds the rounding errors of the bounds for vectors of size 1, which are computed from
+// rounded residuals.
 const rounding = 1e-13
 
 func (c *Cluster) checkAnswer(r *Result) error {
@@ -146,7 +146,7 @@ func (c *Cluster) checkAnswer(r *Result) error {
 	if err != nil {
 		return err
 	}
-	// Both lie within their bounds of the one discrete solution, but for rounding.
+	// Both are within their bounds of the one discrete solution, but for rounding.
 	bound := r.Evaluation.ErrorBound + ref.ErrorBound + rounding
 	for i := range want.U {
 		if d := math.Abs(want.U[i] - r.U[i]); d > bound {
@@ -156,8 +156,8 @@ func (c *Cluster) checkAnswer(r *Result) error {
 	return nil
 }
 
-// checkBits compares with the sequential method; in the order in-turn, and with the Schwarz
-// method, with one machine's emulation of the same partition.
+// checkBits compares with the sequential method. For the order in-turn and for the Schwarz method it
+// compares with an emulation of the same partition in one process.
 func (c *Cluster) checkBits(r *Result) error {
 	want, err := c.Scenario.reference(&r.Outcomes[0])
 	if err != nil {
@@ -170,6 +170,9 @@ func (c *Cluster) checkBits(r *Result) error {
 				rank, o.Reason, o.Sweeps, o.Residual, want.Reason, want.Sweeps, want.Residual)
 		}
 	}
+	if c.Scenario.Method.Name == problem.Schwarz && r.Outcomes[0].Reason == iterate.Interrupted {
+		return nil // an early end cuts the last local solves short, by a different amount on each peer
+	}
 	for i := range want.U {
 		if math.Float64bits(want.U[i]) != math.Float64bits(r.U[i]) {
 			return fmt.Errorf("sim: value %d is %v, sequentially %v: the bits differ", i, r.U[i], want.U[i])
@@ -178,8 +181,7 @@ func (c *Cluster) checkBits(r *Result) error {
 	return nil
 }
 
-// reference is the sequential run: as far as an interrupted one came, else to its
-// own end.
+// reference returns the sequential run: to its own end, or as far as an interrupted run came.
 func (s *Scenario) reference(o *iterate.Outcome) (richardson.Sequence, error) {
 	if s.ofGrid() {
 		return s.alone(o)

@@ -13,47 +13,48 @@ import (
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-// Cluster is a scenario being played.
+// Cluster runs a scenario.
 type Cluster struct {
 	Scenario *Scenario
-	// Filter sees every data frame when it is sent; false loses it. nil: none.
+	// Filter is called with every data frame that is sent. If it returns false, the frame is lost.
+	// nil: no filter.
 	Filter func(now microproto.Instant, from, to iterate.Rank, session string, frame []byte) bool
-	// Watch is called before every event; nil: nobody. It must only look.
+	// Watch is called before every event; nil: never. It must not change anything.
 	Watch func(now microproto.Instant)
-	// Tracer sees every step of every composite; nil: off.
+	// Tracer traces every composite; nil: none.
 	Tracer microproto.Tracer
 
-	clock   *mptest.Clock
-	rand    *rand.Rand
-	peers   []*peer
-	links   []*mptest.Link // by pair, see link
-	wires   map[wireEnd]wireEnd
-	carried map[wireEnd]microproto.Instant // last delivery of a control connection
-	lastID  p2psap.ConnID
-	memory  mptest.Frames
-	cutAt   []microproto.Instant // by rank: what it had under way by its adapter then was lost
-	railed  uint64               // frames that came by adapters
-	moves   uint64               // of sessions, between rails
-	attack  *attacker            // nil: nobody attacks
-	events  uint64
-	ended   microproto.Instant // when the last session was closed
+	clock       *mptest.Clock
+	rand        *rand.Rand
+	peers       []*peer
+	links       []*mptest.Link // by pair, see link
+	connections map[connectionEnd]connectionEnd
+	carried     map[connectionEnd]microproto.Instant // when the newest message on a control connection arrives
+	lastID      p2psap.ConnID
+	memory      mptest.Frames
+	cutAt       []microproto.Instant // by rank: frames sent earlier by its adapter are lost
+	railed      uint64               // frames received by adapters
+	moves       uint64               // of sessions between rails
+	attack      *attacker            // nil: there is none
+	events      uint64
+	ended       microproto.Instant // when the last session was closed
 
 	ends     [][]float64          // by time step, assembled
-	believed []iterate.StepResult // by rank 0
+	reported []iterate.StepResult // by rank 0
 	fault    error
 }
 
-// Bounds of one run: past them it counts as one that does not end.
+// Bounds of a run. A run beyond them counts as one that does not end.
 const (
 	maxEvents  = 2e6
 	maxVirtual = microproto.Instant(30 * time.Second)
 )
 
-// New sets a cluster up. catalog lists the micro-protocols that the policy needs.
+// New returns a cluster. catalog lists the micro-protocols that the policy needs.
 func New(s *Scenario, catalog *microproto.Catalog, policy p2psap.Policy) (*Cluster, error) {
 	c := &Cluster{
 		Scenario: s, clock: mptest.NewClock(), rand: rand.New(rand.NewPCG(s.Seed, 0x636c7573746572)),
-		wires: map[wireEnd]wireEnd{}, carried: map[wireEnd]microproto.Instant{},
+		connections: map[connectionEnd]connectionEnd{}, carried: map[connectionEnd]microproto.Instant{},
 		memory: mptest.Frames{Headroom: 16},
 	}
 	n := s.Peers()
@@ -85,13 +86,13 @@ func New(s *Scenario, catalog *microproto.Catalog, policy p2psap.Policy) (*Clust
 	return c, nil
 }
 
-// link joins two ranks; the lower one is its end 0.
+// link returns the link of two ranks; the lower one is its end 0.
 func (c *Cluster) link(a, b iterate.Rank) *mptest.Link {
 	lo, hi := min(a, b), max(a, b)
 	return c.links[int(hi)*(int(hi)-1)/2+int(lo)]
 }
 
-// plan schedules what the scenario says will happen.
+// plan schedules the events of the scenario.
 func (c *Cluster) plan() {
 	s := c.Scenario
 	for i := range s.Cuts {
@@ -99,7 +100,7 @@ func (c *Cluster) plan() {
 		c.clock.At(microproto.Instant(cut.From), func() { c.partition(cut.Split, true) })
 		c.clock.At(microproto.Instant(cut.To), func() { c.partition(cut.Split, false) })
 	}
-	c.clock.At(microproto.Instant(s.Calm), func() {
+	c.clock.At(microproto.Instant(s.FaultsEnd), func() {
 		for hi := range iterate.Rank(len(c.peers)) {
 			for lo := range hi {
 				l := c.link(lo, hi)
@@ -115,7 +116,7 @@ func (c *Cluster) plan() {
 	}
 }
 
-// at is what a link between two ranks does to frames.
+// at returns the faults of the link between two ranks.
 func (s *Scenario) at(f mptest.Faults, a, b iterate.Rank) mptest.Faults {
 	f.Delay += s.distance(a, b)
 	return f
@@ -132,8 +133,8 @@ func (c *Cluster) partition(split iterate.Rank, cut bool) {
 	}
 }
 
-// healed is when the two ranks can talk again, now if they can.
-func (c *Cluster) healed(a, b iterate.Rank) microproto.Instant {
+// healed returns when two ranks can reach each other; now if they can.
+func (c *Cluster) reachable(a, b iterate.Rank) microproto.Instant {
 	t := c.clock.Now()
 	for _, cut := range c.Scenario.Cuts {
 		lo, hi := min(a, b), max(a, b)
@@ -144,9 +145,9 @@ func (c *Cluster) healed(a, b iterate.Rank) microproto.Instant {
 	return t
 }
 
-func (c *Cluster) calm() bool { return c.clock.Now() >= microproto.Instant(c.Scenario.Calm) }
+func (c *Cluster) faultsOver() bool { return c.clock.Now() >= microproto.Instant(c.Scenario.FaultsEnd) }
 
-// Run plays the scenario until every peer has closed its sessions and all is quiet.
+// Run runs the scenario until every peer has closed its sessions.
 func (c *Cluster) Run() error {
 	longer := max(1, c.Scenario.Problem.Steps())
 	most, longest := maxEvents*uint64(longer), maxVirtual*microproto.Instant(longer)
@@ -203,7 +204,7 @@ func (c *Cluster) state() string {
 	return out
 }
 
-// arrive takes a frame from the link.
+// arrive passes a frame from a link to its receiver.
 func (c *Cluster) arrive(to, from iterate.Rank, f microproto.Frame) {
 	f.Peer = addrOf(from)
 	p := c.peers[to]
@@ -211,24 +212,24 @@ func (c *Cluster) arrive(to, from iterate.Rank, f microproto.Frame) {
 	p.Settle()
 }
 
-// addrOf is a rank's address at the links.
+// addrOf returns a rank's address at the links.
 func addrOf(r iterate.Rank) microproto.LinkAddr { return microproto.LinkAddr(r + 1) }
 
-// trainBytes is what a UDP link takes as one.
+// trainBytes bounds a train of a UDP link.
 const trainBytes = 65507
 
 // contact is one peer's LinkContext.
-type contact struct {
+type linkAdapter struct {
 	c    *Cluster
 	rank iterate.Rank
 }
 
-func (k contact) Acquire(n int) microproto.Frame { return k.c.memory.Acquire(n) }
+func (k linkAdapter) Acquire(n int) microproto.Frame { return k.c.memory.Acquire(n) }
 
-func (k contact) Caps(microproto.Mode) microproto.Caps {
+func (k linkAdapter) Caps(microproto.Mode) microproto.Caps {
 	c := microproto.Caps{MTU: k.c.Scenario.MTU, Headroom: k.c.memory.Headroom, Batch: 16}
-	// Every other seed's links take trains, which they cut up at random. A filter
-	// looks at frames one by one.
+	// The links of every other seed accept trains, and split them at random. A filter needs single
+	// frames.
 	if k.c.Scenario.Seed%2 == 0 && k.c.Filter == nil {
 		c.Train = trainBytes
 		if k.c.Scenario.Seed%4 == 0 {
@@ -238,9 +239,9 @@ func (k contact) Caps(microproto.Mode) microproto.Caps {
 	return c
 }
 
-func (k contact) Offer(string) ([]byte, error) { return []byte{'s', byte(k.rank)}, nil }
+func (k linkAdapter) Offer(string) ([]byte, error) { return []byte{'s', byte(k.rank)}, nil }
 
-func (k contact) Accept(remote []byte) (microproto.LinkAddr, error) {
+func (k linkAdapter) Accept(remote []byte) (microproto.LinkAddr, error) {
 	if len(remote) != 2 || remote[0] != 's' || int(remote[1]) >= len(k.c.peers) {
 		return 0, errors.New("sim: not an offer of this cluster")
 	}

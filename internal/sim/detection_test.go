@@ -19,9 +19,9 @@ import (
 
 var detectCount = flag.Uint64("detect.count", 16, "runs of TestDetection")
 
-// detection is how long an asynchronous run went on after its assembled iterate had
-// met the tolerance for good, and how long one reduction over the tree takes: up and
-// down, an edge being the way and the sweep that the peer at its end may be in.
+// detection describes the end of an asynchronous run: how long it continued after the assembled
+// iterate met the tolerance for good, and the time of one reduction over the tree, up and down. An
+// edge takes the delay of a message and the sweep in progress at its receiver.
 type detection struct {
 	late, reduction time.Duration
 	snapshots       int
@@ -57,7 +57,7 @@ func detect(t *testing.T, seed uint64) detection {
 		for _, p := range c.peers {
 			over = over && p.Phase >= virtual.Closing
 		}
-		at := c.peers[0].worker.Progress().Sweep // often enough to look
+		at := c.peers[0].worker.Progress().Sweep // often enough
 		switch {
 		case over && done == 0:
 			done = now
@@ -87,8 +87,8 @@ func detect(t *testing.T, seed uint64) detection {
 	return detection{late, 2 * time.Duration(depth) * (delay + delay/4 + slowest), result.Outcomes[0].Snapshots}
 }
 
-// An asynchronous run ends within three reductions of the moment at which its
-// assembled iterate has met the tolerance for good.
+// An asynchronous run ends within three reductions after its assembled iterate has met the tolerance
+// for good.
 func TestDetection(t *testing.T) {
 	var ratios []float64
 	snapshots := 0

@@ -1,9 +1,8 @@
-// Package sim runs a whole cluster in virtual time: the same p2psap.Node, CTP*
-// composites and richardson.Worker as a real run, over links and control connections
-// that delay, lose, double, reorder and break, on peers of different speeds. One
-// seed gives everything, so a failure can be replayed.
+// Package sim tests whole clusters under faults in virtual time. Runs use the same p2psap.Node, CTP*
+// composites, exchange and peers as real runs, over links and control connections that delay, lose,
+// duplicate, reorder and break, with peers of different speeds. A run is a function of its seed, so
+// a failure can be replayed.
 //
-// A run has two phases: faults until Scenario.Calm, then none, and then it must
-// finish. Check judges how it finished by what the problem says, never by what a
-// peer believed.
+// A run has two phases: faults until Scenario.FaultsEnd, then none, and then it must end. Check
+// checks the outcome by the problem alone, not by what the peers report.
 package sim

@@ -15,7 +15,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// plain is a scenario without faults: a membrane on a line of slabs.
+// plain returns a scenario without faults: a membrane on slabs.
 func plain(t *testing.T, n [3]int, peers int, scheme iterate.Scheme) *Scenario {
 	t.Helper()
 	part, err := problem.Slabs(n, peers, nil)
@@ -29,7 +29,9 @@ func plain(t *testing.T, n [3]int, peers int, scheme iterate.Scheme) *Scenario {
 	s.Problem = &problem.Problem{
 		Name: "membrane", Dimension: 3, N: n, Hi: problem.Point{1, 1, 1}, Diffusion: problem.Coefficient{Value: 1},
 		Obstacle: func(q problem.Point) float64 {
-			x, y, z := q[0]-0.5, q[1]-0.5, q[2]-0.5
+			x := q[0] - 0.5
+			y := q[1] - 0.5
+			z := q[2] - 0.5
 			return 0.5 - 4*(x*x+y*y+z*z)
 		},
 		Boundary: func(problem.Point) float64 { return 0 },
@@ -53,9 +55,9 @@ func play(t *testing.T, s *Scenario, f filter) *Result {
 	return r
 }
 
-// TestLastHaloLost: a run without faults tells how many halo frames go from one
-// peer to the other. Then each of the last ones is lost, with all that follow for
-// a while: the run must still end, with the residual asked for.
+// TestLastHaloLost loses each of the last halo frames from one peer to another, with all that follow
+// for a while. The run must end with the required residual. A run without faults gives the number of
+// frames.
 func TestLastHaloLost(t *testing.T) {
 	for _, scheme := range []iterate.Scheme{iterate.Asynchronous(), iterate.BoundedDelay(0), iterate.BoundedDelay(1),
 		iterate.BoundedDelay(5)} {
@@ -72,7 +74,9 @@ func TestLastHaloLost(t *testing.T) {
 			require.Greater(t, count, 10)
 			for _, back := range []int{1, 2, 3, 10, count / 2} {
 				for _, gap := range []time.Duration{0, 3 * time.Millisecond, 50 * time.Millisecond} {
-					k, lost, until := 0, 0, microproto.Never
+					k := 0
+					lost := 0
+					until := microproto.Never
 					r := play(t, plain(t, [3]int{6, 6, 6}, 3, scheme), func(now microproto.Instant, from, to iterate.Rank,
 						session string, _ []byte) bool {
 						if !halo(from, to, session) {
@@ -95,9 +99,8 @@ func TestLastHaloLost(t *testing.T) {
 	}
 }
 
-// TestHalosLostForEver: no halo of one peer arrives any more, from the middle of
-// the run on. Snapshots carry frozen faces on the agreement sessions, so that an
-// asynchronous run ends even so, and does not end wrongly.
+// TestHalosLostForEver loses all halos of one peer from the middle of the run on. Snapshots carry
+// faces on the agreement sessions, so an asynchronous run ends, and ends correctly.
 func TestHalosLostForEver(t *testing.T) {
 	r := play(t, plain(t, [3]int{6, 6, 6}, 2, iterate.Asynchronous()), func(now microproto.Instant, from, _ iterate.Rank,
 		session string, _ []byte) bool {
@@ -107,8 +110,8 @@ func TestHalosLostForEver(t *testing.T) {
 	require.Greater(t, r.Outcomes[0].Snapshots, 1)
 }
 
-// TestSlowPeer: with one peer ten times slower than the others the synchronous
-// scheme waits for it in every sweep; the asynchronous one lets the others go on.
+// TestSlowPeer: the synchronous scheme waits for a peer that is ten times slower in every sweep, and
+// the asynchronous scheme does not.
 func TestSlowPeer(t *testing.T) {
 	sweeps := map[string][]iterate.Iteration{}
 	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
@@ -130,7 +133,7 @@ func TestSlowPeer(t *testing.T) {
 	require.LessOrEqual(t, async[2], sync[2]+16, "a slow peer needs no more sweeps of its own")
 }
 
-// TestCostOfRelaxing pins the cost model.
+// TestCostOfRelaxing tests the cost model.
 func TestCostOfRelaxing(t *testing.T) {
 	c := Cost{Point: 20 * time.Nanosecond, Slow: 2.5}
 	require.Equal(t, 5*time.Microsecond, c.Relax(100))

@@ -9,8 +9,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver/richardson"
 )
 
-// drawLevels makes some runs in lockstep ones of a method of the whole grid. It draws
-// after everything else, so that the rest of a seed is what it was before.
+// drawLevels gives some runs in lockstep a method of the whole grid. It draws after everything else,
+// so that the other draws of a seed stay.
 func drawLevels(r *rand.Rand, s *Scenario) {
 	if !chance(r, 0.5) || !s.Scheme.Lockstep() || s.Method.Name == problem.Schwarz {
 		return
@@ -23,13 +23,13 @@ func drawLevels(r *rand.Rand, s *Scenario) {
 	s.Order, s.Balance = problem.Jacobi, false
 }
 
-// ofGrid tells whether the method is one of the whole grid: one peer's run of it is then
-// the reference.
+// ofGrid reports whether the method is one of the whole grid. Then the reference is a run of one
+// peer.
 func (s *Scenario) ofGrid() bool {
 	return s.Method.Name == problem.SOR || s.Method.Name == problem.Multigrid
 }
 
-// alone is what one peer does, as far as an interrupted run came.
+// alone returns the run of one peer, as far as an interrupted run came.
 func (s *Scenario) alone(o *iterate.Outcome) (richardson.Sequence, error) {
 	t := *s
 	t.Partition = problem.Partition{}

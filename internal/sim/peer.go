@@ -14,19 +14,19 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// peer is one peer: a host of the world that a scenario makes.
+// peer is one peer of a cluster.
 type peer struct {
 	*virtual.Host
 	c       *Cluster
 	rank    iterate.Rank
 	node    *p2psap.Node
 	worker  problem.Peer
-	adapter *adapter // nil: it has none
+	adapter *adapter // nil: the peer has none
 	cost    Cost
 	points  uint64
 }
 
-// anyOrder is an Executor that cuts work differently from call to call, backwards.
+// anyOrder is an Executor with another order of the pieces in every call.
 type anyOrder struct{ rand *rand.Rand }
 
 // For calls f in a random cyclic order.
@@ -64,7 +64,7 @@ func newPeer(c *Cluster, rank iterate.Rank, catalog *microproto.Catalog, policy 
 	return p, nil
 }
 
-// entropy is where a peer's keys come from, nil without protection.
+// entropy returns the source of a peer's keys; nil without protection.
 func (s *Scenario) entropy(rank iterate.Rank) p2psap.Entropy {
 	if s.Protect == p2psap.ProtectDefault {
 		return nil
@@ -77,7 +77,7 @@ func (s *Scenario) entropy(rank iterate.Rank) p2psap.Entropy {
 	}
 }
 
-// tracer hands on to the cluster's, which may be set later.
+// tracer passes records to the cluster's tracer, which may be set later.
 type tracer struct{ c *Cluster }
 
 func (t tracer) Trace(now microproto.Instant, r microproto.TraceRecord) {
@@ -86,7 +86,7 @@ func (t tracer) Trace(now microproto.Instant, r microproto.TraceRecord) {
 	}
 }
 
-// config is the solver's configuration of one rank.
+// config returns the solver's configuration of one rank.
 func (s *Scenario) config(rank iterate.Rank, e problem.Executor) problem.Config {
 	return problem.Config{
 		Problem: s.Problem, Partition: s.Partition, Rank: rank, Scheme: s.Scheme, Order: s.Order, Method: s.Method,
@@ -96,7 +96,7 @@ func (s *Scenario) config(rank iterate.Rank, e problem.Executor) problem.Config 
 	}
 }
 
-// halos are the halo sessions with all neighbours.
+// halos returns the halo sessions with all neighbours.
 func (p *peer) halos() (out []p2psap.SessionID) {
 	p.Sessions(func(id p2psap.SessionID, halo bool) {
 		if halo {
@@ -106,7 +106,7 @@ func (p *peer) halos() (out []p2psap.SessionID) {
 	return out
 }
 
-// sessionOf names the session that a frame to this peer belongs to, "" if none.
+// sessionOf returns the kind of the session of a frame to this peer; "" if there is none.
 func (p *peer) sessionOf(frame []byte) (name string) {
 	if len(frame) < p2psap.HeaderBytes {
 		return ""

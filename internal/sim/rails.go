@@ -12,20 +12,20 @@ import (
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-// Some peers of some scenarios have adapters of one fabric beside their base link. An
-// adapter joins pairs of peers by connections: reliable and ordered for synchronous
-// frames, only ordered for asynchronous ones. It goes down and comes back.
+// Some peers of some scenarios have an adapter of one fabric beside their base link. Adapters
+// connect pairs of peers, reliably and in order for synchronous frames, and in order for
+// asynchronous ones. They fail and recover.
 
-// Fall is when an adapter, or its connection with one peer, goes down.
-type Fall struct {
-	At, Up time.Duration // Up 0: it stays down
+// Failure is a failure of an adapter, or of its connection with one peer.
+type Failure struct {
+	At, Up time.Duration // Up 0: it does not recover
 	Rank   iterate.Rank
 	Peer   iterate.Rank // -1: the adapter
-	Cut    bool         // of an adapter: what is on its way is lost; otherwise it may still arrive
+	Cut    bool         // of an adapter: frames in transit are lost; otherwise they may still arrive
 }
 
-// drawRails gives some scenarios adapters that fall. It draws last, so that the rest of a
-// seed is what it was before.
+// drawRails gives some scenarios adapters that fail. It draws after the rest, so that the other
+// draws of a seed stay.
 func drawRails(r *rand.Rand, s *Scenario) {
 	if s.Peers() < 2 || !chance(r, 0.4) {
 		return
@@ -35,35 +35,35 @@ func drawRails(r *rand.Rand, s *Scenario) {
 		s.Adapters[rank] = chance(r, 0.85)
 	}
 	for range pick(r, 0, 1, 2, 4, 8) {
-		at := time.Duration(r.Int64N(int64(s.Calm) + 1))
-		f := Fall{At: at, Up: at + time.Duration(1+r.IntN(60e6)), Rank: iterate.Rank(r.IntN(s.Peers())), Peer: -1,
+		at := time.Duration(r.Int64N(int64(s.FaultsEnd) + 1))
+		f := Failure{At: at, Up: at + time.Duration(1+r.IntN(60e6)), Rank: iterate.Rank(r.IntN(s.Peers())), Peer: -1,
 			Cut: chance(r, 0.5)}
 		if chance(r, 0.3) {
 			f.Peer = iterate.Rank(r.IntN(s.Peers()))
 		} else if chance(r, 0.2) {
 			f.Up = 0
 		}
-		s.Falls = append(s.Falls, f)
-		if chance(r, 0.3) { // the other end as well, at the same time
+		s.Failures = append(s.Failures, f)
+		if chance(r, 0.3) { // the other end fails at the same time
 			f.Rank = iterate.Rank(r.IntN(s.Peers()))
-			s.Falls = append(s.Falls, f)
+			s.Failures = append(s.Failures, f)
 		}
 	}
 }
 
-// adapter is one peer's.
+// adapter is the adapter of one peer.
 type adapter struct {
 	c       *Cluster
 	rank    iterate.Rank
-	downs   int // falls that it has not risen from
-	ends    []joint
+	downs   int // failures that it has not recovered from
+	ends    []adapterEnd
 	serials uint32
 }
 
 // joint is an adapter's end of the connection with one peer.
-type joint struct {
+type adapterEnd struct {
 	mine, theirs uint32 // serial numbers of the offers; 0: none
-	fresh        bool   // mine is not connected
+	fresh        bool   // the offer is not connected yet
 }
 
 func (a *adapter) Acquire(n int) microproto.Frame { return a.c.memory.Acquire(n) }
@@ -83,7 +83,7 @@ func (a *adapter) Offer(name string) ([]byte, error) {
 	j := &a.ends[p.rank]
 	if !j.fresh {
 		a.serials++
-		*j = joint{mine: a.serials, fresh: true}
+		*j = adapterEnd{mine: a.serials, fresh: true}
 	}
 	return binary.BigEndian.AppendUint32([]byte{'r', byte(a.rank)}, j.mine), nil
 }
@@ -97,14 +97,14 @@ func (a *adapter) Accept(b []byte) (microproto.LinkAddr, error) {
 	return addrOf(iterate.Rank(b[1])), nil
 }
 
-// Forget is that of microproto.Connected.
-func (a *adapter) Forget(peer microproto.LinkAddr) { a.ends[peer-1] = joint{} }
+// Forget implements microproto.Connected.
+func (a *adapter) Forget(peer microproto.LinkAddr) { a.ends[peer-1] = adapterEnd{} }
 
-// send carries a frame, in order, if it is of the connection that stands.
+// send carries a frame in order, if its connection still exists.
 func (a *adapter) send(f microproto.Frame) {
 	c, to := a.c, iterate.Rank(f.Peer)-1
 	mine := a.ends[to]
-	if mine.theirs == 0 || a.downs > 0 || f.Mode == microproto.ModeAsynchronous && !c.calm() && chance(c.rand,
+	if mine.theirs == 0 || a.downs > 0 || f.Mode == microproto.ModeAsynchronous && !c.faultsOver() && chance(c.rand,
 		c.Scenario.Faults.Loss) {
 		f.Release()
 		return
@@ -125,9 +125,9 @@ func (a *adapter) send(f microproto.Frame) {
 	})
 }
 
-// planRails schedules the falls.
+// planRails schedules the failures.
 func (c *Cluster) planRails() {
-	for _, f := range c.Scenario.Falls {
+	for _, f := range c.Scenario.Failures {
 		p := c.peers[f.Rank]
 		if p.adapter == nil {
 			continue
@@ -158,14 +158,14 @@ func (c *Cluster) planRails() {
 	}
 }
 
-// rails is a peer's part of its node's configuration.
+// rails returns the rails of a peer's node.
 func (p *peer) rails() []p2psap.Rail {
 	s := p.c.Scenario
-	base := p2psap.Rail{Network: p2psap.Ethernet, Link: contact{p.c, p.rank}}
+	base := p2psap.Rail{Network: p2psap.Ethernet, Link: linkAdapter{p.c, p.rank}}
 	if s.Adapters == nil || !s.Adapters[p.rank] {
 		return []p2psap.Rail{base}
 	}
-	p.adapter = &adapter{c: p.c, rank: p.rank, ends: make([]joint, s.Peers())}
+	p.adapter = &adapter{c: p.c, rank: p.rank, ends: make([]adapterEnd, s.Peers())}
 	return []p2psap.Rail{base, {Network: p2psap.InfiniBand, Link: p.adapter}}
 }
 

@@ -12,67 +12,67 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// Scenario is everything about a run, drawn from one seed.
+// Scenario describes a run; Draw draws one from a seed.
 type Scenario struct {
 	Seed      uint64
 	Problem   *problem.Problem
-	What      string // the problem in words
+	What      string // describes the problem
 	Partition problem.Partition
 	Scheme    iterate.Scheme
 	Order     problem.Order
 	Method    problem.MethodConfig
 	Tolerance float64
-	Every     iterate.Iteration // CheckEvery
+	Every     iterate.Iteration // problem.Config.CheckEvery
 	Lag       iterate.Iteration
 	MaxSweeps iterate.Iteration
 	Repeat    time.Duration
 
 	Reconfigure bool          // at boundaries of time steps
 	Balance     bool          // planes move between the peers
-	Window      time.Duration // of measuring speeds; 0: the solver's default
+	Window      time.Duration // for measuring speeds; 0: the solver's default
 
-	Clusters []int  // by rank: sessions between them take the inter-cluster columns; nil: one
-	Costs    []Cost // by rank
-	Shifts   []Shift
-	MTU      int
+	Clusters     []int  // by rank: sessions between clusters use the inter-cluster columns; nil: one cluster
+	Costs        []Cost // by rank
+	SpeedChanges []SpeedChange
+	MTU          int
 
-	Faults  mptest.Faults // of every link, until Calm
-	After   mptest.Faults // from then on
-	Calm    time.Duration
-	Cuts    []Cut
-	Control ControlFaults
-	Stop    Stop
+	Faults    mptest.Faults // of every link, until FaultsEnd
+	After     mptest.Faults // from then on
+	FaultsEnd time.Duration
+	Cuts      []Cut
+	Control   ControlFaults
+	Stop      Stop
 
-	Adapters []bool // by rank: those that have one beside the base link; nil: nobody
-	Falls    []Fall // of adapters
+	Adapters []bool    // by rank: whether it has an adapter; nil: none has
+	Failures []Failure // of adapters
 
-	Sites    *Sites        // nil: all stand together
-	Far      []Far         // peers far from all others
-	Large    bool          // too large for the sequential method: the residual alone judges the answer
-	Patience time.Duration // a run that takes longer counts as one without an end; 0: 30 s
+	Sites    *Sites        // nil: one site
+	Remote   []RemotePeer  // peers that are far from all others
+	Large    bool          // too large for the sequential method: only the residual is checked
+	Patience time.Duration // bound on the virtual time; 0: 30 s
 
-	Protect p2psap.Protection // of every session; the peers are on hosts of their own
-	Attack  float64           // per frame: whoever is on the links strikes
+	Protect p2psap.Protection // of every session; each peer is on its own host
+	Attack  float64           // probability per frame that an attacker injects one
 }
 
-// Cost models what an operation of one peer takes.
+// Cost is the time of a peer's operations.
 type Cost struct {
-	Point time.Duration // a point relaxed on a peer of full speed
+	Point time.Duration // per point relaxed at full speed
 	Slow  float64       // factor, ≥ 1
-	Send  time.Duration // handing a message over, whatever its length
+	Send  time.Duration // per message sent
 }
 
-// Shift is a change of a peer's speed in mid-run.
-type Shift struct {
+// SpeedChange changes a peer's speed during a run.
+type SpeedChange struct {
 	At   time.Duration // virtual time
 	Rank iterate.Rank
 	Slow float64 // the factor from then on
 }
 
-// costAt is the cost model of a rank at a time.
+// costAt returns the cost of a rank's operations at a time.
 func (s *Scenario) costAt(r iterate.Rank, now time.Duration) Cost {
 	c, since := s.Costs[r], time.Duration(-1)
-	for _, h := range s.Shifts {
+	for _, h := range s.SpeedChanges {
 		if h.Rank == r && h.At <= now && h.At > since {
 			c.Slow, since = h.Slow, h.At
 		}
@@ -80,57 +80,55 @@ func (s *Scenario) costAt(r iterate.Rank, now time.Duration) Cost {
 	return c
 }
 
-// Relax is what relaxing n points takes: at least a nanosecond, so that virtual
-// time passes.
+// Relax returns the time of relaxing n points, at least a nanosecond so that virtual time passes.
 func (c Cost) Relax(n int) time.Duration {
 	return max(1, time.Duration(float64(n)*float64(c.Point)*c.Slow))
 }
 
-// Far puts a peer at a distance: what it sends and what is sent to it takes Delay
-// longer, data and control alike.
-type Far struct {
+// RemotePeer adds Delay to everything that a peer sends and receives, data and control.
+type RemotePeer struct {
 	Rank  iterate.Rank
 	Delay time.Duration
 }
 
-// Cut is a network partition: from From until To nothing passes between the ranks
-// below Split and the others.
+// Cut is a network partition: from From until To nothing passes between the ranks below Split and
+// the others.
 type Cut struct {
 	From, To time.Duration
 	Split    iterate.Rank
 }
 
-// ControlFaults are those of control connections, until Calm. They are reliable
-// and in order while they stand, as TCP is.
+// ControlFaults are the faults of control connections until FaultsEnd. Like TCP, they are reliable
+// and ordered while they exist.
 type ControlFaults struct {
 	Delay  time.Duration // one way, plus up to as much again
-	Break  float64       // per message: the connection breaks, what was in flight is lost
-	Refuse float64       // per dial: it comes to nothing
+	Break  float64       // per message: the connection breaks, and messages in transit are lost
+	Refuse float64       // per dial: it fails
 }
 
-// Stop is a wish for an early end.
+// Stop is a request for an early end.
 type Stop struct {
-	At   time.Duration // since the peer's first operation; 0: none
+	At   time.Duration // since the peer's first operation; 0: there is no request
 	Rank iterate.Rank
 	Why  iterate.Reason
 }
 
-// Peers is the number of peers.
+// Peers returns the number of peers.
 func (s *Scenario) Peers() int { return s.Partition.Peers() }
 
-// Sites puts ranks of different sites at a distance from each other.
+// Sites adds a delay between ranks of different sites.
 type Sites struct {
 	Of    []int         // by rank
-	Apart time.Duration // one way, beyond what all messages take
+	Apart time.Duration // one way, in addition to that of all messages
 }
 
-// distance is what a message between two ranks takes beyond what all take.
+// distance returns the additional delay between two ranks.
 func (s *Scenario) distance(a, b iterate.Rank) time.Duration {
 	var d time.Duration
 	if s.Sites != nil && s.Sites.Of[a] != s.Sites.Of[b] {
 		d = s.Sites.Apart
 	}
-	for _, f := range s.Far {
+	for _, f := range s.Remote {
 		if f.Rank == a || f.Rank == b {
 			d += f.Delay
 		}
@@ -138,22 +136,22 @@ func (s *Scenario) distance(a, b iterate.Rank) time.Duration {
 	return d
 }
 
-// String is one line for messages and logs.
+// String describes the scenario in one line.
 func (s *Scenario) String() string {
 	stop := ""
 	if s.Stop.At > 0 {
 		stop = fmt.Sprintf(", stopped at %v by %d", s.Stop.At, s.Stop.Rank)
 	}
 	if s.Balance {
-		stop += fmt.Sprintf(", planes move, speeds change %v", s.Shifts)
+		stop += fmt.Sprintf(", planes move, speeds change %v", s.SpeedChanges)
 	}
 	return fmt.Sprintf("%s, %d peers %v, %s, %s, %v, tolerance %.0e, check every %d after %d, at most %d sweeps; %v; "+
 		"calm at %v, %d cuts, control breaks %.3f%s, adapters %v that fall %d times",
 		s.What, s.Peers(), s.Partition.Cuts, s.method(), s.Scheme.Name(), s.Order, s.Tolerance, s.Every, s.Lag, s.MaxSweeps,
-		s.Faults, s.Calm, len(s.Cuts), s.Control.Break, stop, s.Adapters, len(s.Falls))
+		s.Faults, s.FaultsEnd, len(s.Cuts), s.Control.Break, stop, s.Adapters, len(s.Failures))
 }
 
-// Draw makes the scenario of a seed.
+// Draw returns the scenario of a seed.
 func Draw(seed uint64) (*Scenario, error) {
 	r := rand.New(rand.NewPCG(seed, 0x73696d))
 	s := &Scenario{Seed: seed}
@@ -174,8 +172,8 @@ func Draw(seed uint64) (*Scenario, error) {
 	return s, nil
 }
 
-// drawClusters makes some runs hybrid ones. It draws last, so that everything else
-// of a seed is what it was before there were any.
+// drawClusters makes some runs hybrid. It draws after the rest, so that the other draws of a seed
+// stay.
 func drawClusters(r *rand.Rand, s *Scenario) {
 	if chance(r, 0.15) {
 		s.Clusters = problem.Clusters(s.Partition, 1+r.IntN(s.Peers()))
@@ -183,7 +181,7 @@ func drawClusters(r *rand.Rand, s *Scenario) {
 	}
 }
 
-// label is the declared cluster of a rank; empty where none is declared.
+// label returns the declared cluster of a rank; "" if none is declared.
 func (s *Scenario) label(r iterate.Rank) string {
 	if s.Clusters == nil {
 		return ""
@@ -195,8 +193,8 @@ func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
 func chance(r *rand.Rand, p float64) bool { return r.Float64() < p }
 
-// drawProblem draws a small obstacle problem: any dimension, with contact, most of
-// them with a known bound of ‖A⁻¹‖.
+// drawProblem draws a small obstacle problem of any dimension with contact, most of them with a
+// known bound on ‖A⁻¹‖.
 func drawProblem(r *rand.Rand) (*problem.Problem, string) {
 	dim := pick(r, 1, 2, 3, 3)
 	p := &problem.Problem{Name: "drawn", Dimension: dim, N: [3]int{1, 1, 1}, Diffusion: problem.Coefficient{Value: 1}}
@@ -259,7 +257,7 @@ func drawPartition(r *rand.Rand, p *problem.Problem) (problem.Partition, error) 
 		}
 		return problem.Slabs(p.N, min(peers, p.N[slow]), nil)
 	}
-	// A tensor product of uneven cuts.
+	// The tensor product of uneven cuts.
 	var part problem.Partition
 	left := peers
 	for a := range 3 {
@@ -277,7 +275,7 @@ func drawPartition(r *rand.Rand, p *problem.Problem) (problem.Partition, error) 
 func drawCuts(r *rand.Rand, n, k int) []int {
 	cuts := []int{0}
 	for i := 1; i < k; i++ {
-		room := n - (k - i) - cuts[i-1] // leaves one point for each part to come
+		room := n - (k - i) - cuts[i-1] // leaves one point for each of the other parts
 		cuts = append(cuts, cuts[i-1]+1+r.IntN(max(1, room)))
 	}
 	return append(cuts, n)
@@ -302,8 +300,8 @@ func drawMethod(r *rand.Rand, s *Scenario) {
 	}
 }
 
-// drawCosts makes a sweep of an even share take from a twentieth of a message's
-// delay to five times that: peers wait for messages, or messages for peers.
+// drawCosts makes a sweep of an even share take from a twentieth of a message's delay to five times
+// the delay, so that either peers wait for messages or messages for peers.
 func drawCosts(r *rand.Rand, s *Scenario) {
 	share := float64(s.Problem.Points()) / float64(s.Peers())
 	sweep := float64(s.After.Delay) * math.Pow(10, 2*r.Float64()-1.3)
@@ -320,7 +318,7 @@ func drawFaults(r *rand.Rand, s *Scenario) {
 	delay := time.Duration(10+r.IntN(500)) * time.Microsecond
 	s.After = mptest.Faults{Delay: delay, Jitter: delay / 4}
 	s.Faults = s.After
-	s.Calm = time.Duration(r.IntN(400)) * time.Millisecond
+	s.FaultsEnd = time.Duration(r.IntN(400)) * time.Millisecond
 	s.Control = ControlFaults{Delay: delay}
 	if chance(r, 0.15) {
 		return // a clean network
@@ -335,9 +333,9 @@ func drawFaults(r *rand.Rand, s *Scenario) {
 	s.Control.Break = pick(r, 0, 0.05, 0.3) * r.Float64()
 	s.Control.Refuse = pick(r, 0, 0.5) * r.Float64()
 	for range pick(r, 0, 0, 1, 3) {
-		from := time.Duration(r.Int64N(int64(s.Calm) + 1))
+		from := time.Duration(r.Int64N(int64(s.FaultsEnd) + 1))
 		s.Cuts = append(s.Cuts, Cut{
-			From: from, To: min(from+time.Duration(r.IntN(150))*time.Millisecond, s.Calm),
+			From: from, To: min(from+time.Duration(r.IntN(150))*time.Millisecond, s.FaultsEnd),
 			Split: iterate.Rank(r.IntN(s.Peers() + 1)),
 		})
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// drawSchwarz makes some runs ones of the Schwarz method. It draws after everything else,
-// so that the rest of a seed is what it was before.
+// drawSchwarz gives some runs the Schwarz method. It draws after everything else, so that the other
+// draws of a seed stay.
 func drawSchwarz(r *rand.Rand, s *Scenario) {
 	if !chance(r, 0.3) {
 		return
@@ -25,17 +25,17 @@ func drawSchwarz(r *rand.Rand, s *Scenario) {
 		s.Method.Flexible = chance(r, 0.4)
 	}
 	s.Order, s.Balance = problem.Jacobi, false
-	// A relaxation is many sweeps of a region that is larger than the box: virtual time
-	// would pass with little happening.
+	// A relaxation is many sweeps of a region larger than the box. With the drawn costs, virtual
+	// time would pass with few events.
 	for i := range s.Costs {
 		s.Costs[i].Point = max(1, s.Costs[i].Point/relaxationSweeps)
 	}
 }
 
-// relaxationSweeps is about how many sweeps over its box a peer's relaxation costs.
+// relaxationSweeps is about the number of sweeps over its box that a peer's relaxation costs.
 const relaxationSweeps = 10
 
-// method is the method in words.
+// method describes the method.
 func (s *Scenario) method() string {
 	m := &s.Method
 	switch {

@@ -23,7 +23,7 @@ var (
 	seedCount = flag.Uint64("sim.count", 600, "number of seeds of TestSeeds")
 )
 
-// tally counts what the seeds of one call of TestSeeds went through.
+// tally counts what the seeds of one call of TestSeeds covered.
 type tally struct {
 	events, lost, reconnects, snapshots, changes, moves, railed, stepping, planes, failed, played atomic.Uint64
 
@@ -36,8 +36,8 @@ type tally struct {
 // enough failures end a call of TestSeeds.
 const enough = 6
 
-// TestSeeds plays drawn scenarios, -sim.count of them from -sim.seed on, on every
-// core, and prints what they covered.
+// TestSeeds runs -sim.count drawn scenarios from seed -sim.seed on, on every core, and logs what
+// they covered.
 func TestSeeds(t *testing.T) {
 	sum := &tally{failures: map[uint64]error{}, schemes: map[string]int{}}
 	var next atomic.Uint64
@@ -127,8 +127,8 @@ func (y *tally) play(t *testing.T, seed uint64) {
 	}
 }
 
-// TestOneSeedOneRun plays scenarios twice: every step of every composite must be
-// the same, and so must the answer.
+// TestOneSeedOneRun runs scenarios twice. Every step of every composite and the answer must be the
+// same.
 func TestOneSeedOneRun(t *testing.T) {
 	for seed := range uint64(12) {
 		var sums [2]uint64
@@ -143,7 +143,7 @@ func TestOneSeedOneRun(t *testing.T) {
 			require.NoError(t, c.Run(), "seed %d", seed)
 			results[k], err = c.Check()
 			require.NoError(t, err, "seed %d", seed)
-			results[k].Evaluation.Certificate = verify.Certificate{} // it holds a pointer, which is printed
+			results[k].Evaluation.Certificate = verify.Certificate{} // it contains a pointer, which would be printed
 			sums[k] = h.Sum()
 			require.True(t, h.Steps > 0 || s.Peers() == 1)
 		}
@@ -153,7 +153,7 @@ func TestOneSeedOneRun(t *testing.T) {
 	}
 }
 
-// forget drops what two equal results hold at addresses of their own.
+// forget removes the parts of equal results that differ in addresses.
 func forget(all ...*Result) {
 	for _, r := range all {
 		r.Evaluation.Certificate = verify.Certificate{}
@@ -161,7 +161,9 @@ func forget(all ...*Result) {
 }
 
 func TestDrawnScenariosAreSound(t *testing.T) {
-	dims, orders, peers := map[int]int{}, map[problem.Order]int{}, map[int]int{}
+	dims := map[int]int{}
+	orders := map[problem.Order]int{}
+	peers := map[int]int{}
 	for seed := range uint64(500) {
 		s, err := Draw(seed)
 		require.NoError(t, err)

@@ -10,10 +10,10 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// Stale is a run whose peers relax turn by turn, all at the same iterate, and read of
-// each neighbour an iterate that is 0 to Most sweeps old, every age as likely, drawn anew
-// for every face and sweep. There is no network: what it takes more sweeps than with a
-// Most of 0, which is the synchronous iteration, is the price of old values alone.
+// Stale is a run without a network whose peers relax in turn, all at the same iterate. Each sweep
+// reads, of each neighbour, an iterate that is 0 to Most sweeps old; ages are drawn uniformly. The
+// additional sweeps, compared with Most 0, which is the synchronous iteration, are the cost of old
+// values.
 type Stale struct {
 	Problem   *problem.Problem
 	Partition problem.Partition
@@ -23,13 +23,13 @@ type Stale struct {
 	Seed      uint64
 }
 
-// Staleness is how such a run ended.
+// Staleness is the outcome of such a run.
 type Staleness struct {
 	Sweeps iterate.Iteration
 	Age    float64 // mean, in sweeps
 }
 
-// staleRun is such a run while it goes on.
+// staleRun is the state of such a run.
 type staleRun struct {
 	of      *Stale
 	rand    *rand.Rand
@@ -41,15 +41,15 @@ type staleRun struct {
 	reads   int
 }
 
-// pastFaces are the newest faces from one peer to another, a ring by iterate.
+// pastFaces holds the newest faces from one peer to another, a ring by iterate.
 type pastFaces struct {
 	data   [][]byte
 	newest uint64
 	have   bool
-	read   []byte // the worker's until the next one
+	read   []byte // what the worker reads until the next face
 }
 
-// Run plays it; the error says what went wrong.
+// Run runs it.
 func (s *Stale) Run() (Staleness, error) {
 	r := &staleRun{of: s, rand: rand.New(rand.NewPCG(s.Seed, 0x7374616c65)), faces: map[[2]iterate.Rank]*pastFaces{}}
 	for rank := range s.Partition.Peers() {
@@ -85,8 +85,8 @@ func (s *Stale) Run() (Staleness, error) {
 	return out, nil
 }
 
-// turn lets a worker read and relax once, or measure once; it stops before the worker
-// would read again.
+// turn lets a worker read and relax once, or measure once. It stops before the worker would read
+// again.
 func (r *staleRun) turn(rank iterate.Rank) (ended bool, err error) {
 	w := r.workers[rank]
 	for _, l := range w.Links() {
@@ -117,7 +117,7 @@ func (r *staleRun) turn(rank iterate.Rank) (ended bool, err error) {
 	return false, nil
 }
 
-// keep notes a face that a worker sends.
+// keep stores a face that a worker sends.
 func (r *staleRun) keep(from iterate.Rank, op iterate.Op) {
 	key := [2]iterate.Rank{from, op.To}
 	p := r.faces[key]
@@ -131,18 +131,18 @@ func (r *staleRun) keep(from iterate.Rank, op iterate.Op) {
 	}
 	r.workers[from].Pack(op, p.data[op.Label%uint64(len(p.data))])
 	if !p.have {
-		for i := range p.data { // nothing is older than the first
+		for i := range p.data { // no face is older than the first
 			copy(p.data[i], p.data[op.Label%uint64(len(p.data))])
 		}
 	}
 	p.newest, p.have = op.Label, true
 }
 
-// deliver hands a worker a face of an age that is drawn.
+// deliver passes a face of a random age to a worker.
 func (r *staleRun) deliver(from, to iterate.Rank) error {
 	p := r.faces[[2]iterate.Rank{from, to}]
 	if p == nil {
-		return nil // the frozen face of the start serves
+		return nil // the face of the start is used
 	}
 	age := min(uint64(r.rand.IntN(r.of.Most+1)), p.newest-1)
 	r.ages += int(age)

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// With no old values the iteration is the synchronous one; with values 0 to 4 sweeps old,
-// each age as likely, it takes more sweeps, the more the thinner the blocks are.
+// Without old values the iteration is the synchronous one. With values 0 to 4 sweeps old it takes
+// more sweeps, more so with thin blocks.
 func TestStaleness(t *testing.T) {
 	p := plain(t, [3]int{16, 16, 16}, 1, iterate.Synchronous()).Problem
 	slabs, err := problem.Slabs(p.N, 8, nil)

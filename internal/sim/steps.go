@@ -10,8 +10,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
-// drawSteps makes some problems nonstationary ones, whose load and boundary move. It
-// draws after everything else, so that the rest of a seed is what it was before.
+// drawSteps makes some problems nonstationary, with a moving load and boundary. It draws after the
+// rest, so that the other draws of a seed stay.
 func drawSteps(r *rand.Rand, s *Scenario) {
 	if !chance(r, 0.2) {
 		return
@@ -32,7 +32,7 @@ func drawSteps(r *rand.Rand, s *Scenario) {
 	s.Tolerance = max(s.Tolerance, 1e-4)
 }
 
-// step keeps the block at the end of a time step.
+// step stores the block at the end of a time step.
 func (p *peer) step(r iterate.StepResult) {
 	c, n := p.c, p.c.Scenario.Problem.Points()
 	for len(c.ends) <= r.Step {
@@ -42,12 +42,12 @@ func (p *peer) step(r iterate.StepResult) {
 	p.worker.Solution(v)
 	virtual.Place(c.ends[r.Step], c.Scenario.Problem.N, p.worker.Box(), v)
 	if p.rank == 0 {
-		c.believed = append(c.believed, r)
+		c.reported = append(c.reported, r)
 	}
 }
 
-// checkSteps judges the end of every complete step, and what the peers believe of it;
-// Result.Evaluation becomes that of the last.
+// checkSteps checks the end of every complete step, and what the peers reported. Result.Evaluation
+// becomes that of the last step.
 func (c *Cluster) checkSteps(r *Result) error {
 	s := c.Scenario
 	before, err := verify.AtStart(s.Problem, nil)
@@ -55,11 +55,11 @@ func (c *Cluster) checkSteps(r *Result) error {
 		return err
 	}
 	for rank, o := range r.Outcomes {
-		if o.Steps != len(c.believed) {
-			return fmt.Errorf("sim: rank %d has completed %d steps, rank 0 %d", rank, o.Steps, len(c.believed))
+		if o.Steps != len(c.reported) {
+			return fmt.Errorf("sim: rank %d has completed %d steps, rank 0 %d", rank, o.Steps, len(c.reported))
 		}
 	}
-	for _, b := range c.believed {
+	for _, b := range c.reported {
 		end := c.ends[b.Step]
 		e, err := verify.EvaluateStep(s.Problem, b.Step, before, end, nil)
 		if err != nil {

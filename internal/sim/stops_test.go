@@ -24,10 +24,10 @@ var (
 	stopsCount = flag.Uint64("stops.count", 150, "runs of TestFalseStops")
 )
 
-// trap is a scenario made to stop a run too early: every block holds the solution but
-// for one corner, whose peer is a second from all others and may be slow besides. The
-// others have nothing left to do, and what would tell them otherwise is on its way for
-// a second, while frames are lost, doubled and reordered.
+// trap draws a scenario that tempts a run to stop too early. Every block holds the solution except
+// one corner, whose peer is a second away from the others and may be slow. The others have nothing
+// left to do, and the values that they lack are in transit for a second, while frames are lost,
+// duplicated and reordered.
 func trap(seed uint64) (*Scenario, bool, error) {
 	r := rand.New(rand.NewPCG(seed, 0x74726170))
 	s := &Scenario{Seed: seed}
@@ -45,19 +45,21 @@ func trap(seed uint64) (*Scenario, bool, error) {
 	if s.Scheme.Name() == "hybrid" {
 		s.Clusters = problem.Clusters(s.Partition, s.Peers())
 	}
-	s.Order, s.MaxSweeps, s.Stop = problem.Jacobi, 0, Stop{}
+	s.Order = problem.Jacobi
+	s.MaxSweeps = 0
+	s.Stop = Stop{}
 	s.Tolerance = pick(r, 1e-2, 1e-3, 1e-4)
 	drawFaults(r, s)
 	drawCosts(r, s)
 	if r.IntN(4) == 0 {
-		return s, false, nil // nothing but random delays, slow peers and loss
+		return s, false, nil // only random delays, slow peers and losses
 	}
 	corner := iterate.Rank(pick(r, 0, s.Peers()-1))
-	s.Far = []Far{{Rank: corner, Delay: time.Second}}
+	s.Remote = []RemotePeer{{Rank: corner, Delay: time.Second}}
 	s.Cuts, s.Patience = nil, 10*time.Minute
 	s.Faults.Capacity, s.After.Capacity = 0, 0
 	share := s.Problem.Points() / s.Peers()
-	for i := range s.Costs { // a sweep takes some hundredths of the way
+	for i := range s.Costs { // a sweep takes some hundredths of the distance
 		s.Costs[i].Point = time.Duration(10e6+r.IntN(40e6)) / time.Duration(max(1, share))
 	}
 	s.Repeat = 200 * time.Millisecond
@@ -65,7 +67,9 @@ func trap(seed uint64) (*Scenario, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	box, n, height := s.Partition.Box(corner), s.Problem.N, 0.05+0.3*r.Float64()
+	box := s.Partition.Box(corner)
+	n := s.Problem.N
+	height := 0.05 + 0.3*r.Float64()
 	p := s.Problem
 	p.Initial = func(q problem.Point) float64 {
 		var i [3]int
@@ -83,10 +87,10 @@ func trap(seed uint64) (*Scenario, bool, error) {
 	return s, true, nil
 }
 
-// A run never says that it has converged when it has not: Play judges the assembled
-// answer by the problem alone. The full count is
+// A run never reports convergence wrongly: Play checks the assembled answer by the problem alone.
+// The full count is
 //
-//	go test ./internal/sim -run TestFalseStops -count=1 -v -timeout 2h -stops.count=10000
+// go test ./internal/sim -run TestFalseStops -count=1 -v -timeout 2h -stops.count=10000
 func TestFalseStops(t *testing.T) {
 	var next, traps, snapshots, void atomic.Uint64
 	var mu sync.Mutex

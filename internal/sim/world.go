@@ -9,7 +9,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-// world is what the peers of a cluster live in: see virtual.World.
+// world is the virtual.World of a cluster's peers.
 type world struct{ c *Cluster }
 
 func (w world) peer(h *virtual.Host) *peer { return w.c.peers[h.Rank] }
@@ -23,7 +23,7 @@ func (w world) Wake(h *virtual.Host, at microproto.Instant) { w.c.clock.At(at, h
 // Alarm implements virtual.World.
 func (w world) Alarm(h *virtual.Host, at microproto.Instant) { w.c.clock.At(at, h.Due) }
 
-// Carry implements virtual.World: links take everything.
+// Carry implements virtual.World. Links are never full.
 func (w world) Carry(h *virtual.Host, rail int, f microproto.Frame) bool {
 	if rail == 0 {
 		w.peer(h).send(f)
@@ -41,7 +41,7 @@ func (w world) Control(h *virtual.Host, o *p2psap.Output) {
 	case p2psap.OutDial:
 		w.c.dial(p, o.Peer)
 	case p2psap.OutDisconnect:
-		w.c.hangup(p, o.Conn)
+		w.c.disconnect(p, o.Conn)
 	}
 }
 

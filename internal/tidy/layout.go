@@ -12,7 +12,10 @@ import (
 const maxLines = 500
 
 // topLevel are the folders that the root may hold.
-var topLevel = []string{".ci", ".github", "bench", "cmd", "docs", "ether", "examples", "experiments", "ib", "internal", "microproto", "obstacle", "p2psap", "problems", "simulate", "solver"}
+var topLevel = []string{
+	".ci", ".github", "bench", "cmd", "docs", "ether", "examples", "experiments",
+	"ib", "internal", "microproto", "obstacle", "p2psap", "problems", "simulate", "solver",
+}
 
 // vague lists package names that do not describe a package.
 var vague = []string{"base", "common", "helper", "helpers", "manager", "misc", "shared", "util", "utils"}

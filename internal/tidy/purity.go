@@ -29,8 +29,8 @@ var atomicFiles = []string{"microproto/link.go"}
 func refused(pkg, name string) bool {
 	switch pkg {
 	case "time":
-		return slices.Contains([]string{"Now", "Sleep", "After", "AfterFunc", "Since", "Until", "Tick", "NewTimer", "NewTicker",
-			"LoadLocation"}, name)
+		return slices.Contains([]string{"Now", "Sleep", "After", "AfterFunc", "Since", "Until", "Tick",
+			"NewTimer", "NewTicker", "LoadLocation"}, name)
 	case "math/rand/v2":
 		return !slices.Contains([]string{"New", "NewPCG", "NewChaCha8", "NewZipf"}, name)
 	case "fmt":

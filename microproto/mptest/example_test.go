@@ -30,7 +30,8 @@ func ExampleNewPair() {
 		_, _ = pair.Run(time.Second)
 		return pair.Link.Stats(0).Lost
 	}
-	fmt.Println(lost(1) == lost(1), lost(1) == lost(2))
+	first, again, other := lost(1), lost(1), lost(2)
+	fmt.Println(first == again, first == other)
 	// Output: true false
 }
 

@@ -1,6 +1,6 @@
-// Package catalog holds what the program obstacle knows by name: micro-protocols, optional rows of Table I, congestion
-// controllers, problems and links. A main package of your own adds to a Set before it runs the program; every flag
-// that takes such a name accepts what was added and lists it in its errors.
+// Package catalog holds what the program obstacle knows by name: micro-protocols, optional rows of Table I,
+// congestion controllers, methods, schemes, problems and links. A main package of your own adds to a Set before it
+// runs the program; every flag that takes such a name accepts what was added and lists it in its errors.
 package catalog
 
 import (
@@ -13,29 +13,46 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/problems"
+	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // Set is all that a program knows by name. All processes of a run must have the same.
 type Set struct {
-	// Protocols are the micro-protocols that channels are composed of, and the optional rows of Table I: --congestion
-	// takes the rows of group ctp.GroupCongestion, --rows those without a group. See microproto.Catalog.AddRow.
+	// Protocols are the micro-protocols of sessions. Its rows of group "" are the values of --rows, those of
+	// ctp.GroupCongestion the values of --congestion.
 	Protocols *microproto.Catalog
+	// Methods are the values of --method.
+	Methods *solver.Catalog
+	// Schemes are the values of --scheme.
+	Schemes Of[Scheme]
 	// Problems are those that obstacle problems lists.
 	Problems *problems.Catalog
-	// Links are the networks of --network, the one to prefer first. "ether" and "ib" have flags of their own and no
+	// Iterations are those that obstacle iterate runs. New has none.
+	Iterations Of[Iteration]
+	// Links are the values of --network, the network to prefer first. "ether" and "ib" have flags of their own and no
 	// Open.
 	Links Of[Link]
 }
 
 // New returns a Set of what this module provides.
 func New() *Set {
-	s := &Set{Protocols: ctp.Catalog(), Problems: problems.Builtins()}
+	s := &Set{Protocols: ctp.Catalog(), Methods: solver.Methods(), Problems: problems.Builtins()}
+	s.Schemes.entries = []entry[Scheme]{
+		{"sync", "relaxation k reads iterate k", fixed(iterate.Synchronous())},
+		{"async", "a relaxation reads the newest values", fixed(iterate.Asynchronous())},
+		{"delay", "delay:K: relaxation k reads iterates from k−K on", delay},
+		{"hybrid", "synchronous within a cluster, asynchronous between", hybrid},
+	}
 	s.Links.entries = []entry[Link]{
 		{"ether", "UDP", Link{Network: p2psap.Ethernet}},
 		{"ib", "InfiniBand", Link{Network: p2psap.InfiniBand}},
 	}
 	return s
 }
+
+// Iteration returns the block of a rank of an iteration x ← F(x) that is divided among peers.
+type Iteration func(rank iterate.Rank, peers int) (iterate.Block, error)
 
 // Link is a kind of network. Peers open theirs beside UDP, which reaches every peer.
 type Link struct {
@@ -55,14 +72,14 @@ type LinkConfig struct {
 	Log          func(line string) // for news of the link
 }
 
-// Optional returns the rows that --congestion and --rows add behind those of Table I, in this order.
+// Optional returns the rows that --congestion and --rows add to those of Table I, in this order.
 func (s *Set) Optional(congestion string, rows []string) ([]p2psap.OptionalRow, error) {
 	c, err := s.row("congestion", ctp.GroupCongestion, congestion)
 	if err != nil {
 		return nil, err
 	}
 	var out []p2psap.OptionalRow
-	if len(c.Columns) > 0 { // otherwise the controller of the table
+	if len(c.Columns) > 0 { // otherwise it is the controller of the table
 		out = append(out, c)
 	}
 	for i, name := range rows {
@@ -78,23 +95,21 @@ func (s *Set) Optional(congestion string, rows []string) ([]p2psap.OptionalRow, 
 	return out, nil
 }
 
-func (s *Set) row(flag, group, name string) (p2psap.OptionalRow, error) {
-	r, err := s.Protocols.Row(group, name)
+func (s *Set) row(flag, group, label string) (microproto.Row, error) {
+	r, err := s.Protocols.Row(group, label)
 	if err != nil {
-		err = Unknown(flag, name, s.Protocols.Labels(group))
+		err = Unknown(flag, label, s.Protocols.Labels(group))
 	}
 	return r, err
 }
 
-// Flag returns the flag that adds a micro-protocol to the compositions of Table I: --congestion NAME or --rows NAME.
+// Flag returns the flag that adds a micro-protocol to the compositions of Table I, "" if none does.
 func (s *Set) Flag(protocol string) string {
-	for _, r := range slices.Concat(s.Protocols.Rows(ctp.GroupCongestion), s.Protocols.Rows("")) {
-		switch {
-		case r.Protocol != protocol || len(r.Columns) == 0:
-		case r.Group == "":
-			return "--rows " + r.Label
-		default:
-			return "--congestion " + r.Label
+	for group, flag := range map[string]string{"": "--rows ", ctp.GroupCongestion: "--congestion "} {
+		for i, r := range s.Protocols.Rows(group) {
+			if r.Protocol == protocol && len(r.Columns) > 0 {
+				return flag + s.Protocols.Labels(group)[i]
+			}
 		}
 	}
 	return ""
@@ -102,7 +117,8 @@ func (s *Set) Flag(protocol string) string {
 
 // Names returns the names of all that peers of one run must have alike.
 func (s *Set) Names() []string {
-	return slices.Concat(s.Protocols.Names(), s.Protocols.Labels(""), s.Protocols.Labels(ctp.GroupCongestion), s.Problems.Names(), s.Links.Names())
+	return slices.Concat(s.Protocols.Names(), s.Protocols.Labels(""), s.Protocols.Labels(ctp.GroupCongestion),
+		s.Methods.Names(), s.Schemes.Names(), s.Problems.Names(), s.Iterations.Names(), s.Links.Names())
 }
 
 // Of holds values by name. Its zero value is empty.
@@ -132,6 +148,15 @@ func (c *Of[T]) Names() []string {
 		names[i] = e.name
 	}
 	return names
+}
+
+// Help returns the lines of help, "name: help", in the same order.
+func (c *Of[T]) Help() []string {
+	lines := make([]string, len(c.entries))
+	for i, e := range c.entries {
+		lines[i] = e.name + ": " + e.help
+	}
+	return lines
 }
 
 // Lookup returns the value of a name that a flag was given. The error of an unknown name lists the known ones.

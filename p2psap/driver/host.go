@@ -155,7 +155,7 @@ func listened(all []netip.Prefix, host string) []netip.Prefix {
 		return all[:min(len(all), maxAddresses)]
 	}
 	if ip.IsLoopback() {
-		// It tells nothing about the network, but the round trip can be measured.
+		// A loopback address is in no network, but the round trip can be measured.
 		return []netip.Prefix{netip.PrefixFrom(ip, ip.BitLen())}
 	}
 	for _, p := range all {

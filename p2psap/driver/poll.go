@@ -32,7 +32,7 @@ const (
 	maxSkip = 63
 )
 
-// poller tells who receives from the base rail. Guarded by the node's lock, but for misses and skip, which
+// poller is the state of receiving from the base rail. Guarded by the node's lock, but for misses and skip, which
 // belong to the call that polls.
 type poller struct {
 	link      microproto.PollableLink // nil: the link is not one

@@ -120,8 +120,8 @@ func (p *railPort) flush() {
 		}
 		k, err := p.link.Send(frames)
 		if err != nil && k < len(frames) {
-			// One frame cannot be sent. On the base rail micro-protocols send again what matters. On another
-			// rail nobody does, so the connection is over.
+			// One frame cannot be sent. On the base rail micro-protocols send again what matters. Another rail
+			// has promised to lose no frame, so its connection is over.
 			n.stats.LinkErrors++
 			peer := frames[k].Peer
 			frames[k].Release()

@@ -6,7 +6,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// MaxRTT bounds a round trip that is believed.
+// MaxRTT bounds a sample; longer round trips count as that.
 const MaxRTT = time.Hour
 
 // Numbers of round trips that a Measurement takes. A process may be scheduled late on a busy

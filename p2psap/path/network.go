@@ -1,6 +1,6 @@
 package path
 
-// Locality tells how near the two ends of a session are to each other.
+// Locality is how near the two ends of a session are to each other.
 type Locality uint8
 
 // The localities, from nearest to farthest. The first three are "intra" in Table I.

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Error is a refusal of a description: the key that is at fault, as
-// "networks.gigabit.rate" or "events[2].rank" (empty: the description as a whole), and why.
+// Error reports why a description is invalid, and the key at fault, such as "networks.gigabit.rate"
+// or "events[2].rank". An empty key means the whole description.
 type Error struct{ Key, Reason string }
 
 // Error implements error.
@@ -22,8 +22,8 @@ func (e *Error) Error() string {
 	return e.Key + ": " + e.Reason
 }
 
-// Bounds of what a description may say. They are far beyond any machine; they keep sums
-// of times within a Duration and sums of bytes within an int.
+// Bounds of a description. They are far beyond any machine, and keep sums of times within a Duration
+// and sums of bytes within an int.
 const (
 	maxRate     = 1e15 // points or bytes per second
 	maxPause    = time.Hour
@@ -34,13 +34,13 @@ const (
 	maxSlow     = 1e6
 	maxCrowding = 100.0
 	maxSites    = 1024
-	minEtherMTU = 576 // what every IPv4 host takes (RFC 791)
+	minEtherMTU = 576 // every IPv4 host accepts this (RFC 791)
 	maxEtherMTU = 65535
 	minIBMTU    = 256 // the smallest path MTU of InfiniBand
 )
 
-// Check refuses, with an *Error, what no cluster can be. What depends on the number of
-// machines is left to Model.
+// Check returns an *Error for a description of an impossible cluster. Model checks what depends on
+// the number of machines.
 func (d *Description) Check() error {
 	if !nameable(d.Name) {
 		return &Error{"name", fmt.Sprintf("%q: %s", d.Name, aName)}
@@ -74,7 +74,7 @@ func (d *Description) Check() error {
 	return nil
 }
 
-// checkNames wants one of everything at least, and no name twice.
+// checkNames requires at least one class, network and site, and unique names.
 func (d *Description) checkNames() error {
 	var classes, networks, sites []string
 	for _, c := range d.Classes {
@@ -170,8 +170,8 @@ func (d *Description) checkEvent(e *Event, key string) error {
 	case e.At < 0 || e.At > maxInstant:
 		return &Error{key + ".at", fmt.Sprintf("%v: there should be a time of 0 to 1000 days", e.At)}
 	case e.Until != 0 && e.Until <= e.At || e.Until > maxInstant:
-		return &Error{key + ".until", fmt.Sprintf("%v: it should come after at, %v; leave it out where the event is for good",
-			e.Until, e.At)}
+		return &Error{key + ".until", fmt.Sprintf("%v: it should come after at, %v; leave the key out "+
+			"if the event lasts to the end", e.Until, e.At)}
 	case e.Lost && e.Until != 0:
 		return &Error{key + ".until", "a machine that is lost does not come back: leave the key out"}
 	case e.Slow != 0 && !within(e.Slow, 1, maxSlow):
@@ -191,7 +191,7 @@ func (d *Description) checkEvent(e *Event, key string) error {
 	return nil
 }
 
-// aName says what nameable wants.
+// aName is the rule of nameable.
 const aName = "a name has 1 to 100 bytes that can be printed, and no space at either end"
 
 func nameable(s string) bool {

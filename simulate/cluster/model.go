@@ -6,16 +6,15 @@ import (
 	"slices"
 )
 
-// Model is a cluster of a given number of machines: what a Description says of every
-// rank. It is read only.
+// Model is a cluster of a given number of machines: the Description as it applies to each rank.
 type Model struct {
 	Name     string
 	Hosts    []Host // by rank
 	Networks []Network
 	Sites    []string
-	WAN      []WANLink // by index: WideOf
-	Events   []Event   // in order of At
-	wan      [][]int   // by two sites: index into Wide, -1 if none
+	WAN      []WANLink // by index: see WANOf
+	Events   []Event   // ordered by At
+	wan      [][]int   // by two sites: index into WAN; -1: none
 }
 
 // Host is one machine of a model.
@@ -23,10 +22,10 @@ type Host struct {
 	Class
 	Site    int
 	Network int // index into Model.Networks
-	Machine int // number of the machine whose cores it shares with others of that number; 0: it has its own
+	Machine int // number of the machine that ranks with the same number share; 0: the rank has its own
 }
 
-// WideOf is the index of the line between two sites, -1 within one.
+// WANOf returns the index in WAN of the link between two sites; -1 within one site.
 func (m *Model) WANOf(a, b int) int {
 	if a == b {
 		return -1
@@ -34,12 +33,12 @@ func (m *Model) WANOf(a, b int) int {
 	return m.wan[a][b]
 }
 
-// MaxMachines of a model.
+// MaxMachines is the largest number of machines of a model.
 const MaxMachines = 1 << 20
 
-// Model is the cluster of so many machines, one a rank. Groups with a Count are filled in
-// order; the others share evenly what is left, earlier ones taking one more where it does
-// not divide. Every refusal is an *Error; d must have passed Check.
+// Model returns the cluster of so many machines, one for each rank. Groups with a Count are filled
+// in order. The others share the rest evenly; earlier groups take one more where it does not divide.
+// The error is an *Error. The Description must have passed Check.
 func (d *Description) Model(machines int) (*Model, error) {
 	if machines < 1 || machines > MaxMachines {
 		return nil, &Error{"", fmt.Sprintf("%d machines: there should be 1 to %d", machines, MaxMachines)}
@@ -85,8 +84,8 @@ func (d *Description) Model(machines int) (*Model, error) {
 	return m, nil
 }
 
-// Most is the largest number of machines that the groups with a Count have together; open
-// tells that there is a group without one, and so no bound.
+// Most returns the number of machines of the groups with a Count. open reports that there is a group
+// without one, so that there is no bound.
 func (d *Description) Most() (most int, open bool) {
 	for _, s := range d.Sites {
 		for _, g := range s.Machines {
@@ -97,7 +96,7 @@ func (d *Description) Most() (most int, open bool) {
 	return most, open
 }
 
-// share is how many machines every group of every site has.
+// share returns the number of machines of every group of every site.
 func (d *Description) share(machines int) [][]int {
 	counts := make([][]int, len(d.Sites))
 	left, open := machines, 0
@@ -135,7 +134,7 @@ func (d *Description) site(name string) int {
 	return slices.IndexFunc(d.Sites, func(s Site) bool { return s.Name == name })
 }
 
-// line is the index of the wide-area line between two sites, -1 if there is none.
+// line returns the index of the link between two sites; -1 if there is none.
 func (d *Description) line(a, b int) int {
 	x, y := d.Sites[a].Name, d.Sites[b].Name
 	return slices.IndexFunc(d.WAN, func(w WANLink) bool {

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// two sites of two classes on two networks.
+// two returns two sites with two classes and two networks.
 func two() *Description {
 	ether := Network{Name: "gigabit", Kind: Ether, Rate: 125e6, Latency: 25 * time.Microsecond, Queue: 1 << 17, MTU: 1500,
 		Frame: 38}
@@ -39,7 +39,9 @@ func TestModel(t *testing.T) {
 	for _, h := range m.Hosts {
 		got = append(got, h.Name+" "+m.Sites[h.Site]+" "+m.Networks[h.Network].Name)
 	}
-	o, n, w := "old east gigabit", "new east gigabit", "new west fast"
+	o := "old east gigabit"
+	n := "new east gigabit"
+	w := "new west fast"
 	require.Equal(t, []string{o, o, o, n, n, n, w, w}, got, "5 shared by two open groups, the earlier has 3")
 	require.Equal(t, 0, m.WANOf(0, 1))
 	require.Equal(t, 0, m.WANOf(1, 0))
@@ -63,8 +65,8 @@ func TestModel(t *testing.T) {
 			"are asked for")
 }
 
-// Every machine that is asked for is there, fixed groups are never over their count, and
-// open ones differ by one at most.
+// The model has the requested number of machines, groups with a count do not exceed it, and the
+// others differ by at most one.
 func TestModelShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := two()
@@ -124,8 +126,10 @@ func TestCheckRefuses(t *testing.T) {
 			d.Classes[1].Straggle = Straggle{1,
 				-time.Second}
 		},
-		`machines.new.send.segment: -1ns`:                func(d *Description) { d.Classes[1].Send.Segment = -1 },
-		`machines.new.receive.message: 2h`:               func(d *Description) { d.Classes[1].Receive.Message = 2 * time.Hour },
+		`machines.new.send.segment: -1ns`: func(d *Description) { d.Classes[1].Send.Segment = -1 },
+		`machines.new.receive.message: 2h`: func(d *Description) {
+			d.Classes[1].Receive.Message = 2 * time.Hour
+		},
 		`machines.new.send.byte: NaN`:                    func(d *Description) { d.Classes[1].Send.Byte = math.NaN() },
 		`networks: there is none`:                        func(d *Description) { d.Networks = nil },
 		`networks.gigabit.kind: "token ring"`:            func(d *Description) { d.Networks[0].Kind = "token ring" },
@@ -137,7 +141,9 @@ func TestCheckRefuses(t *testing.T) {
 		`networks.gigabit.loss: 100 %`:                   func(d *Description) { d.Networks[0].Loss = 1 },
 		`networks.gigabit.jitter: -1ns`:                  func(d *Description) { d.Networks[0].Jitter = -1 },
 		`networks.gigabit.backplane: -5 B/s`:             func(d *Description) { d.Networks[0].Backplane = -5 },
-		`networks.gigabit.shaper.rate: 0 B/s`:            func(d *Description) { d.Networks[0].Shaper = Shaper{Queue: 1 << 20} },
+		`networks.gigabit.shaper.rate: 0 B/s`: func(d *Description) {
+			d.Networks[0].Shaper = Shaper{Queue: 1 << 20}
+		},
 		`networks.gigabit.shaper.burst: -1 B`: func(d *Description) {
 			d.Networks[0].Shaper = Shaper{1e6,
 				-1, 1 << 20}
@@ -150,23 +156,33 @@ func TestCheckRefuses(t *testing.T) {
 			d.Networks[1].Shaper = Shaper{1e6,
 				0, 1 << 20}
 		},
-		`networks.fast.loss: the adapter`:                           func(d *Description) { d.Networks[1].Loss = 0.1 },
-		`sites: there is none`:                                      func(d *Description) { d.Sites = nil },
-		`sites.east.network: "slow": there is no such`:              func(d *Description) { d.Sites[0].Network = "slow" },
-		`sites.east.machines: there is none`:                        func(d *Description) { d.Sites[0].Machines = nil },
-		`sites.east.machines[1].class: "x": there is`:               func(d *Description) { d.Sites[0].Machines[1].Class = "x" },
-		`sites.east.machines[0].count: -1`:                          func(d *Description) { d.Sites[0].Machines[0].Count = -1 },
-		`wide: there is no line between east and west`:              func(d *Description) { d.WAN = nil },
-		`wide[0].between: "north": there is no such`:                func(d *Description) { d.WAN[0].Between[0] = "north" },
-		`wide[0].between: "east" twice`:                             func(d *Description) { d.WAN[0].Between[0] = "east" },
-		`wide[1].between: there is a line between`:                  func(d *Description) { d.WAN = append(d.WAN, d.WAN[0]) },
-		`wide[0].rate: +Inf`:                                        func(d *Description) { d.WAN[0].Rate = math.Inf(1) },
+		`networks.fast.loss: the adapter`:              func(d *Description) { d.Networks[1].Loss = 0.1 },
+		`sites: there is none`:                         func(d *Description) { d.Sites = nil },
+		`sites.east.network: "slow": there is no such`: func(d *Description) { d.Sites[0].Network = "slow" },
+		`sites.east.machines: there is none`:           func(d *Description) { d.Sites[0].Machines = nil },
+		`sites.east.machines[1].class: "x": there is`: func(d *Description) {
+			d.Sites[0].Machines[1].Class = "x"
+		},
+		`sites.east.machines[0].count: -1`: func(d *Description) {
+			d.Sites[0].Machines[0].Count = -1
+		},
+		`wide: there is no line between east and west`: func(d *Description) { d.WAN = nil },
+		`wide[0].between: "north": there is no such`:   func(d *Description) { d.WAN[0].Between[0] = "north" },
+		`wide[0].between: "east" twice`:                func(d *Description) { d.WAN[0].Between[0] = "east" },
+		`wide[1].between: there is a line between`: func(d *Description) {
+			d.WAN = append(d.WAN, d.WAN[0])
+		},
+		`wide[0].rate: +Inf`: func(d *Description) { d.WAN[0].Rate = math.Inf(1) },
 		`wide[0].queue: 5000 B: it should hold one frame of 8128 B`: func(d *Description) { d.WAN[0].Queue = 5000 },
 		`wide[0].loss: site west is on a network of kind ib`:        func(d *Description) { d.WAN[0].Loss = 0.1 },
-		`wide[0].latency: 2h`:                                       func(d *Description) { d.WAN[0].Latency = 2 * time.Hour },
-		`events[0]: there should be one of slow, lost and cut`:      func(d *Description) { d.Events[0].Lost = true },
-		`events[0].at: -1s`:                                         func(d *Description) { d.Events[0].At = -time.Second },
-		`events[0].until: 500ms: it should come after`:              func(d *Description) { d.Events[0].Until = 500 * time.Millisecond },
+		`wide[0].latency: 2h`: func(d *Description) {
+			d.WAN[0].Latency = 2 * time.Hour
+		},
+		`events[0]: there should be one of slow, lost and cut`: func(d *Description) { d.Events[0].Lost = true },
+		`events[0].at: -1s`: func(d *Description) { d.Events[0].At = -time.Second },
+		`events[0].until: 500ms: it should come after`: func(d *Description) {
+			d.Events[0].Until = 500 * time.Millisecond
+		},
 		`events[0].until: a machine that is lost`: func(d *Description) {
 			d.Events[0] = Event{Lost: true,
 				Until: 5}
@@ -192,7 +208,7 @@ func TestCostOf(t *testing.T) {
 	require.Zero(t, Cost{}.Of(3, 2000))
 }
 
-// Ranks of a group that is together have one machine, those of others one each.
+// The ranks of a group with OneMachine share a machine, and those of other groups do not.
 func TestTogether(t *testing.T) {
 	d := two()
 	d.Sites[0].Machines[0].OneMachine, d.Sites[1].Machines[0].OneMachine = true, true

@@ -308,7 +308,8 @@ func TestRepeat(t *testing.T) {
 func TestLate(t *testing.T) {
 	r := newRig(t, false, func(c *Config) { c.Late = func() int { return 10 } })
 	r.peer.ops = []iterate.Op{
-		{Kind: iterate.OpRelax, Points: 4}, send(1, 1), {Kind: iterate.OpRelax, Points: 4}, send(4, 1), {Kind: iterate.OpRelax,
+		{Kind: iterate.OpRelax, Points: 4}, send(1, 1), {Kind: iterate.OpRelax, Points: 4}, send(4, 1),
+		{Kind: iterate.OpRelax,
 			Points: 2},
 	}
 	for range 3 {

@@ -16,11 +16,11 @@ import (
 )
 
 // gang is an Executor of so many goroutines that take the pieces in turn.
-type gang int
+type threadPool int
 
-func (c gang) Threads() int { return int(c) }
+func (c threadPool) Threads() int { return int(c) }
 
-func (c gang) For(n int, f func(int)) {
+func (c threadPool) For(n int, f func(int)) {
 	var all sync.WaitGroup
 	var next atomic.Int64
 	work := func() {
@@ -48,11 +48,11 @@ func BenchmarkCycle(b *testing.B) {
 				require.NoError(b, err)
 				exec := problem.Executor(problem.Sequential{})
 				if threads > 1 {
-					exec = gang(threads)
+					exec = threadPool(threads)
 				}
-				g, err := NewLevels(problem.Config{Problem: p, Partition: part, Scheme: iterate.Synchronous(), Method: problem.MethodConfig{Name: problem.Multigrid}, Executor: exec})
+				g, err := newPeer(problem.Config{Problem: p, Partition: part, Scheme: iterate.Synchronous(), Method: problem.MethodConfig{Name: problem.Multigrid}, Executor: exec})
 				require.NoError(b, err)
-				m := g.course.method.(*multigrid)
+				m := g.driver.method.(*multigrid)
 				h := &m.plan.hierarchy
 				smoothing := method.DefaultSmoothing(method.Options{})
 				start, cycle := h.Start(smoothing, false), h.Cycle(smoothing, 0)
@@ -63,7 +63,7 @@ func BenchmarkCycle(b *testing.B) {
 				list = method.Fuse(list, func(method.Stage) bool { return true })
 				var stages [][]stage
 				for _, s := range list {
-					stages = append(stages, m.append(nil, s, join{}, false))
+					stages = append(stages, m.appendStage(nil, s, gatherBoundary{}, false))
 				}
 				least := make([]time.Duration, len(list))
 				for b.Loop() {
@@ -101,17 +101,17 @@ func BenchmarkCycle(b *testing.B) {
 	}
 }
 
-func doStage(g *Levels, s *stage) {
+func doStage(g *peer, s *stage) {
 	if s.kind == stageDo {
 		s.do()
 		return
 	}
 	g.stage = s
 	for g.at = range s.steps {
-		if s.whole != nil {
-			s.whole()
+		if s.runAll != nil {
+			s.runAll()
 		} else {
-			g.exec.For(s.steps[g.at].Chunks, g.piece)
+			g.exec.For(s.steps[g.at].Chunks, g.runPieceFunc)
 		}
 	}
 }

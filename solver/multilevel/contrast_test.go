@@ -84,7 +84,7 @@ var contrasts = [...]float64{10, 100, 1e3, 1e4, 1e6, 1e-4}
 // Multigrid solves every row of the table of diffusions that jump on and off the grid; what
 // a cycle may take it was measured to take, and a little more. go test ./solver -run
 // Contrast -v -args -long prints all of it.
-func TestMultigridAtEveryContrast(t *testing.T) {
+func TestMultigridConvergesAtEveryContrast(t *testing.T) {
 	for _, c := range contrastCases() {
 		if testing.Short() && (c.n > 63 || c.name == "checker") {
 			continue
@@ -118,7 +118,7 @@ func TestMultigridAtEveryContrast(t *testing.T) {
 }
 
 // In one dimension a jump costs nothing, wherever it lies.
-func TestMultigridAtAJumpInOneDimension(t *testing.T) {
+func TestMultigridConvergesAtJumpsInOneDimension(t *testing.T) {
 	for _, n := range []int{127, 255, 511, 512} {
 		for _, at := range []float64{0.77, 0.75, 0.6180339887} {
 			p := contrastProblem(contrastCase{"jump", 1, n, func(q problem.Point, k float64) float64 { return solvertest.Where(q[0] >= at, k) }}, 1e4)
@@ -131,7 +131,7 @@ func TestMultigridAtAJumpInOneDimension(t *testing.T) {
 }
 
 // However few cycles there are, the residual is no larger than that of max(φ, 0).
-func TestMultigridIsNeverWorseThanItsStart(t *testing.T) {
+func TestMultigridResidualNeverExceedsTheReference(t *testing.T) {
 	for _, c := range contrastCases() {
 		if c.n > 63 || c.name == "smooth" {
 			continue
@@ -150,7 +150,7 @@ func TestMultigridIsNeverWorseThanItsStart(t *testing.T) {
 }
 
 // Peers evaluate what they need of the diffusion each by itself, and agree to the bit.
-func TestMultigridAtJumpsOnAnyPartition(t *testing.T) {
+func TestMultigridAtJumpsEqualsOnePeerOnAnyPartition(t *testing.T) {
 	for _, c := range contrastCases() {
 		if c.n == 127 || c.name == "half" {
 			continue

@@ -19,7 +19,7 @@ func (m *multigrid) describe() string {
 	switch at := m.plan.gathered; {
 	case h.Coarsest() == 0:
 		out = []string{"this grid cannot be coarsened: it is relaxed only"}
-	case len(m.g.wires) > 0 && at < len(h.Grids):
+	case len(m.peer.channels) > 0 && at < len(h.Grids):
 		out = append(out, fmt.Sprintf("from level %d of %d on gathered on peer 0", at+1, len(h.Grids)))
 	}
 	return strings.Join(out, "; ")

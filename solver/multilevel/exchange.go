@@ -10,8 +10,8 @@ import (
 
 // exchange brings own values of some arrays to the neighbours that read them as ghosts.
 type exchange struct {
-	grids []grid
-	legs  []leg
+	grids      []grid
+	neighbours []neighbourExchange
 }
 
 // grid is an array of an exchange: index (x, y, z), own or ghost, lies where layout
@@ -24,52 +24,52 @@ type grid struct {
 }
 
 // leg is an exchange with one neighbour: for each grid what goes and what comes.
-type leg struct {
-	wire                 *wire
-	send, receive        []kernel.Box
-	sendBytes, readBytes int
+type neighbourExchange struct {
+	channel                 *channel
+	send, receive           []kernel.Box
+	sendBytes, receiveBytes int
 }
 
 // close counts the bytes of the legs once they are complete. Where something goes one
 // way only, a number comes back: an exchange with a neighbour is one both ways, or there
 // is none, so that nobody gets ahead of anybody by two messages.
-func (x *exchange) close() {
-	legs := x.legs[:0]
-	for _, l := range x.legs {
+func (x *exchange) finish() {
+	active := x.neighbours[:0]
+	for _, l := range x.neighbours {
 		for k := range x.grids {
 			l.sendBytes += 8 * x.grids[k].count(l.send[k])
-			l.readBytes += 8 * x.grids[k].count(l.receive[k])
+			l.receiveBytes += 8 * x.grids[k].count(l.receive[k])
 		}
-		if l.sendBytes+l.readBytes > 0 {
-			l.sendBytes, l.readBytes = max(8, l.sendBytes), max(8, l.readBytes)
-			legs = append(legs, l)
+		if l.sendBytes+l.receiveBytes > 0 {
+			l.sendBytes, l.receiveBytes = max(8, l.sendBytes), max(8, l.receiveBytes)
+			active = append(active, l)
 		}
 	}
-	x.legs = legs
+	x.neighbours = active
 }
 
-func (x *exchange) pack(dst []byte, leg int) {
+func (x *exchange) pack(dst []byte, index int) {
 	clear(dst[:8])
 	for k := range x.grids {
-		dst = x.grids[k].pack(dst, x.legs[leg].send[k])
+		dst = x.grids[k].pack(dst, x.neighbours[index].send[k])
 	}
 }
 
 // read brings what a neighbour sent to the ghosts, false while it has not come.
-func (x *exchange) read(leg int) (bool, error) {
-	l := &x.legs[leg]
-	data, came := l.wire.next(cargoGhosts)
+func (x *exchange) receive(index int) (bool, error) {
+	l := &x.neighbours[index]
+	data, came := l.channel.next(payloadGhosts)
 	if !came {
 		return false, nil
 	}
-	if len(data) != l.readBytes {
+	if len(data) != l.receiveBytes {
 		return false, fmt.Errorf("solver: rank %d sent %d bytes of ghosts where %d belong: do both peers use the same partition and method?",
-			l.wire.to.Rank, len(data), l.readBytes)
+			l.channel.to.Rank, len(data), l.receiveBytes)
 	}
 	for k := range x.grids {
 		data = x.grids[k].unpack(data, l.receive[k])
 	}
-	l.wire.taken(cargoGhosts)
+	l.channel.consume(payloadGhosts)
 	return true, nil
 }
 

@@ -7,19 +7,19 @@ import (
 
 // faceExchange brings the outermost layers of own points to the neighbours' ghosts;
 // own is the peer's box within the layout.
-func faceExchange(wires []*wire, g grid, own kernel.Box) *exchange {
+func faceExchange(channels []*channel, g grid, own kernel.Box) *exchange {
 	x := &exchange{grids: []grid{g}}
-	for _, w := range wires {
-		x.add(w, own, 1, 1)
+	for _, w := range channels {
+		x.addNeighbour(w, own, 1, 1)
 	}
-	x.close()
+	x.finish()
 	return x
 }
 
 // add is a leg that brings layers along the axis of a neighbour: as many as this peer
 // reads, and as many as the other one does. b is what else is brought along: own points
 // of that axis, of the others what both have.
-func (x *exchange) add(w *wire, b kernel.Box, reads, sends int) {
+func (x *exchange) addNeighbour(w *channel, b kernel.Box, reads, sends int) {
 	a := w.to.Axis
 	send, receive := b, b
 	if w.to.Side < 0 {
@@ -29,11 +29,11 @@ func (x *exchange) add(w *wire, b kernel.Box, reads, sends int) {
 		send.Lo[a] = b.Hi[a] - sends
 		receive.Lo[a], receive.Hi[a] = b.Hi[a], b.Hi[a]+reads
 	}
-	l := leg{wire: w}
+	l := neighbourExchange{channel: w}
 	for range x.grids {
 		l.send, l.receive = append(l.send, send), append(l.receive, receive)
 	}
-	x.legs = append(x.legs, l)
+	x.neighbours = append(x.neighbours, l)
 }
 
 // depth is how many layers a peer reads beyond its own points, and how many its
@@ -48,24 +48,24 @@ func oneLayer() depth {
 
 // phases bring ghosts on edges and corners, too: axis after axis, each phase passing on
 // what the ones before have brought. Only peers that share a face exchange anything.
-func phases(wires []*wire, own kernel.Box, d depth, grids ...grid) []*exchange {
+func phases(channels []*channel, own kernel.Box, d depth, grids ...grid) []*exchange {
 	var out []*exchange
 	b := own
 	for a := range 3 {
 		x := &exchange{grids: grids}
 		grown := b
-		for _, w := range wires {
+		for _, w := range channels {
 			switch {
 			case w.to.Axis != a:
 			case w.to.Side < 0:
-				x.add(w, b, d.readLow[a], d.sendLow[a])
+				x.addNeighbour(w, b, d.readLow[a], d.sendLow[a])
 				grown.Lo[a] -= d.readLow[a]
 			default:
-				x.add(w, b, d.readHigh[a], d.sendHigh[a])
+				x.addNeighbour(w, b, d.readHigh[a], d.sendHigh[a])
 				grown.Hi[a] += d.readHigh[a]
 			}
 		}
-		if x.close(); len(x.legs) > 0 {
+		if x.finish(); len(x.neighbours) > 0 {
 			out = append(out, x)
 		}
 		b = grown

@@ -12,28 +12,28 @@ import (
 type guardPhase int
 
 const (
-	guardBetween guardPhase = iota // two cycles
-	guardStart                     // the full multigrid start
-	guardCycle                     // a cycle, measured at its end
-	guardJudge                     // the total of its residual is awaited
-	guardEnergy                    // the change of the energy is measured
-	guardDecide                    // its total is awaited
-	guardHalf                      // the change of the energy of half the step is measured
-	guardPart                      // its total is awaited
-	guardDamp                      // a part of the step is taken, and measured
-	guardDamped                    // the total is awaited
-	guardSweep                     // relaxation instead of the cycle
-	guardBack                      // measured
-	guardRelaxed                   // the total is awaited
-	guardLook                      // between two relaxations, at whether the run is to end early
-	guardStopped                   // it is
+	guardBetween         guardPhase = iota // two cycles
+	guardStart                             // the full multigrid start
+	guardCycle                             // a cycle, measured at its end
+	guardEvaluate                          // the total of its residual is awaited
+	guardEnergy                            // the change of the energy is measured
+	guardDecide                            // its total is awaited
+	guardMeasureFraction                   // the change of the energy of half the step is measured
+	guardFraction                          // its total is awaited
+	guardTakeFraction                      // a part of the step is taken, and measured
+	guardTaken                             // the total is awaited
+	guardSweep                             // relaxation instead of the cycle
+	guardMeasureSweeps                     // measured
+	guardRelaxed                           // the total is awaited
+	guardStopCheck                         // between two relaxations, at whether the run is to end early
+	guardStopped                           // it is
 )
 
 // next is the next stage of the cycle in progress; see whole.
 func (m *multigrid) next(iterate.Iteration) *stage {
 	for {
 		if m.stopped && m.phase != guardStopped {
-			m.leave()
+			m.abandonCycle()
 		}
 		if m.at < len(m.list) {
 			m.at++
@@ -41,46 +41,46 @@ func (m *multigrid) next(iterate.Iteration) *stage {
 		}
 		switch m.phase {
 		case guardBetween:
-			m.cost, m.cold = 0, false
+			m.cost, m.atReference = 0, false
 			if m.first {
 				m.first = false
 				m.guard.Begin(residualOf(m.squares), !m.warm && m.plan.hierarchy.Coarsest() > 0)
 			}
 			if m.warm || len(m.start) == 0 {
-				m.run(guardCycle, m.cycle, m.cycleWork)
+				m.enter(guardCycle, m.cycle, m.cycleWork)
 			} else {
-				m.run(guardStart, m.start, m.startWork)
+				m.enter(guardStart, m.start, m.startWork)
 			}
 			m.warm = true
 		case guardStart:
-			m.run(guardCycle, m.cycle, m.cycleWork)
+			m.enter(guardCycle, m.cycle, m.cycleWork)
 		case guardCycle:
-			m.offer(guardJudge, m.collect())
+			m.reduce(guardEvaluate, m.collect())
 		case guardEnergy:
-			m.offer(guardDecide, m.change())
-		case guardHalf:
-			m.offer(guardPart, m.change())
-		case guardDamp:
-			m.offer(guardDamped, m.collect())
+			m.reduce(guardDecide, m.collectEnergy())
+		case guardMeasureFraction:
+			m.reduce(guardFraction, m.collectEnergy())
+		case guardTakeFraction:
+			m.reduce(guardTaken, m.collect())
 		case guardSweep:
 			switch {
-			case m.unseen > 0 && float64(m.unseen) >= lookEvery(&m.g.config):
-				m.unseen = 0
-				m.run(guardLook, m.between, 0)
+			case m.sinceStopCheck > 0 && float64(m.sinceStopCheck) >= stopCheckInterval(&m.peer.config):
+				m.sinceStopCheck = 0
+				m.enter(guardStopCheck, m.stopStages, 0)
 			case m.relaxes():
-				m.run(guardSweep, m.back.sweep, 1)
+				m.enter(guardSweep, m.fallback.sweep, 1)
 			default:
-				m.run(guardBack, m.back.measure, 1)
+				m.enter(guardMeasureSweeps, m.fallback.measure, 1)
 			}
-		case guardLook:
+		case guardStopCheck:
 			m.phase = guardSweep
 		case guardStopped:
 			m.phase, m.list, m.at = guardBetween, nil, 0
 			return nil
-		case guardBack:
-			m.offer(guardRelaxed, m.collect())
+		case guardMeasureSweeps:
+			m.reduce(guardRelaxed, m.collect())
 		default:
-			if m.decide() {
+			if m.applyReduction() {
 				m.phase, m.list, m.at = guardBetween, nil, 0
 				return nil
 			}
@@ -89,7 +89,7 @@ func (m *multigrid) next(iterate.Iteration) *stage {
 }
 
 // change merges and empties what the pieces measured of the change of the energy.
-func (m *multigrid) change() kernel.Sum {
+func (m *multigrid) collectEnergy() kernel.Sum {
 	var sum kernel.Sum
 	for i := range m.changes {
 		sum.Merge(&m.changes[i])
@@ -98,38 +98,38 @@ func (m *multigrid) change() kernel.Sum {
 	return sum
 }
 
-func (m *multigrid) run(p guardPhase, list []stage, work float64) {
+func (m *multigrid) enter(p guardPhase, list []stage, work float64) {
 	m.phase, m.list, m.at = p, list, 0
 	m.cost += work
 }
 
 // offer gives a sum to the total, for which phase p waits.
-func (m *multigrid) offer(p guardPhase, sum kernel.Sum) {
-	m.g.total.sums[0] = sum
-	m.g.total.give(1)
-	m.run(p, m.ask, 0)
+func (m *multigrid) reduce(p guardPhase, sum kernel.Sum) {
+	m.peer.allReduce.sums[0] = sum
+	m.peer.allReduce.contribute(1)
+	m.enter(p, m.awaitReduction, 0)
 }
 
 // decide takes a total, and tells whether the cycle is complete.
-func (m *multigrid) decide() bool {
-	v := m.g.total.values[0]
+func (m *multigrid) applyReduction() bool {
+	v := m.peer.allReduce.values[0]
 	verdict := method.Accepted
 	switch m.phase {
 	case guardRelaxed:
 		m.squares = v
 		m.guard.AcceptRelaxed(math.Sqrt(v))
 		return true
-	case guardDamped:
+	case guardTaken:
 		m.squares = v
 		m.guard.AcceptDamped(math.Sqrt(v))
 		return true
-	case guardPart:
+	case guardFraction:
 		verdict = method.Rejected
-		if m.part = m.guard.StepFraction(v); m.part > 0 {
-			m.run(guardDamp, m.damp, 1)
+		if m.stepFraction = m.guard.StepFraction(v); m.stepFraction > 0 {
+			m.enter(guardTakeFraction, m.takeFraction, 1)
 			return false
 		}
-	case guardJudge:
+	case guardEvaluate:
 		m.squares = v
 		if m.plan.hierarchy.Coarsest() == 0 {
 			return true
@@ -141,20 +141,20 @@ func (m *multigrid) decide() bool {
 		}
 		verdict = m.guard.EvaluateEnergy(v, math.Sqrt(m.squares))
 		if verdict == method.Rejected && m.guard.TryHalfStep(math.Sqrt(m.squares)) {
-			m.part = 0.5
-			m.run(guardHalf, m.halve, 2)
+			m.stepFraction = 0.5
+			m.enter(guardMeasureFraction, m.measureFraction, 2)
 			return false
 		}
 	}
 	switch verdict {
 	case method.Undecided:
-		m.run(guardEnergy, m.energy, 2)
+		m.enter(guardEnergy, m.energy, 2)
 	case method.StartRejected:
-		m.run(guardCycle, m.again, m.cycleWork)
+		m.enter(guardCycle, m.restartCycle, m.cycleWork)
 	case method.Rejected:
-		m.sweeps, m.unseen = m.guard.Sweeps(), 0
-		m.stopped, m.takesBack = m.g.asked() != iterate.Running, true
-		m.run(guardSweep, m.back.restore, 0)
+		m.sweeps, m.sinceStopCheck = m.guard.Sweeps(), 0
+		m.stopped, m.restores = m.peer.stopRequested() != iterate.Running, true
+		m.enter(guardSweep, m.fallback.restore, 0)
 	default:
 		return true
 	}

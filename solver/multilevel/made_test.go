@@ -8,11 +8,6 @@ import (
 	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
-// newNetwork builds the peers of a run.
-func newNetwork(seed uint64, configs []problem.Config) (*solvertest.Network, error) {
-	return solvertest.NewNetwork(seed, newPeerOf, configs)
-}
-
 func newPeerOf(c problem.Config) (problem.Peer, error) {
 	if err := c.Method.Check(); err != nil {
 		return nil, err

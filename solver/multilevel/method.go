@@ -33,11 +33,11 @@ func (m Method) Check(c *problem.Config) error {
 }
 
 // Links returns the peers that rank r shares a face with, in the partition's order.
-func (Method) Links(c *problem.Config, r iterate.Rank) []iterate.Link { return levelLinks(c, r) }
+func (Method) Links(c *problem.Config, r iterate.Rank) []iterate.Link { return linksOf(c, r) }
 
 // New makes a Levels.
 func (Method) New(c problem.Config) (problem.Peer, error) {
-	g, err := NewLevels(c)
+	g, err := newPeer(c)
 	if err != nil {
 		return nil, err
 	}
@@ -45,4 +45,4 @@ func (Method) New(c problem.Config) (problem.Peer, error) {
 }
 
 // Describe says what the method works with; see Block.
-func (g *Levels) Describe() string { return g.course.method.describe() }
+func (g *peer) Describe() string { return g.driver.method.describe() }

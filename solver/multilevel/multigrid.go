@@ -15,44 +15,44 @@ import (
 // The coarse grids, from one of them on, are the root's alone: what it needs is gathered
 // there and the correction scattered. The safeguard decides by totals.
 type multigrid struct {
-	g      *Levels
-	plan   levelPlan
-	block  *problem.Discretization // of the own part of grid 0
-	own    kernel.Box
-	u      []float64
-	gauge  *kernel.Sweep // of the block
-	levels []*gridLevel  // of grids that are cut, and the own box of the first that is not
-	whole  []*gridLevel  // at the root: grids from plan.gathered on
-	keep   []float64
-	guard  method.Safeguard
+	peer          *peer
+	plan          levelPlan
+	block         *problem.Discretization // of the own part of grid 0
+	own           kernel.Box
+	u             []float64
+	residualSweep *kernel.Sweep // of the block
+	levels        []*gridLevel  // of grids that are cut, and the own box of the first that is not
+	rootLevels    []*gridLevel  // at the root: grids from plan.gathered on
+	saved         []float64
+	guard         method.Safeguard
 
-	conductors conductors
+	diffusion levelDiffusion
 
-	problem              *problem.Problem // of the time step
-	norms                []kernel.Norm
-	changes              []kernel.Sum
-	residue              stage
-	opening, start       []stage
-	cycle, energy, ask   []stage
-	back                 back
-	startWork, cycleWork float64
-	before               kernel.Sum // the residual of a grid's reference, for its guard
-	warm                 bool       // there is a start from which cycles can begin
-	reference            kernel.Sum
-	cold                 bool // the values are the reference vector, whose residual is known
-	known                stage
-	first                bool    // no cycle has been done
-	part                 float64 // of a step, for halve and damp
-	halve, damp          []stage
-	again                []stage // a cycle that begins with the reference vector
+	problem                       *problem.Problem // of the time step
+	norms                         []kernel.Norm
+	changes                       []kernel.Sum
+	residualStage                 stage
+	opening, start                []stage
+	cycle, energy, awaitReduction []stage
+	fallback                      fallback
+	startWork, cycleWork          float64
+	referenceSquares              kernel.Sum // the residual of a grid's reference, for its guard
+	warm                          bool       // there is a start from which cycles can begin
+	reference                     kernel.Sum
+	atReference                   bool // the values are the reference vector, whose residual is known
+	noStage                       stage
+	first                         bool    // no cycle has been done
+	stepFraction                  float64 // of a step, for halve and damp
+	measureFraction, takeFraction []stage
+	restartCycle                  []stage // a cycle that begins with the reference vector
 
 	// Of early ends, see looks.
-	between   []stage // a look between two relaxations
-	unseen    int     // relaxations since the last look
-	stopped   bool
-	takesBack bool
-	relaxed   int     // relaxations by the safeguard
-	nominal   float64 // work of a cycle, in relaxations
+	stopStages     []stage // a look between two relaxations
+	sinceStopCheck int     // relaxations since the last look
+	stopped        bool
+	restores       bool
+	relaxed        int     // relaxations by the safeguard
+	nominal        float64 // work of a cycle, in relaxations
 
 	phase   guardPhase
 	list    []stage // in progress
@@ -75,9 +75,9 @@ func checkGathered(c *problem.Config) error {
 	return nil
 }
 
-func newMultigrid(g *Levels) (*multigrid, error) {
+func newMultigrid(g *peer) (*multigrid, error) {
 	c := &g.config
-	m := &multigrid{g: g, plan: planLevels(c)}
+	m := &multigrid{peer: g, plan: planLevels(c)}
 	window := g.box
 	if len(m.plan.parts) > 1 {
 		window = m.plan.window(0, c.Rank)
@@ -87,31 +87,31 @@ func newMultigrid(g *Levels) (*multigrid, error) {
 		return nil, err
 	}
 	m.block, m.own = &problem.Discretization{Box: window, Layout: l, Exec: g.exec, Allocate: c.Allocate}, within(g.box, window)
-	m.conductors.plan(m)
-	if m.block.Follows = len(m.conductors.lo) > 0; m.block.Follows {
-		m.block.Around = problem.Box{Lo: m.conductors.lo[0], Hi: m.conductors.hi[0]}
+	m.diffusion.plan(m)
+	if m.block.Follows = len(m.diffusion.lo) > 0; m.block.Follows {
+		m.block.Around = problem.Box{Lo: m.diffusion.lo[0], Hi: m.diffusion.hi[0]}
 	}
 	m.u = c.NewArray(l.Len())
-	m.keep = c.NewArray(l.Len())
+	m.saved = c.NewArray(l.Len())
 	steps := planParts(m.own, l.Dim, nil)
 	m.norms = make([]kernel.Norm, max(pieces(steps), kernel.Workers(g.exec)))
-	m.residue = stage{kind: stageCompute, steps: steps, piece: func(b kernel.Box, i int) {
-		m.gauge.Residual(&m.norms[i], m.u, b)
+	m.residualStage = stage{kind: stageCompute, steps: steps, runPiece: func(b kernel.Box, i int) {
+		m.residualSweep.Residual(&m.norms[i], m.u, b)
 	}}
-	m.known = stage{kind: stageDo, do: func() {}}
+	m.noStage = stage{kind: stageDo, do: func() {}}
 	return m, nil
 }
 
 // measureRows takes the residual of rows of grid 0, which nobody shares.
 func (m *multigrid) measureRows(worker, lo, hi, z int) {
 	n := m.block.Layout.N[0]
-	m.gauge.Residual(&m.norms[worker], m.u, kernel.Box{Lo: [3]int{0, lo, z}, Hi: [3]int{n, hi, z + 1}})
+	m.residualSweep.Residual(&m.norms[worker], m.u, kernel.Box{Lo: [3]int{0, lo, z}, Hi: [3]int{n, hi, z + 1}})
 }
 
-func (m *multigrid) root() bool { return m.g.tree.Parent < 0 }
+func (m *multigrid) root() bool { return m.peer.tree.Parent < 0 }
 
 // shared tells whether there are other peers.
-func (m *multigrid) shared() bool { return len(m.g.wires) > 0 }
+func (m *multigrid) distributed() bool { return len(m.peer.channels) > 0 }
 
 // embed puts values of the own box where they belong in the block.
 func (m *multigrid) embed(values []float64) []float64 {
@@ -119,7 +119,7 @@ func (m *multigrid) embed(values []float64) []float64 {
 		return values
 	}
 	out := denseGrid(make([]float64, m.block.Layout.Points()), m.block.Layout.N)
-	size := m.g.box.Size()
+	size := m.peer.box.Size()
 	from := denseGrid(values, size)
 	out.copy(m.own, &from, kernel.Box{Hi: size})
 	return out.array
@@ -135,14 +135,14 @@ func (m *multigrid) build(p *problem.Problem, before []float64, dt float64) (ker
 		b.Remember(m.embed(before), dt)
 	}
 	var err error
-	if m.gauge, err = b.Sweep(1); err != nil {
+	if m.residualSweep, err = b.Sweep(1); err != nil {
 		return kernel.Sum{}, err
 	}
 	if err = b.FillReference(m.u); err != nil {
 		return kernel.Sum{}, err
 	}
 	// Where the root has the problem itself, what is gathered may be copies of this step's.
-	m.conductors.build(m, p)
+	m.diffusion.build(m, p)
 	built := m.levels != nil && m.plan.gathered > 0
 	if built {
 		err = m.renewLevels(p)
@@ -150,7 +150,7 @@ func (m *multigrid) build(p *problem.Problem, before []float64, dt float64) (ker
 		err = m.buildLevels(p)
 	}
 	if err == nil {
-		m.conductors.follow(m)
+		m.diffusion.attach(m)
 	}
 	if err == nil && !built {
 		m.compile()
@@ -161,22 +161,22 @@ func (m *multigrid) build(p *problem.Problem, before []float64, dt float64) (ker
 	m.guard = method.Safeguard{Symmetric: p.Symmetric()}
 	m.guard.Reset()
 	m.phase, m.squares = guardBetween, math.NaN()
-	m.stopped, m.relaxed, m.unseen = false, 0, 0
-	m.g.now(&m.residue)
+	m.stopped, m.relaxed, m.sinceStopCheck = false, 0, 0
+	m.peer.runNow(&m.residualStage)
 	m.reference = m.collect()
 	return m.reference, nil
 }
 
 func (m *multigrid) begin(values []float64) error {
 	warm, err := m.block.Start(m.u, m.embed(values))
-	m.warm, m.cold, m.first = warm, !warm, true
+	m.warm, m.atReference, m.first = warm, !warm, true
 	return err
 }
 
 // buildLevels makes the grids of a problem.
 func (m *multigrid) buildLevels(p *problem.Problem) error {
-	h, rank := &m.plan.hierarchy, m.g.config.Rank
-	m.levels, m.whole = nil, nil
+	h, rank := &m.plan.hierarchy, m.peer.config.Rank
+	m.levels, m.rootLevels = nil, nil
 	for l := 0; l < len(m.plan.parts) && m.plan.gathered > 0; l++ {
 		window, own, op, b := m.plan.window(l, rank), m.plan.parts[l].Box(rank), m.block.Operator, m.block
 		var err error
@@ -185,7 +185,7 @@ func (m *multigrid) buildLevels(p *problem.Problem) error {
 		case l == m.plan.gathered: // only to gather from and scatter to
 			op, b = kernel.Operator{Diag: 1}, nil
 		default:
-			op, err = p.CoarseOperatorIn(problem.Box{Hi: p.N}, h.Grids[l], window, m.conductors.cut[l], [kernel.Directions][]float64{})
+			op, err = p.CoarseOperatorIn(problem.Box{Hi: p.N}, h.Grids[l], window, m.diffusion.distributed[l], [kernel.Directions][]float64{})
 			b = nil
 		}
 		if err != nil {
@@ -198,8 +198,8 @@ func (m *multigrid) buildLevels(p *problem.Problem) error {
 		if b != nil {
 			g.Values = m.u
 		}
-		if m.shared() && l < m.plan.gathered {
-			g.share(m.g.wires, m.plan.depthOf(l, rank))
+		if m.distributed() && l < m.plan.gathered {
+			g.share(m.peer.channels, m.plan.depthOf(l, rank))
 		}
 		if m.levels = append(m.levels, g); l > 0 {
 			if err = m.levels[l-1].Connect(g.Level, nil); err != nil {
@@ -207,7 +207,7 @@ func (m *multigrid) buildLevels(p *problem.Problem) error {
 			}
 		}
 	}
-	if !m.shared() || !m.root() {
+	if !m.distributed() || !m.root() {
 		return nil
 	}
 	return m.buildWhole(p)
@@ -223,7 +223,7 @@ func (m *multigrid) buildWhole(p *problem.Problem) error {
 		if l == 0 {
 			op, _, err = problem.NewStencil(p).Operator(box, kernel.Layout{N: p.N}, [kernel.Directions][]float64{})
 		} else {
-			op, err = p.CoarseOperatorIn(problem.Box{Hi: p.N}, h.Grids[l], box, m.conductors.whole[l-m.plan.gathered], [kernel.Directions][]float64{})
+			op, err = p.CoarseOperatorIn(problem.Box{Hi: p.N}, h.Grids[l], box, m.diffusion.root[l-m.plan.gathered], [kernel.Directions][]float64{})
 		}
 		if err != nil {
 			return err
@@ -233,13 +233,13 @@ func (m *multigrid) buildWhole(p *problem.Problem) error {
 			return err
 		}
 		if l == 0 {
-			m.keep = make([]float64, len(g.Values))
+			m.saved = make([]float64, len(g.Values))
 			if err = p.CoarseBoundary(p.N, g.Part.Layout, g.Values); err != nil {
 				return err
 			}
 		}
-		if m.whole = append(m.whole, g); len(m.whole) > 1 {
-			if err = m.whole[len(m.whole)-2].Connect(g.Level, nil); err != nil {
+		if m.rootLevels = append(m.rootLevels, g); len(m.rootLevels) > 1 {
+			if err = m.rootLevels[len(m.rootLevels)-2].Connect(g.Level, nil); err != nil {
 				return err
 			}
 		}
@@ -263,14 +263,14 @@ func (m *multigrid) renewLevels(p *problem.Problem) error {
 		if l == 0 {
 			err = g.Renew(b.Operator, b.Source, b.Lower, b.Upper)
 		} else if l < m.plan.gathered {
-			err = renew(g, l, g.window, m.conductors.cut[l])
+			err = renew(g, l, g.window, m.diffusion.distributed[l])
 		}
 		if err != nil {
 			return err
 		}
 	}
-	for i, g := range m.whole {
-		if err := renew(g, m.plan.gathered+i, g.window, m.conductors.whole[i]); err != nil {
+	for i, g := range m.rootLevels {
+		if err := renew(g, m.plan.gathered+i, g.window, m.diffusion.root[i]); err != nil {
 			return err
 		}
 	}
@@ -287,26 +287,26 @@ func (m *multigrid) collect() kernel.Sum {
 	return sum
 }
 
-func (m *multigrid) open() []stage { return m.opening }
+func (m *multigrid) openingStages() []stage { return m.opening }
 
 func (m *multigrid) measure() *stage {
 	if !math.IsNaN(m.squares) {
 		return nil
 	}
-	if m.cold {
-		return &m.known
+	if m.atReference {
+		return &m.noStage
 	}
-	return &m.residue
+	return &m.residualStage
 }
 
 func (m *multigrid) sums(s *[maxSums]kernel.Sum) int {
-	if s[0] = m.collect(); m.cold {
+	if s[0] = m.collect(); m.atReference {
 		s[0] = m.reference
 	}
 	return 1
 }
 
-func (m *multigrid) judged(totals []float64) float64 {
+func (m *multigrid) applyTotals(totals []float64) float64 {
 	if len(totals) > 0 {
 		m.squares = totals[0]
 	}
@@ -322,10 +322,10 @@ func (m *multigrid) done() (iterate.Iteration, float64) {
 	return 1, m.cost
 }
 
-func (m *multigrid) rhythm() (every, lag iterate.Iteration, fixed bool) { return 1, 0, true }
+func (m *multigrid) checkInterval() (every, lag iterate.Iteration, fixed bool) { return 1, 0, true }
 
 func (m *multigrid) copyOut(dst []float64) {
-	size := m.g.box.Size()
+	size := m.peer.box.Size()
 	to := denseGrid(dst, size)
 	from := grid{array: m.u, layout: m.block.Layout}
 	to.copy(kernel.Box{Hi: size}, &from, m.own)

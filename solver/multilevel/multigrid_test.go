@@ -14,12 +14,12 @@ import (
 )
 
 // One peer's multigrid is that of package method, bit by bit and cycle by cycle.
-func TestMultigridOfOnePeer(t *testing.T) {
+func TestMultigridOfOnePeerEqualsSolveBy(t *testing.T) {
 	check := func(t require.TestingT, p *problem.Problem, tol float64) {
 		want, err := SolveBy(p, problem.MethodConfig{Name: problem.Multigrid}, tol, 40, nil)
 		require.NoError(t, err)
 		c := alone(problem.Config{Problem: p, Scheme: iterate.Synchronous(), Tolerance: tol, MaxSweeps: 40, Method: problem.MethodConfig{Name: problem.Multigrid}})
-		k := newCrew(t, 1, c).run()
+		k := newPeerGroup(t, 1, c).run()
 		o := k.peers[0].Outcome()
 		require.Equal(t, want.Reason, o.Reason)
 		require.EqualValues(t, want.Cycles, o.Sweeps)
@@ -39,7 +39,7 @@ func TestMultigridOfOnePeer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { check(t, solvertest.Evolving(t), 1e-7) })
 }
 
-func TestMultigridOnAnyPartition(t *testing.T) {
+func TestMultigridEqualsOnePeerOnAnyPartition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := solvertest.AnyProblem(t)
 		c := problem.Config{
@@ -57,7 +57,7 @@ func TestMultigridOnAnyPartition(t *testing.T) {
 }
 
 // Grids of which several levels are cut.
-func TestMultigridOverManyPeers(t *testing.T) {
+func TestMultigridEqualsOnePeerWithSeveralDistributedLevels(t *testing.T) {
 	for _, c := range []struct {
 		n, parts [3]int
 		dim      int
@@ -90,7 +90,7 @@ func TestMultigridOverManyPeers(t *testing.T) {
 	}
 }
 
-func TestMultigridInTimeSteps(t *testing.T) {
+func TestMultigridSolvesTimeStepsAsOnePeer(t *testing.T) {
 	p := solvertest.Heating(17, 3)
 	for _, parts := range [][3]int{{1, 1, 1}, {2, 1, 1}, {2, 2, 2}, {1, 1, 9}} {
 		part, err := problem.GridOf(p.N, parts)
@@ -103,7 +103,7 @@ func TestMultigridInTimeSteps(t *testing.T) {
 }
 
 // The grids are made once in a run, not once in a time step.
-func TestTimeStepsKeepTheGrids(t *testing.T) {
+func TestTimeStepsReuseGrids(t *testing.T) {
 	p := solvertest.Heating(15, 3)
 	base := *p
 	p.Evolution.At = func(t float64) *problem.Problem { // an operator that changes
@@ -112,9 +112,9 @@ func TestTimeStepsKeepTheGrids(t *testing.T) {
 		return &q
 	}
 	p.Diffusion = p.Evolution.At(p.Evolution.End).Diffusion
-	g, err := NewLevels(alone(problem.Config{Problem: p, Scheme: iterate.Synchronous(), Tolerance: 1e-7, Method: problem.MethodConfig{Name: problem.Multigrid}}))
+	g, err := newPeer(alone(problem.Config{Problem: p, Scheme: iterate.Synchronous(), Tolerance: 1e-7, Method: problem.MethodConfig{Name: problem.Multigrid}}))
 	require.NoError(t, err)
-	m := g.course.method.(*multigrid)
+	m := g.driver.method.(*multigrid)
 	coarse := m.levels[1]
 	values, first := &coarse.Values[0], &coarse.Operator().Arrays[0][0]
 	entry := *first
@@ -146,7 +146,7 @@ func rough(n [3]int, dim int, seed float64) *problem.Problem {
 }
 
 // What the safeguard decides, and what is done then, is the same on all peers.
-func TestSafeguardOverManyPeers(t *testing.T) {
+func TestSafeguardDecidesAlikeOnAllPeers(t *testing.T) {
 	rejected := 0
 	for seed := range 4 {
 		for _, c := range []struct {
@@ -166,7 +166,7 @@ func TestSafeguardOverManyPeers(t *testing.T) {
 			want, err := SolveBy(p, config.Method, config.Tolerance, int(config.MaxSweeps), nil)
 			require.NoError(t, err)
 			solvertest.RequireSameBits(t, want.U, one.answer(p))
-			rejected += one.peers[0].(*Levels).course.method.(*multigrid).guard.Rejections()
+			rejected += one.peers[0].(*peer).driver.method.(*multigrid).guard.Rejections()
 		}
 	}
 	require.Positive(t, rejected)
@@ -174,7 +174,7 @@ func TestSafeguardOverManyPeers(t *testing.T) {
 
 // A start that coarse grids have misled is dropped by all peers, and the cycle after it begins
 // with the reference vector.
-func TestMisledStartOverManyPeers(t *testing.T) {
+func TestRejectedStartIsDroppedByAllPeers(t *testing.T) {
 	misled := 0
 	for seed := range 2 {
 		for _, c := range []struct {
@@ -198,7 +198,7 @@ func TestMisledStartOverManyPeers(t *testing.T) {
 					Method: problem.MethodConfig{Name: problem.Multigrid}, GatherPoints: c.small,
 				}
 				one, _ := sameAsAlone(t, uint64(seed), config)
-				m := one.peers[0].(*Levels).course.method.(*multigrid)
+				m := one.peers[0].(*peer).driver.method.(*multigrid)
 				if most == 0 {
 					misled += m.guard.Rejections()
 				}

@@ -8,36 +8,36 @@ import (
 
 const (
 	// guessIntervals an axis of the grid on which the first factor of SOR is found.
-	guessIntervals = 24
+	initialIntervals = 24
 	// guessTolerance is enough to know where it is in contact.
-	guessTolerance = 1e-3
-	guessCycles    = 20
+	initialTolerance = 1e-3
+	initialCycles    = 20
 )
 
 // firstOmega is the factor that red-black SOR begins with: the best one for the points
 // that are off contact in the solution of the same problem on a coarse grid, whose
 // smallest eigenvalue the fine grid shares. Of a time step (step), whose source is not a
 // function of place, contact is left out. The same on all peers.
-func firstOmega(p *problem.Problem, step bool) float64 {
-	q := coarseGuess(p)
+func initialOmega(p *problem.Problem, step bool) float64 {
+	q := coarsened(p)
 	s, u, err := problem.NewSystem(q, problem.Box{Hi: q.N})
 	if err != nil {
 		return 1
 	}
-	lowest := method.UnconstrainedEigenvalue(s.Layout, s.Operator)
+	eigenvalue := method.UnconstrainedEigenvalue(s.Layout, s.Operator)
 	if !step {
-		if v, err := lowestOffContact(s, u); err == nil {
-			lowest = max(lowest, v)
+		if v, err := eigenvalueOffContact(s, u); err == nil {
+			eigenvalue = max(eigenvalue, v)
 		}
 	}
-	return method.InitialOmega(sampledDiagonal(p, q), lowest)
+	return method.InitialOmega(sampledDiagonal(p, q), eigenvalue)
 }
 
 // coarseGuess is the problem on the grid that is looked at.
-func coarseGuess(p *problem.Problem) *problem.Problem {
+func coarsened(p *problem.Problem) *problem.Problem {
 	n := p.N
 	for a := range p.Dimension {
-		for n[a]+1 > guessIntervals {
+		for n[a]+1 > initialIntervals {
 			n[a] = (n[a]+2)/2 - 1
 		}
 	}
@@ -61,19 +61,19 @@ func sampledDiagonal(p *problem.Problem, q *problem.Problem) float64 {
 }
 
 // lowestOffContact solves on a coarse grid and estimates A's smallest eigenvalue there.
-func lowestOffContact(s method.System, u []float64) (float64, error) {
+func eigenvalueOffContact(s method.System, u []float64) (float64, error) {
 	m, err := method.NewMultigrid(s, method.Options{})
 	if err != nil {
 		return 0, err
 	}
 	reference := 0.0
 	m.Start(u)
-	for k := range guessCycles {
+	for k := range initialCycles {
 		m.Cycle(u)
 		if k == 0 {
 			reference = m.Residual()
 		}
-		if !(m.Residual() > guessTolerance*reference) {
+		if !(m.Residual() > initialTolerance*reference) {
 			break
 		}
 	}

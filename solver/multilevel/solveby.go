@@ -11,14 +11,14 @@ import (
 
 // Solved is the result of SolveBy.
 type Solved struct {
-	U        []float64 // [z][y][x]; of a nonstationary problem the end of the last complete step
-	Cycles   int       // of all steps; sweeps of point methods
-	Work     float64   // in sweeps over the grid, the start included
-	Residual float64   // relative, of the last step
-	Reason   iterate.Reason
-	Steps    int    // complete ones
-	Bytes    int    // that the method held
-	About    string // what it says of itself
+	U           []float64 // [z][y][x]; of a nonstationary problem the end of the last complete step
+	Cycles      int       // of all steps; sweeps of point methods
+	Work        float64   // in sweeps over the grid, the start included
+	Residual    float64   // relative, of the last step
+	Reason      iterate.Reason
+	Steps       int    // complete ones
+	Bytes       int    // that the method held
+	Description string // what it says of itself
 }
 
 // checkCycles is how many sweeps of a point method are done between two residuals.
@@ -28,7 +28,7 @@ const checkCycles = 8
 // exchange. Of a stationary problem without a starting iterate, multigrid begins with its
 // full multigrid start; time steps begin where the one before has ended. most bounds the
 // cycles of a step, and their work as Config.MaxSweeps does.
-func SolveBy(p *problem.Problem, m problem.MethodConfig, tol float64, most int, e problem.Executor) (Solved, error) {
+func SolveBy(p *problem.Problem, m problem.MethodConfig, tol float64, maxCycles int, e problem.Executor) (Solved, error) {
 	if err := m.Check(); err != nil {
 		return Solved{}, err
 	}
@@ -39,14 +39,14 @@ func SolveBy(p *problem.Problem, m problem.MethodConfig, tol float64, most int, 
 	if err != nil {
 		return Solved{}, err
 	}
-	out, err := solveStepsBy(p, in, m, tol, most, e)
+	out, err := solveStepsBy(p, in, m, tol, maxCycles, e)
 	(-in.Scale).Apply(out.U)
 	return out, err
 }
 
-func solveStepsBy(p *problem.Problem, in problem.Units, m problem.MethodConfig, tol float64, most int, e problem.Executor) (Solved, error) {
+func solveStepsBy(p *problem.Problem, in problem.Units, m problem.MethodConfig, tol float64, maxCycles int, e problem.Executor) (Solved, error) {
 	if p.Evolution == nil {
-		return solveBy(p, in, m, tol, most, e, nil, 0)
+		return solveBy(p, in, m, tol, maxCycles, e, nil, 0)
 	}
 	before, err := p.Before(problem.Box{Hi: p.N}, nil)
 	if err != nil {
@@ -54,7 +54,7 @@ func solveStepsBy(p *problem.Problem, in problem.Units, m problem.MethodConfig, 
 	}
 	var all Solved
 	for step := 1; step <= p.Evolution.Steps; step++ {
-		one, err := solveBy(p.AtStep(step), in, m, tol, most, e, before, p.Evolution.Step())
+		one, err := solveBy(p.AtStep(step), in, m, tol, maxCycles, e, before, p.Evolution.Step())
 		if err != nil {
 			return Solved{}, err
 		}
@@ -70,7 +70,7 @@ func solveStepsBy(p *problem.Problem, in problem.Units, m problem.MethodConfig, 
 }
 
 // solveBy solves a stationary problem, or a time step of length dt from before.
-func solveBy(p *problem.Problem, in problem.Units, c problem.MethodConfig, tol float64, most int, e problem.Executor, before []float64, dt float64) (Solved, error) {
+func solveBy(p *problem.Problem, in problem.Units, c problem.MethodConfig, tol float64, maxCycles int, e problem.Executor, before []float64, dt float64) (Solved, error) {
 	b, err := problem.Discretize(p, problem.Box{Hi: p.N})
 	if err != nil {
 		return Solved{}, err
@@ -105,14 +105,14 @@ func solveBy(p *problem.Problem, in problem.Units, c problem.MethodConfig, tol f
 	}
 	system, o := b.System(), method.Options{Executor: e, Omega: c.Omega, Cycle: c.Cycle}
 	if name == problem.SOR && o.Omega == 0 {
-		o.InitialOmega = firstOmega(p, before != nil)
+		o.InitialOmega = initialOmega(p, before != nil)
 	}
 	m, err := method.New(name, system, o)
 	if err != nil {
 		return Solved{}, err
 	}
 	out := Solved{Bytes: m.Bytes(), U: make([]float64, p.Points())}
-	judge := func() bool {
+	evaluate := func() bool {
 		out.Residual = iterate.Relative(measure(), reference)
 		switch {
 		case !kernel.Finite(out.Residual):
@@ -122,32 +122,32 @@ func solveBy(p *problem.Problem, in problem.Units, c problem.MethodConfig, tol f
 		}
 		return out.Reason != iterate.Running
 	}
-	over := func() bool { return out.Cycles >= most }
+	exhausted := func() bool { return out.Cycles >= maxCycles }
 	if mg, ok := m.(*method.Multigrid); ok {
 		nominal := mg.NominalWork()
-		mg.BudgetSpent = func(relaxations int) bool { return spent(most, out.Cycles, relaxations, nominal) }
-		over = func() bool { return out.Cycles >= most || mg.BudgetSpent(mg.Relaxations()) }
+		mg.BudgetSpent = func(relaxations int) bool { return workExhausted(maxCycles, out.Cycles, relaxations, nominal) }
+		exhausted = func() bool { return out.Cycles >= maxCycles || mg.BudgetSpent(mg.Relaxations()) }
 	}
-	if !judge() && !warm {
+	if !evaluate() && !warm {
 		out.Work += m.Start(u)
 	}
 	for out.Reason == iterate.Running {
-		if over() {
+		if exhausted() {
 			out.Reason = iterate.ReachedSweeps
-			if judge(); !warm && !(out.Residual <= 1) { // not worse than what it began with
+			if evaluate(); !warm && !(out.Residual <= 1) { // not worse than what it began with
 				if err = b.FillReference(u); err != nil {
 					return Solved{}, err
 				}
-				judge()
+				evaluate()
 			}
 			break
 		}
 		out.Work += m.Cycle(u)
 		if out.Cycles++; m.Name() == problem.Multigrid || out.Cycles%checkCycles == 0 {
-			judge()
+			evaluate()
 		}
 	}
-	out.About = m.Describe()
+	out.Description = m.Describe()
 	b.CopyOut(out.U, u)
 	return out, nil
 }

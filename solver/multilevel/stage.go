@@ -7,11 +7,11 @@ import (
 
 // stage is what a peer does between two meetings with others.
 type stage struct {
-	kind  stageKind
-	x     *exchange                     // what is sent or awaited
-	steps []problem.Step                // of a computation: parts, and legs of x as soon as they may go
-	piece func(b kernel.Box, piece int) // does points b of a part
-	whole func()                        // instead of pieces: does all of the only part
+	kind     stageKind
+	x        *exchange                     // what is sent or awaited
+	steps    []problem.Step                // of a computation: parts, and legs of x as soon as they may go
+	runPiece func(b kernel.Box, piece int) // does points b of a part
+	runAll   func()                        // instead of pieces: does all of the only part
 	// passes is how many times a part is gone over, for whoever counts points; 0: once.
 	passes  int
 	do      func() // of a stageDo
@@ -25,7 +25,7 @@ const (
 	stageCompute stageKind = iota + 1
 	stageSend              // send every leg of x
 	stageAwait             // wait for every leg of x
-	stageTotal             // wait for the total
+	stageReduce            // wait for the total
 	stageDo                // something that takes no time worth telling
 	stageGather            // bring arrays of a grid to the root
 	stageScatter           // bring its values back to everyone
@@ -38,19 +38,19 @@ func planParts(own kernel.Box, dim int, x *exchange) []problem.Step {
 	var parts []kernel.Box
 	rest := own
 	if x != nil {
-		for i := len(x.legs) - 1; i >= 0; i-- { // z layers first: they lie together in memory
-			var slab kernel.Box
-			slab, rest = peelLayer(rest, own, x.legs[i].send[0], x.legs[i].wire.to)
-			parts = problem.AppendParts(parts, slab)
+		for i := len(x.neighbours) - 1; i >= 0; i-- { // z layers first: they lie together in memory
+			var layer kernel.Box
+			layer, rest = peelLayer(rest, own, x.neighbours[i].send[0], x.neighbours[i].channel.to)
+			parts = problem.AppendParts(parts, layer)
 		}
 	}
 	parts = problem.AppendParts(parts, rest)
 	var last []int
 	if x != nil {
-		last = make([]int, len(x.legs))
-		for i := range x.legs {
+		last = make([]int, len(x.neighbours))
+		for i := range x.neighbours {
 			for n, b := range parts {
-				if problem.Meets(b, x.legs[i].send[0]) {
+				if problem.Meets(b, x.neighbours[i].send[0]) {
 					last[i] = n
 				}
 			}
@@ -70,36 +70,36 @@ func planParts(own kernel.Box, dim int, x *exchange) []problem.Step {
 }
 
 // peelLayer takes the layer that a leg sends off what is left of the own points.
-func peelLayer(rest, own, sends kernel.Box, to problem.Neighbour) (slab, left kernel.Box) {
+func peelLayer(rest, own, sends kernel.Box, to problem.Neighbour) (layer, left kernel.Box) {
 	if rest.Empty() {
 		return kernel.Box{}, rest
 	}
 	a := to.Axis
-	slab, left = rest, rest
+	layer, left = rest, rest
 	if to.Side < 0 {
 		end := sends.Hi[a]
 		if a == 0 {
 			end = max(end, own.Lo[a]+problem.Columns)
 		}
 		cut := min(max(end, rest.Lo[a]), rest.Hi[a])
-		slab.Hi[a], left.Lo[a] = cut, cut
-		return slab, left
+		layer.Hi[a], left.Lo[a] = cut, cut
+		return layer, left
 	}
 	begin := sends.Lo[a]
 	if a == 0 {
 		begin = min(begin, own.Hi[a]-problem.Columns)
 	}
 	cut := max(min(begin, rest.Hi[a]), rest.Lo[a])
-	slab.Lo[a], left.Hi[a] = cut, cut
-	return slab, left
+	layer.Lo[a], left.Hi[a] = cut, cut
+	return layer, left
 }
 
 // now does a computation at once, for what has to be known before a run begins.
-func (g *Levels) now(s *stage) {
+func (g *peer) runNow(s *stage) {
 	was, at := g.stage, g.at
 	g.stage = s
 	for g.at = range s.steps {
-		g.exec.For(s.steps[g.at].Chunks, g.piece)
+		g.exec.For(s.steps[g.at].Chunks, g.runPieceFunc)
 	}
 	g.stage, g.at = was, at
 }

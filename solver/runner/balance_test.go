@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Planes move over real sockets, between peers of which one is slowed; the answer covers the
-// grid, and is the sequential one bit by bit where the scheme promises that.
+// Planes move over real sockets between peers of which one is slowed down. The answer covers the
+// grid, and has the bits of the sequential method if the scheme promises that.
 func TestPlanesMoveOverSockets(t *testing.T) {
 	p := membrane(t, 20)
 	seq, err := richardson.SolveSequential(p, problem.Jacobi, 1e-6, 0, 0, 0)
@@ -22,13 +22,17 @@ func TestPlanesMoveOverSockets(t *testing.T) {
 		t.Run(scheme.Name(), func(t *testing.T) {
 			ns := nodes(t, 3, 10*time.Second)
 			run := plan{problem: p, peers: 3, scheme: scheme, node: overNodes(ns), change: func(rank int, c *runner.Config) {
-				c.Solver.Tolerance, c.Solver.Balance, c.Solver.BalanceWindow = 1e-6, true, 5*time.Millisecond
+				c.Solver.Tolerance = 1e-6
+				c.Solver.Balance = true
+				c.Solver.BalanceWindow = 5 * time.Millisecond
 				if rank == 2 {
 					c.Slow = 200
 				}
 			}}
 			out := run.run(t)
-			end, given, taken := 0, 0, 0
+			end := 0
+			given := 0
+			taken := 0
 			for rank, o := range out {
 				require.NoError(t, o.err, "rank %d", rank)
 				require.Equal(t, iterate.Converged, o.result.Reason)

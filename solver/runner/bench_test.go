@@ -18,7 +18,9 @@ func BenchmarkSweep(b *testing.B) {
 		b.Run(bench.name, func(b *testing.B) {
 			pl := plan{problem: p, peers: bench.peers, scheme: bench.scheme,
 				change: func(_ int, c *runner.Config) {
-					c.Solver.Tolerance, c.Solver.MaxSweeps, c.Solver.CheckEvery = 0, iterate.Iteration(max(b.N, 1)), 1000
+					c.Solver.Tolerance = 0
+					c.Solver.MaxSweeps = iterate.Iteration(max(b.N, 1))
+					c.Solver.CheckEvery = 1000
 				}}
 			if bench.peers > 1 {
 				pl.node = overNodes(nodes(b, bench.peers, 0))

@@ -17,7 +17,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
-// travelling is a small nonstationary problem.
+// travelling returns a small nonstationary problem.
 func travelling(t testing.TB, n, steps int) *problem.Problem {
 	t.Helper()
 	b, err := problems.Lookup("front")
@@ -39,7 +39,7 @@ func place(u []float64, p *problem.Problem, b problem.Box, v []float64) {
 	}
 }
 
-// stepping runs a nonstationary plan and judges every step.
+// stepping runs a nonstationary plan and checks every step.
 func (p *plan) stepping(t *testing.T, reconfigure bool) []outcome {
 	t.Helper()
 	steps := p.problem.Steps()
@@ -80,7 +80,8 @@ func (p *plan) stepping(t *testing.T, reconfigure bool) []outcome {
 }
 
 var steppers = []iterate.Scheme{
-	iterate.Synchronous(), iterate.BoundedDelay(0), iterate.BoundedDelay(2), iterate.Asynchronous(), iterate.Hybrid([]int{0, 0,
+	iterate.Synchronous(), iterate.BoundedDelay(0), iterate.BoundedDelay(2), iterate.Asynchronous(),
+	iterate.Hybrid([]int{0, 0,
 		1, 1}),
 }
 
@@ -92,7 +93,9 @@ func TestStepsOverTheMesh(t *testing.T) {
 		for _, reconfigure := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/reconfigure %v", scheme.Name(), reconfigure), func(t *testing.T) {
 				m := newMesh(3)
-				m.loss, m.grant, m.busy = 0.2, 2, 0.3
+				m.loss = 0.2
+				m.grant = 2
+				m.busy = 0.3
 				pl := plan{problem: p, peers: 4, boxes: true, scheme: scheme,
 					node: func(rank int) runner.Node { return m.node(names(4)[rank]) }}
 				out := pl.stepping(t, reconfigure)
@@ -106,7 +109,7 @@ func TestStepsOverTheMesh(t *testing.T) {
 	}
 }
 
-// checkChanges: both ways at every boundary, where there is something to change.
+// checkChanges expects changes in both directions at every boundary, if sessions are asynchronous.
 func checkChanges(t *testing.T, out []outcome, scheme iterate.Scheme, reconfigure bool, steps int) {
 	t.Helper()
 	for rank, o := range out {
@@ -146,8 +149,7 @@ func TestStepsOverSockets(t *testing.T) {
 	}
 }
 
-// An error of whoever takes the steps ends the run, and an early end gives the last
-// complete step.
+// An error of Config.Step ends the run, and an early end gives the last complete step.
 func TestStepsEnd(t *testing.T) {
 	p := travelling(t, 9, 50)
 	m := newMesh(1)
@@ -187,9 +189,9 @@ func TestStepsEnd(t *testing.T) {
 	require.False(t, math.IsNaN(pl.run(t)[0].block[0]))
 }
 
-// A step that one peer cannot take, since its part of the problem has no value at that
-// time, ends the run everywhere, in bounded time: neighbours that wait for its session
-// to change over are told that it has gone.
+// A step that fails at one peer, because its part of the problem has no value at that time, ends the
+// run everywhere in bounded time. Neighbours that wait for its session to change find that it has
+// left.
 func TestAStepThatOnePeerCannotTake(t *testing.T) {
 	for _, scheme := range []iterate.Scheme{iterate.Asynchronous(), iterate.Synchronous()} {
 		t.Run(scheme.Name(), func(t *testing.T) {

@@ -19,60 +19,58 @@ type NeighbourError = exchange.NeighbourError
 // ErrNoVerdict reports that the run was asked to end and did not within Config.Grace.
 var ErrNoVerdict = errors.New("runner: the peers did not agree on the end in time")
 
-// Config says what a peer runs and over what. Required are New with Solver, or Peer with Rank and Points;
-// and Names and Node, which a peer without neighbours needs not.
+// Config describes a peer and its network. Required are New with Solver, or Peer with Rank and Points.
+// Names and Node are required unless the peer has no neighbours.
 type Config struct {
 	// New makes a peer of an obstacle problem from Solver; see solver.New.
 	New    func(problem.Config) (problem.Peer, error)
-	Solver problem.Config // Executor: nil for one of Threads threads
+	Solver problem.Config // Executor nil: one of Threads threads
 
 	// Peer is a peer of any iteration, for a run without Solver; see iterate.NewPeer.
 	Peer   iterate.Peer
 	Rank   iterate.Rank // of Peer
 	Points int          // that a sweep of Peer relaxes
 
-	// Threads relax the peer's box; 0: 1. Not used when Solver.Executor is set.
+	// Threads is the number of threads that relax the peer's box; 0: 1. It is not used if
+	// Solver.Executor is set.
 	Threads int
-	// Node is connected to every neighbour already.
+	// Node must be connected to every neighbour.
 	Node Node
 	// Names are the peers' names by rank.
 	Names []string
-	// Allocate returns memory for faces that will be sent, from which the network sends
-	// without a copy (see ib.Link.Allocate); nil, or where it fails: any. It must stay
-	// after Run.
+	// Allocate returns memory for faces from which the network sends without a copy (see
+	// ib.Link.Allocate). It must stay valid after Run. nil, or on an error: the heap.
 	Allocate func(n int) ([]byte, error)
-	// Crowded: the peers of this machine have more threads than it has processors. A
-	// peer then gives up its processor as soon as it has to wait, and an asynchronous one
-	// also when it has relaxed its whole box without news.
+	// Crowded reports that the peers of this machine have more threads than it has processors. Then
+	// a peer yields its processor as soon as it has to wait, and an asynchronous one also after a
+	// sweep without news.
 	Crowded bool
-	// Slow makes relaxations take this many times as long (the rest is waited,
-	// while the sockets are served); below 1 counts as 1.
+	// Slow multiplies the time of relaxations. The peer waits for the additional time and serves its
+	// sockets meanwhile. Below 1 counts as 1.
 	Slow float64
-	// MaxTime ends the run, from the first relaxation on; 0: no bound.
+	// MaxTime ends the run that long after the first relaxation; 0: no bound.
 	MaxTime time.Duration
-	// Stop, closed or sent to, ends the run with the best iterate, as the end of
+	// Stop ends the run with the best iterate when it is closed or receives a value, as the end of
 	// Run's context does.
 	Stop <-chan struct{}
-	// Grace bounds the time from an early end, or from a neighbour's leaving, to
-	// the verdict, beyond four times what the longest sweep took; 0: 10 s.
+	// Grace bounds the time from an early end, or from the leaving of a neighbour, to the verdict.
+	// Four times the longest sweep is added. 0: 10 s.
 	Grace time.Duration
-	// Progress is told how far the run is, at most every ProgressEvery (0: 200 ms),
-	// on Run's goroutine; nil: nobody.
+	// Progress is called on Run's goroutine, at most every ProgressEvery (0: 200 ms); nil: never.
 	Progress      func(Progress)
 	ProgressEvery time.Duration
-	// Step is told, on Run's goroutine, that a time step is complete; solution writes
-	// the values of the peer's box at its end, as Solution does. An error of it ends the
-	// run.
+	// Step is called on Run's goroutine at the end of a time step. solution writes the values of the
+	// peer's box, as Solution does. An error ends the run.
 	Step func(s iterate.StepResult, box problem.Box, solution func(dst []float64)) error
 	Log  zerolog.Logger // its zero value logs nothing
 }
 
-// Progress is how far this peer is.
+// Progress is the progress of this peer.
 type Progress struct {
 	Elapsed  time.Duration // since the first relaxation
 	Step     int           // time step in progress; 0: the problem is stationary
 	Sweep    iterate.Iteration
-	Residual float64 // relative, as iterate.Progress; NaN: not known yet
+	Residual float64 // relative, as in iterate.Progress; NaN: not known yet
 }
 
 const (
@@ -89,7 +87,7 @@ func (c *Config) check() error {
 		return fmt.Errorf("runner: %d threads: must be 1 to %d (--threads)", c.Threads, MaxThreads)
 	}
 	if math.IsNaN(c.Slow) || c.Slow > maxSlow {
-		return fmt.Errorf("runner: slowness %v: must be 1 to %g (--slow)", c.Slow, float64(maxSlow))
+		return fmt.Errorf("runner: slowness %v: must be 1 to %g (--slowdown)", c.Slow, float64(maxSlow))
 	}
 	if c.Threads == 0 {
 		c.Threads = 1

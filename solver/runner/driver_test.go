@@ -22,8 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// nodes makes peers with real nodes over UDP on loopback, all connected. A timeout of days
-// leaves their heartbeats out.
+// nodes returns connected nodes over UDP on loopback. A timeout of days disables heartbeats.
 func nodes(t testing.TB, peers int, timeout time.Duration) []*driver.Node {
 	t.Helper()
 	ctx := await.Context(t)
@@ -73,7 +72,7 @@ func TestOverSockets(t *testing.T) {
 	require.NoError(t, err)
 	for _, scheme := range []iterate.Scheme{
 		iterate.Synchronous(), iterate.BoundedDelay(0), iterate.BoundedDelay(2), iterate.Asynchronous(),
-		iterate.Hybrid(nil), // stands for one cluster of two peers, and two of four
+		iterate.Hybrid(nil), // replaced by one cluster of two peers, or two of four
 	} {
 		for _, peers := range []int{2, 4} {
 			t.Run(fmt.Sprintf("%s/%d peers", scheme.Name(), peers), func(t *testing.T) {
@@ -120,7 +119,7 @@ func contains(list []string, s string) bool {
 	return false
 }
 
-// A node that goes away without a word is found out within the peers' time-out.
+// A node that vanishes is found lost within the peer time-out.
 func TestLostOverSockets(t *testing.T) {
 	p := membrane(t, 15)
 	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
@@ -153,9 +152,8 @@ func TestLostOverSockets(t *testing.T) {
 	}
 }
 
-// The halo exchange adds no allocation per sweep: five times the sweeps, the same
-// allocations, but for what checks and timers cost. Heartbeats allocate by the second: there
-// are none.
+// The exchange of halos allocates nothing per sweep: five times the sweeps take the same
+// allocations, but for checks and timers. Heartbeats allocate by the second, so there are none.
 func TestNoAllocationPerSweep(t *testing.T) {
 	b, err := problems.Lookup("membrane")
 	require.NoError(t, err)
@@ -166,7 +164,9 @@ func TestNoAllocationPerSweep(t *testing.T) {
 			allocated := func(sweeps iterate.Iteration) float64 {
 				pl := plan{problem: p, peers: 2, scheme: scheme, node: overNodes(nodes(t, 2, 100*time.Hour)),
 					change: func(_ int, c *runner.Config) {
-						c.Solver.Tolerance, c.Solver.MaxSweeps, c.Solver.CheckEvery = 0, sweeps, sweeps
+						c.Solver.Tolerance = 0
+						c.Solver.MaxSweeps = sweeps
+						c.Solver.CheckEvery = sweeps
 					}}
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Methods of the whole grid over real sockets, and over ones that refuse now and then:
-// the bits of one peer.
+// Methods of the whole grid have the bits of one peer, over real sockets and over sockets that are
+// busy now and then.
 func TestWholeGridMethods(t *testing.T) {
 	p := membrane(t, 33)
 	for _, name := range []string{problem.SOR, problem.Multigrid} {

@@ -13,16 +13,15 @@ import (
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
-// mesh is a network in memory that keeps the rules of p2psap.Socket and can be told
-// to misbehave within them: small grants, acceptance that comes late, values lost,
-// peers that are lost or leave. The real driver is tried in driver_test.go.
+// mesh is a network in memory that keeps the rules of p2psap.Socket. It can have small grants, late
+// acceptance, lost values, and peers that are lost or leave. driver_test.go tests the real driver.
 type mesh struct {
 	mu    sync.Mutex
 	nodes map[string]*meshNode
 	rand  *rand.Rand
 	grant int     // messages a synchronous session holds
-	loss  float64 // share of asynchronous values that never arrive
-	busy  float64 // share of synchronous sends that find no room, and some a moment later
+	loss  float64 // probability that an asynchronous value is lost
+	busy  float64 // probability that a synchronous send finds no room for a moment
 	sends int     // until fuse runs
 	fuse  func()
 }
@@ -49,7 +48,7 @@ func (m *mesh) node(name string) *meshNode {
 	return m.nodes[name]
 }
 
-// sent is how many messages a node has sent on a session.
+// sent returns the number of messages that a node has sent on a session.
 func (m *mesh) sent(node, session string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,7 +76,7 @@ type meshSocket struct {
 	closed   error
 	mode     microproto.Mode
 	asked    int        // calls of Adapt
-	changed  chan error // of the one that waits
+	changed  chan error // ends the call in progress
 }
 
 type meshMessage struct {
@@ -136,7 +135,7 @@ func (n *meshNode) WaitAny(ctx context.Context, timeout time.Duration) error {
 	}
 }
 
-// lose makes every other node hold this one for dead.
+// lose makes this node lost for all others.
 func (n *meshNode) lose() {
 	n.mesh.mu.Lock()
 	defer n.mesh.mu.Unlock()
@@ -162,7 +161,7 @@ func (s *meshSocket) TrySend(tag p2psap.Tag, label p2psap.Label, data []byte) (p
 	if s.closed != nil {
 		return 0, s.closed
 	}
-	message := meshMessage{tag, uint64(label), data} // the caller's, until it is accepted
+	message := meshMessage{tag, uint64(label), data} // the caller's memory until it is accepted
 	if s.async() {
 		message.data = append([]byte(nil), data...)
 		s.sent++
@@ -171,7 +170,7 @@ func (s *meshSocket) TrySend(tag p2psap.Tag, label p2psap.Label, data []byte) (p
 			return s.sent, nil
 		}
 		for i := range s.peer.queue {
-			if s.peer.queue[i].tag == tag { // newest wins
+			if s.peer.queue[i].tag == tag { // the newest value replaces it
 				s.peer.queue[i] = message
 				s.peer.node.touch()
 				return s.sent, nil
@@ -192,8 +191,7 @@ func (s *meshSocket) TrySend(tag p2psap.Tag, label p2psap.Label, data []byte) (p
 	return s.sent, nil
 }
 
-// accept stores what has been sent to this end, as late as the rules allow: when it
-// looks.
+// accept stores the messages sent to this end, as late as the rules allow.
 func (s *meshSocket) accept() {
 	if s.async() || s.peer.accepted == s.peer.sent {
 		return
@@ -247,9 +245,8 @@ func (s *meshSocket) Receive(context.Context, *p2psap.Slot) (p2psap.Arrival, err
 	return p2psap.Arrival{}, errors.New("the runner never blocks in Receive")
 }
 
-// Adapt changes the mode when both ends have asked as often. Values of an asynchronous
-// session that nobody has read are lost; a synchronous message would be, too, which
-// is an error here.
+// Adapt changes the mode when both ends have called it equally often. Unread asynchronous values are
+// lost. An unread synchronous message is an error here.
 func (s *meshSocket) Adapt(ctx context.Context, mode microproto.Mode) error {
 	m := s.node.mesh
 	m.mu.Lock()

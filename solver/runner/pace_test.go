@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Polling takes an eighth of the time at most, and a poll that had to wait for a
-// processor does not make the next ones seldom.
+// Polling takes at most an eighth of the time, and a poll that waited for a processor does not make
+// polls rare.
 func TestPaceOfPolls(t *testing.T) {
 	var p pace
 	p.polled(time.Millisecond, time.Millisecond+10*time.Microsecond)

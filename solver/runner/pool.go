@@ -5,12 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// Pool is a problem.Executor of several threads: the caller's goroutine and
-// helpers that live until Close. For allocates nothing. It is for one caller at a
-// time.
+// Pool is a problem.Executor of several threads: the caller's goroutine, and helpers that live until
+// Close. For allocates nothing. One caller may use it at a time.
 type Pool struct {
 	helpers []*helper
-	spin    int // rounds of looking for work before a helper sleeps
+	spin    int // rounds of polling before a helper sleeps
 
 	f    func(int)
 	n    int64
@@ -21,26 +20,25 @@ type Pool struct {
 
 var _ interface{ For(int, func(int)) } = (*Pool)(nil)
 
-// helper is one goroutine. Its state is set by whoever changes it, and the channel
-// is used only to wake it from sleep.
+// helper is one goroutine. Its state carries orders, and the channel only wakes it from sleep.
 type helper struct {
 	state atomic.Uint32
 	wake  chan struct{}
-	_     [48]byte // a cache line of its own
+	_     [48]byte // padding to a cache line
 }
 
 const (
-	helperIdle = iota // looking for work
+	helperIdle = iota // polling for work
 	helperAsleep
 	helperWork
 	helperQuit
 )
 
-// spinRounds is a few microseconds' worth of looking.
+// spinRounds takes a few microseconds.
 const spinRounds = 2000
 
-// NewPool starts threads−1 helpers. They spin a little between two calls of For
-// when the machine has more cores than that; otherwise they block at once.
+// NewPool starts threads−1 helpers. Between two calls of For they poll for a short while if the
+// machine has more cores than threads, and block at once otherwise.
 func NewPool(threads int) *Pool {
 	spin := 0
 	if runtime.GOMAXPROCS(0) > threads {
@@ -59,7 +57,8 @@ func newPool(threads, spin int) *Pool {
 	return p
 }
 
-// Threads is how many goroutines share the work; kernels cut it to fit.
+// Threads returns the number of goroutines that share the work. Kernels divide their work
+// accordingly.
 func (p *Pool) Threads() int { return len(p.helpers) + 1 }
 
 // For implements problem.Executor.
@@ -116,7 +115,8 @@ func (p *Pool) help(h *helper) {
 			return
 		case helperWork:
 			p.work()
-			// Idle before the last helper lets the caller go: it may order at once.
+			// The state must be idle before the last helper releases the caller, which may order
+			// again at once.
 			h.state.Store(helperIdle)
 			if p.left.Add(-1) == 0 {
 				p.done <- struct{}{}

@@ -24,14 +24,14 @@ import (
 	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
-// modes are the ways in which messages are carried, for faces of so many bytes.
+// modes are the ways of carrying messages, for faces of so many bytes.
 var modes = map[string]func(c *ib.Config, bytes int){
 	"segments":  func(c *ib.Config, _ int) { c.BlockBytes = 1024 },
 	"messages":  func(c *ib.Config, bytes int) { c.MessageBytes = bytes },
 	"one-sided": func(c *ib.Config, bytes int) { c.MessageBytes, c.WindowSlots = bytes, 4 },
 }
 
-// fabric is peers over UDP on loopback, some of them with a software adapter too.
+// fabric holds peers over UDP on loopback, some of them with a software adapter.
 type fabric struct {
 	t     testing.TB
 	ib    *ib.Fabric
@@ -75,7 +75,7 @@ func newFabric(t testing.TB, has []bool, settings func(c *ib.Config)) *fabric {
 	return f
 }
 
-// within waits until a thing has come true; what the sessions do is logged if it does not.
+// within waits until a condition holds, and otherwise logs the sessions.
 func (f *fabric) within(what string, holds func() bool) {
 	await.Until(f, holds, "%s", what)
 }
@@ -94,7 +94,7 @@ func (f *fabric) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// all tells whether every session of a peer is on a network.
+// all reports whether every session of a peer is on a network.
 func (f *fabric) all(rank int, want p2psap.Network) bool {
 	sessions := f.nodes[rank].Sessions()
 	for _, s := range sessions {
@@ -105,8 +105,8 @@ func (f *fabric) all(rank int, want p2psap.Network) bool {
 	return len(sessions) > 0
 }
 
-// Some peers have InfiniBand and some have not: each pair is on its best, and where the
-// scheme is synchronous nobody can tell from the result.
+// Some peers have InfiniBand. Each pair uses its best network, and a synchronous result does not
+// depend on it.
 func TestMixedNetworks(t *testing.T) {
 	p := membrane(t, 15)
 	seq, err := richardson.SolveSequential(p, problem.Jacobi, 1e-5, 0, 0, 0)
@@ -120,7 +120,7 @@ func TestMixedNetworks(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%s/%v", mode, scheme.Name(), has), func(t *testing.T) {
 					f := newFabric(t, has, func(c *ib.Config) {
 						settings(c, 4096)
-						c.Timeout = time.Minute // adapters do not find each other too slow on a busy machine
+						c.Timeout = time.Minute // adapters must not time out on a busy machine
 					})
 					pl := plan{problem: p, peers: len(has), scheme: scheme, node: overNodes(f.nodes)}
 					out := pl.run(t)
@@ -149,9 +149,9 @@ func TestMixedNetworks(t *testing.T) {
 	}
 }
 
-// A port goes down and comes back while peers relax, at either end of a pair or in the
-// middle: sessions move to Ethernet and back, and a synchronous run has the bits of the
-// sequential one, after as many sweeps as it took.
+// A port fails and recovers while peers relax, at either end of a pair or in the middle. Sessions
+// move to Ethernet and back, and a synchronous run has the bits and the sweeps of the sequential
+// one.
 func TestPortDownInMidRun(t *testing.T) {
 	const peers, cycles = 3, 3
 	p := membrane(t, 15)
@@ -202,8 +202,8 @@ func TestPortDownInMidRun(t *testing.T) {
 	}
 }
 
-// swing takes one port after the other down and brings it back, and waits each time
-// until the sessions have followed.
+// swing fails and recovers one port after the other, and waits each time until the sessions have
+// moved.
 func (f *fabric) swing(running <-chan struct{}, cycles int) error {
 	<-running
 	for i := range cycles {
@@ -231,7 +231,7 @@ func (f *fabric) swing(running <-chan struct{}, cycles int) error {
 	return nil
 }
 
-// An adapter is unplugged: the run goes on over Ethernet.
+// After an adapter is removed the run continues over Ethernet.
 func TestAdapterRemovedInMidRun(t *testing.T) {
 	b, err := problems.Lookup("membrane")
 	require.NoError(t, err)
@@ -242,7 +242,9 @@ func TestAdapterRemovedInMidRun(t *testing.T) {
 	var once sync.Once
 	pl := plan{problem: p, peers: 2, scheme: iterate.Synchronous(), node: overNodes(f.nodes), change: func(_ int,
 		c *runner.Config) {
-		c.Solver.Tolerance, c.Stop, c.ProgressEvery = 0, stop, time.Millisecond
+		c.Solver.Tolerance = 0
+		c.Stop = stop
+		c.ProgressEvery = time.Millisecond
 		c.Progress = func(p runner.Progress) {
 			if p.Sweep > 20 {
 				once.Do(func() { close(running) })

@@ -8,30 +8,29 @@ import (
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-// Result is a peer's account of its run.
+// Result is the outcome of a peer's run.
 type Result struct {
 	iterate.Outcome
 	// Elapsed is the time from the first relaxation to the verdict.
 	Elapsed time.Duration
-	// Points relaxed by this peer: its sweeps, or the work of its cycles, times the points
-	// of its box.
+	// Points is the number of points relaxed by this peer: its sweeps, or the work of its cycles,
+	// times the points of its box.
 	Points uint64
-	// Changes of mode that the scheme asked for at boundaries of time steps, and what
-	// they took, waiting for neighbours to come there included.
+	// Changes is the number of changes of mode at boundaries of time steps, and Changing the time
+	// that they took, including the wait for neighbours.
 	Changes  int
 	Changing time.Duration
-	// Halos and Agreements describe the sessions, by neighbour in the partition's
-	// order.
+	// Halos and Agreements describe the sessions, in the order of the peer's links.
 	Halos, Agreements []Session
 }
 
-// Session is a session with a neighbour, as this end saw it.
+// Session describes a session with a neighbour as seen by this end.
 type Session struct {
 	Rank iterate.Rank // the neighbour
 	Info p2psap.SessionInfo
 }
 
-// Messages are the halo messages sent, and their payload bytes.
+// Messages returns the number of halo messages sent, and their payload bytes.
 func (r *Result) Messages() (messages, bytes uint64) {
 	for _, s := range r.Halos {
 		messages += s.Info.MessagesSent

@@ -23,21 +23,21 @@ type Runner struct {
 	exchange *exchange.Exchange
 	sessions []*session
 
-	start   time.Time
-	asked   context.Context // ends when an early end is asked for
-	running context.Context // ends with the run
-	end     context.CancelFunc
-	ended   context.Context // has ended: for calls that must not block
-	adapted chan struct{}   // some session has changed its mode
-	first   time.Duration   // when the first relaxation began; −1: not yet
-	stopped time.Duration   // when the run ended
-	pace    pace
-	owed    time.Duration // that a slowed-down peer has still to wait
-	relaxed bool          // some neighbours are asynchronous by the scheme
-	news    bool          // something has arrived since the sweep began
+	start        time.Time
+	asked        context.Context // ends when an early end is asked for
+	running      context.Context // ends with the run
+	end          context.CancelFunc
+	ended        context.Context // has ended: for calls that must not block
+	adapted      chan struct{}   // signalled when a session has changed its mode
+	first        time.Duration   // when the first relaxation began; −1: not yet
+	stopped      time.Duration   // when the run ended
+	pace         pace
+	owed         time.Duration // that a slowed-down peer has still to wait
+	asynchronous bool          // some neighbours are asynchronous by the scheme
+	news         bool          // something has arrived since the sweep began
 
 	stopping bool          // the peer was asked to end early
-	stopAt   time.Duration // when, by ran
+	stopAt   time.Duration // when it was asked, by ran
 	ran      ranTime
 	leftNext time.Duration // when the patience with a neighbour that has left ends, by ran
 }
@@ -108,7 +108,7 @@ func (r *Runner) connect() {
 		Pump: func() { pump(); r.exchange.TouchAll() },
 	})
 	for _, n := range r.exchange.Neighbours() {
-		r.relaxed = r.relaxed || n.Asynchronous
+		r.asynchronous = r.asynchronous || n.Asynchronous
 	}
 }
 
@@ -273,9 +273,9 @@ func (r *Runner) relax(op *iterate.Op) error {
 		r.news = r.news || news
 	}
 	if whole {
-		if !r.news && r.relaxed {
-			// Another sweep without news is worth less than the work of other peers on this
-			// processor, when there are fewer processors than peers.
+		if !r.news && r.asynchronous {
+			// If there are fewer processors than peers, the work of others is worth more than
+			// another sweep without news.
 			yield()
 		}
 		r.news = false
@@ -288,20 +288,23 @@ func (r *Runner) relax(op *iterate.Op) error {
 // box has points.
 func (r *Runner) Solution(dst []float64) { r.peer.Solution(dst) }
 
-// Discard gives up the peer's arrays; only Close may follow.
-func (r *Runner) Discard() { r.peer, r.gridPeer, r.exchange = nil, nil, nil }
+// Discard releases the peer's arrays. After it only Close may be called.
+func (r *Runner) Discard() {
+	r.peer, r.gridPeer = nil, nil
+	r.exchange = nil
+}
 
-// Steps is the number of time steps of the run, 0 if the problem is stationary.
+// Steps returns the number of time steps of the run; 0 if the problem is stationary.
 func (r *Runner) Steps() int { return r.config.Solver.Problem.Steps() }
 
-// Method says what the peer's method works with, as solver.Describe.
+// Method describes the peer's method.
 func (r *Runner) Method() string { return r.gridPeer.Describe() }
 
-// Box is the peer's box.
+// Box returns the peer's box.
 func (r *Runner) Box() problem.Box { return r.gridPeer.Box() }
 
-// Close closes the sessions, letting the last messages be accepted (the node's
-// Linger bounds that), and ends the threads.
+// Close closes the sessions and ends the threads. It waits until the last messages are accepted, but
+// no longer than the node's Linger.
 func (r *Runner) Close() {
 	r.end()
 	var closing sync.WaitGroup

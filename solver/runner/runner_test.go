@@ -28,11 +28,11 @@ func names(peers int) []string {
 	return out
 }
 
-// plan is a run to be tried.
+// plan describes a run.
 type plan struct {
 	problem *problem.Problem
 	peers   int
-	boxes   bool // not slabs
+	boxes   bool // instead of slabs
 	scheme  iterate.Scheme
 	change  func(rank int, c *runner.Config)
 	node    func(rank int) runner.Node
@@ -61,7 +61,7 @@ func (p *plan) config(t testing.TB, rank int) runner.Config {
 	return c
 }
 
-// outcome is what a peer's run gave.
+// outcome is the outcome of a peer's run.
 type outcome struct {
 	result runner.Result
 	err    error
@@ -69,7 +69,7 @@ type outcome struct {
 	block  []float64
 }
 
-// run runs all peers, each on a goroutine of its own.
+// run runs all peers, each on its own goroutine.
 func (p *plan) run(t testing.TB) []outcome {
 	t.Helper()
 	ctx := await.Context(t)
@@ -97,7 +97,7 @@ func (p *plan) run(t testing.TB) []outcome {
 	return out
 }
 
-// assemble puts the blocks together.
+// assemble returns the assembled blocks.
 func assemble(p *problem.Problem, peers []outcome) []float64 {
 	u := make([]float64, p.Points())
 	for _, o := range peers {
@@ -190,7 +190,7 @@ func TestAsynchronousMeetsTheTolerance(t *testing.T) {
 	}
 }
 
-// A slow peer is waited for in lockstep.
+// In lockstep the others wait for a slow peer.
 func TestSlowPeer(t *testing.T) {
 	m := newMesh(3)
 	pl := plan{problem: membrane(t, 15), peers: 2, scheme: iterate.Synchronous(),
@@ -206,13 +206,13 @@ func TestSlowPeer(t *testing.T) {
 	require.Equal(t, out[0].result.Sweeps, out[1].result.Sweeps)
 }
 
-// An asynchronous peer goes on while its neighbour stands still.
+// An asynchronous peer continues while its neighbour is stopped.
 func TestNeighbourThatStandsStill(t *testing.T) {
 	const ahead = 100
 	m := newMesh(3)
 	still, done := make(chan struct{}), make(chan struct{})
 	var far, stands sync.Once
-	var stood, from iterate.Iteration // sweeps when peer 1 stands still: its own, and those of peer 0
+	var stood, from iterate.Iteration // sweeps when peer 1 stops: its own, and those of peer 0
 	pl := plan{problem: membrane(t, 15), peers: 2, scheme: iterate.Asynchronous(),
 		node: func(rank int) runner.Node { return m.node(names(2)[rank]) },
 		change: func(rank int, c *runner.Config) {
@@ -242,8 +242,7 @@ func TestNeighbourThatStandsStill(t *testing.T) {
 	require.Positive(t, stood)
 }
 
-// A peer that does not relax for a while goes on repeating its newest faces, since
-// they may have been lost.
+// A peer that does not relax for a while repeats its newest faces, since they may have been lost.
 func TestSlowPeerRepeats(t *testing.T) {
 	p := membrane(t, 15)
 	m := newMesh(4)
@@ -255,7 +254,9 @@ func TestSlowPeerRepeats(t *testing.T) {
 		change: func(rank int, c *runner.Config) {
 			c.Solver.Tolerance, c.Solver.Repeat = 0, 100*time.Microsecond
 			if rank == 1 {
-				c.Slow, c.Stop, c.ProgressEvery = 2000, stop, time.Nanosecond
+				c.Slow = 2000
+				c.Stop = stop
+				c.ProgressEvery = time.Nanosecond
 				c.Progress = func(p runner.Progress) {
 					if p.Sweep >= 10 {
 						once.Do(func() { sent = m.sent("peer1", "halo/0-1"); close(stop) })
@@ -273,7 +274,8 @@ func TestEarlyEnd(t *testing.T) {
 	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(1)} {
 		for _, why := range []iterate.Reason{iterate.Interrupted, iterate.ReachedTime, iterate.ReachedSweeps} {
 			t.Run(fmt.Sprintf("%s/%v", scheme.Name(), why), func(t *testing.T) {
-				// A busy machine may give the peers no processor for so long: more time, then.
+				// A busy machine may give the peers no processor for so long; then the test allows
+				// more time.
 				for limit := 5 * time.Millisecond; !endsEarly(t, p, scheme, why, limit); limit *= 2 {
 				}
 			})
@@ -281,7 +283,7 @@ func TestEarlyEnd(t *testing.T) {
 	}
 }
 
-// endsEarly runs until an early end, and checks it; false: a peer had made less than ten
+// endsEarly checks a run with an early end. It returns false if a peer had made fewer than ten
 // sweeps by then.
 func endsEarly(t *testing.T, p *problem.Problem, scheme iterate.Scheme, why iterate.Reason, limit time.Duration) bool {
 	m := newMesh(5)
@@ -295,7 +297,7 @@ func endsEarly(t *testing.T, p *problem.Problem, scheme iterate.Scheme, why iter
 			c.Solver.Tolerance = 0
 			switch why {
 			case iterate.Interrupted:
-				if rank == 1 { // not the root: the wish has to travel
+				if rank == 1 { // not the root, so that the request has to travel
 					c.Stop = stop
 				}
 			case iterate.ReachedTime:
@@ -318,7 +320,7 @@ func endsEarly(t *testing.T, p *problem.Problem, scheme iterate.Scheme, why iter
 	return true
 }
 
-// A peer that is lost is named by those who needed it, whose blocks stay readable.
+// The error names a lost peer, and the blocks of the others stay readable.
 func TestLostPeerIsNamed(t *testing.T) {
 	p := membrane(t, 15)
 	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
@@ -345,7 +347,7 @@ func TestLostPeerIsNamed(t *testing.T) {
 				moved = moved || v != 0
 			}
 			require.True(t, moved)
-			// The other one, who is well, finds its neighbour gone.
+			// The lost peer itself finds that its neighbour has left.
 			require.ErrorAs(t, out[1].err, &e)
 			require.Equal(t, iterate.Rank(0), e.Rank)
 			require.ErrorContains(t, out[1].err, "left too early by rank 0")
@@ -353,7 +355,7 @@ func TestLostPeerIsNamed(t *testing.T) {
 	}
 }
 
-// An early end that the others never hear of ends in bounded time.
+// An early end that the others do not receive ends in bounded time.
 func TestNoVerdict(t *testing.T) {
 	p := membrane(t, 15)
 	m := newMesh(9)
@@ -416,7 +418,7 @@ func TestConfigErrors(t *testing.T) {
 		"1 names for 2":     func(c *runner.Config) { c.Names = c.Names[:1] },
 		"need a node":       func(c *runner.Config) { c.Node = nil },
 		"--threads":         func(c *runner.Config) { c.Threads = -1 },
-		"--slow":            func(c *runner.Config) { c.Slow = math.NaN() },
+		"--slowdown":        func(c *runner.Config) { c.Slow = math.NaN() },
 		"rank 5":            func(c *runner.Config) { c.Solver.Rank = 5 },
 		"context canceled":  func(*runner.Config) {},
 		"must not be negat": func(c *runner.Config) { c.Solver.Tolerance = -1 },

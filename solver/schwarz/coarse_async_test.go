@@ -43,7 +43,7 @@ func coarseResidual(peers []*peer) []float64 {
 
 // TestHalvedFluxesAddUp: where all peers know the same values, halves of fluxes change
 // nothing in the coarse problem, whatever touches the obstacles.
-func TestHalvedFluxesAddUp(t *testing.T) {
+func TestHalvedFluxesKeepTheCoarseResidual(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := solvertest.AnyProblem(t)
 		part := solvertest.AnyPartition(t, p)
@@ -78,7 +78,7 @@ func TestHalvedFluxesAddUp(t *testing.T) {
 		}
 		halved := coarseResidual(peers)
 		for _, w := range peers {
-			w.coarse.cross = nil
+			w.coarse.couplings = nil
 		}
 		for i, v := range coarseResidual(peers) {
 			require.InDelta(t, v, halved[i], 1e-11*(1+largest)*float64(p.Points()))
@@ -98,7 +98,7 @@ func TestFluxesOfDifferentAgesCancel(t *testing.T) {
 		peers := schwarzPeers(t, c)
 		for r, w := range peers {
 			if !halved {
-				w.coarse.cross = nil
+				w.coarse.couplings = nil
 			}
 			for i := range w.ext.Size()[0] {
 				x := w.ext.Lo[0] + i
@@ -121,12 +121,12 @@ func TestFluxesOfDifferentAgesCancel(t *testing.T) {
 
 // TestForecastLearnsItsDepth: errors that three relaxations pass over before their
 // correction comes are forecast as such from the second round on, and none is left then.
-func TestForecastLearnsItsDepth(t *testing.T) {
+func TestForecastFitsItsDepth(t *testing.T) {
 	p := solvertest.Membrane([3]int{31, 31, 1}, 2)
 	part, err := problem.GridOf(p.N, [3]int{2, 2, 1})
 	require.NoError(t, err)
 	w := schwarzPeers(t, problem.Config{Problem: p, Partition: part, Scheme: iterate.Asynchronous(), Method: problem.MethodConfig{Name: problem.Schwarz, Overlap: 2, Coarse: 225}})[0]
-	f, l := w.coarse.root.forecast, w.coarse.grid.layout
+	f, l := w.coarse.solver.forecast, w.coarse.grid.layout
 	lower, upper := make([]float64, l.Points()), make([]float64, l.Points())
 	for i := range lower {
 		lower[i], upper[i] = -1, 1
@@ -165,7 +165,7 @@ func TestForecastLearnsItsDepth(t *testing.T) {
 
 // TestCorrectionsOutOfLockstepPay: with 27 peers that do not wait for each other a coarse
 // correction saves relaxations, whatever their speeds.
-func TestCorrectionsOutOfLockstepPay(t *testing.T) {
+func TestAsynchronousCorrectionsSaveRelaxations(t *testing.T) {
 	p := solvertest.Membrane([3]int{24, 24, 24}, 3)
 	part, err := problem.GridOf(p.N, [3]int{3, 3, 3})
 	require.NoError(t, err)

@@ -21,47 +21,47 @@ import (
 // corrections that they have not in them, so that every one counts once everywhere: the
 // sums of all corrections up to a number are kept, and values tell which number it is.
 type correction struct {
-	grid     *coarseGrid
-	held     kernel.Box // coarse points that this peer and those below it read
-	members  []share    // of this peer and those below it, by rank
-	own      *share
-	tree     iterate.Tree
-	branches []kernel.Box // held, by child
-	root     *coarseRoot
+	grid       *coarseGrid
+	subtreeBox kernel.Box // coarse points that this peer and those below it read
+	shares     []share    // of this peer and those below it, by rank
+	own        *share
+	tree       iterate.Tree
+	childBoxes []kernel.Box // held, by child
+	solver     *coarseSolver
 
-	defect       []float64  // of the region
-	cross        []crossing // none in lockstep
-	lower, upper []float64  // obstacles at the region's points and ghosts; nil: there is none
+	defect       []float64      // of the region
+	couplings    []faceCoupling // none in lockstep
+	lower, upper []float64      // obstacles at the region's points and ghosts; nil: there is none
 	buffer, line []float64
 
 	// In lockstep.
-	have   bool              // the correction of iterate number
-	number iterate.Iteration //
-	values []float64         // dense over held
-	none   bool              // it is 0
-	before []float64         // of the region, as the last correction found it
-	added  iterate.Iteration // the iterate after that one; 0: there was none
-	undo   bool              // that one is taken back: the relaxation begins with before
-	nextAt iterate.Iteration // no shares are wanted before this iterate
+	known            bool              // the correction of iterate number
+	number           iterate.Iteration //
+	values           []float64         // dense over held
+	zero             bool              // it is 0
+	before           []float64         // of the region, as the last correction found it
+	correctedIterate iterate.Iteration // the iterate after that one; 0: there was none
+	takesBack        bool              // that one is taken back: the relaxation begins with before
+	nextAt           iterate.Iteration // no shares are wanted before this iterate
 
 	// Otherwise.
-	newest  uint64 // number of the newest sum
-	at      uint64 // number of the sum in the working array
-	in      uint64 // in the own iterate
-	told    uint64 // to the children
-	sums    []correctionSum
-	last    int    // place of the newest in sums
-	since   uint64 // values is the difference of the sums of this number
-	until   uint64 // and this one
-	back    uint64 // number of the newest sum that takes the one before it back
-	waits   bool   // shares are under way, and not answered
-	resumes bool   // root: after a pause all shares are asked for anew
+	newest         uint64 // number of the newest sum
+	inWork         uint64 // number of the sum in the working array
+	inIterate      uint64 // in the own iterate
+	sentToChildren uint64 // to the children
+	sums           []correctionSum
+	last           int    // place of the newest in sums
+	differenceFrom uint64 // values is the difference of the sums of this number
+	differenceTo   uint64 // and this one
+	takenBack      uint64 // number of the newest sum that takes the one before it back
+	awaiting       bool   // shares are under way, and not answered
+	renewShares    bool   // root: after a pause all shares are asked for anew
 }
 
 // correctionSum is the sum of all corrections up to a number, dense over held.
 type correctionSum struct {
 	number uint64
-	have   bool
+	valid  bool
 	values []float64
 }
 
@@ -80,72 +80,72 @@ func newCorrection(w *peer) (*correction, error) {
 	}
 	k := &correction{grid: g, defect: make([]float64, w.layout.Len())}
 	k.tree = coarseTree(c, c.Rank)
-	k.held = g.held(c, c.Rank)
-	for _, q := range coarseBelow(c, c.Rank) {
-		k.members = append(k.members, newShare(g, c.Partition, q))
+	k.subtreeBox = g.subtreeBox(c, c.Rank)
+	for _, q := range coarseSubtree(c, c.Rank) {
+		k.shares = append(k.shares, newShare(g, c.Partition, q))
 	}
 	k.own = k.find(c.Rank)
 	for _, q := range k.tree.Children {
-		k.branches = append(k.branches, g.held(c, q))
+		k.childBoxes = append(k.childBoxes, g.subtreeBox(c, q))
 	}
 	k.buffer = make([]float64, w.layout.N[0]+2)
 	k.line = make([]float64, g.n[0]+2)
-	k.values = make([]float64, k.held.Points())
+	k.values = make([]float64, k.subtreeBox.Points())
 	if c.Scheme.Lockstep() {
 		k.before = make([]float64, w.layout.Len())
 	} else {
 		k.before = make([]float64, w.ownPart.Len())
-		k.cross = newCrossings(w)
+		k.couplings = newFaceCouplings(w)
 		for range sumsKept {
-			k.sums = append(k.sums, correctionSum{values: make([]float64, k.held.Points())})
+			k.sums = append(k.sums, correctionSum{values: make([]float64, k.subtreeBox.Points())})
 		}
 	}
 	if k.tree.Parent < 0 {
-		k.root = newCoarseRoot(w, k)
+		k.solver = newCoarseSolver(w, k)
 	}
 	return k, nil
 }
 
 func newShare(g *coarseGrid, part problem.Partition, q iterate.Rank) share {
-	box := g.piece(grow(part.Box(q), 1, g.fine))
+	box := g.coarseBox(grown(part.Box(q), 1, g.fine))
 	return share{rank: q, box: box, values: make([]float64, shareFields*box.Points())}
 }
 
 // find is the share of a rank, nil if it is not among the members.
 func (c *correction) find(q iterate.Rank) *share {
-	i := sort.Search(len(c.members), func(i int) bool { return c.members[i].rank >= q })
-	if i == len(c.members) || c.members[i].rank != q {
+	i := sort.Search(len(c.shares), func(i int) bool { return c.shares[i].rank >= q })
+	if i == len(c.shares) || c.shares[i].rank != q {
 		return nil
 	}
-	return &c.members[i]
+	return &c.shares[i]
 }
 
 // begin begins a run, or a time step.
 func (c *correction) begin(w *peer) error {
-	for i := range c.members {
-		c.members[i].have, c.members[i].fresh = false, false
+	for i := range c.shares {
+		c.shares[i].known, c.shares[i].fresh = false, false
 	}
-	c.have, c.nextAt, c.newest, c.at, c.in, c.told, c.waits, c.resumes = false, 0, 0, 0, 0, 0, false, false
-	c.since, c.until, c.last, c.back, c.added, c.undo = 0, 0, 0, 0, 0, false
+	c.known, c.nextAt, c.newest, c.inWork, c.inIterate, c.sentToChildren, c.awaiting, c.renewShares = false, 0, 0, 0, 0, 0, false, false
+	c.differenceFrom, c.differenceTo, c.last, c.takenBack, c.correctedIterate, c.takesBack = 0, 0, 0, 0, 0, false
 	for i := range c.sums {
-		c.sums[i].have = i == 0
+		c.sums[i].valid = i == 0
 		c.sums[i].number = 0
 	}
 	if len(c.sums) > 0 {
 		clear(c.sums[0].values)
 	}
-	c.bound(w)
-	for i := range c.cross {
-		c.cross[i].couple(w)
+	c.sampleObstacles(w)
+	for i := range c.couplings {
+		c.couplings[i].evaluate(w)
 	}
-	if c.root != nil {
-		return c.root.begin(w)
+	if c.solver != nil {
+		return c.solver.begin(w)
 	}
 	return nil
 }
 
 // bound evaluates the obstacles at the region's points and ghosts.
-func (c *correction) bound(w *peer) {
+func (c *correction) sampleObstacles(w *peer) {
 	b := w.block
 	p := b.Problem
 	fill := func(old []float64, f problem.Function, field kernel.Field) []float64 {
@@ -173,42 +173,42 @@ func (c *correction) due(w *peer) bool {
 	if w.config.Scheme.Lockstep() {
 		return w.Iterate >= c.nextAt
 	}
-	return !c.waits && !(c.root != nil && c.root.guard.paused(w.Iterate))
+	return !c.awaiting && !(c.solver != nil && c.solver.guard.paused(w.Iterate))
 }
 
 // share makes the own share and sends what can be sent.
-func (c *correction) share(w *peer) {
+func (c *correction) sendShare(w *peer) {
 	c.own.measure(w)
-	c.forward(w)
+	c.forwardShares(w)
 }
 
 // forward sends shares up, once those of all members have come.
-func (c *correction) forward(w *peer) {
-	if c.root != nil {
+func (c *correction) forwardShares(w *peer) {
+	if c.solver != nil {
 		return
 	}
 	lockstep := w.config.Scheme.Lockstep()
-	if lockstep && !c.complete(w.Iterate) || !lockstep && (c.waits || !c.renewed()) {
+	if lockstep && !c.complete(w.Iterate) || !lockstep && (c.awaiting || !c.sharesAreNew()) {
 		return
 	}
 	var values []byte
-	for i := range c.members {
-		if s := &c.members[i]; s.fresh {
+	for i := range c.shares {
+		if s := &c.shares[i]; s.fresh {
 			s.fresh = false
-			values = s.append(values)
+			values = s.encode(values)
 		}
 	}
 	if len(values) == 0 {
 		return
 	}
-	c.waits = !lockstep
+	c.awaiting = !lockstep
 	w.Send(c.tree.Parent, &iterate.Message{Kind: iterate.MsgShares, Number: c.newest, Iterate: w.Iterate, Values: values})
 }
 
 // complete tells whether the shares of all members at iterate k have come, new.
 func (c *correction) complete(k iterate.Iteration) bool {
-	for i := range c.members {
-		if s := &c.members[i]; !s.fresh || s.label != k {
+	for i := range c.shares {
+		if s := &c.shares[i]; !s.fresh || s.label != k {
 			return false
 		}
 	}
@@ -217,26 +217,26 @@ func (c *correction) complete(k iterate.Iteration) bool {
 
 // solvable tells whether this is the root and the coarse problem is to be solved.
 func (c *correction) solvable(w *peer) bool {
-	if c.root == nil {
+	if c.solver == nil {
 		return false
 	}
 	if w.config.Scheme.Lockstep() {
 		return c.complete(w.Iterate)
 	}
-	if c.root.guard.paused(w.Iterate) {
+	if c.solver.guard.paused(w.Iterate) {
 		return false
 	}
-	if c.resumes && c.renewed() {
-		c.resume(w)
+	if c.renewShares && c.sharesAreNew() {
+		c.requestShares(w)
 	}
-	return c.renewed()
+	return c.sharesAreNew()
 }
 
 // renewed tells whether every member has told a share with the newest correction in it,
 // which has not been used.
-func (c *correction) renewed() bool {
-	for i := range c.members {
-		if s := &c.members[i]; !s.fresh || s.number != c.newest {
+func (c *correction) sharesAreNew() bool {
+	for i := range c.shares {
+		if s := &c.shares[i]; !s.fresh || s.number != c.newest {
 			return false
 		}
 	}
@@ -244,32 +244,32 @@ func (c *correction) renewed() bool {
 }
 
 // resume has all shares made anew, after a pause.
-func (c *correction) resume(w *peer) {
-	c.resumes = false
-	for i := range c.members {
-		c.members[i].fresh = &c.members[i] == c.own && c.own.fresh
+func (c *correction) requestShares(w *peer) {
+	c.renewShares = false
+	for i := range c.shares {
+		c.shares[i].fresh = &c.shares[i] == c.own && c.own.fresh
 	}
-	c.answer(w)
+	c.sendNewest(w)
 }
 
 // arrived tells, in lockstep, whether the correction of the iterate is there.
-func (c *correction) arrived(w *peer) bool { return c.have && c.number == w.Iterate }
+func (c *correction) hasArrived(w *peer) bool { return c.known && c.number == w.Iterate }
 
-func (c *correction) rootPoints() int { return c.root.points() }
+func (c *correction) solverPoints() int { return c.solver.workPoints() }
 
 // agree takes a message of the coarse correction.
-func (c *correction) agree(w *peer, q iterate.Rank, m *iterate.Message) error {
+func (c *correction) receive(w *peer, q iterate.Rank, m *iterate.Message) error {
 	if m.Kind == iterate.MsgCorrection {
 		if q != c.tree.Parent {
 			return fmt.Errorf("a coarse correction, which only the parent in the tree sends")
 		}
-		return c.correctionFrom(w, m)
+		return c.receiveCorrection(w, m)
 	}
 	if c.tree.Child(q) < 0 {
 		return fmt.Errorf("shares of the coarse problem, which only children in the tree send")
 	}
 	lockstep := w.config.Scheme.Lockstep()
-	below := coarseBelow(&w.config, q)
+	below := coarseSubtree(&w.config, q)
 	err := readShares(m.Values, func(r iterate.Rank) *share {
 		if j := sort.Search(len(below), func(j int) bool { return below[j] >= r }); j == len(below) || below[j] != r {
 			return nil
@@ -287,67 +287,67 @@ func (c *correction) agree(w *peer, q iterate.Rank, m *iterate.Message) error {
 	if err != nil {
 		return err
 	}
-	c.forward(w)
+	c.forwardShares(w)
 	return nil
 }
 
 // correctionFrom takes a correction from the parent and passes it on.
-func (c *correction) correctionFrom(w *peer, m *iterate.Message) error {
-	if len(m.Values) != 0 && len(m.Values) != 8*c.held.Points() {
-		return fmt.Errorf("a coarse correction of %d bytes; it must have %d: do all peers use the same method?", len(m.Values), 8*c.held.Points())
+func (c *correction) receiveCorrection(w *peer, m *iterate.Message) error {
+	if len(m.Values) != 0 && len(m.Values) != 8*c.subtreeBox.Points() {
+		return fmt.Errorf("a coarse correction of %d bytes; it must have %d: do all peers use the same method?", len(m.Values), 8*c.subtreeBox.Points())
 	}
 	if w.config.Scheme.Lockstep() {
-		return c.lockstepFrom(w, m)
+		return c.receiveLockstep(w, m)
 	}
-	if !c.waits {
+	if !c.awaiting {
 		return fmt.Errorf("a coarse correction that nobody asked for")
 	}
 	if m.Number != c.newest+1 && (m.Number != c.newest || len(m.Values) > 0) || m.Number > c.newest && len(m.Values) == 0 {
 		return fmt.Errorf("coarse correction %d of %d bytes after number %d", m.Number, len(m.Values), c.newest)
 	}
-	c.waits = false
+	c.awaiting = false
 	if m.Mark != 0 {
-		c.back = m.Number
+		c.takenBack = m.Number
 	}
 	if m.Number > c.newest {
-		if err := readValues(c.append(m.Number), m.Values); err != nil {
+		if err := readValues(c.addSum(m.Number), m.Values); err != nil {
 			return err
 		}
 	}
-	for i := range c.members {
-		c.members[i].fresh = false
+	for i := range c.shares {
+		c.shares[i].fresh = false
 	}
-	c.answer(w)
+	c.sendNewest(w)
 	return nil
 }
 
 // lockstepFrom takes the correction of iterate m.number.
-func (c *correction) lockstepFrom(w *peer, m *iterate.Message) error {
-	if iterate.Iteration(m.Number) != w.Iterate || c.have && c.number == w.Iterate || !c.own.have || c.own.label != w.Iterate {
+func (c *correction) receiveLockstep(w *peer, m *iterate.Message) error {
+	if iterate.Iteration(m.Number) != w.Iterate || c.known && c.number == w.Iterate || !c.own.known || c.own.label != w.Iterate {
 		return fmt.Errorf("the coarse correction of iterate %d, while this peer is at %d", m.Number, w.Iterate)
 	}
 	if m.Iterate <= w.Iterate {
 		return fmt.Errorf("the next coarse correction at iterate %d, while this peer is at %d", m.Iterate, w.Iterate)
 	}
-	if c.none = len(m.Values) == 0; !c.none {
+	if c.zero = len(m.Values) == 0; !c.zero {
 		if err := readValues(c.values, m.Values); err != nil {
 			return err
 		}
 	}
-	c.have, c.number, c.nextAt, c.undo = true, w.Iterate, m.Iterate, m.Mark != 0
-	c.pass(w)
+	c.known, c.number, c.nextAt, c.takesBack = true, w.Iterate, m.Iterate, m.Mark != 0
+	c.sendLockstep(w)
 	return nil
 }
 
 // pass tells the children the correction, in lockstep.
-func (c *correction) pass(w *peer) {
+func (c *correction) sendLockstep(w *peer) {
 	for i, q := range c.tree.Children {
 		m := iterate.Message{Kind: iterate.MsgCorrection, Number: uint64(c.number), Iterate: c.nextAt}
-		if c.undo {
+		if c.takesBack {
 			m.Mark = 1
 		}
-		if !c.none {
-			m.Values = c.cut(c.values, c.branches[i])
+		if !c.zero {
+			m.Values = c.encode(c.values, c.childBoxes[i])
 		}
 		w.Send(q, &m)
 	}
@@ -355,62 +355,62 @@ func (c *correction) pass(w *peer) {
 
 // answer tells the children the newest sum, or that there is no new one, and has them
 // make shares.
-func (c *correction) answer(w *peer) {
+func (c *correction) sendNewest(w *peer) {
 	for i, q := range c.tree.Children {
 		m := iterate.Message{Kind: iterate.MsgCorrection, Number: c.newest}
-		if c.back == c.newest && c.newest > 0 {
+		if c.takenBack == c.newest && c.newest > 0 {
 			m.Mark = 1
 		}
-		if c.told < c.newest {
-			m.Values = c.cut(c.sums[c.last].values, c.branches[i])
+		if c.sentToChildren < c.newest {
+			m.Values = c.encode(c.sums[c.last].values, c.childBoxes[i])
 		}
 		w.Send(q, &m)
 	}
-	c.told = c.newest
+	c.sentToChildren = c.newest
 }
 
 // solve solves the coarse problem at the root and tells the correction.
 func (c *correction) solve(w *peer) {
 	if w.config.Scheme.Lockstep() {
-		c.none = !c.root.solve(w, c, c.values)
-		c.have, c.number, c.nextAt, c.undo = true, w.Iterate, c.root.nextAt(w.Iterate), c.root.guard.grown
-		for i := range c.members {
-			c.members[i].fresh = false
+		c.zero = !c.solver.solve(w, c, c.values)
+		c.known, c.number, c.nextAt, c.takesBack = true, w.Iterate, c.solver.nextAt(w.Iterate), c.solver.guard.grown
+		for i := range c.shares {
+			c.shares[i].fresh = false
 		}
-		c.pass(w)
+		c.sendLockstep(w)
 		return
 	}
-	solved := c.root.solve(w, c, c.values)
-	if c.since, c.until = 0, 0; solved {
+	solved := c.solver.solve(w, c, c.values)
+	if c.differenceFrom, c.differenceTo = 0, 0; solved {
 		old := c.sums[c.last].values
-		sum := c.append(c.newest + 1)
+		sum := c.addSum(c.newest + 1)
 		for i, v := range c.values {
 			sum[i] = old[i] + v
 		}
 	}
-	c.resumes = !solved
-	if c.resumes && !(c.root.guard.grown && c.takeBack()) {
+	c.renewShares = !solved
+	if c.renewShares && !(c.solver.guard.grown && c.takeBack()) {
 		return // the children wait, and make no shares
 	}
-	for i := range c.members {
-		c.members[i].fresh = false
+	for i := range c.shares {
+		c.shares[i].fresh = false
 	}
-	c.answer(w)
+	c.sendNewest(w)
 }
 
 // takeBack makes the sum of the corrections before the last one the newest one again, if it is
 // still known.
 func (c *correction) takeBack() bool {
-	if c.newest == 0 || c.back == c.newest {
+	if c.newest == 0 || c.takenBack == c.newest {
 		return false
 	}
 	old := c.sum(c.newest - 1)
 	if old == nil {
 		return false
 	}
-	copy(c.append(c.newest+1), old)
-	c.back = c.newest
-	c.root.forecast.forget()
+	copy(c.addSum(c.newest+1), old)
+	c.takenBack = c.newest
+	c.solver.forecast.forget()
 	return true
 }
 
@@ -418,32 +418,32 @@ func (c *correction) takeBack() bool {
 // corrections that it has not; where the last one is taken back, they are what it found.
 func (c *correction) catchUpOwn(w *peer) {
 	switch {
-	case c.in == c.newest:
-	case c.back == c.newest && c.in+1 == c.newest && c.in > 0:
+	case c.inIterate == c.newest:
+	case c.takenBack == c.newest && c.inIterate+1 == c.newest && c.inIterate > 0:
 		w.copyOwn(w.work, c.before)
 	default:
 		copy(c.before, w.cur)
-		c.catchUp(w, w.inside, c.in)
+		c.catchUp(w, w.inside, c.inIterate)
 	}
 }
 
 // apply adds the correction of the iterate to what is assembled, in lockstep.
 func (c *correction) apply(w *peer) {
-	if c.undo && c.added == w.Iterate {
+	if c.takesBack && c.correctedIterate == w.Iterate {
 		copy(w.work, c.before)
 	}
-	if !c.none {
+	if !c.zero {
 		copy(c.before, w.work)
-		c.added = w.Iterate + 1
-		c.add(w, w.within(grow(w.own, w.overlap+1, w.config.Problem.N)), c.values)
+		c.correctedIterate = w.Iterate + 1
+		c.add(w, w.within(grown(w.own, w.overlap+1, w.config.Problem.N)), c.values)
 	}
 }
 
 // append makes room for the sum of a number, now the newest.
-func (c *correction) append(number uint64) []float64 {
+func (c *correction) addSum(number uint64) []float64 {
 	c.last = (c.last + 1) % len(c.sums)
 	s := &c.sums[c.last]
-	s.number, s.have = number, true
+	s.number, s.valid = number, true
 	c.newest = number
 	return s.values
 }
@@ -451,7 +451,7 @@ func (c *correction) append(number uint64) []float64 {
 // sum is that of a number, nil if it is not kept any more.
 func (c *correction) sum(number uint64) []float64 {
 	for i := range c.sums {
-		if s := &c.sums[i]; s.have && s.number == number {
+		if s := &c.sums[i]; s.valid && s.number == number {
 			return s.values
 		}
 	}
@@ -464,7 +464,7 @@ func (c *correction) catchUp(w *peer, b kernel.Box, number uint64) {
 	if number >= c.newest {
 		return
 	}
-	if c.since != number || c.until != c.newest {
+	if c.differenceFrom != number || c.differenceTo != c.newest {
 		old, sum := c.sum(number), c.sums[c.last].values
 		if old == nil {
 			return
@@ -472,7 +472,7 @@ func (c *correction) catchUp(w *peer, b kernel.Box, number uint64) {
 		for i := range c.values {
 			c.values[i] = sum[i] - old[i]
 		}
-		c.since, c.until = number, c.newest
+		c.differenceFrom, c.differenceTo = number, c.newest
 	}
 	c.add(w, b, c.values)
 }

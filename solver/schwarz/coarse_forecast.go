@@ -16,27 +16,27 @@ import (
 // correction, network and old values included, is learnt from what was left of the errors
 // before: that is known when the next shares come.
 type coarseForecast struct {
-	layout  kernel.Layout
-	stencil func(dense int) [kernel.Directions]float64
-	boxes   []forecastBox
-	states  [forecastMost + 1][]float64 // padded: the error of the last shares, after one relaxation, …
-	made    int                         // states after the first
-	told    []float64                   // the correction made of them; padded, as all arrays
-	any     bool                        // there is one
-	room    []float64
-	target  []float64
-	depth   float64 // relaxations that the next forecast goes forward
-	misses  [forecastMost*forecastParts + 1]float64
+	layout        kernel.Layout
+	stencil       func(dense int) [kernel.Directions]float64
+	boxes         []forecastBox
+	states        [maxForecastDepth + 1][]float64 // padded: the error of the last shares, after one relaxation, …
+	computed      int                             // states after the first
+	predicted     []float64                       // the correction made of them; padded, as all arrays
+	hasPrediction bool                            // there is one
+	scratch       []float64
+	target        []float64
+	depth         float64 // relaxations that the next forecast goes forward
+	squaredErrors [maxForecastDepth*depthSteps + 1]float64
 }
 
 // forecastBox is the part of the coarse grid that a peer owns, and that it solves in.
 type forecastBox struct{ own, region kernel.Box }
 
 const (
-	forecastMost   = 8   // relaxations
-	forecastParts  = 4   // steps of the choice between two
-	forecastSweeps = 2   // of Gauss–Seidel, there and back, are a peer's solve
-	forecastMemory = 0.5 // weight of what was learnt in the round before
+	maxForecastDepth = 8   // relaxations
+	depthSteps       = 4   // steps of the choice between two
+	sweepsPerSolve   = 2   // of Gauss–Seidel, there and back, are a peer's solve
+	fitDecay         = 0.5 // weight of what was learnt in the round before
 )
 
 func newCoarseForecast(run *problem.Config, g *coarseGrid) *coarseForecast {
@@ -44,12 +44,12 @@ func newCoarseForecast(run *problem.Config, g *coarseGrid) *coarseForecast {
 	for i := range f.states {
 		f.states[i] = make([]float64, g.layout.Len())
 	}
-	for _, a := range []*[]float64{&f.told, &f.room, &f.target} {
+	for _, a := range []*[]float64{&f.predicted, &f.scratch, &f.target} {
 		*a = make([]float64, g.layout.Len())
 	}
 	for r := range run.Partition.Peers() {
 		own := run.Partition.Box(iterate.Rank(r))
-		f.boxes = append(f.boxes, forecastBox{g.nearestIn(own), g.nearestIn(grow(own, run.Method.Overlap, g.fine))})
+		f.boxes = append(f.boxes, forecastBox{g.nearestIn(own), g.nearestIn(grown(own, run.Method.Overlap, g.fine))})
 	}
 	return f
 }
@@ -70,8 +70,8 @@ func (g *coarseGrid) nearestIn(b problem.Box) (out kernel.Box) {
 
 // begin forgets, and takes the coarse operator of a run, or of a time step.
 func (f *coarseForecast) begin(op *kernel.Operator) {
-	f.any, f.depth, f.made = false, 1, 0
-	clear(f.misses[:])
+	f.hasPrediction, f.depth, f.computed = false, 1, 0
+	clear(f.squaredErrors[:])
 	constant := op.Values
 	switch op.Form {
 	case kernel.Variable:
@@ -94,7 +94,7 @@ func (f *coarseForecast) begin(op *kernel.Operator) {
 // forget drops the correction made last, which was taken back: nothing is learnt from it.
 func (f *coarseForecast) forget() {
 	if f != nil {
-		f.any = false
+		f.hasPrediction = false
 	}
 }
 
@@ -110,42 +110,42 @@ func (f *coarseForecast) relax(next, cur, lower, upper []float64) {
 		}
 		v, sum := f.stencil(d), 0.0
 		for a := range l.Dim {
-			sum += float64(v[kernel.West+2*a]*f.room[at-strides[a]]) + float64(v[kernel.East+2*a]*f.room[at+strides[a]])
+			sum += float64(v[kernel.West+2*a]*f.scratch[at-strides[a]]) + float64(v[kernel.East+2*a]*f.scratch[at+strides[a]])
 		}
-		f.room[at] = sum / v[kernel.Center]
+		f.scratch[at] = sum / v[kernel.Center]
 	}
 	for _, b := range f.boxes {
-		copy(f.room, cur)
+		copy(f.scratch, cur)
 		r := b.region
-		for range forecastSweeps / 2 {
+		for range sweepsPerSolve / 2 {
 			eachPoint(r, solve)
 			eachPoint(r, func(x, y, z int) { // back
 				solve(r.Lo[0]+r.Hi[0]-1-x, r.Lo[1]+r.Hi[1]-1-y, r.Lo[2]+r.Hi[2]-1-z)
 			})
 		}
-		eachPoint(b.own, func(x, y, z int) { next[l.Index(x, y, z)] = f.room[l.Index(x, y, z)] })
+		eachPoint(b.own, func(x, y, z int) { next[l.Index(x, y, z)] = f.scratch[l.Index(x, y, z)] })
 	}
 }
 
 // correct replaces an error, as the newest shares have it, by what will be left of it.
 // lower and upper, dense, bound the correction.
 func (f *coarseForecast) correct(e, lower, upper []float64) {
-	if f.any {
-		f.learn(e)
+	if f.hasPrediction {
+		f.fitDepth(e)
 	}
 	copy(f.states[0], e)
-	f.made = min(int(f.depth)+2, forecastMost)
-	for j := range f.made {
+	f.computed = min(int(f.depth)+2, maxForecastDepth)
+	for j := range f.computed {
 		f.relax(f.states[j+1], f.states[j], lower, upper)
 	}
-	f.between(e, f.depth)
-	copy(f.told, e)
-	f.any = true
+	f.interpolate(e, f.depth)
+	copy(f.predicted, e)
+	f.hasPrediction = true
 }
 
 // between writes the error after a number of relaxations, a fraction included.
-func (f *coarseForecast) between(dst []float64, depth float64) {
-	j := max(0, min(int(depth), f.made-1))
+func (f *coarseForecast) interpolate(dst []float64, depth float64) {
+	j := max(0, min(int(depth), f.computed-1))
 	t := depth - float64(j)
 	p, q := f.states[j], f.states[j+1]
 	for i := range dst {
@@ -155,41 +155,41 @@ func (f *coarseForecast) between(dst []float64, depth float64) {
 
 // learn finds from the error that is left, e, which depth would have been right. Depths
 // beyond what was emulated count as the last one.
-func (f *coarseForecast) learn(e []float64) {
-	whole := 0.0
+func (f *coarseForecast) fitDepth(e []float64) {
+	total := 0.0
 	for i, v := range e {
-		f.target[i] = v + f.told[i] // what relaxation alone would have left
-		whole += float64(f.states[0][i] * f.states[0][i])
+		f.target[i] = v + f.predicted[i] // what relaxation alone would have left
+		total += float64(f.states[0][i] * f.states[0][i])
 	}
-	if !(whole > 0) {
+	if !(total > 0) {
 		return
 	}
-	best, miss := 0, 0.0
-	for k := range f.misses {
-		if k <= f.made*forecastParts {
-			f.between(f.room, float64(k)/forecastParts)
-			miss = 0
+	best, squares := 0, 0.0
+	for k := range f.squaredErrors {
+		if k <= f.computed*depthSteps {
+			f.interpolate(f.scratch, float64(k)/depthSteps)
+			squares = 0
 			for i, v := range f.target {
-				miss += float64((v - f.room[i]) * (v - f.room[i]))
+				squares += float64((v - f.scratch[i]) * (v - f.scratch[i]))
 			}
 		}
-		f.misses[k] = forecastMemory*f.misses[k] + math.Min(miss/whole, forecastWorst)
-		if f.misses[k] < f.misses[best] {
+		f.squaredErrors[k] = fitDecay*f.squaredErrors[k] + math.Min(squares/total, maxFitError)
+		if f.squaredErrors[k] < f.squaredErrors[best] {
 			best = k
 		}
 	}
-	f.depth = float64(best) / forecastParts
+	f.depth = float64(best) / depthSteps
 }
 
 // forecastWorst is the worst that a round may say of a depth: it is to be forgotten soon.
-const forecastWorst = 4
+const maxFitError = 4
 
 // points is what a forecast costs, in points relaxed. Its loops take twice as long a point
 // as the kernels.
-func (f *coarseForecast) points() int {
+func (f *coarseForecast) workPoints() int {
 	n := 0
 	for _, b := range f.boxes {
 		n += b.region.Points()
 	}
-	return 2 * forecastSweeps * min(int(f.depth)+2, forecastMost) * n
+	return 2 * sweepsPerSolve * min(int(f.depth)+2, maxForecastDepth) * n
 }

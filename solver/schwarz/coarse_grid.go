@@ -26,21 +26,21 @@ type coarseAxis struct {
 }
 
 // coarsePart is at most how much of the fine grid's points the coarse grid has.
-const coarsePart = 64
+const minCoarsening = 64
 
 // peerPoints is how many points a peer the coarse grid has at most, out of lockstep: it
 // is smooth errors that outlast the way of a correction, and the root is late with a
 // larger one.
-const peerPoints = 8
+const pointsPerPeer = 8
 
 // coarseSize is the number of points an axis of the grid of a run's coarse correction.
 func coarseGridOf(c *problem.Config) (n [3]int, ok bool) {
 	most, peers := c.Method.Coarse, c.Partition.Peers()
 	if most == 0 && !c.Scheme.Lockstep() {
-		if contrast(c.Problem) > mostContrast {
+		if contrast(c.Problem) > maxContrast {
 			return n, false
 		}
-		most = max(1, min(c.Problem.Points()/coarsePart, peerPoints*peers))
+		most = max(1, min(c.Problem.Points()/minCoarsening, pointsPerPeer*peers))
 	}
 	return coarseSize(c.Problem, peers, most)
 }
@@ -48,7 +48,7 @@ func coarseGridOf(c *problem.Config) (n [3]int, ok bool) {
 // mostContrast is the contrast of the diffusion up to which peers out of lockstep have a coarse
 // correction where none was asked for. Its linear interpolation cannot follow a larger jump:
 // corrections are taken back, and what others have read of them outlasts hundreds of solves.
-const mostContrast = 200
+const maxContrast = 200
 
 // contrastPoints per axis are looked at for contrast, by dimension.
 var contrastPoints = [4]int{0, 1025, 65, 21}
@@ -79,7 +79,7 @@ func coarseSize(p *problem.Problem, peers, most int) (n [3]int, ok bool) {
 	}
 	limit := float64(most)
 	if most == 0 {
-		limit = math.Max(1, float64(p.Points())/coarsePart)
+		limit = math.Max(1, float64(p.Points())/minCoarsening)
 	}
 	// The ratio of spacings, from a first guess up until it fits.
 	ratio := math.Max(1, math.Pow(float64(p.Points())/limit, 1/float64(p.Dimension)))
@@ -129,7 +129,7 @@ func newCoarseAxis(fine, coarse int) coarseAxis {
 }
 
 // piece is the box of coarse points whose interpolation touches points of a fine box.
-func (g *coarseGrid) piece(b problem.Box) kernel.Box {
+func (g *coarseGrid) coarseBox(b problem.Box) kernel.Box {
 	var out kernel.Box
 	for a := range 3 {
 		x := &g.axes[a]
@@ -199,7 +199,7 @@ func (x *coarseAxis) side(i, side int) (int, float64) {
 
 // row writes the interpolation of e, dense over piece, at the fine points from lo on of
 // row (y, z) to dst. Beyond the piece e counts as 0. line is room for a row of the piece.
-func (g *coarseGrid) row(dst []float64, e []float64, piece kernel.Box, lo, y, z int, line []float64) {
+func (g *coarseGrid) interpolateRow(dst []float64, e []float64, piece kernel.Box, lo, y, z int, line []float64) {
 	n := piece.Hi[0] - piece.Lo[0]
 	line = line[:n]
 	clear(line)

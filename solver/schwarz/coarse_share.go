@@ -17,7 +17,7 @@ import (
 type share struct {
 	rank   iterate.Rank
 	box    kernel.Box // of coarse points
-	have   bool
+	known  bool
 	fresh  bool              // it has not been passed on, or used
 	label  iterate.Iteration // of the iterate that it was made from
 	number uint64            // of the last correction in that iterate
@@ -30,9 +30,9 @@ const shareFields = 3
 
 // shareHead is the length of what stands before a share's values: rank, label, number,
 // square.
-const shareHead = 32
+const shareHeader = 32
 
-func shareBytes(box kernel.Box) int { return shareHead + 8*shareFields*box.Points() }
+func shareBytes(box kernel.Box) int { return shareHeader + 8*shareFields*box.Points() }
 
 func (s *share) field(i int) []float64 {
 	n := s.box.Points()
@@ -40,7 +40,7 @@ func (s *share) field(i int) []float64 {
 }
 
 // append writes the share to a message.
-func (s *share) append(dst []byte) []byte {
+func (s *share) encode(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(s.rank))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(s.label))
 	dst = binary.LittleEndian.AppendUint64(dst, s.number)
@@ -51,15 +51,15 @@ func (s *share) append(dst []byte) []byte {
 	return dst
 }
 
-var errShare = errors.New("a share of the coarse problem that is cut off")
+var errTruncatedShare = errors.New("a share of the coarse problem that is cut off")
 
 // readShares calls f for the shares of a message in turn; find tells where one is to be
 // kept, nil if the rank has no business there. Bounds are those of the message: any bytes
 // may come.
 func readShares(data []byte, find func(iterate.Rank) *share, f func(*share) error) error {
 	for len(data) > 0 {
-		if len(data) < shareHead {
-			return errShare
+		if len(data) < shareHeader {
+			return errTruncatedShare
 		}
 		rank := binary.LittleEndian.Uint64(data)
 		if rank >= problem.MaxPeers {
@@ -71,15 +71,15 @@ func readShares(data []byte, find func(iterate.Rank) *share, f func(*share) erro
 		}
 		n := shareBytes(s.box)
 		if len(data) < n {
-			return errShare
+			return errTruncatedShare
 		}
-		head, values := data[8:shareHead], data[shareHead:n]
+		head, values := data[8:shareHeader], data[shareHeader:n]
 		data = data[n:]
 		square := iterate.ReadFloat(head[16:])
 		if !(square >= 0) { // NaN: a diverging run ends by the rule of termination
 			square = math.Inf(1)
 		}
-		s.have, s.fresh, s.square = true, true, square
+		s.known, s.fresh, s.square = true, true, square
 		s.label, s.number = iterate.Iteration(binary.LittleEndian.Uint64(head)), binary.LittleEndian.Uint64(head[8:])
 		for i := range s.values {
 			s.values[i] = iterate.ReadFloat(values[8*i:])
@@ -107,13 +107,13 @@ func (s *share) measure(w *peer) {
 		}
 	}
 	b := w.own
-	if len(c.cross) > 0 {
+	if len(c.couplings) > 0 {
 		c.halveFluxes(w)
-		b = grow(b, 1, g.fine)
+		b = grown(b, 1, g.fine)
 	}
 	g.restrict(s.field(0), s.box, c.defect, w.layout, w.ext.Lo, b, c.line)
 	s.gaps(w)
-	s.have, s.fresh, s.label, s.number = true, true, w.Iterate, c.at
+	s.known, s.fresh, s.label, s.number = true, true, w.Iterate, c.inWork
 }
 
 // gaps sets how far the values at coarse points may go. A coarse point on a fine one in

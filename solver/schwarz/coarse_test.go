@@ -38,7 +38,7 @@ func TestRestrictionIsTheTransposeOfInterpolation(t *testing.T) {
 		fineSide, sum := 0.0, make([]float64, len(e))
 		for z := range p.N[2] {
 			for y := range p.N[1] {
-				g.row(pe, e, whole, 0, y, z, line)
+				g.interpolateRow(pe, e, whole, 0, y, z, line)
 				for x := range p.N[0] {
 					v := number.Draw(t, "r")
 					r[fine.Index(x, y, z)] = v
@@ -48,7 +48,7 @@ func TestRestrictionIsTheTransposeOfInterpolation(t *testing.T) {
 		}
 		for q := range part.Peers() {
 			box := part.Box(iterate.Rank(q))
-			piece := g.piece(box)
+			piece := g.coarseBox(box)
 			values := make([]float64, piece.Points())
 			g.restrict(values, piece, r, fine, [3]int{}, box, line)
 			eachPoint(piece, func(x, y, z int) {
@@ -64,7 +64,7 @@ func TestRestrictionIsTheTransposeOfInterpolation(t *testing.T) {
 	})
 }
 
-func TestCoarseGridsKeepTheBound(t *testing.T) {
+func TestCoarseGridSizeStaysWithinItsBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := &problem.Problem{Dimension: rapid.IntRange(1, 3).Draw(t, "dim"), N: [3]int{1, 1, 1}}
 		for a := range p.Dimension {
@@ -78,7 +78,7 @@ func TestCoarseGridsKeepTheBound(t *testing.T) {
 		points := n[0] * n[1] * n[2]
 		require.Less(t, points, p.Points())
 		if most == 0 {
-			require.LessOrEqual(t, points, max(1, p.Points()/coarsePart))
+			require.LessOrEqual(t, points, max(1, p.Points()/minCoarsening))
 		} else {
 			require.LessOrEqual(t, points, most)
 		}
@@ -111,14 +111,14 @@ func TestCoarseGridsKeepTheBound(t *testing.T) {
 
 // TestExchangesDoNotGrowWithPeers is the point of the coarse correction. With it 64 boxes
 // take hardly more exchanges than 8; without it more than twice as many.
-func TestExchangesDoNotGrowWithPeers(t *testing.T) {
+func TestCoarseCorrectionBoundsExchanges(t *testing.T) {
 	p := solvertest.Membrane([3]int{32, 32, 32}, 3)
 	count := func(parts [3]int, s iterate.Scheme, coarse, overlap int) iterate.Iteration {
 		part, err := problem.GridOf(p.N, parts)
 		require.NoError(t, err)
 		c := problem.Config{Problem: p, Partition: part, Scheme: s, Tolerance: 1e-6, MaxSweeps: 200,
 			Method: problem.MethodConfig{Name: problem.Schwarz, Local: problem.SOR, Work: 30, Overlap: overlap, Coarse: coarse}}
-		peers := together(t, solvertest.ConfigsFor(c))
+		peers := solveTogether(t, solvertest.ConfigsFor(c))
 		e, err := verify.Evaluate(p, solvertest.Collected(p, peers), nil)
 		require.NoError(t, err)
 		require.LessOrEqual(t, e.RelativeResidual, 1e-6)
@@ -134,7 +134,7 @@ func TestExchangesDoNotGrowWithPeers(t *testing.T) {
 
 // TestCorrectionsThatDoNotHelp: with a coarse operator that is much too weak corrections
 // overshoot. The run must end all the same, by the relaxation alone.
-func TestCorrectionsThatDoNotHelp(t *testing.T) {
+func TestRunConvergesWithHarmfulCorrections(t *testing.T) {
 	p := solvertest.Membrane([3]int{24, 24, 1}, 2)
 	part, err := problem.GridOf(p.N, [3]int{3, 3, 1})
 	require.NoError(t, err)
@@ -144,18 +144,18 @@ func TestCorrectionsThatDoNotHelp(t *testing.T) {
 			n, err := newNetwork(3, solvertest.ConfigsFor(c))
 			require.NoError(t, err)
 			w := n.Peers[0].(*peer)
-			r := w.coarse.root
+			r := w.coarse.solver
 			r.operator.Diag, r.operator.Off = r.operator.Diag/40, r.operator.Off/40
 			sweep, err := (&problem.Discretization{Problem: w.block.Problem, Box: problem.Box{Hi: w.coarse.grid.n}, Layout: r.layout, Operator: r.operator, Diagonal: r.operator.Diag,
 				Source: kernel.Field{Array: r.source}, Lower: kernel.Field{Array: r.lower}, Upper: kernel.Field{Array: r.upper}}).Sweep(1)
 			require.NoError(t, err)
-			r.sweep, r.solver = sweep, lifted{sweep, r.layout}
+			r.sweep, r.solver = sweep, relaxingSolver{sweep, r.layout}
 			r.forecast = nil // it would learn to expect little of them
 			require.NoError(t, n.Run())
 			for _, q := range n.Peers {
 				require.Equal(t, iterate.Converged, q.Outcome().Reason)
 			}
-			t.Log(w.Iterate, w.coarse.newest, w.coarse.in, r.guard, r.layout.N)
+			t.Log(w.Iterate, w.coarse.newest, w.coarse.inIterate, r.guard, r.layout.N)
 			require.Positive(t, r.guard.until, "the guard had to step in")
 			e, err := verify.Evaluate(p, n.Assemble(p, part), nil)
 			require.NoError(t, err)
@@ -165,25 +165,25 @@ func TestCorrectionsThatDoNotHelp(t *testing.T) {
 }
 
 // lifted solves a coarse problem by Gauss–Seidel and keeps to its obstacles.
-type lifted struct {
+type relaxingSolver struct {
 	*kernel.Sweep
 	layout kernel.Layout
 }
 
-func (l lifted) Name() string            { return "lifted" }
-func (l lifted) Start([]float64) float64 { return 0 }
-func (l lifted) Changed()                {}
-func (l lifted) Describe() string        { return "" }
-func (l lifted) Bytes() int              { return 0 }
+func (l relaxingSolver) Name() string            { return "lifted" }
+func (l relaxingSolver) Start([]float64) float64 { return 0 }
+func (l relaxingSolver) Changed()                {}
+func (l relaxingSolver) Describe() string        { return "" }
+func (l relaxingSolver) Bytes() int              { return 0 }
 
-func (l lifted) Cycle(u []float64) float64 {
+func (l relaxingSolver) Cycle(u []float64) float64 {
 	l.RedBlack(u, 1, 60, kernel.Sequential{})
 	return 60
 }
 
 // TestGuard: corrections stop when the residual does not fall for a number of rounds, for
 // ever longer, and a round takes everybody's share.
-func TestGuard(t *testing.T) {
+func TestGuardPausesWhenTheResidualDoesNotFall(t *testing.T) {
 	g := coarseGuard{seen: make([]bool, 2)}
 	g.begin()
 	members := []share{{square: 3, fresh: true}, {square: 1, fresh: true}}

@@ -26,10 +26,10 @@ func coarseTree(c *problem.Config, r iterate.Rank) iterate.Tree {
 }
 
 // coarseBelow lists rank r and those below it in that tree, ascending.
-func coarseBelow(c *problem.Config, r iterate.Rank) []iterate.Rank {
+func coarseSubtree(c *problem.Config, r iterate.Rank) []iterate.Rank {
 	switch {
 	case c.Scheme.Lockstep() || c.Partition.Peers() > directShares:
-		return below(c.Partition, r)
+		return subtreeRanks(c.Partition, r)
 	case r > 0:
 		return []iterate.Rank{r}
 	}

@@ -16,10 +16,10 @@ func (w *peer) Describe() string {
 		out = append(out, w.local.solver.Describe())
 	}
 	switch {
-	case w.pace.fixed > 0:
-		out = append(out, fmt.Sprintf("%d cycles an exchange", w.pace.fixed))
+	case w.choice.fixed > 0:
+		out = append(out, fmt.Sprintf("%d cycles an exchange", w.choice.fixed))
 	default:
-		out = append(out, fmt.Sprintf("%.1f cycles an exchange at the end, by measurement", w.pace.chosen))
+		out = append(out, fmt.Sprintf("%.1f cycles an exchange at the end, by measurement", w.choice.chosen))
 	}
 	if c := w.coarse; c != nil {
 		out = append(out, fmt.Sprintf("coarse correction on %d points", c.grid.n[0]*c.grid.n[1]*c.grid.n[2]))

@@ -19,6 +19,6 @@ func newPeerOf(c problem.Config) (problem.Peer, error) {
 	return Method{}.New(c)
 }
 
-func together(t testing.TB, configs []problem.Config) []problem.Peer {
+func solveTogether(t testing.TB, configs []problem.Config) []problem.Peer {
 	return solvertest.Together(t, Method{}.New, configs)
 }

@@ -25,7 +25,7 @@ func (Method) Check(c *problem.Config) error {
 }
 
 // Links returns the peers whose regions meet that of rank r, and those of the coarse correction.
-func (Method) Links(c *problem.Config, r iterate.Rank) []iterate.Link { return schwarzLinks(c, r) }
+func (Method) Links(c *problem.Config, r iterate.Rank) []iterate.Link { return linksOf(c, r) }
 
 // New makes a peer of the method.
 func (Method) New(c problem.Config) (problem.Peer, error) {

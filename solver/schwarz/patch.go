@@ -13,14 +13,14 @@ import (
 // reads, and its points that this one reads.
 type patch struct {
 	*iterate.Channel
-	edge   *iterate.Channel // the agreement session with that peer; nil: there is none
-	send   kernel.Box       // in the own box's layout
-	recv   kernel.Box       // in the region's, ghosts among them
-	header int              // bytes before the values: the number of the last correction in them
+	agreement *iterate.Channel // the agreement session with that peer; nil: there is none
+	send      kernel.Box       // in the own box's layout
+	recv      kernel.Box       // in the region's, ghosts among them
+	header    int              // bytes before the values: the number of the last correction in them
 
-	read  iterate.Iteration // label that the last relaxation read
-	known bool              // one has been read in this step
-	past  bool              // what the time step starts from has come
+	read         iterate.Iteration // label that the last relaxation read
+	hasRead      bool              // one has been read in this step
+	hasStepStart bool              // what the time step starts from has come
 }
 
 // newPatch is the patch between the peer of region g and peer q, in a grid of n points. header bytes stand before
@@ -28,8 +28,8 @@ type patch struct {
 func newPatch(g *region, part problem.Partition, q iterate.Rank, overlap int, n [3]int, s iterate.Scheme, header int) *patch {
 	theirs := part.Box(q)
 	p := &patch{
-		send:   shifted(overlapping(g.own, grow(theirs, overlap+1, n)), g.own.Lo),
-		recv:   g.within(overlapping(theirs, grow(g.own, overlap+1, n))),
+		send:   shifted(intersection(g.own, grown(theirs, overlap+1, n)), g.own.Lo),
+		recv:   g.within(intersection(theirs, grown(g.own, overlap+1, n))),
 		header: header,
 	}
 	// Both ways have the same length, as the slots of a session do: what the longer one needs.
@@ -40,7 +40,7 @@ func newPatch(g *region, part problem.Partition, q iterate.Rank, overlap int, n 
 // begin forgets the values of the step before; what has come of the new one stays.
 func (p *patch) begin(step int) {
 	p.Channel.Begin(step)
-	p.known, p.past = false, false
+	p.hasRead, p.hasStepStart = false, false
 }
 
 // partBits of a label count the cycles of a local solve where values are sent while it
@@ -74,7 +74,7 @@ func (w *peer) Pack(op iterate.Op, dst []byte) {
 		return
 	}
 	if p.header > 0 {
-		binary.LittleEndian.PutUint64(dst, w.coarse.in)
+		binary.LittleEndian.PutUint64(dst, w.coarse.inIterate)
 	}
 	_, _, label := iterate.UnpackLabel(op.Label)
 	values := dst[p.header : p.header+8*p.send.Points()]
@@ -82,7 +82,7 @@ func (w *peer) Pack(op iterate.Op, dst []byte) {
 	switch k := label >> p.LabelShift; {
 	case label != k<<p.LabelShift: // of a local solve that is going on
 		if p.header > 0 {
-			binary.LittleEndian.PutUint64(dst, w.coarse.at)
+			binary.LittleEndian.PutUint64(dst, w.coarse.inWork)
 		}
 		b := p.send
 		for a := range 3 {
@@ -102,13 +102,13 @@ func (w *peer) Pack(op iterate.Op, dst []byte) {
 func (w *peer) assemble() (news bool) {
 	w.copyOwn(w.work, w.cur)
 	if w.patchHeader() > 0 {
-		w.coarse.at = w.coarse.newest
+		w.coarse.inWork = w.coarse.newest
 		w.coarse.catchUpOwn(w)
 	}
 	for _, p := range w.patches {
 		s := p.Pick(w.Iterate)
-		news = news || !p.known || s.Label > p.read
-		p.known, p.read = true, s.Label
+		news = news || !p.hasRead || s.Label > p.read
+		p.hasRead, p.read = true, s.Label
 		w.layout.Unpack(w.work, s.Data[p.header:p.header+8*p.recv.Points()], p.recv)
 		if p.header > 0 {
 			w.coarse.catchUp(w, p.recv, binary.LittleEndian.Uint64(s.Data))
@@ -130,7 +130,7 @@ func (w *peer) copyOwn(dst, src []float64) {
 }
 
 // takeOwn is the inverse of copyOwn.
-func (w *peer) takeOwn(dst, src []float64) {
+func (w *peer) extractOwn(dst, src []float64) {
 	n, lo := w.ownPart.N, w.inside.Lo
 	for z := range n[2] {
 		for y := range n[1] {

@@ -19,7 +19,7 @@ type peer struct {
 	iterate.Coordination
 	region
 	config  problem.Config
-	edges   []faceEdge // of channels, in the same order
+	faces   []face // of channels, in the same order
 	overlap int
 	exec    problem.Executor
 	block   *problem.Discretization
@@ -31,12 +31,12 @@ type peer struct {
 	work      []float64 // of the region: what is being solved
 	cur, next []float64 // of the own box: iterate k; the one before
 	spare     []float64
-	frozen    []float64 // of the snapshot in progress or agreed; may be cur
-	past      []float64 // of the region, dense: what the time step starts from
+	captured  []float64 // of the snapshot in progress or agreed; may be cur
+	stepStart []float64 // of the region, dense: what the time step starts from
 	spent     float64   // by all relaxations, in sweeps over the own box
 
-	pass schwarzPass
-	pace workPace
+	relaxation relaxation
+	choice     cycleChoice
 }
 
 // newPeer builds the region's arrays.
@@ -64,16 +64,16 @@ func newPeer(c problem.Config) (*peer, error) {
 		if w.Steps.Previous, err = c.Problem.Before(w.own, c.Initial); err != nil {
 			return nil, err
 		}
-		w.past = make([]float64, w.layout.Points())
+		w.stepStart = make([]float64, w.layout.Points())
 	}
 	if w.coarse, err = newCorrection(w); err != nil {
 		return nil, err
 	}
-	w.join()
+	w.makePatches()
 	w.work = make([]float64, w.layout.Len())
 	w.cur, w.next = make([]float64, w.ownPart.Len()), make([]float64, w.ownPart.Len())
-	w.pass.init(w)
-	w.pace.init(w)
+	w.relaxation.init(w)
+	w.choice.init(w)
 	if err := w.begin(); err != nil {
 		return nil, err
 	}
@@ -81,20 +81,20 @@ func newPeer(c problem.Config) (*peer, error) {
 }
 
 // join makes the patches and the edges.
-func (w *peer) join() {
+func (w *peer) makePatches() {
 	c := &w.config
 	for _, n := range c.Partition.Neighbours(c.Rank) {
-		w.edges = append(w.edges, faceEdge{to: n, own: n.Layer(w.ownPart)})
+		w.faces = append(w.faces, face{to: n, own: n.Layer(w.ownPart)})
 		w.Channels = append(w.Channels, iterate.NewChannel(n.Rank, n.FaceBytes, c.Scheme.Between(c.Rank, n.Rank)))
 	}
-	for _, q := range meeting(c.Partition, c.Rank, w.overlap) {
+	for _, q := range overlapPeers(c.Partition, c.Rank, w.overlap) {
 		p := newPatch(&w.region, c.Partition, q, w.overlap, c.Problem.N, c.Scheme.Between(c.Rank, q), w.patchHeader())
 		if w.flexible() {
 			p.LabelShift = partBits
 		}
-		if p.edge = w.ChannelOf(q); p.edge == nil && w.Steps.Total > 0 {
-			p.edge = &iterate.Channel{Rank: q}
-			w.AgreementOnly = append(w.AgreementOnly, p.edge)
+		if p.agreement = w.ChannelOf(q); p.agreement == nil && w.Steps.Total > 0 {
+			p.agreement = &iterate.Channel{Rank: q}
+			w.AgreementOnly = append(w.AgreementOnly, p.agreement)
 		}
 		w.patches, w.Halos = append(w.patches, p), append(w.Halos, p.Channel)
 	}
@@ -109,9 +109,9 @@ func (w *peer) join() {
 }
 
 // schwarzLinks are the peers whose regions meet that of rank.
-func schwarzLinks(c *problem.Config, rank iterate.Rank) []iterate.Link {
+func linksOf(c *problem.Config, rank iterate.Rank) []iterate.Link {
 	p, part := c.Problem, c.Partition
-	g := region{own: part.Box(rank), ext: grow(part.Box(rank), c.Method.Overlap, p.N)}
+	g := region{own: part.Box(rank), ext: grown(part.Box(rank), c.Method.Overlap, p.N)}
 	n, coarse := coarseGridOf(c)
 	header := 0
 	if coarse && !c.Scheme.Lockstep() {
@@ -123,7 +123,7 @@ func schwarzLinks(c *problem.Config, rank iterate.Rank) []iterate.Link {
 	}
 	faces := part.Neighbours(rank)
 	var out []iterate.Link
-	for _, q := range meeting(part, rank, c.Method.Overlap) {
+	for _, q := range overlapPeers(part, rank, c.Method.Overlap) {
 		s := c.Scheme.Between(rank, q)
 		x := newPatch(&g, part, q, c.Method.Overlap, p.N, s, header)
 		l := iterate.Link{Rank: q, Asynchronous: s.Asynchronous()}
@@ -158,7 +158,7 @@ func schwarzLinks(c *problem.Config, rank iterate.Rank) []iterate.Link {
 }
 
 // faceEdge is a face shared with a neighbour: along it frozen faces travel.
-type faceEdge struct {
+type face struct {
 	to  problem.Neighbour
 	own kernel.Box // own points of the face
 }
@@ -176,7 +176,7 @@ func (w *peer) flexible() bool { return w.config.Method.Flexible }
 // Next says what to do now; see Peer.
 func (w *peer) Next(now time.Duration) iterate.Op {
 	w.Now = now
-	w.pace.asked(now)
+	w.choice.observe(now)
 	for {
 		if w.Queued() {
 			return w.Pop()
@@ -191,11 +191,11 @@ func (w *peer) Next(now time.Duration) iterate.Op {
 			return iterate.Op{Kind: iterate.OpWait} // for what the time step starts from, which is sure to come
 		}
 		if w.Rule.Over() {
-			w.pass.abandon()
-			w.conclude()
+			w.relaxation.abandon()
+			w.finish()
 			continue
 		}
-		if op, ok := w.pass.next(now); ok {
+		if op, ok := w.relaxation.next(now); ok {
 			return op
 		}
 		g := w.Rule.Next()
@@ -207,12 +207,12 @@ func (w *peer) Next(now time.Duration) iterate.Op {
 			if !w.Readable() {
 				return w.Wait(now)
 			}
-			w.pass.begin(g)
+			w.relaxation.begin(g)
 		case iterate.ActionMeasureCaptured:
-			w.assembleFrozen()
-			w.pass.beginFrozen()
+			w.assembleCaptured()
+			w.relaxation.beginCaptured()
 		case iterate.ActionDone:
-			w.conclude()
+			w.finish()
 		default:
 			return w.Wait(now)
 		}
@@ -220,9 +220,9 @@ func (w *peer) Next(now time.Duration) iterate.Op {
 }
 
 // assembleFrozen brings the frozen block and the frozen faces of the neighbours together.
-func (w *peer) assembleFrozen() {
-	w.copyOwn(w.work, w.frozen)
-	for i, f := range w.edges {
+func (w *peer) assembleCaptured() {
+	w.copyOwn(w.work, w.captured)
+	for i, f := range w.faces {
 		b := w.inside
 		if a := f.to.Axis; f.to.Side < 0 {
 			b.Lo[a], b.Hi[a] = b.Lo[a]-1, b.Lo[a]
@@ -236,27 +236,27 @@ func (w *peer) assembleFrozen() {
 // Capture keeps the newest complete iterate as the block of a snapshot, without copying.
 func (w *peer) Capture() {
 	w.Release()
-	w.frozen, w.CapturedAt = w.cur, w.Iterate
+	w.captured, w.CapturedAt = w.cur, w.Iterate
 }
 
 func (w *peer) Release() {
-	if w.frozen != nil && !problem.SameArray(w.frozen, w.cur) && !problem.SameArray(w.frozen, w.next) {
-		w.spare = w.frozen
+	if w.captured != nil && !problem.SameArray(w.captured, w.cur) && !problem.SameArray(w.captured, w.next) {
+		w.spare = w.captured
 	}
-	w.frozen = nil
+	w.captured = nil
 }
 
 // Magnitudes are those of what was assembled to be measured.
 func (w *peer) Magnitudes() kernel.Sum { return w.block.Magnitudes(w.work, w.inside) }
 
 func (w *peer) PackCaptured(i int, dst []byte) {
-	w.ownPart.Pack(dst, w.frozen, w.edges[i].own)
+	w.ownPart.Pack(dst, w.captured, w.faces[i].own)
 }
 
 // room is an array of the own box that the next iterate may go to.
-func (w *peer) room() []float64 {
+func (w *peer) freeBuffer() []float64 {
 	switch {
-	case !problem.SameArray(w.next, w.frozen):
+	case !problem.SameArray(w.next, w.captured):
 		return w.next
 	case w.spare != nil:
 		out := w.spare
@@ -270,12 +270,12 @@ func (w *peer) room() []float64 {
 func (w *peer) Receive(c *iterate.Channel, m *iterate.Message) error {
 	switch m.Kind {
 	case iterate.MsgLayers:
-		return w.layersFrom(c.Rank, m)
+		return w.receiveLayers(c.Rank, m)
 	case iterate.MsgShares, iterate.MsgCorrection:
 		if w.coarse == nil {
 			return fmt.Errorf("kind %d, while there is no coarse correction here: do all peers use the same method?", m.Kind)
 		}
-		return w.coarse.agree(w, c.Rank, m)
+		return w.coarse.receive(w, c.Rank, m)
 	}
 	return fmt.Errorf("kind %d, which this method does not use", m.Kind)
 }
@@ -293,12 +293,12 @@ func (w *peer) Solution(dst []float64) {
 
 // answer is the block that was judged, and its iterate, or the newest one. In lockstep the
 // verdict on iterate k comes while k+1 is made; it is k that met the tolerance.
-func (w *peer) answer() ([]float64, iterate.Iteration) {
+func (w *peer) result() ([]float64, iterate.Iteration) {
 	if k, ok := w.Rule.Accepted(); ok && w.Iterate == k+1 {
 		return w.next, k
 	}
-	if w.frozen != nil && w.Rule.Over() {
-		return w.frozen, w.CapturedAt
+	if w.captured != nil && w.Rule.Over() {
+		return w.captured, w.CapturedAt
 	}
 	return w.cur, w.Iterate
 }
@@ -306,14 +306,14 @@ func (w *peer) answer() ([]float64, iterate.Iteration) {
 // Outcome tells how the run ended, or how far it has come.
 func (w *peer) Outcome() iterate.Outcome {
 	o := w.Coordination.Outcome()
-	_, o.Iterate = w.answer()
+	_, o.Iterate = w.result()
 	o.Work = w.spent
 	return o
 }
 
 // dense writes the agreed or the newest block to a dense array.
 func (w *peer) dense(dst []float64) {
-	src, _ := w.answer()
+	src, _ := w.result()
 	l := w.ownPart
 	for z := range l.N[2] {
 		for y := range l.N[1] {
@@ -327,4 +327,4 @@ func (w *peer) dense(dst []float64) {
 func (w *peer) Box() problem.Box { return w.own }
 
 // Links are the peers that this one exchanges anything with.
-func (w *peer) Links() []iterate.Link { return schwarzLinks(&w.config, w.config.Rank) }
+func (w *peer) Links() []iterate.Link { return linksOf(&w.config, w.config.Rank) }

@@ -52,7 +52,7 @@ func emulated(t require.TestingT, p *problem.Problem, part problem.Partition, m 
 			b := blocks[r]
 			v := make([]float64, b.Layout.Len())
 			each(b, func(i int, idx [3]int) { v[i] = u[at(idx)] })
-			for solver.begin(v, m.Work, true); !solver.over; {
+			for solver.begin(v, m.Work, true); !solver.complete; {
 				solver.step(v)
 			}
 			part.Box(iterate.Rank(r)).Each(func(_ int, idx [3]int) bool { next[at(idx)] = v[b.Index(idx)]; return true })
@@ -64,7 +64,7 @@ func emulated(t require.TestingT, p *problem.Problem, part problem.Partition, m 
 	return out
 }
 
-func TestSchwarzInLockstepIsItsEmulation(t *testing.T) {
+func TestSchwarzInLockstepEqualsEmulation(t *testing.T) {
 	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0)} {
 		t.Run(s.Name(), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
@@ -94,7 +94,7 @@ func TestSchwarzInLockstepIsItsEmulation(t *testing.T) {
 // TestSchwarzConverges: whatever the scheme, the local method, the overlap, the work and
 // the coarse correction, over a network that loses and reorders, the residual of the
 // answer is what was asked for and what the peers believe.
-func TestSchwarzConverges(t *testing.T) {
+func TestSchwarzConvergesInEveryScheme(t *testing.T) {
 	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(2), iterate.Hybrid(nil)} {
 		t.Run(s.Name(), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
@@ -131,7 +131,7 @@ func TestSchwarzConverges(t *testing.T) {
 
 // FuzzSchwarz feeds any messages, in any state, to a peer in the middle of the tree: it may
 // refuse them, it must not panic, spin or say that it is done without a reason.
-func FuzzSchwarz(f *testing.F) {
+func FuzzMessages(f *testing.F) {
 	for i, m := range solvertest.Samples() {
 		f.Add(m.Encode(), uint8(i))
 	}

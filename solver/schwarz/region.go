@@ -17,7 +17,7 @@ type region struct {
 
 func newRegion(p *problem.Problem, part problem.Partition, r iterate.Rank, overlap int) (region, error) {
 	g := region{own: part.Box(r)}
-	g.ext = grow(g.own, overlap, p.N)
+	g.ext = grown(g.own, overlap, p.N)
 	g.inside = g.within(g.own)
 	var err error
 	if g.layout, err = kernel.NewLayout(p.Dimension, g.ext.Size()); err != nil {
@@ -28,14 +28,14 @@ func newRegion(p *problem.Problem, part problem.Partition, r iterate.Rank, overl
 }
 
 // grow adds layers to a box, within a grid of n points.
-func grow(b problem.Box, layers int, n [3]int) problem.Box {
+func grown(b problem.Box, layers int, n [3]int) problem.Box {
 	for a := range 3 {
 		b.Lo[a], b.Hi[a] = max(0, b.Lo[a]-layers), min(n[a], b.Hi[a]+layers)
 	}
 	return b
 }
 
-func overlapping(a, b problem.Box) problem.Box {
+func intersection(a, b problem.Box) problem.Box {
 	for i := range 3 {
 		a.Lo[i], a.Hi[i] = max(a.Lo[i], b.Lo[i]), min(a.Hi[i], b.Hi[i])
 	}
@@ -55,7 +55,7 @@ func shifted(b problem.Box, by [3]int) kernel.Box {
 
 // gap is the number of layers from part i of an axis to the nearest point of part j; 0:
 // they are the same part.
-func gap(cuts []int, i, j int) int {
+func layersBetween(cuts []int, i, j int) int {
 	switch {
 	case j > i:
 		return cuts[j] - cuts[i+1] + 1
@@ -68,15 +68,15 @@ func gap(cuts []int, i, j int) int {
 // meeting lists, in ascending order, the peers whose boxes rank r reads when it grows by
 // overlap: those that the grown box meets, or its face ghosts. It is a symmetric
 // relation.
-func meeting(p problem.Partition, r iterate.Rank, overlap int) []iterate.Rank {
+func overlapPeers(p problem.Partition, r iterate.Rank, overlap int) []iterate.Rank {
 	place, parts := p.Place(r), p.Parts()
 	var lo, hi [3]int
 	for a, cuts := range p.Cuts {
 		lo[a], hi[a] = place[a], place[a]+1
-		for lo[a] > 0 && gap(cuts, place[a], lo[a]-1) <= overlap+1 {
+		for lo[a] > 0 && layersBetween(cuts, place[a], lo[a]-1) <= overlap+1 {
 			lo[a]--
 		}
-		for hi[a] < parts[a] && gap(cuts, place[a], hi[a]) <= overlap+1 {
+		for hi[a] < parts[a] && layersBetween(cuts, place[a], hi[a]) <= overlap+1 {
 			hi[a]++
 		}
 	}
@@ -86,7 +86,7 @@ func meeting(p problem.Partition, r iterate.Rank, overlap int) []iterate.Rank {
 			for x := lo[0]; x < hi[0]; x++ {
 				farthest := 0
 				for a, at := range [3]int{x, y, z} {
-					if gap(p.Cuts[a], place[a], at) > overlap {
+					if layersBetween(p.Cuts[a], place[a], at) > overlap {
 						farthest++
 					}
 				}

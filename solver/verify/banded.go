@@ -22,14 +22,14 @@ func bandOf(l kernel.Layout) int {
 
 func newBanded(l kernel.Layout, op *kernel.Operator) *banded {
 	f := &banded{n: l.Points(), band: bandOf(l)}
-	wide := 2*f.band + 1
-	f.rows = make([]float64, f.n*wide)
+	width := 2*f.band + 1
+	f.rows = make([]float64, f.n*width)
 	strides := [3]int{1, l.N[0], l.N[0] * l.N[1]}
 	d := 0
 	for z := range l.N[2] {
 		for y := range l.N[1] {
 			for x := range l.N[0] {
-				row := f.rows[d*wide:][:wide]
+				row := f.rows[d*width:][:width]
 				row[f.band] += op.Arrays[kernel.Center][d]
 				for k := kernel.West; k <= 2*l.Dim; k++ {
 					a := (k - 1) / 2
@@ -48,15 +48,15 @@ func newBanded(l kernel.Layout, op *kernel.Operator) *banded {
 
 // factor eliminates what lies before the diagonal, leaving the factors there.
 func (f *banded) factor() {
-	wide := 2*f.band + 1
+	width := 2*f.band + 1
 	for i := range f.n {
-		row := f.rows[i*wide:][:wide]
+		row := f.rows[i*width:][:width]
 		for j := max(0, i-f.band); j < i; j++ {
 			at := f.band + j - i
 			if row[at] == 0 {
 				continue
 			}
-			before := f.rows[j*wide:][:wide]
+			before := f.rows[j*width:][:width]
 			row[at] /= before[f.band]
 			for k := 1; k <= f.band; k++ {
 				row[at+k] -= float64(row[at] * before[f.band+k])
@@ -67,15 +67,15 @@ func (f *banded) factor() {
 
 // solve replaces the right-hand side by the solution.
 func (f *banded) solve(v []float64) {
-	wide := 2*f.band + 1
+	width := 2*f.band + 1
 	for i := range f.n {
-		row := f.rows[i*wide:][:wide]
+		row := f.rows[i*width:][:width]
 		for j := max(0, i-f.band); j < i; j++ {
 			v[i] -= float64(row[f.band+j-i] * v[j])
 		}
 	}
 	for i := f.n - 1; i >= 0; i-- {
-		row := f.rows[i*wide:][:wide]
+		row := f.rows[i*width:][:width]
 		for j := i + 1; j <= min(f.n-1, i+f.band); j++ {
 			v[i] -= float64(row[f.band+j-i] * v[j])
 		}

@@ -101,7 +101,7 @@ func (s *separable) symmetric(a int) bool {
 }
 
 // alike tells whether two axes may be exchanged: all tables along them are the same.
-func (s *separable) alike(a, b int) bool {
+func (s *separable) interchangeable(a, b int) bool {
 	same := s.row[kernel.West+2*a] == s.row[kernel.West+2*b] && s.row[kernel.East+2*a] == s.row[kernel.East+2*b]
 	for _, t := range s.terms {
 		same = same && slices.Equal(t.value[a], t.value[b])
@@ -140,8 +140,8 @@ func (s *separable) check(e problem.Executor) barrier {
 	chunk := max(1, 1<<14/n[0])
 	type extremes struct{ least, top float64 }
 	found := make([]extremes, (rows+chunk-1)/chunk)
-	half := s.alike(1, 2)
-	sixth := half && s.alike(0, 1)
+	half := s.interchangeable(1, 2)
+	sixth := half && s.interchangeable(0, 1)
 	e.For(len(found), func(c int) {
 		w, aw := make([]float64, n[0]), make([]float64, n[0])
 		least, top := math.Inf(1), 0.0

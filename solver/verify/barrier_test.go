@@ -13,7 +13,7 @@ import (
 )
 
 // Against gonum: the barriers bound ‖A⁻¹‖∞, by little more than it is.
-func TestConstantBarrier(t *testing.T) {
+func TestConstantBarrierBoundsTheInverseClosely(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := solvertest.AnyMMatrix(t, true)
 		b := constantBarrier(p, solvertest.Backwards{})
@@ -29,7 +29,7 @@ func TestConstantBarrier(t *testing.T) {
 
 // What the check finds is what A·w is, by the dense matrix; a w that is no barrier
 // proves nothing.
-func TestBarrierCheck(t *testing.T) {
+func TestBarrierCheckAgreesWithTheDenseMatrix(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := solvertest.AnyMMatrix(t, true)
 		s := newSeparable(p, "random")
@@ -72,7 +72,7 @@ func scaleOf(p *problem.Problem) float64 {
 }
 
 // The extremes are those of all points, where symmetry spares some and where it does not.
-func TestBarrierExtremes(t *testing.T) {
+func TestBarrierCheckFindsTheExtremesOfAllPoints(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := solvertest.Membrane([3]int{1, 1, 1}, rapid.IntRange(1, 3).Draw(t, "dimension"))
 		for a := range p.Dimension {

@@ -40,7 +40,7 @@ func rowSigns(s problem.Stencil, idx [3]int, v *[kernel.Directions]float64) stri
 }
 
 // rows checks the signs of a slab's rows, and their sums where the rows differ.
-func (s *slabResult) rows(b *problem.Discretization) {
+func (s *chunkResult) checkRows(b *problem.Discretization) {
 	s.excess, s.diagonal = math.Inf(1), [2]float64{math.Inf(1), 0}
 	p, o := b.Problem, &b.Operator
 	if o.Form != kernel.Variable {
@@ -64,12 +64,12 @@ func (s *slabResult) rows(b *problem.Discretization) {
 }
 
 // certify adds the bound to an evaluation, or why there is none.
-func (s *slabResult) certify(j *judgement, out *Evaluation, e problem.Executor) {
+func (s *chunkResult) certify(j *evaluator, out *Evaluation, e problem.Executor) {
 	p := j.p
 	c := &out.Certificate
 	c.Inverse, c.Rounding, c.Work = math.NaN(), s.rounding, j.work
 	st := problem.NewStencil(p)
-	best, bound := barrier{by: rowSums, least: s.excess, top: 1, shape: ones{}}, math.NaN()
+	best, bound := barrier{by: rowSums, least: s.excess, top: 1, shape: constantOne{}}, math.NaN()
 	if st.Constant() {
 		row := st.At([3]int{1, 1, 1})
 		if s.signs = rowSigns(st, [3]int{1, 1, 1}, &row); s.signs == "" {
@@ -80,10 +80,10 @@ func (s *slabResult) certify(j *judgement, out *Evaluation, e problem.Executor) 
 		return
 	}
 	c.factor = s.inf / best.least
-	if f := (barrier{by: "an approximate solution of A·w = 1", least: s.one.least, top: s.one.top, shape: j.profile}); f.inverse() > 0 {
-		bound = s.one.bound() // sharper than with the least A·w: point by point
+	if f := (barrier{by: "an approximate solution of A·w = 1", least: s.unit.least, top: s.unit.top, shape: j.comparison}); f.inverse() > 0 {
+		bound = s.unit.bound() // sharper than with the least A·w: point by point
 		if !(best.inverse() <= f.inverse()) {
-			best, c.factor = f, s.one.ratio
+			best, c.factor = f, s.unit.ratio
 		}
 	}
 	c.w = best.shape
@@ -113,9 +113,9 @@ func (s *slabResult) certify(j *judgement, out *Evaluation, e problem.Executor) 
 }
 
 // ones is w = 1.
-type ones struct{}
+type constantOne struct{}
 
-func (ones) fill(row []float64, _ [3]int) {
+func (constantOne) fill(row []float64, _ [3]int) {
 	for i := range row {
 		row[i] = 1
 	}
@@ -155,13 +155,13 @@ func rowMagnitude(b *problem.Discretization) float64 {
 	}
 	largest := 0.0
 	for d := range o.Arrays[kernel.Center] {
-		largest = max(largest, entries(b, d))
+		largest = max(largest, rowSum(b, d))
 	}
 	return largest
 }
 
 // entries is the sum of the magnitudes of the row at dense index d, where rows differ.
-func entries(b *problem.Discretization, d int) float64 {
+func rowSum(b *problem.Discretization, d int) float64 {
 	sum := 0.0
 	for n := range 1 + 2*b.Problem.Dimension {
 		sum += math.Abs(b.Operator.Arrays[n][d])

@@ -73,7 +73,7 @@ func TestErrorBoundIsSharp(t *testing.T) {
 
 // Where A is no M-matrix, u is outside its obstacles or not finite, that is said, and
 // no bound given.
-func TestNoBoundIsSaid(t *testing.T) {
+func TestCertificateStatesWhyThereIsNoBound(t *testing.T) {
 	varies := func(c problem.Coefficient) problem.Coefficient {
 		return problem.Coefficient{Of: func(q problem.Point) float64 { return c.Value * (1 + 1e-9*q[0]) }}
 	}
@@ -104,7 +104,7 @@ func TestNoBoundIsSaid(t *testing.T) {
 }
 
 // Rounding: of a solution whose computed residual is 0 the true one need not be.
-func TestBoundAllowsForRounding(t *testing.T) {
+func TestErrorBoundIncludesRounding(t *testing.T) {
 	p := solvertest.Membrane([3]int{40, 1, 1}, 1)
 	p.Obstacle = nil
 	p.Boundary = func(q problem.Point) float64 { return 1e6 + q[0] }
@@ -123,7 +123,7 @@ func TestBoundAllowsForRounding(t *testing.T) {
 
 // A grid of many slabs whose coefficients jump: the profile comes from a coarser grid,
 // fails the check and is refined.
-func TestProfileOfAJump(t *testing.T) {
+func TestComparisonIsRefinedWhereDiffusionJumps(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some seconds")
 	}

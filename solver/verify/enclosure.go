@@ -22,7 +22,7 @@ type Enclosure struct {
 }
 
 // enclosureVisit is how many sweeps a slab gets at a time.
-const enclosureVisit = 8
+const sweepsPerVisit = 8
 
 // Enclose encloses the solution by u ± ε·w, w and ε being those of the error bound of
 // judged, the evaluation of u; it must have one. Then both are relaxed: T(v)_i = P((f +
@@ -52,8 +52,8 @@ func Enclose(p *problem.Problem, u []float64, judged *Evaluation, sweeps int, e 
 		Lower: make([]float64, len(u)), Upper: make([]float64, len(u)), Sweeps: sweeps,
 	}}
 	err = n.eachSlab(e, n.begin)
-	for done := 0; done < sweeps && err == nil; done += enclosureVisit {
-		n.sweeps = min(enclosureVisit, sweeps-done)
+	for done := 0; done < sweeps && err == nil; done += sweepsPerVisit {
+		n.sweeps = min(sweepsPerVisit, sweeps-done)
 		err = n.eachSlab(e, n.improve)
 	}
 	if err == nil {
@@ -110,7 +110,7 @@ func (n *encloser) eachSlab(e problem.Executor, visit func(b *problem.Discretiza
 }
 
 // at is where the slab's row begins in a vector of interior values.
-func (n *encloser) at(first [3]int) int {
+func (n *encloser) rowOffset(first [3]int) int {
 	return first[0] - 1 + n.p.N[0]*(first[1]-1+n.p.N[1]*(first[2]-1))
 }
 
@@ -119,9 +119,9 @@ func (n *encloser) begin(b *problem.Discretization) error {
 	w := make([]float64, b.Layout.Len())
 	b.EachRow(func(row []float64, first [3]int) {
 		n.certificate.w.fill(row, first)
-		from := n.at(first)
+		from := n.rowOffset(first)
 		for i, v := range row {
-			d := from + i - n.at([3]int{b.Box.Lo[0] + 1, b.Box.Lo[1] + 1, b.Box.Lo[2] + 1})
+			d := from + i - n.rowOffset([3]int{b.Box.Lo[0] + 1, b.Box.Lo[1] + 1, b.Box.Lo[2] + 1})
 			radius := n.certificate.factor*v*(1+8*kernel.UnitRoundoff) + math.SmallestNonzeroFloat64
 			u := n.u[from+i]
 			n.Lower[from+i] = b.Project(math.Nextafter(u-radius, math.Inf(-1)), d)
@@ -143,7 +143,7 @@ func (n *encloser) improve(b *problem.Discretization) error {
 		}
 		// A relaxation computes at most 11 unit round-offs of the row's magnitudes, over
 		// the diagonal, from where it should: the source moves by more than that, outwards.
-		shifted := shiftedLower(b, side.sign*2*residualRounding(b, v))
+		shifted := shiftedSource(b, side.sign*2*residualRounding(b, v))
 		s, err := kernel.New(kernel.Config{
 			Layout: b.Layout, Operator: b.Operator, Source: shifted, Lower: b.Lower, Upper: b.Upper, Step: 1,
 		})
@@ -155,7 +155,7 @@ func (n *encloser) improve(b *problem.Discretization) error {
 			s.RelaxColour(v, 1, 1, b.Layout.Interior())
 		}
 		b.EachRow(func(row []float64, first [3]int) {
-			old := side.values[n.at(first):][:len(row)]
+			old := side.values[n.rowOffset(first):][:len(row)]
 			for i, x := range row {
 				if side.sign*(x-old[i]) < 0 {
 					old[i] = x
@@ -167,7 +167,7 @@ func (n *encloser) improve(b *problem.Discretization) error {
 }
 
 // shifted is the block's source with a number added.
-func shiftedLower(b *problem.Discretization, by float64) kernel.Field {
+func shiftedSource(b *problem.Discretization, by float64) kernel.Field {
 	if b.Source.Array == nil {
 		return kernel.Field{Value: b.Source.Value + by}
 	}
@@ -183,7 +183,7 @@ func (n *encloser) fill(b *problem.Discretization, v, values []float64) error {
 	if err := b.FillReference(v); err != nil {
 		return err
 	}
-	j := judgement{p: n.p, u: values}
+	j := evaluator{p: n.p, u: values}
 	j.fill(b, v)
 	return nil
 }

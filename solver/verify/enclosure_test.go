@@ -12,7 +12,7 @@ import (
 
 // Both vectors enclose gonum's solution however rough the iterate was, any number of
 // sweeps later; what is in contact for certain is in contact there.
-func TestEnclosure(t *testing.T) {
+func TestEnclosureContainsTheSolution(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := solvertest.AnyMMatrix(t, rapid.Bool().Draw(t, "constant"))
 		for p.Points() > 150 {
@@ -69,7 +69,7 @@ func phiOf(p *problem.Problem, d int) float64 {
 
 // Of a solution to round-off, sweeps settle the contact set and do not lose the
 // enclosure to rounding.
-func TestEnclosureOfASolution(t *testing.T) {
+func TestSweepsSettleTheContactSet(t *testing.T) {
 	p := solvertest.Membrane([3]int{15, 15, 15}, 3)
 	s, err := richardson.SolveSequential(p, problem.Jacobi, 1e-13, 0, 0, 0)
 	require.NoError(t, err)
@@ -93,7 +93,7 @@ func TestEnclosureOfASolution(t *testing.T) {
 }
 
 // Slabs of a large grid give an enclosure, too: the one of the neighbours' faces.
-func TestEnclosureInSlabs(t *testing.T) {
+func TestEnclosureOfManySlabsContainsTheSolution(t *testing.T) {
 	p := solvertest.Membrane([3]int{700, 600, 1}, 2)
 	p.Obstacle, p.Boundary = nil, func(problem.Point) float64 { return 1 }
 	u := make([]float64, p.Points())
@@ -113,7 +113,7 @@ func TestEnclosureInSlabs(t *testing.T) {
 	require.Greater(t, n.Sum[1], 1.0*700*600/701/601)
 }
 
-func TestEncloseRefuses(t *testing.T) {
+func TestEncloseRejectsInvalidInput(t *testing.T) {
 	p := solvertest.Membrane([3]int{9, 1, 1}, 1)
 	u := make([]float64, 9)
 	for i := range u {
@@ -136,7 +136,7 @@ func TestEncloseRefuses(t *testing.T) {
 }
 
 // Points on the upper obstacle are counted, with the lower one or without it, and enclosed.
-func TestUpperContactIsCounted(t *testing.T) {
+func TestUpperContactIsCountedAndEnclosed(t *testing.T) {
 	for _, lower := range []bool{true, false} {
 		p := solvertest.Membrane([3]int{9, 9, 9}, 3)
 		p.Source.Value = 20

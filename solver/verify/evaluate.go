@@ -51,7 +51,7 @@ func evaluateWhole(p *problem.Problem, u []float64, quick bool, e problem.Execut
 	if p.Evolution != nil {
 		return Evaluation{}, p.Refuse("it is nonstationary: a vector is judged as the end of one of its steps")
 	}
-	out, _, err := evaluate(p, judgement{units: in, u: in.Copied(u), quick: quick}, nil, e)
+	out, _, err := evaluate(p, evaluator{units: in, u: in.Copied(u), quick: quick}, nil, e)
 	return out, err
 }
 
@@ -74,7 +74,7 @@ func evaluateStep(p *problem.Problem, m int, before, u []float64, t *cubicTransf
 	if p.Evolution == nil || m < 1 || m > p.Evolution.Steps || len(before) != p.Points() {
 		return Evaluation{}, nil, p.Refuse("no step %d that begins with %d values", m, len(before))
 	}
-	j := judgement{units: in, before: in.Copied(before), dt: p.Evolution.Step(), u: in.Copied(u)}
+	j := evaluator{units: in, before: in.Copied(before), dt: p.Evolution.Step(), u: in.Copied(u)}
 	return evaluate(p.AtStep(m), j, t, e)
 }
 
@@ -115,20 +115,20 @@ func MaxError(p *problem.Problem, u []float64) float64 {
 
 // evaluate judges j's values by a problem in range, and returns the profile behind the bound,
 // if there is one. It begins with profile t; nil: one is made.
-func evaluate(p *problem.Problem, j judgement, t *cubicTransfer, e problem.Executor) (Evaluation, *cubicTransfer, error) {
+func evaluate(p *problem.Problem, j evaluator, t *cubicTransfer, e problem.Executor) (Evaluation, *cubicTransfer, error) {
 	if len(j.u) != p.Points() {
 		return Evaluation{}, nil, p.Refuse("a vector of %d values to evaluate; the grid has %d points", len(j.u), p.Points())
 	}
 	if e == nil {
 		e = problem.Sequential{}
 	}
-	j.p, j.profile = p, t
+	j.p, j.comparison = p, t
 	if t == nil && !j.quick {
-		if err := j.firstProfile(e); err != nil {
+		if err := j.firstComparison(e); err != nil {
 			return Evaluation{}, nil, err
 		}
 	}
-	total, err := j.slabs(e)
+	total, err := j.evaluateChunks(e)
 	if err == nil && !j.quick {
 		total, err = j.refine(total, e)
 	}
@@ -138,31 +138,31 @@ func evaluate(p *problem.Problem, j judgement, t *cubicTransfer, e problem.Execu
 	out := total.evaluation(&j)
 	total.certify(&j, &out, e)
 	out.unscale(-j.units.Scale)
-	return out, j.profile, nil
+	return out, j.comparison, nil
 }
 
 // judgement is what all slabs share.
-type judgement struct {
-	p         *problem.Problem
-	units     problem.Units
-	before    []float64 // of a time step, which is dt long
-	dt        float64
-	u         []float64
-	profile   *cubicTransfer // nil: one row serves all points, or row sums will do
-	minimiser *minimiser     // on the problem's own grid, where the profile is by it
-	sharp     *cubicTransfer // A·w = |r|, where rows differ much in size; else nil
-	sizes     []float64      // takes |r| of the whole grid, where it is not nil
-	work      float64        // of making profiles, in sweeps over the grid
-	points    int            // of a slab, about; 0: slabPoints
-	quick     bool           // no profile is made
+type evaluator struct {
+	p          *problem.Problem
+	units      problem.Units
+	before     []float64 // of a time step, which is dt long
+	dt         float64
+	u          []float64
+	comparison *cubicTransfer // nil: one row serves all points, or row sums will do
+	minimiser  *minimiser     // on the problem's own grid, where the profile is by it
+	sharp      *cubicTransfer // A·w = |r|, where rows differ much in size; else nil
+	residuals  []float64      // takes |r| of the whole grid, where it is not nil
+	work       float64        // of making profiles, in sweeps over the grid
+	points     int            // of a slab, about; 0: slabPoints
+	quick      bool           // no profile is made
 }
 
-func (j *judgement) slabs(e problem.Executor) (slabResult, error) {
+func (j *evaluator) evaluateChunks(e problem.Executor) (chunkResult, error) {
 	boxes := j.boxes()
-	slabs := make([]slabResult, len(boxes))
-	j.each(e, boxes, func(i int, w *slab) error { return slabs[i].evaluate(j, w) }, func(i int, err error) { slabs[i].err = err })
+	slabs := make([]chunkResult, len(boxes))
+	j.eachChunk(e, boxes, func(i int, w *chunk) error { return slabs[i].evaluate(j, w) }, func(i int, err error) { slabs[i].err = err })
 	inf := math.Inf(1)
-	total := slabResult{excess: inf, diagonal: [2]float64{inf, 0}, one: measured{least: inf}, sharp: measured{least: inf}}
+	total := chunkResult{excess: inf, diagonal: [2]float64{inf, 0}, unit: comparisonBound{least: inf}, sharp: comparisonBound{least: inf}}
 	for i := range slabs {
 		if slabs[i].err != nil {
 			return total, slabs[i].err
@@ -172,7 +172,7 @@ func (j *judgement) slabs(e problem.Executor) (slabResult, error) {
 	return total, nil
 }
 
-type slabResult struct {
+type chunkResult struct {
 	residual, reference kernel.Norm
 	sum                 kernel.Sum
 	contact, upper      int
@@ -187,10 +187,10 @@ type slabResult struct {
 	signs    string     // why A is no M-matrix: the first row that shows it
 	outside  string     // why u is not feasible
 
-	one, sharp measured // of the judgement's profiles
+	unit, sharp comparisonBound // of the judgement's profiles
 }
 
-func (s *slabResult) evaluate(j *judgement, w *slab) error {
+func (s *chunkResult) evaluate(j *evaluator, w *chunk) error {
 	b := &w.Discretization
 	stepper, err := b.Sweep(1) // the step is not used: nothing is relaxed
 	if err != nil {
@@ -202,7 +202,7 @@ func (s *slabResult) evaluate(j *judgement, w *slab) error {
 	stepper.Residual(&s.reference, w.v, b.Layout.Interior())
 	j.fill(b, w.v)
 	top := 0.0
-	j.eachStretch(b.Box, func(u []float64) {
+	j.eachRun(b.Box, func(u []float64) {
 		stepper.Kernel().AddValues(&s.sum, u)
 		top = problem.Larger(top, problem.LargestMagnitude(u))
 	})
@@ -211,25 +211,25 @@ func (s *slabResult) evaluate(j *judgement, w *slab) error {
 		return true
 	})
 	s.rounding = roundingUpTo(b, top)
-	if err = s.look(w, stepper); err != nil {
+	if err = s.scanValues(w, stepper); err != nil {
 		return err
 	}
 	stepper.Residual(&s.residual, w.v, b.Layout.Interior())
 	s.inf = s.residual.Max + s.rounding
-	s.rows(b)
-	s.measure(j, b, stepper, w.v)
+	s.checkRows(b)
+	s.measureComparisons(j, b, stepper, w.v)
 	return nil
 }
 
 // look finds what is read off the values themselves, and the force.
-func (s *slabResult) look(w *slab, stepper *kernel.Sweep) (err error) {
+func (s *chunkResult) scanValues(w *chunk, stepper *kernel.Sweep) (err error) {
 	b := &w.Discretization
 	p := b.Problem
 	exact := problem.NewSampler(p, "exact solution", p.Exact, p.Rows.Exact)
 	b.EachRowOf(b.Box, func(at, m int, first [3]int) bool {
 		row, d := w.v[at:][:m:m], b.Dense(first)
 		phi, psi := w.obstacles(d)
-		t := touching(stepper.Kernel(), w.words, row, phi, psi)
+		t := scanContact(stepper.Kernel(), w.words, row, phi, psi)
 		if p.Obstacle != nil {
 			s.contact += t.lower
 		}
@@ -238,7 +238,7 @@ func (s *slabResult) look(w *slab, stepper *kernel.Sweep) (err error) {
 			s.outside = fmt.Sprintf("at %v the value %v is not between the obstacles, %v and %v",
 				p.Place([3]int{first[0] + t.outside, first[1], first[2]}), row[t.outside], phi[t.outside], psi[t.outside])
 		}
-		w.force(stepper, t, first, d, nil, &s.force)
+		w.addForce(stepper, t, first, d, nil, &s.force)
 		if p.Exact != nil {
 			err = exact.Values(w.row, w.x, first)
 			for i, u := range row {
@@ -250,7 +250,7 @@ func (s *slabResult) look(w *slab, stepper *kernel.Sweep) (err error) {
 	return err
 }
 
-func (s *slabResult) merge(o *slabResult) {
+func (s *chunkResult) merge(o *chunkResult) {
 	s.residual.Merge(&o.residual)
 	s.reference.Merge(&o.reference)
 	s.sum.Merge(&o.sum)
@@ -264,12 +264,12 @@ func (s *slabResult) merge(o *slabResult) {
 	}
 	s.rounding, s.excess = max(s.rounding, o.rounding), min(s.excess, o.excess)
 	s.diagonal = [2]float64{min(s.diagonal[0], o.diagonal[0]), max(s.diagonal[1], o.diagonal[1])}
-	s.one.merge(o.one)
+	s.unit.merge(o.unit)
 	s.sharp.merge(o.sharp)
 	s.signs, s.outside = cmp.Or(s.signs, o.signs), cmp.Or(s.outside, o.outside)
 }
 
-func (s *slabResult) evaluation(j *judgement) Evaluation {
+func (s *chunkResult) evaluation(j *evaluator) Evaluation {
 	p := j.p
 	out := Evaluation{
 		RelativeResidual: iterate.Relative(s.residual.L2(), j.units.Reference(s.reference.L2())),

@@ -78,7 +78,7 @@ func TestEvaluateAgainstDense(t *testing.T) {
 
 // Slabs of any thickness, judged one after the other in the same arrays, give what one slab
 // of the whole grid gives.
-func TestSlabsDoNotMatter(t *testing.T) {
+func TestEvaluationIsIndependentOfChunks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := solvertest.AnyProblem(t)
 		p.Boundary = func(q problem.Point) float64 { return 0.1 + q[0] }
@@ -97,10 +97,10 @@ func TestSlabsDoNotMatter(t *testing.T) {
 		for d := range u {
 			u[d] = b.Project(float64(d%11)/5-1, d)
 		}
-		whole, err := (&judgement{p: p, before: before, dt: 0.5, u: u}).slabs(problem.Sequential{})
+		whole, err := (&evaluator{p: p, before: before, dt: 0.5, u: u}).evaluateChunks(problem.Sequential{})
 		require.NoError(t, err)
-		j := judgement{p: p, before: before, dt: 0.5, u: u, points: rapid.IntRange(1, p.Points()).Draw(t, "slab")}
-		cut, err := j.slabs(solvertest.Backwards{})
+		j := evaluator{p: p, before: before, dt: 0.5, u: u, points: rapid.IntRange(1, p.Points()).Draw(t, "slab")}
+		cut, err := j.evaluateChunks(solvertest.Backwards{})
 		require.NoError(t, err)
 		want, got := whole.evaluation(&j), cut.evaluation(&j)
 		want.ErrorBound, got.ErrorBound = 0, 0 // known later
@@ -112,10 +112,10 @@ func TestSlabsDoNotMatter(t *testing.T) {
 }
 
 // Rounding is allowed for the values beside a point, too: boundary data may be the largest.
-func TestRoundingOfBoundaryData(t *testing.T) {
+func TestRoundingBoundCoversBoundaryData(t *testing.T) {
 	p := solvertest.Membrane([3]int{3, 3, 3}, 3)
 	u := make([]float64, p.Points())
-	small, err := (&judgement{p: p, u: u}).slabs(problem.Sequential{})
+	small, err := (&evaluator{p: p, u: u}).evaluateChunks(problem.Sequential{})
 	require.NoError(t, err)
 	p.Boundary = func(q problem.Point) float64 {
 		if q[0] == 1 {
@@ -123,13 +123,13 @@ func TestRoundingOfBoundaryData(t *testing.T) {
 		}
 		return 0
 	}
-	large, err := (&judgement{p: p, u: u}).slabs(problem.Sequential{})
+	large, err := (&evaluator{p: p, u: u}).evaluateChunks(problem.Sequential{})
 	require.NoError(t, err)
 	require.Greater(t, large.rounding, 1e6*small.rounding/2)
 }
 
 // The error bound holds, and is not vacuous, where it is claimed; nowhere else.
-func TestErrorBound(t *testing.T) {
+func TestErrorBoundIsValidAndNotVacuous(t *testing.T) {
 	p := solvertest.Membrane([3]int{9, 9, 9}, 3)
 	exact, err := richardson.SolveSequential(p, problem.Jacobi, 1e-13, 0, 0, 0)
 	require.NoError(t, err)
@@ -174,7 +174,7 @@ func TestProblemErrors(t *testing.T) {
 	}
 }
 
-func TestWorkerRefuses(t *testing.T) {
+func TestWorkerRejectsInvalidConfig(t *testing.T) {
 	bad := func(problem.Point) float64 { return math.NaN() }
 	for name, c := range map[string]struct {
 		change func(c *problem.Config)
@@ -206,7 +206,7 @@ func TestWorkerRefuses(t *testing.T) {
 }
 
 // Measure finds what Evaluate finds, but for a bound that takes a search.
-func TestMeasureSearchesForNoBound(t *testing.T) {
+func TestMeasureDoesNotSearchForABound(t *testing.T) {
 	p := solvertest.Membrane([3]int{30, 20, 1}, 2)
 	p.Diffusion.Of = solvertest.Inclusion(100)
 	u := make([]float64, p.Points())

@@ -28,10 +28,10 @@ func ContactForce(p *problem.Problem, before []float64, dt float64, u []float64,
 	}
 	u, before = in.Copied(u), in.Copied(before)
 	out := Force{Values: make([]float64, len(u))}
-	j := judgement{p: p, before: before, dt: dt, u: u}
+	j := evaluator{p: p, before: before, dt: dt, u: u}
 	boxes := j.boxes()
 	errs, sums := make([]error, len(boxes)), make([]forces, len(boxes))
-	j.each(e, boxes, func(i int, w *slab) error { return j.force(w, out.Values, &sums[i]) }, func(i int, err error) { errs[i] = err })
+	j.eachChunk(e, boxes, func(i int, w *chunk) error { return j.force(w, out.Values, &sums[i]) }, func(i int, err error) { errs[i] = err })
 	var total forces
 	for i, err := range errs {
 		if err != nil {
@@ -66,7 +66,7 @@ func (f *forces) totals(p *problem.Problem) (out [2]float64) {
 }
 
 // force writes a slab of the force.
-func (j *judgement) force(w *slab, dst []float64, sums *forces) error {
+func (j *evaluator) force(w *chunk, dst []float64, sums *forces) error {
 	b := &w.Discretization
 	stepper, err := b.Sweep(1)
 	if err != nil {
@@ -80,7 +80,7 @@ func (j *judgement) force(w *slab, dst []float64, sums *forces) error {
 		d := b.Dense(first)
 		phi, psi := w.obstacles(d)
 		row := problem.Box{Lo: [3]int{first[0] - 1, first[1] - 1, first[2] - 1}}
-		w.force(stepper, touching(stepper.Kernel(), w.words, w.v[at:][:m], phi, psi), first, d, dst[j.dense(row):][:m], sums)
+		w.addForce(stepper, scanContact(stepper.Kernel(), w.words, w.v[at:][:m], phi, psi), first, d, dst[j.dense(row):][:m], sums)
 		return true
 	})
 	return nil
@@ -89,7 +89,7 @@ func (j *judgement) force(w *slab, dst []float64, sums *forces) error {
 // force adds the force at the points of a row to sums, and writes it where dst, for the
 // row's points, is not nil; t are the points in contact, d is the dense index of the row.
 // A point where both obstacles meet counts with the lower one.
-func (w *slab) force(s *kernel.Sweep, t touch, first [3]int, d int, dst []float64, sums *forces) {
+func (w *chunk) addForce(s *kernel.Sweep, t contactScan, first [3]int, d int, dst []float64, sums *forces) {
 	if t.end == 0 || w.Problem.Obstacle == nil && w.Problem.Upper == nil {
 		return
 	}

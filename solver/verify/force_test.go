@@ -12,7 +12,7 @@ import (
 
 // Equilibrium: what the obstacles, the source and the boundary put in adds up to
 // nothing. The matrix is gonum's.
-func TestContactForce(t *testing.T) {
+func TestContactForceAgreesWithTheDenseMatrix(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := solvertest.AnyMMatrix(t, rapid.Bool().Draw(t, "constant"))
 		for p.Points() > 150 {
@@ -68,7 +68,7 @@ func diagonalOf(p *problem.Problem) float64 {
 
 // Of a time step the rate of change belongs to the force: a membrane that lies on its
 // obstacle everywhere, moved up with it.
-func TestContactForceOfAStep(t *testing.T) {
+func TestContactForceIncludesTheRateOfChange(t *testing.T) {
 	p := solvertest.Membrane([3]int{5, 1, 1}, 1)
 	p.Obstacle = func(problem.Point) float64 { return 2 }
 	p.Boundary = func(problem.Point) float64 { return 2 }

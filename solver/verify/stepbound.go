@@ -14,11 +14,11 @@ import (
 // included: u* follows the data as max and min of solutions do, see Certificate), and the
 // step's own residual adds ‖M⁻¹‖∞ ‖r‖∞.
 type StepBounds struct {
-	problem *problem.Problem
-	done    int
-	bound   float64
-	by, why string
-	profile *cubicTransfer // of the last step
+	problem    *problem.Problem
+	done       int
+	bound      float64
+	by, why    string
+	comparison *cubicTransfer // of the last step
 }
 
 // NewStepBounds begins at u(0), which is exact.
@@ -34,11 +34,11 @@ func (b *StepBounds) Add(m int, before, u []float64, e problem.Executor) error {
 	if m != b.done+1 {
 		return b.problem.Refuse("step %d after step %d, where every one adds to the error", m, b.done)
 	}
-	judged, profile, err := evaluateStep(b.problem, m, before, u, b.profile, e)
+	judged, profile, err := evaluateStep(b.problem, m, before, u, b.comparison, e)
 	if err != nil {
 		return err
 	}
-	b.profile = profile
+	b.comparison = profile
 	b.done = m
 	c := &judged.Certificate
 	if b.why = c.Why; b.why != "" {

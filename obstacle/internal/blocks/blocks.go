@@ -67,8 +67,8 @@ func Decode(values []float64, data []byte) {
 	}
 }
 
-// walk calls visit for every contiguous row of u that holds bytes [offset, offset+length) of the box; at is the number of
-// values before the row.
+// walk calls visit for every contiguous row of u that holds bytes [offset, offset+length) of the box; at is the
+// number of values before the row.
 func walk(u []float64, n [3]int, b problem.Box, offset int64, length int, visit func(row []float64, at int)) error {
 	if offset < 0 || offset%8 != 0 || length%8 != 0 || offset+int64(length) > Bytes(b) {
 		return fmt.Errorf("bytes %d to %d are not within a box of %d bytes", offset, offset+int64(length), Bytes(b))

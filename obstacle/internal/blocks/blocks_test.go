@@ -3,10 +3,11 @@ package blocks
 import (
 	"testing"
 
-	"github.com/p2pdc/p2pdc/solver/iterate"
-	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Cut into boxes, sent in pieces of any length and put together, an array is the

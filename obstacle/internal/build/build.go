@@ -1,5 +1,4 @@
-// Package build knows which program this is: its version, and the fingerprint of
-// the protocols that its peers speak to each other.
+// Package build returns the version of the program and the fingerprint of the protocols between its peers.
 package build
 
 import (
@@ -14,7 +13,7 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 )
 
-// Version is the module's version, or the revision that it was built from.
+// Version returns the version of the module, or the revision that it was built from.
 func Version() string {
 	info, known := debug.ReadBuildInfo()
 	if !known {
@@ -35,7 +34,7 @@ func Version() string {
 	return v
 }
 
-// Toolchain names the compiler and the machine it compiled for.
+// Toolchain returns the compiler and its target.
 func Toolchain() string {
 	return fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
 )
 
-// adapters says where each peer that solve starts opens its links, and refuses a run
-// that could not be on the network that it names.
+// adapters returns the network settings of each peer that solve starts. It returns an error if the required network
+// is not available.
 func (a *app) adapters(q *request, w *work, p *launch.Plan) ([]rail.Host, error) {
 	out := make([]rail.Host, w.peers)
 	for r := range out {
@@ -31,7 +31,8 @@ func (a *app) adapters(q *request, w *work, p *launch.Plan) ([]rail.Host, error)
 	case !software:
 		return out, nil
 	case !q.inProcess:
-		return nil, usage("--ib-device %s: software adapters join peers of one process only: give --in-process", q.host.Device)
+		return nil, usage("--ib-device %s: software adapters connect peers of one process only: give --in-process",
+			q.host.Device)
 	case q.rails.Network == rail.Ether:
 		return nil, usage("--ib-device %s: --network ether uses no adapter", q.host.Device)
 	}
@@ -43,9 +44,11 @@ func (a *app) adapters(q *request, w *work, p *launch.Plan) ([]rail.Host, error)
 			continue
 		}
 		if q.rails.Network == rail.IB {
-			return nil, badInput(fmt.Errorf("--network ib: peer %d has no adapter, by --ib-device %s: --network auto uses Ethernet where one end has none", r, q.host.Device))
+			return nil, usage("--network ib: peer %d has no adapter, by --ib-device %s; --network auto uses "+
+				"Ethernet in that case",
+				r, q.host.Device)
 		}
-		out[r].Without = fmt.Sprintf("--ib-device %s leaves peer %d out", q.host.Device, r)
+		out[r].Without = fmt.Sprintf("--ib-device %s does not list peer %d", q.host.Device, r)
 	}
 	return out, nil
 }

@@ -16,42 +16,44 @@ func (a *app) calibrateCommand() *cobra.Command {
 	var n, peers, mtu int
 	c := &cobra.Command{
 		Use:   "calibrate",
-		Short: "Measure this machine, as a model that runs can be simulated on",
-		Long: `calibrate measures how fast this machine relaxes, alone and on all its cores, and what
-messages between its processes cost, in about a second; it must be doing nothing else.
-What it writes is the model this-machine with its figures, for --model FILE: peers
-are processes that share the cores (docs/simulation.md). Caches matter: with --n and
---peers the relaxation is measured on a block as those runs have. Messages are those of
---scheme: asynchronous ones are not acknowledged, and cost less.`,
+		Short: "Measure this machine and write it as a model for simulations",
+		Long: `calibrate measures the relaxation rate of this machine, on one core and on all cores,
+and the cost of messages between its processes, in about a second. The machine must
+be idle. It writes the model this-machine, for --model FILE, in which peers are
+processes that share the cores (docs/simulation.md). Caches matter: give --n and
+--peers of the runs to measure relaxation on a block of their size. Messages are those
+of --scheme: asynchronous ones are not acknowledged and cost less.`,
 		Example: "  obstacle calibrate --n 64 --peers 2 --out this-machine.yaml",
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if n < 2 || n > 1024 || peers < 1 || peers > n {
-				return usage("--n %d --peers %d: there should be 2 to 1024 points a side, and 1 to n peers", n, peers)
+				return usage("--n %d --peers %d: want 2 to 1024 points per axis and 1 to n peers", n, peers)
 			}
 			if mtu != 0 && (mtu < ether.MinMTU || mtu > ether.MaxMTU) {
-				return usage("--mtu %d: there should be %d to %d bytes, or 0 for loopback's", mtu, ether.MinMTU, ether.MaxMTU)
+				return usage("--mtu %d: want %d to %d bytes, or 0 for that of loopback", mtu, ether.MinMTU,
+					ether.MaxMTU)
 			}
 			if scheme != "sync" && scheme != "async" {
 				return usage("--scheme %q: want sync or async", scheme)
 			}
 			if out != "" {
-				if err := writable(out); err != nil {
+				if err := checkWritable(out); err != nil {
 					return err
 				}
 			}
-			d, err := calibration.ThisMachine(c.Context(), calibration.Workload{N: n, Peers: peers, MTU: mtu, Asynchronous: scheme == "async"})
+			block := calibration.Workload{N: n, Peers: peers, MTU: mtu, Asynchronous: scheme == "async"}
+			d, err := calibration.ThisMachine(c.Context(), block)
 			if err != nil {
 				return failed(err)
 			}
 			return a.writeModel(d.Name, clusterfile.Format(d), out)
 		},
 	}
-	c.Flags().IntVar(&n, "n", 96, "points a side of the grid")
-	c.Flags().IntVar(&peers, "peers", 1, "peers that have a block of it each")
-	c.Flags().IntVar(&mtu, "mtu", 0, "largest IP packet of messages, in bytes (0: loopback's)")
+	c.Flags().IntVar(&n, "n", 96, "points per axis of the grid")
+	c.Flags().IntVar(&peers, "peers", 1, "peers among which the grid is divided")
+	c.Flags().IntVar(&mtu, "mtu", 0, "largest IP packet in bytes (0: that of loopback)")
 	c.Flags().StringVar(&scheme, "scheme", "sync", "scheme whose messages are timed: sync or async")
-	c.Flags().StringVar(&out, "out", "", "file to write; otherwise the model is printed")
+	c.Flags().StringVar(&out, "out", "", "file to write (default: standard output)")
 	return c
 }
 
@@ -62,8 +64,10 @@ func (a *app) writeModel(name string, text []byte, file string) error {
 	}
 	err := save(file, func(w io.Writer) error { _, err := w.Write(text); return err })
 	if err != nil {
-		fmt.Fprintf(a.err, "%s", text) // measured in vain otherwise
+		fmt.Fprintf(a.err, "%s", text) // so that the measurement is not lost
 		return failed(err)
 	}
-	return a.print(map[string]string{"model": name, "file": file}, func(w io.Writer) { fmt.Fprintf(w, "%s: written\n", file) })
+	return a.print(map[string]string{"model": name, "file": file}, func(w io.Writer) {
+		fmt.Fprintf(w, "%s: written\n", file)
+	})
 }

@@ -3,40 +3,44 @@ package cli
 import (
 	"runtime"
 
+	"github.com/spf13/pflag"
+
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/verify"
-	"github.com/spf13/pflag"
 )
 
-// enclosing are the flags of two-sided enclosures.
-type enclosing struct {
-	wanted bool
-	sweeps int
+// enclosureFlags are the flags of --enclose.
+type enclosureFlags struct {
+	enabled bool
+	sweeps  int
 }
 
-func (n *enclosing) add(f *pflag.FlagSet) {
-	f.BoolVar(&n.wanted, "enclose", false, "enclose the discrete solution from below and from above, rounding included, and every probe")
-	f.IntVar(&n.sweeps, "enclose-sweeps", 24, "with --enclose: relaxations that draw both sides together")
+func (n *enclosureFlags) add(f *pflag.FlagSet) {
+	f.BoolVar(&n.enabled, "enclose", false,
+		"bound the discrete solution and every probe from below and above, rounding errors included")
+	f.IntVar(&n.sweeps, "enclose-sweeps", 24, "with --enclose: relaxations that tighten the bounds")
 }
 
-// check refuses before the run what could not be done after it.
-func (n *enclosing) check(p *problem.Problem) error {
+// check returns an error, before the run, if an enclosure is impossible.
+func (n *enclosureFlags) check(p *problem.Problem) error {
 	switch {
 	case n.sweeps < 0:
 		return usage("--enclose-sweeps %d: want 0 or more", n.sweeps)
-	case n.wanted && p.Steps() > 0:
-		return usage("--enclose: the problem changes in time, and the errors of its steps add up; only stationary ones are enclosed")
+	case n.enabled && p.Steps() > 0:
+		return usage("--enclose: the problem is nonstationary, and the errors of its steps add up; only " +
+			"stationary problems can be enclosed")
 	}
 	return nil
 }
 
-// enclose adds an enclosure to the answer where one is wanted, and its values at the
-// probes; where there can be none, the answer says why.
-func (n *enclosing) enclose(s *report.Solution, p *problem.Problem, u []float64, e *verify.Evaluation, places []problem.Point) error {
-	if !n.wanted {
+// enclose adds the requested enclosure and its values at the probes to the answer, or the reason if there is none.
+func (n *enclosureFlags) enclose(
+	s *report.Solution, p *problem.Problem, u []float64, e *verify.Evaluation, places []problem.Point,
+) error {
+	if !n.enabled {
 		return nil
 	}
 	if why := e.Certificate.Why; why != "" {
@@ -54,7 +58,7 @@ func (n *enclosing) enclose(s *report.Solution, p *problem.Problem, u []float64,
 	return nil
 }
 
-// force is the array of the contact force, for the outputs that hold it.
+// force returns the contact force if an output holds it, else nil.
 func force(w *work, o *launch.Outcome, out []string) ([]float64, error) {
 	wanted := false
 	for _, name := range out {

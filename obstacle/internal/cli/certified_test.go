@@ -4,15 +4,16 @@ import (
 	"math"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/richardson"
 	"github.com/p2pdc/p2pdc/solver/verify"
-	"github.com/stretchr/testify/require"
 )
 
-// What --enclose adds to an answer: intervals that hold the solution to round-off.
+// --enclose adds intervals to the answer that contain the solution up to round-off.
 func TestEnclose(t *testing.T) {
 	p := cube(t, 9)
 	solve := func(tol float64) []float64 {
@@ -25,10 +26,10 @@ func TestEnclose(t *testing.T) {
 	require.NoError(t, err)
 	places := []problem.Point{{0.2, 0.3, 0.4}, {0, 0.5, 0.5}}
 	s := &report.Solution{Probes: []report.Probe{probe(p, rough, places[0]), probe(p, rough, places[1])}}
-	n := &enclosing{sweeps: 8}
+	n := &enclosureFlags{sweeps: 8}
 	require.NoError(t, n.enclose(s, p, rough, &e, places))
-	require.Nil(t, s.Enclosure, "not asked for")
-	n.wanted = true
+	require.Nil(t, s.Enclosure, "not requested")
+	n.enabled = true
 	require.NoError(t, n.enclose(s, p, rough, &e, places))
 	u := probe(p, exact, places[0]).U
 	require.LessOrEqual(t, s.Probes[0].Between[0], u)
@@ -44,10 +45,10 @@ func TestEnclose(t *testing.T) {
 
 func TestEncloseRefused(t *testing.T) {
 	p := cube(t, 5)
-	require.NoError(t, (&enclosing{wanted: true}).check(p))
-	require.ErrorContains(t, (&enclosing{sweeps: -1}).check(p), "--enclose-sweeps -1")
+	require.NoError(t, (&enclosureFlags{enabled: true}).check(p))
+	require.ErrorContains(t, (&enclosureFlags{sweeps: -1}).check(p), "--enclose-sweeps -1")
 	front, _, err := file.Load("front1d", []int{5})
 	require.NoError(t, err)
-	require.NoError(t, (&enclosing{}).check(front))
-	require.ErrorContains(t, (&enclosing{wanted: true}).check(front), "changes in time")
+	require.NoError(t, (&enclosureFlags{}).check(front))
+	require.ErrorContains(t, (&enclosureFlags{enabled: true}).check(front), "nonstationary")
 }

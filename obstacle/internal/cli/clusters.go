@@ -9,30 +9,28 @@ import (
 	"strings"
 
 	"github.com/p2pdc/p2pdc/microproto"
-	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/topology"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
-	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// label decides who tells the peers' clusters: --clusters, --topology, or nobody (then
-// they find out). It returns nil in the last case.
-func (q *request) label(p problem.Partition) (launch.Label, error) {
+// clusterLabels returns the function that declares the clusters of peers, by --clusters or --topology, or nil if they
+// are to be measured.
+func (q *request) clusterLabels(p problem.Partition) (launch.Label, error) {
 	peers := p.Peers()
 	switch {
 	case q.clusters < 0:
-		return nil, usage("--clusters %d: want 1 or more, or 0 to have it found out", q.clusters)
+		return nil, usage("--clusters %d: want 1 or more, or 0 to measure them", q.clusters)
 	case q.clusters > 0 && q.topology != "":
-		return nil, usage("--clusters and --topology both say which peers form a cluster: give one of them")
+		return nil, usage("--clusters and --topology both declare clusters: give one of them")
 	case q.clusters > peers:
-		return nil, usage("--clusters %d of %d peers: every cluster has one at least", q.clusters, peers)
+		return nil, usage("--clusters %d with %d peers: every cluster has at least one", q.clusters, peers)
 	case q.clusters > 0:
 		if q.clusters > 1 {
-			if err := q.between(fmt.Sprintf("--clusters %d", q.clusters)); err != nil {
+			if err := q.needInterCluster(fmt.Sprintf("--clusters %d", q.clusters)); err != nil {
 				return nil, err
 			}
 		}
@@ -48,14 +46,14 @@ func (q *request) label(p problem.Partition) (launch.Label, error) {
 		return nil, badInput(fmt.Errorf("--topology: %w", err))
 	}
 	if len(t.Clusters()) > 1 {
-		if err := q.between("--topology " + q.topology); err != nil {
+		if err := q.needInterCluster("--topology " + q.topology); err != nil {
 			return nil, err
 		}
 	}
 	if q.rendezvous != "" {
 		return func(_ int, host string, at []netip.Addr) (string, error) { return t.Cluster(host, at) }, nil
 	}
-	// The peers will be started here.
+	// The peers will be started on this host.
 	host, _ := os.Hostname()
 	here, err := t.Cluster(host, driver.Addresses(""))
 	if err != nil {
@@ -64,10 +62,9 @@ func (q *request) label(p problem.Partition) (launch.Label, error) {
 	return func(int, string, []netip.Addr) (string, error) { return here, nil }, nil
 }
 
-// someClusters are labels of as many clusters as the peers of a run will form, by what
-// flags say of them; of peers that are yet to come with --topology, which hosts they are on
-// is not known, and there may be as many as the file has.
-func (q *request) someClusters() ([]string, error) {
+// possibleClusters returns as many labels as the run may have clusters. The hosts of peers that are started by hand
+// are unknown, so --topology allows as many as the file has.
+func (q *request) possibleClusters() ([]string, error) {
 	n := q.clusters
 	if q.topology != "" {
 		if n = 1; q.rendezvous != "" {
@@ -85,30 +82,30 @@ func (q *request) someClusters() ([]string, error) {
 	return out, nil
 }
 
-// fits refuses what the peers would refuse, and gives the scheme the peers' labels; of so
-// many clusters they are.
-func (q *request) fits(w *work, clusters int) error {
+// checkConfig returns the errors that the peers would return, for the given number of clusters.
+func (q *request) checkConfig(w *work, clusters int) error {
 	labels := make([]string, w.peers)
 	for r, c := range problem.Clusters(w.partition, clusters) {
 		labels[r] = strconv.Itoa(c)
 	}
 	var err error
-	if w.scheme, err = choice.Scheme(q.scheme, labels); err != nil {
+	if w.scheme, err = q.catalog.Scheme(q.scheme, labels); err != nil {
 		return err
 	}
 	c := problem.Config{
 		Problem: w.problem, Partition: w.partition, Scheme: w.scheme, Order: w.order, Method: w.method,
 		Tolerance: q.tol, MaxSweeps: iterate.Iteration(q.maxSweeps),
 	}
-	return solver.Check(c)
+	return q.catalog.Methods.Check(c)
 }
 
-// between refuses channels between clusters when their micro-protocols are not all in
-// the catalog.
-func (q *request) between(flag string) error {
+// needInterCluster returns an error if the catalog lacks micro-protocols of sessions between clusters.
+func (q *request) needInterCluster(flag string) error {
 	var missing []string
 	for _, mode := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
-		c, err := p2psap.TablePolicy{}.Compose(p2psap.Conditions{Mode: mode, Locality: p2psap.OtherCluster, Network: p2psap.Ethernet})
+		c, err := p2psap.TablePolicy{}.Compose(p2psap.Conditions{
+			Mode: mode, Locality: p2psap.OtherCluster, Network: p2psap.Ethernet,
+		})
 		if err != nil {
 			return failed(err)
 		}
@@ -119,7 +116,8 @@ func (q *request) between(flag string) error {
 		}
 	}
 	if missing != nil {
-		return usage("%s: channels between clusters need %s, which are not built in this release; there is one cluster", flag, strings.Join(missing, ", "))
+		return usage("%s: sessions between clusters need %s, which the catalog lacks", flag,
+			strings.Join(missing, ", "))
 	}
 	return nil
 }

@@ -6,14 +6,15 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver/problem"
-	"github.com/stretchr/testify/require"
 )
 
-// rows is a catalog of the micro-protocols named; it builds none of them.
+// rows returns a catalog that lists the micro-protocols but cannot build them.
 func rows(t *testing.T, names ...string) *catalog.Set {
 	t.Helper()
 	c := microproto.NewCatalog()
@@ -32,7 +33,7 @@ func slabs(t *testing.T, peers int) problem.Partition {
 
 func TestClustersAreRunsOfRanks(t *testing.T) {
 	q := &request{clusters: 3, catalog: rows(t, p2psap.TableRows()...)}
-	label, err := q.label(slabs(t, 8))
+	label, err := q.clusterLabels(slabs(t, 8))
 	require.NoError(t, err)
 	var got []string
 	for rank := range 8 {
@@ -43,18 +44,18 @@ func TestClustersAreRunsOfRanks(t *testing.T) {
 	require.Equal(t, []string{"0", "0", "0", "1", "1", "1", "2", "2"}, got)
 
 	q.clusters = 0
-	label, err = q.label(slabs(t, 8))
+	label, err = q.clusterLabels(slabs(t, 8))
 	require.NoError(t, err)
-	require.Nil(t, label, "nobody says: they find out")
+	require.Nil(t, label, "clusters are measured")
 }
 
 func TestClustersNeedTheirMicroProtocols(t *testing.T) {
 	c := p2psap.Column{Mode: microproto.ModeSynchronous, Intra: true}
 	q := &request{clusters: 2, catalog: rows(t, append(p2psap.TableProtocols(c), "Asynchronous", "DuplicateAck")...)}
-	_, err := q.label(slabs(t, 2))
-	require.ErrorContains(t, err, "--clusters 2: channels between clusters need WindowCongestionControl, TCPNewRenoCongestionAvoidance, DCCPAck")
+	_, err := q.clusterLabels(slabs(t, 2))
+	require.ErrorContains(t, err, "--clusters 2: sessions between clusters need WindowCongestionControl, TCPNewRenoCongestionAvoidance, DCCPAck")
 	q.clusters = 1
-	_, err = q.label(slabs(t, 2))
+	_, err = q.clusterLabels(slabs(t, 2))
 	require.NoError(t, err)
 }
 
@@ -62,7 +63,7 @@ func TestTopology(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "t.yaml")
 	require.NoError(t, os.WriteFile(name, []byte("clusters: {a: [ga, 10.1.0.0/16], b: [gb]}\n"), 0o600))
 	q := &request{topology: name, rendezvous: "h:1", catalog: rows(t, p2psap.TableRows()...)}
-	label, err := q.label(slabs(t, 2))
+	label, err := q.clusterLabels(slabs(t, 2))
 	require.NoError(t, err)
 	l, err := label(1, "x", []netip.Addr{netip.MustParseAddr("10.1.2.3")})
 	require.NoError(t, err)
@@ -71,11 +72,11 @@ func TestTopology(t *testing.T) {
 	require.ErrorContains(t, err, `the host "x" (no address) is in no cluster`)
 
 	q.rendezvous = ""
-	_, err = q.label(slabs(t, 2))
+	_, err = q.clusterLabels(slabs(t, 2))
 	require.ErrorContains(t, err, "is in no cluster", "peers on this host are known before they start")
 	require.Equal(t, ExitUsage, exitCode(err))
 
 	q.catalog = rows(t)
-	_, err = q.label(slabs(t, 2))
-	require.ErrorContains(t, err, "channels between clusters need")
+	_, err = q.clusterLabels(slabs(t, 2))
+	require.ErrorContains(t, err, "sessions between clusters need")
 }

@@ -8,19 +8,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
-	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
-	"github.com/spf13/pflag"
-	"github.com/stretchr/testify/require"
 )
 
-// combinations are arguments of solve: every method with every scheme, and what else a peer
-// may refuse.
+// combinations returns arguments of solve: every method with every scheme, and other flags that a peer may refuse.
 func combinations() (out [][]string) {
-	for _, method := range methods() {
+	for _, method := range []string{problem.Richardson, problem.SOR, problem.Multigrid, problem.Schwarz} {
 		for _, scheme := range []string{"sync", "async", "delay:0", "delay:2", "hybrid"} {
 			for _, partition := range []string{"slabs", "boxes"} {
 				for _, clusters := range []string{"0", "1", "2", "4"} {
@@ -40,7 +39,7 @@ func combinations() (out [][]string) {
 	return out
 }
 
-// requestOf reads arguments as solve does.
+// requestOf parses arguments as solve does.
 func requestOf(t *testing.T, args []string) *request {
 	t.Helper()
 	q := &request{catalog: catalog.New()}
@@ -52,8 +51,7 @@ func requestOf(t *testing.T, args []string) *request {
 	return q
 }
 
-// Every combination is refused as bad usage, with a reason, or one that no peer refuses:
-// built as the peers build it, with the clusters they are told.
+// Every combination is either refused as bad usage, with a reason, or accepted by every peer, with its clusters.
 func TestCombinationsAreRefusedBeforeTheStart(t *testing.T) {
 	accepted := 0
 	for _, prob := range []string{"membrane", "front1d"} {
@@ -78,7 +76,7 @@ func TestCombinationsAreRefusedBeforeTheStart(t *testing.T) {
 						labels[r], err = w.label(r, "", nil)
 						require.NoError(t, err)
 					}
-					c.Scheme, err = choice.Scheme(q.scheme, labels)
+					c.Scheme, err = q.catalog.Scheme(q.scheme, labels)
 					require.NoError(t, err)
 				}
 				_, err := solver.New(c)
@@ -97,8 +95,7 @@ func obstacle(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), err.String()
 }
 
-// Hybrid with a method of the whole grid is Schwarz with it, as docs/cli.md says, unless
-// there is one cluster.
+// Hybrid with a method of the whole grid means Schwarz with that method, unless there is one cluster.
 func TestHybridOfWholeGridMethods(t *testing.T) {
 	for _, method := range []string{"sor", "multigrid"} {
 		for clusters, want := range map[string]string{"1": method, "2": "schwarz"} {
@@ -116,7 +113,7 @@ func TestHybridOfWholeGridMethods(t *testing.T) {
 	}
 }
 
-// compare has a row for what does not go together, and solves the others.
+// compare has a row for a contradictory combination, and solves the others.
 func TestCompareHasRowsForWhatIsRefused(t *testing.T) {
 	type rows struct {
 		Rows []struct {
@@ -145,13 +142,13 @@ func TestCompareHasRowsForWhatIsRefused(t *testing.T) {
 		require.Equal(t, r.Converged, r.Messages != nil)
 		if !r.Converged {
 			refused++
-			require.Contains(t, r.Why, "--clusters 2 of 1 peers")
+			require.Contains(t, r.Why, "--clusters 2 with 1 peers")
 		}
 	}
 	require.Equal(t, 2, refused)
 	code, out, _ = obstacle(t, append(small, "--clusters", "2", "--peers", "1,2", "--scheme", "async")...)
 	require.Equal(t, ExitUsage, code)
-	require.Contains(t, out, "not solved: richardson, async, --peers 1: --clusters 2 of 1 peers")
+	require.Contains(t, out, "not solved: richardson, async, --peers 1: --clusters 2 with 1 peers")
 
 	code, out, _ = obstacle(t, append(small, "--peers", "2", "--max-sweeps", "3", "--format", "json")...)
 	require.Equal(t, ExitStopped, code)
@@ -164,7 +161,7 @@ func TestCompareHasRowsForWhatIsRefused(t *testing.T) {
 	}
 }
 
-// What is accepted is solved, over sockets: a part of the combinations.
+// A selection of the accepted combinations is solved over sockets.
 func TestCombinationsAreSolved(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some seconds")

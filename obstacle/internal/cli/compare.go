@@ -9,13 +9,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
-	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/obstacle/internal/figure"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/solver/iterate"
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // comparison is the JSON of compare.
@@ -27,42 +27,42 @@ type comparison struct {
 	Order     string  `json:"order"`
 	Threads   int     `json:"threads"`
 	Rounds    int     `json:"rounds"`
-	Reference string  `json:"reference"` // what t(1) is
+	Reference string  `json:"reference"` // description of t(1)
 	Rows      []row   `json:"rows"`
 	Version   string  `json:"version"`
-	Figure    string  `json:"figure,omitempty"` // the first that was written
+	Figure    string  `json:"figure,omitempty"` // the first written one
 
 	Outputs []report.Output `json:"outputs"`
 }
 
 func (a *app) compareCommand() *cobra.Command {
 	q := &request{catalog: a.catalog}
-	o := &onModel{}
+	o := &modelFlags{}
 	var schemes, methods, out []string
 	var peers []int
 	var rounds int
 	c := &cobra.Command{
 		Use:   "compare PROBLEM",
-		Short: "Compare schemes on the same work: table, efficiency, figure",
+		Short: "Compare schemes and methods on the same problem: table, efficiency, figure",
 		Long: `compare solves the same problem to the same tolerance with every scheme on every
-number of peers, several rounds with the runs interleaved, and prints the median
-time and the spread. Efficiency is t(1)/(P·t(P)); t(1) is the median time of one
-peer with the same method and threads, none of it slowed by --slowdown. --methods
-compares methods too, each against one peer of its own.
+number of peers, in several rounds of interleaved runs, and prints the median time
+and the spread. Efficiency is t(1)/(P·t(P)), where t(1) is the median time of one
+peer with the same method and threads, without --slowdown. --methods compares
+methods, too, each with its own t(1).
 
-A row that cannot be solved says why, and the others go on. Exit codes: 0 all rows
-are solved; 1 a run failed; 3 one was stopped before the tolerance; 2 a row asks for
-what does not go together (all others are solved), or bad usage.
+A row that cannot be solved shows the reason, and the others continue. Exit codes:
+0 all rows are solved; 1 a run failed; 3 a run was stopped before the tolerance;
+2 bad usage, or the flags of a row contradict each other and all others are solved.
 
 With --model the runs are simulated on the model of a cluster (docs/simulation.md),
-with every method and scheme on every number of --machines: the same output for the
-same seed.`,
+with every method and scheme on every number of --machines. The output is then the
+same for the same seed.`,
 		Example: `  obstacle compare membrane --n 24 --peers 2 --rounds 1
   obstacle compare membrane --n 24 --model graphene-eth --machines 4,8 --scheme sync,async --csv table.csv
   obstacle compare membrane --n 24 --model graphene-ib --machines 2,4 --methods richardson,schwarz,multigrid`,
 		Args: oneArgument("problem"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := o.fits(c); err != nil {
+			if err := o.check(c); err != nil {
 				return err
 			}
 			if c.Flags().Changed("methods") && c.Flags().Changed("method") {
@@ -73,42 +73,44 @@ same seed.`,
 			}
 			if o.model != "" {
 				o.size(q, c.Flags())
-				return a.compareOn(c.Context(), q, o, args[0], choices{methods: methods, schemes: schemes}, out)
+				return a.compareOn(c.Context(), q, o, args[0], selection{methods: methods, schemes: schemes}, out)
 			}
 			if !c.Flags().Changed("scheme") {
 				if schemes = []string{"sync", "async"}; q.clusters > 1 || q.topology != "" {
 					schemes = append(schemes, "hybrid")
 				}
 			}
-			return a.compare(c.Context(), q, args[0], choices{methods, schemes, peers}, rounds, out)
+			return a.compare(c.Context(), q, args[0], selection{methods, schemes, peers}, rounds, out)
 		},
 	}
 	f := c.Flags()
 	q.flags(f)
-	f.StringSliceVar(&schemes, "scheme", nil, "schemes to compare: sync, async, delay:K, hybrid (default sync,async, and hybrid when there are clusters); also --schemes")
+	f.StringSliceVar(&schemes, "scheme", nil,
+		"schemes to compare: sync, async, delay:K, hybrid (default sync,async, and hybrid with clusters)")
 	f.SetNormalizeFunc(func(f *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "schemes" {
 			name = "scheme"
 		}
 		return renamed(f, name)
 	})
-	f.StringSliceVar(&methods, "methods", nil, "methods to compare: richardson, sor, multigrid, schwarz (default: --method)")
+	f.StringSliceVar(&methods, "methods", nil, "methods to compare (default: that of --method)")
 	f.IntSliceVar(&peers, "peers", []int{2}, "numbers of peers, P1,P2,…")
-	f.IntVar(&rounds, "rounds", 3, "rounds; the runs of a round come one after the other")
+	f.IntVar(&rounds, "rounds", 3, "number of rounds, each of which runs every row once")
 	o.flags(f)
-	f.StringArrayVar(&out, "out", nil, "write a figure of the efficiency: .png, .svg or .pdf; with --model also a table: .csv (repeatable)")
+	f.StringArrayVar(&out, "out", nil,
+		"write a figure of the efficiency (.png, .svg, .pdf), with --model also a table (.csv); repeatable")
 	return grouped(c)
 }
 
-// choices are what compare compares.
-type choices struct {
+// selection holds what compare compares.
+type selection struct {
 	methods, schemes []string
 	peers            []int
 }
 
-func (a *app) compare(ctx context.Context, q *request, ref string, all choices, rounds int, out []string) error {
+func (a *app) compare(ctx context.Context, q *request, ref string, all selection, rounds int, out []string) error {
 	for _, name := range out {
-		if err := cmp.Or(badInput(figure.Check(name)), writable(name)); err != nil {
+		if err := cmp.Or(badInput(figure.Check(name)), checkWritable(name)); err != nil {
 			return err
 		}
 	}
@@ -121,8 +123,11 @@ func (a *app) compare(ctx context.Context, q *request, ref string, all choices, 
 	if q.threads == 0 {
 		q.threads = 1
 	}
-	c := comparison{Tolerance: q.tol, Method: strings.Join(all.methods, ","), Order: q.order, Threads: q.threads, Rounds: rounds, Outputs: []report.Output{}, Version: build.Version()}
-	var cases []trial
+	c := comparison{
+		Tolerance: q.tol, Method: strings.Join(all.methods, ","), Order: q.order, Threads: q.threads, Rounds: rounds,
+		Outputs: []report.Output{}, Version: build.Version(),
+	}
+	var cases []measurement
 	for _, m := range all.methods {
 		of := *q
 		of.method.name = m
@@ -131,17 +136,18 @@ func (a *app) compare(ctx context.Context, q *request, ref string, all choices, 
 			return err
 		}
 		for i := range more {
-			more[i].row.one = len(cases)
+			more[i].row.reference = len(cases)
 		}
 		cases = append(cases, more...)
 	}
-	first := slices.IndexFunc(cases, func(t trial) bool { return t.work != nil })
+	first := slices.IndexFunc(cases, func(t measurement) bool { return t.work != nil })
 	if first < 0 {
 		return cases[0].row.err
 	}
 	p := cases[first].work.problem
 	c.Problem, c.N = cases[first].work.spec.Name(), slices.Clone(p.N[:p.Dimension])
-	c.Reference = fmt.Sprintf("sync on 1 peer, projected %s in %s order, threads %d", strings.Join(all.methods, " or "), q.order, q.threads)
+	c.Reference = fmt.Sprintf("sync on 1 peer, projected %s in %s order, threads %d",
+		strings.Join(all.methods, " or "), q.order, q.threads)
 	ctx, interrupt, stop := interrupts(ctx)
 	defer stop()
 	for round := range rounds {
@@ -151,9 +157,10 @@ func (a *app) compare(ctx context.Context, q *request, ref string, all choices, 
 				t.row.err = a.once(ctx, t, interrupt)
 			}
 			if ctx.Err() != nil {
-				return t.row.err // ended at once: nothing is written
+				return t.row.err // ended at once: write nothing
 			}
-			a.log.Info().Int("round", round).Str("scheme", t.row.Scheme).Int("peers", t.row.Peers).Bool("solved", t.row.err == nil).Msg("done")
+			a.log.Info().Int("round", round).Str("scheme", t.row.Scheme).Int("peers", t.row.Peers).
+				Bool("solved", t.row.err == nil).Msg("done")
 		}
 	}
 	ran := false
@@ -161,10 +168,10 @@ func (a *app) compare(ctx context.Context, q *request, ref string, all choices, 
 		c.Rows = append(c.Rows, cases[i].row)
 		ran = ran || exitCode(cases[i].row.err) != ExitUsage
 	}
-	if !ran { // what every row asks for is not there
+	if !ran { // every row was refused
 		return c.Rows[0].err
 	}
-	c.sum()
+	c.summarize()
 	for _, name := range out {
 		err := draw(name, c.title(), series(c.Rows, len(all.methods) > 1))
 		if c.Outputs = append(c.Outputs, outcomeOf(name, err)); err == nil && c.Figure == "" {
@@ -174,27 +181,30 @@ func (a *app) compare(ctx context.Context, q *request, ref string, all choices, 
 	return cmp.Or(a.print(c, c.text), unwritten(c.Outputs), c.verdict())
 }
 
-// trial is one row in the making.
-type trial struct {
+// measurement collects the runs of one row.
+type measurement struct {
 	request request
 	work    *work
 	row     row
 }
 
-// cases lists the runs of a round, the reference first.
-func (q *request) cases(ref string, schemes []string, peers []int) ([]trial, error) {
+// cases returns the measurements, the reference first.
+func (q *request) cases(ref string, schemes []string, peers []int) ([]measurement, error) {
 	one := *q
-	one.scheme, one.peers, one.slowdown, one.weights, one.partition = "sync", 1, nil, nil, "auto"
-	one.clusters, one.topology, one.method.flexible = 0, "", false
+	one.scheme, one.peers = "sync", 1
+	one.slowdown = nil
+	one.clusters, one.topology = 0, ""
+	one.partition, one.weights = "auto", nil
+	one.method.flexible = false
 	requests := []request{one}
 	if _, err := slowdowns(q.slowdown, slices.Max(peers)); err != nil {
 		return nil, badInput(err)
 	}
-	if _, err := q.method.config(iterate.Synchronous()); err != nil { // a wrong word is wrong in every row
+	if _, err := q.method.config(iterate.Synchronous(), q.catalog); err != nil {
 		return nil, err
 	}
 	for _, s := range schemes {
-		if _, err := choice.Scheme(s, nil); err != nil {
+		if _, err := q.catalog.Scheme(s, nil); err != nil {
 			return nil, badInput(err)
 		}
 		if s == "hybrid" && q.clusters == 0 && q.topology == "" {
@@ -205,16 +215,17 @@ func (q *request) cases(ref string, schemes []string, peers []int) ([]trial, err
 				return nil, usage("--peers %d: want 1 or more", p)
 			}
 			r := *q
-			r.scheme, r.peers, r.slowdown = s, p, slowAmong(q.slowdown, p)
+			r.scheme, r.peers = s, p
+			r.slowdown = slowdownsAmong(q.slowdown, p)
 			if s == "sync" && p == 1 && len(r.slowdown) == 0 {
 				continue // the reference
 			}
 			requests = append(requests, r)
 		}
 	}
-	var out []trial
+	var out []measurement
 	for _, r := range requests {
-		t := trial{request: r, row: row{Method: r.method.name, Scheme: r.scheme, Peers: r.peers, Converged: true}}
+		t := measurement{request: r, row: row{Method: r.method.name, Scheme: r.scheme, Peers: r.peers, Converged: true}}
 		if t.work, t.row.err = r.resolve(ref); t.row.err == nil {
 			t.row.Scheme, t.row.Peers = t.work.scheme.Name(), t.work.peers
 		}
@@ -223,8 +234,8 @@ func (q *request) cases(ref string, schemes []string, peers []int) ([]trial, err
 	return out, nil
 }
 
-// slowAmong keeps the slow ones of the first p peers.
-func slowAmong(flags []string, p int) []string {
+// slowdownsAmong returns the slowdowns of the first p peers.
+func slowdownsAmong(flags []string, p int) []string {
 	return slices.DeleteFunc(slices.Clone(flags), func(s string) bool {
 		rank, _, _ := strings.Cut(s, ":")
 		r, err := strconv.Atoi(rank)
@@ -232,8 +243,8 @@ func slowAmong(flags []string, p int) []string {
 	})
 }
 
-// once runs a trial and adds its times.
-func (a *app) once(ctx context.Context, t *trial, interrupt <-chan struct{}) error {
+// once runs a measurement once and adds its times.
+func (a *app) once(ctx context.Context, t *measurement, interrupt <-chan struct{}) error {
 	steps, err := newRecorder(t.work, nil, 1)
 	if err != nil {
 		return err
@@ -242,7 +253,7 @@ func (a *app) once(ctx context.Context, t *trial, interrupt <-chan struct{}) err
 	if err != nil {
 		return err
 	}
-	e, evolution, err := a.judge(t.work, o, steps, t.request.stepMode)
+	e, evolution, err := a.evaluate(t.work, o, steps, t.request.stepMode)
 	if err != nil {
 		return failed(err)
 	}
@@ -256,7 +267,8 @@ func (a *app) once(ctx context.Context, t *trial, interrupt <-chan struct{}) err
 	}
 	r.seconds, r.sweeps = append(r.seconds, float64(s.Seconds)), append(r.sweeps, s.SequentialEquivalentSweeps)
 	r.Residual = max(r.Residual, s.RelativeResidual)
-	r.Messages, r.Bytes, r.Planes = &s.Messages, &s.Bytes, &s.PlanesMoved
+	r.Messages, r.Bytes = &s.Messages, &s.Bytes
+	r.Planes = &s.PlanesMoved
 	r.Converged = r.Converged && s.Converged
 	return nil
 }

@@ -17,29 +17,30 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
-// onModel are the flags of compare for a simulated comparison.
-type onModel struct {
+// modelFlags are the flags of compare for simulated comparisons.
+type modelFlags struct {
 	simulation
 	machines []int
 	csv      string
 }
 
-func (o *onModel) flags(f *pflag.FlagSet) {
+func (o *modelFlags) flags(f *pflag.FlagSet) {
 	o.simulation.flags(f)
 	f.IntSliceVar(&o.machines, "machines", []int{4, 8, 16}, "with --model: numbers of machines, M1,M2,…")
-	f.StringVar(&o.csv, "csv", "", "with --model: write the table to a file")
+	f.StringVar(&o.csv, "csv", "", "with --model: write the table to this file")
 }
 
-// realFlags are the flags of compare that say how real peers run.
+// realFlags returns the flags of compare that apply to real runs only.
 func realFlags() []string {
 	return []string{
-		"threads", "in-process", "network", "clusters", "topology", "slowdown", "peer-timeout", "initial", "protect", "mtu", "step-mode", "balance",
-		"peers", "rounds", "ib-device", "ib-port", "ib-gid", "ib-mode", "ib-blocks", "ib-block-bytes", "ib-completion",
+		"threads", "in-process", "network", "clusters", "topology", "slowdown", "peer-timeout", "initial", "protect",
+		"mtu", "step-mode", "balance", "peers", "rounds", "ib-device", "ib-port", "ib-gid", "ib-mode", "ib-blocks",
+		"ib-block-bytes", "ib-completion",
 	}
 }
 
-// fits refuses flags that the kind of comparison does not have.
-func (o *onModel) fits(c *cobra.Command) error {
+// check returns an error for flags that the kind of comparison does not have.
+func (o *modelFlags) check(c *cobra.Command) error {
 	changed := func(names []string) string {
 		i := slices.IndexFunc(names, func(n string) bool { return c.Flags().Changed(n) })
 		if i < 0 {
@@ -49,19 +50,22 @@ func (o *onModel) fits(c *cobra.Command) error {
 	}
 	if o.model == "" {
 		if name := changed([]string{"machines", "stand-in", "no-overlap", "csv"}); name != "" {
-			return usage("--%s is of simulated runs: give --model too", name)
+			return usage("--%s is for simulated runs: give --model, too", name)
 		}
 		return nil
 	}
 	if name := changed(realFlags()); name != "" {
-		instead := map[string]string{"peers": "; give --machines", "clusters": "; the model has sites", "slowdown": "; the model has slow machines"}
-		return usage("--%s is of real runs, and --model simulates them%s", name, instead[name])
+		instead := map[string]string{
+			"peers": "; give --machines", "clusters": "; the model has sites",
+			"slowdown": "; the model has slow machines",
+		}
+		return usage("--%s is for real runs, but --model simulates%s", name, instead[name])
 	}
 	return o.simulation.check()
 }
 
-// outputs refuses files that could not be written when all runs are over.
-func (o *onModel) outputs(out []string) error {
+// checkOutputs returns an error for files that could not be written.
+func (o *modelFlags) checkOutputs(out []string) error {
 	for i, name := range out {
 		if name != o.csv && !isCSV(name) {
 			if err := figure.Check(name); err != nil {
@@ -71,7 +75,7 @@ func (o *onModel) outputs(out []string) error {
 		if slices.Contains(out[:i], name) {
 			return usage("%s is given twice: give each file once", name)
 		}
-		if err := writable(name); err != nil {
+		if err := checkWritable(name); err != nil {
 			return err
 		}
 	}
@@ -79,14 +83,14 @@ func (o *onModel) outputs(out []string) error {
 }
 
 // compareOn compares methods and schemes on the model of a cluster.
-func (a *app) compareOn(ctx context.Context, q *request, o *onModel, ref string, all choices, out []string) error {
+func (a *app) compareOn(ctx context.Context, q *request, o *modelFlags, ref string, all selection, out []string) error {
 	if o.csv != "" {
 		out = append(slices.Clone(out), o.csv)
 	}
-	if err := o.outputs(out); err != nil {
+	if err := o.checkOutputs(out); err != nil {
 		return err
 	}
-	f, err := a.openModel(o.model, q.blockOf(o.machines...))
+	f, err := a.openModel(o.model, q.calibrationBlock(o.machines...))
 	if err != nil {
 		return err
 	}
@@ -100,29 +104,29 @@ func (a *app) compareOn(ctx context.Context, q *request, o *onModel, ref string,
 		return usage("nothing to compare: give --machines")
 	}
 	all.peers = o.machines
-	var contests []*contest
+	var compared []*methodComparison
 	var runs []*virtualRun
 	for _, name := range all.methods {
-		m, err := a.contest(q, &o.simulation, f, ref, name, all)
+		m, err := a.compareMethod(q, &o.simulation, f, ref, name, all)
 		if err != nil {
 			return err
 		}
-		contests, runs = append(contests, m), append(runs, m.runs()...)
+		compared, runs = append(compared, m), append(runs, m.runs()...)
 	}
 	if len(runs) == 0 {
-		return contests[0].rows[0].refused
+		return compared[0].rows[0].refused
 	}
-	surviveWrites()
+	ignoreWriteSignals()
 	ctx, stop := signal.NotifyContext(ctx, stopSignals()...)
 	defer stop()
-	if err := a.play(ctx, runs); err != nil {
+	if err := a.simulateAll(ctx, runs); err != nil {
 		return err
 	}
 	c := report.SimulatedComparison{Subject: runs[0].subject(&o.simulation, f), Outputs: []report.Output{}}
 	c.Method = strings.Join(all.methods, ",")
 	var rows []*virtualRun
-	for _, m := range contests {
-		m.judge(&c)
+	for _, m := range compared {
+		m.addRows(&c)
 		rows = append(rows, m.rows...)
 	}
 	for _, name := range out {
@@ -131,7 +135,7 @@ func (a *app) compareOn(ctx context.Context, q *request, o *onModel, ref string,
 	return cmp.Or(a.print(&c, c.Text), unwritten(c.Outputs), worst(rows))
 }
 
-// worst is the exit code of all rows.
+// worst returns the error of all rows with the most important exit code.
 func worst(rows []*virtualRun) error {
 	var out error
 	for _, r := range rows {
@@ -142,8 +146,8 @@ func worst(rows []*virtualRun) error {
 	return out
 }
 
-// worseCode reports whether a row's exit code comes before another's: a failure before a run
-// that was stopped, and that before a row that was refused.
+// worseCode reports whether an exit code is more important than another: failures come before stopped runs, and those
+// before refused ones.
 func worseCode(code, than int) bool {
 	order := []int{ExitSolved, ExitUsage, ExitStopped, ExitFailed}
 	return slices.Index(order, code) > slices.Index(order, than)
@@ -163,7 +167,7 @@ func draw(name, title string, all []figure.Series) error {
 	return save(name, func(w io.Writer) error { return figure.Write(w, name, title, all) })
 }
 
-// simulatedSeries sorts the rows by scheme, and by method where there are several.
+// simulatedSeries returns the lines of a figure: one per scheme, and per method if there are several.
 func simulatedSeries(c *report.SimulatedComparison) []figure.Series {
 	var out []figure.Series
 	for i := range c.Rows {
@@ -171,14 +175,8 @@ func simulatedSeries(c *report.SimulatedComparison) []figure.Series {
 		if !r.Efficiency.Known() {
 			continue
 		}
-		name := c.Name(r)
-		at := slices.IndexFunc(out, func(s figure.Series) bool { return s.Name == name })
-		if at < 0 {
-			at = len(out)
-			out = append(out, figure.Series{Name: name})
-		}
 		e := float64(r.Efficiency)
-		out[at].Points = append(out[at].Points, figure.Point{Peers: r.Machines, Low: e, Mid: e, High: e})
+		out = figure.Append(out, c.Name(r), figure.Point{Peers: r.Machines, Low: e, Mid: e, High: e})
 	}
 	for _, s := range out {
 		slices.SortFunc(s.Points, func(a, b figure.Point) int { return a.Peers - b.Peers })

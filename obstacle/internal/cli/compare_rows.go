@@ -11,8 +11,8 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
-// row is one scheme on a number of peers: medians over the rounds. What is not known,
-// because a run was refused or did not solve the problem, is null.
+// row is one scheme on a number of peers: medians over the rounds. Values are null if a run was refused or did not
+// solve the problem.
 type row struct {
 	Method     string          `json:"method"`
 	Scheme     string          `json:"scheme"`
@@ -22,20 +22,20 @@ type row struct {
 	Slowest    nullable.Number `json:"seconds_slowest"`
 	Efficiency nullable.Number `json:"efficiency"`
 	Equivalent nullable.Number `json:"sequential_equivalent_sweeps"`
-	Residual   nullable.Number `json:"relative_residual"` // the largest of the rounds
+	Residual   nullable.Number `json:"relative_residual"` // maximum over the rounds
 	Messages   *uint64         `json:"messages"`          // of the last round, as all below
 	Planes     *int            `json:"planes_moved"`
 	Bytes      *uint64         `json:"bytes"`
 	Converged  bool            `json:"converged"`     // in every round
-	Why        string          `json:"why,omitempty"` // it is not
+	Why        string          `json:"why,omitempty"` // reason if it did not
 
-	seconds []float64
-	sweeps  []float64
-	one     int   // index of the reference, which has the same method
-	err     error // why it is not solved; of the first round that ended so
+	seconds   []float64
+	sweeps    []float64
+	reference int   // index of the row of t(1), which has the same method
+	err       error // of the first round that was not solved
 }
 
-// verdict is the exit code of all rows.
+// verdict returns the exit code of all rows.
 func (c *comparison) verdict() error {
 	code := ExitSolved
 	for i := range c.Rows {
@@ -46,21 +46,15 @@ func (c *comparison) verdict() error {
 	if code == ExitSolved {
 		return nil
 	}
-	return &exitError{code: code} // the rows say why
+	return &exitError{code: code} // the rows show the reasons
 }
 
-// sum turns the rounds into rows.
-func (c *comparison) sum() {
+// summarize computes the rows from the rounds.
+func (c *comparison) summarize() {
 	for i := range c.Rows {
 		r := &c.Rows[i]
 		if r.err != nil {
-			nan := nullable.NaN()
-			r.Converged, r.Why = false, r.err.Error()
-			r.Seconds, r.Fastest, r.Slowest, r.Equivalent, r.Efficiency = nan, nan, nan, nan, nan
-			r.Messages, r.Bytes, r.Planes = nil, nil, nil
-			if len(r.seconds) == 0 && r.Residual == 0 {
-				r.Residual = nan
-			}
+			r.unsolved()
 			continue
 		}
 		r.Seconds, r.Equivalent = nullable.Number(median(r.seconds)), nullable.Number(median(r.sweeps))
@@ -68,12 +62,25 @@ func (c *comparison) sum() {
 	}
 	for i := range c.Rows {
 		if r := &c.Rows[i]; r.err == nil {
-			r.Efficiency = report.Efficiency(float64(c.Rows[r.one].Seconds), r.Peers, float64(r.Seconds))
+			r.Efficiency = report.Efficiency(float64(c.Rows[r.reference].Seconds), r.Peers, float64(r.Seconds))
 		}
 	}
 }
 
-// title is that of the figure, which names the rows that are not in it.
+// unsolved sets the values of a row that was not solved.
+func (r *row) unsolved() {
+	r.Converged, r.Why = false, r.err.Error()
+	r.Messages, r.Bytes = nil, nil
+	r.Planes = nil
+	for _, n := range []*nullable.Number{&r.Seconds, &r.Fastest, &r.Slowest, &r.Equivalent, &r.Efficiency} {
+		*n = nullable.NaN()
+	}
+	if len(r.seconds) == 0 && r.Residual == 0 {
+		r.Residual = nullable.NaN()
+	}
+}
+
+// title returns the title of the figure, which names the rows that were not solved.
 func (c *comparison) title() string {
 	out, sep := fmt.Sprintf("%s, n = %v, tolerance %g", c.Problem, c.N, c.Tolerance), "; not solved: "
 	for _, r := range c.Rows {
@@ -94,20 +101,23 @@ func median(v []float64) float64 {
 }
 
 func (c *comparison) text(w io.Writer) {
-	fmt.Fprintf(w, "%s, n = %v, tolerance %g, %d threads a peer, median of %d rounds\n", c.Problem, c.N, c.Tolerance, c.Threads, c.Rounds)
+	fmt.Fprintf(w, "%s, n = %v, tolerance %g, %d threads per peer, median of %d rounds\n",
+		c.Problem, c.N, c.Tolerance, c.Threads, c.Rounds)
 	table(w, func(w io.Writer) {
-		fmt.Fprintln(w, "method\tscheme\tpeers\tseconds\tfastest\tslowest\tefficiency\tequivalent sweeps\tresidual\tmessages\tMB")
+		fmt.Fprintln(w,
+			"method\tscheme\tpeers\tseconds\tfastest\tslowest\tefficiency\tequivalent sweeps\tresidual\tmessages\tMB")
 		for _, r := range c.Rows {
 			if r.Why != "" {
 				fmt.Fprintf(w, "%s\t%s\t%d\t–\t–\t–\t–\t–\t–\t–\t–\n", r.Method, r.Scheme, r.Peers)
 				continue
 			}
-			efficiency := "–" // the reference is not solved
+			efficiency := "–" // t(1) is unknown
 			if r.Efficiency.Known() {
 				efficiency = fmt.Sprintf("%.0f %%", 100*float64(r.Efficiency))
 			}
-			fmt.Fprintf(w, "%s\t%s\t%d\t%.3f\t%.3f\t%.3f\t%s\t%.1f\t%.2e\t%d\t%.1f\n", r.Method, r.Scheme, r.Peers, r.Seconds, r.Fastest, r.Slowest,
-				efficiency, r.Equivalent, float64(r.Residual), *r.Messages, float64(*r.Bytes)/1e6)
+			fmt.Fprintf(w, "%s\t%s\t%d\t%.3f\t%.3f\t%.3f\t%s\t%.1f\t%.2e\t%d\t%.1f\n",
+				r.Method, r.Scheme, r.Peers, r.Seconds, r.Fastest, r.Slowest, efficiency,
+				r.Equivalent, float64(r.Residual), *r.Messages, float64(*r.Bytes)/1e6)
 		}
 	})
 	for _, r := range c.Rows {
@@ -122,27 +132,23 @@ func (c *comparison) text(w io.Writer) {
 	report.Lines(w, c.Outputs)
 }
 
-// series sorts the rows by scheme, and by method where there are several; every one
-// begins at its reference.
+// series returns the lines of a figure: one per scheme, and per method if there are several. Each starts at its
+// reference.
 func series(rows []row, methods bool) []figure.Series {
 	var out []figure.Series
 	for at, r := range rows {
-		if at == r.one || !r.Efficiency.Known() {
+		if at == r.reference || !r.Efficiency.Known() {
 			continue
 		}
-		one, name := rows[r.one], r.Scheme
+		one, name := rows[r.reference], r.Scheme
 		if methods {
 			name = r.Method + ", " + r.Scheme
-		}
-		i := slices.IndexFunc(out, func(s figure.Series) bool { return s.Name == name })
-		if i < 0 {
-			i = len(out)
-			out = append(out, figure.Series{Name: name, Points: []figure.Point{{Peers: 1, Low: 1, Mid: 1, High: 1}}})
 		}
 		at := func(t nullable.Number) float64 {
 			return float64(report.Efficiency(float64(one.Seconds), r.Peers, float64(t)))
 		}
-		out[i].Points = append(out[i].Points, figure.Point{Peers: r.Peers, Low: at(r.Slowest), Mid: at(r.Seconds), High: at(r.Fastest)})
+		p := figure.Point{Peers: r.Peers, Low: at(r.Slowest), Mid: at(r.Seconds), High: at(r.Fastest)}
+		out = figure.Append(out, name, p, figure.Point{Peers: 1, Low: 1, Mid: 1, High: 1})
 	}
 	return out
 }

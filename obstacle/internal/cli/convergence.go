@@ -7,11 +7,12 @@ import (
 	"math"
 	"slices"
 
+	"github.com/spf13/cobra"
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/solver/problem"
-	"github.com/spf13/cobra"
-	"gonum.org/v1/gonum/stat"
 )
 
 // convergence is the JSON of the command of that name.
@@ -21,16 +22,14 @@ type convergence struct {
 	Method    string  `json:"method"`
 	Exact     bool    `json:"against_exact"` // else against the next finer grid
 	Grids     []level `json:"grids"`
-	// Order is the slope of a straight line through the logarithms of all errors: where
-	// the free boundary lies between grid points changes from grid to grid, and the
-	// order between two of them with it.
+	// Order is the slope of a straight line through the logarithms of all errors. The order between two grids varies
+	// with the position of the free boundary relative to the grid points.
 	Order   nullable.Number `json:"order"`
 	Version string          `json:"version"`
 }
 
-// level is one grid. Error is the largest at the grid points: against the exact
-// solution, or at the points that the next finer grid has too. Order is log₂ of the
-// ratio of two errors, by the ratio of the spacings.
+// level describes one grid. Error is the largest error at the grid points: against the exact solution, or against the
+// next finer grid at their common points. Order is the order between this grid and the previous one.
 type level struct {
 	N          []int           `json:"n"`
 	Points     int             `json:"points"`
@@ -53,19 +52,19 @@ func (a *app) convergenceCommand() *cobra.Command {
 	grids := []int{15, 31, 63}
 	c := &cobra.Command{
 		Use:   "convergence PROBLEM",
-		Short: "Solve on finer and finer grids: errors and the order of convergence",
+		Short: "Solve on successively finer grids: errors and order of convergence",
 		Long: `convergence solves the same problem on a list of grids, in this process, and prints
-the largest error at the grid points, against the exact solution where one is known.
-Otherwise a grid is compared with the next finer one at the points that both have:
-then every n must be twice the one before and one more.`,
+the largest error at the grid points. Without an exact solution, a grid is compared
+with the next finer one at their common points, and every n must be twice the
+previous one plus one.`,
 		Example: "  obstacle convergence quartic2d --grids 15,31,63",
 		Args:    oneArgument("problem"),
 		RunE:    func(c *cobra.Command, args []string) error { return a.convergence(c.Context(), q, args[0], grids) },
 	}
 	f := c.Flags()
 	q.flags(f)
-	f.IntSliceVar(&grids, "grids", grids, "interior grid points per axis, N1,N2,…, growing")
-	_ = f.MarkHidden("n") // --grids takes its place
+	f.IntSliceVar(&grids, "grids", grids, "interior grid points per axis, N1,N2,…, increasing")
+	_ = f.MarkHidden("n") // --grids replaces it
 	f.Lookup("tol").DefValue, q.tol = "1e-10", 1e-10
 	f.Lookup("in-process").DefValue, q.inProcess = "true", true
 	q.scheme, q.peers = "sync", 1
@@ -74,7 +73,7 @@ then every n must be twice the one before and one more.`,
 
 func (a *app) convergence(ctx context.Context, q *request, ref string, grids []int) error {
 	if len(grids) < 2 {
-		return usage("--grids: give two at least, as 15,31,63")
+		return usage("--grids: want at least two, such as 15,31,63")
 	}
 	ctx, interrupt, stop := interrupts(ctx)
 	defer stop()
@@ -82,7 +81,7 @@ func (a *app) convergence(ctx context.Context, q *request, ref string, grids []i
 	var all []*level
 	for i, n := range grids {
 		if i > 0 && n <= grids[i-1] {
-			return usage("--grids %v: each must be finer than the one before", grids)
+			return usage("--grids %v: each must be finer than the previous one", grids)
 		}
 		l, err := a.onGrid(ctx, q, ref, n, interrupt, &c)
 		if err != nil {
@@ -92,16 +91,17 @@ func (a *app) convergence(ctx context.Context, q *request, ref string, grids []i
 			continue
 		}
 		if n != 2*grids[i-1]+1 {
-			return usage("--grids %v: no exact solution is known, so every grid must hold the points of the one before: %d would follow %d", grids, 2*grids[i-1]+1, grids[i-1])
+			return usage("--grids %v: no exact solution is known, so each must contain the previous one: "+
+				"%d would follow %d", grids, 2*grids[i-1]+1, grids[i-1])
 		}
-		all[i-1].Error = nullable.Number(apart(all[i-1], l))
+		all[i-1].Error = nullable.Number(maxDifference(all[i-1], l))
 		all[i-1].u = nil
 	}
 	c.fit(all)
 	return a.print(c, c.text)
 }
 
-// fit fills in the orders.
+// fit computes the orders.
 func (c *convergence) fit(all []*level) {
 	var h, e []float64
 	for _, l := range all {
@@ -121,7 +121,9 @@ func (c *convergence) fit(all []*level) {
 }
 
 // onGrid solves on one grid.
-func (a *app) onGrid(ctx context.Context, q *request, ref string, n int, interrupt <-chan struct{}, c *convergence) (*level, error) {
+func (a *app) onGrid(ctx context.Context, q *request, ref string, n int, interrupt <-chan struct{}, c *convergence) (
+	*level, error,
+) {
 	r := *q
 	r.n = fmt.Sprint(n)
 	w, err := r.resolve(ref)
@@ -136,7 +138,7 @@ func (a *app) onGrid(ctx context.Context, q *request, ref string, n int, interru
 	if err != nil {
 		return nil, err
 	}
-	e, evolution, err := a.judge(w, o, steps, r.stepMode)
+	e, evolution, err := a.evaluate(w, o, steps, r.stepMode)
 	if err != nil {
 		return nil, failed(err)
 	}
@@ -147,16 +149,18 @@ func (a *app) onGrid(ctx context.Context, q *request, ref string, n int, interru
 		fmt.Fprintf(a.err, "obstacle: n = %d: %s\n", n, s.Reason)
 		return nil, err
 	}
-	c.Problem, c.Method, c.Exact = s.Problem, s.Method, w.problem.AtStep(o.Steps).Exact != nil
+	c.Problem, c.Method = s.Problem, s.Method
+	c.Exact = w.problem.AtStep(o.Steps).Exact != nil
 	return &level{
-		N: s.N, Points: s.Points, Error: s.MaxError, Order: nullable.NaN(), ErrorBound: s.ErrorBound, Residual: s.RelativeResidual,
-		Contact: float64(s.ContactPoints) / float64(s.Points), Upper: float64(s.UpperContact) / float64(s.Points), hasUpper: s.HasUpper, Sweeps: s.SequentialEquivalentSweeps, Seconds: s.Seconds,
-		u: o.U, problem: w.problem,
+		N: s.N, Points: s.Points, Seconds: s.Seconds, Sweeps: s.SequentialEquivalentSweeps,
+		Error: s.MaxError, Order: nullable.NaN(), ErrorBound: s.ErrorBound, Residual: s.RelativeResidual,
+		Contact: float64(s.ContactPoints) / float64(s.Points), Upper: float64(s.UpperContact) / float64(s.Points),
+		hasUpper: s.HasUpper, u: o.U, problem: w.problem,
 	}, nil
 }
 
-// apart is the largest difference at the points that both grids have.
-func apart(coarse, fine *level) float64 {
+// maxDifference returns the largest difference at the common points of two grids.
+func maxDifference(coarse, fine *level) float64 {
 	n, m := coarse.problem.N, fine.problem.N
 	d, worst := coarse.problem.Dimension, 0.0
 	at := func(i, axis int) int {
@@ -185,7 +189,8 @@ func (c *convergence) text(w io.Writer) {
 	fmt.Fprintf(w, "%s, %s, tolerance %g\n", c.Problem, c.Method, c.Tolerance)
 	table(w, func(w io.Writer) {
 		upper := slices.ContainsFunc(c.Grids, func(l level) bool { return l.hasUpper })
-		fmt.Fprintf(w, "n\t%s\torder\talgebraic error at most\tcontact%s\tequivalent sweeps\tseconds\n", what, map[bool]string{true: "\tupper contact"}[upper])
+		fmt.Fprintf(w, "n\t%s\torder\talgebraic error at most\tcontact%s\tequivalent sweeps\tseconds\n",
+			what, map[bool]string{true: "\tupper contact"}[upper])
 		for _, l := range c.Grids {
 			contact := fmt.Sprintf("%.2f %%", 100*l.Contact)
 			if upper {
@@ -200,7 +205,7 @@ func (c *convergence) text(w io.Writer) {
 	}
 }
 
-// number writes what is known.
+// number formats a number, "" if it is unknown.
 func number(format string, v nullable.Number) string {
 	if !v.Known() {
 		return ""

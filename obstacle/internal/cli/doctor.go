@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/ib"
 	"github.com/p2pdc/p2pdc/internal/kernel"
@@ -15,16 +17,15 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/solver/problem"
-	"github.com/spf13/cobra"
 )
 
-// diagnosis is what doctor prints.
+// diagnosis is the JSON of doctor.
 type diagnosis struct {
 	Version   string                    `json:"version"`
 	Toolchain string                    `json:"toolchain"`
 	Host      string                    `json:"host"`
 	CPU       string                    `json:"cpu"`
-	CPUs      int                       `json:"cpus"`    // that this process may use
+	CPUs      int                       `json:"cpus"`    // available to this process
 	Kernels   []variant                 `json:"kernels"` // slowest first
 	RDMA      []ib.Port                 `json:"rdma"`
 	Verbs     infiniband                `json:"infiniband"`
@@ -35,7 +36,7 @@ type diagnosis struct {
 	Shared    shared                    `json:"shared_memory"`
 	Limits    []host.Limit              `json:"limits"`
 	Sysctl    map[string]nullable.Count `json:"sysctl"`
-	Choices   []pick                    `json:"choices"`
+	Choices   []decision                `json:"choices"`
 	Advice    []string                  `json:"advice"`
 }
 
@@ -46,11 +47,11 @@ type variant struct {
 
 type shared struct {
 	Path      string         `json:"path"`
-	FreeBytes nullable.Count `json:"free_bytes"` // null: it is not there
+	FreeBytes nullable.Count `json:"free_bytes"` // null if there is none
 }
 
-// pick is what a solve would take by default.
-type pick struct {
+// decision is a default of solve on this host.
+type decision struct {
 	What  string `json:"what"`
 	Value string `json:"value"`
 	Why   string `json:"why"`
@@ -60,13 +61,12 @@ func (a *app) doctorCommand() *cobra.Command {
 	var peer, topologyFile string
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Show what this host offers, what would be chosen, and why",
-		Long: `doctor looks at processors, RDMA devices and the library for them, UDP offloads,
-shared memory and limits, and at the network interfaces: where a peer would be found to be that is
-reached over them. It changes nothing; it sends a few datagrams to itself over
-loopback. With --peer it opens a few TCP connections to that place, to tell how
-far it is (a port where nobody listens will do), and with --topology it tells in
-which cluster of the file this host is.`,
+		Short: "Show the resources of this host and the defaults that follow",
+		Long: `doctor shows processors, RDMA devices and their library, UDP offloads, shared memory,
+limits, and the network interfaces with the locality of peers that are reached over
+them. It changes nothing; it sends a few datagrams to itself over loopback. With
+--peer it measures the round trip to an address by opening TCP connections, even to
+a port where nothing listens. With --topology it shows the cluster of this host.`,
 		Example: "  obstacle doctor --format json",
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
@@ -84,8 +84,8 @@ which cluster of the file this host is.`,
 			return a.print(d, d.text)
 		},
 	}
-	c.Flags().StringVar(&peer, "peer", "", "HOST:PORT: measure how far it is, and say in which cluster that would be")
-	c.Flags().StringVar(&topologyFile, "topology", "", "topology file: say in which of its clusters this host is")
+	c.Flags().StringVar(&peer, "peer", "", "HOST:PORT: measure the round trip, and show the cluster that it implies")
+	c.Flags().StringVar(&topologyFile, "topology", "", "topology file: show the cluster of this host")
 	return c
 }
 
@@ -112,18 +112,19 @@ func diagnose() diagnosis {
 	return d
 }
 
-func (d *diagnosis) choose() []pick {
-	network := pick{"network", rail.Ether, "UDP; InfiniBand is not used: " + d.Verbs.without()}
+func (d *diagnosis) choose() []decision {
+	network := decision{"network", rail.Ether, "UDP; InfiniBand is not used: " + d.Verbs.without()}
 	if c := d.Verbs.Choice; c != nil {
-		network = pick{"network", rail.IB, c.Why + "; with peers that it does not reach, and when it goes down, UDP"}
+		network = decision{"network", rail.IB, c.Why + "; UDP for peers that it does not reach, and while it is down"}
 	}
 	best := d.Kernels[len(d.Kernels)-1]
 	peers, threads, why := defaultWorkers(problem.Richardson, true, 64*64*64, d.CPUs)
-	offload := pick{"frames", "one per datagram", "no segmentation offload here"}
+	offload := decision{"frames", "one per datagram", "no segmentation offload"}
 	if d.UDP.GSO && d.UDP.GRO {
-		offload = pick{"frames", "many per datagram", "the kernel segments and joins datagrams (GSO, GRO), as tried over loopback"}
+		offload = decision{"frames", "many per datagram",
+			"the kernel splits and joins datagrams (GSO, GRO), as tested over loopback"}
 	}
-	return []pick{
+	return []decision{
 		network, offload,
 		{"kernel", best.Name, best.About},
 		{"peers, threads (64³)", fmt.Sprintf("%d, %d", peers, threads), why},
@@ -140,8 +141,10 @@ func (d *diagnosis) text(w io.Writer) {
 		}
 		d.Verbs.text(w, d.RDMA)
 		u := d.UDP
-		fmt.Fprintf(w, "UDP\tIPv4 %s, IPv6 %s, sendmmsg %s, GSO %s, GRO %s\n", yes(u.IPv4), yes(u.IPv6), yes(u.Batch), yes(u.GSO), yes(u.GRO))
-		fmt.Fprintf(w, "UDP queues\tin %s, out %s; largest frame over loopback %d bytes\n", bytesText(int64(u.QueueIn)), bytesText(int64(u.QueueOut)), u.LoopbackFrame)
+		fmt.Fprintf(w, "UDP\tIPv4 %s, IPv6 %s, sendmmsg %s, GSO %s, GRO %s\n",
+			yes(u.IPv4), yes(u.IPv6), yes(u.Batch), yes(u.GSO), yes(u.GRO))
+		fmt.Fprintf(w, "UDP queues\tin %s, out %s; largest frame over loopback %d bytes\n",
+			bytesText(int64(u.QueueIn)), bytesText(int64(u.QueueOut)), u.LoopbackFrame)
 		pathsText(w, d.Paths)
 		if d.Cluster != "" {
 			fmt.Fprintf(w, "cluster\t%s, by the topology file\n", d.Cluster)
@@ -158,7 +161,7 @@ func (d *diagnosis) text(w io.Writer) {
 			fmt.Fprintf(w, "limit %s\t%s (%s)\n", l.Name, bound(l.Soft), l.What)
 		}
 		for _, s := range sortedKeys(d.Sysctl) {
-			fmt.Fprintf(w, "sysctl %s\t%s\n", s, strings.Replace(bound(int64(d.Sysctl[s])), "none", "not known", 1))
+			fmt.Fprintf(w, "sysctl %s\t%s\n", s, strings.Replace(bound(int64(d.Sysctl[s])), "none", "unknown", 1))
 		}
 		for _, c := range d.Choices {
 			fmt.Fprintf(w, "chosen: %s\t%s: %s\n", c.What, c.Value, c.Why)
@@ -183,7 +186,7 @@ func bound(v int64) string {
 	return fmt.Sprint(v)
 }
 
-// bytesText writes a number of bytes with a binary unit.
+// bytesText formats a number of bytes with a binary unit.
 func bytesText(n int64) string {
 	v := float64(n)
 	for _, unit := range []string{"B", "KiB", "MiB", "GiB"} {

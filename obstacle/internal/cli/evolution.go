@@ -14,7 +14,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
-// stepModes parses --step-mode: whether sessions change their mode at the start of every time step.
+// stepModes parses --step-mode. It reports whether sessions change their mode at the start of a time step.
 func (q *request) stepModes() (bool, error) {
 	switch q.stepMode {
 	case "", "step":
@@ -25,39 +25,37 @@ func (q *request) stepModes() (bool, error) {
 	return false, usage("--step-mode %q: want step or never", q.stepMode)
 }
 
-// recorder looks at every complete time step: the error where an exact solution is
-// known, and the files of time series. It is told by one goroutine at a time.
+// recorder evaluates every complete time step and writes it to time series. It is used by one goroutine at a time.
 type recorder struct {
 	problem *problem.Problem
 	every   int
 	series  []*timeSeries
 	option  *optionRecord
 
-	worst     float64 // largest error; NaN: no exact solution
+	worst     float64 // largest error; NaN without an exact solution
 	worstStep int
 
-	bounds  *verify.StepBounds // nil: the steps are not judged each
-	unbound string             // why not
-	before  []float64          // the end of the step before, with bounds
+	bounds           *verify.StepBounds // nil if the steps are not evaluated
+	unboundedBecause string             // why not
+	before           []float64          // end of the previous step, for bounds
 }
 
-// timeSeries is one among the outputs. After its first error it is not written any further: what
-// it holds then are the steps before.
+// timeSeries is an output. After its first error nothing more is written to it.
 type timeSeries struct {
 	*output.Series
 	name string
 	err  error
 }
 
-// judgedPoints is how many points all time steps of a run may have together for each to
-// be judged without being asked for: some tenths of a second.
-const judgedPoints = 1 << 22
+// maxStepPoints is the total number of points of all time steps up to which every step is evaluated, which takes some
+// tenths of a second.
+const maxStepPoints = 1 << 22
 
-// newRecorder prepares the series among the outputs of a run; of a stationary problem
-// there can be none.
+// newRecorder returns the recorder of a run and creates its time series, which need a nonstationary problem.
 func newRecorder(w *work, out []string, every int) (*recorder, error) {
-	r := &recorder{problem: w.problem, every: every, worst: math.NaN(), unbound: "there are too many to judge each"}
-	if n := w.problem.Steps(); n > 0 && w.problem.Points() <= judgedPoints/n {
+	r := &recorder{problem: w.problem, every: every, worst: math.NaN(),
+		unboundedBecause: "there are too many steps to evaluate each"}
+	if n := w.problem.Steps(); n > 0 && w.problem.Points() <= maxStepPoints/n {
 		r.bounds = verify.NewStepBounds(w.problem)
 	}
 	if every < 1 {
@@ -72,7 +70,7 @@ func newRecorder(w *work, out []string, every int) (*recorder, error) {
 			continue
 		}
 		if w.problem.Steps() == 0 {
-			return nil, usage("--out %s: a time series of a problem that does not change in time; give .vti", name)
+			return nil, usage("--out %s: the problem is stationary and has no time series; give .vti", name)
 		}
 		s, err := output.CreateSeries(name, w.problem.Steps())
 		if err != nil {
@@ -83,7 +81,7 @@ func newRecorder(w *work, out []string, every int) (*recorder, error) {
 	return r, nil
 }
 
-// step is launch.Plan.Steps. What fails here does not end the run: the answer says it.
+// step implements launch.Plan.Steps. Its errors do not end the run; the answer reports them.
 func (r *recorder) step(m int, t float64, u []float64) {
 	at := r.problem.AtStep(m)
 	if e := verify.MaxError(at, u); m > 0 && (!(e <= r.worst)) && !math.IsNaN(e) {
@@ -93,7 +91,7 @@ func (r *recorder) step(m int, t float64, u []float64) {
 	if r.bounds != nil {
 		if m > 0 {
 			if err := r.bounds.Add(m, r.before, u, nil); err != nil {
-				r.bounds, r.unbound = nil, err.Error()
+				r.bounds, r.unboundedBecause = nil, err.Error()
 			}
 		}
 		r.before = append(r.before[:0], u...)
@@ -108,34 +106,33 @@ func (r *recorder) step(m int, t float64, u []float64) {
 	}
 }
 
-// closeSeries ends the series of that name.
+// closeSeries closes the series of that name.
 func (r *recorder) closeSeries(name string) error {
 	i := slices.IndexFunc(r.series, func(s *timeSeries) bool { return s.name == name })
 	s := r.series[i]
 	return cmp.Or(s.err, s.Close())
 }
 
-// judge recomputes what is known of a run's answer. Of a nonstationary problem that is
-// the end of the last complete step, with the residual of the worst one; both are
-// judged from assembled vectors.
-func (a *app) judge(w *work, o *launch.Outcome, r *recorder, reconfigure string) (verify.Evaluation, *report.Evolution, error) {
+// evaluate computes the residual and the error bound of the assembled answer. For a nonstationary problem it
+// evaluates the end of the last complete step, with the residual of the worst step.
+func (a *app) evaluate(w *work, o *launch.Outcome, r *recorder, stepMode string) (
+	verify.Evaluation, *report.Evolution, error,
+) {
 	threads := parallel(runtime.GOMAXPROCS(0))
 	if w.problem.Evolution == nil {
 		evaluate := verify.Evaluate
 		if o.Reason == launch.Interrupted {
-			evaluate = verify.Measure // the user waits for the end
+			evaluate = verify.Measure // the user waits: skip the error bound
 		}
 		e, err := evaluate(w.problem, o.U, threads)
 		if err == nil {
-			e, err = better(w, o, e, threads)
+			e, err = preferStart(w, o, e, threads)
 		}
 		return e, nil, err
 	}
-	out := report.NewEvolution(w.problem, o, reconfigure)
-	if o.Last.Step == 0 { // not one step: nothing to judge
-		nan := math.NaN()
-		none := verify.Certificate{Inverse: nan, Why: "no time step was completed"}
-		return verify.Evaluation{RelativeResidual: nan, ResidualInf: nan, ErrorBound: nan, MaxError: nan, Sum: nan, ContactPoints: -1, UpperPoints: -1, Force: [2]float64{nan, nan}, Certificate: none}, out, nil
+	out := report.NewEvolution(w.problem, o, stepMode)
+	if o.Last.Step == 0 {
+		return unevaluated("no time step was completed"), out, nil
 	}
 	last, err := verify.EvaluateStep(w.problem, o.Last.Step, o.Last.Before, o.Last.End, threads)
 	if err != nil {
@@ -147,7 +144,8 @@ func (a *app) judge(w *work, o *launch.Outcome, r *recorder, reconfigure string)
 			return last, out, err
 		}
 	}
-	out.LastResidual, out.WorstResidual = nullable.Number(last.RelativeResidual), nullable.Number(worst.RelativeResidual)
+	out.LastResidual = nullable.Number(last.RelativeResidual)
+	out.WorstResidual = nullable.Number(worst.RelativeResidual)
 	out.MaxErrorSteps, out.MaxErrorStep = nullable.Number(r.worst), nullable.Measured(int64(r.worstStep))
 	if worst.RelativeResidual < last.RelativeResidual {
 		out.WorstResidual, out.WorstStep = out.LastResidual, nullable.Count(o.Last.Step)
@@ -157,9 +155,9 @@ func (a *app) judge(w *work, o *launch.Outcome, r *recorder, reconfigure string)
 	return last, out, nil
 }
 
-// better puts the start in the place of the iterate at an early end if that has a larger
-// residual, and judges it. max(φ, 0) has the residual 1, relative to itself.
-func better(w *work, o *launch.Outcome, e verify.Evaluation, x problem.Executor) (verify.Evaluation, error) {
+// preferStart replaces the iterate at an early end by the starting iterate if that has a smaller residual, and
+// evaluates it. The start max(φ, 0) has the relative residual 1.
+func preferStart(w *work, o *launch.Outcome, e verify.Evaluation, x problem.Executor) (verify.Evaluation, error) {
 	early := o.Reason == launch.Sweeps || o.Reason == launch.Time || o.Reason == launch.Interrupted
 	if !early || e.RelativeResidual <= 1 && w.initial == nil && w.problem.Initial == nil {
 		return e, nil
@@ -176,14 +174,14 @@ func better(w *work, o *launch.Outcome, e verify.Evaluation, x problem.Executor)
 	return verify.Evaluate(w.problem, start, x)
 }
 
-// bound puts that of the whole run in the place of the last step's.
+// bound sets the error bound of the whole run instead of that of the last step.
 func (r *recorder) bound(last *verify.Evaluation, step int) {
 	last.ErrorBound = math.NaN()
 	c := &last.Certificate
 	if c.Why != "" {
 		return
 	}
-	c.By, c.Why = "", "errors of earlier time steps add to that of the last, and "+r.unbound
+	c.By, c.Why = "", "errors of earlier time steps add to that of the last, and "+r.unboundedBecause
 	if r.bounds != nil {
 		last.ErrorBound, c.By, c.Why = r.bounds.At(step)
 	}

@@ -13,8 +13,7 @@ const (
 	ExitStopped = 3 // before the tolerance; the best iterate was written
 )
 
-// exitError is an error with the code that the program ends with. Its text may be
-// empty: everything has been said.
+// exitError is an error with an exit code. Its text is empty if everything has been printed.
 type exitError struct {
 	code int
 	err  error
@@ -29,12 +28,12 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// usage makes an error of bad usage or input.
+// usage returns an error of bad usage or input.
 func usage(format string, args ...any) error {
 	return &exitError{ExitUsage, fmt.Errorf(format, args...)}
 }
 
-// badInput marks err, if there is one, as bad input.
+// badInput marks an error as bad input; nil stays nil.
 func badInput(err error) error {
 	if err == nil {
 		return nil
@@ -42,7 +41,7 @@ func badInput(err error) error {
 	return &exitError{ExitUsage, err}
 }
 
-// failed marks err, if there is one, as a failure at run time.
+// failed marks an error as a failure at run time; nil stays nil.
 func failed(err error) error {
 	if err == nil {
 		return nil
@@ -50,8 +49,7 @@ func failed(err error) error {
 	return &exitError{ExitFailed, err}
 }
 
-// exitCode is the code for an error; errors without one come from the parsing of
-// flags and are bad usage.
+// exitCode returns the exit code of an error. Errors without one come from the parsing of flags and are bad usage.
 func exitCode(err error) int {
 	var e *exitError
 	switch {

@@ -19,11 +19,16 @@ type group struct {
 // groups are those of the commands that solve. A flag of no group is one of the few that --help explains.
 func groups() []group {
 	return []group{
-		{"Method", []string{"step", "omega", "sweeps-per-pass", "cycle", "local", "overlap", "inner-cycles", "coarse", "flexible", "order"}},
+		{"Method", []string{
+			"step", "omega", "sweeps-per-pass", "cycle", "local", "overlap", "inner-cycles", "coarse", "flexible",
+			"order",
+		}},
 		{"Start, end and answer", []string{"initial", "max-sweeps", "out-every", "enclose", "enclose-sweeps", "seed"}},
 		{"Partition", []string{"partition", "weights", "balance", "slowdown"}},
 		{"Simulation", []string{"stand-in", "no-overlap", "csv"}},
-		{"Protocol", []string{"clusters", "topology", "step-mode", "congestion", "rows", "negative-ack", "protect", "mtu", "peer-timeout"}},
+		{"Protocol", []string{
+			"clusters", "topology", "step-mode", "congestion", "rows", "negative-ack", "protect", "mtu", "peer-timeout",
+		}},
 		{"Network", []string{
 			"network", "ib-device", "ib-port", "ib-gid", "ib-mode", "ib-blocks", "ib-block-bytes", "ib-completion",
 		}},

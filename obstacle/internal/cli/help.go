@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// helped returns the arguments that show the help of a command if args ask for it: by the command help, or by --help, -h
-// or --help-all anywhere before --, even where a flag would take it as its value. Otherwise it returns args.
-func helped(root *cobra.Command, args []string) []string {
+// helped returns the arguments that show the help of a command if args ask for it: by the command help, or by --help,
+// -h or --help-all anywhere before --, even where a flag would take it as its value. Otherwise it returns args.
+func helpArgs(root *cobra.Command, args []string) []string {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd(args...)
 	addExamples(root)

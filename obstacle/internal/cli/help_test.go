@@ -14,18 +14,18 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 )
 
-// call runs the program.
+// call runs the program in this process.
 func call(args ...string) (code int, out, errs string) {
 	var o, e bytes.Buffer
 	code = Main(context.Background(), args, catalog.New(), strings.NewReader(""), &o, &e)
 	return code, o.String(), e.String()
 }
 
-// commands lists the whole tree of commands.
+// commands returns the whole tree of commands.
 func commands(t *testing.T) []*cobra.Command {
 	t.Helper()
 	root := (&app{catalog: catalog.New()}).root()
-	helped(root, nil)
+	helpArgs(root, nil)
 	all := []*cobra.Command{root}
 	for i := 0; i < len(all); i++ {
 		all = append(all, all[i].Commands()...)
@@ -34,15 +34,14 @@ func commands(t *testing.T) []*cobra.Command {
 	return all
 }
 
-// --help shows a command's help wherever it stands: after any of its flags, which may want a
-// value, after all of them, after arguments and after what is wrong. It has an example that
-// the command accepts.
+// --help shows the help of a command in every position: after a flag that expects a value, after all flags, after
+// arguments and after errors. Its example is valid.
 func TestHelpAfterAnything(t *testing.T) {
 	for _, c := range commands(t) {
 		t.Run(c.CommandPath(), func(t *testing.T) {
 			path := strings.Fields(c.CommandPath())[1:]
 			_, help, _ := call(append(slices.Clone(path), "--help")...)
-			if c.Name() != "help" { // that one shows the help of the command that it is given
+			if c.Name() != "help" { // it shows the help of its argument
 				require.Contains(t, help, "Usage:\n  "+c.CommandPath())
 				require.Contains(t, help, c.Example)
 			}
@@ -80,8 +79,7 @@ func TestHelpAfterAnything(t *testing.T) {
 	}
 }
 
-// examples wants the lines of a command's example to name it, with flags and arguments that it
-// takes.
+// examples requires that the example of a command calls it with valid flags and arguments.
 func examples(t *testing.T, c *cobra.Command) {
 	t.Helper()
 	require.NotEmpty(t, c.Example)
@@ -93,7 +91,7 @@ func examples(t *testing.T, c *cobra.Command) {
 			continue
 		}
 		root := (&app{catalog: catalog.New()}).root()
-		helped(root, nil)
+		helpArgs(root, nil)
 		found, rest, err := root.Find(words[1:])
 		require.NoError(t, err, line)
 		require.NoError(t, found.ParseFlags(rest), line)
@@ -103,7 +101,7 @@ func examples(t *testing.T, c *cobra.Command) {
 	require.True(t, named, "no example of %s:\n%s", c.CommandPath(), c.Example)
 }
 
-// A command that does not exist has no help, and --help behind -- is an argument.
+// A command that does not exist has no help, and --help after -- is an argument.
 func TestNoHelp(t *testing.T) {
 	for _, args := range [][]string{{"slove", "--help"}, {"--log-level", "info", "slove", "-h"}, {"help", "slove"}} {
 		code, out, errs := call(args...)

@@ -10,22 +10,22 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
-// infiniband is what doctor says of the verbs link.
+// infiniband describes the verbs link in the JSON of doctor.
 type infiniband struct {
 	Kernel    bool         `json:"kernel"`
-	Library   string       `json:"library"` // why libibverbs cannot be used; empty: it can
+	Library   string       `json:"library"` // why libibverbs cannot be used; "" if it can
 	Lock      ib.LockLimit `json:"memory_lock"`
-	Registers int64        `json:"registers_bytes"` // by a peer with the default settings
-	Choice    *ib.Choice   `json:"choice"`          // null: InfiniBand cannot be used
-	Missing   []ib.Missing `json:"missing"`         // then, what stands in the way
+	Registers int64        `json:"registers_bytes"` // by a peer with default settings
+	Choice    *ib.Choice   `json:"choice"`          // null if InfiniBand cannot be used
+	Missing   []ib.Missing `json:"missing"`         // what is missing in that case
 }
 
-// infiniBandHere looks at this host as --network auto does.
+// infiniBandHere examines this host as --network auto does.
 func infiniBandHere() ([]ib.Port, infiniband) {
 	there := ib.Look()
 	v := infiniband{Kernel: there.Kernel, Library: there.Library, Lock: there.Lock, Missing: []ib.Missing{}}
 	h := rail.Host{}
-	v.Registers, _ = rail.Registers(h.Config("doctor", rendezvous.Rails{})) // the defaults are good
+	v.Registers, _ = rail.Registers(h.Config("doctor", rendezvous.Rails{})) // the default settings are valid
 	choice, err := there.Choose(ib.Want{Bytes: v.Registers})
 	if err != nil {
 		v.Missing = rail.Missing(err)
@@ -35,7 +35,7 @@ func infiniBandHere() ([]ib.Port, infiniband) {
 	return there.Ports, v
 }
 
-// without is why InfiniBand is not used, in short.
+// without returns why InfiniBand is not used.
 func (v *infiniband) without() string {
 	var what []string
 	for _, m := range v.Missing {
@@ -45,7 +45,7 @@ func (v *infiniband) without() string {
 }
 
 func (v *infiniband) text(w io.Writer, ports []ib.Port) {
-	kernel, library := "has RDMA", "is there"
+	kernel, library := "has RDMA", "available"
 	if !v.Kernel {
 		kernel = "has no RDMA"
 	}
@@ -57,7 +57,8 @@ func (v *infiniband) text(w io.Writer, ports []ib.Port) {
 		fmt.Fprintf(w, "\tno device\n")
 	}
 	for _, p := range ports {
-		fmt.Fprintf(w, "\t%s port %d: %s, %s, %s%s\n", p.Device, p.Number, p.State, p.Layer, p.Rate, listed(", with ", p.Netdevs))
+		fmt.Fprintf(w, "\t%s port %d: %s, %s, %s%s\n", p.Device, p.Number, p.State, p.Layer, p.Rate,
+			listed(", with ", p.Netdevs))
 		for _, g := range p.Identifiers {
 			fmt.Fprintf(w, "\t  GID %d: %s, %s%s\n", g.Index, g.Address, g.Kind, listed(", of ", nonempty(g.Netdev)))
 		}
@@ -70,7 +71,7 @@ func (v *infiniband) text(w io.Writer, ports []ib.Port) {
 	case v.Lock.Bytes < 0:
 		verdict = "there is no limit"
 	case v.Lock.Exempt:
-		verdict = "this process is not held to the limit (CAP_IPC_LOCK)"
+		verdict = "the limit does not apply to this process (CAP_IPC_LOCK)"
 	case !v.Lock.Allows(v.Registers):
 		verdict = "above the limit of " + bytesText(v.Lock.Bytes)
 	}

@@ -34,7 +34,9 @@ func (a *app) problemsCommand() *cobra.Command {
 				Problems []entry `json:"problems"`
 			}{}
 			for _, b := range a.catalog.Problems.All() {
-				all.Problems = append(all.Problems, entry{b.Name, b.Dimension, b.Summary, b.Reference, b.Exact, append([]problems.Parameter{}, b.Parameters...), b.Text})
+				parameters := append([]problems.Parameter{}, b.Parameters...)
+				all.Problems = append(all.Problems,
+					entry{b.Name, b.Dimension, b.Summary, b.Reference, b.Exact, parameters, b.Text})
 			}
 			return a.print(all, func(w io.Writer) {
 				for _, p := range all.Problems {
@@ -55,10 +57,10 @@ func (a *app) problemsCommand() *cobra.Command {
 func (a *app) checkCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE",
-		Short: "Read a problem file, or the description of a cluster, and say what it means",
-		Long: `check reads a problem file (docs/problems.md) and the arrays that it names,
-builds it on a coarse grid, and says what it means or what is wrong with it; so it
-does with the description of a cluster (docs/simulation.md). It solves nothing.`,
+		Short: "Check a problem file or the description of a cluster, and describe it",
+		Long: `check reads a problem file (docs/problems.md) with its arrays, builds the problem on
+a coarse grid and describes it, or reports what is wrong. It does the same with the
+description of a cluster (docs/simulation.md). It does not solve.`,
 		Example: "  obstacle check examples/problems/terrain.yaml",
 		Args:    oneArgument("file"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -97,7 +99,7 @@ func (a *app) versionCommand() *cobra.Command {
 	}
 }
 
-// table lines up columns that are separated by tabs.
+// table aligns columns that are separated by tabs.
 func table(w io.Writer, fill func(w io.Writer)) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fill(t)

@@ -18,20 +18,20 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
-// path is an interface, and where peers are that are reached over it.
+// path is an interface with the locality of peers that are reached over it.
 type path struct {
 	host.Interface
 	Networks []reach `json:"networks"`
 }
 
-// reach is what is found of a peer in one network.
+// reach is the locality of peers in one network.
 type reach struct {
 	Network  string          `json:"network"`
 	Locality string          `json:"locality"`
-	Limit    nullable.Number `json:"rtt_limit_seconds"` // other cluster above; null: whatever the round trip
+	Limit    nullable.Number `json:"rtt_limit_seconds"` // above it, another cluster; null: no limit
 }
 
-// distance is what is found of a peer at one address.
+// distance is the measured locality of one peer.
 type distance struct {
 	Peer     string  `json:"peer"`
 	Address  string  `json:"address"`
@@ -50,7 +50,8 @@ func paths() []path {
 			case i.Loopback:
 				p.Networks = append(p.Networks, reach{a.Masked().String(), p2psap.SameHost.String(), nullable.NaN()})
 			case !a.Addr().IsLinkLocalUnicast() && !a.IsSingleIP():
-				p.Networks = append(p.Networks, reach{a.Masked().String(), p2psap.SameCluster.String(), nullable.Number(p2psap.NetworkRTT.Seconds())})
+				limit := nullable.Number(p2psap.NetworkRTT.Seconds())
+				p.Networks = append(p.Networks, reach{a.Masked().String(), p2psap.SameCluster.String(), limit})
 			}
 		}
 		out = append(out, p)
@@ -62,13 +63,14 @@ func pathsText(w io.Writer, all []path) {
 	for _, p := range all {
 		fmt.Fprintf(w, "interface\t%s: MTU %d, %v\n", p.Name, p.MTU, p.Addresses)
 		for _, r := range p.Networks {
-			fmt.Fprintf(w, "\t  peers in %s: %s%s\n", r.Network, r.Locality, upTo(r.Limit))
+			fmt.Fprintf(w, "\t  peers in %s: %s%s\n", r.Network, r.Locality, roundTripLimit(r.Limit))
 		}
 	}
-	fmt.Fprintf(w, "\t  peers of other networks: %v%s\n", p2psap.SameCluster, upTo(nullable.Number(p2psap.NearRTT.Seconds())))
+	limit := nullable.Number(p2psap.NearRTT.Seconds())
+	fmt.Fprintf(w, "\t  peers of other networks: %v%s\n", p2psap.SameCluster, roundTripLimit(limit))
 }
 
-func upTo(limit nullable.Number) string {
+func roundTripLimit(limit nullable.Number) string {
 	if !limit.Known() {
 		return ""
 	}
@@ -76,7 +78,7 @@ func upTo(limit nullable.Number) string {
 	return fmt.Sprintf(" up to a round trip of %v, %v above", d, p2psap.OtherCluster)
 }
 
-// clusterHere is the cluster that a topology file gives this host.
+// clusterHere returns the cluster of this host in a topology file.
 func clusterHere(file string) (string, error) {
 	t, err := topology.Read(file)
 	if err != nil {
@@ -96,8 +98,8 @@ const (
 	connectTime = 3 * time.Second
 )
 
-// distanceTo measures round trips to a place by opening TCP connections there: also one
-// that is refused tells the time. Of two ends in a run, both measure; here one does.
+// distanceTo measures round trips to an address by opening TCP connections; a refused one serves as well. In a run
+// both ends measure, here one does.
 func distanceTo(ctx context.Context, peer string) (*distance, error) {
 	if _, _, err := net.SplitHostPort(peer); err != nil {
 		return nil, usage("--peer %q: want HOST:PORT", peer)
@@ -116,7 +118,8 @@ func distanceTo(ctx context.Context, peer string) (*distance, error) {
 		}
 	}
 	f := p2psap.Locate(evidenceOf(host.Interfaces(), remote, least))
-	d.Address, d.RTT, d.Locality, d.Why = remote.String(), least.Seconds(), f.Locality.String(), f.Reason
+	d.Address, d.RTT = remote.String(), least.Seconds()
+	d.Locality, d.Why = f.Locality.String(), f.Reason
 	return d, nil
 }
 
@@ -138,10 +141,14 @@ func connectOnce(ctx context.Context, peer string) (netip.Addr, time.Duration, e
 	return netip.Addr{}, 0, err
 }
 
-// evidenceOf is what this end alone can know of a peer at an address: its network is
-// taken to be that of the interface which it is reached by.
+// evidenceOf returns what this end knows about a peer at an address. Its network is assumed to be that of the
+// interface over which it is reached.
 func evidenceOf(mine []host.Interface, peer netip.Addr, rtt time.Duration) p2psap.Evidence {
-	e := p2psap.Evidence{Local: p2psap.Placement{Host: "this", Process: 1}, Remote: p2psap.Placement{Host: "other", Process: 2}, RTT: rtt}
+	e := p2psap.Evidence{
+		Local:  p2psap.Placement{Host: "this", Process: 1},
+		Remote: p2psap.Placement{Host: "other", Process: 2},
+		RTT:    rtt,
+	}
 	theirs := netip.PrefixFrom(peer.WithZone(""), peer.BitLen())
 	for _, i := range mine {
 		e.Local.Addresses = append(e.Local.Addresses, i.Addresses...)

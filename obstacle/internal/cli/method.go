@@ -4,10 +4,11 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/p2pdc/p2pdc/internal/spelling"
+	"github.com/spf13/pflag"
+
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
-	"github.com/spf13/pflag"
 )
 
 // methodFlags are the flags of the method of iteration.
@@ -24,14 +25,15 @@ type methodFlags struct {
 	sweepsPerPass int
 }
 
-func (m *methodFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&m.name, "method", problem.Richardson, "richardson, sor, multigrid or schwarz")
-	f.StringVar(&m.local, "local", problem.Multigrid, "schwarz: method of a peer on its own box: richardson, sor or multigrid")
+func (m *methodFlags) add(f *pflag.FlagSet, c *catalog.Set) {
+	f.StringVar(&m.name, "method", problem.Richardson, "method of iteration: "+catalog.Words(c.Methods.Names()))
+	f.StringVar(&m.local, "local", problem.Multigrid,
+		"schwarz: method of a peer on its own box: richardson, sor or multigrid")
 	f.IntVar(&m.overlap, "overlap", defaultOverlap, "schwarz: layers by which boxes overlap, 0 to 8")
 	f.StringVar(&m.innerCycles, "inner-cycles", "auto",
 		"schwarz: cycles of the local method between two exchanges, or auto (measured)")
 	f.StringVar(&m.coarse, "coarse", "auto",
-		"schwarz: maximum number of points of the coarse grid, auto (1/64 of the points, and 8 per peer unless the scheme is sync) or none")
+		"schwarz: maximum number of points of the coarse grid, none or auto (1/64, and unless sync 8 per peer)")
 	f.BoolVar(&m.flexible, "flexible", false, "schwarz: send values before the local solve has finished")
 	f.Float64Var(&m.omega, "omega", 0, "sor: relaxation factor, above 0 and below 2 (0: from the observed rate)")
 	f.Float64Var(&m.step, "step", 1, "richardson: step in units of 1/max a_ii, above 0 and at most 1")
@@ -43,18 +45,17 @@ func (m *methodFlags) add(f *pflag.FlagSet) {
 // defaultOverlap of Schwarz.
 const defaultOverlap = 2
 
-func methods() []string {
-	return []string{problem.Richardson, problem.SOR, problem.Multigrid, problem.Schwarz}
-}
+// locals returns the values of --local.
+func locals() []string { return []string{problem.Richardson, problem.SOR, problem.Multigrid} }
 
 // config reads the flags; every error is bad usage.
-func (m *methodFlags) config(s iterate.Scheme) (problem.MethodConfig, error) {
+func (m *methodFlags) config(s iterate.Scheme, known *catalog.Set) (problem.MethodConfig, error) {
 	c := problem.MethodConfig{Name: m.name}
-	if !slices.Contains(methods(), m.name) {
-		return c, usage("--method %q%s: want richardson, sor, multigrid or schwarz", m.name, spelling.Suggest(m.name, methods()))
+	if names := known.Methods.Names(); !slices.Contains(names, m.name) {
+		return c, badInput(catalog.Unknown("method", m.name, names))
 	}
-	if locals := methods()[:3]; !slices.Contains(locals, m.local) {
-		return c, usage("--local %q%s: want richardson, sor or multigrid", m.local, spelling.Suggest(m.local, locals))
+	if !slices.Contains(locals(), m.local) {
+		return c, badInput(catalog.Unknown("local", m.local, locals()))
 	}
 	if m.omega != 0 && !(m.omega > 0 && m.omega < 2) {
 		return c, usage("--omega %v: want a number above 0 and below 2, or 0 to have it chosen", m.omega)
@@ -64,7 +65,7 @@ func (m *methodFlags) config(s iterate.Scheme) (problem.MethodConfig, error) {
 	}
 	c.Omega, c.Together = m.omega, m.sweepsPerPass
 	if !(m.step > 0 && m.step <= 1) {
-		return c, usage("--step %v: want a number above 0 and at most 1, in units of 1/max a_ii, where the iteration is a contraction",
+		return c, usage("--step %v: want a number above 0 and at most 1, in units of 1/max a_ii, to have a contraction",
 			m.step)
 	}
 	if m.step != 1 {

@@ -15,7 +15,7 @@ import (
 // thisMachine is the model that is made by measuring.
 const thisMachine = "this-machine"
 
-// openModel reads the word of --model. this-machine is measured with blocks as those of b.
+// openModel opens the model that --model names. this-machine is measured on blocks like b.
 func (a *app) openModel(ref string, b calibration.Workload) (*clusterfile.File, error) {
 	if ref == thisMachine {
 		d, err := calibration.ThisMachine(context.Background(), b)
@@ -29,10 +29,9 @@ func (a *app) openModel(ref string, b calibration.Workload) (*clusterfile.File, 
 	return f, badInput(err)
 }
 
-// blockOf is what this-machine is measured with for a run: the block of a cube with as many
-// points a side as the longest of --n, among the most peers; any, where that makes no sense,
-// which is said elsewhere.
-func (q *request) blockOf(machines ...int) calibration.Workload {
+// calibrationBlock returns the block on which this-machine is measured for a run: that of a cube with the longest
+// side of --n, divided among the largest number of peers. Other checks report invalid values.
+func (q *request) calibrationBlock(machines ...int) calibration.Workload {
 	n, err := numbers("n", q.n)
 	b := calibration.Workload{}
 	if err == nil && len(n) > 0 && len(machines) > 0 {
@@ -48,21 +47,21 @@ func (a *app) clustersCommand() *cobra.Command {
 	var text bool
 	c := &cobra.Command{
 		Use:   "clusters [NAME|FILE]",
-		Short: "List the clusters that can be simulated, or say what one of them is",
-		Long: `clusters lists the built-in models of clusters; with a name, or a file, it says what
-the model means and where its figures come from. --yaml prints a model as a file to
-start from. this-machine is measured when it is asked for.`,
+		Short: "List the clusters that can be simulated, or describe one",
+		Long: `clusters lists the built-in models of clusters. With a name or a file it describes
+the model and the sources of its parameters. --yaml prints the model as a file to
+start from. this-machine is measured on demand.`,
 		Example: "  obstacle clusters graphene-eth\n  obstacle clusters this-machine --yaml",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usage("obstacle clusters wants one name or file at most, not %d", len(args))
+				return usage("obstacle clusters takes at most one name or file, not %d", len(args))
 			}
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				if text {
-					return usage("--yaml: of which cluster? Give one of those that obstacle clusters lists, or a file")
+					return usage("--yaml needs the name of a cluster (obstacle clusters lists them) or a file")
 				}
 				return a.listClusters()
 			}
@@ -81,7 +80,7 @@ start from. this-machine is measured when it is asked for.`,
 			return failed(err)
 		},
 	}
-	c.Flags().BoolVar(&text, "yaml", false, "print the description itself")
+	c.Flags().BoolVar(&text, "yaml", false, "print the model as a file")
 	return c
 }
 
@@ -102,7 +101,7 @@ func (a *app) listClusters() error {
 		for _, e := range all.Clusters {
 			fmt.Fprintf(w, "%s\n  %s\n", e.Name, e.About)
 		}
-		fmt.Fprintf(w, "%s\n  The machine that this program runs on, measured when it is asked for.\n", thisMachine)
+		fmt.Fprintf(w, "%s\n  The machine that this program runs on, measured on demand.\n", thisMachine)
 	})
 }
 

@@ -12,17 +12,15 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// optionRecord follows an American option's exercise boundary through the time steps.
-// A nil one is of a problem that is no option.
+// optionRecord records the exercise boundary of an American option during the time steps. It is nil for other problems.
 type optionRecord struct {
 	contract *option.Option
-	keep     bool // every step: somebody wants the boundary in time
+	keep     bool // record every step, for an output of the boundary in time
 	rows     []output.Exercise
-	err      error // of a step's boundary, the first
+	err      error // the first error of a boundary
 }
 
-// newOptionRecord prepares it; an exercise boundary among the outputs of any other
-// problem is bad usage.
+// newOptionRecord returns the record of a problem. An output of the exercise boundary needs an American option.
 func newOptionRecord(w *work, out []string) (*optionRecord, error) {
 	r := &optionRecord{contract: w.spec.Option()}
 	for _, name := range out {
@@ -30,7 +28,7 @@ func newOptionRecord(w *work, out []string) (*optionRecord, error) {
 			continue
 		}
 		if r.contract == nil {
-			return nil, usage("--out %s: an exercise boundary of a problem that is no American option", name)
+			return nil, usage("--out %s: only American options have an exercise boundary", name)
 		}
 		r.keep = true
 	}
@@ -40,25 +38,24 @@ func newOptionRecord(w *work, out []string) (*optionRecord, error) {
 	return r, nil
 }
 
-// step looks at the end of time step m.
+// step records the end of time step m.
 func (r *optionRecord) step(m int, t float64, at *problem.Problem, u []float64) {
 	if r == nil || !r.keep || m == 0 || r.err != nil {
 		return
 	}
 	factor, err := r.contract.Critical(at, u)
 	if err != nil {
-		r.err = fmt.Errorf("the exercise boundary at the end of time step %d: %w", m, err)
+		r.err = fmt.Errorf("exercise boundary at the end of time step %d: %w", m, err)
 		return
 	}
 	r.rows = append(r.rows, output.Exercise{Time: t, Factor: factor})
 }
 
-// fewPoints of a grid are solved on by one thread.
+// fewPoints is the number of points up to which one thread is used.
 const fewPoints = 1 << 14
 
-// quote reads the answer off the solution, and estimates the error of the price where the run
-// has come to its end; write then has the boundary in time, of a perpetual option that of
-// all times.
+// quote returns the price and its sensitivities, with an estimate of the error if the run was complete. For a
+// perpetual option it also sets the boundary that write writes.
 func (r *optionRecord) quote(end *problem.Problem, u []float64, solved bool) (*report.Option, error) {
 	if r == nil || len(u) != end.Points() {
 		return nil, nil
@@ -87,7 +84,7 @@ func (r *optionRecord) quote(end *problem.Problem, u []float64, solved bool) (*r
 	return report.NewOption(r.contract, q, factor, off, why), nil
 }
 
-// write puts the exercise boundary into a file.
+// write writes the exercise boundary to a file.
 func (r *optionRecord) write(name string) error {
 	var spot []float64
 	for _, a := range r.contract.Assets {
@@ -96,14 +93,14 @@ func (r *optionRecord) write(name string) error {
 	return cmp.Or(output.WriteExercise(name, spot, r.rows), r.err)
 }
 
-// extra are the assets' prices at the grid's points, which files of the solution show.
+// extra returns the prices of the assets at the grid points, for the files of the solution.
 func (r *optionRecord) extra() (out []output.Extra) {
 	if r == nil {
 		return nil
 	}
 	prices, err := r.contract.Prices()
 	if err != nil {
-		return nil // the run would have been refused
+		return nil // impossible: the run was not refused
 	}
 	for i, s := range prices {
 		out = append(out, output.Extra{Name: fmt.Sprintf("S%d", i+1), Of: s})
@@ -111,7 +108,7 @@ func (r *optionRecord) extra() (out []output.Extra) {
 	return out
 }
 
-// optionWarnings says what may spoil the price; nothing of any other problem.
+// optionWarnings returns warnings about the accuracy of a price, none for other problems.
 func optionWarnings(w *work) []string {
 	if o := w.spec.Option(); o != nil {
 		return o.Warnings()

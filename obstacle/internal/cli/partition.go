@@ -6,10 +6,10 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// partitionOf reads the word of --partition; auto is problem.SlabsOrBoxes.
+// partitionOf parses --partition. The value auto selects problem.SlabsOrBoxes.
 func partitionOf(s string, p *problem.Problem, peers int, weights []float64) (problem.Partition, error) {
 	if len(weights) > 0 && s != "auto" && s != "slabs" {
-		return problem.Partition{}, fmt.Errorf("--weights are for slabs, not for --partition %s", s)
+		return problem.Partition{}, fmt.Errorf("--weights needs slabs, not --partition %s", s)
 	}
 	switch s {
 	case "slabs":
@@ -21,38 +21,38 @@ func partitionOf(s string, p *problem.Problem, peers int, weights []float64) (pr
 	}
 	parts, err := numbers("partition", s)
 	if err != nil {
-		return problem.Partition{}, fmt.Errorf("--partition %q: want auto, slabs, boxes, or the parts per axis, as 1,2,2", s)
+		return problem.Partition{}, fmt.Errorf("--partition %q: want auto, slabs, boxes, or parts such as 1,2,2", s)
 	}
 	if len(parts) != p.Dimension {
-		return problem.Partition{}, fmt.Errorf("--partition %q: %d numbers of parts for a %d-D problem", s, len(parts), p.Dimension)
+		return problem.Partition{}, fmt.Errorf("--partition %q: %d numbers of parts for a %d-D problem",
+			s, len(parts), p.Dimension)
 	}
 	grid := [3]int{1, 1, 1}
 	copy(grid[:], parts)
 	return problem.GridOf(p.N, grid)
 }
 
-// defaultWorkers is how many peers and threads to take for a method on this many
-// processors, as measured (docs/cli.md, Defaults). together tells that a peer alone does
-// several sweeps in one pass over memory.
-func defaultWorkers(method string, together bool, points, cpus int) (peers, threads int, why string) {
+// defaultWorkers returns the numbers of peers and threads for a method on that many processors, and the reason, from
+// measurements (docs/cli.md, Defaults). onePass states that a single peer does several sweeps in one pass over memory.
+func defaultWorkers(method string, onePass bool, points, cpus int) (peers, threads int, why string) {
+	onePeer := fmt.Sprintf("one peer with a thread for each of %d processors: ", cpus)
 	switch {
 	case method == problem.Schwarz:
-		return max(cpus, 2), 1, fmt.Sprintf("Schwarz wants boxes: one peer of one thread for each of %d processors, two at least", cpus)
+		return max(cpus, 2), 1, fmt.Sprintf("one peer of one thread for each of %d processors, at least two", cpus)
 	case cpus < 2:
 		return 1, 1, "there is one processor"
 	case method == problem.SOR || method == problem.Multigrid:
 		if points < smallProblem {
-			return 1, 1, "below 64³ points, threads cost more than they gain"
+			return 1, 1, "below 64³ points, more threads are not faster"
 		}
-		return 1, cpus, fmt.Sprintf("one peer, and a thread for each of %d processors: the peers of %s exchange faces many times a cycle", cpus, method)
-	case together && points >= smallProblem:
-		return 1, cpus, fmt.Sprintf("one peer, and a thread for each of %d processors: a peer alone does several sweeps in one pass over memory", cpus)
+		return 1, cpus, onePeer + "peers of " + method + " exchange faces many times per cycle"
+	case onePass && points >= smallProblem:
+		return 1, cpus, onePeer + "a single peer does several sweeps in one pass over memory"
 	case points < smallProblem:
 		return 1, 1, "below 64³ points, exchanging halos costs more than a second peer gains"
 	}
 	return cpus, 1, fmt.Sprintf("one peer of one thread for each of %d processors", cpus)
 }
 
-// smallProblem is the number of points from which several peers are about as fast
-// as one, or faster.
+// smallProblem is the number of points from which several peers are at least about as fast as one.
 const smallProblem = 64 * 64 * 64

@@ -19,7 +19,7 @@ import (
 	"github.com/p2pdc/p2pdc/problems/file"
 )
 
-// peerFlags are those of obstacle peer.
+// peerFlags are the flags of obstacle peer.
 type peerFlags struct {
 	rendezvous string
 	listen     string
@@ -32,23 +32,22 @@ type peerFlags struct {
 	trace      string
 	wait       time.Duration
 	rail       rail.Host
-	answer     int  // descriptor of the launcher's memory; 0: none
-	spawned    bool // by a launcher, which holds the other end of standard input
+	answer     int  // file descriptor of shared memory; 0: none
+	spawned    bool // started by a launcher, which holds the other end of standard input
 }
 
 func (a *app) peerCommand() *cobra.Command {
 	f := &peerFlags{}
 	c := &cobra.Command{
 		Use:   "peer",
-		Short: "Run one peer of a run that spans machines",
+		Short: "Run one peer of a run over several hosts",
 		Long: `peer joins the run whose launcher waits at --rendezvous (obstacle solve PROBLEM
---peers K --rendezvous ADDR --secret-file FILE), gets its rank and its part of
-the problem from there, and exchanges halos with the other peers directly. The
-file of --secret-file holds the same secret on all machines, in its first line;
-obstacle secret makes one, and - reads it from standard input. It closes the run
-to everybody else: both ends of a connection prove that they know it, over TLS
-1.3, and what peers on different hosts exchange is encrypted and authenticated
-(docs/security.md).`,
+--peers K --rendezvous ADDR --secret-file FILE). It receives its rank and its part
+of the problem from the launcher and exchanges halos with the other peers directly.
+The first line of the secret file must be the same on all hosts. obstacle secret
+generates such a file, and - reads the secret from standard input. Both ends of a
+connection prove over TLS 1.3 that they know the secret, and messages between hosts
+are encrypted and authenticated (docs/security.md).`,
 		Example: `  obstacle secret run.secret
   scp -p run.secret other-host:
   obstacle peer --rendezvous 192.0.2.1:7400 --listen 192.0.2.2 --port-range 7500-7599 --secret-file run.secret`,
@@ -57,20 +56,21 @@ to everybody else: both ends of a connection prove that they know it, over TLS
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.rendezvous, "rendezvous", "", "HOST:PORT of the launcher (required)")
-	fl.StringVar(&f.listen, "listen", "", "address of this host that other peers reach (default: all of them)")
+	fl.StringVar(&f.listen, "listen", "", "address of this host that other peers reach (default: all addresses)")
 	fl.StringVar(&f.ports, "port-range", "", "A-B: ports to listen on (default: any)")
-	fl.StringVar(&f.secretFile, "secret-file", "", "file that holds the run's secret; - for standard input (required)")
+	fl.StringVar(&f.secretFile, "secret-file", "", "file with the run's secret; - for standard input (required)")
 	fl.StringVar(&f.protect, "protect", "", "take part only if the run has this --protect: auto, always or never")
-	fl.StringVar(&f.rail.Network, "network", "", "auto, ether: use no InfiniBand here, or ib: take part only over it (default: as the run wants)")
+	fl.StringVar(&f.rail.Network, "network", "",
+		"take part only over this network; ether: UDP only; auto: as the run requires (default)")
 	f.rail.Add(fl)
-	fl.IntVar(&f.rank, "seat", -1, "the rank wanted (-1: any)")
+	fl.IntVar(&f.rank, "seat", -1, "request this rank (-1: any)")
 	fl.StringVar(&f.problem, "problem", "", "take part only if the run solves this problem")
 	fl.StringArrayVar(&f.params, "param", nil, "with --problem: NAME=VALUE of a built-in problem (repeatable)")
 	fl.StringVar(&f.trace, "trace", "", "write every event of every composite to FILE")
 	fl.DurationVar(&f.wait, "join-timeout", 10*time.Minute, "how long to wait for the launcher")
-	fl.IntVar(&f.answer, "answer", 0, "descriptor of memory for the answer, from the launcher that started this process")
-	fl.BoolVar(&f.spawned, "spawned", false, "the launcher that started this process writes the run's key to its standard input, and ends with it")
-	_ = errors.Join(fl.MarkHidden("answer"), fl.MarkHidden("spawned")) // they have just been defined
+	fl.IntVar(&f.answer, "answer", 0, "file descriptor of shared memory for the answer")
+	fl.BoolVar(&f.spawned, "spawned", false, "read the run's key from standard input and end with the launcher")
+	_ = errors.Join(fl.MarkHidden("answer"), fl.MarkHidden("spawned")) // both flags exist
 	return c
 }
 
@@ -78,7 +78,7 @@ func (a *app) peer(ctx context.Context, f *peerFlags) error {
 	if f.rendezvous == "" || f.secretFile == "" && !f.spawned {
 		return usage("obstacle peer needs --rendezvous HOST:PORT and --secret-file FILE; see obstacle peer --help")
 	}
-	if f.protect != "" && !protectWord(f.protect) {
+	if f.protect != "" && !validProtection(f.protect) {
 		return usage("--protect %q: want auto, always or never", f.protect)
 	}
 	if err := f.checkRail(a.catalog.Links.Names()); err != nil {
@@ -90,7 +90,8 @@ func (a *app) peer(ctx context.Context, f *peerFlags) error {
 	}
 	o := peer.Options{
 		Rendezvous: f.rendezvous, Rank: f.rank, DialTime: f.wait, WaitTime: f.wait,
-		Listen: f.listen, PortLow: low, PortHigh: high, Protect: f.protect, OwnProcess: true, Rail: f.rail, Catalog: a.catalog, Log: a.log,
+		Listen: f.listen, PortLow: low, PortHigh: high, Protect: f.protect, OwnProcess: true, Rail: f.rail,
+		Catalog: a.catalog, Log: a.log,
 	}
 	if f.problem != "" {
 		if o.Expect, err = file.Open(a.catalog.Problems, f.problem, f.params); err != nil {
@@ -106,7 +107,7 @@ func (a *app) peer(ctx context.Context, f *peerFlags) error {
 	defer stop()
 	o.Interrupt = interrupt
 	if f.spawned {
-		o.Identity, ctx, err = a.inherited(ctx)
+		o.Identity, ctx, err = a.inheritedIdentity(ctx)
 	} else {
 		o.Identity, err = a.identity(f.secretFile)
 	}
@@ -124,14 +125,14 @@ func (a *app) peer(ctx context.Context, f *peerFlags) error {
 	return f.outcome(errors.Join(peer.Run(ctx, o), t.Close()))
 }
 
-// checkRail refuses flags that make no sense, and a host without the network that they
-// ask for.
+// checkRail returns an error for invalid flags and for a host without the required InfiniBand.
 func (f *peerFlags) checkRail(links []string) error {
 	if err := f.rail.Check(links); err != nil {
 		return badInput(err)
 	}
 	if _, software, _ := rail.SoftwareRanks(f.rail.Device, 0); software {
-		return usage("--ib-device %s: software adapters join peers of one process only: obstacle solve --in-process", f.rail.Device)
+		return usage("--ib-device %s: software adapters connect peers of one process only: obstacle solve "+
+			"--in-process", f.rail.Device)
 	}
 	if f.rail.Network != rail.IB {
 		return nil
@@ -142,17 +143,16 @@ func (f *peerFlags) checkRail(links []string) error {
 	return nil
 }
 
-// outcome leaves it to the launcher to say what it has been told, when it stands
-// before the same person.
+// outcome returns err without its text if the launcher reports it to the same user.
 func (f *peerFlags) outcome(err error) error {
-	var told *peer.ReportedError
-	if f.spawned && errors.As(err, &told) {
+	var reported *peer.ReportedError
+	if f.spawned && errors.As(err, &reported) {
 		return &exitError{code: ExitFailed}
 	}
 	return failed(err)
 }
 
-// portRange reads A-B.
+// portRange parses A-B.
 func portRange(s string) (low, high int, err error) {
 	if s == "" {
 		return 0, 0, nil

@@ -19,22 +19,27 @@ import (
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
-// spawnTime is how long a peer that the launcher started may take to join.
+// spawnTime bounds the time in which a started peer must join.
 const spawnTime = 60 * time.Second
 
-// plan turns work into a run, and says where its peers come from.
+// plan returns the plan of a run and how its peers are started.
 func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 	p := launch.Plan{
-		Spec: w.spec, Problem: w.problem, Partition: w.partition, Initial: w.initial,
-		Scheme: w.scheme.Name(), Method: w.method, Order: w.order.String(), Tolerance: q.tol, MaxSweeps: q.maxSweeps, MaxTime: q.maxTime,
-		Balance: w.balance, Reconfigure: q.stepMode != "never", Threads: w.threads, Slowdown: w.slow, Label: w.label, MTU: q.mtu, Protect: q.protect, Congestion: q.rows.congestion, Rows: q.rows.names, Seed: q.seed, PeerTimeout: q.peerTimeout,
-		Rails:    rendezvous.Rails{Network: q.rails.Network, Mode: q.rails.Mode, BlockBytes: q.rails.BlockBytes, Values: w.scheme.Slots()},
+		Catalog: a.catalog, Spec: w.spec, Problem: w.problem, Partition: w.partition, Initial: w.initial,
+		Scheme: q.scheme, Method: w.method, Order: w.order,
+		Tolerance: q.tol, MaxSweeps: q.maxSweeps, MaxTime: q.maxTime,
+		Balance: w.balance, Reconfigure: q.stepMode != "never",
+		Threads: w.threads, Slowdown: w.slow, Label: w.label, MTU: q.mtu, Protect: q.protect,
+		Congestion: q.rows.congestion, Rows: q.rows.names, Seed: q.seed, PeerTimeout: q.peerTimeout,
+		Rails: rendezvous.Rails{
+			Network: q.rails.Network, Mode: q.rails.Mode, BlockBytes: q.rails.BlockBytes, Values: w.scheme.Slots(),
+		},
 		JoinTime: spawnTime, Log: a.log, Notes: a.err,
 	}
 	if q.rendezvous != "" {
 		switch {
 		case q.inProcess:
-			return p, usage("--in-process and --rendezvous: the peers are here or elsewhere, not both")
+			return p, usage("--in-process and --rendezvous exclude each other")
 		case q.secretFile == "":
 			return p, usage("--rendezvous needs --secret-file FILE, the same on every host")
 		case q.trace != "":
@@ -46,7 +51,7 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 		return p, badInput(err)
 	}
 	if q.trace != "" {
-		if err := writable(traceName(q.trace, 0)); err != nil {
+		if err := checkWritable(traceName(q.trace, 0)); err != nil {
 			return p, err
 		}
 	}
@@ -55,7 +60,7 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 		return p, err
 	}
 	if q.secretFile != "" {
-		return p, usage("--secret-file is for --rendezvous: peers that solve starts get a secret of their own")
+		return p, usage("--secret-file is for --rendezvous: peers that solve starts use a secret of their own")
 	}
 	key := driver.NewKey()
 	if p.Identity, err = a.keyIdentity(key); err != nil {
@@ -76,14 +81,17 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 		p.Spawn = a.processes(q, key, shared)
 	}
 	if p.Spawn == nil {
-		return p, failed(errors.New("this program's own file cannot be found: try --in-process"))
+		return p, failed(errors.New("cannot find the executable of this program: try --in-process"))
 	}
 	return p, nil
 }
 
-// processes starts peers as processes of this program; nil when its file is not
-// known. shared is the memory of the answer, nil: there is none.
-func (a *app) processes(q *request, key driver.Key, shared *os.File) func(context.Context, int, string) (launch.Child, error) {
+// starter starts the peer of a rank, which joins at the address rendezvous.
+type starter = func(ctx context.Context, rank int, rendezvous string) (launch.Child, error)
+
+// processes returns a starter of processes of this program, nil if its executable is unknown. shared is the memory of
+// the answer, nil if there is none.
+func (a *app) processes(q *request, key driver.Key, shared *os.File) starter {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil
@@ -102,9 +110,8 @@ func (a *app) processes(q *request, key driver.Key, shared *os.File) func(contex
 	}
 }
 
-// routines starts peers as goroutines of this process. Each has a node and a
-// socket of its own, as if it were elsewhere.
-func (a *app) routines(q *request, p launch.Plan, adapters []rail.Host) func(context.Context, int, string) (launch.Child, error) {
+// routines returns a starter of goroutines. Each peer has its own node and sockets, as if it had its own process.
+func (a *app) routines(q *request, p launch.Plan, adapters []rail.Host) starter {
 	return func(ctx context.Context, rank int, rendezvous string) (launch.Child, error) {
 		o := peer.Options{
 			Rendezvous: rendezvous, Identity: p.Identity, Rank: rank, DialTime: spawnTime, WaitTime: spawnTime,
@@ -133,11 +140,10 @@ func (a *app) routines(q *request, p launch.Plan, adapters []rail.Host) func(con
 
 func traceName(name string, rank int) string { return fmt.Sprintf("%s.%d", name, rank) }
 
-// parallel is an executor for what the launcher computes itself, for a moment:
-// every call of For starts its own goroutines.
+// parallel is an executor for short computations of the launcher. Every call of For starts its own goroutines.
 type parallel int
 
-// Threads is how many share the work.
+// Threads implements problem.Executor.
 func (p parallel) Threads() int { return int(p) }
 
 // For implements problem.Executor.

@@ -6,23 +6,24 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
-	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
-	"github.com/spf13/pflag"
 )
 
-// request is a solve as flags describe it; solve and compare share it.
+// request holds the flags that describe a run.
 type request struct {
 	n           string
 	tol         float64
@@ -55,9 +56,9 @@ type request struct {
 	rendezvous  string
 	secretFile  string
 	metrics     string
-	live        *launch.Status // what --metrics shows; nil: there is no such flag
+	live        *launch.Status // served by --metrics; nil without it
 	status      string
-	enclosing   enclosing
+	enclosing   enclosureFlags
 
 	catalog *catalog.Set
 }
@@ -79,78 +80,80 @@ func renamed(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	return pflag.NormalizedName(name)
 }
 
-// flags adds those that solve and compare have in common.
+// flags adds the flags that solve, compare and convergence share.
 func (q *request) flags(f *pflag.FlagSet) {
 	q.numericFlags(f)
 	f.IntVar(&q.threads, "threads", 0, "threads per peer (0: chosen, see the output)")
-	f.BoolVar(&q.inProcess, "in-process", false, "run the peers in this process, still over sockets")
+	f.BoolVar(&q.inProcess, "in-process", false, "run the peers in this process, which still communicate over sockets")
 	q.rails.Add(f, q.catalog.Links.Names())
 	q.host.Add(f)
-	f.IntVar(&q.clusters, "clusters", 0, "label the peers as this many clusters (0: found out)")
-	f.StringVar(&q.topology, "topology", "", "file that says which hosts form a cluster")
-	f.StringArrayVar(&q.slowdown, "slowdown", nil, "R:F makes peer R relax F times slower (repeatable)")
-	f.DurationVar(&q.peerTimeout, "peer-timeout", defaultPeerTimeout, "a peer silent for so long is lost")
+	f.IntVar(&q.clusters, "clusters", 0, "number of clusters that the peers form (0: measured)")
+	f.StringVar(&q.topology, "topology", "", "file that assigns hosts to clusters")
+	f.StringArrayVar(&q.slowdown, "slowdown", nil, "R:F: peer R relaxes F times slower; repeatable")
+	f.DurationVar(&q.peerTimeout, "peer-timeout", defaultPeerTimeout, "a peer that is silent for longer is lost")
 	f.StringVar(&q.initial, "initial", "", "starting iterate, a .npy array")
-	f.StringVar(&q.protect, "protect", defaultProtect, "encrypt and authenticate what peers exchange: auto (between hosts), always or never")
+	f.StringVar(&q.protect, "protect", defaultProtect,
+		"encrypt and authenticate messages between peers: auto (between hosts), always or never")
 	f.IntVar(&q.mtu, "mtu", 0, "largest IP packet in bytes, 1280 to 65535 (0: that of the interface)")
 	f.StringVar(&q.stepMode, "step-mode", "step",
 		"asynchronous sessions at the start of a time step: synchronous (step), or unchanged (never)")
-	f.StringVar(&q.balance, "balance", "off", "on moves planes from slow peers to fast ones while they run (slabs, richardson)")
+	f.StringVar(&q.balance, "balance", "off",
+		"on: move planes from slow peers to fast ones during the run (slabs, richardson)")
 }
 
-// numericFlags adds those that a simulated run has too.
+// numericFlags adds the flags that simulated runs have, too.
 func (q *request) numericFlags(f *pflag.FlagSet) {
 	f.StringVar(&q.n, "n", "64", "interior grid points per axis: N, or NX,NY,NZ")
-	f.Float64Var(&q.tol, "tol", 1e-6, "relative VI residual at which to stop")
+	f.Float64Var(&q.tol, "tol", 1e-6, "relative residual of the variational inequality at which to stop")
 	f.SetNormalizeFunc(renamed)
-	q.method.add(f)
-	f.Uint64Var(&q.maxSweeps, "max-sweeps", 0, "stop after this many sweeps (0: no bound)")
-	f.DurationVar(&q.maxTime, "max-time", 0, "stop after this time, as 90s or 5m (0: no bound)")
-	f.Uint64Var(&q.seed, "seed", 1, "seed of the micro-protocols' random numbers")
-	f.StringVar(&q.order, "order", "jacobi", "order of a peer's sub-blocks: jacobi or in-turn")
+	q.method.add(f, q.catalog)
+	f.Uint64Var(&q.maxSweeps, "max-sweeps", 0, "stop after this number of sweeps (0: no bound)")
+	f.DurationVar(&q.maxTime, "max-time", 0, "stop after this time, such as 90s or 5m (0: no bound)")
+	f.Uint64Var(&q.seed, "seed", 1, "seed of the random numbers of micro-protocols")
+	f.StringVar(&q.order, "order", "jacobi", "order of the sub-blocks of a peer: jacobi or in-turn")
 	f.StringVar(&q.partition, "partition", "auto", "auto, slabs, boxes, or PX,PY,PZ parts per axis")
-	f.Float64SliceVar(&q.weights, "weights", nil, "shares of the peers' slabs, W0,W1,…")
+	f.Float64SliceVar(&q.weights, "weights", nil, "relative sizes of the peers' slabs, W0,W1,…")
 	q.rows.add(f, q.catalog)
-	f.StringArrayVar(&q.params, "param", nil, "NAME=VALUE of a built-in problem (repeatable)")
+	f.StringArrayVar(&q.params, "param", nil, "NAME=VALUE: parameter of a built-in problem; repeatable")
 }
 
-// Defaults of what a simulated run has no flag for.
+// Defaults of flags that simulated runs do not have.
 const (
 	defaultPeerTimeout = 10 * time.Second
 	defaultProtect     = "auto"
 )
 
-// work is a request that has been found good.
+// work is a validated request.
 type work struct {
-	spec      *file.Spec
-	problem   *problem.Problem
-	partition problem.Partition
-	scheme    iterate.Scheme
-	method    problem.MethodConfig
-	order     problem.Order
-	initial   []float64
-	slow      map[int]float64
-	peers     int
-	threads   int
-	label     launch.Label // tells the peers' clusters; nil: they find out
-	balance   bool         // planes move
-	balanced  string       // what the answer says of that
-	chosen    string       // why so many peers and threads; empty: the user said so
+	spec          *file.Spec
+	problem       *problem.Problem
+	partition     problem.Partition
+	scheme        iterate.Scheme
+	method        problem.MethodConfig
+	order         problem.Order
+	initial       []float64
+	slow          map[int]float64
+	peers         int
+	threads       int
+	label         launch.Label // declares the peers' clusters; nil: they are measured
+	balance       bool         // planes move
+	balanceText   string       // text for the answer
+	chosenBecause string       // why the program chose these numbers of peers and threads
 }
 
-// resolve turns flags into work; every error is bad input.
+// resolve validates the flags and returns the work. Its errors are bad input.
 func (q *request) resolve(ref string) (*work, error) {
-	if err := q.built(); err != nil {
+	if err := q.checkNetworks(); err != nil {
 		return nil, err
 	}
-	if err := q.bounds(); err != nil {
+	if err := q.checkBounds(); err != nil {
 		return nil, err
 	}
 	if _, err := q.stepModes(); err != nil {
 		return nil, err
 	}
-	// Labels of as many clusters as there will be, which decide whether hybrid is in lockstep.
-	some, err := q.someClusters()
+	// The number of clusters decides whether hybrid is in lockstep.
+	some, err := q.possibleClusters()
 	if err != nil {
 		return nil, err
 	}
@@ -158,22 +161,22 @@ func (q *request) resolve(ref string) (*work, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := q.workers(w); err != nil {
+	if err := q.chooseWorkers(w); err != nil {
 		return nil, badInput(err)
 	}
-	if w.label, err = q.label(w.partition); err != nil {
+	if w.label, err = q.clusterLabels(w.partition); err != nil {
 		return nil, err
 	}
 	if q.scheme == "hybrid" && w.label == nil {
 		return nil, errNoClusters
 	}
-	if err := q.fits(w, len(some)); err != nil {
+	if err := q.checkConfig(w, len(some)); err != nil {
 		return nil, badInput(err)
 	}
 	if w.slow, err = slowdowns(q.slowdown, w.peers); err != nil {
 		return nil, badInput(err)
 	}
-	if w.balance, w.balanced, err = q.balances(w); err != nil {
+	if w.balance, w.balanceText, err = q.balanceMode(w); err != nil {
 		return nil, err
 	}
 	if q.initial != "" {
@@ -184,28 +187,28 @@ func (q *request) resolve(ref string) (*work, error) {
 	return w, nil
 }
 
-var errNoClusters = usage("--scheme hybrid: which peers form a cluster has to be said: give --clusters C or --topology FILE")
+var errNoClusters = usage("--scheme hybrid needs declared clusters: give --clusters C or --topology FILE")
 
-// numeric is the part of resolve that a simulated run has too: scheme, method and problem,
-// whose grid is side times coarser than the flags say. clusters are the labels that hybrid
-// needs, by rank.
+// numeric is the part of resolve for simulated runs, too. It validates the scheme, the method and the problem, whose
+// grid is coarser than --n by the factor side. clusters are the labels of the peers, by rank, for hybrid.
 func (q *request) numeric(ref string, clusters []string, side int) (*work, error) {
 	w := &work{}
 	var err error
-	if w.scheme, err = choice.Scheme(q.scheme, clusters); err != nil {
+	if w.scheme, err = q.catalog.Scheme(q.scheme, clusters); err != nil {
 		return nil, badInput(err)
 	}
-	if w.method, err = q.method.config(w.scheme); err != nil {
+	if w.method, err = q.method.config(w.scheme, q.catalog); err != nil {
 		return nil, err
 	}
 	if _, err = q.rows.optional(q.catalog); err != nil {
 		return nil, badInput(err)
 	}
-	if w.order, err = choice.Order(q.order); err != nil {
+	if w.order, err = orderOf(q.order); err != nil {
 		return nil, badInput(err)
 	}
 	if w.order != problem.Jacobi && w.method.Name != problem.Richardson {
-		return nil, usage("--order %v with --method %s: an order of planes is for %s; the others have one of their own", w.order, w.method.Name, problem.Richardson)
+		return nil, usage("--order %v with --method %s: only %s has an order of planes", w.order, w.method.Name,
+			problem.Richardson)
 	}
 	if w.spec, err = file.Open(q.catalog.Problems, ref, q.params); err != nil {
 		return nil, badInput(err)
@@ -226,11 +229,10 @@ func (q *request) numeric(ref string, clusters []string, side int) (*work, error
 	return w, nil
 }
 
-// built refuses what this release does not have, by name.
-func (q *request) built() error {
-	switch {
-	case q.trace != "" && !isFolder(filepath.Dir(q.trace)):
-		return usage("--trace %s: no folder %s", q.trace, filepath.Dir(q.trace))
+// checkNetworks validates --trace and the flags of networks.
+func (q *request) checkNetworks() error {
+	if dir := filepath.Dir(q.trace); q.trace != "" && !isDirectory(dir) {
+		return usage("--trace %s: there is no directory %s", q.trace, dir)
 	}
 	if err := q.rails.Check(q.catalog.Links.Names()); err != nil {
 		return badInput(err)
@@ -238,25 +240,25 @@ func (q *request) built() error {
 	return badInput(q.host.Check(q.catalog.Links.Names()))
 }
 
-// leastTolerance is about the relative residual that rounding leaves on a grid of
-// a few points; on large grids it is more (10⁻¹² at 256³), and a run that cannot
-// reach its tolerance goes on until it is stopped.
+// leastTolerance is about the relative residual that rounding errors leave on a grid of a few points. On large grids
+// it is higher, 10⁻¹² at 256³.
 const leastTolerance = 1e-13
 
-// bounds looks at single numbers.
-func (q *request) bounds() error {
+// checkBounds validates single values.
+func (q *request) checkBounds() error {
 	switch {
 	case !(q.tol > 0) || math.IsInf(q.tol, 0) || q.tol >= 1:
 		return usage("--tol %v: want a number above 0 and below 1", q.tol)
 	case q.tol < leastTolerance:
-		return usage("--tol %v: round-off of double precision is in the way below %g; give a larger one", q.tol, leastTolerance)
+		return usage("--tol %v: rounding errors prevent a residual below %g; give a larger tolerance", q.tol,
+			leastTolerance)
 	case q.threads < 0 || q.threads > 4096:
-		return usage("--threads %d: want 1 to 4096, or 0 for a good choice", q.threads)
+		return usage("--threads %d: want 1 to 4096, or 0 to have it chosen", q.threads)
 	case q.maxTime < 0:
 		return usage("--max-time %v: want a positive time", q.maxTime)
 	case q.peerTimeout < 100*time.Millisecond || q.peerTimeout > 24*time.Hour:
 		return usage("--peer-timeout %v: want 100ms to 24h", q.peerTimeout)
-	case !protectWord(q.protect):
+	case !validProtection(q.protect):
 		return usage("--protect %q: want auto, always or never", q.protect)
 	case q.mtu != 0 && (q.mtu < 1280 || q.mtu > 65535):
 		return usage("--mtu %d: want 1280 to 65535 bytes, or 0 for that of the interface", q.mtu)
@@ -264,27 +266,40 @@ func (q *request) bounds() error {
 	return nil
 }
 
-// together tells whether a peer alone would do several sweeps in one pass over memory,
-// and no flag speaks of several peers.
-func (q *request) together(w *work) bool {
+// sweepsInOnePass reports whether a single peer would do several sweeps in one pass over memory and no flag implies
+// several peers.
+func (q *request) sweepsInOnePass(w *work) bool {
 	m := &w.method
-	return m.Name == problem.Richardson && m.Together != 1 && w.scheme.Name() == iterate.Synchronous().Name() && w.order == problem.Jacobi &&
-		q.clusters == 0 && q.topology == "" && len(q.slowdown) == 0 && q.rendezvous == "" && q.partition == "auto" && q.balance != "on"
+	several := q.clusters != 0 || q.topology != "" || len(q.slowdown) > 0 || q.rendezvous != "" ||
+		q.partition != "auto" || q.balance == "on"
+	return m.Name == problem.Richardson && m.Together != 1 && w.scheme.Name() == iterate.Synchronous().Name() &&
+		w.order == problem.Jacobi && !several
 }
 
-// workers decides on peers, threads and who gets which part.
-func (q *request) workers(w *work) (err error) {
+// orderOf parses --order.
+func orderOf(s string) (problem.Order, error) {
+	orders := []problem.Order{problem.Jacobi, problem.InTurn}
+	i := slices.IndexFunc(orders, func(o problem.Order) bool { return o.String() == s })
+	if i < 0 {
+		return 0, fmt.Errorf("--order %q: want jacobi or in-turn", s)
+	}
+	return orders[i], nil
+}
+
+// chooseWorkers sets the numbers of peers and threads and the partition.
+func (q *request) chooseWorkers(w *work) (err error) {
 	w.peers, w.threads = q.peers, q.threads
 	if q.peers < 0 {
-		return fmt.Errorf("--peers %d: want 1 or more, or 0 for a good choice", q.peers)
+		return fmt.Errorf("--peers %d: want 1 or more, or 0 to have it chosen", q.peers)
 	}
 	if q.peers == 0 || q.threads == 0 {
-		peers, threads, why := defaultWorkers(w.method.Name, q.together(w), w.problem.Points(), runtime.GOMAXPROCS(0))
+		points, cpus := w.problem.Points(), runtime.GOMAXPROCS(0)
+		peers, threads, why := defaultWorkers(w.method.Name, q.sweepsInOnePass(w), points, cpus)
 		switch {
 		case q.peers == 0 && len(q.weights) > 0:
 			w.peers = len(q.weights)
 		case q.peers == 0:
-			w.peers, w.chosen = min(peers, w.problem.N[w.problem.Dimension-1]), why
+			w.peers, w.chosenBecause = min(peers, w.problem.N[w.problem.Dimension-1]), why
 		}
 		if q.threads == 0 {
 			w.threads = 1
@@ -303,20 +318,20 @@ func (q *request) workers(w *work) (err error) {
 	return err
 }
 
-// numbers reads N or NX,NY,NZ.
+// numbers parses whole numbers separated by commas.
 func numbers(flag, s string) ([]int, error) {
 	var out []int
 	for part := range strings.SplitSeq(s, ",") {
 		v, err := strconv.Atoi(strings.TrimSpace(part))
 		if err != nil {
-			return nil, fmt.Errorf("--%s %q: want whole numbers, as 64 or 64,48,32", flag, s)
+			return nil, fmt.Errorf("--%s %q: want whole numbers, such as 64 or 64,48,32", flag, s)
 		}
 		out = append(out, v)
 	}
 	return out, nil
 }
 
-// slowdowns reads R:F.
+// slowdowns parses the values of --slowdown.
 func slowdowns(flags []string, peers int) (map[int]float64, error) {
 	out := map[int]float64{}
 	for _, s := range flags {
@@ -337,7 +352,7 @@ func slowdowns(flags []string, peers int) (map[int]float64, error) {
 	return out, nil
 }
 
-// floats reads X,Y,….
+// floats parses numbers separated by commas.
 func floats(s string) ([]float64, error) {
 	var out []float64
 	for part := range strings.SplitSeq(s, ",") {
@@ -350,13 +365,13 @@ func floats(s string) ([]float64, error) {
 	return out, nil
 }
 
-func isFolder(name string) bool {
+func isDirectory(name string) bool {
 	i, err := os.Stat(name)
 	return err == nil && i.IsDir()
 }
 
-// protectWord tells whether a word is one of --protect.
-func protectWord(s string) bool {
+// validProtection reports whether s is a value of --protect.
+func validProtection(s string) bool {
 	_, err := p2psap.ParseProtection(s)
 	return err == nil
 }

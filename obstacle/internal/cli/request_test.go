@@ -4,12 +4,13 @@ import (
 	"math"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver/problem"
-	"github.com/stretchr/testify/require"
 )
 
 func cube(t *testing.T, n int) *problem.Problem {
@@ -46,7 +47,7 @@ func TestPartitionOf(t *testing.T) {
 		require.ErrorContains(t, err, why)
 	}
 	_, err := partitionOf("boxes", p, 2, []float64{1, 1})
-	require.ErrorContains(t, err, "--weights are for slabs")
+	require.ErrorContains(t, err, "--weights needs slabs")
 }
 
 func TestDefaultWorkers(t *testing.T) {
@@ -114,7 +115,7 @@ func TestEfficiencyIsAgainstTheFirstRow(t *testing.T) {
 		{Scheme: "async", Peers: 2, seconds: []float64{5}, sweeps: []float64{1}},
 	}
 	c := comparison{Rows: rows}
-	c.sum()
+	c.summarize()
 	require.Equal(t, 1.0, float64(rows[0].Efficiency))
 	require.Equal(t, 0.5, float64(rows[1].Efficiency))
 	require.Equal(t, 0.8, float64(rows[2].Efficiency))
@@ -124,13 +125,13 @@ func TestEfficiencyIsAgainstTheFirstRow(t *testing.T) {
 	require.Equal(t, 1.0, all[0].Points[1].High)
 }
 
-// Of several methods, each has a reference of its own.
+// Each of several methods has its own reference.
 func TestSeriesOfMethods(t *testing.T) {
 	rows := []row{
 		{Method: "sor", Scheme: "sync", Peers: 1, Seconds: 8},
 		{Method: "sor", Scheme: "sync", Peers: 2, Seconds: 4},
-		{Method: "multigrid", Scheme: "sync", Peers: 1, Seconds: 1, one: 2},
-		{Method: "multigrid", Scheme: "sync", Peers: 2, Seconds: 1, one: 2},
+		{Method: "multigrid", Scheme: "sync", Peers: 1, Seconds: 1, reference: 2},
+		{Method: "multigrid", Scheme: "sync", Peers: 2, Seconds: 1, reference: 2},
 	}
 	all := series(rows, true)
 	require.Len(t, all, 2)

@@ -1,6 +1,5 @@
-// Package cli is the command line of obstacle: commands, flags and exit codes. It
-// decides what a flag means and what the defaults are; the work is done by the
-// packages beside it.
+// Package cli implements the command line of obstacle: commands, flags, defaults and exit codes. Other packages do
+// the work.
 package cli
 
 import (
@@ -22,7 +21,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 )
 
-// app is one call of the program.
+// app is one invocation of the program.
 type app struct {
 	catalog *catalog.Set
 	in      io.Reader
@@ -42,7 +41,7 @@ func Main(ctx context.Context, args []string, c *catalog.Set, in io.Reader, out,
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errs)
-	root.SetArgs(helped(root, args))
+	root.SetArgs(helpArgs(root, args))
 	err := root.ExecuteContext(ctx)
 	if err != nil && err.Error() != "" {
 		fmt.Fprintf(errs, "obstacle: %v\n", err)
@@ -53,42 +52,47 @@ func Main(ctx context.Context, args []string, c *catalog.Set, in io.Reader, out,
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "obstacle",
-		Short: "Solve obstacle problems with peers that talk to each other",
-		Long: `obstacle solves large obstacle problems (a membrane over an obstacle) by
-projected relaxation on several peers, synchronously or asynchronously. Peers are
-processes that exchange halos directly, over P2PSAP.`,
+		Short: "Solve obstacle problems with peers that exchange halos",
+		Long: `obstacle solves large obstacle problems, such as a membrane over an obstacle, by
+projected iterations on several peers, synchronously or asynchronously. Peers are
+processes that exchange halos directly over P2PSAP.`,
 		Example:           "  obstacle solve membrane --n 32 --peers 2 --scheme async",
 		Version:           build.Version(),
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		PersistentPreRunE: func(*cobra.Command, []string) error { return a.start() },
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage("no command %q%s; obstacle --help lists them", args[0], spelling.Suggest(args[0], commandNames()))
+				return usage("no command %q%s; obstacle --help lists the commands", args[0],
+					spelling.Suggest(args[0], commandNames(c)))
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	f := root.PersistentFlags()
-	f.StringVar(&a.format, "format", "text", "text for people, json for programs")
+	f.StringVar(&a.format, "format", "text", "format of the output: text or json")
 	f.StringVar(&a.logLevel, "log-level", "warn", "debug, info, warn, error or off; logs go to stderr")
-	f.StringVar(&a.logFormat, "log-format", "text", "text or json, of the logs")
+	f.StringVar(&a.logFormat, "log-format", "text", "format of the logs: text or json")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage("%w; see %s --help", err, c.CommandPath())
 	})
-	root.AddCommand(a.solveCommand(), a.compareCommand(), a.simulateCommand(), a.convergenceCommand(), a.checkCommand(), a.problemsCommand(),
-		a.clustersCommand(),
-		a.calibrateCommand(),
-		a.stackCommand(), a.peerCommand(), a.secretCommand(), a.doctorCommand(), a.versionCommand())
+	root.AddCommand(a.solveCommand(), a.compareCommand(), a.simulateCommand(), a.convergenceCommand(),
+		a.iterateCommand(), a.checkCommand(),
+		a.problemsCommand(), a.clustersCommand(), a.calibrateCommand(), a.stackCommand(), a.peerCommand(),
+		a.secretCommand(), a.doctorCommand(), a.versionCommand())
 	return root
 }
 
-func commandNames() []string {
-	return []string{"solve", "compare", "simulate", "convergence", "check", "problems", "clusters", "calibrate", "stack", "peer", "secret", "doctor", "version", "completion", "help"}
+func commandNames(root *cobra.Command) []string {
+	var names []string
+	for _, c := range root.Commands() {
+		names = append(names, c.Name())
+	}
+	return names
 }
 
-// start looks at the flags that every command has.
+// start applies the flags that every command has.
 func (a *app) start() error {
 	if a.format != "text" && a.format != "json" {
 		return usage("--format %q: want text or json", a.format)
@@ -110,7 +114,7 @@ func (a *app) start() error {
 	return nil
 }
 
-// noArguments refuses arguments with the right exit code.
+// noArguments refuses arguments as bad usage.
 func noArguments(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usage("%s takes no arguments, not %q", c.CommandPath(), args)
@@ -118,11 +122,12 @@ func noArguments(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// oneArgument wants one argument, called what.
+// oneArgument requires one argument, which errors call what.
 func oneArgument(what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return usage("%s wants one %s, not %d arguments; see %s --help", c.CommandPath(), what, len(args), c.CommandPath())
+			return usage("%s takes one %s, not %d arguments; see %s --help", c.CommandPath(), what, len(args),
+				c.CommandPath())
 		}
 		return nil
 	}
@@ -130,7 +135,7 @@ func oneArgument(what string) cobra.PositionalArgs {
 
 func (a *app) json() bool { return a.format == "json" }
 
-// print writes v as JSON, or what text gives, to stdout, in one piece.
+// print writes v as JSON, or the output of text, to stdout in one write.
 func (a *app) print(v any, text func(w io.Writer)) error {
 	var all bytes.Buffer
 	if a.json() {
@@ -143,12 +148,12 @@ func (a *app) print(v any, text func(w io.Writer)) error {
 		text(&all)
 	}
 	if _, err := all.WriteTo(a.out); err != nil {
-		return failed(fmt.Errorf("the answer could not be printed: %w", err))
+		return failed(fmt.Errorf("cannot print the answer: %w", err))
 	}
 	return nil
 }
 
-// terminal tells whether w is one.
+// terminal reports whether w is a terminal.
 func terminal(w io.Writer) bool {
 	f, is := w.(*os.File)
 	return is && term.IsTerminal(int(f.Fd()))

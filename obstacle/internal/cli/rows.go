@@ -19,13 +19,14 @@ type rowFlags struct {
 
 func (r *rowFlags) add(f *pflag.FlagSet, c *catalog.Set) {
 	f.StringVar(&r.congestion, "congestion", "newreno",
-		"congestion control of reliable sessions between clusters: "+catalog.Words(c.Protocols.Labels(ctp.GroupCongestion)))
+		"congestion control of reliable sessions between clusters: "+
+			catalog.Words(c.Protocols.Labels(ctp.GroupCongestion)))
 	var rows []string
 	for _, row := range c.Protocols.Rows("") {
-		rows = append(rows, row.Label+": "+row.Help)
+		rows = append(rows, row.Label+" ("+row.Help+")")
 	}
 	f.StringSliceVar(&r.names, "rows", nil,
-		"optional micro-protocols, NAME,…, added to the compositions of Table I: "+strings.Join(rows, "; "))
+		"optional micro-protocols, NAME,…, added to the compositions of Table I: "+strings.Join(rows, ", "))
 	f.BoolFunc("negative-ack", "the same as --rows NegativeAck", func(string) error {
 		if !slices.Contains(r.names, negativeAck) {
 			r.names = append(r.names, negativeAck)

@@ -12,20 +12,20 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
-// writable refuses, before a long run, a file that could not be written after it.
-func writable(name string) error {
-	switch folder := filepath.Dir(name); {
-	case !isFolder(folder):
-		return usage("%s cannot be written: no folder %s", name, folder)
-	case isFolder(name):
-		return usage("%s is a folder: give a file", name)
+// checkWritable returns an error, before a long run, if a file could not be written after it.
+func checkWritable(name string) error {
+	switch dir := filepath.Dir(name); {
+	case !isDirectory(dir):
+		return usage("%s cannot be written: there is no directory %s", name, dir)
+	case isDirectory(name):
+		return usage("%s is a directory: give a file", name)
 	case isDevice(name):
 		return nil
 	}
 	return badInput(output.CheckFile(name))
 }
 
-// save writes a file, and replaces one of that name only when all is written.
+// save writes a file. It replaces an existing one only after everything is written.
 func save(name string, write func(io.Writer) error) error {
 	if !isDevice(name) {
 		return output.Replace(name, write)
@@ -40,13 +40,13 @@ func save(name string, write func(io.Writer) error) error {
 	return nil
 }
 
-// isDevice reports whether name is there and neither a regular file nor a folder: a pipe, say.
+// isDevice reports whether name is neither a regular file nor a directory, such as a pipe.
 func isDevice(name string) bool {
 	i, err := os.Stat(name)
 	return err == nil && !i.Mode().IsRegular() && !i.IsDir()
 }
 
-// outcomeOf is the entry of the answer for an output that was written, or was not because of err.
+// outcomeOf returns the entry of an output, whose error is err.
 func outcomeOf(name string, err error) report.Output {
 	o := report.Output{File: name}
 	if err != nil {
@@ -55,8 +55,7 @@ func outcomeOf(name string, err error) report.Output {
 	return o
 }
 
-// unwritten is the exit error of an answer that has been printed while some of its files are
-// missing; nil: all were written.
+// unwritten returns the exit error of an answer some of whose files were not written, else nil.
 func unwritten(all []report.Output) error {
 	var lines []string
 	for _, o := range all {

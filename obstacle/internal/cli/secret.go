@@ -20,21 +20,21 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
-// secretBytes is the length of a secret that obstacle secret makes.
+// secretBytes is the length of a secret that obstacle secret generates.
 const secretBytes = 32
 
-// minSecret is the length of the shortest secret that is taken, in characters.
+// minSecret is the minimum length of a secret in characters.
 const minSecret = 8
 
-// maxSecret bounds what is read of a secret's file, in bytes.
+// maxSecret is the number of bytes that are read from a secret file.
 const maxSecret = 4096
 
 func (a *app) secretCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "secret FILE",
-		Short: "Make the secret of a run that spans machines",
-		Long: `secret writes a fresh random secret of 256 bits to FILE, which only you can read.
-It never overwrites a file and never prints the secret. Copy FILE to every host of
+		Short: "Generate the secret of a run over several hosts",
+		Long: `secret writes a random secret of 256 bits to FILE, which only you can read. It
+never overwrites a file and never prints the secret. Copy FILE to every host of
 the run, and give it to obstacle solve and obstacle peer with --secret-file.`,
 		Example: `  obstacle secret run.secret
   scp -p run.secret other-host:`,
@@ -43,8 +43,8 @@ the run, and give it to obstacle solve and obstacle peer with --secret-file.`,
 	}
 }
 
-// madeSecret is what obstacle secret says of a file that it made.
-type madeSecret struct {
+// secretFile is the JSON of obstacle secret.
+type secretFile struct {
 	File string `json:"file"`
 	Bits int    `json:"bits"`
 	Mode string `json:"mode"` // octal
@@ -52,24 +52,24 @@ type madeSecret struct {
 
 func (a *app) newSecret(name string) error {
 	if name == "-" {
-		return usage("obstacle secret writes a file, and nothing to standard output: name a FILE")
+		return usage("obstacle secret does not write to standard output: name a FILE")
 	}
 	var secret [secretBytes]byte
 	_, _ = rand.Read(secret[:]) // never fails (crypto/rand)
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		return usage("%s exists already: obstacle secret overwrites nothing; name another file, or delete it first", name)
+		return usage("%s exists already: name another file, or delete it first", name)
 	}
 	if err != nil {
 		return failed(err)
 	}
 	_, err = fmt.Fprintln(f, base64.StdEncoding.EncodeToString(secret[:]))
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return failed(errors.Join(err, os.Remove(name))) // an empty file is no secret
+		return failed(errors.Join(err, os.Remove(name))) // remove the incomplete file
 	}
-	made := madeSecret{File: name, Bits: 8 * secretBytes, Mode: "0600"}
+	made := secretFile{File: name, Bits: 8 * secretBytes, Mode: "0600"}
 	return a.print(made, func(w io.Writer) {
-		fmt.Fprintf(w, "%s: a fresh secret of %d bits; copy it to every host of the run\n", made.File, made.Bits)
+		fmt.Fprintf(w, "%s: a new secret of %d bits; copy it to every host of the run\n", made.File, made.Bits)
 	})
 }
 
@@ -82,12 +82,12 @@ func (a *app) identity(secretFile string) (rendezvous.Identity, error) {
 	return rendezvous.NewIdentity(build.Version(), build.Fingerprint(a.catalog), secret)
 }
 
-// keyIdentity returns the identity of a run that has a key.
+// keyIdentity returns the identity of a run with that key.
 func (a *app) keyIdentity(key driver.Key) (rendezvous.Identity, error) {
 	return rendezvous.NewKeyIdentity(build.Version(), build.Fingerprint(a.catalog), key)
 }
 
-// secret reads the first line of a file; - is standard input.
+// secret returns the first line of a file; - is standard input.
 func (a *app) secret(name string) ([]byte, error) {
 	in := a.in
 	if name != "-" {
@@ -96,8 +96,9 @@ func (a *app) secret(name string) ([]byte, error) {
 			return nil, fmt.Errorf("--secret-file: %w", err)
 		}
 		defer f.Close()
-		if i, err := f.Stat(); err == nil && runtime.GOOS != "windows" && i.Mode().IsRegular() && i.Mode().Perm()&0o077 != 0 {
-			a.log.Warn().Str("file", name).Msg("others on this host can read the run's secret: chmod 600")
+		i, err := f.Stat()
+		if err == nil && runtime.GOOS != "windows" && i.Mode().IsRegular() && i.Mode().Perm()&0o077 != 0 {
+			a.log.Warn().Str("file", name).Msg("other users of this host can read the run's secret: chmod 600")
 		}
 		in = f
 	}
@@ -107,18 +108,18 @@ func (a *app) secret(name string) ([]byte, error) {
 	}
 	secret := []byte(strings.TrimSpace(string(line)))
 	if len(secret) < minSecret {
-		return nil, fmt.Errorf("--secret-file %s: the secret has %d characters, it must have %d at least; "+
-			"obstacle secret makes a good one", name, len(secret), minSecret)
+		return nil, fmt.Errorf("--secret-file %s: the secret has %d characters, at least %d are required; "+
+			"obstacle secret generates one", name, len(secret), minSecret)
 	}
 	return secret, nil
 }
 
-// keyLine is what a launcher writes to the standard input of a peer that it starts.
+// keyLine returns the line that a launcher writes to the standard input of a peer that it starts.
 func keyLine(key driver.Key) []byte { return append(hex.AppendEncode(nil, key[:]), '\n') }
 
-// inherited reads the run's key from standard input, whose other end the launcher holds: it
-// is open as long as the launcher lives, and the context returned ends with it.
-func (a *app) inherited(ctx context.Context) (rendezvous.Identity, context.Context, error) {
+// inheritedIdentity reads the run's key from standard input, whose other end the launcher keeps open. The returned
+// context ends with the launcher.
+func (a *app) inheritedIdentity(ctx context.Context) (rendezvous.Identity, context.Context, error) {
 	in := bufio.NewReader(a.in)
 	line := make([]byte, hex.EncodedLen(len(driver.Key{}))+1)
 	var key driver.Key
@@ -127,7 +128,7 @@ func (a *app) inherited(ctx context.Context) (rendezvous.Identity, context.Conte
 		_, err = hex.Decode(key[:], line[:len(line)-1])
 	}
 	if err != nil {
-		err = fmt.Errorf("--spawned is for obstacle solve, which writes a key to standard input: %w", err)
+		err = fmt.Errorf("--spawned is reserved for obstacle solve, which writes a key to standard input: %w", err)
 		return rendezvous.Identity{}, ctx, err
 	}
 	ctx, cancel := context.WithCancel(ctx)

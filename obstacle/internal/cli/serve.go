@@ -14,21 +14,21 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
-// Bounds of the servers of a run: they answer short questions, to a few.
+// Bounds of the servers of a run.
 const (
 	serveTime        = 5 * time.Second
 	serveHeaderBytes = 4 << 10
-	serveConns       = 32 // at a time; past that, older ones are closed
+	serveConns       = 32 // at a time; more close older ones
 )
 
-// serve answers at the address of a flag, over HTTP, until stop is called.
+// serve serves HTTP at the address of a flag until stop is called.
 func (a *app) serve(flag, address string, h http.Handler) (at net.Addr, stop func(), err error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, nil, badInput(fmt.Errorf("%s %s: %w", flag, address, err))
 	}
 	if at, is := l.Addr().(*net.TCPAddr); is && !at.IP.IsLoopback() {
-		a.log.Warn().Msgf("%s: whoever reaches %v can read what this run is doing", flag, at)
+		a.log.Warn().Msgf("%s: everyone who can connect to %v can read the state of this run", flag, at)
 	}
 	pending := driver.NewPending(serveConns)
 	server := &http.Server{
@@ -49,7 +49,7 @@ func (a *app) serve(flag, address string, h http.Handler) (at net.Addr, stop fun
 	return l.Addr(), func() { _ = server.Close(); done.Wait() }, nil
 }
 
-// serveMetrics answers scrapes of Prometheus at --metrics until stop is called.
+// serveMetrics serves metrics for Prometheus at --metrics until stop is called.
 func (a *app) serveMetrics(q *request, w *work, s *launch.Status) (stop func(), err error) {
 	handler := metrics.Handler(metrics.Run{
 		Problem: w.spec.Name(), Scheme: w.scheme.Name(), Method: w.method.Name, Version: build.Version(),
@@ -65,7 +65,7 @@ func (a *app) serveMetrics(q *request, w *work, s *launch.Status) (stop func(), 
 	return stop, nil
 }
 
-// metricsAddress puts what names a port only on loopback.
+// metricsAddress adds the loopback address to a port without host.
 func metricsAddress(flag string) string {
 	port, only := strings.CutPrefix(flag, ":")
 	if !only && strings.Contains(flag, ":") {

@@ -7,6 +7,6 @@ import (
 	"syscall"
 )
 
-// survivable are signals that end a program for a write that failed. Without them the write
-// returns its error, and the rest of the answer is not lost.
-func survivable() []os.Signal { return []os.Signal{syscall.SIGPIPE, syscall.SIGXFSZ} }
+// writeSignals returns the signals that end a program after a failed write. If they are ignored, the write returns an
+// error instead, and the other outputs are still written.
+func writeSignals() []os.Signal { return []os.Signal{syscall.SIGPIPE, syscall.SIGXFSZ} }

@@ -16,13 +16,12 @@ func (a *app) simulateCommand() *cobra.Command {
 	var machines int
 	c := &cobra.Command{
 		Use:   "simulate PROBLEM",
-		Short: "Solve a problem on a cluster that is simulated",
-		Long: `simulate runs the peers of a solve, with their protocol, on the model of a cluster
-in virtual time: the numbers they compute are real, what machines and networks take
-is the model's (docs/simulation.md). One seed gives one run.
+		Short: "Solve a problem on a simulated cluster",
+		Long: `simulate runs the peers of a solve, with their protocol, on the model of a cluster in
+virtual time. The numerical results are real; the model determines the times of
+machines and networks (docs/simulation.md). The same seed gives the same run.
 
-Exit codes are those of solve: 3 means stopped before the tolerance (--max-time is
-virtual time).`,
+Exit codes are those of solve. --max-time is virtual time.`,
 		Example: "  obstacle simulate membrane --n 32 --model graphene-eth --machines 8 --scheme async",
 		Args:    oneArgument("problem"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -34,8 +33,9 @@ virtual time).`,
 	q.numericFlags(f)
 	f.Lookup("n").DefValue = "256"
 	s.flags(f)
-	f.IntVar(&machines, "machines", 4, "machines, one peer on each")
-	f.StringVar(&q.scheme, "scheme", "sync", "scheme of iteration: sync, async, delay:K, or hybrid: synchronous within a site")
+	f.IntVar(&machines, "machines", 4, "number of machines, with one peer each")
+	f.StringVar(&q.scheme, "scheme", "sync",
+		"scheme of iteration: sync, async, delay:K or hybrid (synchronous within a site)")
 	return grouped(c)
 }
 
@@ -43,7 +43,7 @@ func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref strin
 	if err := s.check(); err != nil {
 		return err
 	}
-	f, err := a.openModel(s.model, q.blockOf(machines))
+	f, err := a.openModel(s.model, q.calibrationBlock(machines))
 	if err != nil {
 		return err
 	}
@@ -58,24 +58,26 @@ func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref strin
 	case machines == 1:
 		one = r
 	default:
-		if one, err = a.alone(q, s, f, ref); err != nil {
+		if one, err = a.single(q, s, f, ref); err != nil {
 			return err
 		}
 		runs = append(runs, one)
 	}
-	surviveWrites()
+	ignoreWriteSignals()
 	ctx, stop := signal.NotifyContext(ctx, stopSignals()...)
 	defer stop()
-	if err := a.play(ctx, runs); err != nil {
+	if err := a.simulateAll(ctx, runs); err != nil {
 		return err
 	}
 	alone, about := reference(one, r)
-	r.figures.Against(alone, r.costing())
-	out := report.Simulation{Subject: r.subject(s, f), Simulated: r.figures, PerMachine: report.Machines(r.result, &r.Config)}
+	r.figures.Against(alone, r.staleDivisor())
+	out := report.Simulation{Subject: r.subject(s, f), Simulated: r.figures,
+		PerMachine: report.Machines(r.result, &r.Config)}
 	out.Reference, out.Alone = about, known(alone.Seconds)
-	out.Costing = r.costing()
+	out.Costing = r.staleDivisor()
 	out.Simulation = report.Effort{
-		Events: r.result.Events, Segments: r.figures.Segments, WallSeconds: r.wall.Seconds(), SegmentsPerSecond: float64(r.figures.Segments) / r.wall.Seconds(),
+		Events: r.result.Events, Segments: r.figures.Segments, WallSeconds: r.wall.Seconds(),
+		SegmentsPerSecond: float64(r.figures.Segments) / r.wall.Seconds(),
 	}
 	if err := a.print(&out, out.Text); err != nil {
 		return err
@@ -83,7 +85,7 @@ func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref strin
 	return r.verdict()
 }
 
-// known is null where t(1) is not.
+// known returns t(1), unknown if it is 0.
 func known(alone float64) nullable.Number {
 	if alone <= 0 {
 		return nullable.NaN()

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/progress"
@@ -16,15 +18,12 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/simulate"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
+	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
-	"github.com/spf13/pflag"
-
-	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
-	"github.com/p2pdc/p2pdc/solver"
 )
 
-// simulation says on what a run is simulated, beside what is solved.
+// simulation holds the flags of simulated runs.
 type simulation struct {
 	model     string
 	standIn   int
@@ -32,16 +31,17 @@ type simulation struct {
 }
 
 func (s *simulation) flags(f *pflag.FlagSet) {
-	f.StringVar(&s.model, "model", "", "cluster to simulate: a built-in (obstacle clusters) or a file")
-	f.IntVar(&s.standIn, "stand-in", 1, "C: relax a grid C times coarser, every point of which stands for C a side in time and bytes (without --n: 8, of 256)")
+	f.StringVar(&s.model, "model", "", "cluster to simulate: a name (obstacle clusters lists them) or a file")
+	f.IntVar(&s.standIn, "stand-in", 1,
+		"C: relax a grid C times coarser, and scale times and bytes to the full grid (without --n: 8, of 256)")
 	f.BoolVar(&s.noOverlap, "no-overlap", false,
 		"send faces after the whole block has been relaxed, so that no transfer overlaps relaxation")
 }
 
 const maxStandIn = 64
 
-// size chooses the grid where the user has not: that of the published measurements, and a
-// coarse one that stands for it. Small grids on many machines are all network.
+// size sets the default grid: that of the published measurements, represented by a coarse one. Small grids on many
+// machines would measure the network only.
 func (s *simulation) size(q *request, f *pflag.FlagSet) {
 	if f.Changed("n") {
 		return
@@ -55,22 +55,22 @@ func (s *simulation) size(q *request, f *pflag.FlagSet) {
 func (s *simulation) check() error {
 	switch {
 	case s.model == "":
-		return usage("--model: on what cluster? Give a built-in (obstacle clusters lists them) or a file")
+		return usage("--model is required: a name (obstacle clusters lists them) or a file")
 	case s.standIn < 1 || s.standIn > maxStandIn:
 		return usage("--stand-in %d: want 1 to %d", s.standIn, maxStandIn)
 	}
 	return nil
 }
 
-// virtualRun is a run on a model, and what has become of it.
+// virtualRun is a simulated run and its result.
 type virtualRun struct {
 	simulate.Config
 	work    *work
-	label   string // before its name, where that is not enough
+	label   string // prefix of its name if there are several methods
 	figures report.Simulated
 	result  *simulate.Result // without the answer
 	err     error            // why it failed or ended early
-	refused error            // why it was not prepared; then there are only figures
+	refused error            // why it was refused; it then has figures only
 	wall    time.Duration
 }
 
@@ -78,9 +78,11 @@ func (r *virtualRun) name() string {
 	return fmt.Sprintf("%s%s, %d", r.label, r.Solver.Scheme.Name(), r.Solver.Partition.Peers())
 }
 
-// prepare makes a run of what flags say; every error is bad input.
-func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, scheme string, machines int) (*virtualRun, error) {
-	if err := q.bounds(); err != nil {
+// prepare returns the run that the flags describe. Its errors are bad input.
+func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, scheme string, machines int) (
+	*virtualRun, error,
+) {
+	if err := q.checkBounds(); err != nil {
 		return nil, err
 	}
 	if machines < 1 {
@@ -102,9 +104,10 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 	}
 	switch {
 	case w.problem.Steps() > 0:
-		return nil, usage("problem %s changes in time: only stationary problems are simulated", w.spec.Name())
+		return nil, usage("problem %s is nonstationary: only stationary problems are simulated", w.spec.Name())
 	case s.noOverlap && w.method.Name != problem.Richardson:
-		return nil, usage("--no-overlap with --method %s: only %s sends faces while it relaxes", w.method.Name, problem.Richardson)
+		return nil, usage("--no-overlap with --method %s: only %s sends faces while it relaxes", w.method.Name,
+			problem.Richardson)
 	}
 	if w.partition, err = partitionOf(q.partition, w.problem, machines, q.weights); err != nil {
 		return nil, badInput(err)
@@ -120,28 +123,31 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 		Problem: w.problem, Partition: w.partition, Scheme: w.scheme, Order: w.order, Method: w.method,
 		Tolerance: q.tol, MaxSweeps: iterate.Iteration(q.maxSweeps),
 	}
-	if err := solver.Check(c); err != nil {
+	if err := q.catalog.Methods.Check(c); err != nil {
 		return nil, badInput(err)
 	}
 	return &virtualRun{work: w, Config: simulate.Config{
-		Model: m, Scale: s.standIn, NoOverlap: s.noOverlap, Until: q.maxTime, Seed: q.seed, Catalog: a.catalog.Protocols, Policy: p2psap.TablePolicy{Optional: rows}, Evaluate: true,
-		Solver: c,
+		Model: m, Scale: s.standIn, NoOverlap: s.noOverlap, Until: q.maxTime, Seed: q.seed,
+		Catalog: a.catalog.Protocols, Policy: p2psap.TablePolicy{Optional: rows}, Evaluate: true,
+		Solver: c, Methods: a.catalog.Methods,
 	}}, nil
 }
 
-// alone is the run of one machine, synchronous, to which nothing happens.
-func (a *app) alone(q *request, s *simulation, f *clusterfile.File, ref string) (*virtualRun, error) {
+// single returns the synchronous run of one machine, without the events of the model.
+func (a *app) single(q *request, s *simulation, f *clusterfile.File, ref string) (*virtualRun, error) {
 	one := *q
-	one.partition, one.weights, one.method.flexible = "auto", nil, false
+	one.partition, one.weights = "auto", nil
+	one.method.flexible = false
 	return a.prepare(&one, s, f.WithoutEvents(), ref, "sync", 1)
 }
 
-// sequential tells whether a run does the sweeps of one machine, so that t(1) follows.
+// sequential reports whether a run does the same sweeps as one machine, so that t(1) follows from it.
 func (r *virtualRun) sequential() bool {
-	return r.refused == nil && r.work.method.Name == problem.Richardson && r.work.order == problem.Jacobi && r.work.scheme.Lockstep()
+	return r.refused == nil && r.work.method.Name == problem.Richardson && r.work.order == problem.Jacobi &&
+		r.work.scheme.Lockstep()
 }
 
-// points of the grid that the times are for.
+// points returns the number of points of the full grid.
 func (r *virtualRun) points() int {
 	points := r.work.problem.Points()
 	for range r.work.problem.Dimension {
@@ -150,40 +156,41 @@ func (r *virtualRun) points() int {
 	return points
 }
 
-// reference is t(1) until the tolerance was met, nothing where it is not known, and what it
-// is. one is the run of one machine; nil: it follows from like, a run that does the same sweeps.
+// reference returns t(1), the time until the tolerance was met, and its description. one is the run of one machine.
+// If it is nil, t(1) follows from like, a run that does the same sweeps. t(1) is 0 if it is unknown.
 func reference(one, like *virtualRun) (alone report.Alone, about string) {
 	if one != nil {
 		if !one.figures.Converged {
-			return alone, "not known: one machine did not reach the tolerance"
+			return alone, "unknown: one machine did not reach the tolerance"
 		}
 		alone = report.Alone{Seconds: float64(one.figures.Met), Sweeps: float64(one.figures.MetSweeps)}
 		return alone, fmt.Sprintf("sync on one machine (%s), simulated", one.Model.Hosts[0].Name)
 	}
 	if !like.figures.Converged {
-		return alone, "not known: the tolerance was not reached"
+		return alone, "unknown: the tolerance was not reached"
 	}
 	h := &like.Model.Hosts[0]
 	alone.Sweeps = float64(like.figures.MetSweeps)
 	alone.Seconds = aloneSeconds(h, alone.Sweeps, like.points())
-	return alone, fmt.Sprintf("sync on one machine (%s), %.4g sweeps of %d points, computed", h.Name, alone.Sweeps, like.points())
+	return alone, fmt.Sprintf("sync on one machine (%s), %.4g sweeps of %d points, computed", h.Name, alone.Sweeps,
+		like.points())
 }
 
-// costing is what the sweeps that stale values cost are to be divided by.
-func (r *virtualRun) costing() int {
+// staleDivisor returns the divisor of the extra sweeps that stale values cost; see report.Simulated.Against.
+func (r *virtualRun) staleDivisor() int {
 	if r.work.scheme.Lockstep() || r.work.method.Name != problem.Richardson {
 		return 1
 	}
 	return r.Scale
 }
 
-// aloneSeconds is how long one machine takes for so many sweeps, pauses included.
+// aloneSeconds returns the time of one machine for a number of sweeps, including straggling.
 func aloneSeconds(h *cluster.Host, sweeps float64, points int) float64 {
 	slow := max(h.Slow, 1)
 	return sweeps * float64(points) * slow / h.Relaxation * (1 + h.Straggle.PerSecond*h.Straggle.For.Seconds())
 }
 
-// subject says what runs of a kind simulate.
+// subject describes what the runs simulate.
 func (r *virtualRun) subject(s *simulation, f *clusterfile.File) report.Subject {
 	p := r.work.problem
 	n := slices.Clone(p.N[:p.Dimension])
@@ -192,16 +199,16 @@ func (r *virtualRun) subject(s *simulation, f *clusterfile.File) report.Subject 
 	}
 	return report.Subject{
 		Problem: r.work.spec.Name(), N: n, Points: r.points(), Model: f.Name, Sources: append([]string{}, f.Sources...),
-		Method: r.work.method.Name, Order: r.work.order.String(), StandIn: s.standIn, Costing: 1, Late: s.noOverlap, Tolerance: r.Solver.Tolerance,
-		Seed: r.Seed, Version: build.Version(),
+		Method: r.work.method.Name, Order: r.work.order.String(), StandIn: s.standIn, Costing: 1, Late: s.noOverlap,
+		Tolerance: r.Solver.Tolerance, Seed: r.Seed, Version: build.Version(),
 	}
 }
 
-// play simulates the runs, as many at once as there are processors. What a run gives
-// depends on neither the others nor their number. A run that cannot be simulated is refused, and
-// where none can be, that is returned; one that fails or is interrupted has that in its err.
-func (a *app) play(ctx context.Context, runs []*virtualRun) error {
-	if err := room(runs, runtime.GOMAXPROCS(0), host.Memory()); err != nil {
+// simulateAll simulates the runs, one per processor at a time. The result of a run does not depend on the others.
+// Runs that cannot be simulated are refused; if all are, the error is returned. Runs that fail or are interrupted
+// have an err.
+func (a *app) simulateAll(ctx context.Context, runs []*virtualRun) error {
+	if err := checkMemory(runs, runtime.GOMAXPROCS(0), host.Memory()); err != nil {
 		return err
 	}
 	var bars *progress.Bars
@@ -214,7 +221,7 @@ func (a *app) play(ctx context.Context, runs []*virtualRun) error {
 	for range min(runtime.GOMAXPROCS(0), len(runs)) {
 		all.Go(func() {
 			for r := range next {
-				r.play(ctx, bars)
+				r.simulate(ctx, bars)
 				a.log.Info().Str("run", r.name()).Dur("took", r.wall).Msg("simulated")
 			}
 		})
@@ -227,7 +234,8 @@ func (a *app) play(ctx context.Context, runs []*virtualRun) error {
 	possible := false
 	for _, r := range runs {
 		if r.result == nil {
-			r.refused, r.figures = r.err, report.Refused(r.Solver.Scheme.Name(), r.Solver.Partition.Peers(), r.err)
+			r.refused = r.err
+			r.figures = report.Refused(r.Solver.Scheme.Name(), r.Solver.Partition.Peers(), r.err)
 		}
 		possible = possible || r.refused == nil
 	}
@@ -237,24 +245,25 @@ func (a *app) play(ctx context.Context, runs []*virtualRun) error {
 	return nil
 }
 
-// bytesPerPoint are what simulating takes at least of memory for a point that is relaxed.
+// bytesPerPoint is the minimum memory that a simulation needs per relaxed point.
 const bytesPerPoint = 48
 
-// room refuses runs, so many at once, that do not fit into memory (0: not known): the system
-// would end the program without a word.
-func room(runs []*virtualRun, at int, memory uint64) error {
+// checkMemory returns an error if the runs, at so many at a time, do not fit into memory (0 if unknown), since the
+// system would kill the program without a message.
+func checkMemory(runs []*virtualRun, at int, memory uint64) error {
 	points := 0
 	for _, r := range runs {
 		points = max(points, r.work.problem.Points())
 	}
 	if need := float64(points) * float64(min(at, len(runs))) * bytesPerPoint; memory > 0 && need > float64(memory) {
-		return usage("%d points, relaxed in %d runs at once, take %.0f GB of memory or more, and there are %.0f: give a smaller --n, or a --stand-in that relaxes fewer points for the same grid",
+		return usage("%d points in %d simultaneous runs need at least %.0f GB of memory, and there are %.0f: "+
+			"give a smaller --n, or a larger --stand-in, which relaxes fewer points for the same grid",
 			points, min(at, len(runs)), need/1e9, float64(memory)/1e9)
 	}
 	return nil
 }
 
-func (r *virtualRun) play(ctx context.Context, bars *progress.Bars) {
+func (r *virtualRun) simulate(ctx context.Context, bars *progress.Bars) {
 	began := time.Now()
 	if bars != nil {
 		bar := bars.Add(r.name(), r.Solver.Tolerance)
@@ -274,11 +283,11 @@ func (r *virtualRun) play(ctx context.Context, bars *progress.Bars) {
 	}
 }
 
-// verdict is the exit code of a run that has been printed.
+// verdict returns the exit code of a run.
 func (r *virtualRun) verdict() error {
 	switch {
 	case r.refused != nil:
-		return &exitError{code: ExitUsage} // its row says why
+		return &exitError{code: ExitUsage} // its row shows the reason
 	case errors.Is(r.err, context.Canceled):
 		return &exitError{code: ExitStopped, err: errors.New("interrupted")}
 	case r.err != nil:
@@ -286,7 +295,7 @@ func (r *virtualRun) verdict() error {
 	case r.figures.Converged:
 		return nil
 	case r.result.Reason == iterate.Converged && float64(r.figures.Residual) > 2*r.Solver.Tolerance:
-		return failed(fmt.Errorf("the peers agreed on a residual below %g, but that of the assembled solution is %g: this is a fault of the program", r.Solver.Tolerance, float64(r.figures.Residual)))
+		return failed(wrongVerdict(r.Solver.Tolerance, float64(r.figures.Residual)))
 	}
 	return &exitError{code: ExitStopped}
 }

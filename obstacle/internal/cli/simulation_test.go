@@ -13,7 +13,7 @@ import (
 	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
 )
 
-// prepared is a run of the membrane on machines like these.
+// prepared returns a run of the membrane on machines of one kind.
 func prepared(t *testing.T, machine, scheme string, machines int, change func(q *request, s *simulation)) *virtualRun {
 	t.Helper()
 	a := &app{catalog: catalog.New(), err: io.Discard, log: zerolog.Nop()}
@@ -34,13 +34,12 @@ sites:
 	}
 	r, err := a.prepare(q, s, f, "membrane", scheme, machines)
 	require.NoError(t, err)
-	require.NoError(t, a.play(context.Background(), []*virtualRun{r}))
+	require.NoError(t, a.simulateAll(context.Background(), []*virtualRun{r}))
 	require.NoError(t, r.err)
 	return r
 }
 
-// What t(1) is computed to be from a run of several machines is what one machine takes when
-// it is simulated.
+// t(1), computed from a run of several machines, equals the simulated time of one machine.
 func TestReferenceIsTheRunOfOneMachine(t *testing.T) {
 	for name, machine := range map[string]string{
 		"plain":    "{relaxation: 4 Mpoint/s}",
@@ -57,7 +56,7 @@ func TestReferenceIsTheRunOfOneMachine(t *testing.T) {
 			require.Contains(t, about, "computed")
 			require.InEpsilon(t, want.Seconds, got.Seconds, 0.02)
 			require.InDelta(t, want.Sweeps, got.Sweeps, 1.5)
-			eight.figures.Against(got, eight.costing())
+			eight.figures.Against(got, eight.staleDivisor())
 			require.Less(t, float64(eight.figures.Efficiency), 1.0)
 			require.Greater(t, float64(eight.figures.Efficiency), 0.2)
 		})
@@ -73,8 +72,8 @@ func TestSequentialRuns(t *testing.T) {
 	require.False(t, prepared(t, pc, "sync", 2, func(q *request, _ *simulation) { q.method.name = "sor" }).sequential())
 }
 
-// A grid that stands for one with twice the points a side takes the sweeps of the coarse grid
-// and about the time of so many of the fine one.
+// A run with --stand-in 2 does the sweeps of the coarse grid and takes about the time of that many sweeps of the fine
+// grid.
 func TestStandIn(t *testing.T) {
 	pc := "{relaxation: 4 Mpoint/s}"
 	fine := prepared(t, pc, "sync", 2, func(q *request, _ *simulation) { q.n = "32" })
@@ -92,13 +91,13 @@ func TestInterrupted(t *testing.T) {
 	cancel()
 	again := &virtualRun{Config: r.Config, work: r.work}
 	a := &app{err: io.Discard, log: zerolog.Nop()}
-	require.NoError(t, a.play(ctx, []*virtualRun{again}))
+	require.NoError(t, a.simulateAll(ctx, []*virtualRun{again}))
 	require.Equal(t, "interrupted", again.figures.Reason)
 	require.Empty(t, again.figures.Failure)
 	require.Equal(t, ExitStopped, exitCode(again.verdict()))
 }
 
-// Runs that are played at once give what each gives alone.
+// Simultaneous simulations give the same results as single ones.
 func TestPlayTogether(t *testing.T) {
 	pc := "{relaxation: 4 Mpoint/s, jitter: 5 %}"
 	var runs []*virtualRun
@@ -110,7 +109,7 @@ func TestPlayTogether(t *testing.T) {
 		again[i] = &virtualRun{Config: r.Config, work: r.work}
 	}
 	a := &app{err: io.Discard, log: zerolog.Nop()}
-	require.NoError(t, a.play(context.Background(), again))
+	require.NoError(t, a.simulateAll(context.Background(), again))
 	for i := range runs {
 		require.Equal(t, runs[i].figures.Seconds, again[i].figures.Seconds)
 		require.Equal(t, runs[i].figures.Staleness, again[i].figures.Staleness)
@@ -118,20 +117,20 @@ func TestPlayTogether(t *testing.T) {
 	}
 }
 
-// Runs that do not fit into memory are refused before the system ends them.
-func TestRoom(t *testing.T) {
+// Runs that do not fit into memory are refused.
+func TestCheckMemory(t *testing.T) {
 	runs := []*virtualRun{prepared(t, "{relaxation: 4 Mpoint/s}", "sync", 2, nil)} // 16³ points
 	runs = append(runs, runs[0], runs[0])
-	require.NoError(t, room(runs, 2, 0), "not known")
-	require.NoError(t, room(runs, 2, 2*4096*bytesPerPoint))
-	err := room(runs, 2, 2*4096*bytesPerPoint-1)
-	require.ErrorContains(t, err, "4096 points, relaxed in 2 runs at once")
+	require.NoError(t, checkMemory(runs, 2, 0), "unknown size")
+	require.NoError(t, checkMemory(runs, 2, 2*4096*bytesPerPoint))
+	err := checkMemory(runs, 2, 2*4096*bytesPerPoint-1)
+	require.ErrorContains(t, err, "4096 points in 2 simultaneous runs")
 	require.ErrorContains(t, err, "--stand-in")
 	require.Equal(t, ExitUsage, exitCode(err))
-	require.NoError(t, room(runs, 1, 2*4096*bytesPerPoint-1))
+	require.NoError(t, checkMemory(runs, 1, 2*4096*bytesPerPoint-1))
 }
 
-// this-machine is measured with the blocks of the run, and with any where there are none such.
+// this-machine is measured on the blocks of the run, or on default ones if the flags are invalid.
 func TestBlockOf(t *testing.T) {
 	for _, c := range []struct {
 		n        string
@@ -145,6 +144,6 @@ func TestBlockOf(t *testing.T) {
 		{"many", []int{2}, calibration.Workload{}},
 		{"64", nil, calibration.Workload{}},
 	} {
-		require.Equal(t, c.want, (&request{n: c.n}).blockOf(c.machines...), "%+v", c)
+		require.Equal(t, c.want, (&request{n: c.n}).calibrationBlock(c.machines...), "%+v", c)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
@@ -21,7 +23,6 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/verify"
-	"github.com/spf13/cobra"
 )
 
 func (a *app) solveCommand() *cobra.Command {
@@ -31,15 +32,15 @@ func (a *app) solveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "solve PROBLEM",
 		Short: "Solve an obstacle problem",
-		Long: `solve solves PROBLEM, the name of a built-in (obstacle problems) or a problem
-file (docs/problems.md), by projected relaxation on several peers.
+		Long: `solve solves PROBLEM on several peers. PROBLEM is a name (obstacle problems lists
+them) or a problem file (docs/problems.md).
 
 Exit codes: 0 solved, 1 failed at run time, 2 bad usage or input, 3 stopped before
 the tolerance (time, sweeps, interrupt); the best iterate is then still written.
 
-A run that spans machines: give --rendezvous ADDR and --secret-file FILE; solve
-then starts no peers but waits for --peers of them, each started by hand with
-obstacle peer. obstacle secret makes the file.`,
+For a run over several hosts give --rendezvous ADDR and --secret-file FILE. solve
+then waits for --peers peers, each started by hand with obstacle peer. obstacle
+secret generates the file.`,
 		Example: `  obstacle solve membrane --n 32 --peers 2 --scheme async --out membrane.vti
   obstacle solve membrane --n 16 --format json`,
 		Args: oneArgument("problem"),
@@ -49,18 +50,19 @@ obstacle peer. obstacle secret makes the file.`,
 	}
 	f := c.Flags()
 	q.flags(f)
-	f.IntVar(&q.peers, "peers", 0, "peers, each its own process (0: chosen, see the output)")
+	f.IntVar(&q.peers, "peers", 0, "number of peers, each a process (0: chosen, see the output)")
 	f.StringVar(&q.scheme, "scheme", "sync", "scheme of iteration: sync, async, delay:K or hybrid")
-	f.StringArrayVar(&out, "out", nil, "write the solution: .vti, .npy, .png or .csv, the free boundary: .vtp, or .pvd for a time series (repeatable)")
-	f.IntVar(&every, "out-every", 1, "with --out FILE.pvd: write every so many time steps, and the last")
-	f.StringArrayVar(&probes, "probe", nil, "X,Y,Z: print u at the nearest grid point (repeatable)")
+	f.StringArrayVar(&out, "out", nil,
+		"write the solution (.vti, .npy, .png, .csv), the free boundary (.vtp) or a time series (.pvd); repeatable")
+	f.IntVar(&every, "out-every", 1, "with --out FILE.pvd: write every K-th time step and the last")
+	f.StringArrayVar(&probes, "probe", nil, "X,Y,Z: print u at the nearest grid point; repeatable")
 	q.enclosing.add(f)
 	f.StringVar(&q.trace, "trace", "", "write every event of every composite to FILE.RANK")
-	f.StringVar(&q.metrics, "metrics", "", "HOST:PORT, or PORT on loopback: serve metrics for Prometheus at http://HOST:PORT/metrics")
-	f.StringVar(&q.status, "status", "", "HOST:PORT to answer at what the run is doing: obstacle stack --live HOST:PORT")
+	f.StringVar(&q.metrics, "metrics", "", "HOST:PORT, or PORT on loopback: serve metrics for Prometheus at /metrics")
+	f.StringVar(&q.status, "status", "", "HOST:PORT: serve the state of the run, for obstacle stack --live HOST:PORT")
 	f.StringVar(&q.rendezvous, "rendezvous", "", "HOST:PORT: wait there for peers started by hand")
-	f.StringVar(&q.secretFile, "secret-file", "", "with --rendezvous: file that holds the run's secret")
-	f.DurationVar(&q.joinTimeout, "join-timeout", 10*time.Minute, "with --rendezvous: how long to wait for the peers")
+	f.StringVar(&q.secretFile, "secret-file", "", "with --rendezvous: file with the run's secret")
+	f.DurationVar(&q.joinTimeout, "join-timeout", 10*time.Minute, "with --rendezvous: bound on the wait for the peers")
 	return grouped(c)
 }
 
@@ -113,13 +115,15 @@ func (a *app) solve(ctx context.Context, q *request, ref string, out []string, e
 	return a.answer(q, w, o, steps, out, places)
 }
 
-// answer judges, writes and prints what a run has come to. Nothing that fails here keeps
-// anything else from being written and printed; then it ends with exit code 1.
-func (a *app) answer(q *request, w *work, o *launch.Outcome, steps *recorder, out []string, places []problem.Point) error {
+// answer evaluates, writes and prints the result of a run. After an error it still writes and prints everything else,
+// and the exit code is 1.
+func (a *app) answer(
+	q *request, w *work, o *launch.Outcome, steps *recorder, out []string, places []problem.Point,
+) error {
 	s := a.describe(q, w)
-	e, evolution, wrong := a.judge(w, o, steps, q.stepMode)
+	e, evolution, wrong := a.evaluate(w, o, steps, q.stepMode)
 	if wrong != nil {
-		e = notJudged(wrong)
+		e = unevaluated(wrong.Error())
 	}
 	s.Evolution = evolution
 	s.Add(o, w.partition, e)
@@ -142,22 +146,24 @@ func (a *app) answer(q *request, w *work, o *launch.Outcome, steps *recorder, ou
 	return cmp.Or(err, unwritten(s.Outputs), failed(wrong), verdict(s))
 }
 
-// notJudged is the evaluation of an answer that cannot be judged.
-func notJudged(why error) verify.Evaluation {
+// unevaluated returns the evaluation of an answer whose evaluation failed.
+func unevaluated(why string) verify.Evaluation {
 	nan := math.NaN()
-	return verify.Evaluation{RelativeResidual: nan, ResidualInf: nan, ErrorBound: nan, MaxError: nan, Sum: nan,
+	return verify.Evaluation{
+		RelativeResidual: nan, ResidualInf: nan, ErrorBound: nan, MaxError: nan, Sum: nan,
 		ContactPoints: int(nullable.Unknown), UpperPoints: int(nullable.Unknown), Force: [2]float64{nan, nan},
-		Certificate: verify.Certificate{Inverse: nan, Why: why.Error()}}
+		Certificate: verify.Certificate{Inverse: nan, Why: why},
+	}
 }
 
-// write writes all files of an answer, each whatever becomes of the others.
+// write writes the files of an answer. An error of one does not affect the others.
 func (a *app) write(w *work, o *launch.Outcome, steps *recorder, out []string, end *problem.Problem) []report.Output {
 	all := []report.Output{}
 	pressed, noForce := force(w, o, out)
 	for _, name := range out {
 		var err error
 		switch {
-		case output.IsSeries(name): // written step by step
+		case output.IsSeries(name): // written during the run
 			err = steps.closeSeries(name)
 		case output.IsExercise(name):
 			err = steps.option.write(name)
@@ -172,13 +178,17 @@ func (a *app) write(w *work, o *launch.Outcome, steps *recorder, out []string, e
 	return all
 }
 
-// execute runs w, with a bar on a terminal.
-func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder, interrupt <-chan struct{}) (*launch.Outcome, error) {
+// execute runs w, with a progress bar on a terminal.
+func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder, interrupt <-chan struct{}) (
+	*launch.Outcome, error,
+) {
 	plan, err := a.plan(q, w)
 	if err != nil {
 		return nil, err
 	}
-	plan.Interrupt, plan.Steps, plan.Status = interrupt, steps.step, q.live
+	plan.Interrupt = interrupt
+	plan.Steps = steps.step
+	plan.Status = q.live
 	if q.status != "" {
 		if plan.Status == nil {
 			plan.Status = &launch.Status{}
@@ -205,20 +215,20 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder,
 	case errors.Is(err, launch.ErrInterrupted):
 		return nil, &exitError{ExitStopped, err}
 	case ctx.Err() != nil:
-		return nil, &exitError{ExitStopped, errors.New("ended at once, at the second interrupt; nothing is written")}
+		return nil, &exitError{ExitStopped, errors.New("ended at once by the second interrupt; nothing was written")}
 	case err != nil:
 		return nil, failed(err)
 	}
 	return o, nil
 }
 
-// interrupts turns the first signal into a request to stop, and the second into the end of
-// ctx.
+// interrupts closes the channel at the first signal, which requests an early end, and cancels the context at the
+// second.
 func interrupts(ctx context.Context) (context.Context, <-chan struct{}, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	polite, signals := make(chan struct{}), make(chan os.Signal, 2)
 	signal.Notify(signals, stopSignals()...)
-	surviveWrites()
+	ignoreWriteSignals()
 	go func() {
 		select {
 		case <-signals:
@@ -235,8 +245,8 @@ func interrupts(ctx context.Context) (context.Context, <-chan struct{}, func()) 
 	return ctx, polite, func() { signal.Stop(signals); cancel() }
 }
 
-// stopSignals ask for an early end. A hang-up does (the terminal or the ssh connection is
-// gone) unless it was ignored from the start, as nohup does.
+// stopSignals returns the signals that request an early end. SIGHUP is one of them unless it was ignored from the
+// start, as by nohup.
 func stopSignals() []os.Signal {
 	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -245,23 +255,24 @@ func stopSignals() []os.Signal {
 	return all
 }
 
-// surviveWrites makes a write that fails return its error instead of ending the program:
-// into a pipe that nobody reads any more, or past the limit on the size of files.
-func surviveWrites() { signal.Ignore(survivable()...) }
+// ignoreWriteSignals makes a failed write, to a closed pipe or beyond the limit on the size of files, return an error
+// instead of ending the program.
+func ignoreWriteSignals() { signal.Ignore(writeSignals()...) }
 
-// describe is the part of the answer that is known before the run.
+// describe returns the part of the answer that is known before the run.
 func (a *app) describe(q *request, w *work) *report.Solution {
 	d, parts := w.problem.Dimension, w.partition.Parts()
 	return &report.Solution{
 		Problem: w.spec.Name(), N: slices.Clone(w.problem.N[:d]), Points: w.problem.Points(),
 		Scheme: w.scheme.Name(), Method: w.method.Name, Order: w.order.String(),
-		Peers: w.peers, Threads: w.threads, Chosen: w.chosen, InProcess: q.inProcess, Partition: slices.Clone(parts[:d]), Balance: w.balanced,
+		Peers: w.peers, Threads: w.threads, Chosen: w.chosenBecause, InProcess: q.inProcess,
+		Partition: slices.Clone(parts[:d]), Balance: w.balanceText,
 		HasUpper:  w.problem.AtStep(min(1, w.problem.Steps())).Upper != nil,
 		Tolerance: q.tol, Probes: []report.Probe{}, Outputs: []report.Output{}, Seed: q.seed, Version: build.Version(),
 	}
 }
 
-// verdict is the exit code of an answer that has been printed.
+// verdict returns the exit code of an answer.
 func verdict(s *report.Solution) error {
 	switch s.Reason {
 	case launch.Converged:
@@ -269,12 +280,12 @@ func verdict(s *report.Solution) error {
 			return nil
 		}
 		if float64(s.RelativeResidual) <= 2*s.Tolerance {
-			// Near round-off the residual may rise between the verdict's iterate and the last.
+			// Near round-off the residual of the last iterate may be larger than that of the verdict.
 			return &exitError{code: ExitStopped}
 		}
-		return failed(fmt.Errorf("the peers agreed on a residual below %g, but that of the assembled solution is %g: this is a fault of the program", s.Tolerance, float64(s.RelativeResidual)))
+		return failed(wrongVerdict(s.Tolerance, float64(s.RelativeResidual)))
 	case launch.Failed:
-		if s.Converged { // what lost peers left was filled, and the whole meets the tolerance
+		if s.Converged { // the blocks of lost peers were filled, and the answer meets the tolerance
 			return nil
 		}
 		return failed(errors.New(s.Failure))
@@ -282,19 +293,27 @@ func verdict(s *report.Solution) error {
 	return &exitError{code: ExitStopped}
 }
 
-// probePoints reads X,Y,Z.
+// wrongVerdict returns the error of a run whose peers stopped above the tolerance.
+func wrongVerdict(tolerance, residual float64) error {
+	return fmt.Errorf("the peers agreed on a residual below %g, but that of the assembled solution is %g: "+
+		"this is a bug of the program",
+		tolerance, residual)
+}
+
+// probePoints parses the values of --probe.
 func probePoints(flags []string, p *problem.Problem) ([]problem.Point, error) {
 	var out []problem.Point
 	for _, s := range flags {
 		v, err := floats(s)
 		if err != nil || len(v) != p.Dimension {
-			return nil, fmt.Errorf("--probe %q: want %d coordinates, as 0.25,0.5", s, p.Dimension)
+			return nil, fmt.Errorf("--probe %q: want %d coordinates, such as 0.25,0.5", s, p.Dimension)
 		}
 		var q problem.Point
 		copy(q[:], v)
 		for a := range p.Dimension {
 			if !(q[a] >= p.Lo[a] && q[a] <= p.Hi[a]) {
-				return nil, fmt.Errorf("--probe %q: coordinate %d is outside the domain, %g to %g", s, a, p.Lo[a], p.Hi[a])
+				return nil, fmt.Errorf("--probe %q: coordinate %d is outside the domain, %g to %g", s, a, p.Lo[a],
+					p.Hi[a])
 			}
 		}
 		out = append(out, q)
@@ -302,7 +321,7 @@ func probePoints(flags []string, p *problem.Problem) ([]problem.Point, error) {
 	return out, nil
 }
 
-// probe is u at the grid point nearest to q; on the boundary, its data.
+// probe returns u at the grid point nearest to q, which may be on the boundary.
 func probe(p *problem.Problem, u []float64, q problem.Point) report.Probe {
 	idx, inside := [3]int{1, 1, 1}, true
 	for a := range p.Dimension {

@@ -12,16 +12,16 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 )
 
-// column is one column of Table I as JSON.
+// column is one column of Table I in JSON.
 type column struct {
 	Scheme      string           `json:"scheme"`
 	Locality    string           `json:"locality"`
 	Network     string           `json:"network"`
 	Composition []string         `json:"composition"`
-	Optional    []string         `json:"optional"` // of those, the last ones, which options added
+	Optional    []string         `json:"optional"` // the last ones of Composition, added by flags
 	Options     map[string]int64 `json:"options"`
-	Missing     []string         `json:"missing"`    // micro-protocols that are not built
-	Protection  []string         `json:"protection"` // with --protect: the composite below it
+	Missing     []string         `json:"missing"`    // micro-protocols that the catalog lacks
+	Protection  []string         `json:"protection"` // with --protect: composition of the composite below
 }
 
 func (a *app) stackCommand() *cobra.Command {
@@ -31,22 +31,21 @@ func (a *app) stackCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "stack",
 		Short: "Print the composition for a context, or all of Table I",
-		Long: `stack prints of which micro-protocols a channel is composed: for one context
-when all three flags are given, otherwise for every one that matches (Table I of
-the 2013 paper). What this program has not built is marked. --protect adds the
-composite that seals frames between hosts; it stands below, and is no part of the
-table. --congestion and --negative-ack add the rows that they stand for, apart from
-the table's.
+		Long: `stack prints the micro-protocols of a session: for one context if --scheme,
+--locality and --network are given, otherwise for all that match (Table I of the
+2013 paper). Micro-protocols that this program lacks are marked. --protect adds the
+composite that protects frames between hosts, which is not part of the table.
+--congestion and --rows add optional rows below those of the table.
 
-With --live it asks a running solve (obstacle solve --status HOST:PORT) for the
-compositions that its sessions have now, and with --of it reads them from what a
-solve has printed with --format json.`,
+With --live it prints the current compositions of a running solve (obstacle solve
+--status HOST:PORT), with --of those in the JSON output of a solve.`,
 		Example: "  obstacle stack\n  obstacle stack --scheme sync --locality intra --network ether",
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if live != "" || of != "" {
 				if scheme != "" || locality != "" || network != "" || live != "" && of != "" {
-					return usage("--live and --of show the sessions of a run: neither goes with the other, nor with --scheme, --locality, --network")
+					return usage("--live and --of show the sessions of a run: give one of them, without --scheme, " +
+						"--locality and --network")
 				}
 				run, err := a.liveRun(c.Context(), live, of)
 				if err != nil {
@@ -71,37 +70,37 @@ solve has printed with --format json.`,
 				Columns []column `json:"columns"`
 			}{columns}, func(w io.Writer) {
 				if len(columns) == 1 {
-					a.oneColumn(w, columns[0])
+					a.writeColumn(w, columns[0])
 				} else {
-					a.tableI(w, columns)
+					a.writeTable(w, columns)
 				}
 			})
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&live, "live", "", "HOST:PORT of a running solve --status: the compositions of its sessions now")
-	f.StringVar(&of, "of", "", "file with the JSON of a solve (- for standard input): the compositions of its sessions")
+	f.StringVar(&live, "live", "", "HOST:PORT of a running solve --status: show its current compositions")
+	f.StringVar(&of, "of", "", "file with the JSON of a solve (- for standard input): show its compositions")
 	f.StringVar(&scheme, "scheme", "", "sync or async")
-	f.StringVar(&locality, "locality", "", "intra or inter: peers in one cluster, or in different ones")
+	f.StringVar(&locality, "locality", "", "intra (peers in one cluster) or inter (in different ones)")
 	add.add(f, a.catalog)
-	f.BoolVar(&protect, "protect", false, "show the composite that seals frames between hosts, too")
-	f.StringVar(&network, "network", "", "ether, ib, shm or memory (the last two take the InfiniBand columns)")
+	f.BoolVar(&protect, "protect", false, "show the composite that protects frames between hosts")
+	f.StringVar(&network, "network", "", "ether, ib, shm or memory (shm and memory use the columns of ib)")
 	return c
 }
 
-// columns lists the contexts that match the flags.
+// columns returns the columns that match the flags.
 func (a *app) columns(scheme, locality, network string, policy p2psap.Policy) ([]column, error) {
-	schemes, err := choose("scheme", scheme, []string{"sync", "async"})
+	schemes, err := oneOrAll("scheme", scheme, []string{"sync", "async"})
 	if err != nil {
 		return nil, err
 	}
-	localities, err := choose("locality", locality, []string{"intra", "inter"})
+	localities, err := oneOrAll("locality", locality, []string{"intra", "inter"})
 	if err != nil {
 		return nil, err
 	}
 	networks := []string{"ib", "ether"}
 	if network != "" {
-		if networks, err = choose("network", network, []string{"ether", "ib", "shm", "memory"}); err != nil {
+		if networks, err = oneOrAll("network", network, []string{"ether", "ib", "shm", "memory"}); err != nil {
 			return nil, err
 		}
 	}
@@ -120,8 +119,8 @@ func (a *app) columns(scheme, locality, network string, policy p2psap.Policy) ([
 	return out, nil
 }
 
-// choose is the value of a flag if it is known, or all values when it is empty.
-func choose(flag, value string, known []string) ([]string, error) {
+// oneOrAll returns the value of a flag, or all known values if it is empty.
+func oneOrAll(flag, value string, known []string) ([]string, error) {
 	switch {
 	case value == "":
 		return known, nil
@@ -146,7 +145,8 @@ func (a *app) column(scheme, locality, network string, policy p2psap.Policy) (co
 	}
 	composed, err := policy.Compose(c)
 	col := column{
-		Scheme: scheme, Locality: locality, Network: network, Composition: composed.Protocols, Options: composed.Options,
+		Scheme: scheme, Locality: locality, Network: network,
+		Composition: composed.Protocols, Options: composed.Options,
 		Optional: append([]string{}, composed.Optional...), Missing: []string{}, Protection: []string{},
 	}
 	for _, name := range composed.Protocols {
@@ -157,13 +157,13 @@ func (a *app) column(scheme, locality, network string, policy p2psap.Policy) (co
 	return col, err
 }
 
-func (a *app) oneColumn(w io.Writer, c column) {
+func (a *app) writeColumn(w io.Writer, c column) {
 	fmt.Fprintf(w, "%s %s %s, from top to bottom:\n", c.Scheme, c.Locality, c.Network)
 	for _, name := range c.Composition {
 		mark := ""
 		switch {
 		case slices.Contains(c.Missing, name):
-			mark = "  (not built)"
+			mark = "  (missing)"
 		case slices.Contains(c.Optional, name):
 			mark = "  (" + a.catalog.Flag(name) + ")"
 		}
@@ -172,21 +172,21 @@ func (a *app) oneColumn(w io.Writer, c column) {
 	for _, k := range sortedKeys(c.Options) {
 		fmt.Fprintf(w, "  %s = %d\n", k, c.Options[k])
 	}
-	below(w, c)
+	writeProtection(w, c)
 }
 
-// below prints the composite that seals the frames of a column.
-func below(w io.Writer, c column) {
+// writeProtection writes the composite that protects the frames of a column.
+func writeProtection(w io.Writer, c column) {
 	if len(c.Protection) == 0 {
 		return
 	}
-	fmt.Fprintln(w, "below it, between CTP* and the link, a composite of its own seals frames (--protect):")
+	fmt.Fprintln(w, "below it, between CTP* and the link, another composite protects frames (--protect):")
 	for _, name := range c.Protection {
 		fmt.Fprintf(w, "  %s\n", name)
 	}
 }
 
-func (a *app) tableI(w io.Writer, columns []column) {
+func (a *app) writeTable(w io.Writer, columns []column) {
 	table(w, func(w io.Writer) {
 		fmt.Fprint(w, "micro-protocol")
 		for _, c := range columns {
@@ -194,25 +194,26 @@ func (a *app) tableI(w io.Writer, columns []column) {
 		}
 		fmt.Fprintln(w)
 		for _, row := range p2psap.TableRows() {
-			rowOf(w, columns, row)
+			writeRow(w, columns, row)
 		}
 		for i, row := range optionalRows(columns) {
 			if i == 0 {
-				fmt.Fprintln(w, "behind the table:"+strings.Repeat("\t", len(columns)))
+				fmt.Fprintln(w, "optional rows:"+strings.Repeat("\t", len(columns)))
 			}
-			rowOf(w, columns, row)
+			writeRow(w, columns, row)
 		}
 	})
 	if slices.ContainsFunc(columns, func(c column) bool { return len(c.Missing) > 0 }) {
-		fmt.Fprintln(w, "x: built; o: part of the column, not built in this release: a session that needs it is refused")
+		fmt.Fprintln(w,
+			"x: available; o: part of the column, missing in this program: sessions that need it are refused")
 	}
 	if len(columns) > 0 {
-		below(w, columns[0])
+		writeProtection(w, columns[0])
 	}
 }
 
-// rowOf prints in which columns a micro-protocol is.
-func rowOf(w io.Writer, columns []column, row string) {
+// writeRow writes the row of a micro-protocol.
+func writeRow(w io.Writer, columns []column, row string) {
 	fmt.Fprint(w, row)
 	for _, c := range columns {
 		mark := ""
@@ -227,7 +228,7 @@ func rowOf(w io.Writer, columns []column, row string) {
 	fmt.Fprintln(w)
 }
 
-// optionalRows lists the rows that options added to some column, each once.
+// optionalRows returns the rows that flags added to some column, each once.
 func optionalRows(columns []column) (out []string) {
 	for _, c := range columns {
 		for _, row := range c.Optional {

@@ -15,10 +15,10 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
-// statusBytes bounds what is read of a run's answer.
+// statusBytes bounds the size of a status.
 const statusBytes = 64 << 20
 
-// serveStatus answers at --status, over HTTP, what the run is doing, until stop is called.
+// serveStatus serves the state of the run at --status until stop is called.
 func (a *app) serveStatus(address string, w *work, s *launch.Status) (stop func(), err error) {
 	at, stop, err := a.serve("--status", address, http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet || r.URL.Path != "/" {
@@ -37,7 +37,7 @@ func (a *app) serveStatus(address string, w *work, s *launch.Status) (stop func(
 	return stop, nil
 }
 
-// liveRun asks a run, or reads what it has said.
+// liveRun returns the state of the run at an address, or from the JSON in a file.
 func (a *app) liveRun(ctx context.Context, address, file string) (*report.Live, error) {
 	live := &report.Live{}
 	if file != "" {
@@ -67,14 +67,15 @@ func (a *app) liveRun(ctx context.Context, address, file string) (*report.Live, 
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	r, err := client.Do(q)
 	if err != nil {
-		return nil, failed(fmt.Errorf("no run answers at %s: %w (is obstacle solve --status running there?)", address, err))
+		return nil, failed(fmt.Errorf("no run answers at %s: %w (is obstacle solve --status running there?)", address,
+			err))
 	}
 	defer r.Body.Close()
 	if r.StatusCode != http.StatusOK {
-		return nil, failed(fmt.Errorf("%s answers %s: no obstacle solve --status", address, r.Status))
+		return nil, failed(fmt.Errorf("%s answers %s: it is not obstacle solve --status", address, r.Status))
 	}
 	if err := json.NewDecoder(io.LimitReader(r.Body, statusBytes)).Decode(live); err != nil {
-		return nil, failed(errors.Join(fmt.Errorf("%s does not answer as obstacle solve --status does", address), err))
+		return nil, failed(errors.Join(fmt.Errorf("%s is not obstacle solve --status", address), err))
 	}
 	return live, nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -28,6 +29,17 @@ type Series struct {
 	Points []Point
 }
 
+// Append adds a point to the series of that name, and the series if it is missing, which then begins with the points
+// of first.
+func Append(all []Series, name string, p Point, first ...Point) []Series {
+	i := slices.IndexFunc(all, func(s Series) bool { return s.Name == name })
+	if i < 0 {
+		i, all = len(all), append(all, Series{Name: name, Points: first})
+	}
+	all[i].Points = append(all[i].Points, p)
+	return all
+}
+
 // Check returns an error unless the name has the extension of a figure.
 func Check(name string) error {
 	switch ext := strings.ToLower(filepath.Ext(name)); ext {
@@ -40,7 +52,8 @@ func Check(name string) error {
 
 // colours returns colours that people with red-green blindness can distinguish.
 func colours() []color.RGBA {
-	return []color.RGBA{{0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255}, {86, 180, 233, 255}}
+	return []color.RGBA{{0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255},
+		{86, 180, 233, 255}}
 }
 
 // Write draws the series in the format of the extension of name.
@@ -75,7 +88,8 @@ func Write(w io.Writer, name, title string, all []Series) error {
 	} else {
 		p.X.Min, p.X.Max = p.X.Min-0.2, p.X.Max+0.2
 	}
-	to, err := p.WriterTo(14*vg.Centimeter, 10*vg.Centimeter, strings.ToLower(strings.TrimPrefix(filepath.Ext(name), ".")))
+	to, err := p.WriterTo(14*vg.Centimeter, 10*vg.Centimeter,
+		strings.ToLower(strings.TrimPrefix(filepath.Ext(name), ".")))
 	if err != nil {
 		return fmt.Errorf("figure: %w", err)
 	}

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Batch sets the scheduling policy of all threads of this process, and of those they start, to SCHED_BATCH (sched(7)): a
-// thread that wakes up does not preempt one that computes. It needs no privilege.
+// Batch sets the scheduling policy of all threads of this process, and of those they start, to SCHED_BATCH
+// (sched(7)): a thread that wakes up does not preempt one that computes. It needs no privilege.
 func Batch() error {
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {

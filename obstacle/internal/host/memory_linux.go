@@ -10,8 +10,8 @@ import (
 // largeArray is the number of values from which an array gets huge pages.
 const largeArray = 1 << 17
 
-// Array returns n zeros. A large array lies in huge pages if the system provides them, so that 2 MiB instead of 4 KiB take
-// one page fault and one TLB entry.
+// Array returns n zeros. A large array lies in huge pages if the system provides them, so that 2 MiB instead of 4 KiB
+// take one page fault and one TLB entry.
 func Array(n int) []float64 {
 	if n < largeArray {
 		return make([]float64, n)
@@ -30,8 +30,8 @@ func Array(n int) []float64 {
 	return unsafe.Slice((*float64)(unsafe.Pointer(&b[0])), n)
 }
 
-// unzeroed returns heap memory of arbitrary content. make would write zeros to memory that was used before, 4 KiB page by
-// page; pages that the system zeroes on a fault cost nothing here.
+// unzeroed returns heap memory of arbitrary content. make would write zeros to memory that was used before, 4 KiB
+// page by page; pages that the system zeroes on a fault cost nothing here.
 func unzeroed(n int) []byte {
 	var b strings.Builder
 	b.Grow(n)

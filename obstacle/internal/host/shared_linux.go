@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SharedArray returns memory for n values and its file. Another process that inherits the file maps the same memory with
-// MapArray. The memory is not on disk, and the system frees it with the last process. It returns nil, nil on systems
-// without such memory.
+// SharedArray returns memory for n values and its file. Another process that inherits the file maps the same memory
+// with MapArray. The memory is not on disk, and the system frees it with the last process. It returns nil, nil on
+// systems without such memory.
 func SharedArray(n int) ([]float64, *os.File, error) {
 	fd, err := unix.MemfdCreate("answer", unix.MFD_CLOEXEC)
 	if err != nil {

@@ -72,8 +72,8 @@ func (r *run) stopWriter(m *member) {
 	closedWithin(killTime, m.ended)
 }
 
-// resetHoles writes starting values where no block arrived, and returns these boxes. In a failed run, planes may have been in
-// transit between two peers.
+// resetHoles writes starting values where no block arrived, and returns these boxes. In a failed run, planes may have
+// been in transit between two peers.
 func (r *run) resetHoles(o *Outcome) (holes []problem.Box) {
 	if !r.Balance {
 		for _, rank := range o.Missing {
@@ -83,7 +83,8 @@ func (r *run) resetHoles(o *Outcome) (holes []problem.Box) {
 		holes = r.owned.unowned(func(rank int) bool { return !r.members[rank].missing() })
 		if len(holes) > 0 && r.failure == nil {
 			axis := r.owned.axis
-			r.failure = &failure{closed, -1, fmt.Sprintf("no peer sent planes %d to %d", holes[0].Lo[axis], holes[0].Hi[axis])}
+			r.failure = &failure{closed, -1,
+				fmt.Sprintf("no peer sent planes %d to %d", holes[0].Lo[axis], holes[0].Hi[axis])}
 		}
 	}
 	for _, b := range holes {

@@ -63,7 +63,8 @@ func (r *run) enroll(conn *rendezvous.Conn, j rendezvous.Join) {
 // problemHash returns the fingerprint of the problem in hexadecimal.
 func (r *run) problemHash() string { return fmt.Sprintf("%x", r.Spec.Fingerprint()) }
 
-// label returns the declared cluster of a peer that joins. The address from which it connected counts as one of its own.
+// label returns the declared cluster of a peer that joins. The address from which it connected counts as one of its
+// own.
 func (r *run) label(rank int, conn *rendezvous.Conn, j rendezvous.Join) (string, error) {
 	if r.Label == nil {
 		return "", nil

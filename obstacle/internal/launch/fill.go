@@ -15,22 +15,23 @@ import (
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
-// Bounds of the work to fill a hole: the time that the run has taken, or leastFill if that is longer, and a number of cycles
-// or sweeps.
+// Bounds of the work to fill a hole: the time that the run has taken, or leastFill if that is longer, and a number of
+// cycles or sweeps.
 const (
 	leastFill  = 5 * time.Second
 	fillCycles = 100
 	fillSweeps = 5000
 )
 
-// A hole is solved to fillTolerance times the tolerance of the run, but not below leastFillTol, where round-off dominates.
+// A hole is solved to fillTolerance times the tolerance of the run, but not below leastFillTol, where round-off
+// dominates.
 const (
 	fillTolerance = 0.1
 	leastFillTol  = 1e-12
 )
 
-// fill solves the problem on each hole of the answer with the surrounding values as boundary data. Adjacent holes are solved
-// together. If no block arrived, starting values remain.
+// fill solves the problem on each hole of the answer with the surrounding values as boundary data. Adjacent holes are
+// solved together. If no block arrived, starting values remain.
 func (r *run) fill(ctx context.Context, o *Outcome) {
 	points := 0
 	for _, b := range r.holes {
@@ -138,16 +139,17 @@ func contain(boxes []problem.Box, n [3]int, dense int) bool {
 }
 
 // solve solves p, the problem on a box, with one peer in this process.
-func (r *run) solve(ctx context.Context, p *problem.Problem, m problem.MethodConfig, box problem.Box, limit time.Duration) (
-	[]float64, runner.Result, error,
-) {
+func (r *run) solve(
+	ctx context.Context, p *problem.Problem, m problem.MethodConfig, box problem.Box, limit time.Duration,
+) ([]float64, runner.Result, error) {
 	most := iterate.Iteration(fillCycles)
 	if m.Name == problem.SOR {
 		most = fillSweeps
 	}
 	config := problem.Config{
 		Problem: p, Partition: problem.Partition{Cuts: [3][]int{{0, p.N[0]}, {0, p.N[1]}, {0, p.N[2]}}},
-		Scheme: iterate.Synchronous(), Method: m, Tolerance: max(fillTolerance*r.Tolerance, leastFillTol), MaxSweeps: most,
+		Scheme: iterate.Synchronous(), Method: m,
+		Tolerance: max(fillTolerance*r.Tolerance, leastFillTol), MaxSweeps: most,
 	}
 	if r.Initial != nil {
 		data := make([]byte, blocks.Bytes(box))

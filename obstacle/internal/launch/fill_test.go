@@ -3,13 +3,14 @@ package launch
 import (
 	"testing"
 
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/richardson"
 	"github.com/p2pdc/p2pdc/solver/verify"
-	"github.com/rs/zerolog"
-	"github.com/stretchr/testify/require"
 )
 
 // solved returns a run whose peers hold the solution of a problem, except those in lost.

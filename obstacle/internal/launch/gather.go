@@ -27,7 +27,8 @@ func (r *run) gather() error {
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return fmt.Errorf("cannot listen at %s: %w (--rendezvous needs an address and a free port of this host)", address, err)
+		return fmt.Errorf("cannot listen at %s: %w (--rendezvous needs an address and a free port of this host)",
+			address, err)
 	}
 	r.listener = l
 	go r.accept(l)
@@ -68,8 +69,8 @@ func (r *run) spawn() error {
 	return nil
 }
 
-// accept runs the handshake with every connection until the run is over. Peers that do not match are refused. Connections
-// that do not complete the handshake are closed when too many newer ones wait.
+// accept runs the handshake with every connection until the run is over. Peers that do not match are refused.
+// Connections that do not complete the handshake are closed when too many newer ones wait.
 func (r *run) accept(l net.Listener) {
 	pending := driver.NewPending(r.maxPending())
 	for {
@@ -99,7 +100,8 @@ func (r *run) handshake(c net.Conn, pending *driver.Pending) {
 	conn := rendezvous.NewConn(c, r.PeerTimeout)
 	j, err := conn.Admit(r.Identity)
 	if !pending.Remove(c) {
-		err = fmt.Errorf("%s did not complete the handshake: closed, since more than %d connections waited", conn.Remote(), r.maxPending())
+		err = fmt.Errorf("%s did not complete the handshake: closed, since more than %d connections waited",
+			conn.Remote(), r.maxPending())
 	}
 	if err != nil {
 		if n := r.refused.Add(1); n <= maxRefusals {
@@ -121,8 +123,10 @@ func (r *run) serve(m *member) {
 	var at, stepAt int64
 	step := 1
 	for {
-		msg, err := m.conn.Receive(rendezvous.KindListen, rendezvous.KindReady, rendezvous.KindBeat, rendezvous.KindChunk,
-			rendezvous.KindResult, rendezvous.KindSessions, rendezvous.KindStep, rendezvous.KindBlock)
+		msg, err := m.conn.Receive(
+			rendezvous.KindListen, rendezvous.KindReady, rendezvous.KindBeat, rendezvous.KindChunk,
+			rendezvous.KindResult, rendezvous.KindSessions, rendezvous.KindStep, rendezvous.KindBlock,
+		)
 		if err != nil {
 			if errors.Is(err, io.EOF) {
 				err = errors.New("end of stream")
@@ -213,7 +217,8 @@ func (r *run) assignWork() error {
 	})
 }
 
-// reachable returns an error if a peer of a run over several hosts listens on loopback, where the others cannot reach it.
+// reachable returns an error if a peer of a run over several hosts listens on loopback, where the others cannot reach
+// it.
 func (r *run) reachable() error {
 	for _, m := range r.members {
 		host, _, err := net.SplitHostPort(m.control)
@@ -225,7 +230,8 @@ func (r *run) reachable() error {
 		}
 		for _, other := range r.members {
 			if other.join.Host != m.join.Host {
-				return fmt.Errorf("%s listens on loopback only, but %s is on another host: start it with --listen and an address of its network",
+				return fmt.Errorf("%s listens on loopback only, but %s is on another host: "+
+					"start it with --listen and an address of its network",
 					m, other)
 			}
 		}
@@ -243,7 +249,8 @@ func (r *run) assignment(m *member, members []rendezvous.Member, problemBytes in
 		Problem: r.Spec.Name(), ProblemBytes: problemBytes, Fingerprint: r.problemHash(),
 		N: r.Problem.N, Cuts: r.Partition.Cuts,
 		Scheme: r.Scheme, Method: rendezvous.Method(r.Method), Order: r.Order,
-		Tolerance: r.Tolerance, MaxSweeps: r.MaxSweeps, MaxTimeMS: r.MaxTime.Milliseconds(), Threads: r.Threads, Slowdown: slowdown,
+		Tolerance: r.Tolerance, MaxSweeps: r.MaxSweeps, MaxTimeMS: r.MaxTime.Milliseconds(),
+		Threads: r.Threads, Slowdown: slowdown,
 		Initial: r.Initial != nil, Balance: r.Balance, Reconfigure: r.Reconfigure, Status: r.Status != nil,
 	}
 }
@@ -254,7 +261,8 @@ func (r *run) sendWork(m *member, a rendezvous.Assign, problem []byte) error {
 	}
 	for at := 0; at < len(problem); at += rendezvous.MaxChunk {
 		piece := problem[at:min(at+rendezvous.MaxChunk, len(problem))]
-		if err := m.conn.Send(rendezvous.Chunk{Stream: rendezvous.StreamProblem, Offset: int64(at), Data: piece}); err != nil {
+		c := rendezvous.Chunk{Stream: rendezvous.StreamProblem, Offset: int64(at), Data: piece}
+		if err := m.conn.Send(c); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,8 @@ package launch
 
 import "github.com/p2pdc/p2pdc/solver/problem"
 
-// Start returns the starting iterate of a stationary problem, [z][y][x]: initial, or that of the problem if initial is nil.
+// Start returns the starting iterate of a stationary problem, [z][y][x]: initial, or that of the problem if initial
+// is nil.
 func Start(p *problem.Problem, initial []float64) []float64 {
 	u := make([]float64, p.Points())
 	startingValues(p, initial, problem.Box{Hi: p.N}, u)
@@ -11,18 +12,15 @@ func Start(p *problem.Problem, initial []float64) []float64 {
 
 // startingValues fills a box of u with the starting iterate.
 func startingValues(p *problem.Problem, initial []float64, b problem.Box, u []float64) {
-	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		for y := b.Lo[1]; y < b.Hi[1]; y++ {
-			for x := b.Lo[0]; x < b.Hi[0]; x++ {
-				at := x + p.N[0]*(y+p.N[1]*z)
-				if initial != nil {
-					u[at] = initial[at]
-				} else {
-					u[at] = startingValue(p, p.At(x+1, y+1, z+1))
-				}
-			}
+	b.Each(func(_ int, idx [3]int) bool {
+		at := (idx[0] - 1) + p.N[0]*(idx[1]-1+p.N[1]*(idx[2]-1))
+		if initial != nil {
+			u[at] = initial[at]
+		} else {
+			u[at] = startingValue(p, p.At(idx[0], idx[1], idx[2]))
 		}
-	}
+		return true
+	})
 }
 
 func startingValue(p *problem.Problem, q problem.Point) float64 {

@@ -8,8 +8,8 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
-// await handles events before the start until missing returns 0. A failure ends the run. limit bounds the time; 0 leaves only
-// the peer timeout.
+// await handles events before the start until missing returns 0. A failure ends the run. limit bounds the time; 0
+// leaves only the peer timeout.
 func (r *run) await(what string, limit time.Duration, missing func() int) error {
 	tick := time.NewTicker(r.tick)
 	defer tick.Stop()
@@ -57,8 +57,8 @@ func (r *run) checkSilenceEarly() error {
 	return nil
 }
 
-// dismiss removes a peer that cannot take part. While peers join, another one may replace a peer that was started by hand;
-// otherwise the run ends with why.
+// dismiss removes a peer that cannot take part. While peers join, another one may replace a peer that was started by
+// hand; otherwise the run ends with why.
 func (r *run) dismiss(m *member, why error) error {
 	if !r.joining || m.child != nil {
 		return why
@@ -116,8 +116,8 @@ func (r *run) handleEarly(o event) error {
 // causeTime bounds the wait for the root cause of a failure that may be a consequence.
 const causeTime = 500 * time.Millisecond
 
-// rootCause returns err if it is sure to be the root cause, and otherwise the error of another peer that failed by itself, if
-// one arrives in time.
+// rootCause returns err if it is sure to be the root cause, and otherwise the error of another peer that failed by
+// itself, if one arrives in time.
 func (r *run) rootCause(err error, sure bool) error {
 	timeout := time.NewTimer(causeTime)
 	defer timeout.Stop()

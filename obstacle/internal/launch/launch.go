@@ -24,8 +24,8 @@ import (
 // ErrInterrupted is the error of a run that was interrupted before its first relaxation.
 var ErrInterrupted = errors.New("interrupted before the first relaxation")
 
-// Run runs the plan. It returns an error if the run could not start. Failures after the first relaxation are reported in the
-// Outcome. When ctx ends, Run kills its children and returns at once.
+// Run runs the plan. It returns an error if the run could not start. Failures after the first relaxation are reported
+// in the Outcome. When ctx ends, Run kills its children and returns at once.
 func Run(ctx context.Context, p Plan) (*Outcome, error) {
 	r := &run{
 		Plan:   p,
@@ -62,8 +62,8 @@ func Run(ctx context.Context, p Plan) (*Outcome, error) {
 	return o, nil
 }
 
-// run is a run in progress. The goroutine of Run owns its fields. Other goroutines send it events, and write blocks to u, each
-// in its own box.
+// run is a run in progress. The goroutine of Run owns its fields. Other goroutines send it events, and write blocks
+// to u, each in its own box.
 type run struct {
 	Plan
 	ctx      context.Context // when it ends, children are killed
@@ -107,8 +107,8 @@ const (
 	exited              // the process ended
 )
 
-// vector returns the assembled iterate. It is allocated when the first block arrives, after a peer of this process has freed
-// its arrays.
+// vector returns the assembled iterate. It is allocated when the first block arrives, after a peer of this process
+// has freed its arrays.
 func (r *run) vector() []float64 {
 	r.alloc.Do(func() {
 		if r.u = r.Answer; r.u == nil {
@@ -255,7 +255,8 @@ func (r *run) receive(m *member, msg rendezvous.Message) {
 		if msg.Placed && (r.Answer == nil || m.child == nil) {
 			m.gone = true
 			m.conn.Close()
-			r.fail(failure{closed, m.rank, fmt.Sprintf("%s claims that its block is in shared memory, which it does not have", m)})
+			r.fail(failure{closed, m.rank,
+				fmt.Sprintf("%s claims that its block is in shared memory, which it does not have", m)})
 			return
 		}
 		m.result = &msg

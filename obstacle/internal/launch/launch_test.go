@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/internal/await"
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
@@ -50,7 +51,7 @@ func rehearse(t *testing.T, change func(p *Plan)) *rehearsal {
 	notes, says := io.Pipe()
 	r := &rehearsal{t: t, address: make(chan string, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	r.plan = Plan{
-		Spec: spec, Problem: prob, Partition: cut, Scheme: "sync", Order: "jacobi", Tolerance: 1e-6,
+		Catalog: catalog.New(), Spec: spec, Problem: prob, Partition: cut, Scheme: "sync", Order: problem.Jacobi, Tolerance: 1e-6,
 		Threads: 1, PeerTimeout: await.Limit, Identity: identity, Protect: "auto",
 		Address: "127.0.0.1:0", JoinTime: await.Limit, Interrupt: r.stop, Log: zerolog.Nop(), Notes: says,
 	}
@@ -278,8 +279,8 @@ func TestJoinTimeout(t *testing.T) {
 	require.ErrorContains(t, r.err, "2 of 2 peers did not join within 50ms")
 }
 
-// Another peer can replace one that was started by hand and fails before the start. Without a replacement the error names
-// the failed one.
+// Another peer can replace one that was started by hand and fails before the start. Without a replacement the error
+// names the failed one.
 func TestReplacementOfAFailedPeer(t *testing.T) {
 	for name, c := range map[string]struct {
 		leave func(c *rendezvous.Conn)

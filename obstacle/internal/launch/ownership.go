@@ -10,8 +10,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver/richardson"
 )
 
-// ownership holds the boxes of the blocks that peers send. They are those of the partition unless planes move. Then each peer
-// declares its box before it sends the values, and boxes must be disjoint.
+// ownership holds the boxes of the blocks that peers send. They are those of the partition unless planes move. Then
+// each peer declares its box before it sends the values, and boxes must be disjoint.
 type ownership struct {
 	config problem.Config // Problem, Partition, Method, Balance
 	axis   int            // along which planes move

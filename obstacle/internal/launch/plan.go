@@ -11,24 +11,24 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Plan describes a run.
 type Plan struct {
+	Catalog   *catalog.Set
 	Spec      *file.Spec
 	Problem   *problem.Problem // Spec on its grid, validated
 	Partition problem.Partition
 	Initial   []float64 // starting iterate [z][y][x]; nil: that of the problem
 
-	Scheme      string
+	Scheme      string // value of --scheme
 	Method      problem.MethodConfig
-	Order       string
+	Order       problem.Order
 	Tolerance   float64
 	MaxSweeps   uint64        // 0: no bound
 	MaxTime     time.Duration // since the first relaxation; 0: no bound
@@ -46,19 +46,20 @@ type Plan struct {
 	PeerTimeout time.Duration // a peer that is silent for longer is lost
 
 	Identity rendezvous.Identity
-	// Address is the rendezvous of peers that are started by hand. If it is empty, the launcher starts them on this host.
+	// Address is the rendezvous of peers that are started by hand. If it is empty, the launcher starts them on this
+	// host.
 	Address  string
 	JoinTime time.Duration // bounds the time until every peer has joined
 
 	// Spawn starts a peer on this host, which joins at the address rendezvous. It is nil if Address is set.
 	Spawn func(ctx context.Context, rank int, rendezvous string) (Child, error)
 
-	// Answer is memory for the whole iterate. Peers that Spawn started write their blocks into it. If it is nil, they send
-	// them.
+	// Answer is memory for the whole iterate. Peers that Spawn started write their blocks into it. If it is nil, they
+	// send them.
 	Answer []float64
 
-	// Steps is called with u(0) and the end of every time step, one call at a time, from goroutines of the run. u is valid
-	// during the call. It may be nil.
+	// Steps is called with u(0) and the end of every time step, one call at a time, from goroutines of the run. u is
+	// valid during the call. It may be nil.
 	Steps func(m int, t float64, u []float64)
 
 	Interrupt <-chan struct{} // closed to end with the best iterate
@@ -75,13 +76,13 @@ func (p *Plan) RailsOf(rank int) rendezvous.Rails {
 	// larger of one cluster and one per peer.
 	several := make([]string, p.Partition.Peers()) // a peer without label is its own cluster
 	for _, labels := range [][]string{slices.Repeat([]string{"0"}, len(several)), several} {
-		scheme, err := choice.Scheme(p.Scheme, labels)
+		scheme, err := p.Catalog.Scheme(p.Scheme, labels)
 		if err != nil {
 			return out
 		}
 		c := problem.Config{Problem: p.Problem, Partition: p.Partition, Scheme: scheme, Method: p.Method}
 		for q := range p.Partition.Peers() {
-			all := solver.Links(&c, iterate.Rank(q))
+			all := p.Catalog.Methods.Links(&c, iterate.Rank(q))
 			if q == rank {
 				out.Neighbours = len(all)
 			}
@@ -94,8 +95,8 @@ func (p *Plan) RailsOf(rank int) rendezvous.Rails {
 	return out
 }
 
-// Label returns the label of the cluster of a peer that joins, from its rank and the name and addresses of its host. An error
-// refuses the peer.
+// Label returns the label of the cluster of a peer that joins, from its rank and the name and addresses of its host.
+// An error refuses the peer.
 type Label func(rank int, host string, addresses []netip.Addr) (string, error)
 
 // Child is a peer that the launcher started.
@@ -128,8 +129,8 @@ const (
 
 // Outcome is the result of a run.
 type Outcome struct {
-	// U is the assembled iterate [z][y][x]. The box of a peer in Missing was filled as Filled describes, or holds starting
-	// values.
+	// U is the assembled iterate [z][y][x]. The box of a peer in Missing was filled as Filled describes, or holds
+	// starting values.
 	U       []float64
 	Missing []int
 	Filled  []Filled
@@ -153,8 +154,8 @@ type Outcome struct {
 	Refused int64 // connections that were refused
 }
 
-// Filled is a hole that lost peers left in the answer. The launcher has filled it with the solution of the problem on the
-// hole, with the values of the other peers as boundary data.
+// Filled is a hole that lost peers left in the answer. The launcher has filled it with the solution of the problem on
+// the hole, with the values of the other peers as boundary data.
 type Filled struct {
 	Box      problem.Box // smallest box that contains the hole
 	Points   int         // of the hole

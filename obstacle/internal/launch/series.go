@@ -18,7 +18,8 @@ type Step struct {
 	Residual float64  // relative, as the peers agreed
 }
 
-// Pair holds the iterates at the start and the end of a time step, assembled [z][y][x], from which its residual is computed.
+// Pair holds the iterates at the start and the end of a time step, assembled [z][y][x], from which its residual is
+// computed.
 type Pair struct {
 	Step        int // 0: none
 	Before, End []float64
@@ -27,8 +28,8 @@ type Pair struct {
 // maxList bounds the number of steps in an outcome; of more, equally spaced ones are listed.
 const maxList = 1000
 
-// series assembles the ends of time steps from the blocks of the peers. A peer may be one step ahead of another, so the ring
-// holds the current step and the last two complete ones.
+// series assembles the ends of time steps from the blocks of the peers. A peer may be one step ahead of another, so
+// the ring holds the current step and the last two complete ones.
 type series struct {
 	problem *problem.Problem
 	peers   int
@@ -55,7 +56,8 @@ func newSeries(p *Plan) (*series, error) {
 		return nil, nil
 	}
 	s := &series{
-		problem: p.Problem, peers: p.Partition.Peers(), onStep: p.Steps, every: 1 + steps/maxList, owned: newOwnership(p),
+		problem: p.Problem, peers: p.Partition.Peers(), onStep: p.Steps, every: 1 + steps/maxList,
+		owned: newOwnership(p),
 	}
 	s.advanced = sync.NewCond(&s.mu)
 	var err error
@@ -126,7 +128,8 @@ func (s *series) complete(rank int, m rendezvous.Step) error {
 		return nil
 	}
 	if gaps := s.owned.unowned(func(int) bool { return true }); s.owned.config.Balance && len(gaps) > 0 {
-		return fmt.Errorf("no peer sent planes %d to %d of time step %d", gaps[0].Lo[s.owned.axis], gaps[0].Hi[s.owned.axis], m.Step)
+		return fmt.Errorf("no peer sent planes %d to %d of time step %d", gaps[0].Lo[s.owned.axis],
+			gaps[0].Hi[s.owned.axis], m.Step)
 	}
 	step := s.current
 	s.done = step.Step

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// The launcher itself may be stopped, by its user or with its machine. Messages that arrive meanwhile are unread, so by the
-// clock all peers would seem silent. The launcher therefore measures timeouts in ticks, which do not elapse while it is
-// stopped, and it handles arrived messages between two ticks.
+// The launcher itself may be stopped, by its user or with its machine. Messages that arrive meanwhile are unread, so
+// by the clock all peers would seem silent. The launcher therefore measures timeouts in ticks, which do not elapse
+// while it is stopped, and it handles arrived messages between two ticks.
 
 // maxTick bounds the interval of ticks.
 const maxTick = 100 * time.Millisecond
@@ -20,8 +20,8 @@ func tickEvery(timeout time.Duration) time.Duration {
 // ticks returns the number of ticks that take at least d.
 func (r *run) ticks(d time.Duration) int { return int(d/r.tick) + 2 }
 
-// silentFor counts a tick and reports whether more than most ticks have passed since the last message. A blocked peer cannot
-// send one.
+// silentFor counts a tick and reports whether more than most ticks have passed since the last message. A blocked peer
+// cannot send one.
 func (m *member) silentFor(blocked bool, most int) bool {
 	if m.quietTicks++; blocked {
 		m.quietTicks = 0
@@ -34,7 +34,8 @@ func (m *member) silence(timeout time.Duration) string {
 	return fmt.Sprintf("%s has been silent for more than %v (--peer-timeout)", m, timeout)
 }
 
-// closedWithin waits until done is closed, for at most the time d in which this process runs, and reports whether it was.
+// closedWithin waits until done is closed, for at most the time d in which this process runs, and reports whether it
+// was.
 func closedWithin(d time.Duration, done <-chan struct{}) bool {
 	tick := time.NewTicker(maxTick)
 	defer tick.Stop()

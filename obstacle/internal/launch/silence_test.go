@@ -21,7 +21,8 @@ func watched(timeout time.Duration, peers int) *run {
 	return r
 }
 
-// A peer times out after as many ticks as the peer timeout takes. The time between two ticks, however long, counts as one.
+// A peer times out after as many ticks as the peer timeout takes. The time between two ticks, however long, counts as
+// one.
 func TestSilenceIsCountedInTicks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, timeout := range []time.Duration{20 * time.Millisecond, time.Second, time.Hour} {
@@ -43,8 +44,8 @@ func TestSilenceIsCountedInTicks(t *testing.T) {
 	})
 }
 
-// The messages of a process that has ended are read before it counts as lost, since its result may be among them. A blocked
-// peer sends nothing more.
+// The messages of a process that has ended are read before it counts as lost, since its result may be among them. A
+// blocked peer sends nothing more.
 func TestEndOfAProcessWaitsForItsMessages(t *testing.T) {
 	killed := errors.New("signal: killed")
 	r := watched(time.Second, 3)

@@ -34,14 +34,35 @@ func (p Phase) String() string { return [...]string{"joining", "solving", "judgi
 // Phases returns all phases.
 func Phases() []Phase { return []Phase{Joining, Solving, Judging} }
 
-// Enter sets the phase. It does nothing on a nil Status.
-func (s *Status) Enter(p Phase) {
+// Enter sets the phase. Like the setters, it does nothing on a nil Status.
+func (s *Status) Enter(p Phase) { s.update(func() { s.phase = p }) }
+
+func (s *Status) update(set func()) {
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.phase = p
+	if s.sweeps == nil {
+		s.sweeps, s.lost = map[int]uint64{}, map[int]bool{}
+		s.sessions = map[int][]rendezvous.Session{}
+	}
+	set()
+}
+
+func (s *Status) setProgress(p Progress) { s.update(func() { s.progress = p }) }
+
+func (s *Status) setSweeps(rank int, sweeps uint64) { s.update(func() { s.sweeps[rank] = sweeps }) }
+
+func (s *Status) setSessions(rank int, all []rendezvous.Session) {
+	s.update(func() { s.sessions[rank] = all })
+}
+
+// setLost notes a lost peer; it ignores rank −1, none in particular.
+func (s *Status) setLost(rank int) {
+	if rank >= 0 {
+		s.update(func() { s.lost[rank] = true })
+	}
 }
 
 // Phase returns the current phase.
@@ -65,31 +86,6 @@ func (s *Status) Lost() int {
 	return len(s.lost)
 }
 
-func (s *Status) setSweeps(rank int, sweeps uint64) {
-	if s == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.sweeps == nil {
-		s.sweeps = map[int]uint64{}
-	}
-	s.sweeps[rank] = sweeps
-}
-
-// setLost notes a lost peer; it ignores rank −1, none in particular.
-func (s *Status) setLost(rank int) {
-	if s == nil || rank < 0 {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.lost == nil {
-		s.lost = map[int]bool{}
-	}
-	s.lost[rank] = true
-}
-
 // Progress returns the progress of the run.
 func (s *Status) Progress() Progress {
 	s.mu.Lock()
@@ -102,28 +98,6 @@ func (s *Status) Sessions(rank int) []rendezvous.Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.sessions[rank])
-}
-
-// setProgress sets the progress. Like the other setters, it does nothing on a nil Status.
-func (s *Status) setProgress(p Progress) {
-	if s == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.progress = p
-}
-
-func (s *Status) setSessions(rank int, all []rendezvous.Session) {
-	if s == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.sessions == nil {
-		s.sessions = map[int][]rendezvous.Session{}
-	}
-	s.sessions[rank] = all
 }
 
 // StatusEvery is the interval at which a peer reports its sessions if Assign.Status is set.

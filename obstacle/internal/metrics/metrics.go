@@ -66,11 +66,13 @@ var (
 	lostMessages  = metric("halo_messages_lost", "Halo messages sent and not received: lost, or in transit.")
 	segments      = metric("halo_segments_sent_total", "Segments sent by the halo sessions.")
 	retransmitted = metric("halo_segments_retransmitted_total", "Segments that the halo sessions retransmitted.")
-	replaced      = metric("halo_messages_replaced_total", "Asynchronous halo messages replaced by newer ones before they were read.")
+	replaced      = metric("halo_messages_replaced_total",
+		"Asynchronous halo messages replaced by newer ones before they were read.")
 
 	sessionInfo = metric("session_info", "A session as one end sees it, in labels; always 1.",
 		"rank", "peer", "session", "mode", "locality", "network", "column")
-	sessionEpoch = metric("session_epoch", "Epoch of a session: how often its composition was replaced.", "rank", "session")
+	sessionEpoch = metric("session_epoch", "Epoch of a session: how often its composition was replaced.", "rank",
+		"session")
 )
 
 // families returns all metrics.
@@ -126,7 +128,8 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	counter(replaced, traffic.Replaced)
 }
 
-func (c *collector) session(rank int, s *rendezvous.Session, gauge func(d *prometheus.Desc, v float64, labels ...string)) {
+func (c *collector) session(rank int, s *rendezvous.Session,
+	gauge func(d *prometheus.Desc, v float64, labels ...string)) {
 	own := strconv.Itoa(rank)
 	gauge(sessionInfo, 1, own, strconv.Itoa(s.Peer), s.Name, s.Mode, s.Locality, s.Network, s.Column)
 	gauge(sessionEpoch, float64(s.Epoch), own, s.Name)

@@ -16,8 +16,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
-// iterate relaxes until the end, sends the block and the result, and waits until the launcher ends the run, since other peers
-// may still need its last messages. An error means that the run failed.
+// iterate relaxes until the end, sends the block and the result, and waits until the launcher ends the run, since
+// other peers may still need its last messages. An error means that the run failed.
 func (p *peer) iterate(ctx context.Context, o *commands, r *runner.Runner, idle int64) error {
 	used := host.CPUTime()
 	reporting, endReports := context.WithCancel(ctx)
@@ -71,7 +71,8 @@ func lostPeer(o *commands) (rendezvous.Lost, bool) {
 func account(res *runner.Result, err error) rendezvous.Result {
 	out := rendezvous.Result{
 		Lost: -1, Sweeps: uint64(res.Sweeps), Iterate: uint64(res.Iterate), Residual: nullable.Number(res.Residual),
-		Steps: res.Steps, Reconfigurations: res.Changes, ReconfigurationSeconds: res.Changing.Seconds(), StaleFaces: res.StaleHalos,
+		Steps: res.Steps, StaleFaces: res.StaleHalos,
+		Reconfigurations: res.Changes, ReconfigurationSeconds: res.Changing.Seconds(),
 		Relaxed: res.Points, Given: res.PlanesSent, Taken: res.PlanesReceived,
 		Snapshots: res.Snapshots, Seconds: res.Elapsed.Seconds(), Sessions: []rendezvous.Session{},
 	}

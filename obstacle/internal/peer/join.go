@@ -73,7 +73,8 @@ func dial(ctx context.Context, address string, limit time.Duration) (net.Conn, e
 			return c, nil
 		}
 		if !retryable(err) || time.Now().After(deadline) {
-			return nil, fmt.Errorf("no rendezvous at %s: %w (is obstacle solve --rendezvous running there?)", address, err)
+			return nil, fmt.Errorf("no rendezvous at %s: %w (is obstacle solve --rendezvous running there?)", address,
+				err)
 		}
 		if err := pause(ctx); err != nil {
 			return nil, err

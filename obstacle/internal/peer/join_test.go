@@ -13,8 +13,8 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
-// A peer retries a rendezvous that closes its connection before the handshake, but not one that refuses it, and none after
-// its time has passed.
+// A peer retries a rendezvous that closes its connection before the handshake, but not one that refuses it, and none
+// after its time has passed.
 func TestEnterTriesAgain(t *testing.T) {
 	id, err := rendezvous.NewKeyIdentity("v1", "f", driver.Key{1})
 	require.NoError(t, err)

@@ -7,7 +7,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-// oversubscribed reports whether the peers of this host have more threads than it has processors. Hosts are compared by name.
+// oversubscribed reports whether the peers of this host have more threads than it has processors. Hosts are compared
+// by name.
 func (p *peer) oversubscribed(processors int) bool {
 	here := 0
 	for _, m := range p.assign.Members {

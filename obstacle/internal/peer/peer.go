@@ -1,4 +1,5 @@
-// Package peer runs one peer, from joining the rendezvous to sending its block, whether the launcher or a user started it.
+// Package peer runs one peer, from joining the rendezvous to sending its block, whether the launcher or a user
+// started it.
 package peer
 
 import (
@@ -45,7 +46,8 @@ type Options struct {
 	// peer sends its block.
 	Answer func(points int) ([]float64, error)
 
-	// OwnProcess states that the process runs this peer only, so that the peer may set GOMAXPROCS and the scheduling policy.
+	// OwnProcess states that the process runs this peer only, so that the peer may set GOMAXPROCS and the scheduling
+	// policy.
 	OwnProcess bool
 
 	Catalog   *catalog.Set
@@ -175,13 +177,14 @@ func (p *peer) note(line string) { p.log.Info().Msg(line) }
 // protection returns that of the run, or an error if this peer requires another one.
 func (p *peer) protection() (p2psap.Protection, error) {
 	if p.Protect != "" && p.Protect != p.welcome.Protect {
-		return 0, fmt.Errorf("different protection: the run has --protect %s, this peer --protect %s", p.welcome.Protect, p.Protect)
+		return 0, fmt.Errorf("different protection: the run has --protect %s, this peer --protect %s",
+			p.welcome.Protect, p.Protect)
 	}
 	return p2psap.ParseProtection(p.welcome.Protect)
 }
 
-// advertised returns the control address for the other peers: where this one listens or, if it listens on all addresses, the
-// address from which it reached the launcher.
+// advertised returns the control address for the other peers: where this one listens or, if it listens on all
+// addresses, the address from which it reached the launcher.
 func (p *peer) advertised() string {
 	host, port, _ := net.SplitHostPort(p.node.ControlAddr().String())
 	if p.Listen == "" || net.ParseIP(host) == nil || net.ParseIP(host).IsUnspecified() {
@@ -198,7 +201,8 @@ func (p *peer) timeout() time.Duration {
 func (p *peer) expected(s *file.Spec) error {
 	sum := s.Fingerprint()
 	if got := hex.EncodeToString(sum[:]); got != p.assign.Fingerprint {
-		return fmt.Errorf("the received problem has the fingerprint %.16s, the launcher announced %.16s", got, p.assign.Fingerprint)
+		return fmt.Errorf("the received problem has the fingerprint %.16s, the launcher announced %.16s", got,
+			p.assign.Fingerprint)
 	}
 	if p.Expect != nil && p.Expect.Fingerprint() != sum {
 		return fmt.Errorf("different problems: the run solves %s (%.16x), this peer was started for %s (%.16x)",

@@ -134,9 +134,10 @@ func (p *peer) reached() error {
 		}
 		checked = append(checked, s.Peer)
 		if why := p.unreached(s.Peer, l.Network); why != "" {
-			all = append(all, fmt.Errorf("--network %s: peer %d on %s and peer %d on %s do not reach each other over %v: %s; "+
-				"--network auto uses Ethernet between them", p.network,
-				p.welcome.Rank, p.hostOf(p.welcome.Rank), rankOf(s.Peer), p.hostOf(rankOf(s.Peer)), l.Network, why))
+			all = append(all,
+				fmt.Errorf("--network %s: peer %d on %s and peer %d on %s do not reach each other over %v: %s; "+
+					"--network auto uses Ethernet between them", p.network,
+					p.welcome.Rank, p.hostOf(p.welcome.Rank), rankOf(s.Peer), p.hostOf(rankOf(s.Peer)), l.Network, why))
 		}
 	}
 	return errors.Join(all...)

@@ -10,8 +10,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// reporter sends the ends of time steps to the launcher while the peer continues to relax. The next step waits until the
-// current one is sent.
+// reporter sends the ends of time steps to the launcher while the peer continues to relax. The next step waits until
+// the current one is sent.
 type reporter struct {
 	conn      *rendezvous.Conn
 	u         []float64 // the block being sent

@@ -11,14 +11,12 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
-	"github.com/p2pdc/p2pdc/obstacle/internal/choice"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/problems/file"
-	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/runner"
@@ -49,7 +47,9 @@ func (p *peer) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o := &commands{start: make(chan struct{}), stop: make(chan struct{}), lost: make(chan struct{}), bye: make(chan struct{})}
+	o := &commands{
+		start: make(chan struct{}), stop: make(chan struct{}), lost: make(chan struct{}), bye: make(chan struct{}),
+	}
 	go func() {
 		if p.receiveCommands(o); !o.ended {
 			_ = p.node.Abort() // without a launcher there is no need to wait for other peers
@@ -80,8 +80,9 @@ func (p *peer) run(ctx context.Context) error {
 	return p.iterate(ctx, o, r, idle)
 }
 
-// awaitStart waits for Start. It returns an error if the run was lost or ended before Start. If Start came first, the run has
-// started, even if it was lost before this goroutine runs again: the launcher then waits for this peer's block.
+// awaitStart waits for Start. It returns an error if the run was lost or ended before Start. If Start came first, the
+// run has started, even if it was lost before this goroutine runs again: the launcher then waits for this peer's
+// block.
 func (o *commands) awaitStart() error {
 	err := errLauncherLeft
 	select {
@@ -98,7 +99,8 @@ func (o *commands) awaitStart() error {
 	}
 }
 
-// preferLeft returns errLauncherLeft instead of err if the connection to the launcher has ended, which may have caused err.
+// preferLeft returns errLauncherLeft instead of err if the connection to the launcher has ended, which may have
+// caused err.
 func (p *peer) preferLeft(o *commands, err error) error {
 	select {
 	case <-o.bye:
@@ -224,6 +226,8 @@ func (p *peer) validateAssignment() error {
 		return fmt.Errorf("rank %d and %d members for %d parts", p.welcome.Rank, len(a.Members), peers)
 	case a.ProblemBytes < 0 || a.ProblemBytes > maxProblemBytes:
 		return fmt.Errorf("a problem of %d bytes", a.ProblemBytes)
+	case a.Order != problem.Jacobi && a.Order != problem.InTurn:
+		return fmt.Errorf("order %d", a.Order)
 	case a.Threads < 1:
 		return fmt.Errorf("%d threads", a.Threads)
 	}
@@ -256,30 +260,27 @@ func (p *peer) receiveStream(s rendezvous.Stream, total int64, take func([]byte)
 }
 
 // prepare connects to the neighbours, opens the sessions and builds the block.
-func (p *peer) prepare(ctx context.Context, o *commands, prob *problem.Problem, state *atomic.Pointer[runner.Progress]) (
-	*runner.Runner, error,
-) {
+func (p *peer) prepare(
+	ctx context.Context, o *commands, prob *problem.Problem, state *atomic.Pointer[runner.Progress],
+) (*runner.Runner, error) {
 	a := &p.assign
 	labels := make([]string, len(a.Members))
 	for i, m := range a.Members {
 		labels[i] = m.Cluster
 	}
-	scheme, err := choice.Scheme(a.Scheme, labels)
-	if err != nil {
-		return nil, err
-	}
-	order, err := choice.Order(a.Order)
+	scheme, err := p.Catalog.Scheme(a.Scheme, labels)
 	if err != nil {
 		return nil, err
 	}
 	cut, rank := p.partition(), iterate.Rank(p.welcome.Rank)
 	config := problem.Config{
-		Problem: prob, Partition: cut, Rank: rank, Scheme: scheme, Order: order, Method: problem.MethodConfig(a.Method),
+		Problem: prob, Partition: cut, Rank: rank, Scheme: scheme, Order: a.Order,
+		Method:    problem.MethodConfig(a.Method),
 		Tolerance: a.Tolerance, MaxSweeps: iterate.Iteration(a.MaxSweeps), Initial: p.initial,
 		Reconfigure: a.Reconfigure, Balance: a.Balance, Allocate: host.Array,
 	}
 	oversubscribed := p.adaptToLoad(scheme)
-	if err := p.connect(ctx, solver.Links(&config, rank)); err != nil {
+	if err := p.connect(ctx, p.Catalog.Methods.Links(&config, rank)); err != nil {
 		return nil, err
 	}
 	names := make([]string, cut.Peers())
@@ -292,9 +293,9 @@ func (p *peer) prepare(ctx context.Context, o *commands, prob *problem.Problem, 
 		runtime.GOMAXPROCS(min(runtime.GOMAXPROCS(0), a.Threads))
 	}
 	r, err := runner.New(ctx, runner.Config{
-		New:     solver.New,
-		Solver:  config,
-		Threads: a.Threads, Crowded: oversubscribed, Node: runner.Over(p.node), Names: names, Allocate: p.faces(), Slow: a.Slowdown,
+		New: p.Catalog.Methods.New, Solver: config,
+		Threads: a.Threads, Crowded: oversubscribed, Node: runner.Over(p.node), Names: names, Allocate: p.faces(),
+		Slow:    a.Slowdown,
 		MaxTime: time.Duration(a.MaxTimeMS) * time.Millisecond,
 		Stop:    p.stopRequested(ctx, o), Grace: p.timeout(),
 		Step:          p.stepper(prob),
@@ -326,8 +327,9 @@ func (p *peer) stopRequested(ctx context.Context, o *commands) <-chan struct{} {
 	return stop
 }
 
-// connect opens control associations with all neighbours at once. That takes up to six round trips, including those of TCP
-// and TLS, so it may take longer than the peer timeout. The launcher detects a neighbour that is lost meanwhile.
+// connect opens control associations with all neighbours at once. That takes up to six round trips, including those
+// of TCP and TLS, so it may take longer than the peer timeout. The launcher detects a neighbour that is lost
+// meanwhile.
 func (p *peer) connect(ctx context.Context, to []iterate.Link) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*p.timeout())
 	defer cancel()

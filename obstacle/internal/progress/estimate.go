@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Estimator estimates the time left from the rate at which the residual falls. After a fast start, relaxation reduces the
-// residual by a constant factor per second.
+// Estimator estimates the time left from the rate at which the residual falls. After a fast start, relaxation reduces
+// the residual by a constant factor per second.
 type Estimator struct {
 	Tolerance float64
 

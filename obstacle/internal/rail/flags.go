@@ -1,6 +1,5 @@
-// Package rail decides over which networks a peer talks: the Ethernet rail, which is
-// always there, and an InfiniBand rail beside it, by what the run wants, what this
-// peer was told, and what its host offers.
+// Package rail holds the settings of the networks between peers and opens the InfiniBand rail that a peer has in
+// addition to Ethernet.
 package rail
 
 import (
@@ -11,67 +10,73 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 )
 
-// Words of --network.
+// Values of --network.
 const (
-	Auto  = "auto"  // InfiniBand where both ends of a pair have it, Ethernet elsewhere
+	Auto  = "auto"  // the best network that both ends of a pair have
 	Ether = "ether" // Ethernet
-	IB    = "ib"    // InfiniBand, and nothing else
+	IB    = "ib"    // InfiniBand only
 )
 
-// Words of --ib-mode.
+// Values of --ib-mode.
 const (
-	Segments = "segments"  // blocks of --ib-block-bytes, a segment each
-	Messages = "messages"  // a message in one work request
-	OneSided = "one-sided" // and asynchronous ones written in place at the other end
+	Segments = "segments"  // blocks of --ib-block-bytes, each with one segment
+	Messages = "messages"  // one work request per message
+	OneSided = "one-sided" // the same, with asynchronous values written in place
 )
 
-// Modes are the words of --ib-mode.
+// Modes returns the values of --ib-mode.
 func Modes() []string { return []string{Segments, Messages, OneSided} }
 
-// completions are the words of --ib-completion, the default first.
+// completions are the values of --ib-completion, the default first.
 var completions = []string{"spin", "channel", "poll"}
 
-// defaultBlockBytes is that of the published system.
+// defaultBlockBytes is the block size of the published system.
 const defaultBlockBytes = 8128
 
-// Software is the word of --ib-device for the software adapter.
+// Software is the value of --ib-device for the software adapter.
 const Software = "software"
 
-// Flags are those of one host. Peers that solve starts have its own.
+// Flags are the flags of one host. solve passes them to the peers that it starts.
 type Flags struct {
-	Network    string // "": as the run wants
-	Device     string // "": the best
+	Network    string // "": as the run requires
+	Device     string // "": the fastest
 	Port       int
 	GID        string
-	Blocks     int // of each direction; 0: as many as the mode needs
+	Blocks     int // for each direction; 0: as the mode needs
 	Completion string
 }
 
-// Add declares them.
+// Add defines the flags.
 func (f *Flags) Add(fl *pflag.FlagSet) {
-	fl.StringVar(&f.Device, "ib-device", "", "RDMA device, as mlx5_0 (default: that of the fastest active port; obstacle doctor lists them)")
+	fl.StringVar(&f.Device, "ib-device", "",
+		"RDMA device such as mlx5_0 (default: that of the fastest active port; obstacle doctor lists them)")
 	fl.IntVar(&f.Port, "ib-port", 0, "port of the RDMA device, from 1 (0: the fastest active one)")
-	fl.StringVar(&f.GID, "ib-gid", "", "GID of the port to use, on Ethernet (RoCE); default RoCE v2 and no link-local address if there is one")
-	fl.IntVar(&f.Blocks, "ib-blocks", 0, "blocks of registered memory for each direction (0: 1000, or what the messages of --ib-mode need)")
-	fl.StringVar(&f.Completion, "ib-completion", completions[0], "how InfiniBand is waited for: spin (then block), channel (block) or poll (keeps a processor busy)")
+	fl.StringVar(&f.GID, "ib-gid", "",
+		"GID of the port on Ethernet, RoCE (default: one of RoCE v2, not link-local if possible)")
+	fl.IntVar(&f.Blocks, "ib-blocks", 0,
+		"blocks of registered memory for each direction (0: 1000, or as the messages of --ib-mode need)")
+	fl.StringVar(&f.Completion, "ib-completion", completions[0],
+		"how to wait for InfiniBand: spin (then block), channel (block) or poll (keeps a processor busy)")
 }
 
-// Run are the flags of a whole run: both ends of a pair must have them alike.
+// Run holds the flags of the whole run, which are the same for all peers.
 type Run struct {
 	Network    string
 	Mode       string
 	BlockBytes int
 }
 
-// Add declares them.
+// Add defines the flags. links are the names of the program's links.
 func (r *Run) Add(fl *pflag.FlagSet, links []string) {
-	fl.StringVar(&r.Network, "network", Auto, "network between peers: auto (the best one that both ends have), "+catalog.Words(links))
-	fl.StringVar(&r.Mode, "ib-mode", Segments, "how InfiniBand carries messages: segments (one to a block), messages (one work request each) or one-sided (asynchronous ones written in place)")
-	fl.IntVar(&r.BlockBytes, "ib-block-bytes", defaultBlockBytes, "bytes of a block, with --ib-mode segments")
+	fl.StringVar(&r.Network, "network", Auto,
+		"network between peers: auto (the best one that both ends have), "+catalog.Words(links))
+	fl.StringVar(&r.Mode, "ib-mode", Segments,
+		"InfiniBand: segments (one per block), messages (one work request each) or one-sided (asynchronous values "+
+			"written in place)")
+	fl.IntVar(&r.BlockBytes, "ib-block-bytes", defaultBlockBytes, "with --ib-mode segments: size of a block")
 }
 
 // Check refuses invalid values. links are the names of the program's links.
@@ -81,7 +86,7 @@ func (r *Run) Check(links []string) error {
 	}
 	switch {
 	case !slices.Contains(Modes(), r.Mode):
-		return fmt.Errorf("--ib-mode %q%s: want segments, messages or one-sided", r.Mode, spelling.Suggest(r.Mode, Modes()))
+		return catalog.Unknown("ib-mode", r.Mode, Modes())
 	case r.BlockBytes < 1024 || r.BlockBytes > 1<<20:
 		return fmt.Errorf("--ib-block-bytes %d: want 1024 to %d", r.BlockBytes, 1<<20)
 	}
@@ -104,16 +109,16 @@ func (f *Flags) Check(links []string) error {
 	}
 	switch {
 	case f.Port < 0 || f.Port > 255:
-		return fmt.Errorf("--ib-port %d: ports count from 1; 0 is the fastest active one", f.Port)
+		return fmt.Errorf("--ib-port %d: want 1 to 255, or 0 for the fastest active port", f.Port)
 	case f.Blocks < 0 || f.Blocks > 1<<20:
-		return fmt.Errorf("--ib-blocks %d: want 1 to %d, or 0 for a good choice", f.Blocks, 1<<20)
+		return fmt.Errorf("--ib-blocks %d: want 1 to %d, or 0 to have it chosen", f.Blocks, 1<<20)
 	case f.Completion != "" && !slices.Contains(completions, f.Completion):
-		return fmt.Errorf("--ib-completion %q%s: want spin, channel or poll", f.Completion, spelling.Suggest(f.Completion, completions))
+		return catalog.Unknown("ib-completion", f.Completion, completions)
 	}
 	return nil
 }
 
-// Args are the flags of a peer's process that has these.
+// Args returns the arguments of a peer process with these flags.
 func (f *Flags) Args() []string {
 	var out []string
 	add := func(name, value string) {
@@ -130,8 +135,8 @@ func (f *Flags) Args() []string {
 	return out
 }
 
-// SoftwareRanks reads --ib-device software and software:R,R,…: which ranks have a
-// software adapter. false: it names another device.
+// SoftwareRanks parses --ib-device software and software:R,R,…. It returns, by rank, which peers have a software
+// adapter, and false for the name of another device.
 func SoftwareRanks(device string, peers int) (has []bool, is bool, err error) {
 	list, found := strings.CutPrefix(device, Software)
 	if !found || list != "" && !strings.HasPrefix(list, ":") {
@@ -147,7 +152,8 @@ func SoftwareRanks(device string, peers int) (has []bool, is bool, err error) {
 	for part := range strings.SplitSeq(list[1:], ",") {
 		r, err := strconv.Atoi(part)
 		if err != nil || r < 0 || r >= peers {
-			return nil, true, fmt.Errorf("--ib-device %s: want software, or software:R,R,… with ranks from 0 to %d", device, peers-1)
+			return nil, true, fmt.Errorf("--ib-device %s: want software, or software:R,R,… with ranks from 0 to %d",
+				device, peers-1)
 		}
 		has[r] = true
 	}

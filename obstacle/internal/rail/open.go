@@ -9,7 +9,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
-// Effective is the word of --network that a peer goes by, from the run's and its own.
+// Effective returns the value of --network that applies to a peer, from that of the run and its own.
 func Effective(run, own string) (string, error) {
 	switch {
 	case own == "" || own == run || run == Auto:
@@ -23,26 +23,27 @@ func Effective(run, own string) (string, error) {
 	return "", fmt.Errorf("different networks: the run has --network %s, this peer --network %s", run, own)
 }
 
-// Host is where a peer's links are opened.
+// Host holds the network settings of one peer.
 type Host struct {
 	Flags
-	// Fabric joins software adapters of this process; nil: the host's own.
+	// Fabric connects the software adapters of this process. If it is nil, the adapters of the host are used.
 	Fabric *ib.Fabric
-	// Without, if it is not empty, is why this peer has no InfiniBand.
+	// Without is the reason why this peer must not use InfiniBand, "" if it may.
 	Without string
 }
 
-// Opened is an InfiniBand rail. Whoever has it closes Link.
+// Opened is an open InfiniBand rail. Its owner closes Link.
 type Opened struct {
 	Link   microproto.Link
 	Device string // "mlx5_0 port 1"
-	Why    string // that one
+	Why    string // why this device
 }
 
-// Open opens the InfiniBand rail of the peer called name, whose network is as
-// Effective has said. Without an error and without a rail there is none, and why tells
-// the reason.
-func (h *Host) Open(name, network string, run rendezvous.Rails, log func(line string)) (o *Opened, why string, err error) {
+// Open opens the InfiniBand rail of a peer. network is the result of Effective. If InfiniBand is neither available nor
+// required, Open returns nil and the reason.
+func (h *Host) Open(name, network string, run rendezvous.Rails, log func(line string)) (
+	o *Opened, why string, err error,
+) {
 	switch {
 	case network != Auto && network != IB:
 		return nil, "--network " + network, nil
@@ -93,11 +94,11 @@ func (h *Host) open(name string, run rendezvous.Rails, log func(line string)) (*
 	return o, nil
 }
 
-// SoftwareAdapter is what the output calls one.
+// SoftwareAdapter is the name of a software adapter in outputs.
 const SoftwareAdapter = "software adapter"
 
-// Available tells whether so many links could be opened in one process of this host,
-// and names all that is missing. It opens nothing.
+// Available returns the device that links in one process of this host would use, or an error that names all that is
+// missing. It opens nothing.
 func (h *Host) Available(run rendezvous.Rails, links int) (ib.Choice, error) {
 	return h.choose(h.Config("available", run), links)
 }
@@ -111,8 +112,7 @@ func (h *Host) choose(c ib.Config, links int) (ib.Choice, error) {
 	return there.Choose(ib.Want{Device: h.Device, Port: h.Port, GID: h.GID, Bytes: int64(links) * bytes})
 }
 
-// Registers is how much memory a link of these settings pins, windows of all its peers
-// included.
+// Registers returns the amount of memory that a link with these settings registers, including the windows of its peers.
 func Registers(c ib.Config) (int64, error) {
 	blocks, err := c.RegionBytes()
 	if err != nil {
@@ -122,11 +122,11 @@ func Registers(c ib.Config) (int64, error) {
 	return blocks + int64(max(c.Peers, 1))*window, err
 }
 
-// spareValues are slots of a window beside those of the halos: what waits while a
+// spareValues is the number of slots of a window in addition to those of the halos, for values that wait while a
 // session changes its composition.
 const spareValues = 2
 
-// Config turns flags into a link's settings.
+// Config returns the settings of a link.
 func (h *Host) Config(name string, run rendezvous.Rails) ib.Config {
 	c := ib.Config{
 		Name: name, Device: h.Device, Port: h.Port, Fabric: h.Fabric,
@@ -148,7 +148,7 @@ func (h *Host) Config(name string, run rendezvous.Rails) ib.Config {
 	return c
 }
 
-// Missing lists what an error of Available names; nil: something else is wrong.
+// Missing returns what an error of Available names as missing, nil for other errors.
 func Missing(err error) []ib.Missing {
 	var m *ib.MissingError
 	if errors.As(err, &m) {

@@ -46,7 +46,7 @@ func TestSoftwareRanks(t *testing.T) {
 	}
 }
 
-// A peer that solve starts reads the flags that solve was given.
+// A peer that solve starts gets the flags of solve.
 func TestArgsAreRead(t *testing.T) {
 	given := Flags{Network: "ib", Device: "mlx5_1", Port: 2, GID: "fe80::1", Blocks: 64, Completion: "poll"}
 	for _, f := range []Flags{given, {Completion: "spin"}} {
@@ -65,15 +65,20 @@ var links = []string{Ether, IB}
 func TestCheck(t *testing.T) {
 	good := Run{Auto, Segments, 8128}
 	require.NoError(t, good.Check(links))
-	for _, r := range []Run{{"shm", Segments, 8128}, {"memory", Segments, 8128}, {"pigeon", Segments, 8128}, {Auto, "message", 8128}, {Auto, Segments, 100}, {Auto, Segments, 1 << 21}} {
+	for _, r := range []Run{
+		{"shm", Segments, 8128}, {"memory", Segments, 8128}, {"pigeon", Segments, 8128}, {Auto, "message", 8128},
+		{Auto, Segments, 100}, {Auto, Segments, 1 << 21},
+	} {
 		require.Error(t, r.Check(links), "%v", r)
 	}
-	for _, f := range []Flags{{Network: "shm"}, {Port: -1}, {Port: 256}, {Blocks: -1}, {Blocks: 1<<20 + 1}, {Completion: "interrupt"}} {
+	for _, f := range []Flags{
+		{Network: "shm"}, {Port: -1}, {Port: 256}, {Blocks: -1}, {Blocks: 1<<20 + 1}, {Completion: "interrupt"},
+	} {
 		require.Error(t, f.Check(links), "%v", f)
 	}
 }
 
-// What a link registers follows the mode, and fewer blocks are less memory.
+// The registered memory depends on the mode and the number of blocks.
 func TestRegisters(t *testing.T) {
 	bytes := func(f Flags, run rendezvous.Rails) int64 {
 		h := Host{Flags: f}
@@ -103,7 +108,7 @@ func TestNothingIsOpenedForEthernet(t *testing.T) {
 	require.Equal(t, "--network ether", why)
 }
 
-// What is missing on a host is an error for ib and a reason for auto.
+// Missing InfiniBand is an error for ib and a reason for auto.
 func TestWhatIsMissing(t *testing.T) {
 	h := Host{Flags: Flags{Device: "no-such-device"}}
 	run := rendezvous.Rails{Mode: Segments, BlockBytes: 8128, Neighbours: 1}
@@ -128,7 +133,7 @@ func TestWithout(t *testing.T) {
 	require.ErrorContains(t, err, "--network ib: left out")
 }
 
-// A peer of a software fabric gets an adapter of its own.
+// Each peer of a software fabric gets its own adapter.
 func TestSoftwareRail(t *testing.T) {
 	h := Host{Fabric: ib.NewSoftwareFabric()}
 	for _, mode := range Modes() {

@@ -28,9 +28,10 @@ var ErrMalformed = errors.New("not a message of the rendezvous protocol")
 // bodies returns a message of every kind, by kind.
 func bodies() []Message {
 	return []Message{
-		KindChallenge: Challenge{}, KindJoin: Join{}, KindWelcome: Welcome{}, KindRefuse: Refuse{}, KindListen: Listen{},
-		KindAssign: Assign{}, KindChunk: Chunk{}, KindReady: Ready{}, KindStart: Start{}, KindBeat: Beat{}, KindStop: Stop{},
-		KindLost: Lost{}, KindResult: Result{}, KindBye: Bye{}, KindSessions: Sessions{}, KindStep: Step{}, KindBlock: Block{},
+		KindChallenge: Challenge{}, KindJoin: Join{}, KindWelcome: Welcome{}, KindRefuse: Refuse{},
+		KindListen: Listen{}, KindAssign: Assign{}, KindChunk: Chunk{}, KindReady: Ready{}, KindStart: Start{},
+		KindBeat: Beat{}, KindStop: Stop{}, KindLost: Lost{}, KindResult: Result{}, KindBye: Bye{},
+		KindSessions: Sessions{}, KindStep: Step{}, KindBlock: Block{},
 	}
 }
 
@@ -79,8 +80,8 @@ func Append(dst []byte, m Message) ([]byte, error) {
 	return dst, nil
 }
 
-// Read reads one frame. It accepts only the given kinds, or all if none is given, so that an unauthenticated peer cannot
-// send a long frame. buf is reused between calls; the data of a Chunk points into it.
+// Read reads one frame. It accepts only the given kinds, or all if none is given, so that an unauthenticated peer
+// cannot send a long frame. buf is reused between calls; the data of a Chunk points into it.
 func Read(r io.Reader, buf *[]byte, only ...Kind) (Message, error) {
 	var head [frameHeader]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

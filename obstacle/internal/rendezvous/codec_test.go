@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // samples holds one message of every kind, with every field set.
@@ -28,7 +29,7 @@ func samples() []Message {
 		Refuse{Reason: "no"},
 		Listen{Control: "127.0.0.1:9"},
 		Assign{Members: []Member{{0, "h", 7, "127.0.0.1:9", "nancy"}}, Problem: "membrane", ProblemBytes: 12, Fingerprint: "cd",
-			N: [3]int{4, 5, 6}, Cuts: [3][]int{{0, 4}, {0, 5}, {0, 3, 6}}, Scheme: "delay:3", Order: "jacobi", Tolerance: 1e-6,
+			N: [3]int{4, 5, 6}, Cuts: [3][]int{{0, 4}, {0, 5}, {0, 3, 6}}, Scheme: "delay:3", Order: problem.InTurn, Tolerance: 1e-6,
 			MaxSweeps: 9, MaxTimeMS: 8, Threads: 2, Slowdown: 1.5, Initial: true, Balance: true, Reconfigure: true},
 		Chunk{Stream: StreamSolution, Offset: 1 << 33, Data: []byte{1, 2, 3}},
 		Ready{}, Start{},

@@ -26,8 +26,8 @@ func NewConn(c net.Conn, sendTimeout time.Duration) *Conn {
 	return &Conn{tcp: c, net: c, sendTimeout: sendTimeout}
 }
 
-// Send writes m. It blocks while the other end does not read, up to the time given to NewConn. After an error the connection
-// cannot be used.
+// Send writes m. It blocks while the other end does not read, up to the time given to NewConn. After an error the
+// connection cannot be used.
 func (c *Conn) Send(m Message) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,8 +79,8 @@ func (c *Conn) ReceiveWithin(d time.Duration, only ...Kind) (Message, error) {
 	return m, c.net.SetReadDeadline(time.Time{})
 }
 
-// CloseWhenDead closes the connection after the other host has acknowledged nothing for the given time, although this end
-// sends often. On systems other than Linux the timeouts of the system apply, which are minutes.
+// CloseWhenDead closes the connection after the other host has acknowledged nothing for the given time, although this
+// end sends often. On systems other than Linux the timeouts of the system apply, which are minutes.
 func (c *Conn) CloseWhenDead(after time.Duration) error { return closeWhenDead(c.tcp, after) }
 
 // Close closes the connection.

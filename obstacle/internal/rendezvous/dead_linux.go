@@ -14,9 +14,9 @@ const (
 	maxPoll = time.Second
 )
 
-// closeWhenDead closes a connection after the kernel of the other host has acknowledged nothing for the given time. A stopped
-// process there is no reason to close, since its kernel still answers. TCP_USER_TIMEOUT (RFC 5482) cannot be used: it also
-// ends a connection whose window stays closed.
+// closeWhenDead closes a connection after the kernel of the other host has acknowledged nothing for the given time. A
+// stopped process there is no reason to close, since its kernel still answers. TCP_USER_TIMEOUT (RFC 5482) cannot be
+// used: it also ends a connection whose window stays closed.
 func closeWhenDead(c net.Conn, after time.Duration) error {
 	t, is := c.(*net.TCPConn)
 	if !is {

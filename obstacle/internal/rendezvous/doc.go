@@ -1,9 +1,9 @@
-// Package rendezvous implements the protocol over TCP between the launcher, which the user started, and the peers of a run.
-// Halos and agreement messages do not use it; peers exchange them directly.
+// Package rendezvous implements the protocol over TCP between the launcher, which the user started, and the peers of
+// a run. Halos and agreement messages do not use it; peers exchange them directly.
 //
-// Each message is a frame: the length of its body (4 bytes, big endian), its kind (1 byte), the body. A body is JSON, except
-// that of Chunk, which holds bytes of a problem, a starting iterate or a solution. The length of every kind is bounded, and
-// the reader allocates no memory for bytes that have not arrived.
+// Each message is a frame: the length of its body (4 bytes, big endian), its kind (1 byte), the body. A body is JSON,
+// except that of Chunk, which holds bytes of a problem, a starting iterate or a solution. The length of every kind is
+// bounded, and the reader allocates no memory for bytes that have not arrived.
 //
 //	launcher                     peer
 //	                           ↔ TLS 1.3
@@ -22,6 +22,6 @@
 //	                           ← Chunk…, Result
 //	Bye                        →
 //
-// Each end proves that it knows the run's secret (driver.Identity) without sending it. No message is sent before both proofs,
-// so an unauthenticated peer learns nothing about the run.
+// Each end proves that it knows the run's secret (driver.Identity) without sending it. No message is sent before both
+// proofs, so an unauthenticated peer learns nothing about the run.
 package rendezvous

@@ -22,8 +22,8 @@ type Identity struct {
 // purpose makes the keys of the rendezvous differ from those of control channels.
 const purpose = "rendezvous"
 
-// NewIdentity returns the identity of a run whose secret comes from a file. The key is derived from it on first use, once
-// per process; see driver.NewSaltedIdentity.
+// NewIdentity returns the identity of a run whose secret comes from a file. The key is derived from it on first use,
+// once per process; see driver.NewSaltedIdentity.
 func NewIdentity(program, fingerprint string, secret []byte) (Identity, error) {
 	keys, err := driver.NewSaltedIdentity(secret, purpose)
 	return Identity{Program: program, Fingerprint: fingerprint, keys: keys}, err
@@ -35,8 +35,8 @@ func NewKeyIdentity(program, fingerprint string, key driver.Key) (Identity, erro
 	return Identity{Program: program, Fingerprint: fingerprint, keys: keys}, err
 }
 
-// Control returns the identity of the control channels between the peers of a run. Its key is random and does not depend on
-// the secret.
+// Control returns the identity of the control channels between the peers of a run. Its key is random and does not
+// depend on the secret.
 func (w *Welcome) Control() (*driver.Identity, error) {
 	if len(w.Key) != len(driver.Key{}) {
 		return nil, fmt.Errorf("%w: Welcome has a key of %d bytes", ErrMalformed, len(w.Key))
@@ -47,12 +47,13 @@ func (w *Welcome) Control() (*driver.Identity, error) {
 // HandshakeTime bounds each step of the handshake.
 const HandshakeTime = 10 * time.Second
 
-// Admit runs the launcher's half of the handshake up to Join. The caller answers with Welcome or Refuse. On an error the
-// other end was refused or is not a peer.
+// Admit runs the launcher's half of the handshake up to Join. The caller answers with Welcome or Refuse. On an error
+// the other end was refused or is not a peer.
 func (c *Conn) Admit(id Identity) (Join, error) {
 	if err := c.secure(id.keys.Server); err != nil {
 		if errors.Is(err, driver.ErrUnauthenticated) {
-			return Join{}, fmt.Errorf("refused the peer at %s: it does not know the run's secret (--secret-file)", c.Remote())
+			return Join{}, fmt.Errorf("refused the peer at %s: it does not know the run's secret (--secret-file)",
+				c.Remote())
 		}
 		return Join{}, fmt.Errorf("%s did not complete the handshake: %w", c.Remote(), driver.Explain(err))
 	}
@@ -87,7 +88,8 @@ var ErrNoAnswer = errors.New("no answer")
 // unanswered returns the error of a step of the handshake that failed with err.
 func (c *Conn) unanswered(err error) error {
 	for _, e := range []error{
-		io.EOF, io.ErrUnexpectedEOF, os.ErrDeadlineExceeded, context.DeadlineExceeded, syscall.ECONNRESET, syscall.EPIPE,
+		io.EOF, io.ErrUnexpectedEOF, os.ErrDeadlineExceeded, context.DeadlineExceeded, syscall.ECONNRESET,
+		syscall.EPIPE,
 	} {
 		if errors.Is(err, e) {
 			return fmt.Errorf("%w from the rendezvous at %s: %w", ErrNoAnswer, c.Remote(), err)
@@ -96,11 +98,13 @@ func (c *Conn) unanswered(err error) error {
 	return fmt.Errorf("%s is not a rendezvous of this program: %w", c.Remote(), driver.Explain(err))
 }
 
-// Join runs the peer's half of the handshake. wait bounds the time until the launcher answers. j needs Rank, Host and Pid.
+// Join runs the peer's half of the handshake. wait bounds the time until the launcher answers. j needs Rank, Host and
+// Pid.
 func (c *Conn) Join(id Identity, j Join, wait time.Duration) (Welcome, error) {
 	if err := c.secure(id.keys.Client); err != nil {
 		if errors.Is(err, driver.ErrUnauthenticated) {
-			return Welcome{}, fmt.Errorf("the rendezvous at %s does not know the run's secret (--secret-file)", c.Remote())
+			return Welcome{}, fmt.Errorf("the rendezvous at %s does not know the run's secret (--secret-file)",
+				c.Remote())
 		}
 		return Welcome{}, c.unanswered(err)
 	}
@@ -133,10 +137,12 @@ func (c *Conn) Join(id Identity, j Join, wait time.Duration) (Welcome, error) {
 func mismatch(launcher string, ch Challenge, peer string, j Join) string {
 	switch {
 	case ch.Version != j.Version:
-		return fmt.Sprintf("different versions: %s is obstacle %s (rendezvous protocol %d), %s is obstacle %s (rendezvous protocol %d); "+
+		return fmt.Sprintf("different versions: %s is obstacle %s (rendezvous protocol %d), %s is obstacle %s "+
+			"(rendezvous protocol %d); "+
 			"run the same program everywhere", launcher, ch.Program, ch.Version, peer, j.Program, j.Version)
 	case ch.Fingerprint != j.Fingerprint:
-		return fmt.Sprintf("different protocols: %s is obstacle %s (protocols %.12s), %s is obstacle %s (protocols %.12s); "+
+		return fmt.Sprintf("different protocols: %s is obstacle %s (protocols %.12s), %s is obstacle %s "+
+			"(protocols %.12s); "+
 			"run the same program everywhere", launcher, ch.Program, ch.Fingerprint, peer, j.Program, j.Fingerprint)
 	}
 	return ""

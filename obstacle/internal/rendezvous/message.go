@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Version is that of this protocol. Both ends must have the same.
@@ -104,24 +105,24 @@ type Member struct {
 
 // Assign is a peer's part of the work. The problem follows in chunks.
 type Assign struct {
-	Members      []Member `json:"members"` // by rank
-	Problem      string   `json:"problem"` // its name, for messages
-	ProblemBytes int64    `json:"problem_bytes"`
-	Fingerprint  string   `json:"problem_fingerprint"` // hex
-	N            [3]int   `json:"n"`
-	Cuts         [3][]int `json:"cuts"`
-	Scheme       string   `json:"scheme"`
-	Method       Method   `json:"method"`
-	Order        string   `json:"order"`
-	Tolerance    float64  `json:"tolerance"`
-	MaxSweeps    uint64   `json:"max_sweeps"`
-	MaxTimeMS    int64    `json:"max_time_ms"` // 0: no bound
-	Threads      int      `json:"threads"`
-	Slowdown     float64  `json:"slowdown"`    // factor by which relaxation is slowed; 1: none
-	Status       bool     `json:"status"`      // send Sessions periodically
-	Balance      bool     `json:"balance"`     // planes move between the peers
-	Reconfigure  bool     `json:"reconfigure"` // sessions change their mode at boundaries of time steps
-	Initial      bool     `json:"initial"`     // the starting iterate of the box follows in chunks
+	Members      []Member      `json:"members"` // by rank
+	Problem      string        `json:"problem"` // its name, for messages
+	ProblemBytes int64         `json:"problem_bytes"`
+	Fingerprint  string        `json:"problem_fingerprint"` // hex
+	N            [3]int        `json:"n"`
+	Cuts         [3][]int      `json:"cuts"`
+	Scheme       string        `json:"scheme"`
+	Method       Method        `json:"method"`
+	Order        problem.Order `json:"order"`
+	Tolerance    float64       `json:"tolerance"`
+	MaxSweeps    uint64        `json:"max_sweeps"`
+	MaxTimeMS    int64         `json:"max_time_ms"` // 0: no bound
+	Threads      int           `json:"threads"`
+	Slowdown     float64       `json:"slowdown"`    // factor by which relaxation is slowed; 1: none
+	Status       bool          `json:"status"`      // send Sessions periodically
+	Balance      bool          `json:"balance"`     // planes move between the peers
+	Reconfigure  bool          `json:"reconfigure"` // sessions change their mode at boundaries of time steps
+	Initial      bool          `json:"initial"`     // the starting iterate of the box follows in chunks
 }
 
 // Method is problem.MethodConfig as it is sent.

@@ -9,8 +9,9 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// Evolution holds the fields that the JSON of solve has in addition for a nonstationary problem. relative_residual is then
-// that of the worst step; residual_inf, max_error and the other values refer to the end of the last complete step.
+// Evolution holds the fields that the JSON of solve has in addition for a nonstationary problem. relative_residual is
+// then that of the worst step; residual_inf, max_error and the other values refer to the end of the last complete
+// step.
 type Evolution struct {
 	Steps      int     `json:"steps"`
 	StepsDone  int     `json:"steps_done"`
@@ -26,7 +27,7 @@ type Evolution struct {
 
 	Reconfigure            string  `json:"reconfigure"`
 	Reconfigurations       int     `json:"reconfigurations"`        // changes of mode, maximum over peers
-	ReconfigurationSeconds float64 `json:"reconfiguration_seconds"` // time they took, maximum over peers, including waits for neighbours
+	ReconfigurationSeconds float64 `json:"reconfiguration_seconds"` // with waits for neighbours; of the slowest peer
 	StaleFaces             uint64  `json:"stale_faces"`             // dropped, since they belong to a former step
 
 	TimeSteps []TimeStep `json:"time_steps"` // at most 1000, evenly spread
@@ -74,6 +75,7 @@ func (e *Evolution) text(w io.Writer) {
 		fmt.Fprintf(w, "\tlargest error of all steps %s, in step %d\n", value(e.MaxErrorSteps), e.MaxErrorStep)
 	}
 	if e.Reconfigurations > 0 {
-		fmt.Fprintf(w, "\tsessions changed their mode %d times, %.3f s in all\n", e.Reconfigurations, e.ReconfigurationSeconds)
+		fmt.Fprintf(w, "\tsessions changed their mode %d times, %.3f s in all\n", e.Reconfigurations,
+			e.ReconfigurationSeconds)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 )
 
-// Filled is a hole that lost peers left in the answer. It was filled with the solution of the problem on the hole, with the
-// surrounding values as boundary data.
+// Filled is a hole that lost peers left in the answer. It was filled with the solution of the problem on the hole,
+// with the surrounding values as boundary data.
 type Filled struct {
 	Box      [][2]int        `json:"box"`    // smallest box that contains it, half open, x first
 	Points   int             `json:"points"` // of the hole
@@ -22,7 +22,8 @@ type Filled struct {
 // filled returns the filled holes of a problem with that dimension.
 func filled(o *launch.Outcome, dimension int) (out []Filled) {
 	for _, h := range o.Filled {
-		f := Filled{Points: h.Points, Method: h.Method, Iterates: h.Cycles, Residual: nullable.Number(h.Residual), Seconds: h.Seconds}
+		f := Filled{Points: h.Points, Method: h.Method, Iterates: h.Cycles, Residual: nullable.Number(h.Residual),
+			Seconds: h.Seconds}
 		for a := range dimension {
 			f.Box = append(f.Box, [2]int{h.Box.Lo[a], h.Box.Hi[a]})
 		}

@@ -14,8 +14,8 @@ type Option struct {
 	Contract string          `json:"contract"`
 	Assets   []option.Asset  `json:"assets"`
 	Price    nullable.Number `json:"price"`
-	// PriceError estimates the error of Price by the discretisation in space and time. It is not a bound. If it is null,
-	// PriceErrorWhy is the reason.
+	// PriceError estimates the error of Price by the discretisation in space and time. It is not a bound. If it is
+	// null, PriceErrorWhy is the reason.
 	PriceError    nullable.Number `json:"price_error_estimate"`
 	PriceErrorWhy string          `json:"price_error_why,omitempty"`
 
@@ -23,8 +23,8 @@ type Option struct {
 	Gamma    [][]nullable.Number `json:"gamma"`        // ∂²V/∂Sᵢ∂Sⱼ
 	Exercise bool                `json:"exercise_now"` // the option is exercised at today's prices
 
-	// Factor is the multiple of today's prices at which exercising begins if all prices change in proportion; null if it
-	// begins nowhere. A put is exercised below it, a call above it.
+	// Factor is the multiple of today's prices at which exercising begins if all prices change in proportion; null if
+	// it begins nowhere. A put is exercised below it, a call above it.
 	Factor   nullable.Number   `json:"critical_factor"`
 	Critical []nullable.Number `json:"critical_prices"`
 
@@ -35,7 +35,8 @@ type Option struct {
 func NewOption(o *option.Option, q option.Quote, factor, priceError float64, why string) *Option {
 	out := &Option{
 		Contract: o.String(), Assets: o.Assets, Price: nullable.Number(q.Price), Exercise: q.Exercise,
-		PriceError: nullable.Number(priceError), PriceErrorWhy: why, Delta: numbers(q.Delta), Factor: nullable.Number(factor),
+		PriceError: nullable.Number(priceError), PriceErrorWhy: why, Delta: numbers(q.Delta),
+		Factor: nullable.Number(factor),
 	}
 	if out.side = "below"; o.Payoff == option.Call {
 		out.side = "above"

@@ -9,12 +9,13 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/verify"
-	"github.com/stretchr/testify/require"
 )
 
 func example(t *testing.T, mode string) *Solution {
@@ -113,8 +114,8 @@ func TestEfficiency(t *testing.T) {
 	require.False(t, Efficiency(3, 2, 0).Known())
 }
 
-// The names of a session's fields are stable: scripts rely on those of the answer, peers of other hosts on those sent to the
-// launcher.
+// The names of a session's fields are stable: scripts rely on those of the answer, peers of other hosts on those sent
+// to the launcher.
 func TestFieldsOfASession(t *testing.T) {
 	keys := func(v any) []string {
 		b, err := json.Marshal(v)
@@ -132,7 +133,8 @@ func TestFieldsOfASession(t *testing.T) {
 	require.ElementsMatch(t, append([]string{"peer", "dropped", "overwritten"}, common...), keys(rendezvous.Session{Channel: s.Channel}))
 }
 
-// A stagnated run reports the tolerance that can be met, in text and JSON; for a time step by the residual of the peers.
+// A stagnated run reports the tolerance that can be met, in text and JSON; for a time step by the residual of the
+// peers.
 func TestStagnated(t *testing.T) {
 	cut, err := problem.Slabs([3]int{4, 4, 4}, 1, nil)
 	require.NoError(t, err)

@@ -18,7 +18,7 @@ type Session struct {
 	To   int `json:"to"`
 	rendezvous.Channel
 	RTT         nullable.Number `json:"rtt_seconds"`      // minimum over the control channel
-	PathRTT     nullable.Number `json:"path_rtt_seconds"` // as the sessions with that peer measure it, including queueing
+	PathRTT     nullable.Number `json:"path_rtt_seconds"` // as the sessions measure it, including queueing
 	Dropped     uint64          `json:"segments_dropped"`
 	Overwritten uint64          `json:"values_replaced"`
 }

@@ -102,7 +102,8 @@ type Simulation struct {
 // Figures returns the figures of a run. failure is the reason if it failed, else nil.
 func Figures(r *simulate.Result, run *simulate.Config, failure error) Simulated {
 	s := Simulated{
-		Scheme: run.Solver.Scheme.Name(), Machines: len(r.Ranks), Seconds: r.Virtual.Seconds(), Reason: r.Reason.String(),
+		Scheme: run.Solver.Scheme.Name(), Machines: len(r.Ranks), Seconds: r.Virtual.Seconds(),
+		Reason:   r.Reason.String(),
 		Residual: nullable.Number(r.Residual), Setup: r.Setup.Seconds(), Steady: measured(r.Steady.Seconds()),
 		Efficiency: nullable.NaN(), Fewest: math.Inf(1),
 		Met: nullable.NaN(), MetSweeps: nullable.NaN(), Comparable: nullable.NaN(),
@@ -173,10 +174,10 @@ type Alone struct {
 	Seconds, Sweeps float64 // 0 if unknown
 }
 
-// Against sets the efficiency against the run of one machine. Both times end when the tolerance is met, since schemes differ
-// in the time to detect it. Stale values delay the points beside a face, a fraction of the block that is proportional to
-// 1/n. On a grid that is coarser by the factor costing, the sweeps beyond those of one machine are therefore divided by
-// costing.
+// Against sets the efficiency against the run of one machine. Both times end when the tolerance is met, since schemes
+// differ in the time to detect it. Stale values delay the points beside a face, a fraction of the block that is
+// proportional to 1/n. On a grid that is coarser by the factor costing, the sweeps beyond those of one machine are
+// therefore divided by costing.
 func (s *Simulated) Against(one Alone, costing int) {
 	if !s.Converged || !s.Met.Known() {
 		return

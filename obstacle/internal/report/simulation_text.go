@@ -18,7 +18,8 @@ func (s *Simulation) Text(w io.Writer) {
 	defer t.Flush()
 	fmt.Fprintf(t, "problem\t%s, %s points%s\n", s.Problem, grid(s.N), s.standIn())
 	fmt.Fprintf(t, "model\t%s: %s, parts %s\n", s.Model, plural(s.Machines, "machine"), grid(s.Partition))
-	fmt.Fprintf(t, "method\t%s, scheme %s, order %s%s\n", s.Method, s.Scheme, s.Order, map[bool]string{true: ", without overlap"}[s.Late])
+	fmt.Fprintf(t, "method\t%s, scheme %s, order %s%s\n", s.Method, s.Scheme, s.Order,
+		map[bool]string{true: ", without overlap"}[s.Late])
 	fmt.Fprintf(t, "result\t%s after %.6g s of virtual time (set-up %.3g s)\n", s.Reason, s.Seconds, s.Setup)
 	if s.Met.Known() {
 		fmt.Fprintf(t, "tolerance\tmet after %.6g s and %.1f sweeps; the peers detected it at the end\n",
@@ -34,7 +35,8 @@ func (s *Simulation) Text(w io.Writer) {
 		fmt.Fprintf(t, "efficiency\t%.1f %%, of %.6g s; t(1) = %.6g s: %s\n",
 			100*float64(s.Efficiency), float64(s.Comparable), float64(s.Alone), s.Reference)
 	}
-	fmt.Fprintf(t, "time\trelaxing %.1f %%, protocol %.1f %%, idle %.1f %%\n", 100*s.Relaxing, 100*s.Protocol, 100*s.Idle)
+	fmt.Fprintf(t, "time\trelaxing %.1f %%, protocol %.1f %%, idle %.1f %%\n", 100*s.Relaxing, 100*s.Protocol,
+		100*s.Idle)
 	fmt.Fprintf(t, "traffic\t%d messages, %d segments, %.1f MB, %d segments lost\n",
 		s.Messages, s.Segments, float64(s.Bytes)/1e6, s.Lost)
 	if s.MeanAge.Known() {
@@ -156,7 +158,8 @@ func (c *SimulatedComparison) Text(w io.Writer) {
 		}
 	}
 	if len(c.References) > 1 {
-		fmt.Fprintln(w, "efficiency is t(1)/(m·t(m)), t(1) that of the method; age is that of the faces read, in sweeps")
+		fmt.Fprintln(w,
+			"efficiency is t(1)/(m·t(m)), t(1) that of the method; age is that of the faces read, in sweeps")
 		for _, r := range c.References {
 			fmt.Fprintf(w, "t(1) of %s = %s s: %s\n", r.Method, value(r.Alone), r.Reference)
 		}
@@ -203,7 +206,8 @@ func (c *SimulatedComparison) CSV(w io.Writer) error {
 		if r.Reason == ReasonRefused {
 			line := make([]string, len(lines[0]))
 			for column, text := range map[int]string{
-				0: c.Model, 1: c.Problem, 4: r.Method, 5: r.Scheme, 6: strconv.Itoa(r.Machines), 12: "false", 13: r.Failure,
+				0: c.Model, 1: c.Problem, 4: r.Method, 5: r.Scheme, 6: strconv.Itoa(r.Machines), 12: "false",
+				13: r.Failure,
 			} {
 				line[column] = text
 			}
@@ -212,8 +216,10 @@ func (c *SimulatedComparison) CSV(w io.Writer) error {
 		}
 		ages := strings.Trim(fmt.Sprint(r.Staleness), "[]")
 		lines = append(lines, []string{
-			c.Model, c.Problem, strings.Join(strings.Fields(strings.Trim(fmt.Sprint(c.N), "[]")), "x"), strconv.Itoa(c.StandIn),
-			r.Method, r.Scheme, strconv.Itoa(r.Machines), number(r.Seconds), number(float64(r.Met)), number(float64(r.MetSweeps)),
+			c.Model, c.Problem, strings.Join(strings.Fields(strings.Trim(fmt.Sprint(c.N), "[]")), "x"),
+			strconv.Itoa(c.StandIn),
+			r.Method, r.Scheme, strconv.Itoa(r.Machines), number(r.Seconds), number(float64(r.Met)),
+			number(float64(r.MetSweeps)),
 			number(float64(r.Comparable)), number(float64(r.Efficiency)), strconv.FormatBool(r.Converged),
 			cmp.Or(r.Failure, r.Reason), number(float64(r.Residual)), number(r.Equivalent), number(float64(r.Steady)),
 			number(r.Relaxing), number(r.Protocol), number(r.Idle), fmt.Sprint(r.Messages), fmt.Sprint(r.Segments),

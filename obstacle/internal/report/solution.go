@@ -41,10 +41,10 @@ type Solution struct {
 	Reason                     string           `json:"reason"`
 	Failure                    string           `json:"failure,omitempty"`
 	MissingBlocks              []int            `json:"missing_blocks,omitempty"` // ranks whose block was lost
-	FilledBlocks               []Filled         `json:"filled_blocks,omitempty"`  // their replacement; other missing blocks hold starting values
+	FilledBlocks               []Filled         `json:"filled_blocks,omitempty"`  // the others hold starting values
 	Tolerance                  float64          `json:"tolerance"`
-	AtStart                    bool             `json:"at_start,omitempty"`  // the answer is the starting iterate, whose residual is smaller
-	ReachableTolerance         nullable.Number  `json:"reachable_tolerance"` // despite rounding, of a run that stagnated
+	AtStart                    bool             `json:"at_start,omitempty"`  // the answer is the starting iterate
+	ReachableTolerance         nullable.Number  `json:"reachable_tolerance"` // of a run that stagnated
 	RelativeResidual           nullable.Number  `json:"relative_residual"`
 	ResidualInf                nullable.Number  `json:"residual_inf"`
 	ErrorBound                 nullable.Number  `json:"error_bound"`
@@ -57,7 +57,7 @@ type Solution struct {
 	MaxError                   nullable.Number  `json:"max_error"`
 	ContactPoints              nullable.Count   `json:"contact_points"`
 	UpperContact               nullable.Count   `json:"upper_contact_points"`
-	ContactForce               nullable.Number  `json:"contact_force"` // sum of A·u − f over the points on φ, times the volume of a cell
+	ContactForce               nullable.Number  `json:"contact_force"` // A·u − f on φ, integrated
 	UpperForce                 nullable.Number  `json:"upper_force"`   // the same on ψ
 	Sum                        nullable.Number  `json:"sum"`
 	Sweeps                     []nullable.Count `json:"sweeps"`
@@ -129,8 +129,8 @@ type Probe struct {
 	Between *[2]float64 `json:"between,omitempty"` // bounds of u of the discrete solution
 }
 
-// reachable returns a tolerance that a stagnated run would have met: its last residual with a margin, rounded to two digits.
-// For an incomplete time step it is the residual that the peers agreed on.
+// reachable returns a tolerance that a stagnated run would have met: its last residual with a margin, rounded to two
+// digits. For an incomplete time step it is the residual that the peers agreed on.
 func (s *Solution) reachable(o *launch.Outcome) nullable.Number {
 	if o.Reason != launch.Stagnated {
 		return nullable.NaN()

@@ -72,7 +72,8 @@ func (l *Live) Text(w io.Writer) {
 		fmt.Fprintf(w, "[%d] %s, %s%s\n", i+1, c[0].Column, place(c[0]), below(c[0].Protection))
 		for _, s := range c {
 			fmt.Fprintf(w, "    %s, at peer %d: %s%s; epoch %d, %s, %d messages sent, %d received\n",
-				s.Name, s.From, s.Why, rtt(s), s.Epoch, plural(int(s.Changes), "change"), s.MessagesSent, s.MessagesReceived)
+				s.Name, s.From, s.Why, rtt(s), s.Epoch,
+				plural(int(s.Changes), "change"), s.MessagesSent, s.MessagesReceived)
 		}
 	}
 }
@@ -125,7 +126,8 @@ func alike(all []Session) [][]Session {
 		out[i] = append(out[i], s)
 	}
 	for _, c := range out {
-		slices.SortStableFunc(c, func(a, b Session) int { return cmp.Or(strings.Compare(a.Name, b.Name), a.From-b.From) })
+		slices.SortStableFunc(c,
+			func(a, b Session) int { return cmp.Or(strings.Compare(a.Name, b.Name), a.From-b.From) })
 	}
 	return out
 }

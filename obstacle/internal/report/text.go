@@ -53,13 +53,15 @@ func (s *Solution) Text(w io.Writer) {
 	s.Evolution.text(t)
 	s.Option.text(t)
 	s.contact(t)
-	fmt.Fprintf(t, "%s\t%s, as many points as %.1f sequential sweeps\n", s.Iterates, span(s.Sweeps), s.SequentialEquivalentSweeps)
+	fmt.Fprintf(t, "%s\t%s, as many points as %.1f sequential sweeps\n", s.Iterates, span(s.Sweeps),
+		s.SequentialEquivalentSweeps)
 	if s.Balance != "off" && s.Balance != "" {
 		fmt.Fprintf(t, "balance\t%s\n", s.balance())
 	}
 	if s.Seconds.Known() {
 		fmt.Fprintf(t, "time\t%.3f s (set-up %.3f s, gathering %.3f s, output %.3f s), %.3f G points/s, kernel %s\n",
-			s.Seconds, s.SetupSeconds, s.GatherSeconds, s.OutputSeconds, s.PointsPerSecond/1e9, cmp.Or(s.Kernel, "unknown"))
+			s.Seconds, s.SetupSeconds, s.GatherSeconds, s.OutputSeconds, s.PointsPerSecond/1e9,
+			cmp.Or(s.Kernel, "unknown"))
 	} else {
 		fmt.Fprintln(t, "time\tunknown")
 	}

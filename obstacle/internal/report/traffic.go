@@ -40,8 +40,8 @@ func (t *Traffic) Add(sessions []rendezvous.Session) {
 // SegmentsLost returns the number of segments that were sent and not received: they are lost or in transit.
 func (t *Traffic) SegmentsLost() uint64 { return t.Segments - min(t.segmentsIn, t.Segments) }
 
-// MessagesLost returns the number of messages that were sent and not received: they are lost or in transit. A message of an
-// asynchronous session is lost with any of its segments. A message that a newer one replaced is not lost.
+// MessagesLost returns the number of messages that were sent and not received: they are lost or in transit. A message
+// of an asynchronous session is lost with any of its segments. A message that a newer one replaced is not lost.
 func (t *Traffic) MessagesLost() uint64 {
 	if t.asynchronous {
 		return min(t.SegmentsLost(), t.Messages)

@@ -21,8 +21,8 @@ const drainTime = time.Second
 
 // Start runs the program exe with args. It writes line, which holds the run's key, to the standard input, since other
 // users can read the command line. The input stays open while this process lives; its end tells the peer that the
-// launcher is gone. The process gets its own group, so that an interrupt typed at the terminal reaches the launcher only.
-// It inherits files as its descriptors 3, 4, ….
+// launcher is gone. The process gets its own group, so that an interrupt typed at the terminal reaches the launcher
+// only. It inherits files as its descriptors 3, 4, ….
 func Start(exe string, args []string, line []byte, errs io.Writer, files ...*os.File) (*Process, error) {
 	c := exec.Command(exe, args...)
 	c.ExtraFiles = files

@@ -109,7 +109,8 @@ func (t *Topology) addHost(cluster string, at yamldoc.Entry) error {
 		same := known.prefix == e.prefix && (e.prefix.IsValid() || strings.EqualFold(known.text, text))
 		switch {
 		case same && known.cluster != cluster:
-			return at.Errorf("%s is also in cluster %q (line %d): a host belongs to one cluster", text, known.cluster, known.line)
+			return at.Errorf("%s is also in cluster %q (line %d): a host belongs to one cluster", text, known.cluster,
+				known.line)
 		case same:
 			return at.Errorf("%s is already in this cluster (line %d)", text, known.line)
 		}

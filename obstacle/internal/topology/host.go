@@ -22,7 +22,8 @@ func (t *Topology) Cluster(host string, addresses []netip.Addr) (string, error) 
 		}
 	}
 	if len(found) == 0 {
-		return "", yamldoc.Source{File: t.file}.Errorf("the host %q (%s) is in no cluster: add its name, an address or its network",
+		return "", yamldoc.Source{File: t.file}.Errorf("the host %q (%s) is in no cluster: add its name, an "+
+			"address or its network",
 			host, listed(addresses))
 	}
 	for _, e := range found[1:] {
@@ -52,7 +53,7 @@ func (t *Topology) named(host string) []entry {
 func (t *Topology) holding(ip netip.Addr) (entry, bool) {
 	var best entry
 	for _, e := range t.entries {
-		if e.prefix.IsValid() && e.prefix.Contains(ip) && (!best.prefix.IsValid() || e.prefix.Bits() > best.prefix.Bits()) {
+		if e.prefix.Contains(ip) && (!best.prefix.IsValid() || e.prefix.Bits() > best.prefix.Bits()) {
 			best = e
 		}
 	}

@@ -230,11 +230,11 @@ func (x *Close) code(c *coder) {
 	c.u64(&x.Accepted)
 }
 
-func (c *Close) check() string {
-	if c.From != 0 {
+func (x *Close) check() string {
+	if x.From != 0 {
 		return ""
 	}
-	if c.Ack {
+	if x.Ack {
 		return "close.ack of session 0"
 	}
 	return "close of session 0"

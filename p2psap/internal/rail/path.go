@@ -91,11 +91,11 @@ func (s *Paths) beginRound(now microproto.Instant, p *Path) {
 	s.offer(now, p)
 }
 
-// offer makes this end's offer of the round, or says that it cannot.
+// offer announces this end's offer of the round, or that it has none.
 func (s *Paths) offer(now microproto.Instant, p *Path) {
 	p.retry = microproto.Never
 	if p.rail.Err != nil {
-		s.sayDown(now, p, fmt.Errorf("%v is down at %s: %w", p.Network(), s.Node, p.rail.Err))
+		s.announceDown(now, p, fmt.Errorf("%v is down at %s: %w", p.Network(), s.Node, p.rail.Err))
 		return
 	}
 	offer, err := p.rail.Link.Offer(s.Peer)
@@ -104,7 +104,7 @@ func (s *Paths) offer(now microproto.Instant, p *Path) {
 	}
 	if err != nil {
 		s.scheduleRetry(now, p)
-		s.sayDown(now, p, fmt.Errorf("%v has nothing to offer at %s: %w", p.Network(), s.Node, err))
+		s.announceDown(now, p, fmt.Errorf("%v has nothing to offer at %s: %w", p.Network(), s.Node, err))
 		return
 	}
 	p.offered = true
@@ -128,8 +128,8 @@ func (s *Paths) scheduleRetry(now microproto.Instant, p *Path) {
 	p.backoff = min(max(2*p.backoff, s.dwells(firstBackoff)), s.dwells(lastBackoff))
 }
 
-// sayDown ends the round at both ends.
-func (s *Paths) sayDown(now microproto.Instant, p *Path, why error) {
+// announceDown ends the round at both ends.
+func (s *Paths) announceDown(now microproto.Instant, p *Path, why error) {
 	reason := why.Error()
 	reason = reason[:min(len(reason), control.MaxReason)]
 	s.announce(p, control.PathState{Stage: control.Down, Reason: reason})
@@ -145,7 +145,7 @@ func (s *Paths) fail(now microproto.Instant, p *Path, err error) {
 		p.backoff = 0
 	}
 	s.scheduleRetry(now, p)
-	s.sayDown(now, p, fmt.Errorf("%v is down at %s: %w", p.Network(), s.Node, err))
+	s.announceDown(now, p, fmt.Errorf("%v is down at %s: %w", p.Network(), s.Node, err))
 }
 
 // endRound ends a round at this end.
@@ -170,7 +170,7 @@ func (s *Paths) accept(now microproto.Instant, p *Path, offer []byte) {
 	if err != nil {
 		p.backoff = s.dwells(lastBackoff) // the next offer is hardly another one
 		s.scheduleRetry(now, p)
-		s.sayDown(now, p, fmt.Errorf("%v does not accept the offer at %s: %w", p.Network(), s.Node, err))
+		s.announceDown(now, p, fmt.Errorf("%v does not accept the offer at %s: %w", p.Network(), s.Node, err))
 		return
 	}
 	p.addr = addr

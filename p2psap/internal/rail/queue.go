@@ -9,7 +9,7 @@ type Queue struct {
 	bodies bool // some frames may have a Body
 }
 
-// Owner tells which segment of which value a frame carries. A synchronous frame is never
+// Owner names the segment of the value that a frame carries. A synchronous frame is never
 // replaced; its Index is -1.
 type Owner struct {
 	Session uint32

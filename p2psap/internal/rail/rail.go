@@ -27,7 +27,7 @@ type Rail struct {
 	Err     error // why it is down; nil: it is up
 }
 
-// Release tells the link that the connection with an address is over.
+// Release makes the link give up the connection with an address.
 func (r *Rail) Release(addr microproto.LinkAddr) {
 	if l, ok := r.Link.(interface{ Forget(microproto.LinkAddr) }); ok && addr != 0 {
 		l.Forget(addr)

@@ -1,5 +1,5 @@
-// Package calibration makes the description of the machine that it runs on, by measuring: how
-// fast it relaxes, alone and on all cores, and what messages over loopback cost.
+// Package calibration describes the machine that it runs on, by measurement: how fast it relaxes,
+// alone and on all cores, and what messages cost.
 package calibration
 
 import (
@@ -13,18 +13,18 @@ import (
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 )
 
-// looks is how long a peer that waits looks for news before it blocks, where there is a core to
-// each: solver/runner for 50 µs, p2psap/driver for 20 µs more.
+// looks is how long a waiting peer polls before it blocks, if each thread has a core: solver/runner
+// for 50 µs, p2psap/driver for 20 µs more.
 const looks = 70 * time.Microsecond
 
-// ThisMachine describes the machine that the program runs on: peers that are processes of it,
-// share its cores and talk over loopback. It takes one or two seconds, on all cores.
+// ThisMachine describes the machine that the program runs on: its peers are processes that share its
+// cores and exchange messages over loopback. It takes one or two seconds on all cores.
 func ThisMachine(ctx context.Context, b Workload) (*cluster.Description, error) {
 	b, err := b.orDefault()
 	if err != nil {
 		return nil, fmt.Errorf("this-machine: %w", err)
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // nothing but what is measured takes the cores
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // only the measured work uses the cores
 	cores := max(1, runtime.GOMAXPROCS(0)-b.Path.threads())
 	peers, err := newPeers(b)
 	if err != nil {
@@ -67,17 +67,17 @@ func ThisMachine(ctx context.Context, b Workload) (*cluster.Description, error) 
 	}, nil
 }
 
-// traffic is what messages cost.
+// traffic is the cost of messages.
 type traffic struct {
 	send, receive cluster.Cost
 	wake          cluster.Wake
 	poll          time.Duration
-	worst         float64 // residual of an exchange, relative
-	shortest      int     // message that was timed
+	worst         float64 // relative residual of an exchange
+	shortest      int     // bytes of the shortest message that was timed
 	longest       int
 }
 
-// flooded is messages on a wire that is full, which asynchronous peers meet there.
+// flooded measures messages on a full path, which asynchronous peers meet.
 func (t *traffic) flooded(w *wire, tag int, other func() error) error {
 	f, err := w.flood(tag, other)
 	if err != nil {
@@ -90,10 +90,10 @@ func (t *traffic) flooded(w *wire, tag int, other func() error) error {
 	return nil
 }
 
-// perCore is how many peers a core has.
+// perCore returns the number of peers of a core.
 func perCore(b Workload, cores int) int { return (b.Peers + cores - 1) / cores }
 
-// messages measures what they cost; the cores' peers relax between any two.
+// messages measures the cost of messages. Between any two, the peers of the core relax.
 func messages(ctx context.Context, b Workload, peers []*relaxer, cores int) (t traffic, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -108,7 +108,7 @@ func messages(ctx context.Context, b Workload, peers []*relaxer, cores int) (t t
 	if err != nil {
 		return t, err
 	}
-	if b.Peers > cores { // as peers do on a machine that has fewer cores than they are
+	if b.Peers > cores { // as peers do if there are more of them than cores
 		for _, n := range w.nodes {
 			n.DisableBusyPoll()
 		}

@@ -19,8 +19,7 @@ import (
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 )
 
-// The description is one that can be modelled, and its figures are those of a machine of
-// this century.
+// The description can be modelled, and its figures are plausible.
 func TestThisMachine(t *testing.T) {
 	d, err := ThisMachine(context.Background(), Workload{N: 32, Peers: 2, MTU: 1500})
 	require.NoError(t, err)
@@ -55,7 +54,7 @@ func TestBlocks(t *testing.T) {
 	require.Equal(t, "32×32×32 points", Workload{N: 64, Peers: 8}.String())
 }
 
-// Exchanges that cost what a Cost says give that Cost back.
+// Exchanges computed from a Cost give that Cost back.
 func TestCosts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string) cluster.Cost {
@@ -80,12 +79,12 @@ func TestCosts(t *testing.T) {
 	require.Error(t, err)
 }
 
-// near allows for what is rounded to nanoseconds, the least of them relatively most.
+// near allows for rounding to nanoseconds.
 func near(t require.TestingT, want, got, least time.Duration) {
 	require.InDelta(t, float64(want), float64(got), 20+float64(want)*(0.01+1/float64(max(1, least))))
 }
 
-// A cost below zero is none: the others then explain what there is.
+// A negative cost is left out, and the others are fitted again.
 func TestCostsAreNotNegative(t *testing.T) {
 	var all []exchange
 	for _, n := range lengths {
@@ -99,8 +98,7 @@ func TestCostsAreNotNegative(t *testing.T) {
 	require.Positive(t, s.Byte)
 }
 
-// Sweeps whose parts take a time of their own and the same for each point give both back,
-// whatever disturbs some of them.
+// Sweeps with a time per part and a time per point give both back, although some are disturbed.
 func TestRate(t *testing.T) {
 	var all []sweep
 	for i := range 41 {
@@ -132,7 +130,7 @@ func TestRate(t *testing.T) {
 	require.Zero(t, crowding(10, 9, 2))
 }
 
-// The deviation comes back from sweeps that are log-normal, whatever holds a few of them up.
+// The deviation of log-normal sweeps is found, although a few of them are interrupted.
 func TestJitter(t *testing.T) {
 	var all []sweep
 	normal := distuv.Normal{Sigma: 0.1, Src: rand.NewPCG(1, 2)}
@@ -147,7 +145,7 @@ func TestJitter(t *testing.T) {
 	require.Zero(t, jitter(all[:3]))
 }
 
-// Whatever other programs do to the measurements, what comes of them is a description.
+// Whatever other programs do to the measurements, the result is a valid description.
 func TestSpoiltMeasurements(t *testing.T) {
 	var all []sweep
 	for i := range 100 {
@@ -170,7 +168,7 @@ func TestSpoiltMeasurements(t *testing.T) {
 	require.Positive(t, d.Classes[0].Straggle.PerSecond)
 }
 
-// Peers of any cut begin together and then relax alone, each sweep the whole block.
+// Peers of any partition begin together and then relax alone, the whole block in each sweep.
 func TestPeersRelax(t *testing.T) {
 	for _, b := range []Workload{{N: 8, Peers: 1}, {N: 8, Peers: 2}, {N: 12, Peers: 5}, {N: 16, Peers: 8},
 		{N: 16, Peers: 64}} {
@@ -195,7 +193,7 @@ func TestPeersRelax(t *testing.T) {
 	}
 }
 
-// Pauses come back as often and as long as they were, and none from jitter.
+// Pauses are found with their rate and length, and jitter gives none.
 func TestStraggle(t *testing.T) {
 	var all []sweep
 	normal := distuv.Normal{Sigma: 0.1, Src: rand.NewPCG(1, 2)}
@@ -213,8 +211,8 @@ func TestStraggle(t *testing.T) {
 	require.Zero(t, straggle([]sweep{{relaxing: 100}, {relaxing: 100}}, 0))
 }
 
-// Over a wire of its own, with protected sessions and asynchronous messages, a description comes
-// out too; what carrying takes is the receiver's.
+// A Path with protected sessions and asynchronous messages gives a description. The cost of carrying
+// frames is the receiver's.
 func TestWire(t *testing.T) {
 	identity, err := driver.NewKeyIdentity(driver.NewKey(), "test")
 	require.NoError(t, err)
@@ -227,14 +225,14 @@ func TestWire(t *testing.T) {
 	d, err := ThisMachine(context.Background(), Workload{N: 16, Peers: 2, MTU: 1500, Asynchronous: true, Path: w})
 	require.NoError(t, err)
 	require.NoError(t, d.Check())
-	// Ten seconds of carrying, while two ways carried some 100 000 to 400 000 frames of 1.5 kB.
+	// Ten seconds of carrying, for some 100 000 to 400 000 frames of 1.5 kB.
 	require.Greater(t, d.Classes[0].Receive.Segment, 10*time.Microsecond)
 	w.Open = func(int, int) (microproto.Link, error) { return nil, errors.New("no such wire") }
 	_, err = ThisMachine(context.Background(), Workload{N: 16, Peers: 2, MTU: 1500, Path: w})
 	require.ErrorContains(t, err, "no such wire")
 }
 
-// Messages are timed where a run has them.
+// Messages are timed at the lengths of a run.
 func TestLengths(t *testing.T) {
 	require.Equal(t, lengths, lengthsAround(0))
 	for _, face := range []int{8, 200, 8 << 10, 32 << 10, 1 << 20} {
@@ -249,7 +247,7 @@ func TestLengths(t *testing.T) {
 	}
 }
 
-// Messages of one segment each do not tell what a segment costs.
+// Messages of one segment each do not determine the cost of a segment.
 func TestCostsOfOneSegment(t *testing.T) {
 	var all []exchange
 	for _, n := range lengthsAround(8 << 10) {

@@ -16,13 +16,13 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
-// lengths of the messages that are timed where nothing is known of a run: a few within one
-// segment of loopback, and some of several.
+// lengths are the lengths of messages timed without a workload: some of one segment on loopback, and
+// some of several.
 var lengths = []int{8, 8 << 10, 32 << 10, 56 << 10, 120 << 10, 250 << 10}
 
-// lengthsAround are those of a run whose faces have so many bytes: agreement, faces, and what
-// lies around them. Costs are a line through what messages of all lengths take, which is not one,
-// so it should be close where a run needs it.
+// lengthsAround returns lengths for a workload with faces of so many bytes: of agreement messages,
+// of faces, and around these. The time of a message is not linear in its length, so the fitted line
+// must be close where the workload needs it.
 func lengthsAround(face int) []int {
 	if face == 0 {
 		return lengths
@@ -36,22 +36,22 @@ func lengthsAround(face int) []int {
 }
 
 const (
-	exchangeTime = 50 * time.Millisecond  // that each length is timed
-	wakes        = 200                    // times that a thread is woken
-	asleep       = 300 * time.Microsecond // it has been waiting then
+	exchangeTime = 50 * time.Millisecond  // time for each length
+	wakes        = 200                    // number of times that a thread is woken
+	asleep       = 300 * time.Microsecond // how long it has been waiting then
 	patience     = 10 * time.Second
 )
 
-// exchange is what messages of a length took.
+// exchange is what messages of one length take.
 type exchange struct {
 	Bytes, Segments int
-	Send            time.Duration // the call that sends one
-	// from its return until the other end has the message, and its acknowledgement is on its way
+	Send            time.Duration // of the call that sends one
+	// from the sender's return until the receiver has the message and has sent the acknowledgement
 	Receive time.Duration
 }
 
-// wire is two nodes of this process, joined over loopback or a Path by the protocol and the
-// driver that runs have.
+// wire is two nodes of this process, connected over loopback or a Path by the protocol and the
+// driver of real runs.
 type wire struct {
 	of      *Path
 	mode    microproto.Mode
@@ -132,7 +132,7 @@ func (w *wire) send(i, tag int) (took time.Duration, err error) {
 	}
 }
 
-// receive takes it in at the other end, on the same thread.
+// receive receives it at the other end, on the same thread.
 func (w *wire) receive(i, tag int) (took time.Duration, err error) {
 	sent := time.Now()
 	for {
@@ -151,10 +151,10 @@ func (w *wire) receive(i, tag int) (took time.Duration, err error) {
 	}
 }
 
-// exchanges times messages of every length, there and back. Before each the core does something
-// else, and on a Path until the message must have come.
+// exchanges times messages of every length in both directions. Before each the core does other work,
+// and with a Path the message must have arrived.
 func (w *wire) exchanges(other func() error) ([]exchange, error) {
-	// As in a peer of one thread: nobody else of the process takes in what comes.
+	// No other thread of the process handles arrivals, as in a peer of one thread.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1 + w.of.threads()))
 	var out []exchange
 	for tag, n := range w.lengths {
@@ -191,8 +191,8 @@ func (w *wire) exchanges(other func() error) ([]exchange, error) {
 	return out, nil
 }
 
-// waking is by how much later a thread has a message when it has blocked than when it was
-// looking; looking is what it takes then.
+// waking returns how much later a thread has a message if it has blocked than if it was polling.
+// looking is the time of a thread that polls.
 func (w *wire) waking(looking time.Duration) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -205,7 +205,7 @@ func (w *wire) waking(looking time.Duration) (time.Duration, error) {
 			came <- time.Now()
 			errs <- err
 		}()
-		for begin := time.Now(); time.Since(begin) < asleep; { // who sends has not slept
+		for begin := time.Now(); time.Since(begin) < asleep; { // the sender has not slept
 			runtime.Gosched()
 		}
 		if _, err := w.send(0, 0); err != nil {
@@ -218,11 +218,10 @@ func (w *wire) waking(looking time.Duration) (time.Duration, error) {
 		}
 		late = append(late, float64(at.Sub(sent)))
 	}
-	return max(0, time.Duration(stat.Mean(late, nil))-looking), nil // a run pays for the rare long ones, too
+	return max(0, time.Duration(stat.Mean(late, nil))-looking), nil // the mean, since a run pays for rare long delays, too
 }
 
-// idlePoll is what it takes to look at the network when nothing has come, after the core has
-// done something else.
+// idlePoll returns the time of a poll that finds nothing, after the core has done other work.
 func (w *wire) idlePoll(other func() error) (time.Duration, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1 + w.of.threads()))
 	var times []float64

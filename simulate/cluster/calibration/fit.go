@@ -11,21 +11,21 @@ import (
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 )
 
-// middle is what something takes most often, with what else the machine has to do: runs meet
-// that, too. values is sorted.
+// middle returns the median of values, which it sorts. The machine's other work is included, since
+// runs meet it as well.
 func middle(values []float64) float64 {
 	slices.Sort(values)
 	return stat.Quantile(0.5, stat.Empirical, values, nil)
 }
 
-// quartiles sorts values.
+// quartiles returns the quartiles of values, which it sorts.
 func quartiles(values []float64) (low, high float64) {
 	slices.Sort(values)
 	return stat.Quantile(0.25, stat.Empirical, values, nil), stat.Quantile(0.75, stat.Empirical, values, nil)
 }
 
-// fitCosts are the costs whose sums come closest to what exchanges took, relatively, in the sense
-// of least squares; none is negative.
+// fitCosts returns the non-negative costs whose sums fit the exchanges best, by least squares of
+// relative errors.
 func fitCosts(of []exchange) (send, receive cluster.Cost, err error) {
 	if len(of) < 4 {
 		return send, receive, errors.New("costs of three kinds are not known from fewer than four exchanges")
@@ -37,12 +37,12 @@ func fitCosts(of []exchange) (send, receive cluster.Cost, err error) {
 	return send, receive, err
 }
 
-// cost fits message + segments·segment + bytes·byte. Where a cost comes out below zero the
-// one that is most so is left out and the others are fitted again.
+// cost fits message + segments·segment + bytes·byte. If costs are negative, the most negative one is
+// left out and the others are fitted again.
 func cost(of []exchange, took func(e *exchange) time.Duration) (cluster.Cost, error) {
 	in := []int{0, 1, 2}
 	if !slices.ContainsFunc(of, func(e exchange) bool { return e.Segments != of[0].Segments }) {
-		in = []int{0, 2} // what a segment costs is the message's then
+		in = []int{0, 2} // the cost of a segment is part of the message's then
 	}
 	for len(in) > 0 {
 		a, b := mat.NewDense(len(of), len(in), nil), mat.NewVecDense(len(of), nil)
@@ -77,15 +77,15 @@ func cost(of []exchange, took func(e *exchange) time.Duration) (cluster.Cost, er
 	return cluster.Cost{}, nil
 }
 
-// timedPart is one part of a sweep: its points, and what they took.
+// timedPart is one part of a sweep: its points and its time.
 type timedPart struct {
 	Points int
 	Took   time.Duration
 }
 
-// rate is how many points a second are relaxed, and what a part takes beside them: by the
-// regression of what parts of each length take, most often. Both together give what a sweep takes
-// most often. Parts of one length alone say nothing of what a part takes.
+// rate returns the points relaxed per second and the additional time of a part, by regression of the
+// median times of parts of each length. Together they give the median time of a sweep. Parts of one
+// length determine no additional time.
 func rate(of []sweep) (rate float64, part time.Duration, err error) {
 	times := map[int][]float64{}
 	var sizes []int
@@ -107,7 +107,7 @@ func rate(of []sweep) (rate float64, part time.Duration, err error) {
 		alpha, _ = stat.LinearRegression(x, y, nil, false)
 		alpha = min(max(0, alpha), y[0])
 	}
-	var each []float64 // nanoseconds a point
+	var each []float64 // nanoseconds per point
 	for i := range of {
 		s, points := &of[i], 0
 		for _, p := range s.parts {

@@ -10,12 +10,12 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// sweep is what relaxing a block once took.
+// sweep is the time of one sweep of a block.
 type sweep struct {
 	parts    []timedPart
 	relaxing time.Duration
-	packing  time.Duration // faces that are sent
-	reading  time.Duration // and taken in
+	packing  time.Duration // of faces sent
+	reading  time.Duration // of faces received
 	bytes    int           // of faces, one way
 }
 
@@ -23,7 +23,7 @@ type sweep struct {
 type relaxer struct {
 	peer  problem.Peer
 	begin time.Time
-	faces map[slot][2][]byte // what was sent last, and before: a slot may be read until the next comes
+	faces map[slot][2][]byte // the newest and the one before: a slot may be read until the next face comes
 	next  []arrival
 	done  sweep
 }
@@ -39,8 +39,8 @@ type arrival struct {
 	data  []byte
 }
 
-// testProblem is like the reference problem: its obstacle differs from point to point, so that it
-// is read.
+// testProblem returns a problem like the reference problem. Its obstacle differs from point to point, so
+// that it is read from memory.
 func testProblem(n [3]int) *problem.Problem {
 	return &problem.Problem{
 		Name: "calibration", Dimension: 3, N: n, Hi: problem.Point{1, 1, 1}, Diffusion: problem.Coefficient{Value: 1},
@@ -56,8 +56,8 @@ func testProblem(n [3]int) *problem.Problem {
 	}
 }
 
-// newPeers makes the peers of a run that have begun to relax. Of more than three blocks along an
-// axis three are made: between two neighbours there are no others.
+// newPeers returns the peers of a run that has begun to relax. Of more than three blocks along an
+// axis it makes three, since all inner blocks are alike.
 func newPeers(b Workload) ([]*relaxer, error) {
 	whole, err := b.partition()
 	if err != nil {
@@ -76,8 +76,10 @@ func newPeers(b Workload) ([]*relaxer, error) {
 	var all []*relaxer
 	for rank := range partition.Peers() {
 		peer, err := solver.New(problem.Config{
-			Problem: testProblem(n), Partition: partition, Rank: iterate.Rank(rank), Scheme: iterate.Synchronous(), Tolerance: 1e-12, CheckEvery: 1 << 30,
-			Method: problem.MethodConfig{Together: 1}, // as a peer among others
+			Problem: testProblem(n), Partition: partition, Rank: iterate.Rank(rank), Scheme: iterate.Synchronous(),
+			Tolerance:  1e-12,
+			CheckEvery: 1 << 30,
+			Method:     problem.MethodConfig{Together: 1}, // as for a peer among others
 		})
 		if err != nil {
 			return nil, err
@@ -87,8 +89,7 @@ func newPeers(b Workload) ([]*relaxer, error) {
 	return all, begin(all)
 }
 
-// opening is how many sweeps the peers make together, until they have agreed on what they
-// begin with.
+// opening is the number of sweeps that the peers make together, until they have agreed on the start.
 const opening = 3
 
 func begin(all []*relaxer) error {
@@ -121,7 +122,7 @@ func begin(all []*relaxer) error {
 	return nil
 }
 
-// begins does an operation among all peers.
+// begins carries out an operation among all peers.
 func (r *relaxer) begins(op iterate.Op, rank iterate.Rank, all []*relaxer) error {
 	switch op.Kind {
 	case iterate.OpRelax:
@@ -140,8 +141,8 @@ func (r *relaxer) begins(op iterate.Op, rank iterate.Rank, all []*relaxer) error
 	return nil
 }
 
-// relax relaxes the whole block once, and exchanges its faces with itself: its neighbours
-// answer each with the same, which takes the time that theirs would, and means nothing.
+// relax relaxes the whole block once. It returns the peer's own faces to it in place of its
+// neighbours', which takes as long; the values do not matter.
 func (r *relaxer) relax() (sweep, error) {
 	r.done = sweep{parts: r.done.parts[:0]}
 	for left := r.peer.Box().Points(); left > 0; {

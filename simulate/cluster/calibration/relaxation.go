@@ -11,11 +11,11 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// Workload says of which run the relaxation is measured: so many peers on a grid of N points a
-// side, cut as runs are. How fast it is depends on the caches that the blocks of the peers on a
-// core fit, and on their shape. The zero Workload is a whole grid of 96 points a side, which fits
-// none of a core's. MTU is that of messages; 0: loopback's.
-// Messages are those of lockstep, or Asynchronous, over loopback or a Path.
+// Workload is the run for which the machine is measured: Peers peers on a grid of N points along
+// each axis, partitioned as runs are. The speed of relaxation depends on the shape of the blocks and
+// on the caches that the blocks of a core's peers fit. The zero Workload is a whole grid of 96
+// points along each axis, which fits no core's caches. Messages are sent with MTU (0: that of
+// loopback), synchronously or Asynchronous, over loopback or a Path.
 type Workload struct {
 	N, Peers, MTU int
 	Asynchronous  bool
@@ -33,7 +33,8 @@ func (b Workload) orDefault() (Workload, error) {
 		return b, fmt.Errorf("messages by an MTU of %d bytes: it should be %d to %d", b.MTU, ether.MinMTU, ether.MaxMTU)
 	}
 	if b.N < 2 || b.N > 1024 || b.Peers < 1 || b.Peers > b.N {
-		return b, fmt.Errorf("a block of one of %d peers at n = %d: there should be 2 to 1024 points a side, and 1 to n peers", b.Peers, b.N)
+		return b, fmt.Errorf("a block of one of %d peers at n = %d: want 2 to 1024 points a side, and 1 to n peers",
+			b.Peers, b.N)
 	}
 	return b, nil
 }
@@ -42,7 +43,7 @@ func (b Workload) partition() (problem.Partition, error) {
 	return problem.SlabsOrBoxes([3]int{b.N, b.N, b.N}, b.Peers, nil)
 }
 
-// String names the block.
+// String returns the size of the block.
 func (b Workload) String() string {
 	p, err := b.partition()
 	if err != nil {
@@ -52,14 +53,14 @@ func (b Workload) String() string {
 	return fmt.Sprintf("%d×%d×%d points", box.Hi[0]-box.Lo[0], box.Hi[1]-box.Lo[1], box.Hi[2]-box.Lo[2])
 }
 
-// turns are the peers of one core: each relaxes its block before the next does, as peers do who
-// wait for each other. When there are several, a block is not in the cache any more.
+// turns are the peers of one core. They relax their blocks in turn, as peers that wait for each
+// other do. With several peers, a block has left the caches when its turn comes.
 type turns struct {
 	peers  []*relaxer
 	sweeps []sweep
 }
 
-// during has them take turns for about so long.
+// during lets the peers take turns for about so long.
 func (t *turns) during(d time.Duration) error {
 	for begin := time.Now(); time.Since(begin) < d; {
 		for _, r := range t.peers {
@@ -74,7 +75,7 @@ func (t *turns) during(d time.Duration) error {
 	return nil
 }
 
-// once has each relax its block once.
+// once lets each peer relax its block once.
 func (t *turns) once() error {
 	for _, r := range t.peers {
 		if _, err := r.relax(); err != nil {
@@ -84,21 +85,20 @@ func (t *turns) once() error {
 	return nil
 }
 
-// What the rate of relaxation is measured by: rounds that take turns between one core and all
-// of them, of so long each.
+// The rate is measured in rounds of this length, in turn on one core and on all cores.
 const (
 	pass   = 20 * time.Millisecond
 	rounds = 15
 )
 
-// speed is what the relaxation of a block takes.
+// speed describes the relaxation of a block.
 type speed struct {
-	rate             float64 // points a second, of a thread alone
+	rate             float64 // points per second of one thread alone
 	part             time.Duration
 	jitter           float64
 	crowding         float64
 	straggle         cluster.Straggle
-	packing, reading float64 // nanoseconds a byte of a face
+	packing, reading float64 // nanoseconds per byte of a face
 }
 
 func relaxations(b Workload, peers []*relaxer, cores int) (s speed, err error) {
@@ -123,7 +123,7 @@ func relaxations(b Workload, peers []*relaxer, cores int) (s speed, err error) {
 		switch {
 		case err != nil:
 			return s, err
-		case i == 0: // caches are cold, and pages new
+		case i == 0: // caches are cold and pages are new
 			alone, crowd = nil, nil
 		case len(crew) == 1:
 			alone, crowd = append(alone, crowd...), nil
@@ -143,7 +143,7 @@ func relaxations(b Workload, peers []*relaxer, cores int) (s speed, err error) {
 	return s, nil
 }
 
-// together has all relax at once.
+// together lets the peers of all cores relax at the same time.
 func together(crew []turns) error {
 	errs := make([]error, len(crew))
 	var all sync.WaitGroup
@@ -159,7 +159,7 @@ func together(crew []turns) error {
 	return nil
 }
 
-// relaxing is what a sweep takes, most often.
+// relaxing returns the median time of a sweep.
 func relaxing(of []sweep) float64 {
 	times := make([]float64, len(of))
 	for i := range of {
@@ -168,7 +168,7 @@ func relaxing(of []sweep) float64 {
 	return middle(times)
 }
 
-// perByte is what something takes for a byte of a face.
+// perByte returns the median time per byte of a face.
 func perByte(of []sweep, took func(*sweep) time.Duration) float64 {
 	var each []float64
 	for i := range of {
@@ -182,18 +182,18 @@ func perByte(of []sweep, took func(*sweep) time.Duration) float64 {
 	return middle(each)
 }
 
-// mostCrowding is what a description takes.
+// mostCrowding is the bound of a description.
 const mostCrowding = 100
 
-// crowding is by how much longer a thread takes for each other one, when so many that take
-// alone by themselves take crowd at once.
+// crowding returns the relative increase of a thread's time for each other thread, if a sweep takes
+// alone on one core and crowd on so many cores at once.
 func crowding(alone, crowd float64, threads int) float64 {
 	return min(mostCrowding, max(0, (crowd/alone-1)/float64(threads-1)))
 }
 
-// jitter is the relative deviation of what sweeps take, from their quartiles: rare pauses do not
-// count, which are another thing (cluster.Straggle). It is at most 1, the most that a description
-// takes: where it would be more, other programs had the machine.
+// jitter returns the relative deviation of the times of sweeps, from their quartiles, so that rare
+// pauses do not count (see straggle). It is at most 1, the bound of a description; other programs
+// used the machine if it would be more.
 func jitter(of []sweep) float64 {
 	if len(of) < 4 {
 		return 0
@@ -206,21 +206,22 @@ func jitter(of []sweep) float64 {
 	return min(1, (high-low)/normalQuartiles)
 }
 
-// shortestPause is what a sweep must be held up for to count, if its jitter is less.
+// shortestPause is the shortest interruption that counts as a pause, if jitter explains less.
 const shortestPause = 50 * time.Microsecond
 
-// mostPauses a second are what a description takes.
+// mostPauses is the bound of a description, per second.
 const mostPauses = 1e6
 
-// straggle is how often a thread that relaxes is held up for longer than jitter explains, four
-// deviations, and for how long in the mean.
+// straggle returns the rate and the mean length of interruptions that jitter does not explain: of
+// more than four deviations.
 func straggle(of []sweep, jitter float64) cluster.Straggle {
 	if len(of) == 0 {
 		return cluster.Straggle{}
 	}
 	usual := relaxing(of)
 	least := max(float64(shortestPause), usual*math.Expm1(4*jitter))
-	relaxed, paused, times := 0.0, 0.0, 0
+	var relaxed, paused float64
+	times := 0
 	for i := range of {
 		took := float64(of[i].relaxing)
 		if took > usual+least {
@@ -233,8 +234,9 @@ func straggle(of []sweep, jitter float64) cluster.Straggle {
 	if times == 0 {
 		return cluster.Straggle{}
 	}
-	return cluster.Straggle{PerSecond: min(mostPauses, float64(times)/relaxed*1e9), For: time.Duration(paused / float64(times))}
+	return cluster.Straggle{PerSecond: min(mostPauses, float64(times)/relaxed*1e9),
+		For: time.Duration(paused / float64(times))}
 }
 
-// normalQuartiles is how far the quartiles of a normal distribution are apart, in deviations.
+// normalQuartiles is the distance of a normal distribution's quartiles, in deviations.
 const normalQuartiles = 1.349

@@ -11,23 +11,24 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
-// Path is what joins the two ends between which messages are timed, where that is not loopback:
-// both ends are on this machine, whose cores carry the frames too.
+// Path connects the two ends between which messages are timed, in place of loopback. Both ends are
+// on this machine, whose cores carry the frames as well.
 type Path struct {
 	Open     func(end, mtu int) (microproto.Link, error)
-	Identity *driver.Identity // of protected sessions, as those between hosts are; nil: they are not
-	Rate     float64          // bytes a second, each way
-	Queue    int              // bytes that wait for it; more is lost
+	Identity *driver.Identity // for protected sessions, as between hosts; nil: no protection
+	Rate     float64          // bytes per second, each way
+	Queue    int              // bytes that may wait; more is lost
 	Frame    int              // bytes on it around each frame's payload
 	Latency  time.Duration
-	// Spent is the processor time that carrying frames has taken of threads other than those
-	// that send and receive; nil: it takes none.
+	// Spent returns the processor time that carrying frames has taken of threads other than those
+	// that send and receive; nil: none.
 	Spent func() time.Duration
-	// Threads are those of this process that carry frames, and keep a processor of Go's each.
+	// Threads is the number of threads of this process that carry frames; each occupies a processor
+	// of the Go runtime.
 	Threads int
 }
 
-// link gives a node's configuration its link.
+// link opens the link of a node's configuration.
 func (w *Path) link(c *driver.Config, end, mtu int) error {
 	open := func() (microproto.Link, error) { return ether.Open(ether.Config{Listen: "127.0.0.1", MTU: mtu}) }
 	if w != nil {
@@ -51,7 +52,7 @@ func (w *Path) threads() int {
 	return w.Threads
 }
 
-// lag is how long a short message is under way.
+// lag returns how long a short message is in transit.
 func (w *Path) lag() time.Duration {
 	if w == nil {
 		return 0
@@ -59,10 +60,10 @@ func (w *Path) lag() time.Duration {
 	return w.Latency + time.Duration(float64(2*w.Frame)/w.Rate*1e9)
 }
 
-// slack is how much later than it should a message may come.
+// slack is how much later than expected a message may arrive.
 const slack = 200 * time.Microsecond
 
-// carries is how long a message is under way at most.
+// carries returns how long a message is in transit at most.
 func (w *Path) carries(bytes int) time.Duration {
 	if w == nil {
 		return 0
@@ -70,21 +71,21 @@ func (w *Path) carries(bytes int) time.Duration {
 	return w.Latency + time.Duration(1.2*float64(bytes)/w.Rate*1e9) + slack
 }
 
-// flooding is what sending costs whoever sends faster than a wire carries.
+// flooding is the cost of sending faster than a path carries.
 type flooding struct {
-	send  time.Duration // the call, of a face
-	carry time.Duration // of processor time, a frame that is carried
+	send  time.Duration // of the call that sends a face
+	carry time.Duration // processor time of carrying a frame
 }
 
-// floodTime is how long a wire is flooded.
+// floodTime is how long a path is flooded.
 const floodTime = 150 * time.Millisecond
 
-// flood relaxes and sends faces of a tag in turns, as asynchronous peers do, from one end and the
-// other, into a wire that is full then both ways. By how much longer relaxing takes is what carrying
-// takes of this core.
+// flood relaxes and sends faces of a tag in turn from both ends, as asynchronous peers do, over a
+// path that is then full both ways. The increase of the relaxation's time is the core's cost of
+// carrying frames.
 func (w *wire) flood(tag int, other func() error) (f flooding, err error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1 + w.of.threads()))
-	runtime.LockOSThread() // timers that send go off on the core that set them
+	runtime.LockOSThread() // timers of a send fire on the core that set them
 	defer runtime.UnlockOSThread()
 	cycle := func(sends bool, until time.Duration) (relaxing, sending []float64, took time.Duration, err error) {
 		begin := time.Now()
@@ -129,8 +130,7 @@ func (w *Path) spent() time.Duration {
 	return w.Spent()
 }
 
-// trimmed is the mean but for the hundredth that took longest: what other guests of the host
-// have taken is none of the wire's.
+// trimmed returns the mean without the longest hundredth, which other guests of the host cause.
 func trimmed(values []float64) float64 {
 	slices.Sort(values)
 	n, sum := max(1, len(values)*99/100), 0.0
@@ -140,7 +140,7 @@ func trimmed(values []float64) float64 {
 	return sum / float64(n)
 }
 
-// drain waits until nothing is under way, and takes in what has come.
+// drain waits until no message is in transit, and receives all of them.
 func (w *wire) drain() error {
 	time.Sleep(w.of.carries(w.of.Queue))
 	for i := range w.nodes {

@@ -8,13 +8,13 @@ import (
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 )
 
-// Explanation says what a description means, to people (String) and, as JSON, to programs.
+// Explanation explains a description, as text (String) or as JSON.
 type Explanation struct {
 	Name    string   `json:"name"`
 	Builtin bool     `json:"builtin"`
 	About   string   `json:"about,omitempty"`
 	Sources []string `json:"sources"`
-	// MostMachines that a run can have; 0: no bound.
+	// MostMachines is the largest number of machines of a run; 0: no bound.
 	MostMachines int     `json:"most_machines"`
 	Entries      []Entry `json:"entries"`
 }
@@ -25,7 +25,7 @@ type Entry struct {
 	Text string `json:"text"`
 }
 
-// Explain says what a description means.
+// Explain explains a description.
 func Explain(d *cluster.Description) Explanation {
 	e := Explanation{Name: d.Name, About: strings.Join(strings.Fields(d.About), " "), Sources: append([]string{},
 		d.Sources...)}
@@ -151,7 +151,7 @@ func event(e cluster.Event) string {
 	return s
 }
 
-// String is the explanation as lines of text.
+// String returns the explanation as lines of text.
 func (e Explanation) String() string {
 	var b strings.Builder
 	line := func(key, text string) { fmt.Fprintf(&b, "%-20s %s\n", key, text) }

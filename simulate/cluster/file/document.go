@@ -14,7 +14,7 @@ import (
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 )
 
-// Keys of a description, in the order in which they are written.
+// The keys of a description, in the order in which they are written.
 var (
 	documentKeys = []string{"name", "about", "sources", "machines", "networks", "sites", "wide", "events"}
 	classKeys    = []string{"cores", "relaxation", "copies", "send", "receive", "jitter", "straggle", "slow", "part",
@@ -30,8 +30,8 @@ var (
 	eventKeys    = []string{"at", "until", "rank", "slow", "lost", "cut"}
 )
 
-// reader reads a description value by value; the first refusal stays, and what is read
-// after it is zero.
+// reader reads a description value by value. The first error stays, and values read after it are
+// zero.
 type reader struct {
 	lines map[string]int // of every key
 	err   error
@@ -179,12 +179,12 @@ func (r *reader) event(e yamldoc.Entry) cluster.Event {
 			v.Cut[i] = r.word(s)
 		}
 	} else if rank.Null() {
-		r.fail(rank.Errorf("it is missing: which machine does the event befall?"))
+		r.fail(rank.Errorf("it is missing: give the rank of the machine"))
 	}
 	return v
 }
 
-// mapping gives the entries of a mapping by key, and keeps their lines.
+// mapping returns the entries of a mapping by key, and records their lines.
 func (r *reader) mapping(e yamldoc.Entry, keys []string) func(key string) yamldoc.Entry {
 	entries := make([]yamldoc.Entry, len(keys))
 	if r.err == nil {
@@ -197,7 +197,7 @@ func (r *reader) mapping(e yamldoc.Entry, keys []string) func(key string) yamldo
 	}
 	r.lines[e.Key] = e.Line
 	for _, f := range entries {
-		if !f.Null() || e.Key != "" { // what the whole file lacks is on no line
+		if !f.Null() || e.Key != "" { // a key of the whole file that is missing has no line
 			r.lines[f.Key] = f.Line
 		}
 	}
@@ -242,7 +242,7 @@ func (r *reader) text(e yamldoc.Entry) string {
 	return s
 }
 
-// word is a text that has to be there; a number is taken as it is written.
+// word reads a required text. A number is taken as it is written.
 func (r *reader) word(e yamldoc.Entry) string {
 	if e.Null() && r.err == nil {
 		r.fail(e.Errorf("it is missing"))
@@ -274,7 +274,7 @@ func (r *reader) yes(e yamldoc.Entry) bool {
 	return b.Value
 }
 
-// number reads a plain number; none is 0.
+// number reads a plain number; a missing one is 0.
 func (r *reader) number(e yamldoc.Entry) float64 {
 	switch v := e.Value.(type) {
 	case nil:
@@ -290,7 +290,7 @@ func (r *reader) number(e yamldoc.Entry) float64 {
 	return 0
 }
 
-// zero refuses a nothing that is written down where a key left out means something else.
+// zero refuses an explicit zero where a missing key has another meaning.
 func (r *reader) zero(e yamldoc.Entry, zero bool, why string) {
 	if !e.Null() && zero && r.err == nil {
 		r.fail(e.Errorf("0: %s", why))
@@ -299,7 +299,7 @@ func (r *reader) zero(e yamldoc.Entry, zero bool, why string) {
 
 const aFactor = "there should be a factor of 1 or more; leave the key out where nothing is slower"
 
-// written is the text of a quantity; ok tells that there is one.
+// written returns the text of a quantity; ok reports that there is one.
 func (r *reader) written(e yamldoc.Entry, m measure, needed bool) (text string, ok bool) {
 	if r.err != nil {
 		return "", false
@@ -351,7 +351,7 @@ func (r *reader) whole(e yamldoc.Entry, m measure, least string, needed bool) in
 	return v
 }
 
-// place puts the file and the line to a refusal of package cluster.
+// place adds the file and the line to an error of package cluster.
 func (r *reader) place(file string, err error) error {
 	var e *cluster.Error
 	if !errors.As(err, &e) {

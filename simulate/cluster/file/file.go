@@ -1,7 +1,7 @@
-// Package file reads and writes descriptions of clusters as YAML, and has the built-in
-// ones. The keys are described in docs/simulation.md.
+// Package file reads and writes descriptions of clusters as YAML, and contains the built-in ones.
+// docs/simulation.md describes the keys.
 //
-// Every refusal is an *Error that names the file, the line, the key and the reason.
+// Errors are *Error with the file, the line, the key and the reason.
 package file
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 )
 
-// Error is a refusal: file, line, key and reason.
+// Error reports an invalid file: file, line, key and reason.
 type Error = yamldoc.Error
 
 // MaxTextBytes is the length of the longest description.
@@ -27,11 +27,11 @@ const MaxTextBytes = 256 << 10
 //go:embed builtin/*.yaml
 var builtins embed.FS
 
-// Names of the built-in descriptions, in order.
+// Builtins returns the names of the built-in descriptions, in order.
 func Builtins() []string {
 	entries, err := builtins.ReadDir("builtin")
 	if err != nil {
-		panic(err) // it is part of the program
+		panic(err) // the files are part of the program
 	}
 	var out []string
 	for _, e := range entries {
@@ -40,13 +40,13 @@ func Builtins() []string {
 	return out
 }
 
-// Text of a built-in description.
+// BuiltinText returns the text of a built-in description.
 func BuiltinText(name string) ([]byte, bool) {
 	text, err := builtins.ReadFile("builtin/" + name + ".yaml")
 	return text, err == nil
 }
 
-// File is a description with the places of its keys.
+// File is a description with the lines of its keys.
 type File struct {
 	cluster.Description
 	Builtin bool
@@ -55,8 +55,8 @@ type File struct {
 	lines reader
 }
 
-// Open reads what a user names on a command line: a built-in description, or the path of a
-// file. others are names that the caller knows besides, for the message about a wrong one.
+// Open reads a built-in description by its name, or a file by its path. others are names that the
+// caller knows besides; the error for an unknown name lists them.
 func Open(ref string, others ...string) (*File, error) {
 	if text, ok := BuiltinText(ref); ok {
 		f, err := Parse(ref, text)
@@ -79,8 +79,8 @@ func Open(ref string, others ...string) (*File, error) {
 	return Parse(ref, text)
 }
 
-// Parse reads the text of a description and checks it; file stands for it in messages, and
-// names the cluster if the text does not.
+// Parse reads the text of a description and checks it. Errors name the file, whose base is the name
+// of the cluster if the text has none.
 func Parse(file string, text []byte) (*File, error) {
 	root, err := yamldoc.Parse(file, "cluster file", text, MaxTextBytes)
 	if err != nil {
@@ -97,7 +97,7 @@ func Parse(file string, text []byte) (*File, error) {
 	return f, nil
 }
 
-// Of makes a description that no file has into one that can be modelled.
+// New checks a description and returns it as a File without lines.
 func New(d *cluster.Description) (*File, error) {
 	f := &File{Description: *d, name: d.Name, lines: reader{lines: map[string]int{}}}
 	if err := f.Check(); err != nil {
@@ -106,14 +106,14 @@ func New(d *cluster.Description) (*File, error) {
 	return f, nil
 }
 
-// WithoutEvents is the same cluster when nothing happens to it.
+// WithoutEvents returns the same cluster without events.
 func (f *File) WithoutEvents() *File {
 	quiet := *f
 	quiet.Events = nil
 	return &quiet
 }
 
-// nameOf a file is its base without the extension of YAML.
+// nameOf returns the base of a file's name without the extension of YAML.
 func nameOf(file string) string {
 	base := filepath.Base(file)
 	if ext := filepath.Ext(base); ext == ".yaml" || ext == ".yml" {
@@ -122,7 +122,7 @@ func nameOf(file string) string {
 	return base
 }
 
-// Model is the cluster of so many machines; see cluster.Description.Model.
+// Model returns the cluster of so many machines; see cluster.Description.Model.
 func (f *File) Model(machines int) (*cluster.Model, error) {
 	m, err := f.Description.Model(machines)
 	if err != nil {
@@ -131,8 +131,8 @@ func (f *File) Model(machines int) (*cluster.Model, error) {
 	return m, nil
 }
 
-// Is tells whether a file looks like the description of a cluster, right or wrong, rather
-// than like something else that is written in YAML.
+// Detect reports whether a file looks like a description of a cluster, valid or not, and not like
+// another YAML file.
 func Detect(path string) bool {
 	text, err := yamldoc.ReadFile(path, MaxTextBytes)
 	if err != nil {

@@ -99,7 +99,7 @@ func TestParse(t *testing.T) {
 	require.EqualError(t, err, "dir/f.yaml:36: events[0].rank: 3: the ranks of 3 machines are 0 to 2")
 }
 
-// A file without a name is named by itself.
+// A description without a name has the file's.
 func TestName(t *testing.T) {
 	text, ok := BuiltinText("graphene-eth")
 	require.True(t, ok)
@@ -132,8 +132,8 @@ func TestOpen(t *testing.T) {
 	require.False(t, Detect(filepath.Join(dir, "none.yaml")))
 }
 
-// Every built-in one is a cluster of any size with a source for its figures; two sites are
-// as far apart as their names say.
+// Every built-in description makes clusters of any size and has sources for its figures. The
+// distance of two sites is the one in its name.
 func TestBuiltins(t *testing.T) {
 	for _, name := range Builtins() {
 		f, err := Open(name)
@@ -157,7 +157,7 @@ func TestBuiltins(t *testing.T) {
 	}
 }
 
-// What is written is read again, to the last bit.
+// A description that is written is read again, to the last bit.
 func TestFormatRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := draw(t)
@@ -236,8 +236,9 @@ func draw(t *rapid.T) *cluster.Description {
 		case 0:
 			e.Rank, e.Lost = rapid.IntRange(0, 50).Draw(t, "rank"), true
 		case 1:
-			e.Rank, e.Slow, e.Until = rapid.IntRange(0, 50).Draw(t, "rank"), rapid.Float64Range(1, 9).Draw(t,
-				"slow"), e.At+1+pause("until")
+			e.Rank = rapid.IntRange(0, 50).Draw(t, "rank")
+			e.Slow = rapid.Float64Range(1, 9).Draw(t, "slow")
+			e.Until = e.At + 1 + pause("until")
 		default:
 			e.Cut[0] = d.Sites[0].Name
 			if len(d.Sites) > 1 {
@@ -272,7 +273,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// The description in the guide is one, and says everything that can be said.
+// The description in the guide is valid and uses every key.
 func TestGuide(t *testing.T) {
 	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "simulation.md"))
 	require.NoError(t, err)

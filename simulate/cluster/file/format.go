@@ -9,7 +9,7 @@ import (
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 )
 
-// Format writes a description so that Parse gives it again, to the last bit.
+// Format returns the text from which Parse reads the same description, to the last bit.
 func Format(d *cluster.Description) []byte {
 	w := &writer{}
 	w.line(0, "name", strconv.Quote(d.Name))
@@ -65,7 +65,7 @@ func (w *writer) line(depth int, key, value string) {
 	w.WriteString("\n")
 }
 
-// some write a line unless the value is the one that is read where there is none.
+// some writes a line unless the value is the default.
 func (w *writer) some(depth int, key string, v float64, m measure) {
 	if v != 0 {
 		w.line(depth, key, m.format(v))
@@ -132,7 +132,7 @@ func (w *writer) network(n *cluster.Network) {
 	}
 }
 
-// joined writes what is between sites, and what happens.
+// joined writes the links between sites, and the events.
 func (w *writer) joined(d *cluster.Description) {
 	if len(d.WAN) > 0 {
 		w.line(0, "wide", "")

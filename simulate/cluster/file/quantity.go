@@ -12,15 +12,15 @@ import (
 	"github.com/p2pdc/p2pdc/internal/spelling"
 )
 
-// unit is 10^ten × factor of what a quantity is kept in.
+// unit is 10^ten × factor of the unit in which a quantity is kept.
 type unit struct {
 	name   string
 	ten    int
 	factor float64 // a power of two, so that values survive writing and reading; 0: 1
-	reads  bool    // it is read, and never written
+	reads  bool    // it is read, but never written
 }
 
-// measure is what a quantity is measured in.
+// measure is the kind of a quantity, with its units.
 type measure struct {
 	of      string // "a time"
 	example string
@@ -68,7 +68,7 @@ func frequencies() measure {
 
 var quantity = regexp.MustCompile(`^(-?[0-9]*\.?[0-9]*)(?:[eE]([-+]?[0-9]{1,6}))?\s*(.*)$`)
 
-// bitsPerSecond as people write them; B is a byte.
+// bitsPerSecond matches common spellings of bit rates; B is a byte.
 var bitsPerSecond = regexp.MustCompile(`^([kMG]?)b(?:/s|ps|it)$`)
 
 // parse reads a number with a unit.
@@ -106,7 +106,7 @@ func (m measure) parse(text string) (float64, error) {
 	return 0, fmt.Errorf("unknown unit %q%s; the units of %s are %s", name, guess, m.of, strings.Join(known, ", "))
 }
 
-// whole reads a quantity that is kept as a whole number; least is its smallest part.
+// whole reads a quantity that is a whole number of its smallest part, least.
 func (m measure) whole(text, least string) (int64, error) {
 	v, err := m.parse(text)
 	switch {
@@ -127,8 +127,8 @@ func (u unit) scale() float64 {
 	return u.factor
 }
 
-// format writes v in the unit that takes the fewest characters, the largest of those, and
-// without a power of ten if it can be. parse gives v again, to the last bit.
+// format returns v with the unit that takes the fewest characters; of several, the largest; and
+// without a power of ten if possible. parse returns v again, to the last bit.
 func (m measure) format(v float64) string {
 	length := func(s string) int { return len(s) + strings.Count(s, ".") + 8*strings.Count(s, "e") }
 	best, shortest := "", 0
@@ -143,7 +143,7 @@ func (m measure) format(v float64) string {
 	return best
 }
 
-// decimal writes v·10^−ten exactly as short as v can be written.
+// decimal returns v·10^−ten exactly, as short as v can be written.
 func decimal(v float64, ten int) string {
 	if v == 0 {
 		return "0"

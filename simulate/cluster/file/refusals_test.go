@@ -33,7 +33,7 @@ events:
     lost: true
 `
 
-// Each refusal names the file, the line, the key and the reason, and says what to do.
+// Each error names the file, the line, the key and the reason, and what to do.
 func TestRefusals(t *testing.T) {
 	_, err := Parse("f.yaml", []byte(small))
 	require.NoError(t, err)
@@ -91,7 +91,7 @@ func TestRefusals(t *testing.T) {
 		{"queue: 1 MiB", "queue: 100 B",
 			"f.yaml:18: wide[0].queue: 100 B: it should hold one frame of 1500 B at least, and 1099511627776 B at most"},
 		{"at: 1 s", "at: soon", `f.yaml:20: events[0].at: "soon" is not a time; write a number with a unit, as "20 us"`},
-		{"    rank: 0\n", "", "f.yaml:20: events[0].rank: it is missing: which machine does the event befall?"},
+		{"    rank: 0\n", "", "f.yaml:20: events[0].rank: it is missing: give the rank of the machine"},
 		{"lost: true", "lost: maybe", `f.yaml:22: events[0].lost: there should be true or false, not "maybe"`},
 		{"lost: true", "slow: .nan", "f.yaml:22: events[0].slow: there should be a number, not .nan"},
 		{"lost: true", "slow: 0",
@@ -137,7 +137,7 @@ func TestMostMachines(t *testing.T) {
 			"many as are asked for")
 }
 
-// A value is written in some unit, and is the same when it is read, to the last bit.
+// A value is written in some unit, and reads the same, to the last bit.
 func TestQuantities(t *testing.T) {
 	for _, c := range []struct {
 		m    measure

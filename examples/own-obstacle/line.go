@@ -1,0 +1,50 @@
+package main
+
+import "github.com/p2pdc/p2pdc/solver/iterate"
+
+// line is one peer's part of the iteration x[i] ← (x[i−1] + x[i+1])/4 + 1 on a line whose ends are fixed at 2. It
+// converges to 2 everywhere.
+type line struct {
+	rank  iterate.Rank
+	peers int
+}
+
+const valuesPerPeer = 32
+
+func newLine(rank iterate.Rank, peers int) (iterate.Block, error) { return line{rank, peers}, nil }
+
+// Values implements iterate.Block.
+func (line) Values() int { return valuesPerPeer }
+
+// Neighbours implements iterate.Block.
+func (l line) Neighbours() (out []iterate.Neighbour) {
+	if l.rank > 0 {
+		out = append(out, iterate.Neighbour{Rank: l.rank - 1, Send: []int{0}, Receive: []int{0}})
+	}
+	if int(l.rank) < l.peers-1 {
+		out = append(out, iterate.Neighbour{Rank: l.rank + 1, Send: []int{valuesPerPeer - 1}, Receive: []int{len(out)}})
+	}
+	return out
+}
+
+// Start implements iterate.Block.
+func (line) Start(x []float64) { clear(x) }
+
+// Relax implements iterate.Block.
+func (l line) Relax(next, x, ghosts []float64) {
+	left, end := 2.0, 2.0
+	if l.rank > 0 {
+		left = ghosts[0]
+	}
+	if int(l.rank) < l.peers-1 {
+		end = ghosts[len(ghosts)-1]
+	}
+	for i, v := range x {
+		right := end
+		if i+1 < len(x) {
+			right = x[i+1]
+		}
+		next[i] = (left+right)/4 + 1
+		left = v
+	}
+}

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+	"github.com/p2pdc/p2pdc/obstacle/internal/report"
+	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+)
+
+// methodComparison holds the simulated runs of one method: every scheme on every number of machines, and one machine.
+type methodComparison struct {
+	method string // as requested; out of lockstep, sor means Schwarz with sor
+	rows   []*virtualRun
+	one    *virtualRun // the run of one machine; nil if t(1) follows from a row
+}
+
+// compareMethod prepares the runs of a method. Its errors are bad input.
+func (a *app) compareMethod(q *request, s *simulation, f *clusterfile.File, ref, method string, all selection) (
+	*methodComparison, error,
+) {
+	of := *q
+	of.method.name = method
+	m := &methodComparison{method: method}
+	if _, err := of.method.config(iterate.Synchronous(), a.catalog); err != nil {
+		return nil, err
+	}
+	for _, scheme := range all.schemes {
+		for _, machines := range all.peers {
+			if _, err := a.catalog.Scheme(scheme, nil); err != nil {
+				return nil, badInput(err)
+			}
+			r, err := a.prepare(&of, s, f, ref, scheme, machines)
+			if err != nil {
+				r = &virtualRun{refused: err, figures: report.Refused(scheme, machines, err)}
+			}
+			m.rows = append(m.rows, r)
+		}
+	}
+	if !slices.ContainsFunc(m.rows, func(r *virtualRun) bool { return r.refused == nil }) {
+		return m, nil
+	}
+	if !slices.ContainsFunc(m.rows, (*virtualRun).sequential) {
+		one, err := a.single(&of, s, f, ref)
+		if err != nil {
+			return nil, err
+		}
+		m.one = one
+	}
+	if len(all.methods) > 1 {
+		for _, r := range m.runs() {
+			r.label = method + ", "
+		}
+	}
+	return m, nil
+}
+
+// runs returns all runs to simulate.
+func (m *methodComparison) runs() []*virtualRun {
+	out := slices.DeleteFunc(slices.Clone(m.rows), func(r *virtualRun) bool { return r.refused != nil })
+	if m.one != nil {
+		out = append(out, m.one)
+	}
+	return out
+}
+
+// addRows adds the rows of the simulated runs with their efficiencies.
+func (m *methodComparison) addRows(c *report.SimulatedComparison) {
+	of := report.Reference{
+		Method: m.method, Reference: "unknown: every run was refused", Alone: nullable.NaN(), Costing: 1,
+	}
+	if len(m.runs()) == 0 {
+		for _, r := range m.rows {
+			c.Rows = append(c.Rows, report.SimulatedRow{Method: m.method, Simulated: r.figures})
+		}
+		c.Refer(of)
+		return
+	}
+	like := slices.IndexFunc(m.rows, func(r *virtualRun) bool { return r.sequential() && r.figures.Converged })
+	if like < 0 {
+		like = max(slices.IndexFunc(m.rows, (*virtualRun).sequential), 0)
+	}
+	alone, about := reference(m.one, m.rows[like])
+	of.Reference, of.Alone = about, known(alone.Seconds)
+	for _, r := range m.rows {
+		if r.refused != nil {
+			c.Rows = append(c.Rows, report.SimulatedRow{Method: m.method, Simulated: r.figures})
+			continue
+		}
+		r.figures.Against(alone, r.staleDivisor())
+		if name := r.work.method.Name; name != m.method {
+			of.About = fmt.Sprintf("out of lockstep, %s means %s with %s on the box of every machine", m.method, name,
+				m.method)
+		}
+		of.Costing = max(of.Costing, r.staleDivisor())
+		c.Rows = append(c.Rows, report.SimulatedRow{Method: m.method, Simulated: r.figures})
+	}
+	c.Refer(of)
+}

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/signal"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/p2pdc/p2pdc/internal/spelling"
+	"github.com/p2pdc/p2pdc/obstacle/internal/build"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+	"github.com/p2pdc/p2pdc/obstacle/internal/report"
+	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+)
+
+// iterateFlags are the flags of obstacle iterate.
+type iterateFlags struct {
+	peers, clusters int
+	scheme, out     string
+	tol             float64
+	maxSweeps       uint64
+	maxTime         time.Duration
+}
+
+// iterated is the JSON of obstacle iterate.
+type iterated struct {
+	Iteration string          `json:"iteration"`
+	Scheme    string          `json:"scheme"`
+	Peers     int             `json:"peers"`
+	Converged bool            `json:"converged"`
+	Reason    string          `json:"reason"`
+	Tolerance float64         `json:"tolerance"`
+	Residual  nullable.Number `json:"relative_residual"` // as the peers measured it
+	Sweeps    []uint64        `json:"sweeps"`            // by rank
+	Seconds   float64         `json:"seconds"`           // of the slowest peer
+	Messages  uint64          `json:"messages"`
+	Bytes     uint64          `json:"bytes"`
+	Outputs   []report.Output `json:"outputs"`
+	Version   string          `json:"version"`
+}
+
+func (a *app) iterateCommand() *cobra.Command {
+	q := &iterateFlags{}
+	c := &cobra.Command{
+		Use:   "iterate NAME",
+		Short: "Run an iteration that a program of your own adds",
+		Long: `iterate runs the iteration x ← F(x) of that name on peers of this process, which
+exchange their values over sockets. This program has no iteration; a main package of
+your own adds them (docs/cli.md, A program of your own).
+
+Exit codes are those of solve.`,
+		Example: "  obstacle iterate pagerank --peers 4 --scheme async",
+		Args:    oneArgument("iteration"),
+		RunE:    func(c *cobra.Command, args []string) error { return a.iterate(c.Context(), q, args[0]) },
+	}
+	f := c.Flags()
+	f.IntVar(&q.peers, "peers", 2, "number of peers")
+	f.IntVar(&q.clusters, "clusters", 0, "number of clusters that the peers form, for --scheme hybrid")
+	f.StringVar(&q.scheme, "scheme", "sync", "scheme of iteration: sync, async, delay:K or hybrid")
+	f.Float64Var(&q.tol, "tol", 1e-6, "residual at which to stop, relative to that of the starting values")
+	f.Uint64Var(&q.maxSweeps, "max-sweeps", 0, "stop after this number of sweeps (0: no bound)")
+	f.DurationVar(&q.maxTime, "max-time", 0, "stop after this time (0: no bound)")
+	f.StringVar(&q.out, "out", "", "write the values to this file: lines of rank, index, value")
+	return c
+}
+
+func (a *app) iterate(ctx context.Context, q *iterateFlags, name string) error {
+	known := a.catalog.Iterations.Names()
+	block, err := a.catalog.Iterations.Lookup("", name)
+	switch {
+	case len(known) == 0:
+		return usage("no iteration %q: this program has none (docs/cli.md, A program of your own)", name)
+	case err != nil:
+		return usage("no iteration %q%s; there are %s", name, spelling.Suggest(name, known), strings.Join(known, ", "))
+	case q.peers < 1 || q.peers > 1024:
+		return usage("--peers %d: want 1 to 1024", q.peers)
+	case q.clusters < 0 || q.clusters > q.peers:
+		return usage("--clusters %d: want 1 to %d, the number of peers, or 0", q.clusters, q.peers)
+	case !(q.tol > 0 && q.tol < 1):
+		return usage("--tol %v: want a number above 0 and below 1", q.tol)
+	}
+	labels := make([]string, q.peers)
+	for r := range labels {
+		if q.clusters > 0 {
+			labels[r] = strconv.Itoa(r * q.clusters / q.peers)
+		}
+	}
+	scheme, err := a.catalog.Scheme(q.scheme, labels)
+	if err != nil {
+		return badInput(err)
+	}
+	if q.out != "" {
+		if err := checkWritable(q.out); err != nil {
+			return err
+		}
+	}
+	blocks := make([]iterate.Block, q.peers)
+	for r := range blocks {
+		if blocks[r], err = block(iterate.Rank(r), q.peers); err != nil {
+			return badInput(err)
+		}
+	}
+	ignoreWriteSignals()
+	ctx, stop := signal.NotifyContext(ctx, stopSignals()...)
+	defer stop()
+	x, err := solver.Iterate(ctx, solver.Iteration{
+		Blocks: blocks, Scheme: scheme, Tolerance: q.tol, MaxSweeps: iterate.Iteration(q.maxSweeps), MaxTime: q.maxTime,
+		Log: a.log,
+	})
+	switch {
+	case errors.Is(err, solver.ErrOptions):
+		return badInput(err)
+	case err != nil && !errors.Is(err, solver.ErrNotConverged):
+		return failed(err)
+	}
+	return a.answerIteration(q, name, scheme, x)
+}
+
+// answerIteration writes and prints the result of a run.
+func (a *app) answerIteration(q *iterateFlags, name string, scheme iterate.Scheme, x *solver.Iterated) error {
+	s := iterated{
+		Iteration: name, Scheme: scheme.Name(), Peers: q.peers, Tolerance: q.tol, Reason: x.Reason.String(),
+		Converged: x.Reason == iterate.Converged, Residual: nullable.Number(x.Peers[0].Residual),
+		Outputs: []report.Output{}, Version: build.Version(),
+	}
+	for _, r := range x.Peers {
+		messages, bytes := r.Messages()
+		s.Messages, s.Bytes = s.Messages+messages, s.Bytes+bytes
+		s.Sweeps, s.Seconds = append(s.Sweeps, uint64(r.Sweeps)), max(s.Seconds, r.Elapsed.Seconds())
+	}
+	if q.out != "" {
+		s.Outputs = append(s.Outputs, outcomeOf(q.out, save(q.out, func(w io.Writer) error {
+			var err error
+			for rank, values := range x.X {
+				for i, v := range values {
+					_, e := fmt.Fprintf(w, "%d,%d,%.17g\n", rank, i, v)
+					err = errors.Join(err, e)
+				}
+			}
+			return err
+		})))
+	}
+	err := a.print(s, func(w io.Writer) {
+		fmt.Fprintf(w, "%s, %s, %d peers: %s, relative residual %.3e after %d sweeps, %.3f s\n",
+			s.Iteration, s.Scheme, s.Peers, s.Reason, float64(s.Residual), s.Sweeps, s.Seconds)
+		report.Lines(w, s.Outputs)
+	})
+	if err = errors.Join(err, unwritten(s.Outputs)); err == nil && !s.Converged {
+		return &exitError{code: ExitStopped}
+	}
+	return err
+}

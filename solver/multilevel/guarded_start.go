@@ -1,0 +1,60 @@
+package multilevel
+
+import (
+	"github.com/p2pdc/p2pdc/internal/kernel"
+	"github.com/p2pdc/p2pdc/solver/method"
+)
+
+// guarded are the stages that keep the full multigrid start of a grid only if its residual
+// is not larger than that of 0 between the obstacles. Where the grid is cut the totals
+// decide, so that all peers do the same.
+func (m *multigrid) guardedStart(out []stage, kind method.Kind, f *gridLevel) []stage {
+	setReference := f.compute(nil, func(b kernel.Box, _ int) { f.SetReference(b) })
+	norms := make([]kernel.Norm, 1+pieces(setReference.steps))
+	residual := f.compute(nil, func(b kernel.Box, i int) { f.Sweep.Residual(&norms[i], f.Values, b) })
+	collect := func() (sum kernel.Sum) {
+		for i := range norms {
+			sum.Merge(&norms[i].Squares)
+			norms[i].Reset()
+		}
+		return sum
+	}
+	if kind == method.ReferenceStart {
+		out = append(out, setReference)
+		for _, x := range f.faces {
+			if x != nil {
+				out = exchangeStages(out, x)
+			}
+		}
+		return append(out, residual, stage{kind: stageDo, do: func() { m.referenceSquares = collect() }})
+	}
+	total := &m.peer.allReduce
+	revert := func(before, after float64) {
+		if !(after <= before) {
+			f.SetReference(f.own)
+		}
+	}
+	if out = append(out, residual); f.faces[0] == nil {
+		return append(out, stage{kind: stageDo, do: func() {
+			after := collect()
+			revert(m.referenceSquares.Float64(), after.Float64())
+		}})
+	}
+	out = append(out, stage{kind: stageDo, do: func() {
+		total.sums[0], total.sums[1] = m.referenceSquares, collect()
+		total.contribute(2)
+	}}, stage{kind: stageReduce}, stage{kind: stageDo, do: func() { revert(total.values[0], total.values[1]) }})
+	return exchangeStages(out, f.all...)
+}
+
+// afresh is a cycle that begins with the reference vector, whatever there was.
+func (m *multigrid) restartStages() []stage {
+	again := func() { m.fail(m.block.FillReference(m.u)) }
+	if m.distributed() && m.plan.gathered == 0 { // the root has all values, and its cycle scatters them
+		if again = func() {}; m.root() {
+			f := m.rootLevels[0]
+			again = func() { f.SetReference(f.own) }
+		}
+	}
+	return append([]stage{{kind: stageDo, do: again}}, m.cycle...)
+}

@@ -1,0 +1,249 @@
+package multilevel
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+)
+
+// Levels is the Peer of a method of the whole grid: red-black SOR or multigrid, every
+// peer at the same place of the method. What a peer does is a sequence of stages (see
+// stage), the same on all of them; ghosts are exchanged between stages, and what
+// decides is the total of exact sums. So the answer, and the number of cycles, are
+// bitwise those of one peer, on any partition and any number of threads.
+//
+// All of its messages go over halo sessions that are synchronous whatever the scheme:
+// a value that does not come would only have to be sent again (ADR 33).
+type peer struct {
+	config       problem.Config
+	exec         problem.Executor
+	box          problem.Box
+	tree         iterate.Tree
+	channels     []*channel
+	driver       cycleDriver
+	allReduce    allReduce
+	steps        iterate.TimeSteps
+	stage        *stage // in progress; nil: the course knows the next
+	at           int    // step, or leg, of the stage
+	packing      packTask
+	runPieceFunc func(i int)    // bound once: a closure a call would allocate
+	stopWanted   iterate.Reason // an early end was asked for, here or below
+	stepOps      []iterate.Op   // ends of time steps
+	fault        error
+	done         bool
+}
+
+// NewLevels builds the own part of the grid; all arrays are allocated here.
+func newPeer(c problem.Config) (*peer, error) {
+	if err := c.Prepare(); err != nil {
+		return nil, err
+	}
+	if err := (Method{c.Method.Name}).Check(&c); err != nil {
+		return nil, err
+	}
+	var err error
+	g := &peer{config: c, exec: c.Executor, box: c.Partition.Box(c.Rank), tree: problem.TreeOf(c.Partition, c.Rank)}
+	if g.exec == nil {
+		g.exec = problem.Sequential{}
+	}
+	g.runPieceFunc = g.runPiece
+	links := linksOf(&c, c.Rank)
+	for i, n := range c.Partition.Neighbours(c.Rank) {
+		g.channels = append(g.channels, &channel{to: n, link: links[i]})
+	}
+	g.allReduce.init(g)
+	if g.steps.Total = c.Problem.Steps(); g.steps.Total > 0 {
+		if g.steps.Previous, err = c.Problem.Before(g.box, c.Initial); err != nil {
+			return nil, err
+		}
+	}
+	if err = g.driver.init(g); err != nil {
+		return nil, err
+	}
+	return g, g.begin()
+}
+
+// begin begins the run of a stationary problem, or the next time step.
+func (g *peer) begin() error {
+	s := &g.steps
+	s.Current = min(s.Current+1, s.Total)
+	p := g.config.Problem.AtStep(s.Current)
+	err := p.ValidateHead()
+	if err == nil {
+		err = g.driver.begin(p)
+	}
+	if err != nil && s.Total > 0 {
+		err = fmt.Errorf("time step %d, t = %v: %w", s.Current, g.config.Problem.Evolution.Time(s.Current), err)
+	}
+	return err
+}
+
+// Next says what to do now; see Peer.
+func (g *peer) Next(time.Duration) iterate.Op {
+	for {
+		if len(g.stepOps) > 0 {
+			op := g.stepOps[0]
+			g.stepOps = g.stepOps[1:]
+			return op
+		}
+		if g.fault != nil {
+			return iterate.Op{Kind: iterate.OpFail, Err: g.fault}
+		}
+		if g.done {
+			return iterate.Op{Kind: iterate.OpDone}
+		}
+		if op, ok := g.allReduce.advance(); ok {
+			return op
+		} else if g.fault != nil {
+			continue
+		}
+		if g.stage == nil {
+			if g.stage, g.at = g.driver.next(), 0; g.stage == nil {
+				g.finish()
+				continue
+			}
+		}
+		if op, ok := g.proceed(g.stage); ok {
+			return op
+		}
+	}
+}
+
+// proceed goes on with a stage: the operation that it wants next. Once it is complete
+// g.stage is nil, and there is none.
+func (g *peer) proceed(s *stage) (iterate.Op, bool) {
+	switch s.kind {
+	case stageCompute:
+		if g.at < len(s.steps) {
+			p := &s.steps[g.at]
+			if !p.Send {
+				return iterate.Op{Kind: iterate.OpRelax, Part: p.Part, Points: p.Box.Points() * max(1, s.passes)}, true
+			}
+			g.at++
+			return g.sendExchange(s.x, p.Face), true
+		}
+	case stageSend:
+		if g.at < len(s.x.neighbours) {
+			g.at++
+			return g.sendExchange(s.x, g.at-1), true
+		}
+	case stageAwait:
+		for ; g.at < len(s.x.neighbours); g.at++ {
+			if came, err := s.x.receive(g.at); err != nil {
+				g.fault = err
+				return iterate.Op{}, false
+			} else if !came {
+				return iterate.Op{Kind: iterate.OpWait}, true
+			}
+		}
+	case stageDo:
+		s.do() // it may fail
+	case stageGather, stageScatter:
+		return g.transfer(s)
+	default:
+		return g.allReduce.proceed()
+	}
+	g.stage = nil
+	return iterate.Op{}, false
+}
+
+// carry does a gather or a scatter.
+func (g *peer) transfer(s *stage) (op iterate.Op, more bool) {
+	if s.kind == stageGather {
+		op, more, g.fault = s.gather.proceed()
+	} else {
+		op, more, g.fault = s.scatter.proceed()
+	}
+	if !more && g.fault == nil {
+		g.stage = nil
+	}
+	return op, more
+}
+
+// Relax does the part that Next asked for; any other op is ignored.
+func (g *peer) Relax(op iterate.Op) {
+	s := g.stage
+	if op.Kind != iterate.OpRelax || s == nil || s.kind != stageCompute || g.at >= len(s.steps) ||
+		s.steps[g.at].Send || s.steps[g.at].Part != op.Part {
+		return
+	}
+	p := &s.steps[g.at]
+	if s.runAll != nil {
+		s.runAll()
+	} else {
+		g.exec.For(p.Chunks, g.runPieceFunc)
+	}
+	g.at++
+}
+
+// runPiece does piece i of the current part.
+func (g *peer) runPiece(i int) {
+	p := &g.stage.steps[g.at]
+	g.stage.runPiece(problem.Chunk(p.Box, p.Axis, i, p.Chunks), i)
+}
+
+// conclude ends the run, or a time step after which another one comes.
+func (g *peer) finish() {
+	s, c := &g.steps, &g.driver
+	if s.Total == 0 || c.reason != iterate.Converged {
+		g.done = true
+		return
+	}
+	c.copyOut(s.Previous)
+	r, more := s.Complete(c.cycle, c.residual)
+	g.stepOps = append(g.stepOps, iterate.Op{Kind: iterate.OpStep, Step: &r})
+	if !more {
+		g.done = true
+		return
+	}
+	g.fault = g.begin()
+}
+
+// Agree refuses: there are no agreement sessions.
+func (g *peer) Agree(_ time.Duration, q iterate.Rank, _ []byte) error {
+	return fmt.Errorf("solver: an agreement message from rank %d; method %s has none", q, g.config.Method.Name)
+}
+
+// Stop asks for an early end; the wish travels up with the next total.
+func (g *peer) Stop(_ time.Duration, why iterate.Reason) {
+	if why != iterate.Running && why != iterate.Converged && g.stopWanted == iterate.Running {
+		g.stopWanted = why
+	}
+}
+
+// Outcome tells how the run ended, or how far it has come. Sweeps are cycles.
+func (g *peer) Outcome() iterate.Outcome {
+	s, c := &g.steps, &g.driver
+	o := iterate.Outcome{
+		Reason: c.reason, Sweeps: s.CompletedSweeps + c.cycle, Iterate: c.cycle, Residual: c.residual, Work: c.spent,
+		Steps: s.Completed, WorstResidual: s.Worst.Residual, WorstStep: s.Worst.Step,
+	}
+	if !g.done {
+		o.Reason = iterate.Running
+	}
+	return o
+}
+
+// Progress tells how far the run has come.
+func (g *peer) Progress() iterate.Progress {
+	return iterate.Progress{Step: g.steps.Current, Sweep: g.steps.CompletedSweeps + g.driver.cycle, Residual: g.driver.residual}
+}
+
+// Solution writes the own block; see Peer. During a cycle it is what the cycle has
+// made of it so far, of a nonstationary problem the end of the last complete step.
+func (g *peer) Solution(dst []float64) {
+	if g.steps.Total > 0 {
+		copy(dst, g.steps.Previous)
+	} else {
+		g.driver.copyOut(dst)
+	}
+	(-g.config.Units.Scale).Apply(dst)
+}
+
+// Box is the own box.
+func (g *peer) Box() problem.Box { return g.box }
+
+// Links are the peers that share a face, in the partition's order.
+func (g *peer) Links() []iterate.Link { return linksOf(&g.config, g.config.Rank) }

@@ -1,0 +1,251 @@
+package schwarz
+
+import (
+	"time"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+)
+
+// schwarzPass is one relaxation of the Schwarz method, or a measurement: stages that
+// follow each other.
+type relaxation struct {
+	w         *peer
+	stage     relaxationStage
+	relaxes   bool
+	measures  bool
+	at        int  // patches sent
+	first     bool // iterate 0 has yet to be sent
+	cycles    int  // of the local solve, wanted
+	done      int  // operations of the local solve done
+	cost      float64
+	partial   bool // flexible: values go out between two cycles
+	newValues bool // values of others are newer than in the relaxation before
+	stopping  bool // the run is to end early: an iterate is made by as little work as there is
+
+	chunks int
+	axis   int
+	norms  []kernel.Norm // one a chunk
+	run    func(i int)   // bound once: a closure a call would allocate
+}
+
+type relaxationStage int
+
+const (
+	stageIdle        relaxationStage = iota
+	stageSend                        // values of a whole iterate, or of a part of the next one, go out
+	stageMeasure                     // the residual of what was assembled
+	stageShare                       // the own share of the coarse problem
+	stageAwait                       // lockstep: for the correction
+	stageCoarseSolve                 // root: the coarse problem is solved
+	stageCorrect                     // the correction is added
+	stageSolve                       // a cycle of the local solve
+)
+
+func (p *relaxation) init(w *peer) {
+	p.w = w
+	p.chunks, p.axis = problem.Split(w.inside, problem.Jacobi, w.layout.Dim)
+	p.norms = make([]kernel.Norm, p.chunks)
+	p.run = func(i int) {
+		w.sweep.Residual(&p.norms[i], w.work, problem.Chunk(w.inside, p.axis, i, p.chunks))
+	}
+}
+
+// start is called when the run begins, or a time step.
+func (p *relaxation) start() {
+	p.abandon()
+	p.first, p.stopping = true, false
+	p.cost = 1
+}
+
+// Halt lets a local solve end with the cycle in progress. What comes before it is dropped:
+// the measurement, and in lockstep the wait for a coarse correction.
+func (w *peer) Halt() iterate.Iteration {
+	p := &w.relaxation
+	p.stopping = true
+	switch {
+	case p.stage == stageSolve:
+		p.cycles = min(p.cycles, p.done+1)
+		return w.Iterate + 1
+	case p.stage != stageSend && p.stage != stageIdle && w.config.Scheme.Lockstep():
+		p.abandon()
+	}
+	return w.Iterate
+}
+
+// abandon drops a pass half done; the current iterate is intact.
+func (p *relaxation) abandon() { p.stage, p.partial = stageIdle, false }
+
+// begin assembles the iterate and begins a pass.
+func (p *relaxation) begin(action iterate.Action) {
+	w := p.w
+	p.newValues = w.assemble() || w.config.Scheme.Lockstep()
+	p.relaxes, p.measures, p.done = action != iterate.ActionMeasure, action != iterate.ActionSweep, 0
+	if p.relaxes {
+		p.cycles = w.choice.cycles(p.newValues)
+	}
+	if p.stopping {
+		p.cycles = 1
+	}
+	p.stage = stageMeasure
+	if !p.measures {
+		p.afterMeasure()
+	}
+}
+
+// beginFrozen measures what assembleFrozen has assembled.
+func (p *relaxation) beginCaptured() { p.stage, p.relaxes, p.measures = stageMeasure, false, true }
+
+// next1 goes on after what was assembled has been measured.
+func (p *relaxation) afterMeasure() {
+	switch {
+	case !p.relaxes:
+		p.stage = stageIdle
+	case !p.stopping && p.w.coarse != nil && p.w.coarse.due(p.w):
+		p.stage = stageShare
+	default:
+		p.stage = stageSolve
+	}
+}
+
+// next is the next operation of the pass in progress.
+func (p *relaxation) next(now time.Duration) (iterate.Op, bool) {
+	w := p.w
+	if p.first {
+		p.first, p.stage, p.at = false, stageSend, 0
+	}
+	for {
+		switch p.stage {
+		case stageIdle:
+			return iterate.Op{}, false
+		case stageSend:
+			if p.at < len(w.patches) {
+				p.at++
+				if label := p.label(); p.partial || !w.Rule.SkipSend(w.Iterate) {
+					return w.SendOp(now, w.Halos[p.at-1], label), true
+				}
+				continue
+			}
+			p.stage = stageIdle
+			if p.partial {
+				p.partial, p.stage = false, stageSolve
+			}
+		case stageAwait:
+			switch {
+			case w.coarse.solvable(w):
+				p.stage = stageCoarseSolve
+			case w.coarse.hasArrived(w):
+				p.stage = stageCorrect
+			default:
+				return w.Wait(now), true
+			}
+		default:
+			return iterate.Op{Kind: iterate.OpRelax, Part: int(p.stage), Points: p.points()}, true
+		}
+	}
+}
+
+// sending is the label of what goes out.
+func (p *relaxation) label() iterate.Iteration {
+	k := p.w.Iterate
+	if !p.w.flexible() {
+		return k
+	}
+	if k <<= partBits; p.partial {
+		k += iterate.Iteration(min(p.done, 1<<partBits-1))
+	}
+	return k
+}
+
+// points is what the stage is worth, in points relaxed.
+func (p *relaxation) points() int {
+	switch p.stage {
+	case stageCoarseSolve:
+		return p.w.coarse.solverPoints()
+	case stageSolve:
+		return max(1, int(p.cost*float64(p.w.layout.Points())))
+	}
+	return p.w.inside.Points()
+}
+
+// Relax does the part that Next asked for; any other op is ignored.
+func (w *peer) Relax(op iterate.Op) {
+	p := &w.relaxation
+	if op.Kind != iterate.OpRelax || p.stage == stageIdle || op.Part != int(p.stage) {
+		return
+	}
+	switch p.stage {
+	case stageMeasure:
+		w.exec.For(p.chunks, p.run)
+		sum := p.collect()
+		p.afterMeasure() // measured may end the run, and with it the pass
+		w.Rule.Measured(&sum)
+	case stageShare:
+		w.coarse.sendShare(w)
+		p.stage = stageAwait
+		if !w.config.Scheme.Lockstep() {
+			p.stage = stageSolve
+			if w.coarse.solvable(w) {
+				p.stage = stageCoarseSolve
+			}
+		}
+	case stageCoarseSolve:
+		w.coarse.solve(w)
+		w.spent += float64(w.coarse.solverPoints()) / float64(w.ownPart.Points())
+		p.stage = stageAwait
+		if !w.config.Scheme.Lockstep() {
+			p.stage = stageSolve // it counts from the next relaxation on
+		}
+	case stageCorrect:
+		w.coarse.apply(w)
+		p.stage = stageSolve
+	case stageSolve:
+		p.solve()
+	}
+}
+
+// solve does an operation of the local solve; the last one makes the next iterate.
+func (p *relaxation) solve() {
+	w := p.w
+	if p.done == 0 {
+		w.local.begin(w.work, p.cycles, p.newValues)
+	}
+	p.cost = w.local.step(w.work)
+	if p.stopping {
+		w.local.end(w.work)
+	}
+	w.spent += p.cost * float64(w.layout.Points()) / float64(w.ownPart.Points())
+	p.done++
+	if !w.local.complete {
+		if w.flexible() && w.local.readable {
+			p.partial, p.stage, p.at = true, stageSend, 0
+		}
+		return
+	}
+	w.choice.cyclesDone = max(w.choice.cyclesDone, p.done)
+	room := w.freeBuffer()
+	w.extractOwn(room, w.work)
+	w.cur, w.next = room, w.cur
+	w.Iterate++
+	if w.coarse != nil {
+		w.coarse.inIterate = w.coarse.inWork
+	}
+	p.stage, p.at, p.partial = stageSend, 0, false
+}
+
+// collect merges and empties what the chunks measured.
+func (p *relaxation) collect() kernel.Sum {
+	var sum kernel.Sum
+	for i := range p.norms {
+		sum.Merge(&p.norms[i].Squares)
+		p.norms[i].Reset()
+	}
+	return sum
+}
+
+// measureNow measures the residual of the working array at once.
+func (p *relaxation) measureNow() kernel.Sum {
+	p.w.exec.For(p.chunks, p.run)
+	return p.collect()
+}

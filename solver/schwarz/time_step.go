@@ -1,0 +1,167 @@
+package schwarz
+
+import (
+	"fmt"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+)
+
+// begin begins the run of a stationary problem, or the next time step.
+func (w *peer) begin() error {
+	s := &w.Steps
+	s.Current = min(s.Current+1, s.Total)
+	p := w.config.Problem.AtStep(s.Current)
+	if err := p.ValidateHead(); err != nil {
+		return w.config.InStep(w.Steps.Current, err)
+	}
+	if err := w.block.Build(p); err != nil {
+		return w.config.InStep(w.Steps.Current, err)
+	}
+	w.Release()
+	w.Iterate, w.sweep = 0, nil
+	for _, c := range w.Channels {
+		c.Begin(s.Current)
+	}
+	for _, q := range w.patches {
+		q.begin(s.Current)
+	}
+	w.relaxation.start()
+	w.Rule = iterate.NewTerminationRule(&w.Coordination)
+	if s.Total == 0 {
+		return w.prepare()
+	}
+	for _, q := range w.patches {
+		w.sendLayers(q)
+	}
+	return w.config.InStep(w.Steps.Current, w.startWhenComplete())
+}
+
+// tellLayers tells a peer what the time step starts from at the points that it reads:
+// they are part of the source in its overlap, and of iterate 0.
+func (w *peer) sendLayers(p *patch) {
+	m := iterate.Message{Kind: iterate.MsgLayers, Values: make([]byte, 8*p.send.Points())}
+	room := w.freeBuffer()
+	w.pad(room, w.Steps.Previous)
+	w.ownPart.Pack(m.Values, room, p.send)
+	w.Send(p.Rank, &m)
+}
+
+// spread writes a dense array of the own box to a padded one.
+func (w *peer) pad(dst, src []float64) {
+	l := w.ownPart
+	for z := range l.N[2] {
+		for y := range l.N[1] {
+			from := l.Dense(0, y, z)
+			copy(dst[l.Index(0, y, z):], src[from:from+l.N[0]])
+		}
+	}
+}
+
+// layersFrom takes what the time step starts from at points of a peer's.
+func (w *peer) receiveLayers(q iterate.Rank, m *iterate.Message) error {
+	p := w.patchOf(q)
+	if p == nil || w.Steps.Total == 0 {
+		return fmt.Errorf("what a time step starts from, which is of no use here")
+	}
+	if len(m.Values) != 8*p.recv.Points() {
+		return fmt.Errorf("%d bytes of what a time step starts from; they must be %d", len(m.Values), 8*p.recv.Points())
+	}
+	if p.hasStepStart || w.sweep != nil {
+		return nil // a duplicate
+	}
+	p.hasStepStart = true
+	w.layout.Unpack(w.work, m.Values, p.recv)
+	if err := w.startWhenComplete(); err != nil {
+		w.Fault = w.config.InStep(w.Steps.Current, err)
+	}
+	return nil
+}
+
+// gather goes on once everybody has told what the step starts from.
+func (w *peer) startWhenComplete() error {
+	for _, p := range w.patches {
+		if !p.hasStepStart {
+			return nil
+		}
+	}
+	room := w.freeBuffer()
+	w.pad(room, w.Steps.Previous)
+	w.copyOwn(w.work, room)
+	l := w.layout
+	for z := range l.N[2] {
+		for y := range l.N[1] {
+			from, to := l.Index(0, y, z), l.Dense(0, y, z)
+			copy(w.stepStart[to:to+l.N[0]], w.work[from:from+l.N[0]])
+		}
+	}
+	for i, v := range w.stepStart {
+		if !kernel.Finite(v) {
+			return w.block.Problem.Refuse("a value of %v at point %d of the region %v at the start of the step", v, i, w.ext)
+		}
+	}
+	w.block.Remember(w.stepStart, w.config.Problem.Evolution.Step())
+	return w.prepare()
+}
+
+// prepare measures the own share of the reference residual and sets iterate 0.
+func (w *peer) prepare() error {
+	b := w.block
+	if err := b.FillReference(w.work); err != nil {
+		return w.config.InStep(w.Steps.Current, err)
+	}
+	sweep, err := b.Sweep(1) // the step is not used: it only measures
+	if err != nil {
+		return err
+	}
+	w.sweep = sweep
+	if w.local, err = newLocal(w); err != nil {
+		return err
+	}
+	w.Reference = w.relaxation.measureNow()
+	if err := b.Problem.CheckReference(&w.Reference); err != nil {
+		return w.config.InStep(w.Steps.Current, err)
+	}
+	if w.coarse != nil {
+		if err := w.coarse.begin(w); err != nil {
+			return w.config.InStep(w.Steps.Current, err)
+		}
+	}
+	values := w.config.Initial
+	switch {
+	case w.Steps.Total > 0:
+		_, err = b.Start(w.work, w.stepStart)
+	case values != nil:
+		err = w.startFrom(values)
+	default:
+		_, err = b.Start(w.work, nil)
+	}
+	if err != nil {
+		return w.config.InStep(w.Steps.Current, err)
+	}
+	w.config.Initial = nil
+	w.cur = w.freeBuffer()
+	w.next = make([]float64, w.ownPart.Len())
+	w.extractOwn(w.cur, w.work)
+	return nil
+}
+
+// startFrom sets iterate 0 to values of the own box, brought into [φ, ψ].
+func (w *peer) startFrom(values []float64) error {
+	if len(values) != w.ownPart.Points() {
+		return w.block.Problem.Refuse("%d starting values for a box of %d points", len(values), w.ownPart.Points())
+	}
+	var err error
+	w.own.Each(func(d int, idx [3]int) bool {
+		var v float64
+		at := w.within(problem.Box{Lo: [3]int{idx[0] - 1, idx[1] - 1, idx[2] - 1}}).Lo
+		v, err = w.block.StartValue(values[d], w.layout.Dense(at[0], at[1], at[2]), idx)
+		w.work[w.block.Index(idx)] = v
+		return err == nil
+	})
+	return err
+}
+
+// conclude ends the run or the time step.
+func (w *peer) finish() { w.Coordination.Finish(w.dense, w.begin) }
