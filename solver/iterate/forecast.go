@@ -23,7 +23,7 @@ type anchor struct {
 }
 
 // anchorDrop is the fall of the level between two anchors of a trend of estimates, a factor of 2. It is
-// larger than the steps in which estimates are reported, so that a slope can be told from them.
+// larger than the steps in which estimates are reported, so that these do not hide the slope.
 const anchorDrop = math.Ln2
 
 // levelOf returns the level of a residual: −∞ for 0, and NaN for a residual that is not finite.

@@ -22,8 +22,8 @@ type face struct {
 	packed      []byte // halo with label packedAs, packed ahead; there is none if packedAs is 0
 	packedAs    uint64
 
-	loadBeyond load // what is on the other side, as told
-	loadSent   load // what the other side was told of this one
+	loadBeyond load // load beyond the cut, received last
+	loadSent   load // load of this side, sent last
 	loadSentAt iterate.Iteration
 	migration  migration
 	backOff    backOff
