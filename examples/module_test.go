@@ -1,6 +1,6 @@
-// Package examples tests what strangers do with the module: they copy an example into
-// a module of their own, or follow the guide. Packages that are internal cannot be
-// imported there, so what works here uses public ones only.
+// Package examples tests the use of this module from other modules: an example is copied into a module
+// of its own, or a guide is followed. Internal packages cannot be imported there, so the examples and
+// guides use public packages only.
 package examples
 
 import (
@@ -15,15 +15,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// repository is the root of the module under test.
+// repository returns the root of the module under test.
 func repository(t *testing.T) string {
 	_, file, _, ok := runtime.Caller(0)
 	require.True(t, ok)
 	return filepath.Dir(filepath.Dir(file))
 }
 
-// outside is the environment of a module that finds everything in the local module
-// cache: nothing is downloaded.
+// outside returns an environment for a module that uses the local module cache only, so that nothing is
+// downloaded.
 func outside(t *testing.T) []string {
 	env := []string{"GOFLAGS=", "GOPROXY=off", "GOWORK=off", "GOTOOLCHAIN=local", "GO111MODULE=on"}
 	for _, v := range os.Environ() {
@@ -49,8 +49,7 @@ func shell(t *testing.T, dir, script string) string {
 	return string(out)
 }
 
-// The examples that are meant to be copied build, pass their tests and run in an empty
-// module.
+// Examples that are meant to be copied build, pass their tests and run in an empty module.
 func TestExamplesOutside(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds programs")
@@ -83,27 +82,32 @@ go run .
 	}
 }
 
-// The guide for a new micro-protocol is followed to the letter: its commands are run, its
-// files written, and what it says is printed must be printed.
-func TestGuide(t *testing.T) {
+// The commands of each guide are run, its files are written, and the output that it shows must be
+// printed.
+func TestGuides(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds programs")
 	}
-	text, err := os.Open(filepath.Join(repository(t), "docs", "new-microprotocol.md"))
-	require.NoError(t, err)
-	defer text.Close()
-	script, want := follow(t, text)
-	require.GreaterOrEqual(t, len(want), 2)
-	out := shell(t, t.TempDir(), script)
-	for _, w := range want {
-		_, rest, found := strings.Cut(out, w)
-		require.True(t, found, "the guide promises %q; printed was\n%s", w, out)
-		out = rest
+	for _, guide := range []string{"new-microprotocol.md", "new-iteration.md"} {
+		t.Run(guide, func(t *testing.T) {
+			t.Parallel()
+			text, err := os.Open(filepath.Join(repository(t), "docs", guide))
+			require.NoError(t, err)
+			defer text.Close()
+			script, want := follow(t, text)
+			require.GreaterOrEqual(t, len(want), 2)
+			out := shell(t, t.TempDir(), script)
+			for _, w := range want {
+				_, rest, found := strings.Cut(out, w)
+				require.True(t, found, "the guide promises %q; the commands printed\n%s", w, out)
+				out = rest
+			}
+		})
 	}
 }
 
-// follow makes a script of a guide's fenced blocks: sh is run, go NAME becomes that
-// file, text is output that is promised.
+// follow returns a script made from the fenced blocks of a guide, and the output that the guide promises:
+// blocks of sh are run, blocks of go NAME become that file, blocks of text are promised output.
 func follow(t *testing.T, guide *os.File) (script string, want []string) {
 	var s, promised strings.Builder
 	in := ""

@@ -1,4 +1,9 @@
-// Package solver is the entry to the solvers of obstacle problems: the catalog of methods, and Solve.
+// Package solver solves obstacle problems and runs fixed-point iterations on parallel peers.
+//
+// Solve solves a problem of package problem by any method of a Catalog, with all peers in this process or
+// with one peer in each of several processes. Iterate runs the blocks of an iteration of your own; see
+// package iterate. Both return a result together with an error that wraps ErrNotConverged when a bound or
+// the context ended the run.
 package solver
 
 import (
@@ -13,16 +18,15 @@ import (
 	"github.com/p2pdc/p2pdc/solver/schwarz"
 )
 
-// Catalog maps names of methods to methods. It is not safe for concurrent use while methods are
-// added.
+// Catalog maps names to methods. Add must not be called concurrently with other methods.
 type Catalog struct{ methods []problem.Method }
 
-// Methods returns a catalog of the methods of this module.
+// Methods returns a new catalog with the methods of this module.
 func Methods() *Catalog {
 	return &Catalog{[]problem.Method{richardson.Method{}, multilevel.SOR(), multilevel.Multigrid(), schwarz.Method{}}}
 }
 
-// Add adds a method. An empty name, or one that is in the catalog, is an error.
+// Add adds a method. An empty name is an error, and so is a name in the catalog.
 func (c *Catalog) Add(m problem.Method) error {
 	if m == nil || m.Name() == "" {
 		return fmt.Errorf("solver: a method needs a name")
@@ -43,7 +47,7 @@ func (c *Catalog) Names() []string {
 	return out
 }
 
-// Lookup returns the method of that name; "" is Richardson. The error lists the names there are.
+// Lookup returns the method with a name. The empty name selects Richardson.
 func (c *Catalog) Lookup(name string) (problem.Method, error) {
 	name = cmp.Or(name, problem.Richardson)
 	for _, m := range c.methods {
@@ -54,9 +58,9 @@ func (c *Catalog) Lookup(name string) (problem.Method, error) {
 	return nil, fmt.Errorf("solver: no method %q; there are %q", name, c.Names())
 }
 
-// Check refuses what New would refuse for every rank by the configuration alone. The problem's
-// functions are not evaluated.
-func (c *Catalog) Check(config problem.Config) error { // of a copy: check brings the problem into range
+// Check returns an error if New would fail for every rank because of the configuration. It does not
+// evaluate the functions of the problem.
+func (c *Catalog) Check(config problem.Config) error { // config is a copy because Prepare scales the problem
 	m, err := c.Lookup(config.Method.Name)
 	if err == nil {
 		err = config.Method.Check()
@@ -70,7 +74,7 @@ func (c *Catalog) Check(config problem.Config) error { // of a copy: check bring
 	return err
 }
 
-// New makes the peer config.Rank of a run, by the method of the configuration.
+// New returns the peer config.Rank of a run by the method of the configuration.
 func (c *Catalog) New(config problem.Config) (problem.Peer, error) {
 	m, err := c.Lookup(config.Method.Name)
 	if err == nil {
@@ -82,8 +86,8 @@ func (c *Catalog) New(config problem.Config) (problem.Peer, error) {
 	return m.New(config)
 }
 
-// Links returns the peers that rank r exchanges anything with in a run of this configuration,
-// whose Problem, Partition, Scheme and Method alone matter; none for an unknown method.
+// Links returns the links of rank r in a run of this configuration, nil for an unknown method. Only
+// Problem, Partition, Scheme and Method of the configuration are used.
 func (c *Catalog) Links(config *problem.Config, r iterate.Rank) []iterate.Link {
 	m, err := c.Lookup(config.Method.Name)
 	if err != nil {
@@ -92,9 +96,7 @@ func (c *Catalog) Links(config *problem.Config, r iterate.Rank) []iterate.Link {
 	return m.Links(config, r)
 }
 
-// New, Check and Links are those of a catalog of the methods of this module.
-
-// New makes the peer c.Rank of a run by a method of this module.
+// New returns the peer c.Rank of a run by a method of this module.
 func New(c problem.Config) (problem.Peer, error) { return Methods().New(c) }
 
 // Check is Catalog.Check for the methods of this module.

@@ -33,9 +33,15 @@ func TestAgainstDenseSolvers(t *testing.T) {
 		p.Boundary = func(q problem.Point) float64 { return 0.1 + 0.2*q[0] + 0.1*q[1]*q[2] }
 		want := solveActiveSet(t, p)
 		part := solvertest.AnyPartition(t, p)
-		s := rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(0), iterate.BoundedDelay(2)}).Draw(t, "scheme")
+		s := rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(0), iterate.BoundedDelay(2)}).
+			Draw(t, "scheme")
 		order := rapid.SampledFrom([]problem.Order{problem.Jacobi, problem.InTurn}).Draw(t, "order")
-		n, err := newNetwork(1, solvertest.ConfigsFor(problem.Config{Problem: p, Partition: part, Scheme: s, Order: order, Tolerance: 1e-11}))
+		n, err := newNetwork(
+			1,
+			solvertest.ConfigsFor(
+				problem.Config{Problem: p, Partition: part, Scheme: s, Order: order, Tolerance: 1e-11},
+			),
+		)
 		require.NoError(t, err)
 		require.NoError(t, n.Run())
 		got := n.Assemble(p, part)
@@ -83,7 +89,13 @@ func TestUpwindKeepsTheMMatrix(t *testing.T) {
 			require.Equal(t, c, u)
 		}
 		for _, row := range [][kernel.Directions]float64{c, u} {
-			require.InDelta(t, row[kernel.Center], row[kernel.West]+row[kernel.East], 1e-9, "constants are in the kernel")
+			require.InDelta(
+				t,
+				row[kernel.Center],
+				row[kernel.West]+row[kernel.East],
+				1e-9,
+				"constants are in the kernel",
+			)
 		}
 	}
 	require.Equal(t, 4, negative)

@@ -20,18 +20,28 @@ func TestAnEarlyEndInLockstepIsQuick(t *testing.T) {
 		peers := rapid.IntRange(1, 5).Draw(t, "peers")
 		c := problem.Config{
 			Problem: p, Partition: solvertest.SlabsOf(t, p, peers), Tolerance: solvertest.Impossible,
-			Scheme:     rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0)}).Draw(t, "scheme"),
+			Scheme: rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0)}).
+				Draw(t, "scheme"),
 			CheckEvery: iterate.Iteration(rapid.SampledFrom([]int{0, 1, 300}).Draw(t, "every")),
 			Tiling:     problem.Tiling{Sweeps: 1},
 		}
 		if rapid.Bool().Draw(t, "schwarz") {
-			c.Method = problem.MethodConfig{Name: problem.Schwarz, Local: problem.SOR, InnerCycles: 50, Coarse: rapid.SampledFrom([]int{-1, 30}).Draw(t, "coarse")}
+			c.Method = problem.MethodConfig{
+				Name:        problem.Schwarz,
+				Local:       problem.SOR,
+				InnerCycles: 50,
+				Coarse:      rapid.SampledFrom([]int{-1, 30}).Draw(t, "coarse"),
+			}
 		}
 		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), solvertest.ConfigsFor(c))
 		require.NoError(t, err)
 		// A relaxation takes longer than a message over the whole tree.
-		n.PerPoint = func(int, time.Duration) time.Duration { return 20 * time.Microsecond }
-		n.StopAt, n.StopRank = time.Duration(rapid.IntRange(40, 2000).Draw(t, "stop"))*time.Millisecond, iterate.Rank(rapid.IntRange(0, peers-1).Draw(t, "rank"))
+		n.PointTime = func(int, time.Duration) time.Duration { return 20 * time.Microsecond }
+		n.StopAt, n.StopRank = time.Duration(
+			rapid.IntRange(40, 2000).Draw(t, "stop"),
+		)*time.Millisecond, iterate.Rank(
+			rapid.IntRange(0, peers-1).Draw(t, "rank"),
+		)
 		known, root, work, heard := iterate.Iteration(0), iterate.Iteration(0), 0.0, false
 		n.Observe = func() {
 			if wishes(n.Peers[0]) && !heard {
@@ -47,7 +57,13 @@ func TestAnEarlyEndInLockstepIsQuick(t *testing.T) {
 		require.True(t, heard)
 		require.LessOrEqual(t, o.Work, work+8, "local solves of 50 sweeps are cut short")
 		// One ahead of the root for each face between, and the relaxation in progress.
-		require.LessOrEqual(t, o.Sweeps, max(known+2, root+iterate.Iteration(peers)), "known when the newest iterate was %d", known)
+		require.LessOrEqual(
+			t,
+			o.Sweeps,
+			max(known+2, root+iterate.Iteration(peers)),
+			"known when the newest iterate was %d",
+			known,
+		)
 		for r, q := range n.Peers {
 			require.Equal(t, o.Sweeps, q.Outcome().Sweeps, "rank %d", r)
 			require.Equal(t, o.Reason, q.Outcome().Reason, "rank %d", r)
@@ -65,7 +81,14 @@ func wishes(p problem.Peer) bool {
 func TestAnEarlyEndOfRichardson(t *testing.T) {
 	p := solvertest.Membrane([3]int{20, 20, 20}, 3)
 	for _, every := range []iterate.Iteration{0, 1, 500} {
-		c := problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 1), Scheme: iterate.Synchronous(), Tolerance: 1e-12, CheckEvery: every, Tiling: problem.Tiling{Sweeps: 1}}
+		c := problem.Config{
+			Problem:    p,
+			Partition:  solvertest.SlabsOf(t, p, 1),
+			Scheme:     iterate.Synchronous(),
+			Tolerance:  1e-12,
+			CheckEvery: every,
+			Tiling:     problem.Tiling{Sweeps: 1},
+		}
 		for _, after := range []float64{1.5, 10, 47.2, 100} {
 			a := newSingle(t, c)
 			require.LessOrEqual(t, a.Stopped(t, after), 1.0, "every %d, after %v", every, after)
@@ -84,13 +107,19 @@ func TestAnEarlyEndWithinACycleOfSeveralPeers(t *testing.T) {
 		peers := rapid.IntRange(2, 4).Draw(t, "peers")
 		c := problem.Config{
 			Problem: p, Partition: solvertest.SlabsOf(t, p, peers), Tolerance: solvertest.Impossible, Scheme: iterate.Synchronous(),
-			Method:          problem.MethodConfig{Name: rapid.SampledFrom([]string{problem.SOR, problem.Multigrid}).Draw(t, "method")},
+			Method: problem.MethodConfig{
+				Name: rapid.SampledFrom([]string{problem.SOR, problem.Multigrid}).Draw(t, "method"),
+			},
 			StopCheckPoints: 1 + rapid.SampledFrom([]int{0, 100, 10000, 1 << 20}).Draw(t, "look"),
 			GatherPoints:    1 + rapid.SampledFrom([]int{0, 100, 1000}).Draw(t, "gather"),
 		}
 		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), solvertest.ConfigsFor(c))
 		require.NoError(t, err)
-		n.StopAt, n.StopRank = time.Duration(rapid.IntRange(1, 60).Draw(t, "stop"))*time.Millisecond, iterate.Rank(rapid.IntRange(0, peers-1).Draw(t, "rank"))
+		n.StopAt, n.StopRank = time.Duration(
+			rapid.IntRange(1, 60).Draw(t, "stop"),
+		)*time.Millisecond, iterate.Rank(
+			rapid.IntRange(0, peers-1).Draw(t, "rank"),
+		)
 		require.NoError(t, n.Run())
 		o := n.Peers[0].Outcome()
 		require.Contains(t, []iterate.Reason{iterate.Interrupted, iterate.Stagnated}, o.Reason)

@@ -11,14 +11,15 @@ import (
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
-// Iteration says how Iterate runs an iteration of any kind.
+// Iteration is the input of Iterate: the blocks of a fixed-point iteration and the settings of the run.
+// Only Blocks is required.
 type Iteration struct {
-	Blocks    []iterate.Block   // of the peers, by rank
-	Scheme    iterate.Scheme    // nil: iterate.Synchronous()
-	Tolerance float64           // relative residual ‖x − F(x)‖₂; 0: DefaultTolerance
-	MaxSweeps iterate.Iteration // of a peer; 0: no bound
-	MaxTime   time.Duration     // 0: no bound
-	Log       zerolog.Logger    // its zero value logs nothing
+	Blocks    []iterate.Block   // by rank of their peers
+	Scheme    iterate.Scheme    // if nil, iterate.Synchronous()
+	Tolerance float64           // relative residual ‖x − F(x)‖₂; with 0 it is DefaultTolerance
+	MaxSweeps iterate.Iteration // of each peer; 0 means no bound
+	MaxTime   time.Duration     // 0 means no bound
+	Log       zerolog.Logger    // the zero value logs nothing
 }
 
 // Iterated is the result of Iterate.
@@ -28,11 +29,14 @@ type Iterated struct {
 	Peers  []runner.Result // by rank
 }
 
-// Peer returns the peer of a rank, for a run that Iterate does not make: in a simulation or over several
-// processes.
+// Peer returns the peer of a rank. Use it to run the iteration in a simulation or over several
+// processes; Iterate calls it itself.
 func (i Iteration) Peer(r iterate.Rank) (iterate.Peer, error) {
 	if int(r) < 0 || int(r) >= len(i.Blocks) {
-		return nil, fmt.Errorf("%w: rank %d of %d blocks", ErrOptions, r, len(i.Blocks))
+		return nil, fmt.Errorf("%w: rank %d; there are %d blocks", ErrOptions, r, len(i.Blocks))
+	}
+	if i.MaxTime < 0 {
+		return nil, fmt.Errorf("%w: a time bound of %v; it must not be negative", ErrOptions, i.MaxTime)
 	}
 	if i.Scheme == nil {
 		i.Scheme = iterate.Synchronous()
@@ -48,8 +52,8 @@ func (i Iteration) Peer(r iterate.Rank) (iterate.Peer, error) {
 	return p, nil
 }
 
-// Iterate runs the blocks as peers of this process, which exchange halos over the loopback interface.
-// It returns when the run has ended; see Solve for the errors.
+// Iterate runs the blocks as peers of this process, which exchange halos over the loopback interface. It
+// returns when the run has ended. The errors are those of Solve.
 func Iterate(ctx context.Context, i Iteration) (*Iterated, error) {
 	peers := make([]iterate.Peer, len(i.Blocks))
 	for r := range peers {
@@ -64,8 +68,8 @@ func Iterate(ctx context.Context, i Iteration) (*Iterated, error) {
 	}
 	out := &Iterated{X: make([][]float64, len(peers)), Peers: make([]runner.Result, len(peers))}
 	links := func(r iterate.Rank) []iterate.Link { return peers[r].Links() }
-	err := together(ctx, len(peers), links, i.Log, func(ctx context.Context, r iterate.Rank, node runner.Node, names []string) error {
-		one, err := runner.New(ctx, runner.Config{
+	run := func(setup context.Context, r iterate.Rank, node runner.Node, names []string) error {
+		one, err := runner.New(setup, runner.Config{
 			Peer: peers[r], Rank: r, Points: i.Blocks[r].Values(), Node: node, Names: names, MaxTime: i.MaxTime, Log: i.Log,
 		})
 		if err != nil {
@@ -78,8 +82,8 @@ func Iterate(ctx context.Context, i Iteration) (*Iterated, error) {
 		out.X[r] = make([]float64, i.Blocks[r].Values())
 		one.Solution(out.X[r])
 		return nil
-	})
-	if err != nil {
+	}
+	if err := together(ctx, len(peers), links, i.Log, run); err != nil {
 		return nil, err
 	}
 	out.Reason = out.Peers[0].Reason

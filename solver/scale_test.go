@@ -23,7 +23,17 @@ func timesPower(p *problem.Problem, k int) *problem.Problem {
 		return func(q problem.Point) float64 { return math.Ldexp(f(q), k) }
 	}
 	q := *p
-	q.Obstacle, q.Upper, q.Boundary, q.Initial, q.Exact = of(p.Obstacle), of(p.Upper), of(p.Boundary), of(p.Initial), of(p.Exact)
+	q.Obstacle, q.Upper, q.Boundary, q.Initial, q.Exact = of(
+		p.Obstacle,
+	), of(
+		p.Upper,
+	), of(
+		p.Boundary,
+	), of(
+		p.Initial,
+	), of(
+		p.Exact,
+	)
 	q.Source = problem.Coefficient{Value: math.Ldexp(p.Source.Value, k), Of: of(p.Source.Of)}
 	if e := p.Evolution; e != nil {
 		evolution := *e
@@ -155,7 +165,12 @@ func TestAnswersTimesAPowerOfTwo(t *testing.T) {
 func TestAsynchronousRunsOfAnyMagnitude(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := timesPower(anyData(t), anyPower(t))
-		c := problem.Config{Problem: p, Partition: solvertest.AnyPartition(t, p), Scheme: iterate.Asynchronous(), Tolerance: 1e-4}
+		c := problem.Config{
+			Problem:   p,
+			Partition: solvertest.AnyPartition(t, p),
+			Scheme:    iterate.Asynchronous(),
+			Tolerance: 1e-4,
+		}
 		if rapid.Bool().Draw(t, "schwarz") {
 			c.Method = solvertest.AnySchwarz(t)
 		}
@@ -223,7 +238,12 @@ func TestDataOutOfRangeAreRefused(t *testing.T) {
 	err := solve(&peak)
 	require.ErrorIs(t, err, problem.ErrProblem)
 	require.ErrorContains(t, err, "too large to be squared")
-	c := problem.Config{Problem: &peak, Partition: solvertest.SlabsOf(t, &peak, 1), Scheme: iterate.Synchronous(), Tolerance: 1e-3}
+	c := problem.Config{
+		Problem:   &peak,
+		Partition: solvertest.SlabsOf(t, &peak, 1),
+		Scheme:    iterate.Synchronous(),
+		Tolerance: 1e-3,
+	}
 	for _, m := range []problem.MethodConfig{{}, {Name: problem.SOR}, {Name: problem.Multigrid}, {Name: problem.Schwarz}} {
 		c.Method = m
 		_, err = New(c)

@@ -16,76 +16,82 @@ import (
 	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
-// Errors of Solve and Iterate, for errors.Is. Errors about the problem itself wrap
-// problem.ErrProblem, those about cutting its grid problem.ErrPartition.
+// Errors of Solve and Iterate, for errors.Is. Errors in the problem wrap problem.ErrProblem, errors in its
+// partition problem.ErrPartition.
 var (
-	// ErrOptions is wrapped by errors about options that cannot be.
+	// ErrOptions is wrapped by errors about invalid options.
 	ErrOptions = errors.New("solver: invalid options")
-	// ErrNotConverged is wrapped by the error of a run that ended before it met the tolerance: the best
-	// iterate is returned beside it. Where the context ended the run, its error is wrapped, too.
+	// ErrNotConverged is wrapped by the error of a run that ended before it met the tolerance. The best
+	// iterate is returned with it. If the context ended the run, the error also wraps its cause.
 	ErrNotConverged = errors.New("solver: the run ended before the tolerance was met")
 )
 
-// DefaultTolerance is Options.Tolerance where that is 0.
+// DefaultTolerance is used when the tolerance of Options or Iteration is 0.
 const DefaultTolerance = 1e-6
 
-// Options say how Solve solves. The zero value is a good choice: projected Richardson by one peer with
-// one thread a processor, to DefaultTolerance.
+// Options holds the settings of Solve. The zero value solves by the projected Richardson method with one
+// peer, one thread per processor and DefaultTolerance.
 type Options struct {
-	Method  problem.MethodConfig // zero: richardson
-	Methods *Catalog             // nil: Methods()
-	Scheme  iterate.Scheme       // nil: iterate.Synchronous()
+	Method  problem.MethodConfig // the zero value is richardson
+	Methods *Catalog             // if nil, Methods()
+	Scheme  iterate.Scheme       // if nil, iterate.Synchronous()
 	Order   problem.Order
-	// Peers is the number of peers in this process, which exchange halos over the loopback interface;
-	// 0: 1. Not used with Partition or At.
+	// Peers is the number of peers in this process, which exchange halos over the loopback interface.
+	// With 0 there is one. Peers is not used with Partition or At.
 	Peers int
-	// Partition cuts the grid among the peers; its zero value: slabs or boxes, by their surface.
+	// Partition divides the grid among the peers. Its zero value selects slabs or boxes, whichever have
+	// the smaller surface.
 	Partition problem.Partition
-	// Threads relax the box of each peer; 0: the processors, divided by the peers of this process.
+	// Threads is the number of threads of each peer. With 0 the processors are divided among the peers
+	// of this process.
 	Threads    int
-	Tolerance  float64           // relative residual; 0: DefaultTolerance
-	MaxSweeps  iterate.Iteration // of a peer; 0: no bound
-	MaxTime    time.Duration     // 0: no bound
+	Tolerance  float64           // relative residual; with 0 it is DefaultTolerance
+	MaxSweeps  iterate.Iteration // of each peer; 0 means no bound
+	MaxTime    time.Duration     // 0 means no bound
 	CheckEvery iterate.Iteration // see problem.Config
-	Initial    []float64         // starting values of the whole grid, [z][y][x]; nil: the problem's
-	Balance    bool              // planes move between the peers; see problem.Config
-	// At makes this process one peer of a run over several processes; nil: all peers are here.
+	Initial    []float64         // starting values of the whole grid, [z][y][x]; if nil, those of the problem
+	Balance    bool              // moves planes between peers of different speed; see problem.Config
+	// At makes this process one peer of a run over several processes. If nil, all peers run in this
+	// process.
 	At *Place
-	// Progress is called now and then by the goroutine of peer 0 (with At: of this peer); may be nil.
+	// Progress, unless nil, is called from time to time by the goroutine of peer 0, with At by that of
+	// this peer.
 	Progress func(runner.Progress)
-	// Step is called at the end of every time step, with the values of the whole grid (with At: of this
-	// peer's box), by one goroutine at a time. An error ends the run. u is valid during the call.
+	// Step, unless nil, is called at the end of every time step with the values of the whole grid, with
+	// At with those of this peer's box. Calls do not overlap. u is valid during the call. An
+	// error ends the run.
 	Step func(s iterate.StepResult, u []float64) error
-	Log  zerolog.Logger // its zero value logs nothing
+	Log  zerolog.Logger // the zero value logs nothing
 }
 
-// Place is where one peer of a run over several processes has its place.
+// Place is the place of this process in a run over several processes.
 type Place struct {
 	Rank iterate.Rank
-	// Node is connected to the peers that Links names; Names are the names of their nodes, by rank.
-	Node  runner.Node
+	// Node must be connected to the peers that Links returns.
+	Node runner.Node
+	// Names holds the names of the nodes by rank.
 	Names []string
 }
 
 // Solution is the result of Solve.
 type Solution struct {
-	// U holds the values of the whole grid, [z][y][x]; with Options.At those of Box. Of a problem with
+	// U holds the values of the whole grid, [z][y][x], with Options.At those of Box. For a problem with
 	// time steps it is the end of the last complete step.
 	U   []float64
-	Box problem.Box // that U covers
-	// Evaluation judges U, recomputed from the problem after the run; with Options.At and for problems
-	// with time steps it is zero: see verify.EvaluateStep.
+	Box problem.Box // the part of the grid in U
+	// Evaluation is recomputed from the problem and U after the run. It is zero with Options.At and
+	// for problems with time steps; for those see verify.EvaluateStep.
 	Evaluation verify.Evaluation
 	Reason     iterate.Reason
-	Method     string            // what the method says of itself; may be empty
-	Peers      []runner.Result   // by rank; with Options.At of this peer alone
+	Method     string            // description of the method, possibly empty
+	Peers      []runner.Result   // by rank; with Options.At only this peer
 	Partition  problem.Partition // at the start
 }
 
-// Solve solves an obstacle problem and returns when the run has ended: because it met the tolerance, or
-// by a bound of the options, or because ctx ended. In the last two cases the best iterate is
-// returned with an error that wraps ErrNotConverged. All other errors come without a solution.
-// Solve does not keep p; the problem's functions are called from several goroutines at once.
+// Solve solves an obstacle problem. It returns when the residual meets the tolerance, when a bound of the
+// options is reached, or when ctx ends. In the last two cases the best iterate is returned with an
+// error that wraps ErrNotConverged. Other errors are returned without a solution. Solve does not keep p.
+// The functions of the problem are called by several goroutines at the same time.
 func Solve(ctx context.Context, p *problem.Problem, o Options) (*Solution, error) {
 	c, err := o.prepare(p)
 	if err != nil {
@@ -98,7 +104,7 @@ func Solve(ctx context.Context, p *problem.Problem, o Options) (*Solution, error
 	return s.all()
 }
 
-// prepare fills in defaults and refuses what no run can have.
+// prepare sets defaults and returns an error for invalid options or an invalid problem.
 func (o *Options) prepare(p *problem.Problem) (problem.Config, error) {
 	if p == nil {
 		return problem.Config{}, fmt.Errorf("%w: no problem", ErrOptions)
@@ -115,8 +121,8 @@ func (o *Options) prepare(p *problem.Problem) (problem.Config, error) {
 	if o.Tolerance == 0 {
 		o.Tolerance = DefaultTolerance
 	}
-	if o.Peers < 0 || o.Threads < 0 {
-		return problem.Config{}, fmt.Errorf("%w: %d peers with %d threads", ErrOptions, o.Peers, o.Threads)
+	if err := o.checkBounds(); err != nil {
+		return problem.Config{}, err
 	}
 	if o.Partition.Peers() == 0 {
 		peers := max(1, o.Peers)
@@ -129,7 +135,15 @@ func (o *Options) prepare(p *problem.Problem) (problem.Config, error) {
 		}
 	}
 	if o.Initial != nil && len(o.Initial) != p.Points() {
-		return problem.Config{}, fmt.Errorf("%w: %d starting values for %d points", ErrOptions, len(o.Initial), p.Points())
+		return problem.Config{}, fmt.Errorf(
+			"%w: %d starting values; the grid has %d points",
+			ErrOptions,
+			len(o.Initial),
+			p.Points(),
+		)
+	}
+	if err := o.checkPlace(); err != nil {
+		return problem.Config{}, err
 	}
 	if o.Threads == 0 {
 		here := o.Partition.Peers()
@@ -154,17 +168,49 @@ func (o *Options) prepare(p *problem.Problem) (problem.Config, error) {
 	return c, nil
 }
 
-// solving is a call of Solve.
+// checkBounds returns an error for a number that no run can have.
+func (o *Options) checkBounds() error {
+	switch {
+	case o.Peers < 0:
+		return fmt.Errorf("%w: %d peers; there must be 1 or more, or 0 for 1", ErrOptions, o.Peers)
+	case o.Threads < 0 || o.Threads > runner.MaxThreads:
+		return fmt.Errorf(
+			"%w: %d threads; there may be 1 to %d, or 0 for a default",
+			ErrOptions,
+			o.Threads,
+			runner.MaxThreads,
+		)
+	case o.MaxTime < 0:
+		return fmt.Errorf("%w: a time bound of %v; it must not be negative", ErrOptions, o.MaxTime)
+	}
+	return nil
+}
+
+// checkPlace returns an error if At does not fit the partition.
+func (o *Options) checkPlace() error {
+	peers := o.Partition.Peers()
+	switch {
+	case o.At == nil || peers == 1:
+		return nil
+	case len(o.At.Names) != peers:
+		return fmt.Errorf("%w: names of %d nodes; the partition has %d peers", ErrOptions, len(o.At.Names), peers)
+	case o.At.Node == nil:
+		return fmt.Errorf("%w: At has no node; a run of %d peers needs one", ErrOptions, peers)
+	}
+	return nil
+}
+
+// solving is the state of one call of Solve.
 type solving struct {
 	ctx context.Context
 	o   *Options
 	c   problem.Config
 
 	mu    sync.Mutex
-	steps map[int]*assembly // time steps that not all peers have completed
+	steps map[int]*assembly // time steps that some peers have completed
 }
 
-// config is that of one peer.
+// config returns the configuration of one peer.
 func (s *solving) config(r iterate.Rank) runner.Config {
 	c := s.c
 	c.Rank = r
@@ -181,7 +227,7 @@ func (s *solving) config(r iterate.Rank) runner.Config {
 	return out
 }
 
-// one runs the only peer of this process.
+// one runs this process's peer of a run over several processes.
 func (s *solving) one() (*Solution, error) {
 	c := s.config(s.o.At.Rank)
 	c.Node, c.Names = s.o.At.Node, s.o.At.Names
@@ -220,18 +266,18 @@ func (s *solving) all() (*Solution, error) {
 		s.steps = map[int]*assembly{}
 	}
 	links := func(r iterate.Rank) []iterate.Link { return s.o.Methods.Links(&s.c, r) }
-	err := together(s.ctx, len(out.Peers), links, s.o.Log, func(ctx context.Context, r iterate.Rank, node runner.Node, names []string) error {
+	run := func(setup context.Context, r iterate.Rank, node runner.Node, names []string) error {
 		c := s.config(r)
 		c.Node, c.Names = node, names
 		if s.o.Step != nil {
 			c.Step = s.step
 		}
-		peer, err := runner.New(ctx, c)
+		peer, err := runner.New(setup, c)
 		if err != nil {
 			return err
 		}
 		defer peer.Close()
-		res, err := peer.Run(ctx)
+		res, err := peer.Run(s.ctx)
 		if err != nil {
 			return err
 		}
@@ -244,23 +290,24 @@ func (s *solving) all() (*Solution, error) {
 			out.Reason, out.Method = res.Reason, peer.Method()
 		}
 		return nil
-	})
+	}
+	err := together(s.ctx, len(out.Peers), links, s.o.Log, run)
 	if err != nil {
 		return nil, err
 	}
 	if p.Evolution == nil {
-		judge := verify.Evaluate
+		evaluate := verify.Evaluate
 		if s.ctx.Err() != nil {
-			judge = verify.Measure // without the search for a bound: the caller wants to go on
+			evaluate = verify.Measure // returns sooner: it computes no error bound
 		}
-		if out.Evaluation, err = judge(p, out.U, nil); err != nil {
+		if out.Evaluation, err = evaluate(p, out.U, nil); err != nil {
 			return nil, err
 		}
 	}
 	return out, ended(s.ctx, out.Reason)
 }
 
-// ended is the error of a run that ended for that reason; nil where it converged.
+// ended returns the error of a run that ended for a reason, nil if it converged.
 func ended(ctx context.Context, why iterate.Reason) error {
 	switch {
 	case why == iterate.Converged:
@@ -271,13 +318,13 @@ func ended(ctx context.Context, why iterate.Reason) error {
 	return fmt.Errorf("%w: %s", ErrNotConverged, why)
 }
 
-// assembly puts the end of a time step together.
+// assembly collects the values at the end of a time step.
 type assembly struct {
 	u    []float64
-	have int
+	have int // peers whose values are in u
 }
 
-// step takes one peer's part of the end of a time step; the last one calls Options.Step.
+// step adds the values of one peer at the end of a time step. The last peer calls Options.Step.
 func (s *solving) step(r iterate.StepResult, box problem.Box, solution func([]float64)) error {
 	v := make([]float64, box.Points())
 	solution(v)
@@ -296,7 +343,7 @@ func (s *solving) step(r iterate.StepResult, box problem.Box, solution func([]fl
 	return s.o.Step(r, a.u)
 }
 
-// place writes the dense values of a box to the whole grid of n points.
+// place copies the dense values of a box into the whole grid of n points.
 func place(dst []float64, n [3]int, b problem.Box, src []float64) {
 	rows(n, b, func(at, from, count int) { copy(dst[at:at+count], src[from:]) })
 }
@@ -308,7 +355,7 @@ func part(src []float64, n [3]int, b problem.Box) []float64 {
 	return out
 }
 
-// rows visits the rows of a box: at is a row's index in the whole grid, local in the box.
+// rows calls f for each row of a box with the row's index in the whole grid and in the box.
 func rows(n [3]int, b problem.Box, f func(at, local, count int)) {
 	size := b.Size()
 	for z := range size[2] {

@@ -22,7 +22,13 @@ func TestRunsStagnate(t *testing.T) {
 		if rapid.IntRange(0, 3).Draw(t, "steps") == 0 {
 			p = solvertest.Evolve(t, p)
 		}
-		c := problem.Config{Problem: p, Partition: solvertest.AnyPartition(t, p), Scheme: iterate.Synchronous(), Method: anyMethod(t), Tolerance: solvertest.Impossible}
+		c := problem.Config{
+			Problem:   p,
+			Partition: solvertest.AnyPartition(t, p),
+			Scheme:    iterate.Synchronous(),
+			Method:    anyMethod(t),
+			Tolerance: solvertest.Impossible,
+		}
 		if c.Partition.Peers() > solvertest.MostPeers {
 			c.Partition, _ = problem.Slabs(p.N, 1, nil)
 		}
@@ -60,7 +66,8 @@ func TestAsynchronousRunsStagnate(t *testing.T) {
 		p.Reaction.Value += 20 // few sweeps
 		c := problem.Config{
 			Problem: p, Partition: solvertest.AnyPartition(t, p), Tolerance: solvertest.Impossible,
-			Scheme: rapid.SampledFrom([]iterate.Scheme{iterate.Asynchronous(), iterate.BoundedDelay(2)}).Draw(t, "scheme"),
+			Scheme: rapid.SampledFrom([]iterate.Scheme{iterate.Asynchronous(), iterate.BoundedDelay(2)}).
+				Draw(t, "scheme"),
 		}
 		if rapid.Bool().Draw(t, "schwarz") {
 			c.Method = solvertest.AnySchwarz(t)
@@ -91,7 +98,13 @@ func TestAsynchronousRunsStagnate(t *testing.T) {
 // The residual that one point makes round the grid's: large grids stagnate far above ε.
 func TestLargeGridsStagnateEarly(t *testing.T) {
 	p := solvertest.String1D(1<<14 - 1)
-	c := problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 1), Scheme: iterate.Synchronous(), Tolerance: 1e-12, Method: problem.MethodConfig{Name: problem.Multigrid}}
+	c := problem.Config{
+		Problem:   p,
+		Partition: solvertest.SlabsOf(t, p, 1),
+		Scheme:    iterate.Synchronous(),
+		Tolerance: 1e-12,
+		Method:    problem.MethodConfig{Name: problem.Multigrid},
+	}
 	n := runOf(t, 1, c)
 	require.NoError(t, n.Run())
 	o := n.Peers[0].Outcome()
@@ -115,7 +128,13 @@ func TestSlowRunsAreNotStopped(t *testing.T) {
 		"over-relaxed":      {slow, problem.MethodConfig{Name: problem.SOR, Omega: 1.999}, 1e-9},
 		"stiff coefficient": {stiff(31), problem.MethodConfig{}, 1e-11},
 	} {
-		run := problem.Config{Problem: c.p, Partition: solvertest.SlabsOf(t, c.p, 1), Scheme: iterate.Synchronous(), Tolerance: c.tol, Method: c.m}
+		run := problem.Config{
+			Problem:   c.p,
+			Partition: solvertest.SlabsOf(t, c.p, 1),
+			Scheme:    iterate.Synchronous(),
+			Tolerance: c.tol,
+			Method:    c.m,
+		}
 		n := runOf(t, 1, run)
 		require.NoError(t, n.Run(), name)
 		require.Equal(t, iterate.Converged, n.Peers[0].Outcome().Reason, name)
@@ -147,7 +166,7 @@ func TestStandstillAboveRoundingIsNotStagnation(t *testing.T) {
 	var s iterate.Stagnation
 	asked := false
 	for k := iterate.Iteration(0); k < 10000; k++ {
-		why, ask := s.Judge(k, 0.5, solvertest.Impossible, iterate.StagnantChecks, asked, 1e14)
+		why, ask := s.Evaluate(k, 0.5, solvertest.Impossible, iterate.StagnantChecks, asked, 1e14)
 		require.Equal(t, iterate.Running, why)
 		asked = ask
 	}
@@ -155,7 +174,14 @@ func TestStandstillAboveRoundingIsNotStagnation(t *testing.T) {
 		s = iterate.Stagnation{}
 		why := iterate.Running
 		for k := iterate.Iteration(0); k < 10000 && why == iterate.Running; k++ {
-			why, asked = s.Judge(k, math.Pow(1-1e-7, float64(k)), solvertest.Impossible, iterate.StagnantChecks, asked, 1e20)
+			why, asked = s.Evaluate(
+				k,
+				math.Pow(1-1e-7, float64(k)),
+				solvertest.Impossible,
+				iterate.StagnantChecks,
+				asked,
+				1e20,
+			)
 		}
 		return why
 	}(), "a residual that falls, by ever so little, is no stagnation")
@@ -166,7 +192,13 @@ func TestRunsWithoutAToleranceDoNotStagnate(t *testing.T) {
 	for _, m := range []problem.MethodConfig{{}, {Name: problem.SOR}, {Name: problem.Schwarz, Local: problem.SOR, Omega: 1.1, Coarse: -1}} {
 		p := solvertest.Membrane([3]int{7, 6, 1}, 2)
 		p.Source.Of = func(q problem.Point) float64 { return 1 + math.Sin(7*q[0]+5*q[1]) }
-		c := problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 2), Scheme: iterate.Synchronous(), Method: m, MaxSweeps: 6000}
+		c := problem.Config{
+			Problem:   p,
+			Partition: solvertest.SlabsOf(t, p, 2),
+			Scheme:    iterate.Synchronous(),
+			Method:    m,
+			MaxSweeps: 6000,
+		}
 		n, err := newNetwork(1, solvertest.ConfigsFor(c))
 		require.NoError(t, err)
 		require.NoError(t, n.Run())
@@ -184,7 +216,7 @@ func TestSwingingResidualsAreNoStagnation(t *testing.T) {
 		if k > 200 && k%20 != 0 {
 			r *= 1.5
 		}
-		why, ask := s.Judge(k, r, solvertest.Impossible, iterate.StagnantChecks, asked, 1e20)
+		why, ask := s.Evaluate(k, r, solvertest.Impossible, iterate.StagnantChecks, asked, 1e20)
 		require.Equal(t, iterate.Running, why, "check %d", k)
 		asked = ask
 	}

@@ -18,7 +18,13 @@ func TestStep(t *testing.T) {
 	require.NoError(t, err)
 	sweeps := map[float64]iterate.Iteration{}
 	for _, step := range []float64{0, 1, 0.5} {
-		c := problem.Config{Problem: p, Partition: part, Scheme: iterate.Synchronous(), Tolerance: 1e-9, Method: problem.MethodConfig{Step: step}}
+		c := problem.Config{
+			Problem:   p,
+			Partition: part,
+			Scheme:    iterate.Synchronous(),
+			Tolerance: 1e-9,
+			Method:    problem.MethodConfig{Step: step},
+		}
 		peers := takeTurns(t, solvertest.ConfigsFor(c))
 		require.Equal(t, iterate.Converged, peers[0].Outcome().Reason)
 		sweeps[step] = peers[0].Outcome().Sweeps
@@ -29,7 +35,14 @@ func TestStep(t *testing.T) {
 	require.Equal(t, sweeps[0], sweeps[1])
 	require.Greater(t, float64(sweeps[0.5]), 1.6*float64(sweeps[1]))
 	for _, step := range []float64{-1, 1.01} {
-		_, err := New(problem.Config{Problem: p, Partition: part, Scheme: iterate.Synchronous(), Method: problem.MethodConfig{Step: step}})
-		require.ErrorContains(t, err, "at most 1")
+		_, err := New(
+			problem.Config{
+				Problem:   p,
+				Partition: part,
+				Scheme:    iterate.Synchronous(),
+				Method:    problem.MethodConfig{Step: step},
+			},
+		)
+		require.ErrorContains(t, err, "contraction")
 	}
 }

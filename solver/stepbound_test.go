@@ -14,7 +14,19 @@ import (
 
 // stepEnds are u(0) and the ends of all time steps of a run by one peer.
 func stepEnds(t require.TestingT, p *problem.Problem, tolerance float64) [][]float64 {
-	n, err := newNetwork(1, solvertest.ConfigsFor(problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 1), Scheme: iterate.Synchronous(), Tolerance: tolerance, CheckEvery: 1, Lag: 1}))
+	n, err := newNetwork(
+		1,
+		solvertest.ConfigsFor(
+			problem.Config{
+				Problem:    p,
+				Partition:  solvertest.SlabsOf(t, p, 1),
+				Scheme:     iterate.Synchronous(),
+				Tolerance:  tolerance,
+				CheckEvery: 1,
+				Lag:        1,
+			},
+		),
+	)
 	require.NoError(t, err)
 	start, err := verify.AtStart(p, nil)
 	require.NoError(t, err)

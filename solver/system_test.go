@@ -73,7 +73,13 @@ func TestMultigridNeedsFewCycles(t *testing.T) {
 			}
 			p, err := b.Make(n)
 			require.NoError(t, err)
-			got, err := multilevel.SolveBy(p, problem.MethodConfig{Name: problem.Multigrid, Cycle: cycle}, 1e-8, 100, nil)
+			got, err := multilevel.SolveBy(
+				p,
+				problem.MethodConfig{Name: problem.Multigrid, Cycle: cycle},
+				1e-8,
+				100,
+				nil,
+			)
 			require.NoError(t, err)
 			t.Logf("%-14s n = %d, %q: %d cycles, %.1f sweeps, %s", c.name, c.n, cycle, got.Cycles, got.Work, got.Description)
 			require.Equal(t, iterate.Converged, got.Reason)

@@ -2,7 +2,6 @@ package solver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -16,18 +15,20 @@ import (
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
-// together runs peers that are all in this process, each in a goroutine over a node of its own on the
-// loopback interface. The first error ends the others. A single peer gets no node.
+// together runs all peers in this process, each in a goroutine over its own node on the loopback
+// interface. The first error ends the other peers. A single peer has no node. The context of run, setup, ends
+// with the first error, and not with ctx.
 func together(ctx context.Context, peers int, links func(iterate.Rank) []iterate.Link, log zerolog.Logger,
-	run func(ctx context.Context, r iterate.Rank, node runner.Node, names []string) error) error {
+	run func(setup context.Context, r iterate.Rank, node runner.Node, names []string) error) error {
 	names := make([]string, peers)
 	for r := range names {
 		names[r] = fmt.Sprintf("peer-%d", r)
 	}
 	if peers == 1 {
-		return run(ctx, 0, nil, names)
+		return run(context.WithoutCancel(ctx), 0, nil, names)
 	}
-	// The end of ctx is an early end of the run, which the peers agree on over their nodes: these stay.
+	// When ctx ends, the peers agree on an early end over their nodes, so these must be connected and stay
+	// open.
 	failed, fail := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer fail(nil)
 	nodes, err := listen(names, log)
@@ -41,31 +42,26 @@ func together(ctx context.Context, peers int, links func(iterate.Rank) []iterate
 	}
 	context.AfterFunc(failed, func() {
 		for _, n := range nodes {
-			_ = n.Abort() // ends every call that waits for a peer
+			_ = n.Abort() // ends all calls that wait for a peer
 		}
 	})
-	errs := make([]error, peers)
 	var all sync.WaitGroup
 	for r, n := range nodes {
 		all.Go(func() {
-			err := connect(ctx, n, links(iterate.Rank(r)), nodes, names)
+			err := connect(failed, n, links(iterate.Rank(r)), nodes, names)
 			if err == nil {
-				err = run(ctx, iterate.Rank(r), runner.Over(n), names)
+				err = run(failed, iterate.Rank(r), runner.Over(n), names)
 			}
 			if err != nil {
-				errs[r] = fmt.Errorf("peer %d: %w", r, err)
-				fail(errs[r])
+				fail(fmt.Errorf("peer %d: %w", r, err))
 			}
 		})
 	}
 	all.Wait()
-	if cause := context.Cause(failed); cause != nil && !errors.Is(cause, context.Canceled) {
-		return cause // the others follow from the first one
-	}
-	return errors.Join(errs...)
+	return context.Cause(failed) // the first error; the others are its consequences
 }
 
-// listen opens a node for every name. Only nodes that know a fresh key connect.
+// listen opens a node for every name. A fresh shared key authenticates them to each other.
 func listen(names []string, log zerolog.Logger) ([]*driver.Node, error) {
 	key := driver.NewKey()
 	var nodes []*driver.Node
@@ -90,7 +86,7 @@ func listen(names []string, log zerolog.Logger) ([]*driver.Node, error) {
 	return nodes, nil
 }
 
-// connect connects a node to the peers it exchanges anything with.
+// connect connects a node to the peers of its links.
 func connect(ctx context.Context, n *driver.Node, links []iterate.Link, nodes []*driver.Node, names []string) error {
 	for _, l := range links {
 		if err := n.Connect(ctx, names[l.Rank], nodes[l.Rank].ControlAddr().String()); err != nil {

@@ -32,7 +32,7 @@ func (c *Cluster) checkCover() error {
 	given, taken := 0, 0
 	for _, p := range c.peers {
 		o := p.worker.Outcome()
-		given, taken = given+o.Given, taken+o.Taken
+		given, taken = given+o.PlanesSent, taken+o.PlanesReceived
 	}
 	if given != taken || given > 0 && !s.Balance {
 		return fmt.Errorf("sim: %d planes were given, %d taken", given, taken)

@@ -52,7 +52,7 @@ func (c *Cluster) Check() (*Result, error) {
 	for _, p := range c.peers {
 		r.Outcomes = append(r.Outcomes, p.worker.Outcome())
 		r.Points += p.points
-		r.Planes += p.worker.Outcome().Given
+		r.Planes += p.worker.Outcome().PlanesSent
 		changes, _ := p.Exchange.Changes()
 		r.Changes += uint64(changes)
 		r.Reconnects += p.node.Counters().Reconnects

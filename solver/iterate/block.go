@@ -11,39 +11,40 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// Block is one peer's part of an iteration x ← F(x): the unknowns that the peer owns, and the part
-// of F that computes them. NewPeer makes a Peer of it, which runs in every scheme.
+// Block is one peer's part of an iteration x ← F(x): the unknowns that the peer owns, and the part of F that
+// computes them. NewPeer returns a Peer for it, which runs in every scheme.
 //
-// A run converges when F is a contraction: in any norm for Synchronous, and in a weighted maximum
-// norm for schemes that read old values (El Tarazi, Numer. Math. 39, 1982; Bertsekas and
-// Tsitsiklis, Parallel and Distributed Computation, 1989, section 6.2). The residual that decides
-// when a run ends is ‖x − F(x)‖₂ of the assembled vector, relative to that of the starting vector.
+// A run converges if F is a contraction: in any norm for Synchronous, in a weighted maximum norm for schemes
+// that read old values (El Tarazi, Numer. Math. 39, 1982; Bertsekas and Tsitsiklis, Parallel and Distributed
+// Computation, 1989, section 6.2). The residual that ends a run is ‖x − F(x)‖₂ of the assembled vector,
+// relative to that of the starting vector.
 //
-// The methods are called by one goroutine at a time, never concurrently for one Block.
+// The methods of one Block are never called concurrently.
 type Block interface {
 	// Values returns the number of unknowns of the block.
 	Values() int
-	// Neighbours returns the peers that this block exchanges values with, and which ones. The peer
-	// at the other end must return the same values in the same order.
+	// Neighbours returns the peers that this block exchanges values with. If a sends n values to b, b must
+	// receive n values from a, in the same order. NewPeer calls it once.
 	Neighbours() []Neighbour
-	// Start writes the starting values of the block; len(x) is Values().
+	// Start writes the starting values of the block to x, which has Values elements, all 0.
 	Start(x []float64)
-	// Relax writes the block's part of F to next. x holds the block's values, ghosts those of other
-	// blocks: Neighbour.Receive says which ones. It must depend on x and ghosts alone, and must not
-	// change them or keep them.
+	// Relax writes the block's part of F(x) to next. x holds the values of the block, ghosts values of
+	// other blocks at the positions of Neighbour.Receive. The result must depend on x and ghosts only;
+	// Relax must not change or keep them.
 	Relax(next, x, ghosts []float64)
 }
 
-// Neighbour says what a block exchanges with another peer.
+// Neighbour lists the values that a block exchanges with another peer.
 type Neighbour struct {
 	Rank Rank
-	// Send holds the indices of the block's own values that the neighbour reads.
+	// Send holds the indices of the block's values that the neighbour reads.
 	Send []int
-	// Receive holds the positions in ghosts of the values that the neighbour sends, in its order.
+	// Receive holds the positions in ghosts of the values that the neighbour sends, in its order. Each
+	// position occurs once in all neighbours of a block.
 	Receive []int
 }
 
-// bytes returns the length of a halo, the same both ways as the slots of a session are.
+// bytes returns the length of a halo. It is the same in both directions because the slots of a session are.
 func (n *Neighbour) bytes() int { return 8 * max(len(n.Send), len(n.Receive)) }
 
 // blockPeer is the Peer of a Block.
@@ -52,14 +53,14 @@ type blockPeer struct {
 	block      Block
 	neighbours []Neighbour // of Halos, in the same order
 
-	x, next  []float64 // iterate k; iterate k+1 while it is made or sent, k−1 otherwise
-	ghosts   []float64
-	captured []float64 // of the snapshot in progress or agreed
-	image    []float64 // F of what was captured
+	x, next   []float64 // iterate k; iterate k+1 while it is made or sent, k−1 otherwise
+	ghosts    []float64
+	capturedX []float64 // of the snapshot in progress or agreed
+	imageOfX  []float64 // F of what was captured
 
 	phase    phase
 	measures bool
-	at       int // halos sent
+	sent     int // halos sent
 	squares  kernel.Sum
 }
 
@@ -74,9 +75,11 @@ const (
 	phaseSend                  // the next iterate is sent
 )
 
-// NewPeer returns the peer c.Rank of a run, whose part is b. All peers of a run have the same Config
-// but for Rank.
+// NewPeer returns peer c.Rank of a run with block b. The Config of all peers must be equal but for Rank.
 func NewPeer(c Config, b Block) (Peer, error) {
+	if b == nil {
+		return nil, errors.New("iterate: no block")
+	}
 	if err := c.check(); err != nil {
 		return nil, err
 	}
@@ -100,7 +103,7 @@ func NewPeer(c Config, b Block) (Peer, error) {
 	}
 	w.Channels = slices.Clone(w.Halos)
 	for _, q := range w.Tree.edges() {
-		if find(w.Channels, q) == nil {
+		if findChannel(w.Channels, q) == nil {
 			w.Channels = append(w.Channels, NewChannel(q, 0, c.Scheme.Between(c.Rank, q)))
 		}
 	}
@@ -118,17 +121,25 @@ func NewPeer(c Config, b Block) (Peer, error) {
 	return w, nil
 }
 
-// check refuses what no run can have.
+// check returns an error for settings that no run can have, and sets defaults.
 func (c *Config) check() error {
 	switch {
 	case c.Scheme == nil:
 		return errors.New("iterate: a run needs a scheme")
 	case c.Peers < 1 || c.Rank < 0 || int(c.Rank) >= c.Peers:
-		return fmt.Errorf("iterate: rank %d of %d peers; ranks run from 0 to the number of peers minus 1", c.Rank, c.Peers)
+		return fmt.Errorf(
+			"iterate: rank %d of %d peers; ranks run from 0 to the number of peers minus 1",
+			c.Rank,
+			c.Peers,
+		)
 	case !(c.Tolerance >= 0):
 		return fmt.Errorf("iterate: the tolerance is %v; it must not be negative", c.Tolerance)
 	case c.CheckEvery > 0 && c.Lag > c.CheckEvery:
-		return fmt.Errorf("iterate: a lag of %d sweeps is longer than the %d sweeps between two checks", c.Lag, c.CheckEvery)
+		return fmt.Errorf(
+			"iterate: a lag of %d sweeps is longer than the %d sweeps between two checks",
+			c.Lag,
+			c.CheckEvery,
+		)
 	}
 	if c.Repeat <= 0 {
 		c.Repeat = DefaultRepeat
@@ -139,12 +150,18 @@ func (c *Config) check() error {
 	return CheckScheme(c.Scheme, c.Peers)
 }
 
-// checkNeighbours refuses neighbours that cannot be, and returns the number of ghosts.
+// checkNeighbours returns the number of ghosts, and an error for invalid neighbours.
 func (w *blockPeer) checkNeighbours(values int) (ghosts int, err error) {
+	taken := map[int]bool{}
 	for i, q := range w.neighbours {
 		switch {
 		case q.Rank < 0 || int(q.Rank) >= w.Config.Peers || q.Rank == w.Config.Rank:
-			return 0, fmt.Errorf("iterate: rank %d has rank %d as a neighbour, in a run of %d peers", w.Config.Rank, q.Rank, w.Config.Peers)
+			return 0, fmt.Errorf(
+				"iterate: rank %d has rank %d as a neighbour, in a run of %d peers",
+				w.Config.Rank,
+				q.Rank,
+				w.Config.Peers,
+			)
 		case len(q.Send) == 0 && len(q.Receive) == 0:
 			return 0, fmt.Errorf("iterate: rank %d exchanges no values with its neighbour %d", w.Config.Rank, q.Rank)
 		}
@@ -155,20 +172,35 @@ func (w *blockPeer) checkNeighbours(values int) (ghosts int, err error) {
 		}
 		for _, at := range q.Send {
 			if at < 0 || at >= values {
-				return 0, fmt.Errorf("iterate: rank %d sends value %d to rank %d; it has values 0 to %d", w.Config.Rank, at, q.Rank, values-1)
+				return 0, fmt.Errorf(
+					"iterate: rank %d sends value %d to rank %d; it has values 0 to %d",
+					w.Config.Rank,
+					at,
+					q.Rank,
+					values-1,
+				)
 			}
 		}
 		for _, at := range q.Receive {
-			if at < 0 {
-				return 0, fmt.Errorf("iterate: rank %d receives a value from rank %d at position %d", w.Config.Rank, q.Rank, at)
+			switch {
+			case at < 0:
+				return 0, fmt.Errorf("iterate: rank %d receives from rank %d at position %d; positions begin at 0",
+					w.Config.Rank, q.Rank, at)
+			case taken[at]:
+				return 0, fmt.Errorf(
+					"iterate: rank %d receives at position %d twice; every ghost has one source",
+					w.Config.Rank,
+					at,
+				)
 			}
+			taken[at] = true
 			ghosts = max(ghosts, at+1)
 		}
 	}
 	return ghosts, nil
 }
 
-// heapTree is the place of a rank in the binary tree of all ranks.
+// heapTree returns the place of a rank in the binary tree of all ranks.
 func heapTree(r Rank, peers int) Tree {
 	t := Tree{Parent: (r - 1) / 2}
 	if r == 0 {
@@ -180,13 +212,13 @@ func heapTree(r Rank, peers int) Tree {
 	return t
 }
 
-// Next says what to do now; see Peer.
+// Next returns the next operation; see Peer.
 func (w *blockPeer) Next(now time.Duration) Op {
 	w.Now = now
 	for {
 		switch {
 		case w.Queued():
-			return w.PopOutbox()
+			return w.Pop()
 		case w.Fault != nil:
 			return Op{Kind: OpFail, Err: w.Fault}
 		case w.Done:
@@ -204,20 +236,20 @@ func (w *blockPeer) Next(now time.Duration) Op {
 		}
 		action := w.Rule.Next()
 		if w.Queued() {
-			continue // the messages of the rule go first
+			continue // messages of the rule precede the action
 		}
 		switch action {
-		case Sweep, SweepMeasure, MeasureCurrent:
+		case ActionSweep, ActionSweepMeasure, ActionMeasure:
 			if !w.Readable() {
 				return w.Wait(now)
 			}
-			w.phase, w.measures = phaseRelax, action == SweepMeasure
-			if action == MeasureCurrent {
+			w.phase, w.measures = phaseRelax, action == ActionSweepMeasure
+			if action == ActionMeasure {
 				w.phase = phaseMeasure
 			}
-		case MeasureCaptured:
+		case ActionMeasureCaptured:
 			w.phase = phaseMeasureCaptured
-		case Done:
+		case ActionDone:
 			w.Done = true
 		default:
 			return w.Wait(now)
@@ -235,13 +267,13 @@ func (w *blockPeer) proceed(now time.Duration) (Op, bool) {
 		if w.phase == phaseSend {
 			label++
 		}
-		for w.at < len(w.Halos) {
-			w.at++
+		for w.sent < len(w.Halos) {
+			w.sent++
 			if !w.Rule.SkipSend(label) {
-				return w.SendOp(now, w.Halos[w.at-1], label), true
+				return w.SendOp(now, w.Halos[w.sent-1], label), true
 			}
 		}
-		w.at = 0
+		w.sent = 0
 		if w.phase == phaseSend {
 			w.finish()
 		} else {
@@ -252,7 +284,7 @@ func (w *blockPeer) proceed(now time.Duration) (Op, bool) {
 	return Op{Kind: OpRelax, Part: int(w.phase), Points: w.block.Values()}, true
 }
 
-// Relax does the part that Next asked for; see Peer.
+// Relax carries out an OpRelax; see Peer.
 func (w *blockPeer) Relax(op Op) {
 	if op.Kind != OpRelax || op.Part != int(w.phase) {
 		return
@@ -267,16 +299,16 @@ func (w *blockPeer) Relax(op Op) {
 		}
 	case phaseMeasure:
 		w.readHalos()
-		w.measured(w.x)
+		w.measure(w.x)
 	case phaseMeasureCaptured:
 		for i, c := range w.Halos {
 			w.unpack(i, c.Agreed.Data)
 		}
-		w.measured(w.captured)
+		w.measure(w.capturedX)
 	}
 }
 
-// readHalos brings the newest readable halos to the ghosts. Later arrivals wait for the next sweep.
+// readHalos copies the newest readable halos to the ghosts. Later arrivals are read by the next sweep.
 func (w *blockPeer) readHalos() {
 	for i, c := range w.Halos {
 		if s := c.Pick(w.Iterate); s != nil {
@@ -285,19 +317,18 @@ func (w *blockPeer) readHalos() {
 	}
 }
 
-// measured measures the residual of values with the ghosts.
-func (w *blockPeer) measured(x []float64) {
-	if w.image == nil {
-		w.image = make([]float64, len(x))
+// measure measures the residual of x with the ghosts.
+func (w *blockPeer) measure(x []float64) {
+	if w.imageOfX == nil {
+		w.imageOfX = make([]float64, len(x))
 	}
-	w.block.Relax(w.image, x, w.ghosts)
-	squares := distance(x, w.image)
+	w.block.Relax(w.imageOfX, x, w.ghosts)
+	squares := distance(x, w.imageOfX)
 	w.phase = phaseIdle
 	w.report(&squares)
 }
 
-// report hands a residual to the rule. The first one is of the starting vector, which all others are
-// relative to.
+// report passes a residual to the rule. The first one, of the starting vector, is the reference.
 func (w *blockPeer) report(squares *kernel.Sum) {
 	if w.Iterate == 0 {
 		w.Reference = *squares
@@ -326,7 +357,7 @@ func distance(x, y []float64) kernel.Sum {
 	return s
 }
 
-// Pack writes the halo that op asks for; see Peer.
+// Pack writes the halo of an OpSend; see Peer.
 func (w *blockPeer) Pack(op Op, dst []byte) {
 	i := slices.IndexFunc(w.Halos, func(c *Channel) bool { return c.Rank == op.To })
 	if i < 0 || op.Kind != OpSend {
@@ -354,32 +385,32 @@ func (w *blockPeer) unpack(i int, data []byte) {
 	}
 }
 
-// Halo takes values of a neighbour; see Peer.
+// Halo passes in a halo; see Peer.
 func (w *blockPeer) Halo(_ time.Duration, q Rank, tag uint32, label uint64, data []byte) error {
-	c, s, err := w.Arrival(q, label, data, w.phase == phaseRelax || w.phase == phaseSend)
+	c, s, err := w.HaloFrom(q, label, data, w.phase == phaseRelax || w.phase == phaseSend)
 	if c == nil {
 		return err
 	}
-	return c.Arrived(tag, s, w.Steps.Parity)
+	return c.Store(tag, s, w.Steps.Parity)
 }
 
 // Capture implements SnapshotSource.
 func (w *blockPeer) Capture() {
-	w.captured = append(w.captured[:0], w.x...)
+	w.capturedX = append(w.capturedX[:0], w.x...)
 	w.CapturedAt = w.Iterate
 }
 
-// Release implements SnapshotSource; the next Capture overwrites what was captured.
+// Release implements SnapshotSource. The next Capture overwrites the captured values.
 func (w *blockPeer) Release() {}
 
 // PackCaptured implements SnapshotSource.
 func (w *blockPeer) PackCaptured(i int, dst []byte) {
 	if i < len(w.neighbours) {
-		w.pack(i, dst, w.captured)
+		w.pack(i, dst, w.capturedX)
 	}
 }
 
-// Halt implements SnapshotSource: a sweep that has begun is finished.
+// Halt implements SnapshotSource: a sweep in progress is finished.
 func (w *blockPeer) Halt() Iteration {
 	if w.phase == phaseRelax || w.phase == phaseSend {
 		return w.Iterate + 1
@@ -387,25 +418,25 @@ func (w *blockPeer) Halt() Iteration {
 	return w.Iterate
 }
 
-// Magnitudes implements SnapshotSource. A Block has none, so a run does not end for rounding: its
-// tolerance must be above it.
+// Magnitudes implements SnapshotSource. A Block has no magnitudes, so stagnation is not detected: the tolerance
+// must be above the rounding errors.
 func (w *blockPeer) Magnitudes() kernel.Sum { return kernel.Sum{} }
 
 // Receive implements SnapshotSource.
 func (w *blockPeer) Receive(_ *Channel, m *Message) error {
-	return fmt.Errorf("kind %d, which only methods of obstacle problems use", m.Kind)
+	return fmt.Errorf("message kind %d, which only methods of obstacle problems use", m.Kind)
 }
 
-// Solution writes the agreed values of the block after OpDone, and the newest iterate before.
+// Solution writes the agreed values of the block after OpDone, the newest iterate before.
 func (w *blockPeer) Solution(dst []float64) {
 	src := w.x
-	if w.Done && !w.Config.Scheme.Lockstep() && w.captured != nil {
-		src = w.captured
+	if w.Done && !w.Config.Scheme.Lockstep() && w.capturedX != nil {
+		src = w.capturedX
 	}
 	copy(dst, src)
 }
 
-// Links returns the neighbours and the peers next to this one in the tree.
+// Links returns the links to the neighbours and to the adjacent peers in the tree.
 func (w *blockPeer) Links() []Link {
 	var out []Link
 	for _, c := range w.Channels {

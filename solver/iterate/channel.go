@@ -5,175 +5,206 @@ import (
 	"time"
 )
 
-// Channel is one neighbour as the rules of exchange and of termination see it: the halo
-// session, whose slots hold the newest values that arrived, and the agreement session.
+// Channel is the state of the exchange with one peer: the halo session, whose slots hold the
+// newest values received, and the agreement session.
 type Channel struct {
 	Rank   Rank
-	Bytes  int    // length of a halo; 0: the two peers exchange no halo
-	Scheme Scheme // in force between the two peers
-	Shift  uint   // a label is iterate<<shift; below it counts parts of the next iterate
+	Bytes  int    // length of a halo; 0 if the two peers exchange none
+	Scheme Scheme // between the two peers
+	// LabelShift is the number of low bits of a label that number the parts of the next iterate: the
+	// label of part p after iterate k is k<<LabelShift + p.
+	LabelShift uint
 
-	slots       []slot
-	Agreed      slot // the newest values that arrived on the agreement session
+	slots       []Slot
+	Agreed      Slot // newest values received on the agreement session
 	lastSent    time.Duration
-	Sent        bool // a halo was sent, so there is one to repeat
-	RepeatOlder bool // lockstep over a lossy session: the older halo comes next
+	Sent        bool // a halo was sent and can be repeated
+	RepeatOlder bool // in lockstep over a lossy session: repeat the older halo next
 
-	Step   int      // time step in progress
-	Opened bool     // the first halos of the step were exchanged before it began
-	early  [][]byte // agreement messages of the next step
+	Step          int      // time step in progress
+	Opened        bool     // the first halos of the step were exchanged before it began
+	earlyMessages [][]byte // agreement messages of the next time step
 
-	Age     int       // moves of the boundary between the two peers, in this step
-	MovedAt Iteration // the iterate at which it moved last
+	BoundaryMoves int       // moves of the boundary between the two peers, in this time step
+	MovedAt       Iteration // iterate at which the boundary moved last
 }
 
-// NewChannel returns the channel to peer q, whose halos have that many bytes.
+// NewChannel returns the channel to peer q with halos of the given length.
 func NewChannel(q Rank, bytes int, s Scheme) *Channel {
-	return &Channel{Rank: q, Bytes: bytes, Scheme: s, slots: make([]slot, s.Slots())}
+	return &Channel{Rank: q, Bytes: bytes, Scheme: s, slots: make([]Slot, s.Slots())}
 }
 
-// slot holds a halo of the neighbour; data aliases the caller's buffer.
-type slot struct {
-	have  bool
-	step  int
-	age   int // of the boundary
-	Label Iteration
-	Data  []byte
+// Slot holds a halo received from a neighbour. Data aliases the caller's buffer.
+type Slot struct {
+	present bool
+	step    int
+	moves   int // of the boundary
+	Label   Iteration
+	Data    []byte
 }
 
-// older reports whether s is of an earlier time than c.
-func (s *slot) older(c *slot) bool {
-	return PackLabel(s.step, s.age, s.Label) < PackLabel(c.step, c.age, c.Label)
+// older reports whether s was made before c.
+func (s *Slot) older(c *Slot) bool {
+	return PackLabel(s.step, s.moves, s.Label) < PackLabel(c.step, c.moves, c.Label)
 }
 
-// A halo's label holds the iterate of a time step, above it how often the boundary between
-// the two peers had moved in that step, and on top the step, 0 in a stationary run. So
-// a halo that is put together from several is as old as the oldest of them.
+// The label of a halo holds, from the low bits up: the iterate, the number of moves of the boundary
+// between the two peers, and the time step (0 in a stationary run). So labels order halos by age,
+// and a halo assembled from segments of several has the smallest of their labels.
 const (
-	sweepBits = 36
-	ageBits   = 7
-	MostAge   = 1<<ageBits - 1
+	iterateBits      = 36
+	moveBits         = 7
+	MaxBoundaryMoves = 1<<moveBits - 1
 )
 
-// PackLabel returns the label of a halo: the time step, how often the boundary between the two peers had moved
-// in it, and the iterate.
-func PackLabel(step, age int, sweep Iteration) uint64 {
-	return uint64(step)<<(sweepBits+ageBits) | uint64(age)<<sweepBits | uint64(sweep)
+// PackLabel returns the label of a halo of a time step after the given number of boundary moves.
+func PackLabel(step, moves int, iterate Iteration) uint64 {
+	return uint64(step)<<(iterateBits+moveBits) | uint64(moves)<<iterateBits | uint64(iterate)
 }
 
 // UnpackLabel is the inverse of PackLabel.
-func UnpackLabel(label uint64) (step, age int, sweep Iteration) {
-	return int(label >> (sweepBits + ageBits)), int(label>>sweepBits) & MostAge, Iteration(label & (1<<sweepBits - 1))
+func UnpackLabel(label uint64) (step, moves int, iterate Iteration) {
+	return int(
+			label >> (iterateBits + moveBits),
+		), int(
+			label>>iterateBits,
+		) & MaxBoundaryMoves, Iteration(
+			label & (1<<iterateBits - 1),
+		)
 }
 
-// LabelIterate returns the iterate, within its time step, that the label of a halo (Op.Label) names.
+// LabelIterate returns the iterate within its time step of the label of a halo (Op.Label).
 func LabelIterate(label uint64) Iteration {
-	_, _, sweep := UnpackLabel(label)
-	return sweep
+	_, _, iterate := UnpackLabel(label)
+	return iterate
 }
 
-// Begin forgets the halos of the step before; what has arrived of the new one stays.
+// Begin begins a time step: it discards the halos of the previous step and keeps those of the new one.
 func (c *Channel) Begin(step int) {
 	c.Step = step
 	c.Opened, c.Sent = false, false
-	c.RepeatOlder, c.Agreed.have = false, false
-	c.Age, c.MovedAt = 0, 0
+	c.RepeatOlder, c.Agreed.present = false, false
+	c.BoundaryMoves, c.MovedAt = 0, 0
 }
 
-// Pick returns the newest values that relaxation k may read, nil if none has arrived.
-func (c *Channel) Pick(k Iteration) *slot {
-	var best *slot
+// Pick returns the newest halo that relaxation k may read, nil if there is none.
+func (c *Channel) Pick(k Iteration) *Slot {
+	var best *Slot
 	for i := range c.slots {
 		best = c.newer(best, &c.slots[i], k)
 	}
 	return c.newer(best, &c.Agreed, k)
 }
 
-func (c *Channel) newer(best, s *slot, k Iteration) *slot {
-	if !s.have || s.step != c.Step || s.age != c.Age || !c.Scheme.Admit(k, s.Label>>c.Shift, c.Rank) ||
+func (c *Channel) newer(best, s *Slot, k Iteration) *Slot {
+	if !s.present || s.step != c.Step || s.moves != c.BoundaryMoves ||
+		!c.Scheme.Admit(k, s.Label>>c.LabelShift, c.Rank) ||
 		best != nil && best.Label >= s.Label {
 		return best
 	}
 	return s
 }
 
-// Arrived records what a slot of the caller's now holds. In lockstep an older iterate than the
-// slot held is refused. Iterate parity+label of the run goes under that tag; the halos that open
-// the next step arrive before that is known here.
-func (c *Channel) Arrived(tag uint32, s slot, parity Iteration) error {
+// Store records a halo received under a tag. parity is TimeSteps.Parity: iterate parity+label of
+// the run has a fixed tag. The tag of a halo of the next time step is not checked, because parity
+// is not known yet. In lockstep an older halo than the stored one is an error.
+func (c *Channel) Store(tag uint32, s Slot, parity Iteration) error {
 	if int64(tag) >= int64(len(c.slots)) {
-		return fmt.Errorf("solver: a face of rank %d came under tag %d; there are %d slots", c.Rank, tag, len(c.slots))
+		return fmt.Errorf(
+			"iterate: a halo of rank %d has tag %d; the session has %d slots: do both peers use the same scheme?",
+			c.Rank,
+			tag,
+			len(c.slots),
+		)
 	}
 	if len(s.Data) != c.Bytes {
-		return fmt.Errorf("solver: a face of rank %d has %d bytes; it must have %d: do both peers use the same partition?",
-			c.Rank, len(s.Data), c.Bytes)
+		return fmt.Errorf(
+			"iterate: a halo of rank %d has %d bytes; %d are expected: do both peers use the same partition?",
+			c.Rank,
+			len(s.Data),
+			c.Bytes,
+		)
 	}
 	if s.step == c.Step && c.tag(parity, s.Label) != tag {
-		return fmt.Errorf("solver: rank %d sent iterate %d under tag %d of %d", c.Rank, s.Label, tag, len(c.slots))
+		return fmt.Errorf("iterate: rank %d sent iterate %d under tag %d; tag %d is expected",
+			c.Rank, s.Label, tag, c.tag(parity, s.Label))
 	}
-	if old := &c.slots[tag]; c.Scheme.Lockstep() && old.have && s.older(old) {
-		return fmt.Errorf("solver: rank %d sent iterate %d after %d", c.Rank, s.Label, old.Label)
+	if old := &c.slots[tag]; c.Scheme.Lockstep() && old.present && s.older(old) {
+		return fmt.Errorf("iterate: rank %d sent iterate %d after iterate %d; halos in lockstep must arrive in order",
+			c.Rank, s.Label, old.Label)
 	}
-	s.have = true
+	s.present = true
 	c.slots[tag] = s
 	return nil
 }
 
-// tag is that of the slot in which values of a label travel.
+// tag returns the tag under which the halo with a label is sent.
 func (c *Channel) tag(parity, label Iteration) uint32 {
-	return uint32(uint64(parity+label>>c.Shift) % uint64(len(c.slots)))
+	return uint32(uint64(parity+label>>c.LabelShift) % uint64(len(c.slots)))
 }
 
-// TakeOpening takes iterate 0 of the step from the slot that it arrived in. It reports whether
-// it has arrived.
+// TakeOpening copies iterate 0 of the time step from its slot to Agreed. It reports whether
+// the halo has arrived.
 func (c *Channel) TakeOpening() bool {
 	for i := range c.slots {
 		s := &c.slots[i]
-		if s.have && s.step == c.Step && s.Label == 0 {
+		if s.present && s.step == c.Step && s.Label == 0 {
 			if c.Agreed.Data == nil {
 				c.Agreed.Data = make([]byte, c.Bytes)
 			}
 			copy(c.Agreed.Data, s.Data)
-			c.Agree(c.Step, 0, true)
+			c.LabelAgreed(c.Step, 0, true)
 			c.Opened = true
 		}
 	}
 	return c.Opened
 }
 
-// Agree labels the values in agreed.
-func (c *Channel) Agree(step int, label Iteration, have bool) {
-	c.Agreed.have = have
-	c.Agreed.step, c.Agreed.age = step, c.Age
+// LabelAgreed sets the label of the values in Agreed and whether relaxations may read them.
+func (c *Channel) LabelAgreed(step int, label Iteration, present bool) {
+	c.Agreed.present = present
+	c.Agreed.step = step
+	c.Agreed.moves = c.BoundaryMoves
 	c.Agreed.Label = label
 }
 
-// Arrival finds whom a halo is from and what its label says; a nil channel without an error is
-// a halo of an old time step. sweeping: the sweep after the newest complete iterate is in progress.
-func (p *Coordination) Arrival(q Rank, label uint64, data []byte, sweeping bool) (*Channel, slot, error) {
-	c := find(p.Halos, q)
+// HaloFrom returns the channel and the decoded label of a halo from rank q. The channel is nil without
+// an error if the halo belongs to a past time step and has to be dropped. sweeping reports whether the
+// sweep that makes iterate Iterate+1 is in progress.
+func (p *Coordination) HaloFrom(q Rank, label uint64, data []byte, sweeping bool) (*Channel, Slot, error) {
+	c := findChannel(p.Halos, q)
 	if c == nil {
-		return nil, slot{}, fmt.Errorf("solver: a face from rank %d, which is no neighbour of rank %d", q, p.Config.Rank)
+		return nil, Slot{}, fmt.Errorf(
+			"iterate: a halo from rank %d, which is not a neighbour of rank %d",
+			q,
+			p.Config.Rank,
+		)
 	}
-	step, age, sweep := UnpackLabel(label)
+	step, moves, iterate := UnpackLabel(label)
 	if step < p.Steps.Current {
-		p.Steps.stale++
-		return nil, slot{}, nil
+		p.Steps.staleHalos++
+		return nil, Slot{}, nil
 	}
-	if step > min(p.Steps.Current+1, p.Steps.Of) || c.Scheme.Lockstep() && sweep > p.reach(step, sweeping) {
-		return nil, slot{}, fmt.Errorf("solver: a face from rank %d: iterate %d of step %d, which it cannot have made: this peer is at %d of step %d",
-			q, sweep, step, p.Iterate, p.Steps.Current)
+	if step > min(p.Steps.Current+1, p.Steps.Total) ||
+		c.Scheme.Lockstep() && iterate > p.newestPossible(step, sweeping) {
+		return nil, Slot{}, fmt.Errorf("iterate: rank %d sent iterate %d of time step %d, which it cannot have made: "+
+			"this peer is at iterate %d of time step %d", q, iterate, step, p.Iterate, p.Steps.Current)
 	}
-	if age > 0 && !p.Config.Moves || step == p.Steps.Current && age > c.Age+1 {
-		return nil, slot{}, fmt.Errorf("solver: a face from rank %d beyond %d moves of the cut; there have been %d", q, age, c.Age)
+	if moves > 0 && !p.Config.Moves || step == p.Steps.Current && moves > c.BoundaryMoves+1 {
+		return nil, Slot{}, fmt.Errorf(
+			"iterate: a halo from rank %d after %d moves of the boundary; this peer knows of %d",
+			q,
+			moves,
+			c.BoundaryMoves,
+		)
 	}
-	return c, slot{step: step, age: age, Label: sweep, Data: data}, nil
+	return c, Slot{step: step, moves: moves, Label: iterate, Data: data}, nil
 }
 
-// reach is the newest iterate of a time step that a neighbour in lockstep can have
-// made: to make iterate k+1 it needs iterate k of this peer, which leaves before the
-// sweep that makes it has ended.
-func (p *Coordination) reach(step int, sweeping bool) Iteration {
+// newestPossible returns the newest iterate of a time step that a neighbour in lockstep can have made.
+// To make iterate k+1 it needs iterate k of this peer, which is sent before the sweep
+// that makes it has ended.
+func (p *Coordination) newestPossible(step int, sweeping bool) Iteration {
 	switch {
 	case step > p.Steps.Current:
 		return 0
@@ -183,16 +214,16 @@ func (p *Coordination) reach(step int, sweeping bool) Iteration {
 	return p.Iterate + 1
 }
 
-// SendOp is the operation that sends the values of a label to a neighbour.
+// SendOp returns the operation that sends the halo with a label to a neighbour.
 func (p *Coordination) SendOp(now time.Duration, c *Channel, label Iteration) Op {
 	c.lastSent, c.Sent = now, true
 	return Op{
-		Kind: OpSend, To: c.Rank, Bytes: c.Bytes, Label: PackLabel(p.Steps.Current, c.Age, label),
+		Kind: OpSend, To: c.Rank, Bytes: c.Bytes, Label: PackLabel(p.Steps.Current, c.BoundaryMoves, label),
 		Tag: c.tag(p.Steps.Parity, label),
 	}
 }
 
-// Readable reports whether relaxation iterate may read values of every neighbour.
+// Readable reports whether relaxation Iterate can begin: every neighbour has sent a halo that it may read.
 func (p *Coordination) Readable() bool {
 	for _, c := range p.Halos {
 		if c.Pick(p.Iterate) == nil {
@@ -202,8 +233,9 @@ func (p *Coordination) Readable() bool {
 	return true
 }
 
-// Wait repeats the newest halos when they are due (asynchronous sessions lose messages),
-// and otherwise waits, at most until that is so.
+// Wait returns the operation of a peer that can do nothing before an arrival. If a halo on an
+// asynchronous session, which may lose messages, is due to be repeated, Wait repeats it; otherwise it
+// waits until then.
 func (p *Coordination) Wait(now time.Duration) Op {
 	until := time.Duration(0)
 	for _, c := range p.Halos {
@@ -212,17 +244,17 @@ func (p *Coordination) Wait(now time.Duration) Op {
 		}
 		if c.RepeatOlder {
 			c.RepeatOlder = false
-			return p.SendOp(now, c, (p.Iterate-1)<<c.Shift)
+			return p.SendOp(now, c, (p.Iterate-1)<<c.LabelShift)
 		}
 		if !c.Sent {
 			continue
 		}
 		due := c.lastSent + p.Config.Repeat
 		if now >= due {
-			// In lockstep the neighbour may still need the iterate before, unless the boundary
-			// has moved since: then it was there.
+			// In lockstep the neighbour may still need the previous iterate. If the boundary has
+			// moved since, the neighbour has received that iterate.
 			c.RepeatOlder = p.Iterate > c.MovedAt && c.Scheme.Lockstep()
-			return p.SendOp(now, c, p.Iterate<<c.Shift)
+			return p.SendOp(now, c, p.Iterate<<c.LabelShift)
 		}
 		if until == 0 || due < until {
 			until = due
@@ -232,20 +264,20 @@ func (p *Coordination) Wait(now time.Duration) Op {
 }
 
 // Expects returns the tag of the next halo on a channel, and reports whether its slot may be written
-// before the halo is received. taken reports that relaxation Iterate has read its halos. In
-// lockstep iterates k and k+2 share a slot, and no other relaxation than k reads iterate k.
-func (p *Coordination) Expects(c *Channel, taken bool) (tag uint32, ok bool) {
+// before the halo is received. halosRead reports that relaxation Iterate has read its halos. In
+// lockstep iterates k and k+2 share a slot, and only relaxation k reads iterate k.
+func (p *Coordination) Expects(c *Channel, halosRead bool) (tag uint32, ok bool) {
 	if c.Scheme.Asynchronous() || len(c.slots) != 2 || c.Step != p.Steps.Current {
 		return 0, false
 	}
 	newest, next := &c.slots[0], &c.slots[1]
-	if next.have && newest.older(next) || !newest.have {
+	if next.present && newest.older(next) || !newest.present {
 		newest, next = next, newest
 	} else {
 		tag = 1
 	}
-	if !newest.have || newest.step != p.Steps.Current {
+	if !newest.present || newest.step != p.Steps.Current {
 		return 0, false
 	}
-	return tag, !next.have || next.Label < p.Iterate || next.Label == p.Iterate && taken
+	return tag, !next.present || next.Label < p.Iterate || next.Label == p.Iterate && halosRead
 }

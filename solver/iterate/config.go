@@ -2,30 +2,31 @@ package iterate
 
 import "time"
 
-// DefaultRepeat is Config.Repeat where that is 0.
+// DefaultRepeat is used when Config.Repeat is 0.
 const DefaultRepeat = 5 * time.Millisecond
 
-// Config is what the rules of exchange and termination have to know of a run. Rank, Peers, Scheme and
-// Tolerance are required.
+// Config holds the settings of a run for the rules of exchange and termination. Rank, Peers, Scheme
+// and Tolerance are required; all peers of a run have the same values of all fields but Rank.
 type Config struct {
 	Rank   Rank
 	Peers  int
 	Scheme Scheme
-	// Tolerance ends the run when the relative residual is at most that; at 0 the run goes on until it
-	// is stopped.
+	// Tolerance is the relative residual that ends the run. With 0 the run continues until it is
+	// stopped or the residual is exactly 0.
 	Tolerance float64
-	// MaxSweeps bounds the sweeps of a peer; 0: no bound.
+	// MaxSweeps bounds the sweeps of each peer. 0 means no bound.
 	MaxSweeps Iteration
-	// CheckEvery is the distance, in sweeps, of the iterates whose residual is measured in lockstep;
-	// 0: chosen by how the residual falls.
+	// CheckEvery is the number of sweeps between two checks of the residual in lockstep. With 0 the
+	// interval adapts to the rate at which the residual falls.
 	CheckEvery Iteration
-	// Lag is how many sweeps after a check its verdict takes effect, at most CheckEvery; 0: chosen.
+	// Lag is the number of sweeps between a check and the effect of its verdict, at most
+	// CheckEvery. With 0 it is chosen.
 	Lag Iteration
-	// Repeat is how long a waiting peer waits at most before it repeats a halo on a session that may
-	// lose messages; 0: DefaultRepeat.
+	// Repeat is the time after which a waiting peer repeats a halo on a session that may lose
+	// messages. With 0 it is DefaultRepeat.
 	Repeat time.Duration
 	Moves  bool // the boundaries between peers may move
-	// Reference returns what residuals are relative to, given the norm of the reference residual; nil: that
-	// norm.
+	// Reference returns the divisor of relative residuals for a given norm of the reference
+	// residual. If nil, the divisor is that norm.
 	Reference func(norm float64) float64
 }

@@ -7,47 +7,55 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// Coordination is a peer's side of what all peers of a run agree on, whatever the method:
-// the tree, the place in time, messages, and the rule that ends the run. Every kind of
-// peer embeds one.
+// Coordination is the part of a peer that is the same for every method: its channels, the tree of
+// reductions, the time step, the queue of agreement messages and the rule of termination. Every
+// implementation of Peer in this module but that of package multilevel embeds one.
 type Coordination struct {
 	Config        Config
 	Source        SnapshotSource
-	Channels      []*Channel // one a neighbour: edges of the tree are some of them
-	Corners       []*Channel // of agreement sessions with peers that share no edge of the tree
-	Halos         []*Channel // of halo sessions; may be the same as channels
+	Channels      []*Channel // channels that take part in snapshots; every edge of the tree is one
+	AgreementOnly []*Channel // agreement sessions that take no part in snapshots
+	Halos         []*Channel // channels with a halo session; may equal Channels
 	Tree          Tree
 	Checks        CheckInterval
-	Now           time.Duration // since the run's start, as last told
+	Now           time.Duration // since the start of the run, as passed by the caller last
 	Rule          TerminationRule
 	Steps         TimeSteps
-	Iterate       Iteration  // newest complete one
-	CapturedAt    Iteration  // of the snapshot in progress or agreed
-	Reference     kernel.Sum // own share of ‖r(u⁰)‖²
+	Iterate       Iteration  // newest complete iterate
+	CapturedAt    Iteration  // iterate captured by the newest snapshot
+	Reference     kernel.Sum // this peer's share of the squared norm of the reference residual
 	outbox        []Op
 	agreeLabel    uint64
-	StopReason    Reason // root: an early end was asked for
-	StopRequested bool   // it was, here or below
+	stopReason    Reason // at the root: reason of a requested early end, Running if there is none
+	StopRequested bool   // an early end was requested here or in the subtree
 	Fault         error  // ends the run
 	Done          bool
 }
 
-// SnapshotSource is the peer whose part of the assembled vector a rule of termination judges.
+// SnapshotSource gives the rules of termination access to the values of a peer.
 type SnapshotSource interface {
-	Capture()                             // keep the newest complete iterate as the snapshot's; sets frozenAt
-	Release()                             // the snapshot was not the answer
-	PackCaptured(i int, dst []byte)       // what channel i sends of what is frozen
-	Halt() Iteration                      // the run is to end early: begin no work that can be left out; the newest iterate begun
-	Magnitudes() kernel.Sum               // of the vector that was measured last, see stagnation
-	Receive(c *Channel, m *Message) error // messages of kinds that no rule of termination knows
+	// Capture keeps the newest complete iterate for a snapshot and sets CapturedAt.
+	Capture()
+	// Release discards the captured values: the snapshot was not the answer.
+	Release()
+	// PackCaptured writes the halo of Channels[i], taken from the captured values, to dst.
+	PackCaptured(i int, dst []byte)
+	// Halt announces an early end: no optional work is begun any more. It returns the newest iterate
+	// whose computation has begun.
+	Halt() Iteration
+	// Magnitudes returns the exact sum of squares of the magnitudes m of the vector that was
+	// measured last; see Stagnation.
+	Magnitudes() kernel.Sum
+	// Receive handles a message of a kind that belongs to a method and to no rule of termination.
+	Receive(c *Channel, m *Message) error
 }
 
-// Queued reports whether there is an operation that has to be carried out before anything else: a
-// message to be sent, or the end of a time step.
+// Queued reports whether the outbox holds an operation: a message to send or the end of a time step.
+// Queued operations precede all others.
 func (p *Coordination) Queued() bool { return len(p.outbox) > 0 }
 
-// PopOutbox returns the first of these operations.
-func (p *Coordination) PopOutbox() Op {
+// Pop removes and returns the first queued operation.
+func (p *Coordination) Pop() Op {
 	op := p.outbox[0]
 	p.outbox[0] = Op{}
 	p.outbox = p.outbox[1:]
@@ -64,14 +72,14 @@ func (p *Coordination) Send(q Rank, m *Message) {
 	p.outbox = append(p.outbox, Op{Kind: OpAgree, To: q, Label: p.agreeLabel, Message: m.Encode()})
 }
 
-// SendChildren queues an agreement message for every child in the tree.
+// SendChildren queues an agreement message to every child in the tree.
 func (p *Coordination) SendChildren(m *Message) {
 	for _, q := range p.Tree.Children {
 		p.Send(q, m)
 	}
 }
 
-// SendParent sends up; false at the root.
+// SendParent queues an agreement message to the parent in the tree. It returns false at the root.
 func (p *Coordination) SendParent(m *Message) bool {
 	if p.Tree.Parent < 0 {
 		return false
@@ -80,53 +88,66 @@ func (p *Coordination) SendParent(m *Message) bool {
 	return true
 }
 
-// Agree tells that an agreement message came from q. The error names q; the run
-// cannot go on after one. msg is not kept.
+// Agree passes in an agreement message from q; see Peer.
 func (p *Coordination) Agree(now time.Duration, q Rank, msg []byte) error {
 	p.Now = max(p.Now, now)
 	c := p.ChannelOf(q)
 	if c == nil {
-		return fmt.Errorf("solver: an agreement message from rank %d, which is no neighbour of rank %d", q, p.Config.Rank)
+		return fmt.Errorf(
+			"iterate: an agreement message from rank %d, which is not a neighbour of rank %d",
+			q,
+			p.Config.Rank,
+		)
 	}
-	m, err := DecodeMessage(msg, c.Bytes)
+	m, err := decodeMessage(msg, c.Bytes)
 	switch {
 	case err != nil:
 	case m.Step < p.Steps.Current && m.Kind != MsgStop:
-		return nil // the step is over, and with it what the message was for
+		return nil // the time step has ended; its messages are obsolete
 	case m.Step > p.Steps.Current && m.Kind != MsgStop:
-		err = p.keepEarly(c, m.Step, msg)
+		err = p.keepEarlyMessage(c, m.Step, msg)
 	default:
 		err = p.dispatch(c, &m)
 	}
 	if err != nil {
-		return fmt.Errorf("solver: agreement message from rank %d: %w", q, err)
+		return fmt.Errorf("iterate: agreement message from rank %d: %w", q, err)
 	}
 	return nil
 }
 
-// dispatch checks that the message comes along the right edge of the tree.
+// dispatch checks that the sender is allowed to send a message of this kind, and passes the message to
+// its handler.
 func (p *Coordination) dispatch(c *Channel, m *Message) error {
 	q := c.Rank
 	switch m.Kind {
-	case MsgDiagonal, MsgResidual, MsgEstimate, MsgStop, msgFinished, msgReach:
+	case MsgDiagonal, MsgResidual, MsgEstimate, MsgStop, MsgFinished, MsgReach:
 		if p.Tree.Child(q) < 0 {
-			return fmt.Errorf("kind %d, which only children in the tree send", m.Kind)
+			return fmt.Errorf("message kind %d, which only children in the tree send", m.Kind)
 		}
-	case MsgStep, MsgVerdict, MsgClose, MsgHeard, msgHalt, msgLast:
+	case MsgStep, MsgVerdict, MsgClose, MsgEstimateReply, MsgHalt, MsgLast:
 		if p.Tree.Parent != q {
-			return fmt.Errorf("kind %d, which only the parent in the tree sends", m.Kind)
+			return fmt.Errorf("message kind %d, which only the parent in the tree sends", m.Kind)
 		}
-	case MsgFace:
-		if find(p.Channels, q) == nil {
-			return fmt.Errorf("captured values from a peer that exchanges none")
+	case MsgCaptured:
+		if findChannel(p.Channels, q) == nil {
+			return fmt.Errorf("captured values from a peer that takes no part in snapshots")
 		}
 	}
 	switch m.Kind {
-	case MsgResidual, MsgVerdict, MsgFace, MsgEstimate, MsgHeard, msgFinished, MsgClose, msgHalt, msgReach, msgLast:
-		return p.Rule.Receive(c, m)
+	case MsgResidual,
+		MsgVerdict,
+		MsgCaptured,
+		MsgEstimate,
+		MsgEstimateReply,
+		MsgFinished,
+		MsgClose,
+		MsgHalt,
+		MsgReach,
+		MsgLast:
+		return p.Rule.receive(c, m)
 	case MsgStop:
 		if m.Reason == Running || m.Reason == Converged || m.Reason == Stagnated {
-			return fmt.Errorf("a stop for reason %d", m.Reason)
+			return fmt.Errorf("a stop request with reason %d, which does not end a run early", m.Reason)
 		}
 		p.requestStop(m.Reason)
 		return nil
@@ -134,30 +155,30 @@ func (p *Coordination) dispatch(c *Channel, m *Message) error {
 	return p.Source.Receive(c, m)
 }
 
-// requestStop passes the wish for an early end on, once.
+// requestStop forwards the first request for an early end towards the root.
 func (p *Coordination) requestStop(r Reason) {
 	if p.StopRequested {
 		return
 	}
 	p.StopRequested = true
 	if !p.SendParent(&Message{Kind: MsgStop, Reason: r}) {
-		p.StopReason = r
-		p.Rule.StopRequested()
+		p.stopReason = r
+		p.Rule.stopRequested()
 	}
 }
 
-// Stopping reports whether the root knows that an early end was asked for.
-func (p *Coordination) Stopping() bool { return p.StopReason != Running }
+// Stopping reports whether the request for an early end has reached this peer, the root.
+func (p *Coordination) Stopping() bool { return p.stopReason != Running }
 
 // ChannelOf returns the channel to a peer, nil if there is none.
 func (p *Coordination) ChannelOf(q Rank) *Channel {
-	if c := find(p.Channels, q); c != nil {
+	if c := findChannel(p.Channels, q); c != nil {
 		return c
 	}
-	return find(p.Corners, q)
+	return findChannel(p.AgreementOnly, q)
 }
 
-func find(list []*Channel, q Rank) *Channel {
+func findChannel(list []*Channel, q Rank) *Channel {
 	for _, c := range list {
 		if c.Rank == q {
 			return c
@@ -166,9 +187,7 @@ func find(list []*Channel, q Rank) *Channel {
 	return nil
 }
 
-// Stop asks for an early end (interrupt, time). The wish travels to the root, which
-// ends the run with the best iterate; a run that is about to end anyway may end for
-// its own reason.
+// Stop requests an early end of the run; see Peer.
 func (p *Coordination) Stop(_ time.Duration, why Reason) {
 	if why == Running || why == Converged || p.Done {
 		return
@@ -176,12 +195,12 @@ func (p *Coordination) Stop(_ time.Duration, why Reason) {
 	p.requestStop(why)
 }
 
-// Outcome tells how the run ended, or how far it has come.
+// Outcome returns the result of the run, or its state so far; see Peer.
 func (p *Coordination) Outcome() Outcome {
 	s := &p.Steps
 	o := Outcome{
-		Sweeps: s.Swept + p.Iterate, Iterate: p.Iterate, Residual: NotYet(),
-		Steps: s.Done, Worst: s.Worst.Residual, WorstStep: s.Worst.Step, Stale: s.stale,
+		Sweeps: s.CompletedSweeps + p.Iterate, Iterate: p.Iterate, Residual: UnknownResidual(),
+		Steps: s.Completed, WorstResidual: s.Worst.Residual, WorstStep: s.Worst.Step, StaleHalos: s.staleHalos,
 	}
 	p.Rule.Outcome(&o)
 	if !p.Done {
@@ -190,7 +209,7 @@ func (p *Coordination) Outcome() Outcome {
 	return o
 }
 
-// Progress tells how far the run has come.
+// Progress returns the state of the run for display; see Peer.
 func (p *Coordination) Progress() Progress {
-	return Progress{Step: p.Steps.Current, Sweep: p.Steps.Swept + p.Iterate, Residual: p.Rule.Progress()}
+	return Progress{Step: p.Steps.Current, Sweep: p.Steps.CompletedSweeps + p.Iterate, Residual: p.Rule.progress()}
 }

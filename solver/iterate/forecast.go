@@ -7,13 +7,13 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// forecast draws the logarithm of a residual on in a straight line over time, to say
-// when it will meet a bound. Levels are ln(residual/bound).
+// forecast extrapolates the logarithm of a residual linearly in time to predict when the residual meets
+// a bound. A level is ln(residual/bound).
 type forecast struct {
 	known        bool
 	at           time.Duration // of the newest level
 	level        float64
-	older, newer anchor // that the slope is taken from
+	older, newer anchor // the slope is measured from older
 }
 
 // anchor is a level at a time.
@@ -22,12 +22,11 @@ type anchor struct {
 	level float64
 }
 
-// anchorDrop is how far a level falls between two anchors of a trend of guesses, a
-// factor of 2: enough to tell a slope from the steps in which guesses are told.
+// anchorDrop is the fall of the level between two anchors of a trend of estimates, a factor of 2. It is
+// larger than the steps in which estimates are reported, so that these do not hide the slope.
 const anchorDrop = math.Ln2
 
-// levelOf is the level of a residual: −∞ where nothing is left, NaN where the residual
-// is not finite.
+// levelOf returns the level of a residual: −∞ for 0, and NaN for a residual that is not finite.
 func levelOf(residual, bound float64) float64 {
 	switch {
 	case residual == 0:
@@ -38,19 +37,19 @@ func levelOf(residual, bound float64) float64 {
 	return math.Log(residual) - math.Log(bound)
 }
 
-// hear takes the level at a time; drop is the least fall between anchors.
-func (f *forecast) hear(at time.Duration, level, drop float64) {
+// record adds a level; drop is the smallest fall between anchors.
+func (f *forecast) record(at time.Duration, level, drop float64) {
 	here := anchor{at, level}
 	switch {
 	case !f.known || !(level < f.older.level):
-		f.older, f.newer = here, here // the first, or it has risen above all that is remembered
+		f.older, f.newer = here, here // the first level, or one above all remembered ones
 	case level <= f.newer.level-drop:
 		f.older, f.newer = f.newer, here
 	}
 	f.known, f.at, f.level = true, at, level
 }
 
-// slope is the fall of the level a nanosecond, 0 where it does not fall.
+// slope returns the fall of the level per nanosecond, 0 if it does not fall.
 func (f *forecast) slope() float64 {
 	fall, time := f.older.level-f.level, float64(f.at-f.older.at)
 	if !f.known || !(fall > 0) || !(time > 0) || math.IsInf(fall, 0) {
@@ -59,9 +58,9 @@ func (f *forecast) slope() float64 {
 	return fall / time
 }
 
-// meets is the time at which the bound will be met, or was; false if that cannot be
-// told. What is not finite is worth a look at once.
-func (f *forecast) meets() (time.Duration, bool) {
+// predict returns the time at which the bound is met, false if it cannot be predicted. A residual that is
+// not finite gives the time of that residual, so that it is examined at once.
+func (f *forecast) predict() (time.Duration, bool) {
 	switch s := f.slope(); {
 	case !f.known:
 		return 0, false
@@ -69,12 +68,12 @@ func (f *forecast) meets() (time.Duration, bool) {
 		return f.at, true
 	case s > 0:
 		ahead := f.level / s
-		if ahead < float64(farAhead) {
+		if ahead < float64(maxForecast) {
 			return f.at + time.Duration(ahead), true
 		}
 	}
 	return 0, false
 }
 
-// farAhead is farther than forecasts go.
-const farAhead = 1000 * time.Hour
+// maxForecast bounds the time that a forecast looks ahead.
+const maxForecast = 1000 * time.Hour

@@ -5,60 +5,66 @@ import (
 	"math"
 )
 
-// halting ends a run in lockstep early, at one iterate for all: the root sends halt down the
-// tree, every peer finishes the relaxation that it has begun, begins no other, and reports
-// the iterate that it makes. All end at the newest of these. A peer is ahead of another by
-// at most as many iterates as there are faces between them, mostly by none or one, so this
-// takes a relaxation or two, whatever the interval of checks. It costs nothing before.
+// halting ends a run in lockstep early and at the same iterate for all peers. The root sends halt down the
+// tree. Every peer finishes the relaxation in progress, begins no other, and reports the iterate that it
+// makes. All end at the newest reported iterate. The number of halo exchanges between two peers bounds the
+// difference of their iterates, and it is mostly 0 or 1. So an early end takes one or two relaxations, for every
+// interval of checks, and costs nothing before it is requested.
 type halting struct {
-	going  bool
-	newest Iteration
-	heard  int // children
+	active   bool
+	newest   Iteration // in the subtree
+	reported int       // children that have reported
 }
 
-// mayHalt reports whether the root has to begin an early end: one was asked for, the run
-// does not end anyway, and the residual of iterate 0 is known.
-func (e *lockstepRule) mayHalt() bool {
-	return e.p.StopReason != Running && e.Reason == Running && !e.halt.going && !math.IsNaN(e.norm0)
+// shouldHalt reports whether the root has to begin an early end: it was requested, the run does not end
+// anyway, and the residual of iterate 0 is known.
+func (e *lockstepRule) shouldHalt() bool {
+	return e.p.stopReason != Running && e.reason == Running && !e.halt.active && !math.IsNaN(e.norm0)
 }
 
-// begin sends halt to the subtree.
-func (e *lockstepRule) begin() {
-	e.halt = halting{going: true, newest: e.p.Source.Halt()}
-	e.p.SendChildren(&Message{Kind: msgHalt})
-	e.settle()
+// beginHalt sends halt to the subtree.
+func (e *lockstepRule) beginHalt() {
+	e.halt = halting{active: true, newest: e.p.Source.Halt()}
+	e.p.SendChildren(&Message{Kind: MsgHalt})
+	e.reportHalt()
 }
 
-// settle goes on once the whole subtree has reported.
-func (e *lockstepRule) settle() {
-	if e.halt.heard < len(e.p.Tree.Children) || e.p.SendParent(&Message{Kind: msgReach, Iterate: e.halt.newest}) {
+// reportHalt reports to the parent once the whole subtree has reported. The root ends the run.
+func (e *lockstepRule) reportHalt() {
+	if e.halt.reported < len(e.p.Tree.Children) || e.p.SendParent(&Message{Kind: MsgReach, Iterate: e.halt.newest}) {
 		return
 	}
-	e.end(&Message{Kind: msgLast, Reason: e.p.StopReason, Iterate: e.halt.newest})
+	e.endAt(&Message{Kind: MsgLast, Reason: e.p.stopReason, Iterate: e.halt.newest})
 }
 
-// end takes the last iterate and passes it on.
-func (e *lockstepRule) end(m *Message) {
+// endAt sets the last iterate and forwards it.
+func (e *lockstepRule) endAt(m *Message) {
 	e.p.SendChildren(m)
-	e.Reason, e.last, e.none, e.halt.going = m.Reason, m.Iterate, true, false
+	e.reason, e.last = m.Reason, m.Iterate
+	e.noCheckLeft, e.halt.active = true, false
 }
 
-// halted takes the messages of an early end.
-func (e *lockstepRule) halted(m *Message) error {
+// receiveHalt handles the messages of an early end.
+func (e *lockstepRule) receiveHalt(m *Message) error {
 	switch {
-	case m.Kind == msgHalt && e.Reason == Running && !e.halt.going:
-		e.begin()
-	case m.Kind == msgHalt: // a duplicate, or the run ends anyway
-	case !e.halt.going:
-		return fmt.Errorf("kind %d, while no early end was asked for", m.Kind)
-	case m.Kind == msgReach:
+	case m.Kind == MsgHalt && e.reason == Running && !e.halt.active:
+		e.beginHalt()
+	case m.Kind == MsgHalt: // a duplicate, or the run ends anyway
+	case !e.halt.active:
+		return fmt.Errorf("message kind %d without a request for an early end", m.Kind)
+	case m.Kind == MsgReach:
 		e.halt.newest = max(e.halt.newest, m.Iterate)
-		e.halt.heard++
-		e.settle()
+		e.halt.reported++
+		e.reportHalt()
 	case m.Reason == Running || m.Reason == Converged || m.Iterate < e.p.Iterate:
-		return fmt.Errorf("an early end at iterate %d for reason %d, while this peer is at %d", m.Iterate, m.Reason, e.p.Iterate)
+		return fmt.Errorf(
+			"an early end at iterate %d with reason %d; this peer is at iterate %d",
+			m.Iterate,
+			m.Reason,
+			e.p.Iterate,
+		)
 	default:
-		e.end(m)
+		e.endAt(m)
 	}
 	return nil
 }

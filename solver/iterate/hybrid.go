@@ -8,22 +8,20 @@ import (
 	"strings"
 )
 
-// Hybrid is the scheme that is synchronous within a cluster and asynchronous
-// between clusters. clusters[r] is the cluster of rank r. With one cluster it is
-// the synchronous scheme, bit by bit; with one peer per cluster the asynchronous
-// one.
+// Hybrid returns the scheme that is synchronous within a cluster of peers and asynchronous between
+// clusters. clusters[r] is the cluster of rank r. With one cluster the run has the bits of the synchronous
+// scheme; with one peer per cluster it is the asynchronous scheme.
 //
-// Two neighbours of one cluster read exactly each other's iterate k, whatever
-// either of them reads of other clusters; so all peers of a connected cluster are
-// at most a distance apart, and a slow cluster holds up no other. The run ends by
-// the asynchronous rule, a snapshot, unless there is one cluster only.
+// Relaxation k reads iterate k of neighbours in the same cluster. So the iterates of a connected cluster
+// stay close together, and a slow cluster does not delay the others. The run ends by a snapshot, unless
+// there is only one cluster.
 func Hybrid(clusters []int) Scheme { return hybrid{clusters: slices.Clone(clusters)} }
 
 type hybrid struct{ clusters []int }
 
 func (h hybrid) Name() string { return "hybrid" }
 
-// Lockstep: everybody is in one cluster.
+// Lockstep reports whether all peers are in one cluster.
 func (h hybrid) Lockstep() bool {
 	for _, c := range h.clusters {
 		if c != h.clusters[0] {
@@ -35,7 +33,7 @@ func (h hybrid) Lockstep() bool {
 
 func (h hybrid) Asynchronous() bool { return !h.Lockstep() }
 
-// Admit is that of the pair of neighbours that may read the oldest values.
+// Admit reports what two neighbours in different clusters may read, if there are any.
 func (h hybrid) Admit(k, v Iteration, _ Rank) bool { return h.Asynchronous() || v == k }
 
 func (h hybrid) Slots() int { return Synchronous().Slots() }
@@ -51,12 +49,16 @@ func (h hybrid) Between(a, b Rank) Scheme {
 // Check returns an error unless every peer has a cluster.
 func (h hybrid) Check(peers int) error {
 	if len(h.clusters) != peers {
-		return fmt.Errorf("iterate: the hybrid scheme has clusters for %d peers; the run has %d", len(h.clusters), peers)
+		return fmt.Errorf(
+			"iterate: the hybrid scheme has clusters for %d peers; the run has %d",
+			len(h.clusters),
+			peers,
+		)
 	}
 	return nil
 }
 
-// ParseScheme returns the scheme of a word: "sync", "async", "delay:K" or "hybrid", for which clusters
+// ParseScheme returns the scheme with a name: "sync", "async", "delay:K" or "hybrid". For "hybrid", clusters
 // holds the cluster of every rank.
 func ParseScheme(word string, clusters []int) (Scheme, error) {
 	switch word {

@@ -6,113 +6,118 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// lockstepEnd ends a run in which everyone is at the same iterate: at every
-// CheckEvery-th iterate k a reduction goes over the tree, and the verdict takes
-// effect at iterate k + Lag, everywhere and in SolveSequential alike. A peer that
-// gets there before the verdict waits for it. At most one check is open at a time,
-// because Lag ≤ CheckEvery. The reduction carries the residual of iterate k where
-// the schedule says so (always, if CheckEvery was given).
+// lockstepRule ends a run in lockstep. At every CheckEvery-th iterate k a reduction is made over the
+// tree, and its verdict takes effect at iterate k + Lag at every peer, as in
+// richardson.SolveSequential. A peer that reaches that iterate earlier waits for the verdict. At most one
+// check is open at a time because Lag ≤ CheckEvery. The schedule determines which checks measure a
+// residual; all do if CheckEvery was set.
 //
-// Over a lossy channel (delay:0) a peer at the last iterate goes on repeating its
-// faces until all have got there, which a second round over the tree tells.
+// Over sessions that may lose messages (delay:0), a peer at the last iterate repeats its halos until all
+// peers have reached that iterate. A second reduction over the tree determines when.
 type lockstepRule struct {
-	p        *Coordination
-	Check    Iteration     // open or next to come
-	none     bool          // no check is left
-	due      Iteration     // checks from here on measure
-	schedule CheckSchedule // root
-	sums     reduction     // of the check; check 0 also of the reference vector
+	p           *Coordination
+	check       Iteration // iterate of the open or the next check
+	noCheckLeft bool
+	measureFrom Iteration     // checks from this iterate on measure
+	schedule    CheckSchedule // at the root
+	sums        reduction     // of the open check
 
-	asks     bool       // the next check that measures brings magnitudes
-	stagnant Stagnation // root
+	wantsMagnitudes bool       // the next check that measures also reduces magnitudes
+	stagnant        Stagnation // at the root
 
-	magnitudes kernel.Sum // the own ones
-	norm0      float64    // ‖r(u⁰)‖, known after check 0
+	magnitudes kernel.Sum // of this peer
+	norm0      float64    // divisor of relative residuals, known after check 0
 	residual   float64
-	Reason     Reason
-	last       Iteration // valid once reason is not Running
+	reason     Reason
+	last       Iteration // last iterate, valid unless reason is Running
 
 	halt halting
 
 	finished      []bool
-	finishedHeard int
-	toldFinished  bool
+	finishedCount int
+	sentFinished  bool
 	closed        bool
 }
 
 func newLockstepRule(p *Coordination) *lockstepRule {
 	n := len(p.Tree.Children)
-	return &lockstepRule{p: p, sums: newReduction(n), finished: make([]bool, n), residual: NotYet(), norm0: NotYet()}
+	return &lockstepRule{
+		p:        p,
+		sums:     newReduction(n),
+		finished: make([]bool, n),
+		residual: UnknownResidual(),
+		norm0:    UnknownResidual(),
+	}
 }
 
 func (e *lockstepRule) Over() bool { return false }
 
 func (e *lockstepRule) Next() Action {
 	k, r := e.p.Iterate, e.p.Checks
-	if e.Reason != Running && k == e.last {
-		return e.close()
+	if e.reason != Running && k == e.last {
+		return e.finish()
 	}
-	if e.halt.going {
-		return Wait
+	if e.halt.active {
+		return ActionWait
 	}
-	if e.mayHalt() {
-		e.begin()
+	if e.shouldHalt() {
+		e.beginHalt()
 		return e.Next()
 	}
-	if e.none || k < e.Check {
-		return Sweep
+	if e.noCheckLeft || k < e.check {
+		return ActionSweep
 	}
-	if !e.sums.own && !e.measures() {
-		e.sums.own = true
+	if !e.sums.ownAdded && !e.measures() {
+		e.sums.ownAdded = true
 		e.advance()
 		return e.Next()
 	}
-	alone := e.Check == 0 || e.Check == r.Max // nothing is relaxed before the verdict
+	blocking := e.check == 0 || e.check == r.Max // no relaxation before the verdict
 	switch {
-	case e.sums.own && k >= r.Effect(e.Check):
-		return Wait
-	case e.sums.own:
-		return Sweep
-	case alone:
-		return MeasureCurrent
+	case e.sums.ownAdded && k >= r.Effect(e.check):
+		return ActionWait
+	case e.sums.ownAdded:
+		return ActionSweep
+	case blocking:
+		return ActionMeasure
 	}
-	return SweepMeasure
+	return ActionSweepMeasure
 }
 
-// FreeSweeps implements TerminationRule: a peer alone decides its checks where they are made.
+// FreeSweeps implements TerminationRule: no decision is made before the next check.
 func (e *lockstepRule) FreeSweeps() Iteration {
 	switch k := e.p.Iterate; {
-	case e.Reason != Running:
+	case e.reason != Running:
 		return e.last - k
-	case e.none || k >= e.Check:
+	case e.noCheckLeft || k >= e.check:
 		return 1
 	default:
-		return e.Check - k
+		return e.check - k
 	}
 }
 
-// measures tells whether the open check is one with a residual.
+// measures reports whether the open check measures the residual.
 func (e *lockstepRule) measures() bool {
-	return e.Check >= e.due || e.Check == e.p.Checks.Max
+	return e.check >= e.measureFrom || e.check == e.p.Checks.Max
 }
 
-// close is the gate at the last iterate.
-func (e *lockstepRule) close() Action {
+// finish returns the next action at the last iterate.
+func (e *lockstepRule) finish() Action {
 	lossy := e.p.Config.Scheme.Asynchronous() && len(e.p.Channels) > 0
 	if !lossy || e.closed {
-		return Done
+		return ActionDone
 	}
-	if e.finishedHeard == len(e.finished) && !e.toldFinished {
-		e.toldFinished = true
-		if !e.p.SendParent(&Message{Kind: msgFinished}) {
-			e.shut()
-			return Done
+	if e.finishedCount == len(e.finished) && !e.sentFinished {
+		e.sentFinished = true
+		if !e.p.SendParent(&Message{Kind: MsgFinished}) {
+			e.sendClose()
+			return ActionDone
 		}
 	}
-	return Wait
+	return ActionWait
 }
 
-func (e *lockstepRule) shut() {
+func (e *lockstepRule) sendClose() {
 	e.closed = true
 	e.p.SendChildren(&Message{Kind: MsgClose})
 }
@@ -120,79 +125,83 @@ func (e *lockstepRule) shut() {
 func (e *lockstepRule) Measured(residual *kernel.Sum) {
 	var second *kernel.Sum
 	switch {
-	case e.Check == 0:
+	case e.check == 0:
 		second = &e.p.Reference
-	case e.asks:
+	case e.wantsMagnitudes:
 		e.magnitudes = e.p.Source.Magnitudes()
 		second = &e.magnitudes
 	}
-	e.sums.share(residual, second)
+	e.sums.addOwn(residual, second)
 	e.advance()
 }
 
-// advance passes the check's sums up once they are complete; the root decides.
+// advance sends the sums of the check to the parent when they are complete. The root decides.
 func (e *lockstepRule) advance() {
 	if !e.sums.complete() {
 		return
 	}
-	up := e.sums.message(uint64(e.Check))
-	if e.p.SendParent(&up) || e.halt.going {
-		return // an early end takes no verdict
+	up := e.sums.message(uint64(e.check))
+	if e.p.SendParent(&up) || e.halt.active {
+		return // an early end needs no verdict
 	}
-	if e.Check == 0 {
+	if e.check == 0 {
 		e.norm0 = e.p.Config.Reference(Norm(&e.sums.start))
 	}
-	m := Message{Kind: MsgVerdict, Number: uint64(e.Check), A: e.residual, B: e.norm0, Iterate: e.due}
-	if asked := e.asks; e.measures() {
+	m := Message{Kind: MsgVerdict, Number: uint64(e.check), A: e.residual, B: e.norm0, Iterate: e.measureFrom}
+	if reduced := e.wantsMagnitudes; e.measures() {
 		r, tol := e.p.Checks, e.p.Config.Tolerance
-		m.A, m.Reason = r.Judge(e.Check, Norm(&e.sums.squares), e.norm0, tol)
-		m.Iterate = e.schedule.Next(r, e.Check, m.A, tol)
-		if e.asks = false; m.Reason == Running {
-			m.Reason, e.asks = e.stagnant.Judge(e.Check, m.A, e.p.Config.Tolerance, StagnantChecks, asked, Norm(&e.sums.start)/e.norm0)
+		m.A, m.Reason = r.Evaluate(e.check, Norm(&e.sums.squares), e.norm0, tol)
+		m.Iterate = e.schedule.Next(r, e.check, m.A, tol)
+		if e.wantsMagnitudes = false; m.Reason == Running {
+			magnitude := Norm(&e.sums.start) / e.norm0
+			m.Reason, e.wantsMagnitudes = e.stagnant.Evaluate(e.check, m.A, tol, StagnantChecks, reduced, magnitude)
 		}
 	}
-	if e.asks {
+	if e.wantsMagnitudes {
 		m.Mark = 1
 	}
 	e.verdict(&m)
 }
 
-// verdict takes a verdict on the open check and passes it on.
+// verdict applies the verdict on the open check and forwards it.
 func (e *lockstepRule) verdict(m *Message) {
 	e.p.SendChildren(m)
-	e.residual, e.norm0, e.due, e.asks = m.A, m.B, m.Iterate, m.Mark == 1
+	e.residual, e.norm0 = m.A, m.B
+	e.measureFrom = m.Iterate
+	e.wantsMagnitudes = m.Mark == 1
 	if m.Reason != Running {
-		e.Reason, e.last, e.none = m.Reason, e.p.Checks.Effect(e.Check), true
+		e.reason, e.last = m.Reason, e.p.Checks.Effect(e.check)
+		e.noCheckLeft = true
 		return
 	}
-	e.none = e.Check == e.p.Checks.Max && e.Check > 0
-	e.Check = e.p.Checks.After(e.Check)
+	e.noCheckLeft = e.check == e.p.Checks.Max && e.check > 0
+	e.check = e.p.Checks.After(e.check)
 	e.sums.reset()
 }
 
-func (e *lockstepRule) Receive(c *Channel, m *Message) error {
+func (e *lockstepRule) receive(c *Channel, m *Message) error {
 	q := c.Rank
 	switch m.Kind {
 	case MsgResidual:
 		return e.residualFrom(q, m)
 	case MsgVerdict:
 		return e.verdictFrom(m)
-	case msgHalt, msgReach, msgLast:
-		return e.halted(m)
-	case msgFinished:
+	case MsgHalt, MsgReach, MsgLast:
+		return e.receiveHalt(m)
+	case MsgFinished:
 		if i := e.p.Tree.Child(q); !e.finished[i] {
 			e.finished[i] = true
-			e.finishedHeard++
+			e.finishedCount++
 		}
 	case MsgClose:
 		if !e.closed {
-			if !e.toldFinished {
-				return fmt.Errorf("a close before this peer had finished")
+			if !e.sentFinished {
+				return fmt.Errorf("a close message before this peer has finished")
 			}
-			e.shut()
+			e.sendClose()
 		}
 	default:
-		return fmt.Errorf("kind %d, which a run in lockstep does not use", m.Kind)
+		return fmt.Errorf("message kind %d, which a run in lockstep does not use", m.Kind)
 	}
 	return nil
 }
@@ -200,43 +209,43 @@ func (e *lockstepRule) Receive(c *Channel, m *Message) error {
 func (e *lockstepRule) residualFrom(q Rank, m *Message) error {
 	i := e.p.Tree.Child(q)
 	switch {
-	case m.Number < uint64(e.Check), m.Number == uint64(e.Check) && (e.none || e.sums.children[i]):
+	case m.Number < uint64(e.check), m.Number == uint64(e.check) && (e.noCheckLeft || e.sums.added[i]):
 		return nil // a duplicate
-	case m.Number > uint64(e.Check):
-		return fmt.Errorf("the residual of iterate %d while that of %d is due", m.Number, e.Check)
+	case m.Number > uint64(e.check):
+		return fmt.Errorf("the residual of iterate %d; that of iterate %d is expected", m.Number, e.check)
 	}
-	e.sums.hear(i, m)
+	e.sums.addChild(i, m)
 	e.advance()
 	return nil
 }
 
 func (e *lockstepRule) verdictFrom(m *Message) error {
 	switch {
-	case m.Number < uint64(e.Check) || e.none:
+	case m.Number < uint64(e.check) || e.noCheckLeft:
 		return nil // a duplicate
-	case m.Number > uint64(e.Check), !e.sums.complete():
-		return fmt.Errorf("a verdict on iterate %d, whose residual is not complete here", m.Number)
+	case m.Number > uint64(e.check), !e.sums.complete():
+		return fmt.Errorf("a verdict on iterate %d, whose reduction is not complete at this peer", m.Number)
 	}
 	e.verdict(m)
 	return nil
 }
 
-// StopRequested begins the early end at once.
-func (e *lockstepRule) StopRequested() {
-	if e.mayHalt() {
-		e.begin()
+// stopRequested implements TerminationRule: the early end begins at once.
+func (e *lockstepRule) stopRequested() {
+	if e.shouldHalt() {
+		e.beginHalt()
 	}
 }
 
 func (e *lockstepRule) SkipSend(label Iteration) bool {
-	return e.Reason != Running && label == e.last
+	return e.reason != Running && label == e.last
 }
 
 func (e *lockstepRule) Outcome(o *Outcome) {
-	o.Reason, o.Residual = e.Reason, e.residual
+	o.Reason, o.Residual = e.reason, e.residual
 }
 
-func (e *lockstepRule) Progress() float64 { return e.residual }
+func (e *lockstepRule) progress() float64 { return e.residual }
 
-// Accepted implements TerminationRule: the verdict on iterate k arrives while a later one is made.
-func (e *lockstepRule) Accepted() (Iteration, bool) { return e.Check, e.Reason == Converged }
+// Accepted implements TerminationRule: the verdict on iterate k arrives while a later iterate is computed.
+func (e *lockstepRule) Accepted() (Iteration, bool) { return e.check, e.reason == Converged }

@@ -9,61 +9,61 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// Agreement messages, between neighbours, reliable and in order. Layout, little
-// endian: version, kind, reason, mark (one byte each), time step (4 bytes; 0 in a
-// stationary run), number (8 bytes), then by kind:
+// MessageKind is the kind of an agreement message. Agreement messages travel between neighbours, reliably
+// and in order. Their layout is little endian: version, kind, reason, mark (one byte each), time step
+// (4 bytes, 0 in a stationary run), number (8 bytes), then by kind:
 //
 //	diagonal, step  one float64
-//	estimate        two float64: the guess, and the seconds that the way from the
-//	                receiver to the farthest peer below and back takes; reason 1: every
-//	                peer below has made its last sweep
-//	heard           one float64: seconds until the tolerance may be met
+//	estimate        two float64: the squared residual; the round-trip time in seconds from the
+//	                receiver to the farthest peer of the sender's subtree. Reason 2: every
+//	                peer of the subtree has made its last sweep
+//	estimate reply  one float64: seconds until the tolerance is expected to be met
 //	residual        length of the first sum (2 bytes), that sum, the second sum
 //	verdict         two float64: the relative residual, the reference norm; the
-//	                iterate to be measured next (8 bytes)
-//	face, plane     iterate (8 bytes), the face's or plane's values
-//	load            two float64: speed and longest sweep beyond; planes (8 bytes)
+//	                iterate to measure next (8 bytes)
+//	captured, plane iterate (8 bytes), the values of the halo or plane
+//	load            two float64: speed and longest sweep of the sender's side; planes (8 bytes)
 //	move, grant     iterate (8 bytes), planes (8 bytes)
 //	layers, shares, correction  iterate (8 bytes), values of 8 bytes each
 //	reach, last     iterate (8 bytes)
 //	stop, finished, close, halt  nothing
 //
-// The mark of a face is the age of the cut it belongs to; that of a residual is 1 when
-// the snapshot is void, that of a verdict when the next check has to bring magnitudes, and
-// that of a correction when it takes the one before it back.
+// The mark of a captured halo is the number of moves of its boundary. It is 1 in a residual of a void
+// snapshot, in a verdict after which the next check reduces magnitudes, and in a correction that
+// withdraws the previous one.
 type MessageKind uint8
 
 const (
-	MsgDiagonal   MessageKind = iota + 1 // up: largest diagonal entry below
-	MsgStep                              // down: the step δ
-	MsgResidual                          // up: exact sums of check or snapshot number
-	MsgVerdict                           // down: what they mean
-	MsgFace                              // to every neighbour: frozen face of snapshot number
-	MsgEstimate                          // up: a guess at the squared residual below
-	MsgStop                              // up: somebody wants an early end
-	msgFinished                          // up: all below have reached the last iterate
-	MsgClose                             // down: all have; nobody needs faces any more
-	MsgLoad                              // to either neighbour: what the peers on the sender's side can do
-	MsgMove                              // to the upper neighbour: planes to be handed over, from iterate on
-	MsgGrant                             // to the lower one: how many of them will be
-	MsgPlane                             // from who gives planes: number counts them
-	MsgLayers                            // to every peer whose region meets the own box: what a time step starts from
-	MsgShares                            // up: shares of the coarse problem
-	MsgCorrection                        // down: correction number
-	MsgHeard                             // down: the last estimate has come
-	msgHalt                              // down: make no further iterate, the run is to end early
-	msgReach                             // up: the newest iterate that a peer below has begun
-	msgLast                              // down: the iterate at which all end
-	MsgKinds                             // the number of kinds plus 1
+	MsgDiagonal      MessageKind = iota + 1 // up: largest diagonal entry of the subtree
+	MsgStep                                 // down: the step length δ
+	MsgResidual                             // up: exact sums of check or snapshot Number
+	MsgVerdict                              // down: verdict on check or snapshot Number
+	MsgCaptured                             // to every neighbour: captured halo of snapshot Number
+	MsgEstimate                             // up: estimate of the squared residual of the subtree
+	MsgStop                                 // up: request for an early end
+	MsgFinished                             // up: the subtree has reached the last iterate
+	MsgClose                                // down: all peers have reached it; no halo is needed any more
+	MsgLoad                                 // to a neighbour: speed of the peers on the sender's side
+	MsgMove                                 // to the upper neighbour: proposal to move planes, from Iterate on
+	MsgGrant                                // to the lower neighbour: number of planes that will move
+	MsgPlane                                // from the sender of planes: plane Number of the move
+	MsgLayers                               // to every peer whose region meets the sender's box: start of a time step
+	MsgShares                               // up: contributions to the coarse problem
+	MsgCorrection                           // down: coarse correction Number
+	MsgEstimateReply                        // down: acknowledges an estimate
+	MsgHalt                                 // down: early end, make no further iterate
+	MsgReach                                // up: newest iterate begun in the subtree
+	MsgLast                                 // down: last iterate of all peers
+	MsgKinds                                // number of kinds plus 1
 )
 
 const (
 	messageVersion = 6
-	// MessageHeader is the length of the header of an agreement message in bytes.
+	// MessageHeader is the length in bytes of the header of an agreement message.
 	MessageHeader = 16
 )
 
-// Message is a decoded agreement message. values aliases the input.
+// Message is a decoded agreement message. Values aliases the input. Its kind determines the fields in use.
 type Message struct {
 	Kind    MessageKind
 	Reason  Reason
@@ -78,36 +78,36 @@ type Message struct {
 	Count   int64      // load, move, grant: planes; those of a move go up if positive
 }
 
-// MaxSumBytes is more than an encoded kernel.Sum takes.
+// MaxSumBytes bounds the length of an encoded kernel.Sum.
 const MaxSumBytes = 320
 
-// AgreementBytes returns an upper bound of the length of the agreement messages that travel
-// between two neighbours that exchange halos of that length: what their session has to carry.
+// AgreementBytes returns an upper bound of the length of agreement messages between two neighbours whose
+// halos have the given length.
 func AgreementBytes(haloBytes int) int {
 	return MessageHeader + max(8+haloBytes, 2+2*MaxSumBytes)
 }
 
-// Encode returns the message in its wire format.
+// Encode returns the message in the wire format.
 func (m *Message) Encode() []byte {
 	out := make([]byte, MessageHeader, MessageHeader+24+len(m.Values))
 	out[0], out[1], out[2], out[3] = messageVersion, byte(m.Kind), byte(m.Reason), m.Mark
 	binary.LittleEndian.PutUint32(out[4:], uint32(m.Step))
 	binary.LittleEndian.PutUint64(out[8:], m.Number)
 	switch m.Kind {
-	case MsgDiagonal, MsgStep, MsgHeard:
+	case MsgDiagonal, MsgStep, MsgEstimateReply:
 		out = AppendFloat(out, m.A)
 	case MsgEstimate:
 		out = AppendFloat(AppendFloat(out, m.A), m.B)
 	case MsgVerdict:
 		out = AppendFloat(AppendFloat(out, m.A), m.B)
 		out = binary.LittleEndian.AppendUint64(out, uint64(m.Iterate))
-	case MsgFace, MsgPlane, MsgLayers, MsgShares, MsgCorrection:
+	case MsgCaptured, MsgPlane, MsgLayers, MsgShares, MsgCorrection:
 		out = binary.LittleEndian.AppendUint64(out, uint64(m.Iterate))
 		out = append(out, m.Values...)
 	case MsgLoad:
 		out = AppendFloat(AppendFloat(out, m.A), m.B)
 		out = binary.LittleEndian.AppendUint64(out, uint64(m.Count))
-	case msgReach, msgLast:
+	case MsgReach, MsgLast:
 		out = binary.LittleEndian.AppendUint64(out, uint64(m.Iterate))
 	case MsgMove, MsgGrant:
 		out = binary.LittleEndian.AppendUint64(out, uint64(m.Iterate))
@@ -126,26 +126,27 @@ func AppendFloat(dst []byte, v float64) []byte {
 	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(v))
 }
 
-// ErrMessageLength reports an agreement message that is longer or shorter than its kind.
-var ErrMessageLength = errors.New("wrong length")
+// ErrMessageLength reports an agreement message whose length does not match its kind.
+var ErrMessageLength = errors.New("wrong message length")
 
-// DecodeMessage reads any bytes without panicking; faceBytes is the length that a
-// face of the sender's must have.
-func DecodeMessage(data []byte, faceBytes int) (m Message, err error) {
+// decodeMessage decodes a message. It does not panic for any input. haloBytes is the length of a halo from
+// the sender.
+func decodeMessage(data []byte, haloBytes int) (m Message, err error) {
 	if len(data) < MessageHeader {
 		return m, ErrMessageLength
 	}
 	if data[0] != messageVersion {
-		return m, fmt.Errorf("version %d, this program speaks %d", data[0], messageVersion)
+		return m, fmt.Errorf("message version %d; this program uses version %d: run the same program at all peers",
+			data[0], messageVersion)
 	}
 	m.Kind, m.Reason = MessageKind(data[1]), Reason(data[2])
 	m.Step, m.Number = int(binary.LittleEndian.Uint32(data[4:])), binary.LittleEndian.Uint64(data[8:])
-	if m.Mark = data[3]; m.Mark > MostMark(m.Kind) || m.Reason > LastReason {
+	if m.Mark = data[3]; m.Mark > maxMark(m.Kind) || m.Reason > LastReason {
 		return m, fmt.Errorf("unknown flags %#x %#x", data[2], data[3])
 	}
 	body := data[MessageHeader:]
 	switch m.Kind {
-	case MsgDiagonal, MsgStep, MsgHeard:
+	case MsgDiagonal, MsgStep, MsgEstimateReply:
 		if len(body) != 8 {
 			return m, ErrMessageLength
 		}
@@ -161,9 +162,9 @@ func DecodeMessage(data []byte, faceBytes int) (m Message, err error) {
 		}
 		m.A, m.B = ReadFloat(body), ReadFloat(body[8:])
 		m.Iterate = Iteration(binary.LittleEndian.Uint64(body[16:]))
-	case MsgFace, MsgPlane:
-		if len(body) != 8+faceBytes {
-			return m, fmt.Errorf("a frozen face of %d bytes where %d belong", len(body)-8, faceBytes)
+	case MsgCaptured, MsgPlane:
+		if len(body) != 8+haloBytes {
+			return m, fmt.Errorf("a captured halo or plane of %d bytes; %d are expected", len(body)-8, haloBytes)
 		}
 		m.Iterate, m.Values = Iteration(binary.LittleEndian.Uint64(body)), body[8:]
 	case MsgLoad, MsgMove, MsgGrant:
@@ -175,26 +176,26 @@ func DecodeMessage(data []byte, faceBytes int) (m Message, err error) {
 		m.Iterate, m.Values = Iteration(binary.LittleEndian.Uint64(body)), body[8:]
 	case MsgResidual:
 		err = m.decodeSums(body)
-	case msgReach, msgLast:
+	case MsgReach, MsgLast:
 		if len(body) != 8 {
 			return m, ErrMessageLength
 		}
 		m.Iterate = Iteration(binary.LittleEndian.Uint64(body))
-	case MsgStop, msgFinished, MsgClose, msgHalt:
+	case MsgStop, MsgFinished, MsgClose, MsgHalt:
 		if len(body) != 0 {
 			return m, ErrMessageLength
 		}
 	default:
-		return m, fmt.Errorf("unknown kind %d", m.Kind)
+		return m, fmt.Errorf("unknown message kind %d", m.Kind)
 	}
 	return m, err
 }
 
-// MostMark is the largest mark of a kind of message.
-func MostMark(k MessageKind) uint8 {
+// maxMark returns the largest mark of a kind of message.
+func maxMark(k MessageKind) uint8 {
 	switch k {
-	case MsgFace:
-		return MostAge
+	case MsgCaptured:
+		return MaxBoundaryMoves
 	case MsgResidual, MsgVerdict, MsgCorrection:
 		return 1
 	}

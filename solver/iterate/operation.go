@@ -5,57 +5,57 @@ import "time"
 // Rank numbers the peers of a run from 0.
 type Rank int
 
-// Iteration numbers the iterates of one peer: u⁰ is 0.
+// Iteration numbers the iterates of one peer. The starting vector is iterate 0.
 type Iteration uint64
 
-// Peer is what one peer of a run computes, whatever the method: pure reverse
-// communication. The shell asks Next what to do, does it, and tells what arrives by
-// Halo and Agree. Not safe for concurrent use.
+// Peer computes one peer's part of a run. It is pure reverse communication: the caller carries out the
+// operations that Next returns and passes in arrivals by Halo and Agree. The package documentation states
+// the caller's duties. A Peer is not safe for concurrent use.
 type Peer interface {
-	// Next says what to do now; now is the time since the run's start and must not
-	// decrease. An OpRelax is repeated until Relax was called for it. After OpDone it
-	// answers OpDone.
+	// Next returns the next operation. now is the time since the start of the run and must not
+	// decrease. Next repeats OpRelax until Relax is called, and OpDone for ever.
 	Next(now time.Duration) Op
-	// Relax does the part that Next asked for; any other op is ignored.
+	// Relax carries out an OpRelax that Next returned; it ignores other operations.
 	Relax(op Op)
-	// Pack writes what op, an OpSend, asks for: op.Bytes bytes.
+	// Pack writes the halo of an OpSend to dst, which has op.Bytes bytes.
 	Pack(op Op, dst []byte)
-	// Halo tells that the slot of (rank, tag) now holds data, of age label. data is only
-	// read before the next call of Halo for the same slot. The error names q; the run
-	// cannot go on after one.
+	// Halo reports that the slot (q, tag) now holds data with a label. data is read until the next
+	// call of Halo for the same slot. An error names q and ends the run.
 	Halo(now time.Duration, q Rank, tag uint32, label uint64, data []byte) error
-	// Agree tells that an agreement message came from q; msg is not kept. The error
-	// names q; the run cannot go on after one.
+	// Agree passes in an agreement message from q; msg is not kept. An error names q and ends
+	// the run.
 	Agree(now time.Duration, q Rank, msg []byte) error
-	// Stop asks for an early end.
+	// Stop requests an early end. The request travels to the root, which ends the run with the best
+	// iterate; a run that is about to end anyway may end for its own reason.
 	Stop(now time.Duration, why Reason)
-	// Outcome tells how the run ended, or how far it has come.
+	// Outcome returns the result of the run, or its state so far with the reason Running.
 	Outcome() Outcome
+	// Progress returns the state of the run for display.
 	Progress() Progress
-	// Solution writes the agreed block [z][y][x] of the box after OpDone, and the newest
-	// complete iterate before. dst has as many values as the box has points.
+	// Solution writes this peer's values to dst: the agreed ones after OpDone, the newest complete
+	// iterate before. On a grid they are those of the peer's box, [z][y][x].
 	Solution(dst []float64)
-	// Links are the peers that this one exchanges anything with; the same list as
-	// the method's Links gives.
+	// Links returns the peers that this one exchanges messages with. It equals the list that the
+	// method returns without a Peer.
 	Links() []Link
 }
 
-// Link is what travels between a peer and another one.
+// Link describes the messages between a peer and another one.
 type Link struct {
 	Rank Rank
-	// Slots are the lengths in bytes of what arrives on the halo session, by tag; empty:
-	// there is no halo session. What is sent there may be of other lengths (Op.Bytes).
+	// Slots holds the lengths in bytes of received halos by tag. It is empty if there is no halo
+	// session.
 	Slots []int
-	// Sent are the lengths of what is sent, by tag.
+	// Sent holds the lengths in bytes of sent halos by tag. They may differ from Slots.
 	Sent []int
-	// Agreement is the length in bytes of the longest agreement message; 0: there is no
-	// agreement session.
+	// Agreement is the length in bytes of the longest agreement message, 0 if there is no agreement
+	// session.
 	Agreement int
-	// Asynchronous is the communication mode that the halo session wants.
+	// Asynchronous is the initial communication mode of the halo session.
 	Asynchronous bool
 }
 
-// MessageBytes is the length of the longest message that the link carries, either way.
+// MessageBytes returns the length of the longest message in either direction.
 func (l Link) MessageBytes() int {
 	longest := l.Agreement
 	for _, n := range l.Slots {
@@ -67,32 +67,43 @@ func (l Link) MessageBytes() int {
 	return longest
 }
 
-// OpKind is what the shell has to do next.
+// OpKind is the kind of an operation.
 type OpKind int
 
 // The operations.
 const (
-	OpRelax OpKind = iota + 1 // call w.Relax(op), before what the slots hold changes
-	OpSend                    // w.Pack(op, buf) into a buffer of op.Bytes bytes, before the next call of Next or Relax; send it on the halo session of op.To with op.Tag, op.Label
-	OpAgree                   // send op.Message on the agreement session of op.To (op.Label grows); the slice is the shell's to keep
-	OpWait                    // nothing to do before an arrival, or before op.Until (time since start; 0: no limit)
-	OpAdapt                   // bring the halo sessions that are asynchronous by the scheme to op.Asynchronous, all at once, each together with its other end; then go on
-	OpStep                    // time step op.Step is complete: Solution gives its end until Next is called again
-	OpFail                    // the run cannot go on: op.Err
-	OpDone                    // finished: see Outcome
+	// OpRelax: call Relax with the operation, before any slot of an asynchronous session changes.
+	OpRelax OpKind = iota + 1
+	// OpSend: call Pack with a buffer of Bytes bytes, before the next call of Next or Relax. Send the buffer
+	// on the halo session to To with Tag and Label.
+	OpSend
+	// OpAgree: send Message on the agreement session to To with Label, which increases. The slice
+	// belongs to the caller.
+	OpAgree
+	// OpWait: wait for an arrival, at most until Until unless that is 0.
+	OpWait
+	// OpAdapt: change the halo sessions that the scheme declares asynchronous to the mode Asynchronous,
+	// each together with its other end.
+	OpAdapt
+	// OpStep: time step Step is complete. Solution returns its end until the next call of Next.
+	OpStep
+	// OpFail: the run cannot continue, because of Err.
+	OpFail
+	// OpDone: the run has ended; see Outcome.
+	OpDone
 )
 
-// Op is one operation.
+// Op is one operation. The comment of its kind names the fields that are set.
 type Op struct {
 	Kind    OpKind
-	Part    int
-	Points  int // OpRelax: points in the part (cost models)
+	Part    int // OpRelax: which part of the sweep
+	Points  int // OpRelax: points in the part, for models of cost
 	To      Rank
 	Tag     uint32
 	Label   uint64
 	Bytes   int
 	Message []byte
-	Until   time.Duration
+	Until   time.Duration // since the start of the run
 
 	Asynchronous bool
 	Step         *StepResult

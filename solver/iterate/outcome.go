@@ -6,22 +6,22 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// Reason tells why a run ended, or that it has not.
+// Reason is the reason why a run ended.
 type Reason int
 
-// The reasons. Diverged: a residual was not finite. Stagnated: rounding keeps the residual
-// above the tolerance.
+// The reasons.
 const (
-	Running Reason = iota
-	Converged
-	ReachedSweeps
-	ReachedTime
+	Running       Reason = iota // the run has not ended
+	Converged                   // the residual meets the tolerance
+	ReachedSweeps               // bound on sweeps
+	ReachedTime                 // bound on time
 	Interrupted
-	Diverged
-	Stagnated
+	Diverged   // a residual was not finite
+	Stagnated  // rounding keeps the residual above the tolerance
 	LastReason = Stagnated
 )
 
+// String returns the reason in words.
 func (r Reason) String() string {
 	switch r {
 	case Running:
@@ -42,55 +42,60 @@ func (r Reason) String() string {
 	return "reason?"
 }
 
-// Outcome is how a peer's run ended.
+// Outcome is the result of a peer's run.
 type Outcome struct {
-	Reason    Reason
-	Sweeps    Iteration // relaxations, or cycles, done by this peer
-	Work      float64   // what they cost, in sweeps over the own box, of a method whose cycles are not sweeps, or of a box that was another before; 0: Sweeps
-	Iterate   Iteration // of the answer (own block)
-	Residual  float64   // relative, as agreed (the program recomputes it); NaN: never measured
-	Snapshots int       // snapshots taken after the first, which is of u⁰
+	Reason Reason
+	Sweeps Iteration // relaxations or cycles made by this peer
+	// Work is the cost in sweeps over the peer's box at the end. It is 0 if it equals Sweeps; it differs for
+	// methods with cycles and for boxes that changed their size.
+	Work      float64
+	Iterate   Iteration // of the answer
+	Residual  float64   // relative, agreed by all peers; NaN if it was never measured
+	Snapshots int       // not counting snapshot 0, of the starting vector
 
-	// Of a nonstationary run. Sweeps are those of all steps; Reason, Iterate,
-	// Residual and Snapshots are the last step's.
-	Steps     int     // completed
-	Worst     float64 // largest relative residual of a completed step
-	WorstStep int     // that one; 0: none
-	Stale     uint64  // faces of an old step, dropped
+	// In a run with time steps, Sweeps counts all steps. Reason, Iterate, Residual and Snapshots are those
+	// of the last step.
+	Steps         int     // completed
+	WorstResidual float64 // largest relative residual of a completed step
+	WorstStep     int     // the step with that residual, 0 if there is none
+	StaleHalos    uint64  // dropped halos of past time steps
 
-	// Of a run whose planes move.
-	Moves        int // of this peer's cuts
-	Given, Taken int // planes
+	// In a run that moves planes between peers.
+	Moves                      int // of this peer's boundaries
+	PlanesSent, PlanesReceived int
 }
 
-// StepResult is how a time step ended.
+// StepResult is the result of a time step.
 type StepResult struct {
 	Step     int       // from 1
 	Sweeps   Iteration // of this peer
-	Residual float64   // relative, as agreed
+	Residual float64   // relative, agreed by all peers
 }
 
-// Progress is for people who watch.
+// Progress is the state of a run for display.
 type Progress struct {
-	Step     int // in progress; 0: the problem is stationary
+	Step     int // time step in progress, 0 in a stationary run
 	Sweep    Iteration
-	Residual float64 // last known relative residual of the whole (root) or own share; NaN: not yet
+	Residual float64 // last relative residual, of all peers at the root and of the subtree elsewhere; NaN if unknown
 }
 
-// The rule of checks, one for workers and the sequential method.
 const (
+	// DefaultCheckEvery is the interval of checks in sweeps when it is not set.
 	DefaultCheckEvery = 32
 	defaultLag        = 16
 )
 
-// CheckInterval is when residuals are checked and when a verdict takes effect.
+// CheckInterval determines which iterates are checked and when a verdict takes effect. The parallel methods
+// and their sequential references use the same rule.
 type CheckInterval struct {
-	Every, Lag, Max Iteration // max 0: no bound
-	Fixed           bool      // every was asked for: measure at every check
+	Every Iteration // sweeps between checks
+	Lag   Iteration // sweeps from a check to the effect of its verdict
+	Max   Iteration // largest iterate; 0 means no bound
+	Fixed bool      // Every was set by the user: the residual is measured at every check
 }
 
-// NewCheckInterval returns the interval for a run: every is the distance of checks (0: chosen), lag how many
-// iterates later a verdict takes effect (0: chosen), most the largest iterate (0: no bound).
+// NewCheckInterval returns the interval for a run. For every and lag 0 selects a default; for most, the
+// largest iterate, 0 means no bound.
 func NewCheckInterval(every, lag, most Iteration) CheckInterval {
 	fixed := every > 0
 	if !fixed {
@@ -102,16 +107,17 @@ func NewCheckInterval(every, lag, most Iteration) CheckInterval {
 	return CheckInterval{Every: every, Lag: min(lag, every), Max: most, Fixed: fixed}
 }
 
-// loose is the rhythm of guesses, which nobody else has to keep: a quarter as long.
-func (r CheckInterval) loose() CheckInterval {
+// forEstimates returns the interval for residual estimates. Each peer chooses its own, so it can be
+// shorter: a quarter.
+func (r CheckInterval) forEstimates() CheckInterval {
 	if !r.Fixed {
 		r.Every = max(1, r.Every/4)
 	}
 	return r
 }
 
-// Effect is the iterate at which a verdict on check k takes effect. That on u⁰
-// does at once, as does that on the last iterate.
+// Effect returns the iterate at which the verdict on iterate k takes effect. The verdicts on iterate 0 and
+// on the last iterate take effect at once.
 func (r CheckInterval) Effect(k Iteration) Iteration {
 	if k == 0 {
 		return 0
@@ -122,7 +128,7 @@ func (r CheckInterval) Effect(k Iteration) Iteration {
 	return k + r.Lag
 }
 
-// After is the check that follows check k.
+// After returns the iterate that is checked after iterate k.
 func (r CheckInterval) After(k Iteration) Iteration {
 	n := k + r.Every
 	if r.Max > 0 {
@@ -131,9 +137,9 @@ func (r CheckInterval) After(k Iteration) Iteration {
 	return n
 }
 
-// Judge turns exact sums of squares into the relative residual and what it means
-// for check k.
-func (r CheckInterval) Judge(k Iteration, norm, reference, tolerance float64) (float64, Reason) {
+// Evaluate returns the relative residual of iterate k and the reason to end the run there, Running if
+// there is none.
+func (r CheckInterval) Evaluate(k Iteration, norm, reference, tolerance float64) (float64, Reason) {
 	rel := Relative(norm, reference)
 	switch {
 	case rel <= tolerance:
@@ -146,8 +152,7 @@ func (r CheckInterval) Judge(k Iteration, norm, reference, tolerance float64) (f
 	return rel, Running
 }
 
-// Relative is a residual against a reference (see units.reference); nothing left is 0
-// whatever it is measured by.
+// Relative returns a residual divided by its reference. A residual of 0 gives 0 for every reference.
 func Relative(norm, reference float64) float64 {
 	if norm == 0 {
 		return 0
@@ -155,8 +160,8 @@ func Relative(norm, reference float64) float64 {
 	return norm / reference
 }
 
-// NotYet returns NaN, the residual before one is known.
-func NotYet() float64 { return math.NaN() }
+// UnknownResidual returns NaN, the value of a residual that has not been measured.
+func UnknownResidual() float64 { return math.NaN() }
 
-// Norm is the Euclidean norm whose square is s.
+// Norm returns the Euclidean norm whose square is s.
 func Norm(s *kernel.Sum) float64 { return math.Sqrt(s.Float64()) }

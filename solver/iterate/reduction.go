@@ -2,48 +2,48 @@ package iterate
 
 import "github.com/p2pdc/p2pdc/internal/kernel"
 
-// reduction adds up a residual over a peer's subtree: the own share and that of
-// every child. The sums are exact, so the order of arrival does not matter.
+// reduction adds the squared residuals of a peer and its subtree. The sums are exact, so they do not depend
+// on the order of arrival.
 type reduction struct {
-	own      bool   // the own share is in
-	children []bool // whose shares are in
-	heard    int
-	squares  kernel.Sum
-	start    kernel.Sum // of the reference vector or of magnitudes, where they are asked for
-	void     bool       // snapshots: planes were on their way
+	ownAdded      bool
+	added         []bool // by child
+	childrenAdded int
+	squares       kernel.Sum
+	start         kernel.Sum // of the reference vector, later of the magnitudes if they are wanted
+	void          bool       // the snapshot is void: it was taken while planes moved
 }
 
-func newReduction(children int) reduction { return reduction{children: make([]bool, children)} }
+func newReduction(children int) reduction { return reduction{added: make([]bool, children)} }
 
-// reset begins the next one.
+// reset begins the next reduction.
 func (r *reduction) reset() {
-	r.own, r.heard, r.void = false, 0, false
-	clear(r.children)
+	r.ownAdded, r.childrenAdded, r.void = false, 0, false
+	clear(r.added)
 	r.squares, r.start = kernel.Sum{}, kernel.Sum{}
 }
 
-// share adds the own share; reference is nil where it is not asked for.
-func (r *reduction) share(residual, reference *kernel.Sum) {
-	r.own = true
+// addOwn adds this peer's sums; reference may be nil.
+func (r *reduction) addOwn(residual, reference *kernel.Sum) {
+	r.ownAdded = true
 	r.squares.Merge(residual)
 	if reference != nil {
 		r.start.Merge(reference)
 	}
 }
 
-// hear adds the share of a child's subtree.
-func (r *reduction) hear(child int, m *Message) {
-	r.children[child] = true
-	r.heard++
+// addChild adds the sums of a child's subtree.
+func (r *reduction) addChild(child int, m *Message) {
+	r.added[child] = true
+	r.childrenAdded++
 	r.void = r.void || m.Mark > 0
 	r.squares.Merge(&m.Squares)
 	r.start.Merge(&m.Start)
 }
 
-// complete tells that the sums are those of the whole subtree.
-func (r *reduction) complete() bool { return r.own && r.heard == len(r.children) }
+// complete reports whether the sums cover the whole subtree.
+func (r *reduction) complete() bool { return r.ownAdded && r.childrenAdded == len(r.added) }
 
-// message tells the parent the sums.
+// message returns the message with the sums for the parent.
 func (r *reduction) message(number uint64) Message {
 	m := Message{Kind: MsgResidual, Number: number, Squares: r.squares, Start: r.start}
 	if r.void {

@@ -5,65 +5,72 @@ import (
 	"time"
 )
 
-// residualEstimate is what a peer of an asynchronous run believes of the squared residual of
-// its subtree. It never ends a run; it only says when a snapshot is worth while.
+// residualEstimate is a peer's estimate of the squared residual of its subtree in a run that reads old
+// values. It never ends a run; it only influences when snapshots are taken.
 type residualEstimate struct {
 	own      float64
-	known    bool // own was measured, or never will be again
-	children []childGuess
+	known    bool // own was measured, or it will not be measured again
+	children []childEstimate
 
-	age       int // measurements since the last report
-	reported  float64
-	reportEnd bool
-	everTold  bool
-	unheard   bool // the parent has not said that the last report has come
+	sinceReport  int // measurements since the last report
+	reported     float64
+	reportedEnd  bool
+	everReported bool
+	awaitsReply  bool // the parent has not acknowledged the last report
 
-	toldAt    time.Duration // of the last report
-	way       time.Duration // to the parent and back, as the last answer took
-	toldRound time.Duration
+	reportedAt        time.Duration
+	parentRoundTrip   time.Duration // from the last report to its acknowledgement
+	reportedRoundTrip time.Duration
 }
 
-type childGuess struct {
+type childEstimate struct {
 	known, atEnd bool
 	value        float64
-	round        time.Duration // to the farthest peer below and back
+	roundTrip    time.Duration // from the child's parent to the farthest peer below the child and back
 }
 
 const (
-	// reportRatio is how much a guess must change to be told: 20 %, so that a run
-	// to 1e-6 costs each edge of the tree some hundred messages.
+	// reportRatio is the relative change at which an estimate is reported: 20 %. A run to 1e-6 then
+	// costs each edge of the tree some hundred messages.
 	reportRatio = 0.8
-	// reportAge measurements after the last report any change is told, so that a
-	// guess that creeps over the tolerance is heard of.
+	// reportAge is the number of measurements after a report from which any change is reported, so that
+	// slow changes across the tolerance are noticed.
 	reportAge = 32
-	// Where a guess is below nearEnd times the bound (of squares), a change of 2 % is
-	// told, so that the end is not found out late.
-	nearEnd         = 16
+	// nearTolerance bounds, as a multiple of the squared tolerance, the estimates that are reported after
+	// a change of 2 % (reportRatioNear), so that the end is noticed early.
+	nearTolerance   = 16
 	reportRatioNear = 0.98
 )
 
-func (g *residualEstimate) init(children int) { g.children = make([]childGuess, children) }
+func (g *residualEstimate) init(children int) { g.children = make([]childEstimate, children) }
 
-func (g *residualEstimate) hear(child int, m *Message) {
-	g.children[child] = childGuess{known: true, atEnd: m.Reason == ReachedSweeps, value: m.A, round: seconds(m.B)}
+func (g *residualEstimate) receive(child int, m *Message) {
+	g.children[child] = childEstimate{
+		known:     true,
+		atEnd:     m.Reason == ReachedSweeps,
+		value:     m.A,
+		roundTrip: validSeconds(m.B),
+	}
 }
 
-// answered notes that the parent has heard the last report.
-func (g *residualEstimate) answered(now time.Duration) { g.unheard, g.way = false, now-g.toldAt }
+// acknowledged notes that the parent has received the last report.
+func (g *residualEstimate) acknowledged(now time.Duration) {
+	g.awaitsReply, g.parentRoundTrip = false, now-g.reportedAt
+}
 
-// round is how long a message takes to the farthest peer of the subtree and back, from
-// the parent where there is one; 0: not known yet.
-func (g *residualEstimate) round() time.Duration {
+// roundTrip returns the time of a message from the parent, at the root from this peer, to the farthest peer
+// of the subtree and back, 0 if it is unknown.
+func (g *residualEstimate) roundTrip() time.Duration {
 	longest := time.Duration(0)
 	for _, c := range g.children {
-		longest = max(longest, c.round)
+		longest = max(longest, c.roundTrip)
 	}
-	return g.way + longest
+	return g.parentRoundTrip + longest
 }
 
-// seconds is a time that was told; what makes no sense counts as not known.
-func seconds(s float64) time.Duration {
-	if !(s > 0 && s < farAhead.Seconds()) {
+// validSeconds converts received seconds to a duration. Invalid values give 0, which means unknown.
+func validSeconds(s float64) time.Duration {
+	if !(s > 0 && s < maxForecast.Seconds()) {
 		return 0
 	}
 	return time.Duration(s * float64(time.Second))
@@ -87,29 +94,28 @@ func (g *residualEstimate) childrenAtEnd() bool {
 	return true
 }
 
-// report is the message to the parent, if one is due; bound is the square that the
-// whole run's residual has to reach, NaN while that is not known. One report is on its
-// way at a time: over a slow edge the next one waits, as the newest there is then, and
-// never stands before a snapshot's messages.
+// report returns the message to the parent, and whether one is due. bound is the square of the residual at
+// which the run ends, NaN if unknown. Only one report is in flight at a time. So a slow edge carries the
+// newest estimate, and reports do not queue in front of the messages of a snapshot.
 func (g *residualEstimate) report(now time.Duration, atEnd bool, bound float64) (Message, bool) {
 	sum, known := g.sum()
-	if !known || g.unheard {
+	if !known || g.awaitsReply {
 		return Message{}, false
 	}
 	end := atEnd && g.childrenAtEnd()
 	low, high := math.Min(sum, g.reported), math.Max(sum, g.reported)
 	ratio := reportRatio
-	if low <= nearEnd*bound {
+	if low <= nearTolerance*bound {
 		ratio = reportRatioNear
 	}
-	changed := !(low >= ratio*high) || (sum != g.reported && g.age >= reportAge)
-	round := g.round()
-	changed = changed || round > 2*g.toldRound
-	if g.everTold && !changed && end == g.reportEnd {
+	changed := !(low >= ratio*high) || (sum != g.reported && g.sinceReport >= reportAge)
+	round := g.roundTrip()
+	changed = changed || round > 2*g.reportedRoundTrip
+	if g.everReported && !changed && end == g.reportedEnd {
 		return Message{}, false
 	}
-	g.everTold, g.reported, g.reportEnd, g.age, g.unheard = true, sum, end, 0, true
-	g.toldAt, g.toldRound = now, round
+	g.everReported, g.reported, g.reportedEnd, g.sinceReport, g.awaitsReply = true, sum, end, 0, true
+	g.reportedAt, g.reportedRoundTrip = now, round
 	m := Message{Kind: MsgEstimate, A: sum, B: round.Seconds()}
 	if end {
 		m.Reason = ReachedSweeps

@@ -2,43 +2,43 @@ package iterate
 
 import "github.com/p2pdc/p2pdc/internal/kernel"
 
-// TerminationRule decides when a run ends and which iterate is the answer. It is part of a
-// Coordination. Next returns the same when it is called twice with nothing in between.
+// TerminationRule decides when a run ends and which iterate is the answer. It is part of a Coordination.
+// Repeated calls of Next without other calls in between return the same action.
 type TerminationRule interface {
 	// Over reports whether the answer is known, so that work in progress need not be finished.
 	Over() bool
 	// Next returns what to do between two passes over the block.
 	Next() Action
-	// Measured takes the exact sum of squares that a pass has measured.
+	// Measured passes in the exact sum of squares measured by a pass.
 	Measured(residual *kernel.Sum)
-	// Receive takes a message from a neighbour.
-	Receive(c *Channel, m *Message) error
-	// StopRequested tells the root that an early end was asked for.
-	StopRequested()
+	// receive handles a message from a neighbour.
+	receive(c *Channel, m *Message) error
+	// stopRequested reports to the root that an early end was requested.
+	stopRequested()
 	// SkipSend reports whether no peer needs the halos of an iterate.
 	SkipSend(label Iteration) bool
-	// FreeSweeps returns how many sweeps may be made before Next has to be called again.
+	// FreeSweeps returns the number of sweeps that may be made before the next call of Next.
 	FreeSweeps() Iteration
-	// Accepted returns the iterate that met the tolerance, false if there is none or if the answer
-	// is the captured block.
+	// Accepted returns the iterate that met the tolerance. It returns false if there is none or if the
+	// answer is the captured block.
 	Accepted() (Iteration, bool)
 	// Outcome sets the fields of o that the rule knows.
 	Outcome(o *Outcome)
-	// Progress returns the last relative residual, NaN if there is none.
-	Progress() float64
+	// progress returns the last relative residual, NaN if there is none.
+	progress() float64
 }
 
-// Action is what a peer has to do next.
+// Action is the next action of a peer.
 type Action int
 
 // The actions.
 const (
-	Wait            Action = iota // for a message
-	Sweep                         // make the next iterate
-	SweepMeasure                  // make the next iterate and measure the residual of the current one
-	MeasureCurrent                // measure the residual of the current iterate
-	MeasureCaptured               // measure the residual of the captured block with the captured faces
-	Done                          // the run, or the time step, has ended
+	ActionWait            Action = iota // for a message
+	ActionSweep                         // make the next iterate
+	ActionSweepMeasure                  // make the next iterate and measure the residual of the current one
+	ActionMeasure                       // measure the residual of the current iterate
+	ActionMeasureCaptured               // measure the residual of the captured block with the captured faces
+	ActionDone                          // the run, or the time step, has ended
 )
 
 // NewTerminationRule returns the rule of the scheme, for a run or a time step.

@@ -2,24 +2,23 @@ package iterate
 
 import "fmt"
 
-// Scheme says which iterate of a neighbour a relaxation may read. Schemes are immutable and
-// safe for concurrent use.
+// Scheme determines which iterate of a neighbour a relaxation may read. Schemes are immutable and safe for
+// concurrent use.
 type Scheme interface {
-	// Name returns the word of the program's flag: "sync", "async", "delay:3".
+	// Name returns the name, as in "sync", "async" or "delay:3".
 	Name() string
-	// Asynchronous returns the communication mode that the halo sessions want. For the session
-	// between two peers, ask Between.
+	// Asynchronous returns the communication mode of halo sessions. Between gives that of one session.
 	Asynchronous() bool
-	// Lockstep reports whether relaxation k reads iterate k of every neighbour and nothing else.
-	// Then a run gives the bits of the sequential iteration, and it ends at a fixed iterate.
+	// Lockstep reports whether relaxation k reads only iterate k of every neighbour. A run then gives the
+	// bits of the sequential iteration and ends at the same iterate.
 	Lockstep() bool
 	// Admit reports whether relaxation k, which makes iterate k+1, may read iterate v of
 	// neighbour q.
 	Admit(k, v Iteration, q Rank) bool
-	// Slots returns the number of slots of a halo, 1 to 64: iterate v travels in slot v mod Slots.
+	// Slots returns the number of slots of a halo session, 1 to 64. Iterate v uses slot v mod Slots.
 	Slots() int
-	// Between returns the scheme in force between two neighbours: the scheme itself, unless it
-	// tells neighbours apart as Hybrid does.
+	// Between returns the scheme between two neighbours. It is the scheme itself, unless the
+	// scheme depends on the pair as Hybrid does.
 	Between(a, b Rank) Scheme
 	// Check returns an error if the scheme does not fit a run of so many peers.
 	Check(peers int) error
@@ -33,8 +32,8 @@ func CheckScheme(s Scheme, peers int) error {
 	return s.Check(peers)
 }
 
-// Synchronous is the scheme in which relaxation k reads exactly iterate k of
-// every neighbour. Two slots: a neighbour may be one iterate ahead.
+// Synchronous returns the scheme in which relaxation k reads iterate k of every neighbour. It has two slots
+// because a neighbour may be one iterate ahead.
 func Synchronous() Scheme { return synchronous{} }
 
 type synchronous struct{}
@@ -47,8 +46,7 @@ func (synchronous) Slots() int                        { return 2 }
 func (s synchronous) Between(_, _ Rank) Scheme        { return s }
 func (synchronous) Check(int) error                   { return nil }
 
-// Asynchronous is the scheme in which a relaxation reads the newest iterate that
-// has arrived, whatever its age.
+// Asynchronous returns the scheme in which a relaxation reads the newest iterate received, of any age.
 func Asynchronous() Scheme { return asynchronous{} }
 
 type asynchronous struct{}
@@ -61,11 +59,10 @@ func (asynchronous) Slots() int                        { return 1 }
 func (s asynchronous) Between(_, _ Rank) Scheme        { return s }
 func (asynchronous) Check(int) error                   { return nil }
 
-// BoundedDelay is the scheme in which relaxation k reads the newest iterate that
-// has arrived if it is at least k − max, and waits, having halos repeated, while it
-// is older. BoundedDelay(0) reads iterate k and nothing else: bitwise synchronous,
-// over a channel that may lose. Two slots by parity: a neighbour that is one
-// iterate ahead must not overwrite the one that is still needed. A negative max counts as 0.
+// BoundedDelay returns the scheme in which relaxation k reads the newest iterate received if that is at least
+// k − max. Otherwise the peer waits, and halos are repeated. BoundedDelay(0) reads only iterate k: it gives the
+// bits of Synchronous over sessions that may lose messages. It has two slots so that a neighbour that is one
+// iterate ahead does not overwrite the iterate that is still needed. A negative max counts as 0.
 func BoundedDelay(max int) Scheme {
 	if max < 0 {
 		max = 0

@@ -7,52 +7,52 @@ import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
-// snapshotRule ends a run in which everyone is at an iterate of its own. Nobody's
-// word that it has converged counts: values on their way can undo it. Peers tell
-// guesses of their residual up the tree, which only decide when a snapshot is worth
-// while. A snapshot freezes each peer's block, exchanges the frozen faces on the
-// agreement sessions and reduces the exact residual of that assembled vector; if
-// it meets the tolerance, that vector is the answer. The colouring of peers by the
-// faces themselves is that of Chandy and Lamport (1985): a face of snapshot s is
-// the word that s has begun.
+// snapshotRule ends a run in which peers are at different iterates. It uses consistent snapshots, never local
+// convergence flags: values in flight could undo these. Peers send estimates of their residual up the tree,
+// which only determine when a snapshot is taken. In a snapshot each peer captures its block, exchanges the
+// captured halos over the agreement sessions, and the exact residual of the assembled vector is reduced.
+// If it meets the tolerance, that vector is the answer. A captured halo of snapshot s is also the marker that
+// s has begun (Chandy and Lamport, 1985).
 //
-// Snapshot 0 is of u⁰; nothing is relaxed before its verdict, so that every peer
-// has seen a first face of each neighbour and a solved problem takes no sweep.
+// Snapshot 0 captures the starting vector. No peer relaxes before its verdict, so every peer has received
+// a first halo from each neighbour, and a solved problem needs no sweep.
 type snapshotRule struct {
-	p      *Coordination
-	number uint64    // of the last snapshot begun
-	active bool      // begun, no verdict yet
-	begun  bool      // snapshot 0 has been begun (its faces sent)
-	sums   reduction // of the snapshot; snapshot 0 also of the reference vector
-	asks   bool      // the next snapshot brings magnitudes
+	p               *Coordination
+	number          uint64    // of the newest snapshot
+	active          bool      // the snapshot has no verdict yet
+	begun           bool      // snapshot 0 has begun: its halos are sent
+	sums            reduction // of the snapshot
+	wantsMagnitudes bool      // the next snapshot also reduces magnitudes
 
-	magnitudes kernel.Sum // the own ones
-	measure    bool       // the pass in progress measures the frozen block
-	faces      []bool     // frozen faces that have come
-	got        int
-	norm0      float64 // NaN before the verdict on snapshot 0
+	magnitudes       kernel.Sum // of this peer
+	measuresCaptured bool       // the pass in progress measures the captured block
+	arrived          []bool     // captured halos received, by channel
+	arrivals         int
+	norm0            float64 // divisor of relative residuals; NaN before the verdict on snapshot 0
 
-	guess    residualEstimate
-	schedule CheckSchedule
-	due      Iteration // sweep that measures for the guess
-	residual float64   // of the last verdict
-	reason   Reason
-	final    bool              // the snapshot was begun when all had made their last sweep
-	shots    snapshotScheduler // root
+	estimate       residualEstimate
+	schedule       CheckSchedule
+	measureAt      Iteration // sweep that measures for the estimate
+	residual       float64   // of the last verdict
+	reason         Reason
+	lastSweepsMade bool              // all peers had made their last sweep when the snapshot began
+	scheduler      snapshotScheduler // at the root
 
-	stagnant, quiet Stagnation // root: by snapshots, by estimates
-	quietAt         Iteration  // no snapshot before because of quiet
-	quietNews       bool       // the root has measured since quiet was told
-	pace            samplingInterval
+	// At the root: detection of stagnation by snapshots and by estimates. Estimates start no snapshot
+	// before iterate suspectFrom, nor before the root has measured again (measuredSince).
+	stagnant, estimateStagnation Stagnation
+	suspectFrom                  Iteration
+	measuredSince                bool
+	sampling                     samplingInterval
 }
 
 func newSnapshotRule(p *Coordination) *snapshotRule {
 	n := len(p.Tree.Children)
 	e := &snapshotRule{
-		p: p, active: true, faces: make([]bool, len(p.Channels)), sums: newReduction(n),
-		norm0: NotYet(), residual: NotYet(),
+		p: p, active: true, arrived: make([]bool, len(p.Channels)), sums: newReduction(n),
+		norm0: UnknownResidual(), residual: UnknownResidual(),
 	}
-	e.guess.init(n)
+	e.estimate.init(n)
 	for _, c := range p.Channels {
 		if c.Agreed.Data == nil {
 			c.Agreed.Data = make([]byte, c.Bytes)
@@ -65,95 +65,100 @@ func (e *snapshotRule) Over() bool { return e.reason != Running }
 
 func (e *snapshotRule) Next() Action {
 	if e.Over() {
-		return Done
+		return ActionDone
 	}
 	if !e.begun {
 		e.begun = true
 		for i, c := range e.p.Channels {
-			if c.Opened && !e.faces[i] {
-				e.faces[i] = true
-				e.got++
+			if c.Opened && !e.arrived[i] {
+				e.arrived[i] = true
+				e.arrivals++
 			}
 		}
-		e.freeze()
+		e.capture()
 	}
-	if e.atEnd() {
-		e.guess.known = true // no further measurement will come
+	if e.madeLastSweep() {
+		e.estimate.known = true // there will be no further measurement
 		e.report()
 	}
-	e.consider()
+	e.considerSnapshot()
 	switch {
-	case e.active && !e.sums.own && e.got == len(e.faces):
-		e.measure = true
-		return MeasureCaptured
-	case e.number == 0 && e.active, e.atEnd():
-		return Wait
-	case e.p.Iterate >= e.due:
-		return SweepMeasure
+	case e.active && !e.sums.ownAdded && e.arrivals == len(e.arrived):
+		e.measuresCaptured = true
+		return ActionMeasureCaptured
+	case e.number == 0 && e.active, e.madeLastSweep():
+		return ActionWait
+	case e.p.Iterate >= e.measureAt:
+		return ActionSweepMeasure
 	}
-	return Sweep
+	return ActionSweep
 }
 
-// share is what the own residual is worth measuring against: an even share of the
-// tolerance.
-func (e *snapshotRule) share() float64 {
+// ownTarget returns this peer's share of the residual that meets the tolerance, if the peers share it evenly.
+func (e *snapshotRule) ownTarget() float64 {
 	return e.p.Config.Tolerance * e.norm0 / math.Sqrt(float64(e.p.Config.Peers))
 }
 
-// atEnd tells that this peer has made its last sweep.
-func (e *snapshotRule) atEnd() bool {
+// madeLastSweep reports whether this peer has made its last sweep.
+func (e *snapshotRule) madeLastSweep() bool {
 	most := e.p.Checks.Max
 	return most > 0 && e.p.Iterate >= most
 }
 
-// freeze keeps the block and sends its faces to all neighbours, but for those that
-// the opening of a time step has exchanged.
-func (e *snapshotRule) freeze() {
+// capture captures the block and sends its halos to all neighbours. Halos that were exchanged at the
+// opening of a time step are not sent again.
+func (e *snapshotRule) capture() {
 	e.p.Source.Capture()
 	for i, c := range e.p.Channels {
 		if c.Opened && e.number == 0 {
 			continue
 		}
-		m := Message{Kind: MsgFace, Mark: uint8(c.Age), Number: e.number, Iterate: e.p.CapturedAt, Values: make([]byte, c.Bytes)}
+		m := Message{
+			Kind:    MsgCaptured,
+			Mark:    uint8(c.BoundaryMoves),
+			Number:  e.number,
+			Iterate: e.p.CapturedAt,
+			Values:  make([]byte, c.Bytes),
+		}
 		e.p.Source.PackCaptured(i, m.Values)
 		e.p.Send(c.Rank, &m)
 	}
 }
 
-// begin starts snapshot number; the one before, if its verdict is still on its
-// way, was not the last.
+// begin begins a snapshot. If the verdict on the previous one is still in flight, that one did not end the
+// run.
 func (e *snapshotRule) begin(number uint64) {
-	e.number, e.active, e.got = number, true, 0
-	clear(e.faces)
+	e.number, e.active, e.arrivals = number, true, 0
+	clear(e.arrived)
 	e.sums.reset()
-	e.freeze()
+	e.capture()
 }
 
 func (e *snapshotRule) Measured(residual *kernel.Sum) {
-	if !e.measure {
-		e.guess.own, e.guess.known = residual.Float64(), true
-		e.guess.age++
-		e.quietNews = true
-		e.plan()
+	if !e.measuresCaptured {
+		e.estimate.own, e.estimate.known = residual.Float64(), true
+		e.estimate.sinceReport++
+		e.measuredSince = true
+		e.planMeasurement()
 		e.report()
-		e.consider()
+		e.considerSnapshot()
 		return
 	}
-	e.measure = false
+	e.measuresCaptured = false
 	var second *kernel.Sum
 	switch {
 	case e.number == 0:
 		second = &e.p.Reference
-		e.guess.own, e.guess.known = residual.Float64(), true
-	case e.asks:
+		e.estimate.own, e.estimate.known = residual.Float64(), true
+	case e.wantsMagnitudes:
 		e.magnitudes = e.p.Source.Magnitudes()
 		second = &e.magnitudes
 	}
-	e.sums.share(residual, second)
+	e.sums.addOwn(residual, second)
 	e.advance()
 }
 
-// advance passes the snapshot's sums up once they are complete; the root decides.
+// advance sends the sums of the snapshot to the parent when they are complete. The root decides.
 func (e *snapshotRule) advance() {
 	if !e.active || !e.sums.complete() {
 		return
@@ -169,165 +174,176 @@ func (e *snapshotRule) advance() {
 	rel, reason := Relative(n, e.norm0), Running
 	switch {
 	case e.sums.void:
-		rel = e.residual // it is of no vector; another snapshot follows
+		rel = e.residual // the sums belong to no vector; another snapshot follows
 	case rel <= e.p.Config.Tolerance:
 		reason = Converged
 	case !kernel.Finite(n):
 		reason = Diverged
-	case e.p.StopReason != Running:
-		reason = e.p.StopReason
-	case e.final:
+	case e.p.stopReason != Running:
+		reason = e.p.stopReason
+	case e.lastSweepsMade:
 		reason = ReachedSweeps
 	}
 	m := Message{Kind: MsgVerdict, Number: e.number, Reason: reason, A: rel, B: e.norm0}
 	if reason == Running && !e.sums.void {
-		asked := e.asks && e.number > 0
-		if m.Reason, asked = e.stagnant.Judge(e.p.CapturedAt, rel, e.p.Config.Tolerance, quietSnapshots, asked, Norm(&e.sums.start)/e.norm0); asked {
+		reduce := e.wantsMagnitudes && e.number > 0
+		magnitude := Norm(&e.sums.start) / e.norm0
+		m.Reason, reduce = e.stagnant.Evaluate(
+			e.p.CapturedAt,
+			rel,
+			e.p.Config.Tolerance,
+			snapshotChecks,
+			reduce,
+			magnitude,
+		)
+		if reduce {
 			m.Mark = 1
 		}
 	}
 	e.verdict(&m)
 }
 
-// verdict takes the verdict on the open snapshot and passes it on.
+// verdict applies the verdict on the open snapshot and forwards it.
 func (e *snapshotRule) verdict(m *Message) {
 	e.p.SendChildren(m)
-	e.active, e.residual, e.norm0, e.asks = false, m.A, m.B, m.Mark == 1
+	e.active = false
+	e.residual, e.norm0 = m.A, m.B
+	e.wantsMagnitudes = m.Mark == 1
 	if m.Reason != Running {
-		e.reason = m.Reason // the frozen block is the answer
+		e.reason = m.Reason // the captured block is the answer
 		return
 	}
 	e.p.Source.Release()
 	level := levelOf(m.A, e.p.Config.Tolerance)
 	switch {
 	case e.number == 0:
-		e.plan()
+		e.planMeasurement()
 		e.report()
-		e.shots.exact.hear(e.p.Now, level, 0)
+		e.scheduler.exact.record(e.p.Now, level, 0)
 	case e.p.Tree.Parent < 0:
-		e.shots.failed(e.p.Now, level, e.sums.void)
+		e.scheduler.rejected(e.p.Now, level, e.sums.void)
 	}
-	e.consider()
+	e.considerSnapshot()
 }
 
-// plan says when this peer measures next for the guess: by its own residual, and more
-// often where the root expects the end.
-func (e *snapshotRule) plan() {
-	e.due = e.schedule.Next(e.p.Checks.loose(), e.p.Iterate, math.Sqrt(e.guess.own), e.share())
+// planMeasurement sets the sweep of the next measurement for the estimate. It depends on this peer's
+// residual, and on the expected end of the run.
+func (e *snapshotRule) planMeasurement() {
+	e.measureAt = e.schedule.Next(e.p.Checks.forEstimates(), e.p.Iterate, math.Sqrt(e.estimate.own), e.ownTarget())
 	if !e.p.Checks.Fixed {
-		e.due = min(e.due, e.pace.next(e.p.Now, e.p.Iterate, e.guess.round()))
+		e.measureAt = min(e.measureAt, e.sampling.next(e.p.Now, e.p.Iterate, e.estimate.roundTrip()))
 	}
 }
 
-// consider begins a snapshot at the root when one is worth while: somebody wants
-// the end, all have made their last sweep, or the forecast says that the tolerance will
-// be met by the time that the peers hear of it.
-func (e *snapshotRule) consider() {
+// considerSnapshot begins a snapshot at the root if an early end was requested, if all peers have made their
+// last sweep, or if the forecast predicts that the tolerance is met when the snapshot reaches the peers.
+func (e *snapshotRule) considerSnapshot() {
 	if e.p.Tree.Parent >= 0 || e.number == 0 && e.active || e.reason != Running || !e.begun {
 		return
 	}
 	now := e.p.Now
-	if sum, known := e.guess.sum(); known {
-		e.shots.guessed(now, levelOf(math.Sqrt(sum), e.bound()), e.guess.round())
-		e.pace.hear(now, e.shots.left(now))
+	if sum, known := e.estimate.sum(); known {
+		e.scheduler.recordEstimate(now, levelOf(math.Sqrt(sum), e.bound()), e.estimate.roundTrip())
+		e.sampling.receive(now, e.scheduler.remaining(now))
 	}
 	if e.active {
 		return
 	}
-	e.final = e.atEnd() && e.guess.childrenAtEnd()
-	if e.p.StopReason == Running && !e.final && !e.shots.promising(now, e.p.Iterate) && !e.suspects() {
+	e.lastSweepsMade = e.madeLastSweep() && e.estimate.childrenAtEnd()
+	if e.p.stopReason == Running && !e.lastSweepsMade && !e.scheduler.due(now, e.p.Iterate) && !e.suspectsStagnation() {
 		return
 	}
-	e.shots.begin(now, e.p.Iterate)
+	e.scheduler.begin(now, e.p.Iterate)
 	e.begin(e.number + 1)
 }
 
-// suspects tells whether the estimates have stopped falling, so that a snapshot is worth
-// while to see whether the run stagnates: at most one each eighth of the run.
-func (e *snapshotRule) suspects() bool {
+// suspectsStagnation reports whether the estimates have stopped falling, so that a snapshot has to test
+// for stagnation. It does so at most once in an eighth of the run.
+func (e *snapshotRule) suspectsStagnation() bool {
 	k := e.p.Iterate
-	sum, known := e.guess.sum()
-	if !known || !e.quietNews || math.Sqrt(sum) <= e.bound() {
-		return false // where estimates promise the end, shots knows when
+	sum, known := e.estimate.sum()
+	if !known || !e.measuredSince || math.Sqrt(sum) <= e.bound() {
+		return false // the estimates meet the tolerance, so the scheduler decides
 	}
-	e.quietNews = false
-	if e.p.Config.Tolerance == 0 || !e.quiet.hear(k, math.Sqrt(sum), quietChecks) || k < e.quietAt {
+	e.measuredSince = false
+	if e.p.Config.Tolerance == 0 || !e.estimateStagnation.record(k, math.Sqrt(sum), estimateChecks) ||
+		k < e.suspectFrom {
 		return false
 	}
-	e.quietAt = k + k/8
+	e.suspectFrom = k + k/8
 	return true
 }
 
-// bound is the residual that ends the run, NaN before it is known.
+// bound returns the residual that ends the run, NaN if it is unknown.
 func (e *snapshotRule) bound() float64 {
 	return e.p.Config.Tolerance * e.norm0
 }
 
-// report tells the parent the guess of this subtree when it has changed enough.
+// report sends the estimate of this subtree to the parent if it has changed enough.
 func (e *snapshotRule) report() {
 	bound := e.bound()
-	if m, ok := e.guess.report(e.p.Now, e.atEnd(), float64(bound*bound)); ok {
+	if m, ok := e.estimate.report(e.p.Now, e.madeLastSweep(), float64(bound*bound)); ok {
 		e.p.SendParent(&m)
 	}
 }
 
-func (e *snapshotRule) Receive(c *Channel, m *Message) error {
+func (e *snapshotRule) receive(c *Channel, m *Message) error {
 	switch m.Kind {
-	case MsgFace:
-		return e.faceFrom(c, m)
+	case MsgCaptured:
+		return e.capturedFrom(c, m)
 	case MsgResidual:
 		return e.residualFrom(c.Rank, m)
 	case MsgVerdict:
 		return e.verdictFrom(m)
-	case msgHalt:
+	case MsgHalt:
 		e.halt()
 		return nil
-	case MsgHeard:
-		e.guess.answered(e.p.Now)
-		e.pace.hear(e.p.Now, m.A)
+	case MsgEstimateReply:
+		e.estimate.acknowledged(e.p.Now)
+		e.sampling.receive(e.p.Now, m.A)
 		e.report()
 		return nil
 	case MsgEstimate:
-		e.p.Send(c.Rank, &Message{Kind: MsgHeard, A: e.pace.left(e.p.Now)})
+		e.p.Send(c.Rank, &Message{Kind: MsgEstimateReply, A: e.sampling.remaining(e.p.Now)})
 		if math.IsNaN(m.A) {
 			m.A = math.Inf(1)
 		}
-		e.guess.hear(e.p.Tree.Child(c.Rank), m)
-		e.shots.news = true
+		e.estimate.receive(e.p.Tree.Child(c.Rank), m)
+		e.scheduler.progressed = true
 		e.report()
-		e.consider()
+		e.considerSnapshot()
 		return nil
 	}
-	return fmt.Errorf("kind %d, which an asynchronous run does not use", m.Kind)
+	return fmt.Errorf("message kind %d, which an asynchronous run does not use", m.Kind)
 }
 
-// faceFrom takes a frozen face. The first of the next snapshot begins it here; that
-// is only possible once this peer's share of the one before has gone up.
-func (e *snapshotRule) faceFrom(c *Channel, m *Message) error {
+// capturedFrom handles a captured halo. The first one of the next snapshot begins that snapshot here, which
+// is valid only after this peer has added its residual to the previous one.
+func (e *snapshotRule) capturedFrom(c *Channel, m *Message) error {
 	if e.reason != Running {
 		return nil
 	}
 	if m.Number > e.number {
-		if m.Number != e.number+1 || e.active && !e.sums.own {
-			return fmt.Errorf("a face of snapshot %d while %d is open", m.Number, e.number)
+		if m.Number != e.number+1 || e.active && !e.sums.ownAdded {
+			return fmt.Errorf("a halo of snapshot %d; snapshot %d is open", m.Number, e.number)
 		}
 		if e.p.Tree.Parent < 0 {
-			return fmt.Errorf("a face of snapshot %d, which the root has not begun", m.Number)
+			return fmt.Errorf("a halo of snapshot %d, which this peer, the root, has not begun", m.Number)
 		}
 		e.begin(m.Number)
 	}
 	for i, g := range e.p.Channels {
-		if g != c || m.Number < e.number || e.faces[i] {
-			continue // of an old snapshot, or a duplicate
+		if g != c || m.Number < e.number || e.arrived[i] {
+			continue // a halo of a past snapshot, or a duplicate
 		}
-		e.faces[i] = true
-		e.got++
-		if int(m.Mark) != c.Age {
-			e.sums.void = true // the cut has moved at one end, and not yet at the other
+		e.arrived[i] = true
+		e.arrivals++
+		if int(m.Mark) != c.BoundaryMoves {
+			e.sums.void = true // the boundary has moved at one end and not yet at the other
 			continue
 		}
 		copy(c.Agreed.Data, m.Values)
-		c.Agree(e.p.Steps.Current, m.Iterate, true)
+		c.LabelAgreed(e.p.Steps.Current, m.Iterate, true)
 	}
 	return nil
 }
@@ -335,12 +351,12 @@ func (e *snapshotRule) faceFrom(c *Channel, m *Message) error {
 func (e *snapshotRule) residualFrom(q Rank, m *Message) error {
 	i := e.p.Tree.Child(q)
 	switch {
-	case m.Number < e.number, m.Number == e.number && (!e.active || e.sums.children[i]):
+	case m.Number < e.number, m.Number == e.number && (!e.active || e.sums.added[i]):
 		return nil // a duplicate
 	case m.Number > e.number:
-		return fmt.Errorf("the residual of snapshot %d while %d is the last", m.Number, e.number)
+		return fmt.Errorf("the residual of snapshot %d; the newest snapshot is %d", m.Number, e.number)
 	}
-	e.sums.hear(i, m)
+	e.sums.addChild(i, m)
 	e.advance()
 	return nil
 }
@@ -348,24 +364,24 @@ func (e *snapshotRule) residualFrom(q Rank, m *Message) error {
 func (e *snapshotRule) verdictFrom(m *Message) error {
 	switch {
 	case m.Number < e.number, m.Number == e.number && !e.active:
-		return nil // the next snapshot's face was faster, or a duplicate
+		return nil // a halo of the next snapshot overtook the verdict, or it is a duplicate
 	case m.Number > e.number, !e.sums.complete():
-		return fmt.Errorf("a verdict on snapshot %d, whose residual is not complete here", m.Number)
+		return fmt.Errorf("a verdict on snapshot %d, whose reduction is not complete at this peer", m.Number)
 	}
 	e.verdict(m)
 	return nil
 }
 
-// StopRequested begins the snapshot that ends the run.
-func (e *snapshotRule) StopRequested() {
+// stopRequested implements TerminationRule: it begins the snapshot that ends the run.
+func (e *snapshotRule) stopRequested() {
 	e.halt()
-	e.consider()
+	e.considerSnapshot()
 }
 
-// halt has all peers leave out work that delays the snapshot.
+// halt makes all peers omit work that would delay the snapshot.
 func (e *snapshotRule) halt() {
 	e.p.Source.Halt()
-	e.p.SendChildren(&Message{Kind: msgHalt})
+	e.p.SendChildren(&Message{Kind: MsgHalt})
 }
 
 func (e *snapshotRule) SkipSend(Iteration) bool { return e.reason != Running }
@@ -377,9 +393,9 @@ func (e *snapshotRule) Outcome(o *Outcome) {
 	}
 }
 
-// Progress is a guess: at the root of the whole, elsewhere of what is below.
-func (e *snapshotRule) Progress() float64 {
-	sum, known := e.guess.sum()
+// progress returns an estimate, at the root for all peers, elsewhere for the subtree.
+func (e *snapshotRule) progress() float64 {
+	sum, known := e.estimate.sum()
 	if !known || e.reason != Running {
 		return e.residual
 	}
@@ -389,5 +405,5 @@ func (e *snapshotRule) Progress() float64 {
 // FreeSweeps implements TerminationRule: estimates may be due after every sweep.
 func (e *snapshotRule) FreeSweeps() Iteration { return 1 }
 
-// Accepted implements TerminationRule: the answer is the captured block, not an iterate in progress.
+// Accepted implements TerminationRule: the answer is the captured block.
 func (e *snapshotRule) Accepted() (Iteration, bool) { return 0, false }

@@ -5,41 +5,42 @@ import (
 	"time"
 )
 
-// snapshotScheduler says at the root when the next snapshot is worth while. Guesses tell when the
-// first one is; they may be wrong either way, since a peer knows its neighbours by old
-// values. After that the residuals of the snapshots themselves tell how long it takes.
+// snapshotScheduler determines at the root when the next snapshot begins. Estimates trigger the first one.
+// They may be too low or too high, because a peer knows old values of its neighbours. After that the exact
+// residuals of the snapshots predict the end.
 type snapshotScheduler struct {
-	guesses forecast
-	exact   forecast
-	round   time.Duration // down the tree and up again
-	begunAt time.Duration
-	nextAt  time.Duration // no snapshot before
-	rest    time.Duration // at most after the next one that fails
-	news    bool          // somebody has done something since the last one began
-	sweep   Iteration     // the root's, then
+	estimates    forecast
+	exact        forecast
+	roundTrip    time.Duration // from the root to the farthest peer and back
+	begunAt      time.Duration // of the newest snapshot
+	nextAt       time.Duration // no snapshot begins earlier
+	backOff      time.Duration // after the next snapshot that does not end the run, at most
+	progressed   bool          // another peer has reported since the newest snapshot began
+	sweepAtBegin Iteration     // sweep of the root when it began
 }
 
 const (
-	// shotAhead is how much of the way to where the exact residuals point to goes by
-	// before the next snapshot: residuals fall faster towards the end as often as not.
-	shotAhead = 0.5
-	// restRounds bounds the rest after a snapshot that guesses misled to.
-	restRounds = 32
+	// retryFraction is the part of the predicted remaining time that passes before the next snapshot:
+	// the fall of residuals often accelerates towards the end.
+	retryFraction = 0.5
+	// maxBackOffRounds bounds, in round trips, the back-off after a snapshot that the estimates
+	// triggered too early.
+	maxBackOffRounds = 32
 )
 
-// guessed takes a guess of the level, and how long a round over the tree takes.
-func (s *snapshotScheduler) guessed(now time.Duration, level float64, round time.Duration) {
-	if !s.guesses.known || level != s.guesses.level {
-		s.guesses.hear(now, level, anchorDrop)
+// recordEstimate adds an estimate of the level and the round-trip time of the tree.
+func (s *snapshotScheduler) recordEstimate(now time.Duration, level float64, round time.Duration) {
+	if !s.estimates.known || level != s.estimates.level {
+		s.estimates.record(now, level, anchorDrop)
 	}
-	s.round = max(s.round, round)
+	s.roundTrip = max(s.roundTrip, round)
 }
 
-// left is the time in seconds until the tolerance may be met, +∞ if that cannot be told.
-func (s *snapshotScheduler) left(now time.Duration) float64 {
-	at, known := s.exact.meets()
+// remaining returns the seconds until the tolerance is expected to be met, +∞ if unknown.
+func (s *snapshotScheduler) remaining(now time.Duration) float64 {
+	at, known := s.exact.predict()
 	if s.exact.slope() == 0 {
-		at, known = s.guesses.meets()
+		at, known = s.estimates.predict()
 	}
 	if !known {
 		return math.Inf(1)
@@ -47,65 +48,66 @@ func (s *snapshotScheduler) left(now time.Duration) float64 {
 	return max(0, at-now).Seconds()
 }
 
+// begin records that a snapshot begins; sweep is the newest of the root.
 func (s *snapshotScheduler) begin(now time.Duration, sweep Iteration) {
-	s.begunAt, s.sweep, s.news = now, sweep, false
+	s.begunAt, s.sweepAtBegin, s.progressed = now, sweep, false
 }
 
-// promising tells that a snapshot begun now may be the last; sweep is the root's newest.
-func (s *snapshotScheduler) promising(now time.Duration, sweep Iteration) bool {
-	at, known := s.guesses.meets()
-	return known && (s.news || sweep != s.sweep) && now >= s.nextAt && now+s.round >= at
+// due reports whether a snapshot that begins now may end the run; sweep is the newest of the root.
+func (s *snapshotScheduler) due(now time.Duration, sweep Iteration) bool {
+	at, known := s.estimates.predict()
+	return known && (s.progressed || sweep != s.sweepAtBegin) && now >= s.nextAt && now+s.roundTrip >= at
 }
 
-// failed takes the level of a snapshot that was not the answer.
-func (s *snapshotScheduler) failed(now time.Duration, level float64, void bool) {
-	s.round = now - s.begunAt
+// rejected records the level of a snapshot that did not end the run.
+func (s *snapshotScheduler) rejected(now time.Duration, level float64, void bool) {
+	s.roundTrip = now - s.begunAt
 	if void {
-		s.nextAt = now + s.round
-		return // it says nothing of the residual
+		s.nextAt = now + s.roundTrip
+		return // a void snapshot has no residual
 	}
-	s.exact.hear(s.begunAt, level, 0)
-	s.nextAt = now + s.rest
-	if at, known := s.exact.meets(); known {
-		s.nextAt = min(s.nextAt, s.begunAt+time.Duration(shotAhead*float64(at-s.begunAt)))
-		if s.nextAt <= now && s.rest > 0 {
-			return // it is near
+	s.exact.record(s.begunAt, level, 0)
+	s.nextAt = now + s.backOff
+	if at, known := s.exact.predict(); known {
+		s.nextAt = min(s.nextAt, s.begunAt+time.Duration(retryFraction*float64(at-s.begunAt)))
+		if s.nextAt <= now && s.backOff > 0 {
+			return // the end is near: no back-off
 		}
 	}
-	s.rest = min(max(2*s.rest, s.round), restRounds*s.round)
+	s.backOff = min(max(2*s.backOff, s.roundTrip), maxBackOffRounds*s.roundTrip)
 }
 
-// samplingInterval says how often a peer measures for its guess.
+// samplingInterval determines how often a peer measures for its estimate.
 type samplingInterval struct {
-	known  bool
-	end    time.Duration // when the tolerance may be met, as the root told
-	at     time.Duration // of the last measurement
-	sweeps Iteration
-	period time.Duration // of a sweep
+	endKnown    bool
+	expectedEnd time.Duration // when the tolerance is met, as predicted by the root
+	at          time.Duration // of the last measurement
+	sweeps      Iteration
+	period      time.Duration // of a sweep
 }
 
-// hear takes the seconds until the tolerance may be met; what makes no sense, like
-// +∞, counts as not known.
-func (p *samplingInterval) hear(now time.Duration, left float64) {
-	p.known = left >= 0 && left < farAhead.Seconds()
-	p.end = now
-	if p.known {
-		p.end = now + time.Duration(left*float64(time.Second))
+// receive sets the predicted seconds until the tolerance is met. Invalid values, +∞ among them, mean
+// unknown.
+func (p *samplingInterval) receive(now time.Duration, left float64) {
+	p.endKnown = left >= 0 && left < maxForecast.Seconds()
+	p.expectedEnd = now
+	if p.endKnown {
+		p.expectedEnd = now + time.Duration(left*float64(time.Second))
 	}
 }
 
-// left is what others are told.
-func (p *samplingInterval) left(now time.Duration) float64 {
-	if !p.known {
+// remaining returns the predicted seconds until the tolerance is met, +∞ if unknown.
+func (p *samplingInterval) remaining(now time.Duration) float64 {
+	if !p.endKnown {
 		return math.Inf(1)
 	}
-	return max(0, p.end-now).Seconds()
+	return max(0, p.expectedEnd-now).Seconds()
 }
 
-// next is the sweep that measures next: a bound that keeps up with what the straight
-// line through a peer's own residuals does not foresee. Half a round is as good as any
-// shorter time, until the end is near; and a peer need not look more often than eight
-// times while the run grows e times as old.
+// next returns an upper bound of the sweep that measures next. It bounds the interval that the peer's own
+// residuals suggest, which may be wrong. Measuring more often than twice a round trip has no benefit until the
+// end is near. Nor is it necessary to measure more often than eight times while the age of the run grows by
+// the factor e.
 func (p *samplingInterval) next(now time.Duration, k Iteration, round time.Duration) Iteration {
 	if k > p.sweeps {
 		p.period = (now - p.at) / time.Duration(k-p.sweeps)
@@ -115,8 +117,8 @@ func (p *samplingInterval) next(now time.Duration, k Iteration, round time.Durat
 		return 2*k + 1
 	}
 	gap := max(Iteration(round/2/p.period), k/8)
-	if p.known {
-		gap = min(gap, Iteration(max(round/4, (p.end-now)/2)/p.period))
+	if p.endKnown {
+		gap = min(gap, Iteration(max(round/4, (p.expectedEnd-now)/2)/p.period))
 	}
 	return k + max(1, gap)
 }

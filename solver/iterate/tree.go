@@ -1,14 +1,14 @@
 package iterate
 
-// Tree is a peer's place in the spanning tree of the neighbour graph, rooted at
-// rank 0, along which residuals are reduced and verdicts travel. On a grid
-// every edge joins two neighbours, so the sessions that exist are enough.
+// Tree is a peer's place in a spanning tree of the peers, rooted at rank 0. Residuals are reduced along the
+// tree, and verdicts are sent along it. On a grid every edge joins two neighbours, so no more sessions are
+// needed.
 type Tree struct {
 	Parent   Rank // −1 at the root
 	Children []Rank
 }
 
-// Child is the index of q among the children, −1 if it is none.
+// Child returns the index of q among the children, −1 if it is not a child.
 func (t Tree) Child(q Rank) int {
 	for i, c := range t.Children {
 		if c == q {

@@ -113,8 +113,8 @@ func (c *cycleDriver) begin(p *problem.Problem) error {
 	g := c.peer
 	var dt float64
 	var values []float64
-	if g.steps.Of > 0 {
-		dt, values = g.config.Problem.Evolution.Step(), g.steps.Before
+	if g.steps.Total > 0 {
+		dt, values = g.config.Problem.Evolution.Step(), g.steps.Previous
 	}
 	var err error
 	if c.reference, err = c.method.build(p, values, dt); err != nil {
@@ -143,8 +143,8 @@ func (c *cycleDriver) begin(p *problem.Problem) error {
 	c.inCycle = false
 	c.schedule = iterate.CheckSchedule{}
 	c.reason = iterate.Running
-	c.residual = iterate.NotYet()
-	c.norm0 = iterate.NotYet()
+	c.residual = iterate.UnknownResidual()
+	c.norm0 = iterate.UnknownResidual()
 	c.opening, c.at = c.method.openingStages(), 0
 	return nil
 }
@@ -282,13 +282,13 @@ func (c *cycleDriver) evaluate(totals []float64) {
 			c.norm0, totals = c.peer.config.Units.Reference(math.Sqrt(totals[n])), totals[:n]
 		}
 		tol := c.peer.config.Tolerance
-		c.residual, reason = r.Judge(k, math.Sqrt(c.method.applyTotals(totals)), c.norm0, tol)
+		c.residual, reason = r.Evaluate(k, math.Sqrt(c.method.applyTotals(totals)), c.norm0, tol)
 		if reason == iterate.Running && c.method.exhausted() {
 			reason = iterate.ReachedSweeps
 		}
 		c.measureFrom = c.schedule.Next(r, k, c.residual, tol)
 		if c.withMagnitudes = false; reason == iterate.Running {
-			reason, c.withMagnitudes = c.stagnant.Judge(k, c.residual, tol, iterate.StagnantChecks, asked, m)
+			reason, c.withMagnitudes = c.stagnant.Evaluate(k, c.residual, tol, iterate.StagnantChecks, asked, m)
 		}
 	}
 	if reason == iterate.Running {

@@ -119,7 +119,7 @@ func TestMultigridSolvesTimeStepsAsOnePeer(t *testing.T) {
 		)
 		require.Len(t, one.steps[0], p.Evolution.Steps)
 		require.Equal(t, iterate.Converged, one.peers[0].Outcome().Reason)
-		require.False(t, math.IsNaN(one.peers[0].Outcome().Worst))
+		require.False(t, math.IsNaN(one.peers[0].Outcome().WorstResidual))
 	}
 }
 

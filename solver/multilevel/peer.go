@@ -53,8 +53,8 @@ func newPeer(c problem.Config) (*peer, error) {
 		g.channels = append(g.channels, &channel{to: n, link: links[i]})
 	}
 	g.allReduce.init(g)
-	if g.steps.Of = c.Problem.Steps(); g.steps.Of > 0 {
-		if g.steps.Before, err = c.Problem.InitialValues(g.box, c.Initial); err != nil {
+	if g.steps.Total = c.Problem.Steps(); g.steps.Total > 0 {
+		if g.steps.Previous, err = c.Problem.InitialValues(g.box, c.Initial); err != nil {
 			return nil, err
 		}
 	}
@@ -67,13 +67,13 @@ func newPeer(c problem.Config) (*peer, error) {
 // begin begins the run of a stationary problem, or the next time step.
 func (g *peer) begin() error {
 	s := &g.steps
-	s.Current = min(s.Current+1, s.Of)
+	s.Current = min(s.Current+1, s.Total)
 	p := g.config.Problem.AtStep(s.Current)
 	err := p.ValidateStatement()
 	if err == nil {
 		err = g.driver.begin(p)
 	}
-	if err != nil && s.Of > 0 {
+	if err != nil && s.Total > 0 {
 		err = fmt.Errorf("time step %d, t = %v: %w", s.Current, g.config.Problem.Evolution.Time(s.Current), err)
 	}
 	return err
@@ -186,11 +186,11 @@ func (g *peer) runPiece(i int) {
 // finish ends the run, or begins the next time step.
 func (g *peer) finish() {
 	s, c := &g.steps, &g.driver
-	if s.Of == 0 || c.reason != iterate.Converged {
+	if s.Total == 0 || c.reason != iterate.Converged {
 		g.done = true
 		return
 	}
-	c.copyOut(s.Before)
+	c.copyOut(s.Previous)
 	r, more := s.Complete(c.cycle, c.residual)
 	g.stepOps = append(g.stepOps, iterate.Op{Kind: iterate.OpStep, Step: &r})
 	if !more {
@@ -216,8 +216,8 @@ func (g *peer) Stop(_ time.Duration, why iterate.Reason) {
 func (g *peer) Outcome() iterate.Outcome {
 	s, c := &g.steps, &g.driver
 	o := iterate.Outcome{
-		Reason: c.reason, Sweeps: s.Swept + c.cycle, Iterate: c.cycle, Residual: c.residual, Work: c.spent,
-		Steps: s.Done, Worst: s.Worst.Residual, WorstStep: s.Worst.Step,
+		Reason: c.reason, Sweeps: s.CompletedSweeps + c.cycle, Iterate: c.cycle, Residual: c.residual, Work: c.spent,
+		Steps: s.Completed, WorstResidual: s.Worst.Residual, WorstStep: s.Worst.Step,
 	}
 	if !g.done {
 		o.Reason = iterate.Running
@@ -227,14 +227,14 @@ func (g *peer) Outcome() iterate.Outcome {
 
 // Progress returns the progress of the run.
 func (g *peer) Progress() iterate.Progress {
-	return iterate.Progress{Step: g.steps.Current, Sweep: g.steps.Swept + g.driver.cycle, Residual: g.driver.residual}
+	return iterate.Progress{Step: g.steps.Current, Sweep: g.steps.CompletedSweeps + g.driver.cycle, Residual: g.driver.residual}
 }
 
 // Solution writes the own box's values (see iterate.Peer). During a cycle these are intermediate values; for a
 // nonstationary problem they are the end of the last complete step.
 func (g *peer) Solution(dst []float64) {
-	if g.steps.Of > 0 {
-		copy(dst, g.steps.Before)
+	if g.steps.Total > 0 {
+		copy(dst, g.steps.Previous)
 	} else {
 		g.driver.copyOut(dst)
 	}

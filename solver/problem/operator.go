@@ -1,7 +1,6 @@
 package problem
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
@@ -73,20 +72,13 @@ func (s Stencil) At(idx [3]int) (v [kernel.Directions]float64) {
 func (s Stencil) check(idx [3]int, v *[kernel.Directions]float64) error {
 	for d := range 1 + 2*s.Problem.Dimension {
 		if math.IsNaN(v[d]) || math.IsInf(v[d], 0) {
-			return fmt.Errorf(
-				"problem: %q: the operator's coefficients at %v are not finite; check diffusion, velocity and reaction",
-				s.Problem.Name,
-				s.Problem.Location(idx),
-			)
+			return s.Problem.Errorf("the operator's coefficients at %v are not finite; check diffusion, velocity and reaction",
+				s.Problem.Location(idx))
 		}
 	}
 	if !(v[kernel.Center] > 0) {
-		return fmt.Errorf(
-			"problem: %q: the operator's diagonal at %v is %v; it must be positive; check diffusion and reaction",
-			s.Problem.Name,
-			s.Problem.Location(idx),
-			v[kernel.Center],
-		)
+		return s.Problem.Errorf("the operator's diagonal at %v is %v; it must be positive; check diffusion and reaction",
+			s.Problem.Location(idx), v[kernel.Center])
 	}
 	return nil
 }

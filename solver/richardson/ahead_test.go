@@ -14,7 +14,7 @@ import (
 
 // logged is a worker that notes what it packs, and may relax ahead: every so many calls.
 type logged struct {
-	*Worker
+	*worker
 	ahead int // 0: never
 	calls int
 	faces []packedFace
@@ -31,11 +31,11 @@ func (l *logged) Relax(op iterate.Op) {
 		l.RelaxAhead(op)
 		return
 	}
-	l.Worker.Relax(op)
+	l.worker.Relax(op)
 }
 
 func (l *logged) Pack(op iterate.Op, dst []byte) {
-	l.Worker.Pack(op, dst)
+	l.worker.Pack(op, dst)
 	l.faces = append(l.faces, packedFace{op.To, op.Label, slices.Clone(dst)})
 }
 
@@ -69,9 +69,9 @@ func TestRelaxAheadIsNotSeen(t *testing.T) {
 		for i := range runs {
 			n, err := newNetwork(seed, solvertest.ConfigsFor(c))
 			require.NoError(t, err)
-			n.PerPoint, n.Jitter = pace, 20*time.Microsecond
+			n.PointTime, n.Jitter = pace, 20*time.Microsecond
 			for r, w := range workersOf(n) {
-				l := &logged{Worker: w, ahead: i * ahead}
+				l := &logged{worker: w, ahead: i * ahead}
 				n.Peers[r], runs[i] = l, append(runs[i], l)
 			}
 			require.NoError(t, n.Run())

@@ -10,64 +10,69 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// load is what the peers on one side of a cut can do together.
+// load is the combined speed of the peers on one side of a cut.
 type load struct {
 	known   bool
-	speed   float64 // planes a second, all of them
-	longest float64 // seconds that the slowest sweep among those takes who could give planes
-	planes  int     // of the neighbour at the cut
+	speed   float64 // planes per second of all peers
+	longest float64 // seconds of the slowest sweep among the peers with more than one plane
+	planes  int     // of the peer at the cut
 }
 
-// differs tells whether a neighbour should hear of c after having heard of l.
-func (l load) differs(c load) bool {
+// changed reports whether c differs enough from l, the load sent last, to be sent.
+func (l load) changed(c load) bool {
 	if !l.known || l.planes != c.planes {
 		return true
 	}
-	far := func(a, b float64) bool { return math.Abs(a-b) > newsworthy*math.Max(math.Abs(a), math.Abs(b)) }
+	far := func(a, b float64) bool { return math.Abs(a-b) > loadChange*math.Max(math.Abs(a), math.Abs(b)) }
 	return far(l.speed, c.speed) || far(l.longest, c.longest)
 }
 
-// join adds a peer to what lies beyond it.
-func (l load) join(c load) load {
-	return load{known: l.known && c.known, speed: l.speed + c.speed, longest: math.Max(l.longest, c.longest), planes: c.planes}
+// add returns the load of the peers of l and c, where c is the peer at the cut.
+func (l load) add(c load) load {
+	return load{
+		known:   l.known && c.known,
+		speed:   l.speed + c.speed,
+		longest: math.Max(l.longest, c.longest),
+		planes:  c.planes,
+	}
 }
 
 const (
-	newsworthy = 0.05
-	// imbalance of the longest sweep against an even one below which nothing moves.
+	// loadChange is the relative change at which a load is sent again.
+	loadChange = 0.05
+	// imbalance is the relative excess of the longest sweep over an even one below which no plane moves.
 	imbalance = 0.15
-	// leastPart of a peer's planes is worth moving, and a whole plane: what is less than
-	// that only changes who has the remainder of planes by peers.
-	leastPart = 0.05
-	// defaultWindow is Config.BalanceWindow where it is 0.
+	// minMovedPart is the smallest part of a peer's planes that is moved, and at least one plane. Smaller
+	// moves would only change which peer has the remainder of the division.
+	minMovedPart = 0.05
+	// defaultWindow is used when Config.BalanceWindow is 0.
 	defaultWindow = 50 * time.Millisecond
-	// moveSweeps is what a move costs, in sweeps of the slowest peer, beside moveSeconds.
+	// The cost of a move is moveSweeps sweeps of the slowest peer plus moveSeconds.
 	moveSweeps  = 4
 	moveSeconds = 1e-3
-	// leadSweeps are between a proposal and the iterate from which it holds, so that the
-	// answer is there in time; restSweeps and restWindows of the meter are between two
-	// proposals at a cut, twice as many for every time that planes go back again.
-	leadSweeps  = 4
-	restSweeps  = 24
-	restWindows = 3
-	mostRests   = 256
+	// proposalLead is the number of sweeps between a proposal and the iterate at which the move is made, so
+	// that the answer arrives in time. backOffSweeps sweeps and backOffWindows windows of the speed sampler
+	// lie between two proposals at a cut. Both double each time that the direction of moves changes.
+	proposalLead   = 4
+	backOffSweeps  = 24
+	backOffWindows = 3
+	maxBackOff     = 256
 	// maxMoveBytes bounds what one move carries, unless it is a single plane.
 	maxMoveBytes = 32 << 20
 )
 
-// balance is what decides on planes across one cut, seen by the peer below it.
+// balance decides on moves across one cut, at the peer below it.
 type balance struct {
 	planes       int               // of the grid
 	cut          int               // planes below the cut
-	below, above load              // own planes and those of the neighbour in load.planes
-	sweeps       iterate.Iteration // done so far: as many are expected to come
+	below, above load              // load.planes are those of the two peers at the cut
+	sweeps       iterate.Iteration // made so far; as many are expected to follow
 }
 
-// move is how many planes should go up (negative: down), so that every sweep takes as
-// long. Where a peer cannot give all that, or the other not take it, less moves. It is
-// 0 while the slowest sweep is not much longer than it had to be, while what would be
-// gained over as many sweeps as have been is less than the move costs, or where it is
-// other cuts that should move.
+// move returns the number of planes to move up, negative for down, so that all sweeps take the same time. It
+// is limited to the planes that the peers at the cut can send. It is 0 if the slowest sweep is not much
+// longer than an even one, if the expected gain is smaller than the cost of a move, or if the imbalance
+// is at other cuts.
 func (b balance) move() int {
 	speed := b.below.speed + b.above.speed
 	if !b.below.known || !b.above.known || !(speed > 0) || math.IsInf(speed, 1) {
@@ -79,38 +84,38 @@ func (b balance) move() int {
 		return 0
 	}
 	excess := float64(b.cut) - float64(b.planes)*b.below.speed/speed
-	if math.Abs(excess) < math.Max(1, leastPart*float64(min(b.below.planes, b.above.planes))) {
+	if math.Abs(excess) < math.Max(1, minMovedPart*float64(min(b.below.planes, b.above.planes))) {
 		return 0
 	}
 	m := int(math.Round(excess))
 	return max(min(m, b.below.planes-1), 1-b.above.planes)
 }
 
-// ErrBalance is wrapped by what Balanceable says.
-var ErrBalance = errors.New("solver: planes cannot be moved between the peers of this run")
+// ErrBalance is wrapped by the errors of Balanceable.
+var ErrBalance = errors.New("richardson: planes cannot be moved between the peers of this run")
 
-// Balanceable tells why Config.Balance would move nothing; nil if it would.
+// Balanceable returns an error with the reason why Config.Balance has no effect, nil if it has one.
 func Balanceable(c *problem.Config) error {
 	if name := c.Method.Name; name != "" && name != problem.Richardson {
-		return fmt.Errorf("%w: the method is %s, planes move with %s only", ErrBalance, name, problem.Richardson)
+		return fmt.Errorf("%w: the method is %s; planes move with %s only", ErrBalance, name, problem.Richardson)
 	}
 	slow := c.Problem.Dimension - 1
 	for a, parts := range c.Partition.Parts() {
 		if a != slow && parts > 1 {
-			return fmt.Errorf("%w: they have boxes, planes move between slabs only", ErrBalance)
+			return fmt.Errorf("%w: the peers have boxes; planes move between slabs only", ErrBalance)
 		}
 	}
 	switch {
 	case c.Partition.Parts()[slow] < 2:
 		return fmt.Errorf("%w: there is one peer", ErrBalance)
 	case c.Order == problem.InTurn && c.Scheme.Lockstep():
-		return fmt.Errorf("%w: relaxed in turn, a synchronous answer depends on the partition", ErrBalance)
+		return fmt.Errorf("%w: with the order in-turn the synchronous answer depends on the partition", ErrBalance)
 	}
 	return nil
 }
 
-// MostPlanes bounds the planes that a rank may ever hold with Config.Balance, and so
-// its memory: twice its share or an even one, whichever is larger.
+// MostPlanes returns the largest number of planes that a rank may have with Config.Balance, which bounds its
+// memory: twice its initial number or twice an even share, whichever is larger.
 func MostPlanes(c *problem.Config, r iterate.Rank) int {
 	slow := c.Problem.Dimension - 1
 	n, peers := c.Problem.N[slow], c.Partition.Peers()

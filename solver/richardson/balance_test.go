@@ -31,10 +31,10 @@ func cuts(planes []int, speed []float64, sweeps iterate.Iteration) []int {
 		cut += planes[r]
 		below, above := load{known: true}, load{known: true}
 		for q := range r + 1 {
-			below = below.join(peer(q))
+			below = below.add(peer(q))
 		}
 		for q := len(planes) - 1; q > r; q-- {
-			above = above.join(peer(q))
+			above = above.add(peer(q))
 		}
 		out = append(out, balance{planes: total, cut: cut, below: below, above: above, sweeps: sweeps}.move())
 	}
@@ -61,7 +61,17 @@ func TestMoves(t *testing.T) {
 	} {
 		require.Equal(t, c.want, cuts(c.planes, c.speed, c.sweeps), name)
 	}
-	require.Zero(t, balance{planes: 8, cut: 4, below: load{known: true, speed: 1, planes: 4, longest: 4}, above: load{planes: 4}, sweeps: 100}.move(), "nothing is known of the other side")
+	require.Zero(
+		t,
+		balance{
+			planes: 8,
+			cut:    4,
+			below:  load{known: true, speed: 1, planes: 4, longest: 4},
+			above:  load{planes: 4},
+			sweeps: 100,
+		}.move(),
+		"nothing is known of the other side",
+	)
 }
 
 // Whatever the speeds, moves made at once at all cuts, again and again, keep a plane at
@@ -110,27 +120,27 @@ func TestMovesComeToRest(t *testing.T) {
 // TestMeter: what counts is time between a part and the next question, the median of
 // three windows of four sweeps.
 func TestMeter(t *testing.T) {
-	var m meter
+	var m speedSampler
 	now := time.Duration(0)
 	sweep := func(each time.Duration) {
 		m.begin()
 		for range 2 {
-			m.asked = now
-			m.relaxed = 50
+			m.requestedAt = now
+			m.pendingPoints = 50
 			now += each
-			m.tick(now)
+			m.observe(now)
 			now += time.Second // waiting for a neighbour
-			m.tick(now)
+			m.observe(now)
 		}
 		m.end(true)
 	}
 	window := func(each time.Duration) {
-		for range meterSweeps {
+		for range windowSweeps {
 			sweep(each)
 		}
 	}
 	window(time.Millisecond)
-	require.True(t, m.news)
+	require.True(t, m.updated)
 	require.Zero(t, m.point(), "one window is not enough")
 	window(time.Millisecond)
 	window(80 * time.Millisecond) // the machine did something else
@@ -139,26 +149,26 @@ func TestMeter(t *testing.T) {
 	window(10 * time.Millisecond)
 	require.InDelta(t, 200e-6, m.point(), 1e-12)
 
-	m = meter{least: 10 * time.Second, now: now, began: now}
+	m = speedSampler{minWindow: 10 * time.Second, now: now, windowBegan: now}
 	window(time.Millisecond)
-	require.False(t, m.news, "eight seconds are not enough")
+	require.False(t, m.updated, "eight seconds are not enough")
 	sweep(time.Millisecond)
-	require.True(t, m.news)
-	require.Equal(t, 1, m.known)
+	require.True(t, m.updated)
+	require.Equal(t, 1, m.windows)
 }
 
 // TestRest: who goes back and forth does so more and more seldom.
 func TestRest(t *testing.T) {
-	var r rest
-	require.True(t, r.over(0, 0))
+	var r backOff
+	require.True(t, r.expired(0, 0))
 	sweeps, windows := iterate.Iteration(0), 0
 	for n, up := range []bool{true, true, false, true, false} {
 		times := []int{1, 1, 2, 4, 8}[n]
 		r.begin(sweeps, windows, up)
-		require.False(t, r.over(sweeps+iterate.Iteration(times)*restSweeps-1, windows+1000))
-		require.False(t, r.over(sweeps+10000, windows+times*restWindows-1))
-		require.True(t, r.over(sweeps+iterate.Iteration(times)*restSweeps, windows+times*restWindows))
-		sweeps, windows = sweeps+iterate.Iteration(times)*restSweeps, windows+times*restWindows
+		require.False(t, r.expired(sweeps+iterate.Iteration(times)*backOffSweeps-1, windows+1000))
+		require.False(t, r.expired(sweeps+10000, windows+times*backOffWindows-1))
+		require.True(t, r.expired(sweeps+iterate.Iteration(times)*backOffSweeps, windows+times*backOffWindows))
+		sweeps, windows = sweeps+iterate.Iteration(times)*backOffSweeps, windows+times*backOffWindows
 	}
 }
 

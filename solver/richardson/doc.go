@@ -1,4 +1,3 @@
-// Package richardson is the projected Richardson method on the whole grid, in every scheme: each peer
-// relaxes its box and exchanges faces with its neighbours. Planes of the grid may move between
-// peers while they run.
+// Package richardson implements the projected Richardson method in every scheme. Each peer relaxes its box and
+// exchanges faces with its neighbours. Planes of the grid may move between peers during the run.
 package richardson

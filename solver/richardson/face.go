@@ -9,8 +9,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// face is what a peer shares with one neighbour: its own outermost layer, the ghosts beyond
-// it, and the channel to the neighbour.
+// face is the boundary to one neighbour: the peer's outermost layer, the ghosts beyond it, and the channel to
+// the neighbour.
 type face struct {
 	*iterate.Channel
 	to  problem.Neighbour
@@ -19,38 +19,38 @@ type face struct {
 	base, ghost int    // padded index of the first own point, and of its ghost
 	count       [2]int // inner and outer loop
 	stride      [2]int
-	packed      []byte // of the iterate with label packedAs, 0: of none
+	packed      []byte // halo with label packedAs, packed ahead; there is none if packedAs is 0
 	packedAs    uint64
 
-	beyond load // what is on the other side, as told
-	told   load // what the other side was told of this one
-	toldAt iterate.Iteration
-	move   handover
-	rest   rest
+	loadBeyond load // load beyond the cut, received last
+	loadSent   load // load of this side, sent last
+	loadSentAt iterate.Iteration
+	migration  migration
+	backOff    backOff
 }
 
-// rest is when the next move may be proposed at a cut.
-type rest struct {
-	sweeps  iterate.Iteration // in the run
-	windows int               // of the meter
-	times   int               // the rest after a move, 1 at first
-	up      bool              // the last one went up
-	after   bool              // there was one
+// backOff determines when the next move may be proposed at a cut.
+type backOff struct {
+	sweeps   iterate.Iteration // in the run
+	windows  int               // of the meter
+	factor   int               // the rest after a move, 1 at first
+	lastUp   bool              // the last one went up
+	proposed bool              // there was one
 }
 
-// begin rests after a proposal.
-func (r *rest) begin(sweeps iterate.Iteration, windows int, up bool) {
-	if r.times == 0 {
-		r.times = 1
+// begin begins the back-off after a proposal.
+func (r *backOff) begin(sweeps iterate.Iteration, windows int, up bool) {
+	if r.factor == 0 {
+		r.factor = 1
 	}
-	if r.after && up != r.up {
-		r.times = min(2*r.times, mostRests)
+	if r.proposed && up != r.lastUp {
+		r.factor = min(2*r.factor, maxBackOff)
 	}
-	r.after, r.up = true, up
-	r.sweeps, r.windows = sweeps+iterate.Iteration(r.times*restSweeps), windows+r.times*restWindows
+	r.proposed, r.lastUp = true, up
+	r.sweeps, r.windows = sweeps+iterate.Iteration(r.factor*backOffSweeps), windows+r.factor*backOffWindows
 }
 
-func (r *rest) over(sweeps iterate.Iteration, windows int) bool {
+func (r *backOff) expired(sweeps iterate.Iteration, windows int) bool {
 	return sweeps >= r.sweeps && windows >= r.windows
 }
 
@@ -60,7 +60,7 @@ func newFace(l kernel.Layout, n problem.Neighbour, s iterate.Scheme) *face {
 	return f
 }
 
-// place finds the face in a block of that layout.
+// place computes the indices of the face in a block with a layout.
 func (f *face) place(l kernel.Layout) {
 	a, ghost := f.to.Axis, -1
 	if f.own = f.to.Layer(l); f.to.Side > 0 {
@@ -82,7 +82,7 @@ func (f *face) place(l kernel.Layout) {
 	f.stride = [2]int{stride[inner], stride[outer]}
 }
 
-// packAhead packs what will be asked for under that label, while it is in the caches.
+// packAhead packs the halo that will be sent with a label, while its values are in the caches.
 func (f *face) packAhead(label uint64, src []float64) {
 	if len(f.packed) != f.to.FaceBytes {
 		f.packed = make([]byte, f.to.FaceBytes)
@@ -91,7 +91,7 @@ func (f *face) packAhead(label uint64, src []float64) {
 	f.pack(f.packed, src)
 }
 
-// pack writes the own layer of src, [z][y][x], little endian.
+// pack writes the outermost layer of src, [z][y][x], little endian.
 func (f *face) pack(dst []byte, src []float64) { f.packLayer(dst, src, f.base) }
 
 // packLayer writes the layer parallel to the face whose first point is at base.
@@ -106,10 +106,10 @@ func (f *face) packLayer(dst []byte, src []float64, base int) {
 	}
 }
 
-// unpack writes what pack of the neighbour made to the ghosts of dst.
+// unpack reads a halo of the neighbour into the ghosts of dst.
 func (f *face) unpack(dst []float64, data []byte) { f.unpackLayer(dst, data, f.ghost) }
 
-// unpackLayer reads what packLayer wrote to the layer whose first point is at base.
+// unpackLayer reads values written by packLayer into the layer whose first point is at base.
 func (f *face) unpackLayer(dst []float64, data []byte, base int) {
 	for o := range f.count[1] {
 		at := base + o*f.stride[1]

@@ -6,33 +6,29 @@ import (
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-// Halo tells that the slot of (neighbour, tag) now holds data, the whole face as
-// little-endian float64, of age label (its oldest segment). data is only read
-// before the next call of Halo for the same slot: the shell keeps one buffer a
-// slot and receives into it, and calls Halo before anything else afterwards. The
-// error names q; the run cannot go on after one.
-func (w *Worker) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64, data []byte) error {
-	c, s, err := w.Arrival(q, label, data, w.pass.sweeping())
+// Halo passes in a halo, the values of the neighbour's outermost layer as little-endian float64; see
+// iterate.Peer.
+func (w *worker) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64, data []byte) error {
+	c, s, err := w.HaloFrom(q, label, data, w.pass.sweeping())
 	if c == nil {
 		return err
 	}
 	w.readGhosts()
-	return c.Arrived(tag, s, w.Steps.Parity)
+	return c.Store(tag, s, w.Steps.Parity)
 }
 
 // Expects returns the tag of the next face from q, and reports whether its slot may be written
-// before the face is received: see exchange.Expecter. In lockstep iterates k and k+2 share a
-// slot, and no other relaxation than k reads iterate k.
-func (w *Worker) Expects(q iterate.Rank) (tag uint32, ok bool) {
+// before the face is received; see exchange.Expecter.
+func (w *worker) Expects(q iterate.Rank) (tag uint32, ok bool) {
 	f := w.faceOf(q)
 	if f == nil {
 		return 0, false
 	}
-	return w.Coordination.Expects(f.Channel, w.pass.sweeping() && !w.unread)
+	return w.Coordination.Expects(f.Channel, w.pass.sweeping() && !w.ghostsPending)
 }
 
-// Pack writes the face that op, an OpSend, asks for: op.Bytes bytes.
-func (w *Worker) Pack(op iterate.Op, dst []byte) {
+// Pack writes the halo of an OpSend; see iterate.Peer.
+func (w *worker) Pack(op iterate.Op, dst []byte) {
 	f := w.faceOf(op.To)
 	if f == nil || op.Kind != iterate.OpSend {
 		return
@@ -41,8 +37,7 @@ func (w *Worker) Pack(op iterate.Op, dst []byte) {
 		copy(dst, f.packed)
 		return
 	}
-	// The other array holds the newer iterate during a sweep, the older one
-	// between two.
+	// The other array holds the newer iterate during a sweep and the older one between two sweeps.
 	src := w.cur
 	if _, _, sweep := iterate.UnpackLabel(op.Label); sweep != w.Iterate {
 		src = w.next
@@ -51,7 +46,7 @@ func (w *Worker) Pack(op iterate.Op, dst []byte) {
 }
 
 // faceOf returns the face shared with a neighbour, nil if there is none.
-func (w *Worker) faceOf(q iterate.Rank) *face {
+func (w *worker) faceOf(q iterate.Rank) *face {
 	for _, f := range w.faces {
 		if f.Rank == q {
 			return f
@@ -60,18 +55,18 @@ func (w *Worker) faceOf(q iterate.Rank) *face {
 	return nil
 }
 
-// readGhosts does what Next has left to the relaxation that it asked for: its thread then has
-// the block in its caches. It comes before anything that changes what is read.
-func (w *Worker) readGhosts() {
-	if w.unread {
-		w.unread = false
+// readGhosts reads the halos of the pass in progress unless that is done. Next leaves this to the first
+// relaxation, whose thread then has the block in its caches. It must precede any change of the slots.
+func (w *worker) readGhosts() {
+	if w.ghostsPending {
+		w.ghostsPending = false
 		w.unpackGhosts()
 	}
 }
 
-// unpackGhosts brings the newest readable faces to the ghosts of the current
-// iterate; readable must hold. Arrivals after that wait for the next sweep.
-func (w *Worker) unpackGhosts() {
+// unpackGhosts copies the newest readable halos to the ghosts of the current iterate. Later arrivals are
+// read by the next sweep.
+func (w *worker) unpackGhosts() {
 	for _, f := range w.faces {
 		if s := f.Pick(w.Iterate); s != nil {
 			f.unpack(w.cur, s.Data)
@@ -79,10 +74,10 @@ func (w *Worker) unpackGhosts() {
 	}
 }
 
-// unpackFrozen brings the frozen faces of a snapshot to the ghosts of the frozen
-// block. If that is the current iterate, the next sweep's unpackGhosts repairs it.
-func (w *Worker) unpackFrozen() {
+// unpackCaptured copies the captured halos of a snapshot to the ghosts of the captured block. If that is the
+// current iterate, unpackGhosts of the next sweep overwrites them.
+func (w *worker) unpackCaptured() {
 	for _, f := range w.faces {
-		f.unpack(w.frozen, f.Agreed.Data)
+		f.unpack(w.captured, f.Agreed.Data)
 	}
 }

@@ -30,7 +30,7 @@ func TestHybridMeetsTheTolerance(t *testing.T) {
 		}
 		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), solvertest.ConfigsFor(c))
 		require.NoError(t, err)
-		n.Loss, n.Double = rapid.Float64Range(0, 0.5).Draw(t, "loss"), 0.1
+		n.Loss, n.Duplicate = rapid.Float64Range(0, 0.5).Draw(t, "loss"), 0.1
 		require.NoError(t, n.Run())
 		e, err := verify.Evaluate(p, n.Assemble(p, part), nil)
 		require.NoError(t, err)
@@ -52,10 +52,15 @@ func TestHybridMeetsTheTolerance(t *testing.T) {
 // iterate k, between clusters peers drift apart.
 func TestHybridAdmitsPerNeighbour(t *testing.T) {
 	p := solvertest.Membrane([3]int{4, 4, 16}, 3)
-	c := problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 4), Scheme: iterate.Hybrid([]int{0, 0, 1, 1}), MaxSweeps: 400}
+	c := problem.Config{
+		Problem:   p,
+		Partition: solvertest.SlabsOf(t, p, 4),
+		Scheme:    iterate.Hybrid([]int{0, 0, 1, 1}),
+		MaxSweeps: 400,
+	}
 	n := runOf(t, 5, c)
 	n.Loss = 0.2
-	n.Pace[0], n.Pace[1], n.Pace[2], n.Pace[3] = 1000, 1000, 50000, 50000
+	n.RelaxTime[0], n.RelaxTime[1], n.RelaxTime[2], n.RelaxTime[3] = 1000, 1000, 50000, 50000
 	within, between := 0, 0
 	n.Observe = func() {
 		at := func(r int) int { return int(workersOf(n)[r].Iterate) }
@@ -74,8 +79,12 @@ func TestHybridAdmitsPerNeighbour(t *testing.T) {
 func TestHybridOfLonelyPeersIsAsynchronous(t *testing.T) {
 	p := solvertest.Membrane([3]int{5, 5, 12}, 3)
 	play := func(s iterate.Scheme) *solvertest.Network {
-		n := runOf(t, 21, problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 3), Scheme: s, Tolerance: 1e-5})
-		n.Loss, n.Double = 0.2, 0.1
+		n := runOf(
+			t,
+			21,
+			problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 3), Scheme: s, Tolerance: 1e-5},
+		)
+		n.Loss, n.Duplicate = 0.2, 0.1
 		require.NoError(t, n.Run())
 		return n
 	}
@@ -85,12 +94,18 @@ func TestHybridOfLonelyPeersIsAsynchronous(t *testing.T) {
 	for r := range workersOf(a) {
 		require.Equal(t, workersOf(a)[r].Outcome(), workersOf(b)[r].Outcome())
 	}
-	solvertest.RequireSameBits(t, a.Assemble(p, workersOf(a)[0].config.Partition), b.Assemble(p, workersOf(a)[0].config.Partition))
+	solvertest.RequireSameBits(
+		t,
+		a.Assemble(p, workersOf(a)[0].config.Partition),
+		b.Assemble(p, workersOf(a)[0].config.Partition),
+	)
 }
 
 func TestHybridWantsAClusterPerPeer(t *testing.T) {
 	p := solvertest.Membrane([3]int{2, 2, 6}, 3)
-	_, err := NewWorker(problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 3), Scheme: iterate.Hybrid([]int{0, 1})})
+	_, err := newWorker(
+		problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 3), Scheme: iterate.Hybrid([]int{0, 1})},
+	)
 	require.ErrorContains(t, err, "clusters for 2 peers; the run has 3")
 }
 

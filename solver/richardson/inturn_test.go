@@ -46,14 +46,24 @@ func TestInTurnIsItsEmulation(t *testing.T) {
 		p := solvertest.AnyProblem(t)
 		c := problem.Config{
 			Problem: p, Partition: solvertest.AnyPartition(t, p), Order: problem.InTurn, Tolerance: 1e-3, CheckEvery: 5, Lag: 3, MaxSweeps: 150,
-			Scheme: rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0)}).Draw(t, "scheme"),
+			Scheme: rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0)}).
+				Draw(t, "scheme"),
 		}
 		want := emulateInTurn(t, c)
 		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), solvertest.ConfigsFor(c))
 		require.NoError(t, err)
 		require.NoError(t, n.Run())
 		for _, w := range workersOf(n) {
-			require.Equal(t, iterate.Outcome{Reason: want.Reason, Sweeps: want.Sweeps, Iterate: want.Sweeps, Residual: want.Residual}, w.Outcome())
+			require.Equal(
+				t,
+				iterate.Outcome{
+					Reason:   want.Reason,
+					Sweeps:   want.Sweeps,
+					Iterate:  want.Sweeps,
+					Residual: want.Residual,
+				},
+				w.Outcome(),
+			)
 		}
 		solvertest.RequireSameBits(t, want.U, n.Assemble(p, c.Partition))
 		if c.Partition.Peers() == 1 {
@@ -91,7 +101,14 @@ func TestPlanCoversAndSendsWholeFaces(t *testing.T) {
 		for a := range dim {
 			for _, side := range []int{-1, 1} {
 				if rapid.Bool().Draw(t, "neighbour") {
-					faces = append(faces, newFace(l, problem.Neighbour{Axis: a, Side: side, FaceBytes: 8 * l.Points() / n[a]}, iterate.Synchronous()))
+					faces = append(
+						faces,
+						newFace(
+							l,
+							problem.Neighbour{Axis: a, Side: side, FaceBytes: 8 * l.Points() / n[a]},
+							iterate.Synchronous(),
+						),
+					)
 				}
 			}
 		}
@@ -107,7 +124,10 @@ func TestPlanCoversAndSendsWholeFaces(t *testing.T) {
 		for _, s := range planSweep(l, faces, order) {
 			if s.Send {
 				sent[s.Face]++
-				each(faces[s.Face].own, func(d int) { require.True(t, relaxed[d], "a face left before it was relaxed") })
+				each(
+					faces[s.Face].own,
+					func(d int) { require.True(t, relaxed[d], "a face left before it was relaxed") },
+				)
 				continue
 			}
 			require.LessOrEqual(t, s.Box.Points(), max(problem.PartPoints, l.Points()/l.N[dim-1]))
@@ -134,7 +154,7 @@ func TestFacesLeaveBeforeTheInterior(t *testing.T) {
 	p := solvertest.Membrane([3]int{40, 40, 40}, 3)
 	part, err := problem.GridOf(p.N, [3]int{2, 2, 2})
 	require.NoError(t, err)
-	w, err := NewWorker(problem.Config{Problem: p, Partition: part, Scheme: iterate.Synchronous()})
+	w, err := newWorker(problem.Config{Problem: p, Partition: part, Scheme: iterate.Synchronous()})
 	require.NoError(t, err)
 	steps := w.pass.sweep
 	require.False(t, steps[len(steps)-1].Send)

@@ -11,10 +11,10 @@ func newNetwork(seed uint64, configs []problem.Config) (*solvertest.Network, err
 }
 
 // workersOf returns the peers of a run.
-func workersOf(n *solvertest.Network) []*Worker {
-	out := make([]*Worker, len(n.Peers))
+func workersOf(n *solvertest.Network) []*worker {
+	out := make([]*worker, len(n.Peers))
 	for i, p := range n.Peers {
-		out[i] = p.(*Worker)
+		out[i] = p.(*worker)
 	}
 	return out
 }

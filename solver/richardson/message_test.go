@@ -9,50 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestMessagesRoundTrip(t *testing.T) {
-	for _, m := range solvertest.Samples() {
-		data := m.Encode()
-		require.LessOrEqual(t, len(data), iterate.AgreementBytes(16))
-		got, err := iterate.DecodeMessage(data, 16)
-		require.NoError(t, err)
-		require.True(t, m.Squares.Equal(&got.Squares) && m.Start.Equal(&got.Start))
-		require.Equal(t, data, got.Encode())
-		for cut := range data {
-			_, err = iterate.DecodeMessage(data[:cut], 16)
-			require.Error(t, err, "kind %d, %d bytes", m.Kind, cut)
-		}
-		_, err = iterate.DecodeMessage(append(data, 0), 16)
-		require.Error(t, err)
-		data[0]++
-		_, err = iterate.DecodeMessage(data, 16)
-		require.ErrorContains(t, err, "version 7")
-	}
-}
-
-func FuzzDecodeMessage(f *testing.F) {
-	for _, m := range solvertest.Samples() {
-		f.Add(m.Encode())
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := iterate.DecodeMessage(data, 16)
-		if err != nil {
-			return
-		}
-		again, err := iterate.DecodeMessage(m.Encode(), 16)
-		require.NoError(t, err)
-		require.Equal(t, m.Kind, again.Kind)
-		require.Equal(t, m.Number, again.Number)
-		require.Equal(t, m.Step, again.Step)
-		require.Equal(t, m.Reason, again.Reason)
-		require.Equal(t, m.Mark, again.Mark)
-		require.Equal(t, m.Count, again.Count)
-		require.True(t, m.Squares.Equal(&again.Squares))
-	})
-}
-
-// FuzzAgree feeds any messages, in any state, to a worker in the middle of the
-// tree: it may refuse them, it must not panic, spin or say that it is done without
-// a reason.
+// FuzzAgree passes arbitrary messages in various states to a worker in the middle of the tree. The worker may
+// refuse them. It must not panic, loop or end without a reason.
 func FuzzAgree(f *testing.F) {
 	for i, m := range solvertest.Samples() {
 		f.Add(m.Encode(), uint8(i))
@@ -66,10 +24,30 @@ func FuzzAgree(f *testing.F) {
 		require.NoError(t, err)
 		if what&8 != 0 {
 			base := *p
-			p.Evolution = &problem.Evolution{End: 1, Steps: 3, At: func(float64) *problem.Problem { q := base; return &q }}
+			p.Evolution = &problem.Evolution{
+				End:   1,
+				Steps: 3,
+				At:    func(float64) *problem.Problem { q := base; return &q },
+			}
 		}
-		schemes := []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(0), iterate.Hybrid([]int{0, 0, 1})}
-		w, err := NewWorker(problem.Config{Problem: p, Partition: part, Scheme: schemes[what%4], Rank: 1, MaxSweeps: 5, Reconfigure: what&16 != 0, Balance: what&32 != 0, BalanceWindow: 1})
+		schemes := []iterate.Scheme{
+			iterate.Synchronous(),
+			iterate.Asynchronous(),
+			iterate.BoundedDelay(0),
+			iterate.Hybrid([]int{0, 0, 1}),
+		}
+		w, err := newWorker(
+			problem.Config{
+				Problem:       p,
+				Partition:     part,
+				Scheme:        schemes[what%4],
+				Rank:          1,
+				MaxSweeps:     5,
+				Reconfigure:   what&16 != 0,
+				Balance:       what&32 != 0,
+				BalanceWindow: 1,
+			},
+		)
 		require.NoError(t, err)
 		for n := 0; n < 8; n++ {
 			for range 30 {
@@ -88,7 +66,13 @@ func FuzzAgree(f *testing.F) {
 			size := min(len(data), 1+int(what)*n)
 			_ = w.Agree(0, q, data)
 			_ = w.Agree(0, q, data[:size])
-			_ = w.Halo(0, q, uint32(n)%2, iterate.PackLabel(int(what>>4)%4, int(what>>6)%3, iterate.Iteration(what)%3), make([]byte, 32))
+			_ = w.Halo(
+				0,
+				q,
+				uint32(n)%2,
+				iterate.PackLabel(int(what>>4)%4, int(what>>6)%3, iterate.Iteration(what)%3),
+				make([]byte, 32),
+			)
 		}
 		if w.Next(0).Kind == iterate.OpDone {
 			require.NotEqual(t, iterate.Running, w.Outcome().Reason)
@@ -100,8 +84,8 @@ func TestAgreeNamesThePeer(t *testing.T) {
 	p := solvertest.Membrane([3]int{2, 2, 6}, 3)
 	part, err := problem.Slabs(p.N, 3, nil)
 	require.NoError(t, err)
-	make3 := func(s iterate.Scheme) *Worker {
-		w, err := NewWorker(problem.Config{Problem: p, Partition: part, Scheme: s, Rank: 1})
+	make3 := func(s iterate.Scheme) *worker {
+		w, err := newWorker(problem.Config{Problem: p, Partition: part, Scheme: s, Rank: 1})
 		require.NoError(t, err)
 		return w
 	}
@@ -111,18 +95,18 @@ func TestAgreeNamesThePeer(t *testing.T) {
 		m      iterate.Message
 		want   string
 	}{
-		"stranger":             {iterate.Synchronous(), 1, iterate.Message{Kind: iterate.MsgClose}, "rank 1, which is no neighbour"},
-		"verdict from a child": {iterate.Synchronous(), 2, iterate.Message{Kind: iterate.MsgVerdict}, "rank 2: kind"},
-		"residual from parent": {iterate.Synchronous(), 0, iterate.Message{Kind: iterate.MsgResidual}, "rank 0: kind"},
-		"early verdict":        {iterate.Synchronous(), 0, iterate.Message{Kind: iterate.MsgVerdict}, "not complete here"},
-		"late residual":        {iterate.Synchronous(), 2, iterate.Message{Kind: iterate.MsgResidual, Number: 64}, "iterate 64 while"},
-		"face in lockstep":     {iterate.Synchronous(), 2, iterate.Message{Kind: iterate.MsgFace, Values: make([]byte, 32)}, "does not use"},
-		"far snapshot":         {iterate.Asynchronous(), 2, iterate.Message{Kind: iterate.MsgFace, Number: 2, Values: make([]byte, 32)}, "snapshot 2 while 0"},
-		"short face":           {iterate.Asynchronous(), 2, iterate.Message{Kind: iterate.MsgFace, Values: make([]byte, 8)}, "8 bytes where 32"},
-		"early verdict, async": {iterate.Asynchronous(), 0, iterate.Message{Kind: iterate.MsgVerdict}, "not complete here"},
+		"not a neighbour":      {iterate.Synchronous(), 1, iterate.Message{Kind: iterate.MsgClose}, "rank 1, which is not a neighbour"},
+		"verdict from a child": {iterate.Synchronous(), 2, iterate.Message{Kind: iterate.MsgVerdict}, "rank 2: message kind"},
+		"residual from parent": {iterate.Synchronous(), 0, iterate.Message{Kind: iterate.MsgResidual}, "rank 0: message kind"},
+		"early verdict":        {iterate.Synchronous(), 0, iterate.Message{Kind: iterate.MsgVerdict}, "not complete at this peer"},
+		"late residual":        {iterate.Synchronous(), 2, iterate.Message{Kind: iterate.MsgResidual, Number: 64}, "iterate 64; that of iterate 0"},
+		"face in lockstep":     {iterate.Synchronous(), 2, iterate.Message{Kind: iterate.MsgCaptured, Values: make([]byte, 32)}, "does not use"},
+		"far snapshot":         {iterate.Asynchronous(), 2, iterate.Message{Kind: iterate.MsgCaptured, Number: 2, Values: make([]byte, 32)}, "snapshot 2; snapshot 0 is open"},
+		"short face":           {iterate.Asynchronous(), 2, iterate.Message{Kind: iterate.MsgCaptured, Values: make([]byte, 8)}, "8 bytes; 32 are expected"},
+		"early verdict, async": {iterate.Asynchronous(), 0, iterate.Message{Kind: iterate.MsgVerdict}, "not complete at this peer"},
 		"close, async":         {iterate.Asynchronous(), 0, iterate.Message{Kind: iterate.MsgClose}, "does not use"},
 		"early close":          {iterate.BoundedDelay(0), 0, iterate.Message{Kind: iterate.MsgClose}, "before this peer"},
-		"stop for nothing":     {iterate.Synchronous(), 2, iterate.Message{Kind: iterate.MsgStop}, "stop for reason 0"},
+		"stop without reason":  {iterate.Synchronous(), 2, iterate.Message{Kind: iterate.MsgStop}, "stop request with reason 0"},
 		"a step":               {iterate.Synchronous(), 0, iterate.Message{Kind: iterate.MsgStep, A: 1}, "coefficients vary"},
 		"a diagonal of 0":      {iterate.Synchronous(), 2, iterate.Message{Kind: iterate.MsgDiagonal}, "coefficients vary"},
 	} {
@@ -134,6 +118,6 @@ func TestAgreeNamesThePeer(t *testing.T) {
 	require.ErrorContains(t, w.Halo(0, 2, 2, 0, make([]byte, 32)), "tag 2")
 	require.ErrorContains(t, w.Halo(0, 2, 1, 0, make([]byte, 32)), "under tag 1")
 	require.ErrorContains(t, w.Halo(0, 2, 1, 3, make([]byte, 32)), "cannot have made")
-	require.ErrorContains(t, w.Halo(0, 1, 0, 0, make([]byte, 32)), "no neighbour")
+	require.ErrorContains(t, w.Halo(0, 1, 0, 0, make([]byte, 32)), "not a neighbour")
 	require.NoError(t, w.Halo(0, 2, 1, 1, make([]byte, 32)))
 }

@@ -11,7 +11,7 @@ type Method struct{}
 // Name returns "richardson".
 func (Method) Name() string { return problem.Richardson }
 
-// Check accepts every configuration that has passed Config.Check.
+// Check returns nil: the method has no restrictions.
 func (Method) Check(*problem.Config) error { return nil }
 
 // Links returns the peers that rank r shares a face with, in the partition's order.
@@ -29,14 +29,14 @@ func (Method) Links(c *problem.Config, r iterate.Rank) []iterate.Link {
 	return out
 }
 
-// New makes a Worker.
+// New returns a peer of the method.
 func (Method) New(c problem.Config) (problem.Peer, error) {
-	w, err := NewWorker(c)
+	w, err := newWorker(c)
 	if err != nil {
 		return nil, err
 	}
 	return w, nil
 }
 
-// Describe returns "": there is nothing to say.
-func (w *Worker) Describe() string { return "" }
+// Describe returns "": the method has no settings to report.
+func (w *worker) Describe() string { return "" }

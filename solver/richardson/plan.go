@@ -5,15 +5,15 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// planSweep orders a sweep so that every face with a neighbour is relaxed, and
-// leaves, before the interior.
+// planSweep orders a sweep so that every face with a neighbour is relaxed and sent before the interior is
+// relaxed.
 func planSweep(l kernel.Layout, faces []*face, order problem.Order) []problem.SweepStep {
 	var parts []kernel.Box
 	if order == problem.InTurn {
 		parts = planesInTurn(l)
 	} else {
 		rest := l.Interior()
-		for i := len(faces) - 1; i >= 0; i-- { // z faces first: they lie together in memory
+		for i := len(faces) - 1; i >= 0; i-- { // z faces first: they are contiguous in memory
 			var slab kernel.Box
 			slab, rest = peel(rest, faces[i])
 			parts = problem.AppendParts(parts, slab)
@@ -41,7 +41,7 @@ func planSweep(l kernel.Layout, faces []*face, order problem.Order) []problem.Sw
 	return out
 }
 
-// peel takes the layer at a face off the box; the layer is empty if the box is.
+// peel separates the layer at a face from the box. The layer of an empty box is empty.
 func peel(b kernel.Box, f *face) (slab, rest kernel.Box) {
 	if b.Empty() {
 		return kernel.Box{}, b
@@ -52,7 +52,7 @@ func peel(b kernel.Box, f *face) (slab, rest kernel.Box) {
 	}
 	slab, rest = b, b
 	if f.to.Side < 0 {
-		// An earlier face may have taken the layer already, on a thin box.
+		// In a thin box an earlier face may have the layer already.
 		cut := min(max(width, b.Lo[a]), b.Hi[a])
 		slab.Hi[a], rest.Lo[a] = cut, cut
 	} else {
@@ -62,7 +62,7 @@ func peel(b kernel.Box, f *face) (slab, rest kernel.Box) {
 	return slab, rest
 }
 
-// planesInTurn groups whole planes in ascending order, the only order there is.
+// planesInTurn groups whole planes in ascending order.
 func planesInTurn(l kernel.Layout) []kernel.Box {
 	slow := l.Dim - 1
 	plane := l.Points() / l.N[slow]

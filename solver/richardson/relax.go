@@ -8,27 +8,27 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// pass is one run over the own block: a sweep, a sweep that measures, a group of
-// sweeps, or a measurement of an array.
+// pass is one pass over the block: a sweep, a sweep that measures, several sweeps in time tiles, or a
+// measurement of an array.
 type pass struct {
-	w       *Worker
-	sweep   []problem.SweepStep // planned once
-	measure []problem.SweepStep
-	steps   []problem.SweepStep // of the pass in progress; nil between passes
-	at      int
-	relaxes bool
-	norms   []kernel.Norm // one a chunk
-	gather  bool          // the pass measures
-	ahead   bool          // all of its parts are relaxed, whatever is still to be asked for
-	array   []float64     // what is read
-	initial bool          // iterate 0 has yet to be sent
-	current problem.SweepStep
-	run     func(i int) // bound once: a closure a call would allocate
-	plane   kernel.Box
-	group   group
+	w            *worker
+	sweep        []problem.SweepStep // planned once
+	measure      []problem.SweepStep
+	steps        []problem.SweepStep // of the pass in progress; nil between passes
+	at           int
+	relaxes      bool
+	norms        []kernel.Norm // one a chunk
+	measures     bool          // the pass measures
+	relaxedAhead bool          // all of its parts are relaxed, whatever is still to be asked for
+	array        []float64     // what is read
+	initial      bool          // iterate 0 has yet to be sent
+	current      problem.SweepStep
+	run          func(i int) // bound once: a closure a call would allocate
+	plane        kernel.Box
+	tiled        tiledPass
 }
 
-func (p *pass) init(w *Worker) {
+func (p *pass) init(w *worker) {
 	p.w = w
 	p.sweep = planSweep(w.block.Layout, w.faces, w.config.Order)
 	p.measure = planSweep(w.block.Layout, nil, problem.Jacobi)
@@ -42,38 +42,46 @@ func (p *pass) init(w *Worker) {
 	p.run = p.runChunk
 }
 
-// begin is called when the run begins, or a time step.
+// begin is called at the beginning of the run or of a time step.
 func (p *pass) begin() {
 	p.abandon()
-	p.collect() // what a measurement half done has left
+	p.collect() // discard an unfinished measurement
 	p.at, p.initial = 0, p.w.config.Scheme.Lockstep()
 }
 
 func (p *pass) sweeping() bool { return p.steps != nil && p.relaxes }
 
 func (p *pass) beginSweep(measure bool) {
-	if !measure && p.group.begin(p.w) {
-		p.steps, p.at, p.relaxes, p.gather = p.group.steps, 0, true, false
+	if !measure && p.tiled.begin(p.w) {
+		p.steps, p.at = p.tiled.steps, 0
+		p.relaxes, p.measures = true, false
 		return
 	}
-	p.steps, p.at, p.relaxes, p.gather, p.array, p.ahead = p.sweep, 0, true, measure, p.w.cur, false
-	p.w.meter.begin()
+	p.steps, p.at = p.sweep, 0
+	p.relaxes, p.measures = true, measure
+	p.array, p.relaxedAhead = p.w.cur, false
+	p.w.speed.begin()
 }
 
 func (p *pass) beginMeasure(array []float64) {
-	p.steps, p.at, p.relaxes, p.gather, p.array, p.ahead = p.measure, 0, false, true, array, false
+	p.steps, p.at = p.measure, 0
+	p.relaxes, p.measures = false, true
+	p.array, p.relaxedAhead = array, false
 }
 
-// abandon drops a pass half done; the current iterate is intact.
+// abandon drops an unfinished pass. The current iterate is intact.
 func (p *pass) abandon() {
-	p.steps, p.array, p.gather, p.group.sweeps, p.w.unread = nil, nil, false, 0, false
+	p.steps, p.array = nil, nil
+	p.measures = false
+	p.tiled.sweeps = 0
+	p.w.ghostsPending = false
 }
 
-// next is the next operation of the pass in progress.
+// next returns the next operation of the pass in progress, false if there is none.
 func (p *pass) next(now time.Duration) (iterate.Op, bool) {
 	w := p.w
 	for p.initial && w.stepper != nil {
-		// Lockstep: everyone needs iterate 0 of its neighbours; p.at counts the faces.
+		// In lockstep every peer needs iterate 0 of its neighbours. p.at counts the halos sent.
 		if p.at == len(w.faces) {
 			p.initial, p.at = false, 0
 			break
@@ -90,7 +98,7 @@ func (p *pass) next(now time.Duration) (iterate.Op, bool) {
 		}
 		s := &p.steps[p.at]
 		if !s.Send {
-			w.meter.asked = now
+			w.speed.requestedAt = now
 			return iterate.Op{Kind: iterate.OpRelax, Part: s.Part, Points: s.Points}, true
 		}
 		p.at++
@@ -101,8 +109,8 @@ func (p *pass) next(now time.Duration) (iterate.Op, bool) {
 	return iterate.Op{}, false
 }
 
-// Relax does the part that Next asked for; any other op is ignored.
-func (w *Worker) Relax(op iterate.Op) {
+// Relax carries out an OpRelax; see iterate.Peer.
+func (w *worker) Relax(op iterate.Op) {
 	p := &w.pass
 	if op.Kind != iterate.OpRelax || p.at >= len(p.steps) || p.steps[p.at].Send || p.steps[p.at].Part != op.Part {
 		return
@@ -110,33 +118,33 @@ func (w *Worker) Relax(op iterate.Op) {
 	w.readGhosts()
 	p.current = p.steps[p.at]
 	p.at++
-	w.meter.relaxed = op.Points
+	w.speed.pendingPoints = op.Points
 	switch {
-	case p.group.sweeps > 0:
-		p.group.relax(w, p.current.Part)
-	case !p.ahead:
+	case p.tiled.sweeps > 0:
+		p.tiled.relax(w, p.current.Part)
+	case !p.relaxedAhead:
 		p.relax()
 	}
 }
 
-// RelaxAhead is Relax for a shell whose time is not the processor's: with the part that op
-// asks for it relaxes all others of the pass, while the block is in the processor's caches.
-// They are still asked for, and nothing that can be seen before they are is different.
-func (w *Worker) RelaxAhead(op iterate.Op) {
+// RelaxAhead is Relax for a caller in virtual time. With the first part of a pass it relaxes all others, while the
+// block is in the processor's caches. Next still returns an operation for every part, and the caller observes
+// no difference.
+func (w *worker) RelaxAhead(op iterate.Op) {
 	p := &w.pass
-	if p.at == 0 && p.steps != nil && p.group.sweeps == 0 && !p.ahead {
+	if p.at == 0 && p.steps != nil && p.tiled.sweeps == 0 && !p.relaxedAhead {
 		w.readGhosts()
 		p.relaxAll()
 	}
 	w.Relax(op)
 }
 
-// relaxAll relaxes all parts of the pass, and packs faces whose values lie far apart. What is
-// not measured needs no parts: rows are longer without them.
+// relaxAll relaxes all parts of the pass and packs faces whose values are far apart in memory. A pass that does
+// not measure is not divided into parts, which makes rows longer.
 func (p *pass) relaxAll() {
 	w := p.w
-	p.ahead = true
-	if p.relaxes && !p.gather && w.config.Order == problem.Jacobi {
+	p.relaxedAhead = true
+	if p.relaxes && !p.measures && w.config.Order == problem.Jacobi {
 		w.stepper.Relax(w.next, w.cur, w.cur, w.block.Layout.Interior())
 	} else {
 		for _, s := range p.steps {
@@ -148,12 +156,12 @@ func (p *pass) relaxAll() {
 	}
 	for _, f := range w.faces {
 		if p.relaxes && f.to.Axis == 0 {
-			f.packAhead(iterate.PackLabel(w.Steps.Current, f.Age, w.Iterate+1), w.next)
+			f.packAhead(iterate.PackLabel(w.Steps.Current, f.BoundaryMoves, w.Iterate+1), w.next)
 		}
 	}
 }
 
-// relax does the current part.
+// relax relaxes or measures the current part.
 func (p *pass) relax() {
 	if p.relaxes && p.w.config.Order == problem.InTurn {
 		p.relaxInTurn()
@@ -163,8 +171,7 @@ func (p *pass) relax() {
 	p.w.exec.For(p.current.Chunks, p.run)
 }
 
-// relaxInTurn goes through a part's planes in ascending order; the executor
-// shares out each.
+// relaxInTurn relaxes the planes of a part in ascending order. The executor divides each plane.
 func (p *pass) relaxInTurn() {
 	slow := p.w.block.Layout.Dim - 1
 	b := p.current.Box
@@ -175,7 +182,7 @@ func (p *pass) relaxInTurn() {
 	}
 }
 
-// runChunk does piece i of the current part.
+// runChunk relaxes or measures chunk i of the current part.
 func (p *pass) runChunk(i int) {
 	w := p.w
 	b := problem.Chunk(p.plane, p.current.Axis, i, p.current.Chunks)
@@ -185,20 +192,20 @@ func (p *pass) runChunk(i int) {
 	case w.config.Order == problem.InTurn:
 		below := w.next
 		if b.Lo[w.block.Layout.Dim-1] == 0 {
-			below = w.cur // below the first plane are the neighbour's values
+			below = w.cur // the values below the first plane are the neighbour's
 		}
 		w.stepper.Relax(w.next, below, w.cur, b)
-		if p.gather {
+		if p.measures {
 			w.stepper.Residual(&p.norms[i], w.cur, b)
 		}
-	case p.gather:
+	case p.measures:
 		w.stepper.RelaxResidual(&p.norms[i], w.next, w.cur, b)
 	default:
 		w.stepper.Relax(w.next, w.cur, w.cur, b)
 	}
 }
 
-// collect merges and empties what the chunks measured.
+// collect returns the sum of the measurements of all chunks and resets them.
 func (p *pass) collect() kernel.Sum {
 	var sum kernel.Sum
 	for i := range p.norms {
@@ -208,32 +215,32 @@ func (p *pass) collect() kernel.Sum {
 	return sum
 }
 
-// finish ends the pass: a sweep's result becomes the current iterate. An array
-// that a snapshot froze is left alone, the third one takes its place.
+// finish ends the pass: the result of a sweep becomes the current iterate. If a snapshot holds the old array, the
+// third one takes its place.
 func (p *pass) finish() {
 	w := p.w
 	w.measured = p.array
 	p.steps, p.array = nil, nil
-	if p.group.sweeps > 0 {
-		p.group.finish(w)
+	if p.tiled.sweeps > 0 {
+		p.tiled.finish(w)
 		return
 	}
 	if p.relaxes {
 		old := w.cur
 		w.cur, w.Iterate = w.next, w.Iterate+1
-		w.relaxed += uint64(w.block.Layout.Points())
-		w.meter.end(!p.gather || w.Checks.Every < meterSweeps)
+		w.relaxedPoints += uint64(w.block.Layout.Points())
+		w.speed.end(!p.measures || w.Checks.Every < windowSweeps)
 		switch {
-		case problem.SameArray(old, w.frozen) && w.spare == nil:
+		case problem.SameArray(old, w.captured) && w.spare == nil:
 			w.next = w.newArray()
-		case problem.SameArray(old, w.frozen):
+		case problem.SameArray(old, w.captured):
 			w.next, w.spare = w.spare, nil
 		default:
 			w.next = old
 		}
 	}
-	if p.gather {
-		p.gather = false
+	if p.measures {
+		p.measures = false
 		sum := p.collect()
 		w.Rule.Measured(&sum)
 	}
@@ -248,40 +255,41 @@ func (p *pass) measureNow(array []float64) kernel.Sum {
 		p.plane = p.current.Box
 		p.w.exec.For(p.current.Chunks, p.run)
 	}
-	p.steps, p.array, p.gather, p.at = nil, nil, false, 0
+	p.abandon()
+	p.at = 0
 	return p.collect()
 }
 
-// Capture keeps the current iterate as the block of a snapshot, without copying.
-func (w *Worker) Capture() {
+// Capture implements iterate.SnapshotSource without copying: it keeps the current array.
+func (w *worker) Capture() {
 	w.Release()
-	w.frozen, w.CapturedAt = w.cur, w.Iterate
+	w.captured, w.CapturedAt = w.cur, w.Iterate
 }
 
-// Release gives the frozen block's array back.
-func (w *Worker) Release() {
-	if w.frozen != nil && !problem.SameArray(w.frozen, w.cur) {
-		w.spare = w.frozen
+// Release implements iterate.SnapshotSource: the captured array can be used again.
+func (w *worker) Release() {
+	if w.captured != nil && !problem.SameArray(w.captured, w.cur) {
+		w.spare = w.captured
 	}
-	w.frozen = nil
+	w.captured = nil
 }
 
-// Halt lets the sweeps in progress finish.
-func (w *Worker) Halt() iterate.Iteration {
+// Halt implements iterate.SnapshotSource: sweeps in progress are finished.
+func (w *worker) Halt() iterate.Iteration {
 	switch {
-	case w.pass.group.sweeps > 0:
-		return w.Iterate + iterate.Iteration(w.pass.group.sweeps)
+	case w.pass.tiled.sweeps > 0:
+		return w.Iterate + iterate.Iteration(w.pass.tiled.sweeps)
 	case w.pass.sweeping():
 		return w.Iterate + 1
 	}
 	return w.Iterate
 }
 
-// Magnitudes are those of the array that the last pass read: before the next one it holds
-// the same values.
-func (w *Worker) Magnitudes() kernel.Sum {
+// Magnitudes implements iterate.SnapshotSource for the array that the last pass read, which is unchanged until
+// the next pass.
+func (w *worker) Magnitudes() kernel.Sum {
 	return w.block.Magnitudes(w.measured, w.block.Layout.Interior())
 }
 
 // PackCaptured implements iterate.SnapshotSource.
-func (w *Worker) PackCaptured(i int, dst []byte) { w.faces[i].pack(dst, w.frozen) }
+func (w *worker) PackCaptured(i int, dst []byte) { w.faces[i].pack(dst, w.captured) }

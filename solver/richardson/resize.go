@@ -9,18 +9,17 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// layer is the padded index of the first point of plane p, parallel to the face.
-func (w *Worker) layer(f *face, p int) int {
+// layer returns the padded index of the first point of plane p, parallel to the face.
+func (w *worker) layer(f *face, p int) int {
 	var at [3]int
 	at[f.to.Axis] = p
 	return w.block.Layout.Index(at[0], at[1], at[2])
 }
 
-// drop takes planes off the box at the low or the high end. Nothing is copied: the
-// remaining values keep their place in memory, and the padded arrays become the part
-// around them that the new layout spans. In one dimension the padding depends on the
-// size, so that part need not begin where the old arrays begin.
-func (w *Worker) drop(side, count int) error {
+// removePlanes removes planes at the low or high end of the box. Nothing is copied: the remaining values keep
+// their place in memory, and the padded arrays shrink to the part that the new layout spans. In one dimension
+// the padding depends on the size, so this part need not begin at the beginning of the old arrays.
+func (w *worker) removePlanes(side, count int) error {
 	old := w.block.Layout
 	if err := w.block.RemovePlanes(side, count); err != nil {
 		return err
@@ -30,19 +29,19 @@ func (w *Worker) drop(side, count int) error {
 	if side < 0 {
 		from += count * slowStride(old)
 		dense := count * (old.Points() / old.N[old.Dim-1])
-		w.Steps.Before = problem.Tail(w.Steps.Before, dense)
+		w.Steps.Previous = problem.Tail(w.Steps.Previous, dense)
 	} else {
-		w.Steps.Before = problem.Head(w.Steps.Before, l.Points())
+		w.Steps.Previous = problem.Head(w.Steps.Previous, l.Points())
 	}
 	w.cur = w.cur[from : from+l.Len() : from+l.Len()]
 	w.next = w.next[from : from+l.Len() : from+l.Len()]
 	return w.resized()
 }
 
-// grow adds planes to the box at the low or the high end, in new arrays: it evaluates
-// the problem's functions there. The planes' own values are left to the caller; before
-// are theirs at the start of the time step, dense, nil in a stationary run.
-func (w *Worker) grow(side, count int, before []float64) error {
+// addPlanes adds planes at the low or high end of the box, in new arrays, and evaluates the problem's functions
+// there. The caller sets the values of the planes. before holds their dense values at the start of the time
+// step; it is nil in a stationary run.
+func (w *worker) addPlanes(side, count int, before []float64) error {
 	old := w.block.Layout
 	part, err := w.block.Adjacent(side, count)
 	if err != nil {
@@ -50,7 +49,7 @@ func (w *Worker) grow(side, count int, before []float64) error {
 	}
 	if before != nil {
 		part.AddPrevious(before, w.config.Problem.Evolution.Step())
-		w.Steps.Before = problem.Joined(side, w.Steps.Before, before)
+		w.Steps.Previous = problem.Joined(side, w.Steps.Previous, before)
 	}
 	if err := w.block.AddPlanes(side, part); err != nil {
 		return err
@@ -68,22 +67,22 @@ func (w *Worker) grow(side, count int, before []float64) error {
 	return w.resized()
 }
 
-// resized prepares what depends on the layout; no pass is in progress.
-func (w *Worker) resized() error {
+// resized updates everything that depends on the layout. No pass may be in progress.
+func (w *worker) resized() error {
 	w.spare = nil
 	for _, f := range w.faces {
 		f.place(w.block.Layout)
 	}
 	w.pass.init(w)
 	var err error
-	w.stepper, err = w.block.Sweep(w.delta)
+	w.stepper, err = w.block.Sweep(w.stepLength)
 	return err
 }
 
-// slowStride is the distance between two planes in a padded array.
+// slowStride returns the distance between two planes in a padded array.
 func slowStride(l kernel.Layout) int { return [...]int{1, l.Row, l.Plane}[l.Dim-1] }
 
-// packDense writes values, little endian.
+// packDense writes values to dst, little endian.
 func packDense(dst []byte, values []float64) {
 	for i, v := range values {
 		binary.LittleEndian.PutUint64(dst[8*i:], math.Float64bits(v))

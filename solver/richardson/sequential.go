@@ -22,8 +22,21 @@ type Sequence struct {
 // are those of the workers, so a synchronous run on any partition gives the same
 // bits after the same number of sweeps (in the order in-turn: on one peer).
 // checkEvery, lag and maxSweeps mean what they do in Config.
-func SolveSequential(p *problem.Problem, order problem.Order, tol float64, checkEvery, lag, maxSweeps iterate.Iteration) (Sequence, error) {
-	c := problem.Config{Problem: p, Scheme: iterate.Synchronous(), Order: order, Tolerance: tol, CheckEvery: checkEvery, Lag: lag, MaxSweeps: maxSweeps}
+func SolveSequential(
+	p *problem.Problem,
+	order problem.Order,
+	tol float64,
+	checkEvery, lag, maxSweeps iterate.Iteration,
+) (Sequence, error) {
+	c := problem.Config{
+		Problem:    p,
+		Scheme:     iterate.Synchronous(),
+		Order:      order,
+		Tolerance:  tol,
+		CheckEvery: checkEvery,
+		Lag:        lag,
+		MaxSweeps:  maxSweeps,
+	}
 	c.Partition = problem.Partition{Cuts: [3][]int{{0, p.N[0]}, {0, p.N[1]}, {0, p.N[2]}}}
 	if err := c.Prepare(); err != nil {
 		return Sequence{}, err
@@ -61,7 +74,13 @@ func solveInSteps(c *problem.Config, r iterate.CheckInterval) (Sequence, error) 
 }
 
 // solveOnce solves a stationary problem, or a time step of length dt from before.
-func solveOnce(p *problem.Problem, c *problem.Config, r iterate.CheckInterval, before []float64, dt float64) (Sequence, error) {
+func solveOnce(
+	p *problem.Problem,
+	c *problem.Config,
+	r iterate.CheckInterval,
+	before []float64,
+	dt float64,
+) (Sequence, error) {
 	s, err := newSequential(p, c.Order)
 	if err != nil {
 		return Sequence{}, err
@@ -91,13 +110,13 @@ func (s *sequential) iterate(r iterate.CheckInterval, reference, tol float64, sw
 	for k := iterate.Iteration(0); ; k++ {
 		if out.Reason == iterate.Running && k == check {
 			if k >= due || k == r.Max {
-				out.Residual, out.Reason = r.Judge(k, s.residual(), reference, tol)
+				out.Residual, out.Reason = r.Evaluate(k, s.residual(), reference, tol)
 				if out.Reason == iterate.Running {
 					m := 0.0
 					if asks {
 						m = s.magnitude() / reference
 					}
-					out.Reason, asks = stagnant.Judge(k, out.Residual, tol, iterate.StagnantChecks, asks, m)
+					out.Reason, asks = stagnant.Evaluate(k, out.Residual, tol, iterate.StagnantChecks, asks, m)
 				}
 				due, last = plan.Next(r, k, out.Residual, tol), r.Effect(k)
 			}

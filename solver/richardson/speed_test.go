@@ -14,7 +14,7 @@ import (
 // twins runs two workers against each other without a network: faces are handed
 // over in buffers that exist from the start.
 type twins struct {
-	w      [2]*Worker
+	w      [2]*worker
 	scheme iterate.Scheme
 	slots  [2][2][]byte
 	now    time.Duration
@@ -27,7 +27,7 @@ func newTwins(t testing.TB, c problem.Config) *twins {
 	c.Partition = part
 	for r := range tw.w {
 		c.Rank = iterate.Rank(r)
-		tw.w[r], err = NewWorker(c)
+		tw.w[r], err = newWorker(c)
 		require.NoError(t, err)
 		for tag := range tw.slots[r] {
 			tw.slots[r][tag] = make([]byte, tw.w[r].Neighbours()[0].FaceBytes)
@@ -73,7 +73,16 @@ func (tw *twins) until(t testing.TB, n iterate.Iteration) {
 func TestSweepsAllocateNothing(t *testing.T) {
 	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(0), iterate.BoundedDelay(2)} {
 		for _, order := range []problem.Order{problem.Jacobi, problem.InTurn} {
-			tw := newTwins(t, problem.Config{Problem: solvertest.Membrane([3]int{12, 12, 12}, 3), Scheme: s, Order: order, CheckEvery: 1000, Lag: 1})
+			tw := newTwins(
+				t,
+				problem.Config{
+					Problem:    solvertest.Membrane([3]int{12, 12, 12}, 3),
+					Scheme:     s,
+					Order:      order,
+					CheckEvery: 1000,
+					Lag:        1,
+				},
+			)
 			tw.until(t, 10)
 			next := iterate.Iteration(10)
 			allocs := testing.AllocsPerRun(20, func() {
@@ -110,7 +119,7 @@ func TestMemoryPerPoint(t *testing.T) {
 	}
 	for _, w := range tw.w {
 		require.Equal(t, iterate.Interrupted, w.Outcome().Reason)
-		require.False(t, problem.SameArray(w.frozen, w.cur), "the worst case: three arrays")
+		require.False(t, problem.SameArray(w.captured, w.cur), "the worst case: three arrays")
 	}
 	perPoint := float64(heap()-before) / float64(p.Points())
 	t.Logf("%.1f bytes per point", perPoint)
@@ -122,7 +131,7 @@ func benchmarkSweeps(b *testing.B, n int, s iterate.Scheme, every iterate.Iterat
 	p := solvertest.Membrane([3]int{n, n, n}, 3)
 	part, err := problem.Slabs(p.N, 1, nil)
 	require.NoError(b, err)
-	w, err := NewWorker(problem.Config{Problem: p, Partition: part, Scheme: s, CheckEvery: every})
+	w, err := newWorker(problem.Config{Problem: p, Partition: part, Scheme: s, CheckEvery: every})
 	require.NoError(b, err)
 	tw := func(until iterate.Iteration) {
 		for w.Iterate < until {

@@ -30,7 +30,12 @@ func TestSteadyObstacles(t *testing.T) {
 		calls.Store(0)
 		part, err := problem.Slabs(p.N, 2, nil)
 		require.NoError(t, err)
-		w, err := newNetwork(1, solvertest.ConfigsFor(problem.Config{Problem: p, Partition: part, Scheme: iterate.Synchronous(), Tolerance: 1e-8}))
+		w, err := newNetwork(
+			1,
+			solvertest.ConfigsFor(
+				problem.Config{Problem: p, Partition: part, Scheme: iterate.Synchronous(), Tolerance: 1e-8},
+			),
+		)
 		require.NoError(t, err)
 		require.NoError(t, w.Run())
 		require.Len(t, w.Steps[0], steps)
@@ -58,10 +63,17 @@ func TestSteadyObstaclesMoveWithThePlanes(t *testing.T) {
 	want, err := SolveSequential(p, problem.Jacobi, 1e-8, 0, 0, 0)
 	require.NoError(t, err)
 	p.Evolution.SteadyObstacles = true
-	c := problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 3), Scheme: iterate.Synchronous(), Tolerance: 1e-8, Balance: true, BalanceWindow: time.Millisecond}
+	c := problem.Config{
+		Problem:       p,
+		Partition:     solvertest.SlabsOf(t, p, 3),
+		Scheme:        iterate.Synchronous(),
+		Tolerance:     1e-8,
+		Balance:       true,
+		BalanceWindow: time.Millisecond,
+	}
 	n, err := newNetwork(3, solvertest.ConfigsFor(c))
 	require.NoError(t, err)
-	n.PerPoint = func(rank int, now time.Duration) time.Duration {
+	n.PointTime = func(rank int, now time.Duration) time.Duration {
 		if slow := int(now/(40*time.Millisecond)) % 3; rank == slow {
 			return 10 * time.Microsecond
 		}

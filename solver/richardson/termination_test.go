@@ -44,8 +44,14 @@ func TestSolvedAtTheStart(t *testing.T) {
 func TestMaxSweepsAreMadeExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := solvertest.Membrane([3]int{6, 6, 6}, 3)
-		s := rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(0), iterate.BoundedDelay(3)}).Draw(t, "scheme")
-		c := problem.Config{Problem: p, Partition: solvertest.AnyPartition(t, p), Scheme: s, MaxSweeps: iterate.Iteration(rapid.IntRange(1, 100).Draw(t, "max"))}
+		s := rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(0), iterate.BoundedDelay(3)}).
+			Draw(t, "scheme")
+		c := problem.Config{
+			Problem:   p,
+			Partition: solvertest.AnyPartition(t, p),
+			Scheme:    s,
+			MaxSweeps: iterate.Iteration(rapid.IntRange(1, 100).Draw(t, "max")),
+		}
 		n := runOf(t, rapid.Uint64().Draw(t, "seed"), c)
 		if s.Asynchronous() {
 			n.Loss = 0.3
@@ -66,7 +72,8 @@ func TestMaxSweepsAreMadeExactly(t *testing.T) {
 func TestStopFromAnyone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := solvertest.Membrane([3]int{6, 6, 6}, 3)
-		s := rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(0), iterate.BoundedDelay(3)}).Draw(t, "scheme")
+		s := rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(0), iterate.BoundedDelay(3)}).
+			Draw(t, "scheme")
 		c := problem.Config{Problem: p, Partition: solvertest.AnyPartition(t, p), Scheme: s}
 		n := runOf(t, rapid.Uint64().Draw(t, "seed"), c)
 		n.StopAt = time.Duration(rapid.IntRange(0, 20000).Draw(t, "at")) * time.Microsecond
@@ -113,7 +120,14 @@ func TestLostLastFaces(t *testing.T) {
 func TestNoFalseTermination(t *testing.T) {
 	p := solvertest.Membrane([3]int{5, 5, 12}, 3)
 	for seed := range uint64(20) {
-		c := problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 4), Scheme: iterate.Asynchronous(), Tolerance: 1e-5, MaxSweeps: 3000, CheckEvery: 4}
+		c := problem.Config{
+			Problem:    p,
+			Partition:  solvertest.SlabsOf(t, p, 4),
+			Scheme:     iterate.Asynchronous(),
+			Tolerance:  1e-5,
+			MaxSweeps:  3000,
+			CheckEvery: 4,
+		}
 		n := runOf(t, seed, c)
 		dark := time.Duration(seed) * time.Millisecond
 		n.Blackout = func(_, _ iterate.Rank, _ uint64, now time.Duration) bool { return now > dark }
@@ -136,7 +150,12 @@ func TestNoFalseTermination(t *testing.T) {
 // An asynchronous run tells its parent a bounded number of things.
 func TestAgreementStaysRare(t *testing.T) {
 	p := solvertest.Membrane([3]int{8, 8, 8}, 3)
-	c := problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 4), Scheme: iterate.Asynchronous(), Tolerance: 1e-8}
+	c := problem.Config{
+		Problem:   p,
+		Partition: solvertest.SlabsOf(t, p, 4),
+		Scheme:    iterate.Asynchronous(),
+		Tolerance: 1e-8,
+	}
 	n := runOf(t, 5, c)
 	require.NoError(t, n.Run())
 	sweeps := 0
@@ -151,7 +170,12 @@ func TestAgreementStaysRare(t *testing.T) {
 func TestBoundedDelayIsBounded(t *testing.T) {
 	for _, s := range []int{0, 1, 3} {
 		p := solvertest.Membrane([3]int{4, 4, 9}, 3)
-		c := problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 3), Scheme: iterate.BoundedDelay(s), MaxSweeps: 200}
+		c := problem.Config{
+			Problem:   p,
+			Partition: solvertest.SlabsOf(t, p, 3),
+			Scheme:    iterate.BoundedDelay(s),
+			MaxSweeps: 200,
+		}
 		n := runOf(t, 9, c)
 		n.Loss = 0.3
 		widest := 0
@@ -171,7 +195,7 @@ func TestBoundedDelayIsBounded(t *testing.T) {
 }
 
 // made is the newest iterate whose faces may have left.
-func made(w *Worker) int {
+func made(w *worker) int {
 	if w.pass.sweeping() {
 		return int(w.Iterate) + 1
 	}

@@ -32,7 +32,20 @@ func TestThreadsShareABox(t *testing.T) {
 		want, err := SolveSequential(p, c.order, 0, 2, 1, 3)
 		require.NoError(t, err)
 		for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0)} {
-			n := runOf(t, 4, problem.Config{Problem: p, Partition: part, Scheme: s, Order: c.order, CheckEvery: 2, Lag: 1, MaxSweeps: 3, Executor: solvertest.Threads{}})
+			n := runOf(
+				t,
+				4,
+				problem.Config{
+					Problem:    p,
+					Partition:  part,
+					Scheme:     s,
+					Order:      c.order,
+					CheckEvery: 2,
+					Lag:        1,
+					MaxSweeps:  3,
+					Executor:   solvertest.Threads{},
+				},
+			)
 			most := 0
 			for _, st := range workersOf(n)[0].pass.sweep {
 				most = max(most, st.Chunks)

@@ -2,11 +2,11 @@ package richardson
 
 import "github.com/p2pdc/p2pdc/solver/iterate"
 
-// begin begins the run of a stationary problem, or the next time step: it evaluates
-// the problem at that time and prepares what the step starts from.
-func (w *Worker) begin() error {
+// begin begins the run of a stationary problem or the next time step: it evaluates the problem at that time and
+// prepares the start of the step.
+func (w *worker) begin() error {
 	s := &w.Steps
-	s.Current = min(s.Current+1, s.Of)
+	s.Current = min(s.Current+1, s.Total)
 	p := w.config.Problem.AtStep(s.Current)
 	if err := p.ValidateStatement(); err != nil {
 		return w.config.StepError(s.Current, err)
@@ -14,8 +14,8 @@ func (w *Worker) begin() error {
 	if err := w.block.Build(p); err != nil {
 		return w.config.StepError(s.Current, err)
 	}
-	if s.Of > 0 {
-		w.block.AddPrevious(s.Before, w.config.Problem.Evolution.Step())
+	if s.Total > 0 {
+		w.block.AddPrevious(s.Previous, w.config.Problem.Evolution.Step())
 	}
 	w.Release()
 	w.Iterate, w.stepper = 0, nil
@@ -25,35 +25,34 @@ func (w *Worker) begin() error {
 	w.pass.begin()
 	w.opening.begin(w)
 	w.Rule = iterate.NewTerminationRule(&w.Coordination)
-	w.setup = newSetup(len(w.Tree.Children), w.block.Diagonal)
-	return w.config.StepError(s.Current, w.settle())
+	w.setup = newStepAgreement(len(w.Tree.Children), w.block.Diagonal)
+	return w.config.StepError(s.Current, w.agreeStepLength())
 }
 
-// begin forgets the faces of the step before; what has come of the new one stays.
+// begin discards the halos and migrations of the previous step.
 func (f *face) begin(step int) {
 	f.Channel.Begin(step)
-	f.move, f.told = handover{}, load{}
-	f.toldAt = 0
+	f.migration, f.loadSent = migration{}, load{}
+	f.loadSentAt = 0
 }
 
-// conclude ends the run or the time step.
-func (w *Worker) conclude() {
-	w.Coordination.Conclude(func(dst []float64) {
+// finish ends the run or the time step.
+func (w *worker) finish() {
+	w.Coordination.Finish(func(dst []float64) {
 		answer := w.cur
-		if w.frozen != nil {
-			answer = w.frozen
+		if w.captured != nil {
+			answer = w.captured
 		}
 		w.block.CopyOut(dst, answer)
 	}, w.begin)
 }
 
-// opening exchanges the first faces of a time step over the halo sessions that are
-// asynchronous by the scheme, made synchronous for that while: what a step starts
-// from must arrive. Both ends of a session switch once both have come so far, so
-// nobody is a step ahead of a neighbour on the other side of it.
+// opening exchanges the first halos of a time step. For this exchange the halo sessions that are asynchronous by
+// the scheme become synchronous, because these halos must arrive. The two ends of a session change its mode
+// together, so neither is a time step ahead of the other.
 type opening struct {
 	phase openingPhase
-	at    int // faces sent
+	at    int // halos sent
 }
 
 type openingPhase int
@@ -65,7 +64,7 @@ const (
 	openingGather
 )
 
-func (o *opening) begin(w *Worker) {
+func (o *opening) begin(w *worker) {
 	*o = opening{}
 	if !w.config.Reconfigure || w.Steps.Current < 2 {
 		return
@@ -77,8 +76,8 @@ func (o *opening) begin(w *Worker) {
 	}
 }
 
-// open is the next operation of a step's opening, false when there is none.
-func (w *Worker) open() (iterate.Op, bool) {
+// open returns the next operation of the opening of a time step, false if there is none.
+func (w *worker) open() (iterate.Op, bool) {
 	o := &w.opening
 	switch o.phase {
 	case openingAdapt:
@@ -86,13 +85,13 @@ func (w *Worker) open() (iterate.Op, bool) {
 		return iterate.Op{Kind: iterate.OpAdapt}, true
 	case openingSend:
 		if w.stepper == nil {
-			return iterate.Op{Kind: iterate.OpWait}, true // the step δ is being agreed on
+			return iterate.Op{Kind: iterate.OpWait}, true // for the step length δ
 		}
 		for o.at < len(w.faces) {
 			f := w.faces[o.at]
 			if o.at++; f.Scheme.Asynchronous() {
 				op := w.SendOp(0, f.Channel, 0)
-				f.Sent = false // it arrives; there is nothing to repeat
+				f.Sent = false // the session is reliable: nothing has to be repeated
 				return op, true
 			}
 		}

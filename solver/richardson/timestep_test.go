@@ -24,7 +24,7 @@ func TestStepsInLockstepAreBitwiseSequential(t *testing.T) {
 				require.NoError(t, err)
 				n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), solvertest.ConfigsFor(c))
 				require.NoError(t, err)
-				n.Loss, n.Double = rapid.Float64Range(0, 0.4).Draw(t, "loss"), 0.1
+				n.Loss, n.Duplicate = rapid.Float64Range(0, 0.4).Draw(t, "loss"), 0.1
 				require.NoError(t, n.Run())
 				for r, w := range workersOf(n) {
 					o := w.Outcome()
@@ -54,10 +54,16 @@ func TestStepsMeetTheTolerance(t *testing.T) {
 }
 
 // checkSteps runs c and judges the end of every step.
-func checkSteps(t require.TestingT, c problem.Config, seed uint64, loss float64, tune ...func(*solvertest.Network)) *solvertest.Network {
+func checkSteps(
+	t require.TestingT,
+	c problem.Config,
+	seed uint64,
+	loss float64,
+	tune ...func(*solvertest.Network),
+) *solvertest.Network {
 	n, err := newNetwork(seed, solvertest.ConfigsFor(c))
 	require.NoError(t, err)
-	n.Loss, n.Double = loss, 0.1
+	n.Loss, n.Duplicate = loss, 0.1
 	for _, f := range tune {
 		f(n)
 	}
@@ -93,7 +99,7 @@ func checkSteps(t require.TestingT, c problem.Config, seed uint64, loss float64,
 		require.Equal(t, iterate.Converged, o.Reason)
 		require.Equal(t, p.Steps(), o.Steps)
 		if !c.Scheme.Lockstep() {
-			require.Equal(t, worst, o.Worst)
+			require.Equal(t, worst, o.WorstResidual)
 		}
 		asynchronous := false
 		for _, nb := range w.Neighbours() {
@@ -103,7 +109,7 @@ func checkSteps(t require.TestingT, c problem.Config, seed uint64, loss float64,
 		if c.Reconfigure && asynchronous {
 			changes = 2 * (p.Steps() - 1)
 		}
-		require.Equal(t, changes, n.Adapts[r], "both ways at every boundary")
+		require.Equal(t, changes, n.ModeChanges[r], "both ways at every boundary")
 	}
 	solvertest.RequireSameBits(t, ends[p.Steps()], n.Assemble(p, c.Partition))
 	return n
@@ -112,12 +118,17 @@ func checkSteps(t require.TestingT, c problem.Config, seed uint64, loss float64,
 // Faces of an old step come late, and are dropped and counted.
 func TestFacesOfAnOldStepAreDropped(t *testing.T) {
 	p := solvertest.Heating(6, 4)
-	c := problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 3), Scheme: iterate.Asynchronous(), Tolerance: 1e-4}
+	c := problem.Config{
+		Problem:   p,
+		Partition: solvertest.SlabsOf(t, p, 3),
+		Scheme:    iterate.Asynchronous(),
+		Tolerance: 1e-4,
+	}
 	stale := uint64(0)
 	for seed := range uint64(5) {
 		n := checkSteps(t, c, seed, 0.1)
 		for _, w := range workersOf(n) {
-			stale += w.Outcome().Stale
+			stale += w.Outcome().StaleHalos
 		}
 	}
 	require.Positive(t, stale)
@@ -127,7 +138,13 @@ func TestFacesOfAnOldStepAreDropped(t *testing.T) {
 func TestStopBetweenSteps(t *testing.T) {
 	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(0)} {
 		p := solvertest.Heating(6, 50)
-		c := problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 3), Scheme: s, Tolerance: 1e-9, Reconfigure: true}
+		c := problem.Config{
+			Problem:     p,
+			Partition:   solvertest.SlabsOf(t, p, 3),
+			Scheme:      s,
+			Tolerance:   1e-9,
+			Reconfigure: true,
+		}
 		n := runOf(t, 3, c)
 		ends := map[int][]float64{}
 		n.Stepped = func(rank int, r iterate.StepResult, u []float64) {
@@ -165,7 +182,14 @@ func TestAStepThatCannotBeTaken(t *testing.T) {
 		}
 		return q
 	}
-	w, err := NewWorker(problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 1), Scheme: iterate.Synchronous(), Tolerance: 1e-3})
+	w, err := newWorker(
+		problem.Config{
+			Problem:   p,
+			Partition: solvertest.SlabsOf(t, p, 1),
+			Scheme:    iterate.Synchronous(),
+			Tolerance: 1e-3,
+		},
+	)
 	require.NoError(t, err)
 	steps := 0
 	for {
@@ -189,21 +213,30 @@ func TestAStepThatCannotBeTaken(t *testing.T) {
 // Messages and faces from beyond the next step are refused.
 func TestStepsOfStrangers(t *testing.T) {
 	p := solvertest.Heating(6, 4)
-	w, err := NewWorker(problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 3), Scheme: iterate.Asynchronous(), Rank: 1})
+	w, err := newWorker(
+		problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 3), Scheme: iterate.Asynchronous(), Rank: 1},
+	)
 	require.NoError(t, err)
 	face := make([]byte, w.Neighbours()[0].FaceBytes)
-	require.ErrorContains(t, w.Halo(0, 0, 0, iterate.PackLabel(3, 0, 1), face), "iterate 1 of step 3")
+	require.ErrorContains(t, w.Halo(0, 0, 0, iterate.PackLabel(3, 0, 1), face), "iterate 1 of time step 3")
 	require.NoError(t, w.Halo(0, 0, 0, iterate.PackLabel(2, 0, 1), face))
-	far := iterate.Message{Kind: iterate.MsgFace, Step: 3, Values: face}
-	require.ErrorContains(t, w.Agree(0, 0, far.Encode()), "time step 3, while this peer is at 1 of 4")
-	next := iterate.Message{Kind: iterate.MsgFace, Step: 2, Values: face}
-	for range iterate.MaxEarly {
+	far := iterate.Message{Kind: iterate.MsgCaptured, Step: 3, Values: face}
+	require.ErrorContains(t, w.Agree(0, 0, far.Encode()), "a message of time step 3; this peer is at step 1 of 4")
+	next := iterate.Message{Kind: iterate.MsgCaptured, Step: 2, Values: face}
+	for range 5 {
 		require.NoError(t, w.Agree(0, 0, next.Encode()))
 	}
 	require.ErrorContains(t, w.Agree(0, 0, next.Encode()), "more than 5 messages of time step 2")
 
 	still := solvertest.Membrane([3]int{6, 6, 6}, 3)
-	w, err = NewWorker(problem.Config{Problem: still, Partition: solvertest.SlabsOf(t, still, 3), Scheme: iterate.Synchronous(), Rank: 1})
+	w, err = newWorker(
+		problem.Config{
+			Problem:   still,
+			Partition: solvertest.SlabsOf(t, still, 3),
+			Scheme:    iterate.Synchronous(),
+			Rank:      1,
+		},
+	)
 	require.NoError(t, err)
 	require.ErrorContains(t, w.Halo(0, 0, 0, iterate.PackLabel(1, 0, 0), face), "which it cannot have made")
 	require.ErrorContains(t, w.Agree(0, 0, next.Encode()), "time step 2")
@@ -220,7 +253,9 @@ func TestEvolutionsThatMakeNoSense(t *testing.T) {
 	} {
 		p := solvertest.Heating(4, 4)
 		change(p.Evolution)
-		_, err := NewWorker(problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 1), Scheme: iterate.Synchronous()})
+		_, err := newWorker(
+			problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 1), Scheme: iterate.Synchronous()},
+		)
 		require.ErrorContains(t, err, what)
 	}
 }
@@ -228,7 +263,9 @@ func TestEvolutionsThatMakeNoSense(t *testing.T) {
 // What came in an old step is never read in the next, whatever the scheme admits.
 func TestOldFacesAreNotRead(t *testing.T) {
 	p := solvertest.Heating(6, 4)
-	w, err := NewWorker(problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 3), Scheme: iterate.Asynchronous(), Rank: 1})
+	w, err := newWorker(
+		problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 3), Scheme: iterate.Asynchronous(), Rank: 1},
+	)
 	require.NoError(t, err)
 	f := w.faces[0]
 	face := make([]byte, f.to.FaceBytes)
@@ -238,7 +275,7 @@ func TestOldFacesAreNotRead(t *testing.T) {
 	require.Nil(t, f.Pick(0))
 	w.Steps.Current = 2
 	require.NoError(t, w.Halo(0, 0, 0, iterate.PackLabel(1, 0, 9), face))
-	require.Equal(t, uint64(1), w.Outcome().Stale)
+	require.Equal(t, uint64(1), w.Outcome().StaleHalos)
 	require.Nil(t, f.Pick(0))
 	require.NoError(t, w.Halo(0, 0, 0, iterate.PackLabel(2, 0, 1), face))
 	require.Equal(t, iterate.Iteration(1), f.Pick(0).Label)

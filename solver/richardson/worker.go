@@ -8,42 +8,44 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// Worker is what one peer runs: pure reverse communication. The shell asks Next
-// what to do, does it, and tells what arrives by Halo and Agree; between the parts
-// of a sweep it may look for arrivals. Not safe for concurrent use.
-type Worker struct {
+// worker is the iterate.Peer of the method. Between the parts of a sweep its caller may pass in arrivals.
+type worker struct {
 	iterate.Coordination
-	config    problem.Config
-	faces     []*face // of channels, in the same order
-	block     *problem.Discretization
-	exec      problem.Executor
-	setup     setup
-	stepper   *kernel.Sweep // nil until the step is known
-	cur, next []float64     // iterate k; where k+1 goes
-	spare     []float64     // third array, only after a snapshot
-	frozen    []float64     // block of the snapshot in progress or agreed; may be cur
-	measured  []float64     // what the last pass read
-	pass      pass
-	opening   opening
-	unread    bool // the pass has yet to read the newest faces
+	config        problem.Config
+	faces         []*face // of channels, in the same order
+	block         *problem.Discretization
+	exec          problem.Executor
+	setup         stepAgreement
+	stepper       *kernel.Sweep // nil until the step is known
+	cur, next     []float64     // iterate k; where k+1 goes
+	spare         []float64     // third array, only after a snapshot
+	captured      []float64     // block of the snapshot in progress or agreed; may be cur
+	measured      []float64     // what the last pass read
+	pass          pass
+	opening       opening
+	ghostsPending bool // the pass has yet to read the newest faces
 
-	delta   float64 // the step of stepper
-	most    int     // planes that this peer may have; 0: planes do not move
-	meter   meter
-	moves   int // of cuts
-	given   int // planes
-	taken   int
-	relaxed uint64 // points
+	stepLength     float64 // the step of stepper
+	maxPlanes      int     // planes that this peer may have; 0: planes do not move
+	speed          speedSampler
+	moves          int // of cuts
+	planesSent     int // planes
+	planesReceived int
+	relaxedPoints  uint64 // points
 }
 
-// NewWorker builds the own block: arrays are allocated here, once (a third one of
-// values at the first snapshot of an asynchronous run). It evaluates the problem's
-// functions at the box's points and checks what they give.
-func NewWorker(c problem.Config) (*Worker, error) {
+// newWorker returns a worker. It allocates all arrays but a third array of values, which the first snapshot of an
+// asynchronous run needs. It evaluates the functions of the problem at the points of the box and checks the
+// results.
+func newWorker(c problem.Config) (*worker, error) {
 	if err := c.Prepare(); err != nil {
 		return nil, err
 	}
-	w := &Worker{Coordination: iterate.Coordination{Config: problem.Coordination(&c), Tree: problem.TreeOf(c.Partition, c.Rank)}, config: c, exec: c.Executor}
+	w := &worker{
+		Coordination: iterate.Coordination{Config: problem.Coordination(&c), Tree: problem.TreeOf(c.Partition, c.Rank)},
+		config:       c,
+		exec:         c.Executor,
+	}
 	w.Source = w
 	if w.exec == nil {
 		w.exec = problem.Sequential{}
@@ -55,8 +57,8 @@ func NewWorker(c problem.Config) (*Worker, error) {
 		return nil, err
 	}
 	w.block = &problem.Discretization{Box: box, Layout: l, Executor: w.exec, Allocate: c.Allocate}
-	if w.Steps.Of = c.Problem.Steps(); w.Steps.Of > 0 {
-		if w.Steps.Before, err = c.Problem.InitialValues(box, c.Initial); err != nil {
+	if w.Steps.Total = c.Problem.Steps(); w.Steps.Total > 0 {
+		if w.Steps.Previous, err = c.Problem.InitialValues(box, c.Initial); err != nil {
 			return nil, err
 		}
 	}
@@ -67,9 +69,9 @@ func NewWorker(c problem.Config) (*Worker, error) {
 	w.Halos = w.Channels
 	if c.Balance && Balanceable(&c) == nil {
 		w.Config.Moves = true
-		w.most = MostPlanes(&c, c.Rank)
-		if w.meter.least = c.BalanceWindow; w.meter.least <= 0 {
-			w.meter.least = defaultWindow
+		w.maxPlanes = MostPlanes(&c, c.Rank)
+		if w.speed.minWindow = c.BalanceWindow; w.speed.minWindow <= 0 {
+			w.speed.minWindow = defaultWindow
 		}
 	}
 	w.cur = w.config.NewArray(w.block.Layout.Len())
@@ -80,18 +82,18 @@ func NewWorker(c problem.Config) (*Worker, error) {
 	return w, nil
 }
 
-// settle prepares with the step δ that everyone knows by itself, or goes about
-// agreeing on one.
-func (w *Worker) settle() error {
+// agreeStepLength computes the step length δ if the coefficients are constant. Otherwise it begins the reduction
+// that determines it.
+func (w *worker) agreeStepLength() error {
 	if w.block.Operator.Form != kernel.Variable {
 		return w.prepare(w.config.Method.StepLength(w.block.Diagonal))
 	}
 	return w.setup.advance(w)
 }
 
-// prepare is called once the step δ is known: it measures the own share of the
-// reference residual and sets the starting iterate.
-func (w *Worker) prepare(step float64) error {
+// prepare is called once the step length δ is known. It measures this peer's share of the reference residual and
+// sets the starting iterate.
+func (w *worker) prepare(step float64) error {
 	if err := w.block.FillReference(w.cur); err != nil {
 		return err
 	}
@@ -99,14 +101,14 @@ func (w *Worker) prepare(step float64) error {
 	if err != nil {
 		return err
 	}
-	w.stepper, w.delta = stepper, step
+	w.stepper, w.stepLength = stepper, step
 	w.Reference = w.pass.measureNow(w.cur)
 	if err := w.block.Problem.CheckReference(&w.Reference); err != nil {
 		return err
 	}
 	values := w.config.Initial
-	if w.Steps.Of > 0 {
-		values = w.Steps.Before
+	if w.Steps.Total > 0 {
+		values = w.Steps.Previous
 	}
 	if _, err = w.block.Start(w.cur, values); err != nil {
 		return err
@@ -122,22 +124,20 @@ func (w *Worker) prepare(step float64) error {
 	return nil
 }
 
-// newArray is a padded array with the boundary data of the first one.
-func (w *Worker) newArray() []float64 {
+// newArray returns a padded array with the boundary data of the current iterate.
+func (w *worker) newArray() []float64 {
 	a := w.config.NewArray(w.block.Layout.Len())
 	w.block.CopyGhosts(a, w.cur)
 	return a
 }
 
-// Next says what to do now; now is the time since the run's start and must not
-// decrease. An OpRelax is repeated until Relax was called for it. After OpDone it
-// answers OpDone.
-func (w *Worker) Next(now time.Duration) iterate.Op {
+// Next returns the next operation; see iterate.Peer.
+func (w *worker) Next(now time.Duration) iterate.Op {
 	w.Now = now
-	w.meter.tick(now)
+	w.speed.observe(now)
 	for {
 		if w.Queued() {
-			return w.PopOutbox()
+			return w.Pop()
 		}
 		if w.Fault != nil {
 			return iterate.Op{Kind: iterate.OpFail, Err: w.Fault}
@@ -150,7 +150,7 @@ func (w *Worker) Next(now time.Duration) iterate.Op {
 		}
 		if w.Rule.Over() {
 			w.pass.abandon()
-			w.conclude()
+			w.finish()
 			continue
 		}
 		if op, ok := w.pass.next(now); ok {
@@ -161,13 +161,13 @@ func (w *Worker) Next(now time.Duration) iterate.Op {
 		}
 		g := w.Rule.Next()
 		if w.Queued() {
-			continue // the gate had something to say; that goes first
+			continue // messages of the rule precede the action
 		}
-		if w.most > 0 && (g == iterate.Sweep || g == iterate.SweepMeasure || g == iterate.Wait) {
-			if g != iterate.Wait {
+		if w.maxPlanes > 0 && (g == iterate.ActionSweep || g == iterate.ActionSweepMeasure || g == iterate.ActionWait) {
+			if g != iterate.ActionWait {
 				w.rebalance()
 			}
-			made, waits := w.handOver(g)
+			made, waits := w.migrate(g)
 			if made || w.Queued() {
 				continue
 			}
@@ -176,71 +176,70 @@ func (w *Worker) Next(now time.Duration) iterate.Op {
 			}
 		}
 		switch g {
-		case iterate.Sweep, iterate.SweepMeasure:
+		case iterate.ActionSweep, iterate.ActionSweepMeasure:
 			if !w.Readable() {
 				return w.Wait(now)
 			}
-			w.unread = true
-			w.pass.beginSweep(g == iterate.SweepMeasure)
-		case iterate.MeasureCurrent:
+			w.ghostsPending = true
+			w.pass.beginSweep(g == iterate.ActionSweepMeasure)
+		case iterate.ActionMeasure:
 			if !w.Readable() {
 				return w.Wait(now)
 			}
-			w.unread = true
+			w.ghostsPending = true
 			w.pass.beginMeasure(w.cur)
-		case iterate.MeasureCaptured:
-			w.unpackFrozen()
-			w.pass.beginMeasure(w.frozen)
-		case iterate.Done:
-			w.conclude()
+		case iterate.ActionMeasureCaptured:
+			w.unpackCaptured()
+			w.pass.beginMeasure(w.captured)
+		case iterate.ActionDone:
+			w.finish()
 		default:
 			return w.Wait(now)
 		}
 	}
 }
 
-// Receive takes what the step δ is agreed on by, and what moves planes.
-func (w *Worker) Receive(c *iterate.Channel, m *iterate.Message) error {
+// Receive handles the messages of the step length and of migrations.
+func (w *worker) Receive(c *iterate.Channel, m *iterate.Message) error {
 	if m.Kind == iterate.MsgDiagonal || m.Kind == iterate.MsgStep {
-		return w.setup.agree(w, c.Rank, m)
+		return w.setup.receive(w, c.Rank, m)
 	}
-	return w.hearBalance(w.faceOf(c.Rank), m)
+	return w.receiveBalance(w.faceOf(c.Rank), m)
 }
 
-// Solution writes the agreed block [z][y][x] of the box after OpDone, and the
-// newest complete iterate before; of a nonstationary problem the end of the last
-// complete step, u(0) if there is none. dst has as many values as the box has points.
-func (w *Worker) Solution(dst []float64) {
+// Solution writes the values of the box; see iterate.Peer. In a run with time steps they are those at the end of
+// the last complete step, u(0) if there is none.
+func (w *worker) Solution(dst []float64) {
 	defer func() { (-w.config.Units.Scale).Apply(dst) }()
-	if w.Steps.Of > 0 {
-		copy(dst, w.Steps.Before)
+	if w.Steps.Total > 0 {
+		copy(dst, w.Steps.Previous)
 		return
 	}
 	w.pass.complete()
 	src := w.cur
-	if w.Done && w.frozen != nil {
-		src = w.frozen
+	if w.Done && w.captured != nil {
+		src = w.captured
 	}
 	w.block.CopyOut(dst, src)
 }
 
-// Outcome tells how the run ended, or how far it has come.
-func (w *Worker) Outcome() iterate.Outcome {
+// Outcome returns the result of the run; see iterate.Peer.
+func (w *worker) Outcome() iterate.Outcome {
 	o := w.Coordination.Outcome()
-	if o.Moves, o.Given, o.Taken = w.moves, w.given, w.taken; w.moves > 0 {
-		o.Work = float64(w.relaxed) / float64(w.block.Layout.Points())
+	if o.Moves, o.PlanesSent, o.PlanesReceived = w.moves, w.planesSent, w.planesReceived; w.moves > 0 {
+		o.Work = float64(w.relaxedPoints) / float64(w.block.Layout.Points())
 	}
 	return o
 }
 
-// Box is the worker's own box, as it is now: see Config.Balance.
-func (w *Worker) Box() problem.Box { return w.block.Box }
+// Box returns the current box of the peer, which changes with Config.Balance.
+func (w *worker) Box() problem.Box { return w.block.Box }
 
-// Links are the peers that share a face, in the partition's order.
-func (w *Worker) Links() []iterate.Link { return Method{}.Links(&w.config, w.config.Rank) }
+// Links returns the peers that share a face, in the order of the partition.
+func (w *worker) Links() []iterate.Link { return Method{}.Links(&w.config, w.config.Rank) }
 
-// Neighbours are the peers that share a face, in the partition's order.
-func (w *Worker) Neighbours() []problem.Neighbour {
+// Neighbours returns the peers that share a face, in the order of the partition.
+func (w *worker) Neighbours() []problem.Neighbour {
 	out := make([]problem.Neighbour, len(w.faces))
 	for i, f := range w.faces {
 		out[i] = f.to

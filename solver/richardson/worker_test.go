@@ -27,7 +27,11 @@ func checkLockstep(t *rapid.T, s iterate.Scheme) {
 		CheckEvery: iterate.Iteration(rapid.IntRange(0, 9).Draw(t, "every")),
 		MaxSweeps:  iterate.Iteration(rapid.SampledFrom([]int{1, 7, 16, 60, 200, 800}).Draw(t, "max")),
 		Executor:   solvertest.Backwards{},
-		Tiling:     problem.Tiling{Sweeps: rapid.IntRange(0, 9).Draw(t, "together"), Rows: rapid.IntRange(0, 5).Draw(t, "rows"), Pieces: rapid.IntRange(0, 3).Draw(t, "pieces")},
+		Tiling: problem.Tiling{
+			Sweeps: rapid.IntRange(0, 9).Draw(t, "together"),
+			Rows:   rapid.IntRange(0, 5).Draw(t, "rows"),
+			Pieces: rapid.IntRange(0, 3).Draw(t, "pieces"),
+		},
 	}
 	if rapid.IntRange(0, 3).Draw(t, "alone") == 0 {
 		c.Partition, _ = problem.GridOf(p.N, [3]int{1, 1, 1})
@@ -41,12 +45,18 @@ func checkLockstep(t *rapid.T, s iterate.Scheme) {
 	n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), solvertest.ConfigsFor(c))
 	require.NoError(t, err)
 	if s.Asynchronous() {
-		n.Loss, n.Double = rapid.Float64Range(0, 0.5).Draw(t, "loss"), 0.1
+		n.Loss, n.Duplicate = rapid.Float64Range(0, 0.5).Draw(t, "loss"), 0.1
 	}
 	require.NoError(t, n.Run())
 	for r, w := range workersOf(n) {
 		o := w.Outcome()
-		require.Equal(t, iterate.Outcome{Reason: want.Reason, Sweeps: want.Sweeps, Iterate: want.Sweeps, Residual: want.Residual}, o, "rank %d", r)
+		require.Equal(
+			t,
+			iterate.Outcome{Reason: want.Reason, Sweeps: want.Sweeps, Iterate: want.Sweeps, Residual: want.Residual},
+			o,
+			"rank %d",
+			r,
+		)
 	}
 	solvertest.RequireSameBits(t, want.U, n.Assemble(p, c.Partition))
 }
@@ -54,7 +64,8 @@ func checkLockstep(t *rapid.T, s iterate.Scheme) {
 func TestAsynchronousMeetsTheTolerance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := solvertest.AnyProblem(t)
-		s := rapid.SampledFrom([]iterate.Scheme{iterate.Asynchronous(), iterate.BoundedDelay(1), iterate.BoundedDelay(4)}).Draw(t, "scheme")
+		s := rapid.SampledFrom([]iterate.Scheme{iterate.Asynchronous(), iterate.BoundedDelay(1), iterate.BoundedDelay(4)}).
+			Draw(t, "scheme")
 		c := problem.Config{
 			Problem: p, Partition: solvertest.AnyPartition(t, p), Scheme: s, Tolerance: 1e-4,
 			CheckEvery: iterate.Iteration(rapid.IntRange(1, 9).Draw(t, "every")),
@@ -62,7 +73,7 @@ func TestAsynchronousMeetsTheTolerance(t *testing.T) {
 		}
 		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), solvertest.ConfigsFor(c))
 		require.NoError(t, err)
-		n.Loss, n.Double = rapid.Float64Range(0, 0.5).Draw(t, "loss"), 0.1
+		n.Loss, n.Duplicate = rapid.Float64Range(0, 0.5).Draw(t, "loss"), 0.1
 		require.NoError(t, n.Run())
 		e, err := verify.Evaluate(p, n.Assemble(p, c.Partition), nil)
 		require.NoError(t, err)

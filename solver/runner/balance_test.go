@@ -38,7 +38,7 @@ func TestPlanesMoveOverSockets(t *testing.T) {
 				require.Equal(t, iterate.Converged, o.result.Reason)
 				require.Equal(t, end, o.box.Lo[2])
 				end = o.box.Hi[2]
-				given, taken = given+o.result.Given, taken+o.result.Taken
+				given, taken = given+o.result.PlanesSent, taken+o.result.PlanesReceived
 			}
 			require.Equal(t, p.N[2], end)
 			require.Equal(t, given, taken)

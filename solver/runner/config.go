@@ -83,8 +83,8 @@ func (c *Config) check() error {
 	if err := c.checkPeer(); err != nil {
 		return err
 	}
-	if c.Threads < 0 || c.Threads > maxThreads {
-		return fmt.Errorf("runner: %d threads: must be 1 to %d (--threads)", c.Threads, maxThreads)
+	if c.Threads < 0 || c.Threads > MaxThreads {
+		return fmt.Errorf("runner: %d threads: must be 1 to %d (--threads)", c.Threads, MaxThreads)
 	}
 	if math.IsNaN(c.Slow) || c.Slow > maxSlow {
 		return fmt.Errorf("runner: slowness %v: must be 1 to %g (--slowdown)", c.Slow, float64(maxSlow))
@@ -109,7 +109,7 @@ func (c *Config) check() error {
 
 // Bounds of Config.
 const (
-	maxThreads = 1024
+	MaxThreads = 1024 // of a peer
 	maxSlow    = 1e6
 )
 

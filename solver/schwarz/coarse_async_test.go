@@ -191,7 +191,7 @@ func TestAsynchronousCorrectionsSaveRelaxations(t *testing.T) {
 			Problem: p, Partition: part, Scheme: iterate.Asynchronous(), Tolerance: 1e-6, Method: problem.MethodConfig{Name: problem.Schwarz, Overlap: 1, InnerCycles: 1, Coarse: coarse}}))
 		require.NoError(t, err)
 		n.Segment, n.Jitter = 1<<20, 10*time.Microsecond
-		n.PerPoint = func(r int, _ time.Duration) time.Duration { return time.Duration(2 + r%3) }
+		n.PointTime = func(r int, _ time.Duration) time.Duration { return time.Duration(2 + r%3) }
 		require.NoError(t, n.Run())
 		for _, q := range n.Peers {
 			require.Equal(t, iterate.Converged, q.Outcome().Reason)

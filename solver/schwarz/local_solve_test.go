@@ -56,7 +56,7 @@ func solved(
 	if observe != nil {
 		n.Observe = func() { observe(n) }
 	}
-	n.PerPoint = func(r int, _ time.Duration) time.Duration { return time.Duration(20 + 5*(r%3)) }
+	n.PointTime = func(r int, _ time.Duration) time.Duration { return time.Duration(20 + 5*(r%3)) }
 	require.NoError(t, n.Run())
 	e, err := verify.Evaluate(c.Problem, n.Assemble(c.Problem, c.Partition), nil)
 	require.NoError(t, err)

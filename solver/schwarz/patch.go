@@ -68,11 +68,11 @@ func (w *peer) patchOf(q iterate.Rank) *patch {
 // Halo records that the slot of (q, tag) holds data: the values, with label, of the peer's points that this one
 // reads, [z][y][x], little endian (see iterate.Peer).
 func (w *peer) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64, data []byte) error {
-	c, s, err := w.Arrival(q, label, data, false)
+	c, s, err := w.HaloFrom(q, label, data, false)
 	if c == nil {
 		return err
 	}
-	return c.Arrived(tag, s, w.Steps.Parity)
+	return c.Store(tag, s, w.Steps.Parity)
 }
 
 // Pack writes the op.Bytes bytes of op, an OpSend, to dst.
@@ -87,8 +87,8 @@ func (w *peer) Pack(op iterate.Op, dst []byte) {
 	_, _, label := iterate.UnpackLabel(op.Label)
 	values := dst[p.header : p.header+8*p.send.Points()]
 	clear(dst[len(values)+p.header:])
-	switch k := label >> p.Shift; {
-	case label != k<<p.Shift: // of a local solve in progress
+	switch k := label >> p.LabelShift; {
+	case label != k<<p.LabelShift: // of a local solve in progress
 		if p.header > 0 {
 			binary.LittleEndian.PutUint64(dst, w.coarse.inWork)
 		}

@@ -62,8 +62,8 @@ func newPeer(c problem.Config) (*peer, error) {
 		return nil, err
 	}
 	w.block = &problem.Discretization{Box: w.ext, Layout: w.layout, Executor: w.exec}
-	if w.Steps.Of = c.Problem.Steps(); w.Steps.Of > 0 {
-		if w.Steps.Before, err = c.Problem.InitialValues(w.own, c.Initial); err != nil {
+	if w.Steps.Total = c.Problem.Steps(); w.Steps.Total > 0 {
+		if w.Steps.Previous, err = c.Problem.InitialValues(w.own, c.Initial); err != nil {
 			return nil, err
 		}
 		w.stepStart = make([]float64, w.layout.Points())
@@ -92,11 +92,11 @@ func (w *peer) makePatches() {
 	for _, q := range overlapPeers(c.Partition, c.Rank, w.overlap) {
 		p := newPatch(&w.region, c.Partition, q, w.overlap, c.Problem.N, c.Scheme.Between(c.Rank, q), w.patchHeader())
 		if w.flexible() {
-			p.Shift = partBits
+			p.LabelShift = partBits
 		}
-		if p.agreement = w.ChannelOf(q); p.agreement == nil && w.Steps.Of > 0 {
+		if p.agreement = w.ChannelOf(q); p.agreement == nil && w.Steps.Total > 0 {
 			p.agreement = &iterate.Channel{Rank: q}
-			w.Corners = append(w.Corners, p.agreement)
+			w.AgreementOnly = append(w.AgreementOnly, p.agreement)
 		}
 		w.patches, w.Halos = append(w.patches, p), append(w.Halos, p.Channel)
 	}
@@ -105,7 +105,7 @@ func (w *peer) makePatches() {
 	}
 	for _, q := range coarseLinks(c, c.Rank) {
 		if w.ChannelOf(q) == nil {
-			w.Corners = append(w.Corners, &iterate.Channel{Rank: q})
+			w.AgreementOnly = append(w.AgreementOnly, &iterate.Channel{Rank: q})
 		}
 	}
 }
@@ -181,7 +181,7 @@ func (w *peer) Next(now time.Duration) iterate.Op {
 	w.choice.observe(now)
 	for {
 		if w.Queued() {
-			return w.PopOutbox()
+			return w.Pop()
 		}
 		if w.Fault != nil {
 			return iterate.Op{Kind: iterate.OpFail, Err: w.Fault}
@@ -205,15 +205,15 @@ func (w *peer) Next(now time.Duration) iterate.Op {
 			continue // send the messages of the termination rule first
 		}
 		switch g {
-		case iterate.Sweep, iterate.SweepMeasure, iterate.MeasureCurrent:
+		case iterate.ActionSweep, iterate.ActionSweepMeasure, iterate.ActionMeasure:
 			if !w.Readable() {
 				return w.Wait(now)
 			}
 			w.relaxation.begin(g)
-		case iterate.MeasureCaptured:
+		case iterate.ActionMeasureCaptured:
 			w.assembleCaptured()
 			w.relaxation.beginCaptured()
-		case iterate.Done:
+		case iterate.ActionDone:
 			w.finish()
 		default:
 			return w.Wait(now)
@@ -287,8 +287,8 @@ func (w *peer) Receive(c *iterate.Channel, m *iterate.Message) error {
 // Solution writes the agreed block after OpDone, and the newest complete iterate before. For a nonstationary
 // problem it writes the end of the last complete step (see iterate.Peer).
 func (w *peer) Solution(dst []float64) {
-	if w.Steps.Of > 0 {
-		copy(dst, w.Steps.Before)
+	if w.Steps.Total > 0 {
+		copy(dst, w.Steps.Previous)
 	} else {
 		w.dense(dst)
 	}

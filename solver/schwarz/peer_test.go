@@ -88,7 +88,7 @@ func TestSchwarzInLockstepEqualsEmulation(t *testing.T) {
 				n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), solvertest.ConfigsFor(c))
 				require.NoError(t, err)
 				if s.Asynchronous() {
-					n.Loss, n.Double = rapid.Float64Range(0, 0.5).Draw(t, "loss"), 0.1
+					n.Loss, n.Duplicate = rapid.Float64Range(0, 0.5).Draw(t, "loss"), 0.1
 				}
 				require.NoError(t, n.Run())
 				o := n.Peers[0].Outcome()
@@ -136,7 +136,7 @@ func TestSchwarzConvergesInEveryScheme(t *testing.T) {
 				n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), solvertest.ConfigsFor(c))
 				require.NoError(t, err)
 				if c.Scheme.Asynchronous() {
-					n.Loss, n.Double = rapid.Float64Range(0, 0.4).Draw(t, "loss"), 0.1
+					n.Loss, n.Duplicate = rapid.Float64Range(0, 0.4).Draw(t, "loss"), 0.1
 				}
 				require.NoError(t, n.Run())
 				for r, q := range n.Peers {

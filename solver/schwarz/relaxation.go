@@ -80,8 +80,8 @@ func (p *relaxation) abandon() { p.stage, p.partial = stageIdle, false }
 func (p *relaxation) begin(action iterate.Action) {
 	w := p.w
 	p.newValues = w.assemble() || w.config.Scheme.Lockstep()
-	p.relaxes = action != iterate.MeasureCurrent
-	p.measures = action != iterate.Sweep
+	p.relaxes = action != iterate.ActionMeasure
+	p.measures = action != iterate.ActionSweep
 	p.done = 0
 	if p.relaxes {
 		p.cycles = w.choice.cycles(p.newValues)

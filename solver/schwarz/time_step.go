@@ -11,7 +11,7 @@ import (
 // begin begins the run of a stationary problem, or the next time step.
 func (w *peer) begin() error {
 	s := &w.Steps
-	s.Current = min(s.Current+1, s.Of)
+	s.Current = min(s.Current+1, s.Total)
 	p := w.config.Problem.AtStep(s.Current)
 	if err := p.ValidateStatement(); err != nil {
 		return w.config.StepError(w.Steps.Current, err)
@@ -29,7 +29,7 @@ func (w *peer) begin() error {
 	}
 	w.relaxation.start()
 	w.Rule = iterate.NewTerminationRule(&w.Coordination)
-	if s.Of == 0 {
+	if s.Total == 0 {
 		return w.prepare()
 	}
 	for _, q := range w.patches {
@@ -43,7 +43,7 @@ func (w *peer) begin() error {
 func (w *peer) sendLayers(p *patch) {
 	m := iterate.Message{Kind: iterate.MsgLayers, Values: make([]byte, 8*p.send.Points())}
 	room := w.freeBuffer()
-	w.pad(room, w.Steps.Before)
+	w.pad(room, w.Steps.Previous)
 	w.ownPart.Pack(m.Values, room, p.send)
 	w.Send(p.Rank, &m)
 }
@@ -62,7 +62,7 @@ func (w *peer) pad(dst, src []float64) {
 // receiveLayers accepts the start of the time step at points of another peer.
 func (w *peer) receiveLayers(q iterate.Rank, m *iterate.Message) error {
 	p := w.patchOf(q)
-	if p == nil || w.Steps.Of == 0 {
+	if p == nil || w.Steps.Total == 0 {
 		return fmt.Errorf("unexpected start of a time step")
 	}
 	if len(m.Values) != 8*p.recv.Points() {
@@ -87,7 +87,7 @@ func (w *peer) startWhenComplete() error {
 		}
 	}
 	room := w.freeBuffer()
-	w.pad(room, w.Steps.Before)
+	w.pad(room, w.Steps.Previous)
 	w.copyOwn(w.work, room)
 	l := w.layout
 	for z := range l.N[2] {
@@ -135,7 +135,7 @@ func (w *peer) prepare() error {
 	}
 	values := w.config.Initial
 	switch {
-	case w.Steps.Of > 0:
+	case w.Steps.Total > 0:
 		_, err = b.Start(w.work, w.stepStart)
 	case values != nil:
 		err = w.startFrom(values)
@@ -169,4 +169,4 @@ func (w *peer) startFrom(values []float64) error {
 }
 
 // finish ends the run or the time step.
-func (w *peer) finish() { w.Coordination.Conclude(w.dense, w.begin) }
+func (w *peer) finish() { w.Coordination.Finish(w.dense, w.begin) }

@@ -199,7 +199,7 @@ func TestWorkerRejectsInvalidConfig(t *testing.T) {
 		require.NoError(t, err)
 		cfg := problem.Config{Problem: p, Partition: part, Scheme: iterate.Synchronous(), Tolerance: 1e-3}
 		c.change(&cfg)
-		_, err = richardson.NewWorker(cfg)
+		_, err = richardson.Method{}.New(cfg)
 		require.ErrorContains(t, err, c.want, name)
 	}
 }

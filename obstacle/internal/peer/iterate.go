@@ -71,9 +71,9 @@ func lostPeer(o *commands) (rendezvous.Lost, bool) {
 func account(res *runner.Result, err error) rendezvous.Result {
 	out := rendezvous.Result{
 		Lost: -1, Sweeps: uint64(res.Sweeps), Iterate: uint64(res.Iterate), Residual: nullable.Number(res.Residual),
-		Steps: res.Steps, StaleFaces: res.Stale,
+		Steps: res.Steps, StaleFaces: res.StaleHalos,
 		Reconfigurations: res.Changes, ReconfigurationSeconds: res.Changing.Seconds(),
-		Relaxed: res.Points, Given: res.Given, Taken: res.Taken,
+		Relaxed: res.Points, Given: res.PlanesSent, Taken: res.PlanesReceived,
 		Snapshots: res.Snapshots, Seconds: res.Elapsed.Seconds(), Sessions: []rendezvous.Session{},
 	}
 	if err != nil {

@@ -1,3 +1,3 @@
-// Package solvertest has what tests of several packages share: problems, partitions, oracles and a
-// network in virtual time.
+// Package solvertest holds problems, partitions, reference solutions and a network in virtual time for the tests
+// of several packages.
 package solvertest

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Single is a run of one peer that is driven operation by operation.
+// Single is a run of one peer, one operation at a time.
 type Single struct {
 	Peer   problem.Peer
 	points int // of the grid
@@ -17,14 +17,14 @@ type Single struct {
 	now    time.Duration
 }
 
-// NewSingle makes the only peer of a run by one method.
+// NewSingle returns a run with the peer that build returns.
 func NewSingle(t require.TestingT, build func(problem.Config) (problem.Peer, error), c problem.Config) *Single {
 	p, err := build(c)
 	require.NoError(t, err)
 	return &Single{Peer: p, points: c.Problem.Points()}
 }
 
-// Step does an operation, and reports whether the run goes on.
+// Step carries out one operation and reports whether the run continues.
 func (a *Single) Step(t require.TestingT) bool {
 	a.now += time.Millisecond
 	switch op := a.Peer.Next(a.now); op.Kind {
@@ -39,8 +39,8 @@ func (a *Single) Step(t require.TestingT) bool {
 	return true
 }
 
-// Stopped relaxes so many times the grid, asks for the end, and returns how much work, in
-// relaxations of the grid, follows.
+// Stopped relaxes the grid the given number of times and requests the end. It returns the work that follows, in
+// relaxations of the grid.
 func (a *Single) Stopped(t require.TestingT, after float64) float64 {
 	for float64(a.work) < after*float64(a.points) {
 		require.True(t, a.Step(t), "the run has ended too soon")
@@ -53,8 +53,7 @@ func (a *Single) Stopped(t require.TestingT, after float64) float64 {
 	return float64(a.work-before) / float64(a.points)
 }
 
-// Together lets the peers of a run take turns, every message arriving at once and in
-// order, until all are done.
+// Together runs peers in turns until all are done. Messages arrive at once and in order.
 func Together(t testing.TB, build func(problem.Config) (problem.Peer, error), configs []problem.Config) []problem.Peer {
 	peers := make([]problem.Peer, len(configs))
 	for r := range peers {
@@ -97,7 +96,7 @@ func act(t testing.TB, peers []problem.Peer, r iterate.Rank, op iterate.Op) {
 	}
 }
 
-// Collected is the assembled answer.
+// Collected returns the assembled answer of all peers.
 func Collected(p *problem.Problem, peers []problem.Peer) []float64 {
 	u := make([]float64, p.Points())
 	for _, q := range peers {

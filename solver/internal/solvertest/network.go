@@ -10,12 +10,16 @@ import (
 type Network struct {
 	*iteratetest.Network
 	Peers []problem.Peer
-	// Stepped is called with the end of a time step on a peer's box; may be nil.
+	// Stepped, unless nil, is called with the values of a peer's box at the end of a time step.
 	Stepped func(rank int, r iterate.StepResult, u []float64)
 }
 
-// NewNetwork builds the peers of a run by one method.
-func NewNetwork(seed uint64, build func(problem.Config) (problem.Peer, error), configs []problem.Config) (*Network, error) {
+// NewNetwork returns a network with the peers that build returns.
+func NewNetwork(
+	seed uint64,
+	build func(problem.Config) (problem.Peer, error),
+	configs []problem.Config,
+) (*Network, error) {
 	n := &Network{}
 	var all []iterate.Peer
 	for _, c := range configs {
@@ -36,7 +40,7 @@ func NewNetwork(seed uint64, build func(problem.Config) (problem.Peer, error), c
 	return n, nil
 }
 
-// Assemble puts the answers of all boxes together.
+// Assemble returns the assembled answer of all boxes.
 func (n *Network) Assemble(p *problem.Problem, _ problem.Partition) []float64 {
 	return Collected(p, n.Peers)
 }

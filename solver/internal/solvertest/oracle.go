@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Matrix is A as the kernels apply it, dense.
+// Matrix returns the matrix that the kernels apply.
 func Matrix(p *problem.Problem) *mat.Dense {
 	a := mat.NewDense(p.Points(), p.Points(), nil)
 	st := problem.NewStencil(p)
@@ -29,14 +29,14 @@ func Matrix(p *problem.Problem) *mat.Dense {
 	return a
 }
 
-// InverseNorm is ‖A⁻¹‖∞ by gonum.
+// InverseNorm returns ‖A⁻¹‖∞, computed by gonum.
 func InverseNorm(t require.TestingT, p *problem.Problem) float64 {
 	var inverse mat.Dense
 	require.NoError(t, inverse.Inverse(Matrix(p)))
 	return mat.Norm(&inverse, math.Inf(1))
 }
 
-// Furthest is the largest distance of two vectors.
+// Furthest returns the distance of two vectors in the maximum norm.
 func Furthest(u, v []float64) float64 {
 	d := 0.0
 	for i := range u {
@@ -45,8 +45,7 @@ func Furthest(u, v []float64) float64 {
 	return d
 }
 
-// AnyIterate is a feasible vector: the solution, disturbed; the solution itself is
-// brought between the obstacles, too.
+// AnyIterate draws a feasible vector near the solution. It also clamps the solution to the obstacles.
 func AnyIterate(t *rapid.T, p *problem.Problem, solution []float64) []float64 {
 	u := make([]float64, len(solution))
 	size := rapid.SampledFrom([]float64{1e-9, 1e-4, 1}).Draw(t, "disturbance")
@@ -70,7 +69,7 @@ func AnyIterate(t *rapid.T, p *problem.Problem, solution []float64) []float64 {
 	return u
 }
 
-// MatrixAndSource is the problem as the kernels have it, boundary data on the right.
+// MatrixAndSource returns the matrix of the kernels and the right-hand side with the boundary data.
 func MatrixAndSource(p *problem.Problem) (*mat.Dense, *mat.VecDense) {
 	f := mat.NewVecDense(p.Points(), nil)
 	st := problem.NewStencil(p)
@@ -88,8 +87,8 @@ func MatrixAndSource(p *problem.Problem) (*mat.Dense, *mat.VecDense) {
 	return Matrix(p), f
 }
 
-// Dense writes the problem as A·u = f with gonum, by the textbook formulas and not
-// by the package's stencil: A dense, the boundary data moved to the right-hand side.
+// Dense returns A and f of A·u = f by the textbook formulas, independent of the stencil of package problem. The
+// boundary data are part of f.
 func Dense(p *problem.Problem) (*mat.Dense, *mat.VecDense) {
 	n := p.Points()
 	a, f := mat.NewDense(n, n, nil), mat.NewVecDense(n, nil)
@@ -120,6 +119,7 @@ func Dense(p *problem.Problem) (*mat.Dense, *mat.VecDense) {
 	return a, f
 }
 
+// ActiveSet solves the obstacle problem with matrix a and right-hand side f by the primal-dual active set method.
 func ActiveSet(t require.TestingT, p *problem.Problem, a *mat.Dense, f *mat.VecDense) []float64 {
 	n := p.Points()
 	phi, psi := make([]float64, n), make([]float64, n)
@@ -152,8 +152,8 @@ func ActiveSet(t require.TestingT, p *problem.Problem, a *mat.Dense, f *mat.VecD
 		r.SubVec(&r, f)
 		same := true
 		for i := range set {
-			// A point leaves contact at a smaller bound than it comes into it, so that rounding
-			// cannot have it do both in turn.
+			// The bound for leaving contact is smaller than that for entering it, so that rounding cannot make
+			// a point alternate.
 			scale, want, bound := a.At(i, i), 0, 1e-9
 			if set[i] != 0 {
 				bound = -1e-12
@@ -175,6 +175,7 @@ func ActiveSet(t require.TestingT, p *problem.Problem, a *mat.Dense, f *mat.VecD
 	return nil
 }
 
+// RequireSameBits requires that two vectors are equal bit by bit.
 func RequireSameBits(t require.TestingT, want, got []float64) {
 	require.Len(t, got, len(want))
 	for i := range want {

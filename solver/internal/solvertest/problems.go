@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// AnyMMatrix is a problem whose matrix is an M-matrix: upwind where central differences
-// would spoil it, on boxes that are no cubes.
+// AnyMMatrix draws a problem whose matrix is an M-matrix. It has upwind differences where central ones would
+// violate that, and axes of different length.
 func AnyMMatrix(t *rapid.T, constant bool) *problem.Problem {
 	dim := rapid.IntRange(1, 3).Draw(t, "dimension")
 	n := [3]int{1, 1, 1}
@@ -41,12 +41,13 @@ func AnyMMatrix(t *rapid.T, constant bool) *problem.Problem {
 	}
 	p.Reaction.Of = func(q problem.Point) float64 { return c * q[0] }
 	for a := range dim {
-		// A flow that turns back would hold things for ever: ‖A⁻¹‖∞ has no bound then.
+		// The flow has one direction: for a recirculating flow ‖A⁻¹‖∞ has no bound.
 		p.Velocity[a].Of = func(q problem.Point) float64 { return b[a].Value * (1.3 + math.Cos(4*q[0]-q[a])) }
 	}
 	return p
 }
 
+// Where returns contrast if inside is true, and 1 otherwise.
 func Where(inside bool, contrast float64) float64 {
 	if inside {
 		return contrast
@@ -54,7 +55,7 @@ func Where(inside bool, contrast float64) float64 {
 	return 1
 }
 
-// Speeds draws peers of different speeds, some of which change in mid-run.
+// Speeds draws a time per point for each peer. Some change during the run.
 func Speeds(t *rapid.T, peers int) func(rank int, now time.Duration) time.Duration {
 	slow, later := make([]time.Duration, peers), make([]time.Duration, peers)
 	for i := range slow {
@@ -70,7 +71,7 @@ func Speeds(t *rapid.T, peers int) func(rank int, now time.Duration) time.Durati
 	}
 }
 
-// AnySlabs cuts along the slowest axis.
+// AnySlabs draws a partition into slabs along the slowest axis.
 func AnySlabs(t *rapid.T, p *problem.Problem) problem.Partition {
 	slow := p.Dimension - 1
 	n := p.N[slow]
@@ -85,8 +86,7 @@ func AnySlabs(t *rapid.T, p *problem.Problem) problem.Partition {
 	return part
 }
 
-// AnyClusters labels the peers of a partition at random: clusters need not be
-// connected.
+// AnyClusters draws the cluster of each peer. Clusters need not be connected.
 func AnyClusters(t *rapid.T, peers int) []int {
 	out := make([]int, peers)
 	for r := range out {
@@ -95,6 +95,7 @@ func AnyClusters(t *rapid.T, peers int) []int {
 	return out
 }
 
+// ConfigsFor returns the configurations of all ranks of a run.
 func ConfigsFor(c problem.Config) []problem.Config {
 	out := make([]problem.Config, c.Partition.Peers())
 	for r := range out {
@@ -104,7 +105,7 @@ func ConfigsFor(c problem.Config) []problem.Config {
 	return out
 }
 
-// Inclusion is diffusion κ in a disk or ball that does not end on grid lines, 1 outside.
+// Inclusion returns a diffusion of κ in a disk or ball whose boundary is not on grid lines, and 1 outside.
 func Inclusion(kappa float64) problem.Function {
 	return func(q problem.Point) float64 {
 		if x, y, z := q[0]-0.3, q[1]-0.4, q[2]-0.2; x*x+y*y+z*z < 0.08 {
@@ -114,41 +115,44 @@ func Inclusion(kappa float64) problem.Function {
 	}
 }
 
-// MostPeers of a drawn run that ends by its tolerance: every pair of hundreds would have a
-// session here.
+// MostPeers bounds the peers of a drawn run that ends by its tolerance, because every pair may have a session.
 const MostPeers = 12
 
-// String1D is a 1-D problem of n points without obstacle.
+// String1D returns a one-dimensional problem of n points without obstacle.
 func String1D(n int) *problem.Problem {
 	p := Membrane([3]int{n, 1, 1}, 1)
 	p.Obstacle, p.Source.Of = nil, func(q problem.Point) float64 { return 1 + math.Cos(5*q[0]) }
 	return p
 }
 
-// Impossible is a tolerance that rounding allows nobody to meet, unless the residual is 0.
+// Impossible is a tolerance that a residual meets only if it is exactly 0.
 const Impossible = 1e-300
 
+// SlabsOf returns a partition of the grid of p into slabs.
 func SlabsOf(t require.TestingT, p *problem.Problem, peers int) problem.Partition {
 	part, err := problem.Slabs(p.N, peers, nil)
 	require.NoError(t, err)
 	return part
 }
 
-// Threads is an Executor with a goroutine a piece.
+// Threads is an Executor with one goroutine for each chunk.
 type Threads struct{}
 
-// Evolving draws a small nonstationary problem: obstacle, load and boundary data that
-// move, an operator that may vary in place and time.
+// Evolving draws a small nonstationary problem. Its obstacle, source and boundary data depend on time, and its
+// operator may vary in space and time.
 func Evolving(t *rapid.T) *problem.Problem { return Evolve(t, AnyProblem(t)) }
 
-// Evolve draws a nonstationary problem whose operator and obstacles begin as those of base.
+// Evolve draws a nonstationary problem whose operator and obstacles at the start are those of base.
 func Evolve(t *rapid.T, base *problem.Problem) *problem.Problem {
 	base.Initial = nil
 	if rapid.Bool().Draw(t, "moving obstacle") && base.Upper == nil {
 		base.Obstacle = func(q problem.Point) float64 { return 0 }
 	}
 	moving := rapid.IntRange(0, 2).Draw(t, "moving")
-	e := &problem.Evolution{End: rapid.SampledFrom([]float64{0.02, 0.3, 5}).Draw(t, "end"), Steps: rapid.IntRange(1, 5).Draw(t, "steps")}
+	e := &problem.Evolution{
+		End:   rapid.SampledFrom([]float64{0.02, 0.3, 5}).Draw(t, "end"),
+		Steps: rapid.IntRange(1, 5).Draw(t, "steps"),
+	}
 	if rapid.Bool().Draw(t, "start") {
 		e.Initial = func(q problem.Point) float64 { return 0.2 * q[0] }
 	}
@@ -173,14 +177,19 @@ func Evolve(t *rapid.T, base *problem.Problem) *problem.Problem {
 	return &p
 }
 
-// AnyStepping is a run of a drawn nonstationary problem.
+// AnyStepping draws a run of a nonstationary problem.
 func AnyStepping(t *rapid.T, s func(problem.Partition) iterate.Scheme) problem.Config {
 	p := Evolving(t)
 	return SteppingOf(t, p, AnyPartition(t, p), s)
 }
 
-// SteppingOf is a run of a nonstationary problem on a partition.
-func SteppingOf(t *rapid.T, p *problem.Problem, part problem.Partition, s func(problem.Partition) iterate.Scheme) problem.Config {
+// SteppingOf draws a run of a nonstationary problem with a partition.
+func SteppingOf(
+	t *rapid.T,
+	p *problem.Problem,
+	part problem.Partition,
+	s func(problem.Partition) iterate.Scheme,
+) problem.Config {
 	c := problem.Config{
 		Problem: p, Partition: part, Scheme: s(part), Executor: Backwards{},
 		Tolerance:   rapid.SampledFrom([]float64{1e-2, 1e-4}).Draw(t, "tolerance"),
@@ -191,7 +200,7 @@ func SteppingOf(t *rapid.T, p *problem.Problem, part problem.Partition, s func(p
 	return c
 }
 
-// Heating is a problem whose membrane is heated from one side.
+// Heating returns a nonstationary problem whose boundary values grow at one side.
 func Heating(n, steps int) *problem.Problem {
 	p := Membrane([3]int{n, n, n}, 3)
 	e := &problem.Evolution{End: 0.1, Steps: steps}
@@ -206,7 +215,7 @@ func Heating(n, steps int) *problem.Problem {
 	return p
 }
 
-// Membrane is a small obstacle problem with contact.
+// Membrane returns an obstacle problem with contact.
 func Membrane(n [3]int, dim int) *problem.Problem {
 	p := &problem.Problem{Name: "membrane", Dimension: dim, N: n, Diffusion: problem.Coefficient{Value: 1}}
 	for a := range dim {
@@ -223,7 +232,7 @@ func Membrane(n [3]int, dim int) *problem.Problem {
 	return p
 }
 
-// AnyProblem draws a small problem: every dimension, form of operator, obstacle.
+// AnyProblem draws a small problem of any dimension, form of the operator and obstacles.
 func AnyProblem(t *rapid.T) *problem.Problem {
 	dim := rapid.IntRange(1, 3).Draw(t, "dimension")
 	n := [3]int{1, 1, 1}
@@ -233,7 +242,7 @@ func AnyProblem(t *rapid.T) *problem.Problem {
 	return AnyProblemOf(t, dim, n)
 }
 
-// AnyProblemOf is anyProblem on a given grid.
+// AnyProblemOf is AnyProblem with a given grid.
 func AnyProblemOf(t *rapid.T, dim int, n [3]int) *problem.Problem {
 	p := Membrane(n, dim)
 	p.Hi[0] = rapid.SampledFrom([]float64{1, 1.5}).Draw(t, "length")
@@ -264,6 +273,7 @@ func AnyProblemOf(t *rapid.T, dim int, n [3]int) *problem.Problem {
 	return p
 }
 
+// AnyPartition draws a partition into boxes.
 func AnyPartition(t *rapid.T, p *problem.Problem) problem.Partition {
 	var part problem.Partition
 	for a := range 3 {
@@ -278,10 +288,10 @@ func AnyPartition(t *rapid.T, p *problem.Problem) problem.Partition {
 	return part
 }
 
-// Backwards is an Executor in another order.
+// Backwards is an Executor that runs chunks in descending order.
 type Backwards struct{}
 
-// Windy has a flow so strong on its grid that the safeguard rejects cycles.
+// Windy returns a problem whose convection is so strong that the safeguard of multigrid rejects cycles.
 func Windy(n int) *problem.Problem {
 	p := Membrane([3]int{n, n, n}, 3)
 	p.Velocity[0].Value = 200 // central differences beyond Péclet 2
@@ -290,21 +300,23 @@ func Windy(n int) *problem.Problem {
 	return p
 }
 
-// Samples is one message of every kind.
+// Samples returns one message of each kind.
 func Samples() []iterate.Message {
 	var out []iterate.Message
 	for k := iterate.MsgDiagonal; k < iterate.MsgKinds; k++ {
 		m := iterate.Message{Kind: k, Number: 77, Reason: iterate.Interrupted, Step: int(k) % 3}
 		switch k {
-		case iterate.MsgDiagonal, iterate.MsgStep, iterate.MsgHeard:
+		case iterate.MsgDiagonal, iterate.MsgStep, iterate.MsgEstimateReply:
 			m.A = math.Pi
 		case iterate.MsgEstimate:
 			m.A, m.B = math.Pi, 1e-3
 		case iterate.MsgVerdict:
 			m.A, m.B = 1e-300, 4
-		case iterate.MsgFace, iterate.MsgPlane:
+		case iterate.MsgCaptured, iterate.MsgPlane:
 			m.Iterate, m.Values = 1<<40, []byte("sixteen bytes ok")
-			m.Mark = min(3, iterate.MostMark(k))
+			if k == iterate.MsgCaptured {
+				m.Mark = 3
+			}
 		case iterate.MsgLoad:
 			m.A, m.B, m.Count = 1e3, 1e-2, 16
 		case iterate.MsgMove, iterate.MsgGrant:

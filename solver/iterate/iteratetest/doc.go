@@ -1,3 +1,3 @@
-// Package iteratetest tests iterations: a deterministic network in virtual time, and a suite that a Block
-// has to pass. It imports no test framework.
+// Package iteratetest tests iterations. Network runs peers over a simulated, deterministic network in virtual
+// time. Suite checks the blocks of an iteration. The package imports no test framework.
 package iteratetest

@@ -10,50 +10,50 @@ import (
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-// Network drives the peers of one run in virtual time, everything drawn from one seed: speeds of the
-// peers, delays, losses, duplicates and reordering. Agreement sessions are reliable and in order.
-// Halo sessions are reliable and in order where the scheme is synchronous; otherwise a halo
-// travels in segments, each of which may be lost, doubled or overtaken, and a slot shows the age of
-// its oldest segment. Set the fields before Run; a Network serves one run and one goroutine.
+// Network runs the peers of one run in virtual time. Speeds, delays, losses, duplicates and reordering are
+// drawn from one seed. Agreement sessions are reliable and in order, and so are halo sessions that the
+// scheme declares synchronous. On other halo sessions a halo is sent in segments, each of which may be
+// lost, duplicated or overtaken, and a slot has the label of its oldest segment. Set the fields before Run. A
+// Network serves one run and is not safe for concurrent use.
 type Network struct {
 	Peers []iterate.Peer
 
 	// Loss and Double are the probabilities that a segment of a halo on an asynchronous session is
 	// lost, or arrives twice.
-	Loss, Double float64
-	Segment      int             // bytes of a segment
-	Jitter       time.Duration   // the delay of a message is drawn from 0 to Jitter
-	AgreeDelay   time.Duration   // added to the delay of agreement messages
-	Pace         []time.Duration // mean time of an OpRelax, by rank
-	// PerPoint returns the time to relax a point, instead of Pace; may be nil.
-	PerPoint func(rank int, now time.Duration) time.Duration
-	// Blackout reports whether halos between two peers are lost now; may be nil.
+	Loss, Duplicate float64
+	Segment         int             // bytes of a segment
+	Jitter          time.Duration   // the delay of a message is drawn from 0 to Jitter
+	AgreeDelay      time.Duration   // added to the delay of agreement messages
+	RelaxTime       []time.Duration // mean time of an OpRelax, by rank
+	// PointTime, unless nil, returns the time to relax a point; it replaces RelaxTime.
+	PointTime func(rank int, now time.Duration) time.Duration
+	// Blackout, unless nil, reports whether halos between two peers are lost now.
 	Blackout func(from, to iterate.Rank, label uint64, now time.Duration) bool
 	// At StopAt peer StopRank is asked for an early end; below 0: never.
 	StopAt   time.Duration
 	StopRank iterate.Rank
-	Observe  func()                               // called after every operation; may be nil
-	Stepped  func(rank int, r iterate.StepResult) // called at the end of a time step; may be nil
+	Observe  func()                               // called after every operation, unless nil
+	Stepped  func(rank int, r iterate.StepResult) // called at the end of a time step, unless nil
 
-	// What has happened.
-	Now       time.Duration
-	Events    int
-	AgreeSent int
-	Failed    error // of the last OpFail
-	Adapts    []int // changes of mode asked for, by rank
-	Steps     [][]iterate.StepResult
+	// Results of Run.
+	Now         time.Duration
+	Events      int
+	AgreeSent   int
+	Failed      error // of the last OpFail
+	ModeChanges []int // changes of mode asked for, by rank
+	Steps       [][]iterate.StepResult
 
-	rng      *rand.Rand
-	scheme   iterate.Scheme
-	nextAt   []time.Duration // −1: waits for an arrival
-	done     []bool
-	waiting  []bool
-	packets  queue
-	order    map[[3]int]time.Duration // last due time of an ordered session
-	slots    map[[3]int]*slotBuffer
-	numbers  map[[3]int]uint64
-	stopped  bool
-	adapting []bool
+	rng          *rand.Rand
+	scheme       iterate.Scheme
+	nextAt       []time.Duration // −1: waits for an arrival
+	done         []bool
+	waiting      []bool
+	packets      queue
+	order        map[[3]int]time.Duration // last due time of an ordered session
+	slots        map[[3]int]*slotBuffer
+	numbers      map[[3]int]uint64
+	stopped      bool
+	changingMode []bool
 }
 
 type packet struct {
@@ -93,7 +93,7 @@ type slotBuffer struct {
 	label  []uint64
 }
 
-// segmentBytes is three values, so that even small faces travel in pieces.
+// segmentBytes is the length of three values, so that small halos have several segments.
 const segmentBytes = 24
 
 // NewNetwork returns a network for the peers of a run, by rank, with delays of up to 200 µs, no losses
@@ -101,27 +101,27 @@ const segmentBytes = 24
 func NewNetwork(seed uint64, scheme iterate.Scheme, peers []iterate.Peer) *Network {
 	n := &Network{
 		Peers: peers, Jitter: 200 * time.Microsecond, StopAt: -1, Segment: segmentBytes,
-		Adapts: make([]int, len(peers)), Steps: make([][]iterate.StepResult, len(peers)),
+		ModeChanges: make([]int, len(peers)), Steps: make([][]iterate.StepResult, len(peers)),
 		rng: rand.New(rand.NewPCG(seed, 7)), scheme: scheme,
 		order: map[[3]int]time.Duration{}, slots: map[[3]int]*slotBuffer{}, numbers: map[[3]int]uint64{},
 		nextAt: make([]time.Duration, len(peers)), done: make([]bool, len(peers)),
-		waiting: make([]bool, len(peers)), adapting: make([]bool, len(peers)),
+		waiting: make([]bool, len(peers)), changingMode: make([]bool, len(peers)),
 	}
 	for range peers {
-		n.Pace = append(n.Pace, time.Duration(10+n.rng.IntN(200))*time.Microsecond)
+		n.RelaxTime = append(n.RelaxTime, time.Duration(10+n.rng.IntN(200))*time.Microsecond)
 	}
 	return n
 }
 
 const maxEvents = 10_000_000
 
-// Run drives the peers until all are done. It returns an error if a peer refuses a message, if no peer can
-// go on, or if the run does not end within ten million events.
+// Run runs the peers until all are done. It returns an error if a peer refuses a message, if no peer can
+// continue, or if the run does not end within ten million events.
 func (n *Network) Run() error {
 	for {
 		n.Events++
 		if n.Events > maxEvents {
-			return fmt.Errorf("no end after %d events, at %v: %s", n.Events, n.Now, n.state())
+			return fmt.Errorf("iteratetest: the run has not ended after %d events, at %v: %s", n.Events, n.Now, n.state())
 		}
 		who, at := -1, time.Duration(math.MaxInt64)
 		for i, t := range n.nextAt {
@@ -137,7 +137,7 @@ func (n *Network) Run() error {
 			if n.allDone() {
 				return nil
 			}
-			return fmt.Errorf("stuck at %v: %s", n.Now, n.state())
+			return fmt.Errorf("iteratetest: no peer can continue at %v: %s", n.Now, n.state())
 		}
 		n.Now = max(n.Now, at)
 		if n.StopAt >= 0 && !n.stopped && n.Now >= n.StopAt {
@@ -188,9 +188,9 @@ func (n *Network) act(i int) {
 	switch op.Kind {
 	case iterate.OpRelax:
 		w.Relax(op)
-		n.nextAt[i] = n.Now + n.Pace[i]/2 + time.Duration(n.rng.Int64N(int64(n.Pace[i])))
-		if n.PerPoint != nil {
-			n.nextAt[i] = n.Now + max(1, time.Duration(op.Points)*n.PerPoint(i, n.Now))
+		n.nextAt[i] = n.Now + n.RelaxTime[i]/2 + time.Duration(n.rng.Int64N(int64(n.RelaxTime[i])))
+		if n.PointTime != nil {
+			n.nextAt[i] = n.Now + max(1, time.Duration(op.Points)*n.PointTime(i, n.Now))
 		}
 	case iterate.OpSend:
 		buf := make([]byte, op.Bytes)
@@ -203,18 +203,18 @@ func (n *Network) act(i int) {
 		n.nextAt[i], n.waiting[i] = -1, true
 		if op.Until > 0 {
 			if op.Until <= n.Now {
-				panic("a wait that is over")
+				panic("iteratetest: a wait until a time in the past")
 			}
 			n.nextAt[i] = op.Until
 		}
 	case iterate.OpAdapt:
-		n.Adapts[i]++
-		n.adapting[i] = true
-		if op.Asynchronous == (n.Adapts[i]%2 == 1) {
-			panic("a change to the mode that is in force")
+		n.ModeChanges[i]++
+		n.changingMode[i] = true
+		if op.Asynchronous == (n.ModeChanges[i]%2 == 1) {
+			panic("iteratetest: a change to the current mode")
 		}
 		n.nextAt[i] = -1
-		n.adapted()
+		n.finishModeChanges()
 	case iterate.OpStep:
 		n.Steps[i] = append(n.Steps[i], *op.Step)
 		if n.Stepped != nil {
@@ -226,31 +226,31 @@ func (n *Network) act(i int) {
 	case iterate.OpDone:
 		n.done[i] = true
 	default:
-		panic("unknown operation")
+		panic("iteratetest: unknown operation")
 	}
 }
 
 // adapted lets those go on whose sessions have all switched: both ends have asked.
-func (n *Network) adapted() {
+func (n *Network) finishModeChanges() {
 	for i, w := range n.Peers {
-		ready := n.adapting[i]
+		ready := n.changingMode[i]
 		for _, nb := range w.Links() {
 			if n.scheme.Between(iterate.Rank(i), nb.Rank).Asynchronous() {
-				ready = ready && n.Adapts[nb.Rank] >= n.Adapts[i]
+				ready = ready && n.ModeChanges[nb.Rank] >= n.ModeChanges[i]
 			}
 		}
 		if ready {
-			n.adapting[i] = false
+			n.changingMode[i] = false
 			n.nextAt[i] = n.Now + time.Duration(n.rng.Int64N(int64(n.Jitter)))
 		}
 	}
 }
 
-// epoch of a halo session that the scheme wants asynchronous; an odd one is
-// synchronous.
-func (n *Network) epoch(a, b iterate.Rank) int { return min(n.Adapts[a], n.Adapts[b]) }
+// epoch returns the number of mode changes of a halo session that the scheme declares asynchronous. In odd
+// epochs the session is synchronous.
+func (n *Network) epoch(a, b iterate.Rank) int { return min(n.ModeChanges[a], n.ModeChanges[b]) }
 
-// send puts a face on the halo session.
+// send sends a halo.
 func (n *Network) send(p packet) {
 	p.epoch = n.epoch(p.from, p.to)
 	if p.reliable = !n.scheme.Between(p.from, p.to).Asynchronous() || p.epoch%2 == 1; p.reliable {
@@ -269,7 +269,7 @@ func (n *Network) send(p packet) {
 		if n.rng.Float64() >= n.Loss {
 			n.post(q, false)
 		}
-		if n.rng.Float64() < n.Double {
+		if n.rng.Float64() < n.Duplicate {
 			n.post(q, false)
 		}
 	}
@@ -305,7 +305,7 @@ func (n *Network) deliver(p packet) error {
 	}
 	if n.scheme.Between(p.from, p.to).Asynchronous() && p.epoch != n.epoch(p.from, p.to) {
 		if p.reliable {
-			return fmt.Errorf("a synchronous face from %d to %d is lost by a change of mode", p.from, p.to)
+			return fmt.Errorf("iteratetest: a synchronous halo from rank %d to rank %d is lost by a change of mode", p.from, p.to)
 		}
 		return nil
 	}

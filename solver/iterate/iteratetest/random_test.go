@@ -65,7 +65,10 @@ func drawAffine(t *rapid.T) []iterate.Block {
 			left := 0.95
 			for range rapid.IntRange(0, 4).Draw(t, "terms") {
 				q := rapid.IntRange(0, peers-1).Draw(t, "owner")
-				x := term{at: rapid.IntRange(0, blocks[q].own-1).Draw(t, "column"), v: left * rapid.Float64Range(-0.9, 0.9).Draw(t, "v")}
+				x := term{
+					at: rapid.IntRange(0, blocks[q].own-1).Draw(t, "column"),
+					v:  left * rapid.Float64Range(-0.9, 0.9).Draw(t, "v"),
+				}
 				left -= max(x.v, -x.v)
 				if q != r {
 					at, ok := reads[r][q][x.at]
@@ -106,7 +109,11 @@ func drawAffine(t *rapid.T) []iterate.Block {
 // No run of any scheme ends above its tolerance, whatever the network does, and every run ends.
 func TestDrawnContractionsConverge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := Suite{Blocks: drawAffine(t), Tolerance: rapid.SampledFrom([]float64{1e-2, 1e-6, 1e-10}).Draw(t, "tolerance"), Seeds: *networks}
+		s := Suite{
+			Blocks:    drawAffine(t),
+			Tolerance: rapid.SampledFrom([]float64{1e-2, 1e-6, 1e-10}).Draw(t, "tolerance"),
+			Seeds:     *networks,
+		}
 		require.NoError(t, s.Check())
 	})
 }

@@ -16,15 +16,15 @@ func TestForecastOfAStraightLine(t *testing.T) {
 		meets := time.Duration(rapid.Int64Range(1e6, 1e12).Draw(t, "meets"))
 		slope := rapid.Float64Range(1e-9, 1e-3).Draw(t, "slope")
 		var f forecast
-		_, known := f.meets()
+		_, known := f.predict()
 		require.False(t, known)
 		at := time.Duration(0)
 		for range rapid.IntRange(2, 20).Draw(t, "looks") {
-			f.hear(at, slope*float64(meets-at), rapid.SampledFrom([]float64{0, anchorDrop}).Draw(t, "drop"))
+			f.record(at, slope*float64(meets-at), rapid.SampledFrom([]float64{0, anchorDrop}).Draw(t, "drop"))
 			at += time.Duration(rapid.Int64Range(1e3, 1e10).Draw(t, "gap"))
 		}
-		got, known := f.meets()
-		if f.level > 0 && float64(meets-f.at) >= float64(farAhead) {
+		got, known := f.predict()
+		if f.level > 0 && float64(meets-f.at) >= float64(maxForecast) {
 			require.False(t, known)
 			return
 		}
@@ -41,17 +41,17 @@ func TestForecastOfAStraightLine(t *testing.T) {
 func TestForecastWithoutAFall(t *testing.T) {
 	var f forecast
 	for i, level := range []float64{3, 3, 4, 5} {
-		f.hear(time.Duration(i)*time.Second, level, anchorDrop)
-		_, known := f.meets()
+		f.record(time.Duration(i)*time.Second, level, anchorDrop)
+		_, known := f.predict()
 		require.False(t, known, "level %v", level)
 	}
-	f.hear(5*time.Second, 4, anchorDrop)
-	at, known := f.meets()
+	f.record(5*time.Second, 4, anchorDrop)
+	at, known := f.predict()
 	require.True(t, known)
 	require.InDelta(t, 13*time.Second, at, 10, "the fall counts from the rise")
 	for _, bad := range []float64{math.NaN(), math.Inf(1)} {
-		f.hear(6*time.Second, levelOf(bad, 1), anchorDrop)
-		at, known = f.meets()
+		f.record(6*time.Second, levelOf(bad, 1), anchorDrop)
+		at, known = f.predict()
 		require.True(t, known)
 		require.Equal(t, 6*time.Second, at)
 	}
@@ -64,20 +64,20 @@ func TestForecastWithoutAFall(t *testing.T) {
 // point to, and by rests that grow where they point nowhere.
 func TestShots(t *testing.T) {
 	var s snapshotScheduler
-	s.exact.hear(0, 10, 0)
-	s.guessed(0, 10, 2*time.Second)
-	s.guessed(10*time.Second, 5, 2*time.Second) // 0 at 20 s
-	require.False(t, s.promising(17*time.Second, 7))
-	require.InDelta(t, 3, s.left(17*time.Second), 1e-6)
-	require.True(t, s.promising(18*time.Second, 7))
+	s.exact.record(0, 10, 0)
+	s.recordEstimate(0, 10, 2*time.Second)
+	s.recordEstimate(10*time.Second, 5, 2*time.Second) // 0 at 20 s
+	require.False(t, s.due(17*time.Second, 7))
+	require.InDelta(t, 3, s.remaining(17*time.Second), 1e-6)
+	require.True(t, s.due(18*time.Second, 7))
 	s.begin(18*time.Second, 7)
-	require.False(t, s.promising(21*time.Second, 7), "nobody has done anything since")
-	s.failed(20*time.Second, 4, false) // 10 at 0, 4 at 18 s: 0 at 30 s
-	require.Equal(t, 2*time.Second, s.round)
-	require.InDelta(t, 10, s.left(20*time.Second), 1e-6)
-	require.True(t, s.promising(20*time.Second, 8), "the first may be followed by another one at once")
+	require.False(t, s.due(21*time.Second, 7), "nobody has done anything since")
+	s.rejected(20*time.Second, 4, false) // 10 at 0, 4 at 18 s: 0 at 30 s
+	require.Equal(t, 2*time.Second, s.roundTrip)
+	require.InDelta(t, 10, s.remaining(20*time.Second), 1e-6)
+	require.True(t, s.due(20*time.Second, 8), "the first may be followed by another one at once")
 	s.begin(20*time.Second, 8)
-	s.failed(22*time.Second, 4, false) // it does not fall
+	s.rejected(22*time.Second, 4, false) // it does not fall
 	rests := []time.Duration{}
 	now := 22 * time.Second
 	for range 9 {
@@ -85,12 +85,12 @@ func TestShots(t *testing.T) {
 		now = s.nextAt
 		s.begin(now, 8)
 		now += 2 * time.Second
-		s.failed(now, 4, false)
+		s.rejected(now, 4, false)
 	}
 	require.IsIncreasing(t, rests[:5])
-	require.Equal(t, restRounds*s.round, rests[8])
-	s.failed(now, 1, true)
-	require.Equal(t, now+s.round, s.nextAt, "a void snapshot says nothing")
+	require.Equal(t, maxBackOffRounds*s.roundTrip, rests[8])
+	s.rejected(now, 1, true)
+	require.Equal(t, now+s.roundTrip, s.nextAt, "a void snapshot says nothing")
 }
 
 // A peer measures at least twice a round or eight times an e-th of the run, and four times
@@ -101,16 +101,16 @@ func TestPace(t *testing.T) {
 	require.Equal(t, Iteration(9), p.next(4*time.Second, 4, 0), "no round is known")
 	require.Equal(t, Iteration(18), p.next(8*time.Second, 8, 20*time.Second))
 	require.Equal(t, Iteration(900), p.next(800*time.Second, 800, 20*time.Second))
-	p.hear(800*time.Second, 60)
-	require.InDelta(t, 50, p.left(810*time.Second), 1e-9)
+	p.receive(800*time.Second, 60)
+	require.InDelta(t, 50, p.remaining(810*time.Second), 1e-9)
 	require.Equal(t, Iteration(830), p.next(800*time.Second, 800, 20*time.Second))
 	require.Equal(t, Iteration(860), p.next(855*time.Second, 855, 20*time.Second), "four times a round")
 	for _, bad := range []float64{math.NaN(), math.Inf(1), -1, 1e300} {
-		p.hear(time.Second, bad)
-		require.Equal(t, math.Inf(1), p.left(0))
+		p.receive(time.Second, bad)
+		require.Equal(t, math.Inf(1), p.remaining(0))
 	}
-	require.Zero(t, seconds(math.NaN()))
-	require.Zero(t, seconds(-1))
-	require.Zero(t, seconds(1e300))
-	require.Equal(t, time.Second, seconds(1))
+	require.Zero(t, validSeconds(math.NaN()))
+	require.Zero(t, validSeconds(-1))
+	require.Zero(t, validSeconds(1e300))
+	require.Equal(t, time.Second, validSeconds(1))
 }

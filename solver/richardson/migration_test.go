@@ -70,7 +70,7 @@ func requireCover(t require.TestingT, n *solvertest.Network, c problem.Config) (
 		require.LessOrEqual(t, b.Hi[slow]-at, MostPlanes(&c, iterate.Rank(r)), "rank %d", r)
 		at = b.Hi[slow]
 		o := w.Outcome()
-		given, taken = given+o.Given, taken+o.Taken
+		given, taken = given+o.PlanesSent, taken+o.PlanesReceived
 	}
 	require.Equal(t, c.Problem.N[slow], at)
 	require.Equal(t, given, taken)
@@ -79,7 +79,7 @@ func requireCover(t require.TestingT, n *solvertest.Network, c problem.Config) (
 
 // still is an outcome without what has moved.
 func still(o iterate.Outcome) iterate.Outcome {
-	o.Moves, o.Given, o.Taken, o.Work = 0, 0, 0, 0
+	o.Moves, o.PlanesSent, o.PlanesReceived, o.Work = 0, 0, 0, 0
 	return o
 }
 
@@ -95,13 +95,18 @@ func TestMovesInLockstepKeepTheBitsOfAnySize(t *testing.T) {
 }
 
 // checkMovesInLockstep returns how many shares crossed the sizes of layouts.
-func checkMovesInLockstep(t *testing.T, prob func(*rapid.T) *problem.Problem, slabs func(*rapid.T, *problem.Problem) problem.Partition) int {
+func checkMovesInLockstep(
+	t *testing.T,
+	prob func(*rapid.T) *problem.Problem,
+	slabs func(*rapid.T, *problem.Problem) problem.Partition,
+) int {
 	moved, crossed := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		p := prob(t)
 		c := problem.Config{
 			Problem: p, Partition: slabs(t, p), Balance: true, BalanceWindow: 1, Executor: solvertest.Backwards{},
-			Scheme:     rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0)}).Draw(t, "scheme"),
+			Scheme: rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0)}).
+				Draw(t, "scheme"),
 			Tolerance:  rapid.SampledFrom([]float64{1e-2, 1e-4}).Draw(t, "tolerance"),
 			CheckEvery: iterate.Iteration(rapid.IntRange(0, 9).Draw(t, "every")),
 			MaxSweeps:  iterate.Iteration(rapid.SampledFrom([]int{30, 60, 200, 400}).Draw(t, "max")),
@@ -114,15 +119,26 @@ func checkMovesInLockstep(t *testing.T, prob func(*rapid.T) *problem.Problem, sl
 		}
 		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), solvertest.ConfigsFor(c))
 		require.NoError(t, err)
-		n.PerPoint = solvertest.Speeds(t, len(workersOf(n)))
+		n.PointTime = solvertest.Speeds(t, len(workersOf(n)))
 		n.Jitter = time.Duration(rapid.SampledFrom([]int{5, 200, 2000}).Draw(t, "jitter")) * time.Microsecond
 		n.AgreeDelay = agreement
 		if c.Scheme.Asynchronous() {
-			n.Loss, n.Double = rapid.Float64Range(0, 0.4).Draw(t, "loss"), 0.1
+			n.Loss, n.Duplicate = rapid.Float64Range(0, 0.4).Draw(t, "loss"), 0.1
 		}
 		require.NoError(t, n.Run())
 		for r, w := range workersOf(n) {
-			require.Equal(t, iterate.Outcome{Reason: want.Reason, Sweeps: want.Sweeps, Iterate: want.Sweeps, Residual: want.Residual}, still(w.Outcome()), "rank %d", r)
+			require.Equal(
+				t,
+				iterate.Outcome{
+					Reason:   want.Reason,
+					Sweeps:   want.Sweeps,
+					Iterate:  want.Sweeps,
+					Residual: want.Residual,
+				},
+				still(w.Outcome()),
+				"rank %d",
+				r,
+			)
 		}
 		solvertest.RequireSameBits(t, want.U, n.Assemble(p, c.Partition))
 		moved += requireCover(t, n, c)
@@ -150,13 +166,18 @@ func TestMovesInAsynchronousRunsOfAnySize(t *testing.T) {
 }
 
 // checkMovesInAsynchronousRuns returns how many shares crossed the sizes of layouts.
-func checkMovesInAsynchronousRuns(t *testing.T, prob func(*rapid.T) *problem.Problem, slabs func(*rapid.T, *problem.Problem) problem.Partition) int {
+func checkMovesInAsynchronousRuns(
+	t *testing.T,
+	prob func(*rapid.T) *problem.Problem,
+	slabs func(*rapid.T, *problem.Problem) problem.Partition,
+) int {
 	moved, crossed := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		p := prob(t)
 		c := problem.Config{
 			Problem: p, Partition: slabs(t, p), Balance: true, BalanceWindow: 1, Tolerance: 1e-4,
-			Scheme:     rapid.SampledFrom([]iterate.Scheme{iterate.Asynchronous(), iterate.BoundedDelay(1), iterate.BoundedDelay(4)}).Draw(t, "scheme"),
+			Scheme: rapid.SampledFrom([]iterate.Scheme{iterate.Asynchronous(), iterate.BoundedDelay(1), iterate.BoundedDelay(4)}).
+				Draw(t, "scheme"),
 			CheckEvery: iterate.Iteration(rapid.IntRange(1, 9).Draw(t, "every")),
 			Order:      rapid.SampledFrom([]problem.Order{problem.Jacobi, problem.InTurn}).Draw(t, "order"),
 		}
@@ -166,8 +187,8 @@ func checkMovesInAsynchronousRuns(t *testing.T, prob func(*rapid.T) *problem.Pro
 		}
 		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), solvertest.ConfigsFor(c))
 		require.NoError(t, err)
-		n.PerPoint = solvertest.Speeds(t, len(workersOf(n)))
-		n.Loss, n.Double = rapid.Float64Range(0, 0.4).Draw(t, "loss"), 0.1
+		n.PointTime = solvertest.Speeds(t, len(workersOf(n)))
+		n.Loss, n.Duplicate = rapid.Float64Range(0, 0.4).Draw(t, "loss"), 0.1
 		n.Jitter = time.Duration(rapid.SampledFrom([]int{5, 200, 2000}).Draw(t, "jitter")) * time.Microsecond
 		n.AgreeDelay = time.Duration(rapid.SampledFrom([]int{0, 1}).Draw(t, "agreement")) * time.Millisecond
 		require.NoError(t, n.Run())
@@ -204,11 +225,20 @@ func TestMovesInTimeStepsOfAnySize(t *testing.T) {
 }
 
 // checkMovesInTimeSteps returns how many shares crossed the sizes of layouts.
-func checkMovesInTimeSteps(t *testing.T, prob func(*rapid.T) *problem.Problem, slabs func(*rapid.T, *problem.Problem) problem.Partition) int {
+func checkMovesInTimeSteps(
+	t *testing.T,
+	prob func(*rapid.T) *problem.Problem,
+	slabs func(*rapid.T, *problem.Problem) problem.Partition,
+) int {
 	moved, crossed := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		p := solvertest.Evolve(t, prob(t))
-		c := solvertest.SteppingOf(t, p, slabs(t, p), func(problem.Partition) iterate.Scheme { return iterate.Synchronous() })
+		c := solvertest.SteppingOf(
+			t,
+			p,
+			slabs(t, p),
+			func(problem.Partition) iterate.Scheme { return iterate.Synchronous() },
+		)
 		c.Balance, c.BalanceWindow = true, 1
 		peers := c.Partition.Peers()
 		c.Scheme = rapid.SampledFrom([]iterate.Scheme{
@@ -216,7 +246,7 @@ func checkMovesInTimeSteps(t *testing.T, prob func(*rapid.T) *problem.Problem, s
 		}).Draw(t, "scheme")
 		pace, seed := solvertest.Speeds(t, peers), rapid.Uint64().Draw(t, "seed")
 		tune := func(n *solvertest.Network) {
-			n.PerPoint = pace
+			n.PointTime = pace
 			n.Jitter = 20 * time.Microsecond
 		}
 		n := checkSteps(t, c, seed, rapid.Float64Range(0, 0.3).Draw(t, "loss"), tune)
@@ -236,12 +266,25 @@ func checkMovesInTimeSteps(t *testing.T, prob func(*rapid.T) *problem.Problem, s
 
 // aside runs slabs of a cube of n points an axis with peers of those costs a point, and
 // returns the virtual time and the network.
-func aside(t require.TestingT, s iterate.Scheme, n, peers int, balance bool, cost func(rank int, now time.Duration) time.Duration) (time.Duration, *solvertest.Network, problem.Config) {
+func aside(
+	t require.TestingT,
+	s iterate.Scheme,
+	n, peers int,
+	balance bool,
+	cost func(rank int, now time.Duration) time.Duration,
+) (time.Duration, *solvertest.Network, problem.Config) {
 	p := solvertest.Membrane([3]int{8, 8, n}, 3)
-	c := problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, peers), Scheme: s, Tolerance: 1e-6, Balance: balance, BalanceWindow: 5 * time.Millisecond}
+	c := problem.Config{
+		Problem:       p,
+		Partition:     solvertest.SlabsOf(t, p, peers),
+		Scheme:        s,
+		Tolerance:     1e-6,
+		Balance:       balance,
+		BalanceWindow: 5 * time.Millisecond,
+	}
 	net, err := newNetwork(5, solvertest.ConfigsFor(c))
 	require.NoError(t, err)
-	net.PerPoint, net.Jitter = cost, 20*time.Microsecond
+	net.PointTime, net.Jitter = cost, 20*time.Microsecond
 	require.NoError(t, net.Run())
 	return net.Now, net, c
 }
@@ -260,7 +303,12 @@ func TestPlanesFollowTheSpeeds(t *testing.T) {
 			plain, _, _ := aside(t, s, 32, 4, false, slow)
 			moved, n, c := aside(t, s, 32, 4, true, slow)
 			requireCover(t, n, c)
-			t.Logf("one of four 5 times slower: %v without, %v with %d planes moved", plain, moved, requireCover(t, n, c))
+			t.Logf(
+				"one of four 5 times slower: %v without, %v with %d planes moved",
+				plain,
+				moved,
+				requireCover(t, n, c),
+			)
 			require.Less(t, moved.Seconds(), 0.6*plain.Seconds())
 			require.LessOrEqual(t, workersOf(n)[2].planes(), 4)
 
@@ -274,7 +322,13 @@ func TestPlanesFollowTheSpeeds(t *testing.T) {
 			}
 			plain, _, _ = aside(t, s, 32, 4, false, later)
 			moved, n, c = aside(t, s, 32, 4, true, later)
-			t.Logf("one of four 10 times slower from %v on: %v without, %v with %d planes moved", change, plain, moved, requireCover(t, n, c))
+			t.Logf(
+				"one of four 10 times slower from %v on: %v without, %v with %d planes moved",
+				change,
+				plain,
+				moved,
+				requireCover(t, n, c),
+			)
 			require.Less(t, moved.Seconds(), 0.6*plain.Seconds())
 			require.LessOrEqual(t, workersOf(n)[1].planes(), 2)
 		})

@@ -10,10 +10,19 @@ import (
 )
 
 // byItself is a peer that has the whole grid.
-func byItself(t *testing.T, p *problem.Problem, tiling problem.Tiling, most iterate.Iteration) *Worker {
+func byItself(t *testing.T, p *problem.Problem, tiling problem.Tiling, most iterate.Iteration) *worker {
 	part, err := problem.GridOf(p.N, [3]int{1, 1, 1})
 	require.NoError(t, err)
-	w, err := NewWorker(problem.Config{Problem: p, Partition: part, Scheme: iterate.Synchronous(), Tiling: tiling, MaxSweeps: most, Executor: solvertest.Threads{}})
+	w, err := newWorker(
+		problem.Config{
+			Problem:   p,
+			Partition: part,
+			Scheme:    iterate.Synchronous(),
+			Tiling:    tiling,
+			MaxSweeps: most,
+			Executor:  solvertest.Threads{},
+		},
+	)
 	require.NoError(t, err)
 	return w
 }
@@ -47,7 +56,15 @@ func TestTogetherIsHowManySweepsAPassDoes(t *testing.T) {
 	part, err := problem.GridOf(p.N, [3]int{1, 1, 1})
 	require.NoError(t, err)
 	for together, most := range map[int]iterate.Iteration{1: 1, 4: 4, 32: 32} {
-		w, err := NewWorker(problem.Config{Problem: p, Partition: part, Scheme: iterate.Synchronous(), MaxSweeps: 64, Method: problem.MethodConfig{SweepsPerPass: together}})
+		w, err := newWorker(
+			problem.Config{
+				Problem:   p,
+				Partition: part,
+				Scheme:    iterate.Synchronous(),
+				MaxSweeps: 64,
+				Method:    problem.MethodConfig{SweepsPerPass: together},
+			},
+		)
 		require.NoError(t, err)
 		before, longest := iterate.Iteration(0), iterate.Iteration(0)
 		for op := w.Next(0); op.Kind != iterate.OpDone; op = w.Next(0) {
@@ -69,7 +86,7 @@ func TestSolutionInTheMiddleOfAGroupIsAnIterate(t *testing.T) {
 	looked := 0
 	for op := w.Next(0); op.Kind != iterate.OpDone; op = w.Next(0) {
 		w.Relax(op)
-		if w.pass.group.sweeps > 0 && w.pass.at < len(w.pass.steps) {
+		if w.pass.tiled.sweeps > 0 && w.pass.at < len(w.pass.steps) {
 			looked++
 			w.Solution(got)
 			require.Positive(t, w.Iterate)
