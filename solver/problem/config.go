@@ -77,7 +77,7 @@ func (m *MethodConfig) Check() error {
 			m.SweepsPerPass,
 		)
 	case m.Step != 0 && !(m.Step > 0 && m.Step <= 1):
-		return fmt.Errorf("problem: the step is %v of 1/max a_ii; it must be above 0 and at most 1", m.Step)
+		return fmt.Errorf("problem: the step is %v of 1/max a_ii; it must be above 0 and at most 1, where the iteration is a contraction", m.Step)
 	case m.Omega != 0 && !(m.Omega > 0 && m.Omega < 2):
 		return fmt.Errorf("problem: the relaxation factor is %v; it must lie between 0 and 2", m.Omega)
 	case m.Cycle != "" && m.Cycle != "v" && m.Cycle != "w":

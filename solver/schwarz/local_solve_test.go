@@ -121,7 +121,7 @@ func TestRejectedLocalSolvesNeverIncreaseTheError(t *testing.T) {
 			Partition: part,
 			Scheme:    s,
 			Tolerance: 1e-3,
-			MaxSweeps: 3000,
+			MaxSweeps: 30000,
 			Method: problem.MethodConfig{
 				Name: problem.Schwarz, Overlap: rapid.IntRange(0, 3).Draw(t, "overlap"), InnerCycles: 1, Coarse: -1},
 		}
