@@ -22,15 +22,12 @@ var (
 	number   = regexp.MustCompile(`[0-9]+`)
 )
 
-// pending lists documents that are being written, to which links may lead already.
-var pending = []string{"docs/new-iteration.md"}
-
 // TestLinks checks that every relative link of a Markdown file leads to a file of the
 // repository and, where it names one, to a heading of that file.
 func TestLinks(t *testing.T) {
 	tree := projectTree(t)
 	for _, f := range tree.files {
-		if path.Ext(f.name) != ".md" || slices.Contains(pending, f.name) {
+		if path.Ext(f.name) != ".md" {
 			continue
 		}
 		for _, m := range link.FindAllStringSubmatch(fenced.ReplaceAllString(string(f.text), ""), -1) {
@@ -48,9 +45,6 @@ func checkLink(t *testing.T, tree *tree, from *file, target string) {
 		name = from.name
 	}
 	if _, err := os.Stat(filepath.Join(tree.root, filepath.FromSlash(name))); err != nil {
-		if slices.Contains(pending, name) {
-			return
-		}
 		t.Errorf("%s links to %s, which does not exist", from.name, target)
 		return
 	}
@@ -75,7 +69,7 @@ func TestCitations(t *testing.T) {
 	tree := projectTree(t)
 	sections := heading.FindAllString(string(page(t, tree, "docs/specification.md").text), -1)
 	for _, f := range tree.files {
-		if f.dir == "internal/tidy" || slices.Contains(pending, f.name) {
+		if f.dir == "internal/tidy" {
 			continue
 		}
 		for _, n := range cited(decision, f) {
