@@ -216,14 +216,10 @@ func heapTree(r Rank, peers int) Tree {
 func (w *blockPeer) Next(now time.Duration) Op {
 	w.Now = now
 	for {
-		switch {
-		case w.Queued():
-			return w.Pop()
-		case w.Fault != nil:
-			return Op{Kind: OpFail, Err: w.Fault}
-		case w.Done:
-			return Op{Kind: OpDone}
-		case w.Rule.Over():
+		if op, ok := w.Pending(); ok {
+			return op
+		}
+		if w.Rule.Over() {
 			w.phase = phaseIdle
 			w.Done = true
 			continue

@@ -50,6 +50,20 @@ type SnapshotSource interface {
 	Receive(c *Channel, m *Message) error
 }
 
+// Pending returns the operation that goes before anything else: a queued message or the end of a time step, then
+// the end of the run. It reports whether there is one.
+func (p *Coordination) Pending() (Op, bool) {
+	switch {
+	case p.Queued():
+		return p.Pop(), true
+	case p.Fault != nil:
+		return Op{Kind: OpFail, Err: p.Fault}, true
+	case p.Done:
+		return Op{Kind: OpDone}, true
+	}
+	return Op{}, false
+}
+
 // Queued reports whether the outbox holds an operation: a message to send or the end of a time step.
 // Queued operations precede all others.
 func (p *Coordination) Queued() bool { return len(p.outbox) > 0 }

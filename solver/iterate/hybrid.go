@@ -1,11 +1,8 @@
 package iterate
 
 import (
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 )
 
 // Hybrid returns the scheme that is synchronous within a cluster of peers and asynchronous between
@@ -56,26 +53,4 @@ func (h hybrid) Check(peers int) error {
 		)
 	}
 	return nil
-}
-
-// ParseScheme returns the scheme with a name: "sync", "async", "delay:K" or "hybrid". For "hybrid", clusters
-// holds the cluster of every rank.
-func ParseScheme(word string, clusters []int) (Scheme, error) {
-	switch word {
-	case "sync":
-		return Synchronous(), nil
-	case "async":
-		return Asynchronous(), nil
-	case "hybrid":
-		if len(clusters) == 0 {
-			return nil, errors.New("iterate: the hybrid scheme needs the cluster of every peer")
-		}
-		return Hybrid(clusters), nil
-	}
-	if k, ok := strings.CutPrefix(word, "delay:"); ok {
-		if n, err := strconv.Atoi(k); err == nil && n >= 0 {
-			return BoundedDelay(n), nil
-		}
-	}
-	return nil, fmt.Errorf("iterate: no scheme %q; there are sync, async, delay:K and hybrid", word)
 }

@@ -136,14 +136,8 @@ func (w *worker) Next(now time.Duration) iterate.Op {
 	w.Now = now
 	w.speed.observe(now)
 	for {
-		if w.Queued() {
-			return w.Pop()
-		}
-		if w.Fault != nil {
-			return iterate.Op{Kind: iterate.OpFail, Err: w.Fault}
-		}
-		if w.Done {
-			return iterate.Op{Kind: iterate.OpDone}
+		if op, ok := w.Pending(); ok {
+			return op
 		}
 		if op, ok := w.open(); ok {
 			return op

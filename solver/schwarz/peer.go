@@ -180,14 +180,8 @@ func (w *peer) Next(now time.Duration) iterate.Op {
 	w.Now = now
 	w.choice.observe(now)
 	for {
-		if w.Queued() {
-			return w.Pop()
-		}
-		if w.Fault != nil {
-			return iterate.Op{Kind: iterate.OpFail, Err: w.Fault}
-		}
-		if w.Done {
-			return iterate.Op{Kind: iterate.OpDone}
+		if op, ok := w.Pending(); ok {
+			return op
 		}
 		if w.sweep == nil {
 			return iterate.Op{Kind: iterate.OpWait} // for the start of the time step, which is sent reliably

@@ -10,6 +10,7 @@ import (
 
 	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
 
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/simulate"
 	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
@@ -21,12 +22,12 @@ func Run(ctx context.Context, w io.Writer, words []string, i solver.Iteration) (
 	if len(words) < 1 || len(words) > 2 || len(words) == 2 && words[1] != "simulate" {
 		return nil, fmt.Errorf("usage: sync|async|delay:K|hybrid [simulate]")
 	}
-	clusters := make([]int, len(i.Blocks))
+	clusters := make([]string, len(i.Blocks))
 	for r := range clusters {
-		clusters[r] = 2 * r / len(clusters)
+		clusters[r] = []string{"north", "south"}[2*r/len(clusters)]
 	}
 	var err error
-	if i.Scheme, err = iterate.ParseScheme(words[0], clusters); err != nil {
+	if i.Scheme, err = catalog.New().Scheme(words[0], clusters); err != nil {
 		return nil, err
 	}
 	if len(words) == 2 {
