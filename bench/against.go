@@ -71,7 +71,8 @@ func lanes() []lane {
 		}, 5, speedupLane},
 		{"multigrid", []figure{
 			{"multigrid 255³ to 1e-6, processor time of the process", "s", false},
-			{"multigrid 255³ to 1e-6, processor time of the solve", "s", false}, {"multigrid 255³, peak memory", "MB", false},
+			{"multigrid 255³ to 1e-6, processor time of the solve", "s", false},
+			{"multigrid 255³, peak memory", "MB", false},
 		}, 7, multigridLane},
 		{"memory", []figure{{"memory at 256³, two peers", "bytes/point", false}}, 3, memoryLane},
 		{"simulator", []figure{

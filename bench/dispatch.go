@@ -16,8 +16,9 @@ const segmentTarget = 300
 // Lines of a test binary's benchmarks: time and allocations of one operation; of segments also how
 // many went as one train.
 var (
-	dispatchLine = regexp.MustCompile(`(?m)^BenchmarkDispatchFive\S*\s+\d+\s+([\d.]+) ns/op\s+\d+ B/op\s+(\d+) allocs/op`)
-	segmentLine  = regexp.MustCompile(`(?m)^BenchmarkSegment/inter/(?:single|train)/8B\S*\s+\d+\s+[\d.]+ ns/op\s+` +
+	dispatchLine = regexp.MustCompile(`(?m)^BenchmarkDispatchFive\S*\s+\d+\s+([\d.]+) ns/op\s+` +
+		`\d+ B/op\s+(\d+) allocs/op`)
+	segmentLine = regexp.MustCompile(`(?m)^BenchmarkSegment/inter/(?:single|train)/8B\S*\s+\d+\s+[\d.]+ ns/op\s+` +
 		`([\d.]+) ns/segment\s+([\d.]+) segments/train\s+\d+ B/op\s+(\d+) allocs/op`)
 )
 
@@ -87,8 +88,8 @@ func dispatch(ctx context.Context, r *measure.Run) error {
 	five, train, single := numbers[0], numbers[1], numbers[2]
 	r.Add(measure.Over("five handlers, each writing its header", "ns", five[0]).AtMost(40),
 		measure.Over("allocations", "per raise", five[1]).AtMost(0),
-		measure.Over(fmt.Sprintf("a segment between clusters, both ends, in trains of %.0f", train[1][0]), "ns", train[0]).
-			AtMost(segmentTarget).Against("one by one", single[0]),
+		measure.Over(fmt.Sprintf("a segment between clusters, both ends, in trains of %.0f", train[1][0]), "ns",
+			train[0]).AtMost(segmentTarget).Against("one by one", single[0]),
 		measure.Over("the same, segments one by one", "ns", single[0]).AtMost(segmentTarget),
 		measure.Over("allocations of a message of 64 segments", "per message", train[2]).AtMost(0))
 	return nil

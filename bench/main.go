@@ -15,9 +15,7 @@ package main
 import (
 	"context"
 	"flag"
-	"fmt"
 	"os"
-	"os/signal"
 
 	"github.com/p2pdc/p2pdc/internal/measure"
 )
@@ -34,26 +32,18 @@ func parts() []measure.Part {
 		{Name: "adapt", About: "changes of a session's mode, alone and in time steps", Measure: adapt},
 		{Name: "transport", About: "P2PSAP beside TCP, QUIC, MPI and plain datagrams", Measure: transport},
 		{Name: "rdma", About: "the modes of the InfiniBand link, over software adapters", Measure: rdma},
-		{Name: "simulator", About: "cost of simulating: real numerics, segments a second, 4096 peers", Measure: simulator},
+		{Name: "simulator", About: "cost of simulating: numerics, segments a second, 4096 peers", Measure: simulator},
 	}
 }
 
-func main() {
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx)
-	cancel()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
+func main() { measure.Main("bench", run) }
 
 func run(ctx context.Context) error {
 	p := measure.Program{Name: "bench", Parts: parts()}
 	p.Flags()
 	var e endpoint
-	n := flag.Int("kernels", 0, "run kernels on an n³ block as commanded on stdin (this program starts itself with it)")
-	flag.StringVar(&e.kind, "end", "", "be one end of a transport (this program starts itself with it)")
+	n := flag.Int("kernels", 0, "run kernels on an n³ block as commanded on stdin (for processes of this program)")
+	flag.StringVar(&e.kind, "end", "", "be one end of a transport (for processes of this program)")
 	flag.StringVar(&e.host, "host", "127.0.0.1", "address of this end")
 	flag.StringVar(&e.call, "call", "", "address of the other end; without it this end waits to be called")
 	base := flag.String("against", "", "compare this tree with a commit, built in a temporary worktree, in turn")

@@ -57,7 +57,7 @@ func timeSample(ctx context.Context, r *measure.Run, s *measure.Sample, what str
 		m = m.AtMost(60)
 	}
 	r.Add(m.Because(fmt.Sprintf("Points were relaxed %.0f times in %.3g s of virtual time.",
-		measure.Relaxations(result), result.Virtual.Seconds())))
+		result.Sweeps(), result.Virtual.Seconds())))
 	return nil
 }
 

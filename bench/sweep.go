@@ -79,8 +79,8 @@ func sweeps(ctx context.Context, r *measure.Run) error {
 	if c != nil {
 		// The triad reads two arrays and writes one, whose line is read first: 32 bytes a point.
 		r.Add(measure.Over("memory bandwidth, STREAM's triad", "GB/s", measure.Scaled(rates["triad"], 32)).Because(
-			"The memory bound is that of 32 bytes a point, as the triad moves: u and φ read, u' written, its line read first. " +
-				"Stores that bypass the caches save 8 of them."))
+			"The memory bound is that of 32 bytes a point, as the triad moves: u and φ read, u' written, its line read " +
+				"first. Stores that bypass the caches save 8 of them."))
 	}
 	return nil
 }
@@ -151,7 +151,8 @@ func cWorker(ctx context.Context, r *measure.Run, self string) (*process, error)
 				return nil, err
 			}
 			if contract == "off" && !same || worst > 1e-14 {
-				return nil, fmt.Errorf("the C loop %s (-ffp-contract=%s) differs from ours by %g", loop, contract, worst)
+				return nil, fmt.Errorf("the C loop %s (-ffp-contract=%s) differs from ours by %g",
+					loop, contract, worst)
 			}
 		}
 	}

@@ -82,9 +82,11 @@ func exchanges() []exchange {
 		most float64
 	}{{"8 B", 2.5}, {"128 KB", 25}} {
 		out = append(out, exchange{
-			name: "asynchronous Send, " + s.name, unit: "µs", command: fmt.Sprintf("%s %d %d", twonode.Calls, callSizes[i], 300),
-			value:  func(l, _ twonode.Answer) float64 { return l.Median / microsecond },
-			target: func(m measure.Result) measure.Result { return m.BestAtMost(s.most) }, async: true, plain: callSizes[i] == 8,
+			name: "asynchronous Send, " + s.name, unit: "µs",
+			command: fmt.Sprintf("%s %d %d", twonode.Calls, callSizes[i], 300),
+			value:   func(l, _ twonode.Answer) float64 { return l.Median / microsecond },
+			target:  func(m measure.Result) measure.Result { return m.BestAtMost(s.most) },
+			async:   true, plain: callSizes[i] == 8,
 		})
 	}
 	return out
@@ -122,8 +124,9 @@ func compareTransports(ctx context.Context, r *measure.Run, h hosts) error {
 			continue
 		}
 		defer p.close()
-		c := &contender{kind: t.kind, name: t.name, pair: p, values: make([][]float64, len(all)), lost: make([]int, len(all))}
-		contenders = append(contenders, c)
+		contenders = append(contenders, &contender{
+			kind: t.kind, name: t.name, pair: p, values: make([][]float64, len(all)), lost: make([]int, len(all)),
+		})
 	}
 	for round := range r.Rounds + 1 {
 		for i := range all {

@@ -139,7 +139,8 @@ func openMPI(ctx context.Context, r *measure.Run, h hosts) (*pair, error) {
 		}
 	}
 	program := filepath.Join(r.Temp, "twonode")
-	if _, err := r.Command(ctx, nil, "mpicc", "-O2", "-o", program, filepath.Join("bench", "c", "twonode.c")); err != nil {
+	source := filepath.Join("bench", "c", "twonode.c")
+	if _, err := r.Command(ctx, nil, "mpicc", "-O2", "-o", program, source); err != nil {
 		return nil, err
 	}
 	p, err := startOn(ctx, r, h, 1, "mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2",

@@ -214,11 +214,11 @@ func (l *loops) makeLevels() error {
 	}
 	l.fine.Values = l.u
 	op.Diag, op.Off = op.Diag/4, op.Off/4
-	c.Part, c.Operator, c.Truncate = kernel.Whole(layout), op, true
+	c.Part, c.Operator = kernel.Whole(layout), op
 	if l.coarse, err = method.NewLevel(c, true); err != nil {
 		return err
 	}
-	if err = l.fine.Connect(l.coarse, nil); err != nil {
+	if err = l.fine.Connect(l.coarse); err != nil {
 		return err
 	}
 	l.fine.SmoothRestrict(1, loopOmega, l.executor())
@@ -275,17 +275,9 @@ func reference(n int) (c kernel.Config, u, v []float64, err error) {
 
 // dump writes the own points of a block to a file.
 func dump(file string, l kernel.Layout, u []float64) error {
-	f, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
 	face := make([]byte, 8*l.Points())
 	l.Pack(face, u, l.Interior())
-	if _, err := f.Write(face); err != nil {
-		return err
-	}
-	return f.Close()
+	return os.WriteFile(file, face, 0o666)
 }
 
 // largestDifference compares two dumps; same reports whether they are equal bit by bit.

@@ -17,8 +17,7 @@ func TestWorkerRelaxesAsTheReference(t *testing.T) {
 	const n = 15
 	c, u, v, err := reference(n)
 	require.NoError(t, err)
-	c.Kernel, err = kernel.ByName("reference")
-	require.NoError(t, err)
+	c.Kernel = kernel.All()[0]
 	s, err := kernel.New(c)
 	require.NoError(t, err)
 	for range checkSweeps {

@@ -45,7 +45,7 @@ func (l *Link) Accept(remote []byte) (microproto.LinkAddr, error) {
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	next, addr, err := l.peers.Load().withPeer(p, sources[0], sources)
+	next, addr, err := l.peers.Load().withPeer(p, sources)
 	if err != nil {
 		return 0, err
 	}

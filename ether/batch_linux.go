@@ -173,7 +173,7 @@ func (b *batch) sendSplit(peers *peerTable, f *microproto.Frame) (n int, full bo
 		return 0, full, err
 	}
 	if len(rest) > 0 {
-		b.l.count.addLost(len(rest), unix.EAGAIN)
+		b.l.addLost(len(rest), unix.EAGAIN)
 	}
 	f.Release()
 	return 1, false, err
@@ -205,7 +205,7 @@ func (b *batch) sendBatch(peers *peerTable, frames []microproto.Frame) (n int, f
 			b.l.log("segmentation offload refused on the route to %s (%v): sending one frame per datagram", p.to, s.errno)
 			return first, false, nil // filled again, without offload
 		}
-		b.l.count.addLost(countFrames(frames[first:next]), s.errno)
+		b.l.addLost(countFrames(frames[first:next]), s.errno)
 		release(frames[first:next])
 		s.from++
 	}
@@ -277,10 +277,10 @@ func (b *batch) countSent(frames []microproto.Frame, from, to int) {
 		bytes += sent[i].Bytes()
 	}
 	c := &b.l.count
-	c.sendCalls.Add(1)
-	c.superSent.Add(uint64(super))
-	c.framesSent.Add(uint64(countFrames(sent)))
-	c.bytesSent.Add(uint64(bytes))
+	c.SendCalls.Add(1)
+	c.SuperSent.Add(uint64(super))
+	c.FramesSent.Add(uint64(countFrames(sent)))
+	c.BytesSent.Add(uint64(bytes))
 	release(sent)
 }
 

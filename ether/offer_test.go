@@ -132,11 +132,11 @@ func TestPeerTableKeepsAddresses(t *testing.T) {
 	s := func(n byte) source { return source{port: uint16(n)} }
 	r := &peerTable{}
 	p1, p2 := &peer{}, &peer{}
-	r1, a1, err := r.withPeer(p1, s(1), []source{s(1), s(11)})
+	r1, a1, err := r.withPeer(p1, []source{s(1), s(11)})
 	require.NoError(t, err)
-	r2, a2, err := r1.withPeer(p2, s(2), []source{s(2), s(11)})
+	r2, a2, err := r1.withPeer(p2, []source{s(2), s(11)})
 	require.NoError(t, err)
-	r3, again, err := r2.withPeer(&peer{}, s(1), []source{s(1)})
+	r3, again, err := r2.withPeer(&peer{}, []source{s(1)})
 	require.NoError(t, err)
 	require.Equal(t, a1, again)
 	require.Same(t, p1, r3.peer(a1))

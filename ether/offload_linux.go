@@ -70,26 +70,21 @@ func hasGSO(raw syscall.RawConn) bool {
 	}) == nil
 }
 
-func enableGRO(raw syscall.RawConn) bool {
-	return control(raw, func(fd int) error {
-		return unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_GRO, 1)
-	}) == nil
+// setOption sets an option of the socket and reports whether the kernel accepted it.
+func setOption(raw syscall.RawConn, level, option, value int) bool {
+	return control(raw, func(fd int) error { return unix.SetsockoptInt(fd, level, option, value) }) == nil
 }
 
+func enableGRO(raw syscall.RawConn) bool { return setOption(raw, unix.SOL_UDP, unix.UDP_GRO, 1) }
+
 // countOverflow enables the count of datagrams that overflowed the receive queue.
-func countOverflow(raw syscall.RawConn) {
-	_ = control(raw, func(fd int) error {
-		return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1)
-	})
-}
+func countOverflow(raw syscall.RawConn) { setOption(raw, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1) }
 
 // allowFragments allows IPv4 routers to fragment frames. The kernel allows it anyway for
 // frames that it segments itself. It would forbid it for single frames, and a path whose MTU
 // shrinks without an ICMP message would drop those alone.
 func allowFragments(raw syscall.RawConn) {
-	_ = control(raw, func(fd int) error {
-		return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DONT)
-	})
+	setOption(raw, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DONT)
 }
 
 // growQueues requests queues of that many bytes, past the system's limit where the process

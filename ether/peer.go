@@ -46,9 +46,9 @@ func (r *peerTable) peer(a microproto.LinkAddr) *peer {
 }
 
 // withPeer returns a table that also contains peer p, whose frames come from any of sources.
-// A peer that is known under source c already keeps its link address.
-func (r *peerTable) withPeer(p *peer, c source, sources []source) (*peerTable, microproto.LinkAddr, error) {
-	addr, known := r.bySource[c]
+// A peer that is known under the first of them already keeps its link address.
+func (r *peerTable) withPeer(p *peer, sources []source) (*peerTable, microproto.LinkAddr, error) {
+	addr, known := r.bySource[sources[0]]
 	if !known {
 		if len(r.peers) >= maxPeers {
 			return nil, 0, fmt.Errorf("ether: too many peers: the limit is %d", maxPeers)

@@ -126,8 +126,8 @@ func (r *receiver) recv(batch []microproto.Frame, waits, trains bool) (n int, wo
 		n++
 	}
 	if n > 0 {
-		r.l.count.framesReceived.Add(uint64(count))
-		r.l.count.bytesReceived.Add(uint64(bytes))
+		r.l.count.FramesReceived.Add(uint64(count))
+		r.l.count.BytesReceived.Add(uint64(bytes))
 	}
 	return n, woken, nil
 }
@@ -148,7 +148,7 @@ func (r *receiver) fill(waits bool) (woken bool, err error) {
 	}
 	switch r.errno {
 	case 0:
-		r.l.count.receiveCalls.Add(1)
+		r.l.count.ReceiveCalls.Add(1)
 	case unix.EAGAIN, unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENOMEM, unix.ENOBUFS:
 		// Nothing was received. Other than EAGAIN these report the fate of an earlier datagram
 		// or a transient shortage.
@@ -169,10 +169,10 @@ func (r *receiver) openDatagram(i int) {
 	}
 	switch {
 	case peer == 0:
-		l.count.unknown.Add(1)
+		l.count.Unknown.Add(1)
 		return
 	case m.hdr.Flags&unix.MSG_TRUNC != 0:
-		l.count.truncated.Add(1)
+		l.count.Truncated.Add(1)
 		return
 	}
 	n := int(m.n)
@@ -182,7 +182,7 @@ func (r *receiver) openDatagram(i int) {
 	}
 	fresh := l.pool.get(class)
 	if fresh == nil {
-		l.count.noBuffer.Add(1)
+		l.count.NoBuffer.Add(1)
 		return
 	}
 	full := r.buffers[i]
@@ -195,7 +195,7 @@ func (r *receiver) openDatagram(i int) {
 	if segment <= 0 || segment >= n {
 		segment = max(n, 1)
 	} else {
-		l.count.superReceived.Add(1)
+		l.count.SuperReceived.Add(1)
 	}
 	r.current = datagram{buffer: full, hold: full.Frame(0, 0, 0), peer: peer, end: n, segmentSize: segment}
 }

@@ -43,13 +43,13 @@ func (s *single) send(peers *peerTable, frames []microproto.Frame) (n int, full 
 			case at == 0 && (full || err != nil):
 				return n, full, err
 			case full || err != nil: // the train was taken with its first frame
-				c.addLost(1, errFull)
+				s.l.addLost(1, errFull)
 			case lost != nil:
-				c.addLost(1, lost)
+				s.l.addLost(1, lost)
 			default:
-				c.sendCalls.Add(1)
-				c.framesSent.Add(1)
-				c.bytesSent.Add(uint64(len(data)))
+				c.SendCalls.Add(1)
+				c.FramesSent.Add(1)
+				c.BytesSent.Add(uint64(len(data)))
 			}
 		}
 		f.Release()
@@ -81,21 +81,21 @@ func (s *single) recv(batch []microproto.Frame) (int, error) {
 		}
 		return 0, err
 	}
-	c.receiveCalls.Add(1)
+	c.ReceiveCalls.Add(1)
 	peer := s.l.peers.Load().bySource[s.source(from)]
 	if peer == 0 {
-		c.unknown.Add(1)
+		c.Unknown.Add(1)
 		return 0, nil
 	}
 	b := s.l.pool.get(classOf(n))
 	if b == nil {
-		c.noBuffer.Add(1)
+		c.NoBuffer.Add(1)
 		return 0, nil
 	}
 	copy(b.Bytes, s.scratch[:n])
 	batch[0] = b.Frame(peer, 0, n)
-	c.framesReceived.Add(1)
-	c.bytesReceived.Add(uint64(n))
+	c.FramesReceived.Add(1)
+	c.BytesReceived.Add(uint64(n))
 	return 1, nil
 }
 

@@ -1,6 +1,9 @@
 package ether
 
-import "sync/atomic"
+import (
+	"reflect"
+	"sync/atomic"
+)
 
 // Stats holds a link's counters since it was opened, and what the kernel granted.
 type Stats struct {
@@ -22,46 +25,42 @@ type Stats struct {
 	QueueIn, QueueOut        int    // sizes of the kernel's two queues as granted, bytes
 }
 
+// counters are the counters of Stats by their names there.
 type counters struct {
-	framesSent, bytesSent, framesReceived, bytesReceived       atomic.Uint64
-	sendCalls, receiveCalls, superSent, superReceived          atomic.Uint64
-	sendLost, sendFull, unknown, truncated, noBuffer, overflow atomic.Uint64
-	lastSend                                                   atomic.Pointer[error]
+	FramesSent, BytesSent, FramesReceived, BytesReceived            atomic.Uint64
+	SendCalls, ReceiveCalls, SuperSent, SuperReceived               atomic.Uint64
+	SendLost, SendFull, Unknown, Truncated, NoBuffer, KernelDropped atomic.Uint64
 }
 
 // addOverflow takes the kernel's own 32-bit count, which several receivers may report in any
 // order.
 func (c *counters) addOverflow(now uint32) {
 	for {
-		old := c.overflow.Load()
+		old := c.KernelDropped.Load()
 		more := int32(now - uint32(old))
-		if more <= 0 || c.overflow.CompareAndSwap(old, old+uint64(more)) {
+		if more <= 0 || c.KernelDropped.CompareAndSwap(old, old+uint64(more)) {
 			return
 		}
 	}
 }
 
-func (c *counters) addLost(frames int, err error) {
-	c.sendLost.Add(uint64(frames))
-	c.lastSend.Store(&err)
+// addLost counts frames that the kernel refused.
+func (l *Link) addLost(frames int, err error) {
+	l.count.SendLost.Add(uint64(frames))
+	l.lastSendError.Store(&err)
 }
 
 // Stats returns the current counters.
 func (l *Link) Stats() Stats {
-	c := &l.count
 	s := Stats{
-		FramesSent: c.framesSent.Load(), BytesSent: c.bytesSent.Load(),
-		FramesReceived: c.framesReceived.Load(), BytesReceived: c.bytesReceived.Load(),
-		SendCalls: c.sendCalls.Load(), ReceiveCalls: c.receiveCalls.Load(),
-		SuperSent: c.superSent.Load(), SuperReceived: c.superReceived.Load(),
-		SendLost: c.sendLost.Load(), SendFull: c.sendFull.Load(),
-		Unknown: c.unknown.Load(), Truncated: c.truncated.Load(),
-		NoBuffer: c.noBuffer.Load(), KernelDropped: c.overflow.Load(),
-		PlainAcquires: l.pool.missed(),
-		GSO:           l.gso.Load(), GRO: l.gro, Batch: l.batch != nil,
+		PlainAcquires: l.pool.missed(), GSO: l.gso.Load(), GRO: l.gro, Batch: l.batch != nil,
 		QueueIn: l.receiveBytes, QueueOut: l.sendBytes,
 	}
-	if e := c.lastSend.Load(); e != nil {
+	to := reflect.ValueOf(&s).Elem()
+	for name, n := range reflect.ValueOf(&l.count).Elem().Fields() {
+		to.FieldByName(name.Name).SetUint(n.Addr().Interface().(*atomic.Uint64).Load())
+	}
+	if e := l.lastSendError.Load(); e != nil {
 		s.LastSendError = *e
 	}
 	return s

@@ -26,8 +26,9 @@ type Link struct {
 	inet4  bool           // the socket's family
 	host   uint64         // hostID
 
-	pool  *pool
-	count counters
+	pool          *pool
+	count         counters
+	lastSendError atomic.Pointer[error]
 
 	gso                     atomic.Bool // enabled and not refused by the kernel
 	gro                     bool
@@ -192,7 +193,7 @@ func (l *Link) Send(batch []microproto.Frame) (int, error) {
 		n, full, err = l.single.send(peers, batch)
 	}
 	if full {
-		l.count.sendFull.Add(1)
+		l.count.SendFull.Add(1)
 	}
 	return n, l.closedError(err)
 }
@@ -248,7 +249,6 @@ func (l *Link) Wake() {
 }
 
 // closedError returns net.ErrClosed for errors that Close causes.
-
 func (l *Link) closedError(err error) error {
 	if err != nil && (l.closed.Load() || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrClosed)) {
 		return net.ErrClosed

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"image/color"
+	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -10,29 +11,39 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
+// efficiencyPlot returns an empty plot of efficiencies by the number of machines.
+func efficiencyPlot(title, label string, machines []int) *plot.Plot {
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, "machines", label
+	p.X.Scale = plot.LogScale{}
+	p.Y.Min, p.Y.Max = 0, 1
+	p.Add(plotter.NewGrid())
+	var ticks []plot.Tick
+	for _, m := range machines {
+		ticks = append(ticks, plot.Tick{Value: float64(m), Label: fmt.Sprint(m)})
+	}
+	p.X.Tick.Marker = plot.ConstantTicks(ticks)
+	return p
+}
+
 // drawScalings draws efficiencies by the number of machines. The colour of a curve is that of its
 // cluster and grid; asynchronous schemes are dashed, hybrid ones dotted.
 func drawScalings(path string, curves []scaling, values [][]float64) error {
-	p := plot.New()
-	p.Title.Text = "Efficiency of Richardson, simulated: boxes, overlap"
-	p.X.Label.Text = "machines"
-	p.Y.Label.Text = "efficiency"
-	p.X.Scale = plot.LogScale{}
-	p.Y.Min, p.Y.Max = 0, 1.05
+	var machines []int
+	for _, c := range curves {
+		machines = append(machines, c.machines...)
+	}
+	slices.Sort(machines)
+	p := efficiencyPlot("Efficiency of Richardson, simulated: boxes, overlap", "efficiency", slices.Compact(machines))
+	p.Y.Max = 1.05
 	p.Legend.Top = true
-	p.Add(plotter.NewGrid())
 	colours := []color.RGBA{{0, 114, 178, 255}, {0, 158, 115, 255}, {213, 94, 0, 255}, {204, 121, 167, 255}}
 	dashes := map[string][]vg.Length{"async": {vg.Points(6), vg.Points(3)}, "hybrid": {vg.Points(2), vg.Points(2)}}
-	colour, marked := map[string]color.RGBA{}, map[int]bool{}
-	var ticks []plot.Tick
+	colour := map[string]color.RGBA{}
 	for i, c := range curves {
 		var at plotter.XYs
 		for k, m := range c.machines {
 			at = append(at, plotter.XY{X: float64(m), Y: values[i][k]})
-			if !marked[m] {
-				marked[m] = true
-				ticks = append(ticks, plot.Tick{Value: float64(m), Label: fmt.Sprint(m)})
-			}
 		}
 		line, points, err := plotter.NewLinePoints(at)
 		if err != nil {
@@ -49,7 +60,6 @@ func drawScalings(path string, curves []scaling, values [][]float64) error {
 		p.Add(line, points)
 		p.Legend.Add(grid+", "+scheme, line, points)
 	}
-	p.X.Tick.Marker = plot.ConstantTicks(ticks)
 	p.X.Max *= 22 // room for the legend
 	return p.Save(17*vg.Centimeter, 12*vg.Centimeter, path)
 }

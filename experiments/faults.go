@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,9 +46,8 @@ func faultList() []fault {
 
 // sample returns a run with the fault.
 func (f *fault) sample(s iterate.Scheme, seed uint64) measure.Sample {
-	out := measure.Sample{Cluster: f.cluster, Machines: mapMachines, Side: 12, Scale: 21, Scheme: s, Seed: seed}
-	if out.Cluster == "" {
-		out.Cluster = "graphene-eth"
+	out := measure.Sample{
+		Cluster: cmp.Or(f.cluster, "graphene-eth"), Machines: mapMachines, Side: 12, Scale: 21, Scheme: s, Seed: seed,
 	}
 	out.Change = func(m *cluster.Model) {
 		for i := range m.Networks {

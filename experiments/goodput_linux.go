@@ -228,12 +228,8 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // jain returns the fairness index of Jain, Chiu and Hawe: 1 if all are equal.
 func jain(v []float64) float64 {
-	var s, squares float64
-	for _, x := range v {
-		s += x
-		squares += x * x
-	}
-	return s * s / (float64(len(v)) * squares)
+	sum := floats.Sum(v)
+	return sum * sum / (float64(len(v)) * floats.Dot(v, v))
 }
 
 // runFlow runs the end of a flow and ends the process, if it was started as one.

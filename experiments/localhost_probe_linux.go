@@ -32,7 +32,7 @@ type linkCost struct {
 	late  time.Duration // of the last datagram of a burst, the wake-up of the receiver included
 }
 
-// probe measures an emulated link. The emulation runs in this process, on a thread of its own.
+// probe measures an emulated link. The emulation runs in this process, on a separate thread.
 func probe(link *netlab.Link) (p linkCost, err error) {
 	receiver, sender := -1, -1
 	defer func() {

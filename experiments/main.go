@@ -10,16 +10,14 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"os/signal"
 
 	"github.com/p2pdc/p2pdc/internal/measure"
 )
 
 func parts() []measure.Part {
 	return []measure.Part{
-		{Name: "published", About: "the 20 cells of the 2013 paper's table, predicted; figure 5", Measure: predictPublished},
+		{Name: "published", About: "the 20 cells of the 2013 paper's table, predicted; figure 5",
+			Measure: predictPublished},
 		{Name: "whatif", About: "the published cluster with what the paper did not have", Measure: whatIf},
 		{Name: "efficiency", About: "Richardson on the described clusters, up to 4096 machines", Measure: efficiencies},
 		{Name: "schemes", About: "schemes in virtual time: old values, a slow peer, two sites", Measure: schemes},
@@ -34,16 +32,12 @@ func parts() []measure.Part {
 
 func main() {
 	runFlow()
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
-	p := measure.Program{Name: "experiments", Parts: parts()}
-	p.Flags()
-	err := p.Parse()
-	if err == nil {
-		err = p.Measure(ctx)
-	}
-	cancel()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "experiments:", err)
-		os.Exit(1)
-	}
+	measure.Main("experiments", func(ctx context.Context) error {
+		p := measure.Program{Name: "experiments", Parts: parts()}
+		p.Flags()
+		if err := p.Parse(); err != nil {
+			return err
+		}
+		return p.Measure(ctx)
+	})
 }

@@ -199,7 +199,7 @@ func runPetsc(
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	all := append([]string{"--allow-run-as-root", "--oversubscribe", "-n", strconv.Itoa(ranks), program}, args...)
-	// BLAS must not start threads of its own.
+	// BLAS must not start threads.
 	out, err := r.Command(ctx, []string{"OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1"}, "mpirun", all...)
 	if err != nil {
 		return p, err

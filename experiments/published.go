@@ -151,7 +151,7 @@ func (r *replay) stale(ctx context.Context, c published.Cell, k calibration, sid
 		if err != nil {
 			return staleness{}, err
 		}
-		sweeps[i] = measure.Relaxations(res)
+		sweeps[i] = res.Sweeps()
 		if same[i], err = equivalent(side, res.Residual); err != nil {
 			return staleness{}, err
 		}

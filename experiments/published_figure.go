@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"image/color"
 
-	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -15,19 +14,9 @@ import (
 // figure5 draws the efficiency of the four columns, predicted as lines and published as points. The
 // colours can be told apart with red-green colour blindness.
 func figure5(path string, t published.Table) error {
-	p := plot.New()
-	p.Title.Text = "Efficiency on Graphene: predicted (lines), published (points)"
-	p.X.Label.Text = "machines"
-	p.Y.Label.Text = "efficiency 9523 s / (m t(m))"
-	p.X.Scale = plot.LogScale{}
-	p.Y.Min, p.Y.Max = 0, 1
+	p := efficiencyPlot("Efficiency on Graphene: predicted (lines), published (points)",
+		"efficiency 9523 s / (m t(m))", published.Machines[:])
 	p.Legend.Left, p.Legend.YOffs = true, vg.Millimeter
-	p.Add(plotter.NewGrid())
-	var ticks []plot.Tick
-	for _, m := range published.Machines {
-		ticks = append(ticks, plot.Tick{Value: float64(m), Label: fmt.Sprint(m)})
-	}
-	p.X.Tick.Marker = plot.ConstantTicks(ticks)
 	colours := [published.Columns]color.RGBA{
 		{0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255},
 	}

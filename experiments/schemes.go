@@ -1,15 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/p2pdc/p2pdc/internal/measure"
 	"github.com/p2pdc/p2pdc/internal/sim"
-	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/microproto/mptest"
-	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
@@ -53,15 +53,16 @@ func (e simulation) with(scheme func([]int) iterate.Scheme, m problem.MethodConf
 	return e
 }
 
-func (e simulation) run() (outcome, error) {
+// run runs the simulation, unless ctx has ended.
+func (e simulation) run(ctx context.Context) (outcome, error) {
 	p, err := measure.Membrane(e.n)
-	if err != nil {
+	if err = cmp.Or(ctx.Err(), err); err != nil {
 		return outcome{}, err
 	}
 	s := &sim.Scenario{
 		Seed: 2*e.seed + 2, Problem: p, What: fmt.Sprintf("membrane %d³", e.n), Tolerance: e.tol, MTU: 9000,
 		Method: e.method,
-		Repeat: 4 * max(e.near, e.apart), Patience: 24 * time.Hour, Large: true, MaxSweeps: e.most,
+		Repeat: 4 * max(e.near, e.apart), Patience: 24 * time.Hour, MaxSweeps: e.most,
 	}
 	s.Partition, err = problem.Slabs(p.N, e.peers, nil)
 	if e.boxes {
@@ -88,7 +89,7 @@ func (e simulation) run() (outcome, error) {
 		// A point takes whole nanoseconds: the slowdown has the fraction.
 		s.Costs = append(s.Costs, sim.Cost{Point: 1, Slow: pointTime * max(1, e.slow[r]), Send: 2 * time.Microsecond})
 	}
-	r, err := sim.Play(s, ctp.Catalog(), p2psap.TablePolicy{})
+	r, err := sim.Play(s)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -115,7 +116,8 @@ func schemes(ctx context.Context, r *measure.Run) error {
 		return err
 	}
 	sync, async := fixed(iterate.Synchronous()), fixed(iterate.Asynchronous())
-	richardson, multigrid := problem.MethodConfig{Name: problem.Richardson}, problem.MethodConfig{Name: problem.Multigrid}
+	richardson := problem.MethodConfig{Name: problem.Richardson}
+	multigrid := problem.MethodConfig{Name: problem.Multigrid}
 	schwarz := problem.MethodConfig{Name: problem.Schwarz, Overlap: 2}
 	slow := simulation{n: 64, peers: 16, near: 50 * time.Microsecond, slow: map[int]float64{8: 5}, tol: 1e-6}
 	boxes := slow
@@ -156,11 +158,8 @@ func compareSchemes(ctx context.Context, r *measure.Run, name string, sync, asyn
 	var seconds, sweeps [2][]float64
 	for seed := range rounds {
 		for i, x := range []simulation{sync, async} {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
 			x.seed = uint64(seed)
-			v, err := x.run()
+			v, err := x.run(ctx)
 			if err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
@@ -182,12 +181,9 @@ func oldValues(ctx context.Context, r *measure.Run) error {
 	if err != nil {
 		return err
 	}
-	slabs, err := problem.Slabs(membrane.N, 8, nil)
-	if err != nil {
-		return err
-	}
-	boxes, err := problem.Boxes(membrane.N, 8)
-	if err != nil {
+	slabs, err1 := problem.Slabs(membrane.N, 8, nil)
+	boxes, err2 := problem.Boxes(membrane.N, 8)
+	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
 	for i, part := range []problem.Partition{slabs, boxes} {
@@ -217,29 +213,22 @@ func oldValues(ctx context.Context, r *measure.Run) error {
 // boundedDelay measures whole runs of delay:4 over a network with latencies of half a sweep to three
 // and a half, the search for the end included.
 func boundedDelay(ctx context.Context, r *measure.Run) error {
-	for _, boxes := range []bool{false, true} {
+	for _, shape := range []string{"slabs", "boxes"} {
 		var more []float64
-		e := simulation{n: 64, peers: 8, tol: 1e-6, boxes: boxes}
+		e := simulation{n: 64, peers: 8, tol: 1e-6, boxes: shape == "boxes"}
 		sweep := time.Duration(pointTime * float64(e.n*e.n*e.n/e.peers))
 		for seed := range min(r.Rounds, 3) {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
 			e.near, e.jitter = sweep/2, 3*sweep
 			e.seed = uint64(seed)
-			one, err := e.with(fixed(iterate.Synchronous()), problem.MethodConfig{}).run()
-			if err != nil {
-				return err
+			var sweeps [2]float64
+			for i, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(4)} {
+				v, err := e.with(fixed(scheme), problem.MethodConfig{}).run(ctx)
+				if err != nil {
+					return err
+				}
+				sweeps[i] = v.sweeps
 			}
-			two, err := e.with(fixed(iterate.BoundedDelay(4)), problem.MethodConfig{}).run()
-			if err != nil {
-				return err
-			}
-			more = append(more, 100*(two.sweeps/one.sweeps-1))
-		}
-		shape := "slabs"
-		if boxes {
-			shape = "boxes"
+			more = append(more, 100*(sweeps[1]/sweeps[0]-1))
 		}
 		name := "64³, 8 " + shape + ", delay:4 over latencies of half a sweep to three and a half: "
 		r.Add(measure.Over(name+"more sweeps than synchronous", "%", more).AtMost(10))

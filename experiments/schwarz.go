@@ -30,14 +30,11 @@ func countExchanges(ctx context.Context, r *measure.Run) error {
 		target := map[int]float64{8: 15, 64: 20}[peers]
 		for _, coarse := range []int{-1, 0} {
 			for _, overlap := range []int{0, 1, 2, 4, 8} {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
 				v, err := simulation{
 					n: 64, peers: peers, boxes: true, near: time.Microsecond, tol: 1e-6, most: 200,
 					scheme: fixed(iterate.Synchronous()),
 					method: problem.MethodConfig{Name: problem.Schwarz, Overlap: overlap, InnerCycles: 1, Coarse: coarse},
-				}.run()
+				}.run(ctx)
 				if err != nil {
 					return err
 				}
@@ -72,15 +69,12 @@ func countRelaxations(ctx context.Context, r *measure.Run) error {
 		var count, seconds [2][]float64
 		for seed := range min(r.Rounds, 2) {
 			for i, coarse := range []int{-1, 0} {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
 				v, err := simulation{
 					n: 16 * parts, peers: parts * parts * parts, boxes: true, near: 50 * time.Microsecond, tol: 1e-6,
 					seed:   uint64(seed),
 					scheme: fixed(iterate.Asynchronous()),
 					method: problem.MethodConfig{Name: problem.Schwarz, Overlap: 4, InnerCycles: 1, Coarse: coarse},
-				}.run()
+				}.run(ctx)
 				if err != nil {
 					return err
 				}
@@ -155,11 +149,8 @@ func compareWork(ctx context.Context, r *measure.Run, e simulation, name string)
 func meanSeconds(ctx context.Context, e simulation, seeds int) (float64, error) {
 	sum := 0.0
 	for seed := range seeds {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
 		e.seed = uint64(seed)
-		v, err := e.run()
+		v, err := e.run(ctx)
 		if err != nil {
 			return 0, err
 		}

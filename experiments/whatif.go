@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/p2pdc/p2pdc/experiments/internal/published"
@@ -119,7 +120,7 @@ func project(ctx context.Context, s measure.Sample) (projection, error) {
 // gives every machine a box of two points a side, and on the next finer one.
 func costOfOldValues(ctx context.Context, s measure.Sample) (float64, error) {
 	all, side := s.Side*s.Scale, 16
-	for side*side*side < 8*s.Machines || !divides(side, s.Parts) {
+	for side*side*side < 8*s.Machines || side < 2*slices.Max(s.Parts[:]) {
 		side *= 2
 	}
 	s.Sweeps = iterate.Iteration(max(60, 240/max(1, s.Machines/64)))
@@ -135,15 +136,10 @@ func costOfOldValues(ctx context.Context, s measure.Sample) (float64, error) {
 		if err != nil {
 			return 0, err
 		}
-		found[i] = published.Sample{Side: s.Side, More: measure.Relaxations(r)/same - 1}
+		found[i] = published.Sample{Side: s.Side, More: r.Sweeps()/same - 1}
 	}
 	more, err := published.MoreAt(all, found[0], found[1])
 	return 1 + more, err
-}
-
-// divides reports whether a grid has two planes for every box along each axis.
-func divides(side int, parts [3]int) bool {
-	return side >= 2*parts[0] && side >= 2*parts[1] && side >= 2*parts[2]
 }
 
 // whatIf projects the published run with what is new, on the cluster of 2013.
@@ -272,7 +268,8 @@ func compareRuns(ctx context.Context, scheme iterate.Scheme, side, scale, machin
 		if err != nil {
 			return likeness{}, err
 		}
-		one := measure.Sample{Cluster: "graphene-ib", Machines: 1, Side: side / k, Scale: k, Scheme: iterate.Synchronous()}
+		one := s
+		one.Machines, one.Scheme = 1, iterate.Synchronous()
 		alone, err := one.Play(ctx)
 		if err != nil {
 			return likeness{}, err

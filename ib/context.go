@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
+	"github.com/p2pdc/p2pdc/ib/internal/verbs/libibverbs"
 )
 
 // Context describes what a host offers to a link.
@@ -33,11 +34,7 @@ func (l LockLimit) Allows(n int64) bool { return l.Exempt || l.Bytes < 0 || n <=
 // Look describes this host. It reads /sys and loads libibverbs, and opens no device.
 func Look() Context {
 	sys := os.DirFS("/sys")
-	var driven []string
-	library, err := hostProvider()
-	if err == nil {
-		driven, err = library.Devices()
-	}
+	driven, err := libibverbs.New().Devices()
 	return describeHost(sys, adapters(sys), driven, err, lockLimit())
 }
 
@@ -163,14 +160,8 @@ func (c *Context) port(w Want) (Choice, []Missing) {
 
 // better orders ports, the best first.
 func better(a, b Port) int {
-	return cmp.Or(cmp.Compare(b.Gigabits, a.Gigabits), a.layerRank()-b.layerRank(), byName(a, b))
-}
-
-func (p *Port) layerRank() int {
-	if p.Layer == layerInfiniBand {
-		return 0
-	}
-	return 1
+	layer := strings.Compare(b.Layer, a.Layer) // InfiniBand comes after Ethernet
+	return cmp.Or(cmp.Compare(b.Gigabits, a.Gigabits), layer, byName(a, b))
 }
 
 // Values of attributes in /sys.
@@ -180,8 +171,7 @@ const (
 )
 
 // identifier returns the GID to use: the wanted one or the best. InfiniBand routes by LID, and
-// its port's own GID is entry 0. On Ethernet RoCE v2 comes before v1, which is not routed, and
-// a network address before a link-local one.
+// its port's own GID is entry 0.
 func (p *Port) identifier(wanted string) (Identifier, []Missing) {
 	among := p.Identifiers
 	if wanted != "" {
@@ -206,17 +196,8 @@ func (p *Port) identifier(wanted string) (Identifier, []Missing) {
 	case p.Layer == layerInfiniBand:
 		return among[0], nil
 	}
-	rank := func(i Identifier) int {
-		r := 0
-		if i.Kind != kindRoCEv2 {
-			r += 2
-		}
-		if i.Address.IsLinkLocalUnicast() {
-			r++
-		}
-		return r
-	}
-	return slices.MinFunc(among, func(a, b Identifier) int { return rank(a) - rank(b) }), nil
+	rank := func(i Identifier) int { return gidRank(i.Kind == kindRoCEv2, i.Address) }
+	return slices.MaxFunc(among, func(a, b Identifier) int { return rank(a) - rank(b) }), nil
 }
 
 // addresses lists the distinct GIDs of a port.

@@ -2,6 +2,7 @@ package ib
 
 import (
 	"encoding/binary"
+	"math/rand/v2"
 	"sync/atomic"
 	"testing"
 
@@ -190,7 +191,7 @@ func TestLostCreditIsRepaired(t *testing.T) {
 			r := newRig(t, software.Config{})
 			c.Peers, c.ReceiveBlocks = 1, 2*minReceives
 			a, b, toB, toA := r.pair(c)
-			lose := software.FaultRates{Seed: 7, DropRate: 0.3}.Rule()
+			random := rand.New(rand.NewPCG(7, 0xfa7e))
 			var all atomic.Bool
 			r.fabric.software.SetRule(func(p software.Packet) software.Fault {
 				if p.Transport != verbs.UC {
@@ -199,7 +200,7 @@ func TestLostCreditIsRepaired(t *testing.T) {
 				if all.Load() {
 					return software.Fault{Drop: true}
 				}
-				return lose(p)
+				return software.Fault{Drop: random.Float64() < 0.3}
 			})
 			g, h := &checker{tb: t, async: map[uint64]uint32{}}, &checker{tb: t, async: map[uint64]uint32{}}
 			batch := make([]microproto.Frame, 8)

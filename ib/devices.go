@@ -42,9 +42,6 @@ type Identifier struct {
 	Netdev  string     `json:"netdev,omitempty"`
 }
 
-// Active reports whether the port's link is up.
-func (p *Port) Active() bool { return p.State == "ACTIVE" }
-
 // Usable returns "" if a link can be opened on the port, or the reason why not.
 func (p *Port) Usable() string {
 	switch {
@@ -52,9 +49,9 @@ func (p *Port) Usable() string {
 		return "an iWARP adapter has no unreliable connected pairs"
 	case p.State == "":
 		return "its state is unknown"
-	case !p.Active():
+	case p.State != "ACTIVE":
 		return "the link is " + p.State
-	case p.uverbs() == "":
+	case !slices.ContainsFunc(p.Nodes, isVerbsNode):
 		return "it has no character device: load ib_uverbs"
 	case p.Undriven:
 		return "libibverbs has no driver for it: install ibverbs-providers, or rdma-core"
@@ -62,15 +59,8 @@ func (p *Port) Usable() string {
 	return ""
 }
 
-// uverbs returns the character device through which a program opens the adapter, or "".
-func (p *Port) uverbs() string {
-	for _, n := range p.Nodes {
-		if strings.HasPrefix(path.Base(n), "uverbs") {
-			return n
-		}
-	}
-	return ""
-}
+// isVerbsNode reports whether a program opens the adapter through that character device.
+func isVerbsNode(name string) bool { return strings.HasPrefix(path.Base(name), "uverbs") }
 
 // adapter is an RDMA device before its ports are read.
 type adapter struct {

@@ -16,63 +16,54 @@ var ErrPort = errors.New("ib: the port is down")
 // Watch implements microproto.Connected.
 func (l *Link) Watch(f func(microproto.LinkEvent)) { l.events.setWatcher(f) }
 
-// eventNotifier calls the watcher from a goroutine of its own, so that the reporting goroutine
-// may hold locks. Only the newest event of each peer is queued.
+// eventNotifier calls the watcher from another goroutine, so that the reporting goroutine may hold
+// locks. Only the newest event of each peer is queued.
 type eventNotifier struct {
 	mu      sync.Mutex
-	more    sync.Cond
 	watcher func(microproto.LinkEvent)
 	queued  []microproto.LinkEvent
 	running bool
 	closed  bool
 }
 
-func (n *eventNotifier) init() { n.more.L = &n.mu }
-
 func (n *eventNotifier) setWatcher(f func(microproto.LinkEvent)) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	n.watcher = f
-	if !n.running && !n.closed {
-		n.running = true
-		go n.run()
-	}
+	n.mu.Unlock()
 }
 
 func (n *eventNotifier) notify(e microproto.LinkEvent) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.watcher == nil {
+	if n.watcher == nil || n.closed {
 		return
 	}
 	n.queued = slices.DeleteFunc(n.queued, func(q microproto.LinkEvent) bool { return q.Peer == e.Peer })
 	n.queued = append(n.queued, e)
-	n.more.Signal()
+	if !n.running {
+		n.running = true
+		go n.run()
+	}
 }
 
+// run passes the queued events on.
 func (n *eventNotifier) run() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for {
-		for len(n.queued) == 0 && !n.closed {
-			n.more.Wait()
-		}
-		if n.closed {
-			return
-		}
+	for len(n.queued) > 0 && !n.closed {
 		e, f := n.queued[0], n.watcher
 		n.queued = slices.Delete(n.queued, 0, 1)
 		n.mu.Unlock()
 		f(e)
 		n.mu.Lock()
 	}
+	n.running = false
 }
 
 func (n *eventNotifier) close() {
 	n.mu.Lock()
 	n.closed = true
 	n.mu.Unlock()
-	n.more.Broadcast()
 }
 
 // watchDevice handles the device's events until the device is closed.

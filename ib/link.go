@@ -78,19 +78,14 @@ func Open(c Config) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	provider, err := c.provider()
-	if err != nil {
-		return nil, err
-	}
 	l := &Link{
 		config: c, done: make(chan struct{}), wakeup: make(chan struct{}, 1),
 		named: map[string]*peer{}, pairs: make([]*pair, 2*c.Peers),
 		signalEvery: max(1, min(postBatch, c.SendBlocks/(8*c.Peers))),
 	}
-	l.events.init()
 	l.progressTimer = time.AfterFunc(time.Hour, l.progress)
 	l.progressTimer.Stop()
-	if l.device, l.port, err = openPort(provider, c); err != nil {
+	if l.device, l.port, err = openPort(c.provider(), c); err != nil {
 		return nil, err
 	}
 	if err := l.setUp(); err != nil {

@@ -39,9 +39,9 @@ func (l *Link) buildWrite(q *pair, i int) bool {
 			r.isUnannounced[slot] = true
 			r.unannounced.push(slot)
 		}
-		l.count.unannounced.Add(1)
+		l.count.Unannounced.Add(1)
 	}
-	l.count.written.Add(1)
+	l.count.Written.Add(1)
 	return true
 }
 
@@ -94,7 +94,7 @@ func (p *peer) completed(what purpose) {
 		p.keepalive = false
 		if p.wasUp && p.state == peerUp {
 			p.wasUp = false
-			p.link.count.reconnects.Add(1)
+			p.link.count.Reconnects.Add(1)
 			p.link.events.notify(microproto.LinkEvent{Peer: p.addr, Up: true})
 			p.link.log("the connection with %s is up again", p.name)
 		}
@@ -106,9 +106,9 @@ func (l *Link) queueNotice(q *pair, slot int) {
 	w := q.peer.window
 	switch {
 	case w == nil || slot >= w.slots:
-		l.count.malformed.Add(1)
+		l.count.Malformed.Add(1)
 	case w.noticeQueued[slot]:
-		l.count.stale.Add(1)
+		l.count.Stale.Add(1)
 	default:
 		w.noticeQueued[slot] = true
 		l.queueArrival(arrival{q, q.key.Load(), -1, 0, int32(slot)})
@@ -130,9 +130,9 @@ func (l *Link) readSlot(q *pair, slot int) (microproto.Frame, bool) {
 	case readWhole:
 		return f.Slice(0, n), true
 	case readStale:
-		l.count.stale.Add(1)
+		l.count.Stale.Add(1)
 	case readTorn:
-		l.count.torn.Add(1)
+		l.count.Torn.Add(1)
 	}
 	f.Release()
 	return microproto.Frame{}, false

@@ -174,18 +174,17 @@ func (p *pair) stopPosting() {
 }
 
 // discard releases the frames of a pair that is stopped or closed.
-
 func (p *pair) discard() {
 	p.key.Store(p.link.newKey(p.share))
 	for p.tail != p.head {
 		p.releaseEntry(&p.ring[p.tail&uint32(len(p.ring)-1)])
 		p.tail++
-		p.link.count.discarded.Add(1)
+		p.link.count.Discarded.Add(1)
 	}
 	for p.queue.n > 0 {
 		f := p.queue.pop()
 		f.Release()
-		p.link.count.discarded.Add(1)
+		p.link.count.Discarded.Add(1)
 	}
 	p.unsignaled = 0
 	p.starved.Store(false)

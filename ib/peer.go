@@ -161,7 +161,7 @@ func (p *peer) fail(err error) {
 	}
 	_ = p.markDown(err)
 	p.wasUp = true
-	p.link.count.failures.Add(1)
+	p.link.count.Failures.Add(1)
 	_ = errors.Join(p.rc.stop(), p.uc.stop())
 	p.link.events.notify(microproto.LinkEvent{Peer: p.addr, Err: p.failure})
 	p.link.log("the connection with %s is down: %v", p.name, err)

@@ -97,8 +97,7 @@ func (p *port) describe(o *offer) {
 	o.GIDKind, o.GID = p.gid.Kind, p.gid.Addr.As16()
 }
 
-// chooseGID selects the configured entry, or the best. On Ethernet RoCE v2 is routed and v1 is
-// not. An IPv4 entry stays when the link-local entry changes with the network interface.
+// chooseGID selects the configured entry, or the best.
 func (p *port) chooseGID(d verbs.Device, entries, want int) error {
 	best := -1
 	for i := range entries {
@@ -109,7 +108,7 @@ func (p *port) chooseGID(d verbs.Device, entries, want int) error {
 		if err != nil || !g.Addr.IsValid() || g.Addr.IsUnspecified() {
 			continue
 		}
-		if rank := gidRank(g); rank > best {
+		if rank := gidRank(g.Kind == verbs.GIDRoCEv2, g.Addr); rank > best {
 			best = rank
 			p.gid, p.gidIndex = g, i
 		}
@@ -127,13 +126,16 @@ func (p *port) chooseGID(d verbs.Device, entries, want int) error {
 	return nil
 }
 
-// gidRank orders GIDs by kind, then by address; the largest is the best.
-func gidRank(g verbs.GID) int {
-	rank := 4 * int(g.Kind)
+// gidRank orders the GIDs of an Ethernet port; the largest is the best. RoCE v2 is routed and v1 is
+// not. An IPv4 entry stays when the link-local entry changes with the network interface.
+func gidRank(v2 bool, a netip.Addr) (rank int) {
+	if v2 {
+		rank = 4
+	}
 	switch {
-	case g.Addr.Is4In6():
+	case a.Unmap().Is4():
 		rank += 2
-	case !g.Addr.IsLinkLocalUnicast():
+	case !a.IsLinkLocalUnicast():
 		rank++
 	}
 	return rank

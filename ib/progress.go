@@ -28,7 +28,7 @@ func (l *Link) armProgress() {
 }
 
 func (l *Link) progress() {
-	l.count.progressTicks.Add(1)
+	l.count.ProgressTicks.Add(1)
 	l.rx.Lock()
 	if l.receivers.Load() == 0 {
 		l.poll()
@@ -87,7 +87,7 @@ func (l *Link) progressPeer(p *peer, now time.Time) {
 	if uc.hasWork() && !uc.hasCredit() && int(uc.outstanding()) < l.config.sendDepth() && p.state == peerUp {
 		r := uc.newRequest(0, sendEntry{block: -1})
 		r.Operation, r.Immediate = verbs.SendImmediate, uc.immediate()
-		l.count.probes.Add(1)
+		l.count.Probes.Add(1)
 		l.postAll(uc, 1)
 	}
 }
@@ -117,7 +117,7 @@ func (p *peer) sendCredit(what purpose) bool {
 	if what != forFrame {
 		q.signal(r)
 	}
-	p.link.count.creditsAlone.Add(1)
+	p.link.count.CreditsAlone.Add(1)
 	p.link.postAll(q, 1)
 	return true
 }

@@ -80,8 +80,8 @@ func (l *Link) await(batch []microproto.Frame, peek bool) (int, error) {
 		if n, err := l.receive(batch, peek); n > 0 || err != nil || l.wakeRequested.Swap(false) {
 			return n, err
 		}
-		l.count.waits.Add(1)
-		if _, err := l.channel.Wait(-1); err != nil && !l.closed.Load() {
+		l.count.Waits.Add(1)
+		if _, err := l.channel.Wait(); err != nil && !l.closed.Load() {
 			l.waitAfterFailure(err)
 		}
 		pollingSince = time.Time{}
@@ -141,12 +141,12 @@ func (l *Link) takeArrivals(batch []microproto.Frame) int {
 	for left := l.arrivals.n; left > 0 && n < len(batch); left-- {
 		a := l.arrivals.pop()
 		if a.pair.key.Load() != a.key {
-			l.count.discarded.Add(1)
+			l.count.Discarded.Add(1)
 			continue // its connection has ended, and its block was posted again
 		}
 		if f, ok := l.frameOf(&a); ok {
-			l.count.framesReceived.Add(1)
-			l.count.bytesReceived.Add(uint64(len(f.Data)))
+			l.count.FramesReceived.Add(1)
+			l.count.BytesReceived.Add(uint64(len(f.Data)))
 			batch[n] = f
 			n++
 		}
@@ -211,7 +211,7 @@ func (l *Link) handleReceive(c *verbs.Completion) {
 		l.queueNotice(q, int(c.Immediate&0xffff))
 		q.checkCredit()
 	case !c.HasImmediate:
-		l.count.malformed.Add(1)
+		l.count.Malformed.Add(1)
 		_ = q.repost(block)
 	case c.Bytes == 0:
 		l.handleControl(q, c.Immediate)
@@ -235,7 +235,7 @@ func (q *pair) advanceArrived(low uint16, come uint64) {
 	now := advance(old, low)
 	q.arrived.Store(now)
 	if now > old+come {
-		q.link.count.lost.Add(now - old - come)
+		q.link.count.Lost.Add(now - old - come)
 	}
 }
 

@@ -17,7 +17,7 @@ func (l *Link) Acquire(n int) microproto.Frame {
 	if f, ok := l.memory.acquire(n); ok {
 		return f
 	}
-	l.count.plain.Add(1)
+	l.count.PlainAcquires.Add(1)
 	return microproto.NewBuffer(make([]byte, n), nil).Frame(0, 0, n)
 }
 
@@ -64,7 +64,7 @@ func (l *Link) enqueue(batch []microproto.Frame) (int, error) {
 			p.verifyWindow()
 		}
 		if p.state != peerUp {
-			l.count.discarded.Add(1)
+			l.count.Discarded.Add(1)
 			f.Release()
 			continue
 		}
@@ -77,14 +77,14 @@ func (l *Link) enqueue(batch []microproto.Frame) (int, error) {
 		}
 		switch {
 		case f.Value != 0 && q == p.uc && q.queue.replace(*f):
-			l.count.replaced.Add(1)
+			l.count.Replaced.Add(1)
 		case !q.queue.full():
 			q.queue.push(*f)
 		case q == p.uc:
-			l.count.dropped.Add(1)
+			l.count.Dropped.Add(1)
 			f.Release()
 		default:
-			l.count.full.Add(1)
+			l.count.SendFull.Add(1)
 			l.fullPair = q
 			return i, nil
 		}
@@ -226,7 +226,7 @@ func (l *Link) locate(f *microproto.Frame) (sendEntry, verbs.Element, bool) {
 		return sendEntry{}, verbs.Element{}, false
 	}
 	n := copy(m.blockAt(int(b)), f.Data)
-	l.count.copied.Add(1)
+	l.count.Copied.Add(1)
 	return sendEntry{block: b}, m.element(int(b)*m.blockBytes, n), true
 }
 
@@ -265,8 +265,8 @@ func (l *Link) postAll(q *pair, n int) {
 	if !last.Signaled && (l.blocksScarce() || int(q.outstanding()) >= q.sendRoom()/2) {
 		q.signal(last)
 	}
-	l.count.posts.Add(1)
-	l.count.requests.Add(uint64(n))
+	l.count.Posts.Add(1)
+	l.count.Requests.Add(uint64(n))
 	done, err := q.qp.PostSend(q.requests[:n])
 	if err != nil || done < n {
 		q.peer.fail(fmt.Errorf("cannot post to the %v queue pair: %w", q.transport, err))

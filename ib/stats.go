@@ -1,6 +1,9 @@
 package ib
 
-import "sync/atomic"
+import (
+	"reflect"
+	"sync/atomic"
+)
 
 // Stats holds a link's counters since it was opened.
 type Stats struct {
@@ -26,26 +29,21 @@ type Stats struct {
 	FreeBlocks                    int // of SendBlocks
 }
 
+// counters are the counters of Stats by their names there.
 type counters struct {
-	framesReceived, bytesReceived, requests, posts        atomic.Uint64
-	copied, gathered, plain, replaced, dropped, discarded atomic.Uint64
-	full, lost, creditsAlone, probes                      atomic.Uint64
-	written, unannounced, stale, torn                     atomic.Uint64
-	malformed, failures, reconnects, waits, progressTicks atomic.Uint64
+	FramesReceived, BytesReceived, Requests, Posts                atomic.Uint64
+	Copied, Gathered, PlainAcquires, Replaced, Dropped, Discarded atomic.Uint64
+	SendFull, Lost, CreditsAlone, Probes                          atomic.Uint64
+	Written, Unannounced, Stale, Torn                             atomic.Uint64
+	Malformed, Failures, Reconnects, Waits, ProgressTicks         atomic.Uint64
 }
 
 // Stats returns the current counters.
 func (l *Link) Stats() Stats {
-	c := &l.count
-	s := Stats{
-		FramesReceived: c.framesReceived.Load(), BytesReceived: c.bytesReceived.Load(),
-		Requests: c.requests.Load(), Posts: c.posts.Load(),
-		Copied: c.copied.Load(), Gathered: c.gathered.Load(), PlainAcquires: c.plain.Load(),
-		Replaced: c.replaced.Load(), Dropped: c.dropped.Load(), Discarded: c.discarded.Load(),
-		SendFull: c.full.Load(), Lost: c.lost.Load(), CreditsAlone: c.creditsAlone.Load(), Probes: c.probes.Load(),
-		Written: c.written.Load(), Unannounced: c.unannounced.Load(), Stale: c.stale.Load(), Torn: c.torn.Load(),
-		Malformed: c.malformed.Load(), Failures: c.failures.Load(), Reconnects: c.reconnects.Load(),
-		Waits: c.waits.Load(), ProgressTicks: c.progressTicks.Load(), FreeBlocks: l.memory.freeBlocks(),
+	s := Stats{FreeBlocks: l.memory.freeBlocks()}
+	to := reflect.ValueOf(&s).Elem()
+	for name, n := range reflect.ValueOf(&l.count).Elem().Fields() {
+		to.FieldByName(name.Name).SetUint(n.Addr().Interface().(*atomic.Uint64).Load())
 	}
 	l.mu.Lock()
 	s.Peers = len(l.named)

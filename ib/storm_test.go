@@ -132,11 +132,11 @@ func (s *faultTest) fault() {
 // lossyRule returns a rule that loses packets, and delays packets that may be reordered: on one
 // path InfiniBand keeps the order.
 func lossyRule(seed uint64) software.Rule {
-	chances := software.FaultRates{Seed: seed, DropRate: 0.1, DelayRate: 0.1, MaxDelay: time.Millisecond}.Rule()
+	r := rand.New(rand.NewPCG(seed, 0xfa7e))
 	return func(p software.Packet) software.Fault {
-		f := chances(p)
-		if p.Transport == verbs.UC {
-			f.Delay = 0
+		f := software.Fault{Drop: r.Float64() < 0.1}
+		if late, by := r.Float64() < 0.1, r.Float64(); late && p.Transport != verbs.UC {
+			f.Delay = time.Duration(by * float64(time.Millisecond))
 		}
 		return f
 	}
@@ -225,8 +225,11 @@ func (s *faultTest) repair() {
 		windows = 2
 	}
 	live := s.fabric.software.Live()
-	live.PinnedBytes = 0
-	want := software.Counts{Devices: 3, Domains: 3, Regions: 3 * (1 + windows), Channels: 3, Queues: 6, Pairs: 12}
+	live[software.PinnedBytes] = 0
+	want := software.Counts{
+		software.Devices: 3, software.Domains: 3, software.Regions: 3 * (1 + windows), software.Channels: 3,
+		software.Queues: 6, software.Pairs: 12,
+	}
 	require.Equal(s, want, live, "%v", s.faults)
 }
 

@@ -41,7 +41,7 @@ func (l *Link) gatherOrFlatten(f microproto.Frame, q *pair) microproto.Frame {
 	if q.transport == verbs.RC {
 		if _, ok := l.memory.offset(f.Data); ok {
 			if _, ok := l.userMemory.element(f.Body); ok {
-				l.count.gathered.Add(1)
+				l.count.Gathered.Add(1)
 				return f
 			}
 		}

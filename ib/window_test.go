@@ -229,9 +229,9 @@ func TestWindowIsRevoked(t *testing.T) {
 	r := newRig(t, software.Config{})
 	a, b, toB, toA := r.pair(Config{WindowSlots: 4, Timeout: shortTimeout})
 	pass(t, a, b, toB, toA)
-	before := r.fabric.software.Live().Regions
+	before := r.fabric.software.Live()[software.Regions]
 	b.Forget(toA)
-	require.Equal(t, before-1, r.fabric.software.Live().Regions)
+	require.Equal(t, before-1, r.fabric.software.Live()[software.Regions])
 	seen := watch(a)
 	_, err := a.Send([]microproto.Frame{message(a, toB, microproto.ModeSynchronous, 0, 1, 10, false)})
 	require.NoError(t, err)

@@ -84,7 +84,6 @@ func (f Field) Bytes(m *Message) []byte {
 	return m.header[f.offset : f.offset+f.size : f.offset+f.size]
 }
 
-// attribute returns the attribute declared under a name, or nil.
 func (c *Composite) attribute(name string) *field {
 	for i := range c.fields {
 		if f := &c.fields[i]; f.name == name && f.kind != reflect.Invalid {

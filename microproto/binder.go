@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
+	"slices"
 )
 
 // MicroProtocol is a set of handlers bound to events. Attach binds them and declares header
@@ -20,13 +21,11 @@ type State any
 // attachment is one micro-protocol in one composite.
 type attachment struct {
 	protocol MicroProtocol
-	label    string
+	name     string
 	order    int // rank among the handlers of one priority
 	version  uint16
 	trains   bool // its handlers take trains
 }
-
-func (a *attachment) name() string { return a.label }
 
 // Binder is the composite as Attach sees it. An error of a method that returns none
 // fails the composite after Attach has returned.
@@ -48,7 +47,7 @@ func (b *Binder) attach(mp MicroProtocol) error {
 	if name == "" || c.lookup(name) != nil {
 		return fmt.Errorf("microproto: a micro-protocol named %q cannot be attached: the name is empty or taken", name)
 	}
-	b.to = &attachment{protocol: mp, label: name, order: len(c.attached), version: 1}
+	b.to = &attachment{protocol: mp, name: name, order: len(c.attached), version: 1}
 	c.attached = append(c.attached, b.to)
 	err := cmp.Or(mp.Attach(b), b.err)
 	if err == nil {
@@ -60,9 +59,7 @@ func (b *Binder) attach(mp MicroProtocol) error {
 	if e, ok := mp.(Endpoint); ok && c.endpoint == nil {
 		c.endpoint = e
 	}
-	if c.x.tracer != nil {
-		c.x.trace(TraceRecord{Kind: TraceAttach, Protocol: name})
-	}
+	c.x.trace(TraceRecord{Kind: TraceAttach, Protocol: name})
 	return nil
 }
 
@@ -78,16 +75,15 @@ func (b *Binder) TakesTrains() { b.to.trains = true }
 // Header reserves n bytes of the header.
 func (b *Binder) Header(n int) Field {
 	if n <= 0 || n > MaxHeaderBytes {
-		b.fail("microproto: %s asks for %d header bytes; 1 to %d are allowed", b.to.name(), n, MaxHeaderBytes)
+		b.fail("microproto: %s asks for %d header bytes; 1 to %d are allowed", b.to.name, n, MaxHeaderBytes)
 		n = 1
 	}
-	return Field{b.wireField("", n, reflect.Invalid, 0), n}
+	return Field{b.wireField(field{size: n}), n}
 }
 
 // LocalAttr declares an attribute that is not transmitted.
 func LocalAttr[T Word](b *Binder, name string) Attr[T] {
-	kind, _ := b.attrKind(name, reflect.TypeFor[T]())
-	return Attr[T]{int16(^b.localField(name, kind))}
+	return Attr[T]{int16(^b.localField(b.attribute(name, reflect.TypeFor[T]())))}
 }
 
 // WireAttr declares an attribute of the header. It takes as many bytes as T.
@@ -95,40 +91,40 @@ func WireAttr[T Word](b *Binder, name string) Attr[T] { return SteppedAttr[T](b,
 
 // SteppedAttr declares a wire attribute that grows within a train.
 func SteppedAttr[T Word](b *Binder, name string, s Step) Attr[T] {
-	kind, size := b.attrKind(name, reflect.TypeFor[T]())
-	return Attr[T]{int16(b.wireField(name, size, kind, s) + 1)}
+	f := b.attribute(name, reflect.TypeFor[T]())
+	f.step = s
+	return Attr[T]{int16(b.wireField(f) + 1)}
 }
 
-// attrKind checks the name of a new attribute and returns its kind and its size in bytes.
-func (b *Binder) attrKind(name string, t reflect.Type) (reflect.Kind, int) {
+// attribute checks the name of a new attribute and returns its field, without a place.
+func (b *Binder) attribute(name string, t reflect.Type) field {
 	if f := b.c.attribute(name); f != nil {
-		b.fail("microproto: attribute %q is declared twice, by %s and %s", name, f.owner.name(), b.to.name())
+		b.fail("microproto: attribute %q is declared twice, by %s and %s", name, f.owner.name, b.to.name)
 	}
 	if name == "" {
-		b.fail("microproto: %s declares an attribute without a name", b.to.name())
+		b.fail("microproto: %s declares an attribute without a name", b.to.name)
 	}
-	return t.Kind(), int(t.Size())
+	return field{name: name, kind: t.Kind(), size: int(t.Size())}
 }
 
-// wireField reserves n header bytes and returns the offset of the first.
-func (b *Binder) wireField(name string, n int, kind reflect.Kind, s Step) int {
-	c, offset := b.c, b.c.pool.hdrSize
-	f := field{name: name, owner: b.to, kind: kind, wire: true, offset: offset, size: n, step: s}
-	c.fields = append(c.fields, f)
-	c.pool.hdrSize += n
-	return offset
+// wireField reserves the header bytes of a field and returns the offset of the first.
+func (b *Binder) wireField(f field) int {
+	f.owner, f.wire, f.offset = b.to, true, b.c.pool.hdrSize
+	b.c.fields = append(b.c.fields, f)
+	b.c.pool.hdrSize += f.size
+	return f.offset
 }
 
-// localField reserves an index for a local attribute.
-func (b *Binder) localField(name string, kind reflect.Kind) int {
-	c, index := b.c, b.c.locals
-	if index == maxLocalAttrs {
-		b.fail("%w: %s declares local attribute %q and all %d are taken", ErrLimit, b.to.name(), name, maxLocalAttrs)
+func (b *Binder) localField(f field) int {
+	c := b.c
+	if c.locals == maxLocalAttrs {
+		b.fail("%w: %s declares local attribute %q and all %d are taken", ErrLimit, b.to.name, f.name, maxLocalAttrs)
 		return 0
 	}
-	c.fields = append(c.fields, field{name: name, owner: b.to, kind: kind, offset: index})
+	f.owner, f.offset = b.to, c.locals
+	c.fields = append(c.fields, f)
 	c.locals++
-	return index
+	return f.offset
 }
 
 // LookupAttr returns an attribute that a micro-protocol above declared. The composite
@@ -137,9 +133,9 @@ func LookupAttr[T Word](b *Binder, name string) Attr[T] {
 	f, want := b.c.attribute(name), reflect.TypeFor[T]().Kind()
 	switch {
 	case f == nil:
-		b.fail("microproto: %s needs attribute %q; no micro-protocol above it declares that", b.to.name(), name)
+		b.fail("microproto: %s needs attribute %q; no micro-protocol above it declares that", b.to.name, name)
 	case f.kind != want:
-		b.fail("microproto: attribute %q holds %v (declared by %s), not %v", name, f.kind, f.owner.name(), want)
+		b.fail("microproto: attribute %q holds %v (declared by %s), not %v", name, f.kind, f.owner.name, want)
 	case f.wire:
 		return Attr[T]{int16(f.offset + 1)}
 	default:
@@ -152,7 +148,7 @@ func LookupAttr[T Word](b *Binder, name string) Attr[T] {
 func (b *Binder) HoldBit(name string) HoldBit {
 	c, bit := b.c, len(b.c.bitNames)
 	if bit == maxHoldBits {
-		b.fail("%w: %s asks for hold bit %q and all %d are taken", ErrLimit, b.to.name(), name, maxHoldBits)
+		b.fail("%w: %s asks for hold bit %q and all %d are taken", ErrLimit, b.to.name, name, maxHoldBits)
 		return 0
 	}
 	c.bitNames = append(c.bitNames, name)
@@ -171,26 +167,23 @@ const noHandler = "microproto: %s binds a handler to a zero event, or no handler
 // Bind binds a handler to an event.
 func Bind[T any](b *Binder, e Event[T], p Priority, h Handler[T]) Binding {
 	if e.id == nil || h == nil {
-		b.fail(noHandler, b.to.name(), e.Name())
+		b.fail(noHandler, b.to.name, e.Name())
 		return Binding{}
 	}
-	ch := ensure(b.c, e)
-	b.c.lastBinding++
-	b.c.binds = append(b.c.binds, bind{ch, newEntry(h, b.to, b.c.lastBinding, p)})
-	return Binding{ch, b.c.lastBinding}
+	ch, n := ensure(b.c, e), newEntry(b.c, h, b.to, p)
+	b.c.binds = append(b.c.binds, bind{ch, n})
+	return Binding{ch, n.number}
 }
 
 // BindNow binds a handler from inside a handler. It runs from the next raise on and belongs
 // to the micro-protocol whose handler is running.
 func BindNow[T any](x *Exec, e Event[T], p Priority, h Handler[T]) (Binding, error) {
 	if e.id == nil || h == nil {
-		return Binding{}, fmt.Errorf(noHandler, x.cur.name(), e.Name())
+		return Binding{}, fmt.Errorf(noHandler, x.cur.name, e.Name())
 	}
-	ch := ensure(x.c, e)
-	x.c.lastBinding++
-	n := newEntry(h, x.cur, x.c.lastBinding, p)
-	if err := ch.insert(n); err != nil {
+	ch, n := ensure(x.c, e), newEntry(x.c, h, x.cur, p)
+	if err := ch.setEntries(append(slices.Clone(ch.entries), n)); err != nil {
 		return Binding{}, err
 	}
-	return Binding{ch, n.id()}, nil
+	return Binding{ch, n.number}, nil
 }

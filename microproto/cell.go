@@ -2,24 +2,23 @@ package microproto
 
 import (
 	"reflect"
+	"slices"
 	"unsafe"
 )
 
-// cell is a shared variable of a composite.
 type cell struct {
 	name  string
 	owner *attachment
 	value any // *T
 }
 
-// fewWords is how many numeric cells share one allocation.
 const wordChunk = 32
 
 // DeclareCell declares a typed cell that the micro-protocols below may look up. It
 // returns the variable, which holds initial.
 func DeclareCell[T any](b *Binder, name string, initial T) *T {
 	if c := b.c.cell(name); c != nil {
-		b.fail("microproto: cell %q is declared twice, by %s and %s", name, c.owner.name(), b.to.name())
+		b.fail("microproto: cell %q is declared twice, by %s and %s", name, c.owner.name, b.to.name)
 	}
 	v := newValue[T](b.c)
 	*v = initial
@@ -29,9 +28,7 @@ func DeclareCell[T any](b *Binder, name string, initial T) *T {
 
 // newValue returns the variable of a cell. Numeric cells of a composite share memory.
 func newValue[T any](c *Composite) *T {
-	switch reflect.TypeFor[T]().Kind() {
-	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64:
+	if k := reflect.TypeFor[T]().Kind(); reflect.Bool <= k && k <= reflect.Float64 {
 		if len(c.words) == 0 {
 			c.words = make([]uint64, wordChunk)
 		}
@@ -45,18 +42,18 @@ func newValue[T any](c *Composite) *T {
 // LookupCell returns a cell that a micro-protocol above declared. The composite fails if
 // there is none of this name and type.
 func LookupCell[T any](b *Binder, name string) *T {
-	switch c := b.c.cell(name); {
-	case c == nil:
-		b.fail("microproto: %s needs cell %q; no micro-protocol above it declares that", b.to.name(), name)
-	default:
-		if p, ok := c.value.(*T); ok {
-			return p
-		}
-		holds := reflect.TypeOf(c.value).Elem()
-		want := reflect.TypeFor[T]()
-		b.fail("microproto: cell %q holds %v (declared by %s), not %v", name, holds, c.owner.name(), want)
+	c := b.c.cell(name)
+	if c == nil {
+		b.fail("microproto: %s needs cell %q; no micro-protocol above it declares that", b.to.name, name)
+		return new(T)
 	}
-	return new(T)
+	p, ok := c.value.(*T)
+	if !ok {
+		b.fail("microproto: cell %q holds %v (declared by %s), not %v", name, reflect.TypeOf(c.value).Elem(),
+			c.owner.name, reflect.TypeFor[T]())
+		return new(T)
+	}
+	return p
 }
 
 // CompositeCell returns a cell to the layer above. ok is false if no micro-protocol
@@ -69,10 +66,9 @@ func CompositeCell[T any](c *Composite, name string) (p *T, ok bool) {
 }
 
 func (c *Composite) cell(name string) *cell {
-	for i := range c.cells {
-		if c.cells[i].name == name {
-			return &c.cells[i]
-		}
+	i := slices.IndexFunc(c.cells, func(v cell) bool { return v.name == name })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &c.cells[i]
 }

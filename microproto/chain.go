@@ -1,39 +1,36 @@
 package microproto
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"unsafe"
 )
 
-// chain holds the handlers of one event in one composite, in order. A change replaces
-// entries and never writes to it, so a running chain keeps its own view: a handler bound
-// meanwhile runs from the next raise on, a handler unbound meanwhile does not run any more.
+// chain holds the handlers of one event in one composite, in order. BindNow and Unbind replace
+// entries and never write to it, so a handler bound while the chain runs runs from the next
+// raise on, and one unbound meanwhile does not run any more.
 type chain struct {
 	event    *eventID
 	entries  []entry
 	deferred deferredRaises // nil before a raise is enqueued or delayed
-	version  uint32         // counts the changes of entries
+	unbound  uint32         // counts the handlers removed from entries
 	messages bool           // the event carries *Message
 }
 
 // entry is a handler of any type. The event's identity implies the type: only NewEvent[T]
 // makes the eventID of an Event[T]. So all chains of a composite lie in one array.
 type entry struct {
-	handle unsafe.Pointer // Handler[T]
-	owner  *attachment
-	tag    uint64 // number of the binding, and its priority in the low bits
+	handle   unsafe.Pointer // Handler[T]
+	owner    *attachment
+	number   uint32 // of the binding
+	priority Priority
 }
 
-const priorityBits = 16
-
-func newEntry[T any](h Handler[T], owner *attachment, id uint64, p Priority) entry {
-	return entry{*(*unsafe.Pointer)(unsafe.Pointer(&h)), owner, id<<priorityBits | uint64(uint16(p))}
+func newEntry[T any](c *Composite, h Handler[T], owner *attachment, p Priority) entry {
+	c.lastBinding++
+	return entry{*(*unsafe.Pointer)(unsafe.Pointer(&h)), owner, c.lastBinding, p}
 }
-
-func (e *entry) id() uint64 { return e.tag >> priorityBits }
-
-func (e *entry) priority() Priority { return Priority(e.tag) }
 
 // handler returns the handler of an entry of a chain whose event carries T.
 func handler[T any](e *entry) Handler[T] { return *(*Handler[T])(unsafe.Pointer(&e.handle)) }
@@ -44,7 +41,6 @@ type deferredRaises interface {
 	runTimer(x *Exec, ch *chain, arg any)
 }
 
-// raiseQueue holds the arguments of enqueued raises.
 type raiseQueue[T any] struct{ ring[deferredRaise[T]] }
 
 // deferredRaise is an enqueued raise. messageID identifies the message that it carries, 0
@@ -93,7 +89,6 @@ func (t *chainTable) find(e *eventID) *chain {
 	}
 }
 
-// ensure returns the event's chain and creates it if necessary.
 func ensure[T any](c *Composite, e Event[T]) *chain {
 	t := &c.chains
 	if ch := t.find(e.id); ch != nil {
@@ -127,7 +122,6 @@ func (t *chainTable) place(k int) {
 	t.slots[i] = int32(k + 1)
 }
 
-// queueOf returns the queue of a chain's deferred raises.
 func queueOf[T any](ch *chain) *raiseQueue[T] {
 	if ch.deferred == nil {
 		ch.deferred = new(raiseQueue[T])
@@ -135,48 +129,39 @@ func queueOf[T any](ch *chain) *raiseQueue[T] {
 	return ch.deferred.(*raiseQueue[T])
 }
 
-// order compares two entries by the order in which they run.
-func (e *entry) order(f *entry) int {
-	switch {
-	case e.priority() != f.priority():
-		return int(e.priority()) - int(f.priority())
-	case e.owner.order != f.owner.order:
-		return e.owner.order - f.owner.order
-	case e.id() < f.id():
-		return -1
-	}
-	return 1
-}
-
-func (ch *chain) full() error {
-	if len(ch.entries) >= maxHandlers {
+// setEntries sorts the entries of a chain by priority, attachment and binding.
+func (ch *chain) setEntries(entries []entry) error {
+	if len(entries) > maxHandlers {
 		return fmt.Errorf("%w: event %s has %d handlers already", ErrLimit, ch.event.name, maxHandlers)
 	}
+	slices.SortStableFunc(entries, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(a.priority, b.priority), a.owner.order-b.owner.order)
+	})
+	ch.entries = entries
 	return nil
 }
 
-func (ch *chain) insert(e entry) error {
-	if err := ch.full(); err != nil {
-		return err
-	}
-	at, _ := slices.BinarySearchFunc(ch.entries, e, func(a, b entry) int { return a.order(&b) })
-	entries := make([]entry, 0, len(ch.entries)+1)
-	entries = append(append(append(entries, ch.entries[:at]...), e), ch.entries[at:]...)
-	ch.entries, ch.version = entries, ch.version+1
-	return nil
+func (ch *chain) index(number uint32) int {
+	return slices.IndexFunc(ch.entries, func(e entry) bool { return e.number == number })
 }
 
-func (ch *chain) unbind(id uint64) bool {
-	at := slices.IndexFunc(ch.entries, func(e entry) bool { return e.id() == id })
-	if at < 0 {
-		return false
-	}
-	ch.entries, ch.version = slices.Delete(slices.Clone(ch.entries), at, at+1), ch.version+1
-	return true
+// Binding is one handler bound to one event.
+type Binding struct {
+	chain  *chain
+	number uint32
 }
 
-func (ch *chain) bound(id uint64) bool {
-	return slices.ContainsFunc(ch.entries, func(e entry) bool { return e.id() == id })
+// Unbind removes the handler. In a chain that is running, a handler that has not run yet
+// does not run any more. A second call, or one on a zero Binding, does nothing.
+func (b Binding) Unbind(x *Exec) {
+	if b.chain == nil {
+		return
+	}
+	if at := b.chain.index(b.number); at >= 0 {
+		b.chain.entries = slices.Delete(slices.Clone(b.chain.entries), at, at+1)
+		b.chain.unbound++
+		x.trace(TraceRecord{Kind: TraceUnbind})
+	}
 }
 
 // bind is a handler of a composite that is being made.
@@ -188,41 +173,17 @@ type bind struct {
 // insertAll inserts the handlers of a new composite into their chains. All entries lie in
 // one array, those of a chain next to each other.
 func (c *Composite) insertAll(binds []bind) error {
-	all := make([]entry, len(binds))
-	for i := range binds {
-		binds[i].to.version++
-	}
-	from := 0
+	all := make([]entry, 0, len(binds))
 	for k := range c.chains.n {
-		ch := c.chains.at(k)
-		to := from + int(ch.version)
-		ch.entries = all[from:from:to]
-		from = to
-	}
-	for i := range binds {
-		b := &binds[i]
-		if err := b.to.full(); err != nil {
-			return fmt.Errorf("attach %s: %w", b.entry.owner.name(), err)
+		ch, from := c.chains.at(k), len(all)
+		for _, b := range binds {
+			if b.to == ch {
+				all = append(all, b.entry)
+			}
 		}
-		e := append(b.to.entries, b.entry)
-		for j := len(e) - 1; j > 0 && e[j].order(&e[j-1]) < 0; j-- {
-			e[j], e[j-1] = e[j-1], e[j]
+		if err := ch.setEntries(all[from:len(all):len(all)]); err != nil {
+			return fmt.Errorf("attach %s: %w", all[from+maxHandlers].owner.name, err)
 		}
-		b.to.entries = e
 	}
 	return nil
-}
-
-// Binding is one handler bound to one event.
-type Binding struct {
-	chain *chain
-	id    uint64
-}
-
-// Unbind removes the handler. In a chain that is running, a handler that has not run yet
-// does not run any more. A second call, or one on a zero Binding, does nothing.
-func (b Binding) Unbind(x *Exec) {
-	if b.chain != nil && b.chain.unbind(b.id) && x.tracer != nil {
-		x.trace(TraceRecord{Kind: TraceUnbind, Protocol: x.cur.name()})
-	}
 }

@@ -1,6 +1,7 @@
 package microproto
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -46,19 +47,18 @@ type Composite struct {
 	inlineSlots [inlineSlots]int32
 	chains      chainTable
 
-	trainsLive int            // live messages that are trains
-	stepped    []steppedField // wire attributes that grow within a train
-	drops      []Drops
-	rand       *rand.Rand // nil before the first use
-	endpoint   Endpoint
-	attached   []*attachment
-	cells      []cell
-	fields     []field
-	bitNames   []string // by bit
-	locals     int      // local attributes
+	stepped  []steppedField // wire attributes that grow within a train
+	drops    []Drops
+	rand     *rand.Rand // nil before the first use
+	endpoint Endpoint
+	attached []*attachment
+	cells    []cell
+	fields   []field
+	bitNames []string // by bit
+	locals   int      // local attributes
 
-	lastBinding uint64
 	binds       []bind // during NewComposite
+	lastBinding uint32 // number of the last Binding
 	words       []uint64
 	predicted   [MaxHeaderBytes]byte
 }
@@ -94,7 +94,7 @@ func NewComposite(config Config, mps ...MicroProtocol) (*Composite, error) {
 	c.pool.limit = limits.Messages
 	c.x = Exec{c: c, tracer: config.Tracer, cur: &c.self, maxDepth: limits.RaiseDepth}
 	c.attached = make([]*attachment, 0, len(mps))
-	resume := newEntry((*Exec).resume, &c.self, 0, Normal)
+	resume := newEntry(c, (*Exec).resume, &c.self, Normal)
 	c.binds = append(make([]bind, 0, initialBinds), bind{ensure(c, forwardOn), resume})
 	b := &Binder{c: c}
 	for _, mp := range mps {
@@ -113,7 +113,6 @@ func NewComposite(config Config, mps ...MicroProtocol) (*Composite, error) {
 // initialBinds is the number of handlers that few composites exceed.
 const initialBinds = 64
 
-// begin starts an entry point.
 func (c *Composite) begin(now Instant) error {
 	if c.running {
 		return ErrReentrant
@@ -178,33 +177,23 @@ func (c *Composite) Close(now Instant) error {
 		}
 		_ = c.finish()
 	}
-	c.timers.clear()
-	c.queue = ring[*chain]{}
-	for _, m := range c.alive() {
-		if m.state == stateLive {
-			c.x.Drop(m, "closed")
-		}
+	for len(c.timers.heap) > 0 {
+		c.timers.remove(c.timers.heap[0])
 	}
-	return c.err
-}
-
-// alive returns the messages that have not ended, oldest first.
-func (c *Composite) alive() []*Message {
-	var out []*Message
+	c.queue = ring[*chain]{}
+	var left []*Message
 	for _, chunk := range c.pool.chunks {
 		for i := range chunk {
-			if m := &chunk[i]; m.state != stateFree && !m.ended {
-				out = append(out, m)
+			if m := &chunk[i]; m.state == stateLive && !m.ended {
+				left = append(left, m)
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b *Message) int {
-		if a.id < b.id {
-			return -1
-		}
-		return 1
-	})
-	return out
+	slices.SortFunc(left, func(a, b *Message) int { return cmp.Compare(a.id, b.id) })
+	for _, m := range left {
+		c.x.Drop(m, "closed")
+	}
+	return c.err
 }
 
 // Message returns a fresh message. The caller sets its Payload and attributes and passes
@@ -233,11 +222,7 @@ func (c *Composite) Submit(now Instant, m *Message) error {
 		return err
 	}
 	c.counters.Submitted++
-	if ch := c.chains.find(MessageFromUser.id); ch == nil || len(ch.entries) == 0 {
-		c.x.Drop(m, "unhandled")
-	} else {
-		Raise(&c.x, MessageFromUser, m)
-	}
+	c.x.raiseOrDrop(MessageFromUser, m)
 	return c.finish()
 }
 
@@ -290,9 +275,7 @@ func (c *Composite) input(f Frame) {
 	copy(m.header, f.Data)
 	m.Payload = f.Data[h:]
 	if f.Segment > 0 {
-		c.trainsLive++
-		m.segments = int32((len(f.Data) + f.Segment - 1) / f.Segment)
-		m.unit = int32(f.Segment - h)
+		m.setTrain(f.Count(), f.Segment-h)
 		m.stride = int32(f.Segment)
 	}
 	c.counters.SegmentsIn += uint64(m.Segments())
@@ -306,9 +289,7 @@ func (c *Composite) refuseFrame(f *Frame, reason string) {
 	f.Release()
 	c.counters.FramesRefused++
 	c.countDrop(reason)
-	if c.x.tracer != nil {
-		c.x.trace(TraceRecord{Kind: TraceDrop, Detail: reason})
-	}
+	c.x.trace(TraceRecord{Kind: TraceDrop, Detail: reason})
 }
 
 // Advance fires the timers that are due at now. A timer that a handler sets meanwhile
@@ -375,13 +356,10 @@ func (c *Composite) Do(now Instant, f func(x *Exec)) error {
 func (c *Composite) Names() []string {
 	out := make([]string, len(c.attached))
 	for i, a := range c.attached {
-		out[i] = a.name()
+		out[i] = a.name
 	}
 	return out
 }
-
-// Name returns Config.Name.
-func (c *Composite) Name() string { return c.config.Name }
 
 // Protocol returns the micro-protocol of that name, nil if there is none.
 func (c *Composite) Protocol(name string) MicroProtocol {
@@ -393,7 +371,7 @@ func (c *Composite) Protocol(name string) MicroProtocol {
 
 func (c *Composite) lookup(name string) *attachment {
 	for _, a := range c.attached {
-		if a.label == name {
+		if a.name == name {
 			return a
 		}
 	}
@@ -420,7 +398,6 @@ func (c *Composite) Counters() Counters {
 // Err returns the error of a failed composite, nil otherwise.
 func (c *Composite) Err() error { return c.err }
 
-// holdNames returns the names of hold bits, for traces.
 func (c *Composite) holdNames(h HoldBit) string {
 	var names []string
 	for i := range maxHoldBits {

@@ -51,16 +51,14 @@ func (x *Exec) MaxPayload() int { return x.c.MaxPayload() }
 // Halt stops the current chain after this handler.
 func (x *Exec) Halt() {
 	x.stop |= stopHalted
-	if x.tracer != nil {
-		x.trace(TraceRecord{Kind: TraceHalt, Protocol: x.cur.name()})
-	}
+	x.trace(TraceRecord{Kind: TraceHalt})
 }
 
 // Cancel cancels a pending timer. It reports whether there was one.
 func (x *Exec) Cancel(id TimerID) bool {
 	ok := x.c.timers.cancel(id)
 	if ok && x.tracer != nil {
-		x.trace(TraceRecord{Kind: TraceCancel, Protocol: x.cur.name()})
+		x.trace(TraceRecord{Kind: TraceCancel})
 	}
 	return ok
 }
@@ -93,7 +91,5 @@ func (x *Exec) Fail(err error) {
 		return
 	}
 	x.c.err = fmt.Errorf("composite %s: %w", x.c.config.Name, err)
-	if x.tracer != nil {
-		x.trace(TraceRecord{Kind: TraceFail, Protocol: x.cur.name(), Detail: err.Error()})
-	}
+	x.trace(TraceRecord{Kind: TraceFail, Detail: err.Error()})
 }

@@ -10,7 +10,7 @@ var forwardOn = NewEvent[*Message]("message.released")
 func (x *Exec) Hold(m *Message, h HoldBit) {
 	m.hold |= h
 	if x.tracer != nil {
-		x.trace(TraceRecord{Kind: TraceHold, Protocol: x.cur.name(), Message: m.id, Detail: x.c.holdNames(h)})
+		x.trace(TraceRecord{Kind: TraceHold, Message: m.id, Detail: x.c.holdNames(h)})
 	}
 }
 
@@ -20,7 +20,7 @@ func (x *Exec) Release(m *Message, h HoldBit) {
 	had := m.hold
 	m.hold &^= h
 	if x.tracer != nil {
-		x.trace(TraceRecord{Kind: TraceRelease, Protocol: x.cur.name(), Message: m.id, Detail: x.c.holdNames(h)})
+		x.trace(TraceRecord{Kind: TraceRelease, Message: m.id, Detail: x.c.holdNames(h)})
 	}
 	if had != 0 && m.hold == 0 && m.stage == stageWaiting {
 		Enqueue(x, forwardOn, m)
@@ -38,7 +38,7 @@ func (x *Exec) Forward(m *Message) {
 		return
 	}
 	if x.tracer != nil {
-		x.trace(TraceRecord{Kind: TraceForward, Protocol: x.cur.name(), Message: m.id, Detail: x.c.holdNames(m.hold)})
+		x.trace(TraceRecord{Kind: TraceForward, Message: m.id, Detail: x.c.holdNames(m.hold)})
 	}
 	m.stage = stageWaiting
 	x.c.held++
@@ -58,6 +58,10 @@ func (x *Exec) resume(m *Message) {
 	if m.dir == Up {
 		e = SegmentToUser
 	}
+	x.raiseOrDrop(e, m)
+}
+
+func (x *Exec) raiseOrDrop(e Event[*Message], m *Message) {
 	if ch := x.c.chains.find(e.id); ch == nil || len(ch.entries) == 0 {
 		x.Drop(m, "unhandled")
 		return
@@ -75,24 +79,14 @@ func (x *Exec) resume(m *Message) {
 // ErrBusy: Limits.Outputs is reached, or there is no frame now. ErrTooLong: header and
 // payload exceed the MTU.
 func (x *Exec) Transmit(m *Message) error {
-	c := x.c
-	if m.ended || m.state != stateLive {
-		return x.ownershipViolation("transmit", m)
+	if err := x.transmittable(m, 0); err != nil {
+		return err
 	}
-	k := m.Segments()
-	if one := len(m.header) + m.Unit(); one > c.config.MTU {
-		return c.tooLong(m.Unit())
-	}
+	c, k := x.c, m.Segments()
 	n := k*len(m.header) + m.Length()
-	if len(c.outputs) >= c.limits.Outputs {
-		c.counters.TransmitsRefused++
-		return ErrBusy
-	}
-	f, ok := Frame{}, false
-	if k == 1 {
-		f, ok = m.frame.prepend(m.Payload, len(m.header))
-	}
-	if ok {
+	var f Frame
+	if k == 1 && m.frame.hasRoom(m.Payload, len(m.header), 0) {
+		f = m.frame.buf.Frame(0, m.frame.off-len(m.header), n)
 		copy(f.Data, m.header)
 	} else {
 		flat := n
@@ -100,13 +94,11 @@ func (x *Exec) Transmit(m *Message) error {
 		if gathers {
 			flat = k * len(m.header)
 		}
-		f = c.config.Frames.Acquire(flat)
-		if len(f.Data) < flat {
-			f.Release()
+		var ok bool
+		if f, ok = acquire(c.config.Frames, flat); !ok {
 			c.counters.TransmitsRefused++
 			return ErrBusy
 		}
-		f.Data = f.Data[:flat]
 		if gathers {
 			f.Body, f.Header = m.Payload, len(m.header)
 		}
@@ -119,14 +111,33 @@ func (x *Exec) Transmit(m *Message) error {
 			copy(f.Data[copy(f.Data, m.header):], m.Payload)
 		}
 	}
-	f.Peer = 0
-	c.counters.Transmitted += uint64(k)
-	c.counters.BytesOut += uint64(n)
-	c.outputs = append(c.outputs, Output{Kind: OutFrame, Frame: f})
-	if x.tracer != nil {
-		x.trace(TraceRecord{Kind: TraceTransmit, Protocol: x.cur.name(), Message: m.id, Length: n, Header: m.header})
+	x.output(m, &f, n)
+	return nil
+}
+
+// transmittable reports whether a frame of m, with tail more bytes, can be output.
+func (x *Exec) transmittable(m *Message, tail int) error {
+	if err := x.owned("transmit", m); err != nil {
+		return err
+	}
+	c, unit := x.c, m.Unit()+tail
+	if len(m.header)+unit > c.config.MTU {
+		return c.tooLong(unit)
+	}
+	if len(c.outputs) >= c.limits.Outputs {
+		c.counters.TransmitsRefused++
+		return ErrBusy
 	}
 	return nil
+}
+
+func (x *Exec) output(m *Message, f *Frame, n int) {
+	c := x.c
+	f.Peer = 0
+	c.counters.Transmitted += uint64(m.Segments())
+	c.counters.BytesOut += uint64(n)
+	c.outputs = append(c.outputs, Output{Kind: OutFrame, Frame: *f})
+	x.traceMessage(TraceTransmit, m, n, "")
 }
 
 // Own copies m's payload into a frame of Config.Frames, with room in front for the header,
@@ -134,37 +145,41 @@ func (x *Exec) Transmit(m *Message) error {
 // bytes after the call; Transmit then does not copy again. ErrBusy: there is no frame now,
 // and m is unchanged. ErrTooLong: header and payload exceed the MTU.
 func (x *Exec) Own(m *Message) error {
-	if m.ended || m.state != stateLive {
-		return x.ownershipViolation("own", m)
+	if err := x.owned("own", m); err != nil {
+		return err
 	}
 	h, n := len(m.header), len(m.header)+len(m.Payload)
 	if n > x.c.config.MTU {
 		return x.c.tooLong(len(m.Payload))
 	}
-	f := x.c.config.Frames.Acquire(n)
-	if len(f.Data) < n {
-		f.Release()
+	f, ok := acquire(x.c.config.Frames, n)
+	if !ok {
 		return ErrBusy
 	}
 	copy(f.Data[h:], m.Payload)
 	m.frame.Release()
-	f.Data, f.off = f.Data[h:n], f.off+h
-	m.frame, m.Payload = f, f.Data
+	m.frame = f.Slice(h, n)
+	m.Payload = m.frame.Data
 	return nil
 }
 
 // Extend returns m's payload with n more bytes at its end, for a trailer, if m has the only
 // reference to the memory of both; nil otherwise. Set Message.Payload to the result to
 // transmit the trailer.
-func (x *Exec) Extend(m *Message, n int) []byte { return m.frame.extend(m.Payload, n) }
+func (x *Exec) Extend(m *Message, n int) []byte {
+	if !m.frame.hasRoom(m.Payload, 0, n) {
+		return nil
+	}
+	end := m.frame.off + len(m.Payload) + n
+	return m.frame.buf.Bytes[m.frame.off:end:end]
+}
 
 // Deliver appends m to the outputs, for the layer above, which returns it with
 // Composite.Recycle. Its payload must not change until then. Beyond Limits.Outputs m is
 // dropped for the reason "outputs".
 func (x *Exec) Deliver(m *Message) {
 	c := x.c
-	if m.ended || m.state != stateLive {
-		_ = x.ownershipViolation("deliver", m)
+	if x.owned("deliver", m) != nil {
 		return
 	}
 	if len(c.outputs) >= c.limits.Outputs {
@@ -178,43 +193,42 @@ func (x *Exec) Deliver(m *Message) {
 	m.state = stateUser
 	c.counters.Delivered++
 	c.outputs = append(c.outputs, Output{Kind: OutMessage, Message: m})
-	if x.tracer != nil {
-		x.trace(TraceRecord{Kind: TraceDeliver, Protocol: x.cur.name(), Message: m.id, Length: len(m.Payload)})
-	}
+	x.traceMessage(TraceDeliver, m, len(m.Payload), "")
 }
 
 // Done ends a message that was transmitted, acknowledged or consumed. Running chains that
 // carry it stop.
 func (x *Exec) Done(m *Message) {
-	if m.ended || m.state != stateLive {
-		_ = x.ownershipViolation("done", m)
+	if x.owned("done", m) != nil {
 		return
 	}
 	x.c.counters.Done++
-	if x.tracer != nil {
-		x.trace(TraceRecord{Kind: TraceDone, Protocol: x.cur.name(), Message: m.id})
-	}
+	x.traceMessage(TraceDone, m, 0, "")
 	x.c.end(m)
 }
 
 // Drop ends a message without success and counts the reason, a constant string. Running
 // chains that carry the message stop.
 func (x *Exec) Drop(m *Message, reason string) {
-	if m.ended || m.state != stateLive {
-		_ = x.ownershipViolation("drop", m)
+	if x.owned("drop", m) != nil {
 		return
 	}
 	x.c.counters.Dropped++
 	x.c.countDrop(reason)
-	if x.tracer != nil {
-		x.trace(TraceRecord{Kind: TraceDrop, Protocol: x.cur.name(), Message: m.id, Detail: reason})
-	}
+	x.traceMessage(TraceDrop, m, 0, reason)
 	x.c.end(m)
 }
 
-// ownershipViolation fails the composite: a micro-protocol used a message that it does not own.
+// owned fails the composite unless the running micro-protocol owns the message.
+func (x *Exec) owned(what string, m *Message) error {
+	if m.ended || m.state != stateLive {
+		return x.ownershipViolation(what, m)
+	}
+	return nil
+}
+
 func (x *Exec) ownershipViolation(what string, m *Message) error {
-	err := fmt.Errorf("%w: %s of message %d by %s", ErrMessage, what, m.id, x.cur.name())
+	err := fmt.Errorf("%w: %s of message %d by %s", ErrMessage, what, m.id, x.cur.name)
 	x.Fail(err)
 	return err
 }
@@ -226,18 +240,13 @@ func (c *Composite) end(m *Message) {
 		c.held--
 	}
 	m.ended = true
-	if m.segments > 1 {
-		c.trainsLive--
-	}
 	m.frame.Release()
 	m.Payload = nil
 	c.pool.live--
 	if m.refs == 0 {
-		c.free(m)
+		c.pool.put(m)
 	}
 }
-
-func (c *Composite) free(m *Message) { c.pool.put(m) }
 
 func (c *Composite) tooLong(payload int) error {
 	return fmt.Errorf("%w: composite %s: header %d + payload %d > %d bytes",

@@ -32,22 +32,18 @@ func (f Frame) Flatten(from FrameSource) Frame {
 	if f.Body == nil {
 		return f
 	}
-	g := from.Acquire(f.Bytes())
-	if len(g.Data) < f.Bytes() {
-		g.Release()
+	g, ok := acquire(from, f.Bytes())
+	if !ok {
 		f.Release()
 		return Frame{}
 	}
-	g.Data = g.Data[:f.Bytes()]
 	at := 0
 	for i := range f.Count() {
 		header, payload := f.Piece(i)
 		at += copy(g.Data[at:], header)
 		at += copy(g.Data[at:], payload)
 	}
-	g.Peer = f.Peer
-	g.Mode = f.Mode
-	g.Value = f.Value
+	g.Peer, g.Mode, g.Value = f.Peer, f.Mode, f.Value
 	if f.Count() > 1 {
 		g.Segment = f.Segment
 	}

@@ -18,7 +18,6 @@ func (c *Composite) SubmitFrame(now Instant, f Frame) (err error) {
 	}
 	m.frame, m.Payload = f, f.Data
 	if n := f.Count(); n > 1 {
-		c.trainsLive++
 		m.setTrain(n, f.Segment)
 	}
 	return c.Submit(now, m)

@@ -137,7 +137,7 @@ func TestLayersTalk(t *testing.T) {
 		for _, c := range e {
 			require.NoError(t, c.Close(0))
 			n := c.Counters()
-			require.True(t, n.Balanced(), "%s: %+v", c.Name(), n)
+			require.True(t, n.Balanced(), "%+v", n)
 			require.Zero(t, n.Live)
 			for _, d := range n.Drops {
 				require.Equal(t, "letter", d.Reason)

@@ -22,7 +22,7 @@ func (c *Composite) Layout() []Region {
 	var out []Region
 	for _, f := range c.fields {
 		if f.wire {
-			out = append(out, Region{f.owner.name(), f.name, f.offset, f.size})
+			out = append(out, Region{f.owner.name, f.name, f.offset, f.size})
 		}
 	}
 	return out
@@ -42,7 +42,7 @@ func (c *Composite) Fingerprint() uint64 {
 	number := func(n int) { _, _ = h.Write(binary.BigEndian.AppendUint32(nil, uint32(n))) }
 	text := func(s string) { number(len(s)); _, _ = h.Write([]byte(s)) }
 	for _, a := range c.attached {
-		text(a.name())
+		text(a.name)
 		number(int(a.version))
 		for _, f := range c.fields {
 			if f.wire && f.owner == a {

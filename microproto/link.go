@@ -121,30 +121,12 @@ func (f Frame) Slice(from, to int) Frame {
 	return f
 }
 
-// prepend returns a frame over payload and the n bytes before it, if payload lies in f's
-// buffer with that much room in front and f has the only reference to the buffer.
-func (f Frame) prepend(payload []byte, n int) (Frame, bool) {
+// hasRoom reports whether payload lies in f's buffer with that many bytes before and after it,
+// and f has the only reference to the buffer.
+func (f *Frame) hasRoom(payload []byte, before, after int) bool {
 	b := f.buf
-	if b == nil || len(payload) == 0 || f.off < n || b.refs.Load() != 1 {
-		return Frame{}, false
-	}
-	if f.off+len(payload) > len(b.Bytes) || &b.Bytes[f.off] != &payload[0] {
-		return Frame{}, false
-	}
-	return b.Frame(f.Peer, f.off-n, n+len(payload)), true
-}
-
-// extend returns payload and the n bytes after it, if payload lies in f's buffer with that
-// much room and f has the only reference to the buffer; nil otherwise.
-func (f Frame) extend(payload []byte, n int) []byte {
-	b, end := f.buf, f.off+len(payload)+n
-	if b == nil || len(payload) == 0 || f.off < 0 || end > len(b.Bytes) {
-		return nil
-	}
-	if b.refs.Load() != 1 || &b.Bytes[f.off] != &payload[0] {
-		return nil
-	}
-	return b.Bytes[f.off:end:end]
+	return b != nil && len(payload) > 0 && f.off >= before && f.off+len(payload)+after <= len(b.Bytes) &&
+		b.refs.Load() == 1 && &b.Bytes[f.off] == &payload[0]
 }
 
 // plainFrames is the FrameSource of composites without Config.Frames.
@@ -158,6 +140,17 @@ func (s plainFrames) Acquire(n int) Frame {
 // Data and the link's headroom in front of them; without Data if there is no memory now.
 type FrameSource interface {
 	Acquire(n int) Frame
+}
+
+// acquire returns a frame with n bytes of Data; ok is false if there is no memory now.
+func acquire(from FrameSource, n int) (f Frame, ok bool) {
+	f = from.Acquire(n)
+	if len(f.Data) < n {
+		f.Release()
+		return Frame{}, false
+	}
+	f.Data = f.Data[:n]
+	return f, true
 }
 
 // Link is a physical layer. Send and Recv may be called at the same time from different

@@ -103,7 +103,6 @@ func (p *pool) get() *Message {
 	return m
 }
 
-// put adds an ended message to the free list.
 func (p *pool) put(m *Message) {
 	m.frame = Frame{}
 	m.hold, m.localSet = 0, 0
@@ -120,17 +119,10 @@ func (p *pool) grow() {
 	chunk := make([]Message, n)
 	p.chunks = append(p.chunks, chunk)
 	p.made += n
-	p.assignHeaders(chunk)
-	for i := range chunk {
-		m := &chunk[n-1-i]
+	headers := make([]byte, n*p.hdrSize)
+	for i := n - 1; i >= 0; i-- {
+		m := &chunk[i]
+		m.header = headers[i*p.hdrSize : (i+1)*p.hdrSize : (i+1)*p.hdrSize]
 		m.next, p.free = p.free, m
-	}
-}
-
-// assignHeaders gives the messages of a chunk their header bytes.
-func (p *pool) assignHeaders(chunk []Message) {
-	slab := make([]byte, len(chunk)*p.hdrSize)
-	for i := range chunk {
-		chunk[i].header = slab[i*p.hdrSize : (i+1)*p.hdrSize : (i+1)*p.hdrSize]
 	}
 }

@@ -12,7 +12,7 @@ import (
 func Raise[T any](x *Exec, e Event[T], arg T) (completed bool) {
 	ch := x.c.chains.find(e.id)
 	if x.tracer != nil {
-		x.trace(TraceRecord{Kind: TraceRaise, Event: e.Name(), Protocol: x.cur.name(), Message: messageID(arg)})
+		x.trace(TraceRecord{Kind: TraceRaise, Event: e.Name(), Message: messageID(arg)})
 	}
 	if ch == nil {
 		return x.stop&stopFailed == 0
@@ -37,7 +37,7 @@ func Enqueue[T any](x *Exec, e Event[T], arg T) {
 		id = messageID(arg)
 	}
 	if x.tracer != nil {
-		x.trace(TraceRecord{Kind: TraceEnqueue, Event: e.Name(), Protocol: x.cur.name(), Message: id})
+		x.trace(TraceRecord{Kind: TraceEnqueue, Event: e.Name(), Message: id})
 	}
 	queueOf[T](ch).push(deferredRaise[T]{arg, id})
 	c.queue.push(ch)
@@ -63,7 +63,7 @@ func RaiseAfter[T any](x *Exec, e Event[*T], d time.Duration, arg *T) TimerID {
 		x.c.counters.TimersRefused++
 	}
 	if x.tracer != nil {
-		x.trace(TraceRecord{Kind: TraceSchedule, Event: e.Name(), Protocol: x.cur.name(), Message: id, Delay: d})
+		x.trace(TraceRecord{Kind: TraceSchedule, Event: e.Name(), Message: id, Delay: d})
 	}
 	return t
 }
@@ -91,19 +91,17 @@ func runChain[T any](ch *chain, x *Exec, arg T) bool {
 	if m != nil {
 		m.refs++
 	}
-	entries, version := ch.entries, ch.version
+	entries, unbound := ch.entries, ch.unbound
 	for i := range entries {
 		e := &entries[i]
-		if ch.version != version && !ch.bound(e.id()) {
+		if ch.unbound != unbound && ch.index(e.number) < 0 {
 			continue
 		}
 		x.cur = e.owner
 		if x.tracer == nil {
 			handler[T](e)(x, arg)
 		} else {
-			r := ch.traceHandle(x, e, m)
-			handler[T](e)(x, arg)
-			traceReturn(x, r)
+			runTraced(ch, x, e, m, arg)
 		}
 		if x.stop != 0 || m != nil && m.ended {
 			break
@@ -117,32 +115,27 @@ func runChain[T any](ch *chain, x *Exec, arg T) bool {
 		return completed
 	}
 	if m.refs--; m.ended && m.refs == 0 {
-		x.c.free(m)
+		x.c.pool.put(m)
 	}
 	return completed
 }
 
-// traceHandle traces the start of a handler, traceReturn its return, with the message that
-// it had at the start.
-func (ch *chain) traceHandle(x *Exec, e *entry, m *Message) TraceRecord {
-	r := TraceRecord{Kind: TraceHandle, Event: ch.event.name, Protocol: e.owner.name()}
+// runTraced runs a handler and traces its start and its return, with the message that it had
+// at the start.
+func runTraced[T any](ch *chain, x *Exec, e *entry, m *Message, arg T) {
+	r := TraceRecord{Kind: TraceHandle, Event: ch.event.name}
 	if m != nil {
 		r.Message, r.Header = m.id, m.header
 	}
 	x.trace(r)
-	return r
-}
-
-func traceReturn(x *Exec, r TraceRecord) {
-	if x.tracer != nil {
-		r.Kind = TraceReturn
-		x.trace(r)
-	}
+	handler[T](e)(x, arg)
+	r.Kind = TraceReturn
+	x.trace(r)
 }
 
 func (x *Exec) refuse(e *eventID) bool {
 	if x.stop&stopFailed == 0 {
-		x.Fail(fmt.Errorf("%w: %d nested raises (at %s, by %s)", ErrLimit, x.maxDepth, e.name, x.cur.name()))
+		x.Fail(fmt.Errorf("%w: %d nested raises (at %s, by %s)", ErrLimit, x.maxDepth, e.name, x.cur.name))
 	}
 	return false
 }

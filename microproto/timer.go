@@ -57,24 +57,16 @@ func (t *timers) add(n timer, limit int) TimerID {
 	return TimerID(uint64(n.generation)<<32 | uint64(i+1))
 }
 
-// lookup returns the slot of a pending timer, -1 for a stale id.
-func (t *timers) lookup(id TimerID) int32 {
+// cancel cancels a pending timer. It reports whether the id is of one.
+func (t *timers) cancel(id TimerID) bool {
 	i := int64(uint32(id)) - 1
 	if i < 0 || i >= int64(len(t.slots)) {
-		return -1
-	}
-	if p := &t.slots[i]; p.heapIndex < 0 || p.generation != uint32(id>>32) {
-		return -1
-	}
-	return int32(i)
-}
-
-func (t *timers) cancel(id TimerID) bool {
-	i := t.lookup(id)
-	if i < 0 {
 		return false
 	}
-	t.remove(i)
+	if p := &t.slots[i]; p.heapIndex < 0 || p.generation != uint32(id>>32) {
+		return false
+	}
+	t.remove(int32(i))
 	return true
 }
 
@@ -96,13 +88,6 @@ func (t *timers) deadline() Instant {
 		return Never
 	}
 	return t.slots[t.heap[0]].deadline
-}
-
-// clear cancels every timer.
-func (t *timers) clear() {
-	for len(t.heap) > 0 {
-		t.remove(t.heap[len(t.heap)-1])
-	}
 }
 
 func (t *timers) remove(i int32) {

@@ -1,6 +1,7 @@
 package microproto
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -88,7 +89,23 @@ func (r TraceRecord) String() string {
 	return b.String()
 }
 
+// trace passes a step to the tracer, if there is one. r.Protocol is that of the running handler
+// unless it is set.
 func (x *Exec) trace(r TraceRecord) {
-	r.Depth = x.depth
-	x.tracer.Trace(x.c.now, r)
+	if x.tracer != nil {
+		r.Depth, r.Protocol = x.depth, cmp.Or(r.Protocol, x.cur.name)
+		x.tracer.Trace(x.c.now, r)
+	}
+}
+
+// traceMessage traces a step of a message. It is inlined: hot paths only test for a tracer.
+func (x *Exec) traceMessage(kind TraceKind, m *Message, length int, detail string) {
+	if x.tracer != nil {
+		x.traceStep(kind, m, length, detail)
+	}
+}
+
+//go:noinline
+func (x *Exec) traceStep(kind TraceKind, m *Message, length int, detail string) {
+	x.trace(TraceRecord{Kind: kind, Message: m.id, Length: length, Detail: detail, Header: m.header})
 }

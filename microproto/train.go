@@ -83,7 +83,6 @@ func (x *Exec) TrainSegments(unit int) int {
 func (x *Exec) FormTrain(m *Message, unit int) {
 	n := (len(m.Payload) + unit - 1) / unit
 	if n > 1 && m.segments <= 1 {
-		x.c.trainsLive++
 		m.setTrain(n, unit)
 	}
 }
@@ -98,21 +97,26 @@ func (m *Message) setTrain(n, unit int) {
 // Part returns a new message for segment i of a train. It has the stepped header, the same
 // local attributes and shares the memory. ErrPool: Limits.Messages are live.
 func (x *Exec) Part(m *Message, i int) (*Message, error) {
+	p, err := x.part(m, i, m.Piece(i))
+	if err == nil && m.stage == stageResumed {
+		p.stage = stageResumed
+	}
+	return p, err
+}
+
+// part returns a new message with a payload of m, whose first segment is segment i of m.
+func (x *Exec) part(m *Message, i int, payload []byte) (*Message, error) {
 	p, err := x.NewMessage(m.dir)
 	if err != nil {
 		return nil, err
 	}
 	copy(p.header, m.header)
 	x.c.stepHeader(p.header, i, m.Unit())
-	x.Share(p, m, m.Piece(i))
+	x.Share(p, m, payload)
 	p.localSet, p.local = m.localSet, m.local
-	if m.stage == stageResumed {
-		p.stage = stageResumed
-	}
 	return p, nil
 }
 
-// steppedField is a wire attribute that grows within a train.
 type steppedField struct {
 	offset, size int
 	bytes        bool // it grows by the bytes of a payload, otherwise by one
@@ -130,18 +134,11 @@ func (c *Composite) stepHeader(h []byte, i, unit int) {
 			binary.BigEndian.PutUint32(b, binary.BigEndian.Uint32(b)+uint32(n))
 			continue
 		}
-		p.step(b, n)
-	}
-}
-
-func (p *steppedField) step(b []byte, n uint64) {
-	switch p.size {
-	case 1:
-		b[0] += byte(n)
-	case 2:
-		binary.BigEndian.PutUint16(b, binary.BigEndian.Uint16(b)+uint16(n))
-	case 8:
-		binary.BigEndian.PutUint64(b, binary.BigEndian.Uint64(b)+n)
+		for k := p.size - 1; n > 0 && k >= 0; k-- { // add with carry, from the lowest byte
+			n += uint64(b[k])
+			b[k] = byte(n)
+			n >>= 8
+		}
 	}
 }
 

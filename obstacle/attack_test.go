@@ -44,8 +44,7 @@ func newAttacker(needles [][]byte) *attacker {
 
 // watch is the Pick of the link. It drops nothing.
 func (a *attacker) watch(ip []byte) bool {
-	protocol, _ := netlab.Protocol(ip)
-	if ip[0]>>4 != 4 || protocol != syscall.IPPROTO_UDP || ip[1] == attackMark {
+	if ip[0]>>4 != 4 || ip[9] != syscall.IPPROTO_UDP || ip[1] == attackMark {
 		return false
 	}
 	for _, n := range a.needles {
@@ -137,7 +136,8 @@ func TestAttackOnTheWire(t *testing.T) {
 					return false
 				}
 			}
-			link := lab.Emulate(lab.Host("a"), lab.Host("b"), netlab.Emulation{Both: &netlab.Conditions{Delay: 50 * time.Microsecond, Pick: pick}})
+			c := netlab.Conditions{Delay: 50 * time.Microsecond, Pick: pick}
+			link := lab.Emulate(lab.Host("a"), lab.Host("b"), netlab.Emulation{Forth: c, Back: c})
 			done := make(chan struct{})
 			thief.repeat(t, [2]netlab.End{link.A, link.B}, done)
 			defer close(done)

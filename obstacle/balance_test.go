@@ -71,7 +71,7 @@ func load(t *testing.T, name string, n int, flags []string) *problem.Problem {
 	if len(flags) > 2 {
 		params = flags[3:]
 	}
-	spec, err := file.Builtin(name, params)
+	spec, err := file.Open(nil, name, params)
 	require.NoError(t, err)
 	p, err := spec.BuildValid([]int{n})
 	require.NoError(t, err)

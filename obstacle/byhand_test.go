@@ -188,7 +188,7 @@ func TestLauncherKilledBeforeBye(t *testing.T) {
 	code := 0
 	var p *running
 	for try := 0; code == 0 && try < 20; try++ { // the run may end before its launcher is stopped
-		r, address, secret := waiting(t, "solve", "membrane", "--n", "24", "--max-sweeps", "40", "--slowdown", "0:5000", "--peers", "1")
+		r, address, secret := waiting(t, "solve", "membrane", "--n", "24", "--max-sweeps", "10", "--slowdown", "0:5000", "--peers", "1")
 		p = start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
 		r.said(`"relaxing"`) // the peer has Start, which the log's "started" does not say
 		r.signal(syscall.SIGSTOP)
@@ -255,13 +255,13 @@ func TestSecretByStandardInput(t *testing.T) {
 // Peers can join while several hundred connections send nothing, or single bytes, and new ones open all the time.
 func TestSilentConnectionsAtTheRendezvous(t *testing.T) {
 	r, address, secret := waiting(t, "solve", "membrane", "--n", "10", "--peers", "2")
-	var strangers []net.Conn
+	var silent []net.Conn
 	come := func(i int) error {
 		c, err := net.Dial("tcp", address)
 		if err != nil {
 			return err
 		}
-		strangers = append(strangers, c)
+		silent = append(silent, c)
 		_, _ = c.Write([]byte{22, 3, 1, 2, 0, 1}[:i%7])
 		return nil
 	}
@@ -288,11 +288,11 @@ func TestSilentConnectionsAtTheRendezvous(t *testing.T) {
 	code := r.wait(patience)
 	close(stop)
 	<-done
-	for _, c := range strangers {
+	for _, c := range silent {
 		_ = c.Close()
 	}
 	require.Equal(t, 0, code)
 	require.Equal(t, 0, first.wait(patience))
 	require.Equal(t, 0, second.wait(patience))
-	require.Positive(t, r.solution().Refused["rendezvous.stranger"])
+	require.Positive(t, r.solution().Refused["rendezvous.refused"])
 }

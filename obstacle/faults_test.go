@@ -216,9 +216,9 @@ func TestGarbageOnEveryPort(t *testing.T) {
 	wait.Wait()
 	require.Equal(t, 0, code)
 	refused := r.solution().Refused
-	require.Positive(t, refused["stranger.refused"], "%v", refused)
+	require.Positive(t, refused["handshake.refused"], "%v", refused)
 	require.Positive(t, refused["datagram.address"], "%v", refused)
-	require.Positive(t, refused["rendezvous.stranger"], "%v", refused)
+	require.Positive(t, refused["rendezvous.refused"], "%v", refused)
 	p, _, err := file.Load("membrane", []int{n})
 	require.NoError(t, err)
 	oracle, err := richardson.SolveSequential(p, problem.Jacobi, tol, 0, 0, 0)

@@ -91,7 +91,8 @@ func TestHostsFarApart(t *testing.T) {
 	for _, scheme := range []string{"sync", "async"} {
 		t.Run(scheme, func(t *testing.T) {
 			lab := netlab.New(t)
-			link := lab.Emulate(lab.Host("a"), lab.Host("b"), netlab.Emulation{Both: &netlab.Conditions{Delay: 10 * time.Millisecond}})
+			c := netlab.Conditions{Delay: 10 * time.Millisecond}
+			link := lab.Emulate(lab.Host("a"), lab.Host("b"), netlab.Emulation{Forth: c, Back: c})
 			s := sessionsBetween(t, link.A, link.B, "--scheme", scheme)
 			require.Equal(t, "other cluster", s[0].Locality)
 			require.GreaterOrEqual(t, roundTrip(t, s[0]), 20*time.Millisecond)

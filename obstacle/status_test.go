@@ -26,7 +26,7 @@ func TestLiveCompositions(t *testing.T) {
 		require.Equal(t, 0, s.wait(patience))
 		require.NoError(t, json.Unmarshal(s.stdout.Bytes(), &live))
 		return len(live.Sessions) >= 4
-	}, "the run to tell of its sessions")
+	}, "the run to report its sessions")
 	require.Equal(t, "membrane", live.Problem)
 	h := live.Sessions[1]
 	require.Equal(t, "halo/0-1", h.Name)

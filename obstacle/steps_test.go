@@ -22,7 +22,7 @@ import (
 // peers. With other schemes every step meets the tolerance.
 func TestStepsOfProcesses(t *testing.T) {
 	const tol = 1e-6
-	spec, err := file.Builtin("front", []string{"steps=5"})
+	spec, err := file.Open(nil, "front", []string{"steps=5"})
 	require.NoError(t, err)
 	p, err := spec.BuildValid([]int{12})
 	require.NoError(t, err)

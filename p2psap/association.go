@@ -23,10 +23,6 @@ const (
 	PeerLost    = PeerState(control.Lost)    // it was silent for too long
 )
 
-func (s PeerState) String() string {
-	return [...]string{"unknown", "new", "up", "refused", "closed", "lost"}[s]
-}
-
 // Connect asks for an association with a peer whose control channel listens at addr; addr may be ""
 // when the peer is expected to dial. It may be called again. OutPeerUp or OutPeerRefused is the
 // answer; Peer returns the state meanwhile.
@@ -114,7 +110,6 @@ func (n *Node) peer(name string) *peer {
 	return nil
 }
 
-// send sends a sequenced message to a peer.
 func (n *Node) send(p *peer, k control.Kind, b control.Body) uint64 {
 	return n.associations.Send(p.Peer, k, b)
 }
@@ -144,13 +139,6 @@ func (p *peer) receivePong(now microproto.Instant, number uint64) {
 	p.measure(now)
 }
 
-func (p *peer) receiveMeasured(d *control.Measured) {
-	if p.peerMin == 0 {
-		p.peerMin = time.Duration(d.MinRTT)
-		p.markUp()
-	}
-}
-
 // markUp declares a peer up once its locality is known at both ends and every path was tried.
 func (p *peer) markUp() {
 	if p.State != control.New || !p.Connected() || !p.paths.Settled() {
@@ -174,15 +162,11 @@ func (p *peer) found() Finding {
 	return f
 }
 
-// alive reports whether the association can go on.
-func (p *peer) alive() bool { return p.State == control.New || p.State == control.Up }
-
 // controlHost is the control.Host of a node.
 type controlHost Node
 
 func (h *controlHost) node() *Node { return (*Node)(h) }
 
-// Hello implements control.Host.
 func (h *controlHost) Hello(conn uint64, peer string) (*control.Hello, error) {
 	n, c, base := h.node(), &h.config, h.rails[0]
 	hello := &control.Hello{
@@ -215,15 +199,13 @@ func (n *Node) hostFor(id ConnID, peer string) string {
 	return fmt.Sprintf("%s/%016x", host[:min(len(host), control.MaxName-17)], own)
 }
 
-// AcceptOffer implements control.Host.
 func (h *controlHost) AcceptOffer(offer []byte) (microproto.LinkAddr, error) {
 	return h.rails[0].Link.Accept(offer)
 }
 
-// Added implements control.Host.
 func (h *controlHost) Added(p *control.Peer) { h.peers = append(h.peers, h.node().newPeer(p)) }
 
-// Restarted implements control.Host. Sessions of the earlier life keep the peer that they had.
+// Restarted replaces the peer. Sessions of the earlier life keep the peer that they had.
 func (h *controlHost) Restarted(p *control.Peer) {
 	was := h.peers[p.Number]
 	was.paths.Release()
@@ -231,13 +213,11 @@ func (h *controlHost) Restarted(p *control.Peer) {
 	was.paths.Host = was
 }
 
-// Attached implements control.Host.
 func (h *controlHost) Attached(now microproto.Instant, c *control.Peer, hello *control.Hello, took time.Duration) {
 	n, p := h.node(), h.peers[c.Number]
 	if p.State == control.New {
-		id, _ := p.Conn()
 		mine := Placement{
-			Host: n.hostFor(ConnID(id), p.Name), Process: n.config.Process, Cluster: n.config.Cluster,
+			Host: n.hostFor(ConnID(p.Conn.ID), p.Name), Process: n.config.Process, Cluster: n.config.Cluster,
 			Addresses: n.config.Addresses,
 		}
 		p.evidence = Evidence{Local: mine, Remote: hello.Placement()}
@@ -249,7 +229,6 @@ func (h *controlHost) Attached(now microproto.Instant, c *control.Peer, hello *c
 	p.measure(now)
 }
 
-// Receive implements control.Host.
 func (h *controlHost) Receive(now microproto.Instant, c *control.Peer, body control.Body) error {
 	n, p := h.node(), h.peers[c.Number]
 	switch b := body.(type) {
@@ -274,28 +253,29 @@ func (h *controlHost) Receive(now microproto.Instant, c *control.Peer, body cont
 	case *control.PathState:
 		return p.paths.Receive(now, b)
 	case *control.Measured:
-		p.receiveMeasured(b)
+		if p.peerMin == 0 {
+			p.peerMin = time.Duration(b.MinRTT)
+			p.markUp()
+		}
 	case *control.Echo:
 		p.receivePong(now, b.Number)
 	}
 	return nil
 }
 
-// Advance implements control.Host.
 func (h *controlHost) Advance(now microproto.Instant, c *control.Peer) {
 	p := h.peers[c.Number]
 	if p.State == control.New && p.Connected() && now >= p.measureBy {
 		h.associations.Expire(now, c)
 	}
-	if p.alive() {
+	if p.Alive() {
 		p.paths.Advance(now)
 	}
 }
 
-// Deadline implements control.Host.
 func (h *controlHost) Deadline(c *control.Peer) microproto.Instant {
 	p, d := h.peers[c.Number], microproto.Never
-	if p.alive() {
+	if p.Alive() {
 		d = p.paths.Deadline()
 	}
 	if p.State == control.New && p.Connected() {
@@ -304,13 +284,10 @@ func (h *controlHost) Deadline(c *control.Peer) microproto.Instant {
 	return d
 }
 
-// Disconnected implements control.Host: it ends every session with the peer.
+// Disconnected ends every session with the peer.
 func (h *controlHost) Disconnected(now microproto.Instant, c *control.Peer) {
 	n, p := h.node(), h.peers[c.Number]
-	for _, s := range n.sessions {
-		if s == nil || s.peer != p {
-			continue
-		}
+	for _, s := range n.sessionsWith(p) {
 		switch {
 		case p.State == control.Closed && s.state == SessionOpen:
 			n.remoteClosed(s)
@@ -325,22 +302,18 @@ func (h *controlHost) Disconnected(now microproto.Instant, c *control.Peer) {
 	p.paths.Release()
 }
 
-// Changed implements control.Host.
 func (h *controlHost) Changed() { h.reschedule = true }
 
-// Emit implements control.Host.
 func (h *controlHost) Emit(o control.Output) {
 	h.out = append(h.out, Output{
 		Kind: OutputKind(o.Kind), Conn: ConnID(o.Conn), Peer: o.Peer, Addr: o.Addr, Data: o.Data, Err: o.Err,
 	})
 }
 
-// RefusedError implements control.Host.
 func (*controlHost) RefusedError(peer, reason string) error {
 	return &RefusedError{Peer: peer, Reason: reason}
 }
 
-// LostError implements control.Host.
 func (*controlHost) LostError(peer string, silent time.Duration) error {
 	return &PeerLostError{peer, silent}
 }

@@ -100,15 +100,15 @@ func (l *lab) deliverCable(from int) {
 
 // checkRail checks that in the end a rail that is up at both ends has a path, which the session uses.
 func (l *lab) checkRail(i int, s, other *session) error {
-	w, v := l.nodes[i].peers[0].paths.All()[0], l.nodes[1-i].peers[0].paths.All()[0]
-	up := w.Rail().Err == nil && v.Rail().Err == nil
+	w, v := l.nodes[i].peers[0].paths.List[0], l.nodes[1-i].peers[0].paths.List[0]
+	up := w.Rail.Err == nil && v.Rail.Err == nil
 	switch {
 	case up != w.Up():
-		return fmt.Errorf("%c: the rail is up: %v, joined: %v (%s)", 'a'+i, up, w.Up(), w.Reason())
+		return fmt.Errorf("%c: the rail is up: %v, joined: %v (%s)", 'a'+i, up, w.Up(), w.Reason)
 	case other.state != SessionOpen:
-	case up != (s.channel.Path != nil) || s.channel.Over || up && s.channel.Round != w.Round():
+	case up != (s.channel.Path != nil) || s.channel.Over || up && s.channel.Round != w.Round:
 		return fmt.Errorf("%c: the rail is up: %v, and the session on %v, in round %d of %d", 'a'+i, up,
-			s.conditions.Network, s.channel.Round, w.Round())
+			s.conditions.Network, s.channel.Round, w.Round)
 	case s.conditions.Network != other.conditions.Network || s.channel.Round != other.channel.Round:
 		return fmt.Errorf("the ends are on different rails")
 	}

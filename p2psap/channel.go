@@ -102,22 +102,11 @@ func (n *Node) options(s *session, c *channel, theirs *control.Open) microproto.
 	return options
 }
 
-// tracer returns the tracer of a session's composites.
 func (n *Node) tracer(s *session) microproto.Tracer {
 	if t, ok := n.config.Tracer.(SessionTracer); ok {
 		return t.Session(s.options.Name)
 	}
 	return n.config.Tracer
-}
-
-// declareSlots declares the session's slots to a channel's endpoint.
-func (s *session) declareSlots(c *channel) error {
-	for _, slot := range s.options.Slots {
-		if err := c.endpoint.Slot(uint32(slot.Tag), slot.Length); err != nil {
-			return fmt.Errorf("p2psap: session %q, tag %d: %w", s.options.Name, slot.Tag, err)
-		}
-	}
-	return nil
 }
 
 // collect moves the outputs of a channel's composite, and fails the session on an error of it. tag
@@ -136,14 +125,15 @@ func (n *Node) collect(now microproto.Instant, s *session, c *channel, err error
 	}
 }
 
-// queueFrames queues a composite's frames for the link.
 func (n *Node) queueFrames(now microproto.Instant, s *session, c *channel, tag int64) (err error) {
 	n.scratch = c.composite.Drain(n.scratch[:0])
 	index, value := int32(0), uint64(0)
 	busy, addr := c.Rail.Queue.Len() > 0, c.addr(s)
 	replaceable := tag >= 0 && c.mode() == microproto.ModeAsynchronous && !c.paced
 	if replaceable && c.Path != nil {
-		value = s.value(Tag(tag))
+		// The number before that of the value's first segment, unique among all segments that this node
+		// sends: session, slot, segment.
+		value = uint64(s.index())<<48 | uint64(s.slot(Tag(tag)))<<32
 	}
 	for i := range n.scratch {
 		o := &n.scratch[i]
@@ -185,17 +175,6 @@ func (c *channel) addr(s *session) microproto.LinkAddr {
 	return c.Addr
 }
 
-// value returns the number before that of the first segment of an asynchronous value, unique among
-// all segments that this node sends: session, slot, segment.
-func (s *session) value(tag Tag) uint64 {
-	for i := range s.options.Slots {
-		if s.options.Slots[i].Tag == tag {
-			return uint64(s.index())<<48 | uint64(i)<<32
-		}
-	}
-	return 0
-}
-
 func (n *Node) enqueue(f microproto.Frame, owner rail.Owner, busy bool, s *session, c *channel) {
 	q := &c.Rail.Queue
 	switch {
@@ -222,9 +201,10 @@ func (n *Node) closeChannel(now microproto.Instant, s *session, c *channel) {
 	n.scratch = c.composite.Drain(n.scratch[:0])
 	for i := range n.scratch {
 		o := &n.scratch[i]
-		if o.Kind == microproto.OutFrame {
+		switch o.Kind {
+		case microproto.OutFrame:
 			o.Frame.Release()
-		} else if o.Kind == microproto.OutMessage {
+		case microproto.OutMessage:
 			c.composite.Recycle(o.Message)
 		}
 	}
@@ -232,7 +212,6 @@ func (n *Node) closeChannel(now microproto.Instant, s *session, c *channel) {
 	c.addCounters(&s.past)
 }
 
-// addCounters adds the channel's counters.
 func (c *channel) addCounters(i *SessionInfo) {
 	k := c.composite.Counters()
 	i.SegmentsSent += k.Transmitted
@@ -266,14 +245,6 @@ func valueOf[T uint64 | time.Duration](p *T) T {
 		return 0
 	}
 	return *p
-}
-
-// segmentBytes returns the payload of the longest segment.
-func (c *channel) segmentBytes() int {
-	if c.cells.segmentBytes != nil {
-		return *c.cells.segmentBytes
-	}
-	return c.composite.MaxPayload()
 }
 
 // unread returns the number of messages that wait in a synchronous endpoint.

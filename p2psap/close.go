@@ -1,6 +1,8 @@
 package p2psap
 
 import (
+	"slices"
+
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap/internal/control"
 )
@@ -32,7 +34,7 @@ func (n *Node) Close(now microproto.Instant, id SessionID) {
 // the composite that would acknowledge them again is gone.
 func (n *Node) sendClose(now microproto.Instant, s *session) {
 	s.accepted = s.acceptedNow()
-	n.send(s.peer, control.KindClose, &control.Close{To: s.theirs.Session, From: uint32(s.id), Accepted: s.arrivedNow()})
+	n.send(s.peer, control.KindClose, &control.Close{Ends: s.ends(), Accepted: s.arrivedNow()})
 	n.discard(now, s)
 	s.state, n.reschedule = SessionClosing, true
 	if s.theirs.Session == 0 {
@@ -43,22 +45,20 @@ func (n *Node) sendClose(now microproto.Instant, s *session) {
 
 // receiveClose takes the other end's Close, of a session or of an Open.
 func (n *Node) receiveClose(now microproto.Instant, p *peer, c *control.Close) {
-	for i := range p.opens {
-		if p.opens[i].Session == c.From {
-			p.opens = append(p.opens[:i], p.opens[i+1:]...)
-			return
-		}
+	if i := slices.IndexFunc(p.opens, func(o control.Open) bool { return o.Session == c.From }); i >= 0 {
+		p.opens = slices.Delete(p.opens, i, i+1)
+		return
 	}
 	s := n.theirSession(p, c.From)
 	if s == nil {
 		if c.To != 0 {
-			n.send(p, control.KindCloseAck, &control.Close{To: c.From, From: c.To})
+			n.send(p, control.KindCloseAck, &control.Close{Ends: control.Ends{To: c.From, From: c.To}})
 		}
 		return
 	}
 	s.closeAccepted = max(s.closeAccepted, c.Accepted)
 	if c.To != 0 {
-		n.send(p, control.KindCloseAck, &control.Close{To: c.From, From: uint32(s.id)})
+		n.send(p, control.KindCloseAck, &control.Close{Ends: s.ends()})
 	}
 	if c.To != uint32(s.id) && s.state == SessionAgreed {
 		// The other end closed before it knew of this session: it knew of none, or of an earlier one
@@ -75,7 +75,6 @@ func (n *Node) receiveClose(now microproto.Instant, p *peer, c *control.Close) {
 	}
 }
 
-// theirSession returns the session of the other end's number.
 func (n *Node) theirSession(p *peer, theirs uint32) *session {
 	for _, s := range n.sessions {
 		if s.isOf(p, theirs) && s.state != SessionEnded {

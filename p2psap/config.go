@@ -133,7 +133,6 @@ func (l *Limits) withDefaults() {
 	l.Sessions = min(l.Sessions, 1<<16)
 }
 
-// checkRails refuses rails that peers could not distinguish.
 func (c *NodeConfig) checkRails() error {
 	if len(c.Rails) > control.MaxRails+1 {
 		return fmt.Errorf("p2psap: node %q has %d rails; %d may be given", c.Name, len(c.Rails), control.MaxRails+1)

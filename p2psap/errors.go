@@ -3,7 +3,6 @@ package p2psap
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/p2pdc/p2pdc/p2psap/internal/control"
@@ -54,15 +53,4 @@ func (e *RefusedError) Error() string {
 		return fmt.Sprintf("p2psap: peer %q refused: %s", e.Peer, e.Reason)
 	}
 	return fmt.Sprintf("p2psap: session %q with peer %q refused: %s", e.Session, e.Peer, e.Reason)
-}
-
-// MissingError lists the micro-protocols that a composition needs and the catalog does not list.
-type MissingError struct {
-	Column string
-	Names  []string
-}
-
-func (e *MissingError) Error() string {
-	return fmt.Sprintf("p2psap: the column %q of Table I needs micro-protocols that this program does not have: %s",
-		e.Column, strings.Join(e.Names, ", "))
 }

@@ -41,7 +41,7 @@ type probeState struct {
 // frameBytes returns the longest frame on a path in a mode, as this end knows it.
 func (n *Node) frameBytes(p *peer, w *rail.Path, mode microproto.Mode) int {
 	if w != nil {
-		return w.Rail().Link.Caps(mode).MTU
+		return w.Rail.Link.Caps(mode).MTU
 	}
 	most := n.rails[0].Link.Caps(mode).MTU
 	if p.frameLimit != 0 {

@@ -32,11 +32,13 @@ func samples() [][]byte {
 		Random: bytes.Repeat([]byte{7}, control.RandomBytes),
 	}
 	proposal := &control.Proposal{
-		To: 1, From: 2, Epoch: 3, Cause: control.CauseMonitor, Mode: microproto.ModeSynchronous, Network: InfiniBand,
+		Ends:  control.Ends{To: 1, From: 2},
+		Epoch: 3, Cause: control.CauseMonitor, Mode: microproto.ModeSynchronous, Network: InfiniBand,
 		Round: 1, Distance: Far, Lossy: true, Protocols: []string{"A", "B"}, Fingerprint: 4, FrameBytes: 1400, Sent: 5,
 	}
 	refused := &control.Proposal{
-		To: 1, From: 2, Epoch: 255, Cause: control.CauseAccept, Mode: microproto.ModeAsynchronous, Network: Ethernet,
+		Ends:  control.Ends{To: 1, From: 2},
+		Epoch: 255, Cause: control.CauseAccept, Mode: microproto.ModeAsynchronous, Network: Ethernet,
 		Reason: "why not",
 	}
 	return [][]byte{
@@ -45,20 +47,21 @@ func samples() [][]byte {
 		make(control.KindHeartbeat, 0, nil),
 		make(control.KindOpen, 1, open),
 		make(control.KindOpen, 1, protected),
-		make(control.KindOpenAck, 2, &control.OpenAck{To: 1, From: 2, FrameBytes: 1400, Network: Ethernet, Fingerprint: 5}),
-		make(control.KindReject, 3, &control.Reject{To: 1, From: 2, Reason: "why"}),
-		make(control.KindClose, 4, &control.Close{To: 1, From: 2, Accepted: 3}),
-		make(control.KindCloseAck, 5, &control.Close{To: 1, From: 2}),
+		make(control.KindOpenAck, 2, &control.OpenAck{Ends: control.Ends{To: 1, From: 2}, FrameBytes: 1400, Network: Ethernet,
+			Fingerprint: 5}),
+		make(control.KindReject, 3, &control.Reject{Ends: control.Ends{To: 1, From: 2}, Reason: "why"}),
+		make(control.KindClose, 4, &control.Close{Ends: control.Ends{To: 1, From: 2}, Accepted: 3}),
+		make(control.KindCloseAck, 5, &control.Close{Ends: control.Ends{To: 1, From: 2}}),
 		make(control.KindGoodbye, 6, nil),
 		make(control.KindPropose, 7, proposal),
 		make(control.KindPropose, 8, refused),
-		make(control.KindSwitched, 9, &control.Switched{To: 1, From: 2, Epoch: 3, Sent: 4, Accepted: 5, Stored: 6,
-			Credit: 7}),
+		make(control.KindSwitched, 9, &control.Switched{Ends: control.Ends{To: 1, From: 2}, Epoch: 3, Sent: 4,
+			Accepted: 5, Stored: 6, Credit: 7}),
 		make(control.KindPath, 10, &control.PathState{Network: InfiniBand, Round: 3, Stage: control.Offered,
 			Offer: []byte("here")}),
 		make(control.KindPath, 11, &control.PathState{Network: InfiniBand, Round: 3, Stage: control.Ready}),
 		make(control.KindPath, 12, &control.PathState{Network: InfiniBand, Round: 3, Stage: control.Down, Reason: "why"}),
-		make(control.KindDrained, 13, &control.Drained{To: 1, From: 2, Epoch: 3}),
+		make(control.KindDrained, 13, &control.Drained{Ends: control.Ends{To: 1, From: 2}, Epoch: 3}),
 		make(control.KindPing, 0, &control.Echo{Number: 7}),
 		make(control.KindPong, 0, &control.Echo{Number: 7}),
 		make(control.KindMeasured, 7, &control.Measured{MinRTT: 123456}),
@@ -139,7 +142,7 @@ func FuzzNode(f *testing.F) {
 		a.Input(w.now, 0, microproto.NewBuffer(frame, nil).Frame(2, 0, len(frame)))
 		w.run(20 * time.Second)
 		require.LessOrEqual(t, len(a.peers), 3)
-		require.LessOrEqual(t, len(a.associations.Connections()), 2)
+		require.LessOrEqual(t, len(a.associations.Conns), 2)
 		a.Close(w.now, id)
 	})
 }
@@ -165,7 +168,7 @@ func FuzzAdapt(f *testing.F) {
 			}
 			return b
 		}
-		_, sequence, _ := e.n.peers[0].Sequence()
+		sequence := e.n.peers[0].Received
 		for len(script) > 0 {
 			s := e.n.session(e.id)
 			var w []byte
@@ -173,7 +176,7 @@ func FuzzAdapt(f *testing.F) {
 			case 0, 1:
 				sequence++
 				a := control.Proposal{
-					To: uint32(s.id), From: s.theirs.Session, Epoch: uint8(s.info.Changes) + 1 + next()/128,
+					Ends: control.Ends{To: uint32(s.id), From: s.theirs.Session}, Epoch: uint8(s.info.Changes) + 1 + next()/128,
 					Cause: control.Cause(1 + next()%4),
 					Mode:  microproto.Mode(1 + next()%2), Network: s.conditions.Network, Round: s.channel.Round,
 					Distance: Distance(next() % 3), Lossy: next()%2 == 1,
@@ -189,7 +192,8 @@ func FuzzAdapt(f *testing.F) {
 			case 2:
 				sequence++
 				w = control.Encode(control.KindSwitched, sequence, 0, &control.Switched{
-					To: uint32(s.id), From: s.theirs.Session, Epoch: uint8(s.info.Changes) + 1, Sent: uint64(next()),
+					Ends:  control.Ends{To: uint32(s.id), From: s.theirs.Session},
+					Epoch: uint8(s.info.Changes) + 1, Sent: uint64(next()),
 					Accepted: uint64(next() % 8),
 					Stored:   uint64(next()) * 64, Credit: uint64(next()) * 256,
 				})
@@ -208,7 +212,7 @@ func FuzzAdapt(f *testing.F) {
 			case d.cables == nil:
 			case len(script)%3 == 0:
 				sequence++
-				round := e.n.peers[0].paths.All()[0].Round()
+				round := e.n.peers[0].paths.List[0].Round
 				m := control.PathState{Network: InfiniBand, Round: round + uint32(next()%2), Stage: control.Stage(1 + next()%3)}
 				if m.Stage == control.Offered {
 					m.Offer = []byte{1, next()}
@@ -216,7 +220,8 @@ func FuzzAdapt(f *testing.F) {
 				w = control.Encode(control.KindPath, sequence, 0, &m)
 			case len(script)%3 == 1:
 				sequence++
-				w = control.Encode(control.KindDrained, sequence, 0, &control.Drained{To: uint32(s.id), From: s.theirs.Session,
+				w = control.Encode(control.KindDrained, sequence, 0, &control.Drained{
+					Ends:  control.Ends{To: uint32(s.id), From: s.theirs.Session},
 					Epoch: uint8(s.info.Changes) + 1})
 			default:
 				e.n.RailEvent(d.clock.Now(), 1, microproto.LinkEvent{Up: next()%2 == 0, Peer: microproto.LinkAddr(next() % 3),

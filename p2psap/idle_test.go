@@ -58,7 +58,7 @@ func TestIdleSessionHasNoTimer(t *testing.T) {
 						require.Equal(t, microproto.Never, n.timers.first(), n.Name())
 						require.Equal(t, microproto.Never, (*controlHost)(n.Node).Deadline(p.Peer), n.Name())
 						require.Equal(t, n.associations.Deadline(), n.Deadline(), n.Name())
-						require.Less(t, n.Deadline(), p.LastHeard().Add(n.config.PeerTimeout), n.Name())
+						require.Less(t, n.Deadline(), p.LastHeard.Add(n.config.PeerTimeout), n.Name())
 						require.Empty(t, n.Frames(0))
 					}
 					w.step(end)

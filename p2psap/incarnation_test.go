@@ -54,8 +54,8 @@ func TestLiveNameCannotBeTaken(t *testing.T) {
 	w, a, b, sa, sb := pair(t, syncOptions("s"))
 	_, _, learnt := w.dialAs(b, as(b, "x", 7)) // what b tells a stranger of itself
 	require.NotZero(t, learnt.Incarnation)
-	require.NotEqual(t, learnt.Incarnation, a.peer("b").Incarnation(), "b shows every peer one incarnation")
-	was, _ := a.peer("b").Conn()
+	require.NotEqual(t, learnt.Incarnation, a.peer("b").Incarnation, "b shows every peer one incarnation")
+	was := a.peer("b").Conn.ID
 	for name, h := range map[string]*control.Hello{
 		"another life":      as(a, "b", 99),
 		"seen elsewhere":    as(a, "b", learnt.Incarnation),
@@ -67,7 +67,7 @@ func TestLiveNameCannotBeTaken(t *testing.T) {
 		_, hung, theirs := w.dialAs(a, h)
 		require.True(t, hung, name)
 		require.Zero(t, theirs.Incarnation, "%s: the stranger got what b gets", name)
-		conn, _ := a.peer("b").Conn()
+		conn := a.peer("b").Conn.ID
 		require.Equal(t, was, conn, name)
 	}
 	said, _, _ := w.dialAs(a, as(a, "b", 99))
@@ -131,7 +131,7 @@ func TestSilentConnectionsMakeRoom(t *testing.T) {
 	}
 	require.NoError(t, b.Connect(w.now, "a", "a"))
 	require.True(t, w.until(100*time.Millisecond, func() bool { state, _ := b.Peer("a"); return state == PeerUp }))
-	require.Len(t, a.associations.Connections(), a.config.Limits.PendingHellos)
+	require.Len(t, a.associations.Conns, a.config.Limits.PendingHellos)
 }
 
 // Copies of a host are distinguished by their addresses. Both ends get the same result, also where only one

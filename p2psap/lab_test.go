@@ -416,10 +416,10 @@ func (l *lab) hash() uint64 {
 	for i, n := range l.nodes {
 		p := n.peers[0]
 		if l.cables != nil {
-			l.cables[i].hash(h, p.paths.All()[0], n.session(l.ids[i]))
+			l.cables[i].hash(h, p.paths.List[0], n.session(l.ids[i]))
 		}
-		sent, received, unacked := p.Sequence()
-		fmt.Fprint(h, "|", p.State, sent, received, unacked, l.sent[i], l.got[i], len(l.over[i]), l.breaks, l.drops)
+		fmt.Fprint(h, "|", p.State, p.Sent, p.Received, len(p.Unacked), l.sent[i], l.got[i], len(l.over[i]),
+			l.breaks, l.drops)
 		for _, t := range l.threads[i] {
 			fmt.Fprint(h, t.next, t.wait, t.full)
 		}

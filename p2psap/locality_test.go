@@ -103,7 +103,7 @@ func TestUnexpectedPong(t *testing.T) {
 	})
 	p := a.peer("b")
 	pong := func(number uint64) {
-		conn, _ := p.Conn()
+		conn := p.Conn.ID
 		a.Control(w.now, ConnID(conn), control.Encode(control.KindPong, 0, 0, &control.Echo{Number: number}))
 	}
 	last, _ := p.measurement.Pending()

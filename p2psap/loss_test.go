@@ -107,7 +107,7 @@ func TestNewIncarnationAfterLoss(t *testing.T) {
 	w.nodes = w.nodes[:2]
 	require.NoError(t, next.Connect(w.now, "a", "a"))
 	// Its connections stand, so nothing but the silence shows that it is dead.
-	heard := a.peer("b").LastHeard()
+	heard := a.peer("b").LastHeard
 	up := func() bool { state, _ := next.Peer("a"); return state == PeerUp }
 	require.False(t, w.until(heard.Add(a.config.PeerTimeout-time.Millisecond).Sub(w.now), up),
 		"in before the first was lost")
@@ -134,13 +134,13 @@ func TestUnauthenticatedConnections(t *testing.T) {
 	for i := range ConnID(100) {
 		a.ControlUp(w.now, i+1, "")
 	}
-	require.Len(t, a.associations.Connections(), 64)
-	require.EqualValues(t, 37, a.associations.Connections()[0], "the oldest made no room")
+	require.Len(t, a.associations.Conns, 64)
+	require.EqualValues(t, 37, a.associations.Conns[0].ID, "the oldest made no room")
 	a.Control(w.now, 100, []byte("GET / HTTP/1.1\r\n\r\n"))
-	require.Len(t, a.associations.Connections(), 63)
+	require.Len(t, a.associations.Conns, 63)
 	require.Equal(t, uint64(1), a.Counters().ControlMalformed)
 	w.run(6 * time.Second)
-	require.Empty(t, a.associations.Connections())
+	require.Empty(t, a.associations.Conns)
 	hangups := 0
 	for _, o := range a.Drain(nil) {
 		require.Equal(t, OutDisconnect, o.Kind)
@@ -189,9 +189,9 @@ func TestBothDial(t *testing.T) {
 		require.NoError(t, b.Connect(w.now, "a", "a"))
 		w.run(20 * time.Second)
 		require.Len(t, w.conns, 2)
-		_, dialled := b.peer("a").Conn()
+		dialled := b.peer("a").Conn.Dialled != ""
 		require.True(t, dialled)
-		_, dialled = a.peer("b").Conn()
+		dialled = a.peer("b").Conn.Dialled != ""
 		require.False(t, dialled)
 		require.LessOrEqual(t, a.Counters().Reconnects+b.Counters().Reconnects, uint64(2))
 	}

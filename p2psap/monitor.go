@@ -81,14 +81,6 @@ type monitorState struct {
 	at            microproto.Instant // last run; 0: none
 }
 
-// finish notes how a change that a monitor proposed has ended.
-func (m *monitorState) finish(now microproto.Instant, to Conditions, err error) {
-	m.changed = now
-	if err != nil {
-		m.refused = to
-	}
-}
-
 // monitor runs the monitor for a session that a frame has arrived for.
 func (n *Node) monitor(now microproto.Instant, s *session) {
 	m := &s.monitor

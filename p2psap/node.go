@@ -180,7 +180,6 @@ func (n *Node) Goodbye(now microproto.Instant) {
 	}
 }
 
-// report appends a report about a session.
 func (n *Node) report(k OutputKind, s *session, err error) {
 	n.out = append(n.out, Output{Kind: k, Session: s.id, Peer: s.peer.Name, Err: err})
 }
@@ -196,7 +195,6 @@ func cut(err error) string {
 	return text[:min(len(text), control.MaxReason)]
 }
 
-// wrap returns an error that names a session and its peer.
 func (s *session) wrap(err error) error {
 	return fmt.Errorf("session %q with %q: %w", s.options.Name, s.peer.Name, err)
 }

@@ -15,7 +15,7 @@ import (
 // OutEnded that they do not match; State returns the state meanwhile. In either case Close gives
 // the session's number back.
 //
-// Opening is symmetric: both ends open the same name, each sends what it wants, and each computes
+// Opening is symmetric: both ends open the same name, each sends its proposal, and each computes
 // the agreement from the two messages by the same rule. A session is open at an end that has
 // received the other end's OpenAck.
 func (n *Node) Open(now microproto.Instant, name string, o OpenOptions) (SessionID, error) {
@@ -58,18 +58,20 @@ func (n *Node) Open(now microproto.Instant, name string, o OpenOptions) (Session
 	n.sessions[s.index()] = s
 	n.reschedule = true
 	n.send(p, control.KindOpen, &s.mine)
-	for i := range p.opens {
-		if p.opens[i].Name == o.Name {
-			theirs := p.opens[i]
-			p.opens = slices.Delete(p.opens, i, i+1)
-			n.match(now, s, theirs)
-			break
-		}
+	if i := p.waiting(o.Name); i >= 0 {
+		theirs := p.opens[i]
+		p.opens = slices.Delete(p.opens, i, i+1)
+		n.match(now, s, theirs)
 	}
 	return id, nil
 }
 
-// propose fills in what this end wants of a session over a path; nil: over the base rail.
+// waiting returns the index in opens of the session of a name; -1: there is none.
+func (p *peer) waiting(name string) int {
+	return slices.IndexFunc(p.opens, func(o control.Open) bool { return o.Name == name })
+}
+
+// propose fills in this end's proposal of a session over a path; nil: over the base rail.
 func (n *Node) propose(s *session, w *rail.Path) (err error) {
 	by := n.bind(w)
 	s.conditions = Conditions{Mode: s.options.Mode, Locality: s.peer.finding.Locality, Network: by.Rail.Network}
@@ -99,12 +101,11 @@ func (n *Node) compose(c Conditions) (Composition, error) {
 	return composition, Missing(n.config.Catalog, composition)
 }
 
-// sameRail reports whether the two ends want a session on one rail, as they see it.
+// sameRail reports whether the two ends propose the same rail, in the same round of its path.
 func sameRail(mine, theirs *control.Open) bool {
 	return mine.Network == theirs.Network && mine.Round == theirs.Round
 }
 
-// slots returns the slots as control messages hold them.
 func (o *OpenOptions) slots() (out []control.Slot) {
 	for _, s := range o.Slots {
 		out = append(out, control.Slot{Tag: uint32(s.Tag), Length: uint32(s.Length)})
@@ -155,7 +156,7 @@ func (o *OpenOptions) check() error {
 	return nil
 }
 
-// differences lists what the two ends of a session want differently.
+// differences lists the fields in which the proposals of the two ends differ.
 func differences(mine, theirs *control.Open) string {
 	var d []string
 	if mine.Mode != theirs.Mode {
@@ -199,7 +200,7 @@ func (n *Node) match(now microproto.Instant, s *session, theirs control.Open) {
 		return
 	}
 	if err := n.agree(now, s); err != nil {
-		n.send(s.peer, control.KindReject, &control.Reject{To: theirs.Session, From: uint32(s.id), Reason: err.Error()})
+		n.send(s.peer, control.KindReject, &control.Reject{Ends: s.ends(), Reason: err.Error()})
 		n.end(now, s, s.refused(err.Error()))
 		return
 	}
@@ -207,10 +208,9 @@ func (n *Node) match(now microproto.Instant, s *session, theirs control.Open) {
 	n.send(s.peer, control.KindOpenAck, s.agreement())
 }
 
-// agreement returns the agreement as this end computed it.
 func (s *session) agreement() *control.OpenAck {
 	return &control.OpenAck{
-		To: s.theirs.Session, From: uint32(s.id), FrameBytes: uint32(s.channel.frameBytes), Network: s.conditions.Network,
+		Ends: s.ends(), FrameBytes: uint32(s.channel.frameBytes), Network: s.conditions.Network,
 		Fingerprint: s.channel.composite.Fingerprint(),
 	}
 }
@@ -234,10 +234,7 @@ func (n *Node) agree(now microproto.Instant, s *session) error {
 		}
 	}
 	c := &channel{conditions: s.conditions, composition: s.composition, frameBytes: int(frame), Binding: by}
-	if err := n.build(s, c, &s.theirs); err != nil {
-		return err
-	}
-	if err := s.declareSlots(c); err != nil {
+	if err := n.rebuild(s, c); err != nil {
 		return err
 	}
 	s.channel = c
@@ -254,7 +251,7 @@ func (n *Node) agree(now microproto.Instant, s *session) error {
 	return nil
 }
 
-// receiveOpen takes the other end's wish for a session.
+// receiveOpen takes the other end's proposal of a session.
 func (n *Node) receiveOpen(now microproto.Instant, p *peer, o *control.Open) {
 	p.measurement.EstimatePending(now)
 	for _, s := range n.sessions {
@@ -263,15 +260,13 @@ func (n *Node) receiveOpen(now microproto.Instant, p *peer, o *control.Open) {
 			return
 		}
 	}
-	for i := range p.opens {
-		if p.opens[i].Name == o.Name {
-			p.opens[i] = *o // the peer closed the earlier one: names are unique
-			return
-		}
+	if i := p.waiting(o.Name); i >= 0 {
+		p.opens[i] = *o // the peer closed the earlier one: names are unique
+		return
 	}
 	if len(p.opens) >= n.config.Limits.PendingOpens {
 		reason := fmt.Sprintf("%d sessions wait to be opened at the other end", len(p.opens))
-		n.send(p, control.KindReject, &control.Reject{To: o.Session, Reason: reason})
+		n.send(p, control.KindReject, &control.Reject{Ends: control.Ends{To: o.Session}, Reason: reason})
 		return
 	}
 	p.opens = append(p.opens, *o)

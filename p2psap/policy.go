@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
@@ -122,7 +123,6 @@ func (p TablePolicy) Compose(c Conditions) (Composition, error) {
 	return composed, nil
 }
 
-// timeout returns the bounds of a column's retransmission time-out.
 func (p TablePolicy) timeout(c Column) microproto.Options {
 	if c.Intra {
 		return microproto.Options{OptionRTOFloor: int64(cmp.Or(p.Intra, IntraRTOFloor))}
@@ -133,7 +133,6 @@ func (p TablePolicy) timeout(c Column) microproto.Options {
 	}
 }
 
-// add appends an optional row.
 func (c *Composition) add(row OptionalRow) {
 	c.Protocols = append(c.Protocols, row.Protocol)
 	c.Optional = append(c.Optional, row.Protocol)
@@ -142,8 +141,8 @@ func (c *Composition) add(row OptionalRow) {
 	}
 }
 
-// Missing returns a *MissingError when the catalog lacks a micro-protocol of the
-// composition, nil otherwise.
+// Missing returns an error that names the micro-protocols of a composition that the catalog lacks; nil:
+// it has all of them.
 func Missing(catalog *microproto.Catalog, c Composition) error {
 	var names []string
 	for _, name := range c.Protocols {
@@ -154,5 +153,6 @@ func Missing(catalog *microproto.Catalog, c Composition) error {
 	if names == nil {
 		return nil
 	}
-	return &MissingError{Column: c.Column, Names: names}
+	return fmt.Errorf("p2psap: the column %q of Table I needs micro-protocols that this program does not have: %s",
+		c.Column, strings.Join(names, ", "))
 }

@@ -75,7 +75,7 @@ func (n *Node) protects(p *peer) bool {
 // offerProtection adds this end's contribution to a session's secret to its Open. It travels over the
 // control channel, which nobody else can read.
 func (n *Node) offerProtection(s *session) {
-	s.mine.Protect, s.sealed = uint8(n.config.Protect), n.protects(s.peer)
+	s.mine.Protect = uint8(n.config.Protect)
 	if s.sealed {
 		s.mine.Random = make([]byte, control.RandomBytes)
 		n.config.Entropy(s.mine.Random)
@@ -124,7 +124,6 @@ func (s *session) placeHeader(c *microproto.Config) []microproto.MicroProtocol {
 // paddedFrames is a source of frames with room for the sealing composite's header and tag.
 type paddedFrames struct{ below microproto.FrameSource }
 
-// Acquire implements microproto.FrameSource.
 func (r paddedFrames) Acquire(n int) microproto.Frame {
 	const front = HeaderBytes + seal.NumberBytes
 	f := r.below.Acquire(front + n + seal.TagBytes)
@@ -165,7 +164,6 @@ func (n *Node) secure(now microproto.Instant, s *session, c *channel) error {
 	return c.sealing.Open(now)
 }
 
-// newSealing returns the composite between CTP* and the link.
 func (n *Node) newSealing(s *session, c *channel, flow *seal.Flow, out, in seal.Secret) (*microproto.Composite, error) {
 	caps := c.Rail.Link.Caps(c.mode())
 	return microproto.NewComposite(microproto.Config{
@@ -202,10 +200,8 @@ type sealedHeader struct {
 	field microproto.Field
 }
 
-// Name implements microproto.MicroProtocol.
 func (*sealedHeader) Name() string { return "SessionHeader" }
 
-// Attach implements microproto.MicroProtocol.
 func (h *sealedHeader) Attach(b *microproto.Binder) error {
 	b.TakesTrains()
 	h.field = b.Header(HeaderBytes)

@@ -73,14 +73,13 @@ type RailInfo struct {
 // Rails returns the rails that this node and a peer have beside the base rail, best first.
 func (n *Node) Rails(peer string) (out []RailInfo) {
 	if p := n.peer(peer); p != nil {
-		for _, w := range p.paths.All() {
-			out = append(out, RailInfo{w.Network(), w.Up(), w.Reason(), w.Downs()})
+		for _, w := range p.paths.List {
+			out = append(out, RailInfo{w.Network(), w.Up(), w.Reason, w.Downs})
 		}
 	}
 	return out
 }
 
-// networks returns the networks of the rails beside the base rail.
 func (n *Node) networks() (out []Network) {
 	for _, r := range n.rails[1:] {
 		out = append(out, r.Network)
@@ -91,29 +90,27 @@ func (n *Node) networks() (out []Network) {
 // bind returns the binding of a channel to a path; nil: to the base rail.
 func (n *Node) bind(w *rail.Path) rail.Binding {
 	if w == nil {
-		return rail.Base(n.rails[0])
+		return rail.Binding{Rail: n.rails[0]}
 	}
 	return w.Bind()
 }
 
-// Announce implements rail.Host.
+// The methods of rail.Host.
+
 func (p *peer) Announce(s *control.PathState) uint64 { return p.node.send(p, control.KindPath, s) }
 
-// PathUp implements rail.Host.
 func (p *peer) PathUp(w *rail.Path) {
 	p.node.out = append(p.node.out, Output{Kind: OutRail, Peer: p.Name, Network: w.Network()})
 	p.markUp()
 }
 
-// PathDown implements rail.Host.
 func (p *peer) PathDown(now microproto.Instant, w *rail.Path, wasUp bool) {
 	if wasUp {
-		err := fmt.Errorf("p2psap: %s", w.Reason())
+		err := fmt.Errorf("p2psap: %s", w.Reason)
 		p.node.out = append(p.node.out, Output{Kind: OutRail, Peer: p.Name, Network: w.Network(), Err: err})
 	}
 	p.node.leavePath(now, p, w)
 	p.markUp()
 }
 
-// PathSteady implements rail.Host.
 func (p *peer) PathSteady(now microproto.Instant, _ *rail.Path) { p.node.reroutePeer(now, p) }

@@ -25,10 +25,10 @@ type renegotiation struct {
 	next         *channel        // of Mine; nil if this end cannot change
 
 	wanted    microproto.Mode // mode of an Adapt that is not over; 0: none
-	count     uint64          // Adapts that are over
+	count     uint64          // Adapts that have finished
 	err       error           // of the last one
 	answer    control.Switched
-	since     microproto.Instant // both ends' proposals were there
+	since     microproto.Instant // both ends' proposals have been known since then
 	suspended *renegotiation     // what was under way when this end proposed to move; see reroute.go
 }
 
@@ -101,7 +101,7 @@ func (n *Node) sendProposal(
 	n.flush(now, s) // what waits counts as sent in the old epoch
 	m := &s.renegotiation.Mine
 	*m = control.Proposal{
-		To: s.theirs.Session, From: uint32(s.id), Epoch: uint8(s.channel.number + 1), Cause: why,
+		Ends: s.ends(), Epoch: uint8(s.channel.number + 1), Cause: why,
 		Mode: to.Mode, Network: to.Network, Round: s.channel.Round, Distance: to.Distance, Lossy: to.Lossy,
 		Sent: s.info.MessagesSent,
 	}
@@ -115,7 +115,6 @@ func (n *Node) sendProposal(
 	n.send(s.peer, control.KindPropose, m)
 }
 
-// prepare builds the channel of the next epoch.
 func (n *Node) prepare(s *session, to Conditions, by rail.Binding) (*channel, error) {
 	to.Network = by.Rail.Network
 	if to.Mode == microproto.ModeAsynchronous {
@@ -149,17 +148,22 @@ func (n *Node) prepare(s *session, to Conditions, by rail.Binding) (*channel, er
 	return c, nil
 }
 
-// rebuild builds the channel for its present frame size.
+// rebuild builds the channel for its present frame size and declares the session's slots to its endpoint.
 func (n *Node) rebuild(s *session, c *channel) error {
 	if err := n.build(s, c, &s.theirs); err != nil {
 		return err
 	}
-	return s.declareSlots(c)
+	for _, slot := range s.options.Slots {
+		if err := c.endpoint.Slot(uint32(slot.Tag), slot.Length); err != nil {
+			return fmt.Errorf("p2psap: session %q, tag %d: %w", s.options.Name, slot.Tag, err)
+		}
+	}
+	return nil
 }
 
 // receiveProposal takes the other end's proposal, or its answer to one of this end.
 func (n *Node) receiveProposal(now microproto.Instant, p *peer, a *control.Proposal) error {
-	s := n.established(p, a.To, a.From)
+	s := n.established(p, a.Ends)
 	if s == nil {
 		return nil
 	}
@@ -180,7 +184,9 @@ func (n *Node) receiveProposal(now microproto.Instant, p *peer, a *control.Propo
 		n.agreeChange(now, s)
 		return nil
 	}
-	r.dropMonitorProposal()
+	if r.Mine.Cause == control.CauseMonitor { // the other end will not answer it
+		r.Mine, r.next = control.Proposal{}, nil
+	}
 	if a.Cause != control.CauseUser {
 		n.acceptProposal(now, s)
 		return nil
@@ -193,13 +199,6 @@ func (n *Node) receiveProposal(now microproto.Instant, p *peer, a *control.Propo
 	}
 	n.reroute(now, s)
 	return nil
-}
-
-// dropMonitorProposal drops this end's monitor's proposal: the other end will not answer it.
-func (r *renegotiation) dropMonitorProposal() {
-	if r.Mine.Cause == control.CauseMonitor {
-		r.Mine, r.next = control.Proposal{}, nil
-	}
 }
 
 // acceptProposal answers a proposal of the other end's monitor, or one to use another path.
@@ -250,7 +249,9 @@ func (n *Node) agreeChange(now microproto.Instant, s *session) {
 	r.wasMode = s.channel.mode()
 	r.drains, r.DrainFirst = s.channel.drainsBefore(r.Mine.Mode), s.channel.mustReportDrained(r.Mine.Mode)
 	if r.drains {
-		n.drain(now, s)
+		c := s.channel // it sends what it still holds back
+		err := c.composite.Do(now, func(x *microproto.Exec) { microproto.Raise(x, microproto.DrainSession, struct{}{}) })
+		n.collect(now, s, c, err, -1)
 	}
 	n.resend(now, s) // what waited for an earlier proposal that was dropped
 	n.switchEpoch(now, s)
@@ -263,7 +264,9 @@ func (n *Node) finishChange(now microproto.Instant, s *session, err error) {
 	if cause != control.CauseUser && cause != control.CauseRail && r.Theirs.Cause != control.CauseRail {
 		to := s.conditions
 		to.Distance, to.Lossy = r.Mine.Distance, r.Mine.Lossy
-		s.monitor.finish(now, to, err)
+		if s.monitor.changed = now; err != nil {
+			s.monitor.refused = to
+		}
 	}
 	r.reset()
 	if cause == control.CauseUser {
@@ -278,13 +281,11 @@ func (n *Node) finishChange(now microproto.Instant, s *session, err error) {
 	}
 }
 
-// finishAdapt ends the user's Adapt.
 func (r *renegotiation) finishAdapt(err error) {
 	r.wanted, r.err = 0, err
 	r.count++
 }
 
-// reset forgets the change under way; the user's Adapt remains.
 func (r *renegotiation) reset() {
 	*r = renegotiation{wanted: r.wanted, count: r.count, err: r.err}
 }

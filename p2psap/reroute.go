@@ -14,18 +14,15 @@ import (
 // any change (see switch.go). When a better path has been up for a while, the end with the higher
 // name proposes to go back to it.
 //
-// Leaving a rail takes precedence over every other change, since what the other end's user has to
-// see before he asks for the same may be what was lost there. The end that proposes to move suspends
+// Leaving a rail takes precedence over every other change: messages lost on the rail may be what the
+// other end's user has to receive before requesting the same change. The end that proposes to move suspends
 // its own proposal and sends it again afterwards. The messages of both ends show each whether the other
 // end had carried the suspended change out before the proposal to move arrived: then that change stands
 // and the move is void.
 
 // leavePath marks the channels over a path as over, and their sessions look for another path.
 func (n *Node) leavePath(now microproto.Instant, p *peer, w *rail.Path) {
-	for _, s := range n.sessions {
-		if s == nil || s.peer != p {
-			continue
-		}
+	for _, s := range n.sessionsWith(p) {
 		channels := [...]*channel{s.channel, s.renegotiation.next, nil} // a channel on a path has no previous one
 		if was := s.renegotiation.suspended; was != nil {
 			channels[2] = was.next
@@ -41,10 +38,8 @@ func (n *Node) leavePath(now microproto.Instant, p *peer, w *rail.Path) {
 }
 
 func (n *Node) reroutePeer(now microproto.Instant, p *peer) {
-	for _, s := range n.sessions {
-		if s != nil && s.peer == p {
-			n.reroute(now, s)
-		}
+	for _, s := range n.sessionsWith(p) {
+		n.reroute(now, s)
 	}
 }
 
@@ -67,7 +62,9 @@ func (n *Node) reroute(now microproto.Instant, s *session) {
 	}
 	next, err := n.prepare(s, s.conditions, n.bind(best))
 	if err != nil {
-		n.noPath(now, s, err)
+		if s.channel.Over { // otherwise the session stays on its path
+			n.fail(now, s, fmt.Errorf("network %v is down, and the session cannot leave it: %w", s.conditions.Network, err))
+		}
 		return
 	}
 	var suspended *renegotiation
@@ -80,21 +77,13 @@ func (n *Node) reroute(now microproto.Instant, s *session) {
 	n.sendProposal(now, s, control.CauseRail, next.conditions, next, nil)
 }
 
-// noPath handles that this end cannot compose the session for another path. The session fails if its
-// present path is down, and stays there otherwise.
-func (n *Node) noPath(now microproto.Instant, s *session, err error) {
-	if s.channel.Over {
-		n.fail(now, s, fmt.Errorf("network %v is down, and the session cannot leave it: %w", s.conditions.Network, err))
-	}
-}
-
 // proposedPath returns the path that the other end proposes.
 func (n *Node) proposedPath(s *session, a *control.Proposal) (rail.Binding, error) {
 	if a.Network == n.rails[0].Network {
 		return n.bind(nil), nil
 	}
 	w := s.peer.paths.Find(a.Network)
-	if w == nil || !w.Up() || w.Round() != a.Round {
+	if w == nil || !w.Up() || w.Round != a.Round {
 		return rail.Binding{}, fmt.Errorf("p2psap: network %v is down here", a.Network)
 	}
 	return w.Bind(), nil
@@ -138,7 +127,7 @@ func (c *channel) drainsBefore(to microproto.Mode) bool {
 
 // receiveDrained notes that everything that this end has started has arrived at the other one.
 func (n *Node) receiveDrained(now microproto.Instant, p *peer, d *control.Drained) error {
-	s := n.established(p, d.To, d.From)
+	s := n.established(p, d.Ends)
 	if s == nil {
 		return nil
 	}
@@ -163,7 +152,7 @@ func (s *session) networkReason() (reason string) {
 	if s.channel != nil {
 		on = s.channel.Path
 	}
-	for _, w := range s.peer.paths.All() {
+	for _, w := range s.peer.paths.List {
 		switch {
 		case w == on && w.Up():
 			return "up at both ends"
@@ -171,7 +160,7 @@ func (s *session) networkReason() (reason string) {
 		case w.Up():
 			reason = fmt.Sprintf("%v is up again, and has to stay so for a while", w.Network())
 		default:
-			reason = w.Reason()
+			reason = w.Reason
 		}
 	}
 	return reason

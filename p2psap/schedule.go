@@ -37,7 +37,6 @@ func (a *timerHeap) set(session int, deadline microproto.Instant) {
 	}
 }
 
-// first returns the earliest deadline.
 func (a *timerHeap) first() microproto.Instant {
 	if len(a.heap) == 0 {
 		return microproto.Never

@@ -2,6 +2,7 @@ package p2psap
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap/internal/control"
@@ -56,7 +57,7 @@ type session struct {
 	err           error // why it ended
 	options       OpenOptions
 	mine          control.Open
-	theirs        control.Open // Session is 0 before it has come
+	theirs        control.Open // Session is 0 before it has arrived
 	conditions    Conditions   // of the channel; kept when it is gone
 	composition   Composition
 	security      *securityContext // of a protected session that both ends have agreed on
@@ -78,18 +79,14 @@ func (n *Node) session(id SessionID) *session {
 	return nil
 }
 
-// index returns the session's index in Node.sessions.
+func (n *Node) sessionsWith(p *peer) []*session {
+	return slices.DeleteFunc(slices.Clone(n.sessions), func(s *session) bool { return s == nil || s.peer != p })
+}
+
 func (s *session) index() int { return int(s.id & 0xffff) }
 
-// allocate returns the number of a new session.
 func (n *Node) allocate() (SessionID, error) {
-	index := -1
-	for i, s := range n.sessions {
-		if s == nil {
-			index = i
-			break
-		}
-	}
+	index := slices.Index(n.sessions, nil)
 	if index < 0 {
 		if len(n.sessions) >= n.config.Limits.Sessions {
 			return 0, fmt.Errorf("%w: %d sessions are open; close some", ErrLimit, len(n.sessions))
@@ -104,11 +101,11 @@ func (n *Node) allocate() (SessionID, error) {
 	return SessionID(uint32(n.lastGen)<<16 | uint32(index)), nil
 }
 
-// declared returns the length of the slot of a tag; -1: the session has none.
-func (s *session) declared(tag Tag) int {
+// slot returns the index of the slot of a tag; -1: the session has none.
+func (s *session) slot(tag Tag) int {
 	for i := range s.options.Slots {
 		if s.options.Slots[i].Tag == tag {
-			return s.options.Slots[i].Length
+			return i
 		}
 	}
 	return -1
@@ -116,9 +113,11 @@ func (s *session) declared(tag Tag) int {
 
 // checkLength returns why n bytes cannot be a message of a tag, whatever the composition.
 func (s *session) checkLength(tag Tag, n int, synchronous bool) error {
-	switch length := s.declared(tag); {
-	case length < 0:
+	i := s.slot(tag)
+	if i < 0 {
 		return s.undeclared(tag)
+	}
+	switch length := s.options.Slots[i].Length; {
 	case synchronous && n > length:
 		return fmt.Errorf("%w: session %q: %d bytes for tag %d, declared with %d at most",
 			ErrSlot, s.options.Name, n, tag, length)
@@ -154,6 +153,9 @@ func (s *session) running() bool {
 
 // established reports whether the session can change its composition.
 func (s *session) established() bool { return s.state == SessionOpen || s.state == SessionLingering }
+
+// ends returns the numbers of the session in a control message to the other end.
+func (s *session) ends() control.Ends { return control.Ends{To: s.theirs.Session, From: uint32(s.id)} }
 
 // isOf reports whether a control message from p is of the session, under the other end's number.
 func (s *session) isOf(p *peer, theirs uint32) bool {
@@ -242,13 +244,12 @@ func (c *channel) accepts(s *session, r *rail.Rail, from microproto.LinkAddr) bo
 	return c.Rail == r && c.addr(s) == from && !c.Over
 }
 
-// hasAddr reports whether an address on a rail is the peer's.
 func (p *peer) hasAddr(r *rail.Rail, addr microproto.LinkAddr) bool {
 	if r.Number == 0 {
 		return p.Link == addr
 	}
 	w := p.paths.Find(r.Network)
-	return w != nil && w.Addr() == addr
+	return w != nil && w.Addr == addr
 }
 
 // decrypt takes the protection off a frame, if it has one.
@@ -284,7 +285,6 @@ func (n *Node) deliver(now microproto.Instant, s *session, c *channel, f micropr
 	n.schedule(s)
 }
 
-// end ends a session at this end.
 func (n *Node) end(now microproto.Instant, s *session, err error) {
 	if s.state == SessionEnded {
 		return
@@ -301,7 +301,7 @@ func (n *Node) fail(now microproto.Instant, s *session, err error) {
 	if s.state == SessionEnded {
 		return
 	}
-	n.send(s.peer, control.KindReject, &control.Reject{To: s.theirs.Session, From: uint32(s.id), Reason: cut(err)})
+	n.send(s.peer, control.KindReject, &control.Reject{Ends: s.ends(), Reason: cut(err)})
 	n.end(now, s, fmt.Errorf("p2psap: session %q with %q has failed: %w", s.options.Name, s.peer.Name, err))
 }
 
@@ -322,7 +322,6 @@ func (n *Node) discard(now microproto.Instant, s *session) {
 	s.channel, s.previous = nil, nil
 }
 
-// updateCounters sums the counters of the channels up.
 func (s *session) updateCounters() {
 	sum := s.past
 	if s.previous != nil {

@@ -1,6 +1,8 @@
 package p2psap
 
 import (
+	"slices"
+
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap/internal/control"
 )
@@ -22,7 +24,7 @@ func (n *Node) switchEpoch(now microproto.Instant, s *session) {
 	if r.DrainFirst && !r.sentDrained {
 		r.sentDrained = true
 		n.send(s.peer, control.KindDrained, &control.Drained{
-			To: s.theirs.Session, From: uint32(s.id), Epoch: r.next.header.epoch,
+			Ends: s.ends(), Epoch: r.next.header.epoch,
 		})
 	}
 	if r.DrainFirst && !r.peerDrained {
@@ -48,7 +50,7 @@ func (n *Node) switchEpoch(now microproto.Instant, s *session) {
 	}
 	r.Switched = true
 	n.send(s.peer, control.KindSwitched, &control.Switched{
-		To: s.theirs.Session, From: uint32(s.id), Epoch: next.header.epoch,
+		Ends: s.ends(), Epoch: next.header.epoch,
 		Sent: s.info.MessagesSent, Accepted: s.arrived, Stored: s.handover.Stored, Credit: s.handover.Credit,
 	})
 	n.collect(now, s, next, nil, -1)
@@ -56,13 +58,6 @@ func (n *Node) switchEpoch(now microproto.Instant, s *session) {
 	if r.peerSwitched {
 		n.commit(now, s)
 	}
-}
-
-// drain makes the old channel send what it still holds back.
-func (n *Node) drain(now microproto.Instant, s *session) {
-	c := s.channel
-	err := c.composite.Do(now, func(x *microproto.Exec) { microproto.Raise(x, microproto.DrainSession, struct{}{}) })
-	n.collect(now, s, c, err, -1)
 }
 
 // handOver moves the receiving end from one channel to the next, and opens that.
@@ -80,7 +75,8 @@ func (n *Node) handOver(now microproto.Instant, s *session, old, next *channel) 
 	next.held = next.mode() == microproto.ModeSynchronous
 	for _, name := range old.composition.Protocols {
 		if e, ok := old.composite.Protocol(name).(microproto.StateExporter); ok {
-			s.keepPathState(name, e.ExportState())
+			s.pathStates = slices.DeleteFunc(s.pathStates, func(p pathState) bool { return p.protocol == name })
+			s.pathStates = append(s.pathStates, pathState{name, e.ExportState()})
 		}
 	}
 	for _, p := range s.pathStates {
@@ -103,19 +99,9 @@ type pathState struct {
 	state    microproto.State
 }
 
-func (s *session) keepPathState(protocol string, state microproto.State) {
-	for i := range s.pathStates {
-		if s.pathStates[i].protocol == protocol {
-			s.pathStates[i].state = state
-			return
-		}
-	}
-	s.pathStates = append(s.pathStates, pathState{protocol, state})
-}
-
 // receiveSwitched notes that the other end has begun the new epoch.
 func (n *Node) receiveSwitched(now microproto.Instant, p *peer, a *control.Switched) error {
-	s := n.established(p, a.To, a.From)
+	s := n.established(p, a.Ends)
 	if s == nil {
 		return nil
 	}

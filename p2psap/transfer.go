@@ -100,7 +100,7 @@ func (n *Node) Receive(now microproto.Instant, id SessionID, slot *Slot) (Arriva
 	if err != nil {
 		return Arrival{}, err
 	}
-	if s.declared(slot.Tag) < 0 {
+	if s.slot(slot.Tag) < 0 {
 		return Arrival{}, s.undeclared(slot.Tag)
 	}
 	if len(s.handover.Unread) > 0 {
@@ -126,10 +126,8 @@ func (n *Node) Receive(now microproto.Instant, id SessionID, slot *Slot) (Arriva
 	})
 	n.collect(now, s, c, err, -1)
 	n.schedule(s)
-	if err == nil {
-		err = failed
-	}
-	if s.state == SessionRemoteClosed && (err == microproto.ErrNothing || (err == nil && !a.Fresh)) {
+	err = cmp.Or(err, failed)
+	if s.state == SessionRemoteClosed && (err == microproto.ErrNothing || err == nil && !a.Fresh) {
 		return Arrival{}, s.err
 	}
 	if err != nil {
@@ -288,15 +286,18 @@ func (n *Node) Info(id SessionID) (SessionInfo, error) {
 		i.Protection = ProtectionStack()
 	}
 	if s.channel != nil {
-		i.SegmentSize = s.channel.segmentBytes()
+		i.SegmentSize = s.channel.composite.MaxPayload()
+		if most := s.channel.cells.segmentBytes; most != nil {
+			i.SegmentSize = *most
+		}
 	}
 	return i, nil
 }
 
 // established returns the session of a control message about a change of composition; nil if it is
 // being closed.
-func (n *Node) established(p *peer, to, from uint32) *session {
-	if s := n.session(SessionID(to)); s.isOf(p, from) && s.established() {
+func (n *Node) established(p *peer, e control.Ends) *session {
+	if s := n.session(SessionID(e.To)); s.isOf(p, e.From) && s.established() {
 		return s
 	}
 	return nil

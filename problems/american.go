@@ -1,6 +1,7 @@
 package problems
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -22,13 +23,8 @@ func optionBuiltin(b Builtin, contract func(v []float64) *option.Option) Builtin
 			}
 		}
 		q, err := contract(v).Problem(p.Name, p.N)
-		var e *option.InputError
-		if errors.As(err, &e) { // parameters have the names of entries of problem files
-			name := e.Key
-			if e.Field != "" {
-				name = e.Field
-			}
-			return fmt.Errorf("%s: %s", name, e.Reason)
+		if e, ok := errors.AsType[*option.InputError](err); ok { // parameters have the names of entries of problem files
+			return fmt.Errorf("%s: %s", cmp.Or(e.Field, e.Key), e.Reason)
 		}
 		if err != nil {
 			return err

@@ -16,52 +16,50 @@ const (
 
 // ball3D is a membrane over the unit ball in (−2,2)³.
 func ball3D() Builtin {
-	return Builtin{
+	exact := func(q problem.Point) float64 {
+		r2 := squares(q)
+		if r2 <= 0.5 {
+			return math.Sqrt(1 - r2)
+		}
+		return 0.5 / math.Sqrt(r2)
+	}
+	return ball(exact, Builtin{
 		Name: "ball3d",
 		Summary: "membrane over the unit ball in (−2,2)³, " +
 			"boundary data from the exact solution u = 1/(2r) beyond r = 1/√2",
 		Reference: "radial solution by C¹ matching with the fundamental solution 1/r",
 		Dimension: 3,
-		Exact:     true,
-		build: func(p *problem.Problem, _ []float64) error {
-			box(p, -2, 2)
-			p.Obstacle, p.Rows.Obstacle = ballObstacle, ballRow
-			p.Exact = func(q problem.Point) float64 {
-				r2 := squares(q)
-				if r2 <= 0.5 {
-					return math.Sqrt(1 - r2)
-				}
-				return 0.5 / math.Sqrt(r2)
-			}
-			p.Boundary = p.Exact
-			return nil
-		},
-	}
+	})
 }
 
 // ball2D is the 2-D version, PETSc's example of a variational inequality.
 func ball2D() Builtin {
-	return Builtin{
+	exact := func(q problem.Point) float64 {
+		r := math.Sqrt(squares(q))
+		if r <= ball2DContact {
+			return ballObstacle(q)
+		}
+		return float64(-ball2DA*math.Log(r)) + ball2DB
+	}
+	return ball(exact, Builtin{
 		Name: "ball2d",
 		Summary: "membrane over the unit ball in (−2,2)², " +
 			"boundary data from the exact solution u = −A ln r + B beyond r = 0.698",
 		Reference: "PETSc, src/snes/tutorials/ex9.c (Bueler)",
 		Dimension: 2,
-		Exact:     true,
-		build: func(p *problem.Problem, _ []float64) error {
-			box(p, -2, 2)
-			p.Obstacle, p.Rows.Obstacle = ballObstacle, ballRow
-			p.Exact = func(q problem.Point) float64 {
-				r := math.Sqrt(squares(q))
-				if r <= ball2DContact {
-					return ballObstacle(q)
-				}
-				return float64(-ball2DA*math.Log(r)) + ball2DB
-			}
-			p.Boundary = p.Exact
-			return nil
-		},
+	})
+}
+
+// ball completes a membrane over the unit ball.
+func ball(exact problem.Function, b Builtin) Builtin {
+	b.Exact = true
+	b.build = func(p *problem.Problem, _ []float64) error {
+		box(p, -2, 2)
+		p.Obstacle, p.Rows.Obstacle = ballObstacle, ballRow
+		setExact(p, exact)
+		return nil
 	}
+	return b
 }
 
 // ballObstacle is the upper half of the unit sphere up to r = 0.9. Its tangent continues it, so that it is

@@ -5,11 +5,11 @@ package problems
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/problems/option"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -82,17 +82,17 @@ func All() []Builtin {
 // With returns a copy of b with parameters changed. Each setting has the form "name=value".
 func (b Builtin) With(settings []string) (Builtin, error) {
 	b.Parameters = slices.Clone(b.Parameters)
-	for i, s := range settings {
+	seen := map[string]bool{}
+	for _, s := range settings {
 		name, text, found := strings.Cut(s, "=")
 		name, text = strings.TrimSpace(name), strings.TrimSpace(text)
 		if !found {
 			return b, fmt.Errorf("problem %s: parameter %q is not of the form name=value", b.Name, s)
 		}
-		for _, earlier := range settings[:i] {
-			if n, _, _ := strings.Cut(earlier, "="); strings.TrimSpace(n) == name {
-				return b, fmt.Errorf("problem %s: parameter %q is set twice", b.Name, name)
-			}
+		if seen[name] {
+			return b, fmt.Errorf("problem %s: parameter %q is set twice", b.Name, name)
 		}
+		seen[name] = true
 		if err := b.set(name, text); err != nil {
 			return b, err
 		}
@@ -103,7 +103,15 @@ func (b Builtin) With(settings []string) (Builtin, error) {
 func (b Builtin) set(name, text string) error {
 	at := slices.IndexFunc(b.Parameters, func(p Parameter) bool { return p.Name == name })
 	if at < 0 {
-		return fmt.Errorf("problem %s has no parameter %q%s", b.Name, name, b.listParameters(name))
+		if len(b.Parameters) == 0 {
+			return fmt.Errorf("problem %s has no parameter %q; it has none", b.Name, name)
+		}
+		var names []string
+		for _, p := range b.Parameters {
+			names = append(names, p.Name)
+		}
+		return fmt.Errorf("problem %s has no parameter %q%s; it has %s",
+			b.Name, name, spelling.Suggest(name, names), strings.Join(names, ", "))
 	}
 	for _, l := range b.enumerations {
 		if l.name != name {
@@ -118,22 +126,11 @@ func (b Builtin) set(name, text string) error {
 		return nil
 	}
 	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+	if err != nil || !kernel.Finite(v) {
 		return fmt.Errorf("problem %s: parameter %s=%q is not a finite number", b.Name, name, text)
 	}
 	b.Parameters[at].Value = v
 	return nil
-}
-
-func (b Builtin) listParameters(wrong string) string {
-	if len(b.Parameters) == 0 {
-		return "; it has none"
-	}
-	names := make([]string, len(b.Parameters))
-	for i, p := range b.Parameters {
-		names[i] = p.Name
-	}
-	return spelling.Suggest(wrong, names) + "; it has " + strings.Join(names, ", ")
 }
 
 // Make returns the problem on a grid of n interior points per axis, with 1 on unused axes. A parameter out of
@@ -164,4 +161,28 @@ func box(p *problem.Problem, lo, hi float64) {
 // zero returns homogeneous Dirichlet data.
 func zero(problem.Point) float64 { return 0 }
 
-func zeroRow(dst, _ []float64, _, _ float64) { clear(dst) }
+// flat sets the obstacle φ = 0.
+func flat(p *problem.Problem) {
+	p.Obstacle, p.Rows.Obstacle = zero, func(dst, _ []float64, _, _ float64) { clear(dst) }
+}
+
+// setExact sets the exact solution, and with it the boundary data.
+func setExact(p *problem.Problem, f problem.Function) { p.Exact, p.Boundary = f, f }
+
+// positive returns an error unless the values with names are positive.
+func positive(v []float64, names ...string) error {
+	for i, name := range names {
+		if name != "" && !(v[i] > 0) {
+			return fmt.Errorf("%s = %g: it must be positive", name, v[i])
+		}
+	}
+	return nil
+}
+
+// fraction returns an error unless v is between 0 and 1.
+func fraction(name string, v float64) error {
+	if v <= 0 || v >= 1 {
+		return fmt.Errorf("%s = %g: it must be between 0 and 1", name, v)
+	}
+	return nil
+}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
@@ -24,21 +25,19 @@ func convection(d int) Builtin {
 			{"lambda", 8, "load λ, positive"},
 			{"at", 0.4, "distance of the free boundary from the origin, not negative"},
 		},
-		build: func(p *problem.Problem, v []float64) error { return buildConvection(p, v) },
+		build: buildConvection,
 	}
 	if d < 3 {
 		b.Name = fmt.Sprintf("convection%dd", d)
-		b.Summary = fmt.Sprintf("convection, diffusion and reaction in (0,1)%s", []string{"", "", "²"}[d])
+		b.Summary = fmt.Sprintf("convection, diffusion and reaction in (0,1)%s", exponents[d])
 	}
 	return b
 }
 
 func buildConvection(p *problem.Problem, v []float64) error {
 	eta, speed, c, lambda, at := v[0], v[1], v[2], v[3], v[4]
-	for i, name := range []string{"eta", "", "c", "lambda"} {
-		if name != "" && !(v[i] > 0) {
-			return fmt.Errorf("%s = %g: it must be positive", name, v[i])
-		}
+	if err := positive(v, "eta", "", "c", "lambda"); err != nil {
+		return err
 	}
 	if at < 0 {
 		return fmt.Errorf("at = %g: it must not be negative", at)
@@ -60,58 +59,43 @@ func buildConvection(p *problem.Problem, v []float64) error {
 		}
 		return float64(c1*math.Exp(r1*s)) + float64(c2*math.Exp(r2*s)) - lambda/c
 	}
-	if !finite(value(math.Sqrt(3))) {
+	if !kernel.Finite(value(math.Sqrt(3))) {
 		return fmt.Errorf("the solution is too large for float64 (exp(%.3g)): increase eta or reverse speed", r1)
 	}
-	p.Obstacle, p.Rows.Obstacle = zero, zeroRow
-	p.Exact = func(q problem.Point) float64 { return value(float64(along*(q[0]+q[1]+q[2])) - at) }
-	p.Boundary = p.Exact
+	flat(p)
+	setExact(p, func(q problem.Point) float64 { return value(float64(along*(q[0]+q[1]+q[2])) - at) })
 	return nil
 }
 
 // varying is quartic with the variable diffusion κ = 1 + k·r²/2.
 func varying(d int) Builtin {
-	b := Builtin{
-		Name: "varying",
-		Summary: "diffusion κ = 1 + k·r²/2 in (−1,1)³, flat obstacle φ = 0, " +
-			"a source for which u = max(r² − r0², 0)²",
-		Reference: "manufactured solution",
-		Dimension: d,
-		Exact:     true,
-		Parameters: []Parameter{
-			{"r0", 0.7, "radius of the contact set, between 0 and 1"},
-			{"k", 4, "growth of the diffusion, not negative"},
-		},
-		build: func(p *problem.Problem, v []float64) error {
-			r0, k := v[0], v[1]
-			if r0 <= 0 || r0 >= 1 {
-				return fmt.Errorf("r0 = %g: it must be between 0 and 1", r0)
+	b := quartic(d)
+	b.Name = strings.Replace(b.Name, "quartic", "varying", 1)
+	b.Summary = fmt.Sprintf("diffusion κ = 1 + k·r²/2 in (−1,1)%s, flat obstacle φ = 0, "+
+		"a source for which u = max(r² − r0², 0)²", exponents[d])
+	b.Parameters = append(b.Parameters, Parameter{"k", 4, "growth of the diffusion, not negative"})
+	build := b.build
+	b.build = func(p *problem.Problem, v []float64) error {
+		if err := build(p, v); err != nil {
+			return err
+		}
+		k := v[1]
+		if k < 0 {
+			return fmt.Errorf("k = %g: it must not be negative", k)
+		}
+		dim, r02 := float64(d), v[0]*v[0]
+		kappa := func(r2 float64) float64 { return 1 + float64(k*r2/2) }
+		p.Diffusion.Of = func(q problem.Point) float64 { return kappa(squares(q)) }
+		p.Source.Of = func(q problem.Point) float64 {
+			r2 := squares(q)
+			s := r2 - r02
+			if s <= 0 {
+				return -8 * float64(r02*(1-s))
 			}
-			if k < 0 {
-				return fmt.Errorf("k = %g: it must not be negative", k)
-			}
-			box(p, -1, 1)
-			dim, r02 := float64(d), r0*r0
-			kappa := func(r2 float64) float64 { return 1 + float64(k*r2/2) }
-			p.Diffusion.Of = func(q problem.Point) float64 { return kappa(squares(q)) }
-			p.Obstacle, p.Rows.Obstacle = zero, zeroRow
-			p.Source.Of = func(q problem.Point) float64 {
-				r2 := squares(q)
-				s := r2 - r02
-				if s <= 0 {
-					return -8 * float64(r02*(1-s))
-				}
-				// div(κ∇u) = κΔu + ∇κ·∇u with ∇u = 4s·x, ∇κ = k·x.
-				return -float64(kappa(r2)*4*(2*r2+float64(dim*s))) - float64(4*k*float64(s*r2))
-			}
-			p.Exact = quarticSolution(r02)
-			p.Boundary = p.Exact
-			return nil
-		},
-	}
-	if d == 2 {
-		b.Name = "varying2d"
-		b.Summary = strings.Replace(b.Summary, "(−1,1)³", "(−1,1)²", 1)
+			// div(κ∇u) = κΔu + ∇κ·∇u with ∇u = 4s·x, ∇κ = k·x.
+			return -float64(kappa(r2)*4*(2*r2+float64(dim*s))) - float64(4*k*float64(s*r2))
+		}
+		return nil
 	}
 	return b
 }

@@ -1,6 +1,7 @@
 package problems
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -26,7 +27,7 @@ func dam(d int) Builtin {
 	if d == 2 {
 		b.build = func(p *problem.Problem, v []float64) error {
 			a, h1, h2 := v[0], v[1], v[2]
-			if err := checkDam(map[string]float64{"a": a, "h1": h1}, h1, h2); err != nil {
+			if err := cmp.Or(positive(v, "a", "h1"), checkLevels(h1, h2)); err != nil {
 				return err
 			}
 			p.Hi[0], p.Hi[1] = a, h1
@@ -51,7 +52,7 @@ func dam(d int) Builtin {
 	}
 	b.build = func(p *problem.Problem, v []float64) error {
 		a, c, h00 := v[0], v[1], v[2]
-		if err := checkDam(map[string]float64{"a": a, "b": c, "h00": h00}, h00, v[3:]...); err != nil {
+		if err := cmp.Or(positive(v, "a", "b", "h00"), checkLevels(h00, v[3:]...)); err != nil {
 			return err
 		}
 		p.Hi = problem.Point{a, c, h00}
@@ -68,12 +69,8 @@ func dam(d int) Builtin {
 	return b
 }
 
-func checkDam(positive map[string]float64, crest float64, levels ...float64) error {
-	for _, name := range []string{"a", "b", "h1", "h00"} {
-		if v, is := positive[name]; is && !(v > 0) {
-			return fmt.Errorf("%s = %g: it must be positive", name, v)
-		}
-	}
+// checkLevels returns an error unless the levels are those of water in a dam with that crest.
+func checkLevels(crest float64, levels ...float64) error {
 	for _, h := range levels {
 		if !(h >= 0 && h <= crest) {
 			return fmt.Errorf("a water level of %g: it must be from 0 to %g, the height of the dam", h, crest)
@@ -86,7 +83,7 @@ func checkDam(positive map[string]float64, crest float64, levels ...float64) err
 // harmonically along the base. up is the vertical axis.
 func setSeepage(p *problem.Problem, up int, square problem.Function, wall func(q problem.Point) bool) {
 	p.Source.Value = -1
-	p.Obstacle, p.Rows.Obstacle = zero, zeroRow
+	flat(p)
 	p.Boundary = func(q problem.Point) float64 {
 		switch {
 		case wall(q):

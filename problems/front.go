@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
@@ -24,11 +25,11 @@ func front(d int) Builtin {
 			{"end", 0.4, "end time, positive"},
 			{"steps", 16, "time steps of implicit Euler, a whole number from 1 on"},
 		},
-		build: func(p *problem.Problem, v []float64) error { return buildFront(p, v) },
+		build: buildFront,
 	}
 	if d < 3 {
 		b.Name = fmt.Sprintf("front%dd", d)
-		b.Summary = fmt.Sprintf("the travelling front in (0,1)%s", []string{"", "", "²"}[d])
+		b.Summary = fmt.Sprintf("the travelling front in (0,1)%s", exponents[d])
 	}
 	return b
 }
@@ -36,35 +37,29 @@ func front(d int) Builtin {
 func buildFront(p *problem.Problem, v []float64) error {
 	w := wave{kappa: v[0], lambda: v[1], speed: v[2], at: v[3], along: 1 / math.Sqrt(float64(p.Dimension))}
 	end, steps := v[4], v[5]
-	for i, name := range []string{"kappa", "lambda", "speed"} {
-		if v[i] <= 0 {
-			return fmt.Errorf("%s = %g: it must be positive", name, v[i])
-		}
+	if err := positive(v, "kappa", "lambda", "speed", "", "end"); err != nil {
+		return err
 	}
 	switch {
 	case w.at < 0:
 		return fmt.Errorf("at = %g: it must not be negative", w.at)
-	case end <= 0:
-		return fmt.Errorf("end = %g: it must be positive", end)
 	case steps < 1 || steps > problem.MaxSteps || steps != math.Floor(steps):
 		return fmt.Errorf("steps = %g: want a whole number from 1 to %d", steps, problem.MaxSteps)
-	case !finite(w.value(w.speed*end + w.at)):
+	case !kernel.Finite(w.value(w.speed*end + w.at)):
 		return fmt.Errorf("the solution at t = %g is too large for float64; reduce speed or end", end)
 	}
 	box(p, 0, 1)
 	p.Diffusion.Value, p.Source.Value = w.kappa, -w.lambda
-	p.Obstacle, p.Rows.Obstacle = zero, zeroRow
+	flat(p)
 	base := *p
 	at := func(t float64) *problem.Problem {
 		q := base
-		q.Exact = func(x problem.Point) float64 {
+		setExact(&q, func(x problem.Point) float64 {
 			return w.value(float64(w.speed*t) + w.at - float64(w.along*(x[0]+x[1]+x[2])))
-		}
-		q.Boundary = q.Exact
+		})
 		return &q
 	}
-	last := at(end)
-	p.Exact, p.Boundary = last.Exact, last.Boundary
+	setExact(p, at(end).Exact)
 	p.Evolution = &problem.Evolution{End: end, Steps: int(steps), Initial: at(0).Exact, At: at, SteadyObstacles: true}
 	return nil
 }
@@ -80,5 +75,3 @@ func (w wave) value(s float64) float64 {
 	x := w.speed * s / w.kappa
 	return w.lambda * w.kappa / float64(w.speed*w.speed) * (math.Expm1(x) - x)
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

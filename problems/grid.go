@@ -36,14 +36,11 @@ func CheckGrid(dimension int, n [3]int) error {
 // axis, x first.
 func Grid(dimension int, n []int) ([3]int, error) {
 	grid := [3]int{1, 1, 1}
-	if dimension < 1 || dimension > 3 {
-		return grid, fmt.Errorf("dimension %d: it must be 1, 2 or 3", dimension)
-	}
 	if len(n) != 1 && len(n) != dimension {
 		return grid, fmt.Errorf("%d numbers of grid points for a %d-D problem: give one for all axes, or %d",
 			len(n), dimension, dimension)
 	}
-	for a := range dimension {
+	for a := range min(dimension, 3) {
 		grid[a] = n[min(a, len(n)-1)]
 	}
 	return grid, CheckGrid(dimension, grid)

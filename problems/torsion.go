@@ -1,7 +1,6 @@
 package problems
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -26,8 +25,7 @@ func torsion(d int) Builtin {
 			p.Upper = func(q problem.Point) float64 { return boundaryDistance(p, q) }
 			p.Obstacle = func(q problem.Point) float64 { return -boundaryDistance(p, q) }
 			p.Boundary = zero
-			if d == 1 {
-				c := v[0]
+			if c := v[0]; d == 1 {
 				p.Exact = func(q problem.Point) float64 { return torsionSolution(c, q[0]) }
 			}
 			return nil
@@ -90,13 +88,13 @@ func bearing(d int) Builtin {
 	}
 	b.build = func(p *problem.Problem, v []float64) error {
 		e := v[0]
-		if !(e > 0 && e < 1) {
-			return fmt.Errorf("eccentricity = %g: it must be between 0 and 1", e)
+		if err := fraction("eccentricity", e); err != nil {
+			return err
 		}
 		p.Hi[0] = 2 * math.Pi
 		if d == 2 {
-			if !(v[1] > 0) {
-				return fmt.Errorf("b = %g: it must be positive", v[1])
+			if err := positive(v, "", "b"); err != nil {
+				return err
 			}
 			p.Hi[1] = 2 * v[1]
 		}
@@ -105,7 +103,7 @@ func bearing(d int) Builtin {
 			return h * h * h
 		}
 		p.Source.Of = func(q problem.Point) float64 { return e * math.Sin(q[0]) }
-		p.Obstacle, p.Rows.Obstacle = zero, zeroRow
+		flat(p)
 		p.Boundary = zero
 		if d == 1 {
 			p.Exact = bearingSolution(e)

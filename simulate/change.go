@@ -69,12 +69,7 @@ func (e *engine) setSpeed(c modelChange) {
 
 // disconnected reports whether nothing passes between two ranks now.
 func (e *engine) disconnected(a, b int) bool {
-	for _, c := range e.cuts {
-		if e.separates(c, a, b) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.cuts, func(c *cluster.Event) bool { return e.separates(c, a, b) })
 }
 
 // separates reports whether a cut is between two ranks.

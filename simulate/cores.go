@@ -62,12 +62,7 @@ func (e *engine) coresOf(rank int) *sharedCores {
 // sharesCores reports whether hosts act on each other at once, through shared cores. Then a window
 // is an instant, and one thread simulates.
 func (e *engine) sharesCores() bool {
-	for _, m := range e.hosts {
-		if m.cores != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.hosts, func(m *machine) bool { return m.cores != nil })
 }
 
 // delayWake delays a flight for a thread that has blocked and left its core to sleep. If several

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -260,7 +259,7 @@ func (e *engine) scheduleEvents() {
 	if e.began == microproto.Never {
 		return
 	}
-	e.end = e.began.Add(until(e.run.Until))
+	e.end = e.began.Add(cmp.Or(e.run.Until, forever))
 	for i := range e.model.Events {
 		ev := &e.model.Events[i]
 		e.schedule(modelChange{ev.At, ev, true})
@@ -291,7 +290,7 @@ func (e *engine) watch() {
 	if e.run.Watch == nil {
 		return
 	}
-	p := Progress{Residual: math.NaN()}
+	p := Progress{Residual: e.hosts[0].peer.Progress().Residual}
 	points, all := uint64(0), 0
 	for _, q := range e.processes {
 		p.Events += q.events
@@ -303,7 +302,6 @@ func (e *engine) watch() {
 	if e.began != microproto.Never {
 		p.Virtual = e.latest().Sub(e.began)
 	}
-	p.Residual = e.hosts[0].peer.Progress().Residual
 	p.Sweeps = float64(points) / float64(all)
 	e.run.Watch(p)
 }

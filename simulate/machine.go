@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"math"
 	"sync/atomic"
 	"time"
@@ -60,12 +61,8 @@ func (e *engine) newMachine(rank int) *machine {
 	m := &machine{e: e, class: &h.Class, factor: 1, first: microproto.Never, cores: e.coresOf(rank)}
 	m.shared = h.Cores <= 1 || h.Copies || m.cores != nil
 	e.addProcess(&m.process, m)
-	slow := h.Slow
-	if slow == 0 {
-		slow = 1
-	}
 	m.costly = h.Send != cluster.Cost{} || h.Receive != cluster.Cost{} || h.Wake.Takes > 0
-	m.perPoint = slow * 1e9 / h.Relaxation
+	m.perPoint = cmp.Or(h.Slow, 1) * 1e9 / h.Relaxation
 	// The factor is log-normal, with mean 1 and relative deviation Jitter.
 	m.sigma = math.Sqrt(math.Log1p(h.Jitter * h.Jitter))
 	m.straggle = m.nextStraggle()
@@ -214,7 +211,7 @@ func (m *machine) chargeSegments(first, last microproto.Instant, cost time.Durat
 const protocolLag = 100 * time.Microsecond
 
 // Sends implements World: a message's own cost. That of its segments is charged when they leave.
-func (m *machine) Sends(*virtual.Host, int) time.Duration {
+func (m *machine) Sends(*virtual.Host) time.Duration {
 	took := m.chargeMessage(m.class.Send.Message, false)
 	if !m.shared {
 		took = max(0, m.protocol.Sub(m.now)-protocolLag)

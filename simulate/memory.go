@@ -5,25 +5,46 @@ import (
 	"errors"
 	"math/bits"
 	"sync"
+	"sync/atomic"
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 )
 
-// memory lends frames and keeps those that are returned, by size. All hosts share one, so that a
-// frame is written to memory that was just read. Frames may be returned on any thread.
+// memory lends frames and keeps those that are returned. All hosts share one, so that a frame is
+// written to memory that was just read. Frames may be returned on any thread.
 type memory struct {
-	mu    sync.Mutex
-	spare [sizes][]*microproto.Buffer
-	put   func(*microproto.Buffer) // bound once
-	lent  int
-	rooms bufferPool
+	frames spares[*microproto.Buffer]
+	put    func(*microproto.Buffer) // bound once
+	lent   atomic.Int64
+	rooms  bufferPool
 }
 
 // bufferPool lends memory of messages, which is not zeroed.
-type bufferPool struct {
-	mu    sync.Mutex
-	spare [sizes][][]byte
+type bufferPool struct{ spares[[]byte] }
+
+// spares keeps what was returned, by size.
+type spares[T any] struct {
+	mu   sync.Mutex
+	kept [sizes][]T
+}
+
+// take removes and returns the newest of a size, if there is one.
+func (s *spares[T]) take(size int) (v T, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.kept[size]
+	if len(k) == 0 {
+		return v, false
+	}
+	s.kept[size] = k[:len(k)-1]
+	return k[len(k)-1], true
+}
+
+func (s *spares[T]) put(size int, v T) {
+	s.mu.Lock()
+	s.kept[size] = append(s.kept[size], v)
+	s.mu.Unlock()
 }
 
 const (
@@ -45,48 +66,35 @@ func sizeOf(n int) (size, number int) {
 func (m *memory) init() {
 	m.put = func(b *microproto.Buffer) {
 		_, k := sizeOf(len(b.Bytes))
-		m.mu.Lock()
-		m.lent--
-		m.spare[k] = append(m.spare[k], b)
-		m.mu.Unlock()
+		m.lent.Add(-1)
+		m.frames.put(k, b)
 	}
 }
 
 // acquire returns a frame of n bytes.
 func (m *memory) acquire(n int) microproto.Frame {
 	size, k := sizeOf(n)
-	m.mu.Lock()
-	m.lent++
-	if s := m.spare[k]; len(s) > 0 {
-		b := s[len(s)-1]
-		m.spare[k] = s[:len(s)-1]
-		m.mu.Unlock()
-		return b.Frame(0, 0, n)
+	m.lent.Add(1)
+	b, ok := m.frames.take(k)
+	if !ok {
+		b = microproto.NewBuffer(make([]byte, size), m.put)
 	}
-	m.mu.Unlock()
-	return microproto.NewBuffer(make([]byte, size), m.put).Frame(0, 0, n)
+	return b.Frame(0, 0, n)
 }
 
 // Take implements exchange.Memory.
 func (r *bufferPool) Take(_, n int) []byte {
 	size, k := sizeOf(n)
-	r.mu.Lock()
-	if s := r.spare[k]; len(s) > 0 {
-		b := s[len(s)-1]
-		r.spare[k] = s[:len(s)-1]
-		r.mu.Unlock()
+	if b, ok := r.take(k); ok {
 		return b[:n]
 	}
-	r.mu.Unlock()
 	return make([]byte, n, size)
 }
 
 // Give implements exchange.Memory.
 func (r *bufferPool) Give(_ int, b []byte) {
 	_, k := sizeOf(cap(b))
-	r.mu.Lock()
-	r.spare[k] = append(r.spare[k], b)
-	r.mu.Unlock()
+	r.put(k, b)
 }
 
 // Bounds of a train, in bytes, as of a UDP socket, and the headers of IP and UDP.

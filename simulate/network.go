@@ -62,7 +62,7 @@ type flight struct {
 	rest        time.Duration // of the latency, after the backplane
 	// For a flight that a port takes frame by frame: the number of frames handled, and when the
 	// first and the last of those that were not lost have left the port; Never and 0: none has.
-	judged         int32
+	handled        int32
 	begins, leaves microproto.Instant
 }
 
@@ -204,7 +204,7 @@ func (p *port) forward(f *flight, now microproto.Instant, each float64, around i
 	all := int(f.count)
 	unit := time.Duration(float64(int(f.unit)+around)*each + 0.5)
 	final := time.Duration(float64(len(f.frame.Data)-(all-1)*int(f.unit)+around)*each + 0.5)
-	if f.judged > 0 {
+	if f.handled > 0 {
 		return p.squeeze(f, now, unit, final, queue)
 	}
 	stored := final
@@ -235,16 +235,16 @@ func (p *port) squeeze(f *flight, now microproto.Instant, unit, final, queue tim
 	if all > 1 {
 		gap = f.last.Sub(f.first) / time.Duration(all-1)
 	}
-	for ; f.judged < all; f.judged++ {
-		came := f.first.Add(time.Duration(f.judged) * gap)
+	for ; f.handled < all; f.handled++ {
+		came := f.first.Add(time.Duration(f.handled) * gap)
 		if came > now {
 			return lost, came
 		}
 		took := unit
-		if f.judged == all-1 {
+		if f.handled == all-1 {
 			took = final
 		}
-		switch bit := uint64(1) << f.judged; {
+		switch bit := uint64(1) << f.handled; {
 		case f.lost&bit != 0:
 		case p.free.Sub(came) > queue:
 			f.lost |= bit
@@ -257,7 +257,7 @@ func (p *port) squeeze(f *flight, now microproto.Instant, unit, final, queue tim
 	if f.leaves > 0 {
 		f.first, f.last = max(f.begins, now), max(f.leaves, now)
 	}
-	f.judged = 0
+	f.handled = 0
 	return lost, 0
 }
 

@@ -110,7 +110,7 @@ func TestIdleLine(t *testing.T) {
 			e := still(m)
 			require.True(t, e.hosts[0].Carry(nil, 0, e.train(1, c.frames, 962)))
 			require.Equal(t, []delivery{{c.want, 1, c.frames}}, e.deliveries())
-			require.Zero(t, e.hosts[0].memory.lent)
+			require.Zero(t, e.hosts[0].memory.lent.Load())
 		})
 	}
 }
@@ -262,7 +262,7 @@ func TestNetworkKeepsAccount(t *testing.T) {
 			lost += m.gone.Load()
 		}
 		require.Equal(t, sent, got+int(lost))
-		require.Zero(t, e.hosts[0].memory.lent)
+		require.Zero(t, e.hosts[0].memory.lent.Load())
 	})
 }
 

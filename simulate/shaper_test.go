@@ -41,7 +41,7 @@ func TestShaper(t *testing.T) {
 			}
 			require.Equal(t, c.want, got)
 			require.EqualValues(t, c.frames-c.want[0].frames, h.gone.Load())
-			require.Zero(t, h.memory.lent)
+			require.Zero(t, h.memory.lent.Load())
 		})
 	}
 }

@@ -59,14 +59,14 @@ func relaxSweep(p Peer, op iterate.Op) {
 // done, so the difference cannot be observed. The peer is not embedded, so that no method of it can
 // be called directly.
 type deferredPeer struct {
-	errand task
-	crew   *workerPool
-	block  int // points that the first part of a sweep relaxes, the others none; 0: each part relaxes its own
+	task  task
+	pool  *workerPool
+	block int // points that the first part of a sweep relaxes, the others none; 0: each part relaxes its own
 }
 
 // deferRelaxations returns a peer whose relaxations are tasks of a pool.
 func deferRelaxations(c *workerPool, p Peer, block int) *deferredPeer {
-	d := &deferredPeer{crew: c, errand: task{peer: p, over: make(chan struct{}, 1)}}
+	d := &deferredPeer{pool: c, task: task{peer: p, over: make(chan struct{}, 1)}}
 	if _, ok := p.(sweepRelaxer); ok {
 		d.block = block
 	}
@@ -75,9 +75,9 @@ func deferRelaxations(c *workerPool, p Peer, block int) *deferredPeer {
 
 // settled returns the peer when its task is done.
 func (d *deferredPeer) settled() Peer {
-	r := &d.errand
+	r := &d.task
 	for r.stage.Load() != taskDone && !r.do() {
-		if d.crew.help() {
+		if d.pool.steal() {
 			continue // another task was done meanwhile
 		}
 		if r.stage.CompareAndSwap(taskTaken, taskAwaited) {
@@ -101,9 +101,9 @@ func (d *deferredPeer) relax(op iterate.Op, first bool) {
 		relaxSweep(p, op)
 		return
 	}
-	d.errand.op = op
-	d.errand.stage.Store(taskPlanned)
-	d.crew.plan(&d.errand)
+	d.task.op = op
+	d.task.stage.Store(taskPlanned)
+	d.pool.plan(&d.task)
 }
 
 // Relax implements Peer.

@@ -56,16 +56,16 @@ func TestDeferredRelaxations(t *testing.T) {
 
 // A call of any other method does a waiting relaxation first, and a task is done once.
 func TestTaskIsDoneOnce(t *testing.T) {
-	crew := newWorkerPool(1, 1) // without helpers
-	defer crew.close()
+	pool := newWorkerPool(1, 1) // without helpers
+	defer pool.close()
 	p := &counted{}
-	d := deferRelaxations(crew, p, 0)
+	d := deferRelaxations(pool, p, 0)
 	op := iterate.Op{Kind: iterate.OpRelax, Points: taskPoints}
 	d.relax(op, true)
 	require.Zero(t, p.relaxed)
 	d.Outcome()
 	require.Equal(t, 1, p.relaxed)
-	require.True(t, len(crew.errands) == 1 && !crew.help(), "whoever comes later finds it done")
+	require.True(t, len(pool.tasks) == 1 && !pool.steal(), "a later caller finds it done")
 	d.relax(op, false)
 	d.relax(op, false)
 	require.Equal(t, 2, p.relaxed, "one at a time")

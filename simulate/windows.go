@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
 )
@@ -38,7 +37,7 @@ type workerPool struct {
 	threads int  // that a window may use
 	helpers bool // there is more than one thread
 	calls   []chan *window
-	errands chan *task
+	tasks   chan *task
 	over    chan struct{} // another thread has done the last work of a window
 	wait    sync.WaitGroup
 }
@@ -50,10 +49,10 @@ const maxTasks = 1 << 10
 const serialProcesses = 8
 
 // newWorkerPool returns a pool with so many threads for windows and for tasks.
-func newWorkerPool(threads, errands int) *workerPool {
-	c := &workerPool{threads: threads, over: make(chan struct{}, 1), errands: make(chan *task, maxTasks),
-		helpers: max(threads, errands) > 1}
-	for k := 1; k < max(threads, errands); k++ {
+func newWorkerPool(threads, tasks int) *workerPool {
+	c := &workerPool{threads: threads, over: make(chan struct{}, 1), tasks: make(chan *task, maxTasks),
+		helpers: max(threads, tasks) > 1}
+	for k := 1; k < max(threads, tasks); k++ {
 		call := make(chan *window, 1)
 		if k < threads {
 			c.calls = append(c.calls, call)
@@ -68,10 +67,10 @@ func (c *workerPool) serve(k int, call chan *window) {
 	for {
 		select {
 		case w := <-call:
-			if w.help(k) {
+			if w.share(k) {
 				c.over <- struct{}{}
 			}
-		case r, more := <-c.errands:
+		case r, more := <-c.tasks:
 			if !more {
 				return
 			}
@@ -83,15 +82,15 @@ func (c *workerPool) serve(k int, call chan *window) {
 // plan queues a task. If the queue is full, the task is done when its result is needed.
 func (c *workerPool) plan(r *task) {
 	select {
-	case c.errands <- r:
+	case c.tasks <- r:
 	default:
 	}
 }
 
-// help does a task of the queue, if there is one.
-func (c *workerPool) help() bool {
+// steal does a task of the queue, if there is one.
+func (c *workerPool) steal() bool {
 	select {
-	case r, more := <-c.errands:
+	case r, more := <-c.tasks:
 		return more && r.do()
 	default:
 		return false
@@ -99,7 +98,7 @@ func (c *workerPool) help() bool {
 }
 
 func (c *workerPool) close() {
-	close(c.errands)
+	close(c.tasks)
 	c.wait.Wait()
 }
 
@@ -124,7 +123,7 @@ func (c *workerPool) run(work []*process, before microproto.Instant) {
 		}
 		call <- w
 	}
-	if !w.help(0) {
+	if !w.share(0) {
 		c.finish()
 	}
 }
@@ -145,9 +144,9 @@ func (c *workerPool) finish() {
 	<-c.over
 }
 
-// help does the work of span k, then what is left of the other spans. It reports whether it did the
+// share does the work of span k, then what is left of the other spans. It reports whether it did the
 // last work.
-func (w *window) help(k int) (last bool) {
+func (w *window) share(k int) (last bool) {
 	for i := range w.threads {
 		s := &w.shares[(k+i)%w.threads]
 		for {
@@ -168,12 +167,12 @@ func (w *window) help(k int) (last bool) {
 const watchEvery = 1 << 14
 
 // threads returns how many threads run windows, and how many do tasks.
-func (e *engine) threads() (windows, errands int) {
-	errands = min(cmp.Or(e.run.Threads, runtime.GOMAXPROCS(0)), len(e.hosts))
-	if windows = max(1, min(errands, len(e.hosts)/4)); e.sharesCores() {
+func (e *engine) threads() (windows, tasks int) {
+	tasks = min(cmp.Or(e.run.Threads, runtime.GOMAXPROCS(0)), len(e.hosts))
+	if windows = max(1, min(tasks, len(e.hosts)/4)); e.sharesCores() {
 		windows = 1
 	}
-	return windows, errands
+	return windows, tasks
 }
 
 // loop simulates to the end of the run.
@@ -299,11 +298,4 @@ func (o *processHeap) place(i int, p int32) {
 		i = least
 	}
 	h[i], o.at[p] = p, int32(i+1)
-}
-
-func until(d time.Duration) time.Duration {
-	if d == 0 {
-		return forever
-	}
-	return d
 }

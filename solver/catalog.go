@@ -1,9 +1,8 @@
 // Package solver solves obstacle problems and runs fixed-point iterations on parallel peers.
 //
-// Solve solves a problem of package problem by any method of a Catalog, with all peers in this process or
-// with one peer in each of several processes. Iterate runs the blocks of an iteration of your own; see
-// package iterate. Both return a result together with an error that wraps ErrNotConverged when a bound or
-// the context ended the run.
+// Solve solves a problem of package problem by any method of a Catalog, with all peers in this process or with one
+// peer in each of several processes. Iterate runs the blocks of an iteration of your own; see package iterate. Both
+// return a result together with an error that wraps ErrNotConverged when a bound or the context ended the run.
 package solver
 
 import (
@@ -50,10 +49,8 @@ func (c *Catalog) Names() []string {
 // Lookup returns the method with a name. The empty name selects Richardson.
 func (c *Catalog) Lookup(name string) (problem.Method, error) {
 	name = cmp.Or(name, problem.Richardson)
-	for _, m := range c.methods {
-		if m.Name() == name {
-			return m, nil
-		}
+	if i := slices.Index(c.Names(), name); i >= 0 {
+		return c.methods[i], nil
 	}
 	return nil, fmt.Errorf("solver: no method %q; there are %q", name, c.Names())
 }
@@ -61,10 +58,7 @@ func (c *Catalog) Lookup(name string) (problem.Method, error) {
 // Check returns an error if New would fail for every rank because of the configuration. It does not
 // evaluate the functions of the problem.
 func (c *Catalog) Check(config problem.Config) error { // config is a copy because Prepare scales the problem
-	m, err := c.Lookup(config.Method.Name)
-	if err == nil {
-		err = config.Method.Check()
-	}
+	m, err := c.method(&config)
 	if err == nil {
 		err = config.Prepare()
 	}
@@ -76,14 +70,20 @@ func (c *Catalog) Check(config problem.Config) error { // config is a copy becau
 
 // New returns the peer config.Rank of a run by the method of the configuration.
 func (c *Catalog) New(config problem.Config) (problem.Peer, error) {
-	m, err := c.Lookup(config.Method.Name)
-	if err == nil {
-		err = config.Method.Check()
-	}
+	m, err := c.method(&config)
 	if err != nil {
 		return nil, err
 	}
 	return m.New(config)
+}
+
+// method returns the method of the configuration, whose settings it checks.
+func (c *Catalog) method(config *problem.Config) (problem.Method, error) {
+	m, err := c.Lookup(config.Method.Name)
+	if err == nil {
+		err = config.Method.Check()
+	}
+	return m, err
 }
 
 // Links returns the links of rank r in a run of this configuration, nil for an unknown method. Only
@@ -98,9 +98,6 @@ func (c *Catalog) Links(config *problem.Config, r iterate.Rank) []iterate.Link {
 
 // New returns the peer c.Rank of a run by a method of this module.
 func New(c problem.Config) (problem.Peer, error) { return Methods().New(c) }
-
-// Check is Catalog.Check for the methods of this module.
-func Check(c problem.Config) error { return Methods().Check(c) }
 
 // Links is Catalog.Links for the methods of this module.
 func Links(c *problem.Config, r iterate.Rank) []iterate.Link { return Methods().Links(c, r) }

@@ -33,7 +33,8 @@ func TestAgainstDenseSolvers(t *testing.T) {
 		p.Boundary = func(q problem.Point) float64 { return 0.1 + 0.2*q[0] + 0.1*q[1]*q[2] }
 		want := solveActiveSet(t, p)
 		part := solvertest.AnyPartition(t, p)
-		s := rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(0), iterate.BoundedDelay(2)}).
+		s := rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(),
+			iterate.BoundedDelay(0), iterate.BoundedDelay(2)}).
 			Draw(t, "scheme")
 		order := rapid.SampledFrom([]problem.Order{problem.Jacobi, problem.InTurn}).Draw(t, "order")
 		n, err := newNetwork(
@@ -44,7 +45,7 @@ func TestAgainstDenseSolvers(t *testing.T) {
 		)
 		require.NoError(t, err)
 		require.NoError(t, n.Run())
-		got := n.Assemble(p, part)
+		got := n.Assemble(p)
 		for i := range want {
 			require.InDelta(t, want[i], got[i], 1e-8, "point %d", i)
 		}

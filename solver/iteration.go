@@ -1,6 +1,7 @@
 package solver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -41,11 +42,10 @@ func (i Iteration) Peer(r iterate.Rank) (iterate.Peer, error) {
 	if i.Scheme == nil {
 		i.Scheme = iterate.Synchronous()
 	}
-	if i.Tolerance == 0 {
-		i.Tolerance = DefaultTolerance
-	}
-	c := iterate.Config{Rank: r, Peers: len(i.Blocks), Scheme: i.Scheme, Tolerance: i.Tolerance, MaxSweeps: i.MaxSweeps}
-	p, err := iterate.NewPeer(c, i.Blocks[r])
+	p, err := iterate.NewPeer(iterate.Config{
+		Rank: r, Peers: len(i.Blocks), Scheme: i.Scheme, Tolerance: cmp.Or(i.Tolerance, DefaultTolerance),
+		MaxSweeps: i.MaxSweeps,
+	}, i.Blocks[r])
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
@@ -55,16 +55,15 @@ func (i Iteration) Peer(r iterate.Rank) (iterate.Peer, error) {
 // Iterate runs the blocks as peers of this process, which exchange halos over the loopback interface. It
 // returns when the run has ended. The errors are those of Solve.
 func Iterate(ctx context.Context, i Iteration) (*Iterated, error) {
+	if len(i.Blocks) == 0 {
+		return nil, fmt.Errorf("%w: no blocks", ErrOptions)
+	}
 	peers := make([]iterate.Peer, len(i.Blocks))
 	for r := range peers {
-		p, err := i.Peer(iterate.Rank(r))
-		if err != nil {
+		var err error
+		if peers[r], err = i.Peer(iterate.Rank(r)); err != nil {
 			return nil, err
 		}
-		peers[r] = p
-	}
-	if len(peers) == 0 {
-		return nil, fmt.Errorf("%w: no blocks", ErrOptions)
 	}
 	out := &Iterated{X: make([][]float64, len(peers)), Peers: make([]runner.Result, len(peers))}
 	links := func(r iterate.Rank) []iterate.Link { return peers[r].Links() }

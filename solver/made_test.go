@@ -1,8 +1,6 @@
 package solver
 
 import (
-	"testing"
-
 	"github.com/p2pdc/p2pdc/solver/internal/solvertest"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
@@ -15,10 +13,6 @@ func newNetwork(seed uint64, configs []problem.Config) (*solvertest.Network, err
 
 func newSingle(t require.TestingT, c problem.Config) *solvertest.Single {
 	return solvertest.NewSingle(t, New, c)
-}
-
-func takeTurns(t testing.TB, configs []problem.Config) []problem.Peer {
-	return solvertest.Together(t, New, configs)
 }
 
 func runOf(t require.TestingT, seed uint64, c problem.Config) *solvertest.Network {

@@ -105,7 +105,7 @@ func TestDataTimesAPowerOfTwo(t *testing.T) {
 			n, err := newNetwork(seed, solvertest.ConfigsFor(c))
 			require.NoError(t, err)
 			require.NoError(t, n.Run())
-			return n.Peers[0].Outcome(), n.Assemble(p, c.Partition)
+			return n.Peers[0].Outcome(), n.Assemble(p)
 		}
 		want, u := solve(p)
 		got, v := solve(timesPower(p, k))
@@ -114,7 +114,7 @@ func TestDataTimesAPowerOfTwo(t *testing.T) {
 	})
 }
 
-// The same of the sequential method, of a method on one block, and of what judges.
+// The same for the sequential method, for a method on one block, and for the evaluation.
 func TestAnswersTimesAPowerOfTwo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, k := anyData(t), anyPower(t)
@@ -161,7 +161,7 @@ func TestAnswersTimesAPowerOfTwo(t *testing.T) {
 	})
 }
 
-// An asynchronous run ends with the tolerance met, wherever the data lie.
+// An asynchronous run meets its tolerance for data of any magnitude.
 func TestAsynchronousRunsOfAnyMagnitude(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := timesPower(anyData(t), anyPower(t))
@@ -180,14 +180,14 @@ func TestAsynchronousRunsOfAnyMagnitude(t *testing.T) {
 		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), solvertest.ConfigsFor(c))
 		require.NoError(t, err)
 		require.NoError(t, n.Run())
-		e, err := verify.Evaluate(p, n.Assemble(p, c.Partition), nil)
+		e, err := verify.Evaluate(p, n.Assemble(p), nil)
 		require.NoError(t, err)
 		require.LessOrEqual(t, e.RelativeResidual, c.Tolerance)
 		require.Equal(t, iterate.Converged, n.Peers[0].Outcome().Reason)
 	})
 }
 
-// Operators far from 1, too.
+// The same for operators of any magnitude.
 func TestOperatorsTimesAPowerOfTwo(t *testing.T) {
 	for _, k := range []int{-560, -300, 300, 560} {
 		p := solvertest.Membrane([3]int{9, 7, 1}, 2)
@@ -208,7 +208,7 @@ func TestOperatorsTimesAPowerOfTwo(t *testing.T) {
 	}
 }
 
-// Outside the range that is supported a problem is refused, by name and with the range.
+// A problem with data outside the supported range is refused with an error that names the value and the range.
 func TestDataOutOfRangeAreRefused(t *testing.T) {
 	p := solvertest.Membrane([3]int{9, 7, 1}, 2)
 	solve := func(p *problem.Problem) error {
@@ -244,7 +244,8 @@ func TestDataOutOfRangeAreRefused(t *testing.T) {
 		Scheme:    iterate.Synchronous(),
 		Tolerance: 1e-3,
 	}
-	for _, m := range []problem.MethodConfig{{}, {Name: problem.SOR}, {Name: problem.Multigrid}, {Name: problem.Schwarz}} {
+	for _, m := range []problem.MethodConfig{{}, {Name: problem.SOR}, {Name: problem.Multigrid},
+		{Name: problem.Schwarz}} {
 		c.Method = m
 		_, err = New(c)
 		require.ErrorContains(t, err, "too large to be squared", m.Name)
@@ -257,7 +258,7 @@ func TestDataOutOfRangeAreRefused(t *testing.T) {
 	require.ErrorContains(t, solve(&far), "of the size of the problem's data")
 }
 
-// An obstacle that is "none here" by a large negative number stays that.
+// A large negative obstacle that means "none" has no effect.
 func TestNoObstacleByALargeNumber(t *testing.T) {
 	p := solvertest.Membrane([3]int{15, 1, 1}, 1)
 	inner := p.Obstacle

@@ -1,6 +1,7 @@
 package solver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,15 +52,12 @@ type Options struct {
 	CheckEvery iterate.Iteration // see problem.Config
 	Initial    []float64         // starting values of the whole grid, [z][y][x]; if nil, those of the problem
 	Balance    bool              // moves planes between peers of different speed; see problem.Config
-	// At makes this process one peer of a run over several processes. If nil, all peers run in this
-	// process.
+	// At makes this process one peer of a run over several processes. If nil, all peers run in this process.
 	At *Place
-	// Progress, unless nil, is called from time to time by the goroutine of peer 0, with At by that of
-	// this peer.
+	// Progress, unless nil, is called from time to time by the goroutine of peer 0, with At by that of this peer.
 	Progress func(runner.Progress)
-	// Step, unless nil, is called at the end of every time step with the values of the whole grid, with
-	// At with those of this peer's box. Calls do not overlap. u is valid during the call. An
-	// error ends the run.
+	// Step, unless nil, is called at the end of every time step with the values of the whole grid, with At with those
+	// of this peer's box. Calls do not overlap. u is valid during the call. An error ends the run.
 	Step func(s iterate.StepResult, u []float64) error
 	Log  zerolog.Logger // the zero value logs nothing
 }
@@ -118,9 +116,7 @@ func (o *Options) prepare(p *problem.Problem) (problem.Config, error) {
 	if o.Scheme == nil {
 		o.Scheme = iterate.Synchronous()
 	}
-	if o.Tolerance == 0 {
-		o.Tolerance = DefaultTolerance
-	}
+	o.Tolerance = cmp.Or(o.Tolerance, DefaultTolerance)
 	if err := o.checkBounds(); err != nil {
 		return problem.Config{}, err
 	}
@@ -135,12 +131,8 @@ func (o *Options) prepare(p *problem.Problem) (problem.Config, error) {
 		}
 	}
 	if o.Initial != nil && len(o.Initial) != p.Points() {
-		return problem.Config{}, fmt.Errorf(
-			"%w: %d starting values; the grid has %d points",
-			ErrOptions,
-			len(o.Initial),
-			p.Points(),
-		)
+		return problem.Config{}, fmt.Errorf("%w: %d starting values; the grid has %d points",
+			ErrOptions, len(o.Initial), p.Points())
 	}
 	if err := o.checkPlace(); err != nil {
 		return problem.Config{}, err
@@ -174,12 +166,8 @@ func (o *Options) checkBounds() error {
 	case o.Peers < 0:
 		return fmt.Errorf("%w: %d peers; there must be 1 or more, or 0 for 1", ErrOptions, o.Peers)
 	case o.Threads < 0 || o.Threads > runner.MaxThreads:
-		return fmt.Errorf(
-			"%w: %d threads; there may be 1 to %d, or 0 for a default",
-			ErrOptions,
-			o.Threads,
-			runner.MaxThreads,
-		)
+		return fmt.Errorf("%w: %d threads; there may be 1 to %d, or 0 for a default",
+			ErrOptions, o.Threads, runner.MaxThreads)
 	case o.MaxTime < 0:
 		return fmt.Errorf("%w: a time bound of %v; it must not be negative", ErrOptions, o.MaxTime)
 	}
@@ -238,7 +226,12 @@ func (s *solving) one() (*Solution, error) {
 			return s.o.Step(r, u)
 		}
 	}
-	r, err := runner.New(s.ctx, c)
+	return s.run(s.ctx, c)
+}
+
+// run runs one peer. The solution holds the values of its box.
+func (s *solving) run(setup context.Context, c runner.Config) (*Solution, error) {
+	r, err := runner.New(setup, c)
 	if err != nil {
 		return nil, err
 	}
@@ -272,22 +265,15 @@ func (s *solving) all() (*Solution, error) {
 		if s.o.Step != nil {
 			c.Step = s.step
 		}
-		peer, err := runner.New(setup, c)
-		if err != nil {
+		one, err := s.run(setup, c)
+		if one == nil {
 			return err
 		}
-		defer peer.Close()
-		res, err := peer.Run(s.ctx)
-		if err != nil {
-			return err
-		}
-		u := make([]float64, peer.Box().Points())
-		peer.Solution(u)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		place(out.U, p.N, peer.Box(), u)
-		if out.Peers[r] = res; r == 0 {
-			out.Reason, out.Method = res.Reason, peer.Method()
+		place(out.U, p.N, one.Box, one.U)
+		if out.Peers[r] = one.Peers[0]; r == 0 {
+			out.Reason, out.Method = one.Reason, one.Method
 		}
 		return nil
 	}

@@ -159,10 +159,11 @@ func TestSolveRefusesOptions(t *testing.T) {
 		"negative time":      {MaxTime: -1},
 		"unknown order":      {Order: 9},
 		"clusters":           {Scheme: iterate.Hybrid([]int{0, 1, 2}), Peers: 2},
-		"scheme":             {Method: problem.MethodConfig{Name: problem.SOR}, Scheme: iterate.Asynchronous(), Peers: 2},
-		"rank":               {At: &Place{Rank: 2, Names: []string{"a", "b"}}},
-		"no node":            {At: &Place{Names: []string{"a", "b"}}},
-		"names":              {At: &Place{Names: []string{"a"}}, Partition: solvertest.SlabsOf(t, p, 2)},
+		"scheme": {Method: problem.MethodConfig{Name: problem.SOR}, Scheme: iterate.Asynchronous(),
+			Peers: 2},
+		"rank":    {At: &Place{Rank: 2, Names: []string{"a", "b"}}},
+		"no node": {At: &Place{Names: []string{"a", "b"}}},
+		"names":   {At: &Place{Names: []string{"a"}}, Partition: solvertest.SlabsOf(t, p, 2)},
 	} {
 		got, err := Solve(t.Context(), p, o)
 		require.ErrorIs(t, err, ErrOptions, name)
@@ -182,10 +183,12 @@ func TestSolveRefusesOptions(t *testing.T) {
 
 func TestSolveRefusesProblems(t *testing.T) {
 	for name, change := range map[string]func(p *problem.Problem){
-		"dimension":       func(p *problem.Problem) { p.Dimension = 4 },
-		"no diffusion":    func(p *problem.Problem) { p.Diffusion.Value = 0 },
-		"source":          func(p *problem.Problem) { p.Source.Of = func(problem.Point) float64 { return math.NaN() } },
-		"diffusion":       func(p *problem.Problem) { p.Diffusion.Of = func(problem.Point) float64 { return math.Inf(1) } },
+		"dimension":    func(p *problem.Problem) { p.Dimension = 4 },
+		"no diffusion": func(p *problem.Problem) { p.Diffusion.Value = 0 },
+		"source":       func(p *problem.Problem) { p.Source.Of = func(problem.Point) float64 { return math.NaN() } },
+		"diffusion": func(p *problem.Problem) {
+			p.Diffusion.Of = func(problem.Point) float64 { return math.Inf(1) }
+		},
 		"obstacles cross": func(p *problem.Problem) { p.Upper = func(problem.Point) float64 { return -9 } },
 		"boundary":        func(p *problem.Problem) { p.Boundary = func(problem.Point) float64 { return math.NaN() } },
 	} {

@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A tolerance below what rounding allows ends a run of any method on any partition, in 1
-// to 3 dimensions and in time steps, at the same place as on one peer.
+// A tolerance below rounding ends a run of any method on any partition, in 1 to 3 dimensions and in time steps, at
+// the same iterate as with one peer.
 func TestRunsStagnate(t *testing.T) {
 	stagnated := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -52,13 +52,13 @@ func TestRunsStagnate(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, want.Reason, o.Reason)
 			require.Equal(t, want.Sweeps, o.Sweeps)
-			solvertest.RequireSameBits(t, want.U, n.Assemble(p, c.Partition))
+			solvertest.RequireSameBits(t, want.U, n.Assemble(p))
 		}
 	})
 	require.Positive(t, stagnated)
 }
 
-// Asynchronous runs do, as far as snapshots tell.
+// Snapshots also detect stagnation in asynchronous runs.
 func TestAsynchronousRunsStagnate(t *testing.T) {
 	stagnated := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -88,14 +88,14 @@ func TestAsynchronousRunsStagnate(t *testing.T) {
 		}
 		stagnated++
 		require.Less(t, o.Residual, 1e-11, "it ends where rounding does")
-		e, err := verify.Evaluate(p, n.Assemble(p, c.Partition), nil)
+		e, err := verify.Evaluate(p, n.Assemble(p), nil)
 		require.NoError(t, err)
 		require.Equal(t, o.Residual, e.RelativeResidual)
 	})
 	require.Positive(t, stagnated)
 }
 
-// The residual that one point makes round the grid's: large grids stagnate far above ε.
+// The residual that rounding leaves grows with the grid, so large grids stagnate far above ε.
 func TestLargeGridsStagnateEarly(t *testing.T) {
 	p := solvertest.String1D(1<<14 - 1)
 	c := problem.Config{
@@ -113,8 +113,7 @@ func TestLargeGridsStagnateEarly(t *testing.T) {
 	require.Less(t, o.Sweeps, iterate.Iteration(40))
 }
 
-// A run that still converges, however slowly, is left alone: at the same tolerance it
-// meets it.
+// A run that converges, however slowly, does not stagnate and meets its tolerance.
 func TestSlowRunsAreNotStopped(t *testing.T) {
 	slow := solvertest.String1D(255)
 	for name, c := range map[string]struct {
@@ -153,15 +152,15 @@ func stiff(n int) *problem.Problem {
 	return p
 }
 
-// Richardson on 1023 points takes millions of sweeps: none of its first checks is taken for
-// stagnation, though the residual falls by a millionth a sweep.
+// Richardson on 1023 points takes millions of sweeps. None of its first checks counts as stagnation, although the
+// residual falls by a millionth per sweep.
 func TestVerySlowRunsAreNotStopped(t *testing.T) {
 	one, err := richardson.SolveSequential(solvertest.String1D(1023), problem.Jacobi, 1e-9, 0, 0, 20000)
 	require.NoError(t, err)
 	require.Equal(t, iterate.ReachedSweeps, one.Reason)
 }
 
-// Where the residual does not fall although rounding would allow it, a run goes on.
+// A run whose residual does not fall for other reasons than rounding continues.
 func TestStandstillAboveRoundingIsNotStagnation(t *testing.T) {
 	var s iterate.Stagnation
 	asked := false
@@ -187,9 +186,10 @@ func TestStandstillAboveRoundingIsNotStagnation(t *testing.T) {
 	}(), "a residual that falls, by ever so little, is no stagnation")
 }
 
-// Without a tolerance a run goes on until it is stopped, also when it has reached rounding.
+// Without a tolerance a run continues until it is stopped, also at the level of rounding.
 func TestRunsWithoutAToleranceDoNotStagnate(t *testing.T) {
-	for _, m := range []problem.MethodConfig{{}, {Name: problem.SOR}, {Name: problem.Schwarz, Local: problem.SOR, Omega: 1.1, Coarse: -1}} {
+	for _, m := range []problem.MethodConfig{{}, {Name: problem.SOR}, {Name: problem.Schwarz, Local: problem.SOR,
+		Omega: 1.1, Coarse: -1}} {
 		p := solvertest.Membrane([3]int{7, 6, 1}, 2)
 		p.Source.Of = func(q problem.Point) float64 { return 1 + math.Sin(7*q[0]+5*q[1]) }
 		c := problem.Config{
@@ -206,9 +206,8 @@ func TestRunsWithoutAToleranceDoNotStagnate(t *testing.T) {
 	}
 }
 
-// A residual that rises and falls on its way down is no stagnation either, though a new
-// minimum is many checks away.
-func TestSwingingResidualsAreNoStagnation(t *testing.T) {
+// A residual that oscillates while it falls does not count as stagnation, although a new minimum takes many checks.
+func TestOscillatingResidualsAreNotStagnation(t *testing.T) {
 	var s iterate.Stagnation
 	asked := false
 	for k := iterate.Iteration(0); k < 20000; k++ {

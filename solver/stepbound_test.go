@@ -37,8 +37,8 @@ func stepEnds(t require.TestingT, p *problem.Problem, tolerance float64) [][]flo
 	return ends
 }
 
-// The bound holds at the end of every step against steps that are solved exactly, and it
-// is one of the whole run: a step's own would not hold.
+// The bound holds at the end of every step, compared with steps that are solved exactly. It bounds the error of the
+// whole run, and not of one step.
 func TestStepBounds(t *testing.T) {
 	draws, compared, missed := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every built-in problem, by every method, to the solution of plain Richardson.
+// Every method solves every built-in problem to the solution of plain Richardson.
 func TestMethodsAgreeOnEveryBuiltin(t *testing.T) {
 	for _, b := range problems.All() {
 		t.Run(b.Name, func(t *testing.T) {
@@ -31,7 +31,8 @@ func TestMethodsAgreeOnEveryBuiltin(t *testing.T) {
 			for _, v := range want.U {
 				scale = max(scale, v, -v)
 			}
-			for _, c := range []problem.MethodConfig{{}, {Name: problem.SOR}, {Name: problem.Multigrid}, {Name: problem.Multigrid, Cycle: "v"}} {
+			for _, c := range []problem.MethodConfig{{}, {Name: problem.SOR}, {Name: problem.Multigrid},
+				{Name: problem.Multigrid, Cycle: "v"}} {
 				got, err := multilevel.SolveBy(p, c, 1e-10, 100000, nil)
 				require.NoError(t, err)
 				require.Equal(t, iterate.Converged, got.Reason, "%+v", c)
@@ -43,8 +44,8 @@ func TestMethodsAgreeOnEveryBuiltin(t *testing.T) {
 	}
 }
 
-// Obstacles cost multigrid hardly a cycle: without the walls of coarse grids (package
-// method) the plastic bar takes more than sixty, the membrane twelve.
+// Multigrid needs hardly more cycles with obstacles. Without isolated contact points (package method) the plastic bar
+// takes more than sixty, the membrane twelve.
 func TestMultigridNeedsFewCycles(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -81,7 +82,8 @@ func TestMultigridNeedsFewCycles(t *testing.T) {
 				nil,
 			)
 			require.NoError(t, err)
-			t.Logf("%-14s n = %d, %q: %d cycles, %.1f sweeps, %s", c.name, c.n, cycle, got.Cycles, got.Work, got.Description)
+			t.Logf("%-14s n = %d, %q: %d cycles, %.1f sweeps, %s", c.name, c.n, cycle, got.Cycles, got.Work,
+				got.Description)
 			require.Equal(t, iterate.Converged, got.Reason)
 			require.LessOrEqual(t, got.Cycles, c.most, "%s, %q cycles", c.name, cycle)
 		}

@@ -27,8 +27,7 @@ func together(ctx context.Context, peers int, links func(iterate.Rank) []iterate
 	if peers == 1 {
 		return run(context.WithoutCancel(ctx), 0, nil, names)
 	}
-	// When ctx ends, the peers agree on an early end over their nodes, so these must be connected and stay
-	// open.
+	// When ctx ends, the peers agree on an early end over their nodes, so these must be connected and stay open.
 	failed, fail := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer fail(nil)
 	nodes, err := listen(names, log)

@@ -23,7 +23,7 @@ type result struct {
 	sweeps   int // of each peer
 }
 
-// solve runs the method on peers that talk over UDP on the loopback interface.
+// solve runs the method on peers that communicate over UDP on the loopback interface.
 // Here they are goroutines; nothing but addresses would change between machines.
 func solve(ctx context.Context, mode microproto.Mode, points, peers int, tolerance float64) (result, error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -42,9 +42,7 @@ func solve(ctx context.Context, mode microproto.Mode, points, peers int, toleran
 	errs := make([]error, peers)
 	var all sync.WaitGroup
 	for i := range nodes {
-		all.Add(1)
-		go func() {
-			defer all.Done()
+		all.Go(func() {
 			lo, hi := i*points/peers, (i+1)*points/peers
 			b := newBlock(points, lo, hi)
 			residual, sweeps, err := b.run(ctx, mode, nodes, i, tolerance)
@@ -56,7 +54,7 @@ func solve(ctx context.Context, mode microproto.Mode, points, peers int, toleran
 				errs[i] = fmt.Errorf("peer %d: %w", i, err)
 				cancel()
 			}
-		}()
+		})
 	}
 	all.Wait()
 	return r, errors.Join(errs...)
@@ -65,7 +63,7 @@ func solve(ctx context.Context, mode microproto.Mode, points, peers int, toleran
 func name(i int) string { return fmt.Sprintf("peer-%d", i) }
 
 // listen makes a node that takes only peers that have the key. Peers in processes of their
-// own would read a secret from a file instead, and call driver.NewIdentity.
+// own would read a secret from a file instead, and call driver.NewSaltedIdentity.
 func listen(i int, key driver.Key) (*driver.Node, error) {
 	identity, err := driver.NewKeyIdentity(key, "jacobi1d")
 	if err != nil {
@@ -76,7 +74,8 @@ func listen(i int, key driver.Key) (*driver.Node, error) {
 		return nil, err
 	}
 	return driver.New(driver.Config{
-		Name: name(i), Identity: identity, Rails: []driver.Rail{{Link: link}}, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "jacobi1d",
+		Name: name(i), Identity: identity, Rails: []driver.Rail{{Link: link}}, Listen: "127.0.0.1:0",
+		Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "jacobi1d",
 	})
 }
 
@@ -90,7 +89,9 @@ func newBlock(points, lo, hi int) *block {
 }
 
 // run opens two sessions with each neighbour and relaxes until all agree.
-func (b *block) run(ctx context.Context, mode microproto.Mode, nodes []*driver.Node, i int, tolerance float64) (float64, int, error) {
+func (b *block) run(ctx context.Context, mode microproto.Mode, nodes []*driver.Node, i int, tolerance float64) (
+	float64, int, error,
+) {
 	for _, j := range []int{i - 1, i + 1} {
 		if j < 0 || j >= len(nodes) {
 			continue
@@ -109,7 +110,8 @@ func (b *block) run(ctx context.Context, mode microproto.Mode, nodes []*driver.N
 			return 0, 0, err
 		}
 		if s.agreement, err = nodes[i].Open(ctx, name(j), p2psap.OpenOptions{
-			Name: "agreement", Mode: microproto.ModeSynchronous, Slots: []p2psap.SlotSpec{{Tag: check, Length: 8}, {Tag: worst, Length: 8}},
+			Name: "agreement", Mode: microproto.ModeSynchronous,
+			Slots: []p2psap.SlotSpec{{Tag: check, Length: 8}, {Tag: worst, Length: 8}},
 		}); err != nil {
 			return 0, 0, err
 		}

@@ -11,7 +11,7 @@ import (
 // Tags of the sessions.
 const (
 	halo  p2psap.Tag = iota + 1 // the value next to the cut
-	check                       // of the agreement session: the same, frozen
+	check                       // of the agreement session: the same, while no peer relaxes
 	worst                       // of the agreement session: a residual
 )
 
@@ -27,7 +27,7 @@ type block struct {
 type side struct {
 	ghost, edge int // indices into u
 	lower       bool
-	halo        p2psap.Socket // synchronous or asynchronous: this program does not care
+	halo        p2psap.Socket // synchronous or asynchronous
 	agreement   p2psap.Socket // always synchronous
 	out         [2][8]byte    // sent values belong to the session until they are accepted
 	in          p2psap.Slot
@@ -77,18 +77,17 @@ func (b *block) exchange(ctx context.Context, s *side, k int) error {
 	return nil
 }
 
-// residual freezes the blocks: every peer stops here, exchanges the values at the
-// cuts, and so computes the residual of the very vector that all peers hold. Its
-// maximum travels to the first peer and back. Nobody is believed who only finds
-// his own values settled.
+// residual returns the residual of the vector that all peers hold: no peer relaxes
+// while they exchange the values at the cuts. The maximum is sent from the last peer
+// to the first and back. Local convergence flags would not suffice.
 func (b *block) residual(ctx context.Context, round int) (float64, error) {
 	for _, s := range b.sides {
-		if err := tell(ctx, s.agreement, check, round, b.u[s.edge]); err != nil {
+		if err := send(ctx, s.agreement, check, round, b.u[s.edge]); err != nil {
 			return 0, err
 		}
 	}
 	for _, s := range b.sides {
-		v, err := hear(ctx, s.agreement, check)
+		v, err := receive(ctx, s.agreement, check)
 		if err != nil {
 			return 0, err
 		}
@@ -107,30 +106,30 @@ func (b *block) residual(ctx context.Context, round int) (float64, error) {
 		}
 	}
 	if upper != nil {
-		v, err := hear(ctx, upper, worst)
+		v, err := receive(ctx, upper, worst)
 		if err != nil {
 			return 0, err
 		}
 		r = max(r, v)
 	}
 	if lower != nil {
-		if err := tell(ctx, lower, worst, round, r); err != nil {
+		if err := send(ctx, lower, worst, round, r); err != nil {
 			return 0, err
 		}
-		v, err := hear(ctx, lower, worst)
+		v, err := receive(ctx, lower, worst)
 		if err != nil {
 			return 0, err
 		}
 		r = v
 	}
 	if upper != nil {
-		return r, tell(ctx, upper, worst, round, r)
+		return r, send(ctx, upper, worst, round, r)
 	}
 	return r, nil
 }
 
-// tell sends a number and waits until it is accepted.
-func tell(ctx context.Context, s p2psap.Socket, tag p2psap.Tag, label int, v float64) error {
+// send sends a number and waits until it is accepted.
+func send(ctx context.Context, s p2psap.Socket, tag p2psap.Tag, label int, v float64) error {
 	buf := binary.LittleEndian.AppendUint64(nil, math.Float64bits(v))
 	t, err := s.Send(ctx, tag, p2psap.Label(label), buf)
 	for accepted := false; err == nil && !accepted; {
@@ -141,8 +140,8 @@ func tell(ctx context.Context, s p2psap.Socket, tag p2psap.Tag, label int, v flo
 	return err
 }
 
-// hear receives a number.
-func hear(ctx context.Context, s p2psap.Socket, tag p2psap.Tag) (float64, error) {
+// receive receives a number.
+func receive(ctx context.Context, s p2psap.Socket, tag p2psap.Tag) (float64, error) {
 	slot := p2psap.Slot{Tag: tag, Data: make([]byte, 8)}
 	_, err := s.Receive(ctx, &slot)
 	return math.Float64frombits(binary.LittleEndian.Uint64(slot.Data)), err

@@ -42,10 +42,8 @@ func (r *rows) Values() int { return r.hi - r.lo }
 func (r *rows) Neighbours() (out []iterate.Neighbour) {
 	for q := range len(r.bounds) - 1 {
 		if lo, hi := r.bounds[q], r.bounds[q+1]; lo != r.lo {
-			out = append(
-				out,
-				iterate.Neighbour{Rank: iterate.Rank(q), Send: span(0, r.Values()), Receive: span(lo, hi)},
-			)
+			n := iterate.Neighbour{Rank: iterate.Rank(q), Send: span(0, r.Values()), Receive: span(lo, hi)}
+			out = append(out, n)
 		}
 	}
 	return out

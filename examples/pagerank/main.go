@@ -50,7 +50,7 @@ func newGraph() graph {
 // every scheme converges (Lubachevsky and Mitra, J. ACM 33, 1986).
 type part struct {
 	lo, hi     int
-	in         [][]link // by own page: who links to it
+	in         [][]link // by own page: the pages that link to it
 	neighbours []iterate.Neighbour
 }
 

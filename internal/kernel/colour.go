@@ -11,11 +11,17 @@ package kernel
 // Control 9, 1971). u is a padded array whose ghosts are read. Points of the other colour in b may
 // be stored with their old values; no other point is written.
 func (s *Sweep) RelaxColour(u []float64, colour int, omega float64, b Box) {
-	s.check(b, u)
-	if b.Empty() {
+	switch {
+	case !s.check(b, u):
+		return
+	case s.kernel.loops == byPoint:
+		s.referenceColour(u, colour, omega, b)
 		return
 	}
-	s.relaxColour(u, colour, omega, b)
+	factor := s.relaxationFactor(omega)
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		s.colourRows(u, colour, factor, b.Lo[0], b.Hi[0], b.Lo[1], b.Hi[1], z)
+	}
 }
 
 // RedBlack relaxes the whole block in place sweeps times, colour 0 and then colour 1. The bits are those of as many
@@ -76,18 +82,6 @@ func (s *Sweep) RedBlackPass(u []float64, p *Pass, e Executor) {
 	}
 }
 
-// relaxColour is RelaxColour for a box that was checked.
-func (s *Sweep) relaxColour(u []float64, colour int, omega float64, b Box) {
-	if s.kernel.loops == byPoint {
-		s.referenceColour(u, colour, omega, b)
-		return
-	}
-	factor := s.relaxationFactor(omega)
-	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		s.colourRows(u, colour, factor, b.Lo[0], b.Hi[0], b.Lo[1], b.Hi[1], z)
-	}
-}
-
 // colourRows relaxes the points of a colour in rows [lo, hi) of plane z.
 func (s *Sweep) colourRows(u []float64, colour int, factor float64, x0, x1, lo, hi, z int) {
 	odd := s.firstOfColour(colour, x0, lo, z)
@@ -120,7 +114,7 @@ func (s *Sweep) referenceColour(u []float64, colour int, omega float64, b Box) {
 				if s.operator.Form == Variable {
 					r /= s.operator.Arrays[Center][d]
 				}
-				u[i] = projected(u[i]-float64(factor*r), s.lower.At(d), s.upper.At(d))
+				u[i] = Clamp(u[i]-float64(factor*r), s.lower.At(d), s.upper.At(d))
 			}
 		}
 	}

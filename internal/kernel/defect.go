@@ -4,8 +4,7 @@ package kernel
 // = φ and only the part above 0 where u = ψ (as in Residual). r is −0 at points in contact that stay there, where
 // nothing of it is left, and nowhere else. Both are padded arrays; the ghosts of r are not written.
 func (s *Sweep) Defect(r, u []float64, b Box) {
-	s.check(b, r, u)
-	if b.Empty() {
+	if !s.check(b, r, u) {
 		return
 	}
 	if s.kernel.loops == byPoint {
@@ -59,8 +58,7 @@ func (s *Sweep) defectRows(out []float64, step int, kind defectKind, u []float64
 // Apply writes A·u at the points of b to dst. The source and the obstacles have no effect. Both are
 // padded arrays; the ghosts of dst are not written.
 func (s *Sweep) Apply(dst, u []float64, b Box) {
-	s.check(b, dst, u)
-	if b.Empty() {
+	if !s.check(b, dst, u) {
 		return
 	}
 	if s.kernel.loops == byPoint {
@@ -78,8 +76,7 @@ func (s *Sweep) Apply(dst, u []float64, b Box) {
 //
 // because ⟨d, A·u − f⟩ + ½⟨d, A·d⟩ = ½⟨d, (A·u − f) + (A·v − f)⟩ for d = v − u.
 func (s *Sweep) Energy(e *Sum, u, v []float64, b Box) {
-	s.check(b, u, v)
-	if b.Empty() {
+	if !s.check(b, u, v) {
 		return
 	}
 	if s.kernel.loops == byPoint {

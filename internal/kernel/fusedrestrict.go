@@ -9,8 +9,7 @@ import "fmt"
 // of out are contiguous.
 func (s *Sweep) DefectRows(out, u []float64, lo, hi, z int) {
 	b := Box{Lo: [3]int{0, lo, z}, Hi: [3]int{s.layout.N[0], hi, z + 1}}
-	s.check(b, u)
-	if b.Empty() {
+	if !s.check(b, u) {
 		return
 	}
 	if s.kernel.loops != byPoint {
@@ -31,13 +30,11 @@ func (t *Transfer) PartialLen() int {
 // those whose last fine row is among them. first is the first fine row that they need, or lo if there are none.
 func (t *Transfer) RestrictedRows(lo, hi int) (from, to, first int) {
 	a := &t.axes[1]
-	from, to, first = a.complete[lo], a.complete[hi], lo
-	for _, s := range a.supports[from:to] {
-		if s.count > 0 {
-			return from, to, min(lo, s.first)
-		}
+	from, to = a.complete[lo], a.complete[hi]
+	if first, end := a.fineRange(from, to); end > first {
+		return from, to, min(lo, first)
 	}
-	return from, to, first
+	return from, to, lo
 }
 
 // RestrictRows sums rows of fine plane z along y and x and writes the coarse rows that
@@ -65,8 +62,7 @@ func (t *Transfer) RestrictRows(sums, in, room []float64, lo, hi, z int) {
 
 // RestrictPlanes writes the restriction of the sums of RestrictRows to the coarse points of b in dst.
 func (t *Transfer) RestrictPlanes(dst, sums []float64, b Box) {
-	check(t.coarse.Layout, b, 0, dst)
-	if b.Empty() {
+	if !check(t.coarse.Layout, b, 0, dst) {
 		return
 	}
 	n := &t.coarse.Layout.N

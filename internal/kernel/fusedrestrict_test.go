@@ -13,8 +13,7 @@ import (
 // A pass that corrects rows, changes relaxed points and restricts the final defect has the bits of
 // separate calls over the whole block.
 func TestFusedPassesMatchSeparateCalls(t *testing.T) {
-	ref, err := ByName("reference")
-	require.NoError(t, err)
+	ref := All()[0]
 	for _, k := range All() {
 		t.Run(k.Name(), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {

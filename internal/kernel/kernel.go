@@ -1,7 +1,5 @@
 package kernel
 
-import "fmt"
-
 // Kernel is one implementation of the sweep. All kernels compute the same bits.
 type Kernel struct {
 	name  string
@@ -30,16 +28,4 @@ func All() []*Kernel {
 func Best() *Kernel {
 	all := All()
 	return all[len(all)-1]
-}
-
-// ByName returns the variant of that name. Its error lists the variants available.
-func ByName(name string) (*Kernel, error) {
-	var names []string
-	for _, k := range All() {
-		if k.name == name {
-			return k, nil
-		}
-		names = append(names, k.name)
-	}
-	return nil, fmt.Errorf("kernel: no variant %q on this processor; the variants are %v", name, names)
 }

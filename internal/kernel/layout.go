@@ -52,7 +52,7 @@ func NewLayout(dim int, n [3]int) (Layout, error) {
 	l := Layout{Dim: dim, N: n}
 	row, pad := n[0]+2, 1
 	if n[0] >= alignFrom {
-		row, pad = roundUp(row, lineFloats), lineFloats
+		row, pad = (row+lineFloats-1)/lineFloats*lineFloats, lineFloats
 	}
 	l.Origin = pad
 	if dim > 1 {
@@ -72,18 +72,12 @@ func NewLayout(dim int, n [3]int) (Layout, error) {
 	return l, nil
 }
 
-func roundUp(n, to int) int { return (n + to - 1) / to * to }
-
 // Index returns the array index of point (x, y, z). The indices −1 and N select the ghosts of used axes.
 func (l Layout) Index(x, y, z int) int { return l.Origin + x + y*l.Row + z*l.Plane }
 
 // Len returns the length of a padded array.
 func (l Layout) Len() int {
-	hi := [3]int{l.N[0]}
-	for a := 1; a < l.Dim; a++ {
-		hi[a] = l.N[a]
-	}
-	return l.Index(hi[0], hi[1], hi[2]) + 1
+	return l.Index(l.N[0], l.N[1], l.N[2]) + 1 // the strides of unused axes are 0
 }
 
 // Points returns the number of own points, which is the length of a dense array.

@@ -10,7 +10,7 @@ func colourIsotropic(l *line, odd int, diag, off, factor float64) {
 		u := c[i+1]
 		sum := ((c[i] + c[i+2]) + (s[i] + n[i])) + (b[i] + t[i])
 		r := (float64(diag*u) - float64(off*sum)) - f[i]
-		c[i+1] = projected(u-float64(factor*r), phi[i], psi[i])
+		c[i+1] = Clamp(u-float64(factor*r), phi[i], psi[i])
 	}
 }
 
@@ -24,7 +24,7 @@ func colourConstant(l *line, odd int, k *[Directions]float64, factor float64) {
 		y := float64(k[South]*s[i]) + float64(k[North]*n[i])
 		z := float64(k[Bottom]*b[i]) + float64(k[Top]*t[i])
 		r := (float64(k[Center]*u) - ((x + y) + z)) - f[i]
-		c[i+1] = projected(u-float64(factor*r), phi[i], psi[i])
+		c[i+1] = Clamp(u-float64(factor*r), phi[i], psi[i])
 	}
 }
 
@@ -42,12 +42,12 @@ func (sw *Sweep) colourVariable(l *line, odd int, factor float64) {
 		y := float64(ks[i]*s[i]) + float64(kn[i]*n[i])
 		z := float64(kb[i]*b[i]) + float64(kt[i]*t[i])
 		r := (float64(kc[i]*u) - ((x + y) + z)) - f[i]
-		c[i+1] = projected(u-float64(factor*(r/kc[i])), phi[i], psi[i])
+		c[i+1] = Clamp(u-float64(factor*(r/kc[i])), phi[i], psi[i])
 	}
 }
 
-// projected returns v projected on [phi, psi]. A NaN is returned unchanged.
-func projected(v, phi, psi float64) float64 {
+// Clamp returns v limited to [phi, psi]. A NaN is returned unchanged.
+func Clamp(v, phi, psi float64) float64 {
 	if phi > v {
 		v = phi
 	}

@@ -200,7 +200,7 @@ func (r *prolongation) rowPlain() {
 			v = float64(low*v) + float64(high*r.e[0][at.index+1-r.first])
 			scale *= at.remainingFactor()
 		}
-		u[i] = projected(u[i]+float64(scale*v), phi[i], psi[i])
+		u[i] = Clamp(u[i]+float64(scale*v), phi[i], psi[i])
 	}
 }
 
@@ -228,6 +228,6 @@ func (r *prolongation) rowsPlain() {
 // correctPoint adds d to the value at i and projects it, unless it touches an obstacle.
 func correctPoint(u, phi, psi []float64, i int, d float64) {
 	if p, q := phi[i], psi[i]; p < u[i] && u[i] < q {
-		u[i] = projected(u[i]+d, p, q)
+		u[i] = Clamp(u[i]+d, p, q)
 	}
 }

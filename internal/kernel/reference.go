@@ -12,17 +12,22 @@ func referenceSweep(s *Sweep, n *Norm, dst, below, src []float64, b Box) {
 			n.Add(clampResidual(r, u, phi, psi))
 		}
 		if dst != nil {
-			dst[i] = projected(u-float64(s.step*r), phi, psi)
+			dst[i] = Clamp(u-float64(s.step*r), phi, psi)
 		}
 	})
 }
 
 // eachPoint calls f for the own points of b with the padded and the dense index, x fastest.
 func (l Layout) eachPoint(b Box, f func(i, d int)) {
+	b.each(func(x, y, z int) { f(l.Index(x, y, z), l.Dense(x, y, z)) })
+}
+
+// each calls f for the points of b, x fastest.
+func (b Box) each(f func(x, y, z int)) {
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
 			for x := b.Lo[0]; x < b.Hi[0]; x++ {
-				f(l.Index(x, y, z), l.Dense(x, y, z))
+				f(x, y, z)
 			}
 		}
 	}
@@ -40,20 +45,22 @@ func (s *Sweep) defectAt(below, src []float64, i, d int) float64 {
 
 // applyAt returns A·u at padded index i, dense index d.
 func (s *Sweep) applyAt(below, src []float64, i, d int) float64 {
-	l := s.layout
-	switch l.Dim {
-	case 1:
-		w, e := s.neighbourTerm(West, d, below[i-1]), s.neighbourTerm(East, d, src[i+1])
-		return s.subtractNeighbours(d, src[i], w+e)
-	case 2:
-		w, e := s.neighbourTerm(West, d, src[i-1]), s.neighbourTerm(East, d, src[i+1])
-		so, no := s.neighbourTerm(South, d, below[i-l.Row]), s.neighbourTerm(North, d, src[i+l.Row])
-		return s.subtractNeighbours(d, src[i], (w+e)+(so+no))
+	l := &s.layout
+	strides, low := [3]int{1, l.Row, l.Plane}, src
+	sum := contactResidual // −0: adding it changes no bit
+	for a := range l.Dim {
+		if a == l.Dim-1 {
+			low = below
+		}
+		sum += s.neighbourTerm(West+2*a, d, low[i-strides[a]]) + s.neighbourTerm(East+2*a, d, src[i+strides[a]])
+	}
+	switch s.operator.Form {
+	case Constant:
+		return float64(s.operator.Values[Center]*src[i]) - sum
+	case Variable:
+		return float64(s.operator.Arrays[Center][d]*src[i]) - sum
 	default:
-		w, e := s.neighbourTerm(West, d, src[i-1]), s.neighbourTerm(East, d, src[i+1])
-		so, no := s.neighbourTerm(South, d, src[i-l.Row]), s.neighbourTerm(North, d, src[i+l.Row])
-		bo, to := s.neighbourTerm(Bottom, d, below[i-l.Plane]), s.neighbourTerm(Top, d, src[i+l.Plane])
-		return s.subtractNeighbours(d, src[i], ((w+e)+(so+no))+(bo+to))
+		return float64(s.operator.Diag*src[i]) - float64(s.operator.Off*sum)
 	}
 }
 
@@ -66,18 +73,6 @@ func (s *Sweep) neighbourTerm(direction, d int, u float64) float64 {
 		return float64(s.operator.Arrays[direction][d] * u)
 	default:
 		return u
-	}
-}
-
-// subtractNeighbours returns A·u from the point's own value and the sum over its neighbours.
-func (s *Sweep) subtractNeighbours(d int, u, sum float64) float64 {
-	switch s.operator.Form {
-	case Constant:
-		return float64(s.operator.Values[Center]*u) - sum
-	case Variable:
-		return float64(s.operator.Arrays[Center][d]*u) - sum
-	default:
-		return float64(s.operator.Diag*u) - float64(s.operator.Off*sum)
 	}
 }
 

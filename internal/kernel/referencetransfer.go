@@ -4,18 +4,14 @@ package kernel
 
 func (t *Transfer) referenceRestrict(dst, r []float64, b Box) {
 	l := t.fine.Layout
-	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		for y := b.Lo[1]; y < b.Hi[1]; y++ {
-			for x := b.Lo[0]; x < b.Hi[0]; x++ {
-				v := t.axes[2].sum(z, func(fz int) float64 {
-					return t.axes[0].sum(x, func(fx int) float64 {
-						return t.axes[1].sum(y, func(fy int) float64 { return r[l.Index(fx, fy, fz)] })
-					})
-				})
-				dst[t.coarse.Layout.Index(x, y, z)] = float64(t.scale * v)
-			}
-		}
-	}
+	b.each(func(x, y, z int) {
+		v := t.axes[2].sum(z, func(fz int) float64 {
+			return t.axes[0].sum(x, func(fx int) float64 {
+				return t.axes[1].sum(y, func(fy int) float64 { return r[l.Index(fx, fy, fz)] })
+			})
+		})
+		dst[t.coarse.Layout.Index(x, y, z)] = float64(t.scale * v)
+	})
 }
 
 // sum returns the weighted sum at coarse point j along the axis.
@@ -35,33 +31,25 @@ func (a *axis) sum(j int, r func(i int) float64) float64 {
 
 func (t *Transfer) referenceInject(dst, u []float64, b Box) {
 	l := t.fine.Layout
-	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		for y := b.Lo[1]; y < b.Hi[1]; y++ {
-			for x := b.Lo[0]; x < b.Hi[0]; x++ {
-				at := [3]position{t.axes[0].inFine[x+1], t.axes[1].inFine[y+1], t.axes[2].inFine[z+1]}
-				v, scale := l.interpolate(u, at)
-				dst[t.coarse.Layout.Index(x, y, z)] = float64(scale * v)
-			}
-		}
-	}
+	b.each(func(x, y, z int) {
+		at := [3]position{t.axes[0].inFine[x+1], t.axes[1].inFine[y+1], t.axes[2].inFine[z+1]}
+		v, scale := l.interpolate(u, at)
+		dst[t.coarse.Layout.Index(x, y, z)] = float64(scale * v)
+	})
 }
 
 func (t *Transfer) referenceProlong(u, e []float64, lower, upper Field, b Box) {
 	l := t.fine.Layout
-	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		for y := b.Lo[1]; y < b.Hi[1]; y++ {
-			for x := b.Lo[0]; x < b.Hi[0]; x++ {
-				i, d := l.Index(x, y, z), l.Dense(x, y, z)
-				phi, psi := lower.At(d), upper.At(d)
-				if !(phi < u[i] && u[i] < psi) {
-					continue
-				}
-				c, scale := t.coarse.Layout.interpolate(e, [3]position{t.axes[0].inCoarse[x], t.axes[1].inCoarse[y],
-					t.axes[2].inCoarse[z]})
-				u[i] = projected(u[i]+float64(scale*c), phi, psi)
-			}
+	b.each(func(x, y, z int) {
+		i, d := l.Index(x, y, z), l.Dense(x, y, z)
+		phi, psi := lower.At(d), upper.At(d)
+		if !(phi < u[i] && u[i] < psi) {
+			return
 		}
-	}
+		c, scale := t.coarse.Layout.interpolate(e, [3]position{t.axes[0].inCoarse[x], t.axes[1].inCoarse[y],
+			t.axes[2].inCoarse[z]})
+		u[i] = Clamp(u[i]+float64(scale*c), phi, psi)
+	})
 }
 
 // interpolate returns the value of u at the position and the factor to multiply it by.

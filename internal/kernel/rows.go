@@ -13,6 +13,9 @@ const (
 	avx512
 )
 
+// simple is the isotropic form with a constant source and no upper obstacle.
+const simple = Variable + 1
+
 // constantRows are rows that replace absent arrays, so that the loops read rows only. The neighbours along unused
 // axes are rows of −0: adding −0 changes no bit, hence one loop serves 1-D, 2-D and 3-D.
 type constantRows struct {
@@ -22,7 +25,7 @@ type constantRows struct {
 	unusedCoefficients       []float64             // coefficients of unused axes
 	values                   [Directions]float64   // coefficients, 0 on unused axes
 	arrays                   [Directions][]float64 // coefficient arrays; nil on unused axes
-	simple                   bool                  // isotropic, constant source, no upper obstacle
+	form                     Form                  // that of the operator, or simple
 }
 
 func newConstantRows(s *Sweep) constantRows {
@@ -47,8 +50,10 @@ func newConstantRows(s *Sweep) constantRows {
 		r.unusedCoefficients = r.positiveZero
 		copy(r.arrays[:used], s.operator.Arrays[:used])
 	}
-	r.simple = s.operator.Form == Isotropic && s.source.Array == nil &&
-		s.upper.Array == nil && math.IsInf(s.upper.Value, 1)
+	r.form = s.operator.Form
+	if r.form == Isotropic && s.source.Array == nil && s.upper.Array == nil && math.IsInf(s.upper.Value, 1) {
+		r.form = simple
+	}
 	return r
 }
 
@@ -101,7 +106,7 @@ func rowSweep(isa instructionSet) func(*Sweep, *Norm, []float64, []float64, []fl
 
 // plainTile processes rows [lo, hi) of a plane in plain Go.
 func (s *Sweep) plainTile(isa instructionSet, n *Norm, dst, below, src []float64, x0, x1, lo, hi, z int) {
-	if n == nil && s.rows.simple && s.layout.Dim == 3 && s.lower.Array != nil {
+	if n == nil && s.rows.form == simple && s.layout.Dim == 3 && s.lower.Array != nil {
 		if isa == vectorGo {
 			s.relaxSimpleVector(dst, below, src, x0, x1, lo, hi, z)
 		} else {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 )
 
 const (
@@ -212,12 +213,7 @@ func (s *Sum) bit(p int) bool { return s.limb[p/limbBits]>>(p%limbBits)&1 == 1 }
 // anyBelow reports whether a bit below position p is set.
 func (s *Sum) anyBelow(p int) bool {
 	i, shift := p/limbBits, p%limbBits
-	for _, v := range s.limb[:i] {
-		if v != 0 {
-			return true
-		}
-	}
-	return s.limb[i]&(1<<shift-1) != 0
+	return s.limb[i]&(1<<shift-1) != 0 || slices.ContainsFunc(s.limb[:i], func(v int64) bool { return v != 0 })
 }
 
 const (

@@ -132,11 +132,9 @@ func New(c Config) (*Sweep, error) {
 	if !(c.Step > 0) || math.IsInf(c.Step, 1) {
 		return nil, fmt.Errorf("kernel: the step is %v; it must be positive and finite", c.Step)
 	}
-	for _, f := range []struct {
-		name  string
-		field Field
-	}{{"source", c.Source}, {"lower obstacle", c.Lower}, {"upper obstacle", c.Upper}} {
-		if err := s.checkArray(f.name, f.field.Array, true); err != nil {
+	for i, f := range []Field{c.Source, c.Lower, c.Upper} {
+		name := [...]string{"source", "lower obstacle", "upper obstacle"}[i]
+		if err := s.checkArray(name, f.Array); f.Array != nil && err != nil {
 			return nil, err
 		}
 	}
@@ -144,7 +142,7 @@ func New(c Config) (*Sweep, error) {
 	case Isotropic, Constant:
 	case Variable:
 		for d := range 1 + 2*c.Layout.Dim {
-			if err := s.checkArray(fmt.Sprintf("coefficient %d", d), c.Operator.Arrays[d], false); err != nil {
+			if err := s.checkArray(fmt.Sprintf("coefficient %d", d), c.Operator.Arrays[d]); err != nil {
 				return nil, err
 			}
 		}
@@ -167,10 +165,7 @@ func New(c Config) (*Sweep, error) {
 	return s, nil
 }
 
-func (s *Sweep) checkArray(name string, a []float64, optional bool) error {
-	if a == nil && optional {
-		return nil
-	}
+func (s *Sweep) checkArray(name string, a []float64) error {
 	if len(a) != s.layout.Points() {
 		return fmt.Errorf("kernel: the %s has %d values; the block has %d points", name, len(a), s.layout.Points())
 	}
@@ -187,33 +182,26 @@ func (s *Sweep) Kernel() *Kernel { return s.kernel }
 // axis, and the ghosts of dst must be set too. All three are padded arrays of Layout.Len() values; dst and src must
 // not overlap.
 func (s *Sweep) Relax(dst, below, src []float64, b Box) {
-	s.check(b, dst, below, src)
-	if b.Empty() {
-		return
+	if s.check(b, dst, below, src) {
+		s.kernel.sweep(s, nil, dst, below, src, b)
 	}
-	s.kernel.sweep(s, nil, dst, below, src, b)
 }
 
 // RelaxResidual relaxes the points of b in the Jacobi order, as Relax does, and adds the VI
 // residual of the old iterate src at these points to n.
 func (s *Sweep) RelaxResidual(n *Norm, dst, src []float64, b Box) {
-	s.check(b, dst, src, src)
-	if b.Empty() {
-		return
+	if s.check(b, dst, src) {
+		s.kernel.sweep(s, n, dst, src, src, b)
 	}
-	s.kernel.sweep(s, n, dst, src, src, b)
 }
 
 // Residual adds the VI residual of src at the points of b to n: r where φ < u < ψ, min(r, 0) where
 // u = φ, max(r, 0) where u = ψ.
 func (s *Sweep) Residual(n *Norm, src []float64, b Box) {
-	s.check(b, src, src, src)
-	if b.Empty() {
-		return
+	if s.check(b, src) {
+		s.kernel.sweep(s, n, nil, src, src, b)
 	}
-	s.kernel.sweep(s, n, nil, src, src, b)
 }
 
-func (s *Sweep) check(b Box, arrays ...[]float64) {
-	check(s.layout, b, 0, arrays...)
-}
+// check panics unless the arrays fit the layout and b lies within its points. It reports whether b contains a point.
+func (s *Sweep) check(b Box, arrays ...[]float64) bool { return check(s.layout, b, 0, arrays...) }

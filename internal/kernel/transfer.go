@@ -97,9 +97,8 @@ func (t *Transfer) Injectable() Box {
 // interpolation, scaled so that it preserves the mean (full weighting). The ghosts of r are read
 // where they lie within the grid; beyond it r counts as 0. Both are padded arrays.
 func (t *Transfer) Restrict(dst, r []float64, b Box) {
-	check(t.coarse.Layout, b, 0, dst)
 	check(t.fine.Layout, Box{}, 0, r)
-	if b.Empty() {
+	if !check(t.coarse.Layout, b, 0, dst) {
 		return
 	}
 	for a := range t.axes {
@@ -117,9 +116,8 @@ func (t *Transfer) Restrict(dst, r []float64, b Box) {
 // Inject writes u at the coarse points of b to dst: the value of the coincident fine point, or between fine points
 // the linear interpolation. b may contain ghosts of the coarse block; at the end of the grid these are boundary data.
 func (t *Transfer) Inject(dst, u []float64, b Box) {
-	check(t.coarse.Layout, b, 1, dst)
 	check(t.fine.Layout, Box{}, 0, u)
-	if b.Empty() {
+	if !check(t.coarse.Layout, b, 1, dst) {
 		return
 	}
 	if !within(t.Injectable(), b) {
@@ -139,12 +137,11 @@ func (t *Transfer) Prolong(u, e []float64, lower, upper Field, b Box) {
 // ProlongSaving is Prolong and writes the old values of u at the points of b to the padded array
 // keep, if it is not nil.
 func (t *Transfer) ProlongSaving(u, keep, e []float64, lower, upper Field, b Box) {
-	check(t.fine.Layout, b, 0, u)
 	if keep != nil {
 		check(t.fine.Layout, b, 0, keep)
 	}
 	check(t.coarse.Layout, Box{}, 0, e)
-	if b.Empty() {
+	if !check(t.fine.Layout, b, 0, u) {
 		return
 	}
 	for a := range t.axes {
@@ -177,8 +174,9 @@ func copyBox(l Layout, dst, src []float64, b Box) {
 	}
 }
 
-// check panics unless the arrays fit the layout and b lies within its points and ghost layers.
-func check(l Layout, b Box, ghosts int, arrays ...[]float64) {
+// check panics unless the arrays fit the layout and b lies within its points and ghost layers. It reports whether b
+// contains a point.
+func check(l Layout, b Box, ghosts int, arrays ...[]float64) bool {
 	if !b.Empty() && !l.holds(b, ghosts) {
 		panic(fmt.Sprintf("kernel: box %v lies outside the block of %v points", b, l.N))
 	}
@@ -187,6 +185,7 @@ func check(l Layout, b Box, ghosts int, arrays ...[]float64) {
 			panic(fmt.Sprintf("kernel: a padded array has %d values; the layout needs %d", len(a), l.Len()))
 		}
 	}
+	return !b.Empty()
 }
 
 // within reports whether b lies within a.

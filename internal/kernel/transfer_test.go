@@ -48,8 +48,7 @@ func drawArray(t *rapid.T, l Layout) []float64 {
 
 // Every variant computes the bits of the reference at every point of any box.
 func TestTransferVariants(t *testing.T) {
-	ref, err := ByName("reference")
-	require.NoError(t, err)
+	ref := All()[0]
 	for _, k := range All()[1:] {
 		t.Run(k.Name(), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
@@ -289,8 +288,7 @@ func TestTransfersAllocateNothing(t *testing.T) {
 
 // Grids whose rows are processed in several pieces.
 func TestWideGrids(t *testing.T) {
-	ref, err := ByName("reference")
-	require.NoError(t, err)
+	ref := All()[0]
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, c := range []struct{ fine, coarse [3]int }{
 		{[3]int{2801, 9, 1}, [3]int{1400, 4, 1}}, // nested

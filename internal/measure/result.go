@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // Result is one measured figure: its median over the rounds, and the smallest and largest value.
@@ -84,21 +86,18 @@ func (r Result) BestAtMost(v float64) Result { return r.target(r.Low <= v, "best
 func (r Result) BestAtLeast(v float64) Result { return r.target(r.High >= v, "best ≥ %g", v) }
 
 // RatioAtLeast sets a lower bound on the ratio to the peer added last as the target.
-func (r Result) RatioAtLeast(v float64) Result {
-	if len(r.Peers) == 0 {
-		return r
-	}
-	p := r.Peers[len(r.Peers)-1]
-	return r.target(p.Ratio >= v, "≥ %.3g × %s", v, p.Name)
-}
+func (r Result) RatioAtLeast(v float64) Result { return r.ratio("≥", v, 1) }
 
 // RatioAtMost sets an upper bound on the ratio to the peer added last as the target.
-func (r Result) RatioAtMost(v float64) Result {
+func (r Result) RatioAtMost(v float64) Result { return r.ratio("≤", v, -1) }
+
+// ratio sets a lower (side 1) or upper bound (side −1) on the ratio to the peer added last.
+func (r Result) ratio(sign string, v, side float64) Result {
 	if len(r.Peers) == 0 {
 		return r
 	}
 	p := r.Peers[len(r.Peers)-1]
-	return r.target(p.Ratio <= v, "≤ %.3g × %s", v, p.Name)
+	return r.target(side*p.Ratio >= side*v, sign+" %.3g × %s", v, p.Name)
 }
 
 // target adds a target. A result has met its targets if it met all of them.
@@ -123,18 +122,10 @@ func (r Result) AsDetail() Result {
 
 // Ratios returns a[i] / b[i].
 func Ratios(a, b []float64) []float64 {
-	out := make([]float64, len(a))
-	for i := range a {
-		out[i] = a[i] / b[i]
-	}
-	return out
+	return floats.DivTo(make([]float64, len(a)), a, b)
 }
 
 // Scaled returns f · a[i].
 func Scaled(a []float64, f float64) []float64 {
-	out := make([]float64, len(a))
-	for i := range a {
-		out[i] = f * a[i]
-	}
-	return out
+	return floats.ScaleTo(make([]float64, len(a)), f, a)
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -64,6 +65,17 @@ type Program struct {
 	only      string
 	list, dry bool
 	rounds    int
+}
+
+// Main runs a program until it ends or is interrupted. An error is printed and ends the process.
+func Main(name string, run func(ctx context.Context) error) {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx)
+	cancel()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		os.Exit(1)
+	}
 }
 
 // Flags declares the flags -only, -list, -rounds and -dry.

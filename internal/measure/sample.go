@@ -103,15 +103,6 @@ func Membrane(n int) (*problem.Problem, error) {
 	return b.Make([3]int{n, n, n})
 }
 
-// Relaxations returns how often a run relaxed each grid point, in the mean.
-func Relaxations(r *simulate.Result) float64 {
-	sum := 0.0
-	for i := range r.Ranks {
-		sum += r.Ranks[i].Sweeps
-	}
-	return sum / float64(len(r.Ranks))
-}
-
 // Segments returns how many segments all ranks of a run sent.
 func Segments(r *simulate.Result) uint64 {
 	var n uint64

@@ -1,6 +1,10 @@
+// Package netlab builds networks of hosts for tests from Linux network namespaces. Each host has its own
+// interfaces, addresses and ports. Hosts are connected by veth wires with an optional rate and queue, or
+// by emulated links. The package needs Linux and root; elsewhere New skips the test and states the reason.
 package netlab
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -16,15 +20,13 @@ type Conditions struct {
 	// if its sender allows it. Otherwise it is dropped, and the sender gets an ICMP message unless Silent.
 	MTU    int
 	Silent bool
-	// Pick drops the packets for which it returns true. The link's thread calls it once per packet, in order.
+	// Pick drops the packets for which it returns true. The link calls it once per packet, in order.
 	// It must not block and must not retain the packet.
 	Pick func(ip []byte) bool
 
-	// Rate is the rate in bytes of IP packets per second, unbounded if 0. QueueBytes and QueuePackets bound
-	// the packets that wait for transmission; 0 means no bound, and if both are 0 the bound is 64 KiB.
-	// A packet that does not fit is dropped.
-	Rate                     int
-	QueueBytes, QueuePackets int
+	// Rate is the rate in bytes of IP packets per second, unbounded if 0. QueueBytes bounds the packets that
+	// wait for transmission, 64 KiB if 0. A packet that does not fit is dropped.
+	Rate, QueueBytes int
 
 	// Loss, Duplicate and Reorder are independent probabilities from 0 to 1. Lost packets consume the rate.
 	// A duplicated packet arrives twice. A reordered packet is delayed by Late more, and others overtake it.
@@ -42,9 +44,9 @@ func (c *Conditions) check() error {
 			return fmt.Errorf("netlab: the probability %v is not between 0 and 1", p)
 		}
 	}
-	if c.Rate < 0 || c.QueueBytes < 0 || c.QueuePackets < 0 || c.Delay < 0 || c.Jitter < 0 || c.Late < 0 {
-		return fmt.Errorf("netlab: a negative value among rate %d, queue %d bytes and %d packets, "+
-			"delay %v, jitter %v, late %v", c.Rate, c.QueueBytes, c.QueuePackets, c.Delay, c.Jitter, c.Late)
+	if c.Rate < 0 || c.QueueBytes < 0 || c.Delay < 0 || c.Jitter < 0 || c.Late < 0 {
+		return fmt.Errorf("netlab: a negative value among rate %d, queue %d bytes, delay %v, jitter %v, late %v",
+			c.Rate, c.QueueBytes, c.Delay, c.Jitter, c.Late)
 	}
 	if c.Reorder > 0 && c.Late == 0 {
 		return fmt.Errorf("netlab: Reorder is %v, but Late is 0; set Late", c.Reorder)
@@ -60,9 +62,7 @@ const minMTU = 68
 
 // withDefaults returns c with a bounded queue.
 func (c Conditions) withDefaults() Conditions {
-	if c.QueueBytes == 0 && c.QueuePackets == 0 {
-		c.QueueBytes = 64 << 10
-	}
+	c.QueueBytes = cmp.Or(c.QueueBytes, 64<<10)
 	return c
 }
 
@@ -88,12 +88,10 @@ func (c Cause) String() string {
 // Counters counts the packets of one direction. Every packet is accounted for:
 // In + Fragments + Duplicated = Forwarded + Dropped + Held.
 type Counters struct {
-	In, Forwarded  uint64
-	Bytes          uint64 // bytes forwarded
-	Fragments      uint64 // additional packets caused by fragmentation
-	Duplicated     uint64
-	Reordered      uint64
-	Dropped        [causes]uint64
-	Held           int // packets in the link now
-	PeakQueueBytes int // largest number of bytes that waited for transmission
+	In, Forwarded uint64
+	Fragments     uint64 // additional packets caused by fragmentation
+	Duplicated    uint64
+	Reordered     uint64
+	Dropped       [causes]uint64
+	Held          int // packets in the link now
 }

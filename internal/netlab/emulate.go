@@ -3,6 +3,7 @@
 package netlab
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -25,11 +26,9 @@ const (
 
 // Emulation describes an emulated link.
 type Emulation struct {
-	MTU  int // MTU of the interfaces in bytes, 1500 if 0
-	Seed uint64
-	// Forth and Back are the conditions of the two directions. Both, if not nil, replaces them.
+	MTU         int // MTU of the interfaces in bytes, 1500 if 0
+	Seed        uint64
 	Forth, Back Conditions
-	Both        *Conditions
 }
 
 // Link connects two hosts by TUN interfaces and a thread of this process that forwards packets under the
@@ -62,12 +61,7 @@ type Lateness struct {
 // addresses are assigned as by Join.
 func (l *Lab) Emulate(a, b *Host, e Emulation) *Link {
 	l.tb.Helper()
-	if e.Both != nil {
-		e.Forth, e.Back = *e.Both, *e.Both
-	}
-	if e.MTU == 0 {
-		e.MTU = 1500
-	}
+	e.MTU = cmp.Or(e.MTU, 1500)
 	ends := l.ends(a, b)
 	k := &Link{
 		A: ends[0], B: ends[1], done: make(chan struct{}), begin: time.Now(), wake: -1, pool: &pool{size: e.MTU},
@@ -149,17 +143,15 @@ func (k *Link) now() time.Duration { return time.Since(k.begin) }
 
 // wakeThread wakes the link's thread.
 func (k *Link) wakeThread() {
-	var one [8]byte
-	binary.NativeEndian.PutUint64(one[:], 1)
 	// An error means that the eventfd is already signalled.
-	_, _ = unix.Write(k.wake, one[:])
+	_, _ = unix.Write(k.wake, binary.NativeEndian.AppendUint64(nil, 1))
 }
 
 // batch bounds the packets read from one side before the other side is served.
 const batch = 64
 
-// run forwards packets until close, on a thread of its own with real-time priority. The thread ends
-// with the goroutine, because it stays locked.
+// run forwards packets until close. It locks its goroutine to a thread with real-time priority, which
+// therefore ends with the goroutine.
 func (k *Link) run() {
 	defer close(k.done)
 	runtime.LockOSThread()
@@ -216,7 +208,6 @@ func (k *Link) step() (until time.Duration, stopped bool) {
 				continue
 			}
 			p.count.Forwarded++
-			p.count.Bytes += uint64(len(b.data))
 			k.pool.release(b)
 		}
 		until = min(until, p.deadline())

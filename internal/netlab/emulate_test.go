@@ -44,7 +44,8 @@ func twoHosts(t *testing.T, e netlab.Emulation) *netlab.Link {
 // The link delays packets. path_test.go tests the duration in virtual time; bench measures the lateness of the
 // link's thread.
 func TestEmulatedDelay(t *testing.T) {
-	k := twoHosts(t, netlab.Emulation{Both: &netlab.Conditions{Delay: time.Millisecond}})
+	c := netlab.Conditions{Delay: time.Millisecond}
+	k := twoHosts(t, netlab.Emulation{Forth: c, Back: c})
 	a, b := sockets(t, k)
 	for i := range byte(20) {
 		put(t, a, b, []byte{i})
@@ -85,7 +86,6 @@ func TestEmulatedRate(t *testing.T) {
 	}
 	await.Until(t, func() bool { return k.Counters(netlab.Forth).In == count }, "the packets to be taken in")
 	counters := k.Counters(netlab.Forth)
-	require.Equal(t, 40_000, counters.PeakQueueBytes)
 	require.EqualValues(t, count-41, counters.Dropped[netlab.QueueFull])
 	require.EqualValues(t, 41, counters.Held)
 	require.Zero(t, counters.Forwarded)
@@ -121,12 +121,11 @@ func TestEmulatedLoss(t *testing.T) {
 func TestChosenPacketsAndBlackHole(t *testing.T) {
 	var first bool
 	k := twoHosts(t, netlab.Emulation{Forth: netlab.Conditions{Pick: func(ip []byte) bool {
-		protocol, payload := netlab.Protocol(ip)
-		if protocol != 17 || first {
+		if ip[0] != 0x45 || ip[9] != 17 || first { // not UDP over IPv4
 			return false
 		}
 		first = true
-		return payload[8] == 1
+		return ip[28] == 1
 	}}})
 	a, b := sockets(t, k)
 	for i := range byte(3) {

@@ -26,21 +26,6 @@ func version(ip []byte) int {
 	return 0
 }
 
-// Protocol returns the transport protocol of an IP packet without extension headers (6: TCP, 17: UDP) and its payload
-// after the IP header. It returns 0 for anything else, including later fragments.
-func Protocol(ip []byte) (protocol int, payload []byte) {
-	switch version(ip) {
-	case 4:
-		if binary.BigEndian.Uint16(ip[6:])&0x1fff != 0 {
-			return 0, nil
-		}
-		return int(ip[9]), ip[int(ip[0]&15)*4:]
-	case 6:
-		return int(ip[6]), ip[header6:]
-	}
-	return 0, nil
-}
-
 // mayFragment reports whether a router may fragment the packet: IPv4 without DF.
 func mayFragment(ip []byte) bool {
 	return version(ip) == 4 && binary.BigEndian.Uint16(ip[6:])&dontFragment == 0

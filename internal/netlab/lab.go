@@ -3,6 +3,7 @@
 package netlab
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -158,9 +159,7 @@ func (l *Lab) ends(a, b *Host) (ends [2]End) {
 }
 
 func createVeth(a, b End, w Wire) error {
-	if w.MTU == 0 {
-		w.MTU = 1500
-	}
+	w.MTU = cmp.Or(w.MTU, 1500)
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU = a.Interface, w.MTU
 	veth := &netlink.Veth{
@@ -228,15 +227,12 @@ func (e End) waitForRoute() error {
 }
 
 func (e End) limit(link netlink.Link, w Wire) error {
-	if w.Queue == 0 {
-		w.Queue = 64 << 10
-	}
 	tbf := &netlink.Tbf{
 		QdiscAttrs: netlink.QdiscAttrs{
 			LinkIndex: link.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT,
 		},
 		Rate:   uint64(w.Rate),
-		Limit:  uint32(w.Queue),
+		Limit:  uint32(cmp.Or(w.Queue, 64<<10)),
 		Buffer: netlink.Xmittime(uint64(w.Rate), uint32(4*max(w.MTU, 1500))),
 	}
 	if err := e.Host.handle.QdiscAdd(tbf); err != nil {

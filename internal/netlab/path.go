@@ -102,8 +102,7 @@ func (p *path) enqueue(now time.Duration, b *buffer) {
 	case p.held() >= maxHeld:
 		p.drop(Overrun, b)
 		return
-	case !idle && p.QueueBytes > 0 && p.waiting+size > p.QueueBytes,
-		!idle && p.QueuePackets > 0 && len(p.queue)-p.head-1 >= p.QueuePackets:
+	case !idle && p.waiting+size > p.QueueBytes:
 		p.drop(QueueFull, b)
 		return
 	}
@@ -112,7 +111,6 @@ func (p *path) enqueue(now time.Duration, b *buffer) {
 		p.sent = now + p.transmission(size)
 	} else {
 		p.waiting += size
-		p.count.PeakQueueBytes = max(p.count.PeakQueueBytes, p.waiting)
 	}
 	p.advance(now)
 }

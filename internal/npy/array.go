@@ -9,7 +9,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"slices"
+	"strings"
 )
 
 // maxAxes bounds the number of axes. Arrays of grids have at most 3.
@@ -44,30 +44,31 @@ func Decode(file []byte) (Array, error) {
 	if err != nil {
 		return Array{}, err
 	}
-	a := Array{Shape: h.shape, data: data}
-	if err := a.setType(h.descr); err != nil {
+	a := Array{data: data}
+	if err := a.setType(*h.Descr); err != nil {
 		return Array{}, err
 	}
-	if h.fortran && len(h.shape) > 1 {
+	if *h.Fortran && len(h.Shape) > 1 {
 		return Array{}, fmt.Errorf("the array is in Fortran order; save it with numpy.ascontiguousarray")
 	}
 	entries := 1
-	for _, n := range h.shape {
-		if n < 1 {
-			return Array{}, fmt.Errorf("the array of shape %s is empty", ShapeString(h.shape))
+	for _, n := range h.Shape {
+		switch {
+		case n < 1:
+			return Array{}, fmt.Errorf("the array of shape %s is empty", ShapeString(h.Shape))
+		case n > uint(math.MaxInt/8/entries):
+			return Array{}, fmt.Errorf("the shape %s is too large", ShapeString(h.Shape))
 		}
-		if n > math.MaxInt/8/entries {
-			return Array{}, fmt.Errorf("the shape %s is too large", ShapeString(h.shape))
-		}
-		entries *= n
+		entries *= int(n)
+		a.Shape = append(a.Shape, int(n))
 	}
 	switch want := entries * a.size; {
 	case len(data) < want:
 		return Array{}, fmt.Errorf("the file is cut short: %s of %s needs %d bytes of data and there are %d",
-			ShapeString(h.shape), a.Type, want, len(data))
+			ShapeString(a.Shape), a.Type, want, len(data))
 	case len(data) > want:
 		return Array{}, fmt.Errorf("%d bytes follow the %d that %s of %s needs",
-			len(data)-want, want, ShapeString(h.shape), a.Type)
+			len(data)-want, want, ShapeString(a.Shape), a.Type)
 	}
 	return a, nil
 }
@@ -124,30 +125,9 @@ func (a *Array) setType(descr string) error {
 }
 
 // ShapeString returns a shape as text, such as "344 × 403".
-func ShapeString(shape []int) string {
+func ShapeString[N int | uint](shape []N) string {
 	if len(shape) == 0 {
 		return "a single number"
 	}
-	s := fmt.Sprint(shape[0])
-	for _, n := range shape[1:] {
-		s += fmt.Sprintf(" × %d", n)
-	}
-	return s
-}
-
-// Encode returns the bytes of a .npy file of little-endian float64 values. The product of shape must be the
-// number of values.
-func Encode(shape []int, values []float64) ([]byte, error) {
-	entries := 1
-	for _, n := range shape {
-		entries *= n
-	}
-	if entries != len(values) || len(shape) > maxAxes {
-		return nil, fmt.Errorf("%d values for an array of shape %s", len(values), ShapeString(shape))
-	}
-	file := slices.Grow(Header(shape), 8*len(values))
-	for _, v := range values {
-		file = binary.LittleEndian.AppendUint64(file, math.Float64bits(v))
-	}
-	return file, nil
+	return strings.Join(strings.Fields(strings.Trim(fmt.Sprint(shape), "[]")), " × ")
 }

@@ -86,6 +86,8 @@ func TestRefusals(t *testing.T) {
 		{[]byte(magic + "\x02\x00\xff\xff\xff\xff{"), "the file ends within its header"},
 		{plain("{}"), "is not the dictionary of a plain array"},
 		{plain(""), "is not the dictionary of a plain array"},
+		{plain("{'descr': '|u1', 'fortran_order': False, 'shape': (,)}"), "is not the dictionary"},
+		{plain("{'descr': '|u1', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,6)}"), "is not the dictionary"},
 		{plain("{'descr': '|u1', 'fortran_order': Maybe, 'shape': (6,)}"), "is not the dictionary"},
 		{plain("{'descr': '|u1', 'fortran_order': False, 'shape': (-6,)}"), "is not the dictionary"},
 		{plain("{'descr': '|u1', 'fortran_order': False, 'shape': (6,)} import"), "is not the dictionary"},
@@ -105,8 +107,6 @@ func TestRefusals(t *testing.T) {
 		_, err := Decode(c.file)
 		require.ErrorContains(t, err, c.want)
 	}
-	_, err := Encode([]int{2, 2}, []float64{1})
-	require.EqualError(t, err, "1 values for an array of shape 2 × 2")
 }
 
 // Encoded arrays are decoded bit for bit, and another implementation reads the same values.
@@ -118,7 +118,7 @@ func TestRoundTrip(t *testing.T) {
 			n *= s
 		}
 		want := rapid.SliceOfN(rapid.Float64(), n, n).Draw(t, "values")
-		f, err := Encode(shape, want)
+		f, err := binary.Append(Header(shape), binary.LittleEndian, want)
 		require.NoError(t, err)
 		a, err := Decode(f)
 		require.NoError(t, err)
@@ -139,12 +139,11 @@ func TestReadsWhatAnotherImplementationWrites(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []int{2, 3}, a.Shape)
 	require.Equal(t, []float64{1, 2, 3, 4, 5, 6}, values(a))
-	require.Equal(t, "a single number", ShapeString(nil))
+	require.Equal(t, "a single number", ShapeString([]int{}))
 }
 
 func FuzzDecode(f *testing.F) {
-	good, _ := Encode([]int{2, 3}, make([]float64, 6))
-	f.Add(good)
+	f.Add(append(Header([]int{2, 3}), make([]byte, 6*8)...))
 	f.Add(file(1, "{'descr': '<i2', 'fortran_order': True, 'shape': (2,), }", []byte{1, 2, 3, 4}))
 	f.Add(file(3, "{'shape': (), 'descr': '|b1', 'fortran_order': False}", []byte{1}))
 	f.Add([]byte(magic + strings.Repeat("\xff", 20)))

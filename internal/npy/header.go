@@ -3,9 +3,10 @@ package npy
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
+	"regexp"
 	"strings"
 )
 
@@ -14,10 +15,11 @@ const magic = "\x93NUMPY"
 // alignment is the alignment of the data in bytes, as in NumPy.
 const alignment = 64
 
+// header is the dictionary of a file. A nil field is missing.
 type header struct {
-	descr   string
-	fortran bool
-	shape   []int
+	Descr   *string `json:"descr"`
+	Fortran *bool   `json:"fortran_order"`
+	Shape   []uint  `json:"shape"`
 }
 
 // split returns the text of the header and the data after it.
@@ -52,92 +54,28 @@ func split(file []byte) (text string, data []byte, err error) {
 	return string(rest[:length]), rest[length:], nil
 }
 
-// parseHeader parses the Python dictionary {'descr': …, 'fortran_order': …, 'shape': (…)} with its keys in any order.
+// parseHeader parses the Python dictionary {'descr': …, 'fortran_order': …, 'shape': (…)} with its keys in any order. As
+// JSON it has other brackets, quotes and constants, and no comma before a closing bracket.
 func parseHeader(text string) (header, error) {
-	var h header
-	bad := fmt.Errorf("the header %.80q is not the dictionary of a plain array", strings.TrimSpace(text))
-	rest, ok := after(text, "{")
-	seen := map[string]bool{}
-	for ok && !strings.HasPrefix(rest, "}") {
-		var key, value string
-		if key, rest, ok = quoted(rest); !ok || seen[key] {
-			return h, bad
-		}
-		seen[key] = true
-		if rest, ok = after(rest, ":"); !ok {
-			return h, bad
-		}
-		switch key {
-		case "descr":
-			h.descr, rest, ok = quoted(rest)
-			if !ok {
-				return h, errors.New("the array has records, not numbers, as entries")
-			}
-		case "fortran_order":
-			value, _, _ = strings.Cut(rest, ",")
-			value = strings.TrimSpace(strings.TrimRight(strings.TrimSpace(value), "}"))
-			h.fortran = value == "True"
-			if value != "True" && value != "False" {
-				return h, bad
-			}
-			rest, ok = after(rest, value)
-		case "shape":
-			h.shape, rest, ok = tuple(rest)
-		default:
-			return h, bad
-		}
-		if !ok {
-			return h, bad
-		}
-		if next, comma := after(rest, ","); comma {
-			rest = next
-		} else if !strings.HasPrefix(rest, "}") {
-			return h, bad
-		}
-	}
-	if !ok || len(seen) != 3 || strings.TrimSpace(rest) != "}" {
-		return h, bad
+	text = strings.TrimSpace(text)
+	h := header{}
+	d := json.NewDecoder(strings.NewReader(lastComma.ReplaceAllString(strings.NewReplacer(
+		"'", `"`, "(", "[", ")", "]", "True", "true", "False", "false").Replace(text), "$1$2")))
+	d.DisallowUnknownFields()
+	err := d.Decode(&h)
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &kind) && kind.Field == "descr":
+		return h, errors.New("the array has records, not numbers, as entries")
+	case err != nil || d.More() || h.Descr == nil || h.Fortran == nil || h.Shape == nil || len(h.Shape) > maxAxes,
+		strings.Count(text, ":") != 3: // a key occurs twice
+		return h, fmt.Errorf("the header %.80q is not the dictionary of a plain array", text)
 	}
 	return h, nil
 }
 
-// after returns s without a leading mark and the white space around it.
-func after(s, mark string) (string, bool) {
-	s, ok := strings.CutPrefix(strings.TrimLeft(s, " \n"), mark)
-	return strings.TrimLeft(s, " \n"), ok
-}
-
-func quoted(s string) (value, rest string, ok bool) {
-	if s == "" || s[0] != '\'' && s[0] != '"' {
-		return "", s, false
-	}
-	value, rest, ok = strings.Cut(s[1:], s[:1])
-	return value, strings.TrimLeft(rest, " \n"), ok
-}
-
-func tuple(s string) (shape []int, rest string, ok bool) {
-	s, ok = after(s, "(")
-	if !ok {
-		return nil, s, false
-	}
-	inside, rest, ok := strings.Cut(s, ")")
-	if !ok {
-		return nil, s, false
-	}
-	parts := strings.Split(inside, ",")
-	for i, part := range parts {
-		part = strings.TrimSpace(part)
-		if part == "" && i == len(parts)-1 {
-			break
-		}
-		n, err := strconv.ParseUint(part, 10, 62)
-		if err != nil || len(shape) == maxAxes {
-			return nil, s, false
-		}
-		shape = append(shape, int(n))
-	}
-	return shape, strings.TrimLeft(rest, " \n"), true
-}
+// lastComma matches the comma after the last entry of a list.
+var lastComma = regexp.MustCompile(`\b,\s*(\])|,\s*(})`)
 
 // Header returns the header of a file of little-endian float64 values: version 1.0, with the values aligned
 // to 64 bytes.

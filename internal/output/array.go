@@ -29,15 +29,12 @@ func writeNPY(w io.Writer, g *grid) error {
 // ReadInitial reads an initial iterate for the problem from a .npy file and returns the interior values
 // [z][y][x]. The array contains the grid without its boundary (N values along each used axis) or with it
 // (N+2, as Write writes it; boundary values are ignored).
-func ReadInitial(path string, p *problem.Problem) ([]float64, error) {
-	u, err := readInitial(path, p)
-	if err != nil {
-		return nil, fmt.Errorf("initial iterate %s: %w", path, err)
-	}
-	return u, nil
-}
-
-func readInitial(path string, p *problem.Problem) ([]float64, error) {
+func ReadInitial(path string, p *problem.Problem) (u []float64, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("initial iterate %s: %w", path, err)
+		}
+	}()
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
@@ -70,7 +67,6 @@ func readInitial(path string, p *problem.Problem) ([]float64, error) {
 	return interior(array, p, boundary)
 }
 
-// interior returns the interior values of the array.
 func interior(array npy.Array, p *problem.Problem, boundary int) ([]float64, error) {
 	var skip, width [3]int
 	for a := range 3 {

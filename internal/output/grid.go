@@ -32,7 +32,6 @@ func newGrid(s Solution) (*grid, error) {
 	return g, nil
 }
 
-// node is a point of the closed grid.
 type node struct {
 	idx      [3]int
 	at       problem.Point
@@ -54,7 +53,6 @@ func (g *grid) node(i, j, k int) node {
 	return n
 }
 
-// dense returns the index of an interior node's value.
 func (g *grid) dense(n node) int {
 	return ((n.idx[2]-1)*g.p.N[1]+n.idx[1]-1)*g.p.N[0] + n.idx[0] - 1
 }
@@ -73,10 +71,8 @@ func (g *grid) each(visit func(node) error) error {
 	return nil
 }
 
-// nodes returns the number of nodes along an axis.
 func (g *grid) nodes(axis int) int { return g.last[axis] - g.first[axis] + 1 }
 
-// count returns the number of nodes.
 func (g *grid) count() int { return g.nodes(0) * g.nodes(1) * g.nodes(2) }
 
 // shape returns the shape in NumPy's order: slowest axis first, without unused axes.

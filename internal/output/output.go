@@ -38,18 +38,11 @@ type Extra struct {
 
 type writer func(w io.Writer, g *grid) error
 
-// format is a file format, selected by the extension.
-type format struct {
-	extension string
-	write     writer
-}
+// extensions select a format; the first one that matches applies.
+var extensions = []string{".vti", ".vtp", ".npy", ".png", ContourExtension, ".csv"}
 
-func formats() []format {
-	return []format{
-		{".vti", writeVTI}, {".vtp", writeVTP}, {".npy", writeNPY}, {".png", writePNG},
-		{ContourExtension, writeContour}, {".csv", writeCSV},
-	}
-}
+// writers write the formats, in the order of extensions.
+var writers = []writer{writeVTI, writeVTP, writeNPY, writePNG, writeContour, writeCSV}
 
 // HoldsForce reports whether the format of the file contains the contact force.
 func HoldsForce(path string) bool { return strings.ToLower(filepath.Ext(path)) == ".vti" }
@@ -67,15 +60,6 @@ func CheckProblem(path string, p *problem.Problem) error {
 		}
 	}
 	return nil
-}
-
-// Extensions returns the extensions of all formats, in the order of help texts.
-func Extensions() []string {
-	var all []string
-	for _, f := range formats() {
-		all = append(all, f.extension)
-	}
-	return all
 }
 
 // CheckPath returns the error that Write would return for path: an unknown extension, or an error of
@@ -103,15 +87,13 @@ func CheckFile(path string) error {
 }
 
 func check(path string) (writer, error) {
-	extension := strings.ToLower(filepath.Ext(path))
-	known := formats()
-	matches := func(f format) bool { return strings.HasSuffix(strings.ToLower(path), f.extension) }
-	i := slices.IndexFunc(known, matches)
+	name := strings.ToLower(path)
+	i := slices.IndexFunc(extensions, func(e string) bool { return strings.HasSuffix(name, e) })
 	if i < 0 {
-		return nil, fmt.Errorf("output %s: no format for %q; the extensions known are %s",
-			path, extension, strings.Join(append(Extensions(), SeriesExtension), ", "))
+		return nil, fmt.Errorf("output %s: no format for %q; the extensions known are %s, %s",
+			path, filepath.Ext(name), strings.Join(extensions, ", "), SeriesExtension)
 	}
-	return known[i].write, writable(path)
+	return writers[i], writable(path)
 }
 
 // writable returns an error if path cannot be a new or existing regular file.
@@ -145,32 +127,20 @@ func Write(path string, s Solution) error {
 
 // Replace writes a temporary file and renames it to path when it is complete. After an error an existing file
 // is unchanged.
-func Replace(path string, write func(io.Writer) error) error {
-	if err := replace(path, write); err != nil {
-		return fmt.Errorf("output %s: %w", path, err)
-	}
-	return nil
-}
-
-// createTemporary creates a file with a unique name in the directory of path.
-func createTemporary(path string) (*os.File, error) {
-	var unique [8]byte
-	rand.Read(unique[:])
-	directory, name := filepath.Split(path)
-	temporary := filepath.Join(directory, "."+name+"."+hex.EncodeToString(unique[:]))
-	return os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) // subject to the umask
-}
-
-func replace(path string, write func(io.Writer) error) (err error) {
-	f, err := createTemporary(path)
-	if err != nil {
-		return reason(err)
-	}
+func Replace(path string, write func(io.Writer) error) (err error) {
+	var f *os.File
 	defer func() {
-		if err != nil {
+		if err == nil {
+			return
+		}
+		if f != nil {
 			_ = os.Remove(f.Name()) // err is the error to report
 		}
+		err = fmt.Errorf("output %s: %w", path, err)
 	}()
+	if f, err = createTemporary(path); err != nil {
+		return reason(err)
+	}
 	b := bufio.NewWriterSize(f, 1<<16)
 	if err = write(b); err == nil {
 		err = b.Flush()
@@ -180,6 +150,15 @@ func replace(path string, write func(io.Writer) error) (err error) {
 		return err
 	}
 	return reason(os.Rename(f.Name(), path))
+}
+
+// createTemporary creates a file with a unique name in the directory of path.
+func createTemporary(path string) (*os.File, error) {
+	var unique [8]byte
+	rand.Read(unique[:])
+	directory, name := filepath.Split(path)
+	temporary := filepath.Join(directory, "."+name+"."+hex.EncodeToString(unique[:]))
+	return os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) // subject to the umask
 }
 
 // reason removes the temporary name from a file system error.

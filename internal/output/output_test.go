@@ -298,7 +298,7 @@ func TestReplaceIsAllOrNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "u.csv")
 	require.NoError(t, os.WriteFile(path, []byte("old"), 0o600))
 	broken := errors.New("disk full")
-	err := replace(path, func(w io.Writer) error {
+	err := Replace(path, func(w io.Writer) error {
 		_, _ = io.WriteString(w, strings.Repeat("x", 1<<20))
 		return broken
 	})
@@ -326,7 +326,7 @@ func TestReadInitialRefusals(t *testing.T) {
 		}
 		v := make([]float64, n)
 		v[n-1] = math.Inf(1)
-		b, err := npy.Encode(shape, v)
+		b, err := binary.Append(npy.Header(shape), binary.LittleEndian, v)
 		require.NoError(t, err)
 		return b
 	}
@@ -360,7 +360,8 @@ func TestRoundTrip(t *testing.T) {
 		u, err := ReadInitial(path, s.Problem)
 		require.NoError(t, err)
 		require.Equal(t, s.U, u)
-		inside, err := npy.Encode([]int{s.Problem.N[2], s.Problem.N[1], s.Problem.N[0]}[3-s.Problem.Dimension:], s.U)
+		shape := []int{s.Problem.N[2], s.Problem.N[1], s.Problem.N[0]}[3-s.Problem.Dimension:]
+		inside, err := binary.Append(npy.Header(shape), binary.LittleEndian, s.U)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(path, inside, 0o600))
 		u, err = ReadInitial(path, s.Problem)

@@ -144,12 +144,10 @@ func square(c draw.Canvas, g *grid) draw.Canvas {
 	width, height := c.Max.X-c.Min.X, c.Max.Y-c.Min.Y
 	aspect := vg.Length((g.p.Hi[1] - g.p.Lo[1]) / (g.p.Hi[0] - g.p.Lo[0]))
 	aspect = min(max(aspect, 1./3), 3)
-	switch {
-	case height > width*aspect:
+	if height > width*aspect {
 		return draw.Crop(c, 0, 0, 0, width*aspect-height)
-	default:
-		return draw.Crop(c, 0, min(0, height/aspect-width), 0, 0)
 	}
+	return draw.Crop(c, 0, min(0, height/aspect-width), 0, 0)
 }
 
 // outline draws the border of the contact set: in every cell whose corners differ, a line between the

@@ -28,9 +28,6 @@ type seriesStep struct {
 
 // CreateSeries returns a series at path for steps 0 to last. It does not write files.
 func CreateSeries(path string, last int) (*Series, error) {
-	if !IsSeries(path) {
-		return nil, fmt.Errorf("output %s: a time series is a %s file", path, SeriesExtension)
-	}
 	if err := writable(path); err != nil {
 		return nil, err
 	}

@@ -86,7 +86,6 @@ func corner(base [3]int, bits int) [3]int {
 	return base
 }
 
-// index returns the index of a node in memory order.
 func (m *marcher) index(n [3]int) int { return n[0] + m.g.nodes(0)*(n[1]+m.g.nodes(1)*n[2]) }
 
 func (m *marcher) inside(n [3]int) bool { return m.in[m.index(n)] == m.side }
@@ -102,7 +101,6 @@ func (m *marcher) mixed(base [3]int) bool {
 	return false
 }
 
-// simplex adds the part of the surface within one simplex.
 func (m *marcher) simplex(base [3]int, bits []int) {
 	var in, out [][3]int
 	for _, b := range bits {
@@ -212,10 +210,9 @@ func (m *marcher) crossing(a, b [3]int) float64 {
 		return 0.5
 	}
 	t := 1 - near/(far-near)
-	return math.Min(math.Max(t, minFraction), 1-minFraction)
+	return min(max(t, minFraction), 1-minFraction)
 }
 
-// rootDistance returns √|u − obstacle|.
 func (m *marcher) rootDistance(n [3]int) float64 {
 	v := m.node(n)
 	return math.Sqrt(math.Abs(v.u - m.obstacle(v.at)))

@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// vtiArray is an array of point data.
 type vtiArray struct {
 	name, kind string
 	bytes      int

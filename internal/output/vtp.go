@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -14,29 +14,19 @@ import (
 // on the upper obstacle).
 func writeVTP(w io.Writer, g *grid) error {
 	s := freeBoundary(g)
-	kind, cells, sides := "Polys", make([][]int, 0, len(s.cells)), s.side
-	switch g.p.Dimension {
-	case 1:
-		kind = "Verts"
-		for _, c := range s.cells {
-			cells = append(cells, []int{c[0]})
-		}
-	case 2:
-		kind = "Lines"
+	kind, sides := []string{"Verts", "Lines", "Polys"}[g.p.Dimension-1], s.side
+	cells := make([][]int, 0, len(s.cells))
+	for _, c := range s.cells {
+		cells = append(cells, slices.Clone(c[:g.p.Dimension]))
+	}
+	if g.p.Dimension == 2 {
 		cells, sides = s.loops()
-	default:
-		for _, c := range s.cells {
-			cells = append(cells, []int{c[0], c[1], c[2]})
-		}
 	}
 	var a appended
-	a.floats(3*len(s.points), func(i int) float64 { return s.points[i/3][i%3] })
-	a.floats(len(s.points), func(i int) float64 { return s.value[i] })
 	corners, ends := connectivity(cells)
-	a.integers(corners)
-	a.integers(ends)
-	a.begin(len(sides))
-	a.data = append(a.data, sides...)
+	for _, v := range []any{s.points, s.value, corners, ends, sides} {
+		a.add(v)
+	}
 
 	var head strings.Builder
 	fmt.Fprintf(&head, `<?xml version="1.0"?>
@@ -71,10 +61,12 @@ func writeVTP(w io.Writer, g *grid) error {
 }
 
 // connectivity returns the corners of all cells, and the end index of each cell.
-func connectivity(cells [][]int) (corners, ends []int) {
+func connectivity(cells [][]int) (corners, ends []int64) {
 	for _, c := range cells {
-		corners = append(corners, c...)
-		ends = append(ends, len(corners))
+		for _, i := range c {
+			corners = append(corners, int64(i))
+		}
+		ends = append(ends, int64(len(corners)))
 	}
 	return corners, ends
 }
@@ -85,23 +77,11 @@ type appended struct {
 	offsets []int
 }
 
-func (a *appended) begin(bytes int) {
+// add adds a slice of values of fixed size.
+func (a *appended) add(v any) {
 	a.offsets = append(a.offsets, len(a.data))
-	a.data = binary.LittleEndian.AppendUint64(a.data, uint64(bytes))
-}
-
-func (a *appended) floats(n int, at func(i int) float64) {
-	a.begin(8 * n)
-	for i := range n {
-		a.data = binary.LittleEndian.AppendUint64(a.data, math.Float64bits(at(i)))
-	}
-}
-
-func (a *appended) integers(v []int) {
-	a.begin(8 * len(v))
-	for _, x := range v {
-		a.data = binary.LittleEndian.AppendUint64(a.data, uint64(x))
-	}
+	a.data = binary.LittleEndian.AppendUint64(a.data, uint64(binary.Size(v)))
+	a.data, _ = binary.Append(a.data, binary.LittleEndian, v) // fails for values of no fixed size only
 }
 
 // ContourExtension is the extension of files with the free boundary of a 2-D problem as a table.

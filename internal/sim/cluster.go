@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/p2pdc/p2pdc/internal/virtual"
@@ -35,13 +36,12 @@ type Cluster struct {
 	cutAt       []microproto.Instant // by rank: frames sent earlier by its adapter are lost
 	railed      uint64               // frames received by adapters
 	moves       uint64               // of sessions between rails
-	attack      *attacker            // nil: there is none
 	events      uint64
 	ended       microproto.Instant // when the last session was closed
+	fault       error
 
-	ends     [][]float64          // by time step, assembled
-	reported []iterate.StepResult // by rank 0
-	fault    error
+	stepped func(p *peer, r *iterate.StepResult)            // called at the end of a time step; nil: never
+	tap     func(from, to iterate.Rank, f microproto.Frame) // called with every data frame that is sent; nil: never
 }
 
 // Bounds of a run. A run beyond them counts as one that does not end.
@@ -50,8 +50,8 @@ const (
 	maxVirtual = microproto.Instant(30 * time.Second)
 )
 
-// New returns a cluster. catalog lists the micro-protocols that the policy needs.
-func New(s *Scenario, catalog *microproto.Catalog, policy p2psap.Policy) (*Cluster, error) {
+// New returns a cluster.
+func New(s *Scenario) (*Cluster, error) {
 	c := &Cluster{
 		Scenario: s, clock: mptest.NewClock(), rand: rand.New(rand.NewPCG(s.Seed, 0x636c7573746572)),
 		connections: map[connectionEnd]connectionEnd{}, carried: map[connectionEnd]microproto.Instant{},
@@ -59,31 +59,34 @@ func New(s *Scenario, catalog *microproto.Catalog, policy p2psap.Policy) (*Clust
 	}
 	n := s.Peers()
 	c.cutAt = make([]microproto.Instant, n)
-	for rank := range n {
-		for other := range rank {
-			c.links = append(c.links, mptest.NewLink(c.clock, c.rand.Uint64(), s.at(s.Faults, iterate.Rank(rank),
-				iterate.Rank(other))))
-		}
+	for lo, hi := range s.pairs {
+		c.links = append(c.links, mptest.NewLink(c.clock, c.rand.Uint64(), s.at(s.Faults, lo, hi)))
 	}
 	for rank := range iterate.Rank(n) {
-		p, err := newPeer(c, rank, catalog, policy)
+		p, err := newPeer(c, rank)
 		if err != nil {
 			return nil, fmt.Errorf("sim: rank %d: %w", rank, err)
 		}
 		c.peers = append(c.peers, p)
 	}
-	for hi := range n {
-		for lo := range hi {
-			l := c.link(iterate.Rank(lo), iterate.Rank(hi))
-			l.Receive(0, func(f microproto.Frame) { c.arrive(iterate.Rank(lo), iterate.Rank(hi), f) })
-			l.Receive(1, func(f microproto.Frame) { c.arrive(iterate.Rank(hi), iterate.Rank(lo), f) })
-		}
-	}
-	if s.Attack > 0 {
-		c.attack = newAttacker(c)
+	for lo, hi := range s.pairs {
+		l := c.link(lo, hi)
+		l.Receive(0, func(f microproto.Frame) { c.arrive(lo, hi, f) })
+		l.Receive(1, func(f microproto.Frame) { c.arrive(hi, lo, f) })
 	}
 	c.plan()
 	return c, nil
+}
+
+// pairs yields every two ranks.
+func (s *Scenario) pairs(yield func(lo, hi iterate.Rank) bool) {
+	for hi := range iterate.Rank(s.Peers()) {
+		for lo := range hi {
+			if !yield(lo, hi) {
+				return
+			}
+		}
+	}
 }
 
 // link returns the link of two ranks; the lower one is its end 0.
@@ -101,13 +104,9 @@ func (c *Cluster) plan() {
 		c.clock.At(microproto.Instant(cut.To), func() { c.partition(cut.Split, false) })
 	}
 	c.clock.At(microproto.Instant(s.FaultsEnd), func() {
-		for hi := range iterate.Rank(len(c.peers)) {
-			for lo := range hi {
-				l := c.link(lo, hi)
-				l.SetFaults(s.at(s.After, lo, hi))
-				l.Partition(0, false)
-				l.Partition(1, false)
-			}
+		for lo, hi := range s.pairs {
+			c.link(lo, hi).SetFaults(s.at(s.After, lo, hi))
+			c.cut(lo, hi, false)
 		}
 	})
 	c.planRails()
@@ -123,17 +122,20 @@ func (s *Scenario) at(f mptest.Faults, a, b iterate.Rank) mptest.Faults {
 }
 
 func (c *Cluster) partition(split iterate.Rank, cut bool) {
-	for hi := range iterate.Rank(len(c.peers)) {
-		for lo := range hi {
-			if lo < split && hi >= split {
-				c.link(lo, hi).Partition(0, cut)
-				c.link(lo, hi).Partition(1, cut)
-			}
+	for lo, hi := range c.Scenario.pairs {
+		if lo < split && hi >= split {
+			c.cut(lo, hi, cut)
 		}
 	}
 }
 
-// healed returns when two ranks can reach each other; now if they can.
+// cut cuts or restores both directions between two ranks.
+func (c *Cluster) cut(a, b iterate.Rank, cut bool) {
+	c.link(a, b).Partition(0, cut)
+	c.link(a, b).Partition(1, cut)
+}
+
+// reachable returns when two ranks can reach each other; now if they can.
 func (c *Cluster) reachable(a, b iterate.Rank) microproto.Instant {
 	t := c.clock.Now()
 	for _, cut := range c.Scenario.Cuts {
@@ -182,12 +184,7 @@ func (c *Cluster) Run() error {
 }
 
 func (c *Cluster) over() bool {
-	for _, p := range c.peers {
-		if p.Phase != virtual.Closed {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.peers, func(p *peer) bool { return p.Phase != virtual.Closed })
 }
 
 func (c *Cluster) fail(p *peer, err error) {
@@ -218,7 +215,7 @@ func addrOf(r iterate.Rank) microproto.LinkAddr { return microproto.LinkAddr(r +
 // trainBytes bounds a train of a UDP link.
 const trainBytes = 65507
 
-// contact is one peer's LinkContext.
+// linkAdapter is one peer's LinkContext.
 type linkAdapter struct {
 	c    *Cluster
 	rank iterate.Rank

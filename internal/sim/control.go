@@ -8,7 +8,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-// wireEnd is one end of a control connection.
+// connectionEnd is one end of a control connection.
 type connectionEnd struct {
 	rank iterate.Rank
 	id   p2psap.ConnID
@@ -71,7 +71,7 @@ func (c *Cluster) control(p *peer, o p2psap.Output) {
 	})
 }
 
-// snap breaks a connection. Messages in transit are lost, and both ends are notified.
+// breakConnection breaks a connection. Messages in transit are lost, and both ends are notified.
 func (c *Cluster) breakConnection(ends ...connectionEnd) {
 	for _, e := range ends {
 		delete(c.connections, e)
@@ -84,7 +84,7 @@ func (c *Cluster) breakConnection(ends ...connectionEnd) {
 	}
 }
 
-// hangup closes a connection from one end, after all messages sent before.
+// disconnect closes a connection from one end, after all messages sent before.
 func (c *Cluster) disconnect(p *peer, id p2psap.ConnID) {
 	near := connectionEnd{p.rank, id}
 	far, up := c.connections[near]
@@ -111,8 +111,8 @@ func (p *peer) send(f microproto.Frame) {
 		f.Release()
 		return
 	}
-	if p.c.attack != nil {
-		p.c.attack.watch(p.rank, to, f)
+	if p.c.tap != nil {
+		p.c.tap(p.rank, to, f)
 	}
 	from := 0
 	if p.rank > to {

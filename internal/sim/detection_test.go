@@ -9,9 +9,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/microproto"
-	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/microproto/mptest"
-	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/verify"
 	"github.com/stretchr/testify/require"
@@ -48,7 +46,7 @@ func detect(t *testing.T, seed uint64) detection {
 		s.Costs = append(s.Costs, c)
 		slowest = max(slowest, c.Relax(points))
 	}
-	c, err := New(s, ctp.Catalog(), p2psap.TablePolicy{})
+	c, err := New(s)
 	require.NoError(t, err)
 	met, done := microproto.Never, microproto.Instant(0)
 	var seen iterate.Iteration
@@ -75,8 +73,7 @@ func detect(t *testing.T, seed uint64) detection {
 			met = microproto.Never
 		}
 	}
-	require.NoError(t, c.Run(), "seed %d", seed)
-	result, err := c.Check()
+	result, err := c.runAndCheck()
 	require.NoError(t, err, "seed %d", seed)
 	parts := s.Partition.Parts()
 	depth := parts[0] + parts[1] + parts[2] - 3

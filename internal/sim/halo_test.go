@@ -8,9 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/microproto"
-	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/microproto/mptest"
-	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
@@ -46,11 +44,10 @@ type filter func(now microproto.Instant, from, to iterate.Rank, session string, 
 
 func play(t *testing.T, s *Scenario, f filter) *Result {
 	t.Helper()
-	c, err := New(s, ctp.Catalog(), p2psap.TablePolicy{})
+	c, err := New(s)
 	require.NoError(t, err)
 	c.Filter = f
-	require.NoError(t, c.Run())
-	r, err := c.Check()
+	r, err := c.runAndCheck()
 	require.NoError(t, err)
 	return r
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/exchange"
@@ -40,13 +41,14 @@ func (e anyOrder) For(n int, f func(int)) {
 	}
 }
 
-func newPeer(c *Cluster, rank iterate.Rank, catalog *microproto.Catalog, policy p2psap.Policy) (*peer, error) {
+func newPeer(c *Cluster, rank iterate.Rank) (*peer, error) {
 	s := c.Scenario
 	p := &peer{c: c, rank: rank, cost: s.Costs[rank]}
 	var err error
 	rails := p.rails()
 	p.node, err = p2psap.NewNode(p2psap.NodeConfig{
-		Name: virtual.NameOf(rank), Run: "sim", Version: "sim", Catalog: catalog, Policy: policy, Rails: rails,
+		Name: virtual.NameOf(rank), Run: "sim", Version: "sim", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
+		Rails:   rails,
 		Monitor: p2psap.MonitorConfig{RailDwell: 4 * s.After.Delay}, Cluster: s.label(rank), Host: virtual.NameOf(rank),
 		Process: uint64(rank) + 1, Seed: c.rand.Uint64(),
 		Tracer: tracer{c}, Linger: time.Minute, Protect: s.Protect, Entropy: s.entropy(rank),
@@ -94,16 +96,6 @@ func (s *Scenario) config(rank iterate.Rank, e problem.Executor) problem.Config 
 		Tolerance: s.Tolerance, MaxSweeps: s.MaxSweeps, CheckEvery: s.Every, Lag: s.Lag, Repeat: s.Repeat,
 		Reconfigure: s.Reconfigure, Balance: s.Balance, BalanceWindow: s.Window,
 	}
-}
-
-// halos returns the halo sessions with all neighbours.
-func (p *peer) halos() (out []p2psap.SessionID) {
-	p.Sessions(func(id p2psap.SessionID, halo bool) {
-		if halo {
-			out = append(out, id)
-		}
-	})
-	return out
 }
 
 // sessionOf returns the kind of the session of a frame to this peer; "" if there is none.

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
@@ -24,33 +23,6 @@ type Failure struct {
 	Cut    bool         // of an adapter: frames in transit are lost; otherwise they may still arrive
 }
 
-// drawRails gives some scenarios adapters that fail. It draws after the rest, so that the other
-// draws of a seed stay.
-func drawRails(r *rand.Rand, s *Scenario) {
-	if s.Peers() < 2 || !chance(r, 0.4) {
-		return
-	}
-	s.Adapters = make([]bool, s.Peers())
-	for rank := range s.Adapters {
-		s.Adapters[rank] = chance(r, 0.85)
-	}
-	for range pick(r, 0, 1, 2, 4, 8) {
-		at := time.Duration(r.Int64N(int64(s.FaultsEnd) + 1))
-		f := Failure{At: at, Up: at + time.Duration(1+r.IntN(60e6)), Rank: iterate.Rank(r.IntN(s.Peers())), Peer: -1,
-			Cut: chance(r, 0.5)}
-		if chance(r, 0.3) {
-			f.Peer = iterate.Rank(r.IntN(s.Peers()))
-		} else if chance(r, 0.2) {
-			f.Up = 0
-		}
-		s.Failures = append(s.Failures, f)
-		if chance(r, 0.3) { // the other end fails at the same time
-			f.Rank = iterate.Rank(r.IntN(s.Peers()))
-			s.Failures = append(s.Failures, f)
-		}
-	}
-}
-
 // adapter is the adapter of one peer.
 type adapter struct {
 	c       *Cluster
@@ -60,7 +32,7 @@ type adapter struct {
 	serials uint32
 }
 
-// joint is an adapter's end of the connection with one peer.
+// adapterEnd is an adapter's end of the connection with one peer.
 type adapterEnd struct {
 	mine, theirs uint32 // serial numbers of the offers; 0: none
 	fresh        bool   // the offer is not connected yet
@@ -136,7 +108,7 @@ func (c *Cluster) planRails() {
 			if f.Cut && f.Peer < 0 {
 				c.cutAt[f.Rank] = c.clock.Now()
 			}
-			e := microproto.LinkEvent{Err: fmt.Errorf("sim: fall at %v", f.At)}
+			e := microproto.LinkEvent{Err: fmt.Errorf("sim: the adapter failed at %v", f.At)}
 			if f.Peer >= 0 {
 				if e.Peer = addrOf(f.Peer); p.adapter.ends[f.Peer].theirs == 0 {
 					return

@@ -10,9 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/microproto/mptest"
-	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/verify"
 	"github.com/stretchr/testify/require"
@@ -88,7 +86,7 @@ func (y *tally) play(t *testing.T, seed uint64) {
 	s, err := Draw(seed)
 	var r *Result
 	if err == nil {
-		r, err = Play(s, ctp.Catalog(), p2psap.TablePolicy{})
+		r, err = playAndCheck(s)
 		if *seedCount == 1 {
 			t.Logf("seed %d: %v", seed, s)
 			if r != nil {
@@ -136,12 +134,11 @@ func TestOneSeedOneRun(t *testing.T) {
 		for k := range 2 {
 			s, err := Draw(seed)
 			require.NoError(t, err)
-			c, err := New(s, ctp.Catalog(), p2psap.TablePolicy{})
+			c, err := New(s)
 			require.NoError(t, err)
 			h := mptest.NewTraceHash()
 			c.Tracer = h
-			require.NoError(t, c.Run(), "seed %d", seed)
-			results[k], err = c.Check()
+			results[k], err = c.runAndCheck()
 			require.NoError(t, err, "seed %d", seed)
 			results[k].Evaluation.Certificate = verify.Certificate{} // it contains a pointer, which would be printed
 			sums[k] = h.Sum()

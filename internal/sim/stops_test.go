@@ -12,8 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/p2pdc/p2pdc/microproto/ctp"
-	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/richardson"
@@ -24,7 +22,7 @@ var (
 	stopsCount = flag.Uint64("stops.count", 150, "runs of TestFalseStops")
 )
 
-// trap draws a scenario that tempts a run to stop too early. Every block holds the solution except
+// trap draws a scenario in which a run could stop too early. Every block holds the solution except
 // one corner, whose peer is a second away from the others and may be slow. The others have nothing
 // left to do, and the values that they lack are in transit for a second, while frames are lost,
 // duplicated and reordered.
@@ -87,7 +85,7 @@ func trap(seed uint64) (*Scenario, bool, error) {
 	return s, true, nil
 }
 
-// A run never reports convergence wrongly: Play checks the assembled answer by the problem alone.
+// A run never reports convergence wrongly: playAndCheck checks the assembled answer by the problem alone.
 // The full count is
 //
 // go test ./internal/sim -run TestFalseStops -count=1 -v -timeout 2h -stops.count=10000
@@ -100,7 +98,7 @@ func TestFalseStops(t *testing.T) {
 		s, trapped, err := trap(seed)
 		var r *Result
 		if err == nil {
-			r, err = Play(s, ctp.Catalog(), p2psap.TablePolicy{})
+			r, err = playAndCheck(s)
 		}
 		mu.Lock()
 		defer mu.Unlock()

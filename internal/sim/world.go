@@ -57,7 +57,7 @@ func (w world) Relax(h *virtual.Host, op iterate.Op) time.Duration {
 func (world) Relaxed(*virtual.Host) {}
 
 // Sends implements virtual.World.
-func (w world) Sends(h *virtual.Host, _ int) time.Duration { return w.peer(h).cost.Send }
+func (w world) Sends(h *virtual.Host) time.Duration { return w.peer(h).cost.Send }
 
 // Receives implements virtual.World.
 func (world) Receives(*virtual.Host, bool) time.Duration { return 0 }
@@ -73,7 +73,11 @@ func (w world) Opened(h *virtual.Host) {
 }
 
 // Stepped implements virtual.World.
-func (w world) Stepped(h *virtual.Host, r *iterate.StepResult) { w.peer(h).step(*r) }
+func (w world) Stepped(h *virtual.Host, r *iterate.StepResult) {
+	if w.c.stepped != nil {
+		w.c.stepped(w.peer(h), r)
+	}
+}
 
 // Finished implements virtual.World.
 func (w world) Finished(h *virtual.Host) { w.peer(h).countMoves() }

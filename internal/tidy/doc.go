@@ -1,42 +1,6 @@
 // Package tidy checks the project's rules about its own source: which package may
 // import which, that the core is pure (no I/O, clock, goroutine, lock, channel,
 // global random source or map iteration), the folders of the root, the length of
-// files, and the documentation of exported identifiers. Its tests apply the rules to
-// the repository, and check that documents link to files and decisions that exist.
+// files, and the documentation of exported identifiers. It consists of tests, which also
+// check that documents link to files and decisions that exist.
 package tidy
-
-import (
-	"cmp"
-	"fmt"
-	"slices"
-)
-
-// Finding is one violation of one rule.
-type Finding struct {
-	Rule string // "imports", "purity", "layout", "length", "docs", "text"
-	File string // relative to the root
-	Line int
-	What string
-}
-
-func (f Finding) String() string {
-	return fmt.Sprintf("%s:%d: %s: %s", f.File, f.Line, f.Rule, f.What)
-}
-
-// Check runs every rule over the module at root.
-func Check(root string) ([]Finding, error) {
-	tree, err := load(root)
-	if err != nil {
-		return nil, err
-	}
-	pure, err := checkPurity(tree)
-	if err != nil {
-		return nil, err
-	}
-	all := slices.Concat(
-		checkImports(tree), pure, checkLayout(tree), checkTests(tree), checkLength(tree), checkDocs(tree), checkText(tree))
-	slices.SortFunc(all, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.What, b.What))
-	})
-	return all, nil
-}

@@ -80,9 +80,6 @@ func (h *Host) SetBusy(until microproto.Instant) { h.busy = max(h.busy, until) }
 // Relaxing reports whether the relaxing thread is at work on a part.
 func (h *Host) Relaxing() bool { return h.relaxing }
 
-// Touch tells that something outside the node may let the peer continue.
-func (h *Host) Touch() { h.touched() }
-
 // Turn must be called at the instants that World.Wake was given.
 func (h *Host) Turn() {
 	if h.due == h.world.Now() {
@@ -120,15 +117,11 @@ func (h *Host) Due() {
 	h.Settle()
 }
 
-// touched wakes the host if it waits for something on the node.
-func (h *Host) touched() {
-	switch h.Phase {
-	case Connecting, Opening, Closing:
+// Touch wakes the host if it waits. It must be called when something outside the node may let the
+// peer continue.
+func (h *Host) Touch() {
+	if h.Phase == Running && h.waiting || h.Phase == Connecting || h.Phase == Opening || h.Phase == Closing {
 		h.wake(h.world.Now())
-	case Running:
-		if h.waiting {
-			h.wake(h.world.Now())
-		}
 	}
 }
 
@@ -239,7 +232,7 @@ func (h *Host) act(a exchange.Action) bool {
 		h.wake(h.busy)
 		return true
 	case exchange.Send:
-		if d := h.world.Sends(h, a.Bytes); d > 0 {
+		if d := h.world.Sends(h); d > 0 {
 			h.busy = max(h.busy, h.world.Now()).Add(d)
 		}
 	case exchange.Wait:
@@ -328,11 +321,11 @@ func (h *Host) carryOut(o *p2psap.Output) {
 		if i := place(o.Session); i < len(h.sessions) && h.sessions[i] != nil {
 			h.Exchange.Touch(h.sessions[i].to, h.sessions[i].halo)
 		}
-		h.touched()
+		h.Touch()
 	case p2psap.OutAdapted, p2psap.OutPeerClosed:
 		h.Exchange.TouchAll()
 	case p2psap.OutPeerUp, p2psap.OutOpened, p2psap.OutEnded:
 		h.Exchange.TouchAll()
-		h.touched()
+		h.Touch()
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // World is the environment of a Host: time, networks, and the cost of its work. Of the host's
@@ -26,7 +27,7 @@ type World interface {
 	Relaxed(h *Host)
 	// Sends returns the relaxing thread's time for sending a message, Receives that for receiving
 	// one. waits reports that the thread was waiting for a message.
-	Sends(h *Host, bytes int) time.Duration
+	Sends(h *Host) time.Duration
 	Receives(h *Host, waits bool) time.Duration
 	// Opened is called when the run begins, Stepped when a time step is complete, Finished when
 	// there is a verdict.
@@ -36,4 +37,14 @@ type World interface {
 	// Fail ends the run, and Failed reports whether it has.
 	Fail(h *Host, err error)
 	Failed() bool
+}
+
+// Place puts the values of a box, [z][y][x], into a grid of n points.
+func Place(u []float64, n [3]int, b problem.Box, v []float64) {
+	i := 0
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			i += copy(u[b.Lo[0]+n[0]*(y+n[1]*z):], v[i:i+b.Hi[0]-b.Lo[0]])
+		}
+	}
 }

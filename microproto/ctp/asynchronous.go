@@ -12,6 +12,7 @@ import (
 // finds no room below is dropped and counted. While the link is busy the node replaces waiting
 // segments by newer ones.
 type Asynchronous struct {
+	named
 	tag           microproto.Attr[uint32]
 	label         microproto.Attr[uint64]
 	offset, total microproto.Attr[uint32]
@@ -44,24 +45,19 @@ type part struct {
 	fresh bool
 }
 
-func newAsynchronous(microproto.Options) (microproto.MicroProtocol, error) {
-	return &Asynchronous{}, nil
-}
-
-// Name implements microproto.MicroProtocol.
-func (a *Asynchronous) Name() string { return "Asynchronous" }
+func newAsynchronous(s *settings) microproto.MicroProtocol { return &Asynchronous{named: s.named} }
 
 // Attach implements microproto.MicroProtocol.
 func (a *Asynchronous) Attach(b *microproto.Binder) error {
 	b.TakesTrains()
-	a.offset = microproto.LookupAttr[uint32](b, attrOffset)
-	a.total = microproto.LookupAttr[uint32](b, attrTotal)
-	a.segment = microproto.LookupCell[int](b, microproto.CellSegmentBytes)
-	a.atOnce = microproto.LookupCell[bool](b, cellAtOnce)
-	a.overwritten = microproto.DeclareCell(b, microproto.CellOverwritten, uint64(0))
-	a.tag = microproto.WireAttr[uint32](b, "asynchronous.tag")
-	a.label = microproto.WireAttr[uint64](b, "asynchronous.label")
-	microproto.Bind(b, microproto.OpenSession, microproto.Normal, func(_ *microproto.Exec, _ struct{}) {
+	lookupAttr(b, attrOffset, &a.offset)
+	lookupAttr(b, attrTotal, &a.total)
+	lookupCell(b, microproto.CellSegmentBytes, &a.segment)
+	lookupCell(b, cellAtOnce, &a.atOnce)
+	declareCell(b, microproto.CellOverwritten, &a.overwritten, 0)
+	wireAttr(b, "asynchronous.tag", &a.tag)
+	wireAttr(b, "asynchronous.label", &a.label)
+	bind(b, microproto.OpenSession, func(_ *microproto.Exec, _ struct{}) {
 		*a.atOnce = true
 		for _, s := range a.slots {
 			a.partition(s)
@@ -72,7 +68,6 @@ func (a *Asynchronous) Attach(b *microproto.Binder) error {
 	return nil
 }
 
-// maxSlots bounds the slots of a session.
 const maxSlots = 1024
 
 // Slot implements microproto.Endpoint. The length is a multiple of 8.
@@ -95,7 +90,6 @@ func (a *Asynchronous) Slot(tag uint32, length int) error {
 	return nil
 }
 
-// partition divides a slot into parts, one for each segment.
 func (a *Asynchronous) partition(s *slot) {
 	if *a.segment <= 0 {
 		return // Resize has failed the composite
@@ -155,15 +149,13 @@ func (a *Asynchronous) Accepted() uint64 { return a.sent }
 // of the slot.
 func (a *Asynchronous) Arrivals() uint64 { return a.arrivals }
 
-// store stores the segments that are newer than those of the slot.
 func (a *Asynchronous) store(x *microproto.Exec, m *microproto.Message) {
 	s := a.find(a.tag.Get(m))
 	if s == nil {
 		x.Drop(m, "no such slot")
 		return
 	}
-	o, label := int(a.offset.Get(m)), a.label.Get(m)
-	newer := false
+	o, label, newer := int(a.offset.Get(m)), a.label.Get(m), false
 	if int(a.total.Get(m)) != len(s.data) || m.Length() == 0 {
 		x.Drop(m, "not the slot's length")
 		return
@@ -212,36 +204,28 @@ func (a *Asynchronous) Receive(_ *microproto.Exec, tag uint32, dst []byte,
 	}
 	r := microproto.Arrival{Length: len(s.data), Fresh: s.fresh > 0, Complete: s.absent == 0}
 	first := true
+	if labels != nil {
+		*labels = (*labels)[:0]
+	}
 	for i := range s.parts {
-		p := &s.parts[i]
+		p, from := &s.parts[i], i**a.segment
+		if !p.have {
+			continue
+		}
+		l := microproto.SegmentLabel{Offset: from, Length: min(*a.segment, len(s.data)-from), Label: p.label}
 		if p.fresh {
-			from := i * *a.segment
-			copy(dst[from:min(from+*a.segment, len(s.data))], s.data[from:])
+			copy(dst[from:], s.data[from:from+l.Length])
 			p.fresh = false
 		}
-		if p.have {
-			if first || p.label < r.Label {
-				r.Label = p.label
-			}
-			r.Newest = max(r.Newest, p.label)
-			first = false
+		if first || p.label < r.Label {
+			r.Label = p.label
+		}
+		r.Newest = max(r.Newest, p.label)
+		first = false
+		if labels != nil && len(*labels) < cap(*labels) {
+			*labels = append(*labels, l)
 		}
 	}
 	s.fresh = 0
-	if labels != nil {
-		*labels = a.describe(s, (*labels)[:0])
-	}
 	return r, nil
-}
-
-// describe appends the labels of the parts that have arrived, as far as dst has capacity.
-func (a *Asynchronous) describe(s *slot, dst []microproto.SegmentLabel) []microproto.SegmentLabel {
-	for i, p := range s.parts {
-		from := i * *a.segment
-		if p.have && len(dst) < cap(dst) {
-			dst = append(dst, microproto.SegmentLabel{Offset: from, Length: min(*a.segment, len(s.data)-from),
-				Label: p.label})
-		}
-	}
-	return dst
 }

@@ -1,5 +1,7 @@
 package ctp
 
+import "slices"
+
 // buffers is a pool of memory for received messages. It spares a busy channel allocations,
 // and never holds more buffers than were in use at once.
 type buffers struct {
@@ -41,17 +43,20 @@ func (b *buffers) get(n int) []byte {
 	return f[:n]
 }
 
+func (b *buffers) clone(data []byte, n int) []byte {
+	f := b.get(n)
+	copy(f, data)
+	return f
+}
+
 func (b *buffers) put(f []byte) {
-	if cap(f) == smallBuffer {
-		if len(b.small) < maxSmall {
-			b.small = append(b.small, f)
+	switch {
+	case cap(f) != smallBuffer:
+		if len(b.free) == maxFreeBuffers {
+			b.free = slices.Delete(b.free, 0, 1)
 		}
-		return
-	}
-	if len(b.free) < maxFreeBuffers {
 		b.free = append(b.free, f)
-		return
+	case len(b.small) < maxSmall:
+		b.small = append(b.small, f)
 	}
-	copy(b.free, b.free[1:])
-	b.free[maxFreeBuffers-1] = f
 }

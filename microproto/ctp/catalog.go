@@ -1,8 +1,7 @@
 package ctp
 
 import (
-	"fmt"
-	"math"
+	"errors"
 
 	"github.com/p2pdc/p2pdc/microproto"
 )
@@ -10,10 +9,10 @@ import (
 // Catalog returns a catalog of every micro-protocol of this package, under its name in
 // Table I, and of the optional rows. The Option constants name the settings of each.
 func Catalog() *microproto.Catalog {
-	c := microproto.NewCatalog()
+	c, errs := microproto.NewCatalog(), []error{}
 	for _, e := range []struct {
 		name string
-		make microproto.Constructor
+		make func(*settings) microproto.MicroProtocol
 	}{
 		{"TransportDriver", newTransportDriver},
 		{"Resize", newResize},
@@ -31,14 +30,13 @@ func Catalog() *microproto.Catalog {
 		{"DCCPWindowCongestionControl", newDCCPWindow},
 		{"TCPCongestionAvoidance", newTCPCongestionAvoidance},
 	} {
-		if err := c.Add(e.name, e.make); err != nil {
-			panic(err) // a name twice in the list above
-		}
+		errs = append(errs, c.Add(e.name, constructor(e.name, e.make)))
 	}
 	for _, r := range rows() {
-		if err := c.AddRow(r); err != nil {
-			panic(err) // a label twice in rows
-		}
+		errs = append(errs, c.AddRow(r))
+	}
+	if err := errors.Join(errs...); err != nil {
+		panic(err) // a name or a label twice
 	}
 	return c
 }
@@ -56,24 +54,10 @@ func rows() []microproto.Row {
 		},
 		cubic,
 		{
-			Protocol: "NegativeAck", New: newNegativeAck,
+			Protocol: "NegativeAck", New: constructor("NegativeAck", newNegativeAck),
 			Help: "receivers report missing segments at once, senders send them again",
 			Columns: []microproto.Column{{Mode: microproto.ModeSynchronous, Intra: true},
 				{Mode: microproto.ModeSynchronous}},
 		},
 	}
 }
-
-// option returns a setting, def if it is absent; an error if it is out of bounds.
-func option(o microproto.Options, key string, def, low, high int64) (int64, error) {
-	v, ok := o[key]
-	if !ok {
-		return def, nil
-	}
-	if v < low || v > high {
-		return 0, fmt.Errorf("ctp: option %q is %d; %d to %d are allowed", key, v, low, high)
-	}
-	return v, nil
-}
-
-const anyPositive = math.MaxInt64

@@ -91,7 +91,6 @@ func (s *Synchronous) Flush(x *microproto.Exec) error {
 	return nil
 }
 
-// pack writes the coalesced message to payload.
 func (t *coalescingBuffer) pack() []byte {
 	front := (t.n - 1) * messageCost
 	p := append(t.payload[:0], make([]byte, front)...)
@@ -122,7 +121,6 @@ func validCoalesced(n uint64, data []byte) bool {
 	return (n-1)*messageCost+bytes == uint64(len(data))
 }
 
-// unpack stores the messages of a coalesced message in their queues.
 func (s *Synchronous) unpack(x *microproto.Exec, a *assembled) {
 	n := s.label.Get(a.Segment)
 	if !validCoalesced(n, a.Data) {
@@ -133,16 +131,11 @@ func (s *Synchronous) unpack(x *microproto.Exec, a *assembled) {
 	for i := range int(n) {
 		h := a.Data[i*coalescedHead:]
 		length := binary.BigEndian.Uint32(h[12:])
-		q := s.queue(binary.BigEndian.Uint32(h))
-		if q == nil {
-			x.Fail(fmt.Errorf("%w: the other end uses more than %d tags in one session", ErrSlot, maxTags))
+		m := storedMessage{label: binary.BigEndian.Uint64(h[4:]), data: s.buffers.clone(rest, int(length))}
+		if !s.push(x, binary.BigEndian.Uint32(h), m) {
 			return
 		}
-		data := s.buffers.get(int(length))
-		copy(data, rest)
 		rest = rest[length:]
-		q.messages.push(storedMessage{label: binary.BigEndian.Uint64(h[4:]), data: data})
-		s.arrivals++
 	}
 	s.buffers.put(a.Data)
 	s.scheduleGrant(x)

@@ -106,24 +106,21 @@ func ControllerRow(name, help string, controller func(microproto.Options) (Contr
 			if c == nil {
 				return nil, fmt.Errorf("ctp: the constructor of %s returned no controller", name)
 			}
-			return &controllerProtocol{name: name, own: c}, nil
+			return &controllerProtocol{named: named(name), own: c}, nil
 		},
 	}
 }
 
 type controllerProtocol struct {
-	name   string
+	named
 	own    Controller
 	shared *Congestion
 }
 
-// Name implements microproto.MicroProtocol.
-func (p *controllerProtocol) Name() string { return p.name }
-
 // Attach implements microproto.MicroProtocol.
 func (p *controllerProtocol) Attach(b *microproto.Binder) error {
 	b.TakesTrains()
-	p.shared = microproto.LookupCell[Congestion](b, CellCongestion)
+	lookupCell(b, CellCongestion, &p.shared)
 	microproto.Bind(b, microproto.OpenSession, microproto.Late,
 		func(x *microproto.Exec, _ struct{}) { p.shared.Use(x.Now(), p.own) })
 	return nil

@@ -13,7 +13,7 @@ import (
 //
 // Products are rounded before they are added, so that all machines compute the same window.
 type CUBIC struct {
-	reno  Reno    // slow start, the initial window, the unit
+	Reno          // slow start, the initial window, the unit
 	cwnd  float64 // segments
 	limit float64 // ssthresh in segments; +Inf at first
 
@@ -37,22 +37,19 @@ const (
 // NewCUBIC returns a CUBIC with the settings of a composition.
 func NewCUBIC(o microproto.Options) (*CUBIC, error) {
 	r, err := NewReno(o)
-	if err != nil {
-		return nil, err
-	}
-	return &CUBIC{reno: *r}, nil
+	return &CUBIC{Reno: *r}, err
 }
 
 // Open implements Controller.
 func (c *CUBIC) Open(s ControllerStart) {
-	c.reno.Open(s)
-	*c = CUBIC{reno: c.reno, cwnd: c.segments(c.reno.window), limit: math.Inf(1)}
-	if c.reno.threshold != math.MaxInt {
-		c.limit = c.segments(c.reno.threshold)
+	c.Reno.Open(s)
+	*c = CUBIC{Reno: c.Reno, cwnd: c.segments(c.window), limit: math.Inf(1)}
+	if c.threshold != math.MaxInt {
+		c.limit = c.segments(c.threshold)
 	}
 }
 
-func (c *CUBIC) segments(units int) float64 { return float64(units) / float64(c.reno.unit) }
+func (c *CUBIC) segments(units int) float64 { return float64(units) / float64(c.unit) }
 
 // Acked implements Controller.
 func (c *CUBIC) Acked(p Progress) {
@@ -65,7 +62,7 @@ func (c *CUBIC) Acked(p Progress) {
 	n := c.segments(p.Count)
 	if c.cwnd < c.limit {
 		most := 2.0
-		if c.reno.cautious {
+		if c.cautious {
 			most = 1
 		}
 		grown := min(n, float64(most*float64(max(p.Acks, 1))), math.Ceil(c.limit-c.cwnd))
@@ -74,7 +71,7 @@ func (c *CUBIC) Acked(p Progress) {
 			return
 		}
 	}
-	c.reno.cautious = false
+	c.cautious = false
 	if c.started && c.paused != 0 {
 		c.epoch += p.Now - c.paused // times of an unused window do not count (§5.8)
 		c.paused = 0
@@ -122,23 +119,20 @@ func (c *CUBIC) avoid(t, rtt time.Duration, n float64) {
 // and ssthresh (§4.6).
 func (c *CUBIC) reduce(inFlight int) {
 	c.prior = c.cwnd
-	c.wMax = c.fastConvergence()
+	if c.cwnd < c.wMax {
+		c.wMax = c.cwnd * (1 + cubicBeta) / 2
+	} else {
+		c.wMax = c.cwnd
+	}
 	c.started, c.paused = false, 0
 	c.limit = max(cubicBeta*c.segments(inFlight), 2)
-}
-
-func (c *CUBIC) fastConvergence() float64 {
-	if c.cwnd < c.wMax {
-		return c.cwnd * (1 + cubicBeta) / 2
-	}
-	return c.cwnd
 }
 
 // Congested implements Controller.
 func (c *CUBIC) Congested(_ microproto.Instant, inFlight int) {
 	c.reduce(inFlight)
 	c.cwnd = c.limit
-	c.flat, c.reno.cautious = false, false
+	c.flat, c.cautious = false, false
 }
 
 // Recovered implements Controller. It avoids a burst.
@@ -154,19 +148,16 @@ func (c *CUBIC) TimedOut(_ microproto.Instant, inFlight int, again bool) {
 	}
 	c.cwnd = 1
 	c.flat, c.started = true, false
-	c.reno.cautious = true
+	c.cautious = true
 }
 
 // Idled implements Controller (RFC 5681 §4.1).
 func (c *CUBIC) Idled(now microproto.Instant, idle, _ time.Duration) {
-	c.cwnd = min(c.cwnd, c.segments(c.reno.initialWindow()))
+	c.cwnd = min(c.cwnd, c.segments(c.initialWindow()))
 	if c.started && c.paused == 0 {
 		c.paused = now - microproto.Instant(idle)
 	}
 }
-
-// Underused implements Controller. The window does not change.
-func (c *CUBIC) Underused(microproto.Instant, int) {}
 
 // Window implements Controller.
 func (c *CUBIC) Window() int { return c.units(c.cwnd) }
@@ -176,7 +167,7 @@ func (c *CUBIC) Threshold() int { return c.units(c.limit) }
 
 func (c *CUBIC) units(segments float64) int {
 	const most = 1 << 50
-	return max(c.reno.unit, int(min(float64(segments*float64(c.reno.unit)), most)))
+	return max(c.unit, int(min(float64(segments*float64(c.unit)), most)))
 }
 
 // CUBICCongestionAvoidance is the name of CUBIC as a micro-protocol.

@@ -1,17 +1,15 @@
 package ctp
 
 import (
+	"math"
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Keys of microproto.Options that DCCPAck reads in addition to those of PositiveAck and
-// RTTEstimation.
-const (
-	OptionAckRatioMax    = "ack.ratio.max"       // the largest ack ratio (1 to 16, default 16)
-	OptionPacketRTOFloor = "packet.rto.floor.ns" // of small windows (default 2 ms, at most the RTO floor)
-)
+// OptionPacketRTOFloor is read by DCCPAck in addition to the options of PositiveAck and
+// RTTEstimation: the floor of small windows (default 2 ms, at most the RTO floor).
+const OptionPacketRTOFloor = "packet.rto.floor.ns"
 
 // DCCPAck numbers the packets of an asynchronous channel, acknowledges those of the other end,
 // and determines which of its own packets have arrived or are lost: the acknowledgements of
@@ -25,7 +23,9 @@ const (
 // it. Each gives at most one measurement of the round trip. DCCPAck also runs the time-out of
 // RFC 6298, which allows for the delay of acknowledgements at the other end.
 type DCCPAck struct {
-	delay    time.Duration
+	named
+	ackSchedule
+	expiry
 	estimate *RTTEstimation // not attached
 	rto      time.Duration  // with the floor and the granularity of small windows
 	floor    time.Duration  // of other windows
@@ -37,24 +37,15 @@ type DCCPAck struct {
 	seen             microproto.Attr[uint64]
 	elapsed          microproto.Attr[uint32]
 
-	shared struct { // cells
-		window, inFlight, ratio *int
-		rto                     *time.Duration
-	}
-	flight    packetFlight
-	arrivals  packetArrivals
-	acks      ackArrivals
-	ratio     ackRatio
-	acksOut   uint32 // number of the next acknowledgement without data
-	pending   int    // packets to be acknowledged
-	peerRatio int    // ack ratio that the other end requests
-	timedOut  bool   // by a time-out since the last acknowledgement
-
-	timer    microproto.TimerID // of the acknowledgement
-	expiry   microproto.TimerID // of the time-out
-	fires    microproto.Instant // when expiry fires
-	deadline microproto.Instant
-	due      bool
+	window, inFlight, sharedRatio *int           // cells
+	sharedRTO                     *time.Duration // a cell
+	flight                        packetFlight
+	arrivals                      packetArrivals
+	acks                          ackArrivals
+	ratio                         ackRatio
+	acksOut                       uint32 // number of the next acknowledgement without data
+	peerRatio                     int    // ack ratio that the other end requests
+	timedOut                      bool   // by a time-out since the last acknowledgement
 }
 
 // PacketReport is the effect of an acknowledgement, or of a time-out, on the packets of an
@@ -80,8 +71,8 @@ var (
 	// considered lost.
 	PacketsTimedOut = microproto.NewEvent[PacketReport]("ctp.packets.timed.out")
 
-	dccpAckTimer    = microproto.NewEvent[*DCCPAck]("ctp.dccp.ack.timer")
-	dccpAckFlush    = microproto.NewEvent[*DCCPAck]("ctp.dccp.ack.flush")
+	dccpAckTimer    = microproto.NewEvent[*ackSchedule]("ctp.dccp.ack.timer")
+	dccpAckFlush    = microproto.NewEvent[*ackSchedule]("ctp.dccp.ack.flush")
 	dccpExpiryTimer = microproto.NewEvent[*DCCPAck]("ctp.dccp.expiry.timer")
 )
 
@@ -99,84 +90,49 @@ const (
 	attrTag         = "asynchronous.tag" // wire; Asynchronous declares it
 )
 
-func newDCCPAck(o microproto.Options) (microproto.MicroProtocol, error) {
-	estimate, err := newRTTEstimation(o)
-	if err != nil {
-		return nil, err
-	}
-	delay, err := ackDelay(o)
-	if err != nil {
-		return nil, err
-	}
-	first, err := option(o, OptionFirst, 1, 0, 1<<32-1)
-	if err != nil {
-		return nil, err
-	}
-	d := &DCCPAck{delay: delay, estimate: estimate.(*RTTEstimation)}
-	d.floor, d.margin = d.estimate.floor, d.estimate.granularity
-	floor, err := option(o, OptionPacketRTOFloor, int64(min(d.estimate.floor, defaultRTOFloor)), 1,
-		int64(d.estimate.max))
-	if err != nil {
-		return nil, err
-	}
-	d.estimate.floor, d.estimate.granularity = time.Duration(floor), min(d.margin, time.Duration(floor))
-	most, err := option(o, OptionAckRatioMax, maxRatio, 1, maxRatio)
-	d.estimate.rto, d.estimate.smoothed = &d.rto, new(time.Duration)
-	d.rto = d.estimate.initial
-	d.flight.first = uint32(first)
-	d.ratio = ackRatio{value: min(defaultRatio, int(most)), most: int(most), mark: uint32(first)}
-	d.peerRatio = 1
-	return d, err
+func newDCCPAck(s *settings) microproto.MicroProtocol {
+	e := s.rttEstimation()
+	first := option[uint32](s, OptionFirst, 1, 0, math.MaxUint32)
+	d := &DCCPAck{named: s.named, ackSchedule: ackSchedule{delay: s.ackDelay()}, estimate: e, rto: e.initial, floor: e.floor,
+		margin: e.granularity, flight: packetFlight{first: first},
+		ratio: ackRatio{value: defaultRatio, mark: first}, peerRatio: 1}
+	e.floor = option(s, OptionPacketRTOFloor, min(e.floor, defaultRTOFloor), 1, e.max)
+	e.granularity = min(e.granularity, e.floor)
+	e.rto, e.smoothed = &d.rto, new(time.Duration)
+	return d
 }
-
-// ackDelay returns the longest delay of an acknowledgement.
-func ackDelay(o microproto.Options) (time.Duration, error) {
-	floor, err := option(o, OptionRTOFloor, int64(defaultRTOFloor), 1, int64(time.Hour))
-	if err != nil {
-		return 0, err
-	}
-	delay, err := option(o, OptionAckDelay, min(floor/4, int64(25*time.Millisecond)), 0, int64(time.Second))
-	return time.Duration(delay), err
-}
-
-// Name implements microproto.MicroProtocol.
-func (d *DCCPAck) Name() string { return "DCCPAck" }
 
 // Attach implements microproto.MicroProtocol.
 func (d *DCCPAck) Attach(b *microproto.Binder) error {
-	d.flags = microproto.WireAttr[uint8](b, attrPacketFlags)
-	d.ratioAttr = microproto.WireAttr[uint8](b, "dccp.ratio")
-	d.number = microproto.WireAttr[uint32](b, "dccp.number")
-	d.highest = microproto.WireAttr[uint32](b, "dccp.highest")
-	d.seen = microproto.WireAttr[uint64](b, "dccp.seen")
-	d.elapsed = microproto.WireAttr[uint32](b, "dccp.elapsed")
-	d.shared.window = microproto.DeclareCell(b, cellPackets, 1)
-	d.shared.inFlight = microproto.DeclareCell(b, cellInFlight, 0)
-	d.shared.ratio = microproto.DeclareCell(b, cellAckRatio, d.ratio.value)
-	d.shared.rto = microproto.DeclareCell(b, cellPacketRTO, d.rto)
-	d.estimate.rtt = microproto.DeclareCell(b, microproto.CellRTT, time.Duration(0))
-	microproto.Bind(b, microproto.OpenSession, microproto.Normal, func(*microproto.Exec, struct{}) {
-		*d.shared.rto = d.conservativeTimeout()
+	wireAttr(b, attrPacketFlags, &d.flags)
+	wireAttr(b, "dccp.ratio", &d.ratioAttr)
+	wireAttr(b, "dccp.number", &d.number)
+	wireAttr(b, "dccp.highest", &d.highest)
+	wireAttr(b, "dccp.seen", &d.seen)
+	wireAttr(b, "dccp.elapsed", &d.elapsed)
+	declareCell(b, cellPackets, &d.window, 1)
+	declareCell(b, cellInFlight, &d.inFlight, 0)
+	declareCell(b, cellAckRatio, &d.sharedRatio, d.ratio.value)
+	declareCell(b, cellPacketRTO, &d.sharedRTO, d.rto)
+	declareCell(b, microproto.CellRTT, &d.estimate.rtt, 0)
+	bind(b, microproto.OpenSession, func(*microproto.Exec, struct{}) {
+		*d.sharedRTO = d.conservativeTimeout()
 	})
-	microproto.Bind(b, microproto.SegmentFromUser, microproto.Normal, func(_ *microproto.Exec, m *microproto.Message) {
+	bind(b, microproto.SegmentFromUser, func(_ *microproto.Exec, m *microproto.Message) {
 		d.flags.Set(m, flagData)
 	})
-	microproto.Bind(b, microproto.SegmentToNet, microproto.Normal, d.fillHeader)
-	microproto.Bind(b, microproto.SegmentLost, microproto.Normal, d.refused)
+	bind(b, microproto.SegmentToNet, d.fillHeader)
+	bind(b, microproto.SegmentLost, d.refused)
 	microproto.Bind(b, microproto.SegmentFromNet, microproto.Early, d.receive)
-	microproto.Bind(b, dccpAckFlush, microproto.Normal, func(x *microproto.Exec, _ *DCCPAck) { d.flush(x) })
-	microproto.Bind(b, dccpAckTimer, microproto.Normal, func(x *microproto.Exec, _ *DCCPAck) {
-		d.timer = 0
-		d.flush(x)
-	})
-	microproto.Bind(b, dccpExpiryTimer, microproto.Normal, d.expire)
+	d.bind(b, dccpAckTimer, dccpAckFlush)
+	bind(b, dccpExpiryTimer, d.expire)
 	return nil
 }
 
 // fillHeader numbers an outgoing segment and writes the latest acknowledgement to it.
 func (d *DCCPAck) fillHeader(x *microproto.Exec, m *microproto.Message) {
-	d.ratio.clamp(*d.shared.window)
-	*d.shared.ratio = d.ratio.value
+	d.ratio.clamp(*d.window)
+	*d.sharedRatio = d.ratio.value
 	flags := d.flags.Get(m) & flagData
 	if flags == 0 {
 		d.number.Set(m, d.acksOut)
@@ -184,7 +140,7 @@ func (d *DCCPAck) fillHeader(x *microproto.Exec, m *microproto.Message) {
 	} else {
 		d.number.Set(m, d.flight.send(x.Now()))
 		d.arm(x, false)
-		*d.shared.inFlight = d.flight.inFlight
+		*d.inFlight = d.flight.inFlight
 		microproto.Raise(x, PacketSent, d.number.Get(m))
 	}
 	d.ratioAttr.Set(m, uint8(d.ratio.value))
@@ -195,18 +151,14 @@ func (d *DCCPAck) fillHeader(x *microproto.Exec, m *microproto.Message) {
 		d.elapsed.Set(m, d.arrivals.elapsed(x.Now()))
 	}
 	d.flags.Set(m, flags)
-	d.pending, d.due = 0, false
-	if d.timer != 0 {
-		x.Cancel(d.timer)
-		d.timer = 0
-	}
+	d.carried(x)
 }
 
 // refused takes back the number of a segment for which there was no room below.
 func (d *DCCPAck) refused(_ *microproto.Exec, m *microproto.Message) {
 	if d.flags.Get(m)&flagData != 0 {
 		d.flight.unsend(d.number.Get(m))
-		*d.shared.inFlight = d.flight.inFlight
+		*d.inFlight = d.flight.inFlight
 	} else {
 		d.acksOut--
 	}
@@ -255,29 +207,21 @@ func (d *DCCPAck) arrive(x *microproto.Exec, m *microproto.Message) arrivalKind 
 		d.peerRatio = min(max(int(d.ratioAttr.Get(m)), 1), maxRatio)
 	}
 	d.pending++
-	switch {
-	case d.due:
-	case d.pending >= d.peerRatio:
-		d.due = true
-		microproto.Enqueue(x, dccpAckFlush, d)
-	case d.timer == 0:
-		d.timer = microproto.RaiseAfter(x, dccpAckTimer, d.delay, d)
-	}
+	d.schedule(x, d.pending >= d.peerRatio)
 	return kind
 }
 
-// acknowledged processes an acknowledgement of the other end.
 func (d *DCCPAck) acknowledged(x *microproto.Exec, r Received, waited time.Duration, lossy bool) {
 	report, sampled, ok := d.flight.acknowledge(r)
 	if ok {
 		if rtt := x.Now().Sub(sampled); waited < rtt {
 			d.estimate.update(rtt - waited)
 			*d.estimate.rtt = d.estimate.srtt
-			*d.shared.rto = d.conservativeTimeout()
+			*d.sharedRTO = d.conservativeTimeout()
 		}
 	}
 	report.Next, report.RTT = d.flight.next(), d.estimate.srtt
-	*d.shared.inFlight = d.flight.inFlight
+	*d.inFlight = d.flight.inFlight
 	if report.Acked > 0 {
 		d.timedOut = false
 		d.arm(x, true)
@@ -285,28 +229,11 @@ func (d *DCCPAck) acknowledged(x *microproto.Exec, r Received, waited time.Durat
 	if report.Acked > 0 || report.Lost > 0 {
 		microproto.Raise(x, PacketsAcked, report)
 	}
-	d.ratio.progress(d.flight.first, d.flight.next(), *d.shared.window, lossy)
-	*d.shared.ratio = d.ratio.value
+	d.ratio.progress(d.flight.first, d.flight.next(), *d.window, lossy)
+	*d.sharedRatio = d.ratio.value
 }
 
-// flush sends an acknowledgement alone, unless a packet has carried it.
-func (d *DCCPAck) flush(x *microproto.Exec) {
-	d.due = false
-	if d.pending == 0 {
-		return
-	}
-	m, err := x.NewMessage(microproto.Down)
-	if err != nil {
-		if d.timer == 0 {
-			d.timer = microproto.RaiseAfter(x, dccpAckTimer, d.delay+time.Millisecond, d)
-		}
-		return
-	}
-	x.Forward(m)
-}
-
-// arm sets the deadline of the time-out; restart moves an existing one. The timer is set again
-// only when it fires before the deadline, so an acknowledgement costs no cancellation.
+// arm sets the deadline of the time-out; restart moves an existing one.
 func (d *DCCPAck) arm(x *microproto.Exec, restart bool) {
 	if d.flight.inFlight == 0 {
 		d.deadline = 0
@@ -318,14 +245,7 @@ func (d *DCCPAck) arm(x *microproto.Exec, restart bool) {
 			d.deadline = d.deadline.Add(d.delay) // the acknowledgement may be delayed
 		}
 	}
-	if d.expiry != 0 && d.fires > d.deadline {
-		x.Cancel(d.expiry) // set when the time-out was longer
-		d.expiry = 0
-	}
-	if d.expiry == 0 {
-		d.fires = d.deadline
-		d.expiry = microproto.RaiseAfter(x, dccpExpiryTimer, d.deadline.Sub(x.Now()), d)
-	}
+	setExpiry(x, &d.expiry, dccpExpiryTimer, d)
 }
 
 // smallWindow is the largest window in which three packets cannot follow a lost one.
@@ -336,7 +256,7 @@ const smallWindow = 3
 // floor is lower there (RFC 4341 §5 requires none). A larger window must not be reset because a
 // host answers slowly.
 func (d *DCCPAck) timeout() time.Duration {
-	if *d.shared.window <= smallWindow {
+	if *d.window <= smallWindow {
 		return d.rto
 	}
 	return d.conservativeTimeout()
@@ -349,12 +269,8 @@ func (d *DCCPAck) conservativeTimeout() time.Duration {
 }
 
 func (d *DCCPAck) expire(x *microproto.Exec, _ *DCCPAck) {
-	d.expiry = 0
-	if d.flight.inFlight == 0 {
-		d.deadline = 0
-		return
-	}
-	if x.Now() < d.deadline {
+	d.running = 0
+	if d.flight.inFlight == 0 || x.Now() < d.deadline {
 		d.arm(x, false)
 		return
 	}
@@ -364,7 +280,7 @@ func (d *DCCPAck) expire(x *microproto.Exec, _ *DCCPAck) {
 	report.First, report.Next = d.flight.first, d.flight.first
 	d.timedOut, d.deadline = true, 0
 	d.rto = min(2*d.rto, d.estimate.max) // RFC 6298 §5.5
-	*d.shared.rto, *d.shared.inFlight = d.conservativeTimeout(), 0
+	*d.sharedRTO, *d.inFlight = d.conservativeTimeout(), 0
 	microproto.Raise(x, PacketsTimedOut, report)
 }
 

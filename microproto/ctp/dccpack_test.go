@@ -17,7 +17,7 @@ func TestAckRatioBounds(t *testing.T) {
 	for window, want := range map[int][2]int{1: {1, 1}, 2: {1, 1}, 3: {1, 2}, 4: {2, 2}, 5: {2, 3}, 8: {2, 4},
 		31: {2, 16}, 1000: {2, 16}} {
 		for asked := range 40 {
-			r := ackRatio{value: asked, most: maxRatio}
+			r := ackRatio{value: asked}
 			r.clamp(window)
 			require.Equal(t, min(max(asked, want[0]), want[1]), r.value, "window %d, %d asked", window, asked)
 		}
@@ -26,7 +26,7 @@ func TestAckRatioBounds(t *testing.T) {
 
 func TestAckRatioStaysWithinItsBounds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		r := ackRatio{value: defaultRatio, most: maxRatio}
+		r := ackRatio{value: defaultRatio}
 		next := rapid.Uint32().Draw(rt, "first")
 		r.mark = next
 		for range 200 {
@@ -48,7 +48,7 @@ func TestAckRatioStaysWithinItsBounds(t *testing.T) {
 // cwnd/(R²−R) windows without a loss.
 func TestAckRatioFollowsTheLoss(t *testing.T) {
 	const window = 60
-	r := ackRatio{value: 2, most: maxRatio}
+	r := ackRatio{value: 2}
 	now := uint32(math.MaxUint32 - 100)
 	r.mark = now
 	windows := func(n int, lossy bool) {
@@ -337,11 +337,11 @@ func TestMarginOfThePacketTimeout(t *testing.T) {
 	const ms = time.Millisecond
 	o := microproto.Options{OptionRTOFloor: int64(200 * ms), OptionGranularity: int64(200 * ms),
 		OptionRTOMax: int64(time.Minute)}
-	mp, err := newDCCPAck(o)
-	require.NoError(t, err)
-	d := mp.(*DCCPAck)
+	s := &settings{options: o}
+	d := newDCCPAck(s).(*DCCPAck)
+	require.NoError(t, s.err)
 	window := 2
-	d.shared.window = &window
+	d.window = &window
 	for range 100 {
 		d.estimate.update(250 * ms)
 	}

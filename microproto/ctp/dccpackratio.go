@@ -8,7 +8,6 @@ package ctp
 // delayed acknowledgement.
 type ackRatio struct {
 	value int
-	most  int // so that each packet is acknowledged more than once
 	clean int // windows without a loss since value changed
 	lossy bool
 	mark  uint32 // number after the present window of data
@@ -26,7 +25,7 @@ func (r *ackRatio) clamp(window int) {
 	if window >= 4 {
 		least = 2
 	}
-	r.value = min(max(r.value, least), max((window+1)/2, 1), r.most)
+	r.value = min(max(r.value, least), max((window+1)/2, 1), maxRatio)
 }
 
 // progress updates the ratio. All packets before first have arrived or are lost; next is the

@@ -29,7 +29,6 @@ const (
 	arrivalInvalid                      // beyond maxJump
 )
 
-// take records a packet that has arrived.
 func (a *packetArrivals) take(number uint32, now microproto.Instant) arrivalKind {
 	d := int32(number - a.Highest)
 	switch {

@@ -25,16 +25,13 @@ const (
 	fateLost
 )
 
-// maxFlight bounds the records, and so the packets in flight.
 const maxFlight = 4096
 
-// next returns the number of the next packet.
 func (f *packetFlight) next() uint32 { return f.first + uint32(f.records.n) }
 
-// send records a packet that is sent now and returns its number.
 func (f *packetFlight) send(now microproto.Instant) uint32 {
 	if f.records.n >= maxFlight {
-		f.lose(0)
+		f.overtaken(1)
 		f.settle()
 	}
 	f.records.push(packetRecord{sent: now})
@@ -97,19 +94,13 @@ func (f *packetFlight) acknowledge(r Received) (report PacketReport, sampled mic
 // overtaken declares the packets in flight before record i lost.
 func (f *packetFlight) overtaken(i int) (lost int, last uint32) {
 	for k := range i {
-		if f.records.at(k).fate == fateOpen {
-			f.lose(k)
+		if p := f.records.at(k); p.fate == fateOpen {
+			p.fate = fateLost
+			f.inFlight--
 			lost, last = lost+1, f.first+uint32(k)
 		}
 	}
 	return lost, last
-}
-
-func (f *packetFlight) lose(i int) {
-	if p := f.records.at(i); p.fate == fateOpen {
-		p.fate = fateLost
-		f.inFlight--
-	}
 }
 
 // settle removes the oldest packets that have arrived or are lost.
@@ -122,11 +113,7 @@ func (f *packetFlight) settle() {
 
 // abandon declares all packets in flight lost and returns their number.
 func (f *packetFlight) abandon() (lost int) {
-	lost = f.inFlight
-	for f.records.n > 0 {
-		f.records.pop()
-		f.first++
-	}
-	f.inFlight = 0
+	lost, _ = f.overtaken(f.records.n)
+	f.settle()
 	return lost
 }

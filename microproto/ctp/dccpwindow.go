@@ -15,6 +15,7 @@ import (
 // (those of packets sent before the last reduction count as one), time-outs, and times when the
 // window was not used (RFC 2861).
 type DCCPWindowCongestionControl struct {
+	named
 	hold        microproto.HoldBit
 	tag, offset microproto.Attr[uint32]
 	shared      *Congestion
@@ -40,32 +41,29 @@ type DCCPWindowCongestionControl struct {
 
 var dccpWindowRelease = microproto.NewEvent[*DCCPWindowCongestionControl]("ctp.dccp.window.release")
 
-func newDCCPWindow(microproto.Options) (microproto.MicroProtocol, error) {
-	return &DCCPWindowCongestionControl{}, nil
+func newDCCPWindow(s *settings) microproto.MicroProtocol {
+	return &DCCPWindowCongestionControl{named: s.named}
 }
-
-// Name implements microproto.MicroProtocol.
-func (w *DCCPWindowCongestionControl) Name() string { return "DCCPWindowCongestionControl" }
 
 // Attach implements microproto.MicroProtocol.
 func (w *DCCPWindowCongestionControl) Attach(b *microproto.Binder) error {
-	w.tag = microproto.LookupAttr[uint32](b, attrTag)
-	w.offset = microproto.LookupAttr[uint32](b, attrOffset)
-	w.segment = microproto.LookupCell[int](b, microproto.CellSegmentBytes)
-	w.announced = microproto.LookupCell[int](b, cellPackets)
-	w.inFlight = microproto.LookupCell[int](b, cellInFlight)
-	w.rto = microproto.LookupCell[time.Duration](b, cellPacketRTO)
-	w.shared = microproto.DeclareCell(b, CellCongestion, Congestion{Unit: 1})
-	w.replaced = microproto.DeclareCell(b, microproto.CellReplaced, uint64(0))
+	lookupAttr(b, attrTag, &w.tag)
+	lookupAttr(b, attrOffset, &w.offset)
+	lookupCell(b, microproto.CellSegmentBytes, &w.segment)
+	lookupCell(b, cellPackets, &w.announced)
+	lookupCell(b, cellInFlight, &w.inFlight)
+	lookupCell(b, cellPacketRTO, &w.rto)
+	declareCell(b, CellCongestion, &w.shared, Congestion{Unit: 1})
+	declareCell(b, microproto.CellReplaced, &w.replaced, 0)
 	w.limit = max(1, b.Limits().Messages/2)
 	w.hold = b.HoldBit("DCCPWindowCongestionControl.window")
 	// The rows below have set their controller by then.
 	microproto.Bind(b, microproto.OpenSession, microproto.Last, func(x *microproto.Exec, _ struct{}) { w.announce(x) })
 	microproto.Bind(b, microproto.SegmentFromUser, microproto.Last, w.admit)
-	microproto.Bind(b, PacketSent, microproto.Normal, w.sent)
-	microproto.Bind(b, PacketsAcked, microproto.Normal, w.acked)
-	microproto.Bind(b, PacketsTimedOut, microproto.Normal, w.timedOut)
-	microproto.Bind(b, dccpWindowRelease, microproto.Normal, func(x *microproto.Exec, _ *DCCPWindowCongestionControl) {
+	bind(b, PacketSent, w.sent)
+	bind(b, PacketsAcked, w.acked)
+	bind(b, PacketsTimedOut, w.timedOut)
+	bind(b, dccpWindowRelease, func(x *microproto.Exec, _ *DCCPWindowCongestionControl) {
 		w.releasing = false
 		w.releaseNext(x)
 	})
@@ -81,7 +79,6 @@ func (w *DCCPWindowCongestionControl) announce(x *microproto.Exec) {
 	w.releaseNext(x)
 }
 
-// admit admits a new segment, or adds it to the queue.
 func (w *DCCPWindowCongestionControl) admit(x *microproto.Exec, m *microproto.Message) {
 	if w.waiting.entries.n == 0 && !w.releasing {
 		w.restart(x)

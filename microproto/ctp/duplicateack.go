@@ -9,6 +9,7 @@ import "github.com/p2pdc/p2pdc/microproto"
 // With this row Retransmit does not detect losses by the bitmap, and PositiveAck acknowledges
 // the segments of trains one by one (RFC 5681 §4.2).
 type DuplicateAck struct {
+	named
 	sentNext        *uint32
 	grant           *uint64
 	countDuplicates *bool
@@ -20,12 +21,7 @@ type DuplicateAck struct {
 	count  int
 }
 
-func newDuplicateAck(microproto.Options) (microproto.MicroProtocol, error) {
-	return &DuplicateAck{}, nil
-}
-
-// Name implements microproto.MicroProtocol.
-func (d *DuplicateAck) Name() string { return "DuplicateAck" }
+func newDuplicateAck(s *settings) microproto.MicroProtocol { return &DuplicateAck{named: s.named} }
 
 // afterRetransmit is the priority in AckArrived after Retransmit, which has released the
 // acknowledged segments, and before the congestion window is updated.
@@ -34,11 +30,11 @@ const afterRetransmit = microproto.Late / 2
 // Attach implements microproto.MicroProtocol.
 func (d *DuplicateAck) Attach(b *microproto.Binder) error {
 	b.TakesTrains()
-	d.sentNext = microproto.LookupCell[uint32](b, cellSentNext)
-	d.grant = microproto.LookupCell[uint64](b, cellGrant)
-	d.countDuplicates = microproto.LookupCell[bool](b, cellCountDuplicates)
-	d.each = microproto.LookupCell[bool](b, cellAckEach)
-	microproto.Bind(b, microproto.OpenSession, microproto.Normal, func(*microproto.Exec, struct{}) {
+	lookupCell(b, cellSentNext, &d.sentNext)
+	lookupCell(b, cellGrant, &d.grant)
+	lookupCell(b, cellCountDuplicates, &d.countDuplicates)
+	lookupCell(b, cellAckEach, &d.each)
+	bind(b, microproto.OpenSession, func(*microproto.Exec, struct{}) {
 		*d.countDuplicates, *d.each = true, true
 		d.next, d.credit = *d.sentNext, *d.grant
 	})

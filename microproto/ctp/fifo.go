@@ -23,6 +23,7 @@ func (f *fifo[T]) at(i int) *T { return &f.ring[(f.first+i)&(len(f.ring)-1)] }
 
 func (f *fifo[T]) front() *T { return f.at(0) }
 
+// pop removes the front, which the caller has read: entries are large.
 func (f *fifo[T]) pop() {
 	var zero T
 	*f.at(0) = zero

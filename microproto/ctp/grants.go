@@ -1,6 +1,7 @@
 package ctp
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -15,7 +16,6 @@ import (
 // and each is newer than the one before. Both ends know the first grant, OptionPeerReceive. A
 // transfer is accepted only by a grant: it may still be on a link that goes down.
 
-// grantTag is the reserved tag of grants.
 const grantTag = math.MaxUint32
 
 var grantTimeout = microproto.NewEvent[*Synchronous]("ctp.grant.timer")
@@ -29,7 +29,7 @@ func (s *Synchronous) bindGrants(b *microproto.Binder) {
 			s.startGrants(x)
 		}
 	})
-	microproto.Bind(b, grantTimeout, microproto.Normal, func(x *microproto.Exec, _ *Synchronous) {
+	bind(b, grantTimeout, func(x *microproto.Exec, _ *Synchronous) {
 		s.grantTimer = 0
 		if s.acknowledged != s.arrivals || s.grantDue {
 			s.sendGrant(x)
@@ -40,19 +40,11 @@ func (s *Synchronous) bindGrants(b *microproto.Binder) {
 // startGrants binds the handlers that the other columns do not need.
 func (s *Synchronous) startGrants(x *microproto.Exec) {
 	s.grants = true
-	for _, err := range []error{
-		bindNow(x, microproto.SegmentToUser, microproto.Early, s.receiveGrant),
-		bindNow(x, microproto.SegmentLost, microproto.Normal, s.lost),
-	} {
-		if err != nil {
-			x.Fail(err)
-		}
+	_, noGrants := microproto.BindNow(x, microproto.SegmentToUser, microproto.Early, s.receiveGrant)
+	_, noLosses := microproto.BindNow(x, microproto.SegmentLost, microproto.Normal, s.lost)
+	if err := cmp.Or(noGrants, noLosses); err != nil {
+		x.Fail(err)
 	}
-}
-
-func bindNow[T any](x *microproto.Exec, e microproto.Event[T], p microproto.Priority, h microproto.Handler[T]) error {
-	_, err := microproto.BindNow(x, e, p, h)
-	return err
 }
 
 func (s *Synchronous) receiveGrant(x *microproto.Exec, m *microproto.Message) {
@@ -73,7 +65,6 @@ func (s *Synchronous) receiveGrant(x *microproto.Exec, m *microproto.Message) {
 	x.Done(m)
 }
 
-// grantPayload is the length of a grant's payload in bytes.
 const grantPayload = 8
 
 // scheduleGrant makes sure that a grant acknowledges the stored transfers soon. A receiver that
@@ -93,7 +84,6 @@ func (s *Synchronous) grantFreed(x *microproto.Exec) {
 	}
 }
 
-// sendGrant sends a grant.
 func (s *Synchronous) sendGrant(x *microproto.Exec) {
 	m, err := x.NewMessage(microproto.Down)
 	if err != nil {
@@ -111,10 +101,7 @@ func (s *Synchronous) sendGrant(x *microproto.Exec) {
 	s.acknowledged = s.arrivals
 	s.grantDue = false
 	s.label.Set(m, s.advertised)
-	if s.grantTimer != 0 {
-		x.Cancel(s.grantTimer)
-		s.grantTimer = 0
-	}
+	cancel(x, &s.grantTimer)
 	x.Forward(m)
 }
 

@@ -16,10 +16,10 @@ func (s *Synchronous) Export(h *microproto.HandoverState) {
 	for i := range s.queues {
 		q := &s.queues[i]
 		for q.messages.n > 0 {
-			m := q.messages.front()
+			m := *q.messages.front()
+			q.messages.pop()
 			u := microproto.Unread{Tag: q.tag, Label: m.label, Data: m.data, Cost: cost(len(m.data))}
 			h.Unread = append(h.Unread, u)
-			q.messages.pop()
 		}
 	}
 	h.Stored, h.Consumed = s.stored, *s.consumed
@@ -69,9 +69,9 @@ func (a *Asynchronous) Import(h *microproto.HandoverState) error {
 	if h.Slots == nil {
 		return nil
 	}
-	t, ok := h.Slots.(slotsState)
-	if !ok {
-		return fmt.Errorf("ctp: Asynchronous cannot import %T", h.Slots)
+	t, err := imported[slotsState](a.named, h.Slots)
+	if err != nil {
+		return err
 	}
 	defer func() { h.Slots, h.Superseded = nil, false }()
 	for i, s := range a.slots {
@@ -135,13 +135,20 @@ func (r *RTTEstimation) ExportState() microproto.State { return r.rttState }
 
 // ImportState implements microproto.StateExporter.
 func (r *RTTEstimation) ImportState(state microproto.State) error {
-	s, ok := state.(rttState)
-	if !ok {
-		return fmt.Errorf("ctp: RTTEstimation cannot import %T", state)
+	s, err := imported[rttState]("RTTEstimation", state)
+	if err == nil {
+		r.rttState, *r.rtt = s, s.srtt
 	}
-	r.rttState = s
-	*r.rtt = s.srtt
-	return nil
+	return err
+}
+
+// imported returns an exported state as the type of the micro-protocol that imports it.
+func imported[T any](by named, state microproto.State) (T, error) {
+	s, ok := state.(T)
+	if !ok {
+		return s, fmt.Errorf("ctp: %s cannot import %T", by, state)
+	}
+	return s, nil
 }
 
 // drainFloor bounds the floor and the granularity of the time-out while a channel drains.
@@ -155,7 +162,6 @@ func (r *RTTEstimation) drain(*microproto.Exec, struct{}) {
 	}
 }
 
-// drain restarts the timer with the shorter time-out.
 func (r *Retransmit) drain(x *microproto.Exec, _ struct{}) {
 	if r.inCount > 0 {
 		r.arm(x, true)

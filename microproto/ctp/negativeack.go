@@ -10,17 +10,17 @@ import "github.com/p2pdc/p2pdc/microproto"
 //
 // A congestion window still detects losses by duplicate acknowledgements.
 type NegativeAck struct {
+	named
 	number   microproto.Attr[uint32]
 	first    microproto.Attr[uint32]
 	count    microproto.Attr[uint8]
 	expected *uint32
 
-	next  uint32 // number after the highest that has arrived
-	gap   gap    // not yet reported
-	named gap    // reported by the frame that is being processed
+	next     uint32 // number after the highest that has arrived
+	gap      gap    // not yet reported
+	reported gap    // reported by the frame that is being processed
 }
 
-// gap is a range of missing numbers.
 type gap struct {
 	first uint32
 	count uint8
@@ -33,21 +33,17 @@ const maxGap = 32
 // segmentNamed: the other end reports the segment of that number as missing.
 var segmentNamed = microproto.NewEvent[uint32]("ctp.segment.named")
 
-func newNegativeAck(microproto.Options) (microproto.MicroProtocol, error) { return &NegativeAck{}, nil }
-
-// Name implements microproto.MicroProtocol.
-func (n *NegativeAck) Name() string { return "NegativeAck" }
+func newNegativeAck(s *settings) microproto.MicroProtocol { return &NegativeAck{named: s.named} }
 
 // Attach implements microproto.MicroProtocol.
 func (n *NegativeAck) Attach(b *microproto.Binder) error {
 	b.TakesTrains()
-	n.number = microproto.LookupAttr[uint32](b, attrNumber)
-	n.expected = microproto.LookupCell[uint32](b, cellExpected)
-	n.first = microproto.WireAttr[uint32](b, "negative.first")
-	n.count = microproto.WireAttr[uint8](b, "negative.count")
-	microproto.Bind(b, microproto.OpenSession, microproto.Normal,
-		func(*microproto.Exec, struct{}) { n.next = *n.expected })
-	microproto.Bind(b, microproto.SegmentToNet, microproto.Normal, n.nameGap)
+	lookupAttr(b, attrNumber, &n.number)
+	lookupCell(b, cellExpected, &n.expected)
+	wireAttr(b, "negative.first", &n.first)
+	wireAttr(b, "negative.count", &n.count)
+	bind(b, microproto.OpenSession, func(*microproto.Exec, struct{}) { n.next = *n.expected })
+	bind(b, microproto.SegmentToNet, n.nameGap)
 	// Before PositiveAck, which ends acknowledgements without payload. The missing segments are
 	// sent after the acknowledgement in the same frame was processed.
 	microproto.Bind(b, microproto.SegmentFromNet, microproto.Early-1, n.receive)
@@ -80,15 +76,15 @@ func (n *NegativeAck) nameGap(_ *microproto.Exec, m *microproto.Message) {
 }
 
 func (n *NegativeAck) receive(x *microproto.Exec, m *microproto.Message) {
-	n.named = gap{n.first.Get(m), n.count.Get(m)}
-	if n.named.count > maxGap {
+	n.reported = gap{n.first.Get(m), n.count.Get(m)}
+	if n.reported.count > maxGap {
 		x.Drop(m, "malformed acknowledgement")
 	}
 }
 
 func (n *NegativeAck) resend(x *microproto.Exec, _ Ack) {
-	for i := range uint32(n.named.count) {
-		microproto.Raise(x, segmentNamed, n.named.first+i)
+	for i := range uint32(n.reported.count) {
+		microproto.Raise(x, segmentNamed, n.reported.first+i)
 	}
-	n.named = gap{}
+	n.reported = gap{}
 }

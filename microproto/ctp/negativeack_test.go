@@ -73,7 +73,8 @@ func TestReportedGapIsSentAtOnce(t *testing.T) {
 				c.lost)
 			require.Greater(t, time.Duration(r.Clock.Now()), c.after-2*way)
 			r.run(time.Second)
-			require.Equal(t, c.sent, *n, "%v, lost %v: a segment that has arrived is not sent twice", c.names[len(c.names)-1], c.lost)
+			require.Equal(t, c.sent, *n, "%v, lost %v: a segment that has arrived is not sent twice",
+				c.names[len(c.names)-1], c.lost)
 			got, _ := r.drain(1, length)
 			require.True(t, bytes.Equal(pattern(length, 1), got[0]))
 		}

@@ -241,9 +241,7 @@ func (f *flights) timeouts() *[]time.Duration {
 	var at []time.Duration
 	require.NoError(f.tb, f.Do(0, func(x *microproto.Exec) {
 		_, err := microproto.BindNow(x, microproto.SegmentTimeout, microproto.Normal,
-			func(x *microproto.Exec, _ *microproto.Message) {
-				at = append(at, time.Duration(x.Now()))
-			})
+			func(x *microproto.Exec, _ *microproto.Message) { at = append(at, time.Duration(x.Now())) })
 		require.NoError(f.tb, err)
 	}))
 	return &at

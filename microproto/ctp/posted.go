@@ -19,20 +19,14 @@ func (s *Synchronous) claims(m *microproto.Message) bool {
 	if s.tag.Get(m) != p.tag || reservedTag(p.tag) || total == 0 || total > len(p.dst) {
 		return false
 	}
-	for i := range s.queues {
-		if s.queues[i].tag == p.tag && s.queues[i].messages.n > 0 {
-			return false
-		}
-	}
-	return true
+	q := s.find(p.tag)
+	return q == nil || q.messages.n == 0
 }
 
 // Post implements microproto.Poster.
 func (s *Synchronous) Post(tag uint32, dst []byte) {
 	s.Withdraw()
-	p := s.posted
-	p.dst, p.tag = dst, tag
-	p.on = true
+	s.posted.dst, s.posted.tag, s.posted.on = dst, tag, true
 }
 
 // Withdraw implements microproto.Poster: a message, complete or not, moves from the posted
@@ -43,12 +37,9 @@ func (s *Synchronous) Withdraw() {
 		return
 	}
 	p.withdraw()
-	for i := range s.queues {
-		if q := &s.queues[i]; q.tag == p.tag && q.messages.n > 0 && q.messages.front().posted {
-			m := q.messages.front()
-			data := s.buffers.get(len(m.data))
-			copy(data, m.data)
-			m.data, m.posted = data, false
+	if q := s.find(p.tag); q != nil && q.messages.n > 0 {
+		if m := q.messages.front(); m.posted {
+			m.data, m.posted = s.buffers.clone(m.data, len(m.data)), false
 		}
 	}
 	s.clearPost()
@@ -64,9 +55,8 @@ func (r *Resize) evictPosted() {
 	if !r.assembling || !r.message.Posted {
 		return
 	}
-	data := r.buffers.get(len(r.message.Data))
-	copy(data, r.message.Data[:r.received])
-	r.message.Data, r.message.Posted = data, false
+	data := r.message.Data
+	r.message.Data, r.message.Posted = r.buffers.clone(data[:r.received], len(data)), false
 }
 
 // begin chooses the memory for the message of n bytes that begins with m.

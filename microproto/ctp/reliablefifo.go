@@ -7,6 +7,7 @@ import "github.com/p2pdc/p2pdc/microproto"
 // receiver's queue of OptionReceive bytes and its credit: a segment is stored, and then
 // acknowledged, only if it fits.
 type ReliableFIFO struct {
+	named
 	limit         uint64
 	hold          microproto.HoldBit
 	number        microproto.Attr[uint32]
@@ -26,34 +27,30 @@ type ReliableFIFO struct {
 // fifoWindow bounds how far the number of a segment may be ahead of the expected one.
 const fifoWindow = 4096
 
-func newReliableFIFO(o microproto.Options) (microproto.MicroProtocol, error) {
-	limit, err := option(o, OptionReceive, defaultReceive, messageCost, anyPositive)
-	return &ReliableFIFO{limit: uint64(limit)}, err
+func newReliableFIFO(s *settings) microproto.MicroProtocol {
+	return &ReliableFIFO{named: s.named, limit: s.queue(OptionReceive)}
 }
-
-// Name implements microproto.MicroProtocol.
-func (f *ReliableFIFO) Name() string { return "ReliableFIFO" }
 
 // Attach implements microproto.MicroProtocol.
 func (f *ReliableFIFO) Attach(b *microproto.Binder) error {
 	b.TakesTrains()
-	f.number = microproto.LookupAttr[uint32](b, attrNumber)
-	f.offset = microproto.LookupAttr[uint32](b, attrOffset)
-	f.total = microproto.LookupAttr[uint32](b, attrTotal)
-	f.expected = microproto.LookupCell[uint32](b, cellExpected)
-	f.seen = microproto.LookupCell[uint64](b, cellSeen)
-	f.consumed = microproto.LookupCell[uint64](b, cellConsumed)
-	f.taken = microproto.LookupCell[uint64](b, cellTaken)
-	f.credit = microproto.LookupCell[uint64](b, cellCredit)
+	lookupAttr(b, attrNumber, &f.number)
+	lookupAttr(b, attrOffset, &f.offset)
+	lookupAttr(b, attrTotal, &f.total)
+	lookupCell(b, cellExpected, &f.expected)
+	lookupCell(b, cellSeen, &f.seen)
+	lookupCell(b, cellConsumed, &f.consumed)
+	lookupCell(b, cellTaken, &f.taken)
+	lookupCell(b, cellCredit, &f.credit)
 	f.maxHeld = max(1, b.Limits().Messages/8)
 	f.hold = b.HoldBit("ReliableFIFO.early")
-	microproto.Bind(b, microproto.OpenSession, microproto.Normal, func(x *microproto.Exec, _ struct{}) {
+	bind(b, microproto.OpenSession, func(x *microproto.Exec, _ struct{}) {
 		f.stored = *f.taken
 		f.grant(x, struct{}{})
 	})
-	microproto.Bind(b, Consumed, microproto.Normal, f.grant)
+	bind(b, Consumed, f.grant)
 	microproto.Bind(b, microproto.SegmentFromNet, microproto.Late, f.receive)
-	microproto.Bind(b, segmentSplit, microproto.Normal, f.receive)
+	bind(b, segmentSplit, f.receive)
 	return nil
 }
 
@@ -152,7 +149,6 @@ func (f *ReliableFIFO) splitTrain(x *microproto.Exec, m *microproto.Message) {
 // segmentSplit is raised for each segment of a train that ReliableFIFO splits.
 var segmentSplit = microproto.NewEvent[*microproto.Message]("ctp.segment.split")
 
-// advance increments the expected number and shifts the bitmap.
 func (f *ReliableFIFO) advance() {
 	*f.expected++
 	*f.seen >>= 1

@@ -2,6 +2,7 @@ package ctp
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
@@ -17,7 +18,8 @@ import (
 // Advance, so that the layer above can drain. An asynchronous message is segmented at once,
 // because its bytes may change afterwards; segments that find no room are dropped.
 type Resize struct {
-	max     int64
+	named
+	max     uint64
 	segment *int
 	backlog *int
 	pause   *bool
@@ -49,36 +51,28 @@ type assembled struct {
 	Posted  bool
 }
 
-// messageAssembled is raised by Resize for each complete message.
 var messageAssembled = microproto.NewEvent[*assembled]("ctp.message.assembled")
 
-func newResize(o microproto.Options) (microproto.MicroProtocol, error) {
-	most, err := option(o, OptionMessageMax, defaultMessageMax, 0, 1<<31-1)
-	if err != nil {
-		return nil, err
-	}
-	queue, err := option(o, OptionReceive, defaultReceive, messageCost, anyPositive)
-	return &Resize{max: min(most, queue-messageCost)}, err
+func newResize(s *settings) microproto.MicroProtocol {
+	most := option[uint64](s, OptionMessageMax, defaultMessageMax, 0, math.MaxInt32)
+	return &Resize{named: s.named, max: min(most, s.queue(OptionReceive)-messageCost)}
 }
-
-// Name implements microproto.MicroProtocol.
-func (r *Resize) Name() string { return "Resize" }
 
 // Attach implements microproto.MicroProtocol.
 func (r *Resize) Attach(b *microproto.Binder) error {
 	b.TakesTrains()
 	r.offset = microproto.SteppedAttr[uint32](b, attrOffset, microproto.StepBytes)
-	r.total = microproto.WireAttr[uint32](b, attrTotal)
-	r.segment = microproto.DeclareCell(b, microproto.CellSegmentBytes, 0)
-	r.backlog = microproto.DeclareCell(b, cellBacklog, 0)
-	r.pause = microproto.DeclareCell(b, cellPause, false)
-	r.atOnce = microproto.DeclareCell(b, cellAtOnce, false)
-	r.buffers = microproto.DeclareCell(b, cellBuffers, buffers{})
-	r.posted = microproto.DeclareCell(b, cellPosted, posted{})
+	wireAttr(b, attrTotal, &r.total)
+	declareCell(b, microproto.CellSegmentBytes, &r.segment, 0)
+	declareCell(b, cellBacklog, &r.backlog, 0)
+	declareCell(b, cellPause, &r.pause, false)
+	declareCell(b, cellAtOnce, &r.atOnce, false)
+	declareCell(b, cellBuffers, &r.buffers, buffers{})
+	declareCell(b, cellPosted, &r.posted, posted{})
 	r.posted.withdraw = r.evictPosted
 	r.burst = min(maxBurst, max(1, b.Limits().Outputs/4))
 	microproto.Bind(b, microproto.OpenSession, microproto.First, r.open)
-	microproto.Bind(b, microproto.MessageFromUser, microproto.Normal, r.enqueue)
+	bind(b, microproto.MessageFromUser, r.enqueue)
 	microproto.Bind(b, microproto.SegmentFromNet, -500, r.checkShape)
 	microproto.Bind(b, microproto.SegmentAcked, microproto.Last, func(x *microproto.Exec, _ *microproto.Message) {
 		if r.waiting.n > 0 && !r.resumeQueued {
@@ -86,11 +80,11 @@ func (r *Resize) Attach(b *microproto.Binder) error {
 			microproto.Enqueue(x, resume, r)
 		}
 	})
-	microproto.Bind(b, resume, microproto.Normal, func(x *microproto.Exec, _ *Resize) {
+	bind(b, resume, func(x *microproto.Exec, _ *Resize) {
 		r.resumeQueued = false
 		r.segmentWaiting(x)
 	})
-	microproto.Bind(b, resumeLater, microproto.Normal, func(x *microproto.Exec, _ *Resize) {
+	bind(b, resumeLater, func(x *microproto.Exec, _ *Resize) {
 		r.timer = 0
 		r.segmentWaiting(x)
 	})
@@ -134,8 +128,7 @@ func (r *Resize) segmentWaiting(x *microproto.Exec) {
 	for n := 0; r.waiting.n > 0; n++ {
 		m := *r.waiting.front()
 		if r.segmented >= len(m.Payload) && r.started {
-			r.waiting.pop()
-			r.segmented, r.started = 0, false
+			r.popWaiting()
 			x.Done(m)
 			continue
 		}
@@ -148,8 +141,7 @@ func (r *Resize) segmentWaiting(x *microproto.Exec) {
 		}
 		s, err := x.NewMessage(microproto.Down)
 		if err != nil && *r.atOnce {
-			r.waiting.pop()
-			r.segmented, r.started = 0, false
+			r.popWaiting()
 			x.Drop(m, "no message for a segment")
 			break
 		}
@@ -161,6 +153,11 @@ func (r *Resize) segmentWaiting(x *microproto.Exec) {
 	}
 	*r.backlog = r.waiting.n
 	r.segmenting = false
+}
+
+func (r *Resize) popWaiting() {
+	r.segmented, r.started = 0, false
+	r.waiting.pop()
 }
 
 // trainLength returns how many segments of a message of total bytes form a train: as many as
@@ -252,7 +249,7 @@ func (r *Resize) abandon() {
 func (r *Resize) checkShape(x *microproto.Exec, m *microproto.Message) {
 	o, t := uint64(r.offset.Get(m)), uint64(r.total.Get(m))
 	n := uint64(m.Length())
-	bad := o+n > t || t > uint64(r.max) || (n == 0 && t != 0)
+	bad := o+n > t || t > r.max || (n == 0 && t != 0)
 	if !bad && t != 0 && *r.segment > 0 {
 		s := uint64(*r.segment)
 		bad = o%s != 0 || n != min(s*uint64(m.Segments()), t-o) || m.Segments() > 1 && uint64(m.Unit()) != s

@@ -23,6 +23,7 @@ import (
 // no credit and nothing is in flight, it probes the other end, with back-off, because a grant
 // may be lost.
 type Retransmit struct {
+	named
 	maxBytes, maxCount int
 
 	hold                       microproto.HoldBit
@@ -46,12 +47,10 @@ type Retransmit struct {
 	maxEntries        int    // at which Resize pauses; also bounds messages
 	messages          int    // of the entries
 	entries           fifo[entry]
-	una               uint32             // number of the first entry (SND.UNA)
-	passed            int                // entries within the window; it holds the others
-	inFlight, inCount int                // unacknowledged payload bytes and segments within the window
-	deadline          microproto.Instant // of the oldest segment, 0: none
-	timer             microproto.TimerID
-	fires             microproto.Instant // when the timer fires
+	una               uint32 // number of the first entry (SND.UNA)
+	passed            int    // entries within the window; it holds the others
+	inFlight, inCount int    // unacknowledged payload bytes and segments within the window
+	expiry                   // of the oldest segment
 
 	// The recovery after a time-out: its count, the number at its end, the next to send again.
 	round, recover, nextRetry uint32
@@ -81,42 +80,35 @@ const (
 	maxWaiting       = 64 // segments that wait for the window
 )
 
-func newRetransmit(o microproto.Options) (microproto.MicroProtocol, error) {
-	b, err := option(o, OptionInFlight, 2<<20, 1, 1<<40)
-	if err != nil {
-		return nil, err
-	}
-	n, err := option(o, OptionInFlightCount, 1024, 1, fifoWindow)
-	return &Retransmit{maxBytes: int(b), maxCount: int(n)}, err
+func newRetransmit(s *settings) microproto.MicroProtocol {
+	return &Retransmit{named: s.named, maxBytes: option(s, OptionInFlight, 2<<20, 1, 1<<40),
+		maxCount: option(s, OptionInFlightCount, 1024, 1, fifoWindow)}
 }
-
-// Name implements microproto.MicroProtocol.
-func (r *Retransmit) Name() string { return "Retransmit" }
 
 // Attach implements microproto.MicroProtocol.
 func (r *Retransmit) Attach(b *microproto.Binder) error {
 	b.TakesTrains()
-	r.retained = microproto.LookupAttr[uint8](b, attrRetained)
-	r.flags = microproto.LookupAttr[uint8](b, attrFlags)
-	r.number = microproto.LookupAttr[uint32](b, attrNumber)
-	r.sentNext = microproto.LookupCell[uint32](b, cellSentNext)
-	r.grant = microproto.LookupCell[uint64](b, cellGrant)
-	r.pause = microproto.LookupCell[bool](b, cellPause)
+	lookupAttr(b, attrRetained, &r.retained)
+	lookupAttr(b, attrFlags, &r.flags)
+	lookupAttr(b, attrNumber, &r.number)
+	lookupCell(b, cellSentNext, &r.sentNext)
+	lookupCell(b, cellGrant, &r.grant)
+	lookupCell(b, cellPause, &r.pause)
 	// Half of the pool is reserved for incoming segments.
 	r.maxEntries = max(1, b.Limits().Messages/2)
-	r.probe = microproto.WireAttr[uint8](b, "retransmit.probe")
+	wireAttr(b, "retransmit.probe", &r.probe)
 	r.sent = microproto.LocalAttr[uint64](b, attrSent)
 	r.copies = microproto.LocalAttr[uint32](b, attrCopies)
 	r.end = microproto.LocalAttr[uint64](b, attrEnd)
-	r.rto = microproto.DeclareCell(b, cellRTO, time.Second)
-	r.ackedTo = microproto.DeclareCell(b, cellAckedTo, uint64(0))
-	r.sentTo = microproto.DeclareCell(b, cellSentTo, uint64(0))
-	r.limit = microproto.DeclareCell(b, cellLimit, uint64(math.MaxUint64))
-	r.sentAt = microproto.DeclareCell(b, cellSentAt, microproto.Instant(0))
-	r.countDuplicates = microproto.DeclareCell(b, cellCountDuplicates, false)
-	r.timerKept = microproto.DeclareCell(b, cellKeepTimer, false)
-	r.ackedTrain = microproto.DeclareCell(b, cellAckedTrain, 1)
-	r.resent = microproto.DeclareCell(b, microproto.CellRetransmitted, uint64(0))
+	declareCell(b, cellRTO, &r.rto, time.Second)
+	declareCell(b, cellAckedTo, &r.ackedTo, 0)
+	declareCell(b, cellSentTo, &r.sentTo, 0)
+	declareCell(b, cellLimit, &r.limit, math.MaxUint64)
+	declareCell(b, cellSentAt, &r.sentAt, 0)
+	declareCell(b, cellCountDuplicates, &r.countDuplicates, false)
+	declareCell(b, cellKeepTimer, &r.timerKept, false)
+	declareCell(b, cellAckedTrain, &r.ackedTrain, 1)
+	declareCell(b, microproto.CellRetransmitted, &r.resent, 0)
 	r.hold = b.HoldBit("Retransmit.window")
 	microproto.Bind(b, microproto.OpenSession, microproto.Early, func(*microproto.Exec, struct{}) {
 		r.una, r.position = *r.sentNext, *r.sentTo
@@ -125,14 +117,14 @@ func (r *Retransmit) Attach(b *microproto.Binder) error {
 	microproto.Bind(b, microproto.SegmentFromUser, microproto.Last, r.retain)
 	microproto.Bind(b, microproto.SegmentToNet, microproto.Early, r.transmitting)
 	microproto.Bind(b, microproto.SegmentFromNet, -200, r.answerProbe)
-	microproto.Bind(b, AckArrived, microproto.Normal, r.acked)
-	microproto.Bind(b, microproto.DrainSession, microproto.Normal, r.drain)
-	microproto.Bind(b, CreditBlocked, microproto.Normal, r.block)
-	microproto.Bind(b, retransmitTimer, microproto.Normal, r.expire)
-	microproto.Bind(b, RetransmitOldest, microproto.Normal, r.retransmitOldest)
-	microproto.Bind(b, WindowMoved, microproto.Normal, r.windowMoved)
-	microproto.Bind(b, segmentNamed, microproto.Normal, r.retransmitNamed)
-	microproto.Bind(b, trainSplit, microproto.Normal, func(x *microproto.Exec, c *splitRequest) {
+	bind(b, AckArrived, r.acked)
+	bind(b, microproto.DrainSession, r.drain)
+	bind(b, CreditBlocked, r.block)
+	bind(b, retransmitTimer, r.expire)
+	bind(b, RetransmitOldest, r.retransmitOldest)
+	bind(b, WindowMoved, r.windowMoved)
+	bind(b, segmentNamed, r.retransmitNamed)
+	bind(b, trainSplit, func(x *microproto.Exec, c *splitRequest) {
 		if r.messages < r.maxEntries {
 			c.rest = r.split(x, c.m, c.k)
 		}
@@ -161,7 +153,6 @@ func (r *Retransmit) retain(x *microproto.Exec, m *microproto.Message) {
 	r.updatePause()
 }
 
-// updatePause pauses Resize while enough segments wait for the window.
 func (r *Retransmit) updatePause() {
 	*r.pause = r.entries.n-r.passed >= maxWaiting || r.entries.n >= r.maxEntries
 }
@@ -177,7 +168,6 @@ func (r *Retransmit) admit(k, n int) {
 	r.inFlight += n
 }
 
-// transmitting records a segment that is about to be transmitted.
 func (r *Retransmit) transmitting(x *microproto.Exec, m *microproto.Message) {
 	if r.flags.Get(m)&flagData == 0 {
 		r.probe.Set(m, 0)
@@ -203,7 +193,6 @@ func (r *Retransmit) transmitting(x *microproto.Exec, m *microproto.Message) {
 	r.arm(x, false)
 }
 
-// answerProbe requests an acknowledgement for a probe.
 func (r *Retransmit) answerProbe(x *microproto.Exec, m *microproto.Message) {
 	if r.probe.Get(m) != 0 {
 		microproto.Raise(x, AckRequested, Now)
@@ -284,10 +273,8 @@ func (r *Retransmit) sample(x *microproto.Exec, n int, seen uint64) {
 	}
 }
 
-// transmitted returns the number of entries that were transmitted.
 func (r *Retransmit) transmitted() int { return int(*r.sentNext - r.una) }
 
-// leaveFlight counts a segment as not in flight any more.
 func (r *Retransmit) leaveFlight(e *entry) {
 	if !e.sacked {
 		e.sacked = true
@@ -296,7 +283,6 @@ func (r *Retransmit) leaveFlight(e *entry) {
 	}
 }
 
-// markReceived records the segments that the bitmap acknowledges.
 func (r *Retransmit) markReceived(seen uint64) {
 	for sent := r.transmitted(); seen != 0; seen &= seen - 1 {
 		i := 1 + bits.TrailingZeros64(seen)
@@ -319,11 +305,10 @@ func (r *Retransmit) detectLosses(x *microproto.Exec, seen uint64) {
 		if e.m != nil && r.copies.Get(e.m) > 0 {
 			from = max(i, int(int32(e.sentBefore-r.una))-1) // only segments sent after its last copy count
 		}
-		if from >= 64 || bits.OnesCount64(seen>>from) < reorderThreshold || !r.isolate(x, i) {
+		if from >= 64 || bits.OnesCount64(seen>>from) < reorderThreshold {
 			continue
 		}
-		microproto.Raise(x, microproto.SegmentLost, e.m)
-		r.resend(x, e)
+		r.resendLost(x, i)
 	}
 }
 
@@ -339,10 +324,7 @@ func (r *Retransmit) resumeRecovery(x *microproto.Exec, n int) {
 		if e.sacked || e.round == r.round {
 			continue
 		}
-		if !r.isolate(x, i) {
-			return
-		}
-		if r.end.Get(e.m) > *r.limit {
+		if !r.isolate(x, i) || r.end.Get(e.m) > *r.limit {
 			return
 		}
 		r.resend(x, e)
@@ -352,12 +334,8 @@ func (r *Retransmit) resumeRecovery(x *microproto.Exec, n int) {
 
 // retransmitOldest sends the oldest segment again: duplicates show that it is lost.
 func (r *Retransmit) retransmitOldest(x *microproto.Exec, _ struct{}) {
-	if r.transmitted() == 0 {
-		return
-	}
-	if e := r.entries.front(); r.isolate(x, 0) {
-		microproto.Raise(x, microproto.SegmentLost, e.m)
-		r.resend(x, e)
+	if r.transmitted() > 0 {
+		r.resendLost(x, 0)
 	}
 }
 
@@ -368,12 +346,9 @@ func (r *Retransmit) retransmitNamed(x *microproto.Exec, number uint32) {
 	if i < 0 || i >= r.transmitted() {
 		return
 	}
-	e := r.entries.at(i)
-	if e.sacked || r.copies.Get(e.m) > 0 || !r.isolate(x, i) {
-		return
+	if e := r.entries.at(i); !e.sacked && r.copies.Get(e.m) == 0 {
+		r.resendLost(x, i)
 	}
-	microproto.Raise(x, microproto.SegmentLost, e.m)
-	r.resend(x, e)
 }
 
 // windowMoved continues a recovery as far as the window allows, and restarts the timer if it was
@@ -384,6 +359,15 @@ func (r *Retransmit) windowMoved(x *microproto.Exec, _ struct{}) {
 	}
 	r.timerWasKept = *r.timerKept
 	r.resumeRecovery(x, math.MaxInt)
+}
+
+// resendLost sends lost segment i again, if the pool has messages to isolate it.
+func (r *Retransmit) resendLost(x *microproto.Exec, i int) {
+	if r.isolate(x, i) {
+		e := r.entries.at(i)
+		microproto.Raise(x, microproto.SegmentLost, e.m)
+		r.resend(x, e)
+	}
 }
 
 func (r *Retransmit) resend(x *microproto.Exec, e *entry) {

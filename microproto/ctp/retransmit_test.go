@@ -13,12 +13,12 @@ import (
 // RFC 6298 §2 computed by hand: K = 4, alpha = 1/8, beta = 1/4.
 func TestRTOByHand(t *testing.T) {
 	const ms = time.Millisecond
-	mp, err := newRTTEstimation(microproto.Options{
+	s := &settings{options: microproto.Options{
 		OptionRTOFloor: int64(ms), OptionRTOInitial: int64(1000 * ms),
 		OptionRTOMax: int64(60_000 * ms), OptionGranularity: int64(ms),
-	})
-	require.NoError(t, err)
-	r := mp.(*RTTEstimation)
+	}}
+	r := s.rttEstimation()
+	require.NoError(t, s.err)
 	var rto time.Duration
 	r.rto = &rto
 	for _, step := range []struct{ rtt, srtt, rttvar, rto time.Duration }{
@@ -215,9 +215,9 @@ func TestThroughputUnderLoss(t *testing.T) {
 // has a floor.
 func TestDrainForgetsTheFloors(t *testing.T) {
 	const ms = time.Millisecond
-	mp, err := newRTTEstimation(microproto.Options{OptionRTOFloor: int64(200 * ms), OptionGranularity: int64(200 * ms)})
-	require.NoError(t, err)
-	r := mp.(*RTTEstimation)
+	s := &settings{options: microproto.Options{OptionRTOFloor: int64(200 * ms), OptionGranularity: int64(200 * ms)}}
+	r := s.rttEstimation()
+	require.NoError(t, s.err)
 	var rto time.Duration
 	r.rto = &rto
 	for range 100 {

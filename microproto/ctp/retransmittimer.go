@@ -6,25 +6,16 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// arm sets the deadline of the oldest segment in flight; restart moves an existing one. The
-// timer is set again only when it fires before the deadline, so an acknowledgement costs no
-// cancellation.
+// arm sets the deadline of the oldest segment in flight; restart moves an existing one.
 func (r *Retransmit) arm(x *microproto.Exec, restart bool) {
 	if restart || r.deadline == 0 {
 		r.deadline = x.Now().Add(*r.rto)
 	}
-	if r.timer != 0 && r.fires > r.deadline {
-		x.Cancel(r.timer) // set when the time-out was longer
-		r.timer = 0
-	}
-	if r.timer == 0 {
-		r.fires = r.deadline
-		r.timer = microproto.RaiseAfter(x, retransmitTimer, r.deadline.Sub(x.Now()), r)
-	}
+	setExpiry(x, &r.expiry, retransmitTimer, r)
 }
 
 func (r *Retransmit) expire(x *microproto.Exec, _ *Retransmit) {
-	r.timer = 0
+	r.running = 0
 	if r.inCount == 0 {
 		r.deadline = 0
 		r.sendProbe(x)
@@ -56,7 +47,6 @@ func (r *Retransmit) expire(x *microproto.Exec, _ *Retransmit) {
 	r.arm(x, true)
 }
 
-// block records that a Send found no credit.
 func (r *Retransmit) block(x *microproto.Exec, _ struct{}) {
 	if !r.blocked {
 		r.blocked, r.blockedAt = true, *r.grant

@@ -14,6 +14,7 @@ import (
 // between clusters needs larger ones (see p2psap.TablePolicy). Without a congestion window the
 // back-off may end early; see endBackoff.
 type RTTEstimation struct {
+	named
 	floor, initial, max time.Duration
 	granularity         time.Duration
 	rto, smoothed       *time.Duration
@@ -34,47 +35,34 @@ type rttState struct {
 	sampled      bool
 }
 
-func newRTTEstimation(o microproto.Options) (microproto.MicroProtocol, error) {
-	floor, err := option(o, OptionRTOFloor, int64(defaultRTOFloor), 1, int64(time.Hour))
-	if err != nil {
-		return nil, err
-	}
-	initial, err := option(o, OptionRTOInitial, max(floor, min(50*floor, int64(time.Second))), 1, int64(time.Hour))
-	if err != nil {
-		return nil, err
-	}
-	limit, err := option(o, OptionRTOMax, max(floor, initial, int64(time.Second)), floor, int64(time.Hour))
-	if err != nil {
-		return nil, err
-	}
-	g, err := option(o, OptionGranularity, int64(100*time.Microsecond), 1, int64(time.Hour))
-	return &RTTEstimation{
-		floor: time.Duration(floor), initial: time.Duration(min(initial, limit)),
-		max: time.Duration(limit), granularity: time.Duration(g),
-	}, err
-}
+func newRTTEstimation(s *settings) microproto.MicroProtocol { return s.rttEstimation() }
 
-// Name implements microproto.MicroProtocol.
-func (r *RTTEstimation) Name() string { return "RTTEstimation" }
+func (s *settings) rttEstimation() *RTTEstimation {
+	floor := s.rtoFloor()
+	initial := option(s, OptionRTOInitial, max(floor, min(50*floor, time.Second)), 1, time.Hour)
+	limit := option(s, OptionRTOMax, max(floor, initial, time.Second), floor, time.Hour)
+	return &RTTEstimation{named: s.named, floor: floor, initial: min(initial, limit), max: limit,
+		granularity: option(s, OptionGranularity, 100*time.Microsecond, 1, time.Hour)}
+}
 
 // Attach implements microproto.MicroProtocol.
 func (r *RTTEstimation) Attach(b *microproto.Binder) error {
 	b.TakesTrains()
-	r.rto = microproto.LookupCell[time.Duration](b, cellRTO)
-	r.sent = microproto.LookupAttr[uint64](b, attrSent)
-	r.copies = microproto.LookupAttr[uint32](b, attrCopies)
-	r.limit = microproto.LookupCell[uint64](b, cellLimit)
-	r.smoothed = microproto.DeclareCell(b, cellSmoothed, time.Duration(0))
-	r.rtt = microproto.DeclareCell(b, microproto.CellRTT, time.Duration(0))
-	r.least = microproto.DeclareCell(b, microproto.CellMinRTT, time.Duration(0))
-	microproto.Bind(b, microproto.OpenSession, microproto.Normal, func(*microproto.Exec, struct{}) {
+	lookupCell(b, cellRTO, &r.rto)
+	lookupAttr(b, attrSent, &r.sent)
+	lookupAttr(b, attrCopies, &r.copies)
+	lookupCell(b, cellLimit, &r.limit)
+	declareCell(b, cellSmoothed, &r.smoothed, 0)
+	declareCell(b, microproto.CellRTT, &r.rtt, 0)
+	declareCell(b, microproto.CellMinRTT, &r.least, 0)
+	bind(b, microproto.OpenSession, func(*microproto.Exec, struct{}) {
 		if *r.rto = r.initial; r.sampled {
 			*r.rto = r.timeout() // imported
 		}
 	})
 	microproto.Bind(b, microproto.DrainSession, microproto.Early, r.drain) // before Retransmit sets its timer
-	microproto.Bind(b, SegmentSampled, microproto.Normal, r.sample)
-	microproto.Bind(b, microproto.SegmentTimeout, microproto.Normal, func(*microproto.Exec, *microproto.Message) {
+	bind(b, SegmentSampled, r.sample)
+	bind(b, microproto.SegmentTimeout, func(*microproto.Exec, *microproto.Message) {
 		*r.rto = min(2**r.rto, r.max) // §5.5
 	})
 	return nil

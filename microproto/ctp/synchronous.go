@@ -3,6 +3,7 @@ package ctp
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
@@ -17,6 +18,7 @@ import (
 // tells the sender how much is free; over a reliable link Synchronous sends grants itself (see
 // grants.go). A peer that sends more than it was granted fails the composite.
 type Synchronous struct {
+	named
 	limit, peerLimit uint64
 	tag              microproto.Attr[uint32]
 	label            microproto.Attr[uint64]
@@ -64,7 +66,6 @@ type slotSize struct {
 	length int
 }
 
-// tagQueue holds the messages of one tag.
 type tagQueue struct {
 	tag      uint32
 	messages fifo[storedMessage]
@@ -80,44 +81,33 @@ type storedMessage struct {
 // in which a receiver that keeps up receives a message.
 const defaultGrantDelay = 200 * time.Microsecond
 
-func newSynchronous(o microproto.Options) (microproto.MicroProtocol, error) {
-	limit, err := option(o, OptionReceive, defaultReceive, messageCost, anyPositive)
-	if err != nil {
-		return nil, err
-	}
-	peer, err := option(o, OptionPeerReceive, defaultReceive, messageCost, anyPositive)
-	if err != nil {
-		return nil, err
-	}
-	delay, err := option(o, OptionAckDelay, int64(defaultGrantDelay), 0, int64(time.Second))
-	return &Synchronous{limit: uint64(limit), peerLimit: uint64(peer), grantDelay: time.Duration(delay)}, err
+func newSynchronous(s *settings) microproto.MicroProtocol {
+	return &Synchronous{named: s.named, limit: s.queue(OptionReceive), peerLimit: s.queue(OptionPeerReceive),
+		grantDelay: option(s, OptionAckDelay, defaultGrantDelay, 0, time.Second)}
 }
-
-// Name implements microproto.MicroProtocol.
-func (s *Synchronous) Name() string { return "Synchronous" }
 
 // Attach implements microproto.MicroProtocol.
 func (s *Synchronous) Attach(b *microproto.Binder) error {
 	b.TakesTrains()
-	s.offset = microproto.LookupAttr[uint32](b, attrOffset)
-	s.total = microproto.LookupAttr[uint32](b, attrTotal)
-	s.backlog = microproto.LookupCell[int](b, cellBacklog)
-	s.segment = microproto.LookupCell[int](b, microproto.CellSegmentBytes)
-	s.buffers = microproto.LookupCell[buffers](b, cellBuffers)
-	s.posted = microproto.LookupCell[posted](b, cellPosted)
-	s.tag = microproto.WireAttr[uint32](b, "synchronous.tag")
-	s.label = microproto.WireAttr[uint64](b, "synchronous.label")
+	lookupAttr(b, attrOffset, &s.offset)
+	lookupAttr(b, attrTotal, &s.total)
+	lookupCell(b, cellBacklog, &s.backlog)
+	lookupCell(b, microproto.CellSegmentBytes, &s.segment)
+	lookupCell(b, cellBuffers, &s.buffers)
+	lookupCell(b, cellPosted, &s.posted)
+	wireAttr(b, "synchronous.tag", &s.tag)
+	wireAttr(b, "synchronous.label", &s.label)
 	s.number = microproto.LocalAttr[uint64](b, "synchronous.transfer")
-	s.grant = microproto.DeclareCell(b, cellGrant, uint64(math.MaxUint64))
-	s.sent = microproto.DeclareCell(b, cellSent, uint64(0))
-	s.consumed = microproto.DeclareCell(b, cellConsumed, uint64(0))
-	s.credit = microproto.DeclareCell(b, cellCredit, s.limit)
-	s.taken = microproto.DeclareCell(b, cellTaken, uint64(0))
+	declareCell(b, cellGrant, &s.grant, math.MaxUint64)
+	declareCell(b, cellSent, &s.sent, 0)
+	declareCell(b, cellConsumed, &s.consumed, 0)
+	declareCell(b, cellCredit, &s.credit, s.limit)
+	declareCell(b, cellTaken, &s.taken, 0)
 	s.mostMessages = max(1, b.Limits().Messages/4)
 	microproto.Bind(b, microproto.SegmentFromUser, microproto.Early, s.fillHeader)
-	microproto.Bind(b, microproto.SegmentAcked, microproto.Normal, s.acked)
+	bind(b, microproto.SegmentAcked, s.acked)
 	s.posted.claims = s.claims
-	microproto.Bind(b, messageAssembled, microproto.Normal, s.store)
+	bind(b, messageAssembled, s.store)
 	s.bindGrants(b)
 	return nil
 }
@@ -131,12 +121,7 @@ func (s *Synchronous) Slot(tag uint32, length int) error {
 	if length < 0 || cost(length) > s.limit {
 		return fmt.Errorf("%w: %d bytes for tag %d, the receive queue has %d", ErrMessageSize, length, tag, s.limit)
 	}
-	for i := range s.slots {
-		if s.slots[i].tag == tag {
-			s.slots[i].length = length
-			return nil
-		}
-	}
+	s.slots = slices.DeleteFunc(s.slots, func(l slotSize) bool { return l.tag == tag })
 	s.slots = append(s.slots, slotSize{tag, length})
 	return nil
 }
@@ -185,14 +170,12 @@ func (s *Synchronous) admit(x *microproto.Exec, tag uint32, data []byte) error {
 	return nil
 }
 
-// startTransfer numbers a transfer and takes its credit.
 func (s *Synchronous) startTransfer(data []byte) uint64 {
 	*s.sent += cost(len(data))
 	s.sending.last++
 	return s.sending.last
 }
 
-// fillHeader sets the tag and the label of a segment of the message that is being segmented.
 func (s *Synchronous) fillHeader(_ *microproto.Exec, m *microproto.Message) {
 	if s.sending.tags.n == 0 {
 		return // not submitted by Send
@@ -230,14 +213,21 @@ func (s *Synchronous) store(x *microproto.Exec, a *assembled) {
 		s.unpack(x, a)
 		return
 	}
-	q := s.queue(s.tag.Get(a.Segment))
+	if s.push(x, s.tag.Get(a.Segment), storedMessage{s.label.Get(a.Segment), a.Data, a.Posted}) {
+		s.scheduleGrant(x)
+	}
+}
+
+// push stores a message in the queue of its tag, unless the other end uses too many tags.
+func (s *Synchronous) push(x *microproto.Exec, tag uint32, m storedMessage) bool {
+	q := s.queue(tag)
 	if q == nil {
 		x.Fail(fmt.Errorf("%w: the other end uses more than %d tags in one session", ErrSlot, maxTags))
-		return
+		return false
 	}
-	q.messages.push(storedMessage{s.label.Get(a.Segment), a.Data, a.Posted})
+	q.messages.push(m)
 	s.arrivals++
-	s.scheduleGrant(x)
+	return true
 }
 
 // maxTags bounds the queues that a peer can make this end allocate.
@@ -245,52 +235,53 @@ const maxTags = 1024
 
 // queue returns the queue of a tag, which it creates if necessary; nil beyond maxTags.
 func (s *Synchronous) queue(tag uint32) *tagQueue {
-	for i := range s.queues {
-		if s.queues[i].tag == tag {
-			return &s.queues[i]
-		}
-	}
-	if len(s.queues) == maxTags {
-		return nil
+	if q := s.find(tag); q != nil || len(s.queues) == maxTags {
+		return q
 	}
 	s.queues = append(s.queues, tagQueue{tag: tag})
 	return &s.queues[len(s.queues)-1]
 }
 
+func (s *Synchronous) find(tag uint32) *tagQueue {
+	for i := range s.queues {
+		if s.queues[i].tag == tag {
+			return &s.queues[i]
+		}
+	}
+	return nil
+}
+
 // Receive implements microproto.Endpoint.
 func (s *Synchronous) Receive(x *microproto.Exec, tag uint32, dst []byte,
 	labels *[]microproto.SegmentLabel) (microproto.Arrival, error) {
-	for i := range s.queues {
-		q := &s.queues[i]
-		if q.tag != tag || q.messages.n == 0 {
-			continue
-		}
-		m := q.messages.front()
-		a := microproto.Arrival{Label: m.label, Newest: m.label, Length: len(m.data), Fresh: true, Complete: true}
-		if len(dst) < len(m.data) {
-			return microproto.Arrival{Length: len(m.data)}, microproto.ErrShort
-		}
-		if !m.posted {
-			s.Withdraw()
-			copy(dst, m.data)
-			s.buffers.put(m.data)
-		} else {
-			if &dst[0] != &m.data[0] {
-				copy(dst, m.data)
-			}
-			s.clearPost()
-		}
-		if labels != nil {
-			*labels = (*labels)[:0]
-			if cap(*labels) > 0 {
-				*labels = append(*labels, microproto.SegmentLabel{Length: len(m.data), Label: m.label})
-			}
-		}
-		*s.consumed += cost(len(m.data))
-		q.messages.pop()
-		microproto.Raise(x, Consumed, struct{}{})
-		s.grantFreed(x)
-		return a, nil
+	q := s.find(tag)
+	if q == nil || q.messages.n == 0 {
+		return microproto.Arrival{}, microproto.ErrNothing
 	}
-	return microproto.Arrival{}, microproto.ErrNothing
+	m := *q.messages.front()
+	a := microproto.Arrival{Label: m.label, Newest: m.label, Length: len(m.data), Fresh: true, Complete: true}
+	if len(dst) < len(m.data) {
+		return microproto.Arrival{Length: len(m.data)}, microproto.ErrShort
+	}
+	if !m.posted {
+		s.Withdraw()
+		copy(dst, m.data)
+		s.buffers.put(m.data)
+	} else {
+		if &dst[0] != &m.data[0] {
+			copy(dst, m.data)
+		}
+		s.clearPost()
+	}
+	if labels != nil {
+		*labels = (*labels)[:0]
+		if cap(*labels) > 0 {
+			*labels = append(*labels, microproto.SegmentLabel{Length: len(m.data), Label: m.label})
+		}
+	}
+	*s.consumed += cost(len(m.data))
+	q.messages.pop()
+	microproto.Raise(x, Consumed, struct{}{})
+	s.grantFreed(x)
+	return a, nil
 }

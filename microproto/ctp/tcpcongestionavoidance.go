@@ -1,7 +1,6 @@
 package ctp
 
 import (
-	"fmt"
 	"math"
 	"time"
 
@@ -30,28 +29,17 @@ type packetController struct {
 	ratio             *int
 }
 
-func newTCPCongestionAvoidance(microproto.Options) (microproto.MicroProtocol, error) {
+func newTCPCongestionAvoidance(s *settings) microproto.MicroProtocol {
 	t := &TCPCongestionAvoidance{}
-	t.controllerProtocol = controllerProtocol{name: "TCPCongestionAvoidance", own: &t.packetController}
-	return t, nil
+	t.controllerProtocol = controllerProtocol{named: s.named, own: &t.packetController}
+	return t
 }
 
 // Attach implements microproto.MicroProtocol.
 func (t *TCPCongestionAvoidance) Attach(b *microproto.Binder) error {
-	t.ratio = microproto.LookupCell[int](b, cellAckRatio)
-	t.initial = initialPackets(b.MTU())
+	lookupCell(b, cellAckRatio, &t.ratio)
+	t.initial = initialSegments(b.MTU())
 	return t.controllerProtocol.Attach(b)
-}
-
-// initialPackets returns the initial window of RFC 3390 §1, in packets of that many bytes.
-func initialPackets(bytes int) int {
-	switch {
-	case bytes <= 1095:
-		return 4
-	case bytes <= 2190:
-		return 3
-	}
-	return 2
 }
 
 // Open implements Controller.
@@ -139,10 +127,9 @@ type packetThreshold int
 
 // ImportState implements microproto.StateExporter.
 func (t *TCPCongestionAvoidance) ImportState(s microproto.State) error {
-	threshold, ok := s.(packetThreshold)
-	if !ok {
-		return fmt.Errorf("ctp: TCPCongestionAvoidance cannot import %T", s)
+	threshold, err := imported[packetThreshold](t.named, s)
+	if err == nil {
+		t.importedThreshold = max(int(threshold), 2)
 	}
-	t.importedThreshold = max(int(threshold), 2)
-	return nil
+	return err
 }

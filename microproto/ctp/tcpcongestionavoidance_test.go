@@ -51,7 +51,7 @@ func TestPacketSlowStartCountsTheAckRatio(t *testing.T) {
 
 func TestInitialPackets(t *testing.T) {
 	for bytes, want := range map[int]int{100: 4, 1095: 4, 1096: 3, 1400: 3, 2190: 3, 2191: 2, 9000: 2} {
-		require.Equal(t, want, initialPackets(bytes), "%d bytes", bytes)
+		require.Equal(t, want, initialSegments(bytes), "%d bytes", bytes)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 // Impatient timer (RFC 6582). Another Controller may replace its own; loss recovery does not
 // change.
 type TCPNewRenoCongestionAvoidance struct {
+	named
 	reno            *Reno
 	shared          *Congestion
 	ackedTo, sentTo *uint64
@@ -31,31 +32,27 @@ type TCPNewRenoCongestionAvoidance struct {
 	since      microproto.Instant
 }
 
-func newTCPNewReno(o microproto.Options) (microproto.MicroProtocol, error) {
-	r, err := NewReno(o)
-	return &TCPNewRenoCongestionAvoidance{reno: r}, err
+func newTCPNewReno(s *settings) microproto.MicroProtocol {
+	return &TCPNewRenoCongestionAvoidance{named: s.named, reno: s.reno()}
 }
-
-// Name implements microproto.MicroProtocol.
-func (n *TCPNewRenoCongestionAvoidance) Name() string { return "TCPNewRenoCongestionAvoidance" }
 
 // Attach implements microproto.MicroProtocol.
 func (n *TCPNewRenoCongestionAvoidance) Attach(b *microproto.Binder) error {
 	b.TakesTrains()
-	n.shared = microproto.LookupCell[Congestion](b, CellCongestion)
-	n.ackedTo = microproto.LookupCell[uint64](b, cellAckedTo)
-	n.sentTo = microproto.LookupCell[uint64](b, cellSentTo)
-	n.timerKept = microproto.LookupCell[bool](b, cellKeepTimer)
-	n.ackedTrain = microproto.LookupCell[int](b, cellAckedTrain)
-	n.rto = microproto.LookupCell[time.Duration](b, cellRTO)
-	n.smoothed = microproto.LookupCell[time.Duration](b, cellSmoothed)
-	microproto.Bind(b, microproto.OpenSession, microproto.Normal, func(x *microproto.Exec, _ struct{}) {
+	lookupCell(b, CellCongestion, &n.shared)
+	lookupCell(b, cellAckedTo, &n.ackedTo)
+	lookupCell(b, cellSentTo, &n.sentTo)
+	lookupCell(b, cellKeepTimer, &n.timerKept)
+	lookupCell(b, cellAckedTrain, &n.ackedTrain)
+	lookupCell(b, cellRTO, &n.rto)
+	lookupCell(b, cellSmoothed, &n.smoothed)
+	bind(b, microproto.OpenSession, func(x *microproto.Exec, _ struct{}) {
 		n.una, n.since = *n.ackedTo, x.Now()
 		n.shared.Use(x.Now(), n.reno)
 	})
 	microproto.Bind(b, AckArrived, microproto.Late, n.acked)
-	microproto.Bind(b, AckDuplicated, microproto.Normal, n.duplicated)
-	microproto.Bind(b, microproto.SegmentTimeout, microproto.Normal, n.timeout)
+	bind(b, AckDuplicated, n.duplicated)
+	bind(b, microproto.SegmentTimeout, n.timeout)
 	return nil
 }
 
@@ -69,20 +66,18 @@ const duplicateThreshold = 3
 // start none: they may be due to segments that were sent twice.
 func (n *TCPNewRenoCongestionAvoidance) duplicated(x *microproto.Exec, count int) {
 	c := n.shared
+	if !n.recovering && n.episode && *n.ackedTo <= n.recover {
+		return
+	}
+	if !n.recovering && (count == 1 || n.sent <= *n.ackedTo) {
+		n.sent = *n.sentTo
+	}
 	switch {
 	case n.recovering:
 		n.inflation += c.Unit
-	case n.episode && *n.ackedTo <= n.recover:
-		return
 	case count < duplicateThreshold:
-		if count == 1 || n.sent <= *n.ackedTo {
-			n.sent = *n.sentTo
-		}
 		n.inflation = count * c.Unit
 	default:
-		if n.sent <= *n.ackedTo {
-			n.sent = *n.sentTo
-		}
 		// Segments of limited transmit do not count (RFC 5681 §3.2 step 2).
 		c.Controller.Congested(x.Now(), int(n.sent-*n.ackedTo))
 		n.recovering, n.episode = true, true

@@ -1,6 +1,7 @@
 package ctp
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -24,9 +25,12 @@ const OptionInitialWindow = "congestion.initial.segments"
 
 // NewReno returns a Reno with the settings of a composition.
 func NewReno(o microproto.Options) (*Reno, error) {
-	initial, err := option(o, OptionInitialWindow, 0, 0, 10)
-	return &Reno{initial: int(initial)}, err
+	s := &settings{options: o}
+	r := s.reno()
+	return r, s.err
 }
+
+func (s *settings) reno() *Reno { return &Reno{initial: option(s, OptionInitialWindow, 0, 0, 10)} }
 
 // Open implements Controller.
 func (r *Reno) Open(s ControllerStart) {
@@ -38,17 +42,19 @@ func (r *Reno) Open(s ControllerStart) {
 	}
 }
 
-// initialWindow returns IW of RFC 5681 §3.1.
-func (r *Reno) initialWindow() int {
+// initialWindow returns IW of RFC 5681 §3.1, unless a setting replaces it.
+func (r *Reno) initialWindow() int { return cmp.Or(r.initial, initialSegments(r.unit)) * r.unit }
+
+// initialSegments returns the initial window of RFC 5681 §3.1 and RFC 3390 §1, in segments of
+// that many bytes.
+func initialSegments(bytes int) int {
 	switch {
-	case r.initial > 0:
-		return r.initial * r.unit
-	case r.unit > 2190:
-		return 2 * r.unit
-	case r.unit > 1095:
-		return 3 * r.unit
+	case bytes <= 1095:
+		return 4
+	case bytes <= 2190:
+		return 3
 	}
-	return 4 * r.unit
+	return 2
 }
 
 // Acked implements Controller. In slow start the window grows by the bytes acknowledged, at most

@@ -1,32 +1,30 @@
 package ctp
 
-import "github.com/p2pdc/p2pdc/microproto"
+import (
+	"math"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
 
 // TransportDriver writes the port ids to each segment, drops segments for other ports, and
 // transmits.
 type TransportDriver struct {
+	named
 	local, remote       uint16
 	source, destination microproto.Attr[uint16]
 	retained            microproto.Attr[uint8]
 }
 
-func newTransportDriver(o microproto.Options) (microproto.MicroProtocol, error) {
-	local, err := option(o, OptionPortLocal, 1, 1, 65535)
-	if err != nil {
-		return nil, err
-	}
-	remote, err := option(o, OptionPortRemote, 1, 1, 65535)
-	return &TransportDriver{local: uint16(local), remote: uint16(remote)}, err
+func newTransportDriver(s *settings) microproto.MicroProtocol {
+	return &TransportDriver{named: s.named, local: option[uint16](s, OptionPortLocal, 1, 1, math.MaxUint16),
+		remote: option[uint16](s, OptionPortRemote, 1, 1, math.MaxUint16)}
 }
-
-// Name implements microproto.MicroProtocol.
-func (d *TransportDriver) Name() string { return "TransportDriver" }
 
 // Attach implements microproto.MicroProtocol.
 func (d *TransportDriver) Attach(b *microproto.Binder) error {
 	b.TakesTrains()
-	d.source = microproto.WireAttr[uint16](b, "transport.source")
-	d.destination = microproto.WireAttr[uint16](b, "transport.destination")
+	wireAttr(b, "transport.source", &d.source)
+	wireAttr(b, "transport.destination", &d.destination)
 	d.retained = microproto.LocalAttr[uint8](b, attrRetained)
 	microproto.Bind(b, microproto.SegmentFromNet, microproto.First, d.checkPorts)
 	microproto.Bind(b, microproto.SegmentToNet, microproto.Last, d.transmit)

@@ -42,11 +42,10 @@ func (q *valueQueue) put(s waitingSegment, limit int) (old *microproto.Message, 
 	return nil, true
 }
 
-// pop removes the first entry and returns its segment.
 func (q *valueQueue) pop() *microproto.Message {
 	e := *q.entries.front()
-	*q.position(e.tag, e.index) = 0
 	q.entries.pop()
+	*q.position(e.tag, e.index) = 0
 	q.popped++
 	return e.m
 }

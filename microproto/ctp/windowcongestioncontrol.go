@@ -12,6 +12,7 @@ import (
 // ends. The rows below set the window in the cell CellCongestion. Retransmissions after a
 // time-out obey the same limit. Acknowledgements without payload are not held.
 type WindowCongestionControl struct {
+	named
 	hold                   microproto.HoldBit
 	end                    microproto.Attr[uint64]
 	segment                *int
@@ -28,24 +29,21 @@ type WindowCongestionControl struct {
 // windowRelease releases segments after those already released were transmitted.
 var windowRelease = microproto.NewEvent[*WindowCongestionControl]("ctp.window.release")
 
-func newWindowCongestionControl(microproto.Options) (microproto.MicroProtocol, error) {
-	return &WindowCongestionControl{}, nil
+func newWindowCongestionControl(s *settings) microproto.MicroProtocol {
+	return &WindowCongestionControl{named: s.named}
 }
-
-// Name implements microproto.MicroProtocol.
-func (w *WindowCongestionControl) Name() string { return "WindowCongestionControl" }
 
 // Attach implements microproto.MicroProtocol.
 func (w *WindowCongestionControl) Attach(b *microproto.Binder) error {
 	b.TakesTrains()
-	w.end = microproto.LookupAttr[uint64](b, attrEnd)
-	w.segment = microproto.LookupCell[int](b, microproto.CellSegmentBytes)
-	w.sentAt = microproto.LookupCell[microproto.Instant](b, cellSentAt)
-	w.rto = microproto.LookupCell[time.Duration](b, cellRTO)
-	w.ackedTo = microproto.LookupCell[uint64](b, cellAckedTo)
-	w.sentTo = microproto.LookupCell[uint64](b, cellSentTo)
-	w.limit = microproto.LookupCell[uint64](b, cellLimit)
-	w.shared = microproto.DeclareCell(b, CellCongestion, Congestion{})
+	lookupAttr(b, attrEnd, &w.end)
+	lookupCell(b, microproto.CellSegmentBytes, &w.segment)
+	lookupCell(b, cellSentAt, &w.sentAt)
+	lookupCell(b, cellRTO, &w.rto)
+	lookupCell(b, cellAckedTo, &w.ackedTo)
+	lookupCell(b, cellSentTo, &w.sentTo)
+	lookupCell(b, cellLimit, &w.limit)
+	declareCell(b, CellCongestion, &w.shared, Congestion{})
 	w.hold = b.HoldBit("WindowCongestionControl.window")
 	microproto.Bind(b, microproto.OpenSession, microproto.Early, w.open)
 	// The rows below have set their window by then.
@@ -54,8 +52,7 @@ func (w *WindowCongestionControl) Attach(b *microproto.Binder) error {
 	microproto.Bind(b, AckArrived, microproto.Last, func(x *microproto.Exec, _ Ack) { w.acked(x) })
 	microproto.Bind(b, microproto.SegmentTimeout, microproto.Last,
 		func(*microproto.Exec, *microproto.Message) { w.updateLimit() })
-	microproto.Bind(b, windowRelease, microproto.Normal,
-		func(x *microproto.Exec, _ *WindowCongestionControl) { w.release(x) })
+	bind(b, windowRelease, func(x *microproto.Exec, _ *WindowCongestionControl) { w.release(x) })
 	return nil
 }
 
@@ -114,7 +111,6 @@ func (w *WindowCongestionControl) acked(x *microproto.Exec) {
 	w.release(x)
 }
 
-// fitting returns how many segments of m fit the window.
 func (w *WindowCongestionControl) fitting(x *microproto.Exec, m *microproto.Message) int {
 	end, n := w.end.Get(m), m.Segments()
 	switch {

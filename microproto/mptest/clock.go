@@ -1,7 +1,7 @@
 package mptest
 
 import (
-	"container/heap"
+	"slices"
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
@@ -11,13 +11,11 @@ import (
 // (instant, creation). It starts at 0 and moves only when a function runs.
 type Clock struct {
 	now    microproto.Instant
-	seq    uint64
-	events eventHeap
+	events []clockEvent // in the order in which they run
 }
 
 type clockEvent struct {
 	at  microproto.Instant
-	seq uint64
 	run func()
 }
 
@@ -29,8 +27,12 @@ func (c *Clock) Now() microproto.Instant { return c.now }
 
 // At schedules f at t. An instant in the past counts as now.
 func (c *Clock) At(t microproto.Instant, f func()) {
-	c.seq++
-	heap.Push(&c.events, clockEvent{max(t, c.now), c.seq, f})
+	t = max(t, c.now)
+	i := len(c.events)
+	for i > 0 && c.events[i-1].at > t {
+		i--
+	}
+	c.events = slices.Insert(c.events, i, clockEvent{t, f})
 }
 
 // After schedules f after d.
@@ -49,7 +51,9 @@ func (c *Clock) Step() bool {
 	if len(c.events) == 0 {
 		return false
 	}
-	e := heap.Pop(&c.events).(clockEvent)
+	e := c.events[0]
+	c.events[0].run = nil // for the garbage collector
+	c.events = c.events[1:]
 	c.now = e.at
 	e.run()
 	return true
@@ -60,23 +64,4 @@ func (c *Clock) Advance(t microproto.Instant) {
 	if t > c.now && t <= c.Next() {
 		c.now = t
 	}
-}
-
-type eventHeap []clockEvent
-
-func (h eventHeap) Len() int { return len(h) }
-func (h eventHeap) Less(i, j int) bool {
-	if h[i].at != h[j].at {
-		return h[i].at < h[j].at
-	}
-	return h[i].seq < h[j].seq
-}
-func (h eventHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *eventHeap) Push(v any)   { *h = append(*h, v.(clockEvent)) }
-func (h *eventHeap) Pop() any {
-	old := *h
-	v := old[len(old)-1]
-	old[len(old)-1] = clockEvent{}
-	*h = old[:len(old)-1]
-	return v
 }

@@ -2,6 +2,7 @@ package mptest
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -63,22 +64,12 @@ func (s *Subject) conform(t *testing.T) {
 }
 
 func (s *Subject) defaults() {
-	if s.Config.MTU == 0 {
-		s.Config.MTU = 200
-	}
-	if s.Faults == nil {
-		s.Faults = &Faults{Delay: 300 * time.Microsecond, Jitter: 200 * time.Microsecond, Loss: 0.1, Duplicate: 0.05,
-			Reorder: 0.1}
-	}
-	if s.Messages == 0 {
-		s.Messages = 40
-	}
-	if s.Length == 0 {
-		s.Length = 600
-	}
-	if s.Quiet == 0 {
-		s.Quiet = time.Minute
-	}
+	s.Config.MTU = cmp.Or(s.Config.MTU, 200)
+	s.Faults = cmp.Or(s.Faults, &Faults{Delay: 300 * time.Microsecond, Jitter: 200 * time.Microsecond, Loss: 0.1,
+		Duplicate: 0.05, Reorder: 0.1})
+	s.Messages = cmp.Or(s.Messages, 40)
+	s.Length = cmp.Or(s.Length, 600)
+	s.Quiet = cmp.Or(s.Quiet, time.Minute)
 }
 
 type check struct {
@@ -102,7 +93,6 @@ func (s *Subject) checks() []check {
 	return checks
 }
 
-// bench is one run of a subject.
 type bench struct {
 	s    *Subject
 	pair *Pair
@@ -111,7 +101,6 @@ type bench struct {
 	load [2]*load
 }
 
-// load is the traffic of one end.
 type load struct {
 	rand *rand.Rand
 	sent [][]byte
@@ -125,14 +114,18 @@ type load struct {
 
 const loadTag = 1
 
-func (s *Subject) bench(tb failer, seed uint64, f Faults, tracer [2]microproto.Tracer) *bench {
+// bench returns two ends that are not open yet. tracers are none, or one for each end.
+func (s *Subject) bench(tb failer, seed uint64, f Faults, tracers ...microproto.Tracer) *bench {
 	b := &bench{s: s}
 	for end := range b.ends {
 		c := s.Config
 		c.Name = fmt.Sprintf("end%d", end)
 		c.Seed = seed*2 + uint64(end)
 		b.mem[end] = &Frames{Headroom: c.Headroom}
-		c.Frames, c.Tracer = b.mem[end], tracer[end]
+		c.Frames = b.mem[end]
+		if tracers != nil {
+			c.Tracer = tracers[end]
+		}
 		comp, err := microproto.NewComposite(c, s.New(end)...)
 		noError(tb, err, "end %d", end)
 		b.ends[end] = comp
@@ -153,7 +146,13 @@ func (s *Subject) bench(tb failer, seed uint64, f Faults, tracer [2]microproto.T
 	return b
 }
 
-// send tries to send the next message of an end.
+// played returns two ends that have played their load.
+func (s *Subject) played(tb failer, seed uint64, f Faults, tracers ...microproto.Tracer) *bench {
+	b := s.bench(tb, seed, f, tracers...)
+	noError(tb, b.run(s.Quiet), "seed %d", seed)
+	return b
+}
+
 func (b *bench) send(end int) error {
 	l, c := b.load[end], b.ends[end]
 	if l.left == 0 {
@@ -163,7 +162,12 @@ func (b *bench) send(end int) error {
 	if ep == nil {
 		return b.sendBelow(end)
 	}
-	data := l.next(b.s.Length &^ 7)
+	var data []byte
+	if len(l.again) > 0 {
+		data = l.again[0]
+	} else {
+		data = l.bytes(b.s.Length &^ 7)
+	}
 	var err error
 	doErr := b.pair.Do(end, func(x *microproto.Exec) { _, err = ep.Send(x, loadTag, uint64(len(l.sent)+1), data) })
 	if doErr != nil {
@@ -179,15 +183,6 @@ func (b *bench) send(end int) error {
 	return nil
 }
 
-// next returns the next message: one of those to be sent again, or n random bytes.
-func (l *load) next(n int) []byte {
-	if len(l.again) > 0 {
-		return l.again[0]
-	}
-	return l.bytes(n)
-}
-
-// bytes returns n random bytes.
 func (l *load) bytes(n int) []byte {
 	data := make([]byte, n)
 	for i := range data {
@@ -196,7 +191,6 @@ func (l *load) bytes(n int) []byte {
 	return data
 }
 
-// receive receives the messages that have arrived at an end.
 func (b *bench) receive(end int) error {
 	ep := b.ends[end].Endpoint()
 	if ep == nil {
@@ -217,7 +211,6 @@ func (b *bench) receive(end int) error {
 	}
 }
 
-// run opens both ends and plays their load.
 func (b *bench) run(rest time.Duration) error {
 	if err := b.pair.Open(); err != nil {
 		return err
@@ -284,9 +277,9 @@ func (b *bench) close(tb failer) {
 }
 
 func (s *Subject) declares(t failer) {
-	b := s.bench(t, 1, Faults{}, [2]microproto.Tracer{})
+	b := s.bench(t, 1, Faults{})
 	must(t, slices.Contains(b.ends[0].Names(), s.Protocol), "New makes %q, not %q", b.ends[0].Names(), s.Protocol)
-	second := s.bench(t, 2, Faults{}, [2]microproto.Tracer{})
+	second := s.bench(t, 2, Faults{})
 	must(t, b.ends[0].Fingerprint() == second.ends[0].Fingerprint(),
 		"two composites made alike have different fingerprints")
 	must(t, b.ends[0].HeaderBytes() <= microproto.MaxHeaderBytes, "a header of %d bytes", b.ends[0].HeaderBytes())
@@ -299,8 +292,7 @@ func (s *Subject) replays(t failer) {
 		var got [2][][]byte
 		for k := range 2 {
 			hashes := [2]*TraceHash{NewTraceHash(), NewTraceHash()}
-			b := s.bench(t, seed, *s.Faults, [2]microproto.Tracer{hashes[0], hashes[1]})
-			noError(t, b.run(s.Quiet), "seed %d", seed)
+			b := s.played(t, seed, *s.Faults, hashes[0], hashes[1])
 			sums[k] = [2]uint64{hashes[0].Sum(), hashes[1].Sum()}
 			got[k] = append(b.load[0].got, b.load[1].got...)
 			must(t, hashes[0].Steps > 0, "seed %d: nothing was traced", seed)
@@ -312,7 +304,7 @@ func (s *Subject) replays(t failer) {
 
 func (s *Subject) isolated(t failer) {
 	checks := [2]*Isolation{{}, {}}
-	b := s.bench(t, 7, *s.Faults, [2]microproto.Tracer{checks[0], checks[1]})
+	b := s.bench(t, 7, *s.Faults, checks[0], checks[1])
 	for end := range checks {
 		checks[end].Layout = b.ends[end].Layout()
 	}
@@ -324,8 +316,7 @@ func (s *Subject) isolated(t failer) {
 
 func (s *Subject) conserves(t failer) {
 	for seed := range uint64(5) {
-		b := s.bench(t, 100+seed, *s.Faults, [2]microproto.Tracer{})
-		noError(t, b.run(s.Quiet), "seed %d", seed)
+		b := s.played(t, 100+seed, *s.Faults)
 		for end, c := range b.ends {
 			must(t, b.load[end].left == 0, "seed %d, end %d: %d messages could not be sent (%d refusals)", seed, end,
 				b.load[end].left, b.load[end].refused)
@@ -349,8 +340,7 @@ func (s *Subject) arrived(t failer, seed uint64, sent, got [][]byte) {
 }
 
 func (s *Subject) quiet(t failer) {
-	b := s.bench(t, 3, Faults{Delay: 200 * time.Microsecond}, [2]microproto.Tracer{})
-	noError(t, b.run(s.Quiet), "run")
+	b := s.played(t, 3, Faults{Delay: 200 * time.Microsecond})
 	sent := b.pair.Link.Stats(0).Sent + b.pair.Link.Stats(1).Sent
 	const idle = 10 * time.Second
 	noError(t, b.rest(idle), "idle")
@@ -375,7 +365,7 @@ func (s *Subject) bounded(t failer) {
 	} {
 		tight := *s
 		tight.Config.Limits = l
-		b := tight.bench(t, uint64(k), *s.Faults, [2]microproto.Tracer{})
+		b := tight.bench(t, uint64(k), *s.Faults)
 		if err := b.run(100 * time.Millisecond); err != nil {
 			// Beyond a bound a composite may fail, with ErrLimit.
 			must(t, errors.Is(err, microproto.ErrLimit), "limits %+v: %v", l, err)
@@ -392,7 +382,7 @@ func (s *Subject) bounded(t failer) {
 func (s *Subject) anyBytes(t *testing.T) {
 	// The corpus are frames of a run: complete, truncated, changed and in any order.
 	var corpus [][]byte
-	b := s.bench(t, 5, *s.Faults, [2]microproto.Tracer{})
+	b := s.bench(t, 5, *s.Faults)
 	b.pair.OnFrame = func(end int, f microproto.Frame) bool {
 		if end == 0 && len(corpus) < 64 {
 			corpus = append(corpus, bytes.Clone(f.Data))
@@ -401,7 +391,7 @@ func (s *Subject) anyBytes(t *testing.T) {
 	}
 	noError(t, b.run(s.Quiet), "run")
 	rapid.Check(t, func(rt *rapid.T) {
-		b := s.bench(rt, rapid.Uint64().Draw(rt, "seed"), Faults{}, [2]microproto.Tracer{})
+		b := s.bench(rt, rapid.Uint64().Draw(rt, "seed"), Faults{})
 		noError(rt, b.pair.Open(), "Open")
 		c := b.ends[1]
 		for range rapid.IntRange(1, 20).Draw(rt, "frames") {

@@ -10,7 +10,7 @@ import (
 // session does: fresh composites continue from the state that the old ones export.
 func (s *Subject) recomposed(t failer) {
 	for seed := range uint64(4) {
-		old := s.bench(t, 200+seed, *s.Faults, [2]microproto.Tracer{})
+		old := s.bench(t, 200+seed, *s.Faults)
 		noError(t, old.pair.Open(), "Open")
 		for range 5 {
 			_ = old.send(0)
@@ -19,13 +19,10 @@ func (s *Subject) recomposed(t failer) {
 			noError(t, err, "seed %d: before the change", seed)
 		}
 		for end := range old.ends {
-			err := old.pair.Do(end, func(x *microproto.Exec) {
-				microproto.Raise(x, microproto.DrainSession,
-					struct{}{})
-			})
+			err := old.pair.Do(end, func(x *microproto.Exec) { microproto.Raise(x, microproto.DrainSession, struct{}{}) })
 			noError(t, err, "seed %d, end %d: DrainSession", seed, end)
 		}
-		next := s.bench(t, 300+seed, *s.Faults, [2]microproto.Tracer{})
+		next := s.bench(t, 300+seed, *s.Faults)
 		s.handOver(t, old, next)
 		old.close(t)
 		noError(t, next.play(s.Quiet), "seed %d: after the change", seed)

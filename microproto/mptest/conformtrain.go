@@ -61,7 +61,7 @@ func (b *bench) sendBelow(end int) error {
 func (s *Subject) trains(t failer) {
 	var got [2][2][][]byte
 	for k := range 2 {
-		b := s.bench(t, 11, Faults{}, [2]microproto.Tracer{})
+		b := s.bench(t, 11, Faults{})
 		count := 0
 		b.pair.OnFrame = func(end int, f microproto.Frame) bool {
 			if f.Count() > 1 {

@@ -6,7 +6,6 @@ type failer interface {
 	Fatalf(format string, args ...any)
 }
 
-// must fails the test with the message unless ok.
 func must(t failer, ok bool, format string, args ...any) {
 	t.Helper()
 	if !ok {

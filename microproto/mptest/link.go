@@ -2,6 +2,7 @@ package mptest
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -36,7 +37,6 @@ type LinkStats struct {
 	Sent, Arrived                    uint64
 	Lost, Cut, Overflowed            uint64 // at random; by a partition; beyond the capacity
 	Duplicated, Reordered, Corrupted uint64
-	Bytes                            uint64
 }
 
 // Link is a faulty link between two ends, 0 and 1, in virtual time.
@@ -66,12 +66,8 @@ func NewLink(clock *Clock, seed uint64, f Faults) *Link {
 
 // SetFaults changes the faults of both directions, for frames sent from now on.
 func (l *Link) SetFaults(f Faults) {
-	if f.Capacity == 0 {
-		f.Capacity = 4096
-	}
-	if f.ReorderBy == 0 {
-		f.ReorderBy = 4*(f.Delay+f.Jitter) + time.Millisecond
-	}
+	f.Capacity = cmp.Or(f.Capacity, 4096)
+	f.ReorderBy = cmp.Or(f.ReorderBy, 4*(f.Delay+f.Jitter)+time.Millisecond)
 	l.directions[0].faults, l.directions[1].faults = f, f
 }
 
@@ -93,7 +89,7 @@ func (l *Link) InFlight() int { return l.directions[0].inFlight + l.directions[1
 func (l *Link) Send(from int, f microproto.Frame) {
 	f = f.Flatten(plain{})
 	for f.Segment > 0 && f.Segment < len(f.Data) {
-		n := f.Segment * (1 + l.rand.IntN((len(f.Data)+f.Segment-1)/f.Segment))
+		n := f.Segment * (1 + l.rand.IntN(f.Count()))
 		if n >= len(f.Data) {
 			break
 		}
@@ -108,22 +104,26 @@ func (l *Link) Send(from int, f microproto.Frame) {
 func (l *Link) send(from int, f microproto.Frame) {
 	w := &l.directions[from]
 	w.stats.Sent++
-	w.stats.Bytes += uint64(len(f.Data))
 	switch {
 	case w.cut:
 		w.stats.Cut++
 		f.Release()
 		return
-	case w.faults.Loss > 0 && l.rand.Float64() < w.faults.Loss:
+	case l.happens(w.faults.Loss):
 		w.stats.Lost++
 		f.Release()
 		return
 	}
-	if w.faults.Duplicate > 0 && l.rand.Float64() < w.faults.Duplicate {
+	if l.happens(w.faults.Duplicate) {
 		w.stats.Duplicated++
 		l.launch(w, copyOf(f))
 	}
 	l.launch(w, f)
+}
+
+// happens draws whether a fault of that probability happens.
+func (l *Link) happens(probability float64) bool {
+	return probability > 0 && l.rand.Float64() < probability
 }
 
 func (l *Link) launch(w *direction, f microproto.Frame) {
@@ -132,7 +132,7 @@ func (l *Link) launch(w *direction, f microproto.Frame) {
 		f.Release()
 		return
 	}
-	if w.faults.Corrupt > 0 && len(f.Data) > 0 && l.rand.Float64() < w.faults.Corrupt {
+	if len(f.Data) > 0 && l.happens(w.faults.Corrupt) {
 		w.stats.Corrupted++
 		g := copyOf(f)
 		f.Release()
@@ -166,7 +166,7 @@ func (l *Link) arrival(w *direction, n int) microproto.Instant {
 		at = at.Add(time.Duration(l.rand.Int64N(int64(w.faults.Jitter))))
 	}
 	at = max(at, w.last)
-	if w.faults.Reorder > 0 && l.rand.Float64() < w.faults.Reorder {
+	if l.happens(w.faults.Reorder) {
 		w.stats.Reordered++
 		return at.Add(time.Duration(l.rand.Int64N(int64(w.faults.ReorderBy))))
 	}
@@ -174,7 +174,6 @@ func (l *Link) arrival(w *direction, n int) microproto.Instant {
 	return at
 }
 
-// plain is memory for frames.
 type plain struct{}
 
 // Acquire implements microproto.FrameSource.

@@ -36,18 +36,22 @@ func NewPair(a, b *microproto.Composite, seed uint64, f Faults) *Pair {
 }
 
 // Open opens both ends.
-func (p *Pair) Open() error {
-	for _, e := range p.ends {
-		p.fail(e.Open(p.Clock.Now()))
-	}
-	p.drainEnds()
-	return p.fault
-}
+func (p *Pair) Open() error { return p.both((*microproto.Composite).Open) }
 
 // Close closes both ends and handles their last outputs.
-func (p *Pair) Close() error {
+func (p *Pair) Close() error { return p.both((*microproto.Composite).Close) }
+
+func (p *Pair) both(f func(*microproto.Composite, microproto.Instant) error) error {
 	for _, e := range p.ends {
-		p.fail(e.Close(p.Clock.Now()))
+		p.fail(f(e, p.Clock.Now()))
+	}
+	return p.drained(nil)
+}
+
+// drained handles the outputs of both ends, unless err is set.
+func (p *Pair) drained(err error) error {
+	if err != nil {
+		return err
 	}
 	p.drainEnds()
 	return p.fault
@@ -60,30 +64,18 @@ func (p *Pair) Send(end int, data []byte) error {
 		return err
 	}
 	m.Payload = data
-	if err := p.ends[end].Submit(p.Clock.Now(), m); err != nil {
-		return err
-	}
-	p.drainEnds()
-	return p.fault
+	return p.drained(p.ends[end].Submit(p.Clock.Now(), m))
 }
 
 // SendFrame submits a frame at an end, as the composite above does. A Frame that holds several may
 // become a train. The reference passes to the end.
 func (p *Pair) SendFrame(end int, f microproto.Frame) error {
-	if err := p.ends[end].SubmitFrame(p.Clock.Now(), f); err != nil {
-		return err
-	}
-	p.drainEnds()
-	return p.fault
+	return p.drained(p.ends[end].SubmitFrame(p.Clock.Now(), f))
 }
 
 // Do calls Composite.Do of an end, then handles its outputs.
 func (p *Pair) Do(end int, f func(x *microproto.Exec)) error {
-	if err := p.ends[end].Do(p.Clock.Now(), f); err != nil {
-		return err
-	}
-	p.drainEnds()
-	return p.fault
+	return p.drained(p.ends[end].Do(p.Clock.Now(), f))
 }
 
 // Run lets virtual time pass until no frame is in flight and no timer is set (quiet), or until d has
@@ -148,7 +140,6 @@ func (p *Pair) step(next microproto.Instant) {
 	}
 }
 
-// drainEnds handles the outputs of both ends.
 func (p *Pair) drainEnds() {
 	for end, e := range p.ends {
 		p.out = e.Drain(p.out[:0])

@@ -85,13 +85,3 @@ func (t *TraceHash) Trace(now microproto.Instant, r microproto.TraceRecord) {
 
 // Sum returns the hash of the steps so far.
 func (t *TraceHash) Sum() uint64 { return t.h.Sum64() }
-
-// Both is a Tracer that passes every record to several tracers.
-type Both []microproto.Tracer
-
-// Trace implements microproto.Tracer.
-func (b Both) Trace(now microproto.Instant, r microproto.TraceRecord) {
-	for _, t := range b {
-		t.Trace(now, r)
-	}
-}

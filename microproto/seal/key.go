@@ -46,20 +46,18 @@ type key struct {
 	nonce [nonceBytes]byte // scratch, of the present frame
 }
 
-// newKey derives the key of a phase.
 func (s *Secret) newKey(phase uint64) (*key, error) {
 	info := binary.BigEndian.AppendUint64([]byte("p2pdc seal key "), phase)
 	b, err := hkdf.Expand(sha256.New, s[:], string(info), keyBytes+nonceBytes)
 	if err != nil {
 		return nil, fmt.Errorf("seal: %w", err)
 	}
+	k := &key{phase: phase, iv: [nonceBytes]byte(b[keyBytes:])}
 	block, err := aes.NewCipher(b[:keyBytes])
-	if err != nil {
-		return nil, fmt.Errorf("seal: %w", err)
+	if err == nil {
+		k.aead, err = cipher.NewGCM(block)
 	}
-	k := &key{phase: phase}
-	copy(k.iv[:], b[keyBytes:])
-	if k.aead, err = cipher.NewGCM(block); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("seal: %w", err)
 	}
 	return k, nil

@@ -26,7 +26,6 @@ func (w *window) fresh(n uint64) (fresh, old bool) {
 	return w.bits[n/wordBits%windowWords]&(1<<(n%wordBits)) == 0, false
 }
 
-// accept records a fresh number.
 func (w *window) accept(n uint64) {
 	if n >= w.next {
 		// Clear the words that the window has moved to.

@@ -41,7 +41,7 @@ func New() *Set {
 	s.Schemes.entries = []entry[Scheme]{
 		{"sync", "relaxation k reads iterate k", fixed(iterate.Synchronous())},
 		{"async", "a relaxation reads the newest values", fixed(iterate.Asynchronous())},
-		{"delay", "delay:K: relaxation k reads iterates from k−K on", delay},
+		{"delay", "as delay:K, relaxation k reads iterates from k−K on", delay},
 		{"hybrid", "synchronous within a cluster, asynchronous between", hybrid},
 	}
 	s.Links.entries = []entry[Link]{
@@ -143,20 +143,20 @@ func (c *Of[T]) Add(name, help string, v T) error {
 
 // Names returns the names in the order in which they were added.
 func (c *Of[T]) Names() []string {
-	names := make([]string, len(c.entries))
-	for i, e := range c.entries {
-		names[i] = e.name
-	}
-	return names
+	return c.each(func(e entry[T]) string { return e.name })
 }
 
 // Help returns the lines of help, "name: help", in the same order.
 func (c *Of[T]) Help() []string {
-	lines := make([]string, len(c.entries))
+	return c.each(func(e entry[T]) string { return e.name + ": " + e.help })
+}
+
+func (c *Of[T]) each(text func(entry[T]) string) []string {
+	out := make([]string, len(c.entries))
 	for i, e := range c.entries {
-		lines[i] = e.name + ": " + e.help
+		out[i] = text(e)
 	}
-	return lines
+	return out
 }
 
 // Lookup returns the value of a name that a flag was given. The error of an unknown name lists the known ones.

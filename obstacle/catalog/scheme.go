@@ -39,7 +39,6 @@ func numbered(labels []string) []int {
 	return out
 }
 
-// fixed returns a Scheme without argument.
 func fixed(s iterate.Scheme) Scheme {
 	return func(argument string, _ []int) (iterate.Scheme, error) {
 		if argument != "" {
@@ -49,7 +48,6 @@ func fixed(s iterate.Scheme) Scheme {
 	}
 }
 
-// maxDelay bounds K of delay:K.
 const maxDelay = 1 << 20
 
 func delay(argument string, _ []int) (iterate.Scheme, error) {

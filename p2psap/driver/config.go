@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -58,54 +59,41 @@ type Config struct {
 	Tracer microproto.Tracer
 }
 
-// core returns the configuration of the core.
+// core fills defaults in and returns the configuration of the core.
 func (c *Config) core() (p2psap.NodeConfig, error) {
-	if len(c.Rails) == 0 {
-		return p2psap.NodeConfig{}, fmt.Errorf("driver: node %q has no rail: give it a link", c.Name)
-	}
+	c.Handshake, c.Linger = cmp.Or(c.Handshake, 5*time.Second), cmp.Or(c.Linger, 2*time.Second)
+	c.Limits.PendingHellos = cmp.Or(c.Limits.PendingHellos, 64)
 	var b [16]byte
-	if _, err := rand.Read(b[:]); err != nil {
-		return p2psap.NodeConfig{}, fmt.Errorf("driver: random numbers: %w", err)
-	}
-	seed := c.Seed
-	if seed == 0 {
-		seed = binary.NativeEndian.Uint64(b[:])
-	}
-	if c.Identity == nil && (c.Protect == p2psap.ProtectAuto || c.Protect == p2psap.ProtectAlways) {
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	var entropy p2psap.Entropy
+	switch {
+	case c.Identity != nil && c.Plain:
+		return p2psap.NodeConfig{}, fmt.Errorf("driver: node %q has an Identity and is Plain: choose one", c.Name)
+	case c.Identity != nil:
+		entropy = func(b []byte) { _, _ = rand.Read(b) }
+	case c.Protect == p2psap.ProtectAuto || c.Protect == p2psap.ProtectAlways:
 		return p2psap.NodeConfig{}, fmt.Errorf(
 			"driver: node %q: protection %v needs an Identity: the keys travel over the control channel", c.Name, c.Protect)
-	}
-	if c.Identity == nil && !c.Plain {
+	case !c.Plain:
 		return p2psap.NodeConfig{}, fmt.Errorf("driver: node %q has no Identity: "+
-			"make one with driver.NewIdentity from a secret that all peers have, "+
+			"make one with driver.NewSaltedIdentity from a secret that all peers have, "+
 			"or set Config.Plain to leave the node open to everybody who can reach it", c.Name)
 	}
-	if c.Identity != nil && c.Plain {
-		return p2psap.NodeConfig{}, fmt.Errorf("driver: node %q has an Identity and is Plain: choose one", c.Name)
-	}
-	var entropy p2psap.Entropy
-	if c.Identity != nil {
-		entropy = func(b []byte) { _, _ = rand.Read(b) } // never fails (crypto/rand)
-	}
 	var rails []p2psap.Rail
-	for i, r := range c.Rails {
-		if r.Link == nil {
-			return p2psap.NodeConfig{}, fmt.Errorf("driver: rail %d of node %q has no link", i, c.Name)
-		}
+	for _, r := range c.Rails {
 		rails = append(rails, p2psap.Rail{Network: r.Network, Link: r.Link})
 	}
 	return p2psap.NodeConfig{
 		Protect: c.Protect, Entropy: entropy,
 		Name: c.Name, Run: c.Run, Version: c.Version, Catalog: c.Catalog, Policy: c.Policy,
 		Rails: rails, Host: hostID(), Process: processID(), Cluster: c.Cluster,
-		Addresses:   reachable(c.Listen),
-		Incarnation: binary.NativeEndian.Uint64(b[8:]) | 1, Seed: seed,
+		Addresses: reachable(c.Listen), Incarnation: binary.NativeEndian.Uint64(b[8:]) | 1,
+		Seed:        cmp.Or(c.Seed, binary.NativeEndian.Uint64(b[:])),
 		PeerTimeout: c.PeerTimeout, Heartbeat: c.Heartbeat, Handshake: c.Handshake, Linger: c.Linger,
 		Monitor: c.Monitor, Limits: c.Limits, Tracer: c.Tracer,
 	}, nil
 }
 
-// listen opens the control channel's listener.
 func (c *Config) listen() (net.Listener, error) {
 	host, port, err := "", "0", error(nil)
 	if c.Listen != "" {

@@ -30,7 +30,6 @@ type connection struct {
 	closed   bool
 }
 
-// accept accepts control connections until the listener is closed.
 func (n *Node) accept() {
 	defer n.running.Done()
 	for {
@@ -40,7 +39,7 @@ func (n *Node) accept() {
 		}
 		if err != nil {
 			// Most likely no file descriptor is free, which may pass.
-			n.log.Warn().Err(err).Str("node", n.config.Name).Msg("control connection not accepted")
+			n.log.Warn().Err(err).Msg("control connection not accepted")
 			select {
 			case <-n.dialling.Done():
 				return
@@ -58,7 +57,6 @@ func (n *Node) accept() {
 	}
 }
 
-// dial makes a control connection.
 func (n *Node) dial(peer, addr string) {
 	defer n.running.Done()
 	d := net.Dialer{Timeout: dialTimeout}
@@ -155,8 +153,7 @@ func (n *Node) write(c *connection) {
 	defer func() { _ = c.tcp.Close() }()
 	for msg := range c.queue {
 		_ = c.conn.SetWriteDeadline(time.Now().Add(controlWrite))
-		framed := make([]byte, 0, 4+len(msg))
-		framed = append(binary.BigEndian.AppendUint32(framed, uint32(len(msg))), msg...)
+		framed := append(binary.BigEndian.AppendUint32(nil, uint32(len(msg))), msg...)
 		if _, err := c.conn.Write(framed); err != nil {
 			_ = c.tcp.Close() // the reader reports it
 			for range c.queue {

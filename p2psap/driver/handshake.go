@@ -6,29 +6,7 @@ import (
 	"errors"
 	"net"
 	"os"
-	"time"
 )
-
-// Bounds of handshakes.
-const (
-	defaultHandshake  = 5 * time.Second
-	defaultHandshakes = 64
-)
-
-// handshakes returns how many handshakes may be under way.
-func (c *Config) handshakes() int {
-	if c.Limits.PendingHellos > 0 {
-		return c.Limits.PendingHellos
-	}
-	return defaultHandshakes
-}
-
-func (n *Node) handshakeTime() time.Duration {
-	if n.config.Handshake > 0 {
-		return n.config.Handshake
-	}
-	return defaultHandshake
-}
 
 // handshake authenticates a connection that was accepted. Connections that have not authenticated are bounded in
 // number (Pending) and in time. The lock is held.
@@ -53,7 +31,7 @@ func (n *Node) handshake(tcp net.Conn) {
 		default:
 			n.stats.HandshakesRefused++
 		}
-		n.log.Debug().Str("node", n.config.Name).Stringer("from", tcp.RemoteAddr()).Err(Explain(err)).
+		n.log.Debug().Stringer("from", tcp.RemoteAddr()).Err(Explain(err)).
 			Msg("control connection refused")
 		_ = tcp.Close()
 	}()
@@ -63,7 +41,7 @@ func (n *Node) handshake(tcp net.Conn) {
 func (n *Node) runHandshake(
 	part func(context.Context, net.Conn) (*tls.Conn, error), tcp net.Conn,
 ) (*tls.Conn, error) {
-	ctx, cancel := context.WithTimeout(n.dialling, n.handshakeTime())
+	ctx, cancel := context.WithTimeout(n.dialling, n.config.Handshake)
 	defer cancel()
 	return part(ctx, tcp)
 }

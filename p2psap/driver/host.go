@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -19,21 +20,12 @@ func hostID() string {
 		// a host.
 		id = hardwareID()
 	}
-	space, err := os.Readlink("/proc/thread-self/ns/net")
-	if err != nil {
-		space = ""
-	}
-	name, err := os.Hostname()
-	if err != nil {
-		name = ""
-	}
-	if len(name) > 128 {
-		name = name[:128]
-	}
+	space, _ := os.Readlink("/proc/thread-self/ns/net")
+	name, _ := os.Hostname()
 	if len(id) == 0 {
 		return ""
 	}
-	return strings.TrimSpace(string(id)) + "/" + space + "/" + name
+	return strings.TrimSpace(string(id)) + "/" + space + "/" + name[:min(len(name), 128)]
 }
 
 // hardwareID returns a hash of the hardware addresses of the host's interfaces; nil if there are none that
@@ -84,15 +76,10 @@ func sameHost(local, remote net.Addr) bool {
 		return true
 	}
 	own, err := net.InterfaceAddrs()
-	if err != nil {
-		return false
-	}
-	for _, a := range own {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && there.IsValid() && p.Addr().Unmap() == there {
-			return true
-		}
-	}
-	return false
+	return err == nil && there.IsValid() && slices.ContainsFunc(own, func(a net.Addr) bool {
+		p, err := netip.ParsePrefix(a.String())
+		return err == nil && p.Addr().Unmap() == there
+	})
 }
 
 // addressOf returns the IP address of one end of a connection, without a zone.
@@ -131,10 +118,7 @@ func reachable(listen string) []netip.Prefix {
 		if i.Flags&net.FlagUp == 0 || i.Flags&net.FlagLoopback != 0 {
 			continue
 		}
-		addrs, err := i.Addrs()
-		if err != nil {
-			continue // the interface went away
-		}
+		addrs, _ := i.Addrs() // nil if the interface went away
 		for _, a := range addrs {
 			if p, err := netip.ParsePrefix(a.String()); err == nil && !p.Addr().IsLinkLocalUnicast() {
 				all = append(all, netip.PrefixFrom(p.Addr().Unmap(), p.Bits()))

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"slices"
 	"sync"
 	"time"
 )
@@ -37,62 +36,40 @@ type Identity struct {
 	purpose  string
 	listener tls.Certificate // self-signed, of this Identity alone
 
-	mu     sync.Mutex // guards what follows
 	derive func(salt []byte) ([]byte, error)
-	salted bool   // the key depends on the listener; otherwise salt is nil
-	salt   []byte // of key
-	key    []byte // nil: not derived yet
+
+	mu   sync.Mutex // guards what follows
+	salt [sha256.Size]byte
+	key  []byte // derived with salt; nil: not derived yet
 }
 
-// NewIdentity returns an Identity whose key for one purpose is stretched from the run's secret. Keys for different
-// purposes are independent. The purpose should name the run: it is the salt, so that a guess tried against one run is
-// of no use against another. Stretching takes about 0.2 s.
-func NewIdentity(secret []byte, purpose string) (*Identity, error) {
-	key, err := stretch(secret, []byte(purpose))
-	if err != nil {
-		return nil, err
-	}
-	return newIdentity(purpose, false, func([]byte) ([]byte, error) { return key, nil })
-}
-
-// NewKeyIdentity returns an Identity with a Key that both ends have.
+// NewKeyIdentity returns an Identity with a Key that both ends have. Keys for different purposes are independent.
 func NewKeyIdentity(key Key, purpose string) (*Identity, error) {
-	return newIdentity(purpose, false, func([]byte) ([]byte, error) { return key[:], nil })
+	return newIdentity(purpose, func([]byte) ([]byte, error) { return key[:], nil })
 }
 
-// NewSaltedIdentity is NewIdentity with a random salt, the public key of the listener's certificate. The secret is
-// stretched when the first connection needs it: once by a listener, once for each listener by a dialling end.
+// NewSaltedIdentity returns an Identity whose key for one purpose is stretched from the run's secret, with a random
+// salt: the public key of the listener's certificate. A guess tried against one listener is of no use against
+// another. The secret is stretched when the first connection needs it, which takes about 0.2 s: once by a listener,
+// once for each listener by a dialling end.
 func NewSaltedIdentity(secret []byte, purpose string) (*Identity, error) {
 	if len(secret) == 0 {
-		return nil, errNoSecret
+		return nil, errors.New("driver: an identity needs a secret")
 	}
-	secret = slices.Clone(secret)
-	return newIdentity(purpose, true, func(salt []byte) ([]byte, error) { return stretch(secret, salt) })
+	text := string(secret)
+	return newIdentity(purpose, func(salt []byte) ([]byte, error) {
+		return pbkdf2.Key(sha256.New, text, append([]byte("p2pdc secret "), salt...), stretchRounds, sha256.Size)
+	})
 }
 
-var errNoSecret = errors.New("driver: an identity needs a secret")
-
-func stretch(secret, salt []byte) ([]byte, error) {
-	if len(secret) == 0 {
-		return nil, errNoSecret
-	}
-	salt = append([]byte("p2pdc secret "), salt...)
-	key, err := pbkdf2.Key(sha256.New, string(secret), salt, stretchRounds, sha256.Size)
-	if err != nil {
-		return nil, fmt.Errorf("driver: identity: %w", err)
-	}
-	return key, nil
-}
-
-func newIdentity(purpose string, salted bool, derive func([]byte) ([]byte, error)) (*Identity, error) {
+func newIdentity(purpose string, derive func(salt []byte) ([]byte, error)) (*Identity, error) {
 	c, err := certificate()
 	if err != nil {
 		return nil, fmt.Errorf("driver: identity: %w", err)
 	}
-	return &Identity{purpose: purpose, listener: c, salted: salted, derive: derive}, nil
+	return &Identity{purpose: purpose, listener: c, derive: derive}, nil
 }
 
-// certificate returns a self-signed certificate with a fresh key.
 func certificate() (tls.Certificate, error) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -113,32 +90,25 @@ func certificate() (tls.Certificate, error) {
 // proofKey returns the key of one end's proof, on a connection to the listener of a certificate.
 func (i *Identity) proofKey(role string, listener *x509.Certificate) ([]byte, error) {
 	key, err := i.keyFor(listener)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		key, err = hkdf.Key(sha256.New, key, nil, "p2pdc proof "+role+" "+i.purpose, sha256.Size)
 	}
-	out, err := hkdf.Key(sha256.New, key, nil, "p2pdc proof "+role+" "+i.purpose, sha256.Size)
 	if err != nil {
 		return nil, fmt.Errorf("driver: identity: %w", err)
 	}
-	return out, nil
+	return key, nil
 }
 
 // keyFor returns the key for a listener. It derives one only if the salt is another than the last.
-func (i *Identity) keyFor(listener *x509.Certificate) ([]byte, error) {
-	var salt []byte
-	if i.salted {
-		sum := sha256.Sum256(listener.RawSubjectPublicKeyInfo)
-		salt = sum[:]
-	}
+func (i *Identity) keyFor(listener *x509.Certificate) (key []byte, err error) {
+	salt := sha256.Sum256(listener.RawSubjectPublicKeyInfo)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.key != nil && slices.Equal(i.salt, salt) {
-		return i.key, nil
+	if i.key == nil || i.salt != salt {
+		if key, err = i.derive(salt[:]); err != nil {
+			return nil, err
+		}
+		i.salt, i.key = salt, key
 	}
-	key, err := i.derive(salt)
-	if err != nil {
-		return nil, err
-	}
-	i.salt, i.key = salt, key
-	return key, nil
+	return i.key, nil
 }

@@ -107,8 +107,6 @@ func TestCopiesOfAHostAreProtected(t *testing.T) {
 func TestProtectionNeedsAnIdentity(t *testing.T) {
 	_, err := New(Config{Name: "a", Rails: []Rail{{Link: closedLink{}}}, Protect: p2psap.ProtectAuto})
 	require.ErrorContains(t, err, `node "a": protection auto needs an Identity`)
-	_, err = NewIdentity(nil, "test")
-	require.ErrorContains(t, err, "needs a secret")
 	_, err = NewSaltedIdentity(nil, "test")
 	require.ErrorContains(t, err, "needs a secret")
 }
@@ -116,7 +114,7 @@ func TestProtectionNeedsAnIdentity(t *testing.T) {
 // A node is unprotected only if its configuration says so, and then logs a warning.
 func TestPlainNodeLogsAWarning(t *testing.T) {
 	_, err := New(Config{Name: "a", Rails: []Rail{{Link: closedLink{}}}})
-	require.ErrorContains(t, err, `node "a" has no Identity: make one with driver.NewIdentity`)
+	require.ErrorContains(t, err, `node "a" has no Identity: make one with driver.NewSaltedIdentity`)
 	require.ErrorContains(t, err, "or set Config.Plain")
 	_, err = New(Config{Name: "a", Rails: []Rail{{Link: closedLink{}}}, Plain: true, Identity: identity(t, theKey)})
 	require.ErrorContains(t, err, `node "a" has an Identity and is Plain: choose one`)
@@ -380,7 +378,7 @@ func TestFloodFromThePeersAddress(t *testing.T) {
 	}
 	require.Contains(t, reasons, "frame.forged")
 	require.Contains(t, reasons, "frame.unprotected")
-	require.NotContains(t, reasons, "stranger.refused")
+	require.NotContains(t, reasons, "handshake.refused")
 	var mem runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&mem)

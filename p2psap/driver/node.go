@@ -90,8 +90,8 @@ func New(c Config) (*Node, error) {
 		return fail(err)
 	}
 	n := &Node{
-		config: c, log: c.Log, start: time.Now(), done: make(chan struct{}),
-		armed: microproto.Never, flushBy: microproto.Never, pending: NewPending(c.handshakes()),
+		config: c, log: c.Log.With().Str("node", c.Name).Logger(), start: time.Now(), done: make(chan struct{}),
+		armed: microproto.Never, flushBy: microproto.Never, pending: NewPending(c.Limits.PendingHellos),
 		conns: map[p2psap.ConnID]*connection{}, sockets: map[p2psap.SessionID]*Socket{}, dialErrs: map[string]error{},
 	}
 	cc.SameHost = n.sameHost
@@ -106,7 +106,7 @@ func New(c Config) (*Node, error) {
 		return fail(err)
 	}
 	if c.Plain {
-		n.log.Warn().Str("node", c.Name).Stringer("control", n.listener.Addr()).
+		n.log.Warn().Stringer("control", n.listener.Addr()).
 			Msg("this node is unprotected (Plain): whoever reaches its ports can take part in the run, " +
 				"read and change what it sends")
 	}
@@ -179,6 +179,16 @@ func (n *Node) flush() {
 	}
 }
 
+// coalesce makes the next flush wait if a Send left messages in the coalescing buffer: until their frames
+// fill a batch, an earlier message is acknowledged, or anything else is done with the node, and for
+// pollGrace at most. See p2psap.Node.SendCoalescing. The lock is held.
+func (n *Node) coalesce(now microproto.Instant, waits bool) {
+	if waits && n.flushBy == microproto.Never {
+		n.flushBy = now.Add(pollGrace)
+	}
+	n.holdFlush = waits && len(n.core.Frames(0)) < n.batch
+}
+
 // receive drains the base rail always: a full kernel queue drops the newest datagrams, and asynchronous
 // iterations would rather lose the oldest.
 func (n *Node) receive() {
@@ -193,7 +203,7 @@ func (n *Node) receive() {
 		k, err := recv(batch)
 		if err != nil {
 			if !errors.Is(err, net.ErrClosed) {
-				n.log.Error().Err(err).Str("node", n.config.Name).Msg("link receiver stopped")
+				n.log.Error().Err(err).Msg("link receiver stopped")
 			}
 			return
 		}

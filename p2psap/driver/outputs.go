@@ -20,7 +20,7 @@ func (n *Node) carryOut(o *p2psap.Output) {
 		}
 	case p2psap.OutDisconnect:
 		if c := n.conns[o.Conn]; c != nil {
-			n.log.Debug().Str("node", n.config.Name).Uint64("connection", uint64(o.Conn)).Err(o.Err).
+			n.log.Debug().Uint64("connection", uint64(o.Conn)).Err(o.Err).
 				Msg("control connection closed")
 			n.hangup(c)
 		}
@@ -45,19 +45,18 @@ func (n *Node) signalActivity() {
 	n.anyWaiters.signalAll()
 }
 
-// reportPeer logs a change of a peer's state and wakes the calls that wait for it.
 func (n *Node) reportPeer(o *p2psap.Output) {
 	switch o.Kind {
 	case p2psap.OutPeerUp:
 		f := n.core.Finding(o.Peer)
-		n.log.Info().Str("node", n.config.Name).Str("peer", o.Peer).Stringer("locality", f.Locality).
+		n.log.Info().Str("peer", o.Peer).Stringer("locality", f.Locality).
 			Str("why", f.Reason).Dur("rtt", f.RTT).Msg("peer connected")
 	case p2psap.OutPeerRefused:
-		n.log.Warn().Str("node", n.config.Name).Str("peer", o.Peer).Err(o.Err).Msg("peer refused")
+		n.log.Warn().Str("peer", o.Peer).Err(o.Err).Msg("peer refused")
 	case p2psap.OutPeerClosed:
-		n.log.Info().Str("node", n.config.Name).Str("peer", o.Peer).Msg("peer said goodbye")
+		n.log.Info().Str("peer", o.Peer).Msg("peer said goodbye")
 	case p2psap.OutPeerLost:
-		n.log.Error().Str("node", n.config.Name).Str("peer", o.Peer).Err(o.Err).Msg("peer lost")
+		n.log.Error().Str("peer", o.Peer).Err(o.Err).Msg("peer lost")
 		if n.lost == nil {
 			n.lost = o.Err
 		}
@@ -73,7 +72,7 @@ func (n *Node) reportSession(s *Socket, o *p2psap.Output) {
 	i := &s.info
 	switch o.Kind {
 	case p2psap.OutOpened:
-		n.log.Info().Str("node", n.config.Name).Str("session", i.Name).Str("peer", o.Peer).
+		n.log.Info().Str("session", i.Name).Str("peer", o.Peer).
 			Stringer("mode", i.Conditions.Mode).Stringer("locality", i.Conditions.Locality).Str("why", i.LocalityReason).
 			Dur("rtt", i.RTT).Strs("composition", i.Composition).Strs("protection", i.Protection).
 			Uint8("epoch", i.Epoch).Int("segment.bytes", i.SegmentSize).Msg("session open")
@@ -82,11 +81,11 @@ func (n *Node) reportSession(s *Socket, o *p2psap.Output) {
 		if o.Err != nil {
 			event = n.log.Warn().Err(o.Err)
 		}
-		event.Str("node", n.config.Name).Str("session", i.Name).Str("peer", o.Peer).
+		event.Str("session", i.Name).Str("peer", o.Peer).
 			Stringer("mode", i.Conditions.Mode).Strs("composition", i.Composition).Uint8("epoch", i.Epoch).
 			Dur("pause", i.LastPause).Msg("session adapted")
 	case p2psap.OutEnded:
-		n.log.Debug().Str("node", n.config.Name).Str("session", i.Name).Str("peer", o.Peer).AnErr("why", o.Err).
+		n.log.Debug().Str("session", i.Name).Str("peer", o.Peer).AnErr("why", o.Err).
 			Msg("session ended")
 		n.progress.signalAll()
 		n.signalActivity()
@@ -100,17 +99,14 @@ func (n *Node) reportSession(s *Socket, o *p2psap.Output) {
 // linger gives the lock up until over returns true, for as long as the core lets transfers linger and a little
 // more for the last control messages. The lock is held.
 func (n *Node) linger(over func() bool) {
-	bound := n.config.Linger
-	if bound == 0 {
-		bound = 2 * time.Second
-	}
-	timer := time.AfterFunc(bound+time.Second/2, func() {
+	bound := n.config.Linger + time.Second/2
+	timer := time.AfterFunc(bound, func() {
 		n.mu.Lock()
 		n.progress.signalAll()
 		n.mu.Unlock()
 	})
 	defer timer.Stop()
-	until := n.now().Add(bound + time.Second/2)
+	until := n.now().Add(bound)
 	for !over() && !n.closed && !n.aborted && n.now() < until {
 		if n.block(context.Background(), &n.progress, microproto.Never) != nil {
 			return

@@ -3,6 +3,7 @@ package driver
 import (
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 )
 
@@ -39,34 +40,21 @@ func (p *Pending) Add(c net.Conn) (closed bool) {
 		count[o.source]++
 		most = max(most, count[o.source])
 	}
-	for i, o := range p.conns {
-		if count[o.source] == most {
-			_ = o.conn.Close()
-			p.conns = append(p.conns[:i], p.conns[i+1:]...)
-			return true
-		}
-	}
-	return false
+	i := slices.IndexFunc(p.conns, func(o pendingConn) bool { return count[o.source] == most })
+	_ = p.conns[i].conn.Close()
+	p.conns = slices.Delete(p.conns, i, i+1)
+	return true
 }
 
 // Remove removes c once it has authenticated or failed to. It reports false for a connection that Add has closed.
 func (p *Pending) Remove(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, o := range p.conns {
-		if o.conn == c {
-			p.conns = append(p.conns[:i], p.conns[i+1:]...)
-			return true
-		}
+	i := slices.IndexFunc(p.conns, func(o pendingConn) bool { return o.conn == c })
+	if i >= 0 {
+		p.conns = slices.Delete(p.conns, i, i+1)
 	}
-	return false
-}
-
-// Len returns how many connections have not authenticated yet.
-func (p *Pending) Len() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.conns)
+	return i >= 0
 }
 
 // sourceOf returns the range from which one host can choose its address: an IPv4 address, or the network of 64 bits

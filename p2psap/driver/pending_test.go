@@ -81,3 +81,10 @@ func TestPendingIsFair(t *testing.T) {
 		}
 	})
 }
+
+// Len returns how many connections have not authenticated yet.
+func (p *Pending) Len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.conns)
+}

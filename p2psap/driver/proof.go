@@ -68,6 +68,17 @@ func parseProof(b []byte) (proof, error) {
 	return p, nil
 }
 
+// check returns why the other end's proof is not the one expected; nil if it is.
+func (p *proof) check(want proof) error {
+	switch {
+	case p.version != ProofVersion:
+		return &VersionError{ProofVersion, int(p.version)}
+	case p.state != proofAccepted || !hmac.Equal(p.sum[:], want.sum[:]):
+		return ErrUnauthenticated
+	}
+	return nil
+}
+
 // Server authenticates an accepted connection: TLS, the dialling end's proof, then this end's. An unauthenticated
 // peer receives a certificate with a random key, and a refusal. Server returns within the time of ctx. The caller
 // closes c after an error.
@@ -85,12 +96,7 @@ func (i *Identity) Server(ctx context.Context, c net.Conn) (*tls.Conn, error) {
 			return err
 		}
 		answer := proof{version: ProofVersion, state: proofRefused}
-		switch {
-		case theirs.version != ProofVersion:
-			err = &VersionError{ProofVersion, int(theirs.version)}
-		case theirs.state != proofAccepted || !hmac.Equal(theirs.sum[:], want.sum[:]):
-			err = ErrUnauthenticated
-		default:
+		if err = theirs.check(want); err == nil {
 			if answer, err = i.proof(t, roleListener, i.listener.Leaf); err != nil {
 				return err
 			}
@@ -121,17 +127,11 @@ func (i *Identity) Client(ctx context.Context, c net.Conn) (*tls.Conn, error) {
 		if err != nil {
 			return err
 		}
-		if theirs.version != ProofVersion {
-			return &VersionError{ProofVersion, int(theirs.version)}
-		}
 		want, err := i.proof(t, roleListener, listener)
 		if err != nil {
 			return err
 		}
-		if theirs.state != proofAccepted || !hmac.Equal(theirs.sum[:], want.sum[:]) {
-			return ErrUnauthenticated
-		}
-		return nil
+		return theirs.check(want)
 	})
 }
 
@@ -179,8 +179,7 @@ func Explain(err error) error {
 	var header tls.RecordHeaderError
 	var version *VersionError
 	switch {
-	case err == nil || errors.Is(err, ErrUnauthenticated) || errors.As(err, &version):
-		return err
+	case errors.Is(err, ErrUnauthenticated) || errors.As(err, &version):
 	case errors.As(err, &header):
 		return fmt.Errorf("the other end does not speak TLS, so it is no program of this kind, or an older one: %w", err)
 	case isAlert(err):

@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -233,11 +234,12 @@ func TestHandshakeEndsInTime(t *testing.T) {
 // listener, however many connections there are.
 func TestSecretsAreStretched(t *testing.T) {
 	for _, secret := range []string{"a short secret", "a secret of a person, much longer than 22 characters"} {
-		i, err := NewIdentity([]byte(secret), "run 7")
+		i, err := NewSaltedIdentity([]byte(secret), "run 7")
 		require.NoError(t, err)
 		key, err := i.proofKey(roleDialler, i.listener.Leaf)
 		require.NoError(t, err)
-		stretched, err := pbkdf2.Key(sha256.New, secret, []byte("p2pdc secret run 7"), 600_000, 32)
+		public := sha256.Sum256(i.listener.Leaf.RawSubjectPublicKeyInfo)
+		stretched, err := pbkdf2.Key(sha256.New, secret, append([]byte("p2pdc secret "), public[:]...), 600_000, 32)
 		require.NoError(t, err)
 		want, err := hkdf.Key(sha256.New, stretched, nil, "p2pdc proof dialler run 7", 32)
 		require.NoError(t, err)
@@ -249,7 +251,7 @@ func TestSecretsAreStretched(t *testing.T) {
 		i, err := NewSaltedIdentity([]byte("a secret of a person"), "rendezvous")
 		require.NoError(t, err)
 		i.derive = func(salt []byte) ([]byte, error) {
-			salts = append(salts, salt)
+			salts = append(salts, slices.Clone(salt))
 			return append([]byte("key of "), salt...), nil
 		}
 		return i

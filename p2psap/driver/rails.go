@@ -150,7 +150,7 @@ func (p *railPort) receive() {
 		n.mu.Lock()
 		if !errors.Is(err, net.ErrClosed) {
 			network := n.config.Rails[p.number].Network
-			n.log.Error().Err(err).Str("node", n.config.Name).Stringer("network", network).Msg("rail receiver stopped")
+			n.log.Error().Err(err).Stringer("network", network).Msg("rail receiver stopped")
 			n.core.RailEvent(n.now(), p.number, microproto.LinkEvent{Err: err})
 		}
 		n.unlock()
@@ -158,7 +158,6 @@ func (p *railPort) receive() {
 	}
 }
 
-// receiveOnce waits for frames and passes them on.
 func (p *railPort) receiveOnce() error {
 	if p.waitable == nil {
 		k, err := p.link.Recv(p.batch)
@@ -225,13 +224,12 @@ func (n *Node) input(now microproto.Instant, rail int, frames []microproto.Frame
 	}
 }
 
-// logRail logs that a rail came up or went down.
 func (n *Node) logRail(o *p2psap.Output) {
 	event, what := n.log.Info(), "rail up"
 	if o.Err != nil {
 		event, what = n.log.Warn().Err(o.Err), "rail down"
 	}
-	event.Str("node", n.config.Name).Str("peer", o.Peer).Stringer("network", o.Network).Msg(what)
+	event.Str("peer", o.Peer).Stringer("network", o.Network).Msg(what)
 }
 
 // Rails describes the rails to a peer, best first; nil if the two have none in common beside the base rail.

@@ -4,8 +4,8 @@ package driver
 type Refusal struct {
 	Reason string
 	Count  uint64
-	// Suspicious: no peer of a run causes this, whatever the network does to its frames. There is an
-	// attacker, or a fault.
+	// Suspicious is set for reasons that no peer of a run causes, whatever the network does to its frames:
+	// there is an attacker, or a fault.
 	Suspicious bool
 }
 
@@ -24,9 +24,9 @@ func (s *Stats) Refusals() []Refusal {
 		{"control.garbage", s.ControlGarbage, true},
 		{"control.silent", s.HandshakesExpired, true},
 		{"control.peer", s.PeersRefused, true},
-		{"stranger.refused", s.HandshakesRefused, true},
-		{"stranger.silent", s.HandshakesTimedOut, true},
-		{"stranger.crowded", s.HandshakesDisplaced, true},
+		{"handshake.refused", s.HandshakesRefused, true},
+		{"handshake.silent", s.HandshakesTimedOut, true},
+		{"handshake.displaced", s.HandshakesDisplaced, true},
 	}
 	var out []Refusal
 	for _, r := range all {
@@ -37,11 +37,11 @@ func (s *Stats) Refusals() []Refusal {
 	return out
 }
 
-// logRefusals logs, once, what unauthenticated peers did to this node.
+// logRefusals logs once what was refused, if any of it is suspicious.
 func (n *Node) logRefusals() {
 	s := n.Stats()
 	suspicious := false
-	e := n.log.Warn().Str("node", n.config.Name)
+	e := n.log.Warn()
 	for _, r := range s.Refusals() {
 		e = e.Uint64(r.Reason, r.Count)
 		suspicious = suspicious || r.Suspicious

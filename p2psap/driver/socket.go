@@ -27,16 +27,14 @@ var _ p2psap.Socket = (*Socket)(nil)
 
 // userError returns the error of a call of the core as a user of the socket sees it.
 func (s *Socket) userError(err error) error {
-	if err != nil && (s.closed || s.node.closed || errors.Is(err, p2psap.ErrSession)) {
+	if err != nil && (s.isClosed() || errors.Is(err, p2psap.ErrSession)) {
 		return p2psap.ErrClosed
 	}
 	return err
 }
 
-// isClosed reports whether the session or the node was closed at this end.
 func (s *Socket) isClosed() bool { return s.closed || s.node.closed }
 
-// ended reports whether the session has ended.
 func (s *Socket) ended() bool {
 	state, _ := s.node.core.State(s.id)
 	return state == p2psap.SessionEnded

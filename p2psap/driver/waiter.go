@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 
 	"github.com/p2pdc/p2pdc/microproto"
@@ -15,7 +16,6 @@ type waiter struct {
 	atLink atomic.Bool
 }
 
-// signal wakes the waiter.
 func (w *waiter) signal() {
 	select {
 	case w.wake <- struct{}{}:
@@ -56,14 +56,9 @@ func (w *waiters) deadline() microproto.Instant {
 }
 
 func (w *waiters) remove(x *waiter) {
-	for i, y := range w.list {
-		if x == y {
-			last := len(w.list) - 1
-			w.list[i], w.list[last] = w.list[last], nil
-			w.list = w.list[:last]
-			return
-		}
-	}
+	i, last := slices.Index(w.list, x), len(w.list)-1
+	w.list[i], w.list[last] = w.list[last], nil
+	w.list = w.list[:last]
 }
 
 // block gives the lock up until the list is signalled, the instant has come (for lists whose deadlines

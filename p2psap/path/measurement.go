@@ -11,12 +11,12 @@ const MaxRTT = time.Hour
 
 // Numbers of round trips that a Measurement takes. A process may be scheduled late on a busy
 // host, so the smallest sample counts, and a path that looks far is sampled more often than
-// one that looks near. Where round trips are long fewer samples do.
+// one that looks near. Where round trips are long, fewer samples are enough.
 const (
-	fewestSamples = 4
-	mostSamples   = 16
-	measureTime   = 250 * time.Millisecond // after it, fewestSamples do
-	longMeasure   = time.Second            // after it, two samples do, and after twice as long one
+	minSamples     = 4
+	maxSamples     = 16
+	sampleTime     = 250 * time.Millisecond // after it, minSamples are enough
+	longSampleTime = time.Second            // after it, two samples are enough; after twice as long, one
 )
 
 // Measurement measures the round trip of a control channel with pings, one at a time. Each end
@@ -64,8 +64,8 @@ func (m *Measurement) Min() time.Duration { return m.min }
 // Done reports whether enough samples were taken.
 func (m *Measurement) Done(now microproto.Instant) bool {
 	took := now.Sub(m.began)
-	return m.samples >= fewestSamples && (m.min <= NearRTT || m.samples >= mostSamples || took >= measureTime) ||
-		m.samples > 1 && took >= longMeasure || m.samples > 0 && took >= 2*longMeasure
+	return m.samples >= minSamples && (m.min <= NearRTT || m.samples >= maxSamples || took >= sampleTime) ||
+		m.samples > 1 && took >= longSampleTime || m.samples > 0 && took >= 2*longSampleTime
 }
 
 // Estimate notes how long another exchange took, for InitialTimeout before the first sample.
@@ -92,4 +92,42 @@ func (m *Measurement) InitialTimeout(limit time.Duration) time.Duration {
 		return 0
 	}
 	return min(3*rtt, limit)
+}
+
+// Metrics are what open sessions measured on the way to a peer. Loss and rate are
+// exponentially weighted averages; a new sample counts a quarter.
+type Metrics struct {
+	RTT  time.Duration // from segments and their acknowledgements, smallest of the last second; 0: none
+	Loss float64       // share of segments that were retransmitted
+	Rate float64       // bytes of messages per second, both ways
+}
+
+// rttWindow is how long a round trip counts. A session's own segments may wait in queues, and
+// within a second a queue is empty once. A longer window would be late to notice a longer path
+// (compare RFC 8985, min_RTT).
+const rttWindow = time.Second
+
+// MinRTT is the smallest round trip of the last second: a windowed minimum of two halves.
+type MinRTT struct {
+	began             microproto.Instant // of the current half
+	current, previous time.Duration      // 0: no sample
+}
+
+// Add takes a sample and returns the minimum.
+func (l *MinRTT) Add(now microproto.Instant, rtt time.Duration) time.Duration {
+	age := now.Sub(l.began)
+	if age >= rttWindow/2 {
+		l.previous = l.current
+		if age >= rttWindow {
+			l.previous = 0
+		}
+		l.began, l.current = now, 0
+	}
+	if l.current == 0 || rtt < l.current {
+		l.current = rtt
+	}
+	if l.previous != 0 {
+		return min(l.current, l.previous)
+	}
+	return l.current
 }

@@ -15,15 +15,9 @@ const (
 func (l Locality) Intra() bool { return l != OtherCluster }
 
 func (l Locality) String() string {
-	switch l {
-	case SameProcess:
-		return "same process"
-	case SameHost:
-		return "same host"
-	case SameCluster:
-		return "same cluster"
-	case OtherCluster:
-		return "other cluster"
+	names := [...]string{"", "same process", "same host", "same cluster", "other cluster"}
+	if l > 0 && l <= OtherCluster {
+		return names[l]
 	}
 	return "locality?"
 }
@@ -40,15 +34,8 @@ const (
 )
 
 func (n Network) String() string {
-	switch n {
-	case Ethernet:
-		return "ether"
-	case InfiniBand:
-		return "ib"
-	case SharedMemory:
-		return "shm"
-	case Memory:
-		return "memory"
+	if names := [...]string{"", "ether", "ib", "shm", "memory"}; n.Valid() {
+		return names[n]
 	}
 	return "network?"
 }

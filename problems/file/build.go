@@ -16,42 +16,20 @@ func (d *document) build(name string, n [3]int) (*problem.Problem, error) {
 		return d.option.Problem(name, n)
 	}
 	base := problem.Problem{Name: name, Dimension: d.dimension, Lo: d.lo, Hi: d.hi, N: n, Upwind: d.upwind}
-	arrays, err := d.readArrays()
-	if err != nil {
-		return nil, err
-	}
-	at := func(t float64) *problem.Problem { return d.at(base, arrays, t) }
+	at := func(t float64) *problem.Problem { return d.at(base, t) }
 	if !d.evolves() {
 		return at(0), nil
 	}
 	p := at(d.end)
 	p.Evolution = &problem.Evolution{
-		End: d.end, Steps: d.steps, Initial: d.initial.function(arrays, 0), At: at,
+		End: d.end, Steps: d.steps, Initial: d.initial.function(0), At: at,
 		SteadyObstacles: !d.obstacle.timeDependent() && !d.upper.timeDependent(),
 	}
 	return p, nil
 }
 
-// rasters maps arrays to their functions, which do not depend on time.
-type rasters map[*problems.Raster]problem.Function
-
-func (d *document) readArrays() (rasters, error) {
-	out := rasters{}
-	for _, f := range []field{d.obstacle, d.upper, d.initial} {
-		if f.raster == nil {
-			continue
-		}
-		g, err := f.raster.Function()
-		if err != nil {
-			return nil, f.Errorf("%v", err)
-		}
-		out[f.raster] = g
-	}
-	return out, nil
-}
-
 // at returns the problem at time t.
-func (d *document) at(base problem.Problem, arrays rasters, t float64) *problem.Problem {
+func (d *document) at(base problem.Problem, t float64) *problem.Problem {
 	p := &base
 	p.Diffusion = d.diffusion.formula.coefficient(t)
 	p.Reaction = d.reaction.formula.coefficient(t)
@@ -59,8 +37,8 @@ func (d *document) at(base problem.Problem, arrays rasters, t float64) *problem.
 	for a := range d.dimension {
 		p.Velocity[a] = d.velocity[a].formula.coefficient(t)
 	}
-	p.Obstacle, p.Upper = d.obstacle.function(arrays, t), d.upper.function(arrays, t)
-	p.Exact = d.exact.function(arrays, t)
+	p.Obstacle, p.Upper = d.obstacle.function(t), d.upper.function(t)
+	p.Exact = d.exact.function(t)
 	p.Boundary = p.Obstacle
 	if !d.boundary.copiesObstacle {
 		p.Boundary = d.boundary.formula.function(t)
@@ -69,14 +47,11 @@ func (d *document) at(base problem.Problem, arrays rasters, t float64) *problem.
 }
 
 // function returns the field at time t, or nil if it is not given.
-func (f field) function(arrays rasters, t float64) problem.Function {
-	switch {
-	case f.formula != nil:
+func (f field) function(t float64) problem.Function {
+	if f.formula != nil {
 		return f.formula.function(t)
-	case f.raster != nil:
-		return arrays[f.raster]
 	}
-	return nil
+	return f.array
 }
 
 // timeDependent reports whether the field depends on time. Arrays do not.

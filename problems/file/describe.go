@@ -65,13 +65,13 @@ func (s *Spec) Describe() Description {
 	d.Equation = doc.equation()
 	for _, f := range doc.fields() {
 		if f.given() && f.Key != "velocity" {
-			d.Entries = append(d.Entries, Entry{f.Key, strings.Join(strings.Fields(f.text), " ")})
+			d.Entries = append(d.Entries, Entry{f.Key, oneLine(f.text)})
 		}
 	}
 	if doc.evolves() {
 		start := "max(obstacle, 0)"
 		if doc.initial.given() {
-			start = strings.Join(strings.Fields(doc.initial.text), " ")
+			start = oneLine(doc.initial.text)
 		}
 		d.Entries = append(d.Entries, Entry{"time", fmt.Sprintf(
 			"0 < t ≤ %g in %d steps of implicit Euler, Δt = %g; u = %s at t = 0",
@@ -91,13 +91,16 @@ func (s *Spec) Describe() Description {
 	return d
 }
 
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
 func (s *Spec) describeBuiltin(d *Description) {
 	b := s.builtin
 	d.Builtin = true
 	d.HasExact = b.Exact
 	d.Parameters = b.Parameters
 	d.Equation = "u ≥ φ, −Δu ≥ f, complementary"
-	if p, err := b.Make(smallest(b.Dimension)); err == nil && p.Evolution != nil {
+	p, err := b.Make(smallest(b.Dimension))
+	if err == nil && p.Evolution != nil {
 		d.Equation = "u ≥ φ, u_t − κΔu ≥ f, complementary"
 	}
 	d.Entries = []Entry{{"summary", b.Summary}, {"reference", b.Reference}}
@@ -106,9 +109,7 @@ func (s *Spec) describeBuiltin(d *Description) {
 	}
 	if o := b.Option(); o != nil {
 		describeOption(d, o)
-		return
-	}
-	if p, err := b.Make(smallest(b.Dimension)); err == nil {
+	} else if err == nil {
 		d.setDomain(p.Lo, p.Hi)
 	}
 }

@@ -1,10 +1,14 @@
 package file
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/goccy/go-yaml/ast"
+	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/internal/npy"
 	"github.com/p2pdc/p2pdc/internal/yamldoc"
 	"github.com/p2pdc/p2pdc/problems"
@@ -37,11 +41,11 @@ type field struct {
 	yamldoc.Source
 	text           string // as the user wrote it
 	formula        *formula
-	raster         *problems.Raster
+	array          problem.Function
 	copiesObstacle bool
 }
 
-func (f field) given() bool { return f.formula != nil || f.raster != nil || f.copiesObstacle }
+func (f field) given() bool { return f.formula != nil || f.array != nil || f.copiesObstacle }
 
 // attach returns the bytes of an array named in the problem file.
 type attach func(name string) ([]byte, error)
@@ -62,17 +66,17 @@ func parseDocument(file string, text []byte, open attach) (*document, error) {
 	case kind == kindOption:
 		return parseOption(file, root)
 	}
-	entries, err := yamldoc.Mapping(yamldoc.Source{File: file}, root, documentKeys...)
+	d := &document{Source: yamldoc.Source{File: file}}
+	entries, err := yamldoc.Mapping(d.Source, root, documentKeys...)
 	if err != nil {
 		return nil, err
 	}
 	get := func(key string) yamldoc.Entry { return entries[slices.Index(documentKeys, key)] }
 	for _, key := range documentKeys[:2] {
 		if get(key).Null() {
-			return nil, yamldoc.Source{File: file}.Errorf("the key %s is missing", key)
+			return nil, d.Errorf("the key %s is missing", key)
 		}
 	}
-	d := &document{Source: yamldoc.Source{File: file}}
 	if d.dimension, err = get("dimension").Integer(); err != nil {
 		return nil, err
 	}
@@ -104,7 +108,7 @@ func (d *document) readDomain(e yamldoc.Entry) error {
 		if d.hi[a], err = readNumber(ends[1]); err != nil {
 			return err
 		}
-		if length := d.hi[a] - d.lo[a]; !(length > 0) || !finite(length) {
+		if length := d.hi[a] - d.lo[a]; !(length > 0) || !kernel.Finite(length) {
 			return interval.Errorf("axis %c runs from %g to %g; it must run upwards", "xyz"[a], d.lo[a], d.hi[a])
 		}
 	}
@@ -114,7 +118,7 @@ func (d *document) readDomain(e yamldoc.Entry) error {
 // readFields reads the functions of the problem. Formulas may use the names in scope in.
 func (d *document) readFields(get func(string) yamldoc.Entry, in scope, open attach) error {
 	if get("obstacle").Null() && get("upper").Null() {
-		return yamldoc.Source{File: d.File}.Errorf("there is no obstacle: give obstacle, upper or both")
+		return d.Errorf("there is no obstacle: give obstacle, upper or both")
 	}
 	for _, r := range []struct {
 		key       string
@@ -132,6 +136,7 @@ func (d *document) readFields(get func(string) yamldoc.Entry, in scope, open att
 	} {
 		e := get(r.key)
 		_, isMapping := e.Value.(*ast.MappingNode)
+		text, _ := e.Text()
 		var err error
 		switch {
 		case isMapping && r.arrays:
@@ -140,7 +145,7 @@ func (d *document) readFields(get func(string) yamldoc.Entry, in scope, open att
 			*r.to = field{Source: e.Source}
 		case e.Null():
 			*r.to, err = defaultField(e.Source, r.otherwise)
-		case r.key == "boundary" && isObstacle(e):
+		case r.key == "boundary" && text == "obstacle":
 			if !d.obstacle.given() {
 				err = e.Errorf("it refers to the obstacle, but the problem has none")
 			}
@@ -164,11 +169,6 @@ func (d *document) readFields(get func(string) yamldoc.Entry, in scope, open att
 	return nil
 }
 
-func isObstacle(e yamldoc.Entry) bool {
-	text, ok := e.Text()
-	return ok && text == "obstacle"
-}
-
 func readFormula(e yamldoc.Entry, in scope) (field, error) {
 	f, text, err := readExpression(e, in)
 	return field{Source: e.Source, text: text, formula: &f}, err
@@ -189,24 +189,17 @@ func (d *document) readVelocity(e, upwind yamldoc.Entry, in scope) error {
 		}
 		d.upwind = b.Value
 	}
+	for a := range d.velocity {
+		d.velocity[a], _ = defaultField(e.Source, "0")
+	}
 	if e.Null() {
-		for a := range d.velocity {
-			d.velocity[a], _ = defaultField(e.Source, "0")
-		}
 		return nil
 	}
 	parts, err := e.Sequence(d.dimension, "components, one per axis")
-	if err != nil {
-		return err
+	for a := 0; a < len(parts) && err == nil; a++ {
+		d.velocity[a], err = readFormula(parts[a], in)
 	}
-	for a := range d.velocity {
-		if a >= d.dimension {
-			d.velocity[a], _ = defaultField(e.Source, "0")
-		} else if d.velocity[a], err = readFormula(parts[a], in); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 // readArray reads an array {npy: FILE, scale: NUMBER, flip: AXIS or [AXES]}.
@@ -229,21 +222,21 @@ func (d *document) readArray(e yamldoc.Entry, open attach) (field, error) {
 	if err != nil {
 		return field{}, err
 	}
-	data, err := open(name)
-	if err != nil {
-		return field{}, keys[0].Errorf("%s: %v", name, err)
-	}
-	array, err := npy.Decode(data)
-	if err != nil {
-		return field{}, keys[0].Errorf("%s: %v", name, err)
-	}
 	raster := &problems.Raster{Lo: d.lo, Hi: d.hi, Size: [3]int{1, 1, 1}, Flip: flip}
-	if err := fit(raster, array, d.dimension); err != nil {
+	var array npy.Array
+	data, err := open(name)
+	if err == nil {
+		array, err = npy.Decode(data)
+	}
+	if err == nil {
+		err = fit(raster, array, d.dimension)
+	}
+	if err != nil {
 		return field{}, keys[0].Errorf("%s: %v", name, err)
 	}
 	raster.Node = func(i int) float64 { return float64(array.At(i) * scale) }
 	for i := range array.Len() {
-		if v := raster.Node(i); !finite(v) {
+		if v := raster.Node(i); !kernel.Finite(v) {
 			return field{}, keys[0].Errorf("%s: entry %v is %g", name, indices(array.Shape, i), v)
 		}
 	}
@@ -256,7 +249,11 @@ func (d *document) readArray(e yamldoc.Entry, open attach) (field, error) {
 			text += fmt.Sprintf(", first entry at the largest %c", "xyz"[a])
 		}
 	}
-	return field{Source: e.Source, text: text, raster: raster}, nil
+	values, err := raster.Function()
+	if err != nil {
+		return field{}, e.Errorf("%v", err)
+	}
+	return field{Source: e.Source, text: text, array: values}, nil
 }
 
 // fit sets the size of the raster to the shape of the array, which has the slowest axis first.
@@ -286,11 +283,8 @@ func (d *document) readFlip(e yamldoc.Entry) (flip [3]bool, err error) {
 		if n.Null() {
 			continue
 		}
-		name, ok := n.Text()
-		axis := -1
-		if ok {
-			axis = slices.Index([]string{"x", "y", "z"}[:d.dimension], name)
-		}
+		name, _ := n.Text()
+		axis := slices.Index([]string{"x", "y", "z"}[:d.dimension], name)
 		if axis < 0 {
 			return flip, n.Errorf("there should be an axis of the problem or a list of axes, not %s",
 				yamldoc.Kind(n.Value))
@@ -329,26 +323,60 @@ func (d *document) readTime(e yamldoc.Entry, open attach) error {
 	if err != nil {
 		return err
 	}
-	if steps < 1 {
+	switch {
+	case steps < 1:
 		return keys[1].Errorf("%d: there must be at least 1 step", steps)
-	}
-	if steps > problem.MaxSteps {
+	case steps > problem.MaxSteps:
 		return keys[1].Errorf("%d: there may be at most %d steps", steps, problem.MaxSteps)
 	}
-	if d.initial, err = d.readInitial(keys[2], open); err != nil {
-		return err
-	}
 	d.end, d.steps = end, steps
-	return nil
+	if _, isMapping := keys[2].Value.(*ast.MappingNode); isMapping {
+		d.initial, err = d.readArray(keys[2], open)
+	} else if !keys[2].Null() { // otherwise u is max(obstacle, 0) at t = 0
+		d.initial, err = readFormula(keys[2], scope{d.dimension, true})
+	}
+	return err
 }
 
-// readInitial reads u at t = 0. If the key is absent, u is max(obstacle, 0).
-func (d *document) readInitial(e yamldoc.Entry, open attach) (field, error) {
-	if _, isMapping := e.Value.(*ast.MappingNode); isMapping {
-		return d.readArray(e, open)
+// readExpression reads a number or a formula. It also returns the text of the expression.
+func readExpression(e yamldoc.Entry, in scope) (formula, string, error) {
+	switch v := e.Value.(type) {
+	case *ast.IntegerNode, *ast.FloatNode:
+		written := v.GetToken().Value
+		value, err := strconv.ParseFloat(strings.ReplaceAll(written, "_", ""), 64)
+		if i, ok := v.(*ast.IntegerNode); ok && err != nil { // 0x10, 0o17
+			value, err = strconv.ParseFloat(fmt.Sprint(i.Value), 64)
+		}
+		if err != nil || !kernel.Finite(value) {
+			return formula{}, "", e.Errorf("%s is not a finite number", written)
+		}
+		return formula{node: constant(value)}, written, nil
+	case *ast.InfinityNode, *ast.NanNode:
+		return formula{}, "", e.Errorf("%s is not a finite number", v.GetToken().Value)
 	}
-	if e.Null() {
-		return field{Source: e.Source}, nil
+	written, ok := e.Text()
+	if !ok {
+		return formula{}, "", e.Errorf("there should be a number or a formula, not %s", yamldoc.Kind(e.Value))
 	}
-	return readFormula(e, scope{d.dimension, true})
+	written = strings.TrimSpace(written)
+	f, err := parseFormula(written, in)
+	if err != nil {
+		if p, ok := errors.AsType[*positionError](err); ok {
+			return formula{}, "", e.Errorf("%s, at character %d of %q", p.reason, p.at+1, yamldoc.Shorten(written))
+		}
+		return formula{}, "", e.Errorf("%s", err)
+	}
+	return f, written, nil
+}
+
+// readNumber reads a number or a formula without coordinates, such as 2*pi.
+func readNumber(e yamldoc.Entry) (float64, error) {
+	f, written, err := readExpression(e, scope{})
+	if err != nil {
+		return 0, err
+	}
+	if !f.constant {
+		return 0, e.Errorf("there should be a number, not %q", yamldoc.Shorten(written))
+	}
+	return f.value, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	exprfile "github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
+	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/internal/spelling"
 )
 
@@ -33,11 +34,9 @@ type (
 
 // formula is a compiled formula. Constant formulas are folded.
 type formula struct {
-	constant      bool
+	node               // a number
 	spatial       bool // depends on a coordinate
 	timeDependent bool // depends on the time
-	value         float64
-	eval          scalar
 }
 
 // coefficient returns the formula at time t as a coefficient, which is constant if the formula is not spatial.
@@ -45,7 +44,7 @@ func (f formula) coefficient(t float64) problem.Coefficient {
 	if f.constant {
 		return problem.Coefficient{Value: f.value}
 	}
-	if v := f.eval(0, 0, 0, t); !f.spatial && finite(v) { // validation finds values that are not finite
+	if v := f.eval(0, 0, 0, t); !f.spatial && kernel.Finite(v) { // validation finds values that are not finite
 		return problem.Coefficient{Value: v}
 	}
 	return problem.Coefficient{Of: f.function(t)}
@@ -100,16 +99,14 @@ func parseFormula(text string, in scope) (formula, error) {
 		return formula{}, c.err
 	case n.truth != nil:
 		return formula{}, errors.New("the formula is a condition, not a number; write condition ? value : other")
-	case n.constant && !finite(n.value):
+	case n.constant && !kernel.Finite(n.value):
 		return formula{}, fmt.Errorf("the formula's value is %g", n.value)
 	}
-	return formula{constant: n.constant, spatial: c.spatial, timeDependent: c.timeDependent, value: n.value,
-		eval: n.eval}, nil
+	return formula{n, c.spatial, c.timeDependent}, nil
 }
 
 func syntaxError(err error) error {
-	var e *exprfile.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*exprfile.Error](err); ok {
 		message := strings.Replace(e.Message, "unexpected token EOF", "it is incomplete", 1)
 		return &positionError{e.From, "the formula does not parse: " + message}
 	}
@@ -203,17 +200,17 @@ func (c *compiler) name(n *ast.IdentifierNode) node {
 		return c.fail(n, "%s is a coordinate, but a number is needed here", n.Value)
 	case axis >= c.dimension:
 		return c.fail(n, "%s is not a coordinate of a %d-D problem", n.Value, c.dimension)
-	case axis == 0:
-		return node{eval: func(x, _, _, _ float64) float64 { return x }}
-	case axis == 1:
-		return node{eval: func(_, y, _, _ float64) float64 { return y }}
-	case axis == 2:
-		return node{eval: func(_, _, z, _ float64) float64 { return z }}
-	}
-	if _, isFunction := findFunction(n.Value); isFunction {
-		return c.fail(n, "%s is a function: write %s(…)", n.Value, n.Value)
+	case axis >= 0:
+		return node{eval: [...]scalar{
+			func(x, _, _, _ float64) float64 { return x },
+			func(_, y, _, _ float64) float64 { return y },
+			func(_, _, z, _ float64) float64 { return z },
+		}[axis]}
 	}
 	known := append([]string{"x", "y", "z", "t", "pi"}, functionNames()...)
+	if slices.Contains(known, n.Value) {
+		return c.fail(n, "%s is a function: write %s(…)", n.Value, n.Value)
+	}
 	return c.fail(n, "unknown name %q%s; the names are %s",
 		n.Value, spelling.Suggest(n.Value, known), strings.Join(known, ", "))
 }
@@ -250,11 +247,12 @@ func (c *compiler) choice(n *ast.ConditionalNode) node {
 }
 
 func (c *compiler) call(at ast.Node, name string, arguments []ast.Node) node {
-	f, known := findFunction(name)
-	if !known {
+	i := slices.Index(functionNames(), name)
+	if i < 0 {
 		return c.fail(at, "unknown function %q%s; the functions are %s", name,
 			spelling.Suggest(name, functionNames()), strings.Join(functionNames(), ", "))
 	}
+	f := functions()[i]
 	if len(arguments) < f.least || len(arguments) > f.most {
 		return c.fail(at, "%s takes %s, not %d", name, f.arguments(), len(arguments))
 	}
@@ -270,5 +268,3 @@ func (c *compiler) call(at ast.Node, name string, arguments []ast.Node) node {
 	}
 	return node{eval: v}
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

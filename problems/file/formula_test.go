@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/expr-lang/expr"
+	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -127,7 +128,7 @@ func TestFormulasAgreeWithTheLanguage(t *testing.T) {
 		f, err := parseFormula(text, scope{dimension: 3})
 		want := other.(float64)
 		if err != nil { // a constant that is not finite
-			require.False(t, finite(want), "%s: %v", text, err)
+			require.False(t, kernel.Finite(want), "%s: %v", text, err)
 			return
 		}
 		got := f.function(0)(at)

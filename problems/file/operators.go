@@ -17,10 +17,12 @@ func (c *compiler) binary(n *ast.BinaryNode) node {
 	case "||", "or":
 		a, b := c.condition(n.Left), c.condition(n.Right)
 		return node{truth: func(x, y, z, t float64) bool { return a(x, y, z, t) || b(x, y, z, t) }}
-	case "<", "<=", ">", ">=", "==", "!=":
-		return c.comparison(n)
 	}
-	arithmetic := operation(n.Operator)
+	if holds := comparisons[n.Operator]; holds != nil {
+		a, b := c.number(n.Left).eval, c.number(n.Right).eval
+		return node{truth: func(x, y, z, t float64) bool { return holds(a(x, y, z, t), b(x, y, z, t)) }}
+	}
+	arithmetic := operations[n.Operator]
 	if arithmetic == nil {
 		return c.fail(n, "formulas have no operator %s", n.Operator)
 	}
@@ -32,44 +34,26 @@ func (c *compiler) binary(n *ast.BinaryNode) node {
 	return node{eval: v}
 }
 
-func (c *compiler) comparison(n *ast.BinaryNode) node {
-	a, b := c.number(n.Left).eval, c.number(n.Right).eval
-	holds := map[string]func(a, b float64) bool{
-		"<":  func(a, b float64) bool { return a < b },
-		"<=": func(a, b float64) bool { return a <= b },
-		">":  func(a, b float64) bool { return a > b },
-		">=": func(a, b float64) bool { return a >= b },
-		"==": func(a, b float64) bool { return a == b },
-		"!=": func(a, b float64) bool { return a != b },
-	}[n.Operator]
-	return node{truth: func(x, y, z, t float64) bool { return holds(a(x, y, z, t), b(x, y, z, t)) }}
+var comparisons = map[string]func(a, b float64) bool{
+	"<":  func(a, b float64) bool { return a < b },
+	"<=": func(a, b float64) bool { return a <= b },
+	">":  func(a, b float64) bool { return a > b },
+	">=": func(a, b float64) bool { return a >= b },
+	"==": func(a, b float64) bool { return a == b },
+	"!=": func(a, b float64) bool { return a != b },
 }
 
-func operation(operator string) func(a, b node) scalar {
-	switch operator {
-	case "+":
-		return add
-	case "-":
-		return subtract
-	case "*":
-		return multiply
-	case "/":
-		return divide
-	case "^", "**":
-		return power
-	}
-	return nil
+var operations = map[string]func(a, b node) scalar{
+	"+": add, "-": subtract, "*": multiply, "/": divide, "^": power, "**": power,
 }
 
 func add(a, b node) scalar {
+	if a.constant {
+		a, b = b, a
+	}
 	f, g := a.eval, b.eval
-	switch {
-	case b.constant:
-		v := b.value
+	if v := b.value; b.constant {
 		return func(x, y, z, t float64) float64 { return f(x, y, z, t) + v }
-	case a.constant:
-		v := a.value
-		return func(x, y, z, t float64) float64 { return v + g(x, y, z, t) }
 	}
 	return func(x, y, z, t float64) float64 { return f(x, y, z, t) + g(x, y, z, t) }
 }
@@ -78,8 +62,7 @@ func subtract(a, b node) scalar {
 	f, g := a.eval, b.eval
 	switch {
 	case b.constant:
-		v := b.value
-		return func(x, y, z, t float64) float64 { return f(x, y, z, t) - v }
+		return add(a, constant(-b.value))
 	case a.constant:
 		v := a.value
 		return func(x, y, z, t float64) float64 { return v - g(x, y, z, t) }
@@ -88,14 +71,12 @@ func subtract(a, b node) scalar {
 }
 
 func multiply(a, b node) scalar {
+	if a.constant {
+		a, b = b, a
+	}
 	f, g := a.eval, b.eval
-	switch {
-	case b.constant:
-		v := b.value
+	if v := b.value; b.constant {
 		return func(x, y, z, t float64) float64 { return f(x, y, z, t) * v }
-	case a.constant:
-		v := a.value
-		return func(x, y, z, t float64) float64 { return v * g(x, y, z, t) }
 	}
 	return func(x, y, z, t float64) float64 { return f(x, y, z, t) * g(x, y, z, t) }
 }
@@ -176,15 +157,6 @@ func (f function) arguments() string {
 		return "1 argument"
 	}
 	return fmt.Sprintf("%d arguments", f.most)
-}
-
-func findFunction(name string) (function, bool) {
-	for _, f := range functions() {
-		if f.name == name {
-			return f, true
-		}
-	}
-	return function{}, false
 }
 
 func functionNames() []string {

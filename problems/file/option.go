@@ -254,8 +254,8 @@ func (r *optionReader) missing(key string) error {
 
 // locate adds file and line to an error of the option's check.
 func (r *optionReader) locate(err error) error {
-	var e *option.InputError
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*option.InputError](err)
+	if !ok {
 		return err
 	}
 	at := r.get(e.Key)

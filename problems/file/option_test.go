@@ -70,7 +70,7 @@ func TestOptionDefaults(t *testing.T) {
 
 // Words of built-ins are marshalled as words.
 func TestBuiltinOptions(t *testing.T) {
-	s, err := Builtin("american-basket", []string{"payoff=call", "basket=max", "correlation=0.5"})
+	s, err := Open(nil, "american-basket", []string{"payoff=call", "basket=max", "correlation=0.5"})
 	require.NoError(t, err)
 	o := s.Option()
 	require.Equal(t, option.Call, o.Payoff)
@@ -89,7 +89,7 @@ func TestBuiltinOptions(t *testing.T) {
 		"correlation=-.6": "correlation: the matrix is not positive definite",
 		"price=0":         "price: 0: it must be positive",
 	} {
-		_, err := Builtin("american-basket", []string{setting})
+		_, err := Open(nil, "american-basket", []string{setting})
 		require.ErrorContains(t, err, want)
 	}
 }

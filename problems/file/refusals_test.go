@@ -19,7 +19,7 @@ import (
 // arrays returns the arrays named in the problem files of the tests.
 func arrays(name string) ([]byte, error) {
 	encode := func(v []float64, shape ...int) []byte {
-		b, err := npy.Encode(shape, v)
+		b, err := binary.Append(npy.Header(shape), binary.LittleEndian, v)
 		if err != nil {
 			panic(err)
 		}

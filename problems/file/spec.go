@@ -45,6 +45,16 @@ type attachment struct {
 	data []byte // bytes of the .npy file
 }
 
+// find returns the bytes of the array of that name.
+func find(arrays []attachment, name string) (data []byte, found bool) {
+	for _, a := range arrays {
+		if a.name == name {
+			return a.data, true
+		}
+	}
+	return nil, false
+}
+
 // Open returns the problem of that name: a problem of the catalog or the path of a problem file. settings of the
 // form "name=value" change parameters of a problem of the catalog. A nil catalog contains the built-in problems.
 func Open(c *problems.Catalog, ref string, settings []string) (*Spec, error) {
@@ -61,15 +71,6 @@ func Open(c *problems.Catalog, ref string, settings []string) (*Spec, error) {
 		return nil, fmt.Errorf("%s: parameters belong to built-in problems; edit the problem file instead", ref)
 	}
 	return Read(ref)
-}
-
-// Builtin returns the Spec of a built-in problem.
-func Builtin(name string, settings []string) (*Spec, error) {
-	b, err := problems.Lookup(name)
-	if err != nil {
-		return nil, err
-	}
-	return configured(b, settings)
 }
 
 func lookup(c *problems.Catalog, name string) (problems.Builtin, error) {
@@ -123,20 +124,17 @@ func Read(path string) (*Spec, error) {
 // an array named in the text.
 func Parse(name string, text []byte, open func(array string) ([]byte, error)) (*Spec, error) {
 	s := &Spec{name: name, text: bytes.Clone(text)}
-	attach := func(array string) ([]byte, error) {
-		for _, a := range s.arrays {
-			if a.name == array {
-				return a.data, nil
-			}
+	var err error
+	s.document, err = parseDocument(name, s.text, func(array string) ([]byte, error) {
+		if data, found := find(s.arrays, array); found {
+			return data, nil
 		}
 		data, err := open(array)
 		if err == nil {
 			s.arrays = append(s.arrays, attachment{array, data})
 		}
 		return data, err
-	}
-	var err error
-	s.document, err = parseDocument(name, s.text, attach)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -203,10 +201,10 @@ func (s *Spec) BuildValid(n []int) (*problem.Problem, error) {
 		return nil, fmt.Errorf("problem %s: %w", s.Name(), err)
 	}
 	p, err := s.Build(grid)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = s.Validate(p)
 	}
-	if err := s.Validate(p); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return p, nil

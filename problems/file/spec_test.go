@@ -312,7 +312,7 @@ func FuzzUnmarshalSpec(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(body(s.Marshal()))
-	b, err := Builtin("membrane", []string{"k=5"})
+	b, err := Open(nil, "membrane", []string{"k=5"})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -340,7 +340,7 @@ func TestTimeSteps(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 16, p.Steps())
 	require.InDelta(t, 4*(math.Exp(0.7)-1.7), p.Boundary(problem.Point{}), 1e-12, "the functions are those at the end")
-	b, err := Builtin("front1d", nil)
+	b, err := Open(nil, "front1d", nil)
 	require.NoError(t, err)
 	q, err := b.BuildValid([]int{31})
 	require.NoError(t, err)

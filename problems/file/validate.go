@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
@@ -48,8 +49,8 @@ func (s *Spec) validate(p *problem.Problem, when string) error {
 		thin = max(16, p.Points()/(largeGrid/4))
 	}
 	err := inspect(p, thin)
-	var v *ValueError
-	if err == nil || !errors.As(err, &v) {
+	v, ok := errors.AsType[*ValueError](err)
+	if !ok {
 		return err
 	}
 	v.Reason += when
@@ -97,8 +98,9 @@ func inspect(p *problem.Problem, thin int) error {
 			worst = &found[i]
 		}
 	}
-	if worst != nil {
-		return worst.excessError()
+	if w := worst; w != nil {
+		w.refuse("obstacle", w.at, "%g is above the boundary data's %g, by %g", w.obstacle, w.datum, w.excess)
+		return w.err
 	}
 	return p.ValidateStatement() // the boundary has been checked
 }
@@ -124,12 +126,7 @@ func (s *inspection) layers(lo, hi int) {
 	}
 	first[s.p.Dimension-1], last[s.p.Dimension-1] = lo, hi-1
 	for a := range s.coordinates {
-		s.coordinates[a] = make([]float64, s.p.N[a]+2)
-		for i := range s.coordinates[a] {
-			at := [3]int{}
-			at[a] = i
-			s.coordinates[a][i] = s.p.At(at[0], at[1], at[2])[a]
-		}
+		s.coordinates[a] = s.p.Coordinates(a, 0, s.p.N[a]+2)
 	}
 	for k := first[2]; k <= last[2]; k++ {
 		for j := first[1]; j <= last[1]; j++ {
@@ -195,13 +192,12 @@ func (s *inspection) point(i, j, k int) {
 			s.value("velocity", q, p.Velocity[a].Of)
 		}
 	}
-	if c := p.Reaction.Value; p.Reaction.Of == nil && c < 0 {
-		s.refuse("reaction", q, "%g is negative", c)
-	}
+	c := p.Reaction.Value
 	if p.Reaction.Of != nil {
-		if c := s.value("reaction", q, p.Reaction.Of); c < 0 {
-			s.refuse("reaction", q, "%g is negative", c)
-		}
+		c = s.value("reaction", q, p.Reaction.Of)
+	}
+	if c < 0 {
+		s.refuse("reaction", q, "%g is negative", c)
 	}
 }
 
@@ -245,11 +241,6 @@ func (s *inspection) boundaryValue(x, y, z, phi, psi float64) {
 	}
 }
 
-func (s *inspection) excessError() error {
-	s.refuse("obstacle", s.at, "%g is above the boundary data's %g, by %g", s.obstacle, s.datum, s.excess)
-	return s.err
-}
-
 // value returns the value of f at q. It passes numbers, because copying a Point is slower.
 func (s *inspection) value(key string, q problem.Point, f problem.Function) float64 {
 	return s.valueAt(key, q[0], q[1], q[2], f)
@@ -257,7 +248,7 @@ func (s *inspection) value(key string, q problem.Point, f problem.Function) floa
 
 func (s *inspection) valueAt(key string, x, y, z float64, f problem.Function) float64 {
 	v := f(problem.Point{x, y, z})
-	if !finite(v) {
+	if !kernel.Finite(v) {
 		s.refuse(key, problem.Point{x, y, z}, "%g is not finite", v)
 	}
 	return v
@@ -272,13 +263,11 @@ func (s *inspection) refuse(key string, q problem.Point, format string, args ...
 
 // pointText returns coordinates as text, such as "(x, y) = (0.5, 1)".
 func (s *inspection) pointText(q problem.Point) string {
-	names, numbers := "x", fmt.Sprintf("%.6g", q[0])
-	for a := 1; a < s.p.Dimension; a++ {
-		names += ", " + "xyz"[a:a+1]
-		numbers += fmt.Sprintf(", %.6g", q[a])
+	switch s.p.Dimension {
+	case 1:
+		return fmt.Sprintf("x = %.6g", q[0])
+	case 2:
+		return fmt.Sprintf("(x, y) = (%.6g, %.6g)", q[0], q[1])
 	}
-	if s.p.Dimension == 1 {
-		return names + " = " + numbers
-	}
-	return "(" + names + ") = (" + numbers + ")"
+	return fmt.Sprintf("(x, y, z) = (%.6g, %.6g, %.6g)", q[0], q[1], q[2])
 }

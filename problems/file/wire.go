@@ -101,10 +101,8 @@ func (r *reader) file() (*Spec, error) {
 		return nil, err
 	}
 	s, err := Parse(name, text, func(array string) ([]byte, error) {
-		for _, a := range arrays {
-			if a.name == array {
-				return a.data, nil
-			}
+		if data, found := find(arrays, array); found {
+			return data, nil
 		}
 		return nil, errors.New("the problem's bytes do not contain the array")
 	})
@@ -123,35 +121,28 @@ type reader struct {
 	malformed bool
 }
 
-func (r *reader) uvarint() uint64 {
+// uvarint decodes a number of at most most.
+func (r *reader) uvarint(most int) int {
 	v, n := binary.Uvarint(r.rest)
-	if n <= 0 {
+	if n <= 0 || v > uint64(most) {
 		r.malformed, r.rest = true, nil
 		return 0
 	}
 	r.rest = r.rest[n:]
-	return v
+	return int(v)
 }
 
 func (r *reader) field() []byte {
-	n := r.uvarint()
-	if n > uint64(len(r.rest)) {
-		r.malformed, r.rest = true, nil
-		return nil
+	n := r.uvarint(len(r.rest))
+	if n > len(r.rest) {
+		r.malformed, n = true, len(r.rest)
 	}
 	f := r.rest[:n:n]
 	r.rest = r.rest[n:]
 	return f
 }
 
-func (r *reader) count() uint64 {
-	n := r.uvarint()
-	if n > maxFields {
-		r.malformed = true
-		return 0
-	}
-	return n
-}
+func (r *reader) count() int { return r.uvarint(maxFields) }
 
 func (r *reader) end() error {
 	if r.malformed || len(r.rest) > 0 {

@@ -91,18 +91,18 @@ func (r *exerciseRay) bracket() (inner, outer int, found bool) {
 	if !r.inside(0) {
 		return 0, 0, false
 	}
-	if r.exercised(0) { // the boundary lies inwards
-		for k := -r.outward; r.inside(k); k -= r.outward {
-			if !r.exercised(k) {
-				return k, k + r.outward, true
-			}
-		}
-		return 0, 0, false
+	exercised, step := r.exercised(0), r.outward
+	if exercised { // the boundary lies inwards
+		step = -step
 	}
-	for k := r.outward; r.inside(k); k += r.outward {
-		if r.exercised(k) {
-			return k - r.outward, k, true
+	for k := step; r.inside(k); k += step {
+		if r.exercised(k) == exercised {
+			continue
 		}
+		if exercised {
+			return k, k - step, true
+		}
+		return k - step, k, true
 	}
 	return 0, 0, false
 }

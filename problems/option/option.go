@@ -11,7 +11,10 @@
 // operator is an M-matrix (ADR 36). The value of a perpetual option does not depend on τ.
 package option
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Payoff is the kind of payoff on exercise, for a basket's value B and the strike K.
 type Payoff int
@@ -69,17 +72,9 @@ type Option struct {
 	// weights.
 	Weights []float64
 	// Width is the width of the domain on either side of today's prices in standard deviations √T of y, for a
-	// perpetual option in units of √(1/r). 0 selects DefaultWidth.
+	// perpetual option in units of √(1/r). 0 selects 5, or 1 for a perpetual
+	// option with a closed form.
 	Width float64
-}
-
-// DefaultWidth returns the default width of the domain. The boundary data there affect the price with a
-// probability of about 1e-6. Boundary data of options with a closed form are exact.
-func (o *Option) DefaultWidth() float64 {
-	if o.Perpetual && o.isLognormal() {
-		return 1
-	}
-	return 5
 }
 
 // isLognormal reports whether the basket has the distribution of a single lognormal asset.
@@ -119,4 +114,39 @@ func (o *Option) String() string {
 		on = fmt.Sprintf("the %s of %d assets", baskets[o.Basket], d)
 	}
 	return fmt.Sprintf("%s %s on %s, strike %g, interest %g, %s", style, o.Payoff, on, o.Strike, o.Rate, when)
+}
+
+// narrowWidth is the width in standard deviations below which the boundary data affect the price noticeably.
+const narrowWidth = 3
+
+// Warnings returns properties of the contract that may reduce the accuracy of the price.
+func (o *Option) Warnings() []string {
+	var out []string
+	if o.hasRidge() {
+		out = append(out, fmt.Sprintf("the payoff of a %s on the %s has a ridge where it is exercised: "+
+			"the error is of first order in the spacing there; compare two grids", o.Payoff, o.Basket))
+	}
+	switch {
+	case o.Perpetual && !o.isLognormal():
+		out = append(out, fmt.Sprintf("a perpetual option on this basket has no closed form for the boundary data: "+
+			"their error affects the price, less with a larger width (now %g); compare two widths", o.width()))
+	case !o.Perpetual && o.width() < narrowWidth:
+		out = append(out, fmt.Sprintf("width %g: the boundary is less than %d standard deviations away, "+
+			"which affects the price; 5 is enough", o.width(), narrowWidth))
+	}
+	return out
+}
+
+// hasRidge reports whether the payoff has a ridge where it is exercised.
+func (o *Option) hasRidge() bool {
+	return len(o.Assets) > 1 && (o.Payoff == Put && o.Basket == Maximum || o.Payoff == Call && o.Basket == Minimum)
+}
+
+// width returns Width or its default. The boundary data there affect the price with a probability of about 1e-6.
+// Boundary data of options with a closed form are exact.
+func (o *Option) width() float64 {
+	if o.Width == 0 && o.Perpetual && o.isLognormal() {
+		return 1
+	}
+	return cmp.Or(o.Width, 5)
 }

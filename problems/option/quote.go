@@ -26,10 +26,9 @@ func (o *Option) Quote(p *problem.Problem, u []float64) (Quote, error) {
 	if err != nil {
 		return Quote{}, err
 	}
-	at := problem.Point{}
 	q := Quote{Price: g.value(g.center)}
-	q.Exercise = q.Price <= p.Obstacle(at) && q.Price > 0
-	slope, curve := f.returns(g.slopes(), g.curves())
+	q.Exercise = q.Price <= p.Obstacle(problem.Point{}) && q.Price > 0
+	slope, curve := f.returns(g.derivatives())
 	q.Delta, q.Gamma = make([]float64, f.d), make([][]float64, f.d)
 	for i := range f.d {
 		q.Delta[i] = slope[i] / f.spot[i]
@@ -109,16 +108,10 @@ func (g *samples) value(idx [3]int) float64 {
 	return g.u[idx[0]-1+n[0]*(idx[1]-1+n[1]*(idx[2]-1))]
 }
 
-func (g *samples) slopes() (s vector) {
+// derivatives returns the first and second derivatives at the center.
+func (g *samples) derivatives() (s vector, c matrix) {
 	for a := range g.p.Dimension {
-		s[a] = g.along(a, g.first[a], g.center)
-	}
-	return s
-}
-
-func (g *samples) curves() (c matrix) {
-	for a := range g.p.Dimension {
-		c[a][a] = g.along(a, g.second[a], g.center)
+		s[a], c[a][a] = g.along(a, g.first[a], g.center), g.along(a, g.second[a], g.center)
 		for b := range a {
 			sum := 0.0
 			for i, w := range g.first[b] {
@@ -129,7 +122,7 @@ func (g *samples) curves() (c matrix) {
 			c[a][b], c[b][a] = sum, sum
 		}
 	}
-	return c
+	return s, c
 }
 
 // along returns a weighted sum of values along an axis, centred at idx.

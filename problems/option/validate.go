@@ -1,6 +1,7 @@
 package option
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -43,7 +44,7 @@ func (o *Option) Check() error {
 		return refuse("payoff", "it must be put or call")
 	case o.Basket < Minimum || o.Basket > Geometric:
 		return refuse("basket", "it must be min, max, arithmetic or geometric")
-	case !(o.Strike > 0) || math.IsInf(o.Strike, 1):
+	case !positive(o.Strike):
 		return refuse("strike", "%g: it must be positive and finite", o.Strike)
 	case !(o.Rate >= 0) || math.IsInf(o.Rate, 1):
 		return refuse("rate", "%g: it must be finite and not negative: below 0 the operator is not an M-matrix", o.Rate)
@@ -55,10 +56,7 @@ func (o *Option) Check() error {
 			return err
 		}
 	}
-	if err := o.checkTime(); err != nil {
-		return err
-	}
-	if err := o.checkWeights(); err != nil {
+	if err := cmp.Or(o.checkTime(), o.checkWeights()); err != nil {
 		return err
 	}
 	f, err := newFrame(o)
@@ -68,19 +66,20 @@ func (o *Option) Check() error {
 	return o.checkReach(f)
 }
 
+// positive reports whether v is positive and finite.
+func positive(v float64) bool { return v > 0 && !math.IsInf(v, 1) }
+
 const (
 	minWidth = 1
 	maxWidth = 100
 )
 
 func (a Asset) check(i int) error {
-	bad := func(field, format string, args ...any) error {
-		return refuseItem("assets", i, field, format, args...)
-	}
+	bad := func(field, format string, v float64) error { return refuseItem("assets", i, field, format, v) }
 	switch {
-	case !(a.Price > 0) || math.IsInf(a.Price, 1):
+	case !positive(a.Price):
 		return bad("price", "%g: it must be positive and finite", a.Price)
-	case !(a.Volatility > 0) || math.IsInf(a.Volatility, 1):
+	case !positive(a.Volatility):
 		return bad("volatility", "%g: it must be positive and finite", a.Volatility)
 	case math.IsNaN(a.Dividend) || math.IsInf(a.Dividend, 0):
 		return bad("dividend", "%g: it must be finite", a.Dividend)
@@ -90,7 +89,7 @@ func (a Asset) check(i int) error {
 
 func (o *Option) checkTime() error {
 	switch {
-	case !o.Perpetual && (!(o.Maturity > 0) || math.IsInf(o.Maturity, 1)):
+	case !o.Perpetual && !positive(o.Maturity):
 		return refuse("maturity", "%g: it must be positive and finite; an option that never expires is perpetual",
 			o.Maturity)
 	case !o.Perpetual && (o.Steps < 1 || o.Steps > problem.MaxSteps):
@@ -119,7 +118,7 @@ func (o *Option) checkWeights() error {
 	}
 	sum := 0.0
 	for i, w := range o.Weights {
-		if !(w > 0) || math.IsInf(w, 1) {
+		if !positive(w) {
 			return refuseItem("weights", i, "", "%g: it must be positive and finite", w)
 		}
 		sum += w
@@ -139,7 +138,7 @@ func (o *Option) checkReach(f *frame) error {
 		}
 	}
 	w := o.halfWidth(f)
-	if !(w > 0) || math.IsInf(w, 1) {
+	if !positive(w) {
 		return refuse("maturity", "the domain would be %g standard units wide", w)
 	}
 	for i := range f.d {

@@ -1,8 +1,8 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +21,8 @@ func (e *Error) Error() string {
 	}
 	return e.Key + ": " + e.Reason
 }
+
+func errorf(key, format string, args ...any) *Error { return &Error{key, fmt.Sprintf(format, args...)} }
 
 // Bounds of a description. They are far beyond any machine, and keep sums of times within a Duration
 // and sums of bytes within an int.
@@ -43,7 +45,7 @@ const (
 // the number of machines.
 func (d *Description) Check() error {
 	if !nameable(d.Name) {
-		return &Error{"name", fmt.Sprintf("%q: %s", d.Name, aName)}
+		return errorf("name", "%q: %s", d.Name, aName)
 	}
 	if err := d.checkNames(); err != nil {
 		return err
@@ -76,32 +78,25 @@ func (d *Description) Check() error {
 
 // checkNames requires at least one class, network and site, and unique names.
 func (d *Description) checkNames() error {
-	var classes, networks, sites []string
-	for _, c := range d.Classes {
-		classes = append(classes, c.Name)
-	}
-	for _, n := range d.Networks {
-		networks = append(networks, n.Name)
-	}
-	for _, s := range d.Sites {
-		sites = append(sites, s.Name)
-	}
 	for _, of := range []struct {
 		key, one string
 		names    []string
-	}{{"machines", "class of machines", classes}, {"networks", "network", networks}, {"sites", "site", sites}} {
+	}{
+		{"machines", "class of machines", d.classNames()}, {"networks", "network", d.networkNames()},
+		{"sites", "site", d.siteNames()},
+	} {
 		if len(of.names) == 0 {
-			return &Error{of.key, fmt.Sprintf("there is none; a cluster has one %s at least", of.one)}
+			return errorf(of.key, "there is none; a cluster has one %s at least", of.one)
 		}
 		if len(of.names) > maxSites {
-			return &Error{of.key, fmt.Sprintf("there are %d of them; there may be %d at most", len(of.names), maxSites)}
+			return errorf(of.key, "there are %d of them; there may be %d at most", len(of.names), maxSites)
 		}
 		for i, n := range of.names {
 			if !nameable(n) {
-				return &Error{of.key, fmt.Sprintf("%q is no name for a %s: %s", n, of.one, aName)}
+				return errorf(of.key, "%q is no name for a %s: %s", n, of.one, aName)
 			}
 			if slices.Contains(of.names[:i], n) {
-				return &Error{of.key + "." + n, fmt.Sprintf("there are two of that name; every %s has one of its own", of.one)}
+				return errorf(of.key+"."+n, "there are two of that name; every %s has one of its own", of.one)
 			}
 		}
 	}
@@ -111,81 +106,63 @@ func (d *Description) checkNames() error {
 func (c *Class) check(key string) error {
 	switch {
 	case c.Cores < 1 || c.Cores > maxCores:
-		return &Error{key + ".cores", fmt.Sprintf("%d: there should be 1 to %d", c.Cores, maxCores)}
-	case !within(c.Relaxation, 0, maxRate) || c.Relaxation < 1:
-		return &Error{key + ".relaxation", fmt.Sprintf("%g point/s: there should be 1 to %g", c.Relaxation, maxRate)}
+		return errorf(key+".cores", "%d: there should be 1 to %d", c.Cores, maxCores)
+	case !within(c.Relaxation, 1, maxRate):
+		return errorf(key+".relaxation", "%g point/s: there should be 1 to %g", c.Relaxation, maxRate)
 	case !within(c.Jitter, 0, 1):
-		return &Error{key + ".jitter", fmt.Sprintf("%g %%: there should be 0 to 100 %%", 100*c.Jitter)}
+		return errorf(key+".jitter", "%g %%: there should be 0 to 100 %%", 100*c.Jitter)
 	case c.Slow != 0 && !within(c.Slow, 1, maxSlow):
-		return &Error{key + ".slow",
-			fmt.Sprintf("%g: there should be a factor of 1 to %g; faster machines are a class of their own", c.Slow, maxSlow)}
+		return errorf(key+".slow", "%g: there should be a factor of 1 to %g; faster machines are a class of their own",
+			c.Slow, maxSlow)
 	case !within(c.Crowding, 0, maxCrowding):
-		return &Error{key + ".crowding", fmt.Sprintf("%g %%: there should be 0 to %g %%", 100*c.Crowding, 100*maxCrowding)}
+		return errorf(key+".crowding", "%g %%: there should be 0 to %g %%", 100*c.Crowding, 100*maxCrowding)
 	case !within(c.Straggle.PerSecond, 0, 1e6):
-		return &Error{key + ".straggle.rate", fmt.Sprintf("%g /s: there should be 0 to 10⁶ /s", c.Straggle.PerSecond)}
+		return errorf(key+".straggle.rate", "%g /s: there should be 0 to 10⁶ /s", c.Straggle.PerSecond)
 	case (c.Straggle.PerSecond == 0) != (c.Straggle.For == 0):
 		return &Error{key + ".straggle", "a pause has both a rate and a length (for) above 0"}
 	}
-	if err := c.Send.check(key + ".send"); err != nil {
-		return err
-	}
-	if err := c.Receive.check(key + ".receive"); err != nil {
-		return err
-	}
-	for _, p := range []struct {
-		key string
-		d   time.Duration
-	}{{"straggle.for", c.Straggle.For}, {"part", c.Part}, {"wake.after", c.Wake.After}, {"wake.takes", c.Wake.Takes}} {
-		if err := pause(key+"."+p.key, p.d); err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(c.Send.check(key+".send"), c.Receive.check(key+".receive"),
+		pause(key+".straggle.for", c.Straggle.For), pause(key+".part", c.Part),
+		pause(key+".wake.after", c.Wake.After), pause(key+".wake.takes", c.Wake.Takes))
 }
 
 func (c *Cost) check(key string) error {
-	if err := pause(key+".message", c.Message); err != nil {
-		return err
+	err := cmp.Or(pause(key+".message", c.Message), pause(key+".segment", c.Segment))
+	if err == nil && !within(c.Byte, 0, maxByteTime) {
+		return errorf(key+".byte", "%g ns: there should be 0 to 1 s", c.Byte)
 	}
-	if err := pause(key+".segment", c.Segment); err != nil {
-		return err
-	}
-	if !within(c.Byte, 0, maxByteTime) {
-		return &Error{key + ".byte", fmt.Sprintf("%g ns: there should be 0 to 1 s", c.Byte)}
-	}
-	return nil
+	return err
 }
 
 func (d *Description) checkEvent(e *Event, key string) error {
-	kinds := 0
-	for _, set := range []bool{e.Slow != 0, e.Lost, e.Cut != [2]string{}} {
+	kinds, cut := 0, e.Cut != [2]string{}
+	for _, set := range []bool{e.Slow != 0, e.Lost, cut} {
 		if set {
 			kinds++
 		}
 	}
-	cut := e.Cut != [2]string{}
 	switch {
 	case kinds != 1:
 		return &Error{key, "there should be one of slow, lost and cut"}
 	case e.At < 0 || e.At > maxInstant:
-		return &Error{key + ".at", fmt.Sprintf("%v: there should be a time of 0 to 1000 days", e.At)}
+		return errorf(key+".at", "%v: there should be a time of 0 to 1000 days", e.At)
 	case e.Until != 0 && e.Until <= e.At || e.Until > maxInstant:
-		return &Error{key + ".until", fmt.Sprintf("%v: it should come after at, %v; leave the key out "+
-			"if the event lasts to the end", e.Until, e.At)}
+		return errorf(key+".until", "%v: it should come after at, %v; leave the key out if the event lasts to the end",
+			e.Until, e.At)
 	case e.Lost && e.Until != 0:
 		return &Error{key + ".until", "a machine that is lost does not come back: leave the key out"}
 	case e.Slow != 0 && !within(e.Slow, 1, maxSlow):
-		return &Error{key + ".slow", fmt.Sprintf("%g: there should be a factor of 1 to %g", e.Slow, maxSlow)}
+		return errorf(key+".slow", "%g: there should be a factor of 1 to %g", e.Slow, maxSlow)
 	case !cut && (e.Rank < 0 || e.Rank >= MaxMachines):
-		return &Error{key + ".rank", fmt.Sprintf("%d: ranks are 0 to %d", e.Rank, MaxMachines-1)}
+		return errorf(key+".rank", "%d: ranks are 0 to %d", e.Rank, MaxMachines-1)
 	case cut && e.Rank != 0:
 		return &Error{key + ".rank", "a cut is between sites, not of a machine: leave the key out"}
 	case cut && e.Cut[0] == e.Cut[1]:
-		return &Error{key + ".cut", fmt.Sprintf("%q twice: name two sites, or one whose network is cut in halves", e.Cut[0])}
+		return errorf(key+".cut", "%q twice: name two sites, or one whose network is cut in halves", e.Cut[0])
 	}
 	for i, name := range e.Cut {
 		if cut && (i == 0 || name != "") && d.site(name) < 0 {
-			return &Error{key + ".cut", fmt.Sprintf("%q: there is no such site; there are %s", name, d.siteNames())}
+			return unknown(key+".cut", name, "site", d.siteNames())
 		}
 	}
 	return nil
@@ -199,23 +176,43 @@ func nameable(s string) bool {
 		strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
 
-func within(v, low, high float64) bool { return v >= low && v <= high && !math.IsNaN(v) }
+func within(v, low, high float64) bool { return v >= low && v <= high }
 
 func pause(key string, d time.Duration) error {
 	if d < 0 || d > maxPause {
-		return &Error{key, fmt.Sprintf("%v: there should be 0 to %v", d, maxPause)}
+		return errorf(key, "%v: there should be 0 to %v", d, maxPause)
 	}
 	return nil
 }
 
-func names[T any](of []T, name func(T) string) string {
-	var out []string
+func names[T any](of []T, name func(T) string) (out []string) {
 	for _, v := range of {
 		out = append(out, name(v))
 	}
-	return strings.Join(out, ", ")
+	return out
 }
 
-func (d *Description) siteNames() string {
+func (d *Description) classNames() []string {
+	return names(d.Classes, func(c Class) string { return c.Name })
+}
+
+func (d *Description) networkNames() []string {
+	return names(d.Networks, func(n Network) string { return n.Name })
+}
+
+func (d *Description) siteNames() []string {
 	return names(d.Sites, func(s Site) string { return s.Name })
+}
+
+// unknown reports a name that is none of those that there are.
+func unknown(key, name, one string, known []string) *Error {
+	return errorf(key, "%q: there is no such %s; there are %s", name, one, strings.Join(known, ", "))
+}
+
+// rate checks bytes per second.
+func rate(key string, v float64) error {
+	if !within(v, 1, maxRate) {
+		return errorf(key, "%g B/s: there should be 1 B/s to %g B/s", v, maxRate)
+	}
+	return nil
 }

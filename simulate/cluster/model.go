@@ -27,9 +27,6 @@ type Host struct {
 
 // WANOf returns the index in WAN of the link between two sites; -1 within one site.
 func (m *Model) WANOf(a, b int) int {
-	if a == b {
-		return -1
-	}
 	return m.wan[a][b]
 }
 
@@ -41,12 +38,11 @@ const MaxMachines = 1 << 20
 // The error is an *Error. The Description must have passed Check.
 func (d *Description) Model(machines int) (*Model, error) {
 	if machines < 1 || machines > MaxMachines {
-		return nil, &Error{"", fmt.Sprintf("%d machines: there should be 1 to %d", machines, MaxMachines)}
+		return nil, errorf("", "%d machines: there should be 1 to %d", machines, MaxMachines)
 	}
 	if most, open := d.Most(); !open && machines > most {
-		return nil, &Error{"sites",
-			fmt.Sprintf("%d machines are asked for, and the description has %d; leave out the count of a group to have as "+
-				"many as are asked for", machines, most)}
+		return nil, errorf("sites", "%d machines are asked for, and the description has %d; "+
+			"leave out the count of a group to have as many as are asked for", machines, most)
 	}
 	m := &Model{Name: d.Name, Networks: slices.Clone(d.Networks), WAN: slices.Clone(d.WAN), Events: slices.Clone(d.Events)}
 	slices.SortStableFunc(m.Events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
@@ -56,9 +52,9 @@ func (d *Description) Model(machines int) (*Model, error) {
 	for s := range d.Sites {
 		site := &d.Sites[s]
 		m.Sites = append(m.Sites, site.Name)
-		network := slices.IndexFunc(d.Networks, func(n Network) bool { return n.Name == site.Network })
+		network := d.network(site.Network)
 		for g, group := range site.Machines {
-			host := Host{Class: *d.class(group.Class), Site: s, Network: network}
+			host := Host{Class: d.Classes[d.class(group.Class)], Site: s, Network: network}
 			if group.OneMachine {
 				shared++
 				host.Machine = shared
@@ -77,8 +73,8 @@ func (d *Description) Model(machines int) (*Model, error) {
 	}
 	for i, e := range d.Events {
 		if e.Cut == [2]string{} && e.Rank >= machines {
-			return nil, &Error{fmt.Sprintf("events[%d].rank", i), fmt.Sprintf("%d: the ranks of %d machines are 0 to %d", e.Rank,
-				machines, machines-1)}
+			return nil, errorf(fmt.Sprintf("events[%d].rank", i), "%d: the ranks of %d machines are 0 to %d",
+				e.Rank, machines, machines-1)
 		}
 	}
 	return m, nil
@@ -122,12 +118,13 @@ func (d *Description) share(machines int) [][]int {
 	return counts
 }
 
-func (d *Description) class(name string) *Class {
-	return &d.Classes[slices.IndexFunc(d.Classes, func(c Class) bool { return c.Name == name })]
+// class returns the index of a class; −1: there is none of that name.
+func (d *Description) class(name string) int {
+	return slices.IndexFunc(d.Classes, func(c Class) bool { return c.Name == name })
 }
 
-func (d *Description) network(name string) *Network {
-	return &d.Networks[slices.IndexFunc(d.Networks, func(n Network) bool { return n.Name == name })]
+func (d *Description) network(name string) int {
+	return slices.IndexFunc(d.Networks, func(n Network) bool { return n.Name == name })
 }
 
 func (d *Description) site(name string) int {
@@ -138,7 +135,6 @@ func (d *Description) site(name string) int {
 func (d *Description) line(a, b int) int {
 	x, y := d.Sites[a].Name, d.Sites[b].Name
 	return slices.IndexFunc(d.WAN, func(w WANLink) bool {
-		return w.Between == [2]string{x, y} || w.Between == [2]string{y,
-			x}
+		return w.Between == [2]string{x, y} || w.Between == [2]string{y, x}
 	})
 }

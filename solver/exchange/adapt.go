@@ -2,20 +2,11 @@ package exchange
 
 import "time"
 
-// beginAdapt begins to change the mode of the halo sessions that are asynchronous by the scheme.
-// All are changed at once, since neighbours ask for their changes in different orders.
-func (x *Exchange) beginAdapt(now time.Duration) {
-	for _, n := range x.neighbours {
-		n.adaptAsked = false
-	}
-	x.adapting = now
-	x.pending = operation{kind: adaptation}
-}
-
 // Adapting reports whether the operation in progress is a change of mode.
 func (x *Exchange) Adapting() bool { return x.pending.kind == adaptation }
 
-// adapt reports whether both ends of all these sessions have changed.
+// adapt reports whether both ends of all halo sessions that are asynchronous by the scheme have changed their
+// mode. All are changed at once, because neighbours request their changes in different orders.
 func (x *Exchange) adapt(now time.Duration, asynchronous bool) (bool, error) {
 	done := true
 	for _, n := range x.neighbours {
@@ -43,12 +34,13 @@ func (x *Exchange) adapt(now time.Duration, asynchronous bool) (bool, error) {
 	return done, nil
 }
 
+// adapt requests the mode once for the halo session, and reports whether both ends have changed.
 func (n *Neighbour) adapt(asynchronous bool) (bool, error) {
-	if !n.adaptAsked {
+	if !n.adaptRequested {
 		if err := n.Halo.Adapt(mode(asynchronous)); err != nil {
 			return false, err
 		}
-		n.adaptAsked = true
+		n.adaptRequested = true
 	}
 	return n.Halo.Adapted()
 }

@@ -1,15 +1,14 @@
-// Package exchange connects the operations of a peer with the sessions to its
-// neighbours. It is a pure state machine: time is an argument, no call blocks, and there is
-// no goroutine, clock or lock. Package runner drives it in real time over sockets, the
-// simulator in virtual time over p2psap.Node, so both run the same exchange.
+// Package exchange connects the operations of a peer with the sessions to its neighbours. It is a pure state machine:
+// time is an argument, no call blocks, and there is no goroutine, clock or lock. Package runner drives it in real
+// time over sockets, the simulator in virtual time over p2psap.Node, so both run the same exchange.
 //
 // With each neighbour there are two sessions: "halo/3-4", in the mode of the scheme of
 // iteration, and "agree/3-4", which is always synchronous. The shell
 //
 //  1. calls New, opens the sessions that Neighbour.Options describes, and calls Start;
-//  2. calls Next again and again, and does what the Action says;
-//  3. calls Poll where it wants messages to be received between two parts of a sweep;
-//  4. calls Age from time to time, which fails once a neighbour has left without a verdict.
+//  2. calls Next repeatedly and carries out the Action that it returns;
+//  3. calls Poll to receive messages between two parts of a sweep;
+//  4. calls Age periodically, which returns an error once a neighbour has closed its sessions without a verdict.
 package exchange
 
 import (
@@ -23,12 +22,10 @@ import (
 
 // Session is one end of a session with a neighbour. No method blocks.
 type Session interface {
-	// Receive copies the oldest message of slot.Tag, or in asynchronous mode the newest value.
-	// Arrival.Fresh reports whether there was one. waits reports that the peer can do nothing
-	// before a message arrives.
+	// Receive copies the oldest message of slot.Tag, or in asynchronous mode the newest value. Arrival.Fresh reports
+	// whether there was one. waits reports that the peer can do nothing before a message arrives.
 	Receive(slot *p2psap.Slot, waits bool) (p2psap.Arrival, error)
-	// Unread reports whether messages are left that Receive would return now. It may return
-	// false where Config.Pump looks at every session anyway.
+	// Unread reports whether Receive would return a message now. It may return false if Config.Pump calls TouchAll.
 	Unread() bool
 	// Post offers the slot's memory for the next message of its tag. The session may write
 	// there until a Receive with this slot returns the message.
@@ -37,8 +34,7 @@ type Session interface {
 	Send(tag p2psap.Tag, label p2psap.Label, data []byte) (p2psap.Transfer, error)
 	// Accepted reports whether the receiver has stored the transfer.
 	Accepted(t p2psap.Transfer) (bool, error)
-	// Adapt asks for a mode of communication, and Adapted reports whether the session has
-	// changed to it at both ends.
+	// Adapt asks for a mode of communication, and Adapted reports whether the session has changed to it at both ends.
 	Adapt(mode microproto.Mode) error
 	Adapted() (bool, error)
 }
@@ -77,13 +73,12 @@ type Config struct {
 	// Late, if not nil, sends the faces of a sweep only after the whole block has been relaxed.
 	// It returns the points of the block.
 	Late func() int
-	// Memory lends the buffers of faces. nil: every face has two buffers from Allocate, for
-	// the whole run; only then can Repeat send them again.
+	// Memory lends the buffers of faces. If it is nil, every face has two buffers from Allocate for the whole
+	// run. Repeat sends faces again only then.
 	Memory Memory
 	// Allocate returns n bytes for the whole run; nil: make.
 	Allocate func(n int) []byte
-	// OneSlot receives all faces of a synchronous neighbour into the same memory, for peers that
-	// copy a face in Halo.
+	// OneSlot receives all faces of a synchronous neighbour into the same memory, for peers that copy a face in Halo.
 	OneSlot bool
 	// Pump, if not nil, is called at the beginning of every Poll. It calls TouchAll unless the
 	// shell reports arrivals by Touch.
@@ -104,7 +99,7 @@ const (
 	Done                 // the peer has finished
 )
 
-// Action is what the shell has to do. Op is valid until the next call of Next.
+// Action is what the shell must do. Op is valid until the next call of Next.
 type Action struct {
 	Kind  Kind
 	Op    *iterate.Op
@@ -112,17 +107,17 @@ type Action struct {
 	Until time.Duration
 }
 
-// Exchange carries the operations of one peer to its sessions. It is for one goroutine.
+// Exchange carries the operations of one peer to its sessions. One goroutine uses it.
 type Exchange struct {
 	config     Config
 	peer       Peer
-	expects    Expecter // nil: the peer is none
+	expects    Expecter // nil if the peer is not an Expecter
 	neighbours []*Neighbour
 	byRank     map[iterate.Rank]*Neighbour
 	op         iterate.Op // the operation that is being carried out
 	pending    operation  // what is left of it
 	late       []lateFace
-	left       int  // with Config.Late: points of the sweep in progress that have not been relaxed
+	pointsLeft int  // with Config.Late: points of the sweep in progress that have not been relaxed
 	waiting    bool // the newest Action was Wait
 	news       bool // some session was touched
 	closed     bool // some neighbour has closed a session
@@ -135,6 +130,9 @@ type Exchange struct {
 // New returns the exchange of a peer with the neighbours of its links.
 func New(c Config) *Exchange {
 	x := &Exchange{config: c, peer: c.Peer, byRank: map[iterate.Rank]*Neighbour{}}
+	if c.Allocate == nil {
+		x.config.Allocate = func(n int) []byte { return make([]byte, n) }
+	}
 	x.expects, _ = c.Peer.(Expecter)
 	for _, l := range c.Peer.Links() {
 		n := x.newNeighbour(l, len(x.neighbours))
@@ -151,16 +149,15 @@ func (x *Exchange) Neighbours() []*Neighbour { return x.neighbours }
 // steps, and how long the peer waited for that.
 func (x *Exchange) Changes() (n int, took time.Duration) { return x.changes, x.changing }
 
-// Start tells that all sessions are open.
+// Start begins the exchange once all sessions are open.
 func (x *Exchange) Start() {
 	for _, n := range x.neighbours {
 		x.post(n)
 	}
 }
 
-// Next does one operation of the peer, or continues one that could not end, and returns what
-// the shell has to do. now is the time since the start of the run. The exchange cannot be used
-// after an error.
+// Next carries out one operation of the peer, or continues one that is incomplete, and returns what the shell must
+// do. now is the time since the start of the run. The exchange cannot be used after an error.
 func (x *Exchange) Next(now time.Duration) (Action, error) {
 	switch {
 	case x.waiting:
@@ -169,7 +166,7 @@ func (x *Exchange) Next(now time.Duration) (Action, error) {
 		return Action{}, err
 	case x.pending.kind != none:
 		return x.proceed(now)
-	case len(x.late) > 0 && x.left <= 0:
+	case len(x.late) > 0 && x.pointsLeft <= 0:
 		x.op, x.pending = x.late[0].op, x.late[0].operation
 		x.late = append(x.late[:0], x.late[1:]...)
 		return x.charge(), nil
@@ -183,10 +180,10 @@ func (x *Exchange) begin(now time.Duration) (Action, error) {
 	switch op := &x.op; op.Kind {
 	case iterate.OpRelax:
 		if x.config.Late != nil {
-			if x.left <= 0 {
-				x.left = x.config.Late()
+			if x.pointsLeft <= 0 {
+				x.pointsLeft = x.config.Late()
 			}
-			x.left -= op.Points
+			x.pointsLeft -= op.Points
 		}
 		return Action{Kind: Relax, Op: op}, nil
 	case iterate.OpSend:
@@ -201,7 +198,10 @@ func (x *Exchange) begin(now time.Duration) (Action, error) {
 		x.waiting = true
 		return Action{Kind: Wait, Until: op.Until}, nil
 	case iterate.OpAdapt:
-		x.beginAdapt(now)
+		for _, n := range x.neighbours {
+			n.adaptRequested = false
+		}
+		x.adapting, x.pending = now, operation{kind: adaptation}
 		return Action{}, nil
 	case iterate.OpStep:
 		return Action{Kind: Step, Op: op}, nil
@@ -210,7 +210,7 @@ func (x *Exchange) begin(now time.Duration) (Action, error) {
 	case iterate.OpDone:
 		return Action{Kind: Done}, nil
 	default:
-		return Action{}, fmt.Errorf("exchange: the peer asks for operation %d, which is not known", op.Kind)
+		return Action{}, fmt.Errorf("exchange: the peer returned an unknown operation %d", op.Kind)
 	}
 }
 
@@ -229,7 +229,7 @@ func (x *Exchange) proceed(now time.Duration) (Action, error) {
 	return Action{}, err
 }
 
-// resume does what can be done of the operation in progress, and reports whether it has ended.
+// resume continues the operation in progress without waiting, and reports whether it has ended.
 func (x *Exchange) resume(now time.Duration) (bool, error) {
 	switch o := &x.pending; o.kind {
 	case face:

@@ -13,7 +13,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-// script is a peer that asks for given operations.
+// script is a peer that returns given operations.
 type script struct {
 	links  []iterate.Link
 	ops    []iterate.Op
@@ -91,7 +91,8 @@ func (l *line) Receive(slot *p2psap.Slot, _ bool) (p2psap.Arrival, error) {
 	for i, m := range l.queue {
 		if m.tag == slot.Tag {
 			l.queue = append(l.queue[:i:i], l.queue[i+1:]...)
-			return p2psap.Arrival{Label: m.label, Length: copy(slot.Data, m.data), Fresh: true, Complete: !m.incomplete}, nil
+			return p2psap.Arrival{Label: m.label, Length: copy(slot.Data, m.data), Fresh: true,
+				Complete: !m.incomplete}, nil
 		}
 	}
 	return p2psap.Arrival{}, l.closed
@@ -215,8 +216,8 @@ func TestAgreementWaitsForRoom(t *testing.T) {
 	require.Equal(t, []string{"0 5 [9]"}, r.agree[0].sent)
 }
 
-// One message of each tag is received at a time, agreement messages until there are none, and
-// a session with more messages is looked at again.
+// One message of each tag is received at a time, and all agreement messages. A session with more messages is polled
+// again.
 func TestPoll(t *testing.T) {
 	r := newRig(t, false, nil)
 	news, err := r.Poll(0)
@@ -248,7 +249,8 @@ func TestPoll(t *testing.T) {
 // A wait ends when messages have been received, by the exchange itself or by Poll.
 func TestWait(t *testing.T) {
 	r := newRig(t, false, nil)
-	r.peer.ops = []iterate.Op{{Kind: iterate.OpWait, Until: 5}, {Kind: iterate.OpWait, Until: 6}, {Kind: iterate.OpDone}}
+	r.peer.ops = []iterate.Op{{Kind: iterate.OpWait, Until: 5}, {Kind: iterate.OpWait, Until: 6},
+		{Kind: iterate.OpDone}}
 	require.EqualValues(t, 5, r.until(Wait).Until)
 	r.agree[0].queue = []message{{data: "x"}}
 	require.True(t, r.poll())
@@ -258,8 +260,8 @@ func TestWait(t *testing.T) {
 	r.until(Done)
 }
 
-// What a neighbour sent before it closed its sessions is received. It is not sent anything more,
-// and if no verdict comes the run fails.
+// Messages that a neighbour sent before it closed its sessions are received. Nothing more is sent to it, and the run
+// fails without a verdict.
 func TestNeighbourLeaves(t *testing.T) {
 	r := newRig(t, false, nil)
 	next, err := r.Age(time.Hour, time.Second)
@@ -289,7 +291,7 @@ func TestLostNeighbour(t *testing.T) {
 	require.ErrorContains(t, err, "lost rank 4")
 }
 
-// Faces that may have been lost are sent again, the newest of each neighbour.
+// The newest face of each neighbour, which may have been lost, is sent again.
 func TestRepeat(t *testing.T) {
 	r := newRig(t, true, nil)
 	r.peer.ops = []iterate.Op{send(1, 1), send(1, 2)}
@@ -304,7 +306,7 @@ func TestRepeat(t *testing.T) {
 	require.Empty(t, r.halos[1].sent)
 }
 
-// Late faces are packed when the peer asks for that, and sent at the end of the sweep.
+// With Config.Late faces are packed during the sweep and sent at its end.
 func TestLate(t *testing.T) {
 	r := newRig(t, false, func(c *Config) { c.Late = func() int { return 10 } })
 	r.peer.ops = []iterate.Op{

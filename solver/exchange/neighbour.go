@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
@@ -19,42 +18,44 @@ type Neighbour struct {
 	Halo  Session // nil: the link has no faces
 	Agree Session // nil: the link has no agreement messages
 
-	own          iterate.Rank
-	asynchronous bool // the present mode of the halo session
-	adaptAsked   bool // the change of mode in progress was asked for
-	haloNews     bool // the session was touched since the last Poll, or has more messages
-	agreeNews    bool
-	posted       bool          // the session may write the next face to its slot
-	slots        []p2psap.Slot // of faces, by tag
-	message      p2psap.Slot   // of an agreement message
-	buffers      [2]buffer
-	newest       int           // index of the buffer that was used last
-	sentAt       time.Duration // when a face was sent last
-	newestLabel  uint64        // of the faces received
+	own            iterate.Rank
+	asynchronous   bool // the present mode of the halo session
+	adaptRequested bool // the change of mode in progress was requested
+	haloNews       bool // the session was touched since the last Poll, or has more messages
+	agreeNews      bool
+	posted         bool          // the session may write the next face to its slot
+	slots          []p2psap.Slot // of faces, by tag
+	message        p2psap.Slot   // of an agreement message
+	buffers        [2]buffer
+	newest         int           // index of the buffer that was used last
+	sentAt         time.Duration // when a face was sent last
+	newestLabel    uint64        // of the faces received
 
 	// A neighbour closes its sessions once it knows the verdict, or because it has failed. A
-	// send finds out at once, and a receive when all messages of its tag have been read.
+	// send fails at once, and a receive when all messages of its tag have been read.
 	haloClosed  bool
 	agreeClosed bool
 	haloRead    []bool // by tag
 	agreeRead   bool
-	left        bool
-	leftAt      time.Duration // by the time of Age; negative: not known yet
+	hasClosed   bool
+	closedAt    time.Duration // by the clock of Age; negative before Age has seen it
 }
 
 func (x *Exchange) newNeighbour(l iterate.Link, number int) *Neighbour {
-	n := &Neighbour{Link: l, Name: x.config.Name(l.Rank), own: x.config.Rank, asynchronous: l.Asynchronous, leftAt: -1}
+	n := &Neighbour{Link: l, Name: x.config.Name(l.Rank), own: x.config.Rank, asynchronous: l.Asynchronous, closedAt: -1}
 	n.haloClosed, n.agreeClosed = !n.HasHalo(), l.Agreement == 0
 	n.agreeRead = n.agreeClosed
 	n.haloRead = make([]bool, len(l.Slots))
-	var shared []byte
-	if x.oneSlot(n) {
-		shared = make([]byte, slices.Max(l.Slots))
-	}
+	oneSlot := x.config.OneSlot && !l.Asynchronous // asynchronous values arrive in segments that are kept per tag
 	for t, length := range l.Slots {
-		s := p2psap.Slot{Tag: p2psap.Tag(t), Data: shared}
-		if shared == nil {
+		s := p2psap.Slot{Tag: p2psap.Tag(t)}
+		switch {
+		case !oneSlot:
 			s.Data = make([]byte, length)
+		case t == 0:
+			s.Data = make([]byte, slices.Max(l.Slots))
+		default:
+			s.Data = n.slots[0].Data
 		}
 		n.slots = append(n.slots, s)
 	}
@@ -63,23 +64,10 @@ func (x *Exchange) newNeighbour(l iterate.Link, number int) *Neighbour {
 		b := &n.buffers[i]
 		b.number = len(n.buffers)*number + i
 		if x.config.Memory == nil && len(l.Sent) > 0 {
-			b.own = x.allocate(slices.Max(l.Sent))
+			b.own = x.config.Allocate(slices.Max(l.Sent))
 		}
 	}
 	return n
-}
-
-// oneSlot reports whether all faces of a neighbour go to the same memory. Asynchronous values
-// arrive in segments that are kept per tag.
-func (x *Exchange) oneSlot(n *Neighbour) bool {
-	return x.config.OneSlot && !n.Asynchronous && len(n.Slots) > 0
-}
-
-func (x *Exchange) allocate(n int) []byte {
-	if x.config.Allocate == nil {
-		return make([]byte, n)
-	}
-	return x.config.Allocate(n)
 }
 
 // HasHalo reports whether faces travel over the link.
@@ -106,7 +94,7 @@ func (n *Neighbour) AgreeOptions() p2psap.OpenOptions {
 
 // sessionName returns the same name at both ends.
 func (n *Neighbour) sessionName(kind string) string {
-	return kind + "/" + strconv.Itoa(int(min(n.own, n.Rank))) + "-" + strconv.Itoa(int(max(n.own, n.Rank)))
+	return fmt.Sprintf("%s/%d-%d", kind, min(n.own, n.Rank), max(n.own, n.Rank))
 }
 
 func mode(asynchronous bool) microproto.Mode {
@@ -116,9 +104,8 @@ func mode(asynchronous bool) microproto.Mode {
 	return microproto.ModeSynchronous
 }
 
-// NeighbourError reports that the run cannot continue because of one neighbour: it was lost
-// (errors.As finds a *p2psap.PeerLostError), it left early (p2psap.ErrPeerClosed), or it sent
-// a message that no peer of this run sends.
+// NeighbourError reports that the run cannot continue because of one neighbour: it was lost (errors.As finds a
+// *p2psap.PeerLostError), it left early (p2psap.ErrPeerClosed), or it sent a message that no peer of this run sends.
 type NeighbourError struct {
 	Rank iterate.Rank
 	Peer string // its name
@@ -144,39 +131,39 @@ func (e *NeighbourError) Unwrap() error { return e.Err }
 // Fail returns a NeighbourError.
 func (n *Neighbour) Fail(err error) error { return &NeighbourError{n.Rank, n.Name, err} }
 
-// close notes in which that a neighbour has closed a session. Any other error is returned.
+// close sets *which because a neighbour has closed a session. It returns any other error.
 func (x *Exchange) close(n *Neighbour, which *bool, err error) error {
 	if !errors.Is(err, p2psap.ErrPeerClosed) {
 		return n.Fail(err)
 	}
 	*which = true
-	n.left, x.closed = true, true
+	n.hasClosed, x.closed = true, true
 	return nil
 }
 
 // Never is a time that no run reaches.
 const Never = time.Duration(1<<63 - 1)
 
-// Age fails once a neighbour has closed its sessions for longer than patience and no verdict
-// has come, which the neighbour knew unless it failed. now may be any clock of the shell's.
-// It returns when the next neighbour's time is over.
+// Age returns an error once a neighbour has closed its sessions for longer than patience without a verdict, which
+// the neighbour knew unless it failed. now may be any clock of the shell. Age returns when the time of the next
+// neighbour ends.
 func (x *Exchange) Age(now, patience time.Duration) (next time.Duration, err error) {
 	next = Never
 	if !x.closed {
 		return next, nil
 	}
 	for _, n := range x.neighbours {
-		if !n.left {
+		if !n.hasClosed {
 			continue
 		}
-		if n.leftAt < 0 {
-			n.leftAt = now
+		if n.closedAt < 0 {
+			n.closedAt = now
 		}
-		if waited := now - n.leftAt; waited >= patience {
+		if waited := now - n.closedAt; waited >= patience {
 			err := fmt.Errorf("no verdict %v after it had left: %w", waited.Round(time.Millisecond), p2psap.ErrPeerClosed)
 			return now, n.Fail(err)
 		}
-		next = min(next, n.leftAt+patience)
+		next = min(next, n.closedAt+patience)
 	}
 	return next, nil
 }

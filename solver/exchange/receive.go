@@ -6,7 +6,7 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 )
 
-// Touch notes that a session of a neighbour has changed: it may have messages, or it was closed.
+// Touch records that a session of a neighbour has changed: it may have messages, or it was closed.
 func (x *Exchange) Touch(n *Neighbour, halo bool) {
 	if halo {
 		n.haloNews = true
@@ -16,7 +16,7 @@ func (x *Exchange) Touch(n *Neighbour, halo bool) {
 	x.news = true
 }
 
-// TouchAll notes that any session may have changed.
+// TouchAll records that any session may have changed.
 func (x *Exchange) TouchAll() {
 	for _, n := range x.neighbours {
 		n.haloNews, n.agreeNews = n.HasHalo(), n.Agreement > 0
@@ -24,7 +24,7 @@ func (x *Exchange) TouchAll() {
 	x.news = true
 }
 
-// Poll receives what has arrived and hands it to the peer. It reports whether there was anything.
+// Poll passes arrived messages to the peer and reports whether there were any.
 func (x *Exchange) Poll(now time.Duration) (news bool, err error) {
 	news, err = x.poll(now, false)
 	x.waiting = x.waiting && !news
@@ -40,21 +40,13 @@ func (x *Exchange) poll(now time.Duration, waits bool) (news bool, err error) {
 	}
 	x.news = false
 	for _, n := range x.neighbours {
-		if n.haloNews {
-			n.haloNews = false
-			some, err := x.pollFaces(now, n, waits)
-			if err != nil {
-				return news, err
-			}
-			news = news || some
+		faces, err := x.pollFaces(now, n, waits)
+		if news = news || faces; err != nil {
+			return news, err
 		}
-		if n.agreeNews {
-			n.agreeNews = false
-			some, err := x.pollAgreements(now, n, waits)
-			if err != nil {
-				return news, err
-			}
-			news = news || some
+		agreed, err := x.pollAgreements(now, n, waits)
+		if news = news || agreed; err != nil {
+			return news, err
 		}
 		x.news = x.news || n.haloNews
 	}
@@ -63,6 +55,9 @@ func (x *Exchange) poll(now time.Duration, waits bool) (news bool, err error) {
 
 // pollFaces receives at most one message of each tag.
 func (x *Exchange) pollFaces(now time.Duration, n *Neighbour, waits bool) (news bool, err error) {
+	if !n.haloNews {
+		return false, nil
+	}
 	for t := range n.slots {
 		if n.haloRead[t] {
 			continue
@@ -90,6 +85,10 @@ func (x *Exchange) pollFaces(now time.Duration, n *Neighbour, waits bool) (news 
 }
 
 func (x *Exchange) pollAgreements(now time.Duration, n *Neighbour, waits bool) (news bool, err error) {
+	if !n.agreeNews {
+		return false, nil
+	}
+	n.agreeNews = false
 	for !n.agreeRead {
 		a, err := n.Agree.Receive(&n.message, waits)
 		if err != nil {
@@ -118,5 +117,5 @@ func (x *Exchange) post(n *Neighbour) {
 	}
 }
 
-// read reports whether nothing more will come under a tag.
+// read reports whether the session delivers no more messages of a tag.
 func (n *Neighbour) read(tag p2psap.Tag) bool { return int(tag) < len(n.haloRead) && n.haloRead[tag] }

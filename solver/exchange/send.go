@@ -16,7 +16,7 @@ type buffer struct {
 	held     bool   // the face is packed and not sent yet
 	tag      p2psap.Tag
 	label    p2psap.Label
-	transfer p2psap.Transfer // 0: never sent, or in a mode of before
+	transfer p2psap.Transfer // 0 if the face was not sent in the present mode
 }
 
 // beginFace begins to send a face, in the buffer that was used first.
@@ -24,15 +24,14 @@ func (x *Exchange) beginFace() Action {
 	n := x.byRank[x.op.To]
 	n.newest = 1 - n.newest
 	x.pending = operation{kind: face, to: n, buffer: &n.buffers[n.newest]}
-	if x.left > 0 {
+	if x.pointsLeft > 0 {
 		return Action{}
 	}
 	return x.charge()
 }
 
-// pushFace packs a face and sends it. A synchronous face waits for a buffer that the neighbour
-// has accepted, and for room at the neighbour. An asynchronous one that finds no room is
-// dropped, since a newer one follows.
+// pushFace packs a face and sends it. A synchronous face waits for a buffer that the neighbour has accepted, and for
+// room at the neighbour. An asynchronous one that finds no room is dropped, since a newer one follows.
 func (x *Exchange) pushFace(now time.Duration, o *operation) (bool, error) {
 	n, b := o.to, o.buffer
 	if !o.packed {
@@ -43,7 +42,7 @@ func (x *Exchange) pushFace(now time.Duration, o *operation) (bool, error) {
 		b.tag, b.label = p2psap.Tag(x.op.Tag), p2psap.Label(x.op.Label)
 		x.lend(b, x.op.Bytes)
 		x.peer.Pack(x.op, b.data)
-		if x.left > 0 {
+		if x.pointsLeft > 0 {
 			x.late = append(x.late, lateFace{*o, x.op})
 			return true, nil
 		}
@@ -64,8 +63,7 @@ func (x *Exchange) sendFace(n *Neighbour, b *buffer) (bool, error) {
 
 // Repeat sends the newest face of each asynchronous neighbour again, unless it was sent less
 // than every ago: asynchronous sessions may lose faces. It returns when the next one is due.
-// A peer that is asked for operations repeats its faces itself; Repeat is for a shell that
-// lets time pass without asking.
+// A peer repeats its faces itself in Next; Repeat is for a shell that lets time pass without calling Next.
 func (x *Exchange) Repeat(now, every time.Duration) (next time.Duration, err error) {
 	next = Never
 	for _, n := range x.neighbours {
@@ -133,8 +131,8 @@ func (x *Exchange) giveBack(n *Neighbour) error {
 	return nil
 }
 
-// transmit sends a message. wanted: it waits until there is room, otherwise it is dropped. A
-// message to a neighbour that has closed the session is dropped.
+// transmit sends a message. If the receiver has no room, it returns false if wanted is true, and drops the message
+// otherwise. It drops messages to a neighbour that has closed the session.
 func (x *Exchange) transmit(n *Neighbour, s Session, closed *bool, wanted bool,
 	tag p2psap.Tag, label p2psap.Label, data []byte, t *p2psap.Transfer) (bool, error) {
 	if *closed {

@@ -109,10 +109,8 @@ func NewPeer(c Config, b Block) (Peer, error) {
 	}
 	w.x, w.next, w.ghosts = make([]float64, n), make([]float64, n), make([]float64, ghosts)
 	b.Start(w.x)
-	for i, v := range w.x {
-		if !kernel.Finite(v) {
-			return nil, fmt.Errorf("iterate: starting value %d of rank %d is %v; it must be finite", i, c.Rank, v)
-		}
+	if i := slices.IndexFunc(w.x, func(v float64) bool { return !kernel.Finite(v) }); i >= 0 {
+		return nil, fmt.Errorf("iterate: starting value %d of rank %d is %v; it must be finite", i, c.Rank, w.x[i])
 	}
 	if c.Scheme.Lockstep() {
 		w.phase = phaseFirst
@@ -127,19 +125,13 @@ func (c *Config) check() error {
 	case c.Scheme == nil:
 		return errors.New("iterate: a run needs a scheme")
 	case c.Peers < 1 || c.Rank < 0 || int(c.Rank) >= c.Peers:
-		return fmt.Errorf(
-			"iterate: rank %d of %d peers; ranks run from 0 to the number of peers minus 1",
-			c.Rank,
-			c.Peers,
-		)
+		return fmt.Errorf("iterate: rank %d of %d peers; ranks run from 0 to the number of peers minus 1",
+			c.Rank, c.Peers)
 	case !(c.Tolerance >= 0):
 		return fmt.Errorf("iterate: the tolerance is %v; it must not be negative", c.Tolerance)
 	case c.CheckEvery > 0 && c.Lag > c.CheckEvery:
-		return fmt.Errorf(
-			"iterate: a lag of %d sweeps is longer than the %d sweeps between two checks",
-			c.Lag,
-			c.CheckEvery,
-		)
+		return fmt.Errorf("iterate: a lag of %d sweeps is longer than the %d sweeps between two checks",
+			c.Lag, c.CheckEvery)
 	}
 	if c.Repeat <= 0 {
 		c.Repeat = DefaultRepeat
@@ -154,31 +146,20 @@ func (c *Config) check() error {
 func (w *blockPeer) checkNeighbours(values int) (ghosts int, err error) {
 	taken := map[int]bool{}
 	for i, q := range w.neighbours {
+		same := func(p Neighbour) bool { return p.Rank == q.Rank }
 		switch {
 		case q.Rank < 0 || int(q.Rank) >= w.Config.Peers || q.Rank == w.Config.Rank:
-			return 0, fmt.Errorf(
-				"iterate: rank %d has rank %d as a neighbour, in a run of %d peers",
-				w.Config.Rank,
-				q.Rank,
-				w.Config.Peers,
-			)
+			return 0, fmt.Errorf("iterate: rank %d has rank %d as a neighbour, in a run of %d peers",
+				w.Config.Rank, q.Rank, w.Config.Peers)
 		case len(q.Send) == 0 && len(q.Receive) == 0:
 			return 0, fmt.Errorf("iterate: rank %d exchanges no values with its neighbour %d", w.Config.Rank, q.Rank)
-		}
-		for _, p := range w.neighbours[:i] {
-			if p.Rank == q.Rank {
-				return 0, fmt.Errorf("iterate: rank %d has rank %d as a neighbour twice", w.Config.Rank, q.Rank)
-			}
+		case slices.ContainsFunc(w.neighbours[:i], same):
+			return 0, fmt.Errorf("iterate: rank %d has rank %d as a neighbour twice", w.Config.Rank, q.Rank)
 		}
 		for _, at := range q.Send {
 			if at < 0 || at >= values {
-				return 0, fmt.Errorf(
-					"iterate: rank %d sends value %d to rank %d; it has values 0 to %d",
-					w.Config.Rank,
-					at,
-					q.Rank,
-					values-1,
-				)
+				return 0, fmt.Errorf("iterate: rank %d sends value %d to rank %d; it has values 0 to %d",
+					w.Config.Rank, at, q.Rank, values-1)
 			}
 		}
 		for _, at := range q.Receive {
@@ -187,11 +168,8 @@ func (w *blockPeer) checkNeighbours(values int) (ghosts int, err error) {
 				return 0, fmt.Errorf("iterate: rank %d receives from rank %d at position %d; positions begin at 0",
 					w.Config.Rank, q.Rank, at)
 			case taken[at]:
-				return 0, fmt.Errorf(
-					"iterate: rank %d receives at position %d twice; every ghost has one source",
-					w.Config.Rank,
-					at,
-				)
+				return 0, fmt.Errorf("iterate: rank %d receives at position %d twice; every ghost has one source",
+					w.Config.Rank, at)
 			}
 			taken[at] = true
 			ghosts = max(ghosts, at+1)
@@ -321,15 +299,10 @@ func (w *blockPeer) measure(x []float64) {
 	w.block.Relax(w.imageOfX, x, w.ghosts)
 	squares := distance(x, w.imageOfX)
 	w.phase = phaseIdle
-	w.report(&squares)
-}
-
-// report passes a residual to the rule. The first one, of the starting vector, is the reference.
-func (w *blockPeer) report(squares *kernel.Sum) {
 	if w.Iterate == 0 {
-		w.Reference = *squares
+		w.Reference = squares // of the starting vector
 	}
-	w.Rule.Measured(squares)
+	w.Rule.Measured(&squares)
 }
 
 // finish makes the next iterate the current one.
@@ -381,9 +354,11 @@ func (w *blockPeer) unpack(i int, data []byte) {
 	}
 }
 
+func (w *blockPeer) sweeping() bool { return w.phase == phaseRelax || w.phase == phaseSend }
+
 // Halo passes in a halo; see Peer.
 func (w *blockPeer) Halo(_ time.Duration, q Rank, tag uint32, label uint64, data []byte) error {
-	c, s, err := w.HaloFrom(q, label, data, w.phase == phaseRelax || w.phase == phaseSend)
+	c, s, err := w.HaloFrom(q, label, data, w.sweeping())
 	if c == nil {
 		return err
 	}
@@ -408,7 +383,7 @@ func (w *blockPeer) PackCaptured(i int, dst []byte) {
 
 // Halt implements SnapshotSource: a sweep in progress is finished.
 func (w *blockPeer) Halt() Iteration {
-	if w.phase == phaseRelax || w.phase == phaseSend {
+	if w.sweeping() {
 		return w.Iterate + 1
 	}
 	return w.Iterate

@@ -64,13 +64,8 @@ func PackLabel(step, moves int, iterate Iteration) uint64 {
 
 // UnpackLabel is the inverse of PackLabel.
 func UnpackLabel(label uint64) (step, moves int, iterate Iteration) {
-	return int(
-			label >> (iterateBits + moveBits),
-		), int(
-			label>>iterateBits,
-		) & MaxBoundaryMoves, Iteration(
-			label & (1<<iterateBits - 1),
-		)
+	moves = int(label>>iterateBits) & MaxBoundaryMoves
+	return int(label >> (iterateBits + moveBits)), moves, Iteration(label & (1<<iterateBits - 1))
 }
 
 // LabelIterate returns the iterate within its time step of the label of a halo (Op.Label).
@@ -112,18 +107,12 @@ func (c *Channel) Store(tag uint32, s Slot, parity Iteration) error {
 	if int64(tag) >= int64(len(c.slots)) {
 		return fmt.Errorf(
 			"iterate: a halo of rank %d has tag %d; the session has %d slots: do both peers use the same scheme?",
-			c.Rank,
-			tag,
-			len(c.slots),
-		)
+			c.Rank, tag, len(c.slots))
 	}
 	if len(s.Data) != c.Bytes {
 		return fmt.Errorf(
-			"iterate: a halo of rank %d has %d bytes; %d are expected: do both peers use the same partition?",
-			c.Rank,
-			len(s.Data),
-			c.Bytes,
-		)
+			"iterate: a halo of rank %d has %d bytes; %d are expected: do both peers use the same partition?", c.Rank,
+			len(s.Data), c.Bytes)
 	}
 	if s.step == c.Step && c.tag(parity, s.Label) != tag {
 		return fmt.Errorf("iterate: rank %d sent iterate %d under tag %d; tag %d is expected",
@@ -143,8 +132,7 @@ func (c *Channel) tag(parity, label Iteration) uint32 {
 	return uint32(uint64(parity+label>>c.LabelShift) % uint64(len(c.slots)))
 }
 
-// TakeOpening copies iterate 0 of the time step from its slot to Agreed. It reports whether
-// the halo has arrived.
+// TakeOpening copies iterate 0 of the time step from its slot to Agreed. It reports whether the halo has arrived.
 func (c *Channel) TakeOpening() bool {
 	for i := range c.slots {
 		s := &c.slots[i]
@@ -162,10 +150,7 @@ func (c *Channel) TakeOpening() bool {
 
 // LabelAgreed sets the label of the values in Agreed and whether relaxations may read them.
 func (c *Channel) LabelAgreed(step int, label Iteration, present bool) {
-	c.Agreed.present = present
-	c.Agreed.step = step
-	c.Agreed.moves = c.BoundaryMoves
-	c.Agreed.Label = label
+	c.Agreed = Slot{present: present, step: step, moves: c.BoundaryMoves, Label: label, Data: c.Agreed.Data}
 }
 
 // HaloFrom returns the channel and the decoded label of a halo from rank q. The channel is nil without
@@ -174,44 +159,33 @@ func (c *Channel) LabelAgreed(step int, label Iteration, present bool) {
 func (p *Coordination) HaloFrom(q Rank, label uint64, data []byte, sweeping bool) (*Channel, Slot, error) {
 	c := findChannel(p.Halos, q)
 	if c == nil {
-		return nil, Slot{}, fmt.Errorf(
-			"iterate: a halo from rank %d, which is not a neighbour of rank %d",
-			q,
-			p.Config.Rank,
-		)
+		return nil, Slot{}, fmt.Errorf("iterate: a halo from rank %d, which is not a neighbour of rank %d",
+			q, p.Config.Rank)
 	}
 	step, moves, iterate := UnpackLabel(label)
 	if step < p.Steps.Current {
 		p.Steps.staleHalos++
 		return nil, Slot{}, nil
 	}
-	if step > min(p.Steps.Current+1, p.Steps.Total) ||
-		c.Scheme.Lockstep() && iterate > p.newestPossible(step, sweeping) {
+	// In lockstep a neighbour needs iterate k of this peer to make iterate k+1, and this peer sends iterate k
+	// before the sweep that makes it has ended.
+	newest := p.Iterate + 1
+	switch {
+	case step > p.Steps.Current:
+		newest = 0
+	case sweeping:
+		newest++
+	}
+	if step > min(p.Steps.Current+1, p.Steps.Total) || c.Scheme.Lockstep() && iterate > newest {
 		return nil, Slot{}, fmt.Errorf("iterate: rank %d sent iterate %d of time step %d, which it cannot have made: "+
 			"this peer is at iterate %d of time step %d", q, iterate, step, p.Iterate, p.Steps.Current)
 	}
 	if moves > 0 && !p.Config.Moves || step == p.Steps.Current && moves > c.BoundaryMoves+1 {
 		return nil, Slot{}, fmt.Errorf(
-			"iterate: a halo from rank %d after %d moves of the boundary; this peer knows of %d",
-			q,
-			moves,
-			c.BoundaryMoves,
-		)
+			"iterate: a halo from rank %d after %d moves of the boundary; this peer knows of %d", q, moves,
+			c.BoundaryMoves)
 	}
 	return c, Slot{step: step, moves: moves, Label: iterate, Data: data}, nil
-}
-
-// newestPossible returns the newest iterate of a time step that a neighbour in lockstep can have made.
-// To make iterate k+1 it needs iterate k of this peer, which is sent before the sweep
-// that makes it has ended.
-func (p *Coordination) newestPossible(step int, sweeping bool) Iteration {
-	switch {
-	case step > p.Steps.Current:
-		return 0
-	case sweeping:
-		return p.Iterate + 2
-	}
-	return p.Iterate + 1
 }
 
 // SendOp returns the operation that sends the halo with a label to a neighbour.
@@ -233,9 +207,8 @@ func (p *Coordination) Readable() bool {
 	return true
 }
 
-// Wait returns the operation of a peer that can do nothing before an arrival. If a halo on an
-// asynchronous session, which may lose messages, is due to be repeated, Wait repeats it; otherwise it
-// waits until then.
+// Wait returns the operation of a peer that can do nothing before an arrival. If a halo on an asynchronous session,
+// which may lose messages, is due to be repeated, Wait repeats it; otherwise it waits until then.
 func (p *Coordination) Wait(now time.Duration) Op {
 	until := time.Duration(0)
 	for _, c := range p.Halos {

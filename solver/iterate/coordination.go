@@ -55,7 +55,12 @@ type SnapshotSource interface {
 func (p *Coordination) Pending() (Op, bool) {
 	switch {
 	case p.Queued():
-		return p.Pop(), true
+		op := p.outbox[0]
+		p.outbox[0] = Op{}
+		if p.outbox = p.outbox[1:]; len(p.outbox) == 0 {
+			p.outbox = nil
+		}
+		return op, true
 	case p.Fault != nil:
 		return Op{Kind: OpFail, Err: p.Fault}, true
 	case p.Done:
@@ -67,17 +72,6 @@ func (p *Coordination) Pending() (Op, bool) {
 // Queued reports whether the outbox holds an operation: a message to send or the end of a time step.
 // Queued operations precede all others.
 func (p *Coordination) Queued() bool { return len(p.outbox) > 0 }
-
-// Pop removes and returns the first queued operation.
-func (p *Coordination) Pop() Op {
-	op := p.outbox[0]
-	p.outbox[0] = Op{}
-	p.outbox = p.outbox[1:]
-	if len(p.outbox) == 0 {
-		p.outbox = nil
-	}
-	return op
-}
 
 // Send queues an agreement message.
 func (p *Coordination) Send(q Rank, m *Message) {
@@ -107,11 +101,8 @@ func (p *Coordination) Agree(now time.Duration, q Rank, msg []byte) error {
 	p.Now = max(p.Now, now)
 	c := p.ChannelOf(q)
 	if c == nil {
-		return fmt.Errorf(
-			"iterate: an agreement message from rank %d, which is not a neighbour of rank %d",
-			q,
-			p.Config.Rank,
-		)
+		return fmt.Errorf("iterate: an agreement message from rank %d, which is not a neighbour of rank %d",
+			q, p.Config.Rank)
 	}
 	m, err := decodeMessage(msg, c.Bytes)
 	switch {
@@ -129,8 +120,7 @@ func (p *Coordination) Agree(now time.Duration, q Rank, msg []byte) error {
 	return nil
 }
 
-// dispatch checks that the sender is allowed to send a message of this kind, and passes the message to
-// its handler.
+// dispatch checks that the sender is allowed to send a message of this kind, and passes the message to its handler.
 func (p *Coordination) dispatch(c *Channel, m *Message) error {
 	q := c.Rank
 	switch m.Kind {
@@ -148,16 +138,8 @@ func (p *Coordination) dispatch(c *Channel, m *Message) error {
 		}
 	}
 	switch m.Kind {
-	case MsgResidual,
-		MsgVerdict,
-		MsgCaptured,
-		MsgEstimate,
-		MsgEstimateReply,
-		MsgFinished,
-		MsgClose,
-		MsgHalt,
-		MsgReach,
-		MsgLast:
+	case MsgResidual, MsgVerdict, MsgCaptured, MsgEstimate, MsgEstimateReply,
+		MsgFinished, MsgClose, MsgHalt, MsgReach, MsgLast:
 		return p.Rule.receive(c, m)
 	case MsgStop:
 		if m.Reason == Running || m.Reason == Converged || m.Reason == Stagnated {
@@ -180,9 +162,6 @@ func (p *Coordination) requestStop(r Reason) {
 		p.Rule.stopRequested()
 	}
 }
-
-// Stopping reports whether the request for an early end has reached this peer, the root.
-func (p *Coordination) Stopping() bool { return p.stopReason != Running }
 
 // ChannelOf returns the channel to a peer, nil if there is none.
 func (p *Coordination) ChannelOf(q Rank) *Channel {

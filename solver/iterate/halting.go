@@ -57,12 +57,8 @@ func (e *lockstepRule) receiveHalt(m *Message) error {
 		e.halt.reported++
 		e.reportHalt()
 	case m.Reason == Running || m.Reason == Converged || m.Iterate < e.p.Iterate:
-		return fmt.Errorf(
-			"an early end at iterate %d with reason %d; this peer is at iterate %d",
-			m.Iterate,
-			m.Reason,
-			e.p.Iterate,
-		)
+		return fmt.Errorf("an early end at iterate %d with reason %d; this peer is at iterate %d",
+			m.Iterate, m.Reason, e.p.Iterate)
 	default:
 		e.endAt(m)
 	}

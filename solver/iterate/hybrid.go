@@ -20,12 +20,7 @@ func (h hybrid) Name() string { return "hybrid" }
 
 // Lockstep reports whether all peers are in one cluster.
 func (h hybrid) Lockstep() bool {
-	for _, c := range h.clusters {
-		if c != h.clusters[0] {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(h.clusters, func(c int) bool { return c != h.clusters[0] })
 }
 
 func (h hybrid) Asynchronous() bool { return !h.Lockstep() }
@@ -36,8 +31,7 @@ func (h hybrid) Admit(k, v Iteration, _ Rank) bool { return h.Asynchronous() || 
 func (h hybrid) Slots() int { return Synchronous().Slots() }
 
 func (h hybrid) Between(a, b Rank) Scheme {
-	known := int(max(a, b)) < len(h.clusters) && min(a, b) >= 0
-	if known && h.clusters[a] == h.clusters[b] {
+	if known := int(max(a, b)) < len(h.clusters) && min(a, b) >= 0; known && h.clusters[a] == h.clusters[b] {
 		return Synchronous()
 	}
 	return Asynchronous()
@@ -46,11 +40,8 @@ func (h hybrid) Between(a, b Rank) Scheme {
 // Check returns an error unless every peer has a cluster.
 func (h hybrid) Check(peers int) error {
 	if len(h.clusters) != peers {
-		return fmt.Errorf(
-			"iterate: the hybrid scheme has clusters for %d peers; the run has %d",
-			len(h.clusters),
-			peers,
-		)
+		return fmt.Errorf("iterate: the hybrid scheme has clusters for %d peers; the run has %d",
+			len(h.clusters), peers)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package iterate
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
@@ -15,39 +16,21 @@ import (
 // Over sessions that may lose messages (delay:0), a peer at the last iterate repeats its halos until all
 // peers have reached that iterate. A second reduction over the tree determines when.
 type lockstepRule struct {
-	p           *Coordination
+	verdicts
 	check       Iteration // iterate of the open or the next check
 	noCheckLeft bool
-	measureFrom Iteration     // checks from this iterate on measure
-	schedule    CheckSchedule // at the root
-	sums        reduction     // of the open check
-
-	wantsMagnitudes bool       // the next check that measures also reduces magnitudes
-	stagnant        Stagnation // at the root
-
-	magnitudes kernel.Sum // of this peer
-	norm0      float64    // divisor of relative residuals, known after check 0
-	residual   float64
-	reason     Reason
-	last       Iteration // last iterate, valid unless reason is Running
+	measureFrom Iteration // checks from this iterate on measure
+	last        Iteration // last iterate, valid unless reason is Running
 
 	halt halting
 
-	finished      []bool
-	finishedCount int
-	sentFinished  bool
-	closed        bool
+	finished     []bool
+	sentFinished bool
+	closed       bool
 }
 
 func newLockstepRule(p *Coordination) *lockstepRule {
-	n := len(p.Tree.Children)
-	return &lockstepRule{
-		p:        p,
-		sums:     newReduction(n),
-		finished: make([]bool, n),
-		residual: UnknownResidual(),
-		norm0:    UnknownResidual(),
-	}
+	return &lockstepRule{verdicts: newVerdicts(p), finished: make([]bool, len(p.Tree.Children))}
 }
 
 func (e *lockstepRule) Over() bool { return false }
@@ -107,7 +90,7 @@ func (e *lockstepRule) finish() Action {
 	if !lossy || e.closed {
 		return ActionDone
 	}
-	if e.finishedCount == len(e.finished) && !e.sentFinished {
+	if !e.sentFinished && !slices.Contains(e.finished, false) {
 		e.sentFinished = true
 		if !e.p.SendParent(&Message{Kind: MsgFinished}) {
 			e.sendClose()
@@ -123,15 +106,7 @@ func (e *lockstepRule) sendClose() {
 }
 
 func (e *lockstepRule) Measured(residual *kernel.Sum) {
-	var second *kernel.Sum
-	switch {
-	case e.check == 0:
-		second = &e.p.Reference
-	case e.wantsMagnitudes:
-		e.magnitudes = e.p.Source.Magnitudes()
-		second = &e.magnitudes
-	}
-	e.sums.addOwn(residual, second)
+	e.addOwn(residual, e.check == 0)
 	e.advance()
 }
 
@@ -183,16 +158,24 @@ func (e *lockstepRule) receive(c *Channel, m *Message) error {
 	q := c.Rank
 	switch m.Kind {
 	case MsgResidual:
-		return e.residualFrom(q, m)
+		added, err := e.addChild(q, m, "iterate", uint64(e.check), e.noCheckLeft)
+		if added {
+			e.advance()
+		}
+		return err
 	case MsgVerdict:
-		return e.verdictFrom(m)
+		if e.noCheckLeft {
+			return nil // a duplicate
+		}
+		valid, err := e.checkVerdict(m, "iterate", uint64(e.check), false)
+		if valid {
+			e.verdict(m)
+		}
+		return err
 	case MsgHalt, MsgReach, MsgLast:
 		return e.receiveHalt(m)
 	case MsgFinished:
-		if i := e.p.Tree.Child(q); !e.finished[i] {
-			e.finished[i] = true
-			e.finishedCount++
-		}
+		e.finished[e.p.Tree.Child(q)] = true
 	case MsgClose:
 		if !e.closed {
 			if !e.sentFinished {
@@ -203,30 +186,6 @@ func (e *lockstepRule) receive(c *Channel, m *Message) error {
 	default:
 		return fmt.Errorf("message kind %d, which a run in lockstep does not use", m.Kind)
 	}
-	return nil
-}
-
-func (e *lockstepRule) residualFrom(q Rank, m *Message) error {
-	i := e.p.Tree.Child(q)
-	switch {
-	case m.Number < uint64(e.check), m.Number == uint64(e.check) && (e.noCheckLeft || e.sums.added[i]):
-		return nil // a duplicate
-	case m.Number > uint64(e.check):
-		return fmt.Errorf("the residual of iterate %d; that of iterate %d is expected", m.Number, e.check)
-	}
-	e.sums.addChild(i, m)
-	e.advance()
-	return nil
-}
-
-func (e *lockstepRule) verdictFrom(m *Message) error {
-	switch {
-	case m.Number < uint64(e.check) || e.noCheckLeft:
-		return nil // a duplicate
-	case m.Number > uint64(e.check), !e.sums.complete():
-		return fmt.Errorf("a verdict on iterate %d, whose reduction is not complete at this peer", m.Number)
-	}
-	e.verdict(m)
 	return nil
 }
 

@@ -11,26 +11,7 @@ import (
 
 // MessageKind is the kind of an agreement message. Agreement messages travel between neighbours, reliably
 // and in order. Their layout is little endian: version, kind, reason, mark (one byte each), time step
-// (4 bytes, 0 in a stationary run), number (8 bytes), then by kind:
-//
-//	diagonal, step  one float64
-//	estimate        two float64: the squared residual; the round-trip time in seconds from the
-//	                receiver to the farthest peer of the sender's subtree. Reason 2: every
-//	                peer of the subtree has made its last sweep
-//	estimate reply  one float64: seconds until the tolerance is expected to be met
-//	residual        length of the first sum (2 bytes), that sum, the second sum
-//	verdict         two float64: the relative residual, the reference norm; the
-//	                iterate to measure next (8 bytes)
-//	captured, plane iterate (8 bytes), the values of the halo or plane
-//	load            two float64: speed and longest sweep of the sender's side; planes (8 bytes)
-//	move, grant     iterate (8 bytes), planes (8 bytes)
-//	layers, shares, correction  iterate (8 bytes), values of 8 bytes each
-//	reach, last     iterate (8 bytes)
-//	stop, finished, close, halt  nothing
-//
-// The mark of a captured halo is the number of moves of its boundary. It is 1 in a residual of a void
-// snapshot, in a verdict after which the next check reduces magnitudes, and in a correction that
-// withdraws the previous one.
+// (4 bytes, 0 in a stationary run), number (8 bytes), then the body of the kind; see layouts.
 type MessageKind uint8
 
 const (
@@ -63,6 +44,41 @@ const (
 	MessageHeader = 16
 )
 
+// layout describes the body of a kind of message: fields of 8 bytes by their letters (A, B, Iterate, Count), then
+// values.
+type layout struct {
+	fields  string
+	values  bool
+	halo    bool // the values have the length of a halo
+	maxMark uint8
+}
+
+var layouts = [MsgKinds]layout{
+	MsgDiagonal: {fields: "A"},
+	MsgStep:     {fields: "A"},
+	// The length of the first sum (2 bytes), that sum, the second sum. Mark 1: the snapshot is void.
+	MsgResidual: {maxMark: 1},
+	// The relative residual, the reference norm, the iterate to measure next. Mark 1: the next check reduces
+	// magnitudes.
+	MsgVerdict: {fields: "ABI", maxMark: 1},
+	// The mark is the number of moves of the boundary.
+	MsgCaptured: {fields: "I", values: true, halo: true, maxMark: MaxBoundaryMoves},
+	// The squared residual; the round-trip time in seconds from the receiver to the farthest peer of the sender's
+	// subtree. Reason 2: every peer of the subtree has made its last sweep.
+	MsgEstimate: {fields: "AB"},
+	MsgLoad:     {fields: "ABC"}, // speed and longest sweep of the sender's side; planes
+	MsgMove:     {fields: "IC"},
+	MsgGrant:    {fields: "IC"},
+	MsgPlane:    {fields: "I", values: true, halo: true},
+	MsgLayers:   {fields: "I", values: true},
+	MsgShares:   {fields: "I", values: true},
+	// Mark 1: the correction withdraws the previous one.
+	MsgCorrection:    {fields: "I", values: true, maxMark: 1},
+	MsgEstimateReply: {fields: "A"}, // seconds until the tolerance is expected to be met
+	MsgReach:         {fields: "I"},
+	MsgLast:          {fields: "I"},
+}
+
 // Message is a decoded agreement message. Values aliases the input. Its kind determines the fields in use.
 type Message struct {
 	Kind    MessageKind
@@ -93,26 +109,23 @@ func (m *Message) Encode() []byte {
 	out[0], out[1], out[2], out[3] = messageVersion, byte(m.Kind), byte(m.Reason), m.Mark
 	binary.LittleEndian.PutUint32(out[4:], uint32(m.Step))
 	binary.LittleEndian.PutUint64(out[8:], m.Number)
-	switch m.Kind {
-	case MsgDiagonal, MsgStep, MsgEstimateReply:
-		out = AppendFloat(out, m.A)
-	case MsgEstimate:
-		out = AppendFloat(AppendFloat(out, m.A), m.B)
-	case MsgVerdict:
-		out = AppendFloat(AppendFloat(out, m.A), m.B)
-		out = binary.LittleEndian.AppendUint64(out, uint64(m.Iterate))
-	case MsgCaptured, MsgPlane, MsgLayers, MsgShares, MsgCorrection:
-		out = binary.LittleEndian.AppendUint64(out, uint64(m.Iterate))
+	l := layouts[m.Kind]
+	for _, field := range l.fields {
+		switch field {
+		case 'A':
+			out = AppendFloat(out, m.A)
+		case 'B':
+			out = AppendFloat(out, m.B)
+		case 'I':
+			out = binary.LittleEndian.AppendUint64(out, uint64(m.Iterate))
+		case 'C':
+			out = binary.LittleEndian.AppendUint64(out, uint64(m.Count))
+		}
+	}
+	if l.values {
 		out = append(out, m.Values...)
-	case MsgLoad:
-		out = AppendFloat(AppendFloat(out, m.A), m.B)
-		out = binary.LittleEndian.AppendUint64(out, uint64(m.Count))
-	case MsgReach, MsgLast:
-		out = binary.LittleEndian.AppendUint64(out, uint64(m.Iterate))
-	case MsgMove, MsgGrant:
-		out = binary.LittleEndian.AppendUint64(out, uint64(m.Iterate))
-		out = binary.LittleEndian.AppendUint64(out, uint64(m.Count))
-	case MsgResidual:
+	}
+	if m.Kind == MsgResidual {
 		first, _ := m.Squares.MarshalBinary() // documented never to fail
 		second, _ := m.Start.MarshalBinary()
 		out = binary.LittleEndian.AppendUint16(out, uint16(len(first)))
@@ -139,82 +152,43 @@ func decodeMessage(data []byte, haloBytes int) (m Message, err error) {
 		return m, fmt.Errorf("message version %d; this program uses version %d: run the same program at all peers",
 			data[0], messageVersion)
 	}
-	m.Kind, m.Reason = MessageKind(data[1]), Reason(data[2])
+	m.Kind, m.Reason, m.Mark = MessageKind(data[1]), Reason(data[2]), data[3]
 	m.Step, m.Number = int(binary.LittleEndian.Uint32(data[4:])), binary.LittleEndian.Uint64(data[8:])
-	if m.Mark = data[3]; m.Mark > maxMark(m.Kind) || m.Reason > LastReason {
+	if m.Kind < MsgDiagonal || m.Kind >= MsgKinds {
+		return m, fmt.Errorf("unknown message kind %d", m.Kind)
+	}
+	l := layouts[m.Kind]
+	if m.Mark > l.maxMark || m.Reason > LastReason {
 		return m, fmt.Errorf("unknown flags %#x %#x", data[2], data[3])
 	}
 	body := data[MessageHeader:]
-	switch m.Kind {
-	case MsgDiagonal, MsgStep, MsgEstimateReply:
-		if len(body) != 8 {
-			return m, ErrMessageLength
-		}
-		m.A = ReadFloat(body)
-	case MsgEstimate:
-		if len(body) != 16 {
-			return m, ErrMessageLength
-		}
-		m.A, m.B = ReadFloat(body), ReadFloat(body[8:])
-	case MsgVerdict:
-		if len(body) != 24 {
-			return m, ErrMessageLength
-		}
-		m.A, m.B = ReadFloat(body), ReadFloat(body[8:])
-		m.Iterate = Iteration(binary.LittleEndian.Uint64(body[16:]))
-	case MsgCaptured, MsgPlane:
-		if len(body) != 8+haloBytes {
-			return m, fmt.Errorf("a captured halo or plane of %d bytes; %d are expected", len(body)-8, haloBytes)
-		}
-		m.Iterate, m.Values = Iteration(binary.LittleEndian.Uint64(body)), body[8:]
-	case MsgLoad, MsgMove, MsgGrant:
-		err = m.decodeBalance(body)
-	case MsgLayers, MsgShares, MsgCorrection:
-		if len(body) < 8 || len(body)%8 != 0 {
-			return m, ErrMessageLength
-		}
-		m.Iterate, m.Values = Iteration(binary.LittleEndian.Uint64(body)), body[8:]
-	case MsgResidual:
-		err = m.decodeSums(body)
-	case MsgReach, MsgLast:
-		if len(body) != 8 {
-			return m, ErrMessageLength
-		}
-		m.Iterate = Iteration(binary.LittleEndian.Uint64(body))
-	case MsgStop, MsgFinished, MsgClose, MsgHalt:
-		if len(body) != 0 {
-			return m, ErrMessageLength
-		}
-	default:
-		return m, fmt.Errorf("unknown message kind %d", m.Kind)
+	if m.Kind == MsgResidual {
+		return m, m.decodeSums(body)
 	}
-	return m, err
-}
-
-// maxMark returns the largest mark of a kind of message.
-func maxMark(k MessageKind) uint8 {
-	switch k {
-	case MsgCaptured:
-		return MaxBoundaryMoves
-	case MsgResidual, MsgVerdict, MsgCorrection:
-		return 1
+	rest := len(body) - 8*len(l.fields)
+	switch {
+	case l.halo && rest != haloBytes:
+		return m, fmt.Errorf("a captured halo or plane of %d bytes; %d are expected", rest, haloBytes)
+	case rest < 0, !l.values && rest > 0, !l.halo && rest%8 != 0:
+		return m, ErrMessageLength
 	}
-	return 0
-}
-
-func (m *Message) decodeBalance(body []byte) error {
-	if m.Kind == MsgLoad {
-		if len(body) != 24 {
-			return ErrMessageLength
+	for _, field := range l.fields {
+		switch field {
+		case 'A':
+			m.A = ReadFloat(body)
+		case 'B':
+			m.B = ReadFloat(body)
+		case 'I':
+			m.Iterate = Iteration(binary.LittleEndian.Uint64(body))
+		case 'C':
+			m.Count = int64(binary.LittleEndian.Uint64(body))
 		}
-		m.A, m.B, m.Count = ReadFloat(body), ReadFloat(body[8:]), int64(binary.LittleEndian.Uint64(body[16:]))
-		return nil
+		body = body[8:]
 	}
-	if len(body) != 16 {
-		return ErrMessageLength
+	if l.values {
+		m.Values = body
 	}
-	m.Iterate, m.Count = Iteration(binary.LittleEndian.Uint64(body)), int64(binary.LittleEndian.Uint64(body[8:]))
-	return nil
+	return m, nil
 }
 
 func (m *Message) decodeSums(body []byte) error {

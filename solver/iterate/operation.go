@@ -1,6 +1,9 @@
 package iterate
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Rank numbers the peers of a run from 0.
 type Rank int
@@ -22,8 +25,7 @@ type Peer interface {
 	// Halo reports that the slot (q, tag) now holds data with a label. data is read until the next
 	// call of Halo for the same slot. An error names q and ends the run.
 	Halo(now time.Duration, q Rank, tag uint32, label uint64, data []byte) error
-	// Agree passes in an agreement message from q; msg is not kept. An error names q and ends
-	// the run.
+	// Agree passes in an agreement message from q; msg is not kept. An error names q and ends the run.
 	Agree(now time.Duration, q Rank, msg []byte) error
 	// Stop requests an early end. The request travels to the root, which ends the run with the best
 	// iterate; a run that is about to end anyway may end for its own reason.
@@ -43,13 +45,11 @@ type Peer interface {
 // Link describes the messages between a peer and another one.
 type Link struct {
 	Rank Rank
-	// Slots holds the lengths in bytes of received halos by tag. It is empty if there is no halo
-	// session.
+	// Slots holds the lengths in bytes of received halos by tag. It is empty if there is no halo session.
 	Slots []int
 	// Sent holds the lengths in bytes of sent halos by tag. They may differ from Slots.
 	Sent []int
-	// Agreement is the length in bytes of the longest agreement message, 0 if there is no agreement
-	// session.
+	// Agreement is the length in bytes of the longest agreement message, 0 if there is no agreement session.
 	Agreement int
 	// Asynchronous is the initial communication mode of the halo session.
 	Asynchronous bool
@@ -57,14 +57,7 @@ type Link struct {
 
 // MessageBytes returns the length of the longest message in either direction.
 func (l Link) MessageBytes() int {
-	longest := l.Agreement
-	for _, n := range l.Slots {
-		longest = max(longest, n)
-	}
-	for _, n := range l.Sent {
-		longest = max(longest, n)
-	}
-	return longest
+	return slices.Max(slices.Concat([]int{l.Agreement}, l.Slots, l.Sent))
 }
 
 // OpKind is the kind of an operation.

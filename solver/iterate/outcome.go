@@ -1,6 +1,7 @@
 package iterate
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
@@ -21,25 +22,17 @@ const (
 	LastReason = Stagnated
 )
 
+var reasons = [LastReason + 1]string{
+	"running", "converged", "reached the bound on sweeps", "reached the bound on time", "interrupted", "diverged",
+	"stagnated above the tolerance",
+}
+
 // String returns the reason in words.
 func (r Reason) String() string {
-	switch r {
-	case Running:
-		return "running"
-	case Converged:
-		return "converged"
-	case ReachedSweeps:
-		return "reached the bound on sweeps"
-	case ReachedTime:
-		return "reached the bound on time"
-	case Interrupted:
-		return "interrupted"
-	case Diverged:
-		return "diverged"
-	case Stagnated:
-		return "stagnated above the tolerance"
+	if r < 0 || r > LastReason {
+		return "reason?"
 	}
-	return "reason?"
+	return reasons[r]
 }
 
 // Outcome is the result of a peer's run.
@@ -98,13 +91,8 @@ type CheckInterval struct {
 // largest iterate, 0 means no bound.
 func NewCheckInterval(every, lag, most Iteration) CheckInterval {
 	fixed := every > 0
-	if !fixed {
-		every = DefaultCheckEvery
-	}
-	if lag == 0 {
-		lag = min(defaultLag, every)
-	}
-	return CheckInterval{Every: every, Lag: min(lag, every), Max: most, Fixed: fixed}
+	every = cmp.Or(every, DefaultCheckEvery)
+	return CheckInterval{Every: every, Lag: min(cmp.Or(lag, defaultLag), every), Max: most, Fixed: fixed}
 }
 
 // forEstimates returns the interval for residual estimates. Each peer chooses its own, so it can be
@@ -122,19 +110,17 @@ func (r CheckInterval) Effect(k Iteration) Iteration {
 	if k == 0 {
 		return 0
 	}
-	if r.Max > 0 {
-		return min(k+r.Lag, r.Max)
-	}
-	return k + r.Lag
+	return r.bounded(k + r.Lag)
 }
 
 // After returns the iterate that is checked after iterate k.
-func (r CheckInterval) After(k Iteration) Iteration {
-	n := k + r.Every
+func (r CheckInterval) After(k Iteration) Iteration { return r.bounded(k + r.Every) }
+
+func (r CheckInterval) bounded(k Iteration) Iteration {
 	if r.Max > 0 {
-		n = min(n, r.Max)
+		return min(k, r.Max)
 	}
-	return n
+	return k
 }
 
 // Evaluate returns the relative residual of iterate k and the reason to end the run there, Running if

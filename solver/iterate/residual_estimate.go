@@ -2,6 +2,7 @@ package iterate
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -42,14 +43,9 @@ const (
 	reportRatioNear = 0.98
 )
 
-func (g *residualEstimate) init(children int) { g.children = make([]childEstimate, children) }
-
 func (g *residualEstimate) receive(child int, m *Message) {
 	g.children[child] = childEstimate{
-		known:     true,
-		atEnd:     m.Reason == ReachedSweeps,
-		value:     m.A,
-		roundTrip: validSeconds(m.B),
+		known: true, atEnd: m.Reason == ReachedSweeps, value: m.A, roundTrip: validSeconds(m.B),
 	}
 }
 
@@ -86,12 +82,7 @@ func (g *residualEstimate) sum() (float64, bool) {
 }
 
 func (g *residualEstimate) childrenAtEnd() bool {
-	for _, c := range g.children {
-		if !c.atEnd {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(g.children, func(c childEstimate) bool { return !c.atEnd })
 }
 
 // report returns the message to the parent, and whether one is due. bound is the square of the residual at

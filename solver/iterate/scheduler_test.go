@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A residual that falls in a straight line of logarithms is foreseen from any two looks
-// at it that are far enough apart.
+// TestForecastOfAStraightLine checks that any two levels that are far enough apart predict the end of a residual that
+// falls linearly in its logarithm.
 func TestForecastOfAStraightLine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		meets := time.Duration(rapid.Int64Range(1e6, 1e12).Draw(t, "meets"))
@@ -37,7 +37,8 @@ func TestForecastOfAStraightLine(t *testing.T) {
 	})
 }
 
-// What does not fall promises nothing; what is not a number is worth a look.
+// TestForecastWithoutAFall checks that a constant residual predicts no end, and that one that is not finite is
+// examined at once.
 func TestForecastWithoutAFall(t *testing.T) {
 	var f forecast
 	for i, level := range []float64{3, 3, 4, 5} {
@@ -59,10 +60,9 @@ func TestForecastWithoutAFall(t *testing.T) {
 	require.Equal(t, math.Inf(1), levelOf(1, 0))
 }
 
-// A snapshot is begun so long before the tolerance is expected as a round takes; one
-// that fails is followed by others that come nearer and nearer to where their residuals
-// point to, and by rests that grow where they point nowhere.
-func TestShots(t *testing.T) {
+// TestSnapshotScheduler checks that a snapshot begins one round trip before the predicted end. After a rejected
+// snapshot the next ones approach the end that exact residuals predict; without a prediction the back-off grows.
+func TestSnapshotScheduler(t *testing.T) {
 	var s snapshotScheduler
 	s.exact.record(0, 10, 0)
 	s.recordEstimate(0, 10, 2*time.Second)
@@ -93,8 +93,8 @@ func TestShots(t *testing.T) {
 	require.Equal(t, now+s.roundTrip, s.nextAt, "a void snapshot says nothing")
 }
 
-// A peer measures at least twice a round or eight times an e-th of the run, and four times
-// a round near the end.
+// A peer measures at least twice per round trip or eight times while the age of the run grows by the factor e, and
+// four times per round trip near the end.
 func TestPace(t *testing.T) {
 	var p samplingInterval
 	require.Equal(t, Iteration(1), p.next(0, 0, 0))

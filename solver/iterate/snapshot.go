@@ -3,6 +3,7 @@ package iterate
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
@@ -17,42 +18,29 @@ import (
 // Snapshot 0 captures the starting vector. No peer relaxes before its verdict, so every peer has received
 // a first halo from each neighbour, and a solved problem needs no sweep.
 type snapshotRule struct {
-	p               *Coordination
-	number          uint64    // of the newest snapshot
-	active          bool      // the snapshot has no verdict yet
-	begun           bool      // snapshot 0 has begun: its halos are sent
-	sums            reduction // of the snapshot
-	wantsMagnitudes bool      // the next snapshot also reduces magnitudes
-
-	magnitudes       kernel.Sum // of this peer
-	measuresCaptured bool       // the pass in progress measures the captured block
-	arrived          []bool     // captured halos received, by channel
-	arrivals         int
-	norm0            float64 // divisor of relative residuals; NaN before the verdict on snapshot 0
+	verdicts
+	number           uint64 // of the newest snapshot
+	active           bool   // the snapshot has no verdict yet
+	begun            bool   // snapshot 0 has begun: its halos are sent
+	measuresCaptured bool   // the pass in progress measures the captured block
+	arrived          []bool // captured halos received, by channel
 
 	estimate       residualEstimate
-	schedule       CheckSchedule
-	measureAt      Iteration // sweep that measures for the estimate
-	residual       float64   // of the last verdict
-	reason         Reason
+	measureAt      Iteration         // sweep that measures for the estimate
 	lastSweepsMade bool              // all peers had made their last sweep when the snapshot began
 	scheduler      snapshotScheduler // at the root
 
-	// At the root: detection of stagnation by snapshots and by estimates. Estimates start no snapshot
-	// before iterate suspectFrom, nor before the root has measured again (measuredSince).
-	stagnant, estimateStagnation Stagnation
-	suspectFrom                  Iteration
-	measuredSince                bool
-	sampling                     samplingInterval
+	// At the root: detection of stagnation by estimates. They start no snapshot before iterate suspectFrom,
+	// nor before the root has measured again (measuredSince).
+	estimateStagnation Stagnation
+	suspectFrom        Iteration
+	measuredSince      bool
+	sampling           samplingInterval
 }
 
 func newSnapshotRule(p *Coordination) *snapshotRule {
-	n := len(p.Tree.Children)
-	e := &snapshotRule{
-		p: p, active: true, arrived: make([]bool, len(p.Channels)), sums: newReduction(n),
-		norm0: UnknownResidual(), residual: UnknownResidual(),
-	}
-	e.estimate.init(n)
+	e := &snapshotRule{verdicts: newVerdicts(p), active: true, arrived: make([]bool, len(p.Channels))}
+	e.estimate.children = make([]childEstimate, len(p.Tree.Children))
 	for _, c := range p.Channels {
 		if c.Agreed.Data == nil {
 			c.Agreed.Data = make([]byte, c.Bytes)
@@ -70,10 +58,7 @@ func (e *snapshotRule) Next() Action {
 	if !e.begun {
 		e.begun = true
 		for i, c := range e.p.Channels {
-			if c.Opened && !e.arrived[i] {
-				e.arrived[i] = true
-				e.arrivals++
-			}
+			e.arrived[i] = e.arrived[i] || c.Opened
 		}
 		e.capture()
 	}
@@ -83,7 +68,7 @@ func (e *snapshotRule) Next() Action {
 	}
 	e.considerSnapshot()
 	switch {
-	case e.active && !e.sums.ownAdded && e.arrivals == len(e.arrived):
+	case e.active && !e.sums.ownAdded && !slices.Contains(e.arrived, false):
 		e.measuresCaptured = true
 		return ActionMeasureCaptured
 	case e.number == 0 && e.active, e.madeLastSweep():
@@ -114,11 +99,8 @@ func (e *snapshotRule) capture() {
 			continue
 		}
 		m := Message{
-			Kind:    MsgCaptured,
-			Mark:    uint8(c.BoundaryMoves),
-			Number:  e.number,
-			Iterate: e.p.CapturedAt,
-			Values:  make([]byte, c.Bytes),
+			Kind: MsgCaptured, Mark: uint8(c.BoundaryMoves), Number: e.number, Iterate: e.p.CapturedAt,
+			Values: make([]byte, c.Bytes),
 		}
 		e.p.Source.PackCaptured(i, m.Values)
 		e.p.Send(c.Rank, &m)
@@ -128,7 +110,7 @@ func (e *snapshotRule) capture() {
 // begin begins a snapshot. If the verdict on the previous one is still in flight, that one did not end the
 // run.
 func (e *snapshotRule) begin(number uint64) {
-	e.number, e.active, e.arrivals = number, true, 0
+	e.number, e.active = number, true
 	clear(e.arrived)
 	e.sums.reset()
 	e.capture()
@@ -145,16 +127,10 @@ func (e *snapshotRule) Measured(residual *kernel.Sum) {
 		return
 	}
 	e.measuresCaptured = false
-	var second *kernel.Sum
-	switch {
-	case e.number == 0:
-		second = &e.p.Reference
+	if e.number == 0 {
 		e.estimate.own, e.estimate.known = residual.Float64(), true
-	case e.wantsMagnitudes:
-		e.magnitudes = e.p.Source.Magnitudes()
-		second = &e.magnitudes
 	}
-	e.sums.addOwn(residual, second)
+	e.addOwn(residual, e.number == 0)
 	e.advance()
 }
 
@@ -189,13 +165,7 @@ func (e *snapshotRule) advance() {
 		reduce := e.wantsMagnitudes && e.number > 0
 		magnitude := Norm(&e.sums.start) / e.norm0
 		m.Reason, reduce = e.stagnant.Evaluate(
-			e.p.CapturedAt,
-			rel,
-			e.p.Config.Tolerance,
-			snapshotChecks,
-			reduce,
-			magnitude,
-		)
+			e.p.CapturedAt, rel, e.p.Config.Tolerance, snapshotChecks, reduce, magnitude)
 		if reduce {
 			m.Mark = 1
 		}
@@ -292,9 +262,18 @@ func (e *snapshotRule) receive(c *Channel, m *Message) error {
 	case MsgCaptured:
 		return e.capturedFrom(c, m)
 	case MsgResidual:
-		return e.residualFrom(c.Rank, m)
+		added, err := e.addChild(c.Rank, m, "snapshot", e.number, !e.active)
+		if added {
+			e.advance()
+		}
+		return err
 	case MsgVerdict:
-		return e.verdictFrom(m)
+		// A halo of the next snapshot may overtake the verdict on this one.
+		valid, err := e.checkVerdict(m, "snapshot", e.number, !e.active)
+		if valid {
+			e.verdict(m)
+		}
+		return err
 	case MsgHalt:
 		e.halt()
 		return nil
@@ -332,43 +311,17 @@ func (e *snapshotRule) capturedFrom(c *Channel, m *Message) error {
 		}
 		e.begin(m.Number)
 	}
-	for i, g := range e.p.Channels {
-		if g != c || m.Number < e.number || e.arrived[i] {
-			continue // a halo of a past snapshot, or a duplicate
-		}
-		e.arrived[i] = true
-		e.arrivals++
-		if int(m.Mark) != c.BoundaryMoves {
-			e.sums.void = true // the boundary has moved at one end and not yet at the other
-			continue
-		}
-		copy(c.Agreed.Data, m.Values)
-		c.LabelAgreed(e.p.Steps.Current, m.Iterate, true)
+	i := slices.Index(e.p.Channels, c)
+	if m.Number < e.number || e.arrived[i] {
+		return nil // a halo of a past snapshot, or a duplicate
 	}
-	return nil
-}
-
-func (e *snapshotRule) residualFrom(q Rank, m *Message) error {
-	i := e.p.Tree.Child(q)
-	switch {
-	case m.Number < e.number, m.Number == e.number && (!e.active || e.sums.added[i]):
-		return nil // a duplicate
-	case m.Number > e.number:
-		return fmt.Errorf("the residual of snapshot %d; the newest snapshot is %d", m.Number, e.number)
+	e.arrived[i] = true
+	if int(m.Mark) != c.BoundaryMoves {
+		e.sums.void = true // the boundary has moved at one end and not yet at the other
+		return nil
 	}
-	e.sums.addChild(i, m)
-	e.advance()
-	return nil
-}
-
-func (e *snapshotRule) verdictFrom(m *Message) error {
-	switch {
-	case m.Number < e.number, m.Number == e.number && !e.active:
-		return nil // a halo of the next snapshot overtook the verdict, or it is a duplicate
-	case m.Number > e.number, !e.sums.complete():
-		return fmt.Errorf("a verdict on snapshot %d, whose reduction is not complete at this peer", m.Number)
-	}
-	e.verdict(m)
+	copy(c.Agreed.Data, m.Values)
+	c.LabelAgreed(e.p.Steps.Current, m.Iterate, true)
 	return nil
 }
 

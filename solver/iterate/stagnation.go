@@ -47,13 +47,8 @@ func (s *Stagnation) record(k Iteration, residual float64, checks int) bool {
 // Evaluate adds the relative residual of iterate k. If reduced is true, m is the norm of the magnitudes
 // relative to the same reference. It returns Stagnated or Running, and whether the next check has to reduce
 // magnitudes. With tolerance 0 a run never stagnates.
-func (s *Stagnation) Evaluate(
-	k Iteration,
-	residual, tol float64,
-	checks int,
-	reduced bool,
-	m float64,
-) (why Reason, reduce bool) {
+func (s *Stagnation) Evaluate(k Iteration,
+	residual, tol float64, checks int, reduced bool, m float64) (why Reason, reduce bool) {
 	switch {
 	case tol == 0 || !s.record(k, residual, checks):
 		return Running, false

@@ -1,6 +1,9 @@
 package iterate
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // TimeSteps is the state of a peer in a run with time steps. All fields are 0 in a stationary run.
 type TimeSteps struct {
@@ -59,34 +62,25 @@ func (p *Coordination) Finish(answer func(dst []float64), begin func() error) {
 // keepEarlyMessage keeps an agreement message of the next time step until this peer begins that step.
 func (p *Coordination) keepEarlyMessage(c *Channel, step int, msg []byte) error {
 	if step > min(p.Steps.Current+1, p.Steps.Total) || p.Done {
-		return fmt.Errorf(
-			"a message of time step %d; this peer is at step %d of %d",
-			step,
-			p.Steps.Current,
-			p.Steps.Total,
-		)
+		return fmt.Errorf("a message of time step %d; this peer is at step %d of %d",
+			step, p.Steps.Current, p.Steps.Total)
 	}
 	if len(c.earlyMessages) == maxEarlyMessages {
-		return fmt.Errorf(
-			"more than %d messages of time step %d, which this peer has not begun",
-			maxEarlyMessages,
-			step,
-		)
+		return fmt.Errorf("more than %d messages of time step %d, which this peer has not begun",
+			maxEarlyMessages, step)
 	}
-	c.earlyMessages = append(c.earlyMessages, append([]byte(nil), msg...))
+	c.earlyMessages = append(c.earlyMessages, slices.Clone(msg))
 	return nil
 }
 
 // replayEarlyMessages handles the messages that were kept for this time step.
 func (p *Coordination) replayEarlyMessages() error {
-	for _, list := range [2][]*Channel{p.Channels, p.AgreementOnly} {
-		for _, c := range list {
-			early := c.earlyMessages
-			c.earlyMessages = nil
-			for _, msg := range early {
-				if err := p.Agree(0, c.Rank, msg); err != nil {
-					return err
-				}
+	for _, c := range slices.Concat(p.Channels, p.AgreementOnly) {
+		early := c.earlyMessages
+		c.earlyMessages = nil
+		for _, msg := range early {
+			if err := p.Agree(0, c.Rank, msg); err != nil {
+				return err
 			}
 		}
 	}

@@ -1,5 +1,7 @@
 package iterate
 
+import "slices"
+
 // Tree is a peer's place in a spanning tree of the peers, rooted at rank 0. Residuals are reduced along the
 // tree, and verdicts are sent along it. On a grid every edge joins two neighbours, so no more sessions are
 // needed.
@@ -9,14 +11,7 @@ type Tree struct {
 }
 
 // Child returns the index of q among the children, −1 if it is not a child.
-func (t Tree) Child(q Rank) int {
-	for i, c := range t.Children {
-		if c == q {
-			return i
-		}
-	}
-	return -1
-}
+func (t Tree) Child(q Rank) int { return slices.Index(t.Children, q) }
 
 // edges returns the parent, if there is one, and the children.
 func (t Tree) edges() []Rank {

@@ -52,19 +52,19 @@ func (f *AdaptiveOmega) Forget() {
 	f.worseCount = 0
 }
 
-// Observe records the norm ‖r‖₂ after that many sweeps. It reports whether ω has changed.
-func (f *AdaptiveOmega) Observe(sweep int, norm float64) bool {
+// Observe records the norm ‖r‖₂ after that many sweeps, and may change ω.
+func (f *AdaptiveOmega) Observe(sweep int, norm float64) {
 	if f.fixed || !(norm > 0) || math.IsInf(norm, 1) {
-		return false
+		return
 	}
 	if !f.hasLast || sweep < f.lastSweep {
 		f.hasLast = true
 		f.lastSweep, f.lastNorm = sweep, norm
-		return false
+		return
 	}
 	window := float64(sweep - f.lastSweep)
 	if window*(2-f.omega) < minWindow || window < 4 {
-		return false
+		return
 	}
 	rate := math.Pow(norm/f.lastNorm, 1/window)
 	last := f.rate
@@ -73,47 +73,35 @@ func (f *AdaptiveOmega) Observe(sweep int, norm float64) bool {
 	switch {
 	case f.previousRate > 0 && rate > f.previousRate || rate >= 1:
 		if f.worseCount++; f.worseCount >= 3 {
-			return f.decrease()
+			f.decrease()
 		}
-		return false
-	case last == 0 || math.Abs(rate-last) > rateTolerance*(1-rate):
-		f.worseCount = 0
-		return false
+		return
+	case last != 0 && math.Abs(rate-last) <= rateTolerance*(1-rate):
+		f.increase(rate)
 	}
 	f.worseCount = 0
-	return f.increase(rate)
 }
 
 // increase sets the factor that is optimal according to the rate, if it is larger.
-func (f *AdaptiveOmega) increase(rate float64) bool {
+func (f *AdaptiveOmega) increase(rate float64) {
 	if rate < f.omega-1+optimumMargin*(2-f.omega) {
-		return false
+		return
 	}
 	rho := (rate + f.omega - 1) / (f.omega * math.Sqrt(rate))
-	if !(rho < 1) {
-		return false
+	if best := OptimalOmega(rho); rho < 1 && best > f.omega {
+		f.previousOmega, f.previousRate = f.omega, rate
+		f.setOmega(best)
 	}
-	best := OptimalOmega(rho)
-	if best <= f.omega {
-		return false
-	}
-	f.previousOmega, f.previousRate = f.omega, rate
-	f.setOmega(best)
-	return true
 }
 
 // decrease returns to the previous factor, which is then kept, or moves ω towards 1.
-func (f *AdaptiveOmega) decrease() bool {
+func (f *AdaptiveOmega) decrease() {
 	if f.previousRate > 0 {
 		f.setOmega(f.previousOmega)
 		f.fixed = true
-		return true
+	} else if f.omega > 1 {
+		f.setOmega(max(1, f.omega-max(0.1, (f.omega-1)/2)))
 	}
-	if f.omega <= 1 {
-		return false
-	}
-	f.setOmega(max(1, f.omega-max(0.1, (f.omega-1)/2)))
-	return true
 }
 
 func (f *AdaptiveOmega) setOmega(omega float64) {

@@ -16,7 +16,7 @@ const powerSteps = 200
 // estimate only. The function allocates memory and is meant for coarse grids.
 func SmallestEigenvalue(s System, u []float64) (float64, error) {
 	l := s.Layout
-	sweep, err := s.sweep(Options{}, 1)
+	sweep, err := s.sweep(1)
 	if err != nil {
 		return 0, err
 	}
@@ -29,7 +29,8 @@ func SmallestEigenvalue(s System, u []float64) (float64, error) {
 			x[i] = 1
 		}
 	}
-	step := 0.9 / largestDiagonal(s.Operator)
+	_, diagonal := diagonalRange(s.Operator)
+	step := 0.9 / diagonal
 	lowest := math.Inf(1)
 	for range powerSteps {
 		sweep.Apply(y, x, l.Interior())

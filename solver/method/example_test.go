@@ -22,6 +22,10 @@ func ExampleNew() {
 		Lower:     kernel.Field{Value: -0.05},
 		Upper:     kernel.NoUpper(),
 		Symmetric: true,
+		Coarse: func(n [3]int, _ *method.Edges) (kernel.Operator, error) {
+			h := 1 / float64(n[0]+1)
+			return kernel.Operator{Diag: 2 / (h * h), Off: 1 / (h * h)}, nil
+		},
 	}
 	m, err := method.New(method.NameMultigrid, s, method.Options{})
 	if err != nil {
@@ -44,11 +48,11 @@ func ExampleNew() {
 // The grids of a hierarchy depend on the number of points and on the coupling strengths. An axis of weak
 // coupling is coarsened only after the others.
 func ExampleNewHierarchy() {
-	even := method.NewHierarchy(2, [3]int{63, 63, 1}, [3]float64{1, 1}, 0)
-	uneven := method.NewHierarchy(2, [3]int{63, 63, 1}, [3]float64{4, 1}, 3)
+	even := method.NewHierarchy(2, [3]int{63, 63, 1}, [3]float64{1, 1})
+	uneven := method.NewHierarchy(2, [3]int{63, 63, 1}, [3]float64{4, 1})
 	fmt.Println(even.String())
 	fmt.Println(uneven.String())
 	// Output:
 	// 63² 31² 15² 7² 3² 1²
-	// 63² 31×63 15×31
+	// 63² 31×63 15×31 7×15 3×7 1×3 1²
 }

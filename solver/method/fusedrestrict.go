@@ -46,7 +46,7 @@ func (l *Level) DeferProlong(coarse *Level, keep []float64) {
 func (l *Level) Smooth(sweeps int, omega float64, e kernel.Executor, done func(worker, lo, hi, z int)) {
 	p := &l.fused.pass
 	*p = kernel.Pass{Omega: omega, Sweeps: sweeps, Final: done}
-	if l.HasTruncated() {
+	if len(l.truncated) > 0 {
 		p.AfterColour = l.fused.relaxTruncated
 	}
 	if l.fused.coarse != nil {
@@ -132,8 +132,8 @@ func (l *Level) ScanContact(b kernel.Box) {
 // Restrict computes the correction problem at the coarse points of b (see the stage Restrict). It reads the results
 // of SmoothRestrict or, if the level is distributed, Residual and the results of ScanContact. The coarse obstacles
 // keep the nearest fine point admissible. Where that point is in contact, the coarse point is held: otherwise the
-// correction would lift the fine point off, be projected away and return in the next cycle. If the coarse level has
-// Truncation, its UpdateTruncated must be called when all boxes are complete.
+// correction would lift the fine point off, be projected away and return in the next cycle. UpdateTruncated of the
+// coarse level must be called when all boxes are complete.
 func (l *Level) Restrict(coarse *Level, b kernel.Box) {
 	if l.weights != nil {
 		l.weights.restrict(coarse.Values, l.Residual, b)
@@ -145,9 +145,7 @@ func (l *Level) Restrict(coarse *Level, b kernel.Box) {
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
 			l.restrictRow(coarse, b.Lo[0], b.Hi[0], y, z)
-			if coarse.Truncation != nil {
-				l.truncateRow(coarse, b.Lo[0], b.Hi[0], y, z)
-			}
+			l.truncateRow(coarse, b.Lo[0], b.Hi[0], y, z)
 		}
 	}
 }
@@ -190,16 +188,8 @@ func (l *Level) restrictRow(coarse *Level, x0, x1, y, z int) {
 
 // obstacleDistance writes the distance of an obstacle, whose row begins at from, from u at some points.
 func obstacleDistance(dst, u []float64, obstacle kernel.Field, from int, at []int32) {
-	dst = dst[:len(at)]
-	if obstacle.Array == nil {
-		for x, fx := range at {
-			dst[x] = obstacle.Value - u[fx]
-		}
-		return
-	}
-	row := obstacle.Array[from:][:len(u)]
 	for x, fx := range at {
-		dst[x] = row[fx] - u[fx]
+		dst[x] = obstacle.At(from+int(fx)) - u[fx]
 	}
 }
 

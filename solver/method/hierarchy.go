@@ -25,38 +25,28 @@ const (
 // NewHierarchy returns the grids below one of n points. strength is the coupling strength of the
 // operator along each axis in any unit (see Strength). An axis with weaker coupling is not
 // coarsened until the others have become as weak. If n + 1 is odd, the next n is chosen near half
-// of it so that it can be halved often. most bounds the number of grids; 0 means no bound.
-func NewHierarchy(dim int, n [3]int, strength [3]float64, most int) Hierarchy {
-	h := Hierarchy{Dim: dim, Grids: [][3]int{n}}
-	for most == 0 || len(h.Grids) < most {
-		next, s := coarser(dim, n, strength)
-		if next == n {
-			break
+// of it so that it can be halved often.
+func NewHierarchy(dim int, n [3]int, strength [3]float64) Hierarchy {
+	h := Hierarchy{Dim: dim}
+	for len(h.Grids) == 0 || n != h.Grids[h.Coarsest()] {
+		h.Grids = append(h.Grids, n)
+		strongest := 0.0
+		for a := range dim {
+			if n[a] >= minCoarsenPoints {
+				strongest = max(strongest, strength[a])
+			}
 		}
-		h.Grids = append(h.Grids, next)
-		n, strength = next, s
+		for a := range dim {
+			if n[a] < minCoarsenPoints || strength[a] < weakCoupling*strongest {
+				continue
+			}
+			next := coarsePoints(n[a])
+			ratio := float64(next+1) / float64(n[a]+1)
+			strength[a] *= ratio * ratio
+			n[a] = next
+		}
 	}
 	return h
-}
-
-// coarser returns the next grid and the strengths on it. It returns the same grid if there is none.
-func coarser(dim int, n [3]int, strength [3]float64) ([3]int, [3]float64) {
-	strongest := 0.0
-	for a := range dim {
-		if n[a] >= minCoarsenPoints {
-			strongest = max(strongest, strength[a])
-		}
-	}
-	next := n
-	for a := range dim {
-		if n[a] < minCoarsenPoints || strength[a] < weakCoupling*strongest {
-			continue
-		}
-		next[a] = coarsePoints(n[a])
-		ratio := float64(next[a]+1) / float64(n[a]+1)
-		strength[a] *= ratio * ratio
-	}
-	return next, strength
 }
 
 // coarsePoints returns the number of points of the next coarser grid on an axis of n points: (n − 1)/2 if the coarse
@@ -79,10 +69,11 @@ func coarsePoints(n int) int {
 }
 
 // Nested reports whether the points of grid l+1 coincide with points of grid l.
-func (h *Hierarchy) Nested(l int) bool {
-	for a := range h.Dim {
-		f, c := h.Grids[l][a], h.Grids[l+1][a]
-		if f != c && f != 2*c+1 {
+func (h *Hierarchy) Nested(l int) bool { return nested(h.Grids[l], h.Grids[l+1]) }
+
+func nested(fine, coarse [3]int) bool {
+	for a, f := range fine {
+		if c := coarse[a]; f != c && f != 2*c+1 {
 			return false
 		}
 	}
@@ -102,17 +93,15 @@ func (h *Hierarchy) String() string {
 }
 
 func gridName(dim int, n [3]int) string {
-	power := [4]string{"", "", "²", "³"}[dim]
-	cube := true
-	parts := make([]string, dim)
-	for a := range dim {
+	name, cube := fmt.Sprint(n[0]), true
+	for a := 1; a < dim; a++ {
 		cube = cube && n[a] == n[0]
-		parts[a] = fmt.Sprint(n[a])
+		name += fmt.Sprint("×", n[a])
 	}
 	if cube {
-		return fmt.Sprint(n[0]) + power
+		return fmt.Sprint(n[0]) + [4]string{2: "²", 3: "³"}[dim]
 	}
-	return strings.Join(parts, "×")
+	return name
 }
 
 func points(n [3]int) int { return n[0] * n[1] * n[2] }

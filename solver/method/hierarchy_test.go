@@ -15,7 +15,7 @@ func TestHierarchiesEndWithFewPoints(t *testing.T) {
 			n[a] = rapid.IntRange(1, 300).Draw(t, "n")
 			strength[a] = rapid.Float64Range(1e-3, 1e3).Draw(t, "strength")
 		}
-		h := NewHierarchy(dim, n, strength, 0)
+		h := NewHierarchy(dim, n, strength)
 		require.Equal(t, n, h.Grids[0])
 		for l := range h.Coarsest() {
 			f, c := h.Grids[l], h.Grids[l+1]
@@ -55,7 +55,7 @@ func TestHierarchiesOfKnownGrids(t *testing.T) {
 		{1, [3]int{9, 1, 1}, even, "9 4 1"},
 		{1, [3]int{2, 1, 1}, even, "2"},
 	} {
-		h := NewHierarchy(c.dim, c.n, c.strength, 0)
+		h := NewHierarchy(c.dim, c.n, c.strength)
 		require.Equal(t, c.want, h.String())
 	}
 }

@@ -14,12 +14,7 @@ type interpolation struct {
 }
 
 func newInterpolation(fine *Edges, grid [3]int) *interpolation {
-	t := &interpolation{fine: fine, grid: grid, nested: true}
-	for a := range fine.Dim {
-		f, c := fine.Grid[a], grid[a]
-		t.nested = t.nested && (f == c || f == 2*c+1)
-	}
-	return t
+	return &interpolation{fine: fine, grid: grid, nested: nested(fine.Grid, grid)}
 }
 
 // position returns the position of a coarse point on the fine grid; the first fine point has position 0.

@@ -202,9 +202,6 @@ func (s *isolatedContacts) cost(q [3]int) float64 {
 	return decodeReaction(s.fine.Truncation[s.fine.Part.Layout.Index(q[0], q[1], q[2])]) * edges
 }
 
-// free reports whether q, a point between lo and hi, is not in contact.
-func (s *isolatedContacts) free(q [3]int) bool { return !s.fine.contact.has(q) }
-
 // onArm reports whether q lies on an arm of the coarse point along axis a.
 func (s *isolatedContacts) onArm(q [3]int, a int) bool {
 	for b := range s.dim {
@@ -240,7 +237,7 @@ func (s *isolatedContacts) edgeCost(a int, q, inner [3]int) float64 {
 // those that lead away from the coarse point, which count for the coarse point's neighbour. If a
 // point nearer to the coarse point is in contact too, that one counts instead of q.
 func (s *isolatedContacts) contactCost(q [3]int) float64 {
-	sum := 0.0
+	sum, contact := 0.0, &s.fine.contact
 	for a := range s.dim {
 		low, high := q, q
 		low[a]--
@@ -248,7 +245,8 @@ func (s *isolatedContacts) contactCost(q [3]int) float64 {
 		switch {
 		case s.spacing[a] == 1:
 		case q[a] == s.near[a]:
-			if !s.onArm(q, a) && low[a] >= s.lo[a] && high[a] < s.hi[a] && s.free(low) && s.free(high) {
+			inside := low[a] >= s.lo[a] && high[a] < s.hi[a]
+			if !s.onArm(q, a) && inside && !contact.has(low) && !contact.has(high) {
 				sum += s.couplingAt(a, low) + s.couplingAt(a, q)
 			}
 		default:
@@ -256,7 +254,7 @@ func (s *isolatedContacts) contactCost(q [3]int) float64 {
 			if q[a] < s.near[a] {
 				inner = high
 			}
-			if inner != s.near && !s.free(inner) {
+			if inner != s.near && contact.has(inner) {
 				if s.uneven {
 					continue
 				}

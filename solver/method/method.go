@@ -6,6 +6,7 @@ package method
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
@@ -25,21 +26,20 @@ type System struct {
 	Parity int
 	// Symmetric reports that A is symmetric: the energy then decides whether a cycle is accepted.
 	Symmetric bool
-	// Strength is the coupling strength of the operator along each axis. If all are 0, it is
-	// computed by the function Strength. Blocks of one grid need equal values.
+	// Strength is the coupling strength of the operator along each axis, in any unit. Multigrid first coarsens the
+	// axes of strong coupling. Blocks of one grid need equal values.
 	Strength [3]float64
 	// Coarse returns the operator of the same region on a coarser grid of n points per axis, whose
-	// spacing is (N+1)/(n+1) times as large, with the diffusion of e if it is not nil. If Coarse is
-	// nil, the coarse operator is averaged from the fine one.
+	// spacing is (N+1)/(n+1) times as large, with the diffusion of e if it is not nil. Multigrid needs it.
 	Coarse func(n [3]int, e *Edges) (kernel.Operator, error)
 	// Edges returns the diffusion between all points of the block and its boundary, for Coarse and for
 	// diffusion-weighted interpolation. Edges, or its result, is nil if the diffusion is constant or unknown.
 	Edges func() *Edges
 	// Fields evaluates source and obstacles of the same region on a coarser grid, in dense arrays, for the full
-	// multigrid start. If it is nil, they are interpolated. On nested grids they are always sampled.
+	// multigrid start. On nested grids, or if it is nil, they are sampled at the nearest fine points.
 	Fields func(n [3]int, source, lower, upper []float64) error
 	// Boundary evaluates the boundary data of the same region on a coarser grid at the ghosts of a
-	// padded array, edges and corners included. If it is nil, they are interpolated.
+	// padded array, edges and corners included. If it is nil, they are sampled at the nearest fine ghosts.
 	Boundary func(n [3]int, l kernel.Layout, values []float64) error
 }
 
@@ -61,14 +61,11 @@ type Solver interface {
 	Changed()
 	// Describe returns a description of the solver's settings for reports, or "".
 	Describe() string
-	// Bytes returns the memory that the solver uses in addition to the system's arrays.
-	Bytes() int
 }
 
 // Options are the settings of a Solver. The zero value is a good choice.
 type Options struct {
 	Executor kernel.Executor // kernel.Sequential if nil
-	Kernel   *kernel.Kernel  // the fastest variant if nil
 	Omega    float64         // sor: factor, 0 < Omega < 2; 0 selects it by the observed rate
 	// InitialOmega is the first factor of sor if Omega is 0. If it is 0 too, sor begins with the factor
 	// that is optimal without contact.
@@ -95,9 +92,6 @@ func New(name string, s System, o Options) (Solver, error) {
 	case o.Cycle != "" && o.Cycle != "v" && o.Cycle != "w":
 		return nil, fmt.Errorf("method: unknown cycle %q; the cycles are v and w", o.Cycle)
 	}
-	if o.Executor == nil {
-		o.Executor = kernel.Sequential{}
-	}
 	switch name {
 	case NameRichardson:
 		return newRichardson(s, o)
@@ -115,7 +109,7 @@ func (s *System) check() error {
 	if s.Layout.Dim == 0 {
 		return fmt.Errorf("method: the system has no layout; make one with kernel.NewLayout")
 	}
-	if d := smallestDiagonal(s.Operator); !(d > 0) || math.IsInf(d, 1) {
+	if d, _ := diagonalRange(s.Operator); !(d > 0) || math.IsInf(d, 1) {
 		return fmt.Errorf("method: the operator's smallest diagonal entry is %v; all must be positive and finite", d)
 	}
 	n := s.Layout.Points()
@@ -129,13 +123,11 @@ func (s *System) check() error {
 		if f.field.Array == nil && math.IsNaN(f.field.Value) {
 			return fmt.Errorf("method: the %s is %v", f.name, f.field.Value)
 		}
-		for d, v := range f.field.Array {
-			if math.IsNaN(v) {
-				return fmt.Errorf("method: the %s is %v at point %d of the block", f.name, v, d)
-			}
+		if d := slices.IndexFunc(f.field.Array, math.IsNaN); d >= 0 {
+			return fmt.Errorf("method: the %s is NaN at point %d of the block", f.name, d)
 		}
 	}
-	if s.Upper.Array == nil && math.IsInf(s.Upper.Value, 1) {
+	if !hasUpper(s.Upper) {
 		return nil
 	}
 	for d := range n {
@@ -145,17 +137,4 @@ func (s *System) check() error {
 		}
 	}
 	return nil
-}
-
-func smallestDiagonal(op kernel.Operator) float64 {
-	if op.Form != kernel.Variable {
-		return largestDiagonal(op)
-	}
-	least := math.Inf(1)
-	for _, v := range op.Arrays[kernel.Center] {
-		if !(v >= least) {
-			least = v
-		}
-	}
-	return least
 }

@@ -1,9 +1,9 @@
 package method
 
 import (
+	"errors"
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
@@ -28,7 +28,6 @@ type Multigrid struct {
 	residual  float64
 	fraction  float64 // part of the step that scale keeps
 	reference float64 // residual of ReferenceStart
-	failure   error
 	stage     Stage
 	funcs     stageFuncs
 
@@ -46,27 +45,6 @@ type stageFuncs struct {
 	measureRows func(worker, lo, hi, z int)
 }
 
-// wCycleRatio and defaultWRatio are values of Smoothing.TwiceRatio. wCycleRatio is for W cycles: on larger coarse
-// grids a second visit costs more than it gains. defaultWRatio gives W cycles in three dimensions and V cycles below.
-const (
-	wCycleRatio   = 0.4
-	defaultWRatio = 0.2
-)
-
-// DefaultSmoothing returns the smoothing measured to be fastest on the reference problems: one
-// sweep before and one after the coarse correction, with a factor optimal for smoothing (Yavneh,
-// SIAM J. Sci. Comput. 17, 1996: 1.15 for red-black relaxation in three dimensions).
-func DefaultSmoothing(o Options) Smoothing {
-	s := Smoothing{Before: 1, After: 1, Omega: 1.15, TwiceRatio: defaultWRatio}
-	switch o.Cycle {
-	case "v":
-		s.TwiceRatio = 0
-	case "w":
-		s.TwiceRatio = wCycleRatio
-	}
-	return s
-}
-
 // NewMultigrid returns the solver of a system on one block whose ghosts are boundary data.
 func NewMultigrid(s System, o Options) (*Multigrid, error) {
 	m := &Multigrid{options: o, parallel: newParallelFor(o.Executor, s.Layout.Dim)}
@@ -78,62 +56,57 @@ func NewMultigrid(s System, o Options) (*Multigrid, error) {
 }
 
 // hierarchy returns the grids for a system.
-func (s *System) hierarchy() Hierarchy {
-	strength := s.Strength
-	if strength == [3]float64{} {
-		strength = Strength(s.Layout, s.Operator)
-	}
-	return NewHierarchy(s.Layout.Dim, s.Layout.N, strength, 0)
-}
+func (s *System) hierarchy() Hierarchy { return NewHierarchy(s.Layout.Dim, s.Layout.N, s.Strength) }
 
 // init makes the levels and the stages of a cycle.
 func (m *Multigrid) init(s System, h Hierarchy) error {
 	m.system, m.hierarchy = s, h
 	m.levels = nil
-	if err := m.build(m.options); err != nil {
-		return err
-	}
-	smoothing := DefaultSmoothing(m.options)
-	alone := func(s Stage) bool { return m.levels[s.Level].CanFuse(s) }
-	m.cycle = Fuse(h.Cycle(smoothing, 0), alone)
-	m.start = Fuse(h.Start(smoothing, s.Operator.Form == kernel.Variable), alone)
-	if len(m.levels) == 1 { // a handful of points
-		m.cycle, m.start = []Stage{h.solve(0), {Kind: Measure}}, nil
-	}
-	m.safeguard = Safeguard{Symmetric: s.Symmetric}
-	m.safeguard.Reset()
-	return nil
-}
-
-func (m *Multigrid) build(o Options) error {
-	s, h := &m.system, &m.hierarchy
 	edges := m.edges()
 	for i, n := range h.Grids {
 		c := LevelConfig{
-			Kernel: o.Kernel, Operator: s.Operator, Source: s.Source, Lower: s.Lower, Upper: s.Upper, Truncate: true,
+			Part: kernel.Whole(s.Layout), Parity: s.Parity,
+			Operator: s.Operator, Source: s.Source, Lower: s.Lower, Upper: s.Upper,
 		}
-		layout, err := kernel.NewLayout(h.Dim, n)
-		if err != nil {
-			return err
-		}
-		c.Part = kernel.Whole(layout)
-		if i == 0 {
-			c.Part, c.Parity = kernel.Whole(s.Layout), s.Parity
-		} else if c.Operator, err = m.levelOperator(i, layout, edges); err != nil {
-			return err
+		if i > 0 {
+			layout, err := kernel.NewLayout(h.Dim, n)
+			if err != nil {
+				return err
+			}
+			c.Part, c.Parity = kernel.Whole(layout), 0
+			if c.Operator, err = m.levelOperator(i, edges); err != nil {
+				return err
+			}
 		}
 		l, err := NewLevel(c, i > 0)
 		if err != nil {
 			return err
 		}
 		if m.levels = append(m.levels, l); i > 0 {
-			if err = m.levels[i-1].Connect(l, o.Kernel); err != nil {
+			if err = m.levels[i-1].Connect(l); err != nil {
 				return err
 			}
-			m.levels[i-1].SetEdges(l, edges[i-1], edges[i])
 		}
 	}
+	m.setEdges(edges)
+	alone := func(s Stage) bool { return m.levels[s.Level].CanFuse(s) }
+	m.cycle = Fuse(h.Cycle(m.options.Cycle), alone)
+	m.start = Fuse(h.Start(m.options.Cycle, s.Operator.Form == kernel.Variable), alone)
+	if len(m.levels) == 1 { // a handful of points
+		m.cycle, m.start = []Stage{h.solve(0), {Kind: Measure}}, nil
+	}
+	m.safeguard = NewSafeguard(s.Symmetric)
 	return nil
+}
+
+func (m *Multigrid) setEdges(edges []*Edges) {
+	for i, l := range m.levels {
+		var coarse *Level
+		if i+1 < len(m.levels) {
+			coarse = m.levels[i+1]
+		}
+		l.SetEdges(coarse, edges[i])
+	}
 }
 
 // edges returns the diffusion on all levels; entries are nil if it is constant or unknown.
@@ -149,14 +122,13 @@ func (m *Multigrid) edges() []*Edges {
 	return out
 }
 
-// levelOperator returns the operator of level i > 0, whose layout is given, from the level above.
-func (m *Multigrid) levelOperator(i int, layout kernel.Layout, edges []*Edges) (op kernel.Operator, err error) {
-	fine, n := m.levels[i-1], m.hierarchy.Grids[i]
-	if m.system.Coarse != nil {
-		op, err = m.system.Coarse(n, edges[i])
-	} else {
-		op, err = AverageOperator(fine.Part.Layout, layout, fine.operator)
+// levelOperator returns the operator of level i > 0.
+func (m *Multigrid) levelOperator(i int, edges []*Edges) (kernel.Operator, error) {
+	n := m.hierarchy.Grids[i]
+	if m.system.Coarse == nil {
+		return kernel.Operator{}, errors.New("method: the system has no function Coarse; multigrid needs it")
 	}
+	op, err := m.system.Coarse(n, edges[i])
 	if err != nil {
 		err = fmt.Errorf("method: the operator on the grid %s: %w", gridName(m.hierarchy.Dim, n), err)
 	}
@@ -196,30 +168,18 @@ func (m *Multigrid) Name() string { return NameMultigrid }
 
 // Describe returns the grids, and notes on those that cannot be coarsened well.
 func (m *Multigrid) Describe() string {
-	var note []string
-	if m.hierarchy.Coarsest() == 0 {
-		note = append(note, "the grid cannot be coarsened and is only relaxed")
+	h := &m.hierarchy
+	out := "grids " + h.String()
+	if h.Coarsest() == 0 {
+		return out + "; the grid cannot be coarsened and is only relaxed"
 	}
-	for l := range m.hierarchy.Coarsest() {
-		if !m.hierarchy.Nested(l) {
-			name := gridName(m.hierarchy.Dim, m.hierarchy.Grids[l])
-			note = append(note, name+" does not halve: its coarse points lie between fine points")
-			break
+	for l := range h.Coarsest() {
+		if !h.Nested(l) {
+			name := gridName(h.Dim, h.Grids[l])
+			return out + "; " + name + " does not halve: its coarse points lie between fine points"
 		}
 	}
-	return strings.Join(append([]string{"grids " + m.hierarchy.String()}, note...), "; ")
-}
-
-// Bytes returns the memory of the arrays that the solver made.
-func (m *Multigrid) Bytes() int {
-	total := 8 * len(m.saved)
-	for _, l := range m.levels[1:] {
-		total += 8 * (len(l.Values) + 3*l.Part.Layout.Points())
-		for _, a := range l.operator.Arrays {
-			total += 8 * len(a)
-		}
-	}
-	return total
+	return out
 }
 
 // Start executes the full multigrid start. The old values of u are lost: if the start is worse than
@@ -227,7 +187,6 @@ func (m *Multigrid) Bytes() int {
 func (m *Multigrid) Start(u []float64) float64 {
 	m.levels[0].Values = u
 	if len(m.start) == 0 {
-		m.safeguard.Reset()
 		return 0
 	}
 	m.run(Stage{Kind: ReferenceStart}) // a measurement, which is not counted as work
@@ -261,14 +220,13 @@ func (m *Multigrid) tryCycle(u []float64) (work float64, v Decision) {
 		work += 2
 		v = m.safeguard.EvaluateEnergy(m.energy(), m.residual)
 	}
-	if v == Rejected && m.safeguard.Symmetric && m.safeguard.TryHalfStep(m.residual) {
+	if v == Rejected && m.safeguard.TryHalfStep(m.residual) {
 		m.scale(0.5)
 		work += 2
 		if part := m.safeguard.StepFraction(m.energy()); part > 0 {
 			m.scale(part)
 			work += m.run(Stage{Kind: Measure})
-			m.safeguard.AcceptDamped(m.residual)
-			v = Accepted
+			v = m.safeguard.Accept(m.residual)
 		}
 	}
 	return work, v
@@ -279,9 +237,6 @@ func (m *Multigrid) Changed() { m.safeguard.Changed() }
 
 // Residual returns ‖r‖₂ after the last cycle.
 func (m *Multigrid) Residual() float64 { return m.residual }
-
-// Rejections returns the number of cycles that the safeguard rejected.
-func (m *Multigrid) Rejections() int { return m.safeguard.Rejections() }
 
 func (m *Multigrid) runAll(stages []Stage) float64 {
 	work := 0.0
@@ -301,21 +256,21 @@ func (m *Multigrid) run(s Stage) float64 {
 	}
 	switch s.Kind {
 	case Relax, Solve:
-		l.Smooth(s.Sweeps, s.Omega, m.executor(l), nil)
+		l.Smooth(s.Sweeps, s.Omega, m.parallel.executor(l.Part.Layout), nil)
 	case Measure:
 		if s.Sweeps > 0 {
-			l.Smooth(s.Sweeps, s.Omega, m.executor(l), m.funcs.measureRows)
+			l.Smooth(s.Sweeps, s.Omega, m.parallel.executor(l.Part.Layout), m.funcs.measureRows)
 		} else {
 			m.parallel.run(box, m.funcs.measure)
 		}
-		m.residual = mergeNorms(m.norms)
+		m.residual = takeNorm(m.norms)
 	case ReferenceStart:
 		l.SetReference(box)
 		m.parallel.run(box, m.funcs.measure)
-		m.reference = mergeNorms(m.norms)
+		m.reference = takeNorm(m.norms)
 	case ChooseStart:
 		m.parallel.run(box, m.funcs.measure)
-		if r := mergeNorms(m.norms); !(r <= m.reference) {
+		if r := takeNorm(m.norms); !(r <= m.reference) {
 			l.SetReference(box)
 		}
 	default:
@@ -332,7 +287,7 @@ func (m *Multigrid) transfer(l, c *Level, box kernel.Box) {
 			m.parallel.run(box, m.funcs.defect)
 			l.ScanContact(withGhosts(l.Part.Layout))
 		} else {
-			l.SmoothRestrict(s.Sweeps, s.Omega, m.executor(l))
+			l.SmoothRestrict(s.Sweeps, s.Omega, m.parallel.executor(l.Part.Layout))
 		}
 		m.parallel.run(c.Part.Layout.Interior(), m.funcs.restrict)
 		c.UpdateTruncated(m.hierarchy.Dim == 1)
@@ -350,25 +305,17 @@ func (m *Multigrid) transfer(l, c *Level, box kernel.Box) {
 func (m *Multigrid) sample(l, c *Level) {
 	s, n := &m.system, c.Part.Layout.N
 	c.ClearTruncation()
+	// After an error the data are not finite, and the safeguard rejects the start.
 	if s.Fields != nil && !m.hierarchy.Nested(m.stage.Level) {
-		if m.failure = s.Fields(n, c.Source.Array, c.Lower.Array, c.Upper.Array); m.failure != nil {
-			return
-		}
+		_ = s.Fields(n, c.Source.Array, c.Lower.Array, c.Upper.Array)
 	} else {
 		m.parallel.run(c.Part.Layout.Interior(), m.funcs.sample)
 	}
 	if s.Boundary != nil {
-		m.failure = s.Boundary(n, c.Part.Layout, c.Values)
-		return
+		_ = s.Boundary(n, c.Part.Layout, c.Values)
+	} else {
+		l.sampleBoundary(c)
 	}
-	l.SampleBoundary(c)
-}
-
-func (m *Multigrid) executor(l *Level) kernel.Executor {
-	if tooSmallToShare(l.Part.Layout) {
-		return kernel.Sequential{}
-	}
-	return m.parallel.exec
 }
 
 // saveTarget returns the array for the values before a correction, which are saved on level 0 only.
@@ -379,30 +326,37 @@ func (m *Multigrid) saveTarget() []float64 {
 	return m.saved
 }
 
-// mergeNorms merges and resets the norms of the pieces and returns ‖r‖₂.
-func mergeNorms(norms []kernel.Norm) float64 {
-	sum := &norms[0]
-	for i := 1; i < len(norms); i++ {
-		sum.Merge(&norms[i])
+// takeNorm merges and empties the norms of the pieces and returns ‖r‖₂.
+func takeNorm(norms []kernel.Norm) float64 {
+	sum := TakeSquares(norms)
+	return math.Sqrt(sum.Float64())
+}
+
+// TakeSquares merges the sums of squares of norms and empties the norms.
+func TakeSquares(norms []kernel.Norm) (sum kernel.Sum) {
+	for i := range norms {
+		sum.Merge(&norms[i].Squares)
 		norms[i].Reset()
 	}
-	r := sum.L2()
-	sum.Reset()
-	return r
+	return sum
+}
+
+// TakeSums merges and empties sums.
+func TakeSums(sums []kernel.Sum) (sum kernel.Sum) {
+	for i := range sums {
+		sum.Merge(&sums[i])
+	}
+	clear(sums)
+	return sum
 }
 
 // energy returns twice the change of the energy since the saved values.
 func (m *Multigrid) energy() float64 {
 	l := m.levels[0]
 	CopyGhosts(l.Part.Layout, m.saved, l.Values)
-	for i := range m.sums {
-		m.sums[i] = kernel.Sum{}
-	}
 	m.parallel.run(l.Part.Layout.Interior(), m.funcs.energy)
-	for i := 1; i < len(m.sums); i++ {
-		m.sums[0].Merge(&m.sums[i])
-	}
-	change := m.sums[0].Float64()
+	sum := TakeSums(m.sums)
+	change := sum.Float64()
 	if math.IsNaN(change) {
 		return math.Inf(1)
 	}
@@ -431,9 +385,23 @@ func eachRow(l kernel.Layout, b kernel.Box, f func(i, d int)) {
 	}
 }
 
-func copyPoints(l kernel.Layout, dst, src []float64, b kernel.Box) {
+func copyPoints(l kernel.Layout, dst, src []float64, b kernel.Box) { CopyBox(dst, l, b, src, l, b.Lo) }
+
+// CopyBox sets the points of b in dst, an array of layout to, to those of src, an array of layout from, in the box of
+// the same shape that begins at first.
+func CopyBox(dst []float64, to kernel.Layout, b kernel.Box, src []float64, from kernel.Layout, first [3]int) {
 	n := b.Hi[0] - b.Lo[0]
-	eachRow(l, b, func(i, _ int) { copy(dst[i:i+n], src[i:i+n]) })
+	for z := range b.Hi[2] - b.Lo[2] {
+		for y := range b.Hi[1] - b.Lo[1] {
+			row := dst[to.Index(b.Lo[0], b.Lo[1]+y, b.Lo[2]+z):][:n]
+			copy(row, src[from.Index(first[0], first[1]+y, first[2]+z):][:n])
+		}
+	}
+}
+
+// DenseLayout returns the layout of a dense array [z][y][x] of n points. It has no ghosts.
+func DenseLayout(n [3]int) kernel.Layout {
+	return kernel.Layout{Dim: 3, N: n, Row: n[0], Plane: n[0] * n[1]}
 }
 
 // CopyGhosts copies the ghosts of a padded array.
@@ -456,4 +424,41 @@ func eachGhosts(l kernel.Layout, f func(i, n int)) {
 			f(i+n-1, 1)
 		}
 	}
+}
+
+// relaxInstead restores the values before the coarse correction, relaxes as often as the safeguard requires and
+// BudgetSpent allows, and measures the residual. It returns work increased by the work of these stages.
+func (m *Multigrid) relaxInstead(work float64) float64 {
+	m.parallel.run(m.levels[0].Part.Layout.Interior(), m.funcs.restore)
+	sweeps := 0
+	for sweeps < m.safeguard.Sweeps() && (m.BudgetSpent == nil || !m.BudgetSpent(m.relaxations+sweeps)) {
+		sweeps++
+	}
+	m.relaxations += sweeps
+	if sweeps > 0 {
+		work += m.run(Stage{Kind: Relax, Sweeps: sweeps, Omega: 1})
+	}
+	work += m.run(Stage{Kind: Measure})
+	m.safeguard.AcceptRelaxed(m.residual)
+	return work
+}
+
+// Relaxations returns the number of relaxations executed instead of corrections.
+func (m *Multigrid) Relaxations() int { return m.relaxations }
+
+// NominalWork returns the cost of an accepted cycle in sweeps over the block.
+func (m *Multigrid) NominalWork() float64 {
+	if len(m.levels) == 1 {
+		return NominalWork(&m.hierarchy, []Stage{m.hierarchy.solve(0), {Kind: Measure}})
+	}
+	return NominalWork(&m.hierarchy, m.hierarchy.Cycle(m.options.Cycle))
+}
+
+// NominalWork returns the cost of stages in sweeps over grid 0, before any are fused.
+func NominalWork(h *Hierarchy, stages []Stage) float64 {
+	work := 0.0
+	for _, s := range stages {
+		work += s.Work() * float64(points(h.Grids[s.Level])) / float64(points(h.Grids[0]))
+	}
+	return work
 }

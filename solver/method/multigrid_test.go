@@ -36,14 +36,20 @@ func membraneSystem(t testing.TB, n int) (System, []float64, float64) {
 	return s, u, residualOf(t, s, u)
 }
 
+// referenceSweep returns the sweep of a system by the reference loops.
+func referenceSweep(t require.TestingT, s System) *kernel.Sweep {
+	sweep, err := kernel.New(kernel.Config{
+		Layout: s.Layout, Operator: s.Operator, Source: s.Source, Lower: s.Lower, Upper: s.Upper,
+		Step: 1, Parity: s.Parity, Kernel: kernel.All()[0],
+	})
+	require.NoError(t, err)
+	return sweep
+}
+
 // residualOf returns the VI residual computed by the reference loops.
 func residualOf(t testing.TB, s System, u []float64) float64 {
-	k, err := kernel.ByName("reference")
-	require.NoError(t, err)
-	sweep, err := s.sweep(Options{Kernel: k}, 1)
-	require.NoError(t, err)
 	var n kernel.Norm
-	sweep.Residual(&n, u, s.Layout.Interior())
+	referenceSweep(t, s).Residual(&n, u, s.Layout.Interior())
 	return n.L2()
 }
 

@@ -45,5 +45,10 @@ func (t *parallelFor) run(b kernel.Box, do func(piece int, b kernel.Box)) {
 	t.exec.For(t.count, t.runPiece)
 }
 
-// tooSmallToShare reports whether a block is too small for several threads.
-func tooSmallToShare(l kernel.Layout) bool { return l.Points() < 2*minPiecePoints }
+// executor returns the executor for a block, which may be too small for several threads.
+func (t *parallelFor) executor(l kernel.Layout) kernel.Executor {
+	if l.Points() < 2*minPiecePoints {
+		return kernel.Sequential{}
+	}
+	return t.exec
+}

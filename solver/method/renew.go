@@ -28,7 +28,7 @@ func (l *Level) makeSweep() error {
 	var err error
 	l.Sweep, err = kernel.New(kernel.Config{
 		Layout: l.Part.Layout, Operator: l.operator, Source: l.Source, Lower: l.Lower, Upper: l.Upper,
-		Step: 1, Parity: l.parity, Kernel: l.kernel,
+		Step: 1, Parity: l.parity,
 	})
 	return err
 }
@@ -47,7 +47,6 @@ func (m *Multigrid) Renew(s System) error {
 		return fmt.Errorf("method: multigrid of %v points cannot be renewed for %v points; make a new one",
 			m.system.Layout.N, s.Layout.N)
 	}
-	m.failure = nil
 	old := &m.system
 	if h := s.hierarchy(); !slices.Equal(h.Grids, m.hierarchy.Grids) || hasUpper(s.Upper) != hasUpper(old.Upper) ||
 		(s.Operator.Form == kernel.Variable) != (old.Operator.Form == kernel.Variable) ||
@@ -59,7 +58,7 @@ func (m *Multigrid) Renew(s System) error {
 	for i, l := range m.levels {
 		op, err := s.Operator, error(nil)
 		if i > 0 {
-			op, err = m.levelOperator(i, l.Part.Layout, edges)
+			op, err = m.levelOperator(i, edges)
 		}
 		if err == nil {
 			err = l.Renew(op, s.Source, s.Lower, s.Upper)
@@ -67,12 +66,9 @@ func (m *Multigrid) Renew(s System) error {
 		if err != nil {
 			return err
 		}
-		if i > 0 {
-			m.levels[i-1].SetEdges(l, edges[i-1], edges[i])
-		}
 	}
-	m.safeguard = Safeguard{Symmetric: s.Symmetric}
-	m.safeguard.Reset()
+	m.setEdges(edges)
+	m.safeguard = NewSafeguard(s.Symmetric)
 	return nil
 }
 

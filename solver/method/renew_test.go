@@ -45,8 +45,8 @@ func TestRenewRefuses(t *testing.T) {
 	system := func(n int) System {
 		l, err := kernel.NewLayout(1, [3]int{n, 1, 1})
 		require.NoError(t, err)
-		return System{Layout: l, Operator: kernel.Operator{Diag: 2, Off: 1}, Lower: kernel.NoLower(),
-			Upper: kernel.NoUpper()}
+		return averaged(System{Layout: l, Operator: kernel.Operator{Diag: 2, Off: 1}, Lower: kernel.NoLower(),
+			Upper: kernel.NoUpper()})
 	}
 	m, err := NewMultigrid(system(15), Options{})
 	require.NoError(t, err)

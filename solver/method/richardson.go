@@ -1,6 +1,8 @@
 package method
 
 import (
+	"math"
+
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
 
@@ -17,7 +19,8 @@ type richardson struct {
 }
 
 func newRichardson(s System, o Options) (*richardson, error) {
-	sweep, err := s.sweep(o, 1/largestDiagonal(s.Operator))
+	_, diagonal := diagonalRange(s.Operator)
+	sweep, err := s.sweep(1 / diagonal)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +35,6 @@ func (r *richardson) Name() string            { return NameRichardson }
 func (r *richardson) Start([]float64) float64 { return 0 }
 func (r *richardson) Changed()                {}
 func (r *richardson) Describe() string        { return "" }
-func (r *richardson) Bytes() int              { return 8 * len(r.next) }
 
 // Cycle is one sweep.
 func (r *richardson) Cycle(u []float64) float64 {
@@ -42,23 +44,22 @@ func (r *richardson) Cycle(u []float64) float64 {
 	return 1
 }
 
-func largestDiagonal(op kernel.Operator) float64 {
-	switch op.Form {
-	case kernel.Isotropic:
-		return op.Diag
-	case kernel.Constant:
-		return op.Values[kernel.Center]
+// diagonalRange returns the smallest and the largest diagonal entry, NaN if any is.
+func diagonalRange(op kernel.Operator) (least, most float64) {
+	if op.Form != kernel.Variable {
+		d := Coefficient(&op, kernel.Center, 0)
+		return d, d
 	}
-	most := 0.0
+	least = math.Inf(1)
 	for _, v := range op.Arrays[kernel.Center] {
-		most = max(most, v)
+		least, most = min(least, v), max(most, v)
 	}
-	return most
+	return least, most
 }
 
-func (s *System) sweep(o Options, step float64) (*kernel.Sweep, error) {
+func (s *System) sweep(step float64) (*kernel.Sweep, error) {
 	return kernel.New(kernel.Config{
 		Layout: s.Layout, Operator: s.Operator, Source: s.Source, Lower: s.Lower, Upper: s.Upper,
-		Step: step, Parity: s.Parity, Kernel: o.Kernel,
+		Step: step, Parity: s.Parity,
 	})
 }

@@ -28,7 +28,7 @@ const (
 // Otherwise the cycle is rejected, and relaxation continues from the saved values, for longer each time
 // while cycles are rejected: relaxation alone converges.
 type Safeguard struct {
-	Symmetric  bool
+	symmetric  bool
 	smallest   float64
 	largest    float64 // largest residual so far
 	unmeasured bool    // smallest is unknown, but the values must not become worse
@@ -49,8 +49,10 @@ const (
 	roundingLevel = 1e-10
 )
 
-// Reset discards the residual: the values are an arbitrary start, and the next cycle is accepted.
-func (g *Safeguard) Reset() { g.smallest, g.unmeasured, g.afterStart = math.Inf(1), false, false }
+// NewSafeguard returns a Safeguard for an arbitrary start: it accepts the first cycle. symmetric tells whether A is.
+func NewSafeguard(symmetric bool) Safeguard {
+	return Safeguard{symmetric: symmetric, smallest: math.Inf(1)}
+}
 
 // Begin sets the residual of the values before the next cycle or, if started, of the values before
 // the full multigrid start that precedes the cycle.
@@ -63,8 +65,7 @@ func (g *Safeguard) Begin(residual float64, started bool) {
 // Changed discards the residual, because the values were changed from outside. For a symmetric A
 // the energy decides about the next cycle.
 func (g *Safeguard) Changed() {
-	g.Reset()
-	g.unmeasured = g.Symmetric
+	g.smallest, g.unmeasured, g.afterStart = math.Inf(1), g.symmetric, false
 }
 
 // Evaluate decides about a cycle by the residual ‖r‖₂ after it.
@@ -75,7 +76,7 @@ func (g *Safeguard) Evaluate(residual float64) Decision {
 	}
 	if g.afterStart {
 		if g.afterStart = false; residual <= g.smallest {
-			return g.accept(residual)
+			return g.Accept(residual)
 		}
 		g.rejected++
 		return StartRejected
@@ -85,9 +86,9 @@ func (g *Safeguard) Evaluate(residual float64) Decision {
 		return Undecided
 	}
 	if residual <= RequiredReduction*g.smallest {
-		return g.accept(residual)
+		return g.Accept(residual)
 	}
-	if g.Symmetric && residual < math.Inf(1) {
+	if g.symmetric && residual < math.Inf(1) {
 		return Undecided
 	}
 	return g.reject(residual)
@@ -96,13 +97,13 @@ func (g *Safeguard) Evaluate(residual float64) Decision {
 // EvaluateEnergy decides about an undecided cycle by the change of the energy since the saved values.
 func (g *Safeguard) EvaluateEnergy(change, residual float64) Decision {
 	if g.change = change; change < 0 {
-		return g.accept(residual)
+		return g.Accept(residual)
 	}
 	return g.reject(residual)
 }
 
-// TryHalfStep reports whether, after EvaluateEnergy has rejected a cycle with that residual, the
-// energy of half its step should be measured for StepFraction.
+// TryHalfStep reports whether, after a cycle with that residual was rejected, the energy of half its step should be
+// measured for StepFraction. It is false unless EvaluateEnergy has rejected the cycle.
 func (g *Safeguard) TryHalfStep(residual float64) bool {
 	return g.change < math.Inf(1) && residual > roundingLevel*g.largest
 }
@@ -113,7 +114,7 @@ const minStepFraction = 0.05
 // StepFraction returns the factor by which the half step must be multiplied to minimise the energy, or 0 if
 // relaxation is better. half is the change of the energy over half the step. The energy is a parabola along the step,
 // and the values of the whole step are between the obstacles: a correction may have the right direction and be too
-// long. After such a reduction AcceptDamped must be called.
+// long. After such a reduction Accept must be called.
 func (g *Safeguard) StepFraction(half float64) float64 {
 	curvature := 2*g.change - 4*half // the change at t is curvature·t² − slope·t
 	part := (curvature - g.change) / (2 * curvature)
@@ -123,10 +124,8 @@ func (g *Safeguard) StepFraction(half float64) float64 {
 	return 0
 }
 
-// AcceptDamped records the residual after a reduced step.
-func (g *Safeguard) AcceptDamped(residual float64) { g.accept(residual) }
-
-func (g *Safeguard) accept(residual float64) Decision {
+// Accept records the residual of values that are kept.
+func (g *Safeguard) Accept(residual float64) Decision {
 	g.AcceptRelaxed(residual)
 	g.sweeps = 0
 	return Accepted

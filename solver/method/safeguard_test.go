@@ -43,8 +43,7 @@ func TestSafeguardGuaranteesConvergence(t *testing.T) {
 
 func TestSafeguardDecisions(t *testing.T) {
 	for _, symmetric := range []bool{true, false} {
-		g := Safeguard{Symmetric: symmetric}
-		g.Reset()
+		g := NewSafeguard(symmetric)
 		require.Equal(t, Accepted, g.Evaluate(1))
 		require.Equal(t, Accepted, g.Evaluate(0.8))
 		want := Rejected

@@ -1,6 +1,7 @@
 package method
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -28,27 +29,23 @@ type sor struct {
 const firstMeasure = 12
 
 func newSOR(s System, o Options) (*sor, error) {
-	sweep, err := s.sweep(o, 1)
+	sweep, err := s.sweep(1)
 	if err != nil {
 		return nil, err
 	}
-	r := &sor{layout: s.Layout, sweep: sweep, exec: o.Executor, parallel: newParallelFor(o.Executor, s.Layout.Dim),
-		next: firstMeasure}
-	if o.Executor == nil || tooSmallToShare(s.Layout) {
-		r.exec = kernel.Sequential{}
-	}
-	omega := o.Omega
+	r := &sor{layout: s.Layout, sweep: sweep, next: firstMeasure, norms: make([]kernel.Norm, maxPieces)}
+	r.parallel = newParallelFor(o.Executor, s.Layout.Dim)
+	r.exec = r.parallel.executor(s.Layout)
+	omega := cmp.Or(o.Omega, o.InitialOmega)
 	switch {
 	case omega != 0:
-	case o.InitialOmega != 0:
-		omega = o.InitialOmega
 	case !s.Symmetric:
 		omega = 1
 	default:
-		omega = InitialOmega(largestDiagonal(s.Operator), UnconstrainedEigenvalue(s.Layout, s.Operator))
+		_, diagonal := diagonalRange(s.Operator)
+		omega = InitialOmega(diagonal, UnconstrainedEigenvalue(s.Layout, s.Operator))
 	}
 	r.factor = NewAdaptiveOmega(omega, o.Omega != 0)
-	r.norms = make([]kernel.Norm, maxPieces)
 	r.do = func(i int, b kernel.Box) { r.sweep.Residual(&r.norms[i], r.values, b) }
 	return r, nil
 }
@@ -57,7 +54,6 @@ func (s *sor) Name() string            { return NameSOR }
 func (s *sor) Start([]float64) float64 { return 0 }
 func (s *sor) Changed()                { s.factor.Forget() } // ω is kept
 func (s *sor) Describe() string        { return fmt.Sprintf("ω = %.4g", s.factor.Omega()) }
-func (s *sor) Bytes() int              { return 0 }
 
 // Cycle executes one red-black sweep and, at intervals, measures the residual.
 func (s *sor) Cycle(u []float64) float64 {
@@ -67,7 +63,7 @@ func (s *sor) Cycle(u []float64) float64 {
 	}
 	s.values = u
 	s.parallel.run(s.layout.Interior(), s.do)
-	s.factor.Observe(s.sweeps, mergeNorms(s.norms))
+	s.factor.Observe(s.sweeps, takeNorm(s.norms))
 	s.next = s.sweeps + int(math.Ceil(max(8, 1/(2-s.factor.Omega()))))
 	return 2
 }

@@ -35,7 +35,7 @@ func diskSystem(t *testing.T, n int) (System, []float64) {
 	}
 	s := System{Layout: l, Operator: op, Source: kernel.Field{Value: 1}, Lower: kernel.NoLower(),
 		Upper: kernel.NoUpper(), Symmetric: true}
-	return s, make([]float64, l.Len())
+	return averaged(s), make([]float64, l.Len())
 }
 
 // The full multigrid start is kept only if it does not increase the residual, on coarse grids and, after
@@ -62,7 +62,7 @@ func TestStartIsGuarded(t *testing.T) {
 
 		// Without the guards on coarse grids, the one of the first cycle remains.
 		clear(u)
-		m.start = Fuse(m.hierarchy.Start(DefaultSmoothing(Options{}), false), func(Stage) bool { return true })
+		m.start = Fuse(m.hierarchy.Start("", false), func(Stage) bool { return true })
 		m.Start(u)
 		require.False(t, better(), "%d points: the start is good without guards", n)
 		m.Cycle(u)
@@ -71,7 +71,7 @@ func TestStartIsGuarded(t *testing.T) {
 }
 
 func TestSafeguardBegins(t *testing.T) {
-	g := Safeguard{Symmetric: true}
+	g := NewSafeguard(true)
 	g.Begin(2, true)
 	require.Equal(t, Accepted, g.Evaluate(2), "the residual does not increase")
 	require.Equal(t, Undecided, g.Evaluate(2))
@@ -90,14 +90,14 @@ func TestStepFraction(t *testing.T) {
 	for _, c := range []struct{ a, b, want float64 }{
 		{3, 2, 1.0 / 3}, {1, 1, 0.5}, {10, 1, 0.05}, {10, 0.9, 0}, {1, -1, 0}, {-1, -3, 0}, {0, 0, 0},
 	} {
-		g := Safeguard{Symmetric: true}
+		g := NewSafeguard(true)
 		g.Begin(1, false)
 		require.Equal(t, Undecided, g.Evaluate(5))
 		require.Equal(t, Rejected, g.EvaluateEnergy(c.a-c.b, 5))
 		require.True(t, g.TryHalfStep(5))
 		require.InDelta(t, 2*c.want, g.StepFraction(c.a/4-c.b/2), 1e-12, "%v", c)
 	}
-	g := Safeguard{Symmetric: true}
+	g := NewSafeguard(true)
 	g.Evaluate(1)
 	require.Equal(t, Rejected, g.Evaluate(math.Inf(1)))
 	require.False(t, g.TryHalfStep(math.Inf(1)), "the energy is not finite")

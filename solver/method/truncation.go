@@ -143,23 +143,9 @@ func (l *Level) conductanceAlong(q [3]int, a, step int) float64 {
 	return l.conductance(a, q)
 }
 
-// nearest returns the fine own index on or next to which point j of the coarse block lies. j may be a ghost.
-func (l *Level) nearest(coarse *Level, a, j int) int {
-	nf, nc := l.Part.Global[a], coarse.Part.Global[a]
-	at := (coarse.Part.Lo[a] + j + 1) * (nf + 1)
-	n := at/(nc+1) - 1 - l.Part.Lo[a]
-	if 2*(at%(nc+1)) > nc+1 {
-		n++
-	}
-	return n
-}
-
 // UpdateTruncated updates the list of truncated points from Truncation after Restrict has written all of it.
 // allRows must be true if Truncation was written by other means: then every row is read.
 func (l *Level) UpdateTruncated(allRows bool) {
-	if l.Truncation == nil {
-		return
-	}
 	layout := l.Part.Layout
 	n := layout.N
 	if len(l.truncated) > 0 {
@@ -202,9 +188,10 @@ func (l *Level) stencilAt(at [3]int, i, d int, code float64) truncatedPoint {
 	return w
 }
 
-// coefficient returns the operator's coefficient in a direction at dense index d; Center selects the diagonal.
-func (l *Level) coefficient(direction, d int) float64 {
-	op := &l.operator
+func (l *Level) coefficient(direction, d int) float64 { return Coefficient(&l.operator, direction, d) }
+
+// Coefficient returns an operator's coefficient in a direction at dense index d; Center selects the diagonal.
+func Coefficient(op *kernel.Operator, direction, d int) float64 {
 	switch {
 	case op.Form == kernel.Constant:
 		return op.Values[direction]

@@ -14,12 +14,13 @@ type weights struct {
 	scale        float64
 }
 
-// SetEdges makes corrections follow the diffusion e between the points of the whole grid: prolongation and
-// restriction then use weights that vary from point to point, and arms are truncated by resistance. below are the
-// edges of the coarse level. Connect must have been called. With e = nil the level uses linear interpolation.
-func (l *Level) SetEdges(coarse *Level, e, below *Edges) {
-	l.edges, coarse.edges = e, below
-	if l.weights = nil; e == nil {
+// SetEdges sets the diffusion e between the points of the whole grid. The arms of the level's points, which the
+// next finer level truncates, are then encoded by resistance. With a coarse level, to which Connect must have
+// connected this one, corrections follow the diffusion: prolongation and restriction use weights that vary from
+// point to point. coarse needs its edges before the first Restrict. With e = nil interpolation is linear.
+func (l *Level) SetEdges(coarse *Level, e *Edges) {
+	l.edges, l.weights = e, nil
+	if e == nil || coarse == nil {
 		return
 	}
 	fine, under := l.Part, coarse.Part
@@ -91,68 +92,49 @@ func (w *weights) weight(c, q [3]int) float64 {
 
 // prolongWeighted is Level.Prolong with variable weights.
 func (l *Level) prolongWeighted(coarse *Level, keep []float64, b kernel.Box) {
-	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		for y := b.Lo[1]; y < b.Hi[1]; y++ {
-			i, d, n := l.Part.Layout.Index(b.Lo[0], y, z), l.Part.Layout.Dense(b.Lo[0], y, z), b.Hi[0]-b.Lo[0]
-			u := l.Values[i:][:n]
-			if keep != nil {
-				copy(keep[i:][:n], u)
-			}
-			l.weights.forEach(coarse.Values, b.Lo[0], n, y, z, func(x int, e float64) {
-				if lo, hi := l.Lower.At(d+x), l.Upper.At(d+x); lo < u[x] && u[x] < hi {
-					u[x] = min(max(u[x]+e, lo), hi)
-				}
-			})
-		}
+	if keep != nil {
+		copyPoints(l.Part.Layout, keep, l.Values, b)
 	}
+	l.weights.interpolate(coarse.Values, b, func(i, d int, e float64) {
+		if u, lo, hi := l.Values[i], l.Lower.At(d), l.Upper.At(d); lo < u && u < hi {
+			l.Values[i] = min(max(u+e, lo), hi)
+		}
+	})
 }
 
-// interpolateWeighted is Level.Interpolate with variable weights.
-func (l *Level) interpolateWeighted(coarse *Level, b kernel.Box) {
-	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		for y := b.Lo[1]; y < b.Hi[1]; y++ {
-			n := b.Hi[0] - b.Lo[0]
-			u := l.Values[l.Part.Layout.Index(b.Lo[0], y, z):][:n]
-			l.weights.forEach(coarse.Values, b.Lo[0], n, y, z, func(x int, e float64) { u[x] = e })
-		}
-	}
-}
-
-// forEach calls f with the interpolated values at n fine points of a row.
-func (w *weights) forEach(e []float64, x0, n, y, z int, f func(x int, v float64)) {
-	of := w.row(x0, y, z)
+// interpolate calls f with the interpolated values at the fine points of b, their padded and their dense indices.
+func (w *weights) interpolate(e []float64, b kernel.Box, f func(i, d int, v float64)) {
 	c := w.coarse
-	at := c.Index(0, int(w.coarseBase[1][y-w.lo[1]]), int(w.coarseBase[2][z-w.lo[2]]))
-	base := w.coarseBase[0][x0-w.lo[0]:]
-	for x := range n {
-		parts, i := of[w.corners*x:][:w.corners], at+int(base[x])
-		v := 0.0
-		for corner, part := range parts {
-			if part == 0 {
-				continue // the value it would read may not exist
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			i, d, of := w.fine.Index(b.Lo[0], y, z), w.fine.Dense(b.Lo[0], y, z), w.row(b.Lo[0], y, z)
+			at := c.Index(0, int(w.coarseBase[1][y-w.lo[1]]), int(w.coarseBase[2][z-w.lo[2]]))
+			for x, base := range w.coarseBase[0][b.Lo[0]-w.lo[0] : b.Hi[0]-w.lo[0]] {
+				v := 0.0
+				for corner, part := range of[w.corners*x:][:w.corners] {
+					if part == 0 {
+						continue // the value it would read may not exist
+					}
+					j := at + int(base) + corner&1
+					if corner&2 != 0 {
+						j += c.Row
+					}
+					if corner&4 != 0 {
+						j += c.Plane
+					}
+					v += float64(float64(part) * e[j])
+				}
+				f(i+x, d+x, v)
 			}
-			j := i + corner&1
-			if corner&2 != 0 {
-				j += c.Row
-			}
-			if corner&4 != 0 {
-				j += c.Plane
-			}
-			v += float64(float64(part) * e[j])
 		}
-		f(x, v)
 	}
 }
 
 // restrict writes the restriction of r, padded, to the coarse points of b.
 func (w *weights) restrict(dst, r []float64, b kernel.Box) {
-	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		for y := b.Lo[1]; y < b.Hi[1]; y++ {
-			for x := b.Lo[0]; x < b.Hi[0]; x++ {
-				dst[w.coarse.Index(x, y, z)] = float64(w.scale * w.sum(r, [3]int{x, y, z}))
-			}
-		}
-	}
+	eachPoint(b.Lo, b.Hi, func(p [3]int) {
+		dst[w.coarse.Index(p[0], p[1], p[2])] = float64(w.scale * w.sum(r, p))
+	})
 }
 
 // sum returns the residual around a coarse point, weighted by its weights there.

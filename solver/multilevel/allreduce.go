@@ -138,7 +138,7 @@ func (t *allReduce) receive(w *channel) (bool, error) {
 		return false, nil
 	}
 	var sums [maxSums]kernel.Sum
-	wish, n, err := decodeSums(data, &sums)
+	reason, n, err := decodeSums(data, &sums)
 	if err == nil && n != t.n {
 		err = fmt.Errorf("%d sums; want %d", n, t.n)
 	}
@@ -149,49 +149,49 @@ func (t *allReduce) receive(w *channel) (bool, error) {
 		t.sums[i].Merge(&sums[i])
 	}
 	if t.stopReason == iterate.Running {
-		t.stopReason = wish
+		t.stopReason = reason
 	}
 	w.consume(payloadSums)
 	return true, nil
 }
 
 // decodeSums decodes sums. It accepts any bytes without panicking.
-func decodeSums(data []byte, sums *[maxSums]kernel.Sum) (wish iterate.Reason, n int, err error) {
-	if wish, n, data, err = decodeHeader(data); err != nil {
-		return wish, n, err
+func decodeSums(data []byte, sums *[maxSums]kernel.Sum) (reason iterate.Reason, n int, err error) {
+	if reason, n, data, err = decodeHeader(data); err != nil {
+		return reason, n, err
 	}
 	for i := range n {
 		if len(data) < 2 {
-			return wish, n, iterate.ErrMessageLength
+			return reason, n, iterate.ErrMessageLength
 		}
 		bytes := int(binary.LittleEndian.Uint16(data))
 		if data = data[2:]; bytes > len(data) {
-			return wish, n, iterate.ErrMessageLength
+			return reason, n, iterate.ErrMessageLength
 		}
 		if err := sums[i].UnmarshalBinary(data[:bytes]); err != nil {
-			return wish, n, err
+			return reason, n, err
 		}
 		data = data[bytes:]
 	}
 	if len(data) > 0 {
-		return wish, n, iterate.ErrMessageLength
+		return reason, n, iterate.ErrMessageLength
 	}
-	return wish, n, nil
+	return reason, n, nil
 }
 
-func decodeHeader(data []byte) (wish iterate.Reason, n int, rest []byte, err error) {
+func decodeHeader(data []byte) (reason iterate.Reason, n int, rest []byte, err error) {
 	if len(data) < 2 {
 		return 0, 0, nil, iterate.ErrMessageLength
 	}
-	wish, n = iterate.Reason(data[0]), int(data[1])
-	if wish > iterate.LastReason || wish == iterate.Converged || n > maxSums {
+	reason, n = iterate.Reason(data[0]), int(data[1])
+	if reason > iterate.LastReason || reason == iterate.Converged || n > maxSums {
 		return 0, 0, nil, fmt.Errorf("%d sums and stop reason %d", n, data[0])
 	}
-	return wish, n, data[2:], nil
+	return reason, n, data[2:], nil
 }
 
 func (t *allReduce) decodeTotals(data []byte) error {
-	wish, n, rest, err := decodeHeader(data)
+	reason, n, rest, err := decodeHeader(data)
 	switch {
 	case err != nil:
 	case n != t.n || len(rest) != 8*n:
@@ -200,7 +200,7 @@ func (t *allReduce) decodeTotals(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("multilevel: totals from rank %d: %w", t.parent.to.Rank, err)
 	}
-	t.stopReason = wish
+	t.stopReason = reason
 	for i := range n {
 		t.values[i] = math.Float64frombits(binary.LittleEndian.Uint64(rest[8*i:]))
 	}

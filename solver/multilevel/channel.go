@@ -2,6 +2,7 @@ package multilevel
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/p2pdc/p2pdc/solver/iterate"
@@ -85,12 +86,8 @@ func (g *peer) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64, d
 		return fmt.Errorf("multilevel: message from rank %d, which is not a neighbour of rank %d", q, g.config.Rank)
 	}
 	if int64(tag) >= int64(len(w.link.Slots)) || len(data) > w.link.Slots[tag] {
-		return fmt.Errorf(
-			"multilevel: invalid message of %d bytes from rank %d with tag %d; do both peers use the same partition and method?",
-			len(data),
-			q,
-			tag,
-		)
+		return fmt.Errorf("multilevel: invalid message of %d bytes from rank %d with tag %d; "+
+			"do both peers use the same partition and method?", len(data), q, tag)
 	}
 	kind := payloadKind(tag / 2)
 	upward, downward := kind == payloadSums || kind == payloadGather, kind == payloadTotals || kind == payloadScatter
@@ -98,23 +95,16 @@ func (g *peer) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64, d
 		return fmt.Errorf("multilevel: rank %d sent payload kind %d in the wrong direction of the tree", q, kind)
 	}
 	if label%2 != uint64(tag%2) || label < w.read[kind] || label > w.read[kind]+1 || w.slot[kind][label%2].valid {
-		return fmt.Errorf(
-			"multilevel: rank %d sent message %d of payload kind %d; number %d is due",
-			q,
-			label,
-			kind,
-			w.read[kind],
-		)
+		return fmt.Errorf("multilevel: rank %d sent message %d of payload kind %d; number %d is due",
+			q, label, kind, w.read[kind])
 	}
 	w.slot[kind][label%2] = arrival{valid: true, data: data}
 	return nil
 }
 
 func (g *peer) channelTo(q iterate.Rank) *channel {
-	for _, w := range g.channels {
-		if w.to.Rank == q {
-			return w
-		}
+	if i := slices.IndexFunc(g.channels, func(w *channel) bool { return w.to.Rank == q }); i >= 0 {
+		return g.channels[i]
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var long = flag.Bool("long", false, "also solve the rows of the contrast table that take long")
+var long = flag.Bool("long", false, "also solve the slow rows of the contrast table")
 
 // contrastCase is a diffusion that jumps, or varies, by a contrast.
 type contrastCase struct {
@@ -67,23 +67,18 @@ func contrastCases() []contrastCase {
 	}
 	var out []contrastCase
 	for _, c := range []contrastCase{
-		{"disk", 2, 0, disk}, {"half", 2, 0, half}, {"checker", 2, 0, checker(2)}, {"layer", 2, 0, layer}, {"smooth", 2, 0, smooth},
+		{"disk", 2, 0, disk}, {"half", 2, 0, half}, {"checker", 2, 0, checker(2)}, {"layer", 2, 0, layer},
+		{"smooth", 2, 0, smooth},
 	} {
 		for _, n := range []int{63, 127} {
 			c.n = n
 			out = append(out, c)
 		}
 	}
-	return append(
-		out,
+	return append(out,
 		contrastCase{"ball", 3, 31, ball},
 		contrastCase{"half", 3, 31, half},
-		contrastCase{
-			"checker",
-			3,
-			31,
-			checker(3),
-		},
+		contrastCase{"checker", 3, 31, checker(3)},
 		contrastCase{"layer", 3, 31, layer},
 		contrastCase{"smooth", 3, 31, smooth},
 	)
@@ -92,9 +87,9 @@ func contrastCases() []contrastCase {
 // contrasts are the columns of the table.
 var contrasts = [...]float64{10, 100, 1e3, 1e4, 1e6, 1e-4}
 
-// Multigrid solves every row of the table of diffusions that jump on and off the grid; what
-// a cycle may take it was measured to take, and a little more. go test ./solver -run
-// Contrast -v -args -long prints all of it.
+// TestMultigridConvergesAtEveryContrast checks every row of a table of diffusions whose jumps lie on grid points or
+// between them. The bounds on cycles and work are slightly above the measured ones.
+// go test ./solver/multilevel -run Contrast -v -args -long prints the whole table.
 func TestMultigridConvergesAtEveryContrast(t *testing.T) {
 	for _, c := range contrastCases() {
 		if testing.Short() && (c.n > 63 || c.name == "checker") {
@@ -103,7 +98,7 @@ func TestMultigridConvergesAtEveryContrast(t *testing.T) {
 		line := fmt.Sprintf("%-7s %d-D %3d:", c.name, c.dim, c.n)
 		for _, contrast := range contrasts {
 			most := 20
-			if c.name == "checker" { // cells that touch at corners only: coarse grids join them
+			if c.name == "checker" { // cells touch at corners only, and coarse grids connect them
 				if most = 100; contrast < 1 {
 					if most = 900; !*long {
 						continue
@@ -113,24 +108,10 @@ func TestMultigridConvergesAtEveryContrast(t *testing.T) {
 			p := contrastProblem(c, contrast)
 			s, err := SolveBy(p, problem.MethodConfig{Name: problem.Multigrid}, 1e-6, most, nil)
 			require.NoError(t, err)
-			require.Equal(
-				t,
-				iterate.Converged,
-				s.Reason,
-				"%s, contrast %v: %v after %d cycles",
-				line,
-				contrast,
-				s.Residual,
-				s.Cycles,
-			)
-			require.LessOrEqual(
-				t,
-				s.Work,
-				8*float64(s.Cycles)+10,
-				"%s, contrast %v: cycles were taken back",
-				line,
-				contrast,
-			)
+			require.Equal(t, iterate.Converged, s.Reason, "%s, contrast %v: %v after %d cycles",
+				line, contrast, s.Residual, s.Cycles)
+			require.LessOrEqual(t, s.Work, 8*float64(s.Cycles)+10, "%s, contrast %v: cycles were rejected",
+				line, contrast)
 			line += fmt.Sprintf(" %4d (%.0f)", s.Cycles, s.Work)
 			if !*long {
 				continue
@@ -166,7 +147,7 @@ func TestMultigridConvergesAtJumpsInOneDimension(t *testing.T) {
 	}
 }
 
-// However few cycles there are, the residual is no larger than that of max(φ, 0).
+// After any number of cycles the residual is at most that of max(φ, 0).
 func TestMultigridResidualNeverExceedsTheReference(t *testing.T) {
 	for _, c := range contrastCases() {
 		if c.n > 63 || c.name == "smooth" {
@@ -191,7 +172,7 @@ func TestMultigridResidualNeverExceedsTheReference(t *testing.T) {
 	}
 }
 
-// Peers evaluate what they need of the diffusion each by itself, and agree to the bit.
+// Each peer evaluates the diffusion that it needs. The results are bitwise those of one peer.
 func TestMultigridAtJumpsEqualsOnePeerOnAnyPartition(t *testing.T) {
 	for _, c := range contrastCases() {
 		if c.n == 127 || c.name == "half" {

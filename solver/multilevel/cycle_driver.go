@@ -10,13 +10,12 @@ import (
 
 // globalMethod is one peer's part of a method on the whole grid.
 type globalMethod interface {
-	// build prepares for a problem: the values become the reference vector, and its own share of the squared
-	// residual is returned. Arrays of an earlier build are reused.
-	build(p *problem.Problem, before []float64, dt float64) (reference kernel.Sum, err error)
-	// begin sets the own values to the starting iterate: values, dense on the own box, or the problem's.
-	// openingStages then update the ghosts.
-	begin(values []float64) error
-	openingStages() []stage
+	// prepare prepares for a problem, or a time step, that the block was built for. Arrays of an earlier problem are
+	// reused.
+	prepare(p *problem.Problem, step bool) error
+	// begin begins a run or a time step from the values of the block. warm: they are a starting iterate, not the
+	// reference vector.
+	begin(warm bool)
 	// next returns the next stage of the cycle in progress, or nil if it is complete and the ghosts of the values
 	// are up to date. The following call begins another cycle. At most limit cycles may be done at once.
 	next(limit iterate.Iteration) *stage
@@ -25,36 +24,36 @@ type globalMethod interface {
 	done() (cycles iterate.Iteration, work float64)
 	// exhausted reports whether MaxSweeps allows no more work.
 	exhausted() bool
-	// measure returns the stage that measures the residual of the current values, or nil if the cycle has measured
-	// it.
-	measure() *stage
-	// sums stores the sums of that stage and returns their number. The first is that of the squared residual.
-	sums(s *[maxSums]kernel.Sum) int
-	// applyTotals accepts the totals (none if the cycle knows them) and returns the squared residual.
-	applyTotals(totals []float64) (squares float64)
-	magnitudes() kernel.Sum // magnitudes of the own values for the stagnation test
-	describe() string       // for reports
-	copyOut(dst []float64)
-	// checkInterval returns how often iterates are checked and after how many sweeps a check takes effect. The
-	// configuration overrides both unless they are fixed.
-	checkInterval() (every, lag iterate.Iteration, fixed bool)
+	// measured returns the squared residual of the current values if the cycle has measured it.
+	measured() (squares float64, ok bool)
+	// observe accepts the squared residual that a check has measured.
+	observe(squares float64)
+	describe() string // for reports
 }
 
 // cycleDriver runs the cycles of a method and, between them, the checks of the residual, which take effect a
 // fixed number of cycles later. All peers take the same sequence.
 type cycleDriver struct {
-	peer        *peer
-	method      globalMethod
-	schedule    iterate.CheckSchedule
-	interval    iterate.CheckInterval
+	cycleState
+	*ownBlock
+	method         globalMethod
+	interval       iterate.CheckInterval
+	reference      kernel.Sum // squared residual of the own points with the reference vector
+	spent          float64    // work of all steps
+	awaitReduction stage
+}
+
+// cycleState is the state of a cycleDriver in a run or a time step.
+type cycleState struct {
 	phase       driverPhase
+	schedule    iterate.CheckSchedule
 	cycle       iterate.Iteration // completed cycles: the iterate
 	check       iterate.Iteration // iterate of the open or next check
 	measureFrom iterate.Iteration // checks from this iterate on measure the residual
 	open        bool              // the check's sums have been contributed
 	// the check is at the final iterate if it meets the tolerance: all peers wait for it
 	final          bool
-	measured       bool // the check includes the residual
+	measures       bool // the check includes the residual
 	fromCycle      bool // which the cycle has already measured
 	withMagnitudes bool // the check includes the magnitudes
 	stagnant       iterate.Stagnation
@@ -62,14 +61,9 @@ type cycleDriver struct {
 	residual       float64
 	norm0          float64
 	reason         iterate.Reason
-	spent          float64 // work of all steps
-
 	inCycle        bool              // a cycle is in progress
 	stopCheckedAt  iterate.Iteration // iterate of the last check for an early end
-	reference      kernel.Sum
-	opening        []stage
-	at             int
-	awaitReduction stage
+	opened         int               // opening stages done
 }
 
 type driverPhase int
@@ -84,17 +78,21 @@ const (
 )
 
 func (c *cycleDriver) init(g *peer) error {
-	c.peer = g
-	var err error
+	every, lag, fixed := iterate.Iteration(1), iterate.Iteration(0), true
 	if g.config.Method.Name == problem.Multigrid {
-		c.method, err = newMultigrid(g)
+		m, err := newMultigrid(g)
+		if err != nil {
+			return err
+		}
+		c.method, c.ownBlock = m, m.ownBlock
 	} else {
-		c.method, err = newRedBlack(g)
+		m, err := newRedBlack(g)
+		if err != nil {
+			return err
+		}
+		c.method, c.ownBlock = m, m.ownBlock
+		every, lag, fixed = sorEvery, sorLag, false
 	}
-	if err != nil {
-		return err
-	}
-	every, lag, fixed := c.method.checkInterval()
 	c.interval = iterate.CheckInterval{Every: every, Lag: lag, Max: g.config.MaxSweeps, Fixed: fixed}
 	if given := g.config.CheckEvery; given > 0 && !fixed {
 		c.interval.Every = given
@@ -112,40 +110,28 @@ func (c *cycleDriver) init(g *peer) error {
 func (c *cycleDriver) begin(p *problem.Problem) error {
 	g := c.peer
 	var dt float64
-	var values []float64
+	values := g.config.Initial
 	if g.steps.Total > 0 {
 		dt, values = g.config.Problem.Evolution.Step(), g.steps.Previous
 	}
-	var err error
-	if c.reference, err = c.method.build(p, values, dt); err != nil {
+	if err := c.build(p, g.steps.Previous, dt); err != nil {
 		return err
 	}
-	if err = p.CheckReference(&c.reference); err != nil {
+	if err := c.method.prepare(p, g.steps.Total > 0); err != nil {
 		return err
 	}
-	if values == nil {
-		values = g.config.Initial
-	}
-	if err := c.method.begin(values); err != nil {
+	g.runNow(&c.residualStage)
+	c.reference = c.squares()
+	if err := p.CheckReference(&c.reference); err != nil {
 		return err
 	}
+	warm, err := c.block.Start(c.u, c.embed(values))
+	if err != nil {
+		return err
+	}
+	c.method.begin(warm)
 	g.config.Initial = nil
-	c.phase = driverOpen
-	c.cycle = 0
-	c.check = 0
-	c.measureFrom = 0
-	c.open = false
-	c.final = false
-	c.fromCycle = false
-	c.withMagnitudes = false
-	c.stagnant = iterate.Stagnation{}
-	c.stopCheckedAt = 0
-	c.inCycle = false
-	c.schedule = iterate.CheckSchedule{}
-	c.reason = iterate.Running
-	c.residual = iterate.UnknownResidual()
-	c.norm0 = iterate.UnknownResidual()
-	c.opening, c.at = c.method.openingStages(), 0
+	c.cycleState = cycleState{residual: iterate.UnknownResidual(), norm0: iterate.UnknownResidual()}
 	return nil
 }
 
@@ -154,9 +140,9 @@ func (c *cycleDriver) next() *stage {
 	for {
 		switch c.phase {
 		case driverOpen:
-			if c.at < len(c.opening) {
-				c.at++
-				return &c.opening[c.at-1]
+			if c.opened < len(c.opening) {
+				c.opened++
+				return &c.opening[c.opened-1]
 			}
 			c.phase = driverCheck
 		case driverCheck:
@@ -165,18 +151,16 @@ func (c *cycleDriver) next() *stage {
 				break
 			}
 			c.phase = driverContribute
-			if !c.measured {
+			if !c.measures {
 				break
 			}
-			s := c.method.measure()
-			if c.fromCycle = s == nil; !c.fromCycle {
-				return s
+			if _, c.fromCycle = c.method.measured(); !c.fromCycle && !c.atReference {
+				return &c.residualStage
 			}
-			if c.withMagnitudes {
-				break
+			if c.fromCycle && !c.withMagnitudes {
+				c.phase = driverCheck
+				c.evaluate(nil)
 			}
-			c.phase = driverCheck
-			c.evaluate(nil)
 		case driverContribute:
 			c.phase = driverEffect
 			c.contribute()
@@ -237,27 +221,27 @@ func (c *cycleDriver) effect() iterate.Iteration {
 	return c.interval.Effect(c.check)
 }
 
-// beginsCheck reports whether a check begins at the current iterate, and sets measured.
+// beginsCheck reports whether a check begins at the current iterate, and sets measures.
 func (c *cycleDriver) beginsCheck() bool {
 	if c.reason != iterate.Running || c.open || c.cycle != c.check {
 		return false
 	}
-	c.measured = c.cycle >= c.measureFrom || c.cycle == c.interval.Max
+	c.measures = c.cycle >= c.measureFrom || c.cycle == c.interval.Max
 	return true
 }
 
 // contribute contributes the sums of the check. Check 0 includes the reference vector's.
 func (c *cycleDriver) contribute() {
 	t := &c.peer.allReduce
-	for i := range t.sums {
-		t.sums[i] = kernel.Sum{}
-	}
 	n := 0
-	if c.measured && !c.fromCycle {
-		n = c.method.sums(&t.sums)
+	if c.measures && !c.fromCycle {
+		if t.sums[0] = c.squares(); c.atReference {
+			t.sums[0] = c.reference
+		}
+		n++
 	}
-	if c.measured && c.withMagnitudes {
-		t.sums[n] = c.method.magnitudes()
+	if c.measures && c.withMagnitudes {
+		t.sums[n] = c.block.Magnitudes(c.u, c.own)
 		n++
 	}
 	if c.check == 0 {
@@ -268,11 +252,12 @@ func (c *cycleDriver) contribute() {
 	c.open = true
 }
 
-// evaluate evaluates the totals of the open check. totals is empty if the method knows its residual.
+// evaluate evaluates the totals of the open check. Without other totals it is empty if the cycle has measured the
+// residual.
 func (c *cycleDriver) evaluate(totals []float64) {
 	r, k := c.interval, c.check
 	reason := iterate.Running
-	if c.measured {
+	if c.measures {
 		n, m := len(totals)-1, 0.0
 		asked := c.withMagnitudes && k > 0
 		if asked {
@@ -281,8 +266,13 @@ func (c *cycleDriver) evaluate(totals []float64) {
 		if k == 0 {
 			c.norm0, totals = c.peer.config.Units.Reference(math.Sqrt(totals[n])), totals[:n]
 		}
+		squares, _ := c.method.measured()
+		if !c.fromCycle {
+			squares = totals[0]
+			c.method.observe(squares)
+		}
 		tol := c.peer.config.Tolerance
-		c.residual, reason = r.Evaluate(k, math.Sqrt(c.method.applyTotals(totals)), c.norm0, tol)
+		c.residual, reason = r.Evaluate(k, math.Sqrt(squares), c.norm0, tol)
 		if reason == iterate.Running && c.method.exhausted() {
 			reason = iterate.ReachedSweeps
 		}
@@ -307,5 +297,3 @@ func (c *cycleDriver) evaluate(totals []float64) {
 	}
 	c.final, c.check = false, r.After(k)
 }
-
-func (c *cycleDriver) copyOut(dst []float64) { c.method.copyOut(dst) }

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
+	"github.com/p2pdc/p2pdc/solver/method"
 )
 
 // exchange sends own values of some arrays to the neighbours that read them as ghosts.
@@ -63,12 +64,8 @@ func (x *exchange) receive(index int) (bool, error) {
 		return false, nil
 	}
 	if len(data) != l.receiveBytes {
-		return false, fmt.Errorf(
-			"multilevel: rank %d sent %d bytes of ghosts; want %d; do both peers use the same partition and method?",
-			l.channel.to.Rank,
-			len(data),
-			l.receiveBytes,
-		)
+		return false, fmt.Errorf("multilevel: rank %d sent %d bytes of ghosts; want %d; "+
+			"do both peers use the same partition and method?", l.channel.to.Rank, len(data), l.receiveBytes)
 	}
 	for k := range x.grids {
 		data = x.grids[k].unpack(data, l.receive[k])
@@ -77,67 +74,43 @@ func (x *exchange) receive(index int) (bool, error) {
 	return true, nil
 }
 
-// first returns the first x of a row with the grid's colour, and the stride.
-func (g *grid) first(x, y, z int) (from, stride int) {
-	switch {
-	case g.colour < 0:
-		return x, 1
-	case (x+y+z+g.parity)&1 == g.colour:
-		return x, 2
-	}
-	return x + 1, 2
-}
-
-func (g *grid) count(b kernel.Box) int {
-	n := 0
+// eachRow calls f for the rows of b: the index of the first of n exchanged points, which are stride apart.
+func (g *grid) eachRow(b kernel.Box, f func(at, n, stride int)) {
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
-			from, stride := g.first(b.Lo[0], y, z)
-			n += max(0, (b.Hi[0]-from+stride-1)/stride)
+			x, stride := b.Lo[0], 1
+			if g.colour >= 0 {
+				stride = 2
+				x += (x + y + z + g.parity + g.colour) & 1
+			}
+			f(g.layout.Index(x, y, z), max(0, (b.Hi[0]-x+stride-1)/stride), stride)
 		}
 	}
-	return n
+}
+
+func (g *grid) count(b kernel.Box) (points int) {
+	g.eachRow(b, func(_, n, _ int) { points += n })
+	return points
 }
 
 func (g *grid) pack(dst []byte, b kernel.Box) []byte {
-	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		for y := b.Lo[1]; y < b.Hi[1]; y++ {
-			from, stride := g.first(b.Lo[0], y, z)
-			at := g.layout.Index(from, y, z)
-			for x := from; x < b.Hi[0]; x += stride {
-				binary.LittleEndian.PutUint64(dst, math.Float64bits(g.array[at]))
-				dst = dst[8:]
-				at += stride
-			}
+	g.eachRow(b, func(at, n, stride int) {
+		for i := range n {
+			binary.LittleEndian.PutUint64(dst[8*i:], math.Float64bits(g.array[at+i*stride]))
 		}
-	}
+		dst = dst[8*n:]
+	})
 	return dst
 }
 
 func (g *grid) unpack(data []byte, b kernel.Box) []byte {
-	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		for y := b.Lo[1]; y < b.Hi[1]; y++ {
-			from, stride := g.first(b.Lo[0], y, z)
-			at := g.layout.Index(from, y, z)
-			for x := from; x < b.Hi[0]; x += stride {
-				g.array[at] = math.Float64frombits(binary.LittleEndian.Uint64(data))
-				data = data[8:]
-				at += stride
-			}
+	g.eachRow(b, func(at, n, stride int) {
+		for i := range n {
+			g.array[at+i*stride] = math.Float64frombits(binary.LittleEndian.Uint64(data[8*i:]))
 		}
-	}
+		data = data[8*n:]
+	})
 	return data
-}
-
-// copy sets the points of b to those of another grid's box of the same shape.
-func (g *grid) copy(b kernel.Box, from *grid, f kernel.Box) {
-	n := b.Hi[0] - b.Lo[0]
-	for z := range b.Hi[2] - b.Lo[2] {
-		for y := range b.Hi[1] - b.Lo[1] {
-			dst := g.array[g.layout.Index(b.Lo[0], b.Lo[1]+y, b.Lo[2]+z):][:n]
-			copy(dst, from.array[from.layout.Index(f.Lo[0], f.Lo[1]+y, f.Lo[2]+z):][:n])
-		}
-	}
 }
 
 // unpackPart sets the points of b to those of box f in data, which holds all points of extent.
@@ -157,5 +130,5 @@ func (g *grid) unpackPart(data []byte, extent, b, f kernel.Box) {
 
 // denseGrid returns a grid of an array without ghosts, [z][y][x].
 func denseGrid(array []float64, n [3]int) grid {
-	return grid{array: array, layout: kernel.Layout{Dim: 3, N: n, Row: n[0], Plane: n[0] * n[1]}, colour: -1}
+	return grid{array: array, layout: method.DenseLayout(n), colour: -1}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/method"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
@@ -37,8 +38,9 @@ func subtreeOrder(c *problem.Config, r iterate.Rank, out []iterate.Rank) []itera
 	return out
 }
 
-// newGather prepares a gather of a grid cut by part. At the root, global holds the target arrays.
-func newGather(g *peer, part problem.Partition, own kernel.Box, local, global []grid) *gather {
+// newGather prepares a gather of the gathered grid. At the root, global holds the target arrays.
+func newGather(m *multigrid, own kernel.Box, local, global []grid) *gather {
+	g, part := m.peer, m.plan.parts[m.plan.gathered]
 	x := &gather{peer: g, local: local, own: own, global: global, place: within(part.Box(g.config.Rank), problem.Box{})}
 	value := 8 * len(local)
 	total := value * own.Points()
@@ -58,7 +60,6 @@ func newGather(g *peer, part problem.Partition, own kernel.Box, local, global []
 	return x
 }
 
-// proceed returns the next operation of the gather, or more = false when it is complete.
 func (x *gather) proceed() (op iterate.Op, more bool, err error) {
 	for ; x.at < len(x.subtrees); x.at++ {
 		w, b := x.peer.allReduce.children[x.at], &x.subtrees[x.at]
@@ -67,12 +68,8 @@ func (x *gather) proceed() (op iterate.Op, more bool, err error) {
 			return iterate.Op{Kind: iterate.OpWait}, true, nil
 		}
 		if len(data) != b.bytes {
-			return op, false, fmt.Errorf(
-				"multilevel: rank %d sent %d bytes of a gathered grid; want %d",
-				w.to.Rank,
-				len(data),
-				b.bytes,
-			)
+			return op, false, fmt.Errorf("multilevel: rank %d sent %d bytes of a gathered grid; want %d",
+				w.to.Rank, len(data), b.bytes)
 		}
 		if x.bytes != nil {
 			copy(x.bytes[b.offset:], data)
@@ -90,7 +87,8 @@ func (x *gather) proceed() (op iterate.Op, more bool, err error) {
 		return x.peer.sendBytes(up, payloadGather, x.bytes), true, nil
 	} else if up == nil {
 		for i := range x.local {
-			x.global[i].copy(x.place, &x.local[i], x.own)
+			to, from := &x.global[i], &x.local[i]
+			method.CopyBox(to.array, to.layout, x.place, from.array, from.layout, x.own.Lo)
 		}
 	}
 	x.at, x.sent = 0, false
@@ -118,28 +116,17 @@ type scatter struct {
 	at     int
 }
 
-// newScatter prepares a scatter of a grid of n points cut by part, with the given number of ghost layers.
-func newScatter(
-	g *peer,
-	part problem.Partition,
-	n [3]int,
-	dim int,
-	own kernel.Box,
-	ghosts int,
-	local, global grid,
-) *scatter {
+// newScatter prepares a scatter of the gathered grid with a layer of ghosts.
+func newScatter(m *multigrid, own kernel.Box, local, global grid) *scatter {
+	g, n, part := m.peer, m.plan.hierarchy.Grids[m.plan.gathered], m.plan.parts[m.plan.gathered]
 	x := &scatter{
-		peer:   g,
-		local:  local,
-		room:   own,
-		global: global,
-		extent: kernel.Box{Hi: n},
-		place:  within(part.Box(g.config.Rank), problem.Box{}),
+		peer: g, local: local, room: own, global: global,
+		extent: kernel.Box{Hi: n}, place: within(part.Box(g.config.Rank), problem.Box{}),
 	}
 	for _, b := range []*kernel.Box{&x.room, &x.extent, &x.place} {
-		for a := range dim {
-			b.Lo[a] -= ghosts
-			b.Hi[a] += ghosts
+		for a := range m.plan.hierarchy.Dim {
+			b.Lo[a]--
+			b.Hi[a]++
 		}
 	}
 	if g.tree.Parent < 0 {
@@ -148,7 +135,6 @@ func newScatter(
 	return x
 }
 
-// proceed returns the next operation of the scatter, or more = false when it is complete.
 func (x *scatter) proceed() (op iterate.Op, more bool, err error) {
 	data, up := x.bytes, x.peer.allReduce.parent
 	if up != nil {
@@ -157,12 +143,8 @@ func (x *scatter) proceed() (op iterate.Op, more bool, err error) {
 			return iterate.Op{Kind: iterate.OpWait}, true, nil
 		}
 		if len(data) != 8*x.extent.Points() {
-			return op, false, fmt.Errorf(
-				"multilevel: rank %d sent %d bytes of a scattered grid; want %d",
-				up.to.Rank,
-				len(data),
-				8*x.extent.Points(),
-			)
+			return op, false, fmt.Errorf("multilevel: rank %d sent %d bytes of a scattered grid; want %d",
+				up.to.Rank, len(data), 8*x.extent.Points())
 		}
 	} else if x.at == 0 {
 		x.global.pack(data, x.extent)
@@ -172,7 +154,7 @@ func (x *scatter) proceed() (op iterate.Op, more bool, err error) {
 		return x.peer.sendBytes(x.peer.allReduce.children[x.at-1], payloadScatter, data), true, nil
 	}
 	if x.at = 0; up == nil {
-		x.local.copy(x.room, &x.global, x.place)
+		method.CopyBox(x.local.array, x.local.layout, x.room, x.global.array, x.global.layout, x.place.Lo)
 		return op, false, nil
 	}
 	x.local.unpackPart(data, x.extent, x.room, x.place)

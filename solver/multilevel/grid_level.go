@@ -23,10 +23,7 @@ const minThreadedPoints = 1 << 14
 // newGridLevel creates the block of a grid. own is the peer's box in the grid, op the block's operator. b holds
 // the fields of grid 0 and is nil for other grids.
 func (m *multigrid) newGridLevel(
-	l int,
-	window, own problem.Box,
-	op kernel.Operator,
-	b *problem.Discretization,
+	l int, window, own problem.Box, op kernel.Operator, b *problem.Discretization,
 ) (*gridLevel, error) {
 	layout, err := kernel.NewLayout(m.plan.hierarchy.Dim, window.Size())
 	if err != nil {
@@ -34,7 +31,7 @@ func (m *multigrid) newGridLevel(
 	}
 	c := method.LevelConfig{
 		Part:     kernel.Part{Layout: layout, Global: m.plan.hierarchy.Grids[l], Lo: window.Lo},
-		Operator: op, Parity: (window.Lo[0] + window.Lo[1] + window.Lo[2]) & 1, Truncate: true,
+		Operator: op, Parity: parity(window),
 		Allocate: m.peer.config.Allocate,
 	}
 	if m.problem.Upper == nil {
@@ -58,16 +55,12 @@ func (m *multigrid) newGridLevel(
 // share prepares the exchanges of a distributed grid. Values must be set.
 func (g *gridLevel) share(channels []*channel, d depth) {
 	l := g.Part.Layout
-	values := grid{
-		array:  g.Values,
-		layout: l,
-		colour: -1,
-		parity: (g.window.Lo[0] + g.window.Lo[1] + g.window.Lo[2]) & 1,
-	}
+	values := g.values()
+	values.parity = parity(g.window)
 	g.all = phases(channels, g.own, oneLayer(), values)
 	g.Residual = make([]float64, l.Len())
 	read := []grid{{array: g.Residual, layout: l, colour: -1}}
-	if g.Truncation != nil {
+	if g.Truncation != nil { // below grid 0
 		read = append(read, grid{array: g.Truncation, layout: l, colour: -1})
 	}
 	g.residual = phases(channels, g.own, d, read...)
@@ -135,8 +128,7 @@ func (g *gridLevel) correctAndSend(out []stage, f func(b kernel.Box, piece int))
 	if g.faces[0] == nil {
 		return append(out, g.compute(nil, f))
 	}
-	x := g.faces[1]
-	return append(out, g.compute(x, f), stage{kind: stageAwait, x: x})
+	return append(out, g.compute(g.faces[1], f), stage{kind: stageAwait, x: g.faces[1]})
 }
 
 // problemFields returns the arrays of source and obstacles below grid 0 for a gather.

@@ -44,7 +44,7 @@ func (m *multigrid) next(iterate.Iteration) *stage {
 			m.cost, m.atReference = 0, false
 			if m.first {
 				m.first = false
-				m.guard.Begin(residualOf(m.squares), !m.warm && m.plan.hierarchy.Coarsest() > 0)
+				m.guard.Begin(residualOf(m.squared), !m.warm && m.plan.hierarchy.Coarsest() > 0)
 			}
 			if m.warm || len(m.start) == 0 {
 				m.enter(guardCycle, m.cycle, m.cycleWork)
@@ -55,51 +55,37 @@ func (m *multigrid) next(iterate.Iteration) *stage {
 		case guardStart:
 			m.enter(guardCycle, m.cycle, m.cycleWork)
 		case guardCycle:
-			m.reduce(guardEvaluate, m.collect())
+			m.reduce(guardEvaluate, m.squares())
 		case guardEnergy:
-			m.reduce(guardDecide, m.collectEnergy())
+			m.reduce(guardDecide, method.TakeSums(m.changes))
 		case guardMeasureFraction:
-			m.reduce(guardFraction, m.collectEnergy())
+			m.reduce(guardFraction, method.TakeSums(m.changes))
 		case guardTakeFraction:
-			m.reduce(guardTaken, m.collect())
+			m.reduce(guardTaken, m.squares())
 		case guardSweep:
 			switch {
 			case m.sinceStopCheck > 0 && float64(m.sinceStopCheck) >= stopCheckInterval(&m.peer.config):
 				m.sinceStopCheck = 0
 				m.enter(guardStopCheck, m.stopStages, 0)
 			case m.relaxes():
-				m.enter(guardSweep, m.fallback.sweep, 1)
+				m.enter(guardSweep, m.relaxation, 1)
 			default:
-				m.enter(guardMeasureSweeps, m.fallback.measure, 1)
+				m.enter(guardMeasureSweeps, m.measureRelaxed, 1)
 			}
 		case guardStopCheck:
 			m.phase = guardSweep
 		case guardStopped:
-			m.phase = guardBetween
-			m.list = nil
-			m.at = 0
+			m.enter(guardBetween, nil, 0)
 			return nil
 		case guardMeasureSweeps:
-			m.reduce(guardRelaxed, m.collect())
+			m.reduce(guardRelaxed, m.squares())
 		default:
 			if m.applyReduction() {
-				m.phase = guardBetween
-				m.list = nil
-				m.at = 0
+				m.enter(guardBetween, nil, 0)
 				return nil
 			}
 		}
 	}
-}
-
-// collectEnergy merges and resets the pieces' changes of the energy.
-func (m *multigrid) collectEnergy() kernel.Sum {
-	var sum kernel.Sum
-	for i := range m.changes {
-		sum.Merge(&m.changes[i])
-		m.changes[i] = kernel.Sum{}
-	}
-	return sum
 }
 
 func (m *multigrid) enter(p guardPhase, list []stage, work float64) {
@@ -122,12 +108,12 @@ func (m *multigrid) applyReduction() bool {
 	verdict := method.Accepted
 	switch m.phase {
 	case guardRelaxed:
-		m.squares = v
+		m.squared = v
 		m.guard.AcceptRelaxed(math.Sqrt(v))
 		return true
 	case guardTaken:
-		m.squares = v
-		m.guard.AcceptDamped(math.Sqrt(v))
+		m.squared = v
+		m.guard.Accept(math.Sqrt(v))
 		return true
 	case guardFraction:
 		verdict = method.Rejected
@@ -136,7 +122,7 @@ func (m *multigrid) applyReduction() bool {
 			return false
 		}
 	case guardEvaluate:
-		m.squares = v
+		m.squared = v
 		if m.plan.hierarchy.Coarsest() == 0 {
 			return true
 		}
@@ -145,8 +131,8 @@ func (m *multigrid) applyReduction() bool {
 		if math.IsNaN(v) {
 			v = math.Inf(1)
 		}
-		verdict = m.guard.EvaluateEnergy(v, math.Sqrt(m.squares))
-		if verdict == method.Rejected && m.guard.TryHalfStep(math.Sqrt(m.squares)) {
+		verdict = m.guard.EvaluateEnergy(v, math.Sqrt(m.squared))
+		if verdict == method.Rejected && m.guard.TryHalfStep(math.Sqrt(m.squared)) {
 			m.stepFraction = 0.5
 			m.enter(guardMeasureFraction, m.measureFraction, 2)
 			return false
@@ -160,7 +146,7 @@ func (m *multigrid) applyReduction() bool {
 	case method.Rejected:
 		m.sweeps, m.sinceStopCheck = m.guard.Sweeps(), 0
 		m.stopped, m.restores = m.peer.stopRequested() != iterate.Running, true
-		m.enter(guardSweep, m.fallback.restore, 0)
+		m.enter(guardSweep, m.restore, 0)
 	default:
 		return true
 	}

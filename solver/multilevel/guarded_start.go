@@ -12,13 +12,6 @@ func (m *multigrid) guardedStart(out []stage, kind method.Kind, f *gridLevel) []
 	setReference := f.compute(nil, func(b kernel.Box, _ int) { f.SetReference(b) })
 	norms := make([]kernel.Norm, 1+pieces(setReference.steps))
 	residual := f.compute(nil, func(b kernel.Box, i int) { f.Sweep.Residual(&norms[i], f.Values, b) })
-	collect := func() (sum kernel.Sum) {
-		for i := range norms {
-			sum.Merge(&norms[i].Squares)
-			norms[i].Reset()
-		}
-		return sum
-	}
 	if kind == method.ReferenceStart {
 		out = append(out, setReference)
 		for _, x := range f.faces {
@@ -26,7 +19,7 @@ func (m *multigrid) guardedStart(out []stage, kind method.Kind, f *gridLevel) []
 				out = exchangeStages(out, x)
 			}
 		}
-		return append(out, residual, stage{kind: stageDo, do: func() { m.referenceSquares = collect() }})
+		return append(out, residual, stage{kind: stageDo, do: func() { m.referenceSquares = method.TakeSquares(norms) }})
 	}
 	total := &m.peer.allReduce
 	revert := func(before, after float64) {
@@ -36,12 +29,12 @@ func (m *multigrid) guardedStart(out []stage, kind method.Kind, f *gridLevel) []
 	}
 	if out = append(out, residual); f.faces[0] == nil {
 		return append(out, stage{kind: stageDo, do: func() {
-			after := collect()
+			after := method.TakeSquares(norms)
 			revert(m.referenceSquares.Float64(), after.Float64())
 		}})
 	}
 	out = append(out, stage{kind: stageDo, do: func() {
-		total.sums[0], total.sums[1] = m.referenceSquares, collect()
+		total.sums[0], total.sums[1] = m.referenceSquares, method.TakeSquares(norms)
 		total.contribute(2)
 	}}, stage{kind: stageReduce}, stage{kind: stageDo, do: func() { revert(total.values[0], total.values[1]) }})
 	return exchangeStages(out, f.all...)

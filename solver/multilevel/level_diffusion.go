@@ -74,11 +74,18 @@ func (c *levelDiffusion) build(m *multigrid, p *problem.Problem) {
 
 // attach makes the corrections of each grid use the diffusion.
 func (c *levelDiffusion) attach(m *multigrid) {
-	for l := 0; l+1 < len(m.levels); l++ {
-		m.levels[l].SetEdges(m.levels[l+1].Level, c.distributed[l], c.distributed[l+1])
-	}
-	for i := 0; i+1 < len(m.rootLevels); i++ {
-		m.rootLevels[i].SetEdges(m.rootLevels[i+1].Level, c.root[i], c.root[i+1])
-	}
+	setEdges(m.levels, c.distributed)
+	setEdges(m.rootLevels, c.root)
 	c.distributed, c.root = nil, nil
+}
+
+// setEdges sets the edges of levels, of which each is coarser than the one before.
+func setEdges(levels []*gridLevel, edges []*method.Edges) {
+	for i, l := range levels {
+		var coarse *method.Level
+		if i+1 < len(levels) {
+			coarse = levels[i+1].Level
+		}
+		l.SetEdges(coarse, edges[i])
+	}
 }

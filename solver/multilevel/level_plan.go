@@ -30,7 +30,7 @@ func planLevels(c *problem.Config) levelPlan {
 		small = gatherPoints
 	}
 	q := p.AtStep(min(1, p.Steps()))
-	h := method.NewHierarchy(p.Dimension, p.N, q.Strength(), 0)
+	h := method.NewHierarchy(p.Dimension, p.N, q.Strength())
 	out := levelPlan{hierarchy: h, parts: []problem.Partition{part}}
 	last := h.Coarsest()
 	if part.Peers() == 1 {
@@ -86,22 +86,12 @@ func coarseCuts(cuts []int, fine, coarse int) []int {
 	out := make([]int, len(cuts))
 	j := 0
 	for i, c := range cuts {
-		for j < coarse && nearestFine(j, fine, coarse) < c {
+		for j < coarse && method.NearestFine(j, fine, coarse) < c {
 			j++
 		}
 		out[i] = j
 	}
 	return out
-}
-
-// nearestFine returns the fine point nearest to coarse point j, by package method's rule.
-func nearestFine(j, fine, coarse int) int {
-	at := (j + 1) * (fine + 1)
-	near, rest := at/(coarse+1)-1, at%(coarse+1)
-	if 2*rest > coarse+1 {
-		near++
-	}
-	return near
 }
 
 // reach returns the number of layers below and above part i of axis a that restriction from grid l to the
@@ -163,12 +153,11 @@ func (p *levelPlan) gatherBytes() int {
 	if p.gathered >= len(p.hierarchy.Grids) {
 		return 0
 	}
-	n := p.hierarchy.Grids[p.gathered]
-	points := 1
-	for a := range p.hierarchy.Dim {
-		points *= n[a] + 2
+	bytes := 8 * gatherArrays
+	for _, n := range p.hierarchy.Grids[p.gathered][:p.hierarchy.Dim] {
+		bytes *= n + 2
 	}
-	return 8 * gatherArrays * points
+	return bytes
 }
 
 // gatherArrays bounds the number of gathered arrays: values, source, both obstacles.

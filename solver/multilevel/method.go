@@ -23,13 +23,9 @@ func (m Method) Name() string { return m.name }
 // multigrid.
 func (m Method) Check(c *problem.Config) error {
 	if !c.Scheme.Lockstep() {
-		return fmt.Errorf(
-			"multilevel: method %s needs all peers at the same iterate, which scheme %s does not guarantee; "+
-				"use it as the local method of %s, or use a synchronous scheme",
-			m.name,
-			c.Scheme.Name(),
-			problem.Schwarz,
-		)
+		return fmt.Errorf("multilevel: method %s needs all peers at the same iterate, which scheme %s does not "+
+			"guarantee; use it as the local method of %s, or use a synchronous scheme",
+			m.name, c.Scheme.Name(), problem.Schwarz)
 	}
 	if err := c.CheckOrder(); err != nil || m.name != problem.Multigrid {
 		return err

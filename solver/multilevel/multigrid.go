@@ -14,49 +14,31 @@ import (
 // box of each grid, with an exchange of ghosts between them. Only the root holds the coarse grids from one
 // level on: it gathers their data and scatters the correction. The safeguard decides by reductions.
 type multigrid struct {
-	peer          *peer
-	plan          levelPlan
-	block         *problem.Discretization // of the own part of grid 0
-	own           kernel.Box
-	u             []float64
-	residualSweep *kernel.Sweep // of the block; measures only
-	levels        []*gridLevel  // distributed grids, and the own box of the first gathered one
-	rootLevels    []*gridLevel  // at the root: grids from plan.gathered on
-	saved         []float64
-	guard         method.Safeguard
+	*ownBlock
+	cycleStages
+	plan       levelPlan
+	levels     []*gridLevel // distributed grids, and the own box of the first gathered one
+	rootLevels []*gridLevel // at the root: grids from plan.gathered on
+	saved      []float64
+	guard      method.Safeguard
+	diffusion  levelDiffusion
 
-	diffusion levelDiffusion
+	problem          *problem.Problem // of the time step
+	referenceSquares kernel.Sum       // squared residual of a grid's reference vector, for guardedStart
+	warm             bool             // cycles can begin from the present values
+	first            bool             // no cycle has been done
+	stepFraction     float64          // for takeFraction and measureFraction
 
-	problem                       *problem.Problem // of the time step
-	norms                         []kernel.Norm
-	changes                       []kernel.Sum
-	residualStage                 stage
-	opening, start                []stage
-	cycle, energy, awaitReduction []stage
-	fallback                      fallback
-	startWork, cycleWork          float64
-	referenceSquares              kernel.Sum // squared residual of a grid's reference vector, for guardedStart
-	warm                          bool       // cycles can begin from the present values
-	reference                     kernel.Sum
-	atReference                   bool // the values are the reference vector, whose residual is known
-	noStage                       stage
-	first                         bool    // no cycle has been done
-	stepFraction                  float64 // for takeFraction and measureFraction
-	measureFraction, takeFraction []stage
-	restartCycle                  []stage // a cycle that begins with the reference vector
-
-	stopStages     []stage // check for an early end between two relaxations
-	sinceStopCheck int     // relaxations since the last check for an early end
+	sinceStopCheck int // relaxations since the last check for an early end
 	stopped        bool
 	restores       bool
-	relaxed        int     // relaxations by the safeguard
-	nominal        float64 // work of a cycle, in relaxations
+	relaxed        int // relaxations by the safeguard
 
 	phase   guardPhase
 	list    []stage // stages in progress
 	at      int
 	sweeps  int     // remaining after a rejection
-	squares float64 // of the current values; NaN before a reduction
+	squared float64 // squared residual of the current values; NaN before a reduction
 	cost    float64
 }
 
@@ -67,55 +49,35 @@ func checkGathered(c *problem.Config) error {
 	}
 	plan := planLevels(c)
 	if n := plan.hierarchy.Grids[plan.gathered]; boxPoints(n) > maxGatherPoints {
-		return fmt.Errorf(
-			"multilevel: the boxes of %d peers are too thin to hold a coarser grid, "+
-				"and one peer cannot hold the %v points; use fewer peers, or boxes instead of slabs",
-			c.Partition.Peers(),
-			n,
-		)
+		return fmt.Errorf("multilevel: the boxes of %d peers are too thin to hold a coarser grid, and one peer cannot "+
+			"hold the %v points; use fewer peers, or boxes instead of slabs", c.Partition.Peers(), n)
 	}
 	return nil
 }
 
 func newMultigrid(g *peer) (*multigrid, error) {
 	c := &g.config
-	m := &multigrid{peer: g, plan: planLevels(c)}
+	m := &multigrid{plan: planLevels(c)}
 	window := g.box
 	if len(m.plan.parts) > 1 {
 		window = m.plan.window(0, c.Rank)
 	}
-	l, err := kernel.NewLayout(c.Problem.Dimension, window.Size())
-	if err != nil {
+	var err error
+	if m.ownBlock, err = newOwnBlock(g, window); err != nil {
 		return nil, err
 	}
-	m.block, m.own = &problem.Discretization{
-		Box:      window,
-		Layout:   l,
-		Executor: g.exec,
-		Allocate: c.Allocate,
-	}, within(
-		g.box,
-		window,
-	)
 	m.diffusion.plan(m)
 	if m.block.KeepDiffusion = len(m.diffusion.lo) > 0; m.block.KeepDiffusion {
 		m.block.DiffusionBox = problem.Box{Lo: m.diffusion.lo[0], Hi: m.diffusion.hi[0]}
 	}
-	m.u = c.NewArray(l.Len())
-	m.saved = c.NewArray(l.Len())
-	steps := planParts(m.own, l.Dim, nil)
-	m.norms = make([]kernel.Norm, max(pieces(steps), kernel.Workers(g.exec)))
-	m.residualStage = stage{kind: stageCompute, steps: steps, runPiece: func(b kernel.Box, i int) {
-		m.residualSweep.Residual(&m.norms[i], m.u, b)
-	}}
-	m.noStage = stage{kind: stageDo, do: func() {}}
+	m.saved = c.NewArray(m.block.Layout.Len())
 	return m, nil
 }
 
 // measureRows measures the residual of rows of grid 0 if it is not distributed.
 func (m *multigrid) measureRows(worker, lo, hi, z int) {
 	n := m.block.Layout.N[0]
-	m.residualSweep.Residual(&m.norms[worker], m.u, kernel.Box{Lo: [3]int{0, lo, z}, Hi: [3]int{n, hi, z + 1}})
+	m.sweep.Residual(&m.norms[worker], m.u, kernel.Box{Lo: [3]int{0, lo, z}, Hi: [3]int{n, hi, z + 1}})
 }
 
 func (m *multigrid) root() bool { return m.peer.tree.Parent < 0 }
@@ -123,108 +85,57 @@ func (m *multigrid) root() bool { return m.peer.tree.Parent < 0 }
 // distributed reports whether there are other peers.
 func (m *multigrid) distributed() bool { return len(m.peer.channels) > 0 }
 
-// embed copies values of the own box to an array of the block.
-func (m *multigrid) embed(values []float64) []float64 {
-	if values == nil || len(values) == m.block.Layout.Points() {
-		return values
-	}
-	out := denseGrid(make([]float64, m.block.Layout.Points()), m.block.Layout.N)
-	size := m.peer.box.Size()
-	from := denseGrid(values, size)
-	out.copy(m.own, &from, kernel.Box{Hi: size})
-	return out.array
-}
-
-func (m *multigrid) build(p *problem.Problem, before []float64, dt float64) (kernel.Sum, error) {
-	b := m.block
+func (m *multigrid) prepare(p *problem.Problem, _ bool) error {
 	m.problem = p
-	if err := b.Build(p); err != nil {
-		return kernel.Sum{}, err
-	}
-	if before != nil {
-		b.AddPrevious(m.embed(before), dt)
-	}
-	var err error
-	if m.residualSweep, err = b.Sweep(1); err != nil {
-		return kernel.Sum{}, err
-	}
-	if err = b.FillReference(m.u); err != nil {
-		return kernel.Sum{}, err
-	}
-	// If the root holds grid 0, the gather may copy arrays of this step: compile again.
 	m.diffusion.build(m, p)
-	built := m.levels != nil && m.plan.gathered > 0
-	if built {
-		err = m.renewLevels(p)
-	} else {
-		err = m.buildLevels(p)
-	}
-	if err == nil {
+	if m.levels != nil && m.plan.gathered > 0 {
+		if err := m.renewLevels(); err != nil {
+			return err
+		}
 		m.diffusion.attach(m)
-	}
-	if err == nil && !built {
+	} else { // if the root holds grid 0, the gather may copy arrays of this step: compile again
+		if err := m.buildLevels(p); err != nil {
+			return err
+		}
+		m.diffusion.attach(m)
 		m.compile()
 	}
-	if err != nil {
-		return kernel.Sum{}, err
-	}
-	m.guard = method.Safeguard{Symmetric: p.Symmetric()}
-	m.guard.Reset()
-	m.phase, m.squares = guardBetween, math.NaN()
+	m.guard = method.NewSafeguard(p.Symmetric())
+	m.enter(guardBetween, nil, 0)
+	m.squared = math.NaN()
 	m.stopped = false
 	m.relaxed = 0
 	m.sinceStopCheck = 0
-	m.peer.runNow(&m.residualStage)
-	m.reference = m.collect()
-	return m.reference, nil
+	return nil
 }
 
-func (m *multigrid) begin(values []float64) error {
-	warm, err := m.block.Start(m.u, m.embed(values))
+func (m *multigrid) begin(warm bool) {
 	m.warm = warm
 	m.atReference = !warm
 	m.first = true
-	return err
 }
 
 // buildLevels creates the grids of a problem.
 func (m *multigrid) buildLevels(p *problem.Problem) error {
-	h, rank := &m.plan.hierarchy, m.peer.config.Rank
+	rank := m.peer.config.Rank
 	m.levels, m.rootLevels = nil, nil
 	for l := 0; l < len(m.plan.parts) && m.plan.gathered > 0; l++ {
-		window, own, op, b := m.plan.window(l, rank), m.plan.parts[l].Box(rank), m.block.Operator, m.block
+		window, op := m.plan.window(l, rank), m.block.Operator
 		var err error
-		switch {
-		case l == 0:
-		case l == m.plan.gathered: // only to gather from and scatter to
-			op, b = kernel.Operator{Diag: 1}, nil
-		default:
-			op, err = p.CoarseOperatorIn(
-				problem.Box{Hi: p.N},
-				h.Grids[l],
-				window,
-				m.diffusion.distributed[l],
-				[kernel.Directions][]float64{},
-			)
-			b = nil
+		if l == m.plan.gathered { // only to gather from and scatter to
+			op = kernel.Operator{Diag: 1}
+		} else if l > 0 {
+			op, err = m.coarseOperator(l, window, m.diffusion.distributed[l], kernel.Operator{})
 		}
 		if err != nil {
 			return err
 		}
-		g, err := m.newGridLevel(l, window, own, op, b)
+		g, err := m.addLevel(&m.levels, l, window, m.plan.parts[l].Box(rank), op)
 		if err != nil {
 			return err
-		}
-		if b != nil {
-			g.Values = m.u
 		}
 		if m.distributed() && l < m.plan.gathered {
 			g.share(m.peer.channels, m.plan.depthOf(l, rank))
-		}
-		if m.levels = append(m.levels, g); l > 0 {
-			if err = m.levels[l-1].Connect(g.Level, nil); err != nil {
-				return err
-			}
 		}
 	}
 	if !m.distributed() || !m.root() {
@@ -241,15 +152,14 @@ func (m *multigrid) buildWhole(p *problem.Problem) error {
 		var op kernel.Operator
 		var err error
 		if l == 0 {
-			op, _, err = problem.NewStencil(p).Operator(box, kernel.Layout{N: p.N}, [kernel.Directions][]float64{})
+			op, _, err = problem.NewStencil(p).Operator(box, kernel.Layout{N: p.N}, op.Arrays)
 		} else {
-			e := m.diffusion.root[l-m.plan.gathered]
-			op, err = p.CoarseOperatorIn(problem.Box{Hi: p.N}, h.Grids[l], box, e, [kernel.Directions][]float64{})
+			op, err = m.coarseOperator(l, box, m.diffusion.root[l-m.plan.gathered], op)
 		}
 		if err != nil {
 			return err
 		}
-		g, err := m.newGridLevel(l, box, box, op, nil)
+		g, err := m.addLevel(&m.rootLevels, l, box, box, op)
 		if err != nil {
 			return err
 		}
@@ -259,81 +169,69 @@ func (m *multigrid) buildWhole(p *problem.Problem) error {
 				return err
 			}
 		}
-		if m.rootLevels = append(m.rootLevels, g); len(m.rootLevels) > 1 {
-			if err = m.rootLevels[len(m.rootLevels)-2].Connect(g.Level, nil); err != nil {
-				return err
-			}
-		}
 	}
 	return nil
+}
+
+// addLevel creates the block of grid l and connects the last of levels to it.
+func (m *multigrid) addLevel(
+	levels *[]*gridLevel, l int, window, own problem.Box, op kernel.Operator,
+) (*gridLevel, error) {
+	var fields *problem.Discretization
+	if l < min(1, m.plan.gathered) {
+		fields = m.block
+	}
+	g, err := m.newGridLevel(l, window, own, op, fields)
+	if err != nil {
+		return nil, err
+	}
+	if fields != nil {
+		g.Values = m.u
+	}
+	*levels = append(*levels, g)
+	if n := len(*levels); n > 1 {
+		err = (*levels)[n-2].Connect(g.Level)
+	}
+	return g, err
+}
+
+// coarseOperator returns the operator on a window of grid l with the diffusion e, in the arrays of old if they are
+// large enough.
+func (m *multigrid) coarseOperator(
+	l int, window problem.Box, e *method.Edges, old kernel.Operator,
+) (kernel.Operator, error) {
+	p := m.problem
+	return p.CoarseOperatorIn(problem.Box{Hi: p.N}, m.plan.hierarchy.Grids[l], window, e, old.Arrays)
 }
 
 // renewLevels replaces the operators of the previous time step, and the fields of grid 0.
-func (m *multigrid) renewLevels(p *problem.Problem) error {
-	h, b := &m.plan.hierarchy, m.block
-	renew := func(g *gridLevel, l int, window problem.Box, e *method.Edges) error {
-		op, err := p.CoarseOperatorIn(problem.Box{Hi: p.N}, h.Grids[l], window, e, g.Operator().Arrays)
-		if err != nil {
-			return err
-		}
-		return g.Renew(op, kernel.Field{}, kernel.Field{}, kernel.Field{})
+func (m *multigrid) renewLevels() error {
+	b, none := m.block, kernel.Field{}
+	if err := m.levels[0].Renew(b.Operator, b.Source, b.Lower, b.Upper); err != nil {
+		return err
 	}
-	for l, g := range m.levels {
-		var err error
-		if l == 0 {
-			err = g.Renew(b.Operator, b.Source, b.Lower, b.Upper)
-		} else if l < m.plan.gathered {
-			err = renew(g, l, g.window, m.diffusion.distributed[l])
+	renew := func(levels []*gridLevel, edges []*method.Edges, first int) error {
+		for i, g := range levels {
+			op, err := m.coarseOperator(first+i, g.window, edges[i], g.Operator())
+			if err == nil {
+				err = g.Renew(op, none, none, none)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		if err != nil {
-			return err
-		}
-	}
-	for i, g := range m.rootLevels {
-		if err := renew(g, m.plan.gathered+i, g.window, m.diffusion.root[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// collect merges and resets the pieces' norms.
-func (m *multigrid) collect() kernel.Sum {
-	var sum kernel.Sum
-	for i := range m.norms {
-		sum.Merge(&m.norms[i].Squares)
-		m.norms[i].Reset()
-	}
-	return sum
-}
-
-func (m *multigrid) openingStages() []stage { return m.opening }
-
-func (m *multigrid) measure() *stage {
-	if !math.IsNaN(m.squares) {
 		return nil
 	}
-	if m.atReference {
-		return &m.noStage
+	end := min(len(m.levels), m.plan.gathered) // the rest is only gathered from and scattered to
+	if err := renew(m.levels[1:end], m.diffusion.distributed[1:], 1); err != nil {
+		return err
 	}
-	return &m.residualStage
+	return renew(m.rootLevels, m.diffusion.root, m.plan.gathered)
 }
 
-func (m *multigrid) sums(s *[maxSums]kernel.Sum) int {
-	if s[0] = m.collect(); m.atReference {
-		s[0] = m.reference
-	}
-	return 1
-}
+func (m *multigrid) measured() (float64, bool) { return m.squared, !math.IsNaN(m.squared) }
 
-func (m *multigrid) applyTotals(totals []float64) float64 {
-	if len(totals) > 0 {
-		m.squares = totals[0]
-	}
-	return m.squares
-}
-
-func (m *multigrid) magnitudes() kernel.Sum { return m.block.Magnitudes(m.u, m.own) }
+func (m *multigrid) observe(squares float64) { m.squared = squares }
 
 func (m *multigrid) done() (iterate.Iteration, float64) {
 	if m.stopped {
@@ -342,11 +240,20 @@ func (m *multigrid) done() (iterate.Iteration, float64) {
 	return 1, m.cost
 }
 
-func (m *multigrid) checkInterval() (every, lag iterate.Iteration, fixed bool) { return 1, 0, true }
-
-func (m *multigrid) copyOut(dst []float64) {
-	size := m.peer.box.Size()
-	to := denseGrid(dst, size)
-	from := grid{array: m.u, layout: m.block.Layout}
-	to.copy(kernel.Box{Hi: size}, &from, m.own)
+func (m *multigrid) describe() string {
+	h := &m.plan.hierarchy
+	if h.Coarsest() == 0 {
+		return "the grid cannot be coarsened and is only relaxed"
+	}
+	out := "grids " + h.String()
+	for l := range h.Coarsest() {
+		if !h.Nested(l) {
+			out += "; points of grids that do not halve lie between those of the finer grid"
+			break
+		}
+	}
+	if at := m.plan.gathered; m.distributed() && at < len(h.Grids) {
+		out += fmt.Sprintf("; gathered on peer 0 from level %d of %d", at+1, len(h.Grids))
+	}
+	return out
 }

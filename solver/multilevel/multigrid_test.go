@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// One peer's multigrid is that of package method, bit by bit and cycle by cycle.
+// Multigrid of one peer has the bits and the cycles of multigrid in package method.
 func TestMultigridOfOnePeerEqualsSolveBy(t *testing.T) {
 	check := func(t require.TestingT, p *problem.Problem, tol float64) {
 		want, err := SolveBy(p, problem.MethodConfig{Name: problem.Multigrid}, tol, 40, nil)
@@ -43,7 +43,7 @@ func TestMultigridOfOnePeerEqualsSolveBy(t *testing.T) {
 		check(t, solvertest.Membrane(n, dim), 1e-8)
 	}
 	rapid.Check(t, func(t *rapid.T) { check(t, solvertest.AnyProblem(t), 1e-7) })
-	// Time steps keep the grids of the step before; SolveBy makes them anew.
+	// Peers reuse the grids of the previous time step; SolveBy allocates new ones.
 	rapid.Check(t, func(t *rapid.T) { check(t, solvertest.Evolving(t), 1e-7) })
 }
 
@@ -51,7 +51,8 @@ func TestMultigridEqualsOnePeerOnAnyPartition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := solvertest.AnyProblem(t)
 		c := problem.Config{
-			Problem: p, Partition: solvertest.AnyPartition(t, p), Tolerance: 1e-7, MaxSweeps: 30, Scheme: iterate.Synchronous(),
+			Problem: p, Partition: solvertest.AnyPartition(t, p), Tolerance: 1e-7, MaxSweeps: 30,
+			Scheme: iterate.Synchronous(),
 			Method: problem.MethodConfig{
 				Name:  problem.Multigrid,
 				Cycle: rapid.SampledFrom([]string{"", "v", "w"}).Draw(t, "cycle"),
@@ -67,13 +68,13 @@ func TestMultigridEqualsOnePeerOnAnyPartition(t *testing.T) {
 	})
 }
 
-// Grids of which several levels are cut.
+// Several levels of these grids are distributed.
 func TestMultigridEqualsOnePeerWithSeveralDistributedLevels(t *testing.T) {
 	for _, c := range []struct {
 		n, parts [3]int
 		dim      int
 		small    int // points of grids that are gathered
-		cut      int // grids that are cut
+		cut      int // distributed grids
 	}{
 		{[3]int{47, 47, 47}, [3]int{1, 1, 2}, 3, 100, 4},
 		{[3]int{35, 35, 35}, [3]int{1, 1, 2}, 3, 0, 1},
@@ -98,6 +99,27 @@ func TestMultigridEqualsOnePeerWithSeveralDistributedLevels(t *testing.T) {
 			one, _ := sameAsAlone(t, 3, config)
 			require.NotEqual(t, iterate.Diverged, one.peers[0].Outcome().Reason)
 		})
+	}
+}
+
+// The root holds the coarsest grid alone. Truncated arms of its points have codes that depend on the diffusion.
+func TestMultigridEqualsOnePeerIfOnlyTheCoarsestGridIsGathered(t *testing.T) {
+	for _, n := range [][3]int{{1, 5, 1}, {1, 10, 1}, {3, 11, 1}, {7, 7, 1}, {5, 11, 5}} {
+		for _, length := range []float64{0.3, 1, 1.5, 4} {
+			t.Run(fmt.Sprint(n, length), func(t *testing.T) {
+				p := solvertest.Membrane(n, 3)
+				p.Hi[0] = length
+				p.Diffusion.Of = func(q problem.Point) float64 { return 1 + 0.5*math.Sin(3*q[1]) }
+				cut := n[1] / 2
+				c := problem.Config{
+					Problem:   p,
+					Partition: problem.Partition{Cuts: [3][]int{{0, n[0]}, {0, cut, n[1]}, {0, n[2]}}},
+					Tolerance: 1e-9, MaxSweeps: 20, Scheme: iterate.Synchronous(), GatherPoints: 1,
+					Method: problem.MethodConfig{Name: problem.Multigrid},
+				}
+				sameAsAlone(t, 1, c)
+			})
+		}
 	}
 }
 
@@ -159,8 +181,8 @@ func TestTimeStepsReuseGrids(t *testing.T) {
 	require.NotEqual(t, entry, *first)
 }
 
-// rough is a membrane over an obstacle of spikes, pulled to and fro: coarse grids know
-// little of it, so that cycles are not accepted now and then.
+// rough returns a membrane over an obstacle of spikes with a load of both signs. Coarse grids represent it poorly, so
+// that the safeguard rejects some cycles.
 func rough(n [3]int, dim int, seed float64) *problem.Problem {
 	p := solvertest.Membrane(n, dim)
 	noise := func(q problem.Point, k float64) float64 {
@@ -175,16 +197,20 @@ func rough(n [3]int, dim int, seed float64) *problem.Problem {
 	return p
 }
 
-// What the safeguard decides, and what is done then, is the same on all peers.
+// All peers take the same decisions of the safeguard, with the same results.
 func TestSafeguardDecidesAlikeOnAllPeers(t *testing.T) {
 	rejected := 0
 	for seed := range 4 {
 		for _, c := range []struct {
 			n, parts [3]int
 			dim      int
-		}{{[3]int{23, 15, 1}, [3]int{2, 2, 1}, 2}, {[3]int{11, 8, 7}, [3]int{1, 2, 2}, 3}, {[3]int{12, 6, 1}, [3]int{1, 6, 1}, 2}} {
+		}{
+			{[3]int{23, 15, 1}, [3]int{2, 2, 1}, 2},
+			{[3]int{11, 8, 7}, [3]int{1, 2, 2}, 3},
+			{[3]int{12, 6, 1}, [3]int{1, 6, 1}, 2},
+		} {
 			p := rough(c.n, c.dim, 0.71+0.13*float64(seed))
-			p.Velocity[0].Value = 30 * float64(seed%2) // then the residual decides alone
+			p.Velocity[0].Value = 30 * float64(seed%2) // then the matrix is nonsymmetric, and the residual decides alone
 			p.Upwind = true
 			part, err := problem.GridOf(c.n, c.parts)
 			require.NoError(t, err)
@@ -202,16 +228,19 @@ func TestSafeguardDecidesAlikeOnAllPeers(t *testing.T) {
 	require.Positive(t, rejected)
 }
 
-// A start that coarse grids have misled is dropped by all peers, and the cycle after it begins
-// with the reference vector.
+// If coarse grids give a poor start, all peers discard it, and the next cycle begins with the reference vector.
 func TestRejectedStartIsDroppedByAllPeers(t *testing.T) {
-	misled := 0
+	rejected := 0
 	for seed := range 2 {
 		for _, c := range []struct {
 			n, parts [3]int
 			dim      int
 			small    int
-		}{{[3]int{23, 15, 1}, [3]int{2, 2, 1}, 2, 10}, {[3]int{12, 9, 1}, [3]int{1, 9, 1}, 2, 10}, {[3]int{11, 8, 7}, [3]int{1, 2, 2}, 3, 0}} {
+		}{
+			{[3]int{23, 15, 1}, [3]int{2, 2, 1}, 2, 10},
+			{[3]int{12, 9, 1}, [3]int{1, 9, 1}, 2, 10},
+			{[3]int{11, 8, 7}, [3]int{1, 2, 2}, 3, 0},
+		} {
 			p := rough(c.n, c.dim, 1)
 			noise := func(q problem.Point, k float64) float64 {
 				v := math.Sin(1e4 * (q[0] + k*q[1] + 3*q[2] + float64(seed) + k))
@@ -232,7 +261,7 @@ func TestRejectedStartIsDroppedByAllPeers(t *testing.T) {
 				one, _ := sameAsAlone(t, uint64(seed), config)
 				m := one.peers[0].(*peer).driver.method.(*multigrid)
 				if most == 0 {
-					misled += m.guard.Rejections()
+					rejected += m.guard.Rejections()
 				}
 				if e, err := verify.Evaluate(p, one.answer(p), nil); err == nil && e.RelativeResidual <= 1 {
 					want, err := SolveBy(p, config.Method, config.Tolerance, int(config.MaxSweeps), nil)
@@ -242,5 +271,5 @@ func TestRejectedStartIsDroppedByAllPeers(t *testing.T) {
 			}
 		}
 	}
-	require.Positive(t, misled)
+	require.Positive(t, rejected)
 }

@@ -73,10 +73,7 @@ func (g *peer) begin() error {
 	if err == nil {
 		err = g.driver.begin(p)
 	}
-	if err != nil && s.Total > 0 {
-		err = fmt.Errorf("time step %d, t = %v: %w", s.Current, g.config.Problem.Evolution.Time(s.Current), err)
-	}
-	return err
+	return g.config.StepError(s.Current, err)
 }
 
 // Next returns the next operation (see iterate.Peer).
@@ -139,26 +136,17 @@ func (g *peer) proceed(s *stage) (iterate.Op, bool) {
 		}
 	case stageDo:
 		s.do() // it may fail
-	case stageGather, stageScatter:
-		return g.transfer(s)
+	case stageTransfer:
+		var op iterate.Op
+		var more bool
+		if op, more, g.fault = s.transfer.proceed(); more || g.fault != nil {
+			return op, more
+		}
 	default:
 		return g.allReduce.proceed()
 	}
 	g.stage = nil
 	return iterate.Op{}, false
-}
-
-// transfer runs a gather or a scatter.
-func (g *peer) transfer(s *stage) (op iterate.Op, more bool) {
-	if s.kind == stageGather {
-		op, more, g.fault = s.gather.proceed()
-	} else {
-		op, more, g.fault = s.scatter.proceed()
-	}
-	if !more && g.fault == nil {
-		g.stage = nil
-	}
-	return op, more
 }
 
 // Relax computes the part that Next requested and ignores any other op.
@@ -227,7 +215,8 @@ func (g *peer) Outcome() iterate.Outcome {
 
 // Progress returns the progress of the run.
 func (g *peer) Progress() iterate.Progress {
-	return iterate.Progress{Step: g.steps.Current, Sweep: g.steps.CompletedSweeps + g.driver.cycle, Residual: g.driver.residual}
+	s, c := &g.steps, &g.driver
+	return iterate.Progress{Step: s.Current, Sweep: s.CompletedSweeps + c.cycle, Residual: c.residual}
 }
 
 // Solution writes the own box's values (see iterate.Peer). During a cycle these are intermediate values; for a

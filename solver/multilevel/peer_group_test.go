@@ -49,13 +49,13 @@ func newPeerGroup(t require.TestingT, seed uint64, c problem.Config) *peerGroup 
 	return k
 }
 
-// run plays until everyone is done.
+// run runs the peers in random order until all are done.
 func (k *peerGroup) run() *peerGroup {
 	left := len(k.peers)
 	for left > 0 {
 		k.turns++
-		require.Less(k.t, k.turns, 3_000_000, "no end")
-		require.False(k.t, len(k.peers) == 1 && k.wait[0], "a peer alone waits")
+		require.Less(k.t, k.turns, 3_000_000, "the peers do not end")
+		require.False(k.t, len(k.peers) == 1 && k.wait[0], "a single peer waits")
 		i := k.rng.IntN(len(k.peers))
 		if k.done[i] {
 			continue
@@ -76,7 +76,7 @@ func (k *peerGroup) run() *peerGroup {
 	return k
 }
 
-// poll takes in at most one message of every tag.
+// poll receives at most one message per tag.
 func (k *peerGroup) poll(i int) {
 	for _, l := range k.peers[i].Links() {
 		for tag := range l.Slots {
@@ -104,7 +104,7 @@ func (k *peerGroup) act(i int) (done bool) {
 		data := make([]byte, op.Bytes)
 		p.Pack(op, data)
 		key := [3]int{i, int(op.To), int(op.Tag)}
-		require.LessOrEqual(k.t, len(data), len(k.slots[key]), "more than the slot takes")
+		require.LessOrEqual(k.t, len(data), len(k.slots[key]), "a message exceeds its slot")
 		k.queue[key] = append(k.queue[key], sent{op.Label, data})
 		k.sent++
 	case iterate.OpWait:
@@ -120,7 +120,7 @@ func (k *peerGroup) act(i int) (done bool) {
 	return false
 }
 
-// answer is the assembled solution.
+// answer returns the assembled solution.
 func (k *peerGroup) answer(p *problem.Problem) []float64 {
 	u := make([]float64, p.Points())
 	for _, peer := range k.peers {
@@ -135,7 +135,7 @@ func (k *peerGroup) answer(p *problem.Problem) []float64 {
 	return u
 }
 
-// alone is the configuration with one peer.
+// alone returns the configuration with one peer.
 func alone(c problem.Config) problem.Config {
 	c.Partition = problem.Partition{Cuts: [3][]int{{0, c.Problem.N[0]}, {0, c.Problem.N[1]}, {0, c.Problem.N[2]}}}
 	if c.Scheme.Name() == "hybrid" {
@@ -144,7 +144,7 @@ func alone(c problem.Config) problem.Config {
 	return c
 }
 
-// sameAsAlone plays a configuration with its partition and with one peer.
+// sameAsAlone runs a configuration with its partition and with one peer and requires the same bits.
 func sameAsAlone(t require.TestingT, seed uint64, c problem.Config) (*peerGroup, *peerGroup) {
 	one, many := newPeerGroup(t, seed, alone(c)).run(), newPeerGroup(t, seed, c).run()
 	want := one.peers[0].Outcome()
@@ -152,15 +152,8 @@ func sameAsAlone(t require.TestingT, seed uint64, c problem.Config) (*peerGroup,
 		got := p.Outcome()
 		require.Equal(t, want.Reason, got.Reason, "rank %d", r)
 		require.Equal(t, want.Sweeps, got.Sweeps, "rank %d", r)
-		require.Equal(
-			t,
-			math.Float64bits(want.Residual),
-			math.Float64bits(got.Residual),
-			"rank %d: %v and %v",
-			r,
-			want.Residual,
-			got.Residual,
-		)
+		require.Equal(t, math.Float64bits(want.Residual), math.Float64bits(got.Residual), "rank %d: %v and %v",
+			r, want.Residual, got.Residual)
 		require.Equal(t, one.steps[0], many.steps[r])
 	}
 	solvertest.RequireSameBits(t, one.answer(c.Problem), many.answer(c.Problem))

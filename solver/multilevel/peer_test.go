@@ -25,8 +25,10 @@ func TestRedBlackEqualsOnePeerOnAnyPartition(t *testing.T) {
 			},
 			Lag: iterate.Iteration(rapid.IntRange(0, 3).Draw(t, "lag")),
 		}
-		c.Scheme = rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0), iterate.Hybrid(make([]int, c.Partition.Peers()))}).
-			Draw(t, "scheme")
+		lockstep := []iterate.Scheme{
+			iterate.Synchronous(), iterate.BoundedDelay(0), iterate.Hybrid(make([]int, c.Partition.Peers())),
+		}
+		c.Scheme = rapid.SampledFrom(lockstep).Draw(t, "scheme")
 		if rapid.Bool().Draw(t, "check often") {
 			c.CheckEvery = iterate.Iteration(rapid.IntRange(1, 10).Draw(t, "every"))
 			c.Lag = min(c.Lag, c.CheckEvery)
@@ -122,15 +124,15 @@ func TestSumsRoundTripThroughTheirEncoding(t *testing.T) {
 			}
 		}
 		g.stopWanted = rapid.SampledFrom([]iterate.Reason{iterate.Running, iterate.Interrupted, iterate.ReachedTime}).
-			Draw(t, "wish")
+			Draw(t, "reason")
 		g.allReduce.contribute(n)
 		g.allReduce.encodeSums()
 		require.LessOrEqual(t, len(g.allReduce.bytes), sumsBytes)
 		var back [maxSums]kernel.Sum
-		wish, m, err := decodeSums(g.allReduce.bytes, &back)
+		reason, m, err := decodeSums(g.allReduce.bytes, &back)
 		require.NoError(t, err)
 		require.Equal(t, n, m)
-		require.Equal(t, g.stopWanted, wish)
+		require.Equal(t, g.stopWanted, reason)
 		for i := range n {
 			require.True(t, back[i].Equal(&g.allReduce.sums[i]))
 		}
@@ -140,7 +142,7 @@ func TestSumsRoundTripThroughTheirEncoding(t *testing.T) {
 	})
 }
 
-// Time steps: every one begins where the one before ended, in lockstep.
+// Each time step begins with the result of the previous one, in lockstep.
 func TestRedBlackSolvesTimeStepsAsOnePeer(t *testing.T) {
 	p := solvertest.Heating(9, 3)
 	for _, parts := range [][3]int{{2, 1, 1}, {2, 2, 1}, {3, 1, 1}} {
@@ -165,7 +167,7 @@ func TestRedBlackSolvesTimeStepsAsOnePeer(t *testing.T) {
 // pair runs two peers without allocating: messages are written to the other peer's buffer.
 type pair struct {
 	peers [2]problem.Peer
-	slots [2][][]byte // what arrives at a peer, by tag
+	slots [2][][]byte // receive buffers of a peer, by tag
 }
 
 func (k *pair) turn(i int) (done bool) {
@@ -210,7 +212,7 @@ func TestCyclesDoNotAllocate(t *testing.T) {
 				require.False(t, k.turn(0) || k.turn(1))
 			}
 		}
-		for range 6 { // the list of points with walls has grown as long as it gets
+		for range 6 { // the list of truncated points reaches its final length
 			cycle()
 		}
 		require.Zero(t, testing.AllocsPerRun(4, cycle), name)

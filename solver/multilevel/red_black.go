@@ -1,6 +1,7 @@
 package multilevel
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
@@ -14,19 +15,11 @@ import (
 // after each half the values of that colour, half a face, are sent to the neighbours while the interior is
 // relaxed.
 type redBlack struct {
-	peer          *peer
-	block         *problem.Discretization
-	sweeper       *kernel.Sweep
-	u             []float64
-	own           kernel.Box
-	parity        int
-	factor        method.AdaptiveOmega // observes exact norms when a check takes effect
-	norms         []kernel.Norm
-	opening       []stage
-	stages        []stage // of a sweep
-	at            int
-	sweeps        iterate.Iteration // sweeps per run of the stages
-	residualStage stage
+	*ownBlock
+	factor method.AdaptiveOmega // observes exact norms when a check takes effect
+	stages []stage              // of a sweep
+	at     int
+	sweeps iterate.Iteration // sweeps per run of the stages
 }
 
 const (
@@ -41,78 +34,43 @@ const (
 )
 
 func newRedBlack(g *peer) (*redBlack, error) {
-	c := &g.config
-	l, err := kernel.NewLayout(c.Problem.Dimension, g.box.Size())
+	o, err := newOwnBlock(g, g.box)
 	if err != nil {
 		return nil, err
 	}
-	m := &redBlack{
-		peer:  g,
-		block: &problem.Discretization{Box: g.box, Layout: l, Executor: g.exec, Allocate: g.config.Allocate},
-		own:   l.Interior(),
-	}
-	m.parity = (g.box.Lo[0] + g.box.Lo[1] + g.box.Lo[2]) & 1
-	m.u = g.config.NewArray(l.Len())
-	m.factor = method.NewAdaptiveOmega(c.Method.Omega, c.Method.Omega > 0)
-	values := grid{array: m.u, layout: l, parity: m.parity, colour: -1}
-	if len(g.channels) > 0 {
-		m.opening = exchangeStages(nil, faceExchange(g.channels, values, m.own))
-	}
-	m.residualStage = stage{kind: stageCompute, steps: planParts(m.own, l.Dim, nil)}
-	m.residualStage.runPiece = func(b kernel.Box, i int) { m.sweeper.Residual(&m.norms[i], m.u, b) }
-	m.norms = make([]kernel.Norm, pieces(m.residualStage.steps))
+	omega := g.config.Method.Omega
+	m := &redBlack{ownBlock: o, factor: method.NewAdaptiveOmega(omega, omega > 0)}
 	if len(g.channels) == 0 {
 		m.stages = []stage{{kind: stageCompute, steps: []problem.SweepStep{{Box: m.own, Chunks: 1}}, runAll: func() {
-			m.sweeper.RedBlack(m.u, m.factor.Omega(), int(m.sweeps), g.exec)
+			m.sweep.RedBlack(m.u, m.factor.Omega(), int(m.sweeps), g.exec)
 		}}}
 		return m, nil
 	}
+	values := grid{array: m.u, layout: m.block.Layout, parity: parity(g.box), colour: -1}
+	m.opening = exchangeStages(nil, faceExchange(g.channels, values, m.own))
 	for colour := range 2 {
 		values.colour = colour
 		x := faceExchange(g.channels, values, m.own)
 		m.stages = append(m.stages,
-			stage{kind: stageCompute, x: x, steps: planParts(m.own, l.Dim, x), runPiece: func(b kernel.Box, _ int) {
-				m.sweeper.RelaxColour(m.u, colour, m.factor.Omega(), b)
-			}},
+			stage{
+				kind: stageCompute, x: x, steps: planParts(m.own, m.block.Layout.Dim, x),
+				runPiece: func(b kernel.Box, _ int) { m.sweep.RelaxColour(m.u, colour, m.factor.Omega(), b) },
+			},
 			stage{kind: stageAwait, x: x})
 	}
 	return m, nil
 }
 
-func (m *redBlack) build(p *problem.Problem, before []float64, dt float64) (kernel.Sum, error) {
-	b := m.block
-	if err := b.Build(p); err != nil {
-		return kernel.Sum{}, err
-	}
-	if before != nil {
-		b.AddPrevious(before, dt)
-	}
-	var err error
-	m.sweeper, err = kernel.New(kernel.Config{
-		Layout: b.Layout, Operator: b.Operator, Source: b.Source, Lower: b.Lower, Upper: b.Upper,
-		Step: 1 / b.Diagonal, Parity: m.parity,
-	})
-	if err != nil {
-		return kernel.Sum{}, err
-	}
-	if err = b.FillReference(m.u); err != nil {
-		return kernel.Sum{}, err
-	}
+func (m *redBlack) prepare(p *problem.Problem, step bool) error {
 	if m.factor.Omega() == 0 {
-		m.factor = method.NewAdaptiveOmega(initialOmega(p, before != nil), false)
+		m.factor = method.NewAdaptiveOmega(initialOmega(p, step), false)
 	}
 	m.factor.Forget()
 	m.at = 0
-	m.peer.runNow(&m.residualStage)
-	return m.collect(), nil
+	return nil
 }
 
-func (m *redBlack) begin(values []float64) error {
-	_, err := m.block.Start(m.u, values)
-	return err
-}
-
-func (m *redBlack) openingStages() []stage { return m.opening }
+func (m *redBlack) begin(bool) {}
 
 func (m *redBlack) next(limit iterate.Iteration) *stage {
 	if m.at == 0 {
@@ -136,32 +94,10 @@ func (m *redBlack) done() (cycles iterate.Iteration, work float64) {
 
 func (m *redBlack) exhausted() bool { return false }
 
-func (m *redBlack) measure() *stage { return &m.residualStage }
+func (m *redBlack) measured() (float64, bool) { return 0, false }
 
-func (m *redBlack) sums(s *[maxSums]kernel.Sum) int {
-	s[0] = m.collect()
-	return 1
+func (m *redBlack) observe(squares float64) {
+	m.factor.Observe(int(m.peer.driver.check), math.Sqrt(squares))
 }
 
-func (m *redBlack) applyTotals(totals []float64) float64 {
-	m.factor.Observe(int(m.peer.driver.check), math.Sqrt(totals[0]))
-	return totals[0]
-}
-
-// collect merges and resets the pieces' norms.
-func (m *redBlack) collect() kernel.Sum {
-	var sum kernel.Sum
-	for i := range m.norms {
-		sum.Merge(&m.norms[i].Squares)
-		m.norms[i].Reset()
-	}
-	return sum
-}
-
-func (m *redBlack) magnitudes() kernel.Sum { return m.block.Magnitudes(m.u, m.own) }
-
-func (m *redBlack) copyOut(dst []float64) { m.block.CopyOut(dst, m.u) }
-
-func (m *redBlack) checkInterval() (every, lag iterate.Iteration, fixed bool) {
-	return sorEvery, sorLag, false
-}
+func (m *redBlack) describe() string { return fmt.Sprintf("ω = %.4f at the end", m.factor.Omega()) }

@@ -1,6 +1,7 @@
 package multilevel
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
@@ -18,7 +19,6 @@ type Solved struct {
 	Residual    float64 // relative, of the last step
 	Reason      iterate.Reason
 	Steps       int    // complete time steps
-	Bytes       int    // memory of the method
 	Description string // parameters that the method chose
 }
 
@@ -30,11 +30,7 @@ const checkCycles = 8
 // solution of the previous one. maxCycles bounds the cycles of a step, and their work as Config.MaxSweeps does.
 // tol must be positive.
 func SolveBy(
-	p *problem.Problem,
-	m problem.MethodConfig,
-	tol float64,
-	maxCycles int,
-	e problem.Executor,
+	p *problem.Problem, m problem.MethodConfig, tol float64, maxCycles int, e problem.Executor,
 ) (Solved, error) {
 	if err := m.Check(); err != nil {
 		return Solved{}, err
@@ -46,21 +42,24 @@ func SolveBy(
 	if err != nil {
 		return Solved{}, err
 	}
-	out, err := solveStepsBy(p, in, m, tol, maxCycles, e)
+	m.Name = cmp.Or(m.Name, problem.Richardson)
+	out, err := blockSolver{in, m, tol, maxCycles, e}.solveSteps(p)
 	(-in.Scale).Apply(out.U)
 	return out, err
 }
 
-func solveStepsBy(
-	p *problem.Problem,
-	in problem.Units,
-	m problem.MethodConfig,
-	tol float64,
-	maxCycles int,
-	e problem.Executor,
-) (Solved, error) {
+// blockSolver holds what the time steps of SolveBy have in common.
+type blockSolver struct {
+	units     problem.Units
+	method    problem.MethodConfig
+	tol       float64
+	maxCycles int
+	exec      problem.Executor
+}
+
+func (s blockSolver) solveSteps(p *problem.Problem) (Solved, error) {
 	if p.Evolution == nil {
-		return solveBy(p, in, m, tol, maxCycles, e, nil, 0)
+		return s.solve(p, nil, 0)
 	}
 	before, err := p.InitialValues(problem.Box{Hi: p.N}, nil)
 	if err != nil {
@@ -68,12 +67,12 @@ func solveStepsBy(
 	}
 	var all Solved
 	for step := 1; step <= p.Evolution.Steps; step++ {
-		one, err := solveBy(p.AtStep(step), in, m, tol, maxCycles, e, before, p.Evolution.Step())
+		one, err := s.solve(p.AtStep(step), before, p.Evolution.Step())
 		if err != nil {
 			return Solved{}, err
 		}
-		one.Cycles = one.Cycles + all.Cycles
-		one.Work = one.Work + all.Work
+		one.Cycles += all.Cycles
+		one.Work += all.Work
 		one.Steps = all.Steps
 		if all = one; one.Reason != iterate.Converged {
 			break
@@ -85,17 +84,8 @@ func solveStepsBy(
 	return all, nil
 }
 
-// solveBy solves a stationary problem, or a time step of length dt from before.
-func solveBy(
-	p *problem.Problem,
-	in problem.Units,
-	c problem.MethodConfig,
-	tol float64,
-	maxCycles int,
-	e problem.Executor,
-	before []float64,
-	dt float64,
-) (Solved, error) {
+// solve solves a stationary problem, or a time step of length dt from before.
+func (s blockSolver) solve(p *problem.Problem, before []float64, dt float64) (Solved, error) {
 	b, err := problem.Discretize(p, problem.Box{Hi: p.N})
 	if err != nil {
 		return Solved{}, err
@@ -116,7 +106,7 @@ func solveBy(
 		sweep.Residual(&n, u, b.Layout.Interior())
 		return n.L2()
 	}
-	reference := in.Reference(measure())
+	reference := s.units.Reference(measure())
 	if !kernel.Finite(reference) {
 		return Solved{}, p.MagnitudeError()
 	}
@@ -124,40 +114,37 @@ func solveBy(
 	if err != nil {
 		return Solved{}, err
 	}
-	name := c.Name
-	if name == "" {
-		name = problem.Richardson
-	}
-	system, o := b.System(), method.Options{Executor: e, Omega: c.Omega, Cycle: c.Cycle}
-	if name == problem.SOR && o.Omega == 0 {
+	o := method.Options{Executor: s.exec, Omega: s.method.Omega, Cycle: s.method.Cycle}
+	if s.method.Name == problem.SOR && o.Omega == 0 {
 		o.InitialOmega = initialOmega(p, before != nil)
 	}
-	m, err := method.New(name, system, o)
+	m, err := method.New(s.method.Name, b.System(), o)
 	if err != nil {
 		return Solved{}, err
 	}
-	out := Solved{Bytes: m.Bytes(), U: make([]float64, p.Points())}
+	out := Solved{U: make([]float64, p.Points())}
 	evaluate := func() bool {
 		out.Residual = iterate.Relative(measure(), reference)
 		switch {
 		case !kernel.Finite(out.Residual):
 			out.Reason = iterate.Diverged
-		case out.Residual <= tol:
+		case out.Residual <= s.tol:
 			out.Reason = iterate.Converged
 		}
 		return out.Reason != iterate.Running
 	}
-	exhausted := func() bool { return out.Cycles >= maxCycles }
-	if mg, ok := m.(*method.Multigrid); ok {
+	mg, _ := m.(*method.Multigrid)
+	if mg != nil {
 		nominal := mg.NominalWork()
-		mg.BudgetSpent = func(relaxations int) bool { return workExhausted(maxCycles, out.Cycles, relaxations, nominal) }
-		exhausted = func() bool { return out.Cycles >= maxCycles || mg.BudgetSpent(mg.Relaxations()) }
+		mg.BudgetSpent = func(relaxations int) bool {
+			return workExhausted(s.maxCycles, out.Cycles, relaxations, nominal)
+		}
 	}
 	if !evaluate() && !warm {
 		out.Work += m.Start(u)
 	}
 	for out.Reason == iterate.Running {
-		if exhausted() {
+		if out.Cycles >= s.maxCycles || mg != nil && mg.BudgetSpent(mg.Relaxations()) {
 			out.Reason = iterate.ReachedSweeps
 			if evaluate(); !warm && !(out.Residual <= 1) { // no worse than the reference
 				if err = b.FillReference(u); err != nil {
@@ -168,7 +155,7 @@ func solveBy(
 			break
 		}
 		out.Work += m.Cycle(u)
-		if out.Cycles++; m.Name() == problem.Multigrid || out.Cycles%checkCycles == 0 {
+		if out.Cycles++; mg != nil || out.Cycles%checkCycles == 0 {
 			evaluate()
 		}
 	}

@@ -2,6 +2,7 @@ package multilevel
 
 import (
 	"github.com/p2pdc/p2pdc/internal/kernel"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
@@ -14,23 +15,27 @@ type stage struct {
 	runPiece func(b kernel.Box, piece int) // computes the points b of a part
 	runAll   func()                        // computes the only part as a whole, instead of runPiece
 	// passes is the number of passes over a part, for accounting. 0: one.
-	passes  int
-	do      func() // of a stageDo
-	gather  *gather
-	scatter *scatter
+	passes   int
+	do       func() // of a stageDo
+	transfer transfer
 }
 
 type stageKind int
 
 const (
-	stageCompute stageKind = iota + 1
-	stageSend              // send x to all its neighbours
-	stageAwait             // wait for all neighbours of x
-	stageReduce            // wait for the reduction
-	stageDo                // a computation of negligible time
-	stageGather            // collect arrays of a grid at the root
-	stageScatter           // distribute its values
+	stageCompute  stageKind = iota + 1
+	stageSend               // send x to all its neighbours
+	stageAwait              // wait for all neighbours of x
+	stageReduce             // wait for the reduction
+	stageDo                 // a computation of negligible time
+	stageTransfer           // collect arrays of a grid at the root, or distribute its values
 )
+
+// transfer is a gather or a scatter.
+type transfer interface {
+	// proceed returns the next operation, or more = false when the transfer is complete.
+	proceed() (op iterate.Op, more bool, err error)
+}
 
 // planParts cuts the own points into parts, the layers that neighbours read first. Each send of the exchange
 // (nil: none) follows the last part with points that it reads of the first grid.

@@ -1,75 +1,85 @@
 package multilevel
 
 import (
+	"slices"
+
 	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/method"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
+// cycleStages are the stages of multigrid on this peer.
+type cycleStages struct {
+	start, cycle         []stage
+	startWork, cycleWork float64 // in sweeps over grid 0
+	nominal              float64 // work of a cycle, in relaxations
+	restartCycle         []stage // a cycle that begins with the reference vector
+	energy               []stage // measures the change of the energy into changes
+	measureFraction      []stage // the same after stepFraction of the step
+	takeFraction         []stage // takes stepFraction of the step and measures the residual
+	restore              []stage // restores the saved values
+	relaxation           []stage
+	measureRelaxed       []stage
+	stopStages           []stage // check for an early end between two relaxations
+	awaitReduction       []stage
+	changes              []kernel.Sum // one per chunk
+	gather               *gather
+	scatter              *scatter
+}
+
 // compile translates the stages of the method into those of this peer: computations on its own boxes, the
 // exchanges before them, and at the root the grids that only it holds.
 func (m *multigrid) compile() {
-	h := &m.plan.hierarchy
-	smoothing := method.DefaultSmoothing(method.Options{Cycle: m.peer.config.Method.Cycle})
-	cycle, start := h.Cycle(smoothing, 0), h.Start(smoothing, m.block.Operator.Form == kernel.Variable)
+	h, name := &m.plan.hierarchy, m.peer.config.Method.Cycle
+	cycle, start := h.Cycle(name), h.Start(name, m.block.Operator.Form == kernel.Variable)
 	if h.Coarsest() == 0 {
 		cycle, start = append(oneSweepEach(cycle[0]), method.Stage{Kind: method.Measure}), nil
 	}
-	boundary := m.newGatherBoundary()
-	m.nominal = method.NominalWork(h, cycle)
-	m.stopStages = m.stopCheck(false)
-	m.cycle, m.cycleWork = m.compileStages(cycle, boundary)
-	m.start, m.startWork = m.compileStages(start, boundary)
-	sweep, _ := m.compileStages(h.Relaxation(1)[:1], boundary) // without a stop check: it is the last stage
-	m.fallback = m.compileFallback(sweep, boundary)
-	m.opening = boundary.opening
-	m.restartCycle = m.restartStages()
-	m.awaitReduction = []stage{{kind: stageReduce}}
-	m.energy = nil
-	m.measureFraction = nil
-	m.takeFraction = nil
+	c := &m.cycleStages
+	*c = cycleStages{
+		nominal: method.NominalWork(h, cycle), stopStages: m.stopCheck(false),
+		awaitReduction: []stage{{kind: stageReduce}},
+	}
+	m.opening = m.compileGather()
+	c.cycle, c.cycleWork = m.compileStages(cycle)
+	c.start, c.startWork = m.compileStages(start)
+	// Without a check for an early end: the sweep is the last stage.
+	c.relaxation, _ = m.compileStages([]method.Stage{{Kind: method.Relax, Sweeps: 1, Omega: 1}})
+	c.measureRelaxed = m.appendStage(nil, method.Stage{Kind: method.Measure}, false)
+	c.restartCycle = m.restartStages()
 	if f := m.ownerLevel(0); f != nil {
-		s := f.compute(nil, func(b kernel.Box, i int) { f.Sweep.Energy(&m.changes[i], m.saved, f.Values, b) })
-		m.changes = make([]kernel.Sum, pieces(s.steps))
-		m.energy = append(m.keepGhosts(f), s)
-		scale := f.scales(&m.stepFraction, m.saved)
-		m.measureFraction, m.takeFraction = []stage{scale, s}, []stage{scale}
+		keep := m.keepGhosts(f)
+		restore := f.eachChunk(func(lo, hi int) { copy(f.Values[lo:hi], m.saved[lo:hi]) })
+		c.restore = slices.Concat(keep, []stage{restore})
+		measure := f.compute(nil, func(b kernel.Box, i int) { f.Sweep.Energy(&c.changes[i], m.saved, f.Values, b) })
+		c.changes = make([]kernel.Sum, pieces(measure.steps))
+		c.energy = slices.Concat(keep, []stage{measure})
+		// The ghosts move as those of the neighbours do.
+		scale := f.eachChunk(func(lo, hi int) { method.ScalePoints(f.Values[lo:hi], m.saved[lo:hi], m.stepFraction) })
+		c.measureFraction, c.takeFraction = []stage{scale, measure}, []stage{scale}
 	}
-	m.takeFraction = append(m.takeFraction, m.fallback.measure...)
+	c.takeFraction = append(c.takeFraction, c.measureRelaxed...)
 }
 
-// gatherBoundary connects the distributed grids and those of the root.
-type gatherBoundary struct {
-	gather  *gather
-	scatter *scatter
-	opening []stage
-}
-
-// newGatherBoundary prepares the gather and the scatter, and the stages that update the ghosts of the starting
-// values.
-func (m *multigrid) newGatherBoundary() gatherBoundary {
-	var j gatherBoundary
+// compileGather prepares the gather and the scatter between the distributed grids and those of the root. It returns
+// the stages that update the ghosts of the starting values.
+func (m *multigrid) compileGather() []stage {
 	if !m.distributed() {
-		return j
+		return nil
 	}
-	p, g := &m.plan, m.peer
-	if p.gathered > 0 {
-		j.opening = exchangeStages(nil, m.levels[0].faces[:]...)
-	}
-	part, n, dim := p.parts[p.gathered], p.hierarchy.Grids[p.gathered], p.hierarchy.Dim
+	l, b := m.plan.gathered, m.block
+	var values grid // of the whole grid
 	var global []grid
-	var globalValues grid
 	if m.root() {
-		global, globalValues = m.rootLevels[0].gatheredFields(), m.rootLevels[0].values()
+		values, global = m.rootLevels[0].values(), m.rootLevels[0].gatheredFields()
 	}
-	if p.gathered > 0 {
-		c := m.levels[p.gathered]
-		j.gather = newGather(g, part, c.own, c.gatheredFields(), global)
-		j.scatter = newScatter(g, part, n, dim, c.own, 1, c.values(), globalValues)
-		return j
+	if l > 0 {
+		c := m.levels[l]
+		m.gather = newGather(m, c.own, c.gatheredFields(), global)
+		m.scatter = newScatter(m, c.own, c.values(), values)
+		return exchangeStages(nil, m.levels[0].faces[:]...)
 	}
 	// Nothing can be cut: the root gets the problem itself.
-	b := m.block
 	u := grid{array: m.u, layout: b.Layout, colour: -1}
 	local, fields := []grid{u}, []kernel.Field{b.Source, b.Lower}
 	if m.problem.Upper != nil {
@@ -79,12 +89,11 @@ func (m *multigrid) newGatherBoundary() gatherBoundary {
 		local = append(local, denseGrid(array(b, f), b.Layout.N))
 	}
 	if m.root() {
-		global = append([]grid{globalValues}, m.rootLevels[0].problemFields()...)
+		global = append([]grid{values}, m.rootLevels[0].problemFields()...)
 	}
-	j.gather = newGather(g, part, m.own, local, global)
-	j.scatter = newScatter(g, part, n, dim, m.own, 1, u, globalValues)
-	j.opening = []stage{{kind: stageGather, gather: j.gather}, {kind: stageScatter, scatter: j.scatter}}
-	return j
+	m.gather = newGather(m, m.own, local, global)
+	m.scatter = newScatter(m, m.own, u, values)
+	return []stage{{kind: stageTransfer, transfer: m.gather}, {kind: stageTransfer, transfer: m.scatter}}
 }
 
 // array returns a field as an array.
@@ -93,9 +102,7 @@ func array(b *problem.Discretization, f kernel.Field) []float64 {
 		return f.Array
 	}
 	out := make([]float64, b.Layout.Points())
-	for i := range out {
-		out[i] = f.Value
-	}
+	problem.Fill(out, f.Value)
 	return out
 }
 
@@ -111,7 +118,7 @@ func (m *multigrid) ownerLevel(l int) *gridLevel {
 }
 
 // compileStages translates stages and returns their work in sweeps over the grid.
-func (m *multigrid) compileStages(list []method.Stage, j gatherBoundary) (out []stage, work float64) {
+func (m *multigrid) compileStages(list []method.Stage) (out []stage, work float64) {
 	list = method.Fuse(list, func(s method.Stage) bool {
 		f := m.ownerLevel(s.Level)
 		if s.Kind == method.Measure && m.distributed() || s.Kind == method.Prolong && m.atGatherBoundary(s.Level) {
@@ -123,7 +130,7 @@ func (m *multigrid) compileStages(list []method.Stage, j gatherBoundary) (out []
 	for i, s := range list {
 		corners := i+1 < len(list) && list[i+1].Level == s.Level-1 &&
 			(list[i+1].Kind == method.Prolong || list[i+1].Kind == method.Interpolate)
-		out = m.appendStage(out, s, j, corners)
+		out = m.appendStage(out, s, corners)
 		cost := m.relativeSize(s.Level) * s.Work()
 		work += cost
 		out = checks.after(out, s, cost, i+1 == len(list))
@@ -135,7 +142,7 @@ func (m *multigrid) compileStages(list []method.Stage, j gatherBoundary) (out []
 func (m *multigrid) atGatherBoundary(l int) bool { return m.distributed() && l+1 == m.plan.gathered }
 
 // appendStage appends this peer's part of a stage. corners: interpolation follows.
-func (m *multigrid) appendStage(out []stage, s method.Stage, j gatherBoundary, corners bool) []stage {
+func (m *multigrid) appendStage(out []stage, s method.Stage, corners bool) []stage {
 	f := m.ownerLevel(s.Level)
 	passes := 1 + s.Sweeps
 	if s.Prolongs {
@@ -145,7 +152,7 @@ func (m *multigrid) appendStage(out []stage, s method.Stage, j gatherBoundary, c
 	}
 	if s.Kind == method.Measure {
 		if m.distributed() && m.plan.gathered == 0 {
-			out = append(out, stage{kind: stageScatter, scatter: j.scatter})
+			out = append(out, stage{kind: stageTransfer, transfer: m.scatter})
 		}
 		if s.Sweeps > 0 {
 			rows := m.measureRows // once: each evaluation of a method value allocates
@@ -166,7 +173,10 @@ func (m *multigrid) appendStage(out []stage, s method.Stage, j gatherBoundary, c
 		return f.relax(out, s.Sweeps, s.Omega, corners)
 	}
 	atBoundary := m.atGatherBoundary(s.Level)
-	c := m.coarseLevel(s.Level, atBoundary)
+	c := m.ownerLevel(s.Level + 1)
+	if atBoundary {
+		c = m.levels[s.Level+1] // the part of the gathered grid that this peer computes
+	}
 	switch s.Kind {
 	case method.Restrict:
 		if f.Residual != nil {
@@ -178,7 +188,7 @@ func (m *multigrid) appendStage(out []stage, s method.Stage, j gatherBoundary, c
 		out = append(out, c.compute(nil, func(b kernel.Box, _ int) { f.Restrict(c.Level, b) }))
 		to, scan := c, m.distributed() || m.plan.hierarchy.Dim == 1 // rows are cut
 		if atBoundary {
-			if out = append(out, stage{kind: stageGather, gather: j.gather}); !m.root() {
+			if out = append(out, stage{kind: stageTransfer, transfer: m.gather}); !m.root() {
 				return out
 			}
 			to = m.rootLevels[0]
@@ -188,23 +198,21 @@ func (m *multigrid) appendStage(out []stage, s method.Stage, j gatherBoundary, c
 	case method.SampleProblem:
 		out = m.data(out, s.Level, f, c)
 		if atBoundary {
-			out = append(out, stage{kind: stageGather, gather: j.gather})
+			out = append(out, stage{kind: stageTransfer, transfer: m.gather})
 			if m.root() {
-				out = append(
-					out,
-					stage{kind: stageDo, do: m.rootLevels[0].ClearTruncation},
-					m.boundary(m.plan.gathered, m.rootLevels[0]),
-				)
+				r := m.rootLevels[0]
+				out = append(out, stage{kind: stageDo, do: r.ClearTruncation}, m.boundary(m.plan.gathered, r))
 			}
 		}
 	case method.Prolong, method.Interpolate:
 		if atBoundary {
-			out = append(out, stage{kind: stageScatter, scatter: j.scatter})
+			out = append(out, stage{kind: stageTransfer, transfer: m.scatter})
 		}
 		if s.Kind == method.Prolong {
 			keep := m.savedFor(s.Level)
 			if s.Level == 0 && keep == nil {
-				out = append(out, f.copies(m.saved, f.Values)) // with ghosts, as the neighbours save them
+				// with ghosts, as the neighbours save them
+				out = append(out, f.eachChunk(func(lo, hi int) { copy(m.saved[lo:hi], f.Values[lo:hi]) }))
 			}
 			return f.correctAndSend(out, func(b kernel.Box, _ int) { f.Prolong(c.Level, keep, b) })
 		}
@@ -225,27 +233,16 @@ func (m *multigrid) savedFor(l int) []float64 {
 	return m.saved
 }
 
-// below is the next coarser grid of level l's, where this peer writes what it restricts.
-func (m *multigrid) coarseLevel(l int, meets bool) *gridLevel {
-	if meets {
-		return m.levels[l+1]
-	}
-	return m.ownerLevel(l + 1)
-}
-
 // data are the stages that make the problem itself on a coarser grid, as package method
 // does on one block.
 func (m *multigrid) data(out []stage, l int, f, c *gridLevel) []stage {
-	n := m.plan.hierarchy.Grids[l+1]
-	if m.problem.Evolution == nil && !m.plan.hierarchy.Nested(l) {
-		out = append(out, stage{kind: stageDo, do: func() {
-			c.ClearTruncation()
-			m.fail(m.problem.CoarseFieldsIn(n, c.window, c.Source.Array, c.Lower.Array, c.Upper.Array))
-		}})
-	} else {
-		sample := c.compute(nil, func(b kernel.Box, _ int) { f.SampleProblem(c.Level, b) })
-		out = append(out, stage{kind: stageDo, do: c.ClearTruncation}, sample)
+	fields := c.compute(nil, func(b kernel.Box, _ int) { f.SampleProblem(c.Level, b) })
+	if h := &m.plan.hierarchy; m.problem.Evolution == nil && !h.Nested(l) {
+		fields = stage{kind: stageDo, do: func() {
+			m.fail(m.problem.CoarseFieldsIn(h.Grids[l+1], c.window, c.Source.Array, c.Lower.Array, c.Upper.Array))
+		}}
 	}
+	out = append(out, stage{kind: stageDo, do: c.ClearTruncation}, fields)
 	return append(out, m.boundary(l+1, c))
 }
 
@@ -270,41 +267,11 @@ func (m *multigrid) keepGhosts(f *gridLevel) []stage {
 	return []stage{{kind: stageDo, do: func() { method.CopyGhosts(f.Part.Layout, m.saved, f.Values) }}}
 }
 
-// copies returns a stage that copies padded arrays of a grid, ghosts included.
-func (g *gridLevel) copies(dst, src []float64) stage {
-	share := func(i int) {
-		lo, hi := i*len(src)/problem.MaxChunks, (i+1)*len(src)/problem.MaxChunks
-		copy(dst[lo:hi], src[lo:hi])
+// eachChunk returns a stage that calls f for chunks of a padded array of a grid, ghosts included.
+func (g *gridLevel) eachChunk(f func(lo, hi int)) stage {
+	chunk := func(i int) {
+		n := len(g.Values)
+		f(i*n/problem.MaxChunks, (i+1)*n/problem.MaxChunks)
 	}
-	return stage{
-		kind:   stageCompute,
-		steps:  []problem.SweepStep{{Box: g.own, Chunks: 1}},
-		runAll: func() { g.exec.For(problem.MaxChunks, share) },
-	}
-}
-
-// scales returns a stage that takes a fraction of the step from the saved values, ghosts included, as the
-// neighbours do.
-func (g *gridLevel) scales(part *float64, keep []float64) stage {
-	share := func(i int) {
-		lo, hi := i*len(keep)/problem.MaxChunks, (i+1)*len(keep)/problem.MaxChunks
-		method.ScalePoints(g.Values[lo:hi], keep[lo:hi], *part)
-	}
-	return stage{
-		kind:   stageCompute,
-		steps:  []problem.SweepStep{{Box: g.own, Chunks: 1}},
-		runAll: func() { g.exec.For(problem.MaxChunks, share) },
-	}
-}
-
-// fallback replaces a cycle that was not accepted: restoring the saved values, sweeps, and a measurement.
-type fallback struct{ restore, sweep, measure []stage }
-
-func (m *multigrid) compileFallback(sweep []stage, j gatherBoundary) fallback {
-	b := fallback{sweep: sweep}
-	if f := m.ownerLevel(0); f != nil {
-		b.restore = append(m.keepGhosts(f), f.copies(f.Values, m.saved))
-	}
-	b.measure = m.appendStage(nil, method.Stage{Kind: method.Measure}, j, false)
-	return b
+	return g.onePass(func() { g.exec.For(problem.MaxChunks, chunk) }, 0)
 }

@@ -2,6 +2,7 @@ package multilevel
 
 import (
 	"math"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/method"
@@ -82,7 +83,7 @@ func (m *multigrid) abandonCycle() {
 	case m.phase == guardStart:
 		list = []stage{{kind: stageDo, do: func() { m.fail(m.block.FillReference(m.u)) }}}
 	case m.restores:
-		list = m.fallback.restore
+		list = m.restore
 	}
 	m.enter(guardStopped, list, 0)
 }
@@ -118,12 +119,9 @@ func (m *multigrid) relativeSize(l int) float64 {
 
 // oneSweepEach splits a stage of several sweeps into stages of one.
 func oneSweepEach(s method.Stage) []method.Stage {
-	out := make([]method.Stage, s.Sweeps)
+	n := s.Sweeps
 	s.Sweeps = 1
-	for i := range out {
-		out[i] = s
-	}
-	return out
+	return slices.Repeat([]method.Stage{s}, n)
 }
 
 // stopCheck returns a check for an early end between two cycles if one is due and cycles contain none, else

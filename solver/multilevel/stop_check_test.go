@@ -14,8 +14,16 @@ import (
 // worse than the start.
 func TestCycleStopsEarlyWithinTwoPasses(t *testing.T) {
 	back := 0
-	for name, p := range map[string]*problem.Problem{"membrane": solvertest.Membrane([3]int{31, 31, 31}, 3), "rejected cycles": solvertest.Windy(15), "1-D": solvertest.String1D(255)} {
-		for _, m := range []problem.MethodConfig{{Name: problem.Multigrid}, {Name: problem.Multigrid, Cycle: "v"}, {Name: problem.SOR}} {
+	problems := map[string]*problem.Problem{
+		"membrane":        solvertest.Membrane([3]int{31, 31, 31}, 3),
+		"rejected cycles": solvertest.Windy(15),
+		"1-D":             solvertest.String1D(255),
+	}
+	methods := []problem.MethodConfig{
+		{Name: problem.Multigrid}, {Name: problem.Multigrid, Cycle: "v"}, {Name: problem.SOR},
+	}
+	for name, p := range problems {
+		for _, m := range methods {
 			c := problem.Config{
 				Problem:   p,
 				Partition: solvertest.SlabsOf(t, p, 1),
@@ -42,10 +50,10 @@ func TestCycleStopsEarlyWithinTwoPasses(t *testing.T) {
 			require.LessOrEqual(t, worst, limit, "%s %s", name, m.Name)
 		}
 	}
-	require.Positive(t, back, "corrections that were not accepted are taken back")
+	require.Positive(t, back, "a correction that was not accepted is undone")
 }
 
-// inside are the own points of a padded array.
+// inside returns the own points of a padded array.
 func inside(m *multigrid, values []float64) []float64 {
 	out := make([]float64, m.block.Layout.Points())
 	m.block.CopyOut(out, values)

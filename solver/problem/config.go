@@ -1,10 +1,13 @@
 package problem
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
@@ -47,10 +50,7 @@ type MethodConfig struct {
 
 // StepLength returns Richardson's δ for an operator with the given largest diagonal entry.
 func (m *MethodConfig) StepLength(diagonal float64) float64 {
-	if m.Step == 0 {
-		return 1 / diagonal
-	}
-	return m.Step / diagonal
+	return cmp.Or(m.Step, 1) / diagonal
 }
 
 // MaxOverlap bounds MethodConfig.Overlap.
@@ -58,26 +58,20 @@ const MaxOverlap = 8
 
 // Check returns an error if a setting is out of range, whatever the method.
 func (m *MethodConfig) Check() error {
-	switch m.Local {
-	case "", Richardson, SOR, Multigrid:
-	default:
-		return fmt.Errorf("problem: unknown local method %q; use %s, %s or %s", m.Local, Richardson, SOR, Multigrid)
-	}
 	switch {
+	case !slices.Contains([]string{"", Richardson, SOR, Multigrid}, m.Local):
+		return fmt.Errorf("problem: unknown local method %q; use %s, %s or %s", m.Local, Richardson, SOR, Multigrid)
 	case m.Overlap < 0 || m.Overlap > MaxOverlap:
 		return fmt.Errorf("problem: invalid overlap %d: it must be 0 to %d layers", m.Overlap, MaxOverlap)
 	case m.InnerCycles < 0:
-		return fmt.Errorf(
-			"problem: invalid number of inner cycles %d: it must be positive, or 0 to choose it",
-			m.InnerCycles,
-		)
+		return fmt.Errorf("problem: invalid number of inner cycles %d: it must be positive, or 0 to choose it",
+			m.InnerCycles)
 	case m.SweepsPerPass < 0:
-		return fmt.Errorf(
-			"problem: invalid number of sweeps per pass %d: it must be positive, or 0 to choose it",
-			m.SweepsPerPass,
-		)
+		return fmt.Errorf("problem: invalid number of sweeps per pass %d: it must be positive, or 0 to choose it",
+			m.SweepsPerPass)
 	case m.Step != 0 && !(m.Step > 0 && m.Step <= 1):
-		return fmt.Errorf("problem: the step is %v of 1/max a_ii; it must be above 0 and at most 1, where the iteration is a contraction", m.Step)
+		return fmt.Errorf("problem: the step is %v of 1/max a_ii; "+
+			"it must be above 0 and at most 1, where the iteration is a contraction", m.Step)
 	case m.Omega != 0 && !(m.Omega > 0 && m.Omega < 2):
 		return fmt.Errorf("problem: the relaxation factor is %v; it must lie between 0 and 2", m.Omega)
 	case m.Cycle != "" && m.Cycle != "v" && m.Cycle != "w":
@@ -85,6 +79,16 @@ func (m *MethodConfig) Check() error {
 	}
 	return nil
 }
+
+// Tiling configures several sweeps in one pass over memory, for a peer with the whole grid. Results do not
+// depend on it.
+type Tiling = kernel.Tiling
+
+// Executor runs f(0) … f(n−1), possibly on several threads. Results do not depend on it.
+type Executor = kernel.Executor
+
+// Sequential is the Executor that runs on the caller's goroutine.
+type Sequential = kernel.Sequential
 
 // Order is the order in which the planes of a peer's box are relaxed.
 type Order int
@@ -98,13 +102,10 @@ const (
 
 // String returns the value of the program's --order flag.
 func (o Order) String() string {
-	switch o {
-	case Jacobi:
-		return "jacobi"
-	case InTurn:
-		return "in-turn"
+	if o != Jacobi && o != InTurn {
+		return "order?"
 	}
-	return "order?"
+	return [...]string{"jacobi", "in-turn"}[o]
 }
 
 // StepError adds the time step to err. It returns err unchanged for at = 0, a stationary run.
@@ -206,10 +207,6 @@ func (c *Config) Prepare() error {
 	if !(c.Tolerance >= 0) {
 		return fmt.Errorf("problem: the tolerance is %v; it must not be negative", c.Tolerance)
 	}
-	return c.checkLag()
-}
-
-func (c *Config) checkLag() error {
 	if c.CheckEvery > 0 && c.Lag > c.CheckEvery || c.CheckEvery == 0 && c.Lag > iterate.DefaultCheckEvery {
 		return fmt.Errorf("problem: a lag of %d sweeps exceeds the check interval; raise CheckEvery", c.Lag)
 	}
@@ -219,12 +216,8 @@ func (c *Config) checkLag() error {
 // CheckOrder returns an error for an order other than Jacobi. Methods with an order of their own call it.
 func (c *Config) CheckOrder() error {
 	if c.Order != Jacobi {
-		return fmt.Errorf(
-			"problem: order %v applies to %s only; use --order jacobi with method %s",
-			c.Order,
-			Richardson,
-			c.Method.Name,
-		)
+		return fmt.Errorf("problem: order %v applies to %s only; use --order jacobi with method %s", c.Order,
+			Richardson, c.Method.Name)
 	}
 	return nil
 }

@@ -128,7 +128,7 @@ func TestCoarseEdgesAreIndependentOfTheBox(t *testing.T) {
 		if n[2] > 1 {
 			p.Dimension, p.Hi = 3, problem.Point{1, 1, 1}
 		}
-		h := method.NewHierarchy(p.Dimension, p.N, p.Strength(), 0)
+		h := method.NewHierarchy(p.Dimension, p.N, p.Strength())
 		lo, hi := method.WholeGrid(p.Dimension, p.N)
 		e := problem.DiffusionOf(p, lo, hi).Edges
 		for l := 1; l <= h.Coarsest(); l++ {

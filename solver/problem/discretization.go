@@ -30,12 +30,8 @@ type Discretization struct {
 
 // Discretize evaluates the problem at the points of a box.
 func Discretize(p *Problem, box Box) (*Discretization, error) {
-	l, err := kernel.NewLayout(p.Dimension, box.Size())
-	if err != nil {
-		return nil, err
-	}
-	b := &Discretization{Box: box, Layout: l}
-	return b, b.Build(p)
+	b := &Discretization{}
+	return b, b.Move(p, box)
 }
 
 // Move re-evaluates the discretization for another box. Arrays that are large enough are reused.
@@ -44,9 +40,7 @@ func (b *Discretization) Move(p *Problem, box Box) error {
 	if err != nil {
 		return err
 	}
-	b.Box = box
-	b.Layout = l
-	b.obstaclesKept = false
+	b.Box, b.Layout, b.obstaclesKept = box, l, false
 	return b.Build(p)
 }
 
@@ -62,32 +56,25 @@ func (b *Discretization) Build(p *Problem) error {
 	if b.Operator, b.Diagonal, err = st.Operator(b.Box, b.Layout, b.Operator.Arrays); err != nil {
 		return err
 	}
-	source := kernel.Field{Value: p.Source.Value}
-	if p.Source.Of != nil {
-		if source, err = b.field("source", p.Source.Of, p.Rows.Source, b.Source.Array); err != nil {
-			return err
-		}
+	constant := kernel.Field{Value: p.Source.Value}
+	if b.Source, err = b.field("source", p.Source.Of, p.Rows.Source, b.Source.Array, constant); err != nil {
+		return err
 	}
-	b.Source = source
 	if p.SteadyObstacles && b.obstaclesKept {
 		return nil
 	}
 	b.obstaclesKept = false
-	lower, upper := kernel.NoLower(), kernel.NoUpper()
-	if p.Obstacle != nil {
-		if lower, err = b.field("obstacle", p.Obstacle, p.Rows.Obstacle, b.Lower.Array); err != nil {
-			return err
-		}
+	if b.Lower, err = b.field("obstacle", p.Obstacle, p.Rows.Obstacle, b.Lower.Array, kernel.NoLower()); err != nil {
+		return err
 	}
-	if p.Upper != nil {
-		if upper, err = b.field("upper obstacle", p.Upper, p.Rows.Upper, b.Upper.Array); err != nil {
-			return err
-		}
+	if b.Upper, err = b.field("upper obstacle", p.Upper, p.Rows.Upper, b.Upper.Array, kernel.NoUpper()); err != nil {
+		return err
 	}
-	b.Lower, b.Upper = lower, upper
 	if p.Upper != nil && p.Obstacle != nil {
-		if err := b.checkObstacles(); err != nil {
-			return err
+		for d, idx := range b.Box.Each {
+			if lo, hi := b.Lower.At(d), b.Upper.At(d); lo > hi {
+				return p.Errorf("the obstacle (%v) lies above the upper one (%v) at %v", lo, hi, p.Location(idx))
+			}
 		}
 	}
 	b.obstaclesKept = p.SteadyObstacles
@@ -95,22 +82,14 @@ func (b *Discretization) Build(p *Problem) error {
 }
 
 // field evaluates a function at the block's points. The field has no array if all values are equal. room, nil
-// or an array of that size, is used for it.
-func (b *Discretization) field(name string, f Function, row Row, room []float64) (kernel.Field, error) {
+// or an array of that size, is used for it. A nil function has the field absent.
+func (b *Discretization) field(name string, f Function, row Row, room []float64, absent kernel.Field) (
+	kernel.Field, error) {
+	if f == nil {
+		return absent, nil
+	}
 	array, value, err := b.sample(Sampler{b.Problem, name, f, row}, room)
 	return kernel.Field{Array: array, Value: value}, err
-}
-
-func (b *Discretization) checkObstacles() error {
-	var err error
-	b.Box.Each(func(d int, idx [3]int) bool {
-		if lo, hi := b.Lower.At(d), b.Upper.At(d); lo > hi {
-			err = b.Problem.Errorf("the obstacle (%v) lies above the upper one (%v) at %v", lo, hi, b.Problem.Location(idx))
-			return false
-		}
-		return true
-	})
-	return err
 }
 
 // Sweep returns the kernel that relaxes the block with step δ.
@@ -128,13 +107,7 @@ func (b *Discretization) Project(v float64, d int) float64 {
 
 // Clamp returns v limited to [phi, psi].
 func Clamp(v, phi, psi float64) float64 {
-	if phi > v {
-		v = phi
-	}
-	if psi < v {
-		v = psi
-	}
-	return v
+	return kernel.Clamp(v, phi, psi)
 }
 
 // Start sets the own points of dst to the starting iterate, projected onto [φ, ψ]: values (dense, own box) if
@@ -147,15 +120,19 @@ func (b *Discretization) Start(dst, values []float64) (bool, error) {
 	if values != nil && len(values) != b.Layout.Points() {
 		return false, p.Errorf("%d starting values for a box of %d points", len(values), b.Layout.Points())
 	}
-	if values != nil {
-		return true, b.startFrom(dst, values)
+	for d, idx := range b.Box.Each {
+		var v float64
+		var err error
+		if values != nil {
+			v = values[d]
+		} else {
+			v = p.Initial(p.At(idx[0], idx[1], idx[2]))
+		}
+		if dst[b.Index(idx)], err = b.StartValue(v, d, idx); err != nil {
+			return true, err
+		}
 	}
-	var err error
-	b.Box.Each(func(d int, idx [3]int) bool {
-		dst[b.Index(idx)], err = b.StartValue(p.Initial(p.At(idx[0], idx[1], idx[2])), d, idx)
-		return err == nil
-	})
-	return true, err
+	return true, nil
 }
 
 // StartValue returns the starting value v of grid point idx with dense index d, projected onto [φ, ψ].
@@ -168,29 +145,10 @@ func (b *Discretization) StartValue(v float64, d int, idx [3]int) (float64, erro
 func (p *Problem) StartValue(v, phi, psi float64, idx [3]int) (float64, error) {
 	w := Clamp(v, phi, psi)
 	if !kernel.Finite(v) || math.Abs(w) > maxStartValue {
-		return w, p.Errorf(
-			"the starting value is %v at %v; it must be finite and of the size of the problem's data",
-			v,
-			p.Location(idx),
-		)
+		return w, p.Errorf("the starting value is %v at %v; it must be finite and of the size of the problem's data",
+			v, p.Location(idx))
 	}
 	return w, nil
-}
-
-// startFrom sets the own points of dst to values, projected onto [φ, ψ].
-func (b *Discretization) startFrom(dst, values []float64) error {
-	var err error
-	d := 0
-	b.EachRow(func(row []float64, first [3]int) {
-		for i := range row {
-			v, wrong := b.StartValue(values[d], d, [3]int{first[0] + i, first[1], first[2]})
-			if row[i] = v; wrong != nil && err == nil {
-				err = wrong
-			}
-			d++
-		}
-	}, dst, false)
-	return err
 }
 
 // Index returns the offset of grid point idx (1-based) in a padded array.
@@ -230,7 +188,9 @@ func (b *Discretization) EachRowOf(box Box, f func(at, n int, first [3]int) bool
 
 // EachGhostRow calls f for the rows of face ghosts, which are the ghosts that a stencil reads.
 func (b *Discretization) EachGhostRow(f func(at, n int, first [3]int) bool) {
-	b.EachFace(func(face Box, _ bool) bool { return b.EachRowOf(face, f) })
+	for face := range b.EachFace {
+		b.EachRowOf(face, f)
+	}
 }
 
 // EachGhost calls f for every face ghost.
@@ -261,11 +221,6 @@ func (b *Discretization) CopyGhosts(dst, src []float64) {
 
 // CopyOut copies the own points of a padded array to a dense array.
 func (b *Discretization) CopyOut(dst, src []float64) {
-	l := b.Layout
-	for z := range l.N[2] {
-		for y := range l.N[1] {
-			from, to := l.Index(0, y, z), l.Dense(0, y, z)
-			copy(dst[to:to+l.N[0]], src[from:from+l.N[0]])
-		}
-	}
+	d := 0
+	b.EachRow(func(row []float64, _ [3]int) { d += copy(dst[d:], row) }, src, false)
 }

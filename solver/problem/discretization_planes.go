@@ -29,6 +29,11 @@ func (b *Discretization) RemovePlanes(side, count int) error {
 	slow := b.Layout.Dim - 1
 	lo, hi := b.Box.Lo[slow], b.Box.Hi[slow]
 	points := count * (b.Layout.Points() / (hi - lo))
+	if side < 0 {
+		lo += count
+	} else {
+		hi -= count
+	}
 	for _, a := range b.arrays() {
 		if side < 0 {
 			*a = Tail(*a, points)
@@ -37,20 +42,17 @@ func (b *Discretization) RemovePlanes(side, count int) error {
 		}
 	}
 	b.stepSource = nil
-	if side < 0 {
-		return b.resize(lo+count, hi)
-	}
-	return b.resize(lo, hi-count)
+	return b.resize(lo, hi)
 }
 
 // Adjacent returns the discretization of the count planes that follow on one side.
 func (b *Discretization) Adjacent(side, count int) (*Discretization, error) {
 	box, slow := b.Box, b.Layout.Dim-1
+	lo := box.Hi[slow]
 	if side < 0 {
-		box.Lo[slow], box.Hi[slow] = b.Box.Lo[slow]-count, b.Box.Lo[slow]
-	} else {
-		box.Lo[slow], box.Hi[slow] = b.Box.Hi[slow], b.Box.Hi[slow]+count
+		lo = box.Lo[slow] - count
 	}
+	box.Lo[slow], box.Hi[slow] = lo, lo+count
 	return Discretize(b.Problem, box)
 }
 
@@ -84,10 +86,9 @@ func (b *Discretization) FillSideGhosts(dst []float64, planes Box) {
 		for _, end := range []int{planes.Lo[a] - 1, planes.Hi[a]} {
 			side := planes
 			side.Lo[a], side.Hi[a] = end, end+1
-			side.Each(func(_ int, idx [3]int) bool {
+			for _, idx := range side.Each {
 				dst[b.Index(idx)] = b.Problem.ReferenceAt(idx)
-				return true
-			})
+			}
 		}
 	}
 }

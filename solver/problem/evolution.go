@@ -67,14 +67,7 @@ func (p *Problem) AtStep(m int) *Problem {
 	case m == 0:
 		return p.startProblem()
 	}
-	q := *e.At(e.Time(m))
-	q.Name = p.Name
-	q.Dimension = p.Dimension
-	q.N = p.N
-	q.Lo = p.Lo
-	q.Hi = p.Hi
-	q.Initial = nil
-	q.Evolution = nil
+	q := p.atTime(e.Time(m), nil)
 	q.SteadyObstacles = e.SteadyObstacles
 	rate, reaction := 1/e.Step(), q.Reaction
 	if reaction.Constant() {
@@ -82,7 +75,7 @@ func (p *Problem) AtStep(m int) *Problem {
 	} else {
 		q.Reaction.Of = func(x Point) float64 { return reaction.Of(x) + rate }
 	}
-	return &q
+	return q
 }
 
 // startProblem returns the problem whose Initial or reference vector is u(0).
@@ -91,13 +84,14 @@ func (p *Problem) startProblem() *Problem {
 	if e == nil {
 		return p
 	}
-	q := *e.At(0)
-	q.Name = p.Name
-	q.Dimension = p.Dimension
-	q.N = p.N
-	q.Lo = p.Lo
-	q.Hi = p.Hi
-	q.Initial, q.Evolution = e.Initial, nil
+	return p.atTime(0, e.Initial)
+}
+
+// atTime returns the stationary problem with the functions at time t.
+func (p *Problem) atTime(t float64, initial Function) *Problem {
+	q := *p.Evolution.At(t)
+	q.Name, q.Dimension, q.N, q.Lo, q.Hi = p.Name, p.Dimension, p.N, p.Lo, p.Hi
+	q.Initial, q.Evolution = initial, nil
 	return &q
 }
 
@@ -109,8 +103,7 @@ func (p *Problem) InitialValues(box Box, values []float64) ([]float64, error) {
 	if values != nil && len(values) != len(out) {
 		return nil, p.Errorf("%d starting values for a box of %d points", len(values), len(out))
 	}
-	var err error
-	box.Each(func(d int, idx [3]int) bool {
+	for d, idx := range box.Each {
 		x := q.At(idx[0], idx[1], idx[2])
 		v := 0.0
 		switch {
@@ -119,20 +112,13 @@ func (p *Problem) InitialValues(box Box, values []float64) ([]float64, error) {
 		case q.Initial != nil:
 			v = q.Initial(x)
 		}
-		phi, psi := math.Inf(-1), math.Inf(1)
-		if q.Obstacle != nil {
-			phi = q.Obstacle(x)
-		}
-		if q.Upper != nil {
-			psi = q.Upper(x)
-		}
+		phi, psi := q.Obstacles(x)
 		out[d] = Clamp(v, phi, psi)
 		if !kernel.Finite(out[d]) {
-			err = p.Errorf("the value at time 0 is %v at %v", out[d], p.Location(idx))
+			return out, p.Errorf("the value at time 0 is %v at %v", out[d], p.Location(idx))
 		}
-		return err == nil
-	})
-	return out, err
+	}
+	return out, nil
 }
 
 // AddPrevious adds u(t_m−1)/Δt to the block's source. before is dense on the own box.

@@ -71,7 +71,7 @@ func (s Stencil) At(idx [3]int) (v [kernel.Directions]float64) {
 // check returns an error if a row is not finite or its diagonal is not positive.
 func (s Stencil) check(idx [3]int, v *[kernel.Directions]float64) error {
 	for d := range 1 + 2*s.Problem.Dimension {
-		if math.IsNaN(v[d]) || math.IsInf(v[d], 0) {
+		if !kernel.Finite(v[d]) {
 			return s.Problem.Errorf("the operator's coefficients at %v are not finite; check diffusion, velocity and reaction",
 				s.Problem.Location(idx))
 		}
@@ -96,11 +96,8 @@ func (s Stencil) shape(v [kernel.Directions]float64) kernel.Operator {
 
 // Operator returns the coefficients of a box and the largest diagonal entry in it. It uses the arrays in room
 // where they are large enough.
-func (s Stencil) Operator(
-	box Box,
-	l kernel.Layout,
-	room [kernel.Directions][]float64,
-) (kernel.Operator, float64, error) {
+func (s Stencil) Operator(box Box, l kernel.Layout, room [kernel.Directions][]float64) (
+	kernel.Operator, float64, error) {
 	first := [3]int{box.Lo[0] + 1, box.Lo[1] + 1, box.Lo[2] + 1}
 	if s.Constant() {
 		v := s.At(first)
@@ -117,17 +114,15 @@ func (s Stencil) Operator(
 		s.d = s.Problem.diffusion(Grown(box, 1, s.Problem.Dimension))
 	}
 	largest := 0.0
-	var err error
-	box.Each(func(d int, idx [3]int) bool {
+	for d, idx := range box.Each {
 		v := s.At(idx)
-		if err = s.check(idx, &v); err != nil {
-			return false
+		if err := s.check(idx, &v); err != nil {
+			return op, largest, err
 		}
 		for n := range 1 + 2*s.Problem.Dimension {
 			op.Arrays[n][d] = v[n]
 		}
 		largest = max(largest, v[kernel.Center])
-		return true
-	})
-	return op, largest, err
+	}
+	return op, largest, nil
 }

@@ -61,12 +61,8 @@ func Slabs(n [3]int, peers int, weights []float64) (Partition, error) {
 	total := 0.0
 	for r, w := range weights {
 		if !(w > 0) || math.IsInf(w, 1) {
-			return Partition{}, fmt.Errorf(
-				"%w: the weight of peer %d is %v; it must be positive and finite",
-				ErrPartition,
-				r,
-				w,
-			)
+			return Partition{}, fmt.Errorf("%w: the weight of peer %d is %v; it must be positive and finite",
+				ErrPartition, r, w)
 		}
 		total += w
 	}
@@ -100,16 +96,10 @@ func Boxes(n [3]int, peers int) (Partition, error) {
 		return Partition{}, fmt.Errorf("%w: %d peers; there must be 1 to %d", ErrPartition, peers, MaxPeers)
 	}
 	best, bestSurface := [3]int{}, math.Inf(1)
-	for px := 1; px <= peers; px++ {
-		if peers%px != 0 || px > n[0] {
-			continue
-		}
-		for py := 1; py <= peers/px; py++ {
-			if (peers/px)%py != 0 || py > n[1] {
-				continue
-			}
+	for px := 1; px <= min(peers, n[0]); px++ {
+		for py := 1; py <= min(peers/px, n[1]); py++ {
 			pz := peers / px / py
-			if pz > n[2] {
+			if px*py*pz != peers || pz > n[2] {
 				continue
 			}
 			x, y, z := float64(n[0]), float64(n[1]), float64(n[2])
@@ -121,11 +111,8 @@ func Boxes(n [3]int, peers int) (Partition, error) {
 	}
 	if math.IsInf(bestSurface, 1) {
 		return Partition{}, fmt.Errorf(
-			"%w: no product of three numbers equal to %d peers fits into %v points; use fewer peers",
-			ErrPartition,
-			peers,
-			n,
-		)
+			"%w: no product of three numbers equal to %d peers fits into %v points; use fewer peers", ErrPartition,
+			peers, n)
 	}
 	return GridOf(n, best)
 }
@@ -163,14 +150,10 @@ func GridOf(n [3]int, p [3]int) (Partition, error) {
 	}
 	var out Partition
 	for a := range n {
-		cuts := make([]int, p[a]+1)
-		for i := range p[a] {
-			cuts[i+1] = cuts[i] + n[a]/p[a]
-			if i < n[a]%p[a] {
-				cuts[i+1]++
-			}
+		out.Cuts[a] = make([]int, p[a]+1)
+		for i := range out.Cuts[a] {
+			out.Cuts[a][i] = n[a]/p[a]*i + min(i, n[a]%p[a])
 		}
-		out.Cuts[a] = cuts
 	}
 	return out, nil
 }
@@ -185,13 +168,8 @@ func checkParts(n, p [3]int) error {
 			return fmt.Errorf("%w: %d parts along axis %d", ErrPartition, p[a], a)
 		}
 		if p[a] > n[a] {
-			return fmt.Errorf(
-				"%w: %d parts along axis %d, which has only %d points; use fewer peers",
-				ErrPartition,
-				p[a],
-				a,
-				n[a],
-			)
+			return fmt.Errorf("%w: %d parts along axis %d, which has only %d points; use fewer peers", ErrPartition,
+				p[a], a, n[a])
 		}
 		if p[a] > MaxPeers/peers {
 			return fmt.Errorf("%w: more than %d peers", ErrPartition, MaxPeers)
@@ -258,13 +236,64 @@ func (p Partition) Neighbours(r iterate.Rank) []Neighbour {
 	stride := [3]int{1, parts[0], parts[0] * parts[1]}
 	var out []Neighbour
 	for a := range 3 {
-		bytes := 8 * (box.Points() / size[a])
-		if place[a] > 0 {
-			out = append(out, Neighbour{Rank: r - iterate.Rank(stride[a]), Axis: a, Side: -1, FaceBytes: bytes})
-		}
-		if place[a] < parts[a]-1 {
-			out = append(out, Neighbour{Rank: r + iterate.Rank(stride[a]), Axis: a, Side: 1, FaceBytes: bytes})
+		for _, side := range []int{-1, 1} {
+			if at := place[a] + side; at >= 0 && at < parts[a] {
+				rank, bytes := r+iterate.Rank(side*stride[a]), 8*(box.Points()/size[a])
+				out = append(out, Neighbour{Rank: rank, Axis: a, Side: side, FaceBytes: bytes})
+			}
 		}
 	}
 	return out
+}
+
+// TreeOf returns the place of rank r in the spanning tree of the peers. The path to rank 0 goes along z, then
+// y, then x. A rank computes its parent locally, and the depth equals that of a breadth-first tree.
+func TreeOf(p Partition, r iterate.Rank) iterate.Tree {
+	t := iterate.Tree{Parent: ParentOf(p, r)}
+	for _, n := range p.Neighbours(r) {
+		if ParentOf(p, n.Rank) == r {
+			t.Children = append(t.Children, n.Rank)
+		}
+	}
+	return t
+}
+
+// ParentOf returns the parent of rank r in the tree, −1 for the root.
+func ParentOf(p Partition, r iterate.Rank) iterate.Rank {
+	parts, place := p.Parts(), p.Position(r)
+	switch {
+	case place[2] > 0:
+		return r - iterate.Rank(parts[0]*parts[1])
+	case place[1] > 0:
+		return r - iterate.Rank(parts[0])
+	case place[0] > 0:
+		return r - 1
+	}
+	return -1
+}
+
+// Clusters labels the peers of a partition with n clusters 0 … n−1 of nearly equal size. The peers are ordered
+// along a snake through the grid of boxes, in which consecutive boxes share a face. Each cluster is a range of
+// that order and therefore connected. At most as many clusters as peers are made.
+func Clusters(p Partition, n int) []int {
+	parts, peers := p.Parts(), p.Peers()
+	out := make([]int, peers)
+	for r := range out {
+		out[r] = snakeIndex(p.Position(iterate.Rank(r)), parts) * max(1, min(n, peers)) / peers
+	}
+	return out
+}
+
+// snakeIndex returns the index of a box along the snake: rows and planes alternate in direction.
+func snakeIndex(at, parts [3]int) int {
+	y := at[1]
+	if at[2]%2 == 1 {
+		y = parts[1] - 1 - y
+	}
+	row := y + parts[1]*at[2]
+	x := at[0]
+	if row%2 == 1 {
+		x = parts[0] - 1 - x
+	}
+	return x + parts[0]*row
 }

@@ -1,7 +1,6 @@
-// Package solver holds projected relaxation methods for obstacle problems as
-// pure state machines: problem, partition, scheme, termination and the worker
-// that a peer runs. It does no I/O, reads no clock and starts no goroutine.
 package problem
+
+import "math"
 
 // Point is a point of the domain: x, y, z. Unused axes of a 1-D or 2-D problem are 0.
 type Point [3]float64
@@ -72,7 +71,7 @@ func (p *Problem) Spacing(axis int) float64 {
 func (p *Problem) At(i, j, k int) Point {
 	idx := [3]int{i, j, k}
 	var q Point
-	for a := 0; a < p.Dimension; a++ {
+	for a := range p.Dimension {
 		q[a] = p.along(a, idx[a])
 	}
 	return q
@@ -88,3 +87,25 @@ func (p *Problem) along(a, i int) float64 {
 
 // Points returns the number of unknowns.
 func (p *Problem) Points() int { return p.N[0] * p.N[1] * p.N[2] }
+
+// Obstacles returns φ and ψ at q, infinite where there is none.
+func (p *Problem) Obstacles(q Point) (phi, psi float64) {
+	phi, psi = math.Inf(-1), math.Inf(1)
+	if p.Obstacle != nil {
+		phi = p.Obstacle(q)
+	}
+	if p.Upper != nil {
+		psi = p.Upper(q)
+	}
+	return phi, psi
+}
+
+// onBoundary reports whether grid point idx (0 and N+1 denote the boundary) lies on ∂Ω.
+func (p *Problem) onBoundary(idx [3]int) bool {
+	for a := range p.Dimension {
+		if idx[a] == 0 || idx[a] == p.N[a]+1 {
+			return true
+		}
+	}
+	return false
+}

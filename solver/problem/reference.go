@@ -10,23 +10,11 @@ import (
 // boundary data on ∂Ω. Residuals are relative to the residual of u⁰.
 func (p *Problem) ReferenceAt(idx [3]int) float64 {
 	q := p.At(idx[0], idx[1], idx[2])
-	for a := range p.Dimension {
-		if idx[a] == 0 || idx[a] == p.N[a]+1 {
-			return p.Boundary(q)
-		}
+	if p.onBoundary(idx) {
+		return p.Boundary(q)
 	}
-	v := 0.0
-	if p.Obstacle != nil {
-		if phi := p.Obstacle(q); phi > v {
-			v = phi
-		}
-	}
-	if p.Upper != nil {
-		if psi := p.Upper(q); psi < v {
-			v = psi
-		}
-	}
-	return v
+	phi, psi := p.Obstacles(q)
+	return Clamp(0, phi, psi)
 }
 
 // FillReference sets the own points and face ghosts of a padded array to the reference vector.
@@ -46,23 +34,25 @@ func (b *Discretization) FillReference(dst []float64) error {
 func (b *Discretization) referenceGhosts(dst []float64) (err error) {
 	p := b.Problem
 	x := p.Coordinates(0, b.Box.Lo[0]+1, b.Box.Hi[0]+1)
-	b.EachFace(func(face Box, boundary bool) bool {
+	for face, boundary := range b.EachFace {
 		if !boundary {
 			b.EachRowOf(face, func(at, n int, first [3]int) bool {
 				err = p.referenceRow(dst[at:][:n], x[:n], first)
 				return err == nil
 			})
-			return err == nil
+		} else {
+			p.EachPoint(face, func(_, i, j, k int, x, y, z float64) bool {
+				g := p.Boundary(Point{x, y, z})
+				if dst[b.Layout.Index(i-1-b.Box.Lo[0], j-1-b.Box.Lo[1], k-1-b.Box.Lo[2])] = g; !kernel.Finite(g) {
+					err = p.referenceError(g, [3]int{i, j, k})
+				}
+				return err == nil
+			})
 		}
-		p.EachPoint(face, func(_, i, j, k int, x, y, z float64) bool {
-			g := p.Boundary(Point{x, y, z})
-			if dst[b.Layout.Index(i-1-b.Box.Lo[0], j-1-b.Box.Lo[1], k-1-b.Box.Lo[2])] = g; !kernel.Finite(g) {
-				err = p.referenceError(g, [3]int{i, j, k})
-			}
-			return err == nil
-		})
-		return err == nil
-	})
+		if err != nil {
+			break
+		}
+	}
 	return err
 }
 
@@ -78,19 +68,13 @@ func (b *Discretization) referenceOwn(row []float64, d int) {
 		}
 		return
 	}
-	lower := b.Lower.Array[d:][:len(row)]
-	if psi := b.Upper.Value; !math.IsInf(psi, 1) {
-		for i, phi := range lower {
-			v := positivePart(phi)
-			if psi < v {
-				v = psi
-			}
-			row[i] = v
+	psi := b.Upper.Value
+	for i, phi := range b.Lower.Array[d:][:len(row)] {
+		v := positivePart(phi)
+		if psi < v {
+			v = psi
 		}
-		return
-	}
-	for i, phi := range lower {
-		row[i] = positivePart(phi)
+		row[i] = v
 	}
 }
 

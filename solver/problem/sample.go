@@ -1,6 +1,11 @@
 package problem
 
-import "github.com/p2pdc/p2pdc/internal/kernel"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
 
 // Row writes the values of a Function at the points (x[i], y, z) to dst, bitwise equal to those of the
 // Function. dst and x have equal lengths. A Row must be as pure as the Function. It saves one call per point,
@@ -75,11 +80,7 @@ func (s *Sampler) Values(dst, x []float64, first [3]int) error {
 	if v := s.f(q); v != dst[probe] && (v == v || kernel.Finite(dst[probe])) {
 		return s.p.Errorf(
 			"the %s is %v by rows and %v point by point at %v; replace Problem.Rows together with the function",
-			s.name,
-			dst[probe],
-			v,
-			q[:s.p.Dimension],
-		)
+			s.name, dst[probe], v, q[:s.p.Dimension])
 	}
 	return nil
 }
@@ -97,15 +98,10 @@ func (s *Sampler) fill(dst, x []float64, first [3]int) error {
 
 // firstNotFinite returns the index of the first value that is not finite, or −1.
 func firstNotFinite(row []float64) int {
-	if kernel.Finite(LargestMagnitude(row)) {
+	if kernel.Finite(kernel.MaxAbs(row)) {
 		return -1
 	}
-	for i, v := range row {
-		if !kernel.Finite(v) {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(row, func(v float64) bool { return !kernel.Finite(v) })
 }
 
 // minSharePoints is the number of points that is worth one share of the work among threads.
@@ -127,12 +123,7 @@ func (b *Discretization) forRows(f func(share, row int, first [3]int) error) err
 			errs[i] = f(i, r, [3]int{b.Box.Lo[0] + 1, b.Box.Lo[1] + y + 1, b.Box.Lo[2] + z + 1})
 		}
 	})
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(errs...)
 }
 
 func (b *Discretization) executor() Executor {
@@ -175,11 +166,7 @@ func (s *rowSample) add(array []float64, first, r int) {
 	if !s.sampled {
 		s.value, s.sampled = s.row[0], true
 	}
-	for _, v := range s.row {
-		if v != s.value {
-			s.varies = true
-		}
-	}
+	s.varies = slices.ContainsFunc(s.row, func(v float64) bool { return v != s.value })
 	if !s.varies {
 		return
 	}

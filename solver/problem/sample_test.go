@@ -57,7 +57,7 @@ func TestFieldEqualsItsFunction(t *testing.T) {
 		b.Executor = rapid.SampledFrom([]problem.Executor{problem.Sequential{}, solvertest.Backwards{}, goroutines{}}).
 			Draw(t, "executor")
 		room := make([]float64, rapid.IntRange(0, p.Points()).Draw(t, "room"))
-		field, err := problem.FieldOf(b, "obstacle", f, p.Rows.Obstacle, room)
+		field, err := problem.FieldOf(b, "obstacle", f, p.Rows.Obstacle, room, kernel.NoLower())
 		require.NoError(t, err)
 		varies, first := false, f(p.At(1, 1, 1))
 		box.Each(func(d int, idx [3]int) bool {
@@ -96,13 +96,8 @@ func TestFieldErrors(t *testing.T) {
 	l, err := kernel.NewLayout(p.Dimension, p.N)
 	require.NoError(t, err)
 	for _, e := range []problem.Executor{problem.Sequential{}, solvertest.Backwards{}, goroutines{}} {
-		_, err := problem.FieldOf(
-			&problem.Discretization{Problem: p, Box: problem.Box{Hi: p.N}, Layout: l, Executor: e},
-			"obstacle",
-			p.Obstacle,
-			nil,
-			nil,
-		)
+		b := &problem.Discretization{Problem: p, Box: problem.Box{Hi: p.N}, Layout: l, Executor: e}
+		_, err := problem.FieldOf(b, "obstacle", p.Obstacle, nil, nil, kernel.NoLower())
 		require.ErrorIs(t, err, problem.ErrProblem)
 		require.ErrorContains(t, err, "obstacle is -Inf at [0.17073170731707")
 	}

@@ -3,6 +3,7 @@ package problem
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
@@ -64,10 +65,10 @@ func (k Scale) Times(v float64) float64 {
 // toward.
 func (k Scale) Outward(v, toward float64) float64 {
 	w := k.Times(v)
-	if (-k).Times(w) == v {
-		return w
+	if (-k).Times(w) != v {
+		w = math.Nextafter(w, math.Inf(int(toward)))
 	}
-	return math.Nextafter(w, math.Inf(int(toward)))
+	return w
 }
 
 // Apply multiplies values by 2^k in place.
@@ -85,7 +86,7 @@ func (k Scale) Scaled(values []float64) []float64 {
 	if k == 0 || values == nil {
 		return values
 	}
-	out := append([]float64(nil), values...)
+	out := slices.Clone(values)
 	k.Apply(out)
 	return out
 }
@@ -109,10 +110,7 @@ func (p *Problem) InRange() (*Problem, Units, error) {
 	case max(m.operator, -m.operator) > maxOperatorExponent:
 		return nil, none, p.Errorf(
 			"the operator's diagonal is about %s; it must lie between %s and %s: choose other units of length or time",
-			powerOfTen(m.operator),
-			powerOfTen(-maxOperatorExponent),
-			powerOfTen(maxOperatorExponent),
-		)
+			powerOfTen(m.operator), powerOfTen(-maxOperatorExponent), powerOfTen(maxOperatorExponent))
 	case max(m.residual, m.residual-m.operator) > maxDataExponent:
 		return nil, none, p.Errorf(
 			"source, obstacles and boundary data are about %s, and values %s; both must be at most %s: choose other units",
@@ -171,14 +169,9 @@ func (p *Problem) magnitude(perAxis int) magnitude {
 		return m
 	}
 	for _, step := range []int{0, 1, p.Evolution.Steps} {
-		q := p.AtStep(step)
-		if q.ValidateStatement() != nil {
-			continue // refused where the step begins
+		if q := p.AtStep(step); q.ValidateStatement() == nil { // otherwise refused where the step begins
+			m.add(q, perAxis)
 		}
-		if step > 0 {
-			q.Initial = nil
-		}
-		m.add(q, perAxis)
 	}
 	return m
 }
@@ -187,53 +180,42 @@ func (p *Problem) magnitude(perAxis int) magnitude {
 func (m *magnitude) add(p *Problem, perAxis int) {
 	values, source, diagonal := 0.0, 0.0, 0.0
 	st := NewStencil(p)
-	var count [3]int
-	for a := range count {
-		count[a] = 1
-		if a < p.Dimension {
-			count[a] = min(p.N[a]+2, perAxis)
-		}
+	count := [3]int{1, 1, 1}
+	for a := range p.Dimension {
+		count[a] = min(p.N[a]+2, perAxis)
 	}
-	Box{Hi: count}.Each(func(_ int, idx [3]int) bool {
-		inside := true
-		for a := range idx {
-			if a >= p.Dimension {
-				continue
-			}
+	for _, idx := range (Box{Hi: count}).Each {
+		for a := range p.Dimension {
 			idx[a] = (idx[a] - 1) * (p.N[a] + 1) / max(1, count[a]-1)
-			inside = inside && idx[a] > 0 && idx[a] <= p.N[a]
 		}
 		values = MaxOrNaN(values, math.Abs(p.ReferenceAt(idx)))
-		if inside && p.Initial != nil {
-			values = MaxOrNaN(values, math.Abs(p.Initial(p.At(idx[0], idx[1], idx[2]))))
+		if p.onBoundary(idx) {
+			continue
 		}
-		if inside {
-			source = MaxOrNaN(source, math.Abs(p.Source.At(p.At(idx[0], idx[1], idx[2]))))
-			diagonal = MaxOrNaN(diagonal, st.At(idx)[kernel.Center])
+		q := p.At(idx[0], idx[1], idx[2])
+		if p.Initial != nil {
+			values = MaxOrNaN(values, math.Abs(p.Initial(q)))
 		}
-		return true
-	})
+		source = MaxOrNaN(source, math.Abs(p.Source.At(q)))
+		diagonal = MaxOrNaN(diagonal, st.At(idx)[kernel.Center])
+	}
 	if !(diagonal > 0) || !kernel.Finite(diagonal) || !kernel.Finite(values) || !kernel.Finite(source) {
 		return // refused where the functions are evaluated
 	}
-	operator := exponent(diagonal)
 	if values == 0 && source == 0 {
 		return
 	}
-	residual := math.MinInt32
+	if !m.any {
+		*m = magnitude{true, math.MinInt32, math.MinInt32}
+	}
+	operator := exponent(diagonal)
+	m.operator = max(m.operator, operator)
 	if values > 0 {
-		residual = exponent(values) + operator
+		m.residual = max(m.residual, exponent(values)+operator)
 	}
 	if source > 0 {
-		residual = max(residual, exponent(source))
+		m.residual = max(m.residual, exponent(source))
 	}
-	if !m.any || operator > m.operator {
-		m.operator = operator
-	}
-	if !m.any || residual > m.residual {
-		m.residual = residual
-	}
-	m.any = true
 }
 
 // exponent returns e for v = m·2^e, ½ ≤ m < 1.

@@ -9,9 +9,7 @@ import "math"
 func (p *Problem) Inner(box Box, u []float64, fixed func(dense int) bool) *Problem {
 	g := subgrid{p: p, u: u, fixed: fixed}
 	q := *p
-	q.Rows = Rows{}
-	q.Exact = nil
-	q.SteadyObstacles = false
+	q.Rows, q.Exact, q.SteadyObstacles = Rows{}, nil, false
 	for a := range p.Dimension {
 		q.Lo[a], q.Hi[a] = p.along(a, box.Lo[a]), p.along(a, box.Hi[a]+1)
 	}
@@ -76,13 +74,12 @@ func (g *subgrid) coefficient(c Coefficient) Coefficient {
 // nearest returns the grid point nearest to q, where 0 and N+1 denote the boundary, and whether it is an
 // interior point.
 func (g *subgrid) nearest(q Point) (idx [3]int, inside bool) {
-	idx, inside = [3]int{1, 1, 1}, true
+	idx = [3]int{1, 1, 1}
 	for a := range g.p.Dimension {
 		i := int(math.Round((q[a] - g.p.Lo[a]) / g.p.Spacing(a)))
 		idx[a] = min(max(i, 0), g.p.N[a]+1)
-		inside = inside && idx[a] >= 1 && idx[a] <= g.p.N[a]
 	}
-	return idx, inside
+	return idx, !g.p.onBoundary(idx)
 }
 
 func (g *subgrid) dense(idx [3]int) int {

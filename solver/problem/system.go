@@ -32,7 +32,7 @@ func (b *Discretization) System() method.System {
 	p := b.Problem
 	s := method.System{
 		Layout: b.Layout, Operator: b.Operator, Source: b.Source, Lower: b.Lower, Upper: b.Upper,
-		Parity: b.parity(), Symmetric: p.Symmetric(), Strength: p.Strength(),
+		Parity: (b.Box.Lo[0] + b.Box.Lo[1] + b.Box.Lo[2]) & 1, Symmetric: p.Symmetric(), Strength: p.Strength(),
 	}
 	s.Coarse = func(n [3]int, e *method.Edges) (kernel.Operator, error) {
 		return p.CoarseOperatorIn(b.Box, n, Box{Hi: n}, e, [kernel.Directions][]float64{})
@@ -43,14 +43,13 @@ func (b *Discretization) System() method.System {
 	if b.Box == (Box{Hi: p.N}) {
 		s.Boundary = p.CoarseBoundary
 		if p.Evolution == nil {
-			s.Fields = p.coarseFields
+			s.Fields = func(n [3]int, source, lower, upper []float64) error {
+				return p.CoarseFieldsIn(n, Box{Hi: n}, source, lower, upper)
+			}
 		}
 	}
 	return s
 }
-
-// parity returns the colour of the box's first point in the whole grid.
-func (b *Discretization) parity() int { return (b.Box.Lo[0] + b.Box.Lo[1] + b.Box.Lo[2]) & 1 }
 
 // Symmetric reports whether A is symmetric, which holds if the velocity is 0.
 func (p *Problem) Symmetric() bool {
@@ -62,30 +61,36 @@ func (p *Problem) Symmetric() bool {
 	return true
 }
 
-// StrengthPoints is the number of points per axis at which Strength samples the operator.
-const StrengthPoints = 5
+// samplesOfOperator is the number of points per axis of Samples.
+const samplesOfOperator = 5
 
-// Strength returns the mean coupling of neighbours along each axis over a few points of the whole grid. All
-// blocks obtain the same value.
+// Samples calls yield for a few points spread over the grid, as a loop over grid indices (1-based).
+func (p *Problem) Samples(yield func(idx [3]int) bool) {
+	count := [3]int{1, 1, 1}
+	for a := range p.Dimension {
+		count[a] = min(samplesOfOperator, p.N[a])
+	}
+	for _, idx := range (Box{Hi: count}).Each {
+		for a := range idx {
+			idx[a] = max(1, (p.N[a]+1)*idx[a]/(count[a]+1))
+		}
+		if !yield(idx) {
+			return
+		}
+	}
+}
+
+// Strength returns the mean coupling of neighbours along each axis over Samples. All blocks obtain the same value.
 func (p *Problem) Strength() [3]float64 {
 	st := NewStencil(p)
 	st.half = true
-	count := [3]int{1, 1, 1}
-	for a := range p.Dimension {
-		count[a] = min(StrengthPoints, p.N[a])
-	}
 	var out [3]float64
-	Box{Hi: count}.Each(func(_ int, idx [3]int) bool {
-		for a := range idx {
-			idx[a] = (p.N[a] + 1) * idx[a] / (count[a] + 1)
-			idx[a] = max(1, min(p.N[a], idx[a]))
-		}
+	for idx := range p.Samples {
 		v := st.At(idx)
 		for a := range p.Dimension {
 			out[a] += math.Abs(v[kernel.West+2*a]) + math.Abs(v[kernel.East+2*a])
 		}
-		return true
-	})
+	}
 	return out
 }
 
@@ -103,13 +108,8 @@ func (p *Problem) Region(box Box, n [3]int) *Problem {
 // CoarseOperatorIn returns the coefficients of A in a box (part) of a coarser grid of a region. They form an
 // M-matrix there as well. It uses the arrays in room where they are large enough. e holds κ between the box's
 // points and those around it; nil means constant.
-func (p *Problem) CoarseOperatorIn(
-	region Box,
-	n [3]int,
-	part Box,
-	e *method.Edges,
-	room [kernel.Directions][]float64,
-) (kernel.Operator, error) {
+func (p *Problem) CoarseOperatorIn(region Box, n [3]int, part Box, e *method.Edges,
+	room [kernel.Directions][]float64) (kernel.Operator, error) {
 	l, err := kernel.NewLayout(p.Dimension, part.Size())
 	if err != nil {
 		return kernel.Operator{}, err
@@ -124,23 +124,13 @@ func (p *Problem) CoarseOperatorIn(
 	return op, err
 }
 
-// coarseFields evaluates source and obstacles on a coarser grid of the domain.
-func (p *Problem) coarseFields(n [3]int, source, lower, upper []float64) error {
-	return p.CoarseFieldsIn(n, Box{Hi: n}, source, lower, upper)
-}
-
 // CoarseFieldsIn evaluates source and obstacles in a box of a coarser grid of the domain.
 func (p *Problem) CoarseFieldsIn(n [3]int, part Box, source, lower, upper []float64) error {
 	q := p.Region(Box{Hi: p.N}, n)
 	var err error
 	q.EachPoint(part, func(d, i, j, k int, x, y, z float64) bool {
-		f, lo, hi := p.Source.At(Point{x, y, z}), math.Inf(-1), math.Inf(1)
-		if p.Obstacle != nil {
-			lo = p.Obstacle(Point{x, y, z})
-		}
-		if p.Upper != nil {
-			hi = p.Upper(Point{x, y, z})
-		}
+		f := p.Source.At(Point{x, y, z})
+		lo, hi := p.Obstacles(Point{x, y, z})
 		if math.IsNaN(f) || math.IsNaN(lo) || math.IsNaN(hi) {
 			err = p.Errorf("source %v, obstacles %v and %v at %v", f, lo, hi, q.Location([3]int{i, j, k}))
 		}

@@ -25,7 +25,13 @@ func (p *Problem) Validate() error {
 	unit := (-in.Scale).Times(1)
 	for a := range p.Dimension {
 		for _, end := range []int{0, p.N[a] + 1} {
-			if err := p.validateSide(unit, a, end); err != nil {
+			side := Box{Hi: p.N}
+			side.Lo[a], side.Hi[a] = end-1, end
+			p.EachPoint(side, func(_, i, j, k int, x, y, z float64) bool {
+				err = p.validateBoundaryPoint(unit, [3]int{i, j, k}, Point{x, y, z})
+				return err == nil
+			})
+			if err != nil {
 				return err
 			}
 		}
@@ -61,12 +67,8 @@ func (p *Problem) ValidateStatement() error {
 	for a := range p.Dimension {
 		l := p.Hi[a] - p.Lo[a]
 		if !(l > 0) || math.IsInf(l, 1) || !(p.Spacing(a) > 0) {
-			return p.Errorf(
-				"the domain runs from %v to %v on axis %d; the end must be larger and both must be finite",
-				p.Lo[a],
-				p.Hi[a],
-				a,
-			)
+			return p.Errorf("the domain runs from %v to %v on axis %d; the end must be larger and both must be finite",
+				p.Lo[a], p.Hi[a], a)
 		}
 		if h := p.Spacing(a); h < minSpacing || h > 1/minSpacing {
 			return p.Errorf("the square of the spacing %v on axis %d is out of range; choose another unit of length", h, a)
@@ -98,39 +100,20 @@ func (p *Problem) ValidateStatement() error {
 // boundaryTolerance allows for rounding where an obstacle meets the boundary data.
 const boundaryTolerance = 1e-9
 
-// validateSide checks the boundary points with index end on axis a. unit is a number of the size of the values.
-func (p *Problem) validateSide(unit float64, a, end int) error {
-	side := Box{Hi: p.N}
-	side.Lo[a], side.Hi[a] = end-1, end
-	var err error
-	p.EachPoint(side, func(_, i, j, k int, x, y, z float64) bool {
-		err = p.validateBoundaryPoint(unit, i, j, k, x, y, z)
-		return err == nil
-	})
-	return err
-}
-
-func (p *Problem) validateBoundaryPoint(unit float64, i, j, k int, x, y, z float64) error {
-	idx := [3]int{i, j, k}
-	g := p.Boundary(Point{x, y, z})
+// validateBoundaryPoint checks the values at a point of the boundary. unit is a number of the size of the values.
+func (p *Problem) validateBoundaryPoint(unit float64, idx [3]int, q Point) error {
+	g := p.Boundary(q)
 	if !kernel.Finite(g) {
 		return p.Errorf("the boundary data are %v at %v", g, p.Location(idx))
 	}
 	slack := boundaryTolerance * (unit + math.Abs(g))
-	if p.Obstacle != nil {
-		if phi := p.Obstacle(Point{x, y, z}); !(phi <= g+slack) {
-			return p.Errorf(
-				"the obstacle (%v) lies above the boundary data (%v) at %v; lower the obstacle or raise the data",
-				phi,
-				g,
-				p.Location(idx),
-			)
-		}
+	phi, psi := p.Obstacles(q)
+	if !(phi <= g+slack) {
+		return p.Errorf("the obstacle (%v) lies above the boundary data (%v) at %v; lower the obstacle or raise the data",
+			phi, g, p.Location(idx))
 	}
-	if p.Upper != nil {
-		if psi := p.Upper(Point{x, y, z}); !(psi >= g-slack) {
-			return p.Errorf("the upper obstacle (%v) lies below the boundary data (%v) at %v", psi, g, p.Location(idx))
-		}
+	if !(psi >= g-slack) {
+		return p.Errorf("the upper obstacle (%v) lies below the boundary data (%v) at %v", psi, g, p.Location(idx))
 	}
 	return nil
 }
@@ -174,22 +157,23 @@ func (p *Problem) LargestPeclet(a int) (float64, []float64) {
 	if p.Velocity[a].Constant() && p.Velocity[a].Value == 0 {
 		return 0, nil
 	}
-	step := [3]int{1, 1, 1}
-	for b := range p.Dimension {
-		step[b] = (p.N[b] + warningSamples - 1) / warningSamples
+	var step [3]int
+	var samples Box
+	for b, n := range p.N {
+		step[b] = (n + warningSamples - 1) / warningSamples
+		samples.Hi[b] = (n + step[b] - 1) / step[b]
 	}
 	largest, place := 0.0, []float64(nil)
-	for k := 1; k <= p.N[2]; k += step[2] {
-		for j := 1; j <= p.N[1]; j += step[1] {
-			for i := 1; i <= p.N[0]; i += step[0] {
-				q := p.At(i, j, k)
-				if v := math.Abs(p.Velocity[a].At(q)) * p.Spacing(a) / p.Diffusion.At(q); v > largest {
-					largest, place = v, p.Location([3]int{i, j, k})
-				}
-				if constant {
-					return largest, place
-				}
-			}
+	for _, idx := range samples.Each {
+		for b := range idx {
+			idx[b] = 1 + (idx[b]-1)*step[b]
+		}
+		q := p.At(idx[0], idx[1], idx[2])
+		if v := math.Abs(p.Velocity[a].At(q)) * p.Spacing(a) / p.Diffusion.At(q); v > largest {
+			largest, place = v, p.Location(idx)
+		}
+		if constant {
+			break
 		}
 	}
 	return largest, place

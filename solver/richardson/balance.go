@@ -23,17 +23,14 @@ func (l load) changed(c load) bool {
 	if !l.known || l.planes != c.planes {
 		return true
 	}
-	far := func(a, b float64) bool { return math.Abs(a-b) > loadChange*math.Max(math.Abs(a), math.Abs(b)) }
+	far := func(a, b float64) bool { return math.Abs(a-b) > loadChange*max(math.Abs(a), math.Abs(b)) }
 	return far(l.speed, c.speed) || far(l.longest, c.longest)
 }
 
 // add returns the load of the peers of l and c, where c is the peer at the cut.
 func (l load) add(c load) load {
 	return load{
-		known:   l.known && c.known,
-		speed:   l.speed + c.speed,
-		longest: math.Max(l.longest, c.longest),
-		planes:  c.planes,
+		known: l.known && c.known, speed: l.speed + c.speed, longest: max(l.longest, c.longest), planes: c.planes,
 	}
 }
 
@@ -79,12 +76,12 @@ func (b balance) move() int {
 		return 0
 	}
 	even := float64(b.planes) / speed
-	longest := math.Max(b.below.longest, b.above.longest)
+	longest := max(b.below.longest, b.above.longest)
 	if !(longest > (1+imbalance)*even) || (longest-even)*float64(b.sweeps) < moveSweeps*longest+moveSeconds {
 		return 0
 	}
 	excess := float64(b.cut) - float64(b.planes)*b.below.speed/speed
-	if math.Abs(excess) < math.Max(1, minMovedPart*float64(min(b.below.planes, b.above.planes))) {
+	if math.Abs(excess) < max(1, minMovedPart*float64(min(b.below.planes, b.above.planes))) {
 		return 0
 	}
 	m := int(math.Round(excess))

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// cuts decides at every cut of peers with these speeds (planes a second) and planes.
+// cuts returns the decision at every cut between peers with these speeds (planes per second) and planes.
 func cuts(planes []int, speed []float64, sweeps iterate.Iteration) []int {
 	total := 0
 	for _, n := range planes {
@@ -74,9 +74,9 @@ func TestMoves(t *testing.T) {
 	)
 }
 
-// Whatever the speeds, moves made at once at all cuts, again and again, keep a plane at
-// every peer, come to rest, and leave no sweep longer than it was.
-func TestMovesComeToRest(t *testing.T) {
+// For any speeds, repeated moves at all cuts leave a plane at every peer, end after finitely many, and lengthen no
+// sweep.
+func TestMovesEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		peers := rapid.IntRange(2, 9).Draw(t, "peers")
 		planes, speed := make([]int, peers), make([]float64, peers)
@@ -117,9 +117,9 @@ func TestMovesComeToRest(t *testing.T) {
 	})
 }
 
-// TestMeter: what counts is time between a part and the next question, the median of
-// three windows of four sweeps.
-func TestMeter(t *testing.T) {
+// TestSpeedSampler checks that only the time between a part and the next call of Next counts, as the median of three
+// windows of four sweeps.
+func TestSpeedSampler(t *testing.T) {
 	var m speedSampler
 	now := time.Duration(0)
 	sweep := func(each time.Duration) {
@@ -157,8 +157,8 @@ func TestMeter(t *testing.T) {
 	require.Equal(t, 1, m.windows)
 }
 
-// TestRest: who goes back and forth does so more and more seldom.
-func TestRest(t *testing.T) {
+// TestBackOff checks that moves that change their direction become rarer.
+func TestBackOff(t *testing.T) {
 	var r backOff
 	require.True(t, r.expired(0, 0))
 	sweeps, windows := iterate.Iteration(0), 0
@@ -180,12 +180,17 @@ func TestBalanceable(t *testing.T) {
 		config problem.Config
 		want   string
 	}{
-		"slabs":             {problem.Config{Partition: solvertest.SlabsOf(t, p, 3), Scheme: iterate.Synchronous()}, ""},
-		"one peer":          {problem.Config{Partition: solvertest.SlabsOf(t, p, 1), Scheme: iterate.Synchronous()}, "one peer"},
-		"boxes":             {problem.Config{Partition: boxes, Scheme: iterate.Synchronous()}, "slabs only"},
-		"in turn":           {problem.Config{Partition: solvertest.SlabsOf(t, p, 3), Scheme: iterate.Synchronous(), Order: problem.InTurn}, "depends on the partition"},
-		"in turn, any time": {problem.Config{Partition: solvertest.SlabsOf(t, p, 3), Scheme: iterate.Asynchronous(), Order: problem.InTurn}, ""},
-		"schwarz":           {problem.Config{Partition: solvertest.SlabsOf(t, p, 3), Scheme: iterate.Synchronous(), Method: problem.MethodConfig{Name: problem.Schwarz}}, "richardson only"},
+		"slabs": {problem.Config{Partition: solvertest.SlabsOf(t, p, 3), Scheme: iterate.Synchronous()},
+			""},
+		"one peer": {problem.Config{Partition: solvertest.SlabsOf(t, p, 1), Scheme: iterate.Synchronous()},
+			"one peer"},
+		"boxes": {problem.Config{Partition: boxes, Scheme: iterate.Synchronous()}, "slabs only"},
+		"in turn": {problem.Config{Partition: solvertest.SlabsOf(t, p, 3), Scheme: iterate.Synchronous(),
+			Order: problem.InTurn}, "depends on the partition"},
+		"in turn, any time": {problem.Config{Partition: solvertest.SlabsOf(t, p, 3), Scheme: iterate.Asynchronous(),
+			Order: problem.InTurn}, ""},
+		"schwarz": {problem.Config{Partition: solvertest.SlabsOf(t, p, 3), Scheme: iterate.Synchronous(),
+			Method: problem.MethodConfig{Name: problem.Schwarz}}, "richardson only"},
 	} {
 		c.config.Problem = p
 		err := Balanceable(&c.config)

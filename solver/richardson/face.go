@@ -31,22 +31,18 @@ type face struct {
 
 // backOff determines when the next move may be proposed at a cut.
 type backOff struct {
-	sweeps   iterate.Iteration // in the run
-	windows  int               // of the meter
-	factor   int               // the rest after a move, 1 at first
-	lastUp   bool              // the last one went up
-	proposed bool              // there was one
+	sweeps  iterate.Iteration // in the run
+	windows int               // of the speed sampler
+	factor  int               // of the back-off, 1 after the first move, 0 before
+	lastUp  bool              // the last proposed move was up
 }
 
-// begin begins the back-off after a proposal.
+// begin starts the back-off after a proposal.
 func (r *backOff) begin(sweeps iterate.Iteration, windows int, up bool) {
-	if r.factor == 0 {
-		r.factor = 1
+	if r.factor > 0 && up != r.lastUp {
+		r.factor *= 2
 	}
-	if r.proposed && up != r.lastUp {
-		r.factor = min(2*r.factor, maxBackOff)
-	}
-	r.proposed, r.lastUp = true, up
+	r.factor, r.lastUp = max(1, min(r.factor, maxBackOff)), up
 	r.sweeps, r.windows = sweeps+iterate.Iteration(r.factor*backOffSweeps), windows+r.factor*backOffWindows
 }
 
@@ -88,14 +84,11 @@ func (f *face) packAhead(label uint64, src []float64) {
 		f.packed = make([]byte, f.to.FaceBytes)
 	}
 	f.packedAs = label
-	f.pack(f.packed, src)
+	f.pack(f.packed, src, f.base)
 }
 
-// pack writes the outermost layer of src, [z][y][x], little endian.
-func (f *face) pack(dst []byte, src []float64) { f.packLayer(dst, src, f.base) }
-
-// packLayer writes the layer parallel to the face whose first point is at base.
-func (f *face) packLayer(dst []byte, src []float64, base int) {
+// pack writes the layer of src parallel to the face whose first point is at base, [z][y][x], little endian.
+func (f *face) pack(dst []byte, src []float64, base int) {
 	for o := range f.count[1] {
 		at := base + o*f.stride[1]
 		for range f.count[0] {
@@ -106,11 +99,8 @@ func (f *face) packLayer(dst []byte, src []float64, base int) {
 	}
 }
 
-// unpack reads a halo of the neighbour into the ghosts of dst.
-func (f *face) unpack(dst []float64, data []byte) { f.unpackLayer(dst, data, f.ghost) }
-
-// unpackLayer reads values written by packLayer into the layer whose first point is at base.
-func (f *face) unpackLayer(dst []float64, data []byte, base int) {
+// unpack reads values written by pack into the layer of dst whose first point is at base.
+func (f *face) unpack(dst []float64, data []byte, base int) {
 	for o := range f.count[1] {
 		at := base + o*f.stride[1]
 		for range f.count[0] {

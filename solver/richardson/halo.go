@@ -42,7 +42,7 @@ func (w *worker) Pack(op iterate.Op, dst []byte) {
 	if _, _, sweep := iterate.UnpackLabel(op.Label); sweep != w.Iterate {
 		src = w.next
 	}
-	f.pack(dst, src)
+	f.pack(dst, src, f.base)
 }
 
 // faceOf returns the face shared with a neighbour, nil if there is none.
@@ -69,7 +69,7 @@ func (w *worker) readGhosts() {
 func (w *worker) unpackGhosts() {
 	for _, f := range w.faces {
 		if s := f.Pick(w.Iterate); s != nil {
-			f.unpack(w.cur, s.Data)
+			f.unpack(w.cur, s.Data, f.ghost)
 		}
 	}
 }
@@ -78,6 +78,6 @@ func (w *worker) unpackGhosts() {
 // current iterate, unpackGhosts of the next sweep overwrites them.
 func (w *worker) unpackCaptured() {
 	for _, f := range w.faces {
-		f.unpack(w.captured, f.Agreed.Data)
+		f.unpack(w.captured, f.Agreed.Data, f.ghost)
 	}
 }

@@ -23,7 +23,7 @@ func TestHybridMeetsTheTolerance(t *testing.T) {
 		p := solvertest.AnyProblem(t)
 		part := solvertest.AnyPartition(t, p)
 		c := problem.Config{
-			Problem: p, Partition: part, Scheme: iterate.Hybrid(solvertest.AnyClusters(t, part.Peers())), Tolerance: 1e-4,
+			Problem: p, Partition: part, Scheme: iterate.Hybrid(anyClusters(t, part.Peers())), Tolerance: 1e-4,
 			CheckEvery: iterate.Iteration(rapid.IntRange(1, 9).Draw(t, "every")),
 			Order:      rapid.SampledFrom([]problem.Order{problem.Jacobi, problem.InTurn}).Draw(t, "order"),
 			MaxSweeps:  iterate.Iteration(rapid.SampledFrom([]int{0, 0, 0, 30}).Draw(t, "max")),
@@ -32,7 +32,7 @@ func TestHybridMeetsTheTolerance(t *testing.T) {
 		require.NoError(t, err)
 		n.Loss, n.Duplicate = rapid.Float64Range(0, 0.5).Draw(t, "loss"), 0.1
 		require.NoError(t, n.Run())
-		e, err := verify.Evaluate(p, n.Assemble(p, part), nil)
+		e, err := verify.Evaluate(p, n.Assemble(p), nil)
 		require.NoError(t, err)
 		reason := workersOf(n)[0].Outcome().Reason
 		for _, w := range workersOf(n) {
@@ -76,7 +76,7 @@ func TestHybridAdmitsPerNeighbour(t *testing.T) {
 
 // With one peer per cluster every operation is that of the asynchronous scheme:
 // the same seed gives the same run.
-func TestHybridOfLonelyPeersIsAsynchronous(t *testing.T) {
+func TestHybridOfOnePeerPerClusterIsAsynchronous(t *testing.T) {
 	p := solvertest.Membrane([3]int{5, 5, 12}, 3)
 	play := func(s iterate.Scheme) *solvertest.Network {
 		n := runOf(
@@ -94,14 +94,10 @@ func TestHybridOfLonelyPeersIsAsynchronous(t *testing.T) {
 	for r := range workersOf(a) {
 		require.Equal(t, workersOf(a)[r].Outcome(), workersOf(b)[r].Outcome())
 	}
-	solvertest.RequireSameBits(
-		t,
-		a.Assemble(p, workersOf(a)[0].config.Partition),
-		b.Assemble(p, workersOf(a)[0].config.Partition),
-	)
+	solvertest.RequireSameBits(t, a.Assemble(p), b.Assemble(p))
 }
 
-func TestHybridWantsAClusterPerPeer(t *testing.T) {
+func TestHybridNeedsAClusterPerPeer(t *testing.T) {
 	p := solvertest.Membrane([3]int{2, 2, 6}, 3)
 	_, err := newWorker(
 		problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 3), Scheme: iterate.Hybrid([]int{0, 1})},

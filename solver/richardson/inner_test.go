@@ -9,12 +9,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// On a box, with the solution around it, the inner problem has the solution of the whole.
+// The inner problem of a box with the solution around it has the solution of the whole problem.
 func TestInnerOfASolution(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := rapid.IntRange(1, 3).Draw(t, "dimension")
 		p := &problem.Problem{
-			Name: "jump", Dimension: d, N: [3]int{1, 1, 1}, Lo: problem.Point{-0.3, 0.1, 0}, Reaction: problem.Coefficient{Value: 0.5},
+			Name: "jump", Dimension: d, N: [3]int{1, 1, 1}, Lo: problem.Point{-0.3, 0.1,
+				0}, Reaction: problem.Coefficient{Value: 0.5},
 			// Jumps on grid points and half-way between two: rounding must not move them.
 			Source:   problem.Coefficient{Of: func(q problem.Point) float64 { return math.Copysign(1, q[0]-0.2) }},
 			Boundary: func(q problem.Point) float64 { return 0.1 + q[0]*q[1] },

@@ -11,9 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// emulateInTurn is the in-turn method on a partition, by plain loops over the
-// whole grid: in every box a plane reads the one before it as just relaxed, and
-// beyond the box iterate k.
+// emulateInTurn is the in-turn method on a partition, by plain loops over the whole grid: in every box a plane reads
+// the relaxed plane before it, and iterate k outside the box.
 func emulateInTurn(t require.TestingT, c problem.Config) Sequence {
 	s, err := newSequential(c.Problem, problem.Jacobi)
 	require.NoError(t, err)
@@ -41,11 +40,12 @@ func emulateInTurn(t require.TestingT, c problem.Config) Sequence {
 	return out
 }
 
-func TestInTurnIsItsEmulation(t *testing.T) {
+func TestInTurnEqualsPlainLoops(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := solvertest.AnyProblem(t)
 		c := problem.Config{
-			Problem: p, Partition: solvertest.AnyPartition(t, p), Order: problem.InTurn, Tolerance: 1e-3, CheckEvery: 5, Lag: 3, MaxSweeps: 150,
+			Problem: p, Partition: solvertest.AnyPartition(t,
+				p), Order: problem.InTurn, Tolerance: 1e-3, CheckEvery: 5, Lag: 3, MaxSweeps: 150,
 			Scheme: rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0)}).
 				Draw(t, "scheme"),
 		}
@@ -65,7 +65,7 @@ func TestInTurnIsItsEmulation(t *testing.T) {
 				w.Outcome(),
 			)
 		}
-		solvertest.RequireSameBits(t, want.U, n.Assemble(p, c.Partition))
+		solvertest.RequireSameBits(t, want.U, n.Assemble(p))
 		if c.Partition.Peers() == 1 {
 			alone, err := SolveSequential(p, problem.InTurn, c.Tolerance, c.CheckEvery, c.Lag, c.MaxSweeps)
 			require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestInTurnIsItsEmulation(t *testing.T) {
 	})
 }
 
-// In-turn, planes that read newer values need fewer sweeps.
+// Planes that read newer values need fewer sweeps.
 func TestInTurnIsFaster(t *testing.T) {
 	p := solvertest.Membrane([3]int{12, 12, 12}, 3)
 	a, err := SolveSequential(p, problem.Jacobi, 1e-6, 0, 0, 0)
@@ -86,8 +86,7 @@ func TestInTurnIsFaster(t *testing.T) {
 	require.Equal(t, iterate.Converged, b.Reason)
 }
 
-// thePlan checks what a plan must hold whatever the box: every point relaxed once,
-// every face sent once and not before it is whole.
+// thePlan checks that a plan relaxes every point once and sends every face once, after all of its points are relaxed.
 func TestPlanCoversAndSendsWholeFaces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dim := rapid.IntRange(1, 3).Draw(t, "dimension")

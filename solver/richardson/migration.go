@@ -3,6 +3,7 @@ package richardson
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
@@ -25,8 +26,8 @@ type migration struct {
 	sends       bool // this peer does
 	count       int
 	iterate     iterate.Iteration
-	label       iterate.Iteration // the giver's
-	layers      [][]byte          // that have come
+	label       iterate.Iteration // iterate of the sender
+	layers      [][]byte          // received
 }
 
 // layersOf returns the number of layers sent in a migration of count planes.
@@ -92,18 +93,13 @@ func (w *worker) rebalance() {
 		side := beyond.add(own)
 		if side.known && f.loadSent.changed(side) && (!f.loadSent.known || w.Iterate >= f.loadSentAt+backOffSweeps/2) {
 			f.loadSent, f.loadSentAt = side, w.Iterate
-			w.Send(
-				f.to.Rank,
-				&iterate.Message{Kind: iterate.MsgLoad, A: side.speed, B: side.longest, Count: int64(side.planes)},
-			)
+			w.Send(f.to.Rank,
+				&iterate.Message{Kind: iterate.MsgLoad, A: side.speed, B: side.longest, Count: int64(side.planes)})
 		}
 		if f.to.Side > 0 && !f.migration.open && f.BoundaryMoves < iterate.MaxBoundaryMoves &&
 			f.backOff.expired(w.Steps.CompletedSweeps+w.Iterate, w.speed.windows) {
 			b := balance{
-				planes: w.config.Problem.N[slow],
-				cut:    w.block.Box.Hi[slow],
-				below:  side,
-				above:  f.loadBeyond,
+				planes: w.config.Problem.N[slow], cut: w.block.Box.Hi[slow], below: side, above: f.loadBeyond,
 				sweeps: w.Steps.CompletedSweeps + w.Iterate,
 			}
 			w.propose(f, b.move())
@@ -113,8 +109,7 @@ func (w *worker) rebalance() {
 
 // propose asks the neighbour above for a move of m planes up, or −m down.
 func (w *worker) propose(f *face, m int) {
-	count := w.movable(max(m, -m), m > 0)
-	count = min(count, max(1, maxMoveBytes/f.to.FaceBytes))
+	count := min(w.movable(max(m, -m), m > 0), max(1, maxMoveBytes/f.to.FaceBytes))
 	at := w.Iterate + proposalLead
 	if count == 0 || w.Checks.Max > 0 && at >= w.Checks.Max {
 		return
@@ -157,7 +152,7 @@ func (w *worker) receiveBalance(f *face, m *iterate.Message) error {
 			return fmt.Errorf("a plane of iterate %d of a move at %d", m.Iterate, h.iterate)
 		}
 		h.label = m.Iterate
-		h.layers = append(h.layers, append([]byte(nil), m.Values...))
+		h.layers = append(h.layers, slices.Clone(m.Values))
 	}
 	return nil
 }
@@ -234,10 +229,7 @@ func (w *worker) sendPlanes(f *face) error {
 	number := uint64(0)
 	send := func(pack func(dst []byte)) []byte {
 		m := iterate.Message{
-			Kind:    iterate.MsgPlane,
-			Number:  number,
-			Iterate: w.Iterate,
-			Values:  make([]byte, f.to.FaceBytes),
+			Kind: iterate.MsgPlane, Number: number, Iterate: w.Iterate, Values: make([]byte, f.to.FaceBytes),
 		}
 		pack(m.Values)
 		w.Send(f.to.Rank, &m)
@@ -246,12 +238,12 @@ func (w *worker) sendPlanes(f *face) error {
 	}
 	var ghost []byte
 	for i := range h.count {
-		v := send(func(dst []byte) { f.packLayer(dst, w.cur, w.layer(f, first+i)) })
+		v := send(func(dst []byte) { f.pack(dst, w.cur, w.layer(f, first+i)) })
 		if i == last {
 			ghost = v
 		}
 	}
-	send(func(dst []byte) { f.packLayer(dst, w.cur, w.layer(f, outermost)) })
+	send(func(dst []byte) { f.pack(dst, w.cur, w.layer(f, outermost)) })
 	if w.Steps.Total > 0 {
 		plane := len(w.Steps.Previous) / w.planes()
 		for i := range h.count {
@@ -290,7 +282,7 @@ func (w *worker) receivePlanes(f *face) error {
 		first = 0
 	}
 	for i := range h.count {
-		f.unpackLayer(w.cur, h.layers[i], w.layer(f, first+i))
+		f.unpack(w.cur, h.layers[i], w.layer(f, first+i))
 	}
 	w.planesReceived += h.count
 	w.finishMigration(f, h.layers[h.count], h.label, true)

@@ -77,19 +77,18 @@ func requireCover(t require.TestingT, n *solvertest.Network, c problem.Config) (
 	return given
 }
 
-// still is an outcome without what has moved.
+// still returns an outcome without the counts of moves.
 func still(o iterate.Outcome) iterate.Outcome {
 	o.Moves, o.PlanesSent, o.PlanesReceived, o.Work = 0, 0, 0, 0
 	return o
 }
 
-// Planes move while the run goes on; its bits are those of the sequential method, and
-// so is the number of its sweeps.
+// Planes move during the run. Its bits and the number of its sweeps are those of the sequential method.
 func TestMovesInLockstepKeepTheBits(t *testing.T) {
-	checkMovesInLockstep(t, solvertest.AnyProblem, solvertest.AnySlabs)
+	checkMovesInLockstep(t, solvertest.AnyProblem, anySlabs)
 }
 
-// The same where moves change how a peer's arrays are laid out.
+// The same with moves that change the layout of arrays.
 func TestMovesInLockstepKeepTheBitsOfAnySize(t *testing.T) {
 	require.Positive(t, checkMovesInLockstep(t, wideProblem, wideSlabs), "shares cross the sizes of layouts")
 }
@@ -119,7 +118,7 @@ func checkMovesInLockstep(
 		}
 		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), solvertest.ConfigsFor(c))
 		require.NoError(t, err)
-		n.PointTime = solvertest.Speeds(t, len(workersOf(n)))
+		n.PointTime = speeds(t, len(workersOf(n)))
 		n.Jitter = time.Duration(rapid.SampledFrom([]int{5, 200, 2000}).Draw(t, "jitter")) * time.Microsecond
 		n.AgreeDelay = agreement
 		if c.Scheme.Asynchronous() {
@@ -140,7 +139,7 @@ func checkMovesInLockstep(
 				r,
 			)
 		}
-		solvertest.RequireSameBits(t, want.U, n.Assemble(p, c.Partition))
+		solvertest.RequireSameBits(t, want.U, n.Assemble(p))
 		moved += requireCover(t, n, c)
 		crossed += crossings(p, c.Partition, n)
 	})
@@ -149,20 +148,22 @@ func checkMovesInLockstep(
 	return crossed
 }
 
-// Planes move at any time; the answer covers the grid exactly, and its residual is what
-// the peers agreed on.
-func TestMovesInAsynchronousRuns(t *testing.T) {
-	checkMovesInAsynchronousRuns(t, solvertest.AnyProblem, solvertest.AnySlabs)
+// fastWideProblem draws a problem that takes some hundred sweeps, whatever the size.
+func fastWideProblem(t *rapid.T) *problem.Problem {
+	p := wideProblem(t)
+	p.Reaction.Value += 50
+	return p
 }
 
-// The same where moves change how a peer's arrays are laid out.
+// Planes move at any time. The answer covers the grid exactly, and its residual is the agreed one.
+func TestMovesInAsynchronousRuns(t *testing.T) {
+	checkMovesInAsynchronousRuns(t, solvertest.AnyProblem, anySlabs)
+}
+
+// The same with moves that change the layout of arrays.
 func TestMovesInAsynchronousRunsOfAnySize(t *testing.T) {
-	problem := func(t *rapid.T) *problem.Problem {
-		p := wideProblem(t)
-		p.Reaction.Value += 50 // a run takes some hundred sweeps, whatever the size
-		return p
-	}
-	require.Positive(t, checkMovesInAsynchronousRuns(t, problem, wideSlabs), "shares cross the sizes of layouts")
+	require.Positive(t, checkMovesInAsynchronousRuns(t, fastWideProblem, wideSlabs),
+		"shares cross the sizes of layouts")
 }
 
 // checkMovesInAsynchronousRuns returns how many shares crossed the sizes of layouts.
@@ -176,7 +177,8 @@ func checkMovesInAsynchronousRuns(
 		p := prob(t)
 		c := problem.Config{
 			Problem: p, Partition: slabs(t, p), Balance: true, BalanceWindow: 1, Tolerance: 1e-4,
-			Scheme: rapid.SampledFrom([]iterate.Scheme{iterate.Asynchronous(), iterate.BoundedDelay(1), iterate.BoundedDelay(4)}).
+			Scheme: rapid.SampledFrom([]iterate.Scheme{iterate.Asynchronous(), iterate.BoundedDelay(1),
+				iterate.BoundedDelay(4)}).
 				Draw(t, "scheme"),
 			CheckEvery: iterate.Iteration(rapid.IntRange(1, 9).Draw(t, "every")),
 			Order:      rapid.SampledFrom([]problem.Order{problem.Jacobi, problem.InTurn}).Draw(t, "order"),
@@ -187,14 +189,14 @@ func checkMovesInAsynchronousRuns(
 		}
 		n, err := newNetwork(rapid.Uint64().Draw(t, "seed"), solvertest.ConfigsFor(c))
 		require.NoError(t, err)
-		n.PointTime = solvertest.Speeds(t, len(workersOf(n)))
+		n.PointTime = speeds(t, len(workersOf(n)))
 		n.Loss, n.Duplicate = rapid.Float64Range(0, 0.4).Draw(t, "loss"), 0.1
 		n.Jitter = time.Duration(rapid.SampledFrom([]int{5, 200, 2000}).Draw(t, "jitter")) * time.Microsecond
 		n.AgreeDelay = time.Duration(rapid.SampledFrom([]int{0, 1}).Draw(t, "agreement")) * time.Millisecond
 		require.NoError(t, n.Run())
 		moved += requireCover(t, n, c)
 		crossed += crossings(p, c.Partition, n)
-		e, err := verify.Evaluate(p, n.Assemble(p, c.Partition), nil)
+		e, err := verify.Evaluate(p, n.Assemble(p), nil)
 		require.NoError(t, err)
 		for _, w := range workersOf(n) {
 			require.Equal(t, iterate.Converged, w.Outcome().Reason)
@@ -209,19 +211,14 @@ func checkMovesInAsynchronousRuns(
 	return crossed
 }
 
-// What a step starts from moves along with the planes.
+// The values at the start of a time step move with the planes.
 func TestMovesInTimeSteps(t *testing.T) {
-	checkMovesInTimeSteps(t, solvertest.AnyProblem, solvertest.AnySlabs)
+	checkMovesInTimeSteps(t, solvertest.AnyProblem, anySlabs)
 }
 
-// The same where moves change how a peer's arrays are laid out.
+// The same with moves that change the layout of arrays.
 func TestMovesInTimeStepsOfAnySize(t *testing.T) {
-	problem := func(t *rapid.T) *problem.Problem {
-		p := wideProblem(t)
-		p.Reaction.Value += 50 // a step takes some hundred sweeps, whatever the size
-		return p
-	}
-	require.Positive(t, checkMovesInTimeSteps(t, problem, wideSlabs), "shares cross the sizes of layouts")
+	require.Positive(t, checkMovesInTimeSteps(t, fastWideProblem, wideSlabs), "shares cross the sizes of layouts")
 }
 
 // checkMovesInTimeSteps returns how many shares crossed the sizes of layouts.
@@ -233,7 +230,7 @@ func checkMovesInTimeSteps(
 	moved, crossed := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		p := solvertest.Evolve(t, prob(t))
-		c := solvertest.SteppingOf(
+		c := steppingOf(
 			t,
 			p,
 			slabs(t, p),
@@ -242,9 +239,10 @@ func checkMovesInTimeSteps(
 		c.Balance, c.BalanceWindow = true, 1
 		peers := c.Partition.Peers()
 		c.Scheme = rapid.SampledFrom([]iterate.Scheme{
-			iterate.Synchronous(), iterate.BoundedDelay(0), iterate.Asynchronous(), iterate.BoundedDelay(2), iterate.Hybrid(problem.Clusters(c.Partition, (peers+1)/2)),
+			iterate.Synchronous(), iterate.BoundedDelay(0), iterate.Asynchronous(), iterate.BoundedDelay(2),
+			iterate.Hybrid(problem.Clusters(c.Partition, (peers+1)/2)),
 		}).Draw(t, "scheme")
-		pace, seed := solvertest.Speeds(t, peers), rapid.Uint64().Draw(t, "seed")
+		pace, seed := speeds(t, peers), rapid.Uint64().Draw(t, "seed")
 		tune := func(n *solvertest.Network) {
 			n.PointTime = pace
 			n.Jitter = 20 * time.Microsecond
@@ -254,7 +252,7 @@ func checkMovesInTimeSteps(
 			want, err := SolveSequential(c.Problem, problem.Jacobi, c.Tolerance, c.CheckEvery, c.Lag, 0)
 			require.NoError(t, err)
 			require.Equal(t, want.Steps, n.Steps[0])
-			solvertest.RequireSameBits(t, want.U, n.Assemble(c.Problem, c.Partition))
+			solvertest.RequireSameBits(t, want.U, n.Assemble(c.Problem))
 		}
 		moved += requireCover(t, n, c)
 		crossed += crossings(c.Problem, c.Partition, n)
@@ -264,8 +262,8 @@ func checkMovesInTimeSteps(
 	return crossed
 }
 
-// aside runs slabs of a cube of n points an axis with peers of those costs a point, and
-// returns the virtual time and the network.
+// aside runs slabs of a cube of n points per axis by peers with the given costs per point, and returns the virtual
+// time and the network.
 func aside(
 	t require.TestingT,
 	s iterate.Scheme,
@@ -289,8 +287,8 @@ func aside(
 	return net.Now, net, c
 }
 
-// A slow peer ends with fewer planes, and the run is over sooner; when a fast one
-// becomes ten times slower in mid-run, its planes follow.
+// A slow peer ends with fewer planes, and the run ends sooner. Planes also move when a fast peer becomes ten times
+// slower during the run.
 func TestPlanesFollowTheSpeeds(t *testing.T) {
 	slow := func(rank int, _ time.Duration) time.Duration {
 		if rank == 2 {
@@ -335,7 +333,7 @@ func TestPlanesFollowTheSpeeds(t *testing.T) {
 	}
 }
 
-// Peers that are as fast as each other, but for noise, keep what they have.
+// Peers of equal speed with noise keep their planes.
 func TestEqualPeersKeepTheirPlanes(t *testing.T) {
 	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		noise := func(rank int, now time.Duration) time.Duration {

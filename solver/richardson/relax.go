@@ -1,6 +1,7 @@
 package richardson
 
 import (
+	"slices"
 	"time"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
@@ -19,11 +20,11 @@ type pass struct {
 	relaxes      bool
 	norms        []kernel.Norm // one a chunk
 	measures     bool          // the pass measures
-	relaxedAhead bool          // all of its parts are relaxed, whatever is still to be asked for
+	relaxedAhead bool          // all of its parts are relaxed, before Next has returned operations for them
 	array        []float64     // what is read
 	initial      bool          // iterate 0 has yet to be sent
 	current      problem.SweepStep
-	run          func(i int) // bound once: a closure a call would allocate
+	run          func(i int) // bound once, because a closure in every call would allocate
 	plane        kernel.Box
 	tiled        tiledPass
 }
@@ -33,10 +34,8 @@ func (p *pass) init(w *worker) {
 	p.sweep = planSweep(w.block.Layout, w.faces, w.config.Order)
 	p.measure = planSweep(w.block.Layout, nil, problem.Jacobi)
 	most := 1
-	for _, steps := range [][]problem.SweepStep{p.sweep, p.measure} {
-		for _, s := range steps {
-			most = max(most, s.Chunks)
-		}
+	for _, s := range slices.Concat(p.sweep, p.measure) {
+		most = max(most, s.Chunks)
 	}
 	p.norms = make([]kernel.Norm, most)
 	p.run = p.runChunk
@@ -161,22 +160,17 @@ func (p *pass) relaxAll() {
 	}
 }
 
-// relax relaxes or measures the current part.
+// relax relaxes or measures the current part. In the order in-turn it relaxes planes in ascending order, and the
+// executor divides each plane.
 func (p *pass) relax() {
-	if p.relaxes && p.w.config.Order == problem.InTurn {
-		p.relaxInTurn()
+	b := p.current.Box
+	p.plane = b
+	if !p.relaxes || p.w.config.Order != problem.InTurn {
+		p.w.exec.For(p.current.Chunks, p.run)
 		return
 	}
-	p.plane = p.current.Box
-	p.w.exec.For(p.current.Chunks, p.run)
-}
-
-// relaxInTurn relaxes the planes of a part in ascending order. The executor divides each plane.
-func (p *pass) relaxInTurn() {
 	slow := p.w.block.Layout.Dim - 1
-	b := p.current.Box
 	for z := b.Lo[slow]; z < b.Hi[slow]; z++ {
-		p.plane = b
 		p.plane.Lo[slow], p.plane.Hi[slow] = z, z+1
 		p.w.exec.For(p.current.Chunks, p.run)
 	}
@@ -249,14 +243,10 @@ func (p *pass) finish() {
 // measureNow measures the residual of an array at once.
 func (p *pass) measureNow(array []float64) kernel.Sum {
 	p.beginMeasure(array)
-	for p.at < len(p.steps) {
-		p.current = p.steps[p.at]
-		p.at++
-		p.plane = p.current.Box
-		p.w.exec.For(p.current.Chunks, p.run)
+	for _, p.current = range p.steps {
+		p.relax()
 	}
 	p.abandon()
-	p.at = 0
 	return p.collect()
 }
 
@@ -292,4 +282,4 @@ func (w *worker) Magnitudes() kernel.Sum {
 }
 
 // PackCaptured implements iterate.SnapshotSource.
-func (w *worker) PackCaptured(i int, dst []byte) { w.faces[i].pack(dst, w.captured) }
+func (w *worker) PackCaptured(i int, dst []byte) { w.faces[i].pack(dst, w.captured, w.faces[i].base) }

@@ -2,6 +2,7 @@ package richardson
 
 import (
 	"math"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/iterate"
@@ -12,32 +13,22 @@ import (
 type Sequence struct {
 	U        []float64         // [z][y][x]; of a nonstationary problem the end of the last complete step
 	Sweeps   iterate.Iteration // of all steps
-	Residual float64           // relative, as it was judged; of the last step
+	Residual float64           // relative, of the last check; of the last step
 	Reason   iterate.Reason
 	Steps    []iterate.StepResult // complete ones
 }
 
-// SolveSequential solves on one block with plain loops: the oracle and the
-// one-peer reference. The order of operations at a point and the rule of checks
-// are those of the workers, so a synchronous run on any partition gives the same
-// bits after the same number of sweeps (in the order in-turn: on one peer).
-// checkEvery, lag and maxSweeps mean what they do in Config.
-func SolveSequential(
-	p *problem.Problem,
-	order problem.Order,
-	tol float64,
-	checkEvery, lag, maxSweeps iterate.Iteration,
-) (Sequence, error) {
+// SolveSequential solves on one block with plain loops: the oracle of tests and the one-peer reference. The
+// order of operations at a point and the rule of checks are those of the workers. So a synchronous run on any
+// partition gives the same bits after the same number of sweeps, in the order in-turn on one peer only.
+// checkEvery, lag and maxSweeps are those of problem.Config.
+func SolveSequential(p *problem.Problem, order problem.Order, tol float64,
+	checkEvery, lag, maxSweeps iterate.Iteration) (Sequence, error) {
 	c := problem.Config{
-		Problem:    p,
-		Scheme:     iterate.Synchronous(),
-		Order:      order,
-		Tolerance:  tol,
-		CheckEvery: checkEvery,
-		Lag:        lag,
-		MaxSweeps:  maxSweeps,
+		Problem: p, Partition: problem.Partition{Cuts: [3][]int{{0, p.N[0]}, {0, p.N[1]}, {0, p.N[2]}}},
+		Scheme: iterate.Synchronous(), Order: order, Tolerance: tol,
+		CheckEvery: checkEvery, Lag: lag, MaxSweeps: maxSweeps,
 	}
-	c.Partition = problem.Partition{Cuts: [3][]int{{0, p.N[0]}, {0, p.N[1]}, {0, p.N[2]}}}
 	if err := c.Prepare(); err != nil {
 		return Sequence{}, err
 	}
@@ -74,13 +65,8 @@ func solveInSteps(c *problem.Config, r iterate.CheckInterval) (Sequence, error) 
 }
 
 // solveOnce solves a stationary problem, or a time step of length dt from before.
-func solveOnce(
-	p *problem.Problem,
-	c *problem.Config,
-	r iterate.CheckInterval,
-	before []float64,
-	dt float64,
-) (Sequence, error) {
+func solveOnce(p *problem.Problem, c *problem.Config, r iterate.CheckInterval,
+	before []float64, dt float64) (Sequence, error) {
 	s, err := newSequential(p, c.Order)
 	if err != nil {
 		return Sequence{}, err
@@ -100,7 +86,7 @@ func solveOnce(
 	return out, nil
 }
 
-// iterate calls sweep until the rule of checks says that it is enough.
+// iterate calls sweep until the rule of checks ends the run.
 func (s *sequential) iterate(r iterate.CheckInterval, reference, tol float64, sweep func()) ([]float64, Sequence) {
 	var out Sequence
 	var plan iterate.CheckSchedule
@@ -130,8 +116,7 @@ func (s *sequential) iterate(r iterate.CheckInterval, reference, tol float64, sw
 	}
 }
 
-// sequential is the whole grid with its boundary: plain arrays of (N+2)^d values,
-// the operator's row of every point if rows differ.
+// sequential is the whole grid with its boundary in plain arrays of (N+2)^d values.
 type sequential struct {
 	p           *problem.Problem
 	order       problem.Order
@@ -141,8 +126,7 @@ type sequential struct {
 	step        float64
 	phi, psi, f []float64
 	cur, next   []float64
-	line, plane int // strides
-	size        [3]int
+	stride      [3]int // of cur, 0 along unused axes
 }
 
 func newSequential(p *problem.Problem, order problem.Order) (*sequential, error) {
@@ -151,18 +135,23 @@ func newSequential(p *problem.Problem, order problem.Order) (*sequential, error)
 		return nil, err
 	}
 	s := &sequential{p: p, order: order, form: b.Operator.Form, step: 1 / b.Diagonal}
-	for a := range 3 {
-		s.size[a] = 1
-		if a < p.Dimension {
-			s.size[a] = p.N[a] + 2
-		}
+	whole := problem.Box{Hi: p.N}
+	for a := range p.Dimension {
+		whole.Lo[a], whole.Hi[a] = -1, p.N[a]+1
 	}
-	s.line, s.plane = s.size[0], s.size[0]*s.size[1]
+	whole.Each(func(_ int, idx [3]int) bool {
+		s.cur = append(s.cur, p.ReferenceAt(idx))
+		return true
+	})
+	s.next = slices.Clone(s.cur)
+	for a, stride := 0, 1; a < p.Dimension; a++ {
+		s.stride[a] = stride
+		stride *= p.N[a] + 2
+	}
 	st := problem.NewStencil(p)
 	s.row = st.At([3]int{1, 1, 1})
 	n := p.Points()
 	s.phi, s.psi, s.f = make([]float64, n), make([]float64, n), make([]float64, n)
-	s.cur, s.next = make([]float64, s.plane*s.size[2]), make([]float64, s.plane*s.size[2])
 	s.each(func(i, d int, idx [3]int) {
 		s.phi[d], s.psi[d] = math.Inf(-1), math.Inf(1)
 		q := p.At(idx[0], idx[1], idx[2])
@@ -177,44 +166,15 @@ func newSequential(p *problem.Problem, order problem.Order) (*sequential, error)
 			s.rows = append(s.rows, st.At(idx))
 		}
 	})
-	for k := range s.size[2] {
-		for j := range s.size[1] {
-			for i := range s.size[0] {
-				idx := [3]int{i, j, k}
-				for a := p.Dimension; a < 3; a++ {
-					idx[a] = 1
-				}
-				at := i + s.line*j + s.plane*k
-				s.cur[at] = p.ReferenceAt(idx)
-				s.next[at] = s.cur[at]
-			}
-		}
-	}
 	return s, nil
 }
 
-// each visits interior points in memory order: index in cur, dense index, grid
-// index.
+// each visits the interior points in memory order: index in cur, dense index, grid index.
 func (s *sequential) each(f func(i, d int, idx [3]int)) {
-	d := 0
-	for k := 1; k <= s.p.N[2]; k++ {
-		for j := 1; j <= s.p.N[1]; j++ {
-			for i := 1; i <= s.p.N[0]; i++ {
-				f(s.at(i, j, k), d, [3]int{i, j, k})
-				d++
-			}
-		}
-	}
-}
-
-func (s *sequential) at(i, j, k int) int {
-	switch s.p.Dimension {
-	case 1:
-		return i
-	case 2:
-		return i + s.line*j
-	}
-	return i + s.line*j + s.plane*k
+	problem.Box{Hi: s.p.N}.Each(func(d int, idx [3]int) bool {
+		f(s.stride[0]*idx[0]+s.stride[1]*idx[1]+s.stride[2]*idx[2], d, idx)
+		return true
+	})
 }
 
 // start sets the starting iterate: values, or else the problem's.
@@ -239,37 +199,27 @@ func (s *sequential) start(values []float64) error {
 	return err
 }
 
-// defect is A·u − f at a point; the neighbour before it along the slowest axis is
-// read from below.
+// defect returns A·u − f at a point. It reads the neighbour before the point along the slowest axis from below.
 func (s *sequential) defect(below []float64, i, d int) float64 {
 	u, a := s.cur, &s.row
 	if s.rows != nil {
 		a = &s.rows[d]
 	}
-	if s.form == kernel.Isotropic {
-		var sum float64
-		switch s.p.Dimension {
-		case 1:
-			sum = below[i-1] + u[i+1]
-		case 2:
-			sum = (u[i-1] + u[i+1]) + (below[i-s.line] + u[i+s.line])
-		default:
-			sum = ((u[i-1] + u[i+1]) + (u[i-s.line] + u[i+s.line])) + (below[i-s.plane] + u[i+s.plane])
+	sum := math.Copysign(0, -1) // −0 + x is x for every x
+	for axis, stride := range s.stride[:s.p.Dimension] {
+		before, behind := u[i-stride], u[i+stride]
+		if axis == s.p.Dimension-1 {
+			before = below[i-stride]
 		}
-		return (float64(a[kernel.Center]*u[i]) - float64(a[kernel.West]*sum)) - s.f[d]
+		pair := before + behind
+		if s.form != kernel.Isotropic {
+			low := kernel.West + 2*axis
+			pair = float64(a[low]*before) + float64(a[low+1]*behind)
+		}
+		sum += pair
 	}
-	pair := func(low, high, stride int, first []float64) float64 {
-		return float64(a[low]*first[i-stride]) + float64(a[high]*u[i+stride])
-	}
-	var sum float64
-	switch s.p.Dimension {
-	case 1:
-		sum = pair(kernel.West, kernel.East, 1, below)
-	case 2:
-		sum = pair(kernel.West, kernel.East, 1, u) + pair(kernel.South, kernel.North, s.line, below)
-	default:
-		sum = pair(kernel.West, kernel.East, 1, u) + pair(kernel.South, kernel.North, s.line, u)
-		sum += pair(kernel.Bottom, kernel.Top, s.plane, below)
+	if s.form == kernel.Isotropic {
+		sum = float64(a[kernel.West] * sum)
 	}
 	return (float64(a[kernel.Center]*u[i]) - sum) - s.f[d]
 }
@@ -286,7 +236,7 @@ func (s *sequential) sweep() {
 	s.cur, s.next = s.next, s.cur
 }
 
-// residual is the norm of the VI residual of the current iterate.
+// residual returns the norm of the residual of the variational inequality for the current iterate.
 func (s *sequential) residual() float64 {
 	var sum kernel.Sum
 	s.each(func(i, d int, _ [3]int) {
@@ -302,7 +252,7 @@ func (s *sequential) residual() float64 {
 	return iterate.Norm(&sum)
 }
 
-// magnitude is ‖m‖₂ of the current iterate, see stagnation.
+// magnitude returns ‖m‖₂ of the current iterate; see iterate.Stagnation.
 func (s *sequential) magnitude() float64 {
 	var sum kernel.Sum
 	s.each(func(i, d int, _ [3]int) {

@@ -10,17 +10,17 @@ import (
 // window in which the machine was busy. A window has several sweeps and a minimum duration in which a thread that
 // shares its processor runs several times.
 type speedSampler struct {
-	minWindow     time.Duration // of a window, waits included
+	minWindow     time.Duration // smallest duration of a window, waits included
 	now           time.Duration
-	windowBegan   time.Duration // the window
-	requestedAt   time.Duration // when the part in progress was asked for
-	pendingPoints int           // points of it; 0: not yet
+	windowBegan   time.Duration
+	requestedAt   time.Duration // when Next returned the part in progress
+	pendingPoints int           // points of that part; 0 before it is relaxed
 	sweep         relaxTime     // in progress
 	window        relaxTime
 	sweeps        int
 	recent        [sampledWindows]float64 // seconds a point
 	windows       int
-	updated       bool // a window has ended since news was last false
+	updated       bool // a window has ended since updated was last cleared
 }
 
 // relaxTime is a number of relaxed points and the time they took.

@@ -11,8 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// twins runs two workers against each other without a network: faces are handed
-// over in buffers that exist from the start.
+// twins runs two workers without a network. Faces are passed in buffers that exist from the start.
 type twins struct {
 	w      [2]*worker
 	scheme iterate.Scheme
@@ -30,7 +29,7 @@ func newTwins(t testing.TB, c problem.Config) *twins {
 		tw.w[r], err = newWorker(c)
 		require.NoError(t, err)
 		for tag := range tw.slots[r] {
-			tw.slots[r][tag] = make([]byte, tw.w[r].Neighbours()[0].FaceBytes)
+			tw.slots[r][tag] = make([]byte, tw.w[r].faces[0].to.FaceBytes)
 		}
 	}
 	return tw
@@ -71,7 +70,8 @@ func (tw *twins) until(t testing.TB, n iterate.Iteration) {
 }
 
 func TestSweepsAllocateNothing(t *testing.T) {
-	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(0), iterate.BoundedDelay(2)} {
+	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(0),
+		iterate.BoundedDelay(2)} {
 		for _, order := range []problem.Order{problem.Jacobi, problem.InTurn} {
 			tw := newTwins(
 				t,

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Obstacles that do not change are evaluated once a block, and nothing else comes of it.
+// Obstacles that do not change are evaluated once per block, with the same answer.
 func TestSteadyObstacles(t *testing.T) {
 	const n, steps = 9, 5
 	var calls atomic.Int64
@@ -39,7 +39,7 @@ func TestSteadyObstacles(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, w.Run())
 		require.Len(t, w.Steps[0], steps)
-		return w.Assemble(p, part), calls.Load()
+		return w.Assemble(p), calls.Load()
 	}
 	every, often := run(false)
 	once, seldom := run(true)
@@ -47,8 +47,7 @@ func TestSteadyObstacles(t *testing.T) {
 	require.Equal(t, int64((steps-1)*2*n*n), often-seldom)
 }
 
-// Obstacles that do not change move with the planes: what a block has kept of other steps is
-// that of its new box.
+// Obstacles that do not change move with the planes: the values that a block keeps are those of its new box.
 func TestSteadyObstaclesMoveWithThePlanes(t *testing.T) {
 	at := func(t float64) *problem.Problem {
 		return &problem.Problem{
@@ -80,7 +79,7 @@ func TestSteadyObstaclesMoveWithThePlanes(t *testing.T) {
 		return time.Microsecond
 	}
 	require.NoError(t, n.Run())
-	solvertest.RequireSameBits(t, want.U, n.Assemble(p, c.Partition))
+	solvertest.RequireSameBits(t, want.U, n.Assemble(p))
 	moved := requireCover(t, n, c)
 	t.Logf("%d planes moved", moved)
 	require.Positive(t, moved)

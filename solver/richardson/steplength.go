@@ -3,6 +3,7 @@ package richardson
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
@@ -10,8 +11,7 @@ import (
 // stepAgreement computes the common step length δ = 1/max a_ii of a problem with variable coefficients by a
 // reduction over the tree: each peer knows the coefficients of its box only.
 type stepAgreement struct {
-	children []bool
-	received int
+	children []bool // whose diagonals have arrived
 	diagonal float64
 	sent     bool
 }
@@ -37,17 +37,14 @@ func (s *stepAgreement) receive(w *worker, q iterate.Rank, m *iterate.Message) e
 		w.SendChildren(m)
 		return w.prepare(m.A)
 	}
-	if i := w.Tree.Child(q); !s.children[i] {
-		s.children[i] = true
-		s.received++
-		s.diagonal = max(s.diagonal, m.A)
-	}
+	s.children[w.Tree.Child(q)] = true
+	s.diagonal = max(s.diagonal, m.A)
 	return s.advance(w)
 }
 
 // advance sends the maximum to the parent once those of all children have arrived.
 func (s *stepAgreement) advance(w *worker) error {
-	if s.sent || s.received < len(s.children) {
+	if s.sent || slices.Contains(s.children, false) {
 		return nil
 	}
 	s.sent = true

@@ -19,7 +19,7 @@ func runOf(t require.TestingT, seed uint64, c problem.Config) *solvertest.Networ
 }
 
 func requireTrueResidual(t require.TestingT, n *solvertest.Network, c problem.Config) float64 {
-	e, err := verify.Evaluate(c.Problem, n.Assemble(c.Problem, c.Partition), nil)
+	e, err := verify.Evaluate(c.Problem, n.Assemble(c.Problem), nil)
 	require.NoError(t, err)
 	for _, w := range workersOf(n) {
 		require.Equal(t, e.RelativeResidual, w.Outcome().Residual)
@@ -31,7 +31,8 @@ func requireTrueResidual(t require.TestingT, n *solvertest.Network, c problem.Co
 func TestSolvedAtTheStart(t *testing.T) {
 	p := solvertest.Membrane([3]int{4, 4, 4}, 3)
 	p.Obstacle = func(problem.Point) float64 { return -1 }
-	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(0), iterate.BoundedDelay(3)} {
+	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(0),
+		iterate.BoundedDelay(3)} {
 		c := problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 3), Scheme: s, Tolerance: 1e-6}
 		n := runOf(t, 1, c)
 		require.NoError(t, n.Run())
@@ -44,7 +45,8 @@ func TestSolvedAtTheStart(t *testing.T) {
 func TestMaxSweepsAreMadeExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := solvertest.Membrane([3]int{6, 6, 6}, 3)
-		s := rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(0), iterate.BoundedDelay(3)}).
+		s := rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(),
+			iterate.BoundedDelay(0), iterate.BoundedDelay(3)}).
 			Draw(t, "scheme")
 		c := problem.Config{
 			Problem:   p,
@@ -67,12 +69,13 @@ func TestMaxSweepsAreMadeExactly(t *testing.T) {
 	})
 }
 
-// Anybody may ask for the end, at any time; all end for that reason, with a vector
-// whose residual is what they say it is.
-func TestStopFromAnyone(t *testing.T) {
+// Any peer may request the end at any time. All peers end for that reason, with a vector that has the residual that
+// they report.
+func TestAnyPeerMayRequestTheEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := solvertest.Membrane([3]int{6, 6, 6}, 3)
-		s := rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(0), iterate.BoundedDelay(3)}).
+		s := rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(),
+			iterate.BoundedDelay(0), iterate.BoundedDelay(3)}).
 			Draw(t, "scheme")
 		c := problem.Config{Problem: p, Partition: solvertest.AnyPartition(t, p), Scheme: s}
 		n := runOf(t, rapid.Uint64().Draw(t, "seed"), c)
@@ -93,11 +96,11 @@ func TestStopFromAnyone(t *testing.T) {
 	})
 }
 
-// The last faces of a run over a lossy channel are lost, again and again: whoever
-// needs them gets them in the end.
+// The last faces of a run over a lossy channel are lost repeatedly, and still arrive in the end.
 func TestLostLastFaces(t *testing.T) {
 	p := solvertest.Membrane([3]int{4, 4, 9}, 3)
-	for _, s := range []iterate.Scheme{iterate.BoundedDelay(0), iterate.BoundedDelay(1), iterate.BoundedDelay(5), iterate.Asynchronous()} {
+	for _, s := range []iterate.Scheme{iterate.BoundedDelay(0), iterate.BoundedDelay(1), iterate.BoundedDelay(5),
+		iterate.Asynchronous()} {
 		c := problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 3), Scheme: s, MaxSweeps: 40}
 		n := runOf(t, 3, c)
 		lost := map[[3]uint64]int{}
@@ -114,9 +117,8 @@ func TestLostLastFaces(t *testing.T) {
 	}
 }
 
-// From some time on no halo gets through at all. An asynchronous run still ends,
-// and never with a tolerance that it did not meet: what the peers believe of
-// themselves becomes arbitrarily good while the assembled vector is not.
+// From some time on all halos are lost. An asynchronous run still ends, and never with a tolerance that it does not
+// meet: estimates of the peers become arbitrarily small while the residual of the assembled vector does not.
 func TestNoFalseTermination(t *testing.T) {
 	p := solvertest.Membrane([3]int{5, 5, 12}, 3)
 	for seed := range uint64(20) {
@@ -147,7 +149,7 @@ func TestNoFalseTermination(t *testing.T) {
 	}
 }
 
-// An asynchronous run tells its parent a bounded number of things.
+// A peer of an asynchronous run sends a bounded number of messages to its parent.
 func TestAgreementStaysRare(t *testing.T) {
 	p := solvertest.Membrane([3]int{8, 8, 8}, 3)
 	c := problem.Config{
@@ -202,7 +204,7 @@ func made(w *worker) int {
 	return int(w.Iterate)
 }
 
-// Divergence is told, not iterated on.
+// A run that diverges ends with the reason Diverged.
 func TestDivergenceEnds(t *testing.T) {
 	p := solvertest.Membrane([3]int{9, 1, 1}, 1)
 	p.Obstacle, p.Source.Value = nil, 1

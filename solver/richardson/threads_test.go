@@ -53,12 +53,12 @@ func TestThreadsShareABox(t *testing.T) {
 			require.Greater(t, most, 1, "nothing is shared")
 			require.NoError(t, n.Run())
 			require.Equal(t, want.Residual, workersOf(n)[0].Outcome().Residual)
-			solvertest.RequireSameBits(t, want.U, n.Assemble(p, part))
+			solvertest.RequireSameBits(t, want.U, n.Assemble(p))
 		}
 	}
 }
 
-// Evaluate cuts a large grid into slabs; what it finds is what one slab finds.
+// Evaluate divides a large grid into slabs and gives the result of one slab.
 func TestEvaluateInSlabs(t *testing.T) {
 	p := solvertest.Membrane([3]int{70, 66, 64}, 3)
 	s, err := SolveSequential(p, problem.Jacobi, 0, 0, 0, 5)

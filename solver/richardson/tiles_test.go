@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// byItself is a peer that has the whole grid.
+// byItself is a peer that owns the whole grid.
 func byItself(t *testing.T, p *problem.Problem, tiling problem.Tiling, most iterate.Iteration) *worker {
 	part, err := problem.GridOf(p.N, [3]int{1, 1, 1})
 	require.NoError(t, err)
@@ -27,8 +27,8 @@ func byItself(t *testing.T, p *problem.Problem, tiling problem.Tiling, most iter
 	return w
 }
 
-// Between two checks a peer alone goes over its block a few times, not once a sweep.
-func TestOnePeerSweepsInGroups(t *testing.T) {
+// A peer without neighbours makes a few passes over its block between two checks, and not one for each sweep.
+func TestOnePeerMakesTiledPasses(t *testing.T) {
 	p := solvertest.Membrane([3]int{40, 30, 30}, 3)
 	w := byItself(t, p, problem.Tiling{Sweeps: 8, Rows: 10, Pieces: 2}, 40)
 	points, before, longest := 0, iterate.Iteration(0), iterate.Iteration(0)
@@ -50,8 +50,8 @@ func TestOnePeerSweepsInGroups(t *testing.T) {
 	solvertest.RequireSameBits(t, want.U, got)
 }
 
-// What the method says about groups counts where the shell leaves it open.
-func TestTogetherIsHowManySweepsAPassDoes(t *testing.T) {
+// The method's number of sweeps per pass applies when the shell sets none.
+func TestSweepsPerPassApply(t *testing.T) {
 	p := solvertest.Membrane([3]int{20, 20, 20}, 3)
 	part, err := problem.GridOf(p.N, [3]int{1, 1, 1})
 	require.NoError(t, err)
@@ -77,9 +77,8 @@ func TestTogetherIsHowManySweepsAPassDoes(t *testing.T) {
 	require.ErrorContains(t, err, "sweeps per pass -1")
 }
 
-// Whoever asks for the solution in the middle of a group gets an iterate, and the run
-// goes on from there.
-func TestSolutionInTheMiddleOfAGroupIsAnIterate(t *testing.T) {
+// Solution within a pass returns an iterate, and the run continues from there.
+func TestSolutionWithinATiledPassIsAnIterate(t *testing.T) {
 	p := solvertest.Membrane([3]int{40, 30, 30}, 3)
 	w := byItself(t, p, problem.Tiling{Sweeps: 8, Rows: 10, Pieces: 2}, 40)
 	got := make([]float64, p.Points())
@@ -99,8 +98,8 @@ func TestSolutionInTheMiddleOfAGroupIsAnIterate(t *testing.T) {
 	require.EqualValues(t, 40, w.Outcome().Sweeps)
 }
 
-// A wish to end is heeded at the next check, as without groups.
-func TestGroupsHeedAWishToEnd(t *testing.T) {
+// A request for an early end takes effect at the next check, as without passes of several sweeps.
+func TestStopRequestEndsARunOfTiledPasses(t *testing.T) {
 	p := solvertest.Membrane([3]int{40, 30, 30}, 3)
 	w := byItself(t, p, problem.Tiling{Sweeps: 5, Rows: 10}, 4000)
 	for op := w.Next(0); op.Kind != iterate.OpDone; op = w.Next(0) {

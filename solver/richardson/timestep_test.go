@@ -18,7 +18,7 @@ func TestStepsInLockstepAreBitwiseSequential(t *testing.T) {
 	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0)} {
 		t.Run(s.Name(), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				c := solvertest.AnyStepping(t, func(problem.Partition) iterate.Scheme { return s })
+				c := anyStepping(t, func(problem.Partition) iterate.Scheme { return s })
 				c.MaxSweeps = iterate.Iteration(rapid.SampledFrom([]int{0, 0, 0, 40}).Draw(t, "max"))
 				want, err := SolveSequential(c.Problem, problem.Jacobi, c.Tolerance, c.CheckEvery, c.Lag, c.MaxSweeps)
 				require.NoError(t, err)
@@ -33,19 +33,19 @@ func TestStepsInLockstepAreBitwiseSequential(t *testing.T) {
 					require.Equal(t, len(want.Steps), o.Steps)
 					require.Equal(t, want.Steps, n.Steps[r])
 				}
-				solvertest.RequireSameBits(t, want.U, n.Assemble(c.Problem, c.Partition))
+				solvertest.RequireSameBits(t, want.U, n.Assemble(c.Problem))
 			})
 		})
 	}
 }
 
-// Whatever the scheme, in every step the assembled vector meets the tolerance, with
-// the residual that was agreed on.
+// In every scheme and at every step the assembled vector meets the tolerance and has the agreed residual.
 func TestStepsMeetTheTolerance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := solvertest.AnyStepping(t, func(part problem.Partition) iterate.Scheme {
+		c := anyStepping(t, func(part problem.Partition) iterate.Scheme {
 			return rapid.SampledFrom([]iterate.Scheme{
-				iterate.Asynchronous(), iterate.BoundedDelay(1), iterate.BoundedDelay(3), iterate.Hybrid(solvertest.AnyClusters(t, part.Peers())),
+				iterate.Asynchronous(), iterate.BoundedDelay(1), iterate.BoundedDelay(3),
+				iterate.Hybrid(anyClusters(t, part.Peers())),
 			}).Draw(t, "scheme")
 		})
 		c.Order = rapid.SampledFrom([]problem.Order{problem.Jacobi, problem.InTurn}).Draw(t, "order")
@@ -53,7 +53,7 @@ func TestStepsMeetTheTolerance(t *testing.T) {
 	})
 }
 
-// checkSteps runs c and judges the end of every step.
+// checkSteps runs c and checks the end of every step.
 func checkSteps(
 	t require.TestingT,
 	c problem.Config,
@@ -102,7 +102,7 @@ func checkSteps(
 			require.Equal(t, worst, o.WorstResidual)
 		}
 		asynchronous := false
-		for _, nb := range w.Neighbours() {
+		for _, nb := range w.faces {
 			asynchronous = asynchronous || c.Scheme.Between(iterate.Rank(r), nb.Rank).Asynchronous()
 		}
 		changes := 0
@@ -111,11 +111,11 @@ func checkSteps(
 		}
 		require.Equal(t, changes, n.ModeChanges[r], "both ways at every boundary")
 	}
-	solvertest.RequireSameBits(t, ends[p.Steps()], n.Assemble(p, c.Partition))
+	solvertest.RequireSameBits(t, ends[p.Steps()], n.Assemble(p))
 	return n
 }
 
-// Faces of an old step come late, and are dropped and counted.
+// Faces of a past step that arrive late are dropped and counted.
 func TestFacesOfAnOldStepAreDropped(t *testing.T) {
 	p := solvertest.Heating(6, 4)
 	c := problem.Config{
@@ -171,8 +171,8 @@ func TestStopBetweenSteps(t *testing.T) {
 	}
 }
 
-// What cannot be evaluated at the time of a step ends the run there, by name.
-func TestAStepThatCannotBeTaken(t *testing.T) {
+// A problem that cannot be evaluated at the time of a step ends the run with an error that names the step.
+func TestStepThatCannotBeEvaluatedEndsTheRun(t *testing.T) {
 	p := solvertest.Heating(4, 4)
 	at := p.Evolution.At
 	p.Evolution.At = func(t float64) *problem.Problem {
@@ -210,14 +210,14 @@ func TestAStepThatCannotBeTaken(t *testing.T) {
 	require.Equal(t, 2, steps)
 }
 
-// Messages and faces from beyond the next step are refused.
-func TestStepsOfStrangers(t *testing.T) {
+// Messages and faces of steps after the next one are refused.
+func TestMessagesOfLaterStepsAreRefused(t *testing.T) {
 	p := solvertest.Heating(6, 4)
 	w, err := newWorker(
 		problem.Config{Problem: p, Partition: solvertest.SlabsOf(t, p, 3), Scheme: iterate.Asynchronous(), Rank: 1},
 	)
 	require.NoError(t, err)
-	face := make([]byte, w.Neighbours()[0].FaceBytes)
+	face := make([]byte, w.faces[0].to.FaceBytes)
 	require.ErrorContains(t, w.Halo(0, 0, 0, iterate.PackLabel(3, 0, 1), face), "iterate 1 of time step 3")
 	require.NoError(t, w.Halo(0, 0, 0, iterate.PackLabel(2, 0, 1), face))
 	far := iterate.Message{Kind: iterate.MsgCaptured, Step: 3, Values: face}
@@ -242,14 +242,16 @@ func TestStepsOfStrangers(t *testing.T) {
 	require.ErrorContains(t, w.Agree(0, 0, next.Encode()), "time step 2")
 }
 
-func TestEvolutionsThatMakeNoSense(t *testing.T) {
+func TestInvalidEvolutionsAreRefused(t *testing.T) {
 	for what, change := range map[string]func(*problem.Evolution){
-		"the end time is 0":      func(e *problem.Evolution) { e.End = 0 },
-		"the end time is NaN":    func(e *problem.Evolution) { e.End = math.NaN() },
-		"0 time steps":           func(e *problem.Evolution) { e.Steps = 0 },
-		"no functions of time":   func(e *problem.Evolution) { e.At = nil },
-		"1048577 time steps":     func(e *problem.Evolution) { e.Steps = problem.MaxSteps + 1 },
-		"the value at time 0 is": func(e *problem.Evolution) { e.Initial = func(problem.Point) float64 { return math.NaN() } },
+		"the end time is 0":    func(e *problem.Evolution) { e.End = 0 },
+		"the end time is NaN":  func(e *problem.Evolution) { e.End = math.NaN() },
+		"0 time steps":         func(e *problem.Evolution) { e.Steps = 0 },
+		"no functions of time": func(e *problem.Evolution) { e.At = nil },
+		"1048577 time steps":   func(e *problem.Evolution) { e.Steps = problem.MaxSteps + 1 },
+		"the value at time 0 is": func(e *problem.Evolution) {
+			e.Initial = func(problem.Point) float64 { return math.NaN() }
+		},
 	} {
 		p := solvertest.Heating(4, 4)
 		change(p.Evolution)
@@ -260,7 +262,7 @@ func TestEvolutionsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// What came in an old step is never read in the next, whatever the scheme admits.
+// A halo of a past step is never read in the next one, in any scheme.
 func TestOldFacesAreNotRead(t *testing.T) {
 	p := solvertest.Heating(6, 4)
 	w, err := newWorker(

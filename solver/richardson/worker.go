@@ -23,15 +23,15 @@ type worker struct {
 	measured      []float64     // what the last pass read
 	pass          pass
 	opening       opening
-	ghostsPending bool // the pass has yet to read the newest faces
+	ghostsPending bool // the pass has not read the newest faces yet
 
 	stepLength     float64 // the step of stepper
 	maxPlanes      int     // planes that this peer may have; 0: planes do not move
 	speed          speedSampler
 	moves          int // of cuts
-	planesSent     int // planes
+	planesSent     int
 	planesReceived int
-	relaxedPoints  uint64 // points
+	relaxedPoints  uint64
 }
 
 // newWorker returns a worker. It allocates all arrays but a third array of values, which the first snapshot of an
@@ -157,8 +157,9 @@ func (w *worker) Next(now time.Duration) iterate.Op {
 		if w.Queued() {
 			continue // messages of the rule precede the action
 		}
-		if w.maxPlanes > 0 && (g == iterate.ActionSweep || g == iterate.ActionSweepMeasure || g == iterate.ActionWait) {
-			if g != iterate.ActionWait {
+		sweeps := g == iterate.ActionSweep || g == iterate.ActionSweepMeasure
+		if w.maxPlanes > 0 && (sweeps || g == iterate.ActionWait) {
+			if sweeps {
 				w.rebalance()
 			}
 			made, waits := w.migrate(g)
@@ -169,18 +170,16 @@ func (w *worker) Next(now time.Duration) iterate.Op {
 				return w.Wait(now)
 			}
 		}
+		if sweeps || g == iterate.ActionMeasure {
+			if !w.Readable() {
+				return w.Wait(now)
+			}
+			w.ghostsPending = true
+		}
 		switch g {
 		case iterate.ActionSweep, iterate.ActionSweepMeasure:
-			if !w.Readable() {
-				return w.Wait(now)
-			}
-			w.ghostsPending = true
 			w.pass.beginSweep(g == iterate.ActionSweepMeasure)
 		case iterate.ActionMeasure:
-			if !w.Readable() {
-				return w.Wait(now)
-			}
-			w.ghostsPending = true
 			w.pass.beginMeasure(w.cur)
 		case iterate.ActionMeasureCaptured:
 			w.unpackCaptured()
@@ -231,12 +230,3 @@ func (w *worker) Box() problem.Box { return w.block.Box }
 
 // Links returns the peers that share a face, in the order of the partition.
 func (w *worker) Links() []iterate.Link { return Method{}.Links(&w.config, w.config.Rank) }
-
-// Neighbours returns the peers that share a face, in the order of the partition.
-func (w *worker) Neighbours() []problem.Neighbour {
-	out := make([]problem.Neighbour, len(w.faces))
-	for i, f := range w.faces {
-		out[i] = f.to
-	}
-	return out
-}

@@ -58,13 +58,14 @@ func checkLockstep(t *rapid.T, s iterate.Scheme) {
 			r,
 		)
 	}
-	solvertest.RequireSameBits(t, want.U, n.Assemble(p, c.Partition))
+	solvertest.RequireSameBits(t, want.U, n.Assemble(p))
 }
 
 func TestAsynchronousMeetsTheTolerance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := solvertest.AnyProblem(t)
-		s := rapid.SampledFrom([]iterate.Scheme{iterate.Asynchronous(), iterate.BoundedDelay(1), iterate.BoundedDelay(4)}).
+		s := rapid.SampledFrom([]iterate.Scheme{iterate.Asynchronous(), iterate.BoundedDelay(1),
+			iterate.BoundedDelay(4)}).
 			Draw(t, "scheme")
 		c := problem.Config{
 			Problem: p, Partition: solvertest.AnyPartition(t, p), Scheme: s, Tolerance: 1e-4,
@@ -75,7 +76,7 @@ func TestAsynchronousMeetsTheTolerance(t *testing.T) {
 		require.NoError(t, err)
 		n.Loss, n.Duplicate = rapid.Float64Range(0, 0.5).Draw(t, "loss"), 0.1
 		require.NoError(t, n.Run())
-		e, err := verify.Evaluate(p, n.Assemble(p, c.Partition), nil)
+		e, err := verify.Evaluate(p, n.Assemble(p), nil)
 		require.NoError(t, err)
 		for _, w := range workersOf(n) {
 			require.Equal(t, iterate.Converged, w.Outcome().Reason)

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Planes move over real sockets between peers of which one is slowed down. The answer covers the
-// grid, and has the bits of the sequential method if the scheme promises that.
+// Planes move over real sockets when one peer is slowed down. The answer covers the grid, and has the bits of the
+// sequential method in lockstep.
 func TestPlanesMoveOverSockets(t *testing.T) {
 	p := membrane(t, 20)
 	seq, err := richardson.SolveSequential(p, problem.Jacobi, 1e-6, 0, 0, 0)
@@ -21,7 +21,8 @@ func TestPlanesMoveOverSockets(t *testing.T) {
 	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0), iterate.Asynchronous()} {
 		t.Run(scheme.Name(), func(t *testing.T) {
 			ns := nodes(t, 3, 10*time.Second)
-			run := plan{problem: p, peers: 3, scheme: scheme, node: overNodes(ns), change: func(rank int, c *runner.Config) {
+			run := plan{problem: p, peers: 3, scheme: scheme, node: overNodes(ns), change: func(rank int,
+				c *runner.Config) {
 				c.Solver.Tolerance = 1e-6
 				c.Solver.Balance = true
 				c.Solver.BalanceWindow = 5 * time.Millisecond

@@ -192,7 +192,7 @@ func TestStepsEnd(t *testing.T) {
 // A step that fails at one peer, because its part of the problem has no value at that time, ends the
 // run everywhere in bounded time. Neighbours that wait for its session to change find that it has
 // left.
-func TestAStepThatOnePeerCannotTake(t *testing.T) {
+func TestStepThatOnePeerCannotEvaluateEndsTheRun(t *testing.T) {
 	for _, scheme := range []iterate.Scheme{iterate.Asynchronous(), iterate.Synchronous()} {
 		t.Run(scheme.Name(), func(t *testing.T) {
 			p := travelling(t, 9, 8)

@@ -16,7 +16,7 @@ import (
 // NeighbourError reports that the run cannot continue because of one neighbour.
 type NeighbourError = exchange.NeighbourError
 
-// ErrNoVerdict reports that the run was asked to end and did not within Config.Grace.
+// ErrNoVerdict reports that the run did not end within Config.Grace after a request for an early end.
 var ErrNoVerdict = errors.New("runner: the peers did not agree on the end in time")
 
 // Config describes a peer and its network. Required are New with Solver, or Peer with Rank and Points.
@@ -31,8 +31,7 @@ type Config struct {
 	Rank   iterate.Rank // of Peer
 	Points int          // that a sweep of Peer relaxes
 
-	// Threads is the number of threads that relax the peer's box; 0: 1. It is not used if
-	// Solver.Executor is set.
+	// Threads is the number of threads that relax the peer's box; 0: 1. It is not used if Solver.Executor is set.
 	Threads int
 	// Node must be connected to every neighbour.
 	Node Node
@@ -41,9 +40,8 @@ type Config struct {
 	// Allocate returns memory for faces from which the network sends without a copy (see
 	// ib.Link.Allocate). It must stay valid after Run. nil, or on an error: the heap.
 	Allocate func(n int) ([]byte, error)
-	// Crowded reports that the peers of this machine have more threads than it has processors. Then
-	// a peer yields its processor as soon as it has to wait, and an asynchronous one also after a
-	// sweep without news.
+	// Crowded reports that the peers of this machine have more threads than it has processors. Then a peer yields its
+	// processor as soon as it has to wait, and an asynchronous one also after a sweep without news.
 	Crowded bool
 	// Slow multiplies the time of relaxations. The peer waits for the additional time and serves its
 	// sockets meanwhile. Below 1 counts as 1.
@@ -76,7 +74,6 @@ type Progress struct {
 const (
 	defaultGrace    = 10 * time.Second
 	defaultProgress = 200 * time.Millisecond
-	defaultRepeat   = 5 * time.Millisecond
 )
 
 func (c *Config) check() error {
@@ -89,12 +86,7 @@ func (c *Config) check() error {
 	if math.IsNaN(c.Slow) || c.Slow > maxSlow {
 		return fmt.Errorf("runner: slowness %v: must be 1 to %g (--slowdown)", c.Slow, float64(maxSlow))
 	}
-	if c.Threads == 0 {
-		c.Threads = 1
-	}
-	if c.Slow < 1 {
-		c.Slow = 1
-	}
+	c.Threads, c.Slow = max(c.Threads, 1), max(c.Slow, 1)
 	if c.Grace <= 0 {
 		c.Grace = defaultGrace
 	}
@@ -102,7 +94,7 @@ func (c *Config) check() error {
 		c.ProgressEvery = defaultProgress
 	}
 	if c.Solver.Repeat <= 0 {
-		c.Solver.Repeat = defaultRepeat
+		c.Solver.Repeat = iterate.DefaultRepeat
 	}
 	return nil
 }

@@ -79,7 +79,8 @@ func TestOverSockets(t *testing.T) {
 				if scheme.Name() == "hybrid" {
 					scheme = iterate.Hybrid([]int{0, 0, 1, 1}[4-peers:])
 				}
-				pl := plan{problem: p, peers: peers, boxes: peers > 2, scheme: scheme, node: overNodes(nodes(t, peers, 0)),
+				pl := plan{problem: p, peers: peers, boxes: peers > 2, scheme: scheme, node: overNodes(nodes(t, peers,
+					0)),
 					change: func(_ int, c *runner.Config) { c.Crowded = peers > runtime.NumCPU() }}
 				out := pl.run(t)
 				for rank, o := range out {
@@ -119,7 +120,7 @@ func contains(list []string, s string) bool {
 	return false
 }
 
-// A node that vanishes is found lost within the peer time-out.
+// A node that stops is reported lost within the peer timeout.
 func TestLostOverSockets(t *testing.T) {
 	p := membrane(t, 15)
 	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {

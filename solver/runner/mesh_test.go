@@ -149,6 +149,12 @@ func (n *meshNode) lose() {
 	}
 }
 
+// Pump has nothing to do: senders put messages into the queues.
+func (n *meshNode) Pump() {}
+
+// Post ignores the memory: Poll copies into it.
+func (s *meshSocket) Post(*p2psap.Slot) {}
+
 func (s *meshSocket) async() bool { return s.mode == microproto.ModeAsynchronous }
 
 func (s *meshSocket) TrySend(tag p2psap.Tag, label p2psap.Label, data []byte) (p2psap.Transfer, error) {

@@ -11,9 +11,8 @@ type pace struct {
 	done     int           // points relaxed of it
 }
 
-// Polling between parts takes at most one part in pollShare of the time. A poll that took longer
-// than longPoll was waiting for a processor, and polling less often in proportion would only delay
-// messages.
+// Polling between parts takes at most one part in pollShare of the time. A poll that took longer than longPoll was
+// waiting for a processor, and polling less often in proportion would only delay messages.
 const (
 	pollShare = 8
 	longPoll  = 50 * time.Microsecond

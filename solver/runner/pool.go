@@ -57,8 +57,7 @@ func newPool(threads, spin int) *Pool {
 	return p
 }
 
-// Threads returns the number of goroutines that share the work. Kernels divide their work
-// accordingly.
+// Threads returns the number of goroutines that share the work. Kernels divide their work accordingly.
 func (p *Pool) Threads() int { return len(p.helpers) + 1 }
 
 // For implements problem.Executor.
@@ -115,8 +114,7 @@ func (p *Pool) help(h *helper) {
 			return
 		case helperWork:
 			p.work()
-			// The state must be idle before the last helper releases the caller, which may order
-			// again at once.
+			// The state must be idle before the last helper releases the caller, which may order again at once.
 			h.state.Store(helperIdle)
 			if p.left.Add(-1) == 0 {
 				p.done <- struct{}{}

@@ -49,7 +49,8 @@ func newFabric(t testing.TB, has []bool, settings func(c *ib.Config)) *fabric {
 		c := driver.Config{
 			Name: name, Plain: true, Rails: []driver.Rail{{Link: link}}, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(),
 			Policy: p2psap.TablePolicy{},
-			Run:    "test", Version: "1", Seed: uint64(i + 1), Monitor: p2psap.MonitorConfig{RailDwell: 5 * time.Millisecond},
+			Run:    "test", Version: "1", Seed: uint64(i + 1),
+			Monitor: p2psap.MonitorConfig{RailDwell: 5 * time.Millisecond},
 		}
 		if has[i] {
 			require.NoError(t, f.ib.Add(name))
@@ -87,7 +88,8 @@ func (f *fabric) Fatalf(format string, args ...any) {
 	f.t.Errorf(format, args...)
 	for i, n := range f.nodes {
 		for _, s := range n.Sessions() {
-			f.t.Logf("%d: %s with %s on %v, %v, epoch %d, %d moves", i, s.Name, s.Peer, s.Conditions.Network, s.State, s.Epoch,
+			f.t.Logf("%d: %s with %s on %v, %v, epoch %d, %d moves", i, s.Name, s.Peer, s.Conditions.Network, s.State,
+				s.Epoch,
 				s.Moves)
 		}
 	}
@@ -112,7 +114,8 @@ func TestMixedNetworks(t *testing.T) {
 	seq, err := richardson.SolveSequential(p, problem.Jacobi, 1e-5, 0, 0, 0)
 	require.NoError(t, err)
 	for mode, settings := range modes {
-		for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0), iterate.Asynchronous(), nil} {
+		for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0),
+			iterate.Asynchronous(), nil} {
 			for _, has := range [][]bool{{true, true, true}, {true, true, false, true}} {
 				if scheme == nil || scheme.Name() == "hybrid" {
 					scheme = iterate.Hybrid([]int{0, 0, 1, 1}[:len(has)])
@@ -156,7 +159,8 @@ func TestPortDownInMidRun(t *testing.T) {
 	const peers, cycles = 3, 3
 	p := membrane(t, 15)
 	for mode, settings := range modes {
-		for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0), iterate.Asynchronous()} {
+		for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.BoundedDelay(0),
+			iterate.Asynchronous()} {
 			t.Run(mode+"/"+scheme.Name(), func(t *testing.T) {
 				f := newFabric(t, []bool{true, true, true}, func(c *ib.Config) { settings(c, 4096) })
 				stop, running := make(chan struct{}), make(chan struct{})

@@ -1,3 +1,6 @@
+// Package runner runs a peer in real time over P2PSAP sockets. Package exchange decides what is sent
+// and received; the runner supplies time, sockets, threads, early ends and progress. One goroutine
+// does everything but the relaxations of a peer of several threads.
 package runner
 
 import (
@@ -12,8 +15,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// Runner is one peer of a run: New, Run once, Solution, Close. Its methods are for
-// one goroutine.
+// Runner is one peer of a run: New, Run once, Solution, Close. Its methods are for one goroutine.
 type Runner struct {
 	config   Config
 	peer     iterate.Peer
@@ -24,7 +26,7 @@ type Runner struct {
 	sessions []*session
 
 	start        time.Time
-	asked        context.Context // ends when an early end is asked for
+	stopContext  context.Context // ends when an early end is requested
 	running      context.Context // ends with the run
 	end          context.CancelFunc
 	ended        context.Context // has ended: for calls that must not block
@@ -32,24 +34,23 @@ type Runner struct {
 	first        time.Duration   // when the first relaxation began; −1: not yet
 	stopped      time.Duration   // when the run ended
 	pace         pace
-	owed         time.Duration // that a slowed-down peer has still to wait
+	delayDebt    time.Duration // that a slowed-down peer still waits
 	asynchronous bool          // some neighbours are asynchronous by the scheme
 	news         bool          // something has arrived since the sweep began
 
-	stopping bool          // the peer was asked to end early
-	stopAt   time.Duration // when it was asked, by ran
-	ran      ranTime
-	leftNext time.Duration // when the patience with a neighbour that has left ends, by ran
+	stopping        bool          // an early end was requested
+	stopRequestedAt time.Duration // by ran
+	ran             ranTime
+	nextTimeout     time.Duration // when the time of a neighbour that has closed its sessions ends, by ran
 }
 
-// New builds the peer's block and opens its sessions: it blocks until every
-// neighbour has opened its own, one of them refuses, or ctx ends. On an error
-// nothing stays open.
+// New builds the peer's block and opens its sessions: it blocks until every neighbour has opened its own, one of
+// them refuses, or ctx ends. On an error nothing stays open.
 func New(ctx context.Context, c Config) (*Runner, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	r := &Runner{config: c, first: -1, leftNext: exchange.Never, adapted: make(chan struct{}, 1)}
+	r := &Runner{config: c, first: -1, nextTimeout: exchange.Never, adapted: make(chan struct{}, 1)}
 	ended, end := context.WithCancel(context.Background())
 	end()
 	r.ended = ended
@@ -98,14 +99,15 @@ func (r *Runner) sweepPoints() int {
 
 // connect makes the exchange of the peer.
 func (r *Runner) connect() {
-	pump := func() {}
-	if p, ok := r.config.Node.(pumper); ok {
-		pump = p.Pump
-	}
 	r.exchange = exchange.New(exchange.Config{
 		Rank: r.config.Rank, Peer: r.peer, Allocate: r.config.face,
 		Name: func(q iterate.Rank) string { return r.config.Names[q] },
-		Pump: func() { pump(); r.exchange.TouchAll() },
+		Pump: func() {
+			if r.config.Node != nil {
+				r.config.Node.Pump()
+			}
+			r.exchange.TouchAll()
+		},
 	})
 	for _, n := range r.exchange.Neighbours() {
 		r.asynchronous = r.asynchronous || n.Asynchronous
@@ -127,19 +129,22 @@ func (c *Config) face(n int) []byte {
 func (r *Runner) open(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	errs := make(chan error)
+	type attempt struct {
+		socket Socket
+		to     *exchange.Session
+		err    error
+	}
+	results := make(chan attempt)
 	attempts := 0
 	for _, n := range r.exchange.Neighbours() {
-		open := func(own func() p2psap.OpenOptions, to *exchange.Session) {
+		open := func(options func() p2psap.OpenOptions, to *exchange.Session) {
 			attempts++
 			go func() {
-				s, err := r.config.Node.Open(ctx, n.Name, own())
-				if err == nil {
-					*to = r.session(s)
-				} else {
+				s, err := r.config.Node.Open(ctx, n.Name, options())
+				if err != nil {
 					err = n.Fail(err)
 				}
-				errs <- err
+				results <- attempt{s, to, err}
 			}()
 		}
 		if n.HasHalo() {
@@ -151,18 +156,14 @@ func (r *Runner) open(ctx context.Context) error {
 	}
 	var first error
 	for range attempts {
-		if err := <-errs; err != nil {
+		a := <-results
+		switch {
+		case a.err == nil:
+			s := &session{Socket: a.socket, r: r}
+			*a.to, r.sessions = s, append(r.sessions, s)
+		case first == nil || errors.Is(first, context.Canceled):
+			first = a.err
 			cancel()
-			if first == nil || errors.Is(first, context.Canceled) {
-				first = err
-			}
-		}
-	}
-	for _, n := range r.exchange.Neighbours() {
-		for _, s := range []exchange.Session{n.Halo, n.Agree} {
-			if s != nil {
-				r.sessions = append(r.sessions, s.(*session))
-			}
 		}
 	}
 	return first
@@ -170,12 +171,11 @@ func (r *Runner) open(ctx context.Context) error {
 
 func (r *Runner) now() time.Duration { return time.Since(r.start) }
 
-// Run iterates until the verdict. An early end (ctx, Config.Stop, Config.MaxTime)
-// is no error: the verdict says so. After an error the run is over for this peer;
-// Solution then gives its newest complete iterate.
+// Run iterates until the verdict. An early end (ctx, Config.Stop, Config.MaxTime) is no error: Result.Reason gives
+// it. An error ends the run of this peer; Solution then returns its newest complete iterate.
 func (r *Runner) Run(ctx context.Context) (Result, error) {
 	r.start = time.Now()
-	asked, cancel := context.WithCancel(ctx)
+	stopContext, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer r.end()
 	go func() {
@@ -185,7 +185,7 @@ func (r *Runner) Run(ctx context.Context) (Result, error) {
 		case <-r.running.Done():
 		}
 	}()
-	r.asked = asked
+	r.stopContext = stopContext
 	err := r.loop()
 	r.stopped = r.now()
 	return r.result(), err
@@ -193,7 +193,7 @@ func (r *Runner) Run(ctx context.Context) (Result, error) {
 
 func (r *Runner) loop() error {
 	for {
-		if err := r.attend(); err != nil {
+		if err := r.service(); err != nil {
 			return err
 		}
 		a, err := r.exchange.Next(r.now())
@@ -232,21 +232,21 @@ func (r *Runner) step(s *iterate.StepResult) error {
 // that it was set to, and a small part of a box is relaxed in less.
 const leastIdle = time.Millisecond
 
-// slow makes up for a relaxation that took that long. Time is owed until it is worth a wait,
-// and a wait that took too long pays for the next.
+// slow delays the peer after a relaxation of the given duration. Delays accumulate until they are long enough for a
+// timer, and a wait that was too long shortens the next.
 func (r *Runner) slow(took time.Duration) error {
-	r.owed += time.Duration((r.config.Slow - 1) * float64(took))
-	if r.owed < leastIdle {
+	r.delayDebt += time.Duration((r.config.Slow - 1) * float64(took))
+	if r.delayDebt < leastIdle {
 		return nil
 	}
 	begin := r.now()
-	err := r.idle(begin + r.owed)
-	r.owed -= r.now() - begin
+	err := r.idle(begin + r.delayDebt)
+	r.delayDebt -= r.now() - begin
 	return err
 }
 
-// relax relaxes one part and receives what has arrived meanwhile, so that halos are there when
-// the next sweep begins.
+// relax relaxes one part and receives messages that have arrived meanwhile, so that halos are available when the next
+// sweep begins.
 func (r *Runner) relax(op *iterate.Op) error {
 	begin := r.now()
 	if r.first < 0 {
@@ -274,8 +274,8 @@ func (r *Runner) relax(op *iterate.Op) error {
 	}
 	if whole {
 		if !r.news && r.asynchronous {
-			// If there are fewer processors than peers, the work of others is worth more than
-			// another sweep without news.
+			// With fewer processors than peers, another peer's relaxation gains more than a sweep that reads
+			// no new values.
 			yield()
 		}
 		r.news = false
@@ -283,9 +283,8 @@ func (r *Runner) relax(op *iterate.Op) error {
 	return nil
 }
 
-// Solution writes the agreed block [z][y][x] of the peer's box after Run, or its
-// newest complete iterate when Run gave an error. dst has as many values as the
-// box has points.
+// Solution writes the agreed values of the peer's box, [z][y][x], after Run, or its newest complete iterate when Run
+// returned an error. dst has as many values as the box has points.
 func (r *Runner) Solution(dst []float64) { r.peer.Solution(dst) }
 
 // Discard releases the peer's arrays. After it only Close may be called.
@@ -293,9 +292,6 @@ func (r *Runner) Discard() {
 	r.peer, r.gridPeer = nil, nil
 	r.exchange = nil
 }
-
-// Steps returns the number of time steps of the run; 0 if the problem is stationary.
-func (r *Runner) Steps() int { return r.config.Solver.Problem.Steps() }
 
 // Method describes the peer's method.
 func (r *Runner) Method() string { return r.gridPeer.Describe() }

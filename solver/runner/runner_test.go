@@ -207,7 +207,7 @@ func TestSlowPeer(t *testing.T) {
 }
 
 // An asynchronous peer continues while its neighbour is stopped.
-func TestNeighbourThatStandsStill(t *testing.T) {
+func TestRunContinuesWhileANeighbourIsStopped(t *testing.T) {
 	const ahead = 100
 	m := newMesh(3)
 	still, done := make(chan struct{}), make(chan struct{})
@@ -355,7 +355,7 @@ func TestLostPeerIsNamed(t *testing.T) {
 	}
 }
 
-// An early end that the others do not receive ends in bounded time.
+// A run ends in bounded time if the other peers do not receive the request for an early end.
 func TestNoVerdict(t *testing.T) {
 	p := membrane(t, 15)
 	m := newMesh(9)

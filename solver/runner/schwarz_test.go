@@ -23,8 +23,9 @@ func TestSchwarzOverSockets(t *testing.T) {
 		{iterate.Synchronous(), 4, problem.MethodConfig{Overlap: 2, InnerCycles: 1}},
 		{iterate.BoundedDelay(2), 4, problem.MethodConfig{Overlap: 8, Local: problem.SOR, InnerCycles: 10}},
 		{iterate.Asynchronous(), 8, problem.MethodConfig{Overlap: 4}},
-		{iterate.Asynchronous(), 4, problem.MethodConfig{Overlap: 1, Local: problem.SOR, InnerCycles: 12, Flexible: true,
-			Coarse: -1}},
+		{iterate.Asynchronous(), 4, problem.MethodConfig{Overlap: 1, Local: problem.SOR, InnerCycles: 12,
+			Flexible: true,
+			Coarse:   -1}},
 		{iterate.Asynchronous(), 2, problem.MethodConfig{Overlap: 3, Local: problem.Richardson, InnerCycles: 50}},
 		{iterate.Hybrid([]int{0, 0, 1, 1}), 4, problem.MethodConfig{Overlap: 2}},
 	} {

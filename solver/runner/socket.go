@@ -10,35 +10,30 @@ import (
 	"github.com/p2pdc/p2pdc/solver/exchange"
 )
 
-// Socket is what a runner needs of a session beyond p2psap.Socket: calls that never block, so
-// that one goroutine can serve all sessions.
+// Socket is p2psap.Socket with calls that never block, so that one goroutine serves all sessions.
 type Socket interface {
 	p2psap.Socket
-	// Poll is Receive that never blocks; false: there was nothing new.
+	// Poll is Receive that never blocks. It returns false if nothing has arrived.
 	Poll(slot *p2psap.Slot) (p2psap.Arrival, bool, error)
 	// TrySend is Send that never blocks. It returns microproto.ErrBusy, and sends nothing, when
 	// the receiver's grant is used up.
 	TrySend(tag p2psap.Tag, label p2psap.Label, data []byte) (p2psap.Transfer, error)
+	// Post offers memory for the next message of a tag; see driver.Socket.Post.
+	Post(slot *p2psap.Slot)
 }
-
-// poster is a Socket that takes memory for the next message of a tag; optional. See
-// driver.Socket.Post.
-type poster interface{ Post(slot *p2psap.Slot) }
 
 // Node opens sessions and waits for all of them. See driver.Node for the rules.
 type Node interface {
-	Open(ctx context.Context, peer string, o p2psap.OpenOptions) (Socket, error)
-	WaitAny(ctx context.Context, timeout time.Duration) error
+	opener[Socket]
 }
 
-// pumper is a Node that handles arrivals on the caller's goroutine; optional. Relaxing threads
-// keep every core busy, and a goroutine that only receives may wait a whole time slice for one.
-type pumper interface{ Pump() }
-
-// opener is a node whose Open returns a socket type of its own.
+// opener is a node whose Open returns a type of socket.
 type opener[S Socket] interface {
 	Open(ctx context.Context, peer string, o p2psap.OpenOptions) (S, error)
 	WaitAny(ctx context.Context, timeout time.Duration) error
+	// Pump handles arrivals on the caller's goroutine. Relaxing threads keep every core busy, and a
+	// goroutine that only receives may wait a whole time slice for one.
+	Pump()
 }
 
 type wrapped[S Socket] struct{ opener[S] }
@@ -51,35 +46,17 @@ func (w wrapped[S]) Open(ctx context.Context, peer string, o p2psap.OpenOptions)
 	return s, nil
 }
 
-// Pump calls Pump of the node, if it has one.
-func (w wrapped[S]) Pump() {
-	if p, ok := w.opener.(pumper); ok {
-		p.Pump()
-	}
-}
-
 // Over returns a Node for one whose Open returns a concrete type, such as *driver.Node.
-func Over[S Socket](n interface {
-	Open(ctx context.Context, peer string, o p2psap.OpenOptions) (S, error)
-	WaitAny(ctx context.Context, timeout time.Duration) error
-}) Node {
-	return wrapped[S]{n}
-}
+func Over[S Socket](n opener[S]) Node { return wrapped[S]{n} }
 
 // session is an exchange.Session over a Socket.
 type session struct {
 	Socket
 	r       *Runner
-	poster  poster     // nil: the socket is none
 	adapted chan error // the outcome of Adapt, once it is known
 }
 
 var _ exchange.Session = (*session)(nil)
-
-func (r *Runner) session(s Socket) *session {
-	p, _ := s.(poster)
-	return &session{Socket: s, r: r, poster: p}
-}
 
 // Receive implements exchange.Session.
 func (s *session) Receive(slot *p2psap.Slot, _ bool) (p2psap.Arrival, error) {
@@ -88,15 +65,8 @@ func (s *session) Receive(slot *p2psap.Slot, _ bool) (p2psap.Arrival, error) {
 	return a, err
 }
 
-// Unread implements exchange.Session. Every poll looks at all sessions.
+// Unread implements exchange.Session. Every poll reads all sessions.
 func (s *session) Unread() bool { return false }
-
-// Post implements exchange.Session.
-func (s *session) Post(slot *p2psap.Slot) {
-	if s.poster != nil {
-		s.poster.Post(slot)
-	}
-}
 
 // Send implements exchange.Session.
 func (s *session) Send(tag p2psap.Tag, label p2psap.Label, data []byte) (p2psap.Transfer, error) {

@@ -12,28 +12,24 @@ import (
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-// pollingTime is how long a wait polls before it blocks, on a machine with more cores than this
-// peer has threads.
+// pollingTime is how long a wait polls before it blocks, on a machine with more cores than this peer has threads.
 const pollingTime = 50 * time.Microsecond
 
-// forever is a time that no run reaches.
-const forever = exchange.Never
-
-// attend handles what is due: an early end, bounds of time, progress. It is called between any
-// two operations, and during waits.
-func (r *Runner) attend() error {
+// service handles early ends, bounds of time and progress that are due. It is called between any two operations, and
+// during waits.
+func (r *Runner) service() error {
 	now := r.now()
 	ran := r.ran.at(now, r.tick())
 	if !r.stopping {
 		switch {
-		case r.asked.Err() != nil:
+		case r.stopContext.Err() != nil:
 			r.stop(now, iterate.Interrupted)
 		case r.config.MaxTime > 0 && r.first >= 0 && now-r.first >= r.config.MaxTime:
 			r.stop(now, iterate.ReachedTime)
 		}
-	} else if ran >= r.stopAt+r.patience() {
-		return fmt.Errorf("%w: asked for %v ago; the block is this peer's newest", ErrNoVerdict,
-			(ran - r.stopAt).Round(time.Millisecond))
+	} else if ran >= r.stopRequestedAt+r.verdictTimeout() {
+		return fmt.Errorf("%w: requested %v ago; the block is this peer's newest", ErrNoVerdict,
+			(ran - r.stopRequestedAt).Round(time.Millisecond))
 	}
 	if f := r.config.Progress; f != nil && now >= r.pace.reportAt {
 		r.pace.reportAt = now + r.config.ProgressEvery
@@ -45,13 +41,12 @@ func (r *Runner) attend() error {
 		f(Progress{Elapsed: elapsed, Step: p.Step, Sweep: p.Sweep, Residual: p.Residual})
 	}
 	var err error
-	r.leftNext, err = r.exchange.Age(ran, r.patience())
+	r.nextTimeout, err = r.exchange.Age(ran, r.verdictTimeout())
 	return err
 }
 
-// ranTime is the time that a process has run. Of the time between two calls of at only a
-// bounded part counts. A process that was stopped or suspended has messages of the others
-// unread, and must read them before it declares the others late.
+// ranTime is the time that a process has run. Only a bounded part of the time between two calls of at counts. A
+// process that was stopped or suspended must read the messages of its neighbours before it reports that they are late.
 type ranTime struct{ last, total time.Duration }
 
 // at adds the time since the last call, most at most, and returns the total.
@@ -61,41 +56,40 @@ func (t *ranTime) at(now, most time.Duration) time.Duration {
 	return t.total
 }
 
-// tick is the most that counts of the time between two operations. It also bounds a wait while
-// a neighbour's or the run's end is awaited with patience.
+// tick bounds the time between two operations that counts. It also bounds a wait while verdictTimeout runs.
 func (r *Runner) tick() time.Duration { return r.config.Grace / 8 }
 
 func (r *Runner) stop(now time.Duration, why iterate.Reason) {
-	r.stopping, r.stopAt = true, r.ran.total
-	r.config.Log.Info().Int("rank", int(r.config.Rank)).Stringer("why", why).Msg("asking for an early end")
+	r.stopping, r.stopRequestedAt = true, r.ran.total
+	r.config.Log.Info().Int("rank", int(r.config.Rank)).Stringer("why", why).Msg("requesting an early end")
 	r.peer.Stop(now, why)
 }
 
-// patience bounds the time to the verdict after an early end was asked for, or after a
-// neighbour has left.
-func (r *Runner) patience() time.Duration {
+// verdictTimeout bounds the time to the verdict after a request for an early end, or after a neighbour has closed its
+// sessions.
+func (r *Runner) verdictTimeout() time.Duration {
 	return r.config.Grace + 4*r.pace.longest
 }
 
-// deadline is when attend has something to do.
+// deadline returns the time at which service is due.
 func (r *Runner) deadline() time.Duration {
-	at := forever
+	at := exchange.Never
 	switch {
 	case r.stopping:
-		at = r.within(r.stopAt + r.patience())
+		at = r.within(r.stopRequestedAt + r.verdictTimeout())
 	case r.config.MaxTime > 0 && r.first >= 0:
 		at = r.first + r.config.MaxTime
 	}
 	if r.config.Progress != nil {
 		at = min(at, r.pace.reportAt)
 	}
-	if r.leftNext != exchange.Never {
-		at = min(at, r.within(r.leftNext))
+	if r.nextTimeout != exchange.Never {
+		at = min(at, r.within(r.nextTimeout))
 	}
 	return at
 }
 
-// within returns when to look at ran again, if something is due when it reaches then.
+// within returns when to update ran again, if something is due when ran reaches then.
 func (r *Runner) within(then time.Duration) time.Duration {
 	return r.ran.last + min(then-r.ran.total, r.tick())
 }
@@ -103,12 +97,12 @@ func (r *Runner) within(then time.Duration) time.Duration {
 // block waits until something happens on a session, or until then.
 func (r *Runner) block(until time.Duration) error {
 	until = min(until, r.deadline())
-	ctx := r.asked
+	ctx := r.stopContext
 	if r.stopping {
 		ctx = context.Background()
 	}
-	timeout := forever
-	if until != forever {
+	timeout := exchange.Never
+	if until != exchange.Never {
 		timeout = until - r.now()
 	}
 	if r.config.Node == nil {
@@ -116,7 +110,7 @@ func (r *Runner) block(until time.Duration) error {
 	}
 	err := r.config.Node.WaitAny(ctx, timeout)
 	if err == nil || ctx.Err() != nil {
-		return nil // attend handles the end of ctx
+		return nil // service handles the end of ctx
 	}
 	var lost *p2psap.PeerLostError
 	if errors.As(err, &lost) {
@@ -131,7 +125,7 @@ func (r *Runner) block(until time.Duration) error {
 
 // sleep is block for a peer without neighbours, which waits only when it is slowed down.
 func (r *Runner) sleep(ctx context.Context, d time.Duration) error {
-	if d == forever {
+	if d == exchange.Never {
 		return errors.New("runner: the peer waits for a message and has no neighbours")
 	}
 	t := time.NewTimer(d)
@@ -149,7 +143,7 @@ const adaptingTick = 20 * time.Millisecond
 // blocked waits for a session, in the middle of an operation.
 func (r *Runner) blocked() error {
 	if !r.exchange.Adapting() {
-		return r.block(forever)
+		return r.block(exchange.Never)
 	}
 	t := time.NewTimer(adaptingTick)
 	defer t.Stop()
@@ -164,7 +158,7 @@ func (r *Runner) blocked() error {
 // waits, so it polls for a short while first, and yields the processor between two polls.
 func (r *Runner) wait(until time.Duration) error {
 	if until == 0 {
-		until = forever
+		until = exchange.Never
 	}
 	if !r.config.Crowded && runtime.NumCPU() > r.config.Threads {
 		for end := min(until, r.now()+pollingTime); r.now() < end; {
@@ -177,8 +171,8 @@ func (r *Runner) wait(until time.Duration) error {
 	return r.block(until)
 }
 
-// idle lets time pass until then, as a slow machine would that relaxes. It receives messages
-// and repeats faces that may have been lost. An early end ends it.
+// idle waits until then, as a slower machine would relax. It receives messages and repeats faces that may have been
+// lost. An early end ends it.
 func (r *Runner) idle(until time.Duration) error {
 	for !r.stopping && r.now() < until {
 		if _, err := r.exchange.Poll(r.now()); err != nil {
@@ -191,7 +185,7 @@ func (r *Runner) idle(until time.Duration) error {
 		if err := r.block(min(until, due)); err != nil {
 			return err
 		}
-		if err := r.attend(); err != nil {
+		if err := r.service(); err != nil {
 			return err
 		}
 	}

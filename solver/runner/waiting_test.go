@@ -11,15 +11,14 @@ import (
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-// Time during which the process was stopped does not count as the others' delay. Patience ends
-// all the same.
-func TestPatienceCountsTheTimeThatTheProcessRuns(t *testing.T) {
+// Time during which the process was stopped does not count as a delay of others. The timeout still ends.
+func TestVerdictTimeoutCountsRunningTimeOnly(t *testing.T) {
 	grace := 8 * time.Second
 	r := &Runner{config: Config{Grace: grace}, stopping: true}
 	now := time.Duration(0)
 	pass := func(d time.Duration) (err error) {
 		now += d
-		r.leftNext, err = r.exchange.Age(r.ran.at(now, r.tick()), r.patience())
+		r.nextTimeout, err = r.exchange.Age(r.ran.at(now, r.tick()), r.verdictTimeout())
 		return err
 	}
 	leave := func() {

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// schwarzPeers are the peers of an asynchronous run with a coarse correction.
+// schwarzPeers returns the peers of an asynchronous run with a coarse correction.
 func schwarzPeers(t require.TestingT, c problem.Config) []*peer {
 	var out []*peer
 	for _, q := range solvertest.ConfigsFor(c) {
@@ -25,7 +25,7 @@ func schwarzPeers(t require.TestingT, c problem.Config) []*peer {
 	return out
 }
 
-// coarseResidual adds the residuals of all shares up, on the coarse grid.
+// coarseResidual returns the sum of the residuals of all shares on the coarse grid.
 func coarseResidual(peers []*peer) []float64 {
 	g := peers[0].coarse.grid
 	sum := make([]float64, g.layout.Points())
@@ -41,14 +41,16 @@ func coarseResidual(peers []*peer) []float64 {
 	return sum
 }
 
-// TestHalvedFluxesAddUp: where all peers know the same values, halves of fluxes change
-// nothing in the coarse problem, whatever touches the obstacles.
+// TestHalvedFluxesKeepTheCoarseResidual checks that halving fluxes does not change the coarse problem if all peers
+// have the same values, for any set of contact points.
 func TestHalvedFluxesKeepTheCoarseResidual(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := solvertest.AnyProblem(t)
 		part := solvertest.AnyPartition(t, p)
 		c := problem.Config{Problem: p, Partition: part, Scheme: iterate.Asynchronous(), Method: problem.MethodConfig{
-			Name: problem.Schwarz, Overlap: rapid.IntRange(0, 3).Draw(t, "overlap"), Coarse: rapid.IntRange(1, 30).Draw(t, "coarse")}}
+			Name: problem.Schwarz, Overlap: rapid.IntRange(0, 3).Draw(t, "overlap"),
+			Coarse: rapid.IntRange(1, 30).Draw(t, "coarse"),
+		}}
 		if _, ok := coarseGridOf(&c); !ok {
 			return
 		}
@@ -86,8 +88,8 @@ func TestHalvedFluxesKeepTheCoarseResidual(t *testing.T) {
 	})
 }
 
-// TestFluxesOfDifferentAgesCancel: values of a peer that another one knows as they were
-// before leave no source in the coarse problem; without halving they do.
+// TestFluxesOfDifferentAgesCancel checks that outdated values of another peer leave no source in the coarse problem.
+// Without halved fluxes they do.
 func TestFluxesOfDifferentAgesCancel(t *testing.T) {
 	p := &problem.Problem{
 		Name:      "bar",
@@ -138,7 +140,10 @@ func TestForecastFitsItsDepth(t *testing.T) {
 	p := solvertest.Membrane([3]int{31, 31, 1}, 2)
 	part, err := problem.GridOf(p.N, [3]int{2, 2, 1})
 	require.NoError(t, err)
-	w := schwarzPeers(t, problem.Config{Problem: p, Partition: part, Scheme: iterate.Asynchronous(), Method: problem.MethodConfig{Name: problem.Schwarz, Overlap: 2, Coarse: 225}})[0]
+	w := schwarzPeers(t, problem.Config{
+		Problem: p, Partition: part, Scheme: iterate.Asynchronous(),
+		Method: problem.MethodConfig{Name: problem.Schwarz, Overlap: 2, Coarse: 225},
+	})[0]
 	f, l := w.coarse.solver.forecast, w.coarse.grid.layout
 	lower, upper := make([]float64, l.Points()), make([]float64, l.Points())
 	for i := range lower {
@@ -154,41 +159,40 @@ func TestForecastFitsItsDepth(t *testing.T) {
 	e := make([]float64, l.Len())
 	n := l.N
 	eachPoint(l.Interior(), func(x, y, z int) {
-		e[l.Index(x, y, z)] = math.Sin(
-			math.Pi*float64(x+1)/float64(n[0]+1),
-		) * math.Sin(
-			math.Pi*float64(y+1)/float64(n[1]+1),
-		)
+		sine := func(i, n int) float64 { return math.Sin(math.Pi * float64(i+1) / float64(n+1)) }
+		e[l.Index(x, y, z)] = sine(x, n[0]) * sine(y, n[1])
 	})
-	left := func(e []float64) []float64 { // when the correction comes, and has been added
+	left := func(e []float64) []float64 { // the error after the correction has arrived and was added
 		after, next := append([]float64(nil), e...), make([]float64, len(e))
 		for range 3 {
 			f.relax(next, after, lower, upper)
 			after, next = next, after
 		}
-		told := append([]float64(nil), e...)
-		f.correct(told, lower, upper)
+		correction := append([]float64(nil), e...)
+		f.correct(correction, lower, upper)
 		for i := range after {
-			after[i] -= told[i]
+			after[i] -= correction[i]
 		}
 		return after
 	}
 	first := left(e)
-	require.Greater(t, size(first), 0.1*size(e), "it does not know yet")
+	require.Greater(t, size(first), 0.1*size(e), "the depth is not yet fitted")
 	second := left(first)
 	require.InDelta(t, 3, f.depth, 1e-9)
 	require.Less(t, size(second), 1e-9*size(e))
 }
 
-// TestCorrectionsOutOfLockstepPay: with 27 peers that do not wait for each other a coarse
-// correction saves relaxations, whatever their speeds.
+// TestAsynchronousCorrectionsSaveRelaxations checks that, with 27 asynchronous peers of different speeds, a coarse
+// correction reduces the number of relaxations.
 func TestAsynchronousCorrectionsSaveRelaxations(t *testing.T) {
 	p := solvertest.Membrane([3]int{24, 24, 24}, 3)
 	part, err := problem.GridOf(p.N, [3]int{3, 3, 3})
 	require.NoError(t, err)
 	relaxations := func(coarse int, seed uint64) (sum float64) {
 		n, err := newNetwork(seed, solvertest.ConfigsFor(problem.Config{
-			Problem: p, Partition: part, Scheme: iterate.Asynchronous(), Tolerance: 1e-6, Method: problem.MethodConfig{Name: problem.Schwarz, Overlap: 1, InnerCycles: 1, Coarse: coarse}}))
+			Problem: p, Partition: part, Scheme: iterate.Asynchronous(), Tolerance: 1e-6,
+			Method: problem.MethodConfig{Name: problem.Schwarz, Overlap: 1, InnerCycles: 1, Coarse: coarse},
+		}))
 		require.NoError(t, err)
 		n.Segment, n.Jitter = 1<<20, 10*time.Microsecond
 		n.PointTime = func(r int, _ time.Duration) time.Duration { return time.Duration(2 + r%3) }
@@ -197,7 +201,7 @@ func TestAsynchronousCorrectionsSaveRelaxations(t *testing.T) {
 			require.Equal(t, iterate.Converged, q.Outcome().Reason)
 			sum += float64(q.Outcome().Sweeps) / float64(len(n.Peers))
 		}
-		e, err := verify.Evaluate(p, n.Assemble(p, part), nil)
+		e, err := verify.Evaluate(p, n.Assemble(p), nil)
 		require.NoError(t, err)
 		require.LessOrEqual(t, e.RelativeResidual, 1e-6)
 		return sum

@@ -1,7 +1,8 @@
 package schwarz
 
 import (
-	"sort"
+	"cmp"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/iterate"
@@ -33,12 +34,18 @@ type correction struct {
 	lower, upper []float64      // obstacles at the region's points and ghosts; nil: none
 	buffer, line []float64
 
+	correctionState
+	values []float64 // dense over subtreeBox
+	before []float64 // of the region: values before the last correction
+	sums   []correctionSum
+}
+
+// correctionState is the state of a correction in a run or a time step.
+type correctionState struct {
 	known            bool // lockstep: the correction of iterate number is known
 	number           iterate.Iteration
-	values           []float64         // dense over subtreeBox
 	zero             bool              // the correction is 0
-	before           []float64         // of the region: values before the last correction
-	correctedIterate iterate.Iteration // the iterate after that correction; 0: none
+	correctedIterate iterate.Iteration // the iterate after the last correction; 0: none
 	takesBack        bool              // the last correction is taken back: the relaxation begins with before
 	nextAt           iterate.Iteration // no shares before this iterate
 
@@ -46,7 +53,6 @@ type correction struct {
 	inWork         uint64 // number of the sum in the working array
 	inIterate      uint64 // in the own iterate
 	sentToChildren uint64 // sent to the children
-	sums           []correctionSum
 	last           int    // index of the newest in sums
 	differenceFrom uint64 // values is the difference of the sums of this number
 	differenceTo   uint64 // and this one
@@ -110,8 +116,9 @@ func newShare(g *coarseGrid, part problem.Partition, q iterate.Rank) share {
 
 // find returns the share of a rank, or nil if it is not in the subtree.
 func (c *correction) find(q iterate.Rank) *share {
-	i := sort.Search(len(c.shares), func(i int) bool { return c.shares[i].rank >= q })
-	if i == len(c.shares) || c.shares[i].rank != q {
+	byRank := func(s share, q iterate.Rank) int { return cmp.Compare(s.rank, q) }
+	i, found := slices.BinarySearchFunc(c.shares, q, byRank)
+	if !found {
 		return nil
 	}
 	return &c.shares[i]
@@ -122,20 +129,7 @@ func (c *correction) begin(w *peer) error {
 	for i := range c.shares {
 		c.shares[i].known, c.shares[i].fresh = false, false
 	}
-	c.known = false
-	c.nextAt = 0
-	c.newest = 0
-	c.inWork = 0
-	c.inIterate = 0
-	c.sentToChildren = 0
-	c.awaiting = false
-	c.renewShares = false
-	c.differenceFrom = 0
-	c.differenceTo = 0
-	c.last = 0
-	c.takenBack = 0
-	c.correctedIterate = 0
-	c.takesBack = false
+	c.correctionState = correctionState{}
 	for i := range c.sums {
 		c.sums[i].valid = i == 0
 		c.sums[i].number = 0
@@ -201,30 +195,18 @@ func (c *correction) forwardShares(w *peer) {
 		return
 	}
 	var values []byte
-	for i := range c.shares {
-		if s := &c.shares[i]; s.fresh {
-			s.fresh = false
-			values = s.encode(values)
-		}
+	for i := range c.shares { // all are fresh
+		values = c.shares[i].encode(values)
 	}
-	if len(values) == 0 {
-		return
-	}
+	c.useShares()
 	c.awaiting = !lockstep
-	w.Send(
-		c.tree.Parent,
-		&iterate.Message{Kind: iterate.MsgShares, Number: c.newest, Iterate: w.Iterate, Values: values},
-	)
+	m := iterate.Message{Kind: iterate.MsgShares, Number: c.newest, Iterate: w.Iterate, Values: values}
+	w.Send(c.tree.Parent, &m)
 }
 
 // complete reports whether new shares of iterate k have arrived from the whole subtree.
 func (c *correction) complete(k iterate.Iteration) bool {
-	for i := range c.shares {
-		if s := &c.shares[i]; !s.fresh || s.label != k {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.shares, func(s share) bool { return !s.fresh || s.label != k })
 }
 
 // solvable reports whether this peer is the root and can solve the coarse problem.
@@ -247,27 +229,27 @@ func (c *correction) solvable(w *peer) bool {
 // sharesAreNew reports whether every peer of the subtree has sent an unused share that includes the newest
 // correction.
 func (c *correction) sharesAreNew() bool {
+	return !slices.ContainsFunc(c.shares, func(s share) bool { return !s.fresh || s.number != c.newest })
+}
+
+// useShares marks all shares as used.
+func (c *correction) useShares() {
 	for i := range c.shares {
-		if s := &c.shares[i]; !s.fresh || s.number != c.newest {
-			return false
-		}
+		c.shares[i].fresh = false
 	}
-	return true
 }
 
 // requestShares requests all shares again after a pause.
 func (c *correction) requestShares(w *peer) {
 	c.renewShares = false
-	for i := range c.shares {
-		c.shares[i].fresh = &c.shares[i] == c.own && c.own.fresh
-	}
+	own := c.own.fresh
+	c.useShares()
+	c.own.fresh = own
 	c.sendNewest(w)
 }
 
 // hasArrived reports, in lockstep, whether the correction of the iterate is known.
 func (c *correction) hasArrived(w *peer) bool { return c.known && c.number == w.Iterate }
-
-func (c *correction) solverPoints() int { return c.solver.workPoints() }
 
 // solve solves the coarse problem at the root and sends the correction.
 func (c *correction) solve(w *peer) {
@@ -275,11 +257,9 @@ func (c *correction) solve(w *peer) {
 		c.zero = !c.solver.solve(w, c, c.values)
 		c.known = true
 		c.number = w.Iterate
-		c.nextAt = c.solver.nextAt(w.Iterate)
+		c.nextAt = max(w.Iterate+1, c.solver.guard.until)
 		c.takesBack = c.solver.guard.grown
-		for i := range c.shares {
-			c.shares[i].fresh = false
-		}
+		c.useShares()
 		c.sendLockstep(w)
 		return
 	}
@@ -295,9 +275,7 @@ func (c *correction) solve(w *peer) {
 	if c.renewShares && !(c.solver.guard.grown && c.takeBack()) {
 		return // the children wait, and make no shares
 	}
-	for i := range c.shares {
-		c.shares[i].fresh = false
-	}
+	c.useShares()
 	c.sendNewest(w)
 }
 
@@ -338,7 +316,7 @@ func (c *correction) apply(w *peer) {
 	if !c.zero {
 		copy(c.before, w.work)
 		c.correctedIterate = w.Iterate + 1
-		c.add(w, w.within(grown(w.own, w.overlap+1, w.config.Problem.N)), c.values)
+		c.add(w, w.within(grown(w.own, w.config.Method.Overlap+1, w.config.Problem.N)), c.values)
 	}
 }
 
@@ -353,10 +331,8 @@ func (c *correction) addSum(number uint64) []float64 {
 
 // sum returns the sum of a number, or nil if it is not kept.
 func (c *correction) sum(number uint64) []float64 {
-	for i := range c.sums {
-		if s := &c.sums[i]; s.valid && s.number == number {
-			return s.values
-		}
+	if i := slices.IndexFunc(c.sums, func(s correctionSum) bool { return s.valid && s.number == number }); i >= 0 {
+		return c.sums[i].values
 	}
 	return nil
 }

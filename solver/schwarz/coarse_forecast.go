@@ -5,6 +5,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/method"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
@@ -16,7 +17,7 @@ import (
 // errors that remained in earlier rounds, which the next shares reveal.
 type coarseForecast struct {
 	layout        kernel.Layout
-	stencil       func(dense int) [kernel.Directions]float64
+	operator      *kernel.Operator
 	boxes         []forecastBox
 	states        [maxForecastDepth + 1][]float64 // padded: the error of the last shares, after one relaxation, …
 	computed      int                             // states after the first
@@ -69,27 +70,11 @@ func (g *coarseGrid) nearestIn(b problem.Box) (out kernel.Box) {
 
 // begin resets the forecast and sets the coarse operator of a run or a time step.
 func (f *coarseForecast) begin(op *kernel.Operator) {
+	f.operator = op
 	f.hasPrediction = false
 	f.depth = 1
 	f.computed = 0
 	clear(f.squaredErrors[:])
-	constant := op.Values
-	switch op.Form {
-	case kernel.Variable:
-		f.stencil = func(dense int) (v [kernel.Directions]float64) {
-			for d := range 1 + 2*f.layout.Dim {
-				v[d] = op.Arrays[d][dense]
-			}
-			return v
-		}
-		return
-	case kernel.Isotropic:
-		constant[kernel.Center] = op.Diag
-		for d := kernel.West; d < kernel.Directions; d++ {
-			constant[d] = op.Off
-		}
-	}
-	f.stencil = func(int) [kernel.Directions]float64 { return constant }
 }
 
 // forget discards the last correction, which was taken back, so that the fit ignores it.
@@ -105,19 +90,16 @@ func (f *coarseForecast) relax(next, cur, lower, upper []float64) {
 	l := f.layout
 	strides := [3]int{1, l.Row, l.Plane}
 	solve := func(x, y, z int) {
-		d, at := l.Dense(x, y, z), l.Index(x, y, z)
+		op, d, at := f.operator, l.Dense(x, y, z), l.Index(x, y, z)
 		if lower[d] >= 0 && upper[d] <= 0 {
 			return
 		}
-		v, sum := f.stencil(d), 0.0
+		sum := 0.0
 		for a := range l.Dim {
-			sum += float64(
-				v[kernel.West+2*a]*f.scratch[at-strides[a]],
-			) + float64(
-				v[kernel.East+2*a]*f.scratch[at+strides[a]],
-			)
+			west, east := method.Coefficient(op, kernel.West+2*a, d), method.Coefficient(op, kernel.East+2*a, d)
+			sum += float64(west*f.scratch[at-strides[a]]) + float64(east*f.scratch[at+strides[a]])
 		}
-		f.scratch[at] = sum / v[kernel.Center]
+		f.scratch[at] = sum / method.Coefficient(op, kernel.Center, d)
 	}
 	for _, b := range f.boxes {
 		copy(f.scratch, cur)

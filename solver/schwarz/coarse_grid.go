@@ -128,6 +128,11 @@ func newCoarseAxis(fine, coarse int) coarseAxis {
 	return x
 }
 
+// nearestFine returns the fine point nearest to a coarse point.
+func (g *coarseGrid) nearestFine(x, y, z int) [3]int {
+	return [3]int{g.axes[0].nearest[x], g.axes[1].nearest[y], g.axes[2].nearest[z]}
+}
+
 // coarseBox returns the box of coarse points whose interpolation affects points of a fine box.
 func (g *coarseGrid) coarseBox(b problem.Box) kernel.Box {
 	var out kernel.Box
@@ -142,17 +147,10 @@ func (g *coarseGrid) coarseBox(b problem.Box) kernel.Box {
 // restrict adds the restriction of r at the points of box b of the grid to dst, dense over piece. r is a padded
 // array of a region that begins at origin.
 func (g *coarseGrid) restrict(
-	dst []float64,
-	piece kernel.Box,
-	r []float64,
-	l kernel.Layout,
-	origin [3]int,
-	b problem.Box,
-	line []float64,
+	dst []float64, piece kernel.Box, r []float64, l kernel.Layout, origin [3]int, b problem.Box, line []float64,
 ) {
-	size := [3]int{piece.Hi[0] - piece.Lo[0], piece.Hi[1] - piece.Lo[1], piece.Hi[2] - piece.Lo[2]}
-	x := &g.axes[0]
-	line = line[:size[0]]
+	n, x := piece.Hi[0]-piece.Lo[0], &g.axes[0]
+	line = line[:n]
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
 			clear(line)
@@ -162,7 +160,7 @@ func (g *coarseGrid) restrict(
 				if low >= 0 {
 					line[low] += (1 - t) * v
 				}
-				if low+1 < size[0] {
+				if low+1 < n {
 					line[low+1] += t * v
 				}
 			}

@@ -44,13 +44,9 @@ func subtreeRanks(p problem.Partition, r iterate.Rank) []iterate.Rank {
 		}
 	}
 	var out []iterate.Rank
-	for z := place[2]; z < hi[2]; z++ {
-		for y := place[1]; y < hi[1]; y++ {
-			for x := place[0]; x < hi[0]; x++ {
-				out = append(out, iterate.Rank(x+parts[0]*(y+parts[1]*z)))
-			}
-		}
-	}
+	eachPoint(kernel.Box{Lo: place, Hi: hi}, func(x, y, z int) {
+		out = append(out, iterate.Rank(x+parts[0]*(y+parts[1]*z)))
+	})
 	return out
 }
 

@@ -2,7 +2,7 @@ package schwarz
 
 import (
 	"fmt"
-	"sort"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
@@ -21,7 +21,7 @@ func (c *correction) receive(w *peer, q iterate.Rank, m *iterate.Message) error 
 	lockstep := w.config.Scheme.Lockstep()
 	below := coarseSubtree(&w.config, q)
 	err := readShares(m.Values, func(r iterate.Rank) *share {
-		if j := sort.Search(len(below), func(j int) bool { return below[j] >= r }); j == len(below) || below[j] != r {
+		if _, found := slices.BinarySearch(below, r); !found {
 			return nil
 		}
 		return c.find(r)
@@ -44,11 +44,8 @@ func (c *correction) receive(w *peer, q iterate.Rank, m *iterate.Message) error 
 // receiveCorrection accepts a correction from the parent and forwards it.
 func (c *correction) receiveCorrection(w *peer, m *iterate.Message) error {
 	if len(m.Values) != 0 && len(m.Values) != 8*c.subtreeBox.Points() {
-		return fmt.Errorf(
-			"coarse correction of %d bytes; want %d; do all peers use the same method?",
-			len(m.Values),
-			8*c.subtreeBox.Points(),
-		)
+		return fmt.Errorf("coarse correction of %d bytes; want %d; do all peers use the same method?",
+			len(m.Values), 8*c.subtreeBox.Points())
 	}
 	if w.config.Scheme.Lockstep() {
 		return c.receiveLockstep(w, m)
@@ -69,9 +66,7 @@ func (c *correction) receiveCorrection(w *peer, m *iterate.Message) error {
 			return err
 		}
 	}
-	for i := range c.shares {
-		c.shares[i].fresh = false
-	}
+	c.useShares()
 	c.sendNewest(w)
 	return nil
 }
@@ -100,29 +95,34 @@ func (c *correction) receiveLockstep(w *peer, m *iterate.Message) error {
 
 // sendLockstep sends the correction to the children, in lockstep.
 func (c *correction) sendLockstep(w *peer) {
-	for i, q := range c.tree.Children {
-		m := iterate.Message{Kind: iterate.MsgCorrection, Number: uint64(c.number), Iterate: c.nextAt}
-		if c.takesBack {
-			m.Mark = 1
-		}
-		if !c.zero {
-			m.Values = c.encode(c.values, c.childBoxes[i])
-		}
-		w.Send(q, &m)
+	values := c.values
+	if c.zero {
+		values = nil
 	}
+	m := iterate.Message{Kind: iterate.MsgCorrection, Number: uint64(c.number), Iterate: c.nextAt}
+	c.sendDown(w, m, c.takesBack, values)
 }
 
 // sendNewest sends the children the newest sum, or that there is none, and thereby requests new shares.
 func (c *correction) sendNewest(w *peer) {
+	var values []float64
+	if c.sentToChildren < c.newest {
+		values = c.sums[c.last].values
+	}
+	m := iterate.Message{Kind: iterate.MsgCorrection, Number: c.newest}
+	c.sendDown(w, m, c.takenBack == c.newest && c.newest > 0, values)
+	c.sentToChildren = c.newest
+}
+
+// sendDown sends m to the children, with their parts of values. takesBack: the last correction is taken back.
+func (c *correction) sendDown(w *peer, m iterate.Message, takesBack bool, values []float64) {
+	if takesBack {
+		m.Mark = 1
+	}
 	for i, q := range c.tree.Children {
-		m := iterate.Message{Kind: iterate.MsgCorrection, Number: c.newest}
-		if c.takenBack == c.newest && c.newest > 0 {
-			m.Mark = 1
-		}
-		if c.sentToChildren < c.newest {
-			m.Values = c.encode(c.sums[c.last].values, c.childBoxes[i])
+		if values != nil {
+			m.Values = c.encode(values, c.childBoxes[i])
 		}
 		w.Send(q, &m)
 	}
-	c.sentToChildren = c.newest
 }

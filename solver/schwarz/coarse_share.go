@@ -125,24 +125,18 @@ func (s *share) measure(w *peer) {
 func (s *share) gaps(w *peer) {
 	below, above := s.field(1), s.field(2)
 	i := 0
-	for z := s.box.Lo[2]; z < s.box.Hi[2]; z++ {
-		for y := s.box.Lo[1]; y < s.box.Hi[1]; y++ {
-			for x := s.box.Lo[0]; x < s.box.Hi[0]; x++ {
-				axes := &w.coarse.grid.axes
-				at := [3]int{axes[0].nearest[x], axes[1].nearest[y], axes[2].nearest[z]}
-				if w.own.Contains(at) {
-					for a := range 3 {
-						at[a] -= w.ext.Lo[a]
-					}
-					u, d := w.work[w.layout.Index(at[0], at[1], at[2])], w.layout.Dense(at[0], at[1], at[2])
-					lo, hi := w.block.Lower.At(d)-u, w.block.Upper.At(d)-u
-					if !(lo < 0 && hi > 0) {
-						lo, hi = 0, 0
-					}
-					below[i], above[i] = lo, hi
-				}
-				i++
+	eachPoint(s.box, func(x, y, z int) {
+		if at := w.coarse.grid.nearestFine(x, y, z); w.own.Contains(at) {
+			for a := range 3 {
+				at[a] -= w.ext.Lo[a]
 			}
+			u, d := w.work[w.layout.Index(at[0], at[1], at[2])], w.layout.Dense(at[0], at[1], at[2])
+			lo, hi := w.block.Lower.At(d)-u, w.block.Upper.At(d)-u
+			if !(lo < 0 && hi > 0) {
+				lo, hi = 0, 0
+			}
+			below[i], above[i] = lo, hi
 		}
-	}
+		i++
+	})
 }

@@ -3,6 +3,7 @@ package schwarz
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/iterate"
@@ -106,21 +107,14 @@ func (r *coarseSolver) solve(w *peer, c *correction, dst []float64) bool {
 		clear(r.e)
 		r.sweep.RedBlack(r.e, 1, coarseSweeps, kernel.Sequential{})
 	}
-	for _, v := range r.e {
-		if !kernel.Finite(v) {
-			return false
-		}
+	if slices.ContainsFunc(r.e, func(v float64) bool { return !kernel.Finite(v) }) {
+		return false
 	}
 	if r.forecast != nil {
 		r.forecast.correct(r.e, r.lower, r.upper)
 	}
-	i := 0
-	for z := range r.layout.N[2] {
-		for y := range r.layout.N[1] {
-			at := r.layout.Index(0, y, z)
-			i += copy(dst[i:], r.e[at:at+r.layout.N[0]])
-		}
-	}
+	l := r.layout
+	method.CopyBox(dst, method.DenseLayout(l.N), l.Interior(), r.e, l, [3]int{})
 	return true
 }
 
@@ -139,16 +133,12 @@ func (r *coarseSolver) addShare(w *peer, c *correction, s *share) {
 	eachPoint(s.box, func(x, y, z int) {
 		at := r.layout.Dense(x, y, z)
 		r.source[at] += residual[i]
-		nearest := [3]int{c.grid.axes[0].nearest[x], c.grid.axes[1].nearest[y], c.grid.axes[2].nearest[z]}
-		if own.Contains(nearest) {
+		if own.Contains(c.grid.nearestFine(x, y, z)) {
 			r.lower[at], r.upper[at] = below[i], above[i]
 		}
 		i++
 	})
 }
-
-// nextAt returns the iterate of the next correction, in lockstep.
-func (r *coarseSolver) nextAt(k iterate.Iteration) iterate.Iteration { return max(k+1, r.guard.until) }
 
 // coarseGuard guarantees convergence whatever the corrections do. While the residual in the shares does not
 // fall, corrections pause, each time for longer; the Schwarz relaxation converges by itself. The residual is

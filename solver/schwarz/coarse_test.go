@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestRestrictionIsTheTransposeOfInterpolation: ⟨R·r, e⟩ = scale·⟨r, P·e⟩, added up over
-// the pieces of any partition.
+// TestRestrictionIsTheTransposeOfInterpolation checks that ⟨R·r, e⟩ = scale·⟨r, P·e⟩, where R·r is the sum over the
+// pieces of any partition.
 func TestRestrictionIsTheTransposeOfInterpolation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := solvertest.AnyProblem(t)
@@ -84,9 +84,9 @@ func TestCoarseGridSizeStaysWithinItsBound(t *testing.T) {
 		}
 	})
 	_, ok := coarseSize(&problem.Problem{Dimension: 1, N: [3]int{50, 1, 1}}, 1, 0)
-	require.False(t, ok, "one peer needs none")
+	require.False(t, ok, "one peer needs no correction")
 	_, ok = coarseSize(&problem.Problem{Dimension: 1, N: [3]int{50, 1, 1}}, 2, -1)
-	require.False(t, ok, "none is wanted")
+	require.False(t, ok, "corrections are disabled")
 	for contrast, want := range map[float64]bool{100: true, 1000: false, 1e-3: false} {
 		p := solvertest.Membrane([3]int{31, 31, 1}, 2)
 		p.Diffusion.Of = func(q problem.Point) float64 {
@@ -102,15 +102,15 @@ func TestCoarseGridSizeStaysWithinItsBound(t *testing.T) {
 		require.Equal(t, want, ok, "contrast %v", contrast)
 		c.Method.Coarse = 9
 		_, ok = coarseGridOf(&c)
-		require.True(t, ok, "asked for")
+		require.True(t, ok, "the size is configured")
 		c.Method.Coarse, c.Scheme = 0, iterate.Synchronous()
 		_, ok = coarseGridOf(&c)
 		require.True(t, ok, "in lockstep")
 	}
 }
 
-// TestExchangesDoNotGrowWithPeers is the point of the coarse correction. With it 64 boxes
-// take hardly more exchanges than 8; without it more than twice as many.
+// TestCoarseCorrectionBoundsExchanges checks that with the coarse correction 64 boxes take few more exchanges than 8,
+// and without it more than twice as many.
 func TestCoarseCorrectionBoundsExchanges(t *testing.T) {
 	p := solvertest.Membrane([3]int{32, 32, 32}, 3)
 	count := func(parts [3]int, s iterate.Scheme, coarse, overlap int) iterate.Iteration {
@@ -124,23 +124,16 @@ func TestCoarseCorrectionBoundsExchanges(t *testing.T) {
 				Overlap:     overlap,
 				Coarse:      coarse,
 			}}
-		peers := solveTogether(t, solvertest.ConfigsFor(c))
-		e, err := verify.Evaluate(p, solvertest.Collected(p, peers), nil)
+		n, err := newNetwork(1, solvertest.ConfigsFor(c))
+		require.NoError(t, err)
+		require.NoError(t, n.Run())
+		e, err := verify.Evaluate(p, n.Assemble(p), nil)
 		require.NoError(t, err)
 		require.LessOrEqual(t, e.RelativeResidual, 1e-6)
-		return peers[0].Outcome().Sweeps
+		return n.Peers[0].Outcome().Sweeps
 	}
-	few, many := count(
-		[3]int{2, 2, 2},
-		iterate.Synchronous(),
-		0,
-		2,
-	), count(
-		[3]int{4, 4, 4},
-		iterate.Synchronous(),
-		0,
-		2,
-	)
+	few := count([3]int{2, 2, 2}, iterate.Synchronous(), 0, 2)
+	many := count([3]int{4, 4, 4}, iterate.Synchronous(), 0, 2)
 	without := count([3]int{4, 4, 4}, iterate.Synchronous(), -1, 2)
 	t.Logf("overlap 2: 8 peers %d exchanges, 64 peers %d, without the correction %d", few, many, without)
 	require.LessOrEqual(t, few, iterate.Iteration(8))
@@ -174,45 +167,46 @@ func TestRunConvergesWithHarmfulCorrections(t *testing.T) {
 			w := n.Peers[0].(*peer)
 			r := w.coarse.solver
 			r.operator.Diag, r.operator.Off = r.operator.Diag/40, r.operator.Off/40
-			sweep, err := (&problem.Discretization{Problem: w.block.Problem, Box: problem.Box{Hi: w.coarse.grid.n}, Layout: r.layout, Operator: r.operator, Diagonal: r.operator.Diag,
-				Source: kernel.Field{Array: r.source}, Lower: kernel.Field{Array: r.lower}, Upper: kernel.Field{Array: r.upper}}).Sweep(
-				1,
-			)
+			coarse := problem.Discretization{
+				Problem: w.block.Problem, Box: problem.Box{Hi: w.coarse.grid.n}, Layout: r.layout,
+				Operator: r.operator, Diagonal: r.operator.Diag, Source: kernel.Field{Array: r.source},
+				Lower: kernel.Field{Array: r.lower}, Upper: kernel.Field{Array: r.upper},
+			}
+			sweep, err := coarse.Sweep(1)
 			require.NoError(t, err)
 			r.sweep, r.solver = sweep, relaxingSolver{sweep, r.layout}
-			r.forecast = nil // it would learn to expect little of them
+			r.forecast = nil // it would adapt to the wrong operator
 			require.NoError(t, n.Run())
 			for _, q := range n.Peers {
 				require.Equal(t, iterate.Converged, q.Outcome().Reason)
 			}
 			t.Log(w.Iterate, w.coarse.newest, w.coarse.inIterate, r.guard, r.layout.N)
-			require.Positive(t, r.guard.until, "the guard had to step in")
-			e, err := verify.Evaluate(p, n.Assemble(p, part), nil)
+			require.Positive(t, r.guard.until, "the guard has paused corrections")
+			e, err := verify.Evaluate(p, n.Assemble(p), nil)
 			require.NoError(t, err)
 			require.LessOrEqual(t, e.RelativeResidual, 1e-6)
 		})
 	}
 }
 
-// relaxingSolver solves a coarse problem by Gauss–Seidel and respects its obstacles.
+// relaxingSolver solves a coarse problem with obstacles by Gauss–Seidel relaxation.
 type relaxingSolver struct {
 	*kernel.Sweep
 	layout kernel.Layout
 }
 
-func (l relaxingSolver) Name() string            { return "lifted" }
+func (l relaxingSolver) Name() string            { return "relaxing" }
 func (l relaxingSolver) Start([]float64) float64 { return 0 }
 func (l relaxingSolver) Changed()                {}
 func (l relaxingSolver) Describe() string        { return "" }
-func (l relaxingSolver) Bytes() int              { return 0 }
 
 func (l relaxingSolver) Cycle(u []float64) float64 {
 	l.RedBlack(u, 1, 60, kernel.Sequential{})
 	return 60
 }
 
-// TestGuard: corrections stop when the residual does not fall for a number of rounds, for
-// ever longer, and a round takes everybody's share.
+// TestGuardPausesWhenTheResidualDoesNotFall checks that corrections pause if the residual does not fall for a number of
+// rounds, each time for longer, and that a round needs the shares of all peers.
 func TestGuardPausesWhenTheResidualDoesNotFall(t *testing.T) {
 	g := coarseGuard{seen: make([]bool, 2)}
 	g.begin()
@@ -230,17 +224,17 @@ func TestGuardPausesWhenTheResidualDoesNotFall(t *testing.T) {
 	require.Equal(t, k+guardPause, g.until)
 	require.False(t, g.grown)
 	k = g.until
-	require.Zero(t, admitted(), "relaxation has brought nothing since")
+	require.Zero(t, admitted(), "relaxation has not reduced the residual since")
 	require.Equal(t, k+2*guardPause, g.until)
 	k = g.until
-	members[0].square /= 2   // now it has
-	members[1].fresh = false // nobody hears of it any more: no round ends
+	members[0].square /= 2   // now the residual has fallen
+	members[1].fresh = false // a share is missing: no round ends
 	for range 10 * guardRounds {
 		require.True(t, g.admits(k, members))
 		k++
 	}
 	members[1].fresh = true
-	for range 100 { // it falls
+	for range 100 { // the residual falls
 		members[0].square *= 0.5
 		members[1].square *= 0.5
 		require.True(t, g.admits(k, members))
@@ -248,11 +242,11 @@ func TestGuardPausesWhenTheResidualDoesNotFall(t *testing.T) {
 	}
 	last := members[0].square
 	members[0].square *= 1000
-	require.False(t, g.admits(k, members), "it has grown")
-	require.True(t, g.grown, "and the last one is taken back")
+	require.False(t, g.admits(k, members), "the residual has grown")
+	require.True(t, g.grown, "the last correction is taken back")
 	k = g.until
-	require.False(t, g.admits(k, members), "it is not yet where it was")
-	require.False(t, g.grown, "there was none to take back")
+	require.False(t, g.admits(k, members), "the residual is still above the smallest one")
+	require.False(t, g.grown, "there is no correction to take back")
 	k = g.until
 	members[0].square = last / 2
 	require.True(t, g.admits(k, members))

@@ -1,9 +1,12 @@
 package schwarz
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"time"
 
+	"github.com/p2pdc/p2pdc/solver/method"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
@@ -48,10 +51,7 @@ const (
 func (p *cycleChoice) init(w *peer) {
 	p.w, p.fixed = w, w.config.Method.InnerCycles
 	p.minCycles, p.maxCycles = 1, maxMultigridCycles
-	longest := 1
-	for a := range 3 {
-		longest = max(longest, w.layout.N[a])
-	}
+	longest := slices.Max(w.layout.N[:])
 	switch localName(&w.config.Method) {
 	case problem.SOR:
 		p.minCycles, p.maxCycles = 4, float64(maxCrossings*longest)
@@ -76,15 +76,8 @@ func (p *cycleChoice) omega() float64 {
 	case !p.w.block.Problem.Symmetric():
 		return 1
 	}
-	longest := 1
-	for a := range 3 {
-		longest = max(longest, p.w.layout.N[a])
-	}
-	sweeps := p.fixed
-	if sweeps == 0 {
-		sweeps = int(p.first())
-	}
-	return bestOmega(min(longest, sweeps))
+	sweeps := cmp.Or(p.fixed, int(p.first()))
+	return method.MembraneOmega(min(slices.Max(p.w.layout.N[:]), sweeps))
 }
 
 // observe records the time whenever the shell requests an operation.
@@ -130,10 +123,8 @@ func (p *cycleChoice) cycles(news bool) int {
 
 // measure includes the relaxation that has ended.
 func (p *cycleChoice) measure(news bool) {
-	p.exchangeCycles = runningMean(
-		p.exchangeCycles,
-		max(0, (p.now-p.beganAt).Seconds()/p.secondsPerCycle-float64(p.cyclesDone)),
-	)
+	cost := (p.now-p.beganAt).Seconds()/p.secondsPerCycle - float64(p.cyclesDone)
+	p.exchangeCycles = runningMean(p.exchangeCycles, max(0, cost))
 	if p.sweepsSinceNews++; !news || p.w.config.Scheme.Lockstep() {
 		return
 	}

@@ -8,8 +8,10 @@ import (
 // faceCoupling is one face of the own box with peers behind it: the edges of the grid across that face.
 type faceCoupling struct {
 	points   kernel.Box // own points, in the region
-	step     int        // offset in padded arrays to the point behind the face
-	coupling []float64  // κ/h² of the edges, in the order of points
+	axis     int
+	side     int       // −1 or 1
+	step     int       // offset in padded arrays to the point behind the face
+	coupling []float64 // κ/h² of the edges, in the order of points
 }
 
 // newFaceCouplings returns the face couplings of a peer outside lockstep.
@@ -23,16 +25,20 @@ func newFaceCouplings(w *peer) []faceCoupling {
 	p := w.config.Problem
 	var out []faceCoupling
 	for a := range p.Dimension {
-		stride := [3]int{1, w.layout.Row, w.layout.Plane}[a]
-		if w.own.Lo[a] > 0 {
+		for _, side := range []int{-1, 1} {
 			b := w.inside
-			b.Hi[a] = b.Lo[a] + 1
-			out = append(out, faceCoupling{points: b, step: -stride, coupling: make([]float64, b.Points())})
-		}
-		if w.own.Hi[a] < p.N[a] {
-			b := w.inside
-			b.Lo[a] = b.Hi[a] - 1
-			out = append(out, faceCoupling{points: b, step: stride, coupling: make([]float64, b.Points())})
+			if side < 0 {
+				b.Hi[a] = b.Lo[a] + 1
+			} else {
+				b.Lo[a] = b.Hi[a] - 1
+			}
+			if side < 0 && w.own.Lo[a] == 0 || side > 0 && w.own.Hi[a] == p.N[a] {
+				continue
+			}
+			step := side * [3]int{1, w.layout.Row, w.layout.Plane}[a]
+			out = append(out, faceCoupling{
+				points: b, axis: a, side: side, step: step, coupling: make([]float64, b.Points()),
+			})
 		}
 	}
 	return out
@@ -41,20 +47,11 @@ func newFaceCouplings(w *peer) []faceCoupling {
 // evaluate computes the couplings. It excludes convection, which is not the same flux at both ends.
 func (x *faceCoupling) evaluate(w *peer) {
 	p := w.block.Problem
-	axis, side := 0, 1
-	for a := range p.Dimension {
-		switch stride := [3]int{1, w.layout.Row, w.layout.Plane}[a]; x.step {
-		case stride:
-			axis, side = a, 1
-		case -stride:
-			axis, side = a, -1
-		}
-	}
-	st, h := problem.NewStencil(p), p.Spacing(axis)
+	st, h := problem.NewStencil(p), p.Spacing(x.axis)
 	i := 0
 	eachPoint(x.points, func(px, py, pz int) {
 		at := [3]int{px + w.ext.Lo[0] + 1, py + w.ext.Lo[1] + 1, pz + w.ext.Lo[2] + 1}
-		x.coupling[i] = st.Between(at, p.At(at[0], at[1], at[2]), axis, side) / (h * h)
+		x.coupling[i] = st.Between(at, p.At(at[0], at[1], at[2]), x.axis, x.side) / (h * h)
 		i++
 	})
 }

@@ -1,6 +1,7 @@
 package schwarz
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
@@ -9,12 +10,7 @@ import (
 )
 
 // localName returns the method on a peer's own region.
-func localName(m *problem.MethodConfig) string {
-	if m.Local == "" {
-		return problem.Multigrid
-	}
-	return m.Local
-}
+func localName(m *problem.MethodConfig) string { return cmp.Or(m.Local, problem.Multigrid) }
 
 // newLocal returns the local solve of the region for the block's problem. It renews the solver of the previous
 // time step where possible.
@@ -41,9 +37,6 @@ func renewSolver(old method.Solver, name string, s method.System, o method.Optio
 	return method.New(name, s, o)
 }
 
-// bestOmega returns the optimal SOR factor for a free membrane of n points per axis.
-func bestOmega(n int) float64 { return 2 / (1 + math.Sin(math.Pi/float64(n+1))) }
-
 // localSolve is a local solve of the Schwarz method with the guard that guarantees convergence of the whole
 // iteration for any local method (ADR 34).
 //
@@ -68,14 +61,10 @@ type localSolve struct {
 	run    func(i int)   // bound once: a closure per call would allocate
 	values []float64
 
-	saved     []float64 // initial values
-	start     float64   // ‖r‖₂ of the region with the initial values
-	last      float64   // at the last check
-	cycles    int       // requested
-	done      int
-	sweepsDue int  // remaining relaxation sweeps
-	readable  bool // other peers may read the values
-	complete  bool
+	solveProgress
+	saved []float64 // initial values
+	start float64   // ‖r‖₂ of the region with the initial values
+	last  float64   // at the last check
 
 	// Kept between solves.
 	requiredRatio float64
@@ -84,6 +73,15 @@ type localSolve struct {
 	peak          float64 // largest start in this window
 	previousPeak  float64 // in the previous window; 0: none
 	solves        int     // in this window
+}
+
+// solveProgress is the progress of a local solve.
+type solveProgress struct {
+	cycles    int // requested
+	done      int
+	sweepsDue int  // remaining relaxation sweeps
+	readable  bool // other peers may read the values
+	complete  bool
 }
 
 const (
@@ -103,11 +101,7 @@ const (
 )
 
 func newLocalSolve(
-	s method.Solver,
-	sweep *kernel.Sweep,
-	l kernel.Layout,
-	e problem.Executor,
-	partial bool,
+	s method.Solver, sweep *kernel.Sweep, l kernel.Layout, e problem.Executor, partial bool,
 ) *localSolve {
 	g := &localSolve{solver: s, sweep: sweep, exec: e, layout: l, requiredRatio: initialRatio}
 	_, multigrid := s.(*method.Multigrid)
@@ -126,11 +120,7 @@ func newLocalSolve(
 // since the previous solve.
 func (g *localSolve) begin(u []float64, cycles int, newValues bool) {
 	g.solver.Changed()
-	g.cycles = cycles
-	g.done = 0
-	g.sweepsDue = 0
-	g.readable = false
-	g.complete = false
+	g.solveProgress = solveProgress{cycles: cycles}
 	if g.contracts {
 		return
 	}
@@ -166,13 +156,8 @@ func (g *localSolve) recordStart() {
 func (g *localSolve) residualNorm(u []float64) float64 {
 	g.values = u
 	g.exec.For(g.chunks, g.run)
-	for i := 1; i < g.chunks; i++ {
-		g.norms[0].Merge(&g.norms[i])
-		g.norms[i].Reset()
-	}
-	r := g.norms[0].L2()
-	g.norms[0].Reset()
-	return r
+	squares := method.TakeSquares(g.norms)
+	return math.Sqrt(squares.Float64())
 }
 
 // step runs a cycle or a batch of relaxation sweeps and returns its cost in sweeps over the region. It sets

@@ -17,8 +17,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// flowAndJump are the flow and the inclusion that diverged and stalled before local solves were
-// judged by the residual that they began with.
+// flowAndJump returns a flow that diverged and an inclusion that stalled before the residual of a local solve was
+// compared with its initial one.
 func flowAndJump(n int) map[string]*problem.Problem {
 	flow, jump := solvertest.Membrane([3]int{n, n, 1}, 2), solvertest.Membrane([3]int{n, n, 1}, 2)
 	for _, p := range []*problem.Problem{flow, jump} {
@@ -42,13 +42,10 @@ func flowAndJump(n int) map[string]*problem.Problem {
 	return map[string]*problem.Problem{"flow": flow, "jump": jump}
 }
 
-// solved runs a configuration over a network of virtual time whose peers differ in speed, and
-// returns the exchanges of peer 0 and the residual of the answer.
+// solved runs a configuration over a network in virtual time with peers of different speeds. It returns the exchanges
+// of peer 0 and the residual of the answer.
 func solved(
-	t require.TestingT,
-	c problem.Config,
-	seed uint64,
-	observe func(*solvertest.Network),
+	t require.TestingT, c problem.Config, seed uint64, observe func(*solvertest.Network),
 ) (iterate.Iteration, float64) {
 	n, err := newNetwork(seed, solvertest.ConfigsFor(c))
 	require.NoError(t, err)
@@ -58,7 +55,7 @@ func solved(
 	}
 	n.PointTime = func(r int, _ time.Duration) time.Duration { return time.Duration(20 + 5*(r%3)) }
 	require.NoError(t, n.Run())
-	e, err := verify.Evaluate(c.Problem, n.Assemble(c.Problem, c.Partition), nil)
+	e, err := verify.Evaluate(c.Problem, n.Assemble(c.Problem), nil)
 	require.NoError(t, err)
 	return n.Peers[0].Outcome().Sweeps, e.RelativeResidual
 }
@@ -68,7 +65,11 @@ func TestSchwarzConvergesWhereLocalMultigridDiverges(t *testing.T) {
 		for _, peers := range []int{2, 4} {
 			part, err := problem.Boxes(p.N, peers)
 			require.NoError(t, err)
-			for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(2), iterate.Hybrid(problem.Clusters(part, 2))} {
+			schemes := []iterate.Scheme{
+				iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(2),
+				iterate.Hybrid(problem.Clusters(part, 2)),
+			}
+			for _, s := range schemes {
 				for work := range 3 {
 					for _, coarse := range []int{-1, 0} {
 						c := problem.Config{
@@ -136,7 +137,7 @@ func TestRejectedLocalSolvesNeverIncreaseTheError(t *testing.T) {
 				}
 			}
 			e := 0.0
-			for i, v := range n.Assemble(p, part) {
+			for i, v := range n.Assemble(p) {
 				e = max(e, math.Abs(v-best.U[i]))
 			}
 			if largest == 0 {
@@ -148,8 +149,8 @@ func TestRejectedLocalSolvesNeverIncreaseTheError(t *testing.T) {
 	})
 }
 
-// hardProblem draws a problem with a jump of the diffusion, a strong flow or both, of about n
-// points an axis.
+// hardProblem returns a random problem with a jump of the diffusion, a strong flow or both, with about n points per
+// axis.
 func hardProblem(seed uint64, n int) *problem.Problem {
 	r := rand.New(rand.NewPCG(seed, 15))
 	pick := func(v ...float64) float64 { return v[r.IntN(len(v))] }
@@ -214,7 +215,9 @@ func TestSchwarzConvergesOnJumpsAndFlows(t *testing.T) {
 			Tolerance: 1e-6,
 			MaxSweeps: 3000,
 			Method: problem.MethodConfig{
-				Name: problem.Schwarz, Overlap: []int{1, 2, 4}[r.IntN(3)], InnerCycles: r.IntN(3), Coarse: []int{0, 0, -1}[r.IntN(3)]},
+				Name: problem.Schwarz, Overlap: []int{1, 2, 4}[r.IntN(3)], InnerCycles: r.IntN(3),
+				Coarse: []int{0, 0, -1}[r.IntN(3)],
+			},
 		}
 		exchanges, residual := solved(t, c, seed, nil)
 		require.LessOrEqual(t, residual, c.Tolerance, "seed %d: %v points, %d peers, %s, %+v: after %d exchanges",

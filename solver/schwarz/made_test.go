@@ -1,8 +1,6 @@
 package schwarz
 
 import (
-	"testing"
-
 	"github.com/p2pdc/p2pdc/solver/internal/solvertest"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
@@ -17,8 +15,4 @@ func newPeerOf(c problem.Config) (problem.Peer, error) {
 		return nil, err
 	}
 	return Method{}.New(c)
-}
-
-func solveTogether(t testing.TB, configs []problem.Config) []problem.Peer {
-	return solvertest.Together(t, Method{}.New, configs)
 }

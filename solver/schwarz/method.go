@@ -19,10 +19,8 @@ func (Method) Check(c *problem.Config) error {
 		return err
 	}
 	if c.Method.Flexible && c.Scheme.Name() != iterate.Asynchronous().Name() {
-		return fmt.Errorf(
-			"schwarz: flexible exchange (--flexible) needs the asynchronous scheme; the scheme is %s",
-			c.Scheme.Name(),
-		)
+		return fmt.Errorf("schwarz: flexible exchange (--flexible) needs the asynchronous scheme; the scheme is %s",
+			c.Scheme.Name())
 	}
 	return nil
 }

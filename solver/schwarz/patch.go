@@ -2,10 +2,12 @@ package schwarz
 
 import (
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/method"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
@@ -24,25 +26,16 @@ type patch struct {
 	hasStepStart bool              // the values at the start of the time step have arrived
 }
 
-// newPatch returns the patch between the peer of region g and peer q, in a grid of n points, with header bytes
-// before the values.
-func newPatch(
-	g *region,
-	part problem.Partition,
-	q iterate.Rank,
-	overlap int,
-	n [3]int,
-	s iterate.Scheme,
-	header int,
-) *patch {
-	theirs := part.Box(q)
+// newPatch returns the patch between rank, whose region is g, and rank q, with header bytes before the values.
+func newPatch(g *region, c *problem.Config, rank, q iterate.Rank, header int) *patch {
+	theirs, reach, n := c.Partition.Box(q), c.Method.Overlap+1, c.Problem.N
 	p := &patch{
-		send:   shifted(intersection(g.own, grown(theirs, overlap+1, n)), g.own.Lo),
-		recv:   g.within(intersection(theirs, grown(g.own, overlap+1, n))),
+		send:   shifted(intersection(g.own, grown(theirs, reach, n)), g.own.Lo),
+		recv:   g.within(intersection(theirs, grown(g.own, reach, n))),
 		header: header,
 	}
 	// The slots of a session have one length: both directions use the longer one.
-	p.Channel = iterate.NewChannel(q, header+8*max(p.send.Points(), p.recv.Points()), s)
+	p.Channel = iterate.NewChannel(q, header+8*max(p.send.Points(), p.recv.Points()), c.Scheme.Between(rank, q))
 	return p
 }
 
@@ -57,10 +50,8 @@ func (p *patch) begin(step int) {
 const partBits = 12
 
 func (w *peer) patchOf(q iterate.Rank) *patch {
-	for _, p := range w.patches {
-		if p.Rank == q {
-			return p
-		}
+	if i := slices.IndexFunc(w.patches, func(p *patch) bool { return p.Rank == q }); i >= 0 {
+		return w.patches[i]
 	}
 	return nil
 }
@@ -126,22 +117,10 @@ func (w *peer) assemble() (news bool) {
 
 // copyOwn copies the own points of src, an array of the own box, to an array of the region.
 func (w *peer) copyOwn(dst, src []float64) {
-	n, lo := w.ownPart.N, w.inside.Lo
-	for z := range n[2] {
-		for y := range n[1] {
-			from := w.ownPart.Index(0, y, z)
-			copy(dst[w.layout.Index(lo[0], lo[1]+y, lo[2]+z):], src[from:from+n[0]])
-		}
-	}
+	method.CopyBox(dst, w.layout, w.inside, src, w.ownPart, [3]int{})
 }
 
 // extractOwn is the inverse of copyOwn.
 func (w *peer) extractOwn(dst, src []float64) {
-	n, lo := w.ownPart.N, w.inside.Lo
-	for z := range n[2] {
-		for y := range n[1] {
-			from := w.layout.Index(lo[0], lo[1]+y, lo[2]+z)
-			copy(dst[w.ownPart.Index(0, y, z):], src[from:from+n[0]])
-		}
-	}
+	method.CopyBox(dst, w.ownPart, w.ownPart.Interior(), src, w.layout, w.inside.Lo)
 }

@@ -1,12 +1,15 @@
 package schwarz
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/method"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
@@ -16,8 +19,7 @@ type peer struct {
 	iterate.Coordination
 	region
 	config  problem.Config
-	faces   []face // of Channels, in the same order
-	overlap int
+	faces   []problem.Neighbour // of Channels, in the same order
 	exec    problem.Executor
 	block   *problem.Discretization
 	sweep   *kernel.Sweep // measures; nil until the start of the step is known
@@ -48,7 +50,6 @@ func newPeer(c problem.Config) (*peer, error) {
 	w := &peer{
 		Coordination: iterate.Coordination{Config: problem.Coordination(&c), Tree: problem.TreeOf(c.Partition, c.Rank)},
 		config:       c,
-		overlap:      c.Method.Overlap,
 		exec:         c.Executor,
 	}
 	w.Source = w
@@ -58,7 +59,7 @@ func newPeer(c problem.Config) (*peer, error) {
 	// An exchange costs as much as many sweeps: every iterate is checked, and the check takes effect within the
 	// next relaxation.
 	w.Checks = iterate.NewCheckInterval(max(1, c.CheckEvery), 1, c.MaxSweeps)
-	if w.region, err = newRegion(c.Problem, c.Partition, c.Rank, w.overlap); err != nil {
+	if w.region, err = newRegion(&c, c.Rank); err != nil {
 		return nil, err
 	}
 	w.block = &problem.Discretization{Box: w.ext, Layout: w.layout, Executor: w.exec}
@@ -85,12 +86,12 @@ func newPeer(c problem.Config) (*peer, error) {
 // makePatches creates the patches and the faces.
 func (w *peer) makePatches() {
 	c := &w.config
-	for _, n := range c.Partition.Neighbours(c.Rank) {
-		w.faces = append(w.faces, face{to: n, own: n.Layer(w.ownPart)})
+	w.faces = c.Partition.Neighbours(c.Rank)
+	for _, n := range w.faces {
 		w.Channels = append(w.Channels, iterate.NewChannel(n.Rank, n.FaceBytes, c.Scheme.Between(c.Rank, n.Rank)))
 	}
-	for _, q := range overlapPeers(c.Partition, c.Rank, w.overlap) {
-		p := newPatch(&w.region, c.Partition, q, w.overlap, c.Problem.N, c.Scheme.Between(c.Rank, q), w.patchHeader())
+	for _, q := range overlapPeers(c.Partition, c.Rank, c.Method.Overlap) {
+		p := newPatch(&w.region, c, c.Rank, q, w.patchHeader())
 		if w.flexible() {
 			p.LabelShift = partBits
 		}
@@ -115,10 +116,7 @@ func linksOf(c *problem.Config, rank iterate.Rank) []iterate.Link {
 	p, part := c.Problem, c.Partition
 	g := region{own: part.Box(rank), ext: grown(part.Box(rank), c.Method.Overlap, p.N)}
 	n, coarse := coarseGridOf(c)
-	header := 0
-	if coarse && !c.Scheme.Lockstep() {
-		header = 8
-	}
+	header := patchHeader(c, coarse)
 	var grid *coarseGrid
 	if coarse {
 		grid, _ = newCoarseGrid(p, n) // a problem that is refused is refused by New
@@ -127,12 +125,9 @@ func linksOf(c *problem.Config, rank iterate.Rank) []iterate.Link {
 	var out []iterate.Link
 	for _, q := range overlapPeers(part, rank, c.Method.Overlap) {
 		s := c.Scheme.Between(rank, q)
-		x := newPatch(&g, part, q, c.Method.Overlap, p.N, s, header)
-		l := iterate.Link{Rank: q, Asynchronous: s.Asynchronous()}
-		for range s.Slots() {
-			l.Slots = append(l.Slots, x.Bytes)
-			l.Sent = append(l.Sent, x.Bytes)
-		}
+		x := newPatch(&g, c, rank, q, header)
+		l := iterate.Link{Rank: q, Asynchronous: s.Asynchronous(), Slots: slices.Repeat([]int{x.Bytes}, s.Slots())}
+		l.Sent = l.Slots
 		if p.Steps() > 0 {
 			l.Agreement = iterate.MessageHeader + 8 + 8*max(x.recv.Points(), x.send.Points())
 		}
@@ -147,11 +142,9 @@ func linksOf(c *problem.Config, rank iterate.Rank) []iterate.Link {
 		return out
 	}
 	for _, q := range coarseLinks(c, rank) {
-		i := slices.IndexFunc(out, func(l iterate.Link) bool { return l.Rank >= q })
-		if i < 0 {
-			i = len(out)
-		}
-		if i == len(out) || out[i].Rank != q {
+		byRank := func(l iterate.Link, q iterate.Rank) int { return cmp.Compare(l.Rank, q) }
+		i, found := slices.BinarySearchFunc(out, q, byRank)
+		if !found {
 			out = slices.Insert(out, i, iterate.Link{Rank: q})
 		}
 		out[i].Agreement = max(out[i].Agreement, grid.messageBytes(c, max(rank, q)))
@@ -159,19 +152,15 @@ func linksOf(c *problem.Config, rank iterate.Rank) []iterate.Link {
 	return out
 }
 
-// face is a face shared with a neighbour. Captured values are exchanged along it.
-type face struct {
-	to  problem.Neighbour
-	own kernel.Box // own points of the face
-}
-
-// patchHeader returns the length of the header of a patch.
-func (w *peer) patchHeader() int {
-	if w.coarse != nil && !w.config.Scheme.Lockstep() {
+// patchHeader returns the length of the header of a patch: the number of a correction outside lockstep.
+func patchHeader(c *problem.Config, coarse bool) int {
+	if coarse && !c.Scheme.Lockstep() {
 		return 8
 	}
 	return 0
 }
+
+func (w *peer) patchHeader() int { return patchHeader(&w.config, w.coarse != nil) }
 
 func (w *peer) flexible() bool { return w.config.Method.Flexible }
 
@@ -220,7 +209,7 @@ func (w *peer) assembleCaptured() {
 	w.copyOwn(w.work, w.captured)
 	for i, f := range w.faces {
 		b := w.inside
-		if a := f.to.Axis; f.to.Side < 0 {
+		if a := f.Axis; f.Side < 0 {
 			b.Lo[a], b.Hi[a] = b.Lo[a]-1, b.Lo[a]
 		} else {
 			b.Lo[a], b.Hi[a] = b.Hi[a], b.Hi[a]+1
@@ -248,7 +237,7 @@ func (w *peer) Magnitudes() kernel.Sum { return w.block.Magnitudes(w.work, w.ins
 
 // PackCaptured writes the captured values of face i to dst.
 func (w *peer) PackCaptured(i int, dst []byte) {
-	w.ownPart.Pack(dst, w.captured, w.faces[i].own)
+	w.ownPart.Pack(dst, w.captured, w.faces[i].Layer(w.ownPart))
 }
 
 // freeBuffer returns an array of the own box for the next iterate.
@@ -313,12 +302,7 @@ func (w *peer) Outcome() iterate.Outcome {
 func (w *peer) dense(dst []float64) {
 	src, _ := w.result()
 	l := w.ownPart
-	for z := range l.N[2] {
-		for y := range l.N[1] {
-			from, to := l.Index(0, y, z), l.Dense(0, y, z)
-			copy(dst[to:to+l.N[0]], src[from:from+l.N[0]])
-		}
-	}
+	method.CopyBox(dst, method.DenseLayout(l.N), l.Interior(), src, l, [3]int{})
 }
 
 // Box returns the peer's own box.
@@ -326,3 +310,21 @@ func (w *peer) Box() problem.Box { return w.own }
 
 // Links returns the peers that this one exchanges messages with.
 func (w *peer) Links() []iterate.Link { return linksOf(&w.config, w.config.Rank) }
+
+// Describe returns the method's parameters (see problem.Peer).
+func (w *peer) Describe() string {
+	m := &w.config.Method
+	out := []string{fmt.Sprintf("%s on boxes that overlap by %d", localName(m), m.Overlap)}
+	if w.local != nil && w.local.solver.Name() == method.NameMultigrid {
+		out = append(out, w.local.solver.Describe())
+	}
+	if w.choice.fixed > 0 {
+		out = append(out, fmt.Sprintf("%d cycles per exchange", w.choice.fixed))
+	} else {
+		out = append(out, fmt.Sprintf("%.1f cycles per exchange at the end, by measurement", w.choice.chosen))
+	}
+	if c := w.coarse; c != nil {
+		out = append(out, fmt.Sprintf("coarse correction on %d points", c.grid.n[0]*c.grid.n[1]*c.grid.n[2]))
+	}
+	return strings.Join(out, "; ")
+}

@@ -14,15 +14,15 @@ type region struct {
 	ownPart  kernel.Layout // of own
 }
 
-func newRegion(p *problem.Problem, part problem.Partition, r iterate.Rank, overlap int) (region, error) {
-	g := region{own: part.Box(r)}
-	g.ext = grown(g.own, overlap, p.N)
+func newRegion(c *problem.Config, r iterate.Rank) (region, error) {
+	g := region{own: c.Partition.Box(r)}
+	g.ext = grown(g.own, c.Method.Overlap, c.Problem.N)
 	g.inside = g.within(g.own)
 	var err error
-	if g.layout, err = kernel.NewLayout(p.Dimension, g.ext.Size()); err != nil {
+	if g.layout, err = kernel.NewLayout(c.Problem.Dimension, g.ext.Size()); err != nil {
 		return g, err
 	}
-	g.ownPart, err = kernel.NewLayout(p.Dimension, g.own.Size())
+	g.ownPart, err = kernel.NewLayout(c.Problem.Dimension, g.own.Size())
 	return g, err
 }
 
@@ -79,20 +79,16 @@ func overlapPeers(p problem.Partition, r iterate.Rank, overlap int) []iterate.Ra
 		}
 	}
 	var out []iterate.Rank
-	for z := lo[2]; z < hi[2]; z++ {
-		for y := lo[1]; y < hi[1]; y++ {
-			for x := lo[0]; x < hi[0]; x++ {
-				farthest := 0
-				for a, at := range [3]int{x, y, z} {
-					if layersBetween(p.Cuts[a], place[a], at) > overlap {
-						farthest++
-					}
-				}
-				if q := iterate.Rank(x + parts[0]*(y+parts[1]*z)); q != r && farthest <= 1 {
-					out = append(out, q)
-				}
+	eachPoint(kernel.Box{Lo: lo, Hi: hi}, func(x, y, z int) {
+		farthest := 0
+		for a, at := range [3]int{x, y, z} {
+			if layersBetween(p.Cuts[a], place[a], at) > overlap {
+				farthest++
 			}
 		}
-	}
+		if q := iterate.Rank(x + parts[0]*(y+parts[1]*z)); q != r && farthest <= 1 {
+			out = append(out, q)
+		}
+	})
 	return out
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/method"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
@@ -169,7 +170,7 @@ func (p *relaxation) label() iterate.Iteration {
 func (p *relaxation) points() int {
 	switch p.stage {
 	case stageCoarseSolve:
-		return p.w.coarse.solverPoints()
+		return p.w.coarse.solver.workPoints()
 	case stageSolve:
 		return max(1, int(p.cost*float64(p.w.layout.Points())))
 	}
@@ -184,8 +185,7 @@ func (w *peer) Relax(op iterate.Op) {
 	}
 	switch p.stage {
 	case stageMeasure:
-		w.exec.For(p.chunks, p.run)
-		sum := p.collect()
+		sum := p.measureNow()
 		p.afterMeasure() // Measured may end the run and abandon the relaxation
 		w.Rule.Measured(&sum)
 	case stageShare:
@@ -199,7 +199,7 @@ func (w *peer) Relax(op iterate.Op) {
 		}
 	case stageCoarseSolve:
 		w.coarse.solve(w)
-		w.spent += float64(w.coarse.solverPoints()) / float64(w.ownPart.Points())
+		w.spent += float64(w.coarse.solver.workPoints()) / float64(w.ownPart.Points())
 		p.stage = stageAwait
 		if !w.config.Scheme.Lockstep() {
 			p.stage = stageSolve // it is added in the next relaxation
@@ -245,18 +245,8 @@ func (p *relaxation) solve() {
 	p.partial = false
 }
 
-// collect merges and resets the chunks' norms.
-func (p *relaxation) collect() kernel.Sum {
-	var sum kernel.Sum
-	for i := range p.norms {
-		sum.Merge(&p.norms[i].Squares)
-		p.norms[i].Reset()
-	}
-	return sum
-}
-
-// measureNow measures the residual of the working array at once.
+// measureNow measures the squared residual of the working array.
 func (p *relaxation) measureNow() kernel.Sum {
 	p.w.exec.For(p.chunks, p.run)
-	return p.collect()
+	return method.TakeSquares(p.norms)
 }

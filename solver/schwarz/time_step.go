@@ -2,9 +2,11 @@ package schwarz
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/method"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
@@ -12,30 +14,33 @@ import (
 func (w *peer) begin() error {
 	s := &w.Steps
 	s.Current = min(s.Current+1, s.Total)
-	p := w.config.Problem.AtStep(s.Current)
+	return w.config.StepError(s.Current, w.beginStep(w.config.Problem.AtStep(s.Current)))
+}
+
+func (w *peer) beginStep(p *problem.Problem) error {
 	if err := p.ValidateStatement(); err != nil {
-		return w.config.StepError(w.Steps.Current, err)
+		return err
 	}
 	if err := w.block.Build(p); err != nil {
-		return w.config.StepError(w.Steps.Current, err)
+		return err
 	}
 	w.Release()
 	w.Iterate, w.sweep = 0, nil
 	for _, c := range w.Channels {
-		c.Begin(s.Current)
+		c.Begin(w.Steps.Current)
 	}
 	for _, q := range w.patches {
-		q.begin(s.Current)
+		q.begin(w.Steps.Current)
 	}
 	w.relaxation.start()
 	w.Rule = iterate.NewTerminationRule(&w.Coordination)
-	if s.Total == 0 {
+	if w.Steps.Total == 0 {
 		return w.prepare()
 	}
 	for _, q := range w.patches {
 		w.sendLayers(q)
 	}
-	return w.config.StepError(w.Steps.Current, w.startWhenComplete())
+	return w.startWhenComplete()
 }
 
 // sendLayers sends a peer the start of the time step at the points that it reads. They enter the source in its
@@ -51,12 +56,7 @@ func (w *peer) sendLayers(p *patch) {
 // pad copies a dense array of the own box to a padded one.
 func (w *peer) pad(dst, src []float64) {
 	l := w.ownPart
-	for z := range l.N[2] {
-		for y := range l.N[1] {
-			from := l.Dense(0, y, z)
-			copy(dst[l.Index(0, y, z):], src[from:from+l.N[0]])
-		}
-	}
+	method.CopyBox(dst, l, l.Interior(), src, method.DenseLayout(l.N), [3]int{})
 }
 
 // receiveLayers accepts the start of the time step at points of another peer.
@@ -81,29 +81,18 @@ func (w *peer) receiveLayers(q iterate.Rank, m *iterate.Message) error {
 
 // startWhenComplete starts the step when all peers have sent its start.
 func (w *peer) startWhenComplete() error {
-	for _, p := range w.patches {
-		if !p.hasStepStart {
-			return nil
-		}
+	if slices.ContainsFunc(w.patches, func(p *patch) bool { return !p.hasStepStart }) {
+		return nil
 	}
 	room := w.freeBuffer()
 	w.pad(room, w.Steps.Previous)
 	w.copyOwn(w.work, room)
 	l := w.layout
-	for z := range l.N[2] {
-		for y := range l.N[1] {
-			from, to := l.Index(0, y, z), l.Dense(0, y, z)
-			copy(w.stepStart[to:to+l.N[0]], w.work[from:from+l.N[0]])
-		}
-	}
+	method.CopyBox(w.stepStart, method.DenseLayout(l.N), l.Interior(), w.work, l, [3]int{})
 	for i, v := range w.stepStart {
 		if !kernel.Finite(v) {
-			return w.block.Problem.Errorf(
-				"a value of %v at point %d of the region %v at the start of the step",
-				v,
-				i,
-				w.ext,
-			)
+			return w.block.Problem.Errorf("a value of %v at point %d of the region %v at the start of the step",
+				v, i, w.ext)
 		}
 	}
 	w.block.AddPrevious(w.stepStart, w.config.Problem.Evolution.Step())
@@ -113,24 +102,23 @@ func (w *peer) startWhenComplete() error {
 // prepare measures the own share of the reference residual and sets iterate 0.
 func (w *peer) prepare() error {
 	b := w.block
-	if err := b.FillReference(w.work); err != nil {
-		return w.config.StepError(w.Steps.Current, err)
-	}
-	sweep, err := b.Sweep(1) // the step is not used: it only measures
+	err := b.FillReference(w.work)
 	if err != nil {
 		return err
 	}
-	w.sweep = sweep
+	if w.sweep, err = b.Sweep(1); err != nil { // the step is not used: it only measures
+		return err
+	}
 	if w.local, err = newLocal(w); err != nil {
 		return err
 	}
 	w.Reference = w.relaxation.measureNow()
-	if err := b.Problem.CheckReference(&w.Reference); err != nil {
-		return w.config.StepError(w.Steps.Current, err)
+	if err = b.Problem.CheckReference(&w.Reference); err != nil {
+		return err
 	}
 	if w.coarse != nil {
-		if err := w.coarse.begin(w); err != nil {
-			return w.config.StepError(w.Steps.Current, err)
+		if err = w.coarse.begin(w); err != nil {
+			return err
 		}
 	}
 	values := w.config.Initial
@@ -143,7 +131,7 @@ func (w *peer) prepare() error {
 		_, err = b.Start(w.work, nil)
 	}
 	if err != nil {
-		return w.config.StepError(w.Steps.Current, err)
+		return err
 	}
 	w.config.Initial = nil
 	w.cur = w.freeBuffer()
@@ -159,10 +147,7 @@ func (w *peer) startFrom(values []float64) error {
 	}
 	var err error
 	w.own.Each(func(d int, idx [3]int) bool {
-		var v float64
-		at := w.within(problem.Box{Lo: [3]int{idx[0] - 1, idx[1] - 1, idx[2] - 1}}).Lo
-		v, err = w.block.StartValue(values[d], w.layout.Dense(at[0], at[1], at[2]), idx)
-		w.work[w.block.Index(idx)] = v
+		w.work[w.block.Index(idx)], err = w.block.StartValue(values[d], w.block.Dense(idx), idx)
 		return err == nil
 	})
 	return err

@@ -1,6 +1,9 @@
 package verify
 
-import "github.com/p2pdc/p2pdc/internal/kernel"
+import (
+	"github.com/p2pdc/p2pdc/internal/kernel"
+	"github.com/p2pdc/p2pdc/solver/problem"
+)
 
 // banded is the LU factorization of the operator of a small grid, points in memory order. It needs no pivoting
 // because the operator is an M-matrix (Berman and Plemmons, chapter 6).
@@ -25,20 +28,14 @@ func newBanded(l kernel.Layout, op *kernel.Operator) *banded {
 	width := 2*f.band + 1
 	f.rows = make([]float64, f.n*width)
 	strides := [3]int{1, l.N[0], l.N[0] * l.N[1]}
-	d := 0
-	for z := range l.N[2] {
-		for y := range l.N[1] {
-			for x := range l.N[0] {
-				row := f.rows[d*width:][:width]
-				row[f.band] += op.Arrays[kernel.Center][d]
-				for k := kernel.West; k <= 2*l.Dim; k++ {
-					a := (k - 1) / 2
-					side := 2*((k-1)%2) - 1
-					if next := [3]int{x, y, z}[a] + side; next >= 0 && next < l.N[a] {
-						row[f.band+side*strides[a]] -= op.Arrays[k][d]
-					}
-				}
-				d++
+	for d, at := range (problem.Box{Hi: l.N}).Each {
+		row := f.rows[d*width:][:width]
+		row[f.band] += op.Arrays[kernel.Center][d]
+		for k := kernel.West; k <= 2*l.Dim; k++ {
+			a := (k - 1) / 2
+			side := 2*((k-1)%2) - 1
+			if next := at[a] + side; next >= 1 && next <= l.N[a] {
+				row[f.band+side*strides[a]] -= op.Arrays[k][d]
 			}
 		}
 	}

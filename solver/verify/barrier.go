@@ -88,11 +88,10 @@ func (s *separable) add(weight float64, values [3][]float64, rim [3]float64) {
 // symmetric reports whether every table along an axis equals its reverse.
 func (s *separable) symmetric(a int) bool {
 	for _, t := range s.terms {
-		v := t.value[a]
-		for i := range v {
-			if v[i] != v[len(v)-1-i] {
-				return false
-			}
+		reverse := slices.Clone(t.value[a])
+		slices.Reverse(reverse)
+		if !slices.Equal(t.value[a], reverse) {
+			return false
 		}
 	}
 	return s.row[kernel.West+2*a] == s.row[kernel.East+2*a]
@@ -135,8 +134,7 @@ func (s *separable) check(e problem.Executor) barrier {
 	}
 	rows := n[1] * n[2]
 	chunk := max(1, 1<<14/n[0])
-	type extremes struct{ least, top float64 }
-	found := make([]extremes, (rows+chunk-1)/chunk)
+	found := make([]barrier, (rows+chunk-1)/chunk)
 	half := s.interchangeable(1, 2)
 	sixth := half && s.interchangeable(0, 1)
 	e.For(len(found), func(c int) {
@@ -161,7 +159,7 @@ func (s *separable) check(e problem.Executor) barrier {
 				}
 			}
 		}
-		found[c] = extremes{least, top}
+		found[c].least, found[c].top = least, top
 	})
 	out := barrier{by: s.by, least: math.Inf(1), shape: s}
 	for _, f := range found {
@@ -190,8 +188,7 @@ func (s *separable) up() float64 { return 1 + float64(2*len(s.terms)+16)*kernel.
 func (s *separable) rowAt(aw, w []float64, first [3]int) {
 	clear(aw)
 	clear(w)
-	i := 0
-	m := len(w)
+	i, m := 0, len(w)
 	aw = aw[:m]
 	for ; i+1 < len(s.terms); i += 2 { // two at a time, added one after the other
 		a, b := s.terms[i].along(s.excess, first, m), s.terms[i+1].along(s.excess, first, m)
@@ -234,19 +231,11 @@ func (s *separable) rounding() float64 {
 	for _, t := range s.terms {
 		m := math.Abs(s.excess)
 		for a := range 3 {
-			if top := maxOf(t.value[a]); top > 0 {
+			if top := slices.Max(t.value[a]); top > 0 {
 				m += t.size[a] / top
 			}
 		}
 		total += m * t.highest
 	}
 	return float64(len(s.terms)+16) * kernel.UnitRoundoff * total
-}
-
-func maxOf(v []float64) float64 {
-	top := 0.0
-	for _, x := range v {
-		top = max(top, x)
-	}
-	return top
 }

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"math"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -44,10 +45,7 @@ func constantBarrier(p *problem.Problem, e problem.Executor) barrier {
 // oneTables returns the table of ones for each axis.
 func oneTables(p *problem.Problem) (v [3][]float64) {
 	for a := range v {
-		v[a] = make([]float64, p.N[a])
-		for i := range v[a] {
-			v[a][i] = 1
-		}
+		v[a] = slices.Repeat([]float64{1}, p.N[a])
 	}
 	return v
 }
@@ -55,9 +53,7 @@ func oneTables(p *problem.Problem) (v [3][]float64) {
 // alongAxis solves A·w = 1 for a w that depends on one coordinate.
 func (s *separable) alongAxis(a int, v []float64) {
 	t := newTridiagonal(s.row[kernel.West+2*a], s.row[kernel.East+2*a], max(s.excess, 0), len(v))
-	for i := range v {
-		v[i] = 1
-	}
+	problem.Fill(v, 1)
 	t.solve(v)
 	s.symmetrise(a, v)
 }
@@ -104,7 +100,7 @@ func heatBarrier(p *problem.Problem) *separable {
 		s.add(weight*decay, v, rim)
 		left := decay
 		for a := range p.Dimension {
-			left *= maxOf(v[a])
+			left *= slices.Max(v[a])
 		}
 		if left < heatEnd {
 			break

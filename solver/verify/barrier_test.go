@@ -15,9 +15,9 @@ import (
 // TestConstantBarrierBoundsTheInverseClosely compares the barriers with ‖A⁻¹‖∞ computed by gonum.
 func TestConstantBarrierBoundsTheInverseClosely(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := solvertest.AnyMMatrix(t, true)
+		p := anyMMatrix(t, true)
 		b := constantBarrier(p, solvertest.Backwards{})
-		want := solvertest.InverseNorm(t, p)
+		want := inverseNorm(t, p)
 		require.GreaterOrEqual(t, b.inverse(), want*(1-1e-12), b.by)
 		require.LessOrEqual(t, b.inverse(), want*1.25, b.by)
 	})
@@ -37,7 +37,7 @@ func TestConstantBarrierBoundsTheInverseClosely(t *testing.T) {
 // barrier proves nothing.
 func TestBarrierCheckAgreesWithTheDenseMatrix(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := solvertest.AnyMMatrix(t, true)
+		p := anyMMatrix(t, true)
 		s := newSeparable(p, "random")
 		n := p.Points()
 		w := mat.NewVecDense(n, nil)
@@ -60,7 +60,7 @@ func TestBarrierCheckAgreesWithTheDenseMatrix(t *testing.T) {
 			})
 		}
 		var aw mat.VecDense
-		aw.MulVec(solvertest.Matrix(p), w)
+		aw.MulVec(matrix(p), w)
 		b := s.check(solvertest.Backwards{})
 		slack := 1e-12 * scaleOf(p)
 		require.InDelta(t, mat.Min(&aw), b.least, slack)

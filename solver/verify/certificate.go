@@ -31,11 +31,8 @@ type Certificate struct {
 func rowSigns(s problem.Stencil, idx [3]int, v *[kernel.Directions]float64) string {
 	for d := kernel.West; d <= 2*s.Problem.Dimension; d++ {
 		if !(v[d] >= 0) {
-			return fmt.Sprintf(
-				"A is no M-matrix: at %v the entry for the neighbour in %c is positive; use upwind differences or a finer grid",
-				s.Problem.Location(idx),
-				'x'+rune((d-1)/2),
-			)
+			return fmt.Sprintf("A is no M-matrix: at %v the entry for the neighbour in %c is positive; "+
+				"use upwind differences or a finer grid", s.Problem.Location(idx), 'x'+rune((d-1)/2))
 		}
 	}
 	return ""
@@ -49,7 +46,7 @@ func (s *chunkResult) checkRows(b *problem.Discretization) {
 		return // one row, which certify checks
 	}
 	st := problem.NewStencil(p)
-	b.Box.Each(func(d int, idx [3]int) bool {
+	for d, idx := range b.Box.Each {
 		var v [kernel.Directions]float64
 		sum, center := o.Arrays[kernel.Center][d], o.Arrays[kernel.Center][d]
 		for n := kernel.West; n <= 2*p.Dimension; n++ {
@@ -61,8 +58,7 @@ func (s *chunkResult) checkRows(b *problem.Discretization) {
 		if s.signs == "" {
 			s.signs = rowSigns(st, idx, &v)
 		}
-		return true
-	})
+	}
 }
 
 // certify adds the bound, or the reason why there is none, to an evaluation.
@@ -122,25 +118,21 @@ func (s *chunkResult) certify(j *evaluator, out *Evaluation, e problem.Executor)
 // constantOne is the shape w = 1.
 type constantOne struct{}
 
-func (constantOne) fill(row []float64, _ [3]int) {
-	for i := range row {
-		row[i] = 1
-	}
-}
+func (constantOne) fill(row []float64, _ [3]int) { problem.Fill(row, 1) }
 
 // residualRounding bounds |r̂ − r| at all points of a block, where the kernels compute r̂ from padded values u.
 // The longest path from a coefficient to the result is a product, three additions and two subtractions, so the
 // error is at most γ₆ times the sum of the magnitudes (Higham, Accuracy and Stability of Numerical Algorithms,
 // section 3.1). A seventh unit covers the rounding of that sum, the last term underflow.
 func residualRounding(b *problem.Discretization, u []float64) float64 {
-	return roundingUpTo(b, problem.LargestMagnitude(u))
+	return roundingUpTo(b, kernel.MaxAbs(u))
 }
 
 // roundingUpTo is residualRounding for values of at most the given magnitude.
 func roundingUpTo(b *problem.Discretization, value float64) float64 {
 	source := math.Abs(b.Source.Value)
 	if b.Source.Array != nil {
-		source = problem.LargestMagnitude(b.Source.Array)
+		source = kernel.MaxAbs(b.Source.Array)
 	}
 	return 7*kernel.UnitRoundoff*(rowMagnitude(b)*value+source) + 16*math.SmallestNonzeroFloat64
 }

@@ -16,7 +16,7 @@ import (
 func TestErrorBoundHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		constant := rapid.Bool().Draw(t, "constant")
-		p := solvertest.AnyMMatrix(t, constant)
+		p := anyMMatrix(t, constant)
 		for p.Points() > 150 {
 			p.N[p.Dimension-1] = max(1, p.N[p.Dimension-1]/2)
 			if p.N[p.Dimension-1] == 1 {
@@ -27,9 +27,9 @@ func TestErrorBoundHolds(t *testing.T) {
 		if rapid.Bool().Draw(t, "upper") {
 			p.Upper = func(q problem.Point) float64 { return 0.55 + 0.1*q[0] }
 		}
-		a, f := solvertest.MatrixAndSource(p)
+		a, f := matrixAndSource(p)
 		solution := solvertest.ActiveSet(t, p, a, f)
-		u := solvertest.AnyIterate(t, p, solution)
+		u := anyIterate(t, p, solution)
 		e, err := Evaluate(p, u, solvertest.Backwards{})
 		require.NoError(t, err)
 		require.True(t, e.Certificate.MMatrix, e.Certificate.Why)
@@ -37,7 +37,7 @@ func TestErrorBoundHolds(t *testing.T) {
 		reference, err := Evaluate(p, solution, nil)
 		require.NoError(t, err)
 		require.LessOrEqual(t, solvertest.Furthest(u, solution), e.ErrorBound+reference.ErrorBound)
-		norm := solvertest.InverseNorm(t, p)
+		norm := inverseNorm(t, p)
 		require.GreaterOrEqual(t, e.Certificate.Inverse, norm*(1-1e-9))
 		require.LessOrEqual(t, e.ErrorBound, e.Certificate.Inverse*(e.ResidualInf+e.Certificate.Rounding)*(1+1e-12))
 		if constant {
@@ -107,7 +107,7 @@ func TestErrorBoundIncludesRounding(t *testing.T) {
 	p := solvertest.Membrane([3]int{40, 1, 1}, 1)
 	p.Obstacle = nil
 	p.Boundary = func(q problem.Point) float64 { return 1e6 + q[0] }
-	a, f := solvertest.MatrixAndSource(p)
+	a, f := matrixAndSource(p)
 	u := solvertest.ActiveSet(t, p, a, f)
 	e, err := Evaluate(p, u, nil)
 	require.NoError(t, err)

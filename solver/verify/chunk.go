@@ -19,6 +19,7 @@ type chunk struct {
 	lambda []float64 // force on a row
 	bounds [2][]float64
 	before []float64 // dense: the values at the start of the time step
+	sweep  *kernel.Sweep
 }
 
 // chunkPoints is about the number of points per chunk. Their arrays fit the second-level cache.
@@ -27,32 +28,33 @@ const chunkPoints = 1 << 16
 // groupsPerThread is the number of groups of chunks per thread. Each group allocates arrays of its own.
 const groupsPerThread = 4
 
-// eachChunk calls f for every chunk on the executor, and done with its error.
-func (j *evaluator) eachChunk(
-	e problem.Executor,
-	boxes []problem.Box,
-	f func(i int, w *chunk) error,
-	done func(i int, err error),
-) {
+// eachChunk calls f for every chunk on the executor. It returns the error of the first chunk that has one.
+func (j *evaluator) eachChunk(e problem.Executor, boxes []problem.Box, f func(i int, w *chunk) error) error {
+	errs := make([]error, len(boxes))
 	groups := min(groupsPerThread*kernel.Workers(e), len(boxes))
 	e.For(groups, func(g int) {
 		var w chunk
 		for i := len(boxes) * g / groups; i < len(boxes)*(g+1)/groups; i++ {
-			err := w.prepare(j, boxes[i])
-			if err == nil {
-				err = f(i, &w)
+			if errs[i] = w.prepare(j, boxes[i]); errs[i] == nil {
+				errs[i] = f(i, &w)
 			}
-			done(i, err)
 		}
 	})
+	return cmp.Or(errs...)
 }
 
-// prepare moves the chunk to another box.
+// prepare moves the chunk to another box and sets its values to the reference vector.
 func (w *chunk) prepare(j *evaluator, box problem.Box) error {
 	if err := w.Move(j.p, box); err != nil {
 		return err
 	}
-	w.addPrevious(j)
+	if j.before != nil {
+		w.before = problem.Resized(w.before, w.Layout.Points())
+		before := evaluator{p: j.p, u: j.before}
+		at := 0
+		before.eachRun(w.Box, func(u []float64) { at += copy(w.before[at:], u) })
+		w.AddPrevious(w.before, j.dt)
+	}
 	m := w.Layout.N[0]
 	w.v, w.image = problem.Resized(w.v, w.Layout.Len()), problem.Resized(w.image, w.Layout.Len())
 	if len(w.x) != m || j.p.Dimension == 1 {
@@ -63,7 +65,11 @@ func (w *chunk) prepare(j *evaluator, box problem.Box) error {
 		w.bounds[i] = problem.Resized(w.bounds[i], m)
 		problem.Fill(w.bounds[i], f.Value)
 	}
-	return nil
+	var err error
+	if w.sweep, err = w.Sweep(1); err != nil { // the step is not used: nothing is relaxed
+		return err
+	}
+	return w.FillReference(w.v)
 }
 
 // obstacles returns the obstacles along the row that begins at dense index d.
@@ -92,29 +98,25 @@ func scanContact(k *kernel.Kernel, words []uint64, row, phi, psi []float64) cont
 	for w, bit := range words {
 		for ; bit != 0; bit &= bit - 1 {
 			i := 64*w + bits.TrailingZeros64(bit)
-			t.add(i, row[i], phi[i], psi[i])
+			u, lo, hi := row[i], phi[i], psi[i]
+			if u == lo || u == hi {
+				if t.end == 0 {
+					t.begin = i
+				}
+				t.end = i + 1
+			}
+			if u == lo {
+				t.lower++
+			}
+			if u == hi {
+				t.upper++
+			}
+			if t.outside < 0 && (!(u >= lo) || !(u <= hi)) {
+				t.outside = i
+			}
 		}
 	}
 	return t
-}
-
-// add includes a value that is not strictly between the obstacles.
-func (t *contactScan) add(i int, u, lo, hi float64) {
-	if u == lo || u == hi {
-		if t.end == 0 {
-			t.begin = i
-		}
-		t.end = i + 1
-	}
-	if u == lo {
-		t.lower++
-	}
-	if u == hi {
-		t.upper++
-	}
-	if t.outside < 0 && (!(u >= lo) || !(u <= hi)) {
-		t.outside = i
-	}
 }
 
 // boxes returns the boxes of the chunks: whole planes of the slowest axis, or whole rows, as many along y as
@@ -141,50 +143,33 @@ func (j *evaluator) boxes() []problem.Box {
 	return boxes
 }
 
-// dense returns the index of a box's first point in a vector of the whole grid.
-func (j *evaluator) dense(b problem.Box) int { return b.Lo[0] + j.p.N[0]*(b.Lo[1]+j.p.N[1]*b.Lo[2]) }
+// offset returns the index of grid point idx (1-based) in a vector of the whole grid.
+func offset(p *problem.Problem, idx [3]int) int {
+	return idx[0] - 1 + p.N[0]*(idx[1]-1+p.N[1]*(idx[2]-1))
+}
 
 // eachRun calls f for the values of u at a chunk's points, one contiguous run at a time.
 func (j *evaluator) eachRun(box problem.Box, f func(u []float64)) {
 	n := (box.Hi[0] - box.Lo[0]) * (box.Hi[1] - box.Lo[1])
 	for z := box.Lo[2]; z < box.Hi[2]; z++ {
-		box.Lo[2] = z
-		f(j.u[j.dense(box):][:n])
+		f(j.u[offset(j.p, [3]int{box.Lo[0] + 1, box.Lo[1] + 1, z + 1}):][:n])
 	}
-}
-
-// addPrevious adds the values at the start of the time step to the source of a chunk.
-func (w *chunk) addPrevious(j *evaluator) {
-	if j.before == nil {
-		return
-	}
-	w.before = problem.Resized(w.before, w.Layout.Points())
-	before := evaluator{p: j.p, u: j.before}
-	at := 0
-	before.eachRun(w.Box, func(u []float64) { at += copy(w.before[at:], u) })
-	w.Discretization.AddPrevious(w.before, j.dt)
 }
 
 // fill copies the values at a block's points and interior face ghosts to v, which must hold the boundary data.
 func (j *evaluator) fill(b *problem.Discretization, v []float64) {
-	j.fillOwn(b, v, b.Box)
-	j.fillGhosts(b, v)
-}
-
-// fillOwn copies the values at the points of a box of the grid.
-func (j *evaluator) fillOwn(b *problem.Discretization, v []float64, box problem.Box) {
-	b.EachRowOf(box, func(at, n int, first [3]int) bool {
-		copy(v[at:][:n], j.u[first[0]-1+j.p.N[0]*(first[1]-1+j.p.N[1]*(first[2]-1)):])
-		return true
-	})
-}
-
-// fillGhosts copies the values at the interior face ghosts.
-func (j *evaluator) fillGhosts(b *problem.Discretization, v []float64) {
-	b.EachFace(func(face problem.Box, boundary bool) bool {
+	j.fillBox(b, v, b.Box)
+	for face, boundary := range b.EachFace {
 		if !boundary {
-			j.fillOwn(b, v, face)
+			j.fillBox(b, v, face)
 		}
+	}
+}
+
+// fillBox copies the values at the points of a box of the grid.
+func (j *evaluator) fillBox(b *problem.Discretization, v []float64, box problem.Box) {
+	b.EachRowOf(box, func(at, n int, first [3]int) bool {
+		copy(v[at:][:n], j.u[offset(j.p, first):])
 		return true
 	})
 }

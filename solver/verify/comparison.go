@@ -51,17 +51,8 @@ func unitProblem(p *problem.Problem, n [3]int) *problem.Problem {
 	q.N = n
 	q.Source = problem.Coefficient{Value: 1}
 	q.Boundary = func(problem.Point) float64 { return 0 }
-	q.Obstacle = nil
-	q.Upper = nil
-	q.Initial = nil
-	q.Exact = nil
-	q.Rows = problem.Rows{}
+	q.Obstacle, q.Upper, q.Initial, q.Exact, q.Rows = nil, nil, nil, nil, problem.Rows{}
 	return &q
-}
-
-func emptyComparison(p *problem.Problem) (*comparison, error) {
-	l, err := kernel.NewLayout(p.Dimension, p.N)
-	return &comparison{p: p, layout: l, w: make([]float64, l.Len())}, err
 }
 
 // firstComparison computes the first comparison function, unless other barriers suffice.
@@ -109,10 +100,8 @@ func (j *evaluator) refine(total chunkResult, e problem.Executor) (chunkResult, 
 		}
 	}
 	if poor && j.minimiser == nil {
-		f, err := emptyComparison(q)
-		if err != nil {
-			return total, err
-		}
+		l := m.grids[0].layout
+		f := &comparison{p: q, layout: l, w: make([]float64, l.Len())}
 		if j.comparison != nil {
 			f.interpolate(j.comparison.from, e)
 		}
@@ -127,7 +116,7 @@ func (j *evaluator) refine(total chunkResult, e problem.Executor) (chunkResult, 
 	if total, err = j.evaluateChunks(e); err != nil || !uneven || !(total.unit.least > 0) {
 		return total, err
 	}
-	floor := sharpFloor * problem.LargestMagnitude(j.residuals)
+	floor := sharpFloor * kernel.MaxAbs(j.residuals)
 	if !(floor > 0) || !kernel.Finite(floor) {
 		return total, nil
 	}
@@ -143,23 +132,15 @@ func (j *evaluator) refine(total chunkResult, e problem.Executor) (chunkResult, 
 // rowsDominate estimates from a few points whether the rows of A have such large sums (a reaction, a time step)
 // that w = 1 is nearly optimal: the boundary has little influence within the time 1/c of the reaction.
 func rowsDominate(p *problem.Problem) bool {
-	count := [3]int{1, 1, 1}
-	for a := range p.Dimension {
-		count[a] = min(problem.StrengthPoints, p.N[a])
-	}
 	least, fastest := math.Inf(1), 0.0
-	problem.Box{Hi: count}.Each(func(_ int, idx [3]int) bool {
-		for a := range p.Dimension {
-			idx[a] = max(1, (p.N[a]+1)*idx[a]/(count[a]+1))
-		}
+	for idx := range p.Samples {
 		x := p.At(idx[0], idx[1], idx[2])
 		least = min(least, p.Reaction.At(x))
 		for a := range p.Dimension {
 			l := p.Hi[a] - p.Lo[a]
 			fastest = max(fastest, 8*p.Diffusion.At(x)/(l*l)+math.Abs(p.Velocity[a].At(x))/l)
 		}
-		return true
-	})
+	}
 	return least > 10*fastest
 }
 
@@ -182,56 +163,45 @@ func (m *comparisonBound) bound() float64 {
 	return m.top * m.ratio
 }
 
-// measureComparisons compares the comparison functions with the residual of padded values u in a chunk.
-func (s *chunkResult) measureComparisons(
-	j *evaluator,
-	b *problem.Discretization,
-	stepper *kernel.Sweep,
-	u []float64,
-) {
+// measureComparisons compares the comparison functions with the residual of a chunk's values.
+func (s *chunkResult) measureComparisons(j *evaluator, c *chunk) {
 	s.unit, s.sharp = comparisonBound{least: math.Inf(1)}, comparisonBound{least: math.Inf(1)}
 	if j.comparison == nil {
 		return
 	}
-	l := b.Layout
-	w, aw, r := make([]float64, l.Len()), make([]float64, l.Len()), make([]float64, l.Len())
-	stepper.Defect(r, u, l.Interior())
-	top := problem.LargestMagnitude(u)
+	b := &c.Discretization
+	r := make([]float64, b.Layout.Len())
+	c.sweep.Defect(r, c.v, b.Layout.Interior())
+	top := kernel.MaxAbs(c.v)
 	b.EachRow(func(row []float64, first [3]int) {
 		at, d := b.Index(first), b.Dense(first)
 		for i := range row { // |r| from here on
-			rounding := 7*kernel.UnitRoundoff*(rowSum(b, d+i)*top+math.Abs(b.Source.At(d+i))) + 16*math.SmallestNonzeroFloat64
+			terms := rowSum(b, d+i)*top + math.Abs(b.Source.At(d+i))
+			rounding := 7*kernel.UnitRoundoff*terms + 16*math.SmallestNonzeroFloat64
 			row[i] = math.Abs(row[i]) + min(s.rounding, rounding)
 		}
 		if j.residuals != nil {
-			copy(
-				j.residuals[j.dense(problem.Box{Lo: [3]int{first[0] - 1, first[1] - 1, first[2] - 1}}):],
-				r[at:][:len(row)],
-			)
+			copy(j.residuals[offset(j.p, first):], r[at:][:len(row)])
 		}
 	}, r, false)
-	s.unit.measure(j.comparison, b, stepper, w, aw, r)
+	s.unit.measure(j.comparison, c, r)
 	if j.sharp != nil {
-		s.sharp.measure(j.sharp, b, stepper, w, aw, r)
+		s.sharp.measure(j.sharp, c, r)
 	}
 }
 
-// measure compares a comparison function with the residuals r in a chunk. w and aw are work arrays.
-func (m *comparisonBound) measure(
-	t *cubicTransfer,
-	b *problem.Discretization,
-	stepper *kernel.Sweep,
-	w, aw, r []float64,
-) {
-	line := make([]float64, t.line())
+// measure compares a comparison function with the residuals r in a chunk. It overwrites the chunk's image.
+func (m *comparisonBound) measure(t *cubicTransfer, c *chunk, r []float64) {
+	b, aw := &c.Discretization, c.image
+	w, line := make([]float64, len(r)), make([]float64, t.line())
 	b.EachRow(func(row []float64, first [3]int) { t.rowAt(row, line, first) }, w, true)
-	stepper.Apply(aw, w, b.Layout.Interior())
+	c.sweep.Apply(aw, w, b.Layout.Interior())
 	b.EachRow(func(row []float64, first [3]int) {
 		at, d := b.Index(first), b.Dense(first)
 		for i := range row {
 			// Where no entry beside the diagonal is positive and w ≥ 0, |A|·w = 2·diag(A)·w − A·w.
-			center := b.Operator.Arrays[kernel.Center][d+i]
-			least := row[i] - 8*kernel.UnitRoundoff*(2*center*w[at+i]+math.Abs(row[i]))
+			diagonal := b.Operator.Arrays[kernel.Center][d+i]
+			least := row[i] - 8*kernel.UnitRoundoff*(2*diagonal*w[at+i]+math.Abs(row[i]))
 			if !(least >= m.least) {
 				m.least = least
 			}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/internal/solvertest"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/multilevel"
@@ -37,16 +38,16 @@ func TestBoundExistsForMMatrices(t *testing.T) {
 		velocity  [3]problem.Coefficient
 		work      float64
 	}{
-		{"disk 100", [3]int{63, 63, 1}, problem.Coefficient{Of: solvertest.Inclusion(100)}, [3]problem.Coefficient{}, 40},
-		{"disk 1e6", [3]int{100, 63, 1}, problem.Coefficient{Of: solvertest.Inclusion(1e6)}, [3]problem.Coefficient{}, 60},
-		{"disk 1e-4", [3]int{63, 63, 1}, problem.Coefficient{Of: solvertest.Inclusion(1e-4)}, [3]problem.Coefficient{}, 60},
-		{"ball 100", [3]int{31, 31, 31}, problem.Coefficient{Of: solvertest.Inclusion(100)}, [3]problem.Coefficient{}, 60},
+		{"disk 100", [3]int{63, 63, 1}, problem.Coefficient{Of: inclusion(100)}, [3]problem.Coefficient{}, 40},
+		{"disk 1e6", [3]int{100, 63, 1}, problem.Coefficient{Of: inclusion(1e6)}, [3]problem.Coefficient{}, 60},
+		{"disk 1e-4", [3]int{63, 63, 1}, problem.Coefficient{Of: inclusion(1e-4)}, [3]problem.Coefficient{}, 60},
+		{"ball 100", [3]int{31, 31, 31}, problem.Coefficient{Of: inclusion(100)}, [3]problem.Coefficient{}, 60},
 		{"rotation 60", [3]int{31, 31, 1}, problem.Coefficient{Value: 1}, rotation(60), 40},
 		{"rotation 20", [3]int{63, 63, 1}, problem.Coefficient{Value: 1e-3}, rotation(20), 80},
 		{"flows that meet", [3]int{63, 63, 1}, problem.Coefficient{Value: 1}, meeting, 60},
 		{"recirculation", [3]int{63, 63, 1}, problem.Coefficient{Value: 0.02}, cell, 60},
 		{"24 decades", [3]int{63, 40, 1}, problem.Coefficient{Of: func(q problem.Point) float64 { return math.Pow(10, 24*q[0]) }}, [3]problem.Coefficient{}, 60},
-		{"a jump in 1-D", [3]int{2000, 1, 1}, problem.Coefficient{Of: solvertest.Inclusion(1e4)}, [3]problem.Coefficient{}, 40},
+		{"a jump in 1-D", [3]int{2000, 1, 1}, problem.Coefficient{Of: inclusion(1e4)}, [3]problem.Coefficient{}, 40},
 	} {
 		dimension := 1
 		for dimension < 3 && c.n[dimension] > 1 {
@@ -70,7 +71,7 @@ func TestBoundExistsForMMatrices(t *testing.T) {
 			one, err := multilevel.SolveBy(q, problem.MethodConfig{Name: problem.SOR}, 1e-4, 100000, nil)
 			require.NoError(t, err)
 			require.Equal(t, iterate.Converged, one.Reason, c.name)
-			w = problem.LargestMagnitude(one.U)
+			w = kernel.MaxAbs(one.U)
 			require.LessOrEqual(t, e.Certificate.Inverse, 2*w, c.name)
 		}
 		require.GreaterOrEqual(t, e.Certificate.Inverse, w*(1-1e-3), c.name)
@@ -78,12 +79,12 @@ func TestBoundExistsForMMatrices(t *testing.T) {
 		require.NoError(t, err)
 		require.InDelta(
 			t,
-			problem.LargestMagnitude(m.solve(nil, nil, comparisonTolerance, maxComparisonWork)),
+			kernel.MaxAbs(m.solve(nil, nil, comparisonTolerance, maxComparisonWork)),
 			e.Certificate.Inverse,
 			0.5*e.Certificate.Inverse,
 			c.name,
 		)
-		require.LessOrEqual(t, problem.LargestMagnitude(m.grids[0].r), comparisonTolerance, c.name)
+		require.LessOrEqual(t, kernel.MaxAbs(m.grids[0].r), comparisonTolerance, c.name)
 		require.LessOrEqual(t, m.work, c.work, c.name)
 	}
 }
@@ -151,7 +152,7 @@ func seededMMatrix(seed uint64) (*problem.Problem, string) {
 func TestErrorBoundOfFiftyMMatrices(t *testing.T) {
 	for seed := range uint64(50) {
 		p, name := seededMMatrix(seed)
-		a, f := solvertest.MatrixAndSource(p)
+		a, f := matrixAndSource(p)
 		solution := solvertest.ActiveSet(t, p, a, f)
 		problem.Box{Hi: p.N}.Each(func(d int, idx [3]int) bool { // rounding may leave it outside
 			q := p.At(idx[0], idx[1], idx[2])

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
@@ -34,12 +35,8 @@ func Enclose(p *problem.Problem, u []float64, judged *Evaluation, sweeps int, e 
 	case p.Evolution != nil:
 		return Enclosure{}, p.Errorf("it is nonstationary; the errors of earlier time steps cannot be enclosed")
 	case len(u) != p.Points() || sweeps < 0:
-		return Enclosure{}, p.Errorf(
-			"%d values to enclose with %d sweeps; the grid has %d points",
-			len(u),
-			sweeps,
-			p.Points(),
-		)
+		return Enclosure{}, p.Errorf("%d values to enclose with %d sweeps; the grid has %d points", len(u), sweeps,
+			p.Points())
 	case c.Why != "" || c.w == nil:
 		return Enclosure{}, p.Errorf("the evaluation has no error bound, which an enclosure needs: %s", c.Why)
 	}
@@ -104,33 +101,23 @@ func (n *encloser) eachSlab(e problem.Executor, visit func(b *problem.Discretiza
 			errs[i] = err
 		})
 	}
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// rowOffset returns the offset of grid point first in a vector of interior values.
-func (n *encloser) rowOffset(first [3]int) int {
-	return first[0] - 1 + n.p.N[0]*(first[1]-1+n.p.N[1]*(first[2]-1))
+	return cmp.Or(errs...)
 }
 
 // begin sets a slab's rows to u ± ε·w, projected between the obstacles.
 func (n *encloser) begin(b *problem.Discretization) error {
-	w := make([]float64, b.Layout.Len())
-	b.EachRow(func(row []float64, first [3]int) {
+	row := make([]float64, b.Layout.N[0])
+	b.EachRowOf(b.Box, func(_, _ int, first [3]int) bool {
 		n.certificate.w.fill(row, first)
-		from := n.rowOffset(first)
+		from, d := offset(n.p, first), b.Dense(first)
 		for i, v := range row {
-			d := from + i - n.rowOffset([3]int{b.Box.Lo[0] + 1, b.Box.Lo[1] + 1, b.Box.Lo[2] + 1})
 			radius := n.certificate.factor*v*(1+8*kernel.UnitRoundoff) + math.SmallestNonzeroFloat64
 			u := n.u[from+i]
-			n.Lower[from+i] = b.Project(math.Nextafter(u-radius, math.Inf(-1)), d)
-			n.Upper[from+i] = b.Project(math.Nextafter(u+radius, math.Inf(1)), d)
+			n.Lower[from+i] = b.Project(math.Nextafter(u-radius, math.Inf(-1)), d+i)
+			n.Upper[from+i] = b.Project(math.Nextafter(u+radius, math.Inf(1)), d+i)
 		}
-	}, w, false)
+		return true
+	})
 	return nil
 }
 
@@ -141,9 +128,11 @@ func (n *encloser) improve(b *problem.Discretization) error {
 		sign   float64
 	}{{n.Lower, -1}, {n.Upper, 1}} {
 		v := make([]float64, b.Layout.Len())
-		if err := n.fill(b, v, side.values); err != nil {
+		if err := b.FillReference(v); err != nil {
 			return err
 		}
+		j := evaluator{p: n.p, u: side.values}
+		j.fill(b, v)
 		// The rounding error of a relaxation is at most 11 unit round-offs of the row's magnitudes over the
 		// diagonal. The source is shifted outwards by more than that.
 		shifted := shiftedSource(b, side.sign*2*residualRounding(b, v))
@@ -158,7 +147,7 @@ func (n *encloser) improve(b *problem.Discretization) error {
 			s.RelaxColour(v, 1, 1, b.Layout.Interior())
 		}
 		b.EachRow(func(row []float64, first [3]int) {
-			old := side.values[n.rowOffset(first):][:len(row)]
+			old := side.values[offset(n.p, first):][:len(row)]
 			for i, x := range row {
 				if side.sign*(x-old[i]) < 0 {
 					old[i] = x
@@ -181,55 +170,36 @@ func shiftedSource(b *problem.Discretization, by float64) kernel.Field {
 	return f
 }
 
-// fill copies the values of a slab and its ghosts, with boundary data, to v.
-func (n *encloser) fill(b *problem.Discretization, v, values []float64) error {
-	if err := b.FillReference(v); err != nil {
-		return err
-	}
-	j := evaluator{p: n.p, u: values}
-	j.fill(b, v)
-	return nil
-}
-
 // finish computes the width, sums and contact counts.
 func (n *encloser) finish() error {
 	var sums [2]kernel.Sum
-	var err error
 	p := n.p
-	problem.Box{Hi: p.N}.Each(func(d int, idx [3]int) bool {
+	for d, idx := range (problem.Box{Hi: p.N}).Each {
 		lower, upper := n.Lower[d], n.Upper[d]
 		if !(lower <= upper) {
-			err = p.Errorf("the enclosure is empty at %v; this is a bug", p.Location(idx))
-			return false
+			return p.Errorf("the enclosure is empty at %v; this is a bug", p.Location(idx))
 		}
 		n.Width = max(n.Width, upper-lower)
 		sums[0].Add(lower)
 		sums[1].Add(upper)
-		if p.Obstacle != nil {
-			phi := p.Obstacle(p.At(idx[0], idx[1], idx[2]))
-			if upper <= phi {
-				n.Contact[0]++
-			}
-			if lower <= phi {
-				n.Contact[1]++
-			}
-		}
-		if p.Upper != nil {
-			psi := p.Upper(p.At(idx[0], idx[1], idx[2]))
-			if lower >= psi {
-				n.UpperContact[0]++
-			}
-			if upper >= psi {
-				n.UpperContact[1]++
+		phi, psi := p.Obstacles(p.At(idx[0], idx[1], idx[2]))
+		for _, c := range []struct {
+			points  *int
+			contact bool
+		}{
+			{&n.Contact[0], upper <= phi}, {&n.Contact[1], lower <= phi},
+			{&n.UpperContact[0], lower >= psi}, {&n.UpperContact[1], upper >= psi},
+		} {
+			if c.contact {
+				*c.points++
 			}
 		}
-		return true
-	})
+	}
 	for i, toward := range []float64{math.Inf(-1), math.Inf(1)} {
 		n.Sum[i] = sums[i].Float64()
 		for a := range p.Dimension {
 			n.Sum[i] = math.Nextafter(n.Sum[i]/float64(p.N[a]+1), toward)
 		}
 	}
-	return err
+	return nil
 }

@@ -14,7 +14,7 @@ import (
 // of sweeps, and the contact counts with its contact set.
 func TestEnclosureContainsTheSolution(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := solvertest.AnyMMatrix(t, rapid.Bool().Draw(t, "constant"))
+		p := anyMMatrix(t, rapid.Bool().Draw(t, "constant"))
 		for p.Points() > 150 {
 			p.N[p.Dimension-1] = max(1, p.N[p.Dimension-1]/2)
 			if p.N[p.Dimension-1] == 1 {
@@ -25,9 +25,9 @@ func TestEnclosureContainsTheSolution(t *testing.T) {
 		if rapid.Bool().Draw(t, "source") {
 			p.Source.Of = func(q problem.Point) float64 { return -3 * q[0] }
 		}
-		a, f := solvertest.MatrixAndSource(p)
+		a, f := matrixAndSource(p)
 		solution := solvertest.ActiveSet(t, p, a, f)
-		u := solvertest.AnyIterate(t, p, solution)
+		u := anyIterate(t, p, solution)
 		judged, err := Evaluate(p, u, nil)
 		require.NoError(t, err)
 		reference, err := Evaluate(p, solution, nil)

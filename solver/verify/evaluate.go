@@ -66,13 +66,8 @@ func EvaluateStep(p *problem.Problem, m int, before, u []float64, e problem.Exec
 }
 
 // evaluateStep is EvaluateStep with the comparison function of another step as a first choice.
-func evaluateStep(
-	p *problem.Problem,
-	m int,
-	before, u []float64,
-	t *cubicTransfer,
-	e problem.Executor,
-) (Evaluation, *cubicTransfer, error) {
+func evaluateStep(p *problem.Problem, m int, before, u []float64, t *cubicTransfer, e problem.Executor) (
+	Evaluation, *cubicTransfer, error) {
 	p, in, err := p.InRange()
 	if err != nil {
 		return Evaluation{}, nil, err
@@ -110,9 +105,7 @@ func MaxError(p *problem.Problem, u []float64) float64 {
 	}
 	worst := 0.0
 	p.EachPoint(problem.Box{Hi: p.N}, func(d, _, _, _ int, x, y, z float64) bool {
-		if e := math.Abs(u[d] - p.Exact(problem.Point{x, y, z})); e > worst || math.IsNaN(e) {
-			worst = e
-		}
+		worst = problem.MaxOrNaN(worst, math.Abs(u[d]-p.Exact(problem.Point{x, y, z})))
 		return true
 	})
 	return worst
@@ -120,18 +113,11 @@ func MaxError(p *problem.Problem, u []float64) float64 {
 
 // evaluate evaluates j's values for a problem in range. It returns the comparison function behind the bound, if
 // any. t is a first choice for it; nil computes one.
-func evaluate(
-	p *problem.Problem,
-	j evaluator,
-	t *cubicTransfer,
-	e problem.Executor,
-) (Evaluation, *cubicTransfer, error) {
+func evaluate(p *problem.Problem, j evaluator, t *cubicTransfer, e problem.Executor) (
+	Evaluation, *cubicTransfer, error) {
 	if len(j.u) != p.Points() {
-		return Evaluation{}, nil, p.Errorf(
-			"a vector of %d values to evaluate; the grid has %d points",
-			len(j.u),
-			p.Points(),
-		)
+		return Evaluation{}, nil, p.Errorf("a vector of %d values to evaluate; the grid has %d points", len(j.u),
+			p.Points())
 	}
 	if e == nil {
 		e = problem.Sequential{}
@@ -174,26 +160,17 @@ type evaluator struct {
 func (j *evaluator) evaluateChunks(e problem.Executor) (chunkResult, error) {
 	boxes := j.boxes()
 	slabs := make([]chunkResult, len(boxes))
-	j.eachChunk(
-		e,
-		boxes,
-		func(i int, w *chunk) error { return slabs[i].evaluate(j, w) },
-		func(i int, err error) { slabs[i].err = err },
-	)
+	err := j.eachChunk(e, boxes, func(i int, w *chunk) error {
+		slabs[i].evaluate(j, w)
+		return slabs[i].scanValues(w)
+	})
 	inf := math.Inf(1)
-	total := chunkResult{
-		excess:   inf,
-		diagonal: [2]float64{inf, 0},
-		unit:     comparisonBound{least: inf},
-		sharp:    comparisonBound{least: inf},
-	}
+	none := comparisonBound{least: inf}
+	total := chunkResult{excess: inf, diagonal: [2]float64{inf, 0}, unit: none, sharp: none}
 	for i := range slabs {
-		if slabs[i].err != nil {
-			return total, slabs[i].err
-		}
 		total.merge(&slabs[i])
 	}
-	return total, nil
+	return total, err
 }
 
 type chunkResult struct {
@@ -202,7 +179,6 @@ type chunkResult struct {
 	contact, upper      int
 	maxError            float64
 	force               forces
-	err                 error
 
 	inf      float64 // ‖r‖∞ plus rounding
 	rounding float64
@@ -214,46 +190,35 @@ type chunkResult struct {
 	unit, sharp comparisonBound // for the evaluator's comparison functions
 }
 
-func (s *chunkResult) evaluate(j *evaluator, w *chunk) error {
+func (s *chunkResult) evaluate(j *evaluator, w *chunk) {
 	b := &w.Discretization
-	stepper, err := b.Sweep(1) // the step is not used: nothing is relaxed
-	if err != nil {
-		return err
-	}
-	if err = b.FillReference(w.v); err != nil {
-		return err
-	}
-	stepper.Residual(&s.reference, w.v, b.Layout.Interior())
+	w.sweep.Residual(&s.reference, w.v, b.Layout.Interior())
 	j.fill(b, w.v)
 	top := 0.0
 	j.eachRun(b.Box, func(u []float64) {
-		stepper.Kernel().AddValues(&s.sum, u)
-		top = problem.MaxOrNaN(top, problem.LargestMagnitude(u))
+		w.sweep.Kernel().AddValues(&s.sum, u)
+		top = problem.MaxOrNaN(top, kernel.MaxAbs(u))
 	})
 	b.EachGhostRow(func(at, n int, _ [3]int) bool {
-		top = problem.MaxOrNaN(top, problem.LargestMagnitude(w.v[at:][:n]))
+		top = problem.MaxOrNaN(top, kernel.MaxAbs(w.v[at:][:n]))
 		return true
 	})
 	s.rounding = roundingUpTo(b, top)
-	if err = s.scanValues(w, stepper); err != nil {
-		return err
-	}
-	stepper.Residual(&s.residual, w.v, b.Layout.Interior())
+	w.sweep.Residual(&s.residual, w.v, b.Layout.Interior())
 	s.inf = s.residual.Max + s.rounding
 	s.checkRows(b)
-	s.measureComparisons(j, b, stepper, w.v)
-	return nil
+	s.measureComparisons(j, w)
 }
 
 // scanValues counts contact points, compares with the exact solution and adds up the force.
-func (s *chunkResult) scanValues(w *chunk, stepper *kernel.Sweep) (err error) {
+func (s *chunkResult) scanValues(w *chunk) (err error) {
 	b := &w.Discretization
 	p := b.Problem
 	exact := problem.NewSampler(p, "exact solution", p.Exact, p.Rows.Exact)
 	b.EachRowOf(b.Box, func(at, m int, first [3]int) bool {
 		row, d := w.v[at:][:m:m], b.Dense(first)
 		phi, psi := w.obstacles(d)
-		t := scanContact(stepper.Kernel(), w.words, row, phi, psi)
+		t := scanContact(w.sweep.Kernel(), w.words, row, phi, psi)
 		if p.Obstacle != nil {
 			s.contact += t.lower
 		}
@@ -262,7 +227,7 @@ func (s *chunkResult) scanValues(w *chunk, stepper *kernel.Sweep) (err error) {
 			s.outside = fmt.Sprintf("at %v the value %v is not between the obstacles, %v and %v",
 				p.Location([3]int{first[0] + t.outside, first[1], first[2]}), row[t.outside], phi[t.outside], psi[t.outside])
 		}
-		w.addForce(stepper, t, first, d, nil, &s.force)
+		w.addForce(t, first, d, nil, &s.force)
 		if p.Exact != nil {
 			err = exact.Values(w.row, w.x, first)
 			for i, u := range row {
@@ -280,12 +245,7 @@ func (s *chunkResult) merge(o *chunkResult) {
 	s.sum.Merge(&o.sum)
 	s.contact, s.upper = s.contact+o.contact, s.upper+o.upper
 	s.force.merge(&o.force)
-	if o.maxError > s.maxError || math.IsNaN(o.maxError) {
-		s.maxError = o.maxError
-	}
-	if !(o.inf <= s.inf) {
-		s.inf = o.inf
-	}
+	s.maxError, s.inf = problem.MaxOrNaN(s.maxError, o.maxError), problem.MaxOrNaN(s.inf, o.inf)
 	s.rounding, s.excess = max(s.rounding, o.rounding), min(s.excess, o.excess)
 	s.diagonal = [2]float64{min(s.diagonal[0], o.diagonal[0]), max(s.diagonal[1], o.diagonal[1])}
 	s.unit.merge(o.unit)

@@ -208,7 +208,7 @@ func TestWorkerRejectsInvalidConfig(t *testing.T) {
 // needs a search.
 func TestMeasureDoesNotSearchForABound(t *testing.T) {
 	p := solvertest.Membrane([3]int{30, 20, 1}, 2)
-	p.Diffusion.Of = solvertest.Inclusion(100)
+	p.Diffusion.Of = inclusion(100)
 	u := make([]float64, p.Points())
 	for i := range u {
 		u[i] = 0.6

@@ -30,18 +30,13 @@ func ContactForce(p *problem.Problem, before []float64, dt float64, u []float64,
 	out := Force{Values: make([]float64, len(u))}
 	j := evaluator{p: p, before: before, dt: dt, u: u}
 	boxes := j.boxes()
-	errs, sums := make([]error, len(boxes)), make([]forces, len(boxes))
-	j.eachChunk(
-		e,
-		boxes,
-		func(i int, w *chunk) error { return j.force(w, out.Values, &sums[i]) },
-		func(i int, err error) { errs[i] = err },
-	)
+	sums := make([]forces, len(boxes))
+	err = j.eachChunk(e, boxes, func(i int, w *chunk) error { return j.force(w, out.Values, &sums[i]) })
+	if err != nil {
+		return Force{}, err
+	}
 	var total forces
-	for i, err := range errs {
-		if err != nil {
-			return Force{}, err
-		}
+	for i := range sums {
 		total.merge(&sums[i])
 	}
 	all := total.totals(p)
@@ -73,26 +68,12 @@ func (f *forces) totals(p *problem.Problem) (out [2]float64) {
 // force writes the force on a chunk to dst.
 func (j *evaluator) force(w *chunk, dst []float64, sums *forces) error {
 	b := &w.Discretization
-	stepper, err := b.Sweep(1)
-	if err != nil {
-		return err
-	}
-	if err = b.FillReference(w.v); err != nil {
-		return err
-	}
 	j.fill(b, w.v)
 	b.EachRowOf(b.Box, func(at, m int, first [3]int) bool {
 		d := b.Dense(first)
 		phi, psi := w.obstacles(d)
-		row := problem.Box{Lo: [3]int{first[0] - 1, first[1] - 1, first[2] - 1}}
-		w.addForce(
-			stepper,
-			scanContact(stepper.Kernel(), w.words, w.v[at:][:m], phi, psi),
-			first,
-			d,
-			dst[j.dense(row):][:m],
-			sums,
-		)
+		contact := scanContact(w.sweep.Kernel(), w.words, w.v[at:][:m], phi, psi)
+		w.addForce(contact, first, d, dst[offset(j.p, first):][:m], sums)
 		return true
 	})
 	return nil
@@ -101,7 +82,7 @@ func (j *evaluator) force(w *chunk, dst []float64, sums *forces) error {
 // addForce adds the force at the points of a row to sums and, if dst is not nil, writes it to dst. t holds the
 // points in contact, d is the dense index of the row. A point where both obstacles coincide counts with the
 // lower one.
-func (w *chunk) addForce(s *kernel.Sweep, t contactScan, first [3]int, d int, dst []float64, sums *forces) {
+func (w *chunk) addForce(t contactScan, first [3]int, d int, dst []float64, sums *forces) {
 	if t.end == 0 || w.Problem.Obstacle == nil && w.Problem.Upper == nil {
 		return
 	}
@@ -111,7 +92,7 @@ func (w *chunk) addForce(s *kernel.Sweep, t contactScan, first [3]int, d int, ds
 		at.Hi[a] = at.Lo[a] + 1
 	}
 	at.Lo[0], at.Hi[0] = t.begin, t.end
-	s.Apply(w.image, w.v, at)
+	w.sweep.Apply(w.image, w.v, at)
 	phi, psi := w.obstacles(d)
 	i, lower := w.Index(first), w.lambda[:0]
 	for x := t.begin; x < t.end; x++ {
@@ -129,5 +110,5 @@ func (w *chunk) addForce(s *kernel.Sweep, t contactScan, first [3]int, d int, ds
 			dst[x] = lambda
 		}
 	}
-	s.Kernel().AddValues(&sums[0], lower)
+	w.sweep.Kernel().AddValues(&sums[0], lower)
 }

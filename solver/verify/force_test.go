@@ -14,7 +14,7 @@ import (
 // nothing. The matrix is gonum's.
 func TestContactForceAgreesWithTheDenseMatrix(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := solvertest.AnyMMatrix(t, rapid.Bool().Draw(t, "constant"))
+		p := anyMMatrix(t, rapid.Bool().Draw(t, "constant"))
 		for p.Points() > 150 {
 			p.N[p.Dimension-1] = max(1, p.N[p.Dimension-1]/2)
 			if p.N[p.Dimension-1] == 1 {
@@ -23,9 +23,9 @@ func TestContactForceAgreesWithTheDenseMatrix(t *testing.T) {
 		}
 		p.Boundary = func(q problem.Point) float64 { return 0.1 + 0.2*q[0] }
 		p.Upper = func(q problem.Point) float64 { return 0.505 + 0.01*q[0] }
-		a, f := solvertest.MatrixAndSource(p)
+		a, f := matrixAndSource(p)
 		u := solvertest.ActiveSet(t, p, a, f)
-		u = solvertest.AnyIterate(t, p, u)
+		u = anyIterate(t, p, u)
 		force, err := ContactForce(p, nil, 0, u, solvertest.Backwards{})
 		require.NoError(t, err)
 		lower, upper, cell := 0.0, 0.0, 1.0

@@ -1,6 +1,11 @@
 package verify
 
-import "github.com/p2pdc/p2pdc/internal/kernel"
+import (
+	"slices"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+	"github.com/p2pdc/p2pdc/solver/problem"
+)
 
 // level is one grid of a minimiser. Its points are aggregates: boxes of points of the next finer grid. Its
 // operator is the Galerkin operator for values that are constant on each aggregate.
@@ -18,10 +23,8 @@ type level struct {
 
 func newLevel(l kernel.Layout, op kernel.Operator) (*level, error) {
 	n := l.Len()
-	g := &level{layout: l, operator: op, source: make([]float64, l.Points())}
-	g.x = make([]float64, n)
-	g.r = make([]float64, n)
-	g.defect = make([]float64, n)
+	g := &level{layout: l, operator: op, source: make([]float64, l.Points()), x: make([]float64, n),
+		r: make([]float64, n), defect: make([]float64, n)}
 	var err error
 	g.sweep, err = kernel.New(kernel.Config{Layout: l, Operator: op, Source: kernel.Field{Array: g.source},
 		Lower: kernel.NoLower(), Upper: kernel.NoUpper(), Step: 1})
@@ -33,15 +36,13 @@ func (g *level) coarser() (*level, error) {
 	l := g.layout
 	size, n := [3]int{1, 1, 1}, l.N
 	var strength [3]float64
-	strongest := 0.0
 	for a := range l.Dim {
 		if l.N[a] > 1 {
 			strength[a] = g.coupling(a)
-			strongest = max(strongest, strength[a])
 		}
 	}
 	for a := range l.Dim {
-		if l.N[a] > 1 && strength[a] >= weakAxis*strongest {
+		if l.N[a] > 1 && strength[a] >= weakAxis*slices.Max(strength[:]) {
 			size[a] = 2
 			n[a] = (l.N[a] + size[a] - 1) / size[a]
 		}
@@ -60,7 +61,7 @@ func (g *level) coarser() (*level, error) {
 // coupling returns the sum of the coefficients along an axis.
 func (g *level) coupling(a int) float64 {
 	sum := 0.0
-	for _, v := range [2][]float64{g.operator.Arrays[kernel.West+2*a], g.operator.Arrays[kernel.East+2*a]} {
+	for _, v := range g.operator.Arrays[kernel.West+2*a:][:2] {
 		for _, c := range v {
 			sum += c
 		}
@@ -77,23 +78,17 @@ func (g *level) aggregateOperator(to kernel.Layout, size [3]int) kernel.Operator
 		op.Arrays[d] = make([]float64, to.Points())
 	}
 	from := &g.operator.Arrays
-	d := 0
-	for z := range l.N[2] {
-		for y := range l.N[1] {
-			for x := range l.N[0] {
-				at := [3]int{x, y, z}
-				i := to.Dense(x/size[0], y/size[1], z/size[2])
-				op.Arrays[kernel.Center][i] += from[kernel.Center][d]
-				for k := kernel.West; k < used; k++ {
-					a := (k - 1) / 2
-					next := at[a] + 2*((k-1)%2) - 1
-					if next >= 0 && next < l.N[a] && next/size[a] == at[a]/size[a] {
-						op.Arrays[kernel.Center][i] -= from[k][d]
-					} else {
-						op.Arrays[k][i] += from[k][d]
-					}
-				}
-				d++
+	for d, idx := range (problem.Box{Hi: l.N}).Each {
+		at := [3]int{idx[0] - 1, idx[1] - 1, idx[2] - 1}
+		i := to.Dense(at[0]/size[0], at[1]/size[1], at[2]/size[2])
+		op.Arrays[kernel.Center][i] += from[kernel.Center][d]
+		for k := kernel.West; k < used; k++ {
+			a := (k - 1) / 2
+			next := at[a] + 2*((k-1)%2) - 1
+			if next >= 0 && next < l.N[a] && next/size[a] == at[a]/size[a] {
+				op.Arrays[kernel.Center][i] -= from[k][d]
+			} else {
+				op.Arrays[k][i] += from[k][d]
 			}
 		}
 	}

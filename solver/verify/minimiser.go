@@ -42,12 +42,8 @@ type minimiser struct {
 
 // newMinimiser returns a minimiser for the grid and the variable operator of p.
 func newMinimiser(p *problem.Problem, e problem.Executor) (*minimiser, error) {
-	b := &problem.Discretization{Box: problem.Box{Hi: p.N}, Executor: e}
-	var err error
-	if b.Layout, err = kernel.NewLayout(p.Dimension, p.N); err != nil {
-		return nil, err
-	}
-	if err = b.Build(p); err != nil {
+	b := &problem.Discretization{Executor: e}
+	if err := b.Move(p, problem.Box{Hi: p.N}); err != nil {
 		return nil, err
 	}
 	m := &minimiser{exec: e, points: p.Points()}
@@ -104,7 +100,7 @@ func (m *minimiser) solve(f, w []float64, near, most float64) []float64 {
 func (m *minimiser) largestDefect() float64 {
 	r := m.grids[0].r
 	if m.weight == nil {
-		return problem.LargestMagnitude(r)
+		return kernel.MaxAbs(r)
 	}
 	largest := 0.0
 	for i, v := range r {

@@ -205,7 +205,7 @@ func (e *end) sendUnanswered(id uint64, others ...verbs.Status) {
 	c := e.poll(e.sends, 1)[0]
 	require.Equal(e.t, id, c.ID)
 	want := verbs.StatusRetriesExceeded
-	if e.pair.Transport() == verbs.UC {
+	if e.tr == verbs.UC {
 		want = verbs.StatusOK
 	}
 	e.requireStatus(c, want, others...)

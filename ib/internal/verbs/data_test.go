@@ -100,32 +100,6 @@ func testWrite(t *testing.T, r rig, tr verbs.Transport) {
 	b.requireEmpty(b.recvs)
 }
 
-// testInline checks that the payload is copied when the request is posted.
-func testInline(t *testing.T, r rig, tr verbs.Transport) {
-	a, b := openBoth(t, r, options{config: verbs.PairConfig{Transport: tr, InlineBytes: 32}, retries: 7, rnr: 7})
-	for i := range 9 {
-		b.postReceive(b.receive(uint64(i), 64*i, 64))
-	}
-	for i := range 8 {
-		copy(a.memory, fmt.Sprintf("message %d", i))
-		w := a.send(uint64(i), 0, 9)
-		w.Inline = true
-		a.post(w)
-		clear(a.memory[:9])
-	}
-	for i, c := range b.poll(b.recvs, 8) {
-		b.requireSuccess(c, uint64(i), verbs.Received)
-		require.Equal(t, fmt.Sprintf("message %d", i), string(b.memory[64*i:64*i+9]))
-	}
-	a.poll(a.sends, 8)
-	w := a.send(9, 0, 1<<16)
-	w.Inline = true
-	n, err := a.pair.PostSend([]verbs.SendRequest{a.send(8, 0, 1), w})
-	require.ErrorIs(t, err, verbs.ErrLimit)
-	require.Equal(t, 1, n, "the prefix is posted")
-	a.requireSuccess(a.poll(a.sends, 1)[0], 8, verbs.Sent)
-}
-
 // testDuplex sends in both directions at once, each from its own goroutine.
 func testDuplex(t *testing.T, r rig, tr verbs.Transport) {
 	const messages, slots, size = 300, 16, 3000

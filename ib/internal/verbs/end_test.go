@@ -19,6 +19,7 @@ type end struct {
 	sends   verbs.CompletionQueue
 	recvs   verbs.CompletionQueue
 	pair    verbs.Pair
+	tr      verbs.Transport // of the pair
 	memory  []byte
 	region  verbs.Region
 	port    verbs.Port
@@ -90,7 +91,7 @@ func open(t *testing.T, r rig, s options, n int) *end {
 	e.region, err = e.domain.Register(e.memory, cmp.Or(s.access, allAccess))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.region.Close(), "region") })
-	e.pair = e.create(s.config)
+	e.pair, e.tr = e.create(s.config), s.config.Transport
 	return e
 }
 
@@ -109,7 +110,6 @@ func (e *end) create(c verbs.PairConfig) verbs.Pair {
 	c.ReceiveRequests = cmp.Or(c.ReceiveRequests, maxRequests)
 	c.SendElements = cmp.Or(c.SendElements, 3)
 	c.ReceiveElements = cmp.Or(c.ReceiveElements, 3)
-	c.InlineBytes = cmp.Or(c.InlineBytes, 32)
 	c.Send, c.Receive = e.sends, e.recvs
 	p, err := e.domain.CreatePair(c)
 	require.NoError(e.t, err)
@@ -136,7 +136,7 @@ func (e *end) steps(to *end, s options) [3]verbs.Attributes {
 		},
 	}
 	send := verbs.Attributes{Mask: verbs.MaskState | verbs.MaskSendPSN, State: verbs.ReadyToSend, SendPSN: e.psn}
-	if e.pair.Transport() == verbs.RC {
+	if e.tr == verbs.RC {
 		receive.Mask |= verbs.MaskPendingReads | verbs.MaskRNRTimer
 		receive.PendingReads, receive.RNRTimer = 1, 12
 		send.Mask |= verbs.MaskTimeout | verbs.MaskRetries | verbs.MaskRNRRetries | verbs.MaskInitiatedReads

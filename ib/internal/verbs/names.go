@@ -34,7 +34,7 @@ func (s Status) String() string {
 		StatusRemoteOperation: "remote operation error",
 		StatusRetriesExceeded: "transport retry counter exceeded: the other end does not answer",
 		StatusRNRExceeded:     "RNR retry counter exceeded: the other end has posted no receive",
-		StatusFatal:           "fatal error",
+		18:                    "fatal error",
 	})
 }
 
@@ -47,7 +47,7 @@ func name(kind string, v uint8, names []string) string {
 }
 
 // Check returns an error that names the first limit of a device that the configuration exceeds.
-func (c *PairConfig) Check(l Limits, maxInlineBytes int) error {
+func (c *PairConfig) Check(l Limits) error {
 	if c.Transport != RC && c.Transport != UC {
 		return fmt.Errorf("%w: no queue pairs of %v", ErrAttributes, c.Transport)
 	}
@@ -59,7 +59,6 @@ func (c *PairConfig) Check(l Limits, maxInlineBytes int) error {
 		{"outstanding receive requests", c.ReceiveRequests, l.PairRequests},
 		{"elements of a send", c.SendElements, l.Elements},
 		{"elements of a receive", c.ReceiveElements, l.Elements},
-		{"inline bytes", c.InlineBytes, maxInlineBytes},
 	} {
 		if n.given < 0 || n.given > n.max {
 			return fmt.Errorf("%w: %d %s: a queue pair may have %d", ErrLimit, n.given, n.what, n.max)

@@ -122,7 +122,7 @@ func testReuse(t *testing.T, r rig, tr verbs.Transport) {
 		copy(a.memory[i*64:], fmt.Sprintf("number %d", i))
 		element[0] = a.element(i*64, 8)
 		sends[0] = verbs.SendRequest{
-			ID: uint64(i), Operation: verbs.Send, Elements: element, Signaled: true, Solicited: i%2 == 0,
+			ID: uint64(i), Operation: verbs.Send, Elements: element, Signaled: true,
 		}
 		a.post(sends...)
 		element[0], sends[0] = verbs.Element{}, verbs.SendRequest{}
@@ -145,6 +145,7 @@ func testOneQueue(t *testing.T, r rig, tr verbs.Transport) {
 	other.config.Transport = verbs.RC + verbs.UC - tr
 	a2, b2 := *a, *b
 	a2.pair, b2.pair = a.create(other.config), b.create(other.config)
+	a2.tr, b2.tr = other.config.Transport, other.config.Transport
 	a2.connect(&b2, other, 0)
 	b2.connect(&a2, other, 1)
 	for i := range uint64(10) {

@@ -21,7 +21,7 @@ func softwareRig(t *testing.T, c software.Config, names ...string) (rig, *softwa
 	last := len(adapters) - 1
 	return rig{
 		Provider: f, Devices: [2]string{names[0], names[last]}, Exact: true,
-		SetPort: func(end int, up bool) { require.NoError(t, adapters[min(end, last)].SetPort(1, up)) },
+		SetPort: func(end int, up bool) { adapters[min(end, last)].SetPort(up) },
 		SetLoss: func(lose func(int) bool) {
 			if lose == nil {
 				f.SetRule(nil)
@@ -37,8 +37,11 @@ func softwareRig(t *testing.T, c software.Config, names ...string) (rig, *softwa
 			})
 		},
 		Open: func() int64 {
-			c := f.Live()
-			return c.Devices + c.Domains + c.Regions + c.Channels + c.Queues + c.Pairs + c.PinnedBytes
+			var open int64
+			for _, n := range f.Live() {
+				open += n
+			}
+			return open
 		},
 	}, f
 }
@@ -59,7 +62,7 @@ func TestSoftware(t *testing.T) {
 			r.MTU = c.mtu
 			runSuite(t, r)
 			require.Zero(t, f.Live())
-			require.NotZero(t, f.Made().Pairs)
+			require.NotZero(t, f.Made()[software.Pairs])
 		})
 	}
 }

@@ -57,7 +57,6 @@ func runSuite(t *testing.T, r rig) {
 				{"Send", testSend},
 				{"Gather", testGather},
 				{"Write", testWrite},
-				{"Inline", testInline},
 				{"Order", testOrder},
 				{"Unsignaled", testUnsignaled},
 				{"QueueFull", testQueueFull},

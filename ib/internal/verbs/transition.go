@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// transition is a row of IBTA table 91: the attributes that must and may be given, for both
+// transition is a row of IBTA table 91, without the drained send queue: the attributes that must and may be given, for both
 // transports and for RC alone.
 type transition struct {
 	from, to     PairState
@@ -32,13 +32,6 @@ func transitions() []transition {
 			may:    MaskAccess, mayRC: MaskRNRTimer,
 		},
 		{from: ReadyToSend, to: ReadyToSend, may: MaskAccess, mayRC: MaskRNRTimer},
-		{from: ReadyToSend, to: SendQueueDrained},
-		{from: SendQueueDrained, to: ReadyToSend, may: MaskAccess, mayRC: MaskRNRTimer},
-		{
-			from: SendQueueDrained, to: SendQueueDrained,
-			may:   MaskAccess | MaskPartitionKey | MaskPath,
-			mayRC: MaskPort | MaskTimeout | MaskRetries | MaskRNRRetries | MaskInitiatedReads | MaskPendingReads | MaskRNRTimer,
-		},
 	}
 }
 

@@ -1,9 +1,12 @@
+// Package verbs is the part of the InfiniBand verbs (InfiniBand Architecture
+// Specification, volume 1, chapter 11) that the link of package ib needs, as an
+// interface with two providers: libibverbs, loaded at run time, and a software adapter
+// in pure Go that obeys the same rules. One suite tests both.
 package verbs
 
 import (
 	"errors"
 	"net/netip"
-	"time"
 )
 
 // Provider finds and opens devices. Except where stated, all methods of a provider and of the
@@ -40,27 +43,21 @@ type Device interface {
 
 // Limits are the limits of a device (ibv_query_device).
 type Limits struct {
-	Pairs, PairRequests          int // queue pairs; outstanding work requests per queue of a pair
-	Elements                     int // scatter and gather elements of a work request
-	Queues, QueueDepth           int // completion queues; completions per queue
-	Regions                      int
-	RegionBytes                  uint64
-	PendingReads, InitiatedReads int // of one RC pair, as responder and as initiator
-	Ports                        int
-	GUID                         uint64
-	Firmware                     string
+	Pairs, PairRequests int // queue pairs; outstanding work requests per queue of a pair
+	Elements            int // scatter and gather elements of a work request
+	Queues, QueueDepth  int // completion queues; completions per queue
+	Regions             int
+	RegionBytes         uint64
+	Ports               int
 }
 
 // PortState is the state of a port's logical link (IBTA 7.2.7).
 type PortState uint8
 
-// Port states, numbered as in ibv_port_state.
+// The port states that matter, numbered as in ibv_port_state.
 const (
-	PortDown PortState = iota + 1
-	PortInit
-	PortArmed
-	PortActive
-	PortDeferred
+	PortDown   PortState = 1
+	PortActive PortState = 4
 )
 
 // LinkLayer is the link layer of a port.
@@ -75,13 +72,12 @@ const (
 
 // Port is a port's attributes.
 type Port struct {
-	State           PortState
-	Layer           LinkLayer
-	LID             uint16 // InfiniBand only; 0 elsewhere
-	MTU             int    // active path MTU, bytes: 256 to 4096
-	MaxMessageBytes uint32
-	GIDs            int    // length of the GID table
-	SubnetGUID      uint64 // prefix of GID 0: equal on one subnet
+	State      PortState
+	Layer      LinkLayer
+	LID        uint16 // InfiniBand only; 0 elsewhere
+	MTU        int    // active path MTU, bytes: 256 to 4096
+	GIDs       int    // length of the GID table
+	SubnetGUID uint64 // prefix of GID 0: equal on one subnet
 }
 
 // GID is a global identifier, laid out as an IPv6 address.
@@ -122,8 +118,7 @@ type Domain interface {
 
 // Region is registered memory. Close invalidates its keys.
 type Region interface {
-	Bytes() []byte
-	Addr() uint64 // address of Bytes()[0] in remote writes
+	Addr() uint64 // address of its first byte in remote writes
 	LocalKey() uint32
 	RemoteKey() uint32
 	Close() error
@@ -145,7 +140,6 @@ type PairConfig struct {
 	SendRequests                  int             // outstanding
 	ReceiveRequests               int
 	SendElements, ReceiveElements int
-	InlineBytes                   int // of payload copied when a send is posted
 }
 
 // PairState is the state of a queue pair (IBTA 10.3.1).
@@ -157,8 +151,8 @@ const (
 	Init
 	ReadyToReceive
 	ReadyToSend
-	SendQueueDrained
-	SendQueueError
+	_ // the send queue is drained
+	_ // the send queue is in error
 	Error
 )
 
@@ -167,7 +161,6 @@ type Attributes struct {
 	Mask           Mask
 	State          PairState
 	Port           int
-	PartitionKey   uint16 // index
 	Access         Access
 	PathMTU        int    // bytes
 	Remote         uint32 // queue pair number
@@ -189,7 +182,6 @@ type Path struct {
 	Destination netip.Addr
 	SourceIndex int // of the GID table
 	HopLimit    uint8
-	Service     uint8 // service level
 }
 
 // Mask is a set of attributes.
@@ -218,7 +210,6 @@ const (
 // Error, and all outstanding requests complete with StatusFlushed.
 type Pair interface {
 	Number() uint32 // 24 bits
-	Transport() Transport
 	State() (PairState, error)
 	// Modify changes attributes. A transition needs exactly the attributes that IBTA table 91
 	// (and ibv_modify_qp) list for it and the transport. The error otherwise wraps
@@ -257,8 +248,6 @@ type SendRequest struct {
 	Operation  Operation
 	Elements   []Element
 	Signaled   bool
-	Inline     bool // copy the payload when the request is posted
-	Solicited  bool
 	Immediate  uint32
 	RemoteAddr uint64 // of writes
 	RemoteKey  uint32
@@ -283,9 +272,8 @@ type CompletionQueue interface {
 // Channel reports completions of armed queues. One goroutine at a time may use it.
 type Channel interface {
 	// Wait blocks until an armed queue of this channel has raised an event, and takes all
-	// pending events. It returns false after the timeout (none if negative) or Wake, and
-	// net.ErrClosed after Close.
-	Wait(timeout time.Duration) (bool, error)
+	// pending events. It returns false after Wake, and net.ErrClosed after Close.
+	Wait() (bool, error)
 	// Wake makes the waiting Wait, or else the next one, return false. It may be called from
 	// any goroutine.
 	Wake()
@@ -307,7 +295,6 @@ const (
 	StatusRemoteOperation Status = 11
 	StatusRetriesExceeded Status = 12
 	StatusRNRExceeded     Status = 13
-	StatusFatal           Status = 18
 )
 
 // CompletionKind is the kind of a completed request.
@@ -321,8 +308,8 @@ const (
 	ReceivedImmediate // a write with immediate consumed a receive request
 )
 
-// Completion reports the end of a work request. If the request failed, only ID, Status, Vendor
-// and Pair are valid.
+// Completion reports the end of a work request. If the request failed, only ID, Status and
+// Pair are valid.
 type Completion struct {
 	ID           uint64
 	Status       Status
@@ -331,7 +318,6 @@ type Completion struct {
 	Immediate    uint32
 	Bytes        uint32 // received
 	Pair         uint32 // number
-	Vendor       uint32 // the vendor's error code
 }
 
 // Event is an asynchronous event of a device.

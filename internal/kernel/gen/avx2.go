@@ -192,12 +192,7 @@ func (v part) load(m operand.Mem) reg.Register {
 	return y
 }
 
-func (v part) operand(op operand.Op) operand.Op {
-	if m, ok := op.(operand.Mem); ok {
-		return v.load(m)
-	}
-	return op
-}
+func (v part) operand(op operand.Op) operand.Op { return loaded(v, op) }
 
 func (v part) store(x reg.Register, m operand.Mem, _ bool) { VMASKMOVPD(x, v.mask, m) }
 

@@ -157,11 +157,6 @@ func (v masked) load(m operand.Mem) reg.Register {
 	return z
 }
 
-func (v masked) operand(op operand.Op) operand.Op {
-	if m, ok := op.(operand.Mem); ok {
-		return v.load(m)
-	}
-	return op
-}
+func (v masked) operand(op operand.Op) operand.Op { return loaded(v, op) }
 
 func (v masked) store(x reg.Register, m operand.Mem, _ bool) { VMOVUPD(x, v.mask, m) }

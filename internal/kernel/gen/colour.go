@@ -1,8 +1,6 @@
 package main
 
-import (
-	"github.com/mmcloughlin/avo/reg"
-)
+import "github.com/mmcloughlin/avo/reg"
 
 // colour is the state of a loop that relaxes the points of one colour in place.
 type colour struct {
@@ -13,10 +11,9 @@ type colour struct {
 }
 
 // relaxColour emits the relaxation in place of the points of one colour. All lanes are computed;
-// those of the other colour are stored with their old values.
+// those of the other colour are stored with their old values. odd, 0 or 1, is the offset of the first in the first row.
 func relaxColour(s set, f form) {
-	doc := "relaxes the points of one colour in place; odd, 0 or 1, is the offset of the first in the first row."
-	emit(s, "relaxColour"+f.String(), doc, f, true, append(scalarsOf(f), "step"), func(l *loop, v vector, offset int) {
+	emit(s, "relaxColour"+f.String(), f, true, append(scalarsOf(f), "step"), func(l *loop, v vector, offset int) {
 		u, res := l.sum(v, offset)
 		v.move(u, l.colour.last)
 		if f == variable {

@@ -9,14 +9,10 @@ import (
 // markRows emits one bit for each point of the rows of c, set where the value is −0, to the bytes
 // of out. AVX2 omits a rest of fewer than 8 points.
 func markRows(s set) {
-	moves := [][2]string{{"c", "rowStep"}, {"out", "outStep"}}
-	rowsOf(s, "markRows", "writes a bit for each value of a row, set where it is −0.", moves, nil, nil, func(l *loop) {
-		held, at := s.held(), GP64()
-		MOVQ(l.ptr["out"], at)
-		whole(l, "eight", 8, func() {
-			MOVB(s.equal(l, held).As8(), operand.Mem{Base: at})
-			INCQ(at)
-		})
+	l := &loop{}
+	rowsOf(s, "markRows", l, []string{"c", "out"}, nil, nil, func() {
+		held := s.held()
+		at := eights(l, func() reg.GPVirtual { return s.equal(l, held) })
 		if g, ok := s.(avx512); ok {
 			g.markRest(l, held, at)
 		}
@@ -46,31 +42,41 @@ func (s avx512) markRest(l *loop, held, at reg.Register) {
 }
 
 func (avx2) equal(l *loop, x reg.Register) reg.GPVirtual {
-	half := func(offset int) reg.GPVirtual {
+	return halves(func(offset int) reg.GPVirtual {
 		same, bits := YMM(), GP64()
 		VPCMPEQQ(l.at("c", offset), x, same)
 		VMOVMSKPD(same, bits.As32())
 		return bits
-	}
-	low, high := half(0), half(4)
-	SHLL(operand.U8(4), high.As32())
-	ORL(high.As32(), low.As32())
-	return low
+	})
 }
 
 // touchRows emits one bit for each point of the rows of c, set where it is not between phi and psi,
 // to the bytes of out. A rest of fewer than 8 points is omitted.
 func touchRows(s set) {
-	moves := [][2]string{{"c", "rowStep"}, {"phi", "phiStep"}, {"psi", "psiStep"}, {"out", "outStep"}}
-	doc := "writes a bit for each value of a row, set where it is not between phi and psi."
-	rowsOf(s, "touchRows", doc, moves, nil, nil, func(l *loop) {
-		at := GP64()
-		MOVQ(l.ptr["out"], at)
-		whole(l, "eight", 8, func() {
-			MOVB(s.outside(l).As8(), operand.Mem{Base: at})
-			INCQ(at)
-		})
+	l := &loop{}
+	rowsOf(s, "touchRows", l, []string{"c", "phi", "psi", "out"}, nil, nil, func() {
+		eights(l, func() reg.GPVirtual { return s.outside(l) })
 	})
+}
+
+// eights emits the loop that writes the bits of 8 points at once to the bytes of out. It returns the address after
+// the last byte.
+func eights(l *loop, bits func() reg.GPVirtual) reg.GPVirtual {
+	at := GP64()
+	MOVQ(l.ptr["out"], at)
+	whole(l, "eight", 8, func() {
+		MOVB(bits().As8(), operand.Mem{Base: at})
+		INCQ(at)
+	})
+	return at
+}
+
+// halves returns the bits of 8 points from those of 4 points at an offset.
+func halves(half func(offset int) reg.GPVirtual) reg.GPVirtual {
+	low, high := half(0), half(4)
+	SHLL(operand.U8(4), high.As32())
+	ORL(high.As32(), low.As32())
+	return low
 }
 
 func (avx512) outside(l *loop) reg.GPVirtual {
@@ -81,15 +87,12 @@ func (avx512) outside(l *loop) reg.GPVirtual {
 }
 
 func (avx2) outside(l *loop) reg.GPVirtual {
-	half := func(offset int) reg.GPVirtual {
+	bits := halves(func(offset int) reg.GPVirtual {
 		v, bits := ymm{}, GP64()
 		phi, u, psi := v.load(l.at("phi", offset)), v.load(l.at("c", offset)), v.load(l.at("psi", offset))
 		VMOVMSKPD(v.between(phi, u, psi), bits.As32())
 		return bits
-	}
-	low, high := half(0), half(4)
-	SHLL(operand.U8(4), high.As32())
-	ORL(high.As32(), low.As32())
-	NOTL(low.As32())
-	return low
+	})
+	NOTL(bits.As32())
+	return bits
 }

@@ -5,11 +5,11 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// sums emits the loops over rows whose values package kernel adds exactly.
+// sums emits the loops over rows whose values package kernel adds exactly, and the loop that finds the largest bits
+// of a row of values without their signs, one candidate per lane.
 func sums(s set) {
-	moves := [][2]string{{"out", "outStep"}, {"c", "rowStep"}}
-	doc := "finds the largest bits of a row of values without their signs, one candidate per lane."
-	rowsOf(s, "largest", doc, moves, nil, nil, func(l *loop) {
+	l := &loop{}
+	rowsOf(s, "largest", l, []string{"out", "c"}, nil, nil, func() {
 		most := s.zero()
 		s.loops(l, true, func(v vector, offset int) { v.largest(v.load(l.at("c", offset)), most) })
 		s.whole().store(most, operand.Mem{Base: l.ptr["out"]}, false)
@@ -23,9 +23,9 @@ func sums(s set) {
 // those of one row fits a float64 (Rump, Ogita, Oishi, SIAM J. Sci. Comput. 31(1), 2008). out
 // receives the three sums and the remaining bits, one vector each.
 func sumRow(s set, name string, squares bool) {
-	moves := [][2]string{{"out", "outStep"}, {"c", "rowStep"}}
 	parts := []string{"kc", "kw", "ke"}
-	rowsOf(s, name, "sums a row in three parts, one sum per lane.", moves, parts, nil, func(l *loop) {
+	l := &loop{}
+	rowsOf(s, name, l, []string{"out", "c"}, parts, nil, func() {
 		acc := []reg.Register{s.zero(), s.zero(), s.zero()}
 		rest := s.zero()
 		s.loops(l, true, func(v vector, offset int) {

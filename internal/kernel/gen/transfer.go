@@ -18,41 +18,10 @@ func transfers(s set) {
 	}
 }
 
-// rowsOf emits the frame of a function over the rows of a tile. moves lists the pointers and the
-// fields that move them from row to row.
-func rowsOf(s set, name, doc string, moves [][2]string, scalars, tables []string, row func(l *loop)) {
-	begin(s, name, doc)
-	l := &loop{ptr: map[string]reg.GPVirtual{}, scalars: map[string]operand.Op{}}
-	l.tile = Load(Param("tile"), GP64())
-	for _, m := range moves {
-		l.ptr[m[0]] = GP64()
-		MOVQ(l.field(m[0]), l.ptr[m[0]])
-	}
-	for _, k := range scalars {
-		l.scalars[k] = s.broadcast(l.field(k))
-	}
-	for _, t := range tables {
-		l.scalars[t] = s.table(l, t)
-	}
-	l.count, l.index = GP64(), GP64()
-	MOVQ(l.field("count"), l.count)
-	Label("row")
-	XORQ(l.index, l.index)
-	row(l)
-	for _, m := range moves {
-		ADDQ(l.field(m[1]), l.ptr[m[0]])
-	}
-	DECQ(l.field("rows"))
-	JNZ(operand.LabelRef("row"))
-	VZEROUPPER()
-	RET()
-}
-
 // addRows emits out = source·(c + step·s), with each product rounded.
 func addRows(s set) {
-	moves := [][2]string{{"out", "outStep"}, {"c", "rowStep"}, {"s", "planeStep"}}
-	doc := "sets out to source times the sum of c and step times s."
-	rowsOf(s, "addRows", doc, moves, []string{"step", "source"}, nil, func(l *loop) {
+	l := &loop{}
+	rowsOf(s, "addRows", l, []string{"out", "c", "s+planeStep"}, []string{"step", "source"}, nil, func() {
 		s.loops(l, true, func(v vector, offset int) {
 			x := v.load(l.at("s", offset))
 			v.mul(l.scalars["step"], x, x)
@@ -66,9 +35,8 @@ func addRows(s set) {
 // restrictRows emits the weights 1, 2, 1 across three rows and then along them: the support of point j of out is 2j,
 // 2j + 1 and 2j + 2. The last vector of a row overlaps the one before it, so count must be at least one vector.
 func restrictRows(s set) {
-	moves := [][2]string{{"out", "outStep"}, {"s", "rowStep"}, {"c", "rowStep"}, {"n", "rowStep"}}
-	doc := "sums three rows, and three neighbours of the result at every other point, with the weights 1, 2, 1."
-	rowsOf(s, "restrictRows", doc, moves, nil, []string{"evens", "odds"}, func(l *loop) {
+	l := &loop{}
+	rowsOf(s, "restrictRows", l, []string{"out", "s", "c", "n"}, nil, []string{"evens", "odds"}, func() {
 		width := s.width()
 		Label("block")
 		fine := GP64()
@@ -102,21 +70,17 @@ func restrictRows(s set) {
 	})
 }
 
-// prolongRows emits the correction of every second row of a plane from four coarse rows (or rows of
-// −0), which begin at the point before the first point of c. That one is halfway between two coarse
+// prolongRows emits the correction, off the obstacles, of every second row of a plane from four coarse rows (or rows
+// of −0), and the projection. The coarse rows begin at the point before the first point of c. That one is halfway between two coarse
 // points. source is the factor there, step the factor at the others. If keeping, the old values of
 // c go to out with streaming stores; its rows are aligned to 64 bytes.
 func prolongRows(s set, keeping bool) {
-	moves := [][2]string{
-		{"c", "rowStep"}, {"s", "xStep"}, {"n", "yStep"}, {"b", "zStep"}, {"t", "planeStep"},
-		{"phi", "phiStep"}, {"psi", "psiStep"},
-	}
-	name, doc := "prolongRows", "corrects every second row of a fine grid off the obstacles, and projects."
+	name, moves := "prolongRows", []string{"c", "s+xStep", "n+yStep", "b+zStep", "t", "phi", "psi"}
 	if keeping {
-		moves = append(moves, [2]string{"out", "outStep"})
-		name, doc = name+"Keeping", doc+" The old values go to out."
+		name, moves = name+"Keeping", append(moves, "out")
 	}
-	rowsOf(s, name, doc, moves, []string{"source", "step"}, []string{"firsts", "seconds"}, func(l *loop) {
+	l := &loop{}
+	rowsOf(s, name, l, moves, []string{"source", "step"}, []string{"firsts", "seconds"}, func() {
 		width := s.width()
 		block := func(v, first, second vector) {
 			sum := func(offset int) reg.Register {
@@ -142,11 +106,7 @@ func prolongRows(s set, keeping bool) {
 					w.store(u, l.at("out", at), true)
 				}
 				w.add(u, x, x)
-				phi, psi := w.load(l.at("phi", at)), w.load(l.at("psi", at))
-				free := w.between(phi, u, psi)
-				w.max(x, phi, x)
-				w.minAt(free, x, psi, u)
-				w.store(u, l.at("c", at), false)
+				project(l, w, u, x, at)
 			}
 		}
 		whole(l, "pair", 2*width, func() {
@@ -161,36 +121,41 @@ func prolongRows(s set, keeping bool) {
 	})
 }
 
+// project stores x, projected between the obstacles, where u does not touch them, and u elsewhere.
+func project(l *loop, v vector, u, x reg.Register, offset int) {
+	phi, psi := v.load(l.at("phi", offset)), v.load(l.at("psi", offset))
+	free := v.between(phi, u, psi)
+	v.max(x, phi, x)
+	v.minAt(free, x, psi, u)
+	v.store(u, l.at("c", offset), false)
+}
+
 // mixRows emits out = ke·(kc·s + kw·n) + ks·(kc·b + kw·t), with each product rounded.
 func mixRows(s set) {
-	moves := [][2]string{{"out", "outStep"}, {"s", "xStep"}, {"n", "yStep"}, {"b", "zStep"}, {"t", "planeStep"}}
-	scalars := []string{"kc", "kw", "ke", "ks"}
-	rowsOf(s, "mixRows", "interpolates between two pairs of rows, and between the pairs.", moves, scalars, nil,
-		func(l *loop) {
-			s.loops(l, true, func(v vector, offset int) {
-				mix := func(a, b reg.Register, x, y string) reg.Register {
-					v.mul(l.scalars[x], a, a)
-					v.mul(l.scalars[y], b, b)
-					v.add(b, a, a)
-					return a
-				}
-				low := mix(v.load(l.at("s", offset)), v.load(l.at("n", offset)), "kc", "kw")
-				high := mix(v.load(l.at("b", offset)), v.load(l.at("t", offset)), "kc", "kw")
-				v.store(mix(low, high, "ke", "ks"), l.at("out", offset), false)
-			})
+	l := &loop{}
+	moves := []string{"out", "s+xStep", "n+yStep", "b+zStep", "t"}
+	rowsOf(s, "mixRows", l, moves, []string{"kc", "kw", "ke", "ks"}, nil, func() {
+		s.loops(l, true, func(v vector, offset int) {
+			mix := func(a, b reg.Register, x, y string) reg.Register {
+				v.mul(l.scalars[x], a, a)
+				v.mul(l.scalars[y], b, b)
+				v.add(b, a, a)
+				return a
+			}
+			low := mix(v.load(l.at("s", offset)), v.load(l.at("n", offset)), "kc", "kw")
+			high := mix(v.load(l.at("b", offset)), v.load(l.at("t", offset)), "kc", "kw")
+			v.store(mix(low, high, "ke", "ks"), l.at("out", offset), false)
 		})
+	})
 }
 
 // stretchRow emits the interpolation of a row between arbitrary grids. A point is the coarse value at its index f
 // (less odd) times its weight s plus, where its weight n is not 0, the next coarse value times n; the sum is
 // multiplied by its factor b. The correction follows as in prolongRows, with the factor source of the whole row.
 func stretchRow(s avx512) {
-	moves := [][2]string{
-		{"c", "outStep"}, {"t", "rowStep"}, {"s", "xStep"}, {"n", "xStep"}, {"b", "xStep"}, {"f", "xStep"},
-		{"phi", "phiStep"}, {"psi", "psiStep"},
-	}
-	doc := "corrects a fine row off the obstacles by interpolation in a coarse row, and projects."
-	rowsOf(s, "stretchRow", doc, moves, []string{"source", "odd"}, nil, func(l *loop) {
+	l := &loop{}
+	moves := []string{"c+outStep", "t+rowStep", "s+xStep", "n+xStep", "b+xStep", "f+xStep", "phi", "psi"}
+	rowsOf(s, "stretchRow", l, moves, []string{"source", "odd"}, nil, func() {
 		zero := s.zero()
 		s.loops(l, true, func(v vector, offset int) {
 			index, weight := v.load(l.at("f", offset)), v.load(l.at("n", offset))
@@ -210,11 +175,7 @@ func stretchRow(s avx512) {
 			v.mul(w, x, x)
 			u := v.load(l.at("c", offset))
 			v.add(u, x, x)
-			phi, psi := v.load(l.at("phi", offset)), v.load(l.at("psi", offset))
-			free := v.between(phi, u, psi)
-			v.max(x, phi, x)
-			v.minAt(free, x, psi, u)
-			v.store(u, l.at("c", offset), false)
+			project(l, v, u, x, offset)
 		})
 	})
 }

@@ -85,6 +85,14 @@ func whole(l *loop, label string, step int, body func()) {
 	Label(label + "Done")
 }
 
+// loaded returns op, or a register with its value if it is in memory.
+func loaded(v vector, op operand.Op) operand.Op {
+	if m, ok := op.(operand.Mem); ok {
+		return v.load(m)
+	}
+	return op
+}
+
 // packed holds the operations common to AVX2 and AVX-512.
 type packed struct{}
 

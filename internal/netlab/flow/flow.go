@@ -24,13 +24,13 @@ const waitLimit = 5 * time.Minute
 
 // Flow is traffic from one host to another. It must not be used by several goroutines at once.
 type Flow struct {
-	Spec             Spec
 	sender, receiver *process
+	wanted           uint64 // messages
 }
 
 // Start starts the two ends and connects them. They send no messages until Bulk or Send.
 func Start(from, to netlab.End, s Spec) (*Flow, error) {
-	f := &Flow{Spec: s}
+	f := &Flow{}
 	fail := func(err error) (*Flow, error) {
 		f.kill()
 		return nil, fmt.Errorf("flow %v from %s to %s: %w", &s, from.Host.Name, to.Host.Name, err)
@@ -64,18 +64,12 @@ func Start(from, to netlab.End, s Spec) (*Flow, error) {
 func (f *Flow) Bulk() error { return f.sender.command("bulk") }
 
 // Send sends that many messages and waits until the receiver has accepted all messages of the flow.
-func (f *Flow) Send(messages int) error { return f.SendIn(messages, waitLimit) }
-
-// SendIn is Send with a time limit.
-func (f *Flow) SendIn(messages int, limit time.Duration) error {
-	f.sender.mu.Lock()
-	f.sender.wanted += uint64(messages)
-	want := f.sender.wanted
-	f.sender.mu.Unlock()
+func (f *Flow) Send(messages int) error {
+	f.wanted += uint64(messages)
 	if err := f.sender.command(fmt.Sprintf("send %d", messages)); err != nil {
 		return err
 	}
-	_, err := f.sender.waitForIn(limit, func(r report) bool { return r.Upto == want })
+	_, err := f.sender.waitFor(func(r report) bool { return r.Upto == f.wanted })
 	return err
 }
 
@@ -142,7 +136,6 @@ type process struct {
 	changed   *sync.Cond
 	reports   []report // except samples
 	samples   []Sample
-	wanted    uint64
 	lastError string // last line of stderr
 	ended     bool
 }
@@ -216,13 +209,10 @@ func (p *process) readReports(stdout, stderr io.Reader) {
 
 // waitFor waits for a report that satisfies the condition.
 func (p *process) waitFor(what func(report) bool) (report, error) {
-	return p.waitForIn(waitLimit, what)
-}
-
-func (p *process) waitForIn(limit time.Duration, what func(report) bool) (report, error) {
-	deadline := time.Now().Add(limit)
-	timer := time.AfterFunc(limit, func() {
+	late := false
+	timer := time.AfterFunc(waitLimit, func() {
 		p.mu.Lock()
+		late = true
 		p.changed.Broadcast()
 		p.mu.Unlock()
 	})
@@ -241,8 +231,8 @@ func (p *process) waitForIn(limit time.Duration, what func(report) bool) (report
 		switch {
 		case p.ended:
 			return report{}, fmt.Errorf("the process has ended: %s", p.lastError)
-		case !time.Now().Before(deadline):
-			return report{}, fmt.Errorf("no report within %v: %s", limit, p.lastError)
+		case late:
+			return report{}, fmt.Errorf("no report within %v: %s", waitLimit, p.lastError)
 		}
 		p.changed.Wait()
 	}

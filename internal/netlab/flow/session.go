@@ -4,6 +4,7 @@ package flow
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -23,6 +24,8 @@ const (
 	tag          = p2psap.Tag(1)
 	maxMessage   = 256 << 10
 	defaultValue = 128 << 10
+
+	valueInterval = 10 * time.Millisecond // of an asynchronous flow
 )
 
 func endName(sends bool) string { return map[bool]string{true: "sender", false: "receiver"}[sends] }
@@ -50,13 +53,8 @@ func (e *end) session() (c Counts, err error) {
 	if e.Mode == microproto.ModeAsynchronous {
 		length = e.valueBytes()
 	}
-	receive := e.Receive
-	if receive == 0 {
-		receive = 4 << 20
-	}
 	s, err := node.Open(ctx, endName(!e.Sends), p2psap.OpenOptions{
-		Name: "flow", Mode: e.Mode, Slots: []p2psap.SlotSpec{{Tag: tag, Length: length}}, ReceiveBytes: receive,
-		Options: e.Options,
+		Name: "flow", Mode: e.Mode, Slots: []p2psap.SlotSpec{{Tag: tag, Length: length}}, ReceiveBytes: 4 << 20,
 	})
 	if err != nil {
 		return c, err
@@ -126,12 +124,7 @@ func (e *end) policy() p2psap.Policy {
 	return p2psap.TablePolicy{Optional: rows}
 }
 
-func (e *end) valueBytes() int {
-	if e.Bytes > 0 {
-		return e.Bytes
-	}
-	return defaultValue
-}
+func (e *end) valueBytes() int { return cmp.Or(e.Bytes, defaultValue) }
 
 // fill writes the contents of message k.
 func fill(data []byte, k uint64) {
@@ -155,10 +148,7 @@ func check(data, want []byte, k uint64) error {
 // sendMessages sends messages as commanded. A message must not change before it is accepted, so the
 // buffers are used in turn.
 func (e *end) sendMessages(s *driver.Socket, c *Counts) error {
-	size := e.Bytes
-	if size == 0 {
-		size = min(8*s.Info().SegmentSize, maxMessage)
-	}
+	size := cmp.Or(e.Bytes, min(8*s.Info().SegmentSize, maxMessage))
 	const window = 128
 	buffers := make([][]byte, window)
 	for i := range buffers {
@@ -223,15 +213,11 @@ func (e *end) receiveMessages(s *driver.Socket, c *Counts) error {
 // sendValues sends a new value at every interval.
 func (e *end) sendValues(s *driver.Socket, c *Counts) error {
 	data := make([]byte, e.valueBytes())
-	every := 10 * time.Millisecond
-	if e.EveryMicros > 0 {
-		every = time.Duration(e.EveryMicros) * time.Microsecond
-	}
 	count, more := e.next()
 	if !more {
 		return nil
 	}
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(valueInterval)
 	defer tick.Stop()
 	for k := uint64(1); count != 0; count-- {
 		fill(data, k)

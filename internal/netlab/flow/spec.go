@@ -17,19 +17,16 @@ type Spec struct {
 	// set the other features of the host's TCP (SACK, RACK, TLP).
 	Congestion string
 
-	Mode    microproto.Mode
-	Intra   bool               // both ends are in one cluster
-	Options microproto.Options // options of the micro-protocols
-	IPv6    bool
+	Mode  microproto.Mode
+	Intra bool // both ends are in one cluster
+	IPv6  bool
 	// Protected selects protected frames, and TLS for the control channel.
 	Protected bool
 	// Optional lists micro-protocols to append to those of the column.
 	Optional []string
 	// Bytes is the size of a message. The default is eight full segments for a synchronous and 128 KiB for an
-	// asynchronous flow. Receive is the size of the receiver's queue, 4 MiB if 0.
-	Bytes, Receive int
-	// EveryMicros is the interval of the messages of an asynchronous flow, 10000 if 0.
-	EveryMicros int
+	// asynchronous flow.
+	Bytes int
 }
 
 func (s *Spec) String() string {
@@ -47,9 +44,8 @@ type Counts struct {
 	// Session describes an end of a session, TCP an end of a connection.
 	Session p2psap.SessionInfo
 	TCP     struct {
-		Congestion                string
-		Retransmitted, RTTMicros  uint32
-		WindowSegments, Threshold uint32
+		Congestion string
+		RTTMicros  uint32
 	}
 }
 

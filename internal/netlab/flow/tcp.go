@@ -118,8 +118,7 @@ func (e *end) readTCPInfo(conn net.Conn, c *Counts) error {
 			failed = err
 			return
 		}
-		c.TCP.Retransmitted, c.TCP.RTTMicros = i.Total_retrans, i.Rtt
-		c.TCP.WindowSegments, c.TCP.Threshold = i.Snd_cwnd, i.Snd_ssthresh
+		c.TCP.RTTMicros = i.Rtt
 		c.TCP.Congestion, failed = unix.GetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION)
 	})
 	return errors.Join(err, failed)

@@ -44,13 +44,14 @@ func Slice(u []float64, n [3]int, b problem.Box) []float64 {
 
 // Copy writes the values of box b into the whole array u of n points.
 func Copy(u []float64, n [3]int, b problem.Box, values []float64) {
-	size := b.Size()
-	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		for y := b.Lo[1]; y < b.Hi[1]; y++ {
-			at := b.Lo[0] + n[0]*(y+n[1]*z)
-			values = values[copy(u[at:at+size[0]], values):]
-		}
-	}
+	_ = walk(u, n, b, 0, int(Bytes(b)), func(row []float64, at int) { copy(row, values[at:]) })
+}
+
+// Extract returns the values of box b of the whole array u of n points.
+func Extract(u []float64, n [3]int, b problem.Box) []float64 {
+	out := make([]float64, b.Points())
+	_ = walk(u, n, b, 0, int(Bytes(b)), func(row []float64, at int) { copy(out[at:], row) })
+	return out
 }
 
 // Encode writes values to data as bytes.

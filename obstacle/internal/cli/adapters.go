@@ -45,8 +45,7 @@ func (a *app) adapters(q *request, w *work, p *launch.Plan) ([]rail.Host, error)
 		}
 		if q.rails.Network == rail.IB {
 			return nil, usage("--network ib: peer %d has no adapter, by --ib-device %s; --network auto uses "+
-				"Ethernet in that case",
-				r, q.host.Device)
+				"Ethernet in that case", r, q.host.Device)
 		}
 		out[r].Without = fmt.Sprintf("--ib-device %s does not list peer %d", q.host.Device, r)
 	}

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"runtime"
-
 	"github.com/spf13/pflag"
 
 	"github.com/p2pdc/p2pdc/internal/output"
@@ -12,7 +10,6 @@ import (
 	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
-// enclosureFlags are the flags of --enclose.
 type enclosureFlags struct {
 	enabled bool
 	sweeps  int
@@ -47,7 +44,7 @@ func (n *enclosureFlags) enclose(
 		s.Enclosure = report.NoEnclosure(why)
 		return nil
 	}
-	both, err := verify.Enclose(p, u, e, n.sweeps, parallel(runtime.GOMAXPROCS(0)))
+	both, err := verify.Enclose(p, u, e, n.sweeps, parallel{})
 	if err != nil {
 		return failed(err)
 	}
@@ -74,6 +71,6 @@ func force(w *work, o *launch.Outcome, out []string) ([]float64, error) {
 		}
 		before, dt = o.Last.Before, w.problem.Evolution.Step()
 	}
-	f, err := verify.ContactForce(p, before, dt, o.U, parallel(runtime.GOMAXPROCS(0)))
+	f, err := verify.ContactForce(p, before, dt, o.U, parallel{})
 	return f.Values, err
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/topology"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
-	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
@@ -41,9 +40,9 @@ func (q *request) clusterLabels(p problem.Partition) (launch.Label, error) {
 	case q.topology == "":
 		return nil, nil
 	}
-	t, err := topology.Read(q.topology)
+	t, err := readTopology(q.topology)
 	if err != nil {
-		return nil, badInput(fmt.Errorf("--topology: %w", err))
+		return nil, err
 	}
 	if len(t.Clusters()) > 1 {
 		if err := q.needInterCluster("--topology " + q.topology); err != nil {
@@ -54,12 +53,25 @@ func (q *request) clusterLabels(p problem.Partition) (launch.Label, error) {
 		return func(_ int, host string, at []netip.Addr) (string, error) { return t.Cluster(host, at) }, nil
 	}
 	// The peers will be started on this host.
-	host, _ := os.Hostname()
-	here, err := t.Cluster(host, driver.Addresses(""))
+	here, err := clusterHere(t)
+	return func(int, string, []netip.Addr) (string, error) { return here, nil }, err
+}
+
+func readTopology(file string) (*topology.Topology, error) {
+	t, err := topology.Read(file)
 	if err != nil {
-		return nil, badInput(fmt.Errorf("--topology: %w", err))
+		return nil, usage("--topology: %w", err)
 	}
-	return func(int, string, []netip.Addr) (string, error) { return here, nil }, nil
+	return t, nil
+}
+
+func clusterHere(t *topology.Topology) (string, error) {
+	host, _ := os.Hostname()
+	cluster, err := t.Cluster(host, driver.Addresses(""))
+	if err != nil {
+		return "", usage("--topology: %w", err)
+	}
+	return cluster, nil
 }
 
 // possibleClusters returns as many labels as the run may have clusters. The hosts of peers that are started by hand
@@ -68,9 +80,9 @@ func (q *request) possibleClusters() ([]string, error) {
 	n := q.clusters
 	if q.topology != "" {
 		if n = 1; q.rendezvous != "" {
-			t, err := topology.Read(q.topology)
+			t, err := readTopology(q.topology)
 			if err != nil {
-				return nil, badInput(fmt.Errorf("--topology: %w", err))
+				return nil, err
 			}
 			n = len(t.Clusters())
 		}
@@ -92,11 +104,7 @@ func (q *request) checkConfig(w *work, clusters int) error {
 	if w.scheme, err = q.catalog.Scheme(q.scheme, labels); err != nil {
 		return err
 	}
-	c := problem.Config{
-		Problem: w.problem, Partition: w.partition, Scheme: w.scheme, Order: w.order, Method: w.method,
-		Tolerance: q.tol, MaxSweeps: iterate.Iteration(q.maxSweeps),
-	}
-	return q.catalog.Methods.Check(c)
+	return q.catalog.Methods.Check(q.config(w))
 }
 
 // needInterCluster returns an error if the catalog lacks micro-protocols of sessions between clusters.

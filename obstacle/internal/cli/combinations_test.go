@@ -68,7 +68,7 @@ func TestCombinationsAreRefusedBeforeTheStart(t *testing.T) {
 			for rank := range w.peers {
 				c := problem.Config{
 					Problem: w.problem, Partition: w.partition, Rank: iterate.Rank(rank), Scheme: w.scheme, Order: w.order, Method: w.method,
-					Tolerance: q.tol, Balance: w.balance, Reconfigure: true,
+					Tolerance: q.tol, Balance: w.balance == "on", Reconfigure: true,
 				}
 				if w.label != nil && q.scheme == "hybrid" { // as peer.join does
 					labels := make([]string, w.peers)

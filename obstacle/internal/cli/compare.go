@@ -18,7 +18,6 @@ import (
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-// comparison is the JSON of compare.
 type comparison struct {
 	Problem   string  `json:"problem"`
 	N         []int   `json:"n"`
@@ -69,7 +68,7 @@ same for the same seed.`,
 				return usage("--method and --methods: give one of them")
 			}
 			if len(methods) == 0 {
-				methods = []string{q.method.name}
+				methods = []string{q.method.Name}
 			}
 			if o.model != "" {
 				o.size(q, c.Flags())
@@ -102,7 +101,6 @@ same for the same seed.`,
 	return grouped(c)
 }
 
-// selection holds what compare compares.
 type selection struct {
 	methods, schemes []string
 	peers            []int
@@ -130,7 +128,7 @@ func (a *app) compare(ctx context.Context, q *request, ref string, all selection
 	var cases []measurement
 	for _, m := range all.methods {
 		of := *q
-		of.method.name = m
+		of.method.Name = m
 		more, err := of.cases(ref, all.schemes, all.peers)
 		if err != nil {
 			return err
@@ -148,13 +146,13 @@ func (a *app) compare(ctx context.Context, q *request, ref string, all selection
 	c.Problem, c.N = cases[first].work.spec.Name(), slices.Clone(p.N[:p.Dimension])
 	c.Reference = fmt.Sprintf("sync on 1 peer, projected %s in %s order, threads %d",
 		strings.Join(all.methods, " or "), q.order, q.threads)
-	ctx, interrupt, stop := interrupts(ctx)
+	ctx, stop := a.interrupts(ctx)
 	defer stop()
 	for round := range rounds {
 		for i := range cases {
 			t := &cases[i]
 			if t.row.err == nil {
-				t.row.err = a.once(ctx, t, interrupt)
+				t.row.err = a.once(ctx, t)
 			}
 			if ctx.Err() != nil {
 				return t.row.err // ended at once: write nothing
@@ -181,7 +179,6 @@ func (a *app) compare(ctx context.Context, q *request, ref string, all selection
 	return cmp.Or(a.print(c, c.text), unwritten(c.Outputs), c.verdict())
 }
 
-// measurement collects the runs of one row.
 type measurement struct {
 	request request
 	work    *work
@@ -195,8 +192,8 @@ func (q *request) cases(ref string, schemes []string, peers []int) ([]measuremen
 	one.slowdown = nil
 	one.clusters, one.topology = 0, ""
 	one.partition, one.weights = "auto", nil
-	one.method.flexible = false
-	requests := []request{one}
+	one.method.Flexible = false
+	out := []measurement{one.measure(ref)}
 	if _, err := slowdowns(q.slowdown, slices.Max(peers)); err != nil {
 		return nil, badInput(err)
 	}
@@ -220,21 +217,21 @@ func (q *request) cases(ref string, schemes []string, peers []int) ([]measuremen
 			if s == "sync" && p == 1 && len(r.slowdown) == 0 {
 				continue // the reference
 			}
-			requests = append(requests, r)
+			out = append(out, r.measure(ref))
 		}
-	}
-	var out []measurement
-	for _, r := range requests {
-		t := measurement{request: r, row: row{Method: r.method.name, Scheme: r.scheme, Peers: r.peers, Converged: true}}
-		if t.work, t.row.err = r.resolve(ref); t.row.err == nil {
-			t.row.Scheme, t.row.Peers = t.work.scheme.Name(), t.work.peers
-		}
-		out = append(out, t)
 	}
 	return out, nil
 }
 
-// slowdownsAmong returns the slowdowns of the first p peers.
+// measure returns the measurement of a request, with the reason if it cannot be solved.
+func (q *request) measure(ref string) measurement {
+	t := measurement{request: *q, row: row{Method: q.method.Name, Scheme: q.scheme, Peers: q.peers, Converged: true}}
+	if t.work, t.row.err = q.resolve(ref); t.row.err == nil {
+		t.row.Scheme, t.row.Peers = t.work.scheme.Name(), t.work.peers
+	}
+	return t
+}
+
 func slowdownsAmong(flags []string, p int) []string {
 	return slices.DeleteFunc(slices.Clone(flags), func(s string) bool {
 		rank, _, _ := strings.Cut(s, ":")
@@ -244,22 +241,11 @@ func slowdownsAmong(flags []string, p int) []string {
 }
 
 // once runs a measurement once and adds its times.
-func (a *app) once(ctx context.Context, t *measurement, interrupt <-chan struct{}) error {
-	steps, err := newRecorder(t.work, nil, 1)
+func (a *app) once(ctx context.Context, t *measurement) error {
+	s, _, err := a.solution(ctx, &t.request, t.work)
 	if err != nil {
 		return err
 	}
-	o, err := a.execute(ctx, &t.request, t.work, steps, interrupt)
-	if err != nil {
-		return err
-	}
-	e, evolution, err := a.evaluate(t.work, o, steps, t.request.stepMode)
-	if err != nil {
-		return failed(err)
-	}
-	s := a.describe(&t.request, t.work)
-	s.Evolution = evolution
-	s.Add(o, t.work.partition, e)
 	r := &t.row
 	if err := verdict(s); err != nil {
 		r.Residual = max(r.Residual, s.RelativeResidual)

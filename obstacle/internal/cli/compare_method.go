@@ -22,7 +22,7 @@ func (a *app) compareMethod(q *request, s *simulation, f *clusterfile.File, ref,
 	*methodComparison, error,
 ) {
 	of := *q
-	of.method.name = method
+	of.method.Name = method
 	m := &methodComparison{method: method}
 	if _, err := of.method.config(iterate.Synchronous(), a.catalog); err != nil {
 		return nil, err
@@ -57,7 +57,6 @@ func (a *app) compareMethod(q *request, s *simulation, f *clusterfile.File, ref,
 	return m, nil
 }
 
-// runs returns all runs to simulate.
 func (m *methodComparison) runs() []*virtualRun {
 	out := slices.DeleteFunc(slices.Clone(m.rows), func(r *virtualRun) bool { return r.refused != nil })
 	if m.one != nil {
@@ -71,30 +70,24 @@ func (m *methodComparison) addRows(c *report.SimulatedComparison) {
 	of := report.Reference{
 		Method: m.method, Reference: "unknown: every run was refused", Alone: nullable.NaN(), Costing: 1,
 	}
-	if len(m.runs()) == 0 {
-		for _, r := range m.rows {
-			c.Rows = append(c.Rows, report.SimulatedRow{Method: m.method, Simulated: r.figures})
+	var alone report.Alone
+	if len(m.runs()) > 0 {
+		like := slices.IndexFunc(m.rows, func(r *virtualRun) bool { return r.sequential() && r.figures.Converged })
+		if like < 0 {
+			like = max(slices.IndexFunc(m.rows, (*virtualRun).sequential), 0)
 		}
-		c.Refer(of)
-		return
+		alone, of.Reference = reference(m.one, m.rows[like])
+		of.Alone = known(alone.Seconds)
 	}
-	like := slices.IndexFunc(m.rows, func(r *virtualRun) bool { return r.sequential() && r.figures.Converged })
-	if like < 0 {
-		like = max(slices.IndexFunc(m.rows, (*virtualRun).sequential), 0)
-	}
-	alone, about := reference(m.one, m.rows[like])
-	of.Reference, of.Alone = about, known(alone.Seconds)
 	for _, r := range m.rows {
-		if r.refused != nil {
-			c.Rows = append(c.Rows, report.SimulatedRow{Method: m.method, Simulated: r.figures})
-			continue
+		if r.refused == nil {
+			r.figures.Against(alone, r.staleDivisor())
+			if name := r.work.method.Name; name != m.method {
+				of.About = fmt.Sprintf("out of lockstep, %s means %s with %s on the box of every machine", m.method,
+					name, m.method)
+			}
+			of.Costing = max(of.Costing, r.staleDivisor())
 		}
-		r.figures.Against(alone, r.staleDivisor())
-		if name := r.work.method.Name; name != m.method {
-			of.About = fmt.Sprintf("out of lockstep, %s means %s with %s on the box of every machine", m.method, name,
-				m.method)
-		}
-		of.Costing = max(of.Costing, r.staleDivisor())
 		c.Rows = append(c.Rows, report.SimulatedRow{Method: m.method, Simulated: r.figures})
 	}
 	c.Refer(of)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,7 +16,6 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
-// modelFlags are the flags of compare for simulated comparisons.
 type modelFlags struct {
 	simulation
 	machines []int
@@ -69,7 +67,7 @@ func (o *modelFlags) checkOutputs(out []string) error {
 	for i, name := range out {
 		if name != o.csv && !isCSV(name) {
 			if err := figure.Check(name); err != nil {
-				return badInput(fmt.Errorf("%w; a table is .csv", err))
+				return usage("%w; a table is .csv", err)
 			}
 		}
 		if slices.Contains(out[:i], name) {
@@ -82,7 +80,6 @@ func (o *modelFlags) checkOutputs(out []string) error {
 	return nil
 }
 
-// compareOn compares methods and schemes on the model of a cluster.
 func (a *app) compareOn(ctx context.Context, q *request, o *modelFlags, ref string, all selection, out []string) error {
 	if o.csv != "" {
 		out = append(slices.Clone(out), o.csv)
@@ -116,8 +113,7 @@ func (a *app) compareOn(ctx context.Context, q *request, o *modelFlags, ref stri
 	if len(runs) == 0 {
 		return compared[0].rows[0].refused
 	}
-	ignoreWriteSignals()
-	ctx, stop := signal.NotifyContext(ctx, stopSignals()...)
+	ctx, stop := stoppable(ctx)
 	defer stop()
 	if err := a.simulateAll(ctx, runs); err != nil {
 		return err
@@ -162,7 +158,6 @@ func writeComparison(name string, csv bool, c *report.SimulatedComparison) error
 	return draw(name, fmt.Sprintf("%s, n = %v, %s", c.Problem, c.N, c.Model), simulatedSeries(c))
 }
 
-// draw writes a figure.
 func draw(name, title string, all []figure.Series) error {
 	return save(name, func(w io.Writer) error { return figure.Write(w, name, title, all) })
 }

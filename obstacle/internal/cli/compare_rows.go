@@ -35,7 +35,6 @@ type row struct {
 	err       error // of the first round that was not solved
 }
 
-// verdict returns the exit code of all rows.
 func (c *comparison) verdict() error {
 	code := ExitSolved
 	for i := range c.Rows {
@@ -49,7 +48,6 @@ func (c *comparison) verdict() error {
 	return &exitError{code: code} // the rows show the reasons
 }
 
-// summarize computes the rows from the rounds.
 func (c *comparison) summarize() {
 	for i := range c.Rows {
 		r := &c.Rows[i]
@@ -62,12 +60,11 @@ func (c *comparison) summarize() {
 	}
 	for i := range c.Rows {
 		if r := &c.Rows[i]; r.err == nil {
-			r.Efficiency = report.Efficiency(float64(c.Rows[r.reference].Seconds), r.Peers, float64(r.Seconds))
+			r.Efficiency = report.Efficiency(c.Rows[r.reference].Seconds, r.Peers, r.Seconds)
 		}
 	}
 }
 
-// unsolved sets the values of a row that was not solved.
 func (r *row) unsolved() {
 	r.Converged, r.Why = false, r.err.Error()
 	r.Messages, r.Bytes = nil, nil
@@ -103,23 +100,19 @@ func median(v []float64) float64 {
 func (c *comparison) text(w io.Writer) {
 	fmt.Fprintf(w, "%s, n = %v, tolerance %g, %d threads per peer, median of %d rounds\n",
 		c.Problem, c.N, c.Tolerance, c.Threads, c.Rounds)
-	table(w, func(w io.Writer) {
-		fmt.Fprintln(w,
-			"method\tscheme\tpeers\tseconds\tfastest\tslowest\tefficiency\tequivalent sweeps\tresidual\tmessages\tMB")
-		for _, r := range c.Rows {
-			if r.Why != "" {
-				fmt.Fprintf(w, "%s\t%s\t%d\t–\t–\t–\t–\t–\t–\t–\t–\n", r.Method, r.Scheme, r.Peers)
-				continue
-			}
-			efficiency := "–" // t(1) is unknown
-			if r.Efficiency.Known() {
-				efficiency = fmt.Sprintf("%.0f %%", 100*float64(r.Efficiency))
-			}
-			fmt.Fprintf(w, "%s\t%s\t%d\t%.3f\t%.3f\t%.3f\t%s\t%.1f\t%.2e\t%d\t%.1f\n",
-				r.Method, r.Scheme, r.Peers, r.Seconds, r.Fastest, r.Slowest, efficiency,
-				r.Equivalent, float64(r.Residual), *r.Messages, float64(*r.Bytes)/1e6)
+	t := report.Tabs(w)
+	fmt.Fprintln(t,
+		"method\tscheme\tpeers\tseconds\tfastest\tslowest\tefficiency\tequivalent sweeps\tresidual\tmessages\tMB")
+	for _, r := range c.Rows {
+		if r.Why != "" {
+			fmt.Fprintf(t, "%s\t%s\t%d\t–\t–\t–\t–\t–\t–\t–\t–\n", r.Method, r.Scheme, r.Peers)
+			continue
 		}
-	})
+		fmt.Fprintf(t, "%s\t%s\t%d\t%.3f\t%.3f\t%.3f\t%s\t%.1f\t%.2e\t%d\t%.1f\n",
+			r.Method, r.Scheme, r.Peers, r.Seconds, r.Fastest, r.Slowest,
+			(100*r.Efficiency).Text("%.0f %%", "–"), r.Equivalent, r.Residual, *r.Messages, float64(*r.Bytes)/1e6)
+	}
+	t.Flush()
 	for _, r := range c.Rows {
 		switch {
 		case r.Why != "":
@@ -145,7 +138,7 @@ func series(rows []row, methods bool) []figure.Series {
 			name = r.Method + ", " + r.Scheme
 		}
 		at := func(t nullable.Number) float64 {
-			return float64(report.Efficiency(float64(one.Seconds), r.Peers, float64(t)))
+			return float64(report.Efficiency(one.Seconds, r.Peers, t))
 		}
 		p := figure.Point{Peers: r.Peers, Low: at(r.Slowest), Mid: at(r.Seconds), High: at(r.Fastest)}
 		out = figure.Append(out, name, p, figure.Point{Peers: 1, Low: 1, Mid: 1, High: 1})

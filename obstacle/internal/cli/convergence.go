@@ -12,10 +12,10 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// convergence is the JSON of the command of that name.
 type convergence struct {
 	Problem   string  `json:"problem"`
 	Tolerance float64 `json:"tolerance"`
@@ -75,7 +75,7 @@ func (a *app) convergence(ctx context.Context, q *request, ref string, grids []i
 	if len(grids) < 2 {
 		return usage("--grids: want at least two, such as 15,31,63")
 	}
-	ctx, interrupt, stop := interrupts(ctx)
+	ctx, stop := a.interrupts(ctx)
 	defer stop()
 	c := convergence{Tolerance: q.tol, Version: build.Version()}
 	var all []*level
@@ -83,7 +83,7 @@ func (a *app) convergence(ctx context.Context, q *request, ref string, grids []i
 		if i > 0 && n <= grids[i-1] {
 			return usage("--grids %v: each must be finer than the previous one", grids)
 		}
-		l, err := a.onGrid(ctx, q, ref, n, interrupt, &c)
+		l, err := a.onGrid(ctx, q, ref, n, &c)
 		if err != nil {
 			return err
 		}
@@ -101,7 +101,6 @@ func (a *app) convergence(ctx context.Context, q *request, ref string, grids []i
 	return a.print(c, c.text)
 }
 
-// fit computes the orders.
 func (c *convergence) fit(all []*level) {
 	var h, e []float64
 	for _, l := range all {
@@ -120,31 +119,17 @@ func (c *convergence) fit(all []*level) {
 	}
 }
 
-// onGrid solves on one grid.
-func (a *app) onGrid(ctx context.Context, q *request, ref string, n int, interrupt <-chan struct{}, c *convergence) (
-	*level, error,
-) {
+func (a *app) onGrid(ctx context.Context, q *request, ref string, n int, c *convergence) (*level, error) {
 	r := *q
 	r.n = fmt.Sprint(n)
 	w, err := r.resolve(ref)
 	if err != nil {
 		return nil, err
 	}
-	steps, err := newRecorder(w, nil, 1)
+	s, o, err := a.solution(ctx, &r, w)
 	if err != nil {
 		return nil, err
 	}
-	o, err := a.execute(ctx, &r, w, steps, interrupt)
-	if err != nil {
-		return nil, err
-	}
-	e, evolution, err := a.evaluate(w, o, steps, r.stepMode)
-	if err != nil {
-		return nil, failed(err)
-	}
-	s := a.describe(&r, w)
-	s.Evolution = evolution
-	s.Add(o, w.partition, e)
 	if err := verdict(s); err != nil {
 		fmt.Fprintf(a.err, "obstacle: n = %d: %s\n", n, s.Reason)
 		return nil, err
@@ -161,23 +146,15 @@ func (a *app) onGrid(ctx context.Context, q *request, ref string, n int, interru
 
 // maxDifference returns the largest difference at the common points of two grids.
 func maxDifference(coarse, fine *level) float64 {
-	n, m := coarse.problem.N, fine.problem.N
-	d, worst := coarse.problem.Dimension, 0.0
-	at := func(i, axis int) int {
-		if axis >= d {
-			return i
+	m, worst := fine.problem.N, 0.0
+	problem.Box{Hi: coarse.problem.N}.Each(func(i int, at [3]int) bool {
+		for a := range coarse.problem.Dimension {
+			at[a] *= 2
 		}
-		return 2*i + 1
-	}
-	for k := range n[2] {
-		for j := range n[1] {
-			for i := range n[0] {
-				u := coarse.u[i+n[0]*(j+n[1]*k)]
-				v := fine.u[at(i, 0)+m[0]*(at(j, 1)+m[1]*at(k, 2))]
-				worst = max(worst, math.Abs(u-v))
-			}
-		}
-	}
+		v := fine.u[at[0]-1+m[0]*(at[1]-1+m[1]*(at[2]-1))]
+		worst = max(worst, math.Abs(coarse.u[i]-v))
+		return true
+	})
 	return worst
 }
 
@@ -187,28 +164,20 @@ func (c *convergence) text(w io.Writer) {
 		what = "error"
 	}
 	fmt.Fprintf(w, "%s, %s, tolerance %g\n", c.Problem, c.Method, c.Tolerance)
-	table(w, func(w io.Writer) {
-		upper := slices.ContainsFunc(c.Grids, func(l level) bool { return l.hasUpper })
-		fmt.Fprintf(w, "n\t%s\torder\talgebraic error at most\tcontact%s\tequivalent sweeps\tseconds\n",
-			what, map[bool]string{true: "\tupper contact"}[upper])
-		for _, l := range c.Grids {
-			contact := fmt.Sprintf("%.2f %%", 100*l.Contact)
-			if upper {
-				contact += fmt.Sprintf("\t%.2f %%", 100*l.Upper)
-			}
-			fmt.Fprintf(w, "%v\t%s\t%s\t%s\t%s\t%.1f\t%.3f\n", l.N[0], number("%.4e", l.Error), number("%.2f", l.Order),
-				number("%.1e", l.ErrorBound), contact, l.Sweeps, l.Seconds)
+	t := report.Tabs(w)
+	upper := slices.ContainsFunc(c.Grids, func(l level) bool { return l.hasUpper })
+	fmt.Fprintf(t, "n\t%s\torder\talgebraic error at most\tcontact%s\tequivalent sweeps\tseconds\n",
+		what, map[bool]string{true: "\tupper contact"}[upper])
+	for _, l := range c.Grids {
+		contact := fmt.Sprintf("%.2f %%", 100*l.Contact)
+		if upper {
+			contact += fmt.Sprintf("\t%.2f %%", 100*l.Upper)
 		}
-	})
+		fmt.Fprintf(t, "%v\t%s\t%s\t%s\t%s\t%.1f\t%.3f\n", l.N[0], l.Error.Text("%.4e", ""),
+			l.Order.Text("%.2f", ""), l.ErrorBound.Text("%.1e", ""), contact, l.Sweeps, l.Seconds)
+	}
+	t.Flush()
 	if c.Order.Known() {
-		fmt.Fprintf(w, "order over all grids: %.2f\n", float64(c.Order))
+		fmt.Fprintf(w, "order over all grids: %.2f\n", c.Order)
 	}
-}
-
-// number formats a number, "" if it is unknown.
-func number(format string, v nullable.Number) string {
-	if !v.Known() {
-		return ""
-	}
-	return fmt.Sprintf(format, float64(v))
 }

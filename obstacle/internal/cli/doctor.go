@@ -3,8 +3,10 @@ package cli
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,6 +18,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
+	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
@@ -72,7 +75,11 @@ a port where nothing listens. With --topology it shows the cluster of this host.
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			d := diagnose()
 			if topologyFile != "" {
-				if d.Cluster, err = clusterHere(topologyFile); err != nil {
+				t, err := readTopology(topologyFile)
+				if err != nil {
+					return err
+				}
+				if d.Cluster, err = clusterHere(t); err != nil {
 					return err
 				}
 			}
@@ -132,44 +139,44 @@ func (d *diagnosis) choose() []decision {
 }
 
 func (d *diagnosis) text(w io.Writer) {
-	table(w, func(w io.Writer) {
-		fmt.Fprintf(w, "program\tobstacle %s, %s\n", d.Version, d.Toolchain)
-		fmt.Fprintf(w, "host\t%s\n", d.Host)
-		fmt.Fprintf(w, "processors\t%d × %s\n", d.CPUs, d.CPU)
-		for _, k := range d.Kernels {
-			fmt.Fprintf(w, "kernel\t%s: %s\n", k.Name, k.About)
-		}
-		d.Verbs.text(w, d.RDMA)
-		u := d.UDP
-		fmt.Fprintf(w, "UDP\tIPv4 %s, IPv6 %s, sendmmsg %s, GSO %s, GRO %s\n",
-			yes(u.IPv4), yes(u.IPv6), yes(u.Batch), yes(u.GSO), yes(u.GRO))
-		fmt.Fprintf(w, "UDP queues\tin %s, out %s; largest frame over loopback %d bytes\n",
-			bytesText(int64(u.QueueIn)), bytesText(int64(u.QueueOut)), u.LoopbackFrame)
-		pathsText(w, d.Paths)
-		if d.Cluster != "" {
-			fmt.Fprintf(w, "cluster\t%s, by the topology file\n", d.Cluster)
-		}
-		if x := d.Distance; x != nil {
-			fmt.Fprintf(w, "peer %s\t%s: %s\n", x.Peer, x.Locality, x.Why)
-		}
-		if d.Shared.FreeBytes >= 0 {
-			fmt.Fprintf(w, "shared memory\t%s, %s free\n", d.Shared.Path, bytesText(int64(d.Shared.FreeBytes)))
-		} else {
-			fmt.Fprintf(w, "shared memory\tnone at %s\n", d.Shared.Path)
-		}
-		for _, l := range d.Limits {
-			fmt.Fprintf(w, "limit %s\t%s (%s)\n", l.Name, bound(l.Soft), l.What)
-		}
-		for _, s := range sortedKeys(d.Sysctl) {
-			fmt.Fprintf(w, "sysctl %s\t%s\n", s, strings.Replace(bound(int64(d.Sysctl[s])), "none", "unknown", 1))
-		}
-		for _, c := range d.Choices {
-			fmt.Fprintf(w, "chosen: %s\t%s: %s\n", c.What, c.Value, c.Why)
-		}
-		for _, s := range d.Advice {
-			fmt.Fprintf(w, "advice\t%s\n", s)
-		}
-	})
+	t := report.Tabs(w)
+	fmt.Fprintf(t, "program\tobstacle %s, %s\n", d.Version, d.Toolchain)
+	fmt.Fprintf(t, "host\t%s\n", d.Host)
+	fmt.Fprintf(t, "processors\t%d × %s\n", d.CPUs, d.CPU)
+	for _, k := range d.Kernels {
+		fmt.Fprintf(t, "kernel\t%s: %s\n", k.Name, k.About)
+	}
+	d.Verbs.text(t, d.RDMA)
+	u := d.UDP
+	fmt.Fprintf(t, "UDP\tIPv4 %s, IPv6 %s, sendmmsg %s, GSO %s, GRO %s\n",
+		yes(u.IPv4), yes(u.IPv6), yes(u.Batch), yes(u.GSO), yes(u.GRO))
+	fmt.Fprintf(t, "UDP queues\tin %s, out %s; largest frame over loopback %d bytes\n",
+		bytesText(int64(u.QueueIn)), bytesText(int64(u.QueueOut)), u.LoopbackFrame)
+	pathsText(t, d.Paths)
+	if d.Cluster != "" {
+		fmt.Fprintf(t, "cluster\t%s, by the topology file\n", d.Cluster)
+	}
+	if x := d.Distance; x != nil {
+		fmt.Fprintf(t, "peer %s\t%s: %s\n", x.Peer, x.Locality, x.Why)
+	}
+	if d.Shared.FreeBytes >= 0 {
+		fmt.Fprintf(t, "shared memory\t%s, %s free\n", d.Shared.Path, bytesText(int64(d.Shared.FreeBytes)))
+	} else {
+		fmt.Fprintf(t, "shared memory\tnone at %s\n", d.Shared.Path)
+	}
+	for _, l := range d.Limits {
+		fmt.Fprintf(t, "limit %s\t%s (%s)\n", l.Name, bound(l.Soft), l.What)
+	}
+	for _, s := range slices.Sorted(maps.Keys(d.Sysctl)) {
+		fmt.Fprintf(t, "sysctl %s\t%s\n", s, strings.Replace(bound(int64(d.Sysctl[s])), "none", "unknown", 1))
+	}
+	for _, c := range d.Choices {
+		fmt.Fprintf(t, "chosen: %s\t%s: %s\n", c.What, c.Value, c.Why)
+	}
+	for _, s := range d.Advice {
+		fmt.Fprintf(t, "advice\t%s\n", s)
+	}
+	t.Flush()
 }
 
 func yes(b bool) string {

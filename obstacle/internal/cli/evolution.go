@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"math"
-	"runtime"
 	"slices"
 
 	"github.com/p2pdc/p2pdc/internal/output"
@@ -13,17 +12,6 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/verify"
 )
-
-// stepModes parses --step-mode. It reports whether sessions change their mode at the start of a time step.
-func (q *request) stepModes() (bool, error) {
-	switch q.stepMode {
-	case "", "step":
-		return true, nil
-	case "never":
-		return false, nil
-	}
-	return false, usage("--step-mode %q: want step or never", q.stepMode)
-}
 
 // recorder evaluates every complete time step and writes it to time series. It is used by one goroutine at a time.
 type recorder struct {
@@ -106,7 +94,6 @@ func (r *recorder) step(m int, t float64, u []float64) {
 	}
 }
 
-// closeSeries closes the series of that name.
 func (r *recorder) closeSeries(name string) error {
 	i := slices.IndexFunc(r.series, func(s *timeSeries) bool { return s.name == name })
 	s := r.series[i]
@@ -118,7 +105,7 @@ func (r *recorder) closeSeries(name string) error {
 func (a *app) evaluate(w *work, o *launch.Outcome, r *recorder, stepMode string) (
 	verify.Evaluation, *report.Evolution, error,
 ) {
-	threads := parallel(runtime.GOMAXPROCS(0))
+	threads := parallel{}
 	if w.problem.Evolution == nil {
 		evaluate := verify.Evaluate
 		if o.Reason == launch.Interrupted {

@@ -53,7 +53,6 @@ func unknown(root *cobra.Command, words []string) bool {
 	return false
 }
 
-// addExamples sets examples for the commands that cobra adds.
 func addExamples(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		switch c.Name() {

@@ -20,7 +20,6 @@ type infiniband struct {
 	Missing   []ib.Missing `json:"missing"`         // what is missing in that case
 }
 
-// infiniBandHere examines this host as --network auto does.
 func infiniBandHere() ([]ib.Port, infiniband) {
 	there := ib.Look()
 	v := infiniband{Kernel: there.Kernel, Library: there.Library, Lock: there.Lock, Missing: []ib.Missing{}}
@@ -35,7 +34,6 @@ func infiniBandHere() ([]ib.Port, infiniband) {
 	return there.Ports, v
 }
 
-// without returns why InfiniBand is not used.
 func (v *infiniband) without() string {
 	var what []string
 	for _, m := range v.Missing {

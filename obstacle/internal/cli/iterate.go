@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/signal"
 	"strconv"
 	"strings"
 	"time"
@@ -20,7 +19,6 @@ import (
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-// iterateFlags are the flags of obstacle iterate.
 type iterateFlags struct {
 	peers, clusters int
 	scheme, out     string
@@ -29,7 +27,6 @@ type iterateFlags struct {
 	maxTime         time.Duration
 }
 
-// iterated is the JSON of obstacle iterate.
 type iterated struct {
 	Iteration string          `json:"iteration"`
 	Scheme    string          `json:"scheme"`
@@ -63,7 +60,7 @@ Exit codes are those of solve.`,
 	f := c.Flags()
 	f.IntVar(&q.peers, "peers", 2, "number of peers")
 	f.IntVar(&q.clusters, "clusters", 0, "number of clusters that the peers form, for --scheme hybrid")
-	f.StringVar(&q.scheme, "scheme", "sync", "scheme of iteration: sync, async, delay:K or hybrid")
+	schemeFlag(f, &q.scheme, a.catalog)
 	f.Float64Var(&q.tol, "tol", 1e-6, "residual at which to stop, relative to that of the starting values")
 	f.Uint64Var(&q.maxSweeps, "max-sweeps", 0, "stop after this number of sweeps (0: no bound)")
 	f.DurationVar(&q.maxTime, "max-time", 0, "stop after this time (0: no bound)")
@@ -107,8 +104,7 @@ func (a *app) iterate(ctx context.Context, q *iterateFlags, name string) error {
 			return badInput(err)
 		}
 	}
-	ignoreWriteSignals()
-	ctx, stop := signal.NotifyContext(ctx, stopSignals()...)
+	ctx, stop := stoppable(ctx)
 	defer stop()
 	x, err := solver.Iterate(ctx, solver.Iteration{
 		Blocks: blocks, Scheme: scheme, Tolerance: q.tol, MaxSweeps: iterate.Iteration(q.maxSweeps), MaxTime: q.maxTime,
@@ -123,7 +119,6 @@ func (a *app) iterate(ctx context.Context, q *iterateFlags, name string) error {
 	return a.answerIteration(q, name, scheme, x)
 }
 
-// answerIteration writes and prints the result of a run.
 func (a *app) answerIteration(q *iterateFlags, name string, scheme iterate.Scheme, x *solver.Iterated) error {
 	s := iterated{
 		Iteration: name, Scheme: scheme.Name(), Peers: q.peers, Tolerance: q.tol, Reason: x.Reason.String(),
@@ -149,7 +144,7 @@ func (a *app) answerIteration(q *iterateFlags, name string, scheme iterate.Schem
 	}
 	err := a.print(s, func(w io.Writer) {
 		fmt.Fprintf(w, "%s, %s, %d peers: %s, relative residual %.3e after %d sweeps, %.3f s\n",
-			s.Iteration, s.Scheme, s.Peers, s.Reason, float64(s.Residual), s.Sweeps, s.Seconds)
+			s.Iteration, s.Scheme, s.Peers, s.Reason, s.Residual, s.Sweeps, s.Seconds)
 		report.Lines(w, s.Outputs)
 	})
 	if err = errors.Join(err, unwritten(s.Outputs)); err == nil && !s.Converged {

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -97,11 +96,4 @@ func (a *app) versionCommand() *cobra.Command {
 			})
 		},
 	}
-}
-
-// table aligns columns that are separated by tabs.
-func table(w io.Writer, fill func(w io.Writer)) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fill(t)
-	t.Flush()
 }

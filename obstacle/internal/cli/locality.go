@@ -7,15 +7,12 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"syscall"
 	"time"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
-	"github.com/p2pdc/p2pdc/obstacle/internal/topology"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
 // path is an interface with the locality of peers that are reached over it.
@@ -24,14 +21,12 @@ type path struct {
 	Networks []reach `json:"networks"`
 }
 
-// reach is the locality of peers in one network.
 type reach struct {
 	Network  string          `json:"network"`
 	Locality string          `json:"locality"`
 	Limit    nullable.Number `json:"rtt_limit_seconds"` // above it, another cluster; null: no limit
 }
 
-// distance is the measured locality of one peer.
 type distance struct {
 	Peer     string  `json:"peer"`
 	Address  string  `json:"address"`
@@ -76,20 +71,6 @@ func roundTripLimit(limit nullable.Number) string {
 	}
 	d := time.Duration(float64(limit) * float64(time.Second))
 	return fmt.Sprintf(" up to a round trip of %v, %v above", d, p2psap.OtherCluster)
-}
-
-// clusterHere returns the cluster of this host in a topology file.
-func clusterHere(file string) (string, error) {
-	t, err := topology.Read(file)
-	if err != nil {
-		return "", badInput(fmt.Errorf("--topology: %w", err))
-	}
-	name, _ := os.Hostname()
-	cluster, err := t.Cluster(name, driver.Addresses(""))
-	if err != nil {
-		return "", badInput(fmt.Errorf("--topology: %w", err))
-	}
-	return cluster, nil
 }
 
 // Bounds of a measurement of a distance.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"runtime"
 
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
@@ -75,7 +74,7 @@ func (r *optionRecord) quote(end *problem.Problem, u []float64, solved bool) (*r
 	if solved {
 		var e problem.Executor
 		if end.Points() >= fewPoints {
-			e = parallel(runtime.GOMAXPROCS(0))
+			e = parallel{}
 		}
 		if off, why, err = r.contract.PriceError(q.Price, end.N, e); err != nil {
 			return nil, err

@@ -19,25 +19,19 @@ import (
 	"github.com/p2pdc/p2pdc/problems/file"
 )
 
-// peerFlags are the flags of obstacle peer.
 type peerFlags struct {
-	rendezvous string
-	listen     string
+	peer.Options
 	ports      string
 	secretFile string
-	protect    string
-	rank       int
 	problem    string
 	params     []string
 	trace      string
-	wait       time.Duration
-	rail       rail.Host
 	answer     int  // file descriptor of shared memory; 0: none
 	spawned    bool // started by a launcher, which holds the other end of standard input
 }
 
 func (a *app) peerCommand() *cobra.Command {
-	f := &peerFlags{}
+	f := &peerFlags{Options: peer.Options{Catalog: a.catalog, OwnProcess: true}}
 	c := &cobra.Command{
 		Use:   "peer",
 		Short: "Run one peer of a run over several hosts",
@@ -55,19 +49,19 @@ are encrypted and authenticated (docs/security.md).`,
 		RunE: func(c *cobra.Command, _ []string) error { return a.peer(c.Context(), f) },
 	}
 	fl := c.Flags()
-	fl.StringVar(&f.rendezvous, "rendezvous", "", "HOST:PORT of the launcher (required)")
-	fl.StringVar(&f.listen, "listen", "", "address of this host that other peers reach (default: all addresses)")
+	fl.StringVar(&f.Rendezvous, "rendezvous", "", "HOST:PORT of the launcher (required)")
+	fl.StringVar(&f.Listen, "listen", "", "address of this host that other peers reach (default: all addresses)")
 	fl.StringVar(&f.ports, "port-range", "", "A-B: ports to listen on (default: any)")
 	fl.StringVar(&f.secretFile, "secret-file", "", "file with the run's secret; - for standard input (required)")
-	fl.StringVar(&f.protect, "protect", "", "take part only if the run has this --protect: auto, always or never")
-	fl.StringVar(&f.rail.Network, "network", "",
+	fl.StringVar(&f.Protect, "protect", "", "take part only if the run has this --protect: auto, always or never")
+	fl.StringVar(&f.Rail.Network, "network", "",
 		"take part only over this network; ether: UDP only; auto: as the run requires (default)")
-	f.rail.Add(fl)
-	fl.IntVar(&f.rank, "seat", -1, "request this rank (-1: any)")
+	f.Rail.Add(fl)
+	fl.IntVar(&f.Rank, "seat", -1, "request this rank (-1: any)")
 	fl.StringVar(&f.problem, "problem", "", "take part only if the run solves this problem")
 	fl.StringArrayVar(&f.params, "param", nil, "with --problem: NAME=VALUE of a built-in problem (repeatable)")
 	fl.StringVar(&f.trace, "trace", "", "write every event of every composite to FILE")
-	fl.DurationVar(&f.wait, "join-timeout", 10*time.Minute, "how long to wait for the launcher")
+	fl.DurationVar(&f.WaitTime, "join-timeout", 10*time.Minute, "how long to wait for the launcher")
 	fl.IntVar(&f.answer, "answer", 0, "file descriptor of shared memory for the answer")
 	fl.BoolVar(&f.spawned, "spawned", false, "read the run's key from standard input and end with the launcher")
 	_ = errors.Join(fl.MarkHidden("answer"), fl.MarkHidden("spawned")) // both flags exist
@@ -75,69 +69,65 @@ are encrypted and authenticated (docs/security.md).`,
 }
 
 func (a *app) peer(ctx context.Context, f *peerFlags) error {
-	if f.rendezvous == "" || f.secretFile == "" && !f.spawned {
+	if f.Rendezvous == "" || f.secretFile == "" && !f.spawned {
 		return usage("obstacle peer needs --rendezvous HOST:PORT and --secret-file FILE; see obstacle peer --help")
 	}
-	if f.protect != "" && !validProtection(f.protect) {
-		return usage("--protect %q: want auto, always or never", f.protect)
+	if f.Protect != "" && !validProtection(f.Protect) {
+		return usage("--protect %q: want auto, always or never", f.Protect)
 	}
 	if err := f.checkRail(a.catalog.Links.Names()); err != nil {
 		return err
 	}
-	low, high, err := portRange(f.ports)
-	if err != nil {
+	var err error
+	if f.PortLow, f.PortHigh, err = portRange(f.ports); err != nil {
 		return badInput(err)
 	}
-	o := peer.Options{
-		Rendezvous: f.rendezvous, Rank: f.rank, DialTime: f.wait, WaitTime: f.wait,
-		Listen: f.listen, PortLow: low, PortHigh: high, Protect: f.protect, OwnProcess: true, Rail: f.rail,
-		Catalog: a.catalog, Log: a.log,
-	}
+	f.DialTime, f.Log = f.WaitTime, a.log
 	if f.problem != "" {
-		if o.Expect, err = file.Open(a.catalog.Problems, f.problem, f.params); err != nil {
+		if f.Expect, err = file.Open(a.catalog.Problems, f.problem, f.params); err != nil {
 			return badInput(err)
 		}
 	}
 	if f.answer > 0 {
 		shared := os.NewFile(uintptr(f.answer), "answer")
 		defer shared.Close()
-		o.Answer = func(points int) ([]float64, error) { return host.MapArray(shared, points) }
+		f.Answer = func(points int) ([]float64, error) { return host.MapArray(shared, points) }
 	}
-	ctx, interrupt, stop := interrupts(ctx)
+	ctx, stop := a.interrupts(ctx)
 	defer stop()
-	o.Interrupt = interrupt
+	f.Interrupt = a.interrupt
 	if f.spawned {
-		o.Identity, ctx, err = a.inheritedIdentity(ctx)
+		f.Identity, ctx, err = a.inheritedIdentity(ctx)
 	} else {
-		o.Identity, err = a.identity(f.secretFile)
+		f.Identity, err = a.identity(f.secretFile)
 	}
 	if err != nil {
 		return badInput(err)
 	}
 	if f.trace == "" {
-		return f.outcome(peer.Run(ctx, o))
+		return f.outcome(peer.Run(ctx, f.Options))
 	}
 	t, err := tracefile.Create(f.trace)
 	if err != nil {
 		return badInput(err)
 	}
-	o.Tracer = t
-	return f.outcome(errors.Join(peer.Run(ctx, o), t.Close()))
+	f.Tracer = t
+	return f.outcome(errors.Join(peer.Run(ctx, f.Options), t.Close()))
 }
 
 // checkRail returns an error for invalid flags and for a host without the required InfiniBand.
 func (f *peerFlags) checkRail(links []string) error {
-	if err := f.rail.Check(links); err != nil {
+	if err := f.Rail.Check(links); err != nil {
 		return badInput(err)
 	}
-	if _, software, _ := rail.SoftwareRanks(f.rail.Device, 0); software {
+	if _, software, _ := rail.SoftwareRanks(f.Rail.Device, 0); software {
 		return usage("--ib-device %s: software adapters connect peers of one process only: obstacle solve "+
-			"--in-process", f.rail.Device)
+			"--in-process", f.Rail.Device)
 	}
-	if f.rail.Network != rail.IB {
+	if f.Rail.Network != rail.IB {
 		return nil
 	}
-	if _, err := f.rail.Available(rendezvous.Rails{}, 1); err != nil {
+	if _, err := f.Rail.Available(rendezvous.Rails{}, 1); err != nil {
 		return usage("--network ib: %w", err)
 	}
 	return nil
@@ -152,7 +142,6 @@ func (f *peerFlags) outcome(err error) error {
 	return failed(err)
 }
 
-// portRange parses A-B.
 func portRange(s string) (low, high int, err error) {
 	if s == "" {
 		return 0, 0, nil

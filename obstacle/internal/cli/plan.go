@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
@@ -15,7 +16,6 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/spawn"
 	"github.com/p2pdc/p2pdc/obstacle/internal/tracefile"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
-	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
@@ -28,14 +28,12 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 		Catalog: a.catalog, Spec: w.spec, Problem: w.problem, Partition: w.partition, Initial: w.initial,
 		Scheme: q.scheme, Method: w.method, Order: w.order,
 		Tolerance: q.tol, MaxSweeps: q.maxSweeps, MaxTime: q.maxTime,
-		Balance: w.balance, Reconfigure: q.stepMode != "never",
+		Balance: w.balance == "on", Reconfigure: q.stepMode != "never",
 		Threads: w.threads, Slowdown: w.slow, Label: w.label, MTU: q.mtu, Protect: q.protect,
 		Congestion: q.rows.congestion, Rows: q.rows.names, Seed: q.seed, PeerTimeout: q.peerTimeout,
-		Rails: rendezvous.Rails{
-			Network: q.rails.Network, Mode: q.rails.Mode, BlockBytes: q.rails.BlockBytes, Values: w.scheme.Slots(),
-		},
-		JoinTime: spawnTime, Log: a.log, Notes: a.err,
+		Rails: rendezvous.Rails(q.rails), JoinTime: spawnTime, Log: a.log, Notes: a.err,
 	}
+	p.Rails.Values = w.scheme.Slots()
 	if q.rendezvous != "" {
 		switch {
 		case q.inProcess:
@@ -140,17 +138,16 @@ func (a *app) routines(q *request, p launch.Plan, adapters []rail.Host) starter 
 
 func traceName(name string, rank int) string { return fmt.Sprintf("%s.%d", name, rank) }
 
-// parallel is an executor for short computations of the launcher. Every call of For starts its own goroutines.
-type parallel int
+// parallel is an executor for short computations of the launcher, with a thread for each processor. Every call of For
+// starts its own goroutines.
+type parallel struct{}
 
 // Threads implements problem.Executor.
-func (p parallel) Threads() int { return int(p) }
+func (parallel) Threads() int { return runtime.GOMAXPROCS(0) }
 
 // For implements problem.Executor.
 func (p parallel) For(n int, f func(i int)) {
-	pool := runner.NewPool(min(int(p), max(n, 1)))
+	pool := runner.NewPool(min(p.Threads(), max(n, 1)))
 	defer pool.Close()
 	pool.For(n, f)
 }
-
-var _ problem.Executor = parallel(1)

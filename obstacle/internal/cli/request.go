@@ -21,6 +21,7 @@ import (
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/richardson"
 )
 
 // request holds the flags that describe a run.
@@ -136,8 +137,7 @@ type work struct {
 	peers         int
 	threads       int
 	label         launch.Label // declares the peers' clusters; nil: they are measured
-	balance       bool         // planes move
-	balanceText   string       // text for the answer
+	balance       string       // "on" if planes move, "off", or "off: " and the reason
 	chosenBecause string       // why the program chose these numbers of peers and threads
 }
 
@@ -147,9 +147,6 @@ func (q *request) resolve(ref string) (*work, error) {
 		return nil, err
 	}
 	if err := q.checkBounds(); err != nil {
-		return nil, err
-	}
-	if _, err := q.stepModes(); err != nil {
 		return nil, err
 	}
 	// The number of clusters decides whether hybrid is in lockstep.
@@ -176,8 +173,11 @@ func (q *request) resolve(ref string) (*work, error) {
 	if w.slow, err = slowdowns(q.slowdown, w.peers); err != nil {
 		return nil, badInput(err)
 	}
-	if w.balance, w.balanceText, err = q.balanceMode(w); err != nil {
-		return nil, err
+	if w.balance = q.balance; q.balance == "on" {
+		c := q.config(w)
+		if err := richardson.Balanceable(&c); err != nil { // no refusal, since compare also has rows of one peer
+			w.balance = "off: " + strings.TrimPrefix(err.Error(), richardson.ErrBalance.Error()+": ")
+		}
 	}
 	if q.initial != "" {
 		if w.initial, err = output.ReadInitial(q.initial, w.problem); err != nil {
@@ -203,10 +203,12 @@ func (q *request) numeric(ref string, clusters []string, side int) (*work, error
 	if _, err = q.rows.optional(q.catalog); err != nil {
 		return nil, badInput(err)
 	}
-	if w.order, err = orderOf(q.order); err != nil {
-		return nil, badInput(err)
+	orders := []problem.Order{problem.Jacobi, problem.InTurn}
+	i := slices.IndexFunc(orders, func(o problem.Order) bool { return o.String() == q.order })
+	if i < 0 {
+		return nil, usage("--order %q: want jacobi or in-turn", q.order)
 	}
-	if w.order != problem.Jacobi && w.method.Name != problem.Richardson {
+	if w.order = orders[i]; w.order != problem.Jacobi && w.method.Name != problem.Richardson {
 		return nil, usage("--order %v with --method %s: only %s has an order of planes", w.order, w.method.Name,
 			problem.Richardson)
 	}
@@ -258,6 +260,10 @@ func (q *request) checkBounds() error {
 		return usage("--max-time %v: want a positive time", q.maxTime)
 	case q.peerTimeout < 100*time.Millisecond || q.peerTimeout > 24*time.Hour:
 		return usage("--peer-timeout %v: want 100ms to 24h", q.peerTimeout)
+	case !slices.Contains([]string{"", "step", "never"}, q.stepMode):
+		return usage("--step-mode %q: want step or never", q.stepMode)
+	case !slices.Contains([]string{"", "on", "off"}, q.balance):
+		return usage("--balance %q: want on or off", q.balance)
 	case !validProtection(q.protect):
 		return usage("--protect %q: want auto, always or never", q.protect)
 	case q.mtu != 0 && (q.mtu < 1280 || q.mtu > 65535):
@@ -276,14 +282,12 @@ func (q *request) sweepsInOnePass(w *work) bool {
 		w.order == problem.Jacobi && !several
 }
 
-// orderOf parses --order.
-func orderOf(s string) (problem.Order, error) {
-	orders := []problem.Order{problem.Jacobi, problem.InTurn}
-	i := slices.IndexFunc(orders, func(o problem.Order) bool { return o.String() == s })
-	if i < 0 {
-		return 0, fmt.Errorf("--order %q: want jacobi or in-turn", s)
+// config returns the configuration of the peers.
+func (q *request) config(w *work) problem.Config {
+	return problem.Config{
+		Problem: w.problem, Partition: w.partition, Scheme: w.scheme, Order: w.order, Method: w.method,
+		Tolerance: q.tol, MaxSweeps: iterate.Iteration(q.maxSweeps),
 	}
-	return orders[i], nil
 }
 
 // chooseWorkers sets the numbers of peers and threads and the partition.
@@ -318,20 +322,25 @@ func (q *request) chooseWorkers(w *work) (err error) {
 	return err
 }
 
-// numbers parses whole numbers separated by commas.
 func numbers(flag, s string) ([]int, error) {
-	var out []int
+	out, err := values(s, strconv.Atoi)
+	if err != nil {
+		err = fmt.Errorf("--%s %q: want whole numbers, such as 64 or 64,48,32", flag, s)
+	}
+	return out, err
+}
+
+func values[T any](s string, parse func(string) (T, error)) (out []T, err error) {
 	for part := range strings.SplitSeq(s, ",") {
-		v, err := strconv.Atoi(strings.TrimSpace(part))
+		v, err := parse(strings.TrimSpace(part))
 		if err != nil {
-			return nil, fmt.Errorf("--%s %q: want whole numbers, such as 64 or 64,48,32", flag, s)
+			return nil, err
 		}
 		out = append(out, v)
 	}
 	return out, nil
 }
 
-// slowdowns parses the values of --slowdown.
 func slowdowns(flags []string, peers int) (map[int]float64, error) {
 	out := map[int]float64{}
 	for _, s := range flags {
@@ -352,25 +361,11 @@ func slowdowns(flags []string, peers int) (map[int]float64, error) {
 	return out, nil
 }
 
-// floats parses numbers separated by commas.
-func floats(s string) ([]float64, error) {
-	var out []float64
-	for part := range strings.SplitSeq(s, ",") {
-		v, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, v)
-	}
-	return out, nil
-}
-
 func isDirectory(name string) bool {
 	i, err := os.Stat(name)
 	return err == nil && i.IsDir()
 }
 
-// validProtection reports whether s is a value of --protect.
 func validProtection(s string) bool {
 	_, err := p2psap.ParseProtection(s)
 	return err == nil

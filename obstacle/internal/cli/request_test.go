@@ -143,7 +143,10 @@ func TestSeriesOfMethods(t *testing.T) {
 func TestCases(t *testing.T) {
 	q := &request{
 		n: "8", tol: 1e-3, protect: "auto", clusters: 1, order: "jacobi", partition: "auto", threads: 1, peerTimeout: 10e9,
-		method:   methodFlags{name: "richardson", step: 1, local: "multigrid", innerCycles: "auto", coarse: "auto", cycle: "auto"},
+		method: methodFlags{
+			MethodConfig: problem.MethodConfig{Name: "richardson", Step: 1, Local: "multigrid", Cycle: "auto"},
+			innerCycles:  "auto", coarse: "auto",
+		},
 		rails:    rail.Run{Network: rail.Auto, Mode: rail.Segments, BlockBytes: 8128},
 		slowdown: []string{"0:2"}, rows: rowFlags{congestion: "newreno"}, catalog: catalog.New(),
 	}

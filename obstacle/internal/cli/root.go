@@ -32,6 +32,8 @@ type app struct {
 	logLevel  string
 	logFormat string
 	log       zerolog.Logger
+
+	interrupt <-chan struct{} // closed at the first signal; see interrupts
 }
 
 // Main runs the program and returns its exit code.
@@ -114,7 +116,6 @@ func (a *app) start() error {
 	return nil
 }
 
-// noArguments refuses arguments as bad usage.
 func noArguments(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usage("%s takes no arguments, not %q", c.CommandPath(), args)
@@ -153,7 +154,6 @@ func (a *app) print(v any, text func(w io.Writer)) error {
 	return nil
 }
 
-// terminal reports whether w is a terminal.
 func terminal(w io.Writer) bool {
 	f, is := w.(*os.File)
 	return is && term.IsTerminal(int(f.Fd()))

@@ -11,6 +11,11 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 )
 
+// schemeFlag defines --scheme.
+func schemeFlag(f *pflag.FlagSet, v *string, c *catalog.Set) {
+	f.StringVar(v, "scheme", "sync", "scheme of iteration: "+strings.Join(c.Schemes.Help(), "; "))
+}
+
 // rowFlags add optional rows to Table I.
 type rowFlags struct {
 	congestion string

@@ -20,10 +20,8 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
-// secretBytes is the length of a secret that obstacle secret generates.
 const secretBytes = 32
 
-// minSecret is the minimum length of a secret in characters.
 const minSecret = 8
 
 // maxSecret is the number of bytes that are read from a secret file.
@@ -43,7 +41,6 @@ the run, and give it to obstacle solve and obstacle peer with --secret-file.`,
 	}
 }
 
-// secretFile is the JSON of obstacle secret.
 type secretFile struct {
 	File string `json:"file"`
 	Bits int    `json:"bits"`

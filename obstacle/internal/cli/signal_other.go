@@ -4,4 +4,5 @@ package cli
 
 import "os"
 
-func survivable() []os.Signal { return nil }
+// writeSignals returns nil: this system has no such signals.
+func writeSignals() []os.Signal { return nil }

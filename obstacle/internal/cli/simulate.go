@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"os/signal"
 
 	"github.com/spf13/cobra"
 
@@ -34,8 +33,7 @@ Exit codes are those of solve. --max-time is virtual time.`,
 	f.Lookup("n").DefValue = "256"
 	s.flags(f)
 	f.IntVar(&machines, "machines", 4, "number of machines, with one peer each")
-	f.StringVar(&q.scheme, "scheme", "sync",
-		"scheme of iteration: sync, async, delay:K or hybrid (synchronous within a site)")
+	schemeFlag(f, &q.scheme, q.catalog)
 	return grouped(c)
 }
 
@@ -63,8 +61,7 @@ func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref strin
 		}
 		runs = append(runs, one)
 	}
-	ignoreWriteSignals()
-	ctx, stop := signal.NotifyContext(ctx, stopSignals()...)
+	ctx, stop := stoppable(ctx)
 	defer stop()
 	if err := a.simulateAll(ctx, runs); err != nil {
 		return err
@@ -86,9 +83,9 @@ func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref strin
 }
 
 // known returns t(1), unknown if it is 0.
-func known(alone float64) nullable.Number {
+func known(alone nullable.Number) nullable.Number {
 	if alone <= 0 {
 		return nullable.NaN()
 	}
-	return nullable.Number(alone)
+	return alone
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/progress"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -23,7 +24,6 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// simulation holds the flags of simulated runs.
 type simulation struct {
 	model     string
 	standIn   int
@@ -119,10 +119,7 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 	if err != nil {
 		return nil, badInput(err)
 	}
-	c := problem.Config{
-		Problem: w.problem, Partition: w.partition, Scheme: w.scheme, Order: w.order, Method: w.method,
-		Tolerance: q.tol, MaxSweeps: iterate.Iteration(q.maxSweeps),
-	}
+	c := q.config(w)
 	if err := q.catalog.Methods.Check(c); err != nil {
 		return nil, badInput(err)
 	}
@@ -137,7 +134,7 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 func (a *app) single(q *request, s *simulation, f *clusterfile.File, ref string) (*virtualRun, error) {
 	one := *q
 	one.partition, one.weights = "auto", nil
-	one.method.flexible = false
+	one.method.Flexible = false
 	return a.prepare(&one, s, f.WithoutEvents(), ref, "sync", 1)
 }
 
@@ -147,7 +144,6 @@ func (r *virtualRun) sequential() bool {
 		r.work.scheme.Lockstep()
 }
 
-// points returns the number of points of the full grid.
 func (r *virtualRun) points() int {
 	points := r.work.problem.Points()
 	for range r.work.problem.Dimension {
@@ -163,15 +159,15 @@ func reference(one, like *virtualRun) (alone report.Alone, about string) {
 		if !one.figures.Converged {
 			return alone, "unknown: one machine did not reach the tolerance"
 		}
-		alone = report.Alone{Seconds: float64(one.figures.Met), Sweeps: float64(one.figures.MetSweeps)}
+		alone = report.Alone{Seconds: one.figures.Met, Sweeps: one.figures.MetSweeps}
 		return alone, fmt.Sprintf("sync on one machine (%s), simulated", one.Model.Hosts[0].Name)
 	}
 	if !like.figures.Converged {
 		return alone, "unknown: the tolerance was not reached"
 	}
 	h := &like.Model.Hosts[0]
-	alone.Sweeps = float64(like.figures.MetSweeps)
-	alone.Seconds = aloneSeconds(h, alone.Sweeps, like.points())
+	alone.Sweeps = like.figures.MetSweeps
+	alone.Seconds = nullable.Number(aloneSeconds(h, float64(alone.Sweeps), like.points()))
 	return alone, fmt.Sprintf("sync on one machine (%s), %.4g sweeps of %d points, computed", h.Name, alone.Sweeps,
 		like.points())
 }
@@ -190,7 +186,6 @@ func aloneSeconds(h *cluster.Host, sweeps float64, points int) float64 {
 	return sweeps * float64(points) * slow / h.Relaxation * (1 + h.Straggle.PerSecond*h.Straggle.For.Seconds())
 }
 
-// subject describes what the runs simulate.
 func (r *virtualRun) subject(s *simulation, f *clusterfile.File) report.Subject {
 	p := r.work.problem
 	n := slices.Clone(p.N[:p.Dimension])
@@ -283,7 +278,6 @@ func (r *virtualRun) simulate(ctx context.Context, bars *progress.Bars) {
 	}
 }
 
-// verdict returns the exit code of a run.
 func (r *virtualRun) verdict() error {
 	switch {
 	case r.refused != nil:
@@ -295,7 +289,7 @@ func (r *virtualRun) verdict() error {
 	case r.figures.Converged:
 		return nil
 	case r.result.Reason == iterate.Converged && float64(r.figures.Residual) > 2*r.Solver.Tolerance:
-		return failed(wrongVerdict(r.Solver.Tolerance, float64(r.figures.Residual)))
+		return failed(wrongVerdict(r.Solver.Tolerance, r.figures.Residual))
 	}
 	return &exitError{code: ExitStopped}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/simulate/cluster/calibration"
 	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // prepared returns a run of the membrane on machines of one kind.
@@ -26,7 +27,10 @@ sites:
 	require.NoError(t, err)
 	q := &request{
 		catalog: a.catalog, n: "16", tol: 1e-6, seed: 1, order: "jacobi", partition: "auto", rows: rowFlags{congestion: "newreno"}, peerTimeout: defaultPeerTimeout, protect: defaultProtect,
-		method: methodFlags{name: "richardson", local: "multigrid", innerCycles: "1", coarse: "none", step: 1, cycle: "auto"},
+		method: methodFlags{
+			MethodConfig: problem.MethodConfig{Name: "richardson", Local: "multigrid", Step: 1, Cycle: "auto"},
+			innerCycles:  "1", coarse: "none",
+		},
 	}
 	s := &simulation{model: "test.yaml", standIn: 1}
 	if change != nil {
@@ -54,8 +58,8 @@ func TestReferenceIsTheRunOfOneMachine(t *testing.T) {
 			want, _ := reference(one, one)
 			got, about := reference(nil, eight)
 			require.Contains(t, about, "computed")
-			require.InEpsilon(t, want.Seconds, got.Seconds, 0.02)
-			require.InDelta(t, want.Sweeps, got.Sweeps, 1.5)
+			require.InEpsilon(t, float64(want.Seconds), float64(got.Seconds), 0.02)
+			require.InDelta(t, float64(want.Sweeps), float64(got.Sweeps), 1.5)
 			eight.figures.Against(got, eight.staleDivisor())
 			require.Less(t, float64(eight.figures.Efficiency), 1.0)
 			require.Greater(t, float64(eight.figures.Efficiency), 0.2)
@@ -69,7 +73,7 @@ func TestSequentialRuns(t *testing.T) {
 	require.True(t, prepared(t, pc, "hybrid", 2, nil).sequential(), "one site")
 	require.False(t, prepared(t, pc, "async", 2, nil).sequential())
 	require.False(t, prepared(t, pc, "sync", 2, func(q *request, _ *simulation) { q.order = "in-turn" }).sequential())
-	require.False(t, prepared(t, pc, "sync", 2, func(q *request, _ *simulation) { q.method.name = "sor" }).sequential())
+	require.False(t, prepared(t, pc, "sync", 2, func(q *request, _ *simulation) { q.method.Name = "sor" }).sequential())
 }
 
 // A run with --stand-in 2 does the sweeps of the coarse grid and takes about the time of that many sweeps of the fine
@@ -98,7 +102,7 @@ func TestInterrupted(t *testing.T) {
 }
 
 // Simultaneous simulations give the same results as single ones.
-func TestPlayTogether(t *testing.T) {
+func TestRunsAreSimulatedInParallel(t *testing.T) {
 	pc := "{relaxation: 4 Mpoint/s, jitter: 5 %}"
 	var runs []*virtualRun
 	for _, scheme := range []string{"async", "sync", "delay:2"} {

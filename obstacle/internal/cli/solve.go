@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -51,7 +52,7 @@ secret generates the file.`,
 	f := c.Flags()
 	q.flags(f)
 	f.IntVar(&q.peers, "peers", 0, "number of peers, each a process (0: chosen, see the output)")
-	f.StringVar(&q.scheme, "scheme", "sync", "scheme of iteration: sync, async, delay:K or hybrid")
+	schemeFlag(f, &q.scheme, q.catalog)
 	f.StringArrayVar(&out, "out", nil,
 		"write the solution (.vti, .npy, .png, .csv), the free boundary (.vtp) or a time series (.pvd); repeatable")
 	f.IntVar(&every, "out-every", 1, "with --out FILE.pvd: write every K-th time step and the last")
@@ -106,9 +107,9 @@ func (a *app) solve(ctx context.Context, q *request, ref string, out []string, e
 		}
 		defer stop()
 	}
-	ctx, interrupt, stop := interrupts(ctx)
+	ctx, stop := a.interrupts(ctx)
 	defer stop()
-	o, err := a.execute(ctx, q, w, steps, interrupt)
+	o, err := a.execute(ctx, q, w, steps)
 	if err != nil {
 		return err
 	}
@@ -121,11 +122,11 @@ func (a *app) answer(
 	q *request, w *work, o *launch.Outcome, steps *recorder, out []string, places []problem.Point,
 ) error {
 	s := a.describe(q, w)
-	e, evolution, wrong := a.evaluate(w, o, steps, q.stepMode)
-	if wrong != nil {
+	var e verify.Evaluation
+	var wrong error
+	if e, s.Evolution, wrong = a.evaluate(w, o, steps, q.stepMode); wrong != nil {
 		e = unevaluated(wrong.Error())
 	}
-	s.Evolution = evolution
 	s.Add(o, w.partition, e)
 	end := w.problem.AtStep(o.Steps)
 	var err error
@@ -178,15 +179,32 @@ func (a *app) write(w *work, o *launch.Outcome, steps *recorder, out []string, e
 	return all
 }
 
+// solution runs w without outputs and returns the evaluated answer.
+func (a *app) solution(ctx context.Context, q *request, w *work) (*report.Solution, *launch.Outcome, error) {
+	steps, err := newRecorder(w, nil, 1)
+	if err != nil {
+		return nil, nil, err
+	}
+	o, err := a.execute(ctx, q, w, steps)
+	if err != nil {
+		return nil, nil, err
+	}
+	s := a.describe(q, w)
+	var e verify.Evaluation
+	if e, s.Evolution, err = a.evaluate(w, o, steps, q.stepMode); err != nil {
+		return nil, nil, failed(err)
+	}
+	s.Add(o, w.partition, e)
+	return s, o, nil
+}
+
 // execute runs w, with a progress bar on a terminal.
-func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder, interrupt <-chan struct{}) (
-	*launch.Outcome, error,
-) {
+func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder) (*launch.Outcome, error) {
 	plan, err := a.plan(q, w)
 	if err != nil {
 		return nil, err
 	}
-	plan.Interrupt = interrupt
+	plan.Interrupt = a.interrupt
 	plan.Steps = steps.step
 	plan.Status = q.live
 	if q.status != "" {
@@ -222,11 +240,12 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder,
 	return o, nil
 }
 
-// interrupts closes the channel at the first signal, which requests an early end, and cancels the context at the
+// interrupts closes a.interrupt at the first signal, which requests an early end, and cancels the context at the
 // second.
-func interrupts(ctx context.Context) (context.Context, <-chan struct{}, func()) {
+func (a *app) interrupts(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	polite, signals := make(chan struct{}), make(chan os.Signal, 2)
+	a.interrupt = polite
 	signal.Notify(signals, stopSignals()...)
 	ignoreWriteSignals()
 	go func() {
@@ -242,7 +261,13 @@ func interrupts(ctx context.Context) (context.Context, <-chan struct{}, func()) 
 		case <-ctx.Done():
 		}
 	}()
-	return ctx, polite, func() { signal.Stop(signals); cancel() }
+	return ctx, func() { signal.Stop(signals); cancel() }
+}
+
+// stoppable returns a context that ends at the first signal.
+func stoppable(ctx context.Context) (context.Context, func()) {
+	ignoreWriteSignals()
+	return signal.NotifyContext(ctx, stopSignals()...)
 }
 
 // stopSignals returns the signals that request an early end. SIGHUP is one of them unless it was ignored from the
@@ -266,13 +291,12 @@ func (a *app) describe(q *request, w *work) *report.Solution {
 		Problem: w.spec.Name(), N: slices.Clone(w.problem.N[:d]), Points: w.problem.Points(),
 		Scheme: w.scheme.Name(), Method: w.method.Name, Order: w.order.String(),
 		Peers: w.peers, Threads: w.threads, Chosen: w.chosenBecause, InProcess: q.inProcess,
-		Partition: slices.Clone(parts[:d]), Balance: w.balanceText,
+		Partition: slices.Clone(parts[:d]), Balance: w.balance,
 		HasUpper:  w.problem.AtStep(min(1, w.problem.Steps())).Upper != nil,
 		Tolerance: q.tol, Probes: []report.Probe{}, Outputs: []report.Output{}, Seed: q.seed, Version: build.Version(),
 	}
 }
 
-// verdict returns the exit code of an answer.
 func verdict(s *report.Solution) error {
 	switch s.Reason {
 	case launch.Converged:
@@ -283,7 +307,7 @@ func verdict(s *report.Solution) error {
 			// Near round-off the residual of the last iterate may be larger than that of the verdict.
 			return &exitError{code: ExitStopped}
 		}
-		return failed(wrongVerdict(s.Tolerance, float64(s.RelativeResidual)))
+		return failed(wrongVerdict(s.Tolerance, s.RelativeResidual))
 	case launch.Failed:
 		if s.Converged { // the blocks of lost peers were filled, and the answer meets the tolerance
 			return nil
@@ -294,17 +318,15 @@ func verdict(s *report.Solution) error {
 }
 
 // wrongVerdict returns the error of a run whose peers stopped above the tolerance.
-func wrongVerdict(tolerance, residual float64) error {
+func wrongVerdict(tolerance float64, residual nullable.Number) error {
 	return fmt.Errorf("the peers agreed on a residual below %g, but that of the assembled solution is %g: "+
-		"this is a bug of the program",
-		tolerance, residual)
+		"this is a bug of the program", tolerance, residual)
 }
 
-// probePoints parses the values of --probe.
 func probePoints(flags []string, p *problem.Problem) ([]problem.Point, error) {
 	var out []problem.Point
 	for _, s := range flags {
-		v, err := floats(s)
+		v, err := values(s, func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
 		if err != nil || len(v) != p.Dimension {
 			return nil, fmt.Errorf("--probe %q: want %d coordinates, such as 0.25,0.5", s, p.Dimension)
 		}

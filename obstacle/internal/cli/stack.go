@@ -3,12 +3,14 @@ package cli
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/p2psap"
 )
 
@@ -88,7 +90,6 @@ With --live it prints the current compositions of a running solve (obstacle solv
 	return c
 }
 
-// columns returns the columns that match the flags.
 func (a *app) columns(scheme, locality, network string, policy p2psap.Policy) ([]column, error) {
 	schemes, err := oneOrAll("scheme", scheme, []string{"sync", "async"})
 	if err != nil {
@@ -169,13 +170,12 @@ func (a *app) writeColumn(w io.Writer, c column) {
 		}
 		fmt.Fprintf(w, "  %s%s\n", name, mark)
 	}
-	for _, k := range sortedKeys(c.Options) {
+	for _, k := range slices.Sorted(maps.Keys(c.Options)) {
 		fmt.Fprintf(w, "  %s = %d\n", k, c.Options[k])
 	}
 	writeProtection(w, c)
 }
 
-// writeProtection writes the composite that protects the frames of a column.
 func writeProtection(w io.Writer, c column) {
 	if len(c.Protection) == 0 {
 		return
@@ -187,22 +187,30 @@ func writeProtection(w io.Writer, c column) {
 }
 
 func (a *app) writeTable(w io.Writer, columns []column) {
-	table(w, func(w io.Writer) {
-		fmt.Fprint(w, "micro-protocol")
-		for _, c := range columns {
-			fmt.Fprintf(w, "\t%s %s %s", c.Scheme, c.Locality, c.Network)
-		}
-		fmt.Fprintln(w)
-		for _, row := range p2psap.TableRows() {
-			writeRow(w, columns, row)
-		}
-		for i, row := range optionalRows(columns) {
-			if i == 0 {
-				fmt.Fprintln(w, "optional rows:"+strings.Repeat("\t", len(columns)))
+	var headings []string
+	rows, optional := p2psap.TableRows(), []string{"optional rows:"}
+	for _, c := range columns {
+		headings = append(headings, strings.Join([]string{c.Scheme, c.Locality, c.Network}, " "))
+		for _, row := range c.Optional {
+			if !slices.Contains(optional, row) {
+				optional = append(optional, row)
 			}
-			writeRow(w, columns, row)
 		}
+	}
+	if len(optional) > 1 {
+		rows = append(rows, optional...)
+	}
+	t := report.Tabs(w)
+	report.Marks(t, headings, rows, func(i int, row string) string {
+		switch c := &columns[i]; {
+		case slices.Contains(c.Missing, row):
+			return "o"
+		case slices.Contains(c.Composition, row):
+			return "x"
+		}
+		return ""
 	})
+	t.Flush()
 	if slices.ContainsFunc(columns, func(c column) bool { return len(c.Missing) > 0 }) {
 		fmt.Fprintln(w,
 			"x: available; o: part of the column, missing in this program: sessions that need it are refused")
@@ -210,41 +218,4 @@ func (a *app) writeTable(w io.Writer, columns []column) {
 	if len(columns) > 0 {
 		writeProtection(w, columns[0])
 	}
-}
-
-// writeRow writes the row of a micro-protocol.
-func writeRow(w io.Writer, columns []column, row string) {
-	fmt.Fprint(w, row)
-	for _, c := range columns {
-		mark := ""
-		switch {
-		case slices.Contains(c.Missing, row):
-			mark = "o"
-		case slices.Contains(c.Composition, row):
-			mark = "x"
-		}
-		fmt.Fprintf(w, "\t%s", mark)
-	}
-	fmt.Fprintln(w)
-}
-
-// optionalRows returns the rows that flags added to some column, each once.
-func optionalRows(columns []column) (out []string) {
-	for _, c := range columns {
-		for _, row := range c.Optional {
-			if !slices.Contains(out, row) {
-				out = append(out, row)
-			}
-		}
-	}
-	return out
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	var keys []string
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
-// statusBytes bounds the size of a status.
 const statusBytes = 64 << 20
 
 // serveStatus serves the state of the run at --status until stop is called.
@@ -45,13 +44,13 @@ func (a *app) liveRun(ctx context.Context, address, file string) (*report.Live, 
 		if file != "-" {
 			f, err := os.Open(file)
 			if err != nil {
-				return nil, badInput(fmt.Errorf("--of: %w", err))
+				return nil, usage("--of: %w", err)
 			}
 			defer f.Close()
 			in = f
 		}
 		if err := json.NewDecoder(io.LimitReader(in, statusBytes)).Decode(live); err != nil {
-			return nil, badInput(fmt.Errorf("--of %s: not the JSON of obstacle solve: %w", file, err))
+			return nil, usage("--of %s: not the JSON of obstacle solve: %w", file, err)
 		}
 		return live, nil
 	}

@@ -11,9 +11,7 @@ func TestThisProcess(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("reads /proc")
 	}
-	resident := ResidentBytes()
-	require.Positive(t, resident)
-	require.GreaterOrEqual(t, PeakBytes(), resident)
+	require.Greater(t, PeakBytes(), int64(1<<20))
 	require.Positive(t, CPUTime())
 	require.NotEmpty(t, Limits())
 	require.NotEmpty(t, CPU())

@@ -2,12 +2,6 @@ package host
 
 import "golang.org/x/sys/unix"
 
-type resource struct {
-	name     string
-	resource int
-	what     string
-}
-
 func limits() []resource {
 	return []resource{
 		{"memlock", unix.RLIMIT_MEMLOCK, "bytes of memory that may be locked: registered buffers of an RDMA adapter"},

@@ -8,12 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limit is a resource limit of this process.
-type Limit struct {
-	Name string `json:"name"`
-	Soft int64  `json:"soft"` // −1 if there is none
-	Hard int64  `json:"hard"`
-	What string `json:"what"`
+type resource struct {
+	name     string
+	resource int
+	what     string
 }
 
 // Limits returns the limits that a run may reach.

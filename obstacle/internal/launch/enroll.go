@@ -10,30 +10,7 @@ import (
 
 // enroll assigns a rank to a peer that joins, or refuses the peer.
 func (r *run) enroll(conn *rendezvous.Conn, j rendezvous.Join) {
-	rank := -1
-	for _, m := range r.members {
-		if m.conn == nil && (j.Rank == m.rank || j.Rank < 0) {
-			rank = m.rank
-			break
-		}
-	}
-	if rank < 0 {
-		why := fmt.Sprintf("all %d peers of the run have joined", len(r.members))
-		if j.Rank >= 0 {
-			why = fmt.Sprintf("rank %d is taken or invalid in a run of %d peers", j.Rank, len(r.members))
-		}
-		r.Log.Warn().Msg(conn.Refuse(why).Error())
-		conn.Close()
-		return
-	}
-	if mine := r.problemHash(); j.ProblemHash != "" && j.ProblemHash != mine {
-		why := fmt.Sprintf("different problems: the run solves %s (%.16s), this peer was started for %s (%.16s)",
-			r.Spec.Name(), mine, j.Problem, j.ProblemHash)
-		r.Log.Warn().Msg(conn.Refuse(why).Error())
-		conn.Close()
-		return
-	}
-	label, err := r.label(rank, conn, j)
+	rank, label, err := r.place(conn, j)
 	if err != nil {
 		r.Log.Warn().Msg(conn.Refuse(err.Error()).Error())
 		conn.Close()
@@ -60,7 +37,24 @@ func (r *run) enroll(conn *rendezvous.Conn, j rendezvous.Join) {
 	go r.serve(m)
 }
 
-// problemHash returns the fingerprint of the problem in hexadecimal.
+// place returns the rank and the declared cluster of a peer that joins, or why it cannot take part.
+func (r *run) place(conn *rendezvous.Conn, j rendezvous.Join) (rank int, label string, err error) {
+	rank = slices.IndexFunc(r.members, func(m *member) bool { return m.conn == nil && (j.Rank == m.rank || j.Rank < 0) })
+	mine := r.problemHash()
+	switch {
+	case rank < 0 && j.Rank >= 0:
+		err = fmt.Errorf("rank %d is taken or invalid in a run of %d peers", j.Rank, len(r.members))
+	case rank < 0:
+		err = fmt.Errorf("all %d peers of the run have joined", len(r.members))
+	case j.ProblemHash != "" && j.ProblemHash != mine:
+		err = fmt.Errorf("different problems: the run solves %s (%.16s), this peer was started for %s (%.16s)",
+			r.Spec.Name(), mine, j.Problem, j.ProblemHash)
+	default:
+		label, err = r.label(rank, conn, j)
+	}
+	return rank, label, err
+}
+
 func (r *run) problemHash() string { return fmt.Sprintf("%x", r.Spec.Fingerprint()) }
 
 // label returns the declared cluster of a peer that joins. The address from which it connected counts as one of its

@@ -1,9 +1,7 @@
 package launch
 
-// Setters of a Status, for tests of its readers.
+// Writers of a Status, for tests of its readers.
 var (
-	SetProgress = (*Status).setProgress
-	SetSweeps   = (*Status).setSweeps
-	SetSessions = (*Status).setSessions
-	SetLost     = (*Status).setLost
+	Update = (*Status).update
+	Lose   = (*State).lose
 )

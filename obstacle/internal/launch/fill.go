@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -44,7 +45,7 @@ func (r *run) fill(ctx context.Context, o *Outcome) {
 	for _, hole := range connected(r.holes) {
 		if f, ok := r.fillOne(ctx, hole, deadline); ok {
 			o.Filled = append(o.Filled, f)
-			r.Log.Info().Str("method", f.Method).Int("points", f.Points).Float64("residual", f.Residual).
+			r.Log.Info().Str("method", f.Method).Int("points", f.Points).Float64("residual", float64(f.Residual)).
 				Msg("filled the block of a lost peer")
 		}
 	}
@@ -66,7 +67,7 @@ func connected(boxes []problem.Box) (groups [][]problem.Box) {
 	return groups
 }
 
-// touch reports whether two boxes without a common point share a face.
+// shareFace reports whether two boxes without a common point share a face.
 func shareFace(a, b problem.Box) bool {
 	beside := 0
 	for x := range 3 {
@@ -91,7 +92,9 @@ func (r *run) fillOne(ctx context.Context, hole []problem.Box, deadline time.Tim
 			around.Lo[a], around.Hi[a] = min(around.Lo[a], b.Lo[a]), max(around.Hi[a], b.Hi[a])
 		}
 	}
-	f.Box = around
+	for a := range r.Problem.Dimension {
+		f.Box = append(f.Box, [2]int{around.Lo[a], around.Hi[a]})
+	}
 	var fixed func(int) bool
 	if f.Points < around.Points() {
 		fixed = func(i int) bool { return !contain(hole, r.Problem.N, i) }
@@ -111,7 +114,7 @@ func (r *run) fillOne(ctx context.Context, hole []problem.Box, deadline time.Tim
 		}
 		if res.Residual < best {
 			best, u = res.Residual, v
-			f.Method, f.Cycles, f.Residual = m.Name, uint64(res.Sweeps), res.Residual
+			f.Method, f.Iterates, f.Residual = m.Name, uint64(res.Sweeps), nullable.Number(best)
 		}
 		if res.Reason == iterate.Converged || res.Reason == iterate.Stagnated {
 			break
@@ -128,17 +131,11 @@ func (r *run) fillOne(ctx context.Context, hole []problem.Box, deadline time.Tim
 // contain reports whether one of the boxes contains the point of that dense index in a grid of n points.
 func contain(boxes []problem.Box, n [3]int, dense int) bool {
 	at := [3]int{dense % n[0], dense / n[0] % n[1], dense / (n[0] * n[1])}
-	return slices.ContainsFunc(boxes, func(b problem.Box) bool {
-		for a := range 3 {
-			if at[a] < b.Lo[a] || at[a] >= b.Hi[a] {
-				return false
-			}
-		}
-		return true
-	})
+	return slices.ContainsFunc(boxes, func(b problem.Box) bool { return b.Contains(at) })
 }
 
-// solve solves p, the problem on a box, with one peer in this process.
+// solve solves p, the problem on a box, with one peer in this process. It does not validate p as solver.Solve does: the
+// values around the box, which are boundary data here, may lie below the obstacle.
 func (r *run) solve(
 	ctx context.Context, p *problem.Problem, m problem.MethodConfig, box problem.Box, limit time.Duration,
 ) ([]float64, runner.Result, error) {
@@ -152,12 +149,7 @@ func (r *run) solve(
 		Tolerance: max(fillTolerance*r.Tolerance, leastFillTol), MaxSweeps: most,
 	}
 	if r.Initial != nil {
-		data := make([]byte, blocks.Bytes(box))
-		if err := blocks.Get(data, r.Initial, r.Problem.N, box, 0); err != nil {
-			return nil, runner.Result{}, err
-		}
-		config.Initial = make([]float64, box.Points())
-		blocks.Decode(config.Initial, data)
+		config.Initial = blocks.Extract(r.Initial, r.Problem.N, box)
 	}
 	var stop <-chan struct{}
 	if !r.stopping {

@@ -67,7 +67,7 @@ func TestFill(t *testing.T) {
 			require.Len(t, o.Filled, c.groups)
 			points := 0
 			for _, f := range o.Filled {
-				require.LessOrEqual(t, f.Residual, r.Tolerance)
+				require.LessOrEqual(t, float64(f.Residual), r.Tolerance)
 				points += f.Points
 			}
 			want := 0

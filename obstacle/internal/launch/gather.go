@@ -42,15 +42,7 @@ func (r *run) gather() error {
 	}
 	r.joining = true
 	defer func() { r.joining = false }()
-	return r.await("join", r.JoinTime, func() int {
-		missing := 0
-		for _, m := range r.members {
-			if m.control == "" {
-				missing++
-			}
-		}
-		return missing
-	})
+	return r.await("join", r.JoinTime, func(m *member) bool { return m.control != "" })
 }
 
 func (r *run) spawn() error {
@@ -95,7 +87,6 @@ func (r *run) accept(l net.Listener) {
 // maxPending bounds the connections that wait for their handshake: all peers may connect at once.
 func (r *run) maxPending() int { return minPending + len(r.members) }
 
-// handshake runs the launcher's half of the handshake.
 func (r *run) handshake(c net.Conn, pending *driver.Pending) {
 	conn := rendezvous.NewConn(c, r.PeerTimeout)
 	j, err := conn.Admit(r.Identity)
@@ -134,57 +125,53 @@ func (r *run) serve(m *member) {
 			r.emit(event{of: m, closed: err})
 			return
 		}
-		if b, is := msg.(rendezvous.Block); is {
-			err := errors.New("part of the block has already arrived")
+		switch msg := msg.(type) {
+		case rendezvous.Block:
+			err = errors.New("part of the block has already arrived")
 			switch {
-			case b.Stream == rendezvous.StreamSolution && at == 0:
-				err = r.owned.declare(m.rank, b.Box())
-			case b.Stream == rendezvous.StreamStep && stepAt == 0 && r.series != nil:
+			case msg.Stream == rendezvous.StreamSolution && at == 0:
+				if err = r.owned.declare(m.rank, msg.Box); err == nil {
+					r.emit(event{of: m, message: msg})
+				}
+			case msg.Stream == rendezvous.StreamStep && stepAt == 0 && r.series != nil:
 				m.blocked.Store(true)
-				err = r.series.declare(step, m.rank, b.Box())
+				err = r.series.declare(step, m.rank, msg.Box)
 				m.blocked.Store(false)
 			}
 			if err != nil {
-				m.conn.Close()
-				r.emit(event{of: m, closed: fmt.Errorf("invalid box: %w", err)})
-				return
+				err = fmt.Errorf("invalid box: %w", err)
 			}
-			if b.Stream == rendezvous.StreamSolution {
-				r.emit(event{of: m, message: b})
+		case rendezvous.Step:
+			if err = r.stepDone(m, msg, step, stepAt); err == nil {
+				step, stepAt = step+1, 0
+				r.emit(event{of: m, message: msg})
 			}
-			continue
-		}
-		if s, is := msg.(rendezvous.Step); is {
-			if err := r.stepDone(m, s, step, stepAt); err != nil {
-				m.conn.Close()
-				r.emit(event{of: m, closed: err})
-				return
+		case rendezvous.Chunk:
+			size := int64(len(msg.Data))
+			err = errors.New("out of order")
+			switch {
+			case msg.Stream == rendezvous.StreamStep && msg.Offset == stepAt && r.series != nil:
+				m.blocked.Store(true)
+				err = r.series.put(step, m.rank, msg.Offset, msg.Data)
+				m.blocked.Store(false)
+				stepAt += size
+			case msg.Stream == rendezvous.StreamSolution && msg.Offset == at:
+				err = blocks.Put(r.vector(), r.Problem.N, r.owned.box(m.rank), msg.Offset, msg.Data)
+				if at += size; err == nil {
+					r.emit(event{of: m, bytes: size})
+				}
 			}
-			step, stepAt = step+1, 0
-		}
-		c, is := msg.(rendezvous.Chunk)
-		if !is {
+			if err != nil {
+				err = fmt.Errorf("invalid part of its block: %w", err)
+			}
+		default:
 			r.emit(event{of: m, message: msg})
-			continue
-		}
-		err = errors.New("out of order")
-		if c.Stream == rendezvous.StreamStep && c.Offset == stepAt && r.series != nil {
-			m.blocked.Store(true)
-			err = r.series.put(step, m.rank, c.Offset, c.Data)
-			m.blocked.Store(false)
-			if stepAt += int64(len(c.Data)); err == nil {
-				continue
-			}
-		} else if c.Stream == rendezvous.StreamSolution && c.Offset == at {
-			err = blocks.Put(r.vector(), r.Problem.N, r.owned.box(m.rank), c.Offset, c.Data)
 		}
 		if err != nil {
 			m.conn.Close()
-			r.emit(event{of: m, closed: fmt.Errorf("invalid part of its block: %w", err)})
+			r.emit(event{of: m, closed: err})
 			return
 		}
-		at += int64(len(c.Data))
-		r.emit(event{of: m, bytes: int64(len(c.Data))})
 	}
 }
 
@@ -206,15 +193,7 @@ func (r *run) assignWork() error {
 			}
 		}()
 	}
-	return r.await("get ready", 0, func() int {
-		missing := 0
-		for _, m := range r.members {
-			if !m.ready {
-				missing++
-			}
-		}
-		return missing
-	})
+	return r.await("get ready", 0, func(m *member) bool { return m.ready })
 }
 
 // reachable returns an error if a peer of a run over several hosts listens on loopback, where the others cannot reach
@@ -231,8 +210,7 @@ func (r *run) reachable() error {
 		for _, other := range r.members {
 			if other.join.Host != m.join.Host {
 				return fmt.Errorf("%s listens on loopback only, but %s is on another host: "+
-					"start it with --listen and an address of its network",
-					m, other)
+					"start it with --listen and an address of its network", m, other)
 			}
 		}
 	}
@@ -248,7 +226,7 @@ func (r *run) assignment(m *member, members []rendezvous.Member, problemBytes in
 		Members: members,
 		Problem: r.Spec.Name(), ProblemBytes: problemBytes, Fingerprint: r.problemHash(),
 		N: r.Problem.N, Cuts: r.Partition.Cuts,
-		Scheme: r.Scheme, Method: rendezvous.Method(r.Method), Order: r.Order,
+		Scheme: r.Scheme, Method: r.Method, Order: r.Order,
 		Tolerance: r.Tolerance, MaxSweeps: r.MaxSweeps, MaxTimeMS: r.MaxTime.Milliseconds(),
 		Threads: r.Threads, Slowdown: slowdown,
 		Initial: r.Initial != nil, Balance: r.Balance, Reconfigure: r.Reconfigure, Status: r.Status != nil,

@@ -8,9 +8,17 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
-// await handles events before the start until missing returns 0. A failure ends the run. limit bounds the time; 0
+// await handles events before the start until all peers are ready. A failure ends the run. limit bounds the time; 0
 // leaves only the peer timeout.
-func (r *run) await(what string, limit time.Duration, missing func() int) error {
+func (r *run) await(what string, limit time.Duration, ready func(m *member) bool) error {
+	missing := func() (n int) {
+		for _, m := range r.members {
+			if !ready(m) {
+				n++
+			}
+		}
+		return n
+	}
 	tick := time.NewTicker(r.tick)
 	defer tick.Stop()
 	left := r.ticks(limit)
@@ -101,7 +109,7 @@ func (r *run) handleEarly(o event) error {
 	case rendezvous.Ready:
 		m.ready = true
 	case rendezvous.Sessions:
-		r.Status.setSessions(m.rank, msg.Sessions)
+		r.Status.update(func(s *State) { s.Sessions[m.rank] = msg.Sessions })
 	case rendezvous.Result:
 		err := fmt.Errorf("%s cannot take part: %s", m, msg.Error)
 		if r.joining && m.child == nil {

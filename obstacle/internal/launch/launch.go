@@ -176,7 +176,7 @@ func (r *run) finished() bool {
 			return false
 		}
 	}
-	// The exit status of a lost process, which tells more, may still follow.
+	// The exit status of a lost process may still follow; it is more specific.
 	if r.failure != nil && r.failure.weight == closed && r.failure.rank >= 0 {
 		if m := r.members[r.failure.rank]; m.gone && m.child != nil && !m.exited {
 			return false
@@ -215,7 +215,6 @@ func (r *run) handle(o event) {
 	}
 }
 
-// processEnded marks a peer lost whose process has ended.
 func (r *run) processEnded(m *member) {
 	m.gone = true
 	r.fail(failure{exited, m.rank, fmt.Sprintf("%s ended: %s", m, exitText(m.exit))})
@@ -231,7 +230,7 @@ func exitText(err error) string {
 func (r *run) receive(m *member, msg rendezvous.Message) {
 	switch msg := msg.(type) {
 	case rendezvous.Beat:
-		r.Status.setSweeps(m.rank, msg.Sweep)
+		r.Status.update(func(s *State) { s.Sweeps[m.rank] = msg.Sweep })
 		if m.rank == 0 {
 			if r.beat.Sweep == 0 && msg.Sweep > 0 {
 				r.Log.Info().Msg("relaxing")
@@ -243,13 +242,13 @@ func (r *run) receive(m *member, msg rendezvous.Message) {
 		}
 		if m.rank == 0 {
 			r.beat.Elapsed = time.Since(r.started)
-			r.Status.setProgress(r.beat)
+			r.Status.update(func(s *State) { s.Progress = r.beat })
 			if r.Watch != nil {
 				r.Watch(r.beat)
 			}
 		}
 	case rendezvous.Sessions:
-		r.Status.setSessions(m.rank, msg.Sessions)
+		r.Status.update(func(s *State) { s.Sessions[m.rank] = msg.Sessions })
 	case rendezvous.Result:
 		r.verdict = time.Now()
 		if msg.Placed && (r.Answer == nil || m.child == nil) {
@@ -275,7 +274,7 @@ func (r *run) receive(m *member, msg rendezvous.Message) {
 		}
 		r.fail(failure{reported, blame, text})
 	case rendezvous.Block:
-		m.final = msg.Box()
+		m.final = msg.Box
 	case rendezvous.Step:
 	default:
 		m.gone = true
@@ -308,7 +307,7 @@ func (r *run) fail(f failure) {
 		level = zerolog.WarnLevel
 	}
 	if f.weight > reported {
-		r.Status.setLost(f.rank)
+		r.Status.update(func(s *State) { s.lose(f.rank) })
 	}
 	r.Log.WithLevel(level).Int("rank", f.rank).Msg(f.text)
 	if first {
@@ -337,7 +336,6 @@ func (r *run) stop() {
 // stopTimeout bounds the time in which the peers agree on an early end and send their blocks.
 func (r *run) stopTimeout() time.Duration { return 3*r.PeerTimeout + StopTime }
 
-// failOverdue marks the peers as failed that did not end in time.
 func (r *run) failOverdue() {
 	for _, m := range r.members {
 		if !m.done() {

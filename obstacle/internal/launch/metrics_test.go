@@ -41,20 +41,25 @@ func TestMetricsShowTheStatus(t *testing.T) {
 	require.NotContains(t, strings.Join(lines, "\n"), "obstacle_sweeps_total")
 
 	s.Enter(launch.Solving)
-	launch.SetProgress(s, launch.Progress{Elapsed: 1500 * time.Millisecond, Step: 3, Sweep: 40, Residual: math.NaN()})
+	progress := launch.Progress{Elapsed: 1500 * time.Millisecond, Step: 3, Sweep: 40, Residual: math.NaN()}
+	launch.Update(s, func(s *launch.State) { s.Progress = progress })
 	require.NotContains(t, strings.Join(scrape(t, s), "\n"), "obstacle_relative_residual_ratio", "not measured yet")
-	launch.SetProgress(s, launch.Progress{Elapsed: 1500 * time.Millisecond, Step: 3, Sweep: 40, Residual: 0.25})
-	launch.SetSweeps(s, 0, 40)
-	launch.SetSweeps(s, 1, 17)
-	launch.SetLost(s, 1)
-	launch.SetLost(s, 1)
-	launch.SetLost(s, -1)
+	launch.Update(s, func(s *launch.State) {
+		s.Progress.Residual = 0.25
+		s.Sweeps[0], s.Sweeps[1] = 40, 17
+		launch.Lose(s, 1)
+		launch.Lose(s, 1)
+		launch.Lose(s, -1)
+	})
 	for rank := range 2 {
 		c := rendezvous.Channel{
 			Name: "halo/0-1", Mode: "sync", Locality: "same host", Network: "ether", Column: "sync intra ether", Epoch: 2,
 			MessagesSent: 10, MessagesReceived: 8 + uint64(rank), BytesSent: 1000, SegmentsSent: 20, Retransmitted: 3,
 		}
-		launch.SetSessions(s, rank, []rendezvous.Session{{Peer: 1 - rank, Channel: c, Overwritten: 1}, {Channel: rendezvous.Channel{Name: "agree/0-1", MessagesSent: 99}}})
+		agreement := rendezvous.Channel{Name: "agree/0-1", MessagesSent: 99}
+		launch.Update(s, func(s *launch.State) {
+			s.Sessions[rank] = []rendezvous.Session{{Peer: 1 - rank, Channel: c, Overwritten: 1}, {Channel: agreement}}
+		})
 	}
 	lines = scrape(t, s)
 	for _, want := range []string{

@@ -30,7 +30,6 @@ func newOwnership(p *Plan) *ownership {
 	return o
 }
 
-// reset removes all declarations.
 func (o *ownership) reset() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -47,7 +46,6 @@ func (o *ownership) initial(rank int) problem.Box {
 	return o.config.Partition.Box(iterate.Rank(rank))
 }
 
-// declare sets a peer's box.
 func (o *ownership) declare(rank int, b problem.Box) error {
 	if !o.config.Balance {
 		return errors.New("a box was declared, but no planes move in this run")

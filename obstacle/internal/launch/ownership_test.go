@@ -10,11 +10,19 @@ import (
 )
 
 // slab returns planes lo to hi of the rehearsal's grid.
+// ranges returns a box as Filled holds it.
+func ranges(b problem.Box) (out [][2]int) {
+	for a := range b.Lo {
+		out = append(out, [2]int{b.Lo[a], b.Hi[a]})
+	}
+	return out
+}
+
 func slab(lo, hi int) problem.Box { return problem.Box{Lo: [3]int{0, 0, lo}, Hi: [3]int{4, 4, hi}} }
 
 // declare sends the box of the player's block.
 func (p *player) declare(b problem.Box) {
-	_ = p.conn.Send(rendezvous.BlockOf(rendezvous.StreamSolution, b))
+	_ = p.conn.Send(rendezvous.Block{Stream: rendezvous.StreamSolution, Box: b})
 }
 
 func balanced(p *Plan) { p.Balance = true }
@@ -101,7 +109,7 @@ func TestInvalidBoxes(t *testing.T) {
 			p.declare(slab(3, 4))
 		}, "part of the block has already arrived"},
 		"not at all": {func(p *player) { p.chunk(rendezvous.StreamSolution, 0, 8) }, "invalid part of its block"},
-		"of a step":  {func(p *player) { _ = p.conn.Send(rendezvous.BlockOf(rendezvous.StreamStep, slab(3, 4))) }, "part of the block has already arrived"},
+		"of a step":  {func(p *player) { _ = p.conn.Send(rendezvous.Block{Stream: rendezvous.StreamStep, Box: slab(3, 4)}) }, "part of the block has already arrived"},
 		"out of box": {func(p *player) { p.declare(slab(3, 4)); p.chunk(rendezvous.StreamSolution, 0, 8*17) }, "invalid part of its block"},
 		"a gap": {func(p *player) {
 			p.box = slab(3, 4)
@@ -122,7 +130,8 @@ func TestInvalidBoxes(t *testing.T) {
 			require.Contains(t, o.Failure, c.want)
 			require.Equal(t, 1.0, o.U[0], "the block of the other peer is kept")
 			require.Len(t, o.Filled, 1)
-			require.Equal(t, map[bool]problem.Box{true: slab(2, 3), false: slab(2, 4)}[name == "a gap"], o.Filled[0].Box)
+			want := map[bool]problem.Box{true: slab(2, 3), false: slab(2, 4)}[name == "a gap"]
+			require.Equal(t, ranges(want), o.Filled[0].Box)
 		})
 	}
 }

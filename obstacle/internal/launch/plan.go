@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver/iterate"
@@ -157,12 +158,12 @@ type Outcome struct {
 // Filled is a hole that lost peers left in the answer. The launcher has filled it with the solution of the problem on
 // the hole, with the values of the other peers as boundary data.
 type Filled struct {
-	Box      problem.Box // smallest box that contains the hole
-	Points   int         // of the hole
-	Method   string
-	Cycles   uint64  // of the method
-	Residual float64 // relative, of the problem on the hole
-	Seconds  float64
+	Box      [][2]int        `json:"box"`    // smallest box that contains the hole, half open, x first
+	Points   int             `json:"points"` // of the hole
+	Method   string          `json:"method"`
+	Iterates uint64          `json:"iterates"`          // cycles or sweeps of the method
+	Residual nullable.Number `json:"relative_residual"` // of the problem on the hole
+	Seconds  float64         `json:"seconds"`
 }
 
 // StopTime bounds the time, in addition to PeerTimeout, that peers may take to end after a request.

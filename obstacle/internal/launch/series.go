@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/verify"
@@ -13,9 +14,10 @@ import (
 
 // Step describes the end of a time step.
 type Step struct {
-	Step     int
-	Sweeps   []uint64 // by rank
-	Residual float64  // relative, as the peers agreed
+	Step     int             `json:"step"`
+	Time     float64         `json:"time"`
+	Sweeps   []uint64        `json:"sweeps"`            // by rank
+	Residual nullable.Number `json:"relative_residual"` // as the peers agreed
 }
 
 // Pair holds the iterates at the start and the end of a time step, assembled [z][y][x], from which its residual is
@@ -76,7 +78,9 @@ func newSeries(p *Plan) (*series, error) {
 
 // begin starts the step after the last complete one. The lock is held.
 func (s *series) begin() {
-	s.current, s.arrived = Step{Step: s.done + 1, Sweeps: make([]uint64, s.peers)}, 0
+	m := s.done + 1
+	s.current = Step{Step: m, Time: s.problem.Evolution.Time(m), Sweeps: make([]uint64, s.peers)}
+	s.arrived = 0
 	s.owned.reset()
 }
 
@@ -123,7 +127,7 @@ func (s *series) complete(rank int, m rendezvous.Step) error {
 	if s.over || m.Step != s.done+1 {
 		return errSeries
 	}
-	s.current.Sweeps[rank], s.current.Residual = m.Sweeps, float64(m.Residual)
+	s.current.Sweeps[rank], s.current.Residual = m.Sweeps, m.Residual
 	if s.arrived++; s.arrived < s.peers {
 		return nil
 	}
@@ -143,7 +147,7 @@ func (s *series) complete(rank int, m rendezvous.Step) error {
 		s.list = append(s.list, step)
 	}
 	if s.onStep != nil {
-		s.onStep(s.done, s.problem.Evolution.Time(s.done), s.at(s.done))
+		s.onStep(s.done, step.Time, s.at(s.done))
 	}
 	s.begin()
 	s.advanced.Broadcast()

@@ -19,7 +19,7 @@ import (
 // stepsOf returns a series of time steps on four points of two peers.
 func stepsOf(t *testing.T, steps int, took func(int, float64, []float64)) (*series, problem.Partition) {
 	t.Helper()
-	spec, err := file.Builtin("front1d", []string{fmt.Sprintf("steps=%d", steps), "end=1"})
+	spec, err := file.Open(nil, "front1d", []string{fmt.Sprintf("steps=%d", steps), "end=1"})
 	require.NoError(t, err)
 	p, err := spec.BuildValid([]int{4})
 	require.NoError(t, err)
@@ -98,7 +98,7 @@ func TestSeriesAssemblesSteps(t *testing.T) {
 	require.Equal(t, Pair{4, []float64{3, 3, -3, -3}, []float64{4, 4, -4, -4}}, o.Last)
 	require.Equal(t, Pair{2, []float64{1, 1, -1, -1}, []float64{2, 2, -2, -2}}, o.Worst)
 	require.Len(t, o.StepList, 4)
-	require.Equal(t, Step{3, []uint64{30, 31}, 1e-9}, o.StepList[2])
+	require.Equal(t, Step{3, 0.75, []uint64{30, 31}, 1e-9}, o.StepList[2])
 	require.ErrorIs(t, send(s, cut, 0, 5, 1, 1), errSeries, "there is no step 5")
 }
 

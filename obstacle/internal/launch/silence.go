@@ -17,7 +17,6 @@ func tickEvery(timeout time.Duration) time.Duration {
 	return min(max(timeout/20, 5*time.Millisecond), maxTick)
 }
 
-// ticks returns the number of ticks that take at least d.
 func (r *run) ticks(d time.Duration) int { return int(d/r.tick) + 2 }
 
 // silentFor counts a tick and reports whether more than most ticks have passed since the last message. A blocked peer
@@ -29,7 +28,6 @@ func (m *member) silentFor(blocked bool, most int) bool {
 	return m.quietTicks > most
 }
 
-// silence returns the error text of a peer that timed out.
 func (m *member) silence(timeout time.Duration) string {
 	return fmt.Sprintf("%s has been silent for more than %v (--peer-timeout)", m, timeout)
 }

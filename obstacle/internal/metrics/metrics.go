@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
-	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
@@ -75,7 +74,6 @@ var (
 		"session")
 )
 
-// families returns all metrics.
 func families() []*prometheus.Desc {
 	return []*prometheus.Desc{runInfo, peers, points, tolerance, phase, elapsed, timeStep, sweeps, residual, lostPeers,
 		messages, bytesSent, lostMessages, segments, retransmitted, replaced, sessionInfo, sessionEpoch}
@@ -98,26 +96,27 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	gauge(peers, float64(c.run.Peers))
 	gauge(points, float64(c.run.Points))
 	gauge(tolerance, c.run.Tolerance)
-	now := c.status.Phase()
+	now := c.status.State()
 	for _, p := range launch.Phases() {
-		gauge(phase, map[bool]float64{true: 1}[p == now], p.String())
+		gauge(phase, map[bool]float64{true: 1}[p == now.Phase], p.String())
 	}
-	progress := c.status.Progress()
+	progress := now.Progress
 	gauge(elapsed, progress.Elapsed.Seconds())
 	gauge(timeStep, float64(progress.Step))
 	if progress.Sweep > 0 && !math.IsNaN(progress.Residual) {
 		gauge(residual, progress.Residual)
 	}
-	gauge(lostPeers, float64(c.status.Lost()))
-	for rank, n := range c.status.Sweeps() {
+	gauge(lostPeers, float64(len(now.Lost)))
+	for rank, n := range now.Sweeps {
 		counter(sweeps, n, strconv.Itoa(rank))
 	}
 	var traffic report.Traffic
 	for rank := range c.run.Peers {
-		sessions := c.status.Sessions(rank)
-		traffic.Add(sessions)
-		for i := range sessions {
-			c.session(rank, &sessions[i], gauge)
+		traffic.Add(now.Sessions[rank])
+		own := strconv.Itoa(rank)
+		for _, s := range now.Sessions[rank] {
+			gauge(sessionInfo, 1, own, strconv.Itoa(s.Peer), s.Name, s.Mode, s.Locality, s.Network, s.Column)
+			gauge(sessionEpoch, float64(s.Epoch), own, s.Name)
 		}
 	}
 	counter(messages, traffic.Messages)
@@ -126,11 +125,4 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	counter(segments, traffic.Segments)
 	counter(retransmitted, traffic.Retransmitted)
 	counter(replaced, traffic.Replaced)
-}
-
-func (c *collector) session(rank int, s *rendezvous.Session,
-	gauge func(d *prometheus.Desc, v float64, labels ...string)) {
-	own := strconv.Itoa(rank)
-	gauge(sessionInfo, 1, own, strconv.Itoa(s.Peer), s.Name, s.Mode, s.Locality, s.Network, s.Column)
-	gauge(sessionEpoch, float64(s.Epoch), own, s.Name)
 }

@@ -3,6 +3,7 @@ package nullable
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"strconv"
 )
@@ -15,6 +16,14 @@ func NaN() Number { return Number(math.NaN()) }
 
 // Known reports whether n is finite.
 func (n Number) Known() bool { return !math.IsNaN(float64(n)) && !math.IsInf(float64(n), 0) }
+
+// Text formats n, or returns the text for an unknown number.
+func (n Number) Text(format, unknown string) string {
+	if !n.Known() {
+		return unknown
+	}
+	return fmt.Sprintf(format, float64(n))
+}
 
 // MarshalJSON writes null for an unknown number.
 func (n Number) MarshalJSON() ([]byte, error) {
@@ -31,4 +40,35 @@ func (n *Number) UnmarshalJSON(b []byte) error {
 		return nil
 	}
 	return json.Unmarshal(b, (*float64)(n))
+}
+
+// Count is a number of things or bytes. A negative one is unknown and null in JSON.
+type Count int64
+
+// Unknown is the count that is null in JSON.
+const Unknown Count = -1
+
+// Measured returns n, or Unknown if n is 0, which stands for a failed measurement.
+func Measured(n int64) Count {
+	if n == 0 {
+		return Unknown
+	}
+	return Count(n)
+}
+
+// MarshalJSON writes null for an unknown count.
+func (c Count) MarshalJSON() ([]byte, error) {
+	if c < 0 {
+		return []byte("null"), nil
+	}
+	return strconv.AppendInt(nil, int64(c), 10), nil
+}
+
+// UnmarshalJSON reads null as Unknown.
+func (c *Count) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		*c = Unknown
+		return nil
+	}
+	return json.Unmarshal(b, (*int64)(c))
 }

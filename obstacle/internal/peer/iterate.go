@@ -29,15 +29,13 @@ func (p *peer) iterate(ctx context.Context, o *commands, r *runner.Runner, idle 
 	res, err := r.Run(ctx)
 	p.reporter.close()
 	endReports()
-	select {
-	case <-o.bye:
+	if closed(o.bye) {
 		return errLauncherLeft
-	default:
 	}
 	p.log.Info().Uint64("sweeps", uint64(res.Sweeps)).Float64("residual", res.Residual).Err(err).Msg("iterated")
 	out := account(&res, err)
-	if lost, is := lostPeer(o); is && err != nil {
-		out.Error, out.Lost = lost.Why, lost.Rank
+	if err != nil && closed(o.lost) {
+		out.Error, out.Lost = o.why.Why, o.why.Rank
 	}
 	out.CPUSeconds = (host.CPUTime() - used).Seconds()
 	out.Points, out.Kernel, out.Method = r.Box().Points(), kernel.Best().Name(), r.Method()
@@ -48,8 +46,8 @@ func (p *peer) iterate(ctx context.Context, o *commands, r *runner.Runner, idle 
 	}
 	// The launcher may be stopped for any time, so only the end of the connection bounds this wait.
 	<-o.bye
-	if lost, is := lostPeer(o); is {
-		return &ReportedError{lost.Why}
+	if closed(o.lost) {
+		return &ReportedError{o.why.Why}
 	}
 	if !o.ended {
 		return errLauncherLeft
@@ -57,21 +55,9 @@ func (p *peer) iterate(ctx context.Context, o *commands, r *runner.Runner, idle 
 	return nil
 }
 
-// lostPeer returns the message of the launcher about a lost peer, if there was one.
-func lostPeer(o *commands) (rendezvous.Lost, bool) {
-	select {
-	case <-o.lost:
-		return o.why, true
-	default:
-		return rendezvous.Lost{}, false
-	}
-}
-
-// account returns the result of a run.
 func account(res *runner.Result, err error) rendezvous.Result {
 	out := rendezvous.Result{
-		Lost: -1, Sweeps: uint64(res.Sweeps), Iterate: uint64(res.Iterate), Residual: nullable.Number(res.Residual),
-		Steps: res.Steps, StaleFaces: res.StaleHalos,
+		Lost: -1, Sweeps: uint64(res.Sweeps), Residual: nullable.Number(res.Residual), StaleFaces: res.StaleHalos,
 		Reconfigurations: res.Changes, ReconfigurationSeconds: res.Changing.Seconds(),
 		Relaxed: res.Points, Given: res.PlanesSent, Taken: res.PlanesReceived,
 		Snapshots: res.Snapshots, Seconds: res.Elapsed.Seconds(), Sessions: []rendezvous.Session{},
@@ -80,18 +66,11 @@ func account(res *runner.Result, err error) rendezvous.Result {
 		out.Reason, out.Error, out.Lost = launch.Failed, oneLine(err), lostRank(err)
 		return out
 	}
-	switch res.Reason {
-	case iterate.Converged:
-		out.Reason = launch.Converged
-	case iterate.ReachedSweeps:
-		out.Reason = launch.Sweeps
-	case iterate.ReachedTime:
-		out.Reason = launch.Time
-	case iterate.Interrupted:
-		out.Reason = launch.Interrupted
-	case iterate.Stagnated:
-		out.Reason = launch.Stagnated
-	default:
+	out.Reason = map[iterate.Reason]string{
+		iterate.Converged: launch.Converged, iterate.ReachedSweeps: launch.Sweeps, iterate.ReachedTime: launch.Time,
+		iterate.Interrupted: launch.Interrupted, iterate.Stagnated: launch.Stagnated,
+	}[res.Reason]
+	if out.Reason == "" {
 		out.Reason, out.Error = launch.Failed, "the run "+res.Reason.String()
 	}
 	return out
@@ -149,7 +128,7 @@ func freeMethod(r *runner.Runner) {
 func (p *peer) writeAnswer(r *runner.Runner, answer []float64, out rendezvous.Result) error {
 	n, box := p.assign.N, r.Box()
 	if p.assign.Balance {
-		if err := p.conn.Send(rendezvous.BlockOf(rendezvous.StreamSolution, box)); err != nil {
+		if err := p.conn.Send(rendezvous.Block{Stream: rendezvous.StreamSolution, Box: box}); err != nil {
 			return err
 		}
 	}

@@ -44,7 +44,6 @@ func join(ctx context.Context, o *Options) (*rendezvous.Conn, rendezvous.Welcome
 	}
 }
 
-// pause waits between two attempts.
 func pause(ctx context.Context) error {
 	select {
 	case <-time.After(100 * time.Millisecond):

@@ -66,11 +66,10 @@ func Run(ctx context.Context, o Options) error {
 	defer conn.Close()
 	hangUp := context.AfterFunc(ctx, func() { conn.Close() })
 	defer hangUp()
-	timeout := time.Duration(w.PeerTimeoutMS) * time.Millisecond
-	if err := conn.CloseWhenDead(timeout + launch.StopTime); err != nil {
+	p := &peer{Options: o, conn: conn, welcome: w, log: o.Log.With().Int("rank", w.Rank).Logger()}
+	if err := conn.CloseWhenDead(p.timeout() + launch.StopTime); err != nil {
 		o.Log.Debug().Err(err).Msg("a dead connection to the launcher will be detected late")
 	}
-	p := &peer{Options: o, conn: conn, welcome: w, log: o.Log.With().Int("rank", w.Rank).Logger()}
 	err = p.run(ctx)
 	var reported *ReportedError
 	switch {
@@ -104,10 +103,8 @@ func oneLine(err error) string {
 	return strings.Join(lines, "; ")
 }
 
-// errLauncherLeft is the error of a connection to the launcher that has ended.
 var errLauncherLeft = errors.New("the launcher has left")
 
-// peer is a peer that has joined.
 type peer struct {
 	Options
 	conn    *rendezvous.Conn
@@ -125,7 +122,6 @@ type peer struct {
 	node     *driver.Node
 }
 
-// nodeName returns the name of the node of a rank.
 func nodeName(rank int) string { return namePrefix + strconv.Itoa(rank) }
 
 const namePrefix = "peer-"
@@ -171,7 +167,6 @@ func (p *peer) listen() error {
 	return p.conn.Send(rendezvous.Listen{Control: p.advertised()})
 }
 
-// note logs a message of a link.
 func (p *peer) note(line string) { p.log.Info().Msg(line) }
 
 // protection returns that of the run, or an error if this peer requires another one.

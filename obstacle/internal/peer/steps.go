@@ -81,7 +81,7 @@ func (r *reporter) close() {
 // sendBlock sends a block in pieces, after its box if sendBox is set.
 func sendBlock(conn *rendezvous.Conn, s rendezvous.Stream, sendBox bool, box problem.Box, u []float64) error {
 	if sendBox {
-		if err := conn.Send(rendezvous.BlockOf(s, box)); err != nil {
+		if err := conn.Send(rendezvous.Block{Stream: s, Box: box}); err != nil {
 			return err
 		}
 	}

@@ -32,7 +32,6 @@ type commands struct {
 	ended bool            // the connection ended by Bye; valid after bye is closed
 }
 
-// run runs the peer after the handshake.
 func (p *peer) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -66,7 +65,10 @@ func (p *peer) run(ctx context.Context) error {
 	idle := host.PeakBytes()
 	r, err := p.prepare(ctx, o, prob, &state)
 	if err != nil {
-		return p.preferLeft(o, err)
+		if closed(o.bye) { // which may have caused err
+			return errLauncherLeft
+		}
+		return err
 	}
 	defer r.Close()
 	// The launcher sends Bye when it has every result, so no peer needs messages in transit: do not linger.
@@ -84,33 +86,29 @@ func (p *peer) run(ctx context.Context) error {
 // run has started, even if it was lost before this goroutine runs again: the launcher then waits for this peer's
 // block.
 func (o *commands) awaitStart() error {
-	err := errLauncherLeft
 	select {
 	case <-o.start:
 	case <-o.lost:
-		err = errors.New(o.why.Why)
 	case <-o.bye:
 	}
-	select {
-	case <-o.start: // Start comes before Lost and Bye
+	switch {
+	case closed(o.start): // Start comes before Lost and Bye
 		return nil
-	default:
-		return err
+	case closed(o.lost):
+		return errors.New(o.why.Why)
 	}
+	return errLauncherLeft
 }
 
-// preferLeft returns errLauncherLeft instead of err if the connection to the launcher has ended, which may have
-// caused err.
-func (p *peer) preferLeft(o *commands, err error) error {
+func closed(c <-chan struct{}) bool {
 	select {
-	case <-o.bye:
-		return errLauncherLeft
+	case <-c:
+		return true
 	default:
-		return err
+		return false
 	}
 }
 
-// heartbeat sends the progress to the launcher periodically.
 func (p *peer) heartbeat(ctx context.Context, state *atomic.Pointer[runner.Progress]) {
 	tick := time.NewTicker(launch.BeatEvery(p.timeout()))
 	defer tick.Stop()
@@ -133,7 +131,11 @@ func (p *peer) heartbeat(ctx context.Context, state *atomic.Pointer[runner.Progr
 // receiveCommands receives the messages of the launcher until the connection ends.
 func (p *peer) receiveCommands(o *commands) {
 	defer close(o.bye)
-	var started, stopped, lost bool
+	once := func(c chan struct{}) {
+		if !closed(c) {
+			close(c)
+		}
+	}
 	for {
 		m, err := p.conn.Receive(rendezvous.KindStart, rendezvous.KindStop, rendezvous.KindLost, rendezvous.KindBye)
 		if err != nil {
@@ -141,18 +143,12 @@ func (p *peer) receiveCommands(o *commands) {
 		}
 		switch m := m.(type) {
 		case rendezvous.Start:
-			if !started {
-				started = true
-				close(o.start)
-			}
+			once(o.start)
 		case rendezvous.Stop:
-			if !stopped {
-				stopped = true
-				close(o.stop)
-			}
+			once(o.stop)
 		case rendezvous.Lost:
-			if !lost {
-				lost, o.why = true, m
+			if !closed(o.lost) {
+				o.why = m
 				close(o.lost)
 			}
 		case rendezvous.Bye:
@@ -208,7 +204,6 @@ func (p *peer) receiveWork() (*problem.Problem, error) {
 
 func (p *peer) partition() problem.Partition { return problem.Partition{Cuts: p.assign.Cuts} }
 
-// validateAssignment returns an error for an assignment with invalid values.
 func (p *peer) validateAssignment() error {
 	a := &p.assign
 	dimension := 3
@@ -234,7 +229,6 @@ func (p *peer) validateAssignment() error {
 	return nil
 }
 
-// maxProblemBytes bounds the size of a problem with its arrays.
 const maxProblemBytes = file.MaxTextBytes + file.MaxArrayBytes + 1<<20
 
 // receiveStream receives the chunks of one stream, in order, until total bytes have arrived.
@@ -275,8 +269,7 @@ func (p *peer) prepare(
 	cut, rank := p.partition(), iterate.Rank(p.welcome.Rank)
 	config := problem.Config{
 		Problem: prob, Partition: cut, Rank: rank, Scheme: scheme, Order: a.Order,
-		Method:    problem.MethodConfig(a.Method),
-		Tolerance: a.Tolerance, MaxSweeps: iterate.Iteration(a.MaxSweeps), Initial: p.initial,
+		Method: a.Method, Tolerance: a.Tolerance, MaxSweeps: iterate.Iteration(a.MaxSweeps), Initial: p.initial,
 		Reconfigure: a.Reconfigure, Balance: a.Balance, Allocate: host.Array,
 	}
 	oversubscribed := p.adaptToLoad(scheme)

@@ -11,7 +11,6 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// scale is the length of a bar.
 const scale = 1000
 
 // Bars shows runs that proceed at the same time. Add may be called from several goroutines.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
 // Values of --network.
@@ -62,12 +63,8 @@ func (f *Flags) Add(fl *pflag.FlagSet) {
 		"how to wait for InfiniBand: spin (then block), channel (block) or poll (keeps a processor busy)")
 }
 
-// Run holds the flags of the whole run, which are the same for all peers.
-type Run struct {
-	Network    string
-	Mode       string
-	BlockBytes int
-}
+// Run holds the flags of the whole run, which are the same for all peers: Network, Mode and BlockBytes.
+type Run rendezvous.Rails
 
 // Add defines the flags. links are the names of the program's links.
 func (r *Run) Add(fl *pflag.FlagSet, links []string) {

@@ -63,11 +63,12 @@ func TestArgsAreRead(t *testing.T) {
 var links = []string{Ether, IB}
 
 func TestCheck(t *testing.T) {
-	good := Run{Auto, Segments, 8128}
+	good := Run{Network: Auto, Mode: Segments, BlockBytes: 8128}
 	require.NoError(t, good.Check(links))
 	for _, r := range []Run{
-		{"shm", Segments, 8128}, {"memory", Segments, 8128}, {"pigeon", Segments, 8128}, {Auto, "message", 8128},
-		{Auto, Segments, 100}, {Auto, Segments, 1 << 21},
+		{Network: "shm", Mode: Segments, BlockBytes: 8128}, {Network: "memory", Mode: Segments, BlockBytes: 8128},
+		{Network: "pigeon", Mode: Segments, BlockBytes: 8128}, {Network: Auto, Mode: "message", BlockBytes: 8128},
+		{Network: Auto, Mode: Segments, BlockBytes: 100}, {Network: Auto, Mode: Segments, BlockBytes: 1 << 21},
 	} {
 		require.Error(t, r.Check(links), "%v", r)
 	}

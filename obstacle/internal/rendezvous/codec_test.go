@@ -37,13 +37,13 @@ func samples() []Message {
 		Stop{},
 		Lost{Rank: 2, Why: "killed"},
 		Result{
-			Reason: "converged", Error: "e", Lost: -1, Sweeps: 1, Iterate: 2, Residual: 3e-300, Snapshots: 4, Points: 5, Seconds: 6,
-			CPUSeconds: 7, Steps: 3, Reconfigurations: 4, ReconfigurationSeconds: 0.5, StaleFaces: 6, PeakBytes: 8, IdleBytes: 9,
+			Reason: "converged", Error: "e", Lost: -1, Sweeps: 1, Residual: 3e-300, Snapshots: 4, Points: 5, Seconds: 6,
+			CPUSeconds: 7, Reconfigurations: 4, ReconfigurationSeconds: 0.5, StaleFaces: 6, PeakBytes: 8, IdleBytes: 9,
 			Kernel:   "go",
 			Sessions: []Session{{Peer: 1, Channel: Channel{Mode: "sync", Composition: []string{"A"}}, Overwritten: 3}},
 		},
 		Bye{},
-		Block{Stream: StreamStep, Lo: [3]int{0, 0, 3}, Hi: [3]int{4, 5, 6}},
+		Block{Stream: StreamStep, Box: problem.Box{Lo: [3]int{0, 0, 3}, Hi: [3]int{4, 5, 6}}},
 		Step{Step: 3, Sweeps: 40, Residual: 1e-7},
 		Sessions{Sessions: []Session{{
 			Peer: 1, RTTSeconds: 1e-4,

@@ -8,4 +8,4 @@ import (
 )
 
 // closeWhenDead does nothing: the timeouts of the system apply.
-func endWhenCut(net.Conn, time.Duration) error { return nil }
+func closeWhenDead(net.Conn, time.Duration) error { return nil }

@@ -8,7 +8,7 @@ import (
 )
 
 // Version is that of this protocol. Both ends must have the same.
-const Version = 7
+const Version = 8
 
 // Kind is the type of a frame's body.
 type Kind uint8
@@ -105,38 +105,25 @@ type Member struct {
 
 // Assign is a peer's part of the work. The problem follows in chunks.
 type Assign struct {
-	Members      []Member      `json:"members"` // by rank
-	Problem      string        `json:"problem"` // its name, for messages
-	ProblemBytes int64         `json:"problem_bytes"`
-	Fingerprint  string        `json:"problem_fingerprint"` // hex
-	N            [3]int        `json:"n"`
-	Cuts         [3][]int      `json:"cuts"`
-	Scheme       string        `json:"scheme"`
-	Method       Method        `json:"method"`
-	Order        problem.Order `json:"order"`
-	Tolerance    float64       `json:"tolerance"`
-	MaxSweeps    uint64        `json:"max_sweeps"`
-	MaxTimeMS    int64         `json:"max_time_ms"` // 0: no bound
-	Threads      int           `json:"threads"`
-	Slowdown     float64       `json:"slowdown"`    // factor by which relaxation is slowed; 1: none
-	Status       bool          `json:"status"`      // send Sessions periodically
-	Balance      bool          `json:"balance"`     // planes move between the peers
-	Reconfigure  bool          `json:"reconfigure"` // sessions change their mode at boundaries of time steps
-	Initial      bool          `json:"initial"`     // the starting iterate of the box follows in chunks
-}
+	Members      []Member `json:"members"` // by rank
+	Problem      string   `json:"problem"` // its name, for messages
+	ProblemBytes int64    `json:"problem_bytes"`
+	Fingerprint  string   `json:"problem_fingerprint"` // hex
+	N            [3]int   `json:"n"`
+	Cuts         [3][]int `json:"cuts"`
+	Scheme       string   `json:"scheme"`
 
-// Method is problem.MethodConfig as it is sent.
-type Method struct {
-	Name          string  `json:"name"`
-	Local         string  `json:"local"`
-	Overlap       int     `json:"overlap"`
-	InnerCycles   int     `json:"work"`
-	Coarse        int     `json:"coarse"`
-	Flexible      bool    `json:"flexible"`
-	Omega         float64 `json:"omega"`
-	Cycle         string  `json:"cycle"`
-	SweepsPerPass int     `json:"together"`
-	Step          float64 `json:"step"`
+	Method      problem.MethodConfig `json:"method"`
+	Order       problem.Order        `json:"order"`
+	Tolerance   float64              `json:"tolerance"`
+	MaxSweeps   uint64               `json:"max_sweeps"`
+	MaxTimeMS   int64                `json:"max_time_ms"` // 0: no bound
+	Threads     int                  `json:"threads"`
+	Slowdown    float64              `json:"slowdown"`    // factor by which relaxation is slowed; 1: none
+	Status      bool                 `json:"status"`      // send Sessions periodically
+	Balance     bool                 `json:"balance"`     // planes move between the peers
+	Reconfigure bool                 `json:"reconfigure"` // sessions change their mode at boundaries of time steps
+	Initial     bool                 `json:"initial"`     // the starting iterate of the box follows in chunks
 }
 
 // Stream is what a Chunk is part of.
@@ -157,8 +144,23 @@ type Chunk struct {
 	Data   []byte
 }
 
+// Block names the box of the chunks that follow in StreamSolution or StreamStep, if planes move between peers. The
+// receiver checks it.
+type Block struct {
+	Stream Stream      `json:"stream"`
+	Box    problem.Box `json:"box"`
+}
+
 // Ready states that a peer has built its part and is connected to its neighbours.
 type Ready struct{}
+
+// Step states that a peer has completed a time step. Its block at the end of the step precedes it, in chunks of
+// StreamStep.
+type Step struct {
+	Step     int             `json:"step"`   // from 1
+	Sweeps   uint64          `json:"sweeps"` // of the peer, in this step
+	Residual nullable.Number `json:"residual"`
+}
 
 // Start starts the relaxation.
 type Start struct{}
@@ -185,7 +187,6 @@ type Result struct {
 	Error     string          `json:"error"`  // when failed
 	Lost      int             `json:"lost"`   // rank of the peer that it lost; −1: none
 	Sweeps    uint64          `json:"sweeps"`
-	Iterate   uint64          `json:"iterate"`
 	Residual  nullable.Number `json:"residual"`
 	Snapshots int             `json:"snapshots"`
 	Points    int             `json:"points"`
@@ -194,7 +195,6 @@ type Result struct {
 	Taken     int             `json:"taken"`   // planes received from neighbours
 	Method    string          `json:"method"`  // description of its method
 
-	Steps                  int     `json:"steps"` // complete time steps
 	Reconfigurations       int     `json:"reconfigurations"`
 	ReconfigurationSeconds float64 `json:"reconfiguration_seconds"` // waiting for neighbours included
 	StaleFaces             uint64  `json:"stale_faces"`             // of a former time step, dropped

@@ -39,7 +39,7 @@ func (n *Enclosure) text(w io.Writer, upper bool) {
 		fmt.Fprintf(w, "enclosed\tunknown: %s\n", n.Why)
 	default:
 		fmt.Fprintf(w, "enclosed\tbetween vectors at most %s apart; sum %.12g to %.12g; %d to %d contact points",
-			value(n.Width), float64(n.Sum[0]), float64(n.Sum[1]), n.ContactPoints[0], n.ContactPoints[1])
+			value(n.Width), n.Sum[0], n.Sum[1], n.ContactPoints[0], n.ContactPoints[1])
 		if upper {
 			fmt.Fprintf(w, ", %d to %d on the upper obstacle", n.UpperContact[0], n.UpperContact[1])
 		}

@@ -30,15 +30,7 @@ type Evolution struct {
 	ReconfigurationSeconds float64 `json:"reconfiguration_seconds"` // with waits for neighbours; of the slowest peer
 	StaleFaces             uint64  `json:"stale_faces"`             // dropped, since they belong to a former step
 
-	TimeSteps []TimeStep `json:"time_steps"` // at most 1000, evenly spread
-}
-
-// TimeStep describes one step.
-type TimeStep struct {
-	Step     int             `json:"step"`
-	Time     float64         `json:"time"`
-	Sweeps   []uint64        `json:"sweeps"`            // by peer
-	Residual nullable.Number `json:"relative_residual"` // as the peers agreed
+	TimeSteps []launch.Step `json:"time_steps"` // at most 1000, evenly spread
 }
 
 // NewEvolution returns the JSON of the steps of a run.
@@ -48,10 +40,7 @@ func NewEvolution(p *problem.Problem, o *launch.Outcome, stepMode string) *Evolu
 		Steps: e.Steps, StepsDone: o.Steps, EndTime: e.End, Time: e.Time(o.Steps), StepLength: e.Step(),
 		WorstResidual: nullable.NaN(), LastResidual: nullable.NaN(), MaxErrorSteps: nullable.NaN(),
 		WorstStep: nullable.Measured(int64(o.Worst.Step)), MaxErrorStep: nullable.Unknown,
-		Reconfigure: stepMode, TimeSteps: []TimeStep{},
-	}
-	for _, s := range o.StepList {
-		out.TimeSteps = append(out.TimeSteps, TimeStep{s.Step, e.Time(s.Step), s.Sweeps, nullable.Number(s.Residual)})
+		Reconfigure: stepMode, TimeSteps: append([]launch.Step{}, o.StepList...),
 	}
 	for _, p := range o.Peers {
 		out.Reconfigurations = max(out.Reconfigurations, p.Reconfigurations)

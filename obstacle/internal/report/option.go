@@ -65,9 +65,9 @@ func (o *Option) text(w io.Writer) {
 	fmt.Fprintf(w, "option\t%s\n", o.Contract)
 	if o.PriceError.Known() {
 		fmt.Fprintf(w, "price\t%.6g, error about %.1e (discretisation in space and time; an estimate, not a bound)\n",
-			float64(o.Price), float64(o.PriceError))
+			o.Price, o.PriceError)
 	} else {
-		fmt.Fprintf(w, "price\t%.6g, error unknown: %s\n", float64(o.Price), o.PriceErrorWhy)
+		fmt.Fprintf(w, "price\t%.6g, error unknown: %s\n", o.Price, o.PriceErrorWhy)
 	}
 	fmt.Fprintf(w, "delta\t%s\n", row(o.Delta))
 	for i, g := range o.Gamma {
@@ -89,7 +89,7 @@ func (o *Option) text(w io.Writer) {
 func row(v []nullable.Number) string {
 	var out []string
 	for _, n := range v {
-		out = append(out, fmt.Sprintf("%.6g", float64(n)))
+		out = append(out, fmt.Sprintf("%.6g", n))
 	}
 	return strings.Join(out, "  ")
 }

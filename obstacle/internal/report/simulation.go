@@ -171,7 +171,7 @@ func (r SimulatedRow) MarshalJSON() ([]byte, error) {
 
 // Alone is the run of one machine until it met the tolerance.
 type Alone struct {
-	Seconds, Sweeps float64 // 0 if unknown
+	Seconds, Sweeps nullable.Number // 0 if unknown
 }
 
 // Against sets the efficiency against the run of one machine. Both times end when the tolerance is met, since schemes
@@ -183,10 +183,10 @@ func (s *Simulated) Against(one Alone, costing int) {
 		return
 	}
 	s.Comparable = s.Met
-	if more := float64(s.MetSweeps)/one.Sweeps - 1; costing > 1 && one.Sweeps > 0 && more > -1 {
-		s.Comparable *= nullable.Number((1 + more/float64(costing)) / (1 + more))
+	if more := s.MetSweeps/one.Sweeps - 1; costing > 1 && one.Sweeps > 0 && more > -1 {
+		s.Comparable *= (1 + more/nullable.Number(costing)) / (1 + more)
 	}
-	s.Efficiency = Efficiency(one.Seconds, s.Machines, float64(s.Comparable))
+	s.Efficiency = Efficiency(one.Seconds, s.Machines, s.Comparable)
 }
 
 // ages sets the histogram, without trailing zeros, and its mean.

@@ -55,7 +55,7 @@ func TestFigures(t *testing.T) {
 	r.Residual = 2e-6
 	s = Figures(r, run, nil)
 	s.Against(one, 1)
-	require.False(t, s.Converged, "whatever the peers believed")
+	require.False(t, s.Converged, "although the peers agreed on convergence")
 	require.False(t, s.Efficiency.Known())
 	r.Residual = 5e-7
 	s = Figures(r, run, errors.New("peer 1 is lost"))

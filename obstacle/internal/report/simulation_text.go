@@ -7,14 +7,13 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 )
 
 // Text writes the simulation as text.
 func (s *Simulation) Text(w io.Writer) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := Tabs(w)
 	defer t.Flush()
 	fmt.Fprintf(t, "problem\t%s, %s points%s\n", s.Problem, grid(s.N), s.standIn())
 	fmt.Fprintf(t, "model\t%s: %s, parts %s\n", s.Model, plural(s.Machines, "machine"), grid(s.Partition))
@@ -23,24 +22,24 @@ func (s *Simulation) Text(w io.Writer) {
 	fmt.Fprintf(t, "result\t%s after %.6g s of virtual time (set-up %.3g s)\n", s.Reason, s.Seconds, s.Setup)
 	if s.Met.Known() {
 		fmt.Fprintf(t, "tolerance\tmet after %.6g s and %.1f sweeps; the peers detected it at the end\n",
-			float64(s.Met), float64(s.MetSweeps))
+			s.Met, s.MetSweeps)
 	}
 	fmt.Fprintf(t, "residual\t%s relative, recomputed (tolerance %g)\n", value(s.Residual), s.Tolerance)
 	fmt.Fprintf(t, "sweeps\t%.6g to %.6g, as many points as %.1f sequential sweeps", s.Fewest, s.Most, s.Equivalent)
 	if s.Steady.Known() {
-		fmt.Fprintf(t, "; one takes %.4g s", float64(s.Steady))
+		fmt.Fprintf(t, "; one takes %.4g s", s.Steady)
 	}
 	fmt.Fprintln(t)
 	if s.Efficiency.Known() {
 		fmt.Fprintf(t, "efficiency\t%.1f %%, of %.6g s; t(1) = %.6g s: %s\n",
-			100*float64(s.Efficiency), float64(s.Comparable), float64(s.Alone), s.Reference)
+			100*s.Efficiency, s.Comparable, s.Alone, s.Reference)
 	}
 	fmt.Fprintf(t, "time\trelaxing %.1f %%, protocol %.1f %%, idle %.1f %%\n", 100*s.Relaxing, 100*s.Protocol,
 		100*s.Idle)
 	fmt.Fprintf(t, "traffic\t%d messages, %d segments, %.1f MB, %d segments lost\n",
 		s.Messages, s.Segments, float64(s.Bytes)/1e6, s.Lost)
 	if s.MeanAge.Known() {
-		fmt.Fprintf(t, "staleness\t%.2f sweeps; %s\n", float64(s.MeanAge), histogram(s.Staleness))
+		fmt.Fprintf(t, "staleness\t%.2f sweeps; %s\n", s.MeanAge, histogram(s.Staleness))
 	}
 	e := s.Simulation
 	fmt.Fprintf(t, "simulated\t%d events, %d segments in %.2f s here (%.3g segments/s); seed %d\n",
@@ -127,7 +126,7 @@ func (c *SimulatedComparison) Name(r *SimulatedRow) string {
 func (c *SimulatedComparison) Text(w io.Writer) {
 	fmt.Fprintf(w, "%s, %s points%s\n%s, order %s, tolerance %g, on model %s, seed %d\n",
 		c.Problem, grid(c.N), c.standIn(), c.Method, c.Order, c.Tolerance, c.Model, c.Seed)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := Tabs(w)
 	fmt.Fprintln(t, "method\tscheme\tmachines\tseconds\tmet\tcomparable\tefficiency\tequivalent sweeps\tresidual"+
 		"\trelaxing\tprotocol\tidle\tmessages\tsegments\tMB\tlost\tage")
 	for i := range c.Rows {
@@ -136,20 +135,14 @@ func (c *SimulatedComparison) Text(w io.Writer) {
 			fmt.Fprintf(t, "%s\t%s\t%d%s\n", r.Method, r.Scheme, r.Machines, strings.Repeat("\t–", 14))
 			continue
 		}
-		efficiency, age, met, comparable := "–", "–", "–", "–"
+		comparable := "–"
 		if r.Efficiency.Known() {
-			efficiency = fmt.Sprintf("%.1f %%", 100*float64(r.Efficiency))
-			comparable = fmt.Sprintf("%.5g", float64(r.Comparable))
-		}
-		if r.Met.Known() {
-			met = fmt.Sprintf("%.5g", float64(r.Met))
-		}
-		if r.MeanAge.Known() {
-			age = fmt.Sprintf("%.2f", float64(r.MeanAge))
+			comparable = fmt.Sprintf("%.5g", r.Comparable)
 		}
 		fmt.Fprintf(t, "%s\t%s\t%d\t%.5g\t%s\t%s\t%s\t%.1f\t%s\t%.1f %%\t%.1f %%\t%.1f %%\t%d\t%d\t%.1f\t%d\t%s\n",
-			r.Method, r.Scheme, r.Machines, r.Seconds, met, comparable, efficiency, r.Equivalent, value(r.Residual),
-			100*r.Relaxing, 100*r.Protocol, 100*r.Idle, r.Messages, r.Segments, float64(r.Bytes)/1e6, r.Lost, age)
+			r.Method, r.Scheme, r.Machines, r.Seconds, r.Met.Text("%.5g", "–"), comparable,
+			(100*r.Efficiency).Text("%.1f %%", "–"), r.Equivalent, value(r.Residual), 100*r.Relaxing, 100*r.Protocol,
+			100*r.Idle, r.Messages, r.Segments, float64(r.Bytes)/1e6, r.Lost, r.MeanAge.Text("%.2f", "–"))
 	}
 	t.Flush()
 	for i := range c.Rows {
@@ -189,12 +182,7 @@ func (s *Subject) cost() string {
 // CSV writes the rows as a table with a header.
 func (c *SimulatedComparison) CSV(w io.Writer) error {
 	out := csv.NewWriter(w)
-	number := func(v float64) string {
-		if !nullable.Number(v).Known() {
-			return ""
-		}
-		return strconv.FormatFloat(v, 'g', -1, 64)
-	}
+	number := func(v nullable.Number) string { return v.Text("%g", "") }
 	lines := [][]string{{
 		"model", "problem", "n", "stand_in", "method", "scheme", "machines", "seconds", "met_seconds", "met_sweeps",
 		"comparable_seconds", "efficiency", "converged", "reason", "relative_residual", "sequential_equivalent_sweeps",
@@ -217,13 +205,11 @@ func (c *SimulatedComparison) CSV(w io.Writer) error {
 		ages := strings.Trim(fmt.Sprint(r.Staleness), "[]")
 		lines = append(lines, []string{
 			c.Model, c.Problem, strings.Join(strings.Fields(strings.Trim(fmt.Sprint(c.N), "[]")), "x"),
-			strconv.Itoa(c.StandIn),
-			r.Method, r.Scheme, strconv.Itoa(r.Machines), number(r.Seconds), number(float64(r.Met)),
-			number(float64(r.MetSweeps)),
-			number(float64(r.Comparable)), number(float64(r.Efficiency)), strconv.FormatBool(r.Converged),
-			cmp.Or(r.Failure, r.Reason), number(float64(r.Residual)), number(r.Equivalent), number(float64(r.Steady)),
-			number(r.Relaxing), number(r.Protocol), number(r.Idle), fmt.Sprint(r.Messages), fmt.Sprint(r.Segments),
-			fmt.Sprint(r.Bytes), fmt.Sprint(r.Lost), number(float64(r.MeanAge)), ages, fmt.Sprint(c.Seed),
+			strconv.Itoa(c.StandIn), r.Method, r.Scheme, strconv.Itoa(r.Machines), fmt.Sprint(r.Seconds),
+			number(r.Met), number(r.MetSweeps), number(r.Comparable), number(r.Efficiency),
+			strconv.FormatBool(r.Converged), cmp.Or(r.Failure, r.Reason), number(r.Residual), fmt.Sprint(r.Equivalent),
+			number(r.Steady), fmt.Sprint(r.Relaxing), fmt.Sprint(r.Protocol), fmt.Sprint(r.Idle), fmt.Sprint(r.Messages),
+			fmt.Sprint(r.Segments), fmt.Sprint(r.Bytes), fmt.Sprint(r.Lost), number(r.MeanAge), ages, fmt.Sprint(c.Seed),
 		})
 	}
 	return out.WriteAll(lines)

@@ -3,7 +3,6 @@ package report
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,7 +40,7 @@ type Solution struct {
 	Reason                     string           `json:"reason"`
 	Failure                    string           `json:"failure,omitempty"`
 	MissingBlocks              []int            `json:"missing_blocks,omitempty"` // ranks whose block was lost
-	FilledBlocks               []Filled         `json:"filled_blocks,omitempty"`  // the others hold starting values
+	FilledBlocks               []launch.Filled  `json:"filled_blocks,omitempty"`  // the others hold starting values
 	Tolerance                  float64          `json:"tolerance"`
 	AtStart                    bool             `json:"at_start,omitempty"`  // the answer is the starting iterate
 	ReachableTolerance         nullable.Number  `json:"reachable_tolerance"` // of a run that stagnated
@@ -77,7 +76,7 @@ type Solution struct {
 	Retransmitted   uint64          `json:"retransmitted"`
 	ValuesReplaced  uint64          `json:"values_replaced"`
 	LauncherPeak    nullable.Count  `json:"launcher_peak_resident_bytes"`
-	Kernel          nullable.Text   `json:"kernel"`
+	Kernel          *string         `json:"kernel"`
 
 	HasUpper bool `json:"-"` // the problem has an upper obstacle; for the text
 
@@ -157,7 +156,7 @@ const reachableMargin = 1.25
 // Add sets the fields that follow from the run and the evaluation of its answer.
 func (s *Solution) Add(o *launch.Outcome, cut problem.Partition, e verify.Evaluation) {
 	s.Reason, s.Failure = o.Reason, o.Failure
-	s.MissingBlocks, s.FilledBlocks = o.Missing, filled(o, len(s.N))
+	s.MissingBlocks, s.FilledBlocks = o.Missing, o.Filled
 	s.RelativeResidual, s.ResidualInf = nullable.Number(e.RelativeResidual), nullable.Number(e.ResidualInf)
 	s.ErrorBound, s.MaxError = nullable.Number(e.ErrorBound), nullable.Number(e.MaxError)
 	c := e.Certificate
@@ -201,7 +200,7 @@ func (s *Solution) Add(o *launch.Outcome, cut problem.Partition, e verify.Evalua
 		s.Seconds = max(s.Seconds, nullable.Number(p.Seconds))
 		s.Snapshots = max(s.Snapshots, p.Snapshots)
 		if p.Kernel != "" {
-			s.Kernel = nullable.Text(p.Kernel)
+			s.Kernel = &p.Kernel
 		}
 		relaxed += float64(p.Relaxed)
 		if r == 0 {
@@ -231,7 +230,6 @@ func (p *Peer) unknown() {
 	}
 }
 
-// iterates returns what the peers of a method count.
 func iterates(method string) string {
 	switch method {
 	case problem.Multigrid:
@@ -266,12 +264,11 @@ func refused(o *launch.Outcome) map[string]uint64 {
 		}
 	}
 	if o.Refused > 0 {
-		out["rendezvous.stranger"] = uint64(o.Refused)
+		out["rendezvous.refused"] = uint64(o.Refused)
 	}
 	return out
 }
 
-// traffic sums up the halo sessions.
 func (s *Solution) traffic(o *launch.Outcome) {
 	var t Traffic
 	for _, p := range o.Peers {
@@ -289,9 +286,9 @@ func (s *Solution) traffic(o *launch.Outcome) {
 }
 
 // Efficiency returns t(1)/(P·t(P)), unknown if a time is missing.
-func Efficiency(one float64, peers int, t float64) nullable.Number {
+func Efficiency(one nullable.Number, peers int, t nullable.Number) nullable.Number {
 	if !(one > 0) || !(t > 0) || peers < 1 {
-		return nullable.Number(math.NaN())
+		return nullable.NaN()
 	}
-	return nullable.Number(one / (float64(peers) * t))
+	return one / (nullable.Number(peers) * t)
 }

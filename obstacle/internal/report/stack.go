@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
@@ -28,14 +26,15 @@ type Live struct {
 
 // Fill copies the current values of a status.
 func (l *Live) Fill(s *launch.Status) {
-	p := s.Progress()
+	now := s.State()
+	p := now.Progress
 	l.Seconds, l.Sweep, l.Residual = p.Elapsed.Seconds(), p.Sweep, nullable.Number(p.Residual)
 	if p.Sweep == 0 {
-		l.Residual = nullable.Number(math.NaN())
+		l.Residual = nullable.NaN()
 	}
 	l.Sessions = []Session{}
 	for rank := range l.Peers {
-		for _, h := range s.Sessions(rank) {
+		for _, h := range now.Sessions[rank] {
 			l.Sessions = append(l.Sessions, SessionOf(rank, h))
 		}
 	}
@@ -43,42 +42,48 @@ func (l *Live) Fill(s *launch.Status) {
 
 // Text writes the compositions as columns, as Table I does, and the sessions that have them.
 func (l *Live) Text(w io.Writer) {
+	sweep := ""
+	if l.Sweep > 0 {
+		sweep = fmt.Sprintf("sweep %d, ", l.Sweep)
+	}
 	fmt.Fprintf(w, "%s, %s, %s: %s%.1f s, residual %s\n",
-		l.Problem, l.Scheme, plural(l.Peers, "peer"), sweep(l.Sweep), l.Seconds, value(l.Residual))
+		l.Problem, l.Scheme, plural(l.Peers, "peer"), sweep, l.Seconds, value(l.Residual))
 	columns := alike(l.Sessions)
 	if len(columns) == 0 {
 		fmt.Fprintln(w, "no session yet")
 		return
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprint(t, "micro-protocol")
-	for i := range columns {
-		fmt.Fprintf(t, "\t[%d]", i+1)
+	t := Tabs(w)
+	headings := make([]string, len(columns))
+	for i := range headings {
+		headings[i] = fmt.Sprintf("[%d]", i+1)
 	}
-	fmt.Fprintln(t)
-	for _, row := range stackRows(columns) {
-		fmt.Fprint(t, row)
-		for _, c := range columns {
-			mark := ""
-			if slices.Contains(c[0].Composition, row) {
-				mark = "x"
-			}
-			fmt.Fprintf(t, "\t%s", mark)
-		}
-		fmt.Fprintln(t)
-	}
+	Marks(t, headings, stackRows(columns), func(i int, row string) string {
+		return map[bool]string{true: "x"}[slices.Contains(columns[i][0].Composition, row)]
+	})
 	t.Flush()
 	for i, c := range columns {
 		fmt.Fprintf(w, "[%d] %s, %s%s\n", i+1, c[0].Column, place(c[0]), below(c[0].Protection))
 		for _, s := range c {
 			fmt.Fprintf(w, "    %s, at peer %d: %s%s; epoch %d, %s, %d messages sent, %d received\n",
-				s.Name, s.From, s.Why, rtt(s), s.Epoch,
+				s.Name, s.From, s.Why, (1e3*s.RTT).Text(", round trip %.3g ms", ""), s.Epoch,
 				plural(int(s.Changes), "change"), s.MessagesSent, s.MessagesReceived)
 		}
 	}
 }
 
-// place returns the locality of a session and what the monitor has measured.
+// Marks writes a table with a row for each micro-protocol.
+func Marks(t io.Writer, headings, rows []string, mark func(column int, row string) string) {
+	fmt.Fprintf(t, "micro-protocol\t%s\n", strings.Join(headings, "\t"))
+	for _, row := range rows {
+		fmt.Fprint(t, row)
+		for i := range headings {
+			fmt.Fprintf(t, "\t%s", mark(i, row))
+		}
+		fmt.Fprintln(t)
+	}
+}
+
 func place(s Session) string {
 	text := s.Locality
 	if s.Distance != "" {
@@ -90,26 +95,11 @@ func place(s Session) string {
 	return text
 }
 
-// below returns the composition that protects the frames of a session.
 func below(protection []string) string {
 	if len(protection) == 0 {
 		return ""
 	}
 	return "; over " + strings.Join(protection, ", ")
-}
-
-func sweep(k uint64) string {
-	if k == 0 {
-		return ""
-	}
-	return fmt.Sprintf("sweep %d, ", k)
-}
-
-func rtt(s Session) string {
-	if !s.RTT.Known() {
-		return ""
-	}
-	return fmt.Sprintf(", round trip %.3g ms", 1e3*float64(s.RTT))
 }
 
 // alike groups sessions by column, place and composition.

@@ -14,9 +14,12 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
+// Tabs aligns columns that are separated by tabs; Flush writes them to w.
+func Tabs(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }
+
 // Text writes the solution as text.
 func (s *Solution) Text(w io.Writer) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := Tabs(w)
 	defer t.Flush()
 	fmt.Fprintf(t, "problem\t%s, %s points\n", s.Problem, grid(s.N))
 	fmt.Fprintf(t, "method\t%s\n", s.method())
@@ -39,7 +42,7 @@ func (s *Solution) Text(w io.Writer) {
 		value(s.RelativeResidual), s.Tolerance, value(s.ResidualInf))
 	if s.ErrorBound.Known() {
 		fmt.Fprintf(t, "error\tat most %s against the discrete solution (‖A⁻¹‖ ≤ %.4g by %s)\n",
-			value(s.ErrorBound), float64(s.InverseNorm), s.ErrorBoundBy)
+			value(s.ErrorBound), s.InverseNorm, s.ErrorBoundBy)
 	} else {
 		fmt.Fprintf(t, "error\tno bound: %s\n", s.ErrorBoundWhy)
 	}
@@ -59,9 +62,10 @@ func (s *Solution) Text(w io.Writer) {
 		fmt.Fprintf(t, "balance\t%s\n", s.balance())
 	}
 	if s.Seconds.Known() {
+		unknown := "unknown"
 		fmt.Fprintf(t, "time\t%.3f s (set-up %.3f s, gathering %.3f s, output %.3f s), %.3f G points/s, kernel %s\n",
 			s.Seconds, s.SetupSeconds, s.GatherSeconds, s.OutputSeconds, s.PointsPerSecond/1e9,
-			cmp.Or(s.Kernel, "unknown"))
+			*cmp.Or(s.Kernel, &unknown))
 	} else {
 		fmt.Fprintln(t, "time\tunknown")
 	}
@@ -84,7 +88,6 @@ func (s *Solution) Text(w io.Writer) {
 	}
 }
 
-// contact writes the number of contact points and the contact force.
 func (s *Solution) contact(w io.Writer) {
 	if s.ContactPoints < 0 {
 		fmt.Fprintln(w, "contact\tunknown")
@@ -99,9 +102,9 @@ func (s *Solution) contact(w io.Writer) {
 	if s.ContactPoints == 0 && s.UpperContact <= 0 {
 		return
 	}
-	fmt.Fprintf(w, "force\t%.6g on the obstacle", float64(s.ContactForce))
+	fmt.Fprintf(w, "force\t%.6g on the obstacle", s.ContactForce)
 	if s.HasUpper {
-		fmt.Fprintf(w, ", %.6g on the upper one", float64(s.UpperForce))
+		fmt.Fprintf(w, ", %.6g on the upper one", s.UpperForce)
 	}
 	fmt.Fprintln(w)
 }
@@ -143,7 +146,6 @@ func unusual(refused map[string]uint64) string {
 	return strings.Join(out, ", ")
 }
 
-// devices writes the InfiniBand adapters of the peers, if any has one.
 func (s *Solution) devices(w io.Writer) {
 	has := map[string][]int{}
 	for _, p := range s.PerPeer {
@@ -161,7 +163,6 @@ func (s *Solution) devices(w io.Writer) {
 	}
 }
 
-// balance describes the moves of planes.
 func (s *Solution) balance() string {
 	if s.Balance != "on" {
 		return s.Balance
@@ -199,7 +200,7 @@ func (s *Solution) verdict() string {
 		return "interrupted: " + s.best()
 	case launch.Stagnated:
 		return fmt.Sprintf("stagnated: rounding keeps the residual above the tolerance; --tol %.2g can be met",
-			float64(s.ReachableTolerance))
+			s.ReachableTolerance)
 	}
 	if s.Converged {
 		return "solved, although the run failed: " + s.Failure
@@ -232,12 +233,7 @@ func tuple(v []float64) string {
 	return "(" + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(v)), ", "), "[]") + ")"
 }
 
-func value(n nullable.Number) string {
-	if !n.Known() {
-		return "?"
-	}
-	return fmt.Sprintf("%.3e", float64(n))
-}
+func value(n nullable.Number) string { return n.Text("%.3e", "?") }
 
 // span returns the range of the numbers of sweeps.
 func span(v []nullable.Count) string {

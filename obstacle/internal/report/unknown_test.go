@@ -56,7 +56,7 @@ func TestWhatALostPeerDidIsNull(t *testing.T) {
 	nan := math.NaN()
 	s.Add(&launch.Outcome{Reason: launch.Failed, Missing: []int{0}, Peers: []rendezvous.Result{{Points: 64}}, Hosts: make([]rendezvous.Member, 1)}, cut,
 		verify.Evaluation{RelativeResidual: nan, ResidualInf: nan, ErrorBound: nan, MaxError: nan, Sum: nan, ContactPoints: -1, UpperPoints: -1, Force: [2]float64{nan, nan}})
-	s.Kernel, s.Seconds = "", 0
+	s.Kernel, s.Seconds = nil, 0
 	s.Add(&launch.Outcome{Reason: launch.Failed, Missing: []int{0}, Peers: []rendezvous.Result{{Points: 64}}, Hosts: make([]rendezvous.Member, 1)}, cut,
 		verify.Evaluation{RelativeResidual: nan, ResidualInf: nan, ErrorBound: nan, MaxError: nan, Sum: nan, ContactPoints: -1, UpperPoints: -1, Force: [2]float64{nan, nan}})
 	m := asJSON(t, s)
@@ -82,7 +82,7 @@ func TestSimulatedUnknownIsNull(t *testing.T) {
 }
 
 // Points on the upper obstacle are counted and printed.
-func TestTextTellsUpperContact(t *testing.T) {
+func TestTextHasUpperContact(t *testing.T) {
 	s := example(t, "sync")
 	var out bytes.Buffer
 	s.Text(&out)

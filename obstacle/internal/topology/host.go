@@ -23,8 +23,7 @@ func (t *Topology) Cluster(host string, addresses []netip.Addr) (string, error) 
 	}
 	if len(found) == 0 {
 		return "", yamldoc.Source{File: t.file}.Errorf("the host %q (%s) is in no cluster: add its name, an "+
-			"address or its network",
-			host, listed(addresses))
+			"address or its network", host, listed(addresses))
 	}
 	for _, e := range found[1:] {
 		if e.cluster != found[0].cluster {

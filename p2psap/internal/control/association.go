@@ -5,16 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Back-off of dialling, and how long the end with the lower name leaves dialling to the other.
+// Back-off of dialling.
 const (
 	firstBackoff = 20 * time.Millisecond
 	LastBackoff  = time.Second
-	dialGrace    = time.Second
 )
 
 // Errors of associations.
@@ -32,10 +32,9 @@ type Config struct {
 	PeerTimeout   time.Duration
 	Heartbeat     time.Duration
 	Handshake     time.Duration // for a connection to say hello
-	DialGrace     time.Duration
-	Peers         int // known peers
-	PendingHellos int // accepted connections without a hello
-	Unacked       int // per peer, messages not acknowledged
+	Peers         int           // known peers
+	PendingHellos int           // accepted connections without a hello
+	Unacked       int           // per peer, messages not acknowledged
 	Rand          *rand.Rand
 }
 
@@ -127,18 +126,18 @@ type Peer struct {
 	State       State
 	Err         error               // why it is not up
 	Link        microproto.LinkAddr // on the base rail
-	incarnation uint64              // 0: no hello yet
+	Incarnation uint64              // of its life; 0: no hello yet
+	Conn        *Conn               // nil: it has no connection
+	LastHeard   microproto.Instant  // something of it arrived
+	Sent        uint64              // last sequence number
+	Received    uint64              // last sequence number
+	Unacked     []unacked           // messages that it has not acknowledged
 	addr        string
-	conn        *conn
 	dialling    bool
 	dialAt      microproto.Instant
 	backoff     time.Duration
-	heard       microproto.Instant
 	nextBeat    microproto.Instant
-	sent        uint64 // last sequence number sent
-	received    uint64 // last sequence number received
-	unacked     []unacked
-	overflowed  bool // the bound of unacked was exceeded
+	overflowed  bool // the bound of Unacked was exceeded
 }
 
 // unacked is a message that the peer has not acknowledged.
@@ -148,50 +147,33 @@ type unacked struct {
 }
 
 // Connected reports whether the peer has a connection.
-func (p *Peer) Connected() bool { return p.conn != nil }
-
-// Conn returns the connection of a peer that is connected, and whether this end dialled it.
-func (p *Peer) Conn() (id uint64, dialled bool) { return p.conn.id, p.conn.dialled != "" }
-
-// Incarnation returns the number of the peer's life; 0: it has not said hello.
-func (p *Peer) Incarnation() uint64 { return p.incarnation }
-
-// LastHeard returns when something of the peer arrived last.
-func (p *Peer) LastHeard() microproto.Instant { return p.heard }
+func (p *Peer) Connected() bool { return p.Conn != nil }
 
 // Heard notes that something of the peer arrived at now.
-func (p *Peer) Heard(now microproto.Instant) { p.heard = max(p.heard, now) }
-
-// Sequence returns the last sequence numbers sent and received, and the number of messages that
-// the peer has not acknowledged.
-func (p *Peer) Sequence() (sent, received uint64, unacked int) {
-	return p.sent, p.received, len(p.unacked)
-}
+func (p *Peer) Heard(now microproto.Instant) { p.LastHeard = max(p.LastHeard, now) }
 
 // Acknowledged reports whether the peer has received the message of that sequence number.
 func (p *Peer) Acknowledged(sequence uint64) bool {
-	return len(p.unacked) == 0 || p.unacked[0].sequence > sequence
+	return len(p.Unacked) == 0 || p.Unacked[0].sequence > sequence
 }
 
-// alive reports whether the association can go on.
-func (p *Peer) alive() bool { return p.State == New || p.State == Up }
+// Alive reports whether the association can go on.
+func (p *Peer) Alive() bool { return p.State == New || p.State == Up }
 
 // Associations are those of one node.
 type Associations struct {
 	Config
-	Counters Counters
-	host     Host
-	peers    []*Peer
-	conns    []*conn
-	closed   bool
+	Counters  Counters
+	Conns     []*Conn       // oldest first
+	DialGrace time.Duration // how long the end with the lower name leaves dialling to the other
+	host      Host
+	peers     []*Peer
+	closed    bool
 }
 
 // NewAssociations returns the associations of a node that has none.
 func NewAssociations(c Config, h Host) *Associations {
-	if c.DialGrace == 0 {
-		c.DialGrace = dialGrace
-	}
-	return &Associations{Config: c, host: h}
+	return &Associations{Config: c, DialGrace: time.Second, host: h}
 }
 
 // Peer returns the association with a peer; nil if it is not known.
@@ -204,7 +186,11 @@ func (a *Associations) Peer(name string) *Peer {
 	return nil
 }
 
-func (a *Associations) add(now microproto.Instant, name string) (*Peer, error) {
+// peerNamed returns the association with a peer, which it adds if there is none.
+func (a *Associations) peerNamed(now microproto.Instant, name string) (*Peer, error) {
+	if p := a.Peer(name); p != nil {
+		return p, nil
+	}
 	if name == "" || len(name) > MaxName {
 		return nil, fmt.Errorf("p2psap: the name of a peer must have 1 to %d bytes; %q has %d", MaxName, name, len(name))
 	}
@@ -214,7 +200,7 @@ func (a *Associations) add(now microproto.Instant, name string) (*Peer, error) {
 	if len(a.peers) >= a.Peers {
 		return nil, fmt.Errorf("%w: %d peers", ErrLimit, len(a.peers))
 	}
-	p := &Peer{Number: len(a.peers), Name: name, State: New, backoff: firstBackoff, heard: now}
+	p := &Peer{Number: len(a.peers), Name: name, State: New, backoff: firstBackoff, LastHeard: now}
 	a.peers = append(a.peers, p)
 	a.host.Added(p)
 	return p, nil
@@ -223,14 +209,11 @@ func (a *Associations) add(now microproto.Instant, name string) (*Peer, error) {
 // Connect asks for an association with a peer whose control channel listens at addr; "" when the
 // peer is expected to dial.
 func (a *Associations) Connect(now microproto.Instant, name, addr string) error {
-	p := a.Peer(name)
-	if p == nil {
-		var err error
-		if p, err = a.add(now, name); err != nil {
-			return err
-		}
+	p, err := a.peerNamed(now, name)
+	if err != nil {
+		return err
 	}
-	if !p.alive() {
+	if !p.Alive() {
 		return p.Err
 	}
 	if addr != "" && p.addr != addr {
@@ -246,8 +229,8 @@ func (a *Associations) Connect(now microproto.Instant, name, addr string) error 
 
 // Advance does what is due at now.
 func (a *Associations) Advance(now microproto.Instant) {
-	for i := len(a.conns) - 1; i >= 0; i-- {
-		if c := a.conns[i]; c.peer == nil && now >= c.until {
+	for i := len(a.Conns) - 1; i >= 0; i-- {
+		if c := a.Conns[i]; c.peer == nil && now >= c.until {
 			a.Counters.Expired++
 			a.hangup(now, c, fmt.Errorf("p2psap: no hello within %v", a.Handshake))
 		}
@@ -263,7 +246,7 @@ func (a *Associations) advancePeer(now microproto.Instant, p *Peer) {
 			ErrLimit, p.Name, a.Unacked))
 		return
 	}
-	if p.State == Up && now.Sub(p.heard) >= a.PeerTimeout {
+	if p.State == Up && now.Sub(p.LastHeard) >= a.PeerTimeout {
 		a.markLost(now, p)
 		return
 	}
@@ -272,7 +255,7 @@ func (a *Associations) advancePeer(now microproto.Instant, p *Peer) {
 		p.dialling = true
 		a.host.Emit(Output{Kind: OutDial, Peer: p.Name, Addr: p.addr})
 	}
-	if p.State == Up && p.conn != nil && now >= p.nextBeat {
+	if p.State == Up && p.Conn != nil && now >= p.nextBeat {
 		p.nextBeat = now.Add(a.Heartbeat)
 		a.sendNow(p, Encode(KindHeartbeat, 0, 0, nil))
 	}
@@ -281,7 +264,7 @@ func (a *Associations) advancePeer(now microproto.Instant, p *Peer) {
 // Deadline returns when Advance has something to do next.
 func (a *Associations) Deadline() microproto.Instant {
 	d := microproto.Never
-	for _, c := range a.conns {
+	for _, c := range a.Conns {
 		if c.peer == nil {
 			d = min(d, c.until)
 		}
@@ -298,8 +281,8 @@ func (a *Associations) peerDeadline(p *Peer) microproto.Instant {
 		d = p.dialAt
 	}
 	if p.State == Up {
-		d = min(d, p.heard.Add(a.PeerTimeout))
-		if p.conn != nil {
+		d = min(d, p.LastHeard.Add(a.PeerTimeout))
+		if p.Conn != nil {
 			d = min(d, p.nextBeat)
 		}
 	}
@@ -307,7 +290,7 @@ func (a *Associations) peerDeadline(p *Peer) microproto.Instant {
 }
 
 func (a *Associations) wantsDial(p *Peer) bool {
-	return p.addr != "" && p.conn == nil && !p.dialling && p.alive()
+	return p.addr != "" && p.Conn == nil && !p.dialling && p.Alive()
 }
 
 // redial schedules the next attempt. The back-off doubles; it has jitter, so that two ends that
@@ -315,7 +298,7 @@ func (a *Associations) wantsDial(p *Peer) bool {
 func (a *Associations) redial(now microproto.Instant, p *Peer) {
 	p.dialling = false
 	wait := p.backoff/2 + time.Duration(a.Rand.Int64N(int64(p.backoff)))
-	if a.Name < p.Name && p.incarnation != 0 {
+	if a.Name < p.Name && p.Incarnation != 0 {
 		wait += a.DialGrace
 	}
 	p.dialAt = now.Add(wait)
@@ -326,7 +309,7 @@ func (a *Associations) redial(now microproto.Instant, p *Peer) {
 // the peers sent meanwhile may lie unread.
 func (a *Associations) Excuse(now microproto.Instant, stopped time.Duration) {
 	for _, p := range a.peers {
-		p.heard = min(now, p.heard.Add(stopped))
+		p.LastHeard = min(now, p.LastHeard.Add(stopped))
 	}
 }
 
@@ -343,16 +326,15 @@ func (a *Associations) Fail(now microproto.Instant, p *Peer, err error) {
 }
 
 func (a *Associations) markLost(now microproto.Instant, p *Peer) {
-	a.Fail(now, p, a.host.LostError(p.Name, now.Sub(p.heard)))
+	a.Fail(now, p, a.host.LostError(p.Name, now.Sub(p.LastHeard)))
 }
 
-// disconnect ends an association.
 func (a *Associations) disconnect(now microproto.Instant, p *Peer, state State, err error) {
 	p.State, p.Err = state, err
 	a.host.Disconnected(now, p)
-	p.unacked = nil
-	if p.conn != nil {
-		a.hangup(now, p.conn, err)
+	p.Unacked = nil
+	if p.Conn != nil {
+		a.hangup(now, p.Conn, err)
 	}
 }
 
@@ -366,26 +348,26 @@ func (a *Associations) Close(now microproto.Instant) {
 		p.State, p.Err = Closed, ErrClosed
 		a.host.Disconnected(now, p)
 	}
-	for len(a.conns) > 0 {
-		a.hangup(now, a.conns[len(a.conns)-1], ErrClosed)
+	for len(a.Conns) > 0 {
+		a.hangup(now, a.Conns[len(a.Conns)-1], ErrClosed)
 	}
 }
 
 // Send sends a sequenced message now, or once the peer is connected again, and returns its number.
 // Beyond the bound of unacknowledged messages the peer is given up.
 func (a *Associations) Send(p *Peer, k Kind, body Body) uint64 {
-	p.sent++
-	data := Encode(k, p.sent, 0, body)
-	if len(p.unacked) < a.Unacked {
-		p.unacked = append(p.unacked, unacked{p.sent, data})
+	p.Sent++
+	data := Encode(k, p.Sent, 0, body)
+	if len(p.Unacked) < a.Unacked {
+		p.Unacked = append(p.Unacked, unacked{p.Sent, data})
 	} else {
 		p.overflowed = true
 		a.host.Changed()
 	}
-	if p.conn != nil {
+	if p.Conn != nil {
 		a.sendNow(p, append([]byte(nil), data...))
 	}
-	return p.sent
+	return p.Sent
 }
 
 // Ping sends a ping over the present connection.
@@ -395,18 +377,13 @@ func (a *Associations) Ping(p *Peer, number uint64) {
 
 // sendNow fills the acknowledgement in and sends the message.
 func (a *Associations) sendNow(p *Peer, data []byte) {
-	binary.BigEndian.PutUint64(data[ackOffset:], p.received)
-	a.host.Emit(Output{Kind: OutSend, Conn: p.conn.id, Peer: p.Name, Data: data})
+	binary.BigEndian.PutUint64(data[ackOffset:], p.Received)
+	a.host.Emit(Output{Kind: OutSend, Conn: p.Conn.ID, Peer: p.Name, Data: data})
 }
 
-// acknowledge drops the messages that the peer has received.
 func (p *Peer) acknowledge(ack uint64) {
-	if ack > p.sent {
+	if ack > p.Sent {
 		return // for an earlier life of this node
 	}
-	k := 0
-	for k < len(p.unacked) && p.unacked[k].sequence <= ack {
-		k++
-	}
-	p.unacked = append(p.unacked[:0], p.unacked[k:]...)
+	p.Unacked = slices.DeleteFunc(p.Unacked, func(u unacked) bool { return u.sequence <= ack })
 }

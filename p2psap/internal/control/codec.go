@@ -57,10 +57,6 @@ type Body interface {
 	code(c *coder)
 }
 
-// checked is a Body whose fields have bounds beyond those that code checks. check returns
-// what is wrong with them, "" for nothing.
-type checked interface{ check() string }
-
 // Encode returns a message. The body of a heartbeat and of a goodbye is nil.
 func Encode(k Kind, sequence, ack uint64, body Body) []byte {
 	c := &coder{b: make([]byte, 0, 64)}
@@ -72,7 +68,6 @@ func Encode(k Kind, sequence, ack uint64, body Body) []byte {
 	return c.b
 }
 
-// code reads or writes an envelope.
 func (m *Message) code(c *coder, mark *uint16) {
 	c.u16(mark)
 	code8(c, &m.Version)
@@ -113,15 +108,13 @@ func (m *Message) Decode() (Body, error) {
 	if b != nil {
 		b.code(c)
 	}
-	if err := c.end(m.Kind); err != nil {
-		return nil, err
+	switch {
+	case c.bad:
+		return nil, fmt.Errorf("%w: %v message too short or out of bounds", ErrMalformed, m.Kind)
+	case len(c.b) != 0: // one message has one encoding
+		return nil, fmt.Errorf("%w: %v message with %d bytes too many", ErrMalformed, m.Kind, len(c.b))
 	}
-	if v, ok := b.(checked); ok {
-		if wrong := v.check(); wrong != "" {
-			return nil, fmt.Errorf("%w: %s", ErrMalformed, wrong)
-		}
-	}
-	return b, nil
+	return b, c.wrong
 }
 
 // coder writes the fields of a message, or reads them: one description serves both directions.
@@ -131,6 +124,14 @@ type coder struct {
 	b       []byte // what was written, or what is left to read
 	reading bool
 	bad     bool
+	wrong   error // a field out of the bounds that check states
+}
+
+// check notes what is wrong with fields that were read, unless they are valid.
+func (c *coder) check(valid bool, format string, args ...any) {
+	if c.reading && !valid && c.wrong == nil {
+		c.wrong = fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, args...))
+	}
 }
 
 // take returns the next n bytes; nil: there are not as many.
@@ -248,16 +249,4 @@ func AppendText(b []byte, s string) []byte {
 	c := &coder{b: b}
 	c.text(&s, MaxName)
 	return c.b
-}
-
-// end returns the error of a message that was read. Bytes left over are an error: one message has
-// one encoding.
-func (c *coder) end(k Kind) error {
-	if c.bad {
-		return fmt.Errorf("%w: %v message too short or out of bounds", ErrMalformed, k)
-	}
-	if len(c.b) != 0 {
-		return fmt.Errorf("%w: %v message with %d bytes too many", ErrMalformed, k, len(c.b))
-	}
-	return nil
 }

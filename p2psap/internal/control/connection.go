@@ -7,31 +7,23 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// conn is a control connection. peer is nil until a hello was accepted.
-type conn struct {
-	id      uint64
-	dialled string // name of the peer if this end dialled, "" if it accepted
-	peer    *Peer
+// Conn is a control connection.
+type Conn struct {
+	ID      uint64
+	Dialled string // name of the peer if this end dialled, "" if it accepted
+	peer    *Peer  // nil until a hello was accepted
 	began   microproto.Instant
 	until   microproto.Instant // for the hello
-}
-
-// Connections returns the numbers of the connections, oldest first.
-func (a *Associations) Connections() (ids []uint64) {
-	for _, c := range a.conns {
-		ids = append(ids, c.id)
-	}
-	return ids
 }
 
 // ConnectionUp reports a connection. dialled is the name of the peer if an OutDial asked for it, ""
 // if it was accepted.
 func (a *Associations) ConnectionUp(now microproto.Instant, id uint64, dialled string) {
-	c := &conn{id: id, dialled: dialled, began: now, until: now.Add(a.Handshake)}
+	c := &Conn{ID: id, Dialled: dialled, began: now, until: now.Add(a.Handshake)}
 	if dialled == "" {
 		a.makeRoom(now)
 	}
-	a.conns = append(a.conns, c)
+	a.Conns = append(a.Conns, c)
 	if a.closed {
 		a.hangup(now, c, ErrClosed)
 		return
@@ -40,7 +32,7 @@ func (a *Associations) ConnectionUp(now microproto.Instant, id uint64, dialled s
 		return
 	}
 	p := a.Peer(dialled)
-	if p == nil || !p.alive() {
+	if p == nil || !p.Alive() {
 		a.hangup(now, c, ErrNotConnected)
 		return
 	}
@@ -52,19 +44,10 @@ func (a *Associations) ConnectionUp(now microproto.Instant, id uint64, dialled s
 // makeRoom closes the oldest accepted connection without a hello once there are as many of them as
 // the bound allows.
 func (a *Associations) makeRoom(now microproto.Instant) {
-	var oldest *conn
-	waiting := 0
-	for _, c := range a.conns {
-		if c.peer == nil && c.dialled == "" {
-			if oldest == nil {
-				oldest = c
-			}
-			waiting++
-		}
-	}
-	if waiting >= a.PendingHellos && oldest != nil {
+	waiting := slices.DeleteFunc(slices.Clone(a.Conns), func(c *Conn) bool { return c.peer != nil || c.Dialled != "" })
+	if len(waiting) > 0 && len(waiting) >= a.PendingHellos {
 		a.Counters.Expired++
-		a.hangup(now, oldest, fmt.Errorf("%w: %d connections without a hello", ErrLimit, waiting))
+		a.hangup(now, waiting[0], fmt.Errorf("%w: %d connections without a hello", ErrLimit, len(waiting)))
 	}
 }
 
@@ -82,34 +65,27 @@ func (a *Associations) ConnectionDown(now microproto.Instant, id uint64) {
 	}
 }
 
-func (a *Associations) connection(id uint64) *conn {
-	for _, c := range a.conns {
-		if c.id == id {
+func (a *Associations) connection(id uint64) *Conn {
+	for _, c := range a.Conns {
+		if c.ID == id {
 			return c
 		}
 	}
 	return nil
 }
 
-func (a *Associations) hangup(now microproto.Instant, c *conn, why error) {
-	a.host.Emit(Output{Kind: OutHangup, Conn: c.id, Err: why})
+func (a *Associations) hangup(now microproto.Instant, c *Conn, why error) {
+	a.host.Emit(Output{Kind: OutHangup, Conn: c.ID, Err: why})
 	a.drop(now, c)
 }
 
-// HangUp closes the connection of a peer, which goes on over another one.
-func (a *Associations) HangUp(now microproto.Instant, p *Peer, why error) { a.hangup(now, p.conn, why) }
-
-func (a *Associations) drop(now microproto.Instant, c *conn) {
-	if i := slices.Index(a.conns, c); i >= 0 {
-		a.conns = slices.Delete(a.conns, i, i+1)
-	}
-	if p := c.peer; p != nil && p.conn == c {
-		p.conn = nil
+func (a *Associations) drop(now microproto.Instant, c *Conn) {
+	a.Conns = slices.DeleteFunc(a.Conns, func(o *Conn) bool { return o == c })
+	if p := c.peer; p != nil && p.Conn == c {
+		p.Conn = nil
 		a.redial(now, p)
-	} else if p == nil && c.dialled != "" {
-		if p := a.Peer(c.dialled); p != nil && p.dialling {
-			a.redial(now, p)
-		}
+	} else if p == nil {
+		a.DialFailed(now, c.Dialled)
 	}
 }
 
@@ -130,10 +106,10 @@ func (a *Associations) Receive(now microproto.Instant, id uint64, msg []byte) {
 	case err != nil:
 		a.malformed(now, c, err)
 	case m.Version != Version:
-		if c.dialled == "" {
+		if c.Dialled == "" {
 			_ = a.sendHello(c, nil) // so that the other end can name the difference too
 		}
-		a.refuse(now, c, c.dialled, fmt.Sprintf("protocol version: this end has %d, the peer %d", Version, m.Version))
+		a.refuse(now, c, c.Dialled, fmt.Sprintf("protocol version: this end has %d, the peer %d", Version, m.Version))
 	case m.Kind == KindHello:
 		b, err := m.Decode()
 		switch {
@@ -153,15 +129,15 @@ func (a *Associations) Receive(now microproto.Instant, id uint64, msg []byte) {
 	}
 }
 
-func (a *Associations) malformed(now microproto.Instant, c *conn, err error) {
+func (a *Associations) malformed(now microproto.Instant, c *Conn, err error) {
 	a.Counters.Malformed++
 	a.hangup(now, c, err)
 }
 
 // receive takes a message of a peer other than a hello.
-func (a *Associations) receive(now microproto.Instant, c *conn, m *Message) {
+func (a *Associations) receive(now microproto.Instant, c *Conn, m *Message) {
 	p := c.peer
-	p.heard = now
+	p.LastHeard = now
 	p.acknowledge(m.Ack)
 	if m.Sequence == 0 {
 		if err := a.receiveUnsequenced(now, p, m); err != nil {
@@ -169,15 +145,15 @@ func (a *Associations) receive(now microproto.Instant, c *conn, m *Message) {
 		}
 		return
 	}
-	if m.Sequence <= p.received {
+	if m.Sequence <= p.Received {
 		a.Counters.Duplicate++
 		return
 	}
-	if m.Sequence != p.received+1 {
-		a.malformed(now, c, fmt.Errorf("%w: %v message %d follows %d", ErrMalformed, m.Kind, m.Sequence, p.received))
+	if m.Sequence != p.Received+1 {
+		a.malformed(now, c, fmt.Errorf("%w: %v message %d follows %d", ErrMalformed, m.Kind, m.Sequence, p.Received))
 		return
 	}
-	p.received++
+	p.Received++
 	body, err := m.Decode()
 	switch {
 	case err != nil:

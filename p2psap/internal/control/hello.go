@@ -18,36 +18,36 @@ func Incarnation(node uint64, peer string) uint64 {
 }
 
 // sendHello introduces this node. p is nil when the other end is refused.
-func (a *Associations) sendHello(c *conn, p *Peer) error {
+func (a *Associations) sendHello(c *Conn, p *Peer) error {
 	var peer string
 	var ack uint64
 	if p != nil {
-		peer, ack = p.Name, p.received
+		peer, ack = p.Name, p.Received
 	}
-	h, err := a.host.Hello(c.id, peer)
+	h, err := a.host.Hello(c.ID, peer)
 	if err != nil {
 		return err
 	}
 	if p != nil {
 		h.Incarnation = Incarnation(a.Incarnation, peer)
 	}
-	a.host.Emit(Output{Kind: OutSend, Conn: c.id, Data: Encode(KindHello, 0, ack, h)})
+	a.host.Emit(Output{Kind: OutSend, Conn: c.ID, Data: Encode(KindHello, 0, ack, h)})
 	return nil
 }
 
 // receiveHello checks who the other end is, whether it matches and whether it is new.
-func (a *Associations) receiveHello(now microproto.Instant, c *conn, h *Hello, ack uint64) {
+func (a *Associations) receiveHello(now microproto.Instant, c *Conn, h *Hello, ack uint64) {
 	reject := func(reason string) {
-		if c.dialled == "" {
+		if c.Dialled == "" {
 			_ = a.sendHello(c, nil)
 		}
 		a.refuse(now, c, h.Name, reason)
 	}
-	if c.dialled != "" && h.Name != c.dialled {
-		a.refuse(now, c, c.dialled, fmt.Sprintf("%q answers at its address", h.Name))
+	if c.Dialled != "" && h.Name != c.Dialled {
+		a.refuse(now, c, c.Dialled, fmt.Sprintf("%q answers at its address", h.Name))
 		return
 	}
-	mine, err := a.host.Hello(c.id, "")
+	mine, err := a.host.Hello(c.ID, "")
 	if err != nil {
 		reject(err.Error())
 		return
@@ -60,12 +60,10 @@ func (a *Associations) receiveHello(now microproto.Instant, c *conn, h *Hello, a
 		a.malformed(now, c, fmt.Errorf("%w: hello from peer %q without an incarnation", ErrMalformed, h.Name))
 		return
 	}
-	p := a.Peer(h.Name)
-	if p == nil {
-		if p, err = a.add(now, h.Name); err != nil {
-			reject(err.Error())
-			return
-		}
+	p, err := a.peerNamed(now, h.Name)
+	if err != nil {
+		reject(err.Error())
+		return
 	}
 	if a.nameTaken(now, p, h) {
 		a.refuseForNow(now, c, p.Name)
@@ -104,44 +102,43 @@ func differences(mine, theirs *Hello) string {
 // nameTaken reports whether the name in a hello is that of a peer of another incarnation that is
 // not silent. The sender has to wait until that peer is lost or closes.
 func (a *Associations) nameTaken(now microproto.Instant, p *Peer, h *Hello) bool {
-	if p.incarnation == 0 || p.incarnation == h.Incarnation {
+	if p.Incarnation == 0 || p.Incarnation == h.Incarnation {
 		return false
 	}
-	return p.State == Up && now.Sub(p.heard) < a.PeerTimeout || p.State == New && p.conn != nil
+	return p.State == Up && now.Sub(p.LastHeard) < a.PeerTimeout || p.State == New && p.Conn != nil
 }
 
 // sameLife reports whether a hello may continue the association with p. A peer that has started
 // anew gets a fresh association.
 func (a *Associations) sameLife(now microproto.Instant, p *Peer, h *Hello) bool {
-	if p.incarnation == h.Incarnation || p.incarnation == 0 {
-		return p.alive()
+	if p.Incarnation == h.Incarnation || p.Incarnation == 0 {
+		return p.Alive()
 	}
 	if p.State == Up {
 		a.markLost(now, p) // it has been silent for the peer time-out
 	}
 	a.host.Restarted(p)
-	*p = Peer{Number: p.Number, Name: p.Name, State: New, backoff: firstBackoff, heard: now, addr: p.addr}
+	*p = Peer{Number: p.Number, Name: p.Name, State: New, backoff: firstBackoff, LastHeard: now, addr: p.addr}
 	return true
 }
 
-// attach makes c the connection of p.
 func (a *Associations) attach(
-	now microproto.Instant, c *conn, p *Peer, h *Hello, link microproto.LinkAddr, ack uint64,
+	now microproto.Instant, c *Conn, p *Peer, h *Hello, link microproto.LinkAddr, ack uint64,
 ) {
-	if old := p.conn; old != nil {
+	if old := p.Conn; old != nil {
 		if a.prefers(now, p, old, c) {
 			a.hangup(now, c, fmt.Errorf("p2psap: another connection with %q is in use", p.Name))
 			return
 		}
-		old.peer, old.dialled = nil, ""
+		old.peer, old.Dialled = nil, ""
 		a.hangup(now, old, fmt.Errorf("p2psap: a newer connection with %q replaces this one", p.Name))
 	}
-	c.peer, p.conn = p, c
+	c.peer, p.Conn = p, c
 	p.dialling, p.backoff, p.Err = false, firstBackoff, nil
-	p.heard, p.nextBeat = now, now.Add(a.Heartbeat)
-	p.incarnation, p.Link = h.Incarnation, link
+	p.LastHeard, p.nextBeat = now, now.Add(a.Heartbeat)
+	p.Incarnation, p.Link = h.Incarnation, link
 	took := now.Sub(c.began)
-	if c.dialled == "" {
+	if c.Dialled == "" {
 		took = 0
 		if err := a.sendHello(c, p); err != nil {
 			a.refuse(now, c, p.Name, err.Error())
@@ -149,7 +146,7 @@ func (a *Associations) attach(
 		}
 	}
 	p.acknowledge(ack)
-	for _, m := range p.unacked {
+	for _, m := range p.Unacked {
 		a.sendNow(p, append([]byte(nil), m.data...))
 	}
 	if p.State == Up {
@@ -160,17 +157,16 @@ func (a *Associations) attach(
 
 // prefers reports whether a peer keeps its connection. When both ends have dialled at once, both
 // keep the connection that the higher name dialled, unless that one has fallen silent.
-func (a *Associations) prefers(now microproto.Instant, p *Peer, old, c *conn) bool {
-	dialledByHigher := func(c *conn) bool { return (c.dialled != "") == (a.Name > p.Name) }
-	return dialledByHigher(old) && !dialledByHigher(c) && now.Sub(p.heard) < 3*a.Heartbeat
+func (a *Associations) prefers(now microproto.Instant, p *Peer, old, c *Conn) bool {
+	dialledByHigher := func(c *Conn) bool { return (c.Dialled != "") == (a.Name > p.Name) }
+	return dialledByHigher(old) && !dialledByHigher(c) && now.Sub(p.LastHeard) < 3*a.Heartbeat
 }
 
-// refuse ends a connection with a peer that does not match.
-func (a *Associations) refuse(now microproto.Instant, c *conn, name, reason string) {
+func (a *Associations) refuse(now microproto.Instant, c *Conn, name, reason string) {
 	err := a.host.RefusedError(name, reason)
 	a.Counters.Refused++
 	// A hello under the name of a peer must not end the association with that peer.
-	if p := a.Peer(name); p != nil && p.State == New && (p.conn == nil || p.conn == c) {
+	if p := a.Peer(name); p != nil && p.State == New && (p.Conn == nil || p.Conn == c) {
 		p.State, p.Err = Refused, err
 	}
 	a.host.Emit(Output{Kind: OutRefused, Peer: name, Err: err})
@@ -178,28 +174,28 @@ func (a *Associations) refuse(now microproto.Instant, c *conn, name, reason stri
 }
 
 // refuseForNow ends a connection under a name that is taken. An end that dialled tries again.
-func (a *Associations) refuseForNow(now microproto.Instant, c *conn, name string) {
+func (a *Associations) refuseForNow(now microproto.Instant, c *Conn, name string) {
 	a.Counters.Refused++
 	reason := fmt.Sprintf("the name %q is in use by another peer, from which it still hears; "+
 		"it is free once that one is silent for %v or closes", name, a.PeerTimeout)
-	if c.dialled == "" {
-		a.host.Emit(Output{Kind: OutSend, Conn: c.id, Data: Encode(KindRefusal, 0, 0, &Refusal{reason})})
+	if c.Dialled == "" {
+		a.host.Emit(Output{Kind: OutSend, Conn: c.ID, Data: Encode(KindRefusal, 0, 0, &Refusal{reason})})
 	}
 	a.hangup(now, c, fmt.Errorf("p2psap: %s", reason))
 }
 
 // receiveRefusal notes why a connection that this node dialled was refused.
-func (a *Associations) receiveRefusal(now microproto.Instant, c *conn, m *Message) {
+func (a *Associations) receiveRefusal(now microproto.Instant, c *Conn, m *Message) {
 	b, err := m.Decode()
-	if err == nil && c.dialled == "" {
+	if err == nil && c.Dialled == "" {
 		err = fmt.Errorf("%w: %v message on a connection that was accepted", ErrMalformed, KindRefusal)
 	}
 	if err != nil {
 		a.malformed(now, c, err)
 		return
 	}
-	err = fmt.Errorf("p2psap: peer %q says: %s", c.dialled, b.(*Refusal).Reason)
-	if p := a.Peer(c.dialled); p != nil && p.State == New {
+	err = fmt.Errorf("p2psap: peer %q says: %s", c.Dialled, b.(*Refusal).Reason)
+	if p := a.Peer(c.Dialled); p != nil && p.State == New {
 		p.Err = err
 	}
 	a.hangup(now, c, err)
@@ -208,6 +204,6 @@ func (a *Associations) receiveRefusal(now microproto.Instant, c *conn, m *Messag
 // Expire ends the connection of a peer that did not answer within the handshake time.
 func (a *Associations) Expire(now microproto.Instant, p *Peer) {
 	a.Counters.Expired++
-	a.hangup(now, p.conn, fmt.Errorf(
+	a.hangup(now, p.Conn, fmt.Errorf(
 		"p2psap: peer %q has not measured its distance: nothing of it has come for %v", p.Name, a.Handshake))
 }

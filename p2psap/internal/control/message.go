@@ -1,7 +1,6 @@
 package control
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 
@@ -45,7 +44,6 @@ func (k Kind) String() string {
 	return "control?"
 }
 
-// sequenced reports whether messages of the kind are numbered.
 func (k Kind) sequenced() bool {
 	return k != KindHello && k != KindHeartbeat && k != KindPing && k != KindPong && k != KindRefusal
 }
@@ -111,18 +109,11 @@ func (h *Hello) code(c *coder) {
 	code8(c, &h.Network)
 	c.bytes(&h.Offer, MaxOffer)
 	list(c, 1, MaxRails, &h.Rails, code8[path.Network])
-}
-
-func (h *Hello) check() string {
-	if h.Name == "" || !h.Network.Valid() {
-		return fmt.Sprintf("hello from peer %q over network %d", h.Name, h.Network)
-	}
+	c.check(h.Name != "" && h.Network.Valid(), "hello from peer %q over network %d", h.Name, h.Network)
 	for i, k := range h.Rails {
-		if !k.Valid() || k == h.Network || slices.Contains(h.Rails[:i], k) {
-			return fmt.Sprintf("hello from peer %q with the rails %d", h.Name, h.Rails)
-		}
+		c.check(k.Valid() && k != h.Network && !slices.Contains(h.Rails[:i], k),
+			"hello from peer %q with the rails %d", h.Name, h.Rails)
 	}
-	return ""
 }
 
 // Placement returns where the sender of a hello runs.
@@ -172,33 +163,35 @@ func (o *Open) code(c *coder) {
 	})
 	code8(c, &o.Protect)
 	c.bytes(&o.Random, RandomBytes)
-}
-
-func (o *Open) check() string {
-	if o.Session == 0 || !validMode(o.Mode) || o.FrameBytes > maxFrameBytes || o.BaseBytes > maxFrameBytes ||
-		o.ReceiveBytes > MaxQueueBytes || !o.Network.Valid() || o.Protect < 1 || o.Protect > 3 ||
-		len(o.Random) != 0 && len(o.Random) != RandomBytes ||
-		slices.ContainsFunc(o.Slots, func(s Slot) bool { return s.Length > MaxSlotBytes }) {
-		return fmt.Sprintf("open of session %q with a field out of bounds", o.Name)
-	}
-	return ""
+	c.check(o.Session != 0 && validMode(o.Mode) && o.FrameBytes <= maxFrameBytes && o.BaseBytes <= maxFrameBytes &&
+		o.ReceiveBytes <= MaxQueueBytes && o.Network.Valid() && o.Protect >= 1 && o.Protect <= 3 &&
+		(len(o.Random) == 0 || len(o.Random) == RandomBytes) &&
+		!slices.ContainsFunc(o.Slots, func(s Slot) bool { return s.Length > MaxSlotBytes }),
+		"open of session %q with a field out of bounds", o.Name)
 }
 
 func validMode(m microproto.Mode) bool {
 	return m == microproto.ModeSynchronous || m == microproto.ModeAsynchronous
 }
 
+// Ends are the numbers of a session at the receiver and at the sender of a message.
+type Ends struct{ To, From uint32 }
+
+func (e *Ends) code(c *coder) {
+	c.u32(&e.To)
+	c.u32(&e.From)
+}
+
 // OpenAck reports that the sender is ready, and what it computed from both Opens.
 type OpenAck struct {
-	To, From    uint32
+	Ends
 	FrameBytes  uint32
 	Network     path.Network
 	Fingerprint uint64
 }
 
 func (a *OpenAck) code(c *coder) {
-	c.u32(&a.To)
-	c.u32(&a.From)
+	a.Ends.code(c)
 	c.u32(&a.FrameBytes)
 	code8(c, &a.Network)
 	c.u64(&a.Fingerprint)
@@ -206,38 +199,31 @@ func (a *OpenAck) code(c *coder) {
 
 // Reject reports that the sender cannot open, or go on with, a session.
 type Reject struct {
-	To, From uint32
-	Reason   string
+	Ends
+	Reason string
 }
 
 func (j *Reject) code(c *coder) {
-	c.u32(&j.To)
-	c.u32(&j.From)
+	j.Ends.code(c)
 	c.text(&j.Reason, MaxReason)
 }
 
 // Close ends a session, or acknowledges that. To is 0 while it is unknown. All transfers of the
 // receiver up to number Accepted are complete.
 type Close struct {
-	To, From uint32
+	Ends
 	Accepted uint64
 	Ack      bool // the message is a KindCloseAck; not encoded
 }
 
 func (x *Close) code(c *coder) {
-	c.u32(&x.To)
-	c.u32(&x.From)
+	x.Ends.code(c)
 	c.u64(&x.Accepted)
-}
-
-func (x *Close) check() string {
-	if x.From != 0 {
-		return ""
-	}
+	kind := KindClose
 	if x.Ack {
-		return "close.ack of session 0"
+		kind = KindCloseAck
 	}
-	return "close of session 0"
+	c.check(x.From != 0, "%v of session 0", kind)
 }
 
 // Echo is the body of a ping, and of the pong that answers it.
@@ -248,12 +234,9 @@ func (e *Echo) code(c *coder) { c.u64(&e.Number) }
 // Measured reports the sender's smallest round trip, in nanoseconds.
 type Measured struct{ MinRTT uint64 }
 
-func (d *Measured) code(c *coder) { c.u64(&d.MinRTT) }
-func (d *Measured) check() string {
-	if d.MinRTT == 0 || d.MinRTT > uint64(path.MaxRTT) {
-		return fmt.Sprintf("a smallest round trip of %d ns", d.MinRTT)
-	}
-	return ""
+func (d *Measured) code(c *coder) {
+	c.u64(&d.MinRTT)
+	c.check(d.MinRTT > 0 && d.MinRTT <= uint64(path.MaxRTT), "a smallest round trip of %d ns", d.MinRTT)
 }
 
 // Cause is the reason of a Proposal.
@@ -269,7 +252,7 @@ const (
 
 // Proposal asks for another composition, or answers such a message.
 type Proposal struct {
-	To, From uint32
+	Ends
 	Epoch    uint8 // that would begin
 	Cause    Cause
 	Mode     microproto.Mode
@@ -286,8 +269,7 @@ type Proposal struct {
 }
 
 func (a *Proposal) code(c *coder) {
-	c.u32(&a.To)
-	c.u32(&a.From)
+	a.Ends.code(c)
 	code8(c, &a.Epoch)
 	code8(c, &a.Cause)
 	code8(c, &a.Mode)
@@ -300,19 +282,13 @@ func (a *Proposal) code(c *coder) {
 	c.u64(&a.Fingerprint)
 	c.u32(&a.FrameBytes)
 	c.u64(&a.Sent)
-}
-
-func (a *Proposal) check() string {
-	if a.To == 0 || a.From == 0 || a.Cause < CauseUser || a.Cause > CauseRail || !a.Network.Valid() ||
-		a.Distance > path.Far || !validMode(a.Mode) || a.FrameBytes > maxFrameBytes {
-		return "adapt with a field out of bounds"
-	}
-	return ""
+	c.check(a.To != 0 && a.From != 0 && a.Cause >= CauseUser && a.Cause <= CauseRail && a.Network.Valid() &&
+		a.Distance <= path.Far && validMode(a.Mode) && a.FrameBytes <= maxFrameBytes, "adapt with a field out of bounds")
 }
 
 // Switched reports that the sender takes frames of the new epoch, and none of the old one.
 type Switched struct {
-	To, From uint32
+	Ends
 	Epoch    uint8
 	Sent     uint64 // transfers that the sender started before; asynchronous ones are complete
 	Accepted uint64 // transfers of the receiver that are complete, after a synchronous epoch
@@ -321,8 +297,7 @@ type Switched struct {
 }
 
 func (a *Switched) code(c *coder) {
-	c.u32(&a.To)
-	c.u32(&a.From)
+	a.Ends.code(c)
 	code8(c, &a.Epoch)
 	c.u64(&a.Sent)
 	c.u64(&a.Accepted)
@@ -333,13 +308,12 @@ func (a *Switched) code(c *coder) {
 // Drained reports, before the sender begins a new epoch, that everything of the old one has
 // arrived. Only an epoch on a rail that can go down needs it.
 type Drained struct {
-	To, From uint32
-	Epoch    uint8 // that would begin
+	Ends
+	Epoch uint8 // that would begin
 }
 
 func (d *Drained) code(c *coder) {
-	c.u32(&d.To)
-	c.u32(&d.From)
+	d.Ends.code(c)
 	code8(c, &d.Epoch)
 }
 
@@ -368,14 +342,8 @@ func (s *PathState) code(c *coder) {
 	code8(c, &s.Stage)
 	c.bytes(&s.Offer, MaxOffer)
 	c.text(&s.Reason, MaxReason)
-}
-
-func (s *PathState) check() string {
-	if !s.Network.Valid() || s.Round == 0 || s.Stage < Offered || s.Stage > Down ||
-		s.Stage != Offered && len(s.Offer) > 0 {
-		return "rail with a field out of bounds"
-	}
-	return ""
+	c.check(s.Network.Valid() && s.Round != 0 && s.Stage >= Offered && s.Stage <= Down &&
+		(s.Stage == Offered || len(s.Offer) == 0), "rail with a field out of bounds")
 }
 
 // Refusal ends a connection instead of a hello. Another attempt may succeed.

@@ -42,69 +42,54 @@ type Config struct {
 
 // Path is one rail between this node and a peer.
 type Path struct {
-	rail    *Rail
-	round   uint32              // from 1
-	offered bool                // this end has made its offer
-	addr    microproto.LinkAddr // of the other end, whose offer was accepted; 0: not yet
-	ready   bool                // the other end has accepted this end's offer
-	settled bool                // it was up, or known to be down, once
-	reason  string              // why it is not up
-	since   microproto.Instant  // it has been up
-	steady  bool                // PathSteady was called
-	retry   microproto.Instant  // begin of the next round; Never: the other end begins it
-	backoff time.Duration       // between failures; 0: none yet
-	last    uint64              // sequence number of the last message about it
-	downs   uint64              // times that it went down
+	Rail   *Rail
+	Round  uint32              // the present one, from 1
+	Addr   microproto.LinkAddr // of the other end, whose offer was accepted; 0: not yet
+	Reason string              // why it is not up
+	Downs  uint64              // times that it went down
+
+	offered bool               // this end has made its offer
+	ready   bool               // the other end has accepted this end's offer
+	settled bool               // it was up, or known to be down, once
+	since   microproto.Instant // it has been up
+	steady  bool               // PathSteady was called
+	retry   microproto.Instant // begin of the next round; Never: the other end begins it
+	backoff time.Duration      // between failures; 0: none yet
+	last    uint64             // sequence number of the last message about it
 }
 
-// Rail returns the path's rail.
-func (p *Path) Rail() *Rail { return p.rail }
-
 // Network returns the kind of network of the path.
-func (p *Path) Network() path.Network { return p.rail.Network }
-
-// Round returns the number of the present round.
-func (p *Path) Round() uint32 { return p.round }
-
-// Addr returns the address of the other end; 0: none.
-func (p *Path) Addr() microproto.LinkAddr { return p.addr }
+func (p *Path) Network() path.Network { return p.Rail.Network }
 
 // Up reports whether the path can be used.
-func (p *Path) Up() bool { return p.offered && p.addr != 0 && p.ready }
-
-// Reason returns why the path is not up.
-func (p *Path) Reason() string { return p.reason }
-
-// Downs returns how often the path went down.
-func (p *Path) Downs() uint64 { return p.downs }
+func (p *Path) Up() bool { return p.offered && p.Addr != 0 && p.ready }
 
 // Bind returns the binding of a channel that uses the path as it is.
 func (p *Path) Bind() Binding {
-	return Binding{Path: p, Rail: p.rail, Round: p.round, Addr: p.addr, Over: !p.Up()}
+	return Binding{Path: p, Rail: p.Rail, Round: p.Round, Addr: p.Addr, Over: !p.Up()}
 }
 
-// dwells returns a multiple of Dwell.
 func (c *Config) dwells(k float64) time.Duration { return time.Duration(k * float64(c.Dwell)) }
 
 func (s *Paths) beginRound(now microproto.Instant, p *Path) {
-	p.round++
+	p.Round++
 	s.offer(now, p)
 }
 
 // offer announces this end's offer of the round, or that it has none.
 func (s *Paths) offer(now microproto.Instant, p *Path) {
 	p.retry = microproto.Never
-	if p.rail.Err != nil {
-		s.announceDown(now, p, fmt.Errorf("%v is down at %s: %w", p.Network(), s.Node, p.rail.Err))
+	if p.Rail.Err != nil {
+		s.announceDown(now, p, "is down", p.Rail.Err)
 		return
 	}
-	offer, err := p.rail.Link.Offer(s.Peer)
+	offer, err := p.Rail.Link.Offer(s.Peer)
 	if err == nil && len(offer) > control.MaxOffer {
 		err = fmt.Errorf("%w: the link's offer has %d bytes of %d", control.ErrLimit, len(offer), control.MaxOffer)
 	}
 	if err != nil {
 		s.scheduleRetry(now, p)
-		s.announceDown(now, p, fmt.Errorf("%v has nothing to offer at %s: %w", p.Network(), s.Node, err))
+		s.announceDown(now, p, "has nothing to offer", err)
 		return
 	}
 	p.offered = true
@@ -119,7 +104,7 @@ func (s *Paths) mayRetry(p *Path) bool {
 }
 
 func (s *Paths) announce(p *Path, m control.PathState) {
-	m.Network, m.Round = p.Network(), p.round
+	m.Network, m.Round = p.Network(), p.Round
 	p.last = s.Host.Announce(&m)
 }
 
@@ -128,9 +113,9 @@ func (s *Paths) scheduleRetry(now microproto.Instant, p *Path) {
 	p.backoff = min(max(2*p.backoff, s.dwells(firstBackoff)), s.dwells(lastBackoff))
 }
 
-// announceDown ends the round at both ends.
-func (s *Paths) announceDown(now microproto.Instant, p *Path, why error) {
-	reason := why.Error()
+// announceDown ends the round at both ends. what describes the fault err.
+func (s *Paths) announceDown(now microproto.Instant, p *Path, what string, err error) {
+	reason := fmt.Sprintf("%v %s at %s: %v", p.Network(), what, s.Node, err)
 	reason = reason[:min(len(reason), control.MaxReason)]
 	s.announce(p, control.PathState{Stage: control.Down, Reason: reason})
 	s.endRound(now, p, reason)
@@ -145,46 +130,43 @@ func (s *Paths) fail(now microproto.Instant, p *Path, err error) {
 		p.backoff = 0
 	}
 	s.scheduleRetry(now, p)
-	s.announceDown(now, p, fmt.Errorf("%v is down at %s: %w", p.Network(), s.Node, err))
+	s.announceDown(now, p, "is down", err)
 }
 
-// endRound ends a round at this end.
 func (s *Paths) endRound(now microproto.Instant, p *Path, reason string) {
 	wasUp := p.Up()
-	p.rail.Release(p.addr)
-	p.offered, p.addr, p.ready = false, 0, false
+	p.Rail.Release(p.Addr)
+	p.offered, p.Addr, p.ready = false, 0, false
 	p.settled, p.steady = true, false
-	p.reason = reason
+	p.Reason = reason
 	if wasUp {
-		p.downs++
+		p.Downs++
 	}
 	s.Host.PathDown(now, p, wasUp)
 }
 
-// accept takes the other end's offer.
 func (s *Paths) accept(now microproto.Instant, p *Path, offer []byte) {
-	addr, err := p.rail.Link.Accept(offer)
+	addr, err := p.Rail.Link.Accept(offer)
 	if err == nil && addr == 0 {
 		err = ErrNoReason
 	}
 	if err != nil {
 		p.backoff = s.dwells(lastBackoff) // the next offer is hardly another one
 		s.scheduleRetry(now, p)
-		s.announceDown(now, p, fmt.Errorf("%v does not accept the offer at %s: %w", p.Network(), s.Node, err))
+		s.announceDown(now, p, "does not accept the offer", err)
 		return
 	}
-	p.addr = addr
+	p.Addr = addr
 	s.announce(p, control.PathState{Stage: control.Ready})
 	s.complete(now, p)
 }
 
-// complete marks the path up once both ends are ready.
 func (s *Paths) complete(now microproto.Instant, p *Path) {
 	if !p.Up() {
 		return
 	}
 	p.settled, p.steady = true, false
-	p.reason = ""
+	p.Reason = ""
 	p.since = now
 	s.Host.PathUp(p)
 }
@@ -198,5 +180,5 @@ func (s *Paths) steadyAt(p *Path) microproto.Instant {
 // String describes the state of the path.
 func (p *Path) String() string {
 	return fmt.Sprintf("%v round %d: offered %v, address %d, ready %v, settled %v, steady %v, rail down %v, back-off %v",
-		p.Network(), p.round, p.offered, p.addr, p.ready, p.settled, p.steady, p.rail.Err != nil, p.backoff)
+		p.Network(), p.Round, p.offered, p.Addr, p.ready, p.settled, p.steady, p.Rail.Err != nil, p.backoff)
 }

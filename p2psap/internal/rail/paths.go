@@ -2,6 +2,7 @@ package rail
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap/internal/control"
@@ -11,15 +12,12 @@ import (
 // Paths are those between this node and one peer, best first.
 type Paths struct {
 	Config
-	list []*Path
+	List []*Path
 }
-
-// All returns the paths.
-func (s *Paths) All() []*Path { return s.list }
 
 // Find returns the path of a network; nil for that of the base rail and for one that there is not.
 func (s *Paths) Find(k path.Network) *Path {
-	for _, p := range s.list {
+	for _, p := range s.List {
 		if p.Network() == k {
 			return p
 		}
@@ -29,7 +27,7 @@ func (s *Paths) Find(k path.Network) *Path {
 
 // Best returns the best path that is up, and steady if so asked; nil: the base rail.
 func (s *Paths) Best(steady bool) *Path {
-	for _, p := range s.list {
+	for _, p := range s.List {
 		if p.Up() && (p.steady || !steady) {
 			return p
 		}
@@ -39,77 +37,54 @@ func (s *Paths) Best(steady bool) *Path {
 
 // Better reports whether a is better than b; nil is the base rail.
 func (s *Paths) Better(a, b *Path) bool {
-	for _, p := range s.list {
-		if p == b {
-			return false
-		}
-		if p == a {
-			return true
-		}
-	}
-	return false
+	i, j := slices.Index(s.List, a), slices.Index(s.List, b)
+	return i >= 0 && (j < 0 || i < j)
 }
 
 // Settled reports whether every path was up, or known to be down, once.
 func (s *Paths) Settled() bool {
-	for _, p := range s.list {
-		if !p.settled {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(s.List, func(p *Path) bool { return !p.settled })
 }
 
 // Begin starts the first round of every rail that both ends have, once. own and theirs are the
 // networks of both ends' rails, best first; the order of the end with the lower name holds.
 func (s *Paths) Begin(now microproto.Instant, rails []*Rail, own, theirs []path.Network) {
-	if s.list != nil {
+	if s.List != nil {
 		return
 	}
 	if s.Node > s.Peer {
 		own, theirs = theirs, own
 	}
 	for _, k := range own {
-		for _, l := range theirs {
-			if k == l {
-				s.list = append(s.list, &Path{rail: railOf(rails, k), retry: microproto.Never, reason: "not offered yet"})
-			}
+		if i := slices.IndexFunc(rails, func(r *Rail) bool { return r.Network == k }); slices.Contains(theirs, k) {
+			s.List = append(s.List, &Path{Rail: rails[i], retry: microproto.Never, Reason: "not offered yet"})
 		}
 	}
-	for _, p := range s.list {
+	for _, p := range s.List {
 		s.beginRound(now, p)
 	}
 }
 
-func railOf(rails []*Rail, k path.Network) *Rail {
-	for _, r := range rails {
-		if r.Network == k {
-			return r
-		}
-	}
-	return nil
-}
-
 // Release gives all connections up.
 func (s *Paths) Release() {
-	for _, p := range s.list {
-		p.rail.Release(p.addr)
+	for _, p := range s.List {
+		p.Rail.Release(p.Addr)
 	}
-	s.list = nil
+	s.List = nil
 }
 
 // Receive takes the state of a path at the other end.
 func (s *Paths) Receive(now microproto.Instant, m *control.PathState) error {
 	p := s.Find(m.Network)
-	if p == nil || m.Round > p.round+1 || m.Round == p.round+1 && m.Stage == control.Ready {
+	if p == nil || m.Round > p.Round+1 || m.Round == p.Round+1 && m.Stage == control.Ready {
 		return fmt.Errorf("%w: rail %v in round %d out of turn", control.ErrMalformed, m.Network, m.Round)
 	}
-	if m.Round < p.round {
+	if m.Round < p.Round {
 		return nil // of a round that is over
 	}
-	if m.Round > p.round {
+	if m.Round > p.Round {
 		s.endRound(now, p, "the peer has begun anew")
-		p.round = m.Round
+		p.Round = m.Round
 		if m.Stage == control.Offered {
 			s.offer(now, p)
 		}
@@ -121,7 +96,7 @@ func (s *Paths) Receive(now microproto.Instant, m *control.PathState) error {
 	case m.Stage == control.Ready:
 		p.ready = true
 		s.complete(now, p)
-	case p.addr != 0:
+	case p.Addr != 0:
 		return fmt.Errorf("%w: rail %v: a second offer in round %d", control.ErrMalformed, m.Network, m.Round)
 	default:
 		s.accept(now, p, m.Offer)
@@ -131,8 +106,8 @@ func (s *Paths) Receive(now microproto.Instant, m *control.PathState) error {
 
 // RailUp schedules the next round of the path over a rail that came back.
 func (s *Paths) RailUp(now microproto.Instant, r *Rail) {
-	for _, p := range s.list {
-		if p.rail == r && !p.offered {
+	for _, p := range s.List {
+		if p.Rail == r && !p.offered {
 			p.retry = now.Add(p.backoff)
 		}
 	}
@@ -140,8 +115,8 @@ func (s *Paths) RailUp(now microproto.Instant, r *Rail) {
 
 // RailDown ends the round of the path over a rail that went down.
 func (s *Paths) RailDown(now microproto.Instant, r *Rail, err error) {
-	for _, p := range s.list {
-		if p.rail == r {
+	for _, p := range s.List {
+		if p.Rail == r {
 			s.fail(now, p, err)
 			p.retry = microproto.Never // until it is up
 		}
@@ -150,8 +125,8 @@ func (s *Paths) RailDown(now microproto.Instant, r *Rail, err error) {
 
 // ConnectionDown ends the round of the path over a rail whose connection with an address broke.
 func (s *Paths) ConnectionDown(now microproto.Instant, r *Rail, addr microproto.LinkAddr, err error) {
-	for _, p := range s.list {
-		if p.rail == r && p.addr == addr {
+	for _, p := range s.List {
+		if p.Rail == r && p.Addr == addr {
 			s.fail(now, p, err)
 		}
 	}
@@ -159,7 +134,7 @@ func (s *Paths) ConnectionDown(now microproto.Instant, r *Rail, addr microproto.
 
 // Advance does what is due at now.
 func (s *Paths) Advance(now microproto.Instant) {
-	for _, p := range s.list {
+	for _, p := range s.List {
 		if !p.offered && now >= p.retry && s.mayRetry(p) {
 			s.beginRound(now, p)
 		}
@@ -173,7 +148,7 @@ func (s *Paths) Advance(now microproto.Instant) {
 // Deadline returns when Advance has something to do next.
 func (s *Paths) Deadline() microproto.Instant {
 	d := microproto.Never
-	for _, p := range s.list {
+	for _, p := range s.List {
 		switch {
 		case !p.offered && s.mayRetry(p):
 			d = min(d, p.retry)

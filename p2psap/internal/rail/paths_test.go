@@ -105,7 +105,7 @@ func TestPathComesUpAgain(t *testing.T) {
 		for range 200 {
 			i := r.IntN(2)
 			s, other := sides[i], sides[1-i]
-			p := s.All()[0]
+			p := s.List[0]
 			switch k := r.IntN(20); {
 			case k == 0:
 				s.rail.Err = fault
@@ -113,8 +113,8 @@ func TestPathComesUpAgain(t *testing.T) {
 			case k == 1:
 				s.rail.Err = nil
 				s.RailUp(now, &s.rail)
-			case k == 2 && p.Addr() != 0:
-				s.ConnectionDown(now, &s.rail, p.Addr(), fault)
+			case k == 2 && p.Addr != 0:
+				s.ConnectionDown(now, &s.rail, p.Addr, fault)
 			case k < 12 && len(s.sent) > 0:
 				s.deliver(t, now, other)
 			default:
@@ -128,18 +128,18 @@ func TestPathComesUpAgain(t *testing.T) {
 		}
 		now = run(t, now, sides)
 		for _, s := range sides {
-			s.ConnectionDown(now, &s.rail, s.All()[0].Addr(), fault) // it comes back by itself
+			s.ConnectionDown(now, &s.rail, s.List[0].Addr, fault) // it comes back by itself
 		}
 		run(t, now, sides)
-		a, b := sides[0].All()[0], sides[1].All()[0]
+		a, b := sides[0].List[0], sides[1].List[0]
 		require.True(t, a.Up() && b.Up(), "seed %d: %v; %v", seed, a, b)
-		require.Equal(t, a.Round(), b.Round(), "seed %d", seed)
+		require.Equal(t, a.Round, b.Round, "seed %d", seed)
 		for _, s := range sides {
 			require.Equal(t, s.ups, s.downs+1, "seed %d", seed)
 			require.Positive(t, s.steady, "seed %d", seed)
-			released := append(s.link.released, s.All()[0].Addr())
+			released := append(s.link.released, s.List[0].Addr)
 			require.Equal(t, s.link.accepted, released, "seed %d", seed)
-			require.Same(t, s.All()[0], s.Best(true))
+			require.Same(t, s.List[0], s.Best(true))
 		}
 	}
 }
@@ -151,18 +151,18 @@ func TestBindingEndsWithItsRound(t *testing.T) {
 	for i, s := range sides {
 		s.Begin(1, rails[i], networks, networks)
 	}
-	require.True(t, sides[0].All()[0].Bind().Over, "not up yet")
+	require.True(t, sides[0].List[0].Bind().Over, "not up yet")
 	for i := range 4 {
 		sides[i%2].deliver(t, 1, sides[1-i%2])
 	}
-	b := sides[0].All()[0].Bind()
+	b := sides[0].List[0].Bind()
 	require.False(t, b.Over)
 	require.EqualValues(t, 1, b.Round)
 	sides[1].rail.Err = errors.New("gone")
 	sides[1].RailDown(2, &sides[1].rail, sides[1].rail.Err)
 	sides[1].deliver(t, 2, sides[0])
-	require.True(t, sides[0].All()[0].Bind().Over)
-	require.Contains(t, sides[0].All()[0].Reason(), "the peer says: ib is down at b: gone")
+	require.True(t, sides[0].List[0].Bind().Over)
+	require.Contains(t, sides[0].List[0].Reason, "the peer says: ib is down at b: gone")
 	require.ErrorIs(t, sides[0].Receive(3, &control.PathState{Network: path.InfiniBand, Round: 9, Stage: control.Ready}),
 		control.ErrMalformed)
 	require.ErrorIs(t, sides[0].Receive(3, &control.PathState{Network: path.SharedMemory, Round: 1,

@@ -59,30 +59,32 @@ func (q *Queue) Flatten(from microproto.FrameSource) (dropped int) {
 		return 0
 	}
 	q.bodies = false
-	left := 0
-	for i := range q.frames {
-		f := q.frames[i].Flatten(from)
-		if f.Data == nil {
-			dropped++
-			continue
-		}
-		q.frames[left], q.owners[left] = f, q.owners[i]
-		left++
-	}
-	q.truncate(left)
-	return dropped
+	left := len(q.frames)
+	q.keep(func(f *microproto.Frame, _ Owner) bool {
+		*f = f.Flatten(from)
+		return f.Data != nil
+	})
+	return left - len(q.frames)
 }
 
 // Discard releases the frames of a session.
 func (q *Queue) Discard(session uint32) {
+	q.keep(func(f *microproto.Frame, o Owner) bool {
+		if o.Session == session {
+			f.Release()
+		}
+		return o.Session != session
+	})
+}
+
+// keep removes the frames for which kept returns false.
+func (q *Queue) keep(kept func(f *microproto.Frame, o Owner) bool) {
 	left := 0
 	for i := range q.frames {
-		if q.owners[i].Session == session {
-			q.frames[i].Release()
-			continue
+		if kept(&q.frames[i], q.owners[i]) {
+			q.frames[left], q.owners[left] = q.frames[i], q.owners[i]
+			left++
 		}
-		q.frames[left], q.owners[left] = q.frames[i], q.owners[i]
-		left++
 	}
 	q.truncate(left)
 }

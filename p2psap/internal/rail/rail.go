@@ -8,7 +8,7 @@ import (
 )
 
 // ErrNoReason is the error of a link that went down without giving a reason.
-var ErrNoReason = errors.New("for a reason that the link does not tell")
+var ErrNoReason = errors.New("the link gave no reason")
 
 // Link is what a node needs of a microproto.Link: everything but the transfer of frames.
 type Link interface {
@@ -42,6 +42,3 @@ type Binding struct {
 	Addr  microproto.LinkAddr // of the other end; 0 on the base rail
 	Over  bool                // the round is over: nothing passes
 }
-
-// Base returns the binding of a channel that uses the base rail.
-func Base(r *Rail) Binding { return Binding{Rail: r} }

@@ -146,7 +146,7 @@ func (r *relaxer) begins(op iterate.Op, rank iterate.Rank, all []*relaxer) error
 func (r *relaxer) relax() (sweep, error) {
 	r.done = sweep{parts: r.done.parts[:0]}
 	for left := r.peer.Box().Points(); left > 0; {
-		if err := r.hear(); err != nil {
+		if err := r.receive(); err != nil {
 			return r.done, err
 		}
 		op := r.peer.Next(time.Since(r.begin))
@@ -182,7 +182,7 @@ func (r *relaxer) send(op iterate.Op) {
 	r.next = append(r.next, arrival{from, op.Label, f[0]})
 }
 
-func (r *relaxer) hear() error {
+func (r *relaxer) receive() error {
 	for _, a := range r.next {
 		before := time.Now()
 		if err := r.peer.Halo(time.Since(r.begin), a.from.rank, a.from.tag, a.label, a.data); err != nil {

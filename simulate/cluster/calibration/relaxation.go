@@ -1,8 +1,10 @@
 package calibration
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -68,7 +70,7 @@ func (t *turns) during(d time.Duration) error {
 			if err != nil {
 				return err
 			}
-			s.parts = append([]timedPart(nil), s.parts...)
+			s.parts = slices.Clone(s.parts)
 			t.sweeps = append(t.sweeps, s)
 		}
 	}
@@ -151,12 +153,7 @@ func together(crew []turns) error {
 		all.Go(func() { errs[i] = crew[i].during(pass) })
 	}
 	all.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // relaxing returns the median time of a sweep.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -117,7 +119,7 @@ func (w *wire) flood(tag int, other func() error) (f flooding, err error) {
 	spent = w.of.spent() - spent
 	frame := float64(w.ends[0].Info().SegmentSize + w.of.Frame)
 	carried := 2 * took.Seconds() * w.of.Rate / frame
-	longer := trimmed(relaxing)*float64(len(relaxing)) - trimmed(idle)*float64(len(relaxing))
+	longer := (trimmed(relaxing) - trimmed(idle)) * float64(len(relaxing))
 	f.send = time.Duration(middle(sending))
 	f.carry = time.Duration((max(0, longer) + float64(spent)) / carried)
 	return f, w.drain()
@@ -133,11 +135,7 @@ func (w *Path) spent() time.Duration {
 // trimmed returns the mean without the longest hundredth, which other guests of the host cause.
 func trimmed(values []float64) float64 {
 	slices.Sort(values)
-	n, sum := max(1, len(values)*99/100), 0.0
-	for _, v := range values[:n] {
-		sum += v
-	}
-	return sum / float64(n)
+	return stat.Mean(values[:max(1, len(values)*99/100)], nil)
 }
 
 // drain waits until no message is in transit, and receives all of them.

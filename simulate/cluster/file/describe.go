@@ -104,14 +104,14 @@ func cost(c cluster.Cost) string {
 }
 
 func network(n *cluster.Network) string {
-	s := fmt.Sprintf("%s, %s each way to every machine, %v one way, ", n.Kind, rates().format(n.Rate), n.Latency)
+	unit, full := "MTU", "frames are lost"
 	if n.Kind == cluster.IB {
-		s += fmt.Sprintf("segments of at most %s (+ %s on the line), %s a port of the switch, beyond which senders wait",
-			sizes().format(float64(n.MTU)), sizes().format(float64(n.Frame)), sizes().format(float64(n.Queue)))
-	} else {
-		s += fmt.Sprintf("MTU %s (+ %s on the line), %s a port of the switch, beyond which frames are lost",
-			sizes().format(float64(n.MTU)), sizes().format(float64(n.Frame)), sizes().format(float64(n.Queue)))
+		unit, full = "segments of at most", "senders wait"
 	}
+	s := fmt.Sprintf("%s, %s each way to every machine, %v one way, "+
+		"%s %s (+ %s on the line), %s a port of the switch, beyond which %s",
+		n.Kind, rates().format(n.Rate), n.Latency, unit, sizes().format(float64(n.MTU)),
+		sizes().format(float64(n.Frame)), sizes().format(float64(n.Queue)), full)
 	if n.Backplane > 0 {
 		s += fmt.Sprintf(", %s through the switch in all", rates().format(n.Backplane))
 	}

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -38,9 +39,7 @@ type reader struct {
 }
 
 func (r *reader) fail(err error) {
-	if r.err == nil {
-		r.err = err
-	}
+	r.err = cmp.Or(r.err, err)
 }
 
 // parse reads a description that has not been checked.
@@ -57,12 +56,10 @@ func (r *reader) parse(name string, root yamldoc.Entry) *cluster.Description {
 		d.Sources = append(d.Sources, strings.TrimSpace(r.text(e)))
 	}
 	r.named(get("machines"), "classes of machines", func(name string, e yamldoc.Entry) {
-		d.Classes = append(d.Classes,
-			r.class(name, e))
+		d.Classes = append(d.Classes, r.class(name, e))
 	})
 	r.named(get("networks"), "networks", func(name string, e yamldoc.Entry) {
-		d.Networks = append(d.Networks,
-			r.network(name, e))
+		d.Networks = append(d.Networks, r.network(name, e))
 	})
 	r.named(get("sites"), "sites", func(name string, e yamldoc.Entry) { d.Sites = append(d.Sites, r.site(name, e)) })
 	for _, e := range r.list(get("wide"), "lines between sites") {
@@ -189,11 +186,10 @@ func (r *reader) mapping(e yamldoc.Entry, keys []string) func(key string) yamldo
 	entries := make([]yamldoc.Entry, len(keys))
 	if r.err == nil {
 		found, err := yamldoc.Mapping(e.Source, e.Value, keys...)
-		if err != nil {
-			r.fail(err)
-		} else {
+		if err == nil {
 			entries = found
 		}
+		r.fail(err)
 	}
 	r.lines[e.Key] = e.Line
 	for _, f := range entries {
@@ -206,18 +202,14 @@ func (r *reader) mapping(e yamldoc.Entry, keys []string) func(key string) yamldo
 
 // named calls f for every name of a mapping.
 func (r *reader) named(e yamldoc.Entry, of string, f func(name string, e yamldoc.Entry)) {
+	if e.Null() {
+		r.fail(e.Errorf("it is missing: there should be %s by name", of))
+	}
 	if r.err != nil {
 		return
 	}
-	if e.Null() {
-		r.fail(e.Errorf("it is missing: there should be %s by name", of))
-		return
-	}
 	names, entries, err := e.Named(of)
-	if err != nil {
-		r.fail(err)
-		return
-	}
+	r.fail(err)
 	for i, name := range names {
 		f(name, entries[i])
 	}
@@ -228,15 +220,13 @@ func (r *reader) list(e yamldoc.Entry, of string) []yamldoc.Entry {
 		return nil
 	}
 	entries, err := e.List(of)
-	if err != nil {
-		r.fail(err)
-	}
+	r.fail(err)
 	return entries
 }
 
 func (r *reader) text(e yamldoc.Entry) string {
 	s, ok := e.Text()
-	if !ok && r.err == nil {
+	if !ok {
 		r.fail(e.Errorf("there should be a text, not %s", yamldoc.Kind(e.Value)))
 	}
 	return s
@@ -244,7 +234,7 @@ func (r *reader) text(e yamldoc.Entry) string {
 
 // word reads a required text. A number is taken as it is written.
 func (r *reader) word(e yamldoc.Entry) string {
-	if e.Null() && r.err == nil {
+	if e.Null() {
 		r.fail(e.Errorf("it is missing"))
 	}
 	switch v := e.Value.(type) {
@@ -256,9 +246,7 @@ func (r *reader) word(e yamldoc.Entry) string {
 
 func (r *reader) integer(e yamldoc.Entry) int {
 	v, err := e.Integer()
-	if err != nil {
-		r.fail(err)
-	}
+	r.fail(err)
 	return v
 }
 
@@ -292,7 +280,7 @@ func (r *reader) number(e yamldoc.Entry) float64 {
 
 // zero refuses an explicit zero where a missing key has another meaning.
 func (r *reader) zero(e yamldoc.Entry, zero bool, why string) {
-	if !e.Null() && zero && r.err == nil {
+	if !e.Null() && zero {
 		r.fail(e.Errorf("0: %s", why))
 	}
 }
@@ -320,15 +308,7 @@ func (r *reader) written(e yamldoc.Entry, m measure, needed bool) (text string, 
 }
 
 func (r *reader) quantity(e yamldoc.Entry, m measure, needed bool) float64 {
-	text, ok := r.written(e, m, needed)
-	if !ok {
-		return 0
-	}
-	v, err := m.parse(text)
-	if err != nil {
-		r.fail(e.Errorf("%v", err))
-	}
-	return v
+	return read(r, e, m, needed, m.parse)
 }
 
 func (r *reader) duration(e yamldoc.Entry, needed bool) time.Duration {
@@ -340,11 +320,16 @@ func (r *reader) size(e yamldoc.Entry, needed bool) int {
 }
 
 func (r *reader) whole(e yamldoc.Entry, m measure, least string, needed bool) int64 {
+	return read(r, e, m, needed, func(text string) (int64, error) { return m.whole(text, least) })
+}
+
+// read parses the text of a quantity; a missing one is 0.
+func read[T any](r *reader, e yamldoc.Entry, m measure, needed bool, parse func(text string) (T, error)) (v T) {
 	text, ok := r.written(e, m, needed)
 	if !ok {
-		return 0
+		return v
 	}
-	v, err := m.whole(text, least)
+	v, err := parse(text)
 	if err != nil {
 		r.fail(e.Errorf("%v", err))
 	}

@@ -15,11 +15,8 @@ type Network struct {
 }
 
 // NewNetwork returns a network with the peers that build returns.
-func NewNetwork(
-	seed uint64,
-	build func(problem.Config) (problem.Peer, error),
-	configs []problem.Config,
-) (*Network, error) {
+func NewNetwork(seed uint64,
+	build func(problem.Config) (problem.Peer, error), configs []problem.Config) (*Network, error) {
 	n := &Network{}
 	var all []iterate.Peer
 	for _, c := range configs {
@@ -41,6 +38,15 @@ func NewNetwork(
 }
 
 // Assemble returns the assembled answer of all boxes.
-func (n *Network) Assemble(p *problem.Problem, _ problem.Partition) []float64 {
-	return Collected(p, n.Peers)
+func (n *Network) Assemble(p *problem.Problem) []float64 {
+	u := make([]float64, p.Points())
+	for _, q := range n.Peers {
+		v := make([]float64, q.Box().Points())
+		q.Solution(v)
+		q.Box().Each(func(d int, idx [3]int) bool {
+			u[idx[0]-1+p.N[0]*(idx[1]-1+p.N[1]*(idx[2]-1))] = v[d]
+			return true
+		})
+	}
+	return u
 }

@@ -3,38 +3,10 @@ package solvertest
 import (
 	"math"
 
-	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
-	"pgregory.net/rapid"
 )
-
-// Matrix returns the matrix that the kernels apply.
-func Matrix(p *problem.Problem) *mat.Dense {
-	a := mat.NewDense(p.Points(), p.Points(), nil)
-	st := problem.NewStencil(p)
-	index := func(i [3]int) int { return i[0] - 1 + p.N[0]*(i[1]-1+p.N[1]*(i[2]-1)) }
-	problem.Box{Hi: p.N}.Each(func(d int, idx [3]int) bool {
-		row := st.At(idx)
-		a.Set(d, d, row[kernel.Center])
-		for n := kernel.West; n <= 2*p.Dimension; n++ {
-			next, ax := idx, (n-1)/2
-			if next[ax] += 2*((n-1)%2) - 1; next[ax] >= 1 && next[ax] <= p.N[ax] {
-				a.Set(d, index(next), -row[n])
-			}
-		}
-		return true
-	})
-	return a
-}
-
-// InverseNorm returns ‖A⁻¹‖∞, computed by gonum.
-func InverseNorm(t require.TestingT, p *problem.Problem) float64 {
-	var inverse mat.Dense
-	require.NoError(t, inverse.Inverse(Matrix(p)))
-	return mat.Norm(&inverse, math.Inf(1))
-}
 
 // Furthest returns the distance of two vectors in the maximum norm.
 func Furthest(u, v []float64) float64 {
@@ -43,48 +15,6 @@ func Furthest(u, v []float64) float64 {
 		d = max(d, math.Abs(u[i]-v[i]))
 	}
 	return d
-}
-
-// AnyIterate draws a feasible vector near the solution. It also clamps the solution to the obstacles.
-func AnyIterate(t *rapid.T, p *problem.Problem, solution []float64) []float64 {
-	u := make([]float64, len(solution))
-	size := rapid.SampledFrom([]float64{1e-9, 1e-4, 1}).Draw(t, "disturbance")
-	where := rapid.IntRange(1, 4).Draw(t, "every")
-	problem.Box{Hi: p.N}.Each(func(d int, idx [3]int) bool {
-		q := p.At(idx[0], idx[1], idx[2])
-		u[d] = solution[d]
-		if d%where == 0 {
-			u[d] += size * rapid.Float64Range(-1, 1).Draw(t, "u")
-		}
-		phi, psi := math.Inf(-1), math.Inf(1)
-		if p.Obstacle != nil {
-			phi = p.Obstacle(q)
-		}
-		if p.Upper != nil {
-			psi = p.Upper(q)
-		}
-		u[d], solution[d] = problem.Clamp(u[d], phi, psi), problem.Clamp(solution[d], phi, psi)
-		return true
-	})
-	return u
-}
-
-// MatrixAndSource returns the matrix of the kernels and the right-hand side with the boundary data.
-func MatrixAndSource(p *problem.Problem) (*mat.Dense, *mat.VecDense) {
-	f := mat.NewVecDense(p.Points(), nil)
-	st := problem.NewStencil(p)
-	problem.Box{Hi: p.N}.Each(func(d int, idx [3]int) bool {
-		sum, row := p.Source.At(p.At(idx[0], idx[1], idx[2])), st.At(idx)
-		for n := 1; n <= 2*p.Dimension; n++ {
-			next, ax := idx, (n-1)/2
-			if next[ax] += 2*((n-1)%2) - 1; next[ax] == 0 || next[ax] == p.N[ax]+1 {
-				sum += row[n] * p.Boundary(p.At(next[0], next[1], next[2]))
-			}
-		}
-		f.SetVec(d, sum)
-		return true
-	})
-	return Matrix(p), f
 }
 
 // Dense returns A and f of A·u = f by the textbook formulas, independent of the stencil of package problem. The

@@ -1,9 +1,10 @@
+// Package solvertest holds problems, partitions, reference solutions and a network in virtual time for the tests
+// of several packages.
 package solvertest
 
 import (
 	"math"
 	"sync"
-	"time"
 
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -11,88 +12,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// AnyMMatrix draws a problem whose matrix is an M-matrix. It has upwind differences where central ones would
-// violate that, and axes of different length.
-func AnyMMatrix(t *rapid.T, constant bool) *problem.Problem {
-	dim := rapid.IntRange(1, 3).Draw(t, "dimension")
-	n := [3]int{1, 1, 1}
-	for a := range dim {
-		n[a] = rapid.IntRange(1, []int{60, 14, 6}[dim-1]).Draw(t, "n")
-	}
-	p := Membrane(n, dim)
-	p.Upwind = true
-	size := rapid.SampledFrom([]float64{0, 0.3, 5, 70, 3000})
-	p.Diffusion.Value = rapid.SampledFrom([]float64{1e-3, 1, 40}).Draw(t, "diffusion")
-	p.Reaction.Value = size.Draw(t, "reaction")
-	for a := range dim {
-		p.Hi[a] = rapid.SampledFrom([]float64{0.5, 1, 3}).Draw(t, "length")
-		p.Velocity[a].Value = size.Draw(t, "velocity") * rapid.SampledFrom([]float64{-1, 1}).Draw(t, "direction")
-	}
-	if constant {
-		return p
-	}
-	kappa, b, c := p.Diffusion.Value, p.Velocity, p.Reaction.Value
-	jump := rapid.SampledFrom([]float64{1, 1, 10, 1e3}).Draw(t, "jump")
-	p.Diffusion.Of = func(q problem.Point) float64 {
-		if q[0]+q[1] > 0.6*p.Hi[0] {
-			return kappa * jump
-		}
-		return kappa * (1 + q[0]*q[0])
-	}
-	p.Reaction.Of = func(q problem.Point) float64 { return c * q[0] }
-	for a := range dim {
-		// The flow has one direction: for a recirculating flow ‖A⁻¹‖∞ has no bound.
-		p.Velocity[a].Of = func(q problem.Point) float64 { return b[a].Value * (1.3 + math.Cos(4*q[0]-q[a])) }
-	}
-	return p
-}
-
 // Where returns contrast if inside is true, and 1 otherwise.
 func Where(inside bool, contrast float64) float64 {
 	if inside {
 		return contrast
 	}
 	return 1
-}
-
-// Speeds draws a time per point for each peer. Some change during the run.
-func Speeds(t *rapid.T, peers int) func(rank int, now time.Duration) time.Duration {
-	slow, later := make([]time.Duration, peers), make([]time.Duration, peers)
-	for i := range slow {
-		slow[i] = time.Duration(rapid.SampledFrom([]int{1, 1, 1, 3, 10}).Draw(t, "slow")) * 2 * time.Microsecond
-		later[i] = time.Duration(rapid.SampledFrom([]int{1, 1, 10}).Draw(t, "later")) * 2 * time.Microsecond
-	}
-	change := time.Duration(rapid.IntRange(1, 100).Draw(t, "change")) * time.Millisecond
-	return func(rank int, now time.Duration) time.Duration {
-		if now < change {
-			return slow[rank]
-		}
-		return later[rank]
-	}
-}
-
-// AnySlabs draws a partition into slabs along the slowest axis.
-func AnySlabs(t *rapid.T, p *problem.Problem) problem.Partition {
-	slow := p.Dimension - 1
-	n := p.N[slow]
-	cuts := []int{0}
-	for i := 1; i < n; i++ {
-		if len(cuts) < 6 && rapid.IntRange(0, 2).Draw(t, "cut") == 0 {
-			cuts = append(cuts, i)
-		}
-	}
-	part := problem.Partition{Cuts: [3][]int{{0, p.N[0]}, {0, p.N[1]}, {0, p.N[2]}}}
-	part.Cuts[slow] = append(cuts, n)
-	return part
-}
-
-// AnyClusters draws the cluster of each peer. Clusters need not be connected.
-func AnyClusters(t *rapid.T, peers int) []int {
-	out := make([]int, peers)
-	for r := range out {
-		out[r] = rapid.IntRange(0, 3).Draw(t, "cluster")
-	}
-	return out
 }
 
 // ConfigsFor returns the configurations of all ranks of a run.
@@ -103,16 +28,6 @@ func ConfigsFor(c problem.Config) []problem.Config {
 		out[r].Rank = iterate.Rank(r)
 	}
 	return out
-}
-
-// Inclusion returns a diffusion of κ in a disk or ball whose boundary is not on grid lines, and 1 outside.
-func Inclusion(kappa float64) problem.Function {
-	return func(q problem.Point) float64 {
-		if x, y, z := q[0]-0.3, q[1]-0.4, q[2]-0.2; x*x+y*y+z*z < 0.08 {
-			return kappa
-		}
-		return 1
-	}
 }
 
 // MostPeers bounds the peers of a drawn run that ends by its tolerance, because every pair may have a session.
@@ -137,6 +52,14 @@ func SlabsOf(t require.TestingT, p *problem.Problem, peers int) problem.Partitio
 
 // Threads is an Executor with one goroutine for each chunk.
 type Threads struct{}
+
+func (Threads) For(n int, f func(int)) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { f(i) })
+	}
+	all.Wait()
+}
 
 // Evolving draws a small nonstationary problem. Its obstacle, source and boundary data depend on time, and its
 // operator may vary in space and time.
@@ -175,29 +98,6 @@ func Evolve(t *rapid.T, base *problem.Problem) *problem.Problem {
 	p := *e.At(e.End)
 	p.Evolution = e
 	return &p
-}
-
-// AnyStepping draws a run of a nonstationary problem.
-func AnyStepping(t *rapid.T, s func(problem.Partition) iterate.Scheme) problem.Config {
-	p := Evolving(t)
-	return SteppingOf(t, p, AnyPartition(t, p), s)
-}
-
-// SteppingOf draws a run of a nonstationary problem with a partition.
-func SteppingOf(
-	t *rapid.T,
-	p *problem.Problem,
-	part problem.Partition,
-	s func(problem.Partition) iterate.Scheme,
-) problem.Config {
-	c := problem.Config{
-		Problem: p, Partition: part, Scheme: s(part), Executor: Backwards{},
-		Tolerance:   rapid.SampledFrom([]float64{1e-2, 1e-4}).Draw(t, "tolerance"),
-		CheckEvery:  iterate.Iteration(rapid.IntRange(0, 9).Draw(t, "every")),
-		Reconfigure: rapid.Bool().Draw(t, "reconfigure"),
-	}
-	c.Lag = iterate.Iteration(rapid.IntRange(0, int(c.CheckEvery)).Draw(t, "lag"))
-	return c
 }
 
 // Heating returns a nonstationary problem whose boundary values grow at one side.
@@ -291,6 +191,12 @@ func AnyPartition(t *rapid.T, p *problem.Problem) problem.Partition {
 // Backwards is an Executor that runs chunks in descending order.
 type Backwards struct{}
 
+func (Backwards) For(n int, f func(int)) {
+	for i := n - 1; i >= 0; i-- {
+		f(i)
+	}
+}
+
 // Windy returns a problem whose convection is so strong that the safeguard of multigrid rejects cycles.
 func Windy(n int) *problem.Problem {
 	p := Membrane([3]int{n, n, n}, 3)
@@ -304,23 +210,15 @@ func Windy(n int) *problem.Problem {
 func Samples() []iterate.Message {
 	var out []iterate.Message
 	for k := iterate.MsgDiagonal; k < iterate.MsgKinds; k++ {
-		m := iterate.Message{Kind: k, Number: 77, Reason: iterate.Interrupted, Step: int(k) % 3}
+		m := iterate.Message{
+			Kind: k, Number: 77, Reason: iterate.Interrupted, Step: int(k) % 3,
+			A: math.Pi, B: 1e-3, Iterate: 12, Count: -3,
+		}
 		switch k {
-		case iterate.MsgDiagonal, iterate.MsgStep, iterate.MsgEstimateReply:
-			m.A = math.Pi
-		case iterate.MsgEstimate:
-			m.A, m.B = math.Pi, 1e-3
-		case iterate.MsgVerdict:
-			m.A, m.B = 1e-300, 4
-		case iterate.MsgCaptured, iterate.MsgPlane:
-			m.Iterate, m.Values = 1<<40, []byte("sixteen bytes ok")
-			if k == iterate.MsgCaptured {
-				m.Mark = 3
-			}
-		case iterate.MsgLoad:
-			m.A, m.B, m.Count = 1e3, 1e-2, 16
-		case iterate.MsgMove, iterate.MsgGrant:
-			m.Iterate, m.Count = 12, -3
+		case iterate.MsgCaptured:
+			m.Mark, m.Values = 3, []byte("sixteen bytes ok")
+		case iterate.MsgPlane:
+			m.Values = []byte("sixteen bytes ok")
 		case iterate.MsgResidual:
 			m.Mark = 1
 			m.Squares.Add(1e300)
@@ -339,19 +237,5 @@ func AnySchwarz(t *rapid.T) problem.MethodConfig {
 		Local:       rapid.SampledFrom([]string{problem.Richardson, problem.SOR, problem.Multigrid}).Draw(t, "local"),
 		Overlap:     rapid.SampledFrom([]int{0, 1, 2, 3, 8}).Draw(t, "overlap"),
 		InnerCycles: rapid.IntRange(1, 3).Draw(t, "work"),
-	}
-}
-
-func (Threads) For(n int, f func(int)) {
-	var all sync.WaitGroup
-	for i := range n {
-		all.Go(func() { f(i) })
-	}
-	all.Wait()
-}
-
-func (Backwards) For(n int, f func(int)) {
-	for i := n - 1; i >= 0; i-- {
-		f(i)
 	}
 }

@@ -1,10 +1,11 @@
 package iteratetest
 
 import (
-	"container/heap"
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/p2pdc/p2pdc/solver/iterate"
@@ -48,7 +49,7 @@ type Network struct {
 	nextAt       []time.Duration // −1: waits for an arrival
 	done         []bool
 	waiting      []bool
-	packets      queue
+	packets      []packet                 // in their order
 	order        map[[3]int]time.Duration // last due time of an ordered session
 	slots        map[[3]int]*slotBuffer
 	numbers      map[[3]int]uint64
@@ -70,22 +71,13 @@ type packet struct {
 	data     []byte
 }
 
-// queue is a heap by (due, serial).
-type queue []packet
-
-func (q queue) Len() int      { return len(q) }
-func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *queue) Push(x any)   { *q = append(*q, x.(packet)) }
-func (q queue) Less(i, j int) bool {
-	return q[i].due < q[j].due || q[i].due == q[j].due && q[i].serial < q[j].serial
+// before orders packets by (due, serial).
+func before(a, b packet) int {
+	return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.serial, b.serial))
 }
 
-func (q *queue) Pop() any {
-	old := *q
-	p := old[len(old)-1]
-	*q = old[:len(old)-1]
-	return p
-}
+// session returns the halo session and slot of a packet.
+func (p packet) session() [3]int { return [3]int{int(p.from), int(p.to), int(p.tag)} }
 
 type slotBuffer struct {
 	data   []byte
@@ -134,7 +126,7 @@ func (n *Network) Run() error {
 			at = n.packets[0].due
 		}
 		if who < 0 && !arrival {
-			if n.allDone() {
+			if !slices.Contains(n.done, false) {
 				return nil
 			}
 			return fmt.Errorf("iteratetest: no peer can continue at %v: %s", n.Now, n.state())
@@ -146,7 +138,9 @@ func (n *Network) Run() error {
 			n.wake(n.StopRank)
 		}
 		if arrival {
-			if err := n.deliver(heap.Pop(&n.packets).(packet)); err != nil {
+			p := n.packets[0]
+			n.packets = n.packets[1:]
+			if err := n.deliver(p); err != nil {
 				return err
 			}
 			continue
@@ -156,15 +150,6 @@ func (n *Network) Run() error {
 			n.Observe()
 		}
 	}
-}
-
-func (n *Network) allDone() bool {
-	for _, d := range n.done {
-		if !d {
-			return false
-		}
-	}
-	return true
 }
 
 func (n *Network) state() string {
@@ -230,7 +215,7 @@ func (n *Network) act(i int) {
 	}
 }
 
-// adapted lets those go on whose sessions have all switched: both ends have asked.
+// finishModeChanges resumes the peers whose sessions have all changed their mode, which both ends have requested.
 func (n *Network) finishModeChanges() {
 	for i, w := range n.Peers {
 		ready := n.changingMode[i]
@@ -257,7 +242,7 @@ func (n *Network) send(p packet) {
 		n.post(p, true)
 		return
 	}
-	key := [3]int{int(p.from), int(p.to), int(p.tag)}
+	key := p.session()
 	n.numbers[key]++
 	p.number = n.numbers[key]
 	for off := 0; off < len(p.data); off += n.Segment {
@@ -281,17 +266,17 @@ func (n *Network) post(p packet, ordered bool) {
 		p.due += n.AgreeDelay
 	}
 	if ordered {
-		kind := -1
-		if !p.agree {
-			kind = int(p.tag)
+		key := p.session()
+		if p.agree {
+			key[2] = -1
 		}
-		key := [3]int{int(p.from), int(p.to), kind}
 		p.due = max(p.due, n.order[key])
 		n.order[key] = p.due
 	}
 	n.Events++
 	p.serial = n.Events
-	heap.Push(&n.packets, p)
+	at, _ := slices.BinarySearchFunc(n.packets, p, before)
+	n.packets = slices.Insert(n.packets, at, p)
 }
 
 func (n *Network) deliver(p packet) error {
@@ -312,15 +297,12 @@ func (n *Network) deliver(p packet) error {
 	if p.reliable {
 		return w.Halo(n.Now, p.from, p.tag, p.label, p.data)
 	}
-	key := [3]int{int(p.from), int(p.to), int(p.tag)}
+	key := p.session()
 	b := n.slots[key]
 	if b == nil {
-		length := 0
-		for _, nb := range w.Links() {
-			if nb.Rank == p.from {
-				length = nb.Slots[p.tag]
-			}
-		}
+		links := w.Links()
+		i := slices.IndexFunc(links, func(l iterate.Link) bool { return l.Rank == p.from })
+		length := links[i].Slots[p.tag]
 		segments := (length + n.Segment - 1) / n.Segment
 		b = &slotBuffer{data: make([]byte, length), number: make([]uint64, segments), label: make([]uint64, segments)}
 		n.slots[key] = b

@@ -106,7 +106,7 @@ func drawAffine(t *rapid.T) []iterate.Block {
 	return out
 }
 
-// No run of any scheme ends above its tolerance, whatever the network does, and every run ends.
+// Every run of every scheme ends, and none ends with a residual above its tolerance, for any network.
 func TestDrawnContractionsConverge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := Suite{

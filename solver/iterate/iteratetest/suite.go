@@ -1,6 +1,9 @@
+// Package iteratetest tests iterations. Network runs peers over a simulated, deterministic network in virtual
+// time. Suite checks the blocks of an iteration. The package imports no test framework.
 package iteratetest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -36,15 +39,7 @@ func (s Suite) Check() error {
 }
 
 func (s Suite) check() error {
-	if s.Tolerance == 0 {
-		s.Tolerance = 1e-6
-	}
-	if s.MaxSweeps == 0 {
-		s.MaxSweeps = 100_000
-	}
-	if s.Seeds == 0 {
-		s.Seeds = 4
-	}
+	s.Tolerance, s.MaxSweeps, s.Seeds = cmp.Or(s.Tolerance, 1e-6), cmp.Or(s.MaxSweeps, 100_000), cmp.Or(s.Seeds, 4)
 	if len(s.Blocks) == 0 {
 		return errors.New("no blocks; set Suite.Blocks")
 	}
@@ -112,13 +107,8 @@ func (s Suite) run(w *sequential, scheme iterate.Scheme, seed uint64) error {
 	x := make([][]float64, len(peers))
 	for r, p := range peers {
 		if o := p.Outcome(); o.Reason != iterate.Converged {
-			return fmt.Errorf(
-				"peer %d ended after %d sweeps with a residual of %.3g: %s",
-				r,
-				o.Sweeps,
-				o.Residual,
-				o.Reason,
-			)
+			return fmt.Errorf("peer %d ended after %d sweeps with a residual of %.3g: %s",
+				r, o.Sweeps, o.Residual, o.Reason)
 		}
 		x[r] = make([]float64, s.Blocks[r].Values())
 		p.Solution(x[r])
@@ -136,11 +126,8 @@ func (s Suite) run(w *sequential, scheme iterate.Scheme, seed uint64) error {
 	}
 	for r := range x {
 		if !sameBits(x[r], want[r]) {
-			return fmt.Errorf(
-				"after %d sweeps the values of peer %d differ from those of the sequential iteration",
-				sweeps,
-				r,
-			)
+			return fmt.Errorf("after %d sweeps the values of peer %d differ from those of the sequential iteration",
+				sweeps, r)
 		}
 	}
 	return nil
@@ -161,14 +148,12 @@ type sequential struct {
 func newSequential(blocks []iterate.Block) (*sequential, error) {
 	w := &sequential{blocks: blocks}
 	for _, b := range blocks {
-		ghosts := 0
+		positions := []int{-1}
 		n := b.Neighbours()
 		for _, q := range n {
-			for _, at := range q.Receive {
-				ghosts = max(ghosts, at+1)
-			}
+			positions = append(positions, q.Receive...)
 		}
-		w.neighbours, w.ghosts = append(w.neighbours, n), append(w.ghosts, make([]float64, ghosts))
+		w.neighbours, w.ghosts = append(w.neighbours, n), append(w.ghosts, make([]float64, slices.Max(positions)+1))
 	}
 	for r := range blocks {
 		for _, q := range w.neighbours[r] {
@@ -177,13 +162,8 @@ func newSequential(blocks []iterate.Block) (*sequential, error) {
 				return nil, fmt.Errorf("rank %d has rank %d as a neighbour, but not the reverse", r, q.Rank)
 			}
 			if len(other.Receive) != len(q.Send) {
-				return nil, fmt.Errorf(
-					"rank %d sends %d values to rank %d, which receives %d",
-					r,
-					len(q.Send),
-					q.Rank,
-					len(other.Receive),
-				)
+				return nil, fmt.Errorf("rank %d sends %d values to rank %d, which receives %d",
+					r, len(q.Send), q.Rank, len(other.Receive))
 			}
 		}
 	}
@@ -192,12 +172,11 @@ func newSequential(blocks []iterate.Block) (*sequential, error) {
 
 // neighbour returns the entry of rank q among the neighbours of rank r, nil if there is none.
 func (w *sequential) neighbour(r, q iterate.Rank) *iterate.Neighbour {
-	for i := range w.neighbours[r] {
-		if w.neighbours[r][i].Rank == q {
-			return &w.neighbours[r][i]
-		}
+	i := slices.IndexFunc(w.neighbours[r], func(n iterate.Neighbour) bool { return n.Rank == q })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &w.neighbours[r][i]
 }
 
 func (w *sequential) start() [][]float64 {
@@ -262,10 +241,8 @@ func (w *sequential) checkPure() error {
 				}
 			}
 			if !sameBits(again, next[r]) {
-				return fmt.Errorf(
-					"Relax of rank %d gives two results for the same x and ghosts; it must keep no state",
-					r,
-				)
+				return fmt.Errorf("Relax of rank %d gives two results for the same x and ghosts; it must keep no state",
+					r)
 			}
 		}
 		x = next

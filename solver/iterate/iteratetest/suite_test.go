@@ -42,8 +42,12 @@ func TestSuiteRefusesBadBlocks(t *testing.T) {
 		"changes ghosts": {func(p *pair) {
 			p.relax = func(next, x, ghosts []float64) { contraction(next, x, ghosts); ghosts[0] = 0 }
 		}, "Relax of rank 0 changes x or ghosts"},
-		"no neighbour":           {func(p *pair) { p.neighbours = nil; p.relax = func(next, _, _ []float64) { next[0] = 1 } }, "rank 1 has rank 0 as a neighbour, but not the reverse"},
-		"sends more":             {func(p *pair) { p.neighbours[0].Send = []int{0, 0} }, "rank 0 sends 2 values to rank 1, which receives 1"},
+		"no neighbour": {func(p *pair) {
+			p.neighbours = nil
+			p.relax = func(next, _, _ []float64) { next[0] = 1 }
+		}, "rank 1 has rank 0 as a neighbour, but not the reverse"},
+		"sends more": {func(p *pair) { p.neighbours[0].Send = []int{0, 0} },
+			"rank 0 sends 2 values to rank 1, which receives 1"},
 		"sends an unknown value": {func(p *pair) { p.neighbours[0].Send = []int{1} }, "rank 0 sends value 1 to rank 1"},
 		"receives at -1":         {func(p *pair) { p.neighbours[0].Receive = []int{-1} }, "position -1"},
 		"receives twice":         {func(p *pair) { p.neighbours[0].Receive = []int{0, 0} }, "position 0 twice"},
@@ -69,7 +73,7 @@ func TestSuiteRefusesBadBlocks(t *testing.T) {
 	require.ErrorContains(t, Suite{}.Check(), "no blocks")
 }
 
-// In lockstep an iteration may converge that does not when old values are read.
+// An iteration may converge in lockstep and diverge when it reads old values.
 func TestSuiteOfAnIterationForLockstepOnly(t *testing.T) {
 	// x ← (−x − y)/1.2, y ← (x + y)/1.2: its square is 0, so it ends after two sweeps in lockstep; its matrix
 	// of magnitudes has the spectral radius 5/3.

@@ -29,7 +29,7 @@ func (p *pair) Modify(a verbs.Attributes) error {
 	if err != nil {
 		return err
 	}
-	errno := d.lib.invoke(d.lib.modifyQP, p.c, uintptr(unsafe.Pointer(c)), uintptr(a.Mask))
+	errno := d.lib.invoke(modifyQP, p.c, uintptr(unsafe.Pointer(c)), uintptr(a.Mask))
 	switch {
 	case errno == syscall.EINVAL:
 		return fmt.Errorf("%w: %s: pair %#x (%v) from %v to %v: %w",
@@ -47,7 +47,7 @@ func (p *pair) Modify(a verbs.Attributes) error {
 func encode(a *verbs.Attributes) (*cQPAttr, error) {
 	c := &cQPAttr{
 		qpState: int32(a.State), rqPSN: a.ReceivePSN, sqPSN: a.SendPSN, destQPNum: a.Remote,
-		accessFlags: uint32(a.Access), pkeyIndex: a.PartitionKey, portNum: uint8(a.Port),
+		accessFlags: uint32(a.Access), portNum: uint8(a.Port),
 		maxRdAtomic: a.InitiatedReads, maxDestRdAtomic: a.PendingReads,
 		minRNRTimer: a.RNRTimer, timeout: a.Timeout, retryCnt: a.Retries, rnrTry: a.RNRRetries,
 	}
@@ -77,7 +77,7 @@ func encode(a *verbs.Attributes) (*cQPAttr, error) {
 }
 
 func encodePath(c *cAHAttr, a *verbs.Attributes) error {
-	c.dlid, c.sl = a.Path.LID, a.Path.Service
+	c.dlid = a.Path.LID
 	c.portNum = uint8(max(a.Port, 1)) // the path uses the pair's port
 	if !a.Path.Global {
 		return nil

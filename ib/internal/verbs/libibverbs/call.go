@@ -50,8 +50,8 @@ func cString(address uintptr) string {
 // keeps their targets alive and off the stack.
 //
 //go:uintptrescapes
-func (l *library) invoke(fn uintptr, args ...uintptr) syscall.Errno {
-	c := &call{fn: fn}
+func (l *library) invoke(fn function, args ...uintptr) syscall.Errno {
+	c := &call{fn: l[fn]}
 	copy(c.args[:], args)
 	c.do()
 	return errnoOf(int32(c.result))
@@ -60,8 +60,8 @@ func (l *library) invoke(fn uintptr, args ...uintptr) syscall.Errno {
 // pointer calls a function that returns a pointer, or null and sets errno.
 //
 //go:uintptrescapes
-func (l *library) pointer(fn uintptr, args ...uintptr) (uintptr, syscall.Errno) {
-	c := &call{fn: fn, errnoAt: l.errnoAt}
+func (l *library) pointer(fn function, args ...uintptr) (uintptr, syscall.Errno) {
+	c := &call{fn: l[fn], errnoAt: l[errnoLocation]}
 	copy(c.args[:], args)
 	c.do()
 	if c.result != 0 {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"syscall"
-	"time"
 	"unsafe"
 
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
@@ -25,20 +24,20 @@ type channel struct {
 
 func (d *device) CreateChannel() (verbs.Channel, error) {
 	parents := []*object{&d.object}
-	c, err := d.create(parents, "create a completion channel", d.lib.createCompChannel, d.context)
+	c, err := d.create(parents, "create a completion channel", createCompChannel, d.context)
 	if err != nil {
 		return nil, err
 	}
 	w, err := newWaiter(int(deref[cCompChannel](c).fd), d.name+" completions")
 	if err != nil {
-		_ = d.lib.invoke(d.lib.destroyCompChannel, c)
+		_ = d.lib.invoke(destroyCompChannel, c)
 		removeChild(parents)
 		return nil, err
 	}
 	ch := &channel{device: d, c: c, waiter: w}
-	ch.get = call{fn: d.lib.getCQEvent, errnoAt: d.lib.errnoAt}
+	ch.get = call{fn: d.lib[getCQEvent], errnoAt: d.lib[errnoLocation]}
 	ch.get.args = [6]uintptr{c, uintptr(unsafe.Pointer(&ch.out[0])), uintptr(unsafe.Pointer(&ch.out[1]))}
-	ch.ack = call{fn: d.lib.ackCQEvents}
+	ch.ack = call{fn: d.lib[ackCQEvents]}
 	return ch, nil
 }
 
@@ -61,11 +60,7 @@ func (ch *channel) takeEvents() (found bool, errno syscall.Errno) {
 	}
 }
 
-func (ch *channel) Wait(timeout time.Duration) (bool, error) {
-	var end time.Time
-	if timeout > 0 {
-		end = time.Now().Add(timeout)
-	}
+func (ch *channel) Wait() (bool, error) {
 	for {
 		found, errno := ch.takeEvents()
 		switch {
@@ -76,10 +71,7 @@ func (ch *channel) Wait(timeout time.Duration) (bool, error) {
 		case errno != errnoAgain && errno != syscall.EINTR:
 			return false, ch.device.opError("take completion events", errno)
 		}
-		if timeout > 0 {
-			timeout = max(0, time.Until(end))
-		}
-		if readable, err := ch.waiter.wait(timeout); !readable || err != nil {
+		if readable, err := ch.waiter.wait(); !readable || err != nil {
 			return false, err
 		}
 	}
@@ -90,6 +82,6 @@ func (ch *channel) Wake() { ch.waiter.wake() }
 func (ch *channel) Close() error {
 	return ch.closeOnce(fmt.Sprintf("the completion channel of %s", ch.device.name), func() error {
 		ch.waiter.close()
-		return ch.device.destroy("destroy a completion channel", ch.device.lib.destroyCompChannel, ch.c)
+		return ch.device.destroy("destroy a completion channel", destroyCompChannel, ch.c)
 	}, &ch.device.object)
 }

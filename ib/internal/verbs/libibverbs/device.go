@@ -38,7 +38,7 @@ func (d *device) initialise() error {
 		d.events, err = newWaiter(int(d.ops.asyncFD), d.name+" events")
 	}
 	if err != nil {
-		_ = d.lib.invoke(d.lib.closeDevice, d.context)
+		_ = d.lib.invoke(closeDevice, d.context)
 	}
 	return err
 }
@@ -49,16 +49,14 @@ func (d *device) Limits() (verbs.Limits, error) { return d.limits, nil }
 
 func (d *device) query() (verbs.Limits, error) {
 	a := new(cDeviceAttr)
-	if errno := d.lib.invoke(d.lib.queryDevice, d.context, uintptr(unsafe.Pointer(a))); errno != 0 {
+	if errno := d.lib.invoke(queryDevice, d.context, uintptr(unsafe.Pointer(a))); errno != 0 {
 		return verbs.Limits{}, d.opError("query it", errno)
 	}
-	firmware, _, _ := strings.Cut(string(a.fwVer[:]), "\x00")
 	return verbs.Limits{
 		Pairs: int(a.maxQP), PairRequests: int(a.maxQPWR), Elements: int(a.maxSGE),
 		Queues: int(a.maxCQ), QueueDepth: int(a.maxCQE),
 		Regions: int(a.maxMR), RegionBytes: a.maxMRSize,
-		PendingReads: int(a.maxQPRdAtom), InitiatedReads: int(a.maxQPInitRdAtom),
-		Ports: int(a.physPortCnt), GUID: binary.BigEndian.Uint64(a.nodeGUID[:]), Firmware: firmware,
+		Ports: int(a.physPortCnt),
 	}, nil
 }
 
@@ -66,17 +64,17 @@ func (d *device) Port(number int) (verbs.Port, error) {
 	if err := d.lockOpen(); err != nil {
 		return verbs.Port{}, err
 	}
-	defer d.unlock()
+	defer d.mu.Unlock()
 	if number < 1 || number > d.limits.Ports {
 		return verbs.Port{}, fmt.Errorf("%w: %s has ports 1 to %d, not %d", verbs.ErrLimit, d.name, d.limits.Ports, number)
 	}
 	a := new(cPortAttr)
-	if errno := d.lib.invoke(d.lib.queryPort, d.context, uintptr(number), uintptr(unsafe.Pointer(a))); errno != 0 {
+	if errno := d.lib.invoke(queryPort, d.context, uintptr(number), uintptr(unsafe.Pointer(a))); errno != 0 {
 		return verbs.Port{}, d.opError(fmt.Sprintf("query port %d", number), errno)
 	}
 	p := verbs.Port{
 		State: verbs.PortState(a.state), Layer: d.linkLayer(number), LID: a.lid,
-		MTU: mtuBytes(a.activeMTU), MaxMessageBytes: a.maxMsgSz, GIDs: int(a.gidTblLen),
+		MTU: mtuBytes(a.activeMTU), GIDs: int(a.gidTblLen),
 	}
 	if gid, err := d.gid(number, 0); err == nil {
 		p.SubnetGUID = binary.BigEndian.Uint64(gid[:8])
@@ -103,7 +101,7 @@ func (d *device) linkLayer(port int) verbs.LinkLayer {
 
 func (d *device) gid(port, index int) ([16]byte, error) {
 	gid := new([16]byte)
-	errno := d.lib.invoke(d.lib.queryGID, d.context, uintptr(port), uintptr(index), uintptr(unsafe.Pointer(gid)))
+	errno := d.lib.invoke(queryGID, d.context, uintptr(port), uintptr(index), uintptr(unsafe.Pointer(gid)))
 	if errno != 0 {
 		return *gid, d.opError(fmt.Sprintf("read GID %d of port %d", index, port), errno)
 	}
@@ -114,7 +112,7 @@ func (d *device) GID(port, index int) (verbs.GID, error) {
 	if err := d.lockOpen(); err != nil {
 		return verbs.GID{}, err
 	}
-	defer d.unlock()
+	defer d.mu.Unlock()
 	b, err := d.gid(port, index)
 	if err != nil {
 		return verbs.GID{}, err
@@ -145,7 +143,7 @@ func (d *device) NextEvent() (verbs.Event, error) {
 		case errno != errnoAgain && errno != syscall.EINTR:
 			return verbs.Event{}, d.opError("take its events", errno)
 		}
-		if _, err := d.events.wait(-1); err != nil {
+		if _, err := d.events.wait(); err != nil {
 			return verbs.Event{}, err
 		}
 	}
@@ -154,7 +152,7 @@ func (d *device) NextEvent() (verbs.Event, error) {
 func (d *device) Close() error {
 	return d.closeOnce(d.name, func() error {
 		d.events.close()
-		return d.destroy("close it", d.lib.closeDevice, d.context)
+		return d.destroy("close it", closeDevice, d.context)
 	})
 }
 

@@ -21,7 +21,7 @@ type domain struct {
 }
 
 func (d *device) AllocDomain() (verbs.Domain, error) {
-	c, err := d.create([]*object{&d.object}, "allocate a protection domain", d.lib.allocPD, d.context)
+	c, err := d.create([]*object{&d.object}, "allocate a protection domain", allocPD, d.context)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func (d *device) AllocDomain() (verbs.Domain, error) {
 
 func (m *domain) Close() error {
 	return m.closeOnce("the protection domain", func() error {
-		return m.device.destroy("free a protection domain", m.device.lib.deallocPD, m.c)
+		return m.device.destroy("free a protection domain", deallocPD, m.c)
 	}, &m.device.object)
 }
 
@@ -38,7 +38,6 @@ func (m *domain) Close() error {
 type region struct {
 	object
 	domain *domain
-	bytes  []byte
 	c      uintptr
 	pages  int64 // size of the pinned pages, bytes
 	mr     cMR
@@ -54,13 +53,13 @@ func (m *domain) Register(b []byte, a verbs.Access) (verbs.Region, error) {
 	d, start := m.device, uintptr(unsafe.Pointer(&b[0]))
 	page := uintptr(os.Getpagesize())
 	pages := int64((start+uintptr(len(b))+page-1)&^(page-1) - start&^(page-1))
-	c, errno := d.lib.pointer(d.lib.regMR, m.c, start, uintptr(len(b)), uintptr(a))
+	c, errno := d.lib.pointer(regMR, m.c, start, uintptr(len(b)), uintptr(a))
 	if c == 0 {
 		m.removeChild()
 		return nil, d.registerError(len(b), pages, errno)
 	}
 	d.provider.pinned.Add(pages)
-	return &region{domain: m, bytes: b, c: c, pages: pages, mr: *deref[cMR](c)}, nil
+	return &region{domain: m, c: c, pages: pages, mr: *deref[cMR](c)}, nil
 }
 
 // registerError describes a failed registration. The kernel reports the limit on locked memory
@@ -76,7 +75,6 @@ func (d *device) registerError(n int, pages int64, errno syscall.Errno) error {
 	return d.opError(fmt.Sprintf("register %d bytes (the most is %d)", n, d.limits.RegionBytes), errno)
 }
 
-func (r *region) Bytes() []byte     { return r.bytes }
 func (r *region) Addr() uint64      { return uint64(r.mr.addr) }
 func (r *region) LocalKey() uint32  { return r.mr.lkey }
 func (r *region) RemoteKey() uint32 { return r.mr.rkey }
@@ -84,7 +82,7 @@ func (r *region) RemoteKey() uint32 { return r.mr.rkey }
 func (r *region) Close() error {
 	d := r.domain.device
 	return r.closeOnce("the region", func() error {
-		if err := d.destroy("deregister a region", d.lib.deregMR, r.c); err != nil {
+		if err := d.destroy("deregister a region", deregMR, r.c); err != nil {
 			return err
 		}
 		d.provider.pinned.Add(-r.pages)

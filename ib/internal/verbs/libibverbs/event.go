@@ -15,9 +15,9 @@ func (d *device) takeEvent() (verbs.Event, syscall.Errno) {
 	if d.lockOpen() != nil {
 		return verbs.Event{}, errnoClosed
 	}
-	defer d.unlock()
+	defer d.mu.Unlock()
 	c := new(cAsyncEvent)
-	call := &call{fn: d.lib.getAsyncEvent, errnoAt: d.lib.errnoAt}
+	call := &call{fn: d.lib[getAsyncEvent], errnoAt: d.lib[errnoLocation]}
 	call.args[0], call.args[1] = d.context, uintptr(unsafe.Pointer(c))
 	call.do()
 	if int32(call.result) != 0 {
@@ -37,6 +37,6 @@ func (d *device) takeEvent() (verbs.Event, syscall.Errno) {
 		e.Kind = verbs.EventPairFatal
 		e.Pair = deref[cQP](c.element).qpNum
 	}
-	_ = d.lib.invoke(d.lib.ackAsyncEvent, uintptr(unsafe.Pointer(c)))
+	_ = d.lib.invoke(ackAsyncEvent, uintptr(unsafe.Pointer(c)))
 	return e, 0
 }

@@ -57,17 +57,19 @@ const (
 
 // pong is this end. It sends from the first page of its memory and receives into the rest.
 type pong struct {
-	device verbs.Device
-	queue  verbs.CompletionQueue
-	region verbs.Region
-	pair   verbs.Pair
-	lid    uint16
+	device    verbs.Device
+	transport verbs.Transport
+	queue     verbs.CompletionQueue
+	region    verbs.Region
+	pair      verbs.Pair
+	memory    []byte
+	lid       uint16
 }
 
 func newPong(t *testing.T, name string, gid int, transport verbs.Transport) *pong {
 	d, err := New().Open(name)
 	require.NoError(t, err)
-	p := &pong{device: d}
+	p := &pong{device: d, transport: transport}
 	info, err := d.Port(1)
 	require.NoError(t, err)
 	p.lid = info.LID
@@ -75,9 +77,9 @@ func newPong(t *testing.T, name string, gid int, transport verbs.Transport) *pon
 	require.NoError(t, err)
 	p.queue, err = d.CreateQueue(64, nil)
 	require.NoError(t, err)
-	memory, err := verbs.Allocate((1 + pongDepth) * pongBytes)
+	p.memory, err = verbs.Allocate((1 + pongDepth) * pongBytes)
 	require.NoError(t, err)
-	p.region, err = m.Register(memory, verbs.LocalWrite)
+	p.region, err = m.Register(p.memory, verbs.LocalWrite)
 	require.NoError(t, err)
 	p.pair, err = m.CreatePair(verbs.PairConfig{
 		Transport: transport, Send: p.queue, Receive: p.queue,
@@ -88,7 +90,7 @@ func newPong(t *testing.T, name string, gid int, transport verbs.Transport) *pon
 		for _, c := range []io.Closer{p.pair, p.region, p.queue, m, d} {
 			require.NoError(t, c.Close())
 		}
-		require.NoError(t, verbs.Free(memory))
+		require.NoError(t, verbs.Free(p.memory))
 	})
 	return p
 }
@@ -137,7 +139,7 @@ func (p *pong) join(t *testing.T, lid uint16, number, psn uint32, wire string, g
 		Path: verbs.Path{LID: lid, Global: true, Destination: netip.AddrFrom16(to), SourceIndex: gid, HopLimit: 1},
 	}
 	send := verbs.Attributes{Mask: verbs.MaskState | verbs.MaskSendPSN, State: verbs.ReadyToSend, SendPSN: pongPSN}
-	if p.pair.Transport() == verbs.RC {
+	if p.transport == verbs.RC {
 		receive.Mask |= verbs.MaskPendingReads | verbs.MaskRNRTimer
 		receive.PendingReads, receive.RNRTimer = 1, 12
 		send.Mask |= verbs.MaskTimeout | verbs.MaskRetries | verbs.MaskRNRRetries | verbs.MaskInitiatedReads
@@ -156,7 +158,7 @@ func (p *pong) postReceive(t *testing.T, i int) {
 // round sends one message and receives one. The foreign end receives into the buffer that it sends
 // from, so that it returns the message.
 func (p *pong) round(t *testing.T, n int) {
-	sent := p.region.Bytes()[:pongBytes]
+	sent := p.memory[:pongBytes]
 	for i := range sent {
 		sent[i] = byte(n + i*7)
 	}
@@ -177,7 +179,7 @@ func (p *pong) round(t *testing.T, n int) {
 			continue
 		}
 		require.EqualValues(t, pongBytes, got[0].Bytes)
-		page := p.region.Bytes()[(1+got[0].ID)*pongBytes:][:pongBytes]
+		page := p.memory[(1+got[0].ID)*pongBytes:][:pongBytes]
 		require.True(t, bytes.Equal(sent, page), "round %d", n)
 		clear(page)
 		p.postReceive(t, int(got[0].ID))

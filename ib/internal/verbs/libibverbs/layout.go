@@ -20,31 +20,25 @@ type cContext struct { // ibv_context
 }
 
 type cDeviceAttr struct { // ibv_device_attr
-	fwVer                                                   [64]byte
-	nodeGUID, sysImageGUID                                  [8]byte // in network order
-	maxMRSize, pageSizeCap                                  uint64
-	vendorID, vendorPartID, hwVer                           uint32
-	maxQP, maxQPWR                                          int32
-	deviceCapFlags                                          uint32
-	maxSGE, maxSGERd, maxCQ, maxCQE, maxMR, maxPD           int32
-	maxQPRdAtom, maxEERdAtom, maxResRdAtom, maxQPInitRdAtom int32
-	_                                                       [15]int32
-	maxSRQSGE                                               int32
-	maxPkeys                                                uint16
-	localCAAckDelay, physPortCnt                            uint8
+	_                               [80]byte
+	maxMRSize, _                    uint64
+	_                               [3]uint32
+	maxQP, maxQPWR                  int32
+	_                               uint32
+	maxSGE, _, maxCQ, maxCQE, maxMR int32
+	_                               [21]int32
+	_                               uint16
+	_, physPortCnt                  uint8
 }
 
 // cPortAttr is what the function ibv_query_port fills. The link layer was added later; only
 // the inline function of the header fills it.
 type cPortAttr struct { // _compat_ibv_port_attr
-	state, maxMTU, activeMTU                      int32
-	gidTblLen                                     int32
-	portCapFlags, maxMsgSz, badPkey, qkeyViol     uint32
-	pkeyTblLen, lid, smLID                        uint16
-	lmc, maxVLNum, smSL, subnetTimeout, initReply uint8
-	activeWidth, activeSpeed, physState           uint8
-	linkLayer, flags                              uint8    // not written by the function
-	_                                             [16]byte // what later headers have
+	state, _, activeMTU, gidTblLen int32
+	_                              [4]uint32
+	_, lid, _                      uint16
+	_                              [8]byte
+	_                              [18]byte // the link layer, and what later headers have
 }
 
 type cMR struct { // ibv_mr
@@ -60,13 +54,13 @@ type cCompChannel struct { // ibv_comp_channel
 }
 
 type cQPCap struct { // ibv_qp_cap
-	maxSendWR, maxRecvWR, maxSendSGE, maxRecvSGE, maxInlineData uint32
+	maxSendWR, maxRecvWR, maxSendSGE, maxRecvSGE, _ uint32
 }
 
 type cQPInitAttr struct { // ibv_qp_init_attr
-	qpContext, sendCQ, recvCQ, srq uintptr
-	cap                            cQPCap
-	qpType, sqSigAll               int32
+	_, sendCQ, recvCQ, _ uintptr
+	cap                  cQPCap
+	qpType, _            int32
 }
 
 type cQP struct { // ibv_qp, as far as qp_num
@@ -76,26 +70,26 @@ type cQP struct { // ibv_qp, as far as qp_num
 }
 
 type cAHAttr struct { // ibv_ah_attr with its ibv_global_route
-	_                                     [0]uint64 // the union aligns so
-	dgid                                  [16]byte
-	flowLabel                             uint32
-	sgidIndex, hopLimit, trafficClass     uint8
-	dlid                                  uint16
-	sl, srcPathBits, staticRate, isGlobal uint8
-	portNum                               uint8
+	_                      [0]uint64 // the union aligns so
+	dgid                   [16]byte
+	_                      uint32
+	sgidIndex, hopLimit, _ uint8
+	dlid                   uint16
+	_                      [3]uint8
+	isGlobal, portNum      uint8
 }
 
 type cQPAttr struct { // ibv_qp_attr
-	qpState, curQPState, pathMTU, pathMigState      int32
-	qkey, rqPSN, sqPSN, destQPNum, accessFlags      uint32
-	cap                                             cQPCap
-	ah, altAH                                       cAHAttr
-	pkeyIndex, altPkeyIndex                         uint16
-	enSQDAsyncNotify, sqDraining                    uint8
+	qpState, _, pathMTU, _                          int32
+	_, rqPSN, sqPSN, destQPNum, accessFlags         uint32
+	_                                               cQPCap
+	ah, _                                           cAHAttr
+	_                                               [2]uint16 // indices of partition keys
+	_                                               [2]uint8
 	maxRdAtomic, maxDestRdAtomic                    uint8
 	minRNRTimer, portNum, timeout, retryCnt, rnrTry uint8
-	altPortNum, altTimeout                          uint8
-	rateLimit                                       uint32
+	_                                               [2]uint8
+	_                                               uint32
 }
 
 type cSGE struct { // ibv_sge
@@ -111,9 +105,7 @@ type cSendWR struct { // ibv_send_wr
 	immData        uint32 // in network order
 	remoteAddr     uint64 // of wr.rdma
 	rkey           uint32
-	_              [12]byte // the rest of wr.atomic
-	_              [8]byte
-	qpType         uint32
+	_              [24]byte
 	_              [6]uint64 // of memory windows
 }
 
@@ -124,13 +116,12 @@ type cRecvWR struct { // ibv_recv_wr
 }
 
 type cWC struct { // ibv_wc
-	wrID                  uint64
-	status, opcode        int32
-	vendorErr, byteLen    uint32
-	immData               uint32 // in network order
-	qpNum, srcQP, wcFlags uint32
-	pkeyIndex, slid       uint16
-	sl, dlidPathBits      uint8
+	wrID              uint64
+	status, opcode    int32
+	_, byteLen        uint32
+	immData           uint32 // in network order
+	qpNum, _, wcFlags uint32
+	_                 [3]uint16
 }
 
 type cAsyncEvent struct { // ibv_async_event
@@ -140,9 +131,7 @@ type cAsyncEvent struct { // ibv_async_event
 
 // Numbers of infiniband/verbs.h.
 const (
-	sendSignaled  = 1 << 1
-	sendSolicited = 1 << 2
-	sendInline    = 1 << 3
+	sendSignaled = 1 << 1
 
 	wcSend            = 0
 	wcRDMAWrite       = 1

@@ -23,21 +23,13 @@ func sharedStructs() []sharedStruct {
 	return []sharedStruct{
 		{"ibv_context", cContext{}, map[string]string{
 			"ops.pollCQ": "ops.poll_cq", "ops.reqNotifyCQ": "ops.req_notify_cq", "ops.postSend": "ops.post_send",
-			"ops.postRecv": "ops.post_recv", "cmdFD": "cmd_fd", "asyncFD": "async_fd",
+			"ops.postRecv": "ops.post_recv", "asyncFD": "async_fd",
 		}, false},
 		{"ibv_device_attr", cDeviceAttr{}, map[string]string{
-			"nodeGUID": "node_guid", "sysImageGUID": "sys_image_guid", "maxMRSize": "max_mr_size",
-			"vendorID": "vendor_id", "vendorPartID": "vendor_part_id", "maxQP": "max_qp", "maxQPWR": "max_qp_wr",
-			"maxSGE": "max_sge", "maxSGERd": "max_sge_rd", "maxCQ": "max_cq", "maxCQE": "max_cqe",
-			"maxMR": "max_mr", "maxPD": "max_pd", "maxQPRdAtom": "max_qp_rd_atom", "maxEERdAtom": "max_ee_rd_atom",
-			"maxQPInitRdAtom": "max_qp_init_rd_atom", "maxSRQSGE": "max_srq_sge",
-			"localCAAckDelay": "local_ca_ack_delay",
+			"maxMRSize": "max_mr_size", "maxQP": "max_qp", "maxQPWR": "max_qp_wr", "maxSGE": "max_sge",
+			"maxCQ": "max_cq", "maxCQE": "max_cqe", "maxMR": "max_mr",
 		}, true},
-		{"ibv_port_attr", cPortAttr{}, map[string]string{
-			"maxMTU": "max_mtu", "activeMTU": "active_mtu", "badPkey": "bad_pkey_cntr",
-			"qkeyViol": "qkey_viol_cntr", "smLID": "sm_lid", "maxVLNum": "max_vl_num", "smSL": "sm_sl",
-			"initReply": "init_type_reply",
-		}, false},
+		{"ibv_port_attr", cPortAttr{}, map[string]string{"activeMTU": "active_mtu"}, false},
 		{"ibv_mr", cMR{}, nil, true},
 		{"ibv_comp_channel", cCompChannel{}, nil, true},
 		{"ibv_qp_cap", cQPCap{}, map[string]string{
@@ -45,22 +37,20 @@ func sharedStructs() []sharedStruct {
 			"maxRecvSGE": "max_recv_sge",
 		}, true},
 		{"ibv_qp_init_attr", cQPInitAttr{}, map[string]string{"sendCQ": "send_cq", "recvCQ": "recv_cq"}, true},
-		{"ibv_qp", cQP{}, map[string]string{"sendCQ": "send_cq", "recvCQ": "recv_cq"}, false},
+		{"ibv_qp", cQP{}, nil, false},
 		{"ibv_ah_attr", cAHAttr{}, map[string]string{
-			"dgid": "grh.dgid", "flowLabel": "grh.flow_label", "sgidIndex": "grh.sgid_index",
-			"hopLimit": "grh.hop_limit", "trafficClass": "grh.traffic_class",
+			"dgid": "grh.dgid", "sgidIndex": "grh.sgid_index", "hopLimit": "grh.hop_limit",
 		}, true},
 		{"ibv_qp_attr", cQPAttr{}, map[string]string{
-			"curQPState": "cur_qp_state", "pathMTU": "path_mtu", "rqPSN": "rq_psn", "sqPSN": "sq_psn",
-			"destQPNum": "dest_qp_num", "accessFlags": "qp_access_flags", "ah": "ah_attr", "altAH": "alt_ah_attr",
-			"enSQDAsyncNotify": "en_sqd_async_notify", "minRNRTimer": "min_rnr_timer", "rnrTry": "rnr_retry",
+			"pathMTU": "path_mtu", "rqPSN": "rq_psn", "sqPSN": "sq_psn", "destQPNum": "dest_qp_num",
+			"accessFlags": "qp_access_flags", "ah": "ah_attr", "minRNRTimer": "min_rnr_timer", "rnrTry": "rnr_retry",
 		}, true},
 		{"ibv_sge", cSGE{}, nil, true},
 		{"ibv_send_wr", cSendWR{}, map[string]string{
 			"wrID": "wr_id", "numSGE": "num_sge", "remoteAddr": "wr.rdma.remote_addr", "rkey": "wr.rdma.rkey",
 		}, true},
 		{"ibv_recv_wr", cRecvWR{}, map[string]string{"wrID": "wr_id", "numSGE": "num_sge"}, true},
-		{"ibv_wc", cWC{}, map[string]string{"wrID": "wr_id", "srcQP": "src_qp"}, true},
+		{"ibv_wc", cWC{}, map[string]string{"wrID": "wr_id"}, true},
 		{"ibv_async_event", cAsyncEvent{}, nil, true},
 	}
 }

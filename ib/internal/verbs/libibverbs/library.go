@@ -16,16 +16,50 @@ const soname = "libibverbs.so.1"
 
 // library holds the addresses of the C functions. It stays loaded, since the drivers that it
 // loads cannot be unloaded.
-type library struct {
-	errnoAt uintptr
+type library [functions]uintptr
 
-	getDeviceList, freeDeviceList, getDeviceName, openDevice, closeDevice uintptr
-	queryDevice, queryPort, queryGID                                      uintptr
-	getAsyncEvent, ackAsyncEvent                                          uintptr
-	allocPD, deallocPD, regMR, deregMR                                    uintptr
-	createCompChannel, destroyCompChannel, getCQEvent, ackCQEvents        uintptr
-	createCQ, destroyCQ                                                   uintptr
-	createQP, destroyQP, modifyQP, queryQP                                uintptr
+// function is the index of a C function in a library.
+type function int
+
+const (
+	getDeviceList function = iota
+	freeDeviceList
+	getDeviceName
+	openDevice
+	closeDevice
+	queryDevice
+	queryPort
+	queryGID
+	getAsyncEvent
+	ackAsyncEvent
+	allocPD
+	deallocPD
+	regMR
+	deregMR
+	createCompChannel
+	destroyCompChannel
+	getCQEvent
+	ackCQEvents
+	createCQ
+	destroyCQ
+	createQP
+	destroyQP
+	modifyQP
+	queryQP
+	errnoLocation
+	functions
+)
+
+// symbols returns the names of the functions in the order of their indices.
+func symbols() [functions]string {
+	return [functions]string{
+		"ibv_get_device_list", "ibv_free_device_list", "ibv_get_device_name", "ibv_open_device", "ibv_close_device",
+		"ibv_query_device", "ibv_query_port", "ibv_query_gid", "ibv_get_async_event", "ibv_ack_async_event",
+		"ibv_alloc_pd", "ibv_dealloc_pd", "ibv_reg_mr", "ibv_dereg_mr",
+		"ibv_create_comp_channel", "ibv_destroy_comp_channel", "ibv_get_cq_event", "ibv_ack_cq_events",
+		"ibv_create_cq", "ibv_destroy_cq", "ibv_create_qp", "ibv_destroy_qp", "ibv_modify_qp", "ibv_query_qp",
+		"__errno_location", // of the C library, which libibverbs needs
+	}
 }
 
 // load loads the library from the system loader's path.
@@ -37,38 +71,9 @@ func load(name string) (*library, error) {
 	}
 	l := new(library)
 	var missing []string
-	for _, f := range []struct {
-		to   *uintptr
-		name string
-	}{
-		{&l.getDeviceList, "ibv_get_device_list"},
-		{&l.freeDeviceList, "ibv_free_device_list"},
-		{&l.getDeviceName, "ibv_get_device_name"},
-		{&l.openDevice, "ibv_open_device"},
-		{&l.closeDevice, "ibv_close_device"},
-		{&l.queryDevice, "ibv_query_device"},
-		{&l.queryPort, "ibv_query_port"},
-		{&l.queryGID, "ibv_query_gid"},
-		{&l.getAsyncEvent, "ibv_get_async_event"},
-		{&l.ackAsyncEvent, "ibv_ack_async_event"},
-		{&l.allocPD, "ibv_alloc_pd"},
-		{&l.deallocPD, "ibv_dealloc_pd"},
-		{&l.regMR, "ibv_reg_mr"},
-		{&l.deregMR, "ibv_dereg_mr"},
-		{&l.createCompChannel, "ibv_create_comp_channel"},
-		{&l.destroyCompChannel, "ibv_destroy_comp_channel"},
-		{&l.getCQEvent, "ibv_get_cq_event"},
-		{&l.ackCQEvents, "ibv_ack_cq_events"},
-		{&l.createCQ, "ibv_create_cq"},
-		{&l.destroyCQ, "ibv_destroy_cq"},
-		{&l.createQP, "ibv_create_qp"},
-		{&l.destroyQP, "ibv_destroy_qp"},
-		{&l.modifyQP, "ibv_modify_qp"},
-		{&l.queryQP, "ibv_query_qp"},
-		{&l.errnoAt, "__errno_location"}, // of the C library, which libibverbs needs
-	} {
-		if *f.to, err = purego.Dlsym(handle, f.name); err != nil {
-			missing = append(missing, f.name)
+	for i, symbol := range symbols() {
+		if l[i], err = purego.Dlsym(handle, symbol); err != nil {
+			missing = append(missing, symbol)
 		}
 	}
 	if len(missing) > 0 {

@@ -31,7 +31,7 @@ func (n *object) addChild() error {
 	return nil
 }
 
-// lockOpen keeps the object open until unlock.
+// lockOpen locks mu, which keeps the object open, unless it is closed.
 func (n *object) lockOpen() error {
 	n.mu.Lock()
 	if n.closed {
@@ -40,8 +40,6 @@ func (n *object) lockOpen() error {
 	}
 	return nil
 }
-
-func (n *object) unlock() { n.mu.Unlock() }
 
 func (n *object) removeChild() {
 	n.mu.Lock()
@@ -71,7 +69,7 @@ func (n *object) closeOnce(what string, destroy func() error, parents ...*object
 // Pointers among the arguments are converted in the call itself, as for pointer.
 //
 //go:uintptrescapes
-func (d *device) create(parents []*object, doing string, fn uintptr, args ...uintptr) (uintptr, error) {
+func (d *device) create(parents []*object, doing string, fn function, args ...uintptr) (uintptr, error) {
 	for i, p := range parents {
 		if err := p.addChild(); err != nil {
 			removeChild(parents[:i])
@@ -93,7 +91,7 @@ func removeChild(parents []*object) {
 }
 
 // destroy calls a function that destroys the C object at an address.
-func (d *device) destroy(doing string, fn, c uintptr) error {
+func (d *device) destroy(doing string, fn function, c uintptr) error {
 	if errno := d.lib.invoke(fn, c); errno != 0 {
 		return d.opError(doing, errno)
 	}

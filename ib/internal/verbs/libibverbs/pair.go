@@ -22,8 +22,8 @@ type pair struct {
 	c             uintptr
 	number        uint32
 	state         atomic.Uint32 // last known state: posting in a wrong one is refused
-	sends         sendPoster
-	receives      receivePoster
+	sends         poster[cSendWR, verbs.SendRequest]
+	receives      poster[cRecvWR, verbs.ReceiveRequest]
 }
 
 func (m *domain) CreatePair(c verbs.PairConfig) (verbs.Pair, error) {
@@ -37,21 +37,21 @@ func (m *domain) CreatePair(c verbs.PairConfig) (verbs.Pair, error) {
 		cap: cQPCap{
 			maxSendWR: uint32(c.SendRequests), maxRecvWR: uint32(c.ReceiveRequests),
 			maxSendSGE: uint32(c.SendElements), maxRecvSGE: uint32(c.ReceiveElements),
-			maxInlineData: uint32(c.InlineBytes),
 		},
 	}
 	parents := []*object{&m.object, &send.object, &receive.object}
-	qp, err := d.create(parents, "create a queue pair", d.lib.createQP, m.c, uintptr(unsafe.Pointer(init)))
+	qp, err := d.create(parents, "create a queue pair", createQP, m.c, uintptr(unsafe.Pointer(init)))
 	if errors.Is(err, syscall.EINVAL) {
-		return nil, fmt.Errorf("%w: %d bytes inline, or transport %v: %w", verbs.ErrLimit, c.InlineBytes, c.Transport, err)
+		return nil, fmt.Errorf("%w: transport %v: %w", verbs.ErrLimit, c.Transport, err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	p := &pair{domain: m, send: send, receive: receive, config: c, c: qp, number: deref[cQP](qp).qpNum}
-	p.sends.inline = c.InlineBytes
-	p.sends.prepare(p, "send", d.ops.ops.postSend, c.SendRequests, c.SendElements)
-	p.receives.prepare(p, "receive", d.ops.ops.postRecv, c.ReceiveRequests, c.ReceiveElements)
+	p.sends.pair, p.sends.kind, p.sends.ready, p.sends.fill = p, "send", verbs.ReadyToSend, fillSend
+	p.sends.prepare(d.ops.ops.postSend, c.SendRequests, c.SendElements)
+	p.receives.pair, p.receives.kind, p.receives.ready, p.receives.fill = p, "receive", verbs.Init, fillReceive
+	p.receives.prepare(d.ops.ops.postRecv, c.ReceiveRequests, c.ReceiveElements)
 	return p, nil
 }
 
@@ -63,14 +63,13 @@ func (d *device) checkPairConfig(c *verbs.PairConfig) (send, receive *queue, err
 	if send == nil || receive == nil || send.device != d || receive.device != d {
 		return nil, nil, fmt.Errorf("verbs: %s: a queue pair needs completion queues of the same device", d.name)
 	}
-	if err := c.Check(d.limits, 1<<16); err != nil {
+	if err := c.Check(d.limits); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", d.name, err)
 	}
 	return send, receive, nil
 }
 
-func (p *pair) Number() uint32             { return p.number }
-func (p *pair) Transport() verbs.Transport { return p.config.Transport }
+func (p *pair) Number() uint32 { return p.number }
 
 func (p *pair) State() (verbs.PairState, error) {
 	p.mu.Lock()
@@ -84,7 +83,7 @@ func (p *pair) query() (verbs.PairState, error) {
 		return 0, net.ErrClosed
 	}
 	l, a, init := p.domain.device.lib, new(cQPAttr), new(cQPInitAttr)
-	errno := l.invoke(l.queryQP, p.c, uintptr(unsafe.Pointer(a)), qpStateMask, uintptr(unsafe.Pointer(init)))
+	errno := l.invoke(queryQP, p.c, uintptr(unsafe.Pointer(a)), qpStateMask, uintptr(unsafe.Pointer(init)))
 	if errno != 0 {
 		return 0, p.domain.device.opError("query a queue pair", errno)
 	}
@@ -100,7 +99,7 @@ func (p *pair) Close() error {
 		defer p.sends.mu.Unlock()
 		p.receives.mu.Lock()
 		defer p.receives.mu.Unlock()
-		if err := d.destroy("destroy a queue pair", d.lib.destroyQP, p.c); err != nil {
+		if err := d.destroy("destroy a queue pair", destroyQP, p.c); err != nil {
 			return err
 		}
 		p.sends.closed, p.receives.closed = true, true

@@ -14,8 +14,8 @@ import (
 
 // testPoster returns a poster without a library, which only encodes. It must not be on a
 // goroutine's stack, which moves.
-func testPoster(t *testing.T) *sendPoster {
-	s := &sendPoster{inline: 16}
+func testPoster(t *testing.T) *poster[cSendWR, verbs.SendRequest] {
+	s := &poster[cSendWR, verbs.SendRequest]{fill: fillSend}
 	s.requests, s.elements = make([]cSendWR, 4), make([]cSGE, 8)
 	s.perRequest = 2
 	t.Cleanup(func() { runtime.KeepAlive(s) })
@@ -43,7 +43,7 @@ func TestEncode(t *testing.T) {
 	s := testPoster(t)
 	e := []verbs.Element{{Addr: 4096, Length: 10, Key: 3}, {Addr: 8192, Length: 7, Key: 4}}
 	write := verbs.SendRequest{
-		ID: 1, Operation: verbs.WriteImmediate, Elements: e, Signaled: true, Solicited: true, RemoteAddr: 77, RemoteKey: 5,
+		ID: 1, Operation: verbs.WriteImmediate, Elements: e, Signaled: true, RemoteAddr: 77, RemoteKey: 5,
 	}
 	n, err := s.encode([]verbs.SendRequest{write, write, write, write, write})
 	require.NoError(t, err)
@@ -51,7 +51,7 @@ func TestEncode(t *testing.T) {
 	for i := range s.requests {
 		w := &s.requests[i]
 		require.EqualValues(t, verbs.WriteImmediate, w.opcode)
-		require.EqualValues(t, sendSignaled|sendSolicited, w.sendFlags)
+		require.EqualValues(t, sendSignaled, w.sendFlags)
 		require.EqualValues(t, 2, w.numSGE)
 		require.Equal(t, uintptr(unsafe.Pointer(&s.elements[2*i])), w.sgList)
 		require.Equal(t, cSGE{8192, 7, 4}, s.elements[2*i+1])
@@ -61,13 +61,11 @@ func TestEncode(t *testing.T) {
 	}
 	require.Zero(t, s.requests[3].next)
 
-	long := verbs.SendRequest{ID: 9, Operation: verbs.Send, Elements: e, Inline: true} // 17 bytes
+	long := verbs.SendRequest{ID: 9, Operation: verbs.Send, Elements: append(e, e...)}
 	n, err = s.encode([]verbs.SendRequest{{ID: 8, Operation: verbs.Send}, long})
 	require.ErrorIs(t, err, verbs.ErrLimit)
 	require.Equal(t, 1, n)
 	require.Equal(t, cSendWR{wrID: 8, opcode: int32(verbs.Send), sgList: s.requests[0].sgList}, s.requests[0])
-	_, err = s.encode([]verbs.SendRequest{{Elements: append(e, e...)}})
-	require.ErrorIs(t, err, verbs.ErrLimit)
 	_, err = s.encode([]verbs.SendRequest{{Operation: verbs.SendImmediate + 1}})
 	require.ErrorIs(t, err, verbs.ErrLimit)
 }

@@ -35,7 +35,7 @@ func (p *provider) load() (*library, error) {
 func (p *provider) Devices() ([]string, error) {
 	var names []string
 	err := p.list(func(l *library, device uintptr) error {
-		name, _ := l.pointer(l.getDeviceName, device)
+		name, _ := l.pointer(getDeviceName, device)
 		names = append(names, cString(name))
 		return nil
 	})
@@ -48,11 +48,11 @@ var errFound = errors.New("found")
 func (p *provider) Open(name string) (verbs.Device, error) {
 	var d *device
 	err := p.list(func(l *library, entry uintptr) error {
-		at, _ := l.pointer(l.getDeviceName, entry)
+		at, _ := l.pointer(getDeviceName, entry)
 		if cString(at) != name {
 			return nil
 		}
-		context, errno := l.pointer(l.openDevice, entry)
+		context, errno := l.pointer(openDevice, entry)
 		if context == 0 {
 			return fmt.Errorf("verbs: cannot open %s (check the permissions of /dev/infiniband/uverbs*): %w", name, errno)
 		}
@@ -76,7 +76,7 @@ func (p *provider) list(f func(l *library, device uintptr) error) error {
 		return err
 	}
 	var count int32
-	devices, errno := l.pointer(l.getDeviceList, uintptr(unsafe.Pointer(&count)))
+	devices, errno := l.pointer(getDeviceList, uintptr(unsafe.Pointer(&count)))
 	if devices == 0 {
 		if errno == syscall.ENOSYS {
 			return fmt.Errorf("%w: no ib_uverbs (modprobe ib_uverbs and the adapter's driver; "+
@@ -84,7 +84,7 @@ func (p *provider) list(f func(l *library, device uintptr) error) error {
 		}
 		return fmt.Errorf("verbs: cannot list devices: %w", errno)
 	}
-	defer func() { _ = l.invoke(l.freeDeviceList, devices) }()
+	defer func() { _ = l.invoke(freeDeviceList, devices) }()
 	for i := range uintptr(count) {
 		if err := f(l, *deref[uintptr](devices + i*unsafe.Sizeof(devices))); err != nil {
 			return err

@@ -39,7 +39,7 @@ func (d *device) CreateQueue(depth int, c verbs.Channel) (verbs.CompletionQueue,
 		parents, channel = append(parents, &ch.object), ch.c
 	}
 	doing := fmt.Sprintf("create a completion queue of %d", depth)
-	cq, err := d.create(parents, doing, d.lib.createCQ, d.context, uintptr(depth), 0, channel, 0)
+	cq, err := d.create(parents, doing, createCQ, d.context, uintptr(depth), 0, channel, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (q *queue) Poll(dst []verbs.Completion) (int, error) {
 
 // read converts a completion from C's layout.
 func (w *cWC) read(to *verbs.Completion) {
-	*to = verbs.Completion{ID: w.wrID, Status: verbs.Status(w.status), Pair: w.qpNum, Vendor: w.vendorErr}
+	*to = verbs.Completion{ID: w.wrID, Status: verbs.Status(w.status), Pair: w.qpNum}
 	if w.status != 0 {
 		return
 	}
@@ -116,6 +116,6 @@ func (q *queue) Close() error {
 		parents = append(parents, &q.channel.object)
 	}
 	return q.closeOnce("the completion queue", func() error {
-		return q.device.destroy("destroy a completion queue", q.device.lib.destroyCQ, q.c)
+		return q.device.destroy("destroy a completion queue", destroyCQ, q.c)
 	}, parents...)
 }

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -26,12 +26,9 @@ type waiter struct {
 	file *os.File // of a duplicate: the library closes its own
 	raw  syscall.RawConn
 
-	mu          sync.Mutex
-	woken       bool // a wake has not ended a wait yet
-	closed      bool
-	deadlineSet bool
-	ready       func(fd uintptr) bool
-	pollFDs     []unix.PollFd
+	closed  atomic.Bool
+	ready   func(fd uintptr) bool // readable, bound once to avoid an allocation per wait
+	pollFDs []unix.PollFd
 }
 
 func newWaiter(fd int, name string) (*waiter, error) {
@@ -58,58 +55,26 @@ func (w *waiter) readable(fd uintptr) bool {
 	return n > 0 || err != nil && err != unix.EINTR
 }
 
-// wait blocks until the descriptor is readable, and returns true, or until the timeout (none if
-// negative) or wake, and returns false. One goroutine at a time may wait.
-func (w *waiter) wait(timeout time.Duration) (bool, error) {
-	if stop, err := w.arm(timeout); stop || err != nil {
-		return false, err
-	}
+// wait blocks until the descriptor is readable, and returns true, or until wake, and returns false.
+// One goroutine at a time may wait.
+func (w *waiter) wait() (bool, error) {
 	err := w.raw.Read(w.ready)
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	switch {
-	case w.closed:
+	case w.closed.Load():
 		return false, net.ErrClosed
-	case err == nil:
-		return true, nil
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		w.woken = false
+		_ = w.file.SetReadDeadline(time.Time{}) // fails only after close
 		return false, nil
 	}
-	return false, err
-}
-
-// arm sets the deadline of a wait. It returns stop if a wake came before.
-func (w *waiter) arm(timeout time.Duration) (stop bool, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed {
-		return false, net.ErrClosed
-	}
-	if w.woken {
-		w.woken = false
-		return true, nil
-	}
-	if timeout >= 0 {
-		err = w.file.SetReadDeadline(time.Now().Add(timeout))
-	} else if w.deadlineSet {
-		err = w.file.SetReadDeadline(time.Time{})
-	}
-	w.deadlineSet = timeout >= 0
-	return false, err
+	return err == nil, err
 }
 
 // wake ends the present wait, or else the next one.
 func (w *waiter) wake() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.woken, w.deadlineSet = true, true
 	_ = w.file.SetReadDeadline(time.Unix(1, 0)) // fails only after close, which ends the wait too
 }
 
 func (w *waiter) close() {
-	w.mu.Lock()
-	w.closed = true
-	w.mu.Unlock()
+	w.closed.Store(true)
 	w.file.Close()
 }

@@ -15,9 +15,8 @@ import (
 type Adapter struct {
 	fabric  *Fabric
 	name    string
-	guid    uint64
 	limits  verbs.Limits
-	ports   []port
+	port    port
 	removed atomic.Bool
 
 	pairs   table[pair]   // by number
@@ -28,68 +27,58 @@ type Adapter struct {
 	handles []*device
 }
 
-// port is a port of an adapter.
+// port is the port of an adapter, whose number is 1.
 type port struct {
 	adapter *Adapter
-	number  int
 	lid     uint16
-	gids    []verbs.GID
+	gid     verbs.GID // the only one
 	up      atomic.Bool
 }
 
 func newAdapter(f *Fabric, name string) *Adapter {
-	a := &Adapter{fabric: f, name: name, guid: f.rng.Uint64(), limits: f.cfg.Limits}
-	a.limits.GUID, a.limits.Firmware = a.guid, "software"
+	a := &Adapter{fabric: f, name: name, limits: f.cfg.Limits}
+	guid := f.rng.Uint64()
 	a.pairs.init(a.limits.Pairs, 24, f.rng.Uint32())
 	a.regions.init(a.limits.Regions, 32, f.rng.Uint32())
-	a.ports = make([]port, a.limits.Ports)
-	for i := range a.ports {
-		p := &a.ports[i]
-		p.adapter, p.number = a, i+1
-		kind := verbs.GIDRoCEv2
-		if f.cfg.Layer == verbs.LayerInfiniBand {
-			kind, p.lid = verbs.GIDInfiniBand, f.nextLID
-			f.nextLID++
-		}
-		var g [16]byte
-		binary.BigEndian.PutUint64(g[:], f.cfg.Subnet)
-		binary.BigEndian.PutUint64(g[8:], a.guid+uint64(i))
-		p.gids = []verbs.GID{{Addr: netip.AddrFrom16(g), Kind: kind}}
-		p.up.Store(true)
+	p := &a.port
+	p.adapter = a
+	p.gid.Kind = verbs.GIDRoCEv2
+	if f.cfg.Layer == verbs.LayerInfiniBand {
+		p.gid.Kind, p.lid = verbs.GIDInfiniBand, f.nextLID
+		f.nextLID++
 	}
+	var g [16]byte
+	binary.BigEndian.PutUint64(g[:], f.cfg.Subnet)
+	binary.BigEndian.PutUint64(g[8:], guid)
+	p.gid.Addr = netip.AddrFrom16(g)
+	p.up.Store(true)
 	return a
 }
 
-// open opens the adapter. The fabric is locked.
+// open opens the adapter.
 func (a *Adapter) open() *device {
-	d := &device{adapter: a}
-	d.events.start()
+	d := &device{adapter: a, done: make(chan struct{}), events: make(chan verbs.Event, maxEvents)}
 	a.mu.Lock()
 	a.handles = append(a.handles, d)
 	a.mu.Unlock()
-	a.fabric.live.devices.Add(1)
-	a.fabric.made.devices.Add(1)
+	a.fabric.countOpened(Devices)
 	return d
 }
 
 // Name returns the device's name.
 func (a *Adapter) Name() string { return a.name }
 
-// SetPort connects or disconnects the cable of a port, numbered from 1. Packets through a port
-// that is down are lost. The change raises an event.
-func (a *Adapter) SetPort(number int, up bool) error {
-	if number < 1 || number > len(a.ports) {
-		return fmt.Errorf("software verbs: %s has ports 1 to %d, not %d", a.name, len(a.ports), number)
-	}
-	if a.ports[number-1].up.Swap(up) == up {
-		return nil
+// SetPort connects or disconnects the cable of the port. Packets through a port that is down are
+// lost. The change raises an event.
+func (a *Adapter) SetPort(up bool) {
+	if a.port.up.Swap(up) == up {
+		return
 	}
 	kind := verbs.EventPortError
 	if up {
 		kind = verbs.EventPortActive
 	}
-	a.raise(verbs.Event{Kind: kind, Port: number})
-	return nil
+	a.raise(verbs.Event{Kind: kind, Port: 1})
 }
 
 // Remove removes the adapter. Operations on it fail with verbs.ErrGone from then on, and
@@ -112,7 +101,7 @@ func (a *Adapter) raise(e verbs.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, d := range a.handles {
-		d.events.put(e)
+		d.raise(e)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"sync/atomic"
-	"time"
 
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
@@ -17,7 +16,6 @@ type channel struct {
 	wake   chan struct{}
 	done   chan struct{}
 	closed atomic.Bool
-	timer  *time.Timer
 }
 
 func (d *device) CreateChannel() (verbs.Channel, error) {
@@ -25,8 +23,7 @@ func (d *device) CreateChannel() (verbs.Channel, error) {
 		return nil, err
 	}
 	d.users.Add(1)
-	d.adapter.fabric.live.channels.Add(1)
-	d.adapter.fabric.made.channels.Add(1)
+	d.adapter.fabric.countOpened(Channels)
 	return &channel{device: d, event: make(chan struct{}, 1), wake: make(chan struct{}, 1), done: make(chan struct{})}, nil
 }
 
@@ -44,37 +41,13 @@ func (c *channel) Wake() {
 	}
 }
 
-func (c *channel) Wait(timeout time.Duration) (bool, error) {
+func (c *channel) Wait() (bool, error) {
 	select {
 	case <-c.done:
 		return false, net.ErrClosed
 	case <-c.event:
 		return true, nil
 	case <-c.wake:
-		return false, nil
-	default:
-	}
-	if timeout == 0 {
-		return false, nil
-	}
-	var late <-chan time.Time
-	if timeout > 0 {
-		if c.timer == nil {
-			c.timer = time.NewTimer(timeout)
-		} else {
-			c.timer.Reset(timeout)
-		}
-		defer c.timer.Stop()
-		late = c.timer.C
-	}
-	select {
-	case <-c.done:
-		return false, net.ErrClosed
-	case <-c.event:
-		return true, nil
-	case <-c.wake:
-		return false, nil
-	case <-late:
 		return false, nil
 	}
 }
@@ -88,6 +61,6 @@ func (c *channel) Close() error {
 	}
 	close(c.done)
 	c.device.users.Add(-1)
-	c.device.adapter.fabric.live.channels.Add(-1)
+	c.device.adapter.fabric.countClosed(Channels)
 	return nil
 }

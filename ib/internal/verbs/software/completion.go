@@ -57,8 +57,7 @@ func (d *device) CreateQueue(depth int, c verbs.Channel) (verbs.CompletionQueue,
 		d.adapter.queues.Add(-1)
 		return nil, fmt.Errorf("%w: %d completion queues", verbs.ErrLimit, d.adapter.limits.Queues)
 	}
-	f.live.queues.Add(1)
-	f.made.queues.Add(1)
+	f.countOpened(Queues)
 	d.users.Add(1)
 	if q.channel != nil {
 		q.channel.users.Add(1)
@@ -134,7 +133,7 @@ func (q *queue) push(c completion) {
 		if !q.overrun {
 			q.overrun = true
 			q.broken.Store(true)
-			q.device.events.put(verbs.Event{Kind: verbs.EventOther})
+			q.device.raise(verbs.Event{Kind: verbs.EventOther})
 			for _, p := range q.pairs {
 				q.device.adapter.fabric.queueFailure(p, p.epoch.Load())
 			}
@@ -203,6 +202,6 @@ func (q *queue) Close() error {
 		q.channel.users.Add(-1)
 	}
 	q.device.adapter.queues.Add(-1)
-	q.device.adapter.fabric.live.queues.Add(-1)
+	q.device.adapter.fabric.countClosed(Queues)
 	return nil
 }

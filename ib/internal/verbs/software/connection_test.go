@@ -73,7 +73,7 @@ func openNamed(t tester, f *software.Fabric, name string, tr verbs.Transport, de
 		require.NoError(t, err)
 		s.pair, err = s.domain.CreatePair(verbs.PairConfig{
 			Transport: tr, Send: s.queue, Receive: s.recvs, SendRequests: depth, ReceiveRequests: depth,
-			SendElements: 2, ReceiveElements: 1, InlineBytes: 64,
+			SendElements: 2, ReceiveElements: 1,
 		})
 		require.NoError(t, err)
 	}

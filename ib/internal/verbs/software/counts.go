@@ -2,29 +2,38 @@ package software
 
 import "sync/atomic"
 
-// Counts are numbers of objects of a fabric, for tests.
-type Counts struct {
-	Devices, Domains, Regions, Channels, Queues, Pairs int64
-	PinnedBytes                                        int64
-}
+// Counts are numbers of objects of a fabric, by kind, for tests.
+type Counts [PinnedBytes + 1]int64
 
-type counters struct {
-	devices, domains, regions, channels, queues, pairs atomic.Int64
-}
+// Kinds of objects, and the bytes of all regions.
+const (
+	Devices = iota
+	Domains
+	Regions
+	Channels
+	Queues
+	Pairs
+	PinnedBytes
+)
 
-func (c *counters) read() Counts {
-	return Counts{
-		Devices: c.devices.Load(), Domains: c.domains.Load(), Regions: c.regions.Load(),
-		Channels: c.channels.Load(), Queues: c.queues.Load(), Pairs: c.pairs.Load(),
+type counters [PinnedBytes + 1]atomic.Int64
+
+func (c *counters) read() (out Counts) {
+	for i := range c {
+		out[i] = c[i].Load()
 	}
+	return out
 }
+
+func (f *Fabric) countOpened(kind int) {
+	f.live[kind].Add(1)
+	f.made[kind].Add(1)
+}
+
+func (f *Fabric) countClosed(kind int) { f.live[kind].Add(-1) }
 
 // Live counts the open objects: all 0 if nothing has leaked.
-func (f *Fabric) Live() Counts {
-	c := f.live.read()
-	c.PinnedBytes = f.pinned.Load()
-	return c
-}
+func (f *Fabric) Live() Counts { return f.live.read() }
 
 // Made counts all objects ever opened.
 func (f *Fabric) Made() Counts { return f.made.read() }

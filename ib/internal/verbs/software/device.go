@@ -15,7 +15,9 @@ type device struct {
 	adapter *Adapter
 	users   atomic.Int64 // domains, channels and queues
 	closed  atomic.Bool
-	events  events
+	done    chan struct{} // closed with the device
+	raising sync.Mutex
+	events  chan verbs.Event
 }
 
 func (d *device) Name() string { return d.adapter.name }
@@ -33,11 +35,10 @@ func (d *device) port(number int) (*port, error) {
 	if err := d.check(); err != nil {
 		return nil, err
 	}
-	if number < 1 || number > len(d.adapter.ports) {
-		return nil, fmt.Errorf("%w: %s has ports 1 to %d, not %d",
-			verbs.ErrLimit, d.adapter.name, len(d.adapter.ports), number)
+	if number != 1 {
+		return nil, fmt.Errorf("%w: %s has port 1, not %d", verbs.ErrLimit, d.adapter.name, number)
 	}
-	return &d.adapter.ports[number-1], nil
+	return &d.adapter.port, nil
 }
 
 func (d *device) Port(number int) (verbs.Port, error) {
@@ -47,8 +48,7 @@ func (d *device) Port(number int) (verbs.Port, error) {
 	}
 	c := d.adapter.fabric.cfg
 	out := verbs.Port{
-		State: verbs.PortDown, Layer: c.Layer, LID: p.lid, MTU: c.MTU, MaxMessageBytes: maxMessageBytes,
-		GIDs: len(p.gids), SubnetGUID: c.Subnet,
+		State: verbs.PortDown, Layer: c.Layer, LID: p.lid, MTU: c.MTU, GIDs: 1, SubnetGUID: c.Subnet,
 	}
 	if p.up.Load() {
 		out.State = verbs.PortActive
@@ -61,11 +61,11 @@ func (d *device) GID(number, index int) (verbs.GID, error) {
 	if err != nil {
 		return verbs.GID{}, err
 	}
-	if index < 0 || index >= len(p.gids) {
-		return verbs.GID{}, fmt.Errorf("%w: port %d of %s has %d GIDs; there is no index %d",
-			verbs.ErrLimit, number, d.adapter.name, len(p.gids), index)
+	if index != 0 {
+		return verbs.GID{}, fmt.Errorf("%w: port %d of %s has one GID; there is no index %d",
+			verbs.ErrLimit, number, d.adapter.name, index)
 	}
-	return p.gids[index], nil
+	return p.gid, nil
 }
 
 func (d *device) AllocDomain() (verbs.Domain, error) {
@@ -73,12 +73,9 @@ func (d *device) AllocDomain() (verbs.Domain, error) {
 		return nil, err
 	}
 	d.users.Add(1)
-	d.adapter.fabric.live.domains.Add(1)
-	d.adapter.fabric.made.domains.Add(1)
+	d.adapter.fabric.countOpened(Domains)
 	return &domain{device: d}, nil
 }
-
-func (d *device) NextEvent() (verbs.Event, error) { return d.events.take() }
 
 func (d *device) Close() error {
 	if n := d.users.Load(); n > 0 {
@@ -91,53 +88,32 @@ func (d *device) Close() error {
 	a.mu.Lock()
 	a.handles = slices.DeleteFunc(a.handles, func(x *device) bool { return x == d })
 	a.mu.Unlock()
-	d.events.close()
-	if a.fabric.live.devices.Add(-1) == 0 {
-		a.fabric.clock.clear()
-	}
+	close(d.done)
+	a.fabric.countClosed(Devices)
 	return nil
 }
 
 // maxEvents bounds the queued events; the oldest are dropped.
 const maxEvents = 1024
 
-// events is the queue of NextEvent.
-type events struct {
-	mu     sync.Mutex
-	more   sync.Cond
-	queued []verbs.Event
-	closed bool
+// raise queues an event.
+func (d *device) raise(e verbs.Event) {
+	d.raising.Lock()
+	defer d.raising.Unlock()
+	if len(d.events) == maxEvents {
+		select {
+		case <-d.events:
+		default: // NextEvent has taken one
+		}
+	}
+	d.events <- e
 }
 
-func (e *events) start() { e.more.L = &e.mu }
-
-func (e *events) put(x verbs.Event) {
-	e.mu.Lock()
-	if len(e.queued) == maxEvents {
-		e.queued = slices.Delete(e.queued, 0, 1)
-	}
-	e.queued = append(e.queued, x)
-	e.mu.Unlock()
-	e.more.Signal()
-}
-
-func (e *events) take() (verbs.Event, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for len(e.queued) == 0 && !e.closed {
-		e.more.Wait()
-	}
-	if e.closed {
+func (d *device) NextEvent() (verbs.Event, error) {
+	select {
+	case <-d.done:
 		return verbs.Event{}, net.ErrClosed
+	case e := <-d.events:
+		return e, nil
 	}
-	x := e.queued[0]
-	e.queued = slices.Delete(e.queued, 0, 1)
-	return x, nil
-}
-
-func (e *events) close() {
-	e.mu.Lock()
-	e.closed = true
-	e.mu.Unlock()
-	e.more.Broadcast()
 }

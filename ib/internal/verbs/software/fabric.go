@@ -1,3 +1,8 @@
+// Package software is an adapter in pure Go for package verbs: the devices of one Fabric, all
+// in one process, connected without a kernel. It follows the rules of the InfiniBand
+// Architecture Specification, volume 1, that programs break most easily: attribute masks,
+// states, keys and bounds, empty receive queues, packet sequence numbers, loss on UC, flushes,
+// overruns. Work is done on the goroutine that posts it. Only timers use another goroutine.
 package software
 
 import (
@@ -7,13 +12,12 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
 
 // Config configures a fabric. The zero value is an InfiniBand subnet with an MTU of 4096
-// bytes, real time and no limit on locked memory.
+// bytes and no limit on locked memory.
 type Config struct {
 	Layer     verbs.LinkLayer // LayerInfiniBand (or 0) routes by LID, LayerEthernet by GID
 	MTU       int             // bytes, 256 to 4096 (0: 4096)
@@ -21,13 +25,11 @@ type Config struct {
 	Seed      uint64          // of queue pair numbers and GUIDs
 	LockLimit int64           // bytes that all regions together may pin (0: unlimited)
 	Limits    verbs.Limits    // of every adapter; zero fields take a default
-	Virtual   bool            // only Advance moves time
 }
 
 // Fabric joins adapters. It is their verbs.Provider.
 type Fabric struct {
-	cfg   Config
-	clock clock
+	cfg Config
 
 	mu       sync.Mutex
 	adapters []*Adapter
@@ -42,7 +44,6 @@ type Fabric struct {
 	failed       []pairFailure
 	failureCount atomic.Int32
 
-	pinned atomic.Int64
 	live   counters
 	made   counters
 	lost   atomic.Int64
@@ -55,9 +56,7 @@ func NewFabric(c Config) *Fabric {
 	c.MTU = cmp.Or(c.MTU, 4096)
 	c.Subnet = cmp.Or(c.Subnet, 0xfe80<<48)
 	c.Limits = defaults(c.Limits)
-	f := &Fabric{cfg: c, rng: rand.New(rand.NewPCG(c.Seed, 0x1bad)), nextLID: 1}
-	f.clock.start(c.Virtual)
-	return f
+	return &Fabric{cfg: c, rng: rand.New(rand.NewPCG(c.Seed, 0x1bad)), nextLID: 1}
 }
 
 // defaults fills in limits near those of the Linux kernel's own software adapter.
@@ -68,9 +67,7 @@ func defaults(l verbs.Limits) verbs.Limits {
 	l.Queues = cmp.Or(l.Queues, 8192)
 	l.QueueDepth = cmp.Or(l.QueueDepth, 1<<20)
 	l.Regions = cmp.Or(l.Regions, 8192)
-	l.PendingReads = cmp.Or(l.PendingReads, 128)
-	l.InitiatedReads = cmp.Or(l.InitiatedReads, 128)
-	l.Ports = cmp.Or(l.Ports, 1)
+	l.Ports = 1
 	l.RegionBytes = cmp.Or(l.RegionBytes, 1<<40)
 	return l
 }
@@ -84,7 +81,7 @@ func (f *Fabric) Add(name string) (*Adapter, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.adapter(name) != nil {
+	if f.find(name) != nil {
 		return nil, fmt.Errorf("software verbs: there is a device %s already", name)
 	}
 	a := newAdapter(f, name)
@@ -92,14 +89,22 @@ func (f *Fabric) Add(name string) (*Adapter, error) {
 	return a, nil
 }
 
-// adapter returns an adapter by name, or nil. mu is held.
-func (f *Fabric) adapter(name string) *Adapter {
-	for _, a := range f.adapters {
-		if a.name == name {
-			return a
-		}
+// find returns an adapter by name, or nil. mu is held.
+func (f *Fabric) find(name string) *Adapter {
+	if i := slices.IndexFunc(f.adapters, func(a *Adapter) bool { return a.name == name }); i >= 0 {
+		return f.adapters[i]
 	}
 	return nil
+}
+
+// Adapter returns the adapter with a name.
+func (f *Fabric) Adapter(name string) (*Adapter, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if a := f.find(name); a != nil {
+		return a, nil
+	}
+	return nil, fmt.Errorf("%w: %s", verbs.ErrNoDevice, name)
 }
 
 func (f *Fabric) Name() string { return "software" }
@@ -115,27 +120,20 @@ func (f *Fabric) Devices() ([]string, error) {
 }
 
 func (f *Fabric) Open(name string) (verbs.Device, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if a := f.adapter(name); a != nil {
-		return a.open(), nil
+	a, err := f.Adapter(name)
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("%w: %s", verbs.ErrNoDevice, name)
+	return a.open(), nil
 }
-
-// Advance moves the time of a virtual fabric and fires the events that are due, in order, on
-// the caller's goroutine.
-func (f *Fabric) Advance(d time.Duration) { f.clock.advance(d) }
 
 // findPort returns the first port that matches, or nil.
 func (f *Fabric) findPort(matches func(p *port) bool) *port {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, a := range f.adapters {
-		for i := range a.ports {
-			if matches(&a.ports[i]) {
-				return &a.ports[i]
-			}
+		if matches(&a.port) {
+			return &a.port
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package software
 
 import (
+	"time"
 	"unsafe"
 
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
@@ -103,7 +104,6 @@ type ack struct {
 
 // delayedPacket is a packet or an acknowledgement that a rule delays.
 type delayedPacket struct {
-	event  event
 	fabric *Fabric
 	to     *port
 	packet packet
@@ -116,11 +116,10 @@ func (p *packet) delay(f *Fabric, to *port, fault Fault) {
 	p.read(b, 0, false)
 	l := &delayedPacket{fabric: f, to: to, packet: *p}
 	l.packet.payload, l.packet.ownPayload = []span{{bytes: b}}, true
-	l.event.delayed = l
-	f.clock.schedule(&l.event, fault.Delay)
+	time.AfterFunc(fault.Delay, l.deliver)
 }
 
-// deliver delivers the packet on the clock's goroutine.
+// deliver delivers the packet.
 func (l *delayedPacket) deliver() {
 	f, p := l.fabric, &l.packet
 	if !l.to.reachable() || !p.source.reachable() {
@@ -160,10 +159,8 @@ func (f *Fabric) returnAck(p *packet, to *port, a ack) ack {
 		return a
 	}
 	l := &delayedPacket{fabric: f, to: to, answer: a}
-	l.packet.From, l.packet.To = p.From, p.To
-	l.packet.source = p.source
-	l.event.delayed = l
-	f.clock.schedule(&l.event, fault.Delay)
+	l.packet.From, l.packet.source = p.From, p.source
+	time.AfterFunc(fault.Delay, l.deliver)
 	return ack{}
 }
 

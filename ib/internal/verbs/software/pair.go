@@ -40,7 +40,7 @@ func (d *domain) CreatePair(c verbs.PairConfig) (verbs.Pair, error) {
 		return nil, err
 	}
 	a := d.device.adapter
-	if err := c.Check(a.limits, maxInlineBytes); err != nil {
+	if err := c.Check(a.limits); err != nil {
 		return nil, err
 	}
 	s, is := c.Send.(*queue)
@@ -70,16 +70,11 @@ func (d *domain) CreatePair(c verbs.PairConfig) (verbs.Pair, error) {
 	}
 	q.number = number
 	d.users.Add(1)
-	a.fabric.live.pairs.Add(1)
-	a.fabric.made.pairs.Add(1)
+	a.fabric.countOpened(Pairs)
 	return q, nil
 }
 
-// maxInlineBytes bounds the inline payload of a request.
-const maxInlineBytes = 1024
-
-func (q *pair) Number() uint32             { return q.number }
-func (q *pair) Transport() verbs.Transport { return q.transport }
+func (q *pair) Number() uint32 { return q.number }
 
 func (q *pair) State() (verbs.PairState, error) { return q.currentState(), q.check() }
 
@@ -107,7 +102,7 @@ func (q *pair) Close() error {
 	q.sendQueue.detach(q)
 	q.recvQueue.detach(q)
 	q.domain.users.Add(-1)
-	q.fabric.live.pairs.Add(-1)
+	q.fabric.countClosed(Pairs)
 	q.fabric.processFailures()
 	return nil
 }
@@ -138,7 +133,7 @@ func (q *pair) failAt(epoch uint32) {
 	q.mu.Lock()
 	if q.epoch.Load() == epoch && !q.closed.Load() && q.currentState() != verbs.Reset {
 		q.fail()
-		q.domain.device.events.put(verbs.Event{Kind: verbs.EventPairFatal, Pair: q.number})
+		q.domain.device.raise(verbs.Event{Kind: verbs.EventPairFatal, Pair: q.number})
 	}
 	q.mu.Unlock()
 	q.fabric.processFailures()

@@ -13,7 +13,6 @@ const maxMessageBytes = 1 << 30
 type sendSlot struct {
 	verbs.SendRequest
 	length  uint64
-	copied  []byte // the payload of an inline request
 	first   uint32 // PSN of its first packet
 	packets int
 }
@@ -44,7 +43,7 @@ func (q *pair) PostSend(requests []verbs.SendRequest) (n int, err error) {
 func (q *pair) enqueueSend(w *verbs.SendRequest) error {
 	r := &q.requests
 	switch s := q.currentState(); {
-	case s != verbs.ReadyToSend && s != verbs.SendQueueDrained && s != verbs.SendQueueError && s != verbs.Error:
+	case s != verbs.ReadyToSend && s != verbs.Error:
 		return fmt.Errorf("%w: a send request in %v", verbs.ErrState, s)
 	case w.Operation > verbs.SendImmediate:
 		return fmt.Errorf("%w: operation %d", verbs.ErrAttributes, w.Operation)
@@ -58,20 +57,6 @@ func (q *pair) enqueueSend(w *verbs.SendRequest) error {
 	var length uint64
 	for _, e := range w.Elements {
 		length += uint64(e.Length)
-	}
-	if w.Inline {
-		if length > uint64(q.cfg.InlineBytes) {
-			return fmt.Errorf("%w: %d bytes inline; the queue pair was made for %d", verbs.ErrLimit, length, q.cfg.InlineBytes)
-		}
-		s.copied = s.copied[:0]
-		for _, e := range w.Elements {
-			b, g := q.domain.acquire(e.Key, e.Addr, int(e.Length), 0)
-			if g == nil {
-				return fmt.Errorf("%w: an inline request names memory that is not registered", verbs.ErrAttributes)
-			}
-			s.copied = append(s.copied, b...)
-			g.release()
-		}
 	}
 	elements := append(s.Elements[:0], w.Elements...)
 	s.SendRequest, s.length = *w, length

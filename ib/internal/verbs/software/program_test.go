@@ -3,6 +3,7 @@ package software_test
 import (
 	"bytes"
 	"encoding/binary"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,7 +31,7 @@ type program struct {
 	received int
 	sentAt   int // completions of the model that were compared
 	gotAt    int
-	faults   int
+	faults   atomic.Int32
 	faulty   bool // packets get lost; then requests have no flaws, since a lost refusal is not repeated
 	payload  map[uint64][]byte
 }
@@ -38,43 +39,45 @@ type program struct {
 // With posts, polls, and faults of requests and packets in any order, requests complete with the
 // results, in the order and with the data that the model predicts.
 func TestPrograms(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
-		p := &program{T: r, payload: map[uint64][]byte{}}
-		p.model.transport = rapid.SampledFrom([]verbs.Transport{verbs.RC, verbs.UC}).Draw(r, "transport")
-		w := timers{timeout: 8, retries: 7, rnrTimer: 20, rnrRetries: 7}
-		if rapid.Bool().Draw(r, "impatient") {
-			w.rnrRetries = 3
-		}
-		p.model.unlimitedRNR = w.rnrRetries == 7
-		f := software.NewFabric(software.Config{Virtual: true, MTU: 256})
-		p.conn = openConnection(r, f, p.model.transport, programDepth, w)
-		p.faulty = p.model.transport == verbs.RC && rapid.Bool().Draw(r, "faulty wire")
-		if p.faulty {
-			f.SetRule(p.rule(rapid.Uint64().Draw(r, "seed")))
-		}
-		r.Repeat(map[string]func(*rapid.T){
-			"send":     p.send,
-			"receive":  p.receive,
-			"poll":     p.poll,
-			"settle":   p.runToEnd,
-			"break":    p.breakOne,
-			"fallback": func(*rapid.T) {},
-		})
-		p.runToEnd(r)
+	rapid.Check(t, func(r *rapid.T) { rapid.SyncTest(r, testProgram) })
+}
+
+func testProgram(r *rapid.T) {
+	p := &program{T: r, payload: map[uint64][]byte{}}
+	p.model.transport = rapid.SampledFrom([]verbs.Transport{verbs.RC, verbs.UC}).Draw(r, "transport")
+	w := timers{timeout: 8, retries: 7, rnrTimer: 20, rnrRetries: 7}
+	if rapid.Bool().Draw(r, "impatient") {
+		w.rnrRetries = 3
+	}
+	p.model.unlimitedRNR = w.rnrRetries == 7
+	f := software.NewFabric(software.Config{MTU: 256})
+	p.conn = openConnection(r, f, p.model.transport, programDepth, w)
+	p.faulty = p.model.transport == verbs.RC && rapid.Bool().Draw(r, "faulty wire")
+	if p.faulty {
+		f.SetRule(p.rule(rapid.Uint64().Draw(r, "seed")))
+	}
+	r.Repeat(map[string]func(*rapid.T){
+		"send":     p.send,
+		"receive":  p.receive,
+		"poll":     p.poll,
+		"settle":   p.runToEnd,
+		"break":    p.breakOne,
+		"fallback": func(*rapid.T) {},
 	})
+	p.runToEnd(r)
 }
 
 // rule applies faults to a few packets and acknowledgements.
 func (p *program) rule(seed uint64) software.Rule {
-	chance := software.FaultRates{
+	chance := faultRates{
 		Seed: seed, DropRate: 0.2, DelayRate: 0.2, MaxDelay: 3 * time.Millisecond, DuplicateRate: 0.2,
-	}.Rule()
+	}.rule()
 	return func(k software.Packet) software.Fault {
 		f := chance(k)
-		if f == (software.Fault{}) || p.faults >= maxFaults {
+		if f == (software.Fault{}) || p.faults.Load() >= maxFaults {
 			return software.Fault{}
 		}
-		p.faults++
+		p.faults.Add(1)
 		return f
 	}
 }
@@ -210,9 +213,9 @@ func (p *program) compareReceived(t *rapid.T, c verbs.Completion) {
 
 // runToEnd lets all timers expire and requires all completions.
 func (p *program) runToEnd(t *rapid.T) {
-	p.conn.fabric.Advance(time.Second)
+	advance(time.Second)
 	p.model.run(true)
-	p.faults = 0
+	p.faults.Store(0)
 	var got [1]verbs.Completion
 	for {
 		n, err := p.conn.ends[0].queue.Poll(got[:])

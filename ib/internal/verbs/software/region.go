@@ -25,7 +25,7 @@ func (d *domain) Close() error {
 	}
 	if !d.closed.Swap(true) {
 		d.device.users.Add(-1)
-		d.device.adapter.fabric.live.domains.Add(-1)
+		d.device.adapter.fabric.countClosed(Domains)
 	}
 	return nil
 }
@@ -38,6 +38,7 @@ type region struct {
 	addr   uint64
 	access verbs.Access
 	key    uint32
+	pinned int64        // bytes of whole pages
 	users  atomic.Int64 // negative: closed
 }
 
@@ -62,26 +63,24 @@ func (d *domain) Register(b []byte, a verbs.Access) (verbs.Region, error) {
 	}
 	pages := int64(len(b)+pageBytes-1) / pageBytes * pageBytes
 	f := ad.fabric
-	if total := f.pinned.Add(pages); f.cfg.LockLimit > 0 && total > f.cfg.LockLimit {
-		f.pinned.Add(-pages)
+	if total := f.live[PinnedBytes].Add(pages); f.cfg.LockLimit > 0 && total > f.cfg.LockLimit {
+		f.live[PinnedBytes].Add(-pages)
 		return nil, &verbs.LockLimitError{Want: total, Limit: f.cfg.LockLimit}
 	}
-	r := &region{domain: d, memory: b, addr: uint64(uintptr(unsafe.Pointer(&b[0]))), access: a}
+	r := &region{domain: d, memory: b, addr: uint64(uintptr(unsafe.Pointer(&b[0]))), access: a, pinned: pages}
 	r.users.Store(1) // until its key is set
 	key, err := ad.regions.put(r, "regions")
 	if err != nil {
-		f.pinned.Add(-pages)
+		f.live[PinnedBytes].Add(-pages)
 		return nil, err
 	}
 	r.key = key
 	r.users.Add(-1)
 	d.users.Add(1)
-	f.live.regions.Add(1)
-	f.made.regions.Add(1)
+	f.countOpened(Regions)
 	return r, nil
 }
 
-func (r *region) Bytes() []byte     { return r.memory }
 func (r *region) Addr() uint64      { return r.addr }
 func (r *region) LocalKey() uint32  { return r.key }
 func (r *region) RemoteKey() uint32 { return r.key }
@@ -103,8 +102,8 @@ func (r *region) Close() error {
 	}
 	d.users.Add(-1)
 	f := d.device.adapter.fabric
-	f.live.regions.Add(-1)
-	f.pinned.Add(-(int64(len(r.memory)+pageBytes-1) / pageBytes * pageBytes))
+	f.countClosed(Regions)
+	f.live[PinnedBytes].Add(-r.pinned)
 	return nil
 }
 

@@ -9,7 +9,7 @@ import (
 // handleAck handles an acknowledgement on an RC pair (IBTA 9.7.5). mu is held.
 func (q *pair) handleAck(a ack) {
 	r := &q.requests
-	if s := q.currentState(); s != verbs.ReadyToSend && s != verbs.SendQueueDrained {
+	if q.currentState() != verbs.ReadyToSend {
 		return
 	}
 	upTo := a.psn
@@ -85,8 +85,7 @@ func (r *requester) updateTimer() {
 	q := r.pair
 	switch {
 	case q.transport != verbs.RC || r.waitingFor == waitReady:
-	case r.unacknowledged == r.highest,
-		q.currentState() != verbs.ReadyToSend && q.currentState() != verbs.SendQueueDrained:
+	case r.unacknowledged == r.highest, q.currentState() != verbs.ReadyToSend:
 		r.stopTimer()
 	case r.waitingFor == waitNothing && q.attr.Timeout != 0:
 		r.setTimer(waitAck, ackTimeout(q.attr.Timeout))
@@ -102,16 +101,11 @@ func (q *pair) receiveAck(a ack) {
 	q.fabric.processFailures()
 }
 
-// timerFired handles the pair's timer.
+// timerFired handles the pair's timer, unless it was stopped or set again while it fired.
 func (q *pair) timerFired() {
 	q.mu.Lock()
-	r := &q.requests
-	if r.waitingFor != waitNothing {
-		if left := r.due - q.fabric.clock.now(); left > 0 { // set again while it fired
-			r.setTimer(r.waitingFor, left)
-		} else {
-			q.expire()
-		}
+	if r := &q.requests; r.waitingFor != waitNothing && !time.Now().Before(r.due) {
+		q.expire()
 	}
 	q.mu.Unlock()
 	q.fabric.processFailures()

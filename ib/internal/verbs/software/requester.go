@@ -1,7 +1,6 @@
 package software
 
 import (
-	"slices"
 	"time"
 
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
@@ -24,8 +23,8 @@ type requester struct {
 	repositioned   bool   // an acknowledgement has changed what to send next
 
 	waitingFor timerPurpose
-	due        time.Duration
-	timer      event
+	due        time.Time
+	timer      *time.Timer
 	retries    uint8
 	rnr        uint8
 
@@ -43,14 +42,11 @@ const (
 )
 
 func (r *requester) init(q *pair) {
-	r.pair, r.timer.pair = q, q
+	r.pair = q
 	r.ring = make([]sendSlot, max(q.cfg.SendRequests, 1))
 	elements := make([]verbs.Element, len(r.ring)*q.cfg.SendElements)
 	for i := range r.ring {
 		r.ring[i].Elements, elements = elements[:0:q.cfg.SendElements], elements[q.cfg.SendElements:]
-		if q.cfg.InlineBytes > 0 {
-			r.ring[i].copied = make([]byte, 0, q.cfg.InlineBytes)
-		}
 	}
 	r.spans = make([]span, 0, max(q.cfg.SendElements, 1))
 }
@@ -74,13 +70,17 @@ func (r *requester) begin(psn uint32) {
 func (r *requester) stopTimer() {
 	if r.waitingFor != waitNothing {
 		r.waitingFor = waitNothing
-		r.pair.fabric.clock.cancel(&r.timer)
+		r.timer.Stop()
 	}
 }
 
 func (r *requester) setTimer(w timerPurpose, d time.Duration) {
-	r.waitingFor = w
-	r.due = r.pair.fabric.clock.schedule(&r.timer, d)
+	r.waitingFor, r.due = w, time.Now().Add(d)
+	if r.timer == nil {
+		r.timer = time.AfterFunc(d, r.pair.timerFired)
+		return
+	}
+	r.timer.Reset(d)
 }
 
 func (r *requester) at(k uint64) *sendSlot { return &r.ring[k%uint64(len(r.ring))] }
@@ -101,17 +101,16 @@ func (q *pair) transmitPending() {
 			r.number(s)
 		}
 		status := r.gather(s)
-		if status != verbs.StatusOK && r.done < r.sent {
-			r.release()
-			break // earlier requests have to complete first
+		if status == verbs.StatusOK {
+			q.transmit(s)
 		}
+		r.release()
 		if status != verbs.StatusOK {
-			r.release()
-			q.failWith(status)
+			if r.done == r.sent { // otherwise earlier requests have to complete first
+				q.failWith(status)
+			}
 			break
 		}
-		q.transmit(s)
-		r.release()
 	}
 	r.updateTimer()
 }
@@ -128,10 +127,6 @@ func (r *requester) number(s *sendSlot) {
 func (r *requester) gather(s *sendSlot) verbs.Status {
 	if s.length > maxMessageBytes {
 		return verbs.StatusLocalLength
-	}
-	if s.Inline {
-		r.spans = append(r.spans, span{bytes: s.copied})
-		return verbs.StatusOK
 	}
 	for _, e := range s.Elements {
 		if e.Length == 0 {
@@ -164,7 +159,7 @@ func (q *pair) transmit(s *sendSlot) {
 	p := &r.out
 	p.From, p.To = q.number, q.attr.Remote
 	p.Transport, p.Operation = q.transport, s.Operation
-	p.source = &q.adapter.ports[q.attr.Port-1]
+	p.source = &q.adapter.port
 	p.total, p.immediate = int(s.length), s.Immediate
 	p.remoteAddr, p.remoteKey = s.RemoteAddr, s.RemoteKey
 	p.payload, p.ownPayload = r.spans, false
@@ -271,14 +266,12 @@ func (q *pair) route(path verbs.Path) *port {
 	if to := q.destination.Load(); to != nil {
 		return to
 	}
-	var to *port
-	if q.fabric.cfg.Layer == verbs.LayerInfiniBand {
-		to = q.fabric.findPort(func(p *port) bool { return p.lid == path.LID })
-	} else {
-		to = q.fabric.findPort(func(p *port) bool {
-			return slices.ContainsFunc(p.gids, func(g verbs.GID) bool { return g.Addr == path.Destination })
-		})
-	}
+	to := q.fabric.findPort(func(p *port) bool {
+		if q.fabric.cfg.Layer == verbs.LayerInfiniBand {
+			return p.lid == path.LID
+		}
+		return p.gid.Addr == path.Destination
+	})
 	if to != nil {
 		q.destination.Store(to)
 	}

@@ -50,7 +50,7 @@ func (q *pair) receive(p *packet) ack {
 	q.responderMu.Lock()
 	defer q.responderMu.Unlock()
 	r := &q.responder
-	if s := q.currentState(); s != verbs.ReadyToReceive && s != verbs.ReadyToSend && s != verbs.SendQueueDrained {
+	if s := q.currentState(); s != verbs.ReadyToReceive && s != verbs.ReadyToSend {
 		q.fabric.lost.Add(1)
 		return ack{}
 	}

@@ -55,7 +55,7 @@ func injectFaults(f *software.Fabric, connections []*connection, stop <-chan str
 	defer func() {
 		f.SetRule(nil)
 		for _, l := range connections {
-			_ = l.ends[1].adapter.SetPort(1, true)
+			l.ends[1].adapter.SetPort(true)
 		}
 	}()
 	for n := uint64(0); ; n++ {
@@ -65,14 +65,14 @@ func injectFaults(f *software.Fabric, connections []*connection, stop <-chan str
 		case <-pause.C:
 		}
 		if r.IntN(3) == 0 {
-			f.SetRule(software.FaultRates{
+			f.SetRule(faultRates{
 				Seed: n, DropRate: 0.05, DelayRate: 0.1, MaxDelay: 300 * time.Microsecond, DuplicateRate: 0.05,
-			}.Rule())
+			}.rule())
 		} else {
 			f.SetRule(nil)
 		}
 		for _, l := range connections {
-			_ = l.ends[1].adapter.SetPort(1, r.IntN(8) > 0)
+			l.ends[1].adapter.SetPort(r.IntN(8) > 0)
 		}
 	}
 }

@@ -57,17 +57,19 @@ func (q *pair) modify(a verbs.Attributes) error {
 	return nil
 }
 
+// maxReads bounds the remote reads of a pair in each direction.
+const maxReads = 128
+
 // checkValues checks the attributes that are given.
 func (q *pair) checkValues(a verbs.Attributes) error {
 	const max24 = 1<<24 - 1
-	c, l := q.fabric.cfg, q.adapter.limits
+	c := q.fabric.cfg
 	for _, f := range []struct {
 		mask            verbs.Mask
 		value, min, max int
 		name            string
 	}{
-		{verbs.MaskPort, a.Port, 1, len(q.adapter.ports), "port"},
-		{verbs.MaskPartitionKey, int(a.PartitionKey), 0, 0, "partition key index"},
+		{verbs.MaskPort, a.Port, 1, 1, "port"},
 		{verbs.MaskRemote, int(a.Remote), 0, max24, "queue pair number"},
 		{verbs.MaskReceivePSN, int(a.ReceivePSN), 0, max24, "receive PSN"},
 		{verbs.MaskSendPSN, int(a.SendPSN), 0, max24, "send PSN"},
@@ -75,49 +77,43 @@ func (q *pair) checkValues(a verbs.Attributes) error {
 		{verbs.MaskRNRRetries, int(a.RNRRetries), 0, 7, "RNR retries"},
 		{verbs.MaskRNRTimer, int(a.RNRTimer), 0, 31, "RNR timer code"},
 		{verbs.MaskTimeout, int(a.Timeout), 0, 31, "timeout exponent"},
-		{verbs.MaskPendingReads, int(a.PendingReads), 0, l.PendingReads, "pending reads"},
-		{verbs.MaskInitiatedReads, int(a.InitiatedReads), 0, l.InitiatedReads, "initiated reads"},
+		{verbs.MaskPendingReads, int(a.PendingReads), 0, maxReads, "pending reads"},
+		{verbs.MaskInitiatedReads, int(a.InitiatedReads), 0, maxReads, "initiated reads"},
 	} {
 		if a.Mask&f.mask != 0 && (f.value < f.min || f.value > f.max) {
 			return fmt.Errorf("%w: %s %d: must be %d to %d", verbs.ErrAttributes, f.name, f.value, f.min, f.max)
 		}
 	}
-	path, gids := a.Mask&verbs.MaskPath != 0, q.sourceGIDs()
+	path := a.Mask&verbs.MaskPath != 0
 	switch {
 	case a.Mask&verbs.MaskPathMTU != 0 && (!validMTU(a.PathMTU) || a.PathMTU > c.MTU):
 		return fmt.Errorf("%w: path MTU of %d bytes at a port of %d", verbs.ErrAttributes, a.PathMTU, c.MTU)
 	case path && c.Layer == verbs.LayerEthernet && !a.Path.Global:
 		return fmt.Errorf("%w: on an Ethernet port the path needs a GID", verbs.ErrAttributes)
-	case path && a.Path.Global && (a.Path.SourceIndex < 0 || a.Path.SourceIndex >= gids):
-		return fmt.Errorf("%w: source GID index %d of a table of %d", verbs.ErrAttributes, a.Path.SourceIndex, gids)
+	case path && a.Path.Global && a.Path.SourceIndex != 0:
+		return fmt.Errorf("%w: source GID index %d of a table of 1", verbs.ErrAttributes, a.Path.SourceIndex)
 	}
 	return nil
-}
-
-func (q *pair) sourceGIDs() int {
-	if q.attr.Port == 0 {
-		return 0
-	}
-	return len(q.adapter.ports[q.attr.Port-1].gids)
 }
 
 // setAttributes sets the attributes that are given. Both locks are held.
 func (q *pair) setAttributes(a verbs.Attributes) {
 	m, to := a.Mask, &q.attr
-	set := func(bit verbs.Mask, f func()) {
-		if m&bit != 0 {
-			f()
-		}
+	set(m&verbs.MaskAccess, &to.Access, a.Access)
+	set(m&verbs.MaskPath, &to.Path, a.Path)
+	set(m&verbs.MaskPathMTU, &to.PathMTU, a.PathMTU)
+	set(m&verbs.MaskTimeout, &to.Timeout, a.Timeout)
+	set(m&verbs.MaskRetries, &to.Retries, a.Retries)
+	set(m&verbs.MaskRNRRetries, &to.RNRRetries, a.RNRRetries)
+	set(m&verbs.MaskReceivePSN, &to.ReceivePSN, a.ReceivePSN)
+	set(m&verbs.MaskRNRTimer, &to.RNRTimer, a.RNRTimer)
+	set(m&verbs.MaskSendPSN, &to.SendPSN, a.SendPSN)
+	set(m&verbs.MaskRemote, &to.Remote, a.Remote)
+}
+
+// set sets an attribute that is given.
+func set[T any](given verbs.Mask, to *T, value T) {
+	if given != 0 {
+		*to = value
 	}
-	set(verbs.MaskPort, func() { to.Port = a.Port })
-	set(verbs.MaskAccess, func() { to.Access = a.Access })
-	set(verbs.MaskPath, func() { to.Path = a.Path; q.destination.Store(nil) })
-	set(verbs.MaskPathMTU, func() { to.PathMTU = a.PathMTU })
-	set(verbs.MaskTimeout, func() { to.Timeout = a.Timeout })
-	set(verbs.MaskRetries, func() { to.Retries = a.Retries })
-	set(verbs.MaskRNRRetries, func() { to.RNRRetries = a.RNRRetries })
-	set(verbs.MaskReceivePSN, func() { to.ReceivePSN = a.ReceivePSN })
-	set(verbs.MaskRNRTimer, func() { to.RNRTimer = a.RNRTimer })
-	set(verbs.MaskSendPSN, func() { to.SendPSN = a.SendPSN })
-	set(verbs.MaskRemote, func() { to.Remote = a.Remote })
 }

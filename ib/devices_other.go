@@ -1,8 +1,0 @@
-//go:build !linux
-
-package ib
-
-import "io/fs"
-
-// adapters lists none: only Linux shows them in a file system.
-func adapters(fs.FS) []adapter { return nil }
