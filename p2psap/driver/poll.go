@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap"
 )
 
 // A call that has to wait receives frames and runs the handlers on its own thread, which saves the switch
@@ -223,21 +224,27 @@ const (
 
 // Pump receives what has arrived over the links and runs timers that are due, on the caller's goroutine. It is
 // optional. Compute loops call it so that arrivals are handled without waiting for the receiver's goroutine to
-// be scheduled, which can take a time slice on a machine whose cores are all busy. Pump never blocks. It is for
-// one goroutine at a time.
-func (n *Node) Pump() {
+// be scheduled, which can take a time slice on a machine whose cores are all busy. Pump never blocks. It returns
+// p2psap.ErrClosed once Close has ended. It is for one goroutine at a time.
+func (n *Node) Pump() error {
+	select {
+	case <-n.done:
+		return p2psap.ErrClosed
+	default:
+	}
 	for _, r := range n.rails[1:] {
 		r.pump()
 	}
 	if n.poll.link == nil || !n.polling.CompareAndSwap(false, true) {
-		return // another call receives
+		return nil // another call receives
 	}
 	defer n.polling.Store(false)
 	for range pumpRounds {
 		if k, err := n.receivePending(nil, n.now(), false); err != nil || k < pumpBatch {
-			return
+			return nil // after an error the link is closed, and Close about to end
 		}
 	}
+	return nil
 }
 
 // receivePending receives what has arrived by the base rail and runs timers that are due, but not if that has

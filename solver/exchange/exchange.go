@@ -81,8 +81,8 @@ type Config struct {
 	// OneSlot receives all faces of a synchronous neighbour into the same memory, for peers that copy a face in Halo.
 	OneSlot bool
 	// Pump, if not nil, is called at the beginning of every Poll. It calls TouchAll unless the
-	// shell reports arrivals by Touch.
-	Pump func()
+	// shell reports arrivals by Touch. Its error ends the run.
+	Pump func() error
 }
 
 // Kind is the kind of an Action.

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -33,7 +34,9 @@ func (x *Exchange) Poll(now time.Duration) (news bool, err error) {
 
 func (x *Exchange) poll(now time.Duration, waits bool) (news bool, err error) {
 	if x.config.Pump != nil {
-		x.config.Pump()
+		if err := x.config.Pump(); err != nil {
+			return false, fmt.Errorf("exchange: %w", err)
+		}
 	}
 	if !x.news {
 		return false, nil

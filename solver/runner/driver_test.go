@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -151,6 +152,32 @@ func TestLostOverSockets(t *testing.T) {
 			require.Error(t, out[1].err)
 		})
 	}
+}
+
+// The close of the own node ends a run although the neighbours have left before, for whose verdict it may wait longer.
+func TestOwnNodeCloses(t *testing.T) {
+	p := membrane(t, 15)
+	ns := nodes(t, 2, 0)
+	var sweeps atomic.Uint64
+	relaxed := func(more uint64) {
+		for until := sweeps.Load() + more; sweeps.Load() < until; {
+			runtime.Gosched()
+		}
+	}
+	pl := plan{problem: p, peers: 2, scheme: iterate.Asynchronous(), node: overNodes(ns),
+		change: func(rank int, c *runner.Config) {
+			c.Solver.Tolerance, c.Grace = 0, time.Hour
+			if rank == 0 {
+				c.Progress = func(p runner.Progress) { sweeps.Store(uint64(p.Sweep)) }
+			}
+		}}
+	go func() {
+		relaxed(50)
+		_ = ns[1].Abort()
+		relaxed(1000) // it reads that the neighbour has left
+		_ = ns[0].Abort()
+	}()
+	require.ErrorIs(t, pl.run(t)[0].err, p2psap.ErrClosed)
 }
 
 // The exchange of halos allocates nothing per sweep: five times the sweeps take the same

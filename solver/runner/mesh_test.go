@@ -150,7 +150,7 @@ func (n *meshNode) lose() {
 }
 
 // Pump has nothing to do: senders put messages into the queues.
-func (n *meshNode) Pump() {}
+func (n *meshNode) Pump() error { return nil }
 
 // Post ignores the memory: Poll copies into it.
 func (s *meshSocket) Post(*p2psap.Slot) {}

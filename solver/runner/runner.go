@@ -102,11 +102,12 @@ func (r *Runner) connect() {
 	r.exchange = exchange.New(exchange.Config{
 		Rank: r.config.Rank, Peer: r.peer, Allocate: r.config.face,
 		Name: func(q iterate.Rank) string { return r.config.Names[q] },
-		Pump: func() {
-			if r.config.Node != nil {
-				r.config.Node.Pump()
-			}
+		Pump: func() error {
 			r.exchange.TouchAll()
+			if r.config.Node == nil {
+				return nil
+			}
+			return r.config.Node.Pump()
 		},
 	})
 	for _, n := range r.exchange.Neighbours() {

@@ -32,8 +32,8 @@ type opener[S Socket] interface {
 	Open(ctx context.Context, peer string, o p2psap.OpenOptions) (S, error)
 	WaitAny(ctx context.Context, timeout time.Duration) error
 	// Pump handles arrivals on the caller's goroutine. Relaxing threads keep every core busy, and a
-	// goroutine that only receives may wait a whole time slice for one.
-	Pump()
+	// goroutine that only receives may wait a whole time slice for one. It returns an error once the node is closed.
+	Pump() error
 }
 
 type wrapped[S Socket] struct{ opener[S] }

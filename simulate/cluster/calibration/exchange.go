@@ -127,8 +127,9 @@ func (w *wire) send(i, tag int) (took time.Duration, err error) {
 		if !errors.Is(err, microproto.ErrBusy) || time.Since(begin) > patience {
 			return 0, err
 		}
-		w.nodes[i].Pump()
-		w.nodes[1-i].Pump()
+		if err := errors.Join(w.nodes[i].Pump(), w.nodes[1-i].Pump()); err != nil {
+			return 0, err
+		}
 	}
 }
 
@@ -136,7 +137,9 @@ func (w *wire) send(i, tag int) (took time.Duration, err error) {
 func (w *wire) receive(i, tag int) (took time.Duration, err error) {
 	sent := time.Now()
 	for {
-		w.nodes[1-i].Pump()
+		if err := w.nodes[1-i].Pump(); err != nil {
+			return 0, err
+		}
 		_, fresh, err := w.ends[1-i].Poll(&w.slots[1-i][tag])
 		if err != nil {
 			return 0, err
@@ -147,7 +150,9 @@ func (w *wire) receive(i, tag int) (took time.Duration, err error) {
 		if time.Since(sent) > patience {
 			return 0, errors.New("a message does not come")
 		}
-		w.nodes[i].Pump()
+		if err := w.nodes[i].Pump(); err != nil {
+			return 0, err
+		}
 	}
 }
 
@@ -230,7 +235,9 @@ func (w *wire) idlePoll(other func() error) (time.Duration, error) {
 			return 0, err
 		}
 		begin := time.Now()
-		w.nodes[0].Pump()
+		if err := w.nodes[0].Pump(); err != nil {
+			return 0, err
+		}
 		if _, _, err := w.ends[0].Poll(&w.slots[0][0]); err != nil {
 			return 0, err
 		}

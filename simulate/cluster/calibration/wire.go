@@ -143,7 +143,9 @@ func (w *wire) drain() error {
 	time.Sleep(w.of.carries(w.of.Queue))
 	for i := range w.nodes {
 		for range 64 {
-			w.nodes[i].Pump()
+			if err := w.nodes[i].Pump(); err != nil {
+				return err
+			}
 		}
 		for tag := range w.lengths {
 			if _, _, err := w.ends[i].Poll(&w.slots[i][tag]); err != nil {
