@@ -283,8 +283,8 @@ func (s *solving) all() (*Solution, error) {
 	}
 	if p.Evolution == nil {
 		evaluate := verify.Evaluate
-		if s.ctx.Err() != nil {
-			evaluate = verify.Measure // returns sooner: it computes no error bound
+		if s.ctx.Err() != nil || out.Reason == iterate.ReachedTime {
+			evaluate = verify.Measure // returns sooner: it searches for no error bound
 		}
 		if out.Evaluation, err = evaluate(p, out.U, nil); err != nil {
 			return nil, err

@@ -97,7 +97,7 @@ func (s *chunkResult) certify(j *evaluator, out *Evaluation, e problem.Executor)
 		c.w = nil
 		c.Why = "no w ≥ 0 with A·w > 0 was found: A is no M-matrix, or ‖A⁻¹‖ is very large"
 		if j.quick {
-			c.Why = "none was searched for because the run was interrupted"
+			c.Why = "none was searched for because the run was ended early"
 		} else if j.work > 0 {
 			c.Why += fmt.Sprintf(" (the search for w ended after %.0f sweeps)", j.work)
 		}

@@ -108,8 +108,8 @@ func (a *app) evaluate(w *work, o *launch.Outcome, r *recorder, stepMode string)
 	threads := parallel{}
 	if w.problem.Evolution == nil {
 		evaluate := verify.Evaluate
-		if o.Reason == launch.Interrupted {
-			evaluate = verify.Measure // the user waits: skip the error bound
+		if o.Reason == launch.Interrupted || o.Reason == launch.Time {
+			evaluate = verify.Measure // the user's time is over: a search for a bound may take longer than the run
 		}
 		e, err := evaluate(w.problem, o.U, threads)
 		if err == nil {
@@ -155,10 +155,10 @@ func preferStart(w *work, o *launch.Outcome, e verify.Evaluation, x problem.Exec
 		return e, err
 	}
 	o.U, o.AtStart = start, true
-	if o.Reason == launch.Interrupted {
-		return s, nil
+	if o.Reason == launch.Sweeps {
+		return verify.Evaluate(w.problem, start, x)
 	}
-	return verify.Evaluate(w.problem, start, x)
+	return s, nil
 }
 
 // bound sets the error bound of the whole run instead of that of the last step.
