@@ -4,9 +4,11 @@ package obstacle_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -78,20 +80,20 @@ func TestFailingOutputLosesNothingElse(t *testing.T) {
 	}
 }
 
-// limited starts the program with a limit on the size of files in bytes.
-func limited(t *testing.T, size uint64, args ...string) *running {
-	t.Helper()
-	return startIn(t, func(f func() error) error {
-		var was unix.Rlimit
-		if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &was); err != nil {
-			return err
-		}
-		if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: size, Max: was.Max}); err != nil {
-			return err
-		}
-		defer func() { require.NoError(t, unix.Setrlimit(unix.RLIMIT_FSIZE, &was)) }()
-		return f()
-	}, args...)
+// fileLimit is the environment variable with the limit on the size of files in bytes, for the program only: the test
+// binary writes a log of its own.
+const fileLimit = "OBSTACLE_TEST_FILE_LIMIT"
+
+func init() {
+	if os.Getenv(asProgram) == "" || os.Getenv(fileLimit) == "" {
+		return
+	}
+	var was unix.Rlimit
+	size, err := strconv.ParseUint(os.Getenv(fileLimit), 10, 64)
+	err = errors.Join(err, unix.Getrlimit(unix.RLIMIT_FSIZE, &was))
+	if err := errors.Join(err, unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: size, Max: was.Max})); err != nil {
+		panic(err)
+	}
 }
 
 // A full file system costs one output and leaves no partial file.
@@ -101,18 +103,20 @@ func TestFullFileSystem(t *testing.T) {
 	for _, name := range []string{old, png} {
 		require.NoError(t, os.WriteFile(name, []byte("of another run"), 0o644))
 	}
-	r := limited(t, 64<<10, "solve", "membrane", "--n", "12", "--peers", "2", "--format", "json", "--out", old, "--out", u)
+	t.Setenv(fileLimit, "65536")
+	r := start(t, "solve", "membrane", "--n", "12", "--peers", "2", "--format", "json", "--out", old, "--out", u)
 	require.Equal(t, 1, r.wait(patience))
 	s := r.solution()
 	require.True(t, s.Converged)
 	require.Equal(t, []report.Output{{File: old, Error: "output " + old + ": file too large"}, {File: u}}, s.Outputs)
 
-	r = limited(t, 64<<10, "solve", "membrane", "--n", "12", "--peers", "2", "--out", old)
+	r = start(t, "solve", "membrane", "--n", "12", "--peers", "2", "--out", old)
 	require.Equal(t, 1, r.wait(patience))
 	require.Contains(t, r.stdout.String(), "solved")
 	require.Regexp(t, `(?m)^NOT WRITTEN +output .*u.csv: file too large$`, r.stdout.String())
 
-	r = limited(t, 512, "compare", "membrane", "--n", "6", "--peers", "1", "--scheme", "async", "--rounds", "1", "--in-process", "--out", png)
+	t.Setenv(fileLimit, "512")
+	r = start(t, "compare", "membrane", "--n", "6", "--peers", "1", "--scheme", "async", "--rounds", "1", "--in-process", "--out", png)
 	require.Equal(t, 1, r.wait(patience))
 	require.Regexp(t, `(?m)^richardson +async +1 `, r.stdout.String())
 	require.Regexp(t, `(?m)^NOT WRITTEN output .*c.png: file too large$`, r.stdout.String())
