@@ -1,3 +1,5 @@
+//go:build linux
+
 package obstacle_test
 
 import (
@@ -21,6 +23,7 @@ const asProgram = "OBSTACLE_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
+		limitFiles()
 		os.Exit(obstacle.Main(catalog.New()))
 	}
 	// Parallel tests mostly wait for timeouts and links: run more of them than there are processors.

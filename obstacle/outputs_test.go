@@ -80,12 +80,13 @@ func TestFailingOutputLosesNothingElse(t *testing.T) {
 	}
 }
 
-// fileLimit is the environment variable with the limit on the size of files in bytes, for the program only: the test
-// binary writes a log of its own.
+// fileLimit is the environment variable with the limit on the size of the program's files in bytes. The test binary,
+// which writes a log of its own, has no limit.
 const fileLimit = "OBSTACLE_TEST_FILE_LIMIT"
 
-func init() {
-	if os.Getenv(asProgram) == "" || os.Getenv(fileLimit) == "" {
+// limitFiles sets the limit of this process.
+func limitFiles() {
+	if os.Getenv(fileLimit) == "" {
 		return
 	}
 	var was unix.Rlimit
