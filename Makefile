@@ -70,6 +70,8 @@ sim:
 stress:
 	$(MAKE) sim SEEDS=$(STRESSSEEDS)
 	$(GO) test -count=1 -timeout 6h -rapid.checks=$(DRAWS) $$(grep -rl --include='*_test.go' 'pgregory.net/rapid"' . | xargs -n 1 dirname | sort -u)
+	$(GO) test -count=1 -timeout 6h $$(grep -rl --include='*_test.go' 'flag.Bool("long"' . | xargs -n 1 dirname | sort -u) -long
+	$(GO) test ./p2psap -run EveryInterleaving -count=1 -timeout 6h -exhaust.big
 	$(GO) test -race -count=1 -timeout 2h ./...
 	$(GO) test -count=10 -timeout 2h $(SHELLS)
 

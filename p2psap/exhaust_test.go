@@ -57,8 +57,9 @@ func TestEveryInterleaving(t *testing.T) {
 		{name: "both monitors", threads: [2][]string{{"far"}, {"lossy"}}, breaks: 1},
 		{name: "monitor against scheme", threads: [2][]string{{"far", "async"}, {"async"}}},
 		{name: "close against scheme", threads: [2][]string{{"async"}, {"async", "close"}}, breaks: 1},
-		{name: "reliable link, credit used up", threads: [2][]string{{"put put put far put put put"}, {"take take"}},
-			reliable: true},
+		{name: "reliable link, credit used up", threads: [2][]string{{"put put put far put"}, {"take"}}, reliable: true},
+		{name: "reliable link, credit used up twice", reliable: true, big: true,
+			threads: [2][]string{{"put put put far put put put"}, {"take take"}}},
 		{name: "reliable link, to async", threads: [2][]string{{"put async"}, {"put async"}}, breaks: 1, reliable: true},
 		{name: "there and back", threads: [2][]string{{"async sync"}, {"async sync"}}, breaks: 1},
 		{name: "rail, cut", threads: [2][]string{{"send cut"}, {"send"}}, breaks: 1, rail: true},
@@ -89,9 +90,6 @@ func TestEveryInterleaving(t *testing.T) {
 		t.Run(in.name, func(t *testing.T) {
 			if in.big && !*exhaustBig {
 				t.Skip("larger: go test ./p2psap -run EveryInterleaving -exhaust.big")
-			}
-			if testing.Short() && strings.HasPrefix(in.name, "reliable link, credit") {
-				t.Skip("the largest of the small ones")
 			}
 			most := 100_000
 			if in.big {

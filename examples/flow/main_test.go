@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"flag"
 	"math"
 	"testing"
 
@@ -75,8 +76,13 @@ func TestBlocks(t *testing.T) {
 	require.NoError(t, iteratetest.Suite{Blocks: regions(newNetwork(), 3), Tolerance: 1e-4, Seeds: 1}.Check())
 }
 
+var long = flag.Bool("long", false, "also simulate the asynchronous run, which takes seconds")
+
 func TestSimulated(t *testing.T) {
 	for _, scheme := range []string{"sync", "async", "hybrid"} {
+		if scheme == "async" && !*long {
+			continue
+		}
 		var out bytes.Buffer
 		require.NoError(t, show(t.Context(), &out, []string{scheme, "simulate"}))
 		require.Contains(t, out.String(), "largest surplus below 1e-6: true")

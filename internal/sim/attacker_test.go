@@ -17,7 +17,7 @@ import (
 
 var (
 	attackSeed  = flag.Uint64("attack.seed", 1, "first seed of TestAttacks")
-	attackCount = flag.Uint64("attack.count", 60, "number of seeds of TestAttacks")
+	attackCount = flag.Uint64("attack.count", 30, "number of seeds of TestAttacks")
 )
 
 // attacked runs a seed with an attacker on every link.

@@ -18,7 +18,7 @@ import (
 
 var (
 	firstSeed = flag.Uint64("sim.seed", 1, "first seed of TestSeeds")
-	seedCount = flag.Uint64("sim.count", 600, "number of seeds of TestSeeds")
+	seedCount = flag.Uint64("sim.count", 300, "number of seeds of TestSeeds")
 )
 
 // tally counts what the seeds of one call of TestSeeds covered.

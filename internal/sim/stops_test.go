@@ -19,7 +19,7 @@ import (
 
 var (
 	stopsSeed  = flag.Uint64("stops.seed", 1, "first seed of TestFalseStops")
-	stopsCount = flag.Uint64("stops.count", 150, "runs of TestFalseStops")
+	stopsCount = flag.Uint64("stops.count", 80, "runs of TestFalseStops")
 )
 
 // trap draws a scenario in which a run could stop too early. Every block holds the solution except

@@ -1,6 +1,7 @@
 package ctp
 
 import (
+	"errors"
 	"flag"
 	"os"
 	"testing"
@@ -11,13 +12,11 @@ import (
 // The longest of thousands took five minutes.
 const noProgress = 30 * time.Minute
 
-// Shrinking a failed run may take many runs of several seconds, so it stops after five seconds
+// Each property test draws 40 runs, make stress thousands. Shrinking a failed run may take many runs of several seconds, so it stops after five seconds
 // unless -rapid.shrinktime is set.
 func TestMain(m *testing.M) {
-	if f := flag.Lookup("rapid.shrinktime"); f != nil {
-		f.DefValue = "5s"
-		_ = f.Value.Set(f.DefValue)
+	if err := errors.Join(flag.Set("rapid.shrinktime", "5s"), flag.Set("rapid.checks", "40")); err != nil {
+		panic(err)
 	}
-	flag.Parse()
 	os.Exit(m.Run())
 }

@@ -68,7 +68,7 @@ func estimateOf(t *testing.T, seed uint64, d int) estimated {
 // For random contracts the estimate is seldom below a third of the true error, and mostly within a factor of 3 of
 // it. The true error is that against lattices, which are independent code.
 func TestPriceErrorOfRandomContracts(t *testing.T) {
-	contracts := 60
+	contracts := 32
 	switch {
 	case *long:
 		contracts = 400
