@@ -8,7 +8,6 @@ type axis struct {
 	fineTotal, coarseTotal int // points of the whole grids
 	nested                 bool
 	inCoarse               []position // position of each own fine point in the coarse grid
-	inFine                 []position // position of each coarse point, from ghost −1 on, in the fine grid
 	supports               []support  // fine points that restriction to each own coarse point reads
 	weights                []float64  // weights of all supports, concatenated
 	complete               []int      // entry i: coarse points whose supports end before fine point i
@@ -33,9 +32,6 @@ func newAxis(nf, f0, f, nc, c0, c int) axis {
 	a := axis{fine: f, coarse: c, fineTotal: nf, coarseTotal: nc, nested: nf == 2*nc+1, scale: 1}
 	for i := range f {
 		a.inCoarse = append(a.inCoarse, locate(f0+i, nf, nc, c0))
-	}
-	for j := -1; j <= c; j++ {
-		a.inFine = append(a.inFine, locate(c0+j, nc, nf, f0))
 	}
 	ratio := float64(nc+1) / float64(nf+1)
 	if a.nested { // weights 1, 2, 1; the exact factor ¼ is applied last

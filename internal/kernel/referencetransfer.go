@@ -29,15 +29,6 @@ func (a *axis) sum(j int, r func(i int) float64) float64 {
 	return v
 }
 
-func (t *Transfer) referenceInject(dst, u []float64, b Box) {
-	l := t.fine.Layout
-	b.each(func(x, y, z int) {
-		at := [3]position{t.axes[0].inFine[x+1], t.axes[1].inFine[y+1], t.axes[2].inFine[z+1]}
-		v, scale := l.interpolate(u, at)
-		dst[t.coarse.Layout.Index(x, y, z)] = float64(scale * v)
-	})
-}
-
 func (t *Transfer) referenceProlong(u, e []float64, lower, upper Field, b Box) {
 	l := t.fine.Layout
 	b.each(func(x, y, z int) {

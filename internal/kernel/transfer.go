@@ -69,30 +69,6 @@ func NewTransfer(fine, coarse Part, k *Kernel) (*Transfer, error) {
 	return t, nil
 }
 
-// Nested reports whether the coarse points are every other fine point along the axis.
-func (t *Transfer) Nested(a int) bool { return t.axes[a].nested }
-
-// Injectable returns the largest box of coarse points, including ghosts, whose injection reads only
-// the fine block and its ghosts.
-func (t *Transfer) Injectable() Box {
-	b := t.coarse.Layout.Interior()
-	for a := range t.coarse.Layout.Dim {
-		x := &t.axes[a]
-		available := func(j int) bool {
-			lo, hi := reach(x.inFine[j+1 : j+2])
-			return lo >= -1 && hi <= x.fine
-		}
-		b.Lo[a], b.Hi[a] = -1, x.coarse+1
-		for b.Lo[a] < b.Hi[a] && !available(b.Lo[a]) {
-			b.Lo[a]++
-		}
-		for b.Hi[a] > b.Lo[a] && !available(b.Hi[a]-1) {
-			b.Hi[a]--
-		}
-	}
-	return b
-}
-
 // Restrict writes the restriction of r to the coarse points of b in dst: the transpose of the
 // interpolation, scaled so that it preserves the mean (full weighting). The ghosts of r are read
 // where they lie within the grid; beyond it r counts as 0. Both are padded arrays.
@@ -111,20 +87,6 @@ func (t *Transfer) Restrict(dst, r []float64, b Box) {
 	if t.kernel.loops == byPoint || !t.restrictFast(dst, r, b) {
 		t.referenceRestrict(dst, r, b)
 	}
-}
-
-// Inject writes u at the coarse points of b to dst: the value of the coincident fine point, or between fine points
-// the linear interpolation. b may contain ghosts of the coarse block; at the end of the grid these are boundary data.
-func (t *Transfer) Inject(dst, u []float64, b Box) {
-	check(t.fine.Layout, Box{}, 0, u)
-	if !check(t.coarse.Layout, b, 1, dst) {
-		return
-	}
-	if !within(t.Injectable(), b) {
-		panic(fmt.Sprintf("kernel: injection to coarse points %v reads beyond the fine block; %v is possible",
-			b, t.Injectable()))
-	}
-	t.referenceInject(dst, u, b)
 }
 
 // Prolong corrects u at the fine points of b that touch no obstacle (lower < u < upper): u ← u +
@@ -186,14 +148,4 @@ func check(l Layout, b Box, ghosts int, arrays ...[]float64) bool {
 		}
 	}
 	return !b.Empty()
-}
-
-// within reports whether b lies within a.
-func within(a, b Box) bool {
-	for x := range a.Lo {
-		if b.Lo[x] < a.Lo[x] || b.Hi[x] > a.Hi[x] {
-			return false
-		}
-	}
-	return true
 }

@@ -63,12 +63,6 @@ func TestTransferVariants(t *testing.T) {
 				want.Restrict(a, u, box)
 				got.Restrict(b, u, box)
 				sameBits(t, a, b, "restricted")
-				for x := range coarse.Dim {
-					box.Lo[x] -= rapid.IntRange(0, 1).Draw(t, "ghost")
-				}
-				want.Inject(a, u, box)
-				got.Inject(b, u, box)
-				sameBits(t, a, b, "injected")
 				lower, upper := drawField(t, "lower", r, fine.Points(), math.Inf(-1)), drawField(t, "upper", r,
 					fine.Points(), math.Inf(1))
 				box = drawBox(t, fine.N)
@@ -125,22 +119,11 @@ func TestRestrictionIsTheScaledTranspose(t *testing.T) {
 		for a := fine.Dim; a < 3; a++ {
 			ghosts.Lo[a], ghosts.Hi[a] = 0, 1
 		}
-		require.Equal(t, ghosts, tr.Injectable())
 		each(ghosts, func(x, y, z int) { e[coarse.Index(x, y, z)] = linear(coarse.N, x, y, z) })
 		clear(pe)
 		tr.Prolong(pe, e, NoLower(), NoUpper(), fine.Interior())
 		each(fine.Interior(), func(x, y, z int) {
 			require.InDelta(t, linear(fine.N, x, y, z), pe[fine.Index(x, y, z)], 1e-13)
-			r[fine.Index(x, y, z)] = linear(fine.N, x, y, z)
-		})
-		outer := Box{[3]int{-1, -1, -1}, [3]int{fine.N[0] + 1, fine.N[1] + 1, fine.N[2] + 1}}
-		for a := fine.Dim; a < 3; a++ {
-			outer.Lo[a], outer.Hi[a] = 0, 1
-		}
-		each(outer, func(x, y, z int) { r[fine.Index(x, y, z)] = linear(fine.N, x, y, z) })
-		tr.Inject(rr, r, ghosts)
-		each(ghosts, func(x, y, z int) {
-			require.InDelta(t, linear(coarse.N, x, y, z), rr[coarse.Index(x, y, z)], 1e-13)
 		})
 	})
 }
@@ -153,7 +136,7 @@ func TestTransfersDoNotDependOnThePartition(t *testing.T) {
 		require.NoError(t, err)
 		f, c := Whole(fine), Whole(coarse)
 		for a := range fine.Dim {
-			if whole.Nested(a) {
+			if whole.axes[a].nested {
 				c.Lo[a] = rapid.IntRange(0, coarse.N[a]-1).Draw(t, "first")
 				c.Layout.N[a] = rapid.IntRange(1, coarse.N[a]-c.Lo[a]).Draw(t, "points")
 				f.Lo[a] = 2*c.Lo[a] + rapid.IntRange(0, 1).Draw(t, "side")
@@ -182,15 +165,6 @@ func TestTransfersDoNotDependOnThePartition(t *testing.T) {
 		each(f.Layout.Interior(), func(x, y, z int) {
 			i := f.Layout.Index(x, y, z)
 			sameBits(t, inner[i:i+1], pu[i:i+1], "prolonged")
-		})
-		box := part.Injectable()
-		pu = cut(fine, f, u)
-		part.Inject(pe, pu, box)
-		whole.Inject(e, u, whole.Injectable())
-		inner = cut(coarse, c, e)
-		each(box, func(x, y, z int) {
-			i := c.Layout.Index(x, y, z)
-			sameBits(t, inner[i:i+1], pe[i:i+1], "injected")
 		})
 	})
 }
@@ -247,7 +221,6 @@ func TestInvalidTransfersAreRefused(t *testing.T) {
 	u, e := make([]float64, two.Len()), make([]float64, coarse.Len())
 	require.Panics(t, func() { tr.Restrict(e, u, Box{Hi: [3]int{3, 2, 1}}) })
 	require.Panics(t, func() { tr.Restrict(e, u[1:], coarse.Interior()) })
-	require.Panics(t, func() { tr.Inject(e, u, Box{Lo: [3]int{-2, 0, 0}, Hi: [3]int{2, 2, 1}}) })
 	require.Panics(t, func() { tr.Prolong(u, e[1:], NoLower(), NoUpper(), two.Interior()) })
 	// The block lacks a fine point that a coarse point needs.
 	f, err := NewLayout(2, [3]int{2, 5, 1})
@@ -256,7 +229,6 @@ func TestInvalidTransfersAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	w := make([]float64, f.Len())
 	require.Panics(t, func() { part.Restrict(e, w, coarse.Interior()) })
-	require.Panics(t, func() { part.Inject(e, w, Box{Lo: [3]int{1, 0, 0}, Hi: [3]int{3, 2, 1}}) })
 }
 
 func TestTransfersAllocateNothing(t *testing.T) {
