@@ -47,7 +47,8 @@ func (h header) putAll(f *microproto.Frame) {
 	}
 }
 
-// splitHeaders splits several frames that came as one after the first of them with one header.
+// splitHeaders splits f, which joins several frames of one size: same holds the first frames, whose session headers
+// are equal, rest the others.
 func splitHeaders(f microproto.Frame) (same, rest microproto.Frame) {
 	at := f.Segment
 	for at > HeaderBytes && len(f.Data)-at >= HeaderBytes && [HeaderBytes]byte(f.Data) == [HeaderBytes]byte(f.Data[at:]) {

@@ -100,7 +100,7 @@ func (n *Node) resumeSuspended(now microproto.Instant, s *session, a *control.Pr
 	was.Theirs = *a
 	switch d := was.Differences(); {
 	case d != "":
-		// The change had failed there when the proposal to move came, and fails here: the move stands.
+		// The change of composition fails at both ends, so only the move to another rail goes on.
 		r.suspended = nil
 		r.finishAdapt(s.refused(d))
 		n.report(OutAdapted, s, r.err)

@@ -43,7 +43,7 @@ type Retransmit struct {
 	ackedTrain                 *int
 
 	position          uint64 // after the last entry
-	timerWasKept      bool   // timerKept at the last windowMoved
+	timerWasKept      bool   // value of timerKept when the window last moved
 	maxEntries        int    // at which Resize pauses; also bounds messages
 	messages          int    // of the entries
 	entries           fifo[entry]

@@ -48,7 +48,7 @@ func (p *Pair) both(f func(*microproto.Composite, microproto.Instant) error) err
 	return p.drained(nil)
 }
 
-// drained handles the outputs of both ends, unless err is set.
+// drained returns err if it is set. Otherwise it handles the outputs of both ends and returns the first error of one.
 func (p *Pair) drained(err error) error {
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ func (h hybrid) Lockstep() bool {
 
 func (h hybrid) Asynchronous() bool { return !h.Lockstep() }
 
-// Admit reports what two neighbours in different clusters may read, if there are any.
+// Admit gives the rule between clusters, where any iterate may be read; within a cluster Synchronous applies.
 func (h hybrid) Admit(k, v Iteration, _ Rank) bool { return h.Asynchronous() || v == k }
 
 func (h hybrid) Slots() int { return Synchronous().Slots() }
