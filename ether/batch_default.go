@@ -40,8 +40,10 @@ func enableGRO(syscall.RawConn) bool { return false }
 func countOverflow(syscall.RawConn)  {}
 func allowFragments(syscall.RawConn) {}
 
-func growQueues(syscall.RawConn, int) (in, out int) { return 0, 0 }
-func pathMTU(*net.UDPConn, bool) int                { return 0 }
+func setReceiveBytes(syscall.RawConn, int) int { return 0 }
+
+func setSendBytes(syscall.RawConn, int) int { return 0 }
+func pathMTU(*net.UDPConn, bool) int        { return 0 }
 
 func hostID() uint64 {
 	name, err := os.Hostname()

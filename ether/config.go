@@ -40,8 +40,8 @@ type Config struct {
 	// BufferBytes bounds the memory of pooled frames (default 64 MiB). Beyond it received
 	// frames are dropped and counted, and Acquire returns unpooled memory.
 	BufferBytes int
-	// SocketBytes is the size requested for each of the two queues of the kernel (default
-	// 8 MiB). The kernel may grant less: see Stats.
+	// SocketBytes is the size requested for the kernel's receive queue, and the bound of its send queue, which
+	// follows the rate of the device (default 8 MiB). The kernel may grant less: see Stats.
 	SocketBytes int
 	// Switches for tests, measurements and faulty kernels.
 	DisableGSO, DisableGRO, DisableBatch bool

@@ -144,12 +144,13 @@ func TestFullLink(t *testing.T) {
 		lab := netlab.New(t)
 		hostA, hostB := lab.Host("a"), lab.Host("b")
 		endA, endB := lab.Join(hostA, hostB, netlab.Wire{Rate: 2_000_000, Queue: 1 << 20})
-		a := on(t, hostA, ether.Config{Listen: endA.IPv4.String(), SocketBytes: 64 << 10, DisableBatch: plain})
+		a := on(t, hostA, ether.Config{Listen: endA.IPv4.String(), DisableBatch: plain})
 		b := on(t, hostB, ether.Config{Listen: endB.IPv4.String()})
 		toB, _ := joinAcross(t, hostA, hostB, a, b)
 		run(t, a, b, toB, 400, 1472) // takes 0.3 s at that rate
 		require.NotZero(t, a.Stats().SendFull, "the socket never filled")
 		require.Zero(t, a.Stats().SendLost)
+		require.Less(t, a.Stats().QueueOut, 200_000, "the queue holds milliseconds of a slow path, not more")
 	}
 }
 

@@ -87,22 +87,27 @@ func allowFragments(raw syscall.RawConn) {
 	setOption(raw, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DONT)
 }
 
-// growQueues requests queues of that many bytes, past the system's limit where the process
-// may, and returns the sizes granted, which include the kernel's overhead.
-func growQueues(raw syscall.RawConn, bytes int) (in, out int) {
-	grow := func(fd, force, plain int) int {
+// setReceiveBytes requests a receive queue of that many bytes and returns the size granted, which includes the
+// kernel's overhead.
+func setReceiveBytes(raw syscall.RawConn, bytes int) int {
+	return setQueue(raw, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, bytes)
+}
+
+// setSendBytes is setReceiveBytes of the send queue.
+func setSendBytes(raw syscall.RawConn, bytes int) int {
+	return setQueue(raw, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, bytes)
+}
+
+// setQueue sets the size of a queue, past the system's limit where the process may.
+func setQueue(raw syscall.RawConn, force, plain, bytes int) (granted int) {
+	_ = control(raw, func(fd int) (err error) {
 		if unix.SetsockoptInt(fd, unix.SOL_SOCKET, force, bytes) != nil {
 			_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, plain, bytes)
 		}
-		n, _ := unix.GetsockoptInt(fd, unix.SOL_SOCKET, plain)
-		return n
-	}
-	_ = control(raw, func(fd int) error {
-		in = grow(fd, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF)
-		out = grow(fd, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF)
-		return nil
+		granted, err = unix.GetsockoptInt(fd, unix.SOL_SOCKET, plain)
+		return err
 	})
-	return in, out
+	return granted
 }
 
 // pathMTU returns the MTU of a connected socket's route, or 0 if the kernel does not know it.

@@ -54,7 +54,7 @@ func (l *Link) addLost(frames int, err error) {
 func (l *Link) Stats() Stats {
 	s := Stats{
 		PlainAcquires: l.pool.missed(), GSO: l.gso.Load(), GRO: l.gro, Batch: l.batch != nil,
-		QueueIn: l.receiveBytes, QueueOut: l.sendBytes,
+		QueueIn: l.receiveBytes, QueueOut: int(l.sendBytes.Load()),
 	}
 	to := reflect.ValueOf(&s).Elem()
 	for name, n := range reflect.ValueOf(&l.count).Elem().Fields() {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
 )
@@ -30,9 +31,14 @@ type Link struct {
 	count         counters
 	lastSendError atomic.Pointer[error]
 
-	gso                     atomic.Bool // enabled and not refused by the kernel
-	gro                     bool
-	receiveBytes, sendBytes int // of the kernel's queues, as granted
+	gso          atomic.Bool // enabled and not refused by the kernel
+	gro          bool
+	receiveBytes int // of the kernel's queue, as granted
+
+	opened    time.Time
+	queueMu   sync.Mutex // guards queue
+	queue     sendQueue
+	sendBytes atomic.Int64 // of the kernel's queue, as granted
 
 	frameSize atomic.Int64 // current size of the largest frame
 	closed    atomic.Bool
@@ -57,7 +63,7 @@ func Open(c Config) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Link{config: c, conn: conn, host: hostID(), pool: newPool(c.BufferBytes)}
+	l := &Link{config: c, conn: conn, host: hostID(), opened: time.Now(), pool: newPool(c.BufferBytes)}
 	if err := l.setUp(); err != nil {
 		_ = l.Close()
 		return nil, err
@@ -82,7 +88,10 @@ func (l *Link) setUp() error {
 		}
 	}
 	l.frameSize.Store(int64(frameBytes(mtu, !l.inet4)))
-	l.receiveBytes, l.sendBytes = growQueues(raw, l.config.SocketBytes)
+	l.receiveBytes = setReceiveBytes(raw, l.config.SocketBytes)
+	l.queue.least, l.queue.most = min(minSendBytes, l.config.SocketBytes), l.config.SocketBytes
+	l.queue.bytes = l.queue.least
+	l.sendBytes.Store(int64(setSendBytes(raw, l.queue.bytes)))
 	allowFragments(raw)
 	if !l.config.DisableBatch && hasBatch(raw) {
 		l.gso.Store(!l.config.DisableGSO && hasGSO(raw))
@@ -194,8 +203,18 @@ func (l *Link) Send(batch []microproto.Frame) (int, error) {
 	}
 	if full {
 		l.count.SendFull.Add(1)
+		l.resizeQueue()
 	}
 	return n, l.closedError(err)
+}
+
+// resizeQueue adapts the send queue, which is full, to the rate of the device.
+func (l *Link) resizeQueue() {
+	l.queueMu.Lock()
+	defer l.queueMu.Unlock()
+	if l.queue.full(time.Since(l.opened), l.count.BytesSent.Load()) {
+		l.sendBytes.Store(int64(setSendBytes(l.raw, l.queue.bytes)))
+	}
 }
 
 // Recv returns frames of accepted peers, one by one.

@@ -180,7 +180,7 @@ func (n *Node) enqueue(f microproto.Frame, owner rail.Owner, busy bool, s *sessi
 	switch {
 	case busy && owner.Index >= 0 && q.Replace(f, owner):
 		n.counters.FramesReplaced++
-		s.past.Replaced++
+		s.past.Replaced += uint64(f.Count())
 	case q.Len() >= n.config.Limits.QueuedFrames:
 		f.Release()
 		n.counters.FramesDropped++

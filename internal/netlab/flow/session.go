@@ -25,7 +25,7 @@ const (
 	maxMessage   = 256 << 10
 	defaultValue = 128 << 10
 
-	valueInterval = 10 * time.Millisecond // of an asynchronous flow
+	defaultInterval = 10 * time.Millisecond
 )
 
 func endName(sends bool) string { return map[bool]string{true: "sender", false: "receiver"}[sends] }
@@ -210,22 +210,23 @@ func (e *end) receiveMessages(s *driver.Socket, c *Counts) error {
 	}
 }
 
-// sendValues sends a new value at every interval.
+// sendValues sends a new value at every interval. Its label is the time.
 func (e *end) sendValues(s *driver.Socket, c *Counts) error {
 	data := make([]byte, e.valueBytes())
 	count, more := e.next()
 	if !more {
 		return nil
 	}
-	tick := time.NewTicker(valueInterval)
+	tick := time.NewTicker(cmp.Or(e.Interval, defaultInterval))
 	defer tick.Stop()
-	for k := uint64(1); count != 0; count-- {
+	for ; count != 0; count-- {
+		k := uint64(Now())
 		fill(data, k)
 		if _, err := s.Send(e.ctx, tag, p2psap.Label(k), data); err != nil {
 			return err
 		}
-		c.Messages, c.Bytes = k, k*uint64(len(data))
-		k++
+		c.Messages++
+		c.Bytes += uint64(len(data))
 		select {
 		case <-tick.C:
 		case <-e.ctx.Done():
@@ -255,7 +256,9 @@ func (e *end) receiveValues(s *driver.Socket, c *Counts) error {
 			continue
 		}
 		c.Messages++
+		oldest := uint64(Now())
 		for _, l := range slot.Labels {
+			oldest = min(oldest, l.Label)
 			if l.Label == 0 {
 				continue
 			}
@@ -264,6 +267,9 @@ func (e *end) receiveValues(s *driver.Socket, c *Counts) error {
 					return fmt.Errorf("byte %d does not belong to value %d as its segment's label says", i, l.Label)
 				}
 			}
+		}
+		if oldest > 0 { // the slot is complete
+			c.Reads = append(c.Reads, Read{At: Now(), Oldest: int64(oldest)})
 		}
 		info := s.Info()
 		c.Bytes = info.SegmentsReceived * uint64(info.SegmentSize)

@@ -4,6 +4,7 @@ package flow
 
 import (
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -27,6 +28,8 @@ type Spec struct {
 	// Bytes is the size of a message. The default is eight full segments for a synchronous and 128 KiB for an
 	// asynchronous flow.
 	Bytes int
+	// Interval is the time between two values of an asynchronous flow, 10 ms if 0.
+	Interval time.Duration
 }
 
 func (s *Spec) String() string {
@@ -41,6 +44,7 @@ type Counts struct {
 	Bytes    uint64 // received or accepted
 	Messages uint64 // received or accepted
 	Error    string // "" if the end succeeded
+	Reads    []Read `json:",omitempty"` // of an asynchronous flow: every reading of new data
 	// Session describes an end of a session, TCP an end of a connection.
 	Session p2psap.SessionInfo
 	TCP     struct {
@@ -65,6 +69,12 @@ type report struct {
 	Sample *Sample `json:",omitempty"`
 	Upto   uint64  `json:",omitempty"` // messages accepted
 	End    *Counts `json:",omitempty"`
+}
+
+// Read is a reading of a whole value, whose segments may come from several values.
+type Read struct {
+	At     int64 // by Now
+	Oldest int64 // when the oldest of the values was sent
 }
 
 // Sample is the number of bytes that had arrived at a time.
