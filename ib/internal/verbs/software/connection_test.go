@@ -21,6 +21,7 @@ type connection struct {
 	fabric    *software.Fabric
 	transport verbs.Transport
 	timers    timers
+	psn       uint32 // number of the first packet
 	ends      [2]endpoint
 }
 
@@ -49,7 +50,7 @@ func openConnection(t tester, f *software.Fabric, tr verbs.Transport, depth int,
 // openNamed is openConnection for several connections on a fabric. name distinguishes adapters.
 func openNamed(t tester, f *software.Fabric, name string, tr verbs.Transport, depth int, w timers) *connection {
 	t.Helper()
-	l := &connection{fabric: f, transport: tr, timers: w}
+	l := &connection{fabric: f, transport: tr, timers: w, psn: 0xfffffe}
 	for i := range l.ends {
 		s := &l.ends[i]
 		var err error
@@ -96,11 +97,11 @@ func (l *connection) connect(t tester) {
 			{
 				Mask:    verbs.MaskState | verbs.MaskPath | verbs.MaskPathMTU | verbs.MaskRemote | verbs.MaskReceivePSN,
 				State:   verbs.ReadyToReceive,
-				PathMTU: s.port.MTU, Remote: o.pair.Number(), ReceivePSN: 0xfffffe, Path: verbs.Path{LID: o.port.LID},
+				PathMTU: s.port.MTU, Remote: o.pair.Number(), ReceivePSN: l.psn, Path: verbs.Path{LID: o.port.LID},
 				RNRTimer: w.rnrTimer,
 			},
 			{
-				Mask: verbs.MaskState | verbs.MaskSendPSN, State: verbs.ReadyToSend, SendPSN: 0xfffffe,
+				Mask: verbs.MaskState | verbs.MaskSendPSN, State: verbs.ReadyToSend, SendPSN: l.psn,
 				Timeout: w.timeout, Retries: w.retries, RNRRetries: w.rnrRetries,
 			},
 		}

@@ -121,8 +121,10 @@ func (l *connection) exchange(t *testing.T, seed uint64) (delivered int) {
 	return delivered
 }
 
-// reconnect resets and connects both pairs.
+// reconnect resets and connects both pairs. Their packets get new numbers: a packet of the old connection that was
+// delayed must not count as one of the new.
 func (l *connection) reconnect(t tester) {
+	l.psn = (l.psn + 1<<16) & (1<<24 - 1)
 	for i := range l.ends {
 		require.NoError(t, l.ends[i].pair.Modify(verbs.Attributes{Mask: verbs.MaskState, State: verbs.Reset}))
 	}
