@@ -3,6 +3,7 @@ package runner_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -207,13 +208,19 @@ func TestNoAllocationPerSweep(t *testing.T) {
 				return float64(after.Mallocs - before.Mallocs)
 			}
 			const few, many = 1000, 5000
-			base := allocated(few)
-			more := allocated(many)
-			perSweep := (more - base) / (2 * (many - few)) // of one peer
-			t.Logf("%v allocations in %d sweeps, %v in %d: %.3f a sweep", base, few, more, many, perSweep)
-			if !racing {
-				require.Less(t, perSweep, 0.05)
+			perSweep := math.Inf(1) // of one peer
+			for try := 0; try < 5 && perSweep >= 0.05; try++ {
+				// On a busy machine more frames are in flight now and then, and the pools grow. What every sweep
+				// allocates is in every attempt.
+				base := allocated(few)
+				more := allocated(many)
+				perSweep = (more - base) / (2 * (many - few))
+				t.Logf("%v allocations in %d sweeps, %v in %d: %.3f a sweep", base, few, more, many, perSweep)
+				if racing {
+					return
+				}
 			}
+			require.Less(t, perSweep, 0.05)
 		})
 	}
 }
