@@ -58,6 +58,7 @@ func table() []row {
 		{pkg: "p2psap/driver", may: []string{"p2psap", "microproto", xsys, zerolog}},
 		{pkg: "ether", may: []string{"microproto", xsys, xnet}},
 		{pkg: "ib", may: []string{"microproto", "ib/internal/verbs/...", rdmamap, xsys}},
+		{pkg: "shm", may: []string{"microproto", xsys}},
 		{pkg: "ib/internal/verbs/...", may: []string{"ib/internal/verbs", xsys, purego}},
 		{pkg: "internal/kernel", core: true, may: []string{cpuid}},
 		{pkg: "internal/kernel/...", may: []string{avo, "internal/kernel"}}, // generators of its assembly

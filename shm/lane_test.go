@@ -1,0 +1,172 @@
+package shm
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// twoLanes returns the writer of one end and the reader of the other over heap memory.
+func twoLanes(s sizes) (*laneWriter, *laneReader) {
+	l := newLayout(s)
+	a, b := alignedBytes(l.total), alignedBytes(l.total)
+	return &laneWriter{layout: l, out: a, in: b}, &laneReader{layout: l, out: b, in: a}
+}
+
+// Frames of any length come whole and in order through a lane of any size, which is never overfull. A writer that
+// does not fit is woken when the reader has read enough.
+func TestLane(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		frame := rapid.IntRange(1, 900).Draw(t, "frame")
+		lane := powerOfTwo(max(4*frame, 8*lineBytes*6) << rapid.IntRange(0, 2).Draw(t, "lane"))
+		w, r := twoLanes(sizes{FrameBytes: uint32(frame), ValueBytes: 8, Values: 4, LaneBytes: uint32(lane)})
+		sent, got := [][]byte{}, [][]byte{}
+		stopped := false
+		for i := range rapid.IntRange(1, 400).Draw(t, "steps") {
+			if rapid.Bool().Draw(t, "write") {
+				b := make([]byte, rapid.IntRange(1, frame).Draw(t, "bytes"))
+				for k := range b {
+					b[k] = byte(i + k)
+				}
+				ok, err := w.mayPush(len(b))
+				require.NoError(t, err)
+				if stopped = !ok; ok {
+					cut := rapid.IntRange(0, len(b)).Draw(t, "header")
+					w.push(b[:cut], b[cut:])
+					sent = append(sent, b)
+				}
+				continue
+			}
+			for range rapid.IntRange(1, 40).Draw(t, "reads") {
+				k, err := r.peek()
+				require.NoError(t, err)
+				if k.kind == nothing {
+					require.Len(t, got, len(sent))
+					break
+				}
+				if k.kind == frameRecord {
+					b := make([]byte, k.value)
+					r.copyFrame(b)
+					got = append(got, b)
+				}
+				if r.advance(k.lines) {
+					stopped = false
+				}
+			}
+			require.False(t, stopped && len(got) == len(sent), "nobody wakes the writer")
+		}
+		require.Equal(t, sent[:len(got)], got)
+	})
+}
+
+// A commit word decodes to what was encoded, in its own place only.
+func TestCommitWord(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := newLayout(sizes{FrameBytes: 1000, ValueBytes: 2000, Values: 5, LaneBytes: 1 << 14})
+		line := rapid.Uint64Range(0, 1<<40).Draw(t, "line")
+		n := rapid.IntRange(1, 2000).Draw(t, "bytes")
+		w := commitWord(line, frameRecord, n)
+		require.NotZero(t, w)
+		r, err := l.decode(line, w)
+		if line&(l.lines-1)+linesOf(n) > l.lines {
+			require.ErrorIs(t, err, errRecord)
+			return
+		}
+		require.NoError(t, err)
+		require.Equal(t, record{frameRecord, n, linesOf(n)}, r)
+		_, err = l.decode(line+1, w)
+		require.ErrorIs(t, err, errRecord)
+	})
+}
+
+// What an arbitrary commit word tells to read lies within the lane.
+func FuzzDecode(f *testing.F) {
+	l := newLayout(sizes{FrameBytes: 1000, ValueBytes: 2000, Values: 5, LaneBytes: 1 << 14})
+	f.Add(uint64(0), commitWord(0, frameRecord, 1000))
+	f.Add(uint64(255), commitWord(255, skipRecord, 1))
+	f.Add(uint64(7), commitWord(7, noticeRecord, 4))
+	f.Fuzz(func(t *testing.T, line, commit uint64) {
+		r, err := l.decode(line, commit)
+		if err != nil || r.kind == nothing {
+			return
+		}
+		require.NotZero(t, r.lines)
+		require.LessOrEqual(t, line&(l.lines-1)+r.lines, l.lines)
+		if r.kind == frameRecord {
+			require.LessOrEqual(t, l.lineAt(line)+commitLen+r.value, l.slots)
+		}
+		if r.kind == noticeRecord {
+			require.Less(t, r.value, int(l.Values))
+		}
+	})
+}
+
+// The same for the word of a slot.
+func FuzzLatest(f *testing.F) {
+	l := newLayout(sizes{FrameBytes: 1000, ValueBytes: 2000, Values: 5, LaneBytes: 1 << 14})
+	f.Add(latestWord(3, 2000, 2), 4)
+	f.Fuzz(func(t *testing.T, w uint64, slot int) {
+		length, index, err := l.decodeLatest(w)
+		if err == nil {
+			end := l.buffer(slot&3, index) + length
+			require.LessOrEqual(t, end, l.total)
+		}
+	})
+}
+
+// A slot gives the newest frame, whatever the order of writes and reads, and one notice for all unread ones.
+func TestSlot(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, r := twoLanes(sizes{FrameBytes: 512, ValueBytes: 64, Values: 2, LaneBytes: 1 << 13})
+		out := slotWriter{slotOf: map[uint64]int32{}}
+		in := slotReader{taken: make([]uint64, 2), delivered: make([]uint64, 2)}
+		var written, notices, got [2]uint64
+		for range rapid.IntRange(1, 300).Draw(t, "steps") {
+			slot := rapid.IntRange(0, 1).Draw(t, "slot")
+			if rapid.Bool().Draw(t, "write") {
+				written[slot]++
+				n := out.slotFor(uint64(slot+1), 2)
+				if out.write(w, n, binary.BigEndian.AppendUint64(nil, written[slot]), nil) {
+					require.Zero(t, notices[n])
+					notices[n]++
+				}
+				continue
+			}
+			if notices[slot] == 0 {
+				continue
+			}
+			notices[slot]--
+			in.take(r, slot)
+			frame, ok, err := in.newest(r, slot)
+			require.NoError(t, err)
+			require.True(t, ok)
+			require.Len(t, frame, 8)
+			got[slot] = binary.BigEndian.Uint64(frame)
+		}
+		for slot, id := range []uint64{1, 2} {
+			n, used := out.slotOf[id]
+			if used && notices[n] == 0 {
+				require.Equal(t, written[slot], got[n], "nothing newer than what was delivered is unannounced")
+			}
+		}
+	})
+}
+
+// Values that are sent no more give their slots up; those that are sent keep theirs.
+func TestSlotsAreReassigned(t *testing.T) {
+	s := slotWriter{slotOf: map[uint64]int32{}}
+	require.Equal(t, 0, s.slotFor(1, 2))
+	require.Equal(t, 1, s.slotFor(2, 2))
+	for i := range 100 {
+		require.Equal(t, 0, s.slotFor(1, 2))
+		if slot := s.slotFor(3, 2); slot >= 0 {
+			require.Equal(t, 1, slot)
+			require.Greater(t, i, idleFrames/2)
+		}
+	}
+	require.Equal(t, 1, s.slotFor(3, 2))
+	require.Equal(t, -1, s.slotFor(2, 2))
+	require.Equal(t, -1, s.slotFor(9, 0), "a link without slots")
+}

@@ -1,0 +1,187 @@
+package shm
+
+import (
+	"slices"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// TryRecv fills a prefix of batch with received frames and never waits. It makes no system call unless
+// the other end has to be woken.
+func (l *Link) TryRecv(batch []microproto.Frame) (int, error) {
+	l.rx.Lock()
+	n := 0
+	for i := 0; i < len(l.active) && n < len(batch); i++ {
+		at := (l.first + i) % len(l.active)
+		p := l.active[at]
+		k, err := p.receive(batch[n:])
+		n += k
+		if err != nil {
+			l.active = slices.Delete(l.active, at, at+1)
+			go l.failRound(p, p.round, err) // it takes all locks
+			break
+		}
+	}
+	l.first++
+	l.rx.Unlock()
+	if n == 0 && l.closed.Load() {
+		return 0, errClosed
+	}
+	return n, nil
+}
+
+// recordsPerFrame bounds the records that are read in one call, also those without a frame.
+const recordsPerFrame = 4
+
+// receive fills a prefix of batch with frames of the peer. rx is held.
+func (p *peer) receive(batch []microproto.Frame) (n int, err error) {
+	for again := len(p.values.again); again > 0 && n < len(batch); again-- {
+		slot := int(p.values.again[0])
+		p.values.again = slices.Delete(p.values.again, 0, 1)
+		if n, err = p.readSlot(slot, batch, n); err != nil {
+			return n, err
+		}
+	}
+	for range recordsPerFrame * len(batch) {
+		r, err := p.incoming.peek()
+		if err != nil || r.kind == nothing || n == len(batch) {
+			return n, err
+		}
+		switch r.kind {
+		case frameRecord:
+			b := p.link.buffers.get(r.value, true)
+			if b == nil {
+				return n, nil // the frame stays there until memory is released
+			}
+			batch[n] = b.Frame(p.addr, 0, r.value)
+			p.incoming.copyFrame(batch[n].Data)
+			n++
+		case noticeRecord:
+			p.values.take(&p.incoming, r.value)
+			if n, err = p.readSlot(r.value, batch, n); err != nil {
+				return n, err
+			}
+		}
+		if p.incoming.advance(r.lines) {
+			p.bell.ring()
+		}
+	}
+	return n, nil
+}
+
+// readSlot adds the newest frame of a slot to the first n of batch. Without memory, or while the frame is
+// replaced in every attempt, the slot is read later.
+func (p *peer) readSlot(slot int, batch []microproto.Frame, n int) (int, error) {
+	frame, ok, err := p.values.newest(&p.incoming, slot)
+	if err != nil || ok && frame == nil {
+		return n, err
+	}
+	if ok {
+		if b := p.link.buffers.get(len(frame), true); b != nil {
+			batch[n] = b.Frame(p.addr, 0, len(frame))
+			copy(batch[n].Data, frame)
+			return n + 1, nil
+		}
+		p.values.delivered[slot] = 0
+	}
+	if !slices.Contains(p.values.again, int32(slot)) {
+		p.values.again = append(p.values.again, int32(slot))
+	}
+	return n, nil
+}
+
+// ready reports whether TryRecv would find something and has memory for it. rx is held.
+func (l *Link) ready() bool {
+	if l.buffers.wanted.Load() {
+		return false
+	}
+	for _, p := range l.active {
+		if p.incoming.ready() || len(p.values.again) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Recv waits for frames. After Wake it may return none.
+func (l *Link) Recv(batch []microproto.Frame) (int, error) { return l.AwaitRecv(batch) }
+
+// AwaitRecv is Recv: it waits for a frame or for Wake.
+func (l *Link) AwaitRecv(batch []microproto.Frame) (int, error) {
+	if len(batch) == 0 {
+		return 0, nil
+	}
+	l.waitMu.Lock()
+	defer l.waitMu.Unlock()
+	for {
+		n, err := l.TryRecv(batch)
+		if n > 0 || err != nil || l.wakeRequested.Swap(false) {
+			return n, err
+		}
+		l.wait()
+	}
+}
+
+// Await waits as AwaitRecv does, and leaves the frames to the next TryRecv. Several goroutines may so
+// receive in turn without changing the order of frames.
+func (l *Link) Await() error {
+	l.waitMu.Lock()
+	defer l.waitMu.Unlock()
+	for {
+		l.rx.Lock()
+		ready := l.ready()
+		l.rx.Unlock()
+		switch {
+		case l.closed.Load():
+			return errClosed
+		case ready || l.wakeRequested.Swap(false):
+			return nil
+		}
+		l.wait()
+	}
+}
+
+// wait returns when there may be something to receive. waitMu is held.
+func (l *Link) wait() {
+	if l.setAsleep(true) {
+		l.setAsleep(false)
+		return
+	}
+	l.count.Waits.Add(1)
+	select {
+	case <-l.bell:
+	case <-l.done:
+	}
+	l.setAsleep(false)
+}
+
+// setAsleep tells the other ends whether this one sleeps. It reports whether there is something to
+// receive, which may have been written before its writer could see that.
+func (l *Link) setAsleep(asleep bool) (ready bool) {
+	l.rx.Lock()
+	defer l.rx.Unlock()
+	l.asleep = asleep
+	generation := uint64(0)
+	if asleep {
+		l.sleep++
+		generation = l.sleep
+	}
+	for _, p := range l.active {
+		word(p.out.bytes, asleepAt).Store(generation)
+	}
+	return l.ready()
+}
+
+// Wake makes the waiting Recv, AwaitRecv or Await, or else the next one, return without a frame.
+func (l *Link) Wake() {
+	l.wakeRequested.Store(true)
+	l.wakeReceiver()
+}
+
+// wakeReceiver makes the receiver look again.
+func (l *Link) wakeReceiver() {
+	select {
+	case l.bell <- struct{}{}:
+	default:
+	}
+}
