@@ -16,8 +16,8 @@ const (
 	shrinkAfter = 16
 )
 
-// sendQueue chooses the size of the kernel's send queue. Between two times at which the queue is full, the device
-// has taken what was sent in between.
+// sendQueue chooses the size of the kernel's send queue. It measures the rate of the device: the bytes sent between
+// two times at which the queue is full are those that the device took meanwhile.
 type sendQueue struct {
 	bytes, least, most int // size, and its bounds
 	measuring          bool

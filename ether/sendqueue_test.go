@@ -8,7 +8,9 @@ import (
 )
 
 // keepFull makes the queue full at every interval while the device takes bytes per second.
-func keepFull(q *sendQueue, from *time.Duration, sent *uint64, rate float64, every time.Duration, times int) (changes int) {
+func keepFull(
+	q *sendQueue, from *time.Duration, sent *uint64, rate float64, every time.Duration, times int,
+) (changes int) {
 	for range times {
 		*from += every
 		*sent += uint64(rate * every.Seconds())

@@ -180,7 +180,8 @@ func TestCreditProtectsTheUnreliablePair(t *testing.T) {
 	g := &checker{tb: t, async: map[uint64]uint32{}}
 	pollUntil(t, "all frames", []*Link{b}, g.take, func() bool { return g.asyncs == frames })
 	require.Zero(t, b.Stats().Lost)
-	require.Zero(t, r.fabric.software.Lost())
+	// While b does not poll, a probes for credit, and probes beyond the receives reserved for them are dropped.
+	require.LessOrEqual(t, r.fabric.software.Lost(), int64(a.Stats().Probes), "packets that are no probes")
 }
 
 // Lost credit is sent again, also when everything in flight is lost.

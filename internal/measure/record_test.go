@@ -30,6 +30,7 @@ func example() *Record {
 	r.Date = time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)
 	r.Commit, r.Changed = "0123abc", false
 	r.Processor, r.Cores = "Intel(R) Xeon(R) Processor", 2
+	r.LoadBefore = "0.1 0.2 0.3" // the machine's changes every five seconds
 	r.Results = []Result{
 		Over("go", "GLUP/s", []float64{0.3}).Against("C", []float64{0.6}).RatioAtLeast(0.9).Because("A reason."),
 		{Name: "C", Note: "gcc"}, Over("hidden", "s", []float64{1}).AsDetail(),

@@ -56,10 +56,13 @@ func TestNumbers(t *testing.T) {
 func TestEachStopsAtAnError(t *testing.T) {
 	wrong := errors.New("wrong")
 	done := make([]bool, 1000)
-	err := Each(context.Background(), len(done), func(_ context.Context, i int) error {
+	err := Each(context.Background(), len(done), func(ctx context.Context, i int) error {
 		done[i] = true
-		if i == 1 {
+		switch {
+		case i == 1:
 			return wrong
+		case i > 1: // so that the error is noticed before many follow
+			<-ctx.Done()
 		}
 		return nil
 	})

@@ -75,53 +75,39 @@ func Decode(file []byte) (Array, error) {
 
 // setType sets Type, size and read from NumPy's type description: byte order, kind, bytes.
 func (a *Array) setType(descr string) error {
-	refuse := func() error {
+	order, known := orders[descr[:min(1, len(descr))]]
+	kind, ok := kinds[descr[min(1, len(descr)):]]
+	if !known || !ok {
 		return fmt.Errorf("the type %q is not one of bool, int8 to int64, uint8 to uint64, float32, float64; "+
 			"save the array with .astype('float64')", descr)
 	}
-	if len(descr) != 3 || descr[2] < '1' || descr[2] > '8' {
-		return refuse()
-	}
-	var order binary.ByteOrder = binary.LittleEndian
-	switch descr[0] {
-	case '>':
-		order = binary.BigEndian
-	case '<', '|', '=':
-	default:
-		return refuse()
-	}
-	a.size = int(descr[2] - '0')
-	switch descr[1:] {
-	case "b1":
-		a.Type, a.read = "bool", func(e []byte) float64 { return float64(min(e[0], 1)) }
-	case "i1":
-		a.read = func(e []byte) float64 { return float64(int8(e[0])) }
-	case "u1":
-		a.read = func(e []byte) float64 { return float64(e[0]) }
-	case "i2":
-		a.read = func(e []byte) float64 { return float64(int16(order.Uint16(e))) }
-	case "u2":
-		a.read = func(e []byte) float64 { return float64(order.Uint16(e)) }
-	case "i4":
-		a.read = func(e []byte) float64 { return float64(int32(order.Uint32(e))) }
-	case "u4":
-		a.read = func(e []byte) float64 { return float64(order.Uint32(e)) }
-	case "i8":
-		a.read = func(e []byte) float64 { return float64(int64(order.Uint64(e))) }
-	case "u8":
-		a.read = func(e []byte) float64 { return float64(order.Uint64(e)) }
-	case "f4":
-		a.read = func(e []byte) float64 { return float64(math.Float32frombits(order.Uint32(e))) }
-	case "f8":
-		a.read = func(e []byte) float64 { return math.Float64frombits(order.Uint64(e)) }
-	default:
-		return refuse()
-	}
-	if a.Type == "" {
-		kind := map[byte]string{'i': "int", 'u': "uint", 'f': "float"}[descr[1]]
-		a.Type = fmt.Sprintf("%s%d", kind, 8*a.size)
-	}
+	a.Type, a.size = kind.name, kind.size
+	a.read = func(e []byte) float64 { return kind.read(order, e) }
 	return nil
+}
+
+var orders = map[string]binary.ByteOrder{
+	"<": binary.LittleEndian, "|": binary.LittleEndian, "=": binary.LittleEndian, ">": binary.BigEndian,
+}
+
+var kinds = map[string]struct {
+	name string
+	size int
+	read func(order binary.ByteOrder, e []byte) float64
+}{
+	"b1": {"bool", 1, func(_ binary.ByteOrder, e []byte) float64 { return float64(min(e[0], 1)) }},
+	"i1": {"int8", 1, func(_ binary.ByteOrder, e []byte) float64 { return float64(int8(e[0])) }},
+	"u1": {"uint8", 1, func(_ binary.ByteOrder, e []byte) float64 { return float64(e[0]) }},
+	"i2": {"int16", 2, func(o binary.ByteOrder, e []byte) float64 { return float64(int16(o.Uint16(e))) }},
+	"u2": {"uint16", 2, func(o binary.ByteOrder, e []byte) float64 { return float64(o.Uint16(e)) }},
+	"i4": {"int32", 4, func(o binary.ByteOrder, e []byte) float64 { return float64(int32(o.Uint32(e))) }},
+	"u4": {"uint32", 4, func(o binary.ByteOrder, e []byte) float64 { return float64(o.Uint32(e)) }},
+	"i8": {"int64", 8, func(o binary.ByteOrder, e []byte) float64 { return float64(int64(o.Uint64(e))) }},
+	"u8": {"uint64", 8, func(o binary.ByteOrder, e []byte) float64 { return float64(o.Uint64(e)) }},
+	"f4": {"float32", 4, func(o binary.ByteOrder, e []byte) float64 {
+		return float64(math.Float32frombits(o.Uint32(e)))
+	}},
+	"f8": {"float64", 8, func(o binary.ByteOrder, e []byte) float64 { return math.Float64frombits(o.Uint64(e)) }},
 }
 
 // ShapeString returns a shape as text, such as "344 × 403".

@@ -24,11 +24,7 @@ func (avx2) held() reg.Register {
 	return y
 }
 
-func (avx2) broadcast(m operand.Mem) operand.Op {
-	y := YMM()
-	VBROADCASTSD(m, y)
-	return y
-}
+func (avx2) broadcast(m operand.Mem) operand.Op { return into(VBROADCASTSD, YMM(), m) }
 
 func (avx2) loops(l *loop, masked bool, body func(v vector, offset int)) {
 	whole(l, "pair", 8, func() {
@@ -44,10 +40,7 @@ func (avx2) loops(l *loop, masked bool, body func(v vector, offset int)) {
 	MOVQ(l.count, rest)
 	SUBQ(l.index, rest)
 	JZ(operand.LabelRef("next"))
-	NEGQ(rest)
-	mask := YMM()
-	VMOVUPD(operand.Mem{Base: l.symbol("firstLanes"), Index: rest, Scale: 8, Disp: 32}, mask)
-	body(part{mask: mask}, 0)
+	body(l.firstLanes(rest), 0)
 	Label("next")
 }
 
@@ -122,27 +115,28 @@ func (avx2) join(_ *loop, even, odd reg.Register) (low, high reg.Register) {
 func (avx2) rest(l *loop, count reg.Register) (halves, first, second vector) {
 	four, n := GP64(), GP64()
 	MOVQ(operand.U32(4), four)
-	mask := func() part {
-		NEGQ(n)
-		y := YMM()
-		VMOVUPD(operand.Mem{Base: l.symbol("firstLanes"), Index: n, Scale: 8, Disp: 32}, y)
-		return part{mask: y}
-	}
 	MOVQ(count, n)
 	CMPQ(n, four)
 	CMOVQGT(four, n)
-	f := mask()
+	first = l.firstLanes(n)
 	MOVQ(count, n)
 	SUBQ(four, n)
 	zero := GP64()
 	XORQ(zero, zero)
 	CMPQ(n, zero)
 	CMOVQLT(zero, n)
-	s := mask()
+	second = l.firstLanes(n)
 	MOVQ(count, n)
 	INCQ(n)
 	SHRQ(operand.U8(1), n)
-	return mask(), f, s
+	return l.firstLanes(n), first, second
+}
+
+// firstLanes returns a vector of the first n lanes. It overwrites n.
+func (l *loop) firstLanes(n reg.Register) part {
+	NEGQ(n)
+	table := operand.Mem{Base: l.symbol("firstLanes"), Index: n, Scale: 8, Disp: 32}
+	return part{mask: into(VMOVUPD, YMM(), table)}
 }
 
 type ymm struct{ packed }
@@ -198,11 +192,7 @@ func (v part) store(x reg.Register, m operand.Mem, _ bool) { VMASKMOVPD(x, v.mas
 
 func (ymm) register() reg.Register { return YMM() }
 
-func (ymm) load(m operand.Mem) reg.Register {
-	y := YMM()
-	VMOVUPD(m, y)
-	return y
-}
+func (ymm) load(m operand.Mem) reg.Register { return into(VMOVUPD, YMM(), m) }
 
 func (ymm) clear(l *loop, p operand.U8, bound operand.Op, u reg.Register, q operand.U8, r reg.Register) {
 	at, sign := YMM(), YMM()
@@ -227,11 +217,7 @@ func low(op operand.Op) operand.Op {
 
 func (scalar) register() reg.Register { return XMM() }
 
-func (scalar) load(m operand.Mem) reg.Register {
-	x := XMM()
-	VMOVSD(m, x)
-	return x
-}
+func (scalar) load(m operand.Mem) reg.Register { return into(VMOVSD, XMM(), m) }
 
 func (scalar) operand(op operand.Op) operand.Op            { return op }
 func (scalar) store(x reg.Register, m operand.Mem, _ bool) { VMOVSD(x, m) }

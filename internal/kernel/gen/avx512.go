@@ -24,11 +24,7 @@ func (avx512) held() reg.Register {
 	return z
 }
 
-func (avx512) broadcast(m operand.Mem) operand.Op {
-	z := ZMM()
-	VBROADCASTSD(m, z)
-	return z
-}
+func (avx512) broadcast(m operand.Mem) operand.Op { return into(VBROADCASTSD, ZMM(), m) }
 
 func (avx512) loops(l *loop, _ bool, body func(v vector, offset int)) {
 	whole(l, "pair", 16, func() {
@@ -40,11 +36,7 @@ func (avx512) loops(l *loop, _ bool, body func(v vector, offset int)) {
 	MOVQ(l.count, rest)
 	SUBQ(l.index, rest)
 	JZ(operand.LabelRef("next"))
-	bits, mask := GP64(), K()
-	MOVQ(operand.U32(0xff), bits)
-	BZHIQ(rest, bits, bits)
-	KMOVW(bits.As32(), mask)
-	body(masked{mask: mask}, 0)
+	body(lanes(firstBits(rest, 0xff)), 0)
 	Label("next")
 }
 
@@ -65,9 +57,7 @@ func (avx512) width() int    { return 8 }
 func (avx512) whole() vector { return zmm{} }
 
 func (avx512) table(l *loop, name string) operand.Op {
-	z := ZMM()
-	VMOVUPD(operand.Mem{Base: l.symbol(name)}, z)
-	return z
+	return into(VMOVUPD, ZMM(), operand.Mem{Base: l.symbol(name)})
 }
 
 func (avx512) part(l *loop, low, high, after reg.Register) (even, odd, next reg.Register) {
@@ -88,24 +78,28 @@ func (avx512) join(l *loop, even, odd reg.Register) (low, high reg.Register) {
 }
 
 func (avx512) rest(_ *loop, count reg.Register) (halves, first, second vector) {
-	bits := GP64()
-	lanes := func(n reg.Register) {
-		MOVQ(operand.U32(0xffff), bits)
-		BZHIQ(n, bits, bits)
-	}
-	mask := func() masked {
-		k := K()
-		KMOVW(bits.As32(), k)
-		return masked{mask: k}
-	}
-	lanes(count)
-	f := mask()
+	bits := firstBits(count, 0xffff)
+	first = lanes(bits)
 	SHRQ(operand.U8(8), bits)
-	s := mask()
+	second = lanes(bits)
 	INCQ(count)
 	SHRQ(operand.U8(1), count)
-	lanes(count)
-	return mask(), f, s
+	return lanes(firstBits(count, 0xffff)), first, second
+}
+
+// firstBits returns the first n bits of all.
+func firstBits(n reg.Register, all operand.U32) reg.GPVirtual {
+	bits := GP64()
+	MOVQ(all, bits)
+	BZHIQ(n, bits, bits)
+	return bits
+}
+
+// lanes returns a vector with the mask bits.
+func lanes(bits reg.GPVirtual) masked {
+	k := K()
+	KMOVW(bits.As32(), k)
+	return masked{mask: k}
 }
 
 type zmm struct{ packed }
@@ -132,11 +126,7 @@ func (zmm) minAt(colour, v, bound, u reg.Register) { VMINPD(v, bound, colour, u)
 
 func (zmm) register() reg.Register { return ZMM() }
 
-func (zmm) load(m operand.Mem) reg.Register {
-	z := ZMM()
-	VMOVUPD(m, z)
-	return z
-}
+func (zmm) load(m operand.Mem) reg.Register { return into(VMOVUPD, ZMM(), m) }
 
 func (zmm) clear(l *loop, p operand.U8, bound operand.Op, u reg.Register, q operand.U8, r reg.Register) {
 	at, both := K(), K()

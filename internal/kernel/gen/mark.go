@@ -29,16 +29,14 @@ func (avx512) equal(l *loop, x reg.Register) reg.GPVirtual {
 }
 
 func (s avx512) markRest(l *loop, held, at reg.Register) {
-	rest, lanes, mask, same := GP64(), GP64(), K(), K()
+	rest, same := GP64(), K()
 	MOVQ(l.count, rest)
 	SUBQ(l.index, rest)
 	JZ(operand.LabelRef("next"))
-	MOVQ(operand.U32(0xff), lanes)
-	BZHIQ(rest, lanes, lanes)
-	KMOVW(lanes.As32(), mask)
-	VPCMPEQQ(masked{mask: mask}.load(l.at("c", 0)), held, same)
-	KMOVW(same, lanes.As32())
-	MOVB(lanes.As8(), operand.Mem{Base: at})
+	bits := firstBits(rest, 0xff)
+	VPCMPEQQ(lanes(bits).load(l.at("c", 0)), held, same)
+	KMOVW(same, bits.As32())
+	MOVB(bits.As8(), operand.Mem{Base: at})
 }
 
 func (avx2) equal(l *loop, x reg.Register) reg.GPVirtual {

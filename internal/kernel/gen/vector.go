@@ -85,6 +85,12 @@ func whole(l *loop, label string, step int, body func()) {
 	Label(label + "Done")
 }
 
+// into emits an instruction that reads from and sets d, and returns d.
+func into(emit func(ops ...operand.Op), d reg.VecVirtual, from operand.Mem) reg.VecVirtual {
+	emit(from, d)
+	return d
+}
+
 // loaded returns op, or a register with its value if it is in memory.
 func loaded(v vector, op operand.Op) operand.Op {
 	if m, ok := op.(operand.Mem); ok {
