@@ -5,6 +5,7 @@ package netlab
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -22,16 +23,10 @@ const (
 	UrgentLink
 )
 
-// Set sets the priority of the calling thread and returns the previous one. The goroutine must be locked to
-// the thread. New threads and processes inherit the priority. Without permission nothing changes;
-// measurements then need an otherwise idle machine.
-func (u Urgency) Set() (before Urgency) {
-	if a, err := unix.SchedGetAttr(0, 0); err == nil && a.Policy == unix.SCHED_RR {
-		before = Urgency(a.Priority)
-	}
-	u.setThread(0)
-	return before
-}
+// Set sets the priority of the calling thread. The goroutine must be locked to the thread. New threads and
+// processes inherit the priority. Without permission nothing changes; measurements then need an otherwise
+// idle machine.
+func (u Urgency) Set() { u.setThread(0) }
 
 func (u Urgency) setThread(thread int) {
 	a := unix.SchedAttr{Policy: unix.SCHED_NORMAL}
@@ -41,17 +36,23 @@ func (u Urgency) setThread(thread int) {
 	_ = unix.SchedSetAttr(thread, &a, 0)
 }
 
-// SetAll sets the priority of all threads of this process. It is meant for programs that only measure: a
-// link's thread may have to wait for any other thread of its process.
+// SetAll sets the priority of all threads of this process. It is meant for programs that only measure. No two
+// threads of a process may keep different real-time priorities: the garbage collector spins until another
+// thread reaches a safe point, and that thread, for example one that starts a process, may never run beside
+// spinning threads of a higher priority.
 func (u Urgency) SetAll() error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
 		return fmt.Errorf("netlab: %w", err)
 	}
+	self := unix.Gettid()
 	for _, t := range threads {
-		if id, err := strconv.Atoi(t.Name()); err == nil {
+		if id, err := strconv.Atoi(t.Name()); err == nil && id != self {
 			u.setThread(id)
 		}
 	}
+	u.setThread(self) // last, so that lowering the others cannot be interrupted by them
 	return nil
 }

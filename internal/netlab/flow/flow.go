@@ -160,12 +160,7 @@ func startProcess(h *netlab.Host, o endConfig) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = h.Do(func() error { // on a locked thread
-		before := netlab.UrgentEnd.Set()
-		defer before.Set()
-		return p.cmd.Start()
-	})
-	if err != nil {
+	if err := h.Do(p.cmd.Start); err != nil {
 		return nil, err
 	}
 	go p.readReports(stdout, stderr)
