@@ -34,15 +34,18 @@ type attacker struct {
 	needles [][]byte
 	found   atomic.Int64 // packets that hold a needle
 	changed atomic.Int64
+	packets map[[4]byte]int // by destination
 	again   chan []byte
 	rand    *rand.Rand
 }
 
 func newAttacker(needles [][]byte) *attacker {
-	return &attacker{needles: needles, again: make(chan []byte, 64), rand: rand.New(rand.NewPCG(1, 2))}
+	return &attacker{
+		needles: needles, packets: map[[4]byte]int{}, again: make(chan []byte, 64), rand: rand.New(rand.NewPCG(1, 2)),
+	}
 }
 
-// watch is the Pick of the link. It drops nothing.
+// watch is the Pick of the link. It drops nothing. It changes one packet of 20 to each host, and repeats four.
 func (a *attacker) watch(ip []byte) bool {
 	if ip[0]>>4 != 4 || ip[9] != syscall.IPPROTO_UDP || ip[1] == attackMark {
 		return false
@@ -53,12 +56,18 @@ func (a *attacker) watch(ip []byte) bool {
 		}
 	}
 	header := int(ip[0]&15) * 4
-	switch n := a.rand.IntN(50); {
+	to := [4]byte(ip[16:20])
+	a.packets[to]++
+	switch n := a.packets[to] % 20; {
 	case n == 0: // change a byte; a UDP datagram over IPv4 needs no checksum
-		ip[header+8+a.rand.IntN(len(ip)-header-8)] ^= 1 << a.rand.IntN(8)
+		at := len(ip) - 1 // in the authentication tag
+		if a.packets[to]%40 == 0 {
+			at = header + 8 + a.rand.IntN(len(ip)-header-8)
+		}
+		ip[at] ^= 1 << a.rand.IntN(8)
 		ip[header+6], ip[header+7] = 0, 0
 		a.changed.Add(1)
-	case n < 10:
+	case n%5 == 0 || n == 1:
 		select {
 		case a.again <- bytes.Clone(ip):
 		default:
