@@ -8,6 +8,10 @@ var (
 	// DrainSession: by the layer above, before the composition changes. The messages in flight
 	// have to arrive first, so micro-protocols should shorten their time-outs.
 	DrainSession = NewEvent[struct{}]("drain.session")
+	// PathSilent: by the layer above, about once a second while nothing arrives from the other end.
+	// Micro-protocols should send one segment that has timed out again, however long its next
+	// time-out is.
+	PathSilent = NewEvent[struct{}]("path.silent")
 	// CloseSession: by the kernel, once, in Composite.Close.
 	CloseSession = NewEvent[struct{}]("close.session")
 	// MessageFromUser: by the kernel, in Composite.Submit.

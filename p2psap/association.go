@@ -284,6 +284,18 @@ func (h *controlHost) Deadline(c *control.Peer) microproto.Instant {
 	return d
 }
 
+// Silent has the sessions send again what has timed out: during an outage their time-outs have become
+// long, and the first frame that gets through ends it.
+func (h *controlHost) Silent(now microproto.Instant, c *control.Peer) {
+	n := h.node()
+	for _, s := range n.sessionsWith(h.peers[c.Number]) {
+		if c := s.channel; c != nil && s.running() {
+			err := c.composite.Do(now, func(x *microproto.Exec) { microproto.Raise(x, microproto.PathSilent, struct{}{}) })
+			n.collect(now, s, c, err, -1)
+		}
+	}
+}
+
 // Disconnected ends every session with the peer.
 func (h *controlHost) Disconnected(now microproto.Instant, c *control.Peer) {
 	n, p := h.node(), h.peers[c.Number]

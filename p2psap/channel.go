@@ -27,6 +27,7 @@ type channel struct {
 	// paced: a micro-protocol selects the segments that wait (microproto.CellReplaced). A frame that
 	// was replaced here would be missing at the other end, like one that the network lost.
 	paced bool
+	class rail.Class // of frames that are not small
 
 	first     uint64 // transfers that were complete before the endpoint's first
 	inherited uint64 // unread messages that the endpoint was given
@@ -77,6 +78,7 @@ func (n *Node) build(s *session, c *channel, theirs *control.Open) error {
 	}
 	c.cells = cellsOf(c.composite)
 	c.paced = c.cells.replaced != nil
+	c.class = s.options.Class.in(c.mode())
 	c.header = header{epoch: uint8(c.number), run: n.run, session: SessionID(theirs.Session)}
 	return nil
 }
@@ -87,10 +89,14 @@ func (n *Node) options(s *session, c *channel, theirs *control.Open) microproto.
 	if options == nil {
 		options = microproto.Options{}
 	}
-	if column, err := ColumnOf(c.conditions); err == nil && !column.Intra {
+	switch column, err := ColumnOf(c.conditions); {
+	case err != nil:
+	case !column.Intra:
 		if first := s.peer.measurement.InitialTimeout(InterRTOMax); first > 0 {
 			options[OptionRTOInitial] = int64(first)
 		}
+	case s.options.Class == ClassAgreement:
+		options[OptionRTOMax] = max(int64(AgreementRTOMax), options[OptionRTOFloor])
 	}
 	maps.Copy(options, s.options.Options)
 	options[OptionReceiveBytes] = int64(s.options.ReceiveBytes)
@@ -128,7 +134,7 @@ func (n *Node) collect(now microproto.Instant, s *session, c *channel, err error
 func (n *Node) queueFrames(now microproto.Instant, s *session, c *channel, tag int64) (err error) {
 	n.scratch = c.composite.Drain(n.scratch[:0])
 	index, value := int32(0), uint64(0)
-	busy, addr := c.Rail.Queue.Len() > 0, c.addr(s)
+	busy, addr := c.Rail.Window.Len() > 0, c.addr(s)
 	replaceable := tag >= 0 && c.mode() == microproto.ModeAsynchronous && !c.paced
 	if replaceable && c.Path != nil {
 		// The number before that of the value's first segment, unique among all segments that this node
@@ -144,13 +150,13 @@ func (n *Node) queueFrames(now microproto.Instant, s *session, c *channel, tag i
 				n.counters.FramesNoPath++
 				continue
 			}
+			owner := rail.Owner{Session: uint32(s.id), Index: -1, Class: c.classOf(&o.Frame)}
 			ok, failed := n.sealFrame(now, s, c, &o.Frame)
 			err = cmp.Or(err, failed)
 			if !ok {
 				continue
 			}
 			o.Frame.Peer, o.Frame.Mode = addr, c.mode()
-			owner := rail.Owner{Session: uint32(s.id), Index: -1}
 			if replaceable {
 				owner.Tag, owner.Index = uint32(tag), index
 				index++
@@ -176,18 +182,21 @@ func (c *channel) addr(s *session) microproto.LinkAddr {
 }
 
 func (n *Node) enqueue(f microproto.Frame, owner rail.Owner, busy bool, s *session, c *channel) {
-	q := &c.Rail.Queue
+	w := &c.Rail.Window
 	switch {
-	case busy && owner.Index >= 0 && q.Replace(f, owner):
+	case busy && owner.Index >= 0 && w.Replace(f, owner):
 		n.counters.FramesReplaced++
 		s.past.Replaced += uint64(f.Count())
-	case q.Len() >= n.config.Limits.QueuedFrames:
+	case w.Len() >= n.config.Limits.QueuedFrames && w.Displace(owner.Class):
+		n.counters.FramesDropped++
+		w.Push(f, owner)
+	case w.Len() >= n.config.Limits.QueuedFrames:
 		f.Release()
 		n.counters.FramesDropped++
 		// No micro-protocol sends it again where the link is reliable.
 		c.overflowed = c.mode() == microproto.ModeSynchronous && c.Rail.Link.Caps(c.mode()).Reliable
 	default:
-		q.Push(f, owner)
+		w.Push(f, owner)
 	}
 }
 

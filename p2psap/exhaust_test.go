@@ -53,24 +53,26 @@ func TestEveryInterleaving(t *testing.T) {
 		{name: "sync to async", threads: [2][]string{{"send async"}, {"async"}}, breaks: 1},
 		{name: "a frame is lost", threads: [2][]string{{"send async"}, {"async"}}, drops: 1},
 		{name: "different modes", threads: [2][]string{{"send async"}, {"sync send"}}, breaks: 1},
-		{name: "a monitor alone", threads: [2][]string{{"send far send"}, nil}, breaks: 1},
+		{name: "a monitor alone", threads: [2][]string{{"send far send"}, nil}, breaks: 1, long: true},
+		{name: "a monitor, answered late", threads: [2][]string{{"far send", "wait"}, {"lossy"}}, breaks: 1},
+		{name: "a monitor, answered late, against scheme", threads: [2][]string{{"far async", "wait"}, {"async"}}, breaks: 1},
 		{name: "both monitors", threads: [2][]string{{"far"}, {"lossy"}}, breaks: 1},
 		{name: "monitor against scheme", threads: [2][]string{{"far", "async"}, {"async"}}},
 		{name: "close against scheme", threads: [2][]string{{"async"}, {"async", "close"}}, breaks: 1},
-		{name: "reliable link, credit used up", threads: [2][]string{{"put put put far put"}, {"take"}}, reliable: true},
+		{name: "reliable link, credit used up", threads: [2][]string{{"put put put far put"}, {"take"}}, reliable: true, long: true},
 		{name: "reliable link, credit used up twice", reliable: true, big: true,
 			threads: [2][]string{{"put put put far put put put"}, {"take take"}}},
 		{name: "reliable link, to async", threads: [2][]string{{"put async"}, {"put async"}}, breaks: 1, reliable: true},
 		{name: "there and back", threads: [2][]string{{"async sync"}, {"async sync"}}, breaks: 1},
-		{name: "rail, cut", threads: [2][]string{{"send cut"}, {"send"}}, breaks: 1, rail: true},
+		{name: "rail, cut", threads: [2][]string{{"send cut"}, {"send"}}, breaks: 1, rail: true, long: true},
 		{name: "rail, falls at both ends", threads: [2][]string{{"send fall"}, {"send fall"}}, rail: true, big: true},
-		{name: "rail, cut before async", threads: [2][]string{{"send async", "cut"}, {"async"}}, rail: true},
-		{name: "rail, falls before async", threads: [2][]string{{"async", "lose"}, {"put async"}}, rail: true},
+		{name: "rail, cut before async", threads: [2][]string{{"send async", "cut"}, {"async"}}, rail: true, long: true},
+		{name: "rail, falls before async", threads: [2][]string{{"async", "lose"}, {"put async"}}, rail: true, long: true},
 		{name: "rail, falls before async at either end", threads: [2][]string{{"put async", "lose"}, {"put async"}},
 			rail: true, big: true},
 		{name: "rail, falls before async, and a message", threads: [2][]string{{"async", "lose send"}, {"async"}},
-			rail: true},
-		{name: "rail, cut while one end waits", threads: [2][]string{{"send async", "cut"}, {"get async"}}, rail: true},
+			rail: true, long: true},
+		{name: "rail, cut while one end waits", threads: [2][]string{{"send async", "cut"}, {"get async"}}, rail: true, long: true},
 		{name: "rail, cut in a change without draining", threads: [2][]string{{"sync send", "cut"}, {"sync"}}, rail: true},
 		{name: "rail, cut in other modes", threads: [2][]string{{"async", "cut"}, {"sync"}}, rail: true},
 		{name: "rail, cut between async and sync", threads: [2][]string{{"async sync", "cut"}, {"async sync"}}, rail: true,
@@ -90,6 +92,9 @@ func TestEveryInterleaving(t *testing.T) {
 		t.Run(in.name, func(t *testing.T) {
 			if in.big && !*exhaustBig {
 				t.Skip("larger: go test ./p2psap -run EveryInterleaving -exhaust.big")
+			}
+			if in.long && testing.Short() {
+				t.Skip("longer: without -short")
 			}
 			most := 100_000
 			if in.big {

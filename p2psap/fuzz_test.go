@@ -177,7 +177,7 @@ func FuzzAdapt(f *testing.F) {
 				sequence++
 				a := control.Proposal{
 					Ends: control.Ends{To: uint32(s.id), From: s.theirs.Session}, Epoch: uint8(s.info.Changes) + 1 + next()/128,
-					Cause: control.Cause(1 + next()%4),
+					Cause: control.Cause(1 + next()%5),
 					Mode:  microproto.Mode(1 + next()%2), Network: s.conditions.Network, Round: s.channel.Round,
 					Distance: Distance(next() % 3), Lossy: next()%2 == 1,
 					Protocols: s.composition.Protocols, FrameBytes: uint32(next()) * 8, Sent: uint64(next()),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
+	"github.com/p2pdc/p2pdc/p2psap/internal/control"
 	"github.com/p2pdc/p2pdc/p2psap/internal/rail"
 )
 
@@ -63,6 +64,7 @@ type instance struct {
 	threads       [2][]string // each thread's moves, separated by spaces
 	breaks, drops int
 	big           bool
+	long          bool // skipped with -short
 	rail          bool // there is a second, reliable link, which can go down
 	reliable      bool // the link is, and the columns are those for InfiniBand
 }
@@ -295,6 +297,8 @@ func (l *lab) move(i, k int) error {
 		}
 	case "close":
 		n.Close(l.now, id)
+	case "wait": // so long that the answer to a monitor comes too late
+		l.now = l.now.Add(10 * time.Second)
 	case "cut": // the rail goes down at this end, with what is on its way
 		l.cables[0].flying, l.cables[1].flying = nil, nil
 		n.RailEvent(l.now, 1, microproto.LinkEvent{Err: rail.ErrNoReason})
@@ -430,6 +434,9 @@ func (l *lab) hash() uint64 {
 			_, _ = h.Write(f.Data)
 		}
 		s := n.session(l.ids[i])
+		if c := s.renegotiation.next; c != nil && s.renegotiation.Mine.Cause == control.CauseMonitor {
+			fmt.Fprint(h, n.answeredLate(l.now, s))
+		}
 		fmt.Fprint(h, s.state, s.renegotiation.Mine, s.renegotiation.Theirs, s.renegotiation.Agreed,
 			s.renegotiation.Switched, s.renegotiation.answer, s.renegotiation.wanted, s.renegotiation.count,
 			s.unacked.n, s.unacked.base, s.unacked.submitted, s.handover.Unread, s.arrived, s.accepted, s.info.MessagesSent,

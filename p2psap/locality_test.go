@@ -68,7 +68,11 @@ func requireUp(t *testing.T, a, b *worldNode) {
 
 // Whatever happens to the messages, both ends find the same locality.
 func TestMeasuringSurvivesBrokenConnections(t *testing.T) {
-	for seed := range uint64(150) {
+	seeds := uint64(150)
+	if testing.Short() {
+		seeds = 50
+	}
+	for seed := range seeds {
 		w := newWorld(t, seed)
 		w.latency = time.Duration(1+rand.New(rand.NewPCG(seed, 2)).IntN(4)) * 300 * time.Microsecond
 		w.breakChance, w.doubleChance, w.lateChance = 0.1, 0.1, 0.1

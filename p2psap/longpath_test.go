@@ -150,13 +150,13 @@ func TestValuesOverLongRoundTrips(t *testing.T) {
 }
 
 // A time-out between clusters keeps a margin of 200 ms above the mean round trip, however little that varies,
-// as in Linux. Inside a cluster the floor applies to the whole time-out.
+// as in Linux. Inside a cluster the floor applies to the whole time-out. A probe comes first, where it is sooner.
 func TestMarginOfTheTimeout(t *testing.T) {
 	const ms = time.Millisecond
-	for _, c := range []struct {
-		rtt  time.Duration
-		want time.Duration
-	}{{20 * ms, 220 * ms}, {150 * ms, 350 * ms}, {250 * ms, 450 * ms}, {2000 * ms, 2200 * ms}} {
+	for _, c := range []struct{ rtt, probe, want time.Duration }{
+		{4 * ms, 9 * ms, 204 * ms}, {20 * ms, 25 * ms, 220 * ms}, {200 * ms, 250 * ms, 400 * ms},
+		{2000 * ms, 2200 * ms, 4400 * ms},
+	} {
 		p := newLongPath(t, microproto.ModeSynchronous, c.rtt, 3*c.rtt)
 		require.NoError(t, p.Open())
 		for label := range uint64(60) {
@@ -165,16 +165,17 @@ func TestMarginOfTheTimeout(t *testing.T) {
 			require.NoError(t, err)
 		}
 		require.EqualValues(t, 60, p.ends[0].Endpoint().Accepted())
-		// The next one is lost, and sent again after the time-out.
+		// The next one and its first copy are lost.
 		var sent []microproto.Instant
 		p.OnFrame = func(end int, _ microproto.Frame) bool {
 			sent = append(sent, p.Clock.Now())
-			return len(sent) > 1
+			return len(sent) > 2
 		}
 		require.NoError(t, p.send(60, make([]byte, 8)))
-		_, err := p.Run(2 * c.want)
+		_, err := p.Run(c.probe + 2*c.want)
 		require.NoError(t, err)
-		require.InDelta(t, c.want.Seconds(), sent[1].Sub(sent[0]).Seconds(), 0.001)
+		require.InDelta(t, c.probe.Seconds(), sent[1].Sub(sent[0]).Seconds(), 0.001)
+		require.InDelta(t, c.want.Seconds(), sent[2].Sub(sent[1]).Seconds(), 0.001)
 	}
 }
 

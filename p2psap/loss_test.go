@@ -103,7 +103,7 @@ func TestNewIncarnationAfterLoss(t *testing.T) {
 	w, a, b, sa, _ := pair(t, syncOptions("s"))
 	b.dead = true
 	next := w.add("b2", func(c *NodeConfig) { c.Name, c.Rails[0].Link = "b", namedLink{worldLink{w}, "b", 0} })
-	w.nodes[b.index], next.index = next, b.index
+	w.nodes[b.index], next.index, next.hidden = next, b.index, true
 	w.nodes = w.nodes[:2]
 	require.NoError(t, next.Connect(w.now, "a", "a"))
 	// Its connections stand, so nothing but the silence shows that it is dead.

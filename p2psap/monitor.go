@@ -73,12 +73,14 @@ func (w MonitorConfig) Classify(c Conditions, p PathMetrics) Conditions {
 // monitorState is the state of the monitor for a session.
 type monitorState struct {
 	next          microproto.Instant // next run
-	changed       microproto.Instant // last change that a monitor proposed; 0: none
+	rest          microproto.Instant // until then the monitor proposes nothing
 	refused       Conditions         // that one of the ends cannot have
 	segments      uint64             // sent when the loss was computed last
 	retransmitted uint64             // of which were retransmissions
 	bytes         uint64             // of messages at the last run
 	at            microproto.Instant // last run; 0: none
+	again         uint64             // retransmissions by then
+	outage        microproto.Instant // until then losses are due to an outage
 }
 
 // monitor runs the monitor for a session that a frame has arrived for.
@@ -88,13 +90,13 @@ func (n *Node) monitor(now microproto.Instant, s *session) {
 		return
 	}
 	m.next = now.Add(monitorEvery)
+	s.skipOutage(now)
 	s.measurePath(now)
 	p := s.peer
 	if s.state == SessionOpen && s.channel.limited && n.raiseFrameLimit(now, s) {
 		return
 	}
-	if s.state != SessionOpen || !n.config.Monitor.Declared && !p.evidence.Measurable() ||
-		m.changed != 0 && now.Sub(m.changed) < n.config.Monitor.Dwell {
+	if s.state != SessionOpen || !n.config.Monitor.Declared && !p.evidence.Measurable() || now < m.rest {
 		return
 	}
 	to := n.config.Monitor.Classify(s.conditions, p.metrics)
@@ -105,11 +107,30 @@ func (n *Node) monitor(now microproto.Instant, s *session) {
 	if err != nil || slices.Equal(c.Protocols, s.composition.Protocols) {
 		return
 	}
-	switch err := n.proposeConditions(now, s, to); {
-	case err == nil:
-		m.changed = now
-	case !errors.Is(err, microproto.ErrBusy):
+	if err := n.proposeConditions(now, s, to); err != nil && !errors.Is(err, microproto.ErrBusy) {
 		m.refused = to // this end cannot
+	}
+}
+
+// A session that received nothing for outageAfter and sent outageCopies segments again in that time
+// has seen an outage. What was lost in it may be sent again for outageRest.
+const (
+	outageAfter  = 500 * time.Millisecond
+	outageCopies = 3
+	outageRest   = time.Second
+)
+
+// skipOutage leaves the segments out of the loss that were sent again during an outage, or after it:
+// an outage is no congestion.
+func (s *session) skipOutage(now microproto.Instant) {
+	m := &s.monitor
+	s.updateCounters()
+	if m.at != 0 && now.Sub(m.at) >= outageAfter && s.info.Retransmitted >= m.again+outageCopies {
+		m.outage = now.Add(outageRest)
+	}
+	m.again = s.info.Retransmitted
+	if now < m.outage {
+		m.segments, m.retransmitted = s.info.SegmentsSent, s.info.Retransmitted
 	}
 }
 

@@ -115,7 +115,7 @@ func (n *Node) Counters() NodeCounters {
 // Drain appends the outputs to dst, in their order, and removes them from the node.
 func (n *Node) Drain(dst []Output) []Output {
 	for _, r := range n.rails {
-		n.counters.FramesDropped += uint64(r.Queue.Flatten(r.Link))
+		n.counters.FramesDropped += uint64(r.Window.Flatten(r.Link))
 	}
 	for i := range n.out {
 		if o := &n.out[i]; o.Kind == OutActivity {
@@ -176,7 +176,7 @@ func (n *Node) Goodbye(now microproto.Instant) {
 	}
 	n.associations.Close(now)
 	for _, r := range n.rails {
-		r.Queue.Clear()
+		r.Window.Clear()
 	}
 }
 

@@ -122,6 +122,9 @@ func (o *OpenOptions) check() error {
 	if o.Mode != microproto.ModeSynchronous && o.Mode != microproto.ModeAsynchronous {
 		return fmt.Errorf("p2psap: session %q has mode %d; it must be sync or async", o.Name, o.Mode)
 	}
+	if o.Class > ClassBulk {
+		return fmt.Errorf("p2psap: session %q has class %d; see Class", o.Name, o.Class)
+	}
 	if len(o.Slots) > control.MaxSlots {
 		return fmt.Errorf("p2psap: session %q declares %d slots; at most %d are allowed",
 			o.Name, len(o.Slots), control.MaxSlots)

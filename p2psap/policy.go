@@ -17,6 +17,7 @@ const (
 	OptionRTOMax           = "rto.max.ns"         // cap of its back-off, nanoseconds
 	OptionRTOInitial       = "rto.initial.ns"     // time-out before the first measurement, nanoseconds
 	OptionRTOGranularity   = "rto.granularity.ns" // G of RFC 6298 §2.3: least share of the variance, nanoseconds
+	OptionProbeMargin      = "probe.margin.ns"    // tail-loss probes: margin over the round trip, nanoseconds; 0: none
 	OptionReceiveBytes     = "receive.bytes"      // bound of this end's queue of received messages
 	OptionPeerReceiveBytes = "peer.receive.bytes" // bound of the other end's queue: its first grant
 	OptionPortLocal        = "port.local"         // agreed port of this end
@@ -40,6 +41,17 @@ const (
 // refuse every measurement. Inside a cluster, where round trips take milliseconds at most, the cap is a
 // second, which bounds the pause after an outage.
 const InterRTOMax = time.Minute
+
+// InterProbeMargin is the margin of tail-loss probes between clusters, above the scheduling delays of the
+// other end. Without probes, the loss of the last segment of a message costs a time-out, and in lock-step
+// every message has to arrive before the next is sent. Inside a cluster the time-out is as short itself.
+const InterProbeMargin = 5 * time.Millisecond
+
+// AgreementRTOMax is the cap of the time-out of agreement sessions (ClassAgreement) inside a cluster.
+// Every peer waits for an agreement, and copies of a few small messages cost nothing. The cap is above
+// every round trip for which a session keeps a column inside a cluster (MonitorConfig.FarAbove), and an
+// outage of three seconds makes fewer copies than the monitor needs for a loss rate.
+const AgreementRTOMax = 100 * time.Millisecond
 
 // TableRows returns the micro-protocols of Table I in the table's order, from the top of the stack to its
 // bottom.
@@ -114,6 +126,7 @@ func (p TablePolicy) Compose(c Conditions) (Composition, error) {
 		// The congestion window bounds what is in flight. The fixed window of the columns inside a
 		// cluster is too small for a long and fast path.
 		composed.Options[optionWindowBytes], composed.Options[optionWindowSegments] = 8<<20, 4096
+		composed.Options[OptionProbeMargin] = int64(InterProbeMargin)
 	}
 	for _, row := range p.Optional {
 		if slices.Contains(row.Columns, column) {

@@ -86,6 +86,7 @@ func TestRTOFloors(t *testing.T) {
 		require.Equal(t, 200*time.Millisecond, option(TablePolicy{}, m, OtherCluster, OptionRTOGranularity))
 		require.Zero(t, option(TablePolicy{}, m, SameCluster, OptionRTOMax), "the default, a second")
 		require.Zero(t, option(TablePolicy{}, m, SameCluster, OptionRTOGranularity))
+		require.Zero(t, option(TablePolicy{}, m, SameCluster, OptionProbeMargin), "the time-out is as short")
 		slow := TablePolicy{Inter: 2 * time.Minute}
 		require.Equal(t, 2*time.Minute, option(slow, m, OtherCluster, OptionRTOMax))
 		composed, err := slow.Compose(Conditions{Mode: m, Locality: OtherCluster, Network: Ethernet})
@@ -130,7 +131,7 @@ func TestOptionalRows(t *testing.T) {
 // The fixed window of Retransmit does not limit a column with a congestion window.
 func TestFixedWindow(t *testing.T) {
 	for l, want := range map[Locality]microproto.Options{SameHost: {},
-		OtherCluster: {"window.bytes": 8 << 20, "window.segments": 4096}} {
+		OtherCluster: {"window.bytes": 8 << 20, "window.segments": 4096, OptionProbeMargin: int64(InterProbeMargin)}} {
 		c, err := TablePolicy{}.Compose(Conditions{Mode: microproto.ModeSynchronous, Locality: l, Network: Ethernet})
 		require.NoError(t, err)
 		for _, key := range []string{OptionRTOFloor, OptionRTOGranularity, OptionRTOMax} {

@@ -8,14 +8,22 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap/internal/rail"
 )
 
-// Frames returns the frames that wait for rail number i, an index of NodeConfig.Rails, oldest first.
-// The slice is the node's. The caller offers it to the link, which takes a prefix, and reports the
-// length of the prefix with Sent. Both come before Drain, which copies what is left out of the
-// memory of users; see microproto.Frame.Body.
-func (n *Node) Frames(i int) []microproto.Frame { return n.rails[i].Queue.Frames() }
+// Frames returns frames that wait for rail number i, an index of NodeConfig.Rails, in the order in
+// which its link gets them. The slice is the node's. The caller offers it to the link, which takes a
+// prefix, and reports the length of the prefix with Sent. It repeats both until there are no more
+// frames or the link is full, before Drain, which copies what is left out of the memory of users;
+// see microproto.Frame.Body.
+//
+// While the link takes everything, frames leave in the order in which they were made. Those that wait
+// for a full link leave by their Class, and newer values replace older ones in their places.
+func (n *Node) Frames(i int) []microproto.Frame { return n.rails[i].Window.Frames() }
 
-// Sent removes the first k frames of rail number i, which its link has taken.
-func (n *Node) Sent(i, k int) { n.rails[i].Queue.Remove(k) }
+// Waiting returns the number of frames that wait for rail number i.
+func (n *Node) Waiting(i int) int { return n.rails[i].Window.Len() }
+
+// Sent removes the first k of the newest Frames of rail number i, which its link has taken. If those
+// were more than k, the link is full.
+func (n *Node) Sent(i, k int) { n.rails[i].Window.Sent(k) }
 
 // Input takes a frame that rail number i received, or several as one, whatever they hold. Frames of
 // no session are counted and dropped, never answered.

@@ -1,7 +1,9 @@
 package p2psap
 
 import (
+	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap/internal/control"
@@ -12,6 +14,20 @@ import (
 // with the k-th of the other; a monitor's proposal is carried out when the other end accepts it, and
 // dropped when a user's proposal collides with it. That part is in this file, the switch to the new
 // epoch in switch.go.
+//
+// A monitor's proposal stops no messages, since the old composition still carries them: the end that
+// made it begins the new epoch when the answer arrives, the other end when it learns that. An answer
+// that arrives late shows that the control channel is slow, so that the change would stop messages
+// for as long. The proposal is then withdrawn.
+
+// A monitor's proposal is withdrawn if the answer takes longer than two round trips and answerMargin,
+// a period of the monitor, which a busy machine may need to run both ends. The monitor proposes
+// nothing else for withdrawnPause.
+const (
+	answerMargin   = monitorEvery
+	withdrawnPause = time.Second
+	unknownRTT     = time.Second // RFC 6298 §2.1
+)
 
 // renegotiation is the state of a change of composition at one end.
 type renegotiation struct {
@@ -28,7 +44,7 @@ type renegotiation struct {
 	count     uint64          // Adapts that have finished
 	err       error           // of the last one
 	answer    control.Switched
-	since     microproto.Instant // both ends' proposals have been known since then
+	since     microproto.Instant // messages may have waited since then; before an agreement: of Mine
 	suspended *renegotiation     // what was under way when this end proposed to move; see reroute.go
 }
 
@@ -179,9 +195,18 @@ func (n *Node) receiveProposal(now microproto.Instant, p *peer, a *control.Propo
 	case control.Yield:
 		r.reset()
 	}
+	if a.Cause == control.CauseWithdraw {
+		r.reset()
+		n.resume(now, s)
+		return nil
+	}
 	r.Theirs = *a
 	if a.Cause == control.CauseAccept {
-		n.agreeChange(now, s)
+		if r.Mine.Cause == control.CauseMonitor && r.Differences() == "" && n.answeredLate(now, s) {
+			n.withdraw(now, s)
+		} else {
+			n.agreeChange(now, s)
+		}
 		return nil
 	}
 	if r.Mine.Cause == control.CauseMonitor { // the other end will not answer it
@@ -219,7 +244,28 @@ func (n *Node) acceptProposal(now microproto.Instant, s *session) {
 		next, err = n.prepare(s, to, by)
 	}
 	n.sendProposal(now, s, control.CauseAccept, to, next, err)
-	n.agreeChange(now, s)
+	if a.Cause == control.CauseRail || s.renegotiation.Differences() != "" {
+		n.agreeChange(now, s)
+	}
+}
+
+// answeredLate reports whether the answer to a monitor's proposal took too long. A proposal of
+// shorter frames is never late: the old composition does not carry what waits.
+func (n *Node) answeredLate(now microproto.Instant, s *session) bool {
+	r, p := &s.renegotiation, s.peer
+	rtt := cmp.Or(max(valueOf(s.channel.cells.rtt), p.metrics.RTT, p.found().RTT), unknownRTT)
+	return r.next.frameBytes >= s.channel.frameBytes && now.Sub(r.since) > 2*rtt+answerMargin
+}
+
+// withdraw gives up a proposal of this end's monitor that the other end has accepted.
+func (n *Node) withdraw(now microproto.Instant, s *session) {
+	r := &s.renegotiation
+	w := r.Mine
+	w.Cause = control.CauseWithdraw
+	n.send(s.peer, control.KindPropose, &w)
+	r.reset()
+	s.monitor.rest = now.Add(withdrawnPause)
+	n.resume(now, s)
 }
 
 // agreeChange computes the agreement from both ends' proposals; both ends get the same.
@@ -240,8 +286,11 @@ func (n *Node) agreeChange(now microproto.Instant, s *session) {
 			return
 		}
 	}
+	if n.flush(now, s); s.channel == nil {
+		return // what was sent since the proposal did not fit it
+	}
 	r.Agreed = true
-	if r.Mine.Cause != control.CauseMonitor && r.Mine.Cause != control.CauseRail {
+	if r.Mine.Cause != control.CauseRail {
 		r.since = now
 	}
 	r.moves = s.channel.Path != r.next.Path || s.channel.Round != r.next.Round
@@ -264,7 +313,7 @@ func (n *Node) finishChange(now microproto.Instant, s *session, err error) {
 	if cause != control.CauseUser && cause != control.CauseRail && r.Theirs.Cause != control.CauseRail {
 		to := s.conditions
 		to.Distance, to.Lossy = r.Mine.Distance, r.Mine.Lossy
-		if s.monitor.changed = now; err != nil {
+		if s.monitor.rest = now.Add(n.config.Monitor.Dwell); err != nil {
 			s.monitor.refused = to
 		}
 	}
@@ -273,6 +322,11 @@ func (n *Node) finishChange(now microproto.Instant, s *session, err error) {
 		r.finishAdapt(err)
 	}
 	n.report(OutAdapted, s, err)
+	n.resume(now, s)
+}
+
+// resume goes on after a change is over, or was withdrawn.
+func (n *Node) resume(now microproto.Instant, s *session) {
 	n.notify(s)
 	n.resend(now, s)
 	n.reroute(now, s)

@@ -30,7 +30,7 @@ func (n *Node) leavePath(now microproto.Instant, p *peer, w *rail.Path) {
 		for _, c := range channels {
 			if c != nil && c.Path == w && !c.Over {
 				c.Over = true
-				c.Rail.Queue.Discard(uint32(s.id))
+				c.Rail.Window.Discard(uint32(s.id))
 			}
 		}
 	}

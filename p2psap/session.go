@@ -317,7 +317,7 @@ func (n *Node) discard(now microproto.Instant, s *session) {
 		n.closeChannel(now, s, s.channel)
 	}
 	for _, r := range n.rails {
-		r.Queue.Discard(uint32(s.id))
+		r.Window.Discard(uint32(s.id))
 	}
 	s.channel, s.previous = nil, nil
 }

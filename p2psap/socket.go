@@ -50,6 +50,7 @@ type OpenOptions struct {
 	Slots        []SlotSpec
 	ReceiveBytes int                // bound of the receiver's queue; 0: room for every slot four times
 	Options      microproto.Options // for the micro-protocols
+	Class        Class              // of what this end sends
 }
 
 // Socket is one end of a session (P2Psend, P2Preceive, P2Pwait of the papers). The calls have no mode:

@@ -46,7 +46,7 @@ func (n *Node) switchEpoch(now microproto.Instant, s *session) {
 		s.previous = old
 	} else {
 		n.closeChannel(now, s, old)
-		old.Rail.Queue.Discard(uint32(s.id))
+		old.Rail.Window.Discard(uint32(s.id))
 	}
 	r.Switched = true
 	n.send(s.peer, control.KindSwitched, &control.Switched{
@@ -106,11 +106,15 @@ func (n *Node) receiveSwitched(now microproto.Instant, p *peer, a *control.Switc
 		return nil
 	}
 	r := &s.renegotiation
-	if !r.Agreed || r.peerSwitched || a.Epoch != r.next.header.epoch || a.Accepted > s.info.MessagesSent {
+	answered := r.Answered()
+	if !r.Agreed && !answered || r.peerSwitched || a.Epoch != r.next.header.epoch || a.Accepted > s.info.MessagesSent {
 		return s.outOfTurn(control.KindSwitched, a.Epoch)
 	}
 	r.answer, r.peerSwitched = *a, true
-	if r.Switched {
+	switch {
+	case answered:
+		n.agreeChange(now, s)
+	case r.Switched:
 		n.commit(now, s)
 	}
 	n.finishLinger(now, s)

@@ -55,7 +55,7 @@ func (n *Node) startTransfer(
 		waits = coalesce && len(data) <= coalesceBytes && accepted < Transfer(s.info.MessagesSent) &&
 			c.coalescer != nil && !c.held
 	}
-	if synchronous && (s.renegotiation.Mine.Cause != 0 || s.unacked.submitted < s.unacked.n) {
+	if synchronous && (s.renegotiation.Holds() || s.unacked.submitted < s.unacked.n) {
 		waits = false
 		err = s.enqueuePending(tag, label, data)
 	} else if err = n.submit(now, s, tag, uint64(label), data, waits); err == nil && synchronous {
@@ -202,7 +202,7 @@ func (s *session) receiveHandedOver(slot *Slot) (a Arrival, found bool, err erro
 func (n *Node) resend(now microproto.Instant, s *session) {
 	b, r := &s.unacked, &s.renegotiation
 	for b.submitted < b.n && s.channel != nil && !s.channel.held && s.running() {
-		if r.Mine.Cause != 0 && (r.Switched || b.base+uint64(b.submitted) >= r.Mine.Sent) {
+		if r.Holds() && (r.Switched || b.base+uint64(b.submitted) >= r.Mine.Sent) {
 			return
 		}
 		t := b.at(b.submitted)

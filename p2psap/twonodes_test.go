@@ -22,6 +22,9 @@ type twoNodes struct {
 	ends      [2]*socketUser
 	wire      int // number of the control connection that stands; 0: none
 	wires     int
+	deaf      int      // number of the control connection that carries nothing for a while; 0: none
+	waiting   []func() // messages that it carries afterwards
+	dark      bool     // the network carries nothing
 	faultless bool
 	fault     error
 	seed      uint64
@@ -241,7 +244,6 @@ func (e *socketUser) settle() {
 		return
 	}
 	for again := true; again && d.fault == nil; {
-		again = false
 		frames, sent := e.n.Frames(0), 0
 		for _, f := range frames {
 			if d.trains && !d.faultless && d.chance(0.1) {
@@ -260,6 +262,7 @@ func (e *socketUser) settle() {
 			})
 		}
 		e.n.Sent(0, sent)
+		again = sent == len(frames) && e.n.Waiting(0) > 0
 		e.ship()
 		e.out = e.n.Drain(e.out[:0])
 		for k := range e.out {
@@ -286,12 +289,14 @@ func (e *socketUser) carryOut(o *Output) {
 	case OutControl:
 		e.control(int(o.Conn)/2, o.Data)
 	case OutDial:
-		d.clock.After(d.latency, func() { e.dial() })
+		d.clock.After(d.latency, func() { e.try(0) })
 	case OutDisconnect:
 		if int(o.Conn)/2 == d.wire {
 			d.snap()
 		}
-		e.up = 0
+		if int(o.Conn)/2 == e.up {
+			e.up = 0
+		}
 	case OutPeerLost, OutPeerRefused, OutEnded:
 		if (!d.faultless || o.Kind != OutEnded) && !d.deadly && !(d.closing && o.Kind == OutEnded) {
 			d.fail(fmt.Errorf("%s: %v: %w; %s", e.n.Name(), o.Kind, o.Err, d))
@@ -301,7 +306,7 @@ func (e *socketUser) carryOut(o *Output) {
 
 func (e *socketUser) dial() {
 	d := e.d
-	if d.wire != 0 || d.chance(d.refuse) || d.dead != nil {
+	if d.wire != 0 && d.wire != d.deaf || d.chance(d.refuse) || d.dead != nil {
 		e.n.DialFailed(d.clock.Now(), string(rune('b'-e.i)))
 		e.settle()
 		return
@@ -346,9 +351,16 @@ func (e *socketUser) control(wire int, data []byte) {
 		other.n.Control(d.clock.Now(), ConnID(2*wire+other.i), data)
 		other.settle()
 	}
-	d.clock.After(d.latency, func() {
+	arrive := func() {
 		if d.wire == wire {
 			deliver()
+		}
+	}
+	d.clock.After(d.latency, func() {
+		if wire == d.deaf {
+			d.waiting = append(d.waiting, arrive)
+		} else {
+			arrive()
 		}
 		if late { // again, later, from whatever connection it was
 			d.clock.After(20*d.latency, deliver)

@@ -48,11 +48,13 @@ type worldNode struct {
 	index  int
 	dead   bool // takes and gives nothing
 	muted  bool // its connections stand, it says nothing
+	hidden bool // nobody can dial it
 	news   []Output
 	opened map[SessionID]bool
 	ended  map[SessionID]error
 	busy   bool   // the link takes nothing
 	cable  *cable // its end of a rail; nil: it has none
+	wire   *wire  // that its link sends by; nil: the link takes everything at once
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
@@ -149,12 +151,15 @@ func (w *world) settle() {
 			for _, o := range out {
 				w.carryOut(n, o)
 			}
-			if !n.busy {
+			if n.wire != nil {
+				n.wire.flush(n)
+			} else if !n.busy {
 				frames := n.Frames(0)
 				for i := range frames {
 					w.frame(n, frames[i])
 				}
 				n.Sent(0, len(frames))
+				again = again || n.Waiting(0) > 0
 			}
 			w.ship(n)
 		}
@@ -211,7 +216,7 @@ func (w *world) dial(n *worldNode, name string) {
 		return
 	}
 	for _, to := range w.nodes {
-		if to.Name() == name && !to.dead {
+		if to.Name() == name && !to.dead && !to.hidden {
 			w.lastID++
 			a, b := worldConn{n.index, w.lastID}, worldConn{to.index, w.lastID + 1}
 			w.lastID++

@@ -23,7 +23,7 @@ type memory struct {
 // bufferPool lends memory of messages, which is not zeroed.
 type bufferPool struct{ spares[[]byte] }
 
-// spares keeps what was returned, by size.
+// spares keeps slices that were returned, by size, to lend them again.
 type spares[T any] struct {
 	mu   sync.Mutex
 	kept [sizes][]T

@@ -331,7 +331,11 @@ func TestLongFlightsAreTaken(t *testing.T) {
 // A peer with a verdict lingers until its last messages have been accepted. Otherwise a neighbour
 // could wait for ever on a lossy network.
 func TestLastFacesArrive(t *testing.T) {
-	for seed := range uint64(40) {
+	seeds := uint64(40)
+	if testing.Short() {
+		seeds = 10
+	}
+	for seed := range seeds {
 		m := gigabit(8)
 		m.Networks[0].Loss = 0.15
 		run := runOf(t, m, membrane(5), iterate.Synchronous(), 8)

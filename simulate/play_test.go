@@ -122,8 +122,12 @@ func costly(m *cluster.Model, cores int, copies bool) {
 }
 
 func TestAsynchronousConverges(t *testing.T) {
+	seeds := uint64(3)
+	if testing.Short() {
+		seeds = 1
+	}
 	for _, kind := range []string{cluster.Ether, cluster.IB} {
-		for seed := range uint64(3) {
+		for seed := range seeds {
 			m := gigabit(8)
 			costly(m, 2, false)
 			m.Networks[0].Kind, m.Networks[0].Rate = kind, 1.25e9

@@ -144,8 +144,8 @@ func (c *workerPool) finish() {
 	<-c.over
 }
 
-// share does the work of span k, then what is left of the other spans. It reports whether it did the
-// last work.
+// share does the work of span k, then work of other spans that no thread has begun. It reports whether
+// it did the last work.
 func (w *window) share(k int) (last bool) {
 	for i := range w.threads {
 		s := &w.shares[(k+i)%w.threads]

@@ -51,6 +51,9 @@ func attacked(seed uint64, p p2psap.Protection) (*Scenario, *Result, p2psap.Node
 // An attacker that forges, replays and reflects frames on the links changes no answer: the
 // synchronous one has the bits of the sequential method, and every other one its residual.
 func TestAttacks(t *testing.T) {
+	if testing.Short() {
+		*attackCount = min(*attackCount, 30)
+	}
 	var sum p2psap.NodeCounters
 	changes := uint64(0)
 	for seed := *attackSeed; seed < *attackSeed+*attackCount; seed++ {

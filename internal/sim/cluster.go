@@ -33,9 +33,9 @@ type Cluster struct {
 	carried     map[connectionEnd]microproto.Instant // when the newest message on a control connection arrives
 	lastID      p2psap.ConnID
 	memory      mptest.Frames
-	cutAt       []microproto.Instant // by rank: frames sent earlier by its adapter are lost
-	railed      uint64               // frames received by adapters
-	moves       uint64               // of sessions between rails
+	fabric      fabric // nil: no peer has an adapter
+	railed      uint64 // frames received by adapters
+	moves       uint64 // of sessions between rails
 	events      uint64
 	ended       microproto.Instant // when the last session was closed
 	fault       error
@@ -57,12 +57,13 @@ func New(s *Scenario) (*Cluster, error) {
 		connections: map[connectionEnd]connectionEnd{}, carried: map[connectionEnd]microproto.Instant{},
 		memory: mptest.Frames{Headroom: 16},
 	}
-	n := s.Peers()
-	c.cutAt = make([]microproto.Instant, n)
+	if s.Fabric != nil {
+		c.fabric = s.Fabric(c)
+	}
 	for lo, hi := range s.pairs {
 		c.links = append(c.links, mptest.NewLink(c.clock, c.rand.Uint64(), s.at(s.Faults, lo, hi)))
 	}
-	for rank := range iterate.Rank(n) {
+	for rank := range iterate.Rank(s.Peers()) {
 		p, err := newPeer(c, rank)
 		if err != nil {
 			return nil, fmt.Errorf("sim: rank %d: %w", rank, err)
@@ -109,7 +110,9 @@ func (c *Cluster) plan() {
 			c.cut(lo, hi, false)
 		}
 	})
-	c.planRails()
+	if c.fabric != nil {
+		c.fabric.plan()
+	}
 	for _, p := range c.peers {
 		c.clock.After(time.Duration(c.rand.IntN(5e6)), p.Start)
 	}

@@ -87,6 +87,9 @@ func detect(t *testing.T, seed uint64) detection {
 // An asynchronous run ends within three reductions after its assembled iterate has met the tolerance
 // for good.
 func TestDetection(t *testing.T) {
+	if testing.Short() {
+		*detectCount = min(*detectCount, 8)
+	}
 	var ratios []float64
 	snapshots := 0
 	for seed := range *detectCount {

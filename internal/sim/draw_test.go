@@ -220,10 +220,11 @@ func drawRails(r *rand.Rand, s *Scenario) {
 	if s.Peers() < 2 || !chance(r, 0.4) {
 		return
 	}
-	s.Adapters = make([]bool, s.Peers())
-	for rank := range s.Adapters {
-		s.Adapters[rank] = chance(r, 0.85)
+	has := make([]bool, s.Peers())
+	for rank := range has {
+		has[rank] = chance(r, 0.85)
 	}
+	var failures []Failure
 	for range pick(r, 0, 1, 2, 4, 8) {
 		at := time.Duration(r.Int64N(int64(s.FaultsEnd) + 1))
 		f := Failure{At: at, Up: at + time.Duration(1+r.IntN(60e6)), Rank: iterate.Rank(r.IntN(s.Peers())), Peer: -1,
@@ -233,12 +234,14 @@ func drawRails(r *rand.Rand, s *Scenario) {
 		} else if chance(r, 0.2) {
 			f.Up = 0
 		}
-		s.Failures = append(s.Failures, f)
+		failures = append(failures, f)
 		if chance(r, 0.3) { // the other end fails at the same time
 			f.Rank = iterate.Rank(r.IntN(s.Peers()))
-			s.Failures = append(s.Failures, f)
+			failures = append(failures, f)
 		}
 	}
+	s.Fabric = adaptersOf(has, failures)
+	s.What += fmt.Sprintf(" with adapters %v, %d failures", has, len(failures))
 }
 
 // drawBalance lets planes move in some runs, in half of them with a peer whose speed changes. It

@@ -18,13 +18,12 @@ import (
 // peer is one peer of a cluster.
 type peer struct {
 	*virtual.Host
-	c       *Cluster
-	rank    iterate.Rank
-	node    *p2psap.Node
-	worker  problem.Peer
-	adapter *adapter // nil: the peer has none
-	cost    Cost
-	points  uint64
+	c      *Cluster
+	rank   iterate.Rank
+	node   *p2psap.Node
+	worker problem.Peer
+	cost   Cost
+	points uint64
 }
 
 // anyOrder is an Executor with another order of the pieces in every call.

@@ -42,8 +42,7 @@ type Scenario struct {
 	Control   ControlFaults
 	Stop      Stop
 
-	Adapters []bool    // by rank: whether it has an adapter; nil: none has
-	Failures []Failure // of adapters
+	Fabric func(*Cluster) fabric // nil: no peer has an adapter
 
 	Sites    *Sites        // nil: one site
 	Remote   []RemotePeer  // peers that are far from all others
@@ -143,9 +142,9 @@ func (s *Scenario) String() string {
 		stop += fmt.Sprintf(", planes move, speeds change %v", s.SpeedChanges)
 	}
 	return fmt.Sprintf("%s, %d peers %v, %s, %s, %v, tolerance %.0e, check every %d after %d, at most %d sweeps; %v; "+
-		"faults end at %v, %d cuts, control breaks %.3f%s, adapters %v with %d failures",
+		"faults end at %v, %d cuts, control breaks %.3f%s",
 		s.What, s.Peers(), s.Partition.Cuts, s.method(), s.Scheme.Name(), s.Order, s.Tolerance, s.Every, s.Lag, s.MaxSweeps,
-		s.Faults, s.FaultsEnd, len(s.Cuts), s.Control.Break, stop, s.Adapters, len(s.Failures))
+		s.Faults, s.FaultsEnd, len(s.Cuts), s.Control.Break, stop)
 }
 
 // label returns the declared cluster of a rank; "" if none is declared.

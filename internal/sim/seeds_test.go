@@ -37,6 +37,9 @@ const enough = 6
 // TestSeeds runs -sim.count drawn scenarios from seed -sim.seed on, on every core, and logs what
 // they covered.
 func TestSeeds(t *testing.T) {
+	if testing.Short() {
+		*seedCount = min(*seedCount, 60)
+	}
 	sum := &tally{failures: map[uint64]error{}, schemes: map[string]int{}}
 	var next atomic.Uint64
 	var wait sync.WaitGroup

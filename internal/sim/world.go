@@ -28,7 +28,7 @@ func (w world) Carry(h *virtual.Host, rail int, f microproto.Frame) bool {
 	if rail == 0 {
 		w.peer(h).send(f)
 	} else {
-		w.peer(h).adapter.send(f)
+		w.c.fabric.send(h.Rank, f)
 	}
 	return true
 }

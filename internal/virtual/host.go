@@ -289,11 +289,7 @@ func (h *Host) Settle() {
 	for again := true; again; {
 		again = false
 		for r := range h.rails {
-			frames, taken := h.Node.Frames(r), 0
-			for taken < len(frames) && h.world.Carry(h, r, frames[taken]) {
-				taken++
-			}
-			h.Node.Sent(r, taken)
+			h.flush(r)
 		}
 		h.out = h.Node.Drain(h.out[:0])
 		for i := range h.out {
@@ -305,6 +301,20 @@ func (h *Host) Settle() {
 	if d := max(h.Node.Deadline(), h.world.Now()); d < h.armed {
 		h.armed = d
 		h.world.Alarm(h, d)
+	}
+}
+
+// flush offers a rail the frames that wait for it.
+func (h *Host) flush(r int) {
+	for {
+		frames, taken := h.Node.Frames(r), 0
+		for taken < len(frames) && h.world.Carry(h, r, frames[taken]) {
+			taken++
+		}
+		h.Node.Sent(r, taken)
+		if taken < len(frames) || taken == 0 {
+			return
+		}
 	}
 }
 

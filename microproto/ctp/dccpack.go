@@ -126,6 +126,11 @@ func (d *DCCPAck) Attach(b *microproto.Binder) error {
 	microproto.Bind(b, microproto.SegmentFromNet, microproto.Early, d.receive)
 	d.bind(b, dccpAckTimer, dccpAckFlush)
 	bind(b, dccpExpiryTimer, d.expire)
+	bind(b, microproto.PathSilent, func(x *microproto.Exec, _ struct{}) {
+		if d.timedOut && d.flight.inFlight > 0 {
+			d.giveUp(x)
+		}
+	})
 	return nil
 }
 
@@ -274,12 +279,17 @@ func (d *DCCPAck) expire(x *microproto.Exec, _ *DCCPAck) {
 		d.arm(x, false)
 		return
 	}
+	d.rto = min(2*d.rto, d.estimate.max) // RFC 6298 §5.5
+	d.giveUp(x)
+}
+
+// giveUp declares all packets in flight lost.
+func (d *DCCPAck) giveUp(x *microproto.Exec) {
 	report := PacketReport{InFlight: d.flight.inFlight, Again: d.timedOut, RTT: d.estimate.srtt,
 		LastLost: d.flight.next() - 1}
 	report.Lost = d.flight.abandon()
 	report.First, report.Next = d.flight.first, d.flight.first
 	d.timedOut, d.deadline = true, 0
-	d.rto = min(2*d.rto, d.estimate.max) // RFC 6298 §5.5
 	*d.sharedRTO, *d.inFlight = d.conservativeTimeout(), 0
 	microproto.Raise(x, PacketsTimedOut, report)
 }

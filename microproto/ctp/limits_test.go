@@ -49,8 +49,11 @@ func TestMessageLongerThanThePool(t *testing.T) {
 // A message of 64 MiB is segmented while it is sent: there are never many more segments than the
 // window.
 func TestLongMessageIsSegmentedWhileItIsSent(t *testing.T) {
-	const n = 64 << 20
-	o := microproto.Options{OptionReceive: n + 1<<20, OptionPeerReceive: n + 1<<20}
+	n := 64 << 20
+	if testing.Short() {
+		n = 16 << 20
+	}
+	o := microproto.Options{OptionReceive: int64(n) + 1<<20, OptionPeerReceive: int64(n) + 1<<20}
 	r := newRig(t, syncEther, o, 9000, 1, calm).open()
 	data := pattern(n, 1)
 	_, err := r.send(0, tag, 1, data)

@@ -26,7 +26,8 @@ const (
 	cellSeen            = "receiver.seen"               // uint64: see Ack.Seen; SequencedSegment, set by ReliableFIFO
 	cellAckEach         = "ack.each"                    // bool: each of a train; PositiveAck, set by DuplicateAck
 	cellRTO             = "rtt.rto"                     // time.Duration; Retransmit, set by RTTEstimation
-	cellSmoothed        = "rtt.smoothed"                // time.Duration: SRTT of this channel, or 0; RTTEstimation
+	cellProbe           = "rtt.probe"                   // time.Duration, 0: none; Retransmit, set by RTTEstimation
+	cellSmoothed        = "rtt.smoothed"                // time.Duration: SRTT, or 0; Retransmit, set by RTTEstimation
 	cellAckedTo         = "retransmit.acked.bytes"      // uint64: position after the last byte acknowledged in order
 	cellSentTo          = "retransmit.sent.bytes"       // uint64: position after the highest segment transmitted
 	cellLimit           = "retransmit.limit.bytes"      // uint64: position up to which may be sent
@@ -71,6 +72,8 @@ var (
 	AckDuplicated = microproto.NewEvent[int]("ctp.ack.duplicated")
 	// RetransmitOldest: send the oldest unacknowledged segment again.
 	RetransmitOldest = microproto.NewEvent[struct{}]("ctp.retransmit.oldest")
+	// TailLost: the acknowledgement of a tail-loss probe shows that the segment was lost.
+	TailLost = microproto.NewEvent[struct{}]("ctp.tail.lost")
 	// WindowMoved: cellLimit has changed.
 	WindowMoved = microproto.NewEvent[struct{}]("ctp.window.moved")
 )
@@ -113,6 +116,7 @@ const (
 	OptionRTOInitial    = "rto.initial.ns"     // RTTEstimation: at first (default 50 floors, at most 1 s)
 	OptionRTOMax        = "rto.max.ns"         // RTTEstimation: limit of the back-off (default 1 s, at least the floor)
 	OptionGranularity   = "rto.granularity.ns" // RTTEstimation: G of RFC 6298, the smallest margin (default 100 µs)
+	OptionProbeMargin   = "probe.margin.ns"    // RTTEstimation: the same for tail-loss probes (default 0: none are sent)
 )
 
 const (

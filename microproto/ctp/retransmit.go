@@ -18,6 +18,10 @@ import (
 // congestion window, retransmissions obey it. The bitmap then only prevents retransmission of
 // segments that have arrived.
 //
+// When RTTEstimation gives a time-out for probes, the oldest missing segment is sent again that
+// long after the last transmission: no later segment can show that one of the last is lost (tail-loss
+// probe, RFC 8985 §7). TailLost is raised if the segment was lost.
+//
 // The columns within a cluster have no congestion window, so Retransmit bounds the bytes in
 // flight: OptionInFlight, such that a burst fits the kernel's socket buffers. When a Send found
 // no credit and nothing is in flight, it probes the other end, with back-off, because a grant
@@ -35,7 +39,8 @@ type Retransmit struct {
 	end                        microproto.Attr[uint64]
 	sentNext                   *uint32
 	grant                      *uint64
-	rto                        *time.Duration
+	rto, probeTimeout          *time.Duration
+	smoothed                   *time.Duration
 	pause                      *bool
 	ackedTo, sentTo, limit     *uint64
 	sentAt                     *microproto.Instant
@@ -47,10 +52,12 @@ type Retransmit struct {
 	maxEntries        int    // at which Resize pauses; also bounds messages
 	messages          int    // of the entries
 	entries           fifo[entry]
-	una               uint32 // number of the first entry (SND.UNA)
-	passed            int    // entries within the window; it holds the others
-	inFlight, inCount int    // unacknowledged payload bytes and segments within the window
-	expiry                   // of the oldest segment
+	una               uint32             // number of the first entry (SND.UNA)
+	passed            int                // entries within the window; it holds the others
+	inFlight, inCount int                // unacknowledged payload bytes and segments within the window
+	expiry                               // at timeoutAt or tail.due
+	timeoutAt         microproto.Instant // of the oldest segment, 0: none
+	tail              tail
 
 	// The recovery after a time-out: its count, the number at its end, the next to send again.
 	round, recover, nextRetry uint32
@@ -101,6 +108,8 @@ func (r *Retransmit) Attach(b *microproto.Binder) error {
 	r.copies = microproto.LocalAttr[uint32](b, attrCopies)
 	r.end = microproto.LocalAttr[uint64](b, attrEnd)
 	declareCell(b, cellRTO, &r.rto, time.Second)
+	declareCell(b, cellProbe, &r.probeTimeout, 0)
+	declareCell(b, cellSmoothed, &r.smoothed, 0)
 	declareCell(b, cellAckedTo, &r.ackedTo, 0)
 	declareCell(b, cellSentTo, &r.sentTo, 0)
 	declareCell(b, cellLimit, &r.limit, math.MaxUint64)
@@ -122,6 +131,12 @@ func (r *Retransmit) Attach(b *microproto.Binder) error {
 	bind(b, CreditBlocked, r.block)
 	bind(b, retransmitTimer, r.expire)
 	bind(b, RetransmitOldest, r.retransmitOldest)
+	bind(b, microproto.PathSilent, func(x *microproto.Exec, _ struct{}) {
+		if r.transmitted() > 0 && r.isolate(x, 0) && r.copies.Get(r.entries.front().m) > 0 {
+			r.beginRound()
+			r.resend(x, r.entries.front())
+		}
+	})
 	bind(b, WindowMoved, r.windowMoved)
 	bind(b, segmentNamed, r.retransmitNamed)
 	bind(b, trainSplit, func(x *microproto.Exec, c *splitRequest) {
@@ -187,6 +202,7 @@ func (r *Retransmit) transmitting(x *microproto.Exec, m *microproto.Message) {
 	}
 	r.sent.Set(m, uint64(x.Now()))
 	*r.sentAt = x.Now()
+	r.planProbe(x)
 	for i := range k {
 		r.entries.at(int(n-r.una) + i).sentBefore = *r.sentNext
 	}
@@ -209,6 +225,7 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 		return // older than one that arrived before
 	}
 	r.sample(x, n, a.Seen)
+	r.judgeProbe(x, n, a.Seen)
 	n = r.splitAtAck(x, n)
 	*r.ackedTrain = 1
 	for i := 0; i < n; {
@@ -231,8 +248,9 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 		if before(r.recover, r.una) { // keep it close, numbers wrap
 			r.recover, r.nextRetry = r.una, r.una
 		}
-		if r.inCount > 0 && !*r.timerKept {
-			r.arm(x, true)
+		r.planProbe(x)
+		if r.inCount > 0 {
+			r.arm(x, !*r.timerKept)
 		}
 		if *r.limit == math.MaxUint64 {
 			r.resumeRecovery(x, 2*n)
@@ -251,7 +269,7 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 	}
 	r.updatePause()
 	if r.inCount == 0 {
-		r.deadline = 0
+		r.timeoutAt, r.tail.due = 0, 0
 		if r.blocked {
 			r.arm(x, true)
 		}

@@ -6,10 +6,14 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// arm sets the deadline of the oldest segment in flight; restart moves an existing one.
+// arm sets the time-out of the oldest segment in flight; restart moves an existing one.
 func (r *Retransmit) arm(x *microproto.Exec, restart bool) {
-	if restart || r.deadline == 0 {
-		r.deadline = x.Now().Add(*r.rto)
+	if restart || r.timeoutAt == 0 {
+		r.timeoutAt = x.Now().Add(*r.rto)
+	}
+	r.deadline = r.timeoutAt
+	if r.tail.due != 0 && r.tail.due < r.timeoutAt {
+		r.deadline = r.tail.due
 	}
 	setExpiry(x, &r.expiry, retransmitTimer, r)
 }
@@ -17,34 +21,47 @@ func (r *Retransmit) arm(x *microproto.Exec, restart bool) {
 func (r *Retransmit) expire(x *microproto.Exec, _ *Retransmit) {
 	r.running = 0
 	if r.inCount == 0 {
-		r.deadline = 0
+		r.timeoutAt = 0
 		r.sendProbe(x)
 		return
 	}
-	if x.Now() < r.deadline {
+	if r.tail.due != 0 && x.Now() >= r.tail.due && x.Now() < r.timeoutAt {
+		r.probeTail(x)
+		return
+	}
+	if x.Now() < r.timeoutAt {
 		r.arm(x, false)
 		return
 	}
-	for i := range r.transmitted() {
+	r.tail = tail{}
+	if i, ok := r.oldestMissing(x); ok {
 		e := r.entries.at(i)
-		if e.sacked {
-			continue
-		}
-		if !r.isolate(x, i) {
-			break // the pool is empty; the next time-out tries again
-		}
-		r.round++
-		r.recover, r.nextRetry = *r.sentNext, r.una
+		r.beginRound()
 		microproto.Raise(x, microproto.SegmentTimeout, e.m)
 		r.timerWasKept = *r.timerKept // the time-out has ended a recovery
 		r.resend(x, e)
 		if *r.limit != math.MaxUint64 {
 			r.resumeRecovery(x, math.MaxInt)
 		}
-		break
 	}
-	r.deadline = 0
 	r.arm(x, true)
+}
+
+// oldestMissing returns the oldest segment that has not arrived, made a message of its own. It returns false if there
+// is none, or if the pool has no messages for that; the next time-out then tries again.
+func (r *Retransmit) oldestMissing(x *microproto.Exec) (i int, ok bool) {
+	for i := range r.transmitted() {
+		if !r.entries.at(i).sacked {
+			return i, r.isolate(x, i)
+		}
+	}
+	return 0, false
+}
+
+// beginRound lets acknowledgements send again all that is outstanding.
+func (r *Retransmit) beginRound() {
+	r.round++
+	r.recover, r.nextRetry = *r.sentNext, r.una
 }
 
 func (r *Retransmit) block(x *microproto.Exec, _ struct{}) {
@@ -64,6 +81,6 @@ func (r *Retransmit) sendProbe(x *microproto.Exec) {
 	r.probing = true
 	microproto.Raise(x, AckRequested, Now)
 	r.probeDelay = min(max(2*r.probeDelay, *r.rto), maxProbeDelay)
-	r.deadline = x.Now().Add(r.probeDelay)
+	r.timeoutAt = x.Now().Add(r.probeDelay)
 	r.arm(x, false)
 }

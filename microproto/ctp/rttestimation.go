@@ -13,10 +13,14 @@ import (
 // The maximum and the granularity, the smallest margin over SRTT, are options too: a channel
 // between clusters needs larger ones (see p2psap.TablePolicy). Without a congestion window the
 // back-off may end early; see endBackoff.
+//
+// With OptionProbeMargin it also computes the time-out of tail-loss probes: that of RFC 9002
+// §6.2.1, with a margin of at least SRTT/4.
 type RTTEstimation struct {
 	named
 	floor, initial, max time.Duration
-	granularity         time.Duration
+	granularity, margin time.Duration
+	probe               *time.Duration
 	rto, smoothed       *time.Duration
 	sent                microproto.Attr[uint64]
 	copies              microproto.Attr[uint32]
@@ -42,22 +46,24 @@ func (s *settings) rttEstimation() *RTTEstimation {
 	initial := option(s, OptionRTOInitial, max(floor, min(50*floor, time.Second)), 1, time.Hour)
 	limit := option(s, OptionRTOMax, max(floor, initial, time.Second), floor, time.Hour)
 	return &RTTEstimation{named: s.named, floor: floor, initial: min(initial, limit), max: limit,
-		granularity: option(s, OptionGranularity, 100*time.Microsecond, 1, time.Hour)}
+		granularity: option(s, OptionGranularity, 100*time.Microsecond, 1, time.Hour),
+		margin:      option(s, OptionProbeMargin, 0, 0, time.Hour)}
 }
 
 // Attach implements microproto.MicroProtocol.
 func (r *RTTEstimation) Attach(b *microproto.Binder) error {
 	b.TakesTrains()
 	lookupCell(b, cellRTO, &r.rto)
+	lookupCell(b, cellProbe, &r.probe)
 	lookupAttr(b, attrSent, &r.sent)
 	lookupAttr(b, attrCopies, &r.copies)
 	lookupCell(b, cellLimit, &r.limit)
-	declareCell(b, cellSmoothed, &r.smoothed, 0)
+	lookupCell(b, cellSmoothed, &r.smoothed)
 	declareCell(b, microproto.CellRTT, &r.rtt, 0)
 	declareCell(b, microproto.CellMinRTT, &r.least, 0)
 	bind(b, microproto.OpenSession, func(*microproto.Exec, struct{}) {
-		if *r.rto = r.initial; r.sampled {
-			*r.rto = r.timeout() // imported
+		if *r.rto = r.initial; r.sampled { // imported
+			*r.rto, *r.probe = r.timeout(), r.probeTimeout()
 		}
 	})
 	microproto.Bind(b, microproto.DrainSession, microproto.Early, r.drain) // before Retransmit sets its timer
@@ -79,7 +85,7 @@ func (r *RTTEstimation) sample(x *microproto.Exec, m *microproto.Message) {
 		*r.least = max(rtt, 1)
 	}
 	r.update(rtt)
-	*r.smoothed = r.srtt
+	*r.smoothed, *r.probe = r.srtt, r.probeTimeout()
 	*r.rtt = r.srtt
 }
 
@@ -111,6 +117,14 @@ func (r *RTTEstimation) update(rtt time.Duration) {
 		r.srtt = (7*r.srtt + rtt) / 8
 	}
 	*r.rto = r.timeout()
+}
+
+// probeTimeout returns the time after which the last segment is probed, 0 for none.
+func (r *RTTEstimation) probeTimeout() time.Duration {
+	if r.margin == 0 {
+		return 0
+	}
+	return r.srtt + max(r.margin, r.srtt/4, 4*r.rttvar)
 }
 
 func (r *RTTEstimation) timeout() time.Duration {

@@ -53,6 +53,7 @@ func (n *TCPNewRenoCongestionAvoidance) Attach(b *microproto.Binder) error {
 	microproto.Bind(b, AckArrived, microproto.Late, n.acked)
 	bind(b, AckDuplicated, n.duplicated)
 	bind(b, microproto.SegmentTimeout, n.timeout)
+	bind(b, TailLost, n.tailLost)
 	return nil
 }
 
@@ -140,6 +141,18 @@ func (n *TCPNewRenoCongestionAvoidance) grow(x *microproto.Exec, acked, flight i
 	c.Acked(Progress{
 		Now: x.Now(), Count: acked, Acks: (*n.ackedTrain + 1) / 2, InFlight: flight, RTT: *n.smoothed, Full: full,
 	})
+}
+
+// tailLost reduces the window as at the end of a fast recovery, once for each window (RFC 8985
+// §7.4.2). What is in flight then is the rest of a message and says little, so the window is
+// halved.
+func (n *TCPNewRenoCongestionAvoidance) tailLost(x *microproto.Exec, _ struct{}) {
+	if n.recovering || n.episode && *n.ackedTo < n.recover {
+		return
+	}
+	n.shared.Controller.Congested(x.Now(), n.shared.Controller.Window())
+	n.episode, n.recover = true, *n.sentTo
+	n.announce()
 }
 
 // timeout ends a recovery. The segments in flight will be sent again from the first, in slow

@@ -186,7 +186,7 @@ func (n *Node) coalesce(now microproto.Instant, waits bool) {
 	if waits && n.flushBy == microproto.Never {
 		n.flushBy = now.Add(pollGrace)
 	}
-	n.holdFlush = waits && len(n.core.Frames(0)) < n.batch
+	n.holdFlush = waits && n.core.Waiting(0) < n.batch
 }
 
 // receive drains the base rail always: a full kernel queue drops the newest datagrams, and asynchronous

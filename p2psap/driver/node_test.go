@@ -68,17 +68,22 @@ func join(t *testing.T, a, b *Node) {
 // open opens a session at both ends.
 func open(t *testing.T, a, b *Node, o p2psap.OpenOptions) (sa, sb *Socket) {
 	t.Helper()
-	ctx := limit(t)
+	return atBoth(t, a, b, func(n *Node, peer string) (*Socket, error) { return n.Open(limit(t), peer, o) })
+}
+
+// atBoth calls open at both ends at once.
+func atBoth[T any](t *testing.T, a, b *Node, open func(n *Node, peer string) (T, error)) (ofA, ofB T) {
+	t.Helper()
 	done := make(chan error, 1)
 	go func() {
 		var err error
-		sb, err = b.Open(ctx, a.config.Name, o)
+		ofB, err = open(b, a.config.Name)
 		done <- err
 	}()
-	sa, err := a.Open(ctx, b.config.Name, o)
+	ofA, err := open(a, b.config.Name)
 	require.NoError(t, err)
 	require.NoError(t, <-done)
-	return sa, sb
+	return ofA, ofB
 }
 
 func options(name string, m microproto.Mode) p2psap.OpenOptions {

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/rs/zerolog"
+
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
 )
@@ -225,11 +227,15 @@ func (n *Node) input(now microproto.Instant, rail int, frames []microproto.Frame
 }
 
 func (n *Node) logRail(o *p2psap.Output) {
-	event, what := n.log.Info(), "rail up"
+	level, what := zerolog.InfoLevel, "rail up"
 	if o.Err != nil {
-		event, what = n.log.Warn().Err(o.Err), "rail down"
+		what = "rail down"
+		// Shared memory ends with the other process, whose end is reported by itself.
+		if o.Network != p2psap.SharedMemory && o.Network != p2psap.Memory {
+			level = zerolog.WarnLevel
+		}
 	}
-	event.Str("peer", o.Peer).Stringer("network", o.Network).Msg(what)
+	n.log.WithLevel(level).Err(o.Err).Str("peer", o.Peer).Stringer("network", o.Network).Msg(what)
 }
 
 // Rails describes the rails to a peer, best first; nil if the two have none in common beside the base rail.

@@ -14,6 +14,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/shm"
 )
 
 // onFabric gives a node a rail: an adapter of its name on the fabric.
@@ -42,11 +43,33 @@ func on(t *testing.T, s *Socket, k p2psap.Network) {
 // and returns, again and again, while messages are sent both ways: each arrives once and in order.
 func TestRailGoesDownAndComesBack(t *testing.T) {
 	f := ib.NewSoftwareFabric()
-	a, b := start(t, "a", onFabric(t, f)), start(t, "b", onFabric(t, f))
+	port := func(name string, up bool) { require.NoError(t, f.SetPort(name, up)) }
+	movesWithoutLoss(t, p2psap.InfiniBand, onFabric(t, f), port)
+}
+
+// The same over shared memory, whose connection breaks at either end and is made anew.
+func TestSharedMemoryBreaks(t *testing.T) {
+	links := map[string]*shm.Link{}
+	rail := func(c *Config) {
+		l, err := shm.Open(shm.Config{Name: c.Name})
+		require.NoError(t, err)
+		links[c.Name] = l
+		c.Rails = append(c.Rails, Rail{p2psap.SharedMemory, l})
+		overEthernet(c)
+	}
+	movesWithoutLoss(t, p2psap.SharedMemory, rail, func(name string, up bool) {
+		for addr := microproto.LinkAddr(1); !up && addr < 100; addr++ {
+			links[name].Forget(addr) // as if the process had ended; the node does not know
+		}
+	})
+}
+
+func movesWithoutLoss(t *testing.T, network p2psap.Network, rail func(*Config), set func(name string, up bool)) {
+	a, b := start(t, "a", rail), start(t, "b", rail)
 	join(t, a, b)
 	sa, sb := open(t, a, b, options("s", microproto.ModeSynchronous))
-	require.Equal(t, p2psap.InfiniBand, sa.Info().Conditions.Network, sa.Info().NetworkReason)
-	require.Equal(t, p2psap.InfiniBand, sb.Info().Conditions.Network)
+	require.Equal(t, network, sa.Info().Conditions.Network, sa.Info().NetworkReason)
+	require.Equal(t, network, sb.Info().Conditions.Network)
 	ctx := limit(t)
 	var wg sync.WaitGroup
 	over := make(chan struct{})
@@ -105,15 +128,14 @@ func TestRailGoesDownAndComesBack(t *testing.T) {
 			}
 		})
 	}
-	for _, port := range []string{"a", "b"} {
-		require.NoError(t, f.SetPort(port, false))
-		on(t, sa, p2psap.Ethernet)
-		on(t, sb, p2psap.Ethernet)
-		require.NotEmpty(t, sa.Info().NetworkReason)
-		require.False(t, a.Rails("b")[0].Up)
-		require.NoError(t, f.SetPort(port, true))
-		on(t, sa, p2psap.InfiniBand)
-		on(t, sb, p2psap.InfiniBand)
+	for i, name := range []string{"a", "b"} {
+		set(name, false)
+		for _, s := range []*Socket{sa, sb} {
+			await.Until(t, func() bool { return s.Info().Moves > uint32(2*i) }, "the session to leave %v", network)
+		}
+		set(name, true)
+		on(t, sa, network)
+		on(t, sb, network)
 	}
 	close(over)
 	wg.Wait()
@@ -126,6 +148,7 @@ func TestRailGoesDownAndComesBack(t *testing.T) {
 	require.NoError(t, sa.Close())
 	readers.Wait()
 	require.EqualValues(t, 4, sa.Info().Moves)
+	require.EqualValues(t, 2, a.Rails("b")[0].Failures)
 	require.Greater(t, x, uint64(100))
 }
 

@@ -246,6 +246,13 @@ func (s *Socket) Close() error {
 	return nil
 }
 
+// accepted returns the last transfer that was accepted.
+func (s *Socket) accepted() p2psap.Transfer {
+	s.node.mu.Lock()
+	defer s.node.mu.Unlock()
+	return s.node.core.Accepted(s.id)
+}
+
 // release gives the session's number back, now or when it has ended.
 func (n *Node) release(s *Socket) {
 	s.closed = true

@@ -78,7 +78,7 @@ func (n *Neighbour) Newest() uint64 { return n.newestLabel }
 
 // HaloOptions returns the options with which both ends open the session of faces.
 func (n *Neighbour) HaloOptions() p2psap.OpenOptions {
-	o := p2psap.OpenOptions{Name: n.sessionName("halo"), Mode: mode(n.asynchronous)}
+	o := p2psap.OpenOptions{Name: n.sessionName("halo"), Mode: mode(n.asynchronous), Class: p2psap.ClassFace}
 	for t, length := range n.Slots {
 		o.Slots = append(o.Slots, p2psap.SlotSpec{Tag: p2psap.Tag(t), Length: length})
 	}
@@ -88,7 +88,8 @@ func (n *Neighbour) HaloOptions() p2psap.OpenOptions {
 // AgreeOptions returns the options with which both ends open the session of agreement messages.
 func (n *Neighbour) AgreeOptions() p2psap.OpenOptions {
 	return p2psap.OpenOptions{
-		Name: n.sessionName("agree"), Mode: microproto.ModeSynchronous, Slots: []p2psap.SlotSpec{{Length: n.Agreement}},
+		Name: n.sessionName("agree"), Mode: microproto.ModeSynchronous, Class: p2psap.ClassAgreement,
+		Slots: []p2psap.SlotSpec{{Length: n.Agreement}},
 	}
 }
 

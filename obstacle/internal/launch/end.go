@@ -102,7 +102,7 @@ func combine(a, b string) string {
 }
 
 // killTime bounds the time that a peer's process may take to end after the run.
-const killTime = 3 * time.Second
+const killTime = 10 * time.Second // beside other work a process may need seconds
 
 // shutdown says Bye to the peers and waits until their processes have ended.
 func (r *run) shutdown(cancel context.CancelFunc) {

@@ -59,6 +59,8 @@ type Host interface {
 	Advance(now microproto.Instant, p *Peer)
 	// Deadline returns when Advance has something to do for a peer.
 	Deadline(p *Peer) microproto.Instant
+	// Silent reports, at each heartbeat, that nothing of a peer that is up has arrived for several.
+	Silent(now microproto.Instant, p *Peer)
 	// Disconnected reports that the association with p has ended: State and Err say how.
 	Disconnected(now microproto.Instant, p *Peer)
 	// Changed reports that Deadline may be earlier than before.
@@ -251,13 +253,19 @@ func (a *Associations) advancePeer(now microproto.Instant, p *Peer) {
 		return
 	}
 	a.host.Advance(now, p)
-	if a.wantsDial(p) && now >= p.dialAt {
+	if now >= a.dialTime(p) {
 		p.dialling = true
 		a.host.Emit(Output{Kind: OutDial, Peer: p.Name, Addr: p.addr})
 	}
-	if p.State == Up && p.Conn != nil && now >= p.nextBeat {
-		p.nextBeat = now.Add(a.Heartbeat)
+	if p.State != Up || now < p.nextBeat {
+		return
+	}
+	p.nextBeat = now.Add(a.Heartbeat)
+	if p.Conn != nil {
 		a.sendNow(p, Encode(KindHeartbeat, 0, 0, nil))
+	}
+	if now.Sub(p.LastHeard) >= silentAfter*a.Heartbeat {
+		a.host.Silent(now, p)
 	}
 }
 
@@ -276,21 +284,37 @@ func (a *Associations) Deadline() microproto.Instant {
 }
 
 func (a *Associations) peerDeadline(p *Peer) microproto.Instant {
-	d := a.host.Deadline(p)
-	if a.wantsDial(p) {
-		d = p.dialAt
-	}
+	d := min(a.host.Deadline(p), a.dialTime(p))
 	if p.State == Up {
-		d = min(d, p.LastHeard.Add(a.PeerTimeout))
-		if p.Conn != nil {
-			d = min(d, p.nextBeat)
-		}
+		d = min(d, p.LastHeard.Add(a.PeerTimeout), p.nextBeat)
 	}
 	return d
 }
 
-func (a *Associations) wantsDial(p *Peer) bool {
-	return p.addr != "" && p.Conn == nil && !p.dialling && p.Alive()
+// Numbers of heartbeats after which a connection without a message is deaf, and a peer of which
+// nothing has arrived is silent.
+const (
+	deafAfter   = 3
+	silentAfter = 2
+)
+
+// dialTime returns when to dial a peer. A connection that has fallen deaf stays until another takes
+// its place: after an outage the kernel may not try again for as long as the outage took, while a new
+// connection gets through at once.
+func (a *Associations) dialTime(p *Peer) microproto.Instant {
+	switch {
+	case p.addr == "" || p.dialling || !p.Alive():
+		return microproto.Never
+	case p.Conn == nil:
+		return p.dialAt
+	case p.State != Up:
+		return microproto.Never // the host ends its connection
+	}
+	deaf := p.Conn.heard.Add(deafAfter * a.Heartbeat)
+	if a.Name < p.Name {
+		deaf = deaf.Add(a.DialGrace)
+	}
+	return max(deaf, p.dialAt)
 }
 
 // redial schedules the next attempt. The back-off doubles; it has jitter, so that two ends that

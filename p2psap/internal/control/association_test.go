@@ -40,6 +40,7 @@ func (e *end) Added(p *Peer)                                   { e.peer = p }
 func (e *end) Restarted(*Peer)                                 {}
 func (e *end) Advance(microproto.Instant, *Peer)               {}
 func (e *end) Deadline(*Peer) microproto.Instant               { return microproto.Never }
+func (e *end) Silent(microproto.Instant, *Peer)                {}
 func (e *end) Disconnected(microproto.Instant, *Peer)          {}
 func (e *end) Changed()                                        {}
 func (e *end) Emit(o Output)                                   { e.out = append(e.out, o) }

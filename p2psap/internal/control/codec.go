@@ -11,7 +11,7 @@ import (
 const MaxBytes = 64 << 10
 
 // Version is the version of the messages.
-const Version = 5
+const Version = 6
 
 // ErrMalformed is returned for bytes that no node of this version sends.
 var ErrMalformed = errors.New("p2psap: malformed")
@@ -127,7 +127,7 @@ type coder struct {
 	wrong   error // a field out of the bounds that check states
 }
 
-// check notes what is wrong with fields that were read, unless they are valid.
+// check records an error if fields that were read are not valid. It keeps the first error.
 func (c *coder) check(valid bool, format string, args ...any) {
 	if c.reading && !valid && c.wrong == nil {
 		c.wrong = fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, args...))

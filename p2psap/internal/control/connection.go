@@ -13,13 +13,14 @@ type Conn struct {
 	Dialled string // name of the peer if this end dialled, "" if it accepted
 	peer    *Peer  // nil until a hello was accepted
 	began   microproto.Instant
+	heard   microproto.Instant // the last message
 	until   microproto.Instant // for the hello
 }
 
 // ConnectionUp reports a connection. dialled is the name of the peer if an OutDial asked for it, ""
 // if it was accepted.
 func (a *Associations) ConnectionUp(now microproto.Instant, id uint64, dialled string) {
-	c := &Conn{ID: id, Dialled: dialled, began: now, until: now.Add(a.Handshake)}
+	c := &Conn{ID: id, Dialled: dialled, began: now, heard: now, until: now.Add(a.Handshake)}
 	if dialled == "" {
 		a.makeRoom(now)
 	}
@@ -82,8 +83,9 @@ func (a *Associations) hangup(now microproto.Instant, c *Conn, why error) {
 func (a *Associations) drop(now microproto.Instant, c *Conn) {
 	a.Conns = slices.DeleteFunc(a.Conns, func(o *Conn) bool { return o == c })
 	if p := c.peer; p != nil && p.Conn == c {
-		p.Conn = nil
-		a.redial(now, p)
+		if p.Conn = nil; !p.dialling {
+			a.redial(now, p)
+		}
 	} else if p == nil {
 		a.DialFailed(now, c.Dialled)
 	}
@@ -137,7 +139,7 @@ func (a *Associations) malformed(now microproto.Instant, c *Conn, err error) {
 // receive takes a message of a peer other than a hello.
 func (a *Associations) receive(now microproto.Instant, c *Conn, m *Message) {
 	p := c.peer
-	p.LastHeard = now
+	p.LastHeard, c.heard = now, now
 	p.acknowledge(m.Ack)
 	if m.Sequence == 0 {
 		if err := a.receiveUnsequenced(now, p, m); err != nil {

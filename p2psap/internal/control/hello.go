@@ -151,15 +151,18 @@ func (a *Associations) attach(
 	}
 	if p.State == Up {
 		a.Counters.Reconnect++
+	} else {
+		c.heard = now.Add(a.Handshake) // the first heartbeat of a distant peer comes a round trip later
 	}
 	a.host.Attached(now, p, h, took)
 }
 
 // prefers reports whether a peer keeps its connection. When both ends have dialled at once, both
-// keep the connection that the higher name dialled, unless that one has fallen silent.
+// keep the connection that the higher name dialled. An older one has broken, or fallen deaf, at the
+// end that dials again.
 func (a *Associations) prefers(now microproto.Instant, p *Peer, old, c *Conn) bool {
 	dialledByHigher := func(c *Conn) bool { return (c.Dialled != "") == (a.Name > p.Name) }
-	return dialledByHigher(old) && !dialledByHigher(c) && now.Sub(p.LastHeard) < 3*a.Heartbeat
+	return dialledByHigher(old) && !dialledByHigher(c) && now.Sub(old.began) < deafAfter*a.Heartbeat
 }
 
 func (a *Associations) refuse(now microproto.Instant, c *Conn, name, reason string) {

@@ -244,10 +244,11 @@ type Cause uint8
 
 // The causes. Zero stands for no proposal.
 const (
-	CauseUser    Cause = iota + 1 // the sender's user asked for a mode; both ends must
-	CauseMonitor                  // the sender measured other conditions
-	CauseAccept                   // the answer to a CauseMonitor or CauseRail
-	CauseRail                     // the session has to leave its rail, or can go to a better one
+	CauseUser     Cause = iota + 1 // the sender's user asked for a mode; both ends must
+	CauseMonitor                   // the sender measured other conditions
+	CauseAccept                    // the answer to a CauseMonitor or CauseRail
+	CauseRail                      // the session has to leave its rail, or can go to a better one
+	CauseWithdraw                  // the sender's CauseMonitor, which was answered too late, is void
 )
 
 // Proposal asks for another composition, or answers such a message.
@@ -282,7 +283,7 @@ func (a *Proposal) code(c *coder) {
 	c.u64(&a.Fingerprint)
 	c.u32(&a.FrameBytes)
 	c.u64(&a.Sent)
-	c.check(a.To != 0 && a.From != 0 && a.Cause >= CauseUser && a.Cause <= CauseRail && a.Network.Valid() &&
+	c.check(a.To != 0 && a.From != 0 && a.Cause >= CauseUser && a.Cause <= CauseWithdraw && a.Network.Valid() &&
 		a.Distance <= path.Far && validMode(a.Mode) && a.FrameBytes <= maxFrameBytes, "adapt with a field out of bounds")
 }
 

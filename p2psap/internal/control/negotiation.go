@@ -46,10 +46,26 @@ func (g *Negotiation) Judge(a *Proposal, epoch uint8, higher bool) Verdict {
 		return Resume
 	case a.Cause == CauseMonitor && (mine == CauseUser || mine == CauseRail || mine == CauseMonitor && higher):
 		return Ignore
+	case a.Cause == CauseWithdraw && g.Answered():
+		return Take
+	case a.Cause == CauseWithdraw:
+		return Refuse
 	case g.Theirs.Cause != 0 || a.Cause == CauseAccept && mine != CauseMonitor && mine != CauseRail:
 		return Refuse
 	}
 	return Take
+}
+
+// Answered reports whether this end has answered a monitor's proposal of the other end, which decides
+// whether the change takes place. Messages go on in the old epoch meanwhile.
+func (g *Negotiation) Answered() bool {
+	return g.Mine.Cause == CauseAccept && g.Theirs.Cause == CauseMonitor && !g.Agreed
+}
+
+// Holds reports whether new messages wait for the next epoch. A monitor's proposal does not stop
+// messages before both ends have agreed.
+func (g *Negotiation) Holds() bool {
+	return g.Agreed || g.Mine.Cause == CauseUser || g.Mine.Cause == CauseRail
 }
 
 // Differences lists what keeps the two ends from changing; "" for nothing.

@@ -23,7 +23,7 @@ type Rail struct {
 	Number  int
 	Network path.Network
 	Link    Link
-	Queue   Queue
+	Window  Window
 	Err     error // why it is down; nil: it is up
 }
 
