@@ -24,10 +24,21 @@ import (
 	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
-// endless starts a solve that does not end by itself.
+// side returns the number of grid points along each axis of endless runs.
+func side() int {
+	if testing.Short() {
+		return 64
+	}
+	return 128
+}
+
+// endless starts a solve that does not end by itself. With -short the grid is smaller and the peers mostly sleep.
 func endless(t *testing.T, scheme string, more ...string) *running {
 	t.Helper()
-	r := start(t, append([]string{"solve", "membrane", "--n", "128", "--tol", "1e-13", "--peers", "3", "--scheme", scheme, "--format", "json"}, more...)...)
+	if testing.Short() {
+		more = append(more, "--slowdown", "0:20", "--slowdown", "1:20", "--slowdown", "2:20")
+	}
+	r := start(t, append([]string{"solve", "membrane", "--n", fmt.Sprint(side()), "--tol", "1e-13", "--peers", "3", "--scheme", scheme, "--format", "json"}, more...)...)
 	r.said(`"relaxing"`)
 	return r
 }
@@ -53,7 +64,8 @@ func TestKilledPeerEndsTheRun(t *testing.T) {
 			require.Contains(t, s.Failure, fmt.Sprintf("peer 1 (pid %d) ended: signal: killed", r.pid(1)))
 			require.Equal(t, []int{1}, s.MissingBlocks)
 			require.Len(t, s.FilledBlocks, 1)
-			require.Equal(t, [][2]int{{0, 128}, {0, 128}, {43, 86}}, s.FilledBlocks[0].Box)
+			middle := [2]int{(side() + 2) / 3, (2*side() + 2) / 3}
+			require.Equal(t, [][2]int{{0, side()}, {0, side()}, middle}, s.FilledBlocks[0].Box)
 			require.Less(t, float64(s.FilledBlocks[0].Residual), 1.0)
 			require.FileExists(t, at)
 			require.Positive(t, s.Sweeps[0], "the other blocks are the iterate they had")
@@ -140,7 +152,7 @@ func TestInterruptWritesTheBestIterate(t *testing.T) {
 			require.False(t, s.Converged)
 			require.Empty(t, s.MissingBlocks)
 			require.Less(t, float64(s.RelativeResidual), 1.0)
-			p, _, err := file.Load("membrane", []int{128})
+			p, _, err := file.Load("membrane", []int{side()})
 			require.NoError(t, err)
 			u, err := output.ReadInitial(at, p)
 			require.NoError(t, err)

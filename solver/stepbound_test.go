@@ -41,7 +41,8 @@ func stepEnds(t require.TestingT, p *problem.Problem, tolerance float64) [][]flo
 // whole run, and not of one step.
 func TestStepBounds(t *testing.T) {
 	draws, compared, missed := 0, 0, 0
-	rapid.Check(t, func(t *rapid.T) {
+	covered := func() bool { return 2*compared > draws && missed > 0 }
+	solvertest.CheckUntil(t, covered, func(t *rapid.T) {
 		draws++
 		p := solvertest.Evolving(t)
 		rough := stepEnds(t, p, rapid.SampledFrom([]float64{0.3, 1e-1, 1e-2}).Draw(t, "tolerance"))
@@ -72,8 +73,5 @@ func TestStepBounds(t *testing.T) {
 		_, _, why := verify.NewStepBounds(p).At(1)
 		require.NotEmpty(t, why)
 	})
-	require.Greater(t, 2*compared, draws)
-	if draws >= 100 { // -short draws fewer
-		require.Positive(t, missed, "of %d", compared)
-	}
+	t.Logf("%d steps of %d draws have a bound; %d errors are above that of one step", compared, draws, missed)
 }

@@ -59,13 +59,17 @@ func TestEverySchemeFindsTheDirectSolution(t *testing.T) {
 		}
 	}
 	require.Positive(t, full, "the capacities matter")
+	tolerance, distance := 1e-11, 1e-6
+	if testing.Short() {
+		tolerance, distance = 1e-7, 1e-2
+	}
 	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.Hybrid([]int{0, 0, 1, 1})} {
-		out, err := solver.Iterate(t.Context(), solver.Iteration{Blocks: regions(n, 4), Scheme: s, Tolerance: 1e-11})
+		out, err := solver.Iterate(t.Context(), solver.Iteration{Blocks: regions(n, 4), Scheme: s, Tolerance: tolerance})
 		require.NoError(t, err, s.Name())
 		at := 0
 		for _, x := range out.X {
 			for _, v := range x {
-				require.InDelta(t, want[at], v, 1e-6, "%s: node %d", s.Name(), at)
+				require.InDelta(t, want[at], v, distance, "%s: node %d", s.Name(), at)
 				at++
 			}
 		}

@@ -232,6 +232,9 @@ func (m *Multigrid) tryCycle(u []float64) (work float64, v Decision) {
 	return work, v
 }
 
+// Begin gives the safeguard the residual ‖r‖₂ of the values before the first cycle, if Start is not called.
+func (m *Multigrid) Begin(residual float64) { m.safeguard.Begin(residual, false) }
+
 // Changed discards the values that the safeguard compares with.
 func (m *Multigrid) Changed() { m.safeguard.Changed() }
 

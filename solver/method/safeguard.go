@@ -49,7 +49,8 @@ const (
 	roundingLevel = 1e-10
 )
 
-// NewSafeguard returns a Safeguard for an arbitrary start: it accepts the first cycle. symmetric tells whether A is.
+// NewSafeguard returns a Safeguard for an arbitrary start: it accepts the first cycle. symmetric reports
+// whether A is symmetric.
 func NewSafeguard(symmetric bool) Safeguard {
 	return Safeguard{symmetric: symmetric, smallest: math.Inf(1)}
 }

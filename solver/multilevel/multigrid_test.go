@@ -45,6 +45,11 @@ func TestMultigridOfOnePeerEqualsSolveBy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { check(t, solvertest.AnyProblem(t), 1e-7) })
 	// Peers reuse the grids of the previous time step; SolveBy allocates new ones.
 	rapid.Check(t, func(t *rapid.T) { check(t, solvertest.Evolving(t), 1e-7) })
+	// At rest the residual is that of rounding, and no correction reduces it, not even the first one of a step.
+	rest := solvertest.Membrane([3]int{3, 1, 1}, 1)
+	still := *rest
+	rest.Evolution = &problem.Evolution{End: 0.3, Steps: 2, At: func(float64) *problem.Problem { p := still; return &p }}
+	check(t, rest, 1e-7)
 }
 
 func TestMultigridEqualsOnePeerOnAnyPartition(t *testing.T) {

@@ -140,8 +140,12 @@ func (s blockSolver) solve(p *problem.Problem, before []float64, dt float64) (So
 			return workExhausted(s.maxCycles, out.Cycles, relaxations, nominal)
 		}
 	}
-	if !evaluate() && !warm {
+	switch {
+	case evaluate():
+	case !warm:
 		out.Work += m.Start(u)
+	case mg != nil:
+		mg.Begin(measure())
 	}
 	for out.Reason == iterate.Running {
 		if out.Cycles >= s.maxCycles || mg != nil && mg.BudgetSpent(mg.Relaxations()) {

@@ -13,7 +13,10 @@ import (
 // request: in the full multigrid start, in a cycle and in the safeguard's relaxations. The result is never
 // worse than the start.
 func TestCycleStopsEarlyWithinTwoPasses(t *testing.T) {
-	back := 0
+	back, step := 0, 0.37 // cycles between two stops
+	if testing.Short() {
+		step = 0.74
+	}
 	problems := map[string]*problem.Problem{
 		"membrane":        solvertest.Membrane([3]int{31, 31, 31}, 3),
 		"rejected cycles": solvertest.Windy(15),
@@ -32,7 +35,7 @@ func TestCycleStopsEarlyWithinTwoPasses(t *testing.T) {
 				Method:    m,
 			}
 			worst := 0.0
-			for after := 0.1; after < 12; after += 0.37 {
+			for after := 0.1; after < 12; after += step {
 				a := newSingle(t, c)
 				worst = max(worst, a.Stopped(t, after))
 				if mg, ok := a.Peer.(*peer).driver.method.(*multigrid); ok && mg.stopped && mg.restores {

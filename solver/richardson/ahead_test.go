@@ -42,6 +42,10 @@ func (l *logged) Pack(op iterate.Op, dst []byte) {
 // A peer that relaxes whole sweeps ahead, always or sometimes, sends the same bytes in the same order and ends with
 // the same answer: with planes that move, with time steps and in every scheme.
 func TestRelaxAheadSendsTheSameMessages(t *testing.T) {
+	most := iterate.Iteration(300)
+	if testing.Short() {
+		most = 100
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		var c problem.Config
 		if rapid.Bool().Draw(t, "steps") {
@@ -50,7 +54,7 @@ func TestRelaxAheadSendsTheSameMessages(t *testing.T) {
 			p := solvertest.AnyProblem(t)
 			c = problem.Config{
 				Problem: p, Partition: solvertest.AnyPartition(t, p), Tolerance: 1e-3,
-				CheckEvery: iterate.Iteration(rapid.IntRange(0, 9).Draw(t, "every")), MaxSweeps: 300,
+				CheckEvery: iterate.Iteration(rapid.IntRange(0, 9).Draw(t, "every")), MaxSweeps: most,
 			}
 		}
 		if rapid.Bool().Draw(t, "balance") {

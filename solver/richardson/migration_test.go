@@ -39,9 +39,9 @@ func wideSlabs(t *rapid.T, p *problem.Problem) problem.Partition {
 	return part
 }
 
-// crossings counts the peers of a 1-D run whose share crossed the number of points from
+// crossingsOf counts the peers of a 1-D run whose share crossed the number of points from
 // which on rows are padded.
-func crossings(p *problem.Problem, part problem.Partition, n *solvertest.Network) (count int) {
+func crossingsOf(p *problem.Problem, part problem.Partition, n *solvertest.Network) (count int) {
 	for r, w := range workersOf(n) {
 		if p.Dimension == 1 && originOf(part.Box(iterate.Rank(r))) != originOf(w.Box()) {
 			count++
@@ -85,22 +85,24 @@ func still(o iterate.Outcome) iterate.Outcome {
 
 // Planes move during the run. Its bits and the number of its sweeps are those of the sequential method.
 func TestMovesInLockstepKeepTheBits(t *testing.T) {
-	checkMovesInLockstep(t, solvertest.AnyProblem, anySlabs)
+	checkMovesInLockstep(t, solvertest.AnyProblem, anySlabs, 0)
 }
 
 // The same with moves that change the layout of arrays.
 func TestMovesInLockstepKeepTheBitsOfAnySize(t *testing.T) {
-	require.Positive(t, checkMovesInLockstep(t, wideProblem, wideSlabs), "shares cross the sizes of layouts")
+	checkMovesInLockstep(t, wideProblem, wideSlabs, 1)
 }
 
-// checkMovesInLockstep returns how many shares crossed the sizes of layouts.
+// checkMovesInLockstep draws runs until planes have moved and as many shares have crossed the sizes of layouts.
 func checkMovesInLockstep(
 	t *testing.T,
 	prob func(*rapid.T) *problem.Problem,
 	slabs func(*rapid.T, *problem.Problem) problem.Partition,
-) int {
+	crossings int,
+) {
 	moved, crossed := 0, 0
-	rapid.Check(t, func(t *rapid.T) {
+	covered := func() bool { return moved > 0 && crossed >= crossings }
+	solvertest.CheckUntil(t, covered, func(t *rapid.T) {
 		p := prob(t)
 		c := problem.Config{
 			Problem: p, Partition: slabs(t, p), Balance: true, BalanceWindow: 1, Executor: solvertest.Backwards{},
@@ -141,11 +143,9 @@ func checkMovesInLockstep(
 		}
 		solvertest.RequireSameBits(t, want.U, n.Assemble(p))
 		moved += requireCover(t, n, c)
-		crossed += crossings(p, c.Partition, n)
+		crossed += crossingsOf(p, c.Partition, n)
 	})
 	t.Logf("%d planes moved, %d shares crossed the size of a layout", moved, crossed)
-	require.Positive(t, moved, "planes move")
-	return crossed
 }
 
 // fastWideProblem draws a problem that takes some hundred sweeps, whatever the size.
@@ -157,23 +157,24 @@ func fastWideProblem(t *rapid.T) *problem.Problem {
 
 // Planes move at any time. The answer covers the grid exactly, and its residual is the agreed one.
 func TestMovesInAsynchronousRuns(t *testing.T) {
-	checkMovesInAsynchronousRuns(t, solvertest.AnyProblem, anySlabs)
+	checkMovesInAsynchronousRuns(t, solvertest.AnyProblem, anySlabs, 0)
 }
 
 // The same with moves that change the layout of arrays.
 func TestMovesInAsynchronousRunsOfAnySize(t *testing.T) {
-	require.Positive(t, checkMovesInAsynchronousRuns(t, fastWideProblem, wideSlabs),
-		"shares cross the sizes of layouts")
+	checkMovesInAsynchronousRuns(t, fastWideProblem, wideSlabs, 1)
 }
 
-// checkMovesInAsynchronousRuns returns how many shares crossed the sizes of layouts.
+// checkMovesInAsynchronousRuns draws as many runs as checkMovesInLockstep.
 func checkMovesInAsynchronousRuns(
 	t *testing.T,
 	prob func(*rapid.T) *problem.Problem,
 	slabs func(*rapid.T, *problem.Problem) problem.Partition,
-) int {
+	crossings int,
+) {
 	moved, crossed := 0, 0
-	rapid.Check(t, func(t *rapid.T) {
+	covered := func() bool { return moved > 0 && crossed >= crossings }
+	solvertest.CheckUntil(t, covered, func(t *rapid.T) {
 		p := prob(t)
 		c := problem.Config{
 			Problem: p, Partition: slabs(t, p), Balance: true, BalanceWindow: 1, Tolerance: 1e-4,
@@ -195,7 +196,7 @@ func checkMovesInAsynchronousRuns(
 		n.AgreeDelay = time.Duration(rapid.SampledFrom([]int{0, 1}).Draw(t, "agreement")) * time.Millisecond
 		require.NoError(t, n.Run())
 		moved += requireCover(t, n, c)
-		crossed += crossings(p, c.Partition, n)
+		crossed += crossingsOf(p, c.Partition, n)
 		e, err := verify.Evaluate(p, n.Assemble(p), nil)
 		require.NoError(t, err)
 		for _, w := range workersOf(n) {
@@ -207,28 +208,28 @@ func checkMovesInAsynchronousRuns(
 		require.LessOrEqual(t, e.RelativeResidual, c.Tolerance)
 	})
 	t.Logf("%d planes moved, %d shares crossed the size of a layout", moved, crossed)
-	require.Positive(t, moved, "planes move")
-	return crossed
 }
 
 // The values at the start of a time step move with the planes.
 func TestMovesInTimeSteps(t *testing.T) {
-	checkMovesInTimeSteps(t, solvertest.AnyProblem, anySlabs)
+	checkMovesInTimeSteps(t, solvertest.AnyProblem, anySlabs, 0)
 }
 
 // The same with moves that change the layout of arrays.
 func TestMovesInTimeStepsOfAnySize(t *testing.T) {
-	require.Positive(t, checkMovesInTimeSteps(t, fastWideProblem, wideSlabs), "shares cross the sizes of layouts")
+	checkMovesInTimeSteps(t, fastWideProblem, wideSlabs, 1)
 }
 
-// checkMovesInTimeSteps returns how many shares crossed the sizes of layouts.
+// checkMovesInTimeSteps draws as many runs as checkMovesInLockstep.
 func checkMovesInTimeSteps(
 	t *testing.T,
 	prob func(*rapid.T) *problem.Problem,
 	slabs func(*rapid.T, *problem.Problem) problem.Partition,
-) int {
+	crossings int,
+) {
 	moved, crossed := 0, 0
-	rapid.Check(t, func(t *rapid.T) {
+	covered := func() bool { return moved > 0 && crossed >= crossings }
+	solvertest.CheckUntil(t, covered, func(t *rapid.T) {
 		p := solvertest.Evolve(t, prob(t))
 		c := steppingOf(
 			t,
@@ -255,11 +256,9 @@ func checkMovesInTimeSteps(
 			solvertest.RequireSameBits(t, want.U, n.Assemble(c.Problem))
 		}
 		moved += requireCover(t, n, c)
-		crossed += crossings(c.Problem, c.Partition, n)
+		crossed += crossingsOf(c.Problem, c.Partition, n)
 	})
 	t.Logf("%d planes moved, %d shares crossed the size of a layout", moved, crossed)
-	require.Positive(t, moved, "planes move")
-	return crossed
 }
 
 // aside runs slabs of a cube of n points per axis by peers with the given costs per point, and returns the virtual

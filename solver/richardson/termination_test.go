@@ -121,7 +121,11 @@ func TestLostLastFaces(t *testing.T) {
 // meet: estimates of the peers become arbitrarily small while the residual of the assembled vector does not.
 func TestNoFalseTermination(t *testing.T) {
 	p := solvertest.Membrane([3]int{5, 5, 12}, 3)
-	for seed := range uint64(20) {
+	seeds := uint64(20)
+	if testing.Short() {
+		seeds = 6
+	}
+	for seed := range seeds {
 		c := problem.Config{
 			Problem:    p,
 			Partition:  solvertest.SlabsOf(t, p, 4),

@@ -79,17 +79,20 @@ func (p *plan) stepping(t *testing.T, reconfigure bool) []outcome {
 	return out
 }
 
-var steppers = []iterate.Scheme{
-	iterate.Synchronous(), iterate.BoundedDelay(0), iterate.BoundedDelay(2), iterate.Asynchronous(),
-	iterate.Hybrid([]int{0, 0,
-		1, 1}),
+// steppers returns the schemes of runs in time steps; with -short, not those of bounded delay.
+func steppers() []iterate.Scheme {
+	out := []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.Hybrid([]int{0, 0, 1, 1})}
+	if testing.Short() {
+		return out
+	}
+	return append(out, iterate.BoundedDelay(0), iterate.BoundedDelay(2))
 }
 
 func TestStepsOverTheMesh(t *testing.T) {
 	p := travelling(t, 11, 5)
 	seq, err := richardson.SolveSequential(p, problem.Jacobi, 1e-5, 0, 0, 0)
 	require.NoError(t, err)
-	for _, scheme := range steppers {
+	for _, scheme := range steppers() {
 		for _, reconfigure := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/reconfigure %v", scheme.Name(), reconfigure), func(t *testing.T) {
 				m := newMesh(3)
@@ -129,6 +132,9 @@ func TestStepsOverSockets(t *testing.T) {
 	p := travelling(t, 15, 6)
 	for _, scheme := range []iterate.Scheme{iterate.Asynchronous(), iterate.Hybrid([]int{0, 0, 1, 1}),
 		iterate.BoundedDelay(0)} {
+		if testing.Short() && scheme.Lockstep() {
+			continue
+		}
 		for _, reconfigure := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/reconfigure %v", scheme.Name(), reconfigure), func(t *testing.T) {
 				pl := plan{problem: p, peers: 4, boxes: true, scheme: scheme, node: overNodes(nodes(t, 4, 0))}

@@ -69,7 +69,11 @@ func overNodes(ns []*driver.Node) func(int) runner.Node {
 }
 
 func TestOverSockets(t *testing.T) {
-	p := membrane(t, 21)
+	n := 21
+	if testing.Short() {
+		n = 13
+	}
+	p := membrane(t, n)
 	seq, err := richardson.SolveSequential(p, problem.Jacobi, 1e-5, 0, 0, 0)
 	require.NoError(t, err)
 	for _, scheme := range []iterate.Scheme{
@@ -186,7 +190,11 @@ func TestOwnNodeCloses(t *testing.T) {
 func TestNoAllocationPerSweep(t *testing.T) {
 	b, err := problems.Lookup("membrane")
 	require.NoError(t, err)
-	p, err := b.Make([3]int{24, 24, 24})
+	n := 24
+	if testing.Short() {
+		n = 12
+	}
+	p, err := b.Make([3]int{n, n, n})
 	require.NoError(t, err)
 	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		t.Run(scheme.Name(), func(t *testing.T) {

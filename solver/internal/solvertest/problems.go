@@ -5,6 +5,7 @@ package solvertest
 import (
 	"math"
 	"sync"
+	"testing"
 
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -238,4 +239,17 @@ func AnySchwarz(t *rapid.T) problem.MethodConfig {
 		Overlap:     rapid.SampledFrom([]int{0, 1, 2, 3, 8}).Draw(t, "overlap"),
 		InnerCycles: rapid.IntRange(1, 3).Draw(t, "work"),
 	}
+}
+
+// CheckUntil checks the property, as often as rapid.Check does and again until the draws have covered what covered
+// asks for. It fails the test when 100 rounds have not: few draws, as with -short, may miss a case that many contain.
+func CheckUntil(t *testing.T, covered func() bool, property func(*rapid.T)) {
+	t.Helper()
+	for range 100 {
+		rapid.Check(t, property)
+		if t.Failed() || covered() {
+			return
+		}
+	}
+	t.Error("no draw of 100 rounds covers the case that the test is for")
 }
