@@ -1,6 +1,6 @@
-# make test runs every test in a few minutes, also on a busy machine. make check adds the
-# linter, the race detector and more builds. A change must pass make check and make verbs, which
-# continuous integration runs. make stress runs for hours.
+# make test runs every test function, with few seeds and draws and on small grids. make check runs
+# them all in full, and adds gofmt, vet, the linter, the race detector and more builds. A change
+# must pass make check and make verbs, which continuous integration runs. make stress runs for hours.
 # All targets need Go, git, make and access to Go modules. The race detector needs a C compiler.
 
 GO       ?= go
@@ -19,11 +19,15 @@ LINT_INSTALLED = $(shell golangci-lint version 2>/dev/null | grep -q 'version $(
 LINT = $(or $(LINT_INSTALLED),$(GO) run $(LINT_MODULE))
 
 # Packages with goroutines, or called from several. The core has none.
-SHELLS = ./p2psap/driver/... ./ether/... ./solver/runner/... ./problems/file ./internal/output ./obstacle/...
+SHELLS = ./p2psap/driver/... ./ether/... ./shm/... ./solver/runner/... ./problems/file ./internal/output ./obstacle/...
 
-.PHONY: check build fmt vet lint test race sim stress fuzz bench experiments performance pictures install verbs
+# Packages with tests. Others, such as the generator of the assembly kernels, need not be built to
+# run the tests.
+TESTED = $(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
 
-check: test build fmt vet lint race
+.PHONY: check build fmt vet lint test full race sim stress fuzz bench experiments performance pictures install verbs
+
+check: full build fmt vet lint race
 
 # Builds the whole module with its examples, also without the assembly kernels and libibverbs.
 build:
@@ -40,11 +44,18 @@ vet:
 lint:
 	$(LINT) run ./...
 
-# Runs every test: examples, layout and purity (internal/tidy), simulator seeds, real
-# processes, and the seed corpus of every fuzz target. No test depends on the clock.
+# Runs every test function: examples, layout and purity (internal/tidy), simulator seeds, real
+# processes, and the seed corpus of every fuzz target. -short selects fewer seeds, draws, steps and
+# schemes, and smaller grids. Vet is a target of its own. No test depends on the clock.
 test:
-	$(GO) test ./...
+	$(GO) test -short -vet=off $(TESTED)
 
+# Runs every test with all its seeds, draws, grids and schemes.
+full:
+	$(GO) test -vet=off ./...
+
+# Runs the tests of the shells under the race detector, which makes them several times slower, with
+# the seeds, draws, grids and schemes of make test. make stress runs all tests in full under it.
 race:
 	@if [ "$$($(GO) env CGO_ENABLED)" = 1 ]; then \
 		echo "$(GO) test -race -short $(SHELLS)"; $(GO) test -race -short $(SHELLS); \
