@@ -98,6 +98,7 @@ func TestDropReasonsAreBounded(t *testing.T) {
 	require.Len(t, n.Drops, 64)
 	require.True(t, n.Balanced())
 	require.IsIncreasing(t, reasons(n))
+	require.Zero(t, testing.AllocsPerRun(100, func() { n = c.Counters() }), "the path monitor reads them all the time")
 }
 
 func reasons(n microproto.Counters) (out []string) {

@@ -1,5 +1,10 @@
 package microproto
 
+import (
+	"slices"
+	"strings"
+)
+
 // OutputKind says which field of an Output is set.
 type OutputKind uint8
 
@@ -43,7 +48,8 @@ type Counters struct {
 	TransmitsRefused        uint64
 	Timers, Queued, Outputs int // present numbers
 
-	Drops []Drops // sorted by reason
+	// Drops is sorted by reason. The slice is the composite's: later drops change it.
+	Drops []Drops
 }
 
 // Drops counts the messages and frames dropped for one reason.
@@ -66,15 +72,14 @@ func (c Counters) Balanced() bool {
 
 // countDrop counts a drop. Beyond maxReasons reasons it counts as "other".
 func (c *Composite) countDrop(reason string) {
-	for i := range c.drops {
-		if c.drops[i].Reason == reason {
-			c.drops[i].Count++
-			return
-		}
+	at, found := slices.BinarySearchFunc(c.drops, reason, func(d Drops, r string) int { return strings.Compare(d.Reason, r) })
+	if found {
+		c.drops[at].Count++
+		return
 	}
 	if len(c.drops) >= maxReasons-1 && reason != "other" {
 		c.countDrop("other")
 		return
 	}
-	c.drops = append(c.drops, Drops{reason, 1})
+	c.drops = slices.Insert(c.drops, at, Drops{reason, 1})
 }
