@@ -136,8 +136,14 @@ func (n *encloser) improve(b *problem.Discretization) error {
 		// The rounding error of a relaxation is at most 11 unit round-offs of the row's magnitudes over the
 		// diagonal. The source is shifted outwards by more than that.
 		shifted := shiftedSource(b, side.sign*2*residualRounding(b, v))
+		// A value that a relaxation would move outwards, by its rounding, stays where it is. So more sweeps
+		// never give a wider enclosure.
+		lower, upper := b.Lower, n.present(b, side.values)
+		if side.sign < 0 {
+			lower, upper = upper, b.Upper
+		}
 		s, err := kernel.New(kernel.Config{
-			Layout: b.Layout, Operator: b.Operator, Source: shifted, Lower: b.Lower, Upper: b.Upper, Step: 1,
+			Layout: b.Layout, Operator: b.Operator, Source: shifted, Lower: lower, Upper: upper, Step: 1,
 		})
 		if err != nil {
 			return err
@@ -148,14 +154,20 @@ func (n *encloser) improve(b *problem.Discretization) error {
 		}
 		b.EachRow(func(row []float64, first [3]int) {
 			old := side.values[offset(n.p, first):][:len(row)]
-			for i, x := range row {
-				if side.sign*(x-old[i]) < 0 {
-					old[i] = x
-				}
-			}
+			copy(old, row)
 		}, v, false)
 	}
 	return nil
+}
+
+// present returns a slab's values of one of the two vectors.
+func (n *encloser) present(b *problem.Discretization, values []float64) kernel.Field {
+	f := kernel.Field{Array: make([]float64, b.Layout.Points())}
+	b.EachRowOf(b.Box, func(_, k int, first [3]int) bool {
+		copy(f.Array[b.Dense(first):][:k], values[offset(n.p, first):])
+		return true
+	})
+	return f
 }
 
 // shiftedSource returns the block's source plus a constant.
