@@ -2,7 +2,6 @@ package driver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -48,7 +47,6 @@ type Node struct {
 	progress   waiters            // of Connect and Close
 	free       []*waiter
 	poll       poller
-	lastByRail bool // the last frames did not arrive by the base rail
 	stats      Stats
 
 	batch     int                // frames worth a call of the link
@@ -57,10 +55,9 @@ type Node struct {
 
 	pending *Pending // accepted connections whose handshake is not over
 
-	polling       atomic.Bool                 // a call receives
-	awaitingSince atomic.Int64                // it has waited at the link since that Instant; 0: it does not
-	polled        [pumpBatch]microproto.Frame // its frames
-	dueAt         atomic.Int64                // the core's Deadline, an Instant
+	polling       atomic.Bool  // a call receives
+	awaitingSince atomic.Int64 // it has waited at the link since that Instant; 0: it does not
+	dueAt         atomic.Int64 // the core's Deadline, an Instant
 }
 
 // Stats counts what the driver saw. See p2psap.NodeCounters for what the core refused.
@@ -114,11 +111,10 @@ func New(c Config) (*Node, error) {
 	n.initPoll()
 	n.batch = c.Rails[0].Link.Caps(microproto.ModeSynchronous).Batch
 	n.dialling, n.stop = context.WithCancel(context.Background())
-	n.running.Add(2 + len(n.rails))
-	for _, r := range n.rails[1:] {
+	n.running.Add(len(n.rails) + 2)
+	for _, r := range n.rails {
 		go r.receive()
 	}
-	go n.receive()
 	go n.keepTime()
 	go n.accept()
 	return n, nil
@@ -187,37 +183,6 @@ func (n *Node) coalesce(now microproto.Instant, waits bool) {
 		n.flushBy = now.Add(pollGrace)
 	}
 	n.holdFlush = waits && n.core.Waiting(0) < n.batch
-}
-
-// receive drains the base rail always: a full kernel queue drops the newest datagrams, and asynchronous
-// iterations would rather lose the oldest.
-func (n *Node) receive() {
-	defer n.running.Done()
-	link := n.rails[0].link
-	recv := link.Recv
-	if l, ok := link.(microproto.TrainReceiver); ok {
-		recv = l.RecvTrains
-	}
-	batch := make([]microproto.Frame, pumpBatch)
-	for {
-		k, err := recv(batch)
-		if err != nil {
-			if !errors.Is(err, net.ErrClosed) {
-				n.log.Error().Err(err).Msg("link receiver stopped")
-			}
-			return
-		}
-		n.mu.Lock()
-		n.stats.LinkWakes++
-		now := n.now()
-		n.input(now, 0, batch[:k])
-		n.runDue(now)
-		park := n.mustPark()
-		n.unlock()
-		if park {
-			<-n.poll.resume
-		}
-	}
 }
 
 // keepTime runs the core's timers and the waiters' time-outs.

@@ -2,7 +2,7 @@ package driver
 
 import (
 	"runtime"
-	"sync/atomic"
+	"slices"
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
@@ -10,11 +10,12 @@ import (
 )
 
 // A call that has to wait receives frames and runs the handlers on its own thread, which saves the switch
-// from the receiver's goroutine, several microseconds. First it polls the base rail's link without pause,
-// then it waits at the link. The receiver's goroutine is parked meanwhile, so that no datagram wakes a
-// thread in vain, and for pollGrace longer, since a caller that waited once is likely to wait again soon.
-// It resumes when nothing has arrived for a while, when another call waits, or after pollGrace. Nobody
-// polls before the receiver is parked: two receivers would reorder frames.
+// from a receiver's goroutine, several microseconds. It takes over the rail by which frames come lately:
+// first it polls its link without pause, then it waits at the link. The goroutine of that rail is parked
+// meanwhile, so that no frame wakes a thread in vain, and for pollGrace longer, since a caller that waited
+// once is likely to wait again soon. It resumes when nothing has arrived for a while, when another call
+// waits, or after pollGrace. Nobody polls before the goroutine is parked: two receivers would reorder
+// frames. The goroutines of the other rails go on, and wake the call when they receive.
 //
 // A polling call also runs the timers, once nothing more has arrived. An acknowledgement then travels with
 // the answer of a user who answers at once.
@@ -33,24 +34,20 @@ const (
 	maxSkip = 63
 )
 
-// poller is the state of receiving from the base rail. Guarded by the node's lock, but for misses and skip, which
-// belong to the call that polls.
+// poller is the state of calls that receive. Guarded by the node's lock, but for misses and skip, which belong
+// to the call that polls.
 type poller struct {
-	link      microproto.PollableLink // nil: the link is not one
-	busy      time.Duration           // how long a call polls before it waits at the link; 0 or less: not at all
-	owned     bool                    // calls receive; the receiver is parked, or will be
-	unparking bool                    // the receiver was woken so that it parks
-	parked    atomic.Bool             // the receiver is; changed under the lock
-	sleeping  int                     // calls that wait without polling
-	misses    int                     // polls in vain since the last that was not
-	skip      int                     // calls that shall not poll
-	last      microproto.Instant      // end of the last poll
-	resume    chan struct{}           // unparks the receiver; of capacity 1
+	rail     *railPort          // from which calls receive; its goroutine is parked, or will be; nil: none
+	recent   *railPort          // by which the last frames came
+	busy     time.Duration      // how long a call polls before it waits at the link; 0 or less: not at all
+	sleeping int                // calls that wait without polling
+	misses   int                // polls in vain since the last that was not
+	skip     int                // calls that shall not poll
+	last     microproto.Instant // end of the last poll
 }
 
 func (n *Node) initPoll() {
-	n.poll.resume = make(chan struct{}, 1)
-	n.poll.link, _ = n.rails[0].link.(microproto.PollableLink)
+	n.poll.recent = n.rails[0]
 	n.poll.busy = n.config.BusyPoll
 	if n.poll.busy == 0 && runtime.NumCPU() > 1 {
 		n.poll.busy = defaultBusyPoll
@@ -66,29 +63,36 @@ func (n *Node) DisableBusyPoll() {
 	n.poll.busy = -1
 }
 
-// acquirePoll makes the caller the one that receives, unless another is. wake reports that the receiver
-// waits at the link and must be woken. The lock is held.
-func (n *Node) acquirePoll() (acquired, wake bool) {
-	p := &n.poll
-	if p.link == nil || p.busy <= 0 || n.closed || p.sleeping > 0 || n.lastByRail {
-		return false, false
+// acquirePoll makes the caller the one that receives from the rail that it returns, unless another does; then
+// it returns nil. wake reports that the rail's goroutine waits at the link and must be woken. The lock is held.
+func (n *Node) acquirePoll() (r *railPort, wake bool) {
+	p, now := &n.poll, n.now()
+	r = p.recent
+	if p.rail != nil && now.Sub(p.rail.arrived) <= pollTimeout {
+		r = p.rail // with neighbours on two networks, every change would cost two switches of goroutines
+	}
+	if r.pollable == nil || p.busy <= 0 || n.closed || p.sleeping > 0 {
+		return nil, false
 	}
 	if !n.polling.CompareAndSwap(false, true) {
-		return false, false
+		return nil, false
 	}
-	now := n.now()
-	if !p.owned && now.Sub(p.last) > pollGrace {
-		n.polling.Store(false) // parking the receiver pays only for callers that wait often
-		return false, false
+	if p.rail == nil && now.Sub(p.last) > pollGrace {
+		n.polling.Store(false) // parking the goroutine pays only for callers that wait often
+		return nil, false
 	}
-	p.owned, p.last = true, now
-	wake = !p.parked.Load() && !p.unparking
-	p.unparking = p.unparking || wake
-	return true, wake
+	if p.rail != r {
+		n.resumeReceiver()
+	}
+	p.rail, p.last = r, now
+	wake = !r.parked.Load() && !r.parking
+	r.parking = r.parking || wake
+	return r, wake
 }
 
-// pollFor receives until the waiter is woken or nothing has arrived for a while. It returns when that was.
-func (n *Node) pollFor(w *waiter) microproto.Instant {
+// pollFor receives from a rail until the waiter is woken or nothing has arrived for a while. It returns when
+// that was.
+func (n *Node) pollFor(w *waiter, r *railPort) microproto.Instant {
 	begin, busy := n.now(), n.poll.busy
 	now := begin
 	if n.poll.skip > 0 {
@@ -96,13 +100,13 @@ func (n *Node) pollFor(w *waiter) microproto.Instant {
 		busy = 0
 	}
 	for len(w.wake) == 0 {
-		parked, k, err := n.poll.parked.Load(), 0, error(nil)
+		parked, k, err := r.parked.Load(), 0, error(nil)
 		switch {
 		case !parked: // not yet
 		case busy == 0 && n.dueAt.Load() > int64(now):
-			k, err = n.awaitFrames(w, now)
+			k, err = r.awaitFrames(w, now)
 		default:
-			k, err = n.receivePending(w, now, false)
+			k, err = r.receivePending(w, now, false)
 		}
 		now = n.now()
 		switch waited := now.Sub(begin); {
@@ -126,7 +130,8 @@ func (n *Node) pollFor(w *waiter) microproto.Instant {
 
 // awaitFrames waits at the link, unless the waiter was woken, until a frame has arrived, the waiter is woken,
 // or the timer's goroutine wakes the link.
-func (n *Node) awaitFrames(w *waiter, now microproto.Instant) (int, error) {
+func (r *railPort) awaitFrames(w *waiter, now microproto.Instant) (int, error) {
+	n := r.node
 	n.awaitingSince.Store(int64(now))
 	defer n.awaitingSince.Store(0)
 	w.atLink.Store(true)
@@ -134,11 +139,11 @@ func (n *Node) awaitFrames(w *waiter, now microproto.Instant) (int, error) {
 	if len(w.wake) > 0 {
 		return 0, nil
 	}
-	return n.receivePending(w, now, true)
+	return r.receivePending(w, now, true)
 }
 
-// releasePoll lets others poll. After a poll in vain, and while other calls sleep, the receiver resumes. The
-// lock is held.
+// releasePoll lets others poll. After a poll in vain, and while other calls sleep, the rail's goroutine resumes.
+// The lock is held.
 func (n *Node) releasePoll(now microproto.Instant, woken bool) {
 	n.polling.Store(false)
 	n.poll.last = now
@@ -162,29 +167,31 @@ func (n *Node) runDue(now microproto.Instant) {
 // maxTimerRuns bounds what runDue does in one call.
 const maxTimerRuns = 1024
 
-// resumeReceiver gives receiving back to the receiver's goroutine. The lock is held, and given up with unlock.
+// resumeReceiver gives receiving back to the goroutine of the rail that calls receive from. The lock is held,
+// and given up with unlock.
 func (n *Node) resumeReceiver() {
-	p := &n.poll
-	if p.owned {
-		n.runDue(n.now())
+	r := n.poll.rail
+	if r == nil {
+		return
 	}
-	p.owned, p.unparking = false, false
-	if p.parked.Swap(false) {
-		p.resume <- struct{}{}
+	n.runDue(n.now())
+	n.poll.rail, r.parking = nil, false
+	if r.parked.Swap(false) {
+		r.resume <- struct{}{}
 	}
 }
 
-// mustPark reports whether the receiver has to wait for resume. The lock is held.
-func (n *Node) mustPark() bool {
-	park := n.poll.owned && !n.closed
-	n.poll.parked.Store(park)
-	n.poll.unparking = false
+// mustPark reports whether the rail's goroutine has to wait for resume. The node's lock is held.
+func (r *railPort) mustPark() bool {
+	park := r.node.poll.rail == r && !r.node.closed
+	r.parked.Store(park)
+	r.parking = false
 	return park
 }
 
-// resumeAt returns when the receiver resumes if no call polls until then.
+// resumeAt returns when the rail's goroutine resumes if no call polls until then.
 func (n *Node) resumeAt() microproto.Instant {
-	if !n.poll.owned {
+	if n.poll.rail == nil {
 		return microproto.Never
 	}
 	return n.poll.last.Add(pollGrace)
@@ -194,13 +201,13 @@ func (n *Node) resumeAt() microproto.Instant {
 func (n *Node) nextAlarm() microproto.Instant {
 	due := n.core.Deadline()
 	n.dueAt.Store(int64(due))
-	if n.poll.owned {
+	if n.poll.rail != nil {
 		return min(n.resumeAt(), n.flushBy)
 	}
 	return min(due, n.anyWaiters.deadline(), n.flushBy)
 }
 
-// expirePoll resumes the receiver when no call has polled for a while. The lock is held.
+// expirePoll resumes the rail's goroutine when no call has polled for a while. The lock is held.
 func (n *Node) expirePoll(now microproto.Instant) {
 	if now < n.resumeAt() {
 		return
@@ -208,7 +215,7 @@ func (n *Node) expirePoll(now microproto.Instant) {
 	if n.polling.Load() {
 		n.poll.last = now
 		if since := n.awaitingSince.Load(); since != 0 && now.Sub(microproto.Instant(since)) >= pollTimeout {
-			n.poll.link.Wake() // the polling call then reads the clock
+			n.poll.rail.pollable.Wake() // the polling call then reads the clock
 		}
 		return
 	}
@@ -232,31 +239,43 @@ func (n *Node) Pump() error {
 		return p2psap.ErrClosed
 	default:
 	}
-	for _, r := range n.rails[1:] {
+	for _, r := range slices.Backward(n.rails) {
 		r.pump()
-	}
-	if n.poll.link == nil || !n.polling.CompareAndSwap(false, true) {
-		return nil // another call receives
-	}
-	defer n.polling.Store(false)
-	for range pumpRounds {
-		if k, err := n.receivePending(nil, n.now(), false); err != nil || k < pumpBatch {
-			return nil // after an error the link is closed, and Close about to end
-		}
 	}
 	return nil
 }
 
-// receivePending receives what has arrived by the base rail and runs timers that are due, but not if that has
-// woken w. An error means that the link is closed; the receiver's goroutine reports others. The caller has set
-// polling; now is the time of the call. With wait it may wait until a frame arrives or Wake is called.
-func (n *Node) receivePending(w *waiter, now microproto.Instant, wait bool) (k int, err error) {
+// pump receives what has arrived, unless another goroutine does.
+func (r *railPort) pump() {
+	if r.pollable == nil || !r.receiving.TryLock() {
+		return
+	}
+	defer r.receiving.Unlock()
+	for range pumpRounds {
+		if k, err := r.take(nil, r.node.now(), false); err != nil || k < len(r.batch) {
+			return // after an error the link is closed, or its goroutine reports it
+		}
+	}
+}
+
+// receivePending receives what has arrived and runs timers that are due, but not if that has woken w. An error
+// means that the link is closed; the rail's goroutine reports others. now is the time of the call. With wait it
+// may wait until a frame arrives or Wake is called.
+func (r *railPort) receivePending(w *waiter, now microproto.Instant, wait bool) (int, error) {
+	r.receiving.Lock()
+	defer r.receiving.Unlock()
+	return r.take(w, now, wait)
+}
+
+// take is receivePending with receiving held.
+func (r *railPort) take(w *waiter, now microproto.Instant, wait bool) (k int, err error) {
+	n := r.node
 	if wait {
-		k, err = n.poll.link.AwaitRecv(n.polled[:])
+		k, err = r.pollable.AwaitRecv(r.batch)
 		w.atLink.Store(false) // the frames may wake w itself
 		now = n.now()
 	} else {
-		k, err = n.poll.link.TryRecv(n.polled[:])
+		k, err = r.pollable.TryRecv(r.batch)
 	}
 	if err != nil {
 		return 0, err
@@ -266,7 +285,7 @@ func (n *Node) receivePending(w *waiter, now microproto.Instant, wait bool) (k i
 	}
 	n.mu.Lock()
 	now = n.now()
-	n.input(now, 0, n.polled[:k])
+	n.input(now, r, r.batch[:k])
 	if k > 0 && w != nil {
 		n.settle()
 	}

@@ -20,8 +20,7 @@ type Rail struct {
 	Link    microproto.Link
 }
 
-// railPort runs a rail. The base rail is received by Node.receive and by calls that wait; each of the others
-// has a goroutine that receives, which Pump helps.
+// railPort runs a rail. A goroutine receives from it, unless a call that waits does; Pump helps both.
 type railPort struct {
 	node   *Node
 	number int // index in Config.Rails
@@ -30,11 +29,18 @@ type railPort struct {
 	full     bool        // the link takes nothing until writable; guarded by the node's lock
 	writable atomic.Bool // the link has called back
 
-	// waitable, if the link is one, lets the goroutine and Pump both receive; receiving keeps the order of
-	// frames.
+	// The link's capabilities, nil if it lacks them. A link without waitable may reorder the frames that its
+	// goroutine and Pump receive at the same time.
 	waitable  microproto.WaitableLink
+	pollable  microproto.PollableLink
 	receiving sync.Mutex // taken before the node's lock; guards batch
 	batch     []microproto.Frame
+
+	// See poller.
+	parked  atomic.Bool        // the goroutine is; changed under the node's lock
+	parking bool               // the goroutine was woken so that it parks; guarded by the node's lock
+	resume  chan struct{}      // unparks the goroutine; of capacity 1
+	arrived microproto.Instant // of the last frames; guarded by the node's lock
 
 	mu     sync.Mutex // guards events
 	events []microproto.LinkEvent
@@ -46,14 +52,14 @@ const maxEvents = 256
 
 func (n *Node) addRails() {
 	for i, r := range n.config.Rails {
-		p := &railPort{node: n, number: i, link: r.Link}
-		n.rails = append(n.rails, p)
-		if i == 0 {
-			continue
+		p := &railPort{
+			node: n, number: i, link: r.Link,
+			batch: make([]microproto.Frame, pumpBatch), resume: make(chan struct{}, 1),
 		}
-		p.batch = make([]microproto.Frame, pumpBatch)
+		n.rails = append(n.rails, p)
+		p.pollable, _ = r.Link.(microproto.PollableLink)
 		p.waitable, _ = r.Link.(microproto.WaitableLink)
-		if l, ok := r.Link.(microproto.Connected); ok {
+		if l, ok := r.Link.(microproto.Connected); ok && i > 0 {
 			l.Watch(p.onEvent)
 		}
 	}
@@ -140,89 +146,80 @@ func (p *railPort) flush() {
 	}
 }
 
-// receive drains a rail other than the base rail.
+// receive drains the rail always: a full kernel queue drops the newest datagrams, and asynchronous iterations
+// would rather lose the oldest.
 func (p *railPort) receive() {
 	n := p.node
 	defer n.running.Done()
+	recv, batch := p.link.Recv, make([]microproto.Frame, pumpBatch)
+	if l, ok := p.link.(microproto.TrainReceiver); ok {
+		recv = l.RecvTrains
+	}
 	for {
-		err := p.receiveOnce()
+		var park bool
+		var err error
+		if p.waitable != nil {
+			park, err = p.receiveInTurn()
+		} else {
+			var k int
+			if k, err = recv(batch); err == nil {
+				park = p.deliver(batch[:k])
+			}
+		}
 		if err == nil {
+			if park {
+				<-p.resume
+			}
 			continue
 		}
-		n.mu.Lock()
 		if !errors.Is(err, net.ErrClosed) {
-			network := n.config.Rails[p.number].Network
-			n.log.Error().Err(err).Stringer("network", network).Msg("rail receiver stopped")
+			n.log.Error().Err(err).Stringer("network", n.config.Rails[p.number].Network).Msg("link receiver stopped")
+			n.mu.Lock()
 			n.core.RailEvent(n.now(), p.number, microproto.LinkEvent{Err: err})
+			n.unlock()
 		}
-		n.unlock()
 		return
 	}
 }
 
-func (p *railPort) receiveOnce() error {
-	if p.waitable == nil {
-		k, err := p.link.Recv(p.batch)
-		if err == nil {
-			p.deliver(k, 1)
-		}
-		return err
-	}
+// receiveInTurn receives from a link at which calls receive as well.
+func (p *railPort) receiveInTurn() (park bool, err error) {
 	if err := p.waitable.Await(); err != nil {
-		return err
+		return false, err
 	}
 	p.receiving.Lock()
 	defer p.receiving.Unlock()
-	_, err := p.receivePending(1)
-	return err
-}
-
-// pump receives what has arrived, unless the rail's goroutine does.
-func (p *railPort) pump() {
-	if p.waitable == nil || !p.receiving.TryLock() {
-		return
-	}
-	defer p.receiving.Unlock()
-	for range pumpRounds {
-		if k, err := p.receivePending(0); err != nil || k < len(p.batch) {
-			return
-		}
-	}
-}
-
-// receivePending receives what has arrived. receiving is held. wakes: see deliver.
-func (p *railPort) receivePending(wakes uint64) (int, error) {
 	k, err := p.waitable.TryRecv(p.batch)
-	if k > 0 {
-		p.deliver(k, wakes)
+	if err != nil {
+		return false, err
 	}
-	return k, err
+	return p.deliver(p.batch[:k]), nil
 }
 
-// deliver passes the first k frames of the batch to the core. wakes counts how often the rail's goroutine was
-// woken for them.
-func (p *railPort) deliver(k int, wakes uint64) {
+// deliver passes frames that the goroutine has received to the core. It reports whether the goroutine must park.
+func (p *railPort) deliver(frames []microproto.Frame) (park bool) {
 	n := p.node
 	n.mu.Lock()
-	n.stats.LinkWakes += wakes
+	defer n.unlock()
+	n.stats.LinkWakes++
 	now := n.now()
-	n.input(now, p.number, p.batch[:k])
+	n.input(now, p, frames)
 	n.runDue(now)
-	n.unlock()
+	return p.mustPark()
 }
 
 // input passes frames of a rail to the core. The lock is held.
-func (n *Node) input(now microproto.Instant, rail int, frames []microproto.Frame) {
+func (n *Node) input(now microproto.Instant, p *railPort, frames []microproto.Frame) {
 	for i := range frames {
 		if n.closed {
 			frames[i].Release()
 		} else {
-			n.core.Input(now, rail, frames[i])
+			n.core.Input(now, p.number, frames[i])
 		}
 		frames[i] = microproto.Frame{}
 	}
 	if len(frames) > 0 {
-		n.lastByRail = rail != 0
+		n.poll.recent, p.arrived = p, now
 	}
 }
 

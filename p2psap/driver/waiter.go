@@ -12,7 +12,7 @@ import (
 type waiter struct {
 	wake   chan struct{} // capacity 1
 	until  microproto.Instant
-	link   microproto.PollableLink // where the call waits while atLink is set
+	link   microproto.PollableLink // at which the call waits while atLink is set
 	atLink atomic.Bool
 }
 
@@ -71,25 +71,28 @@ func (n *Node) block(ctx context.Context, on *waiters, until microproto.Instant)
 	if k := len(n.free); k > 0 {
 		w, n.free = n.free[k-1], n.free[:k-1]
 	} else {
-		w = &waiter{wake: make(chan struct{}, 1), link: n.poll.link}
+		w = &waiter{wake: make(chan struct{}, 1)}
 	}
 	w.until = until
 	on.list = append(on.list, w)
-	polls, wake := n.acquirePoll()
+	from, wake := n.acquirePoll()
+	if from != nil {
+		w.link = from.pollable
+	}
 	n.unlock()
 	if wake {
-		n.poll.link.Wake()
+		w.link.Wake()
 	}
 	var err error
 	woken := false
-	if polls {
-		now := n.pollFor(w)
+	if from != nil {
+		now := n.pollFor(w, from)
 		n.mu.Lock()
 		woken = len(w.wake) > 0
 		n.releasePoll(now, woken)
 	}
 	if !woken {
-		if polls {
+		if from != nil {
 			n.unlock()
 		}
 		err = n.sleep(ctx, w)
@@ -111,7 +114,7 @@ func (n *Node) sleep(ctx context.Context, w *waiter) error {
 	}
 	n.mu.Lock()
 	n.poll.sleeping++
-	if n.poll.owned && !n.polling.Load() {
+	if !n.polling.Load() {
 		n.resumeReceiver()
 	}
 	n.unlock()
