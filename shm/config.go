@@ -28,6 +28,8 @@ const (
 type Config struct {
 	// Name is this peer's name; Offer carries it to the other end.
 	Name string
+	// Group sets links apart: those of different groups refuse each other.
+	Group string
 	// Memory, if not nil, joins links of this process over a heap block, without a system call.
 	Memory *Memory
 	// FrameBytes is the size of the largest frame of a synchronous session (default 32 KiB). While one
@@ -65,6 +67,8 @@ func (c *Config) check() error {
 	switch {
 	case c.Name == "" || len(c.Name) > maxNameBytes:
 		return fmt.Errorf("shm: the name of this end must have 1 to %d bytes; %q has %d", maxNameBytes, c.Name, len(c.Name))
+	case len(c.Group) > maxNameBytes:
+		return fmt.Errorf("shm: the group %q has %d bytes: must be at most %d", c.Group, len(c.Group), maxNameBytes)
 	case c.FrameBytes < minFrameBytes || c.FrameBytes > maxFrameBytes,
 		c.ValueBytes < minFrameBytes || c.ValueBytes > maxFrameBytes:
 		return fmt.Errorf("shm: frames of %d and values of %d bytes: must be %d to %d",

@@ -85,7 +85,7 @@ func Open(c Config) (*Link, error) {
 	l.buffers.init(l.layout.largest(), c.BufferBytes, l.wakeReceiver)
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails
-	l.self = offer{name: c.Name, offerFields: offerFields{
+	l.self = offer{name: c.Name, group: c.Group, offerFields: offerFields{
 		Version: layoutVersion, Sizes: c.sizes(), Incarnation: binary.BigEndian.Uint64(random[:]),
 	}}
 	if c.Memory != nil {

@@ -10,10 +10,11 @@ import (
 type token [32]byte
 
 // offer describes one end to the other. Its encoding is the fields, big endian, then the name of the
-// offering end and the address of its socket, each behind a byte with its length.
+// offering end, its group and the address of its socket, each behind a byte with its length.
 type offer struct {
 	offerFields
 	name   string
+	group  string
 	socket string // abstract; empty: the end is reached within its process only
 }
 
@@ -42,12 +43,15 @@ var (
 	ErrHost    = errors.New("shm: the two ends are not on one host")
 	ErrProcess = errors.New("shm: the two ends are not joined by memory of one process")
 	ErrUser    = errors.New("shm: the two ends belong to different users")
+	ErrGroup   = errors.New("shm: the two ends are in different groups")
 )
 
 func (o *offer) append(b []byte) []byte {
 	b, _ = binary.Append(b, binary.BigEndian, &o.offerFields) // fails only for types of variable size
-	b = append(append(b, byte(len(o.name))), o.name...)
-	return append(append(b, byte(len(o.socket))), o.socket...)
+	for _, text := range []string{o.name, o.group, o.socket} {
+		b = append(append(b, byte(len(text))), text...)
+	}
+	return b
 }
 
 // decodeOffer decodes an offer from an untrusted source.
@@ -62,6 +66,9 @@ func decodeOffer(b []byte) (o offer, err error) {
 	rest, named := b[offerFixed:], false
 	if o.name, rest, named = cutText(rest); !named || o.name == "" {
 		return o, fmt.Errorf("%w: it has no name", errOffer)
+	}
+	if o.group, rest, named = cutText(rest); !named {
+		return o, fmt.Errorf("%w: it has no group", errOffer)
 	}
 	if o.socket, rest, named = cutText(rest); !named || len(rest) > 0 || len(o.socket) > maxSocketBytes {
 		return o, fmt.Errorf("%w: it has no socket", errOffer)
@@ -92,6 +99,8 @@ func (o *offer) compatible(their *offer) error {
 		return fmt.Errorf("%w: %q is in another network namespace, such as that of another container", ErrHost, their.name)
 	case their.User != o.User:
 		return fmt.Errorf("%w: this end has the user number %d, %q has %d", ErrUser, o.User, their.name, their.User)
+	case their.group != o.group:
+		return fmt.Errorf("%w: this end in %q, %q in %q", ErrGroup, o.group, their.name, their.group)
 	case their.name == o.name:
 		return fmt.Errorf("shm: peer %q has the same name as this end: give them different names", their.name)
 	case their.Sizes != o.Sizes:
