@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/bench/internal/twonode"
 	"github.com/p2pdc/p2pdc/internal/measure"
@@ -117,7 +118,7 @@ func compareTransports(ctx context.Context, r *measure.Run, h hosts) error {
 	defer h.close()
 	all := exchanges()
 	var contenders []*contender
-	for _, t := range transports() {
+	for _, t := range transports(h) {
 		p, err := t.open(ctx, r, h)
 		if err != nil {
 			r.Skip(h.name+": "+t.name, err)
@@ -175,13 +176,14 @@ func (c *contender) result(h hosts, e *exchange, i int, all []*contender) (m mea
 	}
 	m = measure.Over(h.name+": "+e.name+", "+c.name, e.unit, c.values[i])
 	switch {
+	case c.kind == kindShared:
 	case c.kind != kindSealed:
 		m = e.target(m)
 	case e.unit == "GB/s":
 		m = m.BestAtLeast(1.4)
 	}
 	for _, other := range all {
-		if !other.own() {
+		if !other.own() && (other.kind != kindVader || c.kind == kindShared) {
 			m = m.Against(other.name, other.values[i])
 		}
 		if other.kind == kindDatagrams && other.lost[i] > 0 {
@@ -193,5 +195,5 @@ func (c *contender) result(h hosts, e *exchange, i int, all []*contender) (m mea
 
 // own reports whether the transport is one of this project.
 func (c *contender) own() bool {
-	return c.kind == kindOurs || c.kind == kindSealed || c.kind == kindAsync
+	return slices.Contains([]string{kindOurs, kindSealed, kindAsync, kindShared}, c.kind)
 }

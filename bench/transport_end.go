@@ -15,6 +15,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
+	"github.com/p2pdc/p2pdc/shm"
 )
 
 // The transports that this program implements.
@@ -22,6 +23,7 @@ const (
 	kindOurs      = "p2psap"
 	kindSealed    = "p2psap-sealed" // protected, as between hosts
 	kindAsync     = "p2psap-async"
+	kindShared    = "p2psap-shm"
 	kindTCP       = "tcp"
 	kindDatagrams = "udp" // a system call for each message, and nothing else
 )
@@ -61,6 +63,8 @@ func (e *endpoint) open(ctx context.Context, announce func(string)) (twonode.Cha
 		return newDatagrams(e, announce)
 	case kindOurs:
 		return e.openSession(ctx, microproto.ModeSynchronous, nil, announce)
+	case kindShared:
+		return e.openShared(ctx, announce)
 	case kindSealed:
 		identity, err := driver.NewKeyIdentity(driver.Key{}, "bench")
 		if err != nil {
@@ -70,7 +74,7 @@ func (e *endpoint) open(ctx context.Context, announce func(string)) (twonode.Cha
 	case kindAsync:
 		return e.openSession(ctx, microproto.ModeAsynchronous, nil, announce)
 	}
-	all := []string{kindOurs, kindSealed, kindAsync, kindTCP, kindDatagrams}
+	all := []string{kindOurs, kindSealed, kindAsync, kindShared, kindTCP, kindDatagrams}
 	return nil, fmt.Errorf("-end %s: there are %s", e.kind, strings.Join(all, ", "))
 }
 
@@ -117,14 +121,37 @@ type session struct {
 	async  bool
 }
 
-// openSession opens a session; with an identity it is protected.
-func (e *endpoint) openSession(
-	ctx context.Context, mode microproto.Mode, identity *driver.Identity, announce func(string),
-) (*session, error) {
-	names, self, protect := [2]string{"called", "caller"}, 0, p2psap.ProtectNever
+// names returns the names of the nodes of this end and of the other.
+func (e *endpoint) names() (self, other string) {
 	if e.call != "" {
-		self = 1
+		return "caller", "called"
 	}
+	return "called", "caller"
+}
+
+// openShared opens a synchronous session over shared memory.
+func (e *endpoint) openShared(ctx context.Context, announce func(string)) (*session, error) {
+	self, other := e.names()
+	link, err := shm.Open(shm.Config{Name: self})
+	if err != nil {
+		return nil, err
+	}
+	s, err := e.openSession(ctx, microproto.ModeSynchronous, nil, announce, driver.Rail{Network: p2psap.SharedMemory, Link: link})
+	if err != nil {
+		return nil, err
+	}
+	if i := s.socket.Info(); i.Conditions.Network != p2psap.SharedMemory {
+		return nil, errors.Join(fmt.Errorf("no shared memory with %s: %s", other, i.NetworkReason), s.node.Close())
+	}
+	return s, nil
+}
+
+// openSession opens a session; with an identity it is protected. The rails are added to Ethernet.
+func (e *endpoint) openSession(
+	ctx context.Context, mode microproto.Mode, identity *driver.Identity, announce func(string), rails ...driver.Rail,
+) (*session, error) {
+	self, other := e.names()
+	protect := p2psap.ProtectNever
 	if identity != nil {
 		protect = p2psap.ProtectAlways
 	}
@@ -134,19 +161,19 @@ func (e *endpoint) openSession(
 	}
 	node, err := driver.New(driver.Config{
 		Identity: identity, Plain: identity == nil, Protect: protect,
-		Name: names[self], Run: "bench", Cluster: "bench",
-		Rails: []driver.Rail{{Link: link}}, Listen: net.JoinHostPort(e.host, "0"),
+		Name: self, Run: "bench", Cluster: "bench",
+		Rails: append([]driver.Rail{{Link: link}}, rails...), Listen: net.JoinHostPort(e.host, "0"),
 		Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
 	})
 	if err != nil {
 		return nil, errors.Join(err, link.Close())
 	}
-	if self == 0 {
+	if e.call == "" {
 		announce(node.ControlAddr().String())
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	if err := node.Connect(ctx, names[1-self], e.call); err != nil {
+	if err := node.Connect(ctx, other, e.call); err != nil {
 		return nil, errors.Join(err, node.Close())
 	}
 	o := p2psap.OpenOptions{
@@ -158,7 +185,7 @@ func (e *endpoint) openSession(
 			o.Slots = append(o.Slots, p2psap.SlotSpec{Tag: p2psap.Tag(tag), Length: length})
 		}
 	}
-	socket, err := node.Open(ctx, names[1-self], o)
+	socket, err := node.Open(ctx, other, o)
 	s := &session{ctx: context.Background(), node: node, socket: socket, async: mode == microproto.ModeAsynchronous}
 	return s, err
 }

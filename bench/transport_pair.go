@@ -43,8 +43,8 @@ type transportKind struct {
 	open       func(context.Context, *measure.Run, hosts) (*pair, error)
 }
 
-// transports returns all transports. This program is both ends of most of them.
-func transports() []transportKind {
+// transports returns all transports between two hosts. This program is both ends of most of them.
+func transports(h hosts) []transportKind {
 	own := func(kind, name string) transportKind {
 		return transportKind{kind, name, func(ctx context.Context, r *measure.Run, h hosts) (*pair, error) {
 			self, err := os.Executable()
@@ -54,12 +54,20 @@ func transports() []transportKind {
 			return openPair(ctx, r, h, self, "-end", kind)
 		}}
 	}
-	return []transportKind{
+	all := []transportKind{
 		own(kindOurs, "P2PSAP"), own(kindSealed, "P2PSAP, protected"), own(kindAsync, "P2PSAP, asynchronous"),
-		own(kindTCP, "TCP in Go, reno"), {"quic", "quic-go, a stream", openQUIC}, {"mpi", "Open MPI, TCP", openMPI},
+		own(kindTCP, "TCP in Go, reno"), {"quic", "quic-go, a stream", openQUIC}, {"mpi", "Open MPI, TCP", mpi("tcp,self")},
 		own(kindDatagrams, "plain datagrams"),
 	}
+	if h.address[0] == h.address[1] {
+		all = append(all, own(kindShared, "P2PSAP, shared memory"),
+			transportKind{kindVader, "Open MPI, shared memory", mpi("vader,self")})
+	}
+	return all
 }
+
+// kindVader is Open MPI's transport between processes of one host.
+const kindVader = "mpi-shm"
 
 // startOn starts a program on one of the hosts.
 func startOn(ctx context.Context, r *measure.Run, h hosts, side int, name string, args ...string) (*process, error) {
@@ -128,8 +136,12 @@ func openQUIC(ctx context.Context, r *measure.Run, h hosts) (*pair, error) {
 	return openPair(ctx, r, h, program)
 }
 
-// openMPI starts both ranks of Open MPI over TCP on this host.
-func openMPI(ctx context.Context, r *measure.Run, h hosts) (*pair, error) {
+// mpi returns what starts both ranks of Open MPI on this host, over these of its byte transfer layers.
+func mpi(layers string) func(context.Context, *measure.Run, hosts) (*pair, error) {
+	return func(ctx context.Context, r *measure.Run, h hosts) (*pair, error) { return openMPI(ctx, r, h, layers) }
+}
+
+func openMPI(ctx context.Context, r *measure.Run, h hosts, layers string) (*pair, error) {
 	if h.address[0] != h.address[1] {
 		return nil, fmt.Errorf("%w: mpirun reaches another host by ssh, which these hosts lack", measure.ErrUnavailable)
 	}
@@ -144,7 +156,7 @@ func openMPI(ctx context.Context, r *measure.Run, h hosts) (*pair, error) {
 		return nil, err
 	}
 	p, err := startOn(ctx, r, h, 1, "mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2",
-		"--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo", program)
+		"--mca", "pml", "ob1", "--mca", "btl", layers, "--mca", "btl_tcp_if_include", "lo", program)
 	if err != nil {
 		return nil, err
 	}
