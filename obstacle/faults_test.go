@@ -52,10 +52,14 @@ func schemes() []string {
 }
 
 func TestKilledPeerEndsTheRun(t *testing.T) {
-	for _, scheme := range schemes() {
-		t.Run(scheme, func(t *testing.T) {
+	for i, scheme := range append(schemes(), schemes()...) {
+		network := "shm"
+		if i < len(schemes()) {
+			network = "ether"
+		}
+		t.Run(scheme+", "+network, func(t *testing.T) {
 			at := filepath.Join(t.TempDir(), "u.npy")
-			r := endless(t, scheme, "--out", at, "--peer-timeout", "10m")
+			r := endless(t, scheme, "--out", at, "--peer-timeout", "10m", "--network", network)
 			require.NoError(t, syscall.Kill(r.pid(1), syscall.SIGKILL))
 			// The others end at once, not after the peer timeout. The evaluation takes seconds under the race detector.
 			require.Equal(t, 1, r.wait(patience))

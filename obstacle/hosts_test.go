@@ -62,6 +62,41 @@ func TestTwoHosts(t *testing.T) {
 	}
 }
 
+// Two peers on one host and one on another: each pair uses the best network that it has, with the same bits. A run that
+// requires shared memory fails at once and names the pair that has none.
+func TestSharedMemoryOfOneHost(t *testing.T) {
+	lab := netlab.New(t)
+	endA, endB := lab.Join(lab.Host("a"), lab.Host("b"), netlab.Wire{})
+	secret := secretFile(t, "the secret of this run")
+	run := func(code int, args ...string) *running {
+		r := startIn(t, endA.Host.Do, append([]string{"solve", "membrane", "--n", "9", "--peers", "3", "--partition", "slabs",
+			"--rendezvous", net.JoinHostPort(endA.IPv4.String(), "0"), "--secret-file", secret, "--format", "json"}, args...)...)
+		address := r.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
+		for rank, e := range []netlab.End{endA, endA, endB} {
+			startIn(t, e.Host.Do, "peer", "--rendezvous", address, "--listen", e.IPv4.String(), "--secret-file", secret,
+				"--seat", fmt.Sprint(rank))
+		}
+		require.Equal(t, code, r.wait(patience))
+		return r
+	}
+	s := run(0).solution()
+	require.Equal(t, "mixed", s.Network)
+	for _, x := range s.Sessions {
+		want := "ether"
+		if x.From+x.To == 1 {
+			want = "shm"
+		}
+		require.Equal(t, want, x.Network, "%+v", x)
+		if want == "ether" {
+			require.Contains(t, x.NetworkWhy, "another network namespace", "%+v", x)
+		}
+	}
+	plain := run(0, "--network", "ether").solution()
+	require.Equal(t, plain.Sum, s.Sum)
+	require.Equal(t, plain.Sweeps, s.Sweeps)
+	run(1, "--network", "shm").said("do not reach each other over shm: .*another network namespace")
+}
+
 // The same over a link between two clusters with a round trip of 20 ms. One packet in a hundred is lost in either
 // direction, and so are the first datagrams of the run. The hybrid scheme has two peers in each cluster.
 func TestLossBetweenClusters(t *testing.T) {

@@ -5,6 +5,7 @@ package obstacle_test
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,16 +30,20 @@ func TestProcessesAgreeWithTheSequentialMethod(t *testing.T) {
 	if testing.Short() {
 		counts, partitions = []int{2}, partitions[:1]
 	}
+	networks := []string{"ether", "shm"} // in turn
 	for _, peers := range counts {
 		for _, scheme := range []string{"sync", "async", "delay:0", "delay:3"} {
 			for _, partition := range partitions {
-				t.Run(fmt.Sprintf("%d peers, %s, %s", peers, scheme, partition), func(t *testing.T) {
+				network := networks[0]
+				slices.Reverse(networks)
+				t.Run(fmt.Sprintf("%d peers, %s, %s, %s", peers, scheme, partition, network), func(t *testing.T) {
 					at := filepath.Join(t.TempDir(), "u.npy")
 					r := start(t, "solve", "membrane", "--n", fmt.Sprint(n), "--tol", fmt.Sprint(tol), "--peers", fmt.Sprint(peers),
-						"--scheme", scheme, "--partition", partition, "--out", at, "--format", "json")
+						"--scheme", scheme, "--partition", partition, "--network", network, "--out", at, "--format", "json")
 					require.Equal(t, 0, r.wait(patience))
 					s := r.solution()
 					require.True(t, s.Converged)
+					require.Equal(t, network, s.Network)
 					require.LessOrEqual(t, float64(s.RelativeResidual), tol)
 					u, err := output.ReadInitial(at, p)
 					require.NoError(t, err)

@@ -30,8 +30,7 @@ type Set struct {
 	Problems *problems.Catalog
 	// Iterations are those that obstacle iterate runs. New has none.
 	Iterations Of[Iteration]
-	// Links are the values of --network, the network to prefer first. "ether" and "ib" have flags of their own and no
-	// Open.
+	// Links are the values of --network, the network to prefer first. Those of New have no Open.
 	Links Of[Link]
 }
 
@@ -46,6 +45,8 @@ func New() *Set {
 	}
 	s.Links.entries = []entry[Link]{
 		{"ether", "UDP", Link{Network: p2psap.Ethernet}},
+		{"memory", "memory of one process", Link{Network: p2psap.Memory}},
+		{"shm", "shared memory of one host", Link{Network: p2psap.SharedMemory}},
 		{"ib", "InfiniBand", Link{Network: p2psap.InfiniBand}},
 	}
 	return s

@@ -6,6 +6,7 @@ import (
 	"github.com/p2pdc/p2pdc/ib"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
+	"github.com/p2pdc/p2pdc/shm"
 )
 
 // adapters returns the network settings of each peer that solve starts. It returns an error if the required network
@@ -14,6 +15,15 @@ func (a *app) adapters(q *request, w *work, p *launch.Plan) ([]rail.Host, error)
 	out := make([]rail.Host, w.peers)
 	for r := range out {
 		out[r] = q.host
+	}
+	if q.inProcess {
+		memory := shm.NewMemory()
+		for r := range out {
+			out[r].Memory = memory
+		}
+	}
+	if err := rail.SharedHere(q.rails.Network, q.inProcess); err != nil {
+		return nil, usage("--network %s: %w", q.rails.Network, err)
 	}
 	has, software, err := rail.SoftwareRanks(q.host.Device, w.peers)
 	switch {
@@ -30,6 +40,8 @@ func (a *app) adapters(q *request, w *work, p *launch.Plan) ([]rail.Host, error)
 		return out, nil
 	case !software:
 		return out, nil
+	case q.rails.Network == rail.Memory || q.rails.Network == rail.Shared:
+		return nil, usage("--ib-device %s: --network %s uses no adapter", q.host.Device, q.rails.Network)
 	case !q.inProcess:
 		return nil, usage("--ib-device %s: software adapters connect peers of one process only: give --in-process",
 			q.host.Device)

@@ -18,7 +18,9 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
+	"github.com/p2pdc/p2pdc/shm"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
@@ -48,9 +50,32 @@ type variant struct {
 	About string `json:"about"`
 }
 
+// shared describes the shared memory between peers of this host. It is anonymous; /dev/shm is what other programs use.
 type shared struct {
-	Path      string         `json:"path"`
-	FreeBytes nullable.Count `json:"free_bytes"` // null if there is none
+	Path        string         `json:"path"`
+	FreeBytes   nullable.Count `json:"free_bytes"`   // null if there is none
+	Missing     string         `json:"missing"`      // why peers cannot share memory; "" if they can
+	OutboxBytes int64          `json:"outbox_bytes"` // of a peer with default settings for each neighbour
+}
+
+func sharedHere() shared {
+	s := shared{Path: "/dev/shm", FreeBytes: nullable.Count(host.Free("/dev/shm"))}
+	if err := shm.Usable(); err != nil {
+		s.Missing = err.Error()
+	}
+	s.OutboxBytes, _ = (&rail.Host{}).OutboxBytes(rendezvous.Rails{}) // the default settings are valid
+	return s
+}
+
+func (s *shared) text(w io.Writer) {
+	if s.Missing != "" {
+		fmt.Fprintf(w, "shared memory\tnot usable: %s\n", s.Missing)
+	} else {
+		fmt.Fprintf(w, "shared memory\tusable; a peer has %s for each neighbour on its host\n", bytesText(s.OutboxBytes))
+	}
+	if s.FreeBytes >= 0 {
+		fmt.Fprintf(w, "\t%s: %s free\n", s.Path, bytesText(int64(s.FreeBytes)))
+	}
 }
 
 // decision is a default of solve on this host.
@@ -102,7 +127,7 @@ func diagnose() diagnosis {
 		Version: build.Version(), Toolchain: build.Toolchain(), Host: name,
 		CPU: host.CPU(), CPUs: runtime.GOMAXPROCS(0),
 		UDP: ether.Probe(), Paths: paths(), Limits: append([]host.Limit{}, host.Limits()...),
-		Shared: shared{"/dev/shm", nullable.Count(host.Free("/dev/shm"))},
+		Shared: sharedHere(),
 		Sysctl: map[string]nullable.Count{}, Advice: []string{},
 	}
 	d.RDMA, d.Verbs = infiniBandHere()
@@ -124,6 +149,10 @@ func (d *diagnosis) choose() []decision {
 	if c := d.Verbs.Choice; c != nil {
 		network = decision{"network", rail.IB, c.Why + "; UDP for peers that it does not reach, and while it is down"}
 	}
+	here := decision{"network to peers of this host", rail.Shared, "shared memory"}
+	if d.Shared.Missing != "" {
+		here.Value, here.Why = network.Value, "shared memory is not usable: "+d.Shared.Missing
+	}
 	best := d.Kernels[len(d.Kernels)-1]
 	peers, threads, why := defaultWorkers(problem.Richardson, true, 64*64*64, d.CPUs)
 	offload := decision{"frames", "one per datagram", "no segmentation offload"}
@@ -132,7 +161,7 @@ func (d *diagnosis) choose() []decision {
 			"the kernel splits and joins datagrams (GSO, GRO), as tested over loopback"}
 	}
 	return []decision{
-		network, offload,
+		network, here, offload,
 		{"kernel", best.Name, best.About},
 		{"peers, threads (64³)", fmt.Sprintf("%d, %d", peers, threads), why},
 	}
@@ -159,11 +188,7 @@ func (d *diagnosis) text(w io.Writer) {
 	if x := d.Distance; x != nil {
 		fmt.Fprintf(t, "peer %s\t%s: %s\n", x.Peer, x.Locality, x.Why)
 	}
-	if d.Shared.FreeBytes >= 0 {
-		fmt.Fprintf(t, "shared memory\t%s, %s free\n", d.Shared.Path, bytesText(int64(d.Shared.FreeBytes)))
-	} else {
-		fmt.Fprintf(t, "shared memory\tnone at %s\n", d.Shared.Path)
-	}
+	d.Shared.text(t)
 	for _, l := range d.Limits {
 		fmt.Fprintf(t, "limit %s\t%s (%s)\n", l.Name, bound(l.Soft), l.What)
 	}

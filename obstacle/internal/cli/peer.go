@@ -115,7 +115,7 @@ func (a *app) peer(ctx context.Context, f *peerFlags) error {
 	return f.outcome(errors.Join(peer.Run(ctx, f.Options), t.Close()))
 }
 
-// checkRail returns an error for invalid flags and for a host without the required InfiniBand.
+// checkRail returns an error for invalid flags and for a host without the required network.
 func (f *peerFlags) checkRail(links []string) error {
 	if err := f.Rail.Check(links); err != nil {
 		return badInput(err)
@@ -123,6 +123,9 @@ func (f *peerFlags) checkRail(links []string) error {
 	if _, software, _ := rail.SoftwareRanks(f.Rail.Device, 0); software {
 		return usage("--ib-device %s: software adapters connect peers of one process only: obstacle solve "+
 			"--in-process", f.Rail.Device)
+	}
+	if err := rail.SharedHere(f.Rail.Network, false); err != nil {
+		return usage("--network %s: %w", f.Rail.Network, err)
 	}
 	if f.Rail.Network != rail.IB {
 		return nil

@@ -24,8 +24,16 @@ func (p *peer) rails() (open []driver.Rail, err error) {
 		l, _ := p.Catalog.Links.Lookup("network", name)
 		var link microproto.Link
 		switch {
+		case slices.ContainsFunc(open, func(r driver.Rail) bool { return r.Network == l.Network }):
+			p.log.Info().Str("network", name).Stringer("same", l.Network).Msg("this link is not used: there is one of its network")
 		case name == rail.IB:
 			link, err = p.infiniBand(run)
+		case name == rail.Memory || name == rail.Shared:
+			var why string
+			link, why, err = p.Rail.OpenShared(name, nodeName(p.welcome.Rank), p.welcome.Cluster, p.network, run, p.note)
+			if why != "" && p.network == rail.Auto {
+				p.log.Debug().Str("network", name).Str("why", why).Msg("this link is not used")
+			}
 		case l.Open != nil && (p.network == rail.Auto || p.network == name):
 			link, err = l.Open(catalog.LinkConfig{
 				Name: nodeName(p.welcome.Rank), Run: p.welcome.Run, Listen: p.Listen,

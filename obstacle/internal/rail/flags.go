@@ -1,5 +1,5 @@
-// Package rail holds the settings of the networks between peers and opens the InfiniBand rail that a peer has in
-// addition to Ethernet.
+// Package rail holds the settings of the networks between peers and opens the rails that a peer has in addition to
+// Ethernet: shared memory with peers of its host, memory with those of its process, and InfiniBand.
 package rail
 
 import (
@@ -16,9 +16,11 @@ import (
 
 // Values of --network.
 const (
-	Auto  = "auto"  // the best network that both ends of a pair have
-	Ether = "ether" // Ethernet
-	IB    = "ib"    // InfiniBand only
+	Auto   = "auto"   // the best network that both ends of a pair have
+	Ether  = "ether"  // Ethernet
+	Memory = "memory" // memory of one process only
+	Shared = "shm"    // shared memory of one host only
+	IB     = "ib"     // InfiniBand only
 )
 
 // Values of --ib-mode.

@@ -7,6 +7,7 @@ import (
 	"github.com/p2pdc/p2pdc/ib"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/shm"
 )
 
 // Effective returns the value of --network that applies to a peer, from that of the run and its own.
@@ -28,6 +29,8 @@ type Host struct {
 	Flags
 	// Fabric connects the software adapters of this process. If it is nil, the adapters of the host are used.
 	Fabric *ib.Fabric
+	// Memory joins the peers of this process. If it is nil, the process runs one peer.
+	Memory *shm.Memory
 	// Without is the reason why this peer must not use InfiniBand, "" if it may.
 	Without string
 }

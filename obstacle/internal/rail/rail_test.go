@@ -9,6 +9,7 @@ import (
 	"github.com/p2pdc/p2pdc/ib"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/shm"
 )
 
 func TestEffective(t *testing.T) {
@@ -60,20 +61,19 @@ func TestArgsAreRead(t *testing.T) {
 	}
 }
 
-var links = []string{Ether, IB}
+var links = []string{Ether, Memory, Shared, IB}
 
 func TestCheck(t *testing.T) {
 	good := Run{Network: Auto, Mode: Segments, BlockBytes: 8128}
 	require.NoError(t, good.Check(links))
 	for _, r := range []Run{
-		{Network: "shm", Mode: Segments, BlockBytes: 8128}, {Network: "memory", Mode: Segments, BlockBytes: 8128},
 		{Network: "pigeon", Mode: Segments, BlockBytes: 8128}, {Network: Auto, Mode: "message", BlockBytes: 8128},
 		{Network: Auto, Mode: Segments, BlockBytes: 100}, {Network: Auto, Mode: Segments, BlockBytes: 1 << 21},
 	} {
 		require.Error(t, r.Check(links), "%v", r)
 	}
 	for _, f := range []Flags{
-		{Network: "shm"}, {Port: -1}, {Port: 256}, {Blocks: -1}, {Blocks: 1<<20 + 1}, {Completion: "interrupt"},
+		{Network: "pigeon"}, {Port: -1}, {Port: 256}, {Blocks: -1}, {Blocks: 1<<20 + 1}, {Completion: "interrupt"},
 	} {
 		require.Error(t, f.Check(links), "%v", f)
 	}
@@ -145,6 +145,60 @@ func TestSoftwareRail(t *testing.T) {
 			require.Equal(t, SoftwareAdapter, o.Device)
 			require.GreaterOrEqual(t, o.Link.Caps(microproto.ModeSynchronous).MTU, map[bool]int{true: 4096, false: 20000}[mode == Segments])
 			require.NoError(t, o.Link.Close())
+		}
+	}
+}
+
+// Peers of one process use memory, others shared memory, and only peers with the same label find each other.
+func TestShared(t *testing.T) {
+	run := rendezvous.Rails{MessageBytes: 1 << 20, Values: 2, Neighbours: 1}
+	memory := shm.NewMemory()
+	open := func(h Host, rail, name, cluster, network string) (*shm.Link, string) {
+		t.Helper()
+		l, why, err := h.OpenShared(rail, name, cluster, network, run, nil)
+		require.NoError(t, err)
+		if l == nil {
+			return nil, why
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		require.GreaterOrEqual(t, l.Caps(microproto.ModeAsynchronous).MTU, run.MessageBytes+microproto.MaxHeaderBytes)
+		return l.(*shm.Link), why
+	}
+	process, none := Host{Memory: memory}, Host{}
+	for _, c := range []struct {
+		host          Host
+		rail, network string
+		why           string // why it is not opened
+	}{
+		{process, Memory, Auto, ""}, {process, Memory, Memory, ""}, {process, Shared, Shared, ""},
+		{process, Shared, Auto, "memory of one process"}, {none, Memory, Auto, "one peer"}, {none, Shared, Auto, ""},
+		{none, Shared, Shared, ""}, {none, Shared, Ether, "--network ether"}, {process, Memory, IB, "--network ib"},
+		{Host{Memory: memory, Fabric: ib.NewSoftwareFabric()}, Memory, Auto, "--ib-device software"},
+		{Host{Memory: memory, Without: "left out"}, Memory, Auto, "--ib-device software"},
+	} {
+		l, why := open(c.host, c.rail, "peer-0", "", c.network)
+		require.Equal(t, c.why == "", l != nil, "%+v: %s", c, why)
+		require.Contains(t, why, c.why)
+	}
+	_, _, err := none.OpenShared(Memory, "peer-0", "", Memory, run, nil)
+	require.ErrorContains(t, err, "--network memory: this process runs one peer")
+	huge := run
+	huge.MessageBytes = 1 << 30
+	_, why, err := none.OpenShared(Shared, "peer-0", "", Auto, huge, nil)
+	require.NoError(t, err)
+	require.Contains(t, why, "must be")
+	_, _, err = none.OpenShared(Shared, "peer-0", "", Shared, huge, nil)
+	require.ErrorContains(t, err, "--network shm: shm: ")
+
+	for _, network := range []string{Auto, Shared} {
+		a, _ := open(none, Shared, "a", "east", network)
+		b, _ := open(none, Shared, "b", "west", network)
+		offer, err := a.Offer("b")
+		require.NoError(t, err)
+		if _, err = b.Accept(offer); network == Auto {
+			require.ErrorIs(t, err, shm.ErrGroup)
+		} else {
+			require.NoError(t, err)
 		}
 	}
 }
