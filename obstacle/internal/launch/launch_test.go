@@ -93,13 +93,20 @@ func (r *rehearsal) join() []*player {
 	address := <-r.address
 	var all []*player
 	for rank := range peers {
-		c, err := net.Dial("tcp", address)
-		require.NoError(r.t, err)
-		conn := rendezvous.NewConn(c, await.Limit)
-		r.t.Cleanup(func() { conn.Close() })
-		w, err := conn.Join(r.plan.Identity, rendezvous.Join{Rank: rank, Host: "h", Pid: 100 + rank}, await.Limit)
-		require.NoError(r.t, err)
-		require.Equal(r.t, rank, w.Rank)
+		var conn *rendezvous.Conn
+		await.Until(r.t, func() bool { // the launcher may not have noticed yet that an earlier peer of this rank has left
+			c, err := net.Dial("tcp", address)
+			require.NoError(r.t, err)
+			conn = rendezvous.NewConn(c, await.Limit)
+			r.t.Cleanup(func() { conn.Close() })
+			w, err := conn.Join(r.plan.Identity, rendezvous.Join{Rank: rank, Host: "h", Pid: 100 + rank}, await.Limit)
+			if err != nil {
+				require.ErrorContains(r.t, err, fmt.Sprintf("rank %d is taken", rank))
+				return false
+			}
+			require.Equal(r.t, rank, w.Rank)
+			return true
+		}, "the launcher to take rank %d", rank)
 		require.NoError(r.t, conn.Send(rendezvous.Listen{Control: fmt.Sprintf("127.0.0.1:%d", 1000+rank)}))
 		p := &player{t: r.t, conn: conn, rank: rank, box: r.plan.Partition.Box(iterate.Rank(rank)), silent: make(chan struct{})}
 		go p.beat()
