@@ -94,6 +94,7 @@ type peer struct {
 	// From limitUntil on longer ones are tried again.
 	frameLimit int
 	limitUntil microproto.Instant
+	frames     frameCounts
 	opens      []control.Open // of sessions that this end has not opened
 }
 
@@ -259,8 +260,15 @@ func (h *controlHost) Receive(now microproto.Instant, c *control.Peer, body cont
 		}
 	case *control.Echo:
 		p.receivePong(now, b.Number)
+	case *control.Heartbeat:
+		n.receiveHeartbeat(now, p, b)
 	}
 	return nil
+}
+
+func (h *controlHost) Heartbeat(c *control.Peer) *control.Heartbeat {
+	received := h.peers[c.Number].frames.received
+	return &received
 }
 
 func (h *controlHost) Advance(now microproto.Instant, c *control.Peer) {

@@ -151,6 +151,9 @@ func (n *Node) queueFrames(now microproto.Instant, s *session, c *channel, tag i
 				continue
 			}
 			owner := rail.Owner{Session: uint32(s.id), Index: -1, Class: c.classOf(&o.Frame)}
+			if c.Path == nil {
+				countFrame(&s.peer.frames.sent, &o.Frame)
+			}
 			ok, failed := n.sealFrame(now, s, c, &o.Frame)
 			err = cmp.Or(err, failed)
 			if !ok {

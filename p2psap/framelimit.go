@@ -4,12 +4,14 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/p2psap/internal/control"
 	"github.com/p2pdc/p2pdc/p2psap/internal/rail"
 )
 
-// Frames that have become too long for the path are lost without a report from below. The session
-// notices: a long segment does not get through while small frames do. It continues in an epoch of
-// shorter frames, which every path carries.
+// Frames that have become too long for the path are lost without a report from below. A synchronous session
+// notices that a long segment does not get through while small frames do. Asynchronous sessions send nothing
+// again, so both ends count long frames and tell each other, in heartbeats, how many have arrived. All sessions
+// of the peer continue in epochs of shorter frames, which every path carries.
 
 // ShortFrame is the length in bytes of frames that every path is assumed to carry, the starting point
 // of RFC 8899 §5.1.2 and RFC 9000 §14.
@@ -30,6 +32,91 @@ func (n *Node) raiseFrameLimit(now microproto.Instant, s *session) bool {
 		p.frameLimit = 0
 	}
 	return p.frameLimit == 0 && n.proposeConditions(now, s, s.conditions) == nil
+}
+
+// shortenFrames has all sessions with a peer go on in shorter frames.
+func (n *Node) shortenFrames(now microproto.Instant, p *peer) {
+	p.limitFrames(now)
+	for _, s := range n.sessionsWith(p) {
+		n.keepToFrameLimit(now, s)
+	}
+	n.reschedule = true
+}
+
+// keepToFrameLimit proposes shorter frames where a session's are longer than the path is known to carry. A change
+// under way takes the shorter frames too, and the monitor tries again. It reports whether it has proposed.
+func (n *Node) keepToFrameLimit(now microproto.Instant, s *session) bool {
+	c := s.channel
+	return s.state == SessionOpen && c.Path == nil && c.frameBytes > n.frameBytes(s.peer, nil, c.mode()) &&
+		n.proposeConditions(now, s, s.conditions) == nil
+}
+
+// frameCounts counts frames that go to a peer and come from it by the base rail. Those of more than ShortFrame
+// bytes are long.
+type frameCounts struct {
+	sent, received control.Heartbeat
+
+	at       microproto.Instant // of the last report that counted; 0: there was none
+	arrived  control.Heartbeat  // by that report
+	sentThen control.Heartbeat
+	vain     control.Heartbeat // sent when the first report came since which no long frame has arrived
+	shorts   int               // reports since then by which short frames have arrived
+}
+
+const (
+	// reportBeats is the least time between two reports that count, in heartbeats. Frames sent before one of them
+	// have arrived, or are lost, when the next is sent.
+	reportBeats = 2
+	// longLost is the number of long frames that were sent in vain. Random losses of half of all frames lose so
+	// many in a row once in 65 536 times.
+	longLost = 16
+	// shortReports is the number of reports of short frames that tell a path for short frames from the end of an
+	// outage.
+	shortReports = 2
+)
+
+func isLong(f *microproto.Frame) bool {
+	return f.Bytes() > ShortFrame && (f.Segment == 0 || f.Segment > ShortFrame)
+}
+
+// countFrame adds a frame, or several as one, to counts.
+func countFrame(to *control.Heartbeat, f *microproto.Frame) {
+	if isLong(f) {
+		to.LongFrames += uint64(f.Count())
+	} else {
+		to.ShortFrames += uint64(f.Count())
+	}
+}
+
+func (s *session) countArrived(r *rail.Rail, f *microproto.Frame) {
+	if r.Number == 0 {
+		countFrame(&s.peer.frames.received, f)
+	}
+}
+
+// report takes a heartbeat and reports whether long frames are lost and short ones are not: at least longLost long
+// ones were sent in vain, while short ones have arrived by shortReports reports. Where no short one was sent, that
+// heartbeats arrive must do.
+func (c *frameCounts) report(now microproto.Instant, apart time.Duration, h control.Heartbeat) bool {
+	if c.at != 0 && now.Sub(c.at) < apart {
+		return false
+	}
+	switch {
+	case c.at == 0 || h.LongFrames != c.arrived.LongFrames:
+		c.vain, c.shorts = c.sent, 0
+	case h.ShortFrames > c.arrived.ShortFrames || c.sent.ShortFrames == c.vain.ShortFrames:
+		c.shorts++
+	}
+	lost := c.sentThen.LongFrames >= c.vain.LongFrames+longLost
+	c.at, c.arrived, c.sentThen = now, h, c.sent
+	return lost && c.shorts >= shortReports
+}
+
+func (n *Node) receiveHeartbeat(now microproto.Instant, p *peer, h *control.Heartbeat) {
+	apart := max(reportBeats*n.config.Heartbeat, 2*p.metrics.RTT)
+	if p.frames.report(now, apart, *h) && p.frameLimit == 0 && !n.config.Monitor.Off {
+		n.shortenFrames(now, p)
+	}
 }
 
 // probeState is what a session knows of a segment that does not get through.
@@ -70,6 +157,5 @@ func (n *Node) probeFrameLimit(now microproto.Instant, s *session) {
 		return
 	}
 	s.probe = probeState{}
-	s.peer.limitFrames(now)
-	_ = n.proposeConditions(now, s, s.conditions) // a change under way takes the shorter frames too
+	n.shortenFrames(now, s.peer)
 }

@@ -44,7 +44,7 @@ func samples() [][]byte {
 	return [][]byte{
 		make(control.KindRefusal, 0, &control.Refusal{Reason: "the name is in use"}),
 		make(control.KindHello, 0, hello),
-		make(control.KindHeartbeat, 0, nil),
+		make(control.KindHeartbeat, 0, &control.Heartbeat{ShortFrames: 3, LongFrames: 1 << 40}),
 		make(control.KindOpen, 1, open),
 		make(control.KindOpen, 1, protected),
 		make(control.KindOpenAck, 2, &control.OpenAck{Ends: control.Ends{To: 1, From: 2}, FrameBytes: 1400, Network: Ethernet,

@@ -96,6 +96,9 @@ func (n *Node) monitor(now microproto.Instant, s *session) {
 	if s.state == SessionOpen && s.channel.limited && n.raiseFrameLimit(now, s) {
 		return
 	}
+	if now >= m.rest && n.keepToFrameLimit(now, s) {
+		return
+	}
 	if s.state != SessionOpen || !n.config.Monitor.Declared && !p.evidence.Measurable() || now < m.rest {
 		return
 	}

@@ -418,3 +418,70 @@ func TestUnevenLinks(t *testing.T) {
 		require.Equal(t, 512, s.channel.frameBytes)
 	}
 }
+
+// An asynchronous session sends nothing again, and no other session sends long frames. It continues in shorter
+// frames all the same, whether its values end in a short frame or not. A path that carries nothing for a while, or
+// loses at random, changes nothing.
+func TestAsynchronousPathShrinks(t *testing.T) {
+	for name, where := range locations() {
+		for _, c := range []struct {
+			lost   string
+			length int
+		}{{"long frames", 29000}, {"long frames", 30000}, {"all frames", 29000}, {"frames at random", 29000}} {
+			t.Run(fmt.Sprintf("%s %s %d", name, c.lost, c.length), func(t *testing.T) {
+				d := quietTwoNodes(11, time.Millisecond)
+				d.mtu = 1400
+				d.options = &OpenOptions{Name: "s", Mode: microproto.ModeAsynchronous, Slots: []SlotSpec{{1, c.length}}}
+				d.start(microproto.ModeAsynchronous, func(i int, nc *NodeConfig) {
+					longHeartbeat(i, nc)
+					if where != nil {
+						where(i, nc)
+					}
+				})
+				a, b := d.ends[0], d.ends[1]
+				lossy, frames := false, 0
+				d.tap = func(_ int, f []byte) bool {
+					frames++
+					switch {
+					case !lossy:
+						return true
+					case c.lost == "long frames":
+						return len(f) <= 1280
+					case c.lost == "all frames":
+						return false
+					}
+					return frames%3 > 0
+				}
+				// play has one end send, and returns how long before the end the other one received a whole value.
+				slot := Slot{Tag: 1, Data: make([]byte, c.length)}
+				play := func(span time.Duration) time.Duration {
+					end, whole := d.clock.Now().Add(span), d.clock.Now()
+					for k := byte(0); d.clock.Now() < end; k++ {
+						require.True(t, a.post(pattern(c.length, k)))
+						d.pass(10 * time.Millisecond)
+						arrival, err := b.n.Receive(d.clock.Now(), b.id, &slot)
+						b.settle()
+						if err == nil && arrival.Fresh && slot.Data[0] == k {
+							whole = d.clock.Now()
+						}
+					}
+					require.NoError(t, d.fault)
+					return d.clock.Now().Sub(whole)
+				}
+				require.Less(t, play(3*time.Second), 100*time.Millisecond)
+				lossy = true
+				last, limited := play(12*time.Second), c.lost == "long frames"
+				if limited {
+					require.Less(t, last, 100*time.Millisecond, "no value arrives after 12 s")
+				} else {
+					lossy = false
+					require.Less(t, play(20*time.Second), 100*time.Millisecond)
+				}
+				for _, e := range d.ends {
+					s := e.n.session(e.id)
+					require.Equal(t, limited, s.channel.frameBytes == ShortFrame, "%d changes", s.info.Changes)
+				}
+			})
+		}
+	}
+}

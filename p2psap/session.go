@@ -228,9 +228,11 @@ func (n *Node) receiveFrame(now microproto.Instant, r *rail.Rail, f microproto.F
 	case h.sealed != s.sealed:
 		n.counters.FramesUnprotected++
 	case h.epoch == s.channel.header.epoch && s.channel.accepts(s, r, f.Peer):
+		s.countArrived(r, &f)
 		n.decrypt(now, s, s.channel, f)
 		return
 	case s.previous != nil && h.epoch == s.previous.header.epoch && s.previous.accepts(s, r, f.Peer):
+		s.countArrived(r, &f)
 		n.decrypt(now, s, s.previous, f)
 		return
 	default:

@@ -59,6 +59,8 @@ type Host interface {
 	Advance(now microproto.Instant, p *Peer)
 	// Deadline returns when Advance has something to do for a peer.
 	Deadline(p *Peer) microproto.Instant
+	// Heartbeat returns the next heartbeat for p.
+	Heartbeat(p *Peer) *Heartbeat
 	// Silent reports, at each heartbeat, that nothing of a peer that is up has arrived for several.
 	Silent(now microproto.Instant, p *Peer)
 	// Disconnected reports that the association with p has ended: State and Err say how.
@@ -262,7 +264,7 @@ func (a *Associations) advancePeer(now microproto.Instant, p *Peer) {
 	}
 	p.nextBeat = now.Add(a.Heartbeat)
 	if p.Conn != nil {
-		a.sendNow(p, Encode(KindHeartbeat, 0, 0, nil))
+		a.sendNow(p, Encode(KindHeartbeat, 0, 0, a.host.Heartbeat(p)))
 	}
 	if now.Sub(p.LastHeard) >= silentAfter*a.Heartbeat {
 		a.host.Silent(now, p)

@@ -40,6 +40,7 @@ func (e *end) Added(p *Peer)                                   { e.peer = p }
 func (e *end) Restarted(*Peer)                                 {}
 func (e *end) Advance(microproto.Instant, *Peer)               {}
 func (e *end) Deadline(*Peer) microproto.Instant               { return microproto.Never }
+func (e *end) Heartbeat(*Peer) *Heartbeat                      { return &Heartbeat{} }
 func (e *end) Silent(microproto.Instant, *Peer)                {}
 func (e *end) Disconnected(microproto.Instant, *Peer)          {}
 func (e *end) Changed()                                        {}
@@ -56,8 +57,8 @@ func (e *end) Attached(_ microproto.Instant, p *Peer, _ *Hello, _ time.Duration)
 }
 
 func (e *end) Receive(_ microproto.Instant, _ *Peer, b Body) error {
-	if e.fault == nil {
-		e.got = append(e.got, b.(*Measured).MinRTT)
+	if m, ok := b.(*Measured); ok && e.fault == nil {
+		e.got = append(e.got, m.MinRTT)
 	}
 	return e.fault
 }

@@ -15,7 +15,7 @@ type Kind uint8
 // heartbeat, ping, pong and refusal.
 const (
 	KindHello     Kind = iota + 1 // first on every connection, from the dialling end, then from the other
-	KindHeartbeat                 // an acknowledgement alone
+	KindHeartbeat                 // an acknowledgement, and what arrived
 	KindOpen
 	KindOpenAck
 	KindReject
@@ -53,6 +53,8 @@ func newBody(k Kind) Body {
 	switch k {
 	case KindHello:
 		return new(Hello)
+	case KindHeartbeat:
+		return new(Heartbeat)
 	case KindOpen:
 		return new(Open)
 	case KindOpenAck:
@@ -119,6 +121,15 @@ func (h *Hello) code(c *coder) {
 // Placement returns where the sender of a hello runs.
 func (h *Hello) Placement() path.Placement {
 	return path.Placement{Host: h.Host, Process: h.Process, Cluster: h.Cluster, Addresses: h.Addresses}
+}
+
+// Heartbeat reports how many frames of sessions the sender has received from this life of the other end over
+// the base rail. Which are long is agreed by the version of the messages.
+type Heartbeat struct{ ShortFrames, LongFrames uint64 }
+
+func (h *Heartbeat) code(c *coder) {
+	c.u64(&h.ShortFrames)
+	c.u64(&h.LongFrames)
 }
 
 // Slot is a slot that the sender of an Open declares.
