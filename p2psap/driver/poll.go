@@ -280,7 +280,7 @@ func (r *railPort) take(w *waiter, now microproto.Instant, wait bool) (k int, er
 	if err != nil {
 		return 0, err
 	}
-	if k == 0 && n.dueAt.Load() > int64(now) {
+	if k == 0 && n.dueAt.Load() > int64(now) && !r.writable.Load() {
 		return 0, nil
 	}
 	n.mu.Lock()

@@ -89,7 +89,7 @@ func (p *railPort) onEvent(event microproto.LinkEvent) {
 }
 
 // onWritable may be called by the link from anywhere, even from inside Writable: it only wakes the timer's
-// goroutine.
+// goroutine, unless a call that polls or other work of the node flushes earlier.
 func (p *railPort) onWritable() {
 	p.writable.Store(true)
 	p.node.alarm.set(0)
@@ -98,9 +98,6 @@ func (p *railPort) onWritable() {
 // handleRails handles what the links have reported. The lock is held.
 func (n *Node) handleRails(now microproto.Instant) {
 	for _, p := range n.rails {
-		if p.writable.Swap(false) {
-			p.full = false
-		}
 		for {
 			p.mu.Lock()
 			events := p.events
@@ -121,6 +118,9 @@ func (n *Node) handleRails(now microproto.Instant) {
 // flush offers the link the frames that wait for it. The lock is held.
 func (p *railPort) flush() {
 	n := p.node
+	if p.writable.Load() && p.writable.Swap(false) {
+		p.full = false
+	}
 	for !p.full {
 		frames := n.core.Frames(p.number)
 		if len(frames) == 0 {
