@@ -27,7 +27,8 @@ const (
 	// the receiver's goroutine.
 	pollTimeout = time.Millisecond
 	// pollGrace is how long the receiver stays parked while no call polls: less than the delay of an
-	// acknowledgement that the shortest retransmission time-out allows.
+	// acknowledgement that the shortest retransmission time-out allows. While calls go on to poll it doubles, up
+	// to pollTimeout, so that the timer wakes a thread less often.
 	pollGrace = 200 * time.Microsecond
 	// maxSkip bounds the calls that do not poll after some that polled in vain: the other end may need
 	// the processor for its answer.
@@ -44,6 +45,7 @@ type poller struct {
 	misses   int                // polls in vain since the last that was not
 	skip     int                // calls that shall not poll
 	last     microproto.Instant // end of the last poll
+	grace    time.Duration      // see pollGrace
 }
 
 func (n *Node) initPoll() {
@@ -83,6 +85,7 @@ func (n *Node) acquirePoll() (r *railPort, wake bool) {
 	}
 	if p.rail != r {
 		n.resumeReceiver()
+		p.grace = pollGrace
 	}
 	p.rail, p.last = r, now
 	wake = !r.parked.Load() && !r.parking
@@ -194,7 +197,7 @@ func (n *Node) resumeAt() microproto.Instant {
 	if n.poll.rail == nil {
 		return microproto.Never
 	}
-	return n.poll.last.Add(pollGrace)
+	return n.poll.last.Add(n.poll.grace)
 }
 
 // nextAlarm returns when the timer's goroutine has something to do.
@@ -209,17 +212,23 @@ func (n *Node) nextAlarm() microproto.Instant {
 
 // expirePoll resumes the rail's goroutine when no call has polled for a while. The lock is held.
 func (n *Node) expirePoll(now microproto.Instant) {
-	if now < n.resumeAt() {
+	p := &n.poll
+	if p.rail == nil {
 		return
 	}
-	if n.polling.Load() {
-		n.poll.last = now
-		if since := n.awaitingSince.Load(); since != 0 && now.Sub(microproto.Instant(since)) >= pollTimeout {
-			n.poll.rail.pollable.Wake() // the polling call then reads the clock
-		}
+	polling, idle := n.polling.Load(), now >= n.resumeAt()
+	if idle && !polling {
+		n.resumeReceiver()
 		return
 	}
-	n.resumeReceiver()
+	p.grace = min(2*p.grace, pollTimeout)
+	if !idle {
+		return
+	}
+	p.last = now
+	if since := n.awaitingSince.Load(); since != 0 && now.Sub(microproto.Instant(since)) >= pollTimeout {
+		p.rail.pollable.Wake() // the polling call then reads the clock
+	}
 }
 
 // pumpBatch is how many frames Pump takes from a link at a time, pumpRounds how often it asks, so that it

@@ -80,3 +80,29 @@ func TestCallsReceiveFromTheBusyRail(t *testing.T) {
 	require.False(t, memory.parked.Load(), "its goroutine goes on")
 	require.Len(t, memory.resume, 1)
 }
+
+// The timer fires less and less often while calls poll, and again soon after they have stopped.
+func TestTimerBacksOffWhileCallsPoll(t *testing.T) {
+	n := start(t, "a", func(c *Config) { c.BusyPoll = time.Second })
+	n.mu.Lock()
+	defer n.unlock()
+	now := n.now().Add(time.Hour)
+	poll := func() {
+		n.poll.last = n.now().Add(time.Hour)
+		r, _ := n.acquirePoll()
+		require.NotNil(t, r)
+		n.releasePoll(now, true)
+	}
+	for _, want := range []time.Duration{200, 400, 800, 1000, 1000} {
+		poll()
+		require.Equal(t, now.Add(want*time.Microsecond), n.resumeAt())
+		now = n.resumeAt()
+		poll()
+		n.expirePoll(now)
+		require.NotNil(t, n.poll.rail)
+	}
+	n.expirePoll(n.resumeAt())
+	require.Nil(t, n.poll.rail)
+	poll()
+	require.Equal(t, now.Add(pollGrace), n.resumeAt())
+}
