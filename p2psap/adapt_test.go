@@ -387,7 +387,7 @@ func TestUnreadAcrossModes(t *testing.T) {
 	send(5, pad("nobody reads it"))
 	change(microproto.ModeSynchronous)
 	_, _, err = take()
-	require.ErrorIs(t, err, microproto.ErrNothing)
+	require.ErrorIs(t, err, ErrNothing)
 	send(6, "message")
 	text, _, err = take()
 	require.NoError(t, err)

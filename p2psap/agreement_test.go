@@ -103,7 +103,7 @@ func TestBadOptions(t *testing.T) {
 	_, err = a.Open(w.now, "b", syncOptions("s"))
 	require.NoError(t, err)
 	_, err = a.Open(w.now, "b", syncOptions("s"))
-	require.ErrorContains(t, err, "open already")
+	require.ErrorIs(t, err, ErrOpen)
 }
 
 // Transcripts of whole associations: the control messages in their order.

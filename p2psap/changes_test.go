@@ -98,7 +98,7 @@ func (e *socketUser) act(seed uint64, eager int) {
 		s := e.n.session(e.id)
 		to := s.conditions
 		to.Distance, to.Lossy = Distance(d.rand.IntN(3)), d.rand.IntN(4) == 0
-		if err := e.n.proposeConditions(d.clock.Now(), s, to); err != nil && !errors.Is(err, microproto.ErrBusy) {
+		if err := e.n.proposeConditions(d.clock.Now(), s, to); err != nil && !errors.Is(err, ErrBusy) {
 			d.fail(fmt.Errorf("%s: the monitor cannot change: %w", e.n.Name(), err))
 		}
 	}

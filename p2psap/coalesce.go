@@ -46,7 +46,7 @@ func (n *Node) flush(now microproto.Instant, s *session) bool {
 		}
 		var failed error
 		err := c.composite.Do(now, func(x *microproto.Exec) { failed = c.coalescer.Flush(x) })
-		s.coalescing = s.coalescing || err == nil && errors.Is(failed, microproto.ErrBusy)
+		s.coalescing = s.coalescing || err == nil && errors.Is(failed, ErrBusy)
 		n.collect(now, s, c, err, -1)
 	}
 	n.schedule(s)

@@ -41,5 +41,5 @@ func TestSmallMessagesCoalesce(t *testing.T) {
 		require.Equal(t, []byte{byte(i), 1, 2, 3, 4, 5, 6, 7}, slot.Data)
 	}
 	_, err := b.Receive(w.now, sb, &slot)
-	require.ErrorIs(t, err, microproto.ErrNothing)
+	require.ErrorIs(t, err, ErrNothing)
 }

@@ -42,8 +42,8 @@
 //     to the caller's Slot and keeps nothing of it. Post lends a Slot's memory until Withdraw or the
 //     next Receive.
 //
-//  8. Errors. microproto.ErrBusy (Send: no room; Adapt: an earlier one is not over) and
-//     microproto.ErrNothing (Receive) mean: try again after an OutActivity for the session. Errors
+//  8. Errors. ErrBusy (Send: no room; Adapt: an earlier one is not over) and
+//     ErrNothing (Receive) mean: try again after an OutActivity for the session. Errors
 //     that end a session or a peer are reported once by OutEnded, OutPeerLost, OutPeerClosed or
 //     OutPeerRefused, and returned by every later call for it. ErrSlot, ErrSession and errors of
 //     Open and NewNode are the caller's mistakes and change nothing.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap/internal/control"
 )
 
@@ -19,6 +20,14 @@ var (
 	ErrNotConnected = control.ErrNotConnected
 	// ErrNotOpen is returned while the two ends of the session have not agreed.
 	ErrNotOpen = errors.New("p2psap: the session is not open yet")
+	// ErrOpen is returned by Open for a session that this end has opened and not closed.
+	ErrOpen = errors.New("p2psap: the session is open already")
+	// ErrBusy is returned when the receiver has no room now: try again later.
+	ErrBusy = microproto.ErrBusy
+	// ErrNothing is returned when there is nothing to receive.
+	ErrNothing = microproto.ErrNothing
+	// ErrShort is returned for a message that is longer than the memory of the slot.
+	ErrShort = microproto.ErrShort
 	// ErrSession is returned for a number that no session has.
 	ErrSession = errors.New("p2psap: no such session")
 	// ErrLimit is returned when a bound of Limits is reached.

@@ -107,7 +107,7 @@ func receiveAll(t *testing.T, n *worldNode, s SessionID, m microproto.Mode) (cou
 	t.Helper()
 	for {
 		got, err := n.Receive(n.w.now, s, &Slot{Tag: 1, Data: make([]byte, 64)})
-		if err == microproto.ErrNothing || err == nil && m == microproto.ModeAsynchronous && !got.Fresh {
+		if err == ErrNothing || err == nil && m == microproto.ModeAsynchronous && !got.Fresh {
 			n.w.settle()
 			return count
 		}

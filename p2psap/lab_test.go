@@ -271,7 +271,7 @@ func (l *lab) move(i, k int) error {
 		} else {
 			_, err = n.Send(l.now, id, 1, 1, make([]byte, 8))
 		}
-		if errors.Is(err, microproto.ErrBusy) {
+		if errors.Is(err, ErrBusy) {
 			err = nil
 			if what == "put" {
 				t.full = true
@@ -292,7 +292,7 @@ func (l *lab) move(i, k int) error {
 		to := s.conditions
 		to.Distance = map[string]Distance{"far": Far, "near": Near}[what]
 		to.Lossy = what == "lossy"
-		if err = n.proposeConditions(l.now, s, to); errors.Is(err, microproto.ErrBusy) {
+		if err = n.proposeConditions(l.now, s, to); errors.Is(err, ErrBusy) {
 			err = nil
 		}
 	case "close":

@@ -110,7 +110,7 @@ func (n *Node) monitor(now microproto.Instant, s *session) {
 	if err != nil || slices.Equal(c.Protocols, s.composition.Protocols) {
 		return
 	}
-	if err := n.proposeConditions(now, s, to); err != nil && !errors.Is(err, microproto.ErrBusy) {
+	if err := n.proposeConditions(now, s, to); err != nil && !errors.Is(err, ErrBusy) {
 		m.refused = to // this end cannot
 	}
 }

@@ -67,7 +67,7 @@ func TestGrantThenClose(t *testing.T) {
 		require.NoError(t, err)
 	}
 	_, err := a.Send(w.now, sa, 1, 4, data)
-	require.ErrorIs(t, err, microproto.ErrBusy)
+	require.ErrorIs(t, err, ErrBusy)
 
 	// Closing waits for the transfers, and what has arrived outlives the close.
 	a.Close(w.now, sa)

@@ -33,7 +33,7 @@ func (n *Node) Open(now microproto.Instant, name string, o OpenOptions) (Session
 	}
 	for _, s := range n.sessions {
 		if s != nil && s.peer == p && s.options.Name == o.Name && s.state != SessionEnded && s.state != SessionClosing {
-			return 0, fmt.Errorf("p2psap: session %q with %q is open already (%v)", o.Name, name, s.state)
+			return 0, fmt.Errorf("%w: %q with %q (%v)", ErrOpen, o.Name, name, s.state)
 		}
 	}
 	id, err := n.allocate()

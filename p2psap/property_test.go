@@ -9,8 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/p2pdc/p2pdc/microproto"
 )
 
 // end is what the property records of one end of a session.
@@ -95,7 +93,7 @@ func exchange(rt *rapid.T, w *world, ends []*sessionEnd, messages uint64) {
 				switch {
 				case err == nil:
 					e.sent++
-				case !errors.Is(err, microproto.ErrBusy):
+				case !errors.Is(err, ErrBusy):
 					rt.Fatalf("send: %v", err)
 				}
 			}
@@ -105,7 +103,7 @@ func exchange(rt *rapid.T, w *world, ends []*sessionEnd, messages uint64) {
 				if a.Label != e.received || binary.BigEndian.Uint64(slot.Data) != e.received {
 					rt.Fatalf("message %d came as number %d", a.Label, e.received)
 				}
-			} else if !errors.Is(err, microproto.ErrNothing) {
+			} else if !errors.Is(err, ErrNothing) {
 				rt.Fatalf("receive: %v", err)
 			}
 			all = all && e.received == messages && uint64(e.node.Accepted(e.id)) == messages

@@ -192,7 +192,7 @@ func TestAttackerOnTheLink(t *testing.T) {
 				slot := Slot{Tag: 1, Data: make([]byte, 64)}
 				arrival, err := b.Receive(w.now, sb, &slot)
 				if err != nil {
-					require.ErrorIs(t, err, microproto.ErrNothing)
+					require.ErrorIs(t, err, ErrNothing)
 					break
 				}
 				require.Equal(t, Label(got), Label(arrival.Label), "seed %d", seed)

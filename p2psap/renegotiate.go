@@ -50,7 +50,7 @@ type renegotiation struct {
 
 // Adapt asks for a mode of communication. It is symmetric, as Open is: when both ends have asked,
 // the session changes to the composition for that mode. The number returned is what Adapted counts
-// to when the change is over; OutActivity reports when to look. It returns microproto.ErrBusy while
+// to when the change is over; OutActivity reports when to look. It returns ErrBusy while
 // an earlier Adapt of this end is not over.
 func (n *Node) Adapt(now microproto.Instant, id SessionID, mode microproto.Mode) (uint64, error) {
 	s, err := n.active(id)
@@ -62,7 +62,7 @@ func (n *Node) Adapt(now microproto.Instant, id SessionID, mode microproto.Mode)
 	case mode != microproto.ModeSynchronous && mode != microproto.ModeAsynchronous:
 		return 0, fmt.Errorf("p2psap: session %q cannot change to mode %d; it must be sync or async", s.options.Name, mode)
 	case s.renegotiation.wanted != 0:
-		return 0, microproto.ErrBusy
+		return 0, ErrBusy
 	}
 	n.reschedule = true
 	s.renegotiation.wanted = mode
@@ -97,11 +97,11 @@ func (n *Node) proposeMode(now microproto.Instant, s *session) {
 }
 
 // proposeConditions proposes other conditions in the present mode, as the monitor measured them. It
-// returns microproto.ErrBusy while another change is wanted.
+// returns ErrBusy while another change is wanted.
 func (n *Node) proposeConditions(now microproto.Instant, s *session, to Conditions) error {
 	r := &s.renegotiation
 	if s.state != SessionOpen || r.wanted != 0 || r.Mine.Cause != 0 || r.Theirs.Cause != 0 {
-		return microproto.ErrBusy
+		return ErrBusy
 	}
 	next, err := n.prepare(s, to, s.channel.Binding)
 	if err == nil {

@@ -75,7 +75,7 @@ func (s *session) enqueuePending(tag Tag, label Label, data []byte) error {
 	}
 	b := &s.unacked
 	if to == microproto.ModeAsynchronous || b.n-b.submitted >= maxPending || s.queued+queueCost(len(data)) > granted {
-		return microproto.ErrBusy
+		return ErrBusy
 	}
 	b.push(unackedTransfer{uint32(tag), uint64(label), data})
 	return nil

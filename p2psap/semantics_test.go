@@ -45,7 +45,7 @@ func (e *socketUser) post(data []byte) bool {
 	label := e.sent[1] + 1
 	_, err := e.n.Send(e.d.clock.Now(), e.id, 1, Label(label), data)
 	e.settle()
-	if errors.Is(err, microproto.ErrBusy) {
+	if errors.Is(err, ErrBusy) {
 		return false
 	}
 	e.d.fail(err)
@@ -61,7 +61,7 @@ func (e *socketUser) fetch(most int) []byte {
 	slot := Slot{Tag: 1, Data: e.scratch}
 	a, err := e.n.Receive(e.d.clock.Now(), e.id, &slot)
 	e.settle()
-	if errors.Is(err, microproto.ErrNothing) {
+	if errors.Is(err, ErrNothing) {
 		return nil
 	}
 	e.d.fail(err)

@@ -66,7 +66,7 @@ type Socket interface {
 	// transfer was accepted. An asynchronous Send never blocks, and data may be reused on return.
 	Send(ctx context.Context, tag Tag, label Label, data []byte) (Transfer, error)
 	// Receive copies into slot.Data. It returns ErrSlot if the session does not declare the tag, and
-	// microproto.ErrShort if slot.Data is shorter than the message, which stays for the next Receive,
+	// ErrShort if slot.Data is shorter than the message, which stays for the next Receive,
 	// or than the asynchronous slot.
 	//
 	// A synchronous Receive blocks until there is a message of the tag, and copies the oldest (FIFO,

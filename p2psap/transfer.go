@@ -26,7 +26,7 @@ func (n *Node) active(id SessionID) (*session, error) {
 	return s, nil
 }
 
-// Send starts a transfer; see Socket. It returns microproto.ErrBusy when the receiver's grant is
+// Send starts a transfer; see Socket. It returns ErrBusy when the receiver's grant is
 // used up, or when the session is changing its composition and cannot keep the message meanwhile;
 // OutActivity reports when to try again. After an error nothing was sent.
 func (n *Node) Send(now microproto.Instant, id SessionID, tag Tag, label Label, data []byte) (Transfer, error) {
@@ -92,7 +92,7 @@ func (n *Node) submit(now microproto.Instant, s *session, tag Tag, label uint64,
 	return cmp.Or(err, failed)
 }
 
-// Receive copies what has arrived; see Socket. It returns microproto.ErrNothing when there is no
+// Receive copies what has arrived; see Socket. It returns ErrNothing when there is no
 // message of that tag (synchronous). After the other end has closed the session it still returns
 // what arrived before, then the error.
 func (n *Node) Receive(now microproto.Instant, id SessionID, slot *Slot) (Arrival, error) {
@@ -113,7 +113,7 @@ func (n *Node) Receive(now microproto.Instant, id SessionID, slot *Slot) (Arriva
 		if s.state == SessionRemoteClosed {
 			return Arrival{}, s.err
 		}
-		return Arrival{}, microproto.ErrNothing
+		return Arrival{}, ErrNothing
 	}
 	var labels *[]microproto.SegmentLabel
 	if slot.Labels != nil {
@@ -127,7 +127,7 @@ func (n *Node) Receive(now microproto.Instant, id SessionID, slot *Slot) (Arriva
 	n.collect(now, s, c, err, -1)
 	n.schedule(s)
 	err = cmp.Or(err, failed)
-	if s.state == SessionRemoteClosed && (err == microproto.ErrNothing || err == nil && !a.Fresh) {
+	if s.state == SessionRemoteClosed && (err == ErrNothing || err == nil && !a.Fresh) {
 		return Arrival{}, s.err
 	}
 	if err != nil {
@@ -180,7 +180,7 @@ func (s *session) receiveHandedOver(slot *Slot) (a Arrival, found bool, err erro
 	}
 	u := &h.Unread[i]
 	if len(slot.Data) < len(u.Data) {
-		return Arrival{Length: len(u.Data)}, true, microproto.ErrShort
+		return Arrival{Length: len(u.Data)}, true, ErrShort
 	}
 	copy(slot.Data, u.Data)
 	if slot.Labels != nil {
@@ -207,7 +207,7 @@ func (n *Node) resend(now microproto.Instant, s *session) {
 		}
 		t := b.at(b.submitted)
 		err := n.submit(now, s, Tag(t.tag), t.label, t.data, false)
-		if errors.Is(err, microproto.ErrBusy) {
+		if errors.Is(err, ErrBusy) {
 			return
 		}
 		if err != nil {

@@ -394,7 +394,7 @@ func (e *socketUser) sendUnder(tag int) {
 	}
 	e.settle()
 	switch {
-	case errors.Is(err, microproto.ErrBusy):
+	case errors.Is(err, ErrBusy):
 	case err != nil:
 		e.d.fail(fmt.Errorf("%s sends: %w", e.n.Name(), err))
 	case reliable:
@@ -435,7 +435,7 @@ func (e *socketUser) receive(tag int) bool {
 	if err == nil && a.Fresh {
 		e.posted = nil
 	}
-	if errors.Is(err, microproto.ErrNothing) || err == nil && !a.Fresh {
+	if errors.Is(err, ErrNothing) || err == nil && !a.Fresh {
 		return false
 	}
 	if err != nil {

@@ -50,7 +50,7 @@ func (s *session) Receive(slot *p2psap.Slot, waits bool) (p2psap.Arrival, error)
 	now := h.world.Now()
 	a, err := h.Node.Receive(now, s.id, slot)
 	switch {
-	case errors.Is(err, microproto.ErrNothing): // by far the most frequent
+	case errors.Is(err, p2psap.ErrNothing): // by far the most frequent
 		return a, nil
 	case err == nil && a.Fresh && (a.Complete || !s.halo):
 		h.busy = max(h.busy, now).Add(h.world.Receives(h, waits))

@@ -68,7 +68,7 @@ func (s *Socket) Send(
 			}
 			return t, nil
 		}
-		if !errors.Is(err, microproto.ErrBusy) || n.core.Mode(s.id) == microproto.ModeAsynchronous {
+		if !errors.Is(err, p2psap.ErrBusy) || n.core.Mode(s.id) == microproto.ModeAsynchronous {
 			return 0, s.userError(err)
 		}
 		if err := n.block(ctx, &s.waiters, microproto.Never); err != nil {
@@ -77,7 +77,7 @@ func (s *Socket) Send(
 	}
 }
 
-// TrySend is Send that never blocks. It returns microproto.ErrBusy, and sends nothing, when the receiver's grant
+// TrySend is Send that never blocks. It returns p2psap.ErrBusy, and sends nothing, when the receiver's grant
 // is used up.
 func (s *Socket) TrySend(tag p2psap.Tag, label p2psap.Label, data []byte) (p2psap.Transfer, error) {
 	n := s.node
@@ -97,7 +97,7 @@ func (s *Socket) Receive(ctx context.Context, slot *p2psap.Slot) (p2psap.Arrival
 	defer n.unlock()
 	for posted := false; ; {
 		a, err := s.receive(slot)
-		if errors.Is(err, microproto.ErrNothing) {
+		if errors.Is(err, p2psap.ErrNothing) {
 			n.core.Post(s.id, slot)
 			posted = true
 			if err = n.block(ctx, &s.waiters, microproto.Never); err == nil {
@@ -125,7 +125,7 @@ func (s *Socket) Poll(slot *p2psap.Slot) (p2psap.Arrival, bool, error) {
 	n.mu.Lock()
 	defer n.unlock()
 	a, err := s.receive(slot)
-	if errors.Is(err, microproto.ErrNothing) {
+	if errors.Is(err, p2psap.ErrNothing) {
 		return p2psap.Arrival{}, false, nil
 	}
 	return a, err == nil && a.Fresh, err
@@ -178,7 +178,7 @@ func (s *Socket) Adapt(ctx context.Context, mode microproto.Mode) error {
 		}
 		var err error
 		if number == 0 {
-			if number, err = n.core.Adapt(n.now(), s.id, mode); err != nil && !errors.Is(err, microproto.ErrBusy) {
+			if number, err = n.core.Adapt(n.now(), s.id, mode); err != nil && !errors.Is(err, p2psap.ErrBusy) {
 				return s.userError(err)
 			}
 		}

@@ -30,7 +30,7 @@ type Session interface {
 	// Post offers the slot's memory for the next message of its tag. The session may write
 	// there until a Receive with this slot returns the message.
 	Post(slot *p2psap.Slot)
-	// Send starts a transfer. microproto.ErrBusy: the receiver has no room yet.
+	// Send starts a transfer. p2psap.ErrBusy: the receiver has no room yet.
 	Send(tag p2psap.Tag, label p2psap.Label, data []byte) (p2psap.Transfer, error)
 	// Accepted reports whether the receiver has stored the transfer.
 	Accepted(t p2psap.Transfer) (bool, error)

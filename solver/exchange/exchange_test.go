@@ -81,7 +81,7 @@ func (l *line) Send(tag p2psap.Tag, label p2psap.Label, data []byte) (p2psap.Tra
 	case l.closed != nil:
 		return 0, l.closed
 	case l.busy:
-		return 0, microproto.ErrBusy
+		return 0, p2psap.ErrBusy
 	}
 	l.sent = append(l.sent, fmt.Sprint(tag, label, data))
 	return p2psap.Transfer(len(l.sent)), nil

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
 )
 
@@ -143,7 +142,7 @@ func (x *Exchange) transmit(n *Neighbour, s Session, closed *bool, wanted bool,
 	case err == nil:
 		*t = sent
 		return true, nil
-	case errors.Is(err, microproto.ErrBusy):
+	case errors.Is(err, p2psap.ErrBusy):
 		return !wanted, nil
 	}
 	return true, x.close(n, closed, err)

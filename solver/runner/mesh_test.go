@@ -185,10 +185,10 @@ func (s *meshSocket) TrySend(tag p2psap.Tag, label p2psap.Label, data []byte) (p
 	} else {
 		if m.rand.Float64() < m.busy {
 			s.node.touch()
-			return 0, microproto.ErrBusy
+			return 0, p2psap.ErrBusy
 		}
 		if len(s.peer.queue) >= m.grant {
-			return 0, microproto.ErrBusy
+			return 0, p2psap.ErrBusy
 		}
 		s.sent++
 	}

@@ -15,7 +15,7 @@ type Socket interface {
 	p2psap.Socket
 	// Poll is Receive that never blocks. It returns false if nothing has arrived.
 	Poll(slot *p2psap.Slot) (p2psap.Arrival, bool, error)
-	// TrySend is Send that never blocks. It returns microproto.ErrBusy, and sends nothing, when
+	// TrySend is Send that never blocks. It returns p2psap.ErrBusy, and sends nothing, when
 	// the receiver's grant is used up.
 	TrySend(tag p2psap.Tag, label p2psap.Label, data []byte) (p2psap.Transfer, error)
 	// Post offers memory for the next message of a tag; see driver.Socket.Post.

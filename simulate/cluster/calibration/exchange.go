@@ -124,7 +124,7 @@ func (w *wire) send(i, tag int) (took time.Duration, err error) {
 		if err == nil {
 			return time.Since(begin), nil
 		}
-		if !errors.Is(err, microproto.ErrBusy) || time.Since(begin) > patience {
+		if !errors.Is(err, p2psap.ErrBusy) || time.Since(begin) > patience {
 			return 0, err
 		}
 		if err := errors.Join(w.nodes[i].Pump(), w.nodes[1-i].Pump()); err != nil {
