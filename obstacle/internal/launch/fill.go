@@ -14,6 +14,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/runner"
+	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 // Bounds of the work to fill a hole: the time that the run has taken, or leastFill if that is longer, and a number of
@@ -112,8 +113,14 @@ func (r *run) fillOne(ctx context.Context, hole []problem.Box, deadline time.Tim
 			r.Log.Warn().Err(err).Str("method", m.Name).Msg("cannot fill the block of a lost peer")
 			continue
 		}
-		if res.Residual < best {
-			best, u = res.Residual, v
+		// The last residual of a run that its time ended may be that of an earlier iterate.
+		e, err := verify.Measure(p, v, nil)
+		if err != nil {
+			r.Log.Warn().Err(err).Str("method", m.Name).Msg("cannot evaluate the filled block of a lost peer")
+			continue
+		}
+		if e.RelativeResidual < best {
+			best, u = e.RelativeResidual, v
 			f.Method, f.Iterates, f.Residual = m.Name, uint64(res.Sweeps), nullable.Number(best)
 		}
 		if res.Reason == iterate.Converged || res.Reason == iterate.Stagnated {
