@@ -136,7 +136,8 @@ func (e *endpoint) openShared(ctx context.Context, announce func(string)) (*sess
 	if err != nil {
 		return nil, err
 	}
-	s, err := e.openSession(ctx, microproto.ModeSynchronous, nil, announce, driver.Rail{Network: p2psap.SharedMemory, Link: link})
+	rail := driver.Rail{Network: p2psap.SharedMemory, Link: link}
+	s, err := e.openSession(ctx, microproto.ModeSynchronous, nil, announce, rail)
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,8 @@ func transports(h hosts) []transportKind {
 	}
 	all := []transportKind{
 		own(kindOurs, "P2PSAP"), own(kindSealed, "P2PSAP, protected"), own(kindAsync, "P2PSAP, asynchronous"),
-		own(kindTCP, "TCP in Go, reno"), {"quic", "quic-go, a stream", openQUIC}, {"mpi", "Open MPI, TCP", mpi("tcp,self")},
+		own(kindTCP, "TCP in Go, reno"), {"quic", "quic-go, a stream", openQUIC},
+		{"mpi", "Open MPI, TCP", mpi("tcp,self")},
 		own(kindDatagrams, "plain datagrams"),
 	}
 	if h.address[0] == h.address[1] {

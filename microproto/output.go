@@ -72,7 +72,8 @@ func (c Counters) Balanced() bool {
 
 // countDrop counts a drop. Beyond maxReasons reasons it counts as "other".
 func (c *Composite) countDrop(reason string) {
-	at, found := slices.BinarySearchFunc(c.drops, reason, func(d Drops, r string) int { return strings.Compare(d.Reason, r) })
+	byReason := func(d Drops, r string) int { return strings.Compare(d.Reason, r) }
+	at, found := slices.BinarySearchFunc(c.drops, reason, byReason)
 	if found {
 		c.drops[at].Count++
 		return

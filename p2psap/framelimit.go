@@ -10,8 +10,8 @@ import (
 
 // Frames that have become too long for the path are lost without a report from below. A synchronous session
 // notices that a long segment does not get through while small frames do. Asynchronous sessions send nothing
-// again, so both ends count long frames and tell each other, in heartbeats, how many have arrived. All sessions
-// of the peer continue in epochs of shorter frames, which every path carries.
+// again, so each end reports in its heartbeats how many long frames have arrived. All sessions of the peer
+// continue in epochs of shorter frames, which every path carries.
 
 // ShortFrame is the length in bytes of frames that every path is assumed to carry, the starting point
 // of RFC 8899 §5.1.2 and RFC 9000 §14.
@@ -88,6 +88,7 @@ func countFrame(to *control.Heartbeat, f *microproto.Frame) {
 	}
 }
 
+// countArrived counts a frame from the peer, of any epoch: the path has carried it.
 func (s *session) countArrived(r *rail.Rail, f *microproto.Frame) {
 	if r.Number == 0 {
 		countFrame(&s.peer.frames.received, f)

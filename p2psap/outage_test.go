@@ -48,7 +48,7 @@ func (d *twoNodes) gaps(t time.Duration) (longest time.Duration) {
 	for i, e := range d.ends {
 		last[i] = begin
 		var act func()
-		ahead := false // a message was sent for which none has come
+		ahead := false // the other end has not answered the last message
 		act = func() {
 			if d.fault != nil || d.clock.Now() >= over {
 				return

@@ -287,7 +287,7 @@ func (n *Node) agreeChange(now microproto.Instant, s *session) {
 		}
 	}
 	if n.flush(now, s); s.channel == nil {
-		return // what was sent since the proposal did not fit it
+		return // sending what was buffered has ended the session
 	}
 	r.Agreed = true
 	if r.Mine.Cause != control.CauseRail {

@@ -236,6 +236,7 @@ func (n *Node) receiveFrame(now microproto.Instant, r *rail.Rail, f microproto.F
 		n.decrypt(now, s, s.previous, f)
 		return
 	default:
+		s.countArrived(r, &f)
 		n.counters.FramesOtherEpoch++
 	}
 	f.Release()

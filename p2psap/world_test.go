@@ -48,7 +48,7 @@ type worldNode struct {
 	index  int
 	dead   bool // takes and gives nothing
 	muted  bool // its connections stand, it says nothing
-	hidden bool // nobody can dial it
+	hidden bool // other nodes cannot dial it
 	news   []Output
 	opened map[SessionID]bool
 	ended  map[SessionID]error

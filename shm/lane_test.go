@@ -61,7 +61,7 @@ func TestLane(t *testing.T) {
 	})
 }
 
-// A commit word decodes to what was encoded, in its own place only.
+// A commit word decodes to the encoded kind and length at the line for which it was made, and nowhere else.
 func TestCommitWord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := newLayout(sizes{FrameBytes: 1000, ValueBytes: 2000, Values: 5, LaneBytes: 1 << 14})

@@ -4,7 +4,7 @@ package shm
 // and then makes it the newest. The reader marks the newest buffer as being read and then checks that
 // it still is the newest: if so, the writer sees the mark before it chooses again.
 //
-// A notice in the lane tells of a newer frame. The writer adds one when the reader has taken the last.
+// A notice in the lane announces a newer frame. The writer adds a notice once the reader has taken the one before.
 // The reader takes the notice before it looks for the newest frame, and the writer stores the frame
 // before it checks whether the notice was taken: one of them sees the other's store.
 

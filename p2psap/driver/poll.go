@@ -254,7 +254,7 @@ func (n *Node) Pump() error {
 	return nil
 }
 
-// pump receives what has arrived, unless another goroutine does.
+// pump receives the frames that have arrived, unless another goroutine is receiving from the link.
 func (r *railPort) pump() {
 	if r.pollable == nil || !r.receiving.TryLock() {
 		return
@@ -267,9 +267,9 @@ func (r *railPort) pump() {
 	}
 }
 
-// receivePending receives what has arrived and runs timers that are due, but not if that has woken w. An error
-// means that the link is closed; the rail's goroutine reports others. now is the time of the call. With wait it
-// may wait until a frame arrives or Wake is called.
+// receivePending receives the frames that have arrived. Then it runs timers that are due, unless the frames have
+// woken w. An error means that the link is closed; the rail's goroutine reports other errors. now is the time of
+// the call. With wait it may wait until a frame arrives or Wake is called.
 func (r *railPort) receivePending(w *waiter, now microproto.Instant, wait bool) (int, error) {
 	r.receiving.Lock()
 	defer r.receiving.Unlock()

@@ -89,7 +89,7 @@ func (p *railPort) onEvent(event microproto.LinkEvent) {
 }
 
 // onWritable may be called by the link from anywhere, even from inside Writable: it only wakes the timer's
-// goroutine, unless a call that polls or other work of the node flushes earlier.
+// goroutine. A call that polls, or any other call, may flush before that goroutine runs.
 func (p *railPort) onWritable() {
 	p.writable.Store(true)
 	p.node.alarm.set(0)
@@ -227,7 +227,7 @@ func (n *Node) logRail(o *p2psap.Output) {
 	level, what := zerolog.InfoLevel, "rail up"
 	if o.Err != nil {
 		what = "rail down"
-		// Shared memory ends with the other process, whose end is reported by itself.
+		// Shared memory goes down when the other process ends. That is reported as a lost peer.
 		if o.Network != p2psap.SharedMemory && o.Network != p2psap.Memory {
 			level = zerolog.WarnLevel
 		}

@@ -94,7 +94,8 @@ func (r *rehearsal) join() []*player {
 	var all []*player
 	for rank := range peers {
 		var conn *rendezvous.Conn
-		await.Until(r.t, func() bool { // the launcher may not have noticed yet that an earlier peer of this rank has left
+		// The launcher may not have noticed yet that an earlier peer of this rank has left.
+		await.Until(r.t, func() bool {
 			c, err := net.Dial("tcp", address)
 			require.NoError(r.t, err)
 			conn = rendezvous.NewConn(c, await.Limit)

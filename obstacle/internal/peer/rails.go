@@ -25,7 +25,8 @@ func (p *peer) rails() (open []driver.Rail, err error) {
 		var link microproto.Link
 		switch {
 		case slices.ContainsFunc(open, func(r driver.Rail) bool { return r.Network == l.Network }):
-			p.log.Info().Str("network", name).Stringer("same", l.Network).Msg("this link is not used: there is one of its network")
+			p.log.Info().Str("network", name).Stringer("same", l.Network).
+				Msg("this link is not used: there is one of its network")
 		case name == rail.IB:
 			link, err = p.infiniBand(run)
 		case name == rail.Memory || name == rail.Shared:

@@ -17,11 +17,7 @@ func (h *Host) OpenShared(rail, name, cluster, network string, run rendezvous.Ra
 	link microproto.Link, why string, err error,
 ) {
 	required := network == rail
-	if required {
-		err = SharedHere(network, h.Memory != nil)
-	}
 	switch {
-	case err != nil:
 	case !required && network != Auto:
 		return nil, "--network " + network, nil
 	case !required && run.Neighbours == 0:
@@ -31,7 +27,7 @@ func (h *Host) OpenShared(rail, name, cluster, network string, run rendezvous.Ra
 	case !required && rail == Shared && h.Memory != nil:
 		return nil, "the peers share the memory of one process", nil
 	case rail == Memory && h.Memory == nil:
-		return nil, errOneProcess.Error(), nil
+		err = errOneProcess
 	default:
 		c := h.shared(name, run)
 		if !required {
