@@ -168,11 +168,11 @@ removal() {
 
 without_device() { [ ! -e /sys/class/infiniband/rxe0 ]; }
 
-# during_run starts a slowed-down run with its sessions over verbs. finished waits for its end
-# and compares the numbers.
+# during_run starts a slowed-down run with its sessions over verbs: --network auto prefers shared
+# memory except between clusters. finished waits for its end and compares the numbers.
 during_run() {
 	: >/tmp/run.log
-	obstacle solve membrane --n 32 --network auto --scheme sync --slowdown 0:6 --format json --log-level debug --log-format json \
+	obstacle solve membrane --n 32 --network auto --clusters 2 --scheme sync --slowdown 0:6 --format json --log-level debug --log-format json \
 		$(cat /reference/sync2.flags) >/tmp/verbs.json 2>/tmp/run.log &
 	run=$!
 	wait_for 60 in_log 1 'relaxing' || { cat /tmp/run.log; return 1; }
