@@ -132,6 +132,9 @@ func TestPumpReceivesFromRails(t *testing.T) {
 		}
 	}
 	require.Zero(t, a.Stats().LinkErrors)
+	b.mu.Lock()
+	require.Same(t, b.rails[1], b.poll.recent, "calls that wait receive from this rail next")
+	b.mu.Unlock()
 	require.NoError(t, a.Close())
 	a.Pump() // does no harm
 }
