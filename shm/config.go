@@ -41,7 +41,8 @@ type Config struct {
 	// Values is the number of asynchronous frames for which each connection has a slot (default 8;
 	// negative: none). Others share the lane, where they are dropped when it is full.
 	Values int
-	// LaneBytes is the size of a lane (default 1 MiB, or what four frames need), rounded up to a power of two.
+	// LaneBytes is the size of a lane (default 1 MiB, or what four frames of a synchronous session or two of an
+	// asynchronous one need), rounded up to a power of two.
 	LaneBytes int
 	// BufferBytes bounds the memory of received frames (default 64 MiB). Beyond it frames stay in their
 	// lanes until others are released.
@@ -56,7 +57,7 @@ func (c Config) withDefaults() (Config, error) {
 	c.ValueBytes = cmp.Or(c.ValueBytes, c.FrameBytes)
 	c.Values = max(cmp.Or(c.Values, DefaultValues), 0)
 	c.BufferBytes = cmp.Or(c.BufferBytes, defaultBuffers)
-	least := max(4*max(c.FrameBytes, c.ValueBytes), 8*lineBytes*(c.Values+2))
+	least := max(4*c.FrameBytes, 2*c.ValueBytes+lineBytes*(c.Values+4), 8*lineBytes*(c.Values+2))
 	c.LaneBytes = powerOfTwo(max(cmp.Or(c.LaneBytes, defaultLaneBytes), least))
 	return c, c.check()
 }

@@ -76,11 +76,13 @@ func (p *Plan) RailsOf(rank int) rendezvous.Rails {
 	// Clusters may be measured later. Their number decides the size of a coarse correction and so of messages: take the
 	// larger of one cluster and one per peer.
 	several := make([]string, p.Partition.Peers()) // a peer without label is its own cluster
+	asynchronous := false
 	for _, labels := range [][]string{slices.Repeat([]string{"0"}, len(several)), several} {
 		scheme, err := p.Catalog.Scheme(p.Scheme, labels)
 		if err != nil {
 			return out
 		}
+		asynchronous = asynchronous || scheme.Asynchronous()
 		c := problem.Config{Problem: p.Problem, Partition: p.Partition, Scheme: scheme, Method: p.Method}
 		for q := range p.Partition.Peers() {
 			all := p.Catalog.Methods.Links(&c, iterate.Rank(q))
@@ -92,6 +94,9 @@ func (p *Plan) RailsOf(rank int) rendezvous.Rails {
 				out.Values = max(out.Values, len(n.Sent))
 			}
 		}
+	}
+	if !asynchronous {
+		out.Values = 0
 	}
 	return out
 }

@@ -149,6 +149,17 @@ func TestSoftwareRail(t *testing.T) {
 	}
 }
 
+// Without asynchronous sessions the memory of a pair does not grow with the messages.
+func TestOutboxBytes(t *testing.T) {
+	var h Host
+	synchronous, err := h.OutboxBytes(rendezvous.Rails{MessageBytes: 8 << 20})
+	require.NoError(t, err)
+	require.Less(t, synchronous, int64(2<<20))
+	asynchronous, err := h.OutboxBytes(rendezvous.Rails{MessageBytes: 8 << 20, Values: 1})
+	require.NoError(t, err)
+	require.Greater(t, asynchronous, int64(3*(8<<20)))
+}
+
 // Peers of one process use memory, others shared memory, and only peers with the same label find each other.
 func TestShared(t *testing.T) {
 	run := rendezvous.Rails{MessageBytes: 1 << 20, Values: 2, Neighbours: 1}

@@ -64,8 +64,11 @@ func SharedHere(network string, inProcess bool) error {
 
 // shared returns the settings of a link. A value has to fit into one frame, so that it is replaced as a whole.
 func (h *Host) shared(name string, run rendezvous.Rails) shm.Config {
-	c := shm.Config{Name: name, Memory: h.Memory, Values: run.Values + spareValues}
-	c.ValueBytes = max(run.MessageBytes+frameRoom, shm.DefaultFrameBytes)
+	c := shm.Config{Name: name, Memory: h.Memory, Values: -1}
+	if run.Values > 0 {
+		c.Values = run.Values + spareValues
+		c.ValueBytes = max(run.MessageBytes+frameRoom, shm.DefaultFrameBytes)
+	}
 	return c
 }
 
