@@ -150,12 +150,13 @@ func TestValuesOverLongRoundTrips(t *testing.T) {
 }
 
 // A time-out between clusters keeps a margin of 200 ms above the mean round trip, however little that varies,
-// as in Linux. Inside a cluster the floor applies to the whole time-out. A probe comes first, where it is sooner.
+// as in Linux, and doubles. Inside a cluster the floor applies to the whole time-out. Probes come first, where they are sooner:
+// each after twice the time of the one before. The time-out begins with the first.
 func TestMarginOfTheTimeout(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct{ rtt, probe, want time.Duration }{
 		{4 * ms, 9 * ms, 204 * ms}, {20 * ms, 25 * ms, 220 * ms}, {200 * ms, 250 * ms, 400 * ms},
-		{2000 * ms, 2200 * ms, 4400 * ms},
+		{2000 * ms, 2200 * ms, 4400 * ms}, // a time-out, and another
 	} {
 		p := newLongPath(t, microproto.ModeSynchronous, c.rtt, 3*c.rtt)
 		require.NoError(t, p.Open())
@@ -165,17 +166,22 @@ func TestMarginOfTheTimeout(t *testing.T) {
 			require.NoError(t, err)
 		}
 		require.EqualValues(t, 60, p.ends[0].Endpoint().Accepted())
-		// The next one and its first copy are lost.
-		var sent []microproto.Instant
+		// The next one and its copies are lost.
+		start := p.Clock.Now()
+		var sent []float64
 		p.OnFrame = func(end int, _ microproto.Frame) bool {
-			sent = append(sent, p.Clock.Now())
-			return len(sent) > 2
+			sent = append(sent, p.Clock.Now().Sub(start).Seconds())
+			return false
 		}
 		require.NoError(t, p.send(60, make([]byte, 8)))
-		_, err := p.Run(c.probe + 2*c.want)
+		_, err := p.Run(c.probe + c.want + 2*ms)
 		require.NoError(t, err)
-		require.InDelta(t, c.probe.Seconds(), sent[1].Sub(sent[0]).Seconds(), 0.001)
-		require.InDelta(t, c.want.Seconds(), sent[2].Sub(sent[1]).Seconds(), 0.001)
+		times := []float64{0, c.probe.Seconds()}
+		for d, at := 2*c.probe, c.probe; at+d < c.probe+c.want; d *= 2 {
+			at += d
+			times = append(times, at.Seconds())
+		}
+		require.InDeltaSlice(t, append(times, (c.probe+c.want).Seconds()), sent, 0.002)
 	}
 }
 

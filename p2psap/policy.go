@@ -17,6 +17,7 @@ const (
 	OptionRTOMax           = "rto.max.ns"         // cap of its back-off, nanoseconds
 	OptionRTOInitial       = "rto.initial.ns"     // time-out before the first measurement, nanoseconds
 	OptionRTOGranularity   = "rto.granularity.ns" // G of RFC 6298 §2.3: least share of the variance, nanoseconds
+	OptionSelective        = "recovery.selective" // 1: selective recovery of losses (RFC 6675, RFC 8985) between clusters
 	OptionProbeMargin      = "probe.margin.ns"    // tail-loss probes: margin over the round trip, nanoseconds; 0: none
 	OptionReceiveBytes     = "receive.bytes"      // bound of this end's queue of received messages
 	OptionPeerReceiveBytes = "peer.receive.bytes" // bound of the other end's queue: its first grant
@@ -126,7 +127,7 @@ func (p TablePolicy) Compose(c Conditions) (Composition, error) {
 		// The congestion window bounds what is in flight. The fixed window of the columns inside a
 		// cluster is too small for a long and fast path.
 		composed.Options[optionWindowBytes], composed.Options[optionWindowSegments] = 8<<20, 4096
-		composed.Options[OptionProbeMargin] = int64(InterProbeMargin)
+		composed.Options[OptionProbeMargin], composed.Options[OptionSelective] = int64(InterProbeMargin), 1
 	}
 	for _, row := range p.Optional {
 		if slices.Contains(row.Columns, column) {

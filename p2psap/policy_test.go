@@ -131,7 +131,8 @@ func TestOptionalRows(t *testing.T) {
 // The fixed window of Retransmit does not limit a column with a congestion window.
 func TestFixedWindow(t *testing.T) {
 	for l, want := range map[Locality]microproto.Options{SameHost: {},
-		OtherCluster: {"window.bytes": 8 << 20, "window.segments": 4096, OptionProbeMargin: int64(InterProbeMargin)}} {
+		OtherCluster: {"window.bytes": 8 << 20, "window.segments": 4096, OptionProbeMargin: int64(InterProbeMargin),
+			OptionSelective: 1}} {
 		c, err := TablePolicy{}.Compose(Conditions{Mode: microproto.ModeSynchronous, Locality: l, Network: Ethernet})
 		require.NoError(t, err)
 		for _, key := range []string{OptionRTOFloor, OptionRTOGranularity, OptionRTOMax} {

@@ -12,8 +12,9 @@ import (
 
 // goodput returns the payload rate in Mbit/s of a greedy sender over d, on a path of 50 Mbit/s
 // with a round trip of 20 ms and a queue of a hundred segments.
-func goodput(tb testing.TB, names []string, loss float64, seed uint64, d time.Duration) float64 {
-	o := microproto.Options{OptionRTOFloor: int64(200 * time.Millisecond)}
+func goodput(
+	tb testing.TB, names []string, o microproto.Options, loss float64, seed uint64, d time.Duration,
+) float64 {
 	// Forty-three segments of 1464 bytes are in flight in 10 ms.
 	r := newRig(tb, names, o, 1464, seed, mptest.Faults{Delay: way, Rate: 50e6 / 8, Capacity: 143})
 	random := rand.New(rand.NewPCG(seed, 1))
@@ -48,15 +49,21 @@ func TestGoodput(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		names     []string
+		options   microproto.Options
 		loss      float64
 		low, high float64
 	}{
-		{"NewReno, no loss", syncInter, 0, 0.85 * 50, 50},
-		{"CUBIC, no loss", syncCubic, 0, 0.85 * 50, 50},
-		{"NewReno, 0.1 %", syncInter, 0.001, 13, 28},
-		{"NewReno, 1 %", syncInter, 0.01, 4.8, 8.4},
-		{"NewReno, 5 %", syncInter, 0.05, 1.5, 3.1},
-		{"CUBIC, 1 %", syncCubic, 0.01, 5, 11},
+		{"NewReno, no loss", syncInter, between(0), 0, 0.85 * 50, 50},
+		{"CUBIC, no loss", syncCubic, between(0), 0, 0.85 * 50, 50},
+		{"NewReno, 0.1 %", syncInter, between(0), 0.001, 13, 28},
+		{"NewReno, 1 %", syncInter, between(0), 0.01, 4.8, 8.4},
+		{"NewReno, 5 %", syncInter, between(0), 0.05, 1.5, 3.1},
+		{"CUBIC, 1 %", syncCubic, between(0), 0.01, 5, 11},
+		{"selective recovery, no loss", syncInter, selectively(), 0, 0.85 * 50, 50},
+		{"selective recovery, 0.1 %", syncInter, selectively(), 0.001, 13, 28},
+		{"selective recovery, 1 %", syncInter, selectively(), 0.01, 5.5, 8.4},
+		{"selective recovery, 5 %", syncInter, selectively(), 0.05, 2, 3.6},
+		{"selective recovery, CUBIC, 1 %", syncCubic, selectively(), 0.01, 5, 11},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			seeds, total := uint64(2), 0.0
@@ -64,7 +71,7 @@ func TestGoodput(t *testing.T) {
 				seeds = 1 // without loss it draws nothing
 			}
 			for seed := range seeds {
-				total += goodput(t, c.names, c.loss, seed, 15*time.Second) / float64(seeds)
+				total += goodput(t, c.names, c.options, c.loss, seed, 15*time.Second) / float64(seeds)
 			}
 			t.Logf("%.1f Mbit/s", total)
 			require.GreaterOrEqual(t, total, c.low)

@@ -33,6 +33,8 @@ func TestConformanceOfCUBIC(t *testing.T) {
 type windowWatch struct {
 	tb            require.TestingT
 	window        *WindowCongestionControl
+	retransmit    *Retransmit
+	header        int // bytes
 	sent          uint64
 	limit         uint64
 	most          int    // segments in flight at once
@@ -43,7 +45,8 @@ type windowWatch struct {
 func watchWindow(r *rig, end int) *windowWatch {
 	w := r.ends[end].Protocol("WindowCongestionControl").(*WindowCongestionControl)
 	return &windowWatch{
-		tb: r.tb, window: w, sent: *w.sentTo, limit: *w.limit,
+		tb: r.tb, window: w, retransmit: r.ends[end].Protocol("Retransmit").(*Retransmit),
+		header: r.ends[end].HeaderBytes(), sent: *w.sentTo, limit: *w.limit,
 		next:   r.ends[end].Protocol("SequencedSegment").(*SequencedSegment).first,
 		number: offsetOf(r.ends[end], attrNumber), flags: offsetOf(r.ends[end], attrFlags),
 	}
@@ -55,6 +58,7 @@ func (w *windowWatch) frame(f microproto.Frame) {
 		require.Equal(w.tb, w.next, n, "a segment was skipped")
 		w.next += uint32(f.Count())
 	}
+	checkAccounts(w.tb, w.retransmit, w.header)
 	c := w.window.shared
 	limit := max(*w.window.limit, *w.window.ackedTo+uint64(max(c.Window, c.Unit)))
 	w.limit = max(w.limit, limit)
@@ -154,6 +158,8 @@ func TestInterClusterExactlyOnceInOrder(t *testing.T) {
 			OptionReceive:     rapid.Int64Range(5000, 50_000).Draw(rt, "queue"),
 			OptionInFlight:    rapid.Int64Range(100, 40_000).Draw(rt, "retransmit's window"),
 			OptionPeerReceive: 0,
+			OptionSelective:   rapid.Int64Range(0, 1).Draw(rt, "selective"),
+			OptionProbeMargin: rapid.SampledFrom([]int64{0, int64(5 * time.Millisecond)}).Draw(rt, "probes"),
 		}
 		o[OptionPeerReceive] = o[OptionReceive]
 		train := rapid.SampledFrom([]int{0, 1000, trainBytes}).Draw(rt, "train")
@@ -178,8 +184,8 @@ func TestInterClusterSeeds(t *testing.T) {
 		}
 		names := [][]string{syncInter, syncCubic}[seed/4%2]
 		train := []int{0, trainBytes}[seed/8%2]
-		r := newTrainRig(t, names, microproto.Options{OptionRTOFloor: int64(50 * time.Millisecond)}, 500, train, seed,
-			f)
+		o := microproto.Options{OptionRTOFloor: int64(50 * time.Millisecond), OptionSelective: int64(seed / 16 % 2)}
+		r := newTrainRig(t, names, o, 500, train, seed, f)
 		sizes := make([]int, 60)
 		for i := range sizes {
 			sizes[i] = int((seed*7919 + uint64(i)*104729) % 4000)

@@ -34,6 +34,8 @@ const (
 	cellSentAt          = "retransmit.sent.at"          // microproto.Instant of the last transmission
 	cellCountDuplicates = "retransmit.count.duplicates" // bool: ignore the bitmap; set by DuplicateAck
 	cellAckedTrain      = "retransmit.acked.train"      // int: longest train acknowledged last, in segments
+	cellSelective       = "retransmit.selective"        // bool: selective recovery
+	cellLeft            = "retransmit.left.bytes"       // uint64: within the window, arrived, or lost and not sent again
 	cellKeepTimer       = "retransmit.keep.timer"       // bool: do not restart the timer; set by a recovery
 
 	attrRetained = "transport.retained" // local: a lower micro-protocol retains the segment after its transmission
@@ -74,6 +76,11 @@ var (
 	RetransmitOldest = microproto.NewEvent[struct{}]("ctp.retransmit.oldest")
 	// TailLost: the acknowledgement of a tail-loss probe shows that the segment was lost.
 	TailLost = microproto.NewEvent[struct{}]("ctp.tail.lost")
+	// LossesDetected: selective recovery has found losses. The argument tells whether the window is to be
+	// reduced: it was not since they were sent.
+	LossesDetected = microproto.NewEvent[bool]("ctp.losses.detected")
+	// LossesRefuted: everything that the recovery has sent again had arrived.
+	LossesRefuted = microproto.NewEvent[struct{}]("ctp.losses.refuted")
 	// WindowMoved: cellLimit has changed.
 	WindowMoved = microproto.NewEvent[struct{}]("ctp.window.moved")
 )
@@ -116,6 +123,7 @@ const (
 	OptionRTOInitial    = "rto.initial.ns"     // RTTEstimation: at first (default 50 floors, at most 1 s)
 	OptionRTOMax        = "rto.max.ns"         // RTTEstimation: limit of the back-off (default 1 s, at least the floor)
 	OptionGranularity   = "rto.granularity.ns" // RTTEstimation: G of RFC 6298, the smallest margin (default 100 µs)
+	OptionSelective     = "recovery.selective" // Retransmit: 1: selective recovery with a congestion window (default 0)
 	OptionProbeMargin   = "probe.margin.ns"    // RTTEstimation: the same for tail-loss probes (default 0: none are sent)
 )
 

@@ -42,7 +42,7 @@ func newTrainFlights(tb require.TestingT, o microproto.Options, train int, names
 	all := microproto.Options{OptionAckEvery: 1, OptionRTOFloor: int64(200 * time.Millisecond),
 		OptionRTOInitial: int64(200 * time.Millisecond), OptionInitialWindow: 3}
 	for _, k := range []string{OptionAckEvery, OptionRTOFloor, OptionRTOInitial, OptionRTOMax, OptionInitialWindow,
-		OptionGranularity, OptionProbeMargin, OptionFirst, OptionReceive, OptionPeerReceive} {
+		OptionGranularity, OptionProbeMargin, OptionSelective, OptionFirst, OptionReceive, OptionPeerReceive} {
 		if v, ok := o[k]; ok {
 			all[k] = v
 		}

@@ -16,7 +16,7 @@ import (
 //
 // With DuplicateAck in the composite, duplicates are counted instead of the bitmap; with a
 // congestion window, retransmissions obey it. The bitmap then only prevents retransmission of
-// segments that have arrived.
+// segments that have arrived, unless OptionSelective asks for selective recovery.
 //
 // When RTTEstimation gives a time-out for probes, the oldest missing segment is sent again that
 // long after the last transmission: no later segment can show that one of the last is lost (tail-loss
@@ -55,9 +55,10 @@ type Retransmit struct {
 	una               uint32             // number of the first entry (SND.UNA)
 	passed            int                // entries within the window; it holds the others
 	inFlight, inCount int                // unacknowledged payload bytes and segments within the window
-	expiry                               // at timeoutAt or tail.due
+	expiry                               // at timeoutAt, tail.due or selective.due
 	timeoutAt         microproto.Instant // of the oldest segment, 0: none
 	tail              tail
+	selective         selective
 
 	// The recovery after a time-out: its count, the number at its end, the next to send again.
 	round, recover, nextRetry uint32
@@ -75,6 +76,8 @@ type entry struct {
 	m          *microproto.Message
 	length     int32
 	sacked     bool
+	state      lossState
+	order      uint32 // of its last transmission, see selective
 	round      uint32 // Retransmit.round when it was last sent again
 	sentBefore uint32 // sentNext when it was last sent
 }
@@ -89,7 +92,8 @@ const (
 
 func newRetransmit(s *settings) microproto.MicroProtocol {
 	return &Retransmit{named: s.named, maxBytes: option(s, OptionInFlight, 2<<20, 1, 1<<40),
-		maxCount: option(s, OptionInFlightCount, 1024, 1, fifoWindow)}
+		maxCount:  option(s, OptionInFlightCount, 1024, 1, fifoWindow),
+		selective: selective{option: option(s, OptionSelective, 0, 0, 1) == 1}}
 }
 
 // Attach implements microproto.MicroProtocol.
@@ -117,11 +121,15 @@ func (r *Retransmit) Attach(b *microproto.Binder) error {
 	declareCell(b, cellCountDuplicates, &r.countDuplicates, false)
 	declareCell(b, cellKeepTimer, &r.timerKept, false)
 	declareCell(b, cellAckedTrain, &r.ackedTrain, 1)
+	declareCell(b, cellSelective, &r.selective.on, r.selective.option)
+	declareCell(b, cellLeft, &r.selective.left, 0)
 	declareCell(b, microproto.CellRetransmitted, &r.resent, 0)
 	r.hold = b.HoldBit("Retransmit.window")
 	microproto.Bind(b, microproto.OpenSession, microproto.Early, func(*microproto.Exec, struct{}) {
 		r.una, r.position = *r.sentNext, *r.sentTo
 		r.recover, r.nextRetry = r.una, r.una
+		s := &r.selective
+		s.first, s.beyond, s.highest, s.end, s.counted = r.una, r.una, r.una, r.una, r.una
 	})
 	microproto.Bind(b, microproto.SegmentFromUser, microproto.Last, r.retain)
 	microproto.Bind(b, microproto.SegmentToNet, microproto.Early, r.transmitting)
@@ -203,8 +211,10 @@ func (r *Retransmit) transmitting(x *microproto.Exec, m *microproto.Message) {
 	r.sent.Set(m, uint64(x.Now()))
 	*r.sentAt = x.Now()
 	r.planProbe(x)
+	r.selective.order++
 	for i := range k {
-		r.entries.at(int(n-r.una) + i).sentBefore = *r.sentNext
+		e := r.entries.at(int(n-r.una) + i)
+		e.sentBefore, e.order = *r.sentNext, r.selective.order
 	}
 	r.arm(x, false)
 }
@@ -226,13 +236,19 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 	}
 	r.sample(x, n, a.Seen)
 	r.judgeProbe(x, n, a.Seen)
+	r.tail.off = r.tail.off && n == 0
 	n = r.splitAtAck(x, n)
 	*r.ackedTrain = 1
 	for i := 0; i < n; {
 		m := r.entries.front().m
 		*r.ackedTrain = max(*r.ackedTrain, m.Segments())
 		for range m.Segments() {
-			r.leaveFlight(r.entries.front())
+			e := r.entries.front()
+			if *r.selective.on {
+				r.arrive(x, e, r.una)
+				*r.selective.left -= e.bytes(x)
+			}
+			r.leaveFlight(e)
 			r.entries.pop()
 			r.una++
 			r.passed--
@@ -243,7 +259,7 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 		microproto.Raise(x, microproto.SegmentAcked, m)
 		x.Done(m)
 	}
-	r.markReceived(a.Seen)
+	r.markReceived(x, a.Seen)
 	if n > 0 {
 		if before(r.recover, r.una) { // keep it close, numbers wrap
 			r.recover, r.nextRetry = r.una, r.una
@@ -256,7 +272,12 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 			r.resumeRecovery(x, 2*n)
 		}
 	}
-	if !*r.countDuplicates {
+	switch {
+	case *r.selective.on:
+		if r.judgeLosses(x, bits.OnesCount64(a.Seen)); r.selective.due != 0 {
+			r.arm(x, false)
+		}
+	case !*r.countDuplicates:
 		r.detectLosses(x, a.Seen)
 	}
 	for r.passed < r.entries.n {
@@ -269,7 +290,7 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 	}
 	r.updatePause()
 	if r.inCount == 0 {
-		r.timeoutAt, r.tail.due = 0, 0
+		r.timeoutAt, r.tail.due, r.selective.due = 0, 0, 0
 		if r.blocked {
 			r.arm(x, true)
 		}
@@ -301,13 +322,17 @@ func (r *Retransmit) leaveFlight(e *entry) {
 	}
 }
 
-func (r *Retransmit) markReceived(seen uint64) {
+func (r *Retransmit) markReceived(x *microproto.Exec, seen uint64) {
 	for sent := r.transmitted(); seen != 0; seen &= seen - 1 {
 		i := 1 + bits.TrailingZeros64(seen)
 		if i >= sent {
 			return // beyond the segments sent
 		}
-		r.leaveFlight(r.entries.at(i))
+		e := r.entries.at(i)
+		if *r.selective.on {
+			r.arrive(x, e, r.una+uint32(i))
+		}
+		r.leaveFlight(e)
 	}
 }
 
@@ -376,7 +401,11 @@ func (r *Retransmit) windowMoved(x *microproto.Exec, _ struct{}) {
 		r.arm(x, true)
 	}
 	r.timerWasKept = *r.timerKept
-	r.resumeRecovery(x, math.MaxInt)
+	if *r.selective.on {
+		r.sendLost(x)
+	} else {
+		r.resumeRecovery(x, math.MaxInt)
+	}
 }
 
 // resendLost sends lost segment i again, if the pool has messages to isolate it.
@@ -390,5 +419,11 @@ func (r *Retransmit) resendLost(x *microproto.Exec, i int) {
 
 func (r *Retransmit) resend(x *microproto.Exec, e *entry) {
 	e.round = r.round
+	if to := repairing; *r.selective.on {
+		if e.state != detected {
+			to = inNetwork
+		}
+		r.setState(x, e, to)
+	}
 	microproto.Raise(x, microproto.SegmentToNet, e.m)
 }

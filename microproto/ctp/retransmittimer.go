@@ -12,8 +12,10 @@ func (r *Retransmit) arm(x *microproto.Exec, restart bool) {
 		r.timeoutAt = x.Now().Add(*r.rto)
 	}
 	r.deadline = r.timeoutAt
-	if r.tail.due != 0 && r.tail.due < r.timeoutAt {
-		r.deadline = r.tail.due
+	for _, due := range [...]microproto.Instant{r.tail.due, r.selective.due} {
+		if due != 0 && due < r.deadline {
+			r.deadline = due
+		}
 	}
 	setExpiry(x, &r.expiry, retransmitTimer, r)
 }
@@ -25,6 +27,12 @@ func (r *Retransmit) expire(x *microproto.Exec, _ *Retransmit) {
 		r.sendProbe(x)
 		return
 	}
+	if r.selective.due != 0 && x.Now() >= r.selective.due && x.Now() < r.timeoutAt {
+		r.judgeLosses(x, 0)
+		microproto.Raise(x, WindowMoved, struct{}{})
+		r.arm(x, false)
+		return
+	}
 	if r.tail.due != 0 && x.Now() >= r.tail.due && x.Now() < r.timeoutAt {
 		r.probeTail(x)
 		return
@@ -33,15 +41,18 @@ func (r *Retransmit) expire(x *microproto.Exec, _ *Retransmit) {
 		r.arm(x, false)
 		return
 	}
-	r.tail = tail{}
+	r.tail = tail{off: true}
 	if i, ok := r.oldestMissing(x); ok {
 		e := r.entries.at(i)
 		r.beginRound()
+		if *r.selective.on {
+			r.loseAll(x)
+		}
 		microproto.Raise(x, microproto.SegmentTimeout, e.m)
 		r.timerWasKept = *r.timerKept // the time-out has ended a recovery
 		r.resend(x, e)
 		if *r.limit != math.MaxUint64 {
-			r.resumeRecovery(x, math.MaxInt)
+			microproto.Raise(x, WindowMoved, struct{}{})
 		}
 	}
 	r.arm(x, true)

@@ -5,37 +5,47 @@ import "github.com/p2pdc/p2pdc/microproto"
 // tail is the state of tail-loss probes.
 type tail struct {
 	due    microproto.Instant // when a probe is due, 0: never
-	probed bool               // a probe is not yet judged
-	number uint32             // of the segment that it repeated
-	at     microproto.Instant // when
+	off    bool               // a time-out has passed, and nothing has been acknowledged since then
+	probes int                // probes that are not yet judged
+	number uint32             // of the segment that they repeated
+	at     microproto.Instant // when the first was sent
 }
 
-// planProbe sets the time of a probe after a new segment or an acknowledgement of a segment: if
-// all that was to be sent is in flight, and neither a recovery nor another probe is under way. The
-// time-out begins with the last transmission (RFC 9002 §6.2.1).
+// planProbe sets the time of a probe after a new segment or an acknowledgement of a segment. The time-out
+// begins with the last transmission (RFC 9002 §6.2.1). There is one probe, if all that was to be sent is
+// in flight and no recovery is under way. Selective recovery sends more, each after twice the time of
+// the one before, until the retransmission time-out: a lost retransmission has no later segment either.
+// After that time-out only its back-off counts.
 func (r *Retransmit) planProbe(x *microproto.Exec) {
 	r.tail.due = 0
 	sent := r.transmitted()
-	if *r.probeTimeout > 0 && sent > 0 && sent == r.entries.n && !r.tail.probed && !*r.timerKept &&
-		!before(r.una, r.recover) {
-		r.tail.due = max(x.Now(), r.sentAt.Add(*r.probeTimeout))
+	single := r.tail.probes == 0 && sent == r.entries.n && !*r.timerKept && !before(r.una, r.recover)
+	if *r.probeTimeout > 0 && sent > 0 && (single || *r.selective.on) && !r.tail.off {
+		r.tail.due = max(x.Now(), r.sentAt.Add(*r.probeTimeout<<min(r.tail.probes, maxProbes)))
 	}
 }
 
-// probeTail sends the oldest missing segment again. The time-out starts afresh (RFC 8985 §7.3).
+// maxProbes bounds the doubling of the time between probes.
+const maxProbes = 16
+
+// probeTail sends the oldest missing segment again. With the first probe the time-out starts afresh (RFC 8985 §7.3).
 func (r *Retransmit) probeTail(x *microproto.Exec) {
 	r.tail.due = 0
+	probes := r.tail.probes
 	if i, ok := r.oldestMissing(x); ok {
-		r.tail = tail{probed: true, number: r.una + uint32(i), at: x.Now()}
+		if number := r.una + uint32(i); probes == 0 || number != r.tail.number {
+			r.tail.number, r.tail.at = number, x.Now()
+		}
+		r.tail.probes++
 		r.resend(x, r.entries.at(i))
 	}
-	r.arm(x, true)
+	r.arm(x, probes == 0)
 }
 
 // judgeProbe examines an acknowledgement of n segments and of those in seen. If it arrives much
-// sooner after the probe than a round trip, the segment itself had arrived.
+// sooner after the first probe than a round trip, the segment itself had arrived.
 func (r *Retransmit) judgeProbe(x *microproto.Exec, n int, seen uint64) {
-	if !r.tail.probed {
+	if r.tail.probes == 0 {
 		return
 	}
 	i := int(int32(r.tail.number - r.una))
@@ -45,6 +55,7 @@ func (r *Retransmit) judgeProbe(x *microproto.Exec, n int, seen uint64) {
 	lost := i >= 0 && x.Now().Sub(r.tail.at) >= *r.smoothed*3/4
 	if r.tail = (tail{}); lost {
 		microproto.Raise(x, microproto.SegmentLost, r.entries.at(i).m)
+		r.reduce()
 		microproto.Raise(x, TailLost, struct{}{})
 	}
 }

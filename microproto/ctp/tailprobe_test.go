@@ -59,10 +59,14 @@ func TestLockstepWithLosses(t *testing.T) {
 			return sum / float64(lockstep(t, syncInter, o, n, 500, 0, 0))
 		}
 		with, without := ratio(between(5*time.Millisecond)), ratio(between(0))
-		t.Logf("%d segments: %.2f of the time without losses; %.2f without probes", n, with, without)
+		selective := ratio(selectively())
+		t.Logf("%d segments: %.2f of the time without losses; %.2f without probes; %.2f with selective recovery",
+			n, with, without, selective)
 		require.Less(t, with, without)
+		require.Less(t, selective, 1.05*with)
 		if n <= 2 {
 			require.Less(t, with, 1.3)
+			require.Less(t, selective, 1.2)
 			require.Greater(t, without, 1.4)
 		}
 	}

@@ -9,13 +9,15 @@ import (
 // TCPNewRenoCongestionAvoidance is TCP NewReno: slow start and congestion avoidance (RFC 5681) by
 // its Controller, limited transmit (RFC 3042), fast retransmit, and fast recovery with the
 // Impatient timer (RFC 6582). Another Controller may replace its own; loss recovery does not
-// change.
+// change. With OptionSelective, Retransmit finds and repairs the losses, and this row only sets the
+// window.
 type TCPNewRenoCongestionAvoidance struct {
 	named
 	reno            *Reno
 	shared          *Congestion
 	ackedTo, sentTo *uint64
 	timerKept       *bool
+	selective       *bool
 	ackedTrain      *int
 	rto, smoothed   *time.Duration
 
@@ -30,6 +32,7 @@ type TCPNewRenoCongestionAvoidance struct {
 	expired    bool   // timedOut is set
 	used       int    // most in flight since the window was full
 	since      microproto.Instant
+	before     ControllerStart // the window at the start of a selective recovery
 }
 
 func newTCPNewReno(s *settings) microproto.MicroProtocol {
@@ -43,6 +46,7 @@ func (n *TCPNewRenoCongestionAvoidance) Attach(b *microproto.Binder) error {
 	lookupCell(b, cellAckedTo, &n.ackedTo)
 	lookupCell(b, cellSentTo, &n.sentTo)
 	lookupCell(b, cellKeepTimer, &n.timerKept)
+	lookupCell(b, cellSelective, &n.selective)
 	lookupCell(b, cellAckedTrain, &n.ackedTrain)
 	lookupCell(b, cellRTO, &n.rto)
 	lookupCell(b, cellSmoothed, &n.smoothed)
@@ -54,6 +58,8 @@ func (n *TCPNewRenoCongestionAvoidance) Attach(b *microproto.Binder) error {
 	bind(b, AckDuplicated, n.duplicated)
 	bind(b, microproto.SegmentTimeout, n.timeout)
 	bind(b, TailLost, n.tailLost)
+	bind(b, LossesDetected, n.lossesDetected)
+	bind(b, LossesRefuted, n.lossesRefuted)
 	return nil
 }
 
@@ -67,6 +73,9 @@ const duplicateThreshold = 3
 // start none: they may be due to segments that were sent twice.
 func (n *TCPNewRenoCongestionAvoidance) duplicated(x *microproto.Exec, count int) {
 	c := n.shared
+	if *n.selective {
+		return
+	}
 	if !n.recovering && n.episode && *n.ackedTo <= n.recover {
 		return
 	}
@@ -107,7 +116,12 @@ func (n *TCPNewRenoCongestionAvoidance) acked(x *microproto.Exec, _ Ack) {
 	case n.una >= n.recover:
 		n.recovering, *n.timerKept = false, false
 		n.inflation = 0
-		n.shared.Controller.Recovered(x.Now(), int(*n.sentTo-n.una))
+		if inFlight := int(*n.sentTo - n.una); *n.selective {
+			n.shared.Controller.Recovered(x.Now(), max(inFlight, n.shared.Controller.Threshold()))
+		} else {
+			n.shared.Controller.Recovered(x.Now(), inFlight)
+		}
+	case *n.selective:
 	default:
 		n.partial(x, acked)
 	}
@@ -141,6 +155,34 @@ func (n *TCPNewRenoCongestionAvoidance) grow(x *microproto.Exec, acked, flight i
 	c.Acked(Progress{
 		Now: x.Now(), Count: acked, Acks: (*n.ackedTrain + 1) / 2, InFlight: flight, RTT: *n.smoothed, Full: full,
 	})
+}
+
+// lossesDetected reduces the window. It is halved, as by tailLost: what is in flight includes what has
+// arrived, and may be the rest of a message.
+func (n *TCPNewRenoCongestionAvoidance) lossesDetected(x *microproto.Exec, reduce bool) {
+	if !reduce {
+		return
+	}
+	c := n.shared
+	if !n.recovering {
+		n.before = ControllerStart{
+			Now: x.Now(), Unit: c.Unit, Window: c.Controller.Window(), Threshold: c.Controller.Threshold(),
+		}
+	}
+	c.Controller.Congested(x.Now(), c.Controller.Window())
+	n.recovering, n.episode = true, true
+	n.recover = *n.sentTo
+	n.announce()
+}
+
+// lossesRefuted undoes a reduction (compare RFC 4015).
+func (n *TCPNewRenoCongestionAvoidance) lossesRefuted(x *microproto.Exec, _ struct{}) {
+	if n.recovering {
+		n.before.Now = x.Now()
+		n.shared.Controller.Open(n.before)
+		n.recovering = false
+		n.announce()
+	}
 }
 
 // tailLost reduces the window as at the end of a fast recovery, once for each window (RFC 8985

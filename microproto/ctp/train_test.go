@@ -140,14 +140,15 @@ func TestFramesInOneKeepTheirOrder(t *testing.T) {
 // Without messages in the pool a train cannot be split, and split trains never take the messages
 // needed for acknowledgements. Nothing is lost in either case.
 func TestTrainsOfASmallPool(t *testing.T) {
-	for _, names := range [][]string{syncEther, syncInter} {
+	for i, names := range [][]string{syncEther, syncInter, syncInter} {
 		for _, messages := range []int{12, 30, 200} {
 			r := &rig{tb: t}
+			o := microproto.Options{OptionRTOFloor: int64(5 * time.Millisecond), OptionSelective: int64(i / 2)}
 			for i := range r.ends {
 				c, err := microproto.NewComposite(microproto.Config{
 					Name: string(rune('a' + i)), MTU: 200, Train: trainBytes,
 					Limits: microproto.Limits{Messages: messages},
-				}, build(t, names, microproto.Options{OptionRTOFloor: int64(5 * time.Millisecond)})...)
+				}, build(t, names, o)...)
 				require.NoError(t, err)
 				r.ends[i] = c
 			}
@@ -178,7 +179,7 @@ func FuzzTrainInput(f *testing.F) {
 		c, err := microproto.NewComposite(microproto.Config{
 			Name: "f", MTU: 200, Train: trainBytes, Limits: microproto.Limits{Messages: 64},
 		}, build(t, syncInterNamed[:len(syncInterNamed)-len(data)%2], microproto.Options{OptionReceive: 8192,
-			OptionPeerReceive: 8192})...)
+			OptionPeerReceive: 8192, OptionSelective: int64(len(data) / 2 % 2)})...)
 		require.NoError(t, err)
 		require.NoError(t, c.Open(0))
 		for now := range microproto.Instant(2) {

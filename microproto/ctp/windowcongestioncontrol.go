@@ -17,6 +17,7 @@ type WindowCongestionControl struct {
 	end                    microproto.Attr[uint64]
 	segment                *int
 	ackedTo, sentTo, limit *uint64
+	left                   *uint64
 	sentAt                 *microproto.Instant
 	rto                    *time.Duration
 	shared                 *Congestion
@@ -43,6 +44,7 @@ func (w *WindowCongestionControl) Attach(b *microproto.Binder) error {
 	lookupCell(b, cellAckedTo, &w.ackedTo)
 	lookupCell(b, cellSentTo, &w.sentTo)
 	lookupCell(b, cellLimit, &w.limit)
+	lookupCell(b, cellLeft, &w.left)
 	declareCell(b, CellCongestion, &w.shared, Congestion{})
 	w.hold = b.HoldBit("WindowCongestionControl.window")
 	microproto.Bind(b, microproto.OpenSession, microproto.Early, w.open)
@@ -52,6 +54,10 @@ func (w *WindowCongestionControl) Attach(b *microproto.Binder) error {
 	microproto.Bind(b, AckArrived, microproto.Last, func(x *microproto.Exec, _ Ack) { w.acked(x) })
 	microproto.Bind(b, microproto.SegmentTimeout, microproto.Last,
 		func(*microproto.Exec, *microproto.Message) { w.updateLimit() })
+	microproto.Bind(b, LossesDetected, microproto.Last, func(*microproto.Exec, bool) { w.updateLimit() })
+	microproto.Bind(b, LossesRefuted, microproto.Last, func(*microproto.Exec, struct{}) { w.updateLimit() })
+	// Retransmit has sent again what the window allows.
+	microproto.Bind(b, WindowMoved, microproto.Last, func(*microproto.Exec, struct{}) { w.updateLimit() })
 	bind(b, windowRelease, func(x *microproto.Exec, _ *WindowCongestionControl) { w.release(x) })
 	return nil
 }
@@ -64,9 +70,10 @@ func (w *WindowCongestionControl) open(x *microproto.Exec, _ struct{}) {
 	w.updateLimit()
 }
 
-// updateLimit computes the limit. One segment may be in flight whatever the window.
+// updateLimit computes the limit. One segment may be in flight whatever the window. What has left the
+// network makes room for as much (RFC 6675 §4).
 func (w *WindowCongestionControl) updateLimit() {
-	*w.limit = *w.ackedTo + uint64(max(w.shared.Window, w.shared.Unit))
+	*w.limit = *w.ackedTo + *w.left + uint64(max(w.shared.Window, w.shared.Unit))
 }
 
 // admit holds a new segment that does not fit, that has others before it, or that another

@@ -1,0 +1,251 @@
+package ctp
+
+import (
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// selective is the state of selective recovery: Retransmit judges every segment by the bitmap and by the
+// times of transmission (RACK, RFC 8985 §6.2), and sends what is lost again as the bytes in the network
+// allow (RFC 6675 §4). It repairs all losses of a window in a round trip, also those of retransmissions,
+// where NewReno repairs one.
+type selective struct {
+	on     *bool
+	left   *uint64 // bytes of the window that are out of the network: arrived, or lost and not sent again
+	option bool
+
+	order  uint32 // transmissions so far; a train is one
+	lost   int    // entries that are lost and not sent again
+	first  uint32 // no entry before this number is lost
+	beyond uint32 // entries before this number are judged, or known to be out of the network
+
+	// The segment sent last of those known to have arrived.
+	newest uint32        // order of its transmission; 0: none is known
+	rtt    time.Duration // its round trip
+
+	least     time.Duration // the smallest round trip of a segment sent once
+	highest   uint32        // after the highest number known to have arrived
+	reordered bool          // a segment sent once has arrived after a later one
+	needless  int           // round trips in which a retransmission was found needless
+	counted   uint32        // number at the end of the last of them
+	since     int           // reductions since then
+
+	reduced uint32             // order of the first transmission after the window was last reduced
+	end     uint32             // number at the end of the recovery
+	due     microproto.Instant // when the next segment counts as lost; 0: none
+	must    bool               // the first retransmission of a recovery does not wait for the window
+
+	// What this recovery has sent again, and how much of that was needless.
+	again, arrived int
+}
+
+// lossState tells where a segment is that is not known to have arrived.
+type lossState uint8
+
+const (
+	inNetwork lossState = iota
+	repairing           // in the network again: it was lost
+	unknown             // out of the network, lost or not: beyond the bitmap, and its acknowledgement is overdue
+	detected            // lost
+	timedOut            // outstanding at a time-out
+)
+
+const (
+	maxJudged  = 65 // segments from the first missing one on that a bitmap reports
+	reorderBy  = 4  // the reordering window is a multiple of a quarter of the smallest round trip
+	manyBefore = 3  // segments that have arrived after a missing one show that it is lost
+	// persistence is the number of reductions after which the reordering window is small again.
+	persistence = 16
+)
+
+func (e *entry) isLost() bool { return e.state >= detected }
+
+// bytes returns what an entry takes of the window.
+func (e *entry) bytes(x *microproto.Exec) uint64 { return uint64(int(e.length) + x.HeaderBytes()) }
+
+// setState changes the state of an entry, and with it what is in the network.
+func (r *Retransmit) setState(x *microproto.Exec, e *entry, to lossState) {
+	s := &r.selective
+	if e.state < unknown && to >= unknown {
+		*s.left += e.bytes(x)
+	}
+	if e.state >= unknown && to < unknown {
+		*s.left -= e.bytes(x)
+	}
+	if e.isLost() {
+		s.lost--
+	}
+	if e.state = to; e.isLost() {
+		s.lost++
+	}
+}
+
+// arrive counts an entry as arrived.
+func (r *Retransmit) arrive(x *microproto.Exec, e *entry, number uint32) {
+	if e.sacked {
+		return
+	}
+	r.delivered(x, e, number)
+	r.setState(x, e, inNetwork)
+	*r.selective.left += e.bytes(x)
+}
+
+// delivered learns from a segment that is acknowledged for the first time.
+func (r *Retransmit) delivered(x *microproto.Exec, e *entry, number uint32) {
+	s := &r.selective
+	rtt := x.Now().Sub(microproto.Instant(r.sent.Get(e.m)))
+	if r.copies.Get(e.m) > 0 {
+		if rtt < s.least { // sooner than a round trip: an earlier transmission has arrived
+			r.refuted(x, e)
+			return
+		}
+	} else {
+		if s.least == 0 || rtt < s.least {
+			s.least = max(rtt, 1)
+		}
+		s.reordered = s.reordered || before(number, s.highest)
+	}
+	if before(s.highest, number+1) {
+		s.highest = number + 1
+	}
+	if s.newest == 0 || before(s.newest, e.order) {
+		s.newest, s.rtt = e.order, rtt
+	}
+}
+
+// refuted notes that a segment was sent again needlessly. If that holds for all that the recovery has
+// sent again, nothing was lost.
+func (r *Retransmit) refuted(x *microproto.Exec, e *entry) {
+	s := &r.selective
+	s.reordered = true
+	if !before(r.una, s.counted) {
+		s.needless++
+		s.counted, s.since = *r.sentNext, 0
+	}
+	if e.state != repairing {
+		return
+	}
+	if s.arrived++; s.arrived == s.again && s.lost == 0 {
+		s.again, s.arrived = 0, 0
+		microproto.Raise(x, LossesRefuted, struct{}{})
+	}
+}
+
+// reorderWindow returns how much later than a round trip an acknowledgement may arrive (RFC 8985 §6.2,
+// step 4). The bitmap reports so many segments that have arrived.
+func (r *Retransmit) reorderWindow(arrived int) time.Duration {
+	s := &r.selective
+	if !s.reordered && (before(r.una, s.end) || arrived >= manyBefore) {
+		return 0
+	}
+	return min(time.Duration(1+s.needless)*s.least/reorderBy, *r.smoothed)
+}
+
+// judgeLosses marks the segments that are lost: a later transmission has arrived, and their own
+// acknowledgement is overdue. The window is reduced once for all losses of a round trip, and again if a
+// retransmission is lost (RFC 5681 §4.3).
+func (r *Retransmit) judgeLosses(x *microproto.Exec, arrived int) {
+	s := &r.selective
+	s.due = 0
+	if s.newest == 0 {
+		return
+	}
+	wait := s.rtt + r.reorderWindow(arrived)
+	some, reduce := false, false
+	for i := range min(r.transmitted(), maxJudged) {
+		e := r.entries.at(i)
+		if e.sacked || e.isLost() || !before(e.order, s.newest) {
+			continue
+		}
+		if at := microproto.Instant(r.sent.Get(e.m)).Add(wait); x.Now() < at {
+			if s.due == 0 || at < s.due {
+				s.due = at
+			}
+			continue
+		}
+		r.setState(x, e, detected)
+		if n := r.una + uint32(i); before(n, s.first) {
+			s.first = n
+		}
+		some = true
+		reduce = reduce || !before(e.order, s.reduced)
+	}
+	r.judgeBeyond(x, wait)
+	if reduce {
+		if !before(r.una, s.end) {
+			s.again, s.arrived = 0, 0
+		}
+		r.reduce()
+		s.must = true
+	}
+	if some {
+		microproto.Raise(x, LossesDetected, reduce)
+	}
+}
+
+// judgeBeyond marks the segments beyond the bitmap that are out of the network: whether they have arrived is
+// known later.
+func (r *Retransmit) judgeBeyond(x *microproto.Exec, wait time.Duration) {
+	s := &r.selective
+	if next := r.una + maxJudged; before(s.beyond, next) {
+		s.beyond = next
+	}
+	for ; before(s.beyond, *r.sentNext); s.beyond++ {
+		e := r.entries.at(int(s.beyond - r.una))
+		if e.sacked || e.state >= unknown {
+			continue
+		}
+		if !before(e.order, s.newest) || x.Now() < microproto.Instant(r.sent.Get(e.m)).Add(wait) {
+			return
+		}
+		r.setState(x, e, unknown)
+	}
+}
+
+// reduce notes that the window is reduced for what was sent before.
+func (r *Retransmit) reduce() {
+	s := &r.selective
+	s.reduced, s.end = s.order+1, *r.sentNext
+	if s.since++; s.since > persistence {
+		s.needless, s.since = 0, 0
+	}
+}
+
+// sendLost sends lost segments again, the oldest first, as far as the window allows.
+func (r *Retransmit) sendLost(x *microproto.Exec) {
+	s := &r.selective
+	if before(s.first, r.una) {
+		s.first = r.una
+	}
+	room := int64(*r.limit) - int64(*r.sentTo)
+	for ; s.lost > 0 && before(s.first, *r.sentNext); s.first++ {
+		i := int(s.first - r.una)
+		e := r.entries.at(i)
+		if !e.isLost() {
+			continue
+		}
+		if room -= int64(e.bytes(x)); room < 0 && !s.must || !r.isolate(x, i) {
+			return
+		}
+		s.must = false
+		if e.state == detected {
+			s.again++
+			microproto.Raise(x, microproto.SegmentLost, e.m)
+		}
+		r.resend(x, e)
+	}
+}
+
+// loseAll marks everything in flight as lost: the time-out has passed.
+func (r *Retransmit) loseAll(x *microproto.Exec) {
+	for i := range r.transmitted() {
+		if e := r.entries.at(i); !e.sacked {
+			r.setState(x, e, timedOut)
+		}
+	}
+	s := &r.selective
+	s.first, s.beyond, s.due, s.must = r.una, r.una, 0, false
+	s.again, s.arrived = 0, 0
+	r.reduce()
+}
