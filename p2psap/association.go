@@ -34,6 +34,14 @@ func (n *Node) Connect(now microproto.Instant, name, addr string) error {
 	return n.associations.Connect(now, name, addr)
 }
 
+// Disconnect ends the association with a peer at both ends: this node says goodbye, and its sessions with the
+// peer end at once, with ErrClosed. Of a peer that is lost, refused or closed, it forgets that. Afterwards Connect
+// begins another association, and the peer may begin one.
+func (n *Node) Disconnect(now microproto.Instant, name string) error {
+	n.reschedule = true
+	return n.associations.Disconnect(now, name)
+}
+
 // ControlUp reports a new control connection. dialled is the peer's name if OutDial asked for the
 // connection, "" if it was accepted.
 func (n *Node) ControlUp(now microproto.Instant, id ConnID, dialled string) {
@@ -95,7 +103,7 @@ type peer struct {
 	frameLimit int
 	limitUntil microproto.Instant
 	frames     frameCounts
-	opens      []control.Open // of sessions that this end has not opened
+	opens      []offer // of sessions that this end has not opened
 }
 
 func (n *Node) newPeer(p *control.Peer) *peer {
@@ -309,7 +317,7 @@ func (h *controlHost) Disconnected(now microproto.Instant, c *control.Peer) {
 	n, p := h.node(), h.peers[c.Number]
 	for _, s := range n.sessionsWith(p) {
 		switch {
-		case p.State == control.Closed && s.state == SessionOpen:
+		case p.State == control.Closed && s.state == SessionOpen && !p.Forgotten():
 			n.remoteClosed(s)
 		case p.State == control.Closed && (s.state == SessionRemoteClosed || s.state == SessionEnded):
 		case s.state == SessionClosing:

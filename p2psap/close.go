@@ -2,6 +2,7 @@ package p2psap
 
 import (
 	"slices"
+	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap/internal/control"
@@ -10,7 +11,10 @@ import (
 // Close ends a session at both ends. Transfers under way are first given NodeConfig.Linger to be
 // accepted; State returns SessionEnded when it is over. Closing a session that has ended gives its
 // number back; afterwards the number is unknown.
-func (n *Node) Close(now microproto.Instant, id SessionID) {
+func (n *Node) Close(now microproto.Instant, id SessionID) { n.CloseWithin(now, id, n.config.Linger) }
+
+// CloseWithin is Close that gives transfers under way the time of linger instead. Called again, it shortens that time.
+func (n *Node) CloseWithin(now microproto.Instant, id SessionID, linger time.Duration) {
 	s := n.session(id)
 	if s == nil {
 		return
@@ -23,7 +27,10 @@ func (n *Node) Close(now microproto.Instant, id SessionID) {
 		n.sendClose(now, s)
 	case SessionOpen:
 		n.flush(now, s)
-		s.state, s.lingerUntil = SessionLingering, now.Add(n.config.Linger)
+		s.state, s.lingerUntil = SessionLingering, now.Add(linger)
+		n.finishLinger(now, s)
+	case SessionLingering:
+		s.lingerUntil = min(s.lingerUntil, now.Add(linger))
 		n.finishLinger(now, s)
 	case SessionRemoteClosed:
 		n.end(now, s, ErrClosed)
@@ -45,7 +52,7 @@ func (n *Node) sendClose(now microproto.Instant, s *session) {
 
 // receiveClose takes the other end's Close, of a session or of an Open.
 func (n *Node) receiveClose(now microproto.Instant, p *peer, c *control.Close) {
-	if i := slices.IndexFunc(p.opens, func(o control.Open) bool { return o.Session == c.From }); i >= 0 {
+	if i := slices.IndexFunc(p.opens, func(o offer) bool { return o.Session == c.From }); i >= 0 {
 		p.opens = slices.Delete(p.opens, i, i+1)
 		return
 	}

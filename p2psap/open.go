@@ -59,7 +59,7 @@ func (n *Node) Open(now microproto.Instant, name string, o OpenOptions) (Session
 	n.reschedule = true
 	n.send(p, control.KindOpen, &s.mine)
 	if i := p.waiting(o.Name); i >= 0 {
-		theirs := p.opens[i]
+		theirs := p.opens[i].Open
 		p.opens = slices.Delete(p.opens, i, i+1)
 		n.match(now, s, theirs)
 	}
@@ -68,7 +68,52 @@ func (n *Node) Open(now microproto.Instant, name string, o OpenOptions) (Session
 
 // waiting returns the index in opens of the session of a name; -1: there is none.
 func (p *peer) waiting(name string) int {
-	return slices.IndexFunc(p.opens, func(o control.Open) bool { return o.Name == name })
+	return slices.IndexFunc(p.opens, func(o offer) bool { return o.Name == name })
+}
+
+// offer is a session that the other end has opened and this end has not.
+type offer struct {
+	control.Open
+	returned bool // by Accept
+}
+
+// Accept returns a session that a peer has opened and this end has not, as the peer's name and the options with
+// which Open opens it here; every session once. match selects by the session's name. ok is false if there is
+// none; OutOffered and OutPeerUp report that there may be one.
+func (n *Node) Accept(match func(name string) bool) (peer string, o OpenOptions, ok bool) {
+	for _, p := range n.peers {
+		for i := range p.opens {
+			f := &p.opens[i]
+			if p.State != control.Up || f.returned || !match(f.Name) {
+				continue
+			}
+			f.returned = true
+			o = OpenOptions{Name: f.Name, Mode: f.Mode}
+			for _, s := range f.Slots {
+				o.Slots = append(o.Slots, SlotSpec{Tag: Tag(s.Tag), Length: int(s.Length)})
+			}
+			return p.Name, o, true
+		}
+	}
+	return "", OpenOptions{}, false
+}
+
+// Refuse refuses a session that a peer has opened and this end has not: the peer's Open fails with the reason.
+func (n *Node) Refuse(name, session, reason string) error {
+	p := n.peer(name)
+	if p == nil {
+		return fmt.Errorf("session %q: peer %q: %w", session, name, ErrNotConnected)
+	}
+	i := p.waiting(session)
+	if i < 0 {
+		return fmt.Errorf("p2psap: peer %q has opened no session %q that waits", name, session)
+	}
+	to := p.opens[i].Session
+	p.opens = slices.Delete(p.opens, i, i+1)
+	n.send(p, control.KindReject, &control.Reject{
+		Ends: control.Ends{To: to}, Reason: reason[:min(len(reason), control.MaxReason)],
+	})
+	return nil
 }
 
 // propose fills in this end's proposal of a session over a path; nil: over the base rail.
@@ -264,7 +309,8 @@ func (n *Node) receiveOpen(now microproto.Instant, p *peer, o *control.Open) {
 		}
 	}
 	if i := p.waiting(o.Name); i >= 0 {
-		p.opens[i] = *o // the peer closed the earlier one: names are unique
+		p.opens[i] = offer{Open: *o} // the peer closed the earlier one: names are unique
+		n.out = append(n.out, Output{Kind: OutOffered, Peer: p.Name})
 		return
 	}
 	if len(p.opens) >= n.config.Limits.PendingOpens {
@@ -272,7 +318,8 @@ func (n *Node) receiveOpen(now microproto.Instant, p *peer, o *control.Open) {
 		n.send(p, control.KindReject, &control.Reject{Ends: control.Ends{To: o.Session}, Reason: reason})
 		return
 	}
-	p.opens = append(p.opens, *o)
+	p.opens = append(p.opens, offer{Open: *o})
+	n.out = append(n.out, Output{Kind: OutOffered, Peer: p.Name})
 }
 
 // receiveOpenAck opens a session whose other end is ready.

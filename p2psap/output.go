@@ -30,12 +30,13 @@ const (
 	OutEnded                                        // session Session has ended: Err
 	OutAdapted                                      // session Session has another composition; with Err, it could not
 	OutRail                                         // a rail of Network to Peer can be used; with Err, no longer
+	OutOffered                                      // Peer has opened a session that this end has not; see Accept
 )
 
 func (k OutputKind) String() string {
 	names := [...]string{
 		"", "control", "dial", "hangup", "peer.up", "peer.refused", "peer.closed", "peer.lost",
-		"opened", "touched", "ended", "adapted", "rail",
+		"opened", "touched", "ended", "adapted", "rail", "offered",
 	}
 	if int(k) < len(names) {
 		return names[k]

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -67,6 +68,55 @@ func (n *Node) OpenConn(ctx context.Context, peer, name string) (*Conn, error) {
 	c.writeBy.init(c.closed)
 	return c, nil
 }
+
+// Listen returns a listener of the streams that other peers open under a name, or under the name with "/" and more behind
+// it: two streams between the same peers have different names. It accepts from any peer; RemoteAddr of a stream is the
+// peer's name. Listeners must not have names of which one is the beginning of the other.
+func (n *Node) Listen(name string) net.Listener {
+	l := &listener{node: n, name: name}
+	l.ctx, l.stop = context.WithCancel(context.Background())
+	return l
+}
+
+// acceptTime bounds the opening of a stream by Accept: the other end may close it meanwhile.
+const acceptTime = 5 * time.Second
+
+type listener struct {
+	node *Node
+	name string
+	ctx  context.Context
+	stop context.CancelFunc
+}
+
+// Accept implements net.Listener. A stream whose other end gives up meanwhile is left out.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		peer, o, err := l.node.acceptNamed(l.ctx, func(name string) bool {
+			return name == l.name || strings.HasPrefix(name, l.name+"/")
+		})
+		if err != nil {
+			if l.ctx.Err() != nil {
+				err = net.ErrClosed
+			}
+			return nil, &net.OpError{Op: "accept", Net: "p2psap", Addr: l.Addr(), Err: err}
+		}
+		ctx, stop := context.WithTimeout(l.ctx, acceptTime)
+		c, err := l.node.OpenConn(ctx, peer, o.Name)
+		if stop(); err == nil {
+			return c, nil
+		}
+		l.node.log.Warn().Str("peer", peer).Str("session", o.Name).Err(err).Msg("stream not accepted")
+	}
+}
+
+// Close implements net.Listener. Accepted streams stay open.
+func (l *listener) Close() error {
+	l.stop()
+	return nil
+}
+
+// Addr implements net.Listener.
+func (l *listener) Addr() net.Addr { return connAddr{l.node.config.Name, l.name} }
 
 // Socket returns the session's socket, for its Info. Send and Receive there would damage the stream.
 func (c *Conn) Socket() *Socket { return c.socket }

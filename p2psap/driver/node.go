@@ -42,9 +42,10 @@ type Node struct {
 	aborted    bool               // Abort was called
 	closed     bool               // nothing works any more
 	lost       error              // of the first peer that was lost
-	activity   bool               // something happened since WaitAny returned
-	anyWaiters waiters            // of WaitAny
-	progress   waiters            // of Connect and Close
+	lostPeer   string
+	activity   bool    // something happened since WaitAny returned
+	anyWaiters waiters // of WaitAny
+	progress   waiters // of Connect, Accept and Close
 	free       []*waiter
 	poll       poller
 	stats      Stats
@@ -204,7 +205,7 @@ func (n *Node) keepTime() {
 }
 
 // Connect associates with a peer whose control channel listens at addr; addr may be "" when the peer dials. Both
-// ends may call it, and more than once. It blocks until the peer is up, does not match (*p2psap.RefusedError), or
+// ends may call it, and more than once; the end that is dialled need not. It blocks until the peer is up, does not match (*p2psap.RefusedError), or
 // ctx has ended; then the error tells why the last attempt failed.
 func (n *Node) Connect(ctx context.Context, peer, addr string) error {
 	n.mu.Lock()
@@ -270,9 +271,59 @@ func (n *Node) Open(ctx context.Context, peer string, o p2psap.OpenOptions) (*So
 	}
 }
 
+// Disconnect ends the association with a peer at both ends, and this end's sessions with it at once: close the sockets
+// before, to have their transfers accepted. Of a peer that is lost it forgets that, and WaitAny no longer returns its
+// error. Afterwards Connect associates with the peer anew, and the peer may do so. Disconnect does not block.
+func (n *Node) Disconnect(peer string) error {
+	n.mu.Lock()
+	defer n.unlock()
+	if n.closing {
+		return p2psap.ErrClosed
+	}
+	if n.lostPeer == peer {
+		n.lost, n.lostPeer = nil, ""
+	}
+	delete(n.dialErrs, peer)
+	n.progress.signalAll()
+	return n.core.Disconnect(n.now(), peer)
+}
+
+// Accept waits for a session that a peer has opened and this end has not. It returns the peer's name and the options
+// with which Open opens the session here; their other fields may be changed before. The peer need not be named by
+// Connect. Every session is returned once. Refuse refuses it; otherwise the peer's Open waits.
+func (n *Node) Accept(ctx context.Context) (peer string, o p2psap.OpenOptions, err error) {
+	return n.acceptNamed(ctx, func(string) bool { return true })
+}
+
+func (n *Node) acceptNamed(ctx context.Context, match func(name string) bool) (
+	peer string, o p2psap.OpenOptions, err error,
+) {
+	n.mu.Lock()
+	defer n.unlock()
+	for {
+		if n.closing {
+			return "", o, p2psap.ErrClosed
+		}
+		if peer, o, ok := n.core.Accept(match); ok {
+			return peer, o, nil
+		}
+		if err := n.block(ctx, &n.progress, microproto.Never); err != nil {
+			return "", o, err
+		}
+	}
+}
+
+// Refuse refuses a session that a peer has opened and this end has not. The peer's Open fails with the reason.
+func (n *Node) Refuse(peer, session, reason string) error {
+	n.mu.Lock()
+	defer n.unlock()
+	return n.core.Refuse(peer, session, reason)
+}
+
 // WaitAny blocks until something has happened on any session since it last returned (an arrival, an acceptance,
 // room to send, an end) or until the time-out has passed; then it returns nil. A time-out of 0 or less has passed
-// at once; NoTimeout never does. Once a peer of this node is lost, every call returns its *p2psap.PeerLostError.
+// at once; NoTimeout never does. Once a peer of this node is lost, every call returns its *p2psap.PeerLostError, until
+// Disconnect forgets the peer.
 // It is for one goroutine at a time.
 func (n *Node) WaitAny(ctx context.Context, timeout time.Duration) error {
 	n.mu.Lock()

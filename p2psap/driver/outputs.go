@@ -35,6 +35,8 @@ func (n *Node) carryOut(o *p2psap.Output) {
 		}
 	case p2psap.OutRail:
 		n.logRail(o)
+	case p2psap.OutOffered:
+		n.progress.signalAll()
 	default:
 		n.reportPeer(o)
 	}
@@ -58,7 +60,7 @@ func (n *Node) reportPeer(o *p2psap.Output) {
 	case p2psap.OutPeerLost:
 		n.log.Error().Str("peer", o.Peer).Err(o.Err).Msg("peer lost")
 		if n.lost == nil {
-			n.lost = o.Err
+			n.lost, n.lostPeer = o.Err, o.Peer
 		}
 		n.anyWaiters.signalAll()
 	}

@@ -246,6 +246,38 @@ func (s *Socket) Close() error {
 	return nil
 }
 
+// Shutdown is Close that waits as long as ctx instead of Config.Linger. It returns nil once the peer has accepted all
+// transfers and knows of the end. When ctx ends first, what was not accepted is dropped, and if there was any, Shutdown
+// returns the context's error; with a context that has ended it does so at once. It returns the session's error if
+// that ends with transfers that are not accepted.
+func (s *Socket) Shutdown(ctx context.Context) error {
+	n := s.node
+	n.mu.Lock()
+	defer n.unlock()
+	if s.isClosed() {
+		return nil
+	}
+	s.closed = true
+	s.updateInfo()
+	sent := p2psap.Transfer(s.info.MessagesSent)
+	n.core.CloseWithin(n.now(), s.id, NoTimeout/2)
+	s.waiters.signalAll()
+	err := ctx.Err()
+	for !s.ended() && !n.closed && err == nil {
+		err = n.block(ctx, &n.progress, microproto.Never)
+	}
+	if n.core.Accepted(s.id) >= sent {
+		err = nil
+	} else if err == nil {
+		_, err = n.core.State(s.id)
+	}
+	if !s.ended() {
+		n.core.CloseWithin(n.now(), s.id, 0)
+	}
+	n.release(s)
+	return err
+}
+
 // accepted returns the last transfer that was accepted.
 func (s *Socket) accepted() p2psap.Transfer {
 	s.node.mu.Lock()

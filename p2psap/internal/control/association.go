@@ -142,6 +142,8 @@ type Peer struct {
 	backoff     time.Duration
 	nextBeat    microproto.Instant
 	overflowed  bool // the bound of Unacked was exceeded
+	forgotten   bool // by Disconnect
+	life        uint64
 }
 
 // unacked is a message that the peer has not acknowledged.
@@ -159,6 +161,17 @@ func (p *Peer) Heard(now microproto.Instant) { p.LastHeard = max(p.LastHeard, no
 // Acknowledged reports whether the peer has received the message of that sequence number.
 func (p *Peer) Acknowledged(sequence uint64) bool {
 	return len(p.Unacked) == 0 || p.Unacked[0].sequence > sequence
+}
+
+// Forgotten reports whether Disconnect has ended the association.
+func (p *Peer) Forgotten() bool { return p.forgotten }
+
+// begin begins another association with p. life distinguishes those that this end has begun.
+func (a *Associations) begin(now microproto.Instant, p *Peer, life uint64) {
+	a.host.Restarted(p)
+	*p = Peer{
+		Number: p.Number, Name: p.Name, State: New, backoff: firstBackoff, LastHeard: now, addr: p.addr, life: life,
+	}
 }
 
 // Alive reports whether the association can go on.
@@ -211,13 +224,17 @@ func (a *Associations) peerNamed(now microproto.Instant, name string) (*Peer, er
 }
 
 // Connect asks for an association with a peer whose control channel listens at addr; "" when the
-// peer is expected to dial.
+// peer is expected to dial. After Disconnect it begins another.
 func (a *Associations) Connect(now microproto.Instant, name, addr string) error {
 	p, err := a.peerNamed(now, name)
 	if err != nil {
 		return err
 	}
-	if !p.Alive() {
+	switch {
+	case p.forgotten:
+		p.addr = ""
+		a.begin(now, p, p.life+1)
+	case !p.Alive():
 		return p.Err
 	}
 	if addr != "" && p.addr != addr {
@@ -362,6 +379,23 @@ func (a *Associations) disconnect(now microproto.Instant, p *Peer, state State, 
 	if p.Conn != nil {
 		a.hangup(now, p.Conn, err)
 	}
+}
+
+// Disconnect says goodbye to a peer and ends the association, or forgets how it has ended.
+func (a *Associations) Disconnect(now microproto.Instant, name string) error {
+	p := a.Peer(name)
+	if p == nil {
+		return fmt.Errorf("peer %q: %w", name, ErrNotConnected)
+	}
+	p.forgotten = true
+	if !p.Alive() {
+		return nil
+	}
+	if p.State == Up {
+		a.Send(p, KindGoodbye, nil)
+	}
+	a.disconnect(now, p, Closed, fmt.Errorf("peer %q was disconnected by this node: %w", name, ErrClosed))
+	return nil
 }
 
 // Close says goodbye to every peer and closes every connection.

@@ -29,7 +29,7 @@ func (a *Associations) sendHello(c *Conn, p *Peer) error {
 		return err
 	}
 	if p != nil {
-		h.Incarnation = Incarnation(a.Incarnation, peer)
+		h.Incarnation = Incarnation(a.Incarnation+p.life, peer)
 	}
 	a.host.Emit(Output{Kind: OutSend, Conn: c.ID, Data: Encode(KindHello, 0, ack, h)})
 	return nil
@@ -117,8 +117,7 @@ func (a *Associations) sameLife(now microproto.Instant, p *Peer, h *Hello) bool 
 	if p.State == Up {
 		a.markLost(now, p) // it has been silent for the peer time-out
 	}
-	a.host.Restarted(p)
-	*p = Peer{Number: p.Number, Name: p.Name, State: New, backoff: firstBackoff, LastHeard: now, addr: p.addr}
+	a.begin(now, p, p.life)
 	return true
 }
 
