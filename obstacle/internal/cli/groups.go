@@ -32,7 +32,7 @@ func groups() []group {
 		{"Network", []string{
 			"network", "ib-device", "ib-port", "ib-gid", "ib-mode", "ib-blocks", "ib-block-bytes", "ib-completion",
 		}},
-		{"Processes and machines", []string{"in-process", "rendezvous", "secret-file", "join-timeout"}},
+		{"Processes and machines", []string{"in-process", "pin", "rendezvous", "secret-file", "join-timeout"}},
 		{"Observation", []string{"status", "metrics", "trace"}},
 	}
 }

@@ -29,7 +29,7 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 		Scheme: q.scheme, Method: w.method, Order: w.order,
 		Tolerance: q.tol, MaxSweeps: q.maxSweeps, MaxTime: q.maxTime,
 		Balance: w.balance == "on", Reconfigure: q.stepMode != "never",
-		Threads: w.threads, Slowdown: w.slow, Label: w.label, MTU: q.mtu, Protect: q.protect,
+		Threads: w.threads, Pin: q.pin != "off", Slowdown: w.slow, Label: w.label, MTU: q.mtu, Protect: q.protect,
 		Congestion: q.rows.congestion, Rows: q.rows.names, Seed: q.seed, PeerTimeout: q.peerTimeout,
 		Rails: rendezvous.Rails(q.rails), JoinTime: spawnTime, Log: a.log, Notes: a.err,
 	}

@@ -38,6 +38,7 @@ type request struct {
 	clusters    int
 	topology    string
 	slowdown    []string
+	pin         string
 	maxSweeps   uint64
 	maxTime     time.Duration
 	peerTimeout time.Duration
@@ -85,6 +86,8 @@ func renamed(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 func (q *request) flags(f *pflag.FlagSet) {
 	q.numericFlags(f)
 	f.IntVar(&q.threads, "threads", 0, "threads per peer (0: chosen, see the output)")
+	f.StringVar(&q.pin, "pin", "auto",
+		"auto: bind every peer to processors of its own if the host has enough; off: leave that to the system")
 	f.BoolVar(&q.inProcess, "in-process", false, "run the peers in this process, which still communicate over sockets")
 	q.rails.Add(f, q.catalog.Links.Names())
 	q.host.Add(f)
@@ -262,6 +265,8 @@ func (q *request) checkBounds() error {
 		return usage("--peer-timeout %v: want 100ms to 24h", q.peerTimeout)
 	case !slices.Contains([]string{"", "step", "never"}, q.stepMode):
 		return usage("--step-mode %q: want step or never", q.stepMode)
+	case !slices.Contains([]string{"", "auto", "off"}, q.pin):
+		return usage("--pin %q: want auto or off", q.pin)
 	case !slices.Contains([]string{"", "on", "off"}, q.balance):
 		return usage("--balance %q: want on or off", q.balance)
 	case !validProtection(q.protect):

@@ -228,7 +228,7 @@ func (r *run) assignment(m *member, members []rendezvous.Member, problemBytes in
 		N: r.Problem.N, Cuts: r.Partition.Cuts,
 		Scheme: r.Scheme, Method: r.Method, Order: r.Order,
 		Tolerance: r.Tolerance, MaxSweeps: r.MaxSweeps, MaxTimeMS: r.MaxTime.Milliseconds(),
-		Threads: r.Threads, Slowdown: slowdown,
+		Threads: r.Threads, Pin: r.Pin, Slowdown: slowdown,
 		Initial: r.Initial != nil, Balance: r.Balance, Reconfigure: r.Reconfigure, Status: r.Status != nil,
 	}
 }

@@ -35,6 +35,7 @@ type Plan struct {
 	MaxTime     time.Duration // since the first relaxation; 0: no bound
 	Threads     int           // of each peer
 	Balance     bool          // planes move between the peers
+	Pin         bool          // peers with a process of their own are bound to processors
 	Reconfigure bool          // sessions change their mode at the start of a time step
 	Slowdown    map[int]float64
 	Label       Label            // declares the peers' clusters; nil: they are measured

@@ -111,7 +111,7 @@ func (p *peer) sendAnswer(r *runner.Runner, out rendezvous.Result) error {
 	if err := sendBlock(p.conn, rendezvous.StreamSolution, p.assign.Balance, box, u); err != nil {
 		return err
 	}
-	out.PeakBytes = host.PeakBytes()
+	out.PeakBytes, out.Processors = host.PeakBytes(), p.processors
 	return p.conn.Send(out)
 }
 
@@ -139,7 +139,7 @@ func (p *peer) writeAnswer(r *runner.Runner, answer []float64, out rendezvous.Re
 		r.Solution(u)
 		blocks.Copy(answer, n, box, u)
 	}
-	out.Placed, out.PeakBytes = true, host.PeakBytes()
+	out.Placed, out.PeakBytes, out.Processors = true, host.PeakBytes(), p.processors
 	freeMethod(r)
 	return p.conn.Send(out)
 }

@@ -1,22 +1,54 @@
 package peer
 
 import (
+	"fmt"
 	"runtime"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
+	"github.com/p2pdc/p2pdc/obstacle/internal/host/pin"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // oversubscribed reports whether the peers of this host have more threads than it has processors. Hosts are compared
 // by name.
 func (p *peer) oversubscribed(processors int) bool {
-	here := 0
+	here, _ := p.here()
+	return here*p.assign.Threads > processors
+}
+
+// here returns the number of peers on this host, and how many of them have a lower rank.
+func (p *peer) here() (peers, before int) {
 	for _, m := range p.assign.Members {
-		if m.Host == p.assign.Members[p.welcome.Rank].Host {
-			here++
+		if m.Host != p.assign.Members[p.welcome.Rank].Host {
+			continue
+		}
+		peers++
+		if m.Rank < p.welcome.Rank {
+			before++
 		}
 	}
-	return here*p.assign.Threads > processors
+	return peers, before
+}
+
+// bind binds this process to processors of its own, if it runs this peer only and the host has enough of them. The log
+// says why not.
+func (p *peer) bind() {
+	if !p.assign.Pin || !p.OwnProcess {
+		return
+	}
+	all, err := pin.Allowed()
+	if err == nil {
+		peers, before := p.here()
+		places := pin.Place(all, peers, p.assign.Threads)
+		if places == nil {
+			err = fmt.Errorf("%d peers with %d threads have %d processors", peers, p.assign.Threads, len(all))
+		} else if p.claim, err = pin.Bind(places[before]); err == nil {
+			p.processors = places[before]
+			p.log.Debug().Ints("processors", p.processors).Msg("bound to processors")
+			return
+		}
+	}
+	p.log.Debug().Err(err).Msg("not bound to processors")
 }
 
 // adaptToLoad sets the waiting and scheduling of this peer for an oversubscribed host and reports whether it is one.
@@ -33,4 +65,10 @@ func (p *peer) adaptToLoad(scheme iterate.Scheme) bool {
 		}
 	}
 	return true
+}
+
+func (p *peer) releaseProcessors() {
+	if p.claim != nil {
+		p.claim.Release()
+	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
+	"github.com/p2pdc/p2pdc/obstacle/internal/host/pin"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
@@ -111,15 +112,17 @@ type peer struct {
 	welcome rendezvous.Welcome
 	log     zerolog.Logger
 
-	assign   rendezvous.Assign
-	initial  []float64
-	reporter *reporter // of time steps
-	link     *ether.Link
-	network  string       // effective value of --network
-	ib       *rail.Opened // the InfiniBand rail; nil if there is none
-	noIB     string       // why there is none
-	face     [][]byte     // memory of the rail
-	node     *driver.Node
+	assign     rendezvous.Assign
+	initial    []float64
+	reporter   *reporter // of time steps
+	link       *ether.Link
+	network    string       // effective value of --network
+	ib         *rail.Opened // the InfiniBand rail; nil if there is none
+	noIB       string       // why there is none
+	face       [][]byte     // memory of the rail
+	claim      *pin.Claim   // to processors; nil: none
+	processors []int        // of the claim
+	node       *driver.Node
 }
 
 func nodeName(rank int) string { return namePrefix + strconv.Itoa(rank) }

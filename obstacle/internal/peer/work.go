@@ -41,6 +41,7 @@ func (p *peer) run(ctx context.Context) error {
 		return err
 	}
 	defer p.freeFaces() // after the node is closed
+	defer p.releaseProcessors()
 	defer func() { _ = p.node.Abort() }()
 	prob, err := p.receiveWork()
 	if err != nil {
@@ -273,6 +274,7 @@ func (p *peer) prepare(
 		Reconfigure: a.Reconfigure, Balance: a.Balance, Allocate: host.Array,
 	}
 	oversubscribed := p.adaptToLoad(scheme)
+	p.bind() // before the block is allocated, so that its memory is near
 	if err := p.connect(ctx, p.Catalog.Methods.Links(&config, rank)); err != nil {
 		return nil, err
 	}

@@ -119,6 +119,7 @@ type Assign struct {
 	MaxSweeps   uint64               `json:"max_sweeps"`
 	MaxTimeMS   int64                `json:"max_time_ms"` // 0: no bound
 	Threads     int                  `json:"threads"`
+	Pin         bool                 `json:"pin"`         // bind peers to processors where there are enough
 	Slowdown    float64              `json:"slowdown"`    // factor by which relaxation is slowed; 1: none
 	Status      bool                 `json:"status"`      // send Sessions periodically
 	Balance     bool                 `json:"balance"`     // planes move between the peers
@@ -204,7 +205,8 @@ type Result struct {
 	PeakBytes  int64   `json:"peak_bytes"`  // resident, of the process
 	IdleBytes  int64   `json:"idle_bytes"`  // resident peak before the block was allocated
 	Kernel     string  `json:"kernel"`
-	Placed     bool    `json:"placed"` // the block is in the shared memory of the launcher; it was not sent
+	Processors []int   `json:"processors"` // to which the process is bound; none: it is not
+	Placed     bool    `json:"placed"`     // the block is in the shared memory of the launcher; it was not sent
 
 	// Refused counts, by reason, what did not come from a peer of the run or came twice.
 	Refused map[string]uint64 `json:"refused"`

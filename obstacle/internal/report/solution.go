@@ -106,6 +106,7 @@ type Peer struct {
 	Pid        int             `json:"pid"`
 	Cluster    string          `json:"cluster,omitempty"`    // declared label
 	Device     string          `json:"device,omitempty"`     // of its InfiniBand rail
+	Processors []int           `json:"processors,omitempty"` // to which its process was bound
 	Without    string          `json:"without_ib,omitempty"` // why it has none
 	Box        [3][2]int       `json:"box"`                  // interior points, half open, x first
 	Points     int             `json:"points"`
@@ -186,7 +187,7 @@ func (s *Solution) Add(o *launch.Outcome, cut problem.Partition, e verify.Evalua
 			Rank: r, Host: o.Hosts[r].Host, Pid: o.Hosts[r].Pid, Cluster: o.Hosts[r].Cluster, Points: p.Points,
 			Sweeps: nullable.Count(p.Sweeps), Given: nullable.Count(p.Given), Taken: nullable.Count(p.Taken),
 			Seconds: nullable.Number(p.Seconds), CPUSeconds: nullable.Number(p.CPUSeconds),
-			Peak: nullable.Measured(p.PeakBytes), Idle: nullable.Measured(p.IdleBytes),
+			Processors: p.Processors, Peak: nullable.Measured(p.PeakBytes), Idle: nullable.Measured(p.IdleBytes),
 			Residual: p.Residual, Lost: slices.Contains(o.Missing, r), Device: p.Device, Without: p.Without,
 		}
 		if peer.Lost && p.Sweeps == 0 && p.Seconds == 0 { // it sent no result
