@@ -90,6 +90,7 @@ type peer struct {
 	*control.Peer
 	node        *Node
 	paths       rail.Paths
+	railsAtEnd  []RailInfo // when the association ended
 	evidence    Evidence
 	finding     Finding
 	measurement path.Measurement
@@ -327,6 +328,7 @@ func (h *controlHost) Disconnected(now microproto.Instant, c *control.Peer) {
 		}
 	}
 	p.opens = nil
+	p.railsAtEnd = p.rails()
 	p.paths.Release()
 }
 

@@ -2,6 +2,7 @@ package p2psap
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap/internal/control"
@@ -79,11 +80,20 @@ type RailInfo struct {
 }
 
 // Rails returns the rails that this node and a peer have beside the base rail, best first.
-func (n *Node) Rails(peer string) (out []RailInfo) {
+// Of a peer that is lost or closed they are those of the end, all down.
+func (n *Node) Rails(peer string) []RailInfo {
 	if p := n.peer(peer); p != nil {
-		for _, w := range p.paths.List {
-			out = append(out, RailInfo{w.Network(), w.Up(), w.Reason, w.Downs})
-		}
+		return p.rails()
+	}
+	return nil
+}
+
+func (p *peer) rails() (out []RailInfo) {
+	if !p.Alive() && p.railsAtEnd != nil {
+		return slices.Clone(p.railsAtEnd)
+	}
+	for _, w := range p.paths.List {
+		out = append(out, RailInfo{w.Network(), w.Up() && p.Alive(), w.Reason, w.Downs})
 	}
 	return out
 }

@@ -151,3 +151,19 @@ func TestRailsRefused(t *testing.T) {
 		require.ErrorContains(t, err, says)
 	}
 }
+
+// What is known of the rails to a peer stays known when the peer is gone: a user who is told that a network is missing
+// needs the reason.
+func TestRailsOfAPeerThatIsGone(t *testing.T) {
+	w, a, b := railed(t, nil)
+	b.fall(w)
+	w.run(20 * time.Millisecond)
+	reason := a.Rails("b")[0].Reason
+	require.Contains(t, reason, "down at b")
+	b.Goodbye(w.now)
+	w.run(20 * time.Millisecond)
+	state, _ := a.Peer("b")
+	require.Equal(t, PeerClosed, state)
+	require.Equal(t, reason, a.Rails("b")[0].Reason)
+	require.False(t, a.Rails("b")[0].Up)
+}
