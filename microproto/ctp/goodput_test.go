@@ -20,9 +20,13 @@ func goodput(
 	random := rand.New(rand.NewPCG(seed, 1))
 	r.OnFrame = func(end int, _ microproto.Frame) bool { return end != 0 || random.Float64() >= loss }
 	r.open()
+	return float64(greedy(tb, r, d, 2*time.Millisecond)) * 8 / d.Seconds() / 1e6
+}
+
+// greedy sends from end 0 as much as it can until d has passed, acting every so often, and returns the bytes received.
+func greedy(tb testing.TB, r *rig, d, every time.Duration) (received int) {
 	data, dst := pattern(64<<10, 1), make([]byte, 64<<10)
-	sent, received := uint64(0), 0
-	for time.Duration(r.Clock.Now()) < d {
+	for sent := uint64(0); time.Duration(r.Clock.Now()) < d; {
 		for {
 			if _, err := r.send(0, tag, sent, data); err != nil {
 				require.ErrorIs(tb, err, microproto.ErrBusy)
@@ -37,9 +41,9 @@ func goodput(
 			}
 			received += len(dst)
 		}
-		r.run(2 * time.Millisecond)
+		r.run(every)
 	}
-	return float64(received) * 8 / d.Seconds() / 1e6
+	return received
 }
 
 // A path that loses segments only when its queue is full is used to 85 per cent, including the

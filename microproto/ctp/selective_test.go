@@ -152,26 +152,7 @@ func faultyRate(t *testing.T, names []string, o microproto.Options, way time.Dur
 	r := newRig(t, names, o, 1464, 1, mptest.Faults{Delay: way, Loss: 0.1, Duplicate: 0.05, Reorder: 0.3})
 	r.open()
 	const seconds = 10
-	data, dst := pattern(64<<10, 1), make([]byte, 64<<10)
-	received := 0
-	for label := uint64(0); r.Clock.Now() < microproto.Instant(seconds*time.Second); {
-		for {
-			if _, err := r.send(0, tag, label, data); err != nil {
-				require.ErrorIs(t, err, microproto.ErrBusy)
-				break
-			}
-			label++
-		}
-		for {
-			if _, err := r.receive(1, tag, dst, nil); err != nil {
-				require.ErrorIs(t, err, microproto.ErrNothing)
-				break
-			}
-			received += len(dst)
-		}
-		r.run(time.Millisecond)
-	}
-	return float64(received) / seconds / 1e6
+	return float64(greedy(t, r, seconds*time.Second, time.Millisecond)) / seconds / 1e6
 }
 
 // On a faulty path the congestion window lets through what Reno's equation admits, about 2.4 MB/s at a tenth of a
