@@ -150,8 +150,8 @@ func TestValuesOverLongRoundTrips(t *testing.T) {
 }
 
 // A time-out between clusters keeps a margin of 200 ms above the mean round trip, however little that varies,
-// as in Linux, and doubles. Inside a cluster the floor applies to the whole time-out. Probes come first, where they are sooner:
-// each after twice the time of the one before. The time-out begins with the first.
+// as in Linux, and doubles. Inside a cluster the floor applies to the whole time-out. Probes that are sooner come first,
+// each after twice the time of the one before. The time-out begins with the first probe.
 func TestMarginOfTheTimeout(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct{ rtt, probe, want time.Duration }{

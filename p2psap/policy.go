@@ -17,7 +17,7 @@ const (
 	OptionRTOMax           = "rto.max.ns"         // cap of its back-off, nanoseconds
 	OptionRTOInitial       = "rto.initial.ns"     // time-out before the first measurement, nanoseconds
 	OptionRTOGranularity   = "rto.granularity.ns" // G of RFC 6298 §2.3: least share of the variance, nanoseconds
-	OptionSelective        = "recovery.selective" // 1: selective recovery of losses (RFC 6675, RFC 8985) between clusters
+	OptionSelective        = "recovery.selective" // 1: selective loss recovery (RFC 6675, RFC 8985) between clusters
 	OptionProbeMargin      = "probe.margin.ns"    // tail-loss probes: margin over the round trip, nanoseconds; 0: none
 	OptionReceiveBytes     = "receive.bytes"      // bound of this end's queue of received messages
 	OptionPeerReceiveBytes = "peer.receive.bytes" // bound of the other end's queue: its first grant

@@ -152,8 +152,7 @@ func TestRailsRefused(t *testing.T) {
 	}
 }
 
-// What is known of the rails to a peer stays known when the peer is gone: a user who is told that a network is missing
-// needs the reason.
+// Rails still returns why a rail was down after the peer has gone, for the error that names the missing network.
 func TestRailsOfAPeerThatIsGone(t *testing.T) {
 	w, a, b := railed(t, nil)
 	b.fall(w)

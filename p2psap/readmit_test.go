@@ -65,3 +65,26 @@ func TestReadmission(t *testing.T) {
 		require.Equal(t, SessionOpen, state2)
 	}
 }
+
+// CloseWithin called again shortens the time in which transfers may be accepted.
+func TestCloseWithinIsShortened(t *testing.T) {
+	w := newWorld(t, 1)
+	a, b := w.add("a", nil), w.add("b", nil)
+	w.connect()
+	w.run(time.Second)
+	at, err := a.Open(w.now, "b", syncOptions("halo"))
+	require.NoError(t, err)
+	_, err = b.Open(w.now, "a", syncOptions("halo"))
+	require.NoError(t, err)
+	require.True(t, w.until(time.Second, func() bool { return a.opened[at] }))
+	b.muted = true
+	_, err = a.Send(w.now, at, 2, 1, make([]byte, 8))
+	require.NoError(t, err)
+	a.CloseWithin(w.now, at, time.Hour)
+	w.run(time.Second)
+	state, _ := a.State(at)
+	require.Equal(t, SessionLingering, state)
+	a.CloseWithin(w.now, at, 0)
+	state, _ = a.State(at)
+	require.Equal(t, SessionClosing, state)
+}

@@ -76,8 +76,8 @@ var (
 	RetransmitOldest = microproto.NewEvent[struct{}]("ctp.retransmit.oldest")
 	// TailLost: the acknowledgement of a tail-loss probe shows that the segment was lost.
 	TailLost = microproto.NewEvent[struct{}]("ctp.tail.lost")
-	// LossesDetected: selective recovery has found losses. The argument tells whether the window is to be
-	// reduced: it was not since they were sent.
+	// LossesDetected: selective recovery has found losses. The argument reports whether the window is to be
+	// reduced: false if it was reduced after all lost segments were sent.
 	LossesDetected = microproto.NewEvent[bool]("ctp.losses.detected")
 	// LossesRefuted: everything that the recovery has sent again had arrived.
 	LossesRefuted = microproto.NewEvent[struct{}]("ctp.losses.refuted")

@@ -40,7 +40,7 @@ type selective struct {
 	again, arrived int
 }
 
-// lossState tells where a segment is that is not known to have arrived.
+// lossState is the state of a segment that is not known to have arrived.
 type lossState uint8
 
 const (
@@ -64,7 +64,7 @@ func (e *entry) isLost() bool { return e.state >= detected }
 // bytes returns what an entry takes of the window.
 func (e *entry) bytes(x *microproto.Exec) uint64 { return uint64(int(e.length) + x.HeaderBytes()) }
 
-// setState changes the state of an entry, and with it what is in the network.
+// setState changes the state of an entry, and counts its bytes and losses accordingly.
 func (r *Retransmit) setState(x *microproto.Exec, e *entry, to lossState) {
 	s := &r.selective
 	if e.state < unknown && to >= unknown {
@@ -203,7 +203,7 @@ func (r *Retransmit) judgeBeyond(x *microproto.Exec, wait time.Duration) {
 	}
 }
 
-// reduce notes that the window is reduced for what was sent before.
+// reduce records that the window is being reduced. Losses of segments sent until now do not reduce it again.
 func (r *Retransmit) reduce() {
 	s := &r.selective
 	s.reduced, s.end = s.order+1, *r.sentNext

@@ -141,7 +141,7 @@ func TestListen(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 }
 
-// Shutdown waits until everything is accepted, or for its context; what is then not accepted is an error.
+// Shutdown waits until all transfers are accepted. If its context ends first, it returns the context's error.
 func TestShutdown(t *testing.T) {
 	long := func(c *Config) { c.Linger, c.PeerTimeout = time.Hour, time.Hour }
 	a, b := start(t, "a", long), start(t, "b", long)

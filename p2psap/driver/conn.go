@@ -69,8 +69,8 @@ func (n *Node) OpenConn(ctx context.Context, peer, name string) (*Conn, error) {
 	return c, nil
 }
 
-// Listen returns a listener of the streams that other peers open under a name, or under the name with "/" and more behind
-// it: two streams between the same peers have different names. It accepts from any peer; RemoteAddr of a stream is the
+// Listen returns a listener of the streams that other peers open under a name, or under a name that begins with it and
+// "/": two streams between the same peers have different names. It accepts from any peer; RemoteAddr of a stream is the
 // peer's name. Listeners must not have names of which one is the beginning of the other.
 func (n *Node) Listen(name string) net.Listener {
 	l := &listener{node: n, name: name}

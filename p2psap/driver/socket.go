@@ -246,10 +246,9 @@ func (s *Socket) Close() error {
 	return nil
 }
 
-// Shutdown is Close that waits as long as ctx instead of Config.Linger. It returns nil once the peer has accepted all
-// transfers and knows of the end. When ctx ends first, what was not accepted is dropped, and if there was any, Shutdown
-// returns the context's error; with a context that has ended it does so at once. It returns the session's error if
-// that ends with transfers that are not accepted.
+// Shutdown is Close that waits until ctx ends instead of Config.Linger. It returns nil once the peer has accepted all
+// transfers. When ctx ends first, Shutdown drops the transfers that are not accepted and returns the context's error;
+// if ctx has ended before the call, it does not wait. If the session ends first, Shutdown returns the session's error.
 func (s *Socket) Shutdown(ctx context.Context) error {
 	n := s.node
 	n.mu.Lock()

@@ -31,7 +31,8 @@ func (o *modelFlags) flags(f *pflag.FlagSet) {
 // realFlags returns the flags of compare that apply to real runs only.
 func realFlags() []string {
 	return []string{
-		"threads", "in-process", "pin", "network", "clusters", "topology", "slowdown", "peer-timeout", "initial", "protect",
+		"threads", "in-process", "pin", "network", "clusters", "topology", "slowdown", "peer-timeout", "initial",
+		"protect",
 		"mtu", "step-mode", "balance", "peers", "rounds", "ib-device", "ib-port", "ib-gid", "ib-mode", "ib-blocks",
 		"ib-block-bytes", "ib-completion",
 	}

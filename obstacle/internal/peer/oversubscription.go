@@ -30,8 +30,8 @@ func (p *peer) here() (peers, before int) {
 	return peers, before
 }
 
-// bind binds this process to processors of its own, if it runs this peer only and the host has enough of them. The log
-// says why not.
+// bind binds this process to processors that no other peer uses. It does nothing if the process runs several peers or
+// the host has too few processors; the log says why.
 func (p *peer) bind() {
 	if !p.assign.Pin || !p.OwnProcess {
 		return

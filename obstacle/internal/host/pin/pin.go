@@ -3,6 +3,7 @@
 package pin
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -66,7 +67,10 @@ func bind(name string, ids []int) (*Claim, error) {
 		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: fmt.Sprintf("@%s/%d", name, id), Net: "unix"})
 		if err != nil {
 			c.Release()
-			return nil, fmt.Errorf("a peer of another run is bound to processor %d: %w", id, err)
+			if errors.Is(err, unix.EADDRINUSE) {
+				return nil, fmt.Errorf("a peer of another run is bound to processor %d", id)
+			}
+			return nil, fmt.Errorf("cannot claim processor %d: %w", id, err)
 		}
 		c.sockets = append(c.sockets, l)
 		set.Set(id)

@@ -28,7 +28,7 @@ func Place(all []Processor, peers, threads int) [][]int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Package, b.Package), cmp.Compare(a.Core, b.Core),
 			cmp.Compare(a.ID, b.ID))
 	})
-	nodes := slices.Collect(chunkByNode(all))
+	nodes := byNode(all)
 	room := 0
 	for _, n := range nodes {
 		room += len(n) / threads
@@ -66,20 +66,15 @@ func wholeCores(all []Processor, want int) []Processor {
 	return all
 }
 
-// chunkByNode yields the processors of each node of a sorted list.
-func chunkByNode(all []Processor) func(yield func([]Processor) bool) {
-	return func(yield func([]Processor) bool) {
-		for len(all) > 0 {
-			n := slices.IndexFunc(all, func(p Processor) bool { return p.Node != all[0].Node })
-			if n < 0 {
-				n = len(all)
-			}
-			if !yield(all[:n]) {
-				return
-			}
-			all = all[n:]
+// byNode returns the processors of each node of a sorted list.
+func byNode(all []Processor) (out [][]Processor) {
+	for i, p := range all {
+		if i == 0 || p.Node != all[i-1].Node {
+			out = append(out, nil)
 		}
+		out[len(out)-1] = append(out[len(out)-1], p)
 	}
+	return out
 }
 
 // shares returns how many peers each node gets: the next one goes where the most room is left.

@@ -22,6 +22,7 @@ func machine(nodes, cores, siblings int) (all []Processor) {
 }
 
 func TestPlace(t *testing.T) {
+	uneven := append(machine(1, 4, 1), Processor{ID: 9, Package: 1, Node: 1})
 	for name, c := range map[string]struct {
 		all            []Processor
 		peers, threads int
@@ -41,8 +42,8 @@ func TestPlace(t *testing.T) {
 		"a part of the machine":     {machine(2, 4, 1)[2:6], 2, 2, [][]int{{2, 3}, {4, 5}}},
 		"nobody":                    {machine(1, 2, 1), 0, 1, nil},
 		"no processor":              {nil, 1, 1, nil},
-		"uneven nodes":              {append(machine(1, 4, 1), Processor{ID: 9, Package: 1, Node: 1}), 3, 1, [][]int{{0}, {1}, {2}}},
-		"uneven nodes, all of them": {append(machine(1, 4, 1), Processor{ID: 9, Package: 1, Node: 1}), 5, 1, [][]int{{0}, {1}, {2}, {3}, {9}}},
+		"uneven nodes":              {uneven, 3, 1, [][]int{{0}, {1}, {2}}},
+		"uneven nodes, all of them": {uneven, 5, 1, [][]int{{0}, {1}, {2}, {3}, {9}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.want, Place(c.all, c.peers, c.threads))
