@@ -3,6 +3,7 @@
 package obstacle_test
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"net"
@@ -137,7 +138,7 @@ func TestOtherVersions(t *testing.T) {
 	require.NoError(t, err)
 	conn := rendezvous.NewConn(c, patience)
 	defer conn.Close()
-	other, err := rendezvous.NewIdentity("v99", "of other protocols", []byte("the secret of this run"))
+	other, err := identify("v99", "of other protocols", []byte("the secret of this run"))
 	require.NoError(t, err)
 	_, err = conn.Join(other, rendezvous.Join{Rank: -1}, patience)
 	require.ErrorContains(t, err, "this peer is obstacle v99 (protocols of other pro)")
@@ -147,6 +148,9 @@ func TestOtherVersions(t *testing.T) {
 	require.Equal(t, 0, r.wait(patience))
 
 	keys, err := driver.NewSaltedIdentity([]byte("the secret of this run"), "rendezvous")
+	if mode() == quickly {
+		keys, err = driver.NewKeyIdentity(sha256.Sum256([]byte("the secret of this run")), "rendezvous")
+	}
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -185,6 +189,7 @@ func TestPeersByHandEndWithTheLauncher(t *testing.T) {
 
 // A peer that has sent its block exits with 1 if the launcher ends before Bye, since the answer is lost.
 func TestLauncherKilledBeforeBye(t *testing.T) {
+	t.Parallel()
 	code := 0
 	var p *running
 	for try := 0; code == 0 && try < 20; try++ { // the run may end before its launcher is stopped
@@ -254,6 +259,7 @@ func TestSecretByStandardInput(t *testing.T) {
 
 // Peers can join while several hundred connections send nothing, or single bytes, and new ones open all the time.
 func TestSilentConnectionsAtTheRendezvous(t *testing.T) {
+	t.Setenv(asProgram, asItIs) // the launcher stretches the secret beside such connections, also with -short
 	r, address, secret := waiting(t, "solve", "membrane", "--n", "10", "--peers", "2")
 	var silent []net.Conn
 	come := func(i int) error {

@@ -34,7 +34,7 @@ func TestExitCodeOfAFilledAnswer(t *testing.T) {
 		{make([]float64, len(exact.U)/2), 1},
 	} {
 		r, address, _ := waiting(t, "solve", "membrane", "--n", "12", "--peers", "2", "--balance", "off")
-		identity, err := rendezvous.NewIdentity(build.Version(), build.Fingerprint(catalog.New()), []byte(secret))
+		identity, err := identify(build.Version(), build.Fingerprint(catalog.New()), []byte(secret))
 		require.NoError(t, err)
 		var played []*rendezvous.Conn
 		for rank := range 2 {

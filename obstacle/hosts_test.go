@@ -100,6 +100,7 @@ func TestSharedMemoryOfOneHost(t *testing.T) {
 // The same over a link between two clusters with a round trip of 20 ms. One packet in a hundred is lost in either
 // direction, and so are the first datagrams of the run. The hybrid scheme has two peers in each cluster.
 func TestLossBetweenClusters(t *testing.T) {
+	t.Parallel()
 	const n, tol = 8, 1e-5
 	p, _, err := file.Load("membrane", []int{n})
 	require.NoError(t, err)

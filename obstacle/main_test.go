@@ -3,6 +3,8 @@
 package obstacle_test
 
 import (
+	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -15,16 +17,54 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle"
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
+	"github.com/p2pdc/p2pdc/obstacle/internal/cli"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
 // asProgram is the environment variable that makes this test binary the program, so that tests run real processes,
 // which start their peers by running the same binary.
 const asProgram = "OBSTACLE_TEST_AS_PROGRAM"
 
+// The values of asProgram: the program as it is, or with quickIdentity.
+const (
+	asItIs  = "as it is"
+	quickly = "quickly"
+)
+
+// mode returns the value of asProgram for processes. Stretching secrets is most of the work of short runs by hand, so
+// with -short only a test that sets asProgram itself has processes that do it.
+func mode() string {
+	if set := os.Getenv(asProgram); set != "" {
+		return set
+	}
+	if testing.Short() {
+		return quickly
+	}
+	return asItIs
+}
+
+// identify is what makes the identities of this mode from secrets.
+func identify(program, fingerprint string, secret []byte) (rendezvous.Identity, error) {
+	if mode() == quickly {
+		return quickIdentity(program, fingerprint, secret)
+	}
+	return rendezvous.NewIdentity(program, fingerprint, secret)
+}
+
+// quickIdentity is rendezvous.NewIdentity without stretching the secret.
+func quickIdentity(program, fingerprint string, secret []byte) (rendezvous.Identity, error) {
+	return rendezvous.NewKeyIdentity(program, fingerprint, sha256.Sum256(secret))
+}
+
 func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
+	switch os.Getenv(asProgram) {
+	case asItIs:
 		limitFiles()
 		os.Exit(obstacle.Main(catalog.New()))
+	case quickly:
+		limitFiles()
+		os.Exit(cli.MainWith(context.Background(), quickIdentity, os.Args[1:], catalog.New(),
+			os.Stdin, os.Stdout, os.Stderr))
 	}
 	// Parallel tests mostly wait for timeouts and links: run more of them than there are processors.
 	if err := flag.Set("test.parallel", "8"); err != nil {
@@ -34,10 +74,11 @@ func TestMain(m *testing.M) {
 }
 
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
-			e.Setenv(asProgram, "1")
+			e.Setenv(asProgram, asItIs)
 			return nil
 		},
 		Condition: func(name string) (bool, error) {

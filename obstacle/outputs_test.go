@@ -154,7 +154,7 @@ func TestAnswerThatCannotBePrinted(t *testing.T) {
 			t.Run(c.name+", "+format, func(t *testing.T) {
 				at := filepath.Join(t.TempDir(), "u.npy")
 				cmd := exec.Command(os.Args[0], "solve", "membrane", "--n", "8", "--peers", "2", "--out", at, "--format", format, "--log-level", "info")
-				cmd.Env = append(os.Environ(), asProgram+"=1")
+				cmd.Env = append(os.Environ(), asProgram+"="+mode())
 				var out, errs bytes.Buffer
 				cmd.Stdout, cmd.Stderr = &out, &errs
 				if c.out != nil {

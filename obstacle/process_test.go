@@ -66,7 +66,7 @@ func startBy(t *testing.T, do func(f func() error) error, stdin io.Reader, args 
 	r := &running{t: t, done: make(chan struct{}), pids: map[int]int{}}
 	r.news = sync.NewCond(&r.mu)
 	r.cmd = exec.Command(os.Args[0], append(args, "--log-level", "info", "--log-format", "json")...)
-	r.cmd.Env = append(os.Environ(), asProgram+"=1")
+	r.cmd.Env = append(os.Environ(), asProgram+"="+mode())
 	r.cmd.Stdin, r.cmd.Stdout = stdin, &r.stdout
 	errs, err := r.cmd.StderrPipe()
 	require.NoError(t, err)

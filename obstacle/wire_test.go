@@ -15,6 +15,7 @@ import (
 // After the wire to a peer is cut, the run names the lost peer, all processes end in bounded time, on both sides, and
 // the remaining block is kept.
 func TestCutWire(t *testing.T) {
+	t.Parallel()
 	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
 			t.Parallel()

@@ -19,14 +19,16 @@ import (
 	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
 // app is one invocation of the program.
 type app struct {
-	catalog *catalog.Set
-	in      io.Reader
-	out     io.Writer
-	err     io.Writer
+	catalog  *catalog.Set
+	identify Identify
+	in       io.Reader
+	out      io.Writer
+	err      io.Writer
 
 	format    string
 	logLevel  string
@@ -36,9 +38,18 @@ type app struct {
 	interrupt <-chan struct{} // closed at the first signal; see interrupts
 }
 
+// Identify makes the identity of a run from the secret that its processes have in a file.
+type Identify func(program, fingerprint string, secret []byte) (rendezvous.Identity, error)
+
 // Main runs the program and returns its exit code.
 func Main(ctx context.Context, args []string, c *catalog.Set, in io.Reader, out, errs io.Writer) int {
-	a := &app{catalog: c, in: in, out: out, err: errs}
+	return MainWith(ctx, rendezvous.NewIdentity, args, c, in, out, errs)
+}
+
+// MainWith is Main with another Identify. Tests of many processes use one that does not stretch the secret, which
+// takes each process a third of a second of a processor.
+func MainWith(ctx context.Context, by Identify, args []string, c *catalog.Set, in io.Reader, out, errs io.Writer) int {
+	a := &app{catalog: c, identify: by, in: in, out: out, err: errs}
 	root := a.root()
 	root.SetIn(in)
 	root.SetOut(out)

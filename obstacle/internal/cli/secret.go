@@ -76,7 +76,7 @@ func (a *app) identity(secretFile string) (rendezvous.Identity, error) {
 	if err != nil {
 		return rendezvous.Identity{}, err
 	}
-	return rendezvous.NewIdentity(build.Version(), build.Fingerprint(a.catalog), secret)
+	return a.identify(build.Version(), build.Fingerprint(a.catalog), secret)
 }
 
 // keyIdentity returns the identity of a run with that key.
