@@ -24,6 +24,10 @@ func Check(root string) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
+	return check(tree)
+}
+
+func check(tree *tree) ([]Finding, error) {
 	pure, err := checkPurity(tree)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -58,9 +59,12 @@ func TestReadmeIsShort(t *testing.T) {
 	require.LessOrEqual(t, strings.Count(string(page(t, projectTree(t), "README.md").text), "\n"), 90)
 }
 
+// project loads this repository once for all tests, which only read it.
+var project = sync.OnceValues(func() (*tree, error) { return load(filepath.Join("..", "..")) })
+
 func projectTree(t *testing.T) *tree {
 	t.Helper()
-	out, err := load(filepath.Join("..", ".."))
+	out, err := project()
 	require.NoError(t, err)
 	return out
 }

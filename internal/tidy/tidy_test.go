@@ -15,7 +15,7 @@ var update = flag.Bool("update", false, "write the findings into testdata and th
 
 // TestRepository applies the rules to this repository.
 func TestRepository(t *testing.T) {
-	found, err := Check(filepath.Join("..", ".."))
+	found, err := check(projectTree(t))
 	require.NoError(t, err)
 	for _, f := range found {
 		t.Error(f)
