@@ -18,6 +18,7 @@ func TestAsynchronousInterConformance(t *testing.T) {
 			mptest.Conform(t, mptest.Subject{
 				Protocol: name,
 				New:      func(int) []microproto.MicroProtocol { return build(t, asyncInter, nil) },
+				Messages: conformMessages(),
 			})
 		})
 	}

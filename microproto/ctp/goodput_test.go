@@ -29,14 +29,18 @@ func greedy(tb testing.TB, r *rig, d, every time.Duration) (received int) {
 	for sent := uint64(0); time.Duration(r.Clock.Now()) < d; {
 		for {
 			if _, err := r.send(0, tag, sent, data); err != nil {
-				require.ErrorIs(tb, err, microproto.ErrBusy)
+				if err != microproto.ErrBusy {
+					require.ErrorIs(tb, err, microproto.ErrBusy)
+				}
 				break
 			}
 			sent++
 		}
 		for {
 			if _, err := r.receive(1, tag, dst, nil); err != nil {
-				require.ErrorIs(tb, err, microproto.ErrNothing)
+				if err != microproto.ErrNothing {
+					require.ErrorIs(tb, err, microproto.ErrNothing)
+				}
 				break
 			}
 			received += len(dst)

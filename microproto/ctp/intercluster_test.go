@@ -23,6 +23,7 @@ func TestConformanceOfCUBIC(t *testing.T) {
 				Protocol: name,
 				New:      func(int) []microproto.MicroProtocol { return build(t, syncCubic, nil) },
 				Reliable: true, Violations: []error{errCoalesced},
+				Messages: conformMessages(),
 			})
 		})
 	}

@@ -22,7 +22,8 @@ func TestNegativeAckConformance(t *testing.T) {
 	for _, names := range [][]string{syncEtherNamed, syncInterNamed} {
 		mptest.Conform(t, mptest.Subject{
 			Protocol: "NegativeAck", Reliable: true, Violations: []error{errCoalesced},
-			New: func(int) []microproto.MicroProtocol { return build(t, names, nil) },
+			Messages: conformMessages(),
+			New:      func(int) []microproto.MicroProtocol { return build(t, names, nil) },
 		})
 	}
 }
