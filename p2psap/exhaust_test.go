@@ -54,7 +54,7 @@ func TestEveryInterleaving(t *testing.T) {
 		{name: "a frame is lost", threads: [2][]string{{"send async"}, {"async"}}, drops: 1},
 		{name: "different modes", threads: [2][]string{{"send async"}, {"sync send"}}, breaks: 1},
 		{name: "a monitor alone", threads: [2][]string{{"send far send"}, nil}, breaks: 1, long: true},
-		{name: "a monitor, answered late", threads: [2][]string{{"far send", "wait"}, {"lossy"}}, breaks: 1},
+		{name: "a monitor, answered late", threads: [2][]string{{"far send", "wait"}, {"lossy"}}, breaks: 1, long: true},
 		{name: "a monitor, answered late, against scheme", threads: [2][]string{{"far async", "wait"}, {"async"}}, breaks: 1},
 		{name: "both monitors", threads: [2][]string{{"far"}, {"lossy"}}, breaks: 1},
 		{name: "monitor against scheme", threads: [2][]string{{"far", "async"}, {"async"}}},

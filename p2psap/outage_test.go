@@ -84,9 +84,13 @@ func longHeartbeat(_ int, c *NodeConfig) { c.PeerTimeout, c.Heartbeat = time.Min
 // A change that a monitor proposes while the control connection is deaf stops no messages: they go on in the old
 // composition. The ends soon have another connection, and the next proposal is carried out.
 func TestDeafControlStopsNoData(t *testing.T) {
+	begins := []int{0, 3, 5, 7} // half milliseconds
+	if testing.Short() {
+		begins = []int{3, 7}
+	}
 	for _, mode := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
 		for _, side := range []int{0, 1} {
-			for _, begin := range []int{0, 3, 5, 7} { // half milliseconds
+			for _, begin := range begins {
 				t.Run(fmt.Sprint(mode, " ", side, " ", begin), func(t *testing.T) {
 					d := quietTwoNodes(1, ms)
 					d.start(mode, longHeartbeat)
@@ -126,11 +130,15 @@ func TestDeafControlStopsNoData(t *testing.T) {
 // deafBound is the number of heartbeats after which a silent control connection is replaced.
 const deafBound = 3
 
-// After an outage of 30 seconds messages go on within two seconds, in the same composition.
+// After an outage of 30 seconds, or 20, messages go on within two seconds, in the same composition.
 func TestOutage(t *testing.T) {
+	seeds, outage := uint64(2), 30*time.Second
+	if testing.Short() {
+		seeds, outage = 1, 20*time.Second
+	}
 	for _, cluster := range []string{"", "other"} {
 		for _, mode := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
-			for seed := range uint64(2) {
+			for seed := range seeds {
 				t.Run(fmt.Sprint(mode, " ", cluster, " ", seed), func(t *testing.T) {
 					d := quietTwoNodes(seed, ms)
 					d.start(mode, func(i int, c *NodeConfig) {
@@ -139,9 +147,9 @@ func TestOutage(t *testing.T) {
 						c.Cluster = []string{"one", "one" + cluster}[i]
 					})
 					d.gaps(time.Second)
-					d.outage(30 * time.Second)
-					require.LessOrEqual(t, d.gaps(34*time.Second), 32*time.Second)
-					require.LessOrEqual(t, d.gaps(32*time.Second), 8*ms)
+					d.outage(outage)
+					require.LessOrEqual(t, d.gaps(outage+4*time.Second), outage+2*time.Second)
+					require.LessOrEqual(t, d.gaps(outage+2*time.Second), 8*ms)
 					require.NoError(t, d.fault)
 					for _, e := range d.ends {
 						require.Zero(t, e.n.session(e.id).info.Changes)
@@ -154,7 +162,11 @@ func TestOutage(t *testing.T) {
 
 // An outage is not taken for loss: the composition stays.
 func TestOutageIsNoLoss(t *testing.T) {
-	for seconds := 4; seconds <= 9; seconds++ {
+	step := 1
+	if testing.Short() {
+		step = 5
+	}
+	for seconds := 4; seconds <= 9; seconds += step {
 		for _, latency := range []time.Duration{ms / 5, ms} {
 			t.Run(fmt.Sprint(seconds, " s ", latency), func(t *testing.T) {
 				d := quietTwoNodes(uint64(seconds), latency)

@@ -22,6 +22,10 @@ func checkTimers(t require.TestingT, n *Node) {
 			sessions = min(sessions, s.deadline())
 		}
 	}
+	if first := n.timers.first(); sessions == first && n.peersDue <= n.associations.Deadline() &&
+		d == min(first, n.peersDue) {
+		return // require for every step of a world would take most of the time
+	}
 	require.Equal(t, sessions, n.timers.first(), "%s forgets, or wakes for nothing", n.Name())
 	require.LessOrEqual(t, n.peersDue, n.associations.Deadline(), "%s forgets a peer", n.Name())
 	require.Equal(t, min(n.timers.first(), n.peersDue), d)
