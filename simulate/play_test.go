@@ -61,7 +61,11 @@ func runOf(t testing.TB, m *cluster.Model, p *problem.Problem, s iterate.Scheme,
 
 // A synchronous run gives the bits of the sequential method, on every kind of network.
 func TestSynchronousBits(t *testing.T) {
-	p := membrane(15)
+	n := 15
+	if testing.Short() {
+		n = 13
+	}
+	p := membrane(n)
 	want, err := richardson.SolveSequential(p, problem.Jacobi, 1e-6, 0, 0, 0)
 	require.NoError(t, err)
 	end, err := verify.Evaluate(p, want.U, nil)

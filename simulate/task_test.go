@@ -15,6 +15,10 @@ import (
 // Deferred relaxations do not change a result: with parts of a sweep, with methods that have all
 // their work in parts, on machines that share cores, and when a run is cut short.
 func TestDeferredRelaxations(t *testing.T) {
+	counts := []int{4, 2}
+	if testing.Short() {
+		counts = counts[:1]
+	}
 	for name, c := range map[string]struct {
 		scheme iterate.Scheme
 		change func(m *cluster.Model, r *Config)
@@ -47,7 +51,7 @@ func TestDeferredRelaxations(t *testing.T) {
 			}
 			alone := play(1)
 			require.Less(t, alone.Residual, 1.0)
-			for _, threads := range []int{2, 4} {
+			for _, threads := range counts {
 				require.Equal(t, alone, play(threads))
 			}
 		})

@@ -158,6 +158,9 @@ func slowed(m *cluster.Model) *cluster.Model {
 func TestCut(t *testing.T) {
 	for _, halves := range []bool{false, true} {
 		for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
+			if testing.Short() && halves != s.Asynchronous() {
+				continue
+			}
 			play := func(until time.Duration) (*Result, error) {
 				m := slowed(gigabit(8))
 				cut := cluster.Event{At: 100 * time.Millisecond, Until: until, Cut: [2]string{"here", ""}}
