@@ -206,7 +206,11 @@ func TestAsynchronousCorrectionsSaveRelaxations(t *testing.T) {
 		require.LessOrEqual(t, e.RelativeResidual, 1e-6)
 		return sum
 	}
-	for seed := range uint64(2) {
+	seeds := uint64(2)
+	if testing.Short() {
+		seeds = 1
+	}
+	for seed := range seeds {
 		with, without := relaxations(0, seed), relaxations(-1, seed)
 		t.Logf("%.0f relaxations with, %.0f without", with, without)
 		require.Less(t, with, 0.85*without)

@@ -112,7 +112,11 @@ func TestCoarseGridSizeStaysWithinItsBound(t *testing.T) {
 // TestCoarseCorrectionBoundsExchanges checks that with the coarse correction 64 boxes take few more exchanges than 8,
 // and without it more than twice as many.
 func TestCoarseCorrectionBoundsExchanges(t *testing.T) {
-	p := solvertest.Membrane([3]int{32, 32, 32}, 3)
+	n := 32
+	if testing.Short() {
+		n = 24
+	}
+	p := solvertest.Membrane([3]int{n, n, n}, 3)
 	count := func(parts [3]int, s iterate.Scheme, coarse, overlap int) iterate.Iteration {
 		part, err := problem.GridOf(p.N, parts)
 		require.NoError(t, err)
