@@ -91,7 +91,7 @@ func trap(seed uint64) (*Scenario, bool, error) {
 // go test ./internal/sim -run TestFalseStops -count=1 -v -timeout 2h -stops.count=10000
 func TestFalseStops(t *testing.T) {
 	if testing.Short() {
-		*stopsCount = min(*stopsCount, 20)
+		*stopsCount = min(*stopsCount, 12)
 	}
 	var next, traps, snapshots, void atomic.Uint64
 	var mu sync.Mutex
