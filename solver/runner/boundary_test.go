@@ -199,8 +199,10 @@ func TestStepsEnd(t *testing.T) {
 // run everywhere in bounded time. Neighbours that wait for its session to change find that it has
 // left.
 func TestStepThatOnePeerCannotEvaluateEndsTheRun(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for _, scheme := range []iterate.Scheme{iterate.Asynchronous(), iterate.Synchronous()} {
 		t.Run(scheme.Name(), func(t *testing.T) {
+			t.Parallel()
 			p := travelling(t, 9, 8)
 			at := p.Evolution.At
 			p.Evolution.At = func(s float64) *problem.Problem {

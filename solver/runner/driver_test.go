@@ -128,9 +128,11 @@ func contains(list []string, s string) bool {
 
 // A node that stops is reported lost within the peer timeout.
 func TestLostOverSockets(t *testing.T) {
+	t.Parallel() // it mostly waits
 	p := membrane(t, 15)
 	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		t.Run(scheme.Name(), func(t *testing.T) {
+			t.Parallel()
 			ns := nodes(t, 2, 500*time.Millisecond)
 			stop := make(chan struct{})
 			pl := plan{problem: p, peers: 2, scheme: scheme, node: overNodes(ns),
