@@ -58,6 +58,7 @@ func TestSoftware(t *testing.T) {
 		{"RoCE", software.Config{Layer: verbs.LayerEthernet, MTU: 1024}, []string{"soft0", "soft1"}, 256},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // the suite waits for timeouts
 			r, f := softwareRig(t, c.config, c.devices...)
 			r.MTU = c.mtu
 			runSuite(t, r)
