@@ -41,10 +41,10 @@ type network struct {
 	at     [][]int // arcs of each node
 }
 
-const side = 8 // the network is a square grid of nodes
+const side = 8
 
-// newNetwork returns a grid of arcs with capacities that hold some of them back.
-func newNetwork() *network {
+// newNetwork returns a square grid of nodes, whose arcs have capacities that hold some of them back.
+func newNetwork(side int) *network {
 	r := rand.New(rand.NewPCG(5, 6))
 	n := &network{supply: make([]float64, side*side), at: make([][]int, side*side)}
 	join := func(i, j int) {
@@ -180,14 +180,13 @@ func distinct(nodes []int) []int {
 }
 
 func main() {
-	if err := show(context.Background(), os.Stdout, os.Args[1:]); err != nil {
+	if err := show(context.Background(), os.Stdout, os.Args[1:], newNetwork(side)); err != nil {
 		log.Fatal(err)
 	}
 }
 
 // show prints the cost of the flow and how well it meets the supplies.
-func show(ctx context.Context, w io.Writer, words []string) error {
-	n := newNetwork()
+func show(ctx context.Context, w io.Writer, words []string, n *network) error {
 	prices, err := run.Run(ctx, w, words, solver.Iteration{Blocks: regions(n, 4), Tolerance: 1e-10})
 	if err != nil {
 		return err

@@ -14,6 +14,14 @@ import (
 	"github.com/p2pdc/p2pdc/solver/iterate/iteratetest"
 )
 
+// testNetwork returns the network of the example. With -short it is smaller, and needs fewer sweeps.
+func testNetwork() *network {
+	if testing.Short() {
+		return newNetwork(4)
+	}
+	return newNetwork(side)
+}
+
 // direct finds the prices by Newton's method: while the same arcs are at their capacity, they solve a
 // system of linear equations.
 func direct(t *testing.T, n *network) []float64 {
@@ -50,7 +58,7 @@ func direct(t *testing.T, n *network) []float64 {
 }
 
 func TestEverySchemeFindsTheDirectSolution(t *testing.T) {
-	n := newNetwork()
+	n := testNetwork()
 	want := direct(t, n)
 	full := 0
 	for _, a := range n.arcs {
@@ -77,7 +85,7 @@ func TestEverySchemeFindsTheDirectSolution(t *testing.T) {
 }
 
 func TestBlocks(t *testing.T) {
-	require.NoError(t, iteratetest.Suite{Blocks: regions(newNetwork(), 3), Tolerance: 1e-4, Seeds: 1}.Check())
+	require.NoError(t, iteratetest.Suite{Blocks: regions(testNetwork(), 3), Tolerance: 1e-4, Seeds: 1}.Check())
 }
 
 var long = flag.Bool("long", false, "also simulate the asynchronous run, which takes seconds")
@@ -88,7 +96,7 @@ func TestSimulated(t *testing.T) {
 			continue
 		}
 		var out bytes.Buffer
-		require.NoError(t, show(t.Context(), &out, []string{scheme, "simulate"}))
+		require.NoError(t, show(t.Context(), &out, []string{scheme, "simulate"}, testNetwork()))
 		require.Contains(t, out.String(), "largest surplus below 1e-6: true")
 	}
 }
