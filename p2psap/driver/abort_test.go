@@ -14,6 +14,7 @@ import (
 
 // Abort does not wait for transfers to be accepted, and ends a Close that does.
 func TestAbortDoesNotLinger(t *testing.T) {
+	t.Parallel() // it mostly waits
 	long := func(c *Config) { c.Linger, c.PeerTimeout = time.Hour, time.Hour }
 	a, b := start(t, "a", long), start(t, "b", long)
 	join(t, a, b)

@@ -18,6 +18,7 @@ import (
 
 // A node that names no peer accepts the sessions that others open, each once, and may refuse them.
 func TestAccept(t *testing.T) {
+	t.Parallel() // it mostly waits
 	server := start(t, "server", nil)
 	clients := []*Node{start(t, "c0", nil), start(t, "c1", nil)}
 	sockets := make([]*Socket, len(clients))
@@ -82,6 +83,7 @@ func TestAccept(t *testing.T) {
 
 // Listeners serve streams of their names from any peer. A session that is no stream is left out.
 func TestListen(t *testing.T) {
+	t.Parallel() // it mostly waits
 	real := func(c *Config) { c.Catalog = ctp.Catalog() }
 	server := start(t, "server", real)
 	l, quiet := server.Listen("echo"), server.Listen("quiet")
@@ -177,6 +179,7 @@ func TestShutdown(t *testing.T) {
 // Disconnect ends the sessions with one peer at both ends, and leaves those with others alone. Either end may connect
 // again.
 func TestDisconnect(t *testing.T) {
+	t.Parallel() // it mostly waits
 	a, b, c := start(t, "a", nil), start(t, "b", nil), start(t, "c", nil)
 	join(t, a, b)
 	join(t, a, c)

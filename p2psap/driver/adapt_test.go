@@ -46,6 +46,7 @@ func both(t *testing.T, s [2]*Socket, f func(s *Socket) error) {
 // Each step exchanges values asynchronously and then messages, all of which have to arrive, as a solver with
 // time steps does.
 func TestAdaptAtEveryStep(t *testing.T) {
+	t.Parallel() // it mostly waits
 	_, _, sockets := pair(t, "s")
 	const steps = 50
 	ctx := limit(t)

@@ -166,6 +166,7 @@ func (l *muteLink) Send(batch []microproto.Frame) (int, error) {
 
 // If what was written cannot arrive, Close returns an error, and the other end does not read io.EOF.
 func TestConnTellsOfWhatIsLost(t *testing.T) {
+	t.Parallel() // it mostly waits
 	link := &muteLink{}
 	a := start(t, "a", func(c *Config) {
 		c.Catalog, c.Linger = ctp.Catalog(), 200*time.Millisecond

@@ -15,8 +15,10 @@ import (
 // Idle sessions wake no goroutine: the link's goroutine sleeps, and the timer's wakes once for each
 // heartbeat. Heartbeats are the clock of this test.
 func TestIdleSessionsWakeNoGoroutine(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for _, cluster := range []string{"one", "two"} {
 		t.Run("to cluster "+cluster, func(t *testing.T) {
+			t.Parallel()
 			at := func(cluster string) func(*Config) {
 				return func(c *Config) {
 					c.Cluster, c.Catalog = cluster, ctp.Catalog()

@@ -326,6 +326,7 @@ func TestConnectFails(t *testing.T) {
 // A stopped process keeps its connections open and is silent: the peer is lost. Before that, heartbeats alone
 // keep it up.
 func TestStoppedPeerIsLost(t *testing.T) {
+	t.Parallel() // it mostly waits
 	const timeout = 500 * time.Millisecond
 	a := start(t, "a", func(c *Config) { c.PeerTimeout = timeout })
 	// What ends the peer is the node's own time-out, not that of the other.
