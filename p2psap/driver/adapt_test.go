@@ -46,9 +46,11 @@ func both(t *testing.T, s [2]*Socket, f func(s *Socket) error) {
 // Each step exchanges values asynchronously and then messages, all of which have to arrive, as a solver with
 // time steps does.
 func TestAdaptAtEveryStep(t *testing.T) {
-	t.Parallel() // it mostly waits
 	_, _, sockets := pair(t, "s")
-	const steps = 50
+	steps := uint64(50)
+	if testing.Short() {
+		steps = 25
+	}
 	ctx := limit(t)
 	both(t, sockets[0], func(s *Socket) error {
 		value, message := make([]byte, 512), make([]byte, 512)
