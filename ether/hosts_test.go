@@ -67,6 +67,7 @@ func run(t *testing.T, a, b *ether.Link, to microproto.LinkAddr, count, size int
 }
 
 func TestAcrossAWire(t *testing.T) {
+	t.Parallel() // it mostly waits
 	lab := netlab.New(t)
 	hostA, hostB := lab.Host("a"), lab.Host("b")
 	endA, endB := lab.Join(hostA, hostB, netlab.Wire{MTU: 1500})
@@ -93,6 +94,7 @@ func TestAcrossAWire(t *testing.T) {
 // Segmentation offload refuses a segment larger than the interface's MTU. The link disables it for
 // that peer, and the kernel fragments.
 func TestSegmentationOffloadIsDisabledWhenRefused(t *testing.T) {
+	t.Parallel() // it mostly waits
 	lab := netlab.New(t)
 	hostA, hostB := lab.Host("a"), lab.Host("b")
 	endA, endB := lab.Join(hostA, hostB, netlab.Wire{MTU: 1500})
@@ -146,6 +148,7 @@ func TestPathMTUShrinksSilently(t *testing.T) {
 // On a slow path the send queue fills. Send takes a prefix, Writable reports room, and no frame is
 // lost.
 func TestFullLink(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for _, plain := range []bool{false, true} {
 		lab := netlab.New(t)
 		hostA, hostB := lab.Host("a"), lab.Host("b")
