@@ -3,9 +3,11 @@ package launch
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"regexp"
 	"testing"
 	"time"
@@ -24,6 +26,14 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/richardson"
 )
+
+func TestMain(m *testing.M) {
+	// Parallel tests mostly wait for timeouts: run more of them than there are processors.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 // rehearsal is a run whose peers the test simulates over real connections.
 type rehearsal struct {
@@ -207,6 +217,7 @@ func TestInterruptReachesThePeers(t *testing.T) {
 
 // If one peer fails, in whatever way, the launcher notifies the other, keeps its block and names the failed one.
 func TestFailuresOfOnePeer(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		fault func(p *player)
 		want  string
@@ -223,6 +234,7 @@ func TestFailuresOfOnePeer(t *testing.T) {
 		"blames others": {func(p *player) { p.result(Failed, "silent for 1 s", 0) }, "peer 0 (pid 100 on h) was lost: peer 1 (pid 101 on h) reports silent for 1 s"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := rehearse(t, func(p *Plan) {
 				p.Status = &Status{}
 				if name == "falls silent" {
@@ -290,6 +302,7 @@ func TestJoinTimeout(t *testing.T) {
 // Another peer can replace one that was started by hand and fails before the start. Without a replacement the error
 // names the failed one.
 func TestReplacementOfAFailedPeer(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		leave func(c *rendezvous.Conn)
 		want  string
