@@ -45,6 +45,10 @@ func TestOldValuesOnAProxyGrid(t *testing.T) {
 
 // On 64 machines overlap, boxes and an adapter that needs no processor each save time.
 func TestRefinementsHelp(t *testing.T) {
+	sweeps := iterate.Iteration(8)
+	if testing.Short() {
+		sweeps = 4
+	}
 	all := map[string]float64{}
 	for _, r := range refinements() {
 		if r.async || r.network == "eth" || r.cut == "slabs" {
@@ -52,7 +56,7 @@ func TestRefinementsHelp(t *testing.T) {
 		}
 		x := r.sample("ib")
 		x.Side, x.Scale = 32, 8
-		x.Sweeps = 8
+		x.Sweeps = sweeps
 		p, err := project(context.Background(), x)
 		require.NoError(t, err)
 		require.Equal(t, 1.0, p.more)
