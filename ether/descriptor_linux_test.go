@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/p2pdc/p2pdc/internal/await"
+	"github.com/p2pdc/p2pdc/internal/readiness"
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
@@ -45,10 +46,10 @@ func sendOne(t *testing.T, l *Link, to microproto.LinkAddr, n int) {
 }
 
 // wouldWake reports whether the epoll descriptor would wake a waiting goroutine now.
-func wouldWake(t *testing.T, w *epollWatch) bool {
+func wouldWake(t *testing.T, w *readiness.Watch) bool {
 	t.Helper()
 	ready := false
-	require.NoError(t, w.raw.Control(func(fd uintptr) {
+	require.NoError(t, w.Control(func(fd uintptr) {
 		p := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 		n, err := unix.Poll(p[:], 0)
 		require.NoError(t, err)
@@ -83,9 +84,7 @@ func TestSocketIsWatchedOnlyDuringAWait(t *testing.T) {
 	}()
 	watched := func() bool {
 		w := &b.batch.readable
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		return w.waiters == 1
+		return w.Waiters() == 1
 	}
 	await.Until(t, watched, "a receiver that waits")
 	sendOne(t, a, toB, 1000)
@@ -154,7 +153,7 @@ func TestAwaitRoom(t *testing.T) {
 	over := make(chan struct{})
 	a.Writable(func() { close(over) })
 	<-over
-	require.Zero(t, a.batch.room.waiters)
+	require.Zero(t, a.batch.room.Waiters())
 	require.False(t, wouldWake(t, &a.batch.room))
 	require.NoError(t, a.Close())
 	over = make(chan struct{})
@@ -177,23 +176,21 @@ func TestWaitTriesAgainAfterArming(t *testing.T) {
 			last <- err
 		}()
 		await.Until(t, func() bool {
-			d.readable.mu.Lock()
-			defer d.readable.mu.Unlock()
-			return d.readable.waiters == 1
+			return d.readable.Waiters() == 1
 		}, "a receiver that waits")
 		sendOne(t, a, toB, 8)
 		require.NoError(t, <-last)
-		d.readable.disarm()
+		d.readable.Disarm()
 		looks := 0
-		var w readinessWait
-		w.init(d, &d.readable, func(uintptr) bool {
+		var w readiness.Wait
+		w.Init(d.raw, &d.readable, func(uintptr) bool {
 			if looks++; looks == 1 {
 				sendOne(t, a, toB, 8)
 				return false
 			}
 			return true
 		})
-		woken, err := w.run() // blocks for ever unless it tries again
+		woken, err := w.Run() // blocks for ever unless it tries again
 		require.NoError(t, err)
 		require.False(t, woken)
 		n, err := b.Recv(batch)

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/p2pdc/p2pdc/internal/readiness"
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
@@ -17,7 +18,7 @@ type receiver struct {
 	l        *Link
 	mu       sync.Mutex
 	socket   *descriptor
-	wait     readinessWait
+	wait     readiness.Wait
 	pollCall func(fd uintptr) // recvmmsg, bound once to avoid an allocation per call
 	messages []mmsghdr
 	vectors  []unix.Iovec
@@ -44,7 +45,7 @@ type datagram struct {
 func (r *receiver) init(l *Link, d *descriptor) {
 	r.l, r.socket = l, d
 	r.pollCall = r.recvmmsg
-	r.wait.init(d, &d.readable, func(fd uintptr) bool {
+	r.wait.Init(d.raw, &d.readable, func(fd uintptr) bool {
 		r.recvmmsg(fd)
 		return r.errno != unix.EAGAIN
 	})
@@ -139,7 +140,7 @@ func (r *receiver) fill(waits bool) (woken bool, err error) {
 	}
 	r.next, r.got = 0, 0
 	if waits {
-		woken, err = r.wait.run()
+		woken, err = r.wait.Run()
 	} else {
 		err = r.socket.poll(r.pollCall)
 	}

@@ -25,7 +25,7 @@ func (m Mode) String() string {
 
 // Caps are the capabilities of a link in one mode.
 type Caps struct {
-	MTU      int // largest frame in bytes, headers of the link excluded
+	MTU      int // largest frame in bytes, headers of the link excluded; 0: it carries no session of the mode
 	Headroom int // bytes that the link needs free in front of Frame.Data
 	Batch    int // number of frames that a Send should have for full speed
 	// Train is the largest Frame of several frames that the link takes, in bytes; see

@@ -18,6 +18,7 @@ type cable struct {
 	peer   microproto.LinkAddr // the offer that was accepted; 0: none
 	flying []flight            // by this end
 	kept   bool                // the last offer is not used up
+	only   bool                // it carries synchronous sessions only
 }
 
 type flight struct {
@@ -27,7 +28,7 @@ type flight struct {
 }
 
 func newCable(c *cable, self int) *cable {
-	*c = cable{self: byte(self)}
+	*c = cable{self: byte(self), only: c.only}
 	return c
 }
 
@@ -38,6 +39,9 @@ func (c *cable) Acquire(n int) microproto.Frame {
 }
 
 func (c *cable) Caps(m microproto.Mode) microproto.Caps {
+	if c.only && m == microproto.ModeAsynchronous {
+		return microproto.Caps{}
+	}
 	return microproto.Caps{MTU: 800, Reliable: m == microproto.ModeSynchronous, Ordered: true}
 }
 
@@ -66,6 +70,9 @@ func (c *cable) Forget(peer microproto.LinkAddr) {
 }
 
 func (c *cable) send(f microproto.Frame) {
+	if c.only && f.Mode == microproto.ModeAsynchronous {
+		panic("a frame of an asynchronous session on a rail that carries none")
+	}
 	if f.Peer == c.peer && f.Mode != 0 {
 		c.flying = append(c.flying, flight{c.serial, f.Peer, f})
 	}

@@ -51,7 +51,7 @@ func (n *Node) Open(now microproto.Instant, name string, o OpenOptions) (Session
 		ReceiveBytes: uint64(o.ReceiveBytes), Slots: o.slots(),
 	}
 	s.sealed = n.protects(p)
-	if err := n.propose(s, p.paths.Best(false)); err != nil {
+	if err := n.propose(s, p.paths.Best(o.Mode, false)); err != nil {
 		return 0, err
 	}
 	n.offerProtection(s)

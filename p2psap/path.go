@@ -37,6 +37,7 @@ const (
 	InfiniBand   = path.InfiniBand
 	SharedMemory = path.SharedMemory
 	Memory       = path.Memory
+	Stream       = path.Stream
 
 	DistanceUnknown = path.DistanceUnknown
 	Near            = path.Near

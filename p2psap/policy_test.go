@@ -147,7 +147,7 @@ func TestConditionsOutsideTheTable(t *testing.T) {
 		{Mode: 0, Locality: SameHost, Network: Ethernet}, {Mode: 3, Locality: SameHost,
 			Network: Ethernet}, {Mode: microproto.ModeSynchronous, Locality: 0, Network: Ethernet},
 		{Mode: microproto.ModeSynchronous, Locality: 5, Network: Ethernet}, {Mode: microproto.ModeSynchronous,
-			Locality: SameHost, Network: 0}, {Mode: microproto.ModeSynchronous, Locality: SameHost, Network: 5},
+			Locality: SameHost, Network: 0}, {Mode: microproto.ModeSynchronous, Locality: SameHost, Network: 6},
 	} {
 		_, err := TablePolicy{}.Compose(c)
 		require.ErrorContains(t, err, "no column of Table I", "%v", c)

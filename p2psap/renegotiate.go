@@ -89,7 +89,12 @@ func (n *Node) proposeMode(now microproto.Instant, s *session) {
 	}
 	to := s.conditions
 	to.Mode = r.wanted
-	next, err := n.prepare(s, to, s.channel.Binding)
+	by := s.channel.Binding
+	if !by.Rail.Carries(to.Mode) {
+		by = n.bind(nil) // at both ends; a better path that carries the mode is proposed later
+	}
+	to.Network = by.Rail.Network
+	next, err := n.prepare(s, to, by)
 	n.sendProposal(now, s, control.CauseUser, to, next, err)
 	if r.Theirs.Cause != 0 {
 		n.agreeChange(now, s)

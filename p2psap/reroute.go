@@ -49,7 +49,7 @@ func (n *Node) reroute(now microproto.Instant, s *session) {
 	if s.channel == nil || !s.established() || r.Switched {
 		return
 	}
-	best := p.paths.Best(true)
+	best := p.paths.Best(s.conditions.Mode, true)
 	mine := r.Mine.Cause
 	if s.channel.Over {
 		if mine == control.CauseMonitor || mine == control.CauseAccept || mine == control.CauseRail ||

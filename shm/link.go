@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/p2pdc/p2pdc/internal/buffers"
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
@@ -18,7 +19,7 @@ type Link struct {
 	layout  *layout
 	self    offer // the fields that all offers share
 	meeting meeting
-	buffers buffers
+	buffers buffers.Pool
 	count   counters
 	closed  atomic.Bool
 	done    chan struct{} // closed by Close
@@ -82,7 +83,7 @@ func Open(c Config) (*Link, error) {
 		config: c, layout: newLayout(c.sizes()), done: make(chan struct{}), bell: make(chan struct{}, 1),
 		named: map[string]*peer{}, tokens: map[token]*peer{},
 	}
-	l.buffers.init(l.layout.largest(), c.BufferBytes, l.wakeReceiver)
+	l.buffers.Init(l.layout.largest(), c.BufferBytes, l.wakeReceiver)
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails
 	l.self = offer{name: c.Name, group: c.Group, offerFields: offerFields{

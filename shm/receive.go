@@ -49,7 +49,7 @@ func (p *peer) receive(batch []microproto.Frame) (n int, err error) {
 		}
 		switch r.kind {
 		case frameRecord:
-			b := p.link.buffers.get(r.value, true)
+			b := p.link.buffers.Get(r.value, true)
 			if b == nil {
 				return n, nil // the frame stays there until memory is released
 			}
@@ -77,7 +77,7 @@ func (p *peer) readSlot(slot int, batch []microproto.Frame, n int) (int, error) 
 		return n, err
 	}
 	if ok {
-		if b := p.link.buffers.get(len(frame), true); b != nil {
+		if b := p.link.buffers.Get(len(frame), true); b != nil {
 			batch[n] = b.Frame(p.addr, 0, len(frame))
 			copy(batch[n].Data, frame)
 			return n + 1, nil
@@ -92,7 +92,7 @@ func (p *peer) readSlot(slot int, batch []microproto.Frame, n int) (int, error) 
 
 // ready reports whether TryRecv would find something and has memory for it. rx is held.
 func (l *Link) ready() bool {
-	if l.buffers.wanted.Load() {
+	if l.buffers.Exhausted() {
 		return false
 	}
 	for _, p := range l.active {

@@ -11,7 +11,7 @@ func (l *Link) Acquire(n int) microproto.Frame {
 	if n > l.layout.largest() {
 		panic(fmt.Sprintf("shm: frame of %d bytes: larger than Caps.MTU", n))
 	}
-	b := l.buffers.get(n, false)
+	b := l.buffers.Get(n, false)
 	if b == nil { // beyond the bound: a frame of a synchronous session must not be lost
 		b = microproto.NewBuffer(make([]byte, n), nil)
 	}

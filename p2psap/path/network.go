@@ -25,23 +25,24 @@ func (l Locality) String() string {
 // Network is the kind of network between two peers.
 type Network uint8
 
-// The kinds of network. SharedMemory and Memory take the InfiniBand columns of Table I.
+// The kinds of network. SharedMemory, Memory and Stream, which is kernel TCP, take the InfiniBand columns of Table I.
 const (
 	Ethernet Network = iota + 1
 	InfiniBand
 	SharedMemory
 	Memory
+	Stream
 )
 
 func (n Network) String() string {
-	if names := [...]string{"", "ether", "ib", "shm", "memory"}; n.Valid() {
+	if names := [...]string{"", "ether", "ib", "shm", "memory", "stream"}; n.Valid() {
 		return names[n]
 	}
 	return "network?"
 }
 
 // Valid reports whether n is one of the kinds above.
-func (n Network) Valid() bool { return n >= Ethernet && n <= Memory }
+func (n Network) Valid() bool { return n >= Ethernet && n <= Stream }
 
 // Distance is how far apart the two ends of an open session were measured to be.
 type Distance uint8

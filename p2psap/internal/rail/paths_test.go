@@ -19,9 +19,9 @@ type adapter struct {
 	accepted, released []microproto.LinkAddr
 }
 
-func (l *adapter) Acquire(int) microproto.Frame             { return microproto.Frame{} }
-func (l *adapter) Caps(microproto.Mode) (c microproto.Caps) { return c }
-func (l *adapter) Forget(addr microproto.LinkAddr)          { l.released = append(l.released, addr) }
+func (l *adapter) Acquire(int) microproto.Frame         { return microproto.Frame{} }
+func (l *adapter) Caps(microproto.Mode) microproto.Caps { return microproto.Caps{MTU: 1500} }
+func (l *adapter) Forget(addr microproto.LinkAddr)      { l.released = append(l.released, addr) }
 func (l *adapter) Accept(b []byte) (microproto.LinkAddr, error) {
 	l.accepted = append(l.accepted, microproto.LinkAddr(b[0]))
 	return microproto.LinkAddr(b[0]), nil
@@ -139,7 +139,7 @@ func TestPathComesUpAgain(t *testing.T) {
 			require.Positive(t, s.steady, "seed %d", seed)
 			released := append(s.link.released, s.List[0].Addr)
 			require.Equal(t, s.link.accepted, released, "seed %d", seed)
-			require.Same(t, s.List[0], s.Best(true))
+			require.Same(t, s.List[0], s.Best(microproto.ModeSynchronous, true))
 		}
 	}
 }

@@ -27,6 +27,9 @@ type Rail struct {
 	Err     error // why it is down; nil: it is up
 }
 
+// Carries reports whether the rail carries sessions of a mode.
+func (r *Rail) Carries(m microproto.Mode) bool { return r.Link.Caps(m).MTU > 0 }
+
 // Release makes the link give up the connection with an address.
 func (r *Rail) Release(addr microproto.LinkAddr) {
 	if l, ok := r.Link.(interface{ Forget(microproto.LinkAddr) }); ok && addr != 0 {

@@ -1,4 +1,5 @@
-package shm
+// Package buffers is a bounded pool of memory for the frames of a link.
+package buffers
 
 import (
 	"sync"
@@ -7,40 +8,42 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// buffers is a bounded pool of private memory in sizes of powers of four.
-type buffers struct {
+// Pool is a bounded pool of memory in sizes of powers of four. Its methods may be called from several goroutines.
+type Pool struct {
 	mu     sync.Mutex
-	sizes  []bufferClass
+	sizes  []class
 	bytes  int // of all buffers, in use or free
 	limit  int
 	wanted atomic.Bool // a receiver waits for memory
 	onFree func()      // called by put if wanted
 }
 
-type bufferClass struct {
+type class struct {
 	size int
 	free []*microproto.Buffer // reused last in, first out, so that few stay in the cache
 	put  func(*microproto.Buffer)
 }
 
-const smallestBuffer = 256
+const smallest = 256
 
-func (p *buffers) init(largest, limit int, onFree func()) {
+// Init sets the pool up for buffers of at most largest bytes, and limit bytes in all. Buffers in use and free ones
+// count. onFree is called, from any goroutine, when a buffer is free that a Get had waited for.
+func (p *Pool) Init(largest, limit int, onFree func()) {
 	p.onFree = onFree
 	p.limit = max(limit, 4*largest)
-	for size := smallestBuffer; ; size *= 4 {
-		size = min(size, max(largest, smallestBuffer))
+	for size := smallest; ; size *= 4 {
+		size = min(size, max(largest, smallest))
 		i := len(p.sizes)
-		p.sizes = append(p.sizes, bufferClass{size: size, put: func(b *microproto.Buffer) { p.put(b, i) }})
+		p.sizes = append(p.sizes, class{size: size, put: func(b *microproto.Buffer) { p.put(b, i) }})
 		if size >= largest {
 			return
 		}
 	}
 }
 
-// get returns a buffer of at least n bytes without references, nil at the bound. If the caller waits for
-// memory, onFree is called once a buffer is free.
-func (p *buffers) get(n int, waits bool) *microproto.Buffer {
+// Get returns a buffer of at least n bytes without references, nil at the bound. If the caller waits for
+// memory, onFree is called once a buffer is free. The buffer returns to the pool with its last reference.
+func (p *Pool) Get(n int, waits bool) *microproto.Buffer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i := 0
@@ -65,7 +68,7 @@ func (p *buffers) get(n int, waits bool) *microproto.Buffer {
 }
 
 // trim drops free buffers until size more bytes fit, and reports whether they do.
-func (p *buffers) trim(size int) bool {
+func (p *Pool) trim(size int) bool {
 	for i := range p.sizes {
 		c := &p.sizes[i]
 		for k := len(c.free); k > 0 && p.bytes+size > p.limit; k-- {
@@ -77,7 +80,10 @@ func (p *buffers) trim(size int) bool {
 	return p.bytes+size <= p.limit
 }
 
-func (p *buffers) put(b *microproto.Buffer, class int) {
+// Exhausted reports whether a caller of Get waits for memory.
+func (p *Pool) Exhausted() bool { return p.wanted.Load() }
+
+func (p *Pool) put(b *microproto.Buffer, class int) {
 	p.mu.Lock()
 	c := &p.sizes[class]
 	c.free = append(c.free, b)

@@ -1,0 +1,78 @@
+package stream
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// Defaults of Config.
+const (
+	DefaultFrameBytes = 64<<10 + 2*microproto.MaxHeaderBytes // a message of 64 KiB is one frame
+	defaultBuffers    = 256 << 20
+	defaultTimeout    = 30 * time.Second
+	defaultCongestion = "reno"
+)
+
+// Bounds of Config.
+const (
+	minFrameBytes = 512
+	maxFrameBytes = 1 << 20
+	maxNameBytes  = 255
+)
+
+// Config sets a Link up. Only Name is required.
+type Config struct {
+	// Name is this peer's name; Offer carries it to the other end.
+	Name string
+	// Group sets links apart: those of different groups refuse each other.
+	Group string
+	// Listen is a name or address of this host. "" and the unspecified addresses stand for all addresses.
+	Listen string
+	// FrameBytes is the size of the largest frame (default: a message of 64 KiB with its headers). The two ends need
+	// the same.
+	FrameBytes int
+	// BufferBytes bounds the memory of received frames (default 256 MiB). Beyond it the link stops reading until
+	// others are released.
+	BufferBytes int
+	// Timeout bounds how long the two ends take to meet, and how long sent bytes may stay unacknowledged (default
+	// 30 s).
+	Timeout time.Duration
+	// Congestion is the congestion control of the kernel (default reno). The kernel's own default is used where the
+	// system does not offer it.
+	Congestion string
+	// Log, if not nil, receives a line for every change of state. It must not block.
+	Log func(line string)
+}
+
+// withDefaults returns c with defaults filled in, and an error if c is invalid.
+func (c Config) withDefaults() (Config, error) {
+	c.FrameBytes = cmp.Or(c.FrameBytes, DefaultFrameBytes)
+	c.BufferBytes = cmp.Or(c.BufferBytes, defaultBuffers)
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
+	c.Congestion = cmp.Or(c.Congestion, defaultCongestion)
+	switch {
+	case c.Name == "" || len(c.Name) > maxNameBytes:
+		return c, fmt.Errorf("stream: the name of this end must have 1 to %d bytes; %q has %d", maxNameBytes, c.Name,
+			len(c.Name))
+	case len(c.Group) > maxNameBytes:
+		return c, fmt.Errorf("stream: the group %q has %d bytes: must be at most %d", c.Group, len(c.Group), maxNameBytes)
+	case c.FrameBytes < minFrameBytes || c.FrameBytes > maxFrameBytes:
+		return c, fmt.Errorf("stream: frames of %d bytes: must be %d to %d", c.FrameBytes, minFrameBytes, maxFrameBytes)
+	case c.BufferBytes < 0 || c.Timeout < 0:
+		return c, fmt.Errorf("stream: %d bytes of buffers, a time-out of %v: must not be negative", c.BufferBytes, c.Timeout)
+	}
+	return c, nil
+}
+
+// listen binds a port that the kernel chooses.
+func (c *Config) listen() (net.Listener, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(c.Listen, "0"))
+	if err != nil {
+		return nil, fmt.Errorf("stream: cannot listen: %w (--listen)", err)
+	}
+	return l, nil
+}
