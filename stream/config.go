@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net"
+	"strconv"
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
@@ -32,6 +33,8 @@ type Config struct {
 	Group string
 	// Listen is a name or address of this host. "" and the unspecified addresses stand for all addresses.
 	Listen string
+	// PortLow to PortHigh are the ports to try, in order. With 0 the kernel chooses.
+	PortLow, PortHigh int
 	// FrameBytes is the size of the largest frame (default: a message of 64 KiB with its headers). The two ends need
 	// the same.
 	FrameBytes int
@@ -62,17 +65,21 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("stream: the group %q has %d bytes: must be at most %d", c.Group, len(c.Group), maxNameBytes)
 	case c.FrameBytes < minFrameBytes || c.FrameBytes > maxFrameBytes:
 		return c, fmt.Errorf("stream: frames of %d bytes: must be %d to %d", c.FrameBytes, minFrameBytes, maxFrameBytes)
+	case c.PortLow < 0 || c.PortHigh > 65535 || c.PortLow > c.PortHigh:
+		return c, fmt.Errorf("stream: port range %d-%d: must be LOW-HIGH within 1-65535 (--port-range)", c.PortLow, c.PortHigh)
 	case c.BufferBytes < 0 || c.Timeout < 0:
 		return c, fmt.Errorf("stream: %d bytes of buffers, a time-out of %v: must not be negative", c.BufferBytes, c.Timeout)
 	}
 	return c, nil
 }
 
-// listen binds a port that the kernel chooses.
-func (c *Config) listen() (net.Listener, error) {
-	l, err := net.Listen("tcp", net.JoinHostPort(c.Listen, "0"))
-	if err != nil {
-		return nil, fmt.Errorf("stream: cannot listen: %w (--listen)", err)
+// listen binds the first free port of the range.
+func (c *Config) listen() (l net.Listener, err error) {
+	for port := c.PortLow; port <= c.PortHigh; port++ {
+		l, err = net.Listen("tcp", net.JoinHostPort(c.Listen, strconv.Itoa(port)))
+		if err == nil {
+			return l, nil
+		}
 	}
-	return l, nil
+	return nil, fmt.Errorf("stream: cannot listen: %w (--listen, --port-range)", err)
 }

@@ -65,7 +65,7 @@ var errClosed = fmt.Errorf("stream: %w", net.ErrClosed)
 // Usable returns nil: this system has what the link needs.
 func Usable() error { return nil }
 
-// Open listens on a port that the kernel chooses.
+// Open listens.
 func Open(c Config) (*Link, error) {
 	c, err := c.withDefaults()
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/stream"
 )
 
 // Set is all that a program knows by name. All processes of a run must have the same.
@@ -30,7 +31,7 @@ type Set struct {
 	Problems *problems.Catalog
 	// Iterations are those that obstacle iterate runs. New has none.
 	Iterations Of[Iteration]
-	// Links are the values of --network, the network to prefer first. Those of New have no Open.
+	// Links are the values of --network, the network to prefer first. Of those of New only stream has an Open.
 	Links Of[Link]
 }
 
@@ -48,6 +49,7 @@ func New() *Set {
 		{"memory", "memory of one process", Link{Network: p2psap.Memory}},
 		{"shm", "shared memory of one host", Link{Network: p2psap.SharedMemory}},
 		{"ib", "InfiniBand", Link{Network: p2psap.InfiniBand}},
+		{"stream", "kernel TCP", Link{Network: p2psap.Stream, Open: openStream, Named: true, Synchronous: true}},
 	}
 	return s
 }
@@ -61,13 +63,25 @@ type Link struct {
 	Network p2psap.Network
 	// Open opens the link of one peer. With --network auto, an error leaves the link out; the log holds it.
 	Open func(LinkConfig) (microproto.Link, error)
+	// Named links are opened only if --network names them.
+	Named bool
+	// Synchronous links carry synchronous sessions only. Asynchronous ones use UDP.
+	Synchronous bool
+}
+
+func openStream(c LinkConfig) (microproto.Link, error) {
+	return stream.Open(stream.Config{
+		Name: c.Name, Listen: c.Listen, PortLow: c.PortLow, PortHigh: c.PortHigh, Log: c.Log,
+	})
 }
 
 // LinkConfig says what a link is opened for.
 type LinkConfig struct {
 	Name         string            // of the peer; unique in the run
 	Run          string            // identifies the run
-	Listen       string            // address given by --listen; empty: all
+	Listen       string            // host given by --listen; empty: all addresses
+	PortLow      int               // first port of --port-range; 0: any port
+	PortHigh     int               // the last one
 	Neighbours   int               // number of peers that this one exchanges messages with
 	MessageBytes int               // size of the longest message
 	Log          func(line string) // for news of the link

@@ -7,6 +7,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/shm"
+	"github.com/p2pdc/p2pdc/stream"
 )
 
 // adapters returns the network settings of each peer that solve starts. It returns an error if the required network
@@ -24,6 +25,15 @@ func (a *app) adapters(q *request, w *work, p *launch.Plan) ([]rail.Host, error)
 	}
 	if err := rail.SharedHere(q.rails.Network, q.inProcess); err != nil {
 		return nil, usage("--network %s: %w", q.rails.Network, err)
+	}
+	if q.rails.Network == rail.Stream {
+		if w.scheme.Between(0, 0).Asynchronous() {
+			return nil, usage("--network %s carries synchronous sessions, and --scheme %s has none: leave the flag out",
+				rail.Stream, q.scheme)
+		}
+		if err := stream.Usable(); err != nil {
+			return nil, usage("--network %s: %w", rail.Stream, err)
+		}
 	}
 	has, software, err := rail.SoftwareRanks(q.host.Device, w.peers)
 	switch {
@@ -45,8 +55,8 @@ func (a *app) adapters(q *request, w *work, p *launch.Plan) ([]rail.Host, error)
 	case !q.inProcess:
 		return nil, usage("--ib-device %s: software adapters connect peers of one process only: give --in-process",
 			q.host.Device)
-	case q.rails.Network == rail.Ether:
-		return nil, usage("--ib-device %s: --network ether uses no adapter", q.host.Device)
+	case q.rails.Network == rail.Ether || q.rails.Network == rail.Stream:
+		return nil, usage("--ib-device %s: --network %s uses no adapter", q.host.Device, q.rails.Network)
 	}
 	fabric := ib.NewSoftwareFabric()
 	for r := range out {

@@ -86,7 +86,7 @@ With --live it prints the current compositions of a running solve (obstacle solv
 	f.StringVar(&locality, "locality", "", "intra (peers in one cluster) or inter (in different ones)")
 	add.add(f, a.catalog)
 	f.BoolVar(&protect, "protect", false, "show the composite that protects frames between hosts")
-	f.StringVar(&network, "network", "", "ether, ib, shm or memory (shm and memory use the columns of ib)")
+	f.StringVar(&network, "network", "", "ether, ib, shm, memory or stream (the last three use the columns of ib)")
 	return c
 }
 
@@ -101,7 +101,7 @@ func (a *app) columns(scheme, locality, network string, policy p2psap.Policy) ([
 	}
 	networks := []string{"ib", "ether"}
 	if network != "" {
-		if networks, err = oneOrAll("network", network, []string{"ether", "ib", "shm", "memory"}); err != nil {
+		if networks, err = oneOrAll("network", network, []string{"ether", "ib", "shm", "memory", "stream"}); err != nil {
 			return nil, err
 		}
 	}
@@ -139,7 +139,7 @@ func (a *app) column(scheme, locality, network string, policy p2psap.Policy) (co
 	if locality == "inter" {
 		c.Locality = p2psap.OtherCluster
 	}
-	for _, n := range []p2psap.Network{p2psap.InfiniBand, p2psap.SharedMemory, p2psap.Memory} {
+	for _, n := range []p2psap.Network{p2psap.InfiniBand, p2psap.SharedMemory, p2psap.Memory, p2psap.Stream} {
 		if n.String() == network {
 			c.Network = n
 		}

@@ -35,9 +35,10 @@ func (p *peer) rails() (open []driver.Rail, err error) {
 			if why != "" && p.network == rail.Auto {
 				p.log.Debug().Str("network", name).Str("why", why).Msg("this link is not used")
 			}
-		case l.Open != nil && (p.network == rail.Auto || p.network == name):
+		case l.Open != nil && (p.network == rail.Auto && !l.Named || p.network == name):
 			link, err = l.Open(catalog.LinkConfig{
-				Name: nodeName(p.welcome.Rank), Run: p.welcome.Run, Listen: p.Listen,
+				Name: nodeName(p.welcome.Rank), Run: p.welcome.Run,
+				Listen: p.Listen, PortLow: p.PortLow, PortHigh: p.PortHigh,
 				Neighbours: run.Neighbours, MessageBytes: run.MessageBytes, Log: p.note,
 			})
 			switch {
@@ -125,8 +126,8 @@ func (p *peer) device() string {
 	return p.ib.Device
 }
 
-// reached returns an error unless every session uses the network that the run requires, or is about to. A session that
-// leaves it later, because a port went down, continues over Ethernet and returns.
+// reached returns an error unless every session that the network carries uses the one that the run requires, or is about
+// to. A session that leaves it later, because a port went down, continues over Ethernet and returns.
 func (p *peer) reached() error {
 	if p.network == rail.Auto || p.network == rail.Ether {
 		return nil
@@ -138,7 +139,8 @@ func (p *peer) reached() error {
 	var all []error
 	var checked []string
 	for _, s := range p.node.Sessions() {
-		if s.Conditions.Network == l.Network || slices.Contains(checked, s.Peer) {
+		left := l.Synchronous && s.Conditions.Mode == microproto.ModeAsynchronous
+		if left || s.Conditions.Network == l.Network || slices.Contains(checked, s.Peer) {
 			continue
 		}
 		checked = append(checked, s.Peer)

@@ -21,6 +21,7 @@ const (
 	Memory = "memory" // memory of one process only
 	Shared = "shm"    // shared memory of one host only
 	IB     = "ib"     // InfiniBand only
+	Stream = "stream" // kernel TCP, for synchronous sessions
 )
 
 // Values of --ib-mode.
