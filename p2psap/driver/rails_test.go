@@ -15,6 +15,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/shm"
+	"github.com/p2pdc/p2pdc/stream"
 )
 
 // onFabric gives a node a rail: an adapter of its name on the fabric.
@@ -47,21 +48,30 @@ func TestRailGoesDownAndComesBack(t *testing.T) {
 	movesWithoutLoss(t, p2psap.InfiniBand, onFabric(t, f), port)
 }
 
-// The same over shared memory, whose connection breaks at either end and is made anew.
-func TestSharedMemoryBreaks(t *testing.T) {
-	links := map[string]*shm.Link{}
-	rail := func(c *Config) {
-		l, err := shm.Open(shm.Config{Name: c.Name})
-		require.NoError(t, err)
-		links[c.Name] = l
-		c.Rails = append(c.Rails, Rail{p2psap.SharedMemory, l})
-		overEthernet(c)
+// The same over shared memory and over TCP, whose connections break at either end and are made anew.
+func TestConnectionBreaks(t *testing.T) {
+	for network, open := range map[p2psap.Network]func(name string) (microproto.Link, error){
+		p2psap.SharedMemory: func(name string) (microproto.Link, error) { return shm.Open(shm.Config{Name: name}) },
+		p2psap.Stream: func(name string) (microproto.Link, error) {
+			return stream.Open(stream.Config{Name: name, Listen: "127.0.0.1"})
+		},
+	} {
+		t.Run(network.String(), func(t *testing.T) {
+			links := map[string]microproto.Connected{}
+			rail := func(c *Config) {
+				l, err := open(c.Name)
+				require.NoError(t, err)
+				links[c.Name] = l.(microproto.Connected)
+				c.Rails = append(c.Rails, Rail{network, l})
+				overEthernet(c)
+			}
+			movesWithoutLoss(t, network, rail, func(name string, up bool) {
+				for addr := microproto.LinkAddr(1); !up && addr < 100; addr++ {
+					links[name].Forget(addr) // as if the process had ended; the node does not know
+				}
+			})
+		})
 	}
-	movesWithoutLoss(t, p2psap.SharedMemory, rail, func(name string, up bool) {
-		for addr := microproto.LinkAddr(1); !up && addr < 100; addr++ {
-			links[name].Forget(addr) // as if the process had ended; the node does not know
-		}
-	})
 }
 
 func movesWithoutLoss(t *testing.T, network p2psap.Network, rail func(*Config), set func(name string, up bool)) {
