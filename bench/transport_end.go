@@ -16,6 +16,7 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/shm"
+	"github.com/p2pdc/p2pdc/stream"
 )
 
 // The transports that this program implements.
@@ -24,6 +25,7 @@ const (
 	kindSealed    = "p2psap-sealed" // protected, as between hosts
 	kindAsync     = "p2psap-async"
 	kindShared    = "p2psap-shm"
+	kindStream    = "p2psap-stream" // over kernel TCP
 	kindTCP       = "tcp"
 	kindDatagrams = "udp" // a system call for each message, and nothing else
 )
@@ -58,13 +60,13 @@ func (e *endpoint) serve(ctx context.Context, in io.Reader, out io.Writer) error
 func (e *endpoint) open(ctx context.Context, announce func(string)) (twonode.Channel, error) {
 	switch e.kind {
 	case kindTCP:
-		return e.openStream(ctx, announce)
+		return e.openTCP(ctx, announce)
 	case kindDatagrams:
 		return newDatagrams(e, announce)
 	case kindOurs:
 		return e.openSession(ctx, microproto.ModeSynchronous, nil, announce)
-	case kindShared:
-		return e.openShared(ctx, announce)
+	case kindShared, kindStream:
+		return e.openRail(ctx, announce)
 	case kindSealed:
 		identity, err := driver.NewKeyIdentity(driver.Key{}, "bench")
 		if err != nil {
@@ -74,38 +76,38 @@ func (e *endpoint) open(ctx context.Context, announce func(string)) (twonode.Cha
 	case kindAsync:
 		return e.openSession(ctx, microproto.ModeAsynchronous, nil, announce)
 	}
-	all := []string{kindOurs, kindSealed, kindAsync, kindShared, kindTCP, kindDatagrams}
+	all := []string{kindOurs, kindSealed, kindAsync, kindShared, kindStream, kindTCP, kindDatagrams}
 	return nil, fmt.Errorf("-end %s: there are %s", e.kind, strings.Join(all, ", "))
 }
 
-// stream is a TCP connection with the congestion control reno.
-type stream struct{ conn net.Conn }
+// tcpConn is a TCP connection with the congestion control reno.
+type tcpConn struct{ conn net.Conn }
 
-func (e *endpoint) openStream(ctx context.Context, announce func(string)) (stream, error) {
+func (e *endpoint) openTCP(ctx context.Context, announce func(string)) (tcpConn, error) {
 	if e.call != "" {
 		d := net.Dialer{Control: reno}
 		conn, err := d.DialContext(ctx, "tcp", e.call)
-		return stream{conn}, err
+		return tcpConn{conn}, err
 	}
 	lc := net.ListenConfig{Control: reno}
 	l, err := lc.Listen(ctx, "tcp", net.JoinHostPort(e.host, "0"))
 	if err != nil {
-		return stream{}, err
+		return tcpConn{}, err
 	}
 	defer l.Close()
 	announce(l.Addr().String())
 	conn, err := l.Accept()
-	return stream{conn}, err
+	return tcpConn{conn}, err
 }
 
-func (s stream) Send(data []byte) error {
+func (s tcpConn) Send(data []byte) error {
 	_, err := s.conn.Write(data)
 	return err
 }
 
-func (s stream) Flush() error { return nil }
+func (s tcpConn) Flush() error { return nil }
 
-func (s stream) Recv(buf []byte) error {
+func (s tcpConn) Recv(buf []byte) error {
 	_, err := io.ReadFull(s.conn, buf)
 	return err
 }
@@ -129,20 +131,25 @@ func (e *endpoint) names() (self, other string) {
 	return "called", "caller"
 }
 
-// openShared opens a synchronous session over shared memory.
-func (e *endpoint) openShared(ctx context.Context, announce func(string)) (*session, error) {
+// openRail opens a synchronous session over shared memory or kernel TCP.
+func (e *endpoint) openRail(ctx context.Context, announce func(string)) (*session, error) {
 	self, other := e.names()
-	link, err := shm.Open(shm.Config{Name: self})
+	rail, err := driver.Rail{Network: p2psap.SharedMemory}, error(nil)
+	if e.kind == kindStream {
+		rail.Network = p2psap.Stream
+		rail.Link, err = stream.Open(stream.Config{Name: self, Listen: e.host})
+	} else {
+		rail.Link, err = shm.Open(shm.Config{Name: self})
+	}
 	if err != nil {
 		return nil, err
 	}
-	rail := driver.Rail{Network: p2psap.SharedMemory, Link: link}
 	s, err := e.openSession(ctx, microproto.ModeSynchronous, nil, announce, rail)
 	if err != nil {
 		return nil, err
 	}
-	if i := s.socket.Info(); i.Conditions.Network != p2psap.SharedMemory {
-		return nil, errors.Join(fmt.Errorf("no shared memory with %s: %s", other, i.NetworkReason), s.node.Close())
+	if i := s.socket.Info(); i.Conditions.Network != rail.Network {
+		return nil, errors.Join(fmt.Errorf("no %v with %s: %s", rail.Network, other, i.NetworkReason), s.node.Close())
 	}
 	return s, nil
 }

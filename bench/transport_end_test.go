@@ -27,6 +27,7 @@ func TestEndsExecuteCommands(t *testing.T) {
 		kindTCP:       {"latency 8 20", "stream 65536 40 0", "stream 8 500 0", "stream 65536 32 1000000000"},
 		kindDatagrams: {"latency 8 20", fmt.Sprintf("calls %d 5", callSizes[0])},
 		kindOurs:      {"latency 8 20", "latency 524288 4", "stream 65536 40 0", "stream 8 500 0"},
+		kindStream:    {"latency 8 20", "latency 524288 4", "stream 65536 40 0", "stream 8 500 0"},
 		kindShared:    {"latency 8 20", "latency 524288 4", "stream 65536 40 0", "stream 8 500 0"},
 		kindAsync:     {fmt.Sprintf("calls %d 5", callSizes[0]), fmt.Sprintf("calls %d 5", callSizes[1])},
 	} {

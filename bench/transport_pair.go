@@ -56,6 +56,7 @@ func transports(h hosts) []transportKind {
 	}
 	all := []transportKind{
 		own(kindOurs, "P2PSAP"), own(kindSealed, "P2PSAP, protected"), own(kindAsync, "P2PSAP, asynchronous"),
+		own(kindStream, "P2PSAP over kernel TCP"),
 		own(kindTCP, "TCP in Go, reno"), {"quic", "quic-go, a stream", openQUIC},
 		{"mpi", "Open MPI, TCP", mpi("tcp,self")},
 		own(kindDatagrams, "plain datagrams"),

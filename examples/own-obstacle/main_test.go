@@ -139,7 +139,7 @@ func TestNames(t *testing.T) {
 		"--rows":    "want NegativeAck or checksum",
 		"--method":  "want richardson, sor, multigrid, schwarz or damped",
 		"--scheme":  "want sync, async, delay, hybrid or pairs",
-		"--network": "want auto, ether, memory, shm, ib or unix",
+		"--network": "want auto, ether, memory, shm, ib, stream or unix",
 	} {
 		_, errs, err := program(t, "solve", "dome", flag, "other")
 		require.Error(t, err)

@@ -56,9 +56,12 @@ func table() []row {
 			"microproto", "microproto/seal", "p2psap/path", "p2psap/internal/control", "p2psap/internal/rail",
 		}},
 		{pkg: "p2psap/driver", may: []string{"p2psap", "microproto", xsys, zerolog}},
-		{pkg: "ether", may: []string{"microproto", xsys, xnet}},
+		{pkg: "internal/readiness", may: []string{xsys}},
+		{pkg: "internal/buffers", may: []string{"microproto"}},
+		{pkg: "ether", may: []string{"microproto", "internal/readiness", xsys, xnet}},
 		{pkg: "ib", may: []string{"microproto", "ib/internal/verbs/...", rdmamap, xsys}},
-		{pkg: "shm", may: []string{"microproto", xsys}},
+		{pkg: "shm", may: []string{"microproto", "internal/buffers", xsys}},
+		{pkg: "stream", may: []string{"microproto", "internal/buffers", "internal/readiness", xsys}},
 		{pkg: "ib/internal/verbs/...", may: []string{"ib/internal/verbs", xsys, purego}},
 		{pkg: "internal/kernel", core: true, may: []string{cpuid}},
 		{pkg: "internal/kernel/...", may: []string{avo, "internal/kernel"}}, // generators of its assembly
@@ -124,7 +127,7 @@ func table() []row {
 		{pkg: "cmd/obstacle", may: []string{"obstacle", "obstacle/catalog"}},
 		{pkg: "obstacle", may: []string{"obstacle/..."}},
 		{pkg: "obstacle/catalog", may: []string{
-			"microproto/...", "p2psap", "problems", "solver", "solver/iterate", "internal/spelling",
+			"microproto/...", "p2psap", "problems", "solver", "solver/iterate", "stream", "internal/spelling",
 		}},
 		{pkg: "obstacle/internal/...", anyMay: true},
 		{pkg: "bench/...", anyMay: true},

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/p2psap"
 )
@@ -76,6 +77,10 @@ With --live it prints the current compositions of a running solve (obstacle solv
 				} else {
 					a.writeTable(w, columns)
 				}
+				if network == rail.Stream {
+					fmt.Fprintln(w, "stream is kernel TCP, which is not in the paper's table: it uses the columns of ib, and asynchronous "+
+						"sessions use ether")
+				}
 			})
 		},
 	}
@@ -104,6 +109,12 @@ func (a *app) columns(scheme, locality, network string, policy p2psap.Policy) ([
 		if networks, err = oneOrAll("network", network, []string{"ether", "ib", "shm", "memory", "stream"}); err != nil {
 			return nil, err
 		}
+	}
+	if network == rail.Stream {
+		if scheme == "async" {
+			return nil, usage("--network %s carries no asynchronous sessions: they use ether", network)
+		}
+		schemes = []string{"sync"}
 	}
 	var out []column
 	for _, s := range schemes {
