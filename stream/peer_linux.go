@@ -31,7 +31,7 @@ type peer struct {
 	connected   bool
 
 	socket   int // valid if connected
-	room     readiness.Watch
+	room     *readiness.Watch // of the send queue
 	outgoing outgoing
 	incoming incoming
 }
@@ -76,10 +76,10 @@ func (p *peer) end() {
 	}
 	if p.connected {
 		p.connected = false
-		p.room.Close()
+		go p.room.Close() // it waits for awaitRoom, which may wait for the locks
+		p.room = nil
 		_ = unix.Close(p.socket)
 	}
-	p.room = readiness.Watch{}
 	p.incoming.drop()
 	p.outgoing = outgoing{}
 }
@@ -99,6 +99,7 @@ func (p *peer) connect(conn *net.TCPConn) error {
 		return err
 	}
 	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(p.addr)}
+	p.room = &readiness.Watch{}
 	if err = unix.EpollCtl(l.descriptor, unix.EPOLL_CTL_ADD, p.socket, &event); err == nil {
 		err = p.room.Open(p.socket, unix.EPOLLOUT)
 	}

@@ -195,7 +195,7 @@ func (l *Link) Writable(f func()) {
 	p := l.full
 	if p != nil && p.connected && !l.awaiting {
 		l.awaiting = true
-		go l.awaitRoom(p, p.round)
+		go l.awaitRoom(p, p.round, p.room)
 	}
 	l.mu.Unlock()
 	if p == nil {
@@ -204,9 +204,9 @@ func (l *Link) Writable(f func()) {
 }
 
 // awaitRoom waits until a connection has room, and calls the functions given to Writable.
-func (l *Link) awaitRoom(p *peer, round uint64) {
+func (l *Link) awaitRoom(p *peer, round uint64, room *readiness.Watch) {
 	var w readiness.Wait
-	w.Init(l.raw, &p.room, func(uintptr) bool {
+	w.Init(l.raw, room, func(uintptr) bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return p.round != round || l.flush(p) && hasRoom(p.socket)
@@ -235,7 +235,7 @@ func (l *Link) callWritable() {
 		all, l.waiters = l.waiters, nil
 	} else if p.connected && len(l.waiters) > 0 && !l.awaiting {
 		l.awaiting = true
-		go l.awaitRoom(p, p.round)
+		go l.awaitRoom(p, p.round, p.room)
 	}
 	l.mu.Unlock()
 	for _, f := range all {
