@@ -16,7 +16,48 @@ func (b Box) Points() int {
 	if b.Empty() {
 		return 0
 	}
-	return (b.Hi[0] - b.Lo[0]) * (b.Hi[1] - b.Lo[1]) * (b.Hi[2] - b.Lo[2])
+	n := b.Size()
+	return n[0] * n[1] * n[2]
+}
+
+// Size returns the number of points along each axis.
+func (b Box) Size() [3]int {
+	return [3]int{b.Hi[0] - b.Lo[0], b.Hi[1] - b.Lo[1], b.Hi[2] - b.Lo[2]}
+}
+
+// Contains reports whether a point lies in the box.
+func (b Box) Contains(at [3]int) bool {
+	for a := range at {
+		if at[a] < b.Lo[a] || at[a] >= b.Hi[a] {
+			return false
+		}
+	}
+	return true
+}
+
+// From returns the box in indices that count from origin.
+func (b Box) From(origin [3]int) Box {
+	for a := range origin {
+		b.Lo[a] -= origin[a]
+		b.Hi[a] -= origin[a]
+	}
+	return b
+}
+
+// Each calls f for the points of the box in memory order, with their dense index and their grid index
+// (1-based). It stops when f returns false.
+func (b Box) Each(f func(dense int, idx [3]int) bool) {
+	d := 0
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			for x := b.Lo[0]; x < b.Hi[0]; x++ {
+				if !f(d, [3]int{x + 1, y + 1, z + 1}) {
+					return
+				}
+				d++
+			}
+		}
+	}
 }
 
 // Layout maps a block of points to a padded array: one layer of ghost points on either side of

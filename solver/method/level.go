@@ -128,7 +128,7 @@ func (l *Level) Relax(colour int, omega float64, b kernel.Box) {
 func (l *Level) Defect(b kernel.Box) {
 	l.Sweep.Defect(l.Residual, l.Values, b)
 	for i := range l.truncated {
-		if w := &l.truncated[i]; contains(b, w.at) {
+		if w := &l.truncated[i]; b.Contains(w.at) {
 			l.Residual[w.index] = l.defectTruncated(w)
 		}
 	}
@@ -214,7 +214,7 @@ func (l *Level) sampleBoundary(coarse *Level) {
 	c := coarse.Part.Layout
 	g := withGhosts(c)
 	eachPoint(g.Lo, g.Hi, func(p [3]int) {
-		if !contains(c.Interior(), p) {
+		if !c.Interior().Contains(p) {
 			q := l.nearestTo(p)
 			coarse.Values[c.Index(p[0], p[1], p[2])] = l.Values[l.Part.Layout.Index(q[0], q[1], q[2])]
 		}

@@ -254,13 +254,3 @@ func (l *Level) defectTruncated(w *truncatedPoint) float64 {
 	}
 	return r
 }
-
-// contains reports whether p lies in b.
-func contains(b kernel.Box, p [3]int) bool {
-	for a := range p {
-		if p[a] < b.Lo[a] || p[a] >= b.Hi[a] {
-			return false
-		}
-	}
-	return true
-}

@@ -41,13 +41,13 @@ func subtreeOrder(c *problem.Config, r iterate.Rank, out []iterate.Rank) []itera
 // newGather prepares a gather of the gathered grid. At the root, global holds the target arrays.
 func newGather(m *multigrid, own kernel.Box, local, global []grid) *gather {
 	g, part := m.peer, m.plan.parts[m.plan.gathered]
-	x := &gather{peer: g, local: local, own: own, global: global, place: within(part.Box(g.config.Rank), problem.Box{})}
+	x := &gather{peer: g, local: local, own: own, global: global, place: part.Box(g.config.Rank)}
 	value := 8 * len(local)
 	total := value * own.Points()
 	for _, q := range g.tree.Children {
 		b := subtreeMessage{offset: total}
 		for _, r := range subtreeOrder(&g.config, q, nil) {
-			box := within(part.Box(r), problem.Box{})
+			box := part.Box(r)
 			b.boxes = append(b.boxes, box)
 			b.bytes += value * box.Points()
 		}
@@ -121,7 +121,7 @@ func newScatter(m *multigrid, own kernel.Box, local, global grid) *scatter {
 	g, n, part := m.peer, m.plan.hierarchy.Grids[m.plan.gathered], m.plan.parts[m.plan.gathered]
 	x := &scatter{
 		peer: g, local: local, room: own, global: global,
-		extent: kernel.Box{Hi: n}, place: within(part.Box(g.config.Rank), problem.Box{}),
+		extent: kernel.Box{Hi: n}, place: part.Box(g.config.Rank),
 	}
 	for _, b := range []*kernel.Box{&x.room, &x.extent, &x.place} {
 		for a := range m.plan.hierarchy.Dim {

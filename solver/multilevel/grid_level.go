@@ -42,7 +42,7 @@ func (m *multigrid) newGridLevel(
 		c.Lower = b.Lower
 		c.Upper = b.Upper
 	}
-	g := &gridLevel{window: window, own: within(own, window), exec: m.peer.exec}
+	g := &gridLevel{window: window, own: own.From(window.Lo), exec: m.peer.exec}
 	if g.Level, err = method.NewLevel(c, b == nil); err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package multilevel
 
 import (
-	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/method"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -125,15 +124,6 @@ func (p *levelPlan) window(l int, rank iterate.Rank) problem.Box {
 		b.Hi[a] += max(0, high[a]-1)
 	}
 	return b
-}
-
-// within returns a box of the grid in the indices of a window's block.
-func within(b, window problem.Box) kernel.Box {
-	var out kernel.Box
-	for a := range 3 {
-		out.Lo[a], out.Hi[a] = b.Lo[a]-window.Lo[a], b.Hi[a]-window.Lo[a]
-	}
-	return out
 }
 
 // maxDepth returns the largest number of layers that an exchange transfers along an axis.

@@ -28,7 +28,7 @@ func newOwnBlock(g *peer, window problem.Box) (*ownBlock, error) {
 	o := &ownBlock{
 		peer:  g,
 		block: &problem.Discretization{Box: window, Layout: l, Executor: g.exec, Allocate: g.config.Allocate},
-		own:   within(g.box, window),
+		own:   g.box.From(window.Lo),
 		u:     g.config.NewArray(l.Len()),
 	}
 	o.residualStage = stage{kind: stageCompute, steps: planParts(o.own, l.Dim, nil)}

@@ -80,6 +80,10 @@ func (m *MethodConfig) Check() error {
 	return nil
 }
 
+// Box is a half-open box of grid points, 0-based: Lo[a] ≤ i < Hi[a] along axis a. Its methods are Size, Points,
+// Empty, Contains, From and Each.
+type Box = kernel.Box
+
 // Tiling configures several sweeps in one pass over memory, for a peer with the whole grid. Results do not
 // depend on it.
 type Tiling = kernel.Tiling

@@ -30,7 +30,7 @@ type patch struct {
 func newPatch(g *region, c *problem.Config, rank, q iterate.Rank, header int) *patch {
 	theirs, reach, n := c.Partition.Box(q), c.Method.Overlap+1, c.Problem.N
 	p := &patch{
-		send:   shifted(intersection(g.own, grown(theirs, reach, n)), g.own.Lo),
+		send:   intersection(g.own, grown(theirs, reach, n)).From(g.own.Lo),
 		recv:   g.within(intersection(theirs, grown(g.own, reach, n))),
 		header: header,
 	}

@@ -42,15 +42,7 @@ func intersection(a, b problem.Box) problem.Box {
 }
 
 // within returns a box of the grid in local indices of ext.
-func (g *region) within(b problem.Box) kernel.Box { return shifted(b, g.ext.Lo) }
-
-func shifted(b problem.Box, by [3]int) kernel.Box {
-	var out kernel.Box
-	for a := range 3 {
-		out.Lo[a], out.Hi[a] = b.Lo[a]-by[a], b.Hi[a]-by[a]
-	}
-	return out
-}
+func (g *region) within(b problem.Box) kernel.Box { return b.From(g.ext.Lo) }
 
 // layersBetween returns the number of layers from part i of an axis to the nearest point of part j, or 0 if
 // they are the same part.
