@@ -50,13 +50,14 @@ func coarsened(p *problem.Problem) *problem.Problem {
 func sampledDiagonal(p *problem.Problem, q *problem.Problem) float64 {
 	st := problem.NewStencil(p)
 	largest := 0.0
-	problem.Box{Hi: q.N}.Each(func(_ int, idx [3]int) bool {
+	for _, idx := range (problem.Box{Hi: q.N}).Each {
 		for a := range idx {
 			idx[a] = max(1, min(p.N[a], idx[a]*(p.N[a]+1)/(q.N[a]+1)))
 		}
-		largest = max(largest, st.At(idx)[kernel.Center])
-		return !st.Constant()
-	})
+		if largest = max(largest, st.At(idx)[kernel.Center]); st.Constant() {
+			break
+		}
+	}
 	return largest
 }
 

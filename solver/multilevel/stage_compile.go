@@ -86,7 +86,7 @@ func (m *multigrid) compileGather() []stage {
 		fields = append(fields, b.Upper)
 	}
 	for _, f := range fields {
-		local = append(local, denseGrid(array(b, f), b.Layout.N))
+		local = append(local, denseGrid(problem.FieldArray(f, b.Layout.Points()), b.Layout.N))
 	}
 	if m.root() {
 		global = append([]grid{values}, m.rootLevels[0].problemFields()...)
@@ -94,16 +94,6 @@ func (m *multigrid) compileGather() []stage {
 	m.gather = newGather(m, m.own, local, global)
 	m.scatter = newScatter(m, m.own, u, values)
 	return []stage{{kind: stageTransfer, transfer: m.gather}, {kind: stageTransfer, transfer: m.scatter}}
-}
-
-// array returns a field as an array.
-func array(b *problem.Discretization, f kernel.Field) []float64 {
-	if f.Array != nil {
-		return f.Array
-	}
-	out := make([]float64, b.Layout.Points())
-	problem.Fill(out, f.Value)
-	return out
 }
 
 // ownerLevel returns the grid on which this peer runs stages of level l, or nil if it runs none.

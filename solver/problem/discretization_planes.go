@@ -63,7 +63,7 @@ func (b *Discretization) AddPlanes(side int, part *Discretization) error {
 		if f.Array == nil && g.Array == nil && f.Value == g.Value {
 			return f
 		}
-		f.Array = Joined(side, fieldArray(f, own), fieldArray(g, more))
+		f.Array = Joined(side, FieldArray(f, own), FieldArray(g, more))
 		return f
 	}
 	b.Source = field(b.Source, part.Source)
@@ -93,8 +93,8 @@ func (b *Discretization) FillSideGhosts(dst []float64, planes Box) {
 	}
 }
 
-// fieldArray returns a field's values at every point.
-func fieldArray(f kernel.Field, points int) []float64 {
+// FieldArray returns a field's values at every point.
+func FieldArray(f kernel.Field, points int) []float64 {
 	if f.Array != nil {
 		return f.Array
 	}

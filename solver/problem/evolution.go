@@ -65,7 +65,7 @@ func (p *Problem) AtStep(m int) *Problem {
 	case e == nil:
 		return p
 	case m == 0:
-		return p.startProblem()
+		return p.atTime(0, e.Initial)
 	}
 	q := p.atTime(e.Time(m), nil)
 	q.SteadyObstacles = e.SteadyObstacles
@@ -76,15 +76,6 @@ func (p *Problem) AtStep(m int) *Problem {
 		q.Reaction.Of = func(x Point) float64 { return reaction.Of(x) + rate }
 	}
 	return q
-}
-
-// startProblem returns the problem whose Initial or reference vector is u(0).
-func (p *Problem) startProblem() *Problem {
-	e := p.Evolution
-	if e == nil {
-		return p
-	}
-	return p.atTime(0, e.Initial)
 }
 
 // atTime returns the stationary problem with the functions at time t.
@@ -98,7 +89,7 @@ func (p *Problem) atTime(t float64, initial Function) *Problem {
 // InitialValues returns u(0) on a box, projected onto [φ(0), ψ(0)]: values (dense, own box) if not nil, else
 // Initial, else the reference vector.
 func (p *Problem) InitialValues(box Box, values []float64) ([]float64, error) {
-	q := p.startProblem()
+	q := p.AtStep(0)
 	out := make([]float64, box.Points())
 	if values != nil && len(values) != len(out) {
 		return nil, p.Errorf("%d starting values for a box of %d points", len(values), len(out))

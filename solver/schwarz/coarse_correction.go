@@ -158,14 +158,12 @@ func (c *correction) sampleObstacles(w *peer) {
 		if old == nil {
 			old = make([]float64, w.layout.Len())
 		}
-		b.Box.Each(func(d int, idx [3]int) bool {
+		for d, idx := range b.Box.Each {
 			old[b.Index(idx)] = field.At(d)
-			return true
-		})
-		b.EachGhost(func(at int, idx [3]int) bool {
+		}
+		for at, idx := range b.EachGhost {
 			old[at] = f(p.At(idx[0], idx[1], idx[2]))
-			return true
-		})
+		}
 		return old
 	}
 	c.lower, c.upper = fill(c.lower, p.Obstacle, b.Lower), fill(c.upper, p.Upper, b.Upper)

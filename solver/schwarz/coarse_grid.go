@@ -11,7 +11,6 @@ import (
 // to the fine grid. Interpolation is linear per axis. Restriction is its transpose, scaled to preserve the
 // mean.
 type coarseGrid struct {
-	dim     int
 	fine, n [3]int
 	layout  kernel.Layout
 	axes    [3]coarseAxis
@@ -63,11 +62,10 @@ func contrast(p *problem.Problem) float64 {
 		q.N[a] = contrastPoints[p.Dimension]
 	}
 	low, high := math.Inf(1), 0.0
-	problem.Box{Hi: q.N}.Each(func(_ int, idx [3]int) bool {
+	for _, idx := range (problem.Box{Hi: q.N}).Each {
 		v := p.Diffusion.Of(q.At(idx[0], idx[1], idx[2]))
 		low, high = math.Min(low, v), math.Max(high, v)
-		return true
-	})
+	}
 	return high / low
 }
 
@@ -103,7 +101,7 @@ func coarseSize(p *problem.Problem, peers, most int) (n [3]int, ok bool) {
 }
 
 func newCoarseGrid(p *problem.Problem, n [3]int) (*coarseGrid, error) {
-	g := &coarseGrid{dim: p.Dimension, fine: p.N, n: n, scale: 1}
+	g := &coarseGrid{fine: p.N, n: n, scale: 1}
 	var err error
 	if g.layout, err = kernel.NewLayout(p.Dimension, n); err != nil {
 		return nil, err

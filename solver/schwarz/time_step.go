@@ -145,12 +145,14 @@ func (w *peer) startFrom(values []float64) error {
 	if len(values) != w.ownPart.Points() {
 		return w.block.Problem.Errorf("%d starting values for a box of %d points", len(values), w.ownPart.Points())
 	}
-	var err error
-	w.own.Each(func(d int, idx [3]int) bool {
-		w.work[w.block.Index(idx)], err = w.block.StartValue(values[d], w.block.Dense(idx), idx)
-		return err == nil
-	})
-	return err
+	for d, idx := range w.own.Each {
+		v, err := w.block.StartValue(values[d], w.block.Dense(idx), idx)
+		if err != nil {
+			return err
+		}
+		w.work[w.block.Index(idx)] = v
+	}
+	return nil
 }
 
 // finish ends the run or the time step.
