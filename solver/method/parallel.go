@@ -1,6 +1,10 @@
 package method
 
-import "github.com/p2pdc/p2pdc/internal/kernel"
+import (
+	"cmp"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
 
 // parallelFor divides boxes along their slowest axis and runs the pieces on an executor. runPiece is
 // bound once, because a closure per call would allocate memory.
@@ -21,10 +25,7 @@ const (
 )
 
 func newParallelFor(exec kernel.Executor, dim int) *parallelFor {
-	if exec == nil {
-		exec = kernel.Sequential{}
-	}
-	t := &parallelFor{exec: exec, dim: dim}
+	t := &parallelFor{exec: cmp.Or[kernel.Executor](exec, kernel.Sequential{}), dim: dim}
 	t.runPiece = func(i int) {
 		b, slow := t.box, t.dim-1
 		lo, n := b.Lo[slow], b.Hi[slow]-b.Lo[slow]

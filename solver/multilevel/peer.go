@@ -44,9 +44,6 @@ func newPeer(c problem.Config) (*peer, error) {
 	}
 	var err error
 	g := &peer{config: c, exec: c.Executor, box: c.Partition.Box(c.Rank), tree: problem.TreeOf(c.Partition, c.Rank)}
-	if g.exec == nil {
-		g.exec = problem.Sequential{}
-	}
 	g.runPieceFunc = g.runPiece
 	links := linksOf(&c, c.Rank)
 	for i, n := range c.Partition.Neighbours(c.Rank) {

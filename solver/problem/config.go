@@ -186,11 +186,13 @@ func Coordination(c *Config) iterate.Config {
 	return r
 }
 
-// Prepare validates the configuration and scales the problem so that its residuals can be squared in float64.
+// Prepare validates the configuration, fills in the executor, and scales the problem so that its residuals can be
+// squared in float64.
 func (c *Config) Prepare() error {
 	if c.Problem == nil || c.Scheme == nil {
 		return errors.New("problem: the configuration needs a problem and a scheme")
 	}
+	c.Executor = cmp.Or[Executor](c.Executor, Sequential{})
 	var err error
 	if c.Problem, c.Units, err = c.Problem.InRange(); err != nil {
 		return err

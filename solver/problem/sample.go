@@ -127,10 +127,7 @@ func (b *Discretization) forRows(f func(share, row int, first [3]int) error) err
 }
 
 func (b *Discretization) executor() Executor {
-	if b.Executor == nil {
-		return Sequential{}
-	}
-	return b.Executor
+	return cmp.Or[Executor](b.Executor, Sequential{})
 }
 
 // array returns an array for the block's points: the given one if it is large enough.

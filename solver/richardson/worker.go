@@ -47,9 +47,6 @@ func newWorker(c problem.Config) (*worker, error) {
 		exec:         c.Executor,
 	}
 	w.Source = w
-	if w.exec == nil {
-		w.exec = problem.Sequential{}
-	}
 	w.Checks = iterate.NewCheckInterval(c.CheckEvery, c.Lag, c.MaxSweeps)
 	box := c.Partition.Box(c.Rank)
 	l, err := kernel.NewLayout(c.Problem.Dimension, box.Size())

@@ -68,7 +68,7 @@ func (r *coarseSolver) begin(w *peer) error {
 	if r.forecast != nil {
 		r.forecast.begin(&r.operator)
 	}
-	r.solver, err = renewSolver(r.solver, problem.Multigrid, b.System(), method.Options{Executor: w.exec})
+	r.solver, err = renewSolver(r.solver, problem.Multigrid, b.System(), method.Options{Executor: w.config.Executor})
 	return err
 }
 

@@ -21,11 +21,11 @@ func newLocal(w *peer) (*localSolve, error) {
 		old = w.local.solver
 	}
 	solver, err := renewSolver(old, localName(m), w.block.System(),
-		method.Options{Executor: w.exec, Omega: w.choice.omega(), Cycle: m.Cycle, Unguarded: true})
+		method.Options{Executor: w.config.Executor, Omega: w.choice.omega(), Cycle: m.Cycle, Unguarded: true})
 	if err != nil {
 		return nil, err
 	}
-	return newLocalSolve(solver, w.sweep, w.layout, w.exec, m.Flexible), nil
+	return newLocalSolve(solver, w.sweep, w.layout, w.config.Executor, m.Flexible), nil
 }
 
 // renewSolver returns old, of the same name and options, adapted to another system, or a new solver if there is

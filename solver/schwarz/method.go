@@ -29,10 +29,4 @@ func (Method) Check(c *problem.Config) error {
 func (Method) Links(c *problem.Config, r iterate.Rank) []iterate.Link { return linksOf(c, r) }
 
 // New creates a peer (see problem.Method).
-func (Method) New(c problem.Config) (problem.Peer, error) {
-	w, err := newPeer(c)
-	if err != nil {
-		return nil, err
-	}
-	return w, nil
-}
+func (Method) New(c problem.Config) (problem.Peer, error) { return newPeer(c) }

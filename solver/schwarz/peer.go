@@ -20,7 +20,6 @@ type peer struct {
 	region
 	config  problem.Config
 	faces   []problem.Neighbour // of Channels, in the same order
-	exec    problem.Executor
 	block   *problem.Discretization
 	sweep   *kernel.Sweep // measures; nil until the start of the step is known
 	local   *localSolve
@@ -39,7 +38,7 @@ type peer struct {
 }
 
 // newPeer creates a peer and allocates its arrays.
-func newPeer(c problem.Config) (*peer, error) {
+func newPeer(c problem.Config) (problem.Peer, error) {
 	if err := c.Prepare(); err != nil {
 		return nil, err
 	}
@@ -50,19 +49,15 @@ func newPeer(c problem.Config) (*peer, error) {
 	w := &peer{
 		Coordination: iterate.Coordination{Config: problem.Coordination(&c), Tree: problem.TreeOf(c.Partition, c.Rank)},
 		config:       c,
-		exec:         c.Executor,
 	}
 	w.Source = w
-	if w.exec == nil {
-		w.exec = problem.Sequential{}
-	}
 	// An exchange costs as much as many sweeps: every iterate is checked, and the check takes effect within the
 	// next relaxation.
 	w.Checks = iterate.NewCheckInterval(max(1, c.CheckEvery), 1, c.MaxSweeps)
 	if w.region, err = newRegion(&c, c.Rank); err != nil {
 		return nil, err
 	}
-	w.block = &problem.Discretization{Box: w.ext, Layout: w.layout, Executor: w.exec}
+	w.block = &problem.Discretization{Box: w.ext, Layout: w.layout, Executor: w.config.Executor}
 	if w.Steps.Total = c.Problem.Steps(); w.Steps.Total > 0 {
 		if w.Steps.Previous, err = c.Problem.InitialValues(w.own, c.Initial); err != nil {
 			return nil, err

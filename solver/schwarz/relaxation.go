@@ -247,6 +247,6 @@ func (p *relaxation) solve() {
 
 // measureNow measures the squared residual of the working array.
 func (p *relaxation) measureNow() kernel.Sum {
-	p.w.exec.For(p.chunks, p.run)
+	p.w.config.Executor.For(p.chunks, p.run)
 	return method.TakeSquares(p.norms)
 }

@@ -40,9 +40,7 @@ func Enclose(p *problem.Problem, u []float64, judged *Evaluation, sweeps int, e 
 	case c.Why != "" || c.w == nil:
 		return Enclosure{}, p.Errorf("the evaluation has no error bound, which an enclosure needs: %s", c.Why)
 	}
-	if e == nil {
-		e = problem.Sequential{}
-	}
+	e = cmp.Or[problem.Executor](e, problem.Sequential{})
 	p, in, err := p.InRange()
 	if err != nil {
 		return Enclosure{}, err

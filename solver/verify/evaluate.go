@@ -119,9 +119,7 @@ func evaluate(p *problem.Problem, j evaluator, t *cubicTransfer, e problem.Execu
 		return Evaluation{}, nil, p.Errorf("a vector of %d values to evaluate; the grid has %d points", len(j.u),
 			p.Points())
 	}
-	if e == nil {
-		e = problem.Sequential{}
-	}
+	e = cmp.Or[problem.Executor](e, problem.Sequential{})
 	j.p, j.comparison = p, t
 	if t == nil && !j.quick {
 		if err := j.firstComparison(e); err != nil {

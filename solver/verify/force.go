@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"cmp"
+
 	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
@@ -23,9 +25,7 @@ func ContactForce(p *problem.Problem, before []float64, dt float64, u []float64,
 	if len(u) != p.Points() || before != nil && len(before) != p.Points() {
 		return Force{}, p.Errorf("%d values to find the force at; the grid has %d points", len(u), p.Points())
 	}
-	if e == nil {
-		e = problem.Sequential{}
-	}
+	e = cmp.Or[problem.Executor](e, problem.Sequential{})
 	u, before = in.Scaled(u), in.Scaled(before)
 	out := Force{Values: make([]float64, len(u))}
 	j := evaluator{p: p, before: before, dt: dt, u: u}
