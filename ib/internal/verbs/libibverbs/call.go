@@ -36,15 +36,6 @@ func (c *call) do() {
 // deref dereferences a C address that the garbage collector does not track.
 func deref[T any](address uintptr) *T { return *(**T)(unsafe.Pointer(&address)) }
 
-// cString copies a C string.
-func cString(address uintptr) string {
-	var out []byte
-	for ; *deref[byte](address) != 0; address++ {
-		out = append(out, *deref[byte](address))
-	}
-	return string(out)
-}
-
 // invoke calls a function that returns an error number or 0, as most verbs do. Pointers among
 // the arguments must be converted with uintptr(unsafe.Pointer(p)) in the call itself, which
 // keeps their targets alive and off the stack.

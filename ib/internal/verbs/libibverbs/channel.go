@@ -68,7 +68,7 @@ func (ch *channel) Wait() (bool, error) {
 			return true, nil
 		case errno == errnoClosed:
 			return false, net.ErrClosed
-		case errno != errnoAgain && errno != syscall.EINTR:
+		case errno != syscall.EAGAIN && errno != syscall.EINTR:
 			return false, ch.device.opError("take completion events", errno)
 		}
 		if readable, err := ch.waiter.wait(); !readable || err != nil {

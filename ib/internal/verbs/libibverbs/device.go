@@ -140,7 +140,7 @@ func (d *device) NextEvent() (verbs.Event, error) {
 			return e, nil
 		case errno == errnoClosed:
 			return verbs.Event{}, net.ErrClosed
-		case errno != errnoAgain && errno != syscall.EINTR:
+		case errno != syscall.EAGAIN && errno != syscall.EINTR:
 			return verbs.Event{}, d.opError("take its events", errno)
 		}
 		if _, err := d.events.wait(); err != nil {

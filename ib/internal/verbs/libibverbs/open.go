@@ -102,18 +102,11 @@ func (d *device) destroy(doing string, fn function, c uintptr) error {
 // its error number.
 func (d *device) opError(doing string, errno syscall.Errno) error {
 	kind := error(errno)
-	for _, k := range []struct {
-		errno syscall.Errno
-		err   error
-	}{
-		{syscall.EBUSY, verbs.ErrBusy},
-		{syscall.EIO, verbs.ErrGone},
-		{syscall.ENODEV, verbs.ErrGone},
-		{syscall.ENXIO, verbs.ErrGone},
-	} {
-		if errno == k.errno {
-			kind = errors.Join(k.err, errno)
-		}
+	switch errno {
+	case syscall.EBUSY:
+		kind = errors.Join(verbs.ErrBusy, errno)
+	case syscall.EIO, syscall.ENODEV, syscall.ENXIO:
+		kind = errors.Join(verbs.ErrGone, errno)
 	}
 	return fmt.Errorf("verbs: %s: cannot %s: %w", d.name, doing, kind)
 }

@@ -3,12 +3,13 @@
 package libibverbs
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 )
@@ -34,60 +35,56 @@ func (p *provider) load() (*library, error) {
 
 func (p *provider) Devices() ([]string, error) {
 	var names []string
-	err := p.list(func(l *library, device uintptr) error {
-		name, _ := l.pointer(getDeviceName, device)
-		names = append(names, cString(name))
-		return nil
+	err := p.each(func(_ *library, _ uintptr, name string) bool {
+		names = append(names, name)
+		return true
 	})
 	return names, err
 }
 
-// errFound ends a listing early.
-var errFound = errors.New("found")
-
 func (p *provider) Open(name string) (verbs.Device, error) {
-	var d *device
-	err := p.list(func(l *library, entry uintptr) error {
-		at, _ := l.pointer(getDeviceName, entry)
-		if cString(at) != name {
-			return nil
+	var context uintptr
+	var errno syscall.Errno
+	found := false
+	err := p.each(func(l *library, device uintptr, n string) bool {
+		if found = n == name; found {
+			context, errno = l.pointer(openDevice, device)
 		}
-		context, errno := l.pointer(openDevice, entry)
-		if context == 0 {
-			return fmt.Errorf("verbs: cannot open %s (check the permissions of /dev/infiniband/uverbs*): %w", name, errno)
-		}
-		d = &device{provider: p, lib: l, name: name, context: context}
-		return errFound
+		return !found
 	})
 	switch {
-	case errors.Is(err, errFound):
-		return d, d.initialise()
 	case err != nil:
 		return nil, err
+	case !found:
+		return nil, fmt.Errorf("%w: %s", verbs.ErrNoDevice, name)
+	case context == 0:
+		return nil, fmt.Errorf("verbs: cannot open %s (check the permissions of /dev/infiniband/uverbs*): %w", name, errno)
 	}
-	return nil, fmt.Errorf("%w: %s", verbs.ErrNoDevice, name)
+	d := &device{provider: p, lib: p.lib, name: name, context: context}
+	return d, d.initialise()
 }
 
-// list calls f for every device until f fails. The library frees the list; devices that f has
-// opened stay open.
-func (p *provider) list(f func(l *library, device uintptr) error) error {
+// each calls f for every device until f returns false. The library frees the list; a device that f has opened stays
+// open.
+func (p *provider) each(f func(l *library, device uintptr, name string) bool) error {
 	l, err := p.load()
 	if err != nil {
 		return err
 	}
 	var count int32
-	devices, errno := l.pointer(getDeviceList, uintptr(unsafe.Pointer(&count)))
-	if devices == 0 {
+	list, errno := l.pointer(getDeviceList, uintptr(unsafe.Pointer(&count)))
+	if list == 0 {
 		if errno == syscall.ENOSYS {
 			return fmt.Errorf("%w: no ib_uverbs (modprobe ib_uverbs and the adapter's driver; "+
 				"kernels for clouds often lack them)", verbs.ErrNoKernel)
 		}
 		return fmt.Errorf("verbs: cannot list devices: %w", errno)
 	}
-	defer func() { _ = l.invoke(freeDeviceList, devices) }()
-	for i := range uintptr(count) {
-		if err := f(l, *deref[uintptr](devices + i*unsafe.Sizeof(devices))); err != nil {
-			return err
+	defer func() { _ = l.invoke(freeDeviceList, list) }()
+	for _, device := range unsafe.Slice(deref[uintptr](list), count) {
+		name, _ := l.pointer(getDeviceName, device)
+		if !f(l, device, unix.BytePtrToString(deref[byte](name))) {
+			break
 		}
 	}
 	return nil

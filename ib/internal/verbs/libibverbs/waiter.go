@@ -14,11 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Error numbers of takeEvent and takeEvents that are not failures.
-const (
-	errnoAgain  = syscall.EAGAIN
-	errnoClosed = syscall.Errno(1 << 20)
-)
+// errnoClosed is the error number of takeEvent and takeEvents after Close.
+const errnoClosed = syscall.Errno(1 << 20)
 
 // waiter waits for a descriptor of the library in Go's network poller, without holding a
 // thread. It does not read from it: the library does.

@@ -127,18 +127,6 @@ func (f *Fabric) Open(name string) (verbs.Device, error) {
 	return a.open(), nil
 }
 
-// findPort returns the first port that matches, or nil.
-func (f *Fabric) findPort(matches func(p *port) bool) *port {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, a := range f.adapters {
-		if matches(&a.port) {
-			return &a.port
-		}
-	}
-	return nil
-}
-
 // pairFailure is a pair that must go to Error once no other pair is locked.
 type pairFailure struct {
 	pair  *pair

@@ -58,9 +58,9 @@ func (p *packet) read(dst []byte, at int, inOrder bool) {
 }
 
 // line is a cache line, in pieces that one instruction each copies.
-type connection [4][16]byte
+type line [4][16]byte
 
-const lineBytes = len(connection{}) * len(connection{}[0])
+const lineBytes = len(line{}) * len(line{}[0])
 
 // copyAscending copies from the lowest address up, as an adapter does behind PCI Express.
 func copyAscending(dst, src []byte) {
@@ -74,7 +74,7 @@ func copyAscending(dst, src []byte) {
 	}
 	i := 0
 	for n := min(len(dst), len(src)); i+lineBytes <= n; i += lineBytes {
-		d, s := (*connection)(unsafe.Pointer(&dst[i])), (*connection)(unsafe.Pointer(&src[i]))
+		d, s := (*line)(unsafe.Pointer(&dst[i])), (*line)(unsafe.Pointer(&src[i]))
 		d[0] = s[0]
 		d[1] = s[1]
 		d[2] = s[2]

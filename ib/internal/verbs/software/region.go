@@ -114,15 +114,11 @@ func (d *domain) acquire(key uint32, addr uint64, n int, need verbs.Access) (b [
 	if r == nil || r.domain != d || r.access&need != need {
 		return nil, nil
 	}
-	if r.users.Add(1) < 0 {
+	at, size := addr-r.addr, uint64(len(r.memory))
+	if r.users.Add(1) < 0 || addr < r.addr || at > size || uint64(n) > size-at {
 		r.users.Add(-1)
 		return nil, nil
 	}
-	if addr < r.addr || addr-r.addr > uint64(len(r.memory)) || uint64(n) > uint64(len(r.memory))-(addr-r.addr) {
-		r.users.Add(-1)
-		return nil, nil
-	}
-	at := addr - r.addr
 	return r.memory[at : at+uint64(n) : at+uint64(n)], r
 }
 

@@ -266,14 +266,16 @@ func (q *pair) route(path verbs.Path) *port {
 	if to := q.destination.Load(); to != nil {
 		return to
 	}
-	to := q.fabric.findPort(func(p *port) bool {
-		if q.fabric.cfg.Layer == verbs.LayerInfiniBand {
-			return p.lid == path.LID
+	f := q.fabric
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, a := range f.adapters {
+		p := &a.port
+		if f.cfg.Layer == verbs.LayerInfiniBand && p.lid == path.LID ||
+			f.cfg.Layer != verbs.LayerInfiniBand && p.gid.Addr == path.Destination {
+			q.destination.Store(p)
+			return p
 		}
-		return p.gid.Addr == path.Destination
-	})
-	if to != nil {
-		q.destination.Store(to)
 	}
-	return to
+	return nil
 }
