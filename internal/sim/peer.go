@@ -15,7 +15,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// peer is one peer of a cluster.
+// peer is one peer of a cluster, and the virtual.World of its host.
 type peer struct {
 	*virtual.Host
 	c      *Cluster
@@ -59,7 +59,7 @@ func newPeer(c *Cluster, rank iterate.Rank) (*peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Host = virtual.NewHost(world{c}, virtual.Config{
+	p.Host = virtual.NewHost(p, virtual.Config{
 		Config: exchange.Config{Rank: rank, Peer: p.worker}, Node: p.node, Rails: len(rails),
 	})
 	return p, nil

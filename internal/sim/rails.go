@@ -24,12 +24,3 @@ func (p *peer) rails() []p2psap.Rail {
 	}
 	return out
 }
-
-// countMoves adds up how often the sessions of a peer have changed their rail.
-func (p *peer) countMoves() {
-	p.Sessions(func(id p2psap.SessionID, _ bool) {
-		if i, err := p.node.Info(id); err == nil {
-			p.c.moves += uint64(i.Moves)
-		}
-	})
-}
