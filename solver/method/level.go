@@ -37,6 +37,7 @@ type Level struct {
 	fused         fusedRestriction
 	weights       *weights // nil selects linear interpolation
 	edges         *Edges   // nil if the diffusion is constant or unknown
+	coarser       *Level   // that Connect has connected
 	allocate      func(n int) []float64
 }
 
@@ -82,6 +83,7 @@ func (l *Level) Connect(coarse *Level) error {
 	if l.Transfer, err = kernel.NewTransfer(l.Part, coarse.Part, nil); err != nil {
 		return err
 	}
+	l.coarser = coarse
 	for a, n := range coarse.Part.Layout.N {
 		l.nearestFine[a] = make([]int32, n+2)
 		for i := range l.nearestFine[a] {

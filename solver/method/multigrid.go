@@ -88,7 +88,9 @@ func (m *Multigrid) init(s System, h Hierarchy) error {
 			}
 		}
 	}
-	m.setEdges(edges)
+	for i, l := range m.levels {
+		l.SetEdges(edges[i])
+	}
 	alone := func(s Stage) bool { return m.levels[s.Level].CanFuse(s) }
 	m.cycle = Fuse(h.Cycle(m.options.Cycle), alone)
 	m.start = Fuse(h.Start(m.options.Cycle, s.Operator.Form == kernel.Variable), alone)
@@ -97,16 +99,6 @@ func (m *Multigrid) init(s System, h Hierarchy) error {
 	}
 	m.safeguard = NewSafeguard(s.Symmetric)
 	return nil
-}
-
-func (m *Multigrid) setEdges(edges []*Edges) {
-	for i, l := range m.levels {
-		var coarse *Level
-		if i+1 < len(m.levels) {
-			coarse = m.levels[i+1]
-		}
-		l.SetEdges(coarse, edges[i])
-	}
 }
 
 // edges returns the diffusion on all levels; entries are nil if it is constant or unknown.

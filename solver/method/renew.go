@@ -67,7 +67,9 @@ func (m *Multigrid) Renew(s System) error {
 			return err
 		}
 	}
-	m.setEdges(edges)
+	for i, l := range m.levels {
+		l.SetEdges(edges[i])
+	}
 	m.safeguard = NewSafeguard(s.Symmetric)
 	return nil
 }

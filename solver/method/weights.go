@@ -15,15 +15,15 @@ type weights struct {
 }
 
 // SetEdges sets the diffusion e between the points of the whole grid. The arms of the level's points, which the
-// next finer level truncates, are then encoded by resistance. With a coarse level, to which Connect must have
-// connected this one, corrections follow the diffusion: prolongation and restriction use weights that vary from
-// point to point. coarse needs its edges before the first Restrict. With e = nil interpolation is linear.
-func (l *Level) SetEdges(coarse *Level, e *Edges) {
+// next finer level truncates, are then encoded by resistance. Corrections of a coarser level, if Connect has connected
+// one, follow the diffusion: prolongation and restriction use weights that vary from point to point. The coarser level
+// needs its edges before the first Restrict. With e = nil interpolation is linear.
+func (l *Level) SetEdges(e *Edges) {
 	l.edges, l.weights = e, nil
-	if e == nil || coarse == nil {
+	if e == nil || l.coarser == nil {
 		return
 	}
-	fine, under := l.Part, coarse.Part
+	fine, under := l.Part, l.coarser.Part
 	t := newInterpolation(e, under.Global)
 	w := &weights{fine: fine.Layout, coarse: under.Layout, corners: 1 << e.Dim, scale: 1, size: [3]int{1, 1, 1}}
 	for a := range e.Dim {

@@ -74,18 +74,11 @@ func (c *levelDiffusion) build(m *multigrid, p *problem.Problem) {
 
 // attach makes the corrections of each grid use the diffusion.
 func (c *levelDiffusion) attach(m *multigrid) {
-	setEdges(m.levels, c.distributed)
-	setEdges(m.rootLevels, c.root)
-	c.distributed, c.root = nil, nil
-}
-
-// setEdges sets the edges of levels, of which each is coarser than the one before.
-func setEdges(levels []*gridLevel, edges []*method.Edges) {
-	for i, l := range levels {
-		var coarse *method.Level
-		if i+1 < len(levels) {
-			coarse = levels[i+1].Level
-		}
-		l.SetEdges(coarse, edges[i])
+	for i, l := range m.levels {
+		l.SetEdges(c.distributed[i])
 	}
+	for i, l := range m.rootLevels {
+		l.SetEdges(c.root[i])
+	}
+	c.distributed, c.root = nil, nil
 }
