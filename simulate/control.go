@@ -74,7 +74,8 @@ func (m *machine) sendControl(to int32, kind eventKind, after microproto.Instant
 	return at
 }
 
-func (m *machine) control(o *p2psap.Output) {
+// Control implements World.
+func (m *machine) Control(_ *virtual.Host, o *p2psap.Output) {
 	if o.Kind == p2psap.OutDial {
 		to := rankOf(o.Peer)
 		m.wires = append(m.wires, connection{peer: to})

@@ -8,7 +8,6 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/microproto"
-	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -279,6 +278,3 @@ func (m *machine) Fail(_ *virtual.Host, err error) {
 
 // Failed implements World.
 func (m *machine) Failed() bool { return m.fault != nil }
-
-// Control implements World.
-func (m *machine) Control(_ *virtual.Host, o *p2psap.Output) { m.control(o) }
