@@ -60,7 +60,7 @@ func lanes() []lane {
 		{"dispatch", []figure{
 			{"five handlers dispatched", "ns", false}, {"a segment between clusters, in trains", "ns", false},
 			{"a segment between clusters, one by one", "ns", false},
-		}, 9, dispatchLane},
+		}, 9, steady(dispatchLane)},
 		{"transport", []figure{
 			{"loopback: one way, 8 B", "µs", false}, {"loopback: one way, 64 KB", "µs", false},
 			{"loopback: 8 B messages", "million/s", true}, {"loopback: 64 KB messages", "GB/s", true},
@@ -68,24 +68,24 @@ func lanes() []lane {
 		{"speedup", []figure{
 			{"sync, two peers at 128³", "sweeps/s", true}, {"sync, speedup of two peers", "ratio", true},
 			{"async, two peers at 128³", "sweeps/s", true}, {"async, speedup of two peers", "ratio", true},
-		}, 5, speedupLane},
+		}, 5, steady(speedupLane)},
 		{"multigrid", []figure{
 			{"multigrid 255³ to 1e-6, processor time of the process", "s", false},
 			{"multigrid 255³ to 1e-6, processor time of the solve", "s", false},
 			{"multigrid 255³, peak memory", "MB", false},
-		}, 7, multigridLane},
-		{"memory", []figure{{"memory at 256³, two peers", "bytes/point", false}}, 3, memoryLane},
+		}, 7, steady(multigridLane)},
+		{"memory", []figure{{"memory at 256³, two peers", "bytes/point", false}}, 3, steady(memoryLane)},
 		{"simulator", []figure{
 			{"sync, segments simulated per second of processor time", "million/s", true},
 			{"async, segments simulated per second of processor time", "million/s", true},
-		}, 5, simulatorLane},
+		}, 5, steady(simulatorLane)},
 	}
 }
 
 // against compares this tree with a commit, which it builds in a temporary worktree. Within a round
 // both are measured one directly after the other, and every other round in the other order.
 func against(ctx context.Context, commit string, p *measure.Program) (err error) {
-	r, clean, err := measure.NewRun(ctx, p.Rounds())
+	r, clean, err := measure.NewRun(ctx, p.Rounds)
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,12 @@ func (f *figure) row(old, tip []float64) string {
 		ratio, slices.Min(ratios), slices.Max(ratios), best, verdict)
 }
 
-func stay() {}
+// steady returns the opener of a lane that keeps nothing between two samples.
+func steady(sample func(ctx context.Context, b *build) ([]float64, error)) opener {
+	return func(ctx context.Context, b *build) (func() ([]float64, error), func(), error) {
+		return func() ([]float64, error) { return sample(ctx, b) }, func() {}, nil
+	}
+}
 
 func sweepLane(ctx context.Context, b *build) (func() ([]float64, error), func(), error) {
 	p, err := start(ctx, b.bench, "-kernels", strconv.Itoa(sweepN))
@@ -188,17 +193,15 @@ func sweepLane(ctx context.Context, b *build) (func() ([]float64, error), func()
 	}, p.stop, nil
 }
 
-func dispatchLane(ctx context.Context, b *build) (func() ([]float64, error), func(), error) {
-	return func() (out []float64, err error) {
-		for _, t := range []benchmark{dispatchBenchmark, trainBenchmark, singleBenchmark} {
-			numbers, err := t.run(ctx, b.Run, 3)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, slices.Min(numbers[0]))
+func dispatchLane(ctx context.Context, b *build) (out []float64, err error) {
+	for _, t := range []benchmark{dispatchBenchmark, trainBenchmark, singleBenchmark} {
+		numbers, err := t.run(ctx, b.Run, 3)
+		if err != nil {
+			return nil, err
 		}
-		return out, nil
-	}, stay, nil
+		out = append(out, slices.Min(numbers[0]))
+	}
+	return out, nil
 }
 
 func transportLane(ctx context.Context, b *build) (func() ([]float64, error), func(), error) {
@@ -219,55 +222,47 @@ func transportLane(ctx context.Context, b *build) (func() ([]float64, error), fu
 	}, p.close, nil
 }
 
-func speedupLane(ctx context.Context, b *build) (func() ([]float64, error), func(), error) {
-	return func() (out []float64, err error) {
-		for _, scheme := range []string{"sync", "async"} {
-			one, two, err := oneAndTwo(ctx, b.obstacle, scheme)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, two, two/one)
-		}
-		return out, nil
-	}, stay, nil
-}
-
-func multigridLane(ctx context.Context, b *build) (func() ([]float64, error), func(), error) {
-	return func() ([]float64, error) {
-		s, err := measure.Multigrid(ctx, b.obstacle, 255)
-		return []float64{s.CPU, s.SolveTime(), s.Resident / 1e6}, err
-	}, stay, nil
-}
-
-func memoryLane(ctx context.Context, b *build) (func() ([]float64, error), func(), error) {
-	return func() ([]float64, error) {
-		s, err := measure.Sweeps(ctx, b.obstacle, "sync", strconv.Itoa(memoryN), 2, memorySweeps)
+func speedupLane(ctx context.Context, b *build) (out []float64, err error) {
+	for _, scheme := range []string{"sync", "async"} {
+		one, two, err := oneAndTwo(ctx, b.obstacle, scheme)
 		if err != nil {
 			return nil, err
 		}
-		perPoint, _, err := s.BytesPerPoint()
-		return []float64{perPoint}, err
-	}, stay, nil
+		out = append(out, two, two/one)
+	}
+	return out, nil
+}
+
+func multigridLane(ctx context.Context, b *build) ([]float64, error) {
+	s, err := measure.Multigrid(ctx, b.obstacle, 255)
+	return []float64{s.CPU, s.SolveTime(), s.Resident / 1e6}, err
+}
+
+func memoryLane(ctx context.Context, b *build) ([]float64, error) {
+	s, err := measure.Sweeps(ctx, b.obstacle, "sync", strconv.Itoa(memoryN), 2, memorySweeps)
+	if err != nil {
+		return nil, err
+	}
+	perPoint, _, err := s.BytesPerPoint()
+	return []float64{perPoint}, err
 }
 
 // simulatorLane takes two runs of each scheme: the difference is what the sweeps cost once all
 // peers are connected.
-func simulatorLane(ctx context.Context, b *build) (func() ([]float64, error), func(), error) {
+func simulatorLane(ctx context.Context, b *build) (out []float64, err error) {
 	const scale, sweeps = 16, 400
-	return func() (out []float64, err error) {
-		for _, scheme := range []string{"sync", "async"} {
-			var segments, cpu [2]float64
-			for i, n := range []int{connectSweeps, connectSweeps + sweeps} {
-				s, err := measure.Obstacle(ctx, b.obstacle, "simulate", "membrane", "--model", "graphene-eth",
-					"--machines", "64", "--n", "256", "--stand-in", strconv.Itoa(scale), "--scheme", scheme,
-					"--max-sweeps", strconv.Itoa(n))
-				if err != nil {
-					return nil, err
-				}
-				segments[i], cpu[i] = s.Segments, s.CPU
+	for _, scheme := range []string{"sync", "async"} {
+		var segments, cpu [2]float64
+		for i, n := range []int{connectSweeps, connectSweeps + sweeps} {
+			s, err := measure.Obstacle(ctx, b.obstacle, "simulate", "membrane", "--model", "graphene-eth",
+				"--machines", "64", "--n", "256", "--stand-in", strconv.Itoa(scale), "--scheme", scheme,
+				"--max-sweeps", strconv.Itoa(n))
+			if err != nil {
+				return nil, err
 			}
-			out = append(out, (segments[1]-segments[0])/(cpu[1]-cpu[0])/1e6)
+			segments[i], cpu[i] = s.Segments, s.CPU
 		}
-		return out, nil
-	}, stay, nil
+		out = append(out, (segments[1]-segments[0])/(cpu[1]-cpu[0])/1e6)
+	}
+	return out, nil
 }

@@ -80,36 +80,22 @@ func (e *endpoint) open(ctx context.Context, announce func(string)) (twonode.Cha
 	return nil, fmt.Errorf("-end %s: there are %s", e.kind, strings.Join(all, ", "))
 }
 
-// tcpConn is a TCP connection with the congestion control reno.
-type tcpConn struct{ conn net.Conn }
-
-func (e *endpoint) openTCP(ctx context.Context, announce func(string)) (tcpConn, error) {
+// openTCP opens a TCP connection with the congestion control reno.
+func (e *endpoint) openTCP(ctx context.Context, announce func(string)) (c twonode.ByteStream, err error) {
 	if e.call != "" {
 		d := net.Dialer{Control: reno}
-		conn, err := d.DialContext(ctx, "tcp", e.call)
-		return tcpConn{conn}, err
+		c.ReadWriter, err = d.DialContext(ctx, "tcp", e.call)
+		return c, err
 	}
 	lc := net.ListenConfig{Control: reno}
 	l, err := lc.Listen(ctx, "tcp", net.JoinHostPort(e.host, "0"))
 	if err != nil {
-		return tcpConn{}, err
+		return c, err
 	}
 	defer l.Close()
 	announce(l.Addr().String())
-	conn, err := l.Accept()
-	return tcpConn{conn}, err
-}
-
-func (s tcpConn) Send(data []byte) error {
-	_, err := s.conn.Write(data)
-	return err
-}
-
-func (s tcpConn) Flush() error { return nil }
-
-func (s tcpConn) Recv(buf []byte) error {
-	_, err := io.ReadFull(s.conn, buf)
-	return err
+	c.ReadWriter, err = l.Accept()
+	return c, err
 }
 
 // session is a session of P2PSAP between two nodes, made as a program makes them.

@@ -140,28 +140,26 @@ func openQUIC(ctx context.Context, r *measure.Run, h hosts) (*pair, error) {
 
 // mpi returns what starts both ranks of Open MPI on this host, over these of its byte transfer layers.
 func mpi(layers string) func(context.Context, *measure.Run, hosts) (*pair, error) {
-	return func(ctx context.Context, r *measure.Run, h hosts) (*pair, error) { return openMPI(ctx, r, h, layers) }
-}
-
-func openMPI(ctx context.Context, r *measure.Run, h hosts, layers string) (*pair, error) {
-	if h.address[0] != h.address[1] {
-		return nil, fmt.Errorf("%w: mpirun reaches another host by ssh, which these hosts lack", measure.ErrUnavailable)
-	}
-	for _, name := range []string{"mpicc", "mpirun"} {
-		if _, err := exec.LookPath(name); err != nil {
-			return nil, fmt.Errorf("%w: %s (Debian: openmpi-bin, libopenmpi-dev)", measure.ErrUnavailable, name)
+	return func(ctx context.Context, r *measure.Run, h hosts) (*pair, error) {
+		if h.address[0] != h.address[1] {
+			return nil, fmt.Errorf("%w: mpirun reaches another host by ssh, which these hosts lack", measure.ErrUnavailable)
 		}
+		for _, name := range []string{"mpicc", "mpirun"} {
+			if _, err := exec.LookPath(name); err != nil {
+				return nil, fmt.Errorf("%w: %s (Debian: openmpi-bin, libopenmpi-dev)", measure.ErrUnavailable, name)
+			}
+		}
+		program := filepath.Join(r.Temp, "twonode")
+		source := filepath.Join("bench", "c", "twonode.c")
+		if _, err := r.Command(ctx, nil, "mpicc", "-O2", "-o", program, source); err != nil {
+			return nil, err
+		}
+		p, err := startOn(ctx, r, h, 1, "mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2",
+			"--mca", "pml", "ob1", "--mca", "btl", layers, "--mca", "btl_tcp_if_include", "lo", program)
+		if err != nil {
+			return nil, err
+		}
+		do := func(command string) (x, y twonode.Answer, err error) { return ask(command, p, p, p) }
+		return &pair{do: do, close: p.stop}, nil
 	}
-	program := filepath.Join(r.Temp, "twonode")
-	source := filepath.Join("bench", "c", "twonode.c")
-	if _, err := r.Command(ctx, nil, "mpicc", "-O2", "-o", program, source); err != nil {
-		return nil, err
-	}
-	p, err := startOn(ctx, r, h, 1, "mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2",
-		"--mca", "pml", "ob1", "--mca", "btl", layers, "--mca", "btl_tcp_if_include", "lo", program)
-	if err != nil {
-		return nil, err
-	}
-	do := func(command string) (x, y twonode.Answer, err error) { return ask(command, p, p, p) }
-	return &pair{do: do, close: p.stop}, nil
 }

@@ -62,9 +62,10 @@ type Program struct {
 	Name  string // of its directory, whose folder results has its records
 	Parts []Part
 
+	Rounds int // value of -rounds
+
 	only      string
 	list, dry bool
-	rounds    int
 }
 
 // Main runs a program until it ends or is interrupted. An error is printed and ends the process.
@@ -82,7 +83,7 @@ func Main(name string, run func(ctx context.Context) error) {
 func (p *Program) Flags() {
 	flag.StringVar(&p.only, "only", "", "comma-separated parts: "+strings.Join(p.names(), ","))
 	flag.BoolVar(&p.list, "list", false, "list the parts")
-	flag.IntVar(&p.rounds, "rounds", 9, "rounds of each interleaved comparison, at least 1")
+	flag.IntVar(&p.Rounds, "rounds", 9, "rounds of each interleaved comparison, at least 1")
 	flag.BoolVar(&p.dry, "dry", false, "record nothing")
 }
 
@@ -100,15 +101,12 @@ func (p *Program) Parse() error {
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q; see -help", flag.Arg(0))
 	}
-	if p.rounds < 1 {
-		return fmt.Errorf("-rounds %d: at least 1", p.rounds)
+	if p.Rounds < 1 {
+		return fmt.Errorf("-rounds %d: at least 1", p.Rounds)
 	}
 	_, err := p.selected()
 	return err
 }
-
-// Rounds returns the value of -rounds.
-func (p *Program) Rounds() int { return p.rounds }
 
 // Wants reports whether -only names a part, or is empty.
 func (p *Program) Wants(part string) bool {
@@ -139,7 +137,7 @@ func (p *Program) Measure(ctx context.Context) error {
 		}
 		return nil
 	}
-	r, clean, err := NewRun(ctx, p.rounds)
+	r, clean, err := NewRun(ctx, p.Rounds)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,24 @@ type Channel interface {
 	Recv(buf []byte) error
 }
 
+// ByteStream is a reliable stream of bytes as a Channel. A write returns when the data has been copied.
+type ByteStream struct{ io.ReadWriter }
+
+// Send implements Channel.
+func (s ByteStream) Send(data []byte) error {
+	_, err := s.Write(data)
+	return err
+}
+
+// Flush implements Channel.
+func (s ByteStream) Flush() error { return nil }
+
+// Recv implements Channel.
+func (s ByteStream) Recv(buf []byte) error {
+	_, err := io.ReadFull(s, buf)
+	return err
+}
+
 // Lossy is a Channel that may lose messages. The leading end numbers its messages, and those of the
 // other end answer them. Recv of the leading end repeats its message until an answer arrives, and
 // returns nil also when it gives up.

@@ -38,21 +38,6 @@ func main() {
 	}
 }
 
-// stream is a QUIC stream as a channel. A write returns when the data has been copied.
-type stream struct{ *quic.Stream }
-
-func (s stream) Send(data []byte) error {
-	_, err := s.Write(data)
-	return err
-}
-
-func (s stream) Flush() error { return nil }
-
-func (s stream) Recv(buf []byte) error {
-	_, err := io.ReadFull(s, buf)
-	return err
-}
-
 // channel opens this end.
 func channel(ctx context.Context, host, call string) (twonode.Channel, error) {
 	conf := &quic.Config{
@@ -70,7 +55,7 @@ func channel(ctx context.Context, host, call string) (twonode.Channel, error) {
 		}
 		// The first byte makes the stream known at the other end.
 		_, err = s.Write([]byte{1})
-		return stream{s}, err
+		return twonode.ByteStream{ReadWriter: s}, err
 	}
 	cert, err := certificate()
 	if err != nil {
@@ -91,7 +76,7 @@ func channel(ctx context.Context, host, call string) (twonode.Channel, error) {
 		return nil, err
 	}
 	_, err = io.ReadFull(s, make([]byte, 1))
-	return stream{s}, err
+	return twonode.ByteStream{ReadWriter: s}, err
 }
 
 // certificate returns a certificate for this run, which QUIC requires.
