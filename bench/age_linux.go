@@ -113,6 +113,3 @@ func overWire(ctx context.Context, queue int, s flow.Spec) (sent, got flow.Count
 	})
 	return sent, got, rate, err
 }
-
-// runFlow runs the end of a flow and ends the process, if it was started as one.
-func runFlow() { flow.Main() }

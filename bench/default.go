@@ -15,8 +15,6 @@ func age(context.Context, *measure.Run) error {
 	return fmt.Errorf("%w: the network laboratory needs Linux", measure.ErrUnavailable)
 }
 
-func runFlow() {}
-
 func newDatagrams(*endpoint, func(string)) (twonode.Channel, error) {
 	return nil, fmt.Errorf("%w: plain datagrams are measured on Linux only", measure.ErrUnavailable)
 }

@@ -18,6 +18,7 @@ import (
 	"os"
 
 	"github.com/p2pdc/p2pdc/internal/measure"
+	"github.com/p2pdc/p2pdc/internal/netlab/flow"
 )
 
 func parts() []measure.Part {
@@ -38,7 +39,7 @@ func parts() []measure.Part {
 }
 
 func main() {
-	runFlow()
+	flow.Main() // does not return in a process that is the end of a flow
 	measure.Main("bench", run)
 }
 

@@ -231,6 +231,3 @@ func jain(v []float64) float64 {
 	sum := floats.Sum(v)
 	return sum * sum / (float64(len(v)) * floats.Dot(v, v))
 }
-
-// runFlow runs the end of a flow and ends the process, if it was started as one.
-func runFlow() { flow.Main() }

@@ -19,5 +19,3 @@ func (*localCase) runInLab(context.Context, *measure.Run, string, uint64) (measu
 }
 
 func goodput(context.Context, *measure.Run) error { return errNoLab }
-
-func runFlow() {}

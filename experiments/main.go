@@ -12,6 +12,7 @@ import (
 	"context"
 
 	"github.com/p2pdc/p2pdc/internal/measure"
+	"github.com/p2pdc/p2pdc/internal/netlab/flow"
 )
 
 func parts() []measure.Part {
@@ -31,7 +32,7 @@ func parts() []measure.Part {
 }
 
 func main() {
-	runFlow()
+	flow.Main() // does not return in a process that is the end of a flow
 	measure.Main("experiments", func(ctx context.Context) error {
 		p := measure.Program{Name: "experiments", Parts: parts()}
 		p.Flags()

@@ -3,7 +3,6 @@ package measure
 import (
 	"cmp"
 	"fmt"
-	"testing"
 
 	"github.com/p2pdc/p2pdc/internal/netlab"
 )
@@ -31,15 +30,13 @@ func OpenLab(f func(r netlab.Reporter) error) (remove func(), err error) {
 
 // labTB lets a program use the laboratory, which is made for tests. Where a test would end, it
 // panics, and OpenLab returns the error.
-type labTB struct {
-	testing.TB
-	cleanups []func()
-}
+type labTB struct{ cleanups []func() }
 
-func (t *labTB) Helper()                        {}
-func (t *labTB) Cleanup(f func())               { t.cleanups = append(t.cleanups, f) }
-func (t *labTB) Skip(a ...any)                  { panic(fmt.Errorf("%w: %s", ErrUnavailable, fmt.Sprint(a...))) }
-func (t *labTB) Skipf(s string, a ...any)       { t.Skip(fmt.Sprintf(s, a...)) }
+func (t *labTB) Helper()          {}
+func (t *labTB) Cleanup(f func()) { t.cleanups = append(t.cleanups, f) }
+func (t *labTB) Skipf(s string, a ...any) {
+	panic(fmt.Errorf("%w: "+s, append([]any{ErrUnavailable}, a...)...))
+}
 func (t *labTB) Fatalf(s string, a ...any)      { panic(fmt.Errorf(s, a...)) }
 func (t *labTB) Errorf(format string, a ...any) { fmt.Printf(format+"\n", a...) }
 

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package flow
+
+// Main does nothing: flows need Linux.
+func Main() {}
