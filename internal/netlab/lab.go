@@ -67,20 +67,15 @@ func New(tb Reporter) *Lab {
 		tb.Skipf("network namespaces need root")
 	}
 	l := &Lab{tb: tb}
-	if err := tryNamespace(); err != nil {
+	ns, err := newNamespace()
+	if err == nil {
+		err = ns.Close()
+	}
+	if err != nil {
 		tb.Skipf("network namespaces are not available: %v", err)
 	}
 	tb.Cleanup(l.close)
 	return l
-}
-
-// tryNamespace reports whether network namespaces are available.
-func tryNamespace() error {
-	ns, err := newNamespace()
-	if err != nil {
-		return err
-	}
-	return ns.Close()
 }
 
 // newNamespace makes a network namespace; the thread remains in its own.

@@ -92,9 +92,14 @@ func (e *end) node() (*driver.Node, error) {
 	if !e.Intra {
 		cluster = endName(e.Sends)
 	}
-	identity, protect, err := e.protection()
-	if err != nil {
-		return nil, err
+	// The protection is explicit, because the driver takes all hosts of a lab for the same machine.
+	var identity *driver.Identity
+	protect := p2psap.ProtectNever
+	if e.Protected {
+		protect = p2psap.ProtectAlways
+		if identity, err = driver.NewKeyIdentity(driver.Key{}, "flow"); err != nil {
+			return nil, err
+		}
 	}
 	return driver.New(driver.Config{
 		Identity: identity, Plain: identity == nil, Protect: protect,
@@ -102,16 +107,6 @@ func (e *end) node() (*driver.Node, error) {
 		Catalog: ctp.Catalog(), Policy: e.policy(), Run: "flow", Version: "flow", Cluster: cluster,
 		Linger: 100 * time.Millisecond,
 	})
-}
-
-// protection returns the protection of the flow. It is explicit, because the driver takes all hosts of a lab
-// for the same machine.
-func (e *end) protection() (*driver.Identity, p2psap.Protection, error) {
-	if !e.Protected {
-		return nil, p2psap.ProtectNever, nil
-	}
-	identity, err := driver.NewKeyIdentity(driver.Key{}, "flow")
-	return identity, p2psap.ProtectAlways, err
 }
 
 // policy returns Table I with the optional rows of the flow.
