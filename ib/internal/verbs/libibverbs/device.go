@@ -30,15 +30,22 @@ type device struct {
 }
 
 // initialise reads the limits and prepares to wait for asynchronous events.
-func (d *device) initialise() error {
+func (d *device) initialise() (err error) {
 	d.ops = deref[cContext](d.context)
-	limits, err := d.query()
-	if err == nil {
-		d.limits = limits
+	a := new(cDeviceAttr)
+	if errno := d.lib.invoke(queryDevice, d.context, uintptr(unsafe.Pointer(a))); errno != 0 {
+		err = d.opError("query it", errno)
+	} else {
 		d.events, err = newWaiter(int(d.ops.asyncFD), d.name+" events")
 	}
 	if err != nil {
 		_ = d.lib.invoke(closeDevice, d.context)
+	}
+	d.limits = verbs.Limits{
+		Pairs: int(a.maxQP), PairRequests: int(a.maxQPWR), Elements: int(a.maxSGE),
+		Queues: int(a.maxCQ), QueueDepth: int(a.maxCQE),
+		Regions: int(a.maxMR), RegionBytes: a.maxMRSize,
+		Ports: int(a.physPortCnt),
 	}
 	return err
 }
@@ -46,19 +53,6 @@ func (d *device) initialise() error {
 func (d *device) Name() string { return d.name }
 
 func (d *device) Limits() (verbs.Limits, error) { return d.limits, nil }
-
-func (d *device) query() (verbs.Limits, error) {
-	a := new(cDeviceAttr)
-	if errno := d.lib.invoke(queryDevice, d.context, uintptr(unsafe.Pointer(a))); errno != 0 {
-		return verbs.Limits{}, d.opError("query it", errno)
-	}
-	return verbs.Limits{
-		Pairs: int(a.maxQP), PairRequests: int(a.maxQPWR), Elements: int(a.maxSGE),
-		Queues: int(a.maxCQ), QueueDepth: int(a.maxCQE),
-		Regions: int(a.maxMR), RegionBytes: a.maxMRSize,
-		Ports: int(a.physPortCnt),
-	}, nil
-}
 
 func (d *device) Port(number int) (verbs.Port, error) {
 	if err := d.lockOpen(); err != nil {
