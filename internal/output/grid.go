@@ -48,13 +48,9 @@ func (g *grid) node(i, j, k int) node {
 	if n.boundary {
 		n.u = g.p.Boundary(n.at)
 	} else {
-		n.u = g.u[g.dense(n)]
+		n.u = g.u[g.p.Dense(n.idx)]
 	}
 	return n
-}
-
-func (g *grid) dense(n node) int {
-	return ((n.idx[2]-1)*g.p.N[1]+n.idx[1]-1)*g.p.N[0] + n.idx[0] - 1
 }
 
 // each visits the closed grid in memory order, x fastest, until an error.

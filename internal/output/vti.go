@@ -85,7 +85,7 @@ func (g *grid) forceAt(n node) float64 {
 	if n.boundary {
 		return 0
 	}
-	return g.force[g.dense(n)]
+	return g.force[g.p.Dense(n.idx)]
 }
 
 // spacing returns the spacing of an axis, and 1 for an unused axis, because VTK requires a positive value.

@@ -85,6 +85,9 @@ func (p *Problem) along(a, i int) float64 {
 	return p.Lo[a] + float64(float64(i)*p.Spacing(a))
 }
 
+// Dense returns the index of grid point idx (1-based) in an array of the whole grid, [z][y][x].
+func (p *Problem) Dense(idx [3]int) int { return idx[0] - 1 + p.N[0]*(idx[1]-1+p.N[1]*(idx[2]-1)) }
+
 // Points returns the number of unknowns.
 func (p *Problem) Points() int { return p.N[0] * p.N[1] * p.N[2] }
 

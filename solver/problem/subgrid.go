@@ -82,13 +82,9 @@ func (g *subgrid) nearest(q Point) (idx [3]int, inside bool) {
 	return idx, !g.p.onBoundary(idx)
 }
 
-func (g *subgrid) dense(idx [3]int) int {
-	return idx[0] - 1 + g.p.N[0]*(idx[1]-1+g.p.N[1]*(idx[2]-1))
-}
-
 func (g *subgrid) boundary(q Point) float64 {
 	if idx, inside := g.nearest(q); inside {
-		return g.u[g.dense(idx)]
+		return g.u[g.p.Dense(idx)]
 	}
 	return g.p.Boundary(g.snap(q))
 }
@@ -96,8 +92,8 @@ func (g *subgrid) boundary(q Point) float64 {
 // fixedTo returns f, or free if f is nil, with the value u at fixed points.
 func (g *subgrid) fixedTo(f Function, free float64) Function {
 	return func(q Point) float64 {
-		if idx, inside := g.nearest(q); inside && g.fixed(g.dense(idx)) {
-			return g.u[g.dense(idx)]
+		if idx, inside := g.nearest(q); inside && g.fixed(g.p.Dense(idx)) {
+			return g.u[g.p.Dense(idx)]
 		}
 		if f == nil {
 			return free

@@ -120,16 +120,11 @@ type constantOne struct{}
 
 func (constantOne) fill(row []float64, _ [3]int) { problem.Fill(row, 1) }
 
-// residualRounding bounds |r̂ − r| at all points of a block, where the kernels compute r̂ from padded values u.
+// residualRounding bounds |r̂ − r| at all points of a block, where the kernels compute r̂ from values up to value.
 // The longest path from a coefficient to the result is a product, three additions and two subtractions, so the
 // error is at most γ₆ times the sum of the magnitudes (Higham, Accuracy and Stability of Numerical Algorithms,
 // section 3.1). A seventh unit covers the rounding of that sum, the last term underflow.
-func residualRounding(b *problem.Discretization, u []float64) float64 {
-	return roundingUpTo(b, kernel.MaxAbs(u))
-}
-
-// roundingUpTo is residualRounding for values of at most the given magnitude.
-func roundingUpTo(b *problem.Discretization, value float64) float64 {
+func residualRounding(b *problem.Discretization, value float64) float64 {
 	source := math.Abs(b.Source.Value)
 	if b.Source.Array != nil {
 		source = kernel.MaxAbs(b.Source.Array)

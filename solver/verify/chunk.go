@@ -143,16 +143,11 @@ func (j *evaluator) boxes() []problem.Box {
 	return boxes
 }
 
-// offset returns the index of grid point idx (1-based) in a vector of the whole grid.
-func offset(p *problem.Problem, idx [3]int) int {
-	return idx[0] - 1 + p.N[0]*(idx[1]-1+p.N[1]*(idx[2]-1))
-}
-
 // eachRun calls f for the values of u at a chunk's points, one contiguous run at a time.
 func (j *evaluator) eachRun(box problem.Box, f func(u []float64)) {
 	n := (box.Hi[0] - box.Lo[0]) * (box.Hi[1] - box.Lo[1])
 	for z := box.Lo[2]; z < box.Hi[2]; z++ {
-		f(j.u[offset(j.p, [3]int{box.Lo[0] + 1, box.Lo[1] + 1, z + 1}):][:n])
+		f(j.u[j.p.Dense([3]int{box.Lo[0] + 1, box.Lo[1] + 1, z + 1}):][:n])
 	}
 }
 
@@ -169,7 +164,7 @@ func (j *evaluator) fill(b *problem.Discretization, v []float64) {
 // fillBox copies the values at the points of a box of the grid.
 func (j *evaluator) fillBox(b *problem.Discretization, v []float64, box problem.Box) {
 	b.EachRowOf(box, func(at, n int, first [3]int) bool {
-		copy(v[at:][:n], j.u[offset(j.p, first):])
+		copy(v[at:][:n], j.u[j.p.Dense(first):])
 		return true
 	})
 }

@@ -181,7 +181,7 @@ func (s *chunkResult) measureComparisons(j *evaluator, c *chunk) {
 			row[i] = math.Abs(row[i]) + min(s.rounding, rounding)
 		}
 		if j.residuals != nil {
-			copy(j.residuals[offset(j.p, first):], r[at:][:len(row)])
+			copy(j.residuals[j.p.Dense(first):], r[at:][:len(row)])
 		}
 	}, r, false)
 	s.unit.measure(j.comparison, c, r)

@@ -107,7 +107,7 @@ func (n *encloser) begin(b *problem.Discretization) error {
 	row := make([]float64, b.Layout.N[0])
 	b.EachRowOf(b.Box, func(_, _ int, first [3]int) bool {
 		n.certificate.w.fill(row, first)
-		from, d := offset(n.p, first), b.Dense(first)
+		from, d := n.p.Dense(first), b.Dense(first)
 		for i, v := range row {
 			radius := n.certificate.factor*v*(1+8*kernel.UnitRoundoff) + math.SmallestNonzeroFloat64
 			u := n.u[from+i]
@@ -133,7 +133,7 @@ func (n *encloser) improve(b *problem.Discretization) error {
 		j.fill(b, v)
 		// The rounding error of a relaxation is at most 11 unit round-offs of the row's magnitudes over the
 		// diagonal. The source is shifted outwards by more than that.
-		shifted := shiftedSource(b, side.sign*2*residualRounding(b, v))
+		shifted := shiftedSource(b, side.sign*2*residualRounding(b, kernel.MaxAbs(v)))
 		// A value that a relaxation would move outwards, by its rounding, stays where it is. So more sweeps
 		// never give a wider enclosure.
 		lower, upper := b.Lower, n.present(b, side.values)
@@ -151,7 +151,7 @@ func (n *encloser) improve(b *problem.Discretization) error {
 			s.RelaxColour(v, 1, 1, b.Layout.Interior())
 		}
 		b.EachRow(func(row []float64, first [3]int) {
-			old := side.values[offset(n.p, first):][:len(row)]
+			old := side.values[n.p.Dense(first):][:len(row)]
 			copy(old, row)
 		}, v, false)
 	}
@@ -162,7 +162,7 @@ func (n *encloser) improve(b *problem.Discretization) error {
 func (n *encloser) present(b *problem.Discretization, values []float64) kernel.Field {
 	f := kernel.Field{Array: make([]float64, b.Layout.Points())}
 	b.EachRowOf(b.Box, func(_, k int, first [3]int) bool {
-		copy(f.Array[b.Dense(first):][:k], values[offset(n.p, first):])
+		copy(f.Array[b.Dense(first):][:k], values[n.p.Dense(first):])
 		return true
 	})
 	return f

@@ -201,7 +201,7 @@ func (s *chunkResult) evaluate(j *evaluator, w *chunk) {
 		top = problem.MaxOrNaN(top, kernel.MaxAbs(w.v[at:][:n]))
 		return true
 	})
-	s.rounding = roundingUpTo(b, top)
+	s.rounding = residualRounding(b, top)
 	w.sweep.Residual(&s.residual, w.v, b.Layout.Interior())
 	s.inf = s.residual.Max + s.rounding
 	s.checkRows(b)

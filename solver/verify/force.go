@@ -73,7 +73,7 @@ func (j *evaluator) force(w *chunk, dst []float64, sums *forces) error {
 		d := b.Dense(first)
 		phi, psi := w.obstacles(d)
 		contact := scanContact(w.sweep.Kernel(), w.words, w.v[at:][:m], phi, psi)
-		w.addForce(contact, first, d, dst[offset(j.p, first):][:m], sums)
+		w.addForce(contact, first, d, dst[j.p.Dense(first):][:m], sums)
 		return true
 	})
 	return nil

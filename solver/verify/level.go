@@ -95,16 +95,6 @@ func (g *level) aggregateOperator(to kernel.Layout, size [3]int) kernel.Operator
 	return op
 }
 
-// restrict subtracts a defect of the finer grid from r.
-func (g *level) restrict(defect []float64, fine kernel.Layout) {
-	g.eachPair(fine, func(coarse, at int) { g.r[coarse] -= defect[at] })
-}
-
-// prolong adds x to values on the finer grid.
-func (g *level) prolong(values []float64, fine kernel.Layout) {
-	g.eachPair(fine, func(coarse, at int) { values[at] += g.x[coarse] })
-}
-
 // eachPair calls f for the points of the finer grid and their aggregates, as offsets in padded arrays.
 func (g *level) eachPair(fine kernel.Layout, f func(coarse, at int)) {
 	for z := range fine.N[2] {

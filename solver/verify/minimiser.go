@@ -161,7 +161,7 @@ func (m *minimiser) precondition(i int, z []float64) {
 	h := m.grids[i+1]
 	clear(h.x)
 	clear(h.r)
-	h.restrict(g.defect, g.layout)
+	h.eachPair(g.layout, func(coarse, at int) { h.r[coarse] -= g.defect[at] })
 	for k := range aggregateCycles {
 		m.precondition(i+1, h.z)
 		m.add(h.x, h.z, 1)
@@ -171,7 +171,7 @@ func (m *minimiser) precondition(i int, z []float64) {
 		m.image(h, h.defect, h.z)
 		m.add(h.r, h.defect, -1)
 	}
-	h.prolong(z, g.layout)
+	h.eachPair(g.layout, func(coarse, at int) { z[at] += h.x[coarse] })
 	m.relax(g, z, 1)
 	m.relax(g, z, 0)
 	m.addWork(g, 1)
