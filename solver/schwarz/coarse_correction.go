@@ -314,7 +314,7 @@ func (c *correction) apply(w *peer) {
 	if !c.zero {
 		copy(c.before, w.work)
 		c.correctedIterate = w.Iterate + 1
-		c.add(w, w.within(grown(w.own, w.config.Method.Overlap+1, w.config.Problem.N)), c.values)
+		c.add(w, grown(w.own, w.config.Method.Overlap+1, w.config.Problem.N).From(w.ext.Lo), c.values)
 	}
 }
 

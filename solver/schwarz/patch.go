@@ -31,7 +31,7 @@ func newPatch(g *region, c *problem.Config, rank, q iterate.Rank, header int) *p
 	theirs, reach, n := c.Partition.Box(q), c.Method.Overlap+1, c.Problem.N
 	p := &patch{
 		send:   intersection(g.own, grown(theirs, reach, n)).From(g.own.Lo),
-		recv:   g.within(intersection(theirs, grown(g.own, reach, n))),
+		recv:   intersection(theirs, grown(g.own, reach, n)).From(g.ext.Lo),
 		header: header,
 	}
 	// The slots of a session have one length: both directions use the longer one.

@@ -87,7 +87,7 @@ func (w *peer) makePatches() {
 	}
 	for _, q := range overlapPeers(c.Partition, c.Rank, c.Method.Overlap) {
 		p := newPatch(&w.region, c, c.Rank, q, w.patchHeader())
-		if w.flexible() {
+		if w.config.Method.Flexible {
 			p.LabelShift = partBits
 		}
 		if p.agreement = w.ChannelOf(q); p.agreement == nil && w.Steps.Total > 0 {
@@ -156,8 +156,6 @@ func patchHeader(c *problem.Config, coarse bool) int {
 }
 
 func (w *peer) patchHeader() int { return patchHeader(&w.config, w.coarse != nil) }
-
-func (w *peer) flexible() bool { return w.config.Method.Flexible }
 
 // Next returns the next operation (see iterate.Peer).
 func (w *peer) Next(now time.Duration) iterate.Op {

@@ -17,7 +17,7 @@ type region struct {
 func newRegion(c *problem.Config, r iterate.Rank) (region, error) {
 	g := region{own: c.Partition.Box(r)}
 	g.ext = grown(g.own, c.Method.Overlap, c.Problem.N)
-	g.inside = g.within(g.own)
+	g.inside = g.own.From(g.ext.Lo)
 	var err error
 	if g.layout, err = kernel.NewLayout(c.Problem.Dimension, g.ext.Size()); err != nil {
 		return g, err
@@ -40,9 +40,6 @@ func intersection(a, b problem.Box) problem.Box {
 	}
 	return a
 }
-
-// within returns a box of the grid in local indices of ext.
-func (g *region) within(b problem.Box) kernel.Box { return b.From(g.ext.Lo) }
 
 // layersBetween returns the number of layers from part i of an axis to the nearest point of part j, or 0 if
 // they are the same part.

@@ -157,7 +157,7 @@ func (p *relaxation) next(now time.Duration) (iterate.Op, bool) {
 // label returns the label of the values to send.
 func (p *relaxation) label() iterate.Iteration {
 	k := p.w.Iterate
-	if !p.w.flexible() {
+	if !p.w.config.Method.Flexible {
 		return k
 	}
 	if k <<= partBits; p.partial {
@@ -225,7 +225,7 @@ func (p *relaxation) solve() {
 	w.spent += p.cost * float64(w.layout.Points()) / float64(w.ownPart.Points())
 	p.done++
 	if !w.local.complete {
-		if w.flexible() && w.local.readable {
+		if w.config.Method.Flexible && w.local.readable {
 			p.partial = true
 			p.stage = stageSend
 			p.at = 0

@@ -48,15 +48,10 @@ func (w *peer) beginStep(p *problem.Problem) error {
 func (w *peer) sendLayers(p *patch) {
 	m := iterate.Message{Kind: iterate.MsgLayers, Values: make([]byte, 8*p.send.Points())}
 	room := w.freeBuffer()
-	w.pad(room, w.Steps.Previous)
-	w.ownPart.Pack(m.Values, room, p.send)
-	w.Send(p.Rank, &m)
-}
-
-// pad copies a dense array of the own box to a padded one.
-func (w *peer) pad(dst, src []float64) {
 	l := w.ownPart
-	method.CopyBox(dst, l, l.Interior(), src, method.DenseLayout(l.N), [3]int{})
+	method.CopyBox(room, l, l.Interior(), w.Steps.Previous, method.DenseLayout(l.N), [3]int{})
+	l.Pack(m.Values, room, p.send)
+	w.Send(p.Rank, &m)
 }
 
 // receiveLayers accepts the start of the time step at points of another peer.
@@ -84,10 +79,8 @@ func (w *peer) startWhenComplete() error {
 	if slices.ContainsFunc(w.patches, func(p *patch) bool { return !p.hasStepStart }) {
 		return nil
 	}
-	room := w.freeBuffer()
-	w.pad(room, w.Steps.Previous)
-	w.copyOwn(w.work, room)
-	l := w.layout
+	own, l := w.ownPart.N, w.layout
+	method.CopyBox(w.work, l, w.inside, w.Steps.Previous, method.DenseLayout(own), [3]int{})
 	method.CopyBox(w.stepStart, method.DenseLayout(l.N), l.Interior(), w.work, l, [3]int{})
 	for i, v := range w.stepStart {
 		if !kernel.Finite(v) {
