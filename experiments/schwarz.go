@@ -28,7 +28,8 @@ func schwarz(ctx context.Context, r *measure.Run) error {
 func countExchanges(ctx context.Context, r *measure.Run) error {
 	for _, peers := range []int{8, 64} {
 		target := map[int]float64{8: 15, 64: 20}[peers]
-		for _, coarse := range []int{-1, 0} {
+		for i, correction := range []string{"no coarse correction", "coarse grid of 1/64 of the points"} {
+			coarse := i - 1
 			for _, overlap := range []int{0, 1, 2, 4, 8} {
 				v, err := simulation{
 					n: 64, peers: peers, boxes: true, near: time.Microsecond, tol: 1e-6, most: 200,
@@ -38,7 +39,7 @@ func countExchanges(ctx context.Context, r *measure.Run) error {
 				if err != nil {
 					return err
 				}
-				name := fmt.Sprintf("64³, %d peers, overlap %d, %s: ", peers, overlap, correction(coarse))
+				name := fmt.Sprintf("64³, %d peers, overlap %d, %s: ", peers, overlap, correction)
 				count := measure.One(name+"exchanges", "exchanges", v.iterates)
 				if !v.converged {
 					count = count.Because("It did not converge.")
@@ -53,13 +54,6 @@ func countExchanges(ctx context.Context, r *measure.Run) error {
 		}
 	}
 	return nil
-}
-
-func correction(coarse int) string {
-	if coarse == 0 {
-		return "coarse grid of 1/64 of the points"
-	}
-	return "no coarse correction"
 }
 
 // countRelaxations counts relaxations without and with the coarse correction in asynchronous runs,

@@ -163,7 +163,9 @@ func (k *Link) run() {
 			return
 		}
 		if err := w.sleep(k.now, until); err != nil {
-			k.fail(fmt.Errorf("ppoll: %w", err))
+			k.mu.Lock()
+			k.err, k.stopped = fmt.Errorf("ppoll: %w", err), true
+			k.mu.Unlock()
 			return
 		}
 	}
@@ -189,7 +191,7 @@ func (k *Link) step() (until time.Duration, stopped bool) {
 			b := k.pool.acquire()
 			n, err := from.read(b.data)
 			if err != nil {
-				k.err = fmt.Errorf("read from %s: %w", k.end(i).Interface, err)
+				k.err = fmt.Errorf("read from %s: %w", [2]End{k.A, k.B}[i].Interface, err)
 				k.stopped = true
 				return 0, true
 			}
@@ -214,14 +216,6 @@ func (k *Link) step() (until time.Duration, stopped bool) {
 	}
 	k.due = until
 	return until, false
-}
-
-func (k *Link) end(i int) End { return [2]End{k.A, k.B}[i] }
-
-func (k *Link) fail(err error) {
-	k.mu.Lock()
-	k.err, k.stopped = err, true
-	k.mu.Unlock()
 }
 
 // addProcessors changes GOMAXPROCS: the goroutine of a link keeps one processor busy (see poller).

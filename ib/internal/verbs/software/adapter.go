@@ -55,16 +55,6 @@ func newAdapter(f *Fabric, name string) *Adapter {
 	return a
 }
 
-// open opens the adapter.
-func (a *Adapter) open() *device {
-	d := &device{adapter: a, done: make(chan struct{}), events: make(chan verbs.Event, maxEvents)}
-	a.mu.Lock()
-	a.handles = append(a.handles, d)
-	a.mu.Unlock()
-	a.fabric.countOpened(Devices)
-	return d
-}
-
 // Name returns the device's name.
 func (a *Adapter) Name() string { return a.name }
 

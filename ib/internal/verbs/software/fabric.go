@@ -124,7 +124,12 @@ func (f *Fabric) Open(name string) (verbs.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.open(), nil
+	d := &device{adapter: a, done: make(chan struct{}), events: make(chan verbs.Event, maxEvents)}
+	a.mu.Lock()
+	a.handles = append(a.handles, d)
+	a.mu.Unlock()
+	f.countOpened(Devices)
+	return d, nil
 }
 
 // pairFailure is a pair that must go to Error once no other pair is locked.
