@@ -44,7 +44,11 @@ func (m *multigrid) next(iterate.Iteration) *stage {
 			m.cost, m.atReference = 0, false
 			if m.first {
 				m.first = false
-				m.guard.Begin(residualOf(m.squared), !m.warm && m.plan.hierarchy.Coarsest() > 0)
+				residual := math.Sqrt(m.squared)
+				if math.IsNaN(residual) {
+					residual = math.Inf(1)
+				}
+				m.guard.Begin(residual, !m.warm && m.plan.hierarchy.Coarsest() > 0)
 			}
 			if m.warm || len(m.start) == 0 {
 				m.enter(guardCycle, m.cycle, m.cycleWork)
@@ -151,12 +155,4 @@ func (m *multigrid) applyReduction() bool {
 		return true
 	}
 	return false
-}
-
-// residualOf returns the norm with the given square, or +Inf if it is NaN.
-func residualOf(squares float64) float64 {
-	if math.IsNaN(squares) {
-		return math.Inf(1)
-	}
-	return math.Sqrt(squares)
 }

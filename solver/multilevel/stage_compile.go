@@ -48,7 +48,10 @@ func (m *multigrid) compile() {
 	c.measureRelaxed = m.appendStage(nil, method.Stage{Kind: method.Measure}, false)
 	c.restartCycle = m.restartStages()
 	if f := m.ownerLevel(0); f != nil {
-		keep := m.keepGhosts(f)
+		var keep []stage
+		if f.faces[0] == nil { // only own points were saved: the ghosts are boundary data
+			keep = []stage{{kind: stageDo, do: func() { method.CopyGhosts(f.Part.Layout, m.saved, f.Values) }}}
+		}
 		restore := f.eachChunk(func(lo, hi int) { copy(f.Values[lo:hi], m.saved[lo:hi]) })
 		c.restore = slices.Concat(keep, []stage{restore})
 		measure := f.compute(nil, func(b kernel.Box, i int) { f.Sweep.Energy(&c.changes[i], m.saved, f.Values, b) })
@@ -116,12 +119,12 @@ func (m *multigrid) compileStages(list []method.Stage) (out []stage, work float6
 		}
 		return f != nil && f.faces[0] == nil && f.CanFuse(s)
 	})
-	checks := stopChecks{m: m}
+	checks, grids := stopChecks{m: m}, m.plan.hierarchy.Grids
 	for i, s := range list {
 		corners := i+1 < len(list) && list[i+1].Level == s.Level-1 &&
 			(list[i+1].Kind == method.Prolong || list[i+1].Kind == method.Interpolate)
 		out = m.appendStage(out, s, corners)
-		cost := m.relativeSize(s.Level) * s.Work()
+		cost := float64(boxPoints(grids[s.Level])) / float64(boxPoints(grids[0])) * s.Work()
 		work += cost
 		out = checks.after(out, s, cost, i+1 == len(list))
 	}
@@ -246,15 +249,6 @@ func (m *multigrid) fail(err error) {
 	if err != nil {
 		m.peer.fault = err
 	}
-}
-
-// keepGhosts completes the saved values of grid 0. If it is not distributed, only own points were saved; its
-// ghosts are boundary data.
-func (m *multigrid) keepGhosts(f *gridLevel) []stage {
-	if f.faces[0] != nil {
-		return nil
-	}
-	return []stage{{kind: stageDo, do: func() { method.CopyGhosts(f.Part.Layout, m.saved, f.Values) }}}
 }
 
 // eachChunk returns a stage that calls f for chunks of a padded array of a grid, ghosts included.

@@ -111,12 +111,6 @@ func workExhausted(maxCycles, cycles, relaxations int, nominal float64) bool {
 	return maxCycles > 0 && float64(cycles)*nominal+float64(relaxations) >= float64(maxCycles)*nominal
 }
 
-// relativeSize returns the number of points of grid l relative to grid 0.
-func (m *multigrid) relativeSize(l int) float64 {
-	grids := m.plan.hierarchy.Grids
-	return float64(boxPoints(grids[l])) / float64(boxPoints(grids[0]))
-}
-
 // oneSweepEach splits a stage of several sweeps into stages of one.
 func oneSweepEach(s method.Stage) []method.Stage {
 	n := s.Sweeps

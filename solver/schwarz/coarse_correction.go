@@ -177,12 +177,6 @@ func (c *correction) due(w *peer) bool {
 	return !c.awaiting && !(c.solver != nil && c.solver.guard.paused(w.Iterate))
 }
 
-// sendShare computes the own share and sends what is complete.
-func (c *correction) sendShare(w *peer) {
-	c.own.measure(w)
-	c.forwardShares(w)
-}
-
 // forwardShares sends the shares of the subtree to the parent when all have arrived.
 func (c *correction) forwardShares(w *peer) {
 	if c.solver != nil {
@@ -245,9 +239,6 @@ func (c *correction) requestShares(w *peer) {
 	c.own.fresh = own
 	c.sendNewest(w)
 }
-
-// hasArrived reports, in lockstep, whether the correction of the iterate is known.
-func (c *correction) hasArrived(w *peer) bool { return c.known && c.number == w.Iterate }
 
 // solve solves the coarse problem at the root and sends the correction.
 func (c *correction) solve(w *peer) {

@@ -143,7 +143,7 @@ func (p *relaxation) next(now time.Duration) (iterate.Op, bool) {
 			switch {
 			case w.coarse.solvable(w):
 				p.stage = stageCoarseSolve
-			case w.coarse.hasArrived(w):
+			case w.coarse.known && w.coarse.number == w.Iterate:
 				p.stage = stageCorrect
 			default:
 				return w.Wait(now), true
@@ -189,7 +189,8 @@ func (w *peer) Relax(op iterate.Op) {
 		p.afterMeasure() // Measured may end the run and abandon the relaxation
 		w.Rule.Measured(&sum)
 	case stageShare:
-		w.coarse.sendShare(w)
+		w.coarse.own.measure(w)
+		w.coarse.forwardShares(w)
 		p.stage = stageAwait
 		if !w.config.Scheme.Lockstep() {
 			p.stage = stageSolve
