@@ -18,11 +18,10 @@ import (
 
 // window is the work of one window.
 type window struct {
-	before  microproto.Instant
-	work    []*process
-	shares  []span
-	done    atomic.Int64
-	threads int
+	before microproto.Instant
+	work   []*process
+	shares []span // by thread
+	done   atomic.Int64
 }
 
 // span is the part of a window's work with which one thread begins.
@@ -111,7 +110,7 @@ func (c *workerPool) run(work []*process, before microproto.Instant) {
 		}
 		return
 	}
-	w := &window{before: before, work: work, threads: c.threads, shares: make([]span, c.threads)}
+	w := &window{before: before, work: work, shares: make([]span, c.threads)}
 	for k := range w.shares {
 		w.shares[k].next.Store(int64(k * len(work) / c.threads))
 		w.shares[k].end = int64((k + 1) * len(work) / c.threads)
@@ -147,8 +146,8 @@ func (c *workerPool) finish() {
 // share does the work of span k, then work of other spans that no thread has begun. It reports whether
 // it did the last work.
 func (w *window) share(k int) (last bool) {
-	for i := range w.threads {
-		s := &w.shares[(k+i)%w.threads]
+	for i := range w.shares {
+		s := &w.shares[(k+i)%len(w.shares)]
 		for {
 			n := s.next.Add(1) - 1
 			if n >= s.end {
