@@ -85,7 +85,8 @@ func newCorrection(w *peer) (*correction, error) {
 	k.tree = coarseTree(c, c.Rank)
 	k.subtreeBox = g.subtreeBox(c, c.Rank)
 	for _, q := range coarseSubtree(c, c.Rank) {
-		k.shares = append(k.shares, newShare(g, c.Partition, q))
+		box := g.coarseBox(grown(c.Partition.Box(q), 1, g.fine))
+		k.shares = append(k.shares, share{rank: q, box: box, values: make([]float64, shareFields*box.Points())})
 	}
 	k.own = k.find(c.Rank)
 	for _, q := range k.tree.Children {
@@ -107,11 +108,6 @@ func newCorrection(w *peer) (*correction, error) {
 		k.solver = newCoarseSolver(w, k)
 	}
 	return k, nil
-}
-
-func newShare(g *coarseGrid, part problem.Partition, q iterate.Rank) share {
-	box := g.coarseBox(grown(part.Box(q), 1, g.fine))
-	return share{rank: q, box: box, values: make([]float64, shareFields*box.Points())}
 }
 
 // find returns the share of a rank, or nil if it is not in the subtree.
@@ -212,8 +208,12 @@ func (c *correction) solvable(w *peer) bool {
 	if c.solver.guard.paused(w.Iterate) {
 		return false
 	}
-	if c.renewShares && c.sharesAreNew() {
-		c.requestShares(w)
+	if c.renewShares && c.sharesAreNew() { // request all shares again after a pause
+		c.renewShares = false
+		own := c.own.fresh
+		c.useShares()
+		c.own.fresh = own
+		c.sendNewest(w)
 	}
 	return c.sharesAreNew()
 }
@@ -229,15 +229,6 @@ func (c *correction) useShares() {
 	for i := range c.shares {
 		c.shares[i].fresh = false
 	}
-}
-
-// requestShares requests all shares again after a pause.
-func (c *correction) requestShares(w *peer) {
-	c.renewShares = false
-	own := c.own.fresh
-	c.useShares()
-	c.own.fresh = own
-	c.sendNewest(w)
 }
 
 // solve solves the coarse problem at the root and sends the correction.

@@ -116,12 +116,6 @@ func (g *level) eachRow(f func(at, n int)) {
 	}
 }
 
-// copyOut copies own points to a dense array.
-func (g *level) copyOut(dst, src []float64) {
-	to := 0
-	g.eachRow(func(at, n int) { to += copy(dst[to:], src[at:][:n]) })
-}
-
 // copyIn copies a dense array to own points.
 func (g *level) copyIn(dst, src []float64) {
 	from := 0

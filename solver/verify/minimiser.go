@@ -146,7 +146,8 @@ func (m *minimiser) step(k int) bool {
 // correction, and relaxation in the opposite order.
 func (m *minimiser) precondition(i int, z []float64) {
 	g := m.grids[i]
-	g.copyOut(g.source, g.r)
+	to := 0
+	g.eachRow(func(at, n int) { to += copy(g.source[to:], g.r[at:][:n]) })
 	if g.direct != nil {
 		g.direct.solve(g.source)
 		g.copyIn(z, g.source)
