@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -27,7 +28,9 @@ func infiniBandHere() ([]ib.Port, infiniband) {
 	v.Registers, _ = rail.Registers(h.Config("doctor", rendezvous.Rails{})) // the default settings are valid
 	choice, err := there.Choose(ib.Want{Bytes: v.Registers})
 	if err != nil {
-		v.Missing = rail.Missing(err)
+		if m, is := errors.AsType[*ib.MissingError](err); is {
+			v.Missing = m.Missing
+		}
 		return there.Ports, v
 	}
 	v.Choice = &choice
@@ -56,9 +59,9 @@ func (v *infiniband) text(w io.Writer, ports []ib.Port) {
 	}
 	for _, p := range ports {
 		fmt.Fprintf(w, "\t%s port %d: %s, %s, %s%s\n", p.Device, p.Number, p.State, p.Layer, p.Rate,
-			listed(", with ", p.Netdevs))
+			listed(", with ", p.Netdevs...))
 		for _, g := range p.Identifiers {
-			fmt.Fprintf(w, "\t  GID %d: %s, %s%s\n", g.Index, g.Address, g.Kind, listed(", of ", nonempty(g.Netdev)))
+			fmt.Fprintf(w, "\t  GID %d: %s, %s%s\n", g.Index, g.Address, g.Kind, listed(", of ", g.Netdev))
 		}
 		if why := p.Usable(); why != "" {
 			fmt.Fprintf(w, "\t  not used: %s\n", why)
@@ -79,17 +82,11 @@ func (v *infiniband) text(w io.Writer, ports []ib.Port) {
 	}
 }
 
-func nonempty(s string) []string {
-	if s == "" {
-		return nil
-	}
-	return []string{s}
-}
-
 // listed returns the names after a word, or "" without names.
-func listed(word string, names []string) string {
-	if len(names) == 0 {
+func listed(word string, names ...string) string {
+	all := strings.Join(names, ", ")
+	if all == "" {
 		return ""
 	}
-	return word + strings.Join(names, ", ")
+	return word + all
 }

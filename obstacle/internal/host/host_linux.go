@@ -13,18 +13,29 @@ import (
 // Batch sets the scheduling policy of all threads of this process, and of those they start, to SCHED_BATCH
 // (sched(7)): a thread that wakes up does not preempt one that computes. It needs no privilege.
 func Batch() error {
-	tasks, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		return fmt.Errorf("SCHED_BATCH: %w", err)
-	}
-	for _, t := range tasks {
-		id, err := strconv.Atoi(t.Name())
+	batch := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH}
+	return EachThread("SCHED_BATCH", func(id int) error { return unix.SchedSetAttr(id, &batch, 0) })
+}
+
+// EachThread calls do for all threads of this process. A thread that one of them has started before its call needs
+// another round. An error says what failed.
+func EachThread(what string, do func(id int) error) error {
+	done := map[int]bool{}
+	for more := true; more; {
+		tasks, err := os.ReadDir("/proc/self/task")
 		if err != nil {
-			continue
+			return fmt.Errorf("cannot list the threads of this process: %w", err)
 		}
-		err = unix.SchedSetAttr(id, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH}, 0)
-		if err != nil && err != unix.ESRCH { // the thread has ended
-			return fmt.Errorf("SCHED_BATCH: %w", err)
+		more = false
+		for _, t := range tasks {
+			id, err := strconv.Atoi(t.Name())
+			if err != nil || done[id] {
+				continue
+			}
+			done[id], more = true, true
+			if err := do(id); err != nil && err != unix.ESRCH { // the thread has ended
+				return fmt.Errorf("%s: %w", what, err)
+			}
 		}
 	}
 	return nil

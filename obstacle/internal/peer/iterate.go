@@ -40,7 +40,7 @@ func (p *peer) iterate(ctx context.Context, o *commands, r *runner.Runner, idle 
 	out.CPUSeconds = (host.CPUTime() - used).Seconds()
 	out.Points, out.Kernel, out.Method = r.Box().Points(), kernel.Best().Name(), r.Method()
 	out.IdleBytes, out.Sessions, out.Refused = idle, p.sessions(), p.refused()
-	out.Device, out.Without = p.device(), p.noIB
+	out.Device, out.Without = p.ib.Device, p.noIB
 	if err := p.sendAnswer(r, out); err != nil {
 		return errLauncherLeft
 	}
@@ -78,14 +78,10 @@ func account(res *runner.Result, err error) rendezvous.Result {
 
 // lostRank returns the rank of the lost peer that an error names, −1 for other errors.
 func lostRank(err error) int {
-	var lost *p2psap.PeerLostError
-	if errors.As(err, &lost) {
-		if rank := rankOf(lost.Peer); rank >= 0 {
-			return rank
-		}
+	if lost, is := errors.AsType[*p2psap.PeerLostError](err); is && rankOf(lost.Peer) >= 0 {
+		return rankOf(lost.Peer)
 	}
-	var neighbour *runner.NeighbourError
-	if errors.As(err, &neighbour) && errors.Is(err, p2psap.ErrPeerClosed) {
+	if neighbour, is := errors.AsType[*runner.NeighbourError](err); is && errors.Is(err, p2psap.ErrPeerClosed) {
 		return int(neighbour.Rank)
 	}
 	return -1

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -22,61 +23,42 @@ func join(ctx context.Context, o *Options) (*rendezvous.Conn, rendezvous.Welcome
 	}
 	deadline := time.Now().Add(o.DialTime)
 	for {
-		c, err := dial(ctx, o.Rendezvous, time.Until(deadline))
-		if err != nil {
-			return nil, rendezvous.Welcome{}, err
+		conn, w, err := attempt(ctx, o, j)
+		if err == nil || !retryable(err) || ctx.Err() != nil || time.Now().After(deadline) {
+			return conn, w, err
 		}
-		conn := rendezvous.NewConn(c, 0) // the launcher may be stopped for any time
-		stop := context.AfterFunc(ctx, func() { conn.Close() })
-		w, err := conn.Join(o.Identity, j, o.WaitTime)
-		stop()
-		if err == nil {
-			return conn, w, nil
+		if errors.Is(err, rendezvous.ErrNoAnswer) {
+			o.Log.Info().Err(err).Msg("retrying the rendezvous")
 		}
-		conn.Close()
-		if !errors.Is(err, rendezvous.ErrNoAnswer) || ctx.Err() != nil || time.Now().After(deadline) {
-			return nil, rendezvous.Welcome{}, err
-		}
-		o.Log.Info().Err(err).Msg("retrying the rendezvous")
-		if err := pause(ctx); err != nil {
-			return nil, rendezvous.Welcome{}, err
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, w, ctx.Err()
 		}
 	}
 }
 
-func pause(ctx context.Context) error {
-	select {
-	case <-time.After(100 * time.Millisecond):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// retryable reports whether an address may answer later: nothing listens there yet, or the network is not up.
-func retryable(err error) bool {
-	for _, e := range []error{syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ETIMEDOUT} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
-}
-
-func dial(ctx context.Context, address string, limit time.Duration) (net.Conn, error) {
+// attempt tries once to join the run.
+func attempt(ctx context.Context, o *Options, j rendezvous.Join) (*rendezvous.Conn, rendezvous.Welcome, error) {
 	d := net.Dialer{Timeout: rendezvous.HandshakeTime}
-	deadline := time.Now().Add(limit)
-	for {
-		c, err := d.DialContext(ctx, "tcp", address)
-		if err == nil {
-			return c, nil
-		}
-		if !retryable(err) || time.Now().After(deadline) {
-			return nil, fmt.Errorf("no rendezvous at %s: %w (is obstacle solve --rendezvous running there?)", address,
-				err)
-		}
-		if err := pause(ctx); err != nil {
-			return nil, err
-		}
+	c, err := d.DialContext(ctx, "tcp", o.Rendezvous)
+	if err != nil {
+		return nil, rendezvous.Welcome{}, fmt.Errorf(
+			"no rendezvous at %s: %w (is obstacle solve --rendezvous running there?)", o.Rendezvous, err)
 	}
+	conn := rendezvous.NewConn(c, 0) // the launcher may be stopped for any time
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	w, err := conn.Join(o.Identity, j, o.WaitTime)
+	if stop(); err != nil {
+		conn.Close()
+	}
+	return conn, w, err
+}
+
+// retryable reports whether another attempt may succeed: nothing listens there yet, the network is not up, or the
+// launcher did not answer.
+func retryable(err error) bool {
+	return slices.ContainsFunc([]error{
+		syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ETIMEDOUT, rendezvous.ErrNoAnswer,
+	}, func(e error) bool { return errors.Is(err, e) })
 }

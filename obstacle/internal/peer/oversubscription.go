@@ -66,9 +66,3 @@ func (p *peer) adaptToLoad(scheme iterate.Scheme) bool {
 	}
 	return true
 }
-
-func (p *peer) releaseProcessors() {
-	if p.claim != nil {
-		p.claim.Release()
-	}
-}

@@ -72,11 +72,10 @@ func Run(ctx context.Context, o Options) error {
 		o.Log.Debug().Err(err).Msg("a dead connection to the launcher will be detected late")
 	}
 	err = p.run(ctx)
-	var reported *ReportedError
-	switch {
-	case err == nil || errors.As(err, &reported):
+	if _, reported := errors.AsType[*ReportedError](err); reported || err == nil {
 		return err
-	case errors.Is(err, errLauncherLeft):
+	}
+	if errors.Is(err, errLauncherLeft) {
 		return &ReportedError{fmt.Sprintf("the launcher at %s left before the run was over", conn.Remote())}
 	}
 	text := oneLine(err)
@@ -116,12 +115,12 @@ type peer struct {
 	initial    []float64
 	reporter   *reporter // of time steps
 	link       *ether.Link
-	network    string       // effective value of --network
-	ib         *rail.Opened // the InfiniBand rail; nil if there is none
-	noIB       string       // why there is none
-	face       [][]byte     // memory of the rail
-	claim      *pin.Claim   // to processors; nil: none
-	processors []int        // of the claim
+	network    string      // effective value of --network
+	ib         rail.Opened // the InfiniBand rail; zero if there is none
+	noIB       string      // why there is none
+	face       [][]byte    // memory of the rail
+	claim      pin.Claim   // to processors; zero: none
+	processors []int       // of the claim
 	node       *driver.Node
 }
 

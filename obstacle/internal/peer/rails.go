@@ -61,17 +61,19 @@ func (p *peer) rails() (open []driver.Rail, err error) {
 }
 
 // infiniBand opens the InfiniBand rail; nil if there is none and none is required.
-func (p *peer) infiniBand(run rendezvous.Rails) (link microproto.Link, err error) {
-	p.ib, p.noIB, err = p.Rail.Open(nodeName(p.welcome.Rank), p.network, run, p.note)
+func (p *peer) infiniBand(run rendezvous.Rails) (microproto.Link, error) {
+	o, why, err := p.Rail.Open(nodeName(p.welcome.Rank), p.network, run, p.note)
 	switch {
 	case err != nil:
 		return nil, err
-	case p.ib != nil:
-		p.log.Info().Str("device", p.ib.Device).Str("why", p.ib.Why).Msg("InfiniBand")
-		return p.ib.Link, nil
+	case o != nil:
+		p.ib = *o
+		p.log.Info().Str("device", o.Device).Str("why", o.Why).Msg("InfiniBand")
+		return o.Link, nil
 	case p.network == rail.Auto:
-		p.log.Info().Str("why", p.noIB).Msg("no InfiniBand here")
+		p.log.Info().Str("why", why).Msg("no InfiniBand here")
 	}
+	p.noIB = why
 	return nil, nil
 }
 
@@ -82,23 +84,13 @@ func closeRails(all []driver.Rail) {
 	}
 }
 
-// registrar is a link that sends from memory which it has allocated itself without a copy. See ib.Link.
-type registrar interface {
-	Allocate(n int) ([]byte, error)
-	Free(b []byte) error
-}
-
-// faces returns the allocator of such memory, nil without an InfiniBand rail.
+// faces returns the allocator of memory that the InfiniBand rail sends without a copy, nil if there is no such rail.
 func (p *peer) faces() func(n int) ([]byte, error) {
-	if p.ib == nil {
-		return nil
-	}
-	l, ok := p.ib.Link.(registrar)
-	if !ok {
+	if p.ib.Link == nil {
 		return nil
 	}
 	return func(n int) ([]byte, error) {
-		b, err := l.Allocate(n)
+		b, err := p.ib.Link.Allocate(n)
 		if err != nil {
 			p.log.Info().Err(err).Msg("faces are copied before they are sent")
 			return nil, err
@@ -111,19 +103,11 @@ func (p *peer) faces() func(n int) ([]byte, error) {
 // freeFaces frees the memory after the node is closed.
 func (p *peer) freeFaces() {
 	for _, b := range p.face {
-		if err := p.ib.Link.(registrar).Free(b); err != nil {
+		if err := p.ib.Link.Free(b); err != nil {
 			p.log.Error().Err(err).Msg("cannot free the memory of faces")
 		}
 	}
 	p.face = nil
-}
-
-// device returns that of the InfiniBand rail, "" if there is none.
-func (p *peer) device() string {
-	if p.ib == nil {
-		return ""
-	}
-	return p.ib.Device
 }
 
 // reached returns an error unless every session that the network carries uses the one that the run requires, or is about

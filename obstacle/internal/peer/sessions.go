@@ -33,7 +33,7 @@ func (p *peer) sessions() []rendezvous.Session {
 	for _, i := range p.node.Sessions() {
 		s := describe(i)
 		if i.Conditions.Network == p2psap.InfiniBand {
-			s.Device = p.device()
+			s.Device = p.ib.Device
 		}
 		out = append(out, s)
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -41,7 +41,7 @@ func (p *peer) run(ctx context.Context) error {
 		return err
 	}
 	defer p.freeFaces() // after the node is closed
-	defer p.releaseProcessors()
+	defer func() { p.claim.Release() }()
 	defer func() { _ = p.node.Abort() }()
 	prob, err := p.receiveWork()
 	if err != nil {
@@ -328,20 +328,16 @@ func (p *peer) stopRequested(ctx context.Context, o *commands) <-chan struct{} {
 func (p *peer) connect(ctx context.Context, to []iterate.Link) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*p.timeout())
 	defer cancel()
-	errs := make(chan error, len(to))
-	for _, n := range to {
+	errs := make([]error, len(to))
+	var all sync.WaitGroup
+	for i, n := range to {
 		m := p.assign.Members[n.Rank]
-		go func() {
-			err := p.node.Connect(ctx, nodeName(m.Rank), m.Control)
-			if err != nil {
-				err = fmt.Errorf("cannot connect to peer %d on %s at %s: %w", m.Rank, m.Host, m.Control, err)
+		all.Go(func() {
+			if err := p.node.Connect(ctx, nodeName(m.Rank), m.Control); err != nil {
+				errs[i] = fmt.Errorf("cannot connect to peer %d on %s at %s: %w", m.Rank, m.Host, m.Control, err)
 			}
-			errs <- err
-		}()
+		})
 	}
-	var all []error
-	for range to {
-		all = append(all, <-errs)
-	}
-	return errors.Join(slices.DeleteFunc(all, func(err error) bool { return err == nil })...)
+	all.Wait()
+	return errors.Join(errs...)
 }

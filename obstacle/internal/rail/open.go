@@ -1,11 +1,9 @@
 package rail
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/p2pdc/p2pdc/ib"
-	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/shm"
 )
@@ -37,7 +35,7 @@ type Host struct {
 
 // Opened is an open InfiniBand rail. Its owner closes Link.
 type Opened struct {
-	Link   microproto.Link
+	Link   *ib.Link
 	Device string // "mlx5_0 port 1"
 	Why    string // why this device
 }
@@ -89,12 +87,9 @@ func (h *Host) open(name string, run rendezvous.Rails, log func(line string)) (*
 		}
 		o.Device, o.Why = fmt.Sprintf("%s port %d", c.Device, c.Port), choice.Why
 	}
-	link, err := ib.Open(c)
-	if err != nil {
-		return nil, err
-	}
-	o.Link = link
-	return o, nil
+	var err error
+	o.Link, err = ib.Open(c)
+	return o, err
 }
 
 // SoftwareAdapter is the name of a software adapter in outputs.
@@ -149,13 +144,4 @@ func (h *Host) Config(name string, run rendezvous.Rails) ib.Config {
 		c.BlockBytes = run.BlockBytes
 	}
 	return c
-}
-
-// Missing returns what an error of Available names as missing, nil for other errors.
-func Missing(err error) []ib.Missing {
-	var m *ib.MissingError
-	if errors.As(err, &m) {
-		return m.Missing
-	}
-	return nil
 }

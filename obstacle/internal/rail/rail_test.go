@@ -116,7 +116,7 @@ func TestWhatIsMissing(t *testing.T) {
 	_, _, err := h.Open("peer-0", IB, run, nil)
 	var missing *ib.MissingError
 	require.ErrorAs(t, err, &missing)
-	require.NotEmpty(t, Missing(err))
+	require.NotEmpty(t, missing.Missing)
 	o, why, err := h.Open("peer-0", Auto, run, nil)
 	require.NoError(t, err)
 	require.Nil(t, o)

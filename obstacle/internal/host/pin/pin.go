@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 )
 
 // Allowed returns the processors that this process may use.
@@ -53,15 +55,15 @@ func processor(root string, id int) Processor {
 }
 
 // Claim is this process's claim to some processors. Runs on one host thus do not bind their peers to the same ones.
-type Claim struct{ sockets []net.Listener }
+type Claim []net.Listener
 
 // Bind claims processors and binds all threads of this process, and those they start, to them. If another process has
 // claimed one, or the system forbids it, nothing is bound, and the error says why.
-func Bind(ids []int) (*Claim, error) { return bind("p2pdc/processor", ids) }
+func Bind(ids []int) (Claim, error) { return bind("p2pdc/processor", ids) }
 
-func bind(name string, ids []int) (*Claim, error) {
-	c := &Claim{}
-	set := unix.CPUSet{}
+func bind(name string, ids []int) (Claim, error) {
+	var c Claim
+	var set unix.CPUSet
 	for _, id := range ids {
 		// An abstract socket: it vanishes with the process.
 		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: fmt.Sprintf("@%s/%d", name, id), Net: "unix"})
@@ -72,7 +74,7 @@ func bind(name string, ids []int) (*Claim, error) {
 			}
 			return nil, fmt.Errorf("cannot claim processor %d: %w", id, err)
 		}
-		c.sockets = append(c.sockets, l)
+		c = append(c, l)
 		set.Set(id)
 	}
 	if err := bindAll(&set); err != nil {
@@ -82,33 +84,14 @@ func bind(name string, ids []int) (*Claim, error) {
 	return c, nil
 }
 
-// bindAll binds all threads. A thread that one of them has started before it was bound needs another round.
 func bindAll(set *unix.CPUSet) error {
-	bound := map[int]bool{}
-	for more := true; more; {
-		tasks, err := os.ReadDir("/proc/self/task")
-		if err != nil {
-			return fmt.Errorf("cannot list the threads of this process: %w", err)
-		}
-		more = false
-		for _, t := range tasks {
-			id, err := strconv.Atoi(t.Name())
-			if err != nil || bound[id] {
-				continue
-			}
-			bound[id], more = true, true
-			if err := unix.SchedSetaffinity(id, set); err != nil && err != unix.ESRCH { // the thread has ended
-				return fmt.Errorf("the system does not bind threads to processors (sched_setaffinity): %w", err)
-			}
-		}
-	}
-	return nil
+	return host.EachThread("the system does not bind threads to processors (sched_setaffinity)",
+		func(id int) error { return unix.SchedSetaffinity(id, set) })
 }
 
 // Release gives the claim up. The threads stay bound.
-func (c *Claim) Release() {
-	for _, l := range c.sockets {
+func (c Claim) Release() {
+	for _, l := range c {
 		_ = l.Close()
 	}
-	c.sockets = nil
 }
