@@ -17,18 +17,14 @@ func Bytes(b problem.Box) int64 { return 8 * int64(b.Points()) }
 // multiples of 8.
 func Put(u []float64, n [3]int, b problem.Box, offset int64, data []byte) error {
 	return walk(u, n, b, offset, len(data), func(row []float64, at int) {
-		for i := range row {
-			row[i] = math.Float64frombits(binary.LittleEndian.Uint64(data[8*(at+i):]))
-		}
+		Decode(row, data[8*at:])
 	})
 }
 
 // Get fills data with the bytes of box b from offset on.
 func Get(data []byte, u []float64, n [3]int, b problem.Box, offset int64) error {
 	return walk(u, n, b, offset, len(data), func(row []float64, at int) {
-		for i, v := range row {
-			binary.LittleEndian.PutUint64(data[8*(at+i):], math.Float64bits(v))
-		}
+		Encode(data[8*at:], row)
 	})
 }
 

@@ -35,10 +35,7 @@ func (n Number) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads null as not a number.
 func (n *Number) UnmarshalJSON(b []byte) error {
-	if string(b) == "null" {
-		*n = NaN()
-		return nil
-	}
+	*n = NaN() // null leaves it
 	return json.Unmarshal(b, (*float64)(n))
 }
 
@@ -66,9 +63,6 @@ func (c Count) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads null as Unknown.
 func (c *Count) UnmarshalJSON(b []byte) error {
-	if string(b) == "null" {
-		*c = Unknown
-		return nil
-	}
+	*c = Unknown // null leaves it
 	return json.Unmarshal(b, (*int64)(c))
 }

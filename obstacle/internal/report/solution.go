@@ -144,12 +144,8 @@ func (s *Solution) reachable(o *launch.Outcome) nullable.Number {
 			most = max(most, float64(p.Residual))
 		}
 	}
-	text := strconv.FormatFloat(reachableMargin*most, 'e', 1, 64)
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		return nullable.NaN()
-	}
-	return nullable.Number(v)
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(reachableMargin*most, 'e', 1, 64), 64)
+	return nullable.Number(rounded)
 }
 
 const reachableMargin = 1.25

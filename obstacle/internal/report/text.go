@@ -241,10 +241,7 @@ func span(v []nullable.Count) string {
 	if len(v) == 0 {
 		return "none"
 	}
-	low, high := v[0], v[0]
-	for _, x := range v {
-		low, high = min(low, x), max(high, x)
-	}
+	low, high := slices.Min(v), slices.Max(v)
 	if low == high {
 		return fmt.Sprint(low)
 	}

@@ -7,14 +7,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"sync"
 	"time"
 )
 
 // Process is a peer that has its own process.
-type Process struct {
-	command *exec.Cmd
-	stdin   io.WriteCloser
-}
+type Process struct{ command *exec.Cmd }
 
 // drainTime bounds the wait for the standard error of a process after its end.
 const drainTime = time.Second
@@ -26,7 +24,6 @@ const drainTime = time.Second
 func Start(exe string, args []string, line []byte, errs io.Writer, files ...*os.File) (*Process, error) {
 	c := exec.Command(exe, args...)
 	c.ExtraFiles = files
-	c.Env = os.Environ()
 	c.Stderr = errs
 	c.WaitDelay = drainTime
 	ownGroup(c)
@@ -42,14 +39,11 @@ func Start(exe string, args []string, line []byte, errs io.Writer, files ...*os.
 		_ = c.Wait()
 		return nil, fmt.Errorf("cannot send the run's key to the peer: %w", err)
 	}
-	return &Process{c, stdin}, nil
+	return &Process{c}, nil
 }
 
 // Wait returns when the process has ended. It may be called by one goroutine.
-func (p *Process) Wait() error {
-	defer p.stdin.Close()
-	return p.command.Wait()
-}
+func (p *Process) Wait() error { return p.command.Wait() }
 
 // Kill ends the process at once, even if it is stopped.
 func (p *Process) Kill() { _ = p.command.Process.Kill() }
@@ -59,26 +53,25 @@ func (p *Process) Name() string { return fmt.Sprintf("pid %d", p.command.Process
 
 // Routine is a peer in this process.
 type Routine struct {
-	cancel context.CancelFunc
-	done   chan struct{}
-	err    error
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	err     error
 }
 
 // Go runs a peer as a goroutine. run must return soon after its context ends.
 func Go(ctx context.Context, run func(ctx context.Context) error) *Routine {
 	ctx, cancel := context.WithCancel(ctx)
-	r := &Routine{cancel: cancel, done: make(chan struct{})}
-	go func() {
-		defer close(r.done)
+	r := &Routine{cancel: cancel}
+	r.running.Go(func() {
 		defer cancel()
 		r.err = run(ctx)
-	}()
+	})
 	return r
 }
 
 // Wait returns when the goroutine has ended.
 func (r *Routine) Wait() error {
-	<-r.done
+	r.running.Wait()
 	return r.err
 }
 
