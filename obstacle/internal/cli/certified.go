@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"slices"
+
 	"github.com/spf13/pflag"
 
 	"github.com/p2pdc/p2pdc/internal/output"
@@ -57,11 +59,7 @@ func (n *enclosureFlags) enclose(
 
 // force returns the contact force if an output holds it, else nil.
 func force(w *work, o *launch.Outcome, out []string) ([]float64, error) {
-	wanted := false
-	for _, name := range out {
-		wanted = wanted || output.HoldsForce(name)
-	}
-	if !wanted {
+	if !slices.ContainsFunc(out, output.HoldsForce) {
 		return nil, nil
 	}
 	p, before, dt := w.problem.AtStep(o.Steps), []float64(nil), 0.0

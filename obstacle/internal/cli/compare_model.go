@@ -129,25 +129,16 @@ func (a *app) compareOn(ctx context.Context, q *request, o *modelFlags, ref stri
 	for _, name := range out {
 		c.Outputs = append(c.Outputs, outcomeOf(name, writeComparison(name, name == o.csv, &c)))
 	}
-	return cmp.Or(a.print(&c, c.Text), unwritten(c.Outputs), worst(rows))
+	return cmp.Or(a.print(&c, c.Text), unwritten(c.Outputs), worst(rows, (*virtualRun).verdict))
 }
 
-// worst returns the error of all rows with the most important exit code.
-func worst(rows []*virtualRun) error {
-	var out error
-	for _, r := range rows {
-		if err := r.verdict(); worseCode(exitCode(err), exitCode(out)) {
-			out = err
-		}
-	}
-	return out
-}
-
-// worseCode reports whether an exit code is more important than another: failures come before stopped runs, and those
+// worst returns the error of the row whose exit code is most important: failures come before stopped runs, and those
 // before refused ones.
-func worseCode(code, than int) bool {
-	order := []int{ExitSolved, ExitUsage, ExitStopped, ExitFailed}
-	return slices.Index(order, code) > slices.Index(order, than)
+func worst[T any](rows []T, verdict func(T) error) error {
+	weight := func(r T) int {
+		return slices.Index([]int{ExitSolved, ExitUsage, ExitStopped, ExitFailed}, exitCode(verdict(r)))
+	}
+	return verdict(slices.MaxFunc(rows, func(a, b T) int { return weight(a) - weight(b) }))
 }
 
 func isCSV(name string) bool { return strings.EqualFold(filepath.Ext(name), ".csv") }

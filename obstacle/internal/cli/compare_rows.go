@@ -36,16 +36,11 @@ type row struct {
 }
 
 func (c *comparison) verdict() error {
-	code := ExitSolved
-	for i := range c.Rows {
-		if of := exitCode(c.Rows[i].err); worseCode(of, code) {
-			code = of
-		}
-	}
-	if code == ExitSolved {
+	err := worst(c.Rows, func(r row) error { return r.err })
+	if err == nil {
 		return nil
 	}
-	return &exitError{code: code} // the rows show the reasons
+	return &exitError{code: exitCode(err)} // the rows show the reasons
 }
 
 func (c *comparison) summarize() {

@@ -220,15 +220,12 @@ func bound(v int64) string {
 
 // bytesText formats a number of bytes with a binary unit.
 func bytesText(n int64) string {
-	v := float64(n)
-	for _, unit := range []string{"B", "KiB", "MiB", "GiB"} {
-		if v < 1024 || unit == "GiB" {
-			if unit == "B" {
-				return fmt.Sprintf("%d B", n)
-			}
-			return fmt.Sprintf("%.1f %s", v, unit)
-		}
+	if n < 1<<10 {
+		return fmt.Sprintf("%d B", n)
+	}
+	v, units := float64(n)/1024, []string{"KiB", "MiB", "GiB"}
+	for ; v >= 1024 && len(units) > 1; units = units[1:] {
 		v /= 1024
 	}
-	return ""
+	return fmt.Sprintf("%.1f %s", v, units[0])
 }

@@ -34,28 +34,24 @@ func usage(format string, args ...any) error {
 }
 
 // badInput marks an error as bad input; nil stays nil.
-func badInput(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &exitError{ExitUsage, err}
-}
+func badInput(err error) error { return withCode(ExitUsage, err) }
 
 // failed marks an error as a failure at run time; nil stays nil.
-func failed(err error) error {
+func failed(err error) error { return withCode(ExitFailed, err) }
+
+func withCode(code int, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &exitError{ExitFailed, err}
+	return &exitError{code, err}
 }
 
 // exitCode returns the exit code of an error. Errors without one come from the parsing of flags and are bad usage.
 func exitCode(err error) int {
-	var e *exitError
-	switch {
-	case err == nil:
+	if err == nil {
 		return ExitSolved
-	case errors.As(err, &e):
+	}
+	if e, is := errors.AsType[*exitError](err); is {
 		return e.code
 	}
 	return ExitUsage

@@ -109,14 +109,13 @@ func connectOnce(ctx context.Context, peer string) (netip.Addr, time.Duration, e
 	start := time.Now()
 	c, err := dialer.DialContext(ctx, "tcp", peer)
 	rtt := time.Since(start)
-	var op *net.OpError
-	switch {
-	case err == nil:
+	if err == nil {
 		defer c.Close()
 		return c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap(), rtt, nil
-	case errors.Is(err, syscall.ECONNREFUSED) && errors.As(err, &op) && op.Addr != nil:
-		if a, err := netip.ParseAddrPort(op.Addr.String()); err == nil {
-			return a.Addr().Unmap(), rtt, nil
+	}
+	if op, is := errors.AsType[*net.OpError](err); is && errors.Is(err, syscall.ECONNREFUSED) {
+		if at, is := op.Addr.(*net.TCPAddr); is {
+			return at.AddrPort().Addr().Unmap(), rtt, nil
 		}
 	}
 	return netip.Addr{}, 0, err

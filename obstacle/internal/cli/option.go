@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
@@ -21,20 +22,14 @@ type optionRecord struct {
 
 // newOptionRecord returns the record of a problem. An output of the exercise boundary needs an American option.
 func newOptionRecord(w *work, out []string) (*optionRecord, error) {
-	r := &optionRecord{contract: w.spec.Option()}
-	for _, name := range out {
-		if !output.IsExercise(name) {
-			continue
-		}
-		if r.contract == nil {
-			return nil, usage("--out %s: only American options have an exercise boundary", name)
-		}
-		r.keep = true
+	contract, i := w.spec.Option(), slices.IndexFunc(out, output.IsExercise)
+	switch {
+	case contract != nil:
+		return &optionRecord{contract: contract, keep: i >= 0}, nil
+	case i >= 0:
+		return nil, usage("--out %s: only American options have an exercise boundary", out[i])
 	}
-	if r.contract == nil {
-		return nil, nil
-	}
-	return r, nil
+	return nil, nil
 }
 
 // step records the end of time step m.
@@ -105,12 +100,4 @@ func (r *optionRecord) extra() (out []output.Extra) {
 		out = append(out, output.Extra{Name: fmt.Sprintf("S%d", i+1), Of: s})
 	}
 	return out
-}
-
-// optionWarnings returns warnings about the accuracy of a price, none for other problems.
-func optionWarnings(w *work) []string {
-	if o := w.spec.Option(); o != nil {
-		return o.Warnings()
-	}
-	return nil
 }

@@ -138,8 +138,7 @@ func (f *peerFlags) checkRail(links []string) error {
 
 // outcome returns err without its text if the launcher reports it to the same user.
 func (f *peerFlags) outcome(err error) error {
-	var reported *peer.ReportedError
-	if f.spawned && errors.As(err, &reported) {
+	if _, reported := errors.AsType[*peer.ReportedError](err); f.spawned && reported {
 		return &exitError{code: ExitFailed}
 	}
 	return failed(err)

@@ -138,8 +138,8 @@ func (a *app) routines(q *request, p launch.Plan, adapters []rail.Host) starter 
 
 func traceName(name string, rank int) string { return fmt.Sprintf("%s.%d", name, rank) }
 
-// parallel is an executor for short computations of the launcher, with a thread for each processor. Every call of For
-// starts its own goroutines.
+// parallel is an executor for computations of the launcher, with a thread for each processor. Every call of For starts
+// its own goroutines.
 type parallel struct{}
 
 // Threads implements problem.Executor.

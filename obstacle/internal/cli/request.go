@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"os"
@@ -65,21 +66,15 @@ type request struct {
 	catalog *catalog.Set
 }
 
+// newNames are the names of flags by their former names.
+var newNames = map[string]string{
+	"together": "sweeps-per-pass", "late": "no-overlap", "work": "inner-cycles", "slow": "slowdown",
+	"reconfigure": "step-mode",
+}
+
 // renamed maps the former names of flags to their names.
 func renamed(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-	switch name {
-	case "together":
-		name = "sweeps-per-pass"
-	case "late":
-		name = "no-overlap"
-	case "work":
-		name = "inner-cycles"
-	case "slow":
-		name = "slowdown"
-	case "reconfigure":
-		name = "step-mode"
-	}
-	return pflag.NormalizedName(name)
+	return pflag.NormalizedName(cmp.Or(newNames[name], name))
 }
 
 // flags adds the flags that solve, compare and convergence share.
@@ -134,6 +129,7 @@ type work struct {
 	partition     problem.Partition
 	scheme        iterate.Scheme
 	method        problem.MethodConfig
+	rows          []p2psap.OptionalRow
 	order         problem.Order
 	initial       []float64
 	slow          map[int]float64
@@ -203,7 +199,7 @@ func (q *request) numeric(ref string, clusters []string, side int) (*work, error
 	if w.method, err = q.method.config(w.scheme, q.catalog); err != nil {
 		return nil, err
 	}
-	if _, err = q.rows.optional(q.catalog); err != nil {
+	if w.rows, err = q.catalog.Optional(q.rows.congestion, q.rows.names); err != nil {
 		return nil, badInput(err)
 	}
 	orders := []problem.Order{problem.Jacobi, problem.InTurn}

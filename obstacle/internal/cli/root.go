@@ -145,12 +145,10 @@ func oneArgument(what string) cobra.PositionalArgs {
 	}
 }
 
-func (a *app) json() bool { return a.format == "json" }
-
 // print writes v as JSON, or the output of text, to stdout in one write.
 func (a *app) print(v any, text func(w io.Writer)) error {
 	var all bytes.Buffer
-	if a.json() {
+	if a.format == "json" {
 		e := json.NewEncoder(&all)
 		e.SetEscapeHTML(false)
 		if err := e.Encode(v); err != nil {

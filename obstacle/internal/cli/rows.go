@@ -8,7 +8,6 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
-	"github.com/p2pdc/p2pdc/p2psap"
 )
 
 // schemeFlag defines --scheme.
@@ -41,7 +40,3 @@ func (r *rowFlags) add(f *pflag.FlagSet, c *catalog.Set) {
 }
 
 const negativeAck = "NegativeAck"
-
-func (r *rowFlags) optional(c *catalog.Set) ([]p2psap.OptionalRow, error) {
-	return c.Optional(r.congestion, r.names)
-}

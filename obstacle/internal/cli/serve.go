@@ -21,11 +21,11 @@ const (
 	serveConns       = 32 // at a time; more close older ones
 )
 
-// serve serves HTTP at the address of a flag until stop is called.
-func (a *app) serve(flag, address string, h http.Handler) (at net.Addr, stop func(), err error) {
+// serve serves HTTP at the address of a flag until stop is called. notice formats the message about the address.
+func (a *app) serve(flag, address, notice string, h http.Handler) (stop func(), err error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, nil, usage("%s %s: %w", flag, address, err)
+		return nil, usage("%s %s: %w", flag, address, err)
 	}
 	if at, is := l.Addr().(*net.TCPAddr); is && !at.IP.IsLoopback() {
 		a.log.Warn().Msgf("%s: everyone who can connect to %v can read the state of this run", flag, at)
@@ -46,7 +46,8 @@ func (a *app) serve(flag, address string, h http.Handler) (at net.Addr, stop fun
 	server.SetKeepAlivesEnabled(false)
 	var done sync.WaitGroup
 	done.Go(func() { _ = server.Serve(l) })
-	return l.Addr(), func() { _ = server.Close(); done.Wait() }, nil
+	fmt.Fprintf(a.err, notice, l.Addr())
+	return func() { _ = server.Close(); done.Wait() }, nil
 }
 
 // serveMetrics serves metrics for Prometheus at --metrics until stop is called.
@@ -57,12 +58,7 @@ func (a *app) serveMetrics(q *request, w *work, s *launch.Status) (stop func(), 
 	}, s)
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", handler)
-	at, stop, err := a.serve("--metrics", metricsAddress(q.metrics), mux)
-	if err != nil {
-		return nil, err
-	}
-	fmt.Fprintf(a.err, "metrics at http://%s/metrics\n", at)
-	return stop, nil
+	return a.serve("--metrics", metricsAddress(q.metrics), "metrics at http://%s/metrics\n", mux)
 }
 
 // metricsAddress adds the loopback address to a port without host.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -115,17 +114,13 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 	if w.partition.Peers() != machines {
 		return nil, usage("--partition %s makes %d parts for %d machines", q.partition, w.partition.Peers(), machines)
 	}
-	rows, err := q.rows.optional(q.catalog)
-	if err != nil {
-		return nil, badInput(err)
-	}
 	c := q.config(w)
 	if err := q.catalog.Methods.Check(c); err != nil {
 		return nil, badInput(err)
 	}
 	return &virtualRun{work: w, Config: simulate.Config{
 		Model: m, Scale: s.standIn, NoOverlap: s.noOverlap, Until: q.maxTime, Seed: q.seed,
-		Catalog: a.catalog.Protocols, Policy: p2psap.TablePolicy{Optional: rows}, Evaluate: true,
+		Catalog: a.catalog.Protocols, Policy: p2psap.TablePolicy{Optional: w.rows}, Evaluate: true,
 		Solver: c, Methods: a.catalog.Methods,
 	}}, nil
 }
@@ -211,21 +206,10 @@ func (a *app) simulateAll(ctx context.Context, runs []*virtualRun) error {
 		bars = progress.NewBars(a.err)
 		defer bars.Close()
 	}
-	next := make(chan *virtualRun)
-	var all sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(runs)) {
-		all.Go(func() {
-			for r := range next {
-				r.simulate(ctx, bars)
-				a.log.Info().Str("run", r.name()).Dur("took", r.wall).Msg("simulated")
-			}
-		})
-	}
-	for _, r := range runs {
-		next <- r
-	}
-	close(next)
-	all.Wait()
+	parallel{}.For(len(runs), func(i int) {
+		runs[i].simulate(ctx, bars)
+		a.log.Info().Str("run", runs[i].name()).Dur("took", runs[i].wall).Msg("simulated")
+	})
 	possible := false
 	for _, r := range runs {
 		if r.result == nil {

@@ -92,7 +92,11 @@ func (a *app) solve(ctx context.Context, q *request, ref string, out []string, e
 	if err != nil {
 		return badInput(err)
 	}
-	for _, warning := range append(w.problem.Warnings(), optionWarnings(w)...) {
+	warnings := w.problem.Warnings()
+	if o := w.spec.Option(); o != nil {
+		warnings = append(warnings, o.Warnings()...)
+	}
+	for _, warning := range warnings {
 		a.log.Warn().Msg(warning)
 	}
 	steps, err := newRecorder(w, out, every)

@@ -56,7 +56,7 @@ With --live it prints the current compositions of a running solve (obstacle solv
 				}
 				return a.print(run, run.Text)
 			}
-			rows, err := add.optional(a.catalog)
+			rows, err := a.catalog.Optional(add.congestion, add.names)
 			if err != nil {
 				return badInput(err)
 			}

@@ -19,7 +19,8 @@ const statusBytes = 64 << 20
 
 // serveStatus serves the state of the run at --status until stop is called.
 func (a *app) serveStatus(address string, w *work, s *launch.Status) (stop func(), err error) {
-	at, stop, err := a.serve("--status", address, http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+	notice := "status at %[1]s: obstacle stack --live %[1]s\n"
+	return a.serve("--status", address, notice, http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet || r.URL.Path != "/" {
 			http.NotFound(out, r)
 			return
@@ -29,11 +30,6 @@ func (a *app) serveStatus(address string, w *work, s *launch.Status) (stop func(
 		out.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(out).Encode(live)
 	}))
-	if err != nil {
-		return nil, err
-	}
-	fmt.Fprintf(a.err, "status at %s: obstacle stack --live %s\n", at, at)
-	return stop, nil
 }
 
 // liveRun returns the state of the run at an address, or from the JSON in a file.

@@ -12,27 +12,17 @@ func Start(p *problem.Problem, initial []float64) []float64 {
 
 // startingValues fills a box of u with the starting iterate.
 func startingValues(p *problem.Problem, initial []float64, b problem.Box, u []float64) {
-	b.Each(func(_ int, idx [3]int) bool {
+	for _, idx := range b.Each {
 		at := (idx[0] - 1) + p.N[0]*(idx[1]-1+p.N[1]*(idx[2]-1))
 		if initial != nil {
 			u[at] = initial[at]
-		} else {
-			u[at] = startingValue(p, p.At(idx[0], idx[1], idx[2]))
+			continue
 		}
-		return true
-	})
-}
-
-func startingValue(p *problem.Problem, q problem.Point) float64 {
-	v := 0.0
-	if p.Initial != nil {
-		v = p.Initial(q)
+		q, v := p.At(idx[0], idx[1], idx[2]), 0.0
+		if p.Initial != nil {
+			v = p.Initial(q)
+		}
+		phi, psi := p.Obstacles(q)
+		u[at] = problem.Clamp(v, phi, psi)
 	}
-	if p.Obstacle != nil {
-		v = max(v, p.Obstacle(q))
-	}
-	if p.Upper != nil {
-		v = min(v, p.Upper(q))
-	}
-	return v
 }
