@@ -146,6 +146,15 @@ func (e Entry) Integer() (int, error) {
 	return 0, e.Errorf("there should be a whole number, not %s", Kind(e.Value))
 }
 
+// Bool returns the value as a truth value.
+func (e Entry) Bool() (bool, error) {
+	b, ok := e.Value.(*ast.BoolNode)
+	if !ok {
+		return false, e.Errorf("there should be true or false, not %s", Kind(e.Value))
+	}
+	return b.Value, nil
+}
+
 // Text returns the value as a string, which may be a folded or literal block.
 func (e Entry) Text() (string, bool) {
 	switch v := e.Value.(type) {

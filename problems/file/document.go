@@ -98,16 +98,11 @@ func (d *document) readDomain(e yamldoc.Entry) error {
 		return err
 	}
 	for a, interval := range axes {
-		ends, err := interval.Sequence(2, "numbers: the low and the high end of the axis")
+		ends, err := readNumbers(interval, 2, "numbers: the low and the high end of the axis")
 		if err != nil {
 			return err
 		}
-		if d.lo[a], err = readNumber(ends[0]); err != nil {
-			return err
-		}
-		if d.hi[a], err = readNumber(ends[1]); err != nil {
-			return err
-		}
+		d.lo[a], d.hi[a] = ends[0], ends[1]
 		if length := d.hi[a] - d.lo[a]; !(length > 0) || !kernel.Finite(length) {
 			return interval.Errorf("axis %c runs from %g to %g; it must run upwards", "xyz"[a], d.lo[a], d.hi[a])
 		}
@@ -183,11 +178,10 @@ func defaultField(at yamldoc.Source, text string) (field, error) {
 func (d *document) readVelocity(e, upwind yamldoc.Entry, in scope) error {
 	d.upwind = true
 	if !upwind.Null() {
-		b, ok := upwind.Value.(*ast.BoolNode)
-		if !ok {
-			return upwind.Errorf("there should be true or false, not %s", yamldoc.Kind(upwind.Value))
+		var err error
+		if d.upwind, err = upwind.Bool(); err != nil {
+			return err
 		}
-		d.upwind = b.Value
 	}
 	for a := range d.velocity {
 		d.velocity[a], _ = defaultField(e.Source, "0")
@@ -367,6 +361,16 @@ func readExpression(e yamldoc.Entry, in scope) (formula, string, error) {
 		return formula{}, "", e.Errorf("%s", err)
 	}
 	return f, written, nil
+}
+
+// readNumbers reads a list of n numbers.
+func readNumbers(e yamldoc.Entry, n int, of string) ([]float64, error) {
+	items, err := e.Sequence(n, of)
+	out := make([]float64, len(items))
+	for i := 0; i < len(items) && err == nil; i++ {
+		out[i], err = readNumber(items[i])
+	}
+	return out, err
 }
 
 // readNumber reads a number or a formula without coordinates, such as 2*pi.

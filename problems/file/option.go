@@ -184,15 +184,11 @@ func (r *optionReader) readCorrelation() error {
 		return err
 	}
 	for i, row := range rows {
-		numbers, err := row.Sequence(d, "correlations, one per asset")
+		numbers, err := readNumbers(row, d, "correlations, one per asset")
 		if err != nil {
 			return err
 		}
-		for j, n := range numbers {
-			if r.option.Correlation[i][j], err = readNumber(n); err != nil {
-				return err
-			}
-		}
+		copy(r.option.Correlation[i][:], numbers)
 	}
 	return nil
 }
@@ -205,18 +201,9 @@ func (r *optionReader) readWeights() error {
 	if b := r.option.Basket; b != option.Arithmetic && b != option.Geometric {
 		return e.Errorf("only an arithmetic or geometric basket has weights")
 	}
-	items, err := e.Sequence(len(r.option.Assets), "weights, one per asset")
-	if err != nil {
-		return err
-	}
-	for _, item := range items {
-		w, err := readNumber(item)
-		if err != nil {
-			return err
-		}
-		r.option.Weights = append(r.option.Weights, w)
-	}
-	return nil
+	var err error
+	r.option.Weights, err = readNumbers(e, len(r.option.Assets), "weights, one per asset")
+	return err
 }
 
 // word returns the index of the key's value in the list of known words, or 0 if the key is absent and optional.

@@ -89,16 +89,11 @@ func configured(b problems.Builtin, settings []string) (*Spec, error) {
 	if _, err := b.Make(smallest(b.Dimension)); err != nil { // parameters out of range
 		return nil, err
 	}
-	return &Spec{builtin: &b, settings: canonicalSettings(b)}, nil
-}
-
-// canonicalSettings returns settings for all parameters, so that equal problems have equal fingerprints.
-func canonicalSettings(b problems.Builtin) []string {
-	var s []string
-	for _, p := range b.Parameters {
-		s = append(s, p.Name+"="+b.Text(p))
+	s := &Spec{builtin: &b}
+	for _, p := range b.Parameters { // all of them, so that equal problems have equal fingerprints
+		s.settings = append(s.settings, p.Name+"="+b.Text(p))
 	}
-	return s
+	return s, nil
 }
 
 func smallest(dimension int) [3]int {

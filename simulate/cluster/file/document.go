@@ -254,12 +254,9 @@ func (r *reader) yes(e yamldoc.Entry) bool {
 	if e.Null() {
 		return false
 	}
-	b, ok := e.Value.(*ast.BoolNode)
-	if !ok {
-		r.fail(e.Errorf("there should be true or false, not %s", yamldoc.Kind(e.Value)))
-		return false
-	}
-	return b.Value
+	v, err := e.Bool()
+	r.fail(err)
+	return v
 }
 
 // number reads a plain number; a missing one is 0.
@@ -287,26 +284,6 @@ func (r *reader) zero(e yamldoc.Entry, zero bool, why string) {
 
 const aFactor = "there should be a factor of 1 or more; leave the key out where nothing is slower"
 
-// written returns the text of a quantity; ok reports that there is one.
-func (r *reader) written(e yamldoc.Entry, m measure, needed bool) (text string, ok bool) {
-	if r.err != nil {
-		return "", false
-	}
-	switch v := e.Value.(type) {
-	case nil:
-		if needed {
-			r.fail(e.Errorf("it is missing: there should be %s, as %q", m.of, m.example))
-		}
-		return "", false
-	case *ast.IntegerNode, *ast.FloatNode:
-		return strings.TrimSpace(v.GetToken().Value), true
-	case *ast.StringNode:
-		return strings.TrimSpace(v.Value), true
-	}
-	r.fail(e.Errorf("there should be %s, as %q, not %s", m.of, m.example, yamldoc.Kind(e.Value)))
-	return "", false
-}
-
 func (r *reader) quantity(e yamldoc.Entry, m measure, needed bool) float64 {
 	return read(r, e, m, needed, m.parse)
 }
@@ -325,11 +302,22 @@ func (r *reader) whole(e yamldoc.Entry, m measure, least string, needed bool) in
 
 // read parses the text of a quantity; a missing one is 0.
 func read[T any](r *reader, e yamldoc.Entry, m measure, needed bool, parse func(text string) (T, error)) (v T) {
-	text, ok := r.written(e, m, needed)
-	if !ok {
+	text := ""
+	switch n := e.Value.(type) {
+	case nil:
+		if needed {
+			r.fail(e.Errorf("it is missing: there should be %s, as %q", m.of, m.example))
+		}
+		return v
+	case *ast.IntegerNode, *ast.FloatNode:
+		text = n.GetToken().Value
+	case *ast.StringNode:
+		text = n.Value
+	default:
+		r.fail(e.Errorf("there should be %s, as %q, not %s", m.of, m.example, yamldoc.Kind(n)))
 		return v
 	}
-	v, err := parse(text)
+	v, err := parse(strings.TrimSpace(text))
 	if err != nil {
 		r.fail(e.Errorf("%v", err))
 	}
@@ -338,8 +326,8 @@ func read[T any](r *reader, e yamldoc.Entry, m measure, needed bool, parse func(
 
 // place adds the file and the line to an error of package cluster.
 func (r *reader) place(file string, err error) error {
-	var e *cluster.Error
-	if !errors.As(err, &e) {
+	e, is := errors.AsType[*cluster.Error](err)
+	if !is {
 		return err
 	}
 	line := 0
