@@ -201,13 +201,13 @@ func (w *wire) exchanges(other func() error) ([]exchange, error) {
 func (w *wire) waking(looking time.Duration) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	came := make(chan time.Time, 1)
 	var late []float64
 	for range wakes {
+		var at time.Time
 		errs := make(chan error, 1)
 		go func() {
 			_, err := w.ends[1].Receive(ctx, &w.slots[1][0])
-			came <- time.Now()
+			at = time.Now()
 			errs <- err
 		}()
 		for begin := time.Now(); time.Since(begin) < asleep; { // the sender has not slept
@@ -217,7 +217,6 @@ func (w *wire) waking(looking time.Duration) (time.Duration, error) {
 			return 0, err
 		}
 		sent := time.Now()
-		at := <-came
 		if err := <-errs; err != nil {
 			return 0, err
 		}

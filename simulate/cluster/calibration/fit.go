@@ -2,9 +2,11 @@ package calibration
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
@@ -59,12 +61,7 @@ func cost(of []exchange, took func(e *exchange) time.Duration) (cluster.Cost, er
 		if err := x.SolveVec(a, b); err != nil {
 			return cluster.Cost{}, err
 		}
-		least := 0
-		for j := range in {
-			if x.AtVec(j) < x.AtVec(least) {
-				least = j
-			}
-		}
+		least := floats.MinIdx(x.RawVector().Data)
 		if x.AtVec(least) >= 0 {
 			var all [3]float64
 			for j, k := range in {
@@ -88,16 +85,12 @@ type timedPart struct {
 // length determine no additional time.
 func rate(of []sweep) (rate float64, part time.Duration, err error) {
 	times := map[int][]float64{}
-	var sizes []int
 	for i := range of {
 		for _, p := range of[i].parts {
-			if times[p.Points] == nil {
-				sizes = append(sizes, p.Points)
-			}
 			times[p.Points] = append(times[p.Points], float64(p.Took))
 		}
 	}
-	slices.Sort(sizes)
+	sizes := slices.Sorted(maps.Keys(times))
 	var x, y []float64
 	for _, n := range sizes {
 		x, y = append(x, float64(n)), append(y, middle(times[n]))
