@@ -17,7 +17,6 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/simulate"
-	"github.com/p2pdc/p2pdc/simulate/cluster"
 	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -162,7 +161,9 @@ func reference(one, like *virtualRun) (alone report.Alone, about string) {
 	}
 	h := &like.Model.Hosts[0]
 	alone.Sweeps = like.figures.MetSweeps
-	alone.Seconds = nullable.Number(aloneSeconds(h, float64(alone.Sweeps), like.points()))
+	straggling := 1 + h.Straggle.PerSecond*h.Straggle.For.Seconds()
+	alone.Seconds = nullable.Number(
+		float64(alone.Sweeps) * float64(like.points()) * max(h.Slow, 1) / h.Relaxation * straggling)
 	return alone, fmt.Sprintf("sync on one machine (%s), %.4g sweeps of %d points, computed", h.Name, alone.Sweeps,
 		like.points())
 }
@@ -173,12 +174,6 @@ func (r *virtualRun) staleDivisor() int {
 		return 1
 	}
 	return r.Scale
-}
-
-// aloneSeconds returns the time of one machine for a number of sweeps, including straggling.
-func aloneSeconds(h *cluster.Host, sweeps float64, points int) float64 {
-	slow := max(h.Slow, 1)
-	return sweeps * float64(points) * slow / h.Relaxation * (1 + h.Straggle.PerSecond*h.Straggle.For.Seconds())
 }
 
 func (r *virtualRun) subject(s *simulation, f *clusterfile.File) report.Subject {

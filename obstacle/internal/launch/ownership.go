@@ -33,17 +33,12 @@ func newOwnership(p *Plan) *ownership {
 func (o *ownership) reset() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	clear(o.boxes)
 	for r := range o.boxes {
-		o.boxes[r] = o.initial(r)
+		if !o.config.Balance {
+			o.boxes[r] = o.config.Partition.Box(iterate.Rank(r))
+		}
 	}
-}
-
-// initial returns a peer's box before a declaration.
-func (o *ownership) initial(rank int) problem.Box {
-	if o.config.Balance {
-		return problem.Box{}
-	}
-	return o.config.Partition.Box(iterate.Rank(rank))
 }
 
 func (o *ownership) declare(rank int, b problem.Box) error {

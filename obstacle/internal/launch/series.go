@@ -117,9 +117,6 @@ func (s *series) await(m int) error {
 	return nil
 }
 
-// bytes returns the length of a peer's block of the current step.
-func (s *series) bytes(rank int) int64 { return blocks.Bytes(s.owned.box(rank)) }
-
 // complete notes that a peer's block of step m is complete. The last block completes the step.
 func (s *series) complete(rank int, m rendezvous.Step) error {
 	s.mu.Lock()
@@ -159,7 +156,7 @@ func (r *run) stepDone(m *member, s rendezvous.Step, step int, at int64) error {
 	if r.series == nil || s.Step != step {
 		return fmt.Errorf("unexpected end of time step %d: the next is %d", s.Step, step)
 	}
-	if all := r.series.bytes(m.rank); at == 0 || at != all {
+	if all := blocks.Bytes(r.series.owned.box(m.rank)); at == 0 || at != all {
 		return fmt.Errorf("end of time step %d after %d of %d bytes", s.Step, at, all)
 	}
 	return r.series.complete(m.rank, s)

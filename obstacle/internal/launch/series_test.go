@@ -63,7 +63,7 @@ func TestSeriesOfBlocksThatMove(t *testing.T) {
 		for rank, points := range []int{end, 4 - end} {
 			data := make([]byte, 8*points)
 			blocks.Encode(data, slices.Repeat([]float64{float64(rank + 1)}, points))
-			require.Equal(t, int64(len(data)), s.bytes(rank))
+			require.Equal(t, int64(len(data)), blocks.Bytes(s.owned.box(rank)))
 			require.NoError(t, s.put(m+1, rank, 0, data))
 			require.NoError(t, s.complete(rank, rendezvous.Step{Step: m + 1}))
 		}

@@ -23,7 +23,9 @@ func (p *peer) iterate(ctx context.Context, o *commands, r *runner.Runner, idle 
 	reporting, endReports := context.WithCancel(ctx)
 	defer endReports()
 	if p.assign.Status {
-		go p.reportSessions(reporting)
+		go p.sendEvery(reporting, launch.StatusEvery, func() rendezvous.Message {
+			return rendezvous.Sessions{Sessions: p.sessions()}
+		})
 	}
 	p.reporter = newReporter(p.conn, p.assign.Balance)
 	res, err := r.Run(ctx)

@@ -1,31 +1,12 @@
 package peer
 
 import (
-	"context"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap"
 )
-
-// reportSessions sends the sessions to the launcher periodically until ctx ends.
-func (p *peer) reportSessions(ctx context.Context) {
-	tick := time.NewTicker(launch.StatusEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-		if p.conn.Send(rendezvous.Sessions{Sessions: p.sessions()}) != nil {
-			return
-		}
-	}
-}
 
 // sessions returns the sessions of this peer as the launcher receives them.
 func (p *peer) sessions() []rendezvous.Session {

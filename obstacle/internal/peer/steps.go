@@ -59,17 +59,14 @@ func (r *reporter) send() {
 	defer close(r.end)
 	for s := range r.next {
 		if r.err == nil {
-			r.err = r.one(s)
+			r.err = sendBlock(r.conn, rendezvous.StreamStep, r.sendBoxes, r.box, r.u)
+		}
+		if r.err == nil {
+			r.err = r.conn.Send(
+				rendezvous.Step{Step: s.Step, Sweeps: uint64(s.Sweeps), Residual: nullable.Number(s.Residual)})
 		}
 		r.free <- struct{}{}
 	}
-}
-
-func (r *reporter) one(s iterate.StepResult) error {
-	if err := sendBlock(r.conn, rendezvous.StreamStep, r.sendBoxes, r.box, r.u); err != nil {
-		return err
-	}
-	return r.conn.Send(rendezvous.Step{Step: s.Step, Sweeps: uint64(s.Sweeps), Residual: nullable.Number(s.Residual)})
 }
 
 // close returns when all steps have been sent, or after an error.

@@ -36,7 +36,13 @@ func (p *peer) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var state atomic.Pointer[runner.Progress]
-	go p.heartbeat(ctx, &state)
+	go p.sendEvery(ctx, launch.BeatEvery(p.timeout()), func() rendezvous.Message {
+		b := rendezvous.Beat{Residual: nullable.NaN()}
+		if s := state.Load(); s != nil {
+			b.Step, b.Sweep, b.Residual = s.Step, uint64(s.Sweep), nullable.Number(s.Residual)
+		}
+		return b
+	})
 	if err := p.listen(); err != nil {
 		return err
 	}
@@ -110,17 +116,11 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-func (p *peer) heartbeat(ctx context.Context, state *atomic.Pointer[runner.Progress]) {
-	tick := time.NewTicker(launch.BeatEvery(p.timeout()))
+// sendEvery sends a message to the launcher periodically, the first at once, until ctx ends.
+func (p *peer) sendEvery(ctx context.Context, interval time.Duration, message func() rendezvous.Message) {
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	for {
-		b := rendezvous.Beat{Residual: nullable.NaN()}
-		if s := state.Load(); s != nil {
-			b.Step, b.Sweep, b.Residual = s.Step, uint64(s.Sweep), nullable.Number(s.Residual)
-		}
-		if p.conn.Send(b) != nil {
-			return
-		}
+	for p.conn.Send(message()) == nil {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

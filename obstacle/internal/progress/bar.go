@@ -26,28 +26,25 @@ func (b *Bars) Close() { b.all.Wait() }
 
 // Bar shows one run. Its methods must be called from one goroutine.
 type Bar struct {
-	bar       *mpb.Bar
-	estimator Estimator
+	Estimator
+	bar *mpb.Bar
 }
 
 // Add shows one more run, which ends when its relative residual reaches tolerance.
 func (b *Bars) Add(name string, tolerance float64) *Bar {
-	r := &Bar{estimator: Estimator{Tolerance: tolerance}}
+	r := &Bar{Estimator: Estimator{Tolerance: tolerance}}
 	r.bar = b.all.New(scale, mpb.BarStyle().Rbound("]").Lbound("["),
 		mpb.BarRemoveOnComplete(),
 		mpb.PrependDecorators(decor.Name(name+" ")),
-		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return r.estimator.text() })))
+		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return r.text() })))
 	return r
 }
 
 // Update sets the state of the run. residual is NaN while it is unknown.
 func (b *Bar) Update(elapsed time.Duration, sweep uint64, residual float64) {
-	b.estimator.Update(elapsed, sweep, residual)
-	b.bar.SetCurrent(int64(scale * min(b.estimator.Done(), 0.999)))
+	b.Estimator.Update(elapsed, sweep, residual)
+	b.bar.SetCurrent(int64(scale * min(b.Done(), 0.999)))
 }
-
-// Step sets which of the time steps is in progress; of is 0 for a stationary problem.
-func (b *Bar) Step(step, of int) { b.estimator.Step(step, of) }
 
 // Remove removes the bar.
 func (b *Bar) Remove() { b.bar.Abort(true) }

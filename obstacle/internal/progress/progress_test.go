@@ -41,7 +41,7 @@ func TestBarGoesAway(t *testing.T) {
 	bars := NewBars(&out)
 	b := bars.Add("membrane", 1e-6)
 	b.Update(time.Second, 100, 1e-3)
-	require.Contains(t, b.estimator.text(), "residual 1.00e-03 of 1e-06  sweep 100  1.0 s")
+	require.Contains(t, b.Estimator.text(), "residual 1.00e-03 of 1e-06  sweep 100  1.0 s")
 	b.Remove()
 	bars.Close()
 }

@@ -18,7 +18,7 @@ const (
 	MaxChunk    = 256 << 10       // payload of a Chunk
 	chunkHeader = 1 + 8           // stream, offset
 	frameHeader = 4 + 1           // length, kind
-	readStep    = 64 << 10        // memory is allocated in steps of this size
+	readStep    = 64 << 10        // buffer of a connection
 	maxOffset   = int64(64 << 30) // no stream is longer
 )
 
@@ -96,21 +96,15 @@ func Read(r io.Reader, buf *[]byte, only ...Kind) (Message, error) {
 	case len(only) > 0 && !slices.Contains(only, k):
 		return nil, fmt.Errorf("%w: unexpected kind %d", ErrMalformed, k)
 	}
-	body := (*buf)[:0]
-	for rest := int(n); rest > 0; {
-		step := min(rest, readStep)
-		at := len(body)
-		body = append(body, make([]byte, step)...)
-		if _, err := io.ReadFull(r, body[at:]); err != nil {
-			if errors.Is(err, io.EOF) {
-				err = io.ErrUnexpectedEOF
-			}
-			return nil, err
+	body := bytes.NewBuffer((*buf)[:0])
+	if _, err := io.CopyN(body, r, n); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
 		}
-		rest -= step
+		return nil, err
 	}
-	*buf = body
-	return Decode(k, body)
+	*buf = body.Bytes()
+	return Decode(k, *buf)
 }
 
 // Decode decodes a body. Any bytes may be passed.

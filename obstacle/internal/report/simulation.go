@@ -13,24 +13,22 @@ import (
 
 // Subject describes what is simulated, apart from the number of machines.
 type Subject struct {
-	Problem   string   `json:"problem"`
-	N         []int    `json:"n"`      // of the grid that the times refer to
-	Points    int      `json:"points"` // of it
-	Model     string   `json:"model"`
-	Sources   []string `json:"sources"` // of the parameters of the model
-	Method    string   `json:"method"`
-	Order     string   `json:"order"`
-	StandIn   int      `json:"stand_in"`                // each relaxed point represents that many per axis
-	Costing   int      `json:"stale_sweeps_divided_by"` // in comparable_seconds of runs out of lockstep
-	Late      bool     `json:"late"`                    // --no-overlap
-	Tolerance float64  `json:"tolerance"`
-	Reference string   `json:"reference"`         // description of t(1)
-	Alone     seconds  `json:"reference_seconds"` // until the tolerance was met
-	Seed      uint64   `json:"seed"`
-	Version   string   `json:"version"`
+	Problem   string          `json:"problem"`
+	N         []int           `json:"n"`      // of the grid that the times refer to
+	Points    int             `json:"points"` // of it
+	Model     string          `json:"model"`
+	Sources   []string        `json:"sources"` // of the parameters of the model
+	Method    string          `json:"method"`
+	Order     string          `json:"order"`
+	StandIn   int             `json:"stand_in"`                // each relaxed point represents that many per axis
+	Costing   int             `json:"stale_sweeps_divided_by"` // in comparable_seconds of runs out of lockstep
+	Late      bool            `json:"late"`                    // --no-overlap
+	Tolerance float64         `json:"tolerance"`
+	Reference string          `json:"reference"`         // description of t(1)
+	Alone     nullable.Number `json:"reference_seconds"` // until the tolerance was met
+	Seed      uint64          `json:"seed"`
+	Version   string          `json:"version"`
 }
-
-type seconds = nullable.Number
 
 // Simulated holds the figures of one simulated run. Times are virtual and the same for the same seed.
 type Simulated struct {

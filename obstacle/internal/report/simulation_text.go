@@ -92,11 +92,11 @@ type SimulatedComparison struct {
 
 // Reference describes t(1) of a method.
 type Reference struct {
-	Method    string  `json:"method"`
-	Reference string  `json:"reference"`
-	Alone     seconds `json:"reference_seconds"` // until the tolerance was met
-	Costing   int     `json:"stale_sweeps_divided_by"`
-	About     string  `json:"method_about,omitempty"` // the method that replaces it in some schemes
+	Method    string          `json:"method"`
+	Reference string          `json:"reference"`
+	Alone     nullable.Number `json:"reference_seconds"` // until the tolerance was met
+	Costing   int             `json:"stale_sweeps_divided_by"`
+	About     string          `json:"method_about,omitempty"` // the method that replaces it in some schemes
 }
 
 // SimulatedRow is a run with the requested method.
