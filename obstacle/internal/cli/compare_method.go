@@ -77,7 +77,7 @@ func (m *methodComparison) addRows(c *report.SimulatedComparison) {
 			like = max(slices.IndexFunc(m.rows, (*virtualRun).sequential), 0)
 		}
 		alone, of.Reference = reference(m.one, m.rows[like])
-		of.Alone = known(alone.Seconds)
+		of.Alone = nullable.Time(float64(alone.Seconds))
 	}
 	for _, r := range m.rows {
 		if r.refused == nil {

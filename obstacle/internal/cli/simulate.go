@@ -70,7 +70,7 @@ func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref strin
 	r.figures.Against(alone, r.staleDivisor())
 	out := report.Simulation{Subject: r.subject(s, f), Simulated: r.figures,
 		PerMachine: report.Machines(r.result, &r.Config)}
-	out.Reference, out.Alone = about, known(alone.Seconds)
+	out.Reference, out.Alone = about, nullable.Time(float64(alone.Seconds))
 	out.Costing = r.staleDivisor()
 	out.Simulation = report.Effort{
 		Events: r.result.Events, Segments: r.figures.Segments, WallSeconds: r.wall.Seconds(),
@@ -80,12 +80,4 @@ func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref strin
 		return err
 	}
 	return r.verdict()
-}
-
-// known returns t(1), unknown if it is 0.
-func known(alone nullable.Number) nullable.Number {
-	if alone <= 0 {
-		return nullable.NaN()
-	}
-	return alone
 }

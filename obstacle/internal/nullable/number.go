@@ -14,6 +14,14 @@ type Number float64
 // NaN returns the unknown number.
 func NaN() Number { return Number(math.NaN()) }
 
+// Time returns a time in seconds, unknown if it is 0, which stands for no measurement.
+func Time(seconds float64) Number {
+	if seconds == 0 {
+		return NaN()
+	}
+	return Number(seconds)
+}
+
 // Known reports whether n is finite.
 func (n Number) Known() bool { return !math.IsNaN(float64(n)) && !math.IsInf(float64(n), 0) }
 

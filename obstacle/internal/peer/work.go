@@ -62,13 +62,6 @@ func (p *peer) run(ctx context.Context) error {
 		}
 		cancel()
 	}()
-	go func() { // the loss of a peer ends every blocking call
-		select {
-		case <-o.lost:
-			_ = p.node.Abort()
-		case <-ctx.Done():
-		}
-	}()
 	idle := host.PeakBytes()
 	r, err := p.prepare(ctx, o, prob, &state)
 	if err != nil {
@@ -151,6 +144,7 @@ func (p *peer) receiveCommands(o *commands) {
 			if !closed(o.lost) {
 				o.why = m
 				close(o.lost)
+				go func() { _ = p.node.Abort() }() // ends every blocking call
 			}
 		case rendezvous.Bye:
 			o.ended = true

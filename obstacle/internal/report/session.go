@@ -26,19 +26,11 @@ type Session struct {
 // SessionOf returns a session of the peer of rank from.
 func SessionOf(from int, h rendezvous.Session) Session {
 	s := Session{
-		From: from, To: h.Peer, Channel: h.Channel, RTT: measured(h.RTTSeconds), PathRTT: measured(h.PathRTT),
+		From: from, To: h.Peer, Channel: h.Channel, RTT: nullable.Time(h.RTTSeconds), PathRTT: nullable.Time(h.PathRTT),
 		Dropped: h.Dropped, Overwritten: h.Overwritten,
 	}
 	s.Protection = append([]string{}, h.Protection...) // [] in JSON instead of null
 	return s
-}
-
-// measured returns a time in seconds, unknown for 0, which stands for no measurement.
-func measured(seconds float64) nullable.Number {
-	if seconds == 0 {
-		return nullable.NaN()
-	}
-	return nullable.Number(seconds)
 }
 
 func sessions(o *launch.Outcome) []Session {

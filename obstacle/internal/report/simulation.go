@@ -102,7 +102,7 @@ func Figures(r *simulate.Result, run *simulate.Config, failure error) Simulated 
 	s := Simulated{
 		Scheme: run.Solver.Scheme.Name(), Machines: len(r.Ranks), Seconds: r.Virtual.Seconds(),
 		Reason:   r.Reason.String(),
-		Residual: nullable.Number(r.Residual), Setup: r.Setup.Seconds(), Steady: measured(r.Steady.Seconds()),
+		Residual: nullable.Number(r.Residual), Setup: r.Setup.Seconds(), Steady: nullable.Time(r.Steady.Seconds()),
 		Efficiency: nullable.NaN(), Fewest: math.Inf(1),
 		Met: nullable.NaN(), MetSweeps: nullable.NaN(), Comparable: nullable.NaN(),
 	}

@@ -167,7 +167,6 @@ func (s *Solution) Add(o *launch.Outcome, cut problem.Partition, e verify.Evalua
 	// An answer with filled holes is solved if its residual meets the tolerance.
 	s.Converged = (o.Reason == launch.Converged || len(o.Filled) > 0) && e.RelativeResidual <= s.Tolerance
 	s.SetupSeconds, s.GatherSeconds = o.Setup.Seconds(), (o.Gather - o.Run).Seconds()
-	s.PlanesMoved, s.Planes = 0, nil
 	s.Sweeps, s.PerPeer = []nullable.Count{}, []Peer{}
 	s.Composition = []string{}
 	relaxed := 0.0

@@ -20,12 +20,6 @@ func middle(values []float64) float64 {
 	return stat.Quantile(0.5, stat.Empirical, values, nil)
 }
 
-// quartiles returns the quartiles of values, which it sorts.
-func quartiles(values []float64) (low, high float64) {
-	slices.Sort(values)
-	return stat.Quantile(0.25, stat.Empirical, values, nil), stat.Quantile(0.75, stat.Empirical, values, nil)
-}
-
 // fitCosts returns the non-negative costs whose sums fit the exchanges best, by least squares of
 // relative errors.
 func fitCosts(of []exchange) (send, receive cluster.Cost, err error) {

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -199,8 +201,9 @@ func jitter(of []sweep) float64 {
 	for i := range of {
 		logs[i] = math.Log(float64(max(1, of[i].relaxing)))
 	}
-	low, high := quartiles(logs)
-	return min(1, (high-low)/normalQuartiles)
+	slices.Sort(logs)
+	quartiles := stat.Quantile(0.75, stat.Empirical, logs, nil) - stat.Quantile(0.25, stat.Empirical, logs, nil)
+	return min(1, quartiles/normalQuartiles)
 }
 
 // shortestPause is the shortest interruption that counts as a pause, if jitter explains less.
