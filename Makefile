@@ -25,6 +25,9 @@ SHELLS = ./p2psap/driver/... ./ether/... ./shm/... ./solver/runner/... ./problem
 # run the tests.
 TESTED = $(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
 
+# Tests compile a tenth faster without debugging information, which the traces of panics do not need.
+TEST = $(GO) test -vet=off -gcflags=all=-dwarf=false
+
 .PHONY: check build fmt vet lint test full race sim stress fuzz bench experiments performance pictures install verbs
 
 check: full build fmt vet lint race
@@ -48,11 +51,11 @@ lint:
 # processes, and the seed corpus of every fuzz target. -short selects fewer seeds, draws, steps and
 # schemes, and smaller grids. Vet is a target of its own. No test depends on the clock.
 test:
-	$(GO) test -short -vet=off $(TESTED)
+	$(TEST) -short $(TESTED)
 
 # Runs every test with all its seeds, draws, grids and schemes.
 full:
-	$(GO) test -vet=off ./...
+	$(TEST) ./...
 
 # Runs the tests of the shells under the race detector, which makes them several times slower, with
 # the seeds, draws, grids and schemes of make test. make stress runs all tests in full under it.
