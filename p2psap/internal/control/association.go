@@ -61,7 +61,8 @@ type Host interface {
 	Deadline(p *Peer) microproto.Instant
 	// Heartbeat returns the next heartbeat for p.
 	Heartbeat(p *Peer) *Heartbeat
-	// Silent reports, at each heartbeat, that nothing of a peer that is up has arrived for several.
+	// Silent reports, at each heartbeat, that nothing of a peer that is up has arrived for several. It is called
+	// once more after something has arrived: what it sent before may have been lost.
 	Silent(now microproto.Instant, p *Peer)
 	// Disconnected reports that the association with p has ended: State and Err say how.
 	Disconnected(now microproto.Instant, p *Peer)
@@ -141,6 +142,7 @@ type Peer struct {
 	dialAt      microproto.Instant
 	backoff     time.Duration
 	nextBeat    microproto.Instant
+	silent      bool // at the last beat
 	overflowed  bool // the bound of Unacked was exceeded
 	forgotten   bool // by Disconnect
 	life        uint64
@@ -283,9 +285,11 @@ func (a *Associations) advancePeer(now microproto.Instant, p *Peer) {
 	if p.Conn != nil {
 		a.sendNow(p, Encode(KindHeartbeat, 0, 0, a.host.Heartbeat(p)))
 	}
-	if now.Sub(p.LastHeard) >= silentAfter*a.Heartbeat {
+	silent := now.Sub(p.LastHeard) >= silentAfter*a.Heartbeat
+	if silent || p.silent {
 		a.host.Silent(now, p)
 	}
+	p.silent = silent
 }
 
 // Deadline returns when Advance has something to do next.
