@@ -32,6 +32,7 @@ func parts() []measure.Part {
 		{Name: "allocations", About: "allocations per sweep of the halo exchange", Measure: allocations},
 		{Name: "adapt", About: "changes of a session's mode, alone and in time steps", Measure: adapt},
 		{Name: "transport", About: "P2PSAP beside TCP, QUIC, MPI and plain datagrams", Measure: transport},
+		{Name: "layers", About: "a trip through the layers of a session over UDP, polling and asleep", Measure: layers},
 		{Name: "age", About: "age of asynchronous halos on a wire that is offered five times its rate", Measure: age},
 		{Name: "rdma", About: "the modes of the InfiniBand link, over software adapters", Measure: rdma},
 		{Name: "simulator", About: "cost of simulating: numerics, segments a second, 4096 peers", Measure: simulator},

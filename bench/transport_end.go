@@ -26,9 +26,14 @@ const (
 	kindAsync     = "p2psap-async"
 	kindShared    = "p2psap-shm"
 	kindStream    = "p2psap-stream" // over kernel TCP
+	kindLink      = "link"          // of UDP, alone
+	kindComposite = "composite"     // above that link
 	kindTCP       = "tcp"
 	kindDatagrams = "udp" // a system call for each message, and nothing else
 )
+
+// asleepSuffix is appended to the kinds link, composite and p2psap: a receiver sleeps instead of polling.
+const asleepSuffix = "-asleep"
 
 // callSizes are the lengths of messages whose asynchronous Send is timed; each has a slot.
 var callSizes = [...]int{8, 128 << 10}
@@ -39,8 +44,9 @@ const longestMessage = 1 << 20
 // endpoint is one end of a transport, as the command line sets it.
 type endpoint struct {
 	kind string
-	host string // address of this end
-	call string // address of the other end; "": this end waits to be called
+	host string        // address of this end
+	call string        // address of the other end; "": this end waits to be called
+	poll time.Duration // driver.Config.BusyPoll
 }
 
 // serve runs one end. The end that waits to be called writes its address as the first line.
@@ -58,7 +64,13 @@ func (e *endpoint) serve(ctx context.Context, in io.Reader, out io.Writer) error
 }
 
 func (e *endpoint) open(ctx context.Context, announce func(string)) (twonode.Channel, error) {
-	switch e.kind {
+	kind, asleep := strings.CutSuffix(e.kind, asleepSuffix)
+	if asleep {
+		e.poll = -1
+	}
+	switch kind {
+	case kindLink, kindComposite:
+		return e.openLayer(ctx, kind == kindComposite, asleep, announce)
 	case kindTCP:
 		return e.openTCP(ctx, announce)
 	case kindDatagrams:
@@ -155,7 +167,7 @@ func (e *endpoint) openSession(
 	}
 	node, err := driver.New(driver.Config{
 		Identity: identity, Plain: identity == nil, Protect: protect,
-		Name: self, Run: "bench", Cluster: "bench",
+		Name: self, Run: "bench", Cluster: "bench", BusyPoll: e.poll,
 		Rails: append([]driver.Rail{{Link: link}}, rails...), Listen: net.JoinHostPort(e.host, "0"),
 		Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
 	})

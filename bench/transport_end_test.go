@@ -24,12 +24,17 @@ func TestEndsExecuteCommands(t *testing.T) {
 		t.Skip("opens sockets")
 	}
 	for kind, lines := range map[string][]string{
-		kindTCP:       {"latency 8 20", "stream 65536 40 0", "stream 8 500 0", "stream 65536 32 1000000000"},
-		kindDatagrams: {"latency 8 20", fmt.Sprintf("calls %d 5", callSizes[0])},
-		kindOurs:      {"latency 8 20", "latency 524288 4", "stream 65536 40 0", "stream 8 500 0"},
-		kindStream:    {"latency 8 20", "latency 524288 4", "stream 65536 40 0", "stream 8 500 0"},
-		kindShared:    {"latency 8 20", "latency 524288 4", "stream 65536 40 0", "stream 8 500 0"},
-		kindAsync:     {fmt.Sprintf("calls %d 5", callSizes[0]), fmt.Sprintf("calls %d 5", callSizes[1])},
+		kindTCP:                      {"latency 8 20", "stream 65536 40 0", "stream 8 500 0", "stream 65536 32 1000000000"},
+		kindDatagrams:                {"latency 8 20", fmt.Sprintf("calls %d 5", callSizes[0])},
+		kindOurs:                     {"latency 8 20", "latency 524288 4", "stream 65536 40 0", "stream 8 500 0"},
+		kindLink:                     {"latency 8 20", "latency 65536 4"},
+		kindComposite:                {"latency 8 20", "latency 524288 4", "stream 65536 40 0", "stream 8 500 0"},
+		kindLink + asleepSuffix:      {"latency 8 20", "latency 65536 4"},
+		kindComposite + asleepSuffix: {"latency 8 20", "latency 524288 4", "stream 65536 40 0"},
+		kindOurs + asleepSuffix:      {"latency 8 20"},
+		kindStream:                   {"latency 8 20", "latency 524288 4", "stream 65536 40 0", "stream 8 500 0"},
+		kindShared:                   {"latency 8 20", "latency 524288 4", "stream 65536 40 0", "stream 8 500 0"},
+		kindAsync:                    {fmt.Sprintf("calls %d 5", callSizes[0]), fmt.Sprintf("calls %d 5", callSizes[1])},
 	} {
 		t.Run(kind, func(t *testing.T) { serveBoth(t, kind, lines, func(address string) string { return address }) })
 	}

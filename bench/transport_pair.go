@@ -43,26 +43,28 @@ type transportKind struct {
 	open       func(context.Context, *measure.Run, hosts) (*pair, error)
 }
 
+// ownTransport is a transport of which this program is both ends.
+func ownTransport(kind, name string) transportKind {
+	return transportKind{kind, name, func(ctx context.Context, r *measure.Run, h hosts) (*pair, error) {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		return openPair(ctx, r, h, self, "-end", kind)
+	}}
+}
+
 // transports returns all transports between two hosts. This program is both ends of most of them.
 func transports(h hosts) []transportKind {
-	own := func(kind, name string) transportKind {
-		return transportKind{kind, name, func(ctx context.Context, r *measure.Run, h hosts) (*pair, error) {
-			self, err := os.Executable()
-			if err != nil {
-				return nil, err
-			}
-			return openPair(ctx, r, h, self, "-end", kind)
-		}}
-	}
 	all := []transportKind{
-		own(kindOurs, "P2PSAP"), own(kindSealed, "P2PSAP, protected"), own(kindAsync, "P2PSAP, asynchronous"),
-		own(kindStream, "P2PSAP over kernel TCP"),
-		own(kindTCP, "TCP in Go, reno"), {"quic", "quic-go, a stream", openQUIC},
+		ownTransport(kindOurs, "P2PSAP"), ownTransport(kindSealed, "P2PSAP, protected"), ownTransport(kindAsync, "P2PSAP, asynchronous"),
+		ownTransport(kindStream, "P2PSAP over kernel TCP"),
+		ownTransport(kindTCP, "TCP in Go, reno"), {"quic", "quic-go, a stream", openQUIC},
 		{"mpi", "Open MPI, TCP", mpi("tcp,self")},
-		own(kindDatagrams, "plain datagrams"),
+		ownTransport(kindDatagrams, "plain datagrams"),
 	}
 	if h.address[0] == h.address[1] {
-		all = append(all, own(kindShared, "P2PSAP, shared memory"),
+		all = append(all, ownTransport(kindShared, "P2PSAP, shared memory"),
 			transportKind{kindVader, "Open MPI, shared memory", mpi("vader,self")})
 	}
 	return all

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/p2pdc/p2pdc/internal/measure"
+)
+
+// The layers of a session over UDP, from the bottom. Each is a program of both ends.
+func layerKinds(asleep bool) []string {
+	if asleep {
+		return []string{kindLink + asleepSuffix, kindComposite + asleepSuffix, kindOurs + asleepSuffix}
+	}
+	return []string{kindLink, kindComposite, kindOurs}
+}
+
+// layers measures one way trips through the layers of a synchronous session, each with all layers below it: the link,
+// the composite above it, and node, driver and Socket above that. What a layer costs is the difference to the one before.
+func layers(ctx context.Context, r *measure.Run) error {
+	h := loopback()
+	defer h.close()
+	for _, asleep := range []bool{false, true} {
+		how := "polling"
+		if asleep {
+			how = "asleep"
+		}
+		if err := waterfall(ctx, r, h, how, append(layerKinds(asleep), kindTCP)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var layerNames = map[string]string{
+	kindLink: "link", kindComposite: "composite", kindOurs: "session", kindTCP: "TCP in Go, reno",
+	kindLink + asleepSuffix: "link", kindComposite + asleepSuffix: "composite", kindOurs + asleepSuffix: "session",
+}
+
+// waterfall does the exchanges of all sizes with every kind, once a round.
+func waterfall(ctx context.Context, r *measure.Run, h hosts, how string, kinds []string) error {
+	sizes := []exchange{
+		latency("8 B", 8, 2000, 0), latency("8 KB", 8<<10, 1500, 0), latency("64 KB", 64<<10, 800, 0),
+		latency("512 KB", 512<<10, 150, 0),
+	}
+	var all []*contender
+	for _, kind := range kinds {
+		p, err := ownTransport(kind, layerNames[kind]).open(ctx, r, h)
+		if err != nil {
+			return fmt.Errorf("%s: %w", kind, err)
+		}
+		defer p.close()
+		all = append(all, &contender{
+			kind: kind, name: layerNames[kind], pair: p, values: make([][]float64, len(sizes)), lost: make([]int, len(sizes)),
+		})
+	}
+	for round := range r.Rounds + 1 {
+		for i := range sizes {
+			for _, c := range all {
+				if c.failed == nil {
+					c.exchange(&sizes[i], i, round > 0)
+				}
+			}
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	for i := range sizes {
+		session := all[len(all)-2]
+		m := measure.Over(fmt.Sprintf("%s, %s", sizes[i].name, how), "µs", session.values[i])
+		for _, c := range all {
+			if c != session && len(c.values[i]) > 0 {
+				m = m.Against(c.name, c.values[i])
+			}
+		}
+		r.Add(m)
+	}
+	for _, c := range all {
+		if c.failed != nil {
+			r.Skip(c.name+", "+how, c.failed)
+		}
+	}
+	return nil
+}
