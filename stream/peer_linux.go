@@ -30,7 +30,7 @@ type peer struct {
 	met         chan struct{} // closed when remote is known or the round is over
 	connected   bool
 
-	socket   int // valid if connected
+	socket   int              // valid if connected
 	room     *readiness.Watch // of the send queue
 	outgoing outgoing
 	incoming incoming
