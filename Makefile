@@ -19,7 +19,7 @@ LINT_INSTALLED = $(shell golangci-lint version 2>/dev/null | grep -q 'version $(
 LINT = $(or $(LINT_INSTALLED),$(GO) run $(LINT_MODULE))
 
 # Packages with goroutines, or called from several. The core has none.
-SHELLS = ./p2psap/driver/... ./ether/... ./shm/... ./solver/runner/... ./problems/file ./internal/output ./obstacle/...
+SHELLS = ./p2psap/driver/... ./ether/... ./shm/... ./stream/... ./solver/runner/... ./problems/file ./internal/output ./obstacle/...
 
 # Packages with tests. Others, such as the generator of the assembly kernels, need not be built to
 # run the tests.
