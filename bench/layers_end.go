@@ -174,9 +174,12 @@ func (l *layer) drain() error {
 	return nil
 }
 
-// input receives once and runs what is due.
+// input receives frames or runs what is due, whichever comes first.
 func (l *layer) input() error {
 	n, err := l.receive()
+	for n == 0 && err == nil && l.composite.Deadline() > l.now() {
+		n, err = l.receive()
+	}
 	for i := range n {
 		err = errors.Join(err, l.composite.Input(l.now(), l.batch[i]))
 	}
