@@ -16,7 +16,8 @@ func layerKinds(asleep bool) []string {
 }
 
 // layers measures one way trips through the layers of a synchronous session, each with all layers below it: the link,
-// the composite above it, and node, driver and Socket above that. What a layer costs is the difference to the one before.
+// the composite above it, and node, driver and Socket above that. The cost of a layer is the difference to the one
+// before.
 func layers(ctx context.Context, r *measure.Run) error {
 	h := loopback()
 	defer h.close()

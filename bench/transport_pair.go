@@ -57,7 +57,9 @@ func ownTransport(kind, name string) transportKind {
 // transports returns all transports between two hosts. This program is both ends of most of them.
 func transports(h hosts) []transportKind {
 	all := []transportKind{
-		ownTransport(kindOurs, "P2PSAP"), ownTransport(kindSealed, "P2PSAP, protected"), ownTransport(kindAsync, "P2PSAP, asynchronous"),
+		ownTransport(kindOurs, "P2PSAP"),
+		ownTransport(kindSealed, "P2PSAP, protected"),
+		ownTransport(kindAsync, "P2PSAP, asynchronous"),
 		ownTransport(kindStream, "P2PSAP over kernel TCP"),
 		ownTransport(kindTCP, "TCP in Go, reno"), {"quic", "quic-go, a stream", openQUIC},
 		{"mpi", "Open MPI, TCP", mpi("tcp,self")},

@@ -25,7 +25,7 @@ const (
 	fewPeers = 2
 )
 
-// incoming is what was received of a connection and not yet returned.
+// incoming holds the received bytes of a connection that were not yet returned as frames.
 type incoming struct {
 	buffer   *microproto.Buffer
 	hold     microproto.Frame // a reference to buffer
@@ -144,7 +144,7 @@ func (l *Link) makeRoom(in *incoming) bool {
 		return true
 	}
 	if have == 0 {
-		in.drop() // the pool returns the same buffer if nobody uses it any more
+		in.drop() // the pool returns the same buffer unless frames in it are in use
 	}
 	old := *in
 	b := l.pool.Get(max(readBytes, l.config.FrameBytes+prefixBytes), true)
@@ -161,7 +161,7 @@ func (l *Link) makeRoom(in *incoming) bool {
 
 var errLength = errors.New("it sent a frame of an invalid length")
 
-// take returns the complete frames of what was received. rx is held.
+// take returns the complete frames of the received bytes. rx is held.
 func (l *Link) take(p *peer, batch []microproto.Frame) (n int) {
 	in := &p.incoming
 	for n < len(batch) {

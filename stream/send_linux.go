@@ -103,7 +103,7 @@ func (o *outgoing) keep(f *microproto.Frame, sent int) {
 	}
 }
 
-// flush sends what is left of earlier frames. It reports whether that is nothing. mu is held.
+// flush sends the rest of earlier frames. It reports whether nothing of them is left. mu is held.
 func (l *Link) flush(p *peer) bool {
 	o := &p.outgoing
 	for o.waiting() {

@@ -93,8 +93,8 @@ func (w *Watch) removeWaiter() {
 	w.mu.Unlock()
 }
 
-// Disarm stops watching unless a goroutine waits. A caller that polls calls it, so that what it finds wakes
-// nobody.
+// Disarm stops watching unless a goroutine waits. A caller that polls calls it: what it finds must not
+// wake a thread.
 func (w *Watch) Disarm() {
 	if w.armed.Load() {
 		_ = w.Control(w.disarmCall)

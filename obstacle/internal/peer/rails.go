@@ -110,8 +110,7 @@ func (p *peer) freeFaces() {
 	p.face = nil
 }
 
-// reached returns an error unless every session that the network carries uses the one that the run requires, or is about
-// to. A session that leaves it later, because a port went down, continues over Ethernet and returns.
+// reached returns an error unless every session that the required network carries uses it, or is about to. A session that leaves it later, because a port went down, continues over Ethernet and returns.
 func (p *peer) reached() error {
 	if p.network == rail.Auto || p.network == rail.Ether {
 		return nil
