@@ -110,7 +110,8 @@ func (p *peer) freeFaces() {
 	p.face = nil
 }
 
-// reached returns an error unless every session that the required network carries uses it, or is about to. A session that leaves it later, because a port went down, continues over Ethernet and returns.
+// reached returns an error unless every session that the required network carries uses it, or is about to. A session
+// that leaves it later, because a port went down, continues over Ethernet and returns.
 func (p *peer) reached() error {
 	if p.network == rail.Auto || p.network == rail.Ether {
 		return nil
