@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -27,8 +28,9 @@ type Link struct {
 	pool     buffers.Pool
 	count    counters
 	closed   atomic.Bool
-	hands    chan struct{} // one for each connection that is not authenticated yet
-	done     chan struct{} // closed by Close
+	hands    chan struct{}   // one for each connection that is not authenticated yet
+	open     context.Context // ends with Close
+	end      context.CancelFunc
 
 	// Locked in this order. The state of a peer changes under both.
 	mu       sync.Mutex // peers and sending
@@ -72,9 +74,10 @@ func Open(c Config) (*Link, error) {
 		return nil, err
 	}
 	l := &Link{
-		config: c, named: map[string]*peer{}, done: make(chan struct{}), hands: make(chan struct{}, maxHandshakes),
+		config: c, named: map[string]*peer{}, hands: make(chan struct{}, maxHandshakes),
 		ready: make([]unix.EpollEvent, 16),
 	}
+	l.open, l.end = context.WithCancel(context.Background())
 	l.pool.Init(max(readBytes, c.FrameBytes+prefixBytes), c.BufferBytes, l.waits.Wake)
 	if err := l.setUp(); err != nil {
 		_ = l.Close()
@@ -137,7 +140,7 @@ func (l *Link) Close() error {
 	if l.closed.Swap(true) {
 		return nil
 	}
-	close(l.done)
+	l.end()
 	if l.listener != nil {
 		_ = l.listener.Close()
 	}

@@ -35,7 +35,7 @@ func (l *Link) serve() {
 			l.log("cannot accept a connection: %v", err)
 			select { // such as too many open files: try again later
 			case <-time.After(100 * time.Millisecond):
-			case <-l.done:
+			case <-l.open.Done():
 			}
 			continue
 		}
@@ -58,7 +58,7 @@ func (l *Link) serve() {
 
 // receiveHello adopts a connection if it shows the token of an offer and comes from the end whose offer was accepted.
 func (l *Link) receiveHello(conn *net.TCPConn) error {
-	stop := context.AfterFunc(l.context(), func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(l.open, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	_ = conn.SetDeadline(time.Now().Add(helloTimeout)) // fails only after Close
 	var hello [helloBytes]byte
@@ -74,7 +74,7 @@ func (l *Link) receiveHello(conn *net.TCPConn) error {
 	case <-met:
 	case <-time.After(l.config.Timeout):
 		return fmt.Errorf("no offer of %s was accepted within %v", p.name, l.config.Timeout)
-	case <-l.done:
+	case <-l.open.Done():
 		return errClosed
 	}
 	defer l.callWritable()
@@ -93,26 +93,6 @@ func (l *Link) receiveHello(conn *net.TCPConn) error {
 	return p.connect(conn)
 }
 
-// context returns one that ends with the link.
-func (l *Link) context() context.Context { return closing{context.Background(), l.done} }
-
-// closing is a context that is done when a channel is closed.
-type closing struct {
-	context.Context
-	done chan struct{}
-}
-
-func (c closing) Done() <-chan struct{} { return c.done }
-
-func (c closing) Err() error {
-	select {
-	case <-c.done:
-		return context.Canceled
-	default:
-		return nil
-	}
-}
-
 // tokenOwner returns the peer for which this end has offered a token, and its round.
 func (l *Link) tokenOwner(t token) (p *peer, round uint64, met chan struct{}) {
 	l.mu.Lock()
@@ -127,7 +107,7 @@ func (l *Link) tokenOwner(t token) (p *peer, round uint64, met chan struct{}) {
 
 // dial connects with the other end: with all of its addresses at once, since some may lead to other hosts or nowhere.
 func (l *Link) dial(p *peer, round uint64, own token, o offer) {
-	ctx, cancel := context.WithTimeout(l.context(), l.config.Timeout)
+	ctx, cancel := context.WithTimeout(l.open, l.config.Timeout)
 	defer cancel()
 	type result struct {
 		conn *net.TCPConn
@@ -192,7 +172,7 @@ func (l *Link) dialOne(ctx context.Context, to netip.AddrPort, own, theirs token
 func (l *Link) expire(p *peer, round uint64) {
 	select {
 	case <-time.After(l.config.Timeout):
-	case <-l.done:
+	case <-l.open.Done():
 		return
 	}
 	l.mu.Lock()
