@@ -166,3 +166,47 @@ func TestRailsOfAPeerThatIsGone(t *testing.T) {
 	require.Equal(t, reason, a.Rails("b")[0].Reason)
 	require.False(t, a.Rails("b")[0].Up)
 }
+
+// A session uses a rail only in the mode that the rail carries. A change of the mode leaves the rail, and the change
+// back returns to it; messages of either mode arrive.
+func TestRailOfOneMode(t *testing.T) {
+	w, a, b := railed(t, nil)
+	a.cable.only, b.cable.only = true, true
+	sa, err := a.Open(w.now, "b", syncOptions("halo"))
+	require.NoError(t, err)
+	sb, err := b.Open(w.now, "a", syncOptions("halo"))
+	require.NoError(t, err)
+	w.run(10 * time.Millisecond)
+	for k, c := range []struct {
+		mode    microproto.Mode
+		network Network
+	}{
+		{microproto.ModeSynchronous, InfiniBand}, {microproto.ModeAsynchronous, Ethernet}, {microproto.ModeSynchronous, InfiniBand},
+	} {
+		if k > 0 {
+			for _, x := range []struct {
+				n  *worldNode
+				id SessionID
+			}{{a, sa}, {b, sb}} {
+				_, err := x.n.Adapt(w.now, x.id, c.mode)
+				require.NoError(t, err)
+			}
+			w.settle()
+			w.run(3 * time.Second)
+			count, err := a.Adapted(sa)
+			require.NoError(t, err, "the change to %v", c.mode)
+			require.EqualValues(t, k, count)
+		}
+		i, err := b.Info(sb)
+		require.NoError(t, err)
+		require.Equal(t, c.mode, i.Conditions.Mode)
+		require.Equal(t, c.network, i.Conditions.Network, "%v", c.mode)
+		_, err = a.Send(w.now, sa, 2, Label(k+1), make([]byte, 8))
+		require.NoError(t, err)
+		w.settle()
+		w.run(20 * time.Millisecond)
+		got, err := b.Receive(w.now, sb, &Slot{Tag: 2, Data: make([]byte, 8)})
+		require.NoError(t, err)
+		require.EqualValues(t, k+1, got.Label)
+	}
+}
