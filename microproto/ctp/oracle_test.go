@@ -144,13 +144,15 @@ func (o *oracle) ack(now microproto.Instant, next int, seen, credit uint64, alon
 }
 
 // sample measures the round trip of the newest segment that an acknowledgement is the first to
-// acknowledge, if it was sent once (Karn's rule).
+// acknowledge, if it was sent once (Karn's rule) and could be acknowledged when it arrived: an earlier bitmap
+// had room for it, or no segment before it was sent again.
 func (o *oracle) sample(now microproto.Instant, next int, seen uint64) {
 	newest := next - 1
-	if high := next + bits.Len64(seen); seen != 0 && high < o.nxt && !o.selective[high] {
+	if high := next + bits.Len64(seen); seen != 0 && high < o.nxt && !o.selective[high] && high <= o.una+64 {
 		newest = high
 	}
-	if newest >= o.una && !o.selective[newest] && o.copies[newest] == 1 {
+	late := newest < next && o.copies[min(o.una, o.total-1)] > 1
+	if newest >= o.una && !o.selective[newest] && o.copies[newest] == 1 && !late {
 		o.measure(now.Sub(o.sent[newest]))
 	}
 }

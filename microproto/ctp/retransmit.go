@@ -53,6 +53,7 @@ type Retransmit struct {
 	messages          int    // of the entries
 	entries           fifo[entry]
 	una               uint32             // number of the first entry (SND.UNA)
+	prompt            uint32             // segments before it were reported when they arrived
 	passed            int                // entries within the window; it holds the others
 	inFlight, inCount int                // unacknowledged payload bytes and segments within the window
 	expiry                               // at timeoutAt, tail.due or selective.due
@@ -77,9 +78,10 @@ type entry struct {
 	length     int32
 	sacked     bool
 	state      lossState
-	order      uint32 // of its last transmission, see selective
-	round      uint32 // Retransmit.round when it was last sent again
-	sentBefore uint32 // sentNext when it was last sent
+	order      uint32             // of its last transmission, see selective
+	round      uint32             // Retransmit.round when it was last sent again
+	sentBefore uint32             // sentNext when it was last sent
+	previous   microproto.Instant // of the transmission before the last; 0: none
 }
 
 var retransmitTimer = microproto.NewEvent[*Retransmit]("ctp.retransmit.timer")
@@ -208,13 +210,14 @@ func (r *Retransmit) transmitting(x *microproto.Exec, m *microproto.Message) {
 		*r.sentNext = n + uint32(k)
 		*r.sentTo = r.end.Get(m)
 	}
+	previous := microproto.Instant(r.sent.Get(m))
 	r.sent.Set(m, uint64(x.Now()))
 	*r.sentAt = x.Now()
 	r.planProbe(x)
 	r.selective.order++
 	for i := range k {
 		e := r.entries.at(int(n-r.una) + i)
-		e.sentBefore, e.order = *r.sentNext, r.selective.order
+		e.sentBefore, e.order, e.previous = *r.sentNext, r.selective.order, previous
 	}
 	r.arm(x, false)
 }
@@ -233,6 +236,10 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 	n := int(int32(a.Next - r.una))
 	if n < 0 {
 		return // older than one that arrived before
+	}
+	r.prompt = r.una + maxJudged
+	if n > maxJudged && r.copies.Get(r.entries.front().m) == 0 {
+		r.prompt = r.una + uint32(n)
 	}
 	r.sample(x, n, a.Seen)
 	r.judgeProbe(x, n, a.Seen)
@@ -298,18 +305,23 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 }
 
 // sample raises SegmentSampled for the newest segment that this acknowledgement is the first to
-// acknowledge.
+// acknowledge. A segment that arrived earlier and could not be reported is none: either it was beyond the bitmap, or
+// the oldest segment is acknowledged only now because it had to be sent again.
 func (r *Retransmit) sample(x *microproto.Exec, n int, seen uint64) {
 	newest := -1
 	if seen != 0 {
 		newest = n + 64 - bits.LeadingZeros64(seen) // bit i is entry n+1+i
 	}
-	if newest < 0 || newest >= r.transmitted() || r.entries.at(newest).sacked {
+	if newest < 0 || newest >= r.transmitted() || r.entries.at(newest).sacked || !before(r.una+uint32(newest), r.prompt) {
 		newest = n - 1
 	}
-	if newest >= 0 && newest < r.entries.n && !r.entries.at(newest).sacked {
-		microproto.Raise(x, SegmentSampled, r.entries.at(newest).m)
+	if newest < 0 || newest >= r.entries.n || r.entries.at(newest).sacked {
+		return
 	}
+	if newest < n && r.copies.Get(r.entries.front().m) > 0 {
+		newest = 0
+	}
+	microproto.Raise(x, SegmentSampled, r.entries.at(newest).m)
 }
 
 func (r *Retransmit) transmitted() int { return int(*r.sentNext - r.una) }

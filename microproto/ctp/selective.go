@@ -95,22 +95,26 @@ func (r *Retransmit) arrive(x *microproto.Exec, e *entry, number uint32) {
 func (r *Retransmit) delivered(x *microproto.Exec, e *entry, number uint32) {
 	s := &r.selective
 	rtt := x.Now().Sub(microproto.Instant(r.sent.Get(e.m)))
-	if r.copies.Get(e.m) > 0 {
-		if rtt < s.least { // sooner than a round trip: an earlier transmission has arrived
-			r.refuted(x, e)
-			return
-		}
-	} else {
-		if s.least == 0 || rtt < s.least {
-			s.least = max(rtt, 1)
-		}
+	again, prompt := r.copies.Get(e.m) > 0, before(number, r.prompt)
+	switch {
+	case !again:
 		s.reordered = s.reordered || before(number, s.highest)
+	case rtt < s.least && x.Now().Sub(e.previous) <= *r.rto:
+		// Sooner than a round trip: the transmission before has arrived.
+		r.refuted(x, e)
+		return
+	}
+	// The round trip may have become shorter since it was first measured.
+	if prompt && (s.least == 0 || rtt < s.least) {
+		s.least = max(rtt, 1)
 	}
 	if before(s.highest, number+1) {
 		s.highest = number + 1
 	}
 	if s.newest == 0 || before(s.newest, e.order) {
-		s.newest, s.rtt = e.order, rtt
+		if s.newest = e.order; prompt {
+			s.rtt = rtt
+		}
 	}
 }
 

@@ -155,6 +155,40 @@ func TestLossesBeyondTheBitmap(t *testing.T) {
 	require.EqualValues(t, len(lost), *f.ends[0].Protocol("Retransmit").(*Retransmit).resent)
 }
 
+// The round trip becomes shorter than any that was measured, and with it a window that is longer than a bitmap loses
+// every third segment. Their retransmissions are acknowledged sooner than a round trip used to take, and still count as
+// retransmissions. Segments beyond the bitmap are acknowledged long after they have arrived: that is no round trip, and
+// the time-out stays as it was.
+func TestLossesOnAPathThatBecomesFaster(t *testing.T) {
+	o := between(5 * time.Millisecond)
+	o[OptionSelective] = 1
+	f := newFlights(t, o)
+	f.Link.SetFaults(mptest.Faults{Delay: 3 * way})
+	var lost []int
+	for n := 190; n < 380; n += 3 {
+		lost = append(lost, n)
+	}
+	f.lose = func(n uint32, copy int) bool {
+		if n == uint32(lost[0]) && copy == 2 {
+			f.Link.SetFaults(mptest.Faults{Delay: way})
+		}
+		return losing(lost...)(n, copy)
+	}
+	f.write(1200)
+	r := f.ends[0].Protocol("Retransmit").(*Retransmit)
+	begin, longest := time.Duration(0), time.Duration(0)
+	for f.accepted(0) == 0 {
+		f.run(round)
+		if f.copies[lost[0]] == 0 {
+			begin = time.Duration(f.Clock.Now())
+		}
+		longest = max(longest, *r.rto)
+	}
+	require.Less(t, time.Duration(f.Clock.Now())-begin, 30*round)
+	require.Less(t, longest, 400*time.Millisecond)
+	require.Equal(t, len(lost), int(*r.resent))
+}
+
 // faultyRate returns the payload rate in MB/s of a greedy sender over a link that loses 10 per cent, doubles 5 and
 // delays 30 by up to four round trips.
 func faultyRate(t *testing.T, names []string, o microproto.Options, way time.Duration) float64 {
