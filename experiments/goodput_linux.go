@@ -171,7 +171,7 @@ func flows(
 		l := netlab.New(r)
 		h1, h2 := l.Host("a"), l.Host("b")
 		c := netlab.Conditions{Rate: flowRate, QueueBytes: flowQueue, Delay: flowDelay}
-		e := netlab.Emulation{Forth: c, Back: c, Seed: seed}
+		e := netlab.Emulation{Forth: c, Back: c, Seed: seed, Urgent: true}
 		e.Forth.Loss = loss
 		link := l.Emulate(h1, h2, e)
 		var running []*flow.Flow

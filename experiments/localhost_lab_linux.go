@@ -98,7 +98,7 @@ func (c *localCase) join(l *netlab.Lab, seed uint64) (ends [2]netlab.End, link *
 		return ends, nil
 	}
 	k := netlab.Conditions{Rate: labRate, QueueBytes: labQueue, Delay: labDelay}
-	link = l.Emulate(a, b, netlab.Emulation{MTU: labMTU, Forth: k, Back: k, Seed: seed})
+	link = l.Emulate(a, b, netlab.Emulation{Urgent: true, MTU: labMTU, Forth: k, Back: k, Seed: seed})
 	return [2]netlab.End{link.A, link.B}, link
 }
 

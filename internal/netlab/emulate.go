@@ -28,6 +28,7 @@ const (
 type Emulation struct {
 	MTU         int // MTU of the interfaces in bytes, 1500 if 0
 	Seed        uint64
+	Urgent      bool // the link's thread has the priority UrgentLink, for measurements
 	Forth, Back Conditions
 }
 
@@ -89,7 +90,7 @@ func (l *Lab) Emulate(a, b *Host, e Emulation) *Link {
 	k.paths = [2]*path{newPath(e.Forth, e.Seed, k.pool), newPath(e.Back, e.Seed+1<<32, k.pool)}
 	l.links = append(l.links, k)
 	addProcessors(1)
-	go k.run()
+	go k.run(e.Urgent)
 	return k
 }
 
@@ -150,12 +151,14 @@ func (k *Link) wakeThread() {
 // batch bounds the packets read from one side before the other side is served.
 const batch = 64
 
-// run forwards packets until close. It locks its goroutine to a thread with real-time priority, which
-// therefore ends with the goroutine.
-func (k *Link) run() {
+// run forwards packets until close. It locks its goroutine to a thread, whose priority may differ from the others'
+// and which therefore ends with the goroutine.
+func (k *Link) run(urgent bool) {
 	defer close(k.done)
 	runtime.LockOSThread()
-	UrgentLink.Set()
+	if urgent {
+		UrgentLink.Set()
+	}
 	w := newPoller(k.tuns[0].fd, k.tuns[1].fd, k.wake)
 	for {
 		until, stopped := k.step()

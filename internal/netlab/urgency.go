@@ -36,7 +36,15 @@ func (u Urgency) setThread(thread int) {
 	_ = unix.SchedSetAttr(thread, &a, 0)
 }
 
-// SetAll sets the priority of all threads of this process. It is meant for programs that only measure. No two
+// IsUrgent reports whether the calling thread has a real-time priority.
+func IsUrgent() bool {
+	a, err := unix.SchedGetAttr(0, 0)
+	return err == nil && a.Policy == unix.SCHED_RR
+}
+
+// SetAll sets the priority of all threads of this process. It is meant for programs that only measure, not for tests:
+// when real-time threads of all processors wait for their child processes at once, Linux 6.18 can spin for ever in
+// shrink_dcache_parent, because the ordinary thread that holds the entry in /proc gets no time. No two
 // threads of a process may keep different real-time priorities: the garbage collector spins until another
 // thread reaches a safe point, and that thread, for example one that starts a process, may never run beside
 // spinning threads of a higher priority.

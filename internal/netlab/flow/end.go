@@ -37,9 +37,11 @@ func Main() {
 	if !is {
 		return
 	}
-	if err := netlab.UrgentEnd.SetAll(); err != nil { // it inherited the priority of the program that measures
-		fmt.Fprintln(os.Stderr, "flow:", err)
-		os.Exit(2)
+	if netlab.IsUrgent() { // it inherited the priority of the program that measures
+		if err := netlab.UrgentEnd.SetAll(); err != nil {
+			fmt.Fprintln(os.Stderr, "flow:", err)
+			os.Exit(2)
+		}
 	}
 	var o endConfig
 	if err := json.Unmarshal([]byte(text), &o); err != nil {

@@ -24,9 +24,6 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "10"); err != nil {
 		panic(err)
 	}
-	if err := netlab.UrgentLink.SetAll(); err != nil {
-		panic(err)
-	}
 	os.Exit(m.Run())
 }
 
