@@ -115,7 +115,7 @@ func TestSharedCoresBits(t *testing.T) {
 func TestNoReceiveLivelock(t *testing.T) {
 	for name, m := range map[string]*cluster.Model{"own core": gigabit(4), "one core": gigabit(4), "shared cores": desk(4,
 		2)} {
-		if testing.Short() && name == "own core" {
+		if testing.Short() && name != "one core" {
 			continue
 		}
 		for i := range m.Hosts {

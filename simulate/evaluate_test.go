@@ -34,8 +34,12 @@ func TestMetSynchronous(t *testing.T) {
 // One machine on a grid larger than its caches, where the solver by default does several sweeps in
 // one pass.
 func TestMetOfOneMachine(t *testing.T) {
+	n := 64
+	if testing.Short() {
+		n = 40
+	}
 	play := func(judge bool) *Result {
-		run := runOf(t, gigabit(2), membrane(64), iterate.Synchronous(), 1)
+		run := runOf(t, gigabit(2), membrane(n), iterate.Synchronous(), 1)
 		run.Solver.Tolerance, run.Evaluate = 0.05, judge
 		r, err := Run(context.Background(), run)
 		require.NoError(t, err)

@@ -52,7 +52,7 @@ func attacked(seed uint64, p p2psap.Protection) (*Scenario, *Result, p2psap.Node
 // synchronous one has the bits of the sequential method, and every other one its residual.
 func TestAttacks(t *testing.T) {
 	if testing.Short() {
-		*attackCount = min(*attackCount, 30)
+		*attackCount = min(*attackCount, 24)
 	}
 	var sum p2psap.NodeCounters
 	changes := uint64(0)

@@ -38,7 +38,7 @@ const enough = 6
 // they covered.
 func TestSeeds(t *testing.T) {
 	if testing.Short() {
-		*seedCount = min(*seedCount, 40)
+		*seedCount = min(*seedCount, 25)
 	}
 	sum := &tally{failures: map[uint64]error{}, schemes: map[string]int{}}
 	var next atomic.Uint64

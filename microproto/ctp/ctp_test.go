@@ -136,6 +136,7 @@ func conformMessages() int {
 }
 
 func TestConformance(t *testing.T) {
+	tried := map[string]bool{}
 	lossless := mptest.Faults{Delay: 200 * time.Microsecond}
 	for _, c := range []struct {
 		column   string
@@ -149,6 +150,10 @@ func TestConformance(t *testing.T) {
 		{"async", asyncEther, nil, false},
 	} {
 		for _, name := range c.names {
+			if testing.Short() && tried[name] {
+				continue
+			}
+			tried[name] = true
 			t.Run(c.column+"/"+name, func(t *testing.T) {
 				mptest.Conform(t, mptest.Subject{
 					Protocol: name,

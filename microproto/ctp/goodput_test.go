@@ -74,6 +74,9 @@ func TestGoodput(t *testing.T) {
 		{"selective recovery, CUBIC, 1 %", syncCubic, selectively(), 0.01, 5, 11},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if testing.Short() && c.options[OptionSelective] == 0 {
+				t.Skip("without -short")
+			}
 			seeds, total := uint64(2), 0.0
 			if c.loss == 0 || testing.Short() {
 				seeds = 1 // without loss it draws nothing
