@@ -128,7 +128,7 @@ func TestTwoAssetsAgainstTheLattice(t *testing.T) {
 		kind   Payoff
 		basket Basket
 	}{{Put, Minimum}, {Put, Arithmetic}, {Put, Geometric}, {Call, Maximum}, {Call, Arithmetic}} {
-		if testing.Short() && i%2 != 0 {
+		if testing.Short() && i%4 != 0 {
 			continue
 		}
 		t.Run(c.kind.String()+" "+c.basket.String(), func(t *testing.T) {
@@ -143,10 +143,14 @@ func TestTwoAssetsAgainstTheLattice(t *testing.T) {
 // The payoffs of a put on the maximum and a call on the minimum have a ridge along which they are exercised.
 // Grids and trees that are not aligned with it have an error of first order.
 func TestRidges(t *testing.T) {
+	steps := 160
+	if testing.Short() {
+		steps = 80
+	}
 	for kind, basket := range map[Payoff]Basket{Put: Maximum, Call: Minimum} {
 		o := several(kind, basket, 2)
 		o.Steps = 16
-		got, want := extrapolated(t, o, 47).Price, latticeOf(o).limit(160)
+		got, want := extrapolated(t, o, 47).Price, latticeOf(o).limit(steps)
 		t.Logf("%v on the %v of two: %.4f, lattice %.4f", kind, basket, got, want)
 		require.InEpsilon(t, want, got, 5e-2)
 	}
