@@ -12,12 +12,13 @@ func layerKinds(asleep bool) []string {
 	if asleep {
 		return []string{kindLink + asleepSuffix, kindComposite + asleepSuffix, kindOurs + asleepSuffix}
 	}
-	return []string{kindLink, kindComposite, kindOurs}
+	return []string{kindDatagrams, kindLink, kindComposite, kindOurs}
 }
 
-// layers measures one way trips through the layers of a synchronous session, each with all layers below it: the link,
-// the composite above it, and node, driver and Socket above that. The cost of a layer is the difference to the one
-// before.
+// layers measures one way trips through the layers of a synchronous session, each with all layers below it: the
+// kernel's socket, for messages of one datagram, the link, the composite above it, and node, driver and Socket above
+// that. The cost of a layer is the difference to the one before. It also counts how often a process of the session
+// sleeps in a trip.
 func layers(ctx context.Context, r *measure.Run) error {
 	h := loopback()
 	defer h.close()
@@ -34,16 +35,18 @@ func layers(ctx context.Context, r *measure.Run) error {
 }
 
 var layerNames = map[string]string{
-	kindLink: "link", kindComposite: "composite", kindOurs: "session", kindTCP: "TCP in Go, reno",
+	kindDatagrams: "socket", kindLink: "link", kindComposite: "composite", kindOurs: "session", kindTCP: "TCP in Go, reno",
 	kindLink + asleepSuffix: "link", kindComposite + asleepSuffix: "composite", kindOurs + asleepSuffix: "session",
 }
 
 // waterfall does the exchanges of all sizes with every kind, once a round.
 func waterfall(ctx context.Context, r *measure.Run, h hosts, how string, kinds []string) error {
+	counts := []int{2000, 1500, 800, 150}
 	sizes := []exchange{
-		latency("8 B", 8, 2000, 0), latency("8 KB", 8<<10, 1500, 0), latency("64 KB", 64<<10, 800, 0),
-		latency("512 KB", 512<<10, 150, 0),
+		latency("8 B", 8, counts[0], 0), latency("8 KB", 8<<10, counts[1], 0), latency("64 KB", 64<<10, counts[2], 0),
+		latency("512 KB", 512<<10, counts[3], 0),
 	}
+	slept := make([][]float64, len(sizes))
 	var all []*contender
 	for _, kind := range kinds {
 		p, err := ownTransport(kind, layerNames[kind]).open(ctx, r, h)
@@ -58,8 +61,11 @@ func waterfall(ctx context.Context, r *measure.Run, h hosts, how string, kinds [
 	for round := range r.Rounds + 1 {
 		for i := range sizes {
 			for _, c := range all {
-				if c.failed == nil {
-					c.exchange(&sizes[i], i, round > 0)
+				if c.failed == nil && (c.kind != kindDatagrams || i < 2) {
+					leader := c.exchange(&sizes[i], i, round > 0)
+					if c == all[len(all)-2] && round > 0 && c.failed == nil {
+						slept[i] = append(slept[i], leader.Sleeps/float64(2*counts[i]))
+					}
 				}
 			}
 		}
@@ -75,7 +81,7 @@ func waterfall(ctx context.Context, r *measure.Run, h hosts, how string, kinds [
 				m = m.Against(c.name, c.values[i])
 			}
 		}
-		r.Add(m)
+		r.Add(m, measure.Over(fmt.Sprintf("%s, %s: sleeps of a process", sizes[i].name, how), "a trip", slept[i]).AsDetail())
 	}
 	for _, c := range all {
 		if c.failed != nil {

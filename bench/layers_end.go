@@ -16,7 +16,8 @@ import (
 )
 
 // layer is one end of the layers below a session: the UDP link alone, or with the composite of the reliable column
-// within a cluster above it. One goroutine runs all of it, without node and driver.
+// within a cluster above it. One goroutine runs all of it, without node and driver. It runs only during a call, so it
+// acknowledges at once what it receives, by a frame of its own: the driver lets the answer carry the acknowledgement.
 type layer struct {
 	link   *ether.Link
 	to     microproto.LinkAddr

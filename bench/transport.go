@@ -157,16 +157,17 @@ func compareTransports(ctx context.Context, r *measure.Run, h hosts) error {
 }
 
 // exchange does the exchange of an index once.
-func (c *contender) exchange(e *exchange, i int, count bool) {
+func (c *contender) exchange(e *exchange, i int, count bool) (leader twonode.Answer) {
 	leader, other, err := c.pair.do(e.command)
 	if err != nil {
 		c.failed = fmt.Errorf("stopped at %s: %w", e.name, err)
-		return
+		return leader
 	}
 	if count {
 		c.values[i] = append(c.values[i], e.value(leader, other))
 		c.lost[i] += max(leader.Lost, other.Lost)
 	}
+	return leader
 }
 
 // result returns the figures of ours, beside those of all others; ours is false for the others.

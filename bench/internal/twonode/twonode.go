@@ -58,6 +58,7 @@ type Answer struct {
 	Least, Median float64 `json:",omitempty"`
 	Elapsed       float64 `json:",omitempty"` // of a stream, from its first message to the answer to its last
 	Processor     float64 `json:",omitempty"` // processor time of this process, in user mode and in the kernel
+	Sleeps        float64 `json:",omitempty"` // of threads of this process
 	Lost          int     `json:",omitempty"` // rounds that lost a message; they are not timed
 	Error         string  `json:",omitempty"`
 }
@@ -116,7 +117,7 @@ func (e *end) execute(line string) (Answer, error) {
 	if len(e.buffer) < size {
 		e.buffer = make([]byte, size)
 	}
-	before := processorTime()
+	processor, sleeps := usage()
 	var a Answer
 	var err error
 	switch words[0] {
@@ -129,7 +130,8 @@ func (e *end) execute(line string) (Answer, error) {
 	default:
 		err = errCommand(line)
 	}
-	a.Processor = float64(processorTime() - before)
+	after, slept := usage()
+	a.Processor, a.Sleeps = float64(after-processor), float64(slept-sleeps)
 	return a, err
 }
 
