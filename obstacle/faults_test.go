@@ -86,8 +86,11 @@ func TestSeveralKilledPeers(t *testing.T) {
 			r := start(t, "solve", "membrane", "--n", "24", "--tol", "1e-13", "--peers", "4", "--partition", "2,2,1", "--slowdown", "3:2000",
 				"--method", method, "--scheme", scheme, "--format", "json", "--peer-timeout", "10m")
 			r.said(`"started"`)
-			for rank := range 3 {
-				require.NoError(t, syscall.Kill(r.pid(rank), syscall.SIGKILL))
+			// They are stopped first, so that none sends its block after another was killed.
+			for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
+				for rank := range 3 {
+					require.NoError(t, syscall.Kill(r.pid(rank), signal))
+				}
 			}
 			require.Equal(t, 1, r.wait(patience))
 			s := r.solution()
