@@ -46,7 +46,11 @@ func start(t *testing.T, k *netlab.Link, s flow.Spec) *flow.Flow {
 	t.Helper()
 	f, err := flow.Start(k.A, k.B, s)
 	require.NoError(t, err)
-	t.Cleanup(func() { f.Stop() }) // in case the test fails
+	t.Cleanup(func() {
+		if sender, receiver, err := f.Stop(); t.Failed() {
+			t.Logf("sender: %+v\nreceiver: %+v\nerror: %v", sender, receiver, err)
+		}
+	})
 	return f
 }
 
