@@ -78,10 +78,10 @@ type entry struct {
 	length     int32
 	sacked     bool
 	state      lossState
-	order      uint32             // of its last transmission, see selective
-	round      uint32             // Retransmit.round when it was last sent again
-	sentBefore uint32             // sentNext when it was last sent
-	previous   microproto.Instant // of the transmission before the last; 0: none
+	order      uint32 // of its last transmission, see selective
+	round      uint32 // Retransmit.round when it was last sent again
+	sentBefore uint32 // sentNext when it was last sent
+	previous   uint32 // microseconds (modulo 2³²) of the transmission before the last
 }
 
 var retransmitTimer = microproto.NewEvent[*Retransmit]("ctp.retransmit.timer")
@@ -210,7 +210,7 @@ func (r *Retransmit) transmitting(x *microproto.Exec, m *microproto.Message) {
 		*r.sentNext = n + uint32(k)
 		*r.sentTo = r.end.Get(m)
 	}
-	previous := microproto.Instant(r.sent.Get(m))
+	previous := microseconds(microproto.Instant(r.sent.Get(m)))
 	r.sent.Set(m, uint64(x.Now()))
 	*r.sentAt = x.Now()
 	r.planProbe(x)

@@ -99,7 +99,7 @@ func (r *Retransmit) delivered(x *microproto.Exec, e *entry, number uint32) {
 	switch {
 	case !again:
 		s.reordered = s.reordered || before(number, s.highest)
-	case rtt < s.least && x.Now().Sub(e.previous) <= *r.rto:
+	case rtt < s.least && microseconds(x.Now())-e.previous <= uint32(r.rto.Microseconds()):
 		// Sooner than a round trip: the transmission before has arrived.
 		r.refuted(x, e)
 		return
@@ -253,3 +253,6 @@ func (r *Retransmit) loseAll(x *microproto.Exec) {
 	s.again, s.arrived = 0, 0
 	r.reduce()
 }
+
+// microseconds returns a time modulo 2³² microseconds, 71 minutes.
+func microseconds(t microproto.Instant) uint32 { return uint32(time.Duration(t).Microseconds()) }
