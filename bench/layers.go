@@ -35,7 +35,8 @@ func layers(ctx context.Context, r *measure.Run) error {
 }
 
 var layerNames = map[string]string{
-	kindDatagrams: "socket", kindLink: "link", kindComposite: "composite", kindOurs: "session", kindTCP: "TCP in Go, reno",
+	kindDatagrams: "socket",
+	kindLink:      "link", kindComposite: "composite", kindOurs: "session", kindTCP: "TCP in Go, reno",
 	kindLink + asleepSuffix: "link", kindComposite + asleepSuffix: "composite", kindOurs + asleepSuffix: "session",
 }
 
@@ -61,6 +62,7 @@ func waterfall(ctx context.Context, r *measure.Run, h hosts, how string, kinds [
 	for round := range r.Rounds + 1 {
 		for i := range sizes {
 			for _, c := range all {
+				// The other sizes do not fit a datagram.
 				if c.failed == nil && (c.kind != kindDatagrams || i < 2) {
 					leader := c.exchange(&sizes[i], i, round > 0)
 					if c == all[len(all)-2] && round > 0 && c.failed == nil {
@@ -81,7 +83,8 @@ func waterfall(ctx context.Context, r *measure.Run, h hosts, how string, kinds [
 				m = m.Against(c.name, c.values[i])
 			}
 		}
-		r.Add(m, measure.Over(fmt.Sprintf("%s, %s: sleeps of a process", sizes[i].name, how), "a trip", slept[i]).AsDetail())
+		about := fmt.Sprintf("%s, %s: sleeps of a process", sizes[i].name, how)
+		r.Add(m, measure.Over(about, "a trip", slept[i]).AsDetail())
 	}
 	for _, c := range all {
 		if c.failed != nil {

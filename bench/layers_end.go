@@ -17,7 +17,7 @@ import (
 
 // layer is one end of the layers below a session: the UDP link alone, or with the composite of the reliable column
 // within a cluster above it. One goroutine runs all of it, without node and driver. It runs only during a call, so it
-// acknowledges at once what it receives, by a frame of its own: the driver lets the answer carry the acknowledgement.
+// sends an acknowledgement at once, in a frame of its own. A session's driver sends it in the frame of the answer.
 type layer struct {
 	link   *ether.Link
 	to     microproto.LinkAddr
@@ -175,7 +175,8 @@ func (l *layer) drain() error {
 	return nil
 }
 
-// input receives frames or runs what is due, whichever comes first.
+// input waits until frames arrive or the composite's deadline passes. It passes the frames to the composite, and
+// advances it if its deadline has passed.
 func (l *layer) input() error {
 	n, err := l.receive()
 	for n == 0 && err == nil && l.composite.Deadline() > l.now() {

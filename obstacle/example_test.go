@@ -20,8 +20,8 @@ func dome(p *problem.Problem, _ []float64) error {
 	return nil
 }
 
-// A program with a problem of its own solves it on two grids. The example sets the arguments of the process and reads
-// the JSON that the program prints; a main function only passes the result of Main to os.Exit.
+// The program adds a problem, dome, to the catalog, and solves it on two grids. A main function needs only
+// os.Exit(obstacle.Main(c)). The example sets the arguments of the process, and reads the JSON that Main prints.
 func ExampleMain() {
 	c := catalog.New()
 	if err := c.Problems.Add(problems.Builtin{Name: "dome", Dimension: 2}, dome); err != nil {

@@ -181,7 +181,8 @@ func TestRailOfOneMode(t *testing.T) {
 		mode    microproto.Mode
 		network Network
 	}{
-		{microproto.ModeSynchronous, InfiniBand}, {microproto.ModeAsynchronous, Ethernet}, {microproto.ModeSynchronous, InfiniBand},
+		{microproto.ModeSynchronous, InfiniBand}, {microproto.ModeAsynchronous, Ethernet},
+		{microproto.ModeSynchronous, InfiniBand},
 	} {
 		if k > 0 {
 			for _, x := range []struct {

@@ -112,7 +112,7 @@ func (p *peer) connect(conn *net.TCPConn) error {
 	l.active = append(l.active, p)
 	l.log("connected with %s over TCP, %v to %v", p.name, conn.LocalAddr(), conn.RemoteAddr())
 	l.flush(p)
-	l.waits.Wake() // a receiver that waits reads what has arrived before
+	l.waits.Wake() // bytes may have arrived before the socket was watched
 	return nil
 }
 

@@ -75,7 +75,7 @@ func TestGoodput(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if testing.Short() && c.options[OptionSelective] == 0 {
-				t.Skip("without -short")
+				t.Skip("NewReno's recovery runs without -short")
 			}
 			seeds, total := uint64(2), 0.0
 			if c.loss == 0 || testing.Short() {

@@ -312,7 +312,8 @@ func (r *Retransmit) sample(x *microproto.Exec, n int, seen uint64) {
 	if seen != 0 {
 		newest = n + 64 - bits.LeadingZeros64(seen) // bit i is entry n+1+i
 	}
-	if newest < 0 || newest >= r.transmitted() || r.entries.at(newest).sacked || !before(r.una+uint32(newest), r.prompt) {
+	reported := newest >= 0 && newest < r.transmitted() && before(r.una+uint32(newest), r.prompt)
+	if !reported || r.entries.at(newest).sacked {
 		newest = n - 1
 	}
 	if newest < 0 || newest >= r.entries.n || r.entries.at(newest).sacked {

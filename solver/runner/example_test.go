@@ -62,7 +62,8 @@ func Example() {
 			r, err := runner.New(ctx, runner.Config{
 				New: solver.New, Node: runner.Over(node), Names: []string{"a", "b"},
 				Solver: problem.Config{
-					Problem: p, Partition: slabs, Rank: iterate.Rank(rank), Scheme: iterate.Synchronous(), Tolerance: 1e-6,
+					Problem: p, Partition: slabs, Rank: iterate.Rank(rank),
+					Scheme: iterate.Synchronous(), Tolerance: 1e-6,
 				},
 			})
 			if err != nil {

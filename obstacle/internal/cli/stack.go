@@ -78,8 +78,8 @@ With --live it prints the current compositions of a running solve (obstacle solv
 					a.writeTable(w, columns)
 				}
 				if network == rail.Stream {
-					fmt.Fprintln(w, "stream is kernel TCP, which is not in the paper's table: it uses the columns of ib, "+
-						"and asynchronous sessions use ether")
+					fmt.Fprintln(w, "stream is kernel TCP, which is not in the paper's table: "+
+						"it uses the columns of ib, and asynchronous sessions use ether")
 				}
 			})
 		},
