@@ -176,17 +176,58 @@ func TestLossesOnAPathThatBecomesFaster(t *testing.T) {
 	}
 	f.write(1200)
 	r := f.ends[0].Protocol("Retransmit").(*Retransmit)
-	begin, longest := time.Duration(0), time.Duration(0)
+	var begin, longest, trip time.Duration
 	for f.accepted(0) == 0 {
 		f.run(round)
 		if f.copies[lost[0]] == 0 {
 			begin = time.Duration(f.Clock.Now())
 		}
-		longest = max(longest, *r.rto)
+		longest, trip = max(longest, *r.rto), max(trip, r.selective.rtt)
 	}
 	require.Less(t, time.Duration(f.Clock.Now())-begin, 30*round)
 	require.Less(t, longest, 400*time.Millisecond)
+	require.LessOrEqual(t, trip, 6*way, "the round trip by which losses are judged")
 	require.Equal(t, len(lost), int(*r.resent))
+}
+
+// Most acknowledgements are lost, so one acknowledges more segments than a bitmap holds. None of them was sent again:
+// the acknowledgement measures the round trip, which has become longer.
+func TestSampleOfManySegmentsAcknowledgedAtOnce(t *testing.T) {
+	f := newFlights(t, microproto.Options{OptionSelective: 1})
+	frames, acks := f.OnFrame, 0
+	f.OnFrame = func(end int, frame microproto.Frame) bool {
+		if end == 1 && len(f.rounds) > 6 {
+			f.Link.SetFaults(mptest.Faults{Delay: 2 * way})
+			acks++
+			return acks%100 == 0
+		}
+		return frames(end, frame)
+	}
+	acked, sampled := map[microproto.Instant]int{}, map[microproto.Instant]bool{}
+	r, trip := f.ends[0].Protocol("Retransmit").(*Retransmit), time.Duration(0)
+	f.do(0, func(x *microproto.Exec) {
+		_, err := microproto.BindNow(x, microproto.SegmentAcked, microproto.Normal,
+			func(x *microproto.Exec, _ *microproto.Message) {
+				if acked[x.Now()]++; acked[x.Now()] > maxJudged {
+					trip = max(trip, r.selective.rtt)
+				}
+			})
+		require.NoError(t, err)
+		_, err = microproto.BindNow(x, SegmentSampled, microproto.Normal,
+			func(x *microproto.Exec, _ *microproto.Message) { sampled[x.Now()] = true })
+		require.NoError(t, err)
+	})
+	f.write(1200)
+	f.run(time.Second)
+	many := 0
+	for at, n := range acked {
+		if n > maxJudged {
+			many++
+			require.True(t, sampled[at], "%d segments acknowledged at %v", n, at)
+		}
+	}
+	require.Positive(t, many)
+	require.Greater(t, trip, 3*way)
 }
 
 // faultyRate returns the payload rate in MB/s of a greedy sender over a link that loses 10 per cent, doubles 5 and
