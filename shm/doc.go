@@ -12,9 +12,12 @@
 //   - words by which this end answers: how far it has read the other end's lane and slots, and
 //     whether it sleeps.
 //
-// An end never waits for the other end, and takes no lock in shared memory. All that the other end
-// wrote is loaded once, checked and then used: the frames that Recv returns are copies. Wrong
-// values take the connection down, and nothing else.
+// An end never waits for the other end, and takes no lock in shared memory. All words that the other
+// end wrote are loaded once, checked and then used. Wrong values take the connection down, and nothing
+// else. The frames that Recv returns are copies if they are short. A long frame lies in the other end's
+// outbox until it is released, and must not be written to. A correct end leaves it as it is; the bytes
+// of a hostile one may change, so whoever checks them must work on a copy. A frame that is not released
+// holds up the lane behind it, or its slot.
 //
 // The ends meet over an abstract Unix socket. Its address and a secret token travel in the Offer,
 // over the control channel. The kernel confirms the user of the other end. The socket stays open:

@@ -84,6 +84,7 @@ func (w *laneWriter) commit(k kind, value int, lines uint64) {
 type laneReader struct {
 	*layout
 	out, in []byte
+	loans   *loans
 	next    uint64 // lines read
 	told    uint64 // of those the other end was told
 	granted uint64 // generation of the other end's wish for room that was answered
@@ -97,17 +98,36 @@ func (r *laneReader) peek() (record, error) {
 	return r.decode(r.next, word(r.in, r.lineAt(r.next)).Load())
 }
 
-// copyFrame copies the frame of the next record.
-func (r *laneReader) copyFrame(dst []byte) { copy(dst, r.in[r.lineAt(r.next)+commitLen:]) }
+// frame returns the bytes of a record of a frame, which is the next.
+func (r *laneReader) frame(k record) []byte {
+	at := r.lineAt(r.next) + commitLen
+	return r.in[at : at+k.value : at+k.value]
+}
+
+// lends reports whether the frame of the next record is lent: it is long, and the loans leave half of the lane to
+// the writer.
+func (r *laneReader) lends(k record) bool {
+	return k.kind == frameRecord && k.value >= lendBytes && r.next+k.lines-r.told <= r.lines/2
+}
 
 // advance goes on to the record behind the next one. It reports whether the other end waits for the room.
 func (r *laneReader) advance(lines uint64) (wake bool) {
 	r.next += lines
+	return r.tell(false)
+}
+
+// tell tells the other end how far this one has read, after an eighth of the lane. It reports whether the other end
+// waits for the room. sleeps: when a loan is the reason for telling less, its return wakes the receiver.
+func (r *laneReader) tell(sleeps bool) (wake bool) {
 	if r.next-r.told < r.lines/8 {
 		return false
 	}
-	r.told = r.next
-	word(r.out, tailAt).Store(r.next)
+	read := r.loans.read(r.next, sleeps)
+	if read == r.told {
+		return false
+	}
+	r.told = read
+	word(r.out, tailAt).Store(read)
 	wanted := word(r.in, wantedAt).Load()
 	if wanted == r.granted {
 		return false

@@ -35,6 +35,7 @@ type peer struct {
 	slots    slotWriter
 	incoming laneReader
 	values   slotReader
+	loans    *loans // nil until the ends have met
 }
 
 type peerState uint8
@@ -88,8 +89,10 @@ func (p *peer) end() {
 		p.pending.close()
 	}
 	p.out.free()
-	p.in.free()
-	p.out, p.in = outbox{}, outbox{}
+	if p.loans != nil {
+		p.loans.end(p.in)
+	}
+	p.out, p.in, p.loans = outbox{}, outbox{}, nil
 	p.bell, p.pending = nil, nil
 	p.lane, p.slots = laneWriter{}, slotWriter{}
 	p.incoming, p.values = laneReader{}, slotReader{}
@@ -103,7 +106,8 @@ func (p *peer) connected(in outbox, b bell) error {
 	}
 	p.in, p.bell = in, b
 	p.lane.in = in.bytes
-	p.incoming = laneReader{layout: l.layout, out: p.out.bytes, in: in.bytes}
+	p.loans = &loans{returned: l.wakeReceiver, inSlot: make([]bool, l.config.Values)}
+	p.incoming = laneReader{layout: l.layout, out: p.out.bytes, in: in.bytes, loans: p.loans}
 	p.values = slotReader{taken: make([]uint64, l.config.Values), delivered: make([]uint64, l.config.Values)}
 	l.active = append(l.active, p)
 	if l.asleep {

@@ -35,6 +35,9 @@ const recordsPerFrame = 4
 
 // receive fills a prefix of batch with frames of the peer. rx is held.
 func (p *peer) receive(batch []microproto.Frame) (n int, err error) {
+	if p.incoming.tell(false) {
+		p.bell.ring()
+	}
 	for again := len(p.values.again); again > 0 && n < len(batch); again-- {
 		slot := int(p.values.again[0])
 		p.values.again = slices.Delete(p.values.again, 0, 1)
@@ -49,12 +52,11 @@ func (p *peer) receive(batch []microproto.Frame) (n int, err error) {
 		}
 		switch r.kind {
 		case frameRecord:
-			b := p.link.buffers.Get(r.value, true)
+			b := p.readFrame(r)
 			if b == nil {
 				return n, nil // the frame stays there until memory is released
 			}
 			batch[n] = b.Frame(p.addr, 0, r.value)
-			p.incoming.copyFrame(batch[n].Data)
 			n++
 		case noticeRecord:
 			p.values.take(&p.incoming, r.value)
@@ -69,20 +71,29 @@ func (p *peer) receive(batch []microproto.Frame) (n int, err error) {
 	return n, nil
 }
 
-// readSlot adds the newest frame of a slot to the first n of batch. Without memory, or while the frame is
-// replaced in every attempt, the slot is read later.
+// readFrame lends or copies the frame of the next record; nil: there is no memory for a copy.
+func (p *peer) readFrame(r record) *microproto.Buffer {
+	from := p.incoming.frame(r)
+	if p.incoming.lends(r) {
+		return p.loans.lend(from, p.incoming.next, -1)
+	}
+	b := p.link.buffers.Get(r.value, true)
+	if b != nil {
+		copy(b.Bytes, from)
+	}
+	return b
+}
+
+// readSlot adds the newest frame of a slot to the first n of batch. Without memory, while an older frame of the slot
+// is lent, or if the frame is replaced in every attempt, the slot is read later.
 func (p *peer) readSlot(slot int, batch []microproto.Frame, n int) (int, error) {
-	frame, ok, err := p.values.newest(&p.incoming, slot)
-	if err != nil || ok && frame == nil {
+	b, length, ok, err := p.newestFrame(slot)
+	if err != nil || ok && b == nil {
 		return n, err
 	}
 	if ok {
-		if b := p.link.buffers.Get(len(frame), true); b != nil {
-			batch[n] = b.Frame(p.addr, 0, len(frame))
-			copy(batch[n].Data, frame)
-			return n + 1, nil
-		}
-		p.values.delivered[slot] = 0
+		batch[n] = b.Frame(p.addr, 0, length)
+		return n + 1, nil
 	}
 	if !slices.Contains(p.values.again, int32(slot)) {
 		p.values.again = append(p.values.again, int32(slot))
@@ -90,14 +101,42 @@ func (p *peer) readSlot(slot int, batch []microproto.Frame, n int) (int, error) 
 	return n, nil
 }
 
-// ready reports whether TryRecv would find something and has memory for it. rx is held.
-func (l *Link) ready() bool {
-	if l.buffers.Exhausted() {
-		return false
+// newestFrame lends or copies the newest frame of a slot; nil if it was delivered before. ok is false if it has to be
+// read later.
+func (p *peer) newestFrame(slot int) (b *microproto.Buffer, length int, ok bool, err error) {
+	if p.loans.isLent(slot, false) { // the mark in the outbox protects the frame that is lent
+		return nil, 0, false, nil
 	}
+	frame, ok, err := p.values.newest(&p.incoming, slot)
+	if err != nil || !ok || frame == nil {
+		return nil, 0, ok, err
+	}
+	if len(frame) >= lendBytes {
+		return p.loans.lend(frame, 0, slot), len(frame), true, nil
+	}
+	if b = p.link.buffers.Get(len(frame), true); b == nil {
+		p.values.delivered[slot] = 0
+		return nil, 0, false, nil
+	}
+	copy(b.Bytes, frame)
+	return b, len(frame), true, nil
+}
+
+// ready reports whether TryRecv would find something and has memory for it. If only loans prevent that, the return
+// of one wakes the receiver. rx is held.
+func (l *Link) ready() bool {
+	exhausted := l.buffers.Exhausted()
 	for _, p := range l.active {
-		if p.incoming.ready() || len(p.values.again) > 0 {
+		if p.incoming.tell(true) {
+			p.bell.ring()
+		}
+		if r, err := p.incoming.peek(); err != nil || p.incoming.lends(r) || r.kind != nothing && !exhausted {
 			return true
+		}
+		for _, slot := range p.values.again {
+			if !p.loans.isLent(int(slot), true) && !exhausted {
+				return true
+			}
 		}
 	}
 	return false

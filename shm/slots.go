@@ -89,7 +89,7 @@ func (s *slotWriter) write(w *laneWriter, slot int, head, body []byte) (notify b
 type slotReader struct {
 	taken     []uint64 // notices, by slot
 	delivered []uint64 // word of the last frame delivered, by slot
-	again     []int32  // slots that changed during every attempt; their notices were taken
+	again     []int32  // slots whose notices were taken and whose newest frame is still to be read
 }
 
 // readAttempts bounds the attempts to find a slot's newest frame while the writer replaces it.
@@ -117,10 +117,15 @@ func (s *slotReader) newest(r *laneReader, slot int) (frame []byte, ok bool, err
 		word(r.out, r.reads+8*slot).Store(uint64(index) + 1)
 		seen := w
 		if w = word(r.in, at).Load(); w == seen {
-			b := r.buffer(slot, index)
 			s.delivered[slot] = w
-			return r.in[b : b+length], true, nil
+			return r.slot(slot, index, length), true, nil
 		}
 	}
 	return nil, false, nil
+}
+
+// slot returns the bytes of a frame in a buffer of a slot.
+func (r *laneReader) slot(slot, index, length int) []byte {
+	at := r.buffer(slot, index)
+	return r.in[at : at+length : at+length]
 }
