@@ -36,6 +36,26 @@ func TestPostedMessage(t *testing.T) {
 	require.NoError(t, r.Pair.Close())
 }
 
+// A user who is woken while the message arrives posts the same memory again. The message stays there, at any moment.
+func TestPostAgain(t *testing.T) {
+	const size = 3000
+	for after := range 30 {
+		r := newRig(t, syncEther, nil, 300, 1, mptest.Faults{Delay: 20 * time.Microsecond, Rate: 3e7}).open()
+		dst, data := make([]byte, size), pattern(size, 1)
+		r.post(1, dst)
+		_, err := r.send(0, tag, 1, data)
+		require.NoError(t, err)
+		r.run(time.Duration(after) * 10 * time.Microsecond)
+		r.post(1, dst)
+		r.run(time.Second)
+		require.True(t, bytes.Equal(data, dst), "posted again after %d segments", after)
+		a, err := r.receive(1, tag, dst, nil)
+		require.NoError(t, err)
+		require.Equal(t, size, a.Length)
+		require.Equal(t, data, dst)
+	}
+}
+
 // The posted memory is not used for another tag, for a longer or an empty message, or while an
 // earlier message of the tag is unread.
 func TestMessagesNotForThePostedMemory(t *testing.T) {
