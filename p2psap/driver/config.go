@@ -45,8 +45,9 @@ type Config struct {
 
 	PeerTimeout time.Duration // a peer silent for longer is lost; 0: 10 s
 	Heartbeat   time.Duration // 0: PeerTimeout/8, at most 1 s
-	// BusyPoll is how long a call that has to wait polls the base rail's link without pause before it waits at
-	// the link; 0: 20 µs where there is more than one processor; negative: it does not poll.
+	// BusyPoll is how long a call that has to wait polls the link without pause before it waits at the link; 0:
+	// where there is more than one processor, 20 µs, or twice the usual time to an arrival if that is at most
+	// 200 µs; negative: it does not poll.
 	BusyPoll  time.Duration
 	Linger    time.Duration        // bounds the wait for last transfers when closing; 0: 2 s
 	Handshake time.Duration        // for a control connection to say hello; 0: 5 s

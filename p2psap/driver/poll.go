@@ -21,8 +21,10 @@ import (
 // the answer of a user who answers at once.
 
 const (
-	// defaultBusyPoll is the default of Config.BusyPoll where there is more than one processor.
+	// defaultBusyPoll is how long a call polls by default where there is more than one processor. While arrivals
+	// usually come later, but in half of longestBusyPoll, it is twice as long as they take.
 	defaultBusyPoll = 20 * time.Microsecond
+	longestBusyPoll = 200 * time.Microsecond
 	// pollTimeout is how long a call waits at the link, without arrivals, before it leaves receiving to
 	// the receiver's goroutine.
 	pollTimeout = time.Millisecond
@@ -35,12 +37,14 @@ const (
 	maxSkip = 63
 )
 
-// poller is the state of calls that receive. Guarded by the node's lock, but for misses and skip, which belong
-// to the call that polls.
+// poller is the state of calls that receive. Guarded by the node's lock, but for misses, skip and usual, which
+// belong to the call that polls.
 type poller struct {
 	rail     *railPort          // from which calls receive; its goroutine is parked, or will be; nil: none
 	recent   *railPort          // by which the last frames came
 	busy     time.Duration      // how long a call polls before it waits at the link; 0 or less: not at all
+	adapts   bool               // busy is the default: see busyFor
+	usual    time.Duration      // from the beginning of a wait to the first arrival, on average
 	sleeping int                // calls that wait without polling
 	misses   int                // polls in vain since the last that was not
 	skip     int                // calls that shall not poll
@@ -52,8 +56,25 @@ func (n *Node) initPoll() {
 	n.poll.recent = n.rails[0]
 	n.poll.busy = n.config.BusyPoll
 	if n.poll.busy == 0 && runtime.NumCPU() > 1 {
-		n.poll.busy = defaultBusyPoll
+		n.poll.busy, n.poll.adapts = defaultBusyPoll, true
 	}
+}
+
+// busyFor returns how long the next wait polls.
+func (p *poller) busyFor() time.Duration {
+	if p.skip > 0 {
+		p.skip--
+		return 0
+	}
+	if p.adapts && 2*p.usual <= longestBusyPoll {
+		return max(p.busy, 2*p.usual)
+	}
+	return p.busy
+}
+
+// waited records how long a wait lasted until something arrived or it gave up. One late answer changes little.
+func (p *poller) waited(d time.Duration) {
+	p.usual += (min(d, longestBusyPoll) - p.usual) / 8
 }
 
 // DisableBusyPoll makes calls that have to wait sleep at once, as a negative Config.BusyPoll does. It is for
@@ -96,12 +117,8 @@ func (n *Node) acquirePoll() (r *railPort, wake bool) {
 // pollFor receives from a rail until the waiter is woken or nothing has arrived for a while. It returns when
 // that was.
 func (n *Node) pollFor(w *waiter, r *railPort) microproto.Instant {
-	begin, busy := n.now(), n.poll.busy
-	now := begin
-	if n.poll.skip > 0 {
-		n.poll.skip--
-		busy = 0
-	}
+	begin, busy := n.now(), n.poll.busyFor()
+	now, arrived := begin, false
 	for len(w.wake) == 0 {
 		parked, k, err := r.parked.Load(), 0, error(nil)
 		switch {
@@ -116,11 +133,18 @@ func (n *Node) pollFor(w *waiter, r *railPort) microproto.Instant {
 		case err != nil:
 			return now
 		case k > 0:
+			if !arrived {
+				arrived = true
+				n.poll.waited(waited)
+			}
 			begin = now
 			if busy > 0 {
 				n.poll.misses = 0
 			}
 		case waited >= pollTimeout || waited >= n.poll.busy && !parked:
+			if parked && !arrived {
+				n.poll.waited(waited)
+			}
 			return now
 		case waited >= busy && busy > 0:
 			n.poll.skip = min(1<<min(n.poll.misses, 6)-1, maxSkip)
