@@ -2,6 +2,7 @@ package shm
 
 import (
 	"encoding/binary"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -217,6 +218,37 @@ func TestBoundedMemory(t *testing.T) {
 	await.Until(t, func() bool { return b.Stats().Waits > 0 }, "the receiver to wait for memory")
 	kept[n-1].Release() // a copy
 	require.Equal(t, 1, <-done)
+}
+
+type countingBell struct{ rings int }
+
+func (b *countingBell) ring()  { b.rings++ }
+func (b *countingBell) close() {}
+
+// An end that has written before it was connected wakes the other end, which may have been connected earlier, have
+// found nothing and have fallen asleep.
+func TestFramesBeforeTheMeetingWake(t *testing.T) {
+	for _, early := range []bool{false, true} {
+		a, err := Open(Config{Name: "a", Memory: NewMemory()})
+		require.NoError(t, err)
+		b, err := Open(Config{Name: "b", Memory: a.config.Memory})
+		require.NoError(t, err)
+		offer, err := b.Offer("a")
+		require.NoError(t, err)
+		addr, err := a.Accept(offer) // b has not accepted: they do not meet
+		require.NoError(t, err)
+		if early {
+			sendOne(t, a, frame(addr, []byte{1}))
+		}
+		unlock := a.lockAll()
+		bell := &countingBell{}
+		other := alignedBytes(a.layout.total)
+		word(other, magicAt).Store(layoutMagic)
+		require.NoError(t, a.peer(addr).connected(outbox{bytes: other}, bell))
+		unlock()
+		require.Equal(t, early, bell.rings == 1)
+		require.NoError(t, errors.Join(a.Close(), b.Close()))
+	}
 }
 
 // A value that is lent stays as it is while newer ones are written. When it is released, the newest is received by a

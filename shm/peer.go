@@ -114,6 +114,9 @@ func (p *peer) connected(in outbox, b bell) error {
 		word(p.out.bytes, asleepAt).Store(l.sleep)
 	}
 	l.wakeReceiver()
+	if p.lane.head > 0 { // the other end may have connected and slept before these frames were written
+		b.ring()
+	}
 	l.log("connected with %s over shared memory", p.name)
 	return nil
 }
