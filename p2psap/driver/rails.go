@@ -85,14 +85,14 @@ func (p *railPort) onEvent(event microproto.LinkEvent) {
 	}
 	p.events = append(p.events, event)
 	p.mu.Unlock()
-	p.node.alarm.set(0)
+	p.node.alarm.ring()
 }
 
 // onWritable may be called by the link from anywhere, even from inside Writable: it only wakes the timer's
 // goroutine. A call that polls, or any other call, may flush before that goroutine runs.
 func (p *railPort) onWritable() {
 	p.writable.Store(true)
-	p.node.alarm.set(0)
+	p.node.alarm.ring()
 }
 
 // handleRails handles what the links have reported. The lock is held.

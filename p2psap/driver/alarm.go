@@ -1,0 +1,58 @@
+package driver
+
+import (
+	"sync"
+	"time"
+)
+
+// alarm makes one goroutine wait until a time that others set, or until they ring. It may be called from anywhere.
+type alarm struct {
+	mu      sync.Mutex
+	timer   *timer
+	ringing bool // ring was called, and wait has not returned since
+	closed  bool
+}
+
+func newAlarm() (*alarm, error) {
+	t, err := newTimer()
+	return &alarm{timer: t}, err
+}
+
+// set makes wait return after d, instead of what was set before. It does nothing while the alarm rings: setting the
+// timer again would take back an expiration that nobody has read.
+func (a *alarm) set(d time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.closed && !a.ringing {
+		a.timer.set(d)
+	}
+}
+
+// ring makes wait return now, whatever is set before that.
+func (a *alarm) ring() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.closed {
+		a.ringing = true
+		a.timer.set(0)
+	}
+}
+
+// wait blocks until the time has come, the alarm rings or is closed. What was done before ring is visible when it
+// returns.
+func (a *alarm) wait() error {
+	err := a.timer.wait()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ringing = false
+	return err
+}
+
+func (a *alarm) close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.closed {
+		a.closed = true
+		a.timer.close()
+	}
+}
