@@ -67,7 +67,9 @@ func NewNode(c NodeConfig) (*Node, error) {
 		rand: rand.New(rand.NewPCG(c.Seed, 0x70327073617031)),
 	}
 	for i, r := range c.Rails {
-		n.rails = append(n.rails, &rail.Rail{Number: i, Network: r.Network, Link: r.Link})
+		added := &rail.Rail{Number: i, Network: r.Network, Link: r.Link}
+		added.Window.BodiesStay = r.Link.Caps(microproto.ModeSynchronous).Reliable
+		n.rails = append(n.rails, added)
 	}
 	numbers := n.rand
 	if c.Incarnation != 0 {

@@ -204,8 +204,12 @@ func TestBoundedMemory(t *testing.T) {
 	}
 	var kept []microproto.Frame
 	batch := make([]microproto.Frame, 64)
-	n, err := b.TryRecv(batch)
-	require.NoError(t, err)
+	n := 0
+	for more := -1; more != 0; n += more {
+		var err error
+		more, err = b.TryRecv(batch[n:])
+		require.NoError(t, err)
+	}
 	lent := int(a.layout.lines / 2 / linesOf(DefaultFrameBytes))
 	require.Equal(t, lent+4, n)
 	require.Less(t, n, 20)

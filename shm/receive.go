@@ -52,6 +52,9 @@ func (p *peer) receive(batch []microproto.Frame) (n int, err error) {
 		}
 		switch r.kind {
 		case frameRecord:
+			if n > 0 && r.value >= lendBytes && !p.incoming.lends(r) {
+				return n, nil // it can be lent when some of these are released
+			}
 			b := p.readFrame(r)
 			if b == nil {
 				return n, nil // the frame stays there until memory is released

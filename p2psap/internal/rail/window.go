@@ -7,10 +7,15 @@ import "github.com/p2pdc/p2pdc/microproto"
 // empty, they leave by class (see pick), in turns between the sessions of a class. The frames of one
 // session always keep their order.
 type Window struct {
+	// BodiesStay: the Body of a synchronous frame may wait in the memory of its user, who gets it back when the
+	// other end has accepted the message. Set it for links that are reliable: on others a message may be accepted
+	// while a frame that repeats a part of it waits.
+	BodiesStay bool
+
 	frames  []microproto.Frame
 	entries []entry // of frames
 	waiting int
-	bodies  bool // some frames may have a Body
+	bodies  bool // some frames may have a Body that must not wait
 
 	sorted  bool   // frames are in lanes; else in the order of Push
 	unused  int32  // first entry of the list of unused ones
@@ -128,7 +133,7 @@ func (w *Window) heads() (out classBytes) {
 
 // Push appends a frame.
 func (w *Window) Push(f microproto.Frame, o Owner) {
-	w.bodies = w.bodies || f.Body != nil
+	w.bodies = w.bodies || w.flattens(&f)
 	w.waiting++
 	i := w.unused
 	if !w.sorted || i == none {
@@ -162,7 +167,7 @@ func (w *Window) Replace(f microproto.Frame, o Owner) bool {
 			}
 			w.frames[i].Release()
 			w.frames[i] = f
-			w.bodies = w.bodies || f.Body != nil
+			w.bodies = w.bodies || w.flattens(&f)
 			l.seek = w.entries[i].next
 			return true
 		}
@@ -190,8 +195,13 @@ func (w *Window) Displace(class Class) bool {
 	return false
 }
 
-// Flatten copies the bodies of the waiting frames out of the memory of users. It returns how many
-// frames were dropped because there was no memory.
+// flattens reports whether a frame that waits must not refer to its user's memory.
+func (w *Window) flattens(f *microproto.Frame) bool {
+	return f.Body != nil && !(w.BodiesStay && f.Mode == microproto.ModeSynchronous)
+}
+
+// Flatten copies the bodies of the waiting frames out of the memory of users, except those that may stay there. It
+// returns how many frames were dropped because there was no memory.
 func (w *Window) Flatten(from microproto.FrameSource) (dropped int) {
 	if !w.bodies {
 		return 0
@@ -199,7 +209,9 @@ func (w *Window) Flatten(from microproto.FrameSource) (dropped int) {
 	w.bodies = false
 	before := w.waiting
 	w.keep(func(f *microproto.Frame, _ uint32) bool {
-		*f = f.Flatten(from)
+		if w.flattens(f) {
+			*f = f.Flatten(from)
+		}
 		return f.Data != nil
 	})
 	return before - w.waiting
