@@ -229,29 +229,64 @@ type countingBell struct{ rings int }
 func (b *countingBell) ring()  { b.rings++ }
 func (b *countingBell) close() {}
 
+// connectedToNobody returns a link and its connection with an end that this test plays.
+func connectedToNobody(t *testing.T, before func(a *Link, addr microproto.LinkAddr)) (
+	a *Link, addr microproto.LinkAddr, other []byte, bell *countingBell,
+) {
+	m := NewMemory()
+	a, err := Open(Config{Name: "a", Memory: m})
+	require.NoError(t, err)
+	b, err := Open(Config{Name: "b", Memory: m})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, errors.Join(a.Close(), b.Close())) })
+	offer, err := b.Offer("a")
+	require.NoError(t, err)
+	addr, err = a.Accept(offer) // b has not accepted: they do not meet
+	require.NoError(t, err)
+	before(a, addr)
+	other, bell = alignedBytes(a.layout.total), &countingBell{}
+	word(other, magicAt).Store(layoutMagic)
+	defer a.lockAll()()
+	require.NoError(t, a.peer(addr).connected(outbox{bytes: other}, bell))
+	return a, addr, other, bell
+}
+
+// An end that polls learns that there is room in the lane without being woken.
+func TestPollingFindsRoom(t *testing.T) {
+	a, addr, other, _ := connectedToNobody(t, func(*Link, microproto.LinkAddr) {})
+	sent := 0
+	for n := 1; n == 1; sent += n {
+		var err error
+		n, err = a.Send([]microproto.Frame{frame(addr, make([]byte, DefaultFrameBytes))})
+		require.NoError(t, err)
+	}
+	calls := 0
+	a.Writable(func() { calls++ })
+	batch := make([]microproto.Frame, 4)
+	for range 3 {
+		n, err := a.TryRecv(batch)
+		require.NoError(t, err)
+		require.Zero(t, n)
+		require.Zero(t, calls)
+	}
+	word(other, tailAt).Store(uint64(sent) * linesOf(DefaultFrameBytes)) // it has read everything
+	for range 3 {
+		_, err := a.TryRecv(batch)
+		require.NoError(t, err)
+		require.Equal(t, 1, calls)
+	}
+}
+
 // An end that has written before it was connected wakes the other end, which may have been connected earlier, have
 // found nothing and have fallen asleep.
 func TestFramesBeforeTheMeetingWake(t *testing.T) {
 	for _, early := range []bool{false, true} {
-		a, err := Open(Config{Name: "a", Memory: NewMemory()})
-		require.NoError(t, err)
-		b, err := Open(Config{Name: "b", Memory: a.config.Memory})
-		require.NoError(t, err)
-		offer, err := b.Offer("a")
-		require.NoError(t, err)
-		addr, err := a.Accept(offer) // b has not accepted: they do not meet
-		require.NoError(t, err)
-		if early {
-			sendOne(t, a, frame(addr, []byte{1}))
-		}
-		unlock := a.lockAll()
-		bell := &countingBell{}
-		other := alignedBytes(a.layout.total)
-		word(other, magicAt).Store(layoutMagic)
-		require.NoError(t, a.peer(addr).connected(outbox{bytes: other}, bell))
-		unlock()
+		_, _, _, bell := connectedToNobody(t, func(a *Link, addr microproto.LinkAddr) {
+			if early {
+				sendOne(t, a, frame(addr, []byte{1}))
+			}
+		})
 		require.Equal(t, early, bell.rings == 1)
-		require.NoError(t, errors.Join(a.Close(), b.Close()))
 	}
 }
 

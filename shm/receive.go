@@ -7,8 +7,10 @@ import (
 )
 
 // TryRecv fills a prefix of batch with received frames and never waits. It makes no system call unless
-// the other end has to be woken.
+// the other end has to be woken. A caller that polls learns by Writable that there is room again before the other
+// end has told this one.
 func (l *Link) TryRecv(batch []microproto.Frame) (int, error) {
+	l.callWritableIfRoom()
 	l.rx.Lock()
 	n := 0
 	for i := 0; i < len(l.active) && n < len(batch); i++ {

@@ -166,7 +166,12 @@ func (r *railPort) awaitFrames(w *waiter, now microproto.Instant) (int, error) {
 	if len(w.wake) > 0 {
 		return 0, nil
 	}
-	return r.receivePending(w, now, true)
+	return r.receivePending(w, now, !n.writable())
+}
+
+// writable reports whether a full link has room again.
+func (n *Node) writable() bool {
+	return slices.ContainsFunc(n.rails, func(r *railPort) bool { return r.writable.Load() })
 }
 
 // releasePoll lets others poll. After a poll in vain, and while other calls sleep, the rail's goroutine resumes.
@@ -313,7 +318,7 @@ func (r *railPort) take(w *waiter, now microproto.Instant, wait bool) (k int, er
 	if err != nil {
 		return 0, err
 	}
-	if k == 0 && n.dueAt.Load() > int64(now) && !r.writable.Load() {
+	if k == 0 && n.dueAt.Load() > int64(now) && !n.writable() {
 		return 0, nil
 	}
 	n.mu.Lock()

@@ -89,10 +89,12 @@ func (p *railPort) onEvent(event microproto.LinkEvent) {
 }
 
 // onWritable may be called by the link from anywhere, even from inside Writable: it only wakes the timer's
-// goroutine. A call that polls, or any other call, may flush before that goroutine runs.
+// goroutine. A call that polls flushes without it.
 func (p *railPort) onWritable() {
 	p.writable.Store(true)
-	p.node.alarm.ring()
+	if n := p.node; !n.polling.Load() || n.awaitingSince.Load() != 0 {
+		n.alarm.ring()
+	}
 }
 
 // handleRails handles what the links have reported. The lock is held.
