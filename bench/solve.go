@@ -44,36 +44,69 @@ func memory(ctx context.Context, r *measure.Run) error {
 const (
 	speedupN      = 128
 	speedupSweeps = 400
-	speedupTarget = 1.8
 )
 
-// speedup compares two peers of one thread each with one, and with two processes that each have
-// half of the points and exchange nothing: the limit that the machine sets.
+// speedups are the grids on which two peers are compared with one, with about the same work, and the least rate of two
+// peers that exchange halos, relative to two that do not.
+var speedups = []struct {
+	n, sweeps int
+	target    float64
+}{{speedupN, speedupSweeps, 0.97}, {speedupN / 2, 8 * speedupSweeps, 0.93}}
+
+// speedup compares two peers of one thread each, over shared memory and over UDP, with one, and with two processes
+// that each have half of the points and exchange nothing: the limit that the machine sets.
 func speedup(ctx context.Context, r *measure.Run) error {
 	program, err := r.Build(ctx)
 	if err != nil {
 		return err
 	}
-	for _, scheme := range []string{"sync", "async"} {
-		var one, two, separate []float64
-		for round := -1; round < r.Rounds; round++ {
-			a, b, err := oneAndTwo(ctx, program, scheme)
-			if err != nil {
-				return err
+	for _, c := range speedups {
+		for _, scheme := range []string{"sync", "async"} {
+			rates := map[string][]float64{}
+			for round := -1; round < r.Rounds; round++ {
+				for _, lane := range []struct {
+					name  string
+					peers int
+					more  []string
+				}{{"one", 1, nil}, {"shm", 2, []string{"--network", "shm"}}, {"ether", 2, []string{"--network", "ether"}}} {
+					s, err := measure.Sweeps(ctx, program, scheme, strconv.Itoa(c.n), lane.peers, c.sweeps, lane.more...)
+					if err != nil {
+						return err
+					}
+					if round >= 0 {
+						rates[lane.name] = append(rates[lane.name], s.Sweeps/s.Seconds)
+					}
+				}
+				s, err := separateHalves(ctx, program, scheme, c.n, c.sweeps)
+				if err != nil {
+					return err
+				}
+				if round >= 0 {
+					rates["separate"] = append(rates["separate"], s)
+				}
 			}
-			c, err := separateHalves(ctx, program, scheme)
-			if err != nil {
-				return err
+			two := func(network, lane string) measure.Result {
+				return measure.Over(fmt.Sprintf("%s, %d³, two peers over %s", scheme, c.n, network), "sweeps/s", rates[lane]).
+					Against("one peer", rates["one"]).Against("two halves without exchange", rates["separate"])
 			}
-			if round >= 0 {
-				one, two, separate = append(one, a), append(two, b), append(separate, c)
-			}
+			r.Add(measure.Over(fmt.Sprintf("%s, %d³, one peer", scheme, c.n), "sweeps/s", rates["one"]),
+				two("shared memory", "shm").RatioAtLeast(c.target), two("UDP", "ether"))
 		}
-		r.Add(measure.Over(scheme+", one peer", "sweeps/s", one),
-			measure.Over(scheme+", two peers", "sweeps/s", two).
-				Against("two halves without exchange", separate).Against("one peer", one).RatioAtLeast(speedupTarget))
 	}
 	return nil
+}
+
+// separateHalves runs two solves of half the grid side by side and returns the sweeps per second of
+// the slower one.
+func separateHalves(ctx context.Context, program, scheme string, n, sweeps int) (float64, error) {
+	half := fmt.Sprintf("%d,%d,%d", n, n, n/2)
+	s, err := both(func(int) (measure.Solution, error) {
+		return measure.Sweeps(ctx, program, scheme, half, 1, sweeps)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return float64(sweeps) / max(s[0].Seconds, s[1].Seconds), nil
 }
 
 // oneAndTwo returns the sweeps per second of one peer and of two.
@@ -84,19 +117,6 @@ func oneAndTwo(ctx context.Context, program, scheme string) (one, two float64, e
 	}
 	b, err := measure.Sweeps(ctx, program, scheme, strconv.Itoa(speedupN), 2, speedupSweeps)
 	return a.Sweeps / a.Seconds, b.Sweeps / b.Seconds, err
-}
-
-// separateHalves runs two solves of half the grid side by side and returns the sweeps per second of
-// the slower one.
-func separateHalves(ctx context.Context, program, scheme string) (float64, error) {
-	half := fmt.Sprintf("%d,%d,%d", speedupN, speedupN, speedupN/2)
-	s, err := both(func(int) (measure.Solution, error) {
-		return measure.Sweeps(ctx, program, scheme, half, 1, speedupSweeps)
-	})
-	if err != nil {
-		return 0, err
-	}
-	return speedupSweeps / max(s[0].Seconds, s[1].Seconds), nil
 }
 
 // multigrid solves the membrane in one process of two threads.

@@ -68,11 +68,13 @@ func Obstacle(ctx context.Context, program, command, problem string, args ...str
 const sweepsPerPass = "--together"
 
 // Sweeps runs the membrane on n points for so many sweeps, each one pass over memory, by peers of
-// one thread.
-func Sweeps(ctx context.Context, program, scheme, n string, peers, sweeps int) (Solution, error) {
-	s, err := Obstacle(ctx, program, "solve", "membrane", "--n", n, "--scheme", scheme,
+// one thread. more are more arguments of obstacle solve.
+func Sweeps(
+	ctx context.Context, program, scheme, n string, peers, sweeps int, more ...string,
+) (Solution, error) {
+	s, err := Obstacle(ctx, program, "solve", "membrane", append([]string{"--n", n, "--scheme", scheme,
 		"--peers", strconv.Itoa(peers), "--threads", "1", sweepsPerPass, "1", "--tol", "1e-13",
-		"--max-sweeps", strconv.Itoa(sweeps))
+		"--max-sweeps", strconv.Itoa(sweeps)}, more...)...)
 	if err == nil && (s.InProcess || len(s.PerPeer) != peers) {
 		err = fmt.Errorf("obstacle solve --peers %d: %d peers answered, in one process: %t",
 			peers, len(s.PerPeer), s.InProcess)
