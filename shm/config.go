@@ -8,7 +8,7 @@ import (
 
 // Defaults of Config.
 const (
-	DefaultFrameBytes = 32 << 10
+	DefaultFrameBytes = 64<<10 + 512 // 64 KiB of payload with its headers
 	DefaultValues     = 8
 	defaultLaneBytes  = 1 << 20
 	defaultBuffers    = 64 << 20
@@ -32,7 +32,7 @@ type Config struct {
 	Group string
 	// Memory, if not nil, joins links of this process over a heap block, without a system call.
 	Memory *Memory
-	// FrameBytes is the size of the largest frame of a synchronous session (default 32 KiB). While one
+	// FrameBytes is the size of the largest frame of a synchronous session (default 64.5 KiB). While one
 	// frame of a message is read, the next is written.
 	FrameBytes int
 	// ValueBytes is the size of the largest frame of an asynchronous session (default FrameBytes). A frame

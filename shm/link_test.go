@@ -196,11 +196,12 @@ func TestNoAllocationPerFrame(t *testing.T) {
 // Half of a lane is lent, then frames are copied. Beyond the bound of memory they stay in the lane, and the receiver
 // continues when frames are released.
 func TestBoundedMemory(t *testing.T) {
-	a := kinds()["shared memory"]()(t, Config{Name: "a"})
-	b := kinds()["shared memory"]()(t, Config{Name: "b", BufferBytes: 4 * DefaultFrameBytes})
+	const frameBytes = 32 << 10
+	a := kinds()["shared memory"]()(t, Config{Name: "a", FrameBytes: frameBytes})
+	b := kinds()["shared memory"]()(t, Config{Name: "b", FrameBytes: frameBytes, BufferBytes: 4 * frameBytes})
 	toB, _ := join(t, a, b)
 	for range 20 {
-		sendOne(t, a, frame(toB, make([]byte, DefaultFrameBytes)))
+		sendOne(t, a, frame(toB, make([]byte, frameBytes)))
 	}
 	var kept []microproto.Frame
 	batch := make([]microproto.Frame, 64)
@@ -210,7 +211,7 @@ func TestBoundedMemory(t *testing.T) {
 		more, err = b.TryRecv(batch[n:])
 		require.NoError(t, err)
 	}
-	lent := int(a.layout.lines / 2 / linesOf(DefaultFrameBytes))
+	lent := int(a.layout.lines / 2 / linesOf(frameBytes))
 	require.Equal(t, lent+4, n)
 	require.Less(t, n, 20)
 	kept = append(kept, batch[:n]...)
