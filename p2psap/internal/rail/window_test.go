@@ -34,6 +34,41 @@ func take(w *Window, k int) (out []uint32) {
 	}
 }
 
+// heap is a FrameSource of plain memory.
+type heap struct{}
+
+func (heap) Acquire(n int) microproto.Frame {
+	return microproto.NewBuffer(make([]byte, n), nil).Frame(0, 0, n)
+}
+
+// A payload that waits is copied out of its user's memory, which the user may then change; a synchronous one stays
+// there where the link is reliable.
+func TestFlatten(t *testing.T) {
+	for _, stay := range []bool{false, true} {
+		for _, mode := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
+			for _, sorted := range []bool{false, true} {
+				w, user := Window{BodiesStay: stay}, []byte("payload")
+				w.Push(mark(1, 9), Owner{Session: 1, Index: -1})
+				w.Push(microproto.Frame{Peer: 2, Data: []byte("head"), Segment: 11, Header: 4, Body: user,
+					Mode: mode}, Owner{Session: 1, Index: -1})
+				if sorted {
+					require.Equal(t, []uint32{1}, take(&w, 1))
+				}
+				require.Zero(t, w.Flatten(heap{}))
+				copy(user, "changed")
+				frames := w.Frames()
+				f := &frames[len(frames)-1]
+				got := string(f.Data) + string(f.Body)
+				if stay && mode == microproto.ModeSynchronous {
+					require.Equal(t, "headchanged", got)
+				} else {
+					require.Equal(t, "headpayload", got)
+				}
+			}
+		}
+	}
+}
+
 func TestPick(t *testing.T) {
 	for name, c := range map[string]struct {
 		heads, sent classBytes
