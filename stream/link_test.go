@@ -214,6 +214,34 @@ func TestFullConnection(t *testing.T) {
 	require.EqualValues(t, 5, a.Stats().SendFull)
 }
 
+// The kernel takes a part of the last frame of a Send. The rest follows by itself when there is room, without another
+// Send and without Writable.
+func TestRestOfTheLastFrame(t *testing.T) {
+	a, b := open(t, Config{Name: "a"}), open(t, Config{Name: "b"})
+	toB, _ := join(t, a, b)
+	sendOne(t, a, frame(toB, []byte("ready")))
+	receive(t, b, 1)
+	sent := 0
+	for waits := false; !waits; {
+		sendOne(t, a, frame(toB, bytes.Repeat([]byte{byte(sent)}, 64<<10)))
+		sent++
+		a.mu.Lock()
+		waits = a.peers[0].outgoing.waiting()
+		a.mu.Unlock()
+	}
+	got := make(chan [][]byte, 1)
+	go func() { got <- receive(t, b, sent) }()
+	await.Until(t, func() bool { return len(got) == 1 }, "%d frames", sent)
+	for i, f := range <-got {
+		require.True(t, bytes.Equal(bytes.Repeat([]byte{byte(i)}, 64<<10), f), "frame %d", i)
+	}
+	await.Until(t, func() bool { // the next one makes its own goroutine
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return !a.peers[0].sendsRest
+	}, "the goroutine to end")
+}
+
 // A connection that ends after any byte gives the frames that have arrived whole, and nothing else. It is reported, and
 // new offers make another.
 func TestCutAtAnyByte(t *testing.T) {

@@ -33,7 +33,9 @@ type peer struct {
 	socket   int              // valid if connected
 	room     *readiness.Watch // of the send queue
 	outgoing outgoing
-	incoming incoming
+	// sendsRest: a goroutine waits for room for the rest in outgoing.
+	sendsRest bool
+	incoming  incoming
 }
 
 // ErrDown reports that the connection with a peer has failed. A new Offer begins another.
@@ -81,7 +83,7 @@ func (p *peer) end() {
 		_ = unix.Close(p.socket)
 	}
 	p.incoming.drop()
-	p.outgoing = outgoing{}
+	p.outgoing, p.sendsRest = outgoing{}, false
 }
 
 // connect adopts an authenticated connection. The locks are held.
@@ -112,6 +114,7 @@ func (p *peer) connect(conn *net.TCPConn) error {
 	l.active = append(l.active, p)
 	l.log("connected with %s over TCP, %v to %v", p.name, conn.LocalAddr(), conn.RemoteAddr())
 	l.flush(p)
+	l.sendRest(p)
 	l.waits.Wake() // bytes may have arrived before the socket was watched
 	return nil
 }

@@ -120,6 +120,29 @@ func (l *Link) flush(p *peer) bool {
 	return true
 }
 
+// sendRest sends the rest of earlier frames as soon as there is room: Send may have taken all frames, and nobody waits
+// for room then. mu is held.
+func (l *Link) sendRest(p *peer) {
+	if !p.connected || p.sendsRest || !p.outgoing.waiting() {
+		return
+	}
+	p.sendsRest = true
+	round, room := p.round, p.room
+	go func() {
+		var w readiness.Wait
+		w.Init(l.raw, room, func(uintptr) bool {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			done := p.round != round || l.flush(p)
+			if done && p.round == round {
+				p.sendsRest = false
+			}
+			return done
+		})
+		_, _ = w.Run() // an error means that the connection or the link was closed
+	}()
+}
+
 // sent evaluates a system call that sends. over reports that the connection takes nothing more now. mu is held.
 func (l *Link) sent(p *peer, n int, errno syscall.Errno) (sent int, over bool) {
 	switch errno {
@@ -160,6 +183,7 @@ func (l *Link) transmit(p *peer, frames []microproto.Frame) (taken int) {
 	if bytes > 0 { // the kernel took a part of the next frame
 		p.outgoing.keep(&frames[taken], bytes)
 		taken++
+		l.sendRest(p)
 	}
 	if over {
 		l.full = p
