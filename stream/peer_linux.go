@@ -30,11 +30,10 @@ type peer struct {
 	met         chan struct{} // closed when remote is known or the round is over
 	connected   bool
 
-	socket   int              // valid if connected
-	room     *readiness.Watch // of the send queue
-	outgoing outgoing
-	// sendsRest: a goroutine waits for room for the rest in outgoing.
-	sendsRest bool
+	socket    int              // valid if connected
+	room      *readiness.Watch // of the send queue
+	outgoing  outgoing
+	sendsRest bool // a goroutine waits for room for what outgoing holds
 	incoming  incoming
 }
 
