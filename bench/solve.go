@@ -52,7 +52,7 @@ const (
 var speedups = []struct {
 	n, sweeps int
 	target    float64
-}{{speedupN, 4 * speedupSweeps, 0.97}, {speedupN / 2, 32 * speedupSweeps, 0.93}}
+}{{speedupN, 4 * speedupSweeps, 0.97}, {speedupN / 2, 8 * speedupSweeps, 0.93}}
 
 // speedup compares two peers of one thread each, over shared memory and over UDP, with one, and with two processes
 // that each have half of the points and exchange nothing: the limit that the machine sets.
@@ -107,7 +107,7 @@ func separateHalves(ctx context.Context, program, scheme string, n, sweeps int) 
 	if err != nil {
 		return 0, err
 	}
-	return float64(sweeps) / max(s[0].Seconds, s[1].Seconds), nil
+	return min(s[0].Sweeps/s[0].Seconds, s[1].Sweeps/s[1].Seconds), nil
 }
 
 // oneAndTwo returns the sweeps per second of one peer and of two.
