@@ -18,7 +18,8 @@
 //     use. An undrained composite refuses to transmit once Limits.Outputs is reached.
 //  6. Deadline returns when Advance has to be called next. It may change with every call.
 //  7. A frame with a Body refers to the memory of the sending user. Send it or Flatten it
-//     before that user's call returns.
+//     before the user may change that memory: when the call returns or, in a synchronous
+//     session over a reliable link, when the other end has accepted the message.
 //  8. An error of Err is final: every later entry point returns it. Close still cleans up.
 //  9. To change the composition of an open session: raise DrainSession in the old composite,
 //     make the new one, hand over by Migratable and StateExporter, open the new one, close

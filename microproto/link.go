@@ -171,8 +171,9 @@ type Link interface {
 	// Writable calls f once, from any goroutine, when a full link can take frames again.
 	Writable(f func())
 	// Recv blocks until at least one frame has arrived, fills a prefix of batch and returns its
-	// length. The caller releases the frames. The link counts and discards frames from
-	// addresses that were not accepted.
+	// length. The caller does not write to the frames, which may lie in memory of another process,
+	// and releases them soon: one that is kept may hold up those behind it. The link counts and
+	// discards frames from addresses that were not accepted.
 	Recv(batch []Frame) (n int, err error)
 	Close() error
 }
