@@ -90,9 +90,6 @@ type laneReader struct {
 	granted uint64 // generation of the other end's wish for room that was answered
 }
 
-// ready reports whether there is a record, correct or not.
-func (r *laneReader) ready() bool { return word(r.in, r.lineAt(r.next)).Load() != 0 }
-
 // peek returns the next record; of kind nothing if there is none.
 func (r *laneReader) peek() (record, error) {
 	return r.decode(r.next, word(r.in, r.lineAt(r.next)).Load())
