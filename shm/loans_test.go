@@ -1,0 +1,109 @@
+package shm
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/internal/await"
+	"github.com/p2pdc/p2pdc/microproto"
+)
+
+// Half of a lane is lent, then frames are copied. Beyond the bound of memory they stay in the lane, and the receiver
+// continues when frames are released.
+func TestBoundedMemory(t *testing.T) {
+	const frameBytes = 32 << 10
+	a := kinds()["shared memory"]()(t, Config{Name: "a", FrameBytes: frameBytes})
+	b := kinds()["shared memory"]()(t, Config{Name: "b", FrameBytes: frameBytes, BufferBytes: 4 * frameBytes})
+	toB, _ := join(t, a, b)
+	for range 20 {
+		sendOne(t, a, frame(toB, make([]byte, frameBytes)))
+	}
+	var kept []microproto.Frame
+	batch := make([]microproto.Frame, 64)
+	n := 0
+	for more := -1; more != 0; n += more {
+		var err error
+		more, err = b.TryRecv(batch[n:])
+		require.NoError(t, err)
+	}
+	lent := int(a.layout.lines / 2 / linesOf(frameBytes))
+	require.Equal(t, lent+4, n)
+	require.Less(t, n, 20)
+	kept = append(kept, batch[:n]...)
+	done := make(chan int)
+	go func() {
+		n, _ := b.AwaitRecv(batch)
+		done <- n
+	}()
+	await.Until(t, func() bool { return b.Stats().Waits > 0 }, "the receiver to wait for memory")
+	kept[n-1].Release() // a copy
+	require.Equal(t, 1, <-done)
+}
+
+// A value that is lent stays as it is while newer ones are written. When it is released, the newest is received by a
+// receiver that waits.
+func TestLentValue(t *testing.T) {
+	for name, kind := range kinds() {
+		t.Run(name, func(t *testing.T) {
+			open := kind()
+			a, b := open(t, Config{Name: "a"}), open(t, Config{Name: "b"})
+			toB, _ := join(t, a, b)
+			batch := make([]microproto.Frame, 4)
+			sendOne(t, a, value(toB, 1, pattern(1, 4096)))
+			n, err := b.TryRecv(batch)
+			require.NoError(t, err)
+			require.Equal(t, 1, n)
+			kept := batch[0]
+			for v := uint64(2); v <= 10; v++ {
+				sendOne(t, a, value(toB, 1, pattern(v, 4096)))
+				n, err = b.TryRecv(batch)
+				require.NoError(t, err)
+				require.Zero(t, n)
+			}
+			waits, received := b.Stats().Waits, make(chan microproto.Frame)
+			go func() {
+				for n := 0; n == 0; {
+					n, _ = b.AwaitRecv(batch)
+				}
+				received <- batch[0]
+			}()
+			await.Until(t, func() bool { return b.Stats().Waits > waits }, "the receiver to wait")
+			v, whole := versionOf(kept.Data)
+			require.True(t, whole)
+			require.EqualValues(t, 1, v)
+			kept.Release()
+			f := <-received
+			v, whole = versionOf(f.Data)
+			require.True(t, whole)
+			require.EqualValues(t, 10, v)
+			f.Release()
+		})
+	}
+}
+
+// Frames that are lent are valid after Close. Their memory is freed when the last is released.
+func TestLentFramesOutliveTheLink(t *testing.T) {
+	_, mappings := descriptorsAndMappings(t)
+	open := kinds()["shared memory"]()
+	a, b := open(t, Config{Name: "a"}), open(t, Config{Name: "b"})
+	toB, _ := join(t, a, b)
+	sendOne(t, a, frame(toB, pattern(7, 8192)))
+	sendOne(t, a, value(toB, 1, pattern(8, 8192)))
+	batch := make([]microproto.Frame, 4)
+	n, err := b.TryRecv(batch)
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	require.NoError(t, a.Close())
+	require.NoError(t, b.Close())
+	for i, want := range []uint64{7, 8} {
+		v, whole := versionOf(batch[i].Data)
+		require.True(t, whole)
+		require.Equal(t, want, v)
+		_, m := descriptorsAndMappings(t)
+		require.Greater(t, m, mappings)
+		batch[i].Release()
+	}
+	_, m := descriptorsAndMappings(t)
+	require.LessOrEqual(t, m, mappings)
+}
