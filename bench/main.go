@@ -27,7 +27,7 @@ func parts() []measure.Part {
 		{Name: "kernels", About: "every kernel on one core and two, beside memory bandwidth and C", Measure: kernels},
 		{Name: "dispatch", About: "handlers of the micro-protocol kernel and of a segment", Measure: dispatch},
 		{Name: "memory", About: "memory of a peer at 256³ on two peers", Measure: memory},
-		{Name: "speedup", About: "two peers, over shared memory and UDP, against one and against two that exchange nothing", Measure: speedup},
+		{Name: "speedup", About: "two peers over shared memory and UDP, against one", Measure: speedup},
 		{Name: "multigrid", About: "the membrane by multigrid: time, processor time, memory", Measure: multigrid},
 		{Name: "allocations", About: "allocations per sweep of the halo exchange", Measure: allocations},
 		{Name: "adapt", About: "changes of a session's mode, alone and in time steps", Measure: adapt},

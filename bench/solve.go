@@ -69,7 +69,11 @@ func speedup(ctx context.Context, r *measure.Run) error {
 					name  string
 					peers int
 					more  []string
-				}{{"one", 1, nil}, {"shm", 2, []string{"--network", "shm"}}, {"ether", 2, []string{"--network", "ether"}}} {
+				}{
+					{"one", 1, nil},
+					{"shm", 2, []string{"--network", "shm"}},
+					{"ether", 2, []string{"--network", "ether"}},
+				} {
 					s, err := measure.Sweeps(ctx, program, scheme, strconv.Itoa(c.n), lane.peers, c.sweeps, lane.more...)
 					if err != nil {
 						return err
@@ -87,7 +91,8 @@ func speedup(ctx context.Context, r *measure.Run) error {
 				}
 			}
 			two := func(network, lane string) measure.Result {
-				return measure.Over(fmt.Sprintf("%s, %d³, two peers over %s", scheme, c.n, network), "sweeps/s", rates[lane]).
+				name := fmt.Sprintf("%s, %d³, two peers over %s", scheme, c.n, network)
+				return measure.Over(name, "sweeps/s", rates[lane]).
 					Against("one peer", rates["one"]).Against("two halves without exchange", rates["separate"])
 			}
 			r.Add(measure.Over(fmt.Sprintf("%s, %d³, one peer", scheme, c.n), "sweeps/s", rates["one"]),

@@ -113,8 +113,8 @@ func (r *laneReader) advance(lines uint64) (wake bool) {
 	return r.tell(false)
 }
 
-// tell tells the other end how far this one has read, after an eighth of the lane. It reports whether the other end
-// waits for the room. sleeps: when a loan is the reason for telling less, its return wakes the receiver.
+// tell stores how far this end has read, for the other end to see, once that is an eighth of the lane more. It reports
+// whether the other end waits for the room. With sleeps, the return of a loan that holds up the lane wakes the receiver.
 func (r *laneReader) tell(sleeps bool) (wake bool) {
 	if r.next-r.told < r.lines/8 {
 		return false

@@ -214,8 +214,8 @@ func TestFullConnection(t *testing.T) {
 	require.EqualValues(t, 5, a.Stats().SendFull)
 }
 
-// The kernel takes a part of the last frame of a Send. The rest follows by itself when there is room, without another
-// Send and without Writable.
+// If the kernel takes only a part of the last frame of a Send, the link sends the rest when there is room. That needs
+// neither another Send nor Writable.
 func TestRestOfTheLastFrame(t *testing.T) {
 	a, b := open(t, Config{Name: "a"}), open(t, Config{Name: "b"})
 	toB, _ := join(t, a, b)

@@ -120,8 +120,8 @@ func (l *Link) flush(p *peer) bool {
 	return true
 }
 
-// sendRest sends the rest of earlier frames as soon as there is room: Send may have taken all frames, and nobody waits
-// for room then. mu is held.
+// sendRest starts a goroutine that sends the rest of earlier frames when there is room. The caller of Send does not
+// wait for room if Send took all frames. mu is held.
 func (l *Link) sendRest(p *peer) {
 	if !p.connected || p.sendsRest || !p.outgoing.waiting() {
 		return

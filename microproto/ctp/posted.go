@@ -23,8 +23,8 @@ func (s *Synchronous) claims(m *microproto.Message) bool {
 	return q == nil || q.messages.n == 0
 }
 
-// Post implements microproto.Poster. A user who is woken before the message is complete posts the same memory again:
-// the message stays there.
+// Post implements microproto.Poster. It does nothing if this memory is posted already: a Receive that is woken before
+// its message is complete posts again, and the part that has arrived stays in place.
 func (s *Synchronous) Post(tag uint32, dst []byte) {
 	if p := s.posted; p.on && p.tag == tag && len(p.dst) == len(dst) && len(dst) > 0 && &p.dst[0] == &dst[0] {
 		return

@@ -36,7 +36,7 @@ func TestPostedMessage(t *testing.T) {
 	require.NoError(t, r.Pair.Close())
 }
 
-// A user who is woken while the message arrives posts the same memory again. The message stays there, at any moment.
+// Memory that is posted again while a message arrives there still receives the whole message.
 func TestPostAgain(t *testing.T) {
 	const size = 3000
 	for after := range 30 {

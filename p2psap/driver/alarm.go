@@ -18,8 +18,8 @@ func newAlarm() (*alarm, error) {
 	return &alarm{timer: t}, err
 }
 
-// set makes wait return after d, instead of what was set before. It does nothing while the alarm rings: setting the
-// timer again would take back an expiration that nobody has read.
+// set makes wait return after d and replaces an earlier time. After ring it does nothing until wait has returned: a
+// timer that is set again loses an expiration that wait has not read, and wait would not return.
 func (a *alarm) set(d time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -38,8 +38,8 @@ func (a *alarm) ring() {
 	}
 }
 
-// wait blocks until the time has come, the alarm rings or is closed. What was done before ring is visible when it
-// returns.
+// wait blocks until the time has come, ring or close is called. It is for one goroutine, which sees what was written
+// before ring.
 func (a *alarm) wait() error {
 	err := a.timer.wait()
 	a.mu.Lock()
