@@ -59,9 +59,9 @@ func (r *receiver) init(l *Link, d *descriptor) {
 	r.controls = make([][controlBytes]byte, n)
 	r.buffers = make([]*microproto.Buffer, n)
 	// Buffers that are ready to receive do not count as frames in use.
-	l.pool.limit += n * classBytes[largeClass]
+	l.pool.Extend(n * datagramBytes)
 	for i := range r.messages {
-		r.buffers[i] = l.pool.get(largeClass)
+		r.buffers[i] = l.buffer(datagramBytes)
 		h := &r.messages[i].hdr
 		h.Name = &r.names[i][0]
 		h.Iov = &r.vectors[i]
@@ -177,17 +177,17 @@ func (r *receiver) openDatagram(i int) {
 		return
 	}
 	n := int(m.n)
-	class := largeClass
-	if n <= classBytes[smallClass] {
-		class = smallClass
+	size, small := datagramBytes, n <= smallBytes
+	if small {
+		size = smallBytes
 	}
-	fresh := l.pool.get(class)
+	fresh := l.buffer(size)
 	if fresh == nil {
 		l.count.NoBuffer.Add(1)
 		return
 	}
 	full := r.buffers[i]
-	if class == smallClass {
+	if small {
 		copy(fresh.Bytes, full.Bytes[:n])
 		full = fresh
 	} else {

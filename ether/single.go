@@ -71,7 +71,7 @@ func (s *single) recv(batch []microproto.Frame) (int, error) {
 	s.receiving.Lock()
 	defer s.receiving.Unlock()
 	if s.scratch == nil {
-		s.scratch = make([]byte, classBytes[largeClass])
+		s.scratch = make([]byte, datagramBytes)
 	}
 	c := &s.l.count
 	n, from, err := s.l.conn.ReadFromUDPAddrPort(s.scratch)
@@ -87,7 +87,7 @@ func (s *single) recv(batch []microproto.Frame) (int, error) {
 		c.Unknown.Add(1)
 		return 0, nil
 	}
-	b := s.l.pool.get(classOf(n))
+	b := s.l.buffer(n)
 	if b == nil {
 		c.NoBuffer.Add(1)
 		return 0, nil

@@ -30,6 +30,7 @@ type counters struct {
 	FramesSent, BytesSent, FramesReceived, BytesReceived            atomic.Uint64
 	SendCalls, ReceiveCalls, SuperSent, SuperReceived               atomic.Uint64
 	SendLost, SendFull, Unknown, Truncated, NoBuffer, KernelDropped atomic.Uint64
+	PlainAcquires                                                   atomic.Uint64
 }
 
 // addOverflow takes the kernel's own 32-bit count, which several receivers may report in any
@@ -53,7 +54,7 @@ func (l *Link) addLost(frames int, err error) {
 // Stats returns the current counters.
 func (l *Link) Stats() Stats {
 	s := Stats{
-		PlainAcquires: l.pool.missed(), GSO: l.gso.Load(), GRO: l.gro, Batch: l.batch != nil,
+		GSO: l.gso.Load(), GRO: l.gro, Batch: l.batch != nil,
 		QueueIn: l.receiveBytes, QueueOut: int(l.sendBytes.Load()),
 	}
 	to := reflect.ValueOf(&s).Elem()

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/buffers"
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
@@ -27,7 +28,7 @@ type Link struct {
 	inet4  bool           // the socket's family
 	host   uint64         // hostID
 
-	pool          *pool
+	pool          buffers.Pool
 	count         counters
 	lastSendError atomic.Pointer[error]
 
@@ -63,7 +64,8 @@ func Open(c Config) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Link{config: c, conn: conn, host: hostID(), opened: time.Now(), pool: newPool(c.BufferBytes)}
+	l := &Link{config: c, conn: conn, host: hostID(), opened: time.Now()}
+	l.pool.Init([]int{smallBytes, jumboBytes, datagramBytes}, c.BufferBytes, nil)
 	if err := l.setUp(); err != nil {
 		_ = l.Close()
 		return nil, err
@@ -160,14 +162,30 @@ func (l *Link) Caps(microproto.Mode) microproto.Caps {
 	return c
 }
 
+// Sizes of pooled buffers: an ordinary frame, a jumbo frame, and the largest datagram before and after receive
+// coalescing.
+const (
+	smallBytes    = 2048
+	jumboBytes    = 10240
+	datagramBytes = 65536
+)
+
+// buffer returns a pooled buffer of at least n bytes, or nil, which it counts, when the pool is exhausted.
+func (l *Link) buffer(n int) *microproto.Buffer {
+	b := l.pool.Get(n, false)
+	if b == nil {
+		l.count.PlainAcquires.Add(1)
+	}
+	return b
+}
+
 // Acquire returns pooled memory, or unpooled memory when the pool is exhausted. It panics if
 // n is larger than any datagram.
 func (l *Link) Acquire(n int) microproto.Frame {
-	class := classOf(n)
-	if class < 0 {
+	if n > datagramBytes {
 		panic("ether: frame of " + strconv.Itoa(n) + " bytes: larger than Caps.MTU")
 	}
-	if b := l.pool.get(class); b != nil {
+	if b := l.buffer(n); b != nil {
 		return b.Frame(0, 0, n)
 	}
 	return microproto.NewBuffer(make([]byte, n), nil).Frame(0, 0, n)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
+	"github.com/p2pdc/p2pdc/internal/buffers"
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
@@ -24,7 +25,7 @@ type Link struct {
 	receives verbs.CompletionQueue // raises events on channel
 	sends    verbs.CompletionQueue // polled on demand only
 	memory   *memory
-	buffers  buffers
+	buffers  buffers.Pool // unregistered memory of BlockBytes each, for copies of received frames
 	port     port
 	self     offer // the fields that all offers share
 	count    counters
@@ -112,7 +113,7 @@ func (l *Link) setUp() (err error) {
 	if l.memory, err = newMemory(l.domain, c); err != nil {
 		return err
 	}
-	l.buffers.init(c.BlockBytes, c.BufferBytes, l.wakeReceiver)
+	l.buffers.Init([]int{c.BlockBytes}, max(c.BufferBytes, 4*c.BlockBytes), l.wakeReceiver)
 	l.arrivals.grow(2 * c.Peers * c.receivesPerPair())
 	if l.channel, err = l.device.CreateChannel(); err != nil {
 		return err

@@ -118,7 +118,7 @@ func (l *Link) queueNotice(q *pair, slot int) {
 // readSlot takes the notice of a slot and returns the newest frame in it. Link.rx is held.
 func (l *Link) readSlot(q *pair, slot int) (microproto.Frame, bool) {
 	w := q.peer.window
-	b := l.buffers.get()
+	b := l.buffers.Get(w.blockBytes, true)
 	if b == nil { // try again when a frame is released
 		l.queueArrival(arrival{q, q.key.Load(), -1, 0, int32(slot)})
 		return microproto.Frame{}, false

@@ -165,7 +165,7 @@ func (l *Link) frameOf(a *arrival) (microproto.Frame, bool) {
 	stay := l.config.MessageBytes > 0 && q.held.Load() < int64(l.memory.receivesPerPair/2)
 	var b *microproto.Buffer
 	if !stay {
-		b = l.buffers.get()
+		b = l.buffers.Get(l.config.BlockBytes, true)
 	}
 	if b == nil {
 		q.lendBlock(a.block)

@@ -83,7 +83,8 @@ func Open(c Config) (*Link, error) {
 		config: c, layout: newLayout(c.sizes()), done: make(chan struct{}), bell: make(chan struct{}, 1),
 		named: map[string]*peer{}, tokens: map[token]*peer{},
 	}
-	l.buffers.Init(l.layout.largest(), c.BufferBytes, l.wakeReceiver)
+	largest := l.layout.largest()
+	l.buffers.Init(buffers.Sizes(largest), max(c.BufferBytes, 4*largest), l.wakeReceiver)
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails
 	l.self = offer{name: c.Name, group: c.Group, offerFields: offerFields{

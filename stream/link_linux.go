@@ -78,7 +78,8 @@ func Open(c Config) (*Link, error) {
 		ready: make([]unix.EpollEvent, 16),
 	}
 	l.open, l.end = context.WithCancel(context.Background())
-	l.pool.Init(max(readBytes, c.FrameBytes+prefixBytes), c.BufferBytes, l.waits.Wake)
+	largest := max(readBytes, c.FrameBytes+prefixBytes)
+	l.pool.Init(buffers.Sizes(largest), max(c.BufferBytes, 4*largest), l.waits.Wake)
 	if err := l.setUp(); err != nil {
 		_ = l.Close()
 		return nil, err

@@ -8,13 +8,13 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Pool is a bounded pool of memory in sizes of powers of four. Its methods may be called from several goroutines.
+// Pool is a bounded pool of memory in several sizes. Its methods may be called from several goroutines.
 type Pool struct {
 	mu     sync.Mutex
 	sizes  []class
 	bytes  int // of all buffers, in use or free
 	limit  int
-	wanted atomic.Bool // a receiver waits for memory
+	wanted atomic.Bool // a receiver waits for memory; written under mu
 	onFree func()      // called by put if wanted
 }
 
@@ -26,18 +26,20 @@ type class struct {
 
 const smallest = 256
 
-// Init sets the pool up for buffers of at most largest bytes, and limit bytes in all. Buffers in use and free ones
-// count. onFree is called, from any goroutine, when a buffer is free that a Get had waited for.
-func (p *Pool) Init(largest, limit int, onFree func()) {
-	p.onFree = onFree
-	p.limit = max(limit, 4*largest)
-	for size := smallest; ; size *= 4 {
-		size = min(size, max(largest, smallest))
-		i := len(p.sizes)
+// Sizes returns powers of four for Init, and the size of the largest buffer at their end.
+func Sizes(largest int) (sizes []int) {
+	for size := smallest; size < largest; size *= 4 {
+		sizes = append(sizes, size)
+	}
+	return append(sizes, max(largest, smallest))
+}
+
+// Init sets the pool up for buffers of the sizes, in increasing order, and limit bytes in all. Buffers in use and free
+// ones count. onFree is called, from any goroutine, when a buffer is free that a Get had waited for.
+func (p *Pool) Init(sizes []int, limit int, onFree func()) {
+	p.limit, p.onFree = limit, onFree
+	for i, size := range sizes {
 		p.sizes = append(p.sizes, class{size: size, put: func(b *microproto.Buffer) { p.put(b, i) }})
-		if size >= largest {
-			return
-		}
 	}
 }
 
@@ -80,6 +82,13 @@ func (p *Pool) trim(size int) bool {
 	return p.bytes+size <= p.limit
 }
 
+// Extend raises the bound by so many bytes.
+func (p *Pool) Extend(bytes int) {
+	p.mu.Lock()
+	p.limit += bytes
+	p.mu.Unlock()
+}
+
 // Exhausted reports whether a caller of Get waits for memory.
 func (p *Pool) Exhausted() bool { return p.wanted.Load() }
 
@@ -87,7 +96,10 @@ func (p *Pool) put(b *microproto.Buffer, class int) {
 	p.mu.Lock()
 	c := &p.sizes[class]
 	c.free = append(c.free, b)
-	wanted := p.wanted.Swap(false)
+	wanted := p.wanted.Load()
+	if wanted {
+		p.wanted.Store(false)
+	}
 	p.mu.Unlock()
 	if wanted {
 		p.onFree()
