@@ -12,6 +12,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 	"github.com/p2pdc/p2pdc/internal/buffers"
+	"github.com/p2pdc/p2pdc/internal/fifo"
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
@@ -37,7 +38,7 @@ type Link struct {
 	keyGeneration atomic.Uint32 // of the keys of pairs
 
 	rx                 sync.Mutex // guards receiving; locked before mu
-	arrivals           ring[arrival]
+	arrivals           fifo.Queue[arrival]
 	receiveCompletions [32]verbs.Completion
 
 	waitMu        sync.Mutex // held while waiting at channel
@@ -114,7 +115,7 @@ func (l *Link) setUp() (err error) {
 		return err
 	}
 	l.buffers.Init([]int{c.BlockBytes}, max(c.BufferBytes, 4*c.BlockBytes), l.wakeReceiver)
-	l.arrivals.grow(2 * c.Peers * c.receivesPerPair())
+	l.arrivals.Reserve(2 * c.Peers * c.receivesPerPair())
 	if l.channel, err = l.device.CreateChannel(); err != nil {
 		return err
 	}

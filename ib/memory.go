@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
+	"github.com/p2pdc/p2pdc/internal/fifo"
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
@@ -28,9 +29,9 @@ type memory struct {
 	stampOffset                                            int // offset of the first cell
 
 	mu       sync.Mutex
-	free     ring[int32] // send blocks, reused first in, first out
-	reserved int         // free blocks that Acquire leaves for frames that must be copied
-	inUse    int         // blocks in use by frames
+	free     fifo.Queue[int32] // send blocks, reused first in, first out
+	reserved int               // free blocks that Acquire leaves for frames that must be copied
+	inUse    int               // blocks in use by frames
 	buffers  []*microproto.Buffer
 	shares   []receiveShare
 	closed   bool
@@ -55,13 +56,13 @@ func newMemory(d verbs.Domain, c *Config) (*memory, error) {
 	}
 	m.pattern = (m.sendBlocks + m.receiveBlocks) * m.blockBytes
 	m.stampOffset = m.pattern + patternBytes
-	m.free.grow(m.sendBlocks)
+	m.free.Reserve(m.sendBlocks)
 	for i := range m.buffers {
 		free := m.freeSend
 		if i >= m.sendBlocks {
 			free = m.freeReceive
 		} else {
-			m.free.push(int32(i))
+			m.free.Push(int32(i))
 		}
 		m.buffers[i] = microproto.NewBuffer(m.blockAt(i), func(*microproto.Buffer) { free(int32(i)) })
 	}
@@ -105,10 +106,10 @@ func (m *memory) offset(b []byte) (int, bool) {
 func (m *memory) acquire(n int) (microproto.Frame, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closed || m.free.n <= m.reserved || n > m.blockBytes {
+	if m.closed || m.free.Len() <= m.reserved || n > m.blockBytes {
 		return microproto.Frame{}, false
 	}
-	i := m.free.pop()
+	i := m.free.Pop()
 	m.inUse++
 	return m.buffers[i].Frame(0, 0, n), true
 }
@@ -117,18 +118,18 @@ func (m *memory) acquire(n int) (microproto.Frame, bool) {
 func (m *memory) acquireForCopy() (int32, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.closed || m.free.n == 0 {
+	if m.closed || m.free.Len() == 0 {
 		return 0, false
 	}
 	m.inUse++
-	return m.free.pop(), true
+	return m.free.Pop(), true
 }
 
 // freeSend returns a send block.
 func (m *memory) freeSend(i int32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.free.push(i)
+	m.free.Push(i)
 	m.inUse--
 	m.unmapIfUnused()
 }
@@ -136,7 +137,7 @@ func (m *memory) freeSend(i int32) {
 func (m *memory) freeBlocks() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.free.n
+	return m.free.Len()
 }
 
 // assignShare assigns a free share to a pair.
@@ -199,38 +200,4 @@ func (m *memory) unmapIfUnused() {
 		_ = verbs.Free(m.bytes)
 		m.bytes = nil
 	}
-}
-
-// ring is a queue in a slice; grow sets its capacity.
-type ring[T any] struct {
-	slots   []T
-	head, n int
-}
-
-func (r *ring[T]) grow(n int) {
-	slots := make([]T, n)
-	for i := range r.n {
-		slots[i] = r.slots[(r.head+i)%len(r.slots)]
-	}
-	r.slots, r.head = slots, 0
-}
-
-func (r *ring[T]) push(x T) {
-	at := r.head + r.n
-	if at >= len(r.slots) {
-		at -= len(r.slots)
-	}
-	r.slots[at] = x
-	r.n++
-}
-
-func (r *ring[T]) pop() T {
-	var zero T
-	x := r.slots[r.head]
-	r.slots[r.head] = zero
-	if r.head++; r.head == len(r.slots) {
-		r.head = 0
-	}
-	r.n--
-	return x
 }

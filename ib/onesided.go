@@ -37,7 +37,7 @@ func (l *Link) buildWrite(q *pair, i int) bool {
 		w.Operation = verbs.Write
 		if !r.isUnannounced[slot] {
 			r.isUnannounced[slot] = true
-			r.unannounced.push(slot)
+			r.unannounced.Push(slot)
 		}
 		l.count.Unannounced.Add(1)
 	}
@@ -48,7 +48,7 @@ func (l *Link) buildWrite(q *pair, i int) bool {
 // buildNotice builds request i as the notice of a slot that was written without one.
 func (q *pair) buildNotice(i int) {
 	r := &q.peer.remote
-	slot := r.unannounced.pop()
+	slot := r.unannounced.Pop()
 	r.isUnannounced[slot] = false
 	q.sent++
 	w := q.newRequest(i, sendEntry{block: -1})

@@ -24,10 +24,10 @@ func (l *Link) TryRecv(batch []microproto.Frame) (int, error) { return l.receive
 // receive returns frames, or with peek only the number of arrivals.
 func (l *Link) receive(batch []microproto.Frame, peek bool) (int, error) {
 	l.rx.Lock()
-	if l.arrivals.n == 0 {
+	if l.arrivals.Len() == 0 {
 		l.poll()
 	}
-	n := l.arrivals.n
+	n := l.arrivals.Len()
 	if !peek {
 		n = l.takeArrivals(batch)
 	}
@@ -138,8 +138,8 @@ func (l *Link) wakeReceiver() {
 // takeArrivals fills a prefix of batch. rx is held.
 func (l *Link) takeArrivals(batch []microproto.Frame) int {
 	n := 0
-	for left := l.arrivals.n; left > 0 && n < len(batch); left-- {
-		a := l.arrivals.pop()
+	for left := l.arrivals.Len(); left > 0 && n < len(batch); left-- {
+		a := l.arrivals.Pop()
 		if a.pair.key.Load() != a.key {
 			l.count.Discarded.Add(1)
 			continue // its connection has ended, and its block was posted again
@@ -189,7 +189,7 @@ func (l *Link) poll() {
 		for i := range l.receiveCompletions[:n] {
 			l.handleReceive(&l.receiveCompletions[i])
 		}
-		if l.arrivals.n >= len(l.receiveCompletions) {
+		if l.arrivals.Len() >= len(l.receiveCompletions) {
 			return // deliver these first
 		}
 	}
@@ -241,10 +241,7 @@ func (q *pair) advanceArrived(low uint16, come uint64) {
 
 // queueArrival queues an arrival. Their number is bounded by that of receives and slots.
 func (l *Link) queueArrival(a arrival) {
-	if l.arrivals.n == len(l.arrivals.slots) {
-		l.arrivals.grow(2 * l.arrivals.n)
-	}
-	l.arrivals.push(a)
+	l.arrivals.Push(a)
 }
 
 // handleControl handles a message without a frame. On the reliable pair it carries credit. On

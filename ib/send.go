@@ -161,7 +161,7 @@ func (l *Link) build(q *pair) (n int) {
 
 // hasWork reports whether frames or notices of slots wait.
 func (q *pair) hasWork() bool {
-	return q.queue.n > 0 || q.transport == verbs.UC && q.peer.remote.unannounced.n > 0
+	return q.queue.n > 0 || q.transport == verbs.UC && q.peer.remote.unannounced.Len() > 0
 }
 
 func (q *pair) outstanding() uint32 { return q.head - q.tail }
@@ -179,7 +179,7 @@ func (q *pair) canPost() bool {
 
 // buildNext builds request i of a batch, if the oldest waiting frame or notice can be sent now.
 func (l *Link) buildNext(q *pair, i int) bool {
-	if q.transport == verbs.UC && q.hasCredit() && q.peer.remote.unannounced.n > 0 {
+	if q.transport == verbs.UC && q.hasCredit() && q.peer.remote.unannounced.Len() > 0 {
 		q.buildNotice(i)
 		return true
 	}

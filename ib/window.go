@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
+	"github.com/p2pdc/p2pdc/internal/fifo"
 )
 
 // A window is memory of this end into which one peer writes frames of asynchronous values in
@@ -178,13 +179,13 @@ type remoteWindow struct {
 	address       uint64
 	key           uint32
 	state         verification
-	slotOf        map[uint64]int32 // by value
-	uses          []slotUse        // by slot
-	writes        uint64           // into all slots: the next version
-	misses        uint64           // frames for which there was no slot: the clock of uses
-	retryAt       uint64           // count of misses before which no slot can be reassigned
-	unannounced   ring[int32]      // slots written without a notice
-	isUnannounced []bool           // by slot
+	slotOf        map[uint64]int32  // by value
+	uses          []slotUse         // by slot
+	writes        uint64            // into all slots: the next version
+	misses        uint64            // frames for which there was no slot: the clock of uses
+	retryAt       uint64            // count of misses before which no slot can be reassigned
+	unannounced   fifo.Queue[int32] // slots written without a notice
+	isUnannounced []bool            // by slot
 }
 
 type slotUse struct {
@@ -212,7 +213,7 @@ func (r *remoteWindow) reset(o *offer, l *Link) {
 		slots: int(o.Slots), address: o.Address, key: o.Key, writes: writes,
 		slotOf: make(map[uint64]int32, o.Slots), isUnannounced: make([]bool, o.Slots),
 	}
-	r.unannounced.grow(r.slots)
+	r.unannounced.Reserve(r.slots)
 }
 
 // idleMisses is the number of misses per slot after which the slot of an unused value may be

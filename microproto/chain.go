@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"unsafe"
+
+	"github.com/p2pdc/p2pdc/internal/fifo"
 )
 
 // chain holds the handlers of one event in one composite, in order. BindNow and Unbind replace
@@ -41,7 +43,7 @@ type deferredRaises interface {
 	runTimer(x *Exec, ch *chain, arg any)
 }
 
-type raiseQueue[T any] struct{ ring[deferredRaise[T]] }
+type raiseQueue[T any] struct{ fifo.Queue[deferredRaise[T]] }
 
 // deferredRaise is an enqueued raise. messageID identifies the message that it carries, 0
 // for other arguments: a raise whose message has ended meanwhile is skipped.

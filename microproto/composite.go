@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+
+	"github.com/p2pdc/p2pdc/internal/fifo"
 )
 
 // Config sets up a composite.
@@ -35,14 +37,14 @@ type Composite struct {
 	trains      bool // the layer below and every micro-protocol take trains
 	held        int
 	pool        pool
-	queue       ring[*chain] // chains of the enqueued raises; each chain keeps its arguments
+	queue       fifo.Queue[*chain] // chains of the enqueued raises; each chain keeps its arguments
 	outputs     []Output
 	counters    Counters
 	config      Config
 	limits      Limits
 	timers      timers
 	self        attachment // of handlers that the kernel or the layer above runs
-	inlineQueue [minRing]*chain
+	inlineQueue [2]*chain
 	inlineWords [wordChunk]uint64
 	inlineSlots [inlineSlots]int32
 	chains      chainTable
@@ -87,7 +89,7 @@ func NewComposite(config Config, mps ...MicroProtocol) (*Composite, error) {
 	}
 	c := &Composite{config: config, limits: limits}
 	c.chains.slots = c.inlineSlots[:]
-	c.queue.buf = c.inlineQueue[:]
+	c.queue.Use(c.inlineQueue[:])
 	c.words = c.inlineWords[:]
 	c.timers.init()
 	c.self.order = 1 << 30
@@ -135,12 +137,12 @@ func (c *Composite) finish() error {
 }
 
 func (c *Composite) runQueue() {
-	for steps := 0; c.queue.n > 0 && c.err == nil; steps++ {
+	for steps := 0; c.queue.Len() > 0 && c.err == nil; steps++ {
 		if steps > max(1<<16, 16*c.limits.Queue) {
 			c.x.Fail(fmt.Errorf("%w: events enqueue each other without end", ErrLimit))
 			break
 		}
-		ch := c.queue.pop()
+		ch := c.queue.Pop()
 		ch.deferred.runNext(&c.x, ch)
 	}
 }
@@ -180,7 +182,7 @@ func (c *Composite) Close(now Instant) error {
 	for len(c.timers.heap) > 0 {
 		c.timers.remove(c.timers.heap[0])
 	}
-	c.queue = ring[*chain]{}
+	c.queue = fifo.Queue[*chain]{}
 	var left []*Message
 	for _, chunk := range c.pool.chunks {
 		for i := range chunk {
@@ -388,7 +390,7 @@ func (c *Composite) Counters() Counters {
 	n.Live = c.pool.live
 	n.Held = c.held
 	n.Timers = len(c.timers.heap)
-	n.Queued = c.queue.n
+	n.Queued = c.queue.Len()
 	n.Outputs = len(c.outputs)
 	n.Drops = c.drops
 	return n

@@ -27,7 +27,7 @@ func Enqueue[T any](x *Exec, e Event[T], arg T) {
 		return
 	}
 	c := x.c
-	if c.queue.n >= c.limits.Queue {
+	if c.queue.Len() >= c.limits.Queue {
 		x.Fail(fmt.Errorf("%w: %d events are enqueued already (at %s)", ErrLimit, c.limits.Queue, e.Name()))
 		return
 	}
@@ -39,8 +39,8 @@ func Enqueue[T any](x *Exec, e Event[T], arg T) {
 	if x.tracer != nil {
 		x.trace(TraceRecord{Kind: TraceEnqueue, Event: e.Name(), Message: id})
 	}
-	queueOf[T](ch).push(deferredRaise[T]{arg, id})
-	c.queue.push(ch)
+	queueOf[T](ch).Push(deferredRaise[T]{arg, id})
+	c.queue.Push(ch)
 }
 
 // RaiseAfter raises the event after d; a negative d counts as 0. Timers fire in the order
@@ -141,7 +141,7 @@ func (x *Exec) refuse(e *eventID) bool {
 }
 
 func (t *raiseQueue[T]) runNext(x *Exec, ch *chain) {
-	w := t.pop()
+	w := t.Pop()
 	if w.messageID != 0 && w.messageID != messageID(w.arg) {
 		return
 	}

@@ -439,7 +439,7 @@ func (l *lab) hash() uint64 {
 		}
 		fmt.Fprint(h, s.state, s.renegotiation.Mine, s.renegotiation.Theirs, s.renegotiation.Agreed,
 			s.renegotiation.Switched, s.renegotiation.answer, s.renegotiation.wanted, s.renegotiation.count,
-			s.unacked.n, s.unacked.base, s.unacked.submitted, s.handover.Unread, s.arrived, s.accepted, s.info.MessagesSent,
+			s.unacked.Len(), s.unacked.base, s.unacked.submitted, s.handover.Unread, s.arrived, s.accepted, s.info.MessagesSent,
 			s.conditions)
 		for _, c := range []*channel{s.previous, s.channel} {
 			if c == nil {

@@ -1,14 +1,15 @@
 package p2psap
 
-import "github.com/p2pdc/p2pdc/microproto"
+import (
+	"github.com/p2pdc/p2pdc/internal/fifo"
+	"github.com/p2pdc/p2pdc/microproto"
+)
 
 // retransmitBuffer is a ring of the synchronous transfers that are not known to be accepted, oldest
 // first: those that a new composition may have to send again, and behind them those that were
 // started while the composition changes. It keeps its memory.
 type retransmitBuffer struct {
-	ring      []unackedTransfer // its length is a power of two
-	first     int
-	n         int
+	fifo.Queue[unackedTransfer]
 	base      uint64 // number of the transfer before the first
 	submitted int    // number of transfers that the present endpoint has
 }
@@ -20,28 +21,10 @@ type unackedTransfer struct {
 	data  []byte
 }
 
-func (b *retransmitBuffer) at(i int) *unackedTransfer { return &b.ring[(b.first+i)&(len(b.ring)-1)] }
-
-func (b *retransmitBuffer) push(t unackedTransfer) {
-	if b.n == len(b.ring) {
-		bigger := make([]unackedTransfer, max(2, 2*len(b.ring)))
-		for i := range b.n {
-			bigger[i] = *b.at(i)
-		}
-		b.ring, b.first = bigger, 0
-	}
-	b.n++
-	*b.at(b.n - 1) = t
-}
-
 // drop removes the transfers up to and including number to.
 func (b *retransmitBuffer) drop(to uint64) {
-	for b.n > 0 && b.base < to {
-		*b.at(0) = unackedTransfer{}
-		b.first = (b.first + 1) & (len(b.ring) - 1)
-		if b.n--; b.n == 0 {
-			b.first = 0 // few transfers then use the same cache lines again and again
-		}
+	for b.Len() > 0 && b.base < to {
+		b.Drop()
 		b.base++
 		b.submitted = max(b.submitted-1, 0)
 	}
@@ -49,8 +32,8 @@ func (b *retransmitBuffer) drop(to uint64) {
 
 // cost returns the bytes that the transfers take in the other end's queue.
 func (b *retransmitBuffer) cost() (sum uint64) {
-	for i := range b.n {
-		sum += queueCost(len(b.at(i).data))
+	for i := range b.Len() {
+		sum += queueCost(len(b.At(i).data))
 	}
 	return sum
 }
@@ -74,9 +57,9 @@ func (s *session) enqueuePending(tag Tag, label Label, data []byte) error {
 		to = was.Mine.Mode // the suspended proposal may turn out to be agreed
 	}
 	b := &s.unacked
-	if to == microproto.ModeAsynchronous || b.n-b.submitted >= maxPending || s.queued+queueCost(len(data)) > granted {
+	if to == microproto.ModeAsynchronous || b.Len()-b.submitted >= maxPending || s.queued+queueCost(len(data)) > granted {
 		return ErrBusy
 	}
-	b.push(unackedTransfer{uint32(tag), uint64(label), data})
+	b.Push(unackedTransfer{uint32(tag), uint64(label), data})
 	return nil
 }

@@ -55,11 +55,11 @@ func (n *Node) startTransfer(
 		waits = coalesce && len(data) <= coalesceBytes && accepted < Transfer(s.info.MessagesSent) &&
 			c.coalescer != nil && !c.held
 	}
-	if synchronous && (s.renegotiation.Holds() || s.unacked.submitted < s.unacked.n) {
+	if synchronous && (s.renegotiation.Holds() || s.unacked.submitted < s.unacked.Len()) {
 		waits = false
 		err = s.enqueuePending(tag, label, data)
 	} else if err = n.submit(now, s, tag, uint64(label), data, waits); err == nil && synchronous {
-		s.unacked.push(unackedTransfer{uint32(tag), uint64(label), data})
+		s.unacked.Push(unackedTransfer{uint32(tag), uint64(label), data})
 		s.unacked.submitted++
 	}
 	if err != nil {
@@ -201,11 +201,11 @@ func (s *session) receiveHandedOver(slot *Slot) (a Arrival, found bool, err erro
 // those that were started during the change.
 func (n *Node) resend(now microproto.Instant, s *session) {
 	b, r := &s.unacked, &s.renegotiation
-	for b.submitted < b.n && s.channel != nil && !s.channel.held && s.running() {
+	for b.submitted < b.Len() && s.channel != nil && !s.channel.held && s.running() {
 		if r.Holds() && (r.Switched || b.base+uint64(b.submitted) >= r.Mine.Sent) {
 			return
 		}
-		t := b.at(b.submitted)
+		t := b.At(b.submitted)
 		err := n.submit(now, s, Tag(t.tag), t.label, t.data, false)
 		if errors.Is(err, ErrBusy) {
 			return

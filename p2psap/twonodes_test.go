@@ -232,7 +232,7 @@ func (d *twoNodes) String() (text string) {
 		}
 		text += fmt.Sprintf("[%s: %v %v, %d changes, change %+v, kept %d of which %d submitted, sent %v, got %v, %v] ",
 			e.n.Name(), s.state, s.err,
-			s.info.Changes, s.renegotiation, s.unacked.n, s.unacked.submitted, e.sent, e.got, s.conditions)
+			s.info.Changes, s.renegotiation, s.unacked.Len(), s.unacked.submitted, e.sent, e.got, s.conditions)
 	}
 	return text
 }

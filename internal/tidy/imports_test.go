@@ -43,8 +43,9 @@ const (
 // ./internal/tidy -update writes it.
 func table() []row {
 	return []row{
-		{pkg: "microproto", core: true},
-		{pkg: "microproto/ctp", core: true, may: []string{"microproto"}},
+		{pkg: "internal/fifo", core: true},
+		{pkg: "microproto", core: true, may: []string{"internal/fifo"}},
+		{pkg: "microproto/ctp", core: true, may: []string{"internal/fifo", "microproto"}},
 		{pkg: "microproto/seal", core: true, may: []string{"microproto"}},
 		{pkg: "microproto/mptest", may: []string{"internal/await", "microproto", rapid, testify}},
 		{pkg: "p2psap/path", core: true, may: []string{"microproto"}},
@@ -53,13 +54,14 @@ func table() []row {
 			"microproto", "p2psap/path", "p2psap/internal/control",
 		}},
 		{pkg: "p2psap", core: true, may: []string{
-			"microproto", "microproto/seal", "p2psap/path", "p2psap/internal/control", "p2psap/internal/rail",
+			"internal/fifo", "microproto", "microproto/seal", "p2psap/path", "p2psap/internal/control",
+			"p2psap/internal/rail",
 		}},
 		{pkg: "p2psap/driver", may: []string{"p2psap", "microproto", xsys, zerolog}},
 		{pkg: "internal/readiness", may: []string{xsys}},
 		{pkg: "internal/buffers", may: []string{"microproto"}},
 		{pkg: "ether", may: []string{"microproto", "internal/buffers", "internal/readiness", xsys, xnet}},
-		{pkg: "ib", may: []string{"microproto", "internal/buffers", "ib/internal/verbs/...", rdmamap, xsys}},
+		{pkg: "ib", may: []string{"microproto", "internal/buffers", "internal/fifo", "ib/internal/verbs/...", rdmamap, xsys}},
 		{pkg: "shm", may: []string{"microproto", "internal/buffers", xsys}},
 		{pkg: "stream", may: []string{"microproto", "internal/buffers", "internal/readiness", xsys}},
 		{pkg: "ib/internal/verbs/...", may: []string{"ib/internal/verbs", xsys, purego}},

@@ -14,10 +14,10 @@ const (
 // Stuck implements microproto.Prober: it reports whether the oldest segment is long and was
 // sent several times without an acknowledgement.
 func (r *Retransmit) Stuck() bool {
-	if r.entries.n == 0 {
+	if r.entries.Len() == 0 {
 		return false
 	}
-	e := r.entries.front()
+	e := r.entries.Front()
 	return e.m != nil && !e.sacked && e.length >= stuckBytes && r.copies.Get(e.m) >= stuckTransmissions
 }
 

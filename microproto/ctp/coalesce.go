@@ -86,7 +86,7 @@ func (s *Synchronous) Flush(x *microproto.Exec) error {
 	}
 	clear(t.messages[:t.n])
 	t.n, t.bytes = 0, 0
-	s.sending.tags.push(o)
+	s.sending.tags.Push(o)
 	microproto.Raise(x, microproto.MessageFromUser, m)
 	return nil
 }

@@ -81,7 +81,7 @@ func TestMalformedCoalescedMessage(t *testing.T) {
 		m, err := x.NewMessage(microproto.Down)
 		require.NoError(t, err)
 		m.Payload = make([]byte, 100)
-		s.sending.tags.push(transferHeader{coalescedTag, 3, s.startTransfer(m.Payload)})
+		s.sending.tags.Push(transferHeader{coalescedTag, 3, s.startTransfer(m.Payload)})
 		microproto.Raise(x, microproto.MessageFromUser, m)
 	}))
 	_, err = r.Run(time.Millisecond)
@@ -110,8 +110,8 @@ func FuzzBundle(f *testing.F) {
 			require.Equal(t, n, s.Arrivals())
 			var sum uint64
 			for i := range s.queues {
-				for q := &s.queues[i].messages; q.n > 0; q.pop() {
-					sum += cost(len(q.front().data))
+				for q := &s.queues[i].messages; q.Len() > 0; q.Drop() {
+					sum += cost(len(q.Front().data))
 				}
 			}
 			require.Equal(t, s.stored, sum, "a bundle is worth what its messages are")

@@ -1,6 +1,9 @@
 package ctp
 
-import "github.com/p2pdc/p2pdc/microproto"
+import (
+	"github.com/p2pdc/p2pdc/internal/fifo"
+	"github.com/p2pdc/p2pdc/microproto"
+)
 
 // packetFlight records the packets that an asynchronous channel has sent, from the first in
 // flight to the newest. A packet has arrived, is lost when three with higher numbers have
@@ -8,7 +11,7 @@ import "github.com/p2pdc/p2pdc/microproto"
 // compared as in RFC 1982.
 type packetFlight struct {
 	first    uint32 // number of the first record
-	records  fifo[packetRecord]
+	records  fifo.Queue[packetRecord]
 	inFlight int // packets
 }
 
@@ -27,22 +30,22 @@ const (
 
 const maxFlight = 4096
 
-func (f *packetFlight) next() uint32 { return f.first + uint32(f.records.n) }
+func (f *packetFlight) next() uint32 { return f.first + uint32(f.records.Len()) }
 
 func (f *packetFlight) send(now microproto.Instant) uint32 {
-	if f.records.n >= maxFlight {
+	if f.records.Len() >= maxFlight {
 		f.overtaken(1)
 		f.settle()
 	}
-	f.records.push(packetRecord{sent: now})
+	f.records.Push(packetRecord{sent: now})
 	f.inFlight++
 	return f.next() - 1
 }
 
 // unsend removes the newest packet: it was not sent.
 func (f *packetFlight) unsend(number uint32) {
-	if f.records.n > 0 && number == f.next()-1 && f.records.at(f.records.n-1).fate == fateOpen {
-		f.records.n--
+	if f.records.Len() > 0 && number == f.next()-1 && f.records.At(f.records.Len()-1).fate == fateOpen {
+		f.records.DropNewest()
 		f.inFlight--
 	}
 }
@@ -65,8 +68,8 @@ func (r Received) has(number uint32) bool {
 func (f *packetFlight) acknowledge(r Received) (report PacketReport, sampled microproto.Instant, ok bool) {
 	report.InFlight = f.inFlight
 	span := int(int32(r.Highest-f.first)) + 1
-	for i := range min(max(span, 0), f.records.n) {
-		p := f.records.at(i)
+	for i := range min(max(span, 0), f.records.Len()) {
+		p := f.records.At(i)
 		if p.fate != fateOpen || !r.has(f.first+uint32(i)) {
 			continue
 		}
@@ -78,8 +81,8 @@ func (f *packetFlight) acknowledge(r Received) (report PacketReport, sampled mic
 		}
 	}
 	later := 0
-	for i := f.records.n - 1; i >= 0 && later < 3; i-- {
-		if f.records.at(i).fate == fateArrived {
+	for i := f.records.Len() - 1; i >= 0 && later < 3; i-- {
+		if f.records.At(i).fate == fateArrived {
 			later++
 		}
 		if later == 3 {
@@ -94,7 +97,7 @@ func (f *packetFlight) acknowledge(r Received) (report PacketReport, sampled mic
 // overtaken declares the packets in flight before record i lost.
 func (f *packetFlight) overtaken(i int) (lost int, last uint32) {
 	for k := range i {
-		if p := f.records.at(k); p.fate == fateOpen {
+		if p := f.records.At(k); p.fate == fateOpen {
 			p.fate = fateLost
 			f.inFlight--
 			lost, last = lost+1, f.first+uint32(k)
@@ -105,15 +108,15 @@ func (f *packetFlight) overtaken(i int) (lost int, last uint32) {
 
 // settle removes the oldest packets that have arrived or are lost.
 func (f *packetFlight) settle() {
-	for f.records.n > 0 && f.records.front().fate != fateOpen {
-		f.records.pop()
+	for f.records.Len() > 0 && f.records.Front().fate != fateOpen {
+		f.records.Drop()
 		f.first++
 	}
 }
 
 // abandon declares all packets in flight lost and returns their number.
 func (f *packetFlight) abandon() (lost int) {
-	lost, _ = f.overtaken(f.records.n)
+	lost, _ = f.overtaken(f.records.Len())
 	f.settle()
 	return lost
 }

@@ -80,7 +80,7 @@ func (w *DCCPWindowCongestionControl) announce(x *microproto.Exec) {
 }
 
 func (w *DCCPWindowCongestionControl) admit(x *microproto.Exec, m *microproto.Message) {
-	if w.waiting.entries.n == 0 && !w.releasing {
+	if w.waiting.entries.Len() == 0 && !w.releasing {
 		w.restart(x)
 		if *w.inFlight < *w.announced {
 			return
@@ -173,7 +173,7 @@ func (w *DCCPWindowCongestionControl) timedOut(x *microproto.Exec, r PacketRepor
 // releaseNext releases the oldest waiting segment if there is room, and is called again when that
 // was transmitted.
 func (w *DCCPWindowCongestionControl) releaseNext(x *microproto.Exec) {
-	if w.releasing || w.waiting.entries.n == 0 || *w.inFlight >= *w.announced {
+	if w.releasing || w.waiting.entries.Len() == 0 || *w.inFlight >= *w.announced {
 		return
 	}
 	m := w.waiting.pop()

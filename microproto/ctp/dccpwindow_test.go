@@ -37,7 +37,7 @@ func TestNewerValueReplacesTheWaitingOne(t *testing.T) {
 		require.NoError(t, err)
 	}
 	clear(buffer)
-	require.Equal(t, parts, w.waiting.entries.n, "the four that have gone wait again, with newer values")
+	require.Equal(t, parts, w.waiting.entries.Len(), "the four that have gone wait again, with newer values")
 	require.EqualValues(t, parts-4+parts, *w.replaced, "of the first what waited, of the second all")
 	r.run(time.Second)
 	// The first four were sent at once; then the waiting segments follow in the order of their

@@ -15,9 +15,9 @@ func (s *Synchronous) Export(h *microproto.HandoverState) {
 	s.Withdraw() // the user's memory must not be written to any more
 	for i := range s.queues {
 		q := &s.queues[i]
-		for q.messages.n > 0 {
-			m := *q.messages.front()
-			q.messages.pop()
+		for q.messages.Len() > 0 {
+			m := *q.messages.Front()
+			q.messages.Drop()
 			u := microproto.Unread{Tag: q.tag, Label: m.label, Data: m.data, Cost: cost(len(m.data))}
 			h.Unread = append(h.Unread, u)
 		}
@@ -38,7 +38,7 @@ func (s *Synchronous) Import(h *microproto.HandoverState) error {
 		if q == nil {
 			return fmt.Errorf("%w: unread messages of more than %d tags", ErrSlot, maxTags)
 		}
-		q.messages.push(storedMessage{label: u.Label, data: u.Data})
+		q.messages.Push(storedMessage{label: u.Label, data: u.Data})
 	}
 	h.Unread, h.Superseded = nil, true
 	return nil

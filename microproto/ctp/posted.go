@@ -20,7 +20,7 @@ func (s *Synchronous) claims(m *microproto.Message) bool {
 		return false
 	}
 	q := s.find(p.tag)
-	return q == nil || q.messages.n == 0
+	return q == nil || q.messages.Len() == 0
 }
 
 // Post implements microproto.Poster. It does nothing if this memory is posted already: a Receive that is woken before
@@ -41,8 +41,8 @@ func (s *Synchronous) Withdraw() {
 		return
 	}
 	p.withdraw()
-	if q := s.find(p.tag); q != nil && q.messages.n > 0 {
-		if m := q.messages.front(); m.posted {
+	if q := s.find(p.tag); q != nil && q.messages.Len() > 0 {
+		if m := q.messages.Front(); m.posted {
 			m.data, m.posted = s.buffers.clone(m.data, len(m.data)), false
 		}
 	}

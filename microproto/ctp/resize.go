@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/fifo"
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
@@ -30,9 +31,9 @@ type Resize struct {
 	offset  microproto.Attr[uint32]
 	total   microproto.Attr[uint32]
 
-	waiting      fifo[*microproto.Message] // messages not yet segmented completely, oldest first
-	segmented    int                       // bytes of the first that are segmented
-	started      bool                      // it has a segment
+	waiting      fifo.Queue[*microproto.Message] // messages not yet segmented completely, oldest first
+	segmented    int                             // bytes of the first that are segmented
+	started      bool                            // it has a segment
 	segmenting   bool
 	resumeQueued bool // resume is enqueued
 	timer        microproto.TimerID
@@ -75,7 +76,7 @@ func (r *Resize) Attach(b *microproto.Binder) error {
 	bind(b, microproto.MessageFromUser, r.enqueue)
 	microproto.Bind(b, microproto.SegmentFromNet, -500, r.checkShape)
 	microproto.Bind(b, microproto.SegmentAcked, microproto.Last, func(x *microproto.Exec, _ *microproto.Message) {
-		if r.waiting.n > 0 && !r.resumeQueued {
+		if r.waiting.Len() > 0 && !r.resumeQueued {
 			r.resumeQueued = true
 			microproto.Enqueue(x, resume, r)
 		}
@@ -115,7 +116,7 @@ func (r *Resize) open(x *microproto.Exec, _ struct{}) {
 }
 
 func (r *Resize) enqueue(x *microproto.Exec, m *microproto.Message) {
-	r.waiting.push(m)
+	r.waiting.Push(m)
 	r.segmentWaiting(x)
 }
 
@@ -125,8 +126,8 @@ func (r *Resize) segmentWaiting(x *microproto.Exec) {
 		return // called in the chain of a segment
 	}
 	r.segmenting = true
-	for n := 0; r.waiting.n > 0; n++ {
-		m := *r.waiting.front()
+	for n := 0; r.waiting.Len() > 0; n++ {
+		m := *r.waiting.Front()
 		if r.segmented >= len(m.Payload) && r.started {
 			r.popWaiting()
 			x.Done(m)
@@ -151,20 +152,20 @@ func (r *Resize) segmentWaiting(x *microproto.Exec) {
 		}
 		n += r.nextSegment(x, s, m) - 1
 	}
-	*r.backlog = r.waiting.n
+	*r.backlog = r.waiting.Len()
 	r.segmenting = false
 }
 
 func (r *Resize) popWaiting() {
 	r.segmented, r.started = 0, false
-	r.waiting.pop()
+	r.waiting.Drop()
 }
 
 // trainLength returns how many segments of a message of total bytes form a train: as many as
 // possible if other messages wait, otherwise about the same number in each of its trains.
 func (r *Resize) trainLength(x *microproto.Exec, total int) int {
 	most := x.TrainSegments(*r.segment)
-	if r.waiting.n > 1 {
+	if r.waiting.Len() > 1 {
 		return most
 	}
 	segments := max(1, (total+*r.segment-1) / *r.segment)
@@ -176,7 +177,7 @@ func (r *Resize) trainLength(x *microproto.Exec, total int) int {
 // single message in trains pauses after each train, so that the other end processes the first
 // while this end makes the next.
 func (r *Resize) trainBurst(x *microproto.Exec) int {
-	if r.waiting.n == 1 && x.TrainSegments(*r.segment) > 1 {
+	if r.waiting.Len() == 1 && x.TrainSegments(*r.segment) > 1 {
 		return trainPause
 	}
 	return r.burst

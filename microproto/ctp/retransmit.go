@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/fifo"
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
@@ -51,7 +52,7 @@ type Retransmit struct {
 	timerWasKept      bool   // value of timerKept when the window last moved
 	maxEntries        int    // at which Resize pauses; also bounds messages
 	messages          int    // of the entries
-	entries           fifo[entry]
+	entries           fifo.Queue[entry]
 	una               uint32             // number of the first entry (SND.UNA)
 	prompt            uint32             // segments before it were reported when they arrived
 	passed            int                // entries within the window; it holds the others
@@ -142,9 +143,9 @@ func (r *Retransmit) Attach(b *microproto.Binder) error {
 	bind(b, retransmitTimer, r.expire)
 	bind(b, RetransmitOldest, r.retransmitOldest)
 	bind(b, microproto.PathSilent, func(x *microproto.Exec, _ struct{}) {
-		if r.transmitted() > 0 && r.isolate(x, 0) && r.copies.Get(r.entries.front().m) > 0 {
+		if r.transmitted() > 0 && r.isolate(x, 0) && r.copies.Get(r.entries.Front().m) > 0 {
 			r.beginRound()
-			r.resend(x, r.entries.front())
+			r.resend(x, r.entries.Front())
 		}
 	})
 	bind(b, WindowMoved, r.windowMoved)
@@ -165,12 +166,12 @@ func (r *Retransmit) retain(x *microproto.Exec, m *microproto.Message) {
 	r.position += uint64(k*x.HeaderBytes() + n)
 	r.end.Set(m, r.position)
 	for i := range k {
-		r.entries.push(entry{m: m, length: int32(min(m.Unit(), n-i*m.Unit()))})
+		r.entries.Push(entry{m: m, length: int32(min(m.Unit(), n-i*m.Unit()))})
 	}
 	// Segments released by an acknowledgement may not be transmitted yet. A congestion window
 	// keeps the order itself.
 	first := *r.sentNext == r.number.Get(m) || *r.limit != math.MaxUint64
-	if r.passed == r.entries.n-k && r.room(k, n) && first {
+	if r.passed == r.entries.Len()-k && r.room(k, n) && first {
 		r.admit(k, n)
 	} else {
 		x.Hold(m, r.hold)
@@ -179,7 +180,7 @@ func (r *Retransmit) retain(x *microproto.Exec, m *microproto.Message) {
 }
 
 func (r *Retransmit) updatePause() {
-	*r.pause = r.entries.n-r.passed >= maxWaiting || r.entries.n >= r.maxEntries
+	*r.pause = r.entries.Len()-r.passed >= maxWaiting || r.entries.Len() >= r.maxEntries
 }
 
 // room reports whether k segments of n bytes fit the window, admit counts them as in flight.
@@ -216,7 +217,7 @@ func (r *Retransmit) transmitting(x *microproto.Exec, m *microproto.Message) {
 	r.planProbe(x)
 	r.selective.order++
 	for i := range k {
-		e := r.entries.at(int(n-r.una) + i)
+		e := r.entries.At(int(n-r.una) + i)
 		e.sentBefore, e.order, e.previous = *r.sentNext, r.selective.order, previous
 	}
 	r.arm(x, false)
@@ -238,7 +239,7 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 		return // older than one that arrived before
 	}
 	r.prompt = r.una + maxJudged
-	if n > maxJudged && r.copies.Get(r.entries.front().m) == 0 {
+	if n > maxJudged && r.copies.Get(r.entries.Front().m) == 0 {
 		r.prompt = r.una + uint32(n)
 	}
 	r.sample(x, n, a.Seen)
@@ -247,16 +248,16 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 	n = r.splitAtAck(x, n)
 	*r.ackedTrain = 1
 	for i := 0; i < n; {
-		m := r.entries.front().m
+		m := r.entries.Front().m
 		*r.ackedTrain = max(*r.ackedTrain, m.Segments())
 		for range m.Segments() {
-			e := r.entries.front()
+			e := r.entries.Front()
 			if *r.selective.on {
 				r.arrive(x, e, r.una)
 				*r.selective.left -= e.bytes(x)
 			}
 			r.leaveFlight(e)
-			r.entries.pop()
+			r.entries.Drop()
 			r.una++
 			r.passed--
 			i++
@@ -287,8 +288,8 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 	case !*r.countDuplicates:
 		r.detectLosses(x, a.Seen)
 	}
-	for r.passed < r.entries.n {
-		m := r.entries.at(r.passed).m
+	for r.passed < r.entries.Len() {
+		m := r.entries.At(r.passed).m
 		if !r.room(m.Segments(), m.Length()) {
 			break
 		}
@@ -313,16 +314,16 @@ func (r *Retransmit) sample(x *microproto.Exec, n int, seen uint64) {
 		newest = n + 64 - bits.LeadingZeros64(seen) // bit i is entry n+1+i
 	}
 	reported := newest >= 0 && newest < r.transmitted() && before(r.una+uint32(newest), r.prompt)
-	if !reported || r.entries.at(newest).sacked {
+	if !reported || r.entries.At(newest).sacked {
 		newest = n - 1
 	}
-	if newest < 0 || newest >= r.entries.n || r.entries.at(newest).sacked {
+	if newest < 0 || newest >= r.entries.Len() || r.entries.At(newest).sacked {
 		return
 	}
-	if newest < n && r.copies.Get(r.entries.front().m) > 0 {
+	if newest < n && r.copies.Get(r.entries.Front().m) > 0 {
 		newest = 0
 	}
-	microproto.Raise(x, SegmentSampled, r.entries.at(newest).m)
+	microproto.Raise(x, SegmentSampled, r.entries.At(newest).m)
 }
 
 func (r *Retransmit) transmitted() int { return int(*r.sentNext - r.una) }
@@ -341,7 +342,7 @@ func (r *Retransmit) markReceived(x *microproto.Exec, seen uint64) {
 		if i >= sent {
 			return // beyond the segments sent
 		}
-		e := r.entries.at(i)
+		e := r.entries.At(i)
 		if *r.selective.on {
 			r.arrive(x, e, r.una+uint32(i))
 		}
@@ -353,7 +354,7 @@ func (r *Retransmit) markReceived(x *microproto.Exec, seen uint64) {
 func (r *Retransmit) detectLosses(x *microproto.Exec, seen uint64) {
 	last := min(64-bits.LeadingZeros64(seen), r.transmitted()-1)
 	for i := 0; i < last && bits.OnesCount64(seen>>max(i-1, 0)) >= reorderThreshold; i++ {
-		e := r.entries.at(i)
+		e := r.entries.At(i)
 		if e.sacked {
 			continue
 		}
@@ -376,7 +377,7 @@ func (r *Retransmit) resumeRecovery(x *microproto.Exec, n int) {
 	}
 	for ; n > 0 && before(r.nextRetry, r.recover); r.nextRetry++ {
 		i := int(r.nextRetry - r.una)
-		e := r.entries.at(i)
+		e := r.entries.At(i)
 		if e.sacked || e.round == r.round {
 			continue
 		}
@@ -402,7 +403,7 @@ func (r *Retransmit) retransmitNamed(x *microproto.Exec, number uint32) {
 	if i < 0 || i >= r.transmitted() {
 		return
 	}
-	if e := r.entries.at(i); !e.sacked && r.copies.Get(e.m) == 0 {
+	if e := r.entries.At(i); !e.sacked && r.copies.Get(e.m) == 0 {
 		r.resendLost(x, i)
 	}
 }
@@ -424,7 +425,7 @@ func (r *Retransmit) windowMoved(x *microproto.Exec, _ struct{}) {
 // resendLost sends lost segment i again, if the pool has messages to isolate it.
 func (r *Retransmit) resendLost(x *microproto.Exec, i int) {
 	if r.isolate(x, i) {
-		e := r.entries.at(i)
+		e := r.entries.At(i)
 		microproto.Raise(x, microproto.SegmentLost, e.m)
 		r.resend(x, e)
 	}

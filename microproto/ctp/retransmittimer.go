@@ -43,7 +43,7 @@ func (r *Retransmit) expire(x *microproto.Exec, _ *Retransmit) {
 	}
 	r.tail = tail{off: true}
 	if i, ok := r.oldestMissing(x); ok {
-		e := r.entries.at(i)
+		e := r.entries.At(i)
 		r.beginRound()
 		if *r.selective.on {
 			r.loseAll(x)
@@ -62,7 +62,7 @@ func (r *Retransmit) expire(x *microproto.Exec, _ *Retransmit) {
 // is none, or if the pool has no messages for that; the next time-out then tries again.
 func (r *Retransmit) oldestMissing(x *microproto.Exec) (i int, ok bool) {
 	for i := range r.transmitted() {
-		if !r.entries.at(i).sacked {
+		if !r.entries.At(i).sacked {
 			return i, r.isolate(x, i)
 		}
 	}

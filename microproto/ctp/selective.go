@@ -158,7 +158,7 @@ func (r *Retransmit) judgeLosses(x *microproto.Exec, arrived int) {
 	wait := s.rtt + r.reorderWindow(arrived)
 	some, reduce := false, false
 	for i := range min(r.transmitted(), maxJudged) {
-		e := r.entries.at(i)
+		e := r.entries.At(i)
 		if e.sacked || e.isLost() || !before(e.order, s.newest) {
 			continue
 		}
@@ -196,7 +196,7 @@ func (r *Retransmit) judgeBeyond(x *microproto.Exec, wait time.Duration) {
 		s.beyond = next
 	}
 	for ; before(s.beyond, *r.sentNext); s.beyond++ {
-		e := r.entries.at(int(s.beyond - r.una))
+		e := r.entries.At(int(s.beyond - r.una))
 		if e.sacked || e.state >= unknown {
 			continue
 		}
@@ -225,7 +225,7 @@ func (r *Retransmit) sendLost(x *microproto.Exec) {
 	room := int64(*r.limit) - int64(*r.sentTo)
 	for ; s.lost > 0 && before(s.first, *r.sentNext); s.first++ {
 		i := int(s.first - r.una)
-		e := r.entries.at(i)
+		e := r.entries.At(i)
 		if !e.isLost() {
 			continue
 		}
@@ -244,7 +244,7 @@ func (r *Retransmit) sendLost(x *microproto.Exec) {
 // loseAll marks everything in flight as lost: the time-out has passed.
 func (r *Retransmit) loseAll(x *microproto.Exec) {
 	for i := range r.transmitted() {
-		if e := r.entries.at(i); !e.sacked {
+		if e := r.entries.At(i); !e.sacked {
 			r.setState(x, e, timedOut)
 		}
 	}

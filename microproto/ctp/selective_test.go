@@ -24,8 +24,8 @@ func checkAccounts(tb require.TestingT, r *Retransmit, header int) {
 		return
 	}
 	left, lost := uint64(0), 0
-	for i := range r.entries.n {
-		e := r.entries.at(i)
+	for i := range r.entries.Len() {
+		e := r.entries.At(i)
 		if i >= r.transmitted() {
 			if e.state != inNetwork {
 				require.Fail(tb, "the state of a segment that waits", "segment %d: %v", i, e.state)

@@ -29,7 +29,7 @@ func (r *Retransmit) split(x *microproto.Exec, m *microproto.Message, k int) *mi
 	r.end.Set(m, r.end.Get(t)-uint64(n*x.HeaderBytes()+t.Length()))
 	first := int(r.number.Get(t) - r.una)
 	for i := first; i < first+n; i++ {
-		r.entries.at(i).m = t
+		r.entries.At(i).m = t
 	}
 	return t
 }
@@ -37,10 +37,10 @@ func (r *Retransmit) split(x *microproto.Exec, m *microproto.Message, k int) *mi
 // splitAtAck returns how many of the first n segments can be released. It splits a train of
 // which a part is acknowledged; if that is not possible, the train is retained completely.
 func (r *Retransmit) splitAtAck(x *microproto.Exec, n int) int {
-	if n == 0 || n >= r.entries.n || r.entries.at(n-1).m != r.entries.at(n).m {
+	if n == 0 || n >= r.entries.Len() || r.entries.At(n-1).m != r.entries.At(n).m {
 		return n
 	}
-	m := r.entries.at(n).m
+	m := r.entries.At(n).m
 	first := int(r.number.Get(m) - r.una)
 	if r.split(x, m, n-first) == nil {
 		return first
@@ -52,7 +52,7 @@ func (r *Retransmit) splitAtAck(x *microproto.Exec, n int) int {
 // the pool had messages for that. Half of the pool is reserved for incoming segments, except
 // when the oldest segment is to be sent: its acknowledgement releases messages.
 func (r *Retransmit) isolate(x *microproto.Exec, i int) bool {
-	m := r.entries.at(i).m
+	m := r.entries.At(i).m
 	if m.Segments() == 1 {
 		return true
 	}

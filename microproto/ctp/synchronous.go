@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/fifo"
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
@@ -51,8 +52,8 @@ type Synchronous struct {
 
 // sending numbers the transfers.
 type sending struct {
-	last uint64               // number of the last transfer
-	tags fifo[transferHeader] // of the messages not yet segmented completely
+	last uint64                     // number of the last transfer
+	tags fifo.Queue[transferHeader] // of the messages not yet segmented completely
 }
 
 type transferHeader struct {
@@ -68,7 +69,7 @@ type slotSize struct {
 
 type tagQueue struct {
 	tag      uint32
-	messages fifo[storedMessage]
+	messages fifo.Queue[storedMessage]
 }
 
 type storedMessage struct {
@@ -141,7 +142,7 @@ func (s *Synchronous) Send(x *microproto.Exec, tag uint32, label uint64, data []
 	}
 	m.Payload = data
 	number := s.startTransfer(data)
-	s.sending.tags.push(transferHeader{tag, label, number})
+	s.sending.tags.Push(transferHeader{tag, label, number})
 	microproto.Raise(x, microproto.MessageFromUser, m)
 	return number, nil
 }
@@ -177,15 +178,15 @@ func (s *Synchronous) startTransfer(data []byte) uint64 {
 }
 
 func (s *Synchronous) fillHeader(_ *microproto.Exec, m *microproto.Message) {
-	if s.sending.tags.n == 0 {
+	if s.sending.tags.Len() == 0 {
 		return // not submitted by Send
 	}
-	o := s.sending.tags.front()
+	o := s.sending.tags.Front()
 	s.tag.Set(m, o.tag)
 	s.label.Set(m, o.label)
 	if s.offset.Get(m)+uint32(m.Length()) == s.total.Get(m) {
 		s.number.Set(m, o.number)
-		s.sending.tags.pop()
+		s.sending.tags.Drop()
 	}
 }
 
@@ -225,7 +226,7 @@ func (s *Synchronous) push(x *microproto.Exec, tag uint32, m storedMessage) bool
 		x.Fail(fmt.Errorf("%w: the other end uses more than %d tags in one session", ErrSlot, maxTags))
 		return false
 	}
-	q.messages.push(m)
+	q.messages.Push(m)
 	s.arrivals++
 	return true
 }
@@ -255,10 +256,10 @@ func (s *Synchronous) find(tag uint32) *tagQueue {
 func (s *Synchronous) Receive(x *microproto.Exec, tag uint32, dst []byte,
 	labels *[]microproto.SegmentLabel) (microproto.Arrival, error) {
 	q := s.find(tag)
-	if q == nil || q.messages.n == 0 {
+	if q == nil || q.messages.Len() == 0 {
 		return microproto.Arrival{}, microproto.ErrNothing
 	}
-	m := *q.messages.front()
+	m := *q.messages.Front()
 	a := microproto.Arrival{Label: m.label, Newest: m.label, Length: len(m.data), Fresh: true, Complete: true}
 	if len(dst) < len(m.data) {
 		return microproto.Arrival{Length: len(m.data)}, microproto.ErrShort
@@ -280,7 +281,7 @@ func (s *Synchronous) Receive(x *microproto.Exec, tag uint32, dst []byte,
 		}
 	}
 	*s.consumed += cost(len(m.data))
-	q.messages.pop()
+	q.messages.Drop()
 	microproto.Raise(x, Consumed, struct{}{})
 	s.grantFreed(x)
 	return a, nil

@@ -19,7 +19,7 @@ type tail struct {
 func (r *Retransmit) planProbe(x *microproto.Exec) {
 	r.tail.due = 0
 	sent := r.transmitted()
-	single := r.tail.probes == 0 && sent == r.entries.n && !*r.timerKept && !before(r.una, r.recover)
+	single := r.tail.probes == 0 && sent == r.entries.Len() && !*r.timerKept && !before(r.una, r.recover)
 	if *r.probeTimeout > 0 && sent > 0 && (single || *r.selective.on) && !r.tail.off {
 		r.tail.due = max(x.Now(), r.sentAt.Add(*r.probeTimeout<<min(r.tail.probes, maxProbes)))
 	}
@@ -37,7 +37,7 @@ func (r *Retransmit) probeTail(x *microproto.Exec) {
 			r.tail.number, r.tail.at = number, x.Now()
 		}
 		r.tail.probes++
-		r.resend(x, r.entries.at(i))
+		r.resend(x, r.entries.At(i))
 	}
 	r.arm(x, probes == 0)
 }
@@ -54,7 +54,7 @@ func (r *Retransmit) judgeProbe(x *microproto.Exec, n int, seen uint64) {
 	}
 	lost := i >= 0 && x.Now().Sub(r.tail.at) >= *r.smoothed*3/4
 	if r.tail = (tail{}); lost {
-		microproto.Raise(x, microproto.SegmentLost, r.entries.at(i).m)
+		microproto.Raise(x, microproto.SegmentLost, r.entries.At(i).m)
 		r.reduce()
 		microproto.Raise(x, TailLost, struct{}{})
 	}

@@ -1,12 +1,15 @@
 package ctp
 
-import "github.com/p2pdc/p2pdc/microproto"
+import (
+	"github.com/p2pdc/p2pdc/internal/fifo"
+	"github.com/p2pdc/p2pdc/microproto"
+)
 
 // valueQueue is the queue of segments of values that wait to be sent. A newer value of a
 // segment replaces the waiting one at its position. If it were appended instead, a value that
 // never fits the window completely would never send its last segments.
 type valueQueue struct {
-	entries fifo[waitingSegment]
+	entries fifo.Queue[waitingSegment]
 	popped  uint64 // number of entries popped
 	slots   []waitingSlot
 }
@@ -30,21 +33,21 @@ type waitingSlot struct {
 func (q *valueQueue) put(s waitingSegment, limit int) (old *microproto.Message, ok bool) {
 	place := q.position(s.tag, s.index)
 	if *place != 0 {
-		e := q.entries.at(int(*place - q.popped - 1))
+		e := q.entries.At(int(*place - q.popped - 1))
 		old, e.m = e.m, s.m
 		return old, true
 	}
-	if q.entries.n >= limit {
+	if q.entries.Len() >= limit {
 		return nil, false
 	}
-	q.entries.push(s)
-	*place = q.popped + uint64(q.entries.n)
+	q.entries.Push(s)
+	*place = q.popped + uint64(q.entries.Len())
 	return nil, true
 }
 
 func (q *valueQueue) pop() *microproto.Message {
-	e := *q.entries.front()
-	q.entries.pop()
+	e := *q.entries.Front()
+	q.entries.Drop()
 	*q.position(e.tag, e.index) = 0
 	q.popped++
 	return e.m

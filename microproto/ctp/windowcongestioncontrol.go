@@ -3,6 +3,7 @@ package ctp
 import (
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/fifo"
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
@@ -22,7 +23,7 @@ type WindowCongestionControl struct {
 	rto                    *time.Duration
 	shared                 *Congestion
 
-	held  fifo[*microproto.Message]
+	held  fifo.Queue[*microproto.Message]
 	last  uint64 // position after the newest segment
 	split splitRequest
 }
@@ -89,7 +90,7 @@ func (w *WindowCongestionControl) admit(x *microproto.Exec, m *microproto.Messag
 		return
 	}
 	x.Hold(m, w.hold)
-	w.held.push(m)
+	w.held.Push(m)
 	if w.fitting(x, m) > 0 {
 		microproto.Enqueue(x, windowRelease, w)
 	}
@@ -137,8 +138,8 @@ func (w *WindowCongestionControl) fitting(x *microproto.Exec, m *microproto.Mess
 // wait while something is in flight, whose acknowledgement calls release again.
 func (w *WindowCongestionControl) release(x *microproto.Exec) {
 	idle := *w.ackedTo == *w.sentTo
-	for ; w.held.n > 0; idle = false {
-		m := *w.held.front()
+	for ; w.held.Len() > 0; idle = false {
+		m := *w.held.Front()
 		others := x.Held(m) != w.hold
 		k := w.fitting(x, m)
 		if k == 0 || others && !idle {
@@ -152,9 +153,9 @@ func (w *WindowCongestionControl) release(x *microproto.Exec) {
 			}
 		}
 		if w.split.rest != nil {
-			*w.held.front() = w.split.rest
+			*w.held.Front() = w.split.rest
 		} else {
-			w.held.pop()
+			w.held.Drop()
 		}
 		w.split = splitRequest{}
 		x.Release(m, w.hold)
