@@ -104,8 +104,9 @@ func Parse(b []byte) (Message, error) {
 // Decode returns the body of the message; nil for a heartbeat and a goodbye.
 func (m *Message) Decode() (Body, error) {
 	c := &coder{b: m.body, reading: true}
-	b := newBody(m.Kind)
-	if b != nil {
+	var b Body
+	if k := m.Kind; k < kindsEnd && kinds[k].body != nil {
+		b = kinds[k].body()
 		b.code(c)
 	}
 	switch {

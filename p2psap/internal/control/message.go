@@ -33,52 +33,45 @@ const (
 	kindsEnd
 )
 
+// kinds holds the name of each kind, and the function that returns an empty body; nil: it has none.
+var kinds = [kindsEnd]struct {
+	name string
+	body func() Body
+}{
+	KindHello:     {"hello", empty[Hello]},
+	KindHeartbeat: {"heartbeat", empty[Heartbeat]},
+	KindOpen:      {"open", empty[Open]},
+	KindOpenAck:   {"open.ack", empty[OpenAck]},
+	KindReject:    {"reject", empty[Reject]},
+	KindClose:     {"close", empty[Close]},
+	KindCloseAck:  {"close.ack", func() Body { return &Close{Ack: true} }},
+	KindGoodbye:   {"goodbye", nil},
+	KindPing:      {"ping", empty[Echo]},
+	KindPong:      {"pong", empty[Echo]},
+	KindMeasured:  {"measured", empty[Measured]},
+	KindPropose:   {"adapt", empty[Proposal]},
+	KindSwitched:  {"adapted", empty[Switched]},
+	KindPath:      {"rail", empty[PathState]},
+	KindDrained:   {"drained", empty[Drained]},
+	KindRefusal:   {"refusal", empty[Refusal]},
+}
+
+func empty[T any, P interface {
+	*T
+	Body
+}]() Body {
+	return P(new(T))
+}
+
 func (k Kind) String() string {
-	names := [...]string{
-		"", "hello", "heartbeat", "open", "open.ack", "reject", "close", "close.ack", "goodbye", "ping", "pong",
-		"measured", "adapt", "adapted", "rail", "drained", "refusal",
-	}
-	if k > 0 && int(k) < len(names) {
-		return names[k]
+	if k > 0 && k < kindsEnd {
+		return kinds[k].name
 	}
 	return "control?"
 }
 
 func (k Kind) sequenced() bool {
 	return k != KindHello && k != KindHeartbeat && k != KindPing && k != KindPong && k != KindRefusal
-}
-
-// newBody returns an empty body of the kind; nil if it has none.
-func newBody(k Kind) Body {
-	switch k {
-	case KindHello:
-		return new(Hello)
-	case KindHeartbeat:
-		return new(Heartbeat)
-	case KindOpen:
-		return new(Open)
-	case KindOpenAck:
-		return new(OpenAck)
-	case KindReject:
-		return new(Reject)
-	case KindClose, KindCloseAck:
-		return &Close{Ack: k == KindCloseAck}
-	case KindPing, KindPong:
-		return new(Echo)
-	case KindMeasured:
-		return new(Measured)
-	case KindPropose:
-		return new(Proposal)
-	case KindSwitched:
-		return new(Switched)
-	case KindPath:
-		return new(PathState)
-	case KindDrained:
-		return new(Drained)
-	case KindRefusal:
-		return new(Refusal)
-	}
-	return nil
 }
 
 // Hello introduces a node. A hello that refuses the other end has neither Offer nor
