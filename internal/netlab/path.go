@@ -3,6 +3,8 @@ package netlab
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/p2pdc/p2pdc/internal/fifo"
 )
 
 // path is one direction of an emulated link without clock and devices: the caller passes packets and
@@ -14,10 +16,9 @@ type path struct {
 	pool  *pool
 	count Counters
 
-	queue        []packet // first in, first out; queue[head] is being transmitted
-	head         int
-	waiting      int           // bytes behind queue[head]
-	sent         time.Duration // end of the transmission of queue[head]
+	queue        fifo.Queue[packet] // the front is being transmitted
+	waiting      int                // bytes behind the front
+	sent         time.Duration      // end of the transmission of the front
 	arrivals     arrivalHeap
 	latest       time.Duration // latest arrival of a packet that is not reordered
 	arrivalCount uint64
@@ -55,8 +56,8 @@ func newPath(c Conditions, seed uint64, from *pool) *path {
 func (p *path) change(now time.Duration, c Conditions) {
 	p.advance(now)
 	p.Conditions = c.withDefaults()
-	if p.head < len(p.queue) {
-		p.sent = min(p.sent, now+p.transmission(len(p.queue[p.head].buffer.data)))
+	if p.queue.Len() > 0 {
+		p.sent = min(p.sent, now+p.transmission(len(p.queue.Front().buffer.data)))
 	}
 }
 
@@ -97,7 +98,7 @@ func (p *path) enqueue(now time.Duration, b *buffer) {
 	k.late = p.rand.Float64() < p.Reorder
 	k.jitter = time.Duration(p.rand.Float64() * float64(p.Jitter))
 	size := len(b.data)
-	idle := p.head == len(p.queue)
+	idle := p.queue.Len() == 0
 	switch {
 	case p.held() >= maxHeld:
 		p.drop(Overrun, b)
@@ -106,7 +107,7 @@ func (p *path) enqueue(now time.Duration, b *buffer) {
 		p.drop(QueueFull, b)
 		return
 	}
-	p.queue = append(p.queue, k)
+	p.queue.Push(k)
 	if idle {
 		p.sent = now + p.transmission(size)
 	} else {
@@ -131,22 +132,13 @@ func (p *path) transmission(size int) time.Duration {
 // advance completes the transmissions that end by now. It computes with the due times, so that a late call
 // does not slow the link.
 func (p *path) advance(now time.Duration) {
-	for p.head < len(p.queue) && p.sent <= now {
-		k := p.queue[p.head]
-		p.queue[p.head] = packet{}
-		p.head++
-		p.transmitted(k)
-		if p.head == len(p.queue) {
-			p.queue, p.head = p.queue[:0], 0
-			return
-		}
-		next := len(p.queue[p.head].buffer.data)
-		p.waiting -= next
-		p.sent = max(p.sent, p.queue[p.head].entered) + p.transmission(next)
-		if p.head >= 1024 && 2*p.head >= len(p.queue) { // discard the transmitted packets
-			n := copy(p.queue, p.queue[p.head:])
-			clear(p.queue[n:])
-			p.queue, p.head = p.queue[:n], 0
+	for p.queue.Len() > 0 && p.sent <= now {
+		p.transmitted(p.queue.Pop())
+		if p.queue.Len() > 0 {
+			next := p.queue.Front()
+			size := len(next.buffer.data)
+			p.waiting -= size
+			p.sent = max(p.sent, next.entered) + p.transmission(size)
 		}
 	}
 }
@@ -190,7 +182,7 @@ func (p *path) nextArrived(now time.Duration) *buffer {
 // deadline returns the time of the next event, or never.
 func (p *path) deadline() time.Duration {
 	d := never
-	if p.head < len(p.queue) {
+	if p.queue.Len() > 0 {
 		d = p.sent
 	}
 	if len(p.arrivals) > 0 {
@@ -200,7 +192,7 @@ func (p *path) deadline() time.Duration {
 }
 
 // held returns the number of packets in the path.
-func (p *path) held() int { return len(p.queue) - p.head + len(p.arrivals) }
+func (p *path) held() int { return p.queue.Len() + len(p.arrivals) }
 
 // arrivalHeap is a binary heap ordered by the time of arrival. container/heap would allocate memory for
 // each packet, and the resulting garbage collections would delay the link's thread.

@@ -120,7 +120,7 @@ func table() []row {
 		{pkg: "internal/yamldoc", may: []string{"internal/spelling", goyaml}},
 		{pkg: "internal/virtual", may: []string{"microproto", "p2psap", "solver", "solver/..."}},
 		{pkg: "internal/npy", may: []string{npyio}},
-		{pkg: "internal/netlab", may: []string{netlink, netns, xsys}},
+		{pkg: "internal/netlab", may: []string{"internal/fifo", netlink, netns, xsys}},
 		{pkg: "internal/netlab/flow", may: []string{
 			"internal/netlab", "microproto/...", "p2psap/...", "ether", xsys,
 		}},
