@@ -62,7 +62,7 @@ func (t *Transfer) RestrictRows(sums, in, room []float64, lo, hi, z int) {
 
 // RestrictPlanes writes the restriction of the sums of RestrictRows to the coarse points of b in dst.
 func (t *Transfer) RestrictPlanes(dst, sums []float64, b Box) {
-	if !check(t.coarse.Layout, b, 0, dst) {
+	if !check(t.coarse.Layout, b, dst) {
 		return
 	}
 	n := &t.coarse.Layout.N

@@ -204,4 +204,4 @@ func (s *Sweep) Residual(n *Norm, src []float64, b Box) {
 }
 
 // check panics unless the arrays fit the layout and b lies within its points. It reports whether b contains a point.
-func (s *Sweep) check(b Box, arrays ...[]float64) bool { return check(s.layout, b, 0, arrays...) }
+func (s *Sweep) check(b Box, arrays ...[]float64) bool { return check(s.layout, b, arrays...) }

@@ -73,8 +73,8 @@ func NewTransfer(fine, coarse Part, k *Kernel) (*Transfer, error) {
 // interpolation, scaled so that it preserves the mean (full weighting). The ghosts of r are read
 // where they lie within the grid; beyond it r counts as 0. Both are padded arrays.
 func (t *Transfer) Restrict(dst, r []float64, b Box) {
-	check(t.fine.Layout, Box{}, 0, r)
-	if !check(t.coarse.Layout, b, 0, dst) {
+	check(t.fine.Layout, Box{}, r)
+	if !check(t.coarse.Layout, b, dst) {
 		return
 	}
 	for a := range t.axes {
@@ -100,10 +100,10 @@ func (t *Transfer) Prolong(u, e []float64, lower, upper Field, b Box) {
 // keep, if it is not nil.
 func (t *Transfer) ProlongSaving(u, keep, e []float64, lower, upper Field, b Box) {
 	if keep != nil {
-		check(t.fine.Layout, b, 0, keep)
+		check(t.fine.Layout, b, keep)
 	}
-	check(t.coarse.Layout, Box{}, 0, e)
-	if !check(t.fine.Layout, b, 0, u) {
+	check(t.coarse.Layout, Box{}, e)
+	if !check(t.fine.Layout, b, u) {
 		return
 	}
 	for a := range t.axes {
@@ -136,10 +136,9 @@ func copyBox(l Layout, dst, src []float64, b Box) {
 	}
 }
 
-// check panics unless the arrays fit the layout and b lies within its points and ghost layers. It reports whether b
-// contains a point.
-func check(l Layout, b Box, ghosts int, arrays ...[]float64) bool {
-	if !b.Empty() && !l.holds(b, ghosts) {
+// check panics unless the arrays fit the layout and b lies within its points. It reports whether b contains a point.
+func check(l Layout, b Box, arrays ...[]float64) bool {
+	if !b.Empty() && !l.holds(b, 0) {
 		panic(fmt.Sprintf("kernel: box %v lies outside the block of %v points", b, l.N))
 	}
 	for _, a := range arrays {
