@@ -40,63 +40,13 @@ type transfer interface {
 // planParts cuts the own points into parts, the layers that neighbours read first. Each send of the exchange
 // (nil: none) follows the last part with points that it reads of the first grid.
 func planParts(own kernel.Box, dim int, x *exchange) []problem.SweepStep {
-	var parts []kernel.Box
-	rest := own
+	var sends []problem.SentLayer
 	if x != nil {
-		for i := len(x.neighbours) - 1; i >= 0; i-- { // z layers first: they lie together in memory
-			var layer kernel.Box
-			layer, rest = peelLayer(rest, own, x.neighbours[i].send[0], x.neighbours[i].channel.to)
-			parts = problem.AppendParts(parts, layer)
+		for _, l := range x.neighbours {
+			sends = append(sends, problem.SentLayer{To: l.channel.to, Points: l.send[0]})
 		}
 	}
-	parts = problem.AppendParts(parts, rest)
-	var last []int
-	if x != nil {
-		last = make([]int, len(x.neighbours))
-		for i := range x.neighbours {
-			for n, b := range parts {
-				if problem.Intersect(b, x.neighbours[i].send[0]) {
-					last[i] = n
-				}
-			}
-		}
-	}
-	var out []problem.SweepStep
-	for n, b := range parts {
-		chunks, axis := problem.Split(b, problem.Jacobi, dim)
-		out = append(out, problem.SweepStep{Part: n, Box: b, Chunks: chunks, Axis: axis})
-		for i, at := range last {
-			if at == n {
-				out = append(out, problem.SweepStep{Send: true, Face: i})
-			}
-		}
-	}
-	return out
-}
-
-// peelLayer separates the layer that is sent to a neighbour from the remaining own points.
-func peelLayer(rest, own, sends kernel.Box, to problem.Neighbour) (layer, left kernel.Box) {
-	if rest.Empty() {
-		return kernel.Box{}, rest
-	}
-	a := to.Axis
-	layer, left = rest, rest
-	if to.Side < 0 {
-		end := sends.Hi[a]
-		if a == 0 {
-			end = max(end, own.Lo[a]+problem.EdgeColumns)
-		}
-		cut := min(max(end, rest.Lo[a]), rest.Hi[a])
-		layer.Hi[a], left.Lo[a] = cut, cut
-		return layer, left
-	}
-	begin := sends.Lo[a]
-	if a == 0 {
-		begin = min(begin, own.Hi[a]-problem.EdgeColumns)
-	}
-	cut := max(min(begin, rest.Hi[a]), rest.Lo[a])
-	layer.Lo[a], left.Hi[a] = cut, cut
-	return layer, left
+	return problem.PlanSweep(own, dim, sends)
 }
 
 // runNow runs a computation at once, before the run begins.

@@ -1,6 +1,10 @@
 package problem
 
-import "github.com/p2pdc/p2pdc/internal/kernel"
+import (
+	"slices"
+
+	"github.com/p2pdc/p2pdc/internal/kernel"
+)
 
 // SweepStep is one step of a sweep: relax a part, or send a face.
 type SweepStep struct {
@@ -20,12 +24,80 @@ const (
 	ChunkPoints = 1 << 12
 	// MaxChunks bounds the chunks of a part.
 	MaxChunks = 64
-	// EdgeColumns is the width of the parts at x faces: a cache line of values.
-	EdgeColumns = 8
+	// edgeColumns is the width of the parts at x faces: a cache line of values.
+	edgeColumns = 8
 )
 
-// Intersect reports whether two boxes have a point in common.
-func Intersect(a, b kernel.Box) bool {
+// SentLayer is a layer of own points that a neighbour reads.
+type SentLayer struct {
+	To     Neighbour
+	Points kernel.Box
+}
+
+// PlanSweep cuts own points into parts and orders a sweep of them: layers that neighbours read are relaxed and sent
+// before the interior is relaxed.
+func PlanSweep(own kernel.Box, dim int, sends []SentLayer) []SweepStep {
+	var parts []kernel.Box
+	rest := own
+	for _, s := range slices.Backward(sends) { // z layers first: they lie together in memory
+		var layer kernel.Box
+		layer, rest = s.peel(rest, own)
+		parts = appendParts(parts, layer)
+	}
+	return PlanParts(appendParts(parts, rest), Jacobi, dim, sends)
+}
+
+// PlanParts returns the steps of a sweep of parts in the given order. Each layer is sent after the last part that has
+// points of it.
+func PlanParts(parts []kernel.Box, order Order, dim int, sends []SentLayer) []SweepStep {
+	last := make([]int, len(sends))
+	for i, s := range sends {
+		for n, b := range parts {
+			if intersect(b, s.Points) {
+				last[i] = n
+			}
+		}
+	}
+	var out []SweepStep
+	for n, b := range parts {
+		chunks, axis := Split(b, order, dim)
+		out = append(out, SweepStep{Part: n, Box: b, Chunks: chunks, Axis: axis, Points: b.Points()})
+		for i, at := range last {
+			if at == n {
+				out = append(out, SweepStep{Send: true, Face: i})
+			}
+		}
+	}
+	return out
+}
+
+// peel separates the layer from the remaining own points. In a thin box an earlier layer may have its points already.
+func (s SentLayer) peel(rest, own kernel.Box) (layer, left kernel.Box) {
+	if rest.Empty() {
+		return kernel.Box{}, rest
+	}
+	a := s.To.Axis
+	layer, left = rest, rest
+	if s.To.Side < 0 {
+		end := s.Points.Hi[a]
+		if a == 0 {
+			end = max(end, own.Lo[a]+edgeColumns)
+		}
+		cut := min(max(end, rest.Lo[a]), rest.Hi[a])
+		layer.Hi[a], left.Lo[a] = cut, cut
+		return layer, left
+	}
+	begin := s.Points.Lo[a]
+	if a == 0 {
+		begin = min(begin, own.Hi[a]-edgeColumns)
+	}
+	cut := max(min(begin, rest.Hi[a]), rest.Lo[a])
+	layer.Lo[a], left.Hi[a] = cut, cut
+	return layer, left
+}
+
+// intersect reports whether two boxes have a point in common.
+func intersect(a, b kernel.Box) bool {
 	for i := range 3 {
 		if a.Lo[i] >= b.Hi[i] || b.Lo[i] >= a.Hi[i] {
 			return false
@@ -34,9 +106,9 @@ func Intersect(a, b kernel.Box) bool {
 	return true
 }
 
-// AppendParts cuts a box into parts of at most PartPoints points, along z, then y, then x, and appends them to
+// appendParts cuts a box into parts of at most PartPoints points, along z, then y, then x, and appends them to
 // dst.
-func AppendParts(dst []kernel.Box, b kernel.Box) []kernel.Box {
+func appendParts(dst []kernel.Box, b kernel.Box) []kernel.Box {
 	if b.Empty() {
 		return dst
 	}
@@ -52,7 +124,7 @@ func AppendParts(dst []kernel.Box, b kernel.Box) []kernel.Box {
 	for lo := b.Lo[axis]; lo < b.Hi[axis]; lo += thick {
 		piece := b
 		piece.Lo[axis], piece.Hi[axis] = lo, min(lo+thick, b.Hi[axis])
-		dst = AppendParts(dst, piece)
+		dst = appendParts(dst, piece)
 	}
 	return dst
 }
