@@ -155,7 +155,7 @@ func (r *exerciseRay) gap(k int) float64 {
 			}
 		}
 		if w > 0 {
-			sum += w * max(r.samples.value(idx)-p.Obstacle(p.At(idx[0], idx[1], idx[2])), 0)
+			sum += w * max(r.samples.p.ValueAt(r.samples.u, idx)-p.Obstacle(p.At(idx[0], idx[1], idx[2])), 0)
 		}
 	}
 	return sum

@@ -26,7 +26,7 @@ func (o *Option) Quote(p *problem.Problem, u []float64) (Quote, error) {
 	if err != nil {
 		return Quote{}, err
 	}
-	q := Quote{Price: g.value(g.center)}
+	q := Quote{Price: g.p.ValueAt(g.u, g.center)}
 	q.Exercise = q.Price <= p.Obstacle(problem.Point{}) && q.Price > 0
 	slope, curve := f.returns(g.derivatives())
 	q.Delta, q.Gamma = make([]float64, f.d), make([][]float64, f.d)
@@ -97,17 +97,6 @@ func newSamples(p *problem.Problem, u []float64, d int) (*samples, error) {
 	return g, nil
 }
 
-// value returns the value at a point of the closed grid.
-func (g *samples) value(idx [3]int) float64 {
-	n := g.p.N
-	for a := range g.p.Dimension {
-		if idx[a] == 0 || idx[a] == n[a]+1 {
-			return g.p.Boundary(g.p.At(idx[0], idx[1], idx[2]))
-		}
-	}
-	return g.u[idx[0]-1+n[0]*(idx[1]-1+n[1]*(idx[2]-1))]
-}
-
 // derivatives returns the first and second derivatives at the center.
 func (g *samples) derivatives() (s vector, c matrix) {
 	for a := range g.p.Dimension {
@@ -132,7 +121,7 @@ func (g *samples) along(a int, weights []float64, idx [3]int) float64 {
 		if w != 0 {
 			q := idx
 			q[a] += i - len(weights)/2
-			sum += w * g.value(q)
+			sum += w * g.p.ValueAt(g.u, q)
 		}
 	}
 	return sum

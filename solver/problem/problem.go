@@ -88,6 +88,24 @@ func (p *Problem) along(a, i int) float64 {
 // Dense returns the index of grid point idx (1-based) in an array of the whole grid, [z][y][x].
 func (p *Problem) Dense(idx [3]int) int { return idx[0] - 1 + p.N[0]*(idx[1]-1+p.N[1]*(idx[2]-1)) }
 
+// Nearest returns the grid point nearest to q, where 0 and N+1 denote the boundary.
+func (p *Problem) Nearest(q Point) [3]int {
+	idx := [3]int{1, 1, 1}
+	for a := range p.Dimension {
+		i := int(math.Round((q[a] - p.Lo[a]) / p.Spacing(a)))
+		idx[a] = min(max(i, 0), p.N[a]+1)
+	}
+	return idx
+}
+
+// ValueAt returns the value at grid point idx: that of u, [z][y][x], or the boundary data on ∂Ω.
+func (p *Problem) ValueAt(u []float64, idx [3]int) float64 {
+	if p.onBoundary(idx) {
+		return p.Boundary(p.At(idx[0], idx[1], idx[2]))
+	}
+	return u[p.Dense(idx)]
+}
+
 // Points returns the number of unknowns.
 func (p *Problem) Points() int { return p.N[0] * p.N[1] * p.N[2] }
 

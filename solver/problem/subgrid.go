@@ -71,19 +71,8 @@ func (g *subgrid) coefficient(c Coefficient) Coefficient {
 	return c
 }
 
-// nearest returns the grid point nearest to q, where 0 and N+1 denote the boundary, and whether it is an
-// interior point.
-func (g *subgrid) nearest(q Point) (idx [3]int, inside bool) {
-	idx = [3]int{1, 1, 1}
-	for a := range g.p.Dimension {
-		i := int(math.Round((q[a] - g.p.Lo[a]) / g.p.Spacing(a)))
-		idx[a] = min(max(i, 0), g.p.N[a]+1)
-	}
-	return idx, !g.p.onBoundary(idx)
-}
-
 func (g *subgrid) boundary(q Point) float64 {
-	if idx, inside := g.nearest(q); inside {
+	if idx := g.p.Nearest(q); !g.p.onBoundary(idx) {
 		return g.u[g.p.Dense(idx)]
 	}
 	return g.p.Boundary(g.snap(q))
@@ -92,7 +81,7 @@ func (g *subgrid) boundary(q Point) float64 {
 // fixedTo returns f, or free if f is nil, with the value u at fixed points.
 func (g *subgrid) fixedTo(f Function, free float64) Function {
 	return func(q Point) float64 {
-		if idx, inside := g.nearest(q); inside && g.fixed(g.p.Dense(idx)) {
+		if idx := g.p.Nearest(q); !g.p.onBoundary(idx) && g.fixed(g.p.Dense(idx)) {
 			return g.u[g.p.Dense(idx)]
 		}
 		if f == nil {

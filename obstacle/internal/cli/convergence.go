@@ -146,13 +146,12 @@ func (a *app) onGrid(ctx context.Context, q *request, ref string, n int, c *conv
 
 // maxDifference returns the largest difference at the common points of two grids.
 func maxDifference(coarse, fine *level) float64 {
-	m, worst := fine.problem.N, 0.0
+	worst := 0.0
 	for i, at := range (problem.Box{Hi: coarse.problem.N}).Each {
 		for a := range coarse.problem.Dimension {
 			at[a] *= 2
 		}
-		v := fine.u[at[0]-1+m[0]*(at[1]-1+m[1]*(at[2]-1))]
-		worst = max(worst, math.Abs(coarse.u[i]-v))
+		worst = max(worst, math.Abs(coarse.u[i]-fine.u[fine.problem.Dense(at)]))
 	}
 	return worst
 }

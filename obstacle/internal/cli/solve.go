@@ -349,17 +349,7 @@ func probePoints(flags []string, p *problem.Problem) ([]problem.Point, error) {
 
 // probe returns u at the grid point nearest to q, which may be on the boundary.
 func probe(p *problem.Problem, u []float64, q problem.Point) report.Probe {
-	idx, inside := [3]int{1, 1, 1}, true
-	for a := range p.Dimension {
-		idx[a] = int(math.Round((q[a] - p.Lo[a]) / p.Spacing(a)))
-		inside = inside && idx[a] >= 1 && idx[a] <= p.N[a]
-	}
+	idx := p.Nearest(q)
 	at := p.At(idx[0], idx[1], idx[2])
-	r := report.Probe{At: slices.Clone(at[:p.Dimension])}
-	if inside {
-		r.U = u[(idx[0]-1)+p.N[0]*((idx[1]-1)+p.N[1]*(idx[2]-1))]
-	} else {
-		r.U = p.Boundary(at)
-	}
-	return r
+	return report.Probe{At: slices.Clone(at[:p.Dimension]), U: p.ValueAt(u, idx)}
 }

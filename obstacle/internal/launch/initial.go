@@ -13,7 +13,7 @@ func Start(p *problem.Problem, initial []float64) []float64 {
 // startingValues fills a box of u with the starting iterate.
 func startingValues(p *problem.Problem, initial []float64, b problem.Box, u []float64) {
 	for _, idx := range b.Each {
-		at := (idx[0] - 1) + p.N[0]*(idx[1]-1+p.N[1]*(idx[2]-1))
+		at := p.Dense(idx)
 		if initial != nil {
 			u[at] = initial[at]
 			continue
