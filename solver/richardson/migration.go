@@ -269,9 +269,9 @@ func (w *worker) receivePlanes(f *face) error {
 	var before []float64
 	if w.Steps.Total > 0 {
 		for _, data := range h.layers[h.count+1:] {
-			at := len(before)
-			before = append(before, make([]float64, len(data)/8)...)
-			unpackDense(before[at:], data)
+			for value := range slices.Chunk(data, 8) {
+				before = append(before, iterate.ReadFloat(value))
+			}
 		}
 	}
 	if err := w.addPlanes(f.to.Side, h.count, before); err != nil {

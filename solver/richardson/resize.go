@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
-	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
@@ -86,11 +85,5 @@ func slowStride(l kernel.Layout) int { return [...]int{1, l.Row, l.Plane}[l.Dim-
 func packDense(dst []byte, values []float64) {
 	for i, v := range values {
 		binary.LittleEndian.PutUint64(dst[8*i:], math.Float64bits(v))
-	}
-}
-
-func unpackDense(dst []float64, data []byte) {
-	for i := range dst {
-		dst[i] = iterate.ReadFloat(data[8*i:])
 	}
 }

@@ -139,10 +139,9 @@ func newSequential(p *problem.Problem, order problem.Order) (*sequential, error)
 	for a := range p.Dimension {
 		whole.Lo[a], whole.Hi[a] = -1, p.N[a]+1
 	}
-	whole.Each(func(_ int, idx [3]int) bool {
+	for _, idx := range whole.Each {
 		s.cur = append(s.cur, p.ReferenceAt(idx))
-		return true
-	})
+	}
 	s.next = slices.Clone(s.cur)
 	for a, stride := 0, 1; a < p.Dimension; a++ {
 		s.stride[a] = stride
@@ -153,14 +152,8 @@ func newSequential(p *problem.Problem, order problem.Order) (*sequential, error)
 	n := p.Points()
 	s.phi, s.psi, s.f = make([]float64, n), make([]float64, n), make([]float64, n)
 	s.each(func(i, d int, idx [3]int) {
-		s.phi[d], s.psi[d] = math.Inf(-1), math.Inf(1)
 		q := p.At(idx[0], idx[1], idx[2])
-		if p.Obstacle != nil {
-			s.phi[d] = p.Obstacle(q)
-		}
-		if p.Upper != nil {
-			s.psi[d] = p.Upper(q)
-		}
+		s.phi[d], s.psi[d] = p.Obstacles(q)
 		s.f[d] = p.Source.At(q)
 		if s.form == kernel.Variable {
 			s.rows = append(s.rows, st.At(idx))
@@ -171,10 +164,9 @@ func newSequential(p *problem.Problem, order problem.Order) (*sequential, error)
 
 // each visits the interior points in memory order: index in cur, dense index, grid index.
 func (s *sequential) each(f func(i, d int, idx [3]int)) {
-	problem.Box{Hi: s.p.N}.Each(func(d int, idx [3]int) bool {
+	for d, idx := range (problem.Box{Hi: s.p.N}).Each {
 		f(s.stride[0]*idx[0]+s.stride[1]*idx[1]+s.stride[2]*idx[2], d, idx)
-		return true
-	})
+	}
 }
 
 // start sets the starting iterate: values, or else the problem's.

@@ -43,10 +43,9 @@ func (n *Network) Assemble(p *problem.Problem) []float64 {
 	for _, q := range n.Peers {
 		v := make([]float64, q.Box().Points())
 		q.Solution(v)
-		q.Box().Each(func(d int, idx [3]int) bool {
-			u[idx[0]-1+p.N[0]*(idx[1]-1+p.N[1]*(idx[2]-1))] = v[d]
-			return true
-		})
+		for d, idx := range q.Box().Each {
+			u[p.Dense(idx)] = v[d]
+		}
 	}
 	return u
 }

@@ -22,8 +22,7 @@ func Furthest(u, v []float64) float64 {
 func Dense(p *problem.Problem) (*mat.Dense, *mat.VecDense) {
 	n := p.Points()
 	a, f := mat.NewDense(n, n, nil), mat.NewVecDense(n, nil)
-	index := func(i [3]int) int { return i[0] - 1 + p.N[0]*(i[1]-1+p.N[1]*(i[2]-1)) }
-	problem.Box{Hi: p.N}.Each(func(d int, idx [3]int) bool {
+	for d, idx := range (problem.Box{Hi: p.N}).Each {
 		q := p.At(idx[0], idx[1], idx[2])
 		f.SetVec(d, p.Source.At(q))
 		diagonal := p.Reaction.At(q)
@@ -39,13 +38,12 @@ func Dense(p *problem.Problem) (*mat.Dense, *mat.VecDense) {
 				if next[ax] == 0 || next[ax] == p.N[ax]+1 {
 					f.SetVec(d, f.AtVec(d)-c*p.Boundary(p.At(next[0], next[1], next[2])))
 				} else {
-					a.Set(d, index(next), c)
+					a.Set(d, p.Dense(next), c)
 				}
 			}
 		}
 		a.Set(d, d, diagonal)
-		return true
-	})
+	}
 	return a, f
 }
 
@@ -53,16 +51,9 @@ func Dense(p *problem.Problem) (*mat.Dense, *mat.VecDense) {
 func ActiveSet(t require.TestingT, p *problem.Problem, a *mat.Dense, f *mat.VecDense) []float64 {
 	n := p.Points()
 	phi, psi := make([]float64, n), make([]float64, n)
-	problem.Box{Hi: p.N}.Each(func(d int, idx [3]int) bool {
-		phi[d], psi[d] = math.Inf(-1), math.Inf(1)
-		if p.Obstacle != nil {
-			phi[d] = p.Obstacle(p.At(idx[0], idx[1], idx[2]))
-		}
-		if p.Upper != nil {
-			psi[d] = p.Upper(p.At(idx[0], idx[1], idx[2]))
-		}
-		return true
-	})
+	for d, idx := range (problem.Box{Hi: p.N}).Each {
+		phi[d], psi[d] = p.Obstacles(p.At(idx[0], idx[1], idx[2]))
+	}
 	set := make([]int, n) // −1: at φ, 1: at ψ
 	for range 200 {
 		m, rhs := mat.DenseCopyOf(a), mat.VecDenseCopyOf(f)
