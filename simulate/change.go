@@ -8,15 +8,6 @@ import (
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 )
 
-// schedule inserts a change among those to come.
-func (e *engine) schedule(c modelChange) {
-	i := len(e.changes)
-	for i > 0 && e.changes[i-1].at > c.at {
-		i--
-	}
-	e.changes = slices.Insert(e.changes, i, c)
-}
-
 // nextChange returns when the next change is due.
 func (e *engine) nextChange() microproto.Instant {
 	if len(e.changes) == 0 || e.began == microproto.Never {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -262,11 +263,12 @@ func (e *engine) scheduleEvents() {
 	e.end = e.began.Add(cmp.Or(e.run.Until, forever))
 	for i := range e.model.Events {
 		ev := &e.model.Events[i]
-		e.schedule(modelChange{ev.At, ev, true})
+		e.changes = append(e.changes, modelChange{ev.At, ev, true})
 		if ev.Until > 0 {
-			e.schedule(modelChange{ev.Until, ev, false})
+			e.changes = append(e.changes, modelChange{ev.Until, ev, false})
 		}
 	}
+	slices.SortStableFunc(e.changes, func(a, b modelChange) int { return cmp.Compare(a.at, b.at) })
 }
 
 func (e *engine) elapsed() time.Duration {
