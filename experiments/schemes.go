@@ -80,10 +80,7 @@ func (e simulation) run(ctx context.Context) (outcome, error) {
 		s.Sites = &sim.Sites{Of: clusters, Apart: e.apart - e.near}
 	}
 	s.Scheme = e.scheme(clusters)
-	if e.jitter == 0 {
-		e.jitter = e.near / 4
-	}
-	s.After = mptest.Faults{Delay: e.near, Jitter: e.jitter}
+	s.After = mptest.Faults{Delay: e.near, Jitter: cmp.Or(e.jitter, e.near/4)}
 	s.Faults, s.Control = s.After, sim.ControlFaults{Delay: e.near}
 	for r := range e.peers {
 		// A point takes whole nanoseconds: the slowdown has the fraction.

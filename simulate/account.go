@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -43,9 +44,7 @@ const timelineMost = 64
 func (t *timeline) add(now microproto.Instant) iterate.Iteration {
 	t.swept++
 	t.last = now
-	if t.stride == 0 {
-		t.stride = 1
-	}
+	t.stride = cmp.Or(t.stride, 1)
 	if t.swept%t.stride == 0 {
 		t.ends = append(t.ends, now)
 		if len(t.ends) == timelineMost {

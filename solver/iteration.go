@@ -39,12 +39,9 @@ func (i Iteration) Peer(r iterate.Rank) (iterate.Peer, error) {
 	if i.MaxTime < 0 {
 		return nil, fmt.Errorf("%w: a time bound of %v; it must not be negative", ErrOptions, i.MaxTime)
 	}
-	if i.Scheme == nil {
-		i.Scheme = iterate.Synchronous()
-	}
 	p, err := iterate.NewPeer(iterate.Config{
-		Rank: r, Peers: len(i.Blocks), Scheme: i.Scheme, Tolerance: cmp.Or(i.Tolerance, DefaultTolerance),
-		MaxSweeps: i.MaxSweeps,
+		Rank: r, Peers: len(i.Blocks), Scheme: cmp.Or(i.Scheme, iterate.Synchronous()),
+		Tolerance: cmp.Or(i.Tolerance, DefaultTolerance), MaxSweeps: i.MaxSweeps,
 	}, i.Blocks[r])
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, err)

@@ -113,9 +113,7 @@ func (o *Options) prepare(p *problem.Problem) (problem.Config, error) {
 	if o.Methods == nil {
 		o.Methods = Methods()
 	}
-	if o.Scheme == nil {
-		o.Scheme = iterate.Synchronous()
-	}
+	o.Scheme = cmp.Or(o.Scheme, iterate.Synchronous())
 	o.Tolerance = cmp.Or(o.Tolerance, DefaultTolerance)
 	if err := o.checkBounds(); err != nil {
 		return problem.Config{}, err

@@ -1,6 +1,8 @@
 package multilevel
 
 import (
+	"cmp"
+
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/method"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -24,10 +26,7 @@ const maxGatherPoints = 1 << 22
 
 // planLevels plans the grids of a run. A single peer owns all and gathers nothing.
 func planLevels(c *problem.Config) levelPlan {
-	p, part, small := c.Problem, c.Partition, c.GatherPoints
-	if small == 0 {
-		small = gatherPoints
-	}
+	p, part, small := c.Problem, c.Partition, cmp.Or(c.GatherPoints, gatherPoints)
 	q := p.AtStep(min(1, p.Steps()))
 	h := method.NewHierarchy(p.Dimension, p.N, q.Strength())
 	out := levelPlan{hierarchy: h, parts: []problem.Partition{part}}

@@ -1,6 +1,7 @@
 package multilevel
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -24,10 +25,7 @@ func stopCheckInterval(c *problem.Config) float64 {
 	if c.Partition.Peers() == 1 {
 		return 0
 	}
-	points := c.StopCheckPoints
-	if points == 0 {
-		points = stopCheckPoints
-	}
+	points := cmp.Or(c.StopCheckPoints, stopCheckPoints)
 	return float64(points) * float64(c.Partition.Peers()) / float64(c.Problem.Points())
 }
 

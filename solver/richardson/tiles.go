@@ -1,6 +1,7 @@
 package richardson
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
@@ -44,9 +45,7 @@ func (g *tiledPass) begin(w *worker) bool {
 	}
 	if g.builtFor != w.stepper {
 		t := w.config.Tiling
-		if t.Sweeps == 0 {
-			t.Sweeps = w.config.Method.SweepsPerPass
-		}
+		t.Sweeps = cmp.Or(t.Sweeps, w.config.Method.SweepsPerPass)
 		g.builtFor, g.tiles = w.stepper, kernel.NewTimeTiles(w.stepper, t)
 	}
 	most, left := min(iterate.Iteration(g.tiles.Sweeps()), g.maxSweeps(w.block.Layout.Points())), w.Rule.FreeSweeps()

@@ -4,6 +4,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -78,9 +79,7 @@ func (r *Runner) build() (err error) {
 	if c.Solver.Executor == nil && c.Threads > 1 {
 		r.pool = NewPool(c.Threads)
 		c.Solver.Executor = r.pool
-		if c.Solver.Tiling.Pieces == 0 {
-			c.Solver.Tiling.Pieces = c.Threads
-		}
+		c.Solver.Tiling.Pieces = cmp.Or(c.Solver.Tiling.Pieces, c.Threads)
 	}
 	if r.gridPeer, err = c.New(c.Solver); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -157,9 +158,7 @@ func (r *Runner) blocked() error {
 // wait waits for an arrival, at most until then. Blocking and being woken takes longer than most
 // waits, so it polls for a short while first, and yields the processor between two polls.
 func (r *Runner) wait(until time.Duration) error {
-	if until == 0 {
-		until = exchange.Never
-	}
+	until = cmp.Or(until, exchange.Never)
 	if !r.config.Crowded && runtime.NumCPU() > r.config.Threads {
 		for end := min(until, r.now()+pollingTime); r.now() < end; {
 			yield()

@@ -118,9 +118,7 @@ func (a *app) compare(ctx context.Context, q *request, ref string, all selection
 	case len(all.schemes) == 0 || len(all.peers) == 0:
 		return usage("nothing to compare: give --scheme and --peers")
 	}
-	if q.threads == 0 {
-		q.threads = 1
-	}
+	q.threads = cmp.Or(q.threads, 1)
 	c := comparison{
 		Tolerance: q.tol, Method: strings.Join(all.methods, ","), Order: q.order, Threads: q.threads, Rounds: rounds,
 		Outputs: []report.Output{}, Version: build.Version(),

@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"sync"
@@ -41,9 +42,7 @@ func (e *Estimator) Update(elapsed time.Duration, sweep uint64, residual float64
 	}
 	if dt := elapsed - e.rateAt; dt >= window && residual < e.rateFrom {
 		rate := math.Log(e.rateFrom/residual) / dt.Seconds()
-		if e.rate == 0 {
-			e.rate = rate
-		}
+		e.rate = cmp.Or(e.rate, rate)
 		e.rate += 0.3 * (rate - e.rate)
 		e.rateAt, e.rateFrom = elapsed, residual
 	}

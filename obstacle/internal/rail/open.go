@@ -1,6 +1,7 @@
 package rail
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/p2pdc/p2pdc/ib"
@@ -12,10 +13,7 @@ import (
 func Effective(run, own string) (string, error) {
 	switch {
 	case own == "" || own == run || run == Auto:
-		if own == "" {
-			own = run
-		}
-		return own, nil
+		return cmp.Or(own, run), nil
 	case own == Auto:
 		return run, nil
 	}

@@ -1,6 +1,7 @@
 package calibration
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -30,9 +31,7 @@ func (b Workload) orDefault() (Workload, error) {
 	if b.N == 0 && b.Peers == 0 {
 		b.N, b.Peers = 96, 1
 	}
-	if b.MTU == 0 {
-		b.MTU = ether.MaxMTU
-	}
+	b.MTU = cmp.Or(b.MTU, ether.MaxMTU)
 	if b.MTU < ether.MinMTU || b.MTU > ether.MaxMTU {
 		return b, fmt.Errorf("messages by an MTU of %d bytes: it should be %d to %d", b.MTU, ether.MinMTU, ether.MaxMTU)
 	}

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -120,12 +121,7 @@ func (m measure) whole(text, least string) (int64, error) {
 	return int64(v), nil
 }
 
-func (u unit) scale() float64 {
-	if u.factor == 0 {
-		return 1
-	}
-	return u.factor
-}
+func (u unit) scale() float64 { return cmp.Or(u.factor, 1) }
 
 // format returns v with the unit that takes the fewest characters; of several, the largest; and
 // without a power of ten if possible. parse returns v again, to the last bit.
