@@ -30,7 +30,7 @@ type layer struct {
 	label     uint64
 	last      uint64 // transfer
 
-	// The running call of the composite, bound once.
+	// Arguments and result of send and take, which are made once so that a call allocates nothing.
 	data       []byte
 	err        error
 	send, take func(x *microproto.Exec)

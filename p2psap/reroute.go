@@ -106,7 +106,8 @@ func (n *Node) resumeSuspended(now microproto.Instant, s *session, a *control.Pr
 		n.report(OutAdapted, s, r.err)
 		n.notify(s)
 	case s.channel.mustReportDrained(was.Mine.Mode):
-		// Agreed there, and given up for the move, since nothing was drained here.
+		// The other end agreed to the change of composition, but this end has not drained its epoch: only the
+		// move to another rail goes on.
 	default:
 		*r = was
 		n.agreeChange(now, s)

@@ -157,7 +157,7 @@ func (l *Level) conductanceSum(q [3]int) float64 {
 	return sum
 }
 
-// maxEdgeRatio is the largest ratio of edges that count as even.
+// maxEdgeRatio is the largest ratio of the conductances of a cell whose edges count as even.
 const maxEdgeRatio = 4
 
 // uneven reports whether the edges between the points of a cell and their neighbours differ by more

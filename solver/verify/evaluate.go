@@ -65,7 +65,8 @@ func EvaluateStep(p *problem.Problem, m int, before, u []float64, e problem.Exec
 	return out, err
 }
 
-// evaluateStep is EvaluateStep with the comparison function of another step as a first choice.
+// evaluateStep is EvaluateStep. It tries t, the comparison function of another step, first, and returns the one that it
+// used.
 func evaluateStep(p *problem.Problem, m int, before, u []float64, t *cubicTransfer, e problem.Executor) (
 	Evaluation, *cubicTransfer, error) {
 	p, in, err := p.InRange()

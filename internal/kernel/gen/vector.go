@@ -37,8 +37,8 @@ type set interface {
 	part(l *loop, low, high, after reg.Register) (even, odd, next reg.Register)
 	// join is the inverse.
 	join(l *loop, even, odd reg.Register) (low, high reg.Register)
-	// rest returns masked vectors for a rest of fewer than two vectors: for the half as many coarse points,
-	// and for the first and the second vector of fine points.
+	// rest returns masked vectors for the last count fine points of a row, fewer than two vectors: halves
+	// for their count/2 coarse points, first and second for the fine points.
 	rest(l *loop, count reg.Register) (halves, first, second vector)
 }
 

@@ -40,8 +40,8 @@ type Config struct {
 
 // Host is the node that Associations serve.
 type Host interface {
-	// Hello returns this node's hello. A hello for a peer has Offer and Host, for that peer on
-	// that connection; one without peer, "", has neither. Incarnation is filled in.
+	// Hello returns this node's hello for a connection. Offer and Host are for the peer named; they
+	// are empty if the peer is not known yet (""). Associations sets Incarnation.
 	Hello(conn uint64, peer string) (*Hello, error)
 	// AcceptOffer connects the base rail to the sender of a hello.
 	AcceptOffer(offer []byte) (microproto.LinkAddr, error)

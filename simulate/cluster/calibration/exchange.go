@@ -148,7 +148,7 @@ func (w *wire) receive(i, tag int) (took time.Duration, err error) {
 			return time.Since(sent), nil
 		}
 		if time.Since(sent) > patience {
-			return 0, errors.New("a message does not come")
+			return 0, fmt.Errorf("a message did not arrive within %v", patience)
 		}
 		if err := w.nodes[i].Pump(); err != nil {
 			return 0, err
