@@ -55,7 +55,7 @@ func TestIdleSessionHasNoTimer(t *testing.T) {
 					for _, n := range []*worldNode{a, b} {
 						p := n.peers[0]
 						// A heartbeat is all that is left.
-						require.Equal(t, microproto.Never, n.timers.first(), n.Name())
+						require.Equal(t, microproto.Never, n.timers.First(), n.Name())
 						require.Equal(t, microproto.Never, (*controlHost)(n.Node).Deadline(p.Peer), n.Name())
 						require.Equal(t, n.associations.Deadline(), n.Deadline(), n.Name())
 						require.Less(t, n.Deadline(), p.LastHeard.Add(n.config.PeerTimeout), n.Name())

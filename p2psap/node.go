@@ -21,7 +21,7 @@ type Node struct {
 	sessions     []*session // by index, which is the low half of the session's number; nil: free
 	rails        []*rail.Rail
 	peersDue     microproto.Instant // a peer or connection has something to do, possibly later
-	timers       timerHeap          // of the sessions
+	timers       timers             // of the sessions
 	advanced     microproto.Instant // last call of Advance
 	scratch      []microproto.Output
 	out          []Output
@@ -161,7 +161,7 @@ func (n *Node) Deadline() microproto.Instant {
 	if n.reschedule {
 		n.rescheduleAll()
 	}
-	return min(n.timers.first(), n.peersDue)
+	return min(n.timers.First(), n.peersDue)
 }
 
 // Goodbye ends every session at once and says goodbye to every peer, which then counts this node as

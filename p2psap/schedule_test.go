@@ -22,19 +22,19 @@ func checkTimers(t require.TestingT, n *Node) {
 			sessions = min(sessions, s.deadline())
 		}
 	}
-	if first := n.timers.first(); sessions == first && n.peersDue <= n.associations.Deadline() &&
+	if first := n.timers.First(); sessions == first && n.peersDue <= n.associations.Deadline() &&
 		d == min(first, n.peersDue) {
 		return // require for every step of a world would take most of the time
 	}
-	require.Equal(t, sessions, n.timers.first(), "%s forgets, or wakes for nothing", n.Name())
+	require.Equal(t, sessions, n.timers.First(), "%s forgets, or wakes for nothing", n.Name())
 	require.LessOrEqual(t, n.peersDue, n.associations.Deadline(), "%s forgets a peer", n.Name())
-	require.Equal(t, min(n.timers.first(), n.peersDue), d)
+	require.Equal(t, min(n.timers.First(), n.peersDue), d)
 }
 
-// The timer heap behaves like a list that is searched from end to end.
-func TestTimerHeap(t *testing.T) {
+// The deadlines behave like a list that is searched from end to end.
+func TestTimers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var a timerHeap
+		var a timers
 		model := map[int32]microproto.Instant{}
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			if rapid.IntRange(0, 9).Draw(t, "what") > 0 {
@@ -42,7 +42,7 @@ func TestTimerHeap(t *testing.T) {
 				if when == 0 {
 					when = microproto.Never
 				}
-				if a.set(place, when); when == microproto.Never {
+				if a.Set(int32(place), when); when == microproto.Never {
 					delete(model, int32(place))
 				} else {
 					model[int32(place)] = when
@@ -63,8 +63,7 @@ func TestTimerHeap(t *testing.T) {
 			for _, when := range model {
 				first = min(first, when)
 			}
-			require.Equal(t, first, a.first())
-			require.Len(t, a.heap, len(model))
+			require.Equal(t, first, a.First())
 		}
 	})
 }

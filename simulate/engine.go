@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/deadlines"
 	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -28,7 +29,7 @@ type engine struct {
 	backplanes []*sharedLink // by network; nil: without a bound
 	wanLinks   [][2]*sharedLink
 	processes  []*process
-	order      processHeap
+	order      deadlines.Heap
 	pool       *workerPool
 	lookahead  time.Duration // length of a window
 	work       []*process
@@ -77,7 +78,7 @@ func Run(ctx context.Context, r Config) (*Result, error) {
 	}
 	for i, m := range e.hosts {
 		m.schedule(0, evStart, nil)
-		e.order.set(int32(i), 0)
+		e.order.Set(int32(i), 0)
 	}
 	err = e.loop(ctx)
 	res, err2 := e.result()

@@ -112,7 +112,6 @@ func (e *engine) connect(hosts int) {
 	for _, p := range e.processes {
 		p.all = e.processes
 	}
-	e.order.init(len(e.processes))
 }
 
 // Carry implements World.

@@ -186,7 +186,7 @@ func (e *engine) loop(ctx context.Context) error {
 			}
 			e.watch()
 		}
-		next, at := e.order.first(), e.nextChange()
+		next, at := e.order.First(), e.nextChange()
 		if next >= e.end {
 			e.expire()
 			break
@@ -206,95 +206,19 @@ func (e *engine) loop(ctx context.Context) error {
 			before = min(before, max(e.evaluation.next, next+1))
 		}
 		e.work = e.work[:0]
-		for e.order.first() < before {
-			e.work = append(e.work, e.processes[e.order.take()])
+		for e.order.First() < before {
+			e.work = append(e.work, e.processes[e.order.Take()])
 		}
 		slices.SortFunc(e.work, func(a, b *process) int { return int(a.index - b.index) })
 		e.pool.run(e.work, before)
 		for _, p := range e.work {
-			e.order.set(p.index, p.readInbox())
+			e.order.Set(p.index, p.readInbox())
 			for _, to := range p.mailed {
-				e.order.set(to, e.processes[to].readInbox())
+				e.order.Set(to, e.processes[to].readInbox())
 			}
 			p.mailed = p.mailed[:0]
 		}
 		e.observe()
 	}
 	return e.fault
-}
-
-// processHeap is a heap of processes, by when they have something to do.
-type processHeap struct {
-	heap []int32
-	at   []int32 // by process: index in the heap + 1; 0: not in the heap
-	when []microproto.Instant
-}
-
-func (o *processHeap) init(n int) { o.at, o.when = make([]int32, n), make([]microproto.Instant, n) }
-
-// first returns when the first process has something to do.
-func (o *processHeap) first() microproto.Instant {
-	if len(o.heap) == 0 {
-		return microproto.Never
-	}
-	return o.when[o.heap[0]]
-}
-
-// take removes and returns the first process; there must be one.
-func (o *processHeap) take() int32 {
-	p := o.heap[0]
-	o.set(p, microproto.Never)
-	return p
-}
-
-// set sets when a process has something to do.
-func (o *processHeap) set(p int32, when microproto.Instant) {
-	i := int(o.at[p]) - 1
-	o.when[p] = when
-	switch {
-	case i < 0 && when == microproto.Never:
-		return
-	case i < 0:
-		o.heap = append(o.heap, p)
-		i = len(o.heap) - 1
-	case when == microproto.Never:
-		last := len(o.heap) - 1
-		o.at[p] = 0
-		q := o.heap[last]
-		o.heap = o.heap[:last]
-		if i == last {
-			return
-		}
-		p = q
-	}
-	o.place(i, p)
-}
-
-// place moves a process to its place in the heap, starting from index i.
-func (o *processHeap) place(i int, p int32) {
-	h, when := o.heap, o.when[p]
-	for i > 0 && when < o.when[h[(i-1)/4]] {
-		h[i] = h[(i-1)/4]
-		o.at[h[i]] = int32(i + 1)
-		i = (i - 1) / 4
-	}
-	for {
-		child := 4*i + 1
-		if child >= len(h) {
-			break
-		}
-		least := child
-		for c := child + 1; c < min(child+4, len(h)); c++ {
-			if o.when[h[c]] < o.when[h[least]] {
-				least = c
-			}
-		}
-		if o.when[h[least]] >= when {
-			break
-		}
-		h[i] = h[least]
-		o.at[h[i]] = int32(i + 1)
-		i = least
-	}
-	h[i], o.at[p] = p, int32(i+1)
 }

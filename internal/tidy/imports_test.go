@@ -45,6 +45,7 @@ func table() []row {
 	return []row{
 		{pkg: "internal/fifo", core: true},
 		{pkg: "microproto", core: true, may: []string{"internal/fifo"}},
+		{pkg: "internal/deadlines", core: true, may: []string{"microproto"}},
 		{pkg: "microproto/ctp", core: true, may: []string{"internal/fifo", "microproto"}},
 		{pkg: "microproto/seal", core: true, may: []string{"microproto"}},
 		{pkg: "microproto/mptest", may: []string{"internal/await", "microproto", rapid, testify}},
@@ -54,8 +55,8 @@ func table() []row {
 			"microproto", "p2psap/path", "p2psap/internal/control",
 		}},
 		{pkg: "p2psap", core: true, may: []string{
-			"internal/fifo", "microproto", "microproto/seal", "p2psap/path", "p2psap/internal/control",
-			"p2psap/internal/rail",
+			"internal/deadlines", "internal/fifo", "microproto", "microproto/seal", "p2psap/path",
+			"p2psap/internal/control", "p2psap/internal/rail",
 		}},
 		{pkg: "p2psap/driver", may: []string{"p2psap", "microproto", xsys, zerolog}},
 		{pkg: "internal/readiness", may: []string{xsys}},
@@ -103,7 +104,7 @@ func table() []row {
 			"internal/npy", "internal/yamldoc", "internal/spelling",
 		}},
 		{pkg: "simulate", may: []string{
-			"internal/virtual", "simulate/cluster", "microproto", "microproto/ctp", "p2psap", "solver",
+			"internal/deadlines", "internal/virtual", "simulate/cluster", "microproto", "microproto/ctp", "p2psap", "solver",
 			"solver/...",
 		}},
 		{pkg: "internal/sim", may: []string{"internal/virtual", "microproto/...", "p2psap", "solver", "solver/..."}},
