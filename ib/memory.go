@@ -65,6 +65,7 @@ func newMemory(d verbs.Domain, c *Config) (*memory, error) {
 			m.free.Push(int32(i))
 		}
 		m.buffers[i] = microproto.NewBuffer(m.blockAt(i), func(*microproto.Buffer) { free(int32(i)) })
+		m.buffers[i].Scarce = true
 	}
 	return m, nil
 }

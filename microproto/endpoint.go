@@ -42,6 +42,10 @@ type Endpoint interface {
 	// last Receive, to its place in dst; if there is none, Fresh is false. labels, if not nil,
 	// is set to the labels of the segments, as far as its capacity allows.
 	Receive(x *Exec, tag uint32, dst []byte, labels *[]SegmentLabel) (Arrival, error)
+	// View is Receive that copies nothing in a synchronous endpoint. It changes v only when it returns data that are
+	// fresh and complete. An asynchronous endpoint copies to the memory of v, which must be the same v for every call
+	// with a tag.
+	View(x *Exec, tag uint32, v *View) (Arrival, error)
 	// Arrivals returns the number of messages or segments that have arrived since the start.
 	Arrivals() uint64
 }

@@ -69,8 +69,10 @@ type Frame struct {
 // Buffer is the reference-counted memory behind frames.
 type Buffer struct {
 	Bytes []byte // the whole allocation
-	refs  atomic.Int32
-	free  func(*Buffer) // called when the last frame is released; may be nil
+	// Scarce: the link needs the memory back soon. A user who may be slow must not keep it; see Message.Kept.
+	Scarce bool
+	refs   atomic.Int32
+	free   func(*Buffer) // called when the last frame is released; may be nil
 }
 
 // NewBuffer returns a buffer over b. free, if not nil, is called on the last Release.

@@ -66,6 +66,15 @@ func (m *Message) ID() uint64 { return m.id }
 // Other micro-protocols use their attributes and fields.
 func (m *Message) Header() []byte { return m.header }
 
+// Kept returns how many bytes of memory a received message occupies until it ends; 0 if its link needs them back soon,
+// so that the payload should be copied.
+func (m *Message) Kept() int {
+	if b := m.frame.buf; b != nil && !b.Scarce {
+		return max(len(m.Payload), len(b.Bytes))
+	}
+	return 0
+}
+
 // pool allocates messages in chunks, up to a limit, and reuses them.
 type pool struct {
 	chunks  [][]Message

@@ -27,6 +27,9 @@ type Slot struct {
 // Arrival describes what a Receive wrote; see microproto.Arrival.
 type Arrival = microproto.Arrival
 
+// View is a received message in the memory where it arrived; see microproto.View.
+type View = microproto.View
+
 // Ready is why Wait returned: the transfer is complete, something arrived that has not been received,
 // or both.
 type Ready struct {
@@ -73,6 +76,11 @@ type Socket interface {
 	// exactly once); meanwhile slot.Data may be written to. An asynchronous Receive never blocks and
 	// copies every segment that is newer; Arrival.Fresh reports whether there was one.
 	Receive(ctx context.Context, slot *Slot) (Arrival, error)
+	// ReceiveView is Receive without a copy in a synchronous session: v.Pieces are the message. Until v is
+	// released or used again, it holds memory that the link may need, at most four times the messages'
+	// length; the other end may send as if they had been copied. An asynchronous session copies to
+	// memory of v: use one View for each tag. v changes only if the value is fresh and complete.
+	ReceiveView(ctx context.Context, tag Tag, v *View) (Arrival, error)
 	// Wait blocks until transfer t has been accepted, that is stored in the receiver's queue, or until
 	// something arrives. An asynchronous transfer is complete at once. With t = 0 it waits for an
 	// arrival only.

@@ -96,15 +96,25 @@ func (n *Node) submit(now microproto.Instant, s *session, tag Tag, label uint64,
 // message of that tag (synchronous). After the other end has closed the session it still returns
 // what arrived before, then the error.
 func (n *Node) Receive(now microproto.Instant, id SessionID, slot *Slot) (Arrival, error) {
+	return n.receive(now, id, slot.Tag, slot, nil)
+}
+
+// ReceiveView is Receive into a View; see Socket.
+func (n *Node) ReceiveView(now microproto.Instant, id SessionID, tag Tag, v *View) (Arrival, error) {
+	return n.receive(now, id, tag, nil, v)
+}
+
+// receive receives to the slot or, if that is nil, to the view.
+func (n *Node) receive(now microproto.Instant, id SessionID, tag Tag, slot *Slot, v *View) (Arrival, error) {
 	s, err := n.active(id)
 	if err != nil {
 		return Arrival{}, err
 	}
-	if s.slot(slot.Tag) < 0 {
-		return Arrival{}, s.undeclared(slot.Tag)
+	if s.slot(tag) < 0 {
+		return Arrival{}, s.undeclared(tag)
 	}
 	if len(s.handover.Unread) > 0 {
-		if a, found, err := s.receiveHandedOver(slot); found {
+		if a, found, err := s.receiveHandedOver(tag, slot, v); found {
 			return a, err
 		}
 	}
@@ -115,14 +125,18 @@ func (n *Node) Receive(now microproto.Instant, id SessionID, slot *Slot) (Arriva
 		}
 		return Arrival{}, ErrNothing
 	}
-	var labels *[]microproto.SegmentLabel
-	if slot.Labels != nil {
-		labels = &slot.Labels
-	}
 	var a Arrival
 	var failed error
 	err = c.composite.Do(now, func(x *microproto.Exec) {
-		a, failed = c.endpoint.Receive(x, uint32(slot.Tag), slot.Data, labels)
+		if slot == nil {
+			a, failed = c.endpoint.View(x, uint32(tag), v)
+			return
+		}
+		var labels *[]microproto.SegmentLabel
+		if slot.Labels != nil {
+			labels = &slot.Labels
+		}
+		a, failed = c.endpoint.Receive(x, uint32(tag), slot.Data, labels)
 	})
 	n.collect(now, s, c, err, -1)
 	n.schedule(s)
@@ -172,20 +186,21 @@ func (n *Node) poster(id SessionID) microproto.Poster {
 
 // receiveHandedOver returns the oldest message of a tag that arrived while the session was
 // synchronous, and was not received before it became asynchronous.
-func (s *session) receiveHandedOver(slot *Slot) (a Arrival, found bool, err error) {
+func (s *session) receiveHandedOver(tag Tag, slot *Slot, v *View) (a Arrival, found bool, err error) {
 	h := &s.handover
-	i := slices.IndexFunc(h.Unread, func(u microproto.Unread) bool { return u.Tag == uint32(slot.Tag) })
+	i := slices.IndexFunc(h.Unread, func(u microproto.Unread) bool { return u.Tag == uint32(tag) })
 	if i < 0 {
 		return Arrival{}, false, nil
 	}
 	u := &h.Unread[i]
-	if len(slot.Data) < len(u.Data) {
+	switch {
+	case slot == nil:
+		v.Swap(u.Data)
+	case len(slot.Data) < len(u.Data):
 		return Arrival{Length: len(u.Data)}, true, ErrShort
-	}
-	copy(slot.Data, u.Data)
-	if slot.Labels != nil {
-		slot.Labels = slot.Labels[:0]
-		if cap(slot.Labels) > 0 {
+	default:
+		copy(slot.Data, u.Data)
+		if slot.Labels = slot.Labels[:0]; cap(slot.Labels) > 0 {
 			slot.Labels = append(slot.Labels, microproto.SegmentLabel{Length: len(u.Data), Label: u.Label})
 		}
 	}

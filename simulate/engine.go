@@ -164,7 +164,7 @@ func (m *machine) makePeer(c *exchange.Config) (err error) {
 		s := scalePeer(m.solution, r.Scale, r.Solver.Problem.Dimension)
 		m.peer = s
 		m.block *= s.volume
-		c.Memory, c.OneSlot = &s.sending, true
+		c.Memory = &s.sending
 	case m.e.pool.helpers:
 		m.peer = deferRelaxations(m.e.pool, m.peer, m.block)
 	}

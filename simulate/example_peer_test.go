@@ -66,8 +66,8 @@ func (a *averager) Pack(_ iterate.Op, dst []byte) {
 	binary.LittleEndian.PutUint64(dst, math.Float64bits(a.value))
 }
 
-func (a *averager) Halo(_ time.Duration, q iterate.Rank, _ uint32, label uint64, data []byte) error {
-	a.inbox[q][label] = math.Float64frombits(binary.LittleEndian.Uint64(data))
+func (a *averager) Halo(_ time.Duration, q iterate.Rank, _ uint32, label uint64, data ...[]byte) error {
+	a.inbox[q][label] = math.Float64frombits(binary.LittleEndian.Uint64(data[0]))
 	return nil
 }
 

@@ -14,15 +14,9 @@ type scaledPeer struct {
 	problem.Peer
 	face, volume int // points of the fine grid for each point of a face, and of the block
 	links        []iterate.Link
-	part         int // points of the relaxation asked for
-	received     map[iterate.Rank]*received
-	sending      paddedBuffers // of faces
-}
-
-// received holds the faces from one rank.
-type received struct {
-	faces [][]byte // by tag
-	next  uint32   // tag of the next one
+	part         int                       // points of the relaxation asked for
+	received     map[iterate.Rank][][]byte // faces, by tag
+	sending      paddedBuffers             // of faces
 }
 
 // paddedBuffers is memory for messages of which only the beginnings are used. The beginnings lie
@@ -48,7 +42,7 @@ func (*paddedBuffers) Give(int, []byte) {}
 
 // scalePeer returns a peer each of whose grid points represents side points along each axis.
 func scalePeer(p problem.Peer, side, dimension int) *scaledPeer {
-	s := &scaledPeer{Peer: p, face: 1, volume: side, received: map[iterate.Rank]*received{}}
+	s := &scaledPeer{Peer: p, face: 1, volume: side, received: map[iterate.Rank][][]byte{}}
 	for range dimension - 1 {
 		s.face, s.volume = s.face*side, s.volume*side
 	}
@@ -56,7 +50,7 @@ func scalePeer(p problem.Peer, side, dimension int) *scaledPeer {
 		long := l
 		long.Slots, long.Sent = s.longer(l.Slots), s.longer(l.Sent)
 		s.links = append(s.links, long)
-		s.received[l.Rank] = &received{faces: make([][]byte, len(l.Slots))}
+		s.received[l.Rank] = make([][]byte, len(l.Slots))
 		for _, n := range l.Sent {
 			s.sending.used = max(s.sending.used, n)
 		}
@@ -89,23 +83,23 @@ func (s *scaledPeer) Relax(op iterate.Op) {
 	s.Peer.Relax(op)
 }
 
-// Expects implements exchange.Expecter. Faces come under one tag after the other, and Halo has
-// copied those before.
-func (s *scaledPeer) Expects(q iterate.Rank) (tag uint32, ok bool) {
-	return s.received[q].next, true
-}
-
 // Pack implements Peer. The padding holds whatever dst held.
 func (s *scaledPeer) Pack(op iterate.Op, dst []byte) {
 	op.Bytes /= s.face
 	s.Peer.Pack(op, dst[:op.Bytes])
 }
 
-// Halo implements Peer. It copies the beginning of data, since the exchange uses the memory for the
-// next face.
-func (s *scaledPeer) Halo(now time.Duration, q iterate.Rank, tag uint32, label uint64, data []byte) error {
-	r := s.received[q]
-	kept := append(r.faces[tag][:0], data[:len(data)/s.face]...)
-	r.faces[tag], r.next = kept, (tag+1)%uint32(len(r.faces))
+// Halo implements Peer. It copies the beginning of data: the rest is padding.
+func (s *scaledPeer) Halo(now time.Duration, q iterate.Rank, tag uint32, label uint64, data ...[]byte) error {
+	length := 0
+	for _, p := range data {
+		length += len(p)
+	}
+	left, kept := length/s.face, s.received[q][tag][:0]
+	for _, p := range data {
+		p = p[:min(len(p), left)]
+		kept, left = append(kept, p...), left-len(p)
+	}
+	s.received[q][tag] = kept
 	return s.Peer.Halo(now, q, tag, label, kept)
 }

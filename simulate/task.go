@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/p2pdc/p2pdc/solver/exchange"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
@@ -112,20 +111,12 @@ func (d *deferredPeer) Relax(op iterate.Op) { d.relax(op, false) }
 // Next implements Peer.
 func (d *deferredPeer) Next(now time.Duration) iterate.Op { return d.settled().Next(now) }
 
-// Expects implements exchange.Expecter.
-func (d *deferredPeer) Expects(q iterate.Rank) (tag uint32, ok bool) {
-	if e, is := d.settled().(exchange.Expecter); is {
-		return e.Expects(q)
-	}
-	return 0, false
-}
-
 // Pack implements Peer.
 func (d *deferredPeer) Pack(op iterate.Op, dst []byte) { d.settled().Pack(op, dst) }
 
 // Halo implements Peer.
-func (d *deferredPeer) Halo(now time.Duration, q iterate.Rank, tag uint32, label uint64, data []byte) error {
-	return d.settled().Halo(now, q, tag, label, data)
+func (d *deferredPeer) Halo(now time.Duration, q iterate.Rank, tag uint32, label uint64, data ...[]byte) error {
+	return d.settled().Halo(now, q, tag, label, data...)
 }
 
 // Agree implements Peer.

@@ -13,6 +13,7 @@ type Pool struct {
 	mu     sync.Mutex
 	sizes  []class
 	bytes  int // of all buffers, in use or free
+	used   int // bytes of the buffers in use
 	limit  int
 	wanted atomic.Bool // a receiver waits for memory; written under mu
 	onFree func()      // called by put if wanted
@@ -44,10 +45,20 @@ func (p *Pool) Init(sizes []int, limit int, onFree func()) {
 }
 
 // Get returns a buffer of at least n bytes without references, nil at the bound. If the caller waits for
-// memory, onFree is called once a buffer is free. The buffer returns to the pool with its last reference.
+// memory, onFree is called once a buffer is free. The buffer returns to the pool with its last reference. It is scarce
+// if more than half of the pool is in use: the rest is not for messages that wait for their users.
 func (p *Pool) Get(n int, waits bool) *microproto.Buffer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	b := p.take(n, waits)
+	if b != nil {
+		p.used += len(b.Bytes)
+		b.Scarce = p.used > p.limit/2
+	}
+	return b
+}
+
+func (p *Pool) take(n int, waits bool) *microproto.Buffer {
 	i := 0
 	for p.sizes[i].size < n {
 		i++
@@ -96,6 +107,7 @@ func (p *Pool) put(b *microproto.Buffer, class int) {
 	p.mu.Lock()
 	c := &p.sizes[class]
 	c.free = append(c.free, b)
+	p.used -= len(b.Bytes)
 	wanted := p.wanted.Load()
 	if wanted {
 		p.wanted.Store(false)

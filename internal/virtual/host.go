@@ -184,7 +184,6 @@ func (h *Host) opening() {
 	}
 	h.Phase, h.Began = Running, h.world.Now()
 	h.world.Opened(h)
-	h.Exchange.Start()
 	h.running()
 }
 

@@ -46,9 +46,20 @@ func (h *Host) Sessions(f func(id p2psap.SessionID, halo bool)) {
 
 // Receive implements exchange.Session.
 func (s *session) Receive(slot *p2psap.Slot, waits bool) (p2psap.Arrival, error) {
+	a, err := s.h.Node.Receive(s.h.world.Now(), s.id, slot)
+	return s.received(a, err, waits)
+}
+
+// View implements exchange.Session.
+func (s *session) View(tag p2psap.Tag, v *p2psap.View, waits bool) (p2psap.Arrival, error) {
+	a, err := s.h.Node.ReceiveView(s.h.world.Now(), s.id, tag, v)
+	return s.received(a, err, waits)
+}
+
+// received charges the time of receiving a message.
+func (s *session) received(a p2psap.Arrival, err error, waits bool) (p2psap.Arrival, error) {
 	h := s.h
 	now := h.world.Now()
-	a, err := h.Node.Receive(now, s.id, slot)
 	switch {
 	case errors.Is(err, p2psap.ErrNothing): // by far the most frequent
 		return a, nil
@@ -60,9 +71,6 @@ func (s *session) Receive(slot *p2psap.Slot, waits bool) (p2psap.Arrival, error)
 
 // Unread implements exchange.Session.
 func (s *session) Unread() bool { return s.h.Node.Unread(s.id) > 0 }
-
-// Post implements exchange.Session.
-func (s *session) Post(slot *p2psap.Slot) { s.h.Node.Post(s.id, slot) }
 
 // Send implements exchange.Session.
 func (s *session) Send(tag p2psap.Tag, label p2psap.Label, data []byte) (p2psap.Transfer, error) {

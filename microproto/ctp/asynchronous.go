@@ -229,3 +229,16 @@ func (a *Asynchronous) Receive(_ *microproto.Exec, tag uint32, dst []byte,
 	s.fresh = 0
 	return r, nil
 }
+
+// View implements microproto.Endpoint.
+func (a *Asynchronous) View(x *microproto.Exec, tag uint32, v *microproto.View) (microproto.Arrival, error) {
+	var dst []byte
+	if s := a.find(tag); s != nil {
+		dst = v.Memory(len(s.data))
+	}
+	r, err := a.Receive(x, tag, dst, nil)
+	if err == nil && r.Fresh && r.Complete {
+		v.Show()
+	}
+	return r, err
+}

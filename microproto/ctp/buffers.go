@@ -1,12 +1,19 @@
 package ctp
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/p2pdc/p2pdc/microproto"
+)
 
 // buffers is a pool of memory for received messages. It spares a busy channel allocations,
 // and never holds more buffers than were in use at once.
 type buffers struct {
 	free  [][]byte
 	small [][]byte // of smallBuffer bytes each
+
+	kept, mostKept int                     // messages that are parts of contents
+	lists          [][]*microproto.Message // for parts
 }
 
 const (

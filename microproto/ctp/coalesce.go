@@ -123,21 +123,25 @@ func validCoalesced(n uint64, data []byte) bool {
 
 func (s *Synchronous) unpack(x *microproto.Exec, a *assembled) {
 	n := s.label.Get(a.Segment)
-	if !validCoalesced(n, a.Data) {
-		x.Fail(fmt.Errorf("%w: %d messages in %d bytes", errCoalesced, n, len(a.Data)))
+	s.buffers.finish(x, s.buffers.flatten(&a.contents))
+	if !validCoalesced(n, a.data) {
+		x.Fail(fmt.Errorf("%w: %d messages in %d bytes", errCoalesced, n, a.length))
 		return
 	}
-	rest := a.Data[int(n-1)*messageCost:]
+	rest := a.data[int(n-1)*messageCost:]
 	for i := range int(n) {
-		h := a.Data[i*coalescedHead:]
+		h := a.data[i*coalescedHead:]
 		length := binary.BigEndian.Uint32(h[12:])
-		m := storedMessage{label: binary.BigEndian.Uint64(h[4:]), data: s.buffers.clone(rest, int(length))}
+		m := storedMessage{
+			label:    binary.BigEndian.Uint64(h[4:]),
+			contents: contents{length: int(length), data: s.buffers.clone(rest, int(length))},
+		}
 		if !s.push(x, binary.BigEndian.Uint32(h), m) {
 			return
 		}
 		rest = rest[length:]
 	}
-	s.buffers.put(a.Data)
+	s.buffers.put(a.data)
 	s.scheduleGrant(x)
 }
 

@@ -104,7 +104,7 @@ func FuzzBundle(f *testing.F) {
 				require.NoError(t, err)
 				s.label.Set(m, n)
 				s.tag.Set(m, coalescedTag)
-				s.store(x, &assembled{Segment: m, Data: append([]byte(nil), data...)})
+				s.store(x, &assembled{m, contents{length: len(data), data: append([]byte(nil), data...)}})
 				x.Done(m)
 			}))
 			require.Equal(t, n, s.Arrivals())

@@ -18,7 +18,8 @@ func (s *Synchronous) Export(h *microproto.HandoverState) {
 		for q.messages.Len() > 0 {
 			m := *q.messages.Front()
 			q.messages.Drop()
-			u := microproto.Unread{Tag: q.tag, Label: m.label, Data: m.data, Cost: cost(len(m.data))}
+			s.buffers.flatten(&m.contents) // the parts end with the composite
+			u := microproto.Unread{Tag: q.tag, Label: m.label, Data: m.data, Cost: cost(m.length)}
 			h.Unread = append(h.Unread, u)
 		}
 	}
@@ -38,7 +39,7 @@ func (s *Synchronous) Import(h *microproto.HandoverState) error {
 		if q == nil {
 			return fmt.Errorf("%w: unread messages of more than %d tags", ErrSlot, maxTags)
 		}
-		q.messages.Push(storedMessage{label: u.Label, data: u.Data})
+		q.messages.Push(storedMessage{u.Label, contents{length: len(u.Data), data: u.Data}})
 	}
 	h.Unread, h.Superseded = nil, true
 	return nil

@@ -43,7 +43,7 @@ func (s *Synchronous) Withdraw() {
 	p.withdraw()
 	if q := s.find(p.tag); q != nil && q.messages.Len() > 0 {
 		if m := q.messages.Front(); m.posted {
-			m.data, m.posted = s.buffers.clone(m.data, len(m.data)), false
+			m.data, m.posted = s.buffers.clone(m.data, m.length), false
 		}
 	}
 	s.clearPost()
@@ -56,21 +56,20 @@ func (s *Synchronous) clearPost() {
 
 // evictPosted moves the message that is being assembled to memory of the channel.
 func (r *Resize) evictPosted() {
-	if !r.assembling || !r.message.Posted {
+	if !r.assembling || !r.message.posted {
 		return
 	}
-	data := r.message.Data
-	r.message.Data, r.message.Posted = r.buffers.clone(data[:r.received], len(data)), false
+	c := &r.message.contents
+	c.data, c.posted = r.buffers.clone(c.data[:r.received], c.length), false
 }
 
-// begin chooses the memory for the message of n bytes that begins with m.
+// begin chooses the posted memory for the message of n bytes that begins with m, if that is what the user waits for.
 func (r *Resize) begin(m *microproto.Message, n int) {
 	r.received = 0
 	r.assembling = true
+	r.message.length = n
 	if p := r.posted; p.on && !p.claimed && p.claims(m) {
 		p.claimed = true
-		r.message.Data, r.message.Posted = p.dst[:n:n], true
-		return
+		r.message.data, r.message.posted = p.dst[:n:n], true
 	}
-	r.message.Data = r.buffers.get(n)
 }

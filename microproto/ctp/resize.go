@@ -44,12 +44,10 @@ type Resize struct {
 }
 
 // assembled is a reassembled message. Segment is its last segment, for the header. The handler
-// of messageAssembled owns Data and returns it to the buffers; if Posted, it is the memory of
-// the waiting user.
+// of messageAssembled owns the contents and returns their memory to the buffers.
 type assembled struct {
 	Segment *microproto.Message
-	Data    []byte
-	Posted  bool
+	contents
 }
 
 var messageAssembled = microproto.NewEvent[*assembled]("ctp.message.assembled")
@@ -69,6 +67,7 @@ func (r *Resize) Attach(b *microproto.Binder) error {
 	declareCell(b, cellPause, &r.pause, false)
 	declareCell(b, cellAtOnce, &r.atOnce, false)
 	declareCell(b, cellBuffers, &r.buffers, buffers{})
+	r.buffers.mostKept = b.Limits().Messages / keptOfLimit
 	declareCell(b, cellPosted, &r.posted, posted{})
 	r.posted.withdraw = r.evictPosted
 	r.burst = min(maxBurst, max(1, b.Limits().Outputs/4))
@@ -213,8 +212,8 @@ func (r *Resize) resumeAfter(x *microproto.Exec, d time.Duration) {
 // in another order: one that does not continue the message is dropped together with it.
 func (r *Resize) assemble(x *microproto.Exec, m *microproto.Message) {
 	o, t := int(r.offset.Get(m)), int(r.total.Get(m))
-	if r.assembling && (o != r.received || t != len(r.message.Data)) || !r.assembling && o != 0 {
-		r.abandon()
+	if r.assembling && (o != r.received || t != r.message.length) || !r.assembling && o != 0 {
+		r.abandon(x)
 		if o != 0 {
 			x.Drop(m, "segment out of place")
 			return
@@ -223,26 +222,42 @@ func (r *Resize) assemble(x *microproto.Exec, m *microproto.Message) {
 	if !r.assembling {
 		r.begin(m, t)
 	}
-	r.received += m.CopyTo(r.message.Data[o:])
-	if r.received < t {
-		x.Done(m)
-		return
+	kept := r.add(x, m, o)
+	r.received += m.Length()
+	if r.received == t {
+		r.message.Segment, r.assembling = m, false
+		microproto.Raise(x, messageAssembled, &r.message)
+		r.message = assembled{}
 	}
-	r.message.Segment, r.assembling = m, false
-	microproto.Raise(x, messageAssembled, &r.message)
-	r.message = assembled{}
-	x.Done(m)
+	if !kept {
+		x.Done(m)
+	}
 }
 
-func (r *Resize) abandon() {
-	if r.assembling {
-		if r.message.Posted {
-			r.posted.claimed = false
-		} else {
-			r.buffers.put(r.message.Data)
-		}
-		r.message, r.assembling = assembled{}, false
+// add adds a segment to the message at an offset and reports whether it keeps the segment.
+func (r *Resize) add(x *microproto.Exec, m *microproto.Message, offset int) (kept bool) {
+	c := &r.message.contents
+	if r.buffers.keep(c, m) {
+		return true
 	}
+	r.buffers.finish(x, r.buffers.flatten(c))
+	m.CopyTo(c.data[offset:])
+	return false
+}
+
+func (r *Resize) abandon(x *microproto.Exec) {
+	if !r.assembling {
+		return
+	}
+	switch c := &r.message.contents; {
+	case c.posted:
+		r.posted.claimed = false
+	case c.data != nil:
+		r.buffers.put(c.data)
+	default:
+		r.buffers.finish(x, c.parts)
+	}
+	r.message, r.assembling = assembled{}, false
 }
 
 // checkShape drops segments whose offset and lengths no Resize makes. An acknowledgement without

@@ -73,9 +73,8 @@ type tagQueue struct {
 }
 
 type storedMessage struct {
-	label  uint64
-	data   []byte
-	posted bool // data is the posted memory of the user
+	label uint64
+	contents
 }
 
 // defaultGrantDelay is shorter than a round trip through a scheduler, and longer than the time
@@ -205,7 +204,7 @@ func (s *Synchronous) Accepted() uint64 { return s.accepted }
 func (s *Synchronous) Arrivals() uint64 { return s.arrivals }
 
 func (s *Synchronous) store(x *microproto.Exec, a *assembled) {
-	s.stored += cost(len(a.Data))
+	s.stored += cost(a.length)
 	if s.stored-*s.consumed > s.limit {
 		x.Fail(fmt.Errorf("%w: more than %d bytes were not received by the user", ErrQueueFull, s.limit))
 		return
@@ -214,7 +213,7 @@ func (s *Synchronous) store(x *microproto.Exec, a *assembled) {
 		s.unpack(x, a)
 		return
 	}
-	if s.push(x, s.tag.Get(a.Segment), storedMessage{s.label.Get(a.Segment), a.Data, a.Posted}) {
+	if s.push(x, s.tag.Get(a.Segment), storedMessage{s.label.Get(a.Segment), a.contents}) {
 		s.scheduleGrant(x)
 	}
 }
@@ -260,29 +259,55 @@ func (s *Synchronous) Receive(x *microproto.Exec, tag uint32, dst []byte,
 		return microproto.Arrival{}, microproto.ErrNothing
 	}
 	m := *q.messages.Front()
-	a := microproto.Arrival{Label: m.label, Newest: m.label, Length: len(m.data), Fresh: true, Complete: true}
-	if len(dst) < len(m.data) {
-		return microproto.Arrival{Length: len(m.data)}, microproto.ErrShort
+	if len(dst) < m.length {
+		return microproto.Arrival{Length: m.length}, microproto.ErrShort
 	}
 	if !m.posted {
 		s.Withdraw()
-		copy(dst, m.data)
-		s.buffers.put(m.data)
-	} else {
-		if &dst[0] != &m.data[0] {
-			copy(dst, m.data)
-		}
+	}
+	m.copyTo(dst)
+	switch {
+	case m.posted:
 		s.clearPost()
+	case m.data != nil:
+		s.buffers.put(m.data)
+	default:
+		s.buffers.finish(x, m.parts)
 	}
 	if labels != nil {
 		*labels = (*labels)[:0]
 		if cap(*labels) > 0 {
-			*labels = append(*labels, microproto.SegmentLabel{Length: len(m.data), Label: m.label})
+			*labels = append(*labels, microproto.SegmentLabel{Length: m.length, Label: m.label})
 		}
 	}
-	*s.consumed += cost(len(m.data))
+	return s.consume(x, q), nil
+}
+
+// View implements microproto.Endpoint.
+func (s *Synchronous) View(x *microproto.Exec, tag uint32, v *microproto.View) (microproto.Arrival, error) {
+	s.Withdraw()
+	q := s.find(tag)
+	if q == nil || q.messages.Len() == 0 {
+		return microproto.Arrival{}, microproto.ErrNothing
+	}
+	if m := q.messages.Front(); m.data != nil || m.length == 0 {
+		if free := v.Swap(m.data); free != nil {
+			s.buffers.put(free)
+		}
+	} else {
+		v.Keep(m.parts)
+		s.buffers.finish(x, m.parts)
+	}
+	return s.consume(x, q), nil
+}
+
+// consume removes the oldest message of a queue and frees its bytes of the receiver's queue.
+func (s *Synchronous) consume(x *microproto.Exec, q *tagQueue) microproto.Arrival {
+	m := q.messages.Front()
+	a := microproto.Arrival{Label: m.label, Newest: m.label, Length: m.length, Fresh: true, Complete: true}
+	*s.consumed += cost(m.length)
 	q.messages.Drop()
 	microproto.Raise(x, Consumed, struct{}{})
 	s.grantFreed(x)
-	return a, nil
+	return a
 }

@@ -10,6 +10,8 @@ type Frames struct {
 	// Limit, if positive, bounds the frames in use. Beyond it Acquire returns an empty frame, as
 	// a link without free blocks does.
 	Limit int
+	// Scarce makes the frames scarce; see microproto.Buffer.
+	Scarce bool
 }
 
 // Acquire implements microproto.FrameSource.
@@ -19,5 +21,6 @@ func (s *Frames) Acquire(n int) microproto.Frame {
 	}
 	s.Acquired++
 	b := microproto.NewBuffer(make([]byte, s.Headroom+n), func(*microproto.Buffer) { s.Released++ })
+	b.Scarce = s.Scarce
 	return b.Frame(0, s.Headroom, n)
 }

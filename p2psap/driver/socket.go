@@ -111,20 +111,37 @@ func (s *Socket) Receive(ctx context.Context, slot *p2psap.Slot) (p2psap.Arrival
 	}
 }
 
-// Post offers the slot's memory for the next message of its tag, which is then copied once less on its way. The
-// session may write there until Poll or Receive has returned that message.
-func (s *Socket) Post(slot *p2psap.Slot) {
-	s.node.mu.Lock()
-	s.node.core.Post(s.id, slot)
-	s.node.mu.Unlock()
+// ReceiveView implements p2psap.Socket.
+func (s *Socket) ReceiveView(ctx context.Context, tag p2psap.Tag, v *p2psap.View) (p2psap.Arrival, error) {
+	n := s.node
+	n.mu.Lock()
+	defer n.unlock()
+	for {
+		a, err := s.receiveView(tag, v)
+		if errors.Is(err, p2psap.ErrNothing) {
+			if err = n.block(ctx, &s.waiters, microproto.Never); err == nil {
+				continue
+			}
+		}
+		return a, err
+	}
 }
 
 // Poll is Receive that never blocks. It returns false when there was nothing new.
 func (s *Socket) Poll(slot *p2psap.Slot) (p2psap.Arrival, bool, error) {
-	n := s.node
-	n.mu.Lock()
-	defer n.unlock()
-	a, err := s.receive(slot)
+	s.node.mu.Lock()
+	defer s.node.unlock()
+	return polled(s.receive(slot))
+}
+
+// PollView is ReceiveView that never blocks. It returns false when there was nothing new.
+func (s *Socket) PollView(tag p2psap.Tag, v *p2psap.View) (p2psap.Arrival, bool, error) {
+	s.node.mu.Lock()
+	defer s.node.unlock()
+	return polled(s.receiveView(tag, v))
+}
+
+func polled(a p2psap.Arrival, err error) (p2psap.Arrival, bool, error) {
 	if errors.Is(err, p2psap.ErrNothing) {
 		return p2psap.Arrival{}, false, nil
 	}
@@ -136,6 +153,14 @@ func (s *Socket) receive(slot *p2psap.Slot) (p2psap.Arrival, error) {
 		return p2psap.Arrival{}, p2psap.ErrClosed
 	}
 	a, err := s.node.core.Receive(s.node.now(), s.id, slot)
+	return a, s.userError(err)
+}
+
+func (s *Socket) receiveView(tag p2psap.Tag, v *p2psap.View) (p2psap.Arrival, error) {
+	if s.isClosed() {
+		return p2psap.Arrival{}, p2psap.ErrClosed
+	}
+	a, err := s.node.core.ReceiveView(s.node.now(), s.id, tag, v)
 	return a, s.userError(err)
 }
 

@@ -21,7 +21,7 @@ func (x *Exchange) adapt(now time.Duration, asynchronous bool) (bool, error) {
 			over = true
 		}
 		if done = done && over; over && n.asynchronous != asynchronous {
-			n.asynchronous, n.posted = asynchronous, false
+			n.asynchronous = asynchronous
 			for i := range n.buffers {
 				n.buffers[i].transfer = 0 // transfers of the old mode are complete
 			}

@@ -50,8 +50,16 @@ func (s *session) Receive(slot *p2psap.Slot, _ bool) (p2psap.Arrival, error) {
 	return p2psap.Arrival{Label: uint64(m.label), Length: copy(slot.Data, m.data), Fresh: true, Complete: true}, nil
 }
 
+func (s *session) View(tag p2psap.Tag, v *p2psap.View, waits bool) (p2psap.Arrival, error) {
+	slot := p2psap.Slot{Tag: tag, Data: v.Memory(8)}
+	a, err := s.Receive(&slot, waits)
+	if a.Fresh {
+		v.Show()
+	}
+	return a, err
+}
+
 func (s *session) Unread() bool                           { return len(s.arrived) > 0 }
-func (s *session) Post(*p2psap.Slot)                      {}
 func (s *session) Accepted(p2psap.Transfer) (bool, error) { return true, nil }
 func (s *session) Adapt(microproto.Mode) error            { return nil }
 func (s *session) Adapted() (bool, error)                 { return true, nil }
@@ -86,8 +94,6 @@ func Example() {
 	haloA, haloB := connect()
 	agreeA, agreeB := connect()
 	a.Halo, a.Agree, b.Halo, b.Agree = haloA, agreeA, haloB, agreeB
-	run[0].Start()
-	run[1].Start()
 	done := make([]bool, 2)
 	for now := time.Duration(0); !done[0] || !done[1]; now += time.Microsecond {
 		for r, x := range run {

@@ -22,14 +22,13 @@ import (
 
 // Session is one end of a session with a neighbour. No method blocks.
 type Session interface {
-	// Receive copies the oldest message of slot.Tag, or in asynchronous mode the newest value. Arrival.Fresh reports
-	// whether there was one. waits reports that the peer can do nothing before a message arrives.
+	// Receive copies the oldest message of slot.Tag. Arrival.Fresh reports whether there was one. waits reports that
+	// the peer can do nothing before a message arrives.
 	Receive(slot *p2psap.Slot, waits bool) (p2psap.Arrival, error)
+	// View sets v to the oldest message of a tag, or in asynchronous mode to the newest value.
+	View(tag p2psap.Tag, v *p2psap.View, waits bool) (p2psap.Arrival, error)
 	// Unread reports whether Receive would return a message now. It may return false if Config.Pump calls TouchAll.
 	Unread() bool
-	// Post offers the slot's memory for the next message of its tag. The session may write
-	// there until a Receive with this slot returns the message.
-	Post(slot *p2psap.Slot)
 	// Send starts a transfer. p2psap.ErrBusy: the receiver has no room yet.
 	Send(tag p2psap.Tag, label p2psap.Label, data []byte) (p2psap.Transfer, error)
 	// Accepted reports whether the receiver has stored the transfer.
@@ -43,7 +42,7 @@ type Session interface {
 type Peer interface {
 	Next(now time.Duration) iterate.Op
 	Pack(op iterate.Op, dst []byte)
-	Halo(now time.Duration, q iterate.Rank, tag uint32, label uint64, data []byte) error
+	Halo(now time.Duration, q iterate.Rank, tag uint32, label uint64, data ...[]byte) error
 	Agree(now time.Duration, q iterate.Rank, msg []byte) error
 	Links() []iterate.Link
 }
@@ -54,14 +53,6 @@ type Memory interface {
 	Take(buffer, n int) []byte
 	// Give takes the bytes of a buffer back once the session does not need them any more.
 	Give(buffer int, b []byte)
-}
-
-// Expecter is implemented by peers whose next face may be written to memory before it is
-// received. That saves a copy in synchronous mode.
-type Expecter interface {
-	// Expects returns the tag of the next face from rank q. ok reports whether the peer has
-	// read the slot of that tag for the last time.
-	Expects(q iterate.Rank) (tag uint32, ok bool)
 }
 
 // Config describes an Exchange. Rank, Peer and Name are required.
@@ -78,8 +69,6 @@ type Config struct {
 	Memory Memory
 	// Allocate returns n bytes for the whole run; nil: make.
 	Allocate func(n int) []byte
-	// OneSlot receives all faces of a synchronous neighbour into the same memory, for peers that copy a face in Halo.
-	OneSlot bool
 	// Pump, if not nil, is called at the beginning of every Poll. It calls TouchAll unless the
 	// shell reports arrivals by Touch. Its error ends the run.
 	Pump func() error
@@ -111,7 +100,6 @@ type Action struct {
 type Exchange struct {
 	config     Config
 	peer       Peer
-	expects    Expecter // nil if the peer is not an Expecter
 	neighbours []*Neighbour
 	byRank     map[iterate.Rank]*Neighbour
 	op         iterate.Op // the operation that is being carried out
@@ -133,7 +121,6 @@ func New(c Config) *Exchange {
 	if c.Allocate == nil {
 		x.config.Allocate = func(n int) []byte { return make([]byte, n) }
 	}
-	x.expects, _ = c.Peer.(Expecter)
 	for _, l := range c.Peer.Links() {
 		n := x.newNeighbour(l, len(x.neighbours))
 		x.neighbours = append(x.neighbours, n)
@@ -148,13 +135,6 @@ func (x *Exchange) Neighbours() []*Neighbour { return x.neighbours }
 // Changes returns how often the mode of the halo sessions has changed at boundaries of time
 // steps, and how long the peer waited for that.
 func (x *Exchange) Changes() (n int, took time.Duration) { return x.changes, x.changing }
-
-// Start begins the exchange once all sessions are open.
-func (x *Exchange) Start() {
-	for _, n := range x.neighbours {
-		x.post(n)
-	}
-}
 
 // Next carries out one operation of the peer, or continues one that is incomplete, and returns what the shell must
 // do. now is the time since the start of the run. The exchange cannot be used after an error.

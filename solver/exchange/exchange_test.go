@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"testing"
@@ -20,7 +21,8 @@ type script struct {
 	packed []uint64 // labels
 	faces  []string // received
 	agreed []string
-	expect map[iterate.Rank]uint32 // tags that may be posted
+	pieces [][]byte // of the newest face
+	halo   func()   // called by Halo, if not nil
 }
 
 func (s *script) Links() []iterate.Link { return s.links }
@@ -39,8 +41,12 @@ func (s *script) Pack(op iterate.Op, dst []byte) {
 	dst[0] = byte(op.Label)
 }
 
-func (s *script) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64, data []byte) error {
-	s.faces = append(s.faces, fmt.Sprint(q, tag, label, data))
+func (s *script) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64, data ...[]byte) error {
+	if s.halo != nil {
+		s.halo()
+	}
+	s.faces = append(s.faces, fmt.Sprint(q, tag, label, bytes.Join(data, nil)))
+	s.pieces = data
 	return nil
 }
 
@@ -52,11 +58,6 @@ func (s *script) Agree(_ time.Duration, q iterate.Rank, msg []byte) error {
 	return nil
 }
 
-func (s *script) Expects(q iterate.Rank) (uint32, bool) {
-	tag, ok := s.expect[q]
-	return tag, ok
-}
-
 // line is a session that a test controls.
 type line struct {
 	sent     []string
@@ -64,7 +65,7 @@ type line struct {
 	accepted p2psap.Transfer
 	queue    []message
 	closed   error
-	posted   []p2psap.Tag
+	lent     [][]byte // messages, in the order of View
 	modes    []microproto.Mode
 	adapted  bool
 }
@@ -98,8 +99,17 @@ func (l *line) Receive(slot *p2psap.Slot, _ bool) (p2psap.Arrival, error) {
 	return p2psap.Arrival{}, l.closed
 }
 
+func (l *line) View(tag p2psap.Tag, v *p2psap.View, waits bool) (p2psap.Arrival, error) {
+	slot := p2psap.Slot{Tag: tag, Data: make([]byte, 2)}
+	a, err := l.Receive(&slot, waits)
+	if a.Fresh && a.Complete {
+		l.lent = append(l.lent, slot.Data[:a.Length])
+		v.Swap(slot.Data[:a.Length])
+	}
+	return a, err
+}
+
 func (l *line) Unread() bool                             { return len(l.queue) > 0 }
-func (l *line) Post(slot *p2psap.Slot)                   { l.posted = append(l.posted, slot.Tag) }
 func (l *line) Accepted(t p2psap.Transfer) (bool, error) { return l.accepted >= t, nil }
 func (l *line) Adapted() (bool, error)                   { return l.adapted, nil }
 
@@ -133,7 +143,6 @@ func newRig(t *testing.T, asynchronous bool, change func(c *Config)) *rig {
 		n.Halo, n.Agree = h, a
 		r.halos, r.agree = append(r.halos, h), append(r.agree, a)
 	}
-	r.Start()
 	return r
 }
 
@@ -345,24 +354,18 @@ func TestAdapt(t *testing.T) {
 	require.Len(t, r.halos[0].sent, 4, "faces wait until those sent since the change are accepted")
 }
 
-// The memory of the next face is posted once, and not in asynchronous mode.
-func TestPost(t *testing.T) {
+// A peer gets the pieces of a face where they arrived, and may read the face before it until Halo has returned.
+func TestPieces(t *testing.T) {
 	r := newRig(t, false, nil)
-	require.Empty(t, r.halos[0].posted)
-	r.peer.expect = map[iterate.Rank]uint32{1: 1}
-	r.peer.ops = []iterate.Op{send(1, 1), send(1, 2)}
-	r.until(Wait)
-	require.Equal(t, []p2psap.Tag{1}, r.halos[0].posted)
-	r.peer.expect[1] = 0
-	r.halos[0].queue = []message{{tag: 1, label: 1, data: "q"}}
+	first := message{tag: 1, label: 1, data: "q"}
+	r.halos[0].queue = []message{first}
 	r.poll()
-	require.Equal(t, []p2psap.Tag{1, 0}, r.halos[0].posted)
-
-	r = newRig(t, true, nil)
-	r.peer.expect = map[iterate.Rank]uint32{1: 1}
-	r.peer.ops = []iterate.Op{send(1, 1)}
-	r.until(Wait)
-	require.Empty(t, r.halos[0].posted)
+	require.Same(t, &r.halos[0].lent[0][0], &r.peer.pieces[0][0])
+	before := r.peer.pieces
+	r.peer.halo = func() { require.Equal(t, "q", string(before[0]), "the old face during Halo of the new one") }
+	r.halos[0].queue = []message{{tag: 1, label: 2, data: "r"}}
+	r.poll()
+	require.Same(t, &r.halos[0].lent[1][0], &r.peer.pieces[0][0])
 }
 
 // lender counts the bytes that are lent.

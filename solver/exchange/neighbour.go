@@ -23,8 +23,7 @@ type Neighbour struct {
 	adaptRequested bool // the change of mode in progress was requested
 	haloNews       bool // the session was touched since the last Poll, or has more messages
 	agreeNews      bool
-	posted         bool          // the session may write the next face to its slot
-	slots          []p2psap.Slot // of faces, by tag
+	views          []p2psap.View // of the newest faces, by tag
 	message        p2psap.Slot   // of an agreement message
 	buffers        [2]buffer
 	newest         int           // index of the buffer that was used last
@@ -46,19 +45,7 @@ func (x *Exchange) newNeighbour(l iterate.Link, number int) *Neighbour {
 	n.haloClosed, n.agreeClosed = !n.HasHalo(), l.Agreement == 0
 	n.agreeRead = n.agreeClosed
 	n.haloRead = make([]bool, len(l.Slots))
-	oneSlot := x.config.OneSlot && !l.Asynchronous // asynchronous values arrive in segments that are kept per tag
-	for t, length := range l.Slots {
-		s := p2psap.Slot{Tag: p2psap.Tag(t)}
-		switch {
-		case !oneSlot:
-			s.Data = make([]byte, length)
-		case t == 0:
-			s.Data = make([]byte, slices.Max(l.Slots))
-		default:
-			s.Data = n.slots[0].Data
-		}
-		n.slots = append(n.slots, s)
-	}
+	n.views = make([]p2psap.View, len(l.Slots))
 	n.message.Data = make([]byte, l.Agreement)
 	for i := range n.buffers {
 		b := &n.buffers[i]

@@ -61,12 +61,12 @@ func (x *Exchange) pollFaces(now time.Duration, n *Neighbour, waits bool) (news 
 	if !n.haloNews {
 		return false, nil
 	}
-	for t := range n.slots {
+	for t := range n.views {
 		if n.haloRead[t] {
 			continue
 		}
-		s := &n.slots[t]
-		a, err := n.Halo.Receive(s, waits)
+		v := &n.views[t]
+		a, err := n.Halo.View(p2psap.Tag(t), v, waits)
 		if err != nil {
 			if err = x.close(n, &n.haloRead[t], err); err != nil {
 				return news, err
@@ -76,12 +76,13 @@ func (x *Exchange) pollFaces(now time.Duration, n *Neighbour, waits bool) (news 
 		if !a.Fresh || !a.Complete {
 			continue
 		}
-		news, n.posted = true, false
+		news = true
 		n.newestLabel = max(n.newestLabel, a.Label)
-		if err := x.peer.Halo(now, n.Rank, uint32(t), a.Label, s.Data[:a.Length]); err != nil {
+		err = x.peer.Halo(now, n.Rank, uint32(t), a.Label, v.Pieces...)
+		v.ReleaseLast()
+		if err != nil {
 			return news, n.Fail(err)
 		}
-		x.post(n)
 	}
 	n.haloNews = news && n.Halo.Unread()
 	return news, nil
@@ -106,18 +107,6 @@ func (x *Exchange) pollAgreements(now time.Duration, n *Neighbour, waits bool) (
 		}
 	}
 	return news, nil
-}
-
-// post offers the memory of the next face to the session, so that the face is copied once on
-// its way instead of twice.
-func (x *Exchange) post(n *Neighbour) {
-	if x.expects == nil || n.posted || n.asynchronous || n.haloClosed {
-		return
-	}
-	if t, ok := x.expects.Expects(n.Rank); ok && int(t) < len(n.slots) {
-		n.posted = true
-		n.Halo.Post(&n.slots[t])
-	}
 }
 
 // read reports whether the session delivers no more messages of a tag.

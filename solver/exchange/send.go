@@ -45,7 +45,6 @@ func (x *Exchange) pushFace(now time.Duration, o *operation) (bool, error) {
 			x.late = append(x.late, lateFace{*o, x.op})
 			return true, nil
 		}
-		x.post(n)
 	}
 	n.sentAt = now
 	done, err := x.sendFace(n, b)

@@ -347,17 +347,22 @@ func (w *blockPeer) pack(i int, dst []byte, src []float64) {
 	clear(dst)
 }
 
-func (w *blockPeer) unpack(i int, data []byte) {
-	for _, at := range w.neighbours[i].Receive {
-		w.ghosts[at] = ReadFloat(data)
-		data = data[8:]
+func (w *blockPeer) unpack(i int, pieces [][]byte) {
+	positions := w.neighbours[i].Receive
+	for _, data := range pieces {
+		n := min(len(positions), len(data)/8)
+		for _, at := range positions[:n] {
+			w.ghosts[at] = ReadFloat(data)
+			data = data[8:]
+		}
+		positions = positions[n:]
 	}
 }
 
 func (w *blockPeer) sweeping() bool { return w.phase == phaseRelax || w.phase == phaseSend }
 
 // Halo passes in a halo; see Peer.
-func (w *blockPeer) Halo(_ time.Duration, q Rank, tag uint32, label uint64, data []byte) error {
+func (w *blockPeer) Halo(_ time.Duration, q Rank, tag uint32, label uint64, data ...[]byte) error {
 	c, s, err := w.HaloFrom(q, label, data, w.sweeping())
 	if c == nil {
 		return err

@@ -34,13 +34,33 @@ func NewChannel(q Rank, bytes int, s Scheme) *Channel {
 	return &Channel{Rank: q, Bytes: bytes, Scheme: s, slots: make([]Slot, s.Slots())}
 }
 
-// Slot holds a halo received from a neighbour. Data aliases the caller's buffer.
+// Slot holds a halo received from a neighbour. Data are its pieces, in the caller's memory; see Peer.Halo.
 type Slot struct {
 	present bool
 	step    int
 	moves   int // of the boundary
 	Label   Iteration
-	Data    []byte
+	Data    [][]byte
+}
+
+// Contiguous returns the bytes of all pieces: the only piece itself, or a copy in *memory, which grows as needed.
+func Contiguous(pieces [][]byte, memory *[]byte) []byte {
+	if len(pieces) == 1 {
+		return pieces[0]
+	}
+	*memory = (*memory)[:0]
+	for _, p := range pieces {
+		*memory = append(*memory, p...)
+	}
+	return *memory
+}
+
+// AgreedValues returns the memory of the values in Agreed, which is one piece.
+func (c *Channel) AgreedValues() []byte {
+	if c.Agreed.Data == nil {
+		c.Agreed.Data = [][]byte{make([]byte, c.Bytes)}
+	}
+	return c.Agreed.Data[0]
 }
 
 // older reports whether s was made before c.
@@ -109,10 +129,16 @@ func (c *Channel) Store(tag uint32, s Slot, parity Iteration) error {
 			"iterate: a halo of rank %d has tag %d; the session has %d slots: do both peers use the same scheme?",
 			c.Rank, tag, len(c.slots))
 	}
-	if len(s.Data) != c.Bytes {
+	length := 0
+	for i, p := range s.Data {
+		if length += len(p); len(p)%8 != 0 && i < len(s.Data)-1 {
+			return fmt.Errorf("iterate: piece %d of a halo of rank %d has %d bytes, which are no whole values", i, c.Rank, len(p))
+		}
+	}
+	if length != c.Bytes {
 		return fmt.Errorf(
 			"iterate: a halo of rank %d has %d bytes; %d are expected: do both peers use the same partition?", c.Rank,
-			len(s.Data), c.Bytes)
+			length, c.Bytes)
 	}
 	if s.step == c.Step && c.tag(parity, s.Label) != tag {
 		return fmt.Errorf("iterate: rank %d sent iterate %d under tag %d; tag %d is expected",
@@ -137,10 +163,10 @@ func (c *Channel) TakeOpening() bool {
 	for i := range c.slots {
 		s := &c.slots[i]
 		if s.present && s.step == c.Step && s.Label == 0 {
-			if c.Agreed.Data == nil {
-				c.Agreed.Data = make([]byte, c.Bytes)
+			agreed := c.AgreedValues()
+			for _, p := range s.Data {
+				agreed = agreed[copy(agreed, p):]
 			}
-			copy(c.Agreed.Data, s.Data)
 			c.LabelAgreed(c.Step, 0, true)
 			c.Opened = true
 		}
@@ -156,7 +182,7 @@ func (c *Channel) LabelAgreed(step int, label Iteration, present bool) {
 // HaloFrom returns the channel and the decoded label of a halo from rank q. The channel is nil without
 // an error if the halo belongs to a past time step and has to be dropped. sweeping reports whether the
 // sweep that makes iterate Iterate+1 is in progress.
-func (p *Coordination) HaloFrom(q Rank, label uint64, data []byte, sweeping bool) (*Channel, Slot, error) {
+func (p *Coordination) HaloFrom(q Rank, label uint64, data [][]byte, sweeping bool) (*Channel, Slot, error) {
 	c := findChannel(p.Halos, q)
 	if c == nil {
 		return nil, Slot{}, fmt.Errorf("iterate: a halo from rank %d, which is not a neighbour of rank %d",
@@ -234,23 +260,4 @@ func (p *Coordination) Wait(now time.Duration) Op {
 		}
 	}
 	return Op{Kind: OpWait, Until: until}
-}
-
-// Expects returns the tag of the next halo on a channel, and reports whether its slot may be written
-// before the halo is received. halosRead reports that relaxation Iterate has read its halos. In
-// lockstep iterates k and k+2 share a slot, and only relaxation k reads iterate k.
-func (p *Coordination) Expects(c *Channel, halosRead bool) (tag uint32, ok bool) {
-	if c.Scheme.Asynchronous() || len(c.slots) != 2 || c.Step != p.Steps.Current {
-		return 0, false
-	}
-	newest, next := &c.slots[0], &c.slots[1]
-	if next.present && newest.older(next) || !newest.present {
-		newest, next = next, newest
-	} else {
-		tag = 1
-	}
-	if !newest.present || newest.step != p.Steps.Current {
-		return 0, false
-	}
-	return tag, !next.present || next.Label < p.Iterate || next.Label == p.Iterate && halosRead
 }

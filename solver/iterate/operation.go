@@ -22,9 +22,9 @@ type Peer interface {
 	Relax(op Op)
 	// Pack writes the halo of an OpSend to dst, which has op.Bytes bytes.
 	Pack(op Op, dst []byte)
-	// Halo reports that the slot (q, tag) now holds data with a label. data is read until the next
-	// call of Halo for the same slot. An error names q and ends the run.
-	Halo(now time.Duration, q Rank, tag uint32, label uint64, data []byte) error
+	// Halo reports that the slot (q, tag) now holds data with a label, in pieces of whole values. data is
+	// read until the next call of Halo for the same slot has returned. An error names q and ends the run.
+	Halo(now time.Duration, q Rank, tag uint32, label uint64, data ...[]byte) error
 	// Agree passes in an agreement message from q; msg is not kept. An error names q and ends the run.
 	Agree(now time.Duration, q Rank, msg []byte) error
 	// Stop requests an early end. The request travels to the root, which ends the run with the best

@@ -42,9 +42,7 @@ func newSnapshotRule(p *Coordination) *snapshotRule {
 	e := &snapshotRule{verdicts: newVerdicts(p), active: true, arrived: make([]bool, len(p.Channels))}
 	e.estimate.children = make([]childEstimate, len(p.Tree.Children))
 	for _, c := range p.Channels {
-		if c.Agreed.Data == nil {
-			c.Agreed.Data = make([]byte, c.Bytes)
-		}
+		c.AgreedValues()
 	}
 	return e
 }
@@ -320,7 +318,7 @@ func (e *snapshotRule) capturedFrom(c *Channel, m *Message) error {
 		e.sums.void = true // the boundary has moved at one end and not yet at the other
 		return nil
 	}
-	copy(c.Agreed.Data, m.Values)
+	copy(c.AgreedValues(), m.Values)
 	c.LabelAgreed(e.p.Steps.Current, m.Iterate, true)
 	return nil
 }

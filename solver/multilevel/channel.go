@@ -33,10 +33,11 @@ type channel struct {
 	slot [payloadKinds][2]arrival
 }
 
-// arrival is a received message. data aliases the shell's buffer.
+// arrival is a received message. data aliases the shell's buffer, or memory if the message came in pieces.
 type arrival struct {
-	valid bool
-	data  []byte
+	valid  bool
+	data   []byte
+	memory []byte
 }
 
 // sumsBytes is an upper bound of the length of encoded sums and totals.
@@ -80,14 +81,18 @@ func linksOf(c *problem.Config, rank iterate.Rank) []iterate.Link {
 }
 
 // Halo accepts a message from a neighbour (see iterate.Peer).
-func (g *peer) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64, data []byte) error {
+func (g *peer) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64, pieces ...[]byte) error {
 	w := g.channelTo(q)
 	if w == nil {
 		return fmt.Errorf("multilevel: message from rank %d, which is not a neighbour of rank %d", q, g.config.Rank)
 	}
-	if int64(tag) >= int64(len(w.link.Slots)) || len(data) > w.link.Slots[tag] {
+	length := 0
+	for _, p := range pieces {
+		length += len(p)
+	}
+	if int64(tag) >= int64(len(w.link.Slots)) || length > w.link.Slots[tag] {
 		return fmt.Errorf("multilevel: invalid message of %d bytes from rank %d with tag %d; "+
-			"do both peers use the same partition and method?", len(data), q, tag)
+			"do both peers use the same partition and method?", length, q, tag)
 	}
 	kind := payloadKind(tag / 2)
 	upward, downward := kind == payloadSums || kind == payloadGather, kind == payloadTotals || kind == payloadScatter
@@ -98,7 +103,8 @@ func (g *peer) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64, d
 		return fmt.Errorf("multilevel: rank %d sent message %d of payload kind %d; number %d is due",
 			q, label, kind, w.read[kind])
 	}
-	w.slot[kind][label%2] = arrival{valid: true, data: data}
+	a := &w.slot[kind][label%2]
+	a.valid, a.data = true, iterate.Contiguous(pieces, &a.memory)
 	return nil
 }
 

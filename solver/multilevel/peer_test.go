@@ -166,8 +166,9 @@ func TestRedBlackSolvesTimeStepsAsOnePeer(t *testing.T) {
 
 // pair runs two peers without allocating: messages are written to the other peer's buffer.
 type pair struct {
-	peers [2]problem.Peer
-	slots [2][][]byte // receive buffers of a peer, by tag
+	peers  [2]problem.Peer
+	slots  [2][][]byte // receive buffers of a peer, by tag
+	pieces [2][][]byte // the message in each
 }
 
 func (k *pair) turn(i int) (done bool) {
@@ -178,7 +179,9 @@ func (k *pair) turn(i int) (done bool) {
 	case iterate.OpSend:
 		buf := k.slots[1-i][op.Tag][:op.Bytes]
 		p.Pack(op, buf)
-		if err := k.peers[1-i].Halo(0, iterate.Rank(i), op.Tag, op.Label, buf); err != nil {
+		k.pieces[1-i][op.Tag] = buf
+		pieces := k.pieces[1-i][op.Tag : op.Tag+1]
+		if err := k.peers[1-i].Halo(0, iterate.Rank(i), op.Tag, op.Label, pieces...); err != nil {
 			panic(err)
 		}
 	case iterate.OpDone:
@@ -204,7 +207,7 @@ func TestCyclesDoNotAllocate(t *testing.T) {
 			k.peers[i], err = newPeerOf(one)
 			require.NoError(t, err)
 			for _, n := range k.peers[i].Links()[0].Slots {
-				k.slots[i] = append(k.slots[i], make([]byte, n))
+				k.slots[i], k.pieces[i] = append(k.slots[i], make([]byte, n)), append(k.pieces[i], nil)
 			}
 		}
 		cycle := func() {

@@ -99,14 +99,21 @@ func (f *face) pack(dst []byte, src []float64, base int) {
 	}
 }
 
-// unpack reads values written by pack into the layer of dst whose first point is at base.
-func (f *face) unpack(dst []float64, data []byte, base int) {
-	for o := range f.count[1] {
-		at := base + o*f.stride[1]
-		for range f.count[0] {
-			dst[at] = math.Float64frombits(binary.LittleEndian.Uint64(data))
-			data = data[8:]
-			at += f.stride[0]
+// unpack reads values written by pack, in pieces of whole values, into the layer of dst whose first point is at base.
+func (f *face) unpack(dst []float64, pieces [][]byte, base int) {
+	row, from := base, 0 // the first point of the row in progress, and how many of its points are done
+	for _, data := range pieces {
+		for len(data) >= 8 {
+			n := min(f.count[0]-from, len(data)/8)
+			at := row + from*f.stride[0]
+			for range n {
+				dst[at] = math.Float64frombits(binary.LittleEndian.Uint64(data))
+				data = data[8:]
+				at += f.stride[0]
+			}
+			if from += n; from == f.count[0] {
+				row, from = row+f.stride[1], 0
+			}
 		}
 	}
 }

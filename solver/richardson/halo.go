@@ -8,23 +8,13 @@ import (
 
 // Halo passes in a halo, the values of the neighbour's outermost layer as little-endian float64; see
 // iterate.Peer.
-func (w *worker) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64, data []byte) error {
+func (w *worker) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64, data ...[]byte) error {
 	c, s, err := w.HaloFrom(q, label, data, w.pass.sweeping())
 	if c == nil {
 		return err
 	}
 	w.readGhosts()
 	return c.Store(tag, s, w.Steps.Parity)
-}
-
-// Expects returns the tag of the next face from q, and reports whether its slot may be written
-// before the face is received; see exchange.Expecter.
-func (w *worker) Expects(q iterate.Rank) (tag uint32, ok bool) {
-	f := w.faceOf(q)
-	if f == nil {
-		return 0, false
-	}
-	return w.Coordination.Expects(f.Channel, w.pass.sweeping() && !w.ghostsPending)
 }
 
 // Pack writes the halo of an OpSend; see iterate.Peer.

@@ -207,10 +207,7 @@ func (w *worker) migrate(g iterate.Action) (made, waits bool) {
 
 // finishMigration ends a migration; ghost, label and present describe the halo to read next.
 func (w *worker) finishMigration(f *face, ghost []byte, label iterate.Iteration, have bool) {
-	if f.Agreed.Data == nil {
-		f.Agreed.Data = make([]byte, f.to.FaceBytes)
-	}
-	copy(f.Agreed.Data, ghost)
+	copy(f.AgreedValues(), ghost)
 	f.BoundaryMoves++
 	f.LabelAgreed(f.Step, label, have)
 	f.MovedAt, f.RepeatOlder = w.Iterate, false
@@ -282,7 +279,7 @@ func (w *worker) receivePlanes(f *face) error {
 		first = 0
 	}
 	for i := range h.count {
-		f.unpack(w.cur, h.layers[i], w.layer(f, first+i))
+		f.unpack(w.cur, h.layers[i:i+1], w.layer(f, first+i))
 	}
 	w.planesReceived += h.count
 	w.finishMigration(f, h.layers[h.count], h.label, true)

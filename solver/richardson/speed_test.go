@@ -45,7 +45,7 @@ func (tw *twins) step(t testing.TB, r int) bool {
 	case iterate.OpSend:
 		dst := tw.slots[1-r][op.Tag]
 		w.Pack(op, dst)
-		if err := other.Halo(tw.now, iterate.Rank(r), op.Tag, op.Label, dst); err != nil {
+		if err := other.Halo(tw.now, iterate.Rank(r), op.Tag, op.Label, tw.slots[1-r][op.Tag:op.Tag+1]...); err != nil {
 			t.Fatal(err)
 		}
 	case iterate.OpAgree:

@@ -152,8 +152,20 @@ func (n *meshNode) lose() {
 // Pump has nothing to do: senders put messages into the queues.
 func (n *meshNode) Pump() error { return nil }
 
-// Post ignores the memory: Poll copies into it.
-func (s *meshSocket) Post(*p2psap.Slot) {}
+// PollView copies what Poll returns to memory of the view.
+func (s *meshSocket) PollView(tag p2psap.Tag, v *p2psap.View) (p2psap.Arrival, bool, error) {
+	slot := p2psap.Slot{Tag: tag}
+	for _, declared := range s.options.Slots {
+		if declared.Tag == tag {
+			slot.Data = make([]byte, declared.Length)
+		}
+	}
+	a, fresh, err := s.Poll(&slot)
+	if fresh {
+		v.Swap(slot.Data[:a.Length])
+	}
+	return a, fresh, err
+}
 
 func (s *meshSocket) async() bool { return s.mode == microproto.ModeAsynchronous }
 
@@ -249,6 +261,10 @@ func (s *meshSocket) Send(context.Context, p2psap.Tag, p2psap.Label, []byte) (p2
 
 func (s *meshSocket) Receive(context.Context, *p2psap.Slot) (p2psap.Arrival, error) {
 	return p2psap.Arrival{}, errors.New("the runner never blocks in Receive")
+}
+
+func (s *meshSocket) ReceiveView(context.Context, p2psap.Tag, *p2psap.View) (p2psap.Arrival, error) {
+	return p2psap.Arrival{}, errors.New("the runner never blocks in ReceiveView")
 }
 
 // Adapt changes the mode when both ends have called it equally often. Unread asynchronous values are

@@ -65,7 +65,6 @@ func New(ctx context.Context, c Config) (*Runner, error) {
 		r.Close()
 		return nil, err
 	}
-	r.exchange.Start()
 	return r, nil
 }
 

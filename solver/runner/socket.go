@@ -15,11 +15,11 @@ type Socket interface {
 	p2psap.Socket
 	// Poll is Receive that never blocks. It returns false if nothing has arrived.
 	Poll(slot *p2psap.Slot) (p2psap.Arrival, bool, error)
+	// PollView is ReceiveView that never blocks. It returns false if nothing has arrived.
+	PollView(tag p2psap.Tag, v *p2psap.View) (p2psap.Arrival, bool, error)
 	// TrySend is Send that never blocks. It returns p2psap.ErrBusy, and sends nothing, when
 	// the receiver's grant is used up.
 	TrySend(tag p2psap.Tag, label p2psap.Label, data []byte) (p2psap.Transfer, error)
-	// Post offers memory for the next message of a tag; see driver.Socket.Post.
-	Post(slot *p2psap.Slot)
 }
 
 // Node opens sessions and waits for all of them. See driver.Node for the rules.
@@ -61,6 +61,13 @@ var _ exchange.Session = (*session)(nil)
 // Receive implements exchange.Session.
 func (s *session) Receive(slot *p2psap.Slot, _ bool) (p2psap.Arrival, error) {
 	a, fresh, err := s.Poll(slot)
+	a.Fresh = fresh
+	return a, err
+}
+
+// View implements exchange.Session.
+func (s *session) View(tag p2psap.Tag, v *p2psap.View, _ bool) (p2psap.Arrival, error) {
+	a, fresh, err := s.PollView(tag, v)
 	a.Fresh = fresh
 	return a, err
 }

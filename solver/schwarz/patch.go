@@ -24,6 +24,7 @@ type patch struct {
 	read         iterate.Iteration // label that the last relaxation read
 	hasRead      bool              // a label was read in this step
 	hasStepStart bool              // the values at the start of the time step have arrived
+	values       []byte            // memory for values that arrive in pieces
 }
 
 // newPatch returns the patch between rank, whose region is g, and rank q, with header bytes before the values.
@@ -58,7 +59,7 @@ func (w *peer) patchOf(q iterate.Rank) *patch {
 
 // Halo records that the slot of (q, tag) holds data: the values, with label, of the peer's points that this one
 // reads, [z][y][x], little endian (see iterate.Peer).
-func (w *peer) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64, data []byte) error {
+func (w *peer) Halo(_ time.Duration, q iterate.Rank, tag uint32, label uint64, data ...[]byte) error {
 	c, s, err := w.HaloFrom(q, label, data, false)
 	if c == nil {
 		return err
@@ -107,9 +108,10 @@ func (w *peer) assemble() (news bool) {
 		s := p.Pick(w.Iterate)
 		news = news || !p.hasRead || s.Label > p.read
 		p.hasRead, p.read = true, s.Label
-		w.layout.Unpack(w.work, s.Data[p.header:p.header+8*p.recv.Points()], p.recv)
+		data := iterate.Contiguous(s.Data, &p.values)
+		w.layout.Unpack(w.work, data[p.header:p.header+8*p.recv.Points()], p.recv)
 		if p.header > 0 {
-			w.coarse.catchUp(w, p.recv, binary.LittleEndian.Uint64(s.Data))
+			w.coarse.catchUp(w, p.recv, binary.LittleEndian.Uint64(data))
 		}
 	}
 	return news

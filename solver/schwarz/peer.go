@@ -207,7 +207,7 @@ func (w *peer) assembleCaptured() {
 		} else {
 			b.Lo[a], b.Hi[a] = b.Hi[a], b.Hi[a]+1
 		}
-		w.layout.Unpack(w.work, w.Channels[i].Agreed.Data, b)
+		w.layout.Unpack(w.work, w.Channels[i].AgreedValues(), b)
 	}
 }
 

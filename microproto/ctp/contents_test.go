@@ -1,0 +1,151 @@
+package ctp
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/microproto/mptest"
+)
+
+// countedRig is a rig of trains whose frames are counted.
+func countedRig(tb require.TestingT, seed uint64, f mptest.Faults, limits microproto.Limits) (*rig, *mptest.Frames) {
+	r, frames := &rig{tb: tb}, &mptest.Frames{}
+	for i := range r.ends {
+		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), Seed: seed, MTU: 1000,
+			Train: trainBytes, Frames: frames, Limits: limits}, build(tb, syncEther, nil)...)
+		require.NoError(tb, err)
+		r.ends[i] = c
+	}
+	r.Pair = mptest.NewPair(r.ends[0], r.ends[1], seed, f)
+	return r.open(), frames
+}
+
+func (r *rig) view(end int, tag uint32, v *microproto.View) (a microproto.Arrival, err error) {
+	r.do(end, func(x *microproto.Exec) { a, err = r.ends[end].Endpoint().View(x, tag, v) })
+	return a, err
+}
+
+// Unread messages, read by Receive or View at any time, are those that were sent. A view holds the newest two of them
+// until it is released. No frame is lost, not even those of messages that nobody reads.
+func TestContents(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := mptest.Faults{Delay: 20 * time.Microsecond, Loss: rapid.SampledFrom([]float64{0, 0.02}).Draw(t, "loss")}
+		scarce := rapid.Bool().Draw(t, "scarce")
+		limits := microproto.Limits{Messages: rapid.SampledFrom([]int{0, 64}).Draw(t, "limit")}
+		r, frames := countedRig(t, rapid.Uint64().Draw(t, "seed"), f, limits)
+		frames.Scarce = scarce
+		var unread, held [2][][]byte
+		var views [2]microproto.View
+		label := uint64(0)
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			tag := uint32(rapid.IntRange(0, 1).Draw(t, "tag"))
+			switch rapid.IntRange(0, 4).Draw(t, "what") {
+			case 0, 1:
+				label++
+				data := pattern(rapid.SampledFrom([]int{0, 8, 700, 2100, 9000, 30_000}).Draw(t, "length"), label)
+				if _, err := r.send(0, tag, label, data); err == nil {
+					unread[tag] = append(unread[tag], data)
+				}
+			case 2:
+				r.run(time.Duration(rapid.IntRange(0, 2000).Draw(t, "µs")) * time.Microsecond)
+			case 3:
+				dst := make([]byte, 30_000)
+				if scarce { // everything is copied at once
+					for i := range r.ends[1].Endpoint().(*Synchronous).queues {
+						q := &r.ends[1].Endpoint().(*Synchronous).queues[i].messages
+						require.True(t, q.Len() == 0 || q.Front().parts == nil)
+					}
+				}
+				if a, err := r.receive(1, tag, dst, nil); err == nil {
+					require.Equal(t, unread[tag][0], dst[:a.Length])
+					unread[tag] = unread[tag][1:]
+				}
+			default:
+				if a, err := r.view(1, tag, &views[tag]); err == nil {
+					require.Equal(t, len(unread[tag][0]), a.Length)
+					held[tag], unread[tag] = append(held[tag], bytes.Join(views[tag].Pieces, nil)), unread[tag][1:]
+				}
+			}
+			for tag := range views {
+				if n := len(held[tag]); n > 0 {
+					require.True(t, bytes.Equal(held[tag][n-1], bytes.Join(views[tag].Pieces, nil)))
+				}
+			}
+		}
+		for range 200 { // everything arrives
+			r.rest(100 * time.Millisecond)
+		}
+		for tag := range unread {
+			for _, data := range unread[tag] {
+				_, err := r.view(1, uint32(tag), &views[tag])
+				require.NoError(t, err)
+				require.True(t, bytes.Equal(data, bytes.Join(views[tag].Pieces, nil)))
+			}
+		}
+		require.Zero(t, r.ends[1].Endpoint().(*Synchronous).buffers.kept)
+		require.Zero(t, r.ends[1].Counters().Live, "what was read has ended")
+		_, _ = r.send(0, 0, label+1, pattern(9000, 1)) // nobody reads it
+		r.rest(time.Second)
+		require.NoError(t, r.Pair.Close())
+		for i := range views {
+			views[i].Release()
+			require.Empty(t, views[i].Pieces)
+		}
+		require.Equal(t, frames.Acquired, frames.Released)
+	})
+}
+
+// A long message is not copied between its frames and the view.
+func TestNotCopied(t *testing.T) {
+	viewed, data := 0, pattern(20_000, 1)
+	for seed := range uint64(50) { // the link divides trains at random
+		r, _ := countedRig(t, seed, calm, microproto.Limits{})
+		_, err := r.send(0, tag, 1, data)
+		require.NoError(t, err)
+		r.run(time.Second)
+		var first []byte
+		if m := r.ends[1].Endpoint().(*Synchronous).find(tag).messages.Front(); m.data == nil {
+			first = m.parts[0].Piece(0)
+		}
+		var v microproto.View
+		a, err := r.view(1, tag, &v)
+		require.NoError(t, err)
+		require.Equal(t, len(data), a.Length)
+		require.Equal(t, data, bytes.Join(v.Pieces, nil))
+		for _, p := range v.Pieces[:len(v.Pieces)-1] {
+			require.Zero(t, len(p)%8)
+		}
+		if first != nil {
+			viewed++
+			require.Same(t, &first[0], &v.Pieces[0][0])
+		}
+		v.Release()
+		require.NoError(t, r.Pair.Close())
+	}
+	require.Greater(t, viewed, 5)
+}
+
+// A message is copied if its parts occupy more than four times its memory together.
+func TestLargeFramesAreCopied(t *testing.T) {
+	copied := 0
+	for seed := range uint64(40) { // the link divides trains at random
+		r, frames := countedRig(t, seed, calm, microproto.Limits{})
+		frames.Headroom = 10_000
+		_, err := r.send(0, tag, 1, pattern(5000, 1))
+		require.NoError(t, err)
+		r.run(time.Second)
+		if m := r.ends[1].Endpoint().(*Synchronous).find(tag).messages.Front(); m.data != nil {
+			copied++
+		} else {
+			require.LessOrEqual(t, m.kept, maxKept*m.length)
+			require.Len(t, m.parts, m.kept/15_000)
+		}
+		require.NoError(t, r.Pair.Close())
+	}
+	require.True(t, 0 < copied && copied < 40, copied)
+}
