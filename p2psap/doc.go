@@ -40,7 +40,7 @@
 //  7. Buffers. Data of a synchronous Send belongs to the Node until Accepted has reached the transfer
 //     or the session has ended. Data of an asynchronous Send may be reused on return. Receive writes
 //     to the caller's Slot and keeps nothing of it. Post lends a Slot's memory until Withdraw or the
-//     next Receive.
+//     next Receive. A View keeps frames of the link, which its user releases; it may outlive the session.
 //
 //  8. Errors. ErrBusy (Send: no room; Adapt: an earlier one is not over) and
 //     ErrNothing (Receive) mean: try again after an OutActivity for the session. Errors
