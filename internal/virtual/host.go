@@ -256,6 +256,7 @@ func (h *Host) act(a exchange.Action) bool {
 func (h *Host) finish() {
 	h.Phase = Closing
 	h.world.Finished(h)
+	h.Exchange.Close()
 	for _, s := range h.sessions {
 		if s != nil {
 			h.Node.Close(h.world.Now(), s.id)

@@ -25,6 +25,15 @@ func (x *Exchange) TouchAll() {
 	x.news = true
 }
 
+// Close gives back the memory of the faces received. The peer must not relax any more.
+func (x *Exchange) Close() {
+	for _, n := range x.neighbours {
+		for t := range n.views {
+			n.views[t].Release()
+		}
+	}
+}
+
 // Poll passes arrived messages to the peer and reports whether there were any.
 func (x *Exchange) Poll(now time.Duration) (news bool, err error) {
 	news, err = x.poll(now, false)

@@ -289,6 +289,7 @@ func (r *Runner) Solution(dst []float64) { r.peer.Solution(dst) }
 // Discard releases the peer's arrays. After it only Close may be called.
 func (r *Runner) Discard() {
 	r.peer, r.gridPeer = nil, nil
+	r.exchange.Close()
 	r.exchange = nil
 }
 
@@ -307,6 +308,9 @@ func (r *Runner) Close() {
 		closing.Go(func() { _ = s.Close() }) // its error reports nothing that could still be done
 	}
 	closing.Wait()
+	if r.exchange != nil {
+		r.exchange.Close()
+	}
 	if r.pool != nil {
 		r.pool.Close()
 		r.pool = nil
