@@ -234,6 +234,9 @@ func (a *Asynchronous) Receive(_ *microproto.Exec, tag uint32, dst []byte,
 func (a *Asynchronous) View(x *microproto.Exec, tag uint32, v *microproto.View) (microproto.Arrival, error) {
 	var dst []byte
 	if s := a.find(tag); s != nil {
+		if s.fresh == 0 { // most calls
+			return microproto.Arrival{Length: len(s.data), Complete: s.absent == 0}, nil
+		}
 		dst = v.Memory(len(s.data))
 	}
 	r, err := a.Receive(x, tag, dst, nil)
