@@ -37,6 +37,8 @@ type slot struct {
 	last            uint64
 	sent            bool // a value with label last was sent
 	importedSegment int  // segment size of imported parts, 0: none
+	// A View took data away: what is there of parts that are not fresh is older than their labels.
+	stale bool
 }
 
 type part struct {
@@ -232,16 +234,34 @@ func (a *Asynchronous) Receive(_ *microproto.Exec, tag uint32, dst []byte,
 
 // View implements microproto.Endpoint.
 func (a *Asynchronous) View(x *microproto.Exec, tag uint32, v *microproto.View) (microproto.Arrival, error) {
-	var dst []byte
-	if s := a.find(tag); s != nil {
-		if s.fresh == 0 { // most calls
-			return microproto.Arrival{Length: len(s.data), Complete: s.absent == 0}, nil
-		}
-		dst = v.Memory(len(s.data))
+	s := a.find(tag)
+	switch {
+	case s == nil:
+		return microproto.Arrival{}, fmt.Errorf("%w: tag %d", ErrSlot, tag)
+	case s.fresh == 0: // most calls
+		return microproto.Arrival{Length: len(s.data), Complete: s.absent == 0}, nil
+	case s.fresh == len(s.parts):
+		return s.exchange(v), nil
 	}
-	r, err := a.Receive(x, tag, dst, nil)
-	if err == nil && r.Fresh && r.Complete {
+	r, err := a.Receive(x, tag, v.Memory(len(s.data)), nil)
+	if err == nil && r.Complete {
 		v.Show()
 	}
 	return r, err
+}
+
+// exchange gives the data, all of which are fresh, to the view, for memory that the view does not need any more.
+func (s *slot) exchange(v *microproto.View) microproto.Arrival {
+	r := microproto.Arrival{Label: s.parts[0].label, Length: len(s.data), Fresh: true, Complete: true}
+	for i := range s.parts {
+		p := &s.parts[i]
+		r.Label, r.Newest = min(r.Label, p.label), max(r.Newest, p.label)
+		p.fresh = false
+	}
+	free := v.Swap(s.data)
+	if len(free) != len(s.data) {
+		free = make([]byte, len(s.data))
+	}
+	s.data, s.fresh, s.stale = free, 0, true
+	return r
 }

@@ -2,6 +2,7 @@ package ctp
 
 import (
 	"bytes"
+	"encoding/binary"
 	"testing"
 	"time"
 
@@ -148,4 +149,63 @@ func TestLargeFramesAreCopied(t *testing.T) {
 		require.NoError(t, r.Pair.Close())
 	}
 	require.True(t, 0 < copied && copied < 40, copied)
+}
+
+// A view of a slot has the newest value of each part, whatever the faults, and keeps the value before.
+func TestViewsOfASlot(t *testing.T) {
+	whole := 0
+	rapid.Check(t, func(t *rapid.T) {
+		length := 8 * rapid.IntRange(1, 300).Draw(t, "words")
+		f := mptest.Faults{Delay: time.Millisecond, Jitter: time.Millisecond,
+			Loss: rapid.SampledFrom([]float64{0, 0.05, 0.4}).Draw(t, "loss")}
+		r := asyncRig(t, rapid.IntRange(80, 600).Draw(t, "mtu"), rapid.Uint64().Draw(t, "seed"), f, length)
+		s := r.ends[1].Endpoint().(*Asynchronous).find(tag)
+		var v microproto.View
+		var before [][]byte
+		var was []byte
+		held := make([]uint64, length/8)
+		for k := uint64(1); k <= 60; k++ {
+			_, err := r.send(0, tag, k, value(length, k))
+			require.NoError(t, err)
+			r.run(time.Duration(rapid.IntRange(0, 6000).Draw(t, "pause µs")) * time.Microsecond)
+			fresh, swaps := s.fresh, s.fresh == len(s.parts)
+			a, err := r.view(1, tag, &v)
+			require.NoError(t, err)
+			require.Equal(t, fresh > 0, a.Fresh)
+			if !a.Fresh || !a.Complete {
+				continue
+			}
+			if swaps {
+				whole++
+				require.True(t, bytes.Equal(was, bytes.Join(before, nil)), "the value before")
+			}
+			require.Len(t, v.Pieces, 1)
+			oldest, newest := ^uint64(0), uint64(0)
+			for i := range held {
+				word := binary.LittleEndian.Uint64(v.Pieces[0][8*i:])
+				require.GreaterOrEqual(t, word, held[i], "a part went back")
+				held[i], oldest, newest = word, min(oldest, word), max(newest, word)
+			}
+			require.Equal(t, [2]uint64{a.Label, a.Newest}, [2]uint64{oldest, newest})
+			before, was = v.Pieces, bytes.Clone(v.Pieces[0])
+		}
+		require.NoError(t, r.Pair.Close())
+	})
+	require.Positive(t, whole)
+}
+
+// After a change to segments of another size, a slot whose data a view has taken starts empty.
+func TestViewedSlotIsRepartitioned(t *testing.T) {
+	for _, viewed := range []bool{false, true} {
+		s := &slot{data: make([]byte, 80), parts: []part{{5, true, true}, {5, true, true}}, fresh: 2}
+		if viewed {
+			var v microproto.View
+			require.EqualValues(t, 5, s.exchange(&v).Label)
+		}
+		s.importedSegment = 40
+		s.repartition(16)
+		require.Len(t, s.parts, 5)
+		require.Equal(t, map[bool]int{false: 0, true: 5}[viewed], s.absent)
+		require.False(t, s.stale)
+	}
 }

@@ -103,11 +103,14 @@ func (s *slot) clear() {
 
 // repartition divides an imported slot into parts for segments of another size. A new part
 // has arrived if all old parts that it overlaps have; it has the smallest of their labels,
-// and is fresh if any of them is.
+// and is fresh if any of them is. If a View has taken the data away, the slot starts empty.
 func (s *slot) repartition(segment int) {
 	old, size := s.parts, s.importedSegment
 	s.parts = make([]part, (len(s.data)+segment-1)/segment)
-	s.absent, s.fresh = 0, 0
+	if s.absent, s.fresh = 0, 0; s.stale {
+		s.absent, s.stale = len(s.parts), false
+		return
+	}
 	for i := range s.parts {
 		p := &s.parts[i]
 		p.have = true

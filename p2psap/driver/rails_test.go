@@ -155,6 +155,8 @@ func movesWithoutLoss(t *testing.T, network p2psap.Network, rail func(*Config), 
 		defer mu.Unlock()
 		return got[0]+got[1] == x+y && (got[0] == x || got[0] == y)
 	}, "every message")
+	// A move counts once both ends have made it, which is after the session shows its new network.
+	await.Until(t, func() bool { return sa.Info().Moves == 4 }, "the last move to end")
 	require.NoError(t, sa.Close())
 	readers.Wait()
 	require.EqualValues(t, 4, sa.Info().Moves)
