@@ -43,8 +43,8 @@ type Endpoint interface {
 	// is set to the labels of the segments, as far as its capacity allows.
 	Receive(x *Exec, tag uint32, dst []byte, labels *[]SegmentLabel) (Arrival, error)
 	// View is Receive that copies nothing in a synchronous endpoint. It changes v only when it returns data that are
-	// fresh and complete. An asynchronous endpoint copies to the memory of v, which must be the same v for every call
-	// with a tag.
+	// fresh and complete. An asynchronous endpoint keeps the value in the memory of v, which must be the same v for
+	// every call with a tag; it copies nothing if all segments are newer than in the last View.
 	View(x *Exec, tag uint32, v *View) (Arrival, error)
 	// Arrivals returns the number of messages or segments that have arrived since the start.
 	Arrivals() uint64

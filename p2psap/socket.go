@@ -78,8 +78,8 @@ type Socket interface {
 	Receive(ctx context.Context, slot *Slot) (Arrival, error)
 	// ReceiveView is Receive without a copy in a synchronous session: v.Pieces are the message. Until v is
 	// released or used again, it holds memory that the link may need, at most four times the messages'
-	// length; the other end may send as if they had been copied. An asynchronous session copies to
-	// memory of v: use one View for each tag. v changes only if the value is fresh and complete.
+	// length; the other end may send as if they had been copied. An asynchronous session keeps the value
+	// in memory of v: use one View for each tag. v changes only if the value is fresh and complete.
 	ReceiveView(ctx context.Context, tag Tag, v *View) (Arrival, error)
 	// Wait blocks until transfer t has been accepted, that is stored in the receiver's queue, or until
 	// something arrives. An asynchronous transfer is complete at once. With t = 0 it waits for an
