@@ -35,7 +35,7 @@ func (c *contents) copyTo(dst []byte) {
 	}
 }
 
-// flatten copies the parts to memory of the channel. The caller ends them.
+// flatten copies the parts, if the contents are not in one piece, to memory of the channel. The caller ends them.
 func (b *buffers) flatten(c *contents) (parts []*microproto.Message) {
 	if c.data != nil {
 		return nil
@@ -58,9 +58,9 @@ func (b *buffers) finish(x *microproto.Exec, parts []*microproto.Message) {
 	}
 }
 
-// keep appends a segment to the parts of a message and reports whether it did: the caller must not end the segment.
+// keep appends a segment to the parts of a message, which has no data, and reports whether it did: the caller must not end the segment.
 func (b *buffers) keep(c *contents, m *microproto.Message) bool {
-	if c.data != nil || c.length < minKept || len(c.parts) == maxParts || b.kept == b.mostKept {
+	if c.length < minKept || len(c.parts) == maxParts || b.kept == b.mostKept {
 		return false
 	}
 	memory := m.Kept()

@@ -237,10 +237,12 @@ func (r *Resize) assemble(x *microproto.Exec, m *microproto.Message) {
 // add adds a segment to the message at an offset and reports whether it keeps the segment.
 func (r *Resize) add(x *microproto.Exec, m *microproto.Message, offset int) (kept bool) {
 	c := &r.message.contents
-	if r.buffers.keep(c, m) {
-		return true
+	if c.data == nil {
+		if r.buffers.keep(c, m) {
+			return true
+		}
+		r.buffers.finish(x, r.buffers.flatten(c))
 	}
-	r.buffers.finish(x, r.buffers.flatten(c))
 	m.CopyTo(c.data[offset:])
 	return false
 }

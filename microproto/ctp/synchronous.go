@@ -258,7 +258,7 @@ func (s *Synchronous) Receive(x *microproto.Exec, tag uint32, dst []byte,
 	if q == nil || q.messages.Len() == 0 {
 		return microproto.Arrival{}, microproto.ErrNothing
 	}
-	m := *q.messages.Front()
+	m := q.messages.Front()
 	if len(dst) < m.length {
 		return microproto.Arrival{Length: m.length}, microproto.ErrShort
 	}
