@@ -58,7 +58,7 @@ func (v *View) Swap(data []byte) (free []byte) {
 	return free
 }
 
-// Memory returns n bytes, which hold what was last written there, for Show.
+// Memory returns the n bytes that Show will show. They keep their contents from one call to the next.
 func (v *View) Memory(n int) []byte {
 	if len(v.memory) != n {
 		v.memory = make([]byte, n)

@@ -8,7 +8,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// At most half of a pool may be kept by users who do not read; all of it is lent, and what is freed is lent again.
+// Buffers are scarce once half of the pool is in use. All of the pool is lent, and freed buffers are lent again.
 func TestScarce(t *testing.T) {
 	var p Pool
 	freed := 0

@@ -62,7 +62,9 @@ func table() []row {
 		{pkg: "internal/readiness", may: []string{xsys}},
 		{pkg: "internal/buffers", may: []string{"microproto"}},
 		{pkg: "ether", may: []string{"microproto", "internal/buffers", "internal/readiness", xsys, xnet}},
-		{pkg: "ib", may: []string{"microproto", "internal/buffers", "internal/fifo", "ib/internal/verbs/...", rdmamap, xsys}},
+		{pkg: "ib", may: []string{
+			"microproto", "internal/buffers", "internal/fifo", "ib/internal/verbs/...", rdmamap, xsys,
+		}},
 		{pkg: "shm", may: []string{"microproto", "internal/buffers", xsys}},
 		{pkg: "stream", may: []string{"microproto", "internal/buffers", "internal/readiness", xsys}},
 		{pkg: "ib/internal/verbs/...", may: []string{"ib/internal/verbs", xsys, purego}},
@@ -104,7 +106,8 @@ func table() []row {
 			"internal/npy", "internal/yamldoc", "internal/spelling",
 		}},
 		{pkg: "simulate", may: []string{
-			"internal/deadlines", "internal/virtual", "simulate/cluster", "microproto", "microproto/ctp", "p2psap", "solver",
+			"internal/deadlines", "internal/virtual", "simulate/cluster", "microproto", "microproto/ctp", "p2psap",
+			"solver",
 			"solver/...",
 		}},
 		{pkg: "internal/sim", may: []string{"internal/virtual", "microproto/...", "p2psap", "solver", "solver/..."}},

@@ -37,7 +37,7 @@ type slot struct {
 	last            uint64
 	sent            bool // a value with label last was sent
 	importedSegment int  // segment size of imported parts, 0: none
-	// A View took data away: what is there of parts that are not fresh is older than their labels.
+	// A View has taken the last value, and data holds an older one: a part is valid only while it is fresh.
 	stale bool
 }
 

@@ -32,7 +32,7 @@ func (r *rig) view(end int, tag uint32, v *microproto.View) (a microproto.Arriva
 }
 
 // Unread messages, read by Receive or View at any time, are those that were sent. A view holds the newest two of them
-// until it is released. No frame is lost, not even those of messages that nobody reads.
+// until it is released. In the end every frame is released, also those of messages that were not read.
 func TestContents(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := mptest.Faults{Delay: 20 * time.Microsecond, Loss: rapid.SampledFrom([]float64{0, 0.02}).Draw(t, "loss")}
@@ -90,7 +90,7 @@ func TestContents(t *testing.T) {
 		}
 		require.Zero(t, r.ends[1].Endpoint().(*Synchronous).buffers.kept)
 		require.Zero(t, r.ends[1].Counters().Live, "what was read has ended")
-		_, _ = r.send(0, 0, label+1, pattern(9000, 1)) // nobody reads it
+		_, _ = r.send(0, 0, label+1, pattern(9000, 1)) // it stays unread
 		r.rest(time.Second)
 		require.NoError(t, r.Pair.Close())
 		for i := range views {

@@ -29,7 +29,8 @@ func TestReceiveView(t *testing.T) {
 	a, b := start(t, "a", viewed(t)), start(t, "b", viewed(t))
 	join(t, a, b)
 	ctx := limit(t)
-	o := p2psap.OpenOptions{Name: "s", Mode: microproto.ModeSynchronous, Slots: []p2psap.SlotSpec{{Tag: 1, Length: size}}}
+	o := options("s", microproto.ModeSynchronous)
+	o.Slots = []p2psap.SlotSpec{{Tag: 1, Length: size}}
 	sa, sb := open(t, a, b, o)
 	var v p2psap.View
 	var before [][]byte
@@ -68,7 +69,8 @@ func TestReceiveViewOfAValue(t *testing.T) {
 	const size = 40_000
 	a, b := start(t, "a", viewed(t)), start(t, "b", viewed(t))
 	join(t, a, b)
-	o := p2psap.OpenOptions{Name: "s", Mode: microproto.ModeAsynchronous, Slots: []p2psap.SlotSpec{{Tag: 1, Length: size}}}
+	o := options("s", microproto.ModeAsynchronous)
+	o.Slots = []p2psap.SlotSpec{{Tag: 1, Length: size}}
 	sa, sb := open(t, a, b, o)
 	data := make([]byte, size)
 	var v p2psap.View
