@@ -38,8 +38,8 @@ func (a *alarm) ring() {
 	}
 }
 
-// wait blocks until the time has come, ring or close is called. It is for one goroutine, which sees what was written
-// before ring.
+// wait blocks until the time set has come, or until ring or close is called. One goroutine calls it. It sees what
+// the caller of ring wrote before.
 func (a *alarm) wait() error {
 	err := a.timer.wait()
 	a.mu.Lock()
