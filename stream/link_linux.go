@@ -44,15 +44,16 @@ type Link struct {
 	awaiting bool     // awaitRoom runs
 
 	// readable is an epoll descriptor with the connections of all peers; waits watches it.
-	readable   *os.File
-	raw        syscall.RawConn // of readable
-	waits      readiness.Watch
-	wait       readiness.Wait
-	waitMu     sync.Mutex // held while waiting
-	active     []*peer    // connected; guarded by rx
-	first      int        // of active, to be read first
-	ready      []unix.EpollEvent
-	descriptor int // of readable
+	readable      *os.File
+	raw           syscall.RawConn // of readable
+	wakeRequested atomic.Bool
+	waits         readiness.Watch
+	wait          readiness.Wait
+	waitMu        sync.Mutex // held while waiting
+	active        []*peer    // connected; guarded by rx
+	first         int        // of active, to be read first
+	ready         []unix.EpollEvent
+	descriptor    int // of readable
 }
 
 var (

@@ -224,11 +224,10 @@ func (l *Link) AwaitRecv(batch []microproto.Frame) (int, error) {
 		if n > 0 || err != nil {
 			return n, err
 		}
-		woken, err := l.awaitArrival()
-		if err != nil {
+		if err = l.awaitArrival(); err != nil {
 			return 0, err
 		}
-		if woken {
+		if l.wakeRequested.Swap(false) { // and not the link itself
 			return l.TryRecv(batch)
 		}
 	}
@@ -237,20 +236,25 @@ func (l *Link) AwaitRecv(batch []microproto.Frame) (int, error) {
 // Await waits as AwaitRecv does, and leaves the frames to the next TryRecv. Several goroutines may so receive in turn
 // without changing the order of frames.
 func (l *Link) Await() error {
-	_, err := l.awaitArrival()
+	err := l.awaitArrival()
+	l.wakeRequested.Store(false)
 	return err
 }
 
-func (l *Link) awaitArrival() (woken bool, err error) {
+// awaitArrival waits for a frame, Wake, or an event of the link itself: a new connection, memory that was released.
+func (l *Link) awaitArrival() error {
 	l.waitMu.Lock()
 	defer l.waitMu.Unlock()
 	if l.closed.Load() {
-		return false, errClosed
+		return errClosed
 	}
 	l.count.Waits.Add(1)
-	woken, err = l.wait.Run()
-	return woken, l.closedError(err)
+	_, err := l.wait.Run()
+	return l.closedError(err)
 }
 
 // Wake makes the waiting Recv, AwaitRecv or Await, or else the next one, return without a frame.
-func (l *Link) Wake() { l.waits.Wake() }
+func (l *Link) Wake() {
+	l.wakeRequested.Store(true)
+	l.waits.Wake()
+}

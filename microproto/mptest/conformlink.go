@@ -91,6 +91,9 @@ func startReceiver(t *testing.T, l microproto.Link) *receiver {
 				e.done <- err
 				return
 			}
+			if n == 0 {
+				t.Error("Recv returned no frame although Wake was not called")
+			}
 		}
 	}()
 	t.Cleanup(func() {
