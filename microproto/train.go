@@ -81,9 +81,8 @@ func (x *Exec) TrainSegments(unit int) int {
 // FormTrain makes m, whose payload is set, a train of segments of unit bytes; the last
 // may be shorter. A payload that fits one segment is left as it is.
 func (x *Exec) FormTrain(m *Message, unit int) {
-	n := (len(m.Payload) + unit - 1) / unit
-	if n > 1 && m.segments <= 1 {
-		m.setTrain(n, unit)
+	if len(m.Payload) > unit && m.segments <= 1 {
+		m.setTrain((len(m.Payload)+unit-1)/unit, unit)
 	}
 }
 

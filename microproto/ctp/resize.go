@@ -163,11 +163,14 @@ func (r *Resize) popWaiting() {
 // trainLength returns how many segments of a message of total bytes form a train: as many as
 // possible if other messages wait, otherwise about the same number in each of its trains.
 func (r *Resize) trainLength(x *microproto.Exec, total int) int {
+	if total <= *r.segment {
+		return 1
+	}
 	most := x.TrainSegments(*r.segment)
-	if r.waiting.Len() > 1 {
+	if r.waiting.Len() > 1 || most == 1 {
 		return most
 	}
-	segments := max(1, (total+*r.segment-1) / *r.segment)
+	segments := (total + *r.segment - 1) / *r.segment
 	trains := (segments + most - 1) / most
 	return (segments + trains - 1) / trains
 }
