@@ -2,6 +2,7 @@ package ether
 
 import (
 	"encoding/binary"
+	"net"
 	"net/netip"
 	"sync"
 	"syscall"
@@ -82,10 +83,21 @@ func newBatch(l *Link) (*batch, error) {
 	}
 	l.conn, l.raw = nil, d.raw
 	b := &batch{l: l, descriptor: d}
-	b.sender.call = b.sendmmsg
 	b.blocking.init(l, d)
 	b.polling.init(l, d)
 	return b, nil
+}
+
+// close waits for the calls that use the number of the socket: after that another socket may get it. Such a call
+// holds a lock, finds the link open, and does not wait for the network. The link is marked as closed before.
+func (b *batch) close() error {
+	b.stopWaits()
+	for _, mu := range []*sync.Mutex{&b.sender.mu, &b.blocking.mu, &b.polling.mu} {
+		mu.Lock()
+		defer mu.Unlock()
+
+	}
+	return b.file.Close()
 }
 
 func (b *batch) recv(batch []microproto.Frame, trains bool) (n int, woken bool, err error) {
@@ -99,7 +111,6 @@ func (b *batch) pollRecv(batch []microproto.Frame, waits bool) (int, error) {
 
 type sender struct {
 	mu          sync.Mutex
-	call        func(fd uintptr) // sendmmsg, bound once to avoid an allocation per call
 	messages    [messagesMax]mmsghdr
 	vectors     [vectorsMax]unix.Iovec
 	used        int // vectors in use
@@ -111,8 +122,8 @@ type sender struct {
 	splitFrames []microproto.Frame
 }
 
-func (b *batch) sendmmsg(fd uintptr) {
-	s := &b.sender
+func (b *batch) sendmmsg() {
+	s, fd := &b.sender, b.number
 	const flags = unix.MSG_DONTWAIT | unix.MSG_NOSIGNAL
 	var n uintptr
 	var errno syscall.Errno
@@ -139,6 +150,9 @@ func (b *batch) send(peers *peerTable, frames []microproto.Frame) (n int, full b
 	s := &b.sender
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if b.l.closed.Load() {
+		return 0, false, net.ErrClosed
+	}
 	for n < len(frames) && !full && err == nil {
 		var took int
 		if b.mustSplit(peers, &frames[n]) {
@@ -185,9 +199,7 @@ func (b *batch) sendBatch(peers *peerTable, frames []microproto.Frame) (n int, f
 	count := b.fillMessages(peers, frames)
 	defer s.clearVectors()
 	for s.from, s.to = 0, count; s.from < count; {
-		if err := b.raw.Control(s.call); err != nil {
-			return s.first[s.from], false, err
-		}
+		b.sendmmsg()
 		if s.errno == 0 && s.sent > 0 {
 			b.countSent(frames, s.from, s.from+s.sent)
 			s.from += s.sent

@@ -15,6 +15,7 @@ import (
 // readiness describes.
 type descriptor struct {
 	file     *os.File // the socket; unknown to the network poller
+	number   uintptr  // of the socket: see batch.close
 	raw      syscall.RawConn
 	readable readiness.Watch
 	room     readiness.Watch
@@ -34,7 +35,7 @@ func newDescriptor(conn *net.UDPConn, raw syscall.RawConn) (*descriptor, error) 
 	// os.NewFile registers a non-blocking descriptor with the network poller. Every call
 	// on this one passes MSG_DONTWAIT instead.
 	err = unix.SetNonblock(number, false)
-	d := &descriptor{file: os.NewFile(uintptr(number), "udp")}
+	d := &descriptor{number: uintptr(number), file: os.NewFile(uintptr(number), "udp")}
 	if err == nil {
 		d.raw, err = d.file.SyscallConn()
 	}
@@ -52,15 +53,14 @@ func newDescriptor(conn *net.UDPConn, raw syscall.RawConn) (*descriptor, error) 
 }
 
 func (d *descriptor) close() error {
-	d.readable.Close()
-	d.room.Close()
+	d.stopWaits()
 	return d.file.Close()
 }
 
-// poll calls f once without waiting, and disarms the watch: what f finds needs no wake-up.
-func (d *descriptor) poll(f func(fd uintptr)) error {
-	d.readable.Disarm()
-	return d.raw.Control(f)
+// stopWaits makes the calls that wait return, and later ones not wait.
+func (d *descriptor) stopWaits() {
+	d.readable.Close()
+	d.room.Close()
 }
 
 // wake ends the present wait for received datagrams, or the next one.

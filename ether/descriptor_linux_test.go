@@ -2,6 +2,8 @@ package ether
 
 import (
 	"net"
+	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -161,6 +163,35 @@ func TestAwaitRoom(t *testing.T) {
 	<-over
 	_, err := a.Recv(make([]microproto.Frame, 1))
 	require.ErrorIs(t, err, net.ErrClosed)
+}
+
+// Close leaves the socket's number alone while a call uses it: after that another socket may get it.
+func TestCloseWaitsForCalls(t *testing.T) {
+	for name, held := range map[string]func(*batch) *sync.Mutex{
+		"Send":    func(b *batch) *sync.Mutex { return &b.sender.mu },
+		"Recv":    func(b *batch) *sync.Mutex { return &b.blocking.mu },
+		"TryRecv": func(b *batch) *sync.Mutex { return &b.polling.mu },
+	} {
+		a, _, _, toB := openPair(t)
+		mu, closed := held(a.batch), make(chan error, 1)
+		mu.Lock()
+		go func() { closed <- a.Close() }()
+		await.Until(t, a.closed.Load, "Close to begin")
+		for range 1000 {
+			runtime.Gosched()
+		}
+		_, err := unix.FcntlInt(a.batch.number, unix.F_GETFD, 0)
+		require.NoError(t, err, "%s is under way, but the socket is closed", name)
+		mu.Unlock()
+		require.NoError(t, <-closed)
+		f := a.Acquire(1)
+		f.Peer = toB
+		_, err = a.Send([]microproto.Frame{f})
+		require.ErrorIs(t, err, net.ErrClosed)
+		f.Release()
+		_, err = a.TryRecv(make([]microproto.Frame, 1))
+		require.ErrorIs(t, err, net.ErrClosed)
+	}
 }
 
 // A datagram arrives between the first attempt and the arming, after an earlier wait was ended by

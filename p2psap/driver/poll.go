@@ -124,11 +124,13 @@ func (n *Node) pollFor(w *waiter, r *railPort) microproto.Instant {
 		switch {
 		case !parked: // not yet
 		case busy == 0 && n.dueAt.Load() > int64(now):
-			k, err = r.awaitFrames(w, now)
+			k, now, err = r.awaitFrames(w, now)
 		default:
-			k, err = r.receivePending(w, now, false)
+			k, now, err = r.receivePending(w, now, false)
 		}
-		now = n.now()
+		if k == 0 {
+			now = n.now()
+		}
 		switch waited := now.Sub(begin); {
 		case err != nil:
 			return now
@@ -157,14 +159,14 @@ func (n *Node) pollFor(w *waiter, r *railPort) microproto.Instant {
 
 // awaitFrames waits at the link, unless the waiter was woken, until a frame has arrived, the waiter is woken,
 // or the timer's goroutine wakes the link.
-func (r *railPort) awaitFrames(w *waiter, now microproto.Instant) (int, error) {
+func (r *railPort) awaitFrames(w *waiter, now microproto.Instant) (int, microproto.Instant, error) {
 	n := r.node
 	n.awaitingSince.Store(int64(now))
 	defer n.awaitingSince.Store(0)
 	w.atLink.Store(true)
 	defer w.atLink.Store(false)
 	if len(w.wake) > 0 {
-		return 0, nil
+		return 0, now, nil
 	}
 	return r.receivePending(w, now, !n.writable())
 }
@@ -290,7 +292,7 @@ func (r *railPort) pump() {
 	}
 	defer r.receiving.Unlock()
 	for range pumpRounds {
-		if k, err := r.take(nil, r.node.now(), false); err != nil || k < len(r.batch) {
+		if k, _, err := r.take(nil, r.node.now(), false); err != nil || k < len(r.batch) {
 			return // after an error the link is closed, or its goroutine reports it
 		}
 	}
@@ -298,15 +300,19 @@ func (r *railPort) pump() {
 
 // receivePending receives the frames that have arrived. Then it runs timers that are due, unless the frames have
 // woken w. An error means that the link is closed; the rail's goroutine reports other errors. now is the time of
-// the call. With wait it may wait until a frame arrives or Wake is called.
-func (r *railPort) receivePending(w *waiter, now microproto.Instant, wait bool) (int, error) {
+// the call. With wait it may wait until a frame arrives or Wake is called. at is when frames had arrived, or now.
+func (r *railPort) receivePending(
+	w *waiter, now microproto.Instant, wait bool,
+) (k int, at microproto.Instant, err error) {
 	r.receiving.Lock()
 	defer r.receiving.Unlock()
 	return r.take(w, now, wait)
 }
 
 // take is receivePending with receiving held.
-func (r *railPort) take(w *waiter, now microproto.Instant, wait bool) (k int, err error) {
+func (r *railPort) take(
+	w *waiter, now microproto.Instant, wait bool,
+) (k int, at microproto.Instant, err error) {
 	n := r.node
 	if wait {
 		k, err = r.pollable.AwaitRecv(r.batch)
@@ -316,10 +322,10 @@ func (r *railPort) take(w *waiter, now microproto.Instant, wait bool) (k int, er
 		k, err = r.pollable.TryRecv(r.batch)
 	}
 	if err != nil {
-		return 0, err
+		return 0, now, err
 	}
 	if k == 0 && n.dueAt.Load() > int64(now) && !n.writable() {
-		return 0, nil
+		return 0, now, nil
 	}
 	n.mu.Lock()
 	now = n.now()
@@ -332,5 +338,5 @@ func (r *railPort) take(w *waiter, now microproto.Instant, wait bool) (k int, er
 		n.settle()
 	}
 	n.mu.Unlock()
-	return k, nil
+	return k, now, nil
 }
