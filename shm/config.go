@@ -10,7 +10,7 @@ import (
 const (
 	DefaultFrameBytes = 64<<10 + 512 // 64 KiB of payload with its headers
 	DefaultValues     = 8
-	defaultLaneBytes  = 1 << 20
+	defaultLaneBytes  = 512 << 10
 	defaultBuffers    = 64 << 20
 )
 
@@ -41,8 +41,8 @@ type Config struct {
 	// Values is the number of asynchronous frames for which each connection has a slot (default 8;
 	// negative: none). Others share the lane, where they are dropped when it is full.
 	Values int
-	// LaneBytes is the size of a lane (default 1 MiB, or what four frames of a synchronous session or two of an
-	// asynchronous one need), rounded up to a power of two.
+	// LaneBytes is the size of a lane (default 512 KiB, or what four frames of a synchronous session or two of an
+	// asynchronous one need), rounded up to a power of two. Beside it a connection has 32 blocks of FrameBytes.
 	LaneBytes int
 	// BufferBytes bounds the memory of received frames (default 64 MiB). Beyond it frames stay in their
 	// lanes until others are released.

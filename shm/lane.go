@@ -1,6 +1,9 @@
 package shm
 
-import "fmt"
+import (
+	"fmt"
+	"math/bits"
+)
 
 // laneWriter appends records to the lane of this end's outbox.
 type laneWriter struct {
@@ -9,6 +12,7 @@ type laneWriter struct {
 	head    uint64 // lines written, those skipped included
 	tail    uint64 // lines that the other end has read, when last looked
 	wanted  uint64 // generation of wantedAt
+	used    uint64 // bit i changes when block i is written
 }
 
 // fits reports whether n lines are free.
@@ -27,8 +31,32 @@ func (w *laneWriter) fits(n uint64) (bool, error) {
 	return w.head+n-w.tail <= w.lines, nil
 }
 
+// lendBytes is the length from which a frame goes into a block, whose memory the receiver lends to its user: a shorter
+// one is copied faster than it is lent.
+const lendBytes = 2 << 10
+
+// freeBlock returns a block for a frame of n bytes: that with the lowest number, which is likely to be in the caches;
+// −1: there is none, or the frame belongs in the lane.
+func (w *laneWriter) freeBlock(n int) int {
+	if n < lendBytes || n > int(w.FrameBytes) {
+		return -1
+	}
+	returned := uint64(0)
+	if w.in != nil {
+		returned = word(w.in, returnedAt).Load()
+	}
+	free := ^(w.used ^ returned) & allBlocks
+	if free == 0 {
+		return -1
+	}
+	return bits.TrailingZeros64(free)
+}
+
 // need returns the free lines that a frame of n bytes needs, without those for notices.
 func (w *laneWriter) need(n int) uint64 {
+	if w.freeBlock(n) >= 0 {
+		return 1
+	}
 	lines := linesOf(n)
 	if rest := w.lines - w.head&(w.lines-1); lines > rest {
 		lines += rest
@@ -51,6 +79,13 @@ func (w *laneWriter) mayPush(n int) (bool, error) {
 // push appends a frame, whose bytes are head and body. mayPush has returned true.
 func (w *laneWriter) push(head, body []byte) {
 	n := len(head) + len(body)
+	if block := w.freeBlock(n); block >= 0 {
+		b := w.out[w.blockAt(block):]
+		copy(b[copy(b, head):], body)
+		w.used ^= 1 << block
+		w.commit(blockRecord, n*blockCount+block, 1)
+		return
+	}
 	lines := linesOf(n)
 	if rest := w.lines - w.head&(w.lines-1); lines > rest {
 		w.commit(skipRecord, int(rest), rest)
@@ -84,7 +119,6 @@ func (w *laneWriter) commit(k kind, value int, lines uint64) {
 type laneReader struct {
 	*layout
 	out, in []byte
-	loans   *loans
 	next    uint64 // lines read
 	told    uint64 // of those the other end was told
 	granted uint64 // generation of the other end's wish for room that was answered
@@ -95,36 +129,24 @@ func (r *laneReader) peek() (record, error) {
 	return r.decode(r.next, word(r.in, r.lineAt(r.next)).Load())
 }
 
-// frame returns the bytes of a record of a frame, which is the next.
+// frame returns the bytes of a frame whose record is the next.
 func (r *laneReader) frame(k record) []byte {
 	at := r.lineAt(r.next) + commitLen
+	if k.kind == blockRecord {
+		at = r.blockAt(k.block)
+	}
 	return r.in[at : at+k.value : at+k.value]
 }
 
-// lends reports whether the frame of the next record is lent: it is long, and the loans leave half of the lane to
-// the writer.
-func (r *laneReader) lends(k record) bool {
-	return k.kind == frameRecord && k.value >= lendBytes && r.next+k.lines-r.told <= r.lines/2
-}
-
-// advance goes on to the record behind the next one. It reports whether the other end waits for the room.
+// advance goes on to the record behind the next one. Once that is an eighth of the lane more, it stores how far this end
+// has read, for the other end to see. It reports whether the other end waits for the room.
 func (r *laneReader) advance(lines uint64) (wake bool) {
 	r.next += lines
-	return r.tell(false)
-}
-
-// tell stores how far this end has read, for the other end to see, once that is an eighth of the lane more. It reports
-// whether the other end waits for the room. With sleeps, the return of a loan that holds up the lane wakes the receiver.
-func (r *laneReader) tell(sleeps bool) (wake bool) {
 	if r.next-r.told < r.lines/8 {
 		return false
 	}
-	read := r.loans.read(r.next, sleeps)
-	if read == r.told {
-		return false
-	}
-	r.told = read
-	word(r.out, tailAt).Store(read)
+	r.told = r.next
+	word(r.out, tailAt).Store(r.told)
 	wanted := word(r.in, wantedAt).Load()
 	if wanted == r.granted {
 		return false

@@ -10,18 +10,26 @@ const (
 	lineBytes = 64
 	commitLen = 8 // bytes of a commit word
 
-	magicAt  = 0 * lineBytes // layoutMagic
-	asleepAt = 2 * lineBytes // generation of the owner's sleep; 0: it is awake
-	wantedAt = 4 * lineBytes // generation of the owner's wish for room in its lane
-	tailAt   = 6 * lineBytes // how many lines of the other end's lane the owner has read
-	wordsEnd = 8 * lineBytes
+	magicAt    = 0 * lineBytes // layoutMagic
+	asleepAt   = 2 * lineBytes // generation of the owner's sleep; 0: it is awake
+	wantedAt   = 4 * lineBytes // generation of the owner's wish for room in its lane
+	tailAt     = 6 * lineBytes // how many lines of the other end's lane the owner has read
+	returnedAt = 8 * lineBytes // bit i changes when the owner gives block i of the other end back
+	wordsEnd   = 10 * lineBytes
 
-	layoutVersion = 1
+	layoutVersion = 2
 	layoutMagic   = 0x50325044432d5300 | layoutVersion
 )
 
 // buffersPerSlot: the newest frame, the one that is read, and the one that is written.
 const buffersPerSlot = 3
+
+// blockCount is the number of blocks of an outbox. A long frame lies in a block, which the receiver may keep for long
+// without holding up the lane. In the lane is a record that names the block.
+const (
+	blockCount = 32
+	allBlocks  = 1<<blockCount - 1
+)
 
 // sizes are those that the two ends of a connection must have in common.
 type sizes struct {
@@ -41,6 +49,8 @@ type layout struct {
 	lane   int
 	slots  int
 	stride int // bytes of a slot's buffer, padded
+	blocks int
+	block  int // bytes of a block, padded
 	total  int
 }
 
@@ -54,7 +64,9 @@ func newLayout(s sizes) *layout {
 	l.reads = l.acks + words
 	l.lane = roundUp(l.reads+words, pageBytes)
 	l.slots = l.lane + int(s.LaneBytes)
-	l.total = roundUp(l.slots+int(s.Values)*buffersPerSlot*l.stride, pageBytes)
+	l.block = roundUp(int(s.FrameBytes), pageBytes)
+	l.blocks = roundUp(l.slots+int(s.Values)*buffersPerSlot*l.stride, pageBytes)
+	l.total = l.blocks + blockCount*l.block
 	return l
 }
 
@@ -70,6 +82,9 @@ func (l *layout) reserve() uint64 { return uint64(l.Values) + 2 }
 // buffer returns the offset of a slot's buffer.
 func (l *layout) buffer(slot, index int) int { return l.slots + (slot*buffersPerSlot+index)*l.stride }
 
+// blockAt returns the offset of a block.
+func (l *layout) blockAt(index int) int { return l.blocks + index*l.block }
+
 // lineAt returns the offset of the line with a number.
 func (l *layout) lineAt(number uint64) int { return l.lane + int(number&(l.lines-1))*lineBytes }
 
@@ -79,6 +94,7 @@ type kind uint8
 const (
 	nothing      kind = iota
 	frameRecord       // a frame: its length
+	blockRecord       // a frame in a block: its length times blockCount, plus the number of the block
 	noticeRecord      // a slot has a newer frame: its number
 	skipRecord        // unused lines up to the end of the ring: their number
 )
@@ -86,7 +102,8 @@ const (
 // record is a decoded commit word.
 type record struct {
 	kind  kind
-	value int    // see kind
+	value int    // see kind; of a blockRecord the length
+	block int    // of a blockRecord
 	lines uint64 // that the record occupies
 }
 
@@ -114,6 +131,9 @@ func (l *layout) decode(line, commit uint64) (record, error) {
 	case frameRecord:
 		r.lines = linesOf(r.value)
 		valid = valid && r.value > 0 && r.value <= l.largest() && index+r.lines <= l.lines
+	case blockRecord:
+		r.value, r.block = r.value/blockCount, r.value%blockCount
+		valid = valid && r.value > 0 && r.value <= int(l.FrameBytes)
 	case noticeRecord:
 		valid = valid && r.value < int(l.Values)
 	case skipRecord:

@@ -1,41 +1,54 @@
 package shm
 
 import (
+	"fmt"
 	"sync"
 
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// lendBytes is the length from which a received frame aliases the other end's outbox: a shorter one is copied faster
-// than it is lent.
-const lendBytes = 2 << 10
-
-// loans are the frames of one connection that alias the other end's outbox and are not released yet. They hold up
-// the lane, and the mapping lasts as long as they do.
+// loans are the frames of one connection that alias the other end's outbox and are not released yet. The mapping lasts
+// as long as they do.
 type loans struct {
-	returned func() // called, from any goroutine, when a loan is returned that the receiver waits for
+	out      []byte // this end's outbox, in which it gives blocks back
+	returned func() // called, from any goroutine, when a value is returned that the receiver waits for
 
-	mu     sync.Mutex
-	lane   []*loan // of records in the lane, oldest first
-	inSlot []bool  // by slot: its frame is lent
-	free   []*loan
-	lent   int
-	wanted bool    // the receiver sleeps until a loan is returned
-	over   bool    // the connection has ended
-	memory *outbox // freed when it is over and nothing is lent
+	mu      sync.Mutex
+	inBlock uint64 // bit i: the frame of block i is lent
+	inSlot  []bool // by slot: its frame is lent
+	free    []*loan
+	lent    int
+	wanted  bool    // the receiver sleeps until the frame of a slot is returned
+	over    bool    // the connection has ended
+	memory  *outbox // freed when it is over and nothing is lent
 }
 
 type loan struct {
 	buffer *microproto.Buffer
-	begin  uint64 // line of the record
-	slot   int    // −1: a record in the lane
-	done   bool
+	block  int // −1: none
+	slot   int // −1: none
 }
 
-// lend returns a buffer over b, which belongs to the record at a line, or to a slot that is not −1.
-func (l *loans) lend(b []byte, begin uint64, slot int) *microproto.Buffer {
+// lendBlock returns a buffer over b, the frame of a block.
+func (l *loans) lendBlock(b []byte, block int) (*microproto.Buffer, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.inBlock>>block&1 != 0 {
+		return nil, fmt.Errorf("%w: a frame in block %d, which was not given back", errRecord, block)
+	}
+	l.inBlock |= 1 << block
+	return l.lend(b, block, -1), nil
+}
+
+// lendSlot returns a buffer over b, the frame of a slot.
+func (l *loans) lendSlot(b []byte, slot int) *microproto.Buffer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.inSlot[slot] = true
+	return l.lend(b, -1, slot)
+}
+
+func (l *loans) lend(b []byte, block, slot int) *microproto.Buffer {
 	var o *loan
 	if k := len(l.free); k > 0 {
 		o = l.free[k-1]
@@ -44,33 +57,32 @@ func (l *loans) lend(b []byte, begin uint64, slot int) *microproto.Buffer {
 		o = &loan{}
 		o.buffer = microproto.NewBuffer(nil, func(*microproto.Buffer) { l.giveBack(o) })
 	}
-	o.buffer.Bytes, o.begin, o.slot, o.done = b, begin, slot, false
-	if l.lent++; slot >= 0 {
-		l.inSlot[slot] = true
-	} else {
-		l.lane = append(l.lane, o)
-	}
+	o.buffer.Bytes, o.block, o.slot = b, block, slot
+	l.lent++
 	return o.buffer
 }
 
 func (l *loans) giveBack(o *loan) {
 	l.mu.Lock()
-	o.buffer.Bytes, o.done = nil, true
+	o.buffer.Bytes = nil
 	l.lent--
 	if o.slot >= 0 {
 		l.inSlot[o.slot] = false
-		l.free = append(l.free, o)
+	} else if l.inBlock &^= 1 << o.block; !l.over {
+		w := word(l.out, returnedAt)
+		w.Store(w.Load() ^ 1<<o.block)
 	}
+	l.free = append(l.free, o)
 	l.freeIfOver()
-	wanted := l.wanted
-	l.wanted = false
+	wanted := l.wanted && o.slot >= 0
+	l.wanted = l.wanted && !wanted
 	l.mu.Unlock()
 	if wanted {
 		l.returned()
 	}
 }
 
-// isLent reports whether the frame of a slot is lent. wanted: if so, the next return of a loan is reported.
+// isLent reports whether the frame of a slot is lent. wanted: if so, the next return of such a frame is reported.
 func (l *loans) isLent(slot int, wanted bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,25 +90,7 @@ func (l *loans) isLent(slot int, wanted bool) bool {
 	return l.inSlot[slot]
 }
 
-// read returns the line up to which the lane may be written again, of a reader that is at line next. wanted: if that
-// is not all, the next return of a loan is reported.
-func (l *loans) read(next uint64, wanted bool) uint64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	done := 0
-	for done < len(l.lane) && l.lane[done].done {
-		done++
-	}
-	l.free = append(l.free, l.lane[:done]...)
-	l.lane = l.lane[:copy(l.lane, l.lane[done:])]
-	if len(l.lane) == 0 {
-		return next
-	}
-	l.wanted = l.wanted || wanted
-	return l.lane[0].begin
-}
-
-// end frees memory once nothing of it is lent.
+// end makes the outbox of this end unused. It frees memory, that of the other end, once nothing of it is lent.
 func (l *loans) end(memory outbox) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

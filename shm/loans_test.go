@@ -9,14 +9,14 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Half of a lane is lent, then frames are copied. Beyond the bound of memory they stay in the lane, and the receiver
+// The blocks are lent, then frames are copied. Beyond the bound of memory they stay in the lane, and the receiver
 // continues when frames are released.
 func TestBoundedMemory(t *testing.T) {
 	const frameBytes = 32 << 10
 	a := kinds()["shared memory"]()(t, Config{Name: "a", FrameBytes: frameBytes})
 	b := kinds()["shared memory"]()(t, Config{Name: "b", FrameBytes: frameBytes, BufferBytes: 4 * frameBytes})
 	toB, _ := join(t, a, b)
-	for range 20 {
+	for range blockCount + 8 {
 		sendOne(t, a, frame(toB, make([]byte, frameBytes)))
 	}
 	var kept []microproto.Frame
@@ -27,9 +27,7 @@ func TestBoundedMemory(t *testing.T) {
 		more, err = b.TryRecv(batch[n:])
 		require.NoError(t, err)
 	}
-	lent := int(a.layout.lines / 2 / linesOf(frameBytes))
-	require.Equal(t, lent+4, n)
-	require.Less(t, n, 20)
+	require.Equal(t, blockCount+4, n)
 	kept = append(kept, batch[:n]...)
 	done := make(chan int)
 	go func() {
@@ -39,6 +37,58 @@ func TestBoundedMemory(t *testing.T) {
 	await.Until(t, func() bool { return b.Stats().Waits > 0 }, "the receiver to wait for memory")
 	kept[n-1].Release() // a copy
 	require.Equal(t, 1, <-done)
+}
+
+// Frames that are kept hold up no others, however many pass: a user may read one session long after another.
+func TestKeptFramesHoldUpNothing(t *testing.T) {
+	for name, kind := range kinds() {
+		t.Run(name, func(t *testing.T) {
+			open := kind()
+			a, b := open(t, Config{Name: "a"}), open(t, Config{Name: "b"})
+			toB, _ := join(t, a, b)
+			var kept []microproto.Frame
+			batch := make([]microproto.Frame, 1)
+			for i := range uint64(300) {
+				sendOne(t, a, frame(toB, pattern(i, []int{32 << 10, 100}[i%2])))
+				n, err := b.TryRecv(batch)
+				require.NoError(t, err)
+				require.Equal(t, 1, n)
+				v, whole := versionOf(batch[0].Data)
+				require.True(t, whole)
+				require.Equal(t, i, v)
+				if i%10 == 0 && len(kept) < blockCount {
+					kept = append(kept, batch[0])
+				} else {
+					batch[0].Release()
+				}
+			}
+			for i, f := range kept {
+				v, whole := versionOf(f.Data)
+				require.True(t, whole)
+				require.EqualValues(t, 10*i, v)
+				f.Release()
+			}
+			sendOne(t, a, frame(toB, make([]byte, 32<<10)))
+			n, err := b.TryRecv(batch)
+			require.NoError(t, err)
+			require.Equal(t, 1, n)
+			require.EqualValues(t, 1, b.named["a"].loans.inBlock, "the first block is used again")
+			batch[0].Release()
+		})
+	}
+}
+
+// A frame in a block that was not given back takes the connection down.
+func TestBlockWrittenTwice(t *testing.T) {
+	l := loans{out: alignedBytes(wordsEnd), returned: func() {}}
+	b, err := l.lendBlock(make([]byte, 4096), 3)
+	require.NoError(t, err)
+	_, err = l.lendBlock(make([]byte, 4096), 3)
+	require.ErrorIs(t, err, errRecord)
+	require.Zero(t, word(l.out, returnedAt).Load())
+	f := b.Frame(1, 0, 4096)
+	f.Release()
+	require.EqualValues(t, 1<<3, word(l.out, returnedAt).Load())
 }
 
 // A value that is lent stays as it is while newer ones are written. When it is released, the newest is received by a

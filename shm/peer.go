@@ -88,10 +88,10 @@ func (p *peer) end() {
 	if p.pending != nil {
 		p.pending.close()
 	}
-	p.out.free()
 	if p.loans != nil {
 		p.loans.end(p.in)
 	}
+	p.out.free()
 	p.out, p.in, p.loans = outbox{}, outbox{}, nil
 	p.bell, p.pending = nil, nil
 	p.lane, p.slots = laneWriter{}, slotWriter{}
@@ -106,8 +106,8 @@ func (p *peer) connected(in outbox, b bell) error {
 	}
 	p.in, p.bell = in, b
 	p.lane.in = in.bytes
-	p.loans = &loans{returned: l.wakeReceiver, inSlot: make([]bool, l.config.Values)}
-	p.incoming = laneReader{layout: l.layout, out: p.out.bytes, in: in.bytes, loans: p.loans}
+	p.loans = &loans{out: p.out.bytes, returned: l.wakeReceiver, inSlot: make([]bool, l.config.Values)}
+	p.incoming = laneReader{layout: l.layout, out: p.out.bytes, in: in.bytes}
 	p.values = slotReader{taken: make([]uint64, l.config.Values), delivered: make([]uint64, l.config.Values)}
 	l.active = append(l.active, p)
 	if l.asleep {

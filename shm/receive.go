@@ -37,9 +37,6 @@ const recordsPerFrame = 4
 
 // receive fills a prefix of batch with frames of the peer. rx is held.
 func (p *peer) receive(batch []microproto.Frame) (n int, err error) {
-	if p.incoming.tell(false) {
-		p.bell.ring()
-	}
 	for again := len(p.values.again); again > 0 && n < len(batch); again-- {
 		slot := int(p.values.again[0])
 		p.values.again = slices.Delete(p.values.again, 0, 1)
@@ -53,13 +50,10 @@ func (p *peer) receive(batch []microproto.Frame) (n int, err error) {
 			return n, err
 		}
 		switch r.kind {
-		case frameRecord:
-			if n > 0 && r.value >= lendBytes && !p.incoming.lends(r) {
-				return n, nil // it can be lent when some of these are released
-			}
-			b := p.readFrame(r)
+		case frameRecord, blockRecord:
+			b, err := p.readFrame(r)
 			if b == nil {
-				return n, nil // the frame stays there until memory is released
+				return n, err // without an error the frame stays there until memory is released
 			}
 			batch[n] = b.Frame(p.addr, 0, r.value)
 			n++
@@ -76,17 +70,17 @@ func (p *peer) receive(batch []microproto.Frame) (n int, err error) {
 	return n, nil
 }
 
-// readFrame lends or copies the frame of the next record; nil: there is no memory for a copy.
-func (p *peer) readFrame(r record) *microproto.Buffer {
+// readFrame lends or copies the frame of the next record; nil without an error: there is no memory for a copy.
+func (p *peer) readFrame(r record) (*microproto.Buffer, error) {
 	from := p.incoming.frame(r)
-	if p.incoming.lends(r) {
-		return p.loans.lend(from, p.incoming.next, -1)
+	if r.kind == blockRecord {
+		return p.loans.lendBlock(from, r.block)
 	}
 	b := p.link.buffers.Get(r.value, true)
 	if b != nil {
 		copy(b.Bytes, from)
 	}
-	return b
+	return b, nil
 }
 
 // readSlot adds the newest frame of a slot to the first n of batch. Without memory, while an older frame of the slot
@@ -117,7 +111,7 @@ func (p *peer) newestFrame(slot int) (b *microproto.Buffer, length int, ok bool,
 		return nil, 0, ok, err
 	}
 	if len(frame) >= lendBytes {
-		return p.loans.lend(frame, 0, slot), len(frame), true, nil
+		return p.loans.lendSlot(frame, slot), len(frame), true, nil
 	}
 	if b = p.link.buffers.Get(len(frame), true); b == nil {
 		p.values.delivered[slot] = 0
@@ -132,10 +126,7 @@ func (p *peer) newestFrame(slot int) (b *microproto.Buffer, length int, ok bool,
 func (l *Link) ready() bool {
 	exhausted := l.buffers.Exhausted()
 	for _, p := range l.active {
-		if p.incoming.tell(true) {
-			p.bell.ring()
-		}
-		if r, err := p.incoming.peek(); err != nil || p.incoming.lends(r) || r.kind != nothing && !exhausted {
+		if r, err := p.incoming.peek(); err != nil || r.kind == blockRecord || r.kind != nothing && !exhausted {
 			return true
 		}
 		for _, slot := range p.values.again {
