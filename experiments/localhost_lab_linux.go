@@ -67,7 +67,7 @@ func (c *localCase) calibrateInLab(ctx context.Context) (d *cluster.Description,
 		n, class := &d.Networks[0], &d.Classes[0]
 		n.Frame, n.Shaper = w.Frame, cluster.Shaper{Rate: labRate, Burst: wireBurst, Queue: labQueue}
 		if c.where == onLink {
-			n.Shaper.Burst = 0
+			n.Shaper.Burst, n.Shaper.Outside = 0, true
 			n.Latency = labDelay + max(0, p.late-class.Wake.Takes)
 			if c.scheme == "sync" {
 				class.Send.Segment += p.frame

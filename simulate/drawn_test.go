@@ -76,7 +76,6 @@ func TestDrawnModels(t *testing.T) {
 		run.NoOverlap = rapid.Bool().Draw(r, "late")
 		run.Scale = rapid.IntRange(0, 2).Draw(r, "standing")
 		if s.Asynchronous() {
-			run.Model.Networks[0].Shaper = cluster.Shaper{} // asynchronous senders would lose most frames there
 			// Fast senders fill the queues of slow receivers, and agreement messages are lost as
 			// well: seconds of retransmissions, millions of events (see TestNoReceiveLivelock).
 			for i := range run.Model.Hosts {

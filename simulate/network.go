@@ -37,6 +37,19 @@ const defaultQueue = 212992
 // segment (the paper of 2013, and package ib).
 const postedReceives = 1000
 
+// minSendQueue is the least size of ether's send queue in bytes: it takes two trains, but not a third.
+const minSendQueue = 112 << 10
+
+// sendRoom returns the time that a send queue of so many bytes takes frames ahead. 0 bytes: the queue of Ethernet has
+// learnt to hold a millisecond of the rate, as in package ether.
+func (w *route) sendRoom(bytes int) time.Duration {
+	each := cmp.Or(w.shaper.each, w.each)
+	if bytes > 0 || w.ib {
+		return time.Duration(float64(cmp.Or(bytes, defaultQueue)) * each)
+	}
+	return max(time.Millisecond, time.Duration(minSendQueue*each))
+}
+
 // line is a host's line to the switch.
 type line struct {
 	free microproto.Instant
@@ -97,7 +110,7 @@ func (e *engine) connect(hosts int) {
 			w.accepts = postedReceives * k.MTU
 		}
 		w.shaper = newShaper(&k.Shaper)
-		w.room = time.Duration(float64(cmp.Or(e.run.SendQueue, defaultQueue)) * w.each)
+		w.room = w.sendRoom(e.run.SendQueue)
 		w.queue = time.Duration(float64(k.Queue) * w.each)
 		e.routes[rank] = w
 		ahead := w.latency
@@ -119,10 +132,10 @@ func (m *machine) Carry(_ *virtual.Host, _ int, f microproto.Frame) bool {
 	e, l := m.e, &m.line
 	to := int(f.Peer) - 1
 	w, bytes := &e.routes[m.index], len(f.Data)
-	if w.shaper.each == 0 && l.free.Sub(m.now) > w.room {
+	if free := l.sent(&w.shaper); free.Sub(m.now) > w.room {
 		if !l.full {
 			l.full = true
-			m.schedule(l.free.Add(-w.room/2), evRoom, nil)
+			m.schedule(free.Add(-w.room/2), evRoom, nil)
 		}
 		return false
 	}
@@ -161,6 +174,17 @@ func (m *machine) Carry(_ *virtual.Host, _ int, f microproto.Frame) bool {
 	fl.first, fl.last = start.Add(min(each, end.Sub(start))), end
 	m.leave(fl, w, start)
 	return true
+}
+
+// sent returns when the frames that wait in the host have left it.
+func (l *line) sent(s *shaper) microproto.Instant {
+	switch {
+	case s.each == 0:
+		return l.free
+	case s.outside:
+		return 0
+	}
+	return l.shaped
 }
 
 // leave sends a flight from the host's line to its next process. The flight's first bit left at

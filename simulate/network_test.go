@@ -193,24 +193,52 @@ func TestFullPortIsShared(t *testing.T) {
 	require.InDelta(t, 40-5, single+train, 3, "the port is never idle")
 }
 
-// A full line accepts frames again when half of them have left; then its host is called.
+// A line, or a shaper in the machine, that holds as much as the send queue takes accepts frames again when half of
+// them have left; then its host is called. A machine knows nothing of a shaper outside.
 func TestFullLine(t *testing.T) {
-	e := still(gigabit(2))
-	sent := 0
-	for e.hosts[0].Carry(nil, 0, e.train(1, 40, 962)) {
-		sent++
+	shaper := cluster.Shaper{Rate: 12.5e6, Queue: 1 << 20}
+	for _, c := range []struct {
+		name   string
+		shaper cluster.Shaper
+		queue  int
+		room   time.Duration // of the queue
+		most   int           // trains of 40 000 bytes
+	}{
+		{"a millisecond", cluster.Shaper{}, 0, time.Millisecond, 4},
+		{"two trains", shaper, 0, minSendQueue * 80, 3},
+		{"given", shaper, 200_000, 200_000 * 80, 6},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := gigabit(2)
+			m.Networks[0].Shaper = c.shaper
+			e := still(m)
+			e.run.SendQueue = c.queue
+			e.connect(len(m.Hosts))
+			h := e.hosts[0]
+			sent := 0
+			for h.Carry(nil, 0, e.train(1, 40, 962)) {
+				sent++
+			}
+			require.Equal(t, c.most, sent)
+			require.True(t, h.line.full)
+			told := 0
+			for _, ev := range h.queue.heap {
+				if ev.kind == evRoom {
+					told++
+					require.InDelta(t, float64(c.room/2), float64(h.line.sent(&e.routes[0].shaper).Sub(ev.at)), 1)
+				}
+			}
+			require.Equal(t, 1, told)
+		})
 	}
-	require.Equal(t, 1+defaultQueue/40000, sent)
-	require.True(t, e.hosts[0].line.full)
-	told := 0
-	for _, ev := range e.hosts[0].queue.heap {
-		if ev.kind == evRoom {
-			told++
-			left := e.hosts[0].line.free.Sub(ev.at)
-			require.InDelta(t, float64(defaultQueue)/2*8, float64(left), 1)
-		}
+	m := gigabit(2)
+	m.Networks[0].Shaper = shaper
+	m.Networks[0].Shaper.Outside = true
+	e := still(m)
+	for range 100 {
+		require.True(t, e.hosts[0].Carry(nil, 0, e.train(1, 40, 962)))
 	}
-	require.Equal(t, 1, told)
+	require.Greater(t, e.hosts[0].gone.Load(), uint64(100*40/2))
 }
 
 // Every frame arrives or counts as lost, in order between two hosts, and never too early.

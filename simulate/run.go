@@ -38,7 +38,8 @@ type Config struct {
 	// NoOverlap sends the faces of a sweep only after the whole block has been relaxed.
 	NoOverlap bool
 	// SendQueue is the number of bytes that a machine's link accepts before it is full. Then
-	// frames wait in the node, where newer asynchronous values replace them. 0: 208 KiB.
+	// frames wait in the node, where newer asynchronous values replace them. 0: a millisecond of the
+	// rate and 112 KiB at least, as package ether learns; 208 KiB for ib.
 	SendQueue int
 	// ReceiveQueue is the number of received bytes that may wait for the protocol. More is lost,
 	// except for synchronous frames of an ib network. 0: 208 KiB, or 1000 segments of ib.

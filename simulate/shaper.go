@@ -11,6 +11,7 @@ import (
 type shaper struct {
 	each         float64 // nanoseconds per byte; 0: there is none
 	burst, queue time.Duration
+	outside      bool // the host's link does not become full
 }
 
 func newShaper(s *cluster.Shaper) shaper {
@@ -18,7 +19,7 @@ func newShaper(s *cluster.Shaper) shaper {
 		return shaper{}
 	}
 	each := 1e9 / s.Rate
-	return shaper{each, time.Duration(float64(s.Burst) * each), time.Duration(float64(s.Queue) * each)}
+	return shaper{each, time.Duration(float64(s.Burst) * each), time.Duration(float64(s.Queue) * each), s.Outside}
 }
 
 // shape passes a flight through the shaper and the line behind it, frame by frame. The frames of a

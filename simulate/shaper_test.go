@@ -46,22 +46,29 @@ func TestShaper(t *testing.T) {
 	}
 }
 
-// A shaper does not make asynchronous senders wait, so no value is replaced in the node, and frames
-// are lost. The run ends all the same.
-func TestShaperDoesNotBlockSenders(t *testing.T) {
-	m := gigabit(2)
-	m.Networks[0].MTU, m.Networks[0].Shaper = 576, cluster.Shaper{Rate: 60e6, Queue: 256 << 10}
-	for i := range m.Hosts {
-		m.Hosts[i].Jitter = 0.2 // otherwise the same frames of every face would be lost
+// A shaper in the machine makes asynchronous senders wait: newer values replace what waits in the node, and no frame is
+// lost. One outside does not, and frames are lost. Both runs end.
+func TestShaperAndSenders(t *testing.T) {
+	for _, outside := range []bool{false, true} {
+		m := gigabit(2)
+		m.Networks[0].MTU = 576
+		m.Networks[0].Shaper = cluster.Shaper{Rate: 60e6, Queue: 256 << 10, Outside: outside}
+		for i := range m.Hosts {
+			m.Hosts[i].Jitter = 0.2 // otherwise the same frames of every face would be lost
+		}
+		r, err := Run(context.Background(), runOf(t, m, membrane(15), iterate.Asynchronous(), 2))
+		require.NoError(t, err)
+		require.Equal(t, iterate.Converged, r.Reason)
+		lost, sent := uint64(0), uint64(0)
+		for _, k := range r.Ranks {
+			lost, sent = lost+k.Lost, sent+k.Segments
+		}
+		if outside {
+			require.Greater(t, lost, sent/4)
+		} else {
+			require.Zero(t, lost)
+		}
+		require.LessOrEqual(t, float64(r.Ranks[0].Bytes)-float64(r.Ranks[0].Lost)*548,
+			60e6*(r.Virtual+r.Setup).Seconds()+256<<10, "no more passes than the shaper lets")
 	}
-	r, err := Run(context.Background(), runOf(t, m, membrane(15), iterate.Asynchronous(), 2))
-	require.NoError(t, err)
-	require.Equal(t, iterate.Converged, r.Reason)
-	lost, sent := uint64(0), uint64(0)
-	for _, k := range r.Ranks {
-		lost, sent = lost+k.Lost, sent+k.Segments
-	}
-	require.Greater(t, lost, sent/4)
-	require.LessOrEqual(t, float64(r.Ranks[0].Bytes)-float64(r.Ranks[0].Lost)*548,
-		60e6*(r.Virtual+r.Setup).Seconds()+256<<10, "no more passes than the shaper lets")
 }

@@ -96,10 +96,14 @@ type Network struct {
 
 // Shaper bounds the rate of each machine by a token bucket, as an operating system with a rate limit
 // does. Burst bytes that were not sent earlier may be sent at once. Queue bytes may wait, and more
-// is lost at once, whereas a full line makes the sender wait. Rate 0: there is no shaper.
+// is lost at once. Rate 0: there is no shaper.
 type Shaper struct {
 	Rate         float64 // bytes per second
 	Burst, Queue int
+	// Outside places the shaper beyond the machine, as in a hypervisor or a router: the machine does
+	// not know what waits there. Otherwise that fills the send queue of the machine, which then waits
+	// as at a full line.
+	Outside bool
 }
 
 // Site is a place with its own network.

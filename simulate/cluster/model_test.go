@@ -145,16 +145,13 @@ func TestCheckRefuses(t *testing.T) {
 			d.Networks[0].Shaper = Shaper{Queue: 1 << 20}
 		},
 		`networks.gigabit.shaper.burst: -1 B`: func(d *Description) {
-			d.Networks[0].Shaper = Shaper{1e6,
-				-1, 1 << 20}
+			d.Networks[0].Shaper = Shaper{Rate: 1e6, Burst: -1, Queue: 1 << 20}
 		},
 		`networks.gigabit.shaper.queue: 9 B: it should hold`: func(d *Description) {
-			d.Networks[0].Shaper = Shaper{1e6,
-				0, 9}
+			d.Networks[0].Shaper = Shaper{Rate: 1e6, Queue: 9}
 		},
 		`networks.fast.shaper: on a network of kind ib`: func(d *Description) {
-			d.Networks[1].Shaper = Shaper{1e6,
-				0, 1 << 20}
+			d.Networks[1].Shaper = Shaper{Rate: 1e6, Queue: 1 << 20}
 		},
 		`networks.fast.loss: the adapter`:              func(d *Description) { d.Networks[1].Loss = 0.1 },
 		`sites: there is none`:                         func(d *Description) { d.Sites = nil },

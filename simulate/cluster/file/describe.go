@@ -116,8 +116,12 @@ func network(n *cluster.Network) string {
 		s += fmt.Sprintf(", %s through the switch in all", rates().format(n.Backplane))
 	}
 	if h := &n.Shaper; h.Rate > 0 {
-		s += fmt.Sprintf(", of which a machine sends no more than %s (%s at once; %s wait, what is more is lost)",
-			rates().format(h.Rate), sizes().format(float64(h.Burst)), sizes().format(float64(h.Queue)))
+		where := "in it"
+		if h.Outside {
+			where = "outside"
+		}
+		s += fmt.Sprintf(", of which a machine sends no more than %s (%s at once; %s wait %s, what is more is lost)",
+			rates().format(h.Rate), sizes().format(float64(h.Burst)), sizes().format(float64(h.Queue)), where)
 	}
 	return s + chances(n.Loss, n.Jitter)
 }

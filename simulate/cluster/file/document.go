@@ -24,7 +24,7 @@ var (
 	straggleKeys = []string{"rate", "for"}
 	wakeKeys     = []string{"after", "takes"}
 	networkKeys  = []string{"kind", "rate", "latency", "queue", "mtu", "frame", "loss", "jitter", "backplane", "shaper"}
-	shaperKeys   = []string{"rate", "burst", "queue"}
+	shaperKeys   = []string{"rate", "burst", "queue", "outside"}
 	siteKeys     = []string{"network", "machines"}
 	groupKeys    = []string{"class", "count", "together"}
 	wideKeys     = []string{"between", "rate", "latency", "queue", "loss", "jitter"}
@@ -117,7 +117,7 @@ func (r *reader) network(name string, e yamldoc.Entry) cluster.Network {
 	if e := get("shaper"); !e.Null() {
 		get := r.mapping(e, shaperKeys)
 		n.Shaper = cluster.Shaper{Rate: r.quantity(get("rate"), rates(), true), Burst: r.size(get("burst"), false),
-			Queue: r.size(get("queue"), true)}
+			Queue: r.size(get("queue"), true), Outside: r.yes(get("outside"))}
 		r.zero(get("rate"), n.Shaper.Rate == 0, "there should be 1 B/s or more; leave shaper out where there is no bound")
 	}
 	return n

@@ -213,7 +213,7 @@ func draw(t *rapid.T) *cluster.Description {
 			v.Loss, v.Backplane = share.Draw(t, "loss"), rate.Draw(t, "backplane")
 			if rapid.Bool().Draw(t, "shaped") {
 				v.Shaper = cluster.Shaper{Rate: rate.Draw(t, "shaper"), Burst: rapid.IntRange(0, 1<<20).Draw(t, "burst"),
-					Queue: rapid.IntRange(1<<18, 1<<30).Draw(t, "waits")}
+					Queue: rapid.IntRange(1<<18, 1<<30).Draw(t, "waits"), Outside: rapid.Bool().Draw(t, "outside")}
 			}
 		}
 		d.Networks = append(d.Networks, v)

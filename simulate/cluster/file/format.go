@@ -129,6 +129,9 @@ func (w *writer) network(n *cluster.Network) {
 		w.line(3, "rate", rates().format(s.Rate))
 		w.some(3, "burst", float64(s.Burst), sizes())
 		w.line(3, "queue", sizes().format(float64(s.Queue)))
+		if s.Outside {
+			w.line(3, "outside", "true")
+		}
 	}
 }
 
