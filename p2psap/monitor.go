@@ -28,8 +28,8 @@ type MonitorConfig struct {
 	FarAbove, NearBelow time.Duration
 	// LossyAbove and CleanBelow are shares of segments (defaults 0.05 and 0.005).
 	LossyAbove, CleanBelow float64
-	// Declared also monitors sessions whose locality was declared, or is certain because both ends
-	// are on one host.
+	// Declared also follows the distance of peers whose locality was declared, or is certain because both
+	// ends are on one host. Loss is followed between all peers of different hosts.
 	Declared bool
 	// Off turns the monitor off.
 	Off bool
@@ -99,10 +99,16 @@ func (n *Node) monitor(now microproto.Instant, s *session) {
 	if now >= m.rest && n.keepToFrameLimit(now, s) {
 		return
 	}
-	if s.state != SessionOpen || !n.config.Monitor.Declared && !p.evidence.Measurable() || now < m.rest {
+	if s.state != SessionOpen || now < m.rest {
 		return
 	}
 	to := n.config.Monitor.Classify(s.conditions, p.metrics)
+	if !n.config.Monitor.Declared && !p.evidence.Measurable() {
+		// Where the other end is needs no measurement. Between hosts a path may be congested all the same.
+		if to.Distance = s.conditions.Distance; s.conditions.Locality <= SameHost {
+			return
+		}
+	}
 	if to == s.conditions || to == m.refused {
 		return
 	}

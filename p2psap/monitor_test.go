@@ -1,6 +1,7 @@
 package p2psap
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -134,5 +135,47 @@ func TestDwell(t *testing.T) {
 			require.GreaterOrEqual(t, changes[i].Sub(changes[i-1])+10*ms, dwell, "seed %d: two changes within a dwell time",
 				seed)
 		}
+	}
+}
+
+// Hosts with one label are near whatever is measured, but a path between them may be congested: the session changes to
+// the columns between clusters, and back. On one host nothing changes.
+func TestLossBetweenLabelledHosts(t *testing.T) {
+	for name, host := range map[string]string{"two hosts": "", "one host": "here"} {
+		d := quietTwoNodes(5, 15*time.Millisecond)
+		d.mtu = 1400
+		d.options = &OpenOptions{Name: "s", Mode: microproto.ModeSynchronous, Slots: []SlotSpec{{1, 4000}}}
+		d.start(microproto.ModeSynchronous, func(i int, c *NodeConfig) {
+			longHeartbeat(i, c)
+			c.Cluster, c.Host = "label", cmp.Or(host, c.Host)
+			c.Monitor.Dwell, c.Monitor.FarAbove = 500*time.Millisecond, 20*time.Millisecond
+		})
+		a, b, slot := d.ends[0], d.ends[1], Slot{Tag: 1, Data: make([]byte, 4000)}
+		lossy, frames := false, 0
+		d.tap = func(int, []byte) bool {
+			frames++
+			return !lossy || frames%7 > 0
+		}
+		play := func(span time.Duration) Conditions {
+			for end := d.clock.Now().Add(span); d.clock.Now() < end; {
+				a.post(pattern(4000, 1))
+				for err := error(nil); err == nil; {
+					_, err = b.n.Receive(d.clock.Now(), b.id, &slot)
+				}
+				b.settle()
+				d.pass(10 * time.Millisecond)
+			}
+			require.NoError(t, d.fault)
+			return a.n.session(a.id).conditions
+		}
+		before := play(3 * time.Second)
+		require.False(t, before.Lossy)
+		require.True(t, before.Locality.Intra())
+		lossy = true
+		during := play(10 * time.Second)
+		require.Equal(t, host == "", during.Lossy, name)
+		require.Equal(t, before.Distance, during.Distance)
+		lossy = false
+		require.Equal(t, before, play(30*time.Second), name)
 	}
 }
