@@ -151,9 +151,6 @@ func (n *Node) queueFrames(now microproto.Instant, s *session, c *channel, tag i
 				continue
 			}
 			owner := rail.Owner{Session: uint32(s.id), Index: -1, Class: c.classOf(&o.Frame)}
-			if c.Path == nil {
-				countFrame(&s.peer.frames.sent, &o.Frame)
-			}
 			ok, failed := n.sealFrame(now, s, c, &o.Frame)
 			err = cmp.Or(err, failed)
 			if !ok {
@@ -187,9 +184,10 @@ func (c *channel) addr(s *session) microproto.LinkAddr {
 func (n *Node) enqueue(f microproto.Frame, owner rail.Owner, busy bool, s *session, c *channel) {
 	w := &c.Rail.Window
 	switch {
-	case busy && owner.Index >= 0 && w.Replace(f, owner):
+	case busy && owner.Index >= 0 && w.Replace(f, owner): // as many frames are sent as before
 		n.counters.FramesReplaced++
 		s.past.Replaced += uint64(f.Count())
+		return
 	case w.Len() >= n.config.Limits.QueuedFrames && w.Displace(owner.Class):
 		n.counters.FramesDropped++
 		w.Push(f, owner)
@@ -198,8 +196,12 @@ func (n *Node) enqueue(f microproto.Frame, owner rail.Owner, busy bool, s *sessi
 		n.counters.FramesDropped++
 		// No micro-protocol sends it again where the link is reliable.
 		c.overflowed = c.mode() == microproto.ModeSynchronous && c.Rail.Link.Caps(c.mode()).Reliable
+		return
 	default:
 		w.Push(f, owner)
+	}
+	if c.Path == nil {
+		countFrame(&s.peer.frames.sent, &f)
 	}
 }
 
@@ -239,6 +241,7 @@ type cells struct {
 	segmentBytes                         *int
 	retransmitted, overwritten, replaced *uint64
 	rtt, minRTT                          *time.Duration
+	linkBusy                             *bool // set by tellLink
 }
 
 func cellsOf(c *microproto.Composite) (m cells) {
@@ -246,9 +249,21 @@ func cellsOf(c *microproto.Composite) (m cells) {
 	m.retransmitted, _ = microproto.CompositeCell[uint64](c, microproto.CellRetransmitted)
 	m.overwritten, _ = microproto.CompositeCell[uint64](c, microproto.CellOverwritten)
 	m.replaced, _ = microproto.CompositeCell[uint64](c, microproto.CellReplaced)
+	m.linkBusy, _ = microproto.CompositeCell[bool](c, microproto.CellLinkBusy)
 	m.rtt, _ = microproto.CompositeCell[time.Duration](c, microproto.CellRTT)
 	m.minRTT, _ = microproto.CompositeCell[time.Duration](c, microproto.CellMinRTT)
 	return m
+}
+
+// busyFrames is the number of frames that wait for a link from which it counts as busy. Its own queue is full then: it
+// holds about a millisecond of the device's rate.
+const busyFrames = 16
+
+// tellLink tells the composite, before it is called, whether the link is busy.
+func (c *channel) tellLink() {
+	if c.cells.linkBusy != nil {
+		*c.cells.linkBusy = c.Rail.Window.Len() >= busyFrames
+	}
 }
 
 // valueOf returns the value of a cell, 0 if there is none.

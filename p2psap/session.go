@@ -165,6 +165,7 @@ func (s *session) isOf(p *peer, theirs uint32) bool {
 func (n *Node) advanceSession(now microproto.Instant, s *session) {
 	for _, c := range [...]*channel{s.previous, s.channel} {
 		if c != nil && s.running() && c.composite.Deadline() <= now {
+			c.tellLink()
 			err := c.composite.Advance(now)
 			n.collect(now, s, c, err, -1)
 		}
@@ -274,6 +275,7 @@ func (n *Node) decrypt(now microproto.Instant, s *session, c *channel, f micropr
 func (n *Node) deliver(now microproto.Instant, s *session, c *channel, f microproto.Frame) {
 	s.peer.Heard(now)
 	c.held = false // the other end sends in this epoch, so it takes frames of it
+	c.tellLink()
 	err := c.composite.Input(now, f)
 	n.notify(s)
 	n.collect(now, s, c, err, -1)

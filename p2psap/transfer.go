@@ -80,6 +80,7 @@ func (n *Node) submit(now microproto.Instant, s *session, tag Tag, label uint64,
 	}
 	c := s.channel
 	var failed error
+	c.tellLink()
 	err := c.composite.Do(now, func(x *microproto.Exec) {
 		if more {
 			_, failed = c.coalescer.SendMore(x, uint32(tag), label, data)

@@ -9,7 +9,8 @@ import (
 // DCCPWindowCongestionControl bounds the packets in flight by a congestion window (RFC 4341 §5). A
 // segment that finds the window full waits in memory of its own, and a newer value of the same
 // segment replaces it (valueQueue): an asynchronous Send never waits, and at most one copy of
-// each slot waits.
+// each slot waits. While the link is full, two packets in flight are enough: a path that loses
+// nothing lets the window grow far beyond what the link takes, and values would become old behind it.
 //
 // A Controller computes the window. This micro-protocol reports acknowledgements to it, losses
 // (those of packets sent before the last reduction count as one), time-outs, and times when the
@@ -24,6 +25,7 @@ type DCCPWindowCongestionControl struct {
 	inFlight    *int
 	rto         *time.Duration
 	limit       int
+	linkBusy    *bool
 	waiting     valueQueue
 	releasing   bool
 	replaced    *uint64 // waiting segments replaced by newer values
@@ -55,6 +57,7 @@ func (w *DCCPWindowCongestionControl) Attach(b *microproto.Binder) error {
 	lookupCell(b, cellPacketRTO, &w.rto)
 	declareCell(b, CellCongestion, &w.shared, Congestion{Unit: 1})
 	declareCell(b, microproto.CellReplaced, &w.replaced, 0)
+	declareCell(b, microproto.CellLinkBusy, &w.linkBusy, false)
 	w.limit = max(1, b.Limits().Messages/2)
 	w.hold = b.HoldBit("DCCPWindowCongestionControl.window")
 	// The rows below have set their controller by then.
@@ -82,7 +85,7 @@ func (w *DCCPWindowCongestionControl) announce(x *microproto.Exec) {
 func (w *DCCPWindowCongestionControl) admit(x *microproto.Exec, m *microproto.Message) {
 	if w.waiting.entries.Len() == 0 && !w.releasing {
 		w.restart(x)
-		if *w.inFlight < *w.announced {
+		if w.open() {
 			return
 		}
 	}
@@ -100,6 +103,12 @@ func (w *DCCPWindowCongestionControl) admit(x *microproto.Exec, m *microproto.Me
 		*w.replaced++
 		x.Drop(old, "replaced by a newer value")
 	}
+}
+
+// open reports whether another packet may be sent. With two packets in flight an acknowledgement is due, after
+// which this is asked again.
+func (w *DCCPWindowCongestionControl) open() bool {
+	return *w.inFlight < *w.announced && (!*w.linkBusy || *w.inFlight < 2)
 }
 
 // restart reports an idle time to the controller: nothing is in flight, and nothing was sent for
@@ -173,7 +182,7 @@ func (w *DCCPWindowCongestionControl) timedOut(x *microproto.Exec, r PacketRepor
 // releaseNext releases the oldest waiting segment if there is room, and is called again when that
 // was transmitted.
 func (w *DCCPWindowCongestionControl) releaseNext(x *microproto.Exec) {
-	if w.releasing || w.waiting.entries.Len() == 0 || *w.inFlight >= *w.announced {
+	if w.releasing || w.waiting.entries.Len() == 0 || !w.open() {
 		return
 	}
 	m := w.waiting.pop()
