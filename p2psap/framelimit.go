@@ -61,6 +61,32 @@ type frameCounts struct {
 	sentThen control.Heartbeat
 	vain     control.Heartbeat // sent when the first report came since which no long frame has arrived
 	shorts   int               // reports since then by which short frames have arrived
+
+	// For the loss: frames sent, and arrived, by the last heartbeat, and the share lost before it.
+	lossSent, lossArrived uint64
+	lossBefore            float64
+}
+
+// lossFrames is the number of frames from one heartbeat to the next from which a loss is computed: fewer congest no
+// path.
+const lossFrames = 40
+
+// measureLoss takes a heartbeat and updates the share of frames that are lost. Retransmissions do not tell it: many are
+// not needed, and asynchronous sessions have none. What is lost in one heartbeat only, or frames that begin to wait in
+// queues meanwhile, and an outage, in which nothing arrives at all, are no congestion.
+func (c *frameCounts) measureLoss(h control.Heartbeat, loss *float64) {
+	sent, arrived := c.sent.LongFrames+c.sent.ShortFrames, h.LongFrames+h.ShortFrames
+	of, got := sent-c.lossSent, arrived-c.lossArrived
+	c.lossSent, c.lossArrived = sent, arrived
+	if of < lossFrames {
+		return
+	}
+	share := 0.0
+	if got > 0 {
+		share = max(0, 1-float64(got)/float64(of))
+	}
+	*loss += (min(share, c.lossBefore) - *loss) / 2
+	c.lossBefore = share
 }
 
 const (
@@ -114,6 +140,7 @@ func (c *frameCounts) report(now microproto.Instant, apart time.Duration, h cont
 }
 
 func (n *Node) receiveHeartbeat(now microproto.Instant, p *peer, h *control.Heartbeat) {
+	p.frames.measureLoss(*h, &p.metrics.Loss)
 	apart := max(reportBeats*n.config.Heartbeat, 2*p.metrics.RTT)
 	if p.frames.report(now, apart, *h) && p.frameLimit == 0 && !n.config.Monitor.Off {
 		n.shortenFrames(now, p)

@@ -26,7 +26,7 @@ type MonitorConfig struct {
 	// an intra-cluster column has in flight wait in a queue of 1 Gbit/s: a session's own queue must
 	// not look like distance. NearBelow is by default NearRTT.
 	FarAbove, NearBelow time.Duration
-	// LossyAbove and CleanBelow are shares of segments (defaults 0.05 and 0.005).
+	// LossyAbove and CleanBelow are shares of frames (defaults 0.05 and 0.005).
 	LossyAbove, CleanBelow float64
 	// Declared also follows the distance of peers whose locality was declared, or is certain because both
 	// ends are on one host. Loss is followed between all peers of different hosts.
@@ -37,9 +37,6 @@ type MonitorConfig struct {
 
 // monitorEvery is the least time between two runs of the monitor for a session.
 const monitorEvery = 50 * time.Millisecond
-
-// lossSegments is the number of segments over which a loss rate is computed at least.
-const lossSegments = 40
 
 func (w *MonitorConfig) withDefaults() error {
 	defaultTo(&w.Dwell, 5*time.Second)
@@ -72,15 +69,11 @@ func (w MonitorConfig) Classify(c Conditions, p PathMetrics) Conditions {
 
 // monitorState is the state of the monitor for a session.
 type monitorState struct {
-	next          microproto.Instant // next run
-	rest          microproto.Instant // until then the monitor proposes nothing
-	refused       Conditions         // that one of the ends cannot have
-	segments      uint64             // sent when the loss was computed last
-	retransmitted uint64             // of which were retransmissions
-	bytes         uint64             // of messages at the last run
-	at            microproto.Instant // last run; 0: none
-	again         uint64             // retransmissions by then
-	outage        microproto.Instant // until then losses are due to an outage
+	next    microproto.Instant // next run
+	rest    microproto.Instant // until then the monitor proposes nothing
+	refused Conditions         // that one of the ends cannot have
+	bytes   uint64             // of messages at the last run
+	at      microproto.Instant // last run; 0: none
 }
 
 // monitor runs the monitor for a session that a frame has arrived for.
@@ -90,7 +83,6 @@ func (n *Node) monitor(now microproto.Instant, s *session) {
 		return
 	}
 	m.next = now.Add(monitorEvery)
-	s.skipOutage(now)
 	s.measurePath(now)
 	p := s.peer
 	if s.state == SessionOpen && s.channel.limited && n.raiseFrameLimit(now, s) {
@@ -121,28 +113,6 @@ func (n *Node) monitor(now microproto.Instant, s *session) {
 	}
 }
 
-// A session that received nothing for outageAfter and sent outageCopies segments again in that time
-// has seen an outage. What was lost in it may be sent again for outageRest.
-const (
-	outageAfter  = 500 * time.Millisecond
-	outageCopies = 3
-	outageRest   = time.Second
-)
-
-// skipOutage leaves the segments out of the loss that were sent again during an outage, or after it:
-// an outage is no congestion.
-func (s *session) skipOutage(now microproto.Instant) {
-	m := &s.monitor
-	s.updateCounters()
-	if m.at != 0 && now.Sub(m.at) >= outageAfter && s.info.Retransmitted >= m.again+outageCopies {
-		m.outage = now.Add(outageRest)
-	}
-	m.again = s.info.Retransmitted
-	if now < m.outage {
-		m.segments, m.retransmitted = s.info.SegmentsSent, s.info.Retransmitted
-	}
-}
-
 // measurePath adds what a session has measured since the last run to the metrics of its path.
 func (s *session) measurePath(now microproto.Instant) {
 	m, p := &s.monitor, &s.peer.metrics
@@ -153,12 +123,6 @@ func (s *session) measurePath(now microproto.Instant) {
 	}
 	if rtt > 0 {
 		p.RTT = s.peer.minRTT.Add(now, rtt)
-	}
-	if sent := s.info.SegmentsSent - m.segments; sent >= lossSegments {
-		if s.channel.mode() == microproto.ModeSynchronous {
-			p.Loss += (float64(s.info.Retransmitted-m.retransmitted)/float64(sent) - p.Loss) / 4
-		}
-		m.segments, m.retransmitted = s.info.SegmentsSent, s.info.Retransmitted
 	}
 	bytes := s.info.BytesSent + s.info.BytesReceived
 	if m.at != 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/mptest"
+	"github.com/p2pdc/p2pdc/p2psap/internal/control"
 )
 
 const ms = time.Millisecond
@@ -145,8 +146,8 @@ func TestLossBetweenLabelledHosts(t *testing.T) {
 		d := quietTwoNodes(5, 15*time.Millisecond)
 		d.mtu = 1400
 		d.options = &OpenOptions{Name: "s", Mode: microproto.ModeSynchronous, Slots: []SlotSpec{{1, 4000}}}
-		d.start(microproto.ModeSynchronous, func(i int, c *NodeConfig) {
-			longHeartbeat(i, c)
+		d.start(microproto.ModeSynchronous, func(_ int, c *NodeConfig) {
+			c.Heartbeat, c.PeerTimeout = 500*time.Millisecond, time.Minute
 			c.Cluster, c.Host = "label", cmp.Or(host, c.Host)
 			c.Monitor.Dwell, c.Monitor.FarAbove = 500*time.Millisecond, 20*time.Millisecond
 		})
@@ -177,5 +178,33 @@ func TestLossBetweenLabelledHosts(t *testing.T) {
 		require.Equal(t, before.Distance, during.Distance)
 		lossy = false
 		require.Equal(t, before, play(30*time.Second), name)
+	}
+}
+
+// The loss is that of two heartbeats in succession. An outage, queues that grow once, few frames and a peer that reports
+// nonsense give none.
+func TestMeasureLoss(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		sent, arrived []uint64 // from one heartbeat to the next
+		want          float64
+	}{
+		{"none", []uint64{1000, 1000, 1000}, []uint64{1000, 1000, 1000}, 0},
+		{"lasting", []uint64{1000, 1000, 1000, 1000, 1000}, []uint64{800, 800, 800, 800, 800}, 0.2 * 15 / 16},
+		{"in one", []uint64{1000, 1000, 1000}, []uint64{1000, 500, 1000}, 0},
+		{"an outage", []uint64{1000, 1000, 1000, 1000, 1000}, []uint64{700, 0, 0, 400, 1000}, 0},
+		{"few frames", []uint64{39, 39, 39}, []uint64{10, 10, 10}, 0},
+		{"more than were sent", []uint64{100, 100, 100}, []uint64{1 << 60, 1 << 60, 1 << 60}, 0},
+		{"fewer than before", []uint64{100, 100, 100}, []uint64{50, 1<<64 - 50, 1<<64 - 7}, 0},
+	} {
+		var counts frameCounts
+		var reported control.Heartbeat
+		loss := 0.0
+		for i := range c.sent {
+			counts.sent.LongFrames += c.sent[i]
+			reported.ShortFrames += c.arrived[i]
+			counts.measureLoss(reported, &loss)
+		}
+		require.InDelta(t, c.want, loss, 1e-12, c.name)
 	}
 }
