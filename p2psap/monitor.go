@@ -74,6 +74,31 @@ type monitorState struct {
 	refused Conditions         // that one of the ends cannot have
 	bytes   uint64             // of messages at the last run
 	at      microproto.Instant // last run; 0: none
+
+	lossy    bool               // as of the last change
+	clean    microproto.Instant // of the last change to a path without loss; 0: none
+	relapses int                // times that loss came back soon after such a change
+}
+
+// maxRelapses bounds the pause after a change: 5 s become 11 min, as long as RFC 8899 §5.1.1 waits with longer frames.
+const maxRelapses = 7
+
+// pause returns how long the monitor proposes nothing after a change. Congestion control prevents the loss that would
+// show that it is needed: each time that loss comes back soon without it, it stays twice as long.
+func (m *monitorState) pause(now microproto.Instant, lossy bool, dwell time.Duration) time.Duration {
+	switch {
+	case lossy == m.lossy:
+		return dwell
+	case !lossy:
+		m.lossy, m.clean = false, now
+		return dwell
+	case m.clean == 0 || now.Sub(m.clean) > 2*dwell<<m.relapses:
+		m.relapses = 0
+	default:
+		m.relapses = min(m.relapses+1, maxRelapses)
+	}
+	m.lossy = true
+	return dwell << m.relapses
 }
 
 // monitor runs the monitor for a session that a frame has arrived for.

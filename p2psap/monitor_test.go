@@ -181,6 +181,24 @@ func TestLossBetweenLabelledHosts(t *testing.T) {
 	}
 }
 
+// A path that loses only what is sent without congestion control: the session tries to do without it ever more seldom.
+// After a long time without loss it begins anew.
+func TestRelapses(t *testing.T) {
+	const dwell = 5 * time.Second
+	var m monitorState
+	now := microproto.Instant(time.Second)
+	for i := range 12 {
+		want := dwell << min(i, maxRelapses)
+		require.Equal(t, want, m.pause(now, true, dwell), i)
+		require.Equal(t, dwell, m.pause(now.Add(time.Second), true, dwell), "a change of something else")
+		now = now.Add(want)
+		require.Equal(t, dwell, m.pause(now, false, dwell))
+		now = now.Add(dwell + 2*time.Second)
+	}
+	now = now.Add(2 * dwell << maxRelapses)
+	require.Equal(t, dwell, m.pause(now, true, dwell))
+}
+
 // The loss is that of two heartbeats in succession. An outage, queues that grow once, few frames and a peer that reports
 // nonsense give none.
 func TestMeasureLoss(t *testing.T) {

@@ -318,9 +318,13 @@ func (n *Node) finishChange(now microproto.Instant, s *session, err error) {
 	if cause != control.CauseUser && cause != control.CauseRail && r.Theirs.Cause != control.CauseRail {
 		to := s.conditions
 		to.Distance, to.Lossy = r.Mine.Distance, r.Mine.Lossy
-		if s.monitor.rest = now.Add(n.config.Monitor.Dwell); err != nil {
+		pause := n.config.Monitor.Dwell
+		if err != nil {
 			s.monitor.refused = to
+		} else {
+			pause = s.monitor.pause(now, to.Lossy, pause)
 		}
+		s.monitor.rest = now.Add(pause)
 	}
 	r.reset()
 	if cause == control.CauseUser {
