@@ -15,10 +15,16 @@ import (
 
 // countedRig is a rig of trains whose frames are counted.
 func countedRig(tb require.TestingT, seed uint64, f mptest.Faults, limits microproto.Limits) (*rig, *mptest.Frames) {
+	return countedRigOf(tb, syncEther, seed, f, limits)
+}
+
+func countedRigOf(
+	tb require.TestingT, names []string, seed uint64, f mptest.Faults, limits microproto.Limits,
+) (*rig, *mptest.Frames) {
 	r, frames := &rig{tb: tb}, &mptest.Frames{}
 	for i := range r.ends {
 		c, err := microproto.NewComposite(microproto.Config{Name: string(rune('a' + i)), Seed: seed, MTU: 1000,
-			Train: trainBytes, Frames: frames, Limits: limits}, build(tb, syncEther, nil)...)
+			Train: trainBytes, Frames: frames, Limits: limits}, build(tb, names, nil)...)
 		require.NoError(tb, err)
 		r.ends[i] = c
 	}
@@ -149,6 +155,33 @@ func TestLargeFramesAreCopied(t *testing.T) {
 		require.NoError(t, r.Pair.Close())
 	}
 	require.True(t, 0 < copied && copied < 40, copied)
+}
+
+// Where a link loses frames although it has promised not to, messages that are incomplete when the next one begins are
+// given up, with the trains that were kept of them.
+func TestAbandonedMessages(t *testing.T) {
+	r, _ := countedRigOf(t, syncReady, 3, mptest.Faults{Delay: 20 * time.Microsecond, Loss: 0.1}, microproto.Limits{})
+	kept := func() int { return r.ends[1].Endpoint().(*Synchronous).buffers.kept }
+	read, most, dst := 0, 0, make([]byte, 30_000)
+	for label := range uint64(300) {
+		data := pattern(30_000, label)
+		if _, err := r.send(0, tag, label, data); err != nil {
+			break // the grant is not renewed for what was lost
+		}
+		r.run(time.Millisecond)
+		for {
+			a, err := r.receive(1, tag, dst, nil)
+			if err != nil {
+				break
+			}
+			read++
+			require.Equal(t, pattern(30_000, a.Label), dst)
+		}
+		require.LessOrEqual(t, kept(), maxParts, "of one message that is incomplete")
+		most = max(most, kept())
+	}
+	require.Greater(t, read, 5)
+	require.Positive(t, most)
 }
 
 // A view of a slot has the newest value of each part, whatever the faults, and keeps the value before.
