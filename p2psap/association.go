@@ -100,9 +100,10 @@ type peer struct {
 	metrics     PathMetrics
 	minRTT      path.MinRTT
 	// frameLimit is the longest frame that the base rail is known to carry, bytes; 0: not known.
-	// From limitUntil on longer ones are tried again.
+	// From limitUntil on a search for the longest frame begins.
 	frameLimit int
 	limitUntil microproto.Instant
+	search     frameSearch
 	frames     frameCounts
 	opens      []offer // of sessions that this end has not opened
 }

@@ -17,21 +17,19 @@ import (
 // of RFC 8899 §5.1.2 and RFC 9000 §14.
 const ShortFrame = 1200
 
-// raiseAfter is how long a session keeps to short frames before it tries longer ones again:
-// PMTU_RAISE_TIMER of RFC 8899 §5.1.1.
+// raiseAfter is the time from the end of a search for the longest frame to the next: PMTU_RAISE_TIMER of RFC 8899
+// §5.1.1.
 const raiseAfter = 10 * time.Minute
 
+// limitFrames has sessions keep to short frames, and a search begin at the next heartbeat.
 func (p *peer) limitFrames(now microproto.Instant) {
-	p.frameLimit, p.limitUntil = ShortFrame, now.Add(raiseAfter)
+	p.frameLimit, p.limitUntil, p.search = ShortFrame, now, frameSearch{}
 }
 
-// raiseFrameLimit tries longer frames again when it is time; false: it is not.
+// raiseFrameLimit proposes the longer frames that a search has found; false: it has not.
 func (n *Node) raiseFrameLimit(now microproto.Instant, s *session) bool {
-	p := s.peer
-	if p.frameLimit != 0 && now >= p.limitUntil {
-		p.frameLimit = 0
-	}
-	return p.frameLimit == 0 && n.proposeConditions(now, s, s.conditions) == nil
+	c := s.channel
+	return n.frameBytes(s.peer, nil, c.mode()) > c.frameBytes && n.proposeConditions(now, s, s.conditions) == nil
 }
 
 // shortenFrames has all sessions with a peer go on in shorter frames.
@@ -52,7 +50,7 @@ func (n *Node) keepToFrameLimit(now microproto.Instant, s *session) bool {
 }
 
 // frameCounts counts frames that go to a peer and come from it by the base rail. Those of more than ShortFrame
-// bytes are long.
+// bytes are long. Sent probes count as sent, and received ones as received.
 type frameCounts struct {
 	sent, received control.Heartbeat
 
@@ -142,9 +140,13 @@ func (c *frameCounts) report(now microproto.Instant, apart time.Duration, h cont
 func (n *Node) receiveHeartbeat(now microproto.Instant, p *peer, h *control.Heartbeat) {
 	p.frames.measureLoss(*h, &p.metrics.Loss)
 	apart := max(reportBeats*n.config.Heartbeat, 2*p.metrics.RTT)
-	if p.frames.report(now, apart, *h) && p.frameLimit == 0 && !n.config.Monitor.Off {
+	if n.config.Monitor.Off {
+		return
+	}
+	if p.frames.report(now, apart, *h) && p.frameLimit != ShortFrame {
 		n.shortenFrames(now, p)
 	}
+	n.searchFrames(now, p, h.Probes)
 }
 
 // probeState is what a session knows of a segment that does not get through.

@@ -240,8 +240,9 @@ func (n *Node) acceptProposal(now microproto.Instant, s *session) {
 		to.Network = a.Network
 	} else {
 		to.Distance, to.Lossy = a.Distance, a.Lossy
-		if a.FrameBytes > ShortFrame && by.Path == nil {
-			s.peer.frameLimit = 0 // the other end tries longer frames again
+		if p := s.peer; p.frameLimit != 0 && int(a.FrameBytes) > p.frameLimit && by.Path == nil {
+			p.raiseLimit(int(a.FrameBytes), n.rails[0].Link.Caps(s.conditions.Mode).MTU) // the other end has searched
+			p.limitUntil = now.Add(raiseAfter)
 		}
 	}
 	var next *channel

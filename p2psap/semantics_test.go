@@ -379,15 +379,20 @@ func TestPathShrinks(t *testing.T) {
 				})
 				require.Equal(t, ShortFrame, a.n.session(a.id).channel.frameBytes, "the limit outlives a change")
 				exchange(2, time.Second)
-				// Longer frames are tried again: in vain, and then not.
-				for _, wide := range []bool{false, true} {
-					shrunk = !wide
-					d.pass(raiseAfter)
-					changes := a.n.session(a.id).info.Changes
+				// The longest frames that pass are found, and later that the path carries all again. No data is lost.
+				for _, longest := range []int{1280, 1400} {
+					shrunk = longest == 1280
+					s := a.n.session(a.id)
+					s.updateCounters()
+					changes, again := s.info.Changes, s.info.Retransmitted
+					d.pass(2 * raiseAfter)
 					exchange(3, 10*time.Second)
 					exchange(3, 10*time.Second)
-					require.Greater(t, a.n.session(a.id).info.Changes, changes, "they are tried")
-					require.Equal(t, wide, a.n.session(a.id).channel.frameBytes > ShortFrame)
+					s.updateCounters()
+					require.Equal(t, changes+1, s.info.Changes)
+					require.Equal(t, again, s.info.Retransmitted)
+					require.LessOrEqual(t, s.channel.frameBytes, longest)
+					require.Greater(t, s.channel.frameBytes, longest-searchStep)
 				}
 			})
 		}

@@ -239,6 +239,9 @@ func (n *Node) receiveFrame(now microproto.Instant, r *rail.Rail, f microproto.F
 	default:
 		s.countArrived(r, &f)
 		n.counters.FramesOtherEpoch++
+		if r.Number == 0 && isLong(&f) {
+			s.peer.frames.received.Probes += uint64(f.Count())
+		}
 	}
 	f.Release()
 }

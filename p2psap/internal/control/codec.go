@@ -11,7 +11,7 @@ import (
 const MaxBytes = 64 << 10
 
 // Version is the version of the messages.
-const Version = 7
+const Version = 8
 
 // ErrMalformed is returned for bytes that no node of this version sends.
 var ErrMalformed = errors.New("p2psap: malformed")

@@ -117,12 +117,13 @@ func (h *Hello) Placement() path.Placement {
 }
 
 // Heartbeat reports how many frames of sessions the sender has received from this life of the other end over
-// the base rail. Which are long is agreed by the version of the messages.
-type Heartbeat struct{ ShortFrames, LongFrames uint64 }
+// the base rail. Which are long is agreed by the version of the messages. Probes are long frames of no present epoch.
+type Heartbeat struct{ ShortFrames, LongFrames, Probes uint64 }
 
 func (h *Heartbeat) code(c *coder) {
 	c.u64(&h.ShortFrames)
 	c.u64(&h.LongFrames)
+	c.u64(&h.Probes)
 }
 
 // Slot is a slot that the sender of an Open declares.
