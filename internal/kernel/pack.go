@@ -1,10 +1,6 @@
 package kernel
 
-import (
-	"encoding/binary"
-	"fmt"
-	"math"
-)
+import "fmt"
 
 // Pack writes the points of b, which may include ghosts, from padded array u to dst as little-endian float64s in
 // [z][y][x] order. It returns the number of bytes written. dst must hold 8·b.Points() bytes.
@@ -14,11 +10,7 @@ func (l Layout) Pack(dst []byte, u []float64, b Box) int {
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
 			i := l.Index(b.Lo[0], y, z)
-			out := dst[n : n+8*m]
-			for _, v := range u[i : i+m] {
-				binary.LittleEndian.PutUint64(out, math.Float64bits(v))
-				out = out[8:]
-			}
+			PutFloats(dst[n:], u[i:i+m])
 			n += 8 * m
 		}
 	}
@@ -33,11 +25,7 @@ func (l Layout) Unpack(u []float64, src []byte, b Box) int {
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
 		for y := b.Lo[1]; y < b.Hi[1]; y++ {
 			i := l.Index(b.Lo[0], y, z)
-			in, row := src[n:n+8*m], u[i:i+m]
-			for x := range row {
-				row[x] = math.Float64frombits(binary.LittleEndian.Uint64(in))
-				in = in[8:]
-			}
+			ReadFloats(u[i:i+m], src[n:])
 			n += 8 * m
 		}
 	}

@@ -3,7 +3,6 @@ package multilevel
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/iterate"
@@ -201,8 +200,6 @@ func (t *allReduce) decodeTotals(data []byte) error {
 		return fmt.Errorf("multilevel: totals from rank %d: %w", t.parent.to.Rank, err)
 	}
 	t.stopReason = reason
-	for i := range n {
-		t.values[i] = math.Float64frombits(binary.LittleEndian.Uint64(rest[8*i:]))
-	}
+	kernel.ReadFloats(t.values[:n], rest)
 	return nil
 }

@@ -95,8 +95,12 @@ func (g *grid) count(b kernel.Box) (points int) {
 
 func (g *grid) pack(dst []byte, b kernel.Box) []byte {
 	g.eachRow(b, func(at, n, stride int) {
-		for i := range n {
-			binary.LittleEndian.PutUint64(dst[8*i:], math.Float64bits(g.array[at+i*stride]))
+		if stride == 1 {
+			kernel.PutFloats(dst, g.array[at:at+n])
+		} else {
+			for i := range n {
+				binary.LittleEndian.PutUint64(dst[8*i:], math.Float64bits(g.array[at+i*stride]))
+			}
 		}
 		dst = dst[8*n:]
 	})
@@ -105,8 +109,12 @@ func (g *grid) pack(dst []byte, b kernel.Box) []byte {
 
 func (g *grid) unpack(data []byte, b kernel.Box) []byte {
 	g.eachRow(b, func(at, n, stride int) {
-		for i := range n {
-			g.array[at+i*stride] = math.Float64frombits(binary.LittleEndian.Uint64(data[8*i:]))
+		if stride == 1 {
+			kernel.ReadFloats(g.array[at:at+n], data)
+		} else {
+			for i := range n {
+				g.array[at+i*stride] = math.Float64frombits(binary.LittleEndian.Uint64(data[8*i:]))
+			}
 		}
 		data = data[8*n:]
 	})
@@ -121,9 +129,7 @@ func (g *grid) unpackPart(data []byte, extent, b, f kernel.Box) {
 		for y := range b.Hi[1] - b.Lo[1] {
 			dst := g.array[g.layout.Index(b.Lo[0], b.Lo[1]+y, b.Lo[2]+z):][:b.Hi[0]-b.Lo[0]]
 			from := (f.Lo[2]+z-extent.Lo[2])*plane + (f.Lo[1]+y-extent.Lo[1])*row + f.Lo[0] - extent.Lo[0]
-			for i := range dst {
-				dst[i] = math.Float64frombits(binary.LittleEndian.Uint64(data[8*(from+i):]))
-			}
+			kernel.ReadFloats(dst, data[8*from:])
 		}
 	}
 }

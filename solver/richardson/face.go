@@ -91,6 +91,11 @@ func (f *face) packAhead(label uint64, src []float64) {
 func (f *face) pack(dst []byte, src []float64, base int) {
 	for o := range f.count[1] {
 		at := base + o*f.stride[1]
+		if f.stride[0] == 1 {
+			kernel.PutFloats(dst, src[at:at+f.count[0]])
+			dst = dst[8*f.count[0]:]
+			continue
+		}
 		for range f.count[0] {
 			binary.LittleEndian.PutUint64(dst, math.Float64bits(src[at]))
 			dst = dst[8:]
@@ -106,10 +111,15 @@ func (f *face) unpack(dst []float64, pieces [][]byte, base int) {
 		for len(data) >= 8 {
 			n := min(f.count[0]-from, len(data)/8)
 			at := row + from*f.stride[0]
-			for range n {
-				dst[at] = math.Float64frombits(binary.LittleEndian.Uint64(data))
-				data = data[8:]
-				at += f.stride[0]
+			if f.stride[0] == 1 {
+				kernel.ReadFloats(dst[at:at+n], data)
+				data = data[8*n:]
+			} else {
+				for range n {
+					dst[at] = math.Float64frombits(binary.LittleEndian.Uint64(data))
+					data = data[8:]
+					at += f.stride[0]
+				}
 			}
 			if from += n; from == f.count[0] {
 				row, from = row+f.stride[1], 0

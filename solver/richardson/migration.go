@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
@@ -244,7 +245,7 @@ func (w *worker) sendPlanes(f *face) error {
 	if w.Steps.Total > 0 {
 		plane := len(w.Steps.Previous) / w.planes()
 		for i := range h.count {
-			send(func(dst []byte) { packDense(dst, w.Steps.Previous[(first+i)*plane:][:plane]) })
+			send(func(dst []byte) { kernel.PutFloats(dst, w.Steps.Previous[(first+i)*plane:][:plane]) })
 		}
 	}
 	// The neighbour owns the planes now. Their values are as old as the last halo that this peer has read.

@@ -1,9 +1,6 @@
 package richardson
 
 import (
-	"encoding/binary"
-	"math"
-
 	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
@@ -80,10 +77,3 @@ func (w *worker) resized() error {
 
 // slowStride returns the distance between two planes in a padded array.
 func slowStride(l kernel.Layout) int { return [...]int{1, l.Row, l.Plane}[l.Dim-1] }
-
-// packDense writes values to dst, little endian.
-func packDense(dst []byte, values []float64) {
-	for i, v := range values {
-		binary.LittleEndian.PutUint64(dst[8*i:], math.Float64bits(v))
-	}
-}
