@@ -44,8 +44,9 @@ func TestReceiveView(t *testing.T) {
 		require.Equal(t, microproto.Arrival{Label: k, Newest: k, Length: size, Fresh: true, Complete: true}, got)
 		require.True(t, bytes.Equal(data, bytes.Join(v.Pieces, nil)))
 		if k > 1 {
-			words(data, k-1)
-			require.True(t, bytes.Equal(data, bytes.Join(before, nil)), "the message before")
+			earlier := make([]byte, size) // data may be sent again
+			words(earlier, k-1)
+			require.True(t, bytes.Equal(earlier, bytes.Join(before, nil)), "the message before")
 		}
 		before = v.Pieces
 	}
