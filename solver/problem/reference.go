@@ -68,13 +68,17 @@ func (b *Discretization) referenceOwn(row []float64, d int) {
 		}
 		return
 	}
-	psi := b.Upper.Value
 	for i, phi := range b.Lower.Array[d:][:len(row)] {
-		v := positivePart(phi)
+		row[i] = positivePart(phi)
+	}
+	psi := b.Upper.Value
+	if math.IsInf(psi, 1) {
+		return
+	}
+	for i, v := range row {
 		if psi < v {
-			v = psi
+			row[i] = psi
 		}
-		row[i] = v
 	}
 }
 
