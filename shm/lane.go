@@ -138,8 +138,8 @@ func (r *laneReader) frame(k record) []byte {
 	return r.in[at : at+k.value : at+k.value]
 }
 
-// advance goes on to the record behind the next one. Once that is an eighth of the lane more, it stores how far this end
-// has read, for the other end to see. It reports whether the other end waits for the room.
+// advance goes on to the record behind the next one. Once that is an eighth of the lane more, it stores how far this
+// end has read, for the other end to see. It reports whether the other end waits for the room.
 func (r *laneReader) advance(lines uint64) (wake bool) {
 	r.next += lines
 	if r.next-r.told < r.lines/8 {

@@ -66,7 +66,8 @@ func (c Config) withDefaults() (Config, error) {
 	case c.FrameBytes < minFrameBytes || c.FrameBytes > maxFrameBytes:
 		return c, fmt.Errorf("stream: frames of %d bytes: must be %d to %d", c.FrameBytes, minFrameBytes, maxFrameBytes)
 	case c.PortLow < 0 || c.PortHigh > 65535 || c.PortLow > c.PortHigh:
-		return c, fmt.Errorf("stream: port range %d-%d: must be LOW-HIGH within 1-65535 (--port-range)", c.PortLow, c.PortHigh)
+		return c, fmt.Errorf("stream: port range %d-%d: must be LOW-HIGH within 1-65535 (--port-range)",
+			c.PortLow, c.PortHigh)
 	case c.BufferBytes < 0 || c.Timeout < 0:
 		return c, fmt.Errorf("stream: %d bytes of buffers, a time-out of %v: must not be negative", c.BufferBytes, c.Timeout)
 	}

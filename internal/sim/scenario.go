@@ -166,8 +166,8 @@ func (s *Scenario) method() string {
 	case m.Name != problem.Schwarz:
 		return problem.Richardson
 	}
-	return fmt.Sprintf("schwarz of %s, overlap %d, work %d, coarse %d, flexible %v", m.Local, m.Overlap, m.InnerCycles, m.Coarse,
-		m.Flexible)
+	return fmt.Sprintf("schwarz of %s, overlap %d, work %d, coarse %d, flexible %v",
+		m.Local, m.Overlap, m.InnerCycles, m.Coarse, m.Flexible)
 }
 
 // ofGrid reports whether the method is one of the whole grid. Then the reference is a run of one

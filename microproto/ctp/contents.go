@@ -58,8 +58,8 @@ func (b *buffers) finish(x *microproto.Exec, parts []*microproto.Message) {
 	}
 }
 
-// keep appends a segment to the parts of a message without data. It reports whether it did; then the caller must not end
-// the segment.
+// keep appends a segment to the parts of a message without data. It reports whether it did; then the caller must not
+// end the segment.
 func (b *buffers) keep(c *contents, m *microproto.Message) bool {
 	if c.length < minKept || len(c.parts) == maxParts || b.kept == b.mostKept {
 		return false

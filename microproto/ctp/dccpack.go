@@ -93,8 +93,8 @@ const (
 func newDCCPAck(s *settings) microproto.MicroProtocol {
 	e := s.rttEstimation()
 	first := option[uint32](s, OptionFirst, 1, 0, math.MaxUint32)
-	d := &DCCPAck{named: s.named, ackSchedule: ackSchedule{delay: s.ackDelay()}, estimate: e, rto: e.initial, floor: e.floor,
-		margin: e.granularity, flight: packetFlight{first: first},
+	d := &DCCPAck{named: s.named, ackSchedule: ackSchedule{delay: s.ackDelay()}, estimate: e,
+		rto: e.initial, floor: e.floor, margin: e.granularity, flight: packetFlight{first: first},
 		ratio: ackRatio{value: defaultRatio, mark: first}, peerRatio: 1}
 	e.floor = option(s, OptionPacketRTOFloor, min(e.floor, defaultRTOFloor), 1, e.max)
 	e.granularity = min(e.granularity, e.floor)

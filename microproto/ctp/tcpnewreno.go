@@ -157,8 +157,8 @@ func (n *TCPNewRenoCongestionAvoidance) grow(x *microproto.Exec, acked, flight i
 	})
 }
 
-// lossesDetected halves the window, as tailLost does. Half of the bytes in flight (RFC 5681) would be too few at the end
-// of a message, when the window is not full.
+// lossesDetected halves the window, as tailLost does. Half of the bytes in flight (RFC 5681) would be too few at the
+// end of a message, when the window is not full.
 func (n *TCPNewRenoCongestionAvoidance) lossesDetected(x *microproto.Exec, reduce bool) {
 	if !reduce {
 		return

@@ -132,7 +132,8 @@ func (c *Channel) Store(tag uint32, s Slot, parity Iteration) error {
 	length := 0
 	for i, p := range s.Data {
 		if length += len(p); len(p)%8 != 0 && i < len(s.Data)-1 {
-			return fmt.Errorf("iterate: piece %d of a halo of rank %d has %d bytes, which are no whole values", i, c.Rank, len(p))
+			return fmt.Errorf("iterate: piece %d of a halo of rank %d has %d bytes, which are no whole values",
+				i, c.Rank, len(p))
 		}
 	}
 	if length != c.Bytes {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// transition is a row of IBTA table 91, without the drained send queue: the attributes that must and may be given, for both
-// transports and for RC alone.
+// transition is a row of IBTA table 91, without the drained send queue: the attributes that must and may be given,
+// for both transports and for RC alone.
 type transition struct {
 	from, to     PairState
 	must, mustRC Mask

@@ -290,7 +290,8 @@ func (n *Network) deliver(p packet) error {
 	}
 	if n.scheme.Between(p.from, p.to).Asynchronous() && p.epoch != n.epoch(p.from, p.to) {
 		if p.reliable {
-			return fmt.Errorf("iteratetest: a synchronous halo from rank %d to rank %d is lost by a change of mode", p.from, p.to)
+			return fmt.Errorf("iteratetest: a synchronous halo from rank %d to rank %d is lost by a change of mode",
+				p.from, p.to)
 		}
 		return nil
 	}
