@@ -72,8 +72,8 @@ func restrictRows(s set) {
 
 // prolongRows emits the correction, off the obstacles, of every second row of a plane from four coarse rows (or rows
 // of −0), and the projection. The coarse rows begin at the point before the first point of c. That one is
-// halfway between two coarse points. source is the factor there, step the factor at the others. If keeping, the old values of
-// c go to out with streaming stores; its rows are aligned to 64 bytes.
+// halfway between two coarse points. source is the factor there, step the factor at the others. If keeping, the old
+// values of c go to out with streaming stores; its rows are aligned to 64 bytes.
 func prolongRows(s set, keeping bool) {
 	name, moves := "prolongRows", []string{"c", "s+xStep", "n+yStep", "b+zStep", "t", "phi", "psi"}
 	if keeping {
