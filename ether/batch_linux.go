@@ -95,7 +95,6 @@ func (b *batch) close() error {
 	for _, mu := range []*sync.Mutex{&b.sender.mu, &b.blocking.mu, &b.polling.mu} {
 		mu.Lock()
 		defer mu.Unlock()
-
 	}
 	return b.file.Close()
 }

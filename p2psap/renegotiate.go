@@ -240,10 +240,6 @@ func (n *Node) acceptProposal(now microproto.Instant, s *session) {
 		to.Network = a.Network
 	} else {
 		to.Distance, to.Lossy = a.Distance, a.Lossy
-		if p := s.peer; p.frameLimit != 0 && int(a.FrameBytes) > p.frameLimit && by.Path == nil {
-			p.raiseLimit(int(a.FrameBytes), n.rails[0].Link.Caps(s.conditions.Mode).MTU) // the other end has searched
-			p.limitUntil = now.Add(raiseAfter)
-		}
 	}
 	var next *channel
 	if err == nil {
@@ -282,8 +278,9 @@ func (n *Node) agreeChange(now microproto.Instant, s *session) {
 		return
 	}
 	frame := min(int(r.Mine.FrameBytes), int(r.Theirs.FrameBytes))
-	if r.Mine.Cause != control.CauseUser && r.next.Path == nil && frame == ShortFrame && frame < s.channel.frameBytes {
-		s.peer.limitFrames(now) // one end has found out, and now both know
+	if r.Mine.Cause != control.CauseUser && r.next.Path == nil && frame == ShortFrame && frame < s.channel.frameBytes &&
+		!n.config.Monitor.Off {
+		s.peer.limitFrames(now) // one end has found out; each searches in its direction
 	}
 	if frame != r.next.frameBytes {
 		r.next.frameBytes = frame
