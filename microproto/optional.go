@@ -32,8 +32,8 @@ const (
 	// CellReplaced counts, as uint64, segments that wait for the network and are replaced
 	// by newer values. In a composite that declares it the layer above replaces none.
 	CellReplaced = "segments.replaced"
-	// CellLinkBusy tells, as bool, that frames wait because the link is full. The layer above sets it, and a
-	// micro-protocol that replaces waiting segments declares it: what it keeps can still be replaced.
+	// CellLinkBusy, a bool, is true while frames wait because the link is full. The layer above sets it. A
+	// micro-protocol that declares it keeps segments back meanwhile, so that newer values can replace them.
 	CellLinkBusy = "link.busy"
 	CellRTT      = "path.rtt"     // time.Duration: smoothed round trip; 0: not measured
 	CellMinRTT   = "path.rtt.min" // time.Duration: smallest round trip since the reader set it to 0

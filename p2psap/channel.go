@@ -259,7 +259,7 @@ func cellsOf(c *microproto.Composite) (m cells) {
 // holds about a millisecond of the device's rate.
 const busyFrames = 16
 
-// tellLink tells the composite, before it is called, whether the link is busy.
+// tellLink sets CellLinkBusy. Call it before the composite.
 func (c *channel) tellLink() {
 	if c.cells.linkBusy != nil {
 		*c.cells.linkBusy = c.Rail.Window.Len() >= busyFrames

@@ -130,8 +130,8 @@ func TestAgreementPassesAFlood(t *testing.T) {
 	require.Greater(t, a.Counters().FramesReplaced, uint64(1000))
 }
 
-// Between clusters a congestion window bounds what is in flight. On a wire that loses nothing it only grows, but the
-// values behind a full link stay young all the same: five times the rate of the wire is offered.
+// Between clusters a congestion window bounds what is in flight. On a wire without loss the window only grows, but
+// values that wait for a full link stay young. The test offers five times the rate of the wire.
 func TestAgeBehindAFullLink(t *testing.T) {
 	for _, bytes := range []int{8 << 10, 128 << 10} {
 		w, a, b := wired(t, func(c *NodeConfig) { c.Cluster = c.Name })

@@ -5,8 +5,8 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap/internal/rail"
 )
 
-// frameSearch looks for the longest frame that a path carries, as in the search phase of RFC 8899 §5.3: it sends frames
-// that carry no data and bisects. They cost no data if they are lost, and the other end's heartbeats report them.
+// frameSearch looks for the longest frame that a path carries in this end's direction (RFC 8899 §5.3). It sends frames
+// without data, which may be lost, and bisects. The other end's heartbeats report those that have arrived.
 type frameSearch struct {
 	low, high int    // the longest frame known to pass, and the shortest that does not, or is longer than the link takes
 	size      int    // of the frames that are sent now; 0: the search is over

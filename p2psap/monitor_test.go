@@ -181,8 +181,8 @@ func TestLossBetweenLabelledHosts(t *testing.T) {
 	}
 }
 
-// A path that loses only what is sent without congestion control: the session tries to do without it ever more seldom.
-// After a long time without loss it begins anew.
+// A path loses only what is sent without congestion control. Each time, the session keeps congestion control twice as
+// long. After a long time without loss it starts with the shortest time again.
 func TestRelapses(t *testing.T) {
 	const dwell = 5 * time.Second
 	var m monitorState
@@ -199,8 +199,8 @@ func TestRelapses(t *testing.T) {
 	require.Equal(t, dwell, m.pause(now, true, dwell))
 }
 
-// The loss is that of two heartbeats in succession. An outage, queues that grow once, few frames and a peer that reports
-// nonsense give none.
+// The loss is that of two heartbeats in succession. An outage, queues that grow once, few frames and a peer that
+// reports nonsense give none.
 func TestMeasureLoss(t *testing.T) {
 	for _, c := range []struct {
 		name          string

@@ -399,39 +399,6 @@ func TestPathShrinks(t *testing.T) {
 	}
 }
 
-// One direction becomes narrow. The session ends up with the longest frames that pass both ways, and keeps them.
-func TestPathShrinksOneWay(t *testing.T) {
-	const length = 30000
-	d := letters(8, time.Millisecond, length, 1<<20, nil)
-	a, b := d.ends[0], d.ends[1]
-	narrow := false
-	d.tap = func(from int, f []byte) bool { return !narrow || from == 0 || len(f) <= 1280 }
-	play := func(span time.Duration) *session {
-		for end := d.clock.Now().Add(span); d.clock.Now() < end; {
-			for _, e := range d.ends {
-				e.post(pattern(length, byte(e.sent[1])))
-			}
-			d.pass(500 * time.Millisecond)
-			for _, e := range d.ends {
-				for e.fetch(length) != nil {
-					continue
-				}
-			}
-		}
-		require.NoError(t, d.fault)
-		return a.n.session(a.id)
-	}
-	play(5 * time.Second)
-	narrow = true
-	s := play(10 * time.Minute)
-	require.LessOrEqual(t, s.channel.frameBytes, 1280)
-	require.Greater(t, s.channel.frameBytes, 1280-searchStep)
-	changes := s.info.Changes
-	play(5 * time.Minute)
-	require.Equal(t, changes, s.info.Changes)
-	require.Equal(t, s.channel.frameBytes, b.n.session(b.id).channel.frameBytes)
-}
-
 // Links with different largest frames do not look like a path that drops long frames.
 func TestUnevenLinks(t *testing.T) {
 	d := quietTwoNodes(9, ms)

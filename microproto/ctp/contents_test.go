@@ -166,7 +166,7 @@ func TestAbandonedMessages(t *testing.T) {
 	for label := range uint64(300) {
 		data := pattern(30_000, label)
 		if _, err := r.send(0, tag, label, data); err != nil {
-			break // the grant is not renewed for what was lost
+			break // lost segments used up the grant
 		}
 		r.run(time.Millisecond)
 		for {

@@ -38,8 +38,8 @@ func (a *alarm) ring() {
 	}
 }
 
-// wait blocks until the time set has come, or until ring or close is called. One goroutine calls it. It sees what
-// the caller of ring wrote before.
+// wait blocks until the time that was set, or until ring or close is called. It is for one goroutine. What was written
+// before ring was called is visible when wait returns.
 func (a *alarm) wait() error {
 	err := a.timer.wait()
 	a.mu.Lock()
