@@ -80,12 +80,10 @@ func (f Frame) Pieces(each func(Frame)) {
 }
 
 // gathers reports whether the frames of m leave the payloads where they are, in the user's
-// memory, which does not change until the outputs are drained and sent or flattened. m is a
-// train or, if the link takes no trains, a single segment.
+// memory, which does not change until the outputs are drained and sent or flattened.
 func (c *Composite) gathers(m *Message) bool {
 	least := c.config.Gather
-	return least > 0 && len(m.Payload) >= least && m.frame.buf == nil &&
-		(m.segments > 1 || c.config.Train == 0) && m.stride == m.unit
+	return least > 0 && len(m.Payload) >= least && m.frame.buf == nil && (m.segments <= 1 || m.stride == m.unit)
 }
 
 // Flatten copies the payloads of all undrained frames out of the memory of users.
