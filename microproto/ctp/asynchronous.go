@@ -18,6 +18,7 @@ type Asynchronous struct {
 	offset, total microproto.Attr[uint32]
 	segment       *int
 	atOnce        *bool
+	buffers       *buffers
 
 	sendTag     uint32
 	sendLabel   uint64
@@ -39,6 +40,8 @@ type slot struct {
 	importedSegment int  // segment size of imported parts, 0: none
 	// A View has taken the last value, and data holds an older one: a part is valid only while it is fresh.
 	stale bool
+	// whole is the last value while it is fresh, in the memory of the link, if it is a single long segment; else nil.
+	whole *microproto.Message
 }
 
 type part struct {
@@ -56,6 +59,7 @@ func (a *Asynchronous) Attach(b *microproto.Binder) error {
 	lookupAttr(b, attrTotal, &a.total)
 	lookupCell(b, microproto.CellSegmentBytes, &a.segment)
 	lookupCell(b, cellAtOnce, &a.atOnce)
+	lookupCell(b, cellBuffers, &a.buffers)
 	declareCell(b, microproto.CellOverwritten, &a.overwritten, 0)
 	wireAttr(b, "asynchronous.tag", &a.tag)
 	wireAttr(b, "asynchronous.label", &a.label)
@@ -162,23 +166,68 @@ func (a *Asynchronous) store(x *microproto.Exec, m *microproto.Message) {
 		x.Drop(m, "not the slot's length")
 		return
 	}
-	for i := range m.Segments() {
-		newer = a.put(s, o+i*m.Unit(), label, m.Piece(i)) || newer
+	if keep := len(s.parts) == 1 && a.buffers.mayKeep(m, len(s.data)); keep || s.whole != nil {
+		newer = a.putWhole(x, s, label, m, keep)
+	} else {
+		for i := range m.Segments() {
+			newer = a.put(s, o+i*m.Unit(), label, m.Piece(i)) || newer
+		}
 	}
-	if !newer {
+	switch {
+	case !newer:
 		x.Drop(m, "not newer")
-		return
+	case m != s.whole:
+		x.Done(m)
 	}
-	x.Done(m)
+}
+
+// putWhole stores a value that is one segment, which it keeps or copies, if it is newer, and reports whether it was.
+func (a *Asynchronous) putWhole(x *microproto.Exec, s *slot, label uint64, m *microproto.Message, keep bool) bool {
+	if !a.advance(s, &s.parts[0], label) {
+		return false
+	}
+	a.forget(x, s)
+	if keep {
+		s.whole = m
+		a.buffers.kept++
+	} else {
+		copy(s.data, m.Payload)
+	}
+	return true
+}
+
+// forget ends the segment that a slot keeps, if it keeps one.
+func (a *Asynchronous) forget(x *microproto.Exec, s *slot) {
+	if m := s.whole; m != nil {
+		s.whole = nil
+		a.buffers.kept--
+		x.Done(m)
+	}
+}
+
+// copyWhole moves the value that a slot keeps to the slot's memory.
+func (a *Asynchronous) copyWhole(x *microproto.Exec, s *slot) {
+	if s.whole != nil {
+		copy(s.data, s.whole.Payload)
+		a.forget(x, s)
+	}
 }
 
 // put stores one segment if it is newer, and reports whether it was.
 func (a *Asynchronous) put(s *slot, o int, label uint64, data []byte) bool {
 	p := &s.parts[o / *a.segment] // Resize has checked the shape
-	if p.have && label <= p.label {
+	if !a.advance(s, p, label) {
 		return false
 	}
 	copy(s.data[o:], data)
+	return true
+}
+
+// advance notes that a part has arrived, and reports whether it is newer than the one before.
+func (a *Asynchronous) advance(s *slot, p *part, label uint64) bool {
+	if p.have && label <= p.label {
+		return false
+	}
 	if !p.have {
 		p.have = true
 		s.absent--
@@ -188,6 +237,7 @@ func (a *Asynchronous) put(s *slot, o int, label uint64, data []byte) bool {
 	} else {
 		p.fresh = true
 		s.fresh++
+		s.stale = s.stale && s.fresh < len(s.parts)
 	}
 	p.label = label
 	a.arrivals++
@@ -195,7 +245,7 @@ func (a *Asynchronous) put(s *slot, o int, label uint64, data []byte) bool {
 }
 
 // Receive implements microproto.Endpoint.
-func (a *Asynchronous) Receive(_ *microproto.Exec, tag uint32, dst []byte,
+func (a *Asynchronous) Receive(x *microproto.Exec, tag uint32, dst []byte,
 	labels *[]microproto.SegmentLabel) (microproto.Arrival, error) {
 	s := a.find(tag)
 	if s == nil {
@@ -204,6 +254,7 @@ func (a *Asynchronous) Receive(_ *microproto.Exec, tag uint32, dst []byte,
 	if len(dst) < len(s.data) {
 		return microproto.Arrival{Length: len(s.data)}, microproto.ErrShort
 	}
+	a.copyWhole(x, s)
 	r := microproto.Arrival{Length: len(s.data), Fresh: s.fresh > 0, Complete: s.absent == 0}
 	first := true
 	if labels != nil {
@@ -240,6 +291,11 @@ func (a *Asynchronous) View(x *microproto.Exec, tag uint32, v *microproto.View) 
 		return microproto.Arrival{}, fmt.Errorf("%w: tag %d", ErrSlot, tag)
 	case s.fresh == 0: // most calls
 		return microproto.Arrival{Length: len(s.data), Complete: s.absent == 0}, nil
+	case s.whole != nil:
+		v.Keep([]*microproto.Message{s.whole})
+		a.forget(x, s)
+		s.stale = true
+		return s.taken(), nil
 	case s.fresh == len(s.parts):
 		return s.exchange(v), nil
 	}
@@ -252,16 +308,22 @@ func (a *Asynchronous) View(x *microproto.Exec, tag uint32, v *microproto.View) 
 
 // exchange gives the data, all of which are fresh, to the view, for memory that the view does not need any more.
 func (s *slot) exchange(v *microproto.View) microproto.Arrival {
+	free := v.Swap(s.data)
+	if len(free) != len(s.data) {
+		free = make([]byte, len(s.data))
+	}
+	s.data, s.stale = free, true
+	return s.taken()
+}
+
+// taken describes the value, all parts of which are fresh, and makes none of them fresh.
+func (s *slot) taken() microproto.Arrival {
 	r := microproto.Arrival{Label: s.parts[0].label, Length: len(s.data), Fresh: true, Complete: true}
 	for i := range s.parts {
 		p := &s.parts[i]
 		r.Label, r.Newest = min(r.Label, p.label), max(r.Newest, p.label)
 		p.fresh = false
 	}
-	free := v.Swap(s.data)
-	if len(free) != len(s.data) {
-		free = make([]byte, len(s.data))
-	}
-	s.data, s.fresh, s.stale = free, 0, true
+	s.fresh = 0
 	return r
 }

@@ -58,6 +58,12 @@ func (b *buffers) finish(x *microproto.Exec, parts []*microproto.Message) {
 	}
 }
 
+// mayKeep reports whether a segment that is a whole message of n bytes may be kept instead of its bytes.
+func (b *buffers) mayKeep(m *microproto.Message, n int) bool {
+	memory := m.Kept()
+	return n >= minKept && b.kept < b.mostKept && m.Segments() == 1 && memory > 0 && memory <= maxKept*n
+}
+
 // keep appends a segment to the parts of a message without data. It reports whether it did; then the caller must not
 // end the segment.
 func (b *buffers) keep(c *contents, m *microproto.Message) bool {

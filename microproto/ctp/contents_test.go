@@ -242,3 +242,78 @@ func TestViewedSlotIsRepartitioned(t *testing.T) {
 		require.False(t, s.stale)
 	}
 }
+
+// A long value of one segment stays in the memory of the link until it is read, or a newer one has come; it is copied
+// where that memory is scarce. Receive, View and a change of composition find the newest value, and in the end every
+// frame is released.
+func TestValuesOfOneSegment(t *testing.T) {
+	const length = 4096
+	kept := 0
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "seed")
+		frames, r := &mptest.Frames{}, &rig{tb: t}
+		end := func(name string, mtu int) *microproto.Composite {
+			c, err := microproto.NewComposite(microproto.Config{Name: name, Seed: seed, MTU: mtu, Frames: frames},
+				build(t, asyncEther, nil)...)
+			require.NoError(t, err)
+			require.NoError(t, c.Endpoint().Slot(tag, length))
+			return c
+		}
+		r.ends[0], r.ends[1] = end("a", 5000), end("b", 5000)
+		f := mptest.Faults{Delay: 20 * time.Microsecond, Jitter: 50 * time.Microsecond, Duplicate: 0.1}
+		r.Pair = mptest.NewPair(r.ends[0], r.ends[1], seed, f)
+		r.open()
+		var v microproto.View
+		var shown []byte
+		dst, got, read := make([]byte, length), uint64(0), false
+		take := func(a microproto.Arrival, err error, data []byte) {
+			require.NoError(t, err)
+			if a.Fresh {
+				require.Greater(t, a.Label, got)
+				require.Equal(t, value(length, a.Label), data)
+				got, read = a.Label, true
+			}
+		}
+		for k := range uint64(rapid.IntRange(1, 60).Draw(t, "steps")) {
+			s := r.ends[1].Endpoint().(*Asynchronous).find(tag)
+			switch rapid.IntRange(0, 3).Draw(t, "what") {
+			case 0, 1:
+				frames.Scarce = rapid.IntRange(0, 3).Draw(t, "scarce") == 0
+				_, err := r.send(0, tag, k+1, value(length, k+1))
+				require.NoError(t, err)
+				r.run(time.Duration(rapid.IntRange(0, 200).Draw(t, "µs")) * time.Microsecond)
+			case 2:
+				a, err := r.receive(1, tag, dst, nil)
+				take(a, err, dst)
+			default:
+				inPlace := s.whole
+				a, err := r.view(1, tag, &v)
+				if take(a, err, bytes.Join(v.Pieces, nil)); a.Fresh {
+					shown = value(length, a.Label)
+				}
+				if inPlace != nil {
+					kept++
+				}
+			}
+			require.True(t, bytes.Equal(shown, bytes.Join(v.Pieces, nil)), "the value that was viewed last")
+		}
+		r.rest(time.Second)
+		newest := r.ends[1].Endpoint().(*Asynchronous).find(tag).parts[0]
+		next := end("c", rapid.SampledFrom([]int{5000, 1000}).Draw(t, "next"))
+		var h microproto.HandoverState
+		r.ends[1].Endpoint().(*Asynchronous).Export(&h)
+		require.NoError(t, next.Endpoint().(*Asynchronous).Import(&h))
+		require.NoError(t, next.Open(0))
+		require.NoError(t, next.Do(0, func(x *microproto.Exec) {
+			a, err := next.Endpoint().Receive(x, tag, dst, nil)
+			require.Equal(t, newest.fresh, a.Fresh)
+			take(a, err, dst)
+		}))
+		require.Equal(t, read, newest.have)
+		require.NoError(t, r.Pair.Close())
+		require.NoError(t, next.Close(0))
+		v.Release()
+		require.Equal(t, frames.Acquired, frames.Released)
+	})
+	require.Positive(t, kept)
+}

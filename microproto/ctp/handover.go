@@ -55,6 +55,12 @@ func (s *Synchronous) Granted() uint64 { return *s.grant }
 
 // Export implements microproto.Migratable: it moves the slots.
 func (a *Asynchronous) Export(h *microproto.HandoverState) {
+	for _, s := range a.slots {
+		if m := s.whole; m != nil { // it ends with the composite
+			copy(s.data, m.Payload)
+			s.whole = nil
+		}
+	}
 	h.Slots = slotsState{a.slots, *a.segment}
 	a.slots = nil
 }
