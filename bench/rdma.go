@@ -24,7 +24,7 @@ type rdmaMode struct {
 	name       string
 	mode       microproto.Mode
 	config     ib.Config
-	registered bool // the message lies in memory of the link
+	registered bool // messages lie in memory of the link
 	base       int  // index of the mode that it is compared with; its own: none
 }
 
@@ -91,15 +91,6 @@ func (m *rdmaMode) round(ctx context.Context) (d time.Duration, requests uint64,
 		defer func() { err = errors.Join(err, l.Close()) }()
 		rails, links = append(rails, driver.Rail{Network: p2psap.InfiniBand, Link: l}), append(links, l)
 	}
-	faces, err := both(func(i int) ([]byte, error) {
-		if m.registered {
-			return links[i].Allocate(rdmaBytes)
-		}
-		return make([]byte, rdmaBytes), nil
-	})
-	if err != nil {
-		return 0, 0, err
-	}
 	nodes, err := connectedNodes(ctx, rails...)
 	for _, n := range nodes {
 		defer n.Close()
@@ -120,7 +111,8 @@ func (m *rdmaMode) round(ctx context.Context) (d time.Duration, requests uint64,
 	sent := func() uint64 { return links[0].Stats().Requests + links[1].Stats().Requests }
 	var began time.Time
 	_, err = both(func(i int) (struct{}, error) {
-		end := rdmaEnd{node: nodes[i], socket: sockets[i], face: faces[i], wait: m.mode == microproto.ModeSynchronous}
+		end := rdmaEnd{node: nodes[i], socket: sockets[i], registered: m.registered}
+		end.face, end.wait = make([]byte, rdmaBytes), m.mode == microproto.ModeSynchronous
 		end.slot = p2psap.Slot{Tag: 1, Data: make([]byte, rdmaBytes)}
 		for k := range rdmaWarmUp + rdmaTrips {
 			if k == rdmaWarmUp && i == 0 {
@@ -142,6 +134,8 @@ type rdmaEnd struct {
 	face   []byte
 	slot   p2psap.Slot
 	wait   bool // until a message has been accepted
+
+	registered bool // messages lie in memory of the link
 }
 
 // trip does this end's part of a round trip: it sends and then receives, or receives and then sends.
@@ -170,7 +164,13 @@ func (e *rdmaEnd) trip(ctx context.Context, first bool, label uint64) error {
 }
 
 func (e *rdmaEnd) send(ctx context.Context, label uint64) error {
-	t, err := e.socket.Send(ctx, 1, p2psap.Label(label), e.face)
+	face := e.face
+	if e.registered {
+		if face = e.socket.Reserve(1, len(face)); face == nil {
+			return errors.New("the link has no registered memory")
+		}
+	}
+	t, err := e.socket.Send(ctx, 1, p2psap.Label(label), face)
 	if err == nil && e.wait {
 		_, err = e.socket.Wait(ctx, t)
 	}

@@ -33,7 +33,6 @@ type Link struct {
 
 	signalEvery   int // of so many requests the last one is signaled
 	closed        atomic.Bool
-	hasUserMemory atomic.Bool   // Allocate has succeeded
 	done          chan struct{} // closed by Close
 	keyGeneration atomic.Uint32 // of the keys of pairs
 
@@ -138,12 +137,11 @@ func (l *Link) setUp() (err error) {
 }
 
 // Caps implements microproto.Link. Frames of synchronous sessions arrive exactly once and in
-// order. Frames of asynchronous sessions arrive in order, unless the network loses them. Gather
-// is set once there is memory of Allocate.
+// order. Frames of asynchronous sessions arrive in order, unless the network loses them.
 func (l *Link) Caps(m microproto.Mode) microproto.Caps {
 	c := microproto.Caps{MTU: l.config.BlockBytes, Batch: postBatch, Ordered: true}
 	c.Reliable = m != microproto.ModeAsynchronous
-	if c.Reliable && l.hasUserMemory.Load() {
+	if c.Reliable {
 		c.Gather = gatherBytes
 	}
 	return c
@@ -152,8 +150,7 @@ func (l *Link) Caps(m microproto.Mode) microproto.Caps {
 // gatherBytes is the size from which a second element is cheaper than a copy.
 const gatherBytes = 1024
 
-// Close closes the link. Frames already received stay valid until released, and memory of
-// Allocate until Free.
+// Close closes the link. Frames already received stay valid until released, and reserved memory until Unreserve.
 func (l *Link) Close() error {
 	if l.closed.Swap(true) {
 		return nil

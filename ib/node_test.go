@@ -62,13 +62,6 @@ func TestSessionOverTheLink(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			r := newRig(t, software.Config{})
 			a, b := r.open("a", c), r.open("b", c)
-			face, err := a.Allocate(size)
-			require.NoError(t, err)
-			t.Cleanup(func() { // after the link was closed
-				face[0] = 1
-				require.NoError(t, a.Free(face))
-				require.Error(t, a.Free(face))
-			})
 			na, nb := nodes(t, a, b)
 			sa, sb := sockets(t, na, nb, p2psap.OpenOptions{
 				Name: "halo", Mode: microproto.ModeSynchronous, Slots: []p2psap.SlotSpec{{Tag: 1, Length: size}},
@@ -78,6 +71,8 @@ func TestSessionOverTheLink(t *testing.T) {
 			before := a.Stats()
 			slot := p2psap.Slot{Tag: 1, Data: make([]byte, size)}
 			for k := range messages {
+				face := sa.Reserve(1, size)
+				require.Len(t, face, size)
 				for i := range face {
 					face[i] = byte(i*7 + k)
 				}

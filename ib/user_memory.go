@@ -3,36 +3,37 @@ package ib
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 	"github.com/p2pdc/p2pdc/microproto"
 )
 
-// Allocate returns n bytes of registered memory for data to send, such as the faces of a
-// subdomain. Sessions opened later send synchronous messages from it without a copy: the
-// adapter reads them in place. Close ends the registration. The memory stays valid until Free.
-func (l *Link) Allocate(n int) ([]byte, error) {
-	if n <= 0 {
-		return nil, errors.New("ib: cannot allocate less than one byte of memory")
+// Reserve implements microproto.Reserver: it returns memory registered with the adapter, which reads the payloads of
+// synchronous messages there. Memory that was given back is used again.
+func (l *Link) Reserve(_ microproto.LinkAddr, m microproto.Mode, _ uint64, _, n int) []byte {
+	if m == microproto.ModeAsynchronous || n < gatherBytes {
+		return nil // it is copied into a block
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed.Load() {
-		return nil, errClosed
+		return nil
 	}
-	b, err := l.userMemory.allocate(l.domain, n)
-	if err == nil {
-		l.hasUserMemory.Store(true)
+	b, err := l.userMemory.reserve(l.domain, n)
+	if err != nil && !l.userMemory.failed {
+		l.userMemory.failed = true
+		l.log("messages are copied before they are sent: %v", err)
 	}
-	return b, err
+	return b
 }
 
-// Free frees memory of Allocate, before or after Close. Nothing may send from it any more.
-func (l *Link) Free(b []byte) error {
+// Unreserve implements microproto.Reserver.
+func (l *Link) Unreserve(b []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.userMemory.free(b)
+	l.userMemory.unreserve(b)
 }
 
 // gatherOrFlatten copies a frame into one piece unless the adapter can gather it: a header in
@@ -49,26 +50,44 @@ func (l *Link) gatherOrFlatten(f microproto.Frame, q *pair) microproto.Frame {
 	return f.Flatten(l)
 }
 
-// userMemory is memory registered for the user.
-type userMemory struct{ regions []userRegion }
+// userMemory is registered memory in which users place messages.
+type userMemory struct {
+	regions []userRegion
+	failed  bool // a registration has
+}
 
 type userRegion struct {
-	bytes  []byte
-	region verbs.Region // nil after close
+	bytes    []byte
+	region   verbs.Region // nil after close
+	reserved bool
 }
 
 // maxUserRegions bounds the regions, which the sender searches linearly.
 const maxUserRegions = 64
 
-func (f *userMemory) allocate(d verbs.Domain, n int) ([]byte, error) {
-	if len(f.regions) == maxUserRegions {
-		return nil, fmt.Errorf("ib: %d pieces of registered memory are allocated: use fewer, larger ones", maxUserRegions)
+// reserve returns n bytes of the smallest free region that has them, or of a new one.
+func (f *userMemory) reserve(d verbs.Domain, n int) ([]byte, error) {
+	best := -1
+	for i := range f.regions {
+		x := &f.regions[i]
+		if !x.reserved && len(x.bytes) >= n && (best < 0 || len(x.bytes) < len(f.regions[best].bytes)) {
+			best = i
+		}
 	}
-	b, r, err := register(d, n, verbs.LocalWrite)
-	if err == nil {
-		f.regions = append(f.regions, userRegion{b, r})
+	if best < 0 {
+		if len(f.regions) == maxUserRegions {
+			return nil, fmt.Errorf("ib: %d messages lie in registered memory", maxUserRegions)
+		}
+		b, r, err := register(d, 1<<bits.Len(uint(n-1)), verbs.LocalWrite)
+		if err != nil {
+			return nil, err
+		}
+		best = len(f.regions)
+		f.regions = append(f.regions, userRegion{bytes: b, region: r})
 	}
-	return b, err
+	x := &f.regions[best]
+	x.reserved = true
+	return x.bytes[:n:n], nil
 }
 
 // element returns the element for b if b lies in registered memory.
@@ -84,30 +103,30 @@ func (f *userMemory) element(b []byte) (verbs.Element, bool) {
 	return verbs.Element{}, false
 }
 
-// free unmaps a region, and ends its registration if it is still registered.
-func (f *userMemory) free(b []byte) error {
-	i := slices.IndexFunc(f.regions, func(x userRegion) bool { return len(b) > 0 && address(x.bytes) == address(b) })
+// unreserve makes a region free; after close it frees its memory.
+func (f *userMemory) unreserve(b []byte) {
+	i := slices.IndexFunc(f.regions, func(x userRegion) bool { return address(x.bytes) == address(b) })
 	if i < 0 {
-		return errors.New("ib: cannot free memory that Allocate has not returned, or that was freed before")
+		return
 	}
-	if r := f.regions[i].region; r != nil {
-		if err := r.Close(); err != nil {
-			return err
-		}
+	if f.regions[i].reserved = false; f.regions[i].region == nil {
+		_ = verbs.Free(f.regions[i].bytes)
+		f.regions = slices.Delete(f.regions, i, i+1)
 	}
-	err := verbs.Free(f.regions[i].bytes)
-	f.regions = slices.Delete(f.regions, i, i+1)
-	return err
 }
 
-// close ends all registrations and leaves the memory.
+// close ends all registrations. It frees the memory that is not reserved.
 func (f *userMemory) close() error {
 	var err error
-	for i := range f.regions {
-		if r := f.regions[i].region; r != nil {
-			err = errors.Join(err, r.Close())
-			f.regions[i].region = nil
+	f.regions = slices.DeleteFunc(f.regions, func(x userRegion) bool {
+		err = errors.Join(err, x.region.Close())
+		if !x.reserved {
+			err = errors.Join(err, verbs.Free(x.bytes))
 		}
+		return !x.reserved
+	})
+	for i := range f.regions {
+		f.regions[i].region = nil
 	}
 	return err
 }

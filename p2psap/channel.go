@@ -137,9 +137,7 @@ func (n *Node) queueFrames(now microproto.Instant, s *session, c *channel, tag i
 	busy, addr := c.Rail.Window.Len() > 0, c.addr(s)
 	replaceable := tag >= 0 && c.mode() == microproto.ModeAsynchronous && !c.paced
 	if replaceable && c.Path != nil {
-		// The number before that of the value's first segment, unique among all segments that this node
-		// sends: session, slot, segment.
-		value = uint64(s.index())<<48 | uint64(s.slot(Tag(tag)))<<32
+		value = s.valueBase(Tag(tag))
 	}
 	for i := range n.scratch {
 		o := &n.scratch[i]
@@ -172,6 +170,10 @@ func (n *Node) queueFrames(now microproto.Instant, s *session, c *channel, tag i
 	clear(n.scratch)
 	return err
 }
+
+// valueBase returns the number before microproto.Frame.Value of the first segment of a tag's value, unique among all
+// segments that this node sends and never 0: session, slot, segment.
+func (s *session) valueBase(tag Tag) uint64 { return uint64(s.index()+1)<<48 | uint64(s.slot(tag))<<32 }
 
 // addr returns the other end's address on the channel's rail.
 func (c *channel) addr(s *session) microproto.LinkAddr {

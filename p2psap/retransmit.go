@@ -1,6 +1,8 @@
 package p2psap
 
 import (
+	"math"
+
 	"github.com/p2pdc/p2pdc/internal/fifo"
 	"github.com/p2pdc/p2pdc/microproto"
 )
@@ -14,20 +16,30 @@ type retransmitBuffer struct {
 	submitted int    // number of transfers that the present endpoint has
 }
 
-// unackedTransfer holds the arguments of a Send; data is the caller's.
+// unackedTransfer holds the arguments of a Send; data is the caller's, or was reserved at link.
 type unackedTransfer struct {
 	tag   uint32
 	label uint64
 	data  []byte
+	link  microproto.Reserver // nil: data is the caller's
 }
 
 // drop removes the transfers up to and including number to.
 func (b *retransmitBuffer) drop(to uint64) {
 	for b.Len() > 0 && b.base < to {
+		if t := b.Front(); t.link != nil {
+			t.link.Unreserve(t.data)
+		}
 		b.Drop()
 		b.base++
 		b.submitted = max(b.submitted-1, 0)
 	}
+}
+
+// reset removes all transfers. The next one that is pushed has the number after base.
+func (b *retransmitBuffer) reset(base uint64) {
+	b.drop(math.MaxUint64)
+	b.base, b.submitted = base, 0
 }
 
 // cost returns the bytes that the transfers take in the other end's queue.
@@ -46,7 +58,7 @@ const maxPending = 1 << 14
 
 // enqueuePending starts a transfer that the next composition will send. It starts only what that
 // composition is sure to take: within the bytes that the other end has granted.
-func (s *session) enqueuePending(tag Tag, label Label, data []byte) error {
+func (s *session) enqueuePending(tag Tag, label Label, data []byte, link microproto.Reserver) error {
 	granted := s.granted
 	if e, ok := s.channel.endpoint.(microproto.Migratable); ok && !s.channel.held {
 		granted = e.Granted()
@@ -60,6 +72,6 @@ func (s *session) enqueuePending(tag Tag, label Label, data []byte) error {
 	if to == microproto.ModeAsynchronous || b.Len()-b.submitted >= maxPending || s.queued+queueCost(len(data)) > granted {
 		return ErrBusy
 	}
-	b.Push(unackedTransfer{uint32(tag), uint64(label), data})
+	b.Push(unackedTransfer{uint32(tag), uint64(label), data, link})
 	return nil
 }

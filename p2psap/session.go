@@ -43,6 +43,7 @@ type session struct {
 	// channel of the epoch before, while transfers in it are being completed.
 	channel, previous *channel
 	unacked           retransmitBuffer
+	reserved          reservation
 	accepted          Transfer           // when the last channel ended
 	closeAccepted     uint64             // transfers that the other end accepted before it closed
 	lingerUntil       microproto.Instant // in SessionLingering
@@ -315,7 +316,6 @@ func (n *Node) fail(now microproto.Instant, s *session, err error) {
 
 // discard drops the channels and their frames; the counters are kept.
 func (n *Node) discard(now microproto.Instant, s *session) {
-	s.unacked = retransmitBuffer{}
 	s.handover = microproto.HandoverState{}
 	s.renegotiation.reset()
 	if s.previous != nil {
@@ -327,6 +327,8 @@ func (n *Node) discard(now microproto.Instant, s *session) {
 	for _, r := range n.rails {
 		r.Window.Discard(uint32(s.id))
 	}
+	s.unacked.reset(0) // nothing refers to the messages any more
+	s.unreserve()
 	s.channel, s.previous = nil, nil
 }
 

@@ -68,6 +68,10 @@ type Socket interface {
 	// blocks until there is room or ctx ends. The session keeps data until Wait has reported that the
 	// transfer was accepted. An asynchronous Send never blocks, and data may be reused on return.
 	Send(ctx context.Context, tag Tag, label Label, data []byte) (Transfer, error)
+	// Reserve returns memory of the network for the next message of a tag, of n bytes, which Send then sends without a
+	// copy; nil if there is none. The caller fills it, passes it to Send before the next Reserve, and does not
+	// touch it afterwards.
+	Reserve(tag Tag, n int) []byte
 	// Receive copies into slot.Data. It returns ErrSlot if the session does not declare the tag, and
 	// ErrShort if slot.Data is shorter than the message, which stays for the next Receive,
 	// or than the asynchronous slot.

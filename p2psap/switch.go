@@ -34,7 +34,7 @@ func (n *Node) switchEpoch(now microproto.Instant, s *session) {
 	s.accepted, s.arrived = s.acceptedNow(), s.arrivedNow()
 	s.priorArrivals += old.endpoint.Arrivals()
 	if old.mode() == microproto.ModeAsynchronous {
-		s.unacked = retransmitBuffer{base: s.info.MessagesSent}
+		s.unacked.reset(s.info.MessagesSent)
 	}
 	if err := n.handOver(now, s, old, next); err != nil {
 		n.fail(now, s, err)
@@ -139,7 +139,7 @@ func (n *Node) commit(now microproto.Instant, s *session) {
 		s.queued = r.answer.Stored + s.unacked.cost()
 		next.endpoint.(microproto.Migratable).SetCredit(r.answer.Stored, r.answer.Credit)
 	} else {
-		s.unacked = retransmitBuffer{}
+		s.unacked.reset(0)
 	}
 	next.held = false
 	s.info.Changes = next.number

@@ -55,15 +55,19 @@ func (n *Node) startTransfer(
 		waits = coalesce && len(data) <= coalesceBytes && accepted < Transfer(s.info.MessagesSent) &&
 			c.coalescer != nil && !c.held
 	}
+	link := s.reserved.of(data)
 	if synchronous && (s.renegotiation.Holds() || s.unacked.submitted < s.unacked.Len()) {
 		waits = false
-		err = s.enqueuePending(tag, label, data)
+		err = s.enqueuePending(tag, label, data, link)
 	} else if err = n.submit(now, s, tag, uint64(label), data, waits); err == nil && synchronous {
-		s.unacked.Push(unackedTransfer{uint32(tag), uint64(label), data})
+		s.unacked.Push(unackedTransfer{uint32(tag), uint64(label), data, link})
 		s.unacked.submitted++
 	}
 	if err != nil {
 		return 0, false, err
+	}
+	if link != nil && synchronous {
+		s.reserved = reservation{} // it is of the transfer until that is accepted
 	}
 	s.queued += queueCost(len(data))
 	s.info.MessagesSent++

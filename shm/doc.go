@@ -9,7 +9,7 @@
 //     commit word, is stored last, so that a record is read when it is complete;
 //   - blocks for long frames of synchronous sessions; the record in the lane names the block. Without a free
 //     block the frame lies in the lane;
-//   - slots for asynchronous values (Frame.Value): three buffers each. The newest frame replaces
+//   - slots for asynchronous values (Frame.Value): some buffers each. The newest frame replaces
 //     an unread one, a frame is never torn, and an end that does not read blocks nobody;
 //   - words by which this end answers: how far it has read the other end's lane and slots, which
 //     blocks it has given back, and whether it sleeps.
@@ -19,7 +19,9 @@
 // else. The frames that Recv returns from the lane are copies. A frame in a block or a slot lies in the other
 // end's outbox until it is released, and must not be written to. A correct end leaves it as it is; the bytes
 // of a hostile one may change, so whoever checks them must work on a copy. A frame that is not released
-// keeps its block or slot from being used again, and holds up nothing else.
+// keeps its block or buffer from being used again, and holds up nothing else.
+//
+// A user may place a message in a block or buffer itself (Reserve). It is then copied by neither end.
 //
 // The ends meet over an abstract Unix socket. Its address and a secret token travel in the Offer,
 // over the control channel. The kernel confirms the user of the other end. The socket stays open:

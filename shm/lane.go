@@ -13,6 +13,9 @@ type laneWriter struct {
 	tail    uint64 // lines that the other end has read, when last looked
 	wanted  uint64 // generation of wantedAt
 	used    uint64 // bit i changes when block i is written
+
+	// Bit i: block i is reserved, and was sent since.
+	reserved, sent uint64
 }
 
 // fits reports whether n lines are free.
@@ -45,18 +48,27 @@ func (w *laneWriter) freeBlock(n int) int {
 	if w.in != nil {
 		returned = word(w.in, returnedAt).Load()
 	}
-	free := ^(w.used ^ returned) & allBlocks
+	free := ^(w.used ^ returned) & (1<<w.blockCount - 1) &^ w.reserved
 	if free == 0 {
 		return -1
 	}
 	return bits.TrailingZeros64(free)
 }
 
-// need returns the free lines that a frame of n bytes needs, without those for notices.
-func (w *laneWriter) need(n int) uint64 {
-	if w.freeBlock(n) >= 0 {
+// blockFor returns the block in which a frame is to lie, and whether its body is there already; −1: none.
+func (w *laneWriter) blockFor(head, body []byte) (block int, inPlace bool) {
+	if block = w.reservedBlock(head, body); block >= 0 {
+		return block, true
+	}
+	return w.freeBlock(len(head) + len(body)), false
+}
+
+// need returns the free lines that a frame needs, without those for notices.
+func (w *laneWriter) need(head, body []byte) uint64 {
+	if block, _ := w.blockFor(head, body); block >= 0 {
 		return 1
 	}
+	n := len(head) + len(body)
 	lines := linesOf(n)
 	if rest := w.lines - w.head&(w.lines-1); lines > rest {
 		lines += rest
@@ -64,9 +76,9 @@ func (w *laneWriter) need(n int) uint64 {
 	return lines
 }
 
-// mayPush reports whether a frame of n bytes fits. If not, the other end wakes this one when it has read.
-func (w *laneWriter) mayPush(n int) (bool, error) {
-	need := w.need(n) + w.reserve()
+// mayPush reports whether a record of some lines fits. If not, the other end wakes this one when it has read.
+func (w *laneWriter) mayPush(lines uint64) (bool, error) {
+	need := lines + w.forNotices()
 	ok, err := w.fits(need)
 	if !ok && err == nil {
 		w.wanted++
@@ -76,15 +88,22 @@ func (w *laneWriter) mayPush(n int) (bool, error) {
 	return ok, err
 }
 
-// push appends a frame, whose bytes are head and body. mayPush has returned true.
-func (w *laneWriter) push(head, body []byte) {
+// push appends a frame, whose bytes are head and body, and reports whether the body lay in its place already. mayPush has
+// returned true for the lines that it needs.
+func (w *laneWriter) push(head, body []byte) (inPlace bool) {
 	n := len(head) + len(body)
-	if block := w.freeBlock(n); block >= 0 {
+	block, inPlace := w.blockFor(head, body)
+	if block >= 0 {
 		b := w.out[w.blockAt(block):]
-		copy(b[copy(b, head):], body)
+		k := copy(b, head)
+		if inPlace {
+			w.sent |= 1 << block
+		} else {
+			copy(b[k:], body)
+		}
 		w.used ^= 1 << block
-		w.commit(blockRecord, n*blockCount+block, 1)
-		return
+		w.commit(blockRecord, n*maxBlocks+block, 1)
+		return inPlace
 	}
 	lines := linesOf(n)
 	if rest := w.lines - w.head&(w.lines-1); lines > rest {
@@ -93,6 +112,7 @@ func (w *laneWriter) push(head, body []byte) {
 	at := w.lineAt(w.head) + commitLen
 	copy(w.out[at+copy(w.out[at:], head):], body)
 	w.commit(frameRecord, n, lines)
+	return false
 }
 
 // pushNotice appends the notice of a slot.

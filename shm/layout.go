@@ -17,18 +17,24 @@ const (
 	returnedAt = 8 * lineBytes // bit i changes when the owner gives block i of the other end back
 	wordsEnd   = 10 * lineBytes
 
-	layoutVersion = 2
+	layoutVersion = 3
 	layoutMagic   = 0x50325044432d5300 | layoutVersion
 )
 
-// buffersPerSlot: the newest frame, the one that is read, and the one that is written.
-const buffersPerSlot = 3
-
-// blockCount is the number of blocks of an outbox. A long frame lies in a block, which the receiver may keep for long
-// without holding up the lane. In the lane is a record that names the block.
+// A slot has a buffer for the newest frame, the one that is written, one that is reserved, and those that the other end
+// holds.
 const (
-	blockCount = 32
-	allBlocks  = 1<<blockCount - 1
+	buffersPerSlot = 3 + heldPerSlot
+	heldPerSlot    = 3
+)
+
+// A long frame lies in a block, which the receiver may keep for long without holding up the lane. In the lane is a record
+// that names the block. An outbox has maxBlocks blocks, or fewer long ones: those that fit in blockBytes, and at least
+// minBlocks.
+const (
+	maxBlocks  = 32
+	minBlocks  = 8
+	blockBytes = 4 << 20
 )
 
 // sizes are those that the two ends of a connection must have in common.
@@ -45,13 +51,15 @@ type layout struct {
 	lines  uint64 // of the lane, a power of two
 	latest int    // words: the newest frame of each slot
 	acks   int    // words: notices of each of the other end's slots that the owner has taken
-	reads  int    // words: buffer of each of the other end's slots that the owner reads
+	reads  int    // words: buffers of each of the other end's slots that the owner reads, a bit each
 	lane   int
 	slots  int
 	stride int // bytes of a slot's buffer, padded
 	blocks int
 	block  int // bytes of a block, padded
-	total  int
+
+	blockCount int
+	total      int
 }
 
 func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
@@ -66,7 +74,8 @@ func newLayout(s sizes) *layout {
 	l.slots = l.lane + int(s.LaneBytes)
 	l.block = roundUp(int(s.FrameBytes), pageBytes)
 	l.blocks = roundUp(l.slots+int(s.Values)*buffersPerSlot*l.stride, pageBytes)
-	l.total = l.blocks + blockCount*l.block
+	l.blockCount = min(max(blockBytes/l.block, minBlocks), maxBlocks)
+	l.total = l.blocks + l.blockCount*l.block
 	return l
 }
 
@@ -75,9 +84,9 @@ const pageBytes = 4096
 // largest returns the size of the largest frame in the lane.
 func (l *layout) largest() int { return int(max(l.FrameBytes, l.ValueBytes)) }
 
-// reserve returns the lines that frames leave for notices, which must always fit. There is at most
+// forNotices returns the lines that frames leave for notices, which must always fit. There is at most
 // one unread notice of each slot.
-func (l *layout) reserve() uint64 { return uint64(l.Values) + 2 }
+func (l *layout) forNotices() uint64 { return uint64(l.Values) + 2 }
 
 // buffer returns the offset of a slot's buffer.
 func (l *layout) buffer(slot, index int) int { return l.slots + (slot*buffersPerSlot+index)*l.stride }
@@ -94,7 +103,7 @@ type kind uint8
 const (
 	nothing      kind = iota
 	frameRecord       // a frame: its length
-	blockRecord       // a frame in a block: its length times blockCount, plus the number of the block
+	blockRecord       // a frame in a block: its length times maxBlocks, plus the number of the block
 	noticeRecord      // a slot has a newer frame: its number
 	skipRecord        // unused lines up to the end of the ring: their number
 )
@@ -132,8 +141,8 @@ func (l *layout) decode(line, commit uint64) (record, error) {
 		r.lines = linesOf(r.value)
 		valid = valid && r.value > 0 && r.value <= l.largest() && index+r.lines <= l.lines
 	case blockRecord:
-		r.value, r.block = r.value/blockCount, r.value%blockCount
-		valid = valid && r.value > 0 && r.value <= int(l.FrameBytes)
+		r.value, r.block = r.value/maxBlocks, r.value%maxBlocks
+		valid = valid && r.value > 0 && r.value <= int(l.FrameBytes) && r.block < l.blockCount
 	case noticeRecord:
 		valid = valid && r.value < int(l.Values)
 	case skipRecord:
@@ -148,16 +157,19 @@ func (l *layout) decode(line, commit uint64) (record, error) {
 	return r, nil
 }
 
-// A slot's newest frame: 30 bits of its version, 32 of its length, 2 of the buffer's index.
-const versionBits = 30
+// A slot's newest frame: 29 bits of its version, 32 of its length, indexBits of the buffer's index.
+const (
+	versionBits = 29
+	indexBits   = 3
+)
 
 func latestWord(version uint64, length, index int) uint64 {
-	return version<<(64-versionBits) | uint64(length)<<2 | uint64(index)
+	return version<<(64-versionBits) | uint64(length)<<indexBits | uint64(index)
 }
 
 // decodeLatest decodes a slot's word. A length of 0 means that the slot was never written.
 func (l *layout) decodeLatest(w uint64) (length, index int, err error) {
-	length, index = int(uint32(w>>2)), int(w&3)
+	length, index = int(uint32(w>>indexBits)), int(w&(1<<indexBits-1))
 	if length > int(l.ValueBytes) || index >= buffersPerSlot {
 		return 0, 0, fmt.Errorf("%w: %#x in a slot", errRecord, w)
 	}

@@ -42,9 +42,11 @@ type Link struct {
 	sleep  uint64  // generation; guarded by rx
 	asleep bool    // guarded by rx
 
+	retired []retiredOutbox // guarded by tx
+
 	full *peer // whose lane stopped Send; guarded by tx
-	// stopped is the length of the frame that did not fit.
-	stopped int
+	// stopped is the number of lines that the frame needs that did not fit.
+	stopped uint64
 
 	writableMu sync.Mutex
 	writable   []func()

@@ -16,7 +16,7 @@ func TestBoundedMemory(t *testing.T) {
 	a := kinds()["shared memory"]()(t, Config{Name: "a", FrameBytes: frameBytes})
 	b := kinds()["shared memory"]()(t, Config{Name: "b", FrameBytes: frameBytes, BufferBytes: 4 * frameBytes})
 	toB, _ := join(t, a, b)
-	for range blockCount + 8 {
+	for range maxBlocks + 8 {
 		sendOne(t, a, frame(toB, make([]byte, frameBytes)))
 	}
 	var kept []microproto.Frame
@@ -27,7 +27,7 @@ func TestBoundedMemory(t *testing.T) {
 		more, err = b.TryRecv(batch[n:])
 		require.NoError(t, err)
 	}
-	require.Equal(t, blockCount+4, n)
+	require.Equal(t, maxBlocks+4, n)
 	kept = append(kept, batch[:n]...)
 	done := make(chan int)
 	go func() {
@@ -56,7 +56,7 @@ func TestKeptFramesHoldUpNothing(t *testing.T) {
 				v, whole := versionOf(batch[0].Data)
 				require.True(t, whole)
 				require.Equal(t, i, v)
-				if i%10 == 0 && len(kept) < blockCount {
+				if i%10 == 0 && len(kept) < maxBlocks {
 					kept = append(kept, batch[0])
 				} else {
 					batch[0].Release()
@@ -91,8 +91,8 @@ func TestBlockWrittenTwice(t *testing.T) {
 	require.EqualValues(t, 1<<3, word(l.out, returnedAt).Load())
 }
 
-// A value that is lent stays as it is while newer ones are written. When it is released, the newest is received by a
-// receiver that waits.
+// Values that are lent stay as they are while newer ones are written. While there are heldPerSlot of them, no more are
+// received; when one is released, the newest is, by a receiver that waits.
 func TestLentValue(t *testing.T) {
 	for name, kind := range kinds() {
 		t.Run(name, func(t *testing.T) {
@@ -100,16 +100,17 @@ func TestLentValue(t *testing.T) {
 			a, b := open(t, Config{Name: "a"}), open(t, Config{Name: "b"})
 			toB, _ := join(t, a, b)
 			batch := make([]microproto.Frame, 4)
-			sendOne(t, a, value(toB, 1, pattern(1, 4096)))
-			n, err := b.TryRecv(batch)
-			require.NoError(t, err)
-			require.Equal(t, 1, n)
-			kept := batch[0]
-			for v := uint64(2); v <= 10; v++ {
+			var kept []microproto.Frame
+			for v := uint64(1); v <= 10; v++ {
 				sendOne(t, a, value(toB, 1, pattern(v, 4096)))
-				n, err = b.TryRecv(batch)
+				n, err := b.TryRecv(batch)
 				require.NoError(t, err)
-				require.Zero(t, n)
+				if v > heldPerSlot {
+					require.Zero(t, n)
+					continue
+				}
+				require.Equal(t, 1, n)
+				kept = append(kept, batch[0])
 			}
 			waits, received := b.Stats().Waits, make(chan microproto.Frame)
 			go func() {
@@ -119,15 +120,22 @@ func TestLentValue(t *testing.T) {
 				received <- batch[0]
 			}()
 			await.Until(t, func() bool { return b.Stats().Waits > waits }, "the receiver to wait")
-			v, whole := versionOf(kept.Data)
-			require.True(t, whole)
-			require.EqualValues(t, 1, v)
-			kept.Release()
-			f := <-received
-			v, whole = versionOf(f.Data)
+			kept = append(kept, microproto.Frame{})
+			for i := range heldPerSlot {
+				v, whole := versionOf(kept[i].Data)
+				require.True(t, whole)
+				require.EqualValues(t, 1+i, v)
+				if i == 0 {
+					kept[i].Release()
+					kept[heldPerSlot] = <-received
+				}
+			}
+			v, whole := versionOf(kept[heldPerSlot].Data)
 			require.True(t, whole)
 			require.EqualValues(t, 10, v)
-			f.Release()
+			for i := range kept {
+				kept[i].Release()
+			}
 		})
 	}
 }

@@ -91,7 +91,7 @@ func (p *peer) end() {
 	if p.loans != nil {
 		p.loans.end(p.in)
 	}
-	p.out.free()
+	l.retire(p)
 	p.out, p.in, p.loans = outbox{}, outbox{}, nil
 	p.bell, p.pending = nil, nil
 	p.lane, p.slots = laneWriter{}, slotWriter{}
@@ -106,7 +106,7 @@ func (p *peer) connected(in outbox, b bell) error {
 	}
 	p.in, p.bell = in, b
 	p.lane.in = in.bytes
-	p.loans = &loans{out: p.out.bytes, returned: l.wakeReceiver, inSlot: make([]bool, l.config.Values)}
+	p.loans = &loans{out: p.out.bytes, returned: l.wakeReceiver, inSlot: make([]uint64, l.config.Values)}
 	p.incoming = laneReader{layout: l.layout, out: p.out.bytes, in: in.bytes}
 	p.values = slotReader{taken: make([]uint64, l.config.Values), delivered: make([]uint64, l.config.Values)}
 	l.active = append(l.active, p)

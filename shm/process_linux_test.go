@@ -397,7 +397,7 @@ func TestIncompatible(t *testing.T) {
 		"the user number":       func(o *offer) { o.User++ },
 		"same name":             func(o *offer) { o.name = "a" },
 		"the same sizes":        func(o *offer) { o.Sizes.LaneBytes *= 2 },
-		"has version 3":         func(o *offer) { o.Version++ },
+		"has version 4":         func(o *offer) { o.Version++ },
 		"memory of one process": func(o *offer) { o.socket = "" },
 		"it has no name":        func(o *offer) { o.name = "" },
 		"it has no socket":      func(o *offer) { o.socket = strings.Repeat("x", 101) },

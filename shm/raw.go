@@ -17,6 +17,15 @@ func word(b []byte, at int) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(b[at : at+8])))
 }
 
+// offsetIn returns the offset of b in memory; −1 if b does not begin there.
+func offsetIn(memory, b []byte) int {
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(b))) - uintptr(unsafe.Pointer(unsafe.SliceData(memory)))
+	if at >= uintptr(len(memory)) { // huge if b lies before
+		return -1
+	}
+	return int(at)
+}
+
 // alignedBytes returns heap memory that begins at a line.
 func alignedBytes(n int) []byte {
 	b := make([]byte, n+lineBytes)

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"math/bits"
 	"slices"
 
 	"github.com/p2pdc/p2pdc/microproto"
@@ -83,8 +84,8 @@ func (p *peer) readFrame(r record) (*microproto.Buffer, error) {
 	return b, nil
 }
 
-// readSlot adds the newest frame of a slot to the first n of batch. Without memory, while an older frame of the slot
-// is lent, or if the frame is replaced in every attempt, the slot is read later.
+// readSlot adds the newest frame of a slot to the first n of batch. Without memory, while heldPerSlot older frames of the
+// slot are lent, or if the frame is replaced in every attempt, the slot is read later.
 func (p *peer) readSlot(slot int, batch []microproto.Frame, n int) (int, error) {
 	b, length, ok, err := p.newestFrame(slot)
 	if err != nil || ok && b == nil {
@@ -103,15 +104,16 @@ func (p *peer) readSlot(slot int, batch []microproto.Frame, n int) (int, error) 
 // newestFrame lends or copies the newest frame of a slot; nil if it was delivered before. ok is false if it has to be
 // read later.
 func (p *peer) newestFrame(slot int) (b *microproto.Buffer, length int, ok bool, err error) {
-	if p.loans.isLent(slot, false) { // the mark in the outbox protects the frame that is lent
+	held := p.loans.held(slot) // later some of them may be returned; no others are lent
+	if bits.OnesCount64(held) == heldPerSlot {
 		return nil, 0, false, nil
 	}
-	frame, ok, err := p.values.newest(&p.incoming, slot)
+	frame, index, ok, err := p.values.newest(&p.incoming, slot, held)
 	if err != nil || !ok || frame == nil {
 		return nil, 0, ok, err
 	}
 	if len(frame) >= lendBytes {
-		return p.loans.lendSlot(frame, slot), len(frame), true, nil
+		return p.loans.lendSlot(frame, slot, index), len(frame), true, nil
 	}
 	if b = p.link.buffers.Get(len(frame), true); b == nil {
 		p.values.delivered[slot] = 0
@@ -130,7 +132,7 @@ func (l *Link) ready() bool {
 			return true
 		}
 		for _, slot := range p.values.again {
-			if !p.loans.isLent(int(slot), true) && !exhausted {
+			if p.loans.mayLend(int(slot)) && !exhausted {
 				return true
 			}
 		}

@@ -58,27 +58,36 @@ func (l *Link) sendFrame(f *microproto.Frame) (taken bool, err error) {
 	case f.Value != 0 && f.Mode == microproto.ModeAsynchronous:
 		if slot := p.slots.slotFor(f.Value, l.config.Values); slot >= 0 {
 			l.count.Written.Add(1)
-			if p.slots.write(&p.lane, slot, f.Data, f.Body) {
+			notify, inPlace := p.slots.write(&p.lane, slot, f.Data, f.Body)
+			l.countInPlace(inPlace)
+			if notify {
 				err = p.lane.pushNotice(slot)
 			}
 			p.wake(err)
 			return true, nil
 		}
 	}
-	fits, err := p.lane.mayPush(f.Bytes())
+	need := p.lane.need(f.Data, f.Body)
+	fits, err := p.lane.mayPush(need)
 	switch {
 	case err != nil:
 	case fits:
-		p.lane.push(f.Data, f.Body)
+		l.countInPlace(p.lane.push(f.Data, f.Body))
 	case f.Mode == microproto.ModeAsynchronous:
 		l.count.Dropped.Add(1)
 	default:
 		l.count.SendFull.Add(1)
-		l.full, l.stopped = p, f.Bytes()
+		l.full, l.stopped = p, need
 		return false, nil
 	}
 	p.wake(err)
 	return true, nil
+}
+
+func (l *Link) countInPlace(inPlace bool) {
+	if inPlace {
+		l.count.InPlace.Add(1)
+	}
 }
 
 // wake wakes the other end if it sleeps. An error takes the connection down instead. tx is held.

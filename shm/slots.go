@@ -1,8 +1,10 @@
 package shm
 
-// A slot has three buffers. The writer writes one that is neither the newest nor the one being read,
-// and then makes it the newest. The reader marks the newest buffer as being read and then checks that
-// it still is the newest: if so, the writer sees the mark before it chooses again.
+import "math/bits"
+
+// The writer of a slot writes a buffer that is neither the newest nor reserved nor being read, and then makes it the
+// newest; or the reserved one, in which the frame lies already. The reader marks the newest buffer as being read and then
+// checks that it still is the newest: if so, the writer sees the mark before it chooses again.
 //
 // A notice in the lane announces a newer frame. The writer adds a notice once the reader has taken the one before.
 // The reader takes the notice before it looks for the newest frame, and the writer stores the frame
@@ -22,6 +24,10 @@ type slotState struct {
 	version uint64
 	index   int    // of the newest buffer
 	notices uint64 // sent
+
+	next     int  // index of the buffer that is reserved
+	reserved bool // it is
+	written  bool // it was made the newest since
 }
 
 // idleFrames is the number of frames per slot after which the slot of an unused value may be reassigned.
@@ -59,18 +65,36 @@ func (s *slotWriter) slotFor(value uint64, values int) int {
 	return oldest
 }
 
-// write makes a frame the newest of a slot. It reports whether the slot needs a notice.
-func (s *slotWriter) write(w *laneWriter, slot int, head, body []byte) (notify bool) {
-	o, reading := &s.slots[slot], 0
+// unused returns the index of a buffer of a slot that may be written.
+func (s *slotWriter) unused(w *laneWriter, slot int) int {
+	o := &s.slots[slot]
+	own := uint64(1) << o.index
+	if o.reserved {
+		own |= 1 << o.next
+	}
+	used := own
 	if w.in != nil {
-		reading = int(word(w.in, w.reads+8*slot).Load()) // index + 1; 0: none
+		used |= word(w.in, w.reads+8*slot).Load()
 	}
-	index := 0
-	for index == o.index || index == reading-1 {
-		index++ // at most 2: the two differ from it
+	free := ^used & (1<<buffersPerSlot - 1)
+	if free == 0 { // no correct end holds so many
+		free = ^own
 	}
-	b := w.out[w.buffer(slot, index):]
-	copy(b[copy(b, head):], body)
+	return bits.TrailingZeros64(free)
+}
+
+// write makes a frame the newest of a slot. It reports whether the slot needs a notice, and whether the body lay in its
+// place already.
+func (s *slotWriter) write(w *laneWriter, slot int, head, body []byte) (notify, inPlace bool) {
+	o, index := &s.slots[slot], 0
+	if inPlace = s.isReserved(w, slot, head, body); inPlace {
+		index, o.written = o.next, true
+		copy(w.out[w.buffer(slot, index):], head)
+	} else {
+		index = s.unused(w, slot)
+		b := w.out[w.buffer(slot, index):]
+		copy(b[copy(b, head):], body)
+	}
 	o.version++
 	o.index = index
 	word(w.out, w.latest+8*slot).Store(latestWord(o.version, len(head)+len(body), index))
@@ -79,10 +103,10 @@ func (s *slotWriter) write(w *laneWriter, slot int, head, body []byte) (notify b
 		taken = word(w.in, w.acks+8*slot).Load()
 	}
 	if taken != o.notices {
-		return false
+		return false, inPlace
 	}
 	o.notices++
-	return true
+	return true, inPlace
 }
 
 // slotReader reads the slots of the other end's outbox.
@@ -101,27 +125,27 @@ func (s *slotReader) take(r *laneReader, slot int) {
 	word(r.out, r.acks+8*slot).Store(s.taken[slot])
 }
 
-// newest marks a slot's newest frame as being read and returns it, empty if it was delivered before. ok
-// is false if the writer replaced it in every attempt.
-func (s *slotReader) newest(r *laneReader, slot int) (frame []byte, ok bool, err error) {
+// newest marks a slot's newest frame as being read, beside the buffers that are held, and returns it with the index of its
+// buffer; empty if it was delivered before. ok is false if the writer replaced it in every attempt.
+func (s *slotReader) newest(r *laneReader, slot int, held uint64) (frame []byte, index int, ok bool, err error) {
 	at := r.latest + 8*slot
 	w := word(r.in, at).Load()
 	for range readAttempts {
 		if w == s.delivered[slot] {
-			return nil, true, nil
+			return nil, 0, true, nil
 		}
 		length, index, err := r.decodeLatest(w)
 		if err != nil || length == 0 {
-			return nil, true, err
+			return nil, 0, true, err
 		}
-		word(r.out, r.reads+8*slot).Store(uint64(index) + 1)
+		word(r.out, r.reads+8*slot).Store(held | 1<<index)
 		seen := w
 		if w = word(r.in, at).Load(); w == seen {
 			s.delivered[slot] = w
-			return r.slot(slot, index, length), true, nil
+			return r.slot(slot, index, length), index, true, nil
 		}
 	}
-	return nil, false, nil
+	return nil, 0, false, nil
 }
 
 // slot returns the bytes of a frame in a buffer of a slot.

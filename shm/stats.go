@@ -5,6 +5,7 @@ import "sync/atomic"
 // Stats holds a link's counters since it was opened.
 type Stats struct {
 	Written   uint64 // frames written into slots
+	InPlace   uint64 // frames whose bodies were not copied; see Reserve
 	Dropped   uint64 // asynchronous frames dropped because a lane was full
 	Discarded uint64 // frames of connections that were down
 	SendFull  uint64 // calls of Send cut short because a lane was full
@@ -17,7 +18,7 @@ type Stats struct {
 
 // counters are the counters of Stats by their names there.
 type counters struct {
-	Written, Dropped, Discarded, SendFull, Bells, Waits, Failures, Refused atomic.Uint64
+	Written, InPlace, Dropped, Discarded, SendFull, Bells, Waits, Failures, Refused atomic.Uint64
 }
 
 // Stats returns the current counters.
@@ -27,7 +28,7 @@ func (l *Link) Stats() Stats {
 	peers := len(l.named)
 	l.mu.Unlock()
 	return Stats{
-		Written: c.Written.Load(), Dropped: c.Dropped.Load(), Discarded: c.Discarded.Load(), SendFull: c.SendFull.Load(),
+		Written: c.Written.Load(), InPlace: c.InPlace.Load(), Dropped: c.Dropped.Load(), Discarded: c.Discarded.Load(), SendFull: c.SendFull.Load(),
 		Bells: c.Bells.Load(), Waits: c.Waits.Load(), Failures: c.Failures.Load(), Refused: c.Refused.Load(), Peers: peers,
 	}
 }

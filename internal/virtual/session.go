@@ -72,6 +72,9 @@ func (s *session) received(a p2psap.Arrival, err error, waits bool) (p2psap.Arri
 // Unread implements exchange.Session.
 func (s *session) Unread() bool { return s.h.Node.Unread(s.id) > 0 }
 
+// Reserve implements exchange.Session.
+func (s *session) Reserve(tag p2psap.Tag, n int) []byte { return s.h.Node.Reserve(s.id, tag, n) }
+
 // Send implements exchange.Session.
 func (s *session) Send(tag p2psap.Tag, label p2psap.Label, data []byte) (p2psap.Transfer, error) {
 	t, err := s.h.Node.Send(s.h.world.Now(), s.id, tag, label, data)

@@ -90,6 +90,16 @@ func (s *Socket) TrySend(tag p2psap.Tag, label p2psap.Label, data []byte) (p2psa
 	return t, s.userError(err)
 }
 
+// Reserve implements p2psap.Socket.
+func (s *Socket) Reserve(tag p2psap.Tag, n int) []byte {
+	s.node.mu.Lock()
+	defer s.node.mu.Unlock()
+	if s.isClosed() {
+		return nil
+	}
+	return s.node.core.Reserve(s.id, tag, n)
+}
+
 // Receive implements p2psap.Socket.
 func (s *Socket) Receive(ctx context.Context, slot *p2psap.Slot) (p2psap.Arrival, error) {
 	n := s.node

@@ -35,6 +35,8 @@ type session struct {
 	other   *session
 }
 
+func (s *session) Reserve(p2psap.Tag, int) []byte { return nil }
+
 func (s *session) Send(tag p2psap.Tag, label p2psap.Label, data []byte) (p2psap.Transfer, error) {
 	s.other.arrived = append(s.other.arrived, message{tag, label, slices.Clone(data)})
 	return 1, nil

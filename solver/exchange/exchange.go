@@ -29,6 +29,9 @@ type Session interface {
 	View(tag p2psap.Tag, v *p2psap.View, waits bool) (p2psap.Arrival, error)
 	// Unread reports whether Receive would return a message now. It may return false if Config.Pump calls TouchAll.
 	Unread() bool
+	// Reserve returns n bytes of the network's memory for the next message of a tag, which Send then does not copy; nil:
+	// there is none. In asynchronous mode the message may be sent again until the next Reserve.
+	Reserve(tag p2psap.Tag, n int) []byte
 	// Send starts a transfer. p2psap.ErrBusy: the receiver has no room yet.
 	Send(tag p2psap.Tag, label p2psap.Label, data []byte) (p2psap.Transfer, error)
 	// Accepted reports whether the receiver has stored the transfer.
@@ -64,11 +67,9 @@ type Config struct {
 	// Late, if not nil, sends the faces of a sweep only after the whole block has been relaxed.
 	// It returns the points of the block.
 	Late func() int
-	// Memory lends the buffers of faces. If it is nil, every face has two buffers from Allocate for the whole
-	// run. Repeat sends faces again only then.
+	// Memory lends the buffers of faces. If it is nil, faces are packed into memory of the network, or else into two
+	// buffers for the whole run. Repeat sends faces again only then.
 	Memory Memory
-	// Allocate returns n bytes for the whole run; nil: make.
-	Allocate func(n int) []byte
 	// Pump, if not nil, is called at the beginning of every Poll. It calls TouchAll unless the
 	// shell reports arrivals by Touch. Its error ends the run.
 	Pump func() error
@@ -118,9 +119,6 @@ type Exchange struct {
 // New returns the exchange of a peer with the neighbours of its links.
 func New(c Config) *Exchange {
 	x := &Exchange{config: c, peer: c.Peer, byRank: map[iterate.Rank]*Neighbour{}}
-	if c.Allocate == nil {
-		x.config.Allocate = func(n int) []byte { return make([]byte, n) }
-	}
 	for _, l := range c.Peer.Links() {
 		n := x.newNeighbour(l, len(x.neighbours))
 		x.neighbours = append(x.neighbours, n)

@@ -77,6 +77,8 @@ type message struct {
 	incomplete bool
 }
 
+func (l *line) Reserve(p2psap.Tag, int) []byte { return nil }
+
 func (l *line) Send(tag p2psap.Tag, label p2psap.Label, data []byte) (p2psap.Transfer, error) {
 	switch {
 	case l.closed != nil:

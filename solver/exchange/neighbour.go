@@ -3,7 +3,6 @@ package exchange
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
@@ -48,11 +47,7 @@ func (x *Exchange) newNeighbour(l iterate.Link, number int) *Neighbour {
 	n.views = make([]p2psap.View, len(l.Slots))
 	n.message.Data = make([]byte, l.Agreement)
 	for i := range n.buffers {
-		b := &n.buffers[i]
-		b.number = len(n.buffers)*number + i
-		if x.config.Memory == nil && len(l.Sent) > 0 {
-			b.own = x.config.Allocate(slices.Max(l.Sent))
-		}
+		n.buffers[i].number = len(n.buffers)*number + i
 	}
 	return n
 }

@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -10,8 +11,8 @@ import (
 // buffer holds a face that is being sent; the memory is the session's until the face is accepted.
 type buffer struct {
 	number   int    // among those of the exchange
-	own      []byte // nil: it is lent by Config.Memory
-	data     []byte // nil: there is no face
+	own      []byte // nil: none was needed yet
+	data     []byte // part of own, the network's or lent by Config.Memory; nil: there is no face
 	held     bool   // the face is packed and not sent yet
 	tag      p2psap.Tag
 	label    p2psap.Label
@@ -39,7 +40,11 @@ func (x *Exchange) pushFace(now time.Duration, o *operation) (bool, error) {
 		}
 		o.packed, b.held = true, true
 		b.tag, b.label = p2psap.Tag(x.op.Tag), p2psap.Label(x.op.Label)
-		x.lend(b, x.op.Bytes)
+		if x.config.Memory != nil {
+			x.lend(b, x.op.Bytes)
+		} else if b.data = n.Halo.Reserve(b.tag, x.op.Bytes); b.data == nil {
+			b.data = n.ownMemory(b)[:x.op.Bytes]
+		}
 		x.peer.Pack(x.op, b.data)
 		if x.pointsLeft > 0 {
 			x.late = append(x.late, lateFace{*o, x.op})
@@ -66,7 +71,7 @@ func (x *Exchange) Repeat(now, every time.Duration) (next time.Duration, err err
 	next = Never
 	for _, n := range x.neighbours {
 		b := &n.buffers[n.newest]
-		if !n.asynchronous || n.haloClosed || b.transfer == 0 || b.own == nil {
+		if !n.asynchronous || n.haloClosed || b.transfer == 0 || x.config.Memory != nil {
 			continue
 		}
 		if now-n.sentAt >= every {
@@ -92,12 +97,16 @@ func (x *Exchange) free(n *Neighbour, b *buffer, tag p2psap.Tag) (bool, error) {
 	return done, nil
 }
 
-// lend gives a buffer n bytes in place of those that it had; 0: none.
-func (x *Exchange) lend(b *buffer, n int) {
-	if b.own != nil {
-		b.data = b.own[:n]
-		return
+// ownMemory returns memory of a buffer for the longest face.
+func (n *Neighbour) ownMemory(b *buffer) []byte {
+	if b.own == nil {
+		b.own = make([]byte, slices.Max(n.Sent))
 	}
+	return b.own
+}
+
+// lend gives a buffer n bytes of Config.Memory in place of those that it had; 0: none.
+func (x *Exchange) lend(b *buffer, n int) {
 	if b.data != nil {
 		x.config.Memory.Give(b.number, b.data)
 	}

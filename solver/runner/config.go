@@ -37,9 +37,6 @@ type Config struct {
 	Node Node
 	// Names are the peers' names by rank.
 	Names []string
-	// Allocate returns memory for faces from which the network sends without a copy (see
-	// ib.Link.Allocate). It must stay valid after Run. nil, or on an error: the heap.
-	Allocate func(n int) ([]byte, error)
 	// Crowded reports that the peers of this machine have more threads than it has processors. Then a peer yields its
 	// processor as soon as it has to wait, and an asynchronous one also after a sweep without news.
 	Crowded bool

@@ -255,6 +255,8 @@ func (s *meshSocket) Wait(ctx context.Context, t p2psap.Transfer) (p2psap.Ready,
 	return p2psap.Ready{}, ctx.Err() // the runner asks with a context that has ended
 }
 
+func (s *meshSocket) Reserve(p2psap.Tag, int) []byte { return nil }
+
 func (s *meshSocket) Send(context.Context, p2psap.Tag, p2psap.Label, []byte) (p2psap.Transfer, error) {
 	return 0, errors.New("the runner never blocks in Send")
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/problems"
+	"github.com/p2pdc/p2pdc/shm"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/richardson"
@@ -41,24 +42,34 @@ type fabric struct {
 func newFabric(t testing.TB, has []bool, settings func(c *ib.Config)) *fabric {
 	t.Helper()
 	f := &fabric{t: t, ib: ib.NewSoftwareFabric()}
+	f.connect(len(has), func(i int, name string) []driver.Rail {
+		if !has[i] {
+			return nil
+		}
+		require.NoError(t, f.ib.Add(name))
+		s := ib.Config{Name: name, Device: name, Fabric: f.ib, Peers: len(has)}
+		settings(&s)
+		l, err := ib.Open(s)
+		require.NoError(t, err)
+		return []driver.Rail{{Network: p2psap.InfiniBand, Link: l}}
+	})
+	return f
+}
+
+// connect adds nodes over UDP with more rails, and connects each with the next, as the neighbours of slabs.
+func (f *fabric) connect(n int, rails func(i int, name string) []driver.Rail) {
+	t := f.t
+	t.Helper()
 	ctx := await.Context(t)
-	all := names(len(has))
+	all := names(n)
 	for i, name := range all {
 		link, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
 		require.NoError(t, err)
 		c := driver.Config{
-			Name: name, Plain: true, Rails: []driver.Rail{{Link: link}}, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(),
-			Policy: p2psap.TablePolicy{},
-			Run:    "test", Version: "1", Seed: uint64(i + 1),
+			Name: name, Plain: true, Rails: append([]driver.Rail{{Link: link}}, rails(i, name)...),
+			Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
+			Run: "test", Version: "1", Seed: uint64(i + 1),
 			Monitor: p2psap.MonitorConfig{RailDwell: 5 * time.Millisecond},
-		}
-		if has[i] {
-			require.NoError(t, f.ib.Add(name))
-			s := ib.Config{Name: name, Device: name, Fabric: f.ib, Peers: len(has)}
-			settings(&s)
-			l, err := ib.Open(s)
-			require.NoError(t, err)
-			c.Rails = append(c.Rails, driver.Rail{Network: p2psap.InfiniBand, Link: l})
 		}
 		n, err := driver.New(c)
 		require.NoError(t, err)
@@ -67,13 +78,12 @@ func newFabric(t testing.TB, has []bool, settings func(c *ib.Config)) *fabric {
 	}
 	var wg sync.WaitGroup
 	errs := make([]error, 2*len(all))
-	for i := range len(all) - 1 { // the neighbours of slabs
+	for i := range len(all) - 1 {
 		wg.Go(func() { errs[2*i] = f.nodes[i].Connect(ctx, all[i+1], f.nodes[i+1].ControlAddr().String()) })
 		wg.Go(func() { errs[2*i+1] = f.nodes[i+1].Connect(ctx, all[i], f.nodes[i].ControlAddr().String()) })
 	}
 	wg.Wait()
 	require.NoError(t, errors.Join(errs...))
-	return f
 }
 
 // within waits until a condition holds, and otherwise logs the sessions.
@@ -155,6 +165,43 @@ func TestMixedNetworks(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// Faces are packed into shared memory and unpacked from there: none is copied on the way, in any scheme.
+func TestFacesInSharedMemory(t *testing.T) {
+	p := membrane(t, 20)
+	seq, err := richardson.SolveSequential(p, problem.Jacobi, 1e-5, 0, 0, 0)
+	require.NoError(t, err)
+	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
+		t.Run(scheme.Name(), func(t *testing.T) {
+			f, memory := &fabric{t: t}, shm.NewMemory()
+			var links []*shm.Link
+			f.connect(3, func(_ int, name string) []driver.Rail {
+				l, err := shm.Open(shm.Config{Name: name, Memory: memory})
+				require.NoError(t, err)
+				links = append(links, l)
+				return []driver.Rail{{Network: p2psap.Memory, Link: l}}
+			})
+			pl := plan{problem: p, peers: 3, scheme: scheme, node: overNodes(f.nodes)}
+			out := pl.run(t)
+			for rank, o := range out {
+				require.NoError(t, o.err, "rank %d", rank)
+				sent := uint64(0)
+				for _, s := range o.result.Halos {
+					sent += s.Info.MessagesSent
+				}
+				require.Positive(t, sent)
+				require.Equal(t, sent, links[rank].Stats().InPlace)
+			}
+			u := assemble(p, out)
+			if scheme.Lockstep() {
+				sameBits(t, seq.U, u)
+			}
+			e, err := verify.Evaluate(p, u, problem.Sequential{})
+			require.NoError(t, err)
+			require.LessOrEqual(t, e.RelativeResidual, 1e-5)
+		})
 	}
 }
 

@@ -98,7 +98,7 @@ func (r *Runner) sweepPoints() int {
 // connect makes the exchange of the peer.
 func (r *Runner) connect() {
 	r.exchange = exchange.New(exchange.Config{
-		Rank: r.config.Rank, Peer: r.peer, Allocate: r.config.face,
+		Rank: r.config.Rank, Peer: r.peer,
 		Name: func(q iterate.Rank) string { return r.config.Names[q] },
 		Pump: func() error {
 			r.exchange.TouchAll()
@@ -111,16 +111,6 @@ func (r *Runner) connect() {
 	for _, n := range r.exchange.Neighbours() {
 		r.asynchronous = r.asynchronous || n.Asynchronous
 	}
-}
-
-// face returns memory for faces that will be sent.
-func (c *Config) face(n int) []byte {
-	if c.Allocate != nil {
-		if b, err := c.Allocate(n); err == nil {
-			return b
-		}
-	}
-	return make([]byte, n)
 }
 
 // open opens all sessions at once, since neighbours open theirs in different orders. The first

@@ -118,7 +118,6 @@ type peer struct {
 	network    string      // effective value of --network
 	ib         rail.Opened // the InfiniBand rail; zero if there is none
 	noIB       string      // why there is none
-	face       [][]byte    // memory of the rail
 	claim      pin.Claim   // to processors; zero: none
 	processors []int       // of the claim
 	node       *driver.Node

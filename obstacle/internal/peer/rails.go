@@ -84,32 +84,6 @@ func closeRails(all []driver.Rail) {
 	}
 }
 
-// faces returns the allocator of memory that the InfiniBand rail sends without a copy, nil if there is no such rail.
-func (p *peer) faces() func(n int) ([]byte, error) {
-	if p.ib.Link == nil {
-		return nil
-	}
-	return func(n int) ([]byte, error) {
-		b, err := p.ib.Link.Allocate(n)
-		if err != nil {
-			p.log.Info().Err(err).Msg("faces are copied before they are sent")
-			return nil, err
-		}
-		p.face = append(p.face, b)
-		return b, nil
-	}
-}
-
-// freeFaces frees the memory after the node is closed.
-func (p *peer) freeFaces() {
-	for _, b := range p.face {
-		if err := p.ib.Link.Free(b); err != nil {
-			p.log.Error().Err(err).Msg("cannot free the memory of faces")
-		}
-	}
-	p.face = nil
-}
-
 // reached returns an error unless every session that the required network carries uses it, or is about to. A session
 // that leaves it later, because a port went down, continues over Ethernet and returns.
 func (p *peer) reached() error {

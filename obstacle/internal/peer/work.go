@@ -46,7 +46,6 @@ func (p *peer) run(ctx context.Context) error {
 	if err := p.listen(); err != nil {
 		return err
 	}
-	defer p.freeFaces() // after the node is closed
 	defer func() { p.claim.Release() }()
 	defer func() { _ = p.node.Abort() }()
 	prob, err := p.receiveWork()
@@ -283,7 +282,7 @@ func (p *peer) prepare(
 	}
 	r, err := runner.New(ctx, runner.Config{
 		New: p.Catalog.Methods.New, Solver: config,
-		Threads: a.Threads, Crowded: oversubscribed, Node: runner.Over(p.node), Names: names, Allocate: p.faces(),
+		Threads: a.Threads, Crowded: oversubscribed, Node: runner.Over(p.node), Names: names,
 		Slow:    a.Slowdown,
 		MaxTime: time.Duration(a.MaxTimeMS) * time.Millisecond,
 		Stop:    p.stopRequested(ctx, o), Grace: p.timeout(),

@@ -62,15 +62,24 @@ func SharedHere(network string, inProcess bool) error {
 	return nil
 }
 
-// shared returns the settings of a link. A value has to fit into one frame, so that it is replaced as a whole.
+// shared returns the settings of a link. A value has to fit into one frame, so that it is replaced as a whole. A
+// synchronous message that fits into one is packed and read where it lies; longer ones are copied, in short frames, of
+// which one is written while the one before is read.
 func (h *Host) shared(name string, run rendezvous.Rails) shm.Config {
+	one := max(run.MessageBytes+frameRoom, shm.DefaultFrameBytes)
 	c := shm.Config{Name: name, Memory: h.Memory, Values: -1}
+	if one <= longestInPlace {
+		c.FrameBytes = one
+	}
 	if run.Values > 0 {
 		c.Values = run.Values + spareValues
-		c.ValueBytes = max(run.MessageBytes+frameRoom, shm.DefaultFrameBytes)
+		c.ValueBytes = one
 	}
 	return c
 }
+
+// longestInPlace bounds the frames of synchronous sessions: each connection has at least eight blocks of that size.
+const longestInPlace = 1 << 20
 
 // frameRoom is room for the headers of a frame, and for its protection.
 const frameRoom = microproto.MaxHeaderBytes + 128
