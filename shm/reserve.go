@@ -43,10 +43,12 @@ func (l *Link) Unreserve(b []byte) {
 		if p == nil {
 			continue
 		}
-		if at := offsetIn(p.out.bytes, b); at >= p.lane.blocks {
+		switch at := offsetIn(p.out.bytes, b); {
+		case at < 0: // it lies elsewhere
+		case at >= l.layout.blocks:
 			p.lane.unreserve(at)
 			return
-		} else if at >= 0 {
+		default:
 			p.slots.unreserve(&p.lane, at)
 			return
 		}

@@ -93,11 +93,13 @@ func TestReservedMemoryOutlivesItsConnection(t *testing.T) {
 	open := kinds()["shared memory"]()
 	a, b := open(t, Config{Name: "a"}), open(t, Config{Name: "b"})
 	toB, _ := join(t, a, b)
+	early := a.Reserve(toB, microproto.ModeSynchronous, 0, headerBytes, 4096)
 	f, sent := inReserved(t, a, toB, microproto.ModeSynchronous, 0, 7)
 	sendOne(t, a, f)
 	_, unsent := inReserved(t, a, toB, microproto.ModeAsynchronous, 1, 8)
 	require.NoError(t, b.Close())
 	await.Until(t, func() bool { s, _ := a.stateOf(toB); return s == peerDown }, "the end to be noticed")
+	a.Unreserve(early)
 	require.NoError(t, a.Close())
 	for i, m := range [][]byte{sent, unsent} {
 		v, whole := versionOf(m)
