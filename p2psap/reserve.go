@@ -35,7 +35,7 @@ func (n *Node) Reserve(id SessionID, tag Tag, length int) []byte {
 	s.unreserve()
 	c := s.channel
 	link, ok := c.Rail.Link.(microproto.Reserver)
-	if !ok || s.sealed || c.held || c.Over || s.renegotiation.Holds() || s.unacked.submitted < s.unacked.Len() {
+	if !ok || s.sealed { // sealing copies
 		return nil
 	}
 	data := link.Reserve(c.addr(s), c.mode(), s.valueBase(tag)+1, c.composite.HeaderBytes(), length)
