@@ -24,6 +24,8 @@ const (
 	OptionPortLocal        = "port.local"         // agreed port of this end
 	OptionPortRemote       = "port.remote"        // agreed port of the other end
 
+	optionGrantsInMessages = "grants.in.messages"
+
 	optionWindowBytes    = "window.bytes"
 	optionWindowSegments = "window.segments"
 )
@@ -128,6 +130,9 @@ func (p TablePolicy) Compose(c Conditions) (Composition, error) {
 		// cluster is too small for a long and fast path.
 		composed.Options[optionWindowBytes], composed.Options[optionWindowSegments] = 8<<20, 4096
 		composed.Options[OptionProbeMargin], composed.Options[OptionSelective] = int64(InterProbeMargin), 1
+	}
+	if c.Network == Stream && column.Mode == microproto.ModeSynchronous {
+		composed.Options[optionGrantsInMessages] = 1 // a grant of its own would be a system call at each end
 	}
 	for _, row := range p.Optional {
 		if slices.Contains(row.Columns, column) {

@@ -177,3 +177,20 @@ func TestMissingMicroProtocols(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, Missing(intra, composition))
 }
+
+// Over kernel TCP, where each frame of its own costs a system call, messages carry the grants. The rest is the column
+// of networks that recover losses themselves.
+func TestGrantsInMessagesOverKernelTCP(t *testing.T) {
+	for n := Ethernet; n.Valid(); n++ {
+		got, err := TablePolicy{}.Compose(Conditions{Mode: microproto.ModeSynchronous, Locality: SameCluster, Network: n})
+		require.NoError(t, err)
+		require.EqualValues(t, map[bool]int{true: 1}[n == Stream], got.Options[ctp.OptionGrantsInMessages], "%v", n)
+	}
+	stream := Conditions{Mode: microproto.ModeSynchronous, Locality: SameCluster, Network: Stream}
+	over, err := TablePolicy{}.Compose(stream)
+	require.NoError(t, err)
+	stream.Network = InfiniBand
+	ib, err := TablePolicy{}.Compose(stream)
+	require.NoError(t, err)
+	require.Equal(t, ib.Protocols, over.Protocols)
+}

@@ -16,8 +16,9 @@ import (
 func TestGrantsHoldTheSenderBack(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		queue := rapid.Int64Range(1100, 20_000).Draw(rt, "queue")
-		o := microproto.Options{OptionReceive: queue, OptionPeerReceive: queue}
-		r := newRig(rt, syncReady, o, rapid.IntRange(80, 1500).Draw(rt, "mtu"), 1, calm).open()
+		o := microproto.Options{OptionReceive: queue, OptionPeerReceive: queue,
+			OptionGrantsInMessages: rapid.Int64Range(0, 1).Draw(rt, "grants in messages")}
+		r := newRig(rt, syncReady, o, rapid.IntRange(100, 1500).Draw(rt, "mtu"), 1, calm).open()
 		sizes := rapid.SliceOfN(rapid.IntRange(0, 1000), 1, 60).Draw(rt, "sizes")
 		every := rapid.IntRange(1, 10).Draw(rt, "the receiver looks every so many rounds")
 		sent, got := 0, 0
@@ -128,6 +129,73 @@ func TestAcceptedByAGrant(t *testing.T) {
 	r.run(10 * time.Millisecond)
 	require.EqualValues(t, 13, r.accepted(0))
 	require.EqualValues(t, 10, r.ends[1].Counters().Transmitted-before, "one answer a message")
+}
+
+// With grants in messages, two ends that answer each other send nothing but messages, and each accepts the transfer
+// before. An end that waits for the next message, or does not receive, acknowledges alone.
+func TestGrantsTravelInMessages(t *testing.T) {
+	r := newRig(t, syncReady, microproto.Options{OptionGrantsInMessages: 1}, 1500, 1, calm).open()
+	dst := make([]byte, 3000)
+	arrives := func(end int) {
+		ok, err := r.RunUntil(time.Second, func() bool {
+			return r.ends[end].Endpoint().(*Synchronous).stored > *r.ends[end].Endpoint().(*Synchronous).consumed
+		})
+		require.NoError(t, err)
+		require.True(t, ok)
+	}
+	for i := range uint64(20) { // each end answers once the message has arrived
+		end := int(i % 2)
+		require.EqualValues(t, i/2, r.accepted(end), "message %d", i)
+		_, err := r.send(end, tag, i, pattern(1000, i))
+		require.NoError(t, err)
+		arrives(1 - end)
+		_, err = r.receive(1-end, tag, dst, nil)
+		require.NoError(t, err)
+	}
+	for end := range 2 {
+		require.EqualValues(t, 10, r.ends[end].Counters().Transmitted, "messages only")
+	}
+	r.run(time.Microsecond)
+	require.EqualValues(t, 11, r.ends[0].Counters().Transmitted, "the last message is acknowledged in the next Advance")
+	r.run(10 * time.Millisecond)
+	require.EqualValues(t, 10, r.accepted(1))
+
+	_, err := r.send(0, tag, 20, pattern(1000, 20))
+	require.NoError(t, err)
+	r.run(10 * time.Millisecond)
+	require.EqualValues(t, 11, r.accepted(0), "the user has not received it")
+	require.EqualValues(t, 11, r.ends[1].Counters().Transmitted)
+	_, err = r.receive(1, tag, dst, nil)
+	require.NoError(t, err)
+	r.run(10 * time.Millisecond)
+	require.EqualValues(t, 12, r.ends[1].Counters().Transmitted, "the queue is empty again")
+	require.Equal(t, *r.ends[1].Endpoint().(*Synchronous).consumed+defaultReceive,
+		*r.ends[0].Endpoint().(*Synchronous).grant)
+	r.run(time.Second)
+	require.EqualValues(t, 12, r.ends[1].Counters().Transmitted, "nothing is granted twice")
+
+	_, err = r.send(0, tag, 21, pattern(1000, 21))
+	require.NoError(t, err)
+	arrives(1)
+	r.run(100 * time.Microsecond) // the user is late, but answers within the delay
+	_, err = r.receive(1, tag, dst, nil)
+	require.NoError(t, err)
+	_, err = r.send(1, tag, 11, pattern(1000, 11))
+	require.NoError(t, err)
+	arrives(0)
+	require.EqualValues(t, 13, r.ends[1].Counters().Transmitted, "the answer only")
+	require.EqualValues(t, 12, r.accepted(0))
+}
+
+// A segment that acknowledges more than was sent is dropped.
+func TestForgedGrantInAMessage(t *testing.T) {
+	r := newRig(t, syncReady, microproto.Options{OptionGrantsInMessages: 1}, 1500, 1, calm).open()
+	r.ends[1].Endpoint().(*Synchronous).arrivals = 7
+	_, err := r.send(1, tag, 1, pattern(100, 1))
+	require.NoError(t, err)
+	r.run(10 * time.Millisecond)
+	require.Zero(t, r.accepted(0))
+	require.Positive(t, r.ends[0].Counters().Dropped)
 }
 
 // Forged grants do not make transfers accepted that were not sent.

@@ -127,6 +127,10 @@ const (
 	OptionProbeMargin   = "probe.margin.ns"    // RTTEstimation: the same for tail-loss probes (default 0: none are sent)
 )
 
+// OptionGrantsInMessages is read by Synchronous in a column without PositiveAck. With 1 at both ends, the headers of
+// messages carry grants (default 0).
+const OptionGrantsInMessages = "grants.in.messages"
+
 const (
 	defaultReceive    = 4 << 20
 	defaultMessageMax = 64 << 20

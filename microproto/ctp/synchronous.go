@@ -33,10 +33,14 @@ type Synchronous struct {
 	taken            *uint64
 	mostMessages     int
 
-	grants       bool   // no PositiveAck carries the credit
-	advertised   uint64 // bytes granted by the last grant
-	acknowledged uint64 // transfers acknowledged by the last grant
-	grantDue     bool   // the pool had no message for a grant
+	grants       bool                    // no PositiveAck carries the credit
+	advertised   uint64                  // bytes granted by the last grant
+	acknowledged uint64                  // transfers acknowledged by the last grant
+	grantDue     bool                    // the pool had no message for a grant
+	carries      bool                    // segments carry grants
+	grantLate    bool                    // a grant that no message has carried waits for grantDelay
+	storedAttr   microproto.Attr[uint64] // if carries; else not declared
+	grantedAttr  microproto.Attr[uint64]
 	grantBytes   [grantPayload]byte
 	grantDelay   time.Duration // from the arrival of a message to its grant
 	grantTimer   microproto.TimerID
@@ -83,7 +87,8 @@ const defaultGrantDelay = 200 * time.Microsecond
 
 func newSynchronous(s *settings) microproto.MicroProtocol {
 	return &Synchronous{named: s.named, limit: s.queue(OptionReceive), peerLimit: s.queue(OptionPeerReceive),
-		grantDelay: option(s, OptionAckDelay, defaultGrantDelay, 0, time.Second)}
+		grantDelay: option(s, OptionAckDelay, defaultGrantDelay, 0, time.Second),
+		carries:    option(s, OptionGrantsInMessages, 0, 0, 1) == 1}
 }
 
 // Attach implements microproto.MicroProtocol.
@@ -97,6 +102,10 @@ func (s *Synchronous) Attach(b *microproto.Binder) error {
 	lookupCell(b, cellPosted, &s.posted)
 	wireAttr(b, "synchronous.tag", &s.tag)
 	wireAttr(b, "synchronous.label", &s.label)
+	if s.carries {
+		wireAttr(b, "synchronous.stored", &s.storedAttr)
+		wireAttr(b, "synchronous.granted", &s.grantedAttr)
+	}
 	s.number = microproto.LocalAttr[uint64](b, "synchronous.transfer")
 	declareCell(b, cellGrant, &s.grant, math.MaxUint64)
 	declareCell(b, cellSent, &s.sent, 0)
@@ -176,7 +185,7 @@ func (s *Synchronous) startTransfer(data []byte) uint64 {
 	return s.sending.last
 }
 
-func (s *Synchronous) fillHeader(_ *microproto.Exec, m *microproto.Message) {
+func (s *Synchronous) fillHeader(x *microproto.Exec, m *microproto.Message) {
 	if s.sending.tags.Len() == 0 {
 		return // not submitted by Send
 	}
@@ -186,6 +195,9 @@ func (s *Synchronous) fillHeader(_ *microproto.Exec, m *microproto.Message) {
 	if s.offset.Get(m)+uint32(m.Length()) == s.total.Get(m) {
 		s.number.Set(m, o.number)
 		s.sending.tags.Drop()
+	}
+	if s.carries {
+		s.carryGrant(x, m)
 	}
 }
 
