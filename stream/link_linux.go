@@ -79,7 +79,7 @@ func Open(c Config) (*Link, error) {
 		ready: make([]unix.EpollEvent, 16),
 	}
 	l.open, l.end = context.WithCancel(context.Background())
-	largest := max(readBytes, c.FrameBytes+prefixBytes)
+	largest := c.bufferBytes()
 	l.pool.Init(buffers.Sizes(largest), max(c.BufferBytes, 4*largest), l.waits.Wake)
 	if err := l.setUp(); err != nil {
 		_ = l.Close()

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/microproto"
@@ -121,60 +120,6 @@ func encode(frames [][]byte) (out []byte) {
 		out = append(binary.BigEndian.AppendUint32(out, uint32(len(f))), f...)
 	}
 	return out
-}
-
-// However the connection cuts the bytes into pieces, the frames arrive intact and in order, small ones and ones that
-// stay in the buffer that they were received in.
-func TestFramesOfAnyPieces(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		l, err := Open(Config{Name: "l", Listen: "127.0.0.1"})
-		require.NoError(t, err)
-		defer l.Close()
-		f := meet(t, l)
-		defer f.Close()
-		all := []int{1, 100, shareBytes - 1, shareBytes, 40_000, DefaultFrameBytes}
-		all = all[:rapid.IntRange(1, len(all)).Draw(t, "largest")]
-		sizes := rapid.SliceOfN(rapid.SampledFrom(all), 1, 90)
-		var want [][]byte
-		for i, n := range sizes.Draw(t, "sizes") {
-			want = append(want, bytes.Repeat([]byte{byte(i + 1)}, n))
-		}
-		done := make(chan error, 1)
-		pieces := rapid.SliceOfN(rapid.SampledFrom([]int{1, 3, 5, 1000, 30_000, 100_000, 1 << 20}), 1, 8).Draw(t, "pieces")
-		go func() {
-			all := encode(want)
-			for i := 0; len(all) > 0; i++ {
-				n := min(pieces[i%len(pieces)]+i, len(all))
-				if _, err := f.Write(all[:n]); err != nil {
-					done <- err
-					return
-				}
-				all = all[n:]
-			}
-			done <- nil
-		}()
-		if rapid.Bool().Draw(t, "late") && len(encode(want)) < 1<<20 { // the kernel keeps that much: buffers are filled
-			require.NoError(t, <-done)
-			done <- nil
-		}
-		var held []microproto.Frame // a few stay in use, so that buffers do
-		batch := make([]microproto.Frame, rapid.IntRange(1, 5).Draw(t, "batch"))
-		for i := 0; i < len(want); {
-			n, err := l.Recv(batch)
-			require.NoError(t, err)
-			for k := range n {
-				require.Equal(t, f.addr, batch[k].Peer)
-				require.True(t, bytes.Equal(want[i], batch[k].Data), "frame %d", i)
-				held = append(held, batch[k])
-				i++
-			}
-		}
-		require.NoError(t, <-done)
-		for i := range held {
-			require.True(t, bytes.Equal(want[i], held[i].Data), "frame %d was overwritten while in use", i)
-			held[i].Release()
-		}
-	})
 }
 
 // When the other end does not read, Send stops within a frame. What the kernel did not take goes first later: every
@@ -289,21 +234,6 @@ func receiveUntilDown(t *testing.T, l *Link, down chan microproto.LinkEvent, add
 			return out
 		default:
 		}
-	}
-}
-
-// A length that no frame has takes the connection down, and nothing of it is returned.
-func TestInvalidLengths(t *testing.T) {
-	for name, length := range map[string]uint32{"zero": 0, "too long": DefaultFrameBytes + 1, "largest": 1<<32 - 1} {
-		t.Run(name, func(t *testing.T) {
-			l := open(t, Config{Name: "l"})
-			down := events(l)
-			f := meet(t, l)
-			_, err := f.Write(binary.BigEndian.AppendUint32(encode([][]byte{[]byte("good")}), length))
-			require.NoError(t, err)
-			require.Equal(t, [][]byte{[]byte("good")}, receiveUntilDown(t, l, down, f.addr))
-			require.EqualValues(t, 1, l.Stats().Failures)
-		})
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	readBytes = 256 << 10 // of a buffer that a system call fills
+	readBytes = 256 << 10 // bound of a buffer that a system call fills, unless a single frame is longer
 	// shareBytes is the frame size from which a frame stays in the buffer that it was received in. Smaller ones are
 	// copied, so that one that is kept for long does not keep the whole buffer.
 	shareBytes = 16 << 10
@@ -55,8 +55,8 @@ func (l *Link) TryRecv(batch []microproto.Frame) (n int, err error) {
 	if l.closed.Load() {
 		return 0, errClosed
 	}
-	l.waits.Disarm()
 	if len(l.active) == 0 || len(batch) == 0 {
+		l.waits.Disarm()
 		return 0, nil
 	}
 	l.first = (l.first + 1) % len(l.active)
@@ -67,11 +67,14 @@ func (l *Link) TryRecv(batch []microproto.Frame) (n int, err error) {
 	if n > 0 {
 		return n, nil
 	}
+	l.waits.Disarm()
 	if len(l.active) > fewPeers {
 		return l.readReady(batch), nil
 	}
-	for i := len(l.active) - 1; i >= 0; i-- { // read may remove it
-		n += l.read(l.active[i], batch[n:])
+	for i := len(l.active) - 1; i >= 0; i-- { // fill may remove it
+		if p := l.active[i]; l.fill(p) {
+			n += l.take(p, batch[n:])
+		}
 	}
 	return n, nil
 }
@@ -84,8 +87,11 @@ func (l *Link) readReady(batch []microproto.Frame) (n int) {
 	}
 	for _, e := range l.ready[:k] {
 		i := slices.IndexFunc(l.active, func(p *peer) bool { return int32(p.addr) == e.Fd })
-		if i >= 0 && n < len(batch) {
-			n += l.read(l.active[i], batch[n:])
+		if i < 0 || n == len(batch) {
+			continue
+		}
+		if p := l.active[i]; l.fill(p) {
+			n += l.take(p, batch[n:])
 		}
 	}
 	if k == len(l.ready) {
@@ -94,28 +100,28 @@ func (l *Link) readReady(batch []microproto.Frame) (n int) {
 	return n
 }
 
-// read receives from a connection once, and returns frames. rx is held.
-func (l *Link) read(p *peer, batch []microproto.Frame) (n int) {
-	if len(batch) == 0 || !l.makeRoom(&p.incoming) {
-		return 0
-	}
+// fill receives from a connection once. It reports whether bytes have come. rx is held.
+func (l *Link) fill(p *peer) bool {
 	in := &p.incoming
+	if !l.makeRoom(in) {
+		return false
+	}
 	b := in.buffer.Bytes[in.to:]
 	got, _, errno := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(p.socket), uintptr(unsafe.Pointer(&b[0])),
 		uintptr(len(b)), unix.MSG_DONTWAIT, 0, 0)
 	switch {
 	case errno == unix.EAGAIN || errno == unix.EINTR:
-		return 0
+		return false
 	case errno != 0:
 		l.stopReading(p, down(errno))
-		return 0
+		return false
 	case got == 0:
 		l.stopReading(p, fmt.Errorf("the other end has closed it: %w", io.EOF))
-		return 0
+		return false
 	}
 	l.count.Reads.Add(1)
 	in.to += int(got)
-	return l.take(p, batch)
+	return true
 }
 
 // stopReading takes a connection down that cannot be read. rx is held.
@@ -134,10 +140,16 @@ func (l *Link) makeRoom(in *incoming) bool {
 		in.from, in.to = 0, 0
 		return true
 	}
-	length, _ := in.pending()
-	if have > 0 && len(in.buffer.Bytes)-in.from >= max(prefixBytes+length, have+tailBytes) {
-		return true
+	if have > 0 {
+		need := have + tailBytes
+		if length, _ := in.pending(); length > 0 {
+			need = prefixBytes + length
+		}
+		if len(in.buffer.Bytes)-in.from >= need {
+			return true
+		}
 	}
+	l.count.Moved.Add(uint64(have))
 	if have > 0 && !in.shared {
 		copy(in.buffer.Bytes, in.buffer.Bytes[in.from:in.to])
 		in.from, in.to = 0, have
@@ -147,7 +159,7 @@ func (l *Link) makeRoom(in *incoming) bool {
 		in.drop() // the pool returns the same buffer unless frames in it are in use
 	}
 	old := *in
-	b := l.pool.Get(max(readBytes, l.config.FrameBytes+prefixBytes), true)
+	b := l.pool.Get(l.config.bufferBytes(), true)
 	if b == nil {
 		return false
 	}
@@ -192,7 +204,14 @@ func (l *Link) take(p *peer, batch []microproto.Frame) (n int) {
 	return n
 }
 
-// arrived reports whether TryRecv would find something and has memory for it.
+// takes reports whether take would return a frame or take the connection down.
+func (l *Link) takes(in *incoming) bool {
+	length, complete := in.pending()
+	return complete || length > l.config.FrameBytes
+}
+
+// arrived reports whether TryRecv would find something and has memory for it. With few connections it receives: only a
+// whole frame ends a wait then, and the call that waits needs no system call after it.
 func (l *Link) arrived() bool {
 	l.rx.Lock()
 	defer l.rx.Unlock()
@@ -203,9 +222,19 @@ func (l *Link) arrived() bool {
 		return false
 	}
 	for _, p := range l.active {
-		if _, complete := p.incoming.pending(); complete {
+		if l.takes(&p.incoming) {
 			return true
 		}
+	}
+	if len(l.active) <= fewPeers {
+		some := false
+		for i := len(l.active) - 1; i >= 0; i-- { // fill may remove it
+			p := l.active[i]
+			for !l.takes(&p.incoming) && l.fill(p) { // to the end: the poller reports only what is new
+			}
+			some = some || l.takes(&p.incoming)
+		}
+		return some
 	}
 	n, _ := unix.EpollWait(l.descriptor, l.ready, 0)
 	return n > 0
