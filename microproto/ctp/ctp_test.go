@@ -141,13 +141,15 @@ func TestConformance(t *testing.T) {
 	for _, c := range []struct {
 		column   string
 		names    []string
+		options  microproto.Options
 		faults   *mptest.Faults
 		reliable bool
 	}{
-		{"sync ether", syncEther, nil, true},
-		{"sync inter ether", syncInter, nil, true},
-		{"sync reliable link", syncReady, &lossless, true},
-		{"async", asyncEther, nil, false},
+		{"sync ether", syncEther, nil, nil, true},
+		{"sync inter ether", syncInter, nil, nil, true},
+		{"grants in messages", syncReady, microproto.Options{OptionGrantsInMessages: 1}, &lossless, true},
+		{"sync reliable link", syncReady, nil, &lossless, true},
+		{"async", asyncEther, nil, nil, false},
 	} {
 		for _, name := range c.names {
 			if testing.Short() && tried[name] {
@@ -157,7 +159,7 @@ func TestConformance(t *testing.T) {
 			t.Run(c.column+"/"+name, func(t *testing.T) {
 				mptest.Conform(t, mptest.Subject{
 					Protocol: name,
-					New:      func(int) []microproto.MicroProtocol { return build(t, c.names, nil) },
+					New:      func(int) []microproto.MicroProtocol { return build(t, c.names, c.options) },
 					Faults:   c.faults,
 					Reliable: c.reliable, Violations: []error{errCoalesced},
 					Messages: conformMessages(),

@@ -13,15 +13,18 @@ func FuzzInput(f *testing.F) {
 	f.Add(false, []byte{3, 0, 1, 2})
 	f.Add(false, []byte{3, 0, 1, 2, 5})
 	f.Add(true, make([]byte, 60))
+	f.Add(false, append([]byte{3, 0, 80}, make([]byte, 41)...))
 	f.Fuzz(func(t *testing.T, async bool, script []byte) {
-		names := syncEther
+		names, inMessages := syncEther, int64(0)
 		switch {
 		case async:
 			names = asyncEther
 		case len(script)%2 == 1:
 			names = syncInter
+		case len(script)%4 == 0:
+			names, inMessages = syncReady, 1
 		}
-		o := microproto.Options{OptionReceive: 4096, OptionPeerReceive: 4096}
+		o := microproto.Options{OptionReceive: 4096, OptionPeerReceive: 4096, OptionGrantsInMessages: inMessages}
 		c, err := microproto.NewComposite(microproto.Config{Name: "f", MTU: 200,
 			Limits: microproto.Limits{Messages: 64}}, build(t, names, o)...)
 		require.NoError(t, err)
