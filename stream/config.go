@@ -74,13 +74,6 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// bufferBytes returns the size of a receive buffer: as many of the largest frames as readBytes hold, so that a sequence
-// of them is not cut by the buffer's end.
-func (c *Config) bufferBytes() int {
-	frame := c.FrameBytes + prefixBytes
-	return frame * max(1, readBytes/frame)
-}
-
 // listen binds the first free port of the range.
 func (c *Config) listen() (l net.Listener, err error) {
 	for port := c.PortLow; port <= c.PortHigh; port++ {

@@ -133,6 +133,13 @@ func (l *Link) stopReading(p *peer, err error) {
 	go l.failRound(p, p.round, err)                                    // it takes both locks
 }
 
+// bufferBytes returns the size of a receive buffer: as many of the largest frames as readBytes hold, so that a sequence
+// of them is not cut by the buffer's end.
+func (c *Config) bufferBytes() int {
+	frame := c.FrameBytes + prefixBytes
+	return frame * max(1, readBytes/frame)
+}
+
 // makeRoom prepares a buffer for a system call; false: there is no memory now. rx is held.
 func (l *Link) makeRoom(in *incoming) bool {
 	have := in.to - in.from
