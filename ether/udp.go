@@ -262,15 +262,17 @@ func (l *Link) receive(batch []microproto.Frame, trains bool) (int, error) {
 // TryRecv is RecvTrains that never waits; it returns 0 frames when none has arrived. It may be
 // called while another goroutine waits in Recv, and takes frames that would have woken it: a
 // compute loop handles arrivals without waiting for another thread to be scheduled. It returns
-// no frames on systems without batches.
+// errors.ErrUnsupported on systems without batches.
 func (l *Link) TryRecv(batch []microproto.Frame) (int, error) { return l.pollRecv(batch, false) }
 
 // AwaitRecv is TryRecv that waits for a frame or for Wake, after which there may be no frame.
-// It does not wait on systems without batches.
 func (l *Link) AwaitRecv(batch []microproto.Frame) (int, error) { return l.pollRecv(batch, true) }
 
 func (l *Link) pollRecv(batch []microproto.Frame, waits bool) (int, error) {
-	if len(batch) == 0 || l.batch == nil {
+	if l.batch == nil {
+		return 0, errors.ErrUnsupported
+	}
+	if len(batch) == 0 {
 		return 0, nil
 	}
 	n, err := l.batch.pollRecv(batch, waits)

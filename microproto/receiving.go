@@ -10,7 +10,8 @@ type TrainReceiver interface {
 // PollableLink is an optional interface of links that a caller can poll, or wait at until another
 // goroutine wakes it.
 type PollableLink interface {
-	// TryRecv is Recv (RecvTrains, if the link has it) that never waits.
+	// TryRecv is Recv (RecvTrains, if the link has it) that never waits. It returns errors.ErrUnsupported, for
+	// any batch, where the link can be neither polled nor waited at.
 	TryRecv(batch []Frame) (n int, err error)
 	// AwaitRecv is TryRecv that waits until a frame has arrived or Wake was called; then it may
 	// return none.

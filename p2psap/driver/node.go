@@ -145,17 +145,22 @@ func (n *Node) unlock() {
 
 // settle carries the core's outputs out and sets the alarm.
 func (n *Node) settle() {
+	n.carry()
+	d := n.nextAlarm()
+	if d < n.armed && !n.closed {
+		n.armed = d
+		n.alarm.set(d.Sub(n.now()))
+	}
+}
+
+// carry flushes the links and carries the core's outputs out.
+func (n *Node) carry() {
 	n.flush()
 	n.outputs = n.core.Drain(n.outputs[:0])
 	for i := range n.outputs {
 		n.carryOut(&n.outputs[i])
 	}
 	clear(n.outputs)
-	d := n.nextAlarm()
-	if d < n.armed && !n.closed {
-		n.armed = d
-		n.alarm.set(d.Sub(n.now()))
-	}
 }
 
 // flush sends the coalescing buffers, and offers the links the frames that wait, unless more messages may join

@@ -13,9 +13,9 @@ import (
 // from a receiver's goroutine, several microseconds. It takes over the rail by which frames come lately:
 // first it polls its link without pause, then it waits at the link. The goroutine of that rail is parked
 // meanwhile, so that no frame wakes a thread in vain, and for pollGrace longer, since a caller that waited
-// once is likely to wait again soon. It resumes when nothing has arrived for a while, when another call
-// waits, or after pollGrace. Nobody polls before the goroutine is parked: two receivers would reorder
-// frames. The goroutines of the other rails go on, and wake the call when they receive.
+// once is likely to wait again soon. It parks itself after it has woken a call that waits often: two receivers
+// at a time would reorder frames. It resumes when nothing has arrived for a while, when another call waits, or
+// after pollGrace. The goroutines of the other rails go on, and wake the call when they receive.
 //
 // A polling call also runs the timers, once nothing more has arrived. An acknowledgement then travels with
 // the answer of a user who answers at once.
@@ -30,7 +30,7 @@ const (
 	pollTimeout = time.Millisecond
 	// pollGrace is how long the receiver stays parked while no call polls: less than the delay of an
 	// acknowledgement that the shortest retransmission time-out allows. While calls go on to poll it doubles, up
-	// to pollTimeout, so that the timer wakes a thread less often.
+	// to pollTimeout, so that they set the timer less often.
 	pollGrace = 200 * time.Microsecond
 	// maxSkip bounds the calls that do not poll after some that polled in vain: the other end may need
 	// the processor for its answer.
@@ -40,12 +40,13 @@ const (
 // poller is the state of calls that receive. Guarded by the node's lock, but for misses, skip and usual, which
 // belong to the call that polls.
 type poller struct {
-	rail     *railPort          // from which calls receive; its goroutine is parked, or will be; nil: none
+	rail     *railPort          // from which calls receive; its goroutine is parked; nil: none
+	next     *railPort          // whose goroutine parks when it has woken the calls that sleep; nil: none
 	recent   *railPort          // by which the last frames came
 	busy     time.Duration      // how long a call polls before it waits at the link; 0 or less: not at all
 	adapts   bool               // busy is the default: see busyFor
 	usual    time.Duration      // from the beginning of a wait to the first arrival, on average
-	sleeping int                // calls that wait without polling
+	sleeping int                // calls that wait without polling and were not woken
 	misses   int                // polls in vain since the last that was not
 	skip     int                // calls that shall not poll
 	last     microproto.Instant // end of the last poll
@@ -69,7 +70,18 @@ func (p *poller) busyFor() time.Duration {
 	if p.adapts && 2*p.usual <= longestBusyPoll {
 		return max(p.busy, 2*p.usual)
 	}
-	return p.busy
+	return max(p.busy, 0)
+}
+
+// polled records whether a frame arrived while a call polled. Polls in vain make the next calls wait at the
+// link at once.
+func (p *poller) polled(arrived bool) {
+	if arrived {
+		p.misses = 0
+		return
+	}
+	p.skip = min(1<<min(p.misses, 6)-1, maxSkip)
+	p.misses++
 }
 
 // waited records how long a wait lasted until something arrived or it gave up. One late answer changes little.
@@ -86,71 +98,77 @@ func (n *Node) DisableBusyPoll() {
 	n.poll.busy = -1
 }
 
-// acquirePoll makes the caller the one that receives from the rail that it returns, unless another does; then
-// it returns nil. wake reports that the rail's goroutine waits at the link and must be woken. The lock is held.
-func (n *Node) acquirePoll() (r *railPort, wake bool) {
+// acquirePoll makes the caller the one that receives from the rail that it returns. It returns nil while another
+// call does, and while the rail's goroutine receives; if calls wait often, that goroutine then parks after it has
+// woken them. The lock is held.
+func (n *Node) acquirePoll() *railPort {
 	p, now := &n.poll, n.now()
-	r = p.recent
+	r := p.recent
 	if p.rail != nil && now.Sub(p.rail.arrived) <= pollTimeout {
 		r = p.rail // with neighbours on two networks, every change would cost two switches of goroutines
 	}
-	if r.pollable == nil || p.busy <= 0 || n.closed || p.sleeping > 0 {
-		return nil, false
-	}
-	if !n.polling.CompareAndSwap(false, true) {
-		return nil, false
-	}
-	if p.rail == nil && now.Sub(p.last) > pollGrace {
-		n.polling.Store(false) // parking the goroutine pays only for callers that wait often
-		return nil, false
+	if r.pollable == nil || n.closed || p.sleeping > 0 || n.polling.Load() {
+		return nil
 	}
 	if p.rail != r {
 		n.resumeReceiver()
-		p.grace = pollGrace
+		p.next = nil
+		if now.Sub(p.last) <= pollGrace { // parking the goroutine pays only for callers that wait often
+			p.next = r
+		}
+		return nil
 	}
-	p.rail, p.last = r, now
-	wake = !r.parked.Load() && !r.parking
-	r.parking = r.parking || wake
-	return r, wake
+	n.polling.Store(true)
+	p.last = now
+	n.postponeAlarm(now)
+	return r
+}
+
+// postponeAlarm sets the alarm again before it fires, while calls go on to poll: the timer's goroutine would take the
+// processor of a thread that polls.
+func (n *Node) postponeAlarm(now microproto.Instant) {
+	p := &n.poll
+	if n.flushBy == microproto.Never && n.armed.Sub(now) < pollGrace/2 {
+		p.grace = min(2*p.grace, pollTimeout)
+		n.armed = now.Add(p.grace)
+		n.alarm.set(p.grace)
+	}
 }
 
 // pollFor receives from a rail until the waiter is woken or nothing has arrived for a while. It returns when
 // that was.
 func (n *Node) pollFor(w *waiter, r *railPort) microproto.Instant {
-	begin, busy := n.now(), n.poll.busyFor()
-	now, arrived := begin, false
+	p, begin := &n.poll, n.now()
+	now, busy, arrived := begin, p.busyFor(), false
 	for len(w.wake) == 0 {
-		parked, k, err := r.parked.Load(), 0, error(nil)
-		switch {
-		case !parked: // not yet
-		case busy == 0 && n.dueAt.Load() > int64(now):
+		k, err := 0, error(nil)
+		if busy == 0 && n.dueAt.Load() > int64(now) {
 			k, now, err = r.awaitFrames(w, now)
-		default:
+		} else {
 			k, now, err = r.receivePending(w, now, false)
 		}
 		if k == 0 {
 			now = n.now()
 		}
-		switch waited := now.Sub(begin); {
+		waited := now.Sub(begin)
+		if busy > 0 && (k > 0 || waited >= busy) {
+			p.polled(waited < busy)
+		}
+		switch {
 		case err != nil:
 			return now
 		case k > 0:
 			if !arrived {
 				arrived = true
-				n.poll.waited(waited)
+				p.waited(waited)
 			}
 			begin = now
-			if busy > 0 {
-				n.poll.misses = 0
-			}
-		case waited >= pollTimeout || waited >= n.poll.busy && !parked:
-			if parked && !arrived {
-				n.poll.waited(waited)
+		case waited >= pollTimeout:
+			if !arrived {
+				p.waited(waited)
 			}
 			return now
-		case waited >= busy && busy > 0:
-			n.poll.skip = min(1<<min(n.poll.misses, 6)-1, maxSkip)
-			n.poll.misses++
+		case waited >= busy:
 			busy = 0
 		}
 	}
@@ -204,23 +222,23 @@ const maxTimerRuns = 1024
 // resumeReceiver gives receiving back to the goroutine of the rail that calls receive from. The lock is held,
 // and given up with unlock.
 func (n *Node) resumeReceiver() {
-	r := n.poll.rail
-	if r == nil {
-		return
-	}
-	n.runDue(n.now())
-	n.poll.rail, r.parking = nil, false
-	if r.parked.Swap(false) {
+	if r := n.poll.rail; r != nil {
+		n.runDue(n.now())
+		n.poll.rail = nil
 		r.resume <- struct{}{}
 	}
 }
 
-// mustPark reports whether the rail's goroutine has to wait for resume. The node's lock is held.
-func (r *railPort) mustPark() bool {
-	park := r.node.poll.rail == r && !r.node.closed
-	r.parked.Store(park)
-	r.parking = false
-	return park
+// mustPark reports whether the rail's goroutine has to wait for resume: it has woken the calls that slept. The node's
+// lock is held.
+func (r *railPort) mustPark(slept int) bool {
+	n := r.node
+	p := &n.poll
+	if p.next != r || slept == 0 || p.sleeping > 0 || n.closed {
+		return false
+	}
+	p.rail, p.next, p.last, p.grace = r, nil, n.now(), pollGrace
+	return true
 }
 
 // resumeAt returns when the rail's goroutine resumes if no call polls until then.
@@ -244,21 +262,15 @@ func (n *Node) nextAlarm() microproto.Instant {
 // expirePoll resumes the rail's goroutine when no call has polled for a while. The lock is held.
 func (n *Node) expirePoll(now microproto.Instant) {
 	p := &n.poll
-	if p.rail == nil {
-		return
-	}
-	polling, idle := n.polling.Load(), now >= n.resumeAt()
-	if idle && !polling {
+	switch {
+	case p.rail == nil:
+	case n.polling.Load():
+		p.last = now
+		if since := n.awaitingSince.Load(); since != 0 && now.Sub(microproto.Instant(since)) >= pollTimeout {
+			p.rail.pollable.Wake() // the polling call then reads the clock
+		}
+	case now.Sub(p.last) >= pollGrace:
 		n.resumeReceiver()
-		return
-	}
-	p.grace = min(2*p.grace, pollTimeout)
-	if !idle {
-		return
-	}
-	p.last = now
-	if since := n.awaitingSince.Load(); since != 0 && now.Sub(microproto.Instant(since)) >= pollTimeout {
-		p.rail.pollable.Wake() // the polling call then reads the clock
 	}
 }
 

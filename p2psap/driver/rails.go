@@ -37,8 +37,6 @@ type railPort struct {
 	batch     []microproto.Frame
 
 	// See poller.
-	parked  atomic.Bool        // the goroutine is; changed under the node's lock
-	parking bool               // the goroutine was woken so that it parks; guarded by the node's lock
 	resume  chan struct{}      // unparks the goroutine; of capacity 1
 	arrived microproto.Instant // of the last frames; guarded by the node's lock
 
@@ -57,7 +55,11 @@ func (n *Node) addRails() {
 			batch: make([]microproto.Frame, pumpBatch), resume: make(chan struct{}, 1),
 		}
 		n.rails = append(n.rails, p)
-		p.pollable, _ = r.Link.(microproto.PollableLink)
+		if l, ok := r.Link.(microproto.PollableLink); ok {
+			if _, err := l.TryRecv(nil); !errors.Is(err, errors.ErrUnsupported) {
+				p.pollable = l
+			}
+		}
 		p.waitable, _ = r.Link.(microproto.WaitableLink)
 		if l, ok := r.Link.(microproto.Connected); ok && i > 0 {
 			l.Watch(p.onEvent)
@@ -198,16 +200,20 @@ func (p *railPort) receiveInTurn() (park bool, err error) {
 	return p.deliver(p.batch[:k]), nil
 }
 
-// deliver passes frames that the goroutine has received to the core. It reports whether the goroutine must park.
+// deliver passes frames that the goroutine has received to the core. It reports whether the goroutine must park. Then
+// timers that are due are left to the call that it has woken, as in take.
 func (p *railPort) deliver(frames []microproto.Frame) (park bool) {
 	n := p.node
 	n.mu.Lock()
 	defer n.unlock()
 	n.stats.LinkWakes++
-	now := n.now()
+	now, slept := n.now(), n.poll.sleeping
 	n.input(now, p, frames)
-	n.runDue(now)
-	return p.mustPark()
+	n.carry()
+	if park = p.mustPark(slept); !park {
+		n.runDue(now)
+	}
+	return park
 }
 
 // input passes frames of a rail to the core. The lock is held.

@@ -10,19 +10,31 @@ import (
 
 // waiter is one blocked call. Waiters are reused, so that blocking allocates nothing.
 type waiter struct {
+	node   *Node
 	wake   chan struct{} // capacity 1
 	until  microproto.Instant
+	asleep bool                    // it is one of poller.sleeping; guarded by the node's lock
 	link   microproto.PollableLink // at which the call waits while atLink is set
 	atLink atomic.Bool
 }
 
+// signal wakes the call. The node's lock is held.
 func (w *waiter) signal() {
+	w.rouse()
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
 	if w.atLink.Load() {
 		w.link.Wake()
+	}
+}
+
+// rouse ends what sleep began. The node's lock is held.
+func (w *waiter) rouse() {
+	if w.asleep {
+		w.asleep = false
+		w.node.poll.sleeping--
 	}
 }
 
@@ -71,32 +83,13 @@ func (n *Node) block(ctx context.Context, on *waiters, until microproto.Instant)
 	if k := len(n.free); k > 0 {
 		w, n.free = n.free[k-1], n.free[:k-1]
 	} else {
-		w = &waiter{wake: make(chan struct{}, 1)}
+		w = &waiter{node: n, wake: make(chan struct{}, 1)}
 	}
 	w.until = until
 	on.list = append(on.list, w)
-	from, wake := n.acquirePoll()
-	if from != nil {
-		w.link = from.pollable
-	}
-	n.unlock()
-	if wake {
-		w.link.Wake()
-	}
 	var err error
-	woken := false
-	if from != nil {
-		now := n.pollFor(w, from)
-		n.mu.Lock()
-		woken = len(w.wake) > 0
-		n.releasePoll(now, woken)
-	}
-	if !woken {
-		if from != nil {
-			n.unlock()
-		}
+	if !n.receiveFor(w) {
 		err = n.sleep(ctx, w)
-		n.mu.Lock()
 	}
 	on.remove(w)
 	select {
@@ -107,12 +100,26 @@ func (n *Node) block(ctx context.Context, on *waiters, until microproto.Instant)
 	return err
 }
 
-// sleep blocks until the waiter is signalled or ctx ends. The receiver, or another call, receives meanwhile.
-func (n *Node) sleep(ctx context.Context, w *waiter) error {
-	if len(w.wake) > 0 {
-		return nil
+// receiveFor receives on the caller's thread if it may. It reports whether the waiter was woken. The lock is held when it
+// begins and when it returns.
+func (n *Node) receiveFor(w *waiter) bool {
+	r := n.acquirePoll()
+	if r == nil {
+		return false
 	}
+	w.link = r.pollable
+	n.unlock()
+	now := n.pollFor(w, r)
 	n.mu.Lock()
+	woken := len(w.wake) > 0
+	n.releasePoll(now, woken)
+	return woken
+}
+
+// sleep blocks until the waiter is signalled or ctx ends. The receiver, or another call, receives meanwhile. The lock
+// is held when it begins and when it returns.
+func (n *Node) sleep(ctx context.Context, w *waiter) error {
+	w.asleep = true
 	n.poll.sleeping++
 	if !n.polling.Load() {
 		n.resumeReceiver()
@@ -125,8 +132,7 @@ func (n *Node) sleep(ctx context.Context, w *waiter) error {
 		err = ctx.Err()
 	}
 	n.mu.Lock()
-	n.poll.sleeping--
+	w.rouse()
 	n.poll.last = n.now()
-	n.mu.Unlock()
 	return err
 }

@@ -30,21 +30,12 @@ func TestWaitersExpireOnce(t *testing.T) {
 	require.Equal(t, microproto.Never, ws.deadline())
 }
 
+// A call that must not poll waits at the link at once.
 func TestDisableBusyPoll(t *testing.T) {
 	n := start(t, "a", func(c *Config) { c.BusyPoll = time.Second })
-	polls := func() bool {
-		n.mu.Lock()
-		defer n.unlock()
-		n.poll.last = n.now().Add(time.Hour) // no pause since the last poll, however busy the machine is
-		from, _ := n.acquirePoll()
-		if from != nil {
-			n.releasePoll(n.now(), false)
-		}
-		return from != nil
-	}
-	require.True(t, polls())
+	require.Equal(t, time.Second, n.poll.busyFor())
 	n.DisableBusyPoll()
-	require.False(t, polls())
+	require.Zero(t, n.poll.busyFor())
 }
 
 // A call that waits receives from the rail by which frames come, and stays with it while it is busy. The goroutines of
@@ -61,48 +52,72 @@ func TestCallsReceiveFromTheBusyRail(t *testing.T) {
 	defer n.unlock()
 	base, memory := n.rails[0], n.rails[1]
 	acquire := func() *railPort {
-		n.poll.last = n.now().Add(time.Hour)
-		r, _ := n.acquirePoll()
-		require.NotNil(t, r)
-		require.Same(t, r, n.poll.rail)
-		n.releasePoll(n.poll.last, true)
+		n.poll.last = n.now().Add(time.Hour) // no pause since the last poll, however busy the machine is
+		r := n.acquirePoll()
+		if r != nil {
+			require.Same(t, r, n.poll.rail)
+			n.releasePoll(n.poll.last, true)
+		}
 		return r
 	}
+	require.Nil(t, acquire(), "its goroutine receives")
+	require.False(t, base.mustPark(0), "it has woken no call")
+	require.False(t, memory.mustPark(1), "frames come by the other rail")
+	require.True(t, base.mustPark(1), "calls receive")
 	require.Same(t, base, acquire())
 	n.poll.recent, base.arrived = memory, n.now().Add(time.Hour)
 	require.Same(t, base, acquire(), "frames come by it, too")
 	base.arrived = n.now().Add(-time.Hour)
+	require.Nil(t, acquire())
+	require.Len(t, base.resume, 1, "its goroutine goes on")
+	require.True(t, memory.mustPark(1))
 	require.Same(t, memory, acquire())
-	require.True(t, memory.mustPark(), "calls receive")
-	require.False(t, base.mustPark())
-	n.poll.recent, memory.arrived = base, n.now().Add(-time.Hour)
-	require.Same(t, base, acquire())
-	require.False(t, memory.parked.Load(), "its goroutine goes on")
-	require.Len(t, memory.resume, 1)
 }
 
-// The timer fires less and less often while calls poll, and again soon after they have stopped.
-func TestTimerBacksOffWhileCallsPoll(t *testing.T) {
-	n := start(t, "a", func(c *Config) { c.BusyPoll = time.Second })
+// A receiver's goroutine parks only when calls wait often, and it has woken all that slept.
+func TestReceiverParksForCallsThatWaitOften(t *testing.T) {
+	n := start(t, "a", nil)
 	n.mu.Lock()
 	defer n.unlock()
-	now := n.now().Add(time.Hour)
-	poll := func() {
-		n.poll.last = n.now().Add(time.Hour)
-		r, _ := n.acquirePoll()
-		require.NotNil(t, r)
-		n.releasePoll(now, true)
+	base := n.rails[0]
+	n.poll.last = n.now().Add(-time.Hour)
+	require.Nil(t, n.acquirePoll())
+	require.False(t, base.mustPark(1), "the last wait was long ago")
+	n.poll.last = n.now().Add(time.Hour)
+	require.Nil(t, n.acquirePoll())
+	n.poll.sleeping = 1
+	require.False(t, base.mustPark(2), "another call sleeps")
+	n.poll.sleeping = 0
+	require.True(t, base.mustPark(2))
+	n.resumeReceiver()
+}
+
+// While calls go on to poll, they set the alarm again before it fires, and seldom; it fires soon after they have
+// stopped.
+func TestTimerSleepsWhileCallsPoll(t *testing.T) {
+	n := start(t, "a", nil)
+	n.mu.Lock()
+	defer n.unlock()
+	now := n.now()
+	n.poll.rail, n.poll.grace = n.rails[0], pollGrace
+	n.poll.last = now
+	n.armed = n.nextAlarm()
+	require.Equal(t, now.Add(pollGrace), n.armed)
+	sets := 0
+	for range 1000 {
+		now = now.Add(10 * time.Microsecond)
+		before := n.armed
+		require.Greater(t, before, now)
+		n.poll.last = now
+		n.postponeAlarm(now)
+		if n.armed != before {
+			sets++
+		}
 	}
-	for _, want := range []time.Duration{200, 400, 800, 1000, 1000} {
-		poll()
-		require.Equal(t, now.Add(want*time.Microsecond), n.resumeAt())
-		now = n.resumeAt()
-		poll()
-		n.expirePoll(now)
-		require.NotNil(t, n.poll.rail)
-	}
-	n.expirePoll(n.resumeAt())
+	require.LessOrEqual(t, sets, 21, "in 10 ms")
+	require.LessOrEqual(t, n.armed, now.Add(pollTimeout))
+	n.expirePoll(now.Add(pollGrace - 1))
+	require.NotNil(t, n.poll.rail)
+	n.expirePoll(now.Add(pollGrace))
 	require.Nil(t, n.poll.rail)
-	poll()
-	require.Equal(t, now.Add(pollGrace), n.resumeAt())
 }
