@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/p2pdc/p2pdc/ether"
@@ -16,8 +17,7 @@ import (
 )
 
 // layer is one end of the layers below a session: the UDP link alone, or with the composite of the reliable column
-// within a cluster above it. One goroutine runs all of it, without node and driver. It runs only during a call, so it
-// sends an acknowledgement at once, in a frame of its own. A session's driver sends it in the frame of the answer.
+// within a cluster above it. A call runs all of it, without node and driver.
 type layer struct {
 	link   *ether.Link
 	to     microproto.LinkAddr
@@ -25,6 +25,8 @@ type layer struct {
 	batch  []microproto.Frame
 
 	composite *microproto.Composite // nil: the link alone
+	calling   sync.Mutex            // held during a call; guards what follows
+	failed    error                 // between calls
 	begin     time.Time
 	out       []microproto.Output
 	label     uint64
@@ -47,7 +49,9 @@ func (e *endpoint) openLayer(ctx context.Context, composed, asleep bool, announc
 	}
 	l := &layer{link: link, asleep: asleep, batch: make([]microproto.Frame, 64), begin: time.Now()}
 	if err = l.meet(ctx, e, announce); err == nil && composed {
-		err = l.compose()
+		if err = l.compose(); err == nil {
+			go l.keepTime()
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, link.Close())
@@ -107,6 +111,25 @@ func (l *layer) compose() error {
 	return l.composite.Open(l.now())
 }
 
+// keepTime runs the composite's timers between calls, and wakes a receiver that sleeps so that it does. It ends with
+// the process. The driver has an alarm for that.
+func (l *layer) keepTime() {
+	for range time.Tick(5 * time.Millisecond) {
+		if l.asleep {
+			l.link.Wake()
+		}
+		if !l.calling.TryLock() {
+			continue // a call runs the timers
+		}
+		if now := l.now(); l.composite.Deadline() <= now {
+			if err := errors.Join(l.composite.Advance(now), l.drain()); err != nil {
+				l.failed = err
+			}
+		}
+		l.calling.Unlock()
+	}
+}
+
 func (l *layer) now() microproto.Instant { return microproto.Instant(time.Since(l.begin)) }
 
 // Send implements twonode.Channel.
@@ -114,6 +137,8 @@ func (l *layer) Send(data []byte) error {
 	if l.composite == nil {
 		return l.sendFrames(data)
 	}
+	l.calling.Lock()
+	defer l.calling.Unlock()
 	l.label++
 	l.data = data
 	for {
@@ -175,8 +200,8 @@ func (l *layer) drain() error {
 	return nil
 }
 
-// input waits until frames arrive or the composite's deadline passes. It passes the frames to the composite, and
-// advances it if its deadline has passed.
+// input waits until frames arrive or the composite's deadline passes. It passes the frames to the composite, or
+// advances it if there are none: an acknowledgement then travels with an answer that follows at once.
 func (l *layer) input() error {
 	n, err := l.receive()
 	for n == 0 && err == nil && l.composite.Deadline() > l.now() {
@@ -185,25 +210,17 @@ func (l *layer) input() error {
 	for i := range n {
 		err = errors.Join(err, l.composite.Input(l.now(), l.batch[i]))
 	}
-	if now := l.now(); l.composite.Deadline() <= now {
+	if now := l.now(); n == 0 && l.composite.Deadline() <= now {
 		err = errors.Join(err, l.composite.Advance(now))
 	}
 	return errors.Join(err, l.drain())
 }
 
 func (l *layer) receive() (int, error) {
-	if l.asleep && l.composite == nil {
+	if l.asleep && (l.composite == nil || l.composite.Deadline() > l.now()) {
 		return l.link.AwaitRecv(l.batch)
 	}
-	n, err := l.link.TryRecv(l.batch)
-	if n > 0 || err != nil || !l.asleep {
-		return n, err
-	}
-	if wait := time.Duration(l.composite.Deadline() - l.now()); wait < time.Second {
-		t := time.AfterFunc(max(wait, 0), l.link.Wake)
-		defer t.Stop()
-	}
-	return l.link.AwaitRecv(l.batch)
+	return l.link.TryRecv(l.batch)
 }
 
 // Flush implements twonode.Channel: it waits until the last message was accepted.
@@ -211,12 +228,14 @@ func (l *layer) Flush() error {
 	if l.composite == nil {
 		return nil
 	}
+	l.calling.Lock()
+	defer l.calling.Unlock()
 	for l.composite.Endpoint().Accepted() < l.last {
 		if err := l.input(); err != nil {
 			return err
 		}
 	}
-	return nil
+	return l.failed
 }
 
 // Recv implements twonode.Channel.
@@ -224,6 +243,8 @@ func (l *layer) Recv(buf []byte) error {
 	if l.composite == nil {
 		return l.recvFrames(buf)
 	}
+	l.calling.Lock()
+	defer l.calling.Unlock()
 	l.data = buf
 	for {
 		err := l.composite.Do(l.now(), l.take)
