@@ -2,6 +2,7 @@ package ether
 
 import (
 	"encoding/binary"
+	"fmt"
 	"net"
 	"net/netip"
 	"sync"
@@ -85,6 +86,10 @@ func newBatch(l *Link) (*batch, error) {
 	b := &batch{l: l, descriptor: d}
 	b.blocking.init(l, d)
 	b.polling.init(l, d)
+	if err := b.polling.wait.Block(); err != nil {
+		_ = b.close()
+		return nil, fmt.Errorf("ether: eventfd: %w", err)
+	}
 	return b, nil
 }
 

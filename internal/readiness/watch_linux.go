@@ -33,6 +33,7 @@ type Watch struct {
 	event      unix.EpollEvent
 	armed      atomic.Bool         // written under mu
 	disarmCall func(epoll uintptr) // bound once, to avoid an allocation per call
+	blocking   *blocking           // nil: no Wait blocks
 }
 
 // Open starts a watch of a descriptor for events such as unix.EPOLLIN.
@@ -58,14 +59,32 @@ func (w *Watch) Open(descriptor int, events uint32) error {
 
 // Close ends the watch and every wait.
 func (w *Watch) Close() {
-	if w.file != nil {
-		_ = w.file.Close()
+	b := w.blocking
+	if b != nil {
+		b.wake(w)
+	}
+	if w.file == nil || w.file.Close() != nil { // it waits for the system calls of Control
+		return
+	}
+	if b != nil {
+		_ = unix.Close(b.event)
 	}
 }
 
 // Wake ends the present wait, or the next one.
 func (w *Watch) Wake() {
 	_ = w.file.SetReadDeadline(time.Unix(1, 0)) // fails only after Close
+	if b := w.blocking; b != nil {
+		b.wake(w)
+	}
+}
+
+// rest ends the effect of Wake.
+func (w *Watch) rest() error {
+	if b := w.blocking; b != nil {
+		b.woken.Store(false)
+	}
+	return w.file.SetReadDeadline(time.Time{})
 }
 
 // Waiters returns the number of goroutines that wait.
@@ -129,6 +148,7 @@ type Wait struct {
 	controlCall func(fd uintptr)
 	done        bool
 	registered  bool // counted among the waiters of watch
+	blocks      bool // see Block
 }
 
 // Init sets the wait up. attempt gets the descriptor of raw and reports whether it has succeeded.
@@ -157,6 +177,9 @@ func (w *Wait) tryOnce() bool { return w.raw.Control(w.controlCall) != nil || w.
 // descriptor is closed it returns an error that is net.ErrClosed or os.ErrClosed.
 func (w *Wait) Run() (woken bool, err error) {
 	w.done = false
+	if w.blocks && w.tryBlocking() {
+		return false, nil
+	}
 	err = w.watch.raw.Read(w.readCall)
 	if w.registered {
 		w.registered = false
@@ -164,7 +187,7 @@ func (w *Wait) Run() (woken bool, err error) {
 	}
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return true, w.watch.file.SetReadDeadline(time.Time{})
+		return true, w.watch.rest()
 	case err == nil && !w.done:
 		return false, net.ErrClosed
 	}

@@ -1,0 +1,101 @@
+package readiness
+
+import (
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// blocking makes the waits of one Wait sleep in a system call instead of the runtime's network poller. That takes three
+// system calls and a pass of the scheduler less, but keeps the processor of the goroutine from the other goroutines of
+// this process, for some milliseconds at worst. So a Wait sleeps so only while that ends soon, and never where
+// goroutines have one processor in all.
+type blocking struct {
+	event   int         // an eventfd, which ends the system call
+	blocked atomic.Bool // the system call is in progress, or about to begin
+	woken   atomic.Bool // Wake was called, and no Run has returned since
+	fds     [2]unix.PollFd
+	call    func(epoll uintptr) // bound once, to avoid an allocation per call
+	misses  int                 // system calls since the last that ended soon
+	skip    int                 // waits that shall not try
+}
+
+const (
+	// longestBlock is how long a system call may sleep so that the next wait begins with one, too.
+	longestBlock = 100 * time.Microsecond
+	maxSkip      = 63
+)
+
+// Block lets the waits of w sleep in a system call. Others must call Wake when such a wait has lasted for a millisecond
+// or so. It is for one Wait of a Watch, between Init and the first Run.
+func (w *Wait) Block() error {
+	if runtime.GOMAXPROCS(0) == 1 {
+		return nil
+	}
+	event, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	b := &blocking{event: event, call: w.block}
+	b.fds[0] = unix.PollFd{Fd: int32(w.watch.watched), Events: int16(w.watch.events)}
+	b.fds[1] = unix.PollFd{Fd: int32(event), Events: unix.POLLIN}
+	w.blocks, w.watch.blocking = true, b
+	return nil
+}
+
+// tryBlocking waits in a system call if such waits have ended soon. It reports whether the attempt has succeeded.
+func (w *Wait) tryBlocking() bool {
+	b := w.watch.blocking
+	if b.skip > 0 {
+		b.skip--
+		return false
+	}
+	return w.watch.Control(b.call) == nil && w.done
+}
+
+func (w *Wait) block(epoll uintptr) {
+	b := w.watch.blocking
+	if w.watch.armed.Load() {
+		w.watch.disarmUnlessWaiting(epoll)
+	}
+	b.blocked.Store(true)
+	defer b.blocked.Store(false)
+	if b.woken.Load() {
+		return
+	}
+	begin := time.Now()
+	fds := uintptr(unsafe.Pointer(&b.fds))
+	if _, _, errno := syscall.Syscall6(unix.SYS_PPOLL, fds, uintptr(len(b.fds)), 0, 0, 0, 0); errno != 0 {
+		return
+	}
+	if b.fds[1].Revents != 0 {
+		var count [8]byte
+		_, _ = unix.Read(b.event, count[:])
+	}
+	if ready := b.fds[0].Revents != 0; time.Since(begin) > longestBlock {
+		b.skip = max(1, min(1<<min(b.misses, 6)-1, maxSkip))
+		b.misses++
+	} else if ready {
+		b.misses = 0
+	}
+	if b.fds[0].Revents != 0 {
+		w.tryOnce()
+	}
+}
+
+// wake ends the system call, or keeps the next from beginning.
+func (b *blocking) wake(w *Watch) {
+	b.woken.Store(true)
+	if b.blocked.Load() {
+		_ = w.Control(b.ring)
+	}
+}
+
+func (b *blocking) ring(uintptr) {
+	one := [8]byte{7: 1}
+	_, _ = unix.Write(b.event, one[:]) // a sum of more than 2⁶⁴ is refused; then the event is set, too
+}
