@@ -32,6 +32,8 @@ const (
 	// acknowledgement that the shortest retransmission time-out allows. While calls go on to poll it doubles, up
 	// to pollTimeout, so that they set the timer less often.
 	pollGrace = 200 * time.Microsecond
+	// oftenAsleep is how many waits within pollGrace of each other make the goroutine park where calls do not poll.
+	oftenAsleep = 16
 	// maxSkip bounds the calls that do not poll after some that polled in vain: the other end may need
 	// the processor for its answer.
 	maxSkip = 63
@@ -47,6 +49,7 @@ type poller struct {
 	adapts   bool               // busy is the default: see busyFor
 	usual    time.Duration      // from the beginning of a wait to the first arrival, on average
 	sleeping int                // calls that wait without polling and were not woken
+	often    int                // waits in succession that began within pollGrace of the one before
 	misses   int                // polls in vain since the last that was not
 	skip     int                // calls that shall not poll
 	last     microproto.Instant // end of the last poll
@@ -71,6 +74,18 @@ func (p *poller) busyFor() time.Duration {
 		return max(p.busy, 2*p.usual)
 	}
 	return max(p.busy, 0)
+}
+
+// oftenAt reports whether calls, of which one begins to wait now, wait so often that it pays to park the goroutine.
+// Where they do not poll there is less to gain, and the goroutine soon resumes if they wait for a few messages at a
+// time and then compute.
+func (p *poller) oftenAt(now microproto.Instant) bool {
+	if now.Sub(p.last) > pollGrace {
+		p.often = 0
+		return false
+	}
+	p.often++
+	return p.busy > 0 || p.often >= oftenAsleep
 }
 
 // polled records whether a frame arrived while a call polled. Polls in vain make the next calls wait at the
@@ -113,7 +128,7 @@ func (n *Node) acquirePoll() *railPort {
 	if p.rail != r {
 		n.resumeReceiver()
 		p.next = nil
-		if now.Sub(p.last) <= pollGrace { // parking the goroutine pays only for callers that wait often
+		if p.oftenAt(now) {
 			p.next = r
 		}
 		return nil
