@@ -2,6 +2,7 @@ package readiness
 
 import (
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -17,18 +18,16 @@ import (
 type blocking struct {
 	event   int         // an eventfd, which ends the system call
 	blocked atomic.Bool // the system call is in progress, or about to begin
-	woken   atomic.Bool // Wake was called, and no Run has returned since
+	mu      sync.Mutex
+	woken   atomic.Bool // Wake was called, and no Run has returned for it; written under mu
 	fds     [2]unix.PollFd
 	call    func(epoll uintptr) // bound once, to avoid an allocation per call
-	misses  int                 // system calls since the last that ended soon
+	misses  int                 // system calls that lasted long since the last that ended soon
 	skip    int                 // waits that shall not try
 }
 
-const (
-	// longestBlock is how long a system call may sleep so that the next wait begins with one, too.
-	longestBlock = 100 * time.Microsecond
-	maxSkip      = 63
-)
+// longestBlock is how long a system call may sleep so that the next wait begins with one, too.
+const longestBlock = 100 * time.Microsecond
 
 // Block lets the waits of w sleep in a system call. Others must call Wake when such a wait has lasted for a millisecond
 // or so. It is for one Wait of a Watch, between Init and the first Run.
@@ -68,31 +67,41 @@ func (w *Wait) block(epoll uintptr) {
 		return
 	}
 	begin := time.Now()
-	fds := uintptr(unsafe.Pointer(&b.fds))
-	if _, _, errno := syscall.Syscall6(unix.SYS_PPOLL, fds, uintptr(len(b.fds)), 0, 0, 0, 0); errno != 0 {
-		return
+	_, _, errno := syscall.Syscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&b.fds)), uintptr(len(b.fds)), 0, 0, 0, 0)
+	if errno != 0 {
+		return // EINTR
 	}
 	if b.fds[1].Revents != 0 {
 		var count [8]byte
 		_, _ = unix.Read(b.event, count[:])
 	}
-	if ready := b.fds[0].Revents != 0; time.Since(begin) > longestBlock {
-		b.skip = max(1, min(1<<min(b.misses, 6)-1, maxSkip))
-		b.misses++
-	} else if ready {
-		b.misses = 0
-	}
-	if b.fds[0].Revents != 0 {
+	ready := b.fds[0].Revents != 0
+	b.slept(time.Since(begin), ready)
+	if ready {
 		w.tryOnce()
 	}
 }
 
-// wake ends the system call, or keeps the next from beginning.
-func (b *blocking) wake(w *Watch) {
-	b.woken.Store(true)
-	if b.blocked.Load() {
+// slept records how long a system call lasted and whether the descriptor became ready. The more that lasted long, the
+// more waits begin in the network poller.
+func (b *blocking) slept(d time.Duration, ready bool) {
+	if d > longestBlock {
+		b.skip = 1 << min(b.misses, 6) // 64 at most
+		b.misses++
+	} else if ready {
+		b.misses = 0
+	}
+}
+
+// setWoken sets the deadline of w, and ends the system call if one is in progress.
+func (b *blocking) setWoken(w *Watch, woken bool, deadline time.Time) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.woken.Store(woken)
+	if woken && b.blocked.Load() {
 		_ = w.Control(b.ring)
 	}
+	return w.file.SetReadDeadline(deadline)
 }
 
 func (b *blocking) ring(uintptr) {

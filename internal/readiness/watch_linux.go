@@ -16,7 +16,7 @@ import (
 // Watch watches a descriptor for one event while goroutines wait for it.
 //
 // Waiting happens in the runtime's network poller: a blocking system call would keep the processor of its
-// goroutine for a while, and with it the goroutines that have just become runnable there. The poller does
+// goroutine for a while, and with it the goroutines that have just become runnable there (but see Wait.Block). The poller does
 // not watch the descriptor itself. It would wake a thread for every arrival, even while another goroutine
 // polls. Such a wake-up is wasted and often takes the processor of the sending goroutine. Instead the poller
 // watches an epoll descriptor. That one watches the descriptor from the start of a wait until Disarm.
@@ -59,32 +59,29 @@ func (w *Watch) Open(descriptor int, events uint32) error {
 
 // Close ends the watch and every wait.
 func (w *Watch) Close() {
-	b := w.blocking
-	if b != nil {
-		b.wake(w)
-	}
-	if w.file == nil || w.file.Close() != nil { // it waits for the system calls of Control
+	if w.file == nil {
 		return
 	}
-	if b != nil {
-		_ = unix.Close(b.event)
+	w.Wake()
+	// Close waits for the system calls of Control, after which nobody uses the eventfd.
+	if err := w.file.Close(); err == nil && w.blocking != nil {
+		_ = unix.Close(w.blocking.event)
 	}
 }
 
 // Wake ends the present wait, or the next one.
-func (w *Watch) Wake() {
-	_ = w.file.SetReadDeadline(time.Unix(1, 0)) // fails only after Close
-	if b := w.blocking; b != nil {
-		b.wake(w)
-	}
-}
+func (w *Watch) Wake() { _ = w.setWoken(true) } // fails only after Close
 
-// rest ends the effect of Wake.
-func (w *Watch) rest() error {
-	if b := w.blocking; b != nil {
-		b.woken.Store(false)
+// setWoken begins or ends the effect of Wake.
+func (w *Watch) setWoken(woken bool) error {
+	deadline := time.Time{}
+	if woken {
+		deadline = time.Unix(1, 0)
 	}
-	return w.file.SetReadDeadline(time.Time{})
+	if w.blocking != nil {
+		return w.blocking.setWoken(w, woken, deadline)
+	}
+	return w.file.SetReadDeadline(deadline)
 }
 
 // Waiters returns the number of goroutines that wait.
@@ -187,7 +184,7 @@ func (w *Wait) Run() (woken bool, err error) {
 	}
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return true, w.watch.rest()
+		return true, w.watch.setWoken(false)
 	case err == nil && !w.done:
 		return false, net.ErrClosed
 	}

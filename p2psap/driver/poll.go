@@ -140,14 +140,16 @@ func (n *Node) acquirePoll() *railPort {
 }
 
 // postponeAlarm sets the alarm again before it fires, while calls go on to poll: the timer's goroutine would take the
-// processor of a thread that polls.
+// processor of a thread that polls. It runs the timers in its place.
 func (n *Node) postponeAlarm(now microproto.Instant) {
 	p := &n.poll
-	if n.flushBy == microproto.Never && n.armed.Sub(now) < pollGrace/2 {
-		p.grace = min(2*p.grace, pollTimeout)
-		n.armed = now.Add(p.grace)
-		n.alarm.set(p.grace)
+	if n.flushBy != microproto.Never || n.armed.Sub(now) >= pollGrace/2 {
+		return
 	}
+	n.runDue(now)
+	p.grace = min(2*p.grace, pollTimeout)
+	n.armed = now.Add(p.grace)
+	n.alarm.set(p.grace)
 }
 
 // pollFor receives from a rail until the waiter is woken or nothing has arrived for a while. It returns when

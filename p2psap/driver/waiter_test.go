@@ -76,7 +76,7 @@ func TestCallsReceiveFromTheBusyRail(t *testing.T) {
 
 // A receiver's goroutine parks only when calls wait often, and it has woken all that slept.
 func TestReceiverParksForCallsThatWaitOften(t *testing.T) {
-	n := start(t, "a", nil)
+	n := start(t, "a", func(c *Config) { c.BusyPoll = time.Second })
 	n.mu.Lock()
 	defer n.unlock()
 	base := n.rails[0]
@@ -90,6 +90,25 @@ func TestReceiverParksForCallsThatWaitOften(t *testing.T) {
 	n.poll.sleeping = 0
 	require.True(t, base.mustPark(2))
 	n.resumeReceiver()
+}
+
+// Where calls do not poll, only many waits in succession park the goroutine.
+func TestReceiverParksLateWithoutPolling(t *testing.T) {
+	p, now := poller{busy: -1}, microproto.Instant(time.Hour)
+	waits := func(count int, apart time.Duration) (often bool) {
+		for range count {
+			p.last, now = now, now.Add(apart)
+			often = p.oftenAt(now)
+		}
+		return often
+	}
+	require.False(t, waits(oftenAsleep-1, pollGrace))
+	require.False(t, waits(1, pollGrace+1), "a pause")
+	require.False(t, waits(oftenAsleep-1, pollGrace))
+	require.True(t, waits(1, pollGrace))
+	p = poller{busy: time.Second}
+	require.False(t, waits(1, pollGrace+1))
+	require.True(t, waits(1, pollGrace))
 }
 
 // While calls go on to poll, they set the alarm again before it fires, and seldom; it fires soon after they have
@@ -120,4 +139,32 @@ func TestTimerSleepsWhileCallsPoll(t *testing.T) {
 	require.NotNil(t, n.poll.rail)
 	n.expirePoll(now.Add(pollGrace))
 	require.Nil(t, n.poll.rail)
+}
+
+// What the alarm would have run when it is set again, runs then: a heartbeat, however many messages arrive.
+func TestPostponedAlarmRunsTimers(t *testing.T) {
+	a, b := start(t, "a", nil), start(t, "b", nil)
+	join(t, a, b)
+	a.mu.Lock()
+	defer a.unlock()
+	require.Less(t, a.core.Deadline(), microproto.Never)
+	later := a.core.Deadline().Add(time.Millisecond)
+	a.postponeAlarm(later)
+	require.Greater(t, a.core.Deadline(), later)
+	require.Equal(t, later.Add(a.poll.grace), a.armed)
+}
+
+// Frames that come while a call polls pay for the next polls. One that comes later does not.
+func TestLateFramesMakePollingStop(t *testing.T) {
+	p := poller{busy: defaultBusyPoll}
+	for _, skipped := range []int{0, 1, 3, 7, 15, 31, 63, 63} {
+		p.polled(false)
+		for range skipped {
+			require.Zero(t, p.busyFor())
+		}
+		require.Equal(t, defaultBusyPoll, p.busyFor())
+	}
+	p.polled(true)
+	p.polled(false)
+	require.Equal(t, defaultBusyPoll, p.busyFor())
 }
