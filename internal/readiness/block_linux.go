@@ -63,22 +63,22 @@ func (w *Wait) block(epoll uintptr) {
 	}
 	b.blocked.Store(true)
 	defer b.blocked.Store(false)
-	if b.woken.Load() {
-		return
-	}
-	begin := time.Now()
-	_, _, errno := syscall.Syscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&b.fds)), uintptr(len(b.fds)), 0, 0, 0, 0)
-	if errno != 0 {
-		return // EINTR
-	}
-	if b.fds[1].Revents != 0 {
-		var count [8]byte
-		_, _ = unix.Read(b.event, count[:])
-	}
-	ready := b.fds[0].Revents != 0
-	b.slept(time.Since(begin), ready)
-	if ready {
-		w.tryOnce()
+	for begin := time.Now(); !b.woken.Load(); {
+		fds, count := uintptr(unsafe.Pointer(&b.fds)), uintptr(len(b.fds))
+		_, _, errno := syscall.Syscall6(unix.SYS_PPOLL, fds, count, 0, 0, 0, 0)
+		if errno == unix.EINTR {
+			continue
+		}
+		if b.fds[1].Revents != 0 {
+			var number [8]byte
+			_, _ = unix.Read(b.event, number[:])
+		}
+		ready := b.fds[0].Revents != 0
+		if ready || errno != 0 || b.woken.Load() {
+			b.slept(time.Since(begin), ready)
+			w.tryOnce()
+			return
+		}
 	}
 }
 
@@ -93,18 +93,29 @@ func (b *blocking) slept(d time.Duration, ready bool) {
 	}
 }
 
-// setWoken sets the deadline of w, and ends the system call if one is in progress.
+// setWoken sets woken and the deadline of w, and ends the system call that is in progress.
 func (b *blocking) setWoken(w *Watch, woken bool, deadline time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.woken.Store(woken)
-	if woken && b.blocked.Load() {
-		_ = w.Control(b.ring)
-	}
+	b.ring(w)
 	return w.file.SetReadDeadline(deadline)
 }
 
-func (b *blocking) ring(uintptr) {
-	one := [8]byte{7: 1}
-	_, _ = unix.Write(b.event, one[:]) // a sum of more than 2⁶⁴ is refused; then the event is set, too
+// close keeps system calls from beginning and ends the one that is in progress.
+func (b *blocking) close(w *Watch) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.woken.Store(true)
+	b.ring(w)
+}
+
+func (b *blocking) ring(w *Watch) {
+	if !b.blocked.Load() {
+		return
+	}
+	_ = w.Control(func(uintptr) {
+		number := [8]byte{1} // any but 0; if the sum has no room, the event is set already
+		_, _ = unix.Write(b.event, number[:])
+	})
 }

@@ -32,7 +32,7 @@ func pipe(t *testing.T) (*Wait, *Watch, func()) {
 	})
 	wait.Init(raw, watch, func(fd uintptr) bool {
 		p := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-		if n, _ := unix.Poll(p[:], 0); n == 0 {
+		if n, _ := unix.Poll(p[:], 0); n != 1 {
 			return false
 		}
 		var one [1]byte
@@ -93,7 +93,7 @@ func TestWakeBeforeBlockingWait(t *testing.T) {
 	require.True(t, woken)
 	var wakes, ends atomic.Int64
 	go func() {
-		for range 2000 {
+		for range 500 {
 			wakes.Add(1)
 			watch.Wake()
 			for ends.Load() < wakes.Load() {
@@ -101,7 +101,7 @@ func TestWakeBeforeBlockingWait(t *testing.T) {
 			}
 		}
 	}()
-	for n := range int64(2000) {
+	for n := range int64(500) {
 		b.skip = 0
 		for woken := false; !woken; {
 			woken, err = wait.Run()

@@ -62,10 +62,13 @@ func (w *Watch) Close() {
 	if w.file == nil {
 		return
 	}
-	w.Wake()
-	// Close waits for the system calls of Control, after which nobody uses the eventfd.
-	if err := w.file.Close(); err == nil && w.blocking != nil {
-		_ = unix.Close(w.blocking.event)
+	b := w.blocking
+	if b != nil {
+		b.close(w)
+	}
+	// The file waits for the system calls of Control, after which nobody uses the eventfd.
+	if err := w.file.Close(); err == nil && b != nil {
+		_ = unix.Close(b.event)
 	}
 }
 
