@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os/exec"
 
 	"github.com/p2pdc/p2pdc/internal/measure"
 )
@@ -18,20 +19,29 @@ func layerKinds(asleep bool) []string {
 // layers measures one way trips through the layers of a synchronous session, each with all layers below it: the
 // kernel's socket, for messages of one datagram, the link, the composite above it, and node, driver and Socket above
 // that. The cost of a layer is the difference to the one before. It also counts how often a process of the session
-// sleeps in a trip.
+// sleeps in a trip. Short messages are measured beside two busy loops, too.
 func layers(ctx context.Context, r *measure.Run) error {
 	h := loopback()
 	defer h.close()
-	for _, asleep := range []bool{false, true} {
-		how := "polling"
-		if asleep {
-			how = "asleep"
-		}
-		if err := waterfall(ctx, r, h, how, append(layerKinds(asleep), kindTCP)); err != nil {
-			return err
+	for _, busy := range []bool{false, true} {
+		for _, asleep := range []bool{false, true} {
+			if err := waterfall(ctx, r, h, asleep, busy); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// busyLoops starts processes that compute without pause, and returns what ends them.
+func busyLoops(ctx context.Context, count int) (stop func(), err error) {
+	ctx, stop = context.WithCancel(ctx)
+	for range count {
+		if err := exec.CommandContext(ctx, "sh", "-c", "while :; do :; done").Start(); err != nil {
+			return stop, fmt.Errorf("busy loop: %w", err)
+		}
+	}
+	return stop, nil
 }
 
 var layerNames = map[string]string{
@@ -40,12 +50,24 @@ var layerNames = map[string]string{
 	kindLink + asleepSuffix: "link", kindComposite + asleepSuffix: "composite", kindOurs + asleepSuffix: "session",
 }
 
-// waterfall does the exchanges of all sizes with every kind, once a round.
-func waterfall(ctx context.Context, r *measure.Run, h hosts, how string, kinds []string) error {
+// waterfall does the exchanges with every layer, once a round.
+func waterfall(ctx context.Context, r *measure.Run, h hosts, asleep, busy bool) error {
+	kinds, how := append(layerKinds(asleep), kindTCP), "polling"
+	if asleep {
+		how = "asleep"
+	}
 	counts := []int{2000, 1500, 800, 150}
 	sizes := []exchange{
 		latency("8 B", 8, counts[0], 0), latency("8 KB", 8<<10, counts[1], 0), latency("64 KB", 64<<10, counts[2], 0),
 		latency("512 KB", 512<<10, counts[3], 0),
+	}
+	if busy {
+		stop, err := busyLoops(ctx, 2)
+		defer stop()
+		if err != nil {
+			return err
+		}
+		how, sizes = how+", beside two busy loops", sizes[:1]
 	}
 	slept := make([][]float64, len(sizes))
 	var all []*contender

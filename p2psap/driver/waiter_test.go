@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/ether"
+	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/shm"
@@ -90,6 +92,47 @@ func TestReceiverParksForCallsThatWaitOften(t *testing.T) {
 	n.poll.sleeping = 0
 	require.True(t, base.mustPark(2))
 	n.resumeReceiver()
+}
+
+// The goroutine that wakes a sleeping call and parks leaves the acknowledgement to the call's answer. The alarm never
+// fires in this test.
+func TestAnswerCarriesAcknowledgement(t *testing.T) {
+	still := func(c *Config) {
+		overEthernet(c)
+		c.Heartbeat, c.PeerTimeout = time.Hour, 8*time.Hour
+	}
+	a, b := start(t, "a", still), start(t, "b", still)
+	join(t, a, b)
+	ctx := limit(t)
+	sa, sb := open(t, a, b, options("s", microproto.ModeSynchronous))
+	received := make(chan error)
+	go func() {
+		_, err := sb.Receive(ctx, &p2psap.Slot{Tag: 2, Data: make([]byte, 8)})
+		received <- err
+	}()
+	await.Until(t, func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.poll.sleeping == 0 {
+			return false
+		}
+		b.poll.next, b.armed = b.rails[0], 0
+		b.alarm.set(time.Hour)
+		return true
+	}, "the call sleeps")
+	sent := func() uint64 { return b.rails[0].link.(*ether.Link).Stats().FramesSent }
+	before := sent()
+	transfer, err := sa.TrySend(2, 1, []byte("8 bytes."))
+	require.NoError(t, err)
+	require.NoError(t, <-received)
+	require.Equal(t, before, sent())
+	require.Less(t, accepted(a, sa), transfer)
+	_, err = sb.TrySend(2, 1, []byte("8 bytes."))
+	require.NoError(t, err)
+	require.Equal(t, before+1, sent())
+	_, err = sa.Receive(ctx, &p2psap.Slot{Tag: 2, Data: make([]byte, 8)})
+	require.NoError(t, err)
+	require.Equal(t, transfer, accepted(a, sa))
 }
 
 // Where calls do not poll, only many waits in succession park the goroutine.
