@@ -33,6 +33,7 @@ func (*batch) recv([]microproto.Frame, bool) (int, bool, error)       { return 0
 func (*batch) pollRecv([]microproto.Frame, bool) (int, error)         { return 0, net.ErrClosed }
 func (*batch) wake()                                                  {}
 func (*batch) awaitRoom()                                             {}
+func (*batch) hasRoom() bool                                          { return false }
 
 func hasBatch(syscall.RawConn) bool  { return false }
 func hasGSO(syscall.RawConn) bool    { return false }

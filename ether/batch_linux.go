@@ -113,6 +113,13 @@ func (b *batch) pollRecv(batch []microproto.Frame, waits bool) (int, error) {
 	return n, err
 }
 
+// hasRoom reports whether the send queue has room, without waiting.
+func (b *batch) hasRoom() (room bool) {
+	b.polling.mu.Lock() // close waits for it
+	defer b.polling.mu.Unlock()
+	return !b.l.closed.Load() && sendRoom(b.number)
+}
+
 type sender struct {
 	mu          sync.Mutex
 	messages    [messagesMax]mmsghdr

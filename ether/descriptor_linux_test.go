@@ -165,6 +165,25 @@ func TestAwaitRoom(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 }
 
+// A call that polls reports room itself: on a machine whose processors are all busy, the goroutine that waits for it
+// runs after a time slice, in which the device would be idle.
+func TestPollingReportsRoom(t *testing.T) {
+	a, _, _, _ := openPair(t)
+	a.watchesRoom = true // by a goroutine that does not run
+	calls := 0
+	a.Writable(func() { calls++ })
+	require.Zero(t, calls)
+	for range 2 {
+		n, err := a.TryRecv(make([]microproto.Frame, 1))
+		require.NoError(t, err)
+		require.Zero(t, n)
+		require.Equal(t, 1, calls, "once for each call of Writable")
+	}
+	a.watchRoom() // nobody waits any more
+	require.Equal(t, 1, calls)
+	require.False(t, a.watchesRoom)
+}
+
 // Close leaves the socket's number alone while a call uses it: after that another socket may get it.
 func TestCloseWaitsForCalls(t *testing.T) {
 	for name, held := range map[string]func(*batch) *sync.Mutex{

@@ -41,6 +41,11 @@ type Link struct {
 	queue     sendQueue
 	sendBytes atomic.Int64 // of the kernel's queue, as granted
 
+	roomMu      sync.Mutex
+	onRoom      []func()    // to call when the send queue has room; guarded by roomMu
+	watchesRoom bool        // a goroutine waits for room; guarded by roomMu
+	awaitsRoom  atomic.Bool // onRoom is not empty
+
 	frameSize atomic.Int64 // current size of the largest frame
 	closed    atomic.Bool
 	mu        sync.Mutex // serialises Accept
@@ -275,6 +280,9 @@ func (l *Link) pollRecv(batch []microproto.Frame, waits bool) (int, error) {
 	if len(batch) == 0 {
 		return 0, nil
 	}
+	if l.awaitsRoom.Load() && l.batch.hasRoom() {
+		l.reportRoom()
+	}
 	n, err := l.batch.pollRecv(batch, waits)
 	return n, l.closedError(err)
 }
@@ -295,12 +303,41 @@ func (l *Link) closedError(err error) error {
 	return err
 }
 
-// Writable calls f on a new goroutine when the socket has room or the link is closed.
+// Writable calls f when the socket has room or the link is closed: on a goroutine of its own, or from TryRecv or
+// AwaitRecv where one of these finds out first.
 func (l *Link) Writable(f func()) {
-	go func() {
+	l.roomMu.Lock()
+	defer l.roomMu.Unlock()
+	l.onRoom = append(l.onRoom, f)
+	l.awaitsRoom.Store(true)
+	if !l.watchesRoom {
+		l.watchesRoom = true
+		go l.watchRoom()
+	}
+}
+
+// watchRoom waits for room and reports it, until nobody waits for it.
+func (l *Link) watchRoom() {
+	for waits := true; waits; {
 		l.awaitRoom()
+		l.reportRoom()
+		l.roomMu.Lock()
+		waits = len(l.onRoom) > 0
+		l.watchesRoom = waits
+		l.roomMu.Unlock()
+	}
+}
+
+// reportRoom calls those that wait for room.
+func (l *Link) reportRoom() {
+	l.roomMu.Lock()
+	calls := l.onRoom
+	l.onRoom = nil
+	l.awaitsRoom.Store(false)
+	l.roomMu.Unlock()
+	for _, f := range calls {
 		f()
-	}()
+	}
 }
 
 // Close unblocks Recv. Frames already received stay valid until released.
