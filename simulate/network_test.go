@@ -205,8 +205,9 @@ func TestFullLine(t *testing.T) {
 		most   int           // trains of 40 000 bytes
 	}{
 		{"a millisecond", cluster.Shaper{}, 0, time.Millisecond, 4},
-		{"two trains", shaper, 0, minSendQueue * 80, 3},
-		{"given", shaper, 200_000, 200_000 * 80, 6},
+		// Frames of 1472 bytes, 1510 on the line, count 2240 in the queue.
+		{"frames", shaper, 0, minSendQueue * 80 * 1510 / 2240, 2},
+		{"given", shaper, 200_000, 200_000 * 80 * 1510 / 2240, 4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := gigabit(2)
@@ -221,6 +222,8 @@ func TestFullLine(t *testing.T) {
 			}
 			require.Equal(t, c.most, sent)
 			require.True(t, h.line.full)
+			h.now = h.now.Add(c.room / 4)
+			require.False(t, h.Carry(nil, 0, e.train(1, 40, 962)), "the link has not reported room")
 			told := 0
 			for _, ev := range h.queue.heap {
 				if ev.kind == evRoom {

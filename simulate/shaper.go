@@ -22,32 +22,37 @@ func newShaper(s *cluster.Shaper) shaper {
 	return shaper{each, time.Duration(float64(s.Burst) * each), time.Duration(float64(s.Queue) * each), s.Outside}
 }
 
-// shape passes a flight through the shaper and the line behind it, frame by frame. The frames of a
-// train enter together when the last is ready, which decides what finds room between two trains.
-// Frames that do not fit the shaper's queue are lost; shape returns their number.
-func (l *line) shape(f *flight, w *route) (lost int) {
-	s, all := &w.shaper, int(f.count)
-	came := f.last
-	begins, leaves := microproto.Never, microproto.Instant(0)
-	for i := range all {
-		bytes := int(f.unit)
-		if i == all-1 {
-			bytes = len(f.frame.Data) - i*bytes
-		}
-		l.shaped = max(l.shaped, came.Add(-s.burst))
-		took := time.Duration(float64(bytes+w.around)*s.each + 0.5)
-		if l.shaped.Add(took).Sub(came) > s.queue {
-			f.lost |= 1 << i
-			lost++
+// shape passes the frames of a train, of unit bytes each, through the shaper and the line behind it. They enter together
+// when the last is ready, which decides what finds room between two trains, and leave one by one: a token bucket
+// takes trains apart. Frames that do not fit the shaper's queue are lost.
+func (m *machine) shape(f microproto.Frame, to, unit int, ready microproto.Instant) {
+	w := &m.e.routes[m.index]
+	for at := 0; at < len(f.Data); at += unit {
+		bytes := min(unit, len(f.Data)-at)
+		leaves, lost := m.line.shape(w, bytes, ready)
+		if lost {
+			m.gone.Add(1)
 			continue
 		}
-		l.shaped = l.shaped.Add(took)
-		// With enough tokens the frame leaves at once, at the speed of the line.
-		l.free = max(l.free.Add(w.of(bytes)), came.Add(w.of(bytes)), l.shaped)
-		begins, leaves = min(begins, l.free), l.free
+		piece := f.Retain()
+		piece.Data, piece.Segment = f.Data[at:at+bytes], 0
+		fl := m.flight()
+		*fl = flight{frame: piece, from: m.index, to: int32(to), count: 1, unit: int32(bytes), first: leaves, last: leaves}
+		m.leave(fl, w, ready)
 	}
-	if lost < all {
-		f.first, f.last = begins, leaves
+	f.Release()
+}
+
+// shape returns when a frame that comes at an instant has left the line behind the shaper, or that it is lost.
+func (l *line) shape(w *route, bytes int, came microproto.Instant) (leaves microproto.Instant, lost bool) {
+	s := &w.shaper
+	l.shaped = max(l.shaped, came.Add(-s.burst))
+	took := time.Duration(float64(bytes+w.around)*s.each + 0.5)
+	if l.shaped.Add(took).Sub(came) > s.queue {
+		return 0, true
 	}
-	return lost
+	l.shaped = l.shaped.Add(took)
+	// With enough tokens the frame leaves at once, at the speed of the line.
+	l.free = max(l.free.Add(w.of(bytes)), came.Add(w.of(bytes)), l.shaped)
+	return l.free, false
 }

@@ -13,20 +13,18 @@ import (
 
 // A frame of 962 bytes takes 8 µs on the line, and 1000 bytes of tokens, which take 80 µs. Saved
 // tokens let frames leave at once, one after the other on the line, and the rest leaves as tokens
-// come. Frames that find the queue full are lost.
+// come. Frames arrive one by one, and those that find the queue full are lost.
 func TestShaper(t *testing.T) {
-	us := time.Microsecond
-	const wait = 20*time.Microsecond + 8*time.Microsecond // latency, and the time of the port
+	const wait = 20 + 8 // µs of latency, and of the port
 	for _, c := range []struct {
 		name   string
 		shaper cluster.Shaper
-		frames int
-		want   []delivery
+		leave  []int // µs
 	}{
-		{"none saved", cluster.Shaper{Rate: 12.5e6, Queue: 1 << 20}, 5, []delivery{{400*us + wait, 1, 5}}},
-		{"all at once", cluster.Shaper{Rate: 12.5e6, Burst: 5000, Queue: 1 << 20}, 5, []delivery{{40*us + wait, 1, 5}}},
-		{"some at once", cluster.Shaper{Rate: 12.5e6, Burst: 4000, Queue: 1 << 20}, 5, []delivery{{80*us + wait, 1, 5}}},
-		{"two too many", cluster.Shaper{Rate: 12.5e6, Queue: 3999}, 5, []delivery{{240*us + wait, 1, 3}}},
+		{"none saved", cluster.Shaper{Rate: 12.5e6, Queue: 1 << 20}, []int{80, 160, 240, 320, 400}},
+		{"all at once", cluster.Shaper{Rate: 12.5e6, Burst: 5000, Queue: 1 << 20}, []int{8, 16, 24, 32, 40}},
+		{"some at once", cluster.Shaper{Rate: 12.5e6, Burst: 4000, Queue: 1 << 20}, []int{8, 16, 24, 32, 80}},
+		{"two too many", cluster.Shaper{Rate: 12.5e6, Queue: 3999}, []int{80, 160, 240}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := gigabit(2)
@@ -34,13 +32,14 @@ func TestShaper(t *testing.T) {
 			e := still(m)
 			h := e.hosts[0]
 			h.now = microproto.Instant(time.Second)
-			require.True(t, h.Carry(nil, 0, e.train(1, c.frames, 962)))
-			got := e.deliveries()
-			for i := range got {
-				got[i].at -= time.Second
+			require.True(t, h.Carry(nil, 0, e.train(1, 5, 962)))
+			var left []int
+			for _, d := range e.deliveries() {
+				require.Equal(t, 1, d.frames)
+				left = append(left, int((d.at-time.Second)/time.Microsecond)-wait)
 			}
-			require.Equal(t, c.want, got)
-			require.EqualValues(t, c.frames-c.want[0].frames, h.gone.Load())
+			require.Equal(t, c.leave, left)
+			require.EqualValues(t, 5-len(left), h.gone.Load())
 			require.Zero(t, h.memory.lent.Load())
 		})
 	}
