@@ -277,8 +277,9 @@ func (h *controlHost) Receive(now microproto.Instant, c *control.Peer, body cont
 }
 
 func (h *controlHost) Heartbeat(c *control.Peer) *control.Heartbeat {
-	received := h.peers[c.Number].frames.received
-	return &received
+	f := &h.peers[c.Number].frames
+	f.reported, f.beat = f.received, true
+	return &f.reported
 }
 
 func (h *controlHost) Advance(now microproto.Instant, c *control.Peer) {

@@ -53,6 +53,8 @@ func (n *Node) keepToFrameLimit(now microproto.Instant, s *session) bool {
 // bytes are long. Sent probes count as sent, and received ones as received.
 type frameCounts struct {
 	sent, received control.Heartbeat
+	heard          control.Heartbeat // the last one received
+	heardAt        microproto.Instant
 
 	at       microproto.Instant // of the last report that counted; 0: there was none
 	arrived  control.Heartbeat  // by that report
@@ -60,20 +62,53 @@ type frameCounts struct {
 	vain     control.Heartbeat // sent when the first report came since which no long frame has arrived
 	shorts   int               // reports since then by which short frames have arrived
 
-	// For the loss: frames sent, and arrived, by the last heartbeat, and the share lost before it.
+	// For the loss: frames sent, and arrived, by the last heartbeat that counted, and the share lost before it.
+	lossAt                microproto.Instant
 	lossSent, lossArrived uint64
 	lossBefore            float64
+
+	reported control.Heartbeat  // the last one sent
+	reportAt microproto.Instant // no heartbeat is sent early before
+	// beat says that a heartbeat was sent when it was due, and none has come since. The longest frame is looked for at
+	// the next that comes, not at early ones: frames sent before one have arrived by the next, or are lost.
+	beat bool
 }
 
-// lossFrames is the number of frames from one heartbeat to the next from which a loss is computed: fewer congest no
-// path.
-const lossFrames = 40
+const (
+	// lossFrames is the number of frames from one heartbeat to the next from which a loss is computed: fewer congest
+	// no path.
+	lossFrames = 40
+	// lossEvery is the least time between two early heartbeats, and earlyFrames the number of frames that must have
+	// arrived: congestion control should not begin seconds after congestion.
+	lossEvery   = 100 * time.Millisecond
+	earlyFrames = 4 * lossFrames
+)
+
+// reportFrames sends a heartbeat early if the other end can compute the loss from it.
+func (n *Node) reportFrames(now microproto.Instant, p *peer) {
+	f := &p.frames
+	if got := f.received.Total() - f.reported.Total(); now < f.reportAt || got < earlyFrames {
+		return
+	}
+	beat := f.beat
+	n.associations.Beat(p.Peer)
+	f.reportAt, f.beat = now.Add(lossEvery), beat
+}
 
 // measureLoss takes a heartbeat and updates the share of frames that are lost. Retransmissions do not tell it: many are
-// not needed, and asynchronous sessions have none. What is lost in one heartbeat only, or frames that begin to wait in
-// queues meanwhile, and an outage, in which nothing arrives at all, are no congestion.
-func (c *frameCounts) measureLoss(h control.Heartbeat, loss *float64) {
-	sent, arrived := c.sent.LongFrames+c.sent.ShortFrames, h.LongFrames+h.ShortFrames
+// not needed, and asynchronous sessions have none. What is lost before one heartbeat only, or frames that begin to wait
+// in queues meanwhile, and an outage, in which nothing arrives at all, are no congestion. Early heartbeats show that loss
+// begins. While there is some, only those about a regular interval apart count: congestion control loses frames now
+// and then.
+func (c *frameCounts) measureLoss(now microproto.Instant, interval time.Duration, h control.Heartbeat, loss *float64) {
+	if *loss == 0 {
+		interval = min(interval, lossEvery)
+	}
+	if c.lossAt != 0 && now.Sub(c.lossAt) < interval*3/4 {
+		return
+	}
+	c.lossAt = now
+	sent, arrived := c.sent.Total(), h.Total()
 	of, got := sent-c.lossSent, arrived-c.lossArrived
 	c.lossSent, c.lossArrived = sent, arrived
 	if of < lossFrames {
@@ -138,11 +173,19 @@ func (c *frameCounts) report(now microproto.Instant, apart time.Duration, h cont
 }
 
 func (n *Node) receiveHeartbeat(now microproto.Instant, p *peer, h *control.Heartbeat) {
-	p.frames.measureLoss(*h, &p.metrics.Loss)
+	p.frames.heard, p.frames.heardAt = *h, now
+	p.frames.measureLoss(now, n.config.Heartbeat, *h, &p.metrics.Loss)
+	if p.metrics.Loss > n.config.Monitor.LossyAbove { // of a session that only sends, no frame arrives
+		for _, s := range n.sessionsWith(p) {
+			n.monitor(now, s)
+		}
+		n.reschedule = true
+	}
 	apart := max(reportBeats*n.config.Heartbeat, 2*p.metrics.RTT)
-	if n.config.Monitor.Off {
+	if n.config.Monitor.Off || !p.frames.beat {
 		return
 	}
+	p.frames.beat = false
 	if p.frames.report(now, apart, *h) && p.frameLimit != ShortFrame {
 		n.shortenFrames(now, p)
 	}
@@ -151,8 +194,8 @@ func (n *Node) receiveHeartbeat(now microproto.Instant, p *peer, h *control.Hear
 
 // probeState is what a session knows of a segment that does not get through.
 type probeState struct {
-	sent     bool
-	framesIn uint64 // when the first probe was sent
+	at                      microproto.Instant // when the first probe was sent; 0: none was
+	framesIn, sent, arrived uint64             // frames from the other end, and long ones to it, until then
 }
 
 // frameBytes returns the longest frame on a path in a mode, as this end knows it.
@@ -178,14 +221,19 @@ func (n *Node) probeFrameLimit(now microproto.Instant, s *session) {
 		s.probe = probeState{}
 		return
 	}
-	framesIn := c.composite.Counters().FramesIn
-	if !s.probe.sent {
-		s.probe = probeState{true, framesIn}
+	framesIn, f := c.composite.Counters().FramesIn, &s.peer.frames
+	if s.probe.at == 0 {
+		s.probe = probeState{now, framesIn, f.sent.LongFrames, f.heard.LongFrames}
 	}
-	if framesIn == s.probe.framesIn {
+	switch {
+	case framesIn == s.probe.framesIn:
 		n.collect(now, s, c, c.composite.Do(now, c.prober.Probe), -1)
-		return
+	case f.heard.LongFrames != s.probe.arrived:
+		s.probe = probeState{} // a full queue that only short frames fit, since other long ones arrive
+	case f.sent.LongFrames-s.probe.sent >= longLost && f.heardAt <= s.probe.at:
+		// Whether any of these arrives will be reported.
+	default:
+		s.probe = probeState{}
+		n.shortenFrames(now, s.peer)
 	}
-	s.probe = probeState{}
-	n.shortenFrames(now, s.peer)
 }

@@ -26,15 +26,19 @@ func (f *frameSearch) begin(low, most int, arrived uint64) {
 	*f = frameSearch{low: low, high: most + 1, size: most, arrived: arrived}
 }
 
-// next takes the number of probes that have arrived. It returns the size of a probe to send, or 0 when the search is
-// over.
-func (f *frameSearch) next(arrived uint64) int {
+// next takes the number of probes that have arrived, and whether the path is congested. It returns the size of a probe
+// to send, or 0 when the search is over.
+func (f *frameSearch) next(arrived uint64, congested bool) int {
+	most := probesOfSize
+	if congested { // the loss of a few probes says nothing about their length (RFC 8899 §3)
+		most = longLost
+	}
 	switch {
 	case f.size == 0:
 		return 0
 	case f.sent > 0 && arrived != f.arrived:
 		f.low, f.sent = f.size, 0
-	case f.sent < probesOfSize:
+	case f.sent < most:
 		f.sent++
 		return f.size
 	default:
@@ -61,7 +65,7 @@ func (n *Node) searchFrames(now microproto.Instant, p *peer, arrived uint64) {
 		}
 		p.search.begin(p.frameLimit, most, arrived)
 	}
-	if size := p.search.next(arrived); size > 0 {
+	if size := p.search.next(arrived, p.metrics.Loss > n.config.Monitor.LossyAbove); size > 0 {
 		n.sendProbe(p, size)
 		return
 	}

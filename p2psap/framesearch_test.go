@@ -8,20 +8,24 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A search finds the longest frame that passes, to searchStep bytes, with at most 3 probes of each size, whatever else
-// is lost now and then. The longest frame of the link is tried first.
+// A search finds the longest frame that passes, to searchStep bytes, with at most 3 probes of each size, or 16 where the
+// path is congested, whatever else is lost now and then. The longest frame of the link is tried first.
 func TestFrameSearch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(ShortFrame+1, 9000).Draw(t, "most")
 		longest := rapid.IntRange(ShortFrame, most).Draw(t, "longest")
-		lost := rapid.IntRange(0, probesOfSize-1).Draw(t, "lost")
+		congested, probes := rapid.Bool().Draw(t, "congested"), probesOfSize
+		if congested {
+			probes = longLost
+		}
+		lost := rapid.IntRange(0, probes-1).Draw(t, "lost")
 		var f frameSearch
 		arrived := rapid.Uint64().Draw(t, "arrived")
 		f.begin(ShortFrame, most, arrived)
 		sizes := []int{}
 		for heartbeats := 0; ; heartbeats++ {
-			require.Less(t, heartbeats, 60)
-			size := f.next(arrived)
+			require.Less(t, heartbeats, 20*probes)
+			size := f.next(arrived, congested)
 			if size == 0 {
 				break
 			}
@@ -40,8 +44,34 @@ func TestFrameSearch(t *testing.T) {
 		if longest == most {
 			require.Equal(t, most, f.low)
 		}
-		require.Zero(t, f.next(arrived+1))
+		require.Zero(t, f.next(arrived+1, false))
 	})
+}
+
+// A full queue, counted in bytes, takes only the short frames of a session, while some long frames of another one find
+// room. That is no narrow path: the frames keep their length.
+func TestFullQueueIsNoNarrowPath(t *testing.T) {
+	const length = 8000
+	d := letters(9, time.Millisecond, length, 1<<20, nil)
+	a, b := d.ends[0], d.ends[1]
+	full, others := false, uint64(0)
+	d.tap = func(from int, f []byte) bool { return !full || len(f) <= 1280 }
+	a.post(pattern(length, 0))
+	d.pass(time.Second)
+	require.NotNil(t, b.fetch(length))
+	full = true
+	a.post(pattern(length, 1))
+	for range 400 { // another session floods the path, which loses nine tenths
+		others += 10
+		a.n.peer("b").frames.sent.LongFrames += 10
+		b.n.peer("a").frames.received.LongFrames++
+		d.pass(10 * time.Millisecond)
+		require.Zero(t, a.n.peer("b").frameLimit, "after %d long frames of another session", others)
+	}
+	full = false
+	d.pass(5 * time.Second)
+	require.NotNil(t, b.fetch(length))
+	require.NoError(t, d.fault)
 }
 
 // One direction becomes narrow. The session ends up with the longest frames that pass both ways, and keeps them.

@@ -104,12 +104,13 @@ func (m *monitorState) pause(now microproto.Instant, lossy bool, dwell time.Dura
 // monitor runs the monitor for a session that a frame has arrived for.
 func (n *Node) monitor(now microproto.Instant, s *session) {
 	m := &s.monitor
-	if now < m.next || n.config.Monitor.Off {
+	if now < m.next || n.config.Monitor.Off || s.channel == nil {
 		return
 	}
 	m.next = now.Add(monitorEvery)
 	s.measurePath(now)
 	p := s.peer
+	n.reportFrames(now, p)
 	if s.state == SessionOpen && s.channel.limited && n.raiseFrameLimit(now, s) {
 		return
 	}

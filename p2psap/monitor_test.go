@@ -181,6 +181,33 @@ func TestLossBetweenLabelledHosts(t *testing.T) {
 	}
 }
 
+// An asynchronous session floods a path, which loses most of its frames, and nothing comes the other way. Early heartbeats show it,
+// and congestion control begins in half a second.
+func TestFloodIsNoticedSoon(t *testing.T) {
+	const length = 8192
+	d := quietTwoNodes(7, ms)
+	d.mtu = 1400
+	d.options = &OpenOptions{Name: "s", Mode: microproto.ModeAsynchronous, Slots: []SlotSpec{{1, length}}}
+	d.start(microproto.ModeAsynchronous, func(i int, c *NodeConfig) {
+		longHeartbeat(i, c)
+		c.Cluster = "label"
+	})
+	frames := 0
+	d.tap = func(int, []byte) bool { frames++; return frames%5 == 0 }
+	a, b, slot := d.ends[0], d.ends[1], Slot{Tag: 1, Data: make([]byte, length)}
+	require.True(t, a.n.session(a.id).conditions.Locality.Intra())
+	begin := d.clock.Now()
+	for !a.n.session(a.id).conditions.Lossy {
+		require.Less(t, d.clock.Now().Sub(begin), 500*ms)
+		require.True(t, a.post(pattern(length, 1)))
+		d.pass(ms)
+		_, _ = b.n.Receive(d.clock.Now(), b.id, &slot)
+		b.settle()
+	}
+	require.NoError(t, d.fault)
+	require.Zero(t, a.n.peer("b").frameLimit)
+}
+
 // A path loses only what is sent without congestion control. Each time, the session keeps congestion control twice as
 // long. After a long time without loss it starts with the shortest time again.
 func TestRelapses(t *testing.T) {
@@ -221,7 +248,7 @@ func TestMeasureLoss(t *testing.T) {
 		for i := range c.sent {
 			counts.sent.LongFrames += c.sent[i]
 			reported.ShortFrames += c.arrived[i]
-			counts.measureLoss(reported, &loss)
+			counts.measureLoss(microproto.Instant(1).Add(time.Duration(i)*time.Second), time.Second, reported, &loss)
 		}
 		require.InDelta(t, c.want, loss, 1e-12, c.name)
 	}

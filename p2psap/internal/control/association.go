@@ -282,14 +282,19 @@ func (a *Associations) advancePeer(now microproto.Instant, p *Peer) {
 		return
 	}
 	p.nextBeat = now.Add(a.Heartbeat)
-	if p.Conn != nil {
-		a.sendNow(p, Encode(KindHeartbeat, 0, 0, a.host.Heartbeat(p)))
-	}
+	a.Beat(p)
 	silent := now.Sub(p.LastHeard) >= silentAfter*a.Heartbeat
 	if silent || p.silent {
 		a.host.Silent(now, p)
 	}
 	p.silent = silent
+}
+
+// Beat sends a heartbeat to a peer that is connected.
+func (a *Associations) Beat(p *Peer) {
+	if p.Conn != nil {
+		a.sendNow(p, Encode(KindHeartbeat, 0, 0, a.host.Heartbeat(p)))
+	}
 }
 
 // Deadline returns when Advance has something to do next.

@@ -120,6 +120,9 @@ func (h *Hello) Placement() path.Placement {
 // the base rail. Which are long is agreed by the version of the messages. Probes are long frames of no present epoch.
 type Heartbeat struct{ ShortFrames, LongFrames, Probes uint64 }
 
+// Total returns the number of frames.
+func (h *Heartbeat) Total() uint64 { return h.ShortFrames + h.LongFrames }
+
 func (h *Heartbeat) code(c *coder) {
 	c.u64(&h.ShortFrames)
 	c.u64(&h.LongFrames)
