@@ -93,6 +93,24 @@ func TestSnapshotScheduler(t *testing.T) {
 	require.Equal(t, now+s.roundTrip, s.nextAt, "a void snapshot says nothing")
 }
 
+// TestSnapshotAfterThePathHasBecomeFaster checks that a slow snapshot delays the next one by few round trips of the
+// present path only.
+func TestSnapshotAfterThePathHasBecomeFaster(t *testing.T) {
+	var s snapshotScheduler
+	s.exact.record(0, 10, 0)
+	s.recordEstimate(0, 10, time.Second)
+	s.begin(time.Second, 1)
+	s.rejected(6*time.Second, 9, false) // 0 at 10 s: halfway is in the past
+	s.begin(6*time.Second, 2)
+	s.rejected(11*time.Second, 8.9, false)
+	require.Equal(t, 16*time.Second, s.nextAt)
+	s.recordEstimate(12*time.Second, -1, 20*time.Millisecond)
+	require.False(t, s.due(12200*time.Millisecond, 3))
+	require.True(t, s.due(12300*time.Millisecond, 3), "64 round trips after the verdict")
+	s.recordEstimate(12400*time.Millisecond, -1, time.Second)
+	require.False(t, s.due(12500*time.Millisecond, 3), "slow again")
+}
+
 // A peer measures at least twice per round trip or eight times while the age of the run grows by the factor e, and
 // four times per round trip near the end.
 func TestPace(t *testing.T) {

@@ -12,7 +12,9 @@ type snapshotScheduler struct {
 	estimates    forecast
 	exact        forecast
 	roundTrip    time.Duration // from the root to the farthest peer and back
+	newestRound  time.Duration // the same, of the newest estimate
 	begunAt      time.Duration // of the newest snapshot
+	rejectedAt   time.Duration
 	nextAt       time.Duration // no snapshot begins earlier
 	backOff      time.Duration // after the next snapshot that does not end the run, at most
 	progressed   bool          // another peer has reported since the newest snapshot began
@@ -26,6 +28,10 @@ const (
 	// maxBackOffRounds bounds, in round trips, the back-off after a snapshot that the estimates
 	// triggered too early.
 	maxBackOffRounds = 32
+	// maxPauseRounds bounds the time after a rejected snapshot in round trips of the newest estimate, which a path
+	// that has become faster shows: the time of the snapshot, of which a round trip is a part, and the predicted end
+	// come from its slow past.
+	maxPauseRounds = 2 * maxBackOffRounds
 )
 
 // recordEstimate adds an estimate of the level and the round-trip time of the tree.
@@ -33,7 +39,15 @@ func (s *snapshotScheduler) recordEstimate(now time.Duration, level float64, rou
 	if !s.estimates.known || level != s.estimates.level {
 		s.estimates.record(now, level, anchorDrop)
 	}
-	s.roundTrip = max(s.roundTrip, round)
+	s.roundTrip, s.newestRound = max(s.roundTrip, round), round
+}
+
+// earliest returns the time before which no snapshot begins.
+func (s *snapshotScheduler) earliest() time.Duration {
+	if s.newestRound == 0 {
+		return s.nextAt
+	}
+	return min(s.nextAt, s.rejectedAt+maxPauseRounds*s.newestRound)
 }
 
 // remaining returns the seconds until the tolerance is expected to be met, +∞ if unknown.
@@ -56,12 +70,12 @@ func (s *snapshotScheduler) begin(now time.Duration, sweep Iteration) {
 // due reports whether a snapshot that begins now may end the run; sweep is the newest of the root.
 func (s *snapshotScheduler) due(now time.Duration, sweep Iteration) bool {
 	at, known := s.estimates.predict()
-	return known && (s.progressed || sweep != s.sweepAtBegin) && now >= s.nextAt && now+s.roundTrip >= at
+	return known && (s.progressed || sweep != s.sweepAtBegin) && now >= s.earliest() && now+s.roundTrip >= at
 }
 
 // rejected records the level of a snapshot that did not end the run.
 func (s *snapshotScheduler) rejected(now time.Duration, level float64, void bool) {
-	s.roundTrip = now - s.begunAt
+	s.roundTrip, s.rejectedAt = now-s.begunAt, now
 	if void {
 		s.nextAt = now + s.roundTrip
 		return // a void snapshot has no residual
