@@ -92,7 +92,11 @@ func (n *Node) options(s *session, c *channel, theirs *control.Open) microproto.
 	switch column, err := ColumnOf(c.conditions); {
 	case err != nil:
 	case !column.Intra:
-		if first := s.peer.measurement.InitialTimeout(InterRTOMax); first > 0 {
+		first := s.peer.measurement.InitialTimeout(InterRTOMax)
+		if first == 0 && s.peer.metrics.RTT > 0 {
+			first = measuredTimeout(s.peer.metrics.RTT, time.Duration(options[OptionRTOFloor]), c.mode())
+		}
+		if first > 0 {
 			options[OptionRTOInitial] = int64(first)
 		}
 	case s.options.Class == ClassAgreement:
@@ -106,6 +110,21 @@ func (n *Node) options(s *session, c *channel, theirs *control.Open) microproto.
 		options[OptionPortRemote] = portAt(theirs.Port, c.number)
 	}
 	return options
+}
+
+// fullQueue is the longest time that the first packets of a session wait in a full queue of a path whose round trip is
+// short: more makes them time out needlessly.
+const fullQueue = 50 * time.Millisecond
+
+// measuredTimeout returns the first retransmission time-out on a path whose round trip other sessions, or earlier epochs
+// of this one, have measured (RFC 9040): that of RFC 6298 §2.2 after a first measurement. Of a session that begins because
+// the path is congested the first packets are often lost, and it would be silent for the default of a second. Values of
+// an asynchronous one are not sent again, so that a short time-out costs little.
+func measuredTimeout(rtt, floor time.Duration, mode microproto.Mode) time.Duration {
+	if mode == microproto.ModeAsynchronous {
+		floor = min(floor, fullQueue)
+	}
+	return rtt + max(floor, 2*rtt)
 }
 
 func (n *Node) tracer(s *session) microproto.Tracer {
