@@ -71,3 +71,18 @@ func TestShaperAndSenders(t *testing.T) {
 			60e6*(r.Virtual+r.Setup).Seconds()+256<<10, "no more passes than the shaper lets")
 	}
 }
+
+// Asynchronous peers flood a path with a queue outside the machines, which takes the same segments of every face and
+// loses the others. Congestion control soon begins, and the run ends.
+func TestFloodedPath(t *testing.T) {
+	m := gigabit(2)
+	m.Networks[0].Latency, m.Networks[0].MTU, m.Networks[0].Queue = time.Millisecond, 1500, 1<<20
+	m.Networks[0].Shaper = cluster.Shaper{Rate: 25e6, Queue: 256 << 10, Outside: true}
+	for i := range m.Hosts {
+		m.Hosts[i].Relaxation = 3e8
+	}
+	r, err := Run(context.Background(), runOf(t, m, membrane(32), iterate.Asynchronous(), 2))
+	require.NoError(t, err)
+	require.Equal(t, iterate.Converged, r.Reason)
+	require.Less(t, r.Virtual, 500*time.Millisecond)
+}
