@@ -48,6 +48,8 @@ type Composite struct {
 	inlineWords [wordChunk]uint64
 	inlineSlots [inlineSlots]int32
 	chains      chainTable
+	// The chains of the events that the kernel raises for messages.
+	fromUser, toNet, fromNet, toUser *chain
 
 	stepped  []steppedField // wire attributes that grow within a train
 	drops    []Drops
@@ -96,6 +98,8 @@ func NewComposite(config Config, mps ...MicroProtocol) (*Composite, error) {
 	c.pool.limit = limits.Messages
 	c.x = Exec{c: c, tracer: config.Tracer, cur: &c.self, maxDepth: limits.RaiseDepth}
 	c.attached = make([]*attachment, 0, len(mps))
+	c.fromUser, c.toNet = ensure(c, MessageFromUser), ensure(c, SegmentToNet)
+	c.fromNet, c.toUser = ensure(c, SegmentFromNet), ensure(c, SegmentToUser)
 	resume := newEntry(c, (*Exec).resume, &c.self, Normal)
 	c.binds = append(make([]bind, 0, initialBinds), bind{ensure(c, forwardOn), resume})
 	b := &Binder{c: c}
@@ -201,7 +205,7 @@ func (c *Composite) Close(now Instant) error {
 // Message returns a fresh message. The caller sets its Payload and attributes and passes
 // it to Submit, or returns it with Recycle. ErrPool: Limits.Messages are live.
 func (c *Composite) Message() (*Message, error) {
-	m := c.pool.get()
+	m := c.pool.zeroed()
 	if m == nil {
 		return nil, ErrPool
 	}
@@ -224,7 +228,11 @@ func (c *Composite) Submit(now Instant, m *Message) error {
 		return err
 	}
 	c.counters.Submitted++
-	c.x.raiseOrDrop(MessageFromUser, m)
+	if len(c.fromUser.entries) > 0 {
+		c.x.raiseMessage(c.fromUser, m)
+	} else {
+		c.x.Drop(m, "unhandled")
+	}
 	return c.finish()
 }
 
@@ -255,25 +263,25 @@ func (c *Composite) Input(now Instant, f Frame) error {
 		c.inputTrain(f)
 	} else {
 		f.Segment = 0
-		c.input(f)
+		c.input(&f)
 	}
 	return c.finish()
 }
 
-func (c *Composite) input(f Frame) {
+func (c *Composite) input(f *Frame) {
 	x, h := &c.x, c.pool.hdrSize
 	c.counters.FramesIn++
 	if len(f.Data) < h {
-		c.refuseFrame(&f, "short")
+		c.refuseFrame(f, "short")
 		return
 	}
 	m := c.pool.get()
 	if m == nil {
-		c.refuseFrame(&f, "pool")
+		c.refuseFrame(f, "pool")
 		return
 	}
 	c.counters.Inputs++
-	m.dir, m.frame = Up, f
+	m.dir, m.frame = Up, f.memory()
 	copy(m.header, f.Data)
 	m.Payload = f.Data[h:]
 	if f.Segment > 0 {
@@ -282,7 +290,7 @@ func (c *Composite) input(f Frame) {
 	}
 	c.counters.SegmentsIn += uint64(m.Segments())
 	id := m.id
-	if Raise(x, SegmentFromNet, m) && m.id == id && m.state == stateLive {
+	if x.raiseMessage(c.fromNet, m) && m.id == id && m.state == stateLive {
 		x.Forward(m)
 	}
 }

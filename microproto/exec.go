@@ -66,7 +66,7 @@ func (x *Exec) Cancel(id TimerID) bool {
 // NewMessage takes a message from the pool. Its header is zero and it has no local
 // attributes. ErrPool: Limits.Messages are live.
 func (x *Exec) NewMessage(d Direction) (*Message, error) {
-	m := x.c.pool.get()
+	m := x.c.pool.zeroed()
 	if m == nil {
 		return nil, ErrPool
 	}
@@ -78,9 +78,9 @@ func (x *Exec) NewMessage(d Direction) (*Message, error) {
 // Share sets dst's payload to a part of m's payload. dst holds a reference to m's frame, if
 // m has one, until it ends; its former frame is released.
 func (x *Exec) Share(dst, m *Message, payload []byte) {
-	f := m.frame.Retain()
-	dst.frame.Release()
-	dst.frame, dst.Payload = f, payload
+	r := m.frame.retain()
+	dst.frame.release()
+	dst.frame, dst.Payload = r, payload
 }
 
 // Fail puts the composite into the failed state: chains stop, and every later entry point

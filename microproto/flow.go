@@ -40,11 +40,12 @@ func (x *Exec) Forward(m *Message) {
 	if x.tracer != nil {
 		x.trace(TraceRecord{Kind: TraceForward, Message: m.id, Detail: x.c.holdNames(m.hold)})
 	}
+	if m.hold == 0 {
+		x.pass(m)
+		return
+	}
 	m.stage = stageWaiting
 	x.c.held++
-	if m.hold == 0 {
-		x.resume(m)
-	}
 }
 
 func (x *Exec) resume(m *Message) {
@@ -52,21 +53,22 @@ func (x *Exec) resume(m *Message) {
 	if m.hold != 0 || m.stage != stageWaiting {
 		return
 	}
-	m.stage = stageResumed
 	x.c.held--
-	e := SegmentToNet
-	if m.dir == Up {
-		e = SegmentToUser
-	}
-	x.raiseOrDrop(e, m)
+	x.pass(m)
 }
 
-func (x *Exec) raiseOrDrop(e Event[*Message], m *Message) {
-	if ch := x.c.chains.find(e.id); ch == nil || len(ch.entries) == 0 {
+// pass raises the event beyond the hold bits.
+func (x *Exec) pass(m *Message) {
+	m.stage = stageResumed
+	ch := x.c.toNet
+	if m.dir == Up {
+		ch = x.c.toUser
+	}
+	if len(ch.entries) == 0 {
 		x.Drop(m, "unhandled")
 		return
 	}
-	Raise(x, e, m)
+	x.raiseMessage(ch, m)
 }
 
 // Transmit writes header and payload into a frame and appends the frame to the outputs. m
@@ -84,9 +86,9 @@ func (x *Exec) Transmit(m *Message) error {
 	}
 	c, k := x.c, m.Segments()
 	n := k*len(m.header) + m.Length()
-	var f Frame
+	f := c.nextOutput()
 	if k == 1 && m.frame.hasRoom(m.Payload, len(m.header), 0) {
-		f = m.frame.buf.Frame(0, m.frame.off-len(m.header), n)
+		*f = m.frame.buf.Frame(0, m.frame.off-len(m.header), n)
 		copy(f.Data, m.header)
 	} else {
 		flat := n
@@ -94,8 +96,8 @@ func (x *Exec) Transmit(m *Message) error {
 		if gathers {
 			flat = k * len(m.header)
 		}
-		var ok bool
-		if f, ok = acquire(c.config.Frames, flat); !ok {
+		if !acquireTo(f, c.config.Frames, flat) {
+			c.outputs = c.outputs[:len(c.outputs)-1]
 			c.counters.TransmitsRefused++
 			return ErrBusy
 		}
@@ -104,14 +106,14 @@ func (x *Exec) Transmit(m *Message) error {
 		}
 		switch {
 		case k > 1:
-			c.writeTrain(&f, m)
+			c.writeTrain(f, m)
 		case gathers:
 			f.Segment = copy(f.Data, m.header) + len(m.Payload)
 		default:
 			copy(f.Data[copy(f.Data, m.header):], m.Payload)
 		}
 	}
-	x.output(m, &f, n)
+	x.countOutput(m, f, n)
 	return nil
 }
 
@@ -131,12 +133,24 @@ func (x *Exec) transmittable(m *Message, tail int) error {
 	return nil
 }
 
-func (x *Exec) output(m *Message, f *Frame, n int) {
+// nextOutput appends a frame to the outputs, which the caller sets in place: frames are large. Drain
+// clears the outputs, so the new one has no message.
+func (c *Composite) nextOutput() *Frame {
+	n := len(c.outputs)
+	if n == cap(c.outputs) {
+		c.outputs = append(c.outputs, Output{})
+	}
+	c.outputs = c.outputs[:n+1]
+	o := &c.outputs[n]
+	o.Kind = OutFrame
+	return &o.Frame
+}
+
+func (x *Exec) countOutput(m *Message, f *Frame, n int) {
 	c := x.c
 	f.Peer = 0
 	c.counters.Transmitted += uint64(m.Segments())
 	c.counters.BytesOut += uint64(n)
-	c.outputs = append(c.outputs, Output{Kind: OutFrame, Frame: *f})
 	x.traceMessage(TraceTransmit, m, n, "")
 }
 
@@ -157,9 +171,9 @@ func (x *Exec) Own(m *Message) error {
 		return ErrBusy
 	}
 	copy(f.Data[h:], m.Payload)
-	m.frame.Release()
-	m.frame = f.Slice(h, n)
-	m.Payload = m.frame.Data
+	f = f.Slice(h, n)
+	m.frame.release()
+	m.frame, m.Payload = f.memory(), f.Data
 	return nil
 }
 
@@ -240,7 +254,7 @@ func (c *Composite) end(m *Message) {
 		c.held--
 	}
 	m.ended = true
-	m.frame.Release()
+	m.frame.release()
 	m.Payload = nil
 	c.pool.live--
 	if m.refs == 0 {

@@ -16,7 +16,7 @@ func (c *Composite) SubmitFrame(now Instant, f Frame) (err error) {
 		c.refuseFrame(&f, "pool")
 		return nil
 	}
-	m.frame, m.Payload = f, f.Data
+	m.frame, m.Payload = f.memory(), f.Data
 	if n := f.Count(); n > 1 {
 		m.setTrain(n, f.Segment)
 	}
@@ -26,8 +26,8 @@ func (c *Composite) SubmitFrame(now Instant, f Frame) (err error) {
 // RecycleFrame recycles a delivered message and returns its payload as a frame for the
 // composite above. The caller releases the frame.
 func (c *Composite) RecycleFrame(m *Message) Frame {
-	f := m.frame.Retain()
-	f.Data, f.Segment = m.Payload, 0
+	r := m.frame.retain()
+	f := Frame{Peer: r.peer, Data: m.Payload, buf: r.buf}
 	if m.segments > 1 {
 		f.Segment = m.Unit()
 		if m.stride > m.unit { // header bytes lie between the payloads

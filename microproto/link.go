@@ -46,6 +46,9 @@ type LinkAddr uint32
 // several frames may share (one GRO receive). The owner of a frame calls Release exactly once.
 type Frame struct {
 	Peer LinkAddr
+	// Mode is the session's. A link that separates the modes (ib: a reliable and an unreliable
+	// queue pair) chooses by it. 0: control, sent as synchronous.
+	Mode Mode
 	Data []byte
 	// Segment, if not 0, is the length in bytes of each of the frames in Data, one after the
 	// other; the last may be shorter.
@@ -56,9 +59,6 @@ type Frame struct {
 	// the user: a reliable link reads registered memory until the other end has the frame.
 	Body   []byte
 	Header int
-	// Mode is the session's. A link that separates the modes (ib: a reliable and an unreliable
-	// queue pair) chooses by it. 0: control, sent as synchronous.
-	Mode Mode
 	// Value, if not 0, identifies the part of an asynchronous value that the frame carries. A
 	// link may replace a waiting frame by a newer one of the same Value and Peer.
 	Value uint64
@@ -91,9 +91,12 @@ func (f *Frame) Release() {
 	b := f.buf
 	f.buf = nil
 	f.Data, f.Body = nil, nil
-	if b == nil {
-		return
+	if b != nil {
+		b.release()
 	}
+}
+
+func (b *Buffer) release() {
 	switch n := b.refs.Add(-1); {
 	case n == 0:
 		if b.free != nil {
@@ -123,12 +126,37 @@ func (f Frame) Slice(from, to int) Frame {
 	return f
 }
 
-// hasRoom reports whether payload lies in f's buffer with that many bytes before and after it,
-// and f has the only reference to the buffer.
-func (f *Frame) hasRoom(payload []byte, before, after int) bool {
-	b := f.buf
-	return b != nil && len(payload) > 0 && f.off >= before && f.off+len(payload)+after <= len(b.Bytes) &&
-		b.refs.Load() == 1 && &b.Bytes[f.off] == &payload[0]
+// memory is what a message keeps of its frame: the reference to the buffer.
+type memory struct {
+	buf  *Buffer
+	off  int // Frame.off
+	peer LinkAddr
+}
+
+// memory passes the frame's reference to a message.
+func (f *Frame) memory() memory { return memory{f.buf, f.off, f.Peer} }
+
+func (r *memory) release() {
+	if b := r.buf; b != nil {
+		r.buf = nil
+		b.release()
+	}
+}
+
+// retain returns a second reference to the buffer.
+func (r *memory) retain() memory {
+	if r.buf != nil {
+		r.buf.refs.Add(1)
+	}
+	return *r
+}
+
+// hasRoom reports whether payload lies in the buffer with that many bytes before and after it,
+// and r is the only reference to the buffer.
+func (r *memory) hasRoom(payload []byte, before, after int) bool {
+	b := r.buf
+	return b != nil && len(payload) > 0 && r.off >= before && r.off+len(payload)+after <= len(b.Bytes) &&
+		b.refs.Load() == 1 && &b.Bytes[r.off] == &payload[0]
 }
 
 // plainFrames is the FrameSource of composites without Config.Frames.
@@ -146,13 +174,21 @@ type FrameSource interface {
 
 // acquire returns a frame with n bytes of Data; ok is false if there is no memory now.
 func acquire(from FrameSource, n int) (f Frame, ok bool) {
-	f = from.Acquire(n)
+	ok = acquireTo(&f, from, n)
+	return f, ok
+}
+
+// acquireTo sets f to a frame with n bytes of Data. It returns false, and an empty frame, if there
+// is no memory now.
+func acquireTo(f *Frame, from FrameSource, n int) (ok bool) {
+	*f = from.Acquire(n)
 	if len(f.Data) < n {
 		f.Release()
-		return Frame{}, false
+		*f = Frame{}
+		return false
 	}
 	f.Data = f.Data[:n]
-	return f, true
+	return true
 }
 
 // Link is a physical layer. Send and Recv may be called at the same time from different

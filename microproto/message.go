@@ -32,7 +32,7 @@ type Message struct {
 	dir   Direction
 	state messageState
 	stage messageStage
-	frame Frame // its memory lives as long as the message
+	frame memory // lives as long as the message
 	local [maxLocalAttrs]uint64
 }
 
@@ -93,8 +93,17 @@ const (
 	poolChunk  = 32
 )
 
-// get returns a message without payload, attributes or hold bits and with a zero header; nil
+// zeroed returns a message without payload, attributes or hold bits and with a zero header; nil
 // if the limit is reached.
+func (p *pool) zeroed() *Message {
+	m := p.get()
+	if m != nil {
+		clear(m.header)
+	}
+	return m
+}
+
+// get is zeroed for a caller that writes the header.
 func (p *pool) get() *Message {
 	m := p.free
 	if m == nil {
@@ -113,13 +122,12 @@ func (p *pool) get() *Message {
 }
 
 func (p *pool) put(m *Message) {
-	m.frame = Frame{}
+	m.frame = memory{}
 	m.hold, m.localSet = 0, 0
 	m.dir = 0
 	m.state, m.stage = stateFree, stageNone
 	m.ended = false
 	m.segments = 0
-	clear(m.header)
 	m.next, p.free = p.free, m
 }
 

@@ -17,7 +17,31 @@ func Raise[T any](x *Exec, e Event[T], arg T) (completed bool) {
 	if ch == nil {
 		return x.stop&stopFailed == 0
 	}
+	if m := messageOf(ch, arg); m != nil {
+		return runMessage(ch, x, m)
+	}
 	return runChain(ch, x, arg)
+}
+
+// messageOf returns the message that arg is, nil for other types.
+func messageOf[T any](ch *chain, arg T) *Message {
+	if ch.messages {
+		return *(**Message)(unsafe.Pointer(&arg))
+	}
+	return nil
+}
+
+// raiseMessage is Raise of an event of the kernel, whose chain is known.
+func (x *Exec) raiseMessage(ch *chain, m *Message) (completed bool) {
+	if x.tracer != nil {
+		x.traceRaise(ch, m)
+	}
+	return runMessage(ch, x, m)
+}
+
+//go:noinline
+func (x *Exec) traceRaise(ch *chain, m *Message) {
+	x.trace(TraceRecord{Kind: TraceRaise, Event: ch.event.name, Message: m.id})
 }
 
 // Enqueue raises the event after the current chain has ended, in the order of the calls. A
@@ -51,8 +75,11 @@ func RaiseAfter[T any](x *Exec, e Event[*T], d time.Duration, arg *T) TimerID {
 		return 0
 	}
 	id := messageID(arg)
-	ch := ensure(x.c, e)
-	queueOf[*T](ch)
+	ch := x.c.chains.find(e.id)
+	if ch == nil || ch.deferred == nil {
+		ch = ensure(x.c, e)
+		queueOf[*T](ch)
+	}
 	t := x.c.timers.add(timer{
 		deadline:  x.c.now.Add(max(d, 0)),
 		chain:     ch,
@@ -76,21 +103,16 @@ func messageID[T any](arg T) uint64 {
 	return 0
 }
 
-// runChain is the hot path of the kernel. A message is not reused while a chain carries it.
 func runChain[T any](ch *chain, x *Exec, arg T) bool {
+	if m := messageOf(ch, arg); m != nil {
+		return runMessage(ch, x, m)
+	}
 	if x.depth >= x.maxDepth || x.stop&stopFailed != 0 {
 		return x.refuse(ch.event)
-	}
-	var m *Message
-	if ch.messages {
-		m = *(**Message)(unsafe.Pointer(&arg))
 	}
 	cur, stop := x.cur, x.stop
 	x.stop = 0
 	x.depth++
-	if m != nil {
-		m.refs++
-	}
 	entries, unbound := ch.entries, ch.unbound
 	for i := range entries {
 		e := &entries[i]
@@ -101,19 +123,49 @@ func runChain[T any](ch *chain, x *Exec, arg T) bool {
 		if x.tracer == nil {
 			handler[T](e)(x, arg)
 		} else {
-			runTraced(ch, x, e, m, arg)
+			runTraced(ch, x, e, nil, arg)
 		}
-		if x.stop != 0 || m != nil && m.ended {
+		if x.stop != 0 {
 			break
 		}
 	}
-	completed := x.stop == 0 && (m == nil || !m.ended)
+	completed := x.stop == 0
 	x.stop = stop | x.stop&stopFailed
 	x.cur = cur
 	x.depth--
-	if m == nil {
-		return completed
+	return completed
+}
+
+// runMessage is runChain of a message, the hot path of the kernel. The message is not reused while
+// a chain carries it.
+func runMessage(ch *chain, x *Exec, m *Message) (completed bool) {
+	if x.depth >= x.maxDepth || x.stop&stopFailed != 0 {
+		return x.refuse(ch.event)
 	}
+	cur, stop := x.cur, x.stop
+	x.stop = 0
+	x.depth++
+	m.refs++
+	entries, unbound := ch.entries, ch.unbound
+	for i := range entries {
+		e := &entries[i]
+		if ch.unbound != unbound && ch.index(e.number) < 0 {
+			continue
+		}
+		x.cur = e.owner
+		if x.tracer == nil {
+			handler[*Message](e)(x, m)
+		} else {
+			runTraced(ch, x, e, m, m)
+		}
+		if x.stop != 0 || m.ended {
+			break
+		}
+	}
+	completed = x.stop == 0 && !m.ended
+	x.stop = stop | x.stop&stopFailed
+	x.cur = cur
+	x.depth--
 	if m.refs--; m.ended && m.refs == 0 {
 		x.c.pool.put(m)
 	}

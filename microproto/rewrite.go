@@ -27,7 +27,8 @@ func (x *Exec) TransmitWith(m *Message, tail int, write func(i int, dst, header,
 	if k > 1 {
 		f.Segment = h + m.Unit() + tail
 	}
-	x.output(m, &f, n)
+	*c.nextOutput() = f
+	x.countOutput(m, &f, n)
 	return nil
 }
 
@@ -56,9 +57,9 @@ func (x *Exec) Rewrite(m *Message, write func(i int, dst, header, payload []byte
 		}
 		c.stepHeader(header, 1, m.Unit())
 	}
-	f.Peer, f.Data = m.frame.Peer, f.Data[:at:at]
-	m.frame.Release()
-	m.frame, m.Payload = f, f.Data
+	f.Peer, f.Data = m.frame.peer, f.Data[:at:at]
+	m.frame.release()
+	m.frame, m.Payload = f.memory(), f.Data
 	if m.segments = 0; left > 1 {
 		m.setTrain(left, unit)
 	}

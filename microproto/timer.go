@@ -91,14 +91,16 @@ func (t *timers) deadline() Instant {
 }
 
 func (t *timers) remove(i int32) {
-	at, last := int(t.slots[i].heapIndex), len(t.heap)-1
-	t.swap(at, last)
+	p := &t.slots[i]
+	at, last := int(p.heapIndex), len(t.heap)-1
+	if at < last {
+		t.swap(at, last)
+	}
 	t.heap = t.heap[:last]
 	if at < last {
 		t.down(at)
 		t.up(at)
 	}
-	p := &t.slots[i]
 	p.heapIndex = -1
 	p.arg, p.chain = nil, nil
 	t.free = append(t.free, i)

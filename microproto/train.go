@@ -191,7 +191,7 @@ func (c *Composite) inputTrain(f Frame) {
 		if n > 1 {
 			g.Segment = unit
 		}
-		c.input(g)
+		c.input(&g)
 		c.runQueue() // the messages that it released go before the next
 		data = data[took:]
 	}

@@ -7,12 +7,12 @@ type View struct {
 	// until the View is released or has received two more messages.
 	Pieces [][]byte
 
-	frames []Frame // in whose memory the pieces lie
-	memory []byte  // in which they lie otherwise
+	frames []memory // in whose memory the pieces lie
+	memory []byte   // in which they lie otherwise
 	// What the View held before: a user may need it until the new message has replaced it everywhere.
 	last struct {
 		pieces [][]byte
-		frames []Frame
+		frames []memory
 		memory []byte
 	}
 }
@@ -27,7 +27,7 @@ func (v *View) Release() {
 // ReleaseLast is Release of all messages but the newest.
 func (v *View) ReleaseLast() {
 	for i := range v.last.frames {
-		v.last.frames[i].Release()
+		v.last.frames[i].release()
 	}
 	v.last.frames, v.last.pieces = v.last.frames[:0], v.last.pieces[:0]
 }
@@ -43,7 +43,7 @@ func (v *View) turn() {
 func (v *View) Keep(messages []*Message) {
 	v.turn()
 	for _, m := range messages {
-		v.frames = append(v.frames, m.frame.Retain())
+		v.frames = append(v.frames, m.frame.retain())
 		for i := range m.Segments() {
 			v.Pieces = append(v.Pieces, m.Piece(i))
 		}
