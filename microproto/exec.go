@@ -75,6 +75,26 @@ func (x *Exec) NewMessage(d Direction) (*Message, error) {
 	return m, nil
 }
 
+// AsSegment turns m, which a user has sent and whose payload is one segment, into that segment. It
+// spares a second message and has the effect of NewMessage, Share and Done of m; the chain that
+// carries m stops. It returns false, and does nothing, if the pool is exhausted, if m is held, or if the
+// composite is traced: a trace shows both messages.
+func (x *Exec) AsSegment(m *Message) bool {
+	c := x.c
+	if x.tracer != nil || c.pool.live >= c.pool.limit || m.dir != Down || m.hold != 0 || m.stage != stageNone ||
+		x.owned("send", m) != nil {
+		return false
+	}
+	c.counters.Created++
+	c.counters.Done++
+	c.pool.lastID++
+	m.id = c.pool.lastID
+	m.localSet = 0
+	clear(m.header)
+	x.stop |= stopHalted
+	return true
+}
+
 // Share sets dst's payload to a part of m's payload. dst holds a reference to m's frame, if
 // m has one, until it ends; its former frame is released.
 func (x *Exec) Share(dst, m *Message, payload []byte) {

@@ -115,7 +115,20 @@ func (r *Resize) open(x *microproto.Exec, _ struct{}) {
 }
 
 func (r *Resize) enqueue(x *microproto.Exec, m *microproto.Message) {
-	r.waiting.Push(m)
+	if r.waiting.Len() == 0 && !r.segmenting && !*r.pause && m.Segments() == 1 && len(m.Payload) <= *r.segment &&
+		x.AsSegment(m) {
+		r.segmenting = true
+		r.total.Set(m, uint32(len(m.Payload)))
+		if microproto.Raise(x, microproto.SegmentFromUser, m) {
+			x.Forward(m)
+		}
+		r.segmenting = false
+		if r.waiting.Len() == 0 {
+			return
+		}
+	} else {
+		r.waiting.Push(m)
+	}
 	r.segmentWaiting(x)
 }
 
@@ -273,7 +286,7 @@ func (r *Resize) checkShape(x *microproto.Exec, m *microproto.Message) {
 	bad := o+n > t || t > r.max || (n == 0 && t != 0)
 	if !bad && t != 0 && *r.segment > 0 {
 		s := uint64(*r.segment)
-		bad = o%s != 0 || n != min(s*uint64(m.Segments()), t-o) || m.Segments() > 1 && uint64(m.Unit()) != s
+		bad = uint32(o)%uint32(s) != 0 || n != min(s*uint64(m.Segments()), t-o) || m.Segments() > 1 && uint64(m.Unit()) != s
 	}
 	if bad {
 		x.Drop(m, "malformed segment")
