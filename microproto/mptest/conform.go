@@ -61,6 +61,7 @@ func (s *Subject) conform(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) { c.run(t) })
 	}
 	t.Run("takes any bytes", s.anyBytes)
+	t.Run("runs the same untraced", s.runsUntraced)
 }
 
 func (s *Subject) defaults() {

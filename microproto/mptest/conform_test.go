@@ -45,6 +45,9 @@ func (s *spaced) out(x *exec, m *message) {
 		x.Drop(m, "spaced")
 		return
 	}
+	if s.fault == "trace" {
+		x.AsSegment(m)
+	}
 	s.sent++
 	s.number.Set(m, s.sent)
 	x.Hold(m, s.bit)
@@ -131,6 +134,22 @@ func subject(fault string) Subject {
 }
 
 func TestConformAcceptsASoundMicroProtocol(t *testing.T) { Conform(t, subject("")) }
+
+// A micro-protocol that does something else when it is traced is caught, by its frames or by its state.
+func TestConformCatchesTheInfluenceOfATrace(t *testing.T) {
+	p := play{seed: 1, longest: 64, operations: []operation{{wait: 5 * time.Millisecond}}}
+	for fault, wrong := range map[string]bool{"": false, "trace": true} {
+		s := subject(fault)
+		s.defaults()
+		require.Equal(t, wrong, fails(func(t failer) { s.samePaths(t, p) }), fault)
+	}
+	a, b := &spaced{}, &spaced{}
+	require.Equal(t, stateOf(a), stateOf(b))
+	a.waiting, b.waiting = []*message{nil}, []*message{nil}
+	require.Equal(t, stateOf(a), stateOf(b))
+	b.seen = 1
+	require.NotEqual(t, stateOf(a), stateOf(b))
+}
 
 // coupler numbers the segments of trains, and drops those that arrive twice or late. If faulty, it
 // counts a train as one segment.
