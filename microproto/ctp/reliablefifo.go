@@ -66,9 +66,9 @@ func (f *ReliableFIFO) costOf(m *microproto.Message) uint64 {
 }
 
 func (f *ReliableFIFO) receive(x *microproto.Exec, m *microproto.Message) {
-	number, segments := f.number.Get(m), m.Segments()
+	number, segments, cost := f.number.Get(m), m.Segments(), f.costOf(m)
 	ahead := int32(number - *f.expected)
-	if segments > 1 && (ahead != 0 || f.held > 0 || f.stored+f.costOf(m)-*f.consumed > f.limit) {
+	if segments > 1 && (ahead != 0 || f.held > 0 || f.stored+cost-*f.consumed > f.limit) {
 		f.splitTrain(x, m)
 		return
 	}
@@ -81,12 +81,12 @@ func (f *ReliableFIFO) receive(x *microproto.Exec, m *microproto.Message) {
 	case ahead >= fifoWindow || ahead > 0 && f.held >= f.maxHeld:
 		x.Drop(m, "beyond the window")
 		return
-	case f.stored+f.costOf(m)-*f.consumed > f.limit:
+	case f.stored+cost-*f.consumed > f.limit:
 		microproto.Raise(x, AckRequested, Soon)
 		x.Drop(m, "beyond the credit")
 		return
 	}
-	f.stored += f.costOf(m)
+	f.stored += cost
 	if ahead > 0 {
 		if f.early == nil { // most sessions never receive a segment out of order
 			f.early = make([]*microproto.Message, fifoWindow)

@@ -239,6 +239,10 @@ func (r *Retransmit) acked(x *microproto.Exec, a Ack) {
 		return // older than one that arrived before
 	}
 	r.prompt = r.una + maxJudged
+	if r.entries.Len() == 0 && !r.blocked && !*r.selective.on {
+		*r.ackedTrain, r.timeoutAt, r.tail.due = 1, 0, 0
+		return // this end only receives
+	}
 	if n > maxJudged && r.copies.Get(r.entries.Front().m) == 0 {
 		r.prompt = r.una + uint32(n)
 	}

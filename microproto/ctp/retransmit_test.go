@@ -227,3 +227,28 @@ func TestDrainForgetsTheFloors(t *testing.T) {
 	r.drain(nil, struct{}{})
 	require.Equal(t, 21*ms, rto)
 }
+
+// An end that waits for credit, with nothing in flight, delays its probe after every segment that
+// arrives, and sends none once it has credit.
+func TestProbeWhileOtherEndSends(t *testing.T) {
+	o := microproto.Options{OptionReceive: 1000, OptionPeerReceive: 1000}
+	r := newRig(t, syncEther, o, 600, 1, calm).open()
+	_, err := r.send(0, tag, 1, pattern(900, 1))
+	require.NoError(t, err)
+	_, err = r.send(0, tag, 2, pattern(900, 1))
+	require.ErrorIs(t, err, microproto.ErrBusy)
+	r.run(time.Millisecond)
+	require.EqualValues(t, 1, r.accepted(0))
+	p := r.ends[0].Protocol("Retransmit").(*Retransmit)
+	due := p.timeoutAt
+	require.Positive(t, due)
+	_, err = r.send(1, tag, 1, pattern(8, 1))
+	require.NoError(t, err)
+	r.run(time.Millisecond)
+	require.Greater(t, p.timeoutAt, due)
+	got, _ := r.drain(1, 900)
+	require.Len(t, got, 1)
+	r.run(60 * time.Microsecond) // before the timer fires
+	require.False(t, p.blocked)
+	require.Zero(t, p.timeoutAt)
+}
