@@ -25,6 +25,7 @@ type attachment struct {
 	order    int // rank among the handlers of one priority
 	version  uint16
 	trains   bool // its handlers take trains
+	common   bool // it declares its common case
 }
 
 // Binder is the composite as Attach sees it. An error of a method that returns none
@@ -180,6 +181,9 @@ func Bind[T any](b *Binder, e Event[T], p Priority, h Handler[T]) Binding {
 func BindNow[T any](x *Exec, e Event[T], p Priority, h Handler[T]) (Binding, error) {
 	if e.id == nil || h == nil {
 		return Binding{}, fmt.Errorf(noHandler, x.cur.name, e.Name())
+	}
+	if !x.cur.common {
+		x.c.common.on = false // a handler that the declared cases do not know
 	}
 	ch, n := ensure(x.c, e), newEntry(x.c, h, x.cur, p)
 	if err := ch.setEntries(append(slices.Clone(ch.entries), n)); err != nil {

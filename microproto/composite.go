@@ -51,6 +51,7 @@ type Composite struct {
 	// The chains of the events that the kernel raises for messages.
 	fromUser, toNet, fromNet, toUser *chain
 
+	common   commonPath
 	stepped  []steppedField // wire attributes that grow within a train
 	drops    []Drops
 	rand     *rand.Rand // nil before the first use
@@ -113,6 +114,7 @@ func NewComposite(config Config, mps ...MicroProtocol) (*Composite, error) {
 	}
 	c.binds = nil
 	c.planTrains()
+	c.planCommonPath()
 	return c, nil
 }
 
@@ -273,6 +275,9 @@ func (c *Composite) input(f *Frame) {
 	c.counters.FramesIn++
 	if len(f.Data) < h {
 		c.refuseFrame(f, "short")
+		return
+	}
+	if c.common.on && f.Segment == 0 && c.takeCommon(f) {
 		return
 	}
 	m := c.pool.get()

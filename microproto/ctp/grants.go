@@ -61,40 +61,48 @@ func (s *Synchronous) receiveGrant(x *microproto.Exec, m *microproto.Message) {
 	if !alone && !s.carries {
 		return
 	}
-	var stored, granted uint64
-	switch {
-	case !alone:
-		stored, granted = s.storedAttr.Get(m), s.grantedAttr.Get(m)
-	case len(m.Payload) == grantPayload:
-		stored, granted = binary.BigEndian.Uint64(m.Payload), s.label.Get(m)
-	default:
+	if alone && len(m.Payload) != grantPayload {
 		x.Drop(m, "malformed grant")
 		return
 	}
-	if stored > s.sending.last {
+	if !s.validGrant(m) {
 		x.Drop(m, "acknowledgement of a segment not sent")
 		return
 	}
-	s.accepted = max(s.accepted, stored)
-	*s.grant = max(*s.grant, granted)
+	s.takeGrant(m)
 	if alone {
 		x.Done(m)
 	}
 }
 
-// carryGrant writes a grant into the header of a segment.
-func (s *Synchronous) carryGrant(x *microproto.Exec, m *microproto.Message) {
-	s.granted()
-	s.storedAttr.Set(m, s.acknowledged)
-	s.grantedAttr.Set(m, s.advertised)
-	cancel(x, &s.grantTimer)
+// grantOf returns the number of transfers stored and the bytes granted in all that a segment tells.
+func (s *Synchronous) grantOf(m *microproto.Message) (stored, granted uint64) {
+	if s.tag.Get(m) == grantTag {
+		return binary.BigEndian.Uint64(m.Payload), s.label.Get(m)
+	}
+	return s.storedAttr.Get(m), s.grantedAttr.Get(m)
 }
 
-// granted records what a grant says that is sent now.
-func (s *Synchronous) granted() {
-	s.advertised = *s.consumed + s.limit
-	s.acknowledged = s.arrivals
-	s.grantDue, s.grantLate = false, false
+// validGrant reports whether a grant stands for transfers that were sent, and alone has its length.
+func (s *Synchronous) validGrant(m *microproto.Message) bool {
+	if s.tag.Get(m) == grantTag && len(m.Payload) != grantPayload {
+		return false
+	}
+	stored, _ := s.grantOf(m)
+	return stored <= s.sending.last
+}
+
+func (s *Synchronous) takeGrant(m *microproto.Message) {
+	stored, granted := s.grantOf(m)
+	s.accepted = max(s.accepted, stored)
+	*s.grant = max(*s.grant, granted)
+}
+
+// carryGrant writes a grant into the header of a segment.
+func (s *Synchronous) carryGrant(x *microproto.Exec, m *microproto.Message) {
+	s.granted(x, *s.consumed+s.limit)
+	s.storedAttr.Set(m, s.acknowledged)
+	s.grantedAttr.Set(m, s.advertised)
 }
 
 const grantPayload = 8
@@ -127,6 +135,13 @@ func (s *Synchronous) grantFreed(x *microproto.Exec) {
 }
 
 func (s *Synchronous) sendGrant(x *microproto.Exec) {
+	// An earlier grant that still waits shares these bytes; the newer number is valid for it.
+	binary.BigEndian.PutUint64(s.grantBytes[:], s.arrivals)
+	credit := *s.consumed + s.limit
+	if s.alone = (transferHeader{tag: grantTag, label: credit}); x.SendCommon(s.grantBytes[:], 1) {
+		s.granted(x, credit)
+		return
+	}
 	m, err := x.NewMessage(microproto.Down)
 	if err != nil {
 		if s.grantDue = true; s.grantTimer == 0 {
@@ -134,15 +149,20 @@ func (s *Synchronous) sendGrant(x *microproto.Exec) {
 		}
 		return
 	}
-	s.granted()
-	// An earlier grant that still waits shares these bytes; the newer number is valid for it.
-	binary.BigEndian.PutUint64(s.grantBytes[:], s.acknowledged)
 	m.Payload = s.grantBytes[:]
 	s.total.Set(m, grantPayload) // a complete message for Resize
 	s.tag.Set(m, grantTag)
-	s.label.Set(m, s.advertised)
-	cancel(x, &s.grantTimer)
+	s.label.Set(m, credit)
+	s.granted(x, credit)
 	x.Forward(m)
+}
+
+// granted notes that a grant of so much credit is sent.
+func (s *Synchronous) granted(x *microproto.Exec, credit uint64) {
+	s.advertised = credit
+	s.acknowledged = s.arrivals
+	s.grantDue, s.grantLate = false, false
+	cancel(x, &s.grantTimer)
 }
 
 // lost fails the composite: a link that is treated as reliable had no room for a segment that

@@ -71,6 +71,7 @@ func (r *Resize) Attach(b *microproto.Binder) error {
 	declareCell(b, cellPosted, &r.posted, posted{})
 	r.posted.withdraw = r.evictPosted
 	r.burst = min(maxBurst, max(1, b.Limits().Outputs/4))
+	b.Common(microproto.CommonCase{Send: r.sendsAlone, Expect: r.expectsAlone})
 	microproto.Bind(b, microproto.OpenSession, microproto.First, r.open)
 	bind(b, microproto.MessageFromUser, r.enqueue)
 	microproto.Bind(b, microproto.SegmentFromNet, -500, r.checkShape)
@@ -114,9 +115,25 @@ func (r *Resize) open(x *microproto.Exec, _ struct{}) {
 	}
 }
 
+// sendsAlone is the common case: a message of one segment, and nothing waits.
+func (r *Resize) sendsAlone(_ *microproto.Exec, m *microproto.Message) bool {
+	r.total.Set(m, uint32(len(m.Payload)))
+	return r.isNext(m)
+}
+
+func (r *Resize) isNext(m *microproto.Message) bool {
+	return r.waiting.Len() == 0 && !r.segmenting && !*r.pause && m.Segments() == 1 && len(m.Payload) <= *r.segment
+}
+
+// expectsAlone is the common case: a message of one segment, which is too short to be kept.
+func (r *Resize) expectsAlone(_ *microproto.Exec, m *microproto.Message) bool {
+	n := len(m.Payload)
+	return !r.assembling && n < minKept && n <= *r.segment && uint64(n) <= r.max &&
+		r.offset.Get(m) == 0 && int(r.total.Get(m)) == n
+}
+
 func (r *Resize) enqueue(x *microproto.Exec, m *microproto.Message) {
-	if r.waiting.Len() == 0 && !r.segmenting && !*r.pause && m.Segments() == 1 && len(m.Payload) <= *r.segment &&
-		x.AsSegment(m) {
+	if r.isNext(m) && x.AsSegment(m) {
 		r.segmenting = true
 		r.total.Set(m, uint32(len(m.Payload)))
 		if microproto.Raise(x, microproto.SegmentFromUser, m) {
@@ -243,7 +260,7 @@ func (r *Resize) assemble(x *microproto.Exec, m *microproto.Message) {
 	if r.received == t {
 		r.message.Segment, r.assembling = m, false
 		microproto.Raise(x, messageAssembled, &r.message)
-		r.message = assembled{}
+		r.message, r.received = assembled{}, 0
 	}
 	if !kept {
 		x.Done(m)

@@ -46,6 +46,7 @@ type Synchronous struct {
 	grantTimer   microproto.TimerID
 
 	sending    sending
+	alone      transferHeader // of the segment that is sent by the common path
 	coalescing coalescingBuffer
 	accepted   uint64
 	arrivals   uint64
@@ -118,6 +119,9 @@ func (s *Synchronous) Attach(b *microproto.Binder) error {
 	s.posted.claims = s.claims
 	bind(b, messageAssembled, s.store)
 	s.bindGrants(b)
+	if !s.carries { // the number of a grant is final only when its segment is certain to be sent
+		b.Common(microproto.CommonCase{Send: s.sendsAlone, Expect: s.expectsAlone, Take: s.takeAlone})
+	}
 	return nil
 }
 
@@ -143,6 +147,9 @@ func (s *Synchronous) Send(x *microproto.Exec, tag uint32, label uint64, data []
 	}
 	if err := s.Flush(x); err != nil {
 		return 0, err
+	}
+	if s.alone = (transferHeader{tag: tag, label: label}); x.SendCommon(data, 2) {
+		return s.startTransfer(data), nil
 	}
 	m, err := x.NewMessage(microproto.Down)
 	if err != nil {
@@ -199,6 +206,27 @@ func (s *Synchronous) fillHeader(x *microproto.Exec, m *microproto.Message) {
 	if s.carries {
 		s.carryGrant(x, m)
 	}
+}
+
+// sendsAlone, expectsAlone and takeAlone are the common case of the columns without PositiveAck: a short
+// message, or a grant.
+func (s *Synchronous) sendsAlone(_ *microproto.Exec, m *microproto.Message) bool {
+	s.tag.Set(m, s.alone.tag)
+	s.label.Set(m, s.alone.label)
+	return s.grants
+}
+
+func (s *Synchronous) expectsAlone(_ *microproto.Exec, m *microproto.Message) bool {
+	return s.grants && (s.tag.Get(m) != grantTag || s.validGrant(m))
+}
+
+func (s *Synchronous) takeAlone(x *microproto.Exec, m *microproto.Message) {
+	if s.tag.Get(m) == grantTag {
+		s.takeGrant(m)
+		return
+	}
+	a := assembled{m, contents{length: len(m.Payload), data: s.buffers.clone(m.Payload, len(m.Payload))}}
+	s.store(x, &a)
 }
 
 // acked accepts a transfer when its last segment is acknowledged: acknowledgements come in

@@ -26,22 +26,37 @@ func (d *TransportDriver) Attach(b *microproto.Binder) error {
 	wireAttr(b, "transport.source", &d.source)
 	wireAttr(b, "transport.destination", &d.destination)
 	d.retained = microproto.LocalAttr[uint8](b, attrRetained)
+	b.Common(microproto.CommonCase{
+		Send: func(_ *microproto.Exec, m *microproto.Message) bool {
+			d.setPorts(m)
+			return true
+		},
+		Expect: func(_ *microproto.Exec, m *microproto.Message) bool { return d.isOurs(m) },
+	})
 	microproto.Bind(b, microproto.SegmentFromNet, microproto.First, d.checkPorts)
 	microproto.Bind(b, microproto.SegmentToNet, microproto.Last, d.transmit)
 	return nil
 }
 
 func (d *TransportDriver) checkPorts(x *microproto.Exec, m *microproto.Message) {
-	if d.destination.Get(m) != d.local || d.source.Get(m) != d.remote {
+	if !d.isOurs(m) {
 		x.Drop(m, "wrong port")
 	}
+}
+
+func (d *TransportDriver) isOurs(m *microproto.Message) bool {
+	return d.destination.Get(m) == d.local && d.source.Get(m) == d.remote
+}
+
+func (d *TransportDriver) setPorts(m *microproto.Message) {
+	d.source.Set(m, d.local)
+	d.destination.Set(m, d.remote)
 }
 
 // transmit transmits a segment. A segment that no micro-protocol retains ends here: without
 // room it is lost, and counted. A retained segment is transmitted again later.
 func (d *TransportDriver) transmit(x *microproto.Exec, m *microproto.Message) {
-	d.source.Set(m, d.local)
-	d.destination.Set(m, d.remote)
+	d.setPorts(m)
 	err := x.Transmit(m)
 	if d.retained.Get(m) != 0 {
 		return
