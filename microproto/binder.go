@@ -24,8 +24,8 @@ type attachment struct {
 	name     string
 	order    int // rank among the handlers of one priority
 	version  uint16
-	trains   bool // its handlers take trains
-	common   bool // it declares its common case
+	trains   bool        // its handlers take trains
+	common   *CommonCase // nil: not declared
 }
 
 // Binder is the composite as Attach sees it. An error of a method that returns none
@@ -182,8 +182,8 @@ func BindNow[T any](x *Exec, e Event[T], p Priority, h Handler[T]) (Binding, err
 	if e.id == nil || h == nil {
 		return Binding{}, fmt.Errorf(noHandler, x.cur.name, e.Name())
 	}
-	if !x.cur.common {
-		x.c.common.on = false // a handler that the declared cases do not know
+	if x.cur.common == nil {
+		x.c.common = nil // a handler that the declared cases do not know
 	}
 	ch, n := ensure(x.c, e), newEntry(x.c, h, x.cur, p)
 	if err := ch.setEntries(append(slices.Clone(ch.entries), n)); err != nil {

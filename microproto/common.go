@@ -1,5 +1,7 @@
 package microproto
 
+import "slices"
+
 // CommonCase is what a micro-protocol does with a segment that is a whole message, when nothing waits
 // and nothing is held: most messages of a session over a reliable network. Its functions take a message
 // that belongs to the kernel; they must not keep, hold, forward or end it. The handlers remain the
@@ -17,45 +19,50 @@ type CommonCase struct {
 // Common declares the micro-protocol's common case. If every micro-protocol of a composite declares
 // one, the composite calls these functions, from top to bottom, in place of the chains.
 func (b *Binder) Common(c CommonCase) {
-	b.to.common = true
-	p := &b.c.common
-	p.declared++
-	p.send = append(p.send, c.Send)
-	p.expect = append(p.expect, c.Expect)
-	if c.Take != nil {
-		p.take = append(p.take, c.Take)
+	if c.Send == nil || c.Expect == nil {
+		b.fail("microproto: %s declares a common case without Send or Expect", b.to.name)
+		return
 	}
+	b.to.common = &c
 }
 
 // commonPath joins the declared common cases.
 type commonPath struct {
-	on       bool
-	declared int
-	send     []func(x *Exec, m *Message) bool
-	expect   []func(x *Exec, m *Message) bool
-	take     []func(x *Exec, m *Message)
-	segment  Message // the argument of these functions
+	send    []func(x *Exec, m *Message) bool
+	expect  []func(x *Exec, m *Message) bool
+	take    []func(x *Exec, m *Message)
+	segment Message // the argument of these functions
 }
 
 func (c *Composite) planCommonPath() {
-	p := &c.common
-	if p.on = p.declared == len(c.attached) && c.x.tracer == nil; p.on {
-		p.segment.header = make([]byte, c.pool.hdrSize)
-		p.segment.state = stateLive
+	silent := func(a *attachment) bool { return a.common == nil }
+	if c.x.tracer != nil || len(c.attached) == 0 || slices.ContainsFunc(c.attached, silent) {
+		return
 	}
+	p := &commonPath{}
+	p.segment.header = make([]byte, c.pool.hdrSize)
+	p.segment.state = stateLive
+	for _, a := range c.attached {
+		p.send = append(p.send, a.common.Send)
+		p.expect = append(p.expect, a.common.Expect)
+		if a.common.Take != nil {
+			p.take = append(p.take, a.common.Take)
+		}
+	}
+	c.common = p
 }
 
 // HasCommonPath reports whether the composite takes the common path: all of its micro-protocols declare
 // their common case, and it has no tracer.
-func (c *Composite) HasCommonPath() bool { return c.common.on }
+func (c *Composite) HasCommonPath() bool { return c.common != nil }
 
 // SendCommon transmits a segment without the chains, if every micro-protocol declares that this is the
 // common case. The segment is counted as so many messages as the chains would have used. SendCommon
 // returns false, and has no effect, in any other case.
 func (x *Exec) SendCommon(payload []byte, messages int) bool {
 	c := x.c
-	p := &c.common
-	if !p.on || x.stop != 0 || c.pool.live+messages > c.pool.limit || len(c.outputs) >= c.limits.Outputs {
+	p := c.common
+	if p == nil || x.stop != 0 || c.pool.live+messages > c.pool.limit || len(c.outputs) >= c.limits.Outputs {
 		return false
 	}
 	m := &p.segment
@@ -89,7 +96,7 @@ func (x *Exec) SendCommon(payload []byte, messages int) bool {
 
 // takeCommon takes an incoming frame without the chains, if that is the common case.
 func (c *Composite) takeCommon(f *Frame) bool {
-	p := &c.common
+	p := c.common
 	if c.pool.live >= c.pool.limit {
 		return false
 	}

@@ -177,3 +177,10 @@ func TestCommonPathEndsWithForeignHandlers(t *testing.T) {
 	require.False(t, end.HasCommonPath())
 	require.Equal(t, 1, seen)
 }
+
+func TestCommonCaseIsComplete(t *testing.T) {
+	_, err := microproto.NewComposite(microproto.Config{Name: "end", MTU: 100},
+		of("half", func(b *binder) { b.Common(microproto.CommonCase{}) }))
+	require.ErrorContains(t, err, "half declares a common case without")
+	require.False(t, composite(t, microproto.Config{}).HasCommonPath(), "nobody takes a message")
+}

@@ -51,7 +51,7 @@ type Composite struct {
 	// The chains of the events that the kernel raises for messages.
 	fromUser, toNet, fromNet, toUser *chain
 
-	common   commonPath
+	common   *commonPath    // nil: the chains run
 	stepped  []steppedField // wire attributes that grow within a train
 	drops    []Drops
 	rand     *rand.Rand // nil before the first use
@@ -277,7 +277,7 @@ func (c *Composite) input(f *Frame) {
 		c.refuseFrame(f, "short")
 		return
 	}
-	if c.common.on && f.Segment == 0 && c.takeCommon(f) {
+	if c.common != nil && f.Segment == 0 && c.takeCommon(f) {
 		return
 	}
 	m := c.pool.get()
