@@ -12,6 +12,9 @@ type CommonCase struct {
 	Send func(x *Exec, m *Message) bool
 	// Expect reports whether an incoming segment is of the common case. It changes nothing.
 	Expect func(x *Exec, m *Message) bool
+	// Longest, if not 0, is the longest payload for which Expect may be true. Longer segments are not
+	// tried, which keeps the common path from delaying the segments of long messages.
+	Longest int
 	// Take, if not nil, changes the state when every micro-protocol of the composite has expected m.
 	Take func(x *Exec, m *Message)
 }
@@ -31,6 +34,7 @@ type commonPath struct {
 	send    []func(x *Exec, m *Message) bool
 	expect  []func(x *Exec, m *Message) bool
 	take    []func(x *Exec, m *Message)
+	longest int     // frame to be tried, in bytes
 	segment Message // the argument of these functions
 }
 
@@ -39,12 +43,15 @@ func (c *Composite) planCommonPath() {
 	if c.x.tracer != nil || len(c.attached) == 0 || slices.ContainsFunc(c.attached, silent) {
 		return
 	}
-	p := &commonPath{}
+	p := &commonPath{longest: c.config.MTU}
 	p.segment.header = make([]byte, c.pool.hdrSize)
 	p.segment.state = stateLive
 	for _, a := range c.attached {
 		p.send = append(p.send, a.common.Send)
 		p.expect = append(p.expect, a.common.Expect)
+		if n := a.common.Longest; n > 0 {
+			p.longest = min(p.longest, c.pool.hdrSize+n)
+		}
 		if a.common.Take != nil {
 			p.take = append(p.take, a.common.Take)
 		}
@@ -97,7 +104,7 @@ func (x *Exec) SendCommon(payload []byte, messages int) bool {
 // takeCommon takes an incoming frame without the chains, if that is the common case.
 func (c *Composite) takeCommon(f *Frame) bool {
 	p := c.common
-	if c.pool.live >= c.pool.limit {
+	if len(f.Data) > p.longest || c.pool.live >= c.pool.limit {
 		return false
 	}
 	m := &p.segment

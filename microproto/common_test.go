@@ -184,3 +184,20 @@ func TestCommonCaseIsComplete(t *testing.T) {
 	require.ErrorContains(t, err, "half declares a common case without")
 	require.False(t, composite(t, microproto.Config{}).HasCommonPath(), "nobody takes a message")
 }
+
+// A segment longer than a declared common case is not tried.
+func TestCommonPathOfShortSegments(t *testing.T) {
+	tried := 0
+	end := composite(t, microproto.Config{}, of("short", func(b *binder) {
+		b.Common(microproto.CommonCase{
+			Send:    func(*exec, *message) bool { return false },
+			Expect:  func(*exec, *message) bool { tried++; return true },
+			Longest: 3,
+		})
+	}))
+	for _, data := range []string{"", "abc", "abcd"} {
+		require.NoError(t, end.Input(0, microproto.Frame{Data: []byte(data)}))
+	}
+	require.Equal(t, 2, tried)
+	require.EqualValues(t, 1, end.Counters().Dropped)
+}

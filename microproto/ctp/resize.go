@@ -71,7 +71,7 @@ func (r *Resize) Attach(b *microproto.Binder) error {
 	declareCell(b, cellPosted, &r.posted, posted{})
 	r.posted.withdraw = r.evictPosted
 	r.burst = min(maxBurst, max(1, b.Limits().Outputs/4))
-	b.Common(microproto.CommonCase{Send: r.sendsAlone, Expect: r.expectsAlone})
+	b.Common(microproto.CommonCase{Send: r.sendsAlone, Expect: r.expectsAlone, Longest: minKept - 1})
 	microproto.Bind(b, microproto.OpenSession, microproto.First, r.open)
 	bind(b, microproto.MessageFromUser, r.enqueue)
 	microproto.Bind(b, microproto.SegmentFromNet, -500, r.checkShape)
@@ -128,7 +128,7 @@ func (r *Resize) isNext(m *microproto.Message) bool {
 // expectsAlone is the common case: a message of one segment, which is too short to be kept.
 func (r *Resize) expectsAlone(_ *microproto.Exec, m *microproto.Message) bool {
 	n := len(m.Payload)
-	return !r.assembling && n < minKept && n <= *r.segment && uint64(n) <= r.max &&
+	return !r.assembling && n <= *r.segment && uint64(n) <= r.max &&
 		r.offset.Get(m) == 0 && int(r.total.Get(m)) == n
 }
 
