@@ -54,6 +54,7 @@ type poller struct {
 	skip     int                // calls that shall not poll
 	last     microproto.Instant // end of the last poll
 	grace    time.Duration      // see pollGrace
+	crowded  bool               // calls leave receiving to the goroutines; see DisableBusyPoll
 }
 
 func (n *Node) initPoll() {
@@ -104,13 +105,13 @@ func (p *poller) waited(d time.Duration) {
 	p.usual += (min(d, longestBusyPoll) - p.usual) / 8
 }
 
-// DisableBusyPoll makes calls that have to wait sleep at once, as a negative Config.BusyPoll does. It is for
-// machines with more work than processors, where polling keeps the other peers from sending. It has to be
-// called before the first call that waits.
+// DisableBusyPoll makes calls that have to wait sleep at once, and leave receiving to the goroutines. It is for
+// machines with more work than processors, where polling keeps the other peers from sending, and waiting at the
+// link made eight peers on two processors 3 % slower. It has to be called before the first call that waits.
 func (n *Node) DisableBusyPoll() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.poll.busy = -1
+	n.poll.busy, n.poll.crowded = -1, true
 }
 
 // acquirePoll makes the caller the one that receives from the rail that it returns. It returns nil while another
@@ -122,7 +123,7 @@ func (n *Node) acquirePoll() *railPort {
 	if p.rail != nil && now.Sub(p.rail.arrived) <= pollTimeout {
 		r = p.rail // with neighbours on two networks, every change would cost two switches of goroutines
 	}
-	if r.pollable == nil || n.closed || p.sleeping > 0 || n.polling.Load() {
+	if r.pollable == nil || n.closed || p.crowded || p.sleeping > 0 || n.polling.Load() {
 		return nil
 	}
 	if p.rail != r {

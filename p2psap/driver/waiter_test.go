@@ -32,12 +32,22 @@ func TestWaitersExpireOnce(t *testing.T) {
 	require.Equal(t, microproto.Never, ws.deadline())
 }
 
-// A call that must not poll waits at the link at once.
+// A call that must not poll sleeps at once, and the goroutine of the rail never parks for it.
 func TestDisableBusyPoll(t *testing.T) {
-	n := start(t, "a", func(c *Config) { c.BusyPoll = time.Second })
+	n := start(t, "a", func(c *Config) {
+		c.BusyPoll = time.Second
+		overEthernet(c)
+	})
 	require.Equal(t, time.Second, n.poll.busyFor())
 	n.DisableBusyPoll()
 	require.Zero(t, n.poll.busyFor())
+	n.mu.Lock()
+	defer n.unlock()
+	for range 2 * oftenAsleep {
+		n.poll.last = n.now().Add(time.Hour)
+		require.Nil(t, n.acquirePoll())
+		require.False(t, n.rails[0].mustPark(1))
+	}
 }
 
 // A call that waits receives from the rail by which frames come, and stays with it while it is busy. The goroutines of
