@@ -146,7 +146,11 @@ func (m *machine) Carry(_ *virtual.Host, _ int, f microproto.Frame) bool {
 	}
 	if free := l.sent(&w.shaper); free.Sub(m.now) > w.room {
 		l.full = true
-		m.schedule(free.Add(-w.room/2), evRoom, nil)
+		again := w.room / 2 // a socket reports room when half of its queue is free
+		if w.ib {
+			again = w.room
+		}
+		m.schedule(free.Add(-again), evRoom, nil)
 		return false
 	}
 	count, unit := f.Count(), bytes
