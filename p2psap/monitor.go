@@ -110,22 +110,23 @@ func (n *Node) monitor(now microproto.Instant, s *session) {
 	m.next = now.Add(monitorEvery)
 	s.measurePath(now)
 	p := s.peer
-	n.reportFrames(now, p)
+	known := !n.config.Monitor.Declared && !p.evidence.Measurable() // where the other end is needs no measurement
+	oneHost := known && s.conditions.Locality <= SameHost
+	if !oneHost {
+		n.reportFrames(now, p)
+	}
 	if s.state == SessionOpen && s.channel.limited && n.raiseFrameLimit(now, s) {
 		return
 	}
 	if now >= m.rest && n.keepToFrameLimit(now, s) {
 		return
 	}
-	if s.state != SessionOpen || now < m.rest {
+	if s.state != SessionOpen || now < m.rest || oneHost {
 		return
 	}
 	to := n.config.Monitor.Classify(s.conditions, p.metrics)
-	if !n.config.Monitor.Declared && !p.evidence.Measurable() {
-		// Where the other end is needs no measurement. Between hosts a path may be congested all the same.
-		if to.Distance = s.conditions.Distance; s.conditions.Locality <= SameHost {
-			return
-		}
+	if known { // between hosts the path may be congested all the same
+		to.Distance = s.conditions.Distance
 	}
 	if to == s.conditions || to == m.refused {
 		return

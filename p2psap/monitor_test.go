@@ -220,6 +220,25 @@ func TestFloodIsNoticedSoon(t *testing.T) {
 	}
 }
 
+// Heartbeats are early only between hosts: on one host no loss changes a session.
+func TestNoEarlyHeartbeatsOnOneHost(t *testing.T) {
+	for host, early := range map[string]bool{"": true, "here": false} {
+		d := quietTwoNodes(7, ms)
+		d.mtu = 1400
+		d.options = &OpenOptions{Name: "s", Mode: microproto.ModeAsynchronous, Slots: []SlotSpec{{1, 8192}}}
+		d.start(microproto.ModeAsynchronous, func(i int, c *NodeConfig) {
+			longHeartbeat(i, c)
+			c.Cluster, c.Host = "label", cmp.Or(host, c.Host)
+		})
+		a, b := d.ends[0], d.ends[1]
+		for range 300 {
+			require.True(t, a.post(pattern(8192, 1)))
+			d.pass(ms)
+		}
+		require.Equal(t, early, b.n.peer("a").frames.reportAt != 0)
+	}
+}
+
 // A path loses only what is sent without congestion control. Each time, the session keeps congestion control twice as
 // long. After a long time without loss it starts with the shortest time again.
 func TestRelapses(t *testing.T) {
