@@ -316,7 +316,7 @@ func (l *Link) Writable(f func()) {
 	}
 }
 
-// watchRoom waits for room and reports it, until nobody waits for it.
+// watchRoom waits for room and reports it. It returns when no call of Writable is left.
 func (l *Link) watchRoom() {
 	for waits := true; waits; {
 		l.awaitRoom()

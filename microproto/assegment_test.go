@@ -10,7 +10,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 )
 
-// single makes the message of a user its own segment, or a segment beside it.
+// single passes on a user's message as a segment: the message itself, or a copy.
 type single struct {
 	hold   bool
 	number microproto.Attr[uint16]

@@ -220,8 +220,8 @@ type Link interface {
 // memory that the other end reads; ib: memory registered with the adapter).
 type Reserver interface {
 	// Reserve returns n bytes for the Body of a frame to a peer with that many header bytes; nil if the link has none
-	// for such a frame now, or if a copy is faster. value is the frame's Value. The memory stays valid, also after Close,
-	// until Unreserve. Once a frame with this Body was sent, the memory must not be written to.
+	// for such a frame now, or if a copy is faster. value is the frame's Value. The memory stays valid until
+	// Unreserve, also after Close. Once a frame with this Body was sent, the memory must not be written to.
 	Reserve(peer LinkAddr, m Mode, value uint64, header, n int) []byte
 	// Unreserve returns memory of Reserve.
 	Unreserve(b []byte)

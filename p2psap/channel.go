@@ -116,10 +116,10 @@ func (n *Node) options(s *session, c *channel, theirs *control.Open) microproto.
 // short: more makes them time out needlessly.
 const fullQueue = 50 * time.Millisecond
 
-// measuredTimeout returns the first retransmission time-out on a path whose round trip other sessions, or earlier epochs
-// of this one, have measured (RFC 9040): that of RFC 6298 §2.2 after a first measurement. Of a session that begins because
-// the path is congested the first packets are often lost, and it would be silent for the default of a second. Values of
-// an asynchronous one are not sent again, so that a short time-out costs little.
+// measuredTimeout returns the first retransmission time-out on a path whose round trip was measured before, by other
+// sessions or in earlier epochs (RFC 9040): that of RFC 6298 §2.2 after a first measurement. A session that changes
+// because the path is congested often loses its first packets. With the default of a second it would be silent so long.
+// An asynchronous session does not send values again, so that a short time-out costs little.
 func measuredTimeout(rtt, floor time.Duration, mode microproto.Mode) time.Duration {
 	if mode == microproto.ModeAsynchronous {
 		floor = min(floor, fullQueue)

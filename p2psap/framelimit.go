@@ -69,8 +69,8 @@ type frameCounts struct {
 
 	reported control.Heartbeat  // the last one sent
 	reportAt microproto.Instant // no heartbeat is sent early before
-	// beat says that a heartbeat was sent when it was due, and none has come since. The longest frame is looked for at
-	// the next that comes, not at early ones: frames sent before one have arrived by the next, or are lost.
+	// beat is true from the time that a regular heartbeat is sent until the other end's next one arrives. The search
+	// for the longest frame continues then: frames that were sent before have arrived by that time, or are lost.
 	beat bool
 }
 

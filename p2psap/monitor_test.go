@@ -239,8 +239,8 @@ func TestNoEarlyHeartbeatsOnOneHost(t *testing.T) {
 	}
 }
 
-// A path loses only what is sent without congestion control. Each time, the session keeps congestion control twice as
-// long. After a long time without loss it starts with the shortest time again.
+// The path loses frames only while the session sends without congestion control. After each such loss the session keeps
+// congestion control twice as long. After a long time without loss it starts with the shortest time again.
 func TestRelapses(t *testing.T) {
 	const dwell = 5 * time.Second
 	var m monitorState

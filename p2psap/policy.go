@@ -132,7 +132,7 @@ func (p TablePolicy) Compose(c Conditions) (Composition, error) {
 		composed.Options[OptionProbeMargin], composed.Options[OptionSelective] = int64(InterProbeMargin), 1
 	}
 	if c.Network == Stream && column.Mode == microproto.ModeSynchronous {
-		composed.Options[optionGrantsInMessages] = 1 // a grant of its own would be a system call at each end
+		composed.Options[optionGrantsInMessages] = 1 // a grant in a frame of its own takes a system call at each end
 	}
 	for _, row := range p.Optional {
 		if slices.Contains(row.Columns, column) {

@@ -125,8 +125,8 @@ func (s *slotReader) take(r *laneReader, slot int) {
 	word(r.out, r.acks+8*slot).Store(s.taken[slot])
 }
 
-// newest marks a slot's newest frame as being read, beside the buffers that are held, and returns it with the index of its
-// buffer; empty if it was delivered before. ok is false if the writer replaced it in every attempt.
+// newest returns a slot's newest frame and the index of its buffer; no frame if it was delivered before. It marks that
+// buffer and the held ones as being read. ok is false if the writer replaced the frame in every attempt.
 func (s *slotReader) newest(r *laneReader, slot int, held uint64) (frame []byte, index int, ok bool, err error) {
 	at := r.latest + 8*slot
 	w := word(r.in, at).Load()

@@ -237,7 +237,7 @@ func (l *Link) arrived() bool {
 		some := false
 		for i := len(l.active) - 1; i >= 0; i-- { // fill may remove it
 			p := l.active[i]
-			for !l.takes(&p.incoming) && l.fill(p) { // to the end: the poller reports only what is new
+			for !l.takes(&p.incoming) && l.fill(p) { // until EAGAIN: the poller reports new bytes only
 			}
 			some = some || l.takes(&p.incoming)
 		}

@@ -54,7 +54,7 @@ func split(file []byte) (text string, data []byte, err error) {
 	return string(rest[:length]), rest[length:], nil
 }
 
-// parseHeader parses the Python dictionary {'descr': …, 'fortran_order': …, 'shape': (…)} with its keys in any order.
+// parseHeader parses the Python dictionary {'descr': …, 'fortran_order': …, 'shape': (…)}, with keys in any order.
 // As JSON it has other brackets, quotes and constants, and no comma before a closing bracket.
 func parseHeader(text string) (header, error) {
 	text = strings.TrimSpace(text)

@@ -16,8 +16,8 @@ import (
 // Watch watches a descriptor for one event while goroutines wait for it.
 //
 // Waiting happens in the runtime's network poller: a blocking system call would keep the processor of its
-// goroutine for a while, and with it the goroutines that have just become runnable there (but see Wait.Block). The poller does
-// not watch the descriptor itself. It would wake a thread for every arrival, even while another goroutine
+// goroutine for a while, and with it the goroutines that have just become runnable there (but see Wait.Block).
+// The poller does not watch the descriptor itself. It would wake a thread for every arrival, even while another goroutine
 // polls. Such a wake-up is wasted and often takes the processor of the sending goroutine. Instead the poller
 // watches an epoll descriptor. That one watches the descriptor from the start of a wait until Disarm.
 //

@@ -243,9 +243,9 @@ func TestViewedSlotIsRepartitioned(t *testing.T) {
 	}
 }
 
-// A long value of one segment stays in the memory of the link until it is read, or a newer one has come; it is copied
-// where that memory is scarce. Receive, View and a change of composition find the newest value, and in the end every
-// frame is released.
+// A long value of one segment stays in the memory of the link until it is read or a newer value arrives. Where that
+// memory is scarce, the value is copied. Receive, View and a change of composition find the newest value. In the end
+// every frame is released.
 func TestValuesOfOneSegment(t *testing.T) {
 	const length = 4096
 	kept := 0

@@ -75,7 +75,7 @@ func (s *Synchronous) receiveGrant(x *microproto.Exec, m *microproto.Message) {
 	}
 }
 
-// grantOf returns the number of transfers stored and the bytes granted in all that a segment tells.
+// grantOf returns the grant in a segment: the number of transfers stored, and the bytes granted in all.
 func (s *Synchronous) grantOf(m *microproto.Message) (stored, granted uint64) {
 	if s.tag.Get(m) == grantTag {
 		return binary.BigEndian.Uint64(m.Payload), s.label.Get(m)

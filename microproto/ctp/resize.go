@@ -303,7 +303,8 @@ func (r *Resize) checkShape(x *microproto.Exec, m *microproto.Message) {
 	bad := o+n > t || t > r.max || (n == 0 && t != 0)
 	if !bad && t != 0 && *r.segment > 0 {
 		s := uint64(*r.segment)
-		bad = uint32(o)%uint32(s) != 0 || n != min(s*uint64(m.Segments()), t-o) || m.Segments() > 1 && uint64(m.Unit()) != s
+		bad = uint32(o)%uint32(s) != 0 || n != min(s*uint64(m.Segments()), t-o) ||
+			m.Segments() > 1 && uint64(m.Unit()) != s
 	}
 	if bad {
 		x.Drop(m, "malformed segment")

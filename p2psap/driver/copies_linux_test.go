@@ -70,8 +70,8 @@ func (l *countingLink) AwaitRecv(batch []microproto.Frame) (int, error) {
 	return l.note(batch, n, err)
 }
 
-// A halo of 128 KiB over UDP is copied four times: when it is packed, by the kernel at either end, and when it is unpacked.
-// Between these the sender leaves it in the memory of its user, and the receiver in that of the link.
+// A halo of 128 KiB over UDP is copied four times: when it is packed, by the kernel at either end, and when it is
+// unpacked. In between, the sender leaves it in the memory of its user, and the receiver in that of the link.
 func TestCopiesOfAHalo(t *testing.T) {
 	const size = 128 << 10
 	var links [2]*countingLink

@@ -100,8 +100,8 @@ func (n *Node) block(ctx context.Context, on *waiters, until microproto.Instant)
 	return err
 }
 
-// receiveFor receives on the caller's thread if it may. It reports whether the waiter was woken. The lock is held when it
-// begins and when it returns.
+// receiveFor receives on the caller's thread if it may. It reports whether the waiter was woken. The lock is held when
+// it begins and when it returns.
 func (n *Node) receiveFor(w *waiter) bool {
 	r := n.acquirePoll()
 	if r == nil {
