@@ -166,7 +166,7 @@ func (a *Asynchronous) store(x *microproto.Exec, m *microproto.Message) {
 		x.Drop(m, "not the slot's length")
 		return
 	}
-	if keep := len(s.parts) == 1 && a.buffers.mayKeep(m, len(s.data)); keep || s.whole != nil {
+	if keep := len(s.parts) == 1 && m.Segments() == 1 && a.buffers.mayKeep(m, len(s.data), 0); keep || s.whole != nil {
 		newer = a.putWhole(x, s, label, m, keep)
 	} else {
 		for i := range m.Segments() {

@@ -58,23 +58,20 @@ func (b *buffers) finish(x *microproto.Exec, parts []*microproto.Message) {
 	}
 }
 
-// mayKeep reports whether a segment that is a whole message of n bytes may be kept instead of its bytes.
-func (b *buffers) mayKeep(m *microproto.Message, n int) bool {
+// mayKeep reports whether a segment of a message of n bytes may be kept instead of its bytes. Those kept of the message
+// occupy so much memory already.
+func (b *buffers) mayKeep(m *microproto.Message, n, kept int) bool {
 	memory := m.Kept()
-	return n >= minKept && b.kept < b.mostKept && m.Segments() == 1 && memory > 0 && memory <= maxKept*n
+	return n >= minKept && b.kept < b.mostKept && memory > 0 && kept+memory <= maxKept*n
 }
 
 // keep appends a segment to the parts of a message without data. It reports whether it did; then the caller must not
 // end the segment.
 func (b *buffers) keep(c *contents, m *microproto.Message) bool {
-	if c.length < minKept || len(c.parts) == maxParts || b.kept == b.mostKept {
+	if len(c.parts) == maxParts || !b.mayKeep(m, c.length, c.kept) {
 		return false
 	}
-	memory := m.Kept()
-	if memory == 0 || c.kept+memory > maxKept*c.length {
-		return false
-	}
-	c.kept += memory
+	c.kept += m.Kept()
 	if c.parts == nil {
 		if last := len(b.lists) - 1; last >= 0 {
 			c.parts, b.lists = b.lists[last], b.lists[:last]
