@@ -3,6 +3,7 @@ package solver
 import (
 	"math"
 	"testing"
+	"time"
 
 	"github.com/p2pdc/p2pdc/solver/internal/solvertest"
 	"github.com/p2pdc/p2pdc/solver/iterate"
@@ -91,6 +92,25 @@ func TestAsynchronousRunsStagnate(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, o.Residual, e.RelativeResidual)
 	})
+}
+
+// Residuals and estimates of an asynchronous run that stagnates fluctuate by rounding. Their chance minima delay the
+// verdict by few snapshots.
+func TestChanceMinimaDelayNoVerdict(t *testing.T) {
+	p := solvertest.Membrane([3]int{5, 7, 8}, 3)
+	p.Reaction.Value = 20
+	part, err := problem.Boxes(p.N, 8)
+	require.NoError(t, err)
+	for seed := range uint64(16) {
+		n := runOf(t, seed, problem.Config{
+			Problem: p, Partition: part, Tolerance: solvertest.Impossible, Scheme: iterate.Asynchronous(),
+		})
+		require.NoError(t, n.Run())
+		o := n.Peers[0].Outcome()
+		require.Equal(t, iterate.Stagnated, o.Reason)
+		require.LessOrEqual(t, o.Snapshots, 10, seed)
+		require.Less(t, n.Now, 500*time.Millisecond, seed)
+	}
 }
 
 // The residual that rounding leaves grows with the grid, so large grids stagnate far above ε.

@@ -40,6 +40,7 @@ type snapshotRule struct {
 
 func newSnapshotRule(p *Coordination) *snapshotRule {
 	e := &snapshotRule{verdicts: newVerdicts(p), active: true, arrived: make([]bool, len(p.Channels))}
+	e.stagnant.asynchronous, e.estimateStagnation.asynchronous = true, true
 	e.estimate.children = make([]childEstimate, len(p.Tree.Children))
 	for _, c := range p.Channels {
 		c.AgreedValues()
