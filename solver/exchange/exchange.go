@@ -73,6 +73,9 @@ type Config struct {
 	// Pump, if not nil, is called at the beginning of every Poll. It calls TouchAll unless the
 	// shell reports arrivals by Touch. Its error ends the run.
 	Pump func() error
+	// Survive makes a lost neighbour count as one that has closed its sessions, for which Age sets no limit. The peer
+	// then relaxes or waits until its shell ends the exchange.
+	Survive bool
 }
 
 // Kind is the kind of an Action.

@@ -114,14 +114,29 @@ func (e *NeighbourError) Unwrap() error { return e.Err }
 // Fail returns a NeighbourError.
 func (n *Neighbour) Fail(err error) error { return &NeighbourError{n.Rank, n.Name, err} }
 
-// close sets *which because a neighbour has closed a session. It returns any other error.
+// close sets *which because a neighbour has closed a session, or is lost and Config.Survive is set. It returns any other
+// error.
 func (x *Exchange) close(n *Neighbour, which *bool, err error) error {
-	if !errors.Is(err, p2psap.ErrPeerClosed) {
+	var lost *p2psap.PeerLostError
+	if !errors.Is(err, p2psap.ErrPeerClosed) && !(x.config.Survive && errors.As(err, &lost)) {
 		return n.Fail(err)
 	}
 	*which = true
 	n.hasClosed, x.closed = true, true
 	return nil
+}
+
+// Lose makes the sessions with a lost neighbour count as closed: no message is sent to it or received from it any more.
+func (x *Exchange) Lose(q iterate.Rank) {
+	n := x.byRank[q]
+	if n == nil {
+		return
+	}
+	n.haloClosed, n.agreeClosed, n.agreeRead = true, true, true
+	for t := range n.haloRead {
+		n.haloRead[t] = true
+	}
+	n.hasClosed, x.closed = true, true
 }
 
 // Never is a time that no run reaches.
@@ -132,7 +147,7 @@ const Never = time.Duration(1<<63 - 1)
 // neighbour ends.
 func (x *Exchange) Age(now, patience time.Duration) (next time.Duration, err error) {
 	next = Never
-	if !x.closed {
+	if !x.closed || x.config.Survive {
 		return next, nil
 	}
 	for _, n := range x.neighbours {

@@ -51,6 +51,9 @@ type Config struct {
 	// Grace bounds the time from an early end, or from the leaving of a neighbour, to the verdict.
 	// Four times the longest sweep is added. 0: 10 s.
 	Grace time.Duration
+	// Survive makes a lost neighbour no error: the peer goes on with the neighbour's newest values, or waits, until Do
+	// ends the run.
+	Survive bool
 	// Progress is called on Run's goroutine, at most every ProgressEvery (0: 200 ms); nil: never.
 	Progress      func(Progress)
 	ProgressEvery time.Duration

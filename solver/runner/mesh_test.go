@@ -136,6 +136,14 @@ func (n *meshNode) WaitAny(ctx context.Context, timeout time.Duration) error {
 }
 
 // lose makes this node lost for all others.
+// Disconnect implements runner.Node.
+func (n *meshNode) Disconnect(string) error {
+	n.mesh.mu.Lock()
+	defer n.mesh.mu.Unlock()
+	n.lost = nil
+	return nil
+}
+
 func (n *meshNode) lose() {
 	n.mesh.mu.Lock()
 	defer n.mesh.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// Runner is one peer of a run: New, Run once, Solution, Close. Its methods are for one goroutine.
+// Runner is one peer of a run: New, Run once, Solution, Close. Its methods are for one goroutine, except Do and Abandon.
 type Runner struct {
 	config   Config
 	peer     iterate.Peer
@@ -27,6 +27,7 @@ type Runner struct {
 	sessions []*session
 
 	start        time.Time
+	calls        *calls          // of Do
 	stopContext  context.Context // ends when an early end is requested
 	running      context.Context // ends with the run
 	end          context.CancelFunc
@@ -51,7 +52,7 @@ func New(ctx context.Context, c Config) (*Runner, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	r := &Runner{config: c, first: -1, nextTimeout: exchange.Never, adapted: make(chan struct{}, 1)}
+	r := &Runner{config: c, calls: newCalls(), first: -1, nextTimeout: exchange.Never, adapted: make(chan struct{}, 1)}
 	ended, end := context.WithCancel(context.Background())
 	end()
 	r.ended = ended
@@ -67,6 +68,9 @@ func New(ctx context.Context, c Config) (*Runner, error) {
 	}
 	return r, nil
 }
+
+// ErrAbandoned is returned by Run when Abandon has ended it.
+var ErrAbandoned = errors.New("runner: the run was abandoned")
 
 // build makes the peer of an obstacle problem, with its threads; a peer that is given is taken as it is.
 func (r *Runner) build() (err error) {
@@ -99,7 +103,7 @@ func (r *Runner) sweepPoints() int {
 func (r *Runner) connect() {
 	r.exchange = exchange.New(exchange.Config{
 		Rank: r.config.Rank, Peer: r.peer,
-		Name: func(q iterate.Rank) string { return r.config.Names[q] },
+		Name: func(q iterate.Rank) string { return r.config.Names[q] }, Survive: r.config.Survive,
 		Pump: func() error {
 			r.exchange.TouchAll()
 			if r.config.Node == nil {
@@ -175,8 +179,11 @@ func (r *Runner) Run(ctx context.Context) (Result, error) {
 		}
 	}()
 	r.stopContext = stopContext
+	wake := context.AfterFunc(stopContext, r.calls.wake)
+	defer wake()
 	err := r.loop()
 	r.stopped = r.now()
+	r.calls.end()
 	return r.result(), err
 }
 
@@ -275,6 +282,9 @@ func (r *Runner) relax(op *iterate.Op) error {
 // Solution writes the agreed values of the peer's box, [z][y][x], after Run, or its newest complete iterate when Run
 // returned an error. dst has as many values as the box has points.
 func (r *Runner) Solution(dst []float64) { r.peer.Solution(dst) }
+
+// Progress returns the progress of the peer. Like Solution, it is for the goroutine of Run.
+func (r *Runner) Progress() iterate.Progress { return r.peer.Progress() }
 
 // Discard releases the peer's arrays. After it only Close may be called.
 func (r *Runner) Discard() {

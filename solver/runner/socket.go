@@ -34,6 +34,8 @@ type opener[S Socket] interface {
 	// Pump handles arrivals on the caller's goroutine. Relaxing threads keep every core busy, and a
 	// goroutine that only receives may wait a whole time slice for one. It returns an error once the node is closed.
 	Pump() error
+	// Disconnect ends the association with a peer, and forgets that the peer is lost.
+	Disconnect(peer string) error
 }
 
 type wrapped[S Socket] struct{ opener[S] }

@@ -19,6 +19,9 @@ const pollingTime = 50 * time.Microsecond
 // service handles early ends, bounds of time and progress that are due. It is called between any two operations, and
 // during waits.
 func (r *Runner) service() error {
+	if err := r.calls.run(); err != nil {
+		return err
+	}
 	now := r.now()
 	ran := r.ran.at(now, r.tick())
 	if !r.stopping {
@@ -98,10 +101,7 @@ func (r *Runner) within(then time.Duration) time.Duration {
 // block waits until something happens on a session, or until then.
 func (r *Runner) block(until time.Duration) error {
 	until = min(until, r.deadline())
-	ctx := r.stopContext
-	if r.stopping {
-		ctx = context.Background()
-	}
+	ctx := r.calls.waiting
 	timeout := exchange.Never
 	if until != exchange.Never {
 		timeout = until - r.now()
@@ -114,14 +114,23 @@ func (r *Runner) block(until time.Duration) error {
 		return nil // service handles the end of ctx
 	}
 	var lost *p2psap.PeerLostError
-	if errors.As(err, &lost) {
-		for rank, name := range r.config.Names {
-			if name == lost.Peer {
-				return &NeighbourError{Rank: iterate.Rank(rank), Peer: name, Err: err}
-			}
-		}
+	if !errors.As(err, &lost) {
+		return fmt.Errorf("runner: %w", err)
 	}
-	return fmt.Errorf("runner: %w", err)
+	for rank, name := range r.config.Names {
+		if name != lost.Peer {
+			continue
+		}
+		if !r.config.Survive {
+			return &NeighbourError{Rank: iterate.Rank(rank), Peer: name, Err: err}
+		}
+		r.config.Log.Info().Err(err).Int("rank", int(r.config.Rank)).Msg("going on without a neighbour")
+		r.exchange.Lose(iterate.Rank(rank))
+	}
+	if err := r.config.Node.Disconnect(lost.Peer); err != nil {
+		return fmt.Errorf("runner: %w", err)
+	}
+	return nil
 }
 
 // sleep is block for a peer without neighbours, which waits only when it is slowed down.

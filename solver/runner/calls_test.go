@@ -1,0 +1,70 @@
+package runner_test
+
+import (
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/p2pdc/p2pdc/internal/await"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/runner"
+	"github.com/stretchr/testify/require"
+)
+
+// A peer goes on without a lost neighbour until Abandon: an asynchronous one relaxes, a synchronous one waits.
+func TestSurvivor(t *testing.T) {
+	t.Parallel() // it mostly waits
+	p := membrane(t, 15)
+	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
+		t.Run(scheme.Name(), func(t *testing.T) {
+			t.Parallel()
+			m := newMesh(7)
+			var lost atomic.Bool
+			m.sends, m.fuse = 100, func() { m.node("peer1").lose(); lost.Store(true) }
+			ctx := await.Context(t)
+			pl := plan{problem: p, peers: 2, scheme: scheme,
+				node:   func(rank int) runner.Node { return m.node(names(2)[rank]) },
+				change: func(_ int, c *runner.Config) { c.Solver.Tolerance, c.Survive = 0, true }}
+			ended := make(chan error, 1)
+			opened := make(chan *runner.Runner, 1)
+			go func() {
+				r, err := runner.New(ctx, pl.config(t, 1))
+				opened <- r
+				if err == nil {
+					_, err = r.Run(ctx)
+				}
+				ended <- err
+			}()
+			r, err := runner.New(ctx, pl.config(t, 0))
+			require.NoError(t, err)
+			calls, first := 0, iterate.Iteration(0)
+			u, later := make([]float64, p.Points()), make([]float64, p.Points())
+			var look func() error
+			look = func() error {
+				if at := r.Progress().Sweep; lost.Load() {
+					if calls++; calls == 1 {
+						first = at
+						r.Solution(u[:r.Box().Points()])
+					}
+					if calls > 100 && (at > first+10 || scheme.Lockstep()) {
+						r.Solution(later[:r.Box().Points()])
+						r.Abandon()
+						return nil
+					}
+				}
+				r.Do(look)
+				return nil
+			}
+			require.True(t, r.Do(look))
+			_, err = r.Run(ctx)
+			require.ErrorIs(t, err, runner.ErrAbandoned)
+			require.Equal(t, scheme.Lockstep(), slices.Equal(u, later))
+			require.False(t, r.Do(func() error { return nil }), "the run has ended")
+			r.Close()
+			other := <-opened
+			other.Abandon()
+			require.ErrorIs(t, <-ended, runner.ErrAbandoned)
+			other.Close()
+		})
+	}
+}
