@@ -80,7 +80,7 @@ func killedBetween(t *testing.T, p *problem.Problem, initial []float64, first, l
 		return true
 	}
 	box := problem.Box{Lo: [3]int{0, 0, p.N[2] / 2}, Hi: p.N}
-	e, err := verify.Evaluate(p.Inner(box, u, nil), u[half:], nil)
+	e, err := verify.Evaluate(p.Inner(box, func(at [3]int) float64 { return p.ValueAt(u, at) }, nil), u[half:], nil)
 	require.NoError(t, err)
 	require.InEpsilon(t, e.RelativeResidual, float64(s.FilledBlocks[0].Residual), 1e-3, "it holds what was computed, and nothing of what its peer had written")
 	return true

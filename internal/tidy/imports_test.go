@@ -86,6 +86,9 @@ func table() []row {
 		{pkg: "solver/schwarz", core: true, may: []string{
 			"internal/kernel", "solver/iterate", "solver/method", "solver/problem",
 		}},
+		{pkg: "solver/repair", core: true, may: []string{
+			"internal/kernel", "solver/iterate", "solver/problem", "solver/verify",
+		}},
 		{pkg: "solver/internal/solvertest", may: []string{
 			"internal/kernel", "solver/iterate", "solver/iterate/iteratetest", "solver/problem", gonum, rapid,
 			testify,

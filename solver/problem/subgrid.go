@@ -2,12 +2,12 @@ package problem
 
 import "math"
 
-// Inner returns the problem on a box of p's grid. Its boundary data are u around the box, and p's own where the
-// box touches ∂Ω. u holds values of the whole grid, [z][y][x], and is read whenever a function of the result is
-// called. At points of the box for which fixed returns true, both obstacles equal u. A nil fixed fixes no
-// point. p must be stationary.
-func (p *Problem) Inner(box Box, u []float64, fixed func(dense int) bool) *Problem {
-	g := subgrid{p: p, u: u, fixed: fixed}
+// Inner returns the problem on a box of p's grid. Its boundary data are the values around the box, and p's own
+// where the box touches ∂Ω. At points of the box for which fixed returns true, both obstacles equal value. A nil
+// fixed fixes no point. Both functions receive grid indices (1-based) of interior points of p. They are called
+// whenever a function of the result is, possibly from several goroutines at once. p must be stationary.
+func (p *Problem) Inner(box Box, value func(idx [3]int) float64, fixed func(idx [3]int) bool) *Problem {
+	g := subgrid{p: p, value: value, fixed: fixed}
 	q := *p
 	q.Rows, q.Exact, q.SteadyObstacles = Rows{}, nil, false
 	for a := range p.Dimension {
@@ -36,8 +36,8 @@ const unbounded = 1e100
 // subgrid evaluates the functions of a problem at points of its own grid.
 type subgrid struct {
 	p     *Problem
-	u     []float64
-	fixed func(dense int) bool
+	value func(idx [3]int) float64
+	fixed func(idx [3]int) bool
 }
 
 // snap moves a point on the grid, or half-way between two grid points along an axis, to the coordinates at
@@ -73,16 +73,16 @@ func (g *subgrid) coefficient(c Coefficient) Coefficient {
 
 func (g *subgrid) boundary(q Point) float64 {
 	if idx := g.p.Nearest(q); !g.p.onBoundary(idx) {
-		return g.u[g.p.Dense(idx)]
+		return g.value(idx)
 	}
 	return g.p.Boundary(g.snap(q))
 }
 
-// fixedTo returns f, or free if f is nil, with the value u at fixed points.
+// fixedTo returns f, or free if f is nil, with value at fixed points.
 func (g *subgrid) fixedTo(f Function, free float64) Function {
 	return func(q Point) float64 {
-		if idx := g.p.Nearest(q); !g.p.onBoundary(idx) && g.fixed(g.p.Dense(idx)) {
-			return g.u[g.p.Dense(idx)]
+		if idx := g.p.Nearest(q); !g.p.onBoundary(idx) && g.fixed(idx) {
+			return g.value(idx)
 		}
 		if f == nil {
 			return free

@@ -37,11 +37,11 @@ func TestInnerOfASolution(t *testing.T) {
 			box.Hi[a] = rapid.IntRange(box.Lo[a]+1, p.N[a]).Draw(t, "hi")
 		}
 		u := append([]float64(nil), whole.U...)
-		var fixed func(int) bool
+		var fixed func([3]int) bool
 		if rapid.Bool().Draw(t, "fixed") { // every third point of the box is known, too
-			fixed = func(i int) bool { return i%3 == 0 }
+			fixed = func(at [3]int) bool { return p.Dense(at)%3 == 0 }
 		}
-		sub := p.Inner(box, u, fixed)
+		sub := p.Inner(box, func(at [3]int) float64 { return p.ValueAt(u, at) }, fixed)
 		st, su := problem.NewStencil(p), problem.NewStencil(sub)
 		box.Each(func(_ int, idx [3]int) bool {
 			for a := range d {

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -36,6 +37,46 @@ func rowSigns(s problem.Stencil, idx [3]int, v *[kernel.Directions]float64) stri
 		}
 	}
 	return ""
+}
+
+// CheckRows returns an error unless the rows of A at the points of a box have no positive off-diagonal entry and no
+// negative sum, up to rounding. A·1 ≥ 0 then holds there.
+func CheckRows(p *problem.Problem, box problem.Box) error {
+	l, err := kernel.NewLayout(p.Dimension, box.Size())
+	if err != nil {
+		return err
+	}
+	st := problem.NewStencil(p)
+	op, _, err := st.Operator(box, l, [kernel.Directions][]float64{})
+	if err != nil {
+		return err
+	}
+	for d, idx := range box.Each {
+		var v [kernel.Directions]float64
+		if op.Form != kernel.Variable {
+			v = st.At(idx)
+		} else {
+			for n := range v {
+				if op.Arrays[n] != nil {
+					v[n] = op.Arrays[n][d]
+				}
+			}
+		}
+		sum := v[kernel.Center]
+		for n := kernel.West; n <= 2*p.Dimension; n++ {
+			sum -= v[n]
+		}
+		if signs := rowSigns(st, idx, &v); signs != "" {
+			return errors.New(signs)
+		}
+		if sum < -16*kernel.UnitRoundoff*v[kernel.Center] {
+			return fmt.Errorf("the sum of a row of A is negative at %v; the reaction must not be negative", p.Location(idx))
+		}
+		if op.Form != kernel.Variable {
+			break // all rows are equal
+		}
+	}
+	return nil
 }
 
 // checkRows checks the signs of a chunk's rows, and their sums where the rows differ.

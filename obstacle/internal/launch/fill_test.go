@@ -1,11 +1,13 @@
 package launch
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -76,9 +78,10 @@ func TestFill(t *testing.T) {
 			}
 			require.Equal(t, want, points)
 			require.InDeltaSlice(t, exact, r.u, 1e-6)
-			for i, v := range r.u {
-				if !contain(r.holes, r.Problem.N, i) {
-					require.Equal(t, exact[i], v, "value of a surviving block")
+			for _, m := range r.members {
+				if !slices.Contains(r.holes, m.box) {
+					require.Equal(t, blocks.Extract(exact, r.Problem.N, m.box), blocks.Extract(r.u, r.Problem.N, m.box),
+						"values of a surviving block")
 				}
 			}
 			e, err := verify.Evaluate(r.Problem, r.u, nil)

@@ -265,7 +265,8 @@ func TestFailuresOfOnePeer(t *testing.T) {
 			require.Len(t, o.Filled, 1)
 			require.Equal(t, ranges(box), o.Filled[0].Box)
 			require.LessOrEqual(t, float64(o.Filled[0].Residual), r.plan.Tolerance)
-			want, err := richardson.SolveSequential(r.plan.Problem.Inner(box, o.U, nil), problem.InTurn, 1e-10, 0, 0, 0)
+			around := func(at [3]int) float64 { return r.plan.Problem.ValueAt(o.U, at) }
+			want, err := richardson.SolveSequential(r.plan.Problem.Inner(box, around, nil), problem.InTurn, 1e-10, 0, 0, 0)
 			require.NoError(t, err)
 			require.InDeltaSlice(t, want.U, blocks.Slice(o.U, r.plan.Problem.N, box), 1e-5, "the lost block is filled from its face")
 		})
