@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
@@ -16,8 +17,8 @@ func (r *run) outcome() *Outcome {
 	if r.series != nil {
 		r.series.close()
 	}
-	for _, m := range r.members {
-		if !m.done() || m.missing() {
+	for _, m := range slices.Concat(r.retired, r.members) {
+		if m.served != nil && (m.lost || !m.done() || m.missing()) {
 			m.conn.Close()
 			r.stopWriter(m)
 			<-m.served // nothing more is written to the answer
@@ -25,6 +26,7 @@ func (r *run) outcome() *Outcome {
 	}
 	o := &Outcome{
 		U: r.vector(), Refused: r.refused.Load(), Setup: r.started.Sub(r.begin), Gather: time.Since(r.started),
+		Losses: r.losses,
 	}
 	o.Run = o.Gather
 	if !r.verdict.IsZero() {
@@ -120,12 +122,17 @@ func (r *run) shutdown(cancel context.CancelFunc) {
 			close(m.out)
 		}
 	}
+	for _, s := range r.spares {
+		_ = s.conn.Send(rendezvous.Bye{}) // the end of the connection ends it, too
+		s.conn.Close()
+	}
 	timeout := killTime
-	for _, m := range r.members {
+	all := slices.Concat(r.members, r.retired, r.spares, r.starting)
+	for _, m := range all {
 		if m.child == nil {
 			continue
 		}
-		if m.gone || r.started.IsZero() || r.ctx.Err() != nil {
+		if m.gone || m.lost || m.conn == nil || r.started.IsZero() || r.ctx.Err() != nil {
 			m.child.Kill()
 		}
 		if !closedWithin(timeout, m.ended) {
@@ -136,8 +143,8 @@ func (r *run) shutdown(cancel context.CancelFunc) {
 		}
 	}
 	cancel()
-	for _, m := range r.members {
-		if m.conn == nil {
+	for _, m := range all {
+		if m.written == nil {
 			continue
 		}
 		if !closedWithin(timeout, m.written) {

@@ -8,23 +8,57 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
-// enroll assigns a rank to a peer that joins, or refuses the peer.
+// enroll assigns a rank to a peer that joins, keeps the peer as a spare one, or refuses it.
 func (r *run) enroll(conn *rendezvous.Conn, j rendezvous.Join) {
+	if s := r.spareOf(j); s != nil {
+		s.conn, s.join = conn, j
+		r.spares = append(r.spares, s)
+		r.Log.Info().Str("host", j.Host).Int("pid", j.Pid).Msg("spare peer joined")
+		if conn.Send(rendezvous.Spare{}) != nil {
+			conn.Close()
+		}
+		return
+	}
 	rank, label, err := r.place(conn, j)
 	if err != nil {
 		r.Log.Warn().Msg(conn.Refuse(err.Error()).Error())
 		conn.Close()
 		return
 	}
-	err = conn.Send(rendezvous.Welcome{
-		Rank: rank, Run: r.name, Key: r.key[:], MTU: r.MTU, PeerTimeoutMS: r.PeerTimeout.Milliseconds(), Seed: r.Seed,
-		Cluster: label, Protect: r.Protect, Congestion: r.Congestion, Rows: r.Rows, Rails: r.RailsOf(rank),
+	if r.seat(r.members[rank], conn, j, label) != nil {
+		conn.Close()
+	}
+}
+
+// maxSpares bounds the spare peers that wait.
+const maxSpares = 1024
+
+// spareOf returns the member for a peer that joins and is not needed now, nil if it is needed or cannot be a spare one.
+func (r *run) spareOf(j rendezvous.Join) *member {
+	for i, s := range r.starting {
+		if s.rank == j.Rank {
+			r.starting = slices.Delete(r.starting, i, i+1)
+			return s
+		}
+	}
+	free := slices.ContainsFunc(r.members, func(m *member) bool { return m.conn == nil })
+	if free || j.Rank >= 0 || !r.recovers() || len(r.spares) >= maxSpares ||
+		j.ProblemHash != "" && j.ProblemHash != r.problemHash() {
+		return nil
+	}
+	return &member{rank: len(r.members)}
+}
+
+// seat welcomes a process as a peer of the run.
+func (r *run) seat(m *member, conn *rendezvous.Conn, j rendezvous.Join, label string) error {
+	err := conn.Send(rendezvous.Welcome{
+		Rank: m.rank, Epoch: r.epoch, Recover: r.recovers(), Run: r.name, Key: r.key[:], MTU: r.MTU,
+		PeerTimeoutMS: r.PeerTimeout.Milliseconds(), Seed: r.Seed, Cluster: label, Protect: r.Protect,
+		Congestion: r.Congestion, Rows: r.Rows, Rails: r.RailsOf(m.rank),
 	})
 	if err != nil {
-		conn.Close()
-		return
+		return err
 	}
-	m := r.members[rank]
 	m.conn = conn
 	m.join = j
 	m.label = label
@@ -32,9 +66,10 @@ func (r *run) enroll(conn *rendezvous.Conn, j rendezvous.Join) {
 	m.out = make(chan rendezvous.Message, outbox)
 	m.served = make(chan struct{})
 	m.written = make(chan struct{})
-	r.Log.Info().Int("rank", rank).Str("host", j.Host).Int("pid", j.Pid).Msg("peer joined")
+	r.Log.Info().Int("rank", m.rank).Str("host", j.Host).Int("pid", j.Pid).Msg("peer joined")
 	go m.write()
 	go r.serve(m)
+	return nil
 }
 
 // place returns the rank and the declared cluster of a peer that joins, or why it cannot take part.

@@ -47,17 +47,32 @@ func (r *run) gather() error {
 
 func (r *run) spawn() error {
 	for _, m := range r.members {
-		c, err := r.Spawn(r.ctx, m.rank, r.listener.Addr().String())
-		if err != nil {
+		if err := r.start(m, m.rank); err != nil {
 			return fmt.Errorf("cannot start peer %d: %w", m.rank, err)
 		}
-		m.child, m.ended = c, make(chan struct{})
-		go func() {
-			err := c.Wait()
-			close(m.ended)
-			r.emit(event{of: m, exited: true, exit: err})
-		}()
 	}
+	for i := range r.Spares {
+		s := &member{rank: len(r.members) + i}
+		if err := r.start(s, s.rank); err != nil {
+			return fmt.Errorf("cannot start spare peer %d: %w", i, err)
+		}
+		r.starting = append(r.starting, s)
+	}
+	return nil
+}
+
+// start starts a process for a peer, which asks for a seat.
+func (r *run) start(m *member, seat int) error {
+	c, err := r.Spawn(r.ctx, seat, r.listener.Addr().String())
+	if err != nil {
+		return err
+	}
+	m.child, m.ended = c, make(chan struct{})
+	go func() {
+		err := c.Wait()
+		close(m.ended)
+		r.emit(event{of: m, exited: true, exit: err})
+	}()
 	return nil
 }
 
@@ -112,11 +127,13 @@ func (r *run) handshake(c net.Conn, pending *driver.Pending) {
 func (r *run) serve(m *member) {
 	defer close(m.served)
 	var at, stepAt int64
+	var captured []byte
 	step := 1
 	for {
 		msg, err := m.conn.Receive(
 			rendezvous.KindListen, rendezvous.KindReady, rendezvous.KindBeat, rendezvous.KindChunk,
 			rendezvous.KindResult, rendezvous.KindSessions, rendezvous.KindStep, rendezvous.KindBlock,
+			rendezvous.KindCaptured, rendezvous.KindRepaired,
 		)
 		if err != nil {
 			if errors.Is(err, io.EOF) {
@@ -126,6 +143,16 @@ func (r *run) serve(m *member) {
 			return
 		}
 		switch msg := msg.(type) {
+		case rendezvous.Listen:
+			if r.series != nil {
+				step, stepAt = r.series.resume(m.rank, msg.Epoch), 0
+			}
+			r.emit(event{of: m, message: msg})
+		case rendezvous.Captured:
+			values := make([]float64, len(captured)/8)
+			blocks.Decode(values, captured)
+			captured = nil
+			r.emit(event{of: m, message: msg, values: values})
 		case rendezvous.Block:
 			err = errors.New("part of the block has already arrived")
 			switch {
@@ -149,7 +176,13 @@ func (r *run) serve(m *member) {
 		case rendezvous.Chunk:
 			size := int64(len(msg.Data))
 			err = errors.New("out of order")
+			if msg.Stream == rendezvous.StreamSolution && msg.Offset == 0 {
+				at = 0 // of a newer epoch
+			}
 			switch {
+			case msg.Stream == rendezvous.StreamCapture && msg.Offset == int64(len(captured)) &&
+				msg.Offset+size <= 8*int64(r.Problem.Points()):
+				captured, err = append(captured, msg.Data...), nil
 			case msg.Stream == rendezvous.StreamStep && msg.Offset == stepAt && r.series != nil:
 				m.blocked.Store(true)
 				err = r.series.put(step, m.rank, msg.Offset, msg.Data)
@@ -186,12 +219,11 @@ func (r *run) assignWork() error {
 		members[i] = m.listed()
 	}
 	for _, m := range r.members {
-		a := r.assignment(m, members, int64(len(problem)))
-		go func() {
-			if err := r.sendWork(m, a, problem); err != nil {
-				r.emit(event{of: m, sent: err})
-			}
-		}()
+		m.assigned, m.informed = true, true
+		m.notify(&workload{
+			assign: r.assignment(m, members, int64(len(problem))), problem: problem, initial: r.Initial,
+			failed: func(err error) { r.emit(event{of: m, sent: err}) },
+		})
 	}
 	return r.await("get ready", 0, func(m *member) bool { return m.ready })
 }
@@ -231,32 +263,4 @@ func (r *run) assignment(m *member, members []rendezvous.Member, problemBytes in
 		Threads: r.Threads, Pin: r.Pin, Slowdown: slowdown,
 		Initial: r.Initial != nil, Balance: r.Balance, Reconfigure: r.Reconfigure, Status: r.Status != nil,
 	}
-}
-
-func (r *run) sendWork(m *member, a rendezvous.Assign, problem []byte) error {
-	if err := m.conn.Send(a); err != nil {
-		return err
-	}
-	for at := 0; at < len(problem); at += rendezvous.MaxChunk {
-		piece := problem[at:min(at+rendezvous.MaxChunk, len(problem))]
-		c := rendezvous.Chunk{Stream: rendezvous.StreamProblem, Offset: int64(at), Data: piece}
-		if err := m.conn.Send(c); err != nil {
-			return err
-		}
-	}
-	if r.Initial == nil {
-		return nil
-	}
-	buf := make([]byte, rendezvous.MaxChunk)
-	for at := int64(0); at < blocks.Bytes(m.box); {
-		piece := buf[:min(int64(len(buf)), blocks.Bytes(m.box)-at)]
-		if err := blocks.Get(piece, r.Initial, r.Problem.N, m.box, at); err != nil {
-			return err
-		}
-		if err := m.conn.Send(rendezvous.Chunk{Stream: rendezvous.StreamInitial, Offset: at, Data: piece}); err != nil {
-			return err
-		}
-		at += int64(len(piece))
-	}
-	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -75,13 +76,15 @@ type run struct {
 	verdict  time.Time // arrival of the last result
 	listener net.Listener
 	members  []*member
-	u        []float64
-	alloc    sync.Once     // allocates u
-	owned    *ownership    // boxes of the blocks in u
-	holes    []problem.Box // boxes of u for which no block arrived
-	series   *series       // nil for a stationary problem
-	events   chan event
-	refused  atomic.Int64 // refused connections
+	starting []*member // spare peers that have not joined
+	recovery
+	u       []float64
+	alloc   sync.Once     // allocates u
+	owned   *ownership    // boxes of the blocks in u
+	holes   []problem.Box // boxes of u for which no block arrived
+	series  *series       // nil for a stationary problem
+	events  chan event
+	refused atomic.Int64 // refused connections
 
 	tick      time.Duration // interval of ticks
 	joining   bool          // peers may still join
@@ -133,7 +136,7 @@ func (r *run) watch() {
 	r.started = time.Now()
 	r.beat.Residual = math.NaN()
 	for _, m := range r.members {
-		m.quietTicks = 0
+		m.quietTicks, m.valued = 0, true
 		m.notify(rendezvous.Start{})
 	}
 	r.Status.Enter(Solving)
@@ -151,6 +154,7 @@ func (r *run) watch() {
 		case o := <-r.events:
 			r.handle(o)
 		case <-tick.C:
+			r.checkReplacements()
 			if r.checkSilence(); r.ticksLeft == 1 {
 				r.failOverdue()
 				return
@@ -171,6 +175,9 @@ func (r *run) watch() {
 
 // finished reports whether every peer has sent its result or is gone.
 func (r *run) finished() bool {
+	if r.active && r.failure == nil {
+		return false
+	}
 	for _, m := range r.members {
 		if !m.done() {
 			return false
@@ -191,6 +198,9 @@ func (r *run) handle(o event) {
 		return
 	}
 	m := o.of
+	if r.elsewhere(m, o) {
+		return
+	}
 	m.quietTicks = 0
 	switch {
 	case o.exited:
@@ -200,24 +210,35 @@ func (r *run) handle(o event) {
 			r.processEnded(m)
 		}
 	case o.closed != nil:
-		m.gone = true
 		switch {
-		case m.result != nil:
+		case m.result != nil && !m.missing():
+			m.gone = true
 		case m.exited:
 			r.processEnded(m)
 		default:
-			r.fail(failure{closed, m.rank, fmt.Sprintf("%s closed its connection: %v", m, o.closed)})
+			r.lose(m, failure{closed, m.rank, fmt.Sprintf("%s closed its connection: %v", m, o.closed)})
 		}
 	case o.bytes > 0:
 		m.received += o.bytes
 	case o.message != nil:
-		r.receive(m, o.message)
+		r.receive(m, o.message, o.values)
 	}
 }
 
+// elsewhere handles an event of a peer that has no part in the run: a lost or a spare one.
+func (r *run) elsewhere(m *member, o event) bool {
+	if m.rank < len(r.members) && r.members[m.rank] == m {
+		return false
+	}
+	if m.exited = m.exited || o.exited; o.exited {
+		other := func(s *member) bool { return s == m }
+		r.spares, r.starting = slices.DeleteFunc(r.spares, other), slices.DeleteFunc(r.starting, other)
+	}
+	return true
+}
+
 func (r *run) processEnded(m *member) {
-	m.gone = true
-	r.fail(failure{exited, m.rank, fmt.Sprintf("%s ended: %s", m, exitText(m.exit))})
+	r.lose(m, failure{exited, m.rank, fmt.Sprintf("%s ended: %s", m, exitText(m.exit))})
 }
 
 func exitText(err error) string {
@@ -227,9 +248,10 @@ func exitText(err error) string {
 	return err.Error()
 }
 
-func (r *run) receive(m *member, msg rendezvous.Message) {
+func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 	switch msg := msg.(type) {
 	case rendezvous.Beat:
+		m.sweep = max(m.sweep, msg.Sweep)
 		r.Status.update(func(s *State) { s.Sweeps[m.rank] = msg.Sweep })
 		if m.rank == 0 {
 			if r.beat.Sweep == 0 && msg.Sweep > 0 {
@@ -249,7 +271,15 @@ func (r *run) receive(m *member, msg rendezvous.Message) {
 		}
 	case rendezvous.Sessions:
 		r.Status.update(func(s *State) { s.Sessions[m.rank] = msg.Sessions })
+	case rendezvous.Listen, rendezvous.Repaired, rendezvous.Ready:
+		r.receiveRecovery(m, msg)
+	case rendezvous.Captured:
+		r.receiveFaces(m, msg.Number, values)
 	case rendezvous.Result:
+		if msg.Epoch != r.epoch {
+			m.received = 0 // the block belongs to a former epoch, too
+			return
+		}
 		r.verdict = time.Now()
 		if msg.Placed && (r.Answer == nil || m.child == nil) {
 			m.gone = true
@@ -267,6 +297,10 @@ func (r *run) receive(m *member, msg rendezvous.Message) {
 			return
 		}
 		text := fmt.Sprintf("%s failed: %s", m, msg.Error)
+		if r.recovers() && r.failure == nil {
+			r.lose(m, failure{reported, m.rank, text})
+			return
+		}
 		blame := m.rank
 		if msg.Lost >= 0 && msg.Lost < len(r.members) {
 			blame = msg.Lost
@@ -291,9 +325,11 @@ func (r *run) checkSilence() {
 		case m.done():
 		case held && m.exited:
 			r.processEnded(m)
+		case m.conn == nil: // its replacement has not joined
 		case m.silentFor(held, r.ticks(r.PeerTimeout)):
-			m.gone = true
-			r.fail(failure{silent, m.rank, m.silence(r.PeerTimeout)})
+			r.lose(m, failure{silent, m.rank, m.silence(r.PeerTimeout)})
+		case r.suspects(m):
+			r.lose(m, failure{silent, m.rank, fmt.Sprintf("%s has been silent for more than %v (--suspect)", m, r.Suspect)})
 		}
 	}
 }

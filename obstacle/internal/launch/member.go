@@ -19,14 +19,21 @@ type member struct {
 	join  rendezvous.Join
 	label string // of its cluster; "": to be measured
 
-	out     chan rendezvous.Message // small messages to be sent
+	out     chan rendezvous.Message // to be sent, in order; it may hold a *workload
 	written chan struct{}           // closed after the last write to conn
 	served  chan struct{}           // closed after the last read from conn
 	ended   chan struct{}           // closed when the child has ended
 
 	control    string // address of its control channel
-	ready      bool
-	quietTicks int // ticks since its last message
+	listens    int    // epoch of control
+	ready      bool   // for the epoch
+	informed   bool   // it has the problem
+	assigned   bool   // it has the work of the epoch
+	valued     bool   // it has values of its box
+	lost       bool   // another peer has taken its place
+	attempts   int    // to replace the peer that was lost before
+	sweep      uint64 // newest that is known
+	quietTicks int    // ticks since its last message
 	result     *rendezvous.Result
 	received   int64       // bytes of its block
 	blocked    atomic.Bool // the launcher does not read from it, as there is no room for its block
@@ -52,13 +59,19 @@ func (m *member) listed() rendezvous.Member {
 }
 
 // outbox bounds the messages to a slow peer that wait.
-const outbox = 16
+const outbox = 64
 
 // write sends the messages of out, in a goroutine so that a stopped peer does not delay others.
 func (m *member) write() {
 	defer close(m.written)
 	for msg := range m.out {
-		if m.conn.Send(msg) != nil {
+		var err error
+		if w, is := msg.(*workload); is {
+			err = w.send(m)
+		} else {
+			err = m.conn.Send(msg)
+		}
+		if err != nil {
 			return // serve sees the end of the connection, too
 		}
 	}
@@ -66,6 +79,9 @@ func (m *member) write() {
 
 // notify queues a message to the peer and does not block.
 func (m *member) notify(msg rendezvous.Message) {
+	if m.out == nil {
+		return // it was lost
+	}
 	select {
 	case m.out <- msg:
 	default: // the queue of a stopped peer is full: it will time out
@@ -84,6 +100,7 @@ type event struct {
 	joined  *rendezvous.Conn // with join
 	join    rendezvous.Join
 	message rendezvous.Message // never a Chunk
+	values  []float64          // of a Captured
 	bytes   int64              // of the peer's block, now placed
 	closed  error              // the connection ended
 	exited  bool               // the child ended

@@ -47,6 +47,10 @@ type Plan struct {
 	Seed        uint64
 	PeerTimeout time.Duration // a peer that is silent for longer is lost
 
+	Recover string        // value of --recover
+	Suspect time.Duration // a peer of another process is replaced after that silence, if Recover allows it
+	Spares  int           // peers that Spawn starts in addition; any number may join by hand
+
 	Identity rendezvous.Identity
 	// Address is the rendezvous of peers that are started by hand. If it is empty, the launcher starts them on this
 	// host.
@@ -112,6 +116,8 @@ type Child interface {
 	Wait() error
 	// Kill ends the peer at once.
 	Kill()
+	// Stopped reports whether the process of the peer is stopped, as by SIGSTOP.
+	Stopped() bool
 	// Name identifies the peer to the user: "pid 4711".
 	Name() string
 }
@@ -151,6 +157,7 @@ type Outcome struct {
 	Worst    Pair   // step with the largest residual
 	Last     Pair
 
+	Losses []*Loss             // from which the run went on
 	Peers  []rendezvous.Result // by rank; for a lost peer only Points is set
 	Boxes  []problem.Box       // by rank, at the end, after any moves of planes
 	Hosts  []rendezvous.Member

@@ -49,6 +49,9 @@ type series struct {
 	worst    Step
 	pair     Pair // of the worst step
 	over     bool
+
+	epoch     int
+	suspended []bool // by rank: the peer has not begun the epoch yet, so its blocks are dropped
 }
 
 // newSeries returns a series that starts with u(0), nil for a stationary problem.
@@ -59,7 +62,7 @@ func newSeries(p *Plan) (*series, error) {
 	}
 	s := &series{
 		problem: p.Problem, peers: p.Partition.Peers(), onStep: p.Steps, every: 1 + steps/maxList,
-		owned: newOwnership(p),
+		owned: newOwnership(p), suspended: make([]bool, p.Partition.Peers()),
 	}
 	s.advanced = sync.NewCond(&s.mu)
 	var err error
@@ -90,7 +93,7 @@ var errSeries = errors.New("block of an unexpected time step")
 func (s *series) put(m, rank int, offset int64, data []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.await(m); err != nil {
+	if err := s.await(m, rank); err != nil || s.suspended[rank] {
 		return err
 	}
 	return blocks.Put(s.ring[m%len(s.ring)], s.problem.N, s.owned.box(rank), offset, data)
@@ -100,16 +103,19 @@ func (s *series) put(m, rank int, offset int64, data []byte) error {
 func (s *series) declare(m, rank int, box problem.Box) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.await(m); err != nil {
+	if err := s.await(m, rank); err != nil || s.suspended[rank] {
 		return err
 	}
 	return s.owned.declare(rank, box)
 }
 
-// await blocks until step m is the current one. The lock is held.
-func (s *series) await(m int) error {
-	for m > s.done+1 && !s.over {
+// await blocks until step m is the current one, or the peer is suspended. The lock is held.
+func (s *series) await(m, rank int) error {
+	for m > s.done+1 && !s.over && !s.suspended[rank] {
 		s.advanced.Wait()
+	}
+	if s.suspended[rank] && !s.over {
+		return nil
 	}
 	if s.over || m != s.done+1 || m > s.problem.Steps() {
 		return errSeries
@@ -121,6 +127,9 @@ func (s *series) await(m int) error {
 func (s *series) complete(rank int, m rendezvous.Step) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.suspended[rank] && !s.over {
+		return nil
+	}
 	if s.over || m.Step != s.done+1 {
 		return errSeries
 	}
@@ -149,6 +158,37 @@ func (s *series) complete(rank int, m rendezvous.Step) error {
 	s.begin()
 	s.advanced.Broadcast()
 	return nil
+}
+
+// restart begins an epoch: all peers go on from the last complete step, whose number it returns. Their blocks are dropped
+// until resume.
+func (s *series) restart(epoch int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.epoch = epoch
+	for r := range s.suspended {
+		s.suspended[r] = true
+	}
+	s.begin()
+	s.advanced.Broadcast()
+	return s.done
+}
+
+// resume states that a peer has begun an epoch, and returns the number of the step whose block it sends next.
+func (s *series) resume(rank, epoch int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if epoch == s.epoch {
+		s.suspended[rank] = false
+	}
+	return s.done + 1
+}
+
+// newest returns the end of the last complete step, which is not changed before the next one is complete.
+func (s *series) newest() []float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.at(s.done)
 }
 
 // stepDone handles a peer's message that its block of a time step, of which at bytes have arrived, is complete.

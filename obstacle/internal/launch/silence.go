@@ -28,6 +28,15 @@ func (m *member) silentFor(blocked bool, most int) bool {
 	return m.quietTicks > most
 }
 
+// suspects reports whether a silent peer counts as lost before PeerTimeout, which costs a recovery if it is not. A process
+// of this host that runs is late rather than lost: the end of one is noticed at once.
+func (r *run) suspects(m *member) bool {
+	if !r.recovers() || m.quietTicks <= r.ticks(r.Suspect) {
+		return false
+	}
+	return m.child == nil || m.child.Stopped()
+}
+
 func (m *member) silence(timeout time.Duration) string {
 	return fmt.Sprintf("%s has been silent for more than %v (--peer-timeout)", m, timeout)
 }

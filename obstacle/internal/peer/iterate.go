@@ -16,45 +16,143 @@ import (
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
-// iterate relaxes until the end, sends the block and the result, and waits until the launcher ends the run, since
-// other peers may still need its last messages. An error means that the run failed.
-func (p *peer) iterate(ctx context.Context, o *commands, r *runner.Runner, idle int64) error {
-	used := host.CPUTime()
+// work relaxes in one epoch. If that is the last, it sends the block and the result, and waits until the launcher ends
+// the run, since other peers may still need its last messages. An error means that the run failed. errNextEpoch means
+// that a newer epoch begins.
+func (p *peer) work(ctx context.Context, e *epoch) error {
+	defer e.abort() // the launcher sends Bye when it has every result, so no peer needs messages in transit
+	c := p.commands
+	ended := context.AfterFunc(ctx, e.abort) // without a launcher there is no need to wait for other peers
+	defer ended()
+	lost := make(chan struct{})
+	defer close(lost)
+	go func() {
+		select {
+		case <-c.lost:
+			e.abort() // ends every blocking call
+		case <-lost:
+		}
+	}()
+	if p.idle == 0 {
+		p.idle = host.PeakBytes()
+	}
+	r, err := p.prepare(e)
+	switch {
+	case err != nil && e.ctx.Err() != nil && ctx.Err() == nil:
+		return errNextEpoch
+	case err != nil && closed(c.lost) && p.values.newest() != nil:
+		return p.surrender()
+	case err != nil:
+		return err
+	}
+	defer r.Close()
+	defer e.abort()
+	if err := p.conn.Send(rendezvous.Ready{Epoch: e.assign.Epoch}); err != nil {
+		return errLauncherLeft
+	}
+	if e.assign.Epoch == 0 {
+		if err := c.awaitStart(); err != nil {
+			return err
+		}
+	}
+	return p.iterate(ctx, e, r)
+}
+
+// iterate runs a runner, and does what follows the end of its run.
+func (p *peer) iterate(ctx context.Context, e *epoch, r *runner.Runner) error {
+	c := p.commands
+	if p.former.sweeps = max(p.former.sweeps, e.assign.Sweeps); p.used == 0 {
+		p.used = host.CPUTime()
+	}
+	p.atOnce.Store(e.work.config.Scheme.Lockstep() || e.work.config.Problem.Steps() > 0)
 	reporting, endReports := context.WithCancel(ctx)
 	defer endReports()
-	if p.assign.Status {
+	if e.assign.Status {
 		go p.sendEvery(reporting, launch.StatusEvery, func() rendezvous.Message {
-			return rendezvous.Sessions{Sessions: p.sessions()}
+			return rendezvous.Sessions{Sessions: e.sessions()}
 		})
 	}
-	p.reporter = newReporter(p.conn, p.assign.Balance)
+	e.reporter = newReporter(p.conn, e.assign.Balance)
+	p.values.continueFrom(iterate.Iteration(p.former.sweeps))
+	p.values.begin(r)
 	res, err := r.Run(ctx)
-	p.reporter.close()
+	e.reporter.close()
 	endReports()
-	if closed(o.bye) {
+	if errors.Is(err, runner.ErrAbandoned) {
+		p.values.keep(solutionOf(r), r.Box(), r.Progress())
+		p.former.add(&res)
+		return errNextEpoch
+	}
+	if closed(c.bye) {
+		p.values.keep(nil, r.Box(), r.Progress())
 		return errLauncherLeft
 	}
 	p.log.Info().Uint64("sweeps", uint64(res.Sweeps)).Float64("residual", res.Residual).Err(err).Msg("iterated")
 	out := account(&res, err)
-	if err != nil && closed(o.lost) {
-		out.Error, out.Lost = o.why.Why, o.why.Rank
+	if err != nil && closed(c.lost) {
+		out.Error, out.Lost = c.why.Why, c.why.Rank
 	}
-	out.CPUSeconds = (host.CPUTime() - used).Seconds()
-	out.Points, out.Kernel, out.Method = r.Box().Points(), kernel.Best().Name(), r.Method()
-	out.IdleBytes, out.Sessions, out.Refused = idle, p.sessions(), p.refused()
-	out.Device, out.Without = p.ib.Device, p.noIB
-	if err := p.sendAnswer(r, out); err != nil {
+	p.describe(&out, e)
+	out.Points, out.Method = r.Box().Points(), r.Method()
+	p.former.add(&res)
+	if err := p.sendAnswer(r, out, e.assign); err != nil {
 		return errLauncherLeft
 	}
+	return p.awaitEnd(c.after(e.assign.Epoch))
+}
+
+// awaitEnd waits until the launcher ends the run, or begins a newer epoch.
+func (p *peer) awaitEnd(newer <-chan struct{}) error {
+	c := p.commands
 	// The launcher may be stopped for any time, so only the end of the connection bounds this wait.
-	<-o.bye
-	if closed(o.lost) {
-		return &ReportedError{o.why.Why}
+	select {
+	case <-newer:
+		return errNextEpoch
+	case <-c.bye:
 	}
-	if !o.ended {
+	switch {
+	case closed(c.lost):
+		return &ReportedError{c.why.Why}
+	case !c.ended:
 		return errLauncherLeft
 	}
 	return nil
+}
+
+// surrender sends the values that this peer has when the run has failed between two epochs.
+func (p *peer) surrender() error {
+	c := p.commands
+	u := p.values.newest()
+	if u == nil {
+		return errors.New(c.why.Why)
+	}
+	out := rendezvous.Result{
+		Epoch: c.newest(), Reason: launch.Failed, Error: c.why.Why, Lost: c.why.Rank, Residual: nullable.NaN(),
+		Points: len(u), Sweeps: p.former.sweeps, Seconds: p.former.seconds, Relaxed: p.former.relaxed,
+		Sessions: []rendezvous.Session{}, PeakBytes: host.PeakBytes(), Processors: p.processors,
+	}
+	if sendBlock(p.conn, rendezvous.StreamSolution, false, p.box(), u) != nil || p.conn.Send(out) != nil {
+		return errLauncherLeft
+	}
+	return p.awaitEnd(nil)
+}
+
+// describe sets the fields of a result that describe the process and the endpoint, and adds former epochs.
+func (p *peer) describe(out *rendezvous.Result, e *epoch) {
+	out.Epoch = e.assign.Epoch
+	out.Sweeps += p.former.sweeps
+	out.Seconds += p.former.seconds
+	out.Relaxed += p.former.relaxed
+	out.CPUSeconds = (host.CPUTime() - p.used).Seconds()
+	out.Kernel, out.IdleBytes = kernel.Best().Name(), p.idle
+	out.Sessions, out.Refused = e.sessions(), e.refused()
+	out.Device, out.Without = e.ib.Device, e.noIB
+}
+
+func solutionOf(r *runner.Runner) []float64 {
+	u := host.Array(r.Box().Points())
+	r.Solution(u)
+	return u
 }
 
 func account(res *runner.Result, err error) rendezvous.Result {
@@ -92,52 +190,54 @@ func lostRank(err error) int {
 // largeBox is the number of points from which freeMethod collects garbage.
 const largeBox = 1 << 20
 
-// sendAnswer sends the block, or writes it to shared memory, and then sends the result.
-func (p *peer) sendAnswer(r *runner.Runner, out rendezvous.Result) error {
-	box := r.Box()
+// sendAnswer sends the block, or writes it to shared memory, and then sends the result. It keeps the block, from which
+// the peer goes on if another one is lost before the end.
+func (p *peer) sendAnswer(r *runner.Runner, out rendezvous.Result, a *rendezvous.Assign) error {
+	box, n := r.Box(), a.N
+	var dst []float64 // the shared memory; nil: none
 	if p.Answer != nil {
-		n := p.assign.N
 		answer, err := p.Answer(n[0] * n[1] * n[2])
-		if err == nil {
-			return p.writeAnswer(r, answer, out)
+		if err != nil {
+			p.log.Warn().Err(err).Msg("no shared memory: sending the block")
 		}
-		p.log.Warn().Err(err).Msg("no shared memory: sending the block")
+		dst = answer
 	}
-	u := host.Array(box.Points())
+	var u []float64
+	if dst != nil {
+		u = blocks.Slice(dst, n, box)
+	}
+	if u == nil {
+		u = host.Array(box.Points())
+	}
 	r.Solution(u)
-	freeMethod(r)
-	if err := sendBlock(p.conn, rendezvous.StreamSolution, p.assign.Balance, box, u); err != nil {
+	kept := u
+	if !p.welcome.Recover {
+		kept = nil
+	}
+	p.values.keep(kept, box, r.Progress())
+	freeMethod(r, box.Points())
+	var err error
+	switch {
+	case dst == nil:
+		err = sendBlock(p.conn, rendezvous.StreamSolution, a.Balance, box, u)
+	case a.Balance:
+		err = p.conn.Send(rendezvous.Block{Stream: rendezvous.StreamSolution, Box: box})
+	}
+	if err != nil {
 		return err
+	}
+	if dst != nil {
+		blocks.Copy(dst, n, box, u)
+		out.Placed = true
 	}
 	out.PeakBytes, out.Processors = host.PeakBytes(), p.processors
 	return p.conn.Send(out)
 }
 
 // freeMethod frees the memory of the method, since the launcher, which may be in the same process, needs memory next.
-func freeMethod(r *runner.Runner) {
-	points := r.Box().Points()
+func freeMethod(r *runner.Runner, points int) {
 	r.Discard()
 	if points >= largeBox {
 		runtime.GC()
 	}
-}
-
-// writeAnswer writes the block to shared memory and sends the result.
-func (p *peer) writeAnswer(r *runner.Runner, answer []float64, out rendezvous.Result) error {
-	n, box := p.assign.N, r.Box()
-	if p.assign.Balance {
-		if err := p.conn.Send(rendezvous.Block{Stream: rendezvous.StreamSolution, Box: box}); err != nil {
-			return err
-		}
-	}
-	if dst := blocks.Slice(answer, n, box); dst != nil {
-		r.Solution(dst)
-	} else {
-		u := make([]float64, box.Points())
-		r.Solution(u)
-		blocks.Copy(answer, n, box, u)
-	}
-	out.Placed, out.PeakBytes, out.Processors = true, host.PeakBytes(), p.processors
-	freeMethod(r)
-	return p.conn.Send(out)
 }

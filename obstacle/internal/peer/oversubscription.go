@@ -11,19 +11,19 @@ import (
 
 // oversubscribed reports whether the peers of this host have more threads than it has processors. Hosts are compared
 // by name.
-func (p *peer) oversubscribed(processors int) bool {
-	here, _ := p.here()
-	return here*p.assign.Threads > processors
+func (e *endpoint) oversubscribed(processors int) bool {
+	here, _ := e.here()
+	return here*e.assign.Threads > processors
 }
 
 // here returns the number of peers on this host, and how many of them have a lower rank.
-func (p *peer) here() (peers, before int) {
-	for _, m := range p.assign.Members {
-		if m.Host != p.assign.Members[p.welcome.Rank].Host {
+func (e *endpoint) here() (peers, before int) {
+	for _, m := range e.assign.Members {
+		if m.Host != e.assign.Members[e.p.welcome.Rank].Host {
 			continue
 		}
 		peers++
-		if m.Rank < p.welcome.Rank {
+		if m.Rank < e.p.welcome.Rank {
 			before++
 		}
 	}
@@ -32,16 +32,17 @@ func (p *peer) here() (peers, before int) {
 
 // bind binds this process to processors that no other peer uses. It does nothing if the process runs several peers or
 // the host has too few processors; the log says why.
-func (p *peer) bind() {
-	if !p.assign.Pin || !p.OwnProcess {
+func (e *endpoint) bind() {
+	p := e.p
+	if !e.assign.Pin || !p.OwnProcess || p.processors != nil {
 		return
 	}
 	all, err := pin.Allowed()
 	if err == nil {
-		peers, before := p.here()
-		places := pin.Place(all, peers, p.assign.Threads)
+		peers, before := e.here()
+		places := pin.Place(all, peers, e.assign.Threads)
 		if places == nil {
-			err = fmt.Errorf("%d peers with %d threads have %d processors", peers, p.assign.Threads, len(all))
+			err = fmt.Errorf("%d peers with %d threads have %d processors", peers, e.assign.Threads, len(all))
 		} else if p.claim, err = pin.Bind(places[before]); err == nil {
 			p.processors = places[before]
 			p.log.Debug().Ints("processors", p.processors).Msg("bound to processors")
@@ -52,16 +53,16 @@ func (p *peer) bind() {
 }
 
 // adaptToLoad sets the waiting and scheduling of this peer for an oversubscribed host and reports whether it is one.
-func (p *peer) adaptToLoad(scheme iterate.Scheme) bool {
-	if !p.oversubscribed(runtime.NumCPU()) {
+func (e *endpoint) adaptToLoad(scheme iterate.Scheme) bool {
+	if !e.oversubscribed(runtime.NumCPU()) {
 		return false
 	}
-	p.node.DisableBusyPoll()
-	if p.OwnProcess && scheme.Lockstep() {
+	e.node.DisableBusyPoll()
+	if e.p.OwnProcess && scheme.Lockstep() {
 		// A peer that a message wakes would preempt one that relaxes, while all wait for the last: with SCHED_BATCH, 8
 		// peers on 2 processors take up to a third less time. Without lockstep, messages should be received at once.
 		if err := host.Batch(); err != nil {
-			p.log.Debug().Err(err).Msg("peers of this oversubscribed host will preempt each other")
+			e.p.log.Debug().Err(err).Msg("peers of this oversubscribed host will preempt each other")
 		}
 	}
 	return true

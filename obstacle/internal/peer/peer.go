@@ -11,11 +11,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
 
-	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host/pin"
@@ -23,8 +24,8 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap"
-	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/problems/file"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Options are the settings of a peer.
@@ -59,30 +60,58 @@ type Options struct {
 
 // Run takes part in one run until it is over. It returns nil if the run ended as the launcher requested, even early. It
 // returns an error within seconds of the end of ctx or of the connection to the launcher.
+//
+// If the launcher of a run that recovers from losses has taken this peer for lost, the peer joins again, as a spare.
 func Run(ctx context.Context, o Options) error {
+	err, again := one(ctx, o)
+	for again && ctx.Err() == nil {
+		o.Log.Warn().Err(err).Msg("joining the run again as a spare peer")
+		o.Rank, o.Answer, o.DialTime = -1, nil, 0
+		var next error
+		if next, again = one(ctx, o); !errors.Is(next, errNotJoined) {
+			err = next
+		}
+	}
+	if errors.Is(err, rendezvous.ErrNotNeeded) {
+		o.Log.Info().Msg(err.Error())
+		return nil
+	}
+	return err
+}
+
+// errNotJoined marks an error of a peer that did not take part.
+var errNotJoined = errors.New("cannot join the run")
+
+// one takes part once. It reports whether the peer may join again.
+func one(ctx context.Context, o Options) (err error, again bool) {
 	conn, w, err := join(ctx, &o)
 	if err != nil {
-		return err
+		if o.DialTime == 0 {
+			err = fmt.Errorf("%w: %w", errNotJoined, err)
+		}
+		return err, false
 	}
 	defer conn.Close()
 	hangUp := context.AfterFunc(ctx, func() { conn.Close() })
 	defer hangUp()
-	p := &peer{Options: o, conn: conn, welcome: w, log: o.Log.With().Int("rank", w.Rank).Logger()}
+	p := newPeer(o, conn, w)
 	if err := conn.CloseWhenDead(p.timeout() + launch.StopTime); err != nil {
 		o.Log.Debug().Err(err).Msg("a dead connection to the launcher will be detected late")
 	}
 	err = p.run(ctx)
 	if _, reported := errors.AsType[*ReportedError](err); reported || err == nil {
-		return err
+		return err, false
 	}
 	if errors.Is(err, errLauncherLeft) {
-		return &ReportedError{fmt.Sprintf("the launcher at %s left before the run was over", conn.Remote())}
+		left := &ReportedError{fmt.Sprintf("the launcher at %s left before the run was over", conn.Remote())}
+		return left, w.Recover && closed(p.commands.start)
 	}
 	text := oneLine(err)
-	if conn.Send(rendezvous.Result{Reason: launch.Failed, Error: text, Lost: lostRank(err)}) == nil {
-		return &ReportedError{text}
+	failed := rendezvous.Result{Epoch: p.commands.newest(), Reason: launch.Failed, Error: text, Lost: lostRank(err)}
+	if conn.Send(failed) == nil {
+		return &ReportedError{text}, false
 	}
-	return errors.New(text)
+	return errors.New(text), false
 }
 
 // ReportedError is a failure that the launcher knows or has caused by its end.
@@ -107,66 +136,44 @@ var errLauncherLeft = errors.New("the launcher has left")
 
 type peer struct {
 	Options
-	conn    *rendezvous.Conn
-	welcome rendezvous.Welcome
-	log     zerolog.Logger
+	conn     *rendezvous.Conn
+	welcome  rendezvous.Welcome
+	log      zerolog.Logger
+	commands *commands
 
-	assign     rendezvous.Assign
-	initial    []float64
-	reporter   *reporter // of time steps
-	link       *ether.Link
-	network    string      // effective value of --network
-	ib         rail.Opened // the InfiniBand rail; zero if there is none
-	noIB       string      // why there is none
-	claim      pin.Claim   // to processors; zero: none
-	processors []int       // of the claim
-	node       *driver.Node
+	spec       *file.Spec       // nil before the first work
+	problem    *problem.Problem // the same
+	cut        problem.Partition
+	values     values
+	capturing  sync.Mutex      // held while captured values are sent
+	former     totals          // of former epochs
+	progress   atomicBeat      // of the epoch in progress
+	atOnce     atomic.Bool     // a new epoch ends the current one at once: peers wait for each other
+	claim      pin.Claim       // to processors; zero: none
+	processors []int           // of the claim
+	idle       int64           // resident peak before the block was allocated
+	used       time.Duration   // processor time of the process before the first relaxation
+	hosting    context.Context // of other peers that this process runs
+	hosted     sync.WaitGroup
 }
 
-func nodeName(rank int) string { return namePrefix + strconv.Itoa(rank) }
+func newPeer(o Options, conn *rendezvous.Conn, w rendezvous.Welcome) *peer {
+	return &peer{
+		Options: o, conn: conn, welcome: w, commands: newCommands(w.Epoch),
+		log: o.Log.With().Int("rank", w.Rank).Logger(),
+	}
+}
+
+// nodeName returns the name of the node of a rank in an epoch.
+func nodeName(rank, epoch int) string {
+	name := namePrefix + strconv.Itoa(rank)
+	if epoch > 0 {
+		name += "." + strconv.Itoa(epoch)
+	}
+	return name
+}
 
 const namePrefix = "peer-"
-
-// listen opens the links and the node, and sends the address to the launcher.
-func (p *peer) listen() error {
-	protect, err := p.protection()
-	if err != nil {
-		return err
-	}
-	rows, err := p.Catalog.Optional(p.welcome.Congestion, p.welcome.Rows)
-	if err != nil {
-		return err
-	}
-	identity, err := p.welcome.Control()
-	if err != nil {
-		return err
-	}
-	rails, err := p.rails()
-	if err != nil {
-		return err
-	}
-	p.link, err = ether.Open(ether.Config{
-		Listen: p.Listen, PortLow: p.PortLow, PortHigh: p.PortHigh, MTU: p.welcome.MTU, Log: p.note,
-	})
-	if err != nil {
-		closeRails(rails)
-		return err
-	}
-	p.node, err = driver.New(driver.Config{
-		Identity: identity, Protect: protect,
-		Name:   nodeName(p.welcome.Rank),
-		Rails:  append([]driver.Rail{{Network: p2psap.Ethernet, Link: p.link}}, rails...),
-		Listen: net.JoinHostPort(p.Listen, "0"), PortLow: p.PortLow, PortHigh: p.PortHigh,
-		Catalog: p.Catalog.Protocols, Policy: p2psap.TablePolicy{Optional: rows}, Cluster: p.welcome.Cluster,
-		Run: p.welcome.Run, Version: p.Identity.Program,
-		PeerTimeout: p.timeout(), Seed: p.welcome.Seed ^ uint64(p.welcome.Rank+1)<<32,
-		Log: p.log, Tracer: p.Tracer,
-	})
-	if err != nil {
-		return err
-	}
-	return p.conn.Send(rendezvous.Listen{Control: p.advertised()})
-}
 
 func (p *peer) note(line string) { p.log.Info().Msg(line) }
 
@@ -181,8 +188,8 @@ func (p *peer) protection() (p2psap.Protection, error) {
 
 // advertised returns the control address for the other peers: where this one listens or, if it listens on all
 // addresses, the address from which it reached the launcher.
-func (p *peer) advertised() string {
-	host, port, _ := net.SplitHostPort(p.node.ControlAddr().String())
+func (p *peer) advertised(control net.Addr) string {
+	host, port, _ := net.SplitHostPort(control.String())
 	if p.Listen == "" || net.ParseIP(host) == nil || net.ParseIP(host).IsUnspecified() {
 		host, _, _ = net.SplitHostPort(p.conn.Local())
 	}
@@ -194,11 +201,11 @@ func (p *peer) timeout() time.Duration {
 }
 
 // expected returns an error if the problem is not the announced one or not the one that this peer accepts.
-func (p *peer) expected(s *file.Spec) error {
+func (p *peer) expected(s *file.Spec, announced string) error {
 	sum := s.Fingerprint()
-	if got := hex.EncodeToString(sum[:]); got != p.assign.Fingerprint {
+	if got := hex.EncodeToString(sum[:]); got != announced {
 		return fmt.Errorf("the received problem has the fingerprint %.16s, the launcher announced %.16s", got,
-			p.assign.Fingerprint)
+			announced)
 	}
 	if p.Expect != nil && p.Expect.Fingerprint() != sum {
 		return fmt.Errorf("different problems: the run solves %s (%.16x), this peer was started for %s (%.16x)",

@@ -9,12 +9,12 @@ import (
 )
 
 // sessions returns the sessions of this peer as the launcher receives them.
-func (p *peer) sessions() []rendezvous.Session {
+func (e *endpoint) sessions() []rendezvous.Session {
 	out := []rendezvous.Session{}
-	for _, i := range p.node.Sessions() {
+	for _, i := range e.node.Sessions() {
 		s := describe(i)
 		if i.Conditions.Network == p2psap.InfiniBand {
-			s.Device = p.ib.Device
+			s.Device = e.ib.Device
 		}
 		out = append(out, s)
 	}
@@ -45,13 +45,13 @@ func describe(i p2psap.SessionInfo) rendezvous.Session {
 }
 
 // refused counts, by reason, what the node and its link refused because it did not come from a peer of the run.
-func (p *peer) refused() map[string]uint64 {
+func (e *endpoint) refused() map[string]uint64 {
 	out := map[string]uint64{}
-	stats := p.node.Stats()
+	stats := e.node.Stats()
 	for _, r := range stats.Refusals() {
 		out[r.Reason] = r.Count
 	}
-	l := p.link.Stats()
+	l := e.link.Stats()
 	for reason, count := range map[string]uint64{
 		"datagram.address": l.Unknown, "datagram.truncated": l.Truncated, "datagram.memory": l.NoBuffer,
 	} {
@@ -64,7 +64,8 @@ func (p *peer) refused() map[string]uint64 {
 
 // rankOf returns the rank of the node with that name, −1 if it is not a peer of the run.
 func rankOf(node string) int {
-	rank, err := strconv.Atoi(strings.TrimPrefix(node, namePrefix))
+	name, _, _ := strings.Cut(strings.TrimPrefix(node, namePrefix), ".")
+	rank, err := strconv.Atoi(name)
 	if err != nil {
 		return -1
 	}

@@ -35,12 +35,12 @@ func newReporter(conn *rendezvous.Conn, sendBoxes bool) *reporter {
 }
 
 // stepper returns runner.Config.Step, nil for a stationary problem.
-func (p *peer) stepper(prob *problem.Problem) func(iterate.StepResult, problem.Box, func([]float64)) error {
-	if prob.Steps() == 0 {
+func (e *epoch) stepper() func(iterate.StepResult, problem.Box, func([]float64)) error {
+	if e.work.config.Problem.Steps() == 0 {
 		return nil
 	}
 	return func(s iterate.StepResult, box problem.Box, solution func([]float64)) error {
-		return p.reporter.step(s, box, solution)
+		return e.reporter.step(s, box, solution)
 	}
 }
 

@@ -31,7 +31,8 @@ func bodies() []Message {
 		KindChallenge: Challenge{}, KindJoin: Join{}, KindWelcome: Welcome{}, KindRefuse: Refuse{},
 		KindListen: Listen{}, KindAssign: Assign{}, KindChunk: Chunk{}, KindReady: Ready{}, KindStart: Start{},
 		KindBeat: Beat{}, KindStop: Stop{}, KindLost: Lost{}, KindResult: Result{}, KindBye: Bye{},
-		KindSessions: Sessions{}, KindStep: Step{}, KindBlock: Block{},
+		KindSessions: Sessions{}, KindStep: Step{}, KindBlock: Block{}, KindSpare: Spare{}, KindEpoch: Epoch{},
+		KindCapture: Capture{}, KindCaptured: Captured{}, KindRepaired: Repaired{}, KindHost: Host{},
 	}
 }
 
@@ -46,7 +47,7 @@ func bound(k Kind) int {
 	switch k {
 	case 0:
 		return 0
-	case KindAssign, KindResult, KindSessions:
+	case KindAssign, KindResult, KindSessions, KindCapture:
 		return MaxBody
 	case KindChunk:
 		return MaxChunk + chunkHeader
@@ -132,7 +133,7 @@ func decodeChunk(body []byte) (Message, error) {
 		return nil, fmt.Errorf("%w: a chunk of %d bytes", ErrMalformed, len(body))
 	}
 	c := Chunk{Stream: Stream(body[0]), Offset: int64(binary.BigEndian.Uint64(body[1:])), Data: body[chunkHeader:]}
-	if c.Stream < StreamProblem || c.Stream > StreamStep || c.Offset < 0 || c.Offset > maxOffset {
+	if c.Stream < StreamProblem || c.Stream >= streams || c.Offset < 0 || c.Offset > maxOffset {
 		return nil, fmt.Errorf("%w: a chunk of stream %d at offset %d", ErrMalformed, c.Stream, c.Offset)
 	}
 	return c, nil

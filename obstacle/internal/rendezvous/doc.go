@@ -22,6 +22,14 @@
 //	                           ← Chunk…, Result
 //	Bye                        →
 //
+// If a peer is lost and the run recovers, Epoch begins again with the others what Listen to Result do:
+//
+//	Epoch, Capture             →
+//	                           ← Chunk…, Captured, Listen
+//	Assign, Chunk…             →      first to the peer that replaces the lost one
+//	                           ← Repaired, from that one
+//	                           ← Ready
+//
 // Each end proves that it knows the run's secret (driver.Identity) without sending it. No message is sent before both
 // proofs, so an unauthenticated peer learns nothing about the run.
 package rendezvous

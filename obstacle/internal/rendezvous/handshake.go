@@ -120,18 +120,28 @@ func (c *Conn) Join(id Identity, j Join, wait time.Duration) (Welcome, error) {
 	if why := mismatch("the launcher", ch, "this peer", j); why != "" {
 		return Welcome{}, errors.New(why)
 	}
-	m, err = c.ReceiveWithin(wait, KindWelcome, KindRefuse)
+	m, err = c.ReceiveWithin(wait, KindWelcome, KindRefuse, KindSpare)
 	if err != nil {
 		return Welcome{}, c.unanswered(err)
+	}
+	if _, spare := m.(Spare); spare {
+		if m, err = c.Receive(KindWelcome, KindBye); err != nil {
+			return Welcome{}, fmt.Errorf("the launcher at %s left before it needed this spare peer: %w", c.Remote(), err)
+		}
 	}
 	switch m := m.(type) {
 	case Refuse:
 		return Welcome{}, fmt.Errorf("the launcher at %s refused this peer: %s", c.Remote(), m.Reason)
+	case Bye:
+		return Welcome{}, ErrNotNeeded
 	case Welcome:
 		return m, nil
 	}
 	return Welcome{}, ErrMalformed
 }
+
+// ErrNotNeeded is returned by Join of a spare peer when the run has ended without it.
+var ErrNotNeeded = errors.New("the run has ended without this spare peer")
 
 // mismatch returns why the two ends cannot work together, "" if they can.
 func mismatch(launcher string, ch Challenge, peer string, j Join) string {

@@ -8,7 +8,7 @@ import (
 )
 
 // Version is that of this protocol. Both ends must have the same.
-const Version = 8
+const Version = 9
 
 // Kind is the type of a frame's body.
 type Kind uint8
@@ -32,6 +32,12 @@ const (
 	KindSessions // from the peer, between Ready and Result, if Assign.Status is set
 	KindStep     // from the peer, between Start and Result, after its block
 	KindBlock    // from the peer, before a block, if Assign.Balance is set
+	KindSpare    // from the launcher, in place of Welcome until the peer is needed
+	KindEpoch    // from the launcher, after a loss
+	KindCapture  // from the launcher, after Start
+	KindCaptured // from the peer, after the values, in chunks
+	KindRepaired // from a peer that replaces a lost one, between Assign and Ready
+	KindHost     // from the launcher, after a loss
 )
 
 // Message is a value of one of the types below.
@@ -61,6 +67,8 @@ type Join struct {
 // Welcome assigns a rank and holds the settings that a peer needs to listen.
 type Welcome struct {
 	Rank          int      `json:"rank"`
+	Epoch         int      `json:"epoch"` // in which the peer takes part first; see Epoch
+	Recover       bool     `json:"recover"`
 	Run           string   `json:"run"` // identifies the run; peers of different runs refuse each other
 	Key           []byte   `json:"key"` // of the run's control channels, random
 	MTU           int      `json:"mtu"` // bytes; 0: that of the interface
@@ -87,6 +95,8 @@ type Rails struct {
 // Listen holds the address at which other peers reach this one.
 type Listen struct {
 	Control string `json:"control"` // host:port of its control channel
+	Epoch   int    `json:"epoch"`   // for which it was opened
+	Sweep   uint64 `json:"sweep"`   // newest iterate of the peer, from which it goes on in lockstep
 }
 
 // Refuse is the reason why a peer cannot take part.
@@ -103,8 +113,9 @@ type Member struct {
 	Cluster string `json:"cluster"` // empty: none was declared
 }
 
-// Assign is a peer's part of the work. The problem follows in chunks.
+// Assign is a peer's part of the work in an epoch. The problem follows in chunks, unless the peer has it.
 type Assign struct {
+	Epoch        int      `json:"epoch"`
 	Members      []Member `json:"members"` // by rank
 	Problem      string   `json:"problem"` // its name, for messages
 	ProblemBytes int64    `json:"problem_bytes"`
@@ -125,17 +136,70 @@ type Assign struct {
 	Balance     bool                 `json:"balance"`     // planes move between the peers
 	Reconfigure bool                 `json:"reconfigure"` // sessions change their mode at boundaries of time steps
 	Initial     bool                 `json:"initial"`     // the starting iterate of the box follows in chunks
+
+	After  int     `json:"after"`  // number of time steps that are complete; Initial is the end of the last one
+	Sweeps uint64  `json:"sweeps"` // that this rank has made in former epochs, 0 if the peer knows them
+	Repair *Repair `json:"repair"` // what a peer has to repair that has no values of its box; nil: nothing
 }
+
+// Repair describes the values from which a peer computes those of a lost block.
+type Repair struct {
+	Holes []problem.Box `json:"holes"` // lost blocks; that of the peer is one of them
+	// Around holds the boxes of survivors. Their values beside the holes (repair.Shell) follow in chunks.
+	Around    []problem.Box `json:"around"`
+	Tolerance float64       `json:"tolerance"` // of the whole problem; see repair.Hole
+}
+
+// Epoch begins an epoch: a peer was lost, and the others go on with the values that they have. The peer opens new
+// sockets for it and sends Listen; Assign follows.
+type Epoch struct {
+	Epoch int `json:"epoch"`
+}
+
+// Capture asks for values of the peer's newest iterate. It sends them in chunks of StreamCapture, box by box, and then
+// Captured.
+type Capture struct {
+	Number int           `json:"number"`
+	Boxes  []problem.Box `json:"boxes"`
+}
+
+// Captured states that the values of a Capture have been sent.
+type Captured struct {
+	Number   int             `json:"number"`
+	Box      problem.Box     `json:"box"` // of the peer
+	Step     int             `json:"step"`
+	Sweep    uint64          `json:"sweep"`
+	Residual nullable.Number `json:"residual"` // as in Beat
+}
+
+// Repaired states that a peer has computed the values of a lost block.
+type Repaired struct {
+	Epoch    int             `json:"epoch"`
+	Method   string          `json:"method"` // empty: starting values are better
+	Iterates uint64          `json:"iterates"`
+	Residual nullable.Number `json:"residual"` // relative, of the problem on the hole
+	Seconds  float64         `json:"seconds"`
+	Unbound  string          `json:"unbound"` // why the error may have been raised; empty: it was not
+}
+
+// Spare accepts a peer as a spare one, which waits for Welcome or Bye.
+type Spare struct{}
+
+// Host asks the process of a peer to run another peer, in place of a lost one.
+type Host struct{}
 
 // Stream is what a Chunk is part of.
 type Stream uint8
 
-// The streams. The first two go to the peer, the others to the launcher.
+// The streams.
 const (
 	StreamProblem  Stream = iota + 1
 	StreamInitial         // starting iterate of the peer's box
 	StreamSolution        // the peer's block at the end
 	StreamStep            // the peer's block at the end of a time step
+	StreamAround          // to the peer: values of Repair.Around
+	StreamCapture         // values of Capture.Boxes
+	streams
 )
 
 // Chunk holds successive bytes of a stream. Data is valid until the next message is received on the connection.
@@ -153,7 +217,9 @@ type Block struct {
 }
 
 // Ready states that a peer has built its part and is connected to its neighbours.
-type Ready struct{}
+type Ready struct {
+	Epoch int `json:"epoch"`
+}
 
 // Step states that a peer has completed a time step. Its block at the end of the step precedes it, in chunks of
 // StreamStep.
@@ -184,6 +250,7 @@ type Lost struct {
 
 // Result is a peer's report at the end of its run. Its block precedes it in chunks.
 type Result struct {
+	Epoch     int             `json:"epoch"`
 	Reason    string          `json:"reason"` // "converged", "sweeps", "time", "interrupted", "stagnated", "failed"
 	Error     string          `json:"error"`  // when failed
 	Lost      int             `json:"lost"`   // rank of the peer that it lost; −1: none

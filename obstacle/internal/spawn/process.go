@@ -48,6 +48,9 @@ func (p *Process) Wait() error { return p.command.Wait() }
 // Kill ends the process at once, even if it is stopped.
 func (p *Process) Kill() { _ = p.command.Process.Kill() }
 
+// Stopped reports whether the process is stopped, as by SIGSTOP.
+func (p *Process) Stopped() bool { return stopped(p.command.Process.Pid) }
+
 // Name returns "pid N".
 func (p *Process) Name() string { return fmt.Sprintf("pid %d", p.command.Process.Pid) }
 
@@ -77,6 +80,9 @@ func (r *Routine) Wait() error {
 
 // Kill asks the goroutine to end.
 func (r *Routine) Kill() { r.cancel() }
+
+// Stopped reports that the process runs.
+func (r *Routine) Stopped() bool { return false }
 
 // Name returns "in this process".
 func (r *Routine) Name() string { return "in this process" }

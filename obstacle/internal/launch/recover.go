@@ -1,0 +1,402 @@
+package launch
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/repair"
+)
+
+// Values of --recover.
+const (
+	RecoverLocal = "local" // a lost block is solved again from the values around it
+	RecoverOff   = "off"   // a loss ends the run
+)
+
+// Loss describes the loss of a peer from which the run went on.
+type Loss struct {
+	Rank int    `json:"rank"`
+	Why  string `json:"why"`
+	// Detected and Recovered are seconds since the first relaxation. Recovered is when all peers relax again; it is null
+	// if the peer was lost again before.
+	Detected  float64         `json:"detected"`
+	Recovered nullable.Number `json:"recovered"`
+	By        string          `json:"by"`     // the process that took the place of the lost one
+	Method    string          `json:"method"` // that repaired the block; empty: it begins with starting values
+	Iterates  uint64          `json:"iterates"`
+	Residual  nullable.Number `json:"relative_residual"` // of the problem on the lost block
+	Repair    float64         `json:"repair_seconds"`
+	// Unbound is the reason why the repair may have raised the error; it is empty if it has not.
+	Unbound string `json:"unbound,omitempty"`
+
+	sweep uint64 // of the run, when the peer was lost
+}
+
+// Bounds of recovery.
+const (
+	maxFruitless = 3   // losses of a rank without a new sweep of the run
+	maxLosses    = 1e4 // of a run
+)
+
+// recovery is the state of the epochs of a run. Epoch 0 begins with Start; every loss begins the next one.
+type recovery struct {
+	epoch     int
+	active    bool           // some peer does not relax yet in this epoch
+	losses    []*Loss        // of the run
+	open      []*Loss        // from which the run has not recovered
+	fruitless map[int]int    // losses of a rank since the run has made a sweep
+	after     int            // time steps that are complete at the beginning of the epoch
+	newest    uint64         // sweeps of the run at the last loss
+	spares    []*member      // that wait
+	retired   []*member      // lost
+	faces     []*member      // from which values are awaited
+	holes     []problem.Box  // boxes without values, at the beginning of the epoch
+	around    []surroundings // values beside them
+}
+
+// surroundings are the values that a survivor has beside the holes.
+type surroundings struct {
+	box    problem.Box
+	values []float64
+}
+
+// recovers reports whether the run goes on when a peer is lost.
+func (p *Plan) recovers() bool { return p.Recover == RecoverLocal && !p.Balance }
+
+// lose handles the loss of a peer after Start.
+func (r *run) lose(m *member, f failure) {
+	if m.lost {
+		return
+	}
+	if !r.recovers() || r.failure != nil {
+		m.gone = true
+		r.fail(f)
+		return
+	}
+	if why := r.unrecoverable(m); why != "" {
+		m.gone = true
+		f.text += "; " + why
+		r.fail(f)
+		return
+	}
+	m.lost = true
+	at := time.Since(r.started).Seconds()
+	l := &Loss{
+		Rank: m.rank, Why: f.text, Detected: at, Recovered: nullable.NaN(), Residual: nullable.NaN(), sweep: r.sweeps(),
+	}
+	r.Log.Warn().Int("rank", m.rank).Int("epoch", r.epoch+1).Msg(f.text + ": recovering")
+	r.losses, r.open = append(r.losses, l), append(r.open, l)
+	r.Status.update(func(s *State) { s.lose(f.rank) })
+	r.retire(m)
+	r.members[m.rank] = &member{rank: m.rank, box: m.box, final: m.box, sweep: m.sweep}
+	r.beginEpoch()
+}
+
+// unrecoverable counts the loss of a peer and returns why the run cannot go on without it, "" if it can.
+func (r *run) unrecoverable(m *member) string {
+	survivors := 0
+	for _, q := range r.members {
+		if q != m && q.valued && !q.gone {
+			survivors++
+		}
+	}
+	now := r.sweeps()
+	if now > r.newest {
+		clear(r.fruitless)
+	}
+	r.newest = max(r.newest, now)
+	if r.fruitless == nil {
+		r.fruitless = map[int]int{}
+	}
+	r.fruitless[m.rank]++
+	switch {
+	case survivors == 0 && r.series == nil:
+		return "no peer is left that has values"
+	case r.fruitless[m.rank] > maxFruitless:
+		return fmt.Sprintf("rank %d was lost %d times without a sweep between", m.rank, r.fruitless[m.rank])
+	case len(r.losses) >= maxLosses:
+		return fmt.Sprintf("%d peers were lost", len(r.losses))
+	}
+	return ""
+}
+
+// sweeps returns the largest number of sweeps of a peer.
+func (r *run) sweeps() (most uint64) {
+	for _, m := range r.members {
+		most = max(most, m.sweep)
+	}
+	return most
+}
+
+// retire ends the connection to a lost peer. What its process sends later is not read. A process that the launcher has
+// started is ended, because it could write to the shared answer.
+func (r *run) retire(m *member) {
+	r.retired = append(r.retired, m)
+	if m.child != nil {
+		m.child.Kill()
+	}
+	if m.conn == nil {
+		return
+	}
+	m.conn.Close()
+	close(m.out)
+	m.out = nil
+}
+
+// beginEpoch begins the next epoch with the peers that are left, and replaces those that are not.
+func (r *run) beginEpoch() {
+	r.epoch++
+	r.active, r.holes, r.around, r.faces = true, nil, nil, nil
+	if r.stopping {
+		r.ticksLeft = r.ticks(r.stopTimeout())
+	}
+	if r.series != nil {
+		r.after = r.series.restart(r.epoch)
+	}
+	for _, m := range r.members {
+		if m.gone { // it had sent its block, which is the one of the epoch before
+			r.retire(m)
+			m = &member{rank: m.rank, box: m.box, final: m.box, sweep: m.sweep}
+			r.members[m.rank] = m
+		}
+		m.assigned, m.ready = false, false
+		m.result, m.received = nil, 0
+		if !m.valued {
+			r.holes = append(r.holes, m.box)
+		}
+		if m.conn != nil {
+			m.notify(rendezvous.Epoch{Epoch: r.epoch})
+		}
+	}
+	for _, m := range r.members {
+		if m.conn == nil {
+			r.replace(m)
+		}
+		if !m.valued || r.series != nil {
+			continue
+		}
+		if shell := repair.Shell(r.holes, m.box); len(shell) > 0 {
+			r.faces = append(r.faces, m)
+			m.notify(rendezvous.Capture{Number: -r.epoch, Boxes: shell})
+		}
+	}
+	r.advance()
+}
+
+// replace puts another process in the place of a lost peer: a spare one; or a new one, on the host of the launcher if it
+// started the peers, else in the process of the peer that has the fewest.
+func (r *run) replace(m *member) {
+	m.quietTicks, m.attempts = 0, m.attempts+1
+	for len(r.spares) > 0 {
+		s := r.spares[0]
+		r.spares = r.spares[1:]
+		label, err := r.label(m.rank, s.conn, s.join)
+		if s.rank = m.rank; err == nil {
+			err = r.seat(s, s.conn, s.join, label)
+		}
+		if err != nil {
+			r.Log.Warn().Err(err).Msg("a spare peer cannot take part")
+			s.conn.Close()
+			r.retired = append(r.retired, s)
+			continue
+		}
+		s.box, s.final, s.sweep, s.attempts = m.box, m.final, m.sweep, m.attempts
+		r.members[m.rank] = s
+		r.by(s, "spare "+s.String())
+		return
+	}
+	if r.Spawn != nil {
+		if err := r.start(m, m.rank); err != nil {
+			r.Log.Warn().Err(err).Int("rank", m.rank).Msg("cannot start a peer in place of a lost one")
+		}
+		r.by(m, "new "+m.String())
+		return
+	}
+	var least *member
+	for _, q := range r.members {
+		if q.conn != nil && q.child == nil && !q.lost && (least == nil || r.parts(q) < r.parts(least)) {
+			least = q
+		}
+	}
+	if least == nil {
+		return // the next tick tries again
+	}
+	least.notify(rendezvous.Host{})
+	r.by(m, "process of "+least.String())
+}
+
+// parts returns how many peers the process of a peer runs.
+func (r *run) parts(m *member) (n int) {
+	for _, q := range r.members {
+		if q.conn != nil && q.join.Host == m.join.Host && q.join.Pid == m.join.Pid {
+			n++
+		}
+	}
+	return n
+}
+
+// by records which process takes the place of a lost one.
+func (r *run) by(m *member, process string) {
+	for _, l := range r.open {
+		if l.Rank == m.rank {
+			l.By = process
+		}
+	}
+	r.Log.Info().Int("rank", m.rank).Msg("replacement: " + process)
+}
+
+// advance does what the epoch can do next, after every event.
+func (r *run) advance() {
+	if !r.active {
+		return
+	}
+	valued := true
+	for _, m := range r.members {
+		if m.conn == nil || m.listens != r.epoch {
+			return
+		}
+		valued = valued && (m.valued || r.series != nil)
+	}
+	if len(r.faces) > 0 {
+		return
+	}
+	ready := true
+	for _, m := range r.members {
+		if !m.assigned && (valued || !m.valued) {
+			r.assign(m)
+		}
+		ready = ready && m.ready
+	}
+	if ready {
+		r.recovered()
+	}
+}
+
+// assign sends a peer its work of the epoch.
+func (r *run) assign(m *member) {
+	m.assigned = true
+	members := make([]rendezvous.Member, len(r.members))
+	for i, q := range r.members {
+		members[i] = q.listed()
+	}
+	w := &workload{assign: r.assignment(m, members, 0)}
+	a := &w.assign
+	if !m.informed {
+		m.informed, w.problem = true, r.Spec.Marshal()
+		a.ProblemBytes = int64(len(w.problem))
+	}
+	a.Initial, a.Sweeps, a.After = false, m.sweep, r.after
+	if r.lockstep() {
+		a.Sweeps = r.sweeps()
+	}
+	if r.MaxSweeps > 0 {
+		a.MaxSweeps = max(1, r.MaxSweeps-min(r.MaxSweeps, r.sweeps()))
+	}
+	if r.MaxTime > 0 {
+		a.MaxTimeMS = max(1, (r.MaxTime - time.Since(r.started)).Milliseconds())
+	}
+	switch {
+	case r.series != nil:
+		a.Initial, w.initial = true, r.series.newest()
+	case !m.valued:
+		a.Repair = &rendezvous.Repair{Holes: r.holes, Tolerance: r.repairTolerance()}
+		for _, s := range r.around {
+			a.Repair.Around = append(a.Repair.Around, s.box)
+			w.around = append(w.around, s.values...)
+		}
+	}
+	m.notify(w)
+}
+
+// lockstep reports whether all peers make the same number of sweeps.
+func (r *run) lockstep() bool {
+	labels := make([]string, len(r.members))
+	for i, m := range r.members {
+		labels[i] = m.label
+	}
+	s, err := r.Catalog.Scheme(r.Scheme, labels)
+	return err == nil && s.Lockstep()
+}
+
+// repairTolerance returns the tolerance of a repair. There is no gain from a residual far below that of the run.
+func (r *run) repairTolerance() float64 {
+	return max(r.Tolerance, min(1, r.beat.Residual))
+}
+
+// receiveRecovery handles the messages of an epoch.
+func (r *run) receiveRecovery(m *member, msg rendezvous.Message) {
+	switch msg := msg.(type) {
+	case rendezvous.Listen:
+		m.control, m.listens = msg.Control, msg.Epoch
+		m.sweep = max(m.sweep, msg.Sweep)
+	case rendezvous.Repaired:
+		if msg.Epoch == r.epoch {
+			m.valued = true
+			for _, l := range r.open {
+				if l.Rank == m.rank {
+					l.Method, l.Iterates, l.Residual = msg.Method, msg.Iterates, msg.Residual
+					l.Repair, l.Unbound = msg.Seconds, msg.Unbound
+				}
+			}
+		}
+	case rendezvous.Ready:
+		if msg.Epoch == r.epoch {
+			m.ready, m.valued = true, true
+		}
+	}
+	r.advance()
+}
+
+// receiveFaces handles the values that a survivor has beside the holes.
+func (r *run) receiveFaces(m *member, number int, values []float64) {
+	for i, q := range r.faces {
+		if q == m && number == -r.epoch {
+			r.faces = append(r.faces[:i:i], r.faces[i+1:]...)
+			r.around = append(r.around, surroundings{m.box, values})
+			r.advance()
+			return
+		}
+	}
+}
+
+// recovered ends a recovery.
+func (r *run) recovered() {
+	r.active = false
+	at := time.Since(r.started).Seconds()
+	for _, l := range r.open {
+		l.Recovered = nullable.Number(at)
+		r.Status.update(func(s *State) { delete(s.Lost, l.Rank) })
+	}
+	if n := len(r.open); n > 0 {
+		r.Log.Info().Int("epoch", r.epoch).Float64("seconds", at-r.open[n-1].Detected).Msg("recovered: all peers relax again")
+	}
+	r.open = nil
+	for _, m := range r.members {
+		m.attempts = 0
+	}
+}
+
+// maxAttempts bounds the attempts to replace one lost peer.
+const maxAttempts = 3
+
+// checkReplacements looks, at every tick, for replacements that do not come.
+func (r *run) checkReplacements() {
+	for _, m := range r.members {
+		if !r.active || m.conn != nil {
+			continue
+		}
+		if m.quietTicks++; m.quietTicks <= r.ticks(r.PeerTimeout) && !m.exited {
+			continue
+		}
+		m.exited = false
+		if m.attempts >= maxAttempts {
+			m.gone = true
+			r.fail(failure{closed, m.rank, fmt.Sprintf("peer %d was lost, and no other process took its place", m.rank)})
+			return
+		}
+		r.replace(m)
+	}
+}

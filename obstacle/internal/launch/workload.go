@@ -1,0 +1,67 @@
+package launch
+
+import (
+	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+)
+
+// workload is an assignment with what follows it in chunks.
+type workload struct {
+	assign  rendezvous.Assign
+	problem []byte    // nil: the peer has it
+	initial []float64 // of the whole grid; nil: none
+	around  []float64 // of assign.Repair
+	failed  func(err error)
+}
+
+// send writes the workload to a peer.
+func (w *workload) send(m *member) error {
+	err := w.write(m)
+	if err != nil && w.failed != nil {
+		w.failed(err)
+	}
+	return err
+}
+
+func (w *workload) write(m *member) error {
+	if err := m.conn.Send(w.assign); err != nil {
+		return err
+	}
+	for at := 0; at < len(w.problem); at += rendezvous.MaxChunk {
+		piece := w.problem[at:min(at+rendezvous.MaxChunk, len(w.problem))]
+		c := rendezvous.Chunk{Stream: rendezvous.StreamProblem, Offset: int64(at), Data: piece}
+		if err := m.conn.Send(c); err != nil {
+			return err
+		}
+	}
+	if w.initial != nil {
+		err := sendValues(m.conn, rendezvous.StreamInitial, blocks.Bytes(m.box), func(piece []byte, at int64) error {
+			return blocks.Get(piece, w.initial, w.assign.N, m.box, at)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return sendValues(m.conn, rendezvous.StreamAround, 8*int64(len(w.around)), func(piece []byte, at int64) error {
+		blocks.Encode(piece, w.around[at/8:][:len(piece)/8])
+		return nil
+	})
+}
+
+// sendValues sends the bytes of a stream in chunks, which get fills.
+func sendValues(
+	conn *rendezvous.Conn, s rendezvous.Stream, bytes int64, get func(piece []byte, at int64) error,
+) error {
+	buf := make([]byte, min(rendezvous.MaxChunk, bytes))
+	for at := int64(0); at < bytes; {
+		piece := buf[:min(int64(len(buf)), bytes-at)]
+		if err := get(piece, at); err != nil {
+			return err
+		}
+		if err := conn.Send(rendezvous.Chunk{Stream: s, Offset: at, Data: piece}); err != nil {
+			return err
+		}
+		at += int64(len(piece))
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package peer
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+)
+
+// commands are the messages of the launcher, which one goroutine receives.
+type commands struct {
+	start chan struct{}   // closed by Start
+	stop  chan struct{}   // closed by Stop
+	lost  chan struct{}   // closed by Lost
+	bye   chan struct{}   // closed at the end of the connection
+	why   rendezvous.Lost // valid after lost is closed
+	ended bool            // the connection ended by Bye; valid after bye is closed
+
+	work chan *work // of the newest epoch
+
+	mu    sync.Mutex
+	epoch int           // the newest
+	newer chan struct{} // closed when epoch grows
+}
+
+func newCommands(epoch int) *commands {
+	return &commands{
+		start: make(chan struct{}), stop: make(chan struct{}), lost: make(chan struct{}), bye: make(chan struct{}),
+		work: make(chan *work, 1), epoch: epoch, newer: make(chan struct{}),
+	}
+}
+
+// newest returns the number of the newest epoch.
+func (c *commands) newest() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.epoch
+}
+
+// after returns a channel that is closed when an epoch after the given one begins.
+func (c *commands) after(epoch int) <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.epoch > epoch {
+		now := make(chan struct{})
+		close(now)
+		return now
+	}
+	return c.newer
+}
+
+func (c *commands) begin(epoch int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if epoch <= c.epoch {
+		return
+	}
+	c.epoch = epoch
+	close(c.newer)
+	c.newer = make(chan struct{})
+}
+
+// deliver passes on work, in place of that of a former epoch that nobody has taken.
+func (c *commands) deliver(w *work) {
+	select {
+	case <-c.work:
+	default:
+	}
+	c.work <- w
+}
+
+func closeOnce(c chan struct{}) {
+	if !closed(c) {
+		close(c)
+	}
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// receive receives the messages of the launcher until the connection ends.
+func (p *peer) receive() {
+	c := p.commands
+	defer close(c.bye)
+	for {
+		m, err := p.conn.Receive(rendezvous.KindAssign, rendezvous.KindStart, rendezvous.KindStop, rendezvous.KindLost,
+			rendezvous.KindBye, rendezvous.KindEpoch, rendezvous.KindCapture, rendezvous.KindHost)
+		if err != nil {
+			if errors.Is(err, rendezvous.ErrMalformed) {
+				c.deliver(&work{err: err})
+			}
+			return
+		}
+		switch m := m.(type) {
+		case rendezvous.Assign:
+			w := p.receiveWork(m)
+			if errors.Is(w.err, errLauncherLeft) {
+				return
+			}
+			c.deliver(w)
+		case rendezvous.Start:
+			closeOnce(c.start)
+		case rendezvous.Stop:
+			closeOnce(c.stop)
+		case rendezvous.Lost:
+			if !closed(c.lost) {
+				c.why = m
+				close(c.lost)
+			}
+		case rendezvous.Epoch:
+			c.begin(m.Epoch)
+		case rendezvous.Capture:
+			p.capture(m)
+		case rendezvous.Host:
+			p.host()
+		case rendezvous.Bye:
+			c.ended = true
+			return
+		}
+	}
+}
+
+// receiveStream receives the chunks of one stream, in order, until total bytes have arrived.
+func (p *peer) receiveStream(s rendezvous.Stream, total int64, take func([]byte)) error {
+	for at := int64(0); at < total; {
+		m, err := p.conn.Receive(rendezvous.KindChunk)
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				return errLauncherLeft
+			}
+			return err
+		}
+		c := m.(rendezvous.Chunk)
+		if c.Stream != s || c.Offset != at || len(c.Data) == 0 || int64(len(c.Data)) > total-at ||
+			len(c.Data)%8 != 0 && s != rendezvous.StreamProblem {
+			return fmt.Errorf("unexpected chunk of stream %d at %d with %d bytes: stream %d is at %d of %d",
+				c.Stream, c.Offset, len(c.Data), s, at, total)
+		}
+		take(c.Data)
+		at += int64(len(c.Data))
+	}
+	return nil
+}
+
+// awaitStart waits for Start. It returns an error if the run was lost or ended before Start. If Start came first, the
+// run has started, even if it was lost before this goroutine runs again: the launcher then waits for this peer's
+// block.
+func (c *commands) awaitStart() error {
+	select {
+	case <-c.start:
+	case <-c.lost:
+	case <-c.bye:
+	}
+	switch {
+	case closed(c.start): // Start comes before Lost and Bye
+		return nil
+	case closed(c.lost):
+		return errors.New(c.why.Why)
+	}
+	return errLauncherLeft
+}

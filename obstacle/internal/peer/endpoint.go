@@ -1,0 +1,82 @@
+package peer
+
+import (
+	"fmt"
+	"net"
+
+	"github.com/p2pdc/p2pdc/ether"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
+)
+
+// endpoint is the node of a peer in one epoch, with its links. Each epoch has its own, so that nothing that a lost or
+// delayed peer of a former epoch sends can reach it.
+type endpoint struct {
+	p       *peer
+	epoch   int
+	node    *driver.Node
+	link    *ether.Link
+	network string      // effective value of --network
+	ib      rail.Opened // the InfiniBand rail; zero if there is none
+	noIB    string      // why there is none
+	assign  *rendezvous.Assign
+}
+
+// listen opens the links and the node of an epoch.
+func (p *peer) listen(epoch int) (*endpoint, error) {
+	protect, err := p.protection()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := p.Catalog.Optional(p.welcome.Congestion, p.welcome.Rows)
+	if err != nil {
+		return nil, err
+	}
+	identity, err := p.welcome.Control()
+	if err != nil {
+		return nil, err
+	}
+	e := &endpoint{p: p, epoch: epoch, assign: &rendezvous.Assign{}}
+	rails, err := e.rails()
+	if err != nil {
+		return nil, err
+	}
+	e.link, err = ether.Open(ether.Config{
+		Listen: p.Listen, PortLow: p.PortLow, PortHigh: p.PortHigh, MTU: p.welcome.MTU, Log: p.note,
+	})
+	if err != nil {
+		closeRails(rails)
+		return nil, err
+	}
+	e.node, err = driver.New(driver.Config{
+		Identity: identity, Protect: protect,
+		Name:   nodeName(p.welcome.Rank, epoch),
+		Rails:  append([]driver.Rail{{Network: p2psap.Ethernet, Link: e.link}}, rails...),
+		Listen: net.JoinHostPort(p.Listen, "0"), PortLow: p.PortLow, PortHigh: p.PortHigh,
+		Catalog: p.Catalog.Protocols, Policy: p2psap.TablePolicy{Optional: rows}, Cluster: p.welcome.Cluster,
+		Run: e.run(), Version: p.Identity.Program,
+		PeerTimeout: p.timeout(), Seed: p.welcome.Seed ^ uint64(p.welcome.Rank+1)<<32,
+		Log: p.log, Tracer: p.Tracer,
+	})
+	return e, err
+}
+
+// run returns the name under which the nodes of the epoch accept each other.
+func (e *endpoint) run() string {
+	if e.epoch == 0 {
+		return e.p.welcome.Run
+	}
+	return fmt.Sprintf("%s epoch %d", e.p.welcome.Run, e.epoch)
+}
+
+// report sends the address of the endpoint to the launcher.
+func (e *endpoint) report() error {
+	return e.p.conn.Send(rendezvous.Listen{
+		Control: e.p.advertised(e.node.ControlAddr()), Epoch: e.epoch, Sweep: e.p.values.sweep(),
+	})
+}
+
+// abort closes the node without waiting for other peers. Every call that blocks on it ends.
+func (e *endpoint) abort() { _ = e.node.Abort() }

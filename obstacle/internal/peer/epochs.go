@@ -1,0 +1,133 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/p2pdc/p2pdc/solver/iterate"
+)
+
+// errNextEpoch ends the work of an epoch because a newer one begins.
+var errNextEpoch = errors.New("a newer epoch begins")
+
+// epoch is one epoch of a run, at this peer: work, and an endpoint that is connected to the neighbours.
+type epoch struct {
+	*endpoint
+	work     *work
+	ctx      context.Context // ends when a newer epoch begins
+	reporter *reporter       // of time steps
+	err      error           // why the peer cannot take part
+}
+
+// follow enters one epoch after the other and passes it on, until ctx ends. While it enters, an asynchronous run of the
+// epoch before goes on.
+func (p *peer) follow(ctx context.Context, end *endpoint, out chan<- *epoch) {
+	for {
+		at := end.epoch
+		newer := p.commands.after(at)
+		within, cancel := context.WithCancel(ctx)
+		go func() {
+			select {
+			case <-newer:
+			case <-within.Done():
+			}
+			cancel()
+		}()
+		e, err := p.enter(within, end)
+		if err != nil {
+			e = &epoch{endpoint: end, err: err}
+		}
+		if within.Err() == nil {
+			p.values.abandon()
+			select {
+			case out <- e:
+			case <-within.Done():
+				end.abort()
+			}
+		} else {
+			end.abort()
+		}
+		select {
+		case <-newer:
+		case <-ctx.Done():
+			cancel()
+			return
+		}
+		cancel()
+		if p.atOnce.Load() {
+			p.values.abandon()
+		}
+		if end, err = p.listenAgain(p.commands.newest()); err != nil {
+			select {
+			case out <- &epoch{err: err}:
+			case <-ctx.Done():
+			}
+			return
+		}
+	}
+}
+
+// listenAgain opens the endpoint of a later epoch and reports it. If there are too few ports for two endpoints, it first
+// ends the epoch before.
+func (p *peer) listenAgain(number int) (*endpoint, error) {
+	end, err := p.listen(number)
+	if err != nil {
+		p.values.abandon()
+		if end, err = p.listen(number); err != nil {
+			return nil, err
+		}
+	}
+	if err := end.report(); err != nil {
+		end.abort()
+		return nil, errLauncherLeft
+	}
+	return end, nil
+}
+
+// enter waits for the work of an epoch, repairs the block if the peer has no values for it, and connects to the
+// neighbours.
+func (p *peer) enter(ctx context.Context, end *endpoint) (*epoch, error) {
+	for {
+		select {
+		case w := <-p.commands.work:
+			switch {
+			case w.err != nil:
+				return nil, w.err
+			case w.assign.Epoch != end.epoch:
+				continue
+			}
+			end.assign = &w.assign
+			if r := w.assign.Repair; r != nil && p.values.newest() == nil {
+				if err := p.repair(ctx, w); err != nil {
+					return nil, err
+				}
+			}
+			e := &epoch{endpoint: end, work: w, ctx: ctx}
+			return e, end.connect(ctx, p.Catalog.Methods.Links(&w.config, iterate.Rank(p.welcome.Rank)))
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// connect opens control associations with all neighbours at once. That takes up to six round trips, including those
+// of TCP and TLS, so it may take longer than the peer timeout. The launcher detects a neighbour that is lost
+// meanwhile.
+func (e *endpoint) connect(ctx context.Context, to []iterate.Link) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*e.p.timeout())
+	defer cancel()
+	errs := make([]error, len(to))
+	var all sync.WaitGroup
+	for i, n := range to {
+		m := e.assign.Members[n.Rank]
+		all.Go(func() {
+			if err := e.node.Connect(ctx, nodeName(m.Rank, e.epoch), m.Control); err != nil {
+				errs[i] = fmt.Errorf("cannot connect to peer %d on %s at %s: %w", m.Rank, m.Host, m.Control, err)
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,132 @@
+package peer
+
+import (
+	"sync"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/runner"
+)
+
+// values gives access to the newest iterate of a peer's box, while a runner iterates and between two epochs.
+type values struct {
+	mu     sync.Mutex
+	runner *runner.Runner // nil: none iterates
+	kept   chan struct{}  // closed when the values of runner are in u
+	u      []float64      // nil: none yet
+	box    problem.Box    // of u
+	at     iterate.Progress
+	former iterate.Iteration // sweeps of former epochs
+}
+
+// begin states that a runner iterates.
+func (v *values) begin(r *runner.Runner) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.runner, v.kept = r, make(chan struct{})
+}
+
+// keep keeps the values of a runner that has ended.
+func (v *values) keep(u []float64, box problem.Box, at iterate.Progress) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	at.Sweep += v.former
+	v.u, v.box, v.at = u, box, at
+	if v.runner = nil; v.kept != nil {
+		close(v.kept)
+		v.kept = nil
+	}
+}
+
+// set sets the values while no runner iterates.
+func (v *values) set(u []float64, box problem.Box) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.u, v.box = u, box
+}
+
+// newest returns the values while no runner iterates.
+func (v *values) newest() []float64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.u
+}
+
+// sweep returns the number of sweeps up to the values kept.
+func (v *values) sweep() uint64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return uint64(v.at.Sweep)
+}
+
+// continueFrom sets the number of sweeps that former epochs have made.
+func (v *values) continueFrom(k iterate.Iteration) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.former = k
+}
+
+// abandon ends the runner that iterates, if there is one, and returns when its values are kept.
+func (v *values) abandon() {
+	v.mu.Lock()
+	r, kept := v.runner, v.kept
+	v.mu.Unlock()
+	if r != nil {
+		r.Abandon()
+		<-kept
+	}
+}
+
+// read calls f with the newest values, once, on some goroutine. f must not keep u, which is nil if there are none.
+func (v *values) read(f func(u []float64, box problem.Box, at iterate.Progress)) {
+	for {
+		v.mu.Lock()
+		r, kept, u, box, at, former := v.runner, v.kept, v.u, v.box, v.at, v.former
+		v.mu.Unlock()
+		if r == nil {
+			f(u, box, at)
+			return
+		}
+		if r.Do(func() error {
+			at := r.Progress()
+			at.Sweep += former
+			go f(solutionOf(r), r.Box(), at)
+			return nil
+		}) {
+			return
+		}
+		<-kept
+	}
+}
+
+// capture sends values of the newest iterate to the launcher.
+func (p *peer) capture(c rendezvous.Capture) {
+	p.values.read(func(u []float64, box problem.Box, at iterate.Progress) {
+		p.capturing.Lock()
+		defer p.capturing.Unlock()
+		done := rendezvous.Captured{
+			Number: c.Number, Box: box, Step: at.Step, Sweep: uint64(at.Sweep), Residual: nullable.Number(at.Residual),
+		}
+		if u != nil && sendBlock(p.conn, rendezvous.StreamCapture, false, box, partsOf(u, box, c.Boxes)) != nil {
+			return // receive sees the end of the connection, too
+		}
+		_ = p.conn.Send(done)
+	})
+}
+
+// partsOf returns the values of the parts of some boxes that lie in a block's box, one after the other.
+func partsOf(u []float64, own problem.Box, boxes []problem.Box) []float64 {
+	var out []float64
+	for _, b := range boxes {
+		for a := range 3 {
+			b.Lo[a], b.Hi[a] = max(b.Lo[a], own.Lo[a])-own.Lo[a], min(b.Hi[a], own.Hi[a])-own.Lo[a]
+		}
+		if !b.Empty() {
+			out = append(out, blocks.Extract(u, own.Size(), b)...)
+		}
+	}
+	return out
+}
