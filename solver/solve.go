@@ -51,6 +51,7 @@ type Options struct {
 	MaxTime    time.Duration     // 0 means no bound
 	CheckEvery iterate.Iteration // see problem.Config
 	Initial    []float64         // starting values of the whole grid, [z][y][x]; if nil, those of the problem
+	After      int               // complete time steps; Initial then holds the end of the last one
 	Balance    bool              // moves planes between peers of different speed; see problem.Config
 	// At makes this process one peer of a run over several processes. If nil, all peers run in this process.
 	At *Place
@@ -128,7 +129,7 @@ func (o *Options) prepare(p *problem.Problem) (problem.Config, error) {
 			return problem.Config{}, err
 		}
 	}
-	if o.Initial != nil && len(o.Initial) != p.Points() {
+	if len(o.Initial) != p.Points() && (o.Initial != nil || o.After > 0) {
 		return problem.Config{}, fmt.Errorf("%w: %d starting values; the grid has %d points",
 			ErrOptions, len(o.Initial), p.Points())
 	}
@@ -144,7 +145,7 @@ func (o *Options) prepare(p *problem.Problem) (problem.Config, error) {
 	}
 	c := problem.Config{
 		Problem: p, Partition: o.Partition, Scheme: o.Scheme, Order: o.Order, Method: o.Method, Balance: o.Balance,
-		Tolerance: o.Tolerance, MaxSweeps: o.MaxSweeps, CheckEvery: o.CheckEvery,
+		Tolerance: o.Tolerance, MaxSweeps: o.MaxSweeps, CheckEvery: o.CheckEvery, After: o.After,
 	}
 	if o.At != nil {
 		c.Rank = o.At.Rank

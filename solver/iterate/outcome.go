@@ -48,7 +48,7 @@ type Outcome struct {
 
 	// In a run with time steps, Sweeps counts all steps. Reason, Iterate, Residual and Snapshots are those
 	// of the last step.
-	Steps         int     // completed
+	Steps         int     // completed, with those of an earlier run that this one continues
 	WorstResidual float64 // largest relative residual of a completed step
 	WorstStep     int     // the step with that residual, 0 if there is none
 	StaleHalos    uint64  // dropped halos of past time steps

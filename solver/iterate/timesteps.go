@@ -10,8 +10,8 @@ type TimeSteps struct {
 	Total           int       // steps of the run
 	Current         int       // step in progress, from 1
 	Previous        []float64 // values of the peer's box at the end of the last complete step, dense
-	Completed       int       // complete steps
-	CompletedSweeps Iteration // in complete steps
+	Completed       int       // complete steps, with those of an earlier run
+	CompletedSweeps Iteration // in complete steps of this run
 	Parity          Iteration // in lockstep: iterates of the complete steps, so that slots continue to alternate
 	staleHalos      uint64    // dropped halos of past steps
 	Worst           StepResult

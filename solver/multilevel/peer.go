@@ -50,10 +50,8 @@ func newPeer(c problem.Config) (*peer, error) {
 		g.channels = append(g.channels, &channel{to: n, link: links[i]})
 	}
 	g.allReduce.init(g)
-	if g.steps.Total = c.Problem.Steps(); g.steps.Total > 0 {
-		if g.steps.Previous, err = c.Problem.InitialValues(g.box, c.Initial); err != nil {
-			return nil, err
-		}
+	if g.steps, err = c.TimeSteps(g.box); err != nil {
+		return nil, err
 	}
 	if err = g.driver.init(g); err != nil {
 		return nil, err

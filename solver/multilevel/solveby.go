@@ -61,7 +61,7 @@ func (s blockSolver) solveSteps(p *problem.Problem) (Solved, error) {
 	if p.Evolution == nil {
 		return s.solve(p, nil, 0)
 	}
-	before, err := p.InitialValues(problem.Box{Hi: p.N}, nil)
+	before, err := p.InitialValues(0, problem.Box{Hi: p.N}, nil)
 	if err != nil {
 		return Solved{}, err
 	}

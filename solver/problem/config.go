@@ -142,9 +142,12 @@ type Config struct {
 	Lag iterate.Iteration
 	// Repeat bounds the time between two transmissions of a face while an asynchronous peer waits. 0: 5 ms.
 	Repeat time.Duration
-	// Initial holds the starting values of the peer's box, [z][y][x]; for a nonstationary problem u(0). nil uses
-	// the problem's.
+	// Initial holds the starting values of the peer's box, [z][y][x]; for a nonstationary problem u at the end of
+	// step After. nil uses the problem's, which needs After = 0.
 	Initial []float64
+	// After is the number of time steps that an earlier run has completed. The run begins with step After+1, and
+	// Outcome.Steps counts the earlier steps as completed.
+	After int
 	// Balance moves planes between neighbours during a run so that the sweeps of all peers take equal time. See
 	// richardson.Balanceable for its conditions and MostPlanes for the memory.
 	Balance bool
@@ -213,10 +216,24 @@ func (c *Config) Prepare() error {
 	if !(c.Tolerance >= 0) {
 		return fmt.Errorf("problem: the tolerance is %v; it must not be negative", c.Tolerance)
 	}
+	if c.After != 0 && (c.After < 0 || c.After >= c.Problem.Steps()) {
+		return fmt.Errorf("problem: a run after time step %d of %d; a time step must be left", c.After, c.Problem.Steps())
+	}
 	if c.CheckEvery > 0 && c.Lag > c.CheckEvery || c.CheckEvery == 0 && c.Lag > iterate.DefaultCheckEvery {
 		return fmt.Errorf("problem: a lag of %d sweeps exceeds the check interval; raise CheckEvery", c.Lag)
 	}
 	return nil
+}
+
+// TimeSteps returns the time steps of a run before its first one, with the values of a box that Prepare has scaled. It
+// returns the zero value for a stationary problem.
+func (c *Config) TimeSteps(box Box) (iterate.TimeSteps, error) {
+	total := c.Problem.Steps()
+	if total == 0 {
+		return iterate.TimeSteps{}, nil
+	}
+	u, err := c.Problem.InitialValues(c.After, box, c.Initial)
+	return iterate.TimeSteps{Total: total, Current: c.After, Completed: c.After, Previous: u}, err
 }
 
 // CheckOrder returns an error for an order other than Jacobi. Methods with an order of their own call it.

@@ -86,12 +86,12 @@ func (p *Problem) atTime(t float64, initial Function) *Problem {
 	return &q
 }
 
-// InitialValues returns u(0) on a box, projected onto [φ(0), ψ(0)]: values (dense, own box) if not nil, else
-// Initial, else the reference vector.
-func (p *Problem) InitialValues(box Box, values []float64) ([]float64, error) {
-	q := p.AtStep(0)
+// InitialValues returns u(t_m), from which step m+1 starts, on a box, projected onto [φ, ψ] at t_m: values (dense, own
+// box) if not nil. Otherwise m must be 0, and it returns Initial or else the reference vector.
+func (p *Problem) InitialValues(m int, box Box, values []float64) ([]float64, error) {
+	q := p.AtStep(m)
 	out := make([]float64, box.Points())
-	if values != nil && len(values) != len(out) {
+	if len(values) != len(out) && (values != nil || m > 0) {
 		return nil, p.Errorf("%d starting values for a box of %d points", len(values), len(out))
 	}
 	for d, idx := range box.Each {
@@ -106,7 +106,7 @@ func (p *Problem) InitialValues(box Box, values []float64) ([]float64, error) {
 		phi, psi := q.Obstacles(x)
 		out[d] = Clamp(v, phi, psi)
 		if !kernel.Finite(out[d]) {
-			return out, p.Errorf("the value at time 0 is %v at %v", out[d], p.Location(idx))
+			return out, p.Errorf("the value at time %v is %v at %v", p.Evolution.Time(m), out[d], p.Location(idx))
 		}
 	}
 	return out, nil

@@ -42,7 +42,7 @@ func solveInSteps(c *problem.Config, r iterate.CheckInterval) (Sequence, error) 
 	if p.Evolution == nil {
 		return solveOnce(p, c, r, nil, 0)
 	}
-	before, err := p.InitialValues(problem.Box{Hi: p.N}, nil)
+	before, err := p.InitialValues(0, problem.Box{Hi: p.N}, nil)
 	if err != nil {
 		return Sequence{}, err
 	}

@@ -66,7 +66,7 @@ const (
 
 func (o *opening) begin(w *worker) {
 	*o = opening{}
-	if !w.config.Reconfigure || w.Steps.Current < 2 {
+	if !w.config.Reconfigure || w.Steps.Current <= w.config.After+1 {
 		return
 	}
 	for _, f := range w.faces {

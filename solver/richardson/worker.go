@@ -54,10 +54,8 @@ func newWorker(c problem.Config) (*worker, error) {
 		return nil, err
 	}
 	w.block = &problem.Discretization{Box: box, Layout: l, Executor: w.exec, Allocate: c.Allocate}
-	if w.Steps.Total = c.Problem.Steps(); w.Steps.Total > 0 {
-		if w.Steps.Previous, err = c.Problem.InitialValues(box, c.Initial); err != nil {
-			return nil, err
-		}
+	if w.Steps, err = c.TimeSteps(box); err != nil {
+		return nil, err
 	}
 	for _, n := range c.Partition.Neighbours(c.Rank) {
 		f := newFace(w.block.Layout, n, c.Scheme.Between(c.Rank, n.Rank))

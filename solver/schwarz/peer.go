@@ -58,10 +58,10 @@ func newPeer(c problem.Config) (problem.Peer, error) {
 		return nil, err
 	}
 	w.block = &problem.Discretization{Box: w.ext, Layout: w.layout, Executor: w.config.Executor}
-	if w.Steps.Total = c.Problem.Steps(); w.Steps.Total > 0 {
-		if w.Steps.Previous, err = c.Problem.InitialValues(w.own, c.Initial); err != nil {
-			return nil, err
-		}
+	if w.Steps, err = c.TimeSteps(w.own); err != nil {
+		return nil, err
+	}
+	if w.Steps.Total > 0 {
 		w.stepStart = make([]float64, w.layout.Points())
 	}
 	if w.coarse, err = newCorrection(w); err != nil {

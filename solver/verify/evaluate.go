@@ -95,7 +95,7 @@ func (e *Evaluation) unscale(k problem.Scale) {
 
 // AtStart returns u(0) of a nonstationary problem on the whole grid, from values [z][y][x] if not nil.
 func AtStart(p *problem.Problem, values []float64) ([]float64, error) {
-	return p.InitialValues(problem.Box{Hi: p.N}, values)
+	return p.InitialValues(0, problem.Box{Hi: p.N}, values)
 }
 
 // MaxError returns the largest distance of u from the exact solution at the grid points, or NaN if none is
