@@ -31,6 +31,7 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 		Balance: w.balance == "on", Reconfigure: q.stepMode != "never",
 		Threads: w.threads, Pin: q.pin != "off", Slowdown: w.slow, Label: w.label, MTU: q.mtu, Protect: q.protect,
 		Congestion: q.rows.congestion, Rows: q.rows.names, Seed: q.seed, PeerTimeout: q.peerTimeout,
+		Recover: q.recover, Suspect: q.suspect, Spares: q.spares,
 		Rails: rendezvous.Rails(q.rails), JoinTime: spawnTime, Log: a.log, Notes: a.err,
 	}
 	p.Rails.Values = w.scheme.Slots()
@@ -94,12 +95,18 @@ func (a *app) processes(q *request, key driver.Key, shared *os.File) starter {
 	if err != nil {
 		return nil
 	}
+	started := map[int]int{}
 	return func(_ context.Context, rank int, rendezvous string) (launch.Child, error) {
 		args := []string{"peer", "--rendezvous", rendezvous, "--seat", fmt.Sprint(rank), "--spawned",
 			"--listen", "127.0.0.1", "--log-level", a.logLevel, "--log-format", a.logFormat}
 		args = append(args, q.host.Args()...)
 		if q.trace != "" {
-			args = append(args, "--trace", traceName(q.trace, rank))
+			name := traceName(q.trace, rank)
+			if n := started[rank]; n > 0 {
+				name = traceName(name, n) // of the process that replaces a lost one
+			}
+			started[rank]++
+			args = append(args, "--trace", name)
 		}
 		if shared == nil {
 			return spawn.Start(exe, args, keyLine(key), a.err)

@@ -43,6 +43,9 @@ type request struct {
 	maxSweeps   uint64
 	maxTime     time.Duration
 	peerTimeout time.Duration
+	recover     string
+	suspect     time.Duration
+	spares      int
 	joinTimeout time.Duration
 	seed        uint64
 	initial     string
@@ -90,6 +93,11 @@ func (q *request) flags(f *pflag.FlagSet) {
 	f.StringVar(&q.topology, "topology", "", "file that assigns hosts to clusters")
 	f.StringArrayVar(&q.slowdown, "slowdown", nil, "R:F: peer R relaxes F times slower; repeatable")
 	f.DurationVar(&q.peerTimeout, "peer-timeout", defaultPeerTimeout, "a peer that is silent for longer is lost")
+	f.StringVar(&q.recover, "recover", launch.RecoverLocal,
+		"when a peer is lost: local: solve its block again from the values around it and go on; off: end the run")
+	f.IntVar(&q.spares, "spares", 0, "number of further processes that wait to take the place of lost peers")
+	f.DurationVar(&q.suspect, "suspect", defaultSuspect,
+		"with --recover: replace a peer on another host, or a stopped process, after this silence")
 	f.StringVar(&q.initial, "initial", "", "starting iterate, a .npy array")
 	f.StringVar(&q.protect, "protect", defaultProtect,
 		"encrypt and authenticate messages between peers: auto (between hosts), always or never")
@@ -120,6 +128,7 @@ func (q *request) numericFlags(f *pflag.FlagSet) {
 const (
 	defaultPeerTimeout = 10 * time.Second
 	defaultProtect     = "auto"
+	defaultSuspect     = time.Second
 )
 
 // work is a validated request.
@@ -259,6 +268,17 @@ func (q *request) checkBounds() error {
 		return usage("--max-time %v: want a positive time", q.maxTime)
 	case q.peerTimeout < 100*time.Millisecond || q.peerTimeout > 24*time.Hour:
 		return usage("--peer-timeout %v: want 100ms to 24h", q.peerTimeout)
+	case !slices.Contains([]string{"", launch.RecoverLocal, launch.RecoverOff}, q.recover):
+		return usage("--recover %q: want %s or %s", q.recover, launch.RecoverLocal, launch.RecoverOff)
+	case q.recover != "" && (q.suspect < 100*time.Millisecond || q.suspect > 24*time.Hour):
+		return usage("--suspect %v: want 100ms to 24h", q.suspect)
+	case q.spares < 0 || q.spares > launch.MaxSpares:
+		return usage("--spares %d: want 0 to %d", q.spares, launch.MaxSpares)
+	case q.spares > 0 && (q.recover != launch.RecoverLocal || q.balance == "on"):
+		return usage("--spares %d: no spare peer takes a place with --recover off or --balance on", q.spares)
+	case q.spares > 0 && (q.inProcess || q.rendezvous != ""):
+		return usage("--spares %d: solve starts spare peers as processes of its host only; "+
+			"with --rendezvous start more peers than --peers", q.spares)
 	case !slices.Contains([]string{"", "step", "never"}, q.stepMode):
 		return usage("--step-mode %q: want step or never", q.stepMode)
 	case !slices.Contains([]string{"", "auto", "off"}, q.pin):

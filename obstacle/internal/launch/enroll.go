@@ -30,8 +30,8 @@ func (r *run) enroll(conn *rendezvous.Conn, j rendezvous.Join) {
 	}
 }
 
-// maxSpares bounds the spare peers that wait.
-const maxSpares = 1024
+// MaxSpares bounds the spare peers that wait.
+const MaxSpares = 1024
 
 // spareOf returns the member for a peer that joins and is not needed now, nil if it is needed or cannot be a spare one.
 func (r *run) spareOf(j rendezvous.Join) *member {
@@ -42,7 +42,7 @@ func (r *run) spareOf(j rendezvous.Join) *member {
 		}
 	}
 	free := slices.ContainsFunc(r.members, func(m *member) bool { return m.conn == nil })
-	if free || j.Rank >= 0 || !r.recovers() || len(r.spares) >= maxSpares ||
+	if free || j.Rank >= 0 || !r.recovers() || len(r.spares) >= MaxSpares ||
 		j.ProblemHash != "" && j.ProblemHash != r.problemHash() {
 		return nil
 	}

@@ -255,7 +255,7 @@ func (r *run) assignment(m *member, members []rendezvous.Member, problemBytes in
 		slowdown = f
 	}
 	return rendezvous.Assign{
-		Members: members,
+		Epoch: r.epoch, Members: members,
 		Problem: r.Spec.Name(), ProblemBytes: problemBytes, Fingerprint: r.problemHash(),
 		N: r.Problem.N, Cuts: r.Partition.Cuts,
 		Scheme: r.Scheme, Method: r.Method, Order: r.Order,

@@ -72,7 +72,8 @@ func (m *member) write() {
 			err = m.conn.Send(msg)
 		}
 		if err != nil {
-			return // serve sees the end of the connection, too
+			m.conn.Close() // serve sees the end of the connection
+			return
 		}
 	}
 }

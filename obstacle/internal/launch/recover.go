@@ -76,6 +76,10 @@ func (r *run) lose(m *member, f failure) {
 		r.fail(f)
 		return
 	}
+	if r.series != nil && r.series.over() {
+		m.gone = true // every step has arrived
+		return
+	}
 	if why := r.unrecoverable(m); why != "" {
 		m.gone = true
 		f.text += "; " + why
@@ -321,9 +325,15 @@ func (r *run) lockstep() bool {
 	return err == nil && s.Lockstep()
 }
 
+// coarsest bounds the tolerance of a repair.
+const coarsest = 1e-2
+
 // repairTolerance returns the tolerance of a repair. There is no gain from a residual far below that of the run.
 func (r *run) repairTolerance() float64 {
-	return max(r.Tolerance, min(1, r.beat.Residual))
+	if now := r.beat.Residual; now < coarsest {
+		return max(r.Tolerance, now)
+	}
+	return coarsest
 }
 
 // receiveRecovery handles the messages of an epoch.

@@ -48,7 +48,7 @@ type series struct {
 	list     []Step
 	worst    Step
 	pair     Pair // of the worst step
-	over     bool
+	closed   bool
 
 	epoch     int
 	suspended []bool // by rank: the peer has not begun the epoch yet, so its blocks are dropped
@@ -111,13 +111,13 @@ func (s *series) declare(m, rank int, box problem.Box) error {
 
 // await blocks until step m is the current one, or the peer is suspended. The lock is held.
 func (s *series) await(m, rank int) error {
-	for m > s.done+1 && !s.over && !s.suspended[rank] {
+	for m > s.done+1 && !s.closed && !s.suspended[rank] {
 		s.advanced.Wait()
 	}
-	if s.suspended[rank] && !s.over {
+	if s.suspended[rank] && !s.closed {
 		return nil
 	}
-	if s.over || m != s.done+1 || m > s.problem.Steps() {
+	if s.closed || m != s.done+1 || m > s.problem.Steps() {
 		return errSeries
 	}
 	return nil
@@ -127,10 +127,10 @@ func (s *series) await(m, rank int) error {
 func (s *series) complete(rank int, m rendezvous.Step) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.suspended[rank] && !s.over {
+	if s.suspended[rank] && !s.closed {
 		return nil
 	}
-	if s.over || m.Step != s.done+1 {
+	if s.closed || m.Step != s.done+1 {
 		return errSeries
 	}
 	s.current.Sweeps[rank], s.current.Residual = m.Sweeps, m.Residual
@@ -184,6 +184,13 @@ func (s *series) resume(rank, epoch int) int {
 	return s.done + 1
 }
 
+// over reports whether every step is complete.
+func (s *series) over() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.done == s.problem.Steps()
+}
+
 // newest returns the end of the last complete step, which is not changed before the next one is complete.
 func (s *series) newest() []float64 {
 	s.mu.Lock()
@@ -208,7 +215,7 @@ func (s *series) at(m int) []float64 { return s.ring[m%len(s.ring)] }
 // close ends all blocking calls.
 func (s *series) close() {
 	s.mu.Lock()
-	s.over = true
+	s.closed = true
 	s.advanced.Broadcast()
 	s.mu.Unlock()
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
 
@@ -21,54 +22,71 @@ func TestOneLine(t *testing.T) {
 }
 
 func TestLostRank(t *testing.T) {
-	lost := &p2psap.PeerLostError{Peer: nodeName(12)}
+	lost := &p2psap.PeerLostError{Peer: nodeName(12, 0)}
 	require.Equal(t, 12, lostRank(fmt.Errorf("x: %w", lost)))
+	require.Equal(t, 12, lostRank(&p2psap.PeerLostError{Peer: nodeName(12, 3)}))
 	require.Equal(t, 3, lostRank(&runner.NeighbourError{Rank: 3, Err: p2psap.ErrPeerClosed}))
 	require.Equal(t, -1, lostRank(&runner.NeighbourError{Rank: 3, Err: errors.New("malformed")}))
 	require.Equal(t, -1, lostRank(&p2psap.PeerLostError{Peer: "somebody"}))
 }
 
 func TestUnsoundAssignmentsAreRefused(t *testing.T) {
-	sound := func() *peer {
-		return &peer{
-			welcome: rendezvous.Welcome{Rank: 1},
-			assign: rendezvous.Assign{N: [3]int{4, 4, 4}, Cuts: [3][]int{{0, 4}, {0, 4}, {0, 2, 4}},
-				Members: make([]rendezvous.Member, 2), Threads: 1, ProblemBytes: 10},
+	type given struct {
+		peer   *peer
+		assign rendezvous.Assign
+	}
+	sound := func() *given {
+		return &given{
+			&peer{welcome: rendezvous.Welcome{Rank: 1}},
+			rendezvous.Assign{N: [3]int{4, 4, 4}, Cuts: [3][]int{{0, 4}, {0, 4}, {0, 2, 4}},
+				Members: make([]rendezvous.Member, 2), Threads: 1, ProblemBytes: 10,
+				Repair: &rendezvous.Repair{Holes: []problem.Box{{Hi: [3]int{4, 4, 2}}}}},
 		}
 	}
-	require.NoError(t, sound().validateAssignment())
-	for name, change := range map[string]func(p *peer){
-		"no cuts":        func(p *peer) { p.assign.Cuts = [3][]int{} },
-		"cuts of others": func(p *peer) { p.assign.Cuts[2] = []int{0, 2, 5} },
-		"falling cuts":   func(p *peer) { p.assign.Cuts[2] = []int{0, 4, 4} },
-		"no points":      func(p *peer) { p.assign.N = [3]int{0, 4, 4} },
-		"huge grid":      func(p *peer) { p.assign.N = [3]int{1 << 24, 1 << 24, 1 << 24} },
-		"rank":           func(p *peer) { p.welcome.Rank = 2 },
-		"negative rank":  func(p *peer) { p.welcome.Rank = -1 },
-		"members":        func(p *peer) { p.assign.Members = nil },
-		"bytes":          func(p *peer) { p.assign.ProblemBytes = -1 },
-		"many bytes":     func(p *peer) { p.assign.ProblemBytes = 1 << 60 },
-		"threads":        func(p *peer) { p.assign.Threads = 0 },
+	check := func(g *given) error { return g.peer.validateAssignment(&g.assign) }
+	require.NoError(t, check(sound()))
+	for name, change := range map[string]func(g *given){
+		"no cuts":        func(g *given) { g.assign.Cuts = [3][]int{} },
+		"cuts of others": func(g *given) { g.assign.Cuts[2] = []int{0, 2, 5} },
+		"falling cuts":   func(g *given) { g.assign.Cuts[2] = []int{0, 4, 4} },
+		"no points":      func(g *given) { g.assign.N = [3]int{0, 4, 4} },
+		"huge grid":      func(g *given) { g.assign.N = [3]int{1 << 24, 1 << 24, 1 << 24} },
+		"rank":           func(g *given) { g.peer.welcome.Rank = 2 },
+		"negative rank":  func(g *given) { g.peer.welcome.Rank = -1 },
+		"members":        func(g *given) { g.assign.Members = nil },
+		"bytes":          func(g *given) { g.assign.ProblemBytes = -1 },
+		"many bytes":     func(g *given) { g.assign.ProblemBytes = 1 << 60 },
+		"no problem":     func(g *given) { g.assign.ProblemBytes = 0 },
+		"threads":        func(g *given) { g.assign.Threads = 0 },
+		"empty hole":     func(g *given) { g.assign.Repair.Holes[0].Hi[2] = 0 },
+		"outer hole":     func(g *given) { g.assign.Repair.Holes[0].Hi[0] = 5 },
+		"outer face":     func(g *given) { g.assign.Repair.Around = []problem.Box{{Lo: [3]int{-1, 0, 0}, Hi: [3]int{1, 1, 1}}} },
 	} {
-		p := sound()
-		change(p)
-		require.Error(t, p.validateAssignment(), name)
+		g := sound()
+		change(g)
+		require.Error(t, check(g), name)
 	}
+	g := sound()
+	g.peer.problem, g.peer.cut = &problem.Problem{N: g.assign.N}, problem.Partition{Cuts: g.assign.Cuts}
+	g.assign.ProblemBytes = 0
+	require.NoError(t, check(g), "the peer has the problem")
+	g.assign.Cuts = [3][]int{{0, 4}, {0, 4}, {0, 3, 4}}
+	require.ErrorContains(t, check(g), "divided otherwise")
 }
 
 // A host is oversubscribed if its peers have more threads than processors. Peers of other hosts do not count.
 func TestCrowded(t *testing.T) {
-	p := &peer{welcome: rendezvous.Welcome{Rank: 2}, assign: rendezvous.Assign{Threads: 1}}
+	e := &endpoint{p: &peer{welcome: rendezvous.Welcome{Rank: 2}}, assign: &rendezvous.Assign{Threads: 1}}
 	for _, h := range []string{"a", "b", "b", "b", "c"} {
-		p.assign.Members = append(p.assign.Members, rendezvous.Member{Host: h})
+		e.assign.Members = append(e.assign.Members, rendezvous.Member{Host: h})
 	}
-	require.True(t, p.oversubscribed(2))
-	require.False(t, p.oversubscribed(3))
-	p.assign.Threads = 2
-	require.True(t, p.oversubscribed(5))
-	require.False(t, p.oversubscribed(6))
-	p.welcome.Rank = 0
-	require.False(t, p.oversubscribed(2))
+	require.True(t, e.oversubscribed(2))
+	require.False(t, e.oversubscribed(3))
+	e.assign.Threads = 2
+	require.True(t, e.oversubscribed(5))
+	require.False(t, e.oversubscribed(6))
+	e.p.welcome.Rank = 0
+	require.False(t, e.oversubscribed(2))
 }
 
 // Every reason for the end of a worker is reported to the launcher.

@@ -27,7 +27,7 @@ func pairOf(t *testing.T, blocks ...int) []*driver.Node {
 	for i, b := range blocks {
 		link, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
 		require.NoError(t, err)
-		c := driver.Config{Name: nodeName(i), Plain: true, Rails: []driver.Rail{{Link: link}}, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "r", Version: "1"}
+		c := driver.Config{Name: nodeName(i, 0), Plain: true, Rails: []driver.Rail{{Link: link}}, Listen: "127.0.0.1:0", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Run: "r", Version: "1"}
 		if b > 0 {
 			require.NoError(t, fabric.Add(c.Name))
 			l, err := ib.Open(ib.Config{Name: c.Name, Device: c.Name, Fabric: fabric, BlockBytes: b})
@@ -44,9 +44,9 @@ func pairOf(t *testing.T, blocks ...int) []*driver.Node {
 	var wg sync.WaitGroup
 	for i, n := range nodes {
 		wg.Go(func() {
-			errs[i] = n.Connect(ctx, nodeName(1-i), nodes[1-i].ControlAddr().String())
+			errs[i] = n.Connect(ctx, nodeName(1-i, 0), nodes[1-i].ControlAddr().String())
 			if errs[i] == nil {
-				_, errs[i] = n.Open(ctx, nodeName(1-i), p2psap.OpenOptions{Name: "halo/0-1", Mode: microproto.ModeSynchronous})
+				_, errs[i] = n.Open(ctx, nodeName(1-i, 0), p2psap.OpenOptions{Name: "halo/0-1", Mode: microproto.ModeSynchronous})
 			}
 		})
 	}
@@ -69,7 +69,10 @@ func TestNoFabricInCommon(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			nodes := pairOf(t, c.blocks...)
-			p := &peer{Options: Options{Catalog: catalog.New()}, node: nodes[0], network: c.network, welcome: rendezvous.Welcome{Rank: 0}, assign: rendezvous.Assign{Members: members}}
+			p := &endpoint{
+				p:    &peer{Options: Options{Catalog: catalog.New()}, welcome: rendezvous.Welcome{Rank: 0}},
+				node: nodes[0], network: c.network, assign: &rendezvous.Assign{Members: members},
+			}
 			err := p.reached()
 			if c.want == "" {
 				require.NoError(t, err)

@@ -41,6 +41,7 @@ type Solution struct {
 	Failure                    string           `json:"failure,omitempty"`
 	MissingBlocks              []int            `json:"missing_blocks,omitempty"` // ranks whose block was lost
 	FilledBlocks               []launch.Filled  `json:"filled_blocks,omitempty"`  // the others hold starting values
+	Losses                     []*launch.Loss   `json:"losses"`                   // from which the run went on
 	Tolerance                  float64          `json:"tolerance"`
 	AtStart                    bool             `json:"at_start,omitempty"`  // the answer is the starting iterate
 	ReachableTolerance         nullable.Number  `json:"reachable_tolerance"` // of a run that stagnated
@@ -154,6 +155,7 @@ const reachableMargin = 1.25
 func (s *Solution) Add(o *launch.Outcome, cut problem.Partition, e verify.Evaluation) {
 	s.Reason, s.Failure = o.Reason, o.Failure
 	s.MissingBlocks, s.FilledBlocks = o.Missing, o.Filled
+	s.Losses = append([]*launch.Loss{}, o.Losses...)
 	s.RelativeResidual, s.ResidualInf = nullable.Number(e.RelativeResidual), nullable.Number(e.ResidualInf)
 	s.ErrorBound, s.MaxError = nullable.Number(e.ErrorBound), nullable.Number(e.MaxError)
 	c := e.Certificate
