@@ -176,7 +176,9 @@ func (a *Asynchronous) store(x *microproto.Exec, m *microproto.Message) {
 	switch {
 	case !newer:
 		x.Drop(m, "not newer")
-	case m != s.whole:
+	case m == s.whole:
+		x.Halt() // Resize must not keep it, too
+	default:
 		x.Done(m)
 	}
 }
