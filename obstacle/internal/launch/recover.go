@@ -53,7 +53,7 @@ type recovery struct {
 	spares    []*member      // that wait
 	retired   []*member      // lost
 	faces     []*member      // from which values are awaited
-	holes     []problem.Box  // boxes without values, at the beginning of the epoch
+	unvalued  []problem.Box  // boxes without values, at the beginning of the epoch
 	around    []surroundings // values beside them
 }
 
@@ -153,7 +153,7 @@ func (r *run) retire(m *member) {
 // beginEpoch begins the next epoch with the peers that are left, and replaces those that are not.
 func (r *run) beginEpoch() {
 	r.epoch++
-	r.active, r.holes, r.around, r.faces = true, nil, nil, nil
+	r.active, r.unvalued, r.around, r.faces = true, nil, nil, nil
 	if r.stopping {
 		r.ticksLeft = r.ticks(r.stopTimeout())
 	}
@@ -169,7 +169,7 @@ func (r *run) beginEpoch() {
 		m.assigned, m.ready = false, false
 		m.result, m.received = nil, 0
 		if !m.valued {
-			r.holes = append(r.holes, m.box)
+			r.unvalued = append(r.unvalued, m.box)
 		}
 		if m.conn != nil {
 			m.notify(rendezvous.Epoch{Epoch: r.epoch})
@@ -182,7 +182,7 @@ func (r *run) beginEpoch() {
 		if !m.valued || r.series != nil {
 			continue
 		}
-		if shell := repair.Shell(r.holes, m.box); len(shell) > 0 {
+		if shell := repair.Shell(r.unvalued, m.box); len(shell) > 0 {
 			r.faces = append(r.faces, m)
 			m.notify(rendezvous.Capture{Number: -r.epoch, Boxes: shell})
 		}
@@ -306,7 +306,7 @@ func (r *run) assign(m *member) {
 	case r.series != nil:
 		a.Initial, w.initial = true, r.series.newest()
 	case !m.valued:
-		a.Repair = &rendezvous.Repair{Holes: r.holes, Tolerance: r.repairTolerance()}
+		a.Repair = &rendezvous.Repair{Holes: r.unvalued, Tolerance: r.repairTolerance()}
 		for _, s := range r.around {
 			a.Repair.Around = append(a.Repair.Around, s.box)
 			w.around = append(w.around, s.values...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"time"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
@@ -61,9 +62,10 @@ func (p *peer) work(ctx context.Context, e *epoch) error {
 // iterate runs a runner, and does what follows the end of its run.
 func (p *peer) iterate(ctx context.Context, e *epoch, r *runner.Runner) error {
 	c := p.commands
-	if p.former.sweeps = max(p.former.sweeps, e.assign.Sweeps); p.used == 0 {
-		p.used = host.CPUTime()
+	if p.former.sweeps = max(p.former.sweeps, e.assign.Sweeps); p.began.IsZero() {
+		p.began, p.used = time.Now(), host.CPUTime()
 	}
+	p.former.seconds = time.Since(p.began).Seconds()
 	p.atOnce.Store(e.work.config.Scheme.Lockstep() || e.work.config.Problem.Steps() > 0)
 	reporting, endReports := context.WithCancel(ctx)
 	defer endReports()

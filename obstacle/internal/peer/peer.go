@@ -151,6 +151,7 @@ type peer struct {
 	atOnce     atomic.Bool     // a new epoch ends the current one at once: peers wait for each other
 	claim      pin.Claim       // to processors; zero: none
 	processors []int           // of the claim
+	began      time.Time       // of the first epoch here
 	idle       int64           // resident peak before the block was allocated
 	used       time.Duration   // processor time of the process before the first relaxation
 	hosting    context.Context // of other peers that this process runs

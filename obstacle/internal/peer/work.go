@@ -27,13 +27,12 @@ import (
 // totals are sums over the epochs that have ended.
 type totals struct {
 	sweeps  uint64
-	seconds float64
+	seconds float64 // up to the beginning of the newest, with the time between them
 	relaxed uint64
 }
 
 func (t *totals) add(r *runner.Result) {
 	t.sweeps += uint64(r.Sweeps)
-	t.seconds += r.Elapsed.Seconds()
 	t.relaxed += r.Points
 }
 
