@@ -48,7 +48,7 @@ func TestPeerKilledWhileItWritesItsBlock(t *testing.T) {
 // was complete by then.
 func killedBetween(t *testing.T, p *problem.Problem, initial []float64, first, last int) bool {
 	at := filepath.Join(t.TempDir(), "u.npy")
-	r := start(t, "solve", "membrane", "--n", fmt.Sprint(p.N[0]), "--method", "richardson", "--peers", "2", "--max-sweeps", "3", "--out", at, "--format", "json")
+	r := start(t, "solve", "membrane", "--n", fmt.Sprint(p.N[0]), "--method", "richardson", "--peers", "2", "--max-sweeps", "3", "--out", at, "--recover", "off", "--format", "json")
 	pid := r.pid(1)
 	setPriority(pid, 10) // a tenth of this process's share of a processor
 	answer := r.answer(len(initial))

@@ -59,7 +59,7 @@ func TestKilledPeerEndsTheRun(t *testing.T) {
 		}
 		t.Run(scheme+", "+network, func(t *testing.T) {
 			at := filepath.Join(t.TempDir(), "u.npy")
-			r := endless(t, scheme, "--out", at, "--peer-timeout", "10m", "--network", network)
+			r := endless(t, scheme, "--out", at, "--peer-timeout", "10m", "--network", network, "--recover", "off")
 			require.NoError(t, syscall.Kill(r.pid(1), syscall.SIGKILL))
 			// The others end at once, not after the peer timeout. The evaluation takes seconds under the race detector.
 			require.Equal(t, 1, r.wait(patience))
@@ -84,7 +84,7 @@ func TestSeveralKilledPeers(t *testing.T) {
 	for method, scheme := range map[string]string{"schwarz": "async", "sor": "sync"} {
 		t.Run(method, func(t *testing.T) {
 			r := start(t, "solve", "membrane", "--n", "24", "--tol", "1e-13", "--peers", "4", "--partition", "2,2,1", "--slowdown", "3:2000",
-				"--method", method, "--scheme", scheme, "--format", "json", "--peer-timeout", "10m")
+				"--method", method, "--scheme", scheme, "--format", "json", "--peer-timeout", "10m", "--recover", "off")
 			r.said(`"started"`)
 			// They are stopped first, so that none sends its block after another was killed.
 			for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
@@ -133,7 +133,7 @@ func TestStoppedLauncher(t *testing.T) {
 func TestStoppedPeerIsNamed(t *testing.T) {
 	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
-			r := endless(t, scheme, "--peer-timeout", "1s")
+			r := endless(t, scheme, "--peer-timeout", "1s", "--recover", "off")
 			require.NoError(t, syscall.Kill(r.pid(2), syscall.SIGSTOP))
 			require.Equal(t, 1, r.wait(patience))
 			s := r.solution()
@@ -171,8 +171,8 @@ func TestInterruptWritesTheBestIterate(t *testing.T) {
 }
 
 func TestSecondInterruptEndsAtOnce(t *testing.T) {
-	r := endless(t, "sync", "--peer-timeout", "10m")            // so that it does not end the run
-	require.NoError(t, syscall.Kill(r.pid(1), syscall.SIGSTOP)) // so that the first has no effect
+	r := endless(t, "sync", "--peer-timeout", "10m", "--recover", "off") // so that it does not end the run
+	require.NoError(t, syscall.Kill(r.pid(1), syscall.SIGSTOP))          // so that the first has no effect
 	r.signal(syscall.SIGINT)
 	r.said(`"stopping"`)
 	r.signal(syscall.SIGINT)
@@ -205,7 +205,7 @@ func TestGarbageOnEveryPort(t *testing.T) {
 	// Peer 0 is stopped, so that the run does not end before every port has received garbage.
 	var r *running
 	for r == nil || r.over() {
-		r = start(t, "solve", "membrane", "--n", fmt.Sprint(n), "--tol", fmt.Sprint(tol), "--peers", "2", "--slowdown", "0:4", "--peer-timeout", "10m", "--out", at, "--format", "json")
+		r = start(t, "solve", "membrane", "--n", fmt.Sprint(n), "--tol", fmt.Sprint(tol), "--peers", "2", "--slowdown", "0:4", "--peer-timeout", "10m", "--recover", "off", "--out", at, "--format", "json")
 		r.said(`"started"`)
 		_ = syscall.Kill(r.pid(0), syscall.SIGSTOP) // if it has ended, retry
 	}
