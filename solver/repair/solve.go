@@ -49,6 +49,9 @@ type Repaired struct {
 	Method   string
 	Sweeps   iterate.Iteration // or cycles, of that method
 	Residual float64           // relative, of the values, in the problem on the hole
+	// ErrorBound bounds the distance of the values from the solution on the hole. NaN: no bound is known without a
+	// search.
+	ErrorBound float64
 
 	u []float64 // of Box, [z][y][x]
 }
@@ -74,7 +77,7 @@ func Solve(h Hole) (Repaired, error) {
 	if err != nil {
 		return out, err
 	}
-	out.Residual = start.RelativeResidual
+	out.Residual, out.ErrorBound = start.RelativeResidual, start.ErrorBound
 	tolerance := max(toleranceFraction*h.Tolerance, leastTolerance)
 	c := problem.Config{
 		Problem: p, Partition: problem.Partition{Cuts: [3][]int{{0, p.N[0]}, {0, p.N[1]}, {0, p.N[2]}}},
@@ -104,7 +107,8 @@ func Solve(h Hole) (Repaired, error) {
 			continue
 		}
 		if r := e.RelativeResidual; r < out.Residual || out.Method == "" && r <= tolerance {
-			out.u, out.Residual = u, r
+			out.u = u
+			out.Residual, out.ErrorBound = r, e.ErrorBound
 			out.Method, out.Sweeps = m, o.Sweeps
 		}
 		if o.Reason == iterate.Converged || o.Reason == iterate.Stagnated {

@@ -34,6 +34,7 @@ type Network struct {
 	StopAt   time.Duration
 	StopRank iterate.Rank
 	Observe  func()                               // called after every operation, unless nil
+	Until    func() bool                          // Run returns before the event for which it is true; nil: never
 	Stepped  func(rank int, r iterate.StepResult) // called at the end of a time step, unless nil
 
 	// Results of Run.
@@ -107,10 +108,10 @@ func NewNetwork(seed uint64, scheme iterate.Scheme, peers []iterate.Peer) *Netwo
 
 const maxEvents = 10_000_000
 
-// Run runs the peers until all are done. It returns an error if a peer refuses a message, if no peer can
-// continue, or if the run does not end within ten million events.
+// Run runs the peers until all are done, or Until is true. It returns an error if a peer refuses a message, if no
+// peer can continue, or if the run does not end within ten million events.
 func (n *Network) Run() error {
-	for {
+	for n.Until == nil || !n.Until() {
 		n.Events++
 		if n.Events > maxEvents {
 			return fmt.Errorf("iteratetest: the run has not ended after %d events, at %v: %s", n.Events, n.Now, n.state())
@@ -150,6 +151,7 @@ func (n *Network) Run() error {
 			n.Observe()
 		}
 	}
+	return nil
 }
 
 func (n *Network) state() string {
