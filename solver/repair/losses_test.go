@@ -9,121 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/internal/solvertest"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
-	"github.com/p2pdc/p2pdc/solver/repair"
-	"github.com/p2pdc/p2pdc/solver/verify"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
 
 var long = flag.Bool("long", false, "lose peers before every pair of events")
-
-// loss is the loss of peers before an event of an epoch, counted from 0.
-type loss struct {
-	event int
-	ranks []iterate.Rank
-}
-
-// run is a run in virtual time that loses peers.
-type run struct {
-	config problem.Config
-	exact  []float64 // solution
-	local  float64   // tolerance of repairs
-	seed   uint64
-
-	// Results.
-	epochs int
-	events int                 // of the last epoch
-	sweeps []iterate.Iteration // by rank, of all epochs; those of lost peers count
-	u      []float64           // assembled answer
-	reason iterate.Reason
-}
-
-// play plays the run to its end. A loss after the end of its epoch does not happen.
-func (r *run) play(t require.TestingT, losses ...loss) {
-	p := r.config.Problem
-	configs := solvertest.ConfigsFor(r.config)
-	r.sweeps = make([]iterate.Iteration, len(configs))
-	for epoch := 0; ; epoch++ {
-		n, err := solvertest.NewNetwork(r.seed+uint64(epoch), solver.New, configs)
-		require.NoError(t, err)
-		n.Segment, n.Loss, n.Duplicate = 256, 0.05, 0.05
-		for i := range n.RelaxTime {
-			n.RelaxTime[i] = time.Duration(50+30*i) * time.Microsecond
-		}
-		r.events, r.epochs = 0, epoch+1
-		n.Until = func() bool {
-			r.events++
-			return epoch < len(losses) && r.events > losses[epoch].event
-		}
-		require.NoError(t, n.Run())
-		require.NoError(t, n.Failed)
-		lasts := epoch == len(losses) || r.events <= losses[epoch].event
-		done := iterate.Iteration(0)
-		for i, q := range n.Peers {
-			k := q.Outcome().Sweeps
-			r.sweeps[i] += k
-			if lasts || !slices.Contains(losses[epoch].ranks, iterate.Rank(i)) {
-				done = max(done, k)
-			}
-		}
-		if lasts {
-			r.u, r.reason = n.Assemble(p), n.Peers[0].Outcome().Reason
-			return
-		}
-		configs = r.next(t, n, configs, losses[epoch].ranks, done)
-	}
-}
-
-// next repairs the blocks of lost peers and returns the configurations of the next epoch.
-func (r *run) next(t require.TestingT, n *solvertest.Network, configs []problem.Config, lost []iterate.Rank,
-	done iterate.Iteration) []problem.Config {
-	p, next := r.config.Problem, make([]problem.Config, len(configs))
-	var holes []problem.Box
-	for _, rank := range lost {
-		holes = append(holes, n.Peers[rank].Box())
-	}
-	f := repair.NewFaces(holes)
-	for i, q := range n.Peers {
-		if !slices.Contains(lost, iterate.Rank(i)) {
-			u := make([]float64, q.Box().Points())
-			q.Solution(u)
-			require.NoError(t, f.Add(q.Box(), repair.Pack(holes, q.Box(), u)))
-			next[i] = repair.Next(configs[i], u, done)
-		}
-	}
-	for _, group := range repair.Groups(holes) {
-		res, err := repair.Solve(repair.Hole{
-			Problem: p, Boxes: group, Value: f.Value, New: solver.New, Tolerance: r.local,
-		})
-		require.NoError(t, err)
-		around, worst := furthestFace(p, f, group, nil, r.exact), 0.0
-		for i, b := range holes {
-			if slices.Contains(group, b) {
-				u := res.Values(b)
-				next[lost[i]] = repair.Next(configs[lost[i]], u, done)
-				worst = max(worst, solvertest.Furthest(valuesOf(p, r.exact, b), u))
-			}
-		}
-		if math.IsNaN(res.ErrorBound) {
-			res.ErrorBound = 0
-		}
-		require.LessOrEqual(t, worst, around+res.ErrorBound+slack, "a repair raises the error")
-	}
-	return next
-}
-
-// check checks the answer against the problem alone.
-func (r *run) check(t require.TestingT, most iterate.Iteration, what string) {
-	require.Equal(t, iterate.Converged, r.reason, what)
-	e, err := verify.Measure(r.config.Problem, r.u, nil)
-	require.NoError(t, err)
-	require.LessOrEqual(t, e.RelativeResidual, r.config.Tolerance, "a false verdict, %s", what)
-	require.LessOrEqual(t, slices.Max(r.sweeps), most, "sweeps, %s", what)
-}
 
 // lossyRun is a method and scheme, and how many more sweeps than undisturbed a loss may cost.
 type lossyRun struct {
@@ -193,7 +86,7 @@ func TestLossBeforeEveryEvent(t *testing.T) {
 				r.check(t, undisturbed+l.extra, fmt.Sprintf("rank %d lost before event %d", rank, k))
 				worst = max(worst, slices.Max(r.sweeps))
 			}
-			t.Log(events, "events", undisturbed, worst)
+			t.Logf("%d events, %d sweeps, at most %d with a loss", events, undisturbed, worst)
 		})
 	}
 }
@@ -226,7 +119,7 @@ func TestLossBeforeEveryPairOfEvents(t *testing.T) {
 					worst = max(worst, slices.Max(r.sweeps))
 				}
 			}
-			t.Log(undisturbed, worst)
+			t.Logf("%d sweeps, at most %d with two losses", undisturbed, worst)
 		})
 	}
 }
@@ -310,6 +203,39 @@ func TestRepairCostsNoSweeps(t *testing.T) {
 				r.check(t, undisturbed+2, fmt.Sprintf("lost at %d %%", percent))
 				t.Logf("%d of %d sweeps, lost at %d %%", slices.Max(r.sweeps), undisturbed, percent)
 			}
+		})
+	}
+}
+
+// Planes may move between slabs when a peer is lost, and be on their way: nobody holds them then.
+func TestLossWhilePlanesMove(t *testing.T) {
+	for i, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
+		t.Run(s.Name(), func(t *testing.T) {
+			p := solvertest.Membrane([3]int{4, 4, 16}, 3)
+			r := &run{exact: exactly(t, p), local: 1e-2, seed: 5, config: problem.Config{
+				Problem: p, Partition: solvertest.SlabsOf(t, p, 4), Scheme: s, Tolerance: 1e-2,
+				Balance: true, BalanceWindow: time.Millisecond,
+			}}
+			r.play(t)
+			events, undisturbed, stride := r.events, slices.Max(r.sweeps), 7
+			worst := undisturbed
+			if testing.Short() {
+				stride = 61
+			} else if *long {
+				stride = 1
+			}
+			for k := i % stride; k < events; k += stride {
+				lost := []iterate.Rank{iterate.Rank(k % 4)}
+				if k%3 == 0 {
+					lost = append(lost, (lost[0]+1)%4)
+				}
+				r.play(t, loss{k, lost})
+				r.check(t, undisturbed*5/4, fmt.Sprintf("ranks %v lost before event %d", lost, k))
+				worst = max(worst, slices.Max(r.sweeps))
+			}
+			t.Logf("%d events, %d times planes were on their way, %d sweeps, %d with a loss", events, r.transit, undisturbed,
+				worst)
+			require.True(t, testing.Short() || r.transit > 0, "no plane was on its way at a loss")
 		})
 	}
 }

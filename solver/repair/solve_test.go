@@ -278,6 +278,21 @@ func TestCopyIsTheStart(t *testing.T) {
 	require.Equal(t, valuesOf(h.Problem, exact, h.Boxes[0]), r.Values(h.Boxes[0]))
 }
 
+// The starting values are the problem's, between the obstacles, inside the hole and where the values around it are
+// unknown.
+func TestStartingValues(t *testing.T) {
+	h, _ := corner(t)
+	h.Problem.Initial = func(q problem.Point) float64 { return q[0] - 0.3 }
+	h.Boxes = append(h.Boxes, problem.Box{Lo: [3]int{6, 0, 0}, Hi: [3]int{9, 3, 1}})
+	h.Value = func([3]int) (float64, bool) { return 0, false }
+	h.Stop = func() bool { return true }
+	r, err := repair.Solve(h)
+	require.NoError(t, err)
+	require.Equal(t, problem.Box{Hi: [3]int{9, 6, 1}}, r.Box)
+	require.Equal(t, 36+9, r.Points)
+	require.Equal(t, valuesOf(h.Problem, startOf(h.Problem), r.Box), r.Values(r.Box))
+}
+
 // spoiled is a peer with a wrong answer.
 type spoiled struct{ problem.Peer }
 
