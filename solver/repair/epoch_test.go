@@ -92,7 +92,7 @@ func TestBoundOnSweepsHoldsAcrossEpochs(t *testing.T) {
 	l := lossyRuns()[0]
 	r := l.of(t, 3)
 	r.config.Tolerance, r.config.MaxSweeps = solvertest.Impossible, 12
-	r.play(t, loss{200, []iterate.Rank{1}}, loss{50, []iterate.Rank{0}})
+	r.play(t, loss{event: 200, ranks: []iterate.Rank{1}}, loss{event: 50, ranks: []iterate.Rank{0}})
 	require.Equal(t, 3, r.epochs)
 	require.Equal(t, iterate.ReachedSweeps, r.reason)
 	require.LessOrEqual(t, slices.Max(r.sweeps), iterate.Iteration(12))

@@ -36,7 +36,7 @@ func lossyRuns() []lossyRun {
 		{"sync", problem.MethodConfig{Name: problem.Multigrid}, 2},
 		{"sync", schwarz, 4},
 		{"async", schwarz, 10},
-		{"delay:2", schwarz, 10},
+		{"delay:2", schwarz, 15},
 		{"hybrid", schwarz, 10},
 	}
 }
@@ -82,7 +82,7 @@ func TestLossBeforeEveryEvent(t *testing.T) {
 			worst := undisturbed
 			for k := i % stride; k < events; k += stride {
 				rank := iterate.Rank(k % 3)
-				r.play(t, loss{k, []iterate.Rank{rank}})
+				r.play(t, loss{event: k, ranks: []iterate.Rank{rank}})
 				r.check(t, undisturbed+l.extra, fmt.Sprintf("rank %d lost before event %d", rank, k))
 				worst = max(worst, slices.Max(r.sweeps))
 			}
@@ -106,14 +106,14 @@ func TestLossBeforeEveryPairOfEvents(t *testing.T) {
 			worst := undisturbed
 			for first := i % stride; ; first += stride {
 				rank := iterate.Rank(first % 2)
-				r.play(t, loss{first, []iterate.Rank{rank}})
+				r.play(t, loss{event: first, ranks: []iterate.Rank{rank}})
 				events := r.events
 				if r.epochs == 1 {
 					break // the run ends before this event
 				}
 				for second := i % stride; second < events; second += stride {
 					other := iterate.Rank(second % 2)
-					r.play(t, loss{first, []iterate.Rank{rank}}, loss{second, []iterate.Rank{other}})
+					r.play(t, loss{event: first, ranks: []iterate.Rank{rank}}, loss{event: second, ranks: []iterate.Rank{other}})
 					r.check(t, undisturbed+2*l.extra,
 						fmt.Sprintf("rank %d lost before event %d, rank %d before event %d", rank, first, other, second))
 					worst = max(worst, slices.Max(r.sweeps))
@@ -159,7 +159,7 @@ func TestAnyLosses(t *testing.T) {
 		r := &run{config: c, seed: rapid.Uint64().Draw(t, "seed"), exact: exactly(t, p)}
 		var losses []loss
 		for range rapid.IntRange(1, 3).Draw(t, "losses") {
-			l := loss{event: rapid.IntRange(0, 1500).Draw(t, "event")}
+			l := loss{event: rapid.IntRange(0, 1500).Draw(t, "event"), noticed: rapid.IntRange(0, 200).Draw(t, "noticed")}
 			n := rapid.IntRange(1, part.Peers()-1).Draw(t, "lost at once")
 			all := make([]iterate.Rank, part.Peers())
 			for i := range all {
@@ -199,7 +199,7 @@ func TestRepairCostsNoSweeps(t *testing.T) {
 			r.play(t)
 			events, undisturbed := r.events, r.sweeps[0]
 			for _, percent := range []int{25, 50, 95} {
-				r.play(t, loss{events * percent / 100, []iterate.Rank{c.rank}})
+				r.play(t, loss{event: events * percent / 100, ranks: []iterate.Rank{c.rank}})
 				r.check(t, undisturbed+2, fmt.Sprintf("lost at %d %%", percent))
 				t.Logf("%d of %d sweeps, lost at %d %%", slices.Max(r.sweeps), undisturbed, percent)
 			}
@@ -229,7 +229,7 @@ func TestLossWhilePlanesMove(t *testing.T) {
 				if k%3 == 0 {
 					lost = append(lost, (lost[0]+1)%4)
 				}
-				r.play(t, loss{k, lost})
+				r.play(t, loss{event: k, ranks: lost, noticed: k % 50})
 				r.check(t, undisturbed*5/4, fmt.Sprintf("ranks %v lost before event %d", lost, k))
 				worst = max(worst, slices.Max(r.sweeps))
 			}

@@ -18,6 +18,8 @@ import (
 type loss struct {
 	event int
 	ranks []iterate.Rank
+	// noticed is the number of events after which the survivors notice it. Until then they go on if they can.
+	noticed int
 }
 
 // run is a run in virtual time that loses peers.
@@ -53,22 +55,32 @@ func (r *run) play(t require.TestingT, losses ...loss) {
 			}
 		}
 		r.events, r.epochs = 0, epoch+1
+		occurs := false
 		n.Until = func() bool {
 			r.events++
-			return epoch < len(losses) && r.events > losses[epoch].event
+			if epoch == len(losses) {
+				return false
+			}
+			l := &losses[epoch]
+			if r.events == l.event+1 {
+				occurs = true
+				for _, rank := range l.ranks {
+					n.Lose(rank)
+				}
+			}
+			return r.events > l.event+l.noticed
 		}
 		require.NoError(t, n.Run())
 		require.NoError(t, n.Failed)
-		lasts := epoch == len(losses) || r.events <= losses[epoch].event
 		done := iterate.Iteration(0)
 		for i, q := range n.Peers {
 			k := q.Outcome().Sweeps
 			r.sweeps[i] += k
-			if lasts || !slices.Contains(losses[epoch].ranks, iterate.Rank(i)) {
+			if !occurs || !slices.Contains(losses[epoch].ranks, iterate.Rank(i)) {
 				done = max(done, k)
 			}
 		}
-		if lasts {
+		if !occurs {
 			r.u, r.reason = n.Assemble(p), n.Peers[0].Outcome().Reason
 			return
 		}
