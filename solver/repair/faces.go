@@ -78,16 +78,30 @@ func Pack(lost []problem.Box, box problem.Box, u []float64) (values []float64) {
 
 // extract returns the values of a part of box. u holds those of box.
 func extract(box problem.Box, u []float64, part problem.Box) []float64 {
-	out := make([]float64, 0, part.Points())
-	n := box.Size()
+	out := make([]float64, part.Points())
+	rows(box, part, func(row, at, n int) { copy(out[at:][:n], u[row:]) })
+	return out
+}
+
+// insert writes the values of a part of box into u, which holds those of box.
+func insert(box problem.Box, u []float64, part problem.Box, values []float64) {
+	rows(box, part, func(row, at, n int) { copy(u[row:], values[at:][:n]) })
+}
+
+// rows calls f for each row of n points of a part of box, with its place in an array of box and in one of the part.
+func rows(box, part problem.Box, f func(row, at, n int)) {
+	if part.Empty() {
+		return
+	}
+	n, size := box.Size(), part.Size()
 	part = part.From(box.Lo)
+	at := 0
 	for z := part.Lo[2]; z < part.Hi[2]; z++ {
 		for y := part.Lo[1]; y < part.Hi[1]; y++ {
-			row := u[n[0]*(y+n[1]*z):]
-			out = append(out, row[part.Lo[0]:part.Hi[0]]...)
+			f(part.Lo[0]+n[0]*(y+n[1]*z), at, size[0])
+			at += size[0]
 		}
 	}
-	return out
 }
 
 // Faces holds the values that survivors hold next to lost boxes. Its memory is that of these values.

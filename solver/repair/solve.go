@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/p2pdc/p2pdc/solver/iterate"
@@ -49,6 +50,9 @@ type Repaired struct {
 	Method   string
 	Sweeps   iterate.Iteration // or cycles, of that method
 	Residual float64           // relative, of the values, in the problem on the hole
+	// ErrorBound bounds the distance of the values from the solution on the hole. NaN: no bound is known without a
+	// search.
+	ErrorBound float64
 
 	u []float64 // of Box, [z][y][x]
 }
@@ -57,28 +61,22 @@ type Repaired struct {
 func (r *Repaired) Values(part problem.Box) []float64 { return extract(r.Box, r.u, part) }
 
 // Solve solves the problem on a hole with the values around it as boundary data: by multigrid, and by SOR if that does
-// not converge. It keeps values only if their residual, which it evaluates itself, is below that of the starting values
-// or meets the tolerance. A result is returned with the errors of methods that failed, too.
+// not converge. It keeps values only if their residual, which it evaluates itself, meets the tolerance or is below that
+// of the starting values. A result is returned with the errors of methods that failed, too.
 func Solve(h Hole) (Repaired, error) {
-	var out Repaired
 	if len(h.Boxes) == 0 || h.Problem.Evolution != nil {
-		return out, errors.New("repair: a hole needs a box and a stationary problem; see problem.AtStep")
+		return Repaired{}, errors.New("repair: a hole needs a box and a stationary problem; see problem.AtStep")
 	}
+	out := Repaired{Residual: math.NaN(), ErrorBound: math.NaN()}
 	out.Box, out.Points = enclosing(h.Boxes)
 	p := h.inner(out.Box, out.Points)
 	out.u = make([]float64, 0, out.Box.Points())
 	for _, idx := range out.Box.Each {
 		out.u = append(out.u, h.value(idx))
 	}
-	start, err := verify.Measure(p, out.u, h.Executor)
-	if err != nil {
-		return out, err
-	}
-	out.Residual = start.RelativeResidual
-	tolerance := max(toleranceFraction*h.Tolerance, leastTolerance)
 	c := problem.Config{
 		Problem: p, Partition: problem.Partition{Cuts: [3][]int{{0, p.N[0]}, {0, p.N[1]}, {0, p.N[2]}}},
-		Scheme: iterate.Synchronous(), Executor: h.Executor, Tolerance: tolerance,
+		Scheme: iterate.Synchronous(), Executor: h.Executor, Tolerance: max(toleranceFraction*h.Tolerance, leastTolerance),
 	}
 	if h.Start != nil {
 		c.Initial = out.u
@@ -93,25 +91,42 @@ func Solve(h Hole) (Repaired, error) {
 			c.MaxSweeps = maxSweeps
 		}
 		u, o, err := h.run(c)
+		if err == nil {
+			err = out.improve(&c, u, o.Sweeps)
+		}
 		if err != nil {
 			all = append(all, fmt.Errorf("repair: solving a hole of %d points by %s: %w", out.Points, m, err))
-			continue
-		}
-		// The last residual of a run that was stopped may be that of an earlier iterate.
-		e, err := verify.Measure(p, u, h.Executor)
-		if err != nil {
-			all = append(all, err)
-			continue
-		}
-		if r := e.RelativeResidual; r < out.Residual || out.Method == "" && r <= tolerance {
-			out.u, out.Residual = u, r
-			out.Method, out.Sweeps = m, o.Sweeps
-		}
-		if o.Reason == iterate.Converged || o.Reason == iterate.Stagnated {
+		} else if o.Reason == iterate.Converged || o.Reason == iterate.Stagnated {
 			break
 		}
 	}
+	if out.Method == "" {
+		all = append(all, out.evaluate(&c))
+	}
 	return out, errors.Join(all...)
+}
+
+// improve replaces the values by u, of the method of a configuration, if u is better.
+func (r *Repaired) improve(c *problem.Config, u []float64, sweeps iterate.Iteration) error {
+	// The last residual of a run that was stopped may be that of an earlier iterate.
+	next := *r
+	next.u = u
+	next.Method, next.Sweeps = c.Method.Name, sweeps
+	err := next.evaluate(c)
+	if err == nil && !(next.Residual <= c.Tolerance) && math.IsNaN(r.Residual) {
+		err = r.evaluate(c) // the starting values
+	}
+	if err == nil && (next.Residual <= c.Tolerance || next.Residual < r.Residual) {
+		*r = next
+	}
+	return err
+}
+
+// evaluate evaluates the values.
+func (r *Repaired) evaluate(c *problem.Config) error {
+	e, err := verify.Measure(c.Problem, r.u, c.Executor)
+	r.Residual, r.ErrorBound = e.RelativeResidual, e.ErrorBound
+	return err
 }
 
 // inner returns the problem on the box that encloses the hole. Points of the box outside the hole are fixed.

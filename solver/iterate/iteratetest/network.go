@@ -34,6 +34,7 @@ type Network struct {
 	StopAt   time.Duration
 	StopRank iterate.Rank
 	Observe  func()                               // called after every operation, unless nil
+	Until    func() bool                          // Run returns before the event for which it is true; nil: never
 	Stepped  func(rank int, r iterate.StepResult) // called at the end of a time step, unless nil
 
 	// Results of Run.
@@ -54,6 +55,7 @@ type Network struct {
 	slots        map[[3]int]*slotBuffer
 	numbers      map[[3]int]uint64
 	stopped      bool
+	lost         bool // a peer was lost
 	changingMode []bool
 }
 
@@ -107,10 +109,13 @@ func NewNetwork(seed uint64, scheme iterate.Scheme, peers []iterate.Peer) *Netwo
 
 const maxEvents = 10_000_000
 
-// Run runs the peers until all are done. It returns an error if a peer refuses a message, if no peer can
-// continue, or if the run does not end within ten million events.
+// Lose ends a peer between two events: it acts no more, and receives no more messages. Those that it has sent arrive.
+func (n *Network) Lose(r iterate.Rank) { n.done[r], n.lost = true, true }
+
+// Run runs the peers until all are done, Until is true, or a lost peer keeps the others from continuing. It returns an
+// error if a peer refuses a message, if no peer can continue, or if the run does not end within ten million events.
 func (n *Network) Run() error {
-	for {
+	for n.Until == nil || !n.Until() {
 		n.Events++
 		if n.Events > maxEvents {
 			return fmt.Errorf("iteratetest: the run has not ended after %d events, at %v: %s", n.Events, n.Now, n.state())
@@ -126,7 +131,7 @@ func (n *Network) Run() error {
 			at = n.packets[0].due
 		}
 		if who < 0 && !arrival {
-			if !slices.Contains(n.done, false) {
+			if n.lost || !slices.Contains(n.done, false) {
 				return nil
 			}
 			return fmt.Errorf("iteratetest: no peer can continue at %v: %s", n.Now, n.state())
@@ -150,6 +155,7 @@ func (n *Network) Run() error {
 			n.Observe()
 		}
 	}
+	return nil
 }
 
 func (n *Network) state() string {
