@@ -183,6 +183,7 @@ func (r *run) serve(m *member) {
 			case msg.Stream == rendezvous.StreamCapture && msg.Offset == int64(len(captured)) &&
 				msg.Offset+size <= 8*int64(r.Problem.Points()):
 				captured, err = append(captured, msg.Data...), nil
+				r.emit(event{of: m}) // it is not silent
 			case msg.Stream == rendezvous.StreamStep && msg.Offset == stepAt && r.series != nil:
 				m.blocked.Store(true)
 				err = r.series.put(step, m.rank, msg.Offset, msg.Data)

@@ -69,6 +69,8 @@ type Plan struct {
 	// one call at a time, from goroutines of the run. u is valid during the call. It may be nil.
 	Steps func(m int, t float64, u []float64)
 
+	Captures Captures // of a stationary run; may be nil
+
 	Interrupt <-chan struct{} // closed to end with the best iterate
 	Status    *Status         // updated during the run; may be nil
 	Watch     func(Progress)  // called often, by one goroutine; may be nil
