@@ -113,7 +113,7 @@ func requireWholeSets(t require.TestingT, directory, what string) {
 	_, all, err := generations(directory)
 	require.NoError(t, err)
 	for _, g := range all {
-		f := &Found{directory: directory, generation: g, Name: filepath.Join(directory, manifestName(g))}
+		f := &Found{Directory: directory, generation: g, Name: filepath.Join(directory, manifestName(g))}
 		require.NoError(t, f.read(nil), what)
 	}
 }

@@ -23,10 +23,10 @@ import (
 // Found is the newest whole checkpoint of a directory.
 type Found struct {
 	State
-	Name    string  // path of the manifest
-	Skipped []error // why newer sets are not whole
+	Directory string
+	Name      string  // path of the manifest
+	Skipped   []error // why newer sets are not whole
 
-	directory  string
 	generation uint64
 	last       uint64 // largest generation of a file in the directory
 }
@@ -46,7 +46,7 @@ func Open(directory string, c *problems.Catalog) (*Found, error) {
 	var skipped []error
 	for _, g := range all {
 		f := &Found{
-			directory: directory, generation: g, last: last, Skipped: skipped,
+			Directory: directory, generation: g, last: last, Skipped: skipped,
 			Name: filepath.Join(directory, manifestName(g)),
 		}
 		err := f.read(c)
@@ -71,11 +71,24 @@ func joined(all []error) error {
 	return err
 }
 
+// Problem builds the problem on the grid of the checkpoint, and checks that a time step is left.
+func (f *Found) Problem() (*problem.Problem, error) {
+	p, err := f.Spec.BuildValid(f.N[:f.Spec.Dimension()])
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", f.Name, err)
+	case p.N != f.N || f.Step > 0 && f.Step >= p.Steps():
+		return nil, fmt.Errorf("%s: a grid of %v after time step %d does not belong to the problem %s", f.Name, f.N, f.Step,
+			f.Spec.Name())
+	}
+	return p, nil
+}
+
 // Writer returns a writer that adds to the checkpoints of the directory. It keeps the one that was found until another
 // one is whole.
 func (f *Found) Writer(program string) (*Writer, error) {
 	w := &Writer{
-		directory: f.directory, program: program, disk: system{}, next: f.last + 1, whole: f.generation,
+		directory: f.Directory, program: program, disk: system{}, next: f.last + 1, whole: f.generation,
 	}
 	return w, w.try()
 }
@@ -112,24 +125,24 @@ func (f *Found) read(c *problems.Catalog) error {
 	}
 	for _, e := range append([]entry{m.Problem.entry}, m.Boxes...) { // before memory is allocated for their values
 		if err := f.checkLength(&e); err != nil {
-			return fmt.Errorf("%s: %w", filepath.Join(f.directory, e.File), err)
+			return fmt.Errorf("%s: %w", filepath.Join(f.Directory, e.File), err)
 		}
 	}
 	if f.Spec, err = f.readProblem(c, m); err != nil {
-		return fmt.Errorf("%s: %w", filepath.Join(f.directory, m.Problem.File), err)
+		return fmt.Errorf("%s: %w", filepath.Join(f.Directory, m.Problem.File), err)
 	}
 	f.N, f.Cuts, f.Progress, f.Flags = m.N, m.Cuts, m.Progress, m.Flags
 	f.U = make([]float64, m.N[0]*m.N[1]*m.N[2])
 	for r, e := range m.Boxes {
 		if err := f.readBox(&e, problem.Partition{Cuts: m.Cuts}.Box(iterate.Rank(r))); err != nil {
-			return fmt.Errorf("%s: %w", filepath.Join(f.directory, e.File), err)
+			return fmt.Errorf("%s: %w", filepath.Join(f.Directory, e.File), err)
 		}
 	}
 	return nil
 }
 
 func (f *Found) checkLength(e *entry) error {
-	i, err := os.Stat(filepath.Join(f.directory, e.File))
+	i, err := os.Stat(filepath.Join(f.Directory, e.File))
 	switch {
 	case err != nil:
 		return reason(err)
@@ -160,7 +173,7 @@ func readAll(name string, most int64) ([]byte, error) {
 }
 
 func (f *Found) readProblem(c *problems.Catalog, m *manifest) (*file.Spec, error) {
-	text, err := readAll(filepath.Join(f.directory, m.Problem.File), m.Problem.Bytes)
+	text, err := readAll(filepath.Join(f.Directory, m.Problem.File), m.Problem.Bytes)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +202,7 @@ func (f *Found) compare(sum string, e *entry) error {
 
 // readBox reads the values of a box into U.
 func (f *Found) readBox(e *entry, b problem.Box) error {
-	in, err := os.Open(filepath.Join(f.directory, e.File))
+	in, err := os.Open(filepath.Join(f.Directory, e.File))
 	if err != nil {
 		return reason(err)
 	}

@@ -148,9 +148,10 @@ func (w *Writer) replace(name string, write func(io.Writer) error) (entry, error
 // put writes and synchronises a file. After an error it removes the file.
 func (w *Writer) put(name string, write func(io.Writer) error) (entry, error) {
 	path := filepath.Join(w.directory, name)
+	final := strings.TrimSuffix(path, temporary)
 	f, err := w.disk.Create(path)
 	if err != nil {
-		return entry{}, fmt.Errorf("checkpoint %s: the file cannot be created: %w", path, reason(err))
+		return entry{}, fmt.Errorf("checkpoint %s: the file cannot be created: %w", final, reason(err))
 	}
 	hash, count := sha256.New(), &counter{}
 	if err = write(io.MultiWriter(f, hash, count)); err == nil {
@@ -158,7 +159,7 @@ func (w *Writer) put(name string, write func(io.Writer) error) (entry, error) {
 	}
 	if err = errors.Join(reason(err), reason(f.Close())); err != nil {
 		_ = w.disk.Remove(path) // err is the error to report
-		return entry{}, fmt.Errorf("checkpoint %s: the file cannot be written: %w", path, err)
+		return entry{}, fmt.Errorf("checkpoint %s: the file cannot be written: %w", final, err)
 	}
 	return entry{File: name, Bytes: count.bytes, SHA256: hex.EncodeToString(hash.Sum(nil))}, nil
 }

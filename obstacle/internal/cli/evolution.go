@@ -46,6 +46,9 @@ func newRecorder(w *work, out []string, every int) (*recorder, error) {
 	if n := w.problem.Steps(); n > 0 && w.problem.Points() <= maxStepPoints/n {
 		r.bounds = verify.NewStepBounds(w.problem)
 	}
+	if w.after > 0 {
+		r.bounds, r.unboundedBecause = nil, "the run continues one whose steps are not known"
+	}
 	if every < 1 {
 		return nil, usage("--out-every %d: want 1 or more", every)
 	}
@@ -119,7 +122,7 @@ func (a *app) evaluate(w *work, o *launch.Outcome, r *recorder, stepMode string)
 	}
 	out := report.NewEvolution(w.problem, o, stepMode)
 	if o.Last.Step == 0 {
-		return unevaluated("no time step was completed"), out, nil
+		return unevaluated("the run completed no time step"), out, nil
 	}
 	last, err := verify.EvaluateStep(w.problem, o.Last.Step, o.Last.Before, o.Last.End, threads)
 	if err != nil {

@@ -24,6 +24,7 @@ func groups() []group {
 			"order",
 		}},
 		{"Start, end and answer", []string{"initial", "max-sweeps", "out-every", "enclose", "enclose-sweeps", "seed"}},
+		{"Checkpoints", []string{"checkpoint", "checkpoint-every"}},
 		{"Partition", []string{"partition", "weights", "balance", "slowdown"}},
 		{"Simulation", []string{"stand-in", "no-overlap", "csv"}},
 		{"Protocol", []string{

@@ -26,6 +26,7 @@ const spawnTime = 60 * time.Second
 func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 	p := launch.Plan{
 		Catalog: a.catalog, Spec: w.spec, Problem: w.problem, Partition: w.partition, Initial: w.initial,
+		After:  w.after,
 		Scheme: q.scheme, Method: w.method, Order: w.order,
 		Tolerance: q.tol, MaxSweeps: q.maxSweeps, MaxTime: q.maxTime,
 		Balance: w.balance == "on", Reconfigure: q.stepMode != "never",

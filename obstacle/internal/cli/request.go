@@ -16,6 +16,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
+	"github.com/p2pdc/p2pdc/obstacle/internal/checkpoint"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -65,6 +66,8 @@ type request struct {
 	live        *launch.Status // served by --metrics; nil without it
 	status      string
 	enclosing   enclosureFlags
+	from        *checkpoint.Found // the checkpoint that the run continues; nil for none
+	saver       *saver            // writes checkpoints; nil for none
 
 	catalog *catalog.Set
 }
@@ -141,6 +144,7 @@ type work struct {
 	rows          []p2psap.OptionalRow
 	order         problem.Order
 	initial       []float64
+	after         int // complete time steps
 	slow          map[int]float64
 	peers         int
 	threads       int
@@ -187,6 +191,9 @@ func (q *request) resolve(ref string) (*work, error) {
 			w.balance = "off: " + strings.TrimPrefix(err.Error(), richardson.ErrBalance.Error()+": ")
 		}
 	}
+	if q.from != nil {
+		w.initial, w.after = q.from.U, q.from.Step
+	}
 	if q.initial != "" {
 		if w.initial, err = output.ReadInitial(q.initial, w.problem); err != nil {
 			return nil, badInput(err)
@@ -219,6 +226,11 @@ func (q *request) numeric(ref string, clusters []string, side int) (*work, error
 	if w.order = orders[i]; w.order != problem.Jacobi && w.method.Name != problem.Richardson {
 		return nil, usage("--order %v with --method %s: only %s has an order of planes", w.order, w.method.Name,
 			problem.Richardson)
+	}
+	if q.from != nil {
+		w.spec = q.from.Spec
+		w.problem, err = q.from.Problem()
+		return w, badInput(err)
 	}
 	if w.spec, err = file.Open(q.catalog.Problems, ref, q.params); err != nil {
 		return nil, badInput(err)

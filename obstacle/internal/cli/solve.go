@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
@@ -27,9 +28,7 @@ import (
 )
 
 func (a *app) solveCommand() *cobra.Command {
-	q := &request{catalog: a.catalog}
-	var out, probes []string
-	every := 1
+	s := &solveFlags{request: &request{catalog: a.catalog}}
 	c := &cobra.Command{
 		Use:   "solve PROBLEM",
 		Short: "Solve an obstacle problem",
@@ -46,17 +45,30 @@ secret generates the file.`,
   obstacle solve membrane --n 16 --format json`,
 		Args: oneArgument("problem"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.solve(c.Context(), q, args[0], out, every, probes)
+			return a.solve(c, s, args[0])
 		},
 	}
-	f := c.Flags()
+	s.add(c.Flags())
+	return grouped(c)
+}
+
+// solveFlags are the flags of solve and resume.
+type solveFlags struct {
+	*request
+	out, probes []string
+	outEvery    int
+	checkpoints checkpointFlags
+}
+
+func (s *solveFlags) add(f *pflag.FlagSet) {
+	q := s.request
 	q.flags(f)
 	f.IntVar(&q.peers, "peers", 0, "number of peers, each a process (0: chosen, see the output)")
 	schemeFlag(f, &q.scheme, q.catalog)
-	f.StringArrayVar(&out, "out", nil,
+	f.StringArrayVar(&s.out, "out", nil,
 		"write the solution (.vti, .npy, .png, .csv), the free boundary (.vtp) or a time series (.pvd); repeatable")
-	f.IntVar(&every, "out-every", 1, "with --out FILE.pvd: write every K-th time step and the last")
-	f.StringArrayVar(&probes, "probe", nil, "X,Y,Z: print u at the nearest grid point; repeatable")
+	f.IntVar(&s.outEvery, "out-every", 1, "with --out FILE.pvd: write every K-th time step and the last")
+	f.StringArrayVar(&s.probes, "probe", nil, "X,Y,Z: print u at the nearest grid point; repeatable")
 	q.enclosing.add(f)
 	f.StringVar(&q.trace, "trace", "", "write every event of every composite to FILE.RANK")
 	f.StringVar(&q.metrics, "metrics", "", "HOST:PORT, or PORT on loopback: serve metrics for Prometheus at /metrics")
@@ -64,10 +76,14 @@ secret generates the file.`,
 	f.StringVar(&q.rendezvous, "rendezvous", "", "HOST:PORT: wait there for peers started by hand")
 	f.StringVar(&q.secretFile, "secret-file", "", "with --rendezvous: file with the run's secret")
 	f.DurationVar(&q.joinTimeout, "join-timeout", 10*time.Minute, "with --rendezvous: bound on the wait for the peers")
-	return grouped(c)
+	s.checkpoints.add(f)
 }
 
-func (a *app) solve(ctx context.Context, q *request, ref string, out []string, every int, probes []string) error {
+func (a *app) solve(c *cobra.Command, s *solveFlags, ref string) error {
+	q, out := s.request, s.out
+	if err := s.checkpoints.check(c.Flags()); err != nil {
+		return err
+	}
 	for i, o := range out {
 		if err := output.CheckPath(o); err != nil {
 			return badInput(err)
@@ -88,7 +104,7 @@ func (a *app) solve(ctx context.Context, q *request, ref string, out []string, e
 			return badInput(err)
 		}
 	}
-	places, err := probePoints(probes, w.problem)
+	places, err := probePoints(s.probes, w.problem)
 	if err != nil {
 		return badInput(err)
 	}
@@ -99,7 +115,7 @@ func (a *app) solve(ctx context.Context, q *request, ref string, out []string, e
 	for _, warning := range warnings {
 		a.log.Warn().Msg(warning)
 	}
-	steps, err := newRecorder(w, out, every)
+	steps, err := newRecorder(w, out, s.outEvery)
 	if err != nil {
 		return err
 	}
@@ -111,7 +127,10 @@ func (a *app) solve(ctx context.Context, q *request, ref string, out []string, e
 		}
 		defer stop()
 	}
-	ctx, stop := a.interrupts(ctx)
+	if q.saver, err = a.newSaver(q, w, &s.checkpoints); err != nil {
+		return err
+	}
+	ctx, stop := a.interrupts(c.Context())
 	defer stop()
 	o, err := a.execute(ctx, q, w, steps)
 	if err != nil {
@@ -132,6 +151,8 @@ func (a *app) answer(
 		e = unevaluated(wrong.Error())
 	}
 	s.Add(o, w.partition, e)
+	s.Resumed = q.resumed()
+	unsaved := q.saver.end(o, s) // first of all that is written, since the time left may be short
 	end := w.problem.AtStep(o.Steps)
 	var err error
 	s.Option, err = steps.option.quote(end, o.U, s.Converged)
@@ -148,7 +169,7 @@ func (a *app) answer(
 		a.log.Warn().Msg("the run failed, and its answer is solved all the same: " + s.Failure)
 	}
 	err = a.print(s, s.Text)
-	return cmp.Or(err, unwritten(s.Outputs), failed(wrong), verdict(s))
+	return cmp.Or(err, unsaved, unwritten(s.Outputs), failed(wrong), verdict(s))
 }
 
 // unevaluated returns the evaluation of an answer whose evaluation failed.
@@ -209,7 +230,13 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder)
 		return nil, err
 	}
 	plan.Interrupt = a.interrupt
-	plan.Steps = steps.step
+	plan.Steps = func(m int, t float64, u []float64) {
+		steps.step(m, t, u)
+		q.saver.step(m, u)
+	}
+	if plan.Watch = q.saver.watch; q.saver != nil {
+		plan.Captures = q.saver
+	}
 	plan.Status = q.live
 	if q.status != "" {
 		if plan.Status == nil {
@@ -225,6 +252,7 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder)
 		bars := progress.NewBars(a.err)
 		bar := bars.Add(w.spec.Name(), q.tol)
 		plan.Watch = func(p launch.Progress) {
+			q.saver.watch(p)
 			bar.Step(p.Step, w.problem.Steps())
 			bar.Update(p.Elapsed, p.Sweep, p.Residual)
 		}

@@ -183,6 +183,7 @@ func (r *run) serve(m *member) {
 			case msg.Stream == rendezvous.StreamCapture && msg.Offset == int64(len(captured)) &&
 				msg.Offset+size <= 8*int64(r.Problem.Points()):
 				captured, err = append(captured, msg.Data...), nil
+				r.emit(event{of: m}) // it is not silent
 			case msg.Stream == rendezvous.StreamStep && msg.Offset == stepAt && r.series != nil:
 				m.blocked.Store(true)
 				err = r.series.put(step, m.rank, msg.Offset, msg.Data)
@@ -261,6 +262,6 @@ func (r *run) assignment(m *member, members []rendezvous.Member, problemBytes in
 		Scheme: r.Scheme, Method: r.Method, Order: r.Order,
 		Tolerance: r.Tolerance, MaxSweeps: r.MaxSweeps, MaxTimeMS: r.MaxTime.Milliseconds(),
 		Threads: r.Threads, Pin: r.Pin, Slowdown: slowdown,
-		Initial: r.Initial != nil, Balance: r.Balance, Reconfigure: r.Reconfigure, Status: r.Status != nil,
+		Initial: r.Initial != nil, After: r.After, Balance: r.Balance, Reconfigure: r.Reconfigure, Status: r.Status != nil,
 	}
 }

@@ -78,6 +78,7 @@ type run struct {
 	members  []*member
 	starting []*member // spare peers that have not joined
 	recovery
+	capture capture // for Captures
 	u       []float64
 	alloc   sync.Once     // allocates u
 	owned   *ownership    // boxes of the blocks in u
@@ -155,6 +156,7 @@ func (r *run) watch() {
 			r.handle(o)
 		case <-tick.C:
 			r.checkReplacements()
+			r.checkCapture()
 			if r.checkSilence(); r.ticksLeft == 1 {
 				r.failOverdue()
 				return
@@ -274,7 +276,9 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 	case rendezvous.Listen, rendezvous.Repaired, rendezvous.Ready:
 		r.receiveRecovery(m, msg)
 	case rendezvous.Captured:
-		r.receiveFaces(m, msg.Number, values)
+		if r.receiveCapture(m, &msg, values); msg.Number < 0 {
+			r.receiveFaces(m, msg.Number, values)
+		}
 	case rendezvous.Result:
 		if msg.Epoch != r.epoch {
 			m.received = 0 // the block belongs to a former epoch, too

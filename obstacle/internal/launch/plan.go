@@ -25,7 +25,8 @@ type Plan struct {
 	Spec      *file.Spec
 	Problem   *problem.Problem // Spec on its grid, validated
 	Partition problem.Partition
-	Initial   []float64 // starting iterate [z][y][x]; nil: that of the problem
+	Initial   []float64 // starting iterate [z][y][x], or u at the end of time step After; nil: that of the problem
+	After     int       // time steps that an earlier run has completed
 
 	Scheme      string // value of --scheme
 	Method      problem.MethodConfig
@@ -64,9 +65,11 @@ type Plan struct {
 	// send them.
 	Answer []float64
 
-	// Steps is called with u(0) and the end of every time step, one call at a time, from goroutines of the run. u is
-	// valid during the call. It may be nil.
+	// Steps is called with the end of step After, which is u(0) for After = 0, and with that of every later time step,
+	// one call at a time, from goroutines of the run. u is valid during the call. It may be nil.
 	Steps func(m int, t float64, u []float64)
+
+	Captures Captures // of a stationary run; may be nil
 
 	Interrupt <-chan struct{} // closed to end with the best iterate
 	Status    *Status         // updated during the run; may be nil
@@ -152,7 +155,7 @@ type Outcome struct {
 	Failure string // description of the failure if Reason is Failed
 
 	// The following fields are those of a nonstationary problem. U is then the end of the last complete step, or u(0).
-	Steps    int    // complete
+	Steps    int    // complete, with those before the run
 	StepList []Step // all of them, or a selection of at most 1000
 	Worst    Pair   // step with the largest residual
 	Last     Pair

@@ -9,7 +9,6 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver/problem"
-	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
 // Step describes the end of a time step.
@@ -43,7 +42,8 @@ type series struct {
 	owned    *ownership   // of the current step
 	current  Step
 	arrived  int // number of blocks of the current step that arrived
-	done     int // number of complete steps
+	done     int // number of complete steps, with those before the run
+	first    int // number of complete steps before the run
 	every    int // interval of the list
 	list     []Step
 	worst    Step
@@ -54,7 +54,8 @@ type series struct {
 	suspended []bool // by rank: the peer has not begun the epoch yet, so its blocks are dropped
 }
 
-// newSeries returns a series that starts with u(0), nil for a stationary problem.
+// newSeries returns a series that starts with the end of the last step before the run, or u(0). It is nil for a
+// stationary problem.
 func newSeries(p *Plan) (*series, error) {
 	steps := p.Problem.Steps()
 	if steps == 0 {
@@ -62,19 +63,21 @@ func newSeries(p *Plan) (*series, error) {
 	}
 	s := &series{
 		problem: p.Problem, peers: p.Partition.Peers(), onStep: p.Steps, every: 1 + steps/maxList,
-		owned: newOwnership(p), suspended: make([]bool, p.Partition.Peers()),
+		done: p.After, first: p.After, owned: newOwnership(p), suspended: make([]bool, p.Partition.Peers()),
 	}
 	s.advanced = sync.NewCond(&s.mu)
-	var err error
-	if s.ring[0], err = verify.AtStart(p.Problem, p.Initial); err != nil {
+	u, err := p.Problem.InitialValues(s.done, problem.Box{Hi: p.Problem.N}, p.Initial)
+	if err != nil {
 		return nil, err
 	}
-	for i := 1; i < len(s.ring); i++ {
-		s.ring[i] = make([]float64, p.Problem.Points())
+	for i := range s.ring {
+		if s.ring[i] = u; i != s.done%len(s.ring) {
+			s.ring[i] = make([]float64, p.Problem.Points())
+		}
 	}
 	s.begin()
 	if s.onStep != nil {
-		s.onStep(0, 0, s.ring[0])
+		s.onStep(s.done, p.Problem.Evolution.Time(s.done), u)
 	}
 	return s, nil
 }
@@ -226,7 +229,7 @@ func (s *series) summarize(o *Outcome) {
 	defer s.mu.Unlock()
 	o.U, o.Missing = s.at(s.done), nil
 	o.Steps, o.StepList, o.Worst = s.done, s.list, s.pair
-	if s.done > 0 {
+	if s.done > s.first {
 		o.Last = Pair{Step: s.done, Before: s.at(s.done - 1), End: o.U}
 	}
 }

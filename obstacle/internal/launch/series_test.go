@@ -137,3 +137,32 @@ func TestSeriesListIsBounded(t *testing.T) {
 	require.Equal(t, 3, s.list[0].Step)
 	require.Equal(t, 2500, s.list[len(s.list)-1].Step)
 }
+
+// A series that begins after some steps counts them, and its values are those of the last one.
+func TestSeriesAfterSteps(t *testing.T) {
+	first, cut := stepsOf(t, 5, nil)
+	var seen []int
+	p := &Plan{
+		Problem: first.problem, Partition: cut, After: 3, Initial: []float64{5, 6, 7, 8},
+		Steps: func(m int, _ float64, u []float64) { seen = append(seen, m, int(u[0])) },
+	}
+	s, err := newSeries(p)
+	require.NoError(t, err)
+	var o Outcome
+	s.summarize(&o)
+	require.Equal(t, 3, o.Steps)
+	require.Equal(t, p.Initial, o.U)
+	require.Zero(t, o.Last)
+	for m := 4; m <= 5; m++ {
+		require.NoError(t, send(s, cut, 0, m, float64(m), 1e-7))
+		require.NoError(t, send(s, cut, 1, m, float64(m), 1e-7))
+	}
+	s.summarize(&o)
+	require.Equal(t, 5, o.Steps)
+	require.Equal(t, []float64{5, 5, 5, 5}, o.U)
+	require.Equal(t, Pair{4, []float64{5, 6, 7, 8}, []float64{4, 4, 4, 4}}, o.Worst)
+	require.Equal(t, []int{3, 5, 4, 4, 5, 5}, seen)
+	p.Initial = nil
+	_, err = newSeries(p)
+	require.ErrorContains(t, err, "0 starting values")
+}

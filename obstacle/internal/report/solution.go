@@ -91,6 +91,10 @@ type Solution struct {
 
 	Option *Option `json:"option,omitempty"` // nil for other problems
 
+	Checkpoint *Checkpoint `json:"checkpoint,omitempty"` // nil if none was requested
+	Resumed    *Resumed    `json:"resumed,omitempty"`    // nil if the run did not continue another
+	Resumable  bool        `json:"resumable"`            // obstacle resume can continue the run
+
 	Composition []string  `json:"composition"`
 	Sessions    []Session `json:"sessions"` // each as seen by both ends
 	PerPeer     []Peer    `json:"per_peer"`

@@ -37,6 +37,7 @@ func (s *Solution) Text(w io.Writer) {
 	if hint := s.hint(); hint != "" {
 		fmt.Fprintf(t, "\t%s\n", hint)
 	}
+	s.checkpoint(t)
 	s.holes(t)
 	fmt.Fprintf(t, "residual\t%s relative (tolerance %g), %s largest\n",
 		value(s.RelativeResidual), s.Tolerance, value(s.ResidualInf))

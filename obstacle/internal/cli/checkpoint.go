@@ -1,0 +1,221 @@
+package cli
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/pflag"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/build"
+	"github.com/p2pdc/p2pdc/obstacle/internal/checkpoint"
+	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+	"github.com/p2pdc/p2pdc/obstacle/internal/report"
+)
+
+// checkpointFlags are the flags of checkpoints.
+type checkpointFlags struct {
+	directory string
+	every     time.Duration
+	saved     map[string]string // flags of the run that a checkpoint holds
+}
+
+const defaultCheckpointEvery = time.Minute
+
+func (c *checkpointFlags) add(f *pflag.FlagSet) {
+	f.StringVar(&c.directory, "checkpoint", "", "directory for checkpoints, from which obstacle resume continues the run")
+	f.DurationVar(&c.every, "checkpoint-every", defaultCheckpointEvery,
+		"with --checkpoint: time between two checkpoints (0: write one only if the run ends early)")
+}
+
+func (c *checkpointFlags) check(f *pflag.FlagSet) error {
+	switch {
+	case c.every < 0:
+		return usage("--checkpoint-every %v: want a positive time, or 0 for none during the run", c.every)
+	case f.Changed("checkpoint-every") && c.directory == "":
+		return usage("--checkpoint-every needs --checkpoint DIR")
+	}
+	c.saved = savedFlags(f)
+	return nil
+}
+
+// methodFlagNames are the flags that belong to a method.
+func methodFlagNames() []string { return groups()[0].flags }
+
+// savedFlags returns the flags that a checkpoint holds.
+func savedFlags(f *pflag.FlagSet) map[string]string {
+	out := map[string]string{}
+	f.VisitAll(func(flag *pflag.Flag) {
+		always := slices.Contains([]string{"scheme", "tol", "method"}, flag.Name)
+		if always || flag.Changed && slices.Contains(methodFlagNames(), flag.Name) {
+			out[flag.Name] = flag.Value.String()
+		}
+	})
+	return out
+}
+
+// saver writes the checkpoints of a run, those during the run in a goroutine. A nil saver writes none.
+type saver struct {
+	writer *checkpoint.Writer
+	every  time.Duration
+	steps  int                 // time steps of the problem
+	before checkpoint.Progress // of earlier runs
+	common checkpoint.State    // what all checkpoints of the run have in common
+	log    zerolog.Logger
+
+	writing sync.WaitGroup
+
+	mu     sync.Mutex
+	busy   bool // a checkpoint is being written
+	last   time.Time
+	at     launch.Progress // newest
+	buffer []float64       // of step
+	whole  bool            // the directory holds a checkpoint
+	done   report.Checkpoint
+}
+
+// newSaver returns the saver of a run, nil without --checkpoint. It makes the directory.
+func (a *app) newSaver(q *request, w *work, c *checkpointFlags) (*saver, error) {
+	if c.directory == "" {
+		return nil, nil
+	}
+	s := &saver{
+		every: c.every, steps: w.problem.Steps(), log: a.log, last: time.Now(),
+		common: checkpoint.State{Spec: w.spec, N: w.problem.N, Cuts: w.partition.Cuts, Flags: c.saved},
+		done:   report.Checkpoint{Directory: c.directory},
+	}
+	var err error
+	if q.from != nil {
+		s.before = q.from.Progress
+	}
+	if s.whole = q.from != nil && c.directory == q.from.Directory; s.whole {
+		s.writer, err = q.from.Writer(build.Version())
+	} else {
+		s.writer, err = checkpoint.Create(c.directory, build.Version())
+	}
+	return s, badInput(err)
+}
+
+// watch records the progress of the run.
+func (s *saver) watch(p launch.Progress) {
+	if s != nil {
+		s.mu.Lock()
+		s.at = p
+		s.mu.Unlock()
+	}
+}
+
+// Due implements launch.Captures: it reports whether it is time for the next checkpoint.
+func (s *saver) Due() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.every > 0 && !s.busy && time.Since(s.last) >= s.every
+}
+
+// step writes a checkpoint of the end of time step m if it is time for one. The end of the run is none: a step must be
+// left for the run that continues.
+func (s *saver) step(m int, u []float64) {
+	if s == nil || m <= s.before.Step || m == s.steps || !s.Due() {
+		return
+	}
+	s.buffer = append(s.buffer[:0], u...)
+	s.mu.Lock()
+	at := s.at
+	s.mu.Unlock()
+	s.begin(m, s.buffer, at)
+}
+
+// Take implements launch.Captures: it writes a checkpoint of a stationary problem.
+func (s *saver) Take(u []float64, at launch.Progress) { s.begin(0, u, at) }
+
+// begin writes a checkpoint in a goroutine. u must not change before Due returns true.
+func (s *saver) begin(step int, u []float64, at launch.Progress) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy, s.last = true, time.Now()
+	p := checkpoint.Progress{Step: step, Sweeps: s.before.Sweeps + at.Sweep, Residual: nullable.Number(at.Residual)}
+	s.writing.Go(func() {
+		if err := s.write(u, p); err != nil {
+			s.log.Warn().Msg(err.Error())
+		}
+	})
+}
+
+func (s *saver) write(u []float64, p checkpoint.Progress) error {
+	begin := time.Now()
+	state := s.common
+	state.U, state.Progress = u, p
+	err := s.writer.Write(&state)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy = false
+	if err != nil {
+		s.done.Failed++
+		s.done.Error = err.Error()
+		return err
+	}
+	s.done.Written++
+	s.done.Step, s.done.Sweeps = p.Step, p.Sweeps
+	s.whole = true
+	s.log.Info().Int("step", p.Step).Uint64("sweeps", p.Sweeps).Dur("took", time.Since(begin)).Msg("checkpoint written")
+	return nil
+}
+
+// end writes the checkpoint of a run that ended before its tolerance and completes the answer. Only the error of this
+// checkpoint is returned: the run depends on no other.
+func (s *saver) end(o *launch.Outcome, answer *report.Solution) error {
+	if s == nil {
+		return nil
+	}
+	s.writing.Wait()
+	var err error
+	if !answer.Converged && o.Reason != launch.Failed {
+		p := checkpoint.Progress{Step: o.Steps, Sweeps: s.before.Sweeps, Residual: answer.RelativeResidual}
+		most := uint64(0)
+		for _, r := range o.Peers {
+			most = max(most, r.Sweeps)
+		}
+		p.Sweeps += most
+		err = s.write(o.U, p)
+	}
+	answer.Checkpoint = &s.done
+	answer.Resumable = s.whole && !answer.Converged
+	return failed(err)
+}
+
+// resumed returns what the answer states about the checkpoint from which a run continued, nil if there is none.
+func (q *request) resumed() *report.Resumed {
+	f := q.from
+	if f == nil {
+		return nil
+	}
+	out := &report.Resumed{From: f.Name, Step: f.Step, Sweeps: f.Sweeps}
+	for _, err := range f.Skipped {
+		out.Skipped = append(out.Skipped, err.Error())
+	}
+	return out
+}
+
+// adopt sets the flags of a checkpoint that the user has not given. Flags of its method apply unless the user gives
+// another method.
+func (q *request) adopt(f *pflag.FlagSet) error {
+	for _, name := range givenByCheckpoint() {
+		if f.Changed(name) {
+			return usage("--%s: the checkpoint holds the problem, its grid and the values to start from", name)
+		}
+	}
+	other := f.Changed("method")
+	names := append([]string{"scheme", "tol", "method"}, methodFlagNames()...)
+	for _, name := range names {
+		value, saved := q.from.Flags[name]
+		if !saved || f.Changed(name) || other && slices.Contains(methodFlagNames(), name) {
+			continue
+		}
+		if err := f.Set(name, value); err != nil {
+			return usage("%s: --%s %q: %w", q.from.Name, name, value, err)
+		}
+	}
+	return nil
+}

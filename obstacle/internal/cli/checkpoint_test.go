@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
+	"github.com/p2pdc/p2pdc/obstacle/internal/checkpoint"
+	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/obstacle/internal/report"
+)
+
+// saving returns a saver of the problem front1d on four points, with a checkpoint a minute.
+func saving(t *testing.T) (*saver, string) {
+	t.Helper()
+	q := requestOf(t, []string{"--n", "4", "--peers", "1"})
+	w, err := q.resolve("front1d")
+	require.NoError(t, err)
+	directory := filepath.Join(t.TempDir(), "c")
+	s, err := (&app{}).newSaver(q, w, &checkpointFlags{directory: directory, every: time.Minute})
+	require.NoError(t, err)
+	return s, directory
+}
+
+// stepOf returns the step of the newest checkpoint, −1 if there is none.
+func stepOf(t *testing.T, directory string) int {
+	t.Helper()
+	f, err := checkpoint.Open(directory, nil)
+	if err != nil {
+		return -1
+	}
+	require.InDelta(t, f.Step, f.U[3], 0)
+	return f.Step
+}
+
+// A checkpoint of a time step is written once a minute, of a vector that may change meanwhile, but none of the start or
+// of the end of the run.
+func TestSaverOfTimeSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, directory := saving(t)
+		u := make([]float64, 4)
+		step := func(m int) int {
+			u[3] = float64(m)
+			s.step(m, u)
+			u[3] = -1
+			s.writing.Wait()
+			return stepOf(t, directory)
+		}
+		require.Equal(t, -1, step(0))
+		require.Equal(t, -1, step(1))
+		time.Sleep(time.Minute)
+		require.Equal(t, -1, step(0))
+		require.Equal(t, 2, step(2))
+		require.Equal(t, 2, step(3))
+		time.Sleep(59 * time.Second)
+		require.Equal(t, 2, step(4))
+		time.Sleep(time.Second)
+		require.Equal(t, 2, step(16), "the run is complete")
+		require.Equal(t, 5, step(5))
+		s.every = 0
+		time.Sleep(time.Hour)
+		require.Equal(t, 5, step(6))
+	})
+}
+
+// A checkpoint is not due while another is being written, and sweeps include those of earlier runs. The answer names
+// the last error.
+func TestSaverOfIterates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, directory := saving(t)
+		s.before.Sweeps = 100
+		time.Sleep(time.Minute)
+		require.True(t, s.Due())
+		s.Take([]float64{0, 0, 0, 0}, launch.Progress{Sweep: 5})
+		time.Sleep(time.Minute)
+		s.writing.Wait()
+		require.Equal(t, 0, stepOf(t, directory))
+		f, err := checkpoint.Open(directory, nil)
+		require.NoError(t, err)
+		require.EqualValues(t, 105, f.Sweeps)
+		s.busy = true
+		require.False(t, s.Due())
+		s.busy = false
+		require.True(t, s.Due())
+
+		require.NoError(t, os.RemoveAll(directory))
+		s.Take([]float64{0, 0, 0, 0}, launch.Progress{Sweep: 6})
+		s.writing.Wait()
+		time.Sleep(time.Minute)
+		require.True(t, s.Due(), "the next one is tried")
+		answer := &report.Solution{}
+		o := &launch.Outcome{Reason: launch.Failed}
+		require.NoError(t, s.end(o, answer), "a failed run depends on no checkpoint")
+		require.Equal(t, 1, answer.Checkpoint.Failed)
+		require.Contains(t, answer.Checkpoint.Error, "no such file or directory")
+
+		o = &launch.Outcome{Reason: launch.Time, U: make([]float64, 4), Peers: []rendezvous.Result{{Sweeps: 8}}}
+		exit, is := errors.AsType[*exitError](s.end(o, answer))
+		require.True(t, is)
+		require.Equal(t, ExitFailed, exit.code)
+		require.Equal(t, 2, answer.Checkpoint.Failed)
+	})
+}
+
+// Flags that the user gives win. Those of the method belong to it.
+func TestAdoptedFlags(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want map[string]string
+	}{
+		{nil, map[string]string{"scheme": "async", "tol": "1e-07", "method": "sor", "omega": "1.5", "cycle": "auto"}},
+		{[]string{"--tol", "0.1", "--omega", "1.2"}, map[string]string{"tol": "0.1", "method": "sor", "omega": "1.2"}},
+		{[]string{"--method", "multigrid"}, map[string]string{"scheme": "async", "method": "multigrid", "omega": "0"}},
+		{[]string{"--method", "sor"}, map[string]string{"method": "sor", "omega": "0"}},
+	} {
+		a := &app{catalog: catalog.New()}
+		s := &solveFlags{request: &request{catalog: a.catalog}}
+		command, _, err := a.root().Find([]string{"resume"})
+		require.NoError(t, err)
+		f := command.Flags()
+		require.NoError(t, f.Parse(c.args))
+		s.from = &checkpoint.Found{}
+		s.from.Flags = map[string]string{"scheme": "async", "tol": "1e-07", "method": "sor", "omega": "1.5"}
+		require.NoError(t, s.adopt(f))
+		for name, want := range c.want {
+			require.Equal(t, want, f.Lookup(name).Value.String(), "%v: %s", c.args, name)
+		}
+		saved := savedFlags(f)
+		require.Equal(t, f.Lookup("method").Value.String(), saved["method"])
+	}
+}

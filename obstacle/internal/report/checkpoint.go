@@ -1,0 +1,62 @@
+package report
+
+import (
+	"fmt"
+	"io"
+)
+
+// Checkpoint describes the checkpoints that a run has written.
+type Checkpoint struct {
+	Directory string `json:"directory"`
+	Written   int    `json:"written"`
+	Step      int    `json:"step"`            // of the last one: complete time steps
+	Sweeps    uint64 `json:"sweeps"`          // of the last one: since the first start of the run
+	Failed    int    `json:"failed"`          // checkpoints that could not be written
+	Error     string `json:"error,omitempty"` // of the last one that could not be written
+}
+
+// Resumed describes the checkpoint from which a run continued another.
+type Resumed struct {
+	From    string   `json:"from"` // its manifest
+	Step    int      `json:"step"`
+	Sweeps  uint64   `json:"sweeps"`
+	Skipped []string `json:"skipped,omitempty"` // why newer checkpoints were not used
+}
+
+// checkpoint writes where the run began and how it can be continued.
+func (s *Solution) checkpoint(w io.Writer) {
+	if r := s.Resumed; r != nil {
+		fmt.Fprintf(w, "resumed\tfrom %s, %s\n", r.From, s.after(r.Step, r.Sweeps))
+	}
+	c := s.Checkpoint
+	if c == nil {
+		return
+	}
+	switch {
+	case c.Written > 0:
+		fmt.Fprintf(w, "checkpoint\t%s, %s\n", c.Directory, s.after(c.Step, c.Sweeps))
+	case c.Failed == 0:
+		fmt.Fprintf(w, "checkpoint\t%s: none was due\n", c.Directory)
+	}
+	if c.Failed > 0 {
+		fmt.Fprintf(w, "checkpoint\tNOT WRITTEN %s: %s\n", times(c.Failed), c.Error)
+	}
+	if s.Resumable {
+		fmt.Fprintf(w, "\tcontinue with: obstacle resume %s\n", c.Directory)
+	}
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// after describes the work before a checkpoint.
+func (s *Solution) after(step int, sweeps uint64) string {
+	if s.Evolution != nil {
+		return fmt.Sprintf("after time step %d", step)
+	}
+	return fmt.Sprintf("after %d iterations", sweeps) // of several methods, perhaps
+}
