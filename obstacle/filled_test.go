@@ -33,7 +33,7 @@ func TestExitCodeOfAFilledAnswer(t *testing.T) {
 		{exact.U[:len(exact.U)/2], 0},
 		{make([]float64, len(exact.U)/2), 1},
 	} {
-		r, address, _ := waiting(t, "solve", "membrane", "--n", "12", "--peers", "2", "--balance", "off")
+		r, address, _ := waiting(t, "solve", "membrane", "--n", "12", "--peers", "2", "--balance", "off", "--recover", "off")
 		identity, err := identify(build.Version(), build.Fingerprint(catalog.New()), []byte(secret))
 		require.NoError(t, err)
 		var played []*rendezvous.Conn

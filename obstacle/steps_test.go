@@ -99,7 +99,7 @@ func TestInterruptBetweenSteps(t *testing.T) {
 func TestKilledPeerBetweenSteps(t *testing.T) {
 	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
-			r := stepping(t, scheme, filepath.Join(t.TempDir(), "u.pvd"))
+			r := stepping(t, scheme, filepath.Join(t.TempDir(), "u.pvd"), "--recover", "off")
 			require.NoError(t, syscall.Kill(r.pid(1), syscall.SIGKILL))
 			require.Equal(t, 1, r.wait(patience))
 			s := r.solution()

@@ -22,7 +22,7 @@ func TestCutWire(t *testing.T) {
 			lab := netlab.New(t)
 			a, b := lab.Join(lab.Host("a"), lab.Host("b"), netlab.Wire{})
 			secret := secretFile(t, "the secret of this run")
-			launcher := startIn(t, a.Host.Do, "solve", "membrane", "--n", "24", "--peers", "2", "--scheme", scheme, "--peer-timeout", "2s",
+			launcher := startIn(t, a.Host.Do, "solve", "membrane", "--n", "24", "--peers", "2", "--scheme", scheme, "--peer-timeout", "2s", "--recover", "off",
 				"--slowdown", "0:5000", "--slowdown", "1:5000", "--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"), "--secret-file", secret, "--format", "json")
 			address := launcher.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
 			join := func(e netlab.End, seat string) *running {

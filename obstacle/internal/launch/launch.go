@@ -329,7 +329,7 @@ func (r *run) checkSilence() {
 		case m.done():
 		case held && m.exited:
 			r.processEnded(m)
-		case m.conn == nil: // its replacement has not joined
+		case r.active && m.conn == nil: // its replacement has not joined
 		case m.silentFor(held, r.ticks(r.PeerTimeout)):
 			r.lose(m, failure{silent, m.rank, m.silence(r.PeerTimeout)})
 		case r.suspects(m):
