@@ -273,8 +273,6 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 		}
 	case rendezvous.Sessions:
 		r.Status.update(func(s *State) { s.Sessions[m.rank] = msg.Sessions })
-	case rendezvous.Listen, rendezvous.Repaired, rendezvous.Ready:
-		r.receiveRecovery(m, msg)
 	case rendezvous.Captured:
 		if r.receiveCapture(m, &msg, values); msg.Number < 0 {
 			r.receiveFaces(m, msg.Number, values)
@@ -315,9 +313,11 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 		m.final = msg.Box
 	case rendezvous.Step:
 	default:
-		m.gone = true
+		if r.receiveRecovery(m, msg) {
+			return
+		}
 		m.conn.Close()
-		r.fail(failure{closed, m.rank, fmt.Sprintf("%s sent an unexpected %T", m, msg)})
+		r.lose(m, failure{closed, m.rank, fmt.Sprintf("%s sent an unexpected %T", m, msg)})
 	}
 }
 

@@ -336,8 +336,11 @@ func (r *run) repairTolerance() float64 {
 	return coarsest
 }
 
-// receiveRecovery handles the messages of an epoch.
-func (r *run) receiveRecovery(m *member, msg rendezvous.Message) {
+// receiveRecovery handles a message of a peer that enters an epoch. It returns false for another message.
+func (r *run) receiveRecovery(m *member, msg rendezvous.Message) bool {
+	if !r.active {
+		return false
+	}
 	switch msg := msg.(type) {
 	case rendezvous.Listen:
 		m.control, m.listens = msg.Control, msg.Epoch
@@ -356,8 +359,11 @@ func (r *run) receiveRecovery(m *member, msg rendezvous.Message) {
 		if msg.Epoch == r.epoch {
 			m.ready, m.valued = true, true
 		}
+	default:
+		return false
 	}
 	r.advance()
+	return true
 }
 
 // receiveFaces handles the values that a survivor has beside the holes.
