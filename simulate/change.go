@@ -13,7 +13,7 @@ func (e *engine) nextChange() microproto.Instant {
 	if len(e.changes) == 0 || e.began == microproto.Never {
 		return microproto.Never
 	}
-	return e.began.Add(e.changes[0].at)
+	return e.instant(e.changes[0].at)
 }
 
 // applyChange begins or ends an event of the model.
@@ -23,10 +23,11 @@ func (e *engine) applyChange() {
 	switch ev := c.ev; {
 	case ev.Lost:
 		if ev.Rank < len(e.lost) {
-			e.lost[ev.Rank] = c.on
+			e.lost[ev.Rank], e.lostAt[ev.Rank] = c.on, e.instant(c.at)
+			e.end = min(e.bound, e.suspected())
 		}
 		if !slices.Contains(e.lost, false) {
-			e.finish(e.began.Add(c.at))
+			e.finish(e.instant(c.at))
 			e.fault = fmt.Errorf("simulate: %v after the first relaxation: the last machine is lost", e.elapsed())
 		}
 	case ev.Slow > 0:

@@ -55,6 +55,9 @@ func (r *Config) complete() error {
 			return err
 		}
 	}
+	if err := r.checkRecovery(); err != nil {
+		return err
+	}
 	return r.checkModel()
 }
 

@@ -57,7 +57,7 @@ func (m *machine) reachable(to int32) microproto.Instant {
 		if cut.Until == 0 {
 			return microproto.Never
 		}
-		t = max(t, m.e.began.Add(cut.Until))
+		t = max(t, m.e.instant(cut.Until))
 	}
 	return t
 }

@@ -3,7 +3,6 @@ package simulate
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -36,12 +35,16 @@ type engine struct {
 	cuts       []*cluster.Event // in force
 	slowed     []*cluster.Event // in force, by when they began
 	lost       []bool           // by rank: the machine is silent
-	slow       []float64        // by rank: factor on the relaxation time, by events
+	lostAt     []microproto.Instant
+	slow       []float64 // by rank: factor on the relaxation time, by events
 	memory     memory
 
 	began      microproto.Instant // of the first relaxation; Never: not yet
+	origin     time.Duration      // from the first relaxation of the run to that of this epoch
 	changes    []modelChange      // in the order of their time since began
-	end        microproto.Instant // of the set-up, then of the run by Config.Until
+	bound      microproto.Instant // of the set-up, then of the run by Config.Until
+	end        microproto.Instant // bound, or when a silent machine is given up
+	broken     bool               // machines were given up, and the run recovers
 	now        microproto.Instant // the end of the run
 	done       atomic.Int32       // ranks that have a verdict
 	swept      atomic.Int32       // ranks that have done Config.Sweeps
@@ -72,24 +75,15 @@ func Run(ctx context.Context, r Config) (*Result, error) {
 	if err := r.complete(); err != nil {
 		return nil, err
 	}
-	e, err := newEngine(&r)
-	if err != nil {
-		return nil, err
-	}
-	for i, m := range e.hosts {
-		m.schedule(0, evStart, nil)
-		e.order.Set(int32(i), 0)
-	}
-	err = e.loop(ctx)
-	res, err2 := e.result()
-	return res, errors.Join(err, err2)
+	return simulateEpochs(ctx, &r)
 }
 
 func newEngine(r *Config) (*engine, error) {
 	n := r.ranks()
 	e := &engine{
-		run: r, model: r.Model, began: microproto.Never, end: microproto.Instant(longestSetup),
-		slow: make([]float64, n), lost: make([]bool, n), hosts: make([]*machine, n),
+		run: r, model: r.Model, began: microproto.Never, bound: microproto.Instant(longestSetup),
+		slow: make([]float64, n), lost: make([]bool, n), lostAt: make([]microproto.Instant, n),
+		hosts: make([]*machine, n), end: microproto.Instant(longestSetup),
 	}
 	for rank := range n {
 		e.slow[rank] = 1
@@ -109,7 +103,7 @@ func newEngine(r *Config) (*engine, error) {
 // addProcess adds a process of the engine.
 func (e *engine) addProcess(p *process, owner interface{ happen(ev *event) }) {
 	p.owner, p.index = owner, int32(len(e.processes))
-	p.rand = rand.New(rand.NewPCG(e.run.Seed, 0x6d616368696e65+uint64(p.index)))
+	p.rand = rand.New(rand.NewPCG(e.run.Seed+e.run.resumed.epoch, 0x6d616368696e65+uint64(p.index)))
 	p.earliest = microproto.Never
 	e.processes = append(e.processes, p)
 }
@@ -131,7 +125,7 @@ func (m *machine) start() error {
 		Name: virtual.NameOf(iterate.Rank(rank)), Run: "virtual", Version: "virtual", Catalog: r.Catalog, Policy: r.Policy,
 		Rails: []p2psap.Rail{{Network: network, Link: linkAdapter{m}}}, Cluster: r.Model.Sites[h.Site],
 		Host:    virtual.NameOf(iterate.Rank(rank)),
-		Process: uint64(rank) + 1, Seed: mix(r.Seed, uint64(rank)), Linger: virtual.VerdictTime,
+		Process: uint64(rank) + 1, Seed: mix(r.Seed+r.resumed.epoch, uint64(rank)), Linger: virtual.VerdictTime,
 	})
 	if err != nil {
 		return err
@@ -151,6 +145,9 @@ func (m *machine) makePeer(c *exchange.Config) (err error) {
 	} else {
 		config := r.Solver
 		config.Rank, config.Executor = c.Rank, nil
+		if r.resumed.starts != nil {
+			config.Initial = r.resumed.starts[c.Rank]
+		}
 		config.Method.SweepsPerPass = 1 // sweeps are counted and evaluated one by one
 		if m.solution, err = cmp.Or(r.Methods, solver.Methods()).New(config); err == nil {
 			m.peer, m.block = m.solution, m.solution.Box().Points()
@@ -202,6 +199,8 @@ func (e *engine) finish(at microproto.Instant) {
 func (e *engine) expire() {
 	e.finish(e.end)
 	switch {
+	case e.end >= e.suspected():
+		e.broken = true
 	case e.began == microproto.Never:
 		e.fault = fmt.Errorf("simulate: no rank has relaxed after a set-up of %v: sessions do not open on networks so "+
 			"slow, far or lossy (their rate, latency, jitter, loss, and what sending costs)", longestSetup)
@@ -246,6 +245,11 @@ func (e *engine) failed() bool {
 		return false
 	}
 	e.now = first.faultAt
+	if e.suspected() != microproto.Never { // a rank has noticed it sooner
+		e.broken = true
+		e.finish(e.now)
+		return true
+	}
 	e.fault = fmt.Errorf("simulate: rank %d, %v after the first relaxation: %w", first.index, e.elapsed(), first.fault)
 	e.finish(e.now)
 	return true
@@ -261,10 +265,17 @@ func (e *engine) scheduleEvents() {
 	if e.began == microproto.Never {
 		return
 	}
-	e.end = e.began.Add(cmp.Or(e.run.Until, forever))
+	if e.run.resumed.epoch > 0 {
+		e.origin = e.run.resumed.at + time.Duration(e.began)
+	}
+	e.bound = e.instant(cmp.Or(e.run.Until, forever))
+	e.end = e.bound
 	for i := range e.model.Events {
 		ev := &e.model.Events[i]
-		e.changes = append(e.changes, modelChange{ev.At, ev, true})
+		if e.run.resumed.outdated(ev) || ev.Until > 0 && ev.Until <= e.origin {
+			continue
+		}
+		e.changes = append(e.changes, modelChange{max(ev.At, e.origin), ev, true})
 		if ev.Until > 0 {
 			e.changes = append(e.changes, modelChange{ev.Until, ev, false})
 		}
@@ -276,7 +287,14 @@ func (e *engine) elapsed() time.Duration {
 	if e.began == microproto.Never {
 		return 0
 	}
-	return max(0, e.now.Sub(e.began))
+	return max(0, e.since(e.now))
+}
+
+// since returns the time from the first relaxation of the run to an instant of this epoch. instant is its inverse.
+func (e *engine) since(at microproto.Instant) time.Duration { return e.origin + at.Sub(e.began) }
+
+func (e *engine) instant(since time.Duration) microproto.Instant {
+	return e.began.Add(since - e.origin)
 }
 
 func (e *engine) stuck() error {
@@ -303,7 +321,7 @@ func (e *engine) watch() {
 		p.Segments += m.rank.Segments
 	}
 	if e.began != microproto.Never {
-		p.Virtual = e.latest().Sub(e.began)
+		p.Virtual = e.since(e.latest())
 	}
 	p.Sweeps = float64(points) / float64(all)
 	e.run.Watch(p)

@@ -43,7 +43,7 @@ func (e *engine) evaluate(next microproto.Instant) error {
 		return err
 	}
 	now := e.latest()
-	j.add(now.Sub(e.began), math.Log(v.RelativeResidual/e.run.Solver.Tolerance), e.completeSweeps())
+	j.add(e.since(now), math.Log(v.RelativeResidual/e.run.Solver.Tolerance), e.completeSweeps())
 	j.next = now.Add(max(j.interval(), now.Sub(e.began)/time.Duration(e.hosts[0].timeline.swept)))
 	return nil
 }
@@ -55,7 +55,7 @@ func (e *engine) completeSweeps() float64 {
 		done += float64(m.timeline.swept) * float64(m.block)
 		all += float64(m.block)
 	}
-	return done / all
+	return e.run.resumed.sweeps + done/all
 }
 
 // add records a level. The tolerance is met on the straight line from the level before.

@@ -50,6 +50,8 @@ type Config struct {
 	// Sweeps ends the run when every peer has relaxed its block that often, whatever the
 	// residual; 0: no bound.
 	Sweeps iterate.Iteration
+	// Recover, if not nil, makes the run go on after machines of the model are lost. Otherwise it fails.
+	Recover *Recovery
 	// Evaluate finds Result.Met. That takes some hundred evaluations of the whole grid and changes
 	// nothing else.
 	Evaluate bool
@@ -57,6 +59,8 @@ type Config struct {
 	Threads int
 	// Watch is called now and then with the progress; nil: never. It must not call the peers.
 	Watch func(Progress)
+
+	resumed resumption // the zero value in the first epoch
 }
 
 // Peer is what a run needs of a peer. Every problem.Peer implements it.
@@ -89,7 +93,8 @@ type Result struct {
 	// last element counts all older ones.
 	Staleness [64]uint64
 	Events    uint64
-	Steady    time.Duration // time of a sweep in the second half of the run, median over ranks
+	Steady    time.Duration // time of a sweep in the second half of the run (of its last epoch), median over ranks
+	Losses    []Loss        // with Config.Recover
 }
 
 // RankResult is the account of one rank.

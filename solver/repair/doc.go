@@ -3,6 +3,7 @@
 // a solution that is no further from that of the whole problem than these values are, if A is an M-matrix
 // (ADR 67). So a repair does not raise the error bound of a run, and peers need no copies of each other's values.
 //
-// Survivors send what Pack returns. The process that replaces a lost one collects it in Faces, and calls Solve for
-// each of Groups. Next returns the configurations with which all peers go on.
+// Recut tells which values are missing. Survivors send what Pack returns. The process that takes the place of a lost
+// one collects it in Faces, and calls Solve for each of Groups. Next returns the configurations with which all peers
+// go on.
 package repair

@@ -49,6 +49,7 @@ type Repaired struct {
 	// because no method has improved them.
 	Method   string
 	Sweeps   iterate.Iteration // or cycles, of that method
+	Work     float64           // of that method, in sweeps over Box
 	Residual float64           // relative, of the values, in the problem on the hole
 	// ErrorBound bounds the distance of the values from the solution on the hole. NaN: no bound is known without a
 	// search.
@@ -92,7 +93,7 @@ func Solve(h Hole) (Repaired, error) {
 		}
 		u, o, err := h.run(c)
 		if err == nil {
-			err = out.improve(&c, u, o.Sweeps)
+			err = out.improve(&c, u, o)
 		}
 		if err != nil {
 			all = append(all, fmt.Errorf("repair: solving a hole of %d points by %s: %w", out.Points, m, err))
@@ -107,11 +108,12 @@ func Solve(h Hole) (Repaired, error) {
 }
 
 // improve replaces the values by u, of the method of a configuration, if u is better.
-func (r *Repaired) improve(c *problem.Config, u []float64, sweeps iterate.Iteration) error {
+func (r *Repaired) improve(c *problem.Config, u []float64, o iterate.Outcome) error {
 	// The last residual of a run that was stopped may be that of an earlier iterate.
 	next := *r
 	next.u = u
-	next.Method, next.Sweeps = c.Method.Name, sweeps
+	next.Method, next.Sweeps = c.Method.Name, o.Sweeps
+	next.Work = cmp.Or(o.Work, float64(o.Sweeps))
 	err := next.evaluate(c)
 	if err == nil && !(next.Residual <= c.Tolerance) && math.IsNaN(r.Residual) {
 		err = r.evaluate(c) // the starting values
