@@ -40,7 +40,7 @@ type snapshotRule struct {
 
 func newSnapshotRule(p *Coordination) *snapshotRule {
 	e := &snapshotRule{verdicts: newVerdicts(p), active: true, arrived: make([]bool, len(p.Channels))}
-	e.stagnant.asynchronous, e.estimateStagnation.asynchronous = true, true
+	e.stagnant.snapshots = true
 	e.estimate.children = make([]childEstimate, len(p.Tree.Children))
 	for _, c := range p.Channels {
 		c.AgreedValues()
@@ -226,8 +226,8 @@ func (e *snapshotRule) considerSnapshot() {
 	e.begin(e.number + 1)
 }
 
-// suspectsStagnation reports whether the estimates have stopped falling, so that a snapshot has to test
-// for stagnation. It does so at most once in an eighth of the run.
+// suspectsStagnation reports whether a snapshot has to test for stagnation: the estimates have stopped falling, or the
+// newest snapshot found no new minimum. It does so at most once in an eighth of the run.
 func (e *snapshotRule) suspectsStagnation() bool {
 	k := e.p.Iterate
 	sum, known := e.estimate.sum()
@@ -235,8 +235,8 @@ func (e *snapshotRule) suspectsStagnation() bool {
 		return false // the estimates meet the tolerance, so the scheduler decides
 	}
 	e.measuredSince = false
-	if e.p.Config.Tolerance == 0 || !e.estimateStagnation.record(k, math.Sqrt(sum), estimateChecks) ||
-		k < e.suspectFrom {
+	stalled := e.estimateStagnation.record(k, math.Sqrt(sum), estimateChecks) || e.stagnant.checks > 0
+	if e.p.Config.Tolerance == 0 || !stalled || k < e.suspectFrom {
 		return false
 	}
 	e.suspectFrom = k + k/8

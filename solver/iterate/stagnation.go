@@ -6,8 +6,8 @@ import "github.com/p2pdc/p2pdc/internal/kernel"
 // conditions hold:
 //
 //   - The residual has had no new minimum during the last quarter of the run, at StagnantChecks checks or
-//     more. A run that converges, even slowly, has a new minimum at nearly every check. The residuals of an
-//     asynchronous run fluctuate by rounding: there, only one that is lower by an eighth is a new minimum.
+//     more. A run that converges, even slowly, has a new minimum at nearly every check. The residuals of
+//     snapshots fluctuate by rounding: among them, only one that is lower by an eighth is a new minimum.
 //   - The residual has the magnitude of rounding errors: ‖r‖₂ ≤ stagnantUnits·ε·‖m‖₂ with ε = 2^−53 and
 //     m_i = 2·a_ii·|u_i| + |f_i| at points off contact. The computed residual of a point has an error of
 //     up to 6 units ε of Σ|a_ij|·|u_j| + |f_i|, approximated by m_i. Two more units are the
@@ -18,7 +18,7 @@ import "github.com/p2pdc/p2pdc/internal/kernel"
 // The second condition costs a pass over the block. So magnitudes are reduced only at the check after the first
 // condition holds. Both use exact sums, so the decision does not depend on the partition.
 type Stagnation struct {
-	asynchronous bool
+	snapshots bool // the checks are snapshots
 
 	known  bool
 	best   float64   // relative residual, the newest minimum
@@ -34,7 +34,7 @@ const (
 	// which a snapshot tests for stagnation. snapshotChecks replaces StagnantChecks for snapshots.
 	estimateChecks = 4
 	snapshotChecks = 3
-	// noisyMinimum is the largest ratio of a new minimum to the one before in an asynchronous run.
+	// noisyMinimum is the largest ratio of a new minimum to the one before among snapshots.
 	noisyMinimum = 7. / 8
 )
 
@@ -42,11 +42,11 @@ const (
 // quarter of the run and the given number of checks.
 func (s *Stagnation) record(k Iteration, residual float64, checks int) bool {
 	ratio := 1.
-	if s.asynchronous {
+	if s.snapshots {
 		ratio = noisyMinimum
 	}
 	if !s.known || residual < ratio*s.best {
-		*s = Stagnation{asynchronous: s.asynchronous, known: true, best: residual, bestAt: k}
+		*s = Stagnation{snapshots: s.snapshots, known: true, best: residual, bestAt: k}
 		return false
 	}
 	s.checks++
