@@ -112,6 +112,19 @@ func (r *running) guard(limit time.Duration) (stop func() bool) {
 	return time.AfterFunc(limit, func() { r.signal(syscall.SIGQUIT) }).Stop
 }
 
+// replaced waits until another process than the given one has the place of a rank, and returns it.
+func (r *running) replaced(rank, was int) int {
+	r.t.Helper()
+	defer r.guard(patience)()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for r.pids[rank] == was {
+		require.False(r.t, r.ended, "no process took the place of %d", was)
+		r.news.Wait()
+	}
+	return r.pids[rank]
+}
+
 // over reports whether the program has ended.
 func (r *running) over() bool {
 	r.mu.Lock()

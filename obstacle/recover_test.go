@@ -34,7 +34,7 @@ func TestKilledPeerIsReplaced(t *testing.T) {
 		"delay":     {"--scheme", "delay:3"},
 		"hybrid":    {"--scheme", "hybrid", "--clusters", "2"},
 		"ether":     {"--scheme", "async", "--network", "ether"},
-		"sor":       {"--method", "sor", "--slowdown", "0:300"},
+		"sor":       {"--method", "sor", "--slowdown", "1:300"},
 		"schwarz":   {"--method", "schwarz", "--local", "richardson", "--scheme", "async"},
 		"multigrid": {"--method", "multigrid", "--slowdown", "1:200", "--tol", "1e-13"},
 		"spare":     {"--scheme", "async", "--spares", "1"},
@@ -69,4 +69,105 @@ func TestKilledPeerIsReplaced(t *testing.T) {
 			require.Equal(t, float64(s.RelativeResidual), e.RelativeResidual, "the residual is that of what was written")
 		})
 	}
+}
+
+// The peers of a run with time steps go on from the newest complete step.
+func TestKilledPeerBetweenStepsIsReplaced(t *testing.T) {
+	for _, scheme := range schemes() {
+		t.Run(scheme, func(t *testing.T) {
+			at := filepath.Join(t.TempDir(), "u.npy")
+			r := start(t, "solve", "front2d", "--n", "40", "--param", "steps=40", "--peers", "3", "--scheme", scheme, "--slowdown", "0:20",
+				"--tol", "1e-8", "--out", at, "--format", "json")
+			r.said(`"relaxing"`)
+			require.NoError(t, syscall.Kill(r.pid(1), syscall.SIGKILL))
+			require.Equal(t, 0, r.wait(patience))
+			s := r.solution()
+			require.Equal(t, 40, s.StepsDone)
+			require.Len(t, s.Losses, 1)
+			require.LessOrEqual(t, float64(s.MaxError), 1e-2)
+			require.FileExists(t, at)
+		})
+	}
+}
+
+// Peers are lost again while others take their places, two neighbours at a time.
+func TestManyKilledPeers(t *testing.T) {
+	for _, scheme := range schemes() {
+		t.Run(scheme, func(t *testing.T) {
+			r := long(t, "--peers", "4", "--scheme", scheme)
+			first := r.pid(1)
+			require.NoError(t, syscall.Kill(first, syscall.SIGKILL))
+			require.NoError(t, syscall.Kill(r.pid(2), syscall.SIGKILL))
+			next := r.replaced(1, first)
+			require.NoError(t, syscall.Kill(next, syscall.SIGKILL))
+			require.NoError(t, syscall.Kill(r.pid(0), syscall.SIGKILL))
+			require.Equal(t, 0, r.wait(patience))
+			s := r.solution()
+			require.True(t, s.Converged)
+			require.Len(t, s.Losses, 4)
+		})
+	}
+}
+
+// A stopped process that was replaced has no part in the run any more: it is ended, or comes back as a spare peer.
+func TestStoppedPeerIsReplaced(t *testing.T) {
+	r := long(t, "--scheme", "async", "--suspect", "300ms")
+	pid := r.pid(1)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+	require.Equal(t, 0, r.wait(patience))
+	s := r.solution()
+	require.Len(t, s.Losses, 1)
+	require.Contains(t, s.Losses[0].Why, "has been silent for more than 300ms (--suspect)")
+	require.True(t, gone(pid))
+}
+
+// Without a spare peer, the process of another one takes the part of a lost one. With one, the spare does. A peer that
+// was stopped for too long joins again, as a spare, and may be needed.
+func TestPeersByHandAreReplaced(t *testing.T) {
+	for _, scheme := range schemes() {
+		t.Run(scheme, func(t *testing.T) {
+			r, address, secret := waiting(t, "solve", "membrane", "--n", "40", "--tol", "1e-9", "--peers", "4", "--slowdown", "0:16",
+				"--scheme", scheme, "--peer-timeout", "1s")
+			join := func() *running {
+				return start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
+			}
+			all := []*running{join(), join(), join(), join()}
+			r.said(`"relaxing"`)
+			all[0].signal(syscall.SIGKILL)
+			r.said("replacement: process of peer")
+			r.said(`"epoch":1,.*recovered`)
+			all[1].signal(syscall.SIGSTOP)
+			r.said("has been silent for more than")
+			r.said(`"epoch":[2-9],.*recovered`)
+			all[1].signal(syscall.SIGCONT)
+			all[1].said("joining the run again as a spare peer")
+			r.said("spare peer joined")
+			all[2].signal(syscall.SIGKILL)
+			r.said("replacement: spare peer")
+			require.Equal(t, 0, r.wait(patience))
+			require.True(t, r.solution().Converged)
+			require.GreaterOrEqual(t, len(r.solution().Losses), 3)
+			require.Equal(t, 0, all[1].wait(patience))
+		})
+	}
+}
+
+// Spare peers that are not needed end well.
+func TestUnusedSpares(t *testing.T) {
+	r := start(t, "solve", "membrane", "--n", "12", "--peers", "2", "--spares", "2", "--format", "json")
+	require.Equal(t, 0, r.wait(patience))
+	require.Empty(t, r.solution().Losses)
+	r.nobodyLeft()
+
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "24", "--peers", "1", "--tol", "1e-9", "--slowdown", "0:100")
+	peer := func() *running {
+		return start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
+	}
+	one := peer()
+	r.said("started")
+	spare := peer()
+	r.said("spare peer joined")
+	require.Equal(t, 0, r.wait(patience))
+	require.Equal(t, 0, one.wait(patience))
+	require.Equal(t, 0, spare.wait(patience))
 }

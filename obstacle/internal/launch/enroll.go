@@ -59,7 +59,7 @@ func (r *run) seat(m *member, conn *rendezvous.Conn, j rendezvous.Join, label st
 	if err != nil {
 		return err
 	}
-	m.conn = conn
+	m.conn, m.awaited = conn, false
 	m.join = j
 	m.label = label
 	m.quietTicks = 0

@@ -67,11 +67,12 @@ func (r *run) start(m *member, seat int) error {
 	if err != nil {
 		return err
 	}
-	m.child, m.ended = c, make(chan struct{})
+	ended := make(chan struct{})
+	m.child, m.ended = c, ended
 	go func() {
 		err := c.Wait()
-		close(m.ended)
-		r.emit(event{of: m, exited: true, exit: err})
+		close(ended)
+		r.emit(event{of: m, child: c, exited: true, exit: err})
 	}()
 	return nil
 }

@@ -200,7 +200,7 @@ func (r *run) handle(o event) {
 		return
 	}
 	m := o.of
-	if r.elsewhere(m, o) {
+	if r.elsewhere(m, o) || o.child != nil && o.child != m.child {
 		return
 	}
 	m.quietTicks = 0

@@ -31,7 +31,8 @@ type member struct {
 	assigned   bool   // it has the work of the epoch
 	valued     bool   // it has values of its box
 	lost       bool   // another peer has taken its place
-	attempts   int    // to replace the peer that was lost before
+	awaited    bool   // a process is about to join in place of the peer that was lost before
+	attempts   int    // to find one
 	sweep      uint64 // newest that is known
 	quietTicks int    // ticks since its last message
 	result     *rendezvous.Result
@@ -104,6 +105,7 @@ type event struct {
 	values  []float64          // of a Captured
 	bytes   int64              // of the peer's block, now placed
 	closed  error              // the connection ended
+	child   Child              // that ended, with exited
 	exited  bool               // the child ended
 	exit    error
 	sent    error // the work could not be sent

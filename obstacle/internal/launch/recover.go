@@ -176,7 +176,7 @@ func (r *run) beginEpoch() {
 		}
 	}
 	for _, m := range r.members {
-		if m.conn == nil {
+		if m.conn == nil && !m.awaited {
 			r.replace(m)
 		}
 		if !m.valued || r.series != nil {
@@ -193,7 +193,7 @@ func (r *run) beginEpoch() {
 // replace puts another process in the place of a lost peer: a spare one; or a new one, on the host of the launcher if it
 // started the peers, else in the process of the peer that has the fewest.
 func (r *run) replace(m *member) {
-	m.quietTicks, m.attempts = 0, m.attempts+1
+	m.quietTicks, m.attempts, m.awaited = 0, m.attempts+1, true
 	for len(r.spares) > 0 {
 		s := r.spares[0]
 		r.spares = r.spares[1:]
@@ -226,7 +226,8 @@ func (r *run) replace(m *member) {
 		}
 	}
 	if least == nil {
-		return // the next tick tries again
+		m.awaited = false // the next epoch tries again
+		return
 	}
 	least.notify(rendezvous.Host{})
 	r.by(m, "process of "+least.String())
@@ -407,7 +408,11 @@ func (r *run) checkReplacements() {
 		if m.quietTicks++; m.quietTicks <= r.ticks(r.PeerTimeout) && !m.exited {
 			continue
 		}
-		m.exited = false
+		if m.child != nil { // a process that did not join
+			m.child.Kill()
+			r.retired = append(r.retired, &member{rank: m.rank, child: m.child, ended: m.ended, lost: true})
+			m.child, m.exited = nil, false
+		}
 		if m.attempts >= maxAttempts {
 			m.gone = true
 			r.fail(failure{closed, m.rank, fmt.Sprintf("peer %d was lost, and no other process took its place", m.rank)})

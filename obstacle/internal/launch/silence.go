@@ -3,6 +3,8 @@ package launch
 import (
 	"fmt"
 	"time"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
 // The launcher itself may be stopped, by its user or with its machine. Messages that arrive meanwhile are unread, so
@@ -28,13 +30,23 @@ func (m *member) silentFor(blocked bool, most int) bool {
 	return m.quietTicks > most
 }
 
-// suspects reports whether a silent peer counts as lost before PeerTimeout, which costs a recovery if it is not. A process
-// of this host that runs is late rather than lost: the end of one is noticed at once.
+// suspects reports whether a silent peer counts as lost before PeerTimeout, because its host is silent, too, or its
+// process is stopped. Another process is late rather than lost: the end of one is noticed at once.
 func (r *run) suspects(m *member) bool {
-	if !r.recovers() || m.quietTicks <= r.ticks(r.Suspect) {
+	if !r.recovers() || m.quietTicks <= r.ticks(r.Suspect/2) {
 		return false
 	}
-	return m.child == nil || m.child.Stopped()
+	if m.child == nil {
+		m.notify(rendezvous.Probe{})
+	}
+	if m.quietTicks <= r.ticks(r.Suspect) {
+		return false
+	}
+	if m.child != nil {
+		return m.child.Stopped()
+	}
+	silent, known := m.conn.HostSilent()
+	return !known || silent > r.Suspect/2
 }
 
 func (m *member) silence(timeout time.Duration) string {

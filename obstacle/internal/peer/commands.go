@@ -92,7 +92,8 @@ func (p *peer) receive() {
 	defer close(c.bye)
 	for {
 		m, err := p.conn.Receive(rendezvous.KindAssign, rendezvous.KindStart, rendezvous.KindStop, rendezvous.KindLost,
-			rendezvous.KindBye, rendezvous.KindEpoch, rendezvous.KindCapture, rendezvous.KindHost)
+			rendezvous.KindBye, rendezvous.KindEpoch, rendezvous.KindCapture, rendezvous.KindHost,
+			rendezvous.KindProbe)
 		if err != nil {
 			if errors.Is(err, rendezvous.ErrMalformed) {
 				c.deliver(&work{err: err})

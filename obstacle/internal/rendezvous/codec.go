@@ -32,7 +32,7 @@ func bodies() []Message {
 		KindListen: Listen{}, KindAssign: Assign{}, KindChunk: Chunk{}, KindReady: Ready{}, KindStart: Start{},
 		KindBeat: Beat{}, KindStop: Stop{}, KindLost: Lost{}, KindResult: Result{}, KindBye: Bye{},
 		KindSessions: Sessions{}, KindStep: Step{}, KindBlock: Block{}, KindSpare: Spare{}, KindEpoch: Epoch{},
-		KindCapture: Capture{}, KindCaptured: Captured{}, KindRepaired: Repaired{}, KindHost: Host{},
+		KindCapture: Capture{}, KindCaptured: Captured{}, KindRepaired: Repaired{}, KindHost: Host{}, KindProbe: Probe{},
 	}
 }
 

@@ -83,6 +83,10 @@ func (c *Conn) ReceiveWithin(d time.Duration, only ...Kind) (Message, error) {
 // end sends often. On systems other than Linux the timeouts of the system apply, which are minutes.
 func (c *Conn) CloseWhenDead(after time.Duration) error { return closeWhenDead(c.tcp, after) }
 
+// HostSilent returns for how long the other host has acknowledged nothing and sent nothing. A process there that does
+// not run, with a kernel that answers Probe, is no reason. It is false if that is not known on this system.
+func (c *Conn) HostSilent() (time.Duration, bool) { return hostSilent(c.tcp) }
+
 // Close closes the connection.
 func (c *Conn) Close() error { return c.tcp.Close() }
 

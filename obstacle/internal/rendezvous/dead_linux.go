@@ -46,6 +46,23 @@ func closeWhenDead(c net.Conn, after time.Duration) error {
 	return nil
 }
 
+// hostSilent returns the time since the kernel of the other host has acknowledged something.
+func hostSilent(c net.Conn) (time.Duration, bool) {
+	t, is := c.(*net.TCPConn)
+	if !is {
+		return 0, false
+	}
+	raw, err := t.SyscallConn()
+	if err != nil {
+		return 0, false
+	}
+	i, err := tcpInfo(raw)
+	if err != nil {
+		return 0, false
+	}
+	return time.Duration(min(i.Last_ack_recv, i.Last_data_recv)) * time.Millisecond, true
+}
+
 // Consecutive unanswered transmissions after which a connection may be dead: of data, and of probes of a closed window.
 const (
 	deadRetransmits = 2

@@ -9,3 +9,6 @@ import (
 
 // closeWhenDead does nothing: the timeouts of the system apply.
 func closeWhenDead(net.Conn, time.Duration) error { return nil }
+
+// hostSilent reports that the silence is not known.
+func hostSilent(net.Conn) (time.Duration, bool) { return 0, false }

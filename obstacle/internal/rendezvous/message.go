@@ -38,6 +38,7 @@ const (
 	KindCaptured // from the peer, after the values, in chunks
 	KindRepaired // from a peer that replaces a lost one, between Assign and Ready
 	KindHost     // from the launcher, after a loss
+	KindProbe    // from the launcher, when the peer is silent
 )
 
 // Message is a value of one of the types below.
@@ -184,6 +185,9 @@ type Repaired struct {
 
 // Spare accepts a peer as a spare one, which waits for Welcome or Bye.
 type Spare struct{}
+
+// Probe makes the kernel of a silent peer's host acknowledge something. The peer ignores it.
+type Probe struct{}
 
 // Host asks the process of a peer to run another peer, in place of a lost one.
 type Host struct{}
