@@ -3,6 +3,7 @@
 package obstacle_test
 
 import (
+	"fmt"
 	"net"
 	"syscall"
 	"testing"
@@ -62,4 +63,42 @@ func TestCutWireBeforeTheStart(t *testing.T) {
 	launcher.signal(syscall.SIGINT)
 	<-launcher.done
 	require.Equal(t, 3, launcher.code)
+}
+
+// A run goes on when the wire to a host is cut: the process that is left takes the part of the peer there. The peer there
+// ends in bounded time, or comes back as a spare one if the wire is repaired.
+func TestCutWireIsSurvived(t *testing.T) {
+	t.Parallel()
+	for _, scheme := range schemes() {
+		for _, back := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, repaired %v", scheme, back), func(t *testing.T) {
+				t.Parallel()
+				lab := netlab.New(t)
+				a, b := lab.Join(lab.Host("a"), lab.Host("b"), netlab.Wire{})
+				secret := secretFile(t, "the secret of this run")
+				launcher := startIn(t, a.Host.Do, "solve", "membrane", "--n", "40", "--tol", "1e-9", "--peers", "2", "--scheme", scheme,
+					"--peer-timeout", "2s", "--slowdown", "0:16", "--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"),
+					"--secret-file", secret, "--format", "json")
+				address := launcher.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
+				join := func(e netlab.End, seat string) *running {
+					return startIn(t, e.Host.Do, "peer", "--rendezvous", address, "--listen", e.IPv4.String(), "--secret-file", secret, "--seat", seat)
+				}
+				near, far := join(a, "0"), join(b, "1")
+				launcher.said(`"relaxing"`)
+				require.NoError(t, b.Cut())
+				launcher.said(`peer 1 .* has been silent for more than 1s \(--suspect\)`)
+				if back {
+					require.NoError(t, b.Restore())
+					far.said("joining the run again as a spare peer")
+					launcher.said("spare peer joined")
+				}
+				require.Equal(t, 0, launcher.wait(patience))
+				require.Equal(t, 0, near.wait(patience))
+				require.Equal(t, map[bool]int{false: 1, true: 0}[back], far.wait(patience))
+				s := launcher.solution()
+				require.Len(t, s.Losses, 1)
+				require.Contains(t, s.Losses[0].By, "process of peer 0")
+			})
+		}
+	}
 }

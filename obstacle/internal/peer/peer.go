@@ -63,12 +63,12 @@ type Options struct {
 //
 // If the launcher of a run that recovers from losses has taken this peer for lost, the peer joins again, as a spare.
 func Run(ctx context.Context, o Options) error {
-	err, again := one(ctx, o)
+	again, err := one(ctx, o)
 	for again && ctx.Err() == nil {
 		o.Log.Warn().Err(err).Msg("joining the run again as a spare peer")
 		o.Rank, o.Answer, o.DialTime = -1, nil, 0
 		var next error
-		if next, again = one(ctx, o); !errors.Is(next, errNotJoined) {
+		if again, next = one(ctx, o); !errors.Is(next, errNotJoined) {
 			err = next
 		}
 	}
@@ -83,13 +83,13 @@ func Run(ctx context.Context, o Options) error {
 var errNotJoined = errors.New("cannot join the run")
 
 // one takes part once. It reports whether the peer may join again.
-func one(ctx context.Context, o Options) (err error, again bool) {
+func one(ctx context.Context, o Options) (again bool, err error) {
 	conn, w, err := join(ctx, &o)
 	if err != nil {
-		if o.DialTime == 0 {
+		if o.DialTime == 0 && !errors.Is(err, rendezvous.ErrNotNeeded) {
 			err = fmt.Errorf("%w: %w", errNotJoined, err)
 		}
-		return err, false
+		return false, err
 	}
 	defer conn.Close()
 	hangUp := context.AfterFunc(ctx, func() { conn.Close() })
@@ -100,18 +100,18 @@ func one(ctx context.Context, o Options) (err error, again bool) {
 	}
 	err = p.run(ctx)
 	if _, reported := errors.AsType[*ReportedError](err); reported || err == nil {
-		return err, false
+		return false, err
 	}
 	if errors.Is(err, errLauncherLeft) {
 		left := &ReportedError{fmt.Sprintf("the launcher at %s left before the run was over", conn.Remote())}
-		return left, w.Recover && closed(p.commands.start)
+		return w.Recover && closed(p.commands.start), left
 	}
 	text := oneLine(err)
 	failed := rendezvous.Result{Epoch: p.commands.newest(), Reason: launch.Failed, Error: text, Lost: lostRank(err)}
 	if conn.Send(failed) == nil {
-		return &ReportedError{text}, false
+		return false, &ReportedError{text}
 	}
-	return errors.New(text), false
+	return false, errors.New(text)
 }
 
 // ReportedError is a failure that the launcher knows or has caused by its end.
