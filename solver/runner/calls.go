@@ -24,7 +24,7 @@ func newCalls() *calls {
 }
 
 // Do calls f on the goroutine of Run between two operations, when Solution returns the newest complete iterate. It does
-// not wait for the call. An error of f ends Run, which returns it. Do returns false, and f is not called, if Run has
+// not wait for the call. An error of f ends Run, which returns it, after the calls that wait already. Do returns false, and f is not called, if Run has
 // ended.
 func (r *Runner) Do(f func() error) bool {
 	c := r.calls
@@ -65,12 +65,13 @@ func (c *calls) run() error {
 	c.due.Store(false)
 	c.waiting, c.cancel = context.WithCancel(context.Background())
 	c.mu.Unlock()
+	var first error
 	for _, f := range queue {
-		if err := f(); err != nil {
-			return err
+		if err := f(); first == nil {
+			first = err
 		}
 	}
-	return nil
+	return first
 }
 
 // end calls the functions that still wait, and lets Do accept no others.

@@ -37,7 +37,7 @@ func TestSurvivor(t *testing.T) {
 			}()
 			r, err := runner.New(ctx, pl.config(t, 0))
 			require.NoError(t, err)
-			calls, first := 0, iterate.Iteration(0)
+			calls, first, after := 0, iterate.Iteration(0), false
 			u, later := make([]float64, p.Points()), make([]float64, p.Points())
 			var look func() error
 			look = func() error {
@@ -49,6 +49,7 @@ func TestSurvivor(t *testing.T) {
 					if calls > 100 && (at > first+10 || scheme.Lockstep()) {
 						r.Solution(later[:r.Box().Points()])
 						r.Abandon()
+						r.Do(func() error { after = true; return nil })
 						return nil
 					}
 				}
@@ -59,6 +60,7 @@ func TestSurvivor(t *testing.T) {
 			_, err = r.Run(ctx)
 			require.ErrorIs(t, err, runner.ErrAbandoned)
 			require.Equal(t, scheme.Lockstep(), slices.Equal(u, later))
+			require.True(t, after, "a call that waits when Run ends is made")
 			require.False(t, r.Do(func() error { return nil }), "the run has ended")
 			r.Close()
 			other := <-opened
