@@ -155,7 +155,7 @@ func (r *run) watch() {
 		case o := <-r.events:
 			r.handle(o)
 		case <-tick.C:
-			r.checkReplacements()
+			r.checkRecovery()
 			r.checkCapture()
 			if r.checkSilence(); r.ticksLeft == 1 {
 				r.failOverdue()

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
@@ -44,6 +45,7 @@ const (
 // recovery is the state of the epochs of a run. Epoch 0 begins with Start; every loss begins the next one.
 type recovery struct {
 	epoch     int
+	idleTicks int            // ticks without an event of the epoch
 	active    bool           // some peer does not relax yet in this epoch
 	losses    []*Loss        // of the run
 	open      []*Loss        // from which the run has not recovered
@@ -258,6 +260,7 @@ func (r *run) advance() {
 	if !r.active {
 		return
 	}
+	r.idleTicks = 0
 	valued := true
 	for _, m := range r.members {
 		if m.conn == nil || m.listens != r.epoch {
@@ -399,7 +402,35 @@ func (r *run) recovered() {
 // maxAttempts bounds the attempts to replace one lost peer.
 const maxAttempts = 3
 
-// checkReplacements looks, at every tick, for replacements that do not come.
+// leastRepair is the least bound of the time of a repair. It is the time that the run has taken if that is longer.
+const leastRepair = time.Minute
+
+// checkRecovery looks, at every tick, for replacements that do not come and for peers that do not enter the epoch.
+func (r *run) checkRecovery() {
+	r.checkReplacements()
+	if !r.active || r.failure != nil {
+		return
+	}
+	limit := r.ticks(2*r.PeerTimeout + StopTime)
+	var late *member
+	for _, m := range r.members {
+		switch {
+		case m.conn == nil:
+			return
+		case m.assigned && !m.valued:
+			limit = max(limit, r.ticks(leastRepair), r.ticks(time.Since(r.started)))
+			late = m
+		case late == nil && (m.listens != r.epoch || slices.Contains(r.faces, m) || m.assigned && !m.ready):
+			late = m
+		}
+	}
+	if r.idleTicks++; r.idleTicks > limit && late != nil {
+		r.idleTicks = 0
+		r.lose(late, failure{silent, late.rank, fmt.Sprintf("%s has not entered epoch %d in time", late, r.epoch)})
+	}
+}
+
+// checkReplacements looks for replacements that do not come.
 func (r *run) checkReplacements() {
 	for _, m := range r.members {
 		if !r.active || m.conn != nil {

@@ -1,0 +1,172 @@
+package launch
+
+import (
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/internal/await"
+	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/repair"
+)
+
+// recovering changes a plan so that its run goes on when a peer is lost.
+func recovering(p *Plan) { p.Recover, p.Suspect = RecoverLocal, time.Minute }
+
+// another simulates a peer that joins during the run, and returns it with its Welcome.
+func (r *rehearsal) another(address string) (*player, rendezvous.Welcome) {
+	r.t.Helper()
+	c, err := net.Dial("tcp", address)
+	require.NoError(r.t, err)
+	conn := rendezvous.NewConn(c, await.Limit)
+	r.t.Cleanup(func() { conn.Close() })
+	w, err := conn.Join(r.plan.Identity, rendezvous.Join{Rank: -1, Host: "h", Pid: 200}, await.Limit)
+	require.NoError(r.t, err)
+	p := &player{
+		t: r.t, conn: conn, rank: w.Rank, box: r.plan.Partition.Box(iterate.Rank(w.Rank)), silent: make(chan struct{}),
+	}
+	go p.beat()
+	return p, w
+}
+
+func (p *player) listen(epoch int) {
+	p.t.Helper()
+	require.NoError(p.t, p.conn.Send(rendezvous.Listen{Control: "127.0.0.1:1", Epoch: epoch, Sweep: 7}))
+}
+
+// finish simulates a peer from its work of an epoch on.
+func (p *player) finish(epoch int) {
+	p.t.Helper()
+	require.NoError(p.t, p.conn.Send(rendezvous.Ready{Epoch: epoch}))
+	p.block()
+	require.NoError(p.t, p.conn.Send(rendezvous.Result{
+		Epoch: epoch, Reason: Converged, Lost: -1, Points: p.box.Points(), Sweeps: 9,
+	}))
+}
+
+// A peer closes its connection. The survivor is asked for the values beside the hole and to run another peer, which gets
+// these values first. The survivor gets its work once the hole is repaired.
+func TestLossBeginsAnEpoch(t *testing.T) {
+	r := rehearse(t, recovering)
+	address := <-r.address
+	r.address <- address
+	all := r.join()
+	all[1].conn.Close()
+	s := all[0]
+	require.Equal(t, rendezvous.Epoch{Epoch: 1}, s.expect(rendezvous.KindEpoch))
+	c := rendezvous.Capture{Number: -1, Boxes: repair.Shell([]problem.Box{all[1].box}, s.box)}
+	first := s.expectOne(rendezvous.KindCapture, rendezvous.KindHost)
+	second := s.expectOne(rendezvous.KindCapture, rendezvous.KindHost)
+	require.ElementsMatch(t, []rendezvous.Message{c, rendezvous.Host{}}, []rendezvous.Message{first, second})
+	next, w := r.another(address)
+	require.Equal(t, 1, w.Rank)
+	require.Equal(t, 1, w.Epoch)
+	require.True(t, w.Recover)
+	next.listen(1)
+	s.answer(c, 1)
+	s.listen(1)
+
+	a := next.expect(rendezvous.KindAssign).(rendezvous.Assign)
+	require.Equal(t, 1, a.Epoch)
+	require.Equal(t, []problem.Box{all[1].box}, a.Repair.Holes)
+	require.Equal(t, []problem.Box{s.box}, a.Repair.Around)
+	require.Equal(t, coarsest, a.Repair.Tolerance)
+	require.EqualValues(t, 7, a.Sweeps, "the sweeps of the others, since they are in lockstep")
+	next.expect(rendezvous.KindChunk) // the problem
+	require.Equal(t, rendezvous.StreamAround, next.expect(rendezvous.KindChunk).(rendezvous.Chunk).Stream)
+	require.NoError(t, next.conn.Send(rendezvous.Repaired{Epoch: 1, Method: problem.SOR, Iterates: 5}))
+	a = s.expect(rendezvous.KindAssign).(rendezvous.Assign)
+	require.Nil(t, a.Repair)
+	require.Zero(t, a.ProblemBytes, "it has the problem")
+
+	// Results of the former epoch do not count.
+	require.NoError(t, s.conn.Send(rendezvous.Result{Reason: Converged, Lost: -1}))
+	next.finish(1)
+	s.finish(1)
+	o := r.end()
+	require.Equal(t, Converged, o.Reason)
+	require.Len(t, o.Losses, 1)
+	require.Equal(t, problem.SOR, o.Losses[0].Method)
+	require.Contains(t, o.Losses[0].By, "process of peer 0")
+	require.Empty(t, o.Missing)
+	for z := range 4 {
+		require.Equal(t, float64(1+z/2), o.U[16*z])
+	}
+}
+
+// expectOne returns the next message, of one of some kinds.
+func (p *player) expectOne(kinds ...rendezvous.Kind) rendezvous.Message {
+	p.t.Helper()
+	m, err := p.conn.ReceiveWithin(await.Limit, kinds...)
+	require.NoError(p.t, err)
+	return m
+}
+
+// answer answers a Capture with one value everywhere.
+func (p *player) answer(c rendezvous.Capture, value float64) {
+	p.t.Helper()
+	points := 0
+	for _, b := range c.Boxes {
+		points += b.Points()
+	}
+	data := make([]byte, 8*points)
+	blocks.Encode(data, slices.Repeat([]float64{value}, points))
+	require.NoError(p.t, p.conn.Send(rendezvous.Chunk{Stream: rendezvous.StreamCapture, Data: data}))
+	require.NoError(p.t, p.conn.Send(rendezvous.Captured{Number: c.Number, Box: p.box, Sweep: 7}))
+}
+
+// In an epoch a peer may neither listen, nor send its values, nor get ready. It counts as lost, although its process
+// lives.
+func TestSurvivorThatDoesNotAnswer(t *testing.T) {
+	for name, change := range map[string]func(r *run, m *member){
+		"listen": func(_ *run, m *member) { m.listens = 1 },
+		"values": func(r *run, m *member) { r.faces = []*member{m} },
+		"ready":  func(_ *run, m *member) { m.assigned = true },
+		"repair": func(_ *run, m *member) { m.assigned, m.valued = true, false },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := watched(time.Second, 3)
+			r.Recover, r.started = RecoverLocal, time.Now()
+			r.active, r.epoch = true, 2
+			for _, m := range r.members {
+				m.conn, m.valued, m.listens = rendezvous.NewConn(nil, 0), true, 2
+			}
+			change(r, r.members[1])
+			limit := r.ticks(2*r.PeerTimeout + StopTime)
+			if name == "repair" {
+				limit = r.ticks(leastRepair)
+			}
+			for range limit {
+				r.checkRecovery()
+			}
+			require.Empty(t, r.losses)
+			r.Recover = RecoverOff // so that the loss ends the run
+			r.checkRecovery()
+			require.Equal(t, 1, r.failure.rank)
+			require.Contains(t, r.failure.text, "has not entered epoch 2 in time")
+		})
+	}
+}
+
+// A rank that is lost again and again without a sweep of the run ends it.
+func TestFruitlessRecoveries(t *testing.T) {
+	r := watched(time.Second, 3)
+	for _, m := range r.members {
+		m.valued = true
+	}
+	for range maxFruitless {
+		require.Empty(t, r.unrecoverable(r.members[1]))
+	}
+	require.Empty(t, r.unrecoverable(r.members[2]), "another rank")
+	require.Contains(t, r.unrecoverable(r.members[1]), "rank 1 was lost 4 times")
+	r.members[0].sweep++
+	require.Empty(t, r.unrecoverable(r.members[1]), "the run has made a sweep")
+	r.members[0].valued, r.members[2].gone = false, true
+	require.Equal(t, "no peer is left that has values", r.unrecoverable(r.members[1]))
+}
