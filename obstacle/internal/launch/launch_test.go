@@ -95,6 +95,7 @@ type player struct {
 	box    problem.Box
 	assign rendezvous.Assign
 	silent chan struct{}
+	later  float64 // added to the values of its block
 }
 
 // join simulates the peers up to the start.
@@ -159,12 +160,12 @@ func (p *player) expect(k rendezvous.Kind) rendezvous.Message {
 	return m
 }
 
-// block sends the peer's block, whose values are all rank + 1.
+// block sends the peer's block, whose values are all rank + 1 + later.
 func (p *player) block() {
 	data := make([]byte, blocks.Bytes(p.box))
 	values := make([]float64, p.box.Points())
 	for i := range values {
-		values[i] = float64(p.rank + 1)
+		values[i] = float64(p.rank+1) + p.later
 	}
 	blocks.Encode(data, values)
 	half := len(data) / 16 * 8

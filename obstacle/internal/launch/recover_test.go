@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"fmt"
 	"net"
 	"slices"
 	"testing"
@@ -53,12 +54,22 @@ func (p *player) finish(epoch int) {
 // A peer closes its connection. The survivor is asked for the values beside the hole and to run another peer, which gets
 // these values first. The survivor gets its work once the hole is repaired.
 func TestLossBeginsAnEpoch(t *testing.T) {
+	for _, done := range []bool{false, true} {
+		t.Run(fmt.Sprintf("the survivor has finished: %v", done), func(t *testing.T) { lossBeginsAnEpoch(t, done) })
+	}
+}
+
+func lossBeginsAnEpoch(t *testing.T, done bool) {
 	r := rehearse(t, recovering)
 	address := <-r.address
 	r.address <- address
 	all := r.join()
-	all[1].conn.Close()
 	s := all[0]
+	if done {
+		s.block()
+		s.result(Converged, "", -1)
+	}
+	all[1].conn.Close()
 	require.Equal(t, rendezvous.Epoch{Epoch: 1}, s.expect(rendezvous.KindEpoch))
 	c := rendezvous.Capture{Number: -1, Boxes: repair.Shell([]problem.Box{all[1].box}, s.box)}
 	first := s.expectOne(rendezvous.KindCapture, rendezvous.KindHost)
@@ -69,8 +80,8 @@ func TestLossBeginsAnEpoch(t *testing.T) {
 	require.Equal(t, 1, w.Epoch)
 	require.True(t, w.Recover)
 	next.listen(1)
-	s.answer(c, 1)
 	s.listen(1)
+	s.answer(c, 1)
 
 	a := next.expect(rendezvous.KindAssign).(rendezvous.Assign)
 	require.Equal(t, 1, a.Epoch)
@@ -87,6 +98,8 @@ func TestLossBeginsAnEpoch(t *testing.T) {
 
 	// Results of the former epoch do not count.
 	require.NoError(t, s.conn.Send(rendezvous.Result{Reason: Converged, Lost: -1}))
+	s.later = 10
+	require.NoError(t, s.conn.Send(rendezvous.Ready{Epoch: 1}))
 	next.finish(1)
 	s.finish(1)
 	o := r.end()
@@ -96,7 +109,7 @@ func TestLossBeginsAnEpoch(t *testing.T) {
 	require.Contains(t, o.Losses[0].By, "process of peer 0")
 	require.Empty(t, o.Missing)
 	for z := range 4 {
-		require.Equal(t, float64(1+z/2), o.U[16*z])
+		require.Equal(t, []float64{11, 11, 2, 2}[z], o.U[16*z])
 	}
 }
 
@@ -152,6 +165,39 @@ func TestSurvivorThatDoesNotAnswer(t *testing.T) {
 			require.Contains(t, r.failure.text, "has not entered epoch 2 in time")
 		})
 	}
+}
+
+// The peers get their work in the right order: those that have to repair first, when everybody listens and the values
+// beside the hole are there.
+func TestWorkComesInOrder(t *testing.T) {
+	var p Plan
+	r := rehearse(t, func(q *Plan) { recovering(q); p = *q })
+	close(r.stop)
+	<-r.done
+	w := &run{Plan: p, started: time.Now()}
+	w.active, w.epoch = true, 1
+	for rank := range peers {
+		m := &member{
+			rank: rank, box: p.Partition.Box(iterate.Rank(rank)), valued: rank == 0, conn: rendezvous.NewConn(nil, 0),
+			out: make(chan rendezvous.Message, outbox),
+		}
+		w.members = append(w.members, m)
+	}
+	survivor, next := w.members[0], w.members[1]
+	w.faces = []*member{survivor}
+	given := func() [2]bool { return [2]bool{survivor.assigned, next.assigned} }
+	w.receiveRecovery(next, rendezvous.Listen{Epoch: 1})
+	require.Equal(t, [2]bool{}, given(), "the survivor does not listen")
+	w.receiveRecovery(survivor, rendezvous.Listen{Epoch: 1})
+	require.Equal(t, [2]bool{}, given(), "there are no values")
+	w.receiveFaces(survivor, -1, make([]float64, 16))
+	require.Equal(t, [2]bool{false, true}, given())
+	w.receiveRecovery(next, rendezvous.Repaired{Epoch: 1})
+	require.Equal(t, [2]bool{true, true}, given())
+	w.receiveRecovery(next, rendezvous.Ready{Epoch: 1})
+	require.True(t, w.active)
+	w.receiveRecovery(survivor, rendezvous.Ready{Epoch: 1})
+	require.False(t, w.active)
 }
 
 // A rank that is lost again and again without a sweep of the run ends it.
