@@ -41,10 +41,9 @@ func (p *player) listen(epoch int) {
 	require.NoError(p.t, p.conn.Send(rendezvous.Listen{Control: "127.0.0.1:1", Epoch: epoch, Sweep: 7}))
 }
 
-// finish simulates a peer from its work of an epoch on.
+// finish simulates the end of a peer's run in an epoch.
 func (p *player) finish(epoch int) {
 	p.t.Helper()
-	require.NoError(p.t, p.conn.Send(rendezvous.Ready{Epoch: epoch}))
 	p.block()
 	require.NoError(p.t, p.conn.Send(rendezvous.Result{
 		Epoch: epoch, Reason: Converged, Lost: -1, Points: p.box.Points(), Sweeps: 9,
@@ -99,7 +98,9 @@ func lossBeginsAnEpoch(t *testing.T, done bool) {
 	// Results of the former epoch do not count.
 	require.NoError(t, s.conn.Send(rendezvous.Result{Reason: Converged, Lost: -1}))
 	s.later = 10
-	require.NoError(t, s.conn.Send(rendezvous.Ready{Epoch: 1}))
+	for _, p := range []*player{s, next} {
+		require.NoError(t, p.conn.Send(rendezvous.Ready{Epoch: 1}))
+	}
 	next.finish(1)
 	s.finish(1)
 	o := r.end()
