@@ -372,14 +372,18 @@ func (r *run) receiveRecovery(m *member, msg rendezvous.Message) bool {
 
 // receiveFaces handles the values that a survivor has beside the holes.
 func (r *run) receiveFaces(m *member, number int, values []float64) {
-	for i, q := range r.faces {
-		if q == m && number == -r.epoch {
-			r.faces = append(r.faces[:i:i], r.faces[i+1:]...)
-			r.around = append(r.around, surroundings{m.box, values})
-			r.advance()
-			return
-		}
+	i := slices.Index(r.faces, m)
+	if i < 0 || number != -r.epoch {
+		return // of a former epoch
 	}
+	if err := repair.NewFaces(r.unvalued).Add(m.box, values); err != nil {
+		m.conn.Close()
+		r.lose(m, failure{closed, m.rank, fmt.Sprintf("%s sent values that no block can be repaired from: %v", m, err)})
+		return
+	}
+	r.faces = slices.Delete(r.faces, i, i+1)
+	r.around = append(r.around, surroundings{m.box, values})
+	r.advance()
 }
 
 // recovered ends a recovery.

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"fmt"
+	"math"
 	"net"
 	"slices"
 	"testing"
@@ -185,7 +186,7 @@ func TestWorkComesInOrder(t *testing.T) {
 		w.members = append(w.members, m)
 	}
 	survivor, next := w.members[0], w.members[1]
-	w.faces = []*member{survivor}
+	w.faces, w.unvalued = []*member{survivor}, []problem.Box{next.box}
 	given := func() [2]bool { return [2]bool{survivor.assigned, next.assigned} }
 	w.receiveRecovery(next, rendezvous.Listen{Epoch: 1})
 	require.Equal(t, [2]bool{}, given(), "the survivor does not listen")
@@ -199,6 +200,32 @@ func TestWorkComesInOrder(t *testing.T) {
 	require.True(t, w.active)
 	w.receiveRecovery(survivor, rendezvous.Ready{Epoch: 1})
 	require.False(t, w.active)
+}
+
+// Values that are not finite, or too few, do not reach the peer that repairs. Their sender counts as lost.
+func TestUnusableValues(t *testing.T) {
+	for name, values := range map[string][]float64{
+		"not finite": slices.Repeat([]float64{math.NaN()}, 16),
+		"too few":    make([]float64, 15),
+	} {
+		r := watched(time.Second, 2)
+		cut, err := problem.Slabs([3]int{4, 4, 4}, 2, nil)
+		require.NoError(t, err)
+		for rank, m := range r.members {
+			m.box, m.conn = cut.Box(iterate.Rank(rank)), rendezvous.NewConn(idle(t), 0)
+		}
+		r.active, r.epoch, r.unvalued, r.faces = true, 1, []problem.Box{r.members[1].box}, []*member{r.members[0]}
+		r.receiveFaces(r.members[0], -1, values)
+		require.Equal(t, 0, r.failure.rank, name)
+		require.Contains(t, r.failure.text, "sent values that no block can be repaired from")
+	}
+}
+
+// idle returns a connection over which nothing is sent.
+func idle(t *testing.T) net.Conn {
+	a, b := net.Pipe()
+	t.Cleanup(func() { a.Close(); b.Close() })
+	return a
 }
 
 // A rank that is lost again and again without a sweep of the run ends it.
