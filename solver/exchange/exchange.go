@@ -76,6 +76,8 @@ type Config struct {
 	// Survive makes a lost neighbour count as one that has closed its sessions, for which Age sets no limit. The peer
 	// then relaxes or waits until its shell ends the exchange.
 	Survive bool
+	// Lost, if not nil, is called once for each neighbour that Survive makes the peer go on without.
+	Lost func(q iterate.Rank, why error)
 }
 
 // Kind is the kind of an Action.

@@ -36,6 +36,7 @@ type Neighbour struct {
 	haloRead    []bool // by tag
 	agreeRead   bool
 	hasClosed   bool
+	lost        bool
 	closedAt    time.Duration // by the clock of Age; negative before Age has seen it
 }
 
@@ -118,7 +119,10 @@ func (n *Neighbour) Fail(err error) error { return &NeighbourError{n.Rank, n.Nam
 // error.
 func (x *Exchange) close(n *Neighbour, which *bool, err error) error {
 	var lost *p2psap.PeerLostError
-	if !errors.Is(err, p2psap.ErrPeerClosed) && !(x.config.Survive && errors.As(err, &lost)) {
+	switch {
+	case x.config.Survive && errors.As(err, &lost):
+		x.Lose(n.Rank, err)
+	case !errors.Is(err, p2psap.ErrPeerClosed):
 		return n.Fail(err)
 	}
 	*which = true
@@ -127,10 +131,13 @@ func (x *Exchange) close(n *Neighbour, which *bool, err error) error {
 }
 
 // Lose makes the sessions with a lost neighbour count as closed: no message is sent to it or received from it any more.
-func (x *Exchange) Lose(q iterate.Rank) {
+func (x *Exchange) Lose(q iterate.Rank, why error) {
 	n := x.byRank[q]
-	if n == nil {
+	if n == nil || n.lost {
 		return
+	}
+	if n.lost = true; x.config.Lost != nil {
+		x.config.Lost(q, why)
 	}
 	n.haloClosed, n.agreeClosed, n.agreeRead = true, true, true
 	for t := range n.haloRead {

@@ -21,10 +21,16 @@ func TestSurvivor(t *testing.T) {
 			m := newMesh(7)
 			var lost atomic.Bool
 			m.sends, m.fuse = 100, func() { m.node("peer1").lose(); lost.Store(true) }
+			var reported []iterate.Rank
 			ctx := await.Context(t)
 			pl := plan{problem: p, peers: 2, scheme: scheme,
-				node:   func(rank int) runner.Node { return m.node(names(2)[rank]) },
-				change: func(_ int, c *runner.Config) { c.Solver.Tolerance, c.Survive = 0, true }}
+				node: func(rank int) runner.Node { return m.node(names(2)[rank]) },
+				change: func(rank int, c *runner.Config) {
+					c.Solver.Tolerance, c.Survive = 0, true
+					if rank == 0 {
+						c.Lost = func(q iterate.Rank, _ error) { reported = append(reported, q) }
+					}
+				}}
 			ended := make(chan error, 1)
 			opened := make(chan *runner.Runner, 1)
 			go func() {
@@ -61,6 +67,7 @@ func TestSurvivor(t *testing.T) {
 			require.ErrorIs(t, err, runner.ErrAbandoned)
 			require.Equal(t, scheme.Lockstep(), slices.Equal(u, later))
 			require.True(t, after, "a call that waits when Run ends is made")
+			require.Equal(t, []iterate.Rank{1}, reported)
 			require.False(t, r.Do(func() error { return nil }), "the run has ended")
 			r.Close()
 			other := <-opened

@@ -54,6 +54,8 @@ type Config struct {
 	// Survive makes a lost neighbour no error: the peer goes on with the neighbour's newest values, or waits, until Do
 	// ends the run.
 	Survive bool
+	// Lost, if not nil, is called on Run's goroutine when Survive makes the peer go on without a neighbour.
+	Lost func(q iterate.Rank, why error)
 	// Progress is called on Run's goroutine, at most every ProgressEvery (0: 200 ms); nil: never.
 	Progress      func(Progress)
 	ProgressEvery time.Duration

@@ -112,9 +112,6 @@ func (n *meshNode) Open(ctx context.Context, peer string, o p2psap.OpenOptions) 
 }
 
 func (n *meshNode) WaitAny(ctx context.Context, timeout time.Duration) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	for {

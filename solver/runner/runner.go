@@ -104,6 +104,12 @@ func (r *Runner) connect() {
 	r.exchange = exchange.New(exchange.Config{
 		Rank: r.config.Rank, Peer: r.peer,
 		Name: func(q iterate.Rank) string { return r.config.Names[q] }, Survive: r.config.Survive,
+		Lost: func(q iterate.Rank, why error) {
+			r.config.Log.Info().Err(why).Int("rank", int(r.config.Rank)).Msg("going on without a neighbour")
+			if r.config.Lost != nil {
+				r.config.Lost(q, why)
+			}
+		},
 		Pump: func() error {
 			r.exchange.TouchAll()
 			if r.config.Node == nil {

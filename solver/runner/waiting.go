@@ -124,8 +124,7 @@ func (r *Runner) block(until time.Duration) error {
 		if !r.config.Survive {
 			return &NeighbourError{Rank: iterate.Rank(rank), Peer: name, Err: err}
 		}
-		r.config.Log.Info().Err(err).Int("rank", int(r.config.Rank)).Msg("going on without a neighbour")
-		r.exchange.Lose(iterate.Rank(rank))
+		r.exchange.Lose(iterate.Rank(rank), err)
 	}
 	if err := r.config.Node.Disconnect(lost.Peer); err != nil {
 		return fmt.Errorf("runner: %w", err)

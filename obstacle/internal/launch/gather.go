@@ -134,7 +134,7 @@ func (r *run) serve(m *member) {
 		msg, err := m.conn.Receive(
 			rendezvous.KindListen, rendezvous.KindReady, rendezvous.KindBeat, rendezvous.KindChunk,
 			rendezvous.KindResult, rendezvous.KindSessions, rendezvous.KindStep, rendezvous.KindBlock,
-			rendezvous.KindCaptured, rendezvous.KindRepaired,
+			rendezvous.KindCaptured, rendezvous.KindRepaired, rendezvous.KindUnreachable,
 		)
 		if err != nil {
 			if errors.Is(err, io.EOF) {

@@ -312,6 +312,8 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 	case rendezvous.Block:
 		m.final = msg.Box
 	case rendezvous.Step:
+	case rendezvous.Unreachable:
+		r.unreachable(m, &msg)
 	default:
 		if r.receiveRecovery(m, msg) {
 			return

@@ -54,6 +54,7 @@ type recovery struct {
 	newest    uint64         // sweeps of the run at the last loss
 	spares    []*member      // that wait
 	retired   []*member      // lost
+	preferred *member        // whose process takes the place of a lost peer; nil: the one that runs the fewest
 	faces     []*member      // from which values are awaited
 	unvalued  []problem.Box  // boxes without values, at the beginning of the epoch
 	around    []surroundings // values beside them
@@ -221,9 +222,9 @@ func (r *run) replace(m *member) {
 		r.by(m, "new "+m.String())
 		return
 	}
-	var least *member
+	least := r.preferred
 	for _, q := range r.members {
-		if q.conn != nil && q.child == nil && !q.lost && (least == nil || r.parts(q) < r.parts(least)) {
+		if q.conn != nil && q.child == nil && !q.lost && r.preferred == nil && (least == nil || r.parts(q) < r.parts(least)) {
 			least = q
 		}
 	}
@@ -386,6 +387,18 @@ func (r *run) receiveFaces(m *member, number int, values []float64) {
 	r.advance()
 }
 
+// unreachable handles a peer that goes on without another one, which the launcher reaches. The path between the two is
+// broken. The other one is replaced, in the process of the first if no spare peer waits.
+func (r *run) unreachable(m *member, msg *rendezvous.Unreachable) {
+	if msg.Epoch != r.epoch || r.active || msg.Rank < 0 || msg.Rank >= len(r.members) || r.members[msg.Rank] == m {
+		return // the epoch is over, or the peer is lost already
+	}
+	q := r.members[msg.Rank]
+	r.preferred = m
+	r.lose(q, failure{reported, q.rank, fmt.Sprintf("%s cannot be reached by %s: %s", q, m, msg.Why)})
+	r.preferred = nil
+}
+
 // recovered ends a recovery.
 func (r *run) recovered() {
 	r.active = false
@@ -422,7 +435,7 @@ func (r *run) checkRecovery() {
 		case m.conn == nil:
 			return
 		case m.assigned && !m.valued:
-			limit = max(limit, r.ticks(leastRepair), r.ticks(time.Since(r.started)))
+			limit = max(limit, r.ticks(leastRepair), r.ticks(r.beat.Elapsed))
 			late = m
 		case late == nil && (m.listens != r.epoch || slices.Contains(r.faces, m) || m.assigned && !m.ready):
 			late = m

@@ -147,7 +147,7 @@ func TestSurvivorThatDoesNotAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := watched(time.Second, 3)
-			r.Recover, r.started = RecoverLocal, time.Now()
+			r.Recover = RecoverLocal
 			r.active, r.epoch = true, 2
 			for _, m := range r.members {
 				m.conn, m.valued, m.listens = rendezvous.NewConn(nil, 0), true, 2
@@ -176,7 +176,7 @@ func TestWorkComesInOrder(t *testing.T) {
 	r := rehearse(t, func(q *Plan) { recovering(q); p = *q })
 	close(r.stop)
 	<-r.done
-	w := &run{Plan: p, started: time.Now()}
+	w := &run{Plan: p}
 	w.active, w.epoch = true, 1
 	for rank := range peers {
 		m := &member{
@@ -219,6 +219,21 @@ func TestUnusableValues(t *testing.T) {
 		require.Equal(t, 0, r.failure.rank, name)
 		require.Contains(t, r.failure.text, "sent values that no block can be repaired from")
 	}
+}
+
+// A peer that another one cannot reach is replaced, although the launcher reaches it. A report of a former epoch, or
+// during a recovery, is old.
+func TestBrokenPathBetweenPeers(t *testing.T) {
+	r := watched(time.Second, 3)
+	r.receive(r.members[0], rendezvous.Unreachable{Epoch: 1, Rank: 1}, nil)
+	r.receive(r.members[0], rendezvous.Unreachable{Rank: 3}, nil)
+	r.active = true
+	r.receive(r.members[0], rendezvous.Unreachable{Rank: 1}, nil)
+	require.Nil(t, r.failure)
+	r.active = false
+	r.receive(r.members[0], rendezvous.Unreachable{Rank: 1, Why: "no word"}, nil)
+	require.Equal(t, 1, r.failure.rank)
+	require.Contains(t, r.failure.text, "cannot be reached by peer 0: no word")
 }
 
 // idle returns a connection over which nothing is sent.

@@ -263,6 +263,9 @@ func (p *peer) prepare(e *epoch) (*runner.Runner, error) {
 		Slow:    a.Slowdown,
 		MaxTime: time.Duration(a.MaxTimeMS) * time.Millisecond,
 		Stop:    p.stopRequested(e.ctx), Grace: p.timeout(), Survive: p.welcome.Recover,
+		Lost: func(q iterate.Rank, why error) {
+			_ = p.conn.Send(rendezvous.Unreachable{Epoch: a.Epoch, Rank: int(q), Why: why.Error()})
+		},
 		Step: e.stepper(),
 		Progress: func(q runner.Progress) {
 			q.Sweep += iterate.Iteration(p.former.sweeps)

@@ -33,6 +33,7 @@ func bodies() []Message {
 		KindBeat: Beat{}, KindStop: Stop{}, KindLost: Lost{}, KindResult: Result{}, KindBye: Bye{},
 		KindSessions: Sessions{}, KindStep: Step{}, KindBlock: Block{}, KindSpare: Spare{}, KindEpoch: Epoch{},
 		KindCapture: Capture{}, KindCaptured: Captured{}, KindRepaired: Repaired{}, KindHost: Host{}, KindProbe: Probe{},
+		KindUnreachable: Unreachable{},
 	}
 }
 

@@ -45,7 +45,7 @@ func samples() []Message {
 		Bye{},
 		Block{Stream: StreamStep, Box: problem.Box{Lo: [3]int{0, 0, 3}, Hi: [3]int{4, 5, 6}}},
 		Step{Step: 3, Sweeps: 40, Residual: 1e-7},
-		Spare{}, Host{}, Probe{}, Epoch{Epoch: 2},
+		Spare{}, Host{}, Probe{}, Unreachable{Epoch: 2, Rank: 1, Why: "w"}, Epoch{Epoch: 2},
 		Capture{Number: 3, Boxes: []problem.Box{{Lo: [3]int{0, 0, 3}, Hi: [3]int{4, 5, 6}}}},
 		Captured{Number: 3, Box: problem.Box{Hi: [3]int{4, 5, 6}}, Step: 1, Sweep: 7, Residual: 1e-3},
 		Repaired{Epoch: 2, Method: "sor", Iterates: 4, Residual: 1e-4, Seconds: 0.5, Unbound: "u"},

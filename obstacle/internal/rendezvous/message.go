@@ -29,16 +29,17 @@ const (
 	KindLost
 	KindResult
 	KindBye
-	KindSessions // from the peer, between Ready and Result, if Assign.Status is set
-	KindStep     // from the peer, between Start and Result, after its block
-	KindBlock    // from the peer, before a block, if Assign.Balance is set
-	KindSpare    // from the launcher, in place of Welcome until the peer is needed
-	KindEpoch    // from the launcher, after a loss
-	KindCapture  // from the launcher, after Start
-	KindCaptured // from the peer, after the values, in chunks
-	KindRepaired // from a peer that replaces a lost one, between Assign and Ready
-	KindHost     // from the launcher, after a loss
-	KindProbe    // from the launcher, when the peer is silent
+	KindSessions    // from the peer, between Ready and Result, if Assign.Status is set
+	KindStep        // from the peer, between Start and Result, after its block
+	KindBlock       // from the peer, before a block, if Assign.Balance is set
+	KindSpare       // from the launcher, in place of Welcome until the peer is needed
+	KindEpoch       // from the launcher, after a loss
+	KindCapture     // from the launcher, after Start
+	KindCaptured    // from the peer, after the values, in chunks
+	KindRepaired    // from a peer that replaces a lost one, between Assign and Ready
+	KindHost        // from the launcher, after a loss
+	KindProbe       // from the launcher, when the peer is silent
+	KindUnreachable // from the peer, between Ready and Result
 )
 
 // Message is a value of one of the types below.
@@ -188,6 +189,13 @@ type Spare struct{}
 
 // Probe makes the kernel of a silent peer's host acknowledge something. The peer ignores it.
 type Probe struct{}
+
+// Unreachable states that the peer has heard nothing from another one for the peer timeout, and goes on without it.
+type Unreachable struct {
+	Epoch int    `json:"epoch"`
+	Rank  int    `json:"rank"`
+	Why   string `json:"why"`
+}
 
 // Host asks the process of a peer to run another peer, in place of a lost one.
 type Host struct{}
