@@ -152,7 +152,7 @@ func TestAttackOnTheWire(t *testing.T) {
 			defer close(done)
 			at, secret := filepath.Join(t.TempDir(), "u.npy"), secretFile(t, "the secret of this run")
 			r := startIn(t, link.A.Host.Do, "solve", "membrane", "--n", fmt.Sprint(n), "--tol", fmt.Sprint(tol), "--peers", "2", "--protect", protect,
-				"--rendezvous", net.JoinHostPort(link.A.IPv4.String(), "0"), "--secret-file", secret, "--out", at, "--format", "json")
+				"--suspect", "10m", "--rendezvous", net.JoinHostPort(link.A.IPv4.String(), "0"), "--secret-file", secret, "--out", at, "--format", "json")
 			address := r.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
 			var peers []*running
 			for _, e := range []netlab.End{link.A, link.B} {
