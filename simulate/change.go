@@ -20,7 +20,7 @@ func (e *engine) applyChange() {
 	c := e.changes[0]
 	e.changes = e.changes[1:]
 	switch ev := c.ev; {
-	case ev.Lost || ev.Ended:
+	case ev.Lost || ev.Killed:
 		if ev.Rank < len(e.lost) {
 			e.lose(ev, c.on, e.instant(c.at))
 		}

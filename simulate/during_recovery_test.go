@@ -52,20 +52,20 @@ func TestSpares(t *testing.T) {
 	require.InEpsilon(t, took(r.Losses[0])+startTime, took(r.Losses[1]), 0.1)
 }
 
-// The end of a peer is noticed at once, because its machine closes its connection to the launcher. A run that does not
+// The death of a peer is noticed at once, because its machine closes its connection to the launcher. A run that does not
 // recover fails with the name of the peer.
-func TestEndedPeer(t *testing.T) {
+func TestKilledPeer(t *testing.T) {
 	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		run, alone := undisturbed(t, s, "")
-		end := cluster.Event{At: alone.Virtual / 2, Rank: 5, Ended: true}
-		r := played(t, run, end)
+		death := cluster.Event{At: alone.Virtual / 2, Rank: 5, Killed: true}
+		r := played(t, run, death)
 		requireRecovered(t, run, alone, r, 1)
-		require.True(t, r.Losses[0].Ended)
-		require.Equal(t, end.At+run.Model.Networks[0].Latency, r.Losses[0].Noticed)
-		run.Recover, run.Model.Events = nil, []cluster.Event{end}
+		require.True(t, r.Losses[0].Killed)
+		require.Equal(t, death.At+run.Model.Networks[0].Latency, r.Losses[0].Noticed)
+		run.Recover, run.Model.Events = nil, []cluster.Event{death}
 		r, err := Run(context.Background(), run)
-		require.ErrorContains(t, err, "rank 5 has ended")
-		require.Equal(t, end.At+run.Model.Networks[0].Latency, r.Virtual)
+		require.ErrorContains(t, err, "rank 5 was killed")
+		require.Equal(t, death.At+run.Model.Networks[0].Latency, r.Virtual)
 	}
 }
 

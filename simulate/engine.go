@@ -206,7 +206,7 @@ func (e *engine) expire() {
 	e.finish(e.end)
 	switch {
 	case e.run.Recover == nil && e.end >= e.suspected():
-		e.fault = fmt.Errorf("simulate: %v after the first relaxation: rank %d has ended", e.elapsed(), e.due()[0])
+		e.fault = fmt.Errorf("simulate: %v after the first relaxation: rank %d was killed", e.elapsed(), e.due()[0])
 	case e.end >= e.suspected() || e.recovery.waits && e.end < e.bound:
 		e.broken = true
 	case e.recovery.active && e.end < e.bound:

@@ -45,7 +45,7 @@ type machine struct {
 
 	first           microproto.Instant // when the first relaxation began
 	doneAt, sweptAt microproto.Instant
-	retired         bool // the peer has ended, or was given up
+	retired         bool // the peer was killed or given up
 	fault           error
 	faultAt         microproto.Instant
 

@@ -16,8 +16,8 @@ import (
 // Each solves the block of its rank again from the values around it (package solver/repair), and all ranks continue
 // from what they have in a new epoch of the run.
 type Recovery struct {
-	// Suspect is the silence after which a machine is given up. 0: 1 s. A machine that returns sooner is not lost. A
-	// peer that ends is noticed at once.
+	// Suspect is the silence after which a machine is given up. 0: 1 s. A machine that returns sooner is not lost. The
+	// death of a peer is noticed at once.
 	Suspect time.Duration
 	// Spares is the number of processes that wait to take the place of lost peers. When there are no more, new ones
 	// are started, which takes longer.
@@ -30,8 +30,8 @@ const defaultSuspect = time.Second
 // Loss is a loss of a peer that a run has recovered from. Times are since the first relaxation of the run.
 type Loss struct {
 	Rank int
-	// Ended reports that the peer has ended. Otherwise its machine was silent.
-	Ended   bool
+	// Killed reports that the peer was killed. Otherwise its machine was silent.
+	Killed  bool
 	Noticed time.Duration
 	// Spare reports that a spare process has taken its place. Otherwise it is a new one.
 	Spare    bool
@@ -162,7 +162,7 @@ func (e *engine) lose(ev *cluster.Event, on bool, at microproto.Instant) {
 	switch here := !e.lost[rank] || c.given[rank]; {
 	case on && here:
 		e.lost[rank], e.lostAt[rank], e.lostBy[rank], c.given[rank] = true, at, ev, false
-		e.hosts[rank].retired = ev.Ended
+		e.hosts[rank].retired = ev.Killed
 	case on && by.Until > 0 && (ev.Until == 0 || ev.Until > by.Until):
 		e.lostBy[rank] = ev
 	case !on && !here && by == ev:
@@ -198,11 +198,11 @@ func (e *engine) silent() bool {
 }
 
 // suspected returns when the first silent machine will be given up, Never if there is none. A run that does not recover
-// gives up peers that have ended.
+// gives up killed peers only.
 func (e *engine) suspected() microproto.Instant {
 	at := microproto.Never
 	for rank, lost := range e.lost {
-		if lost && !e.recovery.given[rank] && (e.run.Recover != nil || e.lostBy[rank].Ended) {
+		if lost && !e.recovery.given[rank] && (e.run.Recover != nil || e.lostBy[rank].Killed) {
 			at = min(at, e.noticed(rank))
 		}
 	}
@@ -211,7 +211,7 @@ func (e *engine) suspected() microproto.Instant {
 
 // noticed returns when the loss of a rank will be noticed. The machine of rank 0 runs the launcher.
 func (e *engine) noticed(rank int) microproto.Instant {
-	if e.lostBy[rank].Ended {
+	if e.lostBy[rank].Killed {
 		return e.lostAt[rank].Add(e.latency(int32(rank), 0))
 	}
 	return e.lostAt[rank].Add(cmp.Or(e.run.Recover.Suspect, defaultSuspect))
@@ -224,7 +224,7 @@ func (e *engine) recover() error {
 	due := e.due()
 	c.active, c.frozen = true, e.run.Solver.Scheme.Lockstep()
 	for _, rank := range due {
-		l := Loss{Rank: rank, Ended: e.lostBy[rank].Ended, Noticed: e.elapsed(), Spare: s.spares < e.run.Recover.Spares}
+		l := Loss{Rank: rank, Killed: e.lostBy[rank].Killed, Noticed: e.elapsed(), Spare: s.spares < e.run.Recover.Spares}
 		if l.Spare {
 			s.spares++
 		}
@@ -254,5 +254,5 @@ func (e *engine) due() (ranks []int) {
 
 // outdated reports whether an event was that of a machine that has been replaced.
 func (s *resumption) outdated(ev *cluster.Event) bool {
-	return (ev.Lost || ev.Ended || ev.Slow > 0) && ev.Rank < len(s.replaced) && ev.At <= s.replaced[ev.Rank]
+	return (ev.Lost || ev.Killed || ev.Slow > 0) && ev.Rank < len(s.replaced) && ev.At <= s.replaced[ev.Rank]
 }

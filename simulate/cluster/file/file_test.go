@@ -236,7 +236,7 @@ func draw(t *rapid.T) *cluster.Description {
 		case 0:
 			e.Rank, e.Lost = rapid.IntRange(0, 50).Draw(t, "rank"), true
 		case 3:
-			e.Rank, e.Ended = rapid.IntRange(0, 50).Draw(t, "rank"), true
+			e.Rank, e.Killed = rapid.IntRange(0, 50).Draw(t, "rank"), true
 		case 1:
 			e.Rank = rapid.IntRange(0, 50).Draw(t, "rank")
 			e.Slow = rapid.Float64Range(1, 9).Draw(t, "slow")
