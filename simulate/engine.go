@@ -35,8 +35,6 @@ type engine struct {
 	cuts       []*cluster.Event // in force
 	slowed     []*cluster.Event // in force, by when they began
 	lost       []bool           // by rank: the machine is silent
-	lostAt     []microproto.Instant
-	lostBy     []*cluster.Event
 	recovery   recovering
 	slow       []float64 // by rank: factor on the relaxation time, by events
 	memory     memory
@@ -85,9 +83,10 @@ func newEngine(r *Config) (*engine, error) {
 	n := r.ranks()
 	e := &engine{
 		run: r, model: r.Model, began: microproto.Never, bound: microproto.Instant(longestSetup),
-		slow: make([]float64, n), lost: make([]bool, n), lostAt: make([]microproto.Instant, n),
-		hosts: make([]*machine, n), end: microproto.Instant(longestSetup), lostBy: make([]*cluster.Event, n),
+		slow: make([]float64, n), lost: make([]bool, n),
+		hosts: make([]*machine, n), end: microproto.Instant(longestSetup),
 		recovery: recovering{
+			silentAt: make([]microproto.Instant, n), silentBy: make([]*cluster.Event, n),
 			given: make([]bool, n), restored: make([][]float64, n), restoredAt: make([]microproto.Instant, n),
 		},
 	}

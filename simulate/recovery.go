@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
@@ -57,13 +58,15 @@ type resumption struct {
 
 // recovering is the state of a recovery within an epoch. The survivors of an asynchronous run go on meanwhile.
 type recovering struct {
-	active     bool               // peers were given up, and the next epoch has not begun
-	frozen     bool               // nobody relaxes meanwhile
-	waits      bool               // the repair begins when no machine is silent any more
-	ready      microproto.Instant // when the next epoch begins if no further machine falls silent
-	connecting microproto.Instant // when the ranks begin to connect for it
-	given      []bool             // by rank: its peer was given up in this epoch
-	restored   [][]float64        // by rank: repaired values
+	active     bool                 // peers were given up, and the next epoch has not begun
+	frozen     bool                 // nobody relaxes meanwhile
+	waits      bool                 // the repair begins when no machine is silent any more
+	ready      microproto.Instant   // when the next epoch begins if no further machine falls silent
+	connecting microproto.Instant   // when the ranks begin to connect for it
+	silentAt   []microproto.Instant // by rank: when the peer of the rank fell silent
+	silentBy   []*cluster.Event     // by rank: why; nil: the peer is not silent, or was given up
+	given      []bool               // by rank: the peer of this epoch was given up; another takes its place
+	restored   [][]float64          // by rank: repaired values
 	restoredAt []microproto.Instant
 	losses     []Loss // of the epoch
 }
@@ -158,15 +161,14 @@ func (r *Result) addEpochs(before *Result) {
 // lose begins or ends the silence of a machine at an instant, by an event of the model.
 func (e *engine) lose(ev *cluster.Event, on bool, at microproto.Instant) {
 	rank, c := ev.Rank, &e.recovery
-	by := e.lostBy[rank]
-	switch here := !e.lost[rank] || c.given[rank]; {
-	case on && here:
-		e.lost[rank], e.lostAt[rank], e.lostBy[rank], c.given[rank] = true, at, ev, false
-		e.hosts[rank].retired = ev.Killed
+	switch by := c.silentBy[rank]; {
+	case on && by == nil:
+		e.lost[rank], c.silentAt[rank], c.silentBy[rank] = true, at, ev
+		e.hosts[rank].retired = c.given[rank] || ev.Killed
 	case on && by.Until > 0 && (ev.Until == 0 || ev.Until > by.Until):
-		e.lostBy[rank] = ev
-	case !on && !here && by == ev:
-		e.lost[rank] = false
+		c.silentBy[rank] = ev
+	case !on && by == ev:
+		e.lost[rank], c.silentBy[rank] = c.given[rank], nil
 	}
 	e.setEnd(at)
 	for rank := range e.hosts {
@@ -181,40 +183,36 @@ func (e *engine) lose(ev *cluster.Event, on bool, at microproto.Instant) {
 // setEnd sets the end of the present stage: the bound of the run, when the first silent machine will be given up, or
 // when the next epoch begins.
 func (e *engine) setEnd(now microproto.Instant) {
-	e.end = min(e.bound, e.suspected())
+	e.end = e.suspected()
 	if e.recovery.active && !e.silent() {
-		e.end = min(e.end, max(e.recovery.ready, now))
+		e.end = e.recovery.ready
 	}
+	e.end = min(e.bound, max(e.end, now))
 }
 
-// silent reports whether a machine is silent that has not been given up.
+// silent reports whether a peer is silent that has not been given up.
 func (e *engine) silent() bool {
-	for rank, lost := range e.lost {
-		if lost && !e.recovery.given[rank] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.recovery.silentBy, func(ev *cluster.Event) bool { return ev != nil })
 }
 
-// suspected returns when the first silent machine will be given up, Never if there is none. A run that does not recover
+// suspected returns when the first silent peer will be given up, Never if there is none. A run that does not recover
 // gives up killed peers only.
 func (e *engine) suspected() microproto.Instant {
 	at := microproto.Never
-	for rank, lost := range e.lost {
-		if lost && !e.recovery.given[rank] && (e.run.Recover != nil || e.lostBy[rank].Killed) {
+	for rank, ev := range e.recovery.silentBy {
+		if ev != nil && (e.run.Recover != nil || ev.Killed) {
 			at = min(at, e.noticed(rank))
 		}
 	}
 	return at
 }
 
-// noticed returns when the loss of a rank will be noticed. The machine of rank 0 runs the launcher.
+// noticed returns when the loss of a silent peer will be noticed. The machine of rank 0 runs the launcher.
 func (e *engine) noticed(rank int) microproto.Instant {
-	if e.lostBy[rank].Killed {
-		return e.lostAt[rank].Add(e.latency(int32(rank), 0))
+	if c := &e.recovery; !c.silentBy[rank].Killed {
+		return c.silentAt[rank].Add(cmp.Or(e.run.Recover.Suspect, defaultSuspect))
 	}
-	return e.lostAt[rank].Add(cmp.Or(e.run.Recover.Suspect, defaultSuspect))
+	return e.recovery.silentAt[rank].Add(e.latency(int32(rank), 0))
 }
 
 // recover gives up the peers whose loss has been noticed, and begins to repair the blocks that nobody has, or begins
@@ -224,12 +222,12 @@ func (e *engine) recover() error {
 	due := e.due()
 	c.active, c.frozen = true, e.run.Solver.Scheme.Lockstep()
 	for _, rank := range due {
-		l := Loss{Rank: rank, Killed: e.lostBy[rank].Killed, Noticed: e.elapsed(), Spare: s.spares < e.run.Recover.Spares}
+		l := Loss{Rank: rank, Killed: c.silentBy[rank].Killed, Noticed: e.elapsed(), Spare: s.spares < e.run.Recover.Spares}
 		if l.Spare {
 			s.spares++
 		}
 		c.losses = append(c.losses, l)
-		c.given[rank], c.restored[rank] = true, nil
+		c.given[rank], c.silentBy[rank], c.restored[rank] = true, nil, nil
 		e.hosts[rank].retired = true
 	}
 	if c.waits = e.silent(); c.waits {
@@ -244,8 +242,8 @@ func (e *engine) recover() error {
 // due returns the silent ranks whose loss has been noticed: all of them if the protocol has noticed that one is silent.
 func (e *engine) due() (ranks []int) {
 	all := e.suspected() > e.now
-	for rank, lost := range e.lost {
-		if lost && !e.recovery.given[rank] && (all || e.noticed(rank) <= e.now) {
+	for rank, ev := range e.recovery.silentBy {
+		if ev != nil && (all || e.noticed(rank) <= e.now) {
 			ranks = append(ranks, rank)
 		}
 	}

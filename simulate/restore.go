@@ -23,7 +23,7 @@ const coarsest = 1e-2
 // place and has repaired them.
 func (e *engine) held(rank int, at microproto.Instant) bool {
 	c := &e.recovery
-	return !e.lost[rank] || c.given[rank] && c.restored[rank] != nil && c.restoredAt[rank] <= at
+	return c.silentBy[rank] == nil && (!c.given[rank] || c.restored[rank] != nil && c.restoredAt[rank] <= at)
 }
 
 // solution returns the values of a rank's block: those of its peer, or the repaired ones.
