@@ -81,6 +81,7 @@ verbs:
 sim:
 	$(GO) test ./internal/sim -run 'TestSeeds$$' -count=1 -v -sim.count=$(SEEDS)
 	$(GO) test ./internal/sim -run 'TestAttacks$$' -count=1 -v -attack.count=$(SEEDS)
+	$(GO) test ./internal/sim -run 'TestDeaths$$' -count=1 -v -timeout 3h -death.count=$(SEEDS)
 	$(GO) test ./internal/sim -run 'TestFalseStops' -count=1 -v -timeout 3h -stops.count=$(SEEDS)
 	$(GO) test ./p2psap -run 'TestChanges$$' -count=1 -v -change.count=$(CHANGESEEDS) -change.goal=1000
 

@@ -136,12 +136,8 @@ func (m *machine) settled() problem.Peer {
 func (e *engine) assemble() []float64 {
 	p := e.run.Solver.Problem
 	u := make([]float64, p.Points())
-	var v []float64
-	for _, m := range e.hosts {
-		box := m.settled().Box()
-		v = slices.Grow(v[:0], box.Points())[:box.Points()]
-		m.settled().Solution(v)
-		virtual.Place(u, p.N, box, v)
+	for rank, m := range e.hosts {
+		virtual.Place(u, p.N, m.settled().Box(), e.solution(rank))
 	}
 	return u
 }

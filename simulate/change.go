@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/p2pdc/p2pdc/microproto"
@@ -21,14 +20,9 @@ func (e *engine) applyChange() {
 	c := e.changes[0]
 	e.changes = e.changes[1:]
 	switch ev := c.ev; {
-	case ev.Lost:
+	case ev.Lost || ev.Killed:
 		if ev.Rank < len(e.lost) {
-			e.lost[ev.Rank], e.lostAt[ev.Rank] = c.on, e.instant(c.at)
-			e.end = min(e.bound, e.suspected())
-		}
-		if !slices.Contains(e.lost, false) {
-			e.finish(e.instant(c.at))
-			e.fault = fmt.Errorf("simulate: %v after the first relaxation: the last machine is lost", e.elapsed())
+			e.lose(ev, c.on, e.instant(c.at))
 		}
 	case ev.Slow > 0:
 		e.setSpeed(c)

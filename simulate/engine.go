@@ -35,7 +35,7 @@ type engine struct {
 	cuts       []*cluster.Event // in force
 	slowed     []*cluster.Event // in force, by when they began
 	lost       []bool           // by rank: the machine is silent
-	lostAt     []microproto.Instant
+	recovery   recovering
 	slow       []float64 // by rank: factor on the relaxation time, by events
 	memory     memory
 
@@ -43,8 +43,9 @@ type engine struct {
 	origin     time.Duration      // from the first relaxation of the run to that of this epoch
 	changes    []modelChange      // in the order of their time since began
 	bound      microproto.Instant // of the set-up, then of the run by Config.Until
-	end        microproto.Instant // bound, or when a silent machine is given up
-	broken     bool               // machines were given up, and the run recovers
+	end        microproto.Instant // of the present stage, see setEnd
+	broken     bool               // a recovery begins, or begins again
+	left       bool               // the next epoch begins
 	now        microproto.Instant // the end of the run
 	done       atomic.Int32       // ranks that have a verdict
 	swept      atomic.Int32       // ranks that have done Config.Sweeps
@@ -82,8 +83,12 @@ func newEngine(r *Config) (*engine, error) {
 	n := r.ranks()
 	e := &engine{
 		run: r, model: r.Model, began: microproto.Never, bound: microproto.Instant(longestSetup),
-		slow: make([]float64, n), lost: make([]bool, n), lostAt: make([]microproto.Instant, n),
+		slow: make([]float64, n), lost: make([]bool, n),
 		hosts: make([]*machine, n), end: microproto.Instant(longestSetup),
+		recovery: recovering{
+			silentAt: make([]microproto.Instant, n), silentBy: make([]*cluster.Event, n),
+			given: make([]bool, n), restored: make([][]float64, n), restoredAt: make([]microproto.Instant, n),
+		},
 	}
 	for rank := range n {
 		e.slow[rank] = 1
@@ -199,8 +204,12 @@ func (e *engine) finish(at microproto.Instant) {
 func (e *engine) expire() {
 	e.finish(e.end)
 	switch {
-	case e.end >= e.suspected():
+	case e.run.Recover == nil && e.end >= e.suspected():
+		e.fault = fmt.Errorf("simulate: %v after the first relaxation: rank %d was killed", e.elapsed(), e.due()[0])
+	case e.end >= e.suspected() || e.recovery.waits && e.end < e.bound:
 		e.broken = true
+	case e.recovery.active && e.end < e.bound:
+		e.left = true
 	case e.began == microproto.Never:
 		e.fault = fmt.Errorf("simulate: no rank has relaxed after a set-up of %v: sessions do not open on networks so "+
 			"slow, far or lossy (their rate, latency, jitter, loss, and what sending costs)", longestSetup)
@@ -218,8 +227,9 @@ func (e *engine) observe() {
 	n := int32(len(e.hosts))
 	at := microproto.Instant(0)
 	switch {
+	case e.recovery.active: // no verdict counts that comes before the next epoch
 	case e.failed():
-	case e.done.Load() == n:
+	case e.done.Load() == n && !(e.run.Recover != nil && e.silent()):
 		for _, m := range e.hosts {
 			at = max(at, m.doneAt)
 		}
@@ -245,7 +255,7 @@ func (e *engine) failed() bool {
 		return false
 	}
 	e.now = first.faultAt
-	if e.suspected() != microproto.Never { // a rank has noticed it sooner
+	if e.run.Recover != nil && e.suspected() != microproto.Never { // a rank has noticed it sooner
 		e.broken = true
 		e.finish(e.now)
 		return true
@@ -266,7 +276,7 @@ func (e *engine) scheduleEvents() {
 		return
 	}
 	if e.run.resumed.epoch > 0 {
-		e.origin = e.run.resumed.at + time.Duration(e.began)
+		e.origin = max(e.run.resumed.at+time.Duration(e.began), e.run.resumed.left)
 	}
 	e.bound = e.instant(cmp.Or(e.run.Until, forever))
 	e.end = e.bound
@@ -285,7 +295,7 @@ func (e *engine) scheduleEvents() {
 
 func (e *engine) elapsed() time.Duration {
 	if e.began == microproto.Never {
-		return 0
+		return e.run.resumed.left
 	}
 	return max(0, e.since(e.now))
 }

@@ -45,6 +45,7 @@ type machine struct {
 
 	first           microproto.Instant // when the first relaxation began
 	doneAt, sweptAt microproto.Instant
+	retired         bool // the peer was killed or given up
 	fault           error
 	faultAt         microproto.Instant
 
@@ -277,4 +278,4 @@ func (m *machine) Fail(_ *virtual.Host, err error) {
 }
 
 // Failed implements World.
-func (m *machine) Failed() bool { return m.fault != nil }
+func (m *machine) Failed() bool { return m.fault != nil || m.retired }

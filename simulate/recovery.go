@@ -10,31 +10,38 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
-	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
-	"github.com/p2pdc/p2pdc/solver/problem"
-	"github.com/p2pdc/p2pdc/solver/repair"
 )
 
-// Recovery makes a run go on after machines are lost. Spare machines of the same class take their places. Each solves
-// the block of its rank again from the values around it (package solver/repair), and all ranks continue from what
-// they have in a new epoch of the run.
+// Recovery makes a run go on after peers are lost. Other processes, on machines of the same class, take their places.
+// Each solves the block of its rank again from the values around it (package solver/repair), and all ranks continue
+// from what they have in a new epoch of the run.
 type Recovery struct {
-	// Suspect is the silence after which the others give a machine up. 0: 1 s. A machine that returns sooner is
-	// not lost.
+	// Suspect is the silence after which a machine is given up. 0: 1 s. A machine that returns sooner is not lost. The
+	// death of a peer is noticed at once.
 	Suspect time.Duration
+	// Spares is the number of processes that wait to take the place of lost peers. When there are no more, new ones
+	// are started, which takes longer.
+	Spares int
 }
 
 // defaultSuspect is used when Recovery.Suspect is 0.
 const defaultSuspect = time.Second
 
-// Loss is a loss that a run has recovered from. Times are since the first relaxation of the run.
+// Loss is a loss of a peer that a run has recovered from. Times are since the first relaxation of the run.
 type Loss struct {
-	Ranks   []int
+	Rank int
+	// Killed reports that the peer was killed. Otherwise its machine was silent.
+	Killed  bool
 	Noticed time.Duration
-	// Repair is the time in which the values around the holes arrive and the holes are solved.
-	Repair time.Duration
-	// Resumed is the time of the first relaxation after the loss.
+	// Spare reports that a spare process has taken its place. Otherwise it is a new one.
+	Spare    bool
+	Method   string            // that repaired the block; empty: the block begins with starting values
+	Iterates iterate.Iteration // of that method
+	Residual float64           // relative, of the problem on the lost block
+	Repair   time.Duration     // in which the block is solved
+	Unbound  error             // why the repair may have raised the error; nil: it has not
+	// Resumed is when all ranks relax again. 0: the run ended before.
 	Resumed time.Duration
 }
 
@@ -42,9 +49,26 @@ type Loss struct {
 type resumption struct {
 	epoch    uint64
 	at       time.Duration   // since the first relaxation of the run: the ranks begin to connect
+	left     time.Duration   // since the first relaxation of the run: the epoch before ends
 	starts   [][]float64     // starting values by rank
-	replaced []time.Duration // by rank: when its last machine was given up; less than 0: never
+	replaced []time.Duration // by rank: when its last peer was given up; less than 0: never
 	sweeps   float64         // complete sweeps of the whole grid
+	spares   int             // that have taken the place of lost peers
+}
+
+// recovering is the state of a recovery within an epoch. The survivors of an asynchronous run go on meanwhile.
+type recovering struct {
+	active     bool                 // peers were given up, and the next epoch has not begun
+	frozen     bool                 // nobody relaxes meanwhile
+	waits      bool                 // the repair begins when no machine is silent any more
+	ready      microproto.Instant   // when the next epoch begins if no further machine falls silent
+	connecting microproto.Instant   // when the ranks begin to connect for it
+	silentAt   []microproto.Instant // by rank: when the peer of the rank fell silent
+	silentBy   []*cluster.Event     // by rank: why; nil: the peer is not silent, or was given up
+	given      []bool               // by rank: the peer of this epoch was given up; another takes its place
+	restored   [][]float64          // by rank: repaired values
+	restoredAt []microproto.Instant
+	losses     []Loss // of the epoch
 }
 
 // checkRecovery refuses what a run cannot recover in.
@@ -54,13 +78,17 @@ func (r *Config) checkRecovery() error {
 		return nil
 	case r.New != nil || r.Sweeps > 0:
 		return errors.New("simulate: Recover applies to Config.Solver, without Config.Sweeps; use Solver.MaxSweeps")
+	case r.Solver.Balance:
+		return errors.New("simulate: a run that moves planes (Solver.Balance) does not recover")
 	case r.Recover.Suspect < 0:
 		return fmt.Errorf("simulate: a machine cannot be given up after %v of silence", r.Recover.Suspect)
+	case r.Recover.Spares < 0:
+		return fmt.Errorf("simulate: %d spare processes; there must be 0 or more", r.Recover.Spares)
 	}
 	return nil
 }
 
-// simulateEpochs simulates the epochs of a run: one, and another after each loss.
+// simulateEpochs simulates the epochs of a run: one, and another after each recovery.
 func simulateEpochs(ctx context.Context, r *Config) (*Result, error) {
 	var total *Result
 	for {
@@ -72,19 +100,45 @@ func simulateEpochs(ctx context.Context, r *Config) (*Result, error) {
 			m.schedule(0, evStart, nil)
 			e.order.Set(int32(i), 0)
 		}
-		err = e.loop(ctx)
+		err = e.play(ctx)
 		res, err2 := e.result()
 		if err = errors.Join(err, err2); total != nil {
 			res.addEpochs(total)
-			res.Losses[len(res.Losses)-1].Resumed = e.origin
 		}
-		if total = res; err != nil || !e.broken {
+		if at := e.allRelax(); at != microproto.Never {
+			for i := range res.Losses {
+				if l := &res.Losses[i]; l.Resumed == 0 {
+					l.Resumed = e.since(at)
+				}
+			}
+		}
+		res.Losses = append(res.Losses, e.recovery.losses...)
+		if total = res; err != nil || !e.left {
 			return total, err
 		}
-		if r, err = e.recover(total); err != nil {
-			return total, err
+		r = e.nextEpoch()
+	}
+}
+
+// play simulates an epoch of a run, and what recoveries take.
+func (e *engine) play(ctx context.Context) error {
+	defer e.pool.close()
+	err := e.loop(ctx)
+	for err == nil && e.broken {
+		if err = e.recover(); err == nil {
+			e.stopped, e.broken, e.ended = false, false, 0
+			err = e.loop(ctx)
 		}
 	}
+	return err
+}
+
+// allRelax returns when all ranks have begun to relax, Never if some have not.
+func (e *engine) allRelax() (at microproto.Instant) {
+	for _, m := range e.hosts {
+		at = max(at, m.first)
+	}
+	return at
 }
 
 // addEpochs adds the account of the epochs before.
@@ -104,92 +158,99 @@ func (r *Result) addEpochs(before *Result) {
 	}
 }
 
-// suspected returns when the first silent machine will be given up, Never if there is none or the run does not recover.
+// lose begins or ends the silence of a machine at an instant, by an event of the model.
+func (e *engine) lose(ev *cluster.Event, on bool, at microproto.Instant) {
+	rank, c := ev.Rank, &e.recovery
+	switch by := c.silentBy[rank]; {
+	case on && by == nil:
+		e.lost[rank], c.silentAt[rank], c.silentBy[rank] = true, at, ev
+		e.hosts[rank].retired = c.given[rank] || ev.Killed
+	case on && by.Until > 0 && (ev.Until == 0 || ev.Until > by.Until):
+		c.silentBy[rank] = ev
+	case !on && by == ev:
+		e.lost[rank], c.silentBy[rank] = c.given[rank], nil
+	}
+	e.setEnd(at)
+	for rank := range e.hosts {
+		if e.held(rank, at) {
+			return
+		}
+	}
+	e.finish(at)
+	e.fault = fmt.Errorf("simulate: %v after the first relaxation: the last machine is lost", e.elapsed())
+}
+
+// setEnd sets the end of the present stage: the bound of the run, when the first silent machine will be given up, or
+// when the next epoch begins.
+func (e *engine) setEnd(now microproto.Instant) {
+	e.end = e.suspected()
+	if e.recovery.active && !e.silent() {
+		e.end = e.recovery.ready
+	}
+	e.end = min(e.bound, max(e.end, now))
+}
+
+// silent reports whether a peer is silent that has not been given up.
+func (e *engine) silent() bool {
+	return slices.ContainsFunc(e.recovery.silentBy, func(ev *cluster.Event) bool { return ev != nil })
+}
+
+// suspected returns when the first silent peer will be given up, Never if there is none. A run that does not recover
+// gives up killed peers only.
 func (e *engine) suspected() microproto.Instant {
 	at := microproto.Never
-	for rank, lost := range e.lost {
-		if lost && e.run.Recover != nil {
-			at = min(at, e.lostAt[rank].Add(cmp.Or(e.run.Recover.Suspect, defaultSuspect)))
+	for rank, ev := range e.recovery.silentBy {
+		if ev != nil && (e.run.Recover != nil || ev.Killed) {
+			at = min(at, e.noticed(rank))
 		}
 	}
 	return at
 }
 
-// recover repairs the blocks of all silent machines, and returns the configuration of the next epoch. It adds the loss
-// to the result.
-func (e *engine) recover(total *Result) (*Config, error) {
-	r, p := *e.run, e.run.Solver.Problem
-	s, l := &r.resumed, Loss{Noticed: e.elapsed()}
-	held, done := make([]problem.Box, len(e.hosts)), iterate.Iteration(0)
-	if s.replaced == nil {
-		s.replaced = slices.Repeat([]time.Duration{-1}, len(e.hosts))
+// noticed returns when the loss of a silent peer will be noticed. The machine of rank 0 runs the launcher.
+func (e *engine) noticed(rank int) microproto.Instant {
+	if c := &e.recovery; !c.silentBy[rank].Killed {
+		return c.silentAt[rank].Add(cmp.Or(e.run.Recover.Suspect, defaultSuspect))
 	}
-	s.replaced = slices.Clone(s.replaced)
-	for rank, m := range e.hosts {
-		if e.lost[rank] {
-			l.Ranks, s.replaced[rank] = append(l.Ranks, rank), l.Noticed
-		} else {
-			held[rank] = m.settled().Box()
-			done = max(done, m.peer.Outcome().Sweeps)
-		}
-	}
-	part, missing := repair.Recut(r.Solver.Partition, held)
-	holes := slices.DeleteFunc(slices.Clone(missing), problem.Box.Empty)
-	faces, own, repaired := repair.NewFaces(holes), make([][]float64, len(held)), make([][]float64, len(held))
-	for rank, b := range held {
-		if !b.Empty() {
-			own[rank] = make([]float64, b.Points())
-			e.hosts[rank].settled().Solution(own[rank])
-			if err := faces.Add(b, repair.Pack(holes, b, own[rank])); err != nil {
-				return nil, err
-			}
-		}
-	}
-	for _, group := range repair.Groups(holes) {
-		fixed, err := repair.Solve(repair.Hole{
-			Problem: p, Boxes: group, Value: faces.Value, New: cmp.Or(r.Methods, solver.Methods()).New,
-			Tolerance: r.Solver.Tolerance,
-		})
-		if err != nil {
-			return nil, fmt.Errorf("simulate: the blocks of ranks %v cannot be repaired: %w", l.Ranks, err)
-		}
-		for rank, b := range missing {
-			if slices.Contains(group, b) {
-				repaired[rank] = fixed.Values(b)
-				l.Repair = max(l.Repair, e.repairTime(rank, group, &fixed))
-			}
-		}
-	}
-	s.starts = make([][]float64, len(held))
-	for rank := range held {
-		s.starts[rank] = repair.Join(part.Box(iterate.Rank(rank)), held[rank], own[rank], missing[rank], repaired[rank])
-	}
-	s.epoch++
-	s.sweeps = e.completeSweeps()
-	s.at = l.Noticed + l.Repair
-	total.Losses = append(total.Losses, l)
-	r.Solver = repair.Next(r.Solver, part, nil, done)
-	return &r, nil
+	return e.recovery.silentAt[rank].Add(e.latency(int32(rank), 0))
 }
 
-// repairTime returns how long the machine of a rank takes to receive the values around a hole and to solve it.
-func (e *engine) repairTime(rank int, hole []problem.Box, r *repair.Repaired) time.Duration {
-	h, points := &e.model.Hosts[rank], 0
-	for _, b := range repair.Shell(hole, problem.Box{Hi: e.run.Solver.Problem.N}) {
-		points += b.Points()
+// recover gives up the peers whose loss has been noticed, and begins to repair the blocks that nobody has, or begins
+// again. Values that a peer has repaired in time remain.
+func (e *engine) recover() error {
+	c, s := &e.recovery, &e.run.resumed
+	due := e.due()
+	c.active, c.frozen = true, e.run.Solver.Scheme.Lockstep()
+	for _, rank := range due {
+		l := Loss{Rank: rank, Killed: c.silentBy[rank].Killed, Noticed: e.elapsed(), Spare: s.spares < e.run.Recover.Spares}
+		if l.Spare {
+			s.spares++
+		}
+		c.losses = append(c.losses, l)
+		c.given[rank], c.silentBy[rank], c.restored[rank] = true, nil, nil
+		e.hosts[rank].retired = true
 	}
-	side, face, volume := float64(max(1, e.run.Scale)), 1.0, 1.0
-	for a := range e.run.Solver.Problem.Dimension {
-		if volume *= side; a > 0 {
-			face *= side
+	if c.waits = e.silent(); c.waits {
+		c.ready = e.now
+	} else if err := e.repair(); err != nil {
+		return err
+	}
+	e.setEnd(e.now)
+	return nil
+}
+
+// due returns the silent ranks whose loss has been noticed: all of them if the protocol has noticed that one is silent.
+func (e *engine) due() (ranks []int) {
+	all := e.suspected() > e.now
+	for rank, ev := range e.recovery.silentBy {
+		if ev != nil && (all || e.noticed(rank) <= e.now) {
+			ranks = append(ranks, rank)
 		}
 	}
-	n := &e.model.Networks[h.Network]
-	seconds := 8*face*float64(points)/n.Rate + r.Work*volume*float64(r.Box.Points())/h.Relaxation*cmp.Or(h.Slow, 1)
-	return n.Latency + time.Duration(seconds*float64(time.Second))
+	return ranks
 }
 
 // outdated reports whether an event was that of a machine that has been replaced.
 func (s *resumption) outdated(ev *cluster.Event) bool {
-	return (ev.Lost || ev.Slow > 0) && ev.Rank < len(s.replaced) && ev.At <= s.replaced[ev.Rank]
+	return (ev.Lost || ev.Killed || ev.Slow > 0) && ev.Rank < len(s.replaced) && ev.At <= s.replaced[ev.Rank]
 }

@@ -176,7 +176,6 @@ func (e *engine) threads() (windows, tasks int) {
 
 // loop simulates to the end of the run.
 func (e *engine) loop(ctx context.Context) error {
-	defer e.pool.close()
 	for runs := watchEvery; !e.stopped; runs += 1 + len(e.work) {
 		if runs >= watchEvery {
 			runs = 0
@@ -187,12 +186,17 @@ func (e *engine) loop(ctx context.Context) error {
 			e.watch()
 		}
 		next, at := e.order.First(), e.nextChange()
-		if next >= e.end {
+		if e.recovery.active && e.recovery.frozen {
+			next = microproto.Never
+		}
+		if min(next, at) >= e.end {
 			e.expire()
 			break
 		}
 		if at <= next && at != microproto.Never {
-			e.applyChange()
+			if e.applyChange(); !e.stopped {
+				e.observe()
+			}
 			continue
 		}
 		if next == microproto.Never {

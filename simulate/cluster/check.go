@@ -136,21 +136,21 @@ func (c *Cost) check(key string) error {
 
 func (d *Description) checkEvent(e *Event, key string) error {
 	kinds, cut := 0, e.Cut != [2]string{}
-	for _, set := range []bool{e.Slow != 0, e.Lost, cut} {
+	for _, set := range []bool{e.Slow != 0, e.Lost, e.Killed, cut} {
 		if set {
 			kinds++
 		}
 	}
 	switch {
 	case kinds != 1:
-		return &Error{key, "there should be one of slow, lost and cut"}
+		return &Error{key, "there should be one of slow, lost, killed and cut"}
 	case e.At < 0 || e.At > maxInstant:
 		return errorf(key+".at", "%v: there should be a time of 0 to 1000 days", e.At)
 	case e.Until != 0 && e.Until <= e.At || e.Until > maxInstant:
 		return errorf(key+".until", "%v: it should come after at, %v; leave the key out if the event lasts to the end",
 			e.Until, e.At)
-	case e.Lost && e.Until != 0:
-		return &Error{key + ".until", "a machine that is lost does not come back: leave the key out"}
+	case (e.Lost || e.Killed) && e.Until != 0:
+		return &Error{key + ".until", "a machine that is lost, or whose peer is killed, does not come back: leave the key out"}
 	case e.Slow != 0 && !within(e.Slow, 1, maxSlow):
 		return errorf(key+".slow", "%g: there should be a factor of 1 to %g", e.Slow, maxSlow)
 	case !cut && (e.Rank < 0 || e.Rank >= MaxMachines):

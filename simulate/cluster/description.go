@@ -134,12 +134,13 @@ type WANLink struct {
 	Jitter  time.Duration
 }
 
-// Event changes a cluster during a run. Exactly one of Slow, Lost and Cut is set.
+// Event changes a cluster during a run. Exactly one of Slow, Lost, Killed and Cut is set.
 type Event struct {
-	At    time.Duration // since the first relaxation
-	Until time.Duration // 0: to the end of the run
-	Rank  int           // the machine, for Slow and Lost
-	Slow  float64       // factor on the machine's relaxation time
-	Lost  bool          // the machine falls silent
-	Cut   [2]string     // nothing passes between these two sites; with one name, the halves of that site are separated
+	At     time.Duration // since the first relaxation
+	Until  time.Duration // 0: to the end of the run
+	Rank   int           // the machine, for Slow, Lost and Killed
+	Slow   float64       // factor on the machine's relaxation time
+	Lost   bool          // the machine falls silent
+	Killed bool          // the peer of the machine is killed, and the machine closes its connections
+	Cut    [2]string     // nothing passes between these two sites; with one name, the halves of that site are separated
 }

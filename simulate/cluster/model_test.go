@@ -175,7 +175,7 @@ func TestCheckRefuses(t *testing.T) {
 		`wide[0].latency: 2h`: func(d *Description) {
 			d.WAN[0].Latency = 2 * time.Hour
 		},
-		`events[0]: there should be one of slow, lost and cut`: func(d *Description) { d.Events[0].Lost = true },
+		`events[0]: there should be one of slow, lost, killed and cut`: func(d *Description) { d.Events[0].Lost = true },
 		`events[0].at: -1s`: func(d *Description) { d.Events[0].At = -time.Second },
 		`events[0].until: 500ms: it should come after`: func(d *Description) {
 			d.Events[0].Until = 500 * time.Millisecond

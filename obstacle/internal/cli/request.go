@@ -96,11 +96,7 @@ func (q *request) flags(f *pflag.FlagSet) {
 	f.StringVar(&q.topology, "topology", "", "file that assigns hosts to clusters")
 	f.StringArrayVar(&q.slowdown, "slowdown", nil, "R:F: peer R relaxes F times slower; repeatable")
 	f.DurationVar(&q.peerTimeout, "peer-timeout", defaultPeerTimeout, "a peer that is silent for longer is lost")
-	f.StringVar(&q.recover, "recover", launch.RecoverLocal,
-		"when a peer is lost: local: solve its block again from the values around it and go on; off: end the run")
-	f.IntVar(&q.spares, "spares", 0, "number of further processes that wait to take the place of lost peers")
-	f.DurationVar(&q.suspect, "suspect", defaultSuspect,
-		"with --recover: replace a peer on another host, or a stopped process, after this silence")
+	q.recoveryFlags(f)
 	f.StringVar(&q.initial, "initial", "", "starting iterate, a .npy array")
 	f.StringVar(&q.protect, "protect", defaultProtect,
 		"encrypt and authenticate messages between peers: auto (between hosts), always or never")
@@ -109,6 +105,15 @@ func (q *request) flags(f *pflag.FlagSet) {
 		"asynchronous sessions at the start of a time step: synchronous (step), or unchanged (never)")
 	f.StringVar(&q.balance, "balance", "off",
 		"on: move planes from slow peers to fast ones during the run (slabs, richardson)")
+}
+
+// recoveryFlags adds the flags that say what happens when a peer is lost.
+func (q *request) recoveryFlags(f *pflag.FlagSet) {
+	f.StringVar(&q.recover, "recover", launch.RecoverLocal,
+		"when a peer is lost: local: solve its block again from the values around it and go on; off: end the run")
+	f.IntVar(&q.spares, "spares", 0, "number of further processes that wait to take the place of lost peers")
+	f.DurationVar(&q.suspect, "suspect", defaultSuspect,
+		"with --recover: replace a peer on another host, or a stopped process, after this silence")
 }
 
 // numericFlags adds the flags that simulated runs have, too.

@@ -32,6 +32,8 @@ Exit codes are those of solve. --max-time is virtual time.`,
 	q.numericFlags(f)
 	f.Lookup("n").DefValue = "256"
 	s.flags(f)
+	q.recoveryFlags(f)
+	s.lossFlags(f)
 	f.IntVar(&machines, "machines", 4, "number of machines, with one peer each")
 	schemeFlag(f, &q.scheme, q.catalog)
 	return grouped(c)
@@ -49,6 +51,11 @@ func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref strin
 	if err != nil {
 		return err
 	}
+	lost, err := s.losses(machines)
+	if err != nil {
+		return err
+	}
+	r.Model.Events = append(r.Model.Events, lost...)
 	runs := []*virtualRun{r}
 	var one *virtualRun
 	switch {

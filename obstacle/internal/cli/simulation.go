@@ -26,6 +26,8 @@ type simulation struct {
 	model     string
 	standIn   int
 	noOverlap bool
+	lose      []string // machines that fall silent, RANK@TIME
+	kill      []string // peers that are killed, RANK@TIME
 }
 
 func (s *simulation) flags(f *pflag.FlagSet) {
@@ -120,7 +122,7 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 	return &virtualRun{work: w, Config: simulate.Config{
 		Model: m, Scale: s.standIn, NoOverlap: s.noOverlap, Until: q.maxTime, Seed: q.seed,
 		Catalog: a.catalog.Protocols, Policy: p2psap.TablePolicy{Optional: w.rows}, Evaluate: true,
-		Solver: c, Methods: a.catalog.Methods,
+		Solver: c, Methods: a.catalog.Methods, Recover: q.recovery(),
 	}}, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/simulate"
 	"github.com/p2pdc/p2pdc/solver/iterate"
@@ -60,6 +61,8 @@ type Simulated struct {
 	Segments   uint64          `json:"segments"`
 	Bytes      uint64          `json:"bytes"` // of frames
 	Lost       uint64          `json:"segments_lost"`
+	// Losses are those from which the run has recovered or has begun to recover.
+	Losses []*launch.Loss `json:"losses"`
 	// Staleness counts the faces that were read, by age in sweeps.
 	Staleness []uint64        `json:"staleness"`
 	MeanAge   nullable.Number `json:"staleness_mean"`
@@ -104,7 +107,7 @@ func Figures(r *simulate.Result, run *simulate.Config, failure error) Simulated 
 		Reason:   r.Reason.String(),
 		Residual: nullable.Number(r.Residual), Setup: r.Setup.Seconds(), Steady: nullable.Time(r.Steady.Seconds()),
 		Efficiency: nullable.NaN(), Fewest: math.Inf(1),
-		Met: nullable.NaN(), MetSweeps: nullable.NaN(), Comparable: nullable.NaN(),
+		Met: nullable.NaN(), MetSweeps: nullable.NaN(), Comparable: nullable.NaN(), Losses: []*launch.Loss{},
 	}
 	if r.Met.After > 0 {
 		s.Met, s.MetSweeps = nullable.Number(r.Met.After.Seconds()), nullable.Number(r.Met.Sweeps)
@@ -133,6 +136,9 @@ func Figures(r *simulate.Result, run *simulate.Config, failure error) Simulated 
 		s.Relaxing = relaxing.Seconds() / all
 		s.Protocol = protocol.Seconds() / all
 		s.Idle = idle.Seconds() / all
+	}
+	for i := range r.Losses {
+		s.Losses = append(s.Losses, simulatedLoss(&r.Losses[i], run))
 	}
 	s.ages(r.Staleness[:])
 	return s

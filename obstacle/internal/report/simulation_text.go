@@ -24,6 +24,7 @@ func (s *Simulation) Text(w io.Writer) {
 		fmt.Fprintf(t, "tolerance\tmet after %.6g s and %.1f sweeps; the peers detected it at the end\n",
 			s.Met, s.MetSweeps)
 	}
+	losses(t, s.Losses)
 	fmt.Fprintf(t, "residual\t%s relative, recomputed (tolerance %g)\n", value(s.Residual), s.Tolerance)
 	fmt.Fprintf(t, "sweeps\t%.6g to %.6g, as many points as %.1f sequential sweeps", s.Fewest, s.Most, s.Equivalent)
 	if s.Steady.Known() {

@@ -38,7 +38,7 @@ func (s *Solution) Text(w io.Writer) {
 		fmt.Fprintf(t, "\t%s\n", hint)
 	}
 	s.checkpoint(t)
-	s.losses(t)
+	losses(t, s.Losses)
 	s.holes(t)
 	fmt.Fprintf(t, "residual\t%s relative (tolerance %g), %s largest\n",
 		value(s.RelativeResidual), s.Tolerance, value(s.ResidualInf))

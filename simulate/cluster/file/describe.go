@@ -142,6 +142,8 @@ func event(e cluster.Event) string {
 	switch {
 	case e.Lost:
 		s += fmt.Sprintf("machine %d falls silent", e.Rank)
+	case e.Killed:
+		s += fmt.Sprintf("the peer of machine %d is killed", e.Rank)
 	case e.Slow != 0:
 		s += fmt.Sprintf("machine %d relaxes %g times slower", e.Rank, e.Slow)
 	case e.Cut[1] == "":

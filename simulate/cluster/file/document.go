@@ -28,7 +28,7 @@ var (
 	siteKeys     = []string{"network", "machines"}
 	groupKeys    = []string{"class", "count", "together"}
 	wideKeys     = []string{"between", "rate", "latency", "queue", "loss", "jitter"}
-	eventKeys    = []string{"at", "until", "rank", "slow", "lost", "cut"}
+	eventKeys    = []string{"at", "until", "rank", "slow", "lost", "killed", "cut"}
 )
 
 // reader reads a description value by value. The first error stays, and values read after it are
@@ -159,7 +159,7 @@ func (r *reader) wide(e yamldoc.Entry) cluster.WANLink {
 func (r *reader) event(e yamldoc.Entry) cluster.Event {
 	get := r.mapping(e, eventKeys)
 	v := cluster.Event{At: r.duration(get("at"), true), Until: r.duration(get("until"), false),
-		Slow: r.number(get("slow")), Lost: r.yes(get("lost"))}
+		Slow: r.number(get("slow")), Lost: r.yes(get("lost")), Killed: r.yes(get("killed"))}
 	r.zero(get("slow"), v.Slow == 0, aFactor)
 	r.zero(get("until"), v.Until == 0, "it should come after at; leave the key out where the event is for good")
 	rank, cut := get("rank"), get("cut")

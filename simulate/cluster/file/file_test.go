@@ -232,9 +232,11 @@ func draw(t *rapid.T) *cluster.Description {
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "events") {
 		e := cluster.Event{At: pause("at")}
-		switch rapid.IntRange(0, 2).Draw(t, "event") {
+		switch rapid.IntRange(0, 3).Draw(t, "event") {
 		case 0:
 			e.Rank, e.Lost = rapid.IntRange(0, 50).Draw(t, "rank"), true
+		case 3:
+			e.Rank, e.Killed = rapid.IntRange(0, 50).Draw(t, "rank"), true
 		case 1:
 			e.Rank = rapid.IntRange(0, 50).Draw(t, "rank")
 			e.Slow = rapid.Float64Range(1, 9).Draw(t, "slow")

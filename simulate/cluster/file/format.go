@@ -158,6 +158,9 @@ func (w *writer) joined(d *cluster.Description) {
 		case e.Lost:
 			w.line(2, "rank", strconv.Itoa(e.Rank))
 			w.line(2, "lost", "true")
+		case e.Killed:
+			w.line(2, "rank", strconv.Itoa(e.Rank))
+			w.line(2, "killed", "true")
 		case e.Slow != 0:
 			w.line(2, "rank", strconv.Itoa(e.Rank))
 			w.line(2, "slow", plain(e.Slow))

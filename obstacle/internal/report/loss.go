@@ -1,0 +1,54 @@
+package report
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+	"github.com/p2pdc/p2pdc/simulate"
+)
+
+// losses describes the losses from which a run went on.
+func losses(w io.Writer, all []*launch.Loss) {
+	for _, l := range all {
+		fmt.Fprintf(w, "lost\t%s\n\tafter %.4g s; %s took its place, and %s\n",
+			l.Why, l.Detected, l.By, recovered(l))
+		if l.Method != "" {
+			fmt.Fprintf(w, "\tits block was solved again from its neighbours' values, by %d %s of %s\n",
+				l.Iterates, iterates(l.Method), l.Method)
+		}
+		if l.Unbound != "" {
+			fmt.Fprintf(w, "\tthis may have raised the error: %s\n", l.Unbound)
+		}
+	}
+}
+
+// recovered describes the end of a recovery.
+func recovered(l *launch.Loss) string {
+	if t := float64(l.Recovered) - l.Detected; t >= 0 {
+		return fmt.Sprintf("all peers relaxed again %.3f s later", t)
+	}
+	return "the run ended, or another peer was lost, before all peers relaxed again"
+}
+
+// simulatedLoss returns the description of a loss of a simulated run.
+func simulatedLoss(l *simulate.Loss, run *simulate.Config) *launch.Loss {
+	class := run.Model.Hosts[l.Rank].Name
+	out := &launch.Loss{
+		Rank: l.Rank, Detected: l.Noticed.Seconds(), Recovered: nullable.Time(l.Resumed.Seconds()), Method: l.Method,
+		Iterates: uint64(l.Iterates), Residual: nullable.Number(l.Residual), Repair: l.Repair.Seconds(),
+		By:  fmt.Sprintf("new peer %d on a machine (%s)", l.Rank, class),
+		Why: fmt.Sprintf("peer %d (%s) was killed", l.Rank, class),
+	}
+	if !l.Killed {
+		out.Why = fmt.Sprintf("peer %d (%s) has been silent for more than %v (--suspect)", l.Rank, class, run.Recover.Suspect)
+	}
+	if l.Spare {
+		out.By = fmt.Sprintf("spare peer %d on a machine (%s)", l.Rank, class)
+	}
+	if l.Unbound != nil {
+		out.Unbound = l.Unbound.Error()
+	}
+	return out
+}

@@ -1,0 +1,162 @@
+package simulate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/solver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/solver/repair"
+)
+
+// startTime is what a new process takes to start.
+const startTime = 30 * time.Millisecond
+
+// coarsest bounds the tolerance of a repair.
+const coarsest = 1e-2
+
+// held reports whether somebody has values of a rank's block at an instant: the rank, or the process that has taken its
+// place and has repaired them.
+func (e *engine) held(rank int, at microproto.Instant) bool {
+	c := &e.recovery
+	return c.silentBy[rank] == nil && (!c.given[rank] || c.restored[rank] != nil && c.restoredAt[rank] <= at)
+}
+
+// solution returns the values of a rank's block: those of its peer, or the repaired ones.
+func (e *engine) solution(rank int) []float64 {
+	if u := e.recovery.restored[rank]; u != nil {
+		return u
+	}
+	p := e.hosts[rank].settled()
+	u := make([]float64, p.Box().Points())
+	p.Solution(u)
+	return u
+}
+
+// repair repairs the blocks that nobody has, and sets when the values are there and when the next epoch begins.
+func (e *engine) repair() error {
+	c, s := &e.recovery, &e.run.Solver
+	var lost []int
+	var holes []problem.Box
+	for rank := range e.hosts {
+		if !e.held(rank, e.now) {
+			lost, holes = append(lost, rank), append(holes, s.Partition.Box(iterate.Rank(rank)))
+		}
+	}
+	faces := repair.NewFaces(holes)
+	for rank := range e.hosts {
+		if box := s.Partition.Box(iterate.Rank(rank)); !slices.Contains(lost, rank) && len(repair.Shell(holes, box)) > 0 {
+			if err := faces.Add(box, repair.Pack(holes, box, e.solution(rank))); err != nil {
+				return err
+			}
+		}
+	}
+	begins, latency := e.repairBegins(lost, holes)
+	c.connecting = begins
+	for _, group := range repair.Groups(holes) {
+		fixed, err := repair.Solve(repair.Hole{
+			Problem: s.Problem, Boxes: group, Value: faces.Value, New: cmp.Or(e.run.Methods, solver.Methods()).New,
+			Tolerance: e.repairTolerance(),
+		})
+		if err != nil && fixed.Points == 0 {
+			return fmt.Errorf("simulate: the blocks of ranks %v cannot be repaired: %w", lost, err)
+		}
+		unbound := repair.CheckBound(s.Problem, group)
+		for i, rank := range lost {
+			if !slices.Contains(group, holes[i]) {
+				continue
+			}
+			took := e.repairTime(rank, &fixed)
+			c.restored[rank] = fixed.Values(holes[i])
+			c.restoredAt[rank] = begins.Add(took + latency) // the launcher knows of it
+			c.connecting = max(c.connecting, c.restoredAt[rank].Add(latency))
+			for k := range c.losses {
+				if l := &c.losses[k]; l.Rank == rank {
+					l.Method, l.Iterates, l.Residual = fixed.Method, fixed.Sweeps, fixed.Residual
+					l.Repair, l.Unbound = took, unbound
+				}
+			}
+		}
+	}
+	c.ready = c.connecting.Add(time.Duration(e.began))
+	return nil
+}
+
+// repairBegins returns when the processes that take the places of lost ranks have the values around the holes, and the
+// largest latency to the launcher, on the machine of rank 0. It asks the survivors for the values, and sends all of them
+// to each of these processes.
+func (e *engine) repairBegins(lost []int, holes []problem.Box) (at microproto.Instant, latency time.Duration) {
+	for rank := range e.hosts {
+		latency = max(latency, e.latency(0, int32(rank)))
+	}
+	points := 0
+	for _, b := range repair.Shell(holes, problem.Box{Hi: e.run.Solver.Problem.N}) {
+		points += b.Points()
+	}
+	face, _ := e.scale()
+	rate := e.model.Networks[e.model.Hosts[0].Network].Rate
+	transfer := 8 * face * float64(points) / rate
+	at = e.now.Add(2*latency + seconds(transfer))
+	for i := range e.recovery.losses {
+		if l := &e.recovery.losses[i]; !l.Spare {
+			at = max(at, e.instant(l.Noticed).Add(startTime+latency))
+		}
+	}
+	return at.Add(latency + seconds(transfer*float64(len(lost)))), latency
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// scale returns for how many points of a face and of a block one point stands.
+func (e *engine) scale() (face, volume float64) {
+	side := float64(max(1, e.run.Scale))
+	face, volume = 1, 1
+	for a := range e.run.Solver.Problem.Dimension {
+		if volume *= side; a > 0 {
+			face *= side
+		}
+	}
+	return face, volume
+}
+
+// repairTime returns how long one thread of a rank's machine takes to solve a hole.
+func (e *engine) repairTime(rank int, r *repair.Repaired) time.Duration {
+	_, volume := e.scale()
+	return seconds(r.Work * volume * float64(r.Box.Points()) * e.hosts[rank].perPoint / 1e9)
+}
+
+// repairTolerance returns the tolerance of a repair. There is no gain from a residual far below that of the run.
+func (e *engine) repairTolerance() float64 {
+	if now := e.hosts[0].peer.Progress().Residual; now < coarsest {
+		return max(e.run.Solver.Tolerance, now)
+	}
+	return coarsest
+}
+
+// nextEpoch returns the configuration of the next epoch.
+func (e *engine) nextEpoch() *Config {
+	r := *e.run
+	s, done := &r.resumed, iterate.Iteration(0)
+	if s.replaced == nil {
+		s.replaced = slices.Repeat([]time.Duration{-1}, len(e.hosts))
+	}
+	s.replaced, s.starts = slices.Clone(s.replaced), make([][]float64, len(e.hosts))
+	for rank, m := range e.hosts {
+		s.starts[rank] = e.solution(rank)
+		if !e.recovery.given[rank] {
+			done = max(done, m.peer.Outcome().Sweeps)
+		}
+	}
+	for _, l := range e.recovery.losses {
+		s.replaced[l.Rank] = l.Noticed
+	}
+	s.epoch++
+	s.sweeps = e.completeSweeps()
+	s.at, s.left = e.since(e.recovery.connecting), e.elapsed()
+	r.Solver = repair.Next(r.Solver, r.Solver.Partition, nil, done)
+	return &r
+}
