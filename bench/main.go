@@ -35,6 +35,7 @@ func parts() []measure.Part {
 		{Name: "layers", About: "a trip through the layers of a session over UDP, polling and asleep", Measure: layers},
 		{Name: "age", About: "age of asynchronous halos on a wire that is offered five times its rate", Measure: age},
 		{Name: "rdma", About: "the modes of the InfiniBand link, over software adapters", Measure: rdma},
+		{Name: "survive", About: "losses of peers and hosts, and what recovery costs without one", Measure: survive},
 		{Name: "simulator", About: "cost of simulating: numerics, segments a second, 4096 peers", Measure: simulator},
 	}
 }

@@ -56,12 +56,17 @@ type Problem struct {
 	Upwind bool
 
 	SteadyObstacles bool // time step whose obstacles equal those of every other step
+
+	origin *origin // of a problem that Inner has returned
 }
 
 // Spacing returns the distance between grid points along an axis, (Hi−Lo)/(N+1), or 0 on unused axes.
 func (p *Problem) Spacing(axis int) float64 {
 	if axis >= p.Dimension {
 		return 0
+	}
+	if o := p.larger(); o != nil {
+		return o.p.Spacing(axis)
 	}
 	return (p.Hi[axis] - p.Lo[axis]) / float64(p.N[axis]+1)
 }
@@ -79,6 +84,9 @@ func (p *Problem) At(i, j, k int) Point {
 
 // along returns the coordinate of grid index i on a used axis.
 func (p *Problem) along(a, i int) float64 {
+	if o := p.larger(); o != nil {
+		return o.p.along(a, o.at[a]+i)
+	}
 	if i == p.N[a]+1 {
 		return p.Hi[a]
 	}

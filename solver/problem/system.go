@@ -97,7 +97,7 @@ func (p *Problem) Strength() [3]float64 {
 // Region returns the problem on n points between the ghosts of a box.
 func (p *Problem) Region(box Box, n [3]int) *Problem {
 	q := *p
-	q.N = n
+	q.N, q.origin = n, nil
 	q.Evolution = nil
 	q.Initial = nil
 	q.Lo = p.At(box.Lo[0], box.Lo[1], box.Lo[2])

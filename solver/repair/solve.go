@@ -71,15 +71,12 @@ func Solve(h Hole) (Repaired, error) {
 	out := Repaired{Residual: math.NaN(), ErrorBound: math.NaN()}
 	out.Box, out.Points = enclosing(h.Boxes)
 	p := h.inner(out.Box, out.Points)
-	out.u = make([]float64, 0, out.Box.Points())
-	for _, idx := range out.Box.Each {
-		out.u = append(out.u, h.value(idx))
-	}
 	c := problem.Config{
 		Problem: p, Partition: problem.Partition{Cuts: [3][]int{{0, p.N[0]}, {0, p.N[1]}, {0, p.N[2]}}},
 		Scheme: iterate.Synchronous(), Executor: h.Executor, Tolerance: max(toleranceFraction*h.Tolerance, leastTolerance),
 	}
 	if h.Start != nil {
+		out.start(&h)
 		c.Initial = out.u
 	}
 	var all []error
@@ -93,7 +90,7 @@ func Solve(h Hole) (Repaired, error) {
 		}
 		u, o, err := h.run(c)
 		if err == nil {
-			err = out.improve(&c, u, o)
+			err = out.improve(&h, &c, u, o)
 		}
 		if err != nil {
 			all = append(all, fmt.Errorf("repair: solving a hole of %d points by %s: %w", out.Points, m, err))
@@ -102,13 +99,25 @@ func Solve(h Hole) (Repaired, error) {
 		}
 	}
 	if out.Method == "" {
+		out.start(&h)
 		all = append(all, out.evaluate(&c))
 	}
 	return out, errors.Join(all...)
 }
 
+// start sets the values to the starting values, unless it has done so.
+func (r *Repaired) start(h *Hole) {
+	if r.u != nil {
+		return
+	}
+	r.u = make([]float64, 0, r.Box.Points())
+	for _, idx := range r.Box.Each {
+		r.u = append(r.u, h.value(idx))
+	}
+}
+
 // improve replaces the values by u, of the method of a configuration, if u is better.
-func (r *Repaired) improve(c *problem.Config, u []float64, o iterate.Outcome) error {
+func (r *Repaired) improve(h *Hole, c *problem.Config, u []float64, o iterate.Outcome) error {
 	// The last residual of a run that was stopped may be that of an earlier iterate.
 	next := *r
 	next.u = u
@@ -116,7 +125,8 @@ func (r *Repaired) improve(c *problem.Config, u []float64, o iterate.Outcome) er
 	next.Work = cmp.Or(o.Work, float64(o.Sweeps))
 	err := next.evaluate(c)
 	if err == nil && !(next.Residual <= c.Tolerance) && math.IsNaN(r.Residual) {
-		err = r.evaluate(c) // the starting values
+		r.start(h)
+		err = r.evaluate(c)
 	}
 	if err == nil && (next.Residual <= c.Tolerance || next.Residual < r.Residual) {
 		*r = next

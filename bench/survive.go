@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/p2pdc/p2pdc/internal/measure"
+)
+
+// survivePeers is the number of peers of a run.
+const survivePeers = 4
+
+// disturbances are the runs that lose a peer, with the largest ratio of their times to those of undisturbed runs. The
+// grids are those on which a run takes some seconds.
+var disturbances = []struct {
+	name, n string
+	args    []string
+	target  float64
+}{
+	{"asynchronous, 96³", "96", []string{"--scheme", "async"}, 1.10},
+	{"synchronous, 80³", "80", []string{"--scheme", "sync"}, 1.15},
+	{"delay:2, 80³", "80", []string{"--scheme", "delay:2"}, 1.15},
+	{"hybrid with two clusters, 80³", "80", []string{"--scheme", "hybrid", "--clusters", "2"}, 1.15},
+	{"SOR, 160³", "160", []string{"--method", "sor"}, 1.15},
+	{"multigrid, 255³", "255", []string{"--method", "multigrid"}, 1.15},
+	{"Schwarz, 160³", "160", []string{"--method", "schwarz"}, 1.15},
+}
+
+// sweepTarget bounds the sweeps of a run that loses a peer, relative to an undisturbed one.
+const sweepTarget = 1.01
+
+// survive measures what the loss of a peer costs, and what recovery costs while no peer is lost.
+func survive(ctx context.Context, r *measure.Run) error {
+	program, err := r.Build(ctx)
+	if err != nil {
+		return err
+	}
+	for _, row := range []func(context.Context, *measure.Run, string) error{
+		killsAtHalfTime, recoveries, recoveryOff, checkpoints, silentHost, manyLosses,
+	} {
+		if err := row(ctx, r, program); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// killsAtHalfTime kills one of four peers after half of the time that the run takes undisturbed.
+func killsAtHalfTime(ctx context.Context, r *measure.Run, program string) error {
+	runs, solved := 0, 0
+	for i, v := range disturbances {
+		var times, sweeps [2][]float64
+		for round := range min(r.Rounds, 3) {
+			args := append([]string{"--peers", fmt.Sprint(survivePeers)}, v.args...)
+			calm, err := killAt(ctx, program, v.n, 0, 0, args...)
+			if err != nil {
+				return err
+			}
+			lost, err := killAt(ctx, program, v.n, calm.Seconds/2, (i+round)%survivePeers, args...)
+			if err != nil {
+				return err
+			}
+			if runs++; lost.code != 0 || !lost.Converged || len(lost.Losses) != 1 {
+				continue
+			}
+			solved++
+			for k, s := range []survived{calm, lost} {
+				times[k], sweeps[k] = append(times[k], s.Seconds), append(sweeps[k], s.Sweeps)
+			}
+		}
+		r.Add(measure.Over(v.name+": time with a loss", "s", times[1]).Against("undisturbed", times[0]).RatioAtMost(v.target),
+			measure.Over(v.name+": sweeps with a loss", "sweeps", sweeps[1]).Against("undisturbed", sweeps[0]).
+				RatioAtMost(sweepTarget))
+	}
+	r.Add(measure.One("of these runs solved, with exit code 0", fmt.Sprintf("of %d", runs), float64(solved)).
+		AtLeast(float64(runs)))
+	return nil
+}
+
+// killAt runs a solve, and kills a peer so many seconds after the first relaxation. 0: none is killed.
+func killAt(ctx context.Context, program, n string, seconds float64, rank int, args ...string) (survived, error) {
+	t, err := startTrial(ctx, direct, program, n, args...)
+	if err != nil {
+		return survived{}, err
+	}
+	defer t.stop()
+	begin, err := next(ctx, t, t.started, "started")
+	if err == nil && seconds > 0 {
+		at := begin.Add(time.Duration(seconds * float64(time.Second)))
+		if err = pause(ctx, time.Until(at)); err == nil {
+			err = t.kill(rank)
+		}
+	}
+	if err != nil {
+		return survived{}, err
+	}
+	return t.answer()
+}
+
+// recoveryOff compares runs without a loss with runs that do not recover from one.
+func recoveryOff(ctx context.Context, r *measure.Run, program string) error {
+	var times, peaks [2][]float64
+	for range min(r.Rounds, 7) {
+		for k, recover := range []string{"off", "local"} {
+			s, err := killAt(ctx, program, "64", 0, 0, "--scheme", "sync", "--peers", fmt.Sprint(survivePeers), "--recover", recover)
+			if err != nil {
+				return err
+			}
+			peak := 0.0
+			for _, p := range s.PerPeer {
+				peak = max(peak, float64(p.Peak)/1e6)
+			}
+			times[k], peaks[k] = append(times[k], s.Seconds), append(peaks[k], peak)
+		}
+	}
+	r.Add(measure.Over("no loss, 64³: time with --recover local", "s", times[1]).Against("--recover off", times[0]).
+		RatioAtMost(1.005))
+	if peaks[0][0] > 0 {
+		r.Add(measure.Over("no loss, 64³: peak memory of the largest peer", "MB", peaks[1]).
+			Against("--recover off", peaks[0]))
+	}
+	return nil
+}
+
+// checkpoints compares runs that write checkpoints with runs that do not.
+func checkpoints(ctx context.Context, r *measure.Run, program string) error {
+	every := []string{"", "60s", "1s"}
+	times := make([][]float64, len(every))
+	for range min(r.Rounds, 3) {
+		for k, interval := range every {
+			args := []string{"--scheme", "sync", "--peers", fmt.Sprint(survivePeers)}
+			if interval != "" {
+				args = append(args, "--checkpoint", filepath.Join(r.Temp, "checkpoints"), "--checkpoint-every", interval)
+			}
+			s, err := killAt(ctx, program, "80", 0, 0, args...)
+			if err != nil {
+				return err
+			}
+			times[k] = append(times[k], s.Seconds)
+		}
+	}
+	r.Add(measure.Over("checkpoints, 80³: every minute, the default", "s", times[1]).Against("none", times[0]).RatioAtMost(1.01),
+		measure.Over("checkpoints, 80³: every second", "s", times[2]).Against("none", times[0]))
+	return nil
+}
