@@ -27,6 +27,7 @@ type member struct {
 	control    string // address of its control channel
 	listens    int    // epoch of control
 	ready      bool   // for the epoch
+	idle       bool   // it does not relax until the epoch begins
 	informed   bool   // it has the problem
 	assigned   bool   // it has the work of the epoch
 	valued     bool   // it has values of its box

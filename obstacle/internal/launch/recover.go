@@ -274,7 +274,7 @@ func (r *run) advance() {
 	}
 	ready := true
 	for _, m := range r.members {
-		if !m.assigned && (valued || !m.valued) {
+		if !m.assigned && (valued || !m.valued || m.idle) {
 			r.assign(m)
 		}
 		ready = ready && m.ready
@@ -348,7 +348,7 @@ func (r *run) receiveRecovery(m *member, msg rendezvous.Message) bool {
 	}
 	switch msg := msg.(type) {
 	case rendezvous.Listen:
-		m.control, m.listens = msg.Control, msg.Epoch
+		m.control, m.listens, m.idle = msg.Control, msg.Epoch, msg.Idle
 		m.sweep = max(m.sweep, msg.Sweep)
 	case rendezvous.Repaired:
 		if msg.Epoch == r.epoch {

@@ -176,6 +176,13 @@ func TestWorkComesInOrder(t *testing.T) {
 	r := rehearse(t, func(q *Plan) { recovering(q); p = *q })
 	close(r.stop)
 	<-r.done
+	for _, idle := range []bool{false, true} {
+		workComesInOrder(t, p, idle)
+	}
+}
+
+// workComesInOrder checks the order for a survivor that relaxes until the epoch begins, or does not.
+func workComesInOrder(t *testing.T, p Plan, idle bool) {
 	w := &run{Plan: p}
 	w.active, w.epoch = true, 1
 	for rank := range peers {
@@ -190,10 +197,10 @@ func TestWorkComesInOrder(t *testing.T) {
 	given := func() [2]bool { return [2]bool{survivor.assigned, next.assigned} }
 	w.receiveRecovery(next, rendezvous.Listen{Epoch: 1})
 	require.Equal(t, [2]bool{}, given(), "the survivor does not listen")
-	w.receiveRecovery(survivor, rendezvous.Listen{Epoch: 1})
+	w.receiveRecovery(survivor, rendezvous.Listen{Epoch: 1, Idle: idle})
 	require.Equal(t, [2]bool{}, given(), "there are no values")
 	w.receiveFaces(survivor, -1, make([]float64, 16))
-	require.Equal(t, [2]bool{false, true}, given())
+	require.Equal(t, [2]bool{idle, true}, given())
 	w.receiveRecovery(next, rendezvous.Repaired{Epoch: 1})
 	require.Equal(t, [2]bool{true, true}, given())
 	w.receiveRecovery(next, rendezvous.Ready{Epoch: 1})

@@ -75,6 +75,7 @@ func (e *endpoint) run() string {
 func (e *endpoint) report() error {
 	return e.p.conn.Send(rendezvous.Listen{
 		Control: e.p.advertised(e.node.ControlAddr()), Epoch: e.epoch, Sweep: e.p.values.sweep(),
+		Idle: e.p.atOnce.Load(),
 	})
 }
 

@@ -100,7 +100,7 @@ func (p *peer) enter(ctx context.Context, end *endpoint) (*epoch, error) {
 			}
 			end.assign = &w.assign
 			if r := w.assign.Repair; r != nil && p.values.newest() == nil {
-				if err := p.repair(ctx, w); err != nil {
+				if err := p.repair(ctx, end, w); err != nil {
 					return nil, err
 				}
 			}

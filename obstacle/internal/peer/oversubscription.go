@@ -16,6 +16,13 @@ func (e *endpoint) oversubscribed(processors int) bool {
 	return here*e.assign.Threads > processors
 }
 
+// atOnce reports whether the peer stops as soon as another one is lost. Peers that wait for each other do, and those of an
+// oversubscribed host: the processors are for the repair.
+func (e *epoch) atOnce() bool {
+	c := &e.work.config
+	return c.Scheme.Lockstep() || c.Problem.Steps() > 0 || e.oversubscribed(runtime.NumCPU())
+}
+
 // here returns the number of peers on this host, and how many of them have a lower rank.
 func (e *endpoint) here() (peers, before int) {
 	for _, m := range e.assign.Members {

@@ -148,7 +148,7 @@ type peer struct {
 	capturing  sync.Mutex      // held while captured values are sent
 	former     totals          // of former epochs
 	progress   atomicBeat      // of the epoch in progress
-	atOnce     atomic.Bool     // a new epoch ends the current one at once: peers wait for each other
+	atOnce     atomic.Bool     // a new epoch ends the current one at once: see work.atOnce
 	claim      pin.Claim       // to processors; zero: none
 	processors []int           // of the claim
 	began      time.Time       // of the first epoch here

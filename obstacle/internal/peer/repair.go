@@ -14,7 +14,7 @@ import (
 )
 
 // repair computes the values of this peer's box, which was lost with another peer, and reports how.
-func (p *peer) repair(ctx context.Context, w *work) error {
+func (p *peer) repair(ctx context.Context, end *endpoint, w *work) error {
 	begin := time.Now()
 	a, own := w.assign.Repair, p.box()
 	faces := repair.NewFaces(a.Holes)
@@ -37,7 +37,7 @@ func (p *peer) repair(ctx context.Context, w *work) error {
 		}
 	}
 	threads := w.assign.Threads
-	if w.config.Scheme.Lockstep() { // the other peers wait
+	if (&epoch{endpoint: end, work: w}).atOnce() { // the other peers wait
 		threads = max(threads, runtime.GOMAXPROCS(0))
 	}
 	pool := runner.NewPool(threads)

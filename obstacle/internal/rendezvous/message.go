@@ -99,6 +99,7 @@ type Listen struct {
 	Control string `json:"control"` // host:port of its control channel
 	Epoch   int    `json:"epoch"`   // for which it was opened
 	Sweep   uint64 `json:"sweep"`   // newest iterate of the peer, from which it goes on in lockstep
+	Idle    bool   `json:"idle"`    // the peer does not relax before the epoch begins
 }
 
 // Refuse is the reason why a peer cannot take part.
