@@ -67,7 +67,7 @@ func (r *run) seat(m *member, conn *rendezvous.Conn, j rendezvous.Join, label st
 	m.served = make(chan struct{})
 	m.written = make(chan struct{})
 	r.Log.Info().Int("rank", m.rank).Str("host", j.Host).Int("pid", j.Pid).Msg("peer joined")
-	go m.write()
+	go m.write(m.out)
 	go r.serve(m)
 	return nil
 }

@@ -63,10 +63,10 @@ func (m *member) listed() rendezvous.Member {
 // outbox bounds the messages to a slow peer that wait.
 const outbox = 64
 
-// write sends the messages of out, in a goroutine so that a stopped peer does not delay others.
-func (m *member) write() {
+// write sends the messages of out, that of the member at its beginning, in a goroutine so that a stopped peer does not delay others.
+func (m *member) write(out <-chan rendezvous.Message) {
 	defer close(m.written)
-	for msg := range m.out {
+	for msg := range out {
 		var err error
 		if w, is := msg.(*workload); is {
 			err = w.send(m)
