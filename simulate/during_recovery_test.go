@@ -127,6 +127,15 @@ func TestNobodyHasValues(t *testing.T) {
 	}
 	_, err := Run(context.Background(), run)
 	require.ErrorContains(t, err, "the last machine is lost")
+	run.Model.Events = []cluster.Event{{At: alone.Virtual / 2, Rank: 1, Killed: true}}
+	for rank := range 8 {
+		e := cluster.Event{At: alone.Virtual/2 + 2*run.Model.Networks[0].Latency, Rank: rank, Lost: true}
+		run.Model.Events = append(run.Model.Events, e)
+	}
+	r, err := Run(context.Background(), run)
+	require.ErrorContains(t, err, "the last machine is lost")
+	require.Len(t, r.Losses, 1)
+	require.Empty(t, r.Losses[0].Method, "it has not been repaired yet")
 }
 
 // A verdict does not count if a peer is lost before all know it.

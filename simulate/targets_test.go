@@ -13,17 +13,14 @@ import (
 // Ten peers of sixteen are killed in one run, which takes little longer than without losses.
 func TestTenLosses(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a second for each scheme: without -short")
+		t.Skip("seconds: without -short")
 	}
 	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		t.Run(s.Name(), func(t *testing.T) {
-			m, n := gigabit(16), 32
+			m := gigabit(16)
 			m.Networks[0].MTU = 9000 // fewer segments to simulate
-			if s.Asynchronous() {
-				n = 24
-			}
-			run := runOf(t, m, membrane(n), s, 16)
-			run.Scale, run.Threads, run.Recover = 8, 1, &Recovery{}
+			run := runOf(t, m, membrane(32), s, 16)
+			run.Scale, run.Threads, run.Recover = 4, 1, &Recovery{Spares: 10}
 			alone, err := Run(context.Background(), run)
 			require.NoError(t, err)
 			for k := range 10 {
