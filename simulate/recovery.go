@@ -36,10 +36,10 @@ type Loss struct {
 	Noticed time.Duration
 	// Spare reports that a spare process has taken its place. Otherwise it is a new one.
 	Spare    bool
-	Method   string            // that repaired the block; empty: the block begins with starting values
+	Method   string            // that repaired the block; empty: none, the block has starting values
 	Iterates iterate.Iteration // of that method
 	Residual float64           // relative, of the problem on the lost block
-	Repair   time.Duration     // in which the block is solved
+	Repair   time.Duration     // in which the block is solved; 0: it is not
 	Unbound  error             // why the repair may have raised the error; nil: it has not
 	// Resumed is when all ranks relax again. 0: the run ended before.
 	Resumed time.Duration
@@ -128,6 +128,11 @@ func (e *engine) play(ctx context.Context) error {
 		if err = e.recover(); err == nil {
 			e.stopped, e.broken, e.ended = false, false, 0
 			err = e.loop(ctx)
+		}
+	}
+	for i := range e.recovery.losses { // the run may have ended before a repair
+		if l := &e.recovery.losses[i]; !e.held(l.Rank, e.now) {
+			*l = Loss{Rank: l.Rank, Killed: l.Killed, Noticed: l.Noticed, Spare: l.Spare}
 		}
 	}
 	return err

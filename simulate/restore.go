@@ -16,6 +16,9 @@ import (
 // startTime is what a new process takes to start.
 const startTime = 30 * time.Millisecond
 
+// memberBytes is the size of an entry of the list of all peers that the launcher sends to each peer.
+const memberBytes = 80
+
 // coarsest bounds the tolerance of a repair.
 const coarsest = 1e-2
 
@@ -56,7 +59,7 @@ func (e *engine) repair() error {
 		}
 	}
 	begins, latency := e.repairBegins(lost, holes)
-	c.connecting = begins
+	listed := begins // the launcher begins to send the list of all peers to the others
 	for _, group := range repair.Groups(holes) {
 		fixed, err := repair.Solve(repair.Hole{
 			Problem: s.Problem, Boxes: group, Value: faces.Value, New: cmp.Or(e.run.Methods, solver.Methods()).New,
@@ -73,7 +76,7 @@ func (e *engine) repair() error {
 			took := e.repairTime(rank, &fixed)
 			c.restored[rank] = fixed.Values(holes[i])
 			c.restoredAt[rank] = begins.Add(took + latency) // the launcher knows of it
-			c.connecting = max(c.connecting, c.restoredAt[rank].Add(latency))
+			listed = max(listed, c.restoredAt[rank])
 			for k := range c.losses {
 				if l := &c.losses[k]; l.Rank == rank {
 					l.Method, l.Iterates, l.Residual = fixed.Method, fixed.Sweeps, fixed.Residual
@@ -82,13 +85,14 @@ func (e *engine) repair() error {
 			}
 		}
 	}
+	c.connecting = listed.Add(latency + e.listsTime(len(e.hosts)))
 	c.ready = c.connecting.Add(time.Duration(e.began))
 	return nil
 }
 
 // repairBegins returns when the processes that take the places of lost ranks have the values around the holes, and the
 // largest latency to the launcher, on the machine of rank 0. It asks the survivors for the values, and sends all of them
-// to each of these processes.
+// to each of these processes, with the list of all peers.
 func (e *engine) repairBegins(lost []int, holes []problem.Box) (at microproto.Instant, latency time.Duration) {
 	for rank := range e.hosts {
 		latency = max(latency, e.latency(0, int32(rank)))
@@ -98,16 +102,23 @@ func (e *engine) repairBegins(lost []int, holes []problem.Box) (at microproto.In
 		points += b.Points()
 	}
 	face, _ := e.scale()
-	rate := e.model.Networks[e.model.Hosts[0].Network].Rate
-	transfer := 8 * face * float64(points) / rate
+	transfer := 8 * face * float64(points) / e.launcherRate()
 	at = e.now.Add(2*latency + seconds(transfer))
 	for i := range e.recovery.losses {
 		if l := &e.recovery.losses[i]; !l.Spare {
 			at = max(at, e.instant(l.Noticed).Add(startTime+latency))
 		}
 	}
-	return at.Add(latency + seconds(transfer*float64(len(lost)))), latency
+	return at.Add(latency + seconds(transfer*float64(len(lost))) + e.listsTime(len(lost))), latency
 }
+
+// listsTime returns how long the launcher sends the list of all peers to so many of them.
+func (e *engine) listsTime(peers int) time.Duration {
+	return seconds(memberBytes * float64(len(e.hosts)) * float64(peers) / e.launcherRate())
+}
+
+// launcherRate returns the rate of the launcher's line.
+func (e *engine) launcherRate() float64 { return e.model.Networks[e.model.Hosts[0].Network].Rate }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 

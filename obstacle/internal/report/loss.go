@@ -44,6 +44,9 @@ func simulatedLoss(l *simulate.Loss, run *simulate.Config) *launch.Loss {
 	if !l.Killed {
 		out.Why = fmt.Sprintf("peer %d (%s) has been silent for more than %v (--suspect)", l.Rank, class, run.Recover.Suspect)
 	}
+	if l.Repair == 0 {
+		out.Residual = nullable.NaN()
+	}
 	if l.Spare {
 		out.By = fmt.Sprintf("spare peer %d on a machine (%s)", l.Rank, class)
 	}

@@ -1,0 +1,66 @@
+package simulate
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/stretchr/testify/require"
+)
+
+// Ten peers of sixteen are killed in one run, which takes little longer than without losses.
+func TestTenLosses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("seconds: without -short")
+	}
+	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
+		t.Run(s.Name(), func(t *testing.T) {
+			m := gigabit(16)
+			m.Networks[0].MTU = 9000 // fewer segments to simulate
+			run := runOf(t, m, membrane(32), s, 16)
+			run.Scale, run.Threads, run.Recover = 4, 1, &Recovery{Spares: 10}
+			alone, err := Run(context.Background(), run)
+			require.NoError(t, err)
+			for k := range 10 {
+				m.Events = append(m.Events, cluster.Event{
+					At: alone.Virtual * time.Duration(2*k+1) / 20, Rank: (5*k + 3) % 16, Killed: true,
+				})
+			}
+			r, err := Run(context.Background(), run)
+			require.NoError(t, err)
+			require.Equal(t, iterate.Converged, r.Reason)
+			require.LessOrEqual(t, r.Residual, run.Solver.Tolerance)
+			require.Len(t, r.Losses, 10)
+			t.Logf("%v instead of %v, ratio %.3f; sweeps %.1f instead of %.1f", r.Virtual, alone.Virtual,
+				float64(r.Virtual)/float64(alone.Virtual), r.Sweeps(), alone.Sweeps())
+			require.Less(t, float64(r.Virtual)/float64(alone.Virtual), 1.3)
+		})
+	}
+}
+
+// All of many peers relax again soon after a loss has been noticed.
+func TestRecoveryOfManyPeers(t *testing.T) {
+	const n = 64
+	run := runOf(t, gigabit(n), membrane(24), iterate.Synchronous(), n)
+	run.Scale, run.Threads, run.Recover = 8, 1, &Recovery{Suspect: time.Millisecond}
+	run.Model.Events = []cluster.Event{{At: time.Millisecond, Rank: n/2 + 3, Lost: true}}
+	run.Solver.MaxSweeps = 12
+	r, err := Run(context.Background(), run)
+	require.NoError(t, err)
+	require.Len(t, r.Losses, 1)
+	l := r.Losses[0]
+	t.Logf("%v", l.Resumed-l.Noticed)
+	require.Positive(t, l.Repair)
+	require.Positive(t, l.Resumed)
+	require.Less(t, l.Resumed-l.Noticed, 60*time.Millisecond)
+}
+
+// The launcher's lists of all peers grow with the square of their number.
+func TestListsOfPeers(t *testing.T) {
+	e := still(gigabit(16))
+	one := e.listsTime(1)
+	require.Equal(t, seconds(80*16/125e6), one)
+	require.InDelta(t, 16*one, e.listsTime(16), 16)
+}
