@@ -82,8 +82,8 @@ const unmet = "1e-13"
 const (
 	lossCount   = 200
 	lossBatch   = 20 // losses over which the figures of processes are averaged
-	lossTime    = 75 * time.Second
-	betweenLoss = 120 * time.Millisecond
+	lossTime    = 60 * time.Second
+	betweenLoss = 200 * time.Millisecond
 )
 
 // footprint is what a process occupies.
