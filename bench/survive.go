@@ -20,12 +20,12 @@ var disturbances = []struct {
 	target  float64
 }{
 	{"asynchronous, 96³", "96", []string{"--scheme", "async"}, 1.10},
-	{"synchronous, 80³", "80", []string{"--scheme", "sync"}, 1.15},
-	{"delay:2, 80³", "80", []string{"--scheme", "delay:2"}, 1.15},
-	{"hybrid with two clusters, 80³", "80", []string{"--scheme", "hybrid", "--clusters", "2"}, 1.15},
-	{"SOR, 160³", "160", []string{"--method", "sor"}, 1.15},
-	{"multigrid, 255³", "255", []string{"--method", "multigrid"}, 1.15},
-	{"Schwarz, 160³", "160", []string{"--method", "schwarz"}, 1.15},
+	{"synchronous, 72³", "72", []string{"--scheme", "sync"}, 1.15},
+	{"delay:2, 72³", "72", []string{"--scheme", "delay:2"}, 1.15},
+	{"hybrid with two clusters, 72³", "72", []string{"--scheme", "hybrid", "--clusters", "2"}, 1.15},
+	{"SOR, 128³", "128", []string{"--method", "sor"}, 1.15},
+	{"multigrid, 191³", "191", []string{"--method", "multigrid"}, 1.15},
+	{"Schwarz, 128³", "128", []string{"--method", "schwarz"}, 1.15},
 }
 
 // sweepTarget bounds the sweeps of a run that loses a peer, relative to an undisturbed one.
@@ -102,7 +102,7 @@ func killAt(ctx context.Context, program, n string, seconds float64, rank int, a
 // recoveryOff compares runs without a loss with runs that do not recover from one.
 func recoveryOff(ctx context.Context, r *measure.Run, program string) error {
 	var times, peaks [2][]float64
-	for range min(r.Rounds, 7) {
+	for range min(r.Rounds, 5) {
 		for k, recover := range []string{"off", "local"} {
 			s, err := killAt(ctx, program, "64", 0, 0, "--scheme", "sync", "--peers", fmt.Sprint(survivePeers), "--recover", recover)
 			if err != nil {
@@ -134,14 +134,14 @@ func checkpoints(ctx context.Context, r *measure.Run, program string) error {
 			if interval != "" {
 				args = append(args, "--checkpoint", filepath.Join(r.Temp, "checkpoints"), "--checkpoint-every", interval)
 			}
-			s, err := killAt(ctx, program, "80", 0, 0, args...)
+			s, err := killAt(ctx, program, "72", 0, 0, args...)
 			if err != nil {
 				return err
 			}
 			times[k] = append(times[k], s.Seconds)
 		}
 	}
-	r.Add(measure.Over("checkpoints, 80³: every minute, the default", "s", times[1]).Against("none", times[0]).RatioAtMost(1.01),
-		measure.Over("checkpoints, 80³: every second", "s", times[2]).Against("none", times[0]))
+	r.Add(measure.Over("checkpoints, 72³: every minute, the default", "s", times[1]).Against("none", times[0]).RatioAtMost(1.01),
+		measure.Over("checkpoints, 72³: every second", "s", times[2]).Against("none", times[0]))
 	return nil
 }

@@ -20,7 +20,7 @@ const (
 
 // recoveries measures the time from the detection of a loss until all peers relax again, on 64³ points a peer.
 func recoveries(ctx context.Context, r *measure.Run, program string) error {
-	kills := killsPerRound * min(r.Rounds, 5)
+	kills := killsPerRound * min(r.Rounds, 4)
 	for _, scheme := range []string{"sync", "async"} {
 		for _, spare := range []bool{false, true} {
 			s, err := killInTurn(ctx, program, kills, scheme, spare)
