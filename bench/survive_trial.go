@@ -43,15 +43,21 @@ type survived struct {
 	code int // exit code
 }
 
+// maxUnread bounds the recoveries that nothing has waited for.
+const maxUnread = 1 << 10
+
+func newTrial() *trial {
+	return &trial{
+		listens: make(chan string, 1), started: make(chan time.Time, 1), recovered: make(chan time.Time, maxUnread),
+		done: make(chan struct{}), pids: map[int]int{},
+	}
+}
+
 // startTrial starts obstacle solve on the membrane within do, which may change the network namespace of the thread.
 func startTrial(
 	ctx context.Context, do func(func() error) error, program, n string, args ...string,
 ) (*trial, error) {
-	const most = 1 << 10 // events that nothing waits for
-	t := &trial{
-		listens: make(chan string, 1), started: make(chan time.Time, 1), recovered: make(chan time.Time, most),
-		done: make(chan struct{}), pids: map[int]int{},
-	}
+	t := newTrial()
 	args = append([]string{"solve", "membrane", "--n", n, "--threads", "1", "--format", "json",
 		"--log-level", "info", "--log-format", "json"}, args...)
 	t.cmd = exec.CommandContext(ctx, program, args...)
@@ -73,28 +79,33 @@ var waitingAt = regexp.MustCompile(`waiting for \d+ peers at (\S+): obstacle`)
 func (t *trial) follow(log io.Reader) {
 	defer close(t.done)
 	for s := bufio.NewScanner(log); s.Scan(); {
-		if at := waitingAt.FindSubmatch(s.Bytes()); at != nil {
-			t.listens <- string(at[1])
-		}
-		var line struct {
-			Message   string
-			Rank, Pid int
-		}
-		if json.Unmarshal(s.Bytes(), &line) != nil {
-			continue
-		}
-		switch line.Message {
-		case "peer joined":
-			t.mu.Lock()
-			t.pids[line.Rank] = line.Pid
-			t.mu.Unlock()
-		case "started":
-			t.started <- time.Now()
-		case "recovered: all peers relax again":
-			t.recovered <- time.Now()
-		}
+		t.handle(s.Bytes())
 	}
 	t.err = t.cmd.Wait()
+}
+
+// handle handles a line of the log.
+func (t *trial) handle(line []byte) {
+	if at := waitingAt.FindSubmatch(line); at != nil {
+		t.listens <- string(at[1])
+	}
+	var said struct {
+		Message   string
+		Rank, Pid int
+	}
+	if json.Unmarshal(line, &said) != nil {
+		return
+	}
+	switch said.Message {
+	case "peer joined":
+		t.mu.Lock()
+		t.pids[said.Rank] = said.Pid
+		t.mu.Unlock()
+	case "started":
+		t.started <- time.Now()
+	case "recovered: all peers relax again":
+		t.recovered <- time.Now()
+	}
 }
 
 // next returns the next event of a trial.
