@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/p2pdc/p2pdc/internal/measure"
 )
 
@@ -27,6 +29,7 @@ type trial struct {
 	recovered chan time.Time // all peers relax again
 	done      chan struct{}  // closed when the program has ended
 	err       error          // its exit, once it has
+	last      string         // line of the log
 
 	mu   sync.Mutex
 	pids map[int]int // newest process of each rank
@@ -40,8 +43,13 @@ type survived struct {
 		Recovered *float64 `json:"recovered"` // null: the peer was lost again before
 		Repair    float64  `json:"repair_seconds"`
 	} `json:"losses"`
-	code int // exit code
+	ByPeer []float64 `json:"sweeps"` // those of the lost processes included
+	code   int       // exit code
 }
+
+// meanSweeps returns the mean number of sweeps, or cycles, of a peer. Solution.Sweeps is without the points that lost
+// processes have relaxed.
+func (s *survived) meanSweeps() float64 { return floats.Sum(s.ByPeer) / float64(len(s.ByPeer)) }
 
 // maxUnread bounds the recoveries that nothing has waited for.
 const maxUnread = 1 << 10
@@ -80,6 +88,7 @@ func (t *trial) follow(log io.Reader) {
 	defer close(t.done)
 	for s := bufio.NewScanner(log); s.Scan(); {
 		t.handle(s.Bytes())
+		t.last = s.Text()
 	}
 	t.err = t.cmd.Wait()
 }
@@ -116,7 +125,7 @@ func next[T any](ctx context.Context, t *trial, events <-chan T, what string) (v
 	case v = <-events:
 		return v, nil
 	case <-t.done:
-		return v, fmt.Errorf("obstacle solve ended before it %s: %w: %.200s", what, cmp.Or(t.err, errors.New("exit code 0")), t.out.String())
+		return v, fmt.Errorf("obstacle solve ended before it %s: %w: %.200s", what, cmp.Or(t.err, errors.New("exit code 0")), t.last)
 	case <-limit.C:
 		return v, fmt.Errorf("obstacle solve has not %s within %v", what, answerLimit)
 	case <-ctx.Done():
