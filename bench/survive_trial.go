@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/p2pdc/p2pdc/internal/measure"
 )
 
@@ -27,6 +29,7 @@ type trial struct {
 	recovered chan time.Time // all peers relax again
 	done      chan struct{}  // closed when the program has ended
 	err       error          // its exit, once it has
+	last      string         // line of the log
 
 	mu   sync.Mutex
 	pids map[int]int // newest process of each rank
@@ -40,18 +43,29 @@ type survived struct {
 		Recovered *float64 `json:"recovered"` // null: the peer was lost again before
 		Repair    float64  `json:"repair_seconds"`
 	} `json:"losses"`
-	code int // exit code
+	ByPeer []float64 `json:"sweeps"` // those of the lost processes included
+	code   int       // exit code
+}
+
+// meanSweeps returns the mean number of sweeps, or cycles, of a peer. Solution.Sweeps is without the points that lost
+// processes have relaxed.
+func (s *survived) meanSweeps() float64 { return floats.Sum(s.ByPeer) / float64(len(s.ByPeer)) }
+
+// maxUnread bounds the recoveries that nothing has waited for.
+const maxUnread = 1 << 10
+
+func newTrial() *trial {
+	return &trial{
+		listens: make(chan string, 1), started: make(chan time.Time, 1), recovered: make(chan time.Time, maxUnread),
+		done: make(chan struct{}), pids: map[int]int{},
+	}
 }
 
 // startTrial starts obstacle solve on the membrane within do, which may change the network namespace of the thread.
 func startTrial(
 	ctx context.Context, do func(func() error) error, program, n string, args ...string,
 ) (*trial, error) {
-	const most = 1 << 10 // events that nothing waits for
-	t := &trial{
-		listens: make(chan string, 1), started: make(chan time.Time, 1), recovered: make(chan time.Time, most),
-		done: make(chan struct{}), pids: map[int]int{},
-	}
+	t := newTrial()
 	args = append([]string{"solve", "membrane", "--n", n, "--threads", "1", "--format", "json",
 		"--log-level", "info", "--log-format", "json"}, args...)
 	t.cmd = exec.CommandContext(ctx, program, args...)
@@ -73,28 +87,34 @@ var waitingAt = regexp.MustCompile(`waiting for \d+ peers at (\S+): obstacle`)
 func (t *trial) follow(log io.Reader) {
 	defer close(t.done)
 	for s := bufio.NewScanner(log); s.Scan(); {
-		if at := waitingAt.FindSubmatch(s.Bytes()); at != nil {
-			t.listens <- string(at[1])
-		}
-		var line struct {
-			Message   string
-			Rank, Pid int
-		}
-		if json.Unmarshal(s.Bytes(), &line) != nil {
-			continue
-		}
-		switch line.Message {
-		case "peer joined":
-			t.mu.Lock()
-			t.pids[line.Rank] = line.Pid
-			t.mu.Unlock()
-		case "started":
-			t.started <- time.Now()
-		case "recovered: all peers relax again":
-			t.recovered <- time.Now()
-		}
+		t.handle(s.Bytes())
+		t.last = s.Text()
 	}
 	t.err = t.cmd.Wait()
+}
+
+// handle handles a line of the log.
+func (t *trial) handle(line []byte) {
+	if at := waitingAt.FindSubmatch(line); at != nil {
+		t.listens <- string(at[1])
+	}
+	var said struct {
+		Message   string
+		Rank, Pid int
+	}
+	if json.Unmarshal(line, &said) != nil {
+		return
+	}
+	switch said.Message {
+	case "peer joined":
+		t.mu.Lock()
+		t.pids[said.Rank] = said.Pid
+		t.mu.Unlock()
+	case "started":
+		t.started <- time.Now()
+	case "recovered: all peers relax again":
+		t.recovered <- time.Now()
+	}
 }
 
 // next returns the next event of a trial.
@@ -105,7 +125,7 @@ func next[T any](ctx context.Context, t *trial, events <-chan T, what string) (v
 	case v = <-events:
 		return v, nil
 	case <-t.done:
-		return v, fmt.Errorf("obstacle solve ended before it %s: %w: %.200s", what, cmp.Or(t.err, errors.New("exit code 0")), t.out.String())
+		return v, fmt.Errorf("obstacle solve ended before it %s: %w: %.200s", what, cmp.Or(t.err, errors.New("exit code 0")), t.last)
 	case <-limit.C:
 		return v, fmt.Errorf("obstacle solve has not %s within %v", what, answerLimit)
 	case <-ctx.Done():
