@@ -13,30 +13,37 @@ import (
 	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
-// long starts a run of three peers that takes long enough to be disturbed, and returns when it relaxes.
+// slow returns the flags that slow all peers down. They then sleep for nearly all of a run, which takes seconds on
+// any machine and is cheap.
+func slow(factor string, peers int) (flags []string) {
+	for rank := range peers {
+		flags = append(flags, "--slowdown", fmt.Sprint(rank, ":", factor))
+	}
+	return flags
+}
+
+// long starts a run of three peers, or more, that takes long enough to be disturbed, and returns when it relaxes.
 func long(t *testing.T, more ...string) *running {
 	t.Helper()
-	n := "40"
-	if testing.Short() {
-		n = "24"
-	}
-	r := start(t, append([]string{"solve", "membrane", "--n", n, "--tol", "1e-9", "--peers", "3", "--slowdown", "0:8",
-		"--peer-timeout", "10m", "--format", "json"}, more...)...)
+	args := append([]string{"solve", "membrane", "--n", "24", "--tol", "1e-9", "--peers", "3", "--peer-timeout", "10m", "--format", "json"},
+		slow("500", 3)...)
+	r := start(t, append(args, more...)...)
 	r.said(`"relaxing"`)
 	return r
 }
 
 // A run goes on without a killed peer, with every scheme and method, and its answer is solved.
 func TestKilledPeerIsReplaced(t *testing.T) {
+	t.Parallel() // its peers mostly sleep
 	runs := map[string][]string{
 		"sync":      {"--scheme", "sync"},
 		"async":     {"--scheme", "async"},
 		"delay":     {"--scheme", "delay:3"},
 		"hybrid":    {"--scheme", "hybrid", "--clusters", "2"},
 		"ether":     {"--scheme", "async", "--network", "ether"},
-		"sor":       {"--method", "sor", "--slowdown", "1:300"},
+		"sor":       append(slow("5000", 3), "--method", "sor"),
 		"schwarz":   {"--method", "schwarz", "--local", "richardson", "--scheme", "async"},
-		"multigrid": {"--method", "multigrid", "--slowdown", "1:200", "--tol", "1e-13"},
+		"multigrid": append(slow("5000", 3), "--method", "multigrid", "--tol", "1e-13"),
 		"spare":     {"--scheme", "async", "--spares", "1"},
 	}
 	if testing.Short() {
@@ -73,11 +80,12 @@ func TestKilledPeerIsReplaced(t *testing.T) {
 
 // The peers of a run with time steps go on from the newest complete step.
 func TestKilledPeerBetweenStepsIsReplaced(t *testing.T) {
+	t.Parallel() // its peers mostly sleep
 	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
 			at := filepath.Join(t.TempDir(), "u.npy")
-			r := start(t, "solve", "front2d", "--n", "40", "--param", "steps=40", "--peers", "3", "--scheme", scheme, "--slowdown", "0:20",
-				"--tol", "1e-8", "--out", at, "--format", "json")
+			r := start(t, append(slow("80", 3), "solve", "front2d", "--n", "40", "--param", "steps=40", "--peers", "3",
+				"--scheme", scheme, "--tol", "1e-8", "--out", at, "--format", "json")...)
 			r.said(`"relaxing"`)
 			require.NoError(t, syscall.Kill(r.pid(1), syscall.SIGKILL))
 			require.Equal(t, 0, r.wait(patience))
@@ -92,6 +100,7 @@ func TestKilledPeerBetweenStepsIsReplaced(t *testing.T) {
 
 // Peers are lost again while others take their places, two neighbours at a time.
 func TestManyKilledPeers(t *testing.T) {
+	t.Parallel() // its peers mostly sleep
 	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
 			r := long(t, "--peers", "4", "--scheme", scheme)
@@ -111,6 +120,7 @@ func TestManyKilledPeers(t *testing.T) {
 
 // A stopped process that was replaced has no part in the run any more: it is ended, or comes back as a spare peer.
 func TestStoppedPeerIsReplaced(t *testing.T) {
+	t.Parallel() // its peers mostly sleep
 	r := long(t, "--scheme", "async", "--suspect", "300ms")
 	pid := r.pid(1)
 	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
@@ -124,10 +134,11 @@ func TestStoppedPeerIsReplaced(t *testing.T) {
 // Without a spare peer, the process of another one takes the part of a lost one. With one, the spare does. A peer that
 // was stopped for too long joins again, as a spare, and may be needed.
 func TestPeersByHandAreReplaced(t *testing.T) {
+	t.Parallel() // its peers mostly sleep
 	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
-			r, address, secret := waiting(t, "solve", "membrane", "--n", "40", "--tol", "1e-9", "--peers", "4", "--slowdown", "0:16",
-				"--scheme", scheme, "--peer-timeout", "1s")
+			r, address, secret := waiting(t, append(slow("1000", 4), "solve", "membrane", "--n", "24", "--tol", "1e-9", "--peers", "4",
+				"--scheme", scheme, "--peer-timeout", "1s")...)
 			join := func() *running {
 				return start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
 			}
@@ -154,6 +165,7 @@ func TestPeersByHandAreReplaced(t *testing.T) {
 
 // Spare peers that are not needed end well.
 func TestUnusedSpares(t *testing.T) {
+	t.Parallel() // its peers mostly sleep
 	r := start(t, "solve", "membrane", "--n", "12", "--peers", "2", "--spares", "2", "--format", "json")
 	require.Equal(t, 0, r.wait(patience))
 	require.Empty(t, r.solution().Losses)

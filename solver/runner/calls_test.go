@@ -1,7 +1,6 @@
 package runner_test
 
 import (
-	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -43,17 +42,15 @@ func TestSurvivor(t *testing.T) {
 			}()
 			r, err := runner.New(ctx, pl.config(t, 0))
 			require.NoError(t, err)
-			calls, first, after := 0, iterate.Iteration(0), false
-			u, later := make([]float64, p.Points()), make([]float64, p.Points())
+			calls, first, last, after := 0, iterate.Iteration(0), iterate.Iteration(0), false
 			var look func() error
 			look = func() error {
 				if at := r.Progress().Sweep; lost.Load() {
 					if calls++; calls == 1 {
 						first = at
-						r.Solution(u[:r.Box().Points()])
 					}
-					if calls > 100 && (at > first+10 || scheme.Lockstep()) {
-						r.Solution(later[:r.Box().Points()])
+					if calls > 100 && len(reported) > 0 && (at > first+10 || scheme.Lockstep()) {
+						last = at
 						r.Abandon()
 						r.Do(func() error { after = true; return nil })
 						return nil
@@ -65,7 +62,9 @@ func TestSurvivor(t *testing.T) {
 			require.True(t, r.Do(look))
 			_, err = r.Run(ctx)
 			require.ErrorIs(t, err, runner.ErrAbandoned)
-			require.Equal(t, scheme.Lockstep(), slices.Equal(u, later))
+			if scheme.Lockstep() {
+				require.LessOrEqual(t, last, first+10, "it used the few values that had come already, and waits")
+			}
 			require.True(t, after, "a call that waits when Run ends is made")
 			require.Equal(t, []iterate.Rank{1}, reported)
 			require.False(t, r.Do(func() error { return nil }), "the run has ended")
