@@ -3,6 +3,7 @@ package obstacle_test
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -25,9 +26,11 @@ func slow(factor string, peers int) (flags []string) {
 // long starts a run of three peers, or more, that takes long enough to be disturbed, and returns when it relaxes.
 func long(t *testing.T, more ...string) *running {
 	t.Helper()
-	args := append([]string{"solve", "membrane", "--n", "24", "--tol", "1e-9", "--peers", "3", "--peer-timeout", "10m", "--format", "json"},
-		slow("500", 3)...)
-	r := start(t, append(args, more...)...)
+	args := append([]string{"solve", "membrane", "--n", "24", "--tol", "1e-9", "--peers", "3", "--peer-timeout", "10m", "--format", "json"}, more...)
+	if !slices.Contains(more, "--slowdown") {
+		args = append(args, slow("500", 3)...)
+	}
+	r := start(t, args...)
 	r.said(`"relaxing"`)
 	return r
 }
@@ -43,7 +46,7 @@ func TestKilledPeerIsReplaced(t *testing.T) {
 		"ether":     {"--scheme", "async", "--network", "ether"},
 		"sor":       append(slow("5000", 3), "--method", "sor"),
 		"schwarz":   {"--method", "schwarz", "--local", "richardson", "--scheme", "async"},
-		"multigrid": append(slow("5000", 3), "--method", "multigrid", "--tol", "1e-13"),
+		"multigrid": append(slow("300", 3), "--method", "multigrid", "--tol", "1e-13"),
 		"spare":     {"--scheme", "async", "--spares", "1"},
 	}
 	if testing.Short() {
@@ -171,7 +174,7 @@ func TestUnusedSpares(t *testing.T) {
 	require.Empty(t, r.solution().Losses)
 	r.nobodyLeft()
 
-	r, address, secret := waiting(t, "solve", "membrane", "--n", "24", "--peers", "1", "--tol", "1e-9", "--slowdown", "0:100")
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "24", "--peers", "1", "--tol", "1e-9", "--slowdown", "0:300")
 	peer := func() *running {
 		return start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
 	}
