@@ -6,6 +6,7 @@
 //	manifest-G.json    what the set holds, with the length and SHA-256 of every other file
 //	box-G-R.npy        the values of box R of the grid, [z][y][x]
 //	problem-HASH.bin   the marshalled problem, the same for all generations
+//	lock               empty; the run that writes has locked it
 //
 // Every file is written under a temporary name, synchronised and renamed, and the manifest is the last. Thus a set is
 // whole as soon as its manifest exists. The two newest sets are kept.
@@ -40,6 +41,10 @@ type Progress struct {
 	Sweeps   uint64          `json:"sweeps"`   // since the first start of the run, of the peer with the most
 	Residual nullable.Number `json:"residual"` // relative, the last one known
 }
+
+// lockName is the file that the writer of a directory locks. It stays there, empty: a file that is removed could be
+// locked by two runs.
+const lockName = "lock"
 
 // temporary is the suffix of a file until it is complete.
 const temporary = ".tmp"

@@ -48,6 +48,7 @@ func written(t *testing.T, steps ...int) string {
 	for _, step := range steps {
 		require.NoError(t, w.Write(small(t, step)))
 	}
+	w.Close()
 	return directory
 }
 
@@ -92,6 +93,10 @@ func TestRoundTrip(t *testing.T) {
 			require.Empty(t, f.Skipped)
 			requireState(t, s, f)
 			if rapid.Bool().Draw(t, "another writer") {
+				_, err = f.Writer("v2")
+				require.EqualError(t, err, "checkpoint "+directory+": another run writes its checkpoints there; "+
+					"wait until it has ended, or give another directory")
+				w.Close()
 				w, err = f.Writer("v2")
 				require.NoError(t, err)
 			}
@@ -113,8 +118,23 @@ func TestTwoGenerationsAreKept(t *testing.T) {
 	require.ElementsMatch(t, []string{
 		"manifest-3.json", "box-3-0.npy", "box-3-1.npy", "box-3-2.npy", "box-3-3.npy",
 		"manifest-4.json", "box-4-0.npy", "box-4-1.npy", "box-4-2.npy", "box-4-3.npy",
-		problemName(print[:]), "box-of-mine.npy",
+		problemName(print[:]), "box-of-mine.npy", lockName,
 	}, names(t, directory))
+}
+
+// A run does not continue a checkpoint that another run has replaced since it was read.
+func TestStaleCheckpoint(t *testing.T) {
+	directory := written(t, 1)
+	mine, err := Open(directory, nil)
+	require.NoError(t, err)
+	other, err := Open(directory, nil)
+	require.NoError(t, err)
+	w, err := other.Writer("v1")
+	require.NoError(t, err)
+	require.NoError(t, w.Write(small(t, 2)))
+	w.Close()
+	_, err = mine.Writer("v1")
+	require.EqualError(t, err, "checkpoint "+directory+": another run has written a checkpoint there since this one began; resume again")
 }
 
 // Boxes are NumPy arrays without the axes that the grid does not use.

@@ -90,7 +90,7 @@ func (f *Found) Writer(program string) (*Writer, error) {
 	w := &Writer{
 		directory: f.Directory, program: program, disk: system{}, next: f.last + 1, whole: f.generation,
 	}
-	return w, w.try()
+	return w.open()
 }
 
 // generations returns the largest generation of a file in a directory and the generations that have a manifest, newest

@@ -15,9 +15,11 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// Writer writes the checkpoints of one problem to a directory. It is used by one goroutine at a time.
+// Writer writes the checkpoints of one problem to a directory, which no other Writer can use until Close or the end of
+// the process. It is used by one goroutine at a time.
 type Writer struct {
 	directory string
+	locked    *os.File
 	program   string
 	disk      disk
 	next      uint64 // generation of the next set
@@ -39,9 +41,38 @@ func Create(directory, program string) (*Writer, error) {
 		return nil, fmt.Errorf("checkpoint %s: the directory holds the checkpoint %s; continue it with obstacle resume, "+
 			"or give another directory", directory, manifestName(all[0]))
 	}
-	w := &Writer{directory: directory, program: program, disk: system{}, next: last + 1}
-	return w, w.try()
+	return (&Writer{directory: directory, program: program, disk: system{}, next: last + 1}).open()
 }
+
+// open locks the directory, and returns an error if another run has locked it or if no file can be created there.
+func (w *Writer) open() (*Writer, error) {
+	path := filepath.Join(w.directory, lockName)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint %s: the file cannot be created: %w", path, reason(err))
+	}
+	w.locked = f
+	if lock(f) {
+		f.Close()
+		return nil, fmt.Errorf("checkpoint %s: another run writes its checkpoints there; wait until it has ended, "+
+			"or give another directory", w.directory)
+	}
+	last, _, err := generations(w.directory)
+	if err == nil && last >= w.next {
+		err = fmt.Errorf("checkpoint %s: another run has written a checkpoint there since this one began; resume again", w.directory)
+	}
+	if err == nil {
+		err = w.try()
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// Close lets others write to the directory.
+func (w *Writer) Close() { w.locked.Close() }
 
 // try returns an error if no file can be created in the directory.
 func (w *Writer) try() error {

@@ -170,6 +170,7 @@ func (s *saver) end(o *launch.Outcome, answer *report.Solution) error {
 		return nil
 	}
 	s.writing.Wait()
+	defer s.writer.Close()
 	var err error
 	if !answer.Converged && o.Reason != launch.Failed {
 		p := checkpoint.Progress{Step: o.Steps, Sweeps: s.before.Sweeps, Residual: answer.RelativeResidual}
