@@ -97,6 +97,24 @@ func (m *member) done() bool { return m.result != nil || m.gone }
 // missing reports whether its block is incomplete.
 func (m *member) missing() bool { return m.result == nil || m.received != blocks.Bytes(m.final) }
 
+// over reports whether the process of a lost peer has ended and its connection is no longer used.
+func (m *member) over() bool {
+	return isClosed(m.written) && isClosed(m.served) && (m.child == nil || isClosed(m.ended))
+}
+
+// isClosed reports whether a channel is closed or nil.
+func isClosed(c <-chan struct{}) bool {
+	if c == nil {
+		return true
+	}
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
 // event is an input of a run. The launcher handles events one by one.
 type event struct {
 	of      *member          // nil if joined is set

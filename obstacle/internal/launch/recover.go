@@ -141,7 +141,7 @@ func (r *run) sweeps() (most uint64) {
 // retire ends the connection to a lost peer. What its process sends later is not read. A process that the launcher has
 // started is ended, because it could write to the shared answer.
 func (r *run) retire(m *member) {
-	r.retired = append(r.retired, m)
+	r.retired = append(slices.DeleteFunc(r.retired, (*member).over), m) // a run may lose many
 	if m.child != nil {
 		m.child.Kill()
 	}

@@ -266,3 +266,24 @@ func TestFruitlessRecoveries(t *testing.T) {
 	r.members[0].valued, r.members[2].gone = false, true
 	require.Equal(t, "no peer is left that has values", r.unrecoverable(r.members[1]))
 }
+
+// process is one of which only the end matters.
+type process struct{ Child }
+
+func (process) Kill() {}
+
+// A run keeps nothing of the peers that were lost before, once their processes have ended and nobody reads or writes.
+func TestLostPeersAreForgotten(t *testing.T) {
+	closed := make(chan struct{})
+	close(closed)
+	r := watched(time.Minute, 1)
+	last := &member{written: closed, served: make(chan struct{})}
+	for _, m := range []*member{
+		{written: closed, served: closed}, {written: closed, served: closed, child: process{}, ended: closed}, last,
+		{written: closed, served: closed, child: process{}, ended: make(chan struct{})}, {},
+	} {
+		r.retire(m)
+	}
+	require.Len(t, r.retired, 3, "one is still read, one process has not ended, and the last was just lost")
+	require.Same(t, last, r.retired[0])
+}
