@@ -16,8 +16,11 @@ import (
 // startTime is what a new process takes to start.
 const startTime = 30 * time.Millisecond
 
-// memberBytes is the size of an entry of the list of all peers that the launcher sends to each peer.
-const memberBytes = 80
+// Sizes of what the launcher sends to a peer in an epoch: its work, and an entry of the list of peers.
+const (
+	workBytes   = 750
+	memberBytes = 100
+)
 
 // coarsest bounds the tolerance of a repair.
 const coarsest = 1e-2
@@ -59,7 +62,7 @@ func (e *engine) repair() error {
 		}
 	}
 	begins, latency := e.repairBegins(lost, holes)
-	listed := begins // the launcher begins to send the list of all peers to the others
+	listed := begins // the launcher begins to send their work to the others
 	for _, group := range repair.Groups(holes) {
 		fixed, err := repair.Solve(repair.Hole{
 			Problem: s.Problem, Boxes: group, Value: faces.Value, New: cmp.Or(e.run.Methods, solver.Methods()).New,
@@ -85,7 +88,7 @@ func (e *engine) repair() error {
 			}
 		}
 	}
-	c.connecting = listed.Add(latency + e.listsTime(len(e.hosts)))
+	c.connecting = listed.Add(latency + e.newsTime(lost))
 	c.ready = c.connecting.Add(time.Duration(e.began))
 	return nil
 }
@@ -112,9 +115,21 @@ func (e *engine) repairBegins(lost []int, holes []problem.Box) (at microproto.In
 	return at.Add(latency + seconds(transfer*float64(len(lost))) + e.listsTime(len(lost))), latency
 }
 
-// listsTime returns how long the launcher sends the list of all peers to so many of them.
+// listsTime returns how long the launcher sends the list of all peers, with their work, to so many new ones.
 func (e *engine) listsTime(peers int) time.Duration {
-	return seconds(memberBytes * float64(len(e.hosts)) * float64(peers) / e.launcherRate())
+	return seconds(float64(peers) * (workBytes + memberBytes*float64(len(e.hosts))) / e.launcherRate())
+}
+
+// newsTime returns how long the launcher sends their work to the survivors, with the entries of the peers that they
+// connect to and of those that are new.
+func (e *engine) newsTime(lost []int) time.Duration {
+	bytes := 0
+	for rank, m := range e.hosts {
+		if !slices.Contains(lost, rank) {
+			bytes += workBytes + memberBytes*(len(m.peer.Links())+len(lost))
+		}
+	}
+	return seconds(float64(bytes) / e.launcherRate())
 }
 
 // launcherRate returns the rate of the launcher's line.

@@ -57,10 +57,24 @@ func TestRecoveryOfManyPeers(t *testing.T) {
 	require.Less(t, l.Resumed-l.Noticed, 60*time.Millisecond)
 }
 
-// The launcher's lists of all peers grow with the square of their number.
+// A new peer gets the list of all peers. What the others get does not grow with their number.
 func TestListsOfPeers(t *testing.T) {
-	e := still(gigabit(16))
-	one := e.listsTime(1)
-	require.Equal(t, seconds(80*16/125e6), one)
-	require.InDelta(t, 16*one, e.listsTime(16), 16)
+	require.Equal(t, seconds((750+100*16)/125e6), still(gigabit(16)).listsTime(1))
+	for _, n := range []int{16, 32} {
+		e := still(gigabit(n))
+		for rank, m := range e.hosts {
+			links := make([]iterate.Link, 2)
+			m.peer = &linked{links: links[:min(rank, 2)]}
+		}
+		bytes := (n-1)*(750+100) + 100*(2*(n-1)-3)
+		require.Equal(t, seconds(float64(bytes)/125e6), e.newsTime([]int{n - 1}))
+	}
 }
+
+// linked is a peer with links.
+type linked struct {
+	counted
+	links []iterate.Link
+}
+
+func (l *linked) Links() []iterate.Link { return l.links }

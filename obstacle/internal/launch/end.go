@@ -43,7 +43,7 @@ func (r *run) outcome() *Outcome {
 		}
 		o.Boxes = append(o.Boxes, m.final)
 		o.Peers = append(o.Peers, res)
-		o.Hosts = append(o.Hosts, m.listed())
+		o.Hosts = append(o.Hosts, m.entry())
 	}
 	if r.series == nil {
 		r.holes = r.resetHoles(o)

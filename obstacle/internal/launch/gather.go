@@ -218,7 +218,7 @@ func (r *run) assignWork() error {
 	problem := r.Spec.Marshal()
 	members := make([]rendezvous.Member, len(r.members))
 	for i, m := range r.members {
-		members[i] = m.listed()
+		members[i] = m.entry()
 	}
 	for _, m := range r.members {
 		m.assigned, m.informed = true, true

@@ -25,7 +25,9 @@ type member struct {
 	ended   chan struct{}           // closed when the child has ended
 
 	control    string // address of its control channel
+	since      int    // epoch in which it was listed first
 	listens    int    // epoch of control
+	listed     int    // epoch of the newest list of peers that it has
 	ready      bool   // for the epoch
 	idle       bool   // it does not relax until the epoch begins
 	informed   bool   // it has the problem
@@ -55,8 +57,8 @@ func (m *member) String() string {
 	return fmt.Sprintf("peer %d", m.rank)
 }
 
-// listed returns the peer as Assign lists it.
-func (m *member) listed() rendezvous.Member {
+// entry returns the peer as Assign lists it.
+func (m *member) entry() rendezvous.Member {
 	return rendezvous.Member{Rank: m.rank, Host: m.join.Host, Pid: m.join.Pid, Control: m.control, Cluster: m.label}
 }
 

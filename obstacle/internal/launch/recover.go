@@ -273,9 +273,17 @@ func (r *run) advance() {
 		return
 	}
 	ready := true
+	var now *roster
 	for _, m := range r.members {
 		if !m.assigned && (valued || !m.valued || m.idle) {
-			r.assign(m)
+			if now == nil {
+				var err error
+				if now, err = r.roster(); err != nil {
+					r.fail(failure{exited, -1, err.Error()})
+					return
+				}
+			}
+			r.assign(m, now)
 		}
 		ready = ready && m.ready
 	}
@@ -285,20 +293,16 @@ func (r *run) advance() {
 }
 
 // assign sends a peer its work of the epoch.
-func (r *run) assign(m *member) {
-	m.assigned = true
-	members := make([]rendezvous.Member, len(r.members))
-	for i, q := range r.members {
-		members[i] = q.listed()
-	}
-	w := &workload{assign: r.assignment(m, members, 0)}
+func (r *run) assign(m *member, now *roster) {
+	w := &workload{assign: r.assignment(m, r.news(m, now), 0)}
+	m.assigned, m.listed = true, r.epoch
 	a := &w.assign
 	if !m.informed {
 		m.informed, w.problem = true, r.Spec.Marshal()
 		a.ProblemBytes = int64(len(w.problem))
 	}
 	a.Initial, a.Sweeps, a.After = false, m.sweep, r.after
-	if r.lockstep() {
+	if now.config.Scheme.Lockstep() {
 		a.Sweeps = r.sweeps()
 	}
 	if r.MaxSweeps > 0 {
@@ -320,16 +324,6 @@ func (r *run) assign(m *member) {
 	m.notify(w)
 }
 
-// lockstep reports whether all peers make the same number of sweeps.
-func (r *run) lockstep() bool {
-	labels := make([]string, len(r.members))
-	for i, m := range r.members {
-		labels[i] = m.label
-	}
-	s, err := r.Catalog.Scheme(r.Scheme, labels)
-	return err == nil && s.Lockstep()
-}
-
 // coarsest bounds the tolerance of a repair.
 const coarsest = 1e-2
 
@@ -348,6 +342,9 @@ func (r *run) receiveRecovery(m *member, msg rendezvous.Message) bool {
 	}
 	switch msg := msg.(type) {
 	case rendezvous.Listen:
+		if m.control == "" {
+			m.since = msg.Epoch
+		}
 		m.control, m.listens, m.idle = msg.Control, msg.Epoch, msg.Idle
 		m.sweep = max(m.sweep, msg.Sweep)
 	case rendezvous.Repaired:

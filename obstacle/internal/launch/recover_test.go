@@ -287,3 +287,41 @@ func TestLostPeersAreForgotten(t *testing.T) {
 	require.Len(t, r.retired, 3, "one is still read, one process has not ended, and the last was just lost")
 	require.Same(t, last, r.retired[0])
 }
+
+// A peer that has a list of all peers gets the entries of those that it connects to and of new processes only. It gets
+// them later if the epoch in which they came ended before it had its work.
+func TestNewsOfPeers(t *testing.T) {
+	r := rehearse(t, recovering)
+	close(r.stop)
+	<-r.done
+	p := r.plan
+	p.Partition = problem.Partition{Cuts: [3][]int{{0, 4}, {0, 4}, {0, 1, 2, 3, 4}}}
+	w := &run{Plan: p}
+	for rank := range 4 {
+		w.members = append(w.members, &member{rank: rank, informed: true, control: fmt.Sprint(rank)})
+	}
+	news := func(rank int) (ranks []int) {
+		now, err := w.roster()
+		require.NoError(t, err)
+		m := w.members[rank]
+		for _, q := range w.news(m, now) {
+			ranks = append(ranks, q.Rank)
+		}
+		m.informed, m.listed = true, w.epoch
+		return ranks
+	}
+	listen := func(rank int) {
+		w.active = true
+		w.receiveRecovery(w.members[rank], rendezvous.Listen{Control: "new", Epoch: w.epoch})
+	}
+	w.epoch = 1
+	require.Equal(t, []int{1, 3}, news(2))
+	w.members[3] = &member{rank: 3}
+	listen(3)
+	require.Equal(t, []int{0, 1, 2, 3}, news(3), "it has no list")
+	require.Equal(t, []int{1, 3}, news(0))
+	w.epoch = 2
+	listen(3)
+	require.Equal(t, []int{1}, news(0), "it knows of the new process")
+	require.Equal(t, []int{0, 2, 3}, news(1), "it had no work in epoch 1")
+}

@@ -144,6 +144,7 @@ type peer struct {
 	spec       *file.Spec       // nil before the first work
 	problem    *problem.Problem // the same
 	cut        problem.Partition
+	members    []rendezvous.Member // by rank; nil before the first work
 	values     values
 	capturing  sync.Mutex      // held while captured values are sent
 	former     totals          // of former epochs

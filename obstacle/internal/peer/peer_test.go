@@ -39,7 +39,7 @@ func TestUnsoundAssignmentsAreRefused(t *testing.T) {
 		return &given{
 			&peer{welcome: rendezvous.Welcome{Rank: 1}},
 			rendezvous.Assign{N: [3]int{4, 4, 4}, Cuts: [3][]int{{0, 4}, {0, 4}, {0, 2, 4}},
-				Members: make([]rendezvous.Member, 2), Threads: 1, ProblemBytes: 10,
+				Members: []rendezvous.Member{{}, {Rank: 1}}, Threads: 1, ProblemBytes: 10,
 				Repair: &rendezvous.Repair{Holes: []problem.Box{{Hi: [3]int{4, 4, 2}}}}},
 		}
 	}
@@ -54,6 +54,9 @@ func TestUnsoundAssignmentsAreRefused(t *testing.T) {
 		"rank":           func(g *given) { g.peer.welcome.Rank = 2 },
 		"negative rank":  func(g *given) { g.peer.welcome.Rank = -1 },
 		"members":        func(g *given) { g.assign.Members = nil },
+		"members twice":  func(g *given) { g.assign.Members[1].Rank = 0 },
+		"members beyond": func(g *given) { g.assign.Members[1].Rank = 2 },
+		"members below":  func(g *given) { g.assign.Members[0].Rank = -1 },
 		"bytes":          func(g *given) { g.assign.ProblemBytes = -1 },
 		"many bytes":     func(g *given) { g.assign.ProblemBytes = 1 << 60 },
 		"no problem":     func(g *given) { g.assign.ProblemBytes = 0 },
@@ -72,6 +75,22 @@ func TestUnsoundAssignmentsAreRefused(t *testing.T) {
 	require.NoError(t, check(g), "the peer has the problem")
 	g.assign.Cuts = [3][]int{{0, 4}, {0, 4}, {0, 3, 4}}
 	require.ErrorContains(t, check(g), "divided otherwise")
+}
+
+// News of some peers completes the list of all. Addresses of former epochs are not used again.
+func TestNewsOfPeers(t *testing.T) {
+	p := &peer{}
+	require.Error(t, p.validateMembers([]rendezvous.Member{{Rank: 1}}, 2), "the first list is complete")
+	first := []rendezvous.Member{{Rank: 0, Host: "a", Control: "a:1"}, {Rank: 1, Host: "b", Control: "b:1"}, {Rank: 2, Host: "c", Control: "c:1"}}
+	require.NoError(t, p.validateMembers(first, 3))
+	require.Equal(t, first, p.merge(first))
+	news := []rendezvous.Member{{Rank: 1, Host: "d", Control: "d:2"}}
+	require.NoError(t, p.validateMembers(news, 3))
+	want := []rendezvous.Member{{Rank: 0, Host: "a"}, {Rank: 1, Host: "d", Control: "d:2"}, {Rank: 2, Host: "c"}}
+	require.Equal(t, want, p.merge(news))
+	require.Equal(t, "a:1", first[0].Control, "the list of the epoch before is as it was")
+	require.Error(t, p.validateMembers([]rendezvous.Member{{Rank: 3}}, 3))
+	require.NoError(t, p.validateMembers(nil, 3))
 }
 
 // A host is oversubscribed if its peers have more threads than processors. Peers of other hosts do not count.

@@ -127,6 +127,7 @@ func (p *peer) fillWork(w *work) error {
 	if err := p.validateAssignment(a); err != nil {
 		return fmt.Errorf("invalid assignment from launcher: %w", err)
 	}
+	a.Members = p.merge(a.Members)
 	if a.ProblemBytes > 0 {
 		if err := p.receiveProblem(a); err != nil {
 			return err
@@ -164,6 +165,38 @@ func (p *peer) fillWork(w *work) error {
 		Problem: p.problem, Partition: p.cut, Rank: iterate.Rank(p.welcome.Rank), Scheme: scheme, Order: a.Order,
 		Method: a.Method, Tolerance: a.Tolerance, MaxSweeps: iterate.Iteration(a.MaxSweeps), Initial: initial,
 		Reconfigure: a.Reconfigure, Balance: a.Balance, After: a.After, Allocate: host.Array,
+	}
+	return nil
+}
+
+// merge returns the list of all peers after news of some. It has addresses only for these: those of other peers belong
+// to former epochs.
+func (p *peer) merge(news []rendezvous.Member) []rendezvous.Member {
+	all := slices.Clone(p.members)
+	if all == nil {
+		all = make([]rendezvous.Member, len(news))
+	}
+	for i := range all {
+		all[i].Control = ""
+	}
+	for _, m := range news {
+		all[m.Rank] = m
+	}
+	p.members = all
+	return all
+}
+
+// validateMembers checks a list of peers, of which the first one is complete.
+func (p *peer) validateMembers(list []rendezvous.Member, peers int) error {
+	if p.members == nil && len(list) != peers {
+		return fmt.Errorf("%d members for %d parts", len(list), peers)
+	}
+	before := -1
+	for _, m := range list {
+		if m.Rank <= before || m.Rank >= peers {
+			return fmt.Errorf("member %d after %d of %d parts", m.Rank, before, peers)
+		}
+		before = m.Rank
 	}
 	return nil
 }
@@ -212,8 +245,8 @@ func (p *peer) validateAssignment(a *rendezvous.Assign) error {
 		return err
 	}
 	switch peers := cut.Peers(); {
-	case len(a.Members) != peers || p.welcome.Rank < 0 || p.welcome.Rank >= peers:
-		return fmt.Errorf("rank %d and %d members for %d parts", p.welcome.Rank, len(a.Members), peers)
+	case p.welcome.Rank < 0 || p.welcome.Rank >= peers:
+		return fmt.Errorf("rank %d of %d parts", p.welcome.Rank, peers)
 	case a.ProblemBytes < 0 || a.ProblemBytes > maxProblemBytes:
 		return fmt.Errorf("a problem of %d bytes", a.ProblemBytes)
 	case a.Order != problem.Jacobi && a.Order != problem.InTurn:
@@ -225,8 +258,8 @@ func (p *peer) validateAssignment(a *rendezvous.Assign) error {
 	case p.problem != nil && (a.N != p.problem.N || !reflect.DeepEqual(cut, p.cut)):
 		return fmt.Errorf("a grid of %v, divided otherwise than in the epoch before", a.N)
 	}
-	if a.Repair == nil {
-		return nil
+	if err := p.validateMembers(a.Members, cut.Peers()); err != nil || a.Repair == nil {
+		return err
 	}
 	for _, b := range slices.Concat(a.Repair.Holes, a.Repair.Around) {
 		for x := range 3 {

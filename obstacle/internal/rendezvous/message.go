@@ -119,7 +119,7 @@ type Member struct {
 // Assign is a peer's part of the work in an epoch. The problem follows in chunks, unless the peer has it.
 type Assign struct {
 	Epoch        int      `json:"epoch"`
-	Members      []Member `json:"members"` // by rank
+	Members      []Member `json:"members"` // by rank; in a later epoch those to connect to, and new processes
 	Problem      string   `json:"problem"` // its name, for messages
 	ProblemBytes int64    `json:"problem_bytes"`
 	Fingerprint  string   `json:"problem_fingerprint"` // hex

@@ -1,0 +1,54 @@
+package launch
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+)
+
+// roster is what all peers of an epoch have in common.
+type roster struct {
+	config problem.Config // what their links depend on
+	fresh  []*member      // those that took the place of a lost one, by rank
+}
+
+func (r *run) roster() (*roster, error) {
+	labels, now := make([]string, len(r.members)), &roster{}
+	for i, m := range r.members {
+		if labels[i] = m.label; m.since > 0 {
+			now.fresh = append(now.fresh, m)
+		}
+	}
+	s, err := r.Catalog.Scheme(r.Scheme, labels)
+	now.config = problem.Config{Problem: r.Problem, Partition: r.Partition, Scheme: s, Method: r.Method, Order: r.Order}
+	return now, err
+}
+
+// news returns the entries of the list of all peers that a peer needs in this epoch, by rank: those that it connects
+// to, whose addresses are new, and those of processes that it does not know. Lists of all for n peers would have n²
+// entries.
+func (r *run) news(m *member, now *roster) []rendezvous.Member {
+	var need []*member
+	if m.informed {
+		for _, l := range r.Catalog.Methods.Links(&now.config, iterate.Rank(m.rank)) {
+			need = append(need, r.members[l.Rank])
+		}
+		for _, q := range now.fresh {
+			if q.since > m.listed {
+				need = append(need, q)
+			}
+		}
+		slices.SortFunc(need, func(a, b *member) int { return cmp.Compare(a.rank, b.rank) })
+		need = slices.Compact(need)
+	} else {
+		need = r.members
+	}
+	out := make([]rendezvous.Member, len(need))
+	for i, q := range need {
+		out[i] = q.entry()
+	}
+	return out
+}
