@@ -35,7 +35,7 @@ func Run(ctx context.Context, p Plan) (*Outcome, error) {
 		begin:  time.Now(),
 		events: make(chan event, 4*p.Partition.Peers()+16),
 		done:   make(chan struct{}),
-		tick:   tickEvery(p.PeerTimeout),
+		tick:   tickEvery(p.PeerTimeout, p.Suspect),
 	}
 	for rank := range p.Partition.Peers() {
 		box := p.Partition.Box(iterate.Rank(rank))

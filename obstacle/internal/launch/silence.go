@@ -14,9 +14,17 @@ import (
 // maxTick bounds the interval of ticks.
 const maxTick = 100 * time.Millisecond
 
-// tickEvery returns the interval of ticks for a peer timeout.
-func tickEvery(timeout time.Duration) time.Duration {
-	return min(max(timeout/20, 5*time.Millisecond), maxTick)
+// minTick bounds it, too: a tick takes the launcher a few microseconds.
+const minTick = 5 * time.Millisecond
+
+// tickEvery returns the interval of ticks. It takes up to three of them to notice that a silence was too long, which may
+// add a seventh to the peer timeout and a thirteenth to suspect, 0 for none.
+func tickEvery(timeout, suspect time.Duration) time.Duration {
+	tick := min(timeout/20, maxTick)
+	if suspect > 0 {
+		tick = min(tick, suspect/40)
+	}
+	return max(tick, minTick)
 }
 
 func (r *run) ticks(d time.Duration) int { return int(d/r.tick) + 2 }

@@ -14,7 +14,7 @@ import (
 
 // watched returns a run in progress without connections.
 func watched(timeout time.Duration, peers int) *run {
-	r := &run{Plan: Plan{PeerTimeout: timeout, Log: zerolog.Nop()}, tick: tickEvery(timeout), events: make(chan event, 16)}
+	r := &run{Plan: Plan{PeerTimeout: timeout, Log: zerolog.Nop()}, tick: tickEvery(timeout, 0), events: make(chan event, 16)}
 	for rank := range peers {
 		r.members = append(r.members, &member{rank: rank, out: make(chan rendezvous.Message, outbox)})
 	}
@@ -64,6 +64,12 @@ func TestEndOfAProcessWaitsForItsMessages(t *testing.T) {
 	c.blocked.Store(true)
 	r.checkSilence()
 	require.Equal(t, "peer 2 ended: signal: killed", r.failure.text)
+}
+
+func TestTicksAreShort(t *testing.T) {
+	require.Equal(t, 100*time.Millisecond, tickEvery(time.Minute, 0))
+	require.Equal(t, 25*time.Millisecond, tickEvery(time.Minute, time.Second))
+	require.Equal(t, 5*time.Millisecond, tickEvery(10*time.Millisecond, time.Minute))
 }
 
 // A channel that is already closed counts, even after the time is over.
