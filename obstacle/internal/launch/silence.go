@@ -18,11 +18,11 @@ const maxTick = 100 * time.Millisecond
 const minTick = 5 * time.Millisecond
 
 // tickEvery returns the interval of ticks. It takes up to three of them to notice that a silence was too long, which may
-// add a seventh to the peer timeout and a thirteenth to suspect, 0 for none.
+// add a seventh to the peer timeout and a twentieth to suspect, 0 for none.
 func tickEvery(timeout, suspect time.Duration) time.Duration {
 	tick := min(timeout/20, maxTick)
 	if suspect > 0 {
-		tick = min(tick, suspect/40)
+		tick = min(tick, suspect/64)
 	}
 	return max(tick, minTick)
 }

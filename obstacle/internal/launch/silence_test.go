@@ -68,7 +68,7 @@ func TestEndOfAProcessWaitsForItsMessages(t *testing.T) {
 
 func TestTicksAreShort(t *testing.T) {
 	require.Equal(t, 100*time.Millisecond, tickEvery(time.Minute, 0))
-	require.Equal(t, 25*time.Millisecond, tickEvery(time.Minute, time.Second))
+	require.Equal(t, 10*time.Millisecond, tickEvery(time.Minute, 640*time.Millisecond))
 	require.Equal(t, 5*time.Millisecond, tickEvery(10*time.Millisecond, time.Minute))
 }
 
