@@ -122,8 +122,11 @@ func TestRejectedLocalSolvesNeverIncreaseTheError(t *testing.T) {
 		p := hardProblem(seed, 7)
 		part, err := problem.Boxes(p.N, rapid.IntRange(2, 5).Draw(t, "peers"))
 		require.NoError(t, err)
-		best, err := multilevel.SolveBy(p, problem.MethodConfig{Name: problem.SOR, Omega: 1}, 1e-13, 20000, nil)
+		best, err := multilevel.SolveBy(p, problem.MethodConfig{Name: problem.SOR, Omega: 1}, 1e-13, 1<<20, nil)
 		require.NoError(t, err)
+		if best.Residual > 1e-11 {
+			t.Skip("the solution is not known")
+		}
 		s := rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous(), iterate.BoundedDelay(2)}).
 			Draw(t, "scheme")
 		c := problem.Config{
