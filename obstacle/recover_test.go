@@ -16,9 +16,9 @@ import (
 
 // slow returns the flags that slow all peers down. They then sleep for nearly all of a run, which takes seconds on
 // any machine and is cheap.
-func slow(factor string, peers int) (flags []string) {
+func slow(factor, peers int) (flags []string) {
 	for rank := range peers {
-		flags = append(flags, "--slowdown", fmt.Sprint(rank, ":", factor))
+		flags = append(flags, "--slowdown", fmt.Sprintf("%d:%d", rank, factor/raceFactor))
 	}
 	return flags
 }
@@ -28,7 +28,7 @@ func long(t *testing.T, more ...string) *running {
 	t.Helper()
 	args := append([]string{"solve", "membrane", "--n", "24", "--tol", "1e-9", "--peers", "3", "--peer-timeout", "10m", "--format", "json"}, more...)
 	if !slices.Contains(more, "--slowdown") {
-		args = append(args, slow("500", 3)...)
+		args = append(args, slow(500, 3)...)
 	}
 	r := start(t, args...)
 	r.said(`"relaxing"`)
@@ -44,9 +44,9 @@ func TestKilledPeerIsReplaced(t *testing.T) {
 		"delay":     {"--scheme", "delay:3"},
 		"hybrid":    {"--scheme", "hybrid", "--clusters", "2"},
 		"ether":     {"--scheme", "async", "--network", "ether"},
-		"sor":       append(slow("5000", 3), "--method", "sor"),
+		"sor":       append(slow(5000, 3), "--method", "sor"),
 		"schwarz":   {"--method", "schwarz", "--local", "richardson", "--scheme", "async"},
-		"multigrid": append(slow("300", 3), "--method", "multigrid", "--tol", "1e-13"),
+		"multigrid": append(slow(300, 3), "--method", "multigrid", "--tol", "1e-13"),
 		"spare":     {"--scheme", "async", "--spares", "1"},
 	}
 	if testing.Short() {
@@ -87,7 +87,7 @@ func TestKilledPeerBetweenStepsIsReplaced(t *testing.T) {
 	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
 			at := filepath.Join(t.TempDir(), "u.npy")
-			r := start(t, append(slow("80", 3), "solve", "front2d", "--n", "40", "--param", "steps=40", "--peers", "3",
+			r := start(t, append(slow(80, 3), "solve", "front2d", "--n", "40", "--param", "steps=40", "--peers", "3",
 				"--scheme", scheme, "--tol", "1e-8", "--out", at, "--format", "json")...)
 			r.said(`"relaxing"`)
 			require.NoError(t, syscall.Kill(r.pid(1), syscall.SIGKILL))
@@ -140,7 +140,7 @@ func TestPeersByHandAreReplaced(t *testing.T) {
 	t.Parallel() // its peers mostly sleep
 	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
-			r, address, secret := waiting(t, append(slow("1000", 4), "solve", "membrane", "--n", "24", "--tol", "1e-9", "--peers", "4",
+			r, address, secret := waiting(t, append(slow(1000, 4), "solve", "membrane", "--n", "24", "--tol", "1e-9", "--peers", "4",
 				"--scheme", scheme, "--peer-timeout", "1s")...)
 			join := func() *running {
 				return start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")

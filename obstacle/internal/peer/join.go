@@ -24,7 +24,8 @@ func join(ctx context.Context, o *Options) (*rendezvous.Conn, rendezvous.Welcome
 	deadline := time.Now().Add(o.DialTime)
 	for {
 		conn, w, err := attempt(ctx, o, j)
-		if err == nil || !retryable(err) || ctx.Err() != nil || time.Now().After(deadline) {
+		over := o.rejoins && errors.Is(err, syscall.ECONNREFUSED) // its host answers, and the launcher is gone
+		if err == nil || !retryable(err) || over || ctx.Err() != nil || time.Now().After(deadline) {
 			return conn, w, err
 		}
 		if errors.Is(err, rendezvous.ErrNoAnswer) {

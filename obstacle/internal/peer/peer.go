@@ -56,7 +56,13 @@ type Options struct {
 	Tracer    microproto.Tracer // may be nil
 	Interrupt <-chan struct{}   // closed to request an early end of the run; may be nil
 	Log       zerolog.Logger
+
+	rejoins bool // it took part before
 }
+
+// rejoinTime bounds the attempts to join a run again. The path to the launcher may be repaired a little after the end of
+// the connection was noticed.
+const rejoinTime = 5 * time.Second
 
 // Run takes part in one run until it is over. It returns nil if the run ended as the launcher requested, even early. It
 // returns an error within seconds of the end of ctx or of the connection to the launcher.
@@ -66,7 +72,7 @@ func Run(ctx context.Context, o Options) error {
 	again, err := one(ctx, o)
 	for again && ctx.Err() == nil {
 		o.Log.Warn().Err(err).Msg("joining the run again as a spare peer")
-		o.Rank, o.Answer, o.DialTime = -1, nil, 0
+		o.Rank, o.Answer, o.DialTime, o.rejoins = -1, nil, rejoinTime, true
 		var next error
 		if again, next = one(ctx, o); !errors.Is(next, errNotJoined) {
 			err = next
@@ -86,7 +92,7 @@ var errNotJoined = errors.New("cannot join the run")
 func one(ctx context.Context, o Options) (again bool, err error) {
 	conn, w, err := join(ctx, &o)
 	if err != nil {
-		if o.DialTime == 0 && !errors.Is(err, rendezvous.ErrNotNeeded) {
+		if o.rejoins && !errors.Is(err, rendezvous.ErrNotNeeded) {
 			err = fmt.Errorf("%w: %w", errNotJoined, err)
 		}
 		return false, err

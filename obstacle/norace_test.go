@@ -1,0 +1,5 @@
+//go:build !race
+
+package obstacle_test
+
+const raceFactor = 1
