@@ -97,6 +97,7 @@ func lossAmongMany(ctx context.Context, r *measure.Run) error {
 	l := &result.Losses[0]
 	took := (l.Resumed - l.Noticed).Seconds()
 	name := fmt.Sprintf("one of %d peers lost, 64³ a peer, sync: from the suspicion until all relax again", machines)
-	r.Add(measure.One(name, "s", took).AtMost(0.3).Because(fmt.Sprintf("The local solve takes %.3g s.", l.Repair.Seconds())))
+	r.Add(measure.One(name, "s", took).AtMost(0.3).
+		Because(fmt.Sprintf("The local solve takes %.3g s.", l.Repair.Seconds())))
 	return nil
 }

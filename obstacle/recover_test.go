@@ -26,7 +26,8 @@ func slow(factor, peers int) (flags []string) {
 // long starts a run of three peers, or more, that takes long enough to be disturbed, and returns when it relaxes.
 func long(t *testing.T, more ...string) *running {
 	t.Helper()
-	args := append([]string{"solve", "membrane", "--n", "24", "--tol", "1e-9", "--peers", "3", "--peer-timeout", "10m", "--format", "json"}, more...)
+	args := append([]string{"solve", "membrane", "--n", "24", "--tol", "1e-9", "--peers", "3", "--peer-timeout", "10m",
+		"--format", "json"}, more...)
 	if !slices.Contains(more, "--slowdown") {
 		args = append(args, slow(500, 3)...)
 	}

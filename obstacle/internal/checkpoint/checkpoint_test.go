@@ -134,7 +134,8 @@ func TestStaleCheckpoint(t *testing.T) {
 	require.NoError(t, w.Write(small(t, 2)))
 	w.Close()
 	_, err = mine.Writer("v1")
-	require.EqualError(t, err, "checkpoint "+directory+": another run has written a checkpoint there since this one began; resume again")
+	require.EqualError(t, err, "checkpoint "+directory+
+		": another run has written a checkpoint there since this one began; resume again")
 }
 
 // Boxes are NumPy arrays without the axes that the grid does not use.

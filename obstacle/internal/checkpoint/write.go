@@ -59,7 +59,8 @@ func (w *Writer) open() (*Writer, error) {
 	}
 	last, _, err := generations(w.directory)
 	if err == nil && last >= w.next {
-		err = fmt.Errorf("checkpoint %s: another run has written a checkpoint there since this one began; resume again", w.directory)
+		err = fmt.Errorf("checkpoint %s: another run has written a checkpoint there since this one began; resume again",
+			w.directory)
 	}
 	if err == nil {
 		err = w.try()

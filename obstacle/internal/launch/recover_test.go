@@ -272,7 +272,7 @@ type process struct{ Child }
 
 func (process) Kill() {}
 
-// A run keeps nothing of the peers that were lost before, once their processes have ended and nobody reads or writes.
+// The launcher forgets a lost peer once its process has ended and nothing reads from or writes to its connection.
 func TestLostPeersAreForgotten(t *testing.T) {
 	closed := make(chan struct{})
 	close(closed)

@@ -17,8 +17,8 @@ const maxTick = 100 * time.Millisecond
 // minTick bounds it, too: a tick takes the launcher a few microseconds.
 const minTick = 5 * time.Millisecond
 
-// tickEvery returns the interval of ticks. It takes up to three of them to notice that a silence was too long, which may
-// add a seventh to the peer timeout and a twentieth to suspect, 0 for none.
+// tickEvery returns the interval of ticks. It takes up to three of them to notice that a silence was too long. That
+// may add a seventh to the peer timeout and a twentieth to suspect, 0 for none.
 func tickEvery(timeout, suspect time.Duration) time.Duration {
 	tick := min(timeout/20, maxTick)
 	if suspect > 0 {

@@ -3,12 +3,14 @@ package peer
 import (
 	"context"
 	"net"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
@@ -61,4 +63,16 @@ func TestEnterTriesAgain(t *testing.T) {
 			require.NoError(t, conn.Close())
 		})
 	}
+}
+
+// A peer that joins again does not wait for a launcher that is gone: its host refuses the connection.
+func TestJoiningAGoneLauncherAgain(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close()) // nothing listens there any more
+	id, err := rendezvous.NewKeyIdentity("v1", "f", driver.Key{1})
+	require.NoError(t, err)
+	o := &Options{Rendezvous: l.Addr().String(), Identity: id, DialTime: 2 * await.Limit, Log: zerolog.Nop(), rejoins: true}
+	_, _, err = join(await.Context(t), o)
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 }

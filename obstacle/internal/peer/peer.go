@@ -60,8 +60,8 @@ type Options struct {
 	rejoins bool // it took part before
 }
 
-// rejoinTime bounds the attempts to join a run again. The path to the launcher may be repaired a little after the end of
-// the connection was noticed.
+// rejoinTime bounds the attempts to join a run again. The path to the launcher may be repaired a little after the end
+// of the connection was noticed.
 const rejoinTime = 5 * time.Second
 
 // Run takes part in one run until it is over. It returns nil if the run ended as the launcher requested, even early. It

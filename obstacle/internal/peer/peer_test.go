@@ -81,7 +81,9 @@ func TestUnsoundAssignmentsAreRefused(t *testing.T) {
 func TestNewsOfPeers(t *testing.T) {
 	p := &peer{}
 	require.Error(t, p.validateMembers([]rendezvous.Member{{Rank: 1}}, 2), "the first list is complete")
-	first := []rendezvous.Member{{Rank: 0, Host: "a", Control: "a:1"}, {Rank: 1, Host: "b", Control: "b:1"}, {Rank: 2, Host: "c", Control: "c:1"}}
+	first := []rendezvous.Member{
+		{Rank: 0, Host: "a", Control: "a:1"}, {Rank: 1, Host: "b", Control: "b:1"}, {Rank: 2, Host: "c", Control: "c:1"},
+	}
 	require.NoError(t, p.validateMembers(first, 3))
 	require.Equal(t, first, p.merge(first))
 	news := []rendezvous.Member{{Rank: 1, Host: "d", Control: "d:2"}}
