@@ -63,6 +63,12 @@ func TestExitCodeOfAFilledAnswer(t *testing.T) {
 		require.NoError(t, played[0].Send(rendezvous.Chunk{Stream: rendezvous.StreamSolution, Data: data}))
 		require.NoError(t, played[0].Send(rendezvous.Result{Reason: launch.Converged, Lost: -1, Points: len(c.block)}))
 		played[1].Close()
+		for over := false; !over; {
+			m, err := played[0].ReceiveWithin(patience, rendezvous.KindProbe, rendezvous.KindStop, rendezvous.KindLost, rendezvous.KindBye)
+			require.NoError(t, err)
+			_, over = m.(rendezvous.Bye)
+		}
+		played[0].Close()
 
 		require.Equal(t, c.code, r.wait(patience))
 		s := r.solution()

@@ -103,10 +103,12 @@ func combine(a, b string) string {
 	return a
 }
 
-// killTime bounds the time that a peer's process may take to end after the run.
+// killTime bounds the time that a peer may take to end after the run.
 const killTime = 10 * time.Second // beside other work a process may need seconds
 
-// shutdown says Bye to the peers and waits until their processes have ended.
+// shutdown says Bye to the peers and waits until they have closed their connections and their processes have ended.
+// If the launcher closed a connection first, a message that the peer sends meanwhile would be answered by a reset, which
+// may overtake a lost Bye. The peer would take the answer for lost.
 func (r *run) shutdown(cancel context.CancelFunc) {
 	select {
 	case <-r.done:
@@ -128,6 +130,19 @@ func (r *run) shutdown(cancel context.CancelFunc) {
 	}
 	timeout := killTime
 	all := slices.Concat(r.members, r.retired, r.spares, r.starting)
+	hangUp := context.AfterFunc(r.ctx, func() { // on a request to end at once
+		for _, m := range r.members {
+			if m.conn != nil {
+				m.conn.Close()
+			}
+		}
+	})
+	for _, m := range r.members {
+		if m.child == nil && m.served != nil && !closedWithin(timeout, m.served) {
+			timeout = 0
+		}
+	}
+	hangUp()
 	for _, m := range all {
 		if m.child == nil {
 			continue

@@ -41,6 +41,7 @@ type rehearsal struct {
 	plan    Plan
 	address chan string
 	stop    chan struct{}
+	conns   []*rendezvous.Conn // of simulated peers
 	outcome *Outcome
 	err     error
 	done    chan struct{}
@@ -110,6 +111,7 @@ func (r *rehearsal) join() []*player {
 			c, err := net.Dial("tcp", address)
 			require.NoError(r.t, err)
 			conn = rendezvous.NewConn(c, await.Limit)
+			r.conns = append(r.conns, conn)
 			r.t.Cleanup(func() { conn.Close() })
 			w, err := conn.Join(r.plan.Identity, rendezvous.Join{Rank: rank, Host: "h", Pid: 100 + rank}, await.Limit)
 			if err != nil {
@@ -179,9 +181,29 @@ func (p *player) result(reason, text string, lost int) {
 
 func (r *rehearsal) end() *Outcome {
 	r.t.Helper()
-	<-r.done
+	r.over()
 	require.NoError(r.t, r.err)
 	return r.outcome
+}
+
+// over waits for the end of the run. The simulated peers read what the launcher still sends, and leave after Bye.
+func (r *rehearsal) over() {
+	for _, c := range r.conns {
+		go leave(c)
+	}
+	<-r.done
+}
+
+func leave(c *rendezvous.Conn) {
+	defer c.Close()
+	for {
+		m, err := c.ReceiveWithin(await.Limit, rendezvous.KindAssign, rendezvous.KindChunk, rendezvous.KindStart,
+			rendezvous.KindStop, rendezvous.KindLost, rendezvous.KindBye, rendezvous.KindEpoch, rendezvous.KindCapture,
+			rendezvous.KindHost, rendezvous.KindProbe)
+		if _, bye := m.(rendezvous.Bye); bye || err != nil {
+			return
+		}
+	}
 }
 
 func TestBlocksAreAssembled(t *testing.T) {
@@ -193,14 +215,17 @@ func TestBlocksAreAssembled(t *testing.T) {
 		p.block()
 		p.result(Converged, "", -1)
 	}
+	for _, p := range all {
+		p.expect(rendezvous.KindBye)
+	}
+	for _, p := range all {
+		p.conn.Close()
+	}
 	o := r.end()
 	require.Equal(t, Converged, o.Reason)
 	require.Empty(t, o.Missing)
 	for i, v := range o.U {
 		require.Equal(t, float64(1+2*i/len(o.U)), v)
-	}
-	for _, p := range all {
-		p.expect(rendezvous.KindBye)
 	}
 }
 
@@ -338,7 +363,7 @@ func TestReplacementOfAFailedPeer(t *testing.T) {
 					require.Equal(t, Converged, r.end().Reason)
 					continue
 				}
-				<-r.done
+				r.over()
 				require.ErrorContains(t, r.err, "2 of 2 peers did not join within 2s (--join-timeout); the last one that failed: peer 1 (pid 7 on h) "+c.want)
 			}
 		})
@@ -351,6 +376,7 @@ func (r *rehearsal) joinOne(address string, rank int) *rendezvous.Conn {
 	c, err := net.Dial("tcp", address)
 	require.NoError(r.t, err)
 	conn := rendezvous.NewConn(c, await.Limit)
+	r.conns = append(r.conns, conn)
 	r.t.Cleanup(func() { conn.Close() })
 	_, err = conn.Join(r.plan.Identity, rendezvous.Join{Rank: rank, Host: "h", Pid: 7}, await.Limit)
 	require.NoError(r.t, err)
@@ -364,12 +390,12 @@ func TestLoopbackAmongHostsIsRefused(t *testing.T) {
 		c, err := net.Dial("tcp", address)
 		require.NoError(t, err)
 		conn := rendezvous.NewConn(c, await.Limit)
-		defer conn.Close()
+		r.conns = append(r.conns, conn)
 		_, err = conn.Join(r.plan.Identity, rendezvous.Join{Rank: rank, Host: fmt.Sprintf("host%d", rank)}, await.Limit)
 		require.NoError(t, err)
 		require.NoError(t, conn.Send(rendezvous.Listen{Control: "127.0.0.1:9"}))
 	}
-	<-r.done
+	r.over()
 	require.ErrorContains(t, r.err, "listens on loopback only, but peer 1 (pid 0 on host1) is on another host")
 }
 

@@ -27,6 +27,7 @@ func (r *rehearsal) another(address string) (*player, rendezvous.Welcome) {
 	c, err := net.Dial("tcp", address)
 	require.NoError(r.t, err)
 	conn := rendezvous.NewConn(c, await.Limit)
+	r.conns = append(r.conns, conn)
 	r.t.Cleanup(func() { conn.Close() })
 	w, err := conn.Join(r.plan.Identity, rendezvous.Join{Rank: -1, Host: "h", Pid: 200}, await.Limit)
 	require.NoError(r.t, err)

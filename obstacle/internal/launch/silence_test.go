@@ -2,6 +2,7 @@ package launch
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,6 +67,37 @@ func TestEndOfAProcessWaitsForItsMessages(t *testing.T) {
 	c.blocked.Store(true)
 	r.checkSilence()
 	require.Equal(t, "peer 2 ended: signal: killed", r.failure.text)
+}
+
+// The launcher closes the connection of a peer after the peer has closed it, or does not within some time.
+func TestByeIsNotOvertaken(t *testing.T) {
+	for _, closes := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			r := watched(time.Minute, 1)
+			r.ctx, r.done = t.Context(), make(chan struct{})
+			m, begin := r.members[0], time.Now()
+			var over atomic.Bool
+			m.conn, m.written, m.served = rendezvous.NewConn(idle(t), 0), make(chan struct{}), make(chan struct{})
+			close(m.written)
+			go func() {
+				r.shutdown(func() {})
+				over.Store(true)
+			}()
+			synctest.Wait()
+			require.Equal(t, rendezvous.Bye{}, <-m.out)
+			require.False(t, over.Load())
+			if closes {
+				close(m.served)
+				synctest.Wait()
+				require.True(t, over.Load())
+				return
+			}
+			time.Sleep(killTime + maxTick)
+			synctest.Wait()
+			require.True(t, over.Load())
+			require.Less(t, time.Since(begin), killTime+2*maxTick)
+		})
+	}
 }
 
 func TestTicksAreShort(t *testing.T) {
