@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/Mellanox/rdmamap v1.1.0
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/ebitengine/purego v0.9.1
 	github.com/expr-lang/expr v1.17.8
 	github.com/goccy/go-yaml v1.19.2

@@ -123,6 +123,7 @@ func table() []row {
 			"simulate/cluster", "internal/yamldoc", "internal/spelling", goyaml,
 		}},
 		{pkg: "internal/await"},
+		{pkg: "internal/register", core: true},
 		{pkg: "internal/spelling", core: true},
 		{pkg: "internal/yamldoc", may: []string{"internal/spelling", goyaml}},
 		{pkg: "internal/virtual", may: []string{"microproto", "p2psap", "solver", "solver/..."}},
