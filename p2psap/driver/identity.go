@@ -38,9 +38,8 @@ type Identity struct {
 
 	derive func(salt []byte) ([]byte, error)
 
-	mu   sync.Mutex // guards what follows
-	salt [sha256.Size]byte
-	key  []byte // derived with salt; nil: not derived yet
+	mu   sync.Mutex                   // guards what follows
+	keys map[[sha256.Size]byte][]byte // derived, by salt; at most maxKeys
 }
 
 // NewKeyIdentity returns an Identity with a Key that both ends have. Keys for different purposes are independent.
@@ -99,16 +98,23 @@ func (i *Identity) proofKey(role string, listener *x509.Certificate) ([]byte, er
 	return key, nil
 }
 
-// keyFor returns the key for a listener. It derives one only if the salt is another than the last.
+// maxKeys bounds the keys that an Identity remembers, of its own listener and those of other processes.
+const maxKeys = 16
+
+// keyFor returns the key for a listener. It derives one for every salt once.
 func (i *Identity) keyFor(listener *x509.Certificate) (key []byte, err error) {
 	salt := sha256.Sum256(listener.RawSubjectPublicKeyInfo)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.key == nil || i.salt != salt {
-		if key, err = i.derive(salt[:]); err != nil {
-			return nil, err
-		}
-		i.salt, i.key = salt, key
+	if key = i.keys[salt]; key != nil {
+		return key, nil
 	}
-	return i.key, nil
+	if key, err = i.derive(salt[:]); err != nil {
+		return nil, err
+	}
+	if i.keys == nil || len(i.keys) >= maxKeys {
+		i.keys = map[[sha256.Size]byte][]byte{}
+	}
+	i.keys[salt] = key
+	return key, nil
 }
