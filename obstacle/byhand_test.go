@@ -80,7 +80,7 @@ func TestPeerOfAnotherProblem(t *testing.T) {
 }
 
 func TestInterruptOfAPeerEndsTheRun(t *testing.T) {
-	r, address, secret := waiting(t, "solve", "membrane", "--n", "128", "--tol", "1e-13", "--peers", "2", "--peer-timeout", "10m")
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "128", "--tol", "1e-13", "--peers", "2", "--peer-timeout", "10m", "--keepers", "1")
 	a := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
 	b := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
 	r.said(`"relaxing"`)
@@ -177,7 +177,7 @@ func TestOtherVersions(t *testing.T) {
 
 // A peer started by hand detects the end of its launcher by the connection alone.
 func TestPeersByHandEndWithTheLauncher(t *testing.T) {
-	r, address, secret := waiting(t, "solve", "membrane", "--n", "128", "--tol", "1e-13", "--peers", "2", "--peer-timeout", "10m")
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "128", "--tol", "1e-13", "--peers", "2", "--peer-timeout", "10m", "--keepers", "1")
 	a := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
 	b := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
 	r.said(`"relaxing"`)

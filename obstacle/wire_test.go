@@ -94,7 +94,7 @@ func TestCutWireIsSurvived(t *testing.T) {
 				}
 				require.Equal(t, 0, launcher.wait(patience))
 				require.Equal(t, 0, near.wait(patience))
-				require.Equal(t, map[bool]int{false: 1, true: 0}[back], far.wait(patience))
+				require.Equal(t, map[bool]int{false: 3, true: 0}[back], far.wait(patience))
 				s := launcher.solution()
 				require.Len(t, s.Losses, 1)
 				require.Contains(t, s.Losses[0].By, "process of peer 0")

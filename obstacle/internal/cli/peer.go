@@ -62,6 +62,8 @@ are encrypted and authenticated (docs/security.md).`,
 	fl.StringArrayVar(&f.params, "param", nil, "with --problem: NAME=VALUE of a built-in problem (repeatable)")
 	fl.StringVar(&f.trace, "trace", "", "write every event of every composite to FILE")
 	fl.DurationVar(&f.WaitTime, "join-timeout", 10*time.Minute, "how long to wait for the launcher")
+	fl.DurationVar(&f.Hold, "hold", time.Hour,
+		"if the launcher is lost and this process leads the run: how long it keeps the answer for obstacle attach")
 	fl.IntVar(&f.answer, "answer", 0, "file descriptor of shared memory for the answer")
 	fl.BoolVar(&f.spawned, "spawned", false, "read the run's key from standard input and end with the launcher")
 	_ = errors.Join(fl.MarkHidden("answer"), fl.MarkHidden("spawned")) // both flags exist
@@ -140,6 +142,9 @@ func (f *peerFlags) checkRail(links []string) error {
 func (f *peerFlags) outcome(err error) error {
 	if _, reported := errors.AsType[*peer.ReportedError](err); f.spawned && reported {
 		return &exitError{code: ExitFailed}
+	}
+	if errors.Is(err, peer.ErrCutOff) {
+		return &exitError{ExitStopped, err}
 	}
 	return failed(err)
 }

@@ -22,6 +22,9 @@ import (
 // spawnTime bounds the time in which a started peer must join.
 const spawnTime = 60 * time.Second
 
+// defaultKeepers is the number of keepers of a run whose peers are started by hand.
+const defaultKeepers = 3
+
 // plan returns the plan of a run and how its peers are started.
 func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 	p := launch.Plan{
@@ -47,6 +50,9 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 		}
 		var err error
 		p.Address, p.JoinTime = q.rendezvous, q.joinTimeout
+		if p.Keepers = q.keepers; p.Keepers == 0 {
+			p.Keepers = defaultKeepers
+		}
 		p.Identity, err = a.identity(q.secretFile)
 		return p, badInput(err)
 	}

@@ -47,6 +47,7 @@ type request struct {
 	recover     string
 	suspect     time.Duration
 	spares      int
+	keepers     int
 	joinTimeout time.Duration
 	seed        uint64
 	initial     string
@@ -296,6 +297,12 @@ func (q *request) checkBounds() error {
 	case q.spares > 0 && (q.inProcess || q.rendezvous != ""):
 		return usage("--spares %d: solve starts spare peers as processes of its host only; "+
 			"with --rendezvous start more peers than --peers", q.spares)
+	case !slices.Contains([]int{0, 1, 3, 5}, q.keepers):
+		return usage("--keepers %d: want 1, 3 or 5, or 0 to have it chosen", q.keepers)
+	case q.keepers > 1 && (q.recover != launch.RecoverLocal || q.balance == "on"):
+		return usage("--keepers %d: the run cannot survive a loss with --recover off or --balance on", q.keepers)
+	case q.keepers > 1 && q.rendezvous == "":
+		return usage("--keepers %d needs --rendezvous: peers that solve starts end with it", q.keepers)
 	case !slices.Contains([]string{"", "step", "never"}, q.stepMode):
 		return usage("--step-mode %q: want step or never", q.stepMode)
 	case !slices.Contains([]string{"", "auto", "off"}, q.pin):

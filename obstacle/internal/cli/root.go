@@ -90,7 +90,7 @@ processes that exchange halos directly over P2PSAP.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage("%w; see %s --help", err, c.CommandPath())
 	})
-	root.AddCommand(a.solveCommand(), a.resumeCommand(), a.compareCommand(), a.simulateCommand(), a.convergenceCommand(),
+	root.AddCommand(a.solveCommand(), a.resumeCommand(), a.attachCommand(), a.compareCommand(), a.simulateCommand(), a.convergenceCommand(),
 		a.iterateCommand(), a.checkCommand(),
 		a.problemsCommand(), a.clustersCommand(), a.calibrateCommand(), a.stackCommand(), a.peerCommand(),
 		a.secretCommand(), a.doctorCommand(), a.versionCommand())

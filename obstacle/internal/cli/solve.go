@@ -75,6 +75,8 @@ func (s *solveFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&q.status, "status", "", "HOST:PORT: serve the state of the run, for obstacle stack --live HOST:PORT")
 	f.StringVar(&q.rendezvous, "rendezvous", "", "HOST:PORT: wait there for peers started by hand")
 	f.StringVar(&q.secretFile, "secret-file", "", "with --rendezvous: file with the run's secret")
+	f.IntVar(&q.keepers, "keepers", 0,
+		"with --rendezvous: processes that agree on who leads the run; most of them must be there: 1, 3 or 5 (0: 3)")
 	f.DurationVar(&q.joinTimeout, "join-timeout", 10*time.Minute, "with --rendezvous: bound on the wait for the peers")
 	s.checkpoints.add(f)
 }

@@ -25,7 +25,7 @@ func (r *run) outcome() *Outcome {
 		}
 	}
 	o := &Outcome{
-		U: r.vector(), Refused: r.refused.Load(), Setup: r.started.Sub(r.begin), Gather: time.Since(r.started),
+		U: r.vector(), Refused: r.server.Refused(), Setup: r.started.Sub(r.begin), Gather: time.Since(r.started),
 		Losses: r.losses,
 	}
 	o.Run = o.Gather
@@ -58,6 +58,9 @@ func (r *run) outcome() *Outcome {
 				m.notify(rendezvous.Lost{Rank: -1, Why: o.Failure})
 			}
 		}
+	}
+	if r.cutOff {
+		o.Reason = CutOff
 	}
 	if r.series != nil {
 		r.series.summarize(o)
@@ -115,8 +118,8 @@ func (r *run) shutdown(cancel context.CancelFunc) {
 	default:
 		close(r.done)
 	}
-	if r.listener != nil {
-		r.listener.Close()
+	if r.server != nil && !r.inherits {
+		r.server.Close()
 	}
 	for _, m := range r.members {
 		if m.conn != nil {

@@ -10,11 +10,20 @@ import (
 
 // enroll assigns a rank to a peer that joins, keeps the peer as a spare one, or refuses it.
 func (r *run) enroll(conn *rendezvous.Conn, j rendezvous.Join) {
+	if j.Standing != nil {
+		r.reseat(conn, j)
+		return
+	}
+	if r.returning { // its place may be that of a peer that returns
+		_ = conn.Send(rendezvous.Refuse{Reason: "the peers of the run return first", Later: true})
+		conn.Close()
+		return
+	}
 	if s := r.spareOf(j); s != nil {
 		s.conn, s.join = conn, j
 		r.spares = append(r.spares, s)
 		r.Log.Info().Str("host", j.Host).Int("pid", j.Pid).Msg("spare peer joined")
-		if conn.Send(rendezvous.Spare{}) != nil {
+		if conn.Send(rendezvous.Spare{Keepers: r.term.Keepers}) != nil {
 			conn.Close()
 		}
 		return
@@ -51,12 +60,9 @@ func (r *run) spareOf(j rendezvous.Join) *member {
 
 // seat welcomes a process as a peer of the run.
 func (r *run) seat(m *member, conn *rendezvous.Conn, j rendezvous.Join, label string) error {
-	err := conn.Send(rendezvous.Welcome{
-		Rank: m.rank, Epoch: r.epoch, Recover: r.recovers(), Run: r.name, Key: r.key[:], MTU: r.MTU,
-		PeerTimeoutMS: r.PeerTimeout.Milliseconds(), Seed: r.Seed, Cluster: label, Protect: r.Protect,
-		Congestion: r.Congestion, Rows: r.Rows, Rails: r.RailsOf(m.rank),
-	})
-	if err != nil {
+	w := r.settings()
+	w.Rank, w.Epoch, w.Cluster, w.Rails, w.Keepers = m.rank, r.epoch, label, r.RailsOf(m.rank), r.term.Keepers
+	if err := conn.Send(w); err != nil {
 		return err
 	}
 	m.conn, m.awaited = conn, false
@@ -70,6 +76,15 @@ func (r *run) seat(m *member, conn *rendezvous.Conn, j rendezvous.Join, label st
 	go m.write(m.out)
 	go r.serve(m)
 	return nil
+}
+
+// settings returns what the welcomes of all peers have in common.
+func (r *run) settings() rendezvous.Welcome {
+	return rendezvous.Welcome{
+		Recover: r.recovers(), Run: r.name, Key: r.key[:], MTU: r.MTU, PeerTimeoutMS: r.PeerTimeout.Milliseconds(),
+		SuspectMS: r.Suspect.Milliseconds(),
+		Seed:      r.Seed, Protect: r.Protect, Congestion: r.Congestion, Rows: r.Rows, Rails: r.Rails,
+	}
 }
 
 // place returns the rank and the declared cluster of a peer that joins, or why it cannot take part.

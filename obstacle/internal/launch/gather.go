@@ -6,18 +6,10 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"time"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
-
-// minPending is the number of unauthenticated connections that may wait, besides one per peer; see driver.Pending.
-const minPending = 64
-
-// maxRefusals bounds the log lines that unauthenticated peers can cause.
-const maxRefusals = 32
 
 // gather waits until all peers have joined.
 func (r *run) gather() error {
@@ -30,8 +22,7 @@ func (r *run) gather() error {
 		return fmt.Errorf("cannot listen at %s: %w (--rendezvous needs an address and a free port of this host)",
 			address, err)
 	}
-	r.listener = l
-	go r.accept(l)
+	r.server = rendezvous.Serve(l, r.Identity, len(r.members), r.PeerTimeout, func(text string) { r.Log.Warn().Msg(text) }, r.admit)
 	if r.Spawn != nil {
 		if err := r.spawn(); err != nil {
 			return err
@@ -63,7 +54,7 @@ func (r *run) spawn() error {
 
 // start starts a process for a peer, which asks for a seat.
 func (r *run) start(m *member, seat int) error {
-	c, err := r.Spawn(r.ctx, seat, r.listener.Addr().String())
+	c, err := r.Spawn(r.ctx, seat, r.server.Addr())
 	if err != nil {
 		return err
 	}
@@ -77,46 +68,14 @@ func (r *run) start(m *member, seat int) error {
 	return nil
 }
 
-// accept runs the handshake with every connection until the run is over. Peers that do not match are refused.
-// Connections that do not complete the handshake are closed when too many newer ones wait.
-func (r *run) accept(l net.Listener) {
-	pending := driver.NewPending(r.maxPending())
-	for {
-		c, err := l.Accept()
-		if err != nil {
-			if errors.Is(err, net.ErrClosed) {
-				return
-			}
-			r.Log.Warn().Err(err).Msg("rendezvous")
-			select {
-			case <-time.After(10 * time.Millisecond): // the process may be out of file descriptors
-				continue
-			case <-r.done:
-				return
-			}
-		}
-		pending.Add(c)
-		go r.handshake(c, pending)
-	}
-}
-
-// maxPending bounds the connections that wait for their handshake: all peers may connect at once.
-func (r *run) maxPending() int { return minPending + len(r.members) }
-
-func (r *run) handshake(c net.Conn, pending *driver.Pending) {
-	conn := rendezvous.NewConn(c, r.PeerTimeout)
-	j, err := conn.Admit(r.Identity)
-	if !pending.Remove(c) {
-		err = fmt.Errorf("%s did not complete the handshake: closed, since more than %d connections waited",
-			conn.Remote(), r.maxPending())
-	}
-	if err != nil {
-		if n := r.refused.Add(1); n <= maxRefusals {
-			r.Log.Warn().Msg(err.Error())
-		} else if n == maxRefusals+1 {
-			r.Log.Warn().Msg("further refused connections are not logged")
-		}
-		conn.Close()
+// admit passes on a connection that has completed the handshake.
+func (r *run) admit(conn *rendezvous.Conn, j rendezvous.Join) {
+	switch j.Purpose {
+	case rendezvous.ToVote:
+		r.keeper.Load().Serve(conn)
+		return
+	case rendezvous.ToAttach:
+		r.attend(conn)
 		return
 	}
 	if !r.emit(event{joined: conn, join: j}) {
@@ -134,7 +93,7 @@ func (r *run) serve(m *member) {
 		msg, err := m.conn.Receive(
 			rendezvous.KindListen, rendezvous.KindReady, rendezvous.KindBeat, rendezvous.KindChunk,
 			rendezvous.KindResult, rendezvous.KindSessions, rendezvous.KindStep, rendezvous.KindBlock,
-			rendezvous.KindCaptured, rendezvous.KindRepaired, rendezvous.KindUnreachable,
+			rendezvous.KindCaptured, rendezvous.KindRepaired, rendezvous.KindUnreachable, rendezvous.KindKeeping,
 		)
 		if err != nil {
 			if errors.Is(err, io.EOF) {
@@ -252,17 +211,22 @@ func (r *run) reachable() error {
 }
 
 func (r *run) assignment(m *member, members []rendezvous.Member, problemBytes int64) rendezvous.Assign {
-	slowdown := 1.0
+	a := r.commonWork()
+	a.Epoch, a.Members, a.ProblemBytes = r.epoch, members, problemBytes
 	if f, is := r.Slowdown[m.rank]; is {
-		slowdown = f
+		a.Slowdown = f
 	}
+	return a
+}
+
+// commonWork returns what the assignments of all peers and epochs have in common.
+func (r *run) commonWork() rendezvous.Assign {
 	return rendezvous.Assign{
-		Epoch: r.epoch, Members: members,
-		Problem: r.Spec.Name(), ProblemBytes: problemBytes, Fingerprint: r.problemHash(),
+		Problem: r.Spec.Name(), Fingerprint: r.problemHash(),
 		N: r.Problem.N, Cuts: r.Partition.Cuts,
 		Scheme: r.Scheme, Method: r.Method, Order: r.Order,
 		Tolerance: r.Tolerance, MaxSweeps: r.MaxSweeps, MaxTimeMS: r.MaxTime.Milliseconds(),
-		Threads: r.Threads, Pin: r.Pin, Slowdown: slowdown,
+		Threads: r.Threads, Pin: r.Pin, Slowdown: 1,
 		Initial: r.Initial != nil, After: r.After, Balance: r.Balance, Reconfigure: r.Reconfigure, Status: r.Status != nil,
 	}
 }

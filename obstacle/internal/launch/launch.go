@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -28,20 +26,7 @@ var ErrInterrupted = errors.New("interrupted before the first relaxation")
 // Run runs the plan. It returns an error if the run could not start. Failures after the first relaxation are reported
 // in the Outcome. When ctx ends, Run kills its children and returns at once.
 func Run(ctx context.Context, p Plan) (*Outcome, error) {
-	r := &run{
-		Plan:   p,
-		name:   rand.Text(),
-		key:    driver.NewKey(),
-		begin:  time.Now(),
-		events: make(chan event, 4*p.Partition.Peers()+16),
-		done:   make(chan struct{}),
-		tick:   tickEvery(p.PeerTimeout, p.Suspect),
-	}
-	for rank := range p.Partition.Peers() {
-		box := p.Partition.Box(iterate.Rank(rank))
-		r.members = append(r.members, &member{rank: rank, box: box, final: box})
-	}
-	r.owned = newOwnership(&p)
+	r := newRun(p, rand.Text(), driver.NewKey())
 	var err error
 	if r.series, err = newSeries(&p); err != nil {
 		return nil, err
@@ -60,7 +45,28 @@ func Run(ctx context.Context, p Plan) (*Outcome, error) {
 	o := r.outcome()
 	release() // frees the memory of the peers before the launcher computes
 	r.fill(ctx, o)
+	r.publish(o)
+	r.final.drain()
 	return o, nil
+}
+
+func newRun(p Plan, name string, key driver.Key) *run {
+	r := &run{
+		Plan:   p,
+		name:   name,
+		key:    key,
+		begin:  time.Now(),
+		events: make(chan event, 4*p.Partition.Peers()+16),
+		done:   make(chan struct{}),
+		tick:   tickEvery(p.PeerTimeout, p.Suspect),
+	}
+	for rank := range p.Partition.Peers() {
+		box := p.Partition.Box(iterate.Rank(rank))
+		r.members = append(r.members, &member{rank: rank, box: box, final: box})
+	}
+	r.owned = newOwnership(&p)
+	r.final.init()
+	return r
 }
 
 // run is a run in progress. The goroutine of Run owns its fields. Other goroutines send it events, and write blocks
@@ -74,10 +80,12 @@ type run struct {
 	begin    time.Time
 	started  time.Time
 	verdict  time.Time // arrival of the last result
-	listener net.Listener
+	server   *rendezvous.Server
 	members  []*member
 	starting []*member // spare peers that have not joined
 	recovery
+	keepers
+	final   final
 	capture capture // for Captures
 	u       []float64
 	alloc   sync.Once     // allocates u
@@ -85,7 +93,6 @@ type run struct {
 	holes   []problem.Box // boxes of u for which no block arrived
 	series  *series       // nil for a stationary problem
 	events  chan event
-	refused atomic.Int64 // refused connections
 
 	tick      time.Duration // interval of ticks
 	joining   bool          // peers may still join
@@ -142,12 +149,18 @@ func (r *run) watch() {
 	}
 	r.Status.Enter(Solving)
 	r.Log.Info().Int("peers", len(r.members)).Dur("setup", r.started.Sub(r.begin)).Msg("started")
+	r.askKeepers()
+	r.monitor()
+}
+
+// monitor handles events until the end.
+func (r *run) monitor() {
 	tick := time.NewTicker(r.tick)
 	defer tick.Stop()
 	// The peers observe MaxTime themselves; the limit is for a peer that does not.
 	limit := 0
 	if r.MaxTime > 0 {
-		limit = r.ticks(r.MaxTime + r.stopTimeout())
+		limit = r.ticks(r.MaxTime - time.Since(r.started) + r.stopTimeout())
 	}
 	interrupt := r.Interrupt
 	for !r.finished() {
@@ -155,6 +168,7 @@ func (r *run) watch() {
 		case o := <-r.events:
 			r.handle(o)
 		case <-tick.C:
+			r.checkKeepers()
 			r.checkRecovery()
 			r.checkCapture()
 			if r.checkSilence(); r.ticksLeft == 1 {
@@ -197,6 +211,10 @@ func (r *run) finished() bool {
 func (r *run) handle(o event) {
 	if o.joined != nil { // too late: it will be refused
 		r.enroll(o.joined, o.join)
+		return
+	}
+	if o.decided != nil {
+		r.termDecided(*o.decided)
 		return
 	}
 	m := o.of
@@ -267,6 +285,7 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 		if m.rank == 0 {
 			r.beat.Elapsed = time.Since(r.started)
 			r.Status.update(func(s *State) { s.Progress = r.beat })
+			r.final.watch(r.beat)
 			if r.Watch != nil {
 				r.Watch(r.beat)
 			}
@@ -314,6 +333,9 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 	case rendezvous.Step:
 	case rendezvous.Unreachable:
 		r.unreachable(m, &msg)
+	case rendezvous.Keeping:
+		m.keeps = msg.Address
+		r.propose()
 	default:
 		if r.receiveRecovery(m, msg) {
 			return

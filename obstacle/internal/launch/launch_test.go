@@ -402,7 +402,7 @@ func TestLoopbackAmongHostsIsRefused(t *testing.T) {
 func TestUnauthenticatedConnectionsAreIgnored(t *testing.T) {
 	r := rehearse(t, nil)
 	address := <-r.address
-	for range 2 * minPending {
+	for range 2 * rendezvous.MinPending {
 		c, err := net.Dial("tcp", address)
 		require.NoError(t, err)
 		_, _ = c.Write([]byte("GET / HTTP/1.0\r\n\r\n"))

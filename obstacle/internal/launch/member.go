@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/p2pdc/p2pdc/internal/register"
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -36,6 +37,8 @@ type member struct {
 	lost       bool   // another peer has taken its place
 	awaited    bool   // a process is about to join in place of the peer that was lost before
 	attempts   int    // to find one
+	asked      bool   // to be a keeper
+	keeps      string // its address as a keeper; empty: it is none
 	sweep      uint64 // newest that is known
 	quietTicks int    // ticks since its last message
 	result     *rendezvous.Result
@@ -129,5 +132,6 @@ type event struct {
 	child   Child              // that ended, with exited
 	exited  bool               // the child ended
 	exit    error
-	sent    error // the work could not be sent
+	sent    error          // the work could not be sent
+	decided *register.Term // answer to a proposal; zero: the proposal could not be decided
 }

@@ -50,6 +50,7 @@ type Plan struct {
 
 	Recover string        // value of --recover
 	Suspect time.Duration // a peer of another process is replaced after that silence, if Recover allows it
+	Keepers int           // processes, the launcher included, of which the run needs most to go on without one; odd
 	Spares  int           // peers that Spawn starts in addition; any number may join by hand
 
 	Identity rendezvous.Identity
@@ -141,6 +142,7 @@ const (
 	Interrupted = "interrupted"
 	Stagnated   = "stagnated" // rounding keeps the residual above the tolerance
 	Failed      = "failed"
+	CutOff      = "cut off" // most keepers were out of reach, so that the run may go on elsewhere
 )
 
 // Outcome is the result of a run.

@@ -99,7 +99,7 @@ func (r *run) lose(m *member, f failure) {
 	r.Status.update(func(s *State) { s.lose(f.rank) })
 	r.retire(m)
 	r.members[m.rank] = &member{rank: m.rank, box: m.box, final: m.box, sweep: m.sweep}
-	r.beginEpoch()
+	r.nextEpoch()
 }
 
 // unrecoverable counts the loss of a peer and returns why the run cannot go on without it, "" if it can.
@@ -258,7 +258,7 @@ func (r *run) by(m *member, process string) {
 
 // advance does what the epoch can do next, after every event.
 func (r *run) advance() {
-	if !r.active {
+	if !r.active || r.held() {
 		return
 	}
 	r.idleTicks = 0
@@ -411,6 +411,8 @@ func (r *run) recovered() {
 	for _, m := range r.members {
 		m.attempts = 0
 	}
+	r.askKeepers()
+	r.record()
 }
 
 // maxAttempts bounds the attempts to replace one lost peer.
@@ -421,6 +423,9 @@ const leastRepair = time.Minute
 
 // checkRecovery looks, at every tick, for replacements that do not come and for peers that do not enter the epoch.
 func (r *run) checkRecovery() {
+	if r.held() {
+		return
+	}
 	r.checkReplacements()
 	if !r.active || r.failure != nil {
 		return

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
 // silentConnections opens n connections that send nothing or part of a TLS record.
@@ -58,7 +60,7 @@ func TestSilentConnectionsKeepNoPeerOut(t *testing.T) {
 			standing++
 		}
 	}
-	require.LessOrEqual(t, standing, minPending+peers)
+	require.LessOrEqual(t, standing, rendezvous.MinPending+peers)
 	o := r.end()
 	require.Equal(t, Converged, o.Reason)
 	require.Positive(t, o.Refused)

@@ -27,12 +27,8 @@ func (w *workload) write(m *member) error {
 	if err := m.conn.Send(w.assign); err != nil {
 		return err
 	}
-	for at := 0; at < len(w.problem); at += rendezvous.MaxChunk {
-		piece := w.problem[at:min(at+rendezvous.MaxChunk, len(w.problem))]
-		c := rendezvous.Chunk{Stream: rendezvous.StreamProblem, Offset: int64(at), Data: piece}
-		if err := m.conn.Send(c); err != nil {
-			return err
-		}
+	if err := sendBytes(m.conn, rendezvous.StreamProblem, w.problem); err != nil {
+		return err
 	}
 	if w.initial != nil {
 		err := sendValues(m.conn, rendezvous.StreamInitial, blocks.Bytes(m.box), func(piece []byte, at int64) error {
@@ -46,6 +42,17 @@ func (w *workload) write(m *member) error {
 		blocks.Encode(piece, w.around[at/8:][:len(piece)/8])
 		return nil
 	})
+}
+
+// sendBytes sends the bytes of a stream in chunks.
+func sendBytes(conn *rendezvous.Conn, s rendezvous.Stream, data []byte) error {
+	for at := 0; at < len(data); at += rendezvous.MaxChunk {
+		piece := data[at:min(at+rendezvous.MaxChunk, len(data))]
+		if err := conn.Send(rendezvous.Chunk{Stream: s, Offset: int64(at), Data: piece}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sendValues sends the bytes of a stream in chunks, which get fills.

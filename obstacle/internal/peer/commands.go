@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -86,14 +87,26 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// receive receives the messages of the launcher until the connection ends.
-func (p *peer) receive() {
+// receive receives the messages of the launcher until the end of the run. If the launcher is lost and the run has
+// keepers, another process leads it then.
+func (p *peer) receive(ctx context.Context) {
+	defer close(p.commands.bye)
+	defer p.leader.end()
+	for conn := p.leader.now(); conn != nil; conn = p.findLeader(ctx) {
+		p.in = conn
+		if p.receiveFrom(conn); p.commands.ended || closed(p.commands.lost) {
+			return
+		}
+	}
+}
+
+// receiveFrom receives the messages of one connection until Bye or an error.
+func (p *peer) receiveFrom(conn *rendezvous.Conn) {
 	c := p.commands
-	defer close(c.bye)
 	for {
-		m, err := p.conn.Receive(rendezvous.KindAssign, rendezvous.KindStart, rendezvous.KindStop, rendezvous.KindLost,
+		m, err := conn.Receive(rendezvous.KindAssign, rendezvous.KindStart, rendezvous.KindStop, rendezvous.KindLost,
 			rendezvous.KindBye, rendezvous.KindEpoch, rendezvous.KindCapture, rendezvous.KindHost,
-			rendezvous.KindProbe)
+			rendezvous.KindProbe, rendezvous.KindKeep, rendezvous.KindTerm, rendezvous.KindRecord)
 		if err != nil {
 			if errors.Is(err, rendezvous.ErrMalformed) {
 				c.deliver(&work{err: err})
@@ -119,9 +132,18 @@ func (p *peer) receive() {
 		case rendezvous.Epoch:
 			c.begin(m.Epoch)
 		case rendezvous.Capture:
-			p.capture(m)
+			p.capture(conn, m)
 		case rendezvous.Host:
 			p.host()
+		case rendezvous.Keep:
+			p.keep(conn)
+		case rendezvous.Term:
+			if p.leader.adopt(m.Term) {
+				_ = conn.CloseWhenDead(p.silence())
+			}
+			p.keeping.adopt(m.Term)
+		case rendezvous.Record:
+			p.keeping.take(&m)
 		case rendezvous.Bye:
 			c.ended = true
 			return
@@ -132,7 +154,7 @@ func (p *peer) receive() {
 // receiveStream receives the chunks of one stream, in order, until total bytes have arrived.
 func (p *peer) receiveStream(s rendezvous.Stream, total int64, take func([]byte)) error {
 	for at := int64(0); at < total; {
-		m, err := p.conn.Receive(rendezvous.KindChunk)
+		m, err := p.in.Receive(rendezvous.KindChunk)
 		if err != nil {
 			if errors.Is(err, io.EOF) {
 				return errLauncherLeft

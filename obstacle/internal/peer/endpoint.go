@@ -73,10 +73,12 @@ func (e *endpoint) run() string {
 
 // report sends the address of the endpoint to the launcher.
 func (e *endpoint) report() error {
-	return e.p.conn.Send(rendezvous.Listen{
+	l := rendezvous.Listen{
 		Control: e.p.advertised(e.node.ControlAddr()), Epoch: e.epoch, Sweep: e.p.values.sweep(),
 		Idle: e.p.atOnce.Load(),
-	})
+	}
+	e.p.listening.Store(&l)
+	return e.p.leader.Send(l)
 }
 
 // abort closes the node without waiting for other peers. Every call that blocks on it ends.

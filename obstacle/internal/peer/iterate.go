@@ -48,7 +48,8 @@ func (p *peer) work(ctx context.Context, e *epoch) error {
 	}
 	defer r.Close()
 	defer e.abort()
-	if err := p.conn.Send(rendezvous.Ready{Epoch: e.assign.Epoch}); err != nil {
+	p.settled.Store(int64(e.assign.Epoch))
+	if err := p.leader.Send(rendezvous.Ready{Epoch: e.assign.Epoch}); err != nil {
 		return errLauncherLeft
 	}
 	if e.assign.Epoch == 0 {
@@ -74,7 +75,7 @@ func (p *peer) iterate(ctx context.Context, e *epoch, r *runner.Runner) error {
 			return rendezvous.Sessions{Sessions: e.sessions()}
 		})
 	}
-	e.reporter = newReporter(p.conn, e.assign.Balance)
+	e.reporter = newReporter(p.leader.now(), e.assign.Balance)
 	p.values.continueFrom(iterate.Iteration(p.former.sweeps))
 	p.values.begin(r)
 	res, err := r.Run(ctx)
@@ -97,24 +98,35 @@ func (p *peer) iterate(ctx context.Context, e *epoch, r *runner.Runner) error {
 	p.describe(&out, e)
 	out.Points, out.Method = r.Box().Points(), r.Method()
 	p.former.add(&res)
-	if err := p.sendAnswer(r, out, e.assign); err != nil {
-		return errLauncherLeft
-	}
-	return p.awaitEnd(c.after(e.assign.Epoch))
+	return p.deliver(p.answer(r, out, e.assign), c.after(e.assign.Epoch))
 }
 
-// awaitEnd waits until the launcher ends the run, or begins a newer epoch.
-func (p *peer) awaitEnd(newer <-chan struct{}) error {
+// deliver sends an answer and waits until the launcher ends the run, or begins a newer epoch. If another process leads
+// the run meanwhile, it sends the answer again.
+func (p *peer) deliver(send func(*rendezvous.Conn) error, newer <-chan struct{}) error {
 	c := p.commands
-	// The launcher may be stopped for any time, so only the end of the connection bounds this wait.
-	select {
-	case <-newer:
-		return errNextEpoch
-	case <-c.bye:
+	for {
+		conn, changed := p.leader.current()
+		if send(conn) != nil {
+			conn.Close() // receive notices it, too
+		}
+		// The launcher may be stopped for any time, so only the end of the connection bounds this wait.
+		select {
+		case <-newer:
+			return errNextEpoch
+		case <-c.bye:
+			return p.ended()
+		case <-changed:
+		}
 	}
+}
+
+// ended returns the error of a peer that has sent its answer, when the connection to the launcher has ended.
+func (p *peer) ended() error {
+	c := p.commands
 	switch {
 	case closed(c.lost):
-		return &ReportedError{c.why.Why}
+		return &ReportedError{Text: c.why.Why}
 	case !c.ended:
 		return errLauncherLeft
 	}
@@ -133,10 +145,9 @@ func (p *peer) surrender() error {
 		Points: len(u), Sweeps: p.former.sweeps, Seconds: p.former.seconds, Relaxed: p.former.relaxed,
 		Sessions: []rendezvous.Session{}, PeakBytes: host.PeakBytes(), Processors: p.processors,
 	}
-	if sendBlock(p.conn, rendezvous.StreamSolution, false, p.box(), u) != nil || p.conn.Send(out) != nil {
-		return errLauncherLeft
-	}
-	return p.awaitEnd(nil)
+	return p.deliver(func(conn *rendezvous.Conn) error {
+		return errors.Join(sendBlock(conn, rendezvous.StreamSolution, false, p.box(), u), conn.Send(out))
+	}, nil)
 }
 
 // describe sets the fields of a result that describe the process and the endpoint, and adds former epochs.
@@ -192,9 +203,9 @@ func lostRank(err error) int {
 // largeBox is the number of points from which freeMethod collects garbage.
 const largeBox = 1 << 20
 
-// sendAnswer sends the block, or writes it to shared memory, and then sends the result. It keeps the block, from which
-// the peer goes on if another one is lost before the end.
-func (p *peer) sendAnswer(r *runner.Runner, out rendezvous.Result, a *rendezvous.Assign) error {
+// answer returns a function that sends the block, or writes it to shared memory, and then sends the result. The peer
+// keeps the block, from which it goes on if another one is lost before the end.
+func (p *peer) answer(r *runner.Runner, out rendezvous.Result, a *rendezvous.Assign) func(*rendezvous.Conn) error {
 	box, n := r.Box(), a.N
 	var dst []float64 // the shared memory; nil: none
 	if p.Answer != nil {
@@ -218,22 +229,25 @@ func (p *peer) sendAnswer(r *runner.Runner, out rendezvous.Result, a *rendezvous
 	}
 	p.values.keep(kept, box, r.Progress())
 	freeMethod(r, box.Points())
-	var err error
-	switch {
-	case dst == nil:
-		err = sendBlock(p.conn, rendezvous.StreamSolution, a.Balance, box, u)
-	case a.Balance:
-		err = p.conn.Send(rendezvous.Block{Stream: rendezvous.StreamSolution, Box: box})
+	out.Processors = p.processors
+	return func(conn *rendezvous.Conn) error {
+		var err error
+		switch {
+		case dst == nil:
+			err = sendBlock(conn, rendezvous.StreamSolution, a.Balance, box, u)
+		case a.Balance:
+			err = conn.Send(rendezvous.Block{Stream: rendezvous.StreamSolution, Box: box})
+		}
+		if err != nil {
+			return err
+		}
+		if dst != nil {
+			blocks.Copy(dst, n, box, u)
+			out.Placed = true
+		}
+		out.PeakBytes = host.PeakBytes()
+		return conn.Send(out)
 	}
-	if err != nil {
-		return err
-	}
-	if dst != nil {
-		blocks.Copy(dst, n, box, u)
-		out.Placed = true
-	}
-	out.PeakBytes, out.Processors = host.PeakBytes(), p.processors
-	return p.conn.Send(out)
 }
 
 // freeMethod frees the memory of the method, since the launcher, which may be in the same process, needs memory next.

@@ -22,9 +22,17 @@ func join(ctx context.Context, o *Options) (*rendezvous.Conn, rendezvous.Welcome
 		j.Problem, j.ProblemHash = o.Expect.Name(), fmt.Sprintf("%x", o.Expect.Fingerprint())
 	}
 	deadline := time.Now().Add(o.DialTime)
-	for {
-		conn, w, err := attempt(ctx, o, j)
-		over := o.rejoins && errors.Is(err, syscall.ECONNREFUSED) // its host answers, and the launcher is gone
+	for try := 0; ; try++ {
+		address := append([]string{o.Rendezvous}, o.others...)[try%(1+len(o.others))]
+		conn, w, err := attempt(ctx, o, address, j)
+		if len(w.Keepers) > 1 { // this was a spare peer
+			o.others, deadline = w.Keepers, time.Now().Add(rejoinTime)
+		}
+		// Its host answers, and the launcher is gone.
+		over := o.rejoins && errors.Is(err, syscall.ECONNREFUSED) && len(o.others) == 0
+		if err == nil {
+			o.Rendezvous = address
+		}
 		if err == nil || !retryable(err) || over || ctx.Err() != nil || time.Now().After(deadline) {
 			return conn, w, err
 		}
@@ -40,12 +48,14 @@ func join(ctx context.Context, o *Options) (*rendezvous.Conn, rendezvous.Welcome
 }
 
 // attempt tries once to join the run.
-func attempt(ctx context.Context, o *Options, j rendezvous.Join) (*rendezvous.Conn, rendezvous.Welcome, error) {
+func attempt(
+	ctx context.Context, o *Options, address string, j rendezvous.Join,
+) (*rendezvous.Conn, rendezvous.Welcome, error) {
 	d := net.Dialer{Timeout: rendezvous.HandshakeTime}
-	c, err := d.DialContext(ctx, "tcp", o.Rendezvous)
+	c, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, rendezvous.Welcome{}, fmt.Errorf(
-			"no rendezvous at %s: %w (is obstacle solve --rendezvous running there?)", o.Rendezvous, err)
+			"no rendezvous at %s: %w (is obstacle solve --rendezvous running there?)", address, err)
 	}
 	conn := rendezvous.NewConn(c, 0) // the launcher may be stopped for any time
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
@@ -61,5 +71,6 @@ func attempt(ctx context.Context, o *Options, j rendezvous.Join) (*rendezvous.Co
 func retryable(err error) bool {
 	return slices.ContainsFunc([]error{
 		syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ETIMEDOUT, rendezvous.ErrNoAnswer,
+		rendezvous.ErrNoLeader,
 	}, func(e error) bool { return errors.Is(err, e) })
 }

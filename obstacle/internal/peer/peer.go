@@ -57,7 +57,11 @@ type Options struct {
 	Interrupt <-chan struct{}   // closed to request an early end of the run; may be nil
 	Log       zerolog.Logger
 
-	rejoins bool // it took part before
+	// Hold bounds the time for which a process that leads the run after the loss of the launcher keeps the answer.
+	Hold time.Duration
+
+	rejoins bool     // it took part before
+	others  []string // addresses to join at if Rendezvous does not answer
 }
 
 // rejoinTime bounds the attempts to join a run again. The path to the launcher may be repaired a little after the end
@@ -69,12 +73,12 @@ const rejoinTime = 5 * time.Second
 //
 // If the launcher of a run that recovers from losses has taken this peer for lost, the peer joins again, as a spare.
 func Run(ctx context.Context, o Options) error {
-	again, err := one(ctx, o)
+	again, err := one(ctx, &o)
 	for again && ctx.Err() == nil {
 		o.Log.Warn().Err(err).Msg("joining the run again as a spare peer")
 		o.Rank, o.Answer, o.DialTime, o.rejoins = -1, nil, rejoinTime, true
 		var next error
-		if again, next = one(ctx, o); !errors.Is(next, errNotJoined) {
+		if again, next = one(ctx, &o); !errors.Is(next, errNotJoined) {
 			err = next
 		}
 	}
@@ -82,48 +86,65 @@ func Run(ctx context.Context, o Options) error {
 		o.Log.Info().Msg(err.Error())
 		return nil
 	}
+	if left, is := errors.AsType[*ReportedError](err); is && len(o.others) > 1 && errors.Is(left, errLauncherLeft) {
+		return fmt.Errorf("%w: no process that leads the run was found at %s", ErrCutOff, strings.Join(o.others, ", "))
+	}
 	return err
 }
+
+// ErrCutOff is the error of a peer that cannot reach enough keepers of the run. The run may go on without it.
+var ErrCutOff = errors.New("this peer was cut off from the run")
 
 // errNotJoined marks an error of a peer that did not take part.
 var errNotJoined = errors.New("cannot join the run")
 
 // one takes part once. It reports whether the peer may join again.
-func one(ctx context.Context, o Options) (again bool, err error) {
-	conn, w, err := join(ctx, &o)
+func one(ctx context.Context, o *Options) (again bool, err error) {
+	conn, w, err := join(ctx, o)
 	if err != nil {
 		if o.rejoins && !errors.Is(err, rendezvous.ErrNotNeeded) {
 			err = fmt.Errorf("%w: %w", errNotJoined, err)
 		}
 		return false, err
 	}
-	defer conn.Close()
-	hangUp := context.AfterFunc(ctx, func() { conn.Close() })
+	p := newPeer(*o, conn, w)
+	p.process = ctx
+	defer p.leader.close()
+	hangUp := context.AfterFunc(ctx, p.leader.close)
 	defer hangUp()
-	p := newPeer(o, conn, w)
 	if err := conn.CloseWhenDead(p.timeout() + launch.StopTime); err != nil {
 		o.Log.Debug().Err(err).Msg("a dead connection to the launcher will be detected late")
 	}
 	err = p.run(ctx)
+	o.others = p.leader.newest().Keepers
+	if wrong := p.keeping.end(); wrong != nil && err == nil {
+		return false, wrong
+	}
 	if _, reported := errors.AsType[*ReportedError](err); reported || err == nil {
 		return false, err
 	}
 	if errors.Is(err, errLauncherLeft) {
-		left := &ReportedError{fmt.Sprintf("the launcher at %s left before the run was over", conn.Remote())}
+		left := &ReportedError{fmt.Sprintf("the launcher at %s left before the run was over", conn.Remote()), errLauncherLeft}
 		return w.Recover && closed(p.commands.start), left
 	}
 	text := oneLine(err)
 	failed := rendezvous.Result{Epoch: p.commands.newest(), Reason: launch.Failed, Error: text, Lost: lostRank(err)}
-	if conn.Send(failed) == nil {
-		return false, &ReportedError{text}
+	if p.leader.Send(failed) == nil {
+		return false, &ReportedError{Text: text}
 	}
 	return false, errors.New(text)
 }
 
 // ReportedError is a failure that the launcher knows or has caused by its end.
-type ReportedError struct{ Text string }
+type ReportedError struct {
+	Text  string
+	cause error
+}
 
 func (e *ReportedError) Error() string { return e.Text }
+
+// Unwrap returns the cause; nil if there is none.
+func (e *ReportedError) Unwrap() error { return e.cause }
 
 // oneLine returns the text of a joined error in one line, without repetitions.
 func oneLine(err error) string {
@@ -142,7 +163,8 @@ var errLauncherLeft = errors.New("the launcher has left")
 
 type peer struct {
 	Options
-	conn     *rendezvous.Conn
+	leader   *leader
+	in       *rendezvous.Conn // that receive reads
 	welcome  rendezvous.Welcome
 	log      zerolog.Logger
 	commands *commands
@@ -163,11 +185,15 @@ type peer struct {
 	used       time.Duration   // processor time of the process before the first relaxation
 	hosting    context.Context // of other peers that this process runs
 	hosted     sync.WaitGroup
+	listening  atomic.Pointer[rendezvous.Listen] // newest
+	settled    atomic.Int64                      // newest epoch for which the peer is ready to relax
+	keeping    keeping
+	process    context.Context // in which this process may lead the run
 }
 
 func newPeer(o Options, conn *rendezvous.Conn, w rendezvous.Welcome) *peer {
 	return &peer{
-		Options: o, conn: conn, welcome: w, commands: newCommands(w.Epoch),
+		Options: o, leader: newLeader(conn), welcome: w, commands: newCommands(w.Epoch),
 		log: o.Log.With().Int("rank", w.Rank).Logger(),
 	}
 }
@@ -199,7 +225,7 @@ func (p *peer) protection() (p2psap.Protection, error) {
 func (p *peer) advertised(control net.Addr) string {
 	host, port, _ := net.SplitHostPort(control.String())
 	if p.Listen == "" || net.ParseIP(host) == nil || net.ParseIP(host).IsUnspecified() {
-		host, _, _ = net.SplitHostPort(p.conn.Local())
+		host, _, _ = net.SplitHostPort(p.leader.local())
 	}
 	return net.JoinHostPort(host, port)
 }

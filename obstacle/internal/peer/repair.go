@@ -62,5 +62,5 @@ func (p *peer) repair(ctx context.Context, end *endpoint, w *work) error {
 	done.Seconds = time.Since(begin).Seconds()
 	p.log.Info().Str("method", res.Method).Float64("residual", res.Residual).Float64("seconds", done.Seconds).
 		Msg("repaired the block of a lost peer")
-	return p.conn.Send(done)
+	return p.leader.Send(done)
 }

@@ -41,6 +41,13 @@ func (v *values) keep(u []float64, box problem.Box, at iterate.Progress) {
 	}
 }
 
+// known reports whether the peer has values of its box.
+func (v *values) known() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.runner != nil || v.u != nil
+}
+
 // set sets the values while no runner iterates.
 func (v *values) set(u []float64, box problem.Box) {
 	v.mu.Lock()
@@ -102,18 +109,18 @@ func (v *values) read(f func(u []float64, box problem.Box, at iterate.Progress))
 	}
 }
 
-// capture sends values of the newest iterate to the launcher.
-func (p *peer) capture(c rendezvous.Capture) {
+// capture sends values of the newest iterate to the launcher, which has asked for them on the connection.
+func (p *peer) capture(conn *rendezvous.Conn, c rendezvous.Capture) {
 	p.values.read(func(u []float64, box problem.Box, at iterate.Progress) {
 		p.capturing.Lock()
 		defer p.capturing.Unlock()
 		done := rendezvous.Captured{
 			Number: c.Number, Box: box, Step: at.Step, Sweep: uint64(at.Sweep), Residual: nullable.Number(at.Residual),
 		}
-		if u != nil && sendBlock(p.conn, rendezvous.StreamCapture, false, box, partsOf(u, box, c.Boxes)) != nil {
+		if u != nil && sendBlock(conn, rendezvous.StreamCapture, false, box, partsOf(u, box, c.Boxes)) != nil {
 			return // receive sees the end of the connection, too
 		}
-		_ = p.conn.Send(done)
+		_ = conn.Send(done)
 	})
 }
 

@@ -66,7 +66,7 @@ func (p *peer) run(ctx context.Context) error {
 	defer following.Wait()
 	defer cancel()
 	go func() {
-		p.receive()
+		p.receive(ctx)
 		cancel()
 	}()
 	for {
@@ -98,7 +98,7 @@ func (p *peer) cause(err error) error {
 func (p *peer) sendEvery(ctx context.Context, interval time.Duration, message func() rendezvous.Message) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
-	for p.conn.Send(message()) == nil {
+	for p.leader.Send(message()) == nil {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -247,7 +247,7 @@ func (p *peer) validateAssignment(a *rendezvous.Assign) error {
 	switch peers := cut.Peers(); {
 	case p.welcome.Rank < 0 || p.welcome.Rank >= peers:
 		return fmt.Errorf("rank %d of %d parts", p.welcome.Rank, peers)
-	case a.ProblemBytes < 0 || a.ProblemBytes > maxProblemBytes:
+	case a.ProblemBytes < 0 || a.ProblemBytes > launch.MaxProblemBytes:
 		return fmt.Errorf("a problem of %d bytes", a.ProblemBytes)
 	case a.Order != problem.Jacobi && a.Order != problem.InTurn:
 		return fmt.Errorf("order %d", a.Order)
@@ -270,8 +270,6 @@ func (p *peer) validateAssignment(a *rendezvous.Assign) error {
 	}
 	return nil
 }
-
-const maxProblemBytes = file.MaxTextBytes + file.MaxArrayBytes + 1<<20
 
 // prepare opens the sessions of an epoch and builds the block.
 func (p *peer) prepare(e *epoch) (*runner.Runner, error) {
@@ -297,7 +295,7 @@ func (p *peer) prepare(e *epoch) (*runner.Runner, error) {
 		MaxTime: time.Duration(a.MaxTimeMS) * time.Millisecond,
 		Stop:    p.stopRequested(e.ctx), Grace: p.timeout(), Survive: p.welcome.Recover,
 		Lost: func(q iterate.Rank, why error) {
-			_ = p.conn.Send(rendezvous.Unreachable{Epoch: a.Epoch, Rank: int(q), Why: why.Error()})
+			_ = p.leader.Send(rendezvous.Unreachable{Epoch: a.Epoch, Rank: int(q), Why: why.Error()})
 		},
 		Step: e.stepper(),
 		Progress: func(q runner.Progress) {

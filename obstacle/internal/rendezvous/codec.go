@@ -33,7 +33,8 @@ func bodies() []Message {
 		KindBeat: Beat{}, KindStop: Stop{}, KindLost: Lost{}, KindResult: Result{}, KindBye: Bye{},
 		KindSessions: Sessions{}, KindStep: Step{}, KindBlock: Block{}, KindSpare: Spare{}, KindEpoch: Epoch{},
 		KindCapture: Capture{}, KindCaptured: Captured{}, KindRepaired: Repaired{}, KindHost: Host{}, KindProbe: Probe{},
-		KindUnreachable: Unreachable{},
+		KindUnreachable: Unreachable{}, KindKeep: Keep{}, KindKeeping: Keeping{}, KindTerm: Term{}, KindRecord: Record{},
+		KindVote: Vote{}, KindAnswer: Answer{},
 	}
 }
 
@@ -48,7 +49,7 @@ func bound(k Kind) int {
 	switch k {
 	case 0:
 		return 0
-	case KindAssign, KindResult, KindSessions, KindCapture:
+	case KindAssign, KindResult, KindSessions, KindCapture, KindRecord, KindAnswer:
 		return MaxBody
 	case KindChunk:
 		return MaxChunk + chunkHeader

@@ -12,21 +12,25 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/internal/register"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // samples holds one message of every kind, with every field set.
 func samples() []Message {
+	term := register.Term{Number: 2, Epoch: 1, Leader: "a:1", Keepers: []string{"a:1", "b:1", "c:1"}}
+	next := register.Term{Number: 3, Epoch: 2, Leader: "b:1", Keepers: []string{"b:1"}}
 	return []Message{
 		Challenge{Version: 1, Program: "v1", Fingerprint: "ab"},
 		Join{Version: 1, Program: "v1", Fingerprint: "ab", Rank: -1, Host: "h", Pid: 7,
-			Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}},
+			Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}, Purpose: ToVote,
+			Standing: &Standing{Epoch: 1, Settled: true, Valued: true, Sweep: 9, Control: "127.0.0.1:9", Cluster: "nancy"}},
 		Welcome{
 			Key: make([]byte, 32), Rank: 3, Run: "r", MTU: 1500, PeerTimeoutMS: 10_000, Seed: 1 << 63, Congestion: "cubic",
 			Rows: []string{"NegativeAck"}, Rails: Rails{"ib", "messages", 8128, 9000, 2, 3}, Cluster: "nancy", Protect: "auto",
 		},
-		Refuse{Reason: "no"},
+		Refuse{Reason: "no", Later: true, Leader: "a:1"},
 		Listen{Control: "127.0.0.1:9"},
 		Assign{Members: []Member{{0, "h", 7, "127.0.0.1:9", "nancy"}}, Problem: "membrane", ProblemBytes: 12, Fingerprint: "cd",
 			N: [3]int{4, 5, 6}, Cuts: [3][]int{{0, 4}, {0, 5}, {0, 3, 6}}, Scheme: "delay:3", Order: problem.InTurn, Tolerance: 1e-6,
@@ -45,7 +49,13 @@ func samples() []Message {
 		Bye{},
 		Block{Stream: StreamStep, Box: problem.Box{Lo: [3]int{0, 0, 3}, Hi: [3]int{4, 5, 6}}},
 		Step{Step: 3, Sweeps: 40, Residual: 1e-7},
-		Spare{}, Host{}, Probe{}, Unreachable{Epoch: 2, Rank: 1, Why: "w"}, Epoch{Epoch: 2},
+		Spare{Keepers: []string{"a:1"}}, Keep{}, Keeping{Address: "a:1"}, Term{Term: term},
+		Record{Term: term, Work: Assign{N: [3]int{4, 5, 6}}, Settings: Welcome{Seed: 3}, Slowdown: map[int]float64{1: 2},
+			Keepers: 3, ElapsedMS: 7, Losses: []byte(`[{"rank":1}]`)},
+		Vote{Message: register.Message{Kind: register.Accept, From: "a:1", To: "b:1", Base: term,
+			Ballot: register.Ballot{Round: 2, Proposer: "a:1"}, Value: &next}},
+		Answer{Work: Assign{Tolerance: 1e-6}, Outcome: []byte(`{"Reason":"converged"}`)},
+		Host{}, Probe{}, Unreachable{Epoch: 2, Rank: 1, Why: "w"}, Epoch{Epoch: 2},
 		Capture{Number: 3, Boxes: []problem.Box{{Lo: [3]int{0, 0, 3}, Hi: [3]int{4, 5, 6}}}},
 		Captured{Number: 3, Box: problem.Box{Hi: [3]int{4, 5, 6}}, Step: 1, Sweep: 7, Residual: 1e-3},
 		Repaired{Epoch: 2, Method: "sor", Iterates: 4, Residual: 1e-4, Seconds: 0.5, Unbound: "u"},

@@ -98,40 +98,51 @@ func (c *Conn) unanswered(err error) error {
 	return fmt.Errorf("%s is not a rendezvous of this program: %w", c.Remote(), driver.Explain(err))
 }
 
-// Join runs the peer's half of the handshake. wait bounds the time until the launcher answers. j needs Rank, Host and
-// Pid.
-func (c *Conn) Join(id Identity, j Join, wait time.Duration) (Welcome, error) {
+// Introduce runs the other half of the handshake, up to sending j, which needs Rank, Host and Pid.
+func (c *Conn) Introduce(id Identity, j Join) error {
 	if err := c.secure(id.keys.Client); err != nil {
 		if errors.Is(err, driver.ErrUnauthenticated) {
-			return Welcome{}, fmt.Errorf("the rendezvous at %s does not know the run's secret (--secret-file)",
-				c.Remote())
+			return fmt.Errorf("the rendezvous at %s does not know the run's secret (--secret-file)", c.Remote())
 		}
-		return Welcome{}, c.unanswered(err)
+		return c.unanswered(err)
 	}
 	m, err := c.ReceiveWithin(HandshakeTime, KindChallenge)
 	if err != nil {
-		return Welcome{}, c.unanswered(err)
+		return c.unanswered(err)
 	}
 	ch := m.(Challenge)
 	j.Version, j.Program, j.Fingerprint = Version, id.Program, id.Fingerprint
 	if err := c.Send(j); err != nil {
-		return Welcome{}, c.unanswered(err)
+		return c.unanswered(err)
 	}
 	if why := mismatch("the launcher", ch, "this peer", j); why != "" {
-		return Welcome{}, errors.New(why)
+		return errors.New(why)
 	}
-	m, err = c.ReceiveWithin(wait, KindWelcome, KindRefuse, KindSpare)
+	return nil
+}
+
+// Join runs the peer's half of the handshake. wait bounds the time until the launcher answers. j needs Rank, Host and
+// Pid.
+func (c *Conn) Join(id Identity, j Join, wait time.Duration) (Welcome, error) {
+	if err := c.Introduce(id, j); err != nil {
+		return Welcome{}, err
+	}
+	m, err := c.ReceiveWithin(wait, KindWelcome, KindRefuse, KindSpare)
 	if err != nil {
 		return Welcome{}, c.unanswered(err)
 	}
-	if _, spare := m.(Spare); spare {
+	if spare, is := m.(Spare); is {
 		if m, err = c.Receive(KindWelcome, KindBye); err != nil {
-			return Welcome{}, fmt.Errorf("the launcher at %s left before it needed this spare peer: %w", c.Remote(), err)
+			return Welcome{Keepers: spare.Keepers}, fmt.Errorf("%w: the launcher at %s left before it needed this spare peer: %w",
+				ErrNoLeader, c.Remote(), err)
 		}
 	}
 	switch m := m.(type) {
 	case Refuse:
-		return Welcome{}, fmt.Errorf("the launcher at %s refused this peer: %s", c.Remote(), m.Reason)
+		if m.Later {
+			return Welcome{}, fmt.Errorf("%w: %s: %s", ErrNoLeader, c.Remote(), m.Reason)
+		}
+		return Welcome{}, &RefusedError{fmt.Sprintf("the launcher at %s refused this peer: %s", c.Remote(), m.Reason)}
 	case Bye:
 		return Welcome{}, ErrNotNeeded
 	case Welcome:
@@ -139,6 +150,14 @@ func (c *Conn) Join(id Identity, j Join, wait time.Duration) (Welcome, error) {
 	}
 	return Welcome{}, ErrMalformed
 }
+
+// RefusedError is returned by Join if another attempt would not succeed.
+type RefusedError struct{ text string }
+
+func (e *RefusedError) Error() string { return e.text }
+
+// ErrNoLeader is wrapped by errors of Join if the process at the other end does not lead the run, at least not yet.
+var ErrNoLeader = errors.New("it does not lead the run")
 
 // ErrNotNeeded is returned by Join of a spare peer when the run has ended without it.
 var ErrNotNeeded = errors.New("the run has ended without this spare peer")

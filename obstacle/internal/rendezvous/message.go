@@ -8,7 +8,7 @@ import (
 )
 
 // Version is that of this protocol. Both ends must have the same.
-const Version = 9
+const Version = 10
 
 // Kind is the type of a frame's body.
 type Kind uint8
@@ -40,6 +40,12 @@ const (
 	KindHost        // from the launcher, after a loss
 	KindProbe       // from the launcher, when the peer is silent
 	KindUnreachable // from the peer, between Ready and Result
+	KindKeep        // from the leader, after Start
+	KindKeeping     // from the peer, after Keep
+	KindTerm        // from the leader
+	KindRecord      // from the leader to a keeper
+	KindVote        // in both directions, on a connection for votes
+	KindAnswer      // from the leader, on a connection for the answer
 )
 
 // Message is a value of one of the types below.
@@ -64,6 +70,9 @@ type Join struct {
 	ProblemHash string `json:"problem_hash"` // its fingerprint, hexadecimal
 	// Addresses are those at which other hosts reach the peer.
 	Addresses []netip.Addr `json:"addresses"`
+	Purpose   Purpose      `json:"purpose,omitempty"`
+	// Standing is that of a peer of the run whose leader was lost; nil: the peer has no place.
+	Standing *Standing `json:"standing,omitempty"`
 }
 
 // Welcome assigns a rank and holds the settings that a peer needs to listen.
@@ -75,12 +84,15 @@ type Welcome struct {
 	Key           []byte   `json:"key"` // of the run's control channels, random
 	MTU           int      `json:"mtu"` // bytes; 0: that of the interface
 	PeerTimeoutMS int64    `json:"peer_timeout_ms"`
+	SuspectMS     int64    `json:"suspect_ms"`
 	Seed          uint64   `json:"seed"`
 	Cluster       string   `json:"cluster"`    // label of the peer's cluster; empty: to be measured
 	Protect       string   `json:"protect"`    // which sessions are protected: auto, always or never
 	Congestion    string   `json:"congestion"` // value of --congestion
 	Rows          []string `json:"rows"`       // of --rows
 	Rails         Rails    `json:"rails"`
+	// Keepers are addresses at which the run can be joined if its leader is lost.
+	Keepers []string `json:"keepers"`
 }
 
 // Rails are the settings of the networks between the peers of a run. Both ends of a pair must have the same settings of
@@ -105,6 +117,8 @@ type Listen struct {
 // Refuse is the reason why a peer cannot take part.
 type Refuse struct {
 	Reason string `json:"reason"`
+	Later  bool   `json:"later,omitempty"`  // another attempt may succeed, here or at another keeper
+	Leader string `json:"leader,omitempty"` // address of the process that led the run last, as far as is known
 }
 
 // Member is a peer of the run, as Assign lists it.
@@ -186,7 +200,9 @@ type Repaired struct {
 }
 
 // Spare accepts a peer as a spare one, which waits for Welcome or Bye.
-type Spare struct{}
+type Spare struct {
+	Keepers []string `json:"keepers"` // as in Welcome
+}
 
 // Probe makes the kernel of a silent peer's host acknowledge something. The peer ignores it.
 type Probe struct{}

@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/p2pdc/p2pdc/internal/output"
+	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/progress"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/problems/file"
+	"github.com/p2pdc/p2pdc/solver/problem"
+)
+
+// attachFlags are the flags of attach.
+type attachFlags struct {
+	request     request
+	secretFile  string
+	timeout     time.Duration
+	out, probes []string
+}
+
+func (a *app) attachCommand() *cobra.Command {
+	f := &attachFlags{}
+	c := &cobra.Command{
+		Use:   "attach HOST:PORT",
+		Short: "Fetch the answer of a run, even if its launcher was lost",
+		Long: `attach follows a run over several hosts (obstacle solve --rendezvous) until its end,
+and prints and writes its answer as solve does. HOST:PORT is the address of the
+launcher or, if it was lost, of another keeper; solve prints them when the run
+begins. The exit codes are those of solve.`,
+		Example: `  obstacle attach 192.0.2.2:7400 --secret-file run.secret --out membrane.vti`,
+		Args:    oneArgument("address"),
+		RunE:    func(c *cobra.Command, args []string) error { return a.attach(c.Context(), f, args[0]) },
+	}
+	fl := c.Flags()
+	fl.StringVar(&f.secretFile, "secret-file", "", "file with the run's secret (required)")
+	fl.DurationVar(&f.timeout, "timeout", time.Minute, "how long to look for the process that leads the run")
+	fl.StringArrayVar(&f.out, "out", nil,
+		"write the solution (.vti, .npy, .png, .csv) or the free boundary (.vtp); repeatable")
+	fl.StringArrayVar(&f.probes, "probe", nil, "X,Y,Z: print u at the nearest grid point; repeatable")
+	f.request.enclosing.add(fl)
+	return c
+}
+
+func (a *app) attach(ctx context.Context, f *attachFlags, address string) error {
+	if f.secretFile == "" {
+		return usage("obstacle attach needs --secret-file FILE, that of the run")
+	}
+	if f.timeout <= 0 {
+		return usage("--timeout %v: want a positive time", f.timeout)
+	}
+	for _, o := range f.out {
+		if err := output.CheckPath(o); err != nil {
+			return badInput(err)
+		}
+	}
+	identity, err := a.identity(f.secretFile)
+	if err != nil {
+		return badInput(err)
+	}
+	ctx, stop := stoppable(ctx)
+	defer stop()
+	work, text, o, err := a.fetch(ctx, identity, address, f.timeout)
+	if ctx.Err() != nil {
+		return &exitError{ExitStopped, errors.New("interrupted before the answer came; the run goes on")}
+	}
+	if err != nil {
+		return failed(err)
+	}
+	f.request.catalog, f.request.tol, f.request.scheme = a.catalog, work.Tolerance, work.Scheme
+	w, err := f.request.attached(work, text, o)
+	if err != nil {
+		return failed(err)
+	}
+	if err := f.request.enclosing.check(w.problem); err != nil {
+		return err
+	}
+	for _, name := range f.out {
+		if err := output.CheckProblem(name, w.problem); err != nil {
+			return badInput(err)
+		}
+	}
+	places, err := probePoints(f.probes, w.problem)
+	if err != nil {
+		return badInput(err)
+	}
+	steps, err := newRecorder(w, f.out, 1)
+	if err != nil {
+		return err
+	}
+	return a.answer(&f.request, w, o, steps, f.out, places)
+}
+
+// attached returns the work of a run from what its leader sent.
+func (q *request) attached(a *rendezvous.Assign, text []byte, o *launch.Outcome) (*work, error) {
+	spec, err := file.UnmarshalSpec(q.catalog.Problems, text)
+	if err != nil {
+		return nil, err
+	}
+	w := &work{
+		spec: spec, partition: problem.Partition{Cuts: a.Cuts}, method: a.Method, order: a.Order, threads: a.Threads,
+		balance: "off", peers: len(o.Hosts),
+	}
+	if w.problem, err = spec.Build(a.N); err != nil {
+		return nil, err
+	}
+	labels := make([]string, len(o.Hosts))
+	for i, m := range o.Hosts {
+		labels[i] = m.Cluster
+	}
+	w.scheme, err = q.catalog.Scheme(a.Scheme, labels)
+	return w, err
+}
+
+// fetch follows a run until its end and returns its answer. It tries for some time to find the process that leads it.
+func (a *app) fetch(
+	ctx context.Context, id rendezvous.Identity, address string, limit time.Duration,
+) (*rendezvous.Assign, []byte, *launch.Outcome, error) {
+	show := func(launch.Progress) {}
+	if terminal(a.err) {
+		bars := progress.NewBars(a.err)
+		bar := bars.Add("attached", 1)
+		defer bars.Close()
+		defer bar.Remove()
+		show = func(p launch.Progress) { bar.Update(p.Elapsed, p.Sweep, p.Residual) }
+	}
+	deadline := time.Now().Add(limit)
+	for at := address; ; {
+		work, text, o, err := fetchFrom(ctx, id, at, func(p launch.Progress) {
+			deadline = time.Now().Add(limit)
+			show(p)
+		})
+		if err == nil || ctx.Err() != nil {
+			return &work, text, o, err
+		}
+		elsewhere, is := errors.AsType[*launch.ElsewhereError](err)
+		if at != address && !is {
+			at = address // the process that led last is gone, too
+		} else if is && elsewhere.Leader != at {
+			at = elsewhere.Leader
+		}
+		if !is && errors.Is(err, launch.ErrNoAnswer) || time.Now().After(deadline) {
+			return nil, nil, nil, err
+		}
+		a.log.Info().Err(err).Str("next", at).Msg("looking for the process that leads the run")
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func fetchFrom(
+	ctx context.Context, id rendezvous.Identity, address string, show func(launch.Progress),
+) (work rendezvous.Assign, text []byte, o *launch.Outcome, err error) {
+	d := net.Dialer{Timeout: rendezvous.HandshakeTime}
+	c, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return work, nil, nil, fmt.Errorf("no run at %s: %w", address, err)
+	}
+	conn := rendezvous.NewConn(c, rendezvous.HandshakeTime)
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	name, _ := os.Hostname()
+	j := rendezvous.Join{Rank: -1, Host: name, Pid: os.Getpid(), Purpose: rendezvous.ToAttach}
+	if err := conn.Introduce(id, j); err != nil {
+		return work, nil, nil, err
+	}
+	return launch.Attach(conn, show)
+}

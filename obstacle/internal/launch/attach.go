@@ -1,0 +1,268 @@
+package launch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/problems"
+	"github.com/p2pdc/p2pdc/problems/file"
+	"github.com/p2pdc/p2pdc/solver/problem"
+)
+
+// final is the answer of a run, for processes that ask for it.
+type final struct {
+	ready   chan struct{} // closed when the run is over
+	fetched chan struct{} // receives after a delivery
+
+	mu        sync.Mutex
+	beat      Progress
+	outcome   *Outcome
+	attending int // connections
+	closing   bool
+	idle      sync.Cond // attending is 0
+}
+
+// init prepares a zero final.
+func (f *final) init() {
+	f.ready, f.fetched, f.idle.L = make(chan struct{}), make(chan struct{}, 1), &f.mu
+	f.beat.Residual = math.NaN()
+}
+
+func (f *final) watch(p Progress) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.beat = p
+}
+
+// maxAttached bounds the connections of obstacle attach at one time.
+const maxAttached = 16
+
+// enter counts a connection and reports whether it may wait for the answer.
+func (f *final) enter() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closing || f.attending >= maxAttached {
+		return false
+	}
+	f.attending++
+	return true
+}
+
+func (f *final) leave() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.attending--; f.attending == 0 {
+		f.idle.Broadcast()
+	}
+}
+
+// drain accepts no more connections and waits until those that wait have got the answer.
+func (f *final) drain() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closing = true
+	for f.attending > 0 {
+		f.idle.Wait()
+	}
+}
+
+// ErrNotFetched is the error of a run whose answer nobody has fetched in time.
+var ErrNotFetched = errors.New("nobody has fetched the answer of the run (obstacle attach)")
+
+// await returns when the answer was fetched, or with an error when the time is over or interrupt is closed meanwhile.
+func (f *final) await(ctx context.Context, hold time.Duration, interrupt <-chan struct{}) error {
+	if isClosed(interrupt) { // it ended the run early
+		interrupt = nil
+	}
+	late := time.NewTimer(hold)
+	defer late.Stop()
+	select {
+	case <-f.fetched:
+		return nil
+	case <-interrupt:
+		return ErrNotFetched
+	case <-late.C:
+		return ErrNotFetched
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// publish makes the answer available to obstacle attach.
+func (r *run) publish(o *Outcome) {
+	r.final.outcome = o
+	close(r.final.ready)
+}
+
+// attendEvery is the interval of progress messages to obstacle attach.
+const attendEvery = 500 * time.Millisecond
+
+// attend sends the progress of the run to an obstacle attach, and then the answer.
+func (r *run) attend(conn *rendezvous.Conn) {
+	defer conn.Close()
+	f := &r.final
+	switch {
+	case r.Problem.Steps() > 0:
+		_ = conn.Refuse("the answer of a problem with time steps cannot be fetched")
+		return
+	case !f.enter():
+		_ = conn.Refuse("the run has ended, or too many processes wait for its answer")
+		return
+	}
+	defer f.leave()
+	tick := time.NewTicker(attendEvery)
+	defer tick.Stop()
+	for over := false; !over; {
+		f.mu.Lock()
+		b := f.beat
+		f.mu.Unlock()
+		if conn.Send(rendezvous.Beat{Sweep: b.Sweep, Residual: nullable.Number(b.Residual)}) != nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-f.ready:
+			over = true
+		}
+	}
+	if err := r.deliver(conn); err != nil {
+		r.Log.Warn().Err(err).Msg("obstacle attach has not got the answer")
+		return
+	}
+	select {
+	case f.fetched <- struct{}{}:
+	default:
+	}
+}
+
+// deliver sends the answer and waits until it has arrived.
+func (r *run) deliver(conn *rendezvous.Conn) error {
+	o := *r.final.outcome
+	u := o.U
+	o.U = nil
+	text, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	work, spec := r.commonWork(), r.Spec.Marshal()
+	work.ProblemBytes = int64(len(spec))
+	if err := conn.Send(rendezvous.Answer{Work: work, Outcome: text}); err != nil {
+		return err
+	}
+	if err := sendBytes(conn, rendezvous.StreamProblem, spec); err != nil {
+		return err
+	}
+	err = sendValues(conn, rendezvous.StreamSolution, 8*int64(len(u)), func(piece []byte, at int64) error {
+		blocks.Encode(piece, u[at/8:][:len(piece)/8])
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	_, err = conn.ReceiveWithin(max(r.PeerTimeout, StopTime), rendezvous.KindBye)
+	return err
+}
+
+// attachTime bounds the silence of a process that leads a run, and the time between two pieces of its answer.
+const attachTime = 30 * time.Second
+
+// ErrNoAnswer is wrapped by errors of Attach for a run whose answer cannot be fetched.
+var ErrNoAnswer = errors.New("the answer cannot be fetched")
+
+// ElsewhereError is the error of Attach if the other end does not lead the run.
+type ElsewhereError struct {
+	Leader string // address of the process that led it last
+	why    string
+}
+
+func (e *ElsewhereError) Error() string {
+	return fmt.Sprintf("%s; the last one that led it: %s", e.why, e.Leader)
+}
+
+// Attach follows a run until its end and returns its answer, with the text of the problem. conn is connected to the
+// process that leads the run. progress is called with every report of it.
+func Attach(
+	conn *rendezvous.Conn, progress func(Progress),
+) (work rendezvous.Assign, text []byte, o *Outcome, err error) {
+	var a rendezvous.Answer
+	for a.Outcome == nil {
+		m, err := conn.ReceiveWithin(attachTime, rendezvous.KindBeat, rendezvous.KindAnswer, rendezvous.KindRefuse)
+		if err != nil {
+			return work, nil, nil, err
+		}
+		switch m := m.(type) {
+		case rendezvous.Beat:
+			progress(Progress{Sweep: m.Sweep, Residual: float64(m.Residual)})
+		case rendezvous.Answer:
+			a = m
+		case rendezvous.Refuse:
+			if m.Later {
+				return work, nil, nil, &ElsewhereError{m.Leader, m.Reason}
+			}
+			return work, nil, nil, fmt.Errorf("%w: %s", ErrNoAnswer, m.Reason)
+		}
+	}
+	o = &Outcome{}
+	if err := json.Unmarshal(a.Outcome, o); err != nil {
+		return work, nil, nil, fmt.Errorf("%w: the answer: %w", rendezvous.ErrMalformed, err)
+	}
+	if err := checkAnswer(&a.Work, o); err != nil {
+		return work, nil, nil, err
+	}
+	if text, err = receiveBytes(conn, rendezvous.StreamProblem, a.Work.ProblemBytes); err != nil {
+		return work, nil, nil, err
+	}
+	n := a.Work.N
+	values, err := receiveBytes(conn, rendezvous.StreamSolution, 8*int64(n[0])*int64(n[1])*int64(n[2]))
+	if err != nil {
+		return work, nil, nil, err
+	}
+	o.U = make([]float64, len(values)/8)
+	blocks.Decode(o.U, values)
+	return a.Work, text, o, conn.Send(rendezvous.Bye{})
+}
+
+// checkAnswer returns an error if an answer contradicts itself.
+func checkAnswer(w *rendezvous.Assign, o *Outcome) error {
+	cut := problem.Partition{Cuts: w.Cuts}
+	dimension := 3
+	for dimension > 1 && w.N[dimension-1] == 1 {
+		dimension--
+	}
+	if err := errors.Join(problems.CheckGrid(dimension, w.N), cut.Validate(w.N)); err != nil {
+		return fmt.Errorf("%w: the answer: %w", rendezvous.ErrMalformed, err)
+	}
+	if n := cut.Peers(); len(o.Peers) != n || len(o.Boxes) != n || len(o.Hosts) != n || w.ProblemBytes < 1 ||
+		w.ProblemBytes > MaxProblemBytes {
+		return fmt.Errorf("%w: the answer of %d peers has %d results and a problem of %d bytes", rendezvous.ErrMalformed, n,
+			len(o.Peers), w.ProblemBytes)
+	}
+	return nil
+}
+
+// MaxProblemBytes bounds the size of a problem.
+const MaxProblemBytes = file.MaxTextBytes + file.MaxArrayBytes + 1<<20
+
+// receiveBytes receives a stream of the given length.
+func receiveBytes(conn *rendezvous.Conn, s rendezvous.Stream, length int64) (data []byte, err error) {
+	for int64(len(data)) < length {
+		m, err := conn.ReceiveWithin(attachTime, rendezvous.KindChunk)
+		if err != nil {
+			return nil, err
+		}
+		c := m.(rendezvous.Chunk)
+		if c.Stream != s || c.Offset != int64(len(data)) || len(c.Data) == 0 || c.Offset+int64(len(c.Data)) > length {
+			return nil, fmt.Errorf("%w: a chunk of stream %d at %d of %d", rendezvous.ErrMalformed, c.Stream, c.Offset, length)
+		}
+		data = append(data, c.Data...)
+	}
+	return data, nil
+}

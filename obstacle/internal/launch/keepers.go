@@ -1,0 +1,213 @@
+package launch
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/p2pdc/p2pdc/internal/register"
+	"github.com/p2pdc/p2pdc/obstacle/internal/keep"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+)
+
+// MaxKeepers is the largest number of keepers of a run.
+const MaxKeepers = 5
+
+// keepers is the state of the decisions about who leads the run. A process that most keepers do not follow can begin no
+// epoch. If the run is cut in two, at most one side goes on.
+type keepers struct {
+	keeper    atomic.Pointer[keep.Keeper] // nil: nobody but this process can lead the run
+	term      register.Term               // the newest; zero without keeper
+	deciding  bool                        // a proposal is under way
+	due       bool                        // an epoch begins when the next term is decided
+	undecided int                         // ticks of the proposal that is under way
+	cutOff    bool                        // most keepers are out of reach, or another process leads the run
+
+	inherits    bool // another process led the run before
+	returning   bool // peers that lost their leader have not come here yet
+	returnTicks int  // since this process leads
+}
+
+// held reports whether recovery has to wait for a decision or for peers that return.
+func (r *run) held() bool { return r.due || r.returning }
+
+// keeps reports whether the run is to survive the loss of its leader. A time step needs what only its leader has.
+func (r *run) keeps() bool {
+	return r.Keepers > 1 && r.recovers() && r.series == nil && r.failure == nil
+}
+
+// askKeepers asks peers in other processes to be keepers, those on other hosts first, until there are enough.
+func (r *run) askKeepers() {
+	if !r.keeps() {
+		return
+	}
+	left := r.Keepers - 1
+	hosts, taken := map[string]bool{}, map[[2]any]bool{r.ownProcess(): true}
+	for _, m := range r.members {
+		if m.asked {
+			hosts[m.join.Host], taken[processOf(m)] = true, true
+			left--
+		}
+	}
+	for _, other := range []bool{true, false} { // hosts
+		for _, m := range r.members {
+			if left > 0 && m.conn != nil && !taken[processOf(m)] && !(other && hosts[m.join.Host]) {
+				hosts[m.join.Host], taken[processOf(m)] = true, true
+				m.asked = true
+				left--
+				m.notify(rendezvous.Keep{})
+			}
+		}
+	}
+}
+
+// processOf identifies that of a peer.
+func processOf(m *member) [2]any { return [2]any{m.join.Host, m.join.Pid} }
+
+// nextEpoch begins the next epoch, after a decision of the keepers if there are any.
+func (r *run) nextEpoch() {
+	if r.keeper.Load() == nil {
+		r.beginEpoch()
+		return
+	}
+	r.active, r.due = true, true
+	r.propose()
+}
+
+// propose proposes a term if one is due or the keepers are to change, unless a proposal is under way.
+func (r *run) propose() {
+	if r.deciding || r.returning || !r.keeps() || r.openKeeper() == nil {
+		return
+	}
+	want := register.Term{
+		Number: r.term.Number + 1, Epoch: r.epoch, Leader: r.term.Leader, Keepers: r.keeperAddresses(),
+	}
+	if r.due {
+		want.Epoch++
+	} else if slices.Equal(want.Keepers, r.term.Keepers) {
+		return
+	}
+	r.deciding, r.undecided = true, 0
+	k, base := r.keeper.Load(), r.term
+	go func() {
+		t, err := k.Propose(r.ctx, base, want)
+		if err != nil {
+			t = register.Term{}
+		}
+		r.emit(event{decided: &t})
+	}()
+}
+
+// openKeeper returns the keeper of the launcher. It begins with a term of its own when the first peer keeps, too.
+func (r *run) openKeeper() *keep.Keeper {
+	if k := r.keeper.Load(); k != nil {
+		return k
+	}
+	i := slices.IndexFunc(r.members, func(m *member) bool { return m.keeps != "" && m.conn != nil })
+	if i < 0 {
+		return nil
+	}
+	address := reachedBy(r.members[i].conn, r.server.Addr())
+	r.term = register.Term{Number: 1, Epoch: r.epoch, Leader: address, Keepers: []string{address}}
+	host, _ := os.Hostname()
+	k := keep.New(address, r.Identity, rendezvous.Join{Rank: -1, Host: host, Pid: os.Getpid()}, r.term)
+	k.LeaderReached(true) // it is this process
+	r.keeper.Store(k)
+	return k
+}
+
+// keeperAddresses returns the wanted keepers: this process and peers that keep, an odd number.
+func (r *run) keeperAddresses() []string {
+	out := []string{r.term.Leader}
+	for _, m := range r.members {
+		if m.keeps != "" && m.conn != nil && len(out) < r.Keepers && !slices.Contains(out, m.keeps) {
+			out = append(out, m.keeps)
+		}
+	}
+	return out[:len(out)-(len(out)+1)%2]
+}
+
+// termDecided handles the answer to a proposal.
+func (r *run) termDecided(t register.Term) {
+	r.deciding = false
+	switch {
+	case r.failure != nil:
+		return
+	case t.Number == 0:
+		return // the run ends
+	case t.Leader != r.term.Leader:
+		r.depose(fmt.Sprintf("another process leads the run now: obstacle attach %s fetches its answer", t.Leader))
+		return
+	}
+	r.term = t
+	r.Log.Info().Int("term", t.Number).Int("epoch", t.Epoch).Strs("keepers", t.Keepers).Msg("keepers agreed")
+	for _, m := range r.members {
+		if m.conn != nil {
+			m.notify(rendezvous.Term{Term: t})
+		}
+	}
+	r.record()
+	if len(t.Keepers) > 1 && r.Notes != nil {
+		fmt.Fprintf(r.Notes, "keepers of the run: %s. If the first one is lost, obstacle attach fetches the answer from "+
+			"another one\n", strings.Join(t.Keepers, " "))
+	}
+	if r.due && t.Epoch > r.epoch {
+		r.due = false
+		r.beginEpoch()
+	}
+	r.propose()
+}
+
+// record sends the keepers what they need to lead the run.
+func (r *run) record() {
+	if r.keeper.Load() == nil {
+		return
+	}
+	losses, err := json.Marshal(r.losses)
+	if err != nil {
+		r.Log.Warn().Err(err).Msg("cannot describe the losses to the keepers")
+		return
+	}
+	rec := rendezvous.Record{
+		Term: r.term, Work: r.commonWork(), Settings: r.settings(), Slowdown: r.Slowdown,
+		ElapsedMS: time.Since(r.started).Milliseconds(), Keepers: r.Keepers,
+		Losses: losses,
+	}
+	for _, m := range r.members {
+		if m.conn != nil && slices.Contains(r.term.Keepers, m.keeps) {
+			m.notify(rec)
+		}
+	}
+}
+
+// depose ends the run in this process, which must not lead it any more.
+func (r *run) depose(why string) {
+	r.cutOff = true
+	for _, m := range r.members {
+		m.gone = m.gone || m.conn == nil
+	}
+	r.fail(failure{exited, -1, why})
+}
+
+// returnTime bounds the time that peers take to find the process that leads after the loss of the leader.
+const returnTime = 2 * time.Second
+
+// checkKeepers looks, at every tick, for a decision that does not come and for peers that do not return.
+func (r *run) checkKeepers() {
+	if r.returning {
+		if r.returnTicks++; r.returnTicks > r.ticks(returnTime) {
+			r.lead()
+		}
+	}
+	if !r.deciding || !r.due || r.failure != nil {
+		return
+	}
+	if r.undecided++; r.undecided > r.ticks(r.PeerTimeout) {
+		r.depose(fmt.Sprintf("most of the keepers (%s) were out of reach for %v (--peer-timeout). The run may go on there",
+			strings.Join(r.term.Keepers, ", "), r.PeerTimeout))
+	}
+}

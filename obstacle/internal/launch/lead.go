@@ -1,0 +1,136 @@
+package launch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"time"
+
+	"github.com/p2pdc/p2pdc/internal/register"
+	"github.com/p2pdc/p2pdc/obstacle/internal/keep"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
+	"github.com/p2pdc/p2pdc/solver/problem"
+)
+
+// Succession is what a process needs to lead a run whose leader was lost.
+type Succession struct {
+	Record   rendezvous.Record
+	Received time.Time     // of Record
+	Term     register.Term // which makes this process the leader
+	Keeper   *keep.Keeper
+	Server   *rendezvous.Server // of this process
+	Hold     time.Duration      // bounds the time for which the answer is kept
+}
+
+// Lead leads a run after the loss of its leader. Peers connect to the server with their standing; those that do not are
+// replaced. Lead keeps the answer until an obstacle attach has fetched it. Plan needs Catalog, Spec, Problem, Identity,
+// Interrupt and Log.
+func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
+	p.adopt(&s.Record)
+	if len(s.Record.Settings.Key) != len(driver.Key{}) {
+		return nil, fmt.Errorf("%w: a key of %d bytes", rendezvous.ErrMalformed, len(s.Record.Settings.Key))
+	}
+	r := newRun(p, s.Record.Settings.Run, driver.Key(s.Record.Settings.Key))
+	r.started = s.Received.Add(-time.Duration(s.Record.ElapsedMS) * time.Millisecond)
+	r.begin, r.epoch, r.term, r.returning, r.active, r.inherits = r.started, s.Term.Epoch, s.Term, true, true, true
+	if err := json.Unmarshal(s.Record.Losses, &r.losses); err != nil {
+		return nil, fmt.Errorf("the losses of the run: %w", err)
+	}
+	for _, m := range r.members {
+		m.valued, m.informed, m.assigned, m.since = true, true, true, r.epoch+1
+	}
+	r.beat.Residual = math.NaN()
+	r.keeper.Store(s.Keeper)
+	s.Keeper.LeaderReached(true) // it is this process
+	children, cancel := context.WithCancel(ctx)
+	r.ctx, r.server = children, s.Server
+	r.Log.Warn().Int("term", s.Term.Number).Str("address", s.Term.Leader).
+		Msg("the leader of the run was lost: this process leads it now")
+	s.Server.Handle(r.admit)
+	r.monitor()
+	o := r.outcome()
+	r.shutdown(cancel)
+	r.fill(ctx, o)
+	r.publish(o)
+	r.Log.Info().Str("reason", o.Reason).Msgf("the run has ended: obstacle attach %s fetches its answer", s.Term.Leader)
+	return o, r.final.await(ctx, s.Hold, r.Interrupt)
+}
+
+// adopt sets the fields of the plan that a record holds.
+func (p *Plan) adopt(rec *rendezvous.Record) {
+	w, set := &rec.Work, &rec.Settings
+	p.Partition = problem.Partition{Cuts: w.Cuts}
+	p.Scheme, p.Method, p.Order, p.Tolerance = w.Scheme, w.Method, w.Order, w.Tolerance
+	p.MaxSweeps, p.MaxTime = w.MaxSweeps, time.Duration(w.MaxTimeMS)*time.Millisecond
+	p.Threads, p.Pin, p.Slowdown = w.Threads, w.Pin, rec.Slowdown
+	p.MTU, p.Protect, p.Congestion, p.Rows, p.Rails = set.MTU, set.Protect, set.Congestion, set.Rows, set.Rails
+	p.Seed, p.PeerTimeout = set.Seed, time.Duration(set.PeerTimeoutMS)*time.Millisecond
+	p.Recover, p.Suspect, p.Keepers = RecoverLocal, time.Duration(set.SuspectMS)*time.Millisecond, rec.Keepers
+}
+
+// ownProcess identifies this process as join messages do.
+func (r *run) ownProcess() [2]any {
+	host, _ := os.Hostname()
+	return [2]any{host, os.Getpid()}
+}
+
+// reachedBy returns the address at which the other end of a connection reaches a server of this process that listens at
+// the given address.
+func reachedBy(c *rendezvous.Conn, listens string) string {
+	host, port, _ := net.SplitHostPort(listens)
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
+		host, _, _ = net.SplitHostPort(c.Local())
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// reseat gives a peer that lost its leader its place again.
+func (r *run) reseat(conn *rendezvous.Conn, j rendezvous.Join) {
+	if !r.returning || j.Rank < 0 || j.Rank >= len(r.members) || r.members[j.Rank].conn != nil {
+		r.Log.Warn().Msg(conn.Refuse("its place in the run was given to another process").Error())
+		conn.Close()
+		return
+	}
+	m, s := r.members[j.Rank], j.Standing
+	m.control, m.listens, m.sweep, m.valued, m.ready = s.Control, s.Epoch, s.Sweep, s.Valued, s.Settled
+	if r.seat(m, conn, j, s.Cluster) != nil {
+		conn.Close()
+		return
+	}
+	m.notify(rendezvous.Term{Term: r.term})
+	for _, m := range r.members {
+		if m.conn == nil {
+			return
+		}
+	}
+	r.lead()
+}
+
+// lead leads the run with the peers that have returned. If all of them relax in the same epoch, they go on undisturbed.
+func (r *run) lead() {
+	r.returning = false
+	settled := true
+	for _, m := range r.members {
+		m.valued = m.valued && m.conn != nil
+		settled = settled && m.conn != nil && m.ready && m.listens == r.epoch
+	}
+	r.Log.Info().Int("epoch", r.epoch).Bool("undisturbed", settled).Msg("leading the run")
+	for _, m := range r.members {
+		if m.conn == nil {
+			r.lose(m, failure{closed, m.rank, fmt.Sprintf("peer %d was lost with the leader of the run", m.rank)})
+		}
+	}
+	if settled {
+		r.active = false
+		r.askKeepers()
+		r.record()
+		return
+	}
+	if !r.due && r.failure == nil {
+		r.nextEpoch()
+	}
+}

@@ -1,0 +1,189 @@
+package peer
+
+import (
+	"context"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/p2pdc/p2pdc/internal/register"
+	"github.com/p2pdc/p2pdc/obstacle/internal/keep"
+	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+)
+
+// keeping is what a peer does as a keeper of the run. Its zero value is that of a peer that is none.
+type keeping struct {
+	mu       sync.Mutex
+	keeper   *keep.Keeper // nil: this peer is no keeper
+	log      zerolog.Logger
+	server   *rendezvous.Server
+	record   *rendezvous.Record // nil: none has arrived
+	received time.Time          // of record
+	done     chan struct{}      // closed when this process no longer leads; nil: it does not lead
+	err      error              // of leading, valid after done is closed
+}
+
+// keep makes this peer a keeper, if it is none, and tells the leader its address.
+func (p *peer) keep(conn *rendezvous.Conn) {
+	k := &p.keeping
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.keeper == nil {
+		l, err := p.listenForVotes()
+		if err != nil {
+			p.log.Warn().Err(err).Msg("this peer cannot keep the register of the run")
+			return
+		}
+		name, _ := os.Hostname()
+		k.keeper = keep.New(p.advertised(l.Addr()), p.Identity, rendezvous.Join{Rank: -1, Host: name, Pid: os.Getpid()},
+			register.Term{})
+		k.keeper.LeaderReached(true)
+		k.log = p.log
+		k.server = rendezvous.Serve(l, p.Identity, p.cut.Peers(), p.timeout(),
+			func(text string) { p.log.Warn().Msg(text) }, k.admit)
+	}
+	_ = conn.Send(rendezvous.Keeping{Address: k.keeper.Address()})
+}
+
+// listenForVotes listens at a port of the range of this peer.
+func (p *peer) listenForVotes() (net.Listener, error) {
+	low, high := p.PortLow, p.PortHigh
+	for port := low; ; port++ {
+		l, err := net.Listen("tcp", net.JoinHostPort(p.Listen, strconv.Itoa(port)))
+		if err == nil || port >= high {
+			return l, err
+		}
+	}
+}
+
+// admit handles a connection while this process does not lead.
+func (k *keeping) admit(conn *rendezvous.Conn, j rendezvous.Join) {
+	k.mu.Lock()
+	keeper := k.keeper
+	k.mu.Unlock()
+	if j.Purpose == rendezvous.ToVote {
+		keeper.Serve(conn)
+		return
+	}
+	defer conn.Close()
+	_ = conn.Send(rendezvous.Refuse{
+		Reason: "this process does not lead the run", Later: true, Leader: keeper.Newest().Leader,
+	})
+}
+
+// adopt accepts a decided term.
+func (k *keeping) adopt(t register.Term) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.keeper != nil {
+		k.keeper.Adopt(t)
+	}
+}
+
+// newest returns the newest term that the keeper, if there is one, or the caller knows.
+func (k *keeping) newest(known register.Term) register.Term {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.keeper == nil {
+		return known
+	}
+	k.keeper.Adopt(known)
+	return k.keeper.Newest()
+}
+
+// take accepts what this process needs to lead the run.
+func (k *keeping) take(rec *rendezvous.Record) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.record, k.received = rec, time.Now()
+	k.log.Info().Int("term", rec.Term.Number).Msg("this process can lead the run")
+}
+
+func (k *keeping) leaderReached(is bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.keeper != nil {
+		k.keeper.LeaderReached(is)
+	}
+}
+
+// turn reports whether this process should propose itself, some time after the leader of a term was lost. The keepers
+// do so one after the other, in the order of the term.
+func (k *keeping) turn(lost *register.Term, since time.Duration) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.keeper == nil || k.record == nil || k.done != nil || k.keeper.Newest().Number > lost.Number {
+		return false
+	}
+	before := 0 // keepers
+	for _, address := range lost.Keepers {
+		if address == k.keeper.Address() {
+			return since >= time.Duration(before)*turnTime
+		}
+		if address != lost.Leader {
+			before++
+		}
+	}
+	return false
+}
+
+// propose proposes this process as the leader after a term. If the keepers agree, it begins to lead.
+func (k *keeping) propose(ctx context.Context, p *peer, lost register.Term) {
+	self := k.keeper.Address()
+	want := register.Term{Number: lost.Number + 1, Epoch: lost.Epoch, Leader: self, Keepers: []string{self}}
+	for _, address := range lost.Keepers {
+		if address != lost.Leader && address != self {
+			want.Keepers = append(want.Keepers, address)
+		}
+	}
+	want.Keepers = want.Keepers[:len(want.Keepers)-(len(want.Keepers)+1)%2]
+	within, cancel := context.WithTimeout(ctx, voteTime)
+	defer cancel()
+	t, err := k.keeper.Propose(within, lost, want)
+	if err != nil {
+		p.log.Debug().Err(err).Msg("the keepers have not agreed")
+		return
+	}
+	p.leader.adopt(t)
+	if t.Leader == self {
+		k.lead(p, t)
+	}
+}
+
+// lead leads the run in this process, in a goroutine that may go on after the end of this peer.
+func (k *keeping) lead(p *peer, t register.Term) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.done = make(chan struct{})
+	s := launch.Succession{
+		Record: *k.record, Received: k.received, Term: t, Keeper: k.keeper, Server: k.server, Hold: p.Hold,
+	}
+	plan := launch.Plan{
+		Catalog: p.Catalog, Spec: p.spec, Problem: p.problem, Identity: p.Identity, Interrupt: p.Interrupt, Log: p.Log,
+	}
+	go func() {
+		defer close(k.done)
+		_, k.err = launch.Lead(p.process, plan, s)
+	}()
+}
+
+// end waits until this process no longer leads the run, and stops keeping.
+func (k *keeping) end() error {
+	k.mu.Lock()
+	server, done := k.server, k.done
+	k.mu.Unlock()
+	if server == nil {
+		return nil
+	}
+	defer server.Close()
+	if done == nil {
+		return nil
+	}
+	<-done
+	return k.err
+}

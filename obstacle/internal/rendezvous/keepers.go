@@ -1,0 +1,64 @@
+package rendezvous
+
+import (
+	"encoding/json"
+
+	"github.com/p2pdc/p2pdc/internal/register"
+)
+
+// Purpose is what a process connects for.
+type Purpose string
+
+// The purposes.
+const (
+	ToTakePart Purpose = ""       // as a peer
+	ToVote     Purpose = "vote"   // Vote messages follow, each answered by one
+	ToAttach   Purpose = "attach" // Beat follows while the run is in progress, then Answer
+)
+
+// Standing is the state of a peer that goes on without a leader.
+type Standing struct {
+	Epoch   int    `json:"epoch"`   // the newest that it knows
+	Settled bool   `json:"settled"` // it iterates in that epoch, or has ended
+	Valued  bool   `json:"valued"`  // it has values of its box
+	Sweep   uint64 `json:"sweep"`
+	Control string `json:"control"` // as in Listen
+	Cluster string `json:"cluster"` // as in Welcome
+}
+
+// Keep asks a peer to hold a copy of the register that decides who leads the run.
+type Keep struct{}
+
+// Keeping answers Keep.
+type Keeping struct {
+	Address string `json:"address"` // host:port at which the peer is reached for votes and, if it leads, by everyone
+}
+
+// Term states who leads the run.
+type Term struct {
+	Term register.Term `json:"term"`
+}
+
+// Vote is a message between keepers.
+type Vote struct {
+	Message register.Message `json:"message"`
+}
+
+// Record is what a keeper needs to lead the run if the leader is lost.
+type Record struct {
+	Term     register.Term   `json:"term"`
+	Work     Assign          `json:"work"`     // what the assignments have in common
+	Settings Welcome         `json:"settings"` // what the welcomes have in common; Rails for RailsOf
+	Slowdown map[int]float64 `json:"slowdown"` // by rank
+
+	Keepers   int             `json:"keepers"`    // wanted
+	ElapsedMS int64           `json:"elapsed_ms"` // since the first relaxation
+	Losses    json.RawMessage `json:"losses"`     // so far, as in the answer of the program
+}
+
+// Answer is the result of a run. The problem, ProblemBytes long, and the iterate follow in chunks of StreamProblem and
+// StreamSolution.
+type Answer struct {
+	Work    Assign          `json:"work"`
+	Outcome json.RawMessage `json:"outcome"`
+}

@@ -1,0 +1,107 @@
+package rendezvous
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/p2pdc/p2pdc/p2psap/driver"
+)
+
+// MinPending is the number of unauthenticated connections that may wait, besides one per peer; see driver.Pending.
+const MinPending = 64
+
+// maxRefusals bounds the warnings that unauthenticated processes can cause.
+const maxRefusals = 32
+
+// Server accepts connections and runs the handshake with each. Those that do not match are refused. Connections that do
+// not complete the handshake are closed when too many newer ones wait.
+type Server struct {
+	listener    net.Listener
+	identity    Identity
+	sendTimeout time.Duration // of connections, as of NewConn
+	most        int
+	warn        func(text string)
+	refused     atomic.Int64
+	done        chan struct{}
+	close       func()
+
+	mu   sync.Mutex
+	take func(*Conn, Join)
+}
+
+// Serve starts a server for a run of that many peers. take owns the admitted connections. It is called by several
+// goroutines and may block. warn logs.
+func Serve(
+	l net.Listener, id Identity, peers int, sendTimeout time.Duration, warn func(string), take func(*Conn, Join),
+) *Server {
+	s := &Server{
+		listener: l, identity: id, sendTimeout: sendTimeout, most: MinPending + peers, warn: warn, take: take,
+		done: make(chan struct{}),
+	}
+	s.close = sync.OnceFunc(func() { close(s.done); l.Close() })
+	go s.accept()
+	return s
+}
+
+// Handle replaces the function that takes connections.
+func (s *Server) Handle(take func(*Conn, Join)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.take = take
+}
+
+// Addr returns the address that the server listens at.
+func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// Refused returns the number of connections that were refused.
+func (s *Server) Refused() int64 { return s.refused.Load() }
+
+// Close ends the server. Connections that were taken stay open.
+func (s *Server) Close() { s.close() }
+
+func (s *Server) accept() {
+	pending := driver.NewPending(s.most)
+	for {
+		c, err := s.listener.Accept()
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			s.warn("rendezvous: " + err.Error())
+			select {
+			case <-time.After(10 * time.Millisecond): // the process may be out of file descriptors
+				continue
+			case <-s.done:
+				return
+			}
+		}
+		pending.Add(c)
+		go s.admit(c, pending)
+	}
+}
+
+func (s *Server) admit(c net.Conn, pending *driver.Pending) {
+	conn := NewConn(c, s.sendTimeout)
+	j, err := conn.Admit(s.identity)
+	if !pending.Remove(c) {
+		err = fmt.Errorf("%s did not complete the handshake: closed, since more than %d connections waited",
+			conn.Remote(), s.most)
+	}
+	if err != nil {
+		if n := s.refused.Add(1); n <= maxRefusals {
+			s.warn(err.Error())
+		} else if n == maxRefusals+1 {
+			s.warn("further refused connections are not logged")
+		}
+		conn.Close()
+		return
+	}
+	s.mu.Lock()
+	take := s.take
+	s.mu.Unlock()
+	take(conn, j)
+}

@@ -1,0 +1,127 @@
+//go:build linux
+
+package obstacle_test
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/internal/await"
+)
+
+// byHand is a run of peers that were started by hand.
+type byHand struct {
+	*running        // the launcher
+	secret   string // file
+	peers    []*running
+	keepers  []string // addresses, the launcher's first
+}
+
+// startByHand starts a run of four peers that takes long enough to be disturbed, and returns when its keepers have
+// agreed.
+func startByHand(t *testing.T, factor int, more ...string) *byHand {
+	t.Helper()
+	args := append(slow(factor, 4), "solve", "membrane", "--n", "24", "--tol", "1e-9", "--peers", "4", "--format", "json")
+	r, address, secret := waiting(t, append(args, more...)...)
+	b := &byHand{running: r, secret: secret}
+	for range 4 {
+		b.peers = append(b.peers, start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1"))
+	}
+	b.keepers = strings.Fields(r.said(`keepers of the run: ([^"]*)\. If`)[1])
+	r.said(`"relaxing"`)
+	return b
+}
+
+// attach starts a process that fetches the answer.
+func (b *byHand) attach(at string) *running {
+	b.t.Helper()
+	return start(b.t, "attach", at, "--secret-file", b.secret, "--format", "json")
+}
+
+// A run goes on undisturbed when its launcher is killed, and its answer can be fetched.
+func TestLauncherIsLost(t *testing.T) {
+	t.Parallel() // its peers mostly sleep
+	for _, scheme := range schemes() {
+		t.Run(scheme, func(t *testing.T) {
+			b := startByHand(t, 300, "--scheme", scheme)
+			require.Len(t, b.keepers, 3)
+			b.signal(syscall.SIGKILL)
+			a := b.attach(b.keepers[2]) // another one leads
+			require.Equal(t, 0, a.wait(patience))
+			s := a.solution()
+			require.True(t, s.Converged)
+			require.Empty(t, s.Losses)
+			require.Equal(t, scheme, s.Scheme)
+			for _, p := range b.peers {
+				require.Equal(t, 0, p.wait(patience))
+			}
+		})
+	}
+}
+
+// A run survives its launcher, the process that leads it then, and another peer.
+func TestSeveralLeadersAreLost(t *testing.T) {
+	t.Parallel() // its peers mostly sleep
+	for _, scheme := range schemes() {
+		t.Run(scheme, func(t *testing.T) {
+			b := startByHand(t, 1000, "--scheme", scheme)
+			b.signal(syscall.SIGKILL)
+			first := b.leads(b.peers)
+			left := without(b.peers, first)
+			term := first.said(`"term":(\d+),"epoch":0,"keepers":\["[^]]*,[^]]*,[^]]*\].*keepers agreed`)[1]
+			await.Until(t, func() bool { return ready(left, term) == 2 }, "two keepers of term %s", term)
+			first.signal(syscall.SIGKILL)
+			second := b.leads(left)
+			second.said(`"epoch":1,.*recovered`)
+			other := without(left, second)[0]
+			other.signal(syscall.SIGKILL)
+			second.said(`"epoch":2,.*recovered`)
+			a := b.attach(second.said(`"address":"([^"]*)".*this process leads it now`)[1])
+			require.Equal(t, 0, a.wait(patience))
+			s := a.solution()
+			require.True(t, s.Converged)
+			require.Len(t, s.Losses, 2)
+		})
+	}
+}
+
+// leads returns the peer that leads the run after the loss of its leader.
+func (b *byHand) leads(peers []*running) *running {
+	b.t.Helper()
+	found := make(chan *running, len(peers))
+	for _, p := range peers {
+		go func() {
+			if p.says("this process leads it now") != nil {
+				found <- p
+			}
+		}()
+	}
+	return <-found
+}
+
+// ready returns how many peers can lead the run after a term.
+func ready(peers []*running, term string) (n int) {
+	for _, p := range peers {
+		p.mu.Lock()
+		for _, l := range p.lines {
+			if strings.Contains(l, `"term":`+term+",") && strings.Contains(l, "this process can lead the run") {
+				n++
+				break
+			}
+		}
+		p.mu.Unlock()
+	}
+	return n
+}
+
+func without(all []*running, one *running) (out []*running) {
+	for _, p := range all {
+		if p != one {
+			out = append(out, p)
+		}
+	}
+	return out
+}
