@@ -172,7 +172,8 @@ func (s *saver) end(o *launch.Outcome, answer *report.Solution) error {
 	s.writing.Wait()
 	defer s.writer.Close()
 	var err error
-	if !answer.Converged && o.Reason != launch.Failed {
+	nothing := len(o.Missing) == len(o.Peers) && len(o.Filled) == 0 // of the blocks has arrived
+	if !answer.Converged && o.Reason != launch.Failed && !nothing {
 		p := checkpoint.Progress{Step: o.Steps, Sweeps: s.before.Sweeps, Residual: answer.RelativeResidual}
 		most := uint64(0)
 		for _, r := range o.Peers {

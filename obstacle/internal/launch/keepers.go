@@ -140,7 +140,7 @@ func (r *run) termDecided(t register.Term) {
 	case t.Number == 0:
 		return // the run ends
 	case t.Leader != r.term.Leader:
-		r.depose(fmt.Sprintf("another process leads the run now: obstacle attach %s fetches its answer", t.Leader))
+		r.depose(fmt.Sprintf("another process leads the run now: obstacle attach %s fetches the answer", t.Leader))
 		return
 	}
 	r.term = t
@@ -207,7 +207,11 @@ func (r *run) checkKeepers() {
 		return
 	}
 	if r.undecided++; r.undecided > r.ticks(r.PeerTimeout) {
-		r.depose(fmt.Sprintf("most of the keepers (%s) were out of reach for %v (--peer-timeout). The run may go on there",
-			strings.Join(r.term.Keepers, ", "), r.PeerTimeout))
+		r.depose(fmt.Sprintf("most keepers were out of reach for %v (--peer-timeout). %s", r.PeerTimeout, r.elsewhere()))
 	}
+}
+
+// elsewhere says where a run may go on from which this process was cut off.
+func (r *run) elsewhere() string {
+	return fmt.Sprintf("The run may go on there: obstacle attach %s", strings.Join(r.term.Keepers[1:], " or "))
 }

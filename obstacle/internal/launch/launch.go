@@ -218,7 +218,7 @@ func (r *run) handle(o event) {
 		return
 	}
 	m := o.of
-	if r.elsewhere(m, o) || o.child != nil && o.child != m.child {
+	if r.ofNoMember(m, o) || o.child != nil && o.child != m.child {
 		return
 	}
 	m.quietTicks = 0
@@ -245,8 +245,8 @@ func (r *run) handle(o event) {
 	}
 }
 
-// elsewhere handles an event of a peer that has no part in the run: a lost or a spare one.
-func (r *run) elsewhere(m *member, o event) bool {
+// ofNoMember handles an event of a peer that has no part in the run: a lost or a spare one.
+func (r *run) ofNoMember(m *member, o event) bool {
 	if m.rank < len(r.members) && r.members[m.rank] == m {
 		return false
 	}

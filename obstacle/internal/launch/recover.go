@@ -85,6 +85,10 @@ func (r *run) lose(m *member, f failure) {
 	}
 	if why := r.unrecoverable(m); why != "" {
 		m.gone = true
+		if len(r.term.Keepers) > 1 && r.survivors(m) == 0 {
+			r.depose("no peer can be reached. " + r.elsewhere())
+			return
+		}
 		f.text += "; " + why
 		r.fail(f)
 		return
@@ -104,12 +108,6 @@ func (r *run) lose(m *member, f failure) {
 
 // unrecoverable counts the loss of a peer and returns why the run cannot go on without it, "" if it can.
 func (r *run) unrecoverable(m *member) string {
-	survivors := 0
-	for _, q := range r.members {
-		if q != m && q.valued && !q.gone {
-			survivors++
-		}
-	}
 	now := r.sweeps()
 	if now > r.newest {
 		clear(r.fruitless)
@@ -120,7 +118,7 @@ func (r *run) unrecoverable(m *member) string {
 	}
 	r.fruitless[m.rank]++
 	switch {
-	case survivors == 0 && r.series == nil:
+	case r.survivors(m) == 0 && r.series == nil:
 		return "no peer is left that has values"
 	case r.fruitless[m.rank] > maxFruitless:
 		return fmt.Sprintf("rank %d was lost %d times without a sweep between", m.rank, r.fruitless[m.rank])
@@ -128,6 +126,16 @@ func (r *run) unrecoverable(m *member) string {
 		return fmt.Sprintf("%d peers were lost", len(r.losses))
 	}
 	return ""
+}
+
+// survivors returns how many peers have values, without one that is lost.
+func (r *run) survivors(lost *member) (n int) {
+	for _, m := range r.members {
+		if m != lost && m.valued && !m.gone {
+			n++
+		}
+	}
+	return n
 }
 
 // sweeps returns the largest number of sweeps of a peer.

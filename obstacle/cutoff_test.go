@@ -1,0 +1,81 @@
+//go:build linux
+
+package obstacle_test
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/internal/netlab"
+)
+
+// The wire between two hosts is cut for ever. The side with most keepers, which are the launcher and the peers 0 and 1,
+// goes on and gets the answer. The other side ends: a launcher there with a checkpoint, if it has a block.
+func TestOneSideOfACutGoesOn(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		near    []int // seats on the launcher's host
+		goes    bool  // the launcher's side goes on
+		resumes bool  // the launcher writes a checkpoint
+	}{
+		{nil, false, false},
+		{[]int{2}, false, true},
+		{[]int{0}, true, false},
+	} {
+		t.Run(fmt.Sprintf("launcher with %v", c.near), func(t *testing.T) {
+			t.Parallel()
+			lab := netlab.New(t)
+			a, b := lab.Join(lab.Host("a"), lab.Host("b"), netlab.Wire{})
+			secret, dir := secretFile(t, "the secret of this run"), filepath.Join(t.TempDir(), "checkpoint")
+			r := startIn(t, a.Host.Do, append(slow(1000, 3), "solve", "membrane", "--n", "24", "--tol", "1e-9", "--peers", "3",
+				"--peer-timeout", "2s", "--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"), "--secret-file", secret,
+				"--checkpoint", dir, "--checkpoint-every", "0", "--format", "json")...)
+			address := r.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
+			var near, far []*running
+			for seat := range 3 {
+				e, side := b, &far
+				for _, s := range c.near {
+					if s == seat {
+						e, side = a, &near
+					}
+				}
+				*side = append(*side, startIn(t, e.Host.Do, "peer", "--rendezvous", address, "--listen", e.IPv4.String(),
+					"--secret-file", secret, "--seat", fmt.Sprint(seat)))
+			}
+			keepers := r.said(`keepers of the run: \S+ (\S+) (\S+)\. If`)
+			r.said(`"relaxing"`)
+			cut := a // new nodes need an interface that is up
+			if c.goes {
+				cut = b
+			}
+			require.NoError(t, cut.Cut())
+			if c.goes {
+				require.Equal(t, 0, r.wait(patience))
+				require.True(t, r.solution().Converged)
+				for _, p := range far {
+					require.Equal(t, 3, p.wait(patience))
+					p.said("this peer was cut off from the run")
+				}
+				return
+			}
+			attached := startIn(t, b.Host.Do, "attach", keepers[2], "--secret-file", secret, "--format", "json")
+			require.Equal(t, 0, attached.wait(patience))
+			require.True(t, attached.solution().Converged)
+			require.Len(t, attached.solution().Losses, len(c.near))
+			for _, p := range far {
+				<-p.done
+				require.Equal(t, 0, p.code)
+			}
+			<-r.done
+			require.Equal(t, 3, r.code)
+			s := r.solution()
+			require.Equal(t, "cut off", s.Reason)
+			require.Equal(t, c.resumes, s.Resumable)
+			require.Contains(t, s.Failure, "obstacle attach "+keepers[1])
+		})
+	}
+}
