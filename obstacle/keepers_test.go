@@ -62,6 +62,23 @@ func TestLauncherIsLost(t *testing.T) {
 	}
 }
 
+// The launcher is killed when the peers have ended, before it has their blocks. They send them to the one that leads.
+func TestAnswersAreSentAgain(t *testing.T) {
+	t.Parallel()
+	b := startByHand(t, 100)
+	b.signal(syscall.SIGSTOP)
+	for _, p := range b.peers {
+		p.said(`"iterated"`)
+	}
+	b.signal(syscall.SIGKILL)
+	a := b.attach(b.keepers[1])
+	require.Equal(t, 0, a.wait(patience))
+	require.True(t, a.solution().Converged)
+	for _, p := range b.peers {
+		require.Equal(t, 0, p.wait(patience))
+	}
+}
+
 // A run survives its launcher, the process that leads it then, and another peer.
 func TestSeveralLeadersAreLost(t *testing.T) {
 	t.Parallel() // its peers mostly sleep

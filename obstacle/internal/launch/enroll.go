@@ -62,12 +62,17 @@ func (r *run) spareOf(j rendezvous.Join) *member {
 func (r *run) seat(m *member, conn *rendezvous.Conn, j rendezvous.Join, label string) error {
 	w := r.settings()
 	w.Rank, w.Epoch, w.Cluster, w.Rails, w.Keepers = m.rank, r.epoch, label, r.RailsOf(m.rank), r.term.Keepers
+	return r.welcome(m, conn, j, w)
+}
+
+// welcome uses a connection for a peer.
+func (r *run) welcome(m *member, conn *rendezvous.Conn, j rendezvous.Join, w rendezvous.Welcome) error {
 	if err := conn.Send(w); err != nil {
 		return err
 	}
 	m.conn, m.awaited = conn, false
 	m.join = j
-	m.label = label
+	m.label = w.Cluster
 	m.quietTicks = 0
 	m.out = make(chan rendezvous.Message, outbox)
 	m.served = make(chan struct{})

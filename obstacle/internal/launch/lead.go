@@ -97,7 +97,8 @@ func (r *run) reseat(conn *rendezvous.Conn, j rendezvous.Join) {
 	}
 	m, s := r.members[j.Rank], j.Standing
 	m.control, m.listens, m.sweep, m.valued, m.ready = s.Control, s.Epoch, s.Sweep, s.Valued, s.Settled
-	if r.seat(m, conn, j, s.Cluster) != nil {
+	w := rendezvous.Welcome{Rank: m.rank, Epoch: r.epoch, Cluster: s.Cluster} // it has the settings
+	if r.welcome(m, conn, j, w) != nil {
 		conn.Close()
 		return
 	}
@@ -113,10 +114,11 @@ func (r *run) reseat(conn *rendezvous.Conn, j rendezvous.Join) {
 // lead leads the run with the peers that have returned. If all of them relax in the same epoch, they go on undisturbed.
 func (r *run) lead() {
 	r.returning = false
-	settled := true
+	settled, missing := true, false
 	for _, m := range r.members {
-		m.valued = m.valued && m.conn != nil
-		settled = settled && m.conn != nil && m.ready && m.listens == r.epoch
+		here := m.conn != nil
+		m.valued, missing = m.valued && here, missing || !here
+		settled = settled && here && m.ready && m.listens == r.epoch
 	}
 	r.Log.Info().Int("epoch", r.epoch).Bool("undisturbed", settled).Msg("leading the run")
 	for _, m := range r.members {
@@ -124,13 +126,12 @@ func (r *run) lead() {
 			r.lose(m, failure{closed, m.rank, fmt.Sprintf("peer %d was lost with the leader of the run", m.rank)})
 		}
 	}
-	if settled {
+	switch {
+	case settled:
 		r.active = false
 		r.askKeepers()
 		r.record()
-		return
-	}
-	if !r.due && r.failure == nil {
+	case !missing:
 		r.nextEpoch()
 	}
 }
