@@ -40,7 +40,7 @@ func survive(ctx context.Context, r *measure.Run) error {
 		return err
 	}
 	for _, row := range []func(context.Context, *measure.Run, string) error{
-		killsAtHalfTime, recoveries, recoveryOff, checkpoints, silentHost, manyLosses,
+		killsAtHalfTime, lostLaunchers, recoveries, recoveryOff, checkpoints, silentHost, manyLosses,
 	} {
 		if err := row(ctx, r, program); err != nil {
 			return err

@@ -27,6 +27,7 @@ type trial struct {
 	listens   chan string    // address of the rendezvous
 	started   chan time.Time // beginning of the first relaxation
 	recovered chan time.Time // all peers relax again
+	keepers   chan []string  // addresses, that of the launcher first
 	done      chan struct{}  // closed when the program has ended
 	err       error          // its exit, once it has
 	last      string         // line of the log
@@ -57,7 +58,8 @@ const maxUnread = 1 << 10
 func newTrial() *trial {
 	return &trial{
 		listens: make(chan string, 1), started: make(chan time.Time, 1), recovered: make(chan time.Time, maxUnread),
-		done: make(chan struct{}), pids: map[int]int{},
+		keepers: make(chan []string, maxUnread),
+		done:    make(chan struct{}), pids: map[int]int{},
 	}
 }
 
@@ -101,6 +103,7 @@ func (t *trial) handle(line []byte) {
 	var said struct {
 		Message   string
 		Rank, Pid int
+		Keepers   []string
 	}
 	if json.Unmarshal(line, &said) != nil {
 		return
@@ -112,6 +115,8 @@ func (t *trial) handle(line []byte) {
 		t.mu.Unlock()
 	case "started":
 		t.started <- time.Now()
+	case "keepers agreed":
+		t.keepers <- said.Keepers
 	case "recovered: all peers relax again":
 		t.recovered <- time.Now()
 	}

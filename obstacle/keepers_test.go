@@ -142,3 +142,22 @@ func without(all []*running, one *running) (out []*running) {
 	}
 	return out
 }
+
+// A spare peer that waited for the launcher takes the place of a peer that is lost after it.
+func TestSpareFindsTheNextLeader(t *testing.T) {
+	t.Parallel()
+	b := startByHand(t, 1000)
+	spare := start(t, "peer", "--rendezvous", b.keepers[0], "--secret-file", b.secret, "--listen", "127.0.0.1")
+	b.said("spare peer joined")
+	b.signal(syscall.SIGKILL)
+	leader := b.leads(b.peers)
+	leader.said("leading the run")
+	leader.said("spare peer joined")
+	without(b.peers, leader)[0].signal(syscall.SIGKILL)
+	leader.said("replacement: spare peer")
+	a := b.attach(leader.said(`"address":"([^"]*)".*this process leads it now`)[1])
+	require.Equal(t, 0, a.wait(patience))
+	require.True(t, a.solution().Converged)
+	require.Contains(t, a.solution().Losses[0].By, "spare peer")
+	require.Equal(t, 0, spare.wait(patience))
+}
