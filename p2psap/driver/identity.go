@@ -34,12 +34,16 @@ func NewKey() Key {
 // the connection. The dialling end proves first. See Server and Client.
 type Identity struct {
 	purpose  string
-	listener tls.Certificate // self-signed, of this Identity alone
+	listener tls.Certificate // self-signed, of this Identity and those made by WithListener
+	keys     *keys
+}
 
+// keys derives keys and remembers them.
+type keys struct {
 	derive func(salt []byte) ([]byte, error)
 
-	mu   sync.Mutex                   // guards what follows
-	keys map[[sha256.Size]byte][]byte // derived, by salt; at most maxKeys
+	mu      sync.Mutex
+	derived map[[sha256.Size]byte][]byte // by salt; at most maxKeys
 }
 
 // NewKeyIdentity returns an Identity with a Key that both ends have. Keys for different purposes are independent.
@@ -62,20 +66,36 @@ func NewSaltedIdentity(secret []byte, purpose string) (*Identity, error) {
 }
 
 func newIdentity(purpose string, derive func(salt []byte) ([]byte, error)) (*Identity, error) {
-	c, err := certificate()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("driver: identity: %w", err)
 	}
-	return &Identity{purpose: purpose, listener: c, derive: derive}, nil
+	c, err := certificate(private)
+	if err != nil {
+		return nil, fmt.Errorf("driver: identity: %w", err)
+	}
+	return &Identity{purpose: purpose, listener: c, keys: &keys{derive: derive}}, nil
 }
 
-func certificate() (tls.Certificate, error) {
-	public, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return tls.Certificate{}, err
+// Listener returns what WithListener needs. It is secret.
+func (i *Identity) Listener() []byte { return i.listener.PrivateKey.(ed25519.PrivateKey).Seed() }
+
+// WithListener returns an Identity that listens with the certificate of another one. Processes that have connected to
+// that one need not stretch their secret again for this one.
+func (i *Identity) WithListener(seed []byte) (*Identity, error) {
+	if len(seed) != ed25519.SeedSize {
+		return nil, fmt.Errorf("driver: identity: the key of a listener has %d bytes, not %d", len(seed), ed25519.SeedSize)
 	}
+	c, err := certificate(ed25519.NewKeyFromSeed(seed))
+	if err != nil {
+		return nil, fmt.Errorf("driver: identity: %w", err)
+	}
+	return &Identity{purpose: i.purpose, listener: c, keys: i.keys}, nil
+}
+
+func certificate(private ed25519.PrivateKey) (tls.Certificate, error) {
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<37, 0)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
@@ -88,7 +108,7 @@ func certificate() (tls.Certificate, error) {
 
 // proofKey returns the key of one end's proof, on a connection to the listener of a certificate.
 func (i *Identity) proofKey(role string, listener *x509.Certificate) ([]byte, error) {
-	key, err := i.keyFor(listener)
+	key, err := i.keys.of(listener)
 	if err == nil {
 		key, err = hkdf.Key(sha256.New, key, nil, "p2pdc proof "+role+" "+i.purpose, sha256.Size)
 	}
@@ -101,20 +121,20 @@ func (i *Identity) proofKey(role string, listener *x509.Certificate) ([]byte, er
 // maxKeys bounds the keys that an Identity remembers, of its own listener and those of other processes.
 const maxKeys = 16
 
-// keyFor returns the key for a listener. It derives one for every salt once.
-func (i *Identity) keyFor(listener *x509.Certificate) (key []byte, err error) {
+// of returns the key for a listener. It derives one for every salt once.
+func (k *keys) of(listener *x509.Certificate) (key []byte, err error) {
 	salt := sha256.Sum256(listener.RawSubjectPublicKeyInfo)
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if key = i.keys[salt]; key != nil {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if key = k.derived[salt]; key != nil {
 		return key, nil
 	}
-	if key, err = i.derive(salt[:]); err != nil {
+	if key, err = k.derive(salt[:]); err != nil {
 		return nil, err
 	}
-	if i.keys == nil || len(i.keys) >= maxKeys {
-		i.keys = map[[sha256.Size]byte][]byte{}
+	if k.derived == nil || len(k.derived) >= maxKeys {
+		k.derived = map[[sha256.Size]byte][]byte{}
 	}
-	i.keys[salt] = key
+	k.derived[salt] = key
 	return key, nil
 }

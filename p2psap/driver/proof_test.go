@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/pbkdf2"
@@ -58,7 +59,9 @@ func TestProofs(t *testing.T) {
 // of its own is refused by both.
 func TestRelayedProof(t *testing.T) {
 	us := identity(t, theKey)
-	relay, err := certificate()
+	_, private, err := ed25519.GenerateKey(nil)
+	require.NoError(t, err)
+	relay, err := certificate(private)
 	require.NoError(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		far, nearFar := net.Pipe()
@@ -254,7 +257,7 @@ func TestSecretsAreStretched(t *testing.T) {
 	salted := func() *Identity {
 		i, err := NewSaltedIdentity([]byte("a secret of a person"), "rendezvous")
 		require.NoError(t, err)
-		i.derive = func(salt []byte) ([]byte, error) {
+		i.keys.derive = func(salt []byte) ([]byte, error) {
 			salts = append(salts, slices.Clone(salt))
 			return append([]byte("key of "), salt...), nil
 		}
@@ -272,6 +275,19 @@ func TestSecretsAreStretched(t *testing.T) {
 	require.Equal(t, salts[0], salts[1])
 	require.Equal(t, salts[2], salts[3])
 	require.NotEqual(t, salts[0], salts[2], "two runs have one salt")
+
+	// A further process that listens with the certificate of the first one costs a dialling end nothing.
+	further, err := salted().WithListener(first.Listener())
+	require.NoError(t, err)
+	require.Equal(t, first.listener.Leaf.RawSubjectPublicKeyInfo, further.listener.Leaf.RawSubjectPublicKeyInfo)
+	synctest.Test(t, func(t *testing.T) {
+		s, c := ends(further.Server, peer.Client)
+		require.NoError(t, s)
+		require.NoError(t, c)
+	})
+	require.Len(t, salts, 5, "only the process that listens")
+	_, err = first.WithListener([]byte{1})
+	require.ErrorContains(t, err, "the key of a listener has 1 bytes, not 32")
 }
 
 // FuzzProof parses any bytes as a proof or returns an error. A proof of this version has one encoding.
