@@ -65,7 +65,7 @@ func TestOneSideOfACutGoesOn(t *testing.T) {
 			attached := startIn(t, b.Host.Do, "attach", keepers[2], "--secret-file", secret, "--format", "json")
 			require.Equal(t, 0, attached.wait(patience))
 			require.True(t, attached.solution().Converged)
-			require.Len(t, attached.solution().Losses, len(c.near))
+			require.GreaterOrEqual(t, len(attached.solution().Losses), len(c.near))
 			for _, p := range far {
 				<-p.done
 				require.Equal(t, 0, p.code)

@@ -54,6 +54,9 @@ type Repaired struct {
 	// ErrorBound bounds the distance of the values from the solution on the hole. NaN: no bound is known without a
 	// search.
 	ErrorBound float64
+	// Refused is the number of known values beside the hole that no solution can have, since they are outside the
+	// obstacles. The nearest values within them were used, which are no further from the solution.
+	Refused int
 
 	u []float64 // of Box, [z][y][x]
 }
@@ -70,6 +73,7 @@ func Solve(h Hole) (Repaired, error) {
 	}
 	out := Repaired{Residual: math.NaN(), ErrorBound: math.NaN()}
 	out.Box, out.Points = enclosing(h.Boxes)
+	out.Refused = h.outside()
 	p := h.inner(out.Box, out.Points)
 	c := problem.Config{
 		Problem: p, Partition: problem.Partition{Cuts: [3][]int{{0, p.N[0]}, {0, p.N[1]}, {0, p.N[2]}}},
@@ -150,16 +154,16 @@ func (h *Hole) inner(box problem.Box, points int) *problem.Problem {
 	return h.Problem.Inner(box, h.value, fixed)
 }
 
-// value returns the value at a grid index: the one around the hole if it is known, else the starting value.
+// value returns the value at a grid index: the one around the hole if it is known, else the starting value, or the
+// nearest one within the obstacles.
 func (h *Hole) value(idx [3]int) float64 {
-	if !contains(h.Boxes, idx) {
-		if v, known := h.Value(idx); known {
-			return v
-		}
-	}
 	p, q := h.Problem, h.Problem.At(idx[0], idx[1], idx[2])
-	v := 0.0
+	v, known := 0.0, false
+	if !contains(h.Boxes, idx) {
+		v, known = h.Value(idx)
+	}
 	switch {
+	case known:
 	case h.Start != nil:
 		v = h.Start(idx)
 	case p.Initial != nil:
@@ -167,6 +171,24 @@ func (h *Hole) value(idx [3]int) float64 {
 	}
 	phi, psi := p.Obstacles(q)
 	return problem.Clamp(v, phi, psi)
+}
+
+// outside counts the known values beside the hole that are outside the obstacles.
+func (h *Hole) outside() (n int) {
+	p := h.Problem
+	for _, layer := range Shell(h.Boxes, problem.Box{Hi: p.N}) {
+		for _, idx := range layer.Each {
+			if contains(h.Boxes, idx) {
+				continue
+			}
+			v, known := h.Value(idx)
+			phi, psi := p.Obstacles(p.At(idx[0], idx[1], idx[2]))
+			if known && problem.Clamp(v, phi, psi) != v {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 func (h *Hole) stops() bool { return h.Stop != nil && h.Stop() }

@@ -221,6 +221,41 @@ func corner(t *testing.T) (repair.Hole, []float64) {
 	}, exact
 }
 
+// Values beside a hole that are outside the obstacles are counted, and do not count more than the nearest admissible ones.
+func TestValuesOutsideTheObstacles(t *testing.T) {
+	h, exact := corner(t)
+	good := h.Value
+	phi := func(idx [3]int) float64 {
+		lower, _ := h.Problem.Obstacles(h.Problem.At(idx[0], idx[1], idx[2]))
+		return lower
+	}
+	bad := map[[3]int]bool{}
+	for _, idx := range (problem.Box{Lo: [3]int{6, 1, 0}, Hi: [3]int{7, 4, 1}}).Each {
+		bad[idx] = true
+	}
+	solve := func(below float64) repair.Repaired {
+		h.Value = func(idx [3]int) (float64, bool) {
+			if bad[idx] {
+				return phi(idx) - below, true
+			}
+			return good(idx)
+		}
+		res, err := repair.Solve(h)
+		require.NoError(t, err)
+		return res
+	}
+	at, below := solve(0), solve(1e6)
+	require.Zero(t, at.Refused)
+	require.Equal(t, 3, below.Refused)
+	box := h.Boxes[0]
+	require.Equal(t, at.Values(box), below.Values(box))
+	h.Value = good
+	res, err := repair.Solve(h)
+	require.NoError(t, err)
+	require.Zero(t, res.Refused)
+	require.InDeltaSlice(t, valuesOf(h.Problem, exact, box), res.Values(box), 1e-6)
+}
+
 // counted is a peer that counts the operations after a request for an early end.
 type counted struct {
 	problem.Peer

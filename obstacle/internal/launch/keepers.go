@@ -48,18 +48,18 @@ func (r *run) askKeepers() {
 	left := r.Keepers - 1
 	hosts, taken := map[string]bool{}, map[[2]any]bool{r.ownProcess(): true}
 	for _, m := range r.members {
-		if m.asked {
+		if m.asked && !m.declined {
 			hosts[m.join.Host], taken[processOf(m)] = true, true
 			left--
 		}
 	}
 	for _, other := range []bool{true, false} { // hosts
 		for _, m := range r.members {
-			if left > 0 && m.conn != nil && !taken[processOf(m)] && !(other && hosts[m.join.Host]) {
+			if left > 0 && m.conn != nil && !m.declined && !taken[processOf(m)] && !(other && hosts[m.join.Host]) {
 				hosts[m.join.Host], taken[processOf(m)] = true, true
 				m.asked = true
 				left--
-				m.notify(rendezvous.Keep{})
+				m.notify(rendezvous.Keep{Listener: r.Identity.Listener()})
 			}
 		}
 	}
@@ -193,13 +193,14 @@ func (r *run) depose(why string) {
 	r.fail(failure{exited, -1, why})
 }
 
-// returnTime bounds the time that peers take to find the process that leads after the loss of the leader.
-const returnTime = 2 * time.Second
+// returnTime bounds the time that peers take to find the process that leads after the loss of the leader. They find it
+// at once, and those on another host need some round trips.
+func (r *run) returnTime() time.Duration { return 2 * r.Suspect }
 
 // checkKeepers looks, at every tick, for a decision that does not come and for peers that do not return.
 func (r *run) checkKeepers() {
 	if r.returning {
-		if r.returnTicks++; r.returnTicks > r.ticks(returnTime) {
+		if r.returnTicks++; r.returnTicks > r.ticks(r.returnTime()) {
 			r.lead()
 		}
 	}

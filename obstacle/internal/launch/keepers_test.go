@@ -128,7 +128,7 @@ func TestPeersReturn(t *testing.T) {
 				if c.last != nil {
 					back(2, *c.last)
 				} else {
-					for range r.ticks(returnTime) + 1 {
+					for range r.ticks(r.returnTime()) + 1 {
 						require.True(t, r.returning)
 						r.checkKeepers()
 					}

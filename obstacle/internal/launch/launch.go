@@ -334,7 +334,9 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 	case rendezvous.Unreachable:
 		r.unreachable(m, &msg)
 	case rendezvous.Keeping:
-		m.keeps = msg.Address
+		if m.keeps, m.declined = msg.Address, msg.Address == ""; m.declined {
+			r.askKeepers()
+		}
 		r.propose()
 	default:
 		if r.receiveRecovery(m, msg) {

@@ -38,6 +38,7 @@ type member struct {
 	awaited    bool   // a process is about to join in place of the peer that was lost before
 	attempts   int    // to find one
 	asked      bool   // to be a keeper
+	declined   bool   // it cannot be one
 	keeps      string // its address as a keeper; empty: it is none
 	sweep      uint64 // newest that is known
 	quietTicks int    // ticks since its last message

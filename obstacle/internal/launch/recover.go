@@ -30,6 +30,7 @@ type Loss struct {
 	Iterates  uint64          `json:"iterates"`
 	Residual  nullable.Number `json:"relative_residual"` // of the problem on the lost block
 	Repair    float64         `json:"repair_seconds"`
+	Refused   int             `json:"refused_values"` // beside the block, which no solution can have
 	// Unbound is the reason why the repair may have raised the error; it is empty if it has not.
 	Unbound string `json:"unbound,omitempty"`
 
@@ -361,7 +362,7 @@ func (r *run) receiveRecovery(m *member, msg rendezvous.Message) bool {
 			for _, l := range r.open {
 				if l.Rank == m.rank {
 					l.Method, l.Iterates, l.Residual = msg.Method, msg.Iterates, msg.Residual
-					l.Repair, l.Unbound = msg.Seconds, msg.Unbound
+					l.Repair, l.Unbound, l.Refused = msg.Seconds, msg.Unbound, msg.Refused
 				}
 			}
 		}

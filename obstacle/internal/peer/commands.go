@@ -136,7 +136,7 @@ func (p *peer) receiveFrom(conn *rendezvous.Conn) {
 		case rendezvous.Host:
 			p.host()
 		case rendezvous.Keep:
-			p.keep(conn)
+			p.keep(conn, m)
 		case rendezvous.Term:
 			if p.leader.adopt(m.Term) {
 				_ = conn.CloseWhenDead(p.silence())

@@ -21,6 +21,7 @@ type keeping struct {
 	mu       sync.Mutex
 	keeper   *keep.Keeper // nil: this peer is no keeper
 	log      zerolog.Logger
+	identity rendezvous.Identity // of server
 	server   *rendezvous.Server
 	record   *rendezvous.Record // nil: none has arrived
 	received time.Time          // of record
@@ -29,23 +30,28 @@ type keeping struct {
 }
 
 // keep makes this peer a keeper, if it is none, and tells the leader its address.
-func (p *peer) keep(conn *rendezvous.Conn) {
+func (p *peer) keep(conn *rendezvous.Conn, m rendezvous.Keep) {
 	k := &p.keeping
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.keeper == nil {
-		l, err := p.listenForVotes()
+		identity, err := p.Identity.WithListener(m.Listener)
+		var l net.Listener
+		if err == nil {
+			l, err = p.listenForVotes()
+		}
 		if err != nil {
 			p.log.Warn().Err(err).Msg("this peer cannot keep the register of the run")
+			_ = conn.Send(rendezvous.Keeping{})
 			return
 		}
 		name, _ := os.Hostname()
 		k.keeper = keep.New(p.advertised(l.Addr()), p.Identity, rendezvous.Join{Rank: -1, Host: name, Pid: os.Getpid()},
 			register.Term{})
 		k.keeper.LeaderReached(true)
-		k.log = p.log
-		k.server = rendezvous.Serve(l, p.Identity, p.cut.Peers(), p.timeout(),
-			func(text string) { p.log.Warn().Msg(text) }, k.admit)
+		k.log, k.identity = p.log, identity
+		k.server = rendezvous.Serve(l, identity, p.cut.Peers(), p.timeout(),
+			func(text string) { p.log.Debug().Msg(text) }, k.admit) // peers that search for the leader give up often
 	}
 	_ = conn.Send(rendezvous.Keeping{Address: k.keeper.Address()})
 }
@@ -164,7 +170,7 @@ func (k *keeping) lead(p *peer, t register.Term) {
 		Record: *k.record, Received: k.received, Term: t, Keeper: k.keeper, Server: k.server, Hold: p.Hold,
 	}
 	plan := launch.Plan{
-		Catalog: p.Catalog, Spec: p.spec, Problem: p.problem, Identity: p.Identity, Interrupt: p.Interrupt, Log: p.Log,
+		Catalog: p.Catalog, Spec: p.spec, Problem: p.problem, Identity: k.identity, Interrupt: p.Interrupt, Log: p.Log,
 	}
 	go func() {
 		defer close(k.done)

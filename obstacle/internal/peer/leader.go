@@ -51,9 +51,10 @@ func (l *leader) local() string { return l.now().Local() }
 func (l *leader) Send(m rendezvous.Message) error {
 	conn, changed := l.current()
 	err := conn.Send(m)
-	if err == nil || !l.lasting() {
-		return err
+	if err == nil {
+		return nil
 	}
+	conn.Close() // receive notices it, too, and searches for the process that leads then
 	select {
 	case <-changed:
 		return nil

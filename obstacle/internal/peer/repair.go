@@ -51,6 +51,7 @@ func (p *peer) repair(ctx context.Context, end *endpoint, w *work) error {
 	}
 	done := rendezvous.Repaired{
 		Epoch: w.assign.Epoch, Method: res.Method, Iterates: uint64(res.Sweeps), Residual: nullable.Number(res.Residual),
+		Refused: res.Refused,
 	}
 	if err != nil {
 		p.log.Warn().Err(err).Msg("a method cannot repair the block of a lost peer")

@@ -49,7 +49,7 @@ func samples() []Message {
 		Bye{},
 		Block{Stream: StreamStep, Box: problem.Box{Lo: [3]int{0, 0, 3}, Hi: [3]int{4, 5, 6}}},
 		Step{Step: 3, Sweeps: 40, Residual: 1e-7},
-		Spare{Keepers: []string{"a:1"}}, Keep{}, Keeping{Address: "a:1"}, Term{Term: term},
+		Spare{Keepers: []string{"a:1"}}, Keep{Listener: []byte{1}}, Keeping{Address: "a:1"}, Term{Term: term},
 		Record{Term: term, Work: Assign{N: [3]int{4, 5, 6}}, Settings: Welcome{Seed: 3}, Slowdown: map[int]float64{1: 2},
 			Keepers: 3, ElapsedMS: 7, Losses: []byte(`[{"rank":1}]`)},
 		Vote{Message: register.Message{Kind: register.Accept, From: "a:1", To: "b:1", Base: term,
@@ -58,7 +58,7 @@ func samples() []Message {
 		Host{}, Probe{}, Unreachable{Epoch: 2, Rank: 1, Why: "w"}, Epoch{Epoch: 2},
 		Capture{Number: 3, Boxes: []problem.Box{{Lo: [3]int{0, 0, 3}, Hi: [3]int{4, 5, 6}}}},
 		Captured{Number: 3, Box: problem.Box{Hi: [3]int{4, 5, 6}}, Step: 1, Sweep: 7, Residual: 1e-3},
-		Repaired{Epoch: 2, Method: "sor", Iterates: 4, Residual: 1e-4, Seconds: 0.5, Unbound: "u"},
+		Repaired{Epoch: 2, Method: "sor", Iterates: 4, Residual: 1e-4, Seconds: 0.5, Refused: 2, Unbound: "u"},
 		Sessions{Sessions: []Session{{
 			Peer: 1, RTTSeconds: 1e-4,
 			Channel: Channel{Name: "halo/0-1", Mode: "async", Locality: "same host", Why: "w", Composition: []string{"A"}},

@@ -35,6 +35,16 @@ func NewKeyIdentity(program, fingerprint string, key driver.Key) (Identity, erro
 	return Identity{Program: program, Fingerprint: fingerprint, keys: keys}, err
 }
 
+// Listener returns what WithListener needs. It is secret.
+func (id Identity) Listener() []byte { return id.keys.Listener() }
+
+// WithListener returns the identity for a further server of the run; see driver.Identity.WithListener.
+func (id Identity) WithListener(key []byte) (Identity, error) {
+	var err error
+	id.keys, err = id.keys.WithListener(key)
+	return id, err
+}
+
 // Control returns the identity of the control channels between the peers of a run. Its key is random and does not
 // depend on the secret.
 func (w *Welcome) Control() (*driver.Identity, error) {

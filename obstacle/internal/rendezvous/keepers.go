@@ -27,11 +27,15 @@ type Standing struct {
 }
 
 // Keep asks a peer to hold a copy of the register that decides who leads the run.
-type Keep struct{}
+type Keep struct {
+	Listener []byte `json:"listener"` // for Identity.WithListener
+}
 
 // Keeping answers Keep.
 type Keeping struct {
-	Address string `json:"address"` // host:port at which the peer is reached for votes and, if it leads, by everyone
+	// Address is host:port at which the peer is reached for votes and, if it leads, by everyone. It is empty if the
+	// peer cannot listen.
+	Address string `json:"address"`
 }
 
 // Term states who leads the run.

@@ -18,6 +18,9 @@ func losses(w io.Writer, all []*launch.Loss) {
 			fmt.Fprintf(w, "\tits block was solved again from its neighbours' values, by %d %s of %s\n",
 				l.Iterates, iterates(l.Method), l.Method)
 		}
+		if l.Refused > 0 {
+			fmt.Fprintf(w, "\t%d of these values were outside the obstacles: the nearest within them were used\n", l.Refused)
+		}
 		if l.Unbound != "" {
 			fmt.Fprintf(w, "\tthis may have raised the error: %s\n", l.Unbound)
 		}
