@@ -39,6 +39,8 @@ type Hole struct {
 	Tolerance float64          // of the whole run, relative
 	// Stop is called between operations. The best values so far are returned once it reports true. nil: never.
 	Stop func() bool
+
+	refused map[[3]int]float64 // values to use in place of those of Value
 }
 
 // Repaired is the result of Solve.
@@ -73,7 +75,8 @@ func Solve(h Hole) (Repaired, error) {
 	}
 	out := Repaired{Residual: math.NaN(), ErrorBound: math.NaN()}
 	out.Box, out.Points = enclosing(h.Boxes)
-	out.Refused = h.outside()
+	h.refuse()
+	out.Refused = len(h.refused)
 	p := h.inner(out.Box, out.Points)
 	c := problem.Config{
 		Problem: p, Partition: problem.Partition{Cuts: [3][]int{{0, p.N[0]}, {0, p.N[1]}, {0, p.N[2]}}},
@@ -154,16 +157,19 @@ func (h *Hole) inner(box problem.Box, points int) *problem.Problem {
 	return h.Problem.Inner(box, h.value, fixed)
 }
 
-// value returns the value at a grid index: the one around the hole if it is known, else the starting value, or the
-// nearest one within the obstacles.
+// value returns the value at a grid index: the one around the hole if it is known, else the starting value.
 func (h *Hole) value(idx [3]int) float64 {
-	p, q := h.Problem, h.Problem.At(idx[0], idx[1], idx[2])
-	v, known := 0.0, false
 	if !contains(h.Boxes, idx) {
-		v, known = h.Value(idx)
+		if v, refused := h.refused[idx]; refused {
+			return v
+		}
+		if v, known := h.Value(idx); known {
+			return v
+		}
 	}
+	p, q := h.Problem, h.Problem.At(idx[0], idx[1], idx[2])
+	v := 0.0
 	switch {
-	case known:
 	case h.Start != nil:
 		v = h.Start(idx)
 	case p.Initial != nil:
@@ -173,8 +179,9 @@ func (h *Hole) value(idx [3]int) float64 {
 	return problem.Clamp(v, phi, psi)
 }
 
-// outside counts the known values beside the hole that are outside the obstacles.
-func (h *Hole) outside() (n int) {
+// refuse finds the known values beside the hole that are outside the obstacles, and the nearest ones within.
+func (h *Hole) refuse() {
+	h.refused = map[[3]int]float64{}
 	p := h.Problem
 	for _, layer := range Shell(h.Boxes, problem.Box{Hi: p.N}) {
 		for _, idx := range layer.Each {
@@ -183,12 +190,11 @@ func (h *Hole) outside() (n int) {
 			}
 			v, known := h.Value(idx)
 			phi, psi := p.Obstacles(p.At(idx[0], idx[1], idx[2]))
-			if known && problem.Clamp(v, phi, psi) != v {
-				n++
+			if within := problem.Clamp(v, phi, psi); known && within != v {
+				h.refused[idx] = within
 			}
 		}
 	}
-	return n
 }
 
 func (h *Hole) stops() bool { return h.Stop != nil && h.Stop() }
