@@ -58,6 +58,47 @@ func TestRunsStagnate(t *testing.T) {
 	})
 }
 
+// A start that solves the problem but for rounding, with every point in contact, ends a run: its residual does not fall.
+// Rounding moves the points of some problems off contact.
+func TestStartThatIsTheSolution(t *testing.T) {
+	methods := []problem.MethodConfig{{}, {Name: problem.SOR}, {Name: problem.Multigrid},
+		{Name: problem.Schwarz, Local: problem.SOR, Omega: 1.1, Coarse: -1}}
+	stagnated := 0
+	for i := range 200 {
+		p := solvertest.String1D(3)
+		p.Source = problem.Coefficient{}
+		p.Boundary = func(q problem.Point) float64 { return 2 + 0.01*float64(i) + (0.3+0.007*float64(i))*q[0] }
+		p.Obstacle, p.Initial = p.Boundary, nil
+		frozen := *p // its step begins with the residual of rounding, to which the tolerance refers
+		p.Evolution = &problem.Evolution{End: 1 + float64(i%7), Steps: 1, At: func(float64) *problem.Problem {
+			q := frozen
+			return &q
+		}}
+		one, err := richardson.SolveSequential(p, problem.Jacobi, 1e-6, 0, 0, 1000)
+		require.NoError(t, err)
+		require.NotEqual(t, iterate.ReachedSweeps, one.Reason, i)
+		if one.Reason == iterate.Stagnated {
+			stagnated++
+		}
+		c := problem.Config{
+			Problem: p, Partition: solvertest.SlabsOf(t, p, 2), Scheme: iterate.Synchronous(), Method: methods[i%4],
+			Tolerance: 1e-6, MaxSweeps: 1000,
+		}
+		if i%8 >= 4 && c.Method.Name != problem.SOR && c.Method.Name != problem.Multigrid {
+			c.Scheme = iterate.Asynchronous()
+		}
+		n := runOf(t, 1, c)
+		require.NoError(t, n.Run())
+		o := n.Peers[0].Outcome()
+		require.NotEqual(t, iterate.ReachedSweeps, o.Reason, "%d: %s %s", i, c.Method.Name, c.Scheme.Name())
+		if c.Method.Name == "" && !c.Scheme.Asynchronous() {
+			require.Equal(t, one.Reason, o.Reason)
+			require.Equal(t, one.Sweeps, o.Sweeps)
+		}
+	}
+	require.Greater(t, stagnated, 10)
+}
+
 // Snapshots also detect stagnation in asynchronous runs.
 func TestAsynchronousRunsStagnate(t *testing.T) {
 	stagnated := 0

@@ -9,7 +9,7 @@ import "github.com/p2pdc/p2pdc/internal/kernel"
 //     more. A run that converges, even slowly, has a new minimum at nearly every check. The residuals of
 //     snapshots fluctuate by rounding: among them, only one that is lower by an eighth is a new minimum.
 //   - The residual has the magnitude of rounding errors: ‖r‖₂ ≤ stagnantUnits·ε·‖m‖₂ with ε = 2^−53 and
-//     m_i = 2·a_ii·|u_i| + |f_i| at points off contact. The computed residual of a point has an error of
+//     m_i = 2·a_ii·|u_i| + |f_i| at points off contact, or whose residual is not 0. The computed residual of a point has an error of
 //     up to 6 units ε of Σ|a_ij|·|u_j| + |f_i|, approximated by m_i. Two more units are the
 //     rounding of u_i and of the relaxed value: below them a residual need not change any u_i.
 //     m_i is too small where a point off contact lies much nearer to 0 than its neighbours: 2.2 units are

@@ -31,16 +31,23 @@ func (b *Discretization) EachRow(f func(row []float64, first [3]int), v []float6
 // SameArray reports whether two slices begin at the same element.
 func SameArray(a, b []float64) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }
 
-// Magnitudes sums m² over points of the block that are not in contact, where m bounds the magnitude of the
-// terms of the point's residual. The stagnation test uses it. u is padded.
+// Magnitudes sums m² over points of the block that are not in contact, or whose residual is not 0, where m bounds the
+// magnitude of the terms of the point's residual. The stagnation test uses it. u is padded, and its ghosts are those of
+// the residual.
 func (b *Discretization) Magnitudes(u []float64, points kernel.Box) kernel.Sum {
 	var sum kernel.Sum
+	s, err := b.Sweep(1) // its step is not used
+	if err != nil {
+		return sum // no block relaxes without a kernel
+	}
+	residual := make([]float64, b.Layout.N[0])
 	for z := points.Lo[2]; z < points.Hi[2]; z++ {
 		for y := points.Lo[1]; y < points.Hi[1]; y++ {
 			i, d := b.Layout.Index(0, y, z), b.Layout.Dense(0, y, z)
+			s.DefectRows(residual, u, y, y+1, z)
 			for x := points.Lo[0]; x < points.Hi[0]; x++ {
 				v := u[i+x]
-				if v <= b.Lower.At(d+x) || v >= b.Upper.At(d+x) {
+				if residual[x] == 0 && (v <= b.Lower.At(d+x) || v >= b.Upper.At(d+x)) {
 					continue
 				}
 				m := PointMagnitude(method.Coefficient(&b.Operator, kernel.Center, d+x), v, b.Source.At(d+x))

@@ -232,23 +232,28 @@ func (s *sequential) sweep() {
 func (s *sequential) residual() float64 {
 	var sum kernel.Sum
 	s.each(func(i, d int, _ [3]int) {
-		r := s.defect(s.cur, i, d)
-		if s.cur[i] <= s.phi[d] {
-			r = min(r, 0)
-		}
-		if s.cur[i] >= s.psi[d] {
-			r = max(r, 0)
-		}
+		r := s.residualAt(i, d)
 		sum.Add(float64(r * r))
 	})
 	return iterate.Norm(&sum)
+}
+
+func (s *sequential) residualAt(i, d int) float64 {
+	r := s.defect(s.cur, i, d)
+	if s.cur[i] <= s.phi[d] {
+		r = min(r, 0)
+	}
+	if s.cur[i] >= s.psi[d] {
+		r = max(r, 0)
+	}
+	return r
 }
 
 // magnitude returns ‖m‖₂ of the current iterate; see iterate.Stagnation.
 func (s *sequential) magnitude() float64 {
 	var sum kernel.Sum
 	s.each(func(i, d int, _ [3]int) {
-		if u := s.cur[i]; u > s.phi[d] && u < s.psi[d] {
+		if u := s.cur[i]; u > s.phi[d] && u < s.psi[d] || s.residualAt(i, d) != 0 {
 			center := s.row[kernel.Center]
 			if s.rows != nil {
 				center = s.rows[d][kernel.Center]
