@@ -3,6 +3,7 @@
 package obstacle_test
 
 import (
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -141,6 +142,38 @@ func without(all []*running, one *running) (out []*running) {
 		}
 	}
 	return out
+}
+
+// A run whose launcher lives can be attached to, too. What is wrong is said at once.
+func TestAttach(t *testing.T) {
+	t.Parallel()
+	b := startByHand(t, 100)
+	with := func(args ...string) *running { return start(t, append([]string{"attach"}, args...)...) }
+	for _, c := range []struct {
+		args []string
+		code int
+		said string
+	}{
+		{[]string{b.keepers[0]}, 2, "attach needs --secret-file"},
+		{[]string{b.keepers[0], "--secret-file", b.secret, "--out", "u.doc"}, 2, "u.doc"},
+		{[]string{b.keepers[0], "--secret-file", secretFile(t, "a guess at the secret")}, 1, "does not know the run's secret"},
+		{[]string{"127.0.0.1:1", "--secret-file", b.secret}, 1, "no run at 127.0.0.1:1: .*give the address of another keeper"},
+	} {
+		a := with(c.args...)
+		require.Equal(t, c.code, a.wait(patience), "%v", c.args)
+		a.said(c.said)
+	}
+	out := filepath.Join(t.TempDir(), "u.npy")
+	a := with(b.keepers[1], "--secret-file", b.secret, "--format", "json", "--out", out, "--probe", "0.5,0.5,0.5")
+	require.Equal(t, 0, a.wait(patience))
+	require.Equal(t, 0, b.wait(patience))
+	require.FileExists(t, out)
+	got, want := a.solution(), b.solution()
+	require.Len(t, got.Probes, 1)
+	require.Equal(t, want.RelativeResidual, got.RelativeResidual)
+	require.Equal(t, want.Sum, got.Sum)
+	require.Equal(t, want.PerPeer, got.PerPeer)
+	require.Equal(t, want.Losses, got.Losses)
 }
 
 // A spare peer that waited for the launcher takes the place of a peer that is lost after it.

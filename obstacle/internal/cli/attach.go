@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -119,7 +121,8 @@ func (q *request) attached(a *rendezvous.Assign, text []byte, o *launch.Outcome)
 	return w, err
 }
 
-// fetch follows a run until its end and returns its answer. It tries for some time to find the process that leads it.
+// fetch follows a run until its end and returns its answer. The process at the address may name another one, which leads
+// the run. If that is lost, fetch asks again who leads, for some time.
 func (a *app) fetch(
 	ctx context.Context, id rendezvous.Identity, address string, limit time.Duration,
 ) (*rendezvous.Assign, []byte, *launch.Outcome, error) {
@@ -141,13 +144,13 @@ func (a *app) fetch(
 			return &work, text, o, err
 		}
 		elsewhere, is := errors.AsType[*launch.ElsewhereError](err)
-		if at != address && !is {
-			at = address // the process that led last is gone, too
-		} else if is && elsewhere.Leader != at {
-			at = elsewhere.Leader
-		}
-		if !is && errors.Is(err, launch.ErrNoAnswer) || time.Now().After(deadline) {
+		if !is && (at == address || errors.Is(err, launch.ErrNoAnswer)) || time.Now().After(deadline) {
 			return nil, nil, nil, err
+		}
+		if is && elsewhere.Leader != at {
+			at = elsewhere.Leader
+		} else {
+			at = address
 		}
 		a.log.Info().Err(err).Str("next", at).Msg("looking for the process that leads the run")
 		select {
@@ -163,7 +166,8 @@ func fetchFrom(
 	d := net.Dialer{Timeout: rendezvous.HandshakeTime}
 	c, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {
-		return work, nil, nil, fmt.Errorf("no run at %s: %w", address, err)
+		return work, nil, nil, fmt.Errorf("no run at %s: %w (if its launcher was lost, give the address of another keeper)",
+			address, err)
 	}
 	conn := rendezvous.NewConn(c, rendezvous.HandshakeTime)
 	defer conn.Close()
@@ -173,5 +177,9 @@ func fetchFrom(
 	if err := conn.Introduce(id, j); err != nil {
 		return work, nil, nil, err
 	}
-	return launch.Attach(conn, show)
+	work, text, o, err = launch.Attach(conn, show)
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+		err = fmt.Errorf("the process at %s ended before the answer came: another keeper may lead the run now", address)
+	}
+	return work, text, o, err
 }
