@@ -85,7 +85,7 @@ func TestSeveralLeadersAreLost(t *testing.T) {
 	t.Parallel() // its peers mostly sleep
 	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
-			b := startByHand(t, 1000, "--scheme", scheme)
+			b := startByHand(t, 500, "--scheme", scheme, "--suspect", "300ms")
 			b.signal(syscall.SIGKILL)
 			first := b.leads(b.peers)
 			left := without(b.peers, first)
@@ -112,12 +112,19 @@ func (b *byHand) leads(peers []*running) *running {
 	found := make(chan *running, len(peers))
 	for _, p := range peers {
 		go func() {
-			if p.says("this process leads it now") != nil {
-				found <- p
+			if p.says("this process leads it now") == nil {
+				p = nil
 			}
+			found <- p
 		}()
 	}
-	return <-found
+	for range peers {
+		if p := <-found; p != nil {
+			return p
+		}
+	}
+	b.t.Fatal("no peer leads the run")
+	return nil
 }
 
 // ready returns how many peers can lead the run after a term.
@@ -133,6 +140,14 @@ func ready(peers []*running, term string) (n int) {
 		p.mu.Unlock()
 	}
 	return n
+}
+
+// some returns the last of some cases in a short test.
+func some[T any](all []T) []T {
+	if testing.Short() {
+		return all[len(all)-1:]
+	}
+	return all
 }
 
 func without(all []*running, one *running) (out []*running) {
@@ -178,8 +193,11 @@ func TestAttach(t *testing.T) {
 
 // A spare peer that waited for the launcher takes the place of a peer that is lost after it.
 func TestSpareFindsTheNextLeader(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute beside other tests")
+	}
 	t.Parallel()
-	b := startByHand(t, 1000)
+	b := startByHand(t, 500, "--suspect", "300ms")
 	spare := start(t, "peer", "--rendezvous", b.keepers[0], "--secret-file", b.secret, "--listen", "127.0.0.1")
 	b.said("spare peer joined")
 	b.signal(syscall.SIGKILL)
