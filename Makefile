@@ -66,7 +66,7 @@ full:
 # the seeds, draws, grids and schemes of make test. make stress runs all tests in full under it.
 race:
 	@if [ "$$($(GO) env CGO_ENABLED)" = 1 ]; then \
-		echo "$(GO) test -race -short $(SHELLS)"; $(GO) test -race -short $(SHELLS); \
+		echo "$(GO) test -race -short -timeout 20m $(SHELLS)"; $(GO) test -race -short -timeout 20m $(SHELLS); \
 	else \
 		echo "race detector: skipped, it needs cgo and a C compiler (go env CGO_ENABLED is 0)"; \
 	fi
