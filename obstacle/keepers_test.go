@@ -65,6 +65,9 @@ func TestLauncherIsLost(t *testing.T) {
 
 // The launcher is killed when the peers have ended, before it has their blocks. They send them to the one that leads.
 func TestAnswersAreSentAgain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute beside other tests")
+	}
 	t.Parallel()
 	b := startByHand(t, 100, "--suspect", "1m")
 	b.signal(syscall.SIGSTOP)
@@ -82,6 +85,9 @@ func TestAnswersAreSentAgain(t *testing.T) {
 
 // A run survives its launcher, the process that leads it then, and another peer.
 func TestSeveralLeadersAreLost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute beside other tests")
+	}
 	t.Parallel() // its peers mostly sleep
 	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
