@@ -179,7 +179,7 @@ func (h *Hole) value(idx [3]int) float64 {
 	return problem.Clamp(v, phi, psi)
 }
 
-// refuse finds the known values beside the hole that are outside the obstacles, and the nearest ones within.
+// refuse replaces known values beside the hole that are outside the obstacles by the nearest values within them.
 func (h *Hole) refuse() {
 	h.refused = map[[3]int]float64{}
 	p := h.Problem

@@ -14,13 +14,10 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
-// MaxKeepers is the largest number of keepers of a run.
-const MaxKeepers = 5
-
 // keepers is the state of the decisions about who leads the run. A process that most keepers do not follow can begin no
 // epoch. If the run is cut in two, at most one side goes on.
 type keepers struct {
-	keeper    atomic.Pointer[keep.Keeper] // nil: nobody but this process can lead the run
+	keeper    atomic.Pointer[keep.Keeper] // nil: only this process can lead the run
 	term      register.Term               // the newest; zero without keeper
 	deciding  bool                        // a proposal is under way
 	due       bool                        // an epoch begins when the next term is decided
@@ -102,7 +99,8 @@ func (r *run) propose() {
 	}()
 }
 
-// openKeeper returns the keeper of the launcher. It begins with a term of its own when the first peer keeps, too.
+// openKeeper returns the launcher's copy of the register. It makes the copy, with a first term of which the launcher is
+// the only keeper, when the first peer has become a keeper. It returns nil before.
 func (r *run) openKeeper() *keep.Keeper {
 	if k := r.keeper.Load(); k != nil {
 		return k

@@ -30,7 +30,7 @@ type Loss struct {
 	Iterates  uint64          `json:"iterates"`
 	Residual  nullable.Number `json:"relative_residual"` // of the problem on the lost block
 	Repair    float64         `json:"repair_seconds"`
-	Refused   int             `json:"refused_values"` // beside the block, which no solution can have
+	Refused   int             `json:"refused_values"` // values beside the block that were outside the obstacles
 	// Unbound is the reason why the repair may have raised the error; it is empty if it has not.
 	Unbound string `json:"unbound,omitempty"`
 

@@ -29,7 +29,7 @@ type keeping struct {
 	err      error              // of leading, valid after done is closed
 }
 
-// keep makes this peer a keeper, if it is none, and tells the leader its address.
+// keep makes this peer a keeper, unless it is one already, and sends the leader its address.
 func (p *peer) keep(conn *rendezvous.Conn, m rendezvous.Keep) {
 	k := &p.keeping
 	k.mu.Lock()

@@ -98,7 +98,7 @@ func (l *leader) replace(conn *rendezvous.Conn) bool {
 	return true
 }
 
-// end states that nobody leads.
+// end ends all calls of Send that wait, since no process leads the run.
 func (l *leader) end() { closeOnce(l.gone) }
 
 // close closes the connection for good.

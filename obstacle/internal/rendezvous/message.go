@@ -196,7 +196,7 @@ type Repaired struct {
 	Iterates uint64          `json:"iterates"`
 	Residual nullable.Number `json:"residual"` // relative, of the problem on the hole
 	Seconds  float64         `json:"seconds"`
-	Refused  int             `json:"refused"` // values beside the block that no solution can have
+	Refused  int             `json:"refused"` // values beside the block that are outside the obstacles
 	Unbound  string          `json:"unbound"` // why the error may have been raised; empty: it was not
 }
 
