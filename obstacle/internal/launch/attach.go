@@ -233,11 +233,7 @@ func Attach(
 // checkAnswer returns an error if an answer contradicts itself.
 func checkAnswer(w *rendezvous.Assign, o *Outcome) error {
 	cut := problem.Partition{Cuts: w.Cuts}
-	dimension := 3
-	for dimension > 1 && w.N[dimension-1] == 1 {
-		dimension--
-	}
-	if err := errors.Join(problems.CheckGrid(dimension, w.N), cut.Validate(w.N)); err != nil {
+	if err := CheckCut(w.N, cut); err != nil {
 		return fmt.Errorf("%w: the answer: %w", rendezvous.ErrMalformed, err)
 	}
 	if n := cut.Peers(); len(o.Peers) != n || len(o.Boxes) != n || len(o.Hosts) != n || w.ProblemBytes < 1 ||
@@ -246,6 +242,18 @@ func checkAnswer(w *rendezvous.Assign, o *Outcome) error {
 			len(o.Peers), w.ProblemBytes)
 	}
 	return nil
+}
+
+// CheckCut returns an error for a grid of n points that is too large or whose partition is not one of it.
+func CheckCut(n [3]int, cut problem.Partition) error {
+	dimension := 3
+	for dimension > 1 && n[dimension-1] == 1 {
+		dimension--
+	}
+	if err := problems.CheckGrid(dimension, n); err != nil {
+		return err
+	}
+	return cut.Validate(n)
 }
 
 // MaxProblemBytes bounds the size of a problem.

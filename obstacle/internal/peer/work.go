@@ -16,7 +16,6 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -234,14 +233,7 @@ func (p *peer) box() problem.Box { return p.cut.Box(iterate.Rank(p.welcome.Rank)
 
 func (p *peer) validateAssignment(a *rendezvous.Assign) error {
 	cut := problem.Partition{Cuts: a.Cuts}
-	dimension := 3
-	for dimension > 1 && a.N[dimension-1] == 1 {
-		dimension--
-	}
-	if err := problems.CheckGrid(dimension, a.N); err != nil {
-		return err
-	}
-	if err := cut.Validate(a.N); err != nil {
+	if err := launch.CheckCut(a.N, cut); err != nil {
 		return err
 	}
 	switch peers := cut.Peers(); {
