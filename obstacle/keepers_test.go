@@ -50,6 +50,7 @@ func TestLauncherIsLost(t *testing.T) {
 			b := startByHand(t, 300, "--scheme", scheme, "--suspect", "1m") // however slow the machine is
 			require.Len(t, b.keepers, 3)
 			b.signal(syscall.SIGKILL)
+			b.leads(b.peers).said(`"undisturbed":true`)
 			a := b.attach(b.keepers[2]) // another one leads
 			require.Equal(t, 0, a.wait(patience))
 			s := a.solution()
