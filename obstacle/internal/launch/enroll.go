@@ -22,10 +22,8 @@ func (r *run) enroll(conn *rendezvous.Conn, j rendezvous.Join) {
 	if s := r.spareOf(j); s != nil {
 		s.conn, s.join = conn, j
 		r.spares = append(r.spares, s)
+		r.tellSpare(s)
 		r.Log.Info().Str("host", j.Host).Int("pid", j.Pid).Msg("spare peer joined")
-		if conn.Send(rendezvous.Spare{Keepers: r.term.Keepers}) != nil {
-			conn.Close()
-		}
 		return
 	}
 	rank, label, err := r.place(conn, j)
@@ -36,6 +34,13 @@ func (r *run) enroll(conn *rendezvous.Conn, j rendezvous.Join) {
 	}
 	if r.seat(r.members[rank], conn, j, label) != nil {
 		conn.Close()
+	}
+}
+
+// tellSpare tells a spare peer which processes it can ask for its place if this one is lost.
+func (r *run) tellSpare(s *member) {
+	if s.conn.Send(rendezvous.Spare{Keepers: r.term.Keepers}) != nil {
+		s.conn.Close()
 	}
 }
 

@@ -148,6 +148,9 @@ func (r *run) termDecided(t register.Term) {
 			m.notify(rendezvous.Term{Term: t})
 		}
 	}
+	for _, s := range r.spares {
+		r.tellSpare(s)
+	}
 	r.record()
 	if len(t.Keepers) > 1 && r.Notes != nil {
 		fmt.Fprintf(r.Notes, "keepers of the run: %s. If the first one is lost, obstacle attach fetches the answer from "+

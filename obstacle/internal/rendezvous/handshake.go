@@ -141,8 +141,8 @@ func (c *Conn) Join(id Identity, j Join, wait time.Duration) (Welcome, error) {
 	if err != nil {
 		return Welcome{}, c.unanswered(err)
 	}
-	if spare, is := m.(Spare); is {
-		if m, err = c.Receive(KindWelcome, KindBye); err != nil {
+	for spare, is := m.(Spare); is; spare, is = m.(Spare) {
+		if m, err = c.Receive(KindWelcome, KindBye, KindSpare); err != nil {
 			return Welcome{Keepers: spare.Keepers}, fmt.Errorf("%w: the launcher at %s left before it needed this spare peer: %w",
 				ErrNoLeader, c.Remote(), err)
 		}

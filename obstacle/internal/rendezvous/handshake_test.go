@@ -186,3 +186,24 @@ func TestSendGivesUpOnAReaderThatStopped(t *testing.T) {
 	}
 	require.ErrorContains(t, err, "timeout")
 }
+
+// A spare peer that waits learns who the keepers are, and the change of keepers too.
+func TestSpareKnowsTheNewestKeepers(t *testing.T) {
+	id := here(t, "v1", "f", "secret")
+	launcher, peer := ends(t)
+	done := make(chan error, 1)
+	go func() {
+		_, err := launcher.Admit(id)
+		for _, keepers := range [][]string{{"a:1", "b:1", "c:1"}, {"a:1", "c:1", "d:1"}} {
+			if err == nil {
+				err = launcher.Send(Spare{Keepers: keepers})
+			}
+		}
+		launcher.Close()
+		done <- err
+	}()
+	w, err := peer.Join(id, Join{Rank: -1}, time.Second)
+	require.NoError(t, <-done)
+	require.ErrorIs(t, err, ErrNoLeader)
+	require.Equal(t, []string{"a:1", "c:1", "d:1"}, w.Keepers)
+}

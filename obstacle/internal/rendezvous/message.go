@@ -200,7 +200,7 @@ type Repaired struct {
 	Unbound  string          `json:"unbound"` // why the error may have been raised; empty: it was not
 }
 
-// Spare accepts a peer as a spare one, which waits for Welcome or Bye.
+// Spare accepts a peer as a spare one, which waits for Welcome or Bye. It is sent again when the keepers change.
 type Spare struct {
 	Keepers []string `json:"keepers"` // as in Welcome
 }
