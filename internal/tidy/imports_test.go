@@ -89,6 +89,7 @@ func table() []row {
 		{pkg: "solver/repair", core: true, may: []string{
 			"internal/kernel", "solver/iterate", "solver/problem", "solver/verify",
 		}},
+		{pkg: "solver/buddy", core: true, may: []string{"solver/iterate"}},
 		{pkg: "solver/internal/solvertest", may: []string{
 			"internal/kernel", "solver/iterate", "solver/iterate/iteratetest", "solver/problem", gonum, rapid,
 			testify,

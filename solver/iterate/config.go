@@ -26,6 +26,10 @@ type Config struct {
 	// messages. With 0 it is DefaultRepeat.
 	Repeat time.Duration
 	Moves  bool // the boundaries between peers may move
+	// KeepEvery is the least time between two iterates that all peers keep (OpKeep), in lockstep. 0: none is kept.
+	KeepEvery time.Duration
+	// State is that of a kept iterate, from which the run goes on with the values of that iterate. nil: it begins.
+	State []byte
 	// Reference returns the divisor of relative residuals for a given norm of the reference
 	// residual. If nil, the divisor is that norm.
 	Reference func(norm float64) float64

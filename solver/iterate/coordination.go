@@ -124,11 +124,11 @@ func (p *Coordination) Agree(now time.Duration, q Rank, msg []byte) error {
 func (p *Coordination) dispatch(c *Channel, m *Message) error {
 	q := c.Rank
 	switch m.Kind {
-	case MsgDiagonal, MsgResidual, MsgEstimate, MsgStop, MsgFinished, MsgReach:
+	case MsgDiagonal, MsgResidual, MsgEstimate, MsgStop, MsgFinished, MsgReach, MsgKept:
 		if p.Tree.Child(q) < 0 {
 			return fmt.Errorf("message kind %d, which only children in the tree send", m.Kind)
 		}
-	case MsgStep, MsgVerdict, MsgClose, MsgEstimateReply, MsgHalt, MsgLast:
+	case MsgStep, MsgVerdict, MsgClose, MsgEstimateReply, MsgHalt, MsgLast, MsgKeptAll:
 		if p.Tree.Parent != q {
 			return fmt.Errorf("message kind %d, which only the parent in the tree sends", m.Kind)
 		}
@@ -139,7 +139,7 @@ func (p *Coordination) dispatch(c *Channel, m *Message) error {
 	}
 	switch m.Kind {
 	case MsgResidual, MsgVerdict, MsgCaptured, MsgEstimate, MsgEstimateReply,
-		MsgFinished, MsgClose, MsgHalt, MsgReach, MsgLast:
+		MsgFinished, MsgClose, MsgHalt, MsgReach, MsgLast, MsgKept, MsgKeptAll:
 		return p.Rule.receive(c, m)
 	case MsgStop:
 		if m.Reason == Running || m.Reason == Converged || m.Reason == Stagnated {

@@ -23,6 +23,7 @@ type lockstepRule struct {
 	last        Iteration // last iterate, valid unless reason is Running
 
 	halt halting
+	keep lockstepKeep
 
 	finished     []bool
 	sentFinished bool
@@ -30,7 +31,15 @@ type lockstepRule struct {
 }
 
 func newLockstepRule(p *Coordination) *lockstepRule {
-	return &lockstepRule{verdicts: newVerdicts(p), finished: make([]bool, len(p.Tree.Children))}
+	e := &lockstepRule{verdicts: newVerdicts(p), finished: make([]bool, len(p.Tree.Children))}
+	e.keep.clock.Every, e.keep.kept = p.Config.KeepEvery, make([]bool, len(p.Tree.Children))
+	if p.Config.Peers == 1 {
+		e.keep.clock.Every = 0 // there is no other peer
+	}
+	if p.Config.State != nil {
+		p.Fault = e.restore(p.Config.State)
+	}
+	return e
 }
 
 func (e *lockstepRule) Over() bool { return false }
@@ -46,6 +55,12 @@ func (e *lockstepRule) Next() Action {
 	if e.shouldHalt() {
 		e.beginHalt()
 		return e.Next()
+	}
+	if e.keep.wanted && k == e.keep.at {
+		if !e.keep.begun {
+			e.beginKeep()
+		}
+		return ActionWait
 	}
 	if e.noCheckLeft || k < e.check {
 		return ActionSweep
@@ -74,6 +89,8 @@ func (e *lockstepRule) FreeSweeps() Iteration {
 		return e.last - k
 	case e.noCheckLeft || k >= e.check:
 		return 1
+	case e.keep.wanted && k < e.keep.at:
+		return e.keep.at - k
 	default:
 		return e.check - k
 	}
@@ -133,7 +150,10 @@ func (e *lockstepRule) advance() {
 		}
 	}
 	if e.wantsMagnitudes {
-		m.Mark = 1
+		m.Mark = MarkMagnitudes
+	}
+	if m.Reason == Running && !e.keep.wanted && e.keep.clock.Due(e.p.Now) {
+		m.Mark |= MarkKeep
 	}
 	e.verdict(&m)
 }
@@ -143,7 +163,10 @@ func (e *lockstepRule) verdict(m *Message) {
 	e.p.SendChildren(m)
 	e.residual, e.norm0 = m.A, m.B
 	e.measureFrom = m.Iterate
-	e.wantsMagnitudes = m.Mark == 1
+	e.wantsMagnitudes = m.Mark&MarkMagnitudes != 0
+	if m.Mark&MarkKeep != 0 {
+		e.keep.wanted, e.keep.at = true, e.p.Checks.Effect(e.check)
+	}
 	if m.Reason != Running {
 		e.reason, e.last = m.Reason, e.p.Checks.Effect(e.check)
 		e.noCheckLeft = true
@@ -174,6 +197,8 @@ func (e *lockstepRule) receive(c *Channel, m *Message) error {
 		return err
 	case MsgHalt, MsgReach, MsgLast:
 		return e.receiveHalt(m)
+	case MsgKept, MsgKeptAll:
+		return e.receiveKeep(c, m)
 	case MsgFinished:
 		e.finished[e.p.Tree.Child(q)] = true
 	case MsgClose:

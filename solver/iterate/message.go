@@ -35,11 +35,13 @@ const (
 	MsgHalt                                 // down: early end, make no further iterate
 	MsgReach                                // up: newest iterate begun in the subtree
 	MsgLast                                 // down: last iterate of all peers
+	MsgKept                                 // up: the subtree has stored its copies of iterate Number
+	MsgKeptAll                              // down: all peers have
 	MsgKinds                                // number of kinds plus 1
 )
 
 const (
-	messageVersion = 6
+	messageVersion = 7
 	// MessageHeader is the length in bytes of the header of an agreement message.
 	MessageHeader = 16
 )
@@ -58,9 +60,8 @@ var layouts = [MsgKinds]layout{
 	MsgStep:     {fields: "A"},
 	// The length of the first sum (2 bytes), that sum, the second sum. Mark 1: the snapshot is void.
 	MsgResidual: {maxMark: 1},
-	// The relative residual, the reference norm, the iterate to measure next. Mark 1: the next check reduces
-	// magnitudes.
-	MsgVerdict: {fields: "ABI", maxMark: 1},
+	// The relative residual, the reference norm, the iterate to measure next.
+	MsgVerdict: {fields: "ABI", maxMark: MarkMagnitudes | MarkKeep},
 	// The mark is the number of moves of the boundary.
 	MsgCaptured: {fields: "I", values: true, halo: true, maxMark: MaxBoundaryMoves},
 	// The squared residual; the round-trip time in seconds from the receiver to the farthest peer of the sender's
@@ -78,6 +79,12 @@ var layouts = [MsgKinds]layout{
 	MsgReach:         {fields: "I"},
 	MsgLast:          {fields: "I"},
 }
+
+// Marks of a verdict.
+const (
+	MarkMagnitudes = 1 << iota // the next check reduces magnitudes
+	MarkKeep                   // the iterate at which the verdict takes effect is kept
+)
 
 // Message is a decoded agreement message. Values aliases the input. Its kind determines the fields in use.
 type Message struct {

@@ -80,6 +80,12 @@ const (
 	OpAdapt
 	// OpStep: time step Step is complete. Solution returns its end until the next call of Next.
 	OpStep
+	// OpKeep: store a copy of the values of iterate Label, and of the state Message, with another peer. Next is called
+	// when the copy is stored there. Until OpKept, the iterate that was kept before is needed, too.
+	OpKeep
+	// OpKept: every peer has stored its copy of iterate Label, whose values Solution returns until the next call of
+	// Next. Older copies are not needed any more.
+	OpKept
 	// OpFail: the run cannot continue, because of Err.
 	OpFail
 	// OpDone: the run has ended; see Outcome.

@@ -14,6 +14,13 @@ type CheckSchedule struct {
 	norm float64
 }
 
+// Fields implements State.
+func (s *CheckSchedule) Fields(visit func(field any)) {
+	visit(&s.have)
+	visit(&s.at)
+	visit(&s.norm)
+}
+
 const maxIntervals = 16
 
 // Next returns the iterate to measure after iterate k, whose residual has the given norm.

@@ -26,6 +26,14 @@ type Stagnation struct {
 	checks int       // since then
 }
 
+// Fields implements State.
+func (s *Stagnation) Fields(visit func(field any)) {
+	visit(&s.known)
+	visit(&s.best)
+	visit(&s.bestAt)
+	visit(&s.checks)
+}
+
 const (
 	// StagnantChecks without a new minimum of the residual are needed before a run counts as stagnant.
 	StagnantChecks = 6

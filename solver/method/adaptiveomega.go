@@ -45,6 +45,17 @@ func NewAdaptiveOmega(omega float64, fixed bool) AdaptiveOmega {
 // Omega returns the current factor.
 func (f *AdaptiveOmega) Omega() float64 { return f.omega }
 
+// Fields implements iterate.State.
+func (f *AdaptiveOmega) Fields(visit func(field any)) {
+	for _, v := range []*float64{&f.omega, &f.lastNorm, &f.rate, &f.previousOmega, &f.previousRate} {
+		visit(v)
+	}
+	visit(&f.fixed)
+	visit(&f.hasLast)
+	visit(&f.lastSweep)
+	visit(&f.worseCount)
+}
+
 // Forget restarts the observation, because the values or the system were changed.
 func (f *AdaptiveOmega) Forget() {
 	f.hasLast = false

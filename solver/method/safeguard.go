@@ -55,6 +55,16 @@ func NewSafeguard(symmetric bool) Safeguard {
 	return Safeguard{symmetric: symmetric, smallest: math.Inf(1)}
 }
 
+// Fields implements iterate.State.
+func (g *Safeguard) Fields(visit func(field any)) {
+	visit(&g.smallest)
+	visit(&g.largest)
+	visit(&g.unmeasured)
+	visit(&g.afterStart)
+	visit(&g.sweeps)
+	visit(&g.rejected)
+}
+
 // Begin sets the residual of the values before the next cycle or, if started, of the values before
 // the full multigrid start that precedes the cycle.
 func (g *Safeguard) Begin(residual float64, started bool) {

@@ -13,10 +13,10 @@ const maxSums = 3
 
 // allReduce adds exact sums over the tree and sends the totals, rounded once at the root, to all peers, so that
 // all decide by the same numbers. It proceeds in the background once the peer has contributed. One reduction is
-// open at a time. It also propagates a request for an early end.
+// open at a time. It also propagates a request for an early end, and the root's request to keep an iterate.
 //
 // Sums are encoded as reason and number of sums (one byte each), then per sum its length (2 bytes, little
-// endian) and encoding. Totals are encoded as reason, number, and one float64 per total.
+// endian) and encoding. Totals are encoded as reason, number (plus keepFlag), and one float64 per total.
 type allReduce struct {
 	peer       *peer
 	phase      reducePhase
@@ -26,10 +26,14 @@ type allReduce struct {
 	sent       int // children that the totals have been sent to
 	values     [maxSums]float64
 	stopReason iterate.Reason
+	keep       bool // the root wants an iterate to be kept
 	bytes      []byte
 	parent     *channel   // nil at the root
 	children   []*channel // in the tree
 }
+
+// keepFlag is added to the number of totals if an iterate is to be kept.
+const keepFlag = 0x80
 
 type reducePhase int
 
@@ -70,6 +74,9 @@ func (t *allReduce) proceed() (iterate.Op, bool) {
 	}
 	t.phase = reduceClosed
 	t.peer.stage = nil
+	if t.keep { // only now, so that all peers keep the same iterate
+		t.peer.driver.keeps = true
+	}
 	return iterate.Op{}, false
 }
 
@@ -87,6 +94,7 @@ func (t *allReduce) advance() (iterate.Op, bool) {
 			for i := range t.n {
 				t.values[i] = t.sums[i].Float64()
 			}
+			t.keep = t.peer.driver.keep.Due(t.peer.now)
 			t.publish()
 			return t.advance()
 		}
@@ -116,6 +124,9 @@ func (t *allReduce) advance() (iterate.Op, bool) {
 func (t *allReduce) publish() {
 	t.phase = reducePublish
 	t.bytes = append(t.bytes[:0], byte(t.stopReason), byte(t.n))
+	if t.keep {
+		t.bytes[1] |= keepFlag
+	}
 	for _, v := range t.values[:t.n] {
 		t.bytes = iterate.AppendFloat(t.bytes, v)
 	}
@@ -156,7 +167,7 @@ func (t *allReduce) receive(w *channel) (bool, error) {
 
 // decodeSums decodes sums. It accepts any bytes without panicking.
 func decodeSums(data []byte, sums *[maxSums]kernel.Sum) (reason iterate.Reason, n int, err error) {
-	if reason, n, data, err = decodeHeader(data); err != nil {
+	if reason, n, data, err = decodeHeader(data, 0); err != nil {
 		return reason, n, err
 	}
 	for i := range n {
@@ -178,11 +189,12 @@ func decodeSums(data []byte, sums *[maxSums]kernel.Sum) (reason iterate.Reason, 
 	return reason, n, nil
 }
 
-func decodeHeader(data []byte) (reason iterate.Reason, n int, rest []byte, err error) {
+// decodeHeader decodes the first two bytes, without flags in the second one.
+func decodeHeader(data []byte, flags byte) (reason iterate.Reason, n int, rest []byte, err error) {
 	if len(data) < 2 {
 		return 0, 0, nil, iterate.ErrMessageLength
 	}
-	reason, n = iterate.Reason(data[0]), int(data[1])
+	reason, n = iterate.Reason(data[0]), int(data[1]&^flags)
 	if reason > iterate.LastReason || reason == iterate.Converged || n > maxSums {
 		return 0, 0, nil, fmt.Errorf("%d sums and stop reason %d", n, data[0])
 	}
@@ -190,7 +202,7 @@ func decodeHeader(data []byte) (reason iterate.Reason, n int, rest []byte, err e
 }
 
 func (t *allReduce) decodeTotals(data []byte) error {
-	reason, n, rest, err := decodeHeader(data)
+	reason, n, rest, err := decodeHeader(data, keepFlag)
 	switch {
 	case err != nil:
 	case n != t.n || len(rest) != 8*n:
@@ -199,7 +211,7 @@ func (t *allReduce) decodeTotals(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("multilevel: totals from rank %d: %w", t.parent.to.Rank, err)
 	}
-	t.stopReason = reason
+	t.stopReason, t.keep = reason, data[1]&keepFlag != 0
 	kernel.ReadFloats(t.values[:n], rest)
 	return nil
 }

@@ -29,6 +29,7 @@ type globalMethod interface {
 	// observe accepts the squared residual that a check has measured.
 	observe(squares float64)
 	describe() string // for reports
+	iterate.State
 }
 
 // cycleDriver runs the cycles of a method and, between them, the checks of the residual, which take effect a
@@ -41,6 +42,7 @@ type cycleDriver struct {
 	reference      kernel.Sum // squared residual of the own points with the reference vector
 	spent          float64    // work of all steps
 	awaitReduction stage
+	keep           iterate.KeepClock // of the root
 }
 
 // cycleState is the state of a cycleDriver in a run or a time step.
@@ -64,6 +66,7 @@ type cycleState struct {
 	inCycle        bool              // a cycle is in progress
 	stopCheckedAt  iterate.Iteration // iterate of the last check for an early end
 	opened         int               // opening stages done
+	keeps          bool              // the next iterate without an open check is kept
 }
 
 type driverPhase int
@@ -75,6 +78,7 @@ const (
 	driverEffect // a check may take effect
 	driverEvaluate
 	driverCycle
+	driverKept // all peers have kept the iterate
 )
 
 func (c *cycleDriver) init(g *peer) error {
@@ -103,6 +107,9 @@ func (c *cycleDriver) init(g *peer) error {
 		c.interval.Lag = min(g.config.Lag, c.interval.Every)
 	}
 	c.awaitReduction = stage{kind: stageReduce}
+	if c.keep.Every = g.config.KeepEvery; len(g.channels) == 0 {
+		c.keep.Every = 0 // there is no other peer
+	}
 	return nil
 }
 
@@ -132,7 +139,11 @@ func (c *cycleDriver) begin(p *problem.Problem) error {
 	c.method.begin(warm)
 	g.config.Initial = nil
 	c.cycleState = cycleState{residual: iterate.UnknownResidual(), norm0: iterate.UnknownResidual()}
-	return nil
+	if g.config.State == nil {
+		return nil
+	}
+	c.keeps = c.keep.Every > 0 // again, since the peers may be others
+	return iterate.DecodeState(g.config.State, c)
 }
 
 // next returns the next stage, or nil at the end of the run or time step.
@@ -146,6 +157,10 @@ func (c *cycleDriver) next() *stage {
 			}
 			c.phase = driverCheck
 		case driverCheck:
+			if c.keeps && !c.open && c.reason == iterate.Running {
+				c.phase = driverKept
+				return c.beginKeep()
+			}
 			c.phase = driverEffect
 			if !c.beginsCheck() {
 				break
@@ -170,6 +185,10 @@ func (c *cycleDriver) next() *stage {
 				c.phase = driverEvaluate
 				return &c.awaitReduction
 			}
+		case driverKept:
+			c.phase = driverCheck
+			c.keep.End(c.peer.now)
+			c.peer.ops = append(c.peer.ops, iterate.Op{Kind: iterate.OpKept, Label: uint64(c.cycle)})
 		case driverEvaluate:
 			c.phase = driverCheck // the next check may begin at the same iterate
 			c.open = false
@@ -296,4 +315,29 @@ func (c *cycleDriver) evaluate(totals []float64) {
 		return
 	}
 	c.final, c.check = false, r.After(k)
+}
+
+// beginKeep keeps the present iterate: the reduction that it returns is complete when every peer has stored its copy.
+func (c *cycleDriver) beginKeep() *stage {
+	c.keeps = false
+	c.keep.Begin(c.peer.now)
+	c.peer.ops = append(c.peer.ops,
+		iterate.Op{Kind: iterate.OpKeep, Label: uint64(c.cycle), Message: iterate.EncodeState(c)})
+	c.peer.allReduce.contribute(0)
+	return &c.awaitReduction
+}
+
+// Fields implements iterate.State, between two cycles and without an open check.
+func (c *cycleDriver) Fields(visit func(field any)) {
+	for _, k := range []*iterate.Iteration{&c.cycle, &c.check, &c.measureFrom, &c.stopCheckedAt} {
+		visit(k)
+	}
+	visit(&c.residual)
+	visit(&c.norm0)
+	visit(&c.spent)
+	visit(&c.withMagnitudes)
+	visit(&c.final)
+	c.schedule.Fields(visit)
+	c.stagnant.Fields(visit)
+	c.method.Fields(visit)
 }

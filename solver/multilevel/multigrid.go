@@ -240,6 +240,16 @@ func (m *multigrid) done() (iterate.Iteration, float64) {
 	return 1, m.cost
 }
 
+func (m *multigrid) Fields(visit func(field any)) {
+	visit(&m.warm)
+	visit(&m.first)
+	visit(&m.atReference)
+	visit(&m.squared)
+	visit(&m.relaxed)
+	visit(&m.sinceStopCheck)
+	m.guard.Fields(visit)
+}
+
 func (m *multigrid) describe() string {
 	h := &m.plan.hierarchy
 	if h.Coarsest() == 0 {

@@ -29,7 +29,8 @@ type peer struct {
 	packing      packTask
 	runPieceFunc func(i int)    // bound once: a closure per call would allocate
 	stopWanted   iterate.Reason // an early end was requested here or by a child
-	stepOps      []iterate.Op   // ends of time steps to report
+	ops          []iterate.Op   // to return next: ends of time steps, kept iterates
+	now          time.Duration  // of the newest call of Next
 	fault        error
 	done         bool
 }
@@ -72,11 +73,12 @@ func (g *peer) begin() error {
 }
 
 // Next returns the next operation (see iterate.Peer).
-func (g *peer) Next(time.Duration) iterate.Op {
+func (g *peer) Next(now time.Duration) iterate.Op {
+	g.now = now
 	for {
-		if len(g.stepOps) > 0 {
-			op := g.stepOps[0]
-			g.stepOps = g.stepOps[1:]
+		if len(g.ops) > 0 {
+			op := g.ops[0]
+			g.ops = g.ops[1:]
 			return op
 		}
 		if g.fault != nil {
@@ -94,6 +96,9 @@ func (g *peer) Next(time.Duration) iterate.Op {
 			if g.stage, g.at = g.driver.next(), 0; g.stage == nil {
 				g.finish()
 				continue
+			}
+			if len(g.ops) > 0 {
+				continue // they precede the stage
 			}
 		}
 		if op, ok := g.proceed(g.stage); ok {
@@ -175,7 +180,7 @@ func (g *peer) finish() {
 	}
 	c.copyOut(s.Previous)
 	r, more := s.Complete(c.cycle, c.residual)
-	g.stepOps = append(g.stepOps, iterate.Op{Kind: iterate.OpStep, Step: &r})
+	g.ops = append(g.ops, iterate.Op{Kind: iterate.OpStep, Step: &r})
 	if !more {
 		g.done = true
 		return

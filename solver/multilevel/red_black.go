@@ -100,4 +100,6 @@ func (m *redBlack) observe(squares float64) {
 	m.factor.Observe(int(m.peer.driver.check), math.Sqrt(squares))
 }
 
+func (m *redBlack) Fields(visit func(field any)) { m.factor.Fields(visit) }
+
 func (m *redBlack) describe() string { return fmt.Sprintf("ω = %.4f at the end", m.factor.Omega()) }

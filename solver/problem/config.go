@@ -148,6 +148,11 @@ type Config struct {
 	// After is the number of time steps that an earlier run has completed. The run begins with step After+1, and
 	// Outcome.Steps counts the earlier steps as completed.
 	After int
+	// KeepEvery is the least time between two iterates that all peers keep, so that a run in lockstep goes on exactly
+	// after a loss; see iterate.OpKeep. 0: none is kept. Time steps are not kept.
+	KeepEvery time.Duration
+	// State is that of a kept iterate, whose values are Initial. nil: the run begins.
+	State []byte
 	// Balance moves planes between neighbours during a run so that the sweeps of all peers take equal time. See
 	// richardson.Balanceable for its conditions and MostPlanes for the memory.
 	Balance bool
@@ -181,7 +186,7 @@ func (c *Config) NewArray(n int) []float64 {
 func Coordination(c *Config) iterate.Config {
 	r := iterate.Config{
 		Rank: c.Rank, Peers: c.Partition.Peers(), Scheme: c.Scheme, Tolerance: c.Tolerance,
-		Repeat: c.Repeat, Reference: c.Units.Reference,
+		Repeat: c.Repeat, Reference: c.Units.Reference, KeepEvery: c.KeepEvery, State: c.State,
 	}
 	if r.Repeat <= 0 {
 		r.Repeat = iterate.DefaultRepeat
@@ -219,8 +224,31 @@ func (c *Config) Prepare() error {
 	if c.After != 0 && (c.After < 0 || c.After >= c.Problem.Steps()) {
 		return fmt.Errorf("problem: a run after time step %d of %d; a time step must be left", c.After, c.Problem.Steps())
 	}
+	if err := c.checkKept(); err != nil {
+		return err
+	}
 	if c.CheckEvery > 0 && c.Lag > c.CheckEvery || c.CheckEvery == 0 && c.Lag > iterate.DefaultCheckEvery {
 		return fmt.Errorf("problem: a lag of %d sweeps exceeds the check interval; raise CheckEvery", c.Lag)
+	}
+	return nil
+}
+
+// checkKept checks the settings of kept iterates.
+func (c *Config) checkKept() error {
+	switch {
+	case c.KeepEvery == 0 && c.State == nil:
+		return nil
+	case c.KeepEvery < 0:
+		return fmt.Errorf("problem: iterates kept every %v; the time must not be negative", c.KeepEvery)
+	case c.Problem.Steps() > 0:
+		return errors.New("problem: iterates of time steps are not kept; a time step is done again")
+	case c.Method.Name == Schwarz || !c.Scheme.Lockstep():
+		return errors.New("problem: iterates are kept in lockstep by every method but Schwarz, since only there they are " +
+			"determined by the problem alone")
+	case c.Balance:
+		return errors.New("problem: iterates are not kept while planes move between peers")
+	case c.State != nil && c.Initial == nil:
+		return errors.New("problem: the state of an iterate without its values")
 	}
 	return nil
 }

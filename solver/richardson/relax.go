@@ -80,14 +80,14 @@ func (p *pass) abandon() {
 func (p *pass) next(now time.Duration) (iterate.Op, bool) {
 	w := p.w
 	for p.initial && w.stepper != nil {
-		// In lockstep every peer needs iterate 0 of its neighbours. p.at counts the halos sent.
+		// In lockstep every peer needs the first iterate of its neighbours. p.at counts the halos sent.
 		if p.at == len(w.faces) {
 			p.initial, p.at = false, 0
 			break
 		}
 		p.at++
 		if f := w.faces[p.at-1]; !f.Opened {
-			return w.SendOp(now, f.Channel, 0), true
+			return w.SendOp(now, f.Channel, w.Iterate), true
 		}
 	}
 	for p.steps != nil {

@@ -36,6 +36,7 @@ type Network struct {
 	Observe  func()                               // called after every operation, unless nil
 	Until    func() bool                          // Run returns before the event for which it is true; nil: never
 	Stepped  func(rank int, r iterate.StepResult) // called at the end of a time step, unless nil
+	Keep     func(rank int, op iterate.Op)        // called when an OpKeep or OpKept has been carried out, unless nil
 
 	// Results of Run.
 	Now         time.Duration
@@ -57,6 +58,7 @@ type Network struct {
 	stopped      bool
 	lost         bool // a peer was lost
 	changingMode []bool
+	keeping      []*iterate.Op // that is carried out, by rank
 }
 
 type packet struct {
@@ -99,6 +101,7 @@ func NewNetwork(seed uint64, scheme iterate.Scheme, peers []iterate.Peer) *Netwo
 		rng: rand.New(rand.NewPCG(seed, 7)), scheme: scheme,
 		order: map[[3]int]time.Duration{}, slots: map[[3]int]*slotBuffer{}, numbers: map[[3]int]uint64{},
 		nextAt: make([]time.Duration, len(peers)), done: make([]bool, len(peers)),
+		keeping: make([]*iterate.Op, len(peers)),
 		waiting: make([]bool, len(peers)), changingMode: make([]bool, len(peers)),
 	}
 	for range peers {
@@ -175,6 +178,10 @@ func (n *Network) wake(r iterate.Rank) {
 func (n *Network) act(i int) {
 	w := n.Peers[i]
 	n.waiting[i] = false
+	if op := n.keeping[i]; op != nil && n.Keep != nil {
+		n.Keep(i, *op)
+	}
+	n.keeping[i] = nil
 	op := w.Next(n.Now)
 	switch op.Kind {
 	case iterate.OpRelax:
@@ -210,6 +217,10 @@ func (n *Network) act(i int) {
 		n.Steps[i] = append(n.Steps[i], *op.Step)
 		if n.Stepped != nil {
 			n.Stepped(i, *op.Step)
+		}
+	case iterate.OpKeep, iterate.OpKept:
+		if n.keeping[i] = &op; op.Kind == iterate.OpKeep {
+			n.nextAt[i] = n.Now + time.Duration(n.rng.Int64N(int64(n.Jitter)))
 		}
 	case iterate.OpFail:
 		n.Failed = op.Err
