@@ -91,6 +91,7 @@ const (
 	Wait                 // nothing can be done before a session changes, or before Until (0: no limit)
 	Blocked              // the operation in progress needs a session to change
 	Step                 // the time step Op.Step is complete; call Next again
+	Keep                 // carry out Op, an OpKeep or OpKept; call Next again when that is done
 	Done                 // the peer has finished
 )
 
@@ -188,6 +189,8 @@ func (x *Exchange) begin(now time.Duration) (Action, error) {
 		return Action{}, nil
 	case iterate.OpStep:
 		return Action{Kind: Step, Op: op}, nil
+	case iterate.OpKeep, iterate.OpKept:
+		return Action{Kind: Keep, Op: op}, nil
 	case iterate.OpFail:
 		return Action{}, op.Err
 	case iterate.OpDone:

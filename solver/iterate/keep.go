@@ -13,11 +13,12 @@ import (
 type KeepClock struct {
 	Every time.Duration // least time between two kept iterates; 0: none is kept
 	began time.Duration // the newest one
+	takes time.Duration // to keep one: an average in which a newer one counts more; 0: none was kept
 	next  time.Duration // time of the next one, after the first
 }
 
 // keepShare bounds the time for which the peers wait for copies: one part in so many of the run.
-const keepShare = 100
+const keepShare = 50
 
 // Due reports whether an iterate should be kept.
 func (c *KeepClock) Due(now time.Duration) bool { return c.Every > 0 && now >= max(c.Every, c.next) }
@@ -25,8 +26,11 @@ func (c *KeepClock) Due(now time.Duration) bool { return c.Every > 0 && now >= m
 // Begin records that the peers begin to keep an iterate.
 func (c *KeepClock) Begin(now time.Duration) { c.began, c.next = now, math.MaxInt64 }
 
-// End records that all peers have kept it.
-func (c *KeepClock) End(now time.Duration) { c.next = now + max(c.Every, keepShare*(now-c.began)) }
+// End records that all peers have kept it. The first one counts half, since it also allocates memory.
+func (c *KeepClock) End(now time.Duration) {
+	c.takes = (c.takes + now - c.began) / 2
+	c.next = now + max(c.Every, keepShare*c.takes)
+}
 
 // lockstepKeep keeps iterates of a run in lockstep. The root marks a verdict, so that all peers keep the iterate at
 // which it takes effect. Their number in the tree is counted up, and the answer of the root travels down.

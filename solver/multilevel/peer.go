@@ -230,6 +230,13 @@ func (g *peer) Solution(dst []float64) {
 	(-g.config.Units.Scale).Apply(dst)
 }
 
+// Values writes a part of the newest iterate; see problem.Peer.
+func (g *peer) Values(dst []float64, part problem.Box) {
+	d := &g.driver
+	d.block.CopyPart(dst, d.u, part)
+	(-g.config.Units.Scale).Apply(dst[:part.Points()])
+}
+
 // Box returns the own box.
 func (g *peer) Box() problem.Box { return g.box }
 

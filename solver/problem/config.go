@@ -243,8 +243,8 @@ func (c *Config) checkKept() error {
 	case c.Problem.Steps() > 0:
 		return errors.New("problem: iterates of time steps are not kept; a time step is done again")
 	case c.Method.Name == Schwarz || !c.Scheme.Lockstep():
-		return errors.New("problem: iterates are kept in lockstep by every method but Schwarz, since only there they are " +
-			"determined by the problem alone")
+		return errors.New("problem: iterates are kept only in lockstep, where the problem determines them, and not by Schwarz: " +
+			"use scheme sync and another method, or --recover local")
 	case c.Balance:
 		return errors.New("problem: iterates are not kept while planes move between peers")
 	case c.State != nil && c.Initial == nil:
@@ -278,6 +278,9 @@ type Peer interface {
 	iterate.Peer
 	// Box returns the peer's own box.
 	Box() Box
+	// Values writes the newest complete iterate on a part of the box to dst, [z][y][x]. The part is in coordinates of
+	// the grid. Between OpKeep and the next call of Next, another goroutine may call it.
+	Values(dst []float64, part Box)
 	// Describe returns the parameters that the method chose, such as grids and factors, for reports. It is empty
 	// if there are none.
 	Describe() string

@@ -219,6 +219,16 @@ func (b *Discretization) CopyGhosts(dst, src []float64) {
 	})
 }
 
+// CopyPart copies the points of a part of the box, in coordinates of the grid, from a padded array to a dense one.
+func (b *Discretization) CopyPart(dst, src []float64, part Box) {
+	in, n := part.From(b.Box.Lo), part.Size()[0]
+	for z := in.Lo[2]; z < in.Hi[2]; z++ {
+		for y := in.Lo[1]; y < in.Hi[1]; y++ {
+			dst = dst[copy(dst[:n], src[b.Layout.Index(in.Lo[0], y, z):]):]
+		}
+	}
+}
+
 // CopyOut copies the own points of a padded array to a dense array.
 func (b *Discretization) CopyOut(dst, src []float64) {
 	d := 0

@@ -211,6 +211,12 @@ func (w *worker) Solution(dst []float64) {
 	w.block.CopyOut(dst, src)
 }
 
+// Values writes a part of the newest iterate; see problem.Peer.
+func (w *worker) Values(dst []float64, part problem.Box) {
+	w.block.CopyPart(dst, w.cur, part)
+	(-w.config.Units.Scale).Apply(dst[:part.Points()])
+}
+
 // Outcome returns the result of the run; see iterate.Peer.
 func (w *worker) Outcome() iterate.Outcome {
 	o := w.Coordination.Outcome()

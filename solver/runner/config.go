@@ -62,6 +62,12 @@ type Config struct {
 	// Step is called on Run's goroutine at the end of a time step. solution writes the values of the
 	// peer's box, as Solution does. An error ends the run.
 	Step func(s iterate.StepResult, box problem.Box, solution func(dst []float64)) error
+	// Keep stores a copy of iterate k of the peer's box, and of its state, with another peer; see iterate.OpKeep. values
+	// writes a part of the iterate. Keep is called on a goroutine of its own and may block; the peer waits, and serves
+	// its sockets meanwhile. With Survive, an error is no error of the run: the peer waits until Do ends it.
+	Keep func(k iterate.Iteration, state []byte, values func(dst []float64, part problem.Box)) error
+	// Kept is called on Run's goroutine when every peer has stored its copy of iterate k. Solution returns its values.
+	Kept func(k iterate.Iteration)
 	Log  zerolog.Logger // its zero value logs nothing
 }
 
@@ -122,6 +128,9 @@ func (c *Config) checkPeer() error {
 		if peers = c.Solver.Partition.Peers(); len(c.Names) != peers && peers > 1 {
 			return fmt.Errorf("runner: %d names for %d peers", len(c.Names), peers)
 		}
+	}
+	if c.Solver.KeepEvery > 0 && (c.Keep == nil || c.Kept == nil) {
+		return errors.New("runner: iterates are to be kept: set Keep and Kept")
 	}
 	if c.Node == nil && peers > 1 {
 		return errors.New("runner: peers with neighbours need a node")

@@ -211,6 +211,8 @@ func (r *Runner) loop() error {
 			err = r.blocked()
 		case exchange.Step:
 			err = r.step(a.Op.Step)
+		case exchange.Keep:
+			err = r.keep(a.Op)
 		case exchange.Done:
 			return nil
 		}

@@ -182,19 +182,51 @@ func (r *Runner) wait(until time.Duration) error {
 // lost. An early end ends it.
 func (r *Runner) idle(until time.Duration) error {
 	for !r.stopping && r.now() < until {
-		if _, err := r.exchange.Poll(r.now()); err != nil {
-			return err
-		}
-		due, err := r.exchange.Repeat(r.now(), r.config.Solver.Repeat)
-		if err != nil {
-			return err
-		}
-		if err := r.block(min(until, due)); err != nil {
-			return err
-		}
-		if err := r.service(); err != nil {
+		if err := r.serve(until); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// serve receives messages, repeats faces that may have been lost, and waits until something happens, or until then.
+func (r *Runner) serve(until time.Duration) error {
+	if _, err := r.exchange.Poll(r.now()); err != nil {
+		return err
+	}
+	due, err := r.exchange.Repeat(r.now(), r.config.Solver.Repeat)
+	if err != nil {
+		return err
+	}
+	if err := r.block(min(until, due)); err != nil {
+		return err
+	}
+	return r.service()
+}
+
+// keep carries out an OpKeep or OpKept.
+func (r *Runner) keep(op *iterate.Op) error {
+	k := iterate.Iteration(op.Label)
+	if op.Kind == iterate.OpKept {
+		r.config.Kept(k)
+		return nil
+	}
+	stored, state, values := make(chan error, 1), op.Message, r.gridPeer.Values
+	go func() {
+		stored <- r.config.Keep(k, state, values)
+		r.calls.wake()
+	}()
+	for {
+		select {
+		case err := <-stored:
+			if err == nil || !r.config.Survive {
+				return err
+			}
+			r.config.Log.Info().Err(err).Int("rank", int(r.config.Rank)).Msg("no copy of the block is stored")
+		default:
+		}
+		if err := r.serve(exchange.Never); err != nil {
+			return err
+		}
+	}
 }

@@ -298,6 +298,19 @@ func (w *peer) dense(dst []float64) {
 	method.CopyBox(dst, method.DenseLayout(l.N), l.Interior(), src, l, [3]int{})
 }
 
+// Values writes a part of the newest iterate; see problem.Peer.
+func (w *peer) Values(dst []float64, part problem.Box) {
+	in, n := part.From(w.own.Lo), part.Size()[0]
+	src, _ := w.result()
+	scaled := dst[:part.Points()]
+	for z := in.Lo[2]; z < in.Hi[2]; z++ {
+		for y := in.Lo[1]; y < in.Hi[1]; y++ {
+			dst = dst[copy(dst[:n], src[w.ownPart.Index(in.Lo[0], y, z):]):]
+		}
+	}
+	(-w.config.Units.Scale).Apply(scaled)
+}
+
 // Box returns the peer's own box.
 func (w *peer) Box() problem.Box { return w.own }
 

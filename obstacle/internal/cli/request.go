@@ -111,7 +111,9 @@ func (q *request) flags(f *pflag.FlagSet) {
 // recoveryFlags adds the flags that say what happens when a peer is lost.
 func (q *request) recoveryFlags(f *pflag.FlagSet) {
 	f.StringVar(&q.recover, "recover", launch.RecoverLocal,
-		"when a peer is lost: local: solve its block again from the values around it and go on; off: end the run")
+		"when a peer is lost: local: solve its block again from the values around it and go on; "+
+			"exact: go back to an iterate of which every peer keeps a copy with another one, with the bits and sweeps of "+
+			"the undisturbed run; off: end the run")
 	f.IntVar(&q.spares, "spares", 0, "number of further processes that wait to take the place of lost peers")
 	f.DurationVar(&q.suspect, "suspect", defaultSuspect,
 		"with --recover: replace a peer on another host, or a stopped process, after this silence")
@@ -286,20 +288,23 @@ func (q *request) checkBounds() error {
 		return usage("--max-time %v: want a positive time", q.maxTime)
 	case q.peerTimeout < 100*time.Millisecond || q.peerTimeout > 24*time.Hour:
 		return usage("--peer-timeout %v: want 100ms to 24h", q.peerTimeout)
-	case !slices.Contains([]string{"", launch.RecoverLocal, launch.RecoverOff}, q.recover):
-		return usage("--recover %q: want %s or %s", q.recover, launch.RecoverLocal, launch.RecoverOff)
+	case !slices.Contains([]string{"", launch.RecoverLocal, launch.RecoverExact, launch.RecoverOff}, q.recover):
+		return usage("--recover %q: want %s, %s or %s", q.recover, launch.RecoverLocal, launch.RecoverExact,
+			launch.RecoverOff)
+	case q.recover == launch.RecoverExact && q.balance == "on":
+		return usage("--recover exact: no iterates are kept while planes move; leave out --balance on")
 	case q.recover != "" && (q.suspect < 100*time.Millisecond || q.suspect > 24*time.Hour):
 		return usage("--suspect %v: want 100ms to 24h", q.suspect)
 	case q.spares < 0 || q.spares > launch.MaxSpares:
 		return usage("--spares %d: want 0 to %d", q.spares, launch.MaxSpares)
-	case q.spares > 0 && (q.recover != launch.RecoverLocal || q.balance == "on"):
+	case q.spares > 0 && (q.recover == launch.RecoverOff || q.balance == "on"):
 		return usage("--spares %d: no spare peer takes a place with --recover off or --balance on", q.spares)
 	case q.spares > 0 && (q.inProcess || q.rendezvous != ""):
 		return usage("--spares %d: solve starts spare peers as processes of its host only; "+
 			"with --rendezvous start more peers than --peers", q.spares)
 	case !slices.Contains([]int{0, 1, 3, 5}, q.keepers):
 		return usage("--keepers %d: want 1, 3 or 5, or 0 to have it chosen", q.keepers)
-	case q.keepers > 1 && (q.recover != launch.RecoverLocal || q.balance == "on"):
+	case q.keepers > 1 && (q.recover == launch.RecoverOff || q.balance == "on"):
 		return usage("--keepers %d: the run cannot survive a loss with --recover off or --balance on", q.keepers)
 	case q.keepers > 1 && q.rendezvous == "":
 		return usage("--keepers %d needs --rendezvous: peers that solve starts end with it", q.keepers)
@@ -329,10 +334,14 @@ func (q *request) sweepsInOnePass(w *work) bool {
 
 // config returns the configuration of the peers.
 func (q *request) config(w *work) problem.Config {
-	return problem.Config{
+	c := problem.Config{
 		Problem: w.problem, Partition: w.partition, Scheme: w.scheme, Order: w.order, Method: w.method,
 		Tolerance: q.tol, MaxSweeps: iterate.Iteration(q.maxSweeps),
 	}
+	if q.recover == launch.RecoverExact && w.problem.Steps() == 0 {
+		c.KeepEvery = launch.KeepEvery
+	}
+	return c
 }
 
 // chooseWorkers sets the numbers of peers and threads and the partition.

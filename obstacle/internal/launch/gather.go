@@ -227,6 +227,7 @@ func (r *run) commonWork() rendezvous.Assign {
 		Scheme: r.Scheme, Method: r.Method, Order: r.Order,
 		Tolerance: r.Tolerance, MaxSweeps: r.MaxSweeps, MaxTimeMS: r.MaxTime.Milliseconds(),
 		Threads: r.Threads, Pin: r.Pin, Slowdown: 1,
-		Initial: r.Initial != nil, After: r.After, Balance: r.Balance, Reconfigure: r.Reconfigure, Status: r.Status != nil,
+		KeepEveryMS: r.keepEvery().Milliseconds(),
+		Initial:     r.Initial != nil, After: r.After, Balance: r.Balance, Reconfigure: r.Reconfigure, Status: r.Status != nil,
 	}
 }

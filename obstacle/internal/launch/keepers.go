@@ -24,9 +24,11 @@ type keepers struct {
 	undecided int                         // ticks of the proposal that is under way
 	cutOff    bool                        // most keepers are out of reach, or another process leads the run
 
-	inherits    bool // another process led the run before
-	returning   bool // peers that lost their leader have not come here yet
-	returnTicks int  // since this process leads
+	inherits bool // another process led the run before
+
+	startsFromFile bool // another process had starting values that were not those of the problem
+	returning      bool // peers that lost their leader have not come here yet
+	returnTicks    int  // since this process leads
 }
 
 // held reports whether recovery has to wait for a decision or for peers that return.
@@ -175,7 +177,7 @@ func (r *run) record() {
 	}
 	rec := rendezvous.Record{
 		Term: r.term, Work: r.commonWork(), Settings: r.settings(), Slowdown: r.Slowdown,
-		ElapsedMS: time.Since(r.started).Milliseconds(), Keepers: r.Keepers,
+		ElapsedMS: time.Since(r.started).Milliseconds(), Keepers: r.Keepers, Recover: r.Recover,
 		Losses: losses,
 	}
 	for _, m := range r.members {

@@ -295,6 +295,7 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 	case rendezvous.Captured:
 		if r.receiveCapture(m, &msg, values); msg.Number < 0 {
 			r.receiveFaces(m, msg.Number, values)
+			r.receiveCopy(m, &msg, values)
 		}
 	case rendezvous.Result:
 		if msg.Epoch != r.epoch {

@@ -43,6 +43,7 @@ func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
 	for _, m := range r.members {
 		m.valued, m.informed, m.assigned, m.since = true, true, true, r.epoch+1
 	}
+	r.startsFromFile = s.Record.Work.Initial
 	r.beat.Residual = math.NaN()
 	r.keeper.Store(s.Keeper)
 	s.Keeper.LeaderReached(true) // it is this process
@@ -69,7 +70,7 @@ func (p *Plan) adopt(rec *rendezvous.Record) {
 	p.Threads, p.Pin, p.Slowdown = w.Threads, w.Pin, rec.Slowdown
 	p.MTU, p.Protect, p.Congestion, p.Rows, p.Rails = set.MTU, set.Protect, set.Congestion, set.Rows, set.Rails
 	p.Seed, p.PeerTimeout = set.Seed, time.Duration(set.PeerTimeoutMS)*time.Millisecond
-	p.Recover, p.Suspect, p.Keepers = RecoverLocal, time.Duration(set.SuspectMS)*time.Millisecond, rec.Keepers
+	p.Recover, p.Suspect, p.Keepers = rec.Recover, time.Duration(set.SuspectMS)*time.Millisecond, rec.Keepers
 }
 
 // ownProcess identifies this process as join messages do.

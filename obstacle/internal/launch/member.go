@@ -7,6 +7,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/register"
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/solver/buddy"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
@@ -41,7 +42,8 @@ type member struct {
 	declined   bool   // it cannot be one
 	keeps      string // its address as a keeper; empty: it is none
 	sweep      uint64 // newest that is known
-	quietTicks int    // ticks since its last message
+	holding    *buddy.Holding
+	quietTicks int // ticks since its last message
 	result     *rendezvous.Result
 	received   int64       // bytes of its block
 	blocked    atomic.Bool // the launcher does not read from it, as there is no room for its block

@@ -107,6 +107,9 @@ func (p *Plan) RailsOf(rank int) rendezvous.Rails {
 	if !asynchronous {
 		out.Values = 0
 	}
+	if p.Recover == RecoverExact {
+		out.Neighbours += 2 // the buddy, and the peer whose buddy it is
+	}
 	return out
 }
 

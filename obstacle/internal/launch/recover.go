@@ -14,6 +14,7 @@ import (
 // Values of --recover.
 const (
 	RecoverLocal = "local" // a lost block is solved again from the values around it
+	RecoverExact = "exact" // all peers go back to an iterate of which each has a copy with another one
 	RecoverOff   = "off"   // a loss ends the run
 )
 
@@ -31,6 +32,8 @@ type Loss struct {
 	Residual  nullable.Number `json:"relative_residual"` // of the problem on the lost block
 	Repair    float64         `json:"repair_seconds"`
 	Refused   int             `json:"refused_values"` // values beside the block that were outside the obstacles
+	// From is the iterate from which all peers went on, with --recover exact; 0: from the start. It is null otherwise.
+	From nullable.Number `json:"from_iterate"`
 	// Unbound is the reason why the repair may have raised the error; it is empty if it has not.
 	Unbound string `json:"unbound,omitempty"`
 
@@ -59,6 +62,8 @@ type recovery struct {
 	faces     []*member      // from which values are awaited
 	unvalued  []problem.Box  // boxes without values, at the beginning of the epoch
 	around    []surroundings // values beside them
+
+	resumption *resumption // of the epoch; nil: not decided yet
 }
 
 // surroundings are the values that a survivor has beside the holes.
@@ -68,7 +73,9 @@ type surroundings struct {
 }
 
 // recovers reports whether the run goes on when a peer is lost.
-func (p *Plan) recovers() bool { return p.Recover == RecoverLocal && !p.Balance }
+func (p *Plan) recovers() bool {
+	return (p.Recover == RecoverLocal || p.Recover == RecoverExact) && !p.Balance
+}
 
 // lose handles the loss of a peer after Start.
 func (r *run) lose(m *member, f failure) {
@@ -97,7 +104,8 @@ func (r *run) lose(m *member, f failure) {
 	m.lost = true
 	at := time.Since(r.started).Seconds()
 	l := &Loss{
-		Rank: m.rank, Why: f.text, Detected: at, Recovered: nullable.NaN(), Residual: nullable.NaN(), sweep: r.sweeps(),
+		Rank: m.rank, Why: f.text, Detected: at, Recovered: nullable.NaN(), Residual: nullable.NaN(), From: nullable.NaN(),
+		sweep: r.sweeps(),
 	}
 	r.Log.Warn().Int("rank", m.rank).Int("epoch", r.epoch+1).Msg(f.text + ": recovering")
 	r.losses, r.open = append(r.losses, l), append(r.open, l)
@@ -119,7 +127,7 @@ func (r *run) unrecoverable(m *member) string {
 	}
 	r.fruitless[m.rank]++
 	switch {
-	case r.survivors(m) == 0 && r.series == nil:
+	case r.survivors(m) == 0 && r.series == nil && !r.exact():
 		return "no peer is left that has values"
 	case r.fruitless[m.rank] > maxFruitless:
 		return fmt.Sprintf("rank %d was lost %d times without a sweep between", m.rank, r.fruitless[m.rank])
@@ -165,7 +173,7 @@ func (r *run) retire(m *member) {
 // beginEpoch begins the next epoch with the peers that are left, and replaces those that are not.
 func (r *run) beginEpoch() {
 	r.epoch++
-	r.active, r.unvalued, r.around, r.faces = true, nil, nil, nil
+	r.active, r.unvalued, r.around, r.faces, r.resumption = true, nil, nil, nil, nil
 	if r.stopping {
 		r.ticksLeft = r.ticks(r.stopTimeout())
 	}
@@ -191,7 +199,7 @@ func (r *run) beginEpoch() {
 		if m.conn == nil && !m.awaited {
 			r.replace(m)
 		}
-		if !m.valued || r.series != nil {
+		if !m.valued || r.series != nil || r.exact() {
 			continue
 		}
 		if shell := repair.Shell(r.unvalued, m.box); len(shell) > 0 {
@@ -278,7 +286,7 @@ func (r *run) advance() {
 		}
 		valued = valued && (m.valued || r.series != nil)
 	}
-	if len(r.faces) > 0 {
+	if len(r.faces) > 0 || r.exact() && !r.decideResumption() {
 		return
 	}
 	ready := true
@@ -323,6 +331,8 @@ func (r *run) assign(m *member, now *roster) {
 	switch {
 	case r.series != nil:
 		a.Initial, w.initial = true, r.series.newest()
+	case r.exact():
+		r.resumeWith(w, m)
 	case !m.valued:
 		a.Repair = &rendezvous.Repair{Holes: r.unvalued, Tolerance: r.repairTolerance()}
 		for _, s := range r.around {
@@ -355,7 +365,7 @@ func (r *run) receiveRecovery(m *member, msg rendezvous.Message) bool {
 			m.since = msg.Epoch
 		}
 		m.control, m.listens, m.idle = msg.Control, msg.Epoch, msg.Idle
-		m.sweep = max(m.sweep, msg.Sweep)
+		m.sweep, m.holding = max(m.sweep, msg.Sweep), msg.Holding
 	case rendezvous.Repaired:
 		if msg.Epoch == r.epoch {
 			m.valued = true
@@ -448,7 +458,8 @@ func (r *run) checkRecovery() {
 		case m.assigned && !m.valued:
 			limit = max(limit, r.ticks(leastRepair), r.ticks(r.beat.Elapsed))
 			late = m
-		case late == nil && (m.listens != r.epoch || slices.Contains(r.faces, m) || m.assigned && !m.ready):
+		case late == nil && (m.listens != r.epoch || slices.Contains(r.faces, m) || r.resumption.awaits(m) ||
+			m.assigned && !m.ready):
 			late = m
 		}
 	}

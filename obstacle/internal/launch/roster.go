@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/solver/buddy"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
@@ -13,6 +14,8 @@ import (
 type roster struct {
 	config problem.Config // what their links depend on
 	fresh  []*member      // those that took the place of a lost one, by rank
+
+	buddies []iterate.Rank // by rank; nil: no iterates are kept
 }
 
 func (r *run) roster() (*roster, error) {
@@ -21,6 +24,13 @@ func (r *run) roster() (*roster, error) {
 		if labels[i] = m.label; m.since > 0 {
 			now.fresh = append(now.fresh, m)
 		}
+	}
+	if r.exact() {
+		hosts := make([]string, len(r.members))
+		for i, m := range r.members {
+			hosts[i] = m.join.Host
+		}
+		now.buddies = buddy.Of(hosts)
 	}
 	s, err := r.Catalog.Scheme(r.Scheme, labels)
 	now.config = problem.Config{Problem: r.Problem, Partition: r.Partition, Scheme: s, Method: r.Method, Order: r.Order}
@@ -35,6 +45,11 @@ func (r *run) news(m *member, now *roster) []rendezvous.Member {
 	if m.informed {
 		for _, l := range r.Catalog.Methods.Links(&now.config, iterate.Rank(m.rank)) {
 			need = append(need, r.members[l.Rank])
+		}
+		for q, b := range now.buddies {
+			if own := iterate.Rank(m.rank); b == own || iterate.Rank(q) == own {
+				need = append(need, r.members[q], r.members[b])
+			}
 		}
 		for _, q := range now.fresh {
 			if q.since > m.listed {

@@ -10,6 +10,7 @@ type workload struct {
 	assign  rendezvous.Assign
 	problem []byte    // nil: the peer has it
 	initial []float64 // of the whole grid; nil: none
+	block   []float64 // of the peer's box, instead of initial
 	around  []float64 // of assign.Repair
 	failed  func(err error)
 }
@@ -38,8 +39,16 @@ func (w *workload) write(m *member) error {
 			return err
 		}
 	}
-	return sendValues(m.conn, rendezvous.StreamAround, 8*int64(len(w.around)), func(piece []byte, at int64) error {
-		blocks.Encode(piece, w.around[at/8:][:len(piece)/8])
+	if err := sendArray(m.conn, rendezvous.StreamInitial, w.block); err != nil {
+		return err
+	}
+	return sendArray(m.conn, rendezvous.StreamAround, w.around)
+}
+
+// sendArray sends values in chunks.
+func sendArray(conn *rendezvous.Conn, s rendezvous.Stream, values []float64) error {
+	return sendValues(conn, s, 8*int64(len(values)), func(piece []byte, at int64) error {
+		blocks.Encode(piece, values[at/8:][:len(piece)/8])
 		return nil
 	})
 }

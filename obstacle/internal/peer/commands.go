@@ -132,7 +132,11 @@ func (p *peer) receiveFrom(conn *rendezvous.Conn) {
 		case rendezvous.Epoch:
 			c.begin(m.Epoch)
 		case rendezvous.Capture:
-			p.capture(conn, m)
+			if m.Copy != nil {
+				p.sendCopy(conn, m)
+			} else {
+				p.capture(conn, m)
+			}
 		case rendezvous.Host:
 			p.host()
 		case rendezvous.Keep:

@@ -75,7 +75,7 @@ func (e *endpoint) run() string {
 func (e *endpoint) report() error {
 	l := rendezvous.Listen{
 		Control: e.p.advertised(e.node.ControlAddr()), Epoch: e.epoch, Sweep: e.p.values.sweep(),
-		Idle: e.p.atOnce.Load(),
+		Idle: e.p.atOnce.Load(), Holding: e.p.copies.holding(),
 	}
 	e.p.listening.Store(&l)
 	return e.p.leader.Send(l)

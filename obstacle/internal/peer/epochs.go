@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/p2pdc/p2pdc/solver/iterate"
@@ -59,6 +60,7 @@ func (p *peer) follow(ctx context.Context, end *endpoint, out chan<- *epoch) {
 		if p.atOnce.Load() {
 			p.values.abandon()
 		}
+		p.copies.endEpoch(at)
 		if end, err = p.listenAgain(p.commands.newest()); err != nil {
 			select {
 			case out <- &epoch{err: err}:
@@ -99,29 +101,44 @@ func (p *peer) enter(ctx context.Context, end *endpoint) (*epoch, error) {
 				continue
 			}
 			end.assign = &w.assign
+			if err := p.resume(w); err != nil {
+				return nil, err
+			}
 			if r := w.assign.Repair; r != nil && p.values.newest() == nil {
 				if err := p.repair(ctx, end, w); err != nil {
 					return nil, err
 				}
 			}
 			e := &epoch{endpoint: end, work: w, ctx: ctx}
-			return e, end.connect(ctx, p.Catalog.Methods.Links(&w.config, iterate.Rank(p.welcome.Rank)))
+			return e, end.connect(ctx, e.links())
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
 }
 
+// links returns the ranks of the peers that this one has sessions with.
+func (e *epoch) links() (out []iterate.Rank) {
+	for _, l := range e.p.Catalog.Methods.Links(&e.work.config, iterate.Rank(e.p.welcome.Rank)) {
+		out = append(out, l.Rank)
+	}
+	if to, of, is := e.buddies(); is {
+		out = append(out, to, of)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // connect opens control associations with all neighbours at once. That takes up to six round trips, including those
 // of TCP and TLS, so it may take longer than the peer timeout. The launcher detects a neighbour that is lost
 // meanwhile.
-func (e *endpoint) connect(ctx context.Context, to []iterate.Link) error {
+func (e *endpoint) connect(ctx context.Context, to []iterate.Rank) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*e.p.timeout())
 	defer cancel()
 	errs := make([]error, len(to))
 	var all sync.WaitGroup
 	for i, n := range to {
-		m := e.assign.Members[n.Rank]
+		m := e.assign.Members[n]
 		all.Go(func() {
 			if err := e.node.Connect(ctx, nodeName(m.Rank, e.epoch), m.Control); err != nil {
 				errs[i] = fmt.Errorf("cannot connect to peer %d on %s at %s: %w", m.Rank, m.Host, m.Control, err)

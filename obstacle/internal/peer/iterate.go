@@ -82,7 +82,9 @@ func (p *peer) iterate(ctx context.Context, e *epoch, r *runner.Runner) error {
 	e.reporter.close()
 	endReports()
 	if errors.Is(err, runner.ErrAbandoned) {
-		p.values.keep(solutionOf(r), r.Box(), r.Progress())
+		u := solutionOf(r)
+		p.copies.freeze(u)
+		p.values.keep(u, r.Box(), r.Progress())
 		p.former.add(&res)
 		return errNextEpoch
 	}
@@ -227,6 +229,7 @@ func (p *peer) answer(r *runner.Runner, out rendezvous.Result, a *rendezvous.Ass
 	if !p.welcome.Recover {
 		kept = nil
 	}
+	p.copies.freeze(kept)
 	p.values.keep(kept, box, r.Progress())
 	freeMethod(r, box.Points())
 	out.Processors = p.processors

@@ -174,6 +174,7 @@ type peer struct {
 	cut        problem.Partition
 	members    []rendezvous.Member // by rank; nil before the first work
 	values     values
+	copies     copies
 	capturing  sync.Mutex      // held while captured values are sent
 	former     totals          // of former epochs
 	progress   atomicBeat      // of the epoch in progress

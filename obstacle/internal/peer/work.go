@@ -164,6 +164,7 @@ func (p *peer) fillWork(w *work) error {
 		Problem: p.problem, Partition: p.cut, Rank: iterate.Rank(p.welcome.Rank), Scheme: scheme, Order: a.Order,
 		Method: a.Method, Tolerance: a.Tolerance, MaxSweeps: iterate.Iteration(a.MaxSweeps), Initial: initial,
 		Reconfigure: a.Reconfigure, Balance: a.Balance, After: a.After, Allocate: host.Array,
+		KeepEvery: time.Duration(a.KeepEveryMS) * time.Millisecond,
 	}
 	return nil
 }
@@ -250,6 +251,9 @@ func (p *peer) validateAssignment(a *rendezvous.Assign) error {
 	case p.problem != nil && (a.N != p.problem.N || !reflect.DeepEqual(cut, p.cut)):
 		return fmt.Errorf("a grid of %v, divided otherwise than in the epoch before", a.N)
 	}
+	if r := a.Resume; a.KeepEveryMS < 0 || r != nil && (len(r.State) > maxState || r.State != nil && !a.Initial) {
+		return errors.New("a kept iterate without its values, or iterates kept in a negative time")
+	}
 	if err := p.validateMembers(a.Members, cut.Peers()); err != nil || a.Repair == nil {
 		return err
 	}
@@ -280,7 +284,10 @@ func (p *peer) prepare(e *epoch) (*runner.Runner, error) {
 		// processor from a neighbour: at 128³ with one peer per processor that costs a third of the sweeps.
 		runtime.GOMAXPROCS(min(runtime.GOMAXPROCS(0), a.Threads))
 	}
-	r, err := runner.New(e.ctx, runner.Config{
+	var c *courier
+	var r *runner.Runner
+	var err error
+	r, err = runner.New(e.ctx, runner.Config{
 		New: p.Catalog.Methods.New, Solver: config,
 		Threads: a.Threads, Crowded: oversubscribed, Node: runner.Over(e.node), Names: names,
 		Slow:    a.Slowdown,
@@ -290,6 +297,10 @@ func (p *peer) prepare(e *epoch) (*runner.Runner, error) {
 			_ = p.leader.Send(rendezvous.Unreachable{Epoch: a.Epoch, Rank: int(q), Why: why.Error()})
 		},
 		Step: e.stepper(),
+		Keep: func(k iterate.Iteration, state []byte, values func([]float64, problem.Box)) error {
+			return c.keep(k, state, values)
+		},
+		Kept: func(k iterate.Iteration) { c.kept(k, r.Solution) },
 		Progress: func(q runner.Progress) {
 			q.Sweep += iterate.Iteration(p.former.sweeps)
 			p.progress.Store(&q)
@@ -300,7 +311,10 @@ func (p *peer) prepare(e *epoch) (*runner.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := e.reached(); err != nil {
+	if c, err = e.courier(); err == nil {
+		err = e.reached()
+	}
+	if err != nil {
 		r.Close()
 		return nil, err
 	}

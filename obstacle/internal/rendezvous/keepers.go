@@ -55,6 +55,7 @@ type Record struct {
 	Settings Welcome         `json:"settings"` // what the welcomes have in common; Rails for RailsOf
 	Slowdown map[int]float64 `json:"slowdown"` // by rank
 
+	Recover   string          `json:"recover"`    // value of --recover
 	Keepers   int             `json:"keepers"`    // wanted
 	ElapsedMS int64           `json:"elapsed_ms"` // since the first relaxation
 	Losses    json.RawMessage `json:"losses"`     // so far, as in the answer of the program

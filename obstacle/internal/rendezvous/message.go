@@ -4,11 +4,12 @@ import (
 	"net/netip"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+	"github.com/p2pdc/p2pdc/solver/buddy"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Version is that of this protocol. Both ends must have the same.
-const Version = 10
+const Version = 11
 
 // Kind is the type of a frame's body.
 type Kind uint8
@@ -112,6 +113,8 @@ type Listen struct {
 	Epoch   int    `json:"epoch"`   // for which it was opened
 	Sweep   uint64 `json:"sweep"`   // newest iterate of the peer, from which it goes on in lockstep
 	Idle    bool   `json:"idle"`    // the peer does not relax before the epoch begins
+	// Holding lists the kept iterates that the peer has copies of.
+	Holding *buddy.Holding `json:"holding,omitempty"`
 }
 
 // Refuse is the reason why a peer cannot take part.
@@ -157,6 +160,16 @@ type Assign struct {
 	After  int     `json:"after"`  // number of time steps that are complete; Initial is the end of the last one
 	Sweeps uint64  `json:"sweeps"` // that this rank has made in former epochs, 0 if the peer knows them
 	Repair *Repair `json:"repair"` // what a peer has to repair that has no values of its box; nil: nothing
+
+	KeepEveryMS int64   `json:"keep_every_ms"`    // least time between two kept iterates; 0: none is kept
+	Resume      *Resume `json:"resume,omitempty"` // nil: the peer goes on from its newest values
+}
+
+// Resume tells a peer the kept iterate from which all go on.
+type Resume struct {
+	Iterate uint64 `json:"iterate"`
+	State   []byte `json:"state"` // with Initial: the iterate's values of a lost peer; nil: the peer has a copy
+	Again   bool   `json:"again"` // no iterate is known of all peers: the run begins again
 }
 
 // Repair describes the values from which a peer computes those of a lost block.
@@ -178,6 +191,13 @@ type Epoch struct {
 type Capture struct {
 	Number int           `json:"number"`
 	Boxes  []problem.Box `json:"boxes"`
+	Copy   *Copy         `json:"copy,omitempty"` // asks for a copy of another peer's block instead
+}
+
+// Copy names a copy of a peer's block.
+type Copy struct {
+	Rank    int    `json:"rank"`
+	Iterate uint64 `json:"iterate"`
 }
 
 // Captured states that the values of a Capture have been sent.
@@ -187,6 +207,8 @@ type Captured struct {
 	Step     int             `json:"step"`
 	Sweep    uint64          `json:"sweep"`
 	Residual nullable.Number `json:"residual"` // as in Beat
+	Copy     *Copy           `json:"copy,omitempty"`
+	State    []byte          `json:"state,omitempty"` // of Copy; nil: the peer does not have it
 }
 
 // Repaired states that a peer has computed the values of a lost block.

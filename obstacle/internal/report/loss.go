@@ -18,6 +18,12 @@ func losses(w io.Writer, all []*launch.Loss) {
 			fmt.Fprintf(w, "\tits block was solved again from its neighbours' values, by %d %s of %s\n",
 				l.Iterates, iterates(l.Method), l.Method)
 		}
+		switch from := float64(l.From); {
+		case from > 0:
+			fmt.Fprintf(w, "\tall peers went back to %.0f, the newest iterate that each had a copy of\n", from)
+		case from == 0:
+			fmt.Fprintf(w, "\tthe run began again: there was no iterate of which each peer had a copy\n")
+		}
 		if l.Refused > 0 {
 			fmt.Fprintf(w, "\t%d of these values were outside the obstacles: the nearest within them were used\n", l.Refused)
 		}
@@ -40,7 +46,7 @@ func simulatedLoss(l *simulate.Loss, run *simulate.Config) *launch.Loss {
 	class := run.Model.Hosts[l.Rank].Name
 	out := &launch.Loss{
 		Rank: l.Rank, Detected: l.Noticed.Seconds(), Recovered: nullable.Time(l.Resumed.Seconds()), Method: l.Method,
-		Iterates: uint64(l.Iterates), Residual: nullable.Number(l.Residual), Repair: l.Repair.Seconds(),
+		Iterates: uint64(l.Iterates), Residual: nullable.Number(l.Residual), Repair: l.Repair.Seconds(), From: nullable.NaN(),
 		By:  fmt.Sprintf("new peer %d on a machine (%s)", l.Rank, class),
 		Why: fmt.Sprintf("peer %d (%s) was killed", l.Rank, class),
 	}

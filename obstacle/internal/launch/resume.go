@@ -1,0 +1,117 @@
+package launch
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/solver/buddy"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+)
+
+// resumption is the kept iterate from which all peers go on in an epoch, with --recover exact.
+type resumption struct {
+	iterate iterate.Iteration
+	again   bool                // none is known of every peer: the run begins again
+	awaited map[int]*member     // who was asked for the copy of a lost peer, by its rank
+	copies  map[int]*lostValues // that have arrived, by rank
+}
+
+// awaits reports whether a peer was asked for a copy that has not arrived.
+func (s *resumption) awaits(m *member) bool {
+	return s != nil && slices.Contains(slices.Collect(maps.Values(s.awaited)), m)
+}
+
+// lostValues are a copy of a lost peer's block.
+type lostValues struct {
+	state  []byte
+	values []float64
+}
+
+// exact reports whether the run goes back to a kept iterate after a loss. A time step is done again from its start,
+// which is exact, too.
+func (r *run) exact() bool { return r.Recover == RecoverExact && r.series == nil }
+
+// keepEvery returns the least time between two kept iterates, 0 if none is kept.
+func (r *run) keepEvery() time.Duration {
+	if !r.exact() {
+		return 0
+	}
+	return KeepEvery
+}
+
+// KeepEvery is the least time between two kept iterates: so much work is lost at most with a peer, unless copies take
+// more than one part in a hundred of the time (iterate.KeepClock).
+const KeepEvery = 250 * time.Millisecond
+
+// decideResumption decides with which iterate the epoch begins, once all peers have told what they hold, and asks for
+// the copies of lost peers. It reports whether all of them have arrived.
+func (r *run) decideResumption() bool {
+	if s := r.resumption; s != nil {
+		return len(s.awaited) == 0
+	}
+	held := make([]*buddy.Holding, len(r.members))
+	for i, m := range r.members {
+		if m.valued {
+			held[i] = m.holding
+		}
+	}
+	k, from, ok := buddy.Newest(held)
+	s := &resumption{iterate: k, again: !ok, awaited: map[int]*member{}, copies: map[int]*lostValues{}}
+	r.resumption = s
+	if s.again && r.inherits && r.startsFromFile {
+		r.fail(failure{exited, -1, "no iterate is known of every peer, and the starting values were known only to the " +
+			"process that was lost, so that the run cannot begin again"})
+		return false
+	}
+	r.Log.Info().Int("epoch", r.epoch).Uint64("iterate", uint64(k)).Bool("again", s.again).
+		Msg("all peers go back to an iterate that is known of each")
+	for _, l := range r.open {
+		l.From = nullable.Number(k)
+	}
+	for _, m := range r.members {
+		m.sweep = uint64(k)
+		if holder, lost := from[iterate.Rank(m.rank)]; lost {
+			q := r.members[holder]
+			s.awaited[m.rank] = q
+			q.notify(rendezvous.Capture{
+				Number: -r.epoch, Copy: &rendezvous.Copy{Rank: m.rank, Iterate: uint64(k)},
+			})
+		}
+	}
+	r.newest = uint64(k)
+	return len(s.awaited) == 0
+}
+
+// receiveCopy handles the copy of a lost peer's block.
+func (r *run) receiveCopy(m *member, msg *rendezvous.Captured, values []float64) {
+	s := r.resumption
+	if s == nil || msg.Number != -r.epoch || msg.Copy == nil || s.awaited[msg.Copy.Rank] != m {
+		return // of a former epoch
+	}
+	if msg.State == nil || len(values) != r.members[msg.Copy.Rank].box.Points() {
+		m.conn.Close()
+		r.lose(m, failure{closed, m.rank, fmt.Sprintf("%s has no copy of the block of peer %d at iterate %d, "+
+			"which it claimed to have", m, msg.Copy.Rank, s.iterate)})
+		return
+	}
+	delete(s.awaited, msg.Copy.Rank)
+	s.copies[msg.Copy.Rank] = &lostValues{msg.State, values}
+	r.advance()
+}
+
+// resumeWith adds to a peer's work of the epoch the iterate from which it goes on.
+func (r *run) resumeWith(w *workload, m *member) {
+	s, a := r.resumption, &w.assign
+	a.Sweeps, a.MaxSweeps = 0, r.MaxSweeps
+	a.Resume = &rendezvous.Resume{Iterate: uint64(s.iterate), Again: s.again}
+	switch c := s.copies[m.rank]; {
+	case s.again:
+		a.Initial, w.initial = r.Initial != nil, r.Initial
+	case c != nil:
+		a.Initial, w.block, a.Resume.State = true, c.values, c.state
+	}
+}
