@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -65,7 +66,10 @@ func startBy(t *testing.T, do func(f func() error) error, stdin io.Reader, args 
 	t.Helper()
 	r := &running{t: t, done: make(chan struct{}), pids: map[int]int{}}
 	r.news = sync.NewCond(&r.mu)
-	r.cmd = exec.Command(os.Args[0], append(args, "--log-level", "info", "--log-format", "json")...)
+	if !slices.Contains(args, "--log-level") {
+		args = append(args, "--log-level", "info")
+	}
+	r.cmd = exec.Command(os.Args[0], append(args, "--log-format", "json")...)
 	r.cmd.Env = append(os.Environ(), asProgram+"="+mode())
 	r.cmd.Stdin, r.cmd.Stdout = stdin, &r.stdout
 	errs, err := r.cmd.StderrPipe()

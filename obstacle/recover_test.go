@@ -1,7 +1,9 @@
 package obstacle_test
 
 import (
+	"crypto/sha256"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -120,6 +122,62 @@ func TestManyKilledPeers(t *testing.T) {
 			require.Len(t, s.Losses, 4)
 		})
 	}
+}
+
+// With --recover exact the answer has the bits of a run without a loss, after as many sweeps. Those of one peer are the
+// same.
+func TestExactRecovery(t *testing.T) {
+	t.Parallel() // its peers mostly sleep
+	runs := map[string][]string{
+		"richardson": nil,
+		"delay:0":    {"--scheme", "delay:0"},
+		"sor":        append(slow(5000, 3), "--method", "sor"),
+		"multigrid":  append(slow(300, 3), "--method", "multigrid", "--tol", "1e-13"),
+	}
+	if testing.Short() {
+		runs = map[string][]string{"sor": runs["sor"]}
+	}
+	for name, args := range runs {
+		t.Run(name, func(t *testing.T) {
+			at, one := filepath.Join(t.TempDir(), "u.npy"), filepath.Join(t.TempDir(), "one.npy")
+			r := long(t, append(args, "--recover", "exact", "--log-level", "debug", "--out", at)...)
+			r.said(`"iterate":\d+.*"message":"kept"`)
+			for rank := 1; rank < 3; rank++ {
+				require.NoError(t, syscall.Kill(r.pid(rank), syscall.SIGKILL))
+				r.said(fmt.Sprintf(`"epoch":%d,.*recovered`, rank))
+			}
+			require.Equal(t, 0, r.wait(patience))
+			s := r.solution()
+			require.True(t, s.Converged)
+			require.Len(t, s.Losses, 2)
+			for _, l := range s.Losses {
+				require.Positive(t, float64(l.From), "it goes on from a kept iterate")
+				require.Empty(t, l.Method, "nothing is repaired")
+			}
+			q := start(t, append(exactly(args), "solve", "membrane", "--n", "24", "--peers", "1", "--format", "json", "--out", one)...)
+			require.Equal(t, 0, q.wait(patience))
+			want := q.solution()
+			require.Equal(t, want.Sweeps[0], s.Sweeps[0])
+			require.Equal(t, want.Sum, s.Sum)
+			require.Equal(t, want.RelativeResidual, s.RelativeResidual)
+			a, err := os.ReadFile(at)
+			require.NoError(t, err)
+			b, err := os.ReadFile(one)
+			require.NoError(t, err)
+			require.Equal(t, sha256.Sum256(b), sha256.Sum256(a), "the same bits")
+		})
+	}
+}
+
+// exactly returns the flags of a run that determine its answer.
+func exactly(args []string) (out []string) {
+	out = []string{"--tol", "1e-9"}
+	for i := 0; i < len(args); i += 2 {
+		if args[i] != "--slowdown" {
+			out = append(out, args[i], args[i+1])
+		}
+	}
+	return out
 }
 
 // A stopped process that was replaced has no part in the run any more: it is ended, or comes back as a spare peer.

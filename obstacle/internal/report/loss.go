@@ -33,6 +33,15 @@ func losses(w io.Writer, all []*launch.Loss) {
 	}
 }
 
+// allReplaced reports whether no peer has taken part from the beginning of the run to its end.
+func allReplaced(o *launch.Outcome) bool {
+	lost := map[int]bool{}
+	for _, l := range o.Losses {
+		lost[l.Rank] = true
+	}
+	return len(lost) > 0 && len(lost) == len(o.Peers)
+}
+
 // recovered describes the end of a recovery.
 func recovered(l *launch.Loss) string {
 	if t := float64(l.Recovered) - l.Detected; t >= 0 {

@@ -209,6 +209,9 @@ func (s *Solution) Add(o *launch.Outcome, cut problem.Partition, e verify.Evalua
 			s.About = p.Method
 		}
 	}
+	if allReplaced(o) {
+		s.Seconds = nullable.Number(o.Run.Seconds())
+	}
 	s.Iterates = iterates(s.Method)
 	s.SequentialEquivalentSweeps = relaxed / float64(s.Points)
 	if s.PointsPerSecond = nullable.NaN(); s.Seconds > 0 {
