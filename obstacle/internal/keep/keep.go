@@ -4,6 +4,7 @@ package keep
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -19,6 +20,7 @@ type Keeper struct {
 	address  string
 	identity rendezvous.Identity
 	join     rendezvous.Join
+	connect  func(ctx context.Context, network, address string) (net.Conn, error)
 
 	mu       sync.Mutex
 	register *register.Keeper
@@ -29,7 +31,10 @@ type Keeper struct {
 // names the process.
 func New(address string, id rendezvous.Identity, j rendezvous.Join, t register.Term) *Keeper {
 	j.Purpose = rendezvous.ToVote
-	return &Keeper{address: address, identity: id, join: j, register: register.NewKeeper(address, t)}
+	d := net.Dialer{Timeout: answerTime}
+	return &Keeper{
+		address: address, identity: id, join: j, connect: d.DialContext, register: register.NewKeeper(address, t),
+	}
 }
 
 // Address returns the address of the process.
@@ -111,7 +116,7 @@ const (
 // Propose tries to decide what follows the term base, until ctx ends. It returns what was decided, which may be what
 // another process has proposed. One call at a time.
 func (k *Keeper) Propose(ctx context.Context, base, want register.Term) (register.Term, error) {
-	ctx, cancel := context.WithCancel(ctx)
+	toSend, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the caller may end ctx once it has the result
 	p, out := k.begin(base, want)
 	replies := make(chan register.Message, 64)
 	others := map[string]chan register.Message{}
@@ -122,7 +127,7 @@ func (k *Keeper) Propose(ctx context.Context, base, want register.Term) (registe
 		}
 		to := make(chan register.Message, 8)
 		others[address] = to
-		sending.Go(func() { k.converse(ctx, address, to, replies) })
+		sending.Go(func() { k.converse(toSend, address, to, replies) })
 	}
 	defer func() {
 		for _, to := range others {
@@ -153,7 +158,9 @@ func (k *Keeper) Propose(ctx context.Context, base, want register.Term) (registe
 		case <-retry.C:
 			out = k.retry(p)
 		case <-ctx.Done():
-			return register.Term{}, ctx.Err()
+			cancel()
+			return register.Term{}, fmt.Errorf("no majority of the %d keepers of term %d has agreed: %w",
+				len(base.Keepers), base.Number, ctx.Err())
 		}
 	}
 }
@@ -228,8 +235,7 @@ func exchange(conn *rendezvous.Conn, m register.Message) (*register.Message, err
 }
 
 func (k *Keeper) dial(ctx context.Context, address string) *rendezvous.Conn {
-	d := net.Dialer{Timeout: answerTime}
-	c, err := d.DialContext(ctx, "tcp", address)
+	c, err := k.connect(ctx, "tcp", address)
 	if err != nil {
 		return nil
 	}
