@@ -114,16 +114,28 @@ func (e *engine) result() (*Result, error) {
 		r.Residual = e.hosts[0].peer.Outcome().Residual
 		return r, nil
 	}
-	r.U = e.assemble()
-	v, err := verify.Evaluate(e.run.Solver.Problem, r.U, nil)
-	if err != nil {
+	if err := e.assess(r); err != nil {
 		return r, err
 	}
-	r.Residual = v.RelativeResidual
-	if r.Met = e.evaluation.met; e.run.Evaluate && r.Met.After == 0 && r.Residual <= e.run.Solver.Tolerance {
+	all := e.run.resumed.series == nil || e.run.resumed.series.over()
+	if r.Met = e.evaluation.met; e.run.Evaluate && all && r.Met.After == 0 && r.Residual <= e.run.Solver.Tolerance {
 		r.Met = Met{max(1, r.Virtual), e.completeSweeps()}
 	}
 	return r, nil
+}
+
+// assess sets the answer and its residual.
+func (e *engine) assess(r *Result) error {
+	if s := e.run.resumed.series; s != nil {
+		if !e.left {
+			e.completeSteps(microproto.Never) // the launcher waits for the blocks after the run
+		}
+		return s.result(r)
+	}
+	r.U = e.assemble()
+	v, err := verify.Evaluate(e.run.Solver.Problem, r.U, nil)
+	r.Residual = v.RelativeResidual
+	return err
 }
 
 // settled returns the machine's problem.Peer once no relaxation of it is in progress.

@@ -64,8 +64,8 @@ func (r *Config) complete() error {
 func (r *Config) checkSolver() error {
 	method := cmp.Or(r.Solver.Method.Name, problem.Richardson)
 	switch {
-	case r.Solver.Problem.Steps() > 0:
-		return errors.New("simulate: problems in time steps are not simulated")
+	case r.Solver.After > 0:
+		return errors.New("simulate: a run begins with the first time step; Solver.After must be 0")
 	case r.NoOverlap && method != problem.Richardson:
 		return fmt.Errorf("simulate: faces can be sent late in method %s only, not in %s", problem.Richardson, method)
 	}

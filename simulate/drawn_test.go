@@ -97,6 +97,47 @@ func TestDrawnModels(t *testing.T) {
 	})
 }
 
+// Killed peers begin a time step again on any model. In lockstep the answer keeps the bits of the sequential method.
+func TestDrawnLossesInTimeSteps(t *testing.T) {
+	if testing.Short() {
+		t.Skip("seconds of simulated clusters: without -short")
+	}
+	p := drum(5, 3)
+	want, err := richardson.SolveSequential(p, problem.Jacobi, 1e-3, 0, 0, 0)
+	require.NoError(t, err)
+	rapid.Check(t, func(r *rapid.T) {
+		peers := rapid.SampledFrom([]int{1, 2, 4}).Draw(r, "peers")
+		s := rapid.SampledFrom([]iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()}).Draw(r, "scheme")
+		run := runOf(t, drawModel(r, peers), p, s, peers)
+		run.Solver.Tolerance, run.Seed = 1e-3, rapid.Uint64().Draw(r, "seed")
+		run.Solver.Reconfigure = rapid.Bool().Draw(r, "reconfigure")
+		for i := range run.Model.Hosts {
+			run.Model.Hosts[i].Relaxation = min(run.Model.Hosts[i].Relaxation, 5e5)
+		}
+		run.Until, run.Recover = time.Hour, &Recovery{Spares: rapid.IntRange(0, 2).Draw(r, "spares")}
+		alone, err := Run(t.Context(), run)
+		require.NoError(r, err)
+		for range rapid.IntRange(1, 3).Draw(r, "losses") {
+			run.Model.Events = append(run.Model.Events, cluster.Event{
+				At:     time.Duration(rapid.Float64Range(0, 1.2).Draw(r, "at") * float64(alone.Virtual)),
+				Rank:   rapid.IntRange(0, peers-1).Draw(r, "rank"),
+				Killed: true,
+			})
+		}
+		out, err := Run(t.Context(), run)
+		require.NoError(r, err)
+		require.Equal(r, iterate.Converged, out.Reason)
+		require.LessOrEqual(r, out.Residual, 1e-3)
+		require.Len(r, out.Steps, 3)
+		if s.Lockstep() {
+			require.Equal(r, want.U, out.U)
+		}
+		for _, l := range out.Losses {
+			require.LessOrEqual(r, l.Noticed, out.Virtual)
+		}
+	})
+}
+
 // The time of frames that the protocol has received and not handled at the end of a run does not
 // count.
 func TestTimeOfARankIsWithinTheRun(t *testing.T) {

@@ -49,6 +49,7 @@ type engine struct {
 	now        microproto.Instant // the end of the run
 	done       atomic.Int32       // ranks that have a verdict
 	swept      atomic.Int32       // ranks that have done Config.Sweeps
+	stepEnds   atomic.Int64       // ends of time steps at ranks, in this epoch
 	ended      iterate.Reason     // why the engine ended the run
 	stopped    bool
 	fault      error
@@ -73,7 +74,11 @@ const longestSetup = time.Hour
 // Result. If the run fails, for example because a machine is lost (*p2psap.PeerLostError), the error
 // comes with the Result so far. The end of ctx ends the run with its error.
 func Run(ctx context.Context, r Config) (*Result, error) {
-	if err := r.complete(); err != nil {
+	err := r.complete()
+	if err != nil {
+		return nil, err
+	}
+	if r.resumed.series, err = newSeries(r.Solver.Problem); err != nil {
 		return nil, err
 	}
 	return simulateEpochs(ctx, &r)
@@ -207,7 +212,7 @@ func (e *engine) expire() {
 	case e.run.Recover == nil && e.end >= e.suspected():
 		e.fault = fmt.Errorf("simulate: %v after the first relaxation: rank %d was killed", e.elapsed(), e.due()[0])
 	case e.end >= e.suspected() || e.recovery.waits && e.end < e.bound:
-		e.broken = true
+		e.noticeLoss()
 	case e.recovery.active && e.end < e.bound:
 		e.left = true
 	case e.began == microproto.Never:
@@ -226,6 +231,9 @@ func (e *engine) observe() {
 	}
 	n := int32(len(e.hosts))
 	at := microproto.Instant(0)
+	if !e.recovery.active && e.stepEnds.Load() > 0 {
+		e.completeSteps(e.latest())
+	}
 	switch {
 	case e.recovery.active: // no verdict counts that comes before the next epoch
 	case e.failed():
@@ -256,8 +264,8 @@ func (e *engine) failed() bool {
 	}
 	e.now = first.faultAt
 	if e.run.Recover != nil && e.suspected() != microproto.Never { // a rank has noticed it sooner
-		e.broken = true
 		e.finish(e.now)
+		e.noticeLoss()
 		return true
 	}
 	e.fault = fmt.Errorf("simulate: rank %d, %v after the first relaxation: %w", first.index, e.elapsed(), first.fault)
@@ -321,7 +329,8 @@ func (e *engine) watch() {
 	if e.run.Watch == nil {
 		return
 	}
-	p := Progress{Residual: e.hosts[0].peer.Progress().Residual}
+	now := e.hosts[0].peer.Progress()
+	p := Progress{Step: now.Step, Residual: now.Residual}
 	points, all := uint64(0), 0
 	for _, q := range e.processes {
 		p.Events += q.events

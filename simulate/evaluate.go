@@ -34,7 +34,7 @@ const evaluateNear, evaluateFar = 0.004, 0.25
 // evaluate evaluates the assembled iterate if that is due. next is the instant of the next event.
 func (e *engine) evaluate(next microproto.Instant) error {
 	j := &e.evaluation
-	if !e.run.Evaluate || next < j.next || j.met.After > 0 || e.began == microproto.Never ||
+	if !e.run.Evaluate || e.run.resumed.series != nil || next < j.next || j.met.After > 0 || e.began == microproto.Never ||
 		e.hosts[0].timeline.swept == 0 {
 		return nil
 	}

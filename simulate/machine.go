@@ -37,6 +37,7 @@ type machine struct {
 	block    int     // points of a sweep
 	left     int     // points of the sweep in progress
 	points   uint64
+	steps    [3]stepEnd // by time step mod 3
 
 	line   line
 	port   port
@@ -260,9 +261,6 @@ func (m *machine) Alarm(_ *virtual.Host, at microproto.Instant) {
 
 // Opened implements World.
 func (m *machine) Opened(*virtual.Host) {}
-
-// Stepped implements World.
-func (m *machine) Stepped(*virtual.Host, *iterate.StepResult) {}
 
 // Finished implements World.
 func (m *machine) Finished(*virtual.Host) {

@@ -15,7 +15,7 @@ import (
 
 // Recovery makes a run go on after peers are lost. Other processes, on machines of the same class, take their places.
 // Each solves the block of its rank again from the values around it (package solver/repair), and all ranks continue
-// from what they have in a new epoch of the run.
+// from what they have in a new epoch of the run. With time steps, all ranks begin the step in progress again.
 type Recovery struct {
 	// Suspect is the silence after which a machine is given up. 0: 1 s. A machine that returns sooner is not lost. The
 	// death of a peer is noticed at once.
@@ -36,7 +36,7 @@ type Loss struct {
 	Noticed time.Duration
 	// Spare reports that a spare process has taken its place. Otherwise it is a new one.
 	Spare    bool
-	Method   string            // that repaired the block; empty: none, the block has starting values
+	Method   string            // that repaired the block; empty: none, it has starting values or those of the step's start
 	Iterates iterate.Iteration // of that method
 	Residual float64           // relative, of the problem on the lost block
 	Repair   time.Duration     // in which the block is solved; 0: it is not
@@ -54,6 +54,7 @@ type resumption struct {
 	replaced []time.Duration // by rank: when its last peer was given up; less than 0: never
 	sweeps   float64         // complete sweeps of the whole grid
 	spares   int             // that have taken the place of lost peers
+	series   *series         // of all epochs; nil: the problem is stationary
 }
 
 // recovering is the state of a recovery within an epoch. The survivors of an asynchronous run go on meanwhile.
@@ -176,6 +177,9 @@ func (e *engine) lose(ev *cluster.Event, on bool, at microproto.Instant) {
 		e.lost[rank], c.silentBy[rank] = c.given[rank], nil
 	}
 	e.setEnd(at)
+	if e.run.resumed.series != nil && e.run.Recover != nil {
+		return // the launcher has the start of the time step
+	}
 	for rank := range e.hosts {
 		if e.held(rank, at) {
 			return
@@ -237,6 +241,8 @@ func (e *engine) recover() error {
 	}
 	if c.waits = e.silent(); c.waits {
 		c.ready = e.now
+	} else if s.series != nil {
+		e.restartStep()
 	} else if err := e.repair(); err != nil {
 		return err
 	}

@@ -97,22 +97,33 @@ func (e *engine) repair() error {
 // largest latency to the launcher, on the machine of rank 0. It asks the survivors for the values, and sends all of them
 // to each of these processes, with the list of all peers.
 func (e *engine) repairBegins(lost []int, holes []problem.Box) (at microproto.Instant, latency time.Duration) {
-	for rank := range e.hosts {
-		latency = max(latency, e.latency(0, int32(rank)))
-	}
+	latency = e.farthest()
 	points := 0
 	for _, b := range repair.Shell(holes, problem.Box{Hi: e.run.Solver.Problem.N}) {
 		points += b.Points()
 	}
 	face, _ := e.scale()
 	transfer := 8 * face * float64(points) / e.launcherRate()
-	at = e.now.Add(2*latency + seconds(transfer))
+	at = e.replaced(e.now.Add(2*latency+seconds(transfer)), latency)
+	return at.Add(latency + seconds(transfer*float64(len(lost))) + e.listsTime(len(lost))), latency
+}
+
+// farthest returns the largest latency between the launcher and a rank.
+func (e *engine) farthest() (latency time.Duration) {
+	for rank := range e.hosts {
+		latency = max(latency, e.latency(0, int32(rank)))
+	}
+	return latency
+}
+
+// replaced returns when new processes have reported to the launcher, at least at.
+func (e *engine) replaced(at microproto.Instant, latency time.Duration) microproto.Instant {
 	for i := range e.recovery.losses {
 		if l := &e.recovery.losses[i]; !l.Spare {
 			at = max(at, e.instant(l.Noticed).Add(startTime+latency))
 		}
 	}
-	return at.Add(latency + seconds(transfer*float64(len(lost))) + e.listsTime(len(lost))), latency
+	return at
 }
 
 // listsTime returns how long the launcher sends the list of all peers, with their work, to so many new ones.
@@ -172,6 +183,10 @@ func (e *engine) nextEpoch() *Config {
 	}
 	s.replaced, s.starts = slices.Clone(s.replaced), make([][]float64, len(e.hosts))
 	for rank, m := range e.hosts {
+		if s.series != nil {
+			s.starts[rank] = s.series.block(r.Solver.Partition.Box(iterate.Rank(rank)))
+			continue // its step begins again
+		}
 		s.starts[rank] = e.solution(rank)
 		if !e.recovery.given[rank] {
 			done = max(done, m.peer.Outcome().Sweeps)
@@ -184,5 +199,8 @@ func (e *engine) nextEpoch() *Config {
 	s.sweeps = e.completeSweeps()
 	s.at, s.left = e.since(e.recovery.connecting), e.elapsed()
 	r.Solver = repair.Next(r.Solver, r.Solver.Partition, nil, done)
+	if s.series != nil {
+		r.Solver.After = s.series.done
+	}
 	return &r
 }

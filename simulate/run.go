@@ -76,6 +76,7 @@ type Progress struct {
 	Virtual  time.Duration // since the first relaxation
 	Events   uint64
 	Segments uint64
+	Step     int     // time step in progress; 0: the problem is stationary
 	Residual float64 // the newest that rank 0 knows; NaN: none
 	Sweeps   float64 // points relaxed / points
 }
@@ -85,8 +86,9 @@ type Result struct {
 	Reason   iterate.Reason
 	Virtual  time.Duration // from the first relaxation to the verdict
 	Setup    time.Duration // before the first relaxation: connections and sessions
-	Residual float64       // relative; of U, or with Config.New what rank 0 reports
-	U        []float64     // the assembled answer [z][y][x]; nil with Config.New
+	Residual float64       // relative; of U, or with Config.New what rank 0 reports; with time steps of the worst one
+	U        []float64     // the assembled answer [z][y][x], with time steps of the last complete one; nil with Config.New
+	Steps    []Step        // the complete time steps
 	Met      Met           // with Config.Evaluate: when U met the tolerance, at the latest at the verdict
 	Ranks    []RankResult
 	// Staleness counts the faces that were read by their age in sweeps: 0, 1, 2 and so on. The
