@@ -83,14 +83,16 @@ type Progress struct {
 
 // Result is the outcome of a run.
 type Result struct {
-	Reason   iterate.Reason
-	Virtual  time.Duration // from the first relaxation to the verdict
-	Setup    time.Duration // before the first relaxation: connections and sessions
-	Residual float64       // relative; of U, or with Config.New what rank 0 reports; with time steps of the worst one
-	U        []float64     // the assembled answer [z][y][x], with time steps of the last complete one; nil with Config.New
-	Steps    []Step        // the complete time steps
-	Met      Met           // with Config.Evaluate: when U met the tolerance, at the latest at the verdict
-	Ranks    []RankResult
+	Reason  iterate.Reason
+	Virtual time.Duration // from the first relaxation to the verdict
+	Setup   time.Duration // before the first relaxation: connections and sessions
+	// Residual is relative: of U, with time steps of the worst one. With Config.New it is what rank 0 reports.
+	Residual float64
+	// U is the assembled answer [z][y][x], with time steps the end of the last complete one. nil with Config.New.
+	U     []float64
+	Steps []Step // the complete time steps
+	Met   Met    // with Config.Evaluate: when U met the tolerance, at the latest at the verdict
+	Ranks []RankResult
 	// Staleness counts the faces that were read by their age in sweeps: 0, 1, 2 and so on. The
 	// last element counts all older ones.
 	Staleness [64]uint64

@@ -65,12 +65,13 @@ func (s *series) over() bool { return s.done == s.problem.Steps() }
 // block returns the values of a box at the end of the last complete step.
 func (s *series) block(b problem.Box) []float64 {
 	out, size := make([]float64, b.Points()), b.Size()
-	method.CopyBox(out, method.DenseLayout(size), problem.Box{Hi: size}, s.at(s.done), method.DenseLayout(s.problem.N), b.Lo)
+	from := method.DenseLayout(s.problem.N)
+	method.CopyBox(out, method.DenseLayout(size), problem.Box{Hi: size}, s.at(s.done), from, b.Lo)
 	return out
 }
 
-// Stepped implements World. The machine sends its block to the launcher while it relaxes in the next step. At the end of
-// that step it waits until the block is sent.
+// Stepped implements World. The machine sends its block to the launcher while it relaxes in the next step. At the end
+// of that step it waits until the block is sent.
 func (m *machine) Stepped(_ *virtual.Host, r *iterate.StepResult) {
 	s := m.e.run.resumed.series
 	if s == nil { // the peers are those of Config.New
@@ -86,8 +87,8 @@ func (m *machine) Stepped(_ *virtual.Host, r *iterate.StepResult) {
 	m.e.stepEnds.Add(1)
 }
 
-// blockTime returns how long a rank sends its block to the launcher. All ranks send at once. Rank 0 is on the launcher's
-// machine.
+// blockTime returns how long a rank sends its block to the launcher. All ranks send at once. Rank 0 is on the
+// launcher's machine.
 func (e *engine) blockTime(rank int) time.Duration {
 	if rank == 0 {
 		return 0
@@ -126,7 +127,8 @@ func (e *engine) completeSteps(now microproto.Instant) {
 	}
 }
 
-// sentStep reports whether all ranks have sent their blocks of a step at an instant. A rank that was lost before has not.
+// sentStep reports whether all ranks have sent their blocks of a step at an instant. A rank that was lost before has
+// not.
 func (e *engine) sentStep(step int, now microproto.Instant) bool {
 	c := &e.recovery
 	for rank, m := range e.hosts {
@@ -149,8 +151,8 @@ func (s *series) complete(step Step) {
 	}
 }
 
-// restartStep begins the time step in progress again: the launcher sends its start to all ranks, with their work. It sets
-// when the next epoch begins.
+// restartStep begins the time step in progress again: the launcher sends its start to all ranks, with their work. It
+// sets when the next epoch begins.
 func (e *engine) restartStep() {
 	c := &e.recovery
 	var lost []int

@@ -98,7 +98,7 @@ func TestLossInATimeStep(t *testing.T) {
 		run := stepping(t, s)
 		alone, err := Run(context.Background(), run)
 		require.NoError(t, err)
-		want, err := richardson.SolveSequential(run.Solver.Problem, problem.Jacobi, run.Solver.Tolerance, 0, 0, 0)
+		oracle, err := richardson.SolveSequential(run.Solver.Problem, problem.Jacobi, run.Solver.Tolerance, 0, 0, 0)
 		require.NoError(t, err)
 		for rank := range 3 {
 			for _, part := range instants {
@@ -108,12 +108,13 @@ func TestLossInATimeStep(t *testing.T) {
 					requireSteps(t, run, r)
 					require.Len(t, r.Losses, 1)
 					l := r.Losses[0]
-					require.Equal(t, Loss{Rank: rank, Killed: true, Noticed: l.Noticed, Spare: true, Resumed: l.Resumed}, l)
+					want := Loss{Rank: rank, Killed: true, Noticed: l.Noticed, Spare: true, Resumed: l.Resumed}
+					require.Equal(t, want, l, "no block was repaired")
 					require.GreaterOrEqual(t, l.Noticed, at)
 					require.Less(t, l.Resumed-l.Noticed, time.Millisecond)
 					requireRestarted(t, alone, r, l)
 					if s.Lockstep() {
-						require.Equal(t, want.U, r.U)
+						require.Equal(t, oracle.U, r.U)
 						require.InDelta(t, alone.Virtual+l.Resumed-r.began(l), r.Virtual, float64(time.Millisecond))
 					}
 				})
@@ -149,8 +150,8 @@ func requireRestarted(t *testing.T, alone, r *Result, l Loss) {
 	require.Fail(t, "no step was restarted")
 }
 
-// The launcher has a step when every rank has sent it its block. If a peer is lost before, the step begins again, although
-// the ranks have ended it.
+// The launcher has a step when every rank has sent it its block. If a peer is lost before, the step begins again,
+// although the ranks have ended it.
 func TestLossWhileBlocksAreSent(t *testing.T) {
 	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		run := stepping(t, s)
@@ -220,15 +221,17 @@ func TestSeveralLossesInTimeSteps(t *testing.T) {
 		half := alone.Virtual / 2
 		one := played(t, run, cluster.Event{At: half, Rank: 1, Killed: true}).Losses[0]
 		recovering := one.Noticed + (one.Resumed-one.Noticed)/4
+		killed := func(at time.Duration, rank int) cluster.Event { return cluster.Event{At: at, Rank: rank, Killed: true} }
+		silent := func(at time.Duration, rank int) cluster.Event { return cluster.Event{At: at, Rank: rank, Lost: true} }
 		for name, events := range map[string][]cluster.Event{
-			"in two steps":       {{At: half / 2, Rank: 1, Killed: true}, {At: half * 3 / 2, Rank: 1, Killed: true}},
-			"in one step":        {{At: half, Rank: 2, Killed: true}, {At: half * 11 / 10, Rank: 1, Killed: true}},
-			"during a recovery":  {{At: half, Rank: 1, Killed: true}, {At: recovering, Rank: 2, Killed: true}},
-			"the replacement":    {{At: half, Rank: 1, Killed: true}, {At: recovering, Rank: 1, Killed: true}},
-			"all":                {{At: half, Rank: 0, Killed: true}, {At: half, Rank: 1, Killed: true}, {At: half, Rank: 2, Killed: true}},
-			"all, silently":      {{At: half, Rank: 0, Lost: true}, {At: half, Rank: 1, Lost: true}, {At: half, Rank: 2, Lost: true}},
-			"before and silent":  {{At: half / 2, Rank: 0, Killed: true}, {At: half, Rank: 0, Lost: true}},
-			"at once, two ranks": {{At: half, Rank: 0, Killed: true}, {At: half, Rank: 2, Lost: true}},
+			"in two steps":       {killed(half/2, 1), killed(half*3/2, 1)},
+			"in one step":        {killed(half, 2), killed(half*11/10, 1)},
+			"during a recovery":  {killed(half, 1), killed(recovering, 2)},
+			"the replacement":    {killed(half, 1), killed(recovering, 1)},
+			"all":                {killed(half, 0), killed(half, 1), killed(half, 2)},
+			"all, silently":      {silent(half, 0), silent(half, 1), silent(half, 2)},
+			"killed, and silent": {killed(half/2, 0), silent(half, 0)},
+			"at once, two ranks": {killed(half, 0), silent(half, 2)},
 		} {
 			t.Run(s.Name()+", "+name, func(t *testing.T) {
 				r := played(t, run, events...)
