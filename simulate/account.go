@@ -22,7 +22,8 @@ func (m *machine) countStaleness() {
 			continue
 		}
 		age := 0
-		if label := iterate.LabelIterate(n.Newest()); label < newest {
+		step, _, label := iterate.UnpackLabel(n.Newest())
+		if label < newest && step <= m.peer.Progress().Step { // else it is of the next time step
 			age = int(min(newest-label, iterate.Iteration(len(m.staleness)-1)))
 		}
 		m.staleness[age]++

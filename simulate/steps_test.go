@@ -88,6 +88,24 @@ func TestTimeSteps(t *testing.T) {
 	}
 }
 
+// A neighbour may be a time step ahead. Its newest face is not old then.
+func TestFacesOfTheNextStepAreNotOld(t *testing.T) {
+	m := gigabit(4)
+	for i := range m.Hosts {
+		m.Hosts[i].Relaxation = 4e6
+	}
+	split(t, m, cluster.WANLink{Rate: 125e6, Latency: 100 * time.Microsecond, Queue: 1 << 20})
+	run := runOf(t, m, drum(9, 4), iterate.Synchronous(), 4)
+	var err error
+	run.Solver.Partition, err = problem.Slabs(run.Solver.Problem.N, 4, nil)
+	require.NoError(t, err)
+	r, err := Run(context.Background(), run)
+	require.NoError(t, err)
+	for age, faces := range r.Staleness {
+		require.Equal(t, age == 0, faces > 0, "%d faces of age %d", faces, age)
+	}
+}
+
 // instants are in several steps of a run, at their beginnings and later, as shares of its time.
 var instants = []float64{0.02, 0.15, 0.3, 0.45, 0.6, 0.75, 0.97}
 
