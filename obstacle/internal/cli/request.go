@@ -102,8 +102,6 @@ func (q *request) flags(f *pflag.FlagSet) {
 	f.StringVar(&q.protect, "protect", defaultProtect,
 		"encrypt and authenticate messages between peers: auto (between hosts), always or never")
 	f.IntVar(&q.mtu, "mtu", 0, "largest IP packet in bytes, 1280 to 65535 (0: that of the interface)")
-	f.StringVar(&q.stepMode, "step-mode", "step",
-		"asynchronous sessions at the start of a time step: synchronous (step), or unchanged (never)")
 	f.StringVar(&q.balance, "balance", "off",
 		"on: move planes from slow peers to fast ones during the run (slabs, richardson)")
 }
@@ -131,6 +129,8 @@ func (q *request) numericFlags(f *pflag.FlagSet) {
 	f.StringVar(&q.order, "order", "jacobi", "order of the sub-blocks of a peer: jacobi or in-turn")
 	f.StringVar(&q.partition, "partition", "auto", "auto, slabs, boxes, or PX,PY,PZ parts per axis")
 	f.Float64SliceVar(&q.weights, "weights", nil, "relative sizes of the peers' slabs, W0,W1,…")
+	f.StringVar(&q.stepMode, "step-mode", "step",
+		"asynchronous sessions at the start of a time step: synchronous (step), or unchanged (never)")
 	q.rows.add(f, q.catalog)
 	f.StringArrayVar(&q.params, "param", nil, "NAME=VALUE: parameter of a built-in problem; repeatable")
 }

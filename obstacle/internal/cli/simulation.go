@@ -17,6 +17,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/simulate"
+	"github.com/p2pdc/p2pdc/simulate/cluster"
 	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -102,10 +103,7 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case w.problem.Steps() > 0:
-		return nil, usage("problem %s is nonstationary: only stationary problems are simulated", w.spec.Name())
-	case s.noOverlap && w.method.Name != problem.Richardson:
+	if s.noOverlap && w.method.Name != problem.Richardson {
 		return nil, usage("--no-overlap with --method %s: only %s sends faces while it relaxes", w.method.Name,
 			problem.Richardson)
 	}
@@ -137,7 +135,14 @@ func (a *app) single(q *request, s *simulation, f *clusterfile.File, ref string)
 // sequential reports whether a run does the same sweeps as one machine, so that t(1) follows from it.
 func (r *virtualRun) sequential() bool {
 	return r.refused == nil && r.work.method.Name == problem.Richardson && r.work.order == problem.Jacobi &&
-		r.work.scheme.Lockstep()
+		r.work.scheme.Lockstep() && !r.repeatsSteps()
+}
+
+// repeatsSteps reports whether a loss may begin a time step again, whose sweeps then count twice.
+func (r *virtualRun) repeatsSteps() bool {
+	return r.work.problem.Steps() > 0 && slices.ContainsFunc(r.Model.Events, func(e cluster.Event) bool {
+		return e.Lost || e.Killed
+	})
 }
 
 func (r *virtualRun) points() int {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+	"github.com/p2pdc/p2pdc/simulate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
@@ -66,5 +67,56 @@ func (e *Evolution) text(w io.Writer) {
 	if e.Reconfigurations > 0 {
 		fmt.Fprintf(w, "\tsessions changed their mode %d times, %.3f s in all\n", e.Reconfigurations,
 			e.ReconfigurationSeconds)
+	}
+}
+
+// SimulatedSteps holds the fields that the JSON of a simulated run has in addition for a nonstationary problem.
+type SimulatedSteps struct {
+	Steps      int             `json:"steps"`
+	StepsDone  int             `json:"steps_done"`
+	EndTime    float64         `json:"end_time"`
+	Time       float64         `json:"time"`        // reached
+	StepLength float64         `json:"step_length"` // Δt
+	TimeSteps  []SimulatedStep `json:"time_steps"`  // at most 1000, evenly spread
+}
+
+// SimulatedStep describes the end of a time step in a simulated run.
+type SimulatedStep struct {
+	Step     int             `json:"step"`
+	Time     float64         `json:"time"`
+	Seconds  float64         `json:"seconds"`           // since the first relaxation, when the last machine ended it
+	Sweeps   float64         `json:"sweeps"`            // mean over points
+	Residual nullable.Number `json:"relative_residual"` // as the machines agreed
+}
+
+// maxSimulatedSteps bounds TimeSteps.
+const maxSimulatedSteps = 1000
+
+// simulatedSteps returns the steps of a simulated run, nil for a stationary problem.
+func simulatedSteps(r *simulate.Result, p *problem.Problem) *SimulatedSteps {
+	e := p.Evolution
+	if e == nil {
+		return nil
+	}
+	out := &SimulatedSteps{
+		Steps: e.Steps, StepsDone: len(r.Steps), EndTime: e.End, Time: e.Time(len(r.Steps)), StepLength: e.Step(),
+		TimeSteps: []SimulatedStep{},
+	}
+	every := 1 + e.Steps/maxSimulatedSteps
+	for _, s := range r.Steps {
+		if s.Step%every == 0 || s.Step == e.Steps {
+			out.TimeSteps = append(out.TimeSteps, SimulatedStep{
+				Step: s.Step, Time: e.Time(s.Step), Seconds: s.Ended.Seconds(), Sweeps: s.Sweeps,
+				Residual: nullable.Number(s.Residual),
+			})
+		}
+	}
+	return out
+}
+
+// text writes the steps as text, nothing for a stationary problem.
+func (s *SimulatedSteps) text(w io.Writer) {
+	if s != nil {
+		fmt.Fprintf(w, "steps\t%d of %d, to t = %g, Δt = %g\n", s.StepsDone, s.Steps, s.Time, s.StepLength)
 	}
 }

@@ -43,24 +43,25 @@ type Simulated struct {
 	MetSweeps nullable.Number `json:"met_sweeps"`
 	// Comparable is the time that Efficiency refers to: Met, corrected for the higher cost of stale values on a coarse
 	// grid.
-	Comparable nullable.Number `json:"comparable_seconds"`
-	Efficiency nullable.Number `json:"efficiency"`
-	Converged  bool            `json:"converged"`
-	Reason     string          `json:"reason"`
-	Failure    string          `json:"failure,omitempty"`
-	Residual   nullable.Number `json:"relative_residual"` // recomputed from the assembled answer
-	Setup      float64         `json:"setup_seconds"`
-	Steady     nullable.Number `json:"steady_sweep_seconds"` // of a sweep, median over machines, in the second half
-	Equivalent float64         `json:"sequential_equivalent_sweeps"`
-	Fewest     float64         `json:"fewest_sweeps"` // minimum over machines
-	Most       float64         `json:"most_sweeps"`
-	Relaxing   float64         `json:"relaxing_share"` // of the time of the relaxing threads
-	Protocol   float64         `json:"protocol_share"`
-	Idle       float64         `json:"idle_share"`
-	Messages   uint64          `json:"messages"`
-	Segments   uint64          `json:"segments"`
-	Bytes      uint64          `json:"bytes"` // of frames
-	Lost       uint64          `json:"segments_lost"`
+	Comparable      nullable.Number `json:"comparable_seconds"`
+	Efficiency      nullable.Number `json:"efficiency"`
+	Converged       bool            `json:"converged"`
+	Reason          string          `json:"reason"`
+	Failure         string          `json:"failure,omitempty"`
+	Residual        nullable.Number `json:"relative_residual"` // recomputed from the assembled answer
+	Setup           float64         `json:"setup_seconds"`
+	Steady          nullable.Number `json:"steady_sweep_seconds"` // of a sweep, median over machines, in the second half
+	Equivalent      float64         `json:"sequential_equivalent_sweeps"`
+	Fewest          float64         `json:"fewest_sweeps"` // minimum over machines
+	Most            float64         `json:"most_sweeps"`
+	Relaxing        float64         `json:"relaxing_share"` // of the time of the relaxing threads
+	Protocol        float64         `json:"protocol_share"`
+	Idle            float64         `json:"idle_share"`
+	Messages        uint64          `json:"messages"`
+	Segments        uint64          `json:"segments"`
+	Bytes           uint64          `json:"bytes"` // of frames
+	Lost            uint64          `json:"segments_lost"`
+	*SimulatedSteps                 // of a nonstationary problem
 	// Losses are those from which the run has recovered or has begun to recover.
 	Losses []*launch.Loss `json:"losses"`
 	// Staleness counts the faces that were read, by age in sweeps.
@@ -137,6 +138,7 @@ func Figures(r *simulate.Result, run *simulate.Config, failure error) Simulated 
 		s.Protocol = protocol.Seconds() / all
 		s.Idle = idle.Seconds() / all
 	}
+	s.SimulatedSteps = simulatedSteps(r, run.Solver.Problem)
 	for i := range r.Losses {
 		s.Losses = append(s.Losses, simulatedLoss(&r.Losses[i], run))
 	}

@@ -65,6 +65,34 @@ func TestFigures(t *testing.T) {
 }
 
 // Text, JSON and CSV of a comparison have every row; unknown values are empty.
+// A nonstationary run lists its steps, of many some at equal distances. A stationary run has no such fields.
+func TestFiguresOfTimeSteps(t *testing.T) {
+	r, run := twoMachines(t)
+	require.NotContains(t, asJSON(t, Figures(r, run, nil)), "steps")
+	run.Solver.Problem.Evolution = &problem.Evolution{End: 5, Steps: 2500}
+	for i := range 2400 {
+		r.Steps = append(r.Steps, simulate.Step{
+			Step: i + 1, Ended: time.Duration(i+1) * time.Millisecond, Sweeps: 32.5, Residual: 1e-7,
+		})
+	}
+	s := Figures(r, run, nil)
+	require.Equal(t, 2500, s.Steps)
+	require.Equal(t, 2400, s.StepsDone)
+	require.InDelta(t, 4.8, s.Time, 1e-12)
+	require.Len(t, s.TimeSteps, 800)
+	last := s.TimeSteps[799]
+	require.Equal(t, SimulatedStep{Step: 2400, Time: last.Time, Seconds: 2.4, Sweeps: 32.5, Residual: 1e-7}, last)
+	require.InDelta(t, 4.8, last.Time, 1e-12)
+	m := asJSON(t, s)
+	require.Equal(t, 2400.0, m["steps_done"])
+	var out bytes.Buffer
+	(&Simulation{Simulated: s}).Text(&out)
+	require.Contains(t, out.String(), "2400 of 2500, to t = 4.8, Δt = 0.002")
+	require.NotContains(t, out.String(), "the peers detected it", "the peers of every step do")
+	r.Steps = nil
+	require.Equal(t, []any{}, asJSON(t, Figures(r, run, nil))["time_steps"])
+}
+
 func TestSimulatedComparison(t *testing.T) {
 	r, run := twoMachines(t)
 	good, bad := Figures(r, run, nil), Figures(r, run, errors.New("peer 1 is lost, \"it\" said"))

@@ -20,7 +20,8 @@ func (s *Simulation) Text(w io.Writer) {
 	fmt.Fprintf(t, "method\t%s, scheme %s, order %s%s\n", s.Method, s.Scheme, s.Order,
 		map[bool]string{true: ", without overlap"}[s.Late])
 	fmt.Fprintf(t, "result\t%s after %.6g s of virtual time (set-up %.3g s)\n", s.Reason, s.Seconds, s.Setup)
-	if s.Met.Known() {
+	s.SimulatedSteps.text(t)
+	if s.Met.Known() && s.SimulatedSteps == nil {
 		fmt.Fprintf(t, "tolerance\tmet after %.6g s and %.1f sweeps; the peers detected it at the end\n",
 			s.Met, s.MetSweeps)
 	}
