@@ -269,6 +269,19 @@ func TestSeveralLossesInTimeSteps(t *testing.T) {
 	}
 }
 
+// The bound on sweeps is that of every step, also of one that begins again.
+func TestBoundOnSweepsOfEveryStep(t *testing.T) {
+	run := stepping(t, iterate.Synchronous())
+	alone, err := Run(context.Background(), run)
+	require.NoError(t, err)
+	for _, s := range alone.Steps {
+		run.Solver.MaxSweeps = max(run.Solver.MaxSweeps, iterate.Iteration(s.Sweeps))
+	}
+	r := played(t, run, cluster.Event{At: alone.Steps[3].Ended * 19 / 20, Rank: 1, Killed: true})
+	requireSteps(t, run, r)
+	require.Equal(t, alone.U, r.U)
+}
+
 // A machine that is silent for a while is not lost, and no step begins again.
 func TestSilenceInATimeStep(t *testing.T) {
 	run := stepping(t, iterate.Synchronous())
