@@ -322,7 +322,7 @@ func (r *run) assign(m *member, now *roster) {
 	if now.config.Scheme.Lockstep() {
 		a.Sweeps = r.sweeps()
 	}
-	if r.MaxSweeps > 0 {
+	if r.MaxSweeps > 0 && r.series == nil { // the bound holds in each time step
 		a.MaxSweeps = max(1, r.MaxSweeps-min(r.MaxSweeps, r.sweeps()))
 	}
 	if r.MaxTime > 0 {

@@ -1,0 +1,127 @@
+package launch
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/solver/buddy"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
+)
+
+// resuming returns a run with --recover exact at the beginning of epoch 1, of which rank 2 of three was lost.
+func resuming(t *testing.T) *run {
+	r := rehearse(t, nil)
+	close(r.stop)
+	<-r.done
+	p := r.plan
+	p.Recover, p.MaxSweeps, p.Partition = RecoverExact, 1000, problem.Partition{Cuts: [3][]int{{0, 4}, {0, 4}, {0, 1, 2, 4}}}
+	w := &run{Plan: p, tick: tickEvery(p.PeerTimeout, 0)}
+	w.active, w.epoch = true, 1
+	for rank := range 3 {
+		w.members = append(w.members, &member{
+			rank: rank, box: p.Partition.Box(iterate.Rank(rank)), valued: rank < 2, conn: rendezvous.NewConn(idle(t), 0),
+			out: make(chan rendezvous.Message, outbox), join: rendezvous.Join{Host: "h"}, informed: rank < 2, sweep: 70,
+		})
+	}
+	w.open = []*Loss{{Rank: 2}}
+	return w
+}
+
+// held is what a survivor has of some iterates: its own values, and those of another peer.
+func held(of iterate.Rank, k ...iterate.Iteration) *buddy.Holding {
+	return &buddy.Holding{Own: k, Others: map[iterate.Rank][]iterate.Iteration{of: k}}
+}
+
+// next returns the newest message to a peer, nil if there is none.
+func (m *member) next() rendezvous.Message {
+	select {
+	case msg := <-m.out:
+		return msg
+	default:
+		return nil
+	}
+}
+
+func (r *run) enter(holdings ...*buddy.Holding) {
+	for rank, h := range holdings {
+		r.receiveRecovery(r.members[rank], rendezvous.Listen{Epoch: r.epoch, Idle: true, Holding: h, Sweep: 70})
+	}
+}
+
+// All peers go back to the newest iterate of which each has a copy. The lost block's comes from its buddy.
+func TestResumption(t *testing.T) {
+	r := resuming(t)
+	r.enter(held(2, 40, 60), held(0, 40, 60), nil)
+	want := rendezvous.Capture{Number: -1, Copy: &rendezvous.Copy{Rank: 2, Iterate: 60}}
+	require.Equal(t, want, r.members[0].next())
+	require.False(t, r.members[1].assigned, "the copy has not arrived")
+	require.True(t, r.resumption.awaits(r.members[0]))
+
+	values := make([]float64, r.members[2].box.Points())
+	for _, old := range []rendezvous.Captured{
+		{Number: -2, Copy: want.Copy, State: []byte{1}}, {Number: -1, State: []byte{1}},
+		{Number: -1, Copy: &rendezvous.Copy{Rank: 1, Iterate: 60}, State: []byte{1}},
+	} {
+		r.receiveCopy(r.members[0], &old, values)
+	}
+	require.False(t, r.members[1].assigned, "none of these is the copy")
+	r.receiveCopy(r.members[0], &rendezvous.Captured{Number: -1, Copy: want.Copy, State: []byte{7}}, values)
+	for rank, m := range r.members {
+		w := m.next().(*workload)
+		require.EqualValues(t, 60, w.assign.Resume.Iterate)
+		require.False(t, w.assign.Resume.Again)
+		require.EqualValues(t, 1000, w.assign.MaxSweeps, "the iterate's sweeps count")
+		require.Zero(t, w.assign.Sweeps)
+		require.Equal(t, rank == 2, w.assign.Initial)
+		require.Equal(t, rank == 2, w.assign.Resume.State != nil)
+		require.EqualValues(t, 250, w.assign.KeepEveryMS)
+	}
+	require.EqualValues(t, 60, r.open[0].From)
+	require.EqualValues(t, 60, r.sweeps())
+}
+
+// Without an iterate that is known of each peer, the run begins again. Not so if only the lost leader had its starting
+// values.
+func TestRunBeginsAgain(t *testing.T) {
+	for _, file := range []bool{false, true} {
+		r := resuming(t)
+		r.inherits, r.startsFromFile = file, file
+		r.enter(held(0, 40), held(1, 60), nil)
+		if file {
+			require.Contains(t, r.failure.text, "the run cannot begin again")
+			continue
+		}
+		for _, m := range r.members {
+			w := m.next().(*workload)
+			require.Equal(t, &rendezvous.Resume{Again: true}, w.assign.Resume)
+			require.False(t, w.assign.Initial)
+		}
+		require.Zero(t, float64(r.open[0].From))
+	}
+}
+
+// A peer that does not send the copy that it claims to have counts as lost.
+func TestMissingCopy(t *testing.T) {
+	for _, state := range [][]byte{nil, {1}} {
+		r := resuming(t)
+		r.enter(held(2, 60), held(0, 60), nil)
+		r.Recover = RecoverOff // the loss is reported as a failure
+		c := rendezvous.Captured{Number: -1, Copy: &rendezvous.Copy{Rank: 2, Iterate: 60}, State: state}
+		r.receiveCopy(r.members[0], &c, make([]float64, 3))
+		require.Contains(t, r.failure.text, "has no copy of the block of peer 2 at iterate 60, which it claimed to have")
+	}
+}
+
+// The bound on sweeps holds in each time step, so those of the steps before do not count.
+func TestBoundOnSweepsAfterALossInATimeStep(t *testing.T) {
+	r := resuming(t)
+	r.Recover, r.Captures = RecoverLocal, nil
+	s, _ := stepsOf(t, 3, nil)
+	r.series = s
+	r.members[2].valued = true
+	r.enter(nil, nil, nil)
+	require.EqualValues(t, 1000, r.members[0].next().(*workload).assign.MaxSweeps)
+}
