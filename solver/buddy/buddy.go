@@ -55,6 +55,7 @@ type Store struct {
 	own     *Copy
 	pending *Copy // own, without values: the peer waits at this iterate
 	others  map[iterate.Rank][]*Copy
+	unused  []float64 // of the copy of another peer that was dropped last
 }
 
 // Begin records that the peer keeps the iterate that it has made last, whose values are those of its block until
@@ -95,10 +96,25 @@ func (s *Store) Resume(c *Copy) {
 
 func (s *Store) drop(which func(*Copy) bool) {
 	for _, r := range slices.Sorted(maps.Keys(s.others)) {
+		for _, c := range s.others[r] {
+			if which(c) {
+				s.unused = c.Values
+			}
+		}
 		if s.others[r] = slices.DeleteFunc(s.others[r], which); len(s.others[r]) == 0 {
 			delete(s.others, r)
 		}
 	}
+}
+
+// Array returns memory for the values of another peer's block: that of a dropped copy, if there is one. Nobody may
+// read that copy any more.
+func (s *Store) Array(points int) []float64 {
+	u := s.unused
+	if s.unused = nil; len(u) != points {
+		u = make([]float64, points)
+	}
+	return u
 }
 
 // Add records a copy of another peer's block, in place of one of the same iterate.

@@ -205,7 +205,7 @@ func (c *courier) keep(k iterate.Iteration, state []byte, values func(dst []floa
 // receive stores the copies of another peer until the end of the connection.
 func (c *courier) receive(of iterate.Rank) {
 	for {
-		k, err := readCopy(c.from, c.p.cut.Box(of).Points())
+		k, err := readCopy(c.from, c.array(of))
 		if err != nil || !c.p.copies.add(c.epoch, of, k) {
 			c.p.log.Debug().Err(err).Int("of", int(of)).Msg("no more copies are stored")
 			return
@@ -216,8 +216,17 @@ func (c *courier) receive(of iterate.Rank) {
 	}
 }
 
-// readCopy reads a copy of a block of so many points.
-func readCopy(in io.Reader, points int) (*buddy.Copy, error) {
+// array returns a function that allocates the values of a peer's block.
+func (c *courier) array(of iterate.Rank) func() []float64 {
+	return func() []float64 {
+		c.p.copies.mu.Lock()
+		defer c.p.copies.mu.Unlock()
+		return c.p.copies.store.Array(c.p.cut.Box(of).Points())
+	}
+}
+
+// readCopy reads a copy of a block. values returns the memory for its values, once the copy has begun to arrive.
+func readCopy(in io.Reader, values func() []float64) (*buddy.Copy, error) {
 	var head [12]byte
 	if _, err := io.ReadFull(in, head[:]); err != nil {
 		return nil, err
@@ -232,7 +241,8 @@ func readCopy(in io.Reader, points int) (*buddy.Copy, error) {
 	if _, err := io.ReadFull(in, k.State); err != nil {
 		return nil, err
 	}
-	k.Values = make([]float64, points)
+	k.Values = values()
+	points := len(k.Values)
 	piece := make([]byte, 8*min(points, pieceValues))
 	for at := 0; at < points; {
 		part := piece[:min(len(piece), 8*(points-at))]

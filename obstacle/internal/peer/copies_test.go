@@ -18,16 +18,18 @@ func encodeCopy(k uint64, state []byte, values ...float64) []byte {
 	return out
 }
 
+func array(n int) func() []float64 { return func() []float64 { return make([]float64, n) } }
+
 func TestReadCopy(t *testing.T) {
 	data := encodeCopy(9, []byte("state"), 1, 2, 3)
-	k, err := readCopy(bytes.NewReader(data), 3)
+	k, err := readCopy(bytes.NewReader(data), array(3))
 	require.NoError(t, err)
 	require.Equal(t, &buddy.Copy{Iterate: 9, State: []byte("state"), Values: []float64{1, 2, 3}}, k)
 	for n := range data {
-		_, err := readCopy(bytes.NewReader(data[:n]), 3)
+		_, err := readCopy(bytes.NewReader(data[:n]), array(3))
 		require.Error(t, err, "%d bytes", n)
 	}
-	_, err = readCopy(bytes.NewReader(encodeCopy(9, make([]byte, maxState+1), 1)), 1)
+	_, err = readCopy(bytes.NewReader(encodeCopy(9, make([]byte, maxState+1), 1)), array(1))
 	require.ErrorContains(t, err, "a copy with a state of 4097 bytes")
 }
 
@@ -35,7 +37,7 @@ func FuzzReadCopy(f *testing.F) {
 	f.Add(encodeCopy(9, []byte("state"), 1, 2, 3), 3)
 	f.Add([]byte{}, 1)
 	f.Fuzz(func(t *testing.T, data []byte, points int) {
-		k, err := readCopy(bytes.NewReader(data), min(max(points, 1), 1<<12))
+		k, err := readCopy(bytes.NewReader(data), array(min(max(points, 1), 1<<12)))
 		if err == nil && len(k.State) > maxState {
 			t.Fatalf("a state of %d bytes", len(k.State))
 		}
