@@ -52,10 +52,12 @@ type Copy struct {
 
 // Store holds the copies that one peer has. It is not safe for concurrent use.
 type Store struct {
+	Allocate func(n int) []float64 // as problem.Config.Allocate; nil: make
+
 	own     *Copy
 	pending *Copy // own, without values: the peer waits at this iterate
 	others  map[iterate.Rank][]*Copy
-	unused  []float64 // of the copy of another peer that was dropped last
+	unused  [][]float64 // memory for values
 }
 
 // Begin records that the peer keeps the iterate that it has made last, whose values are those of its block until
@@ -73,7 +75,7 @@ func (s *Store) Complete(k iterate.Iteration, points int, fill func(dst []float6
 	if s.own != nil && len(s.own.Values) == points {
 		s.pending.Values = s.own.Values
 	} else {
-		s.pending.Values = make([]float64, points)
+		s.pending.Values = s.Array(points)
 	}
 	fill(s.pending.Values)
 	s.own, s.pending = s.pending, nil
@@ -97,8 +99,8 @@ func (s *Store) Resume(c *Copy) {
 func (s *Store) drop(which func(*Copy) bool) {
 	for _, r := range slices.Sorted(maps.Keys(s.others)) {
 		for _, c := range s.others[r] {
-			if which(c) {
-				s.unused = c.Values
+			if which(c) && len(s.unused) < maxUnused {
+				s.unused = append(s.unused, c.Values)
 			}
 		}
 		if s.others[r] = slices.DeleteFunc(s.others[r], which); len(s.others[r]) == 0 {
@@ -107,14 +109,36 @@ func (s *Store) drop(which func(*Copy) bool) {
 	}
 }
 
-// Array returns memory for the values of another peer's block: that of a dropped copy, if there is one. Nobody may
-// read that copy any more.
-func (s *Store) Array(points int) []float64 {
-	u := s.unused
-	if s.unused = nil; len(u) != points {
-		u = make([]float64, points)
+// maxUnused bounds the arrays of a store that no copy uses.
+const maxUnused = 2
+
+// Reserve allocates memory for the peer's own values and for two copies of another peer's, and writes to it, so that
+// the first copies take no longer than later ones.
+func (s *Store) Reserve(own, other int) {
+	if s.own != nil {
+		return
 	}
-	return u
+	var all [][]float64
+	for _, n := range []int{own, other, other} {
+		u := s.Array(n)
+		clear(u)
+		all = append(all, u)
+	}
+	s.unused = all
+}
+
+// Array returns memory for the values of a block: that of a dropped copy, if there is one. Nobody may read that copy
+// any more.
+func (s *Store) Array(points int) []float64 {
+	if i := slices.IndexFunc(s.unused, func(u []float64) bool { return len(u) == points }); i >= 0 {
+		u := s.unused[i]
+		s.unused = slices.Delete(s.unused, i, i+1)
+		return u
+	}
+	if s.Allocate == nil {
+		return make([]float64, points)
+	}
+	return s.Allocate(points)
 }
 
 // Add records a copy of another peer's block, in place of one of the same iterate.
@@ -147,7 +171,7 @@ func (s *Store) Other(r iterate.Rank, k iterate.Iteration) *Copy {
 }
 
 // Discard drops all copies: the run begins again.
-func (s *Store) Discard() { *s = Store{} }
+func (s *Store) Discard() { *s = Store{Allocate: s.Allocate} }
 
 // Holding lists the iterates that a survivor has copies of.
 type Holding struct {

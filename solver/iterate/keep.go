@@ -26,9 +26,11 @@ func (c *KeepClock) Due(now time.Duration) bool { return c.Every > 0 && now >= m
 // Begin records that the peers begin to keep an iterate.
 func (c *KeepClock) Begin(now time.Duration) { c.began, c.next = now, math.MaxInt64 }
 
-// End records that all peers have kept it. The first one counts half, since it also allocates memory.
+// End records that all peers have kept it.
 func (c *KeepClock) End(now time.Duration) {
-	c.takes = (c.takes + now - c.began) / 2
+	if c.takes += now - c.began; c.takes > now-c.began {
+		c.takes /= 2
+	}
 	c.next = now + max(c.Every, keepShare*c.takes)
 }
 

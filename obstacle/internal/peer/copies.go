@@ -133,6 +133,9 @@ func (e *epoch) courier() (*courier, error) {
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("cannot exchange copies of the blocks: %w", err)
 	}
+	e.p.copies.mu.Lock()
+	e.p.copies.store.Reserve(c.box.Points(), e.p.cut.Box(of).Points())
+	e.p.copies.mu.Unlock()
 	go c.receive(of)
 	return c, nil
 }

@@ -19,12 +19,14 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
+	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host/pin"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/problems/file"
+	"github.com/p2pdc/p2pdc/solver/buddy"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
@@ -194,7 +196,7 @@ type peer struct {
 
 func newPeer(o Options, conn *rendezvous.Conn, w rendezvous.Welcome) *peer {
 	return &peer{
-		Options: o, leader: newLeader(conn), welcome: w, commands: newCommands(w.Epoch),
+		copies: copies{store: buddy.Store{Allocate: host.Array}}, Options: o, leader: newLeader(conn), welcome: w, commands: newCommands(w.Epoch),
 		log: o.Log.With().Int("rank", w.Rank).Logger(),
 	}
 }
