@@ -68,14 +68,16 @@
 //     no harm.
 //  7. OpAdapt: it brings the halo sessions that the scheme declares asynchronous to the mode
 //     Op.Asynchronous. Both ends of a session change together; then it calls Next.
-//  8. Arrivals are passed to Halo and Agree, between any two other calls. Halo receives the whole slot and
+//  8. OpKeep, in a run that keeps iterates (Config.KeepEvery): it stores a copy of the values and of Op.Message with
+//     another peer, and calls Next when that is done. OpKept: every peer has done so. Package buddy stores copies.
+//  9. Arrivals are passed to Halo and Agree, between any two other calls. Halo receives the whole slot and
 //     the label of its oldest segment. The peer reads the data only until the next call of Halo for
 //     the same slot, so the caller keeps one buffer per slot and receives into it.
-//  9. An error of Halo or Agree names the sender and ends the run, as OpFail does: the caller reports it.
+//  10. An error of Halo or Agree names the sender and ends the run, as OpFail does: the caller reports it.
 //     Peers check everything that they receive.
-//  10. After OpDone the peer needs no more messages, and sends none. Until all its messages are delivered,
+//  11. After OpDone the peer needs no more messages, and sends none. Until all its messages are delivered,
 //     the caller keeps the agreement sessions open. Outcome and Solution return the result.
-//  11. Stop may be called at any time. The run then ends with the newest vector that all peers agree
+//  12. Stop may be called at any time. The run then ends with the newest vector that all peers agree
 //     on, usually after one or two relaxations.
 //
 // A method of its own that is not a Block (package richardson, package schwarz) embeds Coordination, which
