@@ -45,9 +45,21 @@ func (b *byHand) attach(at string) *running {
 // A run goes on undisturbed when its launcher is killed, and its answer can be fetched.
 func TestLauncherIsLost(t *testing.T) {
 	t.Parallel() // its peers mostly sleep
-	for _, scheme := range schemes() {
-		t.Run(scheme, func(t *testing.T) {
-			b := startByHand(t, 300, "--scheme", scheme, "--suspect", "1m") // however slow the machine is
+	runs := []string{"async", "sync", "exact", "balance"}
+	if testing.Short() {
+		runs = runs[:1]
+	}
+	for _, run := range runs {
+		t.Run(run, func(t *testing.T) {
+			scheme, more := run, []string(nil)
+			switch run {
+			case "exact":
+				scheme, more = "sync", []string{"--recover", "exact"}
+			case "balance":
+				scheme, more = "async", []string{"--partition", "slabs", "--balance", "on"}
+			}
+			more = append(more, "--scheme", scheme, "--suspect", "1m") // however slow the machine is
+			b := startByHand(t, 300, more...)
 			require.Len(t, b.keepers, 3)
 			b.signal(syscall.SIGKILL)
 			b.leads(b.peers).said(`"undisturbed":true`)
@@ -57,6 +69,7 @@ func TestLauncherIsLost(t *testing.T) {
 			require.True(t, s.Converged)
 			require.Empty(t, s.Losses)
 			require.Equal(t, scheme, s.Scheme)
+			require.Equal(t, map[bool]string{true: "on", false: "off"}[run == "balance"], s.Balance)
 			for _, p := range b.peers {
 				require.Equal(t, 0, p.wait(patience))
 			}

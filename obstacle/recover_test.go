@@ -50,7 +50,11 @@ func TestKilledPeerIsReplaced(t *testing.T) {
 		"sor":       append(slow(5000, 3), "--method", "sor"),
 		"schwarz":   {"--method", "schwarz", "--local", "richardson", "--scheme", "async"},
 		"multigrid": append(slow(300, 3), "--method", "multigrid", "--tol", "1e-13"),
-		"spare":     {"--scheme", "async", "--spares", "1"},
+		"balance": {"--scheme", "async", "--partition", "slabs", "--balance", "on", "--slowdown", "0:100",
+			"--slowdown", "1:300", "--slowdown", "2:100"},
+		"balance, sync": {"--partition", "slabs", "--balance", "on", "--slowdown", "0:100", "--slowdown", "1:300",
+			"--slowdown", "2:100"},
+		"spare": {"--scheme", "async", "--spares", "1"},
 	}
 	if testing.Short() {
 		runs = map[string][]string{"async": runs["async"], "spare": runs["spare"]}

@@ -20,15 +20,17 @@ func Recut(part problem.Partition, held []problem.Box) (next problem.Partition, 
 		}
 	}
 	for r, b := range held {
-		box := next.Box(iterate.Rank(r))
-		if rest := difference(box, b); len(rest) > 0 {
-			box = rest[0]
-		} else {
-			box = problem.Box{}
-		}
-		missing = append(missing, box)
+		missing = append(missing, Missing(next.Box(iterate.Rank(r)), b))
 	}
 	return next, missing
+}
+
+// Missing returns the part of a box of Recut that is outside the box that its peer held.
+func Missing(box, held problem.Box) problem.Box {
+	if rest := difference(box, held); len(rest) > 0 {
+		return rest[0]
+	}
+	return problem.Box{}
 }
 
 // recut moves the cuts of slabs to where the survivors' boxes begin. If that moves the ends of lost peers in a row,

@@ -110,6 +110,9 @@ func (q *request) attached(a *rendezvous.Assign, text []byte, o *launch.Outcome)
 		spec: spec, partition: problem.Partition{Cuts: a.Cuts}, method: a.Method, order: a.Order, threads: a.Threads,
 		balance: "off", peers: len(o.Hosts),
 	}
+	if a.Balance {
+		w.balance = "on"
+	}
 	if w.problem, err = spec.Build(a.N); err != nil {
 		return nil, err
 	}

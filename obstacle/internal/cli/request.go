@@ -297,15 +297,15 @@ func (q *request) checkBounds() error {
 		return usage("--suspect %v: want 100ms to 24h", q.suspect)
 	case q.spares < 0 || q.spares > launch.MaxSpares:
 		return usage("--spares %d: want 0 to %d", q.spares, launch.MaxSpares)
-	case q.spares > 0 && (q.recover == launch.RecoverOff || q.balance == "on"):
-		return usage("--spares %d: no spare peer takes a place with --recover off or --balance on", q.spares)
+	case q.spares > 0 && q.recover == launch.RecoverOff:
+		return usage("--spares %d: no spare peer takes a place with --recover off", q.spares)
 	case q.spares > 0 && (q.inProcess || q.rendezvous != ""):
 		return usage("--spares %d: solve starts spare peers as processes of its host only; "+
 			"with --rendezvous start more peers than --peers", q.spares)
 	case !slices.Contains([]int{0, 1, 3, 5}, q.keepers):
 		return usage("--keepers %d: want 1, 3 or 5, or 0 to have it chosen", q.keepers)
-	case q.keepers > 1 && (q.recover == launch.RecoverOff || q.balance == "on"):
-		return usage("--keepers %d: the run cannot survive a loss with --recover off or --balance on", q.keepers)
+	case q.keepers > 1 && q.recover == launch.RecoverOff:
+		return usage("--keepers %d: the run cannot survive a loss with --recover off", q.keepers)
 	case q.keepers > 1 && q.rendezvous == "":
 		return usage("--keepers %d needs --rendezvous: peers that solve starts end with it", q.keepers)
 	case !slices.Contains([]string{"", "step", "never"}, q.stepMode):

@@ -104,6 +104,7 @@ func (r *run) serve(m *member) {
 		}
 		switch msg := msg.(type) {
 		case rendezvous.Listen:
+			at = 0 // of a newer epoch
 			if r.series != nil {
 				step, stepAt = r.series.resume(m.rank, msg.Epoch), 0
 			}

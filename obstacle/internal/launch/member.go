@@ -16,6 +16,8 @@ type member struct {
 	rank  int
 	box   problem.Box      // as assigned
 	final problem.Box      // of its final values
+	held  problem.Box      // of the values that it had at the end of the epoch before
+	hole  problem.Box      // the part of box that it has to repair, in a run that moves planes
 	conn  *rendezvous.Conn // nil before it joins
 	child Child            // nil if it was started by hand
 	join  rendezvous.Join

@@ -41,7 +41,17 @@ func (o *ownership) reset() {
 	}
 }
 
+// recut begins again with another partition.
+func (o *ownership) recut(p problem.Partition) {
+	o.mu.Lock()
+	o.config.Partition = p
+	o.mu.Unlock()
+	o.reset()
+}
+
 func (o *ownership) declare(rank int, b problem.Box) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if !o.config.Balance {
 		return errors.New("a box was declared, but no planes move in this run")
 	}
@@ -55,8 +65,6 @@ func (o *ownership) declare(rank int, b problem.Box) error {
 	if lo < 0 || hi <= lo || hi > o.config.Problem.N[o.axis] || hi-lo > most {
 		return fmt.Errorf("planes %d to %d of %d: at most %d are allowed", lo, hi, o.config.Problem.N[o.axis], most)
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	if o.boxes[rank].Points() > 0 {
 		return errors.New("the box was declared twice")
 	}

@@ -64,6 +64,7 @@ type recovery struct {
 	around    []surroundings // values beside them
 
 	resumption *resumption // of the epoch; nil: not decided yet
+	cut        int         // epoch for which recut was called
 }
 
 // surroundings are the values that a survivor has beside the holes.
@@ -74,7 +75,7 @@ type surroundings struct {
 
 // recovers reports whether the run goes on when a peer is lost.
 func (p *Plan) recovers() bool {
-	return (p.Recover == RecoverLocal || p.Recover == RecoverExact) && !p.Balance
+	return p.Recover == RecoverLocal || p.Recover == RecoverExact
 }
 
 // lose handles the loss of a peer after Start.
@@ -199,13 +200,9 @@ func (r *run) beginEpoch() {
 		if m.conn == nil && !m.awaited {
 			r.replace(m)
 		}
-		if !m.valued || r.series != nil || r.exact() {
-			continue
-		}
-		if shell := repair.Shell(r.unvalued, m.box); len(shell) > 0 {
-			r.faces = append(r.faces, m)
-			m.notify(rendezvous.Capture{Number: -r.epoch, Boxes: shell})
-		}
+	}
+	if r.series == nil && !r.exact() && !r.moved() {
+		r.askForFaces()
 	}
 	r.advance()
 }
@@ -286,6 +283,9 @@ func (r *run) advance() {
 		}
 		valued = valued && (m.valued || r.series != nil)
 	}
+	if r.moved() && r.cut != r.epoch {
+		r.recut()
+	}
 	if len(r.faces) > 0 || r.exact() && !r.decideResumption() {
 		return
 	}
@@ -333,7 +333,7 @@ func (r *run) assign(m *member, now *roster) {
 		a.Initial, w.initial = true, r.series.newest()
 	case r.exact():
 		r.resumeWith(w, m)
-	case !m.valued:
+	case !m.valued || !m.hole.Empty():
 		a.Repair = &rendezvous.Repair{Holes: r.unvalued, Tolerance: r.repairTolerance()}
 		for _, s := range r.around {
 			a.Repair.Around = append(a.Repair.Around, s.box)
@@ -365,7 +365,7 @@ func (r *run) receiveRecovery(m *member, msg rendezvous.Message) bool {
 			m.since = msg.Epoch
 		}
 		m.control, m.listens, m.idle = msg.Control, msg.Epoch, msg.Idle
-		m.sweep, m.holding = max(m.sweep, msg.Sweep), msg.Holding
+		m.sweep, m.holding, m.held = max(m.sweep, msg.Sweep), msg.Holding, msg.Box
 	case rendezvous.Repaired:
 		if msg.Epoch == r.epoch {
 			m.valued = true
@@ -393,13 +393,13 @@ func (r *run) receiveFaces(m *member, number int, values []float64) {
 	if i < 0 || number != -r.epoch {
 		return // of a former epoch
 	}
-	if err := repair.NewFaces(r.unvalued).Add(m.box, values); err != nil {
+	if err := repair.NewFaces(r.unvalued).Add(r.heldBy(m), values); err != nil {
 		m.conn.Close()
 		r.lose(m, failure{closed, m.rank, fmt.Sprintf("%s sent values that no block can be repaired from: %v", m, err)})
 		return
 	}
 	r.faces = slices.Delete(r.faces, i, i+1)
-	r.around = append(r.around, surroundings{m.box, values})
+	r.around = append(r.around, surroundings{r.heldBy(m), values})
 	r.advance()
 }
 

@@ -73,7 +73,9 @@ func (e *endpoint) run() string {
 
 // report sends the address of the endpoint to the launcher.
 func (e *endpoint) report() error {
+	_, box := e.p.values.held()
 	l := rendezvous.Listen{
+		Box:     box,
 		Control: e.p.advertised(e.node.ControlAddr()), Epoch: e.epoch, Sweep: e.p.values.sweep(),
 		Idle: e.p.atOnce.Load(), Holding: e.p.copies.holding(),
 	}

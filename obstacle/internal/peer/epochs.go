@@ -104,7 +104,7 @@ func (p *peer) enter(ctx context.Context, end *endpoint) (*epoch, error) {
 			if err := p.resume(w); err != nil {
 				return nil, err
 			}
-			if r := w.assign.Repair; r != nil && p.values.newest() == nil {
+			if _, box := p.values.held(); w.assign.Repair != nil && box != p.box() {
 				if err := p.repair(ctx, end, w); err != nil {
 					return nil, err
 				}

@@ -138,7 +138,7 @@ func (p *peer) ended() error {
 // surrender sends the values that this peer has when the run has failed between two epochs.
 func (p *peer) surrender() error {
 	c := p.commands
-	u := p.values.newest()
+	u, box := p.values.held()
 	if u == nil {
 		return errors.New(c.why.Why)
 	}
@@ -148,7 +148,7 @@ func (p *peer) surrender() error {
 		Sessions: []rendezvous.Session{}, PeakBytes: host.PeakBytes(), Processors: p.processors,
 	}
 	return p.deliver(func(conn *rendezvous.Conn) error {
-		return errors.Join(sendBlock(conn, rendezvous.StreamSolution, false, p.box(), u), conn.Send(out))
+		return errors.Join(sendBlock(conn, rendezvous.StreamSolution, p.balanced, box, u), conn.Send(out))
 	}, nil)
 }
 

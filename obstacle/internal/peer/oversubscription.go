@@ -17,10 +17,11 @@ func (e *endpoint) oversubscribed(processors int) bool {
 }
 
 // atOnce reports whether the peer stops as soon as another one is lost. Peers that wait for each other do, and those of an
-// oversubscribed host: the processors are for the repair.
+// oversubscribed host: the processors are for the repair. So do those between which planes move, since their boxes must
+// not change any more.
 func (e *epoch) atOnce() bool {
 	c := &e.work.config
-	return c.Scheme.Lockstep() || c.Problem.Steps() > 0 || e.oversubscribed(runtime.NumCPU())
+	return c.Scheme.Lockstep() || c.Balance || c.Problem.Steps() > 0 || e.oversubscribed(runtime.NumCPU())
 }
 
 // here returns the number of peers on this host, and how many of them have a lower rank.

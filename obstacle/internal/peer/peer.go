@@ -174,6 +174,7 @@ type peer struct {
 	spec       *file.Spec       // nil before the first work
 	problem    *problem.Problem // the same
 	cut        problem.Partition
+	balanced   bool                // planes move
 	members    []rendezvous.Member // by rank; nil before the first work
 	values     values
 	copies     copies

@@ -16,7 +16,9 @@ import (
 // repair computes the values of this peer's box, which was lost with another peer, and reports how.
 func (p *peer) repair(ctx context.Context, end *endpoint, w *work) error {
 	begin := time.Now()
-	a, own := w.assign.Repair, p.box()
+	a := w.assign.Repair
+	u, held := p.values.held()
+	own := repair.Missing(p.box(), held)
 	faces := repair.NewFaces(a.Holes)
 	values := w.around
 	for _, b := range a.Around {
@@ -59,7 +61,7 @@ func (p *peer) repair(ctx context.Context, end *endpoint, w *work) error {
 	if err := repair.CheckBound(p.problem, group); err != nil {
 		done.Unbound = err.Error()
 	}
-	p.values.set(res.Values(own), own)
+	p.values.set(repair.Join(p.box(), held, u, own, res.Values(own)), p.box())
 	done.Seconds = time.Since(begin).Seconds()
 	p.log.Info().Str("method", res.Method).Float64("residual", res.Residual).Float64("seconds", done.Seconds).
 		Msg("repaired the block of a lost peer")

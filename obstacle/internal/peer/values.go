@@ -62,6 +62,16 @@ func (v *values) newest() []float64 {
 	return v.u
 }
 
+// held returns the values while no runner iterates, and their box; nil and an empty box if there are none.
+func (v *values) held() ([]float64, problem.Box) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.u == nil {
+		return nil, problem.Box{}
+	}
+	return v.u, v.box
+}
+
 // sweep returns the number of sweeps up to the values kept.
 func (v *values) sweep() uint64 {
 	v.mu.Lock()

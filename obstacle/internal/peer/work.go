@@ -132,7 +132,7 @@ func (p *peer) fillWork(w *work) error {
 			return err
 		}
 	}
-	p.cut = problem.Partition{Cuts: a.Cuts}
+	p.cut, p.balanced = problem.Partition{Cuts: a.Cuts}, a.Balance
 	var initial []float64
 	if a.Initial {
 		var err error
@@ -248,7 +248,7 @@ func (p *peer) validateAssignment(a *rendezvous.Assign) error {
 		return fmt.Errorf("%d threads", a.Threads)
 	case p.problem == nil && a.ProblemBytes == 0:
 		return errors.New("no problem")
-	case p.problem != nil && (a.N != p.problem.N || !reflect.DeepEqual(cut, p.cut)):
+	case p.problem != nil && (a.N != p.problem.N || !a.Balance && !reflect.DeepEqual(cut, p.cut)):
 		return fmt.Errorf("a grid of %v, divided otherwise than in the epoch before", a.N)
 	}
 	if r := a.Resume; a.KeepEveryMS < 0 || r != nil && (len(r.State) > maxState || r.State != nil && !a.Initial) {
@@ -270,8 +270,10 @@ func (p *peer) validateAssignment(a *rendezvous.Assign) error {
 // prepare opens the sessions of an epoch and builds the block.
 func (p *peer) prepare(e *epoch) (*runner.Runner, error) {
 	a, config := e.assign, e.work.config
-	if u := p.values.newest(); u != nil && config.Initial == nil {
-		config.Initial = u
+	if u, box := p.values.held(); u != nil && config.Initial == nil {
+		if config.Initial = u; box != p.box() {
+			return nil, fmt.Errorf("this peer has values of %v and was assigned %v", box, p.box())
+		}
 	}
 	oversubscribed := e.adaptToLoad(config.Scheme)
 	e.bind() // before the block is allocated, so that its memory is near

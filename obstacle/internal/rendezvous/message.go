@@ -109,10 +109,11 @@ type Rails struct {
 
 // Listen holds the address at which other peers reach this one.
 type Listen struct {
-	Control string `json:"control"` // host:port of its control channel
-	Epoch   int    `json:"epoch"`   // for which it was opened
-	Sweep   uint64 `json:"sweep"`   // newest iterate of the peer, from which it goes on in lockstep
-	Idle    bool   `json:"idle"`    // the peer does not relax before the epoch begins
+	Control string      `json:"control"` // host:port of its control channel
+	Epoch   int         `json:"epoch"`   // for which it was opened
+	Sweep   uint64      `json:"sweep"`   // newest iterate of the peer, from which it goes on in lockstep
+	Idle    bool        `json:"idle"`    // the peer does not relax before the epoch begins
+	Box     problem.Box `json:"box"`     // of the peer's values, which other peers have if planes move; empty: it has none
 	// Holding lists the kept iterates that the peer has copies of.
 	Holding *buddy.Holding `json:"holding,omitempty"`
 }
