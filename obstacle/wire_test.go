@@ -51,7 +51,7 @@ func TestCutWireBeforeTheStart(t *testing.T) {
 	lab := netlab.New(t)
 	a, b := lab.Join(lab.Host("a"), lab.Host("b"), netlab.Wire{})
 	secret := secretFile(t, "the secret of this run")
-	launcher := startIn(t, a.Host.Do, "solve", "membrane", "--n", "8", "--peers", "2", "--peer-timeout", "500ms",
+	launcher := startIn(t, a.Host.Do, "solve", "membrane", "--n", "8", "--peers", "2", "--peer-timeout", "4s",
 		"--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"), "--secret-file", secret)
 	address := launcher.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
 	far := startIn(t, b.Host.Do, "peer", "--rendezvous", address, "--listen", b.IPv4.String(), "--secret-file", secret)
