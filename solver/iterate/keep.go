@@ -35,16 +35,17 @@ func (c *KeepClock) End(now time.Duration) {
 }
 
 // lockstepKeep keeps iterates of a run in lockstep. The root marks a verdict, so that all peers keep the iterate at
-// which it takes effect. Their number in the tree is counted up, and the answer of the root travels down.
+// which it takes effect. Reports that a subtree has stored its copies travel up the tree, and that all have, down.
 type lockstepKeep struct {
 	clock  KeepClock
 	wanted bool
 	at     Iteration // which is wanted
 	begun  bool      // this peer has reached it
 	kept   []bool    // by child: the subtree has stored its copies
+	ended  bool      // clock.End is due when the queued operations have been carried out
 }
 
-// begin keeps the present iterate.
+// beginKeep keeps the present iterate.
 func (e *lockstepRule) beginKeep() {
 	k := &e.keep
 	k.begun = true
@@ -67,8 +68,7 @@ func (e *lockstepRule) endKeep(m *Message) {
 	k := &e.keep
 	e.p.SendChildren(m)
 	e.p.outbox = append(e.p.outbox, Op{Kind: OpKept, Label: uint64(k.at)})
-	k.clock.End(e.p.Now)
-	k.wanted, k.begun = false, false
+	k.wanted, k.begun, k.ended = false, false, true
 	clear(k.kept)
 }
 

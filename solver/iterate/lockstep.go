@@ -46,6 +46,10 @@ func (e *lockstepRule) Over() bool { return false }
 
 func (e *lockstepRule) Next() Action {
 	k, r := e.p.Iterate, e.p.Checks
+	if e.keep.ended { // this peer's own copy may have taken longer than those of its children
+		e.keep.ended = false
+		e.keep.clock.End(e.p.Now)
+	}
 	if e.reason != Running && k == e.last {
 		return e.finish()
 	}
