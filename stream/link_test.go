@@ -315,6 +315,11 @@ func TestEndsThatDoNotMeet(t *testing.T) {
 	require.ErrorContains(t, (<-down).Err, "cannot connect")
 	_, err = a.Accept(offer)
 	require.ErrorIs(t, err, ErrDown)
+	_, err = a.Offer("b") // for another attempt, which needs a new offer of the other end
+	require.NoError(t, err)
+	_, err = a.Accept(offer)
+	require.ErrorIs(t, err, ErrDown)
+	require.NotContains(t, err.Error(), "%!")
 	lower := open(t, Config{Name: "0"})
 	offer, err = lower.Offer("a")
 	require.NoError(t, err)

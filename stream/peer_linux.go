@@ -201,7 +201,11 @@ func (l *Link) Accept(remote []byte) (microproto.LinkAddr, error) {
 	}
 	if p := l.named[o.name]; p != nil && bytes.Equal(p.remoteBytes, remote) {
 		if p.failure != nil || p.remote == nil {
-			return 0, fmt.Errorf("%w: this offer was used before; call Offer and exchange new ones: %w", ErrDown, p.failure)
+			err := fmt.Errorf("%w: this offer was used before; call Offer and exchange new ones", ErrDown)
+			if p.failure != nil {
+				err = fmt.Errorf("%w: %w", err, p.failure)
+			}
+			return 0, err
 		}
 		return p.addr, nil
 	}
