@@ -286,13 +286,16 @@ func (r *run) advance() {
 	if r.moved() && r.cut != r.epoch {
 		r.recut()
 	}
-	if len(r.faces) > 0 || r.exact() && !r.decideResumption() {
+	if r.exact() {
+		r.decideResumption()
+	}
+	if len(r.faces) > 0 || r.exact() && r.failure != nil {
 		return
 	}
 	ready := true
 	var now *roster
 	for _, m := range r.members {
-		if !m.assigned && (valued || !m.valued || m.idle) {
+		if !m.assigned && (valued || !m.valued || m.idle) && !r.resumption.lacks(m) {
 			if now == nil {
 				var err error
 				if now, err = r.roster(); err != nil {

@@ -55,11 +55,14 @@ const (
 	keepPoint = 1000 * time.Nanosecond
 )
 
+// lacks reports whether the copy of a lost peer's block has not arrived.
+func (s *resumption) lacks(m *member) bool { return s != nil && s.awaited[m.rank] != nil }
+
 // decideResumption decides with which iterate the epoch begins, once all peers have told what they hold, and asks for
-// the copies of lost peers. It reports whether all of them have arrived.
-func (r *run) decideResumption() bool {
-	if s := r.resumption; s != nil {
-		return len(s.awaited) == 0
+// the copies of lost peers.
+func (r *run) decideResumption() {
+	if r.resumption != nil {
+		return
 	}
 	held := make([]*buddy.Holding, len(r.members))
 	for i, m := range r.members {
@@ -73,7 +76,7 @@ func (r *run) decideResumption() bool {
 	if s.again && r.inherits && r.startsFromFile {
 		r.fail(failure{exited, -1, "no iterate is known of every peer, and the starting values were known only to the " +
 			"process that was lost, so that the run cannot begin again"})
-		return false
+		return
 	}
 	r.Log.Info().Int("epoch", r.epoch).Uint64("iterate", uint64(k)).Bool("again", s.again).
 		Msg("all peers go back to an iterate that is known of each")
@@ -91,7 +94,6 @@ func (r *run) decideResumption() bool {
 		}
 	}
 	r.newest = uint64(k)
-	return len(s.awaited) == 0
 }
 
 // receiveCopy handles the copy of a lost peer's block.

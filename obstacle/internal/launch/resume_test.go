@@ -57,7 +57,8 @@ func TestResumption(t *testing.T) {
 	r.enter(held(2, 40, 60), held(0, 40, 60), nil)
 	want := rendezvous.Capture{Number: -1, Copy: &rendezvous.Copy{Rank: 2, Iterate: 60}}
 	require.Equal(t, want, r.members[0].next())
-	require.False(t, r.members[1].assigned, "the copy has not arrived")
+	require.False(t, r.members[2].assigned, "the copy has not arrived")
+	require.True(t, r.members[1].assigned, "it can connect meanwhile")
 	require.True(t, r.resumption.awaits(r.members[0]))
 
 	values := make([]float64, r.members[2].box.Points())
@@ -67,7 +68,7 @@ func TestResumption(t *testing.T) {
 	} {
 		r.receiveCopy(r.members[0], &old, values)
 	}
-	require.False(t, r.members[1].assigned, "none of these is the copy")
+	require.False(t, r.members[2].assigned, "none of these is the copy")
 	r.receiveCopy(r.members[0], &rendezvous.Captured{Number: -1, Copy: want.Copy, State: []byte{7}}, values)
 	for rank, m := range r.members {
 		w := m.next().(*workload)
