@@ -36,6 +36,7 @@ func parts() []measure.Part {
 		{Name: "age", About: "age of asynchronous halos on a wire that is offered five times its rate", Measure: age},
 		{Name: "rdma", About: "the modes of the InfiniBand link, over software adapters", Measure: rdma},
 		{Name: "survive", About: "losses of peers and hosts, and what recovery costs without one", Measure: survive},
+		{Name: "copies", About: "runs that keep copies of their iterates, with a loss and without", Measure: copies},
 		{Name: "losses", About: "lost peers in virtual time: 10 of 16 in one run, and one of 4096", Measure: losses},
 		{Name: "simulator", About: "cost of simulating: numerics, segments a second, 4096 peers", Measure: simulator},
 	}

@@ -14,13 +14,15 @@ import (
 // survivePeers is the number of peers of a run.
 const survivePeers = 4
 
-// disturbances are the runs that lose a peer, with the largest ratio of their times to those of undisturbed runs. The
-// grids are those on which a run takes some seconds.
-var disturbances = []struct {
+// disturbance is a run that loses a peer, with the largest ratio of its time to that of an undisturbed run.
+type disturbance struct {
 	name, n string
 	args    []string
 	target  float64
-}{
+}
+
+// disturbances have the grids on which a run takes some seconds.
+var disturbances = []disturbance{
 	{"asynchronous, 96³", "96", []string{"--scheme", "async"}, 1.10},
 	{"synchronous, 72³", "72", []string{"--scheme", "sync"}, 1.15},
 	{"delay:2, 72³", "72", []string{"--scheme", "delay:2"}, 1.15},
@@ -28,9 +30,6 @@ var disturbances = []struct {
 	{"SOR, 128³", "128", []string{"--method", "sor"}, 1.15},
 	{"multigrid, 191³", "191", []string{"--method", "multigrid"}, 1.15},
 	{"Schwarz, 128³", "128", []string{"--method", "schwarz"}, 1.15},
-	{"synchronous with copies (--recover exact), 96³", "96", []string{"--scheme", "sync", "--recover", "exact"}, 1.15},
-	{"SOR with copies, 160³", "160", []string{"--method", "sor", "--tol", "1e-10", "--recover", "exact"}, 1.15},
-	{"multigrid with copies, 255³", "255", []string{"--method", "multigrid", "--tol", "1e-10", "--recover", "exact"}, 1.15},
 }
 
 // sweepTarget bounds the sweeps of a run that loses a peer, relative to an undisturbed one.
@@ -43,7 +42,9 @@ func survive(ctx context.Context, r *measure.Run) error {
 		return err
 	}
 	for _, row := range []func(context.Context, *measure.Run, string) error{
-		killsAtHalfTime, lostLaunchers, recoveries, recoveryOff, copies, checkpoints, silentHost, manyLosses,
+		func(ctx context.Context, r *measure.Run, program string) error {
+			return killsAtHalfTime(ctx, r, program, disturbances)
+		}, lostLaunchers, recoveries, recoveryOff, checkpoints, silentHost, manyLosses,
 	} {
 		if err := row(ctx, r, program); err != nil {
 			return err
@@ -53,9 +54,9 @@ func survive(ctx context.Context, r *measure.Run) error {
 }
 
 // killsAtHalfTime kills one of four peers after half of the time that the run takes undisturbed.
-func killsAtHalfTime(ctx context.Context, r *measure.Run, program string) error {
+func killsAtHalfTime(ctx context.Context, r *measure.Run, program string, all []disturbance) error {
 	runs, solved := 0, 0
-	for i, v := range disturbances {
+	for i, v := range all {
 		var times, sweeps [2][]float64
 		for round := range min(r.Rounds, 3) {
 			args := append([]string{"--peers", fmt.Sprint(survivePeers)}, v.args...)
@@ -131,39 +132,6 @@ func recoveryOff(ctx context.Context, r *measure.Run, program string) error {
 	if peaks[0][0] > 0 {
 		r.Add(measure.Over("no loss, 64³: peak memory of the largest peer", "MB", peaks[1]).
 			Against("--recover off", peaks[0]))
-	}
-	return nil
-}
-
-// copiesN is the grid of copies, and copiesBytes the memory that copies may take, for each point of a peer.
-const (
-	copiesN     = 96
-	copiesBytes = 24
-)
-
-// copies compares runs whose peers keep copies with runs whose peers do not.
-func copies(ctx context.Context, r *measure.Run, program string) error {
-	var times, peaks [2][]float64
-	for range min(r.Rounds, 5) {
-		for k, recover := range []string{"local", "exact"} {
-			s, err := killAt(ctx, program, fmt.Sprint(copiesN), 0, 0, "--scheme", "sync", "--peers", fmt.Sprint(survivePeers),
-				"--recover", recover)
-			if err != nil {
-				return err
-			}
-			peak := 0.0
-			for _, p := range s.PerPeer {
-				peak = max(peak, float64(p.Peak))
-			}
-			times[k], peaks[k] = append(times[k], s.Seconds), append(peaks[k], peak)
-		}
-	}
-	r.Add(measure.Over("no loss, 96³: time with --recover exact", "s", times[1]).Against("--recover local", times[0]).
-		RatioAtMost(1.02))
-	if peaks[0][0] > 0 {
-		const points = copiesN * copiesN * copiesN / survivePeers
-		r.Add(measure.One("no loss, 96³: memory for copies, largest peer", "bytes a point",
-			(measure.Median(peaks[1])-measure.Median(peaks[0]))/points).AtMost(copiesBytes))
 	}
 	return nil
 }
