@@ -9,6 +9,7 @@ package buddy
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
@@ -41,6 +42,13 @@ func Of(hosts []string) []iterate.Rank {
 		out[r] = byHost[(i+shift)%len(hosts)]
 	}
 	return out
+}
+
+// KeepEvery returns the least time between two kept iterates of a run whose longest block has so many points: 2 % of it
+// suffice to store a copy of that block at 400 MB/s. A run that ends before needs no copies. Later ones follow by the
+// time that they take (iterate.KeepClock).
+func KeepEvery(points int) time.Duration {
+	return 250*time.Millisecond + time.Duration(points)*time.Microsecond
 }
 
 // Copy is what a run needs of one peer to go on from an iterate.

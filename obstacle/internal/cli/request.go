@@ -21,6 +21,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/problems/file"
+	"github.com/p2pdc/p2pdc/solver/buddy"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/richardson"
@@ -339,7 +340,7 @@ func (q *request) config(w *work) problem.Config {
 		Tolerance: q.tol, MaxSweeps: iterate.Iteration(q.maxSweeps),
 	}
 	if q.recover == launch.RecoverExact && w.problem.Steps() == 0 {
-		c.KeepEvery = launch.KeepEvery
+		c.KeepEvery = buddy.KeepEvery(0) // for Check; the launcher sets it by the longest block
 	}
 	return c
 }

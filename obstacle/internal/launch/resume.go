@@ -44,16 +44,8 @@ func (r *run) keepEvery() time.Duration {
 	for _, m := range r.members {
 		points = max(points, m.box.Points())
 	}
-	return KeepEvery + time.Duration(points)*keepPoint
+	return buddy.KeepEvery(points)
 }
-
-// KeepEvery is the least time between two kept iterates, for short blocks. keepPoint is added for each point of the
-// longest one, since it takes so much longer to keep: 2 % of this time at 400 MB/s. A run that ends before needs no
-// copies. Later ones follow by the time that they take (iterate.KeepClock).
-const (
-	KeepEvery = 250 * time.Millisecond
-	keepPoint = 1000 * time.Nanosecond
-)
 
 // lacks reports whether the copy of a lost peer's block has not arrived.
 func (s *resumption) lacks(m *member) bool { return s != nil && s.awaited[m.rank] != nil }
