@@ -23,7 +23,9 @@ func (m *machine) countStaleness() {
 		}
 		age := 0
 		step, _, label := iterate.UnpackLabel(n.Newest())
-		if label < newest && step <= m.peer.Progress().Step { // else it is of the next time step
+		// A face may be of the next time step. In a run that goes on from a kept iterate, which is in lockstep, the labels
+		// may begin again.
+		if label < newest && step <= m.peer.Progress().Step && m.e.run.resumed.copies == nil {
 			age = int(min(newest-label, iterate.Iteration(len(m.staleness)-1)))
 		}
 		m.staleness[age]++

@@ -38,6 +38,7 @@ type engine struct {
 	recovery   recovering
 	slow       []float64 // by rank: factor on the relaxation time, by events
 	memory     memory
+	copyTimes  []time.Duration // by rank: of a copy of its block on the lines to its buddy
 
 	began      microproto.Instant // of the first relaxation; Never: not yet
 	origin     time.Duration      // from the first relaxation of the run to that of this epoch
@@ -81,6 +82,7 @@ func Run(ctx context.Context, r Config) (*Result, error) {
 	if r.resumed.series, err = newSeries(r.Solver.Problem); err != nil {
 		return nil, err
 	}
+	r.resumed.copies = newCopies(&r)
 	return simulateEpochs(ctx, &r)
 }
 
@@ -107,6 +109,7 @@ func newEngine(r *Config) (*engine, error) {
 			return nil, fmt.Errorf("simulate: rank %d: %w", m.index, err)
 		}
 	}
+	e.copyTimes = e.timeCopies()
 	return e, nil
 }
 
@@ -155,9 +158,7 @@ func (m *machine) makePeer(c *exchange.Config) (err error) {
 	} else {
 		config := r.Solver
 		config.Rank, config.Executor = c.Rank, nil
-		if r.resumed.starts != nil {
-			config.Initial = r.resumed.starts[c.Rank]
-		}
+		r.resumed.configure(&config)
 		config.Method.SweepsPerPass = 1 // sweeps are counted and evaluated one by one
 		if m.solution, err = cmp.Or(r.Methods, solver.Methods()).New(config); err == nil {
 			m.peer, m.block = m.solution, m.solution.Box().Points()
@@ -277,7 +278,7 @@ func (e *engine) failed() bool {
 func (e *engine) scheduleEvents() {
 	for _, p := range e.work {
 		if m, ok := p.owner.(*machine); ok {
-			e.began = min(e.began, m.first)
+			e.began = min(e.began, m.begun)
 		}
 	}
 	if e.began == microproto.Never {

@@ -58,6 +58,15 @@ func (e *engine) completeSweeps() float64 {
 	return e.run.resumed.sweeps + done/all
 }
 
+// sweepsOf returns how many sweeps of the whole grid are so many relaxed points by rank.
+func (e *engine) sweepsOf(points []uint64) float64 {
+	done, all := 0.0, 0.0
+	for rank, m := range e.hosts {
+		done, all = done+float64(points[rank]), all+float64(m.block)
+	}
+	return done / all
+}
+
 // add records a level. The tolerance is met on the straight line from the level before.
 func (j *evaluation) add(at time.Duration, level, sweeps float64) {
 	if at <= 0 {

@@ -27,6 +27,8 @@ const (
 	evDial                     // another host dials
 	evUp                       // a dial of this host ends
 	evMessage                  // a control message arrives
+	evCopy                     // a copy of another host's block has arrived
+	evStored                   // the copy of the host's block is stored
 )
 
 // eventHeap is a heap with four children per node. Events are taken in the order of (instant,

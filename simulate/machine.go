@@ -36,14 +36,17 @@ type machine struct {
 	straggle float64 // nanoseconds of relaxing until the next pause
 	block    int     // points of a sweep
 	left     int     // points of the sweep in progress
-	points   uint64
-	steps    [3]stepEnd // by time step mod 3
+	// points counts those that were relaxed; with Recovery.Exact from the start of the run to the present iterate.
+	points uint64
+
+	steps [3]stepEnd // by time step mod 3
 
 	line   line
 	port   port
 	wires  []connection // control connections, by number − 1
 	memory *memory
 
+	begun           microproto.Instant // when the first relaxation, or the copy of its starting values, began
 	first           microproto.Instant // when the first relaxation began
 	doneAt, sweptAt microproto.Instant
 	retired         bool // the peer was killed or given up
@@ -59,7 +62,11 @@ type machine struct {
 
 func (e *engine) newMachine(rank int) *machine {
 	h := &e.model.Hosts[rank]
-	m := &machine{e: e, class: &h.Class, factor: 1, first: microproto.Never, cores: e.coresOf(rank)}
+	m := &machine{e: e, class: &h.Class, factor: 1, begun: microproto.Never, first: microproto.Never,
+		cores: e.coresOf(rank)}
+	if points := e.run.resumed.points; points != nil {
+		m.points = points[rank]
+	}
 	m.shared = h.Cores <= 1 || h.Copies || m.cores != nil
 	e.addProcess(&m.process, m)
 	m.costly = h.Send != cluster.Cost{} || h.Receive != cluster.Cost{} || h.Wake.Takes > 0
@@ -100,6 +107,10 @@ func (m *machine) happen(ev *event) {
 		m.dialDone(ev.what)
 	case evMessage:
 		m.controlArrived(ev.what)
+	case evCopy:
+		m.copyArrived(ev.what)
+	case evStored:
+		m.host.Stored()
 	}
 }
 
@@ -129,7 +140,7 @@ func (m *machine) relaxTime(points int, slow float64) time.Duration {
 
 // Relax implements World.
 func (m *machine) Relax(h *virtual.Host, op iterate.Op) time.Duration {
-	m.first = min(m.first, m.now)
+	m.begun, m.first = min(m.begun, m.now), min(m.first, m.now)
 	first := m.left <= 0
 	if first {
 		m.countStaleness()

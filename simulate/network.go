@@ -9,6 +9,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/virtual"
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
+	"github.com/p2pdc/p2pdc/solver/buddy"
 )
 
 // Frames go from a host's line to its site's switch, where each port queues the frames for one host.
@@ -72,10 +73,12 @@ type line struct {
 type port struct{ free microproto.Instant }
 
 // flight is a frame or a train in transit. first and last are when its first and its last frame
-// reach the next process as a whole. If control is not nil, the flight is a control message.
+// reach the next process as a whole. If control is not nil, the flight is a control message; if kept is not nil, a copy
+// of the sender's block.
 type flight struct {
 	frame       microproto.Frame
 	control     *controlMessage
+	kept        *buddy.Copy
 	from, to    int32
 	count       int32
 	unit        int32  // bytes of each frame but the last

@@ -11,6 +11,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Recovery makes a run go on after peers are lost. Other processes, on machines of the same class, take their places.
@@ -23,6 +24,12 @@ type Recovery struct {
 	// Spares is the number of processes that wait to take the place of lost peers. When there are no more, new ones
 	// are started, which takes longer.
 	Spares int
+	// Exact makes every rank store copies of its iterates with another one, from time to time. After a loss all ranks go
+	// back to the newest iterate that is known of each, or begin again if there is none (package solver/buddy). So the
+	// run has the bits and the sweeps of one without losses. It needs a scheme in lockstep and a method other than
+	// Schwarz. Solver.KeepEvery is the least time between two kept iterates; 0: buddy.KeepEvery. With time steps Exact
+	// changes nothing: a step that begins again has the same bits anyway.
+	Exact bool
 }
 
 // defaultSuspect is used when Recovery.Suspect is 0.
@@ -41,6 +48,8 @@ type Loss struct {
 	Residual float64           // relative, of the problem on the lost block
 	Repair   time.Duration     // in which the block is solved; 0: it is not
 	Unbound  error             // why the repair may have raised the error; nil: it has not
+	// From is, with Recovery.Exact, the kept iterate from which all ranks have gone on; 0: the run has begun again.
+	From iterate.Iteration
 	// Resumed is when all ranks relax again. 0: the run ended before.
 	Resumed time.Duration
 }
@@ -50,7 +59,10 @@ type resumption struct {
 	epoch    uint64
 	at       time.Duration   // since the first relaxation of the run: the ranks begin to connect
 	left     time.Duration   // since the first relaxation of the run: the epoch before ends
-	starts   [][]float64     // starting values by rank
+	starts   [][]float64     // starting values by rank; nil: those of Solver
+	states   [][]byte        // of the kept iterate whose values starts are, by rank; nil: they are of none
+	points   []uint64        // relaxed until then, by rank; nil: this is not counted
+	copies   *copies         // of all epochs; nil: no iterates are kept
 	replaced []time.Duration // by rank: when its last peer was given up; less than 0: never
 	sweeps   float64         // complete sweeps of the whole grid
 	spares   int             // that have taken the place of lost peers
@@ -75,6 +87,8 @@ type recovering struct {
 // checkRecovery refuses what a run cannot recover in.
 func (r *Config) checkRecovery() error {
 	switch {
+	case r.Solver.KeepEvery != 0 && (r.Recover == nil || !r.Recover.Exact):
+		return errors.New("simulate: iterates are kept (Solver.KeepEvery) only with Recovery.Exact")
 	case r.Recover == nil:
 		return nil
 	case r.New != nil || r.Sweeps > 0:
@@ -117,7 +131,24 @@ func simulateEpochs(ctx context.Context, r *Config) (*Result, error) {
 		if total = res; err != nil || !e.left {
 			return total, err
 		}
-		r = e.nextEpoch()
+		if r = e.nextEpoch(); r.resumed.points != nil { // they count from the start of the run
+			for i := range total.Ranks {
+				total.Ranks[i].Sweeps = 0
+			}
+		}
+	}
+}
+
+// configure sets the values from which the peer of a rank starts.
+func (s *resumption) configure(c *problem.Config) {
+	if s.copies != nil {
+		c.KeepEvery = s.copies.every
+	}
+	if s.starts != nil {
+		c.Initial = s.starts[c.Rank]
+	}
+	if s.states != nil {
+		c.State = s.states[c.Rank]
 	}
 }
 
@@ -132,6 +163,9 @@ func (e *engine) play(ctx context.Context) error {
 		}
 	}
 	for i := range e.recovery.losses { // the run may have ended before a repair
+		if e.left {
+			break
+		}
 		if l := &e.recovery.losses[i]; !e.held(l.Rank, e.now) {
 			*l = Loss{Rank: l.Rank, Killed: l.Killed, Noticed: l.Noticed, Spare: l.Spare}
 		}
@@ -177,8 +211,8 @@ func (e *engine) lose(ev *cluster.Event, on bool, at microproto.Instant) {
 		e.lost[rank], c.silentBy[rank] = c.given[rank], nil
 	}
 	e.setEnd(at)
-	if e.run.resumed.series != nil && e.run.Recover != nil {
-		return // the launcher has the start of the time step
+	if s := &e.run.resumed; e.run.Recover != nil && (s.series != nil || s.copies != nil) {
+		return // the launcher has the start of the time step, or the run begins again
 	}
 	for rank := range e.hosts {
 		if e.held(rank, at) {
@@ -238,11 +272,16 @@ func (e *engine) recover() error {
 		c.losses = append(c.losses, l)
 		c.given[rank], c.silentBy[rank], c.restored[rank] = true, nil, nil
 		e.hosts[rank].retired = true
+		if s.copies != nil {
+			s.copies.ranks[rank].Discard()
+		}
 	}
 	if c.waits = e.silent(); c.waits {
 		c.ready = e.now
 	} else if s.series != nil {
 		e.restartStep()
+	} else if s.copies != nil {
+		e.goBack()
 	} else if err := e.repair(); err != nil {
 		return err
 	}

@@ -37,10 +37,7 @@ func (e *engine) solution(rank int) []float64 {
 	if u := e.recovery.restored[rank]; u != nil {
 		return u
 	}
-	p := e.hosts[rank].settled()
-	u := make([]float64, p.Box().Points())
-	p.Solution(u)
-	return u
+	return e.hosts[rank].values()
 }
 
 // repair repairs the blocks that nobody has, and sets when the values are there and when the next epoch begins.
@@ -102,7 +99,7 @@ func (e *engine) repairBegins(lost []int, holes []problem.Box) (at microproto.In
 	for _, b := range repair.Shell(holes, problem.Box{Hi: e.run.Solver.Problem.N}) {
 		points += b.Points()
 	}
-	face, _ := e.scale()
+	face, _ := e.run.scale()
 	transfer := 8 * face * float64(points) / e.launcherRate()
 	at = e.replaced(e.now.Add(2*latency+seconds(transfer)), latency)
 	return at.Add(latency + seconds(transfer*float64(len(lost))) + e.listsTime(len(lost))), latency
@@ -149,10 +146,10 @@ func (e *engine) launcherRate() float64 { return e.model.Networks[e.model.Hosts[
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // scale returns for how many points of a face and of a block one point stands.
-func (e *engine) scale() (face, volume float64) {
-	side := float64(max(1, e.run.Scale))
+func (r *Config) scale() (face, volume float64) {
+	side := float64(max(1, r.Scale))
 	face, volume = 1, 1
-	for a := range e.run.Solver.Problem.Dimension {
+	for a := range r.Solver.Problem.Dimension {
 		if volume *= side; a > 0 {
 			face *= side
 		}
@@ -162,7 +159,7 @@ func (e *engine) scale() (face, volume float64) {
 
 // repairTime returns how long one thread of a rank's machine takes to solve a hole.
 func (e *engine) repairTime(rank int, r *repair.Repaired) time.Duration {
-	_, volume := e.scale()
+	_, volume := e.run.scale()
 	return seconds(r.Work * volume * float64(r.Box.Points()) * e.hosts[rank].perPoint / 1e9)
 }
 
@@ -187,6 +184,9 @@ func (e *engine) nextEpoch() *Config {
 			s.starts[rank] = s.series.block(r.Solver.Partition.Box(iterate.Rank(rank)))
 			continue // its step begins again
 		}
+		if s.copies != nil {
+			break
+		}
 		s.starts[rank] = e.solution(rank)
 		if !e.recovery.given[rank] {
 			done = max(done, m.peer.Outcome().Sweeps)
@@ -198,6 +198,11 @@ func (e *engine) nextEpoch() *Config {
 	s.epoch++
 	s.sweeps = e.completeSweeps()
 	s.at, s.left = e.since(e.recovery.connecting), e.elapsed()
+	if s.copies != nil {
+		s.copies.resume(s)
+		s.sweeps = e.sweepsOf(s.points)
+		return &r
+	}
 	r.Solver = repair.Next(r.Solver, r.Solver.Partition, nil, done)
 	if s.series != nil {
 		r.Solver.After = s.series.done

@@ -77,10 +77,7 @@ func (m *machine) Stepped(_ *virtual.Host, r *iterate.StepResult) {
 	if s == nil { // the peers are those of Config.New
 		return
 	}
-	p := m.settled()
-	u := make([]float64, p.Box().Points())
-	p.Solution(u)
-	virtual.Place(s.at(r.Step), s.problem.N, p.Box(), u)
+	virtual.Place(s.at(r.Step), s.problem.N, m.settled().Box(), m.values())
 	begins := max(m.now, m.steps[(r.Step+2)%len(m.steps)].sent)
 	m.host.SetBusy(begins)
 	m.steps[r.Step%len(m.steps)] = stepEnd{*r, m.now, begins.Add(m.e.blockTime(int(m.index)))}

@@ -73,6 +73,9 @@ func (p *peer) Stepped(_ *virtual.Host, r *iterate.StepResult) {
 	}
 }
 
+// Keep implements virtual.World. The peers of these runs keep no iterates.
+func (p *peer) Keep(*virtual.Host, *iterate.Op) bool { return true }
+
 // Finished implements virtual.World. It adds up how often the sessions have changed their rail.
 func (p *peer) Finished(h *virtual.Host) {
 	h.Sessions(func(id p2psap.SessionID, _ bool) {

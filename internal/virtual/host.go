@@ -39,6 +39,7 @@ type Host struct {
 	busy       microproto.Instant // relaxing or sending until then
 	relaxing   bool
 	waiting    bool // for a session to change, or until due
+	keeping    bool // a copy of the block is under way
 	armed, due microproto.Instant
 	ages       time.Duration // when age has something to do, since Began
 	out        []p2psap.Output
@@ -125,6 +126,12 @@ func (h *Host) Touch() {
 	}
 }
 
+// Stored must be called when the copy is stored that World.Keep has sent.
+func (h *Host) Stored() {
+	h.keeping = false
+	h.Touch()
+}
+
 // wake schedules the peer's next turn; only the earliest counts.
 func (h *Host) wake(at microproto.Instant) {
 	at = max(at, h.busy, h.world.Now())
@@ -197,6 +204,9 @@ func (h *Host) running() {
 		h.wake(h.busy)
 		return
 	}
+	if h.keeping {
+		return
+	}
 	h.waiting = false
 	if h.relaxing {
 		h.relaxing = false
@@ -245,6 +255,10 @@ func (h *Host) act(a exchange.Action) bool {
 		return true
 	case exchange.Step:
 		h.world.Stepped(h, a.Op.Step)
+	case exchange.Keep:
+		h.keeping = !h.world.Keep(h, a.Op)
+		h.waiting = h.keeping
+		return h.keeping
 	case exchange.Done:
 		h.finish()
 		return true

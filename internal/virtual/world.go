@@ -35,6 +35,9 @@ type World interface {
 	Opened(h *Host)
 	Stepped(h *Host, r *iterate.StepResult)
 	Finished(h *Host)
+	// Keep carries out an OpKeep or OpKept. It returns false if that takes time. Then Host.Stored must be called when it
+	// is done.
+	Keep(h *Host, op *iterate.Op) bool
 	// Fail ends the run, and Failed reports whether it has.
 	Fail(h *Host, err error)
 	Failed() bool
