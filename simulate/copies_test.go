@@ -108,7 +108,7 @@ func TestExactRecoveryFromTwoLosses(t *testing.T) {
 	}
 }
 
-// The machine of a lost peer has no copies any more. Its new process has one again when the iterate has been kept again.
+// The machine of a lost peer has no copies any more. Its new process has one when the iterate has been kept again.
 func TestLossWhileIterateIsKeptAgain(t *testing.T) {
 	run, plain := exactly(t, problem.Richardson, 3)
 	run.Model.Networks[0].Rate = 1e6 // a copy takes some 2 ms

@@ -48,8 +48,9 @@ func (s *simulation) losses(machines int) (events []cluster.Event, err error) {
 
 // recovery returns how a simulated run recovers; nil: not at all.
 func (q *request) recovery() *simulate.Recovery {
-	if q.recover != launch.RecoverLocal {
+	exact := q.recover == launch.RecoverExact
+	if q.recover != launch.RecoverLocal && !exact {
 		return nil
 	}
-	return &simulate.Recovery{Suspect: q.suspect, Spares: q.spares}
+	return &simulate.Recovery{Suspect: q.suspect, Spares: q.spares, Exact: exact}
 }

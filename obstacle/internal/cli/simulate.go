@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
@@ -43,9 +42,6 @@ Exit codes are those of solve. --max-time is virtual time.`,
 func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref string, machines int) error {
 	if err := s.check(); err != nil {
 		return err
-	}
-	if q.recover == launch.RecoverExact {
-		return usage("--recover exact: simulated runs recover with --recover local only")
 	}
 	f, err := a.openModel(s.model, q.calibrationBlock(machines))
 	if err != nil {

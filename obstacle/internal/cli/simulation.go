@@ -117,6 +117,7 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 	if err := q.catalog.Methods.Check(c); err != nil {
 		return nil, badInput(err)
 	}
+	c.KeepEvery = 0 // the simulation sets it by the longest block
 	return &virtualRun{work: w, Config: simulate.Config{
 		Model: m, Scale: s.standIn, NoOverlap: s.noOverlap, Until: q.maxTime, Seed: q.seed,
 		Catalog: a.catalog.Protocols, Policy: p2psap.TablePolicy{Optional: w.rows}, Evaluate: true,

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
+	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/simulate/cluster/calibration"
 	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -150,4 +151,13 @@ func TestBlockOf(t *testing.T) {
 	} {
 		require.Equal(t, c.want, (&request{n: c.n}).calibrationBlock(c.machines...), "%+v", c)
 	}
+}
+
+// The simulation itself chooses how often iterates are kept, by the blocks of the full grid.
+func TestKeptIteratesOfSimulatedRuns(t *testing.T) {
+	r := prepared(t, "{relaxation: 4 Mpoint/s}", "sync", 2, func(q *request, _ *simulation) {
+		q.recover, q.suspect = launch.RecoverExact, defaultSuspect
+	})
+	require.True(t, r.Recover.Exact)
+	require.Zero(t, r.Solver.KeepEvery)
 }

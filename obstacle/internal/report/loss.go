@@ -62,6 +62,9 @@ func simulatedLoss(l *simulate.Loss, run *simulate.Config) *launch.Loss {
 	if !l.Killed {
 		out.Why = fmt.Sprintf("peer %d (%s) has been silent for more than %v (--suspect)", l.Rank, class, run.Recover.Suspect)
 	}
+	if run.Recover.Exact && run.Solver.Problem.Steps() == 0 && l.Resumed > 0 {
+		out.From = nullable.Number(l.From)
+	}
 	if l.Repair == 0 {
 		out.Residual = nullable.NaN()
 	}
