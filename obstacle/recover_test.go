@@ -135,17 +135,17 @@ func TestExactRecovery(t *testing.T) {
 	runs := map[string][]string{
 		"richardson": nil,
 		"delay:0":    {"--scheme", "delay:0"},
-		"sor":        append(slow(5000, 3), "--method", "sor"),
+		"sor":        append(slow(3000, 3), "--method", "sor"),
 		"multigrid":  append(slow(300, 3), "--method", "multigrid", "--tol", "1e-13"),
 	}
 	if testing.Short() {
-		runs = map[string][]string{"sor": runs["sor"]}
+		runs = map[string][]string{"richardson": nil}
 	}
 	for name, args := range runs {
 		t.Run(name, func(t *testing.T) {
 			at, one := filepath.Join(t.TempDir(), "u.npy"), filepath.Join(t.TempDir(), "one.npy")
 			r := long(t, append(args, "--recover", "exact", "--log-level", "debug", "--out", at)...)
-			r.said(`"iterate":\d+.*"message":"kept"`)
+			r.said(`"iterate":[1-9]\d*.*"message":"kept"`) // a slow machine keeps iterate 0, too
 			for rank := 1; rank < 3; rank++ {
 				require.NoError(t, syscall.Kill(r.pid(rank), syscall.SIGKILL))
 				r.said(fmt.Sprintf(`"epoch":%d,.*recovered`, rank))
