@@ -158,7 +158,8 @@ func TestExactRecovery(t *testing.T) {
 				require.Positive(t, float64(l.From), "it goes on from a kept iterate")
 				require.Empty(t, l.Method, "nothing is repaired")
 			}
-			q := start(t, append(exactly(args), "solve", "membrane", "--n", "24", "--peers", "1", "--format", "json", "--out", one)...)
+			q := start(t, append(exactly(args), "solve", "membrane", "--n", "24", "--peers", "1", "--format", "json",
+				"--out", one)...)
 			require.Equal(t, 0, q.wait(patience))
 			want := q.solution()
 			require.Equal(t, want.Sweeps[0], s.Sweeps[0])

@@ -98,7 +98,7 @@ func (s *Store) Freeze(u []float64) {
 	}
 }
 
-// Resume records that the peer goes on from a copy of its own block. Newer copies are dropped.
+// Resume records that the peer goes on from a copy of its own block, and drops copies of newer iterates.
 func (s *Store) Resume(c *Copy) {
 	s.own, s.pending = c, nil
 	s.drop(func(o *Copy) bool { return o.Iterate > c.Iterate })
@@ -205,8 +205,9 @@ func (s *Store) Holding() (h Holding) {
 	return h
 }
 
-// Newest returns the newest iterate that is known of every peer, and who has it of each lost one. held is by rank, nil
-// for a lost peer. If there is none, the run must begin again, and ok is false.
+// Newest returns the newest iterate of which the block of every peer is known, and for each lost peer a survivor that
+// has a copy of its block. held has an entry for each rank, nil for a lost peer. If there is no such iterate, ok is
+// false: the run must begin again.
 func Newest(held []*Holding) (k iterate.Iteration, from map[iterate.Rank]iterate.Rank, ok bool) {
 	candidates := map[iterate.Iteration]bool{}
 	for _, h := range held {

@@ -117,7 +117,7 @@ func (e *lockstepRule) restore(state []byte) error {
 	return nil
 }
 
-// State is what a run needs beside its values to go on from a kept iterate.
+// State is the part of a peer's state, without its values, that a run needs to go on from a kept iterate.
 type State interface {
 	// Fields calls visit with a pointer to each field of the state, always in the same order. Fields are of type bool,
 	// int, float64 or Iteration.

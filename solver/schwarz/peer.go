@@ -300,15 +300,10 @@ func (w *peer) dense(dst []float64) {
 
 // Values writes a part of the newest iterate; see problem.Peer.
 func (w *peer) Values(dst []float64, part problem.Box) {
-	in, n := part.From(w.own.Lo), part.Size()[0]
 	src, _ := w.result()
-	scaled := dst[:part.Points()]
-	for z := in.Lo[2]; z < in.Hi[2]; z++ {
-		for y := in.Lo[1]; y < in.Hi[1]; y++ {
-			dst = dst[copy(dst[:n], src[w.ownPart.Index(in.Lo[0], y, z):]):]
-		}
-	}
-	(-w.config.Units.Scale).Apply(scaled)
+	l := method.DenseLayout(part.Size())
+	method.CopyBox(dst, l, l.Interior(), src, w.ownPart, part.From(w.own.Lo).Lo)
+	(-w.config.Units.Scale).Apply(dst[:part.Points()])
 }
 
 // Box returns the peer's own box.

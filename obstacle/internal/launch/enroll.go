@@ -37,7 +37,7 @@ func (r *run) enroll(conn *rendezvous.Conn, j rendezvous.Join) {
 	}
 }
 
-// tellSpare tells a spare peer which processes it can ask for its place if this one is lost.
+// tellSpare sends a spare peer the addresses of the keepers. It joins there if this process is lost.
 func (r *run) tellSpare(s *member) {
 	if s.conn.Send(rendezvous.Spare{Keepers: r.term.Keepers}) != nil {
 		s.conn.Close()

@@ -17,7 +17,8 @@ func resuming(t *testing.T) *run {
 	close(r.stop)
 	<-r.done
 	p := r.plan
-	p.Recover, p.MaxSweeps, p.Partition = RecoverExact, 1000, problem.Partition{Cuts: [3][]int{{0, 4}, {0, 4}, {0, 1, 2, 4}}}
+	p.Recover, p.MaxSweeps = RecoverExact, 1000
+	p.Partition = problem.Partition{Cuts: [3][]int{{0, 4}, {0, 4}, {0, 1, 2, 4}}}
 	w := &run{Plan: p, tick: tickEvery(p.PeerTimeout, 0)}
 	w.active, w.epoch = true, 1
 	for rank := range 3 {

@@ -41,7 +41,7 @@ func (p *peer) work(ctx context.Context, e *epoch) error {
 	switch {
 	case err != nil && e.ctx.Err() != nil && ctx.Err() == nil:
 		return errNextEpoch
-	case err != nil && closed(c.lost) && p.values.newest() != nil:
+	case err != nil && closed(c.lost) && p.values.known():
 		return p.surrender()
 	case err != nil:
 		return err

@@ -197,8 +197,9 @@ type peer struct {
 
 func newPeer(o Options, conn *rendezvous.Conn, w rendezvous.Welcome) *peer {
 	return &peer{
-		copies: copies{store: buddy.Store{Allocate: host.Array}}, Options: o, leader: newLeader(conn), welcome: w, commands: newCommands(w.Epoch),
-		log: o.Log.With().Int("rank", w.Rank).Logger(),
+		Options: o, leader: newLeader(conn), welcome: w, commands: newCommands(w.Epoch),
+		copies: copies{store: buddy.Store{Allocate: host.Array}},
+		log:    o.Log.With().Int("rank", w.Rank).Logger(),
 	}
 }
 

@@ -55,13 +55,6 @@ func (v *values) set(u []float64, box problem.Box) {
 	v.u, v.box = u, box
 }
 
-// newest returns the values while no runner iterates.
-func (v *values) newest() []float64 {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.u
-}
-
 // held returns the values while no runner iterates, and their box; nil and an empty box if there are none.
 func (v *values) held() ([]float64, problem.Box) {
 	v.mu.Lock()

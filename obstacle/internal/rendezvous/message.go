@@ -166,7 +166,7 @@ type Assign struct {
 	Resume      *Resume `json:"resume,omitempty"` // nil: the peer goes on from its newest values
 }
 
-// Resume tells a peer the kept iterate from which all go on.
+// Resume names the kept iterate from which all peers go on.
 type Resume struct {
 	Iterate uint64 `json:"iterate"`
 	State   []byte `json:"state"` // with Initial: the iterate's values of a lost peer; nil: the peer has a copy
