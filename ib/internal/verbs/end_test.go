@@ -2,11 +2,13 @@ package verbs_test
 
 import (
 	"cmp"
+	"errors"
 	"testing"
 
 	"github.com/p2pdc/p2pdc/ib/internal/verbs"
 	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // end is one end of a connection with its objects.
@@ -153,7 +155,12 @@ func (e *end) connect(to *end, s options, n int) {
 		if s.modify != nil {
 			s.modify(n, &a)
 		}
-		require.NoError(e.t, e.pair.Modify(a), "to %v", a.State)
+		var err error
+		e.await("the address of the other end", func() bool { // Linux looks for it for a limited time
+			err = e.pair.Modify(a)
+			return !errors.Is(err, unix.ETIMEDOUT)
+		})
+		require.NoError(e.t, err, "to %v", a.State)
 	}
 	e.requireState(verbs.ReadyToSend)
 }
