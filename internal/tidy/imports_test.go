@@ -90,6 +90,7 @@ func table() []row {
 			"internal/kernel", "solver/iterate", "solver/problem", "solver/verify",
 		}},
 		{pkg: "solver/buddy", core: true, may: []string{"solver/iterate"}},
+		{pkg: "solver/placement", core: true},
 		{pkg: "solver/internal/solvertest", may: []string{
 			"internal/kernel", "solver/iterate", "solver/iterate/iteratetest", "solver/problem", gonum, rapid,
 			testify,

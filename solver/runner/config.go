@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -43,6 +44,9 @@ type Config struct {
 	// Slow multiplies the time of relaxations. The peer waits for the additional time and serves its
 	// sockets meanwhile. Below 1 counts as 1.
 	Slow float64
+	// Turn, if not nil, is locked while the peer relaxes, and for the additional time of Slow. The peers of one process
+	// that share it relax one after the other, each with all threads of the process.
+	Turn sync.Locker
 	// MaxTime ends the run that long after the first relaxation; 0: no bound.
 	MaxTime time.Duration
 	// Stop ends the run with the best iterate when it is closed or receives a value, as the end of
@@ -77,6 +81,9 @@ type Progress struct {
 	Step     int           // time step in progress; 0: the problem is stationary
 	Sweep    iterate.Iteration
 	Residual float64 // relative, as in iterate.Progress; NaN: not known yet
+
+	Relaxed uint64        // points relaxed, by all sweeps
+	Busy    time.Duration // that this has taken
 }
 
 const (

@@ -37,6 +37,9 @@ type Runner struct {
 	stopped      time.Duration   // when the run ended
 	pace         pace
 	delayDebt    time.Duration // that a slowed-down peer still waits
+	fastest      float64       // shortest time in which it has relaxed a point, in seconds
+	relaxed      uint64        // points
+	busy         time.Duration // that this has taken
 	asynchronous bool          // some neighbours are asynchronous by the scheme
 	news         bool          // something has arrived since the sweep began
 
@@ -232,6 +235,21 @@ func (r *Runner) step(s *iterate.StepResult) error {
 	return r.config.Step(*s, r.gridPeer.Box(), r.peer.Solution)
 }
 
+// interruption is the multiple of the shortest time for a point from which a relaxation counts as interrupted.
+const interruption = 4
+
+// uninterrupted returns the time of a relaxation without most of the time in which the system ran other processes.
+// Multiplied, that time would make a slowed-down peer of a busy machine many times slower than intended.
+func (r *Runner) uninterrupted(took time.Duration, points int) time.Duration {
+	if points == 0 {
+		return took
+	}
+	if each := took.Seconds() / float64(points); r.fastest == 0 || each < r.fastest {
+		r.fastest = each
+	}
+	return min(took, time.Duration(interruption*r.fastest*float64(points)*float64(time.Second)))
+}
+
 // leastIdle is the shortest wait of a slowed-down peer. A timer is late by a part of the time
 // that it was set to, and a small part of a box is relaxed in less.
 const leastIdle = time.Millisecond
@@ -252,17 +270,9 @@ func (r *Runner) slow(took time.Duration) error {
 // relax relaxes one part and receives messages that have arrived meanwhile, so that halos are available when the next
 // sweep begins.
 func (r *Runner) relax(op *iterate.Op) error {
-	begin := r.now()
-	if r.first < 0 {
-		r.first, r.pace.began = begin, begin
-	}
-	r.peer.Relax(*op)
-	end := r.now()
-	if r.config.Slow > 1 {
-		if err := r.slow(end - begin); err != nil {
-			return err
-		}
-		end = r.now()
+	end, err := r.relaxInTurn(op)
+	if err != nil {
+		return err
 	}
 	whole := r.pace.relaxed(end, op.Points, r.sweepPoints())
 	if len(r.exchange.Neighbours()) == 0 {
@@ -285,6 +295,29 @@ func (r *Runner) relax(op *iterate.Op) error {
 		r.news = false
 	}
 	return nil
+}
+
+// relaxInTurn relaxes one part, when it is this peer's turn in its process, and returns when that was done.
+func (r *Runner) relaxInTurn(op *iterate.Op) (end time.Duration, err error) {
+	if t := r.config.Turn; t != nil {
+		t.Lock()
+		defer t.Unlock()
+	}
+	begin := r.now()
+	if r.first < 0 {
+		r.first, r.pace.began = begin, begin
+	}
+	r.peer.Relax(*op)
+	end = r.now()
+	if r.config.Slow > 1 {
+		if err := r.slow(r.uninterrupted(end-begin, op.Points)); err != nil {
+			return end, err
+		}
+		end = r.now()
+	}
+	r.relaxed += uint64(op.Points)
+	r.busy += end - begin
+	return end, nil
 }
 
 // Solution writes the agreed values of the peer's box, [z][y][x], after Run, or its newest complete iterate when Run

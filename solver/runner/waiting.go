@@ -42,7 +42,9 @@ func (r *Runner) service() error {
 		if r.first >= 0 {
 			elapsed = now - r.first
 		}
-		f(Progress{Elapsed: elapsed, Step: p.Step, Sweep: p.Sweep, Residual: p.Residual})
+		f(Progress{
+			Elapsed: elapsed, Step: p.Step, Sweep: p.Sweep, Residual: p.Residual, Relaxed: r.relaxed, Busy: r.busy,
+		})
 	}
 	var err error
 	r.nextTimeout, err = r.exchange.Age(ran, r.verdictTimeout())

@@ -96,7 +96,7 @@ func (q *request) possibleClusters() ([]string, error) {
 
 // checkConfig returns the errors that the peers would return, for the given number of clusters.
 func (q *request) checkConfig(w *work, clusters int) error {
-	labels := make([]string, w.peers)
+	labels := make([]string, w.partition.Peers())
 	for r, c := range problem.Clusters(w.partition, clusters) {
 		labels[r] = strconv.Itoa(c)
 	}

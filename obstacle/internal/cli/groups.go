@@ -25,12 +25,12 @@ func groups() []group {
 		}},
 		{"Start, end and answer", []string{"initial", "max-sweeps", "out-every", "enclose", "enclose-sweeps", "seed"}},
 		{"Checkpoints", []string{"checkpoint", "checkpoint-every"}},
-		{"Partition", []string{"partition", "weights", "balance", "slowdown"}},
+		{"Partition", []string{"partition", "weights", "balance", "parts", "slowdown"}},
 		{"Simulation", []string{"stand-in", "no-overlap", "csv"}},
 		{"Protocol", []string{
 			"clusters", "topology", "step-mode", "congestion", "rows", "negative-ack", "protect", "mtu", "peer-timeout",
 		}},
-		{"Lost peers", []string{"recover", "spares", "keepers", "suspect", "lose", "kill"}},
+		{"Lost peers", []string{"recover", "spares", "elastic", "keepers", "suspect", "lose", "kill"}},
 		{"Network", []string{
 			"network", "ib-device", "ib-port", "ib-gid", "ib-mode", "ib-blocks", "ib-block-bytes", "ib-completion",
 		}},

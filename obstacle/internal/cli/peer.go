@@ -41,7 +41,11 @@ of the problem from the launcher and exchanges halos with the other peers direct
 The first line of the secret file must be the same on all hosts. obstacle secret
 generates such a file, and - reads the secret from standard input. Both ends of a
 connection prove over TLS 1.3 that they know the secret, and messages between hosts
-are encrypted and authenticated (docs/security.md).`,
+are encrypted and authenticated (docs/security.md).
+
+SIGTERM makes the process leave: its part of the grid moves to another process, and
+the run goes on. Ctrl-C requests an early end of the run. A peer that joins while the
+run is in progress waits as a spare one, or takes parts with solve --elastic.`,
 		Example: `  obstacle secret run.secret
   scp -p run.secret other-host:
   obstacle peer --rendezvous 192.0.2.1:7400 --listen 192.0.2.2 --port-range 7500-7599 --secret-file run.secret`,
@@ -95,9 +99,10 @@ func (a *app) peer(ctx context.Context, f *peerFlags) error {
 		defer shared.Close()
 		f.Answer = func(points int) ([]float64, error) { return host.MapArray(shared, points) }
 	}
-	ctx, stop := a.interrupts(ctx)
+	leave := make(chan struct{})
+	ctx, stop := a.interruptsOr(ctx, leave)
 	defer stop()
-	f.Interrupt = a.interrupt
+	f.Interrupt, f.Leave = a.interrupt, leave
 	if f.spawned {
 		f.Identity, ctx, err = a.inheritedIdentity(ctx)
 	} else {

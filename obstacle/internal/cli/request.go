@@ -41,6 +41,8 @@ type request struct {
 	clusters    int
 	topology    string
 	slowdown    []string
+	parts       int
+	elastic     bool
 	pin         string
 	maxSweeps   uint64
 	maxTime     time.Duration
@@ -104,7 +106,10 @@ func (q *request) flags(f *pflag.FlagSet) {
 		"encrypt and authenticate messages between peers: auto (between hosts), always or never")
 	f.IntVar(&q.mtu, "mtu", 0, "largest IP packet in bytes, 1280 to 65535 (0: that of the interface)")
 	f.StringVar(&q.balance, "balance", "off",
-		"on: move planes from slow peers to fast ones during the run (slabs, richardson)")
+		"on: move planes from slow peers to fast ones during the run (slabs, richardson), or whole parts with --parts")
+	f.BoolVar(&q.elastic, "elastic", false,
+		"peers that join while the run is in progress take parts of others (see --parts)")
+	f.IntVar(&q.parts, "parts", 1, "number of parts of the grid that each peer relaxes, one after the other; they can move")
 }
 
 // recoveryFlags adds the flags that say what happens when a peer is lost.
@@ -170,6 +175,9 @@ func (q *request) resolve(ref string) (*work, error) {
 	if err := q.checkBounds(); err != nil {
 		return nil, err
 	}
+	if err := q.checkParts(); err != nil {
+		return nil, err
+	}
 	// The number of clusters decides whether hybrid is in lockstep.
 	some, err := q.possibleClusters()
 	if err != nil {
@@ -194,7 +202,7 @@ func (q *request) resolve(ref string) (*work, error) {
 	if w.slow, err = slowdowns(q.slowdown, w.peers); err != nil {
 		return nil, badInput(err)
 	}
-	if w.balance = q.balance; q.balance == "on" {
+	if w.balance = q.balance; q.balance == "on" && q.parts <= 1 {
 		c := q.config(w)
 		if err := richardson.Balanceable(&c); err != nil { // no refusal, since compare also has rows of one peer
 			w.balance = "off: " + strings.TrimPrefix(err.Error(), richardson.ErrBalance.Error()+": ")
@@ -323,6 +331,21 @@ func (q *request) checkBounds() error {
 	return nil
 }
 
+// checkParts validates the flags about parts that move.
+func (q *request) checkParts() error {
+	switch off := q.recover == launch.RecoverOff; {
+	case q.parts < 1:
+		return usage("--parts %d: want 1 or more", q.parts)
+	case q.parts > 1 && q.inProcess:
+		return usage("--parts with --in-process: parts move between processes")
+	case q.parts > 1 && q.balance == "on" && off:
+		return usage("--balance on with --parts and --recover off: parts move as after a loss, so leave out --recover off")
+	case q.elastic && off:
+		return usage("--elastic with --recover off: parts move as after a loss, so leave out --recover off")
+	}
+	return nil
+}
+
 // sweepsInOnePass reports whether a single peer would do several sweeps in one pass over memory and no flag implies
 // several peers.
 func (q *request) sweepsInOnePass(w *work) bool {
@@ -348,6 +371,7 @@ func (q *request) config(w *work) problem.Config {
 // chooseWorkers sets the numbers of peers and threads and the partition.
 func (q *request) chooseWorkers(w *work) (err error) {
 	w.peers, w.threads = q.peers, q.threads
+	parts := max(q.parts, 1)
 	if q.peers < 0 {
 		return fmt.Errorf("--peers %d: want 1 or more, or 0 to have it chosen", q.peers)
 	}
@@ -367,9 +391,13 @@ func (q *request) chooseWorkers(w *work) (err error) {
 			}
 		}
 	}
-	w.partition, err = partitionOf(q.partition, w.problem, w.peers, q.weights)
-	if err == nil && w.partition.Peers() != w.peers {
-		if q.peers != 0 {
+	w.partition, err = partitionOf(q.partition, w.problem, w.peers*parts, q.weights)
+	if err == nil && w.partition.Peers() != w.peers*parts {
+		switch {
+		case parts > 1:
+			return fmt.Errorf("--partition %s makes %d parts for %d peers with --parts %d", q.partition,
+				w.partition.Peers(), w.peers, parts)
+		case q.peers != 0:
 			return fmt.Errorf("--partition %s makes %d parts for --peers %d", q.partition, w.partition.Peers(), q.peers)
 		}
 		w.peers = w.partition.Peers()

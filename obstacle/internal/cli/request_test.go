@@ -142,7 +142,7 @@ func TestSeriesOfMethods(t *testing.T) {
 
 func TestCases(t *testing.T) {
 	q := &request{
-		n: "8", tol: 1e-3, protect: "auto", clusters: 1, order: "jacobi", partition: "auto", threads: 1, peerTimeout: 10e9,
+		n: "8", tol: 1e-3, protect: "auto", clusters: 1, parts: 1, order: "jacobi", partition: "auto", threads: 1, peerTimeout: 10e9,
 		method: methodFlags{
 			MethodConfig: problem.MethodConfig{Name: "richardson", Step: 1, Local: "multigrid", Cycle: "auto"},
 			innerCycles:  "auto", coarse: "auto",

@@ -54,7 +54,7 @@ func (a *app) serve(flag, address, notice string, h http.Handler) (stop func(), 
 func (a *app) serveMetrics(q *request, w *work, s *launch.Status) (stop func(), err error) {
 	handler := metrics.Handler(metrics.Run{
 		Problem: w.spec.Name(), Scheme: w.scheme.Name(), Method: w.method.Name, Version: build.Version(),
-		Peers: w.peers, Points: w.problem.Points(), Tolerance: q.tol,
+		Peers: w.partition.Peers(), Points: w.problem.Points(), Tolerance: q.tol,
 	}, s)
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", handler)

@@ -277,6 +277,11 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder)
 // interrupts closes a.interrupt at the first signal, which requests an early end, and cancels the context at the
 // second.
 func (a *app) interrupts(ctx context.Context) (context.Context, func()) {
+	return a.interruptsOr(ctx, nil)
+}
+
+// interruptsOr is interrupts for a process that closes leave instead if the first signal is SIGTERM, unless leave is nil.
+func (a *app) interruptsOr(ctx context.Context, leave chan struct{}) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	polite, signals := make(chan struct{}), make(chan os.Signal, 2)
 	a.interrupt = polite
@@ -284,8 +289,12 @@ func (a *app) interrupts(ctx context.Context) (context.Context, func()) {
 	ignoreWriteSignals()
 	go func() {
 		select {
-		case <-signals:
-			close(polite)
+		case s := <-signals:
+			if leave != nil && s == syscall.SIGTERM {
+				close(leave)
+			} else {
+				close(polite)
+			}
 		case <-ctx.Done():
 			return
 		}
@@ -325,7 +334,7 @@ func (a *app) describe(q *request, w *work) *report.Solution {
 		Problem: w.spec.Name(), N: slices.Clone(w.problem.N[:d]), Points: w.problem.Points(),
 		Scheme: w.scheme.Name(), Method: w.method.Name, Order: w.order.String(),
 		Peers: w.peers, Threads: w.threads, Chosen: w.chosenBecause, InProcess: q.inProcess,
-		Partition: slices.Clone(parts[:d]), Balance: w.balance,
+		Partition: slices.Clone(parts[:d]), Parts: max(q.parts, 1), Balance: w.balance,
 		HasUpper:  w.problem.AtStep(min(1, w.problem.Steps())).Upper != nil,
 		Tolerance: q.tol, Probes: []report.Probe{}, Outputs: []report.Output{}, Seed: q.seed, Version: build.Version(),
 	}

@@ -25,7 +25,7 @@ func (a *app) serveStatus(address string, w *work, s *launch.Status) (stop func(
 			http.NotFound(out, r)
 			return
 		}
-		live := report.Live{Problem: w.spec.Name(), Scheme: w.scheme.Name(), Peers: w.peers, Version: build.Version()}
+		live := report.Live{Problem: w.spec.Name(), Scheme: w.scheme.Name(), Peers: w.partition.Peers(), Version: build.Version()}
 		live.Fill(s)
 		out.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(out).Encode(live)

@@ -26,7 +26,7 @@ func (r *run) outcome() *Outcome {
 	}
 	o := &Outcome{
 		U: r.vector(), Refused: r.server.Refused(), Setup: r.started.Sub(r.begin), Gather: time.Since(r.started),
-		Losses: r.losses,
+		Losses: r.losses, Moves: r.moves,
 	}
 	o.Run = o.Gather
 	if !r.verdict.IsZero() {
@@ -36,6 +36,7 @@ func (r *run) outcome() *Outcome {
 		res := rendezvous.Result{Points: m.final.Points(), Lost: -1, Residual: nullable.NaN()}
 		if m.result != nil {
 			res = *m.result
+			res.Relaxed += m.carried
 			o.Reason = combine(o.Reason, res.Reason)
 		}
 		if m.missing() {

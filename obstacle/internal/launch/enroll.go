@@ -19,6 +19,9 @@ func (r *run) enroll(conn *rendezvous.Conn, j rendezvous.Join) {
 		conn.Close()
 		return
 	}
+	if r.expects(conn, j) {
+		return
+	}
 	if s := r.spareOf(j); s != nil {
 		s.conn, s.join = conn, j
 		r.spares = append(r.spares, s)
@@ -55,7 +58,7 @@ func (r *run) spareOf(j rendezvous.Join) *member {
 			return s
 		}
 	}
-	free := slices.ContainsFunc(r.members, func(m *member) bool { return m.conn == nil })
+	free := slices.ContainsFunc(r.members, func(m *member) bool { return m.conn == nil && !m.reserved })
 	if free || j.Rank >= 0 || !r.recovers() || len(r.spares) >= MaxSpares ||
 		j.ProblemHash != "" && j.ProblemHash != r.problemHash() {
 		return nil
@@ -75,8 +78,11 @@ func (r *run) welcome(m *member, conn *rendezvous.Conn, j rendezvous.Join, w ren
 	if err := conn.Send(w); err != nil {
 		return err
 	}
-	m.conn, m.awaited = conn, false
+	m.conn, m.awaited, m.reserved = conn, false, false
 	m.join = j
+	if _, known := r.slow[processOf(m)]; !known && r.Parts > 1 {
+		r.slow[processOf(m)] = r.Slowdown[m.rank/r.Parts]
+	}
 	m.label = w.Cluster
 	m.quietTicks = 0
 	m.out = make(chan rendezvous.Message, outbox)
@@ -85,6 +91,10 @@ func (r *run) welcome(m *member, conn *rendezvous.Conn, j rendezvous.Join, w ren
 	r.Log.Info().Int("rank", m.rank).Str("host", j.Host).Int("pid", j.Pid).Msg("peer joined")
 	go m.write(m.out)
 	go r.serve(m)
+	for _, rank := range m.guests {
+		m.notify(rendezvous.Host{Rank: rank})
+	}
+	m.guests = nil
 	return nil
 }
 
@@ -92,20 +102,27 @@ func (r *run) welcome(m *member, conn *rendezvous.Conn, j rendezvous.Join, w ren
 func (r *run) settings() rendezvous.Welcome {
 	return rendezvous.Welcome{
 		Recover: r.recovers(), Run: r.name, Key: r.key[:], MTU: r.MTU, PeerTimeoutMS: r.PeerTimeout.Milliseconds(),
-		SuspectMS: r.Suspect.Milliseconds(),
-		Seed:      r.Seed, Protect: r.Protect, Congestion: r.Congestion, Rows: r.Rows, Rails: r.Rails,
+		SuspectMS: r.Suspect.Milliseconds(), Parts: r.Parts,
+		Seed: r.Seed, Protect: r.Protect, Congestion: r.Congestion, Rows: r.Rows, Rails: r.Rails,
 	}
 }
 
-// place returns the rank and the declared cluster of a peer that joins, or why it cannot take part.
+// place returns the rank and the declared cluster of a peer that joins, or why it cannot take part. Users count
+// processes.
 func (r *run) place(conn *rendezvous.Conn, j rendezvous.Join) (rank int, label string, err error) {
-	rank = slices.IndexFunc(r.members, func(m *member) bool { return m.conn == nil && (j.Rank == m.rank || j.Rank < 0) })
+	want := j.Rank
+	if r.Spawn == nil && !slices.ContainsFunc(r.members, func(m *member) bool { return processOf(m) == process{j.Host, j.Pid} }) {
+		want *= max(1, r.Parts)
+	}
+	rank = slices.IndexFunc(r.members, func(m *member) bool {
+		return m.conn == nil && (want == m.rank || want < 0 && !m.reserved)
+	})
 	mine := r.problemHash()
 	switch {
 	case rank < 0 && j.Rank >= 0:
-		err = fmt.Errorf("rank %d is taken or invalid in a run of %d peers", j.Rank, len(r.members))
+		err = fmt.Errorf("rank %d is taken or invalid in a run of %d peers", j.Rank, len(r.members)/max(1, r.Parts))
 	case rank < 0:
-		err = fmt.Errorf("all %d peers of the run have joined", len(r.members))
+		err = fmt.Errorf("all %d peers of the run have joined", len(r.members)/max(1, r.Parts))
 	case j.ProblemHash != "" && j.ProblemHash != mine:
 		err = fmt.Errorf("different problems: the run solves %s (%.16s), this peer was started for %s (%.16s)",
 			r.Spec.Name(), mine, j.Problem, j.ProblemHash)

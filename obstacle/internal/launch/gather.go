@@ -23,21 +23,35 @@ func (r *run) gather() error {
 			address, err)
 	}
 	r.server = rendezvous.Serve(l, r.Identity, len(r.members), r.PeerTimeout, func(text string) { r.Log.Warn().Msg(text) }, r.admit)
+	r.reserve()
 	if r.Spawn != nil {
 		if err := r.spawn(); err != nil {
 			return err
 		}
 	} else if r.Notes != nil {
 		fmt.Fprintf(r.Notes, "waiting for %d peers at %s: obstacle peer --rendezvous %s --secret-file FILE\n",
-			len(r.members), l.Addr(), l.Addr())
+			len(r.members)/max(1, r.Parts), l.Addr(), l.Addr())
 	}
 	r.joining = true
 	defer func() { r.joining = false }()
 	return r.await("join", r.JoinTime, func(m *member) bool { return m.control != "" })
 }
 
+// reserve assigns the parts of each process to the one that joins for the first of them.
+func (r *run) reserve() {
+	for _, m := range r.members {
+		if first := r.members[m.rank-m.rank%max(1, r.Parts)]; first != m {
+			m.reserved = true
+			first.guests = append(first.guests, m.rank)
+		}
+	}
+}
+
 func (r *run) spawn() error {
 	for _, m := range r.members {
+		if m.reserved {
+			continue
+		}
 		if err := r.start(m, m.rank); err != nil {
 			return fmt.Errorf("cannot start peer %d: %w", m.rank, err)
 		}
@@ -94,6 +108,7 @@ func (r *run) serve(m *member) {
 			rendezvous.KindListen, rendezvous.KindReady, rendezvous.KindBeat, rendezvous.KindChunk,
 			rendezvous.KindResult, rendezvous.KindSessions, rendezvous.KindStep, rendezvous.KindBlock,
 			rendezvous.KindCaptured, rendezvous.KindRepaired, rendezvous.KindUnreachable, rendezvous.KindKeeping,
+			rendezvous.KindLeave,
 		)
 		if err != nil {
 			if errors.Is(err, io.EOF) {
@@ -214,9 +229,11 @@ func (r *run) reachable() error {
 func (r *run) assignment(m *member, members []rendezvous.Member, problemBytes int64) rendezvous.Assign {
 	a := r.commonWork()
 	a.Epoch, a.Members, a.ProblemBytes = r.epoch, members, problemBytes
-	if f, is := r.Slowdown[m.rank]; is {
-		a.Slowdown = f
+	factor := r.Slowdown[m.rank]
+	if r.Parts > 1 {
+		factor = r.slow[processOf(m)]
 	}
+	a.Slowdown = max(1, factor)
 	return a
 }
 

@@ -76,6 +76,13 @@ func (r *run) dismiss(m *member, why error) error {
 	m.conn.Close()
 	close(m.out)
 	r.members[m.rank] = &member{rank: m.rank, box: m.box, final: m.box}
+	if parts := max(1, r.Parts); m.rank%parts != 0 {
+		r.members[m.rank].reserved = true
+	} else {
+		for i := 1; i < parts; i++ {
+			r.members[m.rank].guests = append(r.members[m.rank].guests, m.rank+i)
+		}
+	}
 	return nil
 }
 

@@ -65,7 +65,7 @@ func (r *run) askKeepers() {
 }
 
 // processOf identifies that of a peer.
-func processOf(m *member) [2]any { return [2]any{m.join.Host, m.join.Pid} }
+func processOf(m *member) process { return process{m.join.Host, m.join.Pid} }
 
 // nextEpoch begins the next epoch, after a decision of the keepers if there are any.
 func (r *run) nextEpoch() {
@@ -178,7 +178,7 @@ func (r *run) record() {
 	rec := rendezvous.Record{
 		Term: r.term, Work: r.commonWork(), Settings: r.settings(), Slowdown: r.Slowdown,
 		ElapsedMS: time.Since(r.started).Milliseconds(), Keepers: r.Keepers, Recover: r.Recover,
-		Losses: losses,
+		Losses: losses, BalanceParts: r.BalanceParts, Elastic: r.Elastic,
 	}
 	for _, m := range r.members {
 		if m.conn != nil && slices.Contains(r.term.Keepers, m.keeps) {

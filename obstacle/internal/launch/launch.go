@@ -17,6 +17,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/placement"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
@@ -64,6 +65,9 @@ func newRun(p Plan, name string, key driver.Key) *run {
 		box := p.Partition.Box(iterate.Rank(rank))
 		r.members = append(r.members, &member{rank: rank, box: box, final: box})
 	}
+	r.moving = moving{
+		meters: map[process]*placement.Meter{}, leaving: map[process]bool{}, slow: map[process]float64{},
+	}
 	r.owned = newOwnership(&p)
 	r.final.init()
 	return r
@@ -85,6 +89,7 @@ type run struct {
 	starting []*member // spare peers that have not joined
 	recovery
 	keepers
+	moving
 	final   final
 	capture capture // for Captures
 	u       []float64
@@ -170,6 +175,7 @@ func (r *run) monitor() {
 		case <-tick.C:
 			r.checkKeepers()
 			r.checkRecovery()
+			r.checkMoves()
 			r.checkCapture()
 			if r.checkSilence(); r.ticksLeft == 1 {
 				r.failOverdue()
@@ -218,7 +224,7 @@ func (r *run) handle(o event) {
 		return
 	}
 	m := o.of
-	if r.ofNoMember(m, o) || o.child != nil && o.child != m.child {
+	if r.handleFormer(m, o) || r.ofNoMember(m, o) || o.child != nil && o.child != m.child {
 		return
 	}
 	m.quietTicks = 0
@@ -272,6 +278,7 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 	switch msg := msg.(type) {
 	case rendezvous.Beat:
 		m.sweep = max(m.sweep, msg.Sweep)
+		r.measure(m, &msg)
 		r.Status.update(func(s *State) { s.Sweeps[m.rank] = msg.Sweep })
 		if m.rank == 0 {
 			if r.beat.Sweep == 0 && msg.Sweep > 0 {
@@ -331,6 +338,8 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 		r.fail(failure{reported, blame, text})
 	case rendezvous.Block:
 		m.final = msg.Box
+	case rendezvous.Leave:
+		r.leave(m)
 	case rendezvous.Step:
 	case rendezvous.Unreachable:
 		r.unreachable(m, &msg)

@@ -68,6 +68,7 @@ func (p *Plan) adopt(rec *rendezvous.Record) {
 	p.Scheme, p.Method, p.Order, p.Tolerance = w.Scheme, w.Method, w.Order, w.Tolerance
 	p.MaxSweeps, p.MaxTime = w.MaxSweeps, time.Duration(w.MaxTimeMS)*time.Millisecond
 	p.Balance, p.Reconfigure = w.Balance, w.Reconfigure
+	p.Parts, p.BalanceParts, p.Elastic = set.Parts, rec.BalanceParts, rec.Elastic
 	p.Threads, p.Pin, p.Slowdown = w.Threads, w.Pin, rec.Slowdown
 	p.MTU, p.Protect, p.Congestion, p.Rows, p.Rails = set.MTU, set.Protect, set.Congestion, set.Rows, set.Rails
 	p.Seed, p.PeerTimeout = set.Seed, time.Duration(set.PeerTimeoutMS)*time.Millisecond

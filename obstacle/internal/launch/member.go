@@ -28,22 +28,29 @@ type member struct {
 	served  chan struct{}           // closed after the last read from conn
 	ended   chan struct{}           // closed when the child has ended
 
-	control    string // address of its control channel
-	since      int    // epoch in which it was listed first
-	listens    int    // epoch of control
-	listed     int    // epoch of the newest list of peers that it has
-	ready      bool   // for the epoch
-	idle       bool   // it does not relax until the epoch begins
-	informed   bool   // it has the problem
-	assigned   bool   // it has the work of the epoch
-	valued     bool   // it has values of its box
-	lost       bool   // another peer has taken its place
-	awaited    bool   // a process is about to join in place of the peer that was lost before
-	attempts   int    // to find one
-	asked      bool   // to be a keeper
-	declined   bool   // it cannot be one
-	keeps      string // its address as a keeper; empty: it is none
-	sweep      uint64 // newest that is known
+	control    string  // address of its control channel
+	since      int     // epoch in which it was listed first
+	listens    int     // epoch of control
+	listed     int     // epoch of the newest list of peers that it has
+	ready      bool    // for the epoch
+	idle       bool    // it does not relax until the epoch begins
+	informed   bool    // it has the problem
+	assigned   bool    // it has the work of the epoch
+	valued     bool    // it has values of its box
+	lost       bool    // another peer has taken its place
+	awaited    bool    // a process is about to join in place of the peer that was lost before
+	attempts   int     // to find one
+	asked      bool    // to be a keeper
+	declined   bool    // it cannot be one
+	keeps      string  // its address as a keeper; empty: it is none
+	reserved   bool    // its process is that of another peer, which has not joined
+	guests     []int   // ranks for which its process runs peers, too, once it has joined
+	former     process // of the peer that was lost
+	carried    uint64  // points that former peers of the rank have relaxed
+	own        uint64  // points that this one has relaxed in former epochs
+	relaxed    uint64  // points, in the epoch
+	busy       float64 // seconds that this has taken
+	sweep      uint64  // newest that is known
 	holding    *buddy.Holding
 	quietTicks int // ticks since its last message
 	result     *rendezvous.Result
@@ -64,6 +71,24 @@ func (m *member) String() string {
 	}
 	return fmt.Sprintf("peer %d", m.rank)
 }
+
+// progressed records how much the peer has relaxed in the epoch.
+func (m *member) progressed(points uint64, busy float64) {
+	if points < m.relaxed { // a new epoch
+		m.own += m.relaxed
+	}
+	m.relaxed, m.busy = points, busy
+}
+
+// successor returns the member that follows when another process takes the place of the peer's.
+func (m *member) successor() *member {
+	return &member{
+		rank: m.rank, box: m.box, final: m.box, sweep: m.sweep, former: processOf(m), carried: m.carried + m.own + m.relaxed,
+	}
+}
+
+// process identifies the process of the peer to the user.
+func (m *member) process() string { return fmt.Sprintf("pid %d on %s", m.join.Pid, m.join.Host) }
 
 // entry returns the peer as Assign lists it.
 func (m *member) entry() rendezvous.Member {

@@ -28,25 +28,28 @@ type Plan struct {
 	Initial   []float64 // starting iterate [z][y][x], or u at the end of time step After; nil: that of the problem
 	After     int       // time steps that an earlier run has completed
 
-	Scheme      string // value of --scheme
-	Method      problem.MethodConfig
-	Order       problem.Order
-	Tolerance   float64
-	MaxSweeps   uint64        // 0: no bound
-	MaxTime     time.Duration // since the first relaxation; 0: no bound
-	Threads     int           // of each peer
-	Balance     bool          // planes move between the peers
-	Pin         bool          // peers with a process of their own are bound to processors
-	Reconfigure bool          // sessions change their mode at the start of a time step
-	Slowdown    map[int]float64
-	Label       Label            // declares the peers' clusters; nil: they are measured
-	MTU         int              // 0: that of the interface
-	Protect     string           // sessions to protect: auto, always or never
-	Congestion  string           // value of --congestion
-	Rows        []string         // of --rows
-	Rails       rendezvous.Rails // network, mode and block size; RailsOf adds the rest
-	Seed        uint64
-	PeerTimeout time.Duration // a peer that is silent for longer is lost
+	Scheme       string // value of --scheme
+	Method       problem.MethodConfig
+	Order        problem.Order
+	Tolerance    float64
+	MaxSweeps    uint64        // 0: no bound
+	MaxTime      time.Duration // since the first relaxation; 0: no bound
+	Threads      int           // of each peer
+	Balance      bool          // planes move between the peers
+	Parts        int           // of the partition that a process runs at the start, each as a peer; 0: one
+	BalanceParts bool          // these move from slow processes to fast ones
+	Elastic      bool          // they also move to processes that join while the run is in progress
+	Pin          bool          // peers with a process of their own are bound to processors
+	Reconfigure  bool          // sessions change their mode at the start of a time step
+	Slowdown     map[int]float64
+	Label        Label            // declares the peers' clusters; nil: they are measured
+	MTU          int              // 0: that of the interface
+	Protect      string           // sessions to protect: auto, always or never
+	Congestion   string           // value of --congestion
+	Rows         []string         // of --rows
+	Rails        rendezvous.Rails // network, mode and block size; RailsOf adds the rest
+	Seed         uint64
+	PeerTimeout  time.Duration // a peer that is silent for longer is lost
 
 	Recover string        // value of --recover
 	Suspect time.Duration // a peer of another process is replaced after that silence, if Recover allows it
@@ -166,6 +169,7 @@ type Outcome struct {
 	Last     Pair
 
 	Losses []*Loss             // from which the run went on
+	Moves  []Moved             // parts that went to other processes
 	Peers  []rendezvous.Result // by rank; for a lost peer only Points is set
 	Boxes  []problem.Box       // by rank, at the end, after any moves of planes
 	Hosts  []rendezvous.Member

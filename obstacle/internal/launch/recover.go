@@ -102,23 +102,41 @@ func (r *run) lose(m *member, f failure) {
 		r.fail(f)
 		return
 	}
-	m.lost = true
-	at := time.Since(r.started).Seconds()
-	l := &Loss{
-		Rank: m.rank, Why: f.text, Detected: at, Recovered: nullable.NaN(), Residual: nullable.NaN(), From: nullable.NaN(),
-		sweep: r.sweeps(),
+	for _, q := range r.lostWith(m, f) {
+		q.lost = true
+		l := &Loss{
+			Rank: q.rank, Why: f.text, Detected: time.Since(r.started).Seconds(), Recovered: nullable.NaN(),
+			Residual: nullable.NaN(), From: nullable.NaN(), sweep: r.sweeps(),
+		}
+		r.Log.Warn().Int("rank", q.rank).Int("epoch", r.epoch+1).Msg(f.text + ": recovering")
+		r.losses, r.open = append(r.losses, l), append(r.open, l)
+		r.Status.update(func(s *State) { s.lose(q.rank) })
+		r.retire(q)
+		r.members[q.rank] = q.successor()
 	}
-	r.Log.Warn().Int("rank", m.rank).Int("epoch", r.epoch+1).Msg(f.text + ": recovering")
-	r.losses, r.open = append(r.losses, l), append(r.open, l)
-	r.Status.update(func(s *State) { s.lose(f.rank) })
-	r.retire(m)
-	r.members[m.rank] = &member{rank: m.rank, box: m.box, final: m.box, sweep: m.sweep}
 	r.nextEpoch()
+}
+
+// lostWith returns the peers that are lost with a peer: all of its process, unless it reported a failure of its own.
+func (r *run) lostWith(m *member, f failure) []*member {
+	out := []*member{m}
+	for _, q := range r.members {
+		if r.Parts > 1 && f.weight > reported && q != m && q.conn != nil && !q.gone && processOf(q) == processOf(m) {
+			out = append(out, q)
+		}
+	}
+	return out
 }
 
 // unrecoverable counts the loss of a peer and returns why the run cannot go on without it, "" if it can.
 func (r *run) unrecoverable(m *member) string {
 	now := r.sweeps()
+	left := r.survivors(m)
+	for _, q := range r.members {
+		if r.Parts > 1 && q != m && q.valued && !q.gone && processOf(q) == processOf(m) {
+			left--
+		}
+	}
 	if now > r.newest {
 		clear(r.fruitless)
 	}
@@ -128,7 +146,7 @@ func (r *run) unrecoverable(m *member) string {
 	}
 	r.fruitless[m.rank]++
 	switch {
-	case r.survivors(m) == 0 && r.series == nil && !r.exact():
+	case left == 0 && r.series == nil && !r.exact():
 		return "no peer is left that has values"
 	case r.fruitless[m.rank] > maxFruitless:
 		return fmt.Sprintf("rank %d was lost %d times without a sweep between", m.rank, r.fruitless[m.rank])
@@ -181,10 +199,11 @@ func (r *run) beginEpoch() {
 	if r.series != nil {
 		r.after = r.series.restart(r.epoch)
 	}
+	r.undoMoves()
 	for _, m := range r.members {
 		if m.gone { // it had sent its block, which is the one of the epoch before
 			r.retire(m)
-			m = &member{rank: m.rank, box: m.box, final: m.box, sweep: m.sweep}
+			m = m.successor()
 			r.members[m.rank] = m
 		}
 		m.assigned, m.ready = false, false
@@ -196,6 +215,7 @@ func (r *run) beginEpoch() {
 			m.notify(rendezvous.Epoch{Epoch: r.epoch})
 		}
 	}
+	r.beginMoves()
 	for _, m := range r.members {
 		if m.conn == nil && !m.awaited {
 			r.replace(m)
@@ -205,69 +225,6 @@ func (r *run) beginEpoch() {
 		r.askForFaces()
 	}
 	r.advance()
-}
-
-// replace puts another process in the place of a lost peer: a spare one; or a new one, on the host of the launcher if it
-// started the peers, else in the process of the peer that has the fewest.
-func (r *run) replace(m *member) {
-	m.quietTicks, m.attempts, m.awaited = 0, m.attempts+1, true
-	for len(r.spares) > 0 {
-		s := r.spares[0]
-		r.spares = r.spares[1:]
-		label, err := r.label(m.rank, s.conn, s.join)
-		if s.rank = m.rank; err == nil {
-			err = r.seat(s, s.conn, s.join, label)
-		}
-		if err != nil {
-			r.Log.Warn().Err(err).Msg("a spare peer cannot take part")
-			s.conn.Close()
-			r.retired = append(r.retired, s)
-			continue
-		}
-		s.box, s.final, s.sweep, s.attempts = m.box, m.final, m.sweep, m.attempts
-		r.members[m.rank] = s
-		r.by(s, "spare "+s.String())
-		return
-	}
-	if r.Spawn != nil {
-		if err := r.start(m, m.rank); err != nil {
-			r.Log.Warn().Err(err).Int("rank", m.rank).Msg("cannot start a peer in place of a lost one")
-		}
-		r.by(m, "new "+m.String())
-		return
-	}
-	least := r.preferred
-	for _, q := range r.members {
-		if q.conn != nil && q.child == nil && !q.lost && r.preferred == nil && (least == nil || r.parts(q) < r.parts(least)) {
-			least = q
-		}
-	}
-	if least == nil {
-		m.awaited = false // the next epoch tries again
-		return
-	}
-	least.notify(rendezvous.Host{})
-	r.by(m, "process of "+least.String())
-}
-
-// parts returns how many peers the process of a peer runs.
-func (r *run) parts(m *member) (n int) {
-	for _, q := range r.members {
-		if q.conn != nil && q.join.Host == m.join.Host && q.join.Pid == m.join.Pid {
-			n++
-		}
-	}
-	return n
-}
-
-// by records which process takes the place of a lost one.
-func (r *run) by(m *member, process string) {
-	for _, l := range r.open {
-		if l.Rank == m.rank {
-			l.By = process
-		}
-	}
-	r.Log.Info().Int("rank", m.rank).Msg("replacement: " + process)
 }
 
 // advance does what the epoch can do next, after every event.
@@ -286,10 +243,10 @@ func (r *run) advance() {
 	if r.moved() && r.cut != r.epoch {
 		r.recut()
 	}
-	if r.exact() {
+	if r.exact() && !r.awaitsHandover() {
 		r.decideResumption()
 	}
-	if len(r.faces) > 0 || r.exact() && r.failure != nil {
+	if len(r.faces) > 0 || r.awaitsHandover() || r.exact() && r.failure != nil {
 		return
 	}
 	ready := true
@@ -336,6 +293,8 @@ func (r *run) assign(m *member, now *roster) {
 		a.Initial, w.initial = true, r.series.newest()
 	case r.exact():
 		r.resumeWith(w, m)
+	case r.handoverTo(m) != nil:
+		a.Initial, w.block = true, r.handoverTo(m).values
 	case !m.valued || !m.hole.Empty():
 		a.Repair = &rendezvous.Repair{Holes: r.unvalued, Tolerance: r.repairTolerance()}
 		for _, s := range r.around {
@@ -430,15 +389,13 @@ func (r *run) recovered() {
 		r.Log.Info().Int("epoch", r.epoch).Float64("seconds", at-r.open[n-1].Detected).Msg("recovered: all peers relax again")
 	}
 	r.open = nil
+	r.endMoves()
 	for _, m := range r.members {
 		m.attempts = 0
 	}
 	r.askKeepers()
 	r.record()
 }
-
-// maxAttempts bounds the attempts to replace one lost peer.
-const maxAttempts = 3
 
 // leastRepair is the least bound of the time of a repair. It is the time that the run has taken if that is longer.
 const leastRepair = time.Minute
@@ -462,6 +419,7 @@ func (r *run) checkRecovery() {
 			limit = max(limit, r.ticks(leastRepair), r.ticks(r.beat.Elapsed))
 			late = m
 		case late == nil && (m.listens != r.epoch || slices.Contains(r.faces, m) || r.resumption.awaits(m) ||
+			r.awaitsHandover() && r.handoverTo(m) != nil ||
 			m.assigned && !m.ready):
 			late = m
 		}
@@ -469,28 +427,5 @@ func (r *run) checkRecovery() {
 	if r.idleTicks++; r.idleTicks > limit && late != nil {
 		r.idleTicks = 0
 		r.lose(late, failure{silent, late.rank, fmt.Sprintf("%s has not entered epoch %d in time", late, r.epoch)})
-	}
-}
-
-// checkReplacements looks for replacements that do not come.
-func (r *run) checkReplacements() {
-	for _, m := range r.members {
-		if !r.active || m.conn != nil {
-			continue
-		}
-		if m.quietTicks++; m.quietTicks <= r.ticks(r.PeerTimeout) && !m.exited {
-			continue
-		}
-		if m.child != nil { // a process that did not join
-			m.child.Kill()
-			r.retired = append(r.retired, &member{rank: m.rank, child: m.child, ended: m.ended, lost: true})
-			m.child, m.exited = nil, false
-		}
-		if m.attempts >= maxAttempts {
-			m.gone = true
-			r.fail(failure{closed, m.rank, fmt.Sprintf("peer %d was lost, and no other process took its place", m.rank)})
-			return
-		}
-		r.replace(m)
 	}
 }

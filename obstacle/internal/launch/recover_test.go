@@ -75,7 +75,7 @@ func lossBeginsAnEpoch(t *testing.T, done bool) {
 	c := rendezvous.Capture{Number: -1, Boxes: repair.Shell([]problem.Box{all[1].box}, s.box)}
 	first := s.expectOne(rendezvous.KindCapture, rendezvous.KindHost)
 	second := s.expectOne(rendezvous.KindCapture, rendezvous.KindHost)
-	require.ElementsMatch(t, []rendezvous.Message{c, rendezvous.Host{}}, []rendezvous.Message{first, second})
+	require.ElementsMatch(t, []rendezvous.Message{c, rendezvous.Host{Rank: 1}}, []rendezvous.Message{first, second})
 	next, w := r.another(address)
 	require.Equal(t, 1, w.Rank)
 	require.Equal(t, 1, w.Epoch)
@@ -268,10 +268,10 @@ func TestFruitlessRecoveries(t *testing.T) {
 	require.Equal(t, "no peer is left that has values", r.unrecoverable(r.members[1]))
 }
 
-// process is one of which only the end matters.
-type process struct{ Child }
+// startedProcess is one of which only the end matters.
+type startedProcess struct{ Child }
 
-func (process) Kill() {}
+func (startedProcess) Kill() {}
 
 // The launcher forgets a lost peer once its process has ended and nothing reads from or writes to its connection.
 func TestLostPeersAreForgotten(t *testing.T) {
@@ -280,8 +280,8 @@ func TestLostPeersAreForgotten(t *testing.T) {
 	r := watched(time.Minute, 1)
 	last := &member{written: closed, served: make(chan struct{})}
 	for _, m := range []*member{
-		{written: closed, served: closed}, {written: closed, served: closed, child: process{}, ended: closed}, last,
-		{written: closed, served: closed, child: process{}, ended: make(chan struct{})}, {},
+		{written: closed, served: closed}, {written: closed, served: closed, child: startedProcess{}, ended: closed}, last,
+		{written: closed, served: closed, child: startedProcess{}, ended: make(chan struct{})}, {},
 	} {
 		r.retire(m)
 	}

@@ -14,7 +14,7 @@ import (
 func planes(lo, hi int) problem.Box { return problem.Box{Lo: [3]int{0, 0, lo}, Hi: [3]int{4, 4, hi}} }
 
 // moving returns the run of resuming with moving planes and repairs.
-func moving(t *testing.T) *run {
+func balancing(t *testing.T) *run {
 	r := resuming(t)
 	r.Recover, r.Balance = RecoverLocal, true
 	r.owned = newOwnership(&r.Plan)
@@ -30,7 +30,7 @@ func (r *run) enterWith(boxes ...problem.Box) {
 
 // The boxes of the epoch are those that the survivors have. The rest belongs to the peer that was lost.
 func TestBoxesAfterPlanesHaveMoved(t *testing.T) {
-	r := moving(t)
+	r := balancing(t)
 	r.enterWith(planes(0, 1), planes(1, 3), problem.Box{})
 	require.Equal(t, []int{0, 1, 3, 4}, r.Partition.Cuts[2])
 	hole := planes(3, 4)
@@ -50,7 +50,7 @@ func TestBoxesAfterPlanesHaveMoved(t *testing.T) {
 
 // Planes that were on their way between two survivors are repaired by one of them.
 func TestPlanesOnTheirWay(t *testing.T) {
-	r := moving(t)
+	r := balancing(t)
 	r.members[2].valued = true
 	r.enterWith(planes(0, 1), planes(1, 2), planes(3, 4))
 	require.Equal(t, []problem.Box{planes(2, 3)}, r.unvalued)
@@ -68,7 +68,7 @@ func TestPlanesOnTheirWay(t *testing.T) {
 
 // A peer that claims a box which another one has counts as lost.
 func TestClaimedBoxes(t *testing.T) {
-	r := moving(t)
+	r := balancing(t)
 	r.Recover = RecoverOff // the loss is reported as a failure
 	r.enterWith(planes(0, 2), planes(1, 3), problem.Box{})
 	require.Contains(t, r.failure.text, "claims a box that it cannot have: planes 1 to 3 overlap those of peer 0")

@@ -58,7 +58,9 @@ func (r *run) decideResumption() {
 	}
 	held := make([]*buddy.Holding, len(r.members))
 	for i, m := range r.members {
-		if m.valued {
+		if h := r.handoverTo(m); h != nil {
+			held[i] = h.from.holding
+		} else if m.valued {
 			held[i] = m.holding
 		}
 	}
@@ -77,8 +79,13 @@ func (r *run) decideResumption() {
 	}
 	for _, m := range r.members {
 		m.sweep = uint64(k)
-		if holder, lost := from[iterate.Rank(m.rank)]; lost {
+		holder, lost := from[iterate.Rank(m.rank)]
+		h := r.handoverTo(m)
+		if lost || h != nil && ok {
 			q := r.members[holder]
+			if h != nil {
+				q = h.from
+			}
 			s.awaited[m.rank] = q
 			q.notify(rendezvous.Capture{
 				Number: -r.epoch, Copy: &rendezvous.Copy{Rank: m.rank, Iterate: uint64(k)},

@@ -26,11 +26,11 @@ func (r *run) roster() (*roster, error) {
 		}
 	}
 	if r.exact() {
-		hosts := make([]string, len(r.members))
+		all := make([]rendezvous.Member, len(r.members))
 		for i, m := range r.members {
-			hosts[i] = m.join.Host
+			all[i] = m.entry()
 		}
-		now.buddies = buddy.Of(hosts)
+		now.buddies = buddy.Of(rendezvous.Apart(all))
 	}
 	s, err := r.Catalog.Scheme(r.Scheme, labels)
 	now.config = problem.Config{Problem: r.Problem, Partition: r.Partition, Scheme: s, Method: r.Method, Order: r.Order}

@@ -18,6 +18,7 @@ type commands struct {
 	bye   chan struct{}   // closed at the end of the connection
 	why   rendezvous.Lost // valid after lost is closed
 	ended bool            // the connection ended by Bye; valid after bye is closed
+	moved bool            // another process runs the part; valid with ended
 
 	work chan *work // of the newest epoch
 
@@ -138,7 +139,7 @@ func (p *peer) receiveFrom(conn *rendezvous.Conn) {
 				p.capture(conn, m)
 			}
 		case rendezvous.Host:
-			p.host()
+			p.host(m.Rank)
 		case rendezvous.Keep:
 			p.keep(conn, m)
 		case rendezvous.Term:
@@ -149,7 +150,7 @@ func (p *peer) receiveFrom(conn *rendezvous.Conn) {
 		case rendezvous.Record:
 			p.keeping.take(&m)
 		case rendezvous.Bye:
-			c.ended = true
+			c.ended, c.moved = true, m.Moved
 			return
 		}
 	}

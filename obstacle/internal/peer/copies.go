@@ -84,11 +84,15 @@ func (p *peer) resume(w *work) error {
 	return nil
 }
 
-// sendCopy sends the copy of another peer's block to the launcher, which has asked for it on the connection.
+// sendCopy sends the copy of another peer's block, or of its own, to the launcher, which has asked for it on the
+// connection.
 func (p *peer) sendCopy(conn *rendezvous.Conn, m rendezvous.Capture) {
 	c := &p.copies
 	c.mu.Lock()
 	k := c.store.Other(iterate.Rank(m.Copy.Rank), iterate.Iteration(m.Copy.Iterate))
+	if m.Copy.Rank == p.welcome.Rank {
+		k = c.store.Own(iterate.Iteration(m.Copy.Iterate))
+	}
 	c.mu.Unlock()
 	out := rendezvous.Captured{Number: m.Number, Residual: nullable.NaN(), Copy: m.Copy}
 	p.capturing.Lock()
@@ -145,11 +149,7 @@ func (e *epoch) buddies() (to, of iterate.Rank, is bool) {
 	if e.assign.KeepEveryMS == 0 || len(e.assign.Members) == 1 {
 		return 0, 0, false
 	}
-	hosts := make([]string, len(e.assign.Members))
-	for i, m := range e.assign.Members {
-		hosts[i] = m.Host
-	}
-	all, own := buddy.Of(hosts), iterate.Rank(e.p.welcome.Rank)
+	all, own := buddy.Of(rendezvous.Apart(e.assign.Members)), iterate.Rank(e.p.welcome.Rank)
 	for r, b := range all {
 		if b == own {
 			of = iterate.Rank(r)

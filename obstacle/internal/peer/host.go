@@ -4,15 +4,17 @@ import (
 	"runtime"
 )
 
-// host runs another peer in this process, which the launcher puts in the place of a lost one.
-func (p *peer) host() {
+// host runs another peer in this process, for a rank.
+func (p *peer) host(rank int) {
 	o := p.Options
-	o.Rank, o.OwnProcess, o.Answer, o.Tracer = -1, false, nil, nil
-	p.claim.Release() // the two peers share the processors of the host
-	runtime.GOMAXPROCS(runtime.NumCPU())
-	p.log.Info().Msg("running another peer in place of a lost one")
+	o.Rank, o.OwnProcess, o.Answer, o.Tracer, o.rejoins = rank, false, nil, nil, false
+	if p.welcome.Parts <= 1 { // else they take turns
+		p.claim.Release() // the two peers share the processors of the host
+		runtime.GOMAXPROCS(runtime.NumCPU())
+	}
+	p.log.Info().Int("for", rank).Msg("running another peer in this process")
 	p.hosted.Go(func() {
-		if err := Run(p.hosting, o); err != nil {
+		if err := Run(p.process, o); err != nil {
 			p.log.Warn().Err(err).Msg("the other peer of this process")
 		}
 	})

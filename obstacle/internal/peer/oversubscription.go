@@ -24,14 +24,20 @@ func (e *epoch) atOnce() bool {
 	return c.Scheme.Lockstep() || c.Balance || c.Problem.Steps() > 0 || e.oversubscribed(runtime.NumCPU())
 }
 
-// here returns the number of peers on this host, and how many of them have a lower rank.
+// here returns the number of peers on this host, and how many of them come before this one. Peers that take turns count
+// as one, in the order of the first.
 func (e *endpoint) here() (peers, before int) {
+	own := e.assign.Members[e.p.welcome.Rank]
+	seen := map[int]bool{}
+	passed := false
 	for _, m := range e.assign.Members {
-		if m.Host != e.assign.Members[e.p.welcome.Rank].Host {
+		if m.Host != own.Host || e.p.welcome.Parts > 1 && seen[m.Pid] {
 			continue
 		}
+		seen[m.Pid] = true
 		peers++
-		if m.Rank < e.p.welcome.Rank {
+		passed = passed || m.Rank == own.Rank || e.p.welcome.Parts > 1 && m.Pid == own.Pid
+		if !passed {
 			before++
 		}
 	}
@@ -60,9 +66,10 @@ func (e *endpoint) bind() {
 	p.log.Debug().Err(err).Msg("not bound to processors")
 }
 
-// adaptToLoad sets the waiting and scheduling of this peer for an oversubscribed host and reports whether it is one.
+// adaptToLoad sets the waiting and scheduling of this peer for an oversubscribed host, or a process of several peers, and
+// reports whether it is one.
 func (e *endpoint) adaptToLoad(scheme iterate.Scheme) bool {
-	if !e.oversubscribed(runtime.NumCPU()) {
+	if e.p.welcome.Parts <= 1 && !e.oversubscribed(runtime.NumCPU()) {
 		return false
 	}
 	e.node.DisableBusyPoll()

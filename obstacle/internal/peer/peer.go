@@ -50,20 +50,22 @@ type Options struct {
 	// peer sends its block.
 	Answer func(points int) ([]float64, error)
 
-	// OwnProcess states that the process runs this peer only, so that the peer may set GOMAXPROCS and the scheduling
-	// policy.
+	// OwnProcess states that the process runs this peer only, and those that the launcher asks it to run, so that the
+	// peer may set GOMAXPROCS and the scheduling policy.
 	OwnProcess bool
 
 	Catalog   *catalog.Set
 	Tracer    microproto.Tracer // may be nil
 	Interrupt <-chan struct{}   // closed to request an early end of the run; may be nil
+	Leave     <-chan struct{}   // closed to have the parts of this process moved to others; may be nil
 	Log       zerolog.Logger
 
 	// Hold bounds the time for which a process that leads the run after the loss of the launcher keeps the answer.
 	Hold time.Duration
 
-	rejoins bool     // it took part before
-	others  []string // addresses to join at if Rendezvous does not answer
+	turn    *sync.Mutex // of the peers of this process: see runner.Config.Turn
+	rejoins bool        // it took part before
+	others  []string    // addresses to join at if Rendezvous does not answer
 }
 
 // rejoinTime bounds the attempts to join a run again. The path to the launcher may be repaired a little after the end
@@ -75,6 +77,9 @@ const rejoinTime = 5 * time.Second
 //
 // If the launcher of a run that recovers from losses has taken this peer for lost, the peer joins again, as a spare.
 func Run(ctx context.Context, o Options) error {
+	if o.turn == nil {
+		o.turn = new(sync.Mutex)
+	}
 	again, err := one(ctx, &o)
 	for again && ctx.Err() == nil {
 		o.Log.Warn().Err(err).Msg("joining the run again as a spare peer")
@@ -124,6 +129,10 @@ func one(ctx context.Context, o *Options) (again bool, err error) {
 	}
 	if _, reported := errors.AsType[*ReportedError](err); reported || err == nil {
 		return false, err
+	}
+	if p.commands.moved {
+		o.Log.Info().Int("rank", w.Rank).Msg("another process runs this part of the grid now")
+		return false, nil
 	}
 	if errors.Is(err, errLauncherLeft) {
 		left := &ReportedError{fmt.Sprintf("the launcher at %s left before the run was over", conn.Remote()), errLauncherLeft}
@@ -178,21 +187,20 @@ type peer struct {
 	members    []rendezvous.Member // by rank; nil before the first work
 	values     values
 	copies     copies
-	capturing  sync.Mutex      // held while captured values are sent
-	former     totals          // of former epochs
-	progress   atomicBeat      // of the epoch in progress
-	atOnce     atomic.Bool     // a new epoch ends the current one at once: see work.atOnce
-	claim      pin.Claim       // to processors; zero: none
-	processors []int           // of the claim
-	began      time.Time       // of the first epoch here
-	idle       int64           // resident peak before the block was allocated
-	used       time.Duration   // processor time of the process before the first relaxation
-	hosting    context.Context // of other peers that this process runs
-	hosted     sync.WaitGroup
+	capturing  sync.Mutex                        // held while captured values are sent
+	former     totals                            // of former epochs
+	progress   atomicBeat                        // of the epoch in progress
+	atOnce     atomic.Bool                       // a new epoch ends the current one at once: see work.atOnce
+	claim      pin.Claim                         // to processors; zero: none
+	processors []int                             // of the claim
+	began      time.Time                         // of the first epoch here
+	idle       int64                             // resident peak before the block was allocated
+	used       time.Duration                     // processor time of the process before the first relaxation
+	hosted     sync.WaitGroup                    // other peers that this process runs
 	listening  atomic.Pointer[rendezvous.Listen] // newest
 	settled    atomic.Int64                      // newest epoch for which the peer is ready to relax
 	keeping    keeping
-	process    context.Context // in which this process may lead the run
+	process    context.Context // in which this process may run other peers, and lead the run
 }
 
 func newPeer(o Options, conn *rendezvous.Conn, w rendezvous.Welcome) *peer {

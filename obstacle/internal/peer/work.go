@@ -41,14 +41,15 @@ type atomicBeat = atomic.Pointer[runner.Progress]
 func (p *peer) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	p.hosting = ctx
 	go p.sendEvery(ctx, launch.BeatEvery(p.timeout()), func() rendezvous.Message {
 		b := rendezvous.Beat{Residual: nullable.NaN()}
 		if s := p.progress.Load(); s != nil {
 			b.Step, b.Sweep, b.Residual = s.Step, uint64(s.Sweep), nullable.Number(s.Residual)
+			b.Relaxed, b.Busy = s.Relaxed, s.Busy.Seconds()
 		}
 		return b
 	})
+	go p.leaveOnRequest(ctx)
 	end, err := p.listen(p.welcome.Epoch)
 	if err != nil {
 		return err
@@ -91,6 +92,16 @@ func (p *peer) cause(err error) error {
 		return errLauncherLeft
 	}
 	return err
+}
+
+// leaveOnRequest asks the launcher to move the parts of this process, once the user wants it to leave.
+func (p *peer) leaveOnRequest(ctx context.Context) {
+	select {
+	case <-p.Leave: // nil: never
+		p.log.Info().Msg("leaving: asking the launcher to move the parts of this process")
+		_ = p.leader.Send(rendezvous.Leave{}) // receive notices the end of the connection
+	case <-ctx.Done():
+	}
 }
 
 // sendEvery sends a message to the launcher periodically, the first at once, until ctx ends.
@@ -292,7 +303,7 @@ func (p *peer) prepare(e *epoch) (*runner.Runner, error) {
 	r, err = runner.New(e.ctx, runner.Config{
 		New: p.Catalog.Methods.New, Solver: config,
 		Threads: a.Threads, Crowded: oversubscribed, Node: runner.Over(e.node), Names: names,
-		Slow:    a.Slowdown,
+		Slow: a.Slowdown, Turn: p.turnOf(),
 		MaxTime: time.Duration(a.MaxTimeMS) * time.Millisecond,
 		Stop:    p.stopRequested(e.ctx), Grace: p.timeout(), Survive: p.welcome.Recover,
 		Lost: func(q iterate.Rank, why error) {
@@ -321,6 +332,14 @@ func (p *peer) prepare(e *epoch) (*runner.Runner, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// turnOf returns the lock that the peers of this process take turns with, nil if there is one peer a process.
+func (p *peer) turnOf() sync.Locker {
+	if p.welcome.Parts <= 1 {
+		return nil
+	}
+	return p.turn
 }
 
 // stopRequested returns a channel that is closed when the launcher or the user of this peer requests an early end.

@@ -85,7 +85,7 @@ func TestEveryMessageSurvives(t *testing.T) {
 func TestNotANumberTravelsAsNull(t *testing.T) {
 	b, err := json.Marshal(Beat{Residual: nullable.NaN()})
 	require.NoError(t, err)
-	require.JSONEq(t, `{"step":0,"sweep":0,"residual":null}`, string(b))
+	require.JSONEq(t, `{"step":0,"sweep":0,"residual":null,"relaxed":0,"busy":0}`, string(b))
 	m, err := Decode(KindBeat, b)
 	require.NoError(t, err)
 	require.True(t, math.IsNaN(float64(m.(Beat).Residual)))

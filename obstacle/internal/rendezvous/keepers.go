@@ -55,6 +55,10 @@ type Record struct {
 	Settings Welcome         `json:"settings"` // what the welcomes have in common; Rails for RailsOf
 	Slowdown map[int]float64 `json:"slowdown"` // by rank
 
+	// BalanceParts and Elastic are as in the plan of the launcher.
+	BalanceParts bool `json:"balance_parts"`
+	Elastic      bool `json:"elastic"`
+
 	Recover   string          `json:"recover"`    // value of --recover
 	Keepers   int             `json:"keepers"`    // wanted
 	ElapsedMS int64           `json:"elapsed_ms"` // since the first relaxation

@@ -9,7 +9,7 @@ import (
 )
 
 // Version is that of this protocol. Both ends must have the same.
-const Version = 11
+const Version = 12
 
 // Kind is the type of a frame's body.
 type Kind uint8
@@ -38,7 +38,7 @@ const (
 	KindCapture     // from the launcher, after Start
 	KindCaptured    // from the peer, after the values, in chunks
 	KindRepaired    // from a peer that replaces a lost one, between Assign and Ready
-	KindHost        // from the launcher, after a loss
+	KindHost        // from the launcher, for the other parts of a process, after a loss, or before a part moves
 	KindProbe       // from the launcher, when the peer is silent
 	KindUnreachable // from the peer, between Ready and Result
 	KindKeep        // from the leader, after Start
@@ -47,6 +47,7 @@ const (
 	KindRecord      // from the leader to a keeper
 	KindVote        // in both directions, on a connection for votes
 	KindAnswer      // from the leader, on a connection for the answer
+	KindLeave       // from a peer whose process is asked to leave, after Ready
 )
 
 // Message is a value of one of the types below.
@@ -87,6 +88,7 @@ type Welcome struct {
 	PeerTimeoutMS int64    `json:"peer_timeout_ms"`
 	SuspectMS     int64    `json:"suspect_ms"`
 	Seed          uint64   `json:"seed"`
+	Parts         int      `json:"parts"`      // of the grid that a process runs at the start, each as a peer
 	Cluster       string   `json:"cluster"`    // label of the peer's cluster; empty: to be measured
 	Protect       string   `json:"protect"`    // which sessions are protected: auto, always or never
 	Congestion    string   `json:"congestion"` // value of --congestion
@@ -238,8 +240,14 @@ type Unreachable struct {
 	Why   string `json:"why"`
 }
 
-// Host asks the process of a peer to run another peer, in place of a lost one.
-type Host struct{}
+// Host asks the process of a peer to run another peer, which joins the run for a rank.
+type Host struct {
+	Rank int `json:"rank"`
+}
+
+// Leave asks the launcher to give all parts of the peer's process to others. When a part has arrived there, the launcher
+// sends Bye.
+type Leave struct{}
 
 // Stream is what a Chunk is part of.
 type Stream uint8
@@ -290,6 +298,8 @@ type Beat struct {
 	Step     int             `json:"step"` // time step in progress; 0: the problem is stationary
 	Sweep    uint64          `json:"sweep"`
 	Residual nullable.Number `json:"residual"` // relative, of the whole grid; unknown before the first
+	Relaxed  uint64          `json:"relaxed"`  // points relaxed in the epoch
+	Busy     float64         `json:"busy"`     // seconds that this has taken
 }
 
 // Stop requests an early end with the best iterate.
@@ -343,5 +353,7 @@ type Sessions struct {
 	Sessions []Session `json:"sessions"`
 }
 
-// Bye ends the connection after everything has arrived.
-type Bye struct{}
+// Bye ends the connection after everything has arrived, or when another process runs the peer's part.
+type Bye struct {
+	Moved bool `json:"moved,omitempty"` // the part runs elsewhere, and the run goes on
+}

@@ -33,11 +33,32 @@ func losses(w io.Writer, all []*launch.Loss) {
 	}
 }
 
+// shownMoves bounds the lines for moved parts.
+const shownMoves = 8
+
+// moves describes the parts that went to other processes.
+func moves(w io.Writer, all []launch.Moved) {
+	for i, m := range all {
+		if i == shownMoves {
+			fmt.Fprintf(w, "	and %d more\n", len(all)-i)
+			return
+		}
+		title := "moved"
+		if i > 0 {
+			title = ""
+		}
+		fmt.Fprintf(w, "%s\tpart %d from %s to %s after %.4g s, in %.3f s\n", title, m.Rank, m.From, m.To, m.At, m.Seconds)
+	}
+}
+
 // allReplaced reports whether no peer has taken part from the beginning of the run to its end.
 func allReplaced(o *launch.Outcome) bool {
 	lost := map[int]bool{}
 	for _, l := range o.Losses {
 		lost[l.Rank] = true
+	}
+	for _, m := range o.Moves {
+		lost[m.Rank] = true
 	}
 	return len(lost) > 0 && len(lost) == len(o.Peers)
 }

@@ -31,6 +31,7 @@ type Solution struct {
 	Chosen    string `json:"chosen,omitempty"` // why these numbers of peers and threads, if the program chose them
 	InProcess bool   `json:"in_process"`
 	Partition []int  `json:"partition"` // parts per axis
+	Parts     int    `json:"parts"`     // that each peer relaxed at the start
 
 	Balance     string `json:"balance"` // "on", "off", or "off: " and the reason
 	PlanesMoved int    `json:"planes_moved"`
@@ -42,6 +43,7 @@ type Solution struct {
 	MissingBlocks              []int            `json:"missing_blocks,omitempty"` // ranks whose block was lost
 	FilledBlocks               []launch.Filled  `json:"filled_blocks,omitempty"`  // the others hold starting values
 	Losses                     []*launch.Loss   `json:"losses"`                   // from which the run went on
+	Moves                      []launch.Moved   `json:"moves"`                    // parts that went to other processes
 	Tolerance                  float64          `json:"tolerance"`
 	AtStart                    bool             `json:"at_start,omitempty"`  // the answer is the starting iterate
 	ReachableTolerance         nullable.Number  `json:"reachable_tolerance"` // of a run that stagnated
@@ -159,7 +161,7 @@ const reachableMargin = 1.25
 func (s *Solution) Add(o *launch.Outcome, cut problem.Partition, e verify.Evaluation) {
 	s.Reason, s.Failure = o.Reason, o.Failure
 	s.MissingBlocks, s.FilledBlocks = o.Missing, o.Filled
-	s.Losses = append([]*launch.Loss{}, o.Losses...)
+	s.Losses, s.Moves = append([]*launch.Loss{}, o.Losses...), append([]launch.Moved{}, o.Moves...)
 	s.RelativeResidual, s.ResidualInf = nullable.Number(e.RelativeResidual), nullable.Number(e.ResidualInf)
 	s.ErrorBound, s.MaxError = nullable.Number(e.ErrorBound), nullable.Number(e.MaxError)
 	c := e.Certificate
@@ -181,7 +183,7 @@ func (s *Solution) Add(o *launch.Outcome, cut problem.Partition, e verify.Evalua
 		if len(o.Boxes) > 0 {
 			box = o.Boxes[r]
 		}
-		if s.PlanesMoved += p.Taken; s.Balance == "on" {
+		if s.PlanesMoved += p.Taken; s.Balance == "on" && s.Parts <= 1 {
 			s.Planes = append(s.Planes, box.Size()[len(s.N)-1])
 		}
 		peer := Peer{

@@ -26,8 +26,12 @@ func (s *Solution) Text(w io.Writer) {
 	if s.About != "" {
 		fmt.Fprintf(t, "\t%s\n", s.About)
 	}
-	fmt.Fprintf(t, "peers\t%s of %s, parts %s%s\n",
-		plural(s.Peers, "peer"), plural(s.Threads, "thread"), grid(s.Partition), s.where())
+	each := ""
+	if s.Parts > 1 {
+		each = fmt.Sprintf(", %d each", s.Parts)
+	}
+	fmt.Fprintf(t, "peers\t%s of %s, parts %s%s%s\n",
+		plural(s.Peers, "peer"), plural(s.Threads, "thread"), grid(s.Partition), each, s.where())
 	if s.Chosen != "" {
 		fmt.Fprintf(t, "\tchosen: %s\n", s.Chosen)
 	}
@@ -39,6 +43,7 @@ func (s *Solution) Text(w io.Writer) {
 	}
 	s.checkpoint(t)
 	losses(t, s.Losses)
+	moves(t, s.Moves)
 	s.holes(t)
 	fmt.Fprintf(t, "residual\t%s relative (tolerance %g), %s largest\n",
 		value(s.RelativeResidual), s.Tolerance, value(s.ResidualInf))
@@ -168,6 +173,9 @@ func (s *Solution) devices(w io.Writer) {
 func (s *Solution) balance() string {
 	if s.Balance != "on" {
 		return s.Balance
+	}
+	if s.Parts > 1 {
+		return plural(len(s.Moves), "part") + " moved"
 	}
 	return fmt.Sprintf("%s moved; the peers end with %s",
 		plural(s.PlanesMoved, "plane"), strings.Trim(fmt.Sprint(s.Planes), "[]"))
