@@ -26,6 +26,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/problems/file"
+	"github.com/p2pdc/p2pdc/shm"
 	"github.com/p2pdc/p2pdc/solver/buddy"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
@@ -64,6 +65,7 @@ type Options struct {
 	Hold time.Duration
 
 	turn    *sync.Mutex // of the peers of this process: see runner.Config.Turn
+	memory  *shm.Memory // that joins them
 	rejoins bool        // it took part before
 	others  []string    // addresses to join at if Rendezvous does not answer
 }
@@ -78,7 +80,7 @@ const rejoinTime = 5 * time.Second
 // If the launcher of a run that recovers from losses has taken this peer for lost, the peer joins again, as a spare.
 func Run(ctx context.Context, o Options) error {
 	if o.turn == nil {
-		o.turn = new(sync.Mutex)
+		o.turn, o.memory = new(sync.Mutex), shm.NewMemory()
 	}
 	again, err := one(ctx, &o)
 	for again && ctx.Err() == nil {
@@ -204,6 +206,9 @@ type peer struct {
 }
 
 func newPeer(o Options, conn *rendezvous.Conn, w rendezvous.Welcome) *peer {
+	if w.Parts > 1 && o.Rail.Memory == nil {
+		o.Rail.Memory, o.Rail.Others = o.memory, true
+	}
 	return &peer{
 		Options: o, leader: newLeader(conn), welcome: w, commands: newCommands(w.Epoch),
 		copies: copies{store: buddy.Store{Allocate: host.Array}},

@@ -27,6 +27,8 @@ type Host struct {
 	Fabric *ib.Fabric
 	// Memory joins the peers of this process. If it is nil, the process runs one peer.
 	Memory *shm.Memory
+	// Others states that further peers of the run have processes of their own.
+	Others bool
 	// Without is the reason why this peer must not use InfiniBand, "" if it may.
 	Without string
 }

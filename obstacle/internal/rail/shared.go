@@ -24,7 +24,7 @@ func (h *Host) OpenShared(rail, name, cluster, network string, run rendezvous.Ra
 		return nil, "this peer has no neighbours", nil
 	case !required && (h.Fabric != nil || h.Without != ""):
 		return nil, "--ib-device " + Software, nil
-	case !required && rail == Shared && h.Memory != nil:
+	case !required && rail == Shared && h.Memory != nil && !h.Others:
 		return nil, "the peers share the memory of one process", nil
 	case rail == Memory && h.Memory == nil:
 		err = errOneProcess
