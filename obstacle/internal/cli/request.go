@@ -351,7 +351,7 @@ func (q *request) checkParts() error {
 func (q *request) sweepsInOnePass(w *work) bool {
 	m := &w.method
 	several := q.clusters != 0 || q.topology != "" || len(q.slowdown) > 0 || q.rendezvous != "" ||
-		q.partition != "auto" || q.balance == "on"
+		q.partition != "auto" || q.balance == "on" || q.parts > 1
 	return m.Name == problem.Richardson && m.SweepsPerPass != 1 && w.scheme.Name() == iterate.Synchronous().Name() &&
 		w.order == problem.Jacobi && !several
 }
