@@ -161,3 +161,21 @@ func TestElastic(t *testing.T) {
 	require.Empty(t, s.MissingBlocks)
 	require.Empty(t, s.Losses)
 }
+
+// A spare peer that is asked to leave before it is needed ends well, and so does the run.
+func TestSparePeerLeaves(t *testing.T) {
+	t.Parallel() // its peers mostly sleep
+	r, address, secret := waiting(t, append(slow(200, 1), "solve", "membrane", "--n", "16", "--peers", "1", "--keepers", "1")...)
+	join := func() *running {
+		return start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1", "--log-level", "info")
+	}
+	first := join()
+	r.said(`"relaxing"`)
+	spare := join()
+	r.said("spare peer joined")
+	spare.signal(syscall.SIGTERM)
+	require.Equal(t, 0, spare.wait(patience))
+	require.Equal(t, 0, r.wait(patience))
+	require.Equal(t, 0, first.wait(patience))
+	require.Empty(t, r.solution().Losses)
+}

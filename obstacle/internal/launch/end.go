@@ -18,7 +18,7 @@ func (r *run) outcome() *Outcome {
 		r.series.close()
 	}
 	for _, m := range slices.Concat(r.retired, r.members) {
-		if m.served != nil && (m.lost || !m.done() || m.missing()) {
+		if m.served != nil && !m.moved && (m.lost || !m.done() || m.missing()) {
 			m.conn.Close()
 			r.stopWriter(m)
 			<-m.served // nothing more is written to the answer
@@ -122,6 +122,7 @@ func (r *run) shutdown(cancel context.CancelFunc) {
 	if r.server != nil && !r.inherits {
 		r.server.Close()
 	}
+	r.endMovesEarly()
 	for _, m := range r.members {
 		if m.conn != nil {
 			m.notify(rendezvous.Bye{})

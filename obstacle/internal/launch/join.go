@@ -115,6 +115,8 @@ func (r *run) handleEarly(o event) error {
 		r.Log.Info().Int("rank", m.rank).Str("control", m.control).Msg("peer listens")
 	case rendezvous.Ready:
 		m.ready = true
+	case rendezvous.Leave:
+		return r.dismiss(m, fmt.Errorf("%s left before the start", m))
 	case rendezvous.Sessions:
 		r.Status.update(func(s *State) { s.Sessions[m.rank] = msg.Sessions })
 	case rendezvous.Result:

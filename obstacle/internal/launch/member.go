@@ -38,6 +38,7 @@ type member struct {
 	assigned   bool    // it has the work of the epoch
 	valued     bool    // it has values of its box
 	lost       bool    // another peer has taken its place
+	moved      bool    // another process runs its part
 	awaited    bool    // a process is about to join in place of the peer that was lost before
 	attempts   int     // to find one
 	asked      bool    // to be a keeper

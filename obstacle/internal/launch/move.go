@@ -300,10 +300,26 @@ func (r *run) undoMoves() {
 
 // dismissMoved ends a peer whose part another process runs.
 func (r *run) dismissMoved(m *member) {
+	m.moved = true
 	m.notify(rendezvous.Bye{Moved: true})
 	close(m.out)
 	m.out = nil
 	r.retired = append(slices.DeleteFunc(r.retired, (*member).over), m)
+}
+
+// endMovesEarly dismisses the peers of moves that are under way when the run ends.
+func (r *run) endMovesEarly() {
+	for _, h := range r.handing {
+		if !h.from.gone {
+			r.dismissMoved(h.from)
+		}
+	}
+	for _, h := range r.pending {
+		if h.to != nil {
+			r.spares = append(r.spares, h.to)
+		}
+	}
+	r.handing, r.pending = nil, nil
 }
 
 // endMoves ends the moves of an epoch in which all relax.

@@ -63,7 +63,7 @@ func (r *run) replace(m *member) {
 // takes the other parts, too.
 func (r *run) companion(m *member) *member {
 	for _, q := range r.members {
-		if q != m && m.former != (process{}) && q.former == m.former && (q.child != nil || q.conn != nil) && !q.valued {
+		if r.Parts > 1 && q != m && m.former != (process{}) && q.former == m.former && (q.child != nil || q.conn != nil) && !q.valued {
 			return q
 		}
 	}

@@ -14,6 +14,27 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
+// joinUnlessLeaving joins the run, unless the process is asked to leave before it has a part.
+func joinUnlessLeaving(ctx context.Context, o *Options) (*rendezvous.Conn, rendezvous.Welcome, error) {
+	within, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-o.Leave:
+			cancel()
+		case <-within.Done():
+		}
+	}()
+	conn, w, err := join(within, o)
+	if err != nil && ctx.Err() == nil && within.Err() != nil {
+		err = errLeft
+	}
+	return conn, w, err
+}
+
+// errLeft is the error of a peer that was asked to leave before it took part.
+var errLeft = errors.New("this peer was asked to leave before it had a part")
+
 // join joins the run. It retries until DialTime has passed if the rendezvous does not listen yet or does not answer.
 func join(ctx context.Context, o *Options) (*rendezvous.Conn, rendezvous.Welcome, error) {
 	name, _ := os.Hostname()

@@ -91,7 +91,7 @@ func Run(ctx context.Context, o Options) error {
 			err = next
 		}
 	}
-	if errors.Is(err, rendezvous.ErrNotNeeded) {
+	if errors.Is(err, rendezvous.ErrNotNeeded) || errors.Is(err, errLeft) {
 		o.Log.Info().Msg(err.Error())
 		return nil
 	}
@@ -109,7 +109,7 @@ var errNotJoined = errors.New("cannot join the run")
 
 // one takes part once. It reports whether the peer may join again.
 func one(ctx context.Context, o *Options) (again bool, err error) {
-	conn, w, err := join(ctx, o)
+	conn, w, err := joinUnlessLeaving(ctx, o)
 	if err != nil {
 		if o.rejoins && !errors.Is(err, rendezvous.ErrNotNeeded) {
 			err = fmt.Errorf("%w: %w", errNotJoined, err)
