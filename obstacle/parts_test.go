@@ -145,7 +145,7 @@ func TestElastic(t *testing.T) {
 	r, address, secret := waiting(t, append(slow(2000, 1), "solve", "membrane", "--n", "24", "--tol", "1e-12", "--peers", "1",
 		"--parts", "4", "--partition", "boxes", "--elastic", "--scheme", "async", "--keepers", "1")...)
 	join := func() *running {
-		return start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1", "--seat", "-1")
+		return start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
 	}
 	first := join()
 	r.said(`"relaxing"`)
@@ -165,9 +165,10 @@ func TestElastic(t *testing.T) {
 // A spare peer that is asked to leave before it is needed ends well, and so does the run.
 func TestSparePeerLeaves(t *testing.T) {
 	t.Parallel() // its peers mostly sleep
-	r, address, secret := waiting(t, append(slow(200, 1), "solve", "membrane", "--n", "16", "--peers", "1", "--keepers", "1")...)
+	r, address, secret := waiting(t, append(slow(300, 1), "solve", "membrane", "--n", "24", "--tol", "1e-9", "--peers", "1",
+		"--keepers", "1")...)
 	join := func() *running {
-		return start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1", "--log-level", "info")
+		return start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
 	}
 	first := join()
 	r.said(`"relaxing"`)
