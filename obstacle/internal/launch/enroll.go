@@ -68,6 +68,7 @@ func (r *run) spareOf(j rendezvous.Join) *member {
 
 // seat welcomes a process as a peer of the run.
 func (r *run) seat(m *member, conn *rendezvous.Conn, j rendezvous.Join, label string) error {
+	m.seated = r.epoch
 	w := r.settings()
 	w.Rank, w.Epoch, w.Cluster, w.Rails, w.Keepers = m.rank, r.epoch, label, r.RailsOf(m.rank), r.term.Keepers
 	return r.welcome(m, conn, j, w)

@@ -29,6 +29,7 @@ type member struct {
 	ended   chan struct{}           // closed when the child has ended
 
 	control    string  // address of its control channel
+	seated     int     // epoch in which it got its place
 	since      int     // epoch in which it was listed first
 	listens    int     // epoch of control
 	listed     int     // epoch of the newest list of peers that it has

@@ -126,7 +126,7 @@ func TestPartIsRepairedIfItsFormerProcessIsLost(t *testing.T) {
 	r, from, other, to := leaving(t)
 	from.expect(rendezvous.KindCapture)
 	from.conn.Close()
-	require.Equal(t, rendezvous.Epoch{Epoch: 2}, other.expect(rendezvous.KindEpoch))
+	require.Equal(t, rendezvous.Epoch{Epoch: 2, Lost: []int{0}}, other.expect(rendezvous.KindEpoch))
 	to.conn.Close()
 	next, w := r.another(<-r.address)
 	require.Zero(t, w.Rank)

@@ -49,6 +49,7 @@ const (
 // recovery is the state of the epochs of a run. Epoch 0 begins with Start; every loss begins the next one.
 type recovery struct {
 	epoch     int
+	settled   int            // newest epoch in which all peers have relaxed
 	idleTicks int            // ticks without an event of the epoch
 	active    bool           // some peer does not relax yet in this epoch
 	losses    []*Loss        // of the run
@@ -200,6 +201,7 @@ func (r *run) beginEpoch() {
 		r.after = r.series.restart(r.epoch)
 	}
 	r.undoMoves()
+	lost := r.lostRanks()
 	for _, m := range r.members {
 		if m.gone { // it had sent its block, which is the one of the epoch before
 			r.retire(m)
@@ -212,7 +214,7 @@ func (r *run) beginEpoch() {
 			r.unvalued = append(r.unvalued, m.box)
 		}
 		if m.conn != nil {
-			m.notify(rendezvous.Epoch{Epoch: r.epoch})
+			m.notify(rendezvous.Epoch{Epoch: r.epoch, Lost: lost})
 		}
 	}
 	r.beginMoves()
@@ -379,7 +381,7 @@ func (r *run) unreachable(m *member, msg *rendezvous.Unreachable) {
 
 // recovered ends a recovery.
 func (r *run) recovered() {
-	r.active = false
+	r.active, r.settled = false, r.epoch
 	at := time.Since(r.started).Seconds()
 	for _, l := range r.open {
 		l.Recovered = nullable.Number(at)

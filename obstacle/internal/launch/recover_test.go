@@ -71,7 +71,7 @@ func lossBeginsAnEpoch(t *testing.T, done bool) {
 		s.result(Converged, "", -1)
 	}
 	all[1].conn.Close()
-	require.Equal(t, rendezvous.Epoch{Epoch: 1}, s.expect(rendezvous.KindEpoch))
+	require.Equal(t, rendezvous.Epoch{Epoch: 1, Lost: []int{1}}, s.expect(rendezvous.KindEpoch))
 	c := rendezvous.Capture{Number: -1, Boxes: repair.Shell([]problem.Box{all[1].box}, s.box)}
 	first := s.expectOne(rendezvous.KindCapture, rendezvous.KindHost)
 	second := s.expectOne(rendezvous.KindCapture, rendezvous.KindHost)

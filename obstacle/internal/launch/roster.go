@@ -18,6 +18,17 @@ type roster struct {
 	buddies []iterate.Rank // by rank; nil: no iterates are kept
 }
 
+// lostRanks returns the ranks of the peers that were lost since all peers relaxed in the same epoch. Other processes have
+// taken the places of some of them.
+func (r *run) lostRanks() (ranks []int) {
+	for _, m := range r.members {
+		if m.gone || !m.valued || m.seated > r.settled {
+			ranks = append(ranks, m.rank)
+		}
+	}
+	return ranks
+}
+
 func (r *run) roster() (*roster, error) {
 	labels, now := make([]string, len(r.members)), &roster{}
 	for i, m := range r.members {

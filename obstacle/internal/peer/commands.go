@@ -24,6 +24,7 @@ type commands struct {
 
 	mu    sync.Mutex
 	epoch int           // the newest
+	gone  []int         // ranks of the peers whose loss began it; see rendezvous.Epoch
 	newer chan struct{} // closed when epoch grows
 }
 
@@ -53,13 +54,20 @@ func (c *commands) after(epoch int) <-chan struct{} {
 	return c.newer
 }
 
-func (c *commands) begin(epoch int) {
+// lostRanks returns the ranks of the peers whose loss began the newest epoch.
+func (c *commands) lostRanks() []int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if epoch <= c.epoch {
+	return c.gone
+}
+
+func (c *commands) begin(e rendezvous.Epoch) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e.Epoch <= c.epoch {
 		return
 	}
-	c.epoch = epoch
+	c.epoch, c.gone = e.Epoch, e.Lost
 	close(c.newer)
 	c.newer = make(chan struct{})
 }
@@ -131,7 +139,7 @@ func (p *peer) receiveFrom(conn *rendezvous.Conn) {
 				close(c.lost)
 			}
 		case rendezvous.Epoch:
-			c.begin(m.Epoch)
+			c.begin(m)
 		case rendezvous.Capture:
 			if m.Copy != nil {
 				p.sendCopy(conn, m)

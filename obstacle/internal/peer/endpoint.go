@@ -77,7 +77,7 @@ func (e *endpoint) report() error {
 	l := rendezvous.Listen{
 		Box:     box,
 		Control: e.p.advertised(e.node.ControlAddr()), Epoch: e.epoch, Sweep: e.p.values.sweep(),
-		Idle: e.p.atOnce.Load(), Holding: e.p.copies.holding(),
+		Idle: !e.p.values.relaxing(), Holding: e.p.copies.holding(),
 	}
 	e.p.listening.Store(&l)
 	return e.p.leader.Send(l)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
@@ -21,6 +22,8 @@ type epoch struct {
 	reporter *reporter       // of time steps
 	err      error           // why the peer cannot take part
 }
+
+type atomicEpoch = atomic.Pointer[epoch]
 
 // follow enters one epoch after the other and passes it on, until ctx ends. While it enters, an asynchronous run of the
 // epoch before goes on.
@@ -57,9 +60,7 @@ func (p *peer) follow(ctx context.Context, end *endpoint, out chan<- *epoch) {
 			return
 		}
 		cancel()
-		if p.atOnce.Load() {
-			p.values.abandon()
-		}
+		p.endOrGoOn(p.commands.lostRanks())
 		p.copies.endEpoch(at)
 		if end, err = p.listenAgain(p.commands.newest()); err != nil {
 			select {
@@ -68,6 +69,18 @@ func (p *peer) follow(ctx context.Context, end *endpoint, out chan<- *epoch) {
 			}
 			return
 		}
+	}
+}
+
+// endOrGoOn ends the relaxation if it stops as soon as the given peers are lost.
+func (p *peer) endOrGoOn(lost []int) {
+	e := p.relaxed.Load()
+	switch {
+	case e == nil || !p.values.relaxing():
+	case e.stops(p.welcome.Rank, lost):
+		p.values.abandon()
+	default:
+		p.log.Debug().Ints("lost", lost).Msg("relaxing on until the next epoch begins")
 	}
 }
 

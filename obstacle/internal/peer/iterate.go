@@ -67,7 +67,7 @@ func (p *peer) iterate(ctx context.Context, e *epoch, r *runner.Runner) error {
 		p.began, p.used = time.Now(), host.CPUTime()
 	}
 	p.former.seconds = time.Since(p.began).Seconds()
-	p.atOnce.Store(e.atOnce())
+	p.relaxed.Store(e)
 	reporting, endReports := context.WithCancel(ctx)
 	defer endReports()
 	if e.assign.Status {

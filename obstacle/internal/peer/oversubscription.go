@@ -3,9 +3,11 @@ package peer
 import (
 	"fmt"
 	"runtime"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host/pin"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
@@ -16,12 +18,27 @@ func (e *endpoint) oversubscribed(processors int) bool {
 	return here*e.assign.Threads > processors
 }
 
-// atOnce reports whether the peer stops as soon as another one is lost. Peers that wait for each other do, and those of an
-// oversubscribed host: the processors are for the repair. So do those between which planes move, since their boxes must
-// not change any more.
-func (e *epoch) atOnce() bool {
+// stops reports whether the peer of a rank, on this host, stops as soon as others are lost. Peers that wait for a lost one
+// do: all in lockstep, and in a hybrid run those of its cluster. So do those of an oversubscribed host, since the
+// processors are for the repair, unless they are slowed down, and those between which planes move, since their boxes
+// must not change any more.
+func (e *epoch) stops(rank int, lost []int) bool {
 	c := &e.work.config
-	return c.Scheme.Lockstep() || c.Balance || c.Problem.Steps() > 0 || e.oversubscribed(runtime.NumCPU())
+	if c.Scheme.Lockstep() || c.Balance || c.Problem.Steps() > 0 {
+		return true
+	}
+	processors := float64(runtime.NumCPU()) * max(1, e.assign.Slowdown)
+	return e.oversubscribed(int(processors)) || slices.ContainsFunc(lost, func(q int) bool {
+		return c.Scheme.Between(iterate.Rank(rank), iterate.Rank(q)).Lockstep()
+	})
+}
+
+// allStop reports whether all peers of this host stop as soon as others are lost.
+func (e *epoch) allStop(lost []int) bool {
+	own := e.assign.Members[e.p.welcome.Rank].Host
+	return !slices.ContainsFunc(e.assign.Members, func(m rendezvous.Member) bool {
+		return m.Host == own && !e.stops(m.Rank, lost)
+	})
 }
 
 // here returns the number of peers on this host, and how many of them come before this one. Peers that take turns count

@@ -3,6 +3,7 @@ package peer
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -108,6 +109,62 @@ func TestCrowded(t *testing.T) {
 	require.False(t, e.oversubscribed(6))
 	e.p.welcome.Rank = 0
 	require.False(t, e.oversubscribed(2))
+}
+
+// After a loss, the peers that wait for a lost one stop, and those of an oversubscribed host. Others relax on.
+func TestWhoStopsAfterALoss(t *testing.T) {
+	sites := iterate.Hybrid([]int{0, 0, 1, 1})
+	all := runtime.NumCPU()
+	for name, c := range map[string]struct {
+		scheme   iterate.Scheme
+		threads  int // of a peer
+		slowdown float64
+		lost     []int
+		change   func(c *problem.Config)
+		stops    []bool // by rank
+	}{
+		"sync":                 {scheme: iterate.Synchronous(), stops: []bool{true, true, true, true}},
+		"delay:0":              {scheme: iterate.BoundedDelay(0), stops: []bool{true, true, true, true}},
+		"async":                {scheme: iterate.Asynchronous(), stops: []bool{false, false, false, false}},
+		"delay:3":              {scheme: iterate.BoundedDelay(3), stops: []bool{false, false, false, false}},
+		"hybrid":               {scheme: sites, lost: []int{1}, stops: []bool{true, true, false, false}},
+		"hybrid, other site":   {scheme: sites, lost: []int{2}, stops: []bool{false, false, true, true}},
+		"hybrid, both sites":   {scheme: sites, lost: []int{0, 3}, stops: []bool{true, true, true, true}},
+		"hybrid, no loss":      {scheme: sites, stops: []bool{false, false, false, false}},
+		"hybrid, unknown rank": {scheme: sites, lost: []int{-1, 9}, stops: []bool{false, false, false, false}},
+		"one cluster":          {scheme: iterate.Hybrid([]int{5, 5, 5, 5}), stops: []bool{true, true, true, true}},
+		"oversubscribed":       {scheme: sites, threads: all, lost: []int{1}, stops: []bool{true, true, true, true}},
+		"oversubscribed, slowed down": {
+			scheme: sites, threads: all, slowdown: 4, lost: []int{1}, stops: []bool{true, true, false, false},
+		},
+		"planes move": {
+			scheme: iterate.Asynchronous(), change: func(c *problem.Config) { c.Balance = true },
+			stops: []bool{true, true, true, true},
+		},
+		"time steps": {
+			scheme: iterate.Asynchronous(), change: func(c *problem.Config) { c.Problem.Evolution = &problem.Evolution{Steps: 2} },
+			stops: []bool{true, true, true, true},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &rendezvous.Assign{Threads: c.threads, Slowdown: c.slowdown}
+			for rank := range c.stops {
+				a.Members = append(a.Members, rendezvous.Member{Rank: rank, Host: []string{"north", "south"}[rank/2]})
+			}
+			e := &epoch{
+				endpoint: &endpoint{p: &peer{}, assign: a},
+				work:     &work{config: problem.Config{Scheme: c.scheme, Problem: &problem.Problem{}}},
+			}
+			if c.change != nil {
+				c.change(&e.work.config)
+			}
+			for rank, stops := range c.stops {
+				e.p.welcome.Rank = rank
+				require.Equal(t, stops, e.stops(rank, c.lost), "rank %d", rank)
+				require.Equal(t, c.stops[rank-rank%2] && c.stops[rank-rank%2+1], e.allStop(c.lost), "host of rank %d", rank)
+			}
+		})
+	}
 }
 
 // Every reason for the end of a worker is reported to the launcher.

@@ -39,7 +39,7 @@ func (p *peer) repair(ctx context.Context, end *endpoint, w *work) error {
 		}
 	}
 	threads := w.assign.Threads
-	if (&epoch{endpoint: end, work: w}).atOnce() { // the other peers wait
+	if (&epoch{endpoint: end, work: w}).allStop([]int{p.welcome.Rank}) {
 		threads = max(threads, runtime.GOMAXPROCS(0))
 	}
 	pool := runner.NewPool(threads)

@@ -48,6 +48,13 @@ func (v *values) known() bool {
 	return v.runner != nil || v.u != nil
 }
 
+// relaxing reports whether a runner iterates.
+func (v *values) relaxing() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.runner != nil
+}
+
 // set sets the values while no runner iterates.
 func (v *values) set(u []float64, box problem.Box) {
 	v.mu.Lock()

@@ -49,7 +49,7 @@ func bound(k Kind) int {
 	switch k {
 	case 0:
 		return 0
-	case KindAssign, KindResult, KindSessions, KindCapture, KindRecord, KindAnswer:
+	case KindAssign, KindResult, KindSessions, KindEpoch, KindCapture, KindRecord, KindAnswer:
 		return MaxBody
 	case KindChunk:
 		return MaxChunk + chunkHeader

@@ -186,7 +186,8 @@ type Repair struct {
 // Epoch begins an epoch: a peer was lost, and the others go on with the values that they have. The peer opens new
 // sockets for it and sends Listen; Assign follows.
 type Epoch struct {
-	Epoch int `json:"epoch"`
+	Epoch int   `json:"epoch"`
+	Lost  []int `json:"lost"` // ranks of all peers that were lost since all peers relaxed in the same epoch, ascending
 }
 
 // Capture asks for values of the peer's newest iterate. It sends them in chunks of StreamCapture, box by box, and then
