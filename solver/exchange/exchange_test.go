@@ -292,6 +292,31 @@ func TestNeighbourLeaves(t *testing.T) {
 	require.ErrorContains(t, err, "left too early by rank 1: no verdict 1s after it had left")
 }
 
+// With Survive, a neighbour that has closed its sessions without a verdict is reported once, and the run goes on.
+func TestNeighbourThatLeavesIsSurvived(t *testing.T) {
+	r := newRig(t, false, nil)
+	var lost []iterate.Rank
+	r.config.Survive = true
+	r.config.Lost = func(q iterate.Rank, why error) {
+		require.ErrorIs(t, why, p2psap.ErrPeerClosed)
+		lost = append(lost, q)
+	}
+	r.halos[0].closed, r.agree[0].closed = p2psap.ErrPeerClosed, p2psap.ErrPeerClosed
+	r.poll()
+	next, err := r.Age(time.Hour, time.Second)
+	require.NoError(t, err)
+	require.Equal(t, time.Hour+time.Second, next)
+	require.Empty(t, lost, "it may have had a verdict")
+	for range 2 {
+		next, err = r.Age(time.Hour+time.Second, time.Second)
+		require.NoError(t, err)
+		require.Equal(t, Never, next)
+		require.Equal(t, []iterate.Rank{1}, lost)
+	}
+	r.peer.ops = []iterate.Op{send(1, 4), {Kind: iterate.OpAgree, To: 1, Message: []byte{1}}}
+	r.until(Wait)
+}
+
 func TestLostNeighbour(t *testing.T) {
 	r := newRig(t, false, nil)
 	r.halos[1].closed = &p2psap.PeerLostError{Peer: "peer4", Silent: time.Second}

@@ -150,15 +150,15 @@ func (x *Exchange) Lose(q iterate.Rank, why error) {
 const Never = time.Duration(1<<63 - 1)
 
 // Age returns an error once a neighbour has closed its sessions for longer than patience without a verdict, which
-// the neighbour knew unless it failed. now may be any clock of the shell. Age returns when the time of the next
-// neighbour ends.
+// the neighbour knew unless it failed. With Config.Survive that neighbour counts as lost instead. now may be any clock of
+// the shell. Age returns when the time of the next neighbour ends.
 func (x *Exchange) Age(now, patience time.Duration) (next time.Duration, err error) {
 	next = Never
-	if !x.closed || x.config.Survive {
+	if !x.closed {
 		return next, nil
 	}
 	for _, n := range x.neighbours {
-		if !n.hasClosed {
+		if !n.hasClosed || n.lost {
 			continue
 		}
 		if n.closedAt < 0 {
@@ -166,7 +166,11 @@ func (x *Exchange) Age(now, patience time.Duration) (next time.Duration, err err
 		}
 		if waited := now - n.closedAt; waited >= patience {
 			err := fmt.Errorf("no verdict %v after it had left: %w", waited.Round(time.Millisecond), p2psap.ErrPeerClosed)
-			return now, n.Fail(err)
+			if !x.config.Survive {
+				return now, n.Fail(err)
+			}
+			x.Lose(n.Rank, err)
+			continue
 		}
 		next = min(next, n.closedAt+patience)
 	}

@@ -58,7 +58,8 @@ type Config struct {
 	// Survive makes a lost neighbour no error: the peer goes on with the neighbour's newest values, or waits, until Do
 	// ends the run.
 	Survive bool
-	// Lost, if not nil, is called on Run's goroutine when Survive makes the peer go on without a neighbour.
+	// Lost, if not nil, is called on Run's goroutine when Survive makes the peer go on without a neighbour: it was silent
+	// for too long, or has closed its sessions for longer than Grace without a verdict.
 	Lost func(q iterate.Rank, why error)
 	// Progress is called on Run's goroutine, at most every ProgressEvery (0: 200 ms); nil: never.
 	Progress      func(Progress)
