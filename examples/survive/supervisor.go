@@ -93,13 +93,13 @@ func (s *supervisor) repair(lost []iterate.Rank) error {
 // epoch is one epoch of a run.
 type epoch struct {
 	*supervisor
-	number int
-	names  []string
-	nodes  []node
-	ctx    context.Context // ends with the first loss
-	end    context.CancelFunc
-	silent []iterate.Rank // that a neighbour has heard nothing from
-	mu     sync.Mutex     // guards silent
+	number   int
+	names    []string
+	nodes    []node
+	ctx      context.Context // ends with the first loss
+	end      context.CancelFunc
+	reported []iterate.Rank // that a neighbour has lost
+	mu       sync.Mutex     // guards reported
 }
 
 // run runs all peers until they agree on the end, or until the first loss. It returns the ranks of the lost peers.
@@ -118,7 +118,7 @@ func (e *epoch) run(ctx context.Context) (lost []iterate.Rank, err error) {
 	sweeps := results[0].Sweeps
 	for r := range errs {
 		sweeps = min(sweeps, results[r].Sweeps)
-		if errors.Is(errs[r], p2psap.ErrClosed) || slices.Contains(e.silent, iterate.Rank(r)) {
+		if errors.Is(errs[r], p2psap.ErrClosed) || slices.Contains(e.reported, iterate.Rank(r)) {
 			lost = append(lost, iterate.Rank(r))
 		}
 	}
@@ -170,13 +170,13 @@ func (e *epoch) peer(ctx context.Context, r iterate.Rank) (runner.Result, error)
 	return out, err
 }
 
-// report ends the epoch because a peer was lost without closing its node. Later reports may be of peers that have
+// report ends the epoch because a neighbour has lost a peer whose end the supervisor has not noticed. Later reports may be of peers that have
 // stopped because of the first one.
 func (e *epoch) report(lost iterate.Rank) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ctx.Err() == nil {
-		e.silent = append(e.silent, lost)
+		e.reported = append(e.reported, lost)
 		e.end()
 	}
 }

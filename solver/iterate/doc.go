@@ -32,6 +32,12 @@
 // starting vector. For a contraction with constant q < 1 in the Euclidean norm the error is at most the
 // residual divided by 1 − q.
 //
+// # Losses
+//
+// The set of peers is fixed within a run. If one is lost, the others stop and keep their values, Repair computes those of
+// the lost block from the Halo of each neighbour, and a new run goes on from there with StartFrom. docs/new-iteration.md
+// shows how, examples/survive does it over sockets.
+//
 // # Termination
 //
 // Local convergence flags are never used: a halo in flight can undo them. A run ends with the reason
