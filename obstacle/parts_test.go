@@ -142,7 +142,7 @@ func TestKilledProcessOfSeveralParts(t *testing.T) {
 // cannot: the run ends early.
 func TestElastic(t *testing.T) {
 	t.Parallel() // its peers mostly sleep
-	r, address, secret := waiting(t, append(slow(2000, 1), "solve", "membrane", "--n", "24", "--tol", "1e-12", "--peers", "1",
+	r, address, secret := waiting(t, append(slow(50, 1), "solve", "membrane", "--n", "96", "--tol", "1e-12", "--peers", "1",
 		"--parts", "4", "--partition", "boxes", "--elastic", "--scheme", "async", "--keepers", "1")...)
 	join := func() *running {
 		return start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")

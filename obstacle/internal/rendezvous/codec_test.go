@@ -55,7 +55,7 @@ func samples() []Message {
 		Vote{Message: register.Message{Kind: register.Accept, From: "a:1", To: "b:1", Base: term,
 			Ballot: register.Ballot{Round: 2, Proposer: "a:1"}, Value: &next}},
 		Answer{Work: Assign{Tolerance: 1e-6}, Outcome: []byte(`{"Reason":"converged"}`)},
-		Host{}, Probe{}, Unreachable{Epoch: 2, Rank: 1, Why: "w"}, Epoch{Epoch: 2, Lost: []int{1, 3}},
+		Host{Rank: 3}, Leave{}, Probe{}, Unreachable{Epoch: 2, Rank: 1, Why: "w"}, Epoch{Epoch: 2, Lost: []int{1, 3}},
 		Capture{Number: 3, Boxes: []problem.Box{{Lo: [3]int{0, 0, 3}, Hi: [3]int{4, 5, 6}}}},
 		Captured{Number: 3, Box: problem.Box{Hi: [3]int{4, 5, 6}}, Step: 1, Sweep: 7, Residual: 1e-3},
 		Repaired{Epoch: 2, Method: "sor", Iterates: 4, Residual: 1e-4, Seconds: 0.5, Refused: 2, Unbound: "u"},
