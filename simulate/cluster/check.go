@@ -135,15 +135,15 @@ func (c *Cost) check(key string) error {
 }
 
 func (d *Description) checkEvent(e *Event, key string) error {
-	kinds, cut := 0, e.Cut != [2]string{}
-	for _, set := range []bool{e.Slow != 0, e.Lost, e.Killed, cut} {
+	kinds := 0
+	for _, set := range []bool{e.Slow != 0, e.Lost, e.Killed, e.IsCut()} {
 		if set {
 			kinds++
 		}
 	}
 	switch {
 	case kinds != 1:
-		return &Error{key, "there should be one of slow, lost, killed and cut"}
+		return &Error{key, "there should be one of slow, lost, killed, cut and apart"}
 	case e.At < 0 || e.At > maxInstant:
 		return errorf(key+".at", "%v: there should be a time of 0 to 1000 days", e.At)
 	case e.Until != 0 && e.Until <= e.At || e.Until > maxInstant:
@@ -153,16 +153,37 @@ func (d *Description) checkEvent(e *Event, key string) error {
 		return &Error{key + ".until", "a machine that is lost, or whose peer is killed, does not come back: leave the key out"}
 	case e.Slow != 0 && !within(e.Slow, 1, maxSlow):
 		return errorf(key+".slow", "%g: there should be a factor of 1 to %g", e.Slow, maxSlow)
-	case !cut && (e.Rank < 0 || e.Rank >= MaxMachines):
+	case e.Launcher && e.Slow != 0:
+		return &Error{key + ".launcher", "the launcher does not relax: leave the key out, or slow"}
+	case (e.Launcher || e.IsCut()) && e.Rank != 0:
+		return &Error{key + ".rank", "a cut, or an event of the launcher, is not of one machine: leave the key out"}
+	case e.Rank < 0 || e.Rank >= MaxMachines:
 		return errorf(key+".rank", "%d: ranks are 0 to %d", e.Rank, MaxMachines-1)
-	case cut && e.Rank != 0:
-		return &Error{key + ".rank", "a cut is between sites, not of a machine: leave the key out"}
-	case cut && e.Cut[0] == e.Cut[1]:
+	case e.IsCut():
+		return d.checkCut(e, key)
+	}
+	return nil
+}
+
+func (d *Description) checkCut(e *Event, key string) error {
+	sites := e.Cut != [2]string{}
+	switch {
+	case sites && (len(e.Apart) > 0 || e.Launcher):
+		return &Error{key, "a cut is between sites (cut), or between ranks (apart, launcher): leave one out"}
+	case sites && e.Cut[0] == e.Cut[1]:
 		return errorf(key+".cut", "%q twice: name two sites, or one whose network is cut in halves", e.Cut[0])
 	}
 	for i, name := range e.Cut {
-		if cut && (i == 0 || name != "") && d.site(name) < 0 {
+		if sites && (i == 0 || name != "") && d.site(name) < 0 {
 			return unknown(key+".cut", name, "site", d.siteNames())
+		}
+	}
+	for i, rank := range e.Apart {
+		if rank < 0 || rank >= MaxMachines {
+			return errorf(key+".apart", "%d: ranks are 0 to %d", rank, MaxMachines-1)
+		}
+		if slices.Contains(e.Apart[:i], rank) {
+			return errorf(key+".apart", "%d twice: name every rank once", rank)
 		}
 	}
 	return nil

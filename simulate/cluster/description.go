@@ -134,7 +134,7 @@ type WANLink struct {
 	Jitter  time.Duration
 }
 
-// Event changes a cluster during a run. Exactly one of Slow, Lost, Killed and Cut is set.
+// Event changes a cluster during a run. Exactly one of Slow, Lost and Killed is set, or the event is a cut.
 type Event struct {
 	At     time.Duration // since the first relaxation
 	Until  time.Duration // 0: to the end of the run
@@ -143,4 +143,13 @@ type Event struct {
 	Lost   bool          // the machine falls silent
 	Killed bool          // the peer of the machine is killed, and the machine closes its connections
 	Cut    [2]string     // nothing passes between these two sites; with one name, the halves of that site are separated
+	Apart  []int         // nothing passes between the machines of these ranks and all others
+	// Launcher makes Lost and Killed events of the launcher and its machine, not of a rank. With Apart, or alone, the
+	// launcher is on the side of Apart.
+	Launcher bool
+}
+
+// IsCut reports whether the event separates machines.
+func (e *Event) IsCut() bool {
+	return e.Cut != [2]string{} || len(e.Apart) > 0 || e.Launcher && !e.Lost && !e.Killed && e.Slow == 0
 }

@@ -72,9 +72,13 @@ func (d *Description) Model(machines int) (*Model, error) {
 		}
 	}
 	for i, e := range d.Events {
-		if e.Cut == [2]string{} && e.Rank >= machines {
+		if e.Rank >= machines {
 			return nil, errorf(fmt.Sprintf("events[%d].rank", i), "%d: the ranks of %d machines are 0 to %d",
 				e.Rank, machines, machines-1)
+		}
+		if len(e.Apart) > 0 && slices.Max(e.Apart) >= machines {
+			return nil, errorf(fmt.Sprintf("events[%d].apart", i), "%d: the ranks of %d machines are 0 to %d",
+				slices.Max(e.Apart), machines, machines-1)
 		}
 	}
 	return m, nil

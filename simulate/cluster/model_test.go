@@ -175,7 +175,7 @@ func TestCheckRefuses(t *testing.T) {
 		`wide[0].latency: 2h`: func(d *Description) {
 			d.WAN[0].Latency = 2 * time.Hour
 		},
-		`events[0]: there should be one of slow, lost, killed and cut`: func(d *Description) { d.Events[0].Lost = true },
+		`events[0]: there should be one of slow, lost, killed, cut and apart`: func(d *Description) { d.Events[0].Lost = true },
 		`events[0].at: -1s`: func(d *Description) { d.Events[0].At = -time.Second },
 		`events[0].until: 500ms: it should come after`: func(d *Description) {
 			d.Events[0].Until = 500 * time.Millisecond
@@ -186,7 +186,11 @@ func TestCheckRefuses(t *testing.T) {
 		},
 		`events[0].slow: NaN`:                           func(d *Description) { d.Events[0].Slow = math.NaN() },
 		`events[0].rank: -1`:                            func(d *Description) { d.Events[0].Rank = -1 },
-		`events[1].rank: a cut is between sites`:        func(d *Description) { d.Events[1].Rank = 2 },
+		`events[1].rank: a cut, or an event of the`:     func(d *Description) { d.Events[1].Rank = 2 },
+		`events[1]: a cut is between sites (cut), or`:   func(d *Description) { d.Events[1].Apart = []int{1} },
+		`events[1].apart: -1: ranks are 0 to`:           func(d *Description) { d.Events[1] = Event{Apart: []int{-1}} },
+		`events[1].apart: 3 twice`:                      func(d *Description) { d.Events[1] = Event{Apart: []int{3, 3}} },
+		`events[0].launcher: the launcher does not`:     func(d *Description) { d.Events[0].Launcher = true },
 		`events[1].cut: "north": there is no such site`: func(d *Description) { d.Events[1].Cut[1] = "north" },
 		`events[1].cut: "": there is no such site`:      func(d *Description) { d.Events[1].Cut[0] = "" },
 		`events[1].cut: "east" twice`:                   func(d *Description) { d.Events[1].Cut[1] = "east" },

@@ -140,6 +140,12 @@ func chances(loss float64, jitter time.Duration) string {
 func event(e cluster.Event) string {
 	s := fmt.Sprintf("after %v ", e.At)
 	switch {
+	case e.Launcher && e.Lost:
+		s += "the launcher's machine falls silent"
+	case e.Launcher && e.Killed:
+		s += "the launcher is killed"
+	case e.Launcher || len(e.Apart) > 0:
+		s += fmt.Sprintf("nothing passes between %s and all others", apart(&e))
 	case e.Lost:
 		s += fmt.Sprintf("machine %d falls silent", e.Rank)
 	case e.Killed:
@@ -155,6 +161,18 @@ func event(e cluster.Event) string {
 		s += fmt.Sprintf(", until %v", e.Until)
 	}
 	return s
+}
+
+// apart lists the machines that a cut separates from all others.
+func apart(e *cluster.Event) string {
+	var names []string
+	if e.Launcher {
+		names = append(names, "the launcher")
+	}
+	for _, rank := range e.Apart {
+		names = append(names, fmt.Sprintf("machine %d", rank))
+	}
+	return strings.Join(names, ", ")
 }
 
 // String returns the explanation as lines of text.

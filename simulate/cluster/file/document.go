@@ -28,7 +28,7 @@ var (
 	siteKeys     = []string{"network", "machines"}
 	groupKeys    = []string{"class", "count", "together"}
 	wideKeys     = []string{"between", "rate", "latency", "queue", "loss", "jitter"}
-	eventKeys    = []string{"at", "until", "rank", "slow", "lost", "killed", "cut"}
+	eventKeys    = []string{"at", "until", "rank", "slow", "lost", "killed", "cut", "apart", "launcher"}
 )
 
 // reader reads a description value by value. The first error stays, and values read after it are
@@ -159,14 +159,16 @@ func (r *reader) wide(e yamldoc.Entry) cluster.WANLink {
 func (r *reader) event(e yamldoc.Entry) cluster.Event {
 	get := r.mapping(e, eventKeys)
 	v := cluster.Event{At: r.duration(get("at"), true), Until: r.duration(get("until"), false),
-		Slow: r.number(get("slow")), Lost: r.yes(get("lost")), Killed: r.yes(get("killed"))}
+		Slow: r.number(get("slow")), Lost: r.yes(get("lost")), Killed: r.yes(get("killed")),
+		Launcher: r.yes(get("launcher"))}
 	r.zero(get("slow"), v.Slow == 0, aFactor)
 	r.zero(get("until"), v.Until == 0, "it should come after at; leave the key out where the event is for good")
-	rank, cut := get("rank"), get("cut")
+	rank, cut, apart := get("rank"), get("cut"), get("apart")
 	if !rank.Null() {
 		v.Rank = r.integer(rank)
 	}
-	if !cut.Null() {
+	switch {
+	case !cut.Null():
 		sites := r.list(cut, "sites")
 		if len(sites) != 1 && len(sites) != 2 {
 			r.fail(cut.Errorf("there should be two sites, or one whose network is cut in halves"))
@@ -175,7 +177,14 @@ func (r *reader) event(e yamldoc.Entry) cluster.Event {
 		for i, s := range sites {
 			v.Cut[i] = r.word(s)
 		}
-	} else if rank.Null() {
+	case !apart.Null():
+		for _, rank := range r.list(apart, "ranks") {
+			v.Apart = append(v.Apart, r.integer(rank))
+		}
+		if len(v.Apart) == 0 {
+			r.fail(apart.Errorf("there should be the ranks of machines that the others do not reach"))
+		}
+	case rank.Null() && !v.Launcher:
 		r.fail(rank.Errorf("it is missing: give the rank of the machine"))
 	}
 	return v

@@ -53,6 +53,8 @@ events:
   - {at: 1 min, rank: 0, lost: true}
   - {at: 0 s, until: 20 s, cut: [east, north]}
   - {at: 0 s, cut: [north]}
+  - {at: 0 s, apart: [1, 2], launcher: true}
+  - {at: 1 s, launcher: true, killed: true}
 `
 
 func TestParse(t *testing.T) {
@@ -87,12 +89,14 @@ func TestParse(t *testing.T) {
 		Events: []cluster.Event{
 			{At: 10 * time.Second, Rank: 3, Slow: 5}, {At: time.Minute, Lost: true},
 			{Until: 20 * time.Second, Cut: [2]string{"east", "north"}}, {Cut: [2]string{"north"}},
+			{Apart: []int{1, 2}, Launcher: true}, {At: time.Second, Launcher: true, Killed: true},
 		},
 	}, f.Description)
 	text := Explain(&f.Description).String()
 	for _, part := range []string{"3 × old, then as many as are asked for × new; network gigabit", "0.5 /s on average",
 		"2.5 times slower", "on one machine, × new", "15 % longer for every other core", "25µs to wake after a wait of " +
-			"more than 70µs", "the network of north is cut in halves"} {
+			"more than 70µs", "the network of north is cut in halves",
+		"nothing passes between the launcher, machine 1, machine 2 and all others", "the launcher is killed"} {
 		require.Contains(t, text, part)
 	}
 	_, err = f.Model(3)
@@ -232,7 +236,14 @@ func draw(t *rapid.T) *cluster.Description {
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "events") {
 		e := cluster.Event{At: pause("at")}
-		switch rapid.IntRange(0, 3).Draw(t, "event") {
+		switch rapid.IntRange(0, 5).Draw(t, "event") {
+		case 4:
+			e.Apart = rapid.SliceOfNDistinct(rapid.IntRange(0, 50), 1, 4, rapid.ID).Draw(t, "apart")
+			e.Launcher = rapid.Bool().Draw(t, "launcher")
+		case 5:
+			e.Launcher = true
+			e.Killed = rapid.Bool().Draw(t, "killed")
+			e.Lost = !e.Killed && rapid.Bool().Draw(t, "lost")
 		case 0:
 			e.Rank, e.Lost = rapid.IntRange(0, 50).Draw(t, "rank"), true
 		case 3:

@@ -154,21 +154,31 @@ func (w *writer) joined(d *cluster.Description) {
 	for _, e := range d.Events {
 		fmt.Fprintf(w, "  - at: %s\n", times().format(float64(e.At)))
 		w.time(2, "until", e.Until)
-		switch {
-		case e.Lost:
-			w.line(2, "rank", strconv.Itoa(e.Rank))
-			w.line(2, "lost", "true")
-		case e.Killed:
-			w.line(2, "rank", strconv.Itoa(e.Rank))
-			w.line(2, "killed", "true")
-		case e.Slow != 0:
-			w.line(2, "rank", strconv.Itoa(e.Rank))
-			w.line(2, "slow", plain(e.Slow))
-		case e.Cut[1] == "":
-			w.line(2, "cut", fmt.Sprintf("[%q]", e.Cut[0]))
-		default:
-			w.line(2, "cut", fmt.Sprintf("[%q, %q]", e.Cut[0], e.Cut[1]))
-		}
+		w.event(&e)
+	}
+}
+
+// event writes what an event does.
+func (w *writer) event(e *cluster.Event) {
+	if e.Launcher {
+		w.line(2, "launcher", "true")
+	} else if !e.IsCut() {
+		w.line(2, "rank", strconv.Itoa(e.Rank))
+	}
+	switch {
+	case e.Lost:
+		w.line(2, "lost", "true")
+	case e.Killed:
+		w.line(2, "killed", "true")
+	case e.Slow != 0:
+		w.line(2, "slow", plain(e.Slow))
+	case len(e.Apart) > 0:
+		w.line(2, "apart", strings.ReplaceAll(fmt.Sprint(e.Apart), " ", ", "))
+	case e.Launcher:
+	case e.Cut[1] == "":
+		w.line(2, "cut", fmt.Sprintf("[%q]", e.Cut[0]))
+	default:
+		w.line(2, "cut", fmt.Sprintf("[%q, %q]", e.Cut[0], e.Cut[1]))
 	}
 }
 

@@ -113,7 +113,7 @@ func TestRefusals(t *testing.T) {
 		{"1 Gbit/s, latency", "1 gbit/s, latency",
 			`f.yaml:4: networks.lan.rate: unknown unit "gbit/s" (did you mean "Gbit/s"?); the units of a rate are B/s, ` +
 				`kB/s, MB/s, GB/s, KiB/s, MiB/s, GiB/s, bit/s, kbit/s, Mbit/s, Gbit/s`},
-		{"lost: true", "until: 500 ms", "f.yaml:20: events[0]: there should be one of slow, lost, killed and cut"},
+		{"lost: true", "until: 500 ms", "f.yaml:20: events[0]: there should be one of slow, lost, killed, cut and apart"},
 		{"rank: 0\n    lost: true", "cut: []",
 			"f.yaml:21: events[0].cut: there should be two sites, or one whose network is cut in halves"},
 		{"wide:\n  - between: [here, there]\n    rate: 1 Gbit/s\n    latency: 5 ms\n    queue: 1 MiB\n", "",
