@@ -5,31 +5,48 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
+	"github.com/p2pdc/p2pdc/simulate/internal/keepers"
 )
 
 // nextChange returns when the next change is due.
 func (e *engine) nextChange() microproto.Instant {
-	if len(e.changes) == 0 || e.began == microproto.Never {
-		return microproto.Never
+	at := microproto.Never
+	if e.began == microproto.Never {
+		return at
 	}
-	return e.instant(e.changes[0].at)
+	if len(e.changes) > 0 {
+		at = e.instant(e.changes[0].at)
+	}
+	if g := e.run.resumed.group; g != nil && g.Next() != keepers.Never {
+		at = min(at, e.instant(g.Next()))
+	}
+	return at
 }
 
-// applyChange begins or ends an event of the model.
-func (e *engine) applyChange() {
+// applyChange begins or ends an event of the model, or lets the keepers do what is due at an instant.
+func (e *engine) applyChange(at microproto.Instant) {
+	if len(e.changes) == 0 || e.instant(e.changes[0].at) > at {
+		e.run.resumed.group.Advance(e.since(at))
+		e.followKeepers(at)
+		return
+	}
 	c := e.changes[0]
 	e.changes = e.changes[1:]
 	switch ev := c.ev; {
+	case ev.Launcher && !ev.IsCut():
+		e.loseLauncher(ev, at)
 	case ev.Lost || ev.Killed:
 		if ev.Rank < len(e.lost) {
-			e.lose(ev, c.on, e.instant(c.at))
+			e.lose(ev, c.on, at)
 		}
 	case ev.Slow > 0:
 		e.setSpeed(c)
 	case c.on:
 		e.cuts = append(e.cuts, ev)
+		e.hear(at)
 	default:
 		e.cuts = slices.DeleteFunc(e.cuts, func(o *cluster.Event) bool { return o == ev })
+		e.hear(at)
 	}
 }
 
@@ -60,23 +77,14 @@ func (e *engine) disconnected(a, b int) bool {
 
 // separates reports whether a cut is between two ranks.
 func (e *engine) separates(c *cluster.Event, a, b int) bool {
-	sa, sb := e.model.Sites[e.model.Hosts[a].Site], e.model.Sites[e.model.Hosts[b].Site]
-	if c.Cut[1] == "" || c.Cut[0] == c.Cut[1] {
-		return sa == c.Cut[0] && sb == sa && e.upperHalf(a) != e.upperHalf(b)
-	}
-	return sa == c.Cut[0] && sb == c.Cut[1] || sa == c.Cut[1] && sb == c.Cut[0]
+	w := paths{e.model, len(e.hosts)}
+	return w.separates(c, e.process(a), e.process(b))
 }
 
-// upperHalf reports whether a rank is in the upper half of its site.
-func (e *engine) upperHalf(rank int) bool {
-	below, all := 0, 0
-	for r := range e.hosts {
-		if e.model.Hosts[r].Site == e.model.Hosts[rank].Site {
-			all++
-			if r < rank {
-				below++
-			}
-		}
+// process returns the process that has the place of a rank.
+func (e *engine) process(rank int) *keepers.Process {
+	if g := e.run.resumed.group; g != nil {
+		return g.Member(rank)
 	}
-	return 2*below >= all
+	return &keepers.Process{Rank: rank}
 }

@@ -28,7 +28,7 @@ func TestAllMachinesLost(t *testing.T) {
 // Of two slow events of a machine, the one that began last counts. When it is over, the first counts
 // again.
 func TestSlowTimesOverlap(t *testing.T) {
-	e := &engine{slow: []float64{1, 1}}
+	e := &engine{run: &Config{}, slow: []float64{1, 1}}
 	long := &cluster.Event{Rank: 1, Slow: 100}
 	short := &cluster.Event{Rank: 1, Slow: 2}
 	other := &cluster.Event{Rank: 0, Slow: 7}
@@ -41,7 +41,7 @@ func TestSlowTimesOverlap(t *testing.T) {
 		{modelChange{ev: short}, 100}, {modelChange{ev: long}, 1},
 	} {
 		e.changes = []modelChange{c.modelChange}
-		e.applyChange()
+		e.applyChange(0)
 		require.Equal(t, c.want, e.slow[1])
 	}
 	require.Equal(t, 7.0, e.slow[0])

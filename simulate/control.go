@@ -39,12 +39,7 @@ func rankOf(name string) int32 {
 
 // latency returns the one-way latency between two ranks.
 func (e *engine) latency(a, b int32) time.Duration {
-	x, y := &e.routes[a], &e.routes[b]
-	d := x.latency
-	if x.site != y.site {
-		d += y.latency + e.wanLink(x.site, y.site).latency
-	}
-	return max(d, e.lookahead)
+	return max(latencyOf(e.model, int(a), int(b)), e.lookahead)
 }
 
 // reachable returns when the host can reach another one; now if nothing is cut.

@@ -182,12 +182,12 @@ func (e *engine) goBack() {
 	r.ready = r.connecting.Add(time.Duration(e.began))
 }
 
-// carryTime returns how long blocks of ranks take between the launcher, on the machine of rank 0, and the machines
-// where they are, or go.
+// carryTime returns how long blocks of ranks take between the process that leads and the machines where they are, or
+// go.
 func (e *engine) carryTime(blocks []int, where func(rank int) int) time.Duration {
 	all, longest := 0.0, 0.0
 	for _, rank := range blocks {
-		if at := where(rank); at != 0 {
+		if at := where(rank); at != e.run.resumed.place() {
 			bytes := 8 * float64(e.hosts[rank].block)
 			all += bytes / e.launcherRate()
 			longest = max(longest, bytes/e.model.Networks[e.model.Hosts[at].Network].Rate)

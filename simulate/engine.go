@@ -94,6 +94,7 @@ func newEngine(r *Config) (*engine, error) {
 		hosts: make([]*machine, n), end: microproto.Instant(longestSetup),
 		recovery: recovering{
 			silentAt: make([]microproto.Instant, n), silentBy: make([]*cluster.Event, n),
+			noticedAt: slices.Repeat([]microproto.Instant{microproto.Never}, n), left: make([]bool, n),
 			given: make([]bool, n), restored: make([][]float64, n), restoredAt: make([]microproto.Instant, n),
 		},
 	}
@@ -212,8 +213,10 @@ func (e *engine) expire() {
 	switch {
 	case e.run.Recover == nil && e.end >= e.suspected():
 		e.fault = fmt.Errorf("simulate: %v after the first relaxation: rank %d was killed", e.elapsed(), e.due()[0])
-	case e.end >= e.suspected() || e.recovery.waits && e.end < e.bound:
+	case e.end >= e.suspected():
 		e.noticeLoss()
+	case e.recovery.waits && e.end < e.bound:
+		e.broken = true
 	case e.recovery.active && e.end < e.bound:
 		e.left = true
 	case e.began == microproto.Never:
@@ -237,12 +240,13 @@ func (e *engine) observe() {
 	}
 	switch {
 	case e.recovery.active: // no verdict counts that comes before the next epoch
+	case e.recovery.pending || e.recovery.leaderless: // nor one that no leader gets
 	case e.failed():
 	case e.done.Load() == n && !(e.run.Recover != nil && e.silent()):
 		for _, m := range e.hosts {
 			at = max(at, m.doneAt)
 		}
-		e.finish(at)
+		e.finish(max(at, e.recovery.ledAt))
 	case e.swept.Load() == n:
 		for _, m := range e.hosts {
 			at = max(at, m.sweptAt)
@@ -289,6 +293,14 @@ func (e *engine) scheduleEvents() {
 	}
 	e.bound = e.instant(cmp.Or(e.run.Until, forever))
 	e.end = e.bound
+	if s := &e.run.resumed; e.run.Recover != nil {
+		if s.group == nil {
+			s.begin(e.run)
+		}
+		if s.epoch > 0 {
+			s.group.Recovered(e.origin, s.leader)
+		}
+	}
 	for i := range e.model.Events {
 		ev := &e.model.Events[i]
 		if e.run.resumed.outdated(ev) || ev.Until > 0 && ev.Until <= e.origin {

@@ -30,7 +30,14 @@ type Recovery struct {
 	// Schwarz. Solver.KeepEvery is the least time between two kept iterates; 0: buddy.KeepEvery. With time steps Exact
 	// changes nothing: a step that begins again has the same bits anyway.
 	Exact bool
+	// Keepers is the number of processes, the launcher included, that agree on who leads the run: 1, 3 or 5. A majority
+	// of them has to agree to the replacement of peers. The launcher is a process next to the machine of rank 0. If it is
+	// lost, a peer leads the run, if most keepers agree; with one keeper, or time steps, the run ends. 0: 1.
+	Keepers int
 }
+
+// suspect returns the silence after which a machine is given up.
+func (r *Recovery) suspect() time.Duration { return cmp.Or(r.Suspect, defaultSuspect) }
 
 // defaultSuspect is used when Recovery.Suspect is 0.
 const defaultSuspect = time.Second
@@ -41,6 +48,8 @@ type Loss struct {
 	// Killed reports that the peer was killed. Otherwise its machine was silent.
 	Killed  bool
 	Noticed time.Duration
+	// Left reports that the peer did not return to the process that leads after the loss of the leader.
+	Left bool
 	// Spare reports that a spare process has taken its place. Otherwise it is a new one.
 	Spare    bool
 	Method   string            // that repaired the block; empty: none, it has starting values or those of the step's start
@@ -56,17 +65,17 @@ type Loss struct {
 
 // resumption is what an epoch of a run takes over from the epochs before it.
 type resumption struct {
-	epoch    uint64
-	at       time.Duration   // since the first relaxation of the run: the ranks begin to connect
-	left     time.Duration   // since the first relaxation of the run: the epoch before ends
-	starts   [][]float64     // starting values by rank; nil: those of Solver
-	states   [][]byte        // of the kept iterate whose values starts are, by rank; nil: they are of none
-	points   []uint64        // relaxed until then, by rank; nil: this is not counted
-	copies   *copies         // of all epochs; nil: no iterates are kept
-	replaced []time.Duration // by rank: when its last peer was given up; less than 0: never
-	sweeps   float64         // complete sweeps of the whole grid
-	spares   int             // that have taken the place of lost peers
-	series   *series         // of all epochs; nil: the problem is stationary
+	epoch  uint64
+	at     time.Duration // since the first relaxation of the run: the ranks begin to connect
+	left   time.Duration // since the first relaxation of the run: the epoch before ends
+	starts [][]float64   // starting values by rank; nil: those of Solver
+	states [][]byte      // of the kept iterate whose values starts are, by rank; nil: they are of none
+	points []uint64      // relaxed until then, by rank; nil: this is not counted
+	copies *copies       // of all epochs; nil: no iterates are kept
+	sweeps float64       // complete sweeps of the whole grid
+	spares int           // that have taken the place of lost peers
+	series *series       // of all epochs; nil: the problem is stationary
+	succession
 }
 
 // recovering is the state of a recovery within an epoch. The survivors of an asynchronous run go on meanwhile.
@@ -76,8 +85,13 @@ type recovering struct {
 	waits      bool                 // the repair begins when no machine is silent any more
 	ready      microproto.Instant   // when the next epoch begins if no further machine falls silent
 	connecting microproto.Instant   // when the ranks begin to connect for it
-	silentAt   []microproto.Instant // by rank: when the peer of the rank fell silent
+	pending    bool                 // the keepers have not agreed to the next epoch yet
+	leaderless bool                 // no process leads the run, or its peers have not returned yet
+	ledAt      microproto.Instant   // when they had returned to the last one that leads
+	silentAt   []microproto.Instant // by rank: when the leader ceased to hear the peer of the rank
 	silentBy   []*cluster.Event     // by rank: why; nil: the peer is not silent, or was given up
+	noticedAt  []microproto.Instant // by rank: when the leader gave it up, until most keepers agree; Never: it did not
+	left       []bool               // by rank: it did not return to a new leader
 	given      []bool               // by rank: the peer of this epoch was given up; another takes its place
 	restored   [][]float64          // by rank: repaired values
 	restoredAt []microproto.Instant
@@ -97,6 +111,8 @@ func (r *Config) checkRecovery() error {
 		return errors.New("simulate: a run that moves planes (Solver.Balance) does not recover")
 	case r.Recover.Suspect < 0:
 		return fmt.Errorf("simulate: a machine cannot be given up after %v of silence", r.Recover.Suspect)
+	case !slices.Contains([]int{0, 1, 3, 5}, r.Recover.Keepers):
+		return fmt.Errorf("simulate: %d keepers; there must be 1, 3 or 5", r.Recover.Keepers)
 	case r.Recover.Spares < 0:
 		return fmt.Errorf("simulate: %d spare processes; there must be 0 or more", r.Recover.Spares)
 	}
@@ -129,6 +145,7 @@ func simulateEpochs(ctx context.Context, r *Config) (*Result, error) {
 		}
 		res.Losses = append(res.Losses, e.recovery.losses...)
 		if total = res; err != nil || !e.left {
+			e.run.resumed.result(total)
 			return total, err
 		}
 		if r = e.nextEpoch(); r.resumed.points != nil { // they count from the start of the run
@@ -167,7 +184,7 @@ func (e *engine) play(ctx context.Context) error {
 			break
 		}
 		if l := &e.recovery.losses[i]; !e.held(l.Rank, e.now) {
-			*l = Loss{Rank: l.Rank, Killed: l.Killed, Noticed: l.Noticed, Spare: l.Spare}
+			*l = Loss{Rank: l.Rank, Killed: l.Killed, Left: l.Left, Noticed: l.Noticed, Spare: l.Spare}
 		}
 	}
 	return err
@@ -198,24 +215,22 @@ func (r *Result) addEpochs(before *Result) {
 	}
 }
 
-// lose begins or ends the silence of a machine at an instant, by an event of the model.
+// lose begins or ends the silence of a machine, or kills its peer, at an instant, by an event of the model.
 func (e *engine) lose(ev *cluster.Event, on bool, at microproto.Instant) {
-	rank, c := ev.Rank, &e.recovery
-	switch by := c.silentBy[rank]; {
-	case on && by == nil:
-		e.lost[rank], c.silentAt[rank], c.silentBy[rank] = true, at, ev
-		e.hosts[rank].retired = c.given[rank] || ev.Killed
-	case on && by.Until > 0 && (ev.Until == 0 || ev.Until > by.Until):
-		c.silentBy[rank] = ev
-	case !on && by == ev:
-		e.lost[rank], c.silentBy[rank] = c.given[rank], nil
+	rank, s := ev.Rank, &e.run.resumed
+	if p := e.process(rank); on && ev.Killed && concerns(ev, p) {
+		e.hosts[rank].retired = true
+		if s.group != nil {
+			s.group.Kill(e.since(at), rank)
+			e.recovery.leaderless = e.recovery.leaderless || p == s.leader
+		}
 	}
-	e.setEnd(at)
-	if s := &e.run.resumed; e.run.Recover != nil && (s.series != nil || s.copies != nil) {
+	if e.hear(at); e.run.Recover != nil && (s.series != nil || s.copies != nil) {
 		return // the launcher has the start of the time step, or the run begins again
 	}
+	w := paths{e.model, len(e.hosts)}
 	for rank := range e.hosts {
-		if e.held(rank, at) {
+		if e.has(rank, at) && w.down(e.process(rank), e.since(at)) == nil {
 			return
 		}
 	}
@@ -226,9 +241,12 @@ func (e *engine) lose(ev *cluster.Event, on bool, at microproto.Instant) {
 // setEnd sets the end of the present stage: the bound of the run, when the first silent machine will be given up, or
 // when the next epoch begins.
 func (e *engine) setEnd(now microproto.Instant) {
-	e.end = e.suspected()
-	if e.recovery.active && !e.silent() {
-		e.end = e.recovery.ready
+	c := &e.recovery
+	if e.end = e.suspected(); c.active && !e.silent() {
+		e.end = c.ready
+	}
+	if c.pending || c.leaderless {
+		e.end = microproto.Never
 	}
 	e.end = min(e.bound, max(e.end, now))
 }
@@ -238,40 +256,54 @@ func (e *engine) silent() bool {
 	return slices.ContainsFunc(e.recovery.silentBy, func(ev *cluster.Event) bool { return ev != nil })
 }
 
-// suspected returns when the first silent peer will be given up, Never if there is none. A run that does not recover
-// gives up killed peers only.
+// suspected returns when the leader will give up the first silent peer, Never if there is none. A run that does not
+// recover gives up killed peers only.
 func (e *engine) suspected() microproto.Instant {
-	at := microproto.Never
-	for rank, ev := range e.recovery.silentBy {
-		if ev != nil && (e.run.Recover != nil || ev.Killed) {
+	at, c := microproto.Never, &e.recovery
+	if c.leaderless {
+		return at
+	}
+	for rank, ev := range c.silentBy {
+		if ev != nil && c.noticedAt[rank] == microproto.Never && (e.run.Recover != nil || ev.Killed) {
 			at = min(at, e.noticed(rank))
 		}
 	}
 	return at
 }
 
-// noticed returns when the loss of a silent peer will be noticed. The machine of rank 0 runs the launcher.
+// noticed returns when the loss of a silent peer is noticed.
 func (e *engine) noticed(rank int) microproto.Instant {
-	if c := &e.recovery; !c.silentBy[rank].Killed {
-		return c.silentAt[rank].Add(cmp.Or(e.run.Recover.Suspect, defaultSuspect))
+	switch c := &e.recovery; {
+	case c.noticedAt[rank] != microproto.Never:
+		return c.noticedAt[rank]
+	case c.silentBy[rank].Killed:
+		return c.silentAt[rank].Add(e.latency(int32(rank), int32(e.run.resumed.place())))
+	default:
+		return c.silentAt[rank].Add(e.run.Recover.suspect())
 	}
-	return e.recovery.silentAt[rank].Add(e.latency(int32(rank), 0))
 }
 
-// recover gives up the peers whose loss has been noticed, and begins to repair the blocks that nobody has, or begins
+// recover replaces the peers that the leader has given up, and begins to repair the blocks that nobody has, or begins
 // again. Values that a peer has repaired in time remain.
 func (e *engine) recover() error {
 	c, s := &e.recovery, &e.run.resumed
-	due := e.due()
 	c.active, c.frozen = true, e.run.Solver.Scheme.Lockstep()
-	for _, rank := range due {
-		l := Loss{Rank: rank, Killed: c.silentBy[rank].Killed, Noticed: e.elapsed(), Spare: s.spares < e.run.Recover.Spares}
+	for rank, by := range c.silentBy {
+		if by == nil || e.noticed(rank) > e.now {
+			continue
+		}
+		l := Loss{
+			Rank: rank, Killed: by.Killed && !c.left[rank], Left: c.left[rank], Noticed: max(0, e.since(e.noticed(rank))),
+			Spare: s.spares < e.run.Recover.Spares,
+		}
 		if l.Spare {
 			s.spares++
 		}
 		c.losses = append(c.losses, l)
 		c.given[rank], c.silentBy[rank], c.restored[rank] = true, nil, nil
-		e.hosts[rank].retired = true
+		c.noticedAt[rank], c.left[rank] = microproto.Never, false
+		e.hosts[rank].retired, e.lost[rank] = true, true
+		s.group.Replace(e.since(e.now), s.leader, rank)
 		if s.copies != nil {
 			s.copies.ranks[rank].Discard()
 		}
@@ -291,7 +323,9 @@ func (e *engine) recover() error {
 
 // due returns the silent ranks whose loss has been noticed: all of them if the protocol has noticed that one is silent.
 func (e *engine) due() (ranks []int) {
-	all := e.suspected() > e.now
+	all := e.suspected() > e.now && !slices.ContainsFunc(e.recovery.noticedAt, func(at microproto.Instant) bool {
+		return at != microproto.Never
+	})
 	for rank, ev := range e.recovery.silentBy {
 		if ev != nil && (all || e.noticed(rank) <= e.now) {
 			ranks = append(ranks, rank)
@@ -302,5 +336,9 @@ func (e *engine) due() (ranks []int) {
 
 // outdated reports whether an event was that of a machine that has been replaced.
 func (s *resumption) outdated(ev *cluster.Event) bool {
-	return (ev.Lost || ev.Killed || ev.Slow > 0) && ev.Rank < len(s.replaced) && ev.At <= s.replaced[ev.Rank]
+	if s.group == nil || ev.IsCut() || ev.Launcher {
+		return false
+	}
+	p := s.group.Member(ev.Rank)
+	return p.Since > 0 && ev.At <= p.Since
 }

@@ -28,8 +28,13 @@ const coarsest = 1e-2
 // held reports whether somebody has values of a rank's block at an instant: the rank, or the process that has taken its
 // place and has repaired them.
 func (e *engine) held(rank int, at microproto.Instant) bool {
+	return e.recovery.silentBy[rank] == nil && e.has(rank, at)
+}
+
+// has reports whether the process of a rank has values of its block at an instant.
+func (e *engine) has(rank int, at microproto.Instant) bool {
 	c := &e.recovery
-	return c.silentBy[rank] == nil && (!c.given[rank] || c.restored[rank] != nil && c.restoredAt[rank] <= at)
+	return !c.given[rank] || c.restored[rank] != nil && c.restoredAt[rank] <= at
 }
 
 // solution returns the values of a rank's block: those of its peer, or the repaired ones.
@@ -49,6 +54,9 @@ func (e *engine) repair() error {
 		if !e.held(rank, e.now) {
 			lost, holes = append(lost, rank), append(holes, s.Partition.Box(iterate.Rank(rank)))
 		}
+	}
+	if len(lost) == len(e.hosts) {
+		return fmt.Errorf("simulate: %v after the first relaxation: no peer is left that has values", e.elapsed())
 	}
 	faces := repair.NewFaces(holes)
 	for rank := range e.hosts {
@@ -108,7 +116,7 @@ func (e *engine) repairBegins(lost []int, holes []problem.Box) (at microproto.In
 // farthest returns the largest latency between the launcher and a rank.
 func (e *engine) farthest() (latency time.Duration) {
 	for rank := range e.hosts {
-		latency = max(latency, e.latency(0, int32(rank)))
+		latency = max(latency, e.latency(int32(e.run.resumed.place()), int32(rank)))
 	}
 	return latency
 }
@@ -140,8 +148,10 @@ func (e *engine) newsTime(lost []int) time.Duration {
 	return seconds(float64(bytes) / e.launcherRate())
 }
 
-// launcherRate returns the rate of the launcher's line.
-func (e *engine) launcherRate() float64 { return e.model.Networks[e.model.Hosts[0].Network].Rate }
+// launcherRate returns the rate of the line of the process that leads.
+func (e *engine) launcherRate() float64 {
+	return e.model.Networks[e.model.Hosts[e.run.resumed.place()].Network].Rate
+}
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
@@ -175,10 +185,7 @@ func (e *engine) repairTolerance() float64 {
 func (e *engine) nextEpoch() *Config {
 	r := *e.run
 	s, done := &r.resumed, iterate.Iteration(0)
-	if s.replaced == nil {
-		s.replaced = slices.Repeat([]time.Duration{-1}, len(e.hosts))
-	}
-	s.replaced, s.starts = slices.Clone(s.replaced), make([][]float64, len(e.hosts))
+	s.starts = make([][]float64, len(e.hosts))
 	for rank, m := range e.hosts {
 		if s.series != nil {
 			s.starts[rank] = s.series.block(r.Solver.Partition.Box(iterate.Rank(rank)))
@@ -191,9 +198,6 @@ func (e *engine) nextEpoch() *Config {
 		if !e.recovery.given[rank] {
 			done = max(done, m.peer.Outcome().Sweeps)
 		}
-	}
-	for _, l := range e.recovery.losses {
-		s.replaced[l.Rank] = l.Noticed
 	}
 	s.epoch++
 	s.sweeps = e.completeSweeps()

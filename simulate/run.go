@@ -99,6 +99,9 @@ type Result struct {
 	Events    uint64
 	Steady    time.Duration // time of a sweep in the second half of the run (of its last epoch), median over ranks
 	Losses    []Loss        // with Config.Recover
+	Leaders   []Leader      // that have led the run after its launcher
+	CutOff    []CutOff      // processes that have no part in the run any more, by the time of their end
+	Terms     []Term        // what the keepers have decided, by number: there is one of each
 }
 
 // RankResult is the account of one rank.

@@ -164,7 +164,7 @@ func (e *engine) restartStep() {
 	c.ready = c.connecting.Add(time.Duration(e.began))
 }
 
-// noticeLoss begins a recovery. If the launcher has every step already, the run ends.
+// noticeLoss begins a recovery, once most keepers agree. If the launcher has every step already, the run ends.
 func (e *engine) noticeLoss() {
 	if !e.recovery.active {
 		e.completeSteps(e.now)
@@ -173,7 +173,7 @@ func (e *engine) noticeLoss() {
 		e.ended = iterate.Converged
 		return
 	}
-	e.broken = true
+	e.request()
 }
 
 // result writes the steps to a result. Its residual is the larger one of the worst step and the last complete one.

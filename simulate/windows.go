@@ -191,10 +191,10 @@ func (e *engine) loop(ctx context.Context) error {
 		}
 		if min(next, at) >= e.end {
 			e.expire()
-			break
+			continue
 		}
 		if at <= next && at != microproto.Never {
-			if e.applyChange(); !e.stopped {
+			if e.applyChange(at); !e.stopped {
 				e.observe()
 			}
 			continue

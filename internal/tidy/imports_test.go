@@ -111,10 +111,10 @@ func table() []row {
 			"internal/npy", "internal/yamldoc", "internal/spelling",
 		}},
 		{pkg: "simulate", may: []string{
-			"internal/deadlines", "internal/virtual", "simulate/cluster", "microproto", "microproto/ctp", "p2psap",
-			"solver",
-			"solver/...",
+			"internal/deadlines", "internal/virtual", "simulate/cluster", "simulate/internal/keepers", "microproto",
+			"microproto/ctp", "p2psap", "solver", "solver/...",
 		}},
+		{pkg: "simulate/internal/keepers", core: true, may: []string{"internal/register"}},
 		{pkg: "internal/sim", may: []string{"internal/virtual", "microproto/...", "p2psap", "solver", "solver/..."}},
 		{pkg: "simulate/cluster", core: true, may: []string{gonum}},
 		{pkg: "simulate/cluster/calibration", may: []string{
