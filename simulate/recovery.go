@@ -39,6 +39,9 @@ type Recovery struct {
 // suspect returns the silence after which a machine is given up.
 func (r *Recovery) suspect() time.Duration { return cmp.Or(r.Suspect, defaultSuspect) }
 
+// maxFruitless bounds the losses of a rank without a new sweep of the run, as in a solve.
+const maxFruitless = 3
+
 // defaultSuspect is used when Recovery.Suspect is 0.
 const defaultSuspect = time.Second
 
@@ -76,6 +79,7 @@ type resumption struct {
 	spares int           // that have taken the place of lost peers
 	series *series       // of all epochs; nil: the problem is stationary
 	succession
+	fruitless []int // by rank: losses since a rank has made a sweep
 }
 
 // recovering is the state of a recovery within an epoch. The survivors of an asynchronous run go on meanwhile.
@@ -288,6 +292,12 @@ func (e *engine) noticed(rank int) microproto.Instant {
 func (e *engine) recover() error {
 	c, s := &e.recovery, &e.run.resumed
 	c.active, c.frozen = true, e.run.Solver.Scheme.Lockstep()
+	if s.paths.down(s.leader, e.since(e.now)) != nil {
+		return fmt.Errorf("simulate: %v after the first relaxation: the process that leads the run reaches no peer", e.elapsed())
+	}
+	if s.fruitless == nil || slices.ContainsFunc(e.hosts, func(m *machine) bool { return m.timeline.swept > 0 }) {
+		s.fruitless = make([]int, len(e.hosts))
+	}
 	for rank, by := range c.silentBy {
 		if by == nil || e.noticed(rank) > e.now {
 			continue
@@ -298,6 +308,10 @@ func (e *engine) recover() error {
 		}
 		if l.Spare {
 			s.spares++
+		}
+		if s.fruitless[rank]++; s.fruitless[rank] > maxFruitless {
+			return fmt.Errorf("simulate: %v after the first relaxation: rank %d was lost %d times without a sweep between",
+				e.elapsed(), rank, s.fruitless[rank])
 		}
 		c.losses = append(c.losses, l)
 		c.given[rank], c.silentBy[rank], c.restored[rank] = true, nil, nil

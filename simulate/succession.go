@@ -50,6 +50,7 @@ type succession struct {
 	paths   paths
 	group   *keepers.Group   // nil: the run does not recover
 	leader  *keepers.Process // that the run follows
+	keepers int              // wanted
 	leaders []Leader
 	cutOff  []CutOff
 }
@@ -71,6 +72,7 @@ func (s *succession) begin(r *Config) {
 	if r.Solver.Problem.Steps() > 0 {
 		c.Keepers = 1 // only the launcher has the start of the time step
 	}
+	s.keepers = c.Keepers
 	s.group = keepers.New(c)
 	s.leader = s.group.Member(keepers.Launcher)
 }
@@ -149,12 +151,18 @@ func (e *engine) followKeepers(at microproto.Instant) {
 	if !e.stopped && s.group.Over() {
 		e.finish(at)
 		e.fault = fmt.Errorf("simulate: %v after the first relaxation: %w", e.elapsed(), ErrCutOff)
-		if e.run.Recover.Keepers <= 1 {
-			s.cutOff = nil // its peers end with it
-			e.fault = fmt.Errorf("simulate: %v after the first relaxation: the launcher was lost, and the run ended with it "+
-				"(one keeper)", e.elapsed())
+		if s.keepers <= 1 {
+			e.endWithLauncher(at)
 		}
 	}
+}
+
+// endWithLauncher ends a run that nobody but its launcher can lead.
+func (e *engine) endWithLauncher(at microproto.Instant) {
+	e.run.resumed.cutOff = nil
+	e.finish(at)
+	e.fault = fmt.Errorf("simulate: %v after the first relaxation: the launcher was lost, and the run ended with it (one "+
+		"keeper)", e.elapsed())
 }
 
 // led lets a new leader lead the run, without the ranks that did not return.
