@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -119,7 +120,7 @@ func (l *leader) over() bool {
 // Times of the search for the process that leads.
 const (
 	leadTime   = 5 * time.Second        // least bound of the search; it is the peer timeout if that is longer
-	askTime    = 3 * time.Second        // bound of one attempt
+	askTime    = 3 * time.Second        // largest bound of one attempt, see attemptTime
 	searchTime = 50 * time.Millisecond  // between two attempts
 	turnTime   = 200 * time.Millisecond // after which the next keeper proposes itself
 	voteTime   = time.Second            // bound of one proposal
@@ -171,7 +172,7 @@ var errNobody = errors.New("nothing listens at the addresses of the keepers")
 // askAll asks processes for the place that this peer has in the run, all at once. It returns the connection to the one
 // that leads, and its address. Otherwise the error is a RefusedError if the run goes on without this peer.
 func (p *peer) askAll(ctx context.Context, addresses []string) (*rendezvous.Conn, string, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+	ctx, cancel := context.WithTimeout(ctx, attemptTime(p.suspect()))
 	defer cancel()
 	type answer struct {
 		conn    *rendezvous.Conn
@@ -206,12 +207,19 @@ func (p *peer) askAll(ctx context.Context, addresses []string) (*rendezvous.Conn
 	return found.conn, found.address, worst
 }
 
+// attemptTime bounds one attempt to find the process that leads. A lost leader that does not even refuse a connection
+// must not use up the time in which peers have to return to the next one, which is twice suspect.
+func attemptTime(suspect time.Duration) time.Duration { return min(askTime, cmp.Or(suspect, askTime)) }
+
+// suspect returns the silence after which the run gives up a host.
+func (p *peer) suspect() time.Duration { return time.Duration(p.welcome.SuspectMS) * time.Millisecond }
+
 // silence returns after which silence of its host the leader counts as lost.
 func (p *peer) silence() time.Duration {
 	if !p.leader.lasting() {
 		return p.timeout() + launch.StopTime
 	}
-	return 2 * time.Duration(p.welcome.SuspectMS) * time.Millisecond
+	return 2 * p.suspect()
 }
 
 // candidates returns the addresses of the processes that may lead the run after a term.

@@ -5,6 +5,7 @@ import (
 	"net"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -45,4 +46,13 @@ func TestMessagesToALostLeader(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A second attempt to find the process that leads comes before that gives up the peer, after twice suspect.
+func TestAttemptsToFindTheLeader(t *testing.T) {
+	for _, suspect := range []time.Duration{100 * time.Millisecond, time.Second, time.Minute} {
+		require.Less(t, attemptTime(suspect)+searchTime, 2*suspect)
+		require.LessOrEqual(t, attemptTime(suspect), askTime)
+	}
+	require.Equal(t, askTime, attemptTime(0))
 }

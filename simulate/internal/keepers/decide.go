@@ -12,7 +12,7 @@ const (
 	voteTime   = time.Second            // bound of the attempt of a process that wants to lead
 	turnTime   = 200 * time.Millisecond // after which the next keeper proposes itself
 	leadTime   = 5 * time.Second        // least bound of the search for a leader
-	askTime    = 3 * time.Second        // bound of one attempt to find it
+	askTime    = 3 * time.Second        // largest bound of one attempt to find it; Suspect bounds it, too
 	searchTime = 50 * time.Millisecond  // between two attempts
 	roundsOver = 10                     // in which nothing listens anywhere, after which the search ends
 )

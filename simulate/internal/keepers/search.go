@@ -112,7 +112,7 @@ func (g *Group) ask(p *process, s *search) {
 				g.roundOver(p, s)
 			}
 		}
-		g.after(askTime, func() { answered(true) })
+		g.after(min(askTime, g.c.Suspect), func() { answered(true) })
 		if q != p && !g.c.Connected(&p.Process, &q.Process, g.now) {
 			continue
 		}
