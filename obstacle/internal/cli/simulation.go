@@ -29,6 +29,8 @@ type simulation struct {
 	noOverlap bool
 	lose      []string // machines that fall silent, RANK@TIME
 	kill      []string // peers that are killed, RANK@TIME
+	cut       []string // partitions of the network, RANKS@FROM-TO
+	keepers   int      // 0: chosen
 }
 
 func (s *simulation) flags(f *pflag.FlagSet) {
@@ -86,6 +88,9 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 	if err := q.checkBounds(); err != nil {
 		return nil, err
 	}
+	if err := s.checkKeepers(q); err != nil {
+		return nil, err
+	}
 	if machines < 1 {
 		return nil, usage("--machines %d: want 1 or more", machines)
 	}
@@ -121,7 +126,7 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 	return &virtualRun{work: w, Config: simulate.Config{
 		Model: m, Scale: s.standIn, NoOverlap: s.noOverlap, Until: q.maxTime, Seed: q.seed,
 		Catalog: a.catalog.Protocols, Policy: p2psap.TablePolicy{Optional: w.rows}, Evaluate: true,
-		Solver: c, Methods: a.catalog.Methods, Recover: q.recovery(),
+		Solver: c, Methods: a.catalog.Methods, Recover: q.recovery(s),
 	}}, nil
 }
 
@@ -271,6 +276,8 @@ func (r *virtualRun) verdict() error {
 		return &exitError{code: ExitUsage} // its row shows the reason
 	case errors.Is(r.err, context.Canceled):
 		return &exitError{code: ExitStopped, err: errors.New("interrupted")}
+	case errors.Is(r.err, simulate.ErrCutOff):
+		return &exitError{code: ExitStopped, err: r.err}
 	case r.err != nil:
 		return failed(fmt.Errorf("%s machines: %w", r.name(), r.err))
 	case r.figures.Converged:

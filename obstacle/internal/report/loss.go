@@ -80,7 +80,10 @@ func simulatedLoss(l *simulate.Loss, run *simulate.Config) *launch.Loss {
 		By:  fmt.Sprintf("new peer %d on a machine (%s)", l.Rank, class),
 		Why: fmt.Sprintf("peer %d (%s) was killed", l.Rank, class),
 	}
-	if !l.Killed {
+	switch {
+	case l.Left:
+		out.Why = fmt.Sprintf("peer %d (%s) was lost with the leader of the run", l.Rank, class)
+	case !l.Killed:
 		out.Why = fmt.Sprintf("peer %d (%s) has been silent for more than %v (--suspect)", l.Rank, class, run.Recover.Suspect)
 	}
 	if run.Recover.Exact && run.Solver.Problem.Steps() == 0 && l.Resumed > 0 {

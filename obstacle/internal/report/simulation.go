@@ -2,6 +2,7 @@ package report
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"slices"
 	"time"
@@ -64,6 +65,9 @@ type Simulated struct {
 	*SimulatedSteps                 // of a nonstationary problem
 	// Losses are those from which the run has recovered or has begun to recover.
 	Losses []*launch.Loss `json:"losses"`
+	// Leaders have led the run after the loss of its launcher. CutOff are processes without a part in the run any more.
+	Leaders []SimulatedLeader `json:"leaders"`
+	CutOff  []SimulatedCutOff `json:"cut_off"`
 	// Staleness counts the faces that were read, by age in sweeps.
 	Staleness []uint64        `json:"staleness"`
 	MeanAge   nullable.Number `json:"staleness_mean"`
@@ -119,6 +123,9 @@ func Figures(r *simulate.Result, run *simulate.Config, failure error) Simulated 
 	if failure != nil {
 		s.Reason, s.Failure = "failed", failure.Error()
 	}
+	if errors.Is(failure, simulate.ErrCutOff) {
+		s.Reason = launch.CutOff
+	}
 	var relaxing, protocol, idle time.Duration
 	for rank := range r.Ranks {
 		k := &r.Ranks[rank]
@@ -142,6 +149,7 @@ func Figures(r *simulate.Result, run *simulate.Config, failure error) Simulated 
 	for i := range r.Losses {
 		s.Losses = append(s.Losses, simulatedLoss(&r.Losses[i], run))
 	}
+	s.succession(r)
 	s.ages(r.Staleness[:])
 	return s
 }

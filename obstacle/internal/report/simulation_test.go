@@ -121,3 +121,27 @@ func TestSimulatedComparison(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(b), `"efficiency":null`)
 }
+
+// The text and the JSON name the processes that have led a run, and those that were cut off from it.
+func TestSuccession(t *testing.T) {
+	r, run := twoMachines(t)
+	empty := asJSON(t, Figures(r, run, nil))
+	require.Equal(t, []any{}, empty["leaders"])
+	require.Equal(t, []any{}, empty["cut_off"])
+	r.Leaders = []simulate.Leader{{Rank: 0, Elected: time.Second, Led: 2 * time.Second, Missing: []int{1}}, {Rank: 1, Elected: 3 * time.Second}}
+	r.CutOff = []simulate.CutOff{{Rank: simulate.Launcher, At: 11 * time.Second}, {Rank: 1, At: 12 * time.Second}}
+	s := Figures(r, run, nil)
+	var out bytes.Buffer
+	(&Simulation{Simulated: s}).Text(&out)
+	for _, line := range []string{
+		"the process of peer 0, elected after 1 s; 1.000 s later all peers had returned but [1]",
+		"the process of peer 1, elected after 3 s; the run ended before the peers returned to it",
+		"launcher, which ended after 11 s", "peer 1, which ended after 12 s",
+	} {
+		require.Contains(t, out.String(), line)
+	}
+	m := asJSON(t, s)
+	require.Equal(t, map[string]any{"rank": 1.0, "elected": 3.0, "led": nil, "missing": []any{}}, m["leaders"].([]any)[1])
+	require.Equal(t, map[string]any{"process": "launcher", "seconds": 11.0}, m["cut_off"].([]any)[0])
+	require.Equal(t, "cut off", Figures(r, run, simulate.ErrCutOff).Reason)
+}

@@ -26,6 +26,7 @@ func (s *Simulation) Text(w io.Writer) {
 			s.Met, s.MetSweeps)
 	}
 	losses(t, s.Losses)
+	s.successionText(t)
 	fmt.Fprintf(t, "residual\t%s relative, recomputed (tolerance %g)\n", value(s.Residual), s.Tolerance)
 	fmt.Fprintf(t, "sweeps\t%.6g to %.6g, as many points as %.1f sequential sweeps", s.Fewest, s.Most, s.Equivalent)
 	if s.Steady.Known() {
