@@ -38,6 +38,7 @@ func parts() []measure.Part {
 		{Name: "survive", About: "losses of peers and hosts, and what recovery costs without one", Measure: survive},
 		{Name: "copies", About: "runs that keep copies of their iterates, with a loss and without", Measure: copies},
 		{Name: "losses", About: "lost peers in virtual time: 10 of 16 in one run, and one of 4096", Measure: losses},
+		{Name: "predictions", About: "runs that lose a process, beside simulations of them", Measure: predictions},
 		{Name: "simulator", About: "cost of simulating: numerics, segments a second, 4096 peers", Measure: simulator},
 	}
 }
