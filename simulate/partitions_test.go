@@ -67,10 +67,7 @@ func TestPartitions(t *testing.T) {
 			Exact: s.Lockstep() && random.IntN(2) == 0,
 		}
 		troubled(random, m, time.Second)
-		ctx, stop := context.WithTimeout(context.Background(), time.Minute)
-		r, err := Run(ctx, run)
-		stop()
-		require.NotErrorIs(t, err, context.DeadlineExceeded, "seed %d: %d losses", seed, len(r.Losses))
+		r, err := Run(context.Background(), run)
 		requireOneRun(t, r)
 		for _, l := range r.Leaders {
 			elected++
