@@ -48,7 +48,6 @@ func (p *peer) keep(conn *rendezvous.Conn, m rendezvous.Keep) {
 		name, _ := os.Hostname()
 		k.keeper = keep.New(p.advertised(l.Addr()), p.Identity, rendezvous.Join{Rank: -1, Host: name, Pid: os.Getpid()},
 			register.Term{})
-		k.keeper.LeaderReached(true)
 		k.log, k.identity = p.log, identity
 		k.server = rendezvous.Serve(l, identity, p.cut.Peers(), p.timeout(),
 			func(text string) { p.log.Debug().Msg(text) }, k.admit) // peers that search for the leader give up often
@@ -82,12 +81,15 @@ func (k *keeping) admit(conn *rendezvous.Conn, j rendezvous.Join) {
 	})
 }
 
-// adopt accepts a decided term.
+// adopt accepts a decided term that came from its leader, which this process therefore reaches.
 func (k *keeping) adopt(t register.Term) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.keeper != nil {
-		k.keeper.Adopt(t)
+	if k.keeper == nil {
+		return
+	}
+	if k.keeper.Adopt(t); k.keeper.Newest().Leader == t.Leader {
+		k.keeper.LeaderReached(true)
 	}
 }
 

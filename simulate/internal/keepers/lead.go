@@ -50,7 +50,6 @@ func (g *Group) askKeepers(l *process) {
 func (g *Group) keep(l, m *process) {
 	if m.keeper == nil {
 		m.keeper = register.NewKeeper(m.address, register.Term{})
-		m.keeper.LeaderReached(true)
 	}
 	g.send(m, l, 1, func() {
 		if l.office != nil && g.members[m.Rank] == m {
@@ -111,6 +110,9 @@ func (g *Group) termDecided(l *process, t register.Term) {
 		if o.linked[rank] && m != l {
 			g.send(l, m, 1, func() {
 				g.adopt(m, t)
+				if m.keeper != nil && m.leader == l && m.keeper.Newest().Leader == l.address {
+					m.keeper.LeaderReached(true)
+				}
 				m.record = m.record || m.keeper != nil && slices.Contains(t.Keepers, m.address)
 			})
 		}
