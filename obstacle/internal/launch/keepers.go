@@ -45,7 +45,8 @@ func (r *run) askKeepers() {
 		return
 	}
 	left := r.Keepers - 1
-	hosts, taken := map[string]bool{}, map[[2]any]bool{r.ownProcess(): true}
+	own, _ := os.Hostname()
+	hosts, taken := map[string]bool{own: true}, map[[2]any]bool{r.ownProcess(): true}
 	for _, m := range r.members {
 		if m.asked && !m.declined {
 			hosts[m.join.Host], taken[processOf(m)] = true, true

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"net"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/register"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
 // keeping changes a plan so that its run has three keepers.
@@ -154,4 +156,31 @@ func TestPeersReturn(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Peers on other hosts than the launcher's are asked first to be keepers, and of every host one.
+func TestKeepersAreOnOtherHosts(t *testing.T) {
+	own, err := os.Hostname()
+	require.NoError(t, err)
+	r := watched(time.Minute, 5)
+	recovering(&r.Plan)
+	r.Keepers = 3
+	r.Identity, err = rendezvous.NewKeyIdentity("v1", "f", driver.NewKey())
+	require.NoError(t, err)
+	for i, host := range []string{own, "far", "far", own, "farther"} {
+		r.members[i].conn, r.members[i].join = rendezvous.NewConn(nil, 0), rendezvous.Join{Host: host, Pid: -1 - i}
+	}
+	r.askKeepers()
+	asked := func() (ranks []int) {
+		for _, m := range r.members {
+			if m.asked {
+				ranks = append(ranks, m.rank)
+			}
+		}
+		return ranks
+	}
+	require.Equal(t, []int{1, 4}, asked())
+	r.Keepers = 5
+	r.askKeepers()
+	require.Equal(t, []int{0, 1, 2, 4}, asked(), "then as many as are wanted")
 }

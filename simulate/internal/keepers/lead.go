@@ -28,6 +28,9 @@ func (g *Group) askKeepers(l *process) {
 	o, left := l.office, g.c.Keepers-1
 	taken := make([]bool, len(g.members))
 	var hosts []int
+	if l.Rank != Launcher {
+		hosts = append(hosts, g.c.Hosts[l.Rank])
+	}
 	for rank, m := range g.members {
 		if taken[rank] = m == l || o.asked[rank] == m; o.asked[rank] == m {
 			hosts = append(hosts, g.c.Hosts[rank])
