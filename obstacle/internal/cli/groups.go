@@ -30,7 +30,7 @@ func groups() []group {
 		{"Protocol", []string{
 			"clusters", "topology", "step-mode", "congestion", "rows", "negative-ack", "protect", "mtu", "peer-timeout",
 		}},
-		{"Lost peers", []string{"recover", "spares", "elastic", "keepers", "suspect", "lose", "kill"}},
+		{"Lost peers", []string{"recover", "spares", "elastic", "keepers", "suspect", "lose", "kill", "cut"}},
 		{"Network", []string{
 			"network", "ib-device", "ib-port", "ib-gid", "ib-mode", "ib-blocks", "ib-block-bytes", "ib-completion",
 		}},
