@@ -102,7 +102,6 @@ func (r *run) serve(m *member) {
 	defer close(m.served)
 	var at, stepAt int64
 	var captured []byte
-	step := 1
 	for {
 		msg, err := m.conn.Receive(
 			rendezvous.KindListen, rendezvous.KindReady, rendezvous.KindBeat, rendezvous.KindChunk,
@@ -121,7 +120,8 @@ func (r *run) serve(m *member) {
 		case rendezvous.Listen:
 			at = 0 // of a newer epoch
 			if r.series != nil {
-				step, stepAt = r.series.resume(m.rank, msg.Epoch), 0
+				r.series.resume(m.rank, msg.Epoch)
+				stepAt = 0
 			}
 			r.emit(event{of: m, message: msg})
 		case rendezvous.Captured:
@@ -138,15 +138,17 @@ func (r *run) serve(m *member) {
 				}
 			case msg.Stream == rendezvous.StreamStep && stepAt == 0 && r.series != nil:
 				m.blocked.Store(true)
-				err = r.series.declare(step, m.rank, msg.Box)
+				err = r.series.declare(m.rank, msg.Box)
 				m.blocked.Store(false)
 			}
 			if err != nil {
 				err = fmt.Errorf("invalid box: %w", err)
 			}
 		case rendezvous.Step:
-			if err = r.stepDone(m, msg, step, stepAt); err == nil {
-				step, stepAt = step+1, 0
+			if err = errSeries; r.series != nil {
+				err = r.series.complete(m.rank, msg, stepAt)
+			}
+			if stepAt = 0; err == nil {
 				r.emit(event{of: m, message: msg})
 			}
 		case rendezvous.Chunk:
@@ -162,7 +164,7 @@ func (r *run) serve(m *member) {
 				r.emit(event{of: m}) // it is not silent
 			case msg.Stream == rendezvous.StreamStep && msg.Offset == stepAt && r.series != nil:
 				m.blocked.Store(true)
-				err = r.series.put(step, m.rank, msg.Offset, msg.Data)
+				err = r.series.put(m.rank, msg.Offset, msg.Data)
 				m.blocked.Store(false)
 				stepAt += size
 			case msg.Stream == rendezvous.StreamSolution && msg.Offset == at:
@@ -245,7 +247,7 @@ func (r *run) commonWork() rendezvous.Assign {
 		Scheme: r.Scheme, Method: r.Method, Order: r.Order,
 		Tolerance: r.Tolerance, MaxSweeps: r.MaxSweeps, MaxTimeMS: r.MaxTime.Milliseconds(),
 		Threads: r.Threads, Pin: r.Pin, Slowdown: 1,
-		KeepEveryMS: r.keepEvery().Milliseconds(),
-		Initial:     r.Initial != nil, After: r.After, Balance: r.Balance, Reconfigure: r.Reconfigure, Status: r.Status != nil,
+		KeepEveryMS: r.keepEvery().Milliseconds(), Lasting: r.lasting(),
+		Initial: r.Initial != nil || r.startsFromFile, After: r.After, Balance: r.Balance, Reconfigure: r.Reconfigure, Status: r.Status != nil,
 	}
 }

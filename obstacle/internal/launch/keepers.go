@@ -29,15 +29,18 @@ type keepers struct {
 	startsFromFile bool // another process had starting values that were not those of the problem
 	returning      bool // peers that lost their leader have not come here yet
 	returnTicks    int  // since this process leads
+	waiting        bool // the next epoch waits for the end of a time step
+	waitTicks      int  // since then, or since the last block came
 }
 
-// held reports whether recovery has to wait for a decision or for peers that return.
-func (r *run) held() bool { return r.due || r.returning }
+// held reports whether recovery has to wait for a decision, for peers that return or for the end of a time step.
+func (r *run) held() bool { return r.due || r.returning || r.waiting }
 
-// keeps reports whether the run is to survive the loss of its leader. A time step needs what only its leader has.
-func (r *run) keeps() bool {
-	return r.Keepers > 1 && r.recovers() && r.series == nil && r.failure == nil
-}
+// lasting reports whether another process is to lead the run if its leader is lost.
+func (p *Plan) lasting() bool { return p.Keepers > 1 && p.recovers() }
+
+// keeps reports whether the run, which has not failed, is to survive the loss of its leader.
+func (r *run) keeps() bool { return r.lasting() && r.failure == nil }
 
 // askKeepers asks peers in other processes to be keepers, those on other hosts first, until there are enough.
 func (r *run) askKeepers() {
@@ -70,12 +73,14 @@ func processOf(m *member) process { return process{m.join.Host, m.join.Pid} }
 
 // nextEpoch begins the next epoch, after a decision of the keepers if there are any.
 func (r *run) nextEpoch() {
-	if r.keeper.Load() == nil {
+	switch r.active = true; {
+	case r.awaitsSteps() || r.failure != nil:
+	case r.keeper.Load() == nil:
 		r.beginEpoch()
-		return
+	default:
+		r.due = true
+		r.propose()
 	}
-	r.active, r.due = true, true
-	r.propose()
 }
 
 // propose proposes a term if one is due or the keepers are to change, unless a proposal is under way.
@@ -201,8 +206,9 @@ func (r *run) depose(why string) {
 // at once, and those on another host need some round trips.
 func (r *run) returnTime() time.Duration { return 2 * r.Suspect }
 
-// checkKeepers looks, at every tick, for a decision that does not come and for peers that do not return.
+// checkKeepers looks, at every tick, for a decision, peers and ends of time steps that do not come.
 func (r *run) checkKeepers() {
+	r.checkSteps()
 	if r.returning {
 		if r.returnTicks++; r.returnTicks > r.ticks(r.returnTime()) {
 			r.lead()

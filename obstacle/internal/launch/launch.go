@@ -341,6 +341,7 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 	case rendezvous.Leave:
 		r.leave(m)
 	case rendezvous.Step:
+		r.stepArrived()
 	case rendezvous.Unreachable:
 		r.unreachable(m, &msg)
 	case rendezvous.Keeping:

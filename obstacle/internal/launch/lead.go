@@ -47,6 +47,7 @@ func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
 	r.beat.Residual = math.NaN()
 	r.keeper.Store(s.Keeper)
 	s.Keeper.LeaderReached(true) // it is this process
+	r.series = emptySeries(&p)
 	children, cancel := context.WithCancel(ctx)
 	r.ctx, r.server = children, s.Server
 	r.Log.Warn().Int("term", s.Term.Number).Str("address", s.Term.Leader).
@@ -64,6 +65,7 @@ func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
 // adopt sets the fields of the plan that a record holds.
 func (p *Plan) adopt(rec *rendezvous.Record) {
 	w, set := &rec.Work, &rec.Settings
+	p.After = w.After
 	p.Partition = problem.Partition{Cuts: w.Cuts}
 	p.Scheme, p.Method, p.Order, p.Tolerance = w.Scheme, w.Method, w.Order, w.Tolerance
 	p.MaxSweeps, p.MaxTime = w.MaxSweeps, time.Duration(w.MaxTimeMS)*time.Millisecond
@@ -93,13 +95,15 @@ func reachedBy(c *rendezvous.Conn, listens string) string {
 
 // reseat gives a peer that lost its leader its place again.
 func (r *run) reseat(conn *rendezvous.Conn, j rendezvous.Join) {
-	if !r.returning || j.Rank < 0 || j.Rank >= len(r.members) || r.members[j.Rank].conn != nil {
+	if !r.returning || j.Rank < 0 || j.Rank >= len(r.members) || r.members[j.Rank].conn != nil ||
+		!r.validSteps(j.Standing.Steps) {
 		r.Log.Warn().Msg(conn.Refuse("its place in the run was given to another process").Error())
 		conn.Close()
 		return
 	}
 	m, s := r.members[j.Rank], j.Standing
 	m.control, m.listens, m.sweep, m.valued, m.ready = s.Control, s.Epoch, s.Sweep, s.Valued, s.Settled
+	m.steps = s.Steps
 	w := rendezvous.Welcome{Rank: m.rank, Epoch: r.epoch, Cluster: s.Cluster} // it has the settings
 	if r.welcome(m, conn, j, w) != nil {
 		conn.Close()
@@ -117,7 +121,7 @@ func (r *run) reseat(conn *rendezvous.Conn, j rendezvous.Join) {
 // lead leads the run with the peers that have returned. If all of them relax in the same epoch, they go on undisturbed.
 func (r *run) lead() {
 	r.returning = false
-	settled, missing := true, false
+	settled, missing := r.resumeSteps(), false
 	for _, m := range r.members {
 		here := m.conn != nil
 		m.valued, missing = m.valued && here, missing || !here

@@ -54,7 +54,8 @@ type member struct {
 	busy       float64 // seconds that this has taken
 	sweep      uint64  // newest that is known
 	holding    *buddy.Holding
-	quietTicks int // ticks since its last message
+	steps      []int // of whose ends it had its block when it returned
+	quietTicks int   // ticks since its last message
 	result     *rendezvous.Result
 	received   int64       // bytes of its block
 	blocked    atomic.Bool // the launcher does not read from it, as there is no room for its block

@@ -155,7 +155,8 @@ const (
 type Outcome struct {
 	// U is the assembled iterate [z][y][x]. The box of a peer in Missing was filled as Filled describes, or holds
 	// starting values.
-	U       []float64
+	// It is nil if the run has failed before the end of a time step was known.
+	U       []float64 `json:"-"`
 	Missing []int
 	Filled  []Filled
 	Reason  string
@@ -163,10 +164,13 @@ type Outcome struct {
 	Failure string // description of the failure if Reason is Failed
 
 	// The following fields are those of a nonstationary problem. U is then the end of the last complete step, or u(0).
-	Steps    int    // complete, with those before the run
-	StepList []Step // all of them, or a selection of at most 1000
-	Worst    Pair   // step with the largest residual
-	Last     Pair
+	Steps int // complete, with those before the run
+	// FirstStep is the first that StepList, Worst and Last can describe. Those before are of an earlier run, or ended
+	// before the process that led the run was lost.
+	FirstStep int
+	StepList  []Step // all of them, or a selection of at most 1000
+	Worst     Pair   // step with the largest residual
+	Last      Pair
 
 	Losses []*Loss             // from which the run went on
 	Moves  []Moved             // parts that went to other processes

@@ -34,6 +34,8 @@ type Loss struct {
 	Refused   int             `json:"refused_values"` // values beside the block that were outside the obstacles
 	// From is the iterate from which all peers went on, with --recover exact; 0: from the start. It is null otherwise.
 	From nullable.Number `json:"from_iterate"`
+	// FromStep is the time step after whose end all peers went on; 0: from the start. It is null in a stationary run.
+	FromStep nullable.Number `json:"from_step"`
 	// Unbound is the reason why the repair may have raised the error; it is empty if it has not.
 	Unbound string `json:"unbound,omitempty"`
 
@@ -107,7 +109,7 @@ func (r *run) lose(m *member, f failure) {
 		q.lost = true
 		l := &Loss{
 			Rank: q.rank, Why: f.text, Detected: time.Since(r.started).Seconds(), Recovered: nullable.NaN(),
-			Residual: nullable.NaN(), From: nullable.NaN(), sweep: r.sweeps(),
+			Residual: nullable.NaN(), From: nullable.NaN(), FromStep: nullable.NaN(), sweep: r.sweeps(),
 		}
 		r.Log.Warn().Int("rank", q.rank).Int("epoch", r.epoch+1).Msg(f.text + ": recovering")
 		r.losses, r.open = append(r.losses, l), append(r.open, l)
@@ -198,7 +200,7 @@ func (r *run) beginEpoch() {
 		r.ticksLeft = r.ticks(r.stopTimeout())
 	}
 	if r.series != nil {
-		r.after = r.series.restart(r.epoch)
+		r.goFromStep()
 	}
 	r.undoMoves()
 	lost := r.lostRanks()

@@ -39,10 +39,11 @@ func send(s *series, cut problem.Partition, rank, m int, v, residual float64) er
 	}
 	data := make([]byte, blocks.Bytes(box))
 	blocks.Encode(data, u)
-	if err := s.put(m, rank, 0, data); err != nil {
+	if err := s.put(rank, 0, data); err != nil {
 		return err
 	}
-	return s.complete(rank, rendezvous.Step{Step: m, Sweeps: uint64(10*m + rank), Residual: nullable.Number(residual)})
+	return s.complete(rank, rendezvous.Step{Step: m, Sweeps: uint64(10*m + rank), Residual: nullable.Number(residual)},
+		int64(len(data)))
 }
 
 // If planes move, a step is complete when its blocks cover the grid.
@@ -57,25 +58,25 @@ func TestSeriesOfBlocksThatMove(t *testing.T) {
 		return b
 	}
 	for m, end := range []int{1, 3} {
-		require.NoError(t, s.declare(m+1, 0, part(0, end)))
-		require.ErrorContains(t, s.declare(m+1, 1, part(end-1, end)), "overlap those of peer 0")
-		require.NoError(t, s.declare(m+1, 1, part(end, 4)))
+		require.NoError(t, s.declare(0, part(0, end)))
+		require.ErrorContains(t, s.declare(1, part(end-1, end)), "overlap those of peer 0")
+		require.NoError(t, s.declare(1, part(end, 4)))
 		for rank, points := range []int{end, 4 - end} {
 			data := make([]byte, 8*points)
 			blocks.Encode(data, slices.Repeat([]float64{float64(rank + 1)}, points))
 			require.Equal(t, int64(len(data)), blocks.Bytes(s.owned.box(rank)))
-			require.NoError(t, s.put(m+1, rank, 0, data))
-			require.NoError(t, s.complete(rank, rendezvous.Step{Step: m + 1}))
+			require.NoError(t, s.put(rank, 0, data))
+			require.NoError(t, s.complete(rank, rendezvous.Step{Step: m + 1}, int64(len(data))))
 		}
 		require.Equal(t, m+1, s.done)
 		for i, v := range s.at(m + 1) {
 			require.Equal(t, i >= end, v == 2, "step %d, value %d", m+1, i)
 		}
 	}
-	require.NoError(t, s.declare(3, 0, part(0, 1)))
-	require.NoError(t, s.declare(3, 1, part(2, 4)))
-	require.NoError(t, s.complete(0, rendezvous.Step{Step: 3}))
-	require.ErrorContains(t, s.complete(1, rendezvous.Step{Step: 3}), "no peer sent planes 1 to 2")
+	require.NoError(t, s.declare(0, part(0, 1)))
+	require.NoError(t, s.declare(1, part(2, 4)))
+	require.NoError(t, s.complete(0, rendezvous.Step{Step: 3}, 8))
+	require.ErrorContains(t, s.complete(1, rendezvous.Step{Step: 3}, 16), "no peer sent planes 1 to 2")
 	require.Equal(t, 2, cut.Peers())
 }
 

@@ -17,10 +17,9 @@ var errNextEpoch = errors.New("a newer epoch begins")
 // epoch is one epoch of a run, at this peer: work, and an endpoint that is connected to the neighbours.
 type epoch struct {
 	*endpoint
-	work     *work
-	ctx      context.Context // ends when a newer epoch begins
-	reporter *reporter       // of time steps
-	err      error           // why the peer cannot take part
+	work *work
+	ctx  context.Context // ends when a newer epoch begins
+	err  error           // why the peer cannot take part
 }
 
 type atomicEpoch = atomic.Pointer[epoch]
@@ -94,6 +93,7 @@ func (p *peer) listenAgain(number int) (*endpoint, error) {
 			return nil, err
 		}
 	}
+	p.ends.suspend() // what follows the report belongs to the new epoch
 	if err := end.report(); err != nil {
 		end.abort()
 		return nil, errLauncherLeft

@@ -48,6 +48,9 @@ func (p *peer) work(ctx context.Context, e *epoch) error {
 	}
 	defer r.Close()
 	defer e.abort()
+	if e.beginSteps() != nil {
+		return errNextEpoch
+	}
 	p.settled.Store(int64(e.assign.Epoch))
 	if err := p.leader.Send(rendezvous.Ready{Epoch: e.assign.Epoch}); err != nil {
 		return errLauncherLeft
@@ -75,11 +78,9 @@ func (p *peer) iterate(ctx context.Context, e *epoch, r *runner.Runner) error {
 			return rendezvous.Sessions{Sessions: e.sessions()}
 		})
 	}
-	e.reporter = newReporter(p.leader.now(), e.assign.Balance)
 	p.values.continueFrom(iterate.Iteration(p.former.sweeps))
 	p.values.begin(r)
 	res, err := r.Run(ctx)
-	e.reporter.close()
 	endReports()
 	if errors.Is(err, runner.ErrAbandoned) {
 		u := solutionOf(r)
@@ -103,14 +104,21 @@ func (p *peer) iterate(ctx context.Context, e *epoch, r *runner.Runner) error {
 	return p.deliver(p.answer(r, out, e.assign), c.after(e.assign.Epoch))
 }
 
-// deliver sends an answer and waits until the launcher ends the run, or begins a newer epoch. If another process leads
-// the run meanwhile, it sends the answer again.
+// deliver sends an answer, after the ends of all time steps, and waits until the launcher ends the run, or begins a newer
+// epoch. If another process leads the run meanwhile, it sends the answer again.
 func (p *peer) deliver(send func(*rendezvous.Conn) error, newer <-chan struct{}) error {
 	c := p.commands
+	var to *rendezvous.Conn // that has the answer
 	for {
 		conn, changed := p.leader.current()
-		if send(conn) != nil {
-			conn.Close() // receive notices it, too
+		all, progress := p.ends.sent(conn)
+		lost := c.lost
+		if all || closed(lost) {
+			progress, lost = nil, nil
+			if to != conn && send(conn) != nil {
+				conn.Close() // receive notices it, too
+			}
+			to = conn
 		}
 		// The launcher may be stopped for any time, so only the end of the connection bounds this wait.
 		select {
@@ -119,6 +127,8 @@ func (p *peer) deliver(send func(*rendezvous.Conn) error, newer <-chan struct{})
 		case <-c.bye:
 			return p.ended()
 		case <-changed:
+		case <-progress:
+		case <-lost:
 		}
 	}
 }

@@ -257,10 +257,12 @@ func (p *peer) goBack(ctx context.Context, address string) (*rendezvous.Conn, er
 	return conn, nil
 }
 
-// standing returns the state of this peer for a process that begins to lead.
+// standing returns the state of this peer for a process that begins to lead. The peer ends no time step before that
+// process asks for the ends of steps.
 func (p *peer) standing() *rendezvous.Standing {
 	s := &rendezvous.Standing{
 		Epoch: p.commands.newest(), Valued: p.values.known(), Sweep: p.values.sweep(), Cluster: p.welcome.Cluster,
+		Steps: p.ends.freeze(),
 	}
 	s.Settled = p.settled.Load() == int64(s.Epoch)
 	if l := p.listening.Load(); l != nil {

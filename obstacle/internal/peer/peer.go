@@ -189,6 +189,7 @@ type peer struct {
 	members    []rendezvous.Member // by rank; nil before the first work
 	values     values
 	copies     copies
+	ends       *ends
 	capturing  sync.Mutex                        // held while captured values are sent
 	former     totals                            // of former epochs
 	progress   atomicBeat                        // of the epoch in progress
@@ -211,8 +212,8 @@ func newPeer(o Options, conn *rendezvous.Conn, w rendezvous.Welcome) *peer {
 	}
 	return &peer{
 		Options: o, leader: newLeader(conn), welcome: w, commands: newCommands(w.Epoch),
-		copies: copies{store: buddy.Store{Allocate: host.Array}},
-		log:    o.Log.With().Int("rank", w.Rank).Logger(),
+		copies: copies{store: buddy.Store{Allocate: host.Array}}, ends: newEnds(),
+		log: o.Log.With().Int("rank", w.Rank).Logger(),
 	}
 }
 

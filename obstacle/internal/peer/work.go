@@ -58,6 +58,7 @@ func (p *peer) run(ctx context.Context) error {
 		end.abort()
 		return errLauncherLeft
 	}
+	go p.ends.send(ctx)
 	defer func() { p.claim.Release() }()
 	defer p.hosted.Wait()
 	entered := make(chan *epoch)
@@ -120,6 +121,7 @@ func (p *peer) sendEvery(ctx context.Context, interval time.Duration, message fu
 // work is what the launcher has assigned to this peer for one epoch.
 type work struct {
 	assign rendezvous.Assign
+	conn   *rendezvous.Conn // that has brought it
 	config problem.Config
 	around []float64 // values of assign.Repair.Around
 	err    error     // why the peer cannot do it
@@ -127,7 +129,7 @@ type work struct {
 
 // receiveWork receives what follows an assignment: the problem, if the peer does not have it, and values.
 func (p *peer) receiveWork(a rendezvous.Assign) *work {
-	w := &work{assign: a}
+	w := &work{assign: a, conn: p.in}
 	w.err = p.fillWork(w)
 	return w
 }

@@ -34,7 +34,7 @@ func bodies() []Message {
 		KindSessions: Sessions{}, KindStep: Step{}, KindBlock: Block{}, KindSpare: Spare{}, KindEpoch: Epoch{},
 		KindCapture: Capture{}, KindCaptured: Captured{}, KindRepaired: Repaired{}, KindHost: Host{}, KindProbe: Probe{},
 		KindUnreachable: Unreachable{}, KindKeep: Keep{}, KindKeeping: Keeping{}, KindTerm: Term{}, KindRecord: Record{},
-		KindVote: Vote{}, KindAnswer: Answer{}, KindLeave: Leave{},
+		KindVote: Vote{}, KindAnswer: Answer{}, KindLeave: Leave{}, KindResend: Resend{},
 	}
 }
 

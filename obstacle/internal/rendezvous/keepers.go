@@ -24,6 +24,13 @@ type Standing struct {
 	Sweep   uint64 `json:"sweep"`
 	Control string `json:"control"` // as in Listen
 	Cluster string `json:"cluster"` // as in Welcome
+	Steps   []int  `json:"steps"`   // time steps of whose ends the peer has its block, oldest first
+}
+
+// Resend asks a peer that lost its leader to send the ends of time steps, with its blocks, from that of a step on. The
+// peer ends no step before.
+type Resend struct {
+	From int `json:"from"` // 0: the start; −1: nothing is sent before the next epoch
 }
 
 // Keep asks a peer to hold a copy of the register that decides who leads the run.

@@ -48,6 +48,7 @@ const (
 	KindVote        // in both directions, on a connection for votes
 	KindAnswer      // from the leader, on a connection for the answer
 	KindLeave       // from a peer whose process is asked to leave, after Ready
+	KindResend      // from a process that leads the run after the loss of the leader
 )
 
 // Message is a value of one of the types below.
@@ -158,6 +159,7 @@ type Assign struct {
 	Status      bool                 `json:"status"`      // send Sessions periodically
 	Balance     bool                 `json:"balance"`     // planes move between the peers
 	Reconfigure bool                 `json:"reconfigure"` // sessions change their mode at boundaries of time steps
+	Lasting     bool                 `json:"lasting"`     // another process leads the run if its leader is lost
 	Initial     bool                 `json:"initial"`     // the starting iterate of the box follows in chunks
 
 	After  int     `json:"after"`  // number of time steps that are complete; Initial is the end of the last one
@@ -286,7 +288,7 @@ type Ready struct {
 // Step states that a peer has completed a time step. Its block at the end of the step precedes it, in chunks of
 // StreamStep.
 type Step struct {
-	Step     int             `json:"step"`   // from 1
+	Step     int             `json:"step"`   // from 1; 0, for the start, only after Resend
 	Sweeps   uint64          `json:"sweeps"` // of the peer, in this step
 	Residual nullable.Number `json:"residual"`
 }

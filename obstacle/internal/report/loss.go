@@ -24,6 +24,12 @@ func losses(w io.Writer, all []*launch.Loss) {
 		case from == 0:
 			fmt.Fprintf(w, "\tthe run began again: there was no iterate of which each peer had a copy\n")
 		}
+		switch from := float64(l.FromStep); {
+		case from > 0:
+			fmt.Fprintf(w, "\tall peers went on after time step %.0f\n", from)
+		case from == 0:
+			fmt.Fprintf(w, "\tall peers began again with the first time step\n")
+		}
 		if l.Refused > 0 {
 			fmt.Fprintf(w, "\t%d of these values were outside the obstacles: the nearest within them were used\n", l.Refused)
 		}
@@ -77,8 +83,9 @@ func simulatedLoss(l *simulate.Loss, run *simulate.Config) *launch.Loss {
 	out := &launch.Loss{
 		Rank: l.Rank, Detected: l.Noticed.Seconds(), Recovered: nullable.Time(l.Resumed.Seconds()), Method: l.Method,
 		Iterates: uint64(l.Iterates), Residual: nullable.Number(l.Residual), Repair: l.Repair.Seconds(), From: nullable.NaN(),
-		By:  fmt.Sprintf("new peer %d on a machine (%s)", l.Rank, class),
-		Why: fmt.Sprintf("peer %d (%s) was killed", l.Rank, class),
+		FromStep: nullable.NaN(),
+		By:       fmt.Sprintf("new peer %d on a machine (%s)", l.Rank, class),
+		Why:      fmt.Sprintf("peer %d (%s) was killed", l.Rank, class),
 	}
 	switch {
 	case l.Left:
