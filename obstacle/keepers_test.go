@@ -26,10 +26,17 @@ type byHand struct {
 func startByHand(t *testing.T, factor int, more ...string) *byHand {
 	t.Helper()
 	args := append(slow(factor, 4), "solve", "membrane", "--n", "24", "--tol", "1e-9", "--peers", "4", "--format", "json")
-	r, address, secret := waiting(t, append(args, more...)...)
+	return byHandOf(t, append(args, more...)...)
+}
+
+// byHandOf starts a run of four peers, and returns when its keepers have agreed.
+func byHandOf(t *testing.T, args ...string) *byHand {
+	t.Helper()
+	r, address, secret := waiting(t, args...)
 	b := &byHand{running: r, secret: secret}
 	for range 4 {
-		b.peers = append(b.peers, start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1"))
+		b.peers = append(b.peers, start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1",
+			"--log-level", "debug"))
 	}
 	b.keepers = strings.Fields(r.said(`keepers of the run: ([^"]*)\. If`)[1])
 	r.said(`"relaxing"`)

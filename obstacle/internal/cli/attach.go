@@ -62,6 +62,9 @@ func (a *app) attach(ctx context.Context, f *attachFlags, address string) error 
 		if err := output.CheckPath(o); err != nil {
 			return badInput(err)
 		}
+		if output.IsSeries(o) || output.IsExercise(o) {
+			return usage("--out %s needs every time step, and attach fetches the last one only", o)
+		}
 	}
 	identity, err := a.identity(f.secretFile)
 	if err != nil {
@@ -77,6 +80,9 @@ func (a *app) attach(ctx context.Context, f *attachFlags, address string) error 
 		return failed(err)
 	}
 	f.request.catalog, f.request.tol, f.request.scheme = a.catalog, work.Tolerance, work.Scheme
+	if f.request.stepMode = "step"; !work.Reconfigure {
+		f.request.stepMode = "never"
+	}
 	w, err := f.request.attached(work, text, o)
 	if err != nil {
 		return failed(err)
@@ -115,6 +121,9 @@ func (q *request) attached(a *rendezvous.Assign, text []byte, o *launch.Outcome)
 	}
 	if w.problem, err = spec.Build(a.N); err != nil {
 		return nil, err
+	}
+	if all := w.problem.Steps(); o.Steps > all {
+		return nil, fmt.Errorf("an answer of %d time steps for a problem of %d", o.Steps, all)
 	}
 	labels := make([]string, len(o.Hosts))
 	for i, m := range o.Hosts {

@@ -109,11 +109,7 @@ const attendEvery = 500 * time.Millisecond
 func (r *run) attend(conn *rendezvous.Conn) {
 	defer conn.Close()
 	f := &r.final
-	switch {
-	case r.Problem.Steps() > 0:
-		_ = conn.Refuse("the answer of a problem with time steps cannot be fetched")
-		return
-	case !f.enter():
+	if !f.enter() {
 		_ = conn.Refuse("the run has ended, or too many processes wait for its answer")
 		return
 	}
@@ -145,9 +141,11 @@ func (r *run) attend(conn *rendezvous.Conn) {
 
 // deliver sends the answer and waits until it has arrived.
 func (r *run) deliver(conn *rendezvous.Conn) error {
-	o := *r.final.outcome
-	u := o.U
-	o.U = nil
+	o := r.final.outcome
+	if o.U == nil {
+		_ = conn.Refuse("the run failed: " + o.Failure)
+		return nil
+	}
 	text, err := json.Marshal(o)
 	if err != nil {
 		return err
@@ -160,15 +158,25 @@ func (r *run) deliver(conn *rendezvous.Conn) error {
 	if err := sendBytes(conn, rendezvous.StreamProblem, spec); err != nil {
 		return err
 	}
-	err = sendValues(conn, rendezvous.StreamSolution, 8*int64(len(u)), func(piece []byte, at int64) error {
-		blocks.Encode(piece, u[at/8:][:len(piece)/8])
-		return nil
-	})
-	if err != nil {
-		return err
+	for _, u := range o.vectors() {
+		if err := sendArray(conn, rendezvous.StreamSolution, *u); err != nil {
+			return err
+		}
 	}
 	_, err = conn.ReceiveWithin(max(r.PeerTimeout, StopTime), rendezvous.KindBye)
 	return err
+}
+
+// vectors returns the iterates of an outcome that has an answer, in the order in which they are sent.
+func (o *Outcome) vectors() []*[]float64 {
+	all := []*[]float64{&o.U}
+	if o.Last.Step > 0 {
+		all = append(all, &o.Last.Before)
+	}
+	if o.Worst.Step > 0 && o.Worst.Step != o.Last.Step {
+		all = append(all, &o.Worst.Before, &o.Worst.End)
+	}
+	return all
 }
 
 // attachTime bounds the silence of a process that leads a run, and the time between two pieces of its answer.
@@ -221,13 +229,26 @@ func Attach(
 		return work, nil, nil, err
 	}
 	n := a.Work.N
-	values, err := receiveBytes(conn, rendezvous.StreamSolution, 8*int64(n[0])*int64(n[1])*int64(n[2]))
-	if err != nil {
-		return work, nil, nil, err
+	for _, u := range o.vectors() {
+		values, err := receiveBytes(conn, rendezvous.StreamSolution, 8*int64(n[0])*int64(n[1])*int64(n[2]))
+		if err != nil {
+			return work, nil, nil, err
+		}
+		*u = make([]float64, len(values)/8)
+		blocks.Decode(*u, values)
 	}
-	o.U = make([]float64, len(values)/8)
-	blocks.Decode(o.U, values)
+	o.shareEnds()
 	return a.Work, text, o, conn.Send(rendezvous.Bye{})
+}
+
+// shareEnds sets the iterates that are sent only once.
+func (o *Outcome) shareEnds() {
+	if o.Last.Step > 0 {
+		o.Last.End = o.U
+	}
+	if o.Worst.Step == o.Last.Step {
+		o.Worst = o.Last
+	}
 }
 
 // checkAnswer returns an error if an answer contradicts itself.
@@ -240,6 +261,10 @@ func checkAnswer(w *rendezvous.Assign, o *Outcome) error {
 		w.ProblemBytes > MaxProblemBytes {
 		return fmt.Errorf("%w: the answer of %d peers has %d results and a problem of %d bytes", rendezvous.ErrMalformed, n,
 			len(o.Peers), w.ProblemBytes)
+	}
+	if last := o.Last.Step; o.Steps < 0 || last != 0 && last != o.Steps || o.Worst.Step < 0 || o.Worst.Step > last {
+		return fmt.Errorf("%w: the answer of %d time steps has values of steps %d and %d", rendezvous.ErrMalformed, o.Steps,
+			last, o.Worst.Step)
 	}
 	return nil
 }

@@ -20,6 +20,9 @@ type Evolution struct {
 	Time       float64 `json:"time"`        // reached
 	StepLength float64 `json:"step_length"` // Δt
 
+	// FirstStep is the first that the fields below describe. Those before belong to an earlier run, or ended before
+	// another process led the run.
+	FirstStep     int             `json:"first_step"`
 	WorstResidual nullable.Number `json:"worst_residual"` // recomputed, of the worst step
 	WorstStep     nullable.Count  `json:"worst_step"`
 	LastResidual  nullable.Number `json:"last_residual"` // recomputed, of the last complete step
@@ -40,7 +43,7 @@ func NewEvolution(p *problem.Problem, o *launch.Outcome, stepMode string) *Evolu
 	out := &Evolution{
 		Steps: e.Steps, StepsDone: o.Steps, EndTime: e.End, Time: e.Time(o.Steps), StepLength: e.Step(),
 		WorstResidual: nullable.NaN(), LastResidual: nullable.NaN(), MaxErrorSteps: nullable.NaN(),
-		WorstStep: nullable.Measured(int64(o.Worst.Step)), MaxErrorStep: nullable.Unknown,
+		WorstStep: nullable.Measured(int64(o.Worst.Step)), MaxErrorStep: nullable.Unknown, FirstStep: o.FirstStep,
 		Reconfigure: stepMode, TimeSteps: append([]launch.Step{}, o.StepList...),
 	}
 	for _, p := range o.Peers {
@@ -59,6 +62,9 @@ func (e *Evolution) text(w io.Writer) {
 	fmt.Fprintf(w, "steps\t%d of %d, to t = %g, Δt = %g", e.StepsDone, e.Steps, e.Time, e.StepLength)
 	if e.WorstStep >= 0 {
 		fmt.Fprintf(w, "; worst residual %s in step %d", value(e.WorstResidual), e.WorstStep)
+	}
+	if e.FirstStep > 1 {
+		fmt.Fprintf(w, " (steps before %d are not known here)", e.FirstStep)
 	}
 	fmt.Fprintln(w)
 	if e.MaxErrorSteps.Known() {
