@@ -4,20 +4,22 @@ package obstacle_test
 
 import (
 	"fmt"
+	"slices"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
 // timeSteps is the number of time steps of stepsByHand.
-const timeSteps = 30
+const timeSteps = 20
 
 // front returns the arguments of a run with time steps.
 func front(more ...string) []string {
-	return append([]string{"solve", "front2d", "--n", "40", "--param", fmt.Sprint("steps=", timeSteps), "--peers", "4",
+	return append([]string{"solve", "front2d", "--n", "16", "--param", fmt.Sprint("steps=", timeSteps), "--peers", "4",
 		"--tol", "1e-8", "--format", "json"}, more...)
 }
 
@@ -52,7 +54,7 @@ func solved(t *testing.T, s, want *report.Solution, bits bool) {
 	require.True(t, s.Converged)
 	require.Equal(t, timeSteps, s.StepsDone)
 	require.Equal(t, want.Time, s.Time)
-	require.LessOrEqual(t, float64(s.MaxError), 1e-2)
+	require.LessOrEqual(t, float64(s.MaxError), 5e-2)
 	require.Greater(t, s.FirstStep, 1, "the steps before are not known")
 	require.Len(t, s.TimeSteps, timeSteps-s.FirstStep+1)
 	require.Equal(t, s.FirstStep, s.TimeSteps[0].Step)
@@ -84,7 +86,7 @@ func TestLauncherIsLostBetweenSteps(t *testing.T) {
 			}
 			more = append(more, "--scheme", scheme)
 			want := undisturbed(t, more...)
-			b := stepsByHand(t, 15, append(more, "--suspect", "1m")...) // however slow the machine is
+			b := stepsByHand(t, 60, append(more, "--suspect", "1m")...) // however slow the machine is
 			b.signal(syscall.SIGKILL)
 			b.leads(b.peers).said(`"undisturbed":true`)
 			a := b.attach(b.keepers[2])
@@ -97,4 +99,85 @@ func TestLauncherIsLostBetweenSteps(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The launcher is killed when the peers have ended, before it has their last steps. They send them to the one that leads.
+func TestStepsAreSentAgain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute beside other tests")
+	}
+	t.Parallel() // its peers mostly sleep
+	want := undisturbed(t)
+	b := stepsByHand(t, 30, "--suspect", "1m")
+	b.signal(syscall.SIGSTOP)
+	for _, p := range b.peers {
+		p.said(`"iterated"`)
+	}
+	b.signal(syscall.SIGKILL)
+	a := b.attach(b.keepers[1])
+	require.Equal(t, 0, a.wait(patience))
+	s := a.solution()
+	solved(t, &s, &want, true)
+	for _, p := range b.peers {
+		require.Equal(t, 0, p.wait(patience))
+	}
+}
+
+// A run with time steps survives its launcher, the process that leads it then, and another peer. The steps in progress
+// begin again.
+func TestSeveralLeadersAreLostBetweenSteps(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute beside other tests")
+	}
+	t.Parallel() // its peers mostly sleep
+	for _, scheme := range schemes() {
+		t.Run(scheme, func(t *testing.T) {
+			want := undisturbed(t, "--scheme", scheme)
+			b := stepsByHand(t, 150, "--scheme", scheme, "--suspect", "300ms")
+			b.signal(syscall.SIGKILL)
+			first := b.leads(b.peers)
+			left := without(b.peers, first)
+			term := first.said(`"term":(\d+),"epoch":0,"keepers":\["[^]]*,[^]]*,[^]]*\].*keepers agreed`)[1]
+			await.Until(t, func() bool { return ready(left, term) == 2 }, "two keepers of term %s", term)
+			first.signal(syscall.SIGKILL)
+			second := b.leads(left)
+			second.said(`"epoch":1,.*recovered`)
+			without(left, second)[0].signal(syscall.SIGKILL)
+			second.said(`"epoch":2,.*recovered`)
+			a := b.attach(second.said(`"address":"([^"]*)".*this process leads it now`)[1])
+			require.Equal(t, 0, a.wait(patience))
+			s := a.solution()
+			solved(t, &s, &want, scheme == "sync")
+			require.GreaterOrEqual(t, len(s.Losses), 2)
+			for _, l := range s.Losses {
+				require.True(t, l.FromStep.Known())
+			}
+		})
+	}
+}
+
+// If a peer is lost together with the launcher, no process has the end of a step of all blocks: the run begins again.
+func TestPeerIsLostWithTheLauncher(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute beside other tests")
+	}
+	t.Parallel() // its peers mostly sleep
+	want := undisturbed(t)
+	b := stepsByHand(t, 30, "--suspect", "300ms")
+	await.Until(t, func() bool { return ready(b.peers, "2") == 2 }, "two keepers")
+	no := slices.IndexFunc(b.peers, func(p *running) bool { return ready([]*running{p}, "2") == 0 })
+	b.signal(syscall.SIGSTOP) // so that it does not replace the peer
+	b.peers[no].signal(syscall.SIGKILL)
+	b.signal(syscall.SIGKILL)
+	leader := b.leads(without(b.peers, b.peers[no]))
+	leader.said("the run begins again with the first step")
+	a := b.attach(leader.said(`"address":"([^"]*)".*this process leads it now`)[1])
+	require.Equal(t, 0, a.wait(patience))
+	s := a.solution()
+	require.True(t, s.Converged)
+	require.Equal(t, 1, s.FirstStep)
+	require.Len(t, s.Losses, 1)
+	require.Zero(t, float64(s.Losses[0].FromStep))
+	require.Equal(t, want.Sum, s.Sum)
+	require.Equal(t, want.TimeSteps, s.TimeSteps)
 }

@@ -31,6 +31,9 @@ type keepers struct {
 	returnTicks    int  // since this process leads
 	waiting        bool // the next epoch waits for the end of a time step
 	waitTicks      int  // since then, or since the last block came
+
+	copies []End // of blocks of peers that may have been lost with the process that led the run before
+	passed int   // newest time step of which copies were passed on to other keepers
 }
 
 // held reports whether recovery has to wait for a decision, for peers that return or for the end of a time step.
@@ -189,6 +192,7 @@ func (r *run) record() {
 	for _, m := range r.members {
 		if m.conn != nil && slices.Contains(r.term.Keepers, m.keeps) {
 			m.notify(rec)
+			r.passOn(m)
 		}
 	}
 }

@@ -24,6 +24,7 @@ type Succession struct {
 	Keeper   *keep.Keeper
 	Server   *rendezvous.Server // of this process
 	Hold     time.Duration      // bounds the time for which the answer is kept
+	Ends     []End              // copies of blocks that the leader has passed on
 }
 
 // Lead leads a run after the loss of its leader. Peers connect to the server with their standing; those that do not are
@@ -47,7 +48,7 @@ func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
 	r.beat.Residual = math.NaN()
 	r.keeper.Store(s.Keeper)
 	s.Keeper.LeaderReached(true) // it is this process
-	r.series = emptySeries(&p)
+	r.series, r.copies = emptySeries(&p), s.Ends
 	children, cancel := context.WithCancel(ctx)
 	r.ctx, r.server = children, s.Server
 	r.Log.Warn().Int("term", s.Term.Number).Str("address", s.Term.Leader).

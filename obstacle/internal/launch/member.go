@@ -23,7 +23,7 @@ type member struct {
 	join  rendezvous.Join
 	label string // of its cluster; "": to be measured
 
-	out     chan rendezvous.Message // to be sent, in order; it may hold a *workload
+	out     chan rendezvous.Message // to be sent, in order; it may hold a parcel
 	written chan struct{}           // closed after the last write to conn
 	served  chan struct{}           // closed after the last read from conn
 	ended   chan struct{}           // closed when the child has ended
@@ -58,6 +58,7 @@ type member struct {
 	quietTicks int   // ticks since its last message
 	result     *rendezvous.Result
 	received   int64       // bytes of its block
+	passing    atomic.Bool // copies of other peers' blocks are on their way to it
 	blocked    atomic.Bool // the launcher does not read from it, as there is no room for its block
 	gone       bool        // its connection has ended
 	exited     bool        // its process has ended
@@ -98,6 +99,9 @@ func (m *member) entry() rendezvous.Member {
 	return rendezvous.Member{Rank: m.rank, Host: m.join.Host, Pid: m.join.Pid, Control: m.control, Cluster: m.label}
 }
 
+// parcel is several messages to a peer, which are sent together.
+type parcel interface{ send(m *member) error }
+
 // outbox bounds the messages to a slow peer that wait.
 const outbox = 64
 
@@ -106,8 +110,8 @@ func (m *member) write(out <-chan rendezvous.Message) {
 	defer close(m.written)
 	for msg := range out {
 		var err error
-		if w, is := msg.(*workload); is {
-			err = w.send(m)
+		if p, is := msg.(parcel); is {
+			err = p.send(m)
 		} else {
 			err = m.conn.Send(msg)
 		}

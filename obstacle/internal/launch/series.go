@@ -9,6 +9,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
@@ -45,11 +46,12 @@ type series struct {
 	ring     [3][]float64 // by step mod 3
 	owned    *ownership   // of the current step
 	current  Step
-	arrived  int   // number of blocks of the current step that arrived
-	next     []int // by rank: the step whose block comes next
-	done     int   // number of complete steps, with those before the run
-	first    int   // the first step whose end is known, or will be when done is first
-	every    int   // interval of the list
+	arrived  int           // number of blocks of the current step that arrived
+	boxes    []problem.Box // by rank, at the end of the newest complete step
+	next     []int         // by rank: the step whose block comes next
+	done     int           // number of complete steps, with those before the run
+	first    int           // the first step whose end is known, or will be when done is first
+	every    int           // interval of the list
 	list     []Step
 	worst    Step
 	pair     Pair // of the worst step
@@ -84,7 +86,7 @@ func emptySeries(p *Plan) *series {
 	}
 	s := &series{
 		problem: p.Problem, peers: peers, onStep: p.Steps, every: 1 + steps/maxList, done: -1,
-		owned: newOwnership(p), next: make([]int, peers), suspended: make([]bool, peers), delivered: make([]bool, peers),
+		owned: newOwnership(p), next: make([]int, peers), boxes: make([]problem.Box, peers), suspended: make([]bool, peers), delivered: make([]bool, peers),
 	}
 	s.advanced = sync.NewCond(&s.mu)
 	s.suspend(true)
@@ -103,6 +105,9 @@ func (s *series) start(m int, u []float64, suspended bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ring[m%len(s.ring)] = u
+	for r := range s.boxes {
+		s.boxes[r] = s.owned.config.Partition.Box(iterate.Rank(r))
+	}
 	s.first, s.list, s.worst, s.pair = m, nil, Step{}, Pair{}
 	s.follow(m, suspended)
 	return nil
@@ -218,6 +223,9 @@ func (s *series) complete(rank int, m rendezvous.Step, at int64) error {
 			gaps[0].Hi[s.owned.axis], m.Step)
 	}
 	s.done = m.Step
+	for r := range s.boxes {
+		s.boxes[r] = s.owned.box(r)
+	}
 	if s.done > s.first {
 		s.note(s.current)
 	}
@@ -265,6 +273,13 @@ func (s *series) resume(rank, epoch int) {
 		s.suspended[rank] = false
 	}
 	s.next[rank] = s.done + 1
+}
+
+// completed returns the number of complete steps, with those before the run.
+func (s *series) completed() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.done
 }
 
 // over reports whether every step is complete.

@@ -7,8 +7,8 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
-// maxHeld bounds the ends of time steps that a peer holds.
-const maxHeld = 2
+// MaxHeld bounds the ends of time steps that a peer holds.
+const MaxHeld = 2
 
 // resumeSteps decides with which time step a run goes on whose leader was lost, when the peers have returned to this
 // process, and asks them for the ends from that step on. It reports whether they can go on without a new epoch.
@@ -28,7 +28,7 @@ func (r *run) resumeSteps() bool {
 		}
 		from = 1
 	default:
-		r.series.collect(first)
+		r.collect(first)
 	}
 	r.Log.Info().Int("from", from).Bool("known", known).Msg("the peers send the ends of their time steps again")
 	for _, m := range r.members {
@@ -39,20 +39,43 @@ func (r *run) resumeSteps() bool {
 	return known
 }
 
-// commonStep returns the oldest time step of whose end every peer has its block.
+// commonStep returns the oldest time step of whose end the block of every peer is held by the peer, or by this process.
 func (r *run) commonStep() (step int, known bool) {
-	for _, m := range r.members {
-		if m.conn == nil || len(m.steps) == 0 {
-			return 0, false
-		}
-		step = max(step, m.steps[0])
-	}
-	for _, m := range r.members {
-		if !slices.Contains(m.steps, step) {
-			return 0, false
+	for _, step := range slices.Sorted(slices.Values(r.heldOf(r.members[0]))) {
+		if step < r.Problem.Steps() && !slices.ContainsFunc(r.members, func(m *member) bool {
+			return !slices.Contains(r.heldOf(m), step)
+		}) {
+			return step, true
 		}
 	}
-	return step, step < r.Problem.Steps()
+	return 0, false
+}
+
+// heldOf returns the time steps of whose ends the block of a peer is held.
+func (r *run) heldOf(m *member) (steps []int) {
+	if m.conn != nil {
+		steps = slices.Clone(m.steps)
+	}
+	for _, e := range r.copies {
+		if e.Rank == m.rank {
+			steps = append(steps, e.Step)
+		}
+	}
+	return steps
+}
+
+// collect awaits the end of a time step from all peers, but for those whose block is held here alone.
+func (r *run) collect(first int) {
+	r.series.collect(first)
+	for _, e := range r.copies {
+		m := r.members[e.Rank]
+		if e.Step != first || m.conn != nil && slices.Contains(m.steps, first) {
+			continue
+		}
+		if err := r.series.place(&e); err != nil {
+			r.Log.Warn().Err(err).Int("rank", e.Rank).Msg("the copy of the block of a lost peer cannot be used")
+		}
+	}
 }
 
 // validSteps reports whether a peer can hold the ends of these time steps.
@@ -62,7 +85,7 @@ func (r *run) validSteps(steps []int) bool {
 			return false
 		}
 	}
-	return len(steps) <= maxHeld
+	return len(steps) <= MaxHeld
 }
 
 // startAgain begins again with the first time step. The run fails if u(0) is not that of the problem.
@@ -86,18 +109,23 @@ func (r *run) awaitsSteps() bool {
 	if r.waiting = false; r.series == nil {
 		return false
 	}
-	for _, rank := range r.series.missing() {
-		if r.members[rank].conn == nil {
-			r.startAgain()
-			return false
-		}
-		r.waiting = true
+	late := r.series.missing()
+	if slices.ContainsFunc(late, func(rank int) bool { return r.members[rank].conn == nil }) {
+		r.startAgain()
+		return false
 	}
+	r.waiting = len(late) > 0
 	return r.waiting
 }
 
-// stepArrived begins the epoch that has waited for the end of a time step.
+// stepArrived handles a peer's end of a time step, which has arrived. It begins the epoch that has waited for it.
 func (r *run) stepArrived() {
+	if done := r.series.completed(); done != r.passed {
+		r.passed = done
+		for _, m := range r.members {
+			r.passOn(m)
+		}
+	}
 	if r.waiting {
 		r.waitTicks = 0
 		r.nextEpoch()

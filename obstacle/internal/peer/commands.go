@@ -115,7 +115,8 @@ func (p *peer) receiveFrom(conn *rendezvous.Conn) {
 	for {
 		m, err := conn.Receive(rendezvous.KindAssign, rendezvous.KindStart, rendezvous.KindStop, rendezvous.KindLost,
 			rendezvous.KindBye, rendezvous.KindEpoch, rendezvous.KindCapture, rendezvous.KindHost,
-			rendezvous.KindProbe, rendezvous.KindKeep, rendezvous.KindTerm, rendezvous.KindRecord, rendezvous.KindResend)
+			rendezvous.KindProbe, rendezvous.KindKeep, rendezvous.KindTerm, rendezvous.KindRecord, rendezvous.KindResend,
+			rendezvous.KindHeld)
 		if err != nil {
 			if errors.Is(err, rendezvous.ErrMalformed) {
 				c.deliver(&work{err: err})
@@ -157,6 +158,11 @@ func (p *peer) receiveFrom(conn *rendezvous.Conn) {
 			p.keeping.adopt(m.Term)
 		case rendezvous.Record:
 			p.keeping.take(&m)
+		case rendezvous.Held:
+			if p.hold(m) != nil {
+				conn.Close()
+				return
+			}
 		case rendezvous.Resend:
 			p.ends.resend(conn, m.From)
 		case rendezvous.Bye:

@@ -2,8 +2,10 @@ package peer
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/keep"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // keeping is what a peer does as a keeper of the run. Its zero value is that of a peer that is none.
@@ -25,6 +28,7 @@ type keeping struct {
 	server   *rendezvous.Server
 	record   *rendezvous.Record // nil: none has arrived
 	received time.Time          // of record
+	ends     []launch.End       // of other peers
 	done     chan struct{}      // closed when this process no longer leads; nil: it does not lead
 	err      error              // of leading, valid after done is closed
 }
@@ -112,6 +116,39 @@ func (k *keeping) take(rec *rendezvous.Record) {
 	k.log.Info().Int("term", rec.Term.Number).Msg("this process can lead the run")
 }
 
+// hold receives and holds the block of another peer at the end of a time step. Blocks of the step before are held, too.
+func (p *peer) hold(m rendezvous.Held) error {
+	if err := checkHeld(&m, p.cut, p.problem); err != nil {
+		return err
+	}
+	u, err := p.receiveValues(rendezvous.StreamStep, m.Box.Points())
+	if err != nil {
+		return err
+	}
+	k := &p.keeping
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.ends = slices.DeleteFunc(k.ends, func(e launch.End) bool {
+		return e.Step != m.Step && e.Step != m.Step-1 || e.Step == m.Step && e.Rank == m.Rank
+	})
+	k.ends = append(k.ends, launch.End{Rank: m.Rank, Step: m.Step, Box: m.Box, U: u})
+	k.log.Debug().Int("of", m.Rank).Int("step", m.Step).Msg("holding the block of a peer that may be lost with the leader")
+	return nil
+}
+
+// checkHeld returns an error for a block that no peer of the run can have.
+func checkHeld(m *rendezvous.Held, cut problem.Partition, p *problem.Problem) error {
+	if p == nil || m.Rank < 0 || m.Rank >= cut.Peers() || m.Step < 0 || m.Step > p.Steps() {
+		return fmt.Errorf("%w: a block of peer %d at the end of time step %d", rendezvous.ErrMalformed, m.Rank, m.Step)
+	}
+	for a := range 3 {
+		if m.Box.Lo[a] < 0 || m.Box.Lo[a] >= m.Box.Hi[a] || m.Box.Hi[a] > p.N[a] {
+			return fmt.Errorf("%w: a block of %v", rendezvous.ErrMalformed, m.Box)
+		}
+	}
+	return nil
+}
+
 func (k *keeping) leaderReached(is bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -170,6 +207,7 @@ func (k *keeping) lead(p *peer, t register.Term) {
 	k.done = make(chan struct{})
 	s := launch.Succession{
 		Record: *k.record, Received: k.received, Term: t, Keeper: k.keeper, Server: k.server, Hold: p.Hold,
+		Ends: slices.Clone(k.ends),
 	}
 	plan := launch.Plan{
 		Catalog: p.Catalog, Spec: p.spec, Problem: p.problem, Identity: k.identity, Interrupt: p.Interrupt, Log: p.Log,

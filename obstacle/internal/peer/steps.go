@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
+	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver/iterate"
@@ -96,7 +97,7 @@ func (s *ends) begin(ctx context.Context, w *work, box problem.Box) error {
 func (s *ends) step(ctx context.Context, r iterate.StepResult, box problem.Box, solution func([]float64)) error {
 	err := s.await(ctx, func() bool { return !s.frozen && s.next > s.newest() }, func() {
 		var old end
-		if len(s.held) == 2 || !s.lasting {
+		if len(s.held) == launch.MaxHeld || !s.lasting {
 			old, s.held = s.held[0], s.held[1:]
 		}
 		if old.given {
@@ -133,8 +134,8 @@ func (s *ends) freeze() (steps []int) {
 func (s *ends) resend(conn *rendezvous.Conn, from int) {
 	s.change(func() {
 		s.frozen = false
-		if s.conn = nil; from >= 0 {
-			s.conn, s.next = conn, from
+		if s.conn = nil; from >= 0 && len(s.held) > 0 {
+			s.conn, s.next = conn, max(from, s.held[0].Step)
 		}
 	})
 }

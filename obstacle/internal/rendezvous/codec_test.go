@@ -27,7 +27,7 @@ func samples() []Message {
 			Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}, Purpose: ToVote,
 			Standing: &Standing{Epoch: 1, Settled: true, Valued: true, Sweep: 9, Control: "127.0.0.1:9", Cluster: "nancy",
 				Steps: []int{4, 5}}},
-		Resend{From: 4},
+		Resend{From: 4}, Held{Rank: 1, Step: 4, Box: problem.Box{Hi: [3]int{4, 5, 6}}},
 		Welcome{
 			Key: make([]byte, 32), Rank: 3, Run: "r", MTU: 1500, PeerTimeoutMS: 10_000, Seed: 1 << 63, Congestion: "cubic",
 			Rows: []string{"NegativeAck"}, Rails: Rails{"ib", "messages", 8128, 9000, 2, 3}, Cluster: "nancy", Protect: "auto",

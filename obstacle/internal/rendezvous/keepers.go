@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/p2pdc/p2pdc/internal/register"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Purpose is what a process connects for.
@@ -31,6 +32,14 @@ type Standing struct {
 // peer ends no step before.
 type Resend struct {
 	From int `json:"from"` // 0: the start; −1: nothing is sent before the next epoch
+}
+
+// Held describes a peer's block at the end of a time step, which follows. The keeper holds a copy, since the peer may be
+// lost together with the leader.
+type Held struct {
+	Rank int         `json:"rank"`
+	Step int         `json:"step"`
+	Box  problem.Box `json:"box"`
 }
 
 // Keep asks a peer to hold a copy of the register that decides who leads the run.

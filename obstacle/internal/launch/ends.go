@@ -1,0 +1,83 @@
+package launch
+
+import (
+	"slices"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
+	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/solver/problem"
+)
+
+// End is a copy of a peer's block at the end of a time step.
+type End struct {
+	Rank, Step int
+	Box        problem.Box
+	U          []float64
+}
+
+// passed is a number of copies on their way to a keeper.
+type passed []End
+
+// send writes the copies to a keeper.
+func (p passed) send(m *member) error {
+	defer m.passing.Store(false)
+	for _, e := range p {
+		if err := m.conn.Send(rendezvous.Held{Rank: e.Rank, Step: e.Step, Box: e.Box}); err != nil {
+			return err
+		}
+		if err := sendArray(m.conn, rendezvous.StreamStep, e.U); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// passOn sends a keeper the blocks, at the end of the newest time step, of peers that would be lost together with this
+// process, but not with the keeper. A keeper that does not take them as fast as steps end misses some.
+func (r *run) passOn(m *member) {
+	if r.series == nil || m.passing.Load() || m.conn == nil || !slices.Contains(r.term.Keepers, m.keeps) {
+		return
+	}
+	ends := passed(r.series.ends(func(rank int) bool { return r.lostTogether(r.members[rank], m) }))
+	if len(ends) > 0 {
+		m.passing.Store(true)
+		m.notify(ends)
+	}
+}
+
+// lostTogether reports whether a peer is lost if this process or its host is, and a keeper is not.
+func (r *run) lostTogether(m, keeper *member) bool {
+	own := r.ownProcess()
+	return m.conn != nil && (processOf(m) == own || m.join.Host == own[0] && keeper.join.Host != own[0])
+}
+
+// ends returns copies of the blocks of some peers at the end of the newest step.
+func (s *series) ends(of func(rank int) bool) (out []End) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.done < s.first {
+		return nil
+	}
+	for rank, b := range s.boxes {
+		if of(rank) {
+			out = append(out, End{rank, s.done, b, blocks.Extract(s.at(s.done), s.problem.N, b)})
+		}
+	}
+	return out
+}
+
+// place writes the block of a peer from a copy.
+func (s *series) place(e *End) error {
+	data := make([]byte, 8*len(e.U))
+	blocks.Encode(data, e.U)
+	if s.owned.config.Balance {
+		if err := s.declare(e.Rank, e.Box); err != nil {
+			return err
+		}
+	}
+	if err := s.put(e.Rank, 0, data); err != nil {
+		return err
+	}
+	return s.complete(e.Rank, rendezvous.Step{Step: e.Step, Residual: nullable.NaN()}, int64(len(data)))
+}
