@@ -58,6 +58,8 @@ func solved(t *testing.T, s, want *report.Solution, bits bool) {
 	require.Greater(t, s.FirstStep, 1, "the steps before are not known")
 	require.Len(t, s.TimeSteps, timeSteps-s.FirstStep+1)
 	require.Equal(t, s.FirstStep, s.TimeSteps[0].Step)
+	require.LessOrEqual(t, float64(s.WorstResidual), s.Tolerance, "it is computed from the values that were fetched")
+	require.GreaterOrEqual(t, int(s.WorstStep), s.FirstStep)
 	require.False(t, s.ErrorBound.Known())
 	require.False(t, s.MaxErrorSteps.Known())
 	if !bits {
@@ -139,6 +141,11 @@ func TestSeveralLeadersAreLostBetweenSteps(t *testing.T) {
 			left := without(b.peers, first)
 			term := first.said(`"term":(\d+),"epoch":0,"keepers":\["[^]]*,[^]]*,[^]]*\].*keepers agreed`)[1]
 			await.Until(t, func() bool { return ready(left, term) == 2 }, "two keepers of term %s", term)
+			for _, p := range left {
+				if ready([]*running{p}, term) == 1 {
+					p.said(`"holding the block of a peer`) // that runs in the process of the leader
+				}
+			}
 			first.signal(syscall.SIGKILL)
 			second := b.leads(left)
 			second.said(`"epoch":1,.*recovered`)
