@@ -132,10 +132,13 @@ func TestSeveralLeadersAreLostBetweenSteps(t *testing.T) {
 		t.Skip("takes half a minute beside other tests")
 	}
 	t.Parallel() // its peers mostly sleep
-	for _, scheme := range schemes() {
-		t.Run(scheme, func(t *testing.T) {
-			want := undisturbed(t, "--scheme", scheme)
-			b := stepsByHand(t, 150, "--scheme", scheme, "--suspect", "300ms")
+	for name, more := range map[string][]string{
+		"sync": {"--scheme", "sync"}, "async": {"--scheme", "async"},
+		"balance": {"--scheme", "async", "--partition", "slabs", "--balance", "on"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := undisturbed(t, more...)
+			b := stepsByHand(t, 150, append(more, "--suspect", "300ms")...)
 			b.signal(syscall.SIGKILL)
 			first := b.leads(b.peers)
 			left := without(b.peers, first)
@@ -154,7 +157,7 @@ func TestSeveralLeadersAreLostBetweenSteps(t *testing.T) {
 			a := b.attach(second.said(`"address":"([^"]*)".*this process leads it now`)[1])
 			require.Equal(t, 0, a.wait(patience))
 			s := a.solution()
-			solved(t, &s, &want, scheme == "sync")
+			solved(t, &s, &want, name == "sync")
 			require.GreaterOrEqual(t, len(s.Losses), 2)
 			for _, l := range s.Losses {
 				require.True(t, l.FromStep.Known())
@@ -187,4 +190,23 @@ func TestPeerIsLostWithTheLauncher(t *testing.T) {
 	require.Zero(t, float64(s.Losses[0].FromStep))
 	require.Equal(t, want.Sum, s.Sum)
 	require.Equal(t, want.TimeSteps, s.TimeSteps)
+}
+
+// attach fetches what the launcher prints of the steps, but for what needs all of them.
+func TestAttachToTimeSteps(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute beside other tests")
+	}
+	t.Parallel() // its peers mostly sleep
+	b := stepsByHand(t, 30, "--scheme", "async")
+	a := b.attach(b.keepers[0])
+	require.Equal(t, 0, a.wait(patience))
+	require.Equal(t, 0, b.wait(patience))
+	got, want := a.solution(), b.solution()
+	require.True(t, want.MaxErrorSteps.Known())
+	require.False(t, got.MaxErrorSteps.Known())
+	want.MaxErrorSteps, want.MaxErrorStep = got.MaxErrorSteps, got.MaxErrorStep
+	require.Equal(t, fmt.Sprintf("%+v", want.Evolution), fmt.Sprintf("%+v", got.Evolution)) // unknown values are equal
+	require.Equal(t, want.Sum, got.Sum)
+	require.Equal(t, want.RelativeResidual, got.RelativeResidual)
 }
