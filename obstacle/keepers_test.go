@@ -198,7 +198,6 @@ func TestAttach(t *testing.T) {
 	}{
 		{[]string{b.keepers[0]}, 2, "attach needs --secret-file"},
 		{[]string{b.keepers[0], "--secret-file", b.secret, "--out", "u.doc"}, 2, "u.doc"},
-		{[]string{b.keepers[0], "--secret-file", b.secret, "--out", "u.pvd"}, 2, "u.pvd needs every time step"},
 		{[]string{b.keepers[0], "--secret-file", secretFile(t, "a guess at the secret")}, 1, "does not know the run's secret"},
 		{[]string{"127.0.0.1:1", "--secret-file", b.secret}, 1, "no run at 127.0.0.1:1: .*give the address of another keeper"},
 	} {

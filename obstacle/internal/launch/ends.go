@@ -16,13 +16,16 @@ type End struct {
 	U          []float64
 }
 
-// passed is a number of copies on their way to a keeper.
-type passed []End
+// copies are those of the blocks of some peers, at the end of the step that is the newest when they are sent.
+type copies struct {
+	series *series
+	ranks  []int
+}
 
 // send writes the copies to a keeper.
-func (p passed) send(m *member) error {
-	defer m.passing.Store(false)
-	for _, e := range p {
+func (c copies) send(m *member) error {
+	m.passing.Store(false) // a step that ends from now on needs other copies
+	for _, e := range c.series.ends(c.ranks) {
 		if err := m.conn.Send(rendezvous.Held{Rank: e.Rank, Step: e.Step, Box: e.Box}); err != nil {
 			return err
 		}
@@ -34,15 +37,20 @@ func (p passed) send(m *member) error {
 }
 
 // passOn sends a keeper the blocks, at the end of the newest time step, of peers that would be lost together with this
-// process, but not with the keeper. A keeper that does not take them as fast as steps end misses some.
+// process, but not with the keeper. A keeper that does not take them as fast as steps end gets those of the newest.
 func (r *run) passOn(m *member) {
 	if r.series == nil || m.passing.Load() || m.conn == nil || !slices.Contains(r.term.Keepers, m.keeps) {
 		return
 	}
-	ends := passed(r.series.ends(func(rank int) bool { return r.lostTogether(r.members[rank], m) }))
-	if len(ends) > 0 {
+	c := copies{series: r.series}
+	for _, q := range r.members {
+		if r.lostTogether(q, m) {
+			c.ranks = append(c.ranks, q.rank)
+		}
+	}
+	if len(c.ranks) > 0 {
 		m.passing.Store(true)
-		m.notify(ends)
+		m.notify(c)
 	}
 }
 
@@ -53,16 +61,15 @@ func (r *run) lostTogether(m, keeper *member) bool {
 }
 
 // ends returns copies of the blocks of some peers at the end of the newest step.
-func (s *series) ends(of func(rank int) bool) (out []End) {
+func (s *series) ends(ranks []int) (out []End) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.done < s.first {
 		return nil
 	}
-	for rank, b := range s.boxes {
-		if of(rank) {
-			out = append(out, End{rank, s.done, b, blocks.Extract(s.at(s.done), s.problem.N, b)})
-		}
+	for _, rank := range ranks {
+		b := s.boxes[rank]
+		out = append(out, End{rank, s.done, b, blocks.Extract(s.at(s.done), s.problem.N, b)})
 	}
 	return out
 }

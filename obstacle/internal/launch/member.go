@@ -58,7 +58,7 @@ type member struct {
 	quietTicks int   // ticks since its last message
 	result     *rendezvous.Result
 	received   int64       // bytes of its block
-	passing    atomic.Bool // copies of other peers' blocks are on their way to it
+	passing    atomic.Bool // copies of other peers' blocks are about to be sent to it
 	blocked    atomic.Bool // the launcher does not read from it, as there is no room for its block
 	gone       bool        // its connection has ended
 	exited     bool        // its process has ended

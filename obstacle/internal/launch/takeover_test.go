@@ -215,10 +215,14 @@ func TestCopiesForAnotherKeeper(t *testing.T) {
 		require.Len(t, keeper.out, map[bool]int{true: 1}[c.copied], name)
 		require.Empty(t, r.members[0].out, "it is no keeper")
 		if c.copied {
-			require.Equal(t, passed{copyOf(r, 0, 3, 3)}, <-keeper.out)
 			r.passed = 0
 			r.stepArrived()
-			require.Empty(t, keeper.out, "the copies before are on their way")
+			require.Len(t, keeper.out, 1, "it gets those of the newest step")
+			c := (<-keeper.out).(copies)
+			require.Equal(t, []End{copyOf(r, 0, 3, 3)}, r.series.ends(c.ranks))
+			there := idle(t)
+			there.Close()
+			require.Error(t, c.send(&member{conn: rendezvous.NewConn(there, 0)}))
 		}
 	}
 }
