@@ -84,7 +84,7 @@ func TestInterruptOfAPeerEndsTheRun(t *testing.T) {
 	a := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
 	b := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
 	r.said(`"relaxing"`)
-	b.signal(syscall.SIGTERM)
+	b.signal(syscall.SIGINT)
 	require.Equal(t, 3, r.wait(patience))
 	require.Equal(t, "interrupted", r.solution().Reason)
 	require.Equal(t, 0, a.wait(patience))

@@ -189,7 +189,7 @@ func without(all []*running, one *running) (out []*running) {
 // A run whose launcher lives can be attached to, too. What is wrong is said at once.
 func TestAttach(t *testing.T) {
 	t.Parallel()
-	b := startByHand(t, 100)
+	b := startByHand(t, 400)
 	with := func(args ...string) *running { return start(t, append([]string{"attach"}, args...)...) }
 	for _, c := range []struct {
 		args []string
