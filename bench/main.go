@@ -37,6 +37,7 @@ func parts() []measure.Part {
 		{Name: "rdma", About: "the modes of the InfiniBand link, over software adapters", Measure: rdma},
 		{Name: "survive", About: "losses of peers and hosts, and what recovery costs without one", Measure: survive},
 		{Name: "copies", About: "runs that keep copies of their iterates, with a loss and without", Measure: copies},
+		{Name: "parts", About: "peers with several parts: cost, moves, balance", Measure: partsOfPeers},
 		{Name: "losses", About: "lost peers in virtual time: 10 of 16 in one run, and one of 4096", Measure: losses},
 		{Name: "predictions", About: "runs that lose a process, beside simulations of them", Measure: predictions},
 		{Name: "simulator", About: "cost of simulating: numerics, segments a second, 4096 peers", Measure: simulator},

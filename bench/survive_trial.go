@@ -44,6 +44,9 @@ type survived struct {
 		Recovered *float64 `json:"recovered"` // null: the peer was lost again before
 		Repair    float64  `json:"repair_seconds"`
 	} `json:"losses"`
+	Moves []struct {
+		Seconds float64 `json:"seconds"`
+	} `json:"moves"`
 	ByPeer []float64 `json:"sweeps"` // those of the lost processes included
 	code   int       // exit code
 }
