@@ -176,7 +176,8 @@ func TestMeter(t *testing.T) {
 	require.Equal(t, 100., add(301, 4), "one window does not count")
 	require.Equal(t, 1., add(302, 5))
 	require.Equal(t, 1., add(10, 0.5), "an epoch begins")
-	require.Equal(t, 1., add(10, 3), "nothing was relaxed")
-	require.Equal(t, 1., add(510, 5.5))
-	require.Equal(t, 100., add(1010, 10.5))
+	require.Equal(t, 1., add(10, 0.7), "nothing was relaxed")
+	require.Equal(t, 1., add(60, 1))
+	require.Equal(t, 100., add(110, 1.5))
+	require.Equal(t, 100., add(160, 2))
 }
