@@ -189,9 +189,9 @@ func without(all []*running, one *running) (out []*running) {
 // A run whose launcher lives can be attached to, too. What is wrong is said at once.
 func TestAttach(t *testing.T) {
 	t.Parallel()
-	b := startByHand(t, 400)
+	b := startByHand(t, 1000)
 	with := func(args ...string) *running { return start(t, append([]string{"attach"}, args...)...) }
-	for _, c := range []struct {
+	cases := []struct {
 		args []string
 		code int
 		said string
@@ -200,13 +200,17 @@ func TestAttach(t *testing.T) {
 		{[]string{b.keepers[0], "--secret-file", b.secret, "--out", "u.doc"}, 2, "u.doc"},
 		{[]string{b.keepers[0], "--secret-file", secretFile(t, "a guess at the secret")}, 1, "does not know the run's secret"},
 		{[]string{"127.0.0.1:1", "--secret-file", b.secret}, 1, "no run at 127.0.0.1:1: .*give the address of another keeper"},
-	} {
-		a := with(c.args...)
-		require.Equal(t, c.code, a.wait(patience), "%v", c.args)
-		a.said(c.said)
+	}
+	var refused []*running
+	for _, c := range cases {
+		refused = append(refused, with(c.args...)) // at once: the run is short
 	}
 	out := filepath.Join(t.TempDir(), "u.npy")
 	a := with(b.keepers[1], "--secret-file", b.secret, "--format", "json", "--out", out, "--probe", "0.5,0.5,0.5")
+	for i, c := range cases {
+		require.Equal(t, c.code, refused[i].wait(patience), "%v", c.args)
+		refused[i].said(c.said)
+	}
 	require.Equal(t, 0, a.wait(patience))
 	require.Equal(t, 0, b.wait(patience))
 	require.FileExists(t, out)
