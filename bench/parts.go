@@ -46,7 +46,7 @@ func costOfParts(ctx context.Context, r *measure.Run, program string) error {
 		for range min(r.Rounds, 7) {
 			for k, args := range [][]string{nil, c.args} {
 				args = append([]string{
-					"--peers", "2", "--scheme", "sync", "--tol", "1e-15", "--max-sweeps", fmt.Sprint(partsSweep),
+					"--peers", "2", "--scheme", "sync", "--tol", "1e-12", "--max-sweeps", fmt.Sprint(partsSweep),
 				}, args...)
 				s, err := killAt(ctx, program, "128,128,256", 0, 0, args...)
 				if err != nil {
