@@ -17,6 +17,7 @@ func (e *engine) nextChange() microproto.Instant {
 	if len(e.changes) > 0 {
 		at = e.instant(e.changes[0].at)
 	}
+	at = min(at, e.decision)
 	if g := e.run.resumed.group; g != nil && g.Next() != keepers.Never {
 		at = min(at, e.instant(g.Next()))
 	}
@@ -28,6 +29,9 @@ func (e *engine) applyChange(at microproto.Instant) {
 	if len(e.changes) == 0 || e.instant(e.changes[0].at) > at {
 		e.run.resumed.group.Advance(e.since(at))
 		e.followKeepers(at)
+		if e.decision <= at && !e.stopped {
+			e.checkMoves(at)
+		}
 		return
 	}
 	c := e.changes[0]
@@ -36,7 +40,7 @@ func (e *engine) applyChange(at microproto.Instant) {
 	case ev.Launcher && !ev.IsCut():
 		e.loseLauncher(ev, at)
 	case ev.Lost || ev.Killed:
-		if ev.Rank < len(e.lost) {
+		if ev.Rank < e.run.machines() {
 			e.lose(ev, c.on, at)
 		}
 	case ev.Slow > 0:
@@ -53,19 +57,17 @@ func (e *engine) applyChange(at microproto.Instant) {
 // setSpeed changes a machine's speed. Of several slow events in force, the one that began last
 // counts.
 func (e *engine) setSpeed(c modelChange) {
-	rank := c.ev.Rank
-	if rank >= len(e.slow) {
-		return
-	}
 	if c.on {
 		e.slowed = append(e.slowed, c.ev)
 	} else {
 		e.slowed = slices.DeleteFunc(e.slowed, func(o *cluster.Event) bool { return o == c.ev })
 	}
-	e.slow[rank] = 1
-	for _, ev := range e.slowed {
-		if ev.Rank == rank {
-			e.slow[rank] = ev.Slow
+	for rank := range e.slow {
+		e.slow[rank] = 1
+		for _, ev := range e.slowed {
+			if ev.Rank == e.run.hostOf(rank) {
+				e.slow[rank] = ev.Slow
+			}
 		}
 	}
 }
@@ -77,7 +79,7 @@ func (e *engine) disconnected(a, b int) bool {
 
 // separates reports whether a cut is between two ranks.
 func (e *engine) separates(c *cluster.Event, a, b int) bool {
-	w := paths{e.model, len(e.hosts)}
+	w := e.run.paths()
 	return w.separates(c, e.process(a), e.process(b))
 }
 

@@ -35,8 +35,13 @@ func (r *Config) complete() error {
 		return errors.New("simulate: a run needs a problem (Config.Solver) or peers (Config.New)")
 	case r.New != nil && r.Peers < 1:
 		return fmt.Errorf("simulate: %d peers; Config.New needs 1 or more in Config.Peers", r.Peers)
-	case r.ranks() > len(r.Model.Hosts):
-		return fmt.Errorf("simulate: %d peers for the %d machines of model %q", r.ranks(), len(r.Model.Hosts), r.Model.Name)
+	case r.Parts < 0:
+		return fmt.Errorf("simulate: %d parts for each machine; there must be 1 or more, or 0 for 1", r.Parts)
+	case r.machines() > len(r.Model.Hosts):
+		return fmt.Errorf("simulate: %d peers for the %d machines of model %q, %d for each", r.ranks(), len(r.Model.Hosts),
+			r.Model.Name, max(1, r.Parts))
+	case r.Balance && r.Recover == nil:
+		return errors.New("simulate: Balance needs Recover: parts move as after a loss")
 	case r.Scale < 0:
 		return fmt.Errorf("simulate: a point stands for %d points along each axis; it must be 1 or more", r.Scale)
 	case r.SendQueue < 0 || r.ReceiveQueue < 0:
@@ -74,10 +79,10 @@ func (r *Config) checkSolver() error {
 
 func (r *Config) checkModel() error {
 	sites, ib := map[int]bool{}, false
-	for rank := range r.Model.Hosts[:r.ranks()] {
-		h := &r.Model.Hosts[rank]
+	for i := range r.Model.Hosts[:r.machines()] {
+		h := &r.Model.Hosts[i]
 		if !(h.Relaxation > 0) || math.IsInf(h.Relaxation, 0) {
-			return fmt.Errorf("simulate: machine %d (%s) relaxes %v points a second", rank, h.Class.Name, h.Relaxation)
+			return fmt.Errorf("simulate: machine %d (%s) relaxes %v points a second", i, h.Class.Name, h.Relaxation)
 		}
 		n := &r.Model.Networks[h.Network]
 		if !(n.Rate > 0) || math.IsInf(n.Rate, 0) || n.MTU < 256 {

@@ -39,7 +39,16 @@ func rankOf(name string) int32 {
 
 // latency returns the one-way latency between two ranks.
 func (e *engine) latency(a, b int32) time.Duration {
-	return max(latencyOf(e.model, int(a), int(b)), e.lookahead)
+	x, y := e.run.hostOf(int(a)), e.run.hostOf(int(b))
+	if x == y && a != b {
+		return e.lookahead // within one process
+	}
+	return max(latencyOf(e.model, x, y), e.lookahead)
+}
+
+// toLeader returns the one-way latency between a rank and the process that leads.
+func (e *engine) toLeader(rank int) time.Duration {
+	return max(latencyOf(e.model, e.run.hostOf(rank), e.run.resumed.leads()), e.lookahead)
 }
 
 // reachable returns when the host can reach another one; now if nothing is cut.

@@ -30,27 +30,31 @@ type rankCopies struct {
 
 // newCopies returns the copies of a run, nil if it keeps none.
 func newCopies(r *Config) *copies {
-	n := r.ranks()
+	n, longest := r.ranks(), 0
 	if r.Recover == nil || !r.Recover.Exact || r.Solver.Problem.Steps() > 0 {
 		return nil
 	}
-	hosts, longest := make([]string, n), 0
-	for rank := range hosts {
-		hosts[rank] = "rank " + strconv.Itoa(rank)
-		if m := r.Model.Hosts[rank].Machine; m > 0 {
-			hosts[rank] = "machine " + strconv.Itoa(m)
-		}
+	for rank := range n {
 		longest = max(longest, r.Solver.Partition.Box(iterate.Rank(rank)).Points())
 	}
 	_, volume := r.scale()
 	c := &copies{
 		every:   cmp.Or(r.Solver.KeepEvery, buddy.KeepEvery(int(volume)*longest)),
-		buddies: buddy.Of(hosts), ranks: make([]rankCopies, n),
+		buddies: buddiesOf(r), ranks: make([]rankCopies, n),
 	}
 	for rank := range c.ranks {
 		c.ranks[rank].points = map[iterate.Iteration]uint64{}
 	}
 	return c
+}
+
+// buddiesOf returns the buddies of all ranks.
+func buddiesOf(r *Config) []iterate.Rank {
+	machines := make([]string, r.ranks())
+	for rank := range machines {
+		machines[rank] = strconv.Itoa(r.machineOf(rank))
+	}
+	return buddy.Of(machines)
 }
 
 // Keep implements World.
@@ -169,16 +173,22 @@ func (e *engine) goBack() {
 	for i := range r.losses {
 		r.losses[i].From = c.newest
 	}
+	fresh := append(lost, e.moved()...) // peers
 	latency := e.farthest()
 	at := e.now.Add(2 * latency)
 	var fetch, deliver time.Duration
 	if c.known {
-		fetch = e.carryTime(lost, func(rank int) int { return int(c.from[iterate.Rank(rank)]) })
-		deliver = e.carryTime(lost, func(rank int) int { return rank })
+		fetch = e.carryTime(fresh, func(rank int) int {
+			if holder, lost := c.from[iterate.Rank(rank)]; lost {
+				rank = int(holder)
+			}
+			return e.run.hostOf(rank)
+		})
+		deliver = e.carryTime(fresh, e.target)
 		at = at.Add(2*latency + fetch)
 	}
 	at = e.replaced(at, latency)
-	r.connecting = at.Add(latency + deliver + e.listsTime(len(lost)) + e.newsTime(lost))
+	r.connecting = at.Add(latency + deliver + e.listsTime(len(fresh)) + e.newsTime(fresh))
 	r.ready = r.connecting.Add(time.Duration(e.began))
 }
 
@@ -187,7 +197,7 @@ func (e *engine) goBack() {
 func (e *engine) carryTime(blocks []int, where func(rank int) int) time.Duration {
 	all, longest := 0.0, 0.0
 	for _, rank := range blocks {
-		if at := where(rank); at != e.run.resumed.place() {
+		if at := where(rank); at != e.run.resumed.leads() {
 			bytes := 8 * float64(e.hosts[rank].block)
 			all += bytes / e.launcherRate()
 			longest = max(longest, bytes/e.model.Networks[e.model.Hosts[at].Network].Rate)

@@ -23,9 +23,11 @@ import (
 type engine struct {
 	run        *Config
 	model      *cluster.Model
-	hosts      []*machine    // by rank
-	routes     []route       // by rank
-	backplanes []*sharedLink // by network; nil: without a bound
+	hosts      []*machine           // by rank
+	stations   []*station           // by host
+	cores      map[int]*sharedCores // by machine; nil: one rank has them
+	routes     []route              // by rank
+	backplanes []*sharedLink        // by network; nil: without a bound
 	wanLinks   [][2]*sharedLink
 	processes  []*process
 	order      deadlines.Heap
@@ -43,6 +45,7 @@ type engine struct {
 	began      microproto.Instant // of the first relaxation; Never: not yet
 	origin     time.Duration      // from the first relaxation of the run to that of this epoch
 	changes    []modelChange      // in the order of their time since began
+	decision   microproto.Instant // the next one about moves; Never: none
 	bound      microproto.Instant // of the set-up, then of the run by Config.Until
 	end        microproto.Instant // of the present stage, see setEnd
 	broken     bool               // a recovery begins, or begins again
@@ -83,13 +86,17 @@ func Run(ctx context.Context, r Config) (*Result, error) {
 		return nil, err
 	}
 	r.resumed.copies = newCopies(&r)
+	r.resumed.moving = newMoving(&r)
 	return simulateEpochs(ctx, &r)
 }
 
 func newEngine(r *Config) (*engine, error) {
 	n := r.ranks()
+	if r.resumed.hosts == nil {
+		r.place()
+	}
 	e := &engine{
-		run: r, model: r.Model, began: microproto.Never, bound: microproto.Instant(longestSetup),
+		run: r, model: r.Model, began: microproto.Never, decision: microproto.Never, bound: microproto.Instant(longestSetup),
 		slow: make([]float64, n), lost: make([]bool, n),
 		hosts: make([]*machine, n), end: microproto.Instant(longestSetup),
 		recovery: recovering{
@@ -98,6 +105,7 @@ func newEngine(r *Config) (*engine, error) {
 			given: make([]bool, n), restored: make([][]float64, n), restoredAt: make([]microproto.Instant, n),
 		},
 	}
+	e.findStations(n)
 	for rank := range n {
 		e.slow[rank] = 1
 		e.hosts[rank] = e.newMachine(rank)
@@ -130,7 +138,7 @@ func (m *machine) start() error {
 	if err := m.makePeer(&c.Config); err != nil {
 		return err
 	}
-	h := &r.Model.Hosts[rank]
+	h := e.host(rank)
 	network := p2psap.Ethernet
 	if r.Model.Networks[h.Network].Kind == cluster.IB {
 		network = p2psap.InfiniBand
@@ -138,8 +146,8 @@ func (m *machine) start() error {
 	node, err := p2psap.NewNode(p2psap.NodeConfig{
 		Name: virtual.NameOf(iterate.Rank(rank)), Run: "virtual", Version: "virtual", Catalog: r.Catalog, Policy: r.Policy,
 		Rails: []p2psap.Rail{{Network: network, Link: linkAdapter{m}}}, Cluster: r.Model.Sites[h.Site],
-		Host:    virtual.NameOf(iterate.Rank(rank)),
-		Process: uint64(rank) + 1, Seed: mix(r.Seed+r.resumed.epoch, uint64(rank)), Linger: virtual.VerdictTime,
+		Host:    virtual.NameOf(iterate.Rank(r.hostOf(rank))),
+		Process: uint64(r.hostOf(rank)) + 1, Seed: mix(r.Seed+r.resumed.epoch, uint64(rank)), Linger: virtual.VerdictTime,
 	})
 	if err != nil {
 		return err
@@ -301,6 +309,7 @@ func (e *engine) scheduleEvents() {
 			s.group.Recovered(e.origin, s.leader)
 		}
 	}
+	e.beginMeasuring()
 	for i := range e.model.Events {
 		ev := &e.model.Events[i]
 		if e.run.resumed.outdated(ev) || ev.Until > 0 && ev.Until <= e.origin {

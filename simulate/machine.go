@@ -13,8 +13,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// machine is the process of one host: its cores, its line, and its port of the switch. It is the
-// host's World.
+// machine is the peer of one rank, with the process that runs it: its cores, its line, and its port of the switch. It is
+// the World of the peer's shell.
 type machine struct {
 	process
 	e        *engine
@@ -38,11 +38,12 @@ type machine struct {
 	left     int     // points of the sweep in progress
 	// points counts those that were relaxed; with Recovery.Exact from the start of the run to the present iterate.
 	points uint64
+	before uint64 // points when the epoch began
 
 	steps [3]stepEnd // by time step mod 3
 
-	line   line
-	port   port
+	*station
+	full   bool         // frames wait in the node
 	wires  []connection // control connections, by number − 1
 	memory *memory
 
@@ -61,11 +62,11 @@ type machine struct {
 }
 
 func (e *engine) newMachine(rank int) *machine {
-	h := &e.model.Hosts[rank]
+	h := e.host(rank)
 	m := &machine{e: e, class: &h.Class, factor: 1, begun: microproto.Never, first: microproto.Never,
-		cores: e.coresOf(rank)}
+		station: e.stationOf(rank), cores: e.coresOf(rank)}
 	if points := e.run.resumed.points; points != nil {
-		m.points = points[rank]
+		m.points, m.before = points[rank], points[rank]
 	}
 	m.shared = h.Cores <= 1 || h.Copies || m.cores != nil
 	e.addProcess(&m.process, m)
@@ -99,7 +100,7 @@ func (m *machine) happen(ev *event) {
 		m.line.free = max(m.line.free, ev.what.last)
 		m.land(ev.what)
 	case evRoom:
-		m.line.full = false
+		m.full = false
 		m.host.Settle()
 	case evDial:
 		m.acceptDial(ev.what)
@@ -149,7 +150,7 @@ func (m *machine) Relax(h *virtual.Host, op iterate.Op) time.Duration {
 	m.points += uint64(op.Points)
 	begin := m.now
 	if m.cores != nil {
-		m.core, begin, d = m.cores.take(m.now, d, true)
+		m.core, begin, d = m.cores.take(m.now, d, &m.thread)
 	}
 	m.relaxing += d
 	m.backlog.threadUsed(d)
@@ -198,7 +199,7 @@ func (m *machine) chargeSegments(first, last microproto.Instant, cost time.Durat
 		if sends || busy > m.now {
 			m.cores.extend(m.core, m.now, cost)
 		} else {
-			m.core, start, _ = m.cores.take(start, cost, false)
+			m.core, start, _ = m.cores.take(start, cost, nil)
 		}
 	}
 	from = start.Add(each)

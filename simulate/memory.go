@@ -114,7 +114,7 @@ func (c linkAdapter) Acquire(n int) microproto.Frame { return c.m.memory.acquire
 // Caps implements p2psap.LinkContext. An Ethernet link is one over UDP. An InfiniBand link is one of
 // queue pairs: reliable in synchronous mode, and ordered in both.
 func (c linkAdapter) Caps(m microproto.Mode) microproto.Caps {
-	k := &c.m.e.model.Networks[c.m.e.model.Hosts[c.m.index].Network]
+	k := &c.m.e.model.Networks[c.m.e.host(int(c.m.index)).Network]
 	if k.Kind == cluster.IB {
 		return microproto.Caps{MTU: k.MTU, Batch: 16, Train: trainBytes, Reliable: m != microproto.ModeAsynchronous,
 			Ordered: true}

@@ -63,7 +63,6 @@ func (w *route) sendRoom(bytes, longest int) time.Duration {
 // line is a host's line to the switch.
 type line struct {
 	free microproto.Instant
-	full bool               // frames wait in the node
 	last microproto.Instant // when the last frame reaches its next process: frames stay in order
 	// shaped is when the bucket of a shaper without a bound would be empty.
 	shaped microproto.Instant
@@ -111,7 +110,7 @@ func (e *engine) connect(hosts int) {
 		}
 	}
 	for rank := range e.routes {
-		h := &e.model.Hosts[rank]
+		h := e.host(rank)
 		k := &e.model.Networks[h.Network]
 		w := route{
 			each: 1e9 / k.Rate, around: k.Frame, latency: k.Latency, jitter: int64(k.Jitter), loss: k.Loss,
@@ -144,16 +143,8 @@ func (m *machine) Carry(_ *virtual.Host, _ int, f microproto.Frame) bool {
 	e, l := m.e, &m.line
 	to := int(f.Peer) - 1
 	w, bytes := &e.routes[m.index], len(f.Data)
-	if l.full { // as a driver, which asks a full link again only when it reports room
-		return false
-	}
-	if free := l.sent(&w.shaper); free.Sub(m.now) > w.room {
-		l.full = true
-		again := w.room / 2 // a socket reports room when half of its queue is free
-		if w.ib {
-			again = w.room
-		}
-		m.schedule(free.Add(-again), evRoom, nil)
+	within := e.run.hostOf(int(m.index)) == e.run.hostOf(to) // one process, whose memory is never full
+	if !within && !m.accepts(w) {
 		return false
 	}
 	count, unit := f.Count(), bytes
@@ -172,12 +163,16 @@ func (m *machine) Carry(_ *virtual.Host, _ int, f microproto.Frame) bool {
 		f.Release()
 		return true
 	}
-	if w.shaper.each > 0 {
+	if w.shaper.each > 0 && !within {
 		m.shape(f, to, unit, last)
 		return true
 	}
 	fl := m.flight()
-	*fl = flight{frame: f, from: m.index, to: int32(to), count: int32(count), unit: int32(unit)}
+	*fl = flight{frame: f, from: m.index, to: int32(to), count: int32(count), unit: int32(unit), first: first, last: last}
+	if within {
+		m.hand(fl)
+		return true
+	}
 	each, final := w.of(unit), w.of(bytes-unit*(count-1))
 	start := max(l.free, first)
 	end := max(start.Add(time.Duration(count-1)*each+final), last.Add(final))
@@ -185,6 +180,34 @@ func (m *machine) Carry(_ *virtual.Host, _ int, f microproto.Frame) bool {
 	fl.first, fl.last = start.Add(min(each, end.Sub(start))), end
 	m.leave(fl, w, start)
 	return true
+}
+
+// accepts reports whether the line takes frames. If not, it reports room later.
+func (m *machine) accepts(w *route) bool {
+	if m.full { // as a driver, which asks a full link again only when it reports room
+		return false
+	}
+	free := m.line.sent(&w.shaper)
+	if free.Sub(m.now) <= w.room {
+		return true
+	}
+	m.full = true
+	again := w.room / 2 // a socket reports room when half of its queue is free
+	if w.ib {
+		again = w.room
+	}
+	m.schedule(free.Add(-again), evRoom, nil)
+	return false
+}
+
+// hand passes a flight to another rank of the process, over its memory. It costs the protocol's time at both ends only.
+func (m *machine) hand(fl *flight) {
+	fl.first, fl.last = fl.first.Add(m.e.lookahead), fl.last.Add(m.e.lookahead)
+	if m.costly {
+		m.post(fl.to, fl.first, evArrive, fl)
+		return
+	}
+	m.post(fl.to, fl.last, evInput, fl)
 }
 
 // sent returns when the frames that wait in the host have left it.

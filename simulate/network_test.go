@@ -19,8 +19,10 @@ import (
 // still returns an engine without events of its own.
 func still(m *cluster.Model) *engine {
 	n := len(m.Hosts)
-	e := &engine{run: &Config{Model: m}, model: m, began: microproto.Never, slow: make([]float64, n), lost: make([]bool,
-		n)}
+	e := &engine{run: &Config{Model: m, New: ownPeer, Peers: n}, model: m, began: microproto.Never,
+		slow: make([]float64, n), lost: make([]bool, n)}
+	e.run.place()
+	e.findStations(n)
 	for rank := range n {
 		w := e.newMachine(rank)
 		w.costly = true
@@ -221,7 +223,7 @@ func TestFullLine(t *testing.T) {
 				sent++
 			}
 			require.Equal(t, c.most, sent)
-			require.True(t, h.line.full)
+			require.True(t, h.full)
 			h.now = h.now.Add(c.room / 4)
 			require.False(t, h.Carry(nil, 0, e.train(1, 40, 962)), "the link has not reported room")
 			told := 0

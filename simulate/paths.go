@@ -12,10 +12,11 @@ import (
 // process that has taken the place of a lost one runs on another machine, on the side of the process that leads.
 type paths struct {
 	model *cluster.Model
-	ranks int
+	hosts []int // by rank
+	used  int   // hosts that the run uses
 }
 
-// latencyOf returns the one-way latency between the machines of two ranks.
+// latencyOf returns the one-way latency between two hosts.
 func latencyOf(m *cluster.Model, a, b int) time.Duration {
 	x, y := &m.Hosts[a], &m.Hosts[b]
 	d := m.Networks[x.Network].Latency
@@ -25,12 +26,17 @@ func latencyOf(m *cluster.Model, a, b int) time.Duration {
 	return d
 }
 
-// machineOf returns the rank of the machine that a process runs on, or is next to. The launcher is next to rank 0.
-func machineOf(p *keepers.Process) int { return max(0, p.Rank) }
+// hostOf returns the host that a process runs on, or is next to. The launcher is next to the first.
+func (w *paths) hostOf(p *keepers.Process) int {
+	if p.Rank == keepers.Launcher {
+		return 0
+	}
+	return w.hosts[p.Rank]
+}
 
 // Latency implements keepers.World.
 func (w *paths) Latency(a, b *keepers.Process) time.Duration {
-	return max(1, latencyOf(w.model, machineOf(a), machineOf(b)))
+	return max(1, latencyOf(w.model, w.hostOf(a), w.hostOf(b)))
 }
 
 // Connected implements keepers.World.
@@ -43,7 +49,7 @@ func (w *paths) Connected(a, b *keepers.Process, at time.Duration) bool {
 func (w *paths) obstruction(a, b *keepers.Process, at time.Duration) (by *cluster.Event) {
 	for i := range w.model.Events {
 		ev := &w.model.Events[i]
-		if inForce(ev, at) && (ev.Lost && (concerns(ev, a) || concerns(ev, b)) || w.separates(ev, a, b)) {
+		if inForce(ev, at) && (ev.Lost && (w.concerns(ev, a) || w.concerns(ev, b)) || w.separates(ev, a, b)) {
 			by = longer(by, ev)
 		}
 	}
@@ -53,7 +59,7 @@ func (w *paths) obstruction(a, b *keepers.Process, at time.Duration) (by *cluste
 // down returns the event by which the machine of a process is silent, or the process was killed; nil: none.
 func (w *paths) down(p *keepers.Process, at time.Duration) (by *cluster.Event) {
 	for i := range w.model.Events {
-		if ev := &w.model.Events[i]; inForce(ev, at) && (ev.Lost || ev.Killed) && concerns(ev, p) {
+		if ev := &w.model.Events[i]; inForce(ev, at) && (ev.Lost || ev.Killed) && w.concerns(ev, p) {
 			by = longer(by, ev)
 		}
 	}
@@ -75,11 +81,11 @@ func longer(a, b *cluster.Event) *cluster.Event {
 
 // concerns reports whether an event of one machine, or of the launcher, is one of a process. That of a lost process
 // does not concern the one that has taken its place.
-func concerns(ev *cluster.Event, p *keepers.Process) bool {
+func (w *paths) concerns(ev *cluster.Event, p *keepers.Process) bool {
 	if ev.Launcher || p.Rank == keepers.Launcher {
 		return ev.Launcher && p.Rank == keepers.Launcher
 	}
-	return !ev.IsCut() && ev.Rank == p.Rank && (p.Since == 0 || ev.At > p.Since)
+	return !ev.IsCut() && ev.Rank == w.hostOf(p) && (p.Since == 0 || ev.At > p.Since)
 }
 
 // separates reports whether a cut is between two processes.
@@ -97,15 +103,15 @@ func (w *paths) side(ev *cluster.Event, p *keepers.Process) int {
 		p = p.By
 	}
 	if ev.Cut == [2]string{} {
-		if apart := p.Rank == keepers.Launcher; apart && ev.Launcher || !apart && slices.Contains(ev.Apart, p.Rank) {
+		if apart := p.Rank == keepers.Launcher; apart && ev.Launcher || !apart && slices.Contains(ev.Apart, w.hostOf(p)) {
 			return 1
 		}
 		return 2
 	}
-	at := w.model.Hosts[machineOf(p)].Site
+	at := w.model.Hosts[w.hostOf(p)].Site
 	halves := ev.Cut[1] == "" || ev.Cut[0] == ev.Cut[1]
 	switch name := w.model.Sites[at]; {
-	case halves && name == ev.Cut[0] && w.upperHalf(machineOf(p)), !halves && name == ev.Cut[1]:
+	case halves && name == ev.Cut[0] && w.upperHalf(w.hostOf(p)), !halves && name == ev.Cut[1]:
 		return 2
 	case name == ev.Cut[0]:
 		return 1
@@ -113,13 +119,13 @@ func (w *paths) side(ev *cluster.Event, p *keepers.Process) int {
 	return 0
 }
 
-// upperHalf reports whether a rank is in the upper half of its site.
-func (w *paths) upperHalf(rank int) bool {
+// upperHalf reports whether a host is in the upper half of its site.
+func (w *paths) upperHalf(host int) bool {
 	below, all := 0, 0
-	for r := range w.ranks {
-		if w.model.Hosts[r].Site == w.model.Hosts[rank].Site {
+	for h := range w.used {
+		if w.model.Hosts[h].Site == w.model.Hosts[host].Site {
 			all++
-			if r < rank {
+			if h < host {
 				below++
 			}
 		}

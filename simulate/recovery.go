@@ -11,6 +11,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
 	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/placement"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
@@ -78,6 +79,11 @@ type resumption struct {
 	sweeps float64       // complete sweeps of the whole grid
 	spares int           // that have taken the place of lost peers
 	series *series       // of all epochs; nil: the problem is stationary
+	// hosts are the hosts of the ranks. All epochs share it; it changes between two.
+	hosts    []int
+	replaced map[int]time.Duration // when the process of a host took the place of a lost one
+	moving   *moving               // of all epochs; nil: parts do not move
+
 	succession
 	fruitless []int // by rank: losses since a rank has made a sweep
 }
@@ -99,7 +105,10 @@ type recovering struct {
 	given      []bool               // by rank: the peer of this epoch was given up; another takes its place
 	restored   [][]float64          // by rank: repaired values
 	restoredAt []microproto.Instant
-	losses     []Loss // of the epoch
+	losses     []Loss             // of the epoch
+	planned    []placement.Move   // parts that are to move
+	joined     microproto.Instant // the hosts have peers for them
+	handing    []handover         // parts that move in the next epoch
 }
 
 // checkRecovery refuses what a run cannot recover in.
@@ -147,6 +156,7 @@ func simulateEpochs(ctx context.Context, r *Config) (*Result, error) {
 				}
 			}
 		}
+		e.resumeMoves()
 		res.Losses = append(res.Losses, e.recovery.losses...)
 		if total = res; err != nil || !e.left {
 			e.run.resumed.result(total)
@@ -221,8 +231,13 @@ func (r *Result) addEpochs(before *Result) {
 
 // lose begins or ends the silence of a machine, or kills its peer, at an instant, by an event of the model.
 func (e *engine) lose(ev *cluster.Event, on bool, at microproto.Instant) {
-	rank, s := ev.Rank, &e.run.resumed
-	if p := e.process(rank); on && ev.Killed && concerns(ev, p) {
+	s := &e.run.resumed
+	w := e.run.paths()
+	for rank := range e.hosts {
+		p := e.process(rank)
+		if !on || !ev.Killed || !w.concerns(ev, p) {
+			continue
+		}
 		e.hosts[rank].retired = true
 		if s.group != nil {
 			s.group.Kill(e.since(at), rank)
@@ -232,7 +247,6 @@ func (e *engine) lose(ev *cluster.Event, on bool, at microproto.Instant) {
 	if e.hear(at); e.run.Recover != nil && (s.series != nil || s.copies != nil) {
 		return // the launcher has the start of the time step, or the run begins again
 	}
-	w := paths{e.model, len(e.hosts)}
 	for rank := range e.hosts {
 		if e.has(rank, at) && w.down(e.process(rank), e.since(at)) == nil {
 			return
@@ -281,7 +295,7 @@ func (e *engine) noticed(rank int) microproto.Instant {
 	case c.noticedAt[rank] != microproto.Never:
 		return c.noticedAt[rank]
 	case c.silentBy[rank].Killed:
-		return c.silentAt[rank].Add(e.latency(int32(rank), int32(e.run.resumed.place())))
+		return c.silentAt[rank].Add(e.toLeader(rank))
 	default:
 		return c.silentAt[rank].Add(e.run.Recover.suspect())
 	}
@@ -298,16 +312,21 @@ func (e *engine) recover() error {
 	if s.fruitless == nil || slices.ContainsFunc(e.hosts, func(m *machine) bool { return m.timeline.swept > 0 }) {
 		s.fruitless = make([]int, len(e.hosts))
 	}
+	spares := map[int]bool{} // by host of lost peers: one takes the places of all
 	for rank, by := range c.silentBy {
 		if by == nil || e.noticed(rank) > e.now {
 			continue
 		}
+		host := e.run.hostOf(rank)
+		if _, found := spares[host]; !found {
+			spares[host] = s.spares < e.run.Recover.Spares
+			if spares[host] {
+				s.spares++
+			}
+		}
 		l := Loss{
 			Rank: rank, Killed: by.Killed && !c.left[rank], Left: c.left[rank], Noticed: max(0, e.since(e.noticed(rank))),
-			Spare: s.spares < e.run.Recover.Spares,
-		}
-		if l.Spare {
-			s.spares++
+			Spare: spares[host],
 		}
 		if s.fruitless[rank]++; s.fruitless[rank] > maxFruitless {
 			return fmt.Errorf("simulate: %v after the first relaxation: rank %d was lost %d times without a sweep between",
@@ -318,18 +337,31 @@ func (e *engine) recover() error {
 		c.noticedAt[rank], c.left[rank] = microproto.Never, false
 		e.hosts[rank].retired, e.lost[rank] = true, true
 		s.group.Replace(e.since(e.now), s.leader, rank)
+		if s.replaced == nil {
+			s.replaced = map[int]time.Duration{}
+		}
+		s.replaced[host] = e.since(e.now)
 		if s.copies != nil {
 			s.copies.ranks[rank].Discard()
 		}
 	}
 	if c.waits = e.silent(); c.waits {
 		c.ready = e.now
-	} else if s.series != nil {
+		e.setEnd(e.now)
+		return nil
+	}
+	e.beginMoves()
+	switch {
+	case s.series != nil:
 		e.restartStep()
-	} else if s.copies != nil {
+	case s.copies != nil:
 		e.goBack()
-	} else if err := e.repair(); err != nil {
-		return err
+	case len(c.handing) > 0:
+		e.handOver()
+	default:
+		if err := e.repair(); err != nil {
+			return err
+		}
 	}
 	e.setEnd(e.now)
 	return nil
@@ -353,6 +385,6 @@ func (s *resumption) outdated(ev *cluster.Event) bool {
 	if s.group == nil || ev.IsCut() || ev.Launcher {
 		return false
 	}
-	p := s.group.Member(ev.Rank)
-	return p.Since > 0 && ev.At <= p.Since
+	at, replaced := s.replaced[ev.Rank]
+	return replaced && ev.At <= at
 }

@@ -116,7 +116,7 @@ func (e *engine) repairBegins(lost []int, holes []problem.Box) (at microproto.In
 // farthest returns the largest latency between the launcher and a rank.
 func (e *engine) farthest() (latency time.Duration) {
 	for rank := range e.hosts {
-		latency = max(latency, e.latency(int32(e.run.resumed.place()), int32(rank)))
+		latency = max(latency, e.toLeader(rank))
 	}
 	return latency
 }
@@ -150,7 +150,7 @@ func (e *engine) newsTime(lost []int) time.Duration {
 
 // launcherRate returns the rate of the line of the process that leads.
 func (e *engine) launcherRate() float64 {
-	return e.model.Networks[e.model.Hosts[e.run.resumed.place()].Network].Rate
+	return e.model.Networks[e.model.Hosts[e.run.resumed.leads()].Network].Rate
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
@@ -183,6 +183,7 @@ func (e *engine) repairTolerance() float64 {
 
 // nextEpoch returns the configuration of the next epoch.
 func (e *engine) nextEpoch() *Config {
+	e.moveParts()
 	r := *e.run
 	s, done := &r.resumed, iterate.Iteration(0)
 	s.starts = make([][]float64, len(e.hosts))
@@ -194,7 +195,7 @@ func (e *engine) nextEpoch() *Config {
 		if s.copies != nil {
 			break
 		}
-		s.starts[rank] = e.solution(rank)
+		s.starts[rank] = e.start(rank)
 		if !e.recovery.given[rank] {
 			done = max(done, m.peer.Outcome().Sweeps)
 		}

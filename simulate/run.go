@@ -14,8 +14,12 @@ import (
 
 // Config describes a run. Model is required, and Solver or New.
 type Config struct {
-	// Model is the cluster. Machine i runs the peer of rank i.
+	// Model is the cluster. Host i runs the peers of ranks i·Parts to (i+1)·Parts−1 at the start.
 	Model *cluster.Model
+	// Parts is the number of peers that each host runs in one process, at the start. They relax one at a time. 0: 1.
+	Parts int
+	// Balance moves peers from slow hosts to fast ones, as package solver/placement decides. It needs Recover.
+	Balance bool
 	// Solver configures the peers of an obstacle problem. Run sets Rank and Executor.
 	Solver problem.Config
 	// Methods is the catalog of Solver.Method; nil: solver.Methods.
@@ -99,6 +103,7 @@ type Result struct {
 	Events    uint64
 	Steady    time.Duration // time of a sweep in the second half of the run (of its last epoch), median over ranks
 	Losses    []Loss        // with Config.Recover
+	Moves     []Move        // with Config.Balance
 	Leaders   []Leader      // that have led the run after its launcher
 	CutOff    []CutOff      // processes that have no part in the run any more, by the time of their end
 	Terms     []Term        // what the keepers have decided, by number: there is one of each

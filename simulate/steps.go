@@ -90,7 +90,7 @@ func (e *engine) blockTime(rank int) time.Duration {
 	if rank == 0 {
 		return 0
 	}
-	own := 8 * float64(e.hosts[rank].block) / e.model.Networks[e.model.Hosts[rank].Network].Rate
+	own := 8 * float64(e.hosts[rank].block) / e.model.Networks[e.host(rank).Network].Rate
 	return max(seconds(own), e.blocksTime())
 }
 
@@ -158,6 +158,7 @@ func (e *engine) restartStep() {
 			lost = append(lost, rank)
 		}
 	}
+	lost = append(lost, e.moved()...)
 	latency := e.farthest()
 	at := e.replaced(e.now.Add(2*latency), latency)
 	c.connecting = at.Add(latency + e.blocksTime() + e.listsTime(len(lost)) + e.newsTime(lost))

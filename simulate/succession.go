@@ -57,17 +57,13 @@ type succession struct {
 
 // begin begins the part of the keepers at the first relaxation of a run.
 func (s *succession) begin(r *Config) {
-	s.paths = paths{r.Model, r.ranks()}
+	s.paths = r.paths()
 	c := keepers.Config{
 		World: &s.paths, Keepers: max(1, r.Recover.Keepers), Suspect: r.Recover.suspect(),
 		Timeout: leaderTimeout, Rand: rand.New(rand.NewPCG(r.Seed, 0x6b656570657273)),
 	}
 	for rank := range r.ranks() {
-		host := -1 - rank
-		if m := r.Model.Hosts[rank].Machine; m > 0 {
-			host = m
-		}
-		c.Hosts = append(c.Hosts, host)
+		c.Hosts = append(c.Hosts, r.machineOf(rank))
 	}
 	if r.Solver.Problem.Steps() > 0 {
 		c.Keepers = 1 // only the launcher has the start of the time step
@@ -77,16 +73,19 @@ func (s *succession) begin(r *Config) {
 	s.leader = s.group.Member(keepers.Launcher)
 }
 
-// place returns the rank of the machine where the process that leads runs.
-func (s *succession) place() int {
+// leads returns the host where the process that leads runs.
+func (s *resumption) leads() int {
 	if s.leader == nil {
 		return 0
 	}
-	return machineOf(s.leader)
+	return (&paths{hosts: s.hosts}).hostOf(s.leader)
 }
 
-// result adds who has led the run to its result.
-func (s *succession) result(r *Result) {
+// result adds the moves of parts, and who has led the run, to its result.
+func (s *resumption) result(r *Result) {
+	if s.moving != nil {
+		r.Moves = s.moving.moves
+	}
 	if s.group == nil {
 		return
 	}
@@ -202,7 +201,7 @@ func (e *engine) loseLauncher(ev *cluster.Event, at microproto.Instant) {
 // hear notes which peers the leader does not hear any more, or again, after a change at an instant.
 func (e *engine) hear(at microproto.Instant) {
 	c, s := &e.recovery, &e.run.resumed
-	w := paths{e.model, len(e.hosts)}
+	w := e.run.paths()
 	for rank := range e.hosts {
 		p := e.process(rank)
 		down := w.down(p, e.since(at))

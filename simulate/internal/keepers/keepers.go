@@ -26,7 +26,7 @@ const Never = time.Duration(math.MaxInt64)
 // Process is a process of a run.
 type Process struct {
 	Rank  int           // of its peer, or Launcher
-	Since time.Duration // when it took the place of a lost one; 0: it has been there from the start
+	Since time.Duration // when it took the place of a lost one, or moved; 0: it has been there from the start
 	By    *Process      // that has given it the place; nil: it has been there from the start
 }
 

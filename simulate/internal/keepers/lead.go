@@ -167,6 +167,13 @@ func (g *Group) Replace(now time.Duration, by *Process, rank int) {
 	g.Changed(now)
 }
 
+// Move must be called when the peer of a rank has moved to another machine.
+func (g *Group) Move(now time.Duration, rank int) {
+	g.Advance(now)
+	g.members[rank].Since = now
+	g.Changed(now)
+}
+
 // Recovered must be called when all peers relax in an epoch that a leader has begun.
 func (g *Group) Recovered(now time.Duration, by *Process) {
 	g.Advance(now)
