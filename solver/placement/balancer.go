@@ -24,17 +24,28 @@ const (
 // Decide returns the parts that are to move now, at the time now since the start of the run, of which took was spent in
 // sweeps of the present placement. It returns none if too little would be gained: the run is expected to go on for as
 // long as it has taken, and a move must save more than it costs. The rest after a move doubles with every move that takes
-// a part back where it came from, as measurements that vary would cause. Leaving processes are emptied at once.
+// a part back where it came from, as measurements that vary would cause. While the speeds of some processes with parts
+// are known and those of others are not yet, nothing moves. Leaving processes are emptied at once.
 func (b *Balancer) Decide(now, took time.Duration, parts []Part, processes []Process) []Move {
 	moves := Even(parts, processes)
 	if len(moves) == 0 {
 		return nil
 	}
 	leaving := slices.ContainsFunc(moves, func(m Move) bool { return processes[m.From].Leaving })
-	if !leaving && (now < b.readyAt || !b.pays(took, parts, processes, moves)) {
+	if !leaving && (now < b.readyAt || !measured(parts, processes) || !b.pays(took, parts, processes, moves)) {
 		return nil
 	}
 	return moves
+}
+
+// measured reports whether the speeds of all processes with parts are known, or of none.
+func measured(parts []Part, processes []Process) bool {
+	known, unknown := false, false
+	for _, p := range parts {
+		known = known || processes[p.Process].Speed > 0
+		unknown = unknown || !(processes[p.Process].Speed > 0)
+	}
+	return !known || !unknown
 }
 
 // pays reports whether moves save more than they cost.

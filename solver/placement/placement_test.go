@@ -135,6 +135,24 @@ func TestDecide(t *testing.T) {
 	require.NotEmpty(t, moves)
 }
 
+// Nothing moves while the speeds of some processes with parts are known and those of others are not: the first one that
+// is known to be fast would get too many. A process without parts may be unknown.
+func TestDecideWaitsForSpeeds(t *testing.T) {
+	for name, c := range map[string]struct {
+		parts []placement.Part
+		speed []placement.Process
+		moves bool
+	}{
+		"two of four known": {each(4, 4, 4, 4), speeds(1, 0, 0, 5), false},
+		"all known":         {each(4, 4, 4, 4), speeds(1, 5, 5, 5), true},
+		"a process joins":   {each(4, 4, 0), speeds(3, 3, 0), true},
+		"none is known":     {each(4, 4, 0), speeds(0, 0, 0), true},
+	} {
+		var b placement.Balancer
+		require.Equal(t, c.moves, len(b.Decide(time.Minute, time.Minute, c.parts, c.speed)) > 0, name)
+	}
+}
+
 // Parts that move to and fro rest twice as long after each return.
 func TestReturnsDoubleTheRest(t *testing.T) {
 	var b placement.Balancer
