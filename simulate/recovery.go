@@ -49,6 +49,7 @@ const defaultSuspect = time.Second
 // Loss is a loss of a peer that a run has recovered from. Times are since the first relaxation of the run.
 type Loss struct {
 	Rank int
+	Host int // of its process
 	// Killed reports that the peer was killed. Otherwise its machine was silent.
 	Killed  bool
 	Noticed time.Duration
@@ -198,7 +199,7 @@ func (e *engine) play(ctx context.Context) error {
 			break
 		}
 		if l := &e.recovery.losses[i]; !e.held(l.Rank, e.now) {
-			*l = Loss{Rank: l.Rank, Killed: l.Killed, Left: l.Left, Noticed: l.Noticed, Spare: l.Spare}
+			*l = Loss{Rank: l.Rank, Host: l.Host, Killed: l.Killed, Left: l.Left, Noticed: l.Noticed, Spare: l.Spare}
 		}
 	}
 	return err
@@ -325,7 +326,7 @@ func (e *engine) recover() error {
 			}
 		}
 		l := Loss{
-			Rank: rank, Killed: by.Killed && !c.left[rank], Left: c.left[rank], Noticed: max(0, e.since(e.noticed(rank))),
+			Rank: rank, Host: host, Killed: by.Killed && !c.left[rank], Left: c.left[rank], Noticed: max(0, e.since(e.noticed(rank))),
 			Spare: spares[host],
 		}
 		if s.fruitless[rank]++; s.fruitless[rank] > maxFruitless {

@@ -56,7 +56,8 @@ func (o *modelFlags) check(c *cobra.Command) error {
 	if name := changed(realFlags()); name != "" {
 		instead := map[string]string{
 			"peers": "; give --machines", "clusters": "; the model has sites",
-			"slowdown": "; the model has slow machines",
+			"slowdown": "; the model has slow machines", "parts": "; obstacle simulate has parts",
+			"balance": "; obstacle simulate moves parts",
 		}
 		return usage("--%s is for real runs, but --model simulates%s", name, instead[name])
 	}

@@ -300,8 +300,8 @@ func (q *request) checkBounds() error {
 	case !slices.Contains([]string{"", launch.RecoverLocal, launch.RecoverExact, launch.RecoverOff}, q.recover):
 		return usage("--recover %q: want %s, %s or %s", q.recover, launch.RecoverLocal, launch.RecoverExact,
 			launch.RecoverOff)
-	case q.recover == launch.RecoverExact && q.balance == "on":
-		return usage("--recover exact: no iterates are kept while planes move; leave out --balance on")
+	case q.recover == launch.RecoverExact && q.balance == "on" && q.parts <= 1:
+		return usage("--recover exact: no iterates are kept while planes move; leave out --balance on, or give --parts")
 	case q.recover != "" && (q.suspect < 100*time.Millisecond || q.suspect > 24*time.Hour):
 		return usage("--suspect %v: want 100ms to 24h", q.suspect)
 	case q.spares < 0 || q.spares > launch.MaxSpares:

@@ -34,13 +34,17 @@ Exit codes are those of solve. --max-time is virtual time.`,
 	s.flags(f)
 	q.recoveryFlags(f)
 	s.lossFlags(f)
-	f.IntVar(&machines, "machines", 4, "number of machines, with one peer each")
+	q.partsFlags(f)
+	f.IntVar(&machines, "machines", 4, "number of machines, with one peer each (see --parts)")
 	schemeFlag(f, &q.scheme, q.catalog)
 	return grouped(c)
 }
 
 func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref string, machines int) error {
 	if err := s.check(); err != nil {
+		return err
+	}
+	if err := q.checkSimulatedParts(); err != nil {
 		return err
 	}
 	f, err := a.openModel(s.model, q.calibrationBlock(machines))

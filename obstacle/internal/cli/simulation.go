@@ -41,6 +41,20 @@ func (s *simulation) flags(f *pflag.FlagSet) {
 		"send faces after the whole block has been relaxed, so that no transfer overlaps relaxation")
 }
 
+// partsFlags adds the flags of parts, which move between machines.
+func (q *request) partsFlags(f *pflag.FlagSet) {
+	f.IntVar(&q.parts, "parts", 1, "number of parts of the grid that each machine relaxes, one after the other")
+	f.StringVar(&q.balance, "balance", "off", "on: move parts from slow machines to fast ones during the run (see --parts)")
+}
+
+// checkSimulatedParts validates the flags of parts of a simulated run.
+func (q *request) checkSimulatedParts() error {
+	if q.balance == "on" && q.parts <= 1 {
+		return usage("--balance on with --parts %d: a simulated run moves whole parts; give --parts 2 or more", q.parts)
+	}
+	return q.checkParts()
+}
+
 const maxStandIn = 64
 
 // size sets the default grid: that of the published measurements, represented by a coarse one. Small grids on many
@@ -99,8 +113,9 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 		return nil, badInput(err)
 	}
 	var sites []string
+	parts := max(q.parts, 1)
 	for i := range m.Hosts {
-		sites = append(sites, m.Sites[m.Hosts[i].Site])
+		sites = append(sites, slices.Repeat([]string{m.Sites[m.Hosts[i].Site]}, parts)...)
 	}
 	of := *q
 	of.scheme = scheme
@@ -112,11 +127,14 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 		return nil, usage("--no-overlap with --method %s: only %s sends faces while it relaxes", w.method.Name,
 			problem.Richardson)
 	}
-	if w.partition, err = partitionOf(q.partition, w.problem, machines, q.weights); err != nil {
+	if w.partition, err = partitionOf(q.partition, w.problem, machines*parts, q.weights); err != nil {
 		return nil, badInput(err)
 	}
-	if w.partition.Peers() != machines {
-		return nil, usage("--partition %s makes %d parts for %d machines", q.partition, w.partition.Peers(), machines)
+	switch made := w.partition.Peers(); {
+	case made != machines*parts && parts > 1:
+		return nil, usage("--partition %s makes %d parts for %d machines with --parts %d", q.partition, made, machines, parts)
+	case made != machines*parts:
+		return nil, usage("--partition %s makes %d parts for %d machines", q.partition, made, machines)
 	}
 	c := q.config(w)
 	if err := q.catalog.Methods.Check(c); err != nil {
@@ -124,7 +142,7 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 	}
 	c.KeepEvery = 0 // the simulation sets it by the longest block
 	return &virtualRun{work: w, Config: simulate.Config{
-		Model: m, Scale: s.standIn, NoOverlap: s.noOverlap, Until: q.maxTime, Seed: q.seed,
+		Model: m, Parts: parts, Balance: q.balance == "on", Scale: s.standIn, NoOverlap: s.noOverlap, Until: q.maxTime, Seed: q.seed,
 		Catalog: a.catalog.Protocols, Policy: p2psap.TablePolicy{Optional: w.rows}, Evaluate: true,
 		Solver: c, Methods: a.catalog.Methods, Recover: q.recovery(s),
 	}}, nil
@@ -134,6 +152,7 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 func (a *app) single(q *request, s *simulation, f *clusterfile.File, ref string) (*virtualRun, error) {
 	one := *q
 	one.partition, one.weights = "auto", nil
+	one.parts, one.balance = 1, "off"
 	one.method.Flexible = false
 	return a.prepare(&one, s, f.WithoutEvents(), ref, "sync", 1)
 }
@@ -144,11 +163,11 @@ func (r *virtualRun) sequential() bool {
 		r.work.scheme.Lockstep() && !r.repeatsSteps()
 }
 
-// repeatsSteps reports whether a loss may begin a time step again, whose sweeps then count twice.
+// repeatsSteps reports whether a loss or a move may begin a time step again, whose sweeps then count twice.
 func (r *virtualRun) repeatsSteps() bool {
-	return r.work.problem.Steps() > 0 && slices.ContainsFunc(r.Model.Events, func(e cluster.Event) bool {
+	return r.work.problem.Steps() > 0 && (r.Balance || slices.ContainsFunc(r.Model.Events, func(e cluster.Event) bool {
 		return e.Lost || e.Killed
-	})
+	}))
 }
 
 func (r *virtualRun) points() int {

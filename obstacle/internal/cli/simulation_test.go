@@ -10,15 +10,28 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/simulate/cluster/calibration"
 	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
+// simulatedRequest returns a request for a run of the membrane.
+func simulatedRequest() (*app, *request) {
+	a := &app{catalog: catalog.New(), err: io.Discard, log: zerolog.Nop()}
+	return a, &request{
+		catalog: a.catalog, n: "16", tol: 1e-6, seed: 1, order: "jacobi", partition: "auto",
+		rows: rowFlags{congestion: "newreno"}, peerTimeout: defaultPeerTimeout, protect: defaultProtect,
+		method: methodFlags{
+			MethodConfig: problem.MethodConfig{Name: "richardson", Local: "multigrid", Step: 1, Cycle: "auto"},
+			innerCycles:  "1", coarse: "none",
+		},
+	}
+}
+
 // prepared returns a run of the membrane on machines of one kind.
 func prepared(t *testing.T, machine, scheme string, machines int, change func(q *request, s *simulation)) *virtualRun {
 	t.Helper()
-	a := &app{catalog: catalog.New(), err: io.Discard, log: zerolog.Nop()}
 	f, err := clusterfile.Parse("test.yaml", []byte("machines:\n  pc: "+machine+`
 networks:
   lan: {kind: ether, rate: 1 Gbit/s, latency: 20 us, queue: 256 KiB, mtu: 1500 B}
@@ -26,13 +39,7 @@ sites:
   here: {network: lan, machines: [{class: pc}]}
 `))
 	require.NoError(t, err)
-	q := &request{
-		catalog: a.catalog, n: "16", tol: 1e-6, seed: 1, order: "jacobi", partition: "auto", rows: rowFlags{congestion: "newreno"}, peerTimeout: defaultPeerTimeout, protect: defaultProtect,
-		method: methodFlags{
-			MethodConfig: problem.MethodConfig{Name: "richardson", Local: "multigrid", Step: 1, Cycle: "auto"},
-			innerCycles:  "1", coarse: "none",
-		},
-	}
+	a, q := simulatedRequest()
 	s := &simulation{model: "test.yaml", standIn: 1}
 	if change != nil {
 		change(q, s)
@@ -160,4 +167,58 @@ func TestKeptIteratesOfSimulatedRuns(t *testing.T) {
 	})
 	require.True(t, r.Recover.Exact)
 	require.Zero(t, r.Solver.KeepEvery)
+}
+
+// A simulated run moves parts from a slow machine to fast ones. Its figures count machines, not parts.
+func TestPartsOfSimulatedRuns(t *testing.T) {
+	f, err := clusterfile.Parse("test.yaml", []byte(`machines:
+  slow: {relaxation: 0.02 Mpoint/s}
+  fast: {relaxation: 0.1 Mpoint/s}
+networks:
+  lan: {kind: ether, rate: 1 Gbit/s, latency: 20 us, queue: 256 KiB, mtu: 1500 B}
+sites:
+  here: {network: lan, machines: [{class: slow, count: 1}, {class: fast}]}
+`))
+	require.NoError(t, err)
+	run := func(change func(q *request)) (*virtualRun, error) {
+		a, q := simulatedRequest()
+		q.recover, q.suspect = launch.RecoverLocal, defaultSuspect
+		change(q)
+		r, err := a.prepare(q, &simulation{model: "test.yaml", standIn: 1}, f, "membrane", "sync", 3)
+		if err != nil {
+			return nil, err
+		}
+		return r, a.simulateAll(context.Background(), []*virtualRun{r})
+	}
+	plain, err := run(func(q *request) { q.parts = 4 })
+	require.NoError(t, err)
+	require.Empty(t, plain.figures.Moves)
+	r, err := run(func(q *request) { q.parts, q.balance = 4, "on" })
+	require.NoError(t, err)
+	require.NotEmpty(t, r.figures.Moves)
+	require.Equal(t, "machine 0", r.figures.Moves[0].From)
+	require.Positive(t, r.figures.Moves[0].Seconds)
+	require.Less(t, r.figures.Seconds, plain.figures.Seconds/2)
+	require.Equal(t, [2]int{3, 4}, [2]int{r.figures.Machines, r.figures.Parts})
+	require.InDelta(t, 1, r.figures.Relaxing+r.figures.Protocol+r.figures.Idle, 1e-9)
+	per := report.Machines(r.result, &r.Config)
+	require.Len(t, per, 12)
+	at := map[int]int{}
+	for _, m := range per {
+		at[m.Machine]++
+		require.Equal(t, m.Machine == 0, m.Class == "slow")
+	}
+	require.Less(t, at[0], 4)
+	_, err = run(func(q *request) { q.parts, q.partition = 4, "1,1,3" })
+	require.ErrorContains(t, err, "--partition 1,1,3 makes 3 parts for 3 machines with --parts 4")
+}
+
+func TestPartsOfSimulatedRunsAreRefused(t *testing.T) {
+	for want, q := range map[string]request{
+		"--balance on with --parts 1":                             {parts: 1, balance: "on", recover: launch.RecoverLocal},
+		"--parts 0: want 1 or more":                               {recover: launch.RecoverLocal},
+		"--balance on with --parts and --recover off: parts move": {parts: 2, balance: "on", recover: launch.RecoverOff},
+	} {
+		require.ErrorContains(t, q.checkSimulatedParts(), want)
+	}
 }

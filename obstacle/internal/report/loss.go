@@ -79,7 +79,7 @@ func recovered(l *launch.Loss) string {
 
 // simulatedLoss returns the description of a loss of a simulated run.
 func simulatedLoss(l *simulate.Loss, run *simulate.Config) *launch.Loss {
-	class := run.Model.Hosts[l.Rank].Name
+	class := run.Model.Hosts[l.Host].Name
 	out := &launch.Loss{
 		Rank: l.Rank, Detected: l.Noticed.Seconds(), Recovered: nullable.Time(l.Resumed.Seconds()), Method: l.Method,
 		Iterates: uint64(l.Iterates), Residual: nullable.Number(l.Residual), Repair: l.Repair.Seconds(), From: nullable.NaN(),

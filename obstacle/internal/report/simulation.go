@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -37,6 +38,7 @@ type Simulated struct {
 	Scheme    string  `json:"scheme"`
 	Machines  int     `json:"machines"`
 	Partition []int   `json:"partition"` // parts per axis
+	Parts     int     `json:"parts"`     // that each machine relaxed at the start
 	Seconds   float64 `json:"seconds"`   // from the first relaxation to the verdict
 	// Met is the time at which the residual of the whole grid first met the tolerance. The peers detect it later, at
 	// Seconds. MetSweeps is the number of sweeps that were complete at Met.
@@ -65,6 +67,7 @@ type Simulated struct {
 	*SimulatedSteps                 // of a nonstationary problem
 	// Losses are those from which the run has recovered or has begun to recover.
 	Losses []*launch.Loss `json:"losses"`
+	Moves  []launch.Moved `json:"moves"` // parts that went to other machines
 	// Leaders have led the run after the loss of its launcher. CutOff are processes without a part in the run any more.
 	Leaders []SimulatedLeader `json:"leaders"`
 	CutOff  []SimulatedCutOff `json:"cut_off"`
@@ -73,9 +76,10 @@ type Simulated struct {
 	MeanAge   nullable.Number `json:"staleness_mean"`
 }
 
-// Machine holds the figures of one machine in a simulated run.
+// Machine holds the figures of one peer in a simulated run. A machine has one, or several parts of the grid.
 type Machine struct {
 	Rank     int     `json:"rank"`
+	Machine  int     `json:"machine"` // on which it has ended
 	Class    string  `json:"class"`
 	Site     string  `json:"site"`
 	Points   int     `json:"points"`
@@ -108,11 +112,12 @@ type Simulation struct {
 // Figures returns the figures of a run. failure is the reason if it failed, else nil.
 func Figures(r *simulate.Result, run *simulate.Config, failure error) Simulated {
 	s := Simulated{
-		Scheme: run.Solver.Scheme.Name(), Machines: len(r.Ranks), Seconds: r.Virtual.Seconds(),
+		Scheme: run.Solver.Scheme.Name(), Machines: machines(r, run), Seconds: r.Virtual.Seconds(),
 		Reason:   r.Reason.String(),
 		Residual: nullable.Number(r.Residual), Setup: r.Setup.Seconds(), Steady: nullable.Time(r.Steady.Seconds()),
 		Efficiency: nullable.NaN(), Fewest: math.Inf(1),
 		Met: nullable.NaN(), MetSweeps: nullable.NaN(), Comparable: nullable.NaN(), Losses: []*launch.Loss{},
+		Moves: simulatedMoves(r), Parts: max(1, run.Parts),
 	}
 	if r.Met.After > 0 {
 		s.Met, s.MetSweeps = nullable.Number(r.Met.After.Seconds()), nullable.Number(r.Met.Sweeps)
@@ -139,6 +144,9 @@ func Figures(r *simulate.Result, run *simulate.Config, failure error) Simulated 
 		s.Segments += k.Segments
 		s.Bytes += k.Bytes
 		s.Lost += k.Lost
+	}
+	if s.Parts > 1 { // while one of its parts relaxes, a machine is not idle
+		idle = max(0, time.Duration(s.Machines)*r.Virtual-relaxing-protocol)
 	}
 	if all := (relaxing + protocol + idle).Seconds(); all > 0 {
 		s.Relaxing = relaxing.Seconds() / all
@@ -220,7 +228,38 @@ func (s *Simulated) ages(counts []uint64) {
 	}
 }
 
-// Machines returns the figures of every machine.
+// machines returns the number of machines of a run.
+func machines(r *simulate.Result, run *simulate.Config) int {
+	parts := max(1, run.Parts)
+	return (len(r.Ranks) + parts - 1) / parts
+}
+
+// machineAtEnd returns the machine on which a part has ended.
+func machineAtEnd(r *simulate.Result, run *simulate.Config, rank int) int {
+	at := rank / max(1, run.Parts)
+	for i := range r.Moves {
+		if m := &r.Moves[i]; m.Rank == rank {
+			at = m.To
+		}
+	}
+	return at
+}
+
+// simulatedMoves describes the moves of parts after which all peers have relaxed again.
+func simulatedMoves(r *simulate.Result) []launch.Moved {
+	out := []launch.Moved{}
+	for _, m := range r.Moves {
+		if m.Resumed > 0 {
+			out = append(out, launch.Moved{
+				Rank: m.Rank, From: fmt.Sprintf("machine %d", m.From), To: fmt.Sprintf("machine %d", m.To),
+				At: m.At.Seconds(), Seconds: (m.Resumed - m.At).Seconds(),
+			})
+		}
+	}
+	return out
+}
+
+// Machines returns the figures of every peer.
 func Machines(r *simulate.Result, run *simulate.Config) []Machine {
 	out := []Machine{}
 	points := 1
@@ -228,9 +267,10 @@ func Machines(r *simulate.Result, run *simulate.Config) []Machine {
 		points *= max(run.Scale, 1)
 	}
 	for rank := range r.Ranks {
-		k, h := &r.Ranks[rank], &run.Model.Hosts[rank]
+		machine := machineAtEnd(r, run, rank)
+		k, h := &r.Ranks[rank], &run.Model.Hosts[machine]
 		out = append(out, Machine{
-			Rank: rank, Class: h.Name, Site: run.Model.Sites[h.Site],
+			Rank: rank, Machine: machine, Class: h.Name, Site: run.Model.Sites[h.Site],
 			Points: points * run.Solver.Partition.Box(iterate.Rank(rank)).Points(), Sweeps: k.Sweeps,
 			Relaxing: k.Relaxing.Seconds(), Protocol: k.Protocol.Seconds(), Idle: k.Idle.Seconds(),
 			Messages: k.Messages, Segments: k.Segments, Bytes: k.Bytes, Lost: k.Lost,

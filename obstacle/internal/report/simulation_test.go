@@ -145,3 +145,24 @@ func TestSuccession(t *testing.T) {
 	require.Equal(t, map[string]any{"process": "launcher", "seconds": 11.0}, m["cut_off"].([]any)[0])
 	require.Equal(t, "cut off", Figures(r, run, simulate.ErrCutOff).Reason)
 }
+
+// Figures and text name the parts that have moved, but not those whose epoch did not begin.
+func TestMovesOfASimulatedRun(t *testing.T) {
+	r, run := twoMachines(t)
+	require.Equal(t, []any{}, asJSON(t, Figures(r, run, nil))["moves"])
+	run.Parts = 2
+	r.Moves = []simulate.Move{
+		{Rank: 1, From: 0, To: 3, At: 2 * time.Second, Resumed: 2500 * time.Millisecond},
+		{Rank: 1, From: 3, To: 0, At: 9 * time.Second},
+	}
+	s := Figures(r, run, nil)
+	require.Equal(t, []any{map[string]any{
+		"rank": 1.0, "from": "machine 0", "to": "machine 3", "at": 2.0, "seconds": 0.5,
+	}}, asJSON(t, s)["moves"])
+	require.Equal(t, [2]int{1, 2}, [2]int{s.Machines, s.Parts})
+	require.InDelta(t, 1, s.Relaxing+s.Protocol+s.Idle, 1e-12)
+	var out bytes.Buffer
+	(&Simulation{Simulated: s}).Text(&out)
+	require.Contains(t, out.String(), "1 machine, parts 1 × 1 × 2, 2 each at the start")
+	require.Contains(t, out.String(), "part 1 from machine 0 to machine 3 after 2 s, in 0.500 s")
+}

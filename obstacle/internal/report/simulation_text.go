@@ -16,7 +16,7 @@ func (s *Simulation) Text(w io.Writer) {
 	t := Tabs(w)
 	defer t.Flush()
 	fmt.Fprintf(t, "problem\t%s, %s points%s\n", s.Problem, grid(s.N), s.standIn())
-	fmt.Fprintf(t, "model\t%s: %s, parts %s\n", s.Model, plural(s.Machines, "machine"), grid(s.Partition))
+	fmt.Fprintf(t, "model\t%s: %s, parts %s%s\n", s.Model, plural(s.Machines, "machine"), grid(s.Partition), s.each())
 	fmt.Fprintf(t, "method\t%s, scheme %s, order %s%s\n", s.Method, s.Scheme, s.Order,
 		map[bool]string{true: ", without overlap"}[s.Late])
 	fmt.Fprintf(t, "result\t%s after %.6g s of virtual time (set-up %.3g s)\n", s.Reason, s.Seconds, s.Setup)
@@ -26,6 +26,7 @@ func (s *Simulation) Text(w io.Writer) {
 			s.Met, s.MetSweeps)
 	}
 	losses(t, s.Losses)
+	moves(t, s.Moves)
 	s.successionText(t)
 	fmt.Fprintf(t, "residual\t%s relative, recomputed (tolerance %g)\n", value(s.Residual), s.Tolerance)
 	fmt.Fprintf(t, "sweeps\t%.6g to %.6g, as many points as %.1f sequential sweeps", s.Fewest, s.Most, s.Equivalent)
@@ -50,6 +51,14 @@ func (s *Simulation) Text(w io.Writer) {
 	for _, source := range s.Sources {
 		fmt.Fprintf(t, "source\t%s\n", source)
 	}
+}
+
+// each describes how many parts each machine has at the start, if it has several.
+func (s *Simulated) each() string {
+	if s.Parts <= 1 {
+		return ""
+	}
+	return fmt.Sprintf(", %d each at the start", s.Parts)
 }
 
 func (s *Subject) standIn() string {
