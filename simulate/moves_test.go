@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -141,6 +142,12 @@ func TestLossesAndMoves(t *testing.T) {
 		require.Len(t, r.Losses, 3)
 		require.Greater(t, r.Moves[0].At, r.Losses[0].Resumed)
 	}
+	later := alone.Virtual * 3 / 4
+	early := played(t, run, lossAt(first.At/4, first.To, true),
+		cluster.Event{At: later, Until: later + time.Millisecond, Apart: []int{0}})
+	requireMoves(t, early)
+	require.True(t, slices.ContainsFunc(early.Moves, func(m Move) bool { return m.To == first.To }))
+	require.Len(t, early.Losses, 3, "the loss of a machine is over for parts that come later")
 	r := played(t, run, lossAt(alone.Virtual*3/4, first.To, true))
 	var lost, want []int
 	for _, l := range r.Losses {
@@ -154,16 +161,64 @@ func TestLossesAndMoves(t *testing.T) {
 	require.Equal(t, want, lost)
 }
 
-// A part that moves from one machine to another takes the time of its values on their lines, twice on that of the
-// launcher.
+// Copies of parts that have moved are on other machines than the parts, so that the loss of any machine is survived.
+func TestBuddiesOfMovedParts(t *testing.T) {
+	run := uneven(t, 4, 3, 9, iterate.Synchronous(), "")
+	run.Solver.CheckEvery = 5
+	plain := played(t, run)
+	run.Balance, run.Recover.Exact, run.Solver.KeepEvery = true, true, 50*time.Millisecond
+	moved := played(t, run)
+	for machine := range 4 {
+		r := played(t, run, lossAt(moved.Virtual*3/4, machine, true))
+		requireMoves(t, r)
+		require.Less(t, r.Moves[0].At, r.Losses[0].Noticed)
+		for _, l := range r.Losses {
+			require.Equal(t, machine, l.Host)
+			require.Positive(t, l.From, "machine %d", machine)
+		}
+		require.Equal(t, plain.U, r.U)
+	}
+}
+
+// A host has a peer for a part after it has been asked and the peer has connected.
+func TestPartsWaitForTheirHost(t *testing.T) {
+	run := uneven(t, 4, 3, 9, iterate.Asynchronous(), "")
+	run.Balance = true
+	near := played(t, run).Moves[0].At
+	run.Model.Networks[0].Latency = 50 * time.Millisecond
+	require.Greater(t, played(t, run).Moves[0].At-near, 7*run.Model.Networks[0].Latency)
+}
+
+// After a move parts rest, the longer the more it has cost.
+func TestRestAfterMoves(t *testing.T) {
+	run := uneven(t, 4, 3, 9, iterate.Synchronous(), "")
+	run.Model.Networks[0].Rate, run.Balance = 2e4, true
+	first := played(t, run).Moves[0]
+	r := played(t, run, cluster.Event{At: first.Resumed + time.Millisecond, Rank: 2, Slow: 5})
+	cost := first.Resumed - first.At
+	require.Greater(t, cost, 100*time.Millisecond)
+	second := r.Moves[len(r.Moves)-1]
+	require.Equal(t, 2, second.From)
+	require.GreaterOrEqual(t, second.At, first.Resumed+10*cost)
+}
+
+// A part that moves from one machine to another takes the time of its values on the launcher's line, once from the one
+// and once to the other.
 func TestTimeOfAMove(t *testing.T) {
-	took := func(scale int) time.Duration {
+	took := func(scale int) (pause time.Duration, points int) {
 		run := uneven(t, 4, 3, 9, iterate.Synchronous(), "")
 		run.Balance, run.Scale = true, scale
-		return func(m Move) time.Duration { return m.Resumed - m.At }(played(t, run).Moves[0])
+		r := played(t, run)
+		for _, m := range r.Moves {
+			if m.At == r.Moves[0].At {
+				points += run.Solver.Partition.Box(iterate.Rank(m.Rank)).Points()
+			}
+		}
+		return r.Moves[0].Resumed - r.Moves[0].At, points
 	}
-	points := 9 * 9 * 9 / 12
-	near, far := took(1), took(4)
-	require.Greater(t, far-near, 2*seconds(float64(8*63*points)/125e6))
-	require.Less(t, far, 10*seconds(float64(8*64*points)/125e6)+near)
+	near, _ := took(1)
+	far, points := took(4)
+	values := 2 * 8 * 63 * float64(points)
+	require.Greater(t, far-near, seconds(values/125e6))
+	require.Less(t, far-near, seconds(1.3*values/125e6), "the rest is that of the first faces")
 }

@@ -115,7 +115,12 @@ func TestEventsOfPartsAreThoseOfTheirMachine(t *testing.T) {
 	whole := played(t, run)
 	cut := played(t, run, cluster.Event{At: whole.Virtual / 2, Until: whole.Virtual/2 + 50*time.Millisecond, Apart: []int{1}})
 	require.Empty(t, cut.Losses)
-	require.LessOrEqual(t, cut.Residual, run.Solver.Tolerance)
+	run.Recover.Suspect = 2 * time.Millisecond
+	cut = played(t, run, cluster.Event{At: whole.Virtual / 2, Apart: []int{1}})
+	require.Len(t, cut.Losses, 2)
+	for i, l := range cut.Losses {
+		require.Equal(t, [2]int{2 + i, 1}, [2]int{l.Rank, l.Host})
+	}
 }
 
 func TestPartsAreRefused(t *testing.T) {
