@@ -75,6 +75,10 @@ func TestDrawnModels(t *testing.T) {
 		run.Solver.Tolerance, run.Seed = 1e-3, rapid.Uint64().Draw(r, "seed")
 		run.NoOverlap = rapid.Bool().Draw(r, "late")
 		run.Scale = rapid.IntRange(0, 2).Draw(r, "standing")
+		run.Parts = rapid.IntRange(0, 3).Draw(r, "parts")
+		if run.Balance = rapid.Bool().Draw(r, "balance"); run.Balance {
+			run.Recover = &Recovery{}
+		}
 		if s.Asynchronous() {
 			// Fast senders fill the queues of slow receivers, and agreement messages are lost as
 			// well: seconds of retransmissions, millions of events (see TestNoReceiveLivelock).
