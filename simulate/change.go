@@ -40,7 +40,7 @@ func (e *engine) applyChange(at microproto.Instant) {
 	case ev.Launcher && !ev.IsCut():
 		e.loseLauncher(ev, at)
 	case ev.Lost || ev.Killed:
-		if ev.Rank < e.run.machines() {
+		if ev.Rank < e.run.used() {
 			e.lose(ev, c.on, at)
 		}
 	case ev.Slow > 0:

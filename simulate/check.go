@@ -35,13 +35,6 @@ func (r *Config) complete() error {
 		return errors.New("simulate: a run needs a problem (Config.Solver) or peers (Config.New)")
 	case r.New != nil && r.Peers < 1:
 		return fmt.Errorf("simulate: %d peers; Config.New needs 1 or more in Config.Peers", r.Peers)
-	case r.Parts < 0:
-		return fmt.Errorf("simulate: %d parts for each machine; there must be 1 or more, or 0 for 1", r.Parts)
-	case r.machines() > len(r.Model.Hosts):
-		return fmt.Errorf("simulate: %d peers for the %d machines of model %q, %d for each", r.ranks(), len(r.Model.Hosts),
-			r.Model.Name, max(1, r.Parts))
-	case r.Balance && r.Recover == nil:
-		return errors.New("simulate: Balance needs Recover: parts move as after a loss")
 	case r.Scale < 0:
 		return fmt.Errorf("simulate: a point stands for %d points along each axis; it must be 1 or more", r.Scale)
 	case r.SendQueue < 0 || r.ReceiveQueue < 0:
@@ -54,6 +47,9 @@ func (r *Config) complete() error {
 		return fmt.Errorf("simulate: a run cannot end after %v", r.Until)
 	case r.New != nil && (r.Scale > 1 || r.Evaluate || r.NoOverlap):
 		return errors.New("simulate: Scale, Evaluate and NoOverlap apply to Config.Solver, not to peers of Config.New")
+	}
+	if err := r.checkParts(); err != nil {
+		return err
 	}
 	if r.New == nil {
 		if err := r.checkSolver(); err != nil {
@@ -79,7 +75,7 @@ func (r *Config) checkSolver() error {
 
 func (r *Config) checkModel() error {
 	sites, ib := map[int]bool{}, false
-	for i := range r.Model.Hosts[:r.machines()] {
+	for i := range r.Model.Hosts[:r.used()] {
 		h := &r.Model.Hosts[i]
 		if !(h.Relaxation > 0) || math.IsInf(h.Relaxation, 0) {
 			return fmt.Errorf("simulate: machine %d (%s) relaxes %v points a second", i, h.Class.Name, h.Relaxation)

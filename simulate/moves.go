@@ -41,10 +41,10 @@ type handover struct {
 
 // newMoving returns the state of the moves of a run, nil if parts do not move.
 func newMoving(r *Config) *moving {
-	if !r.Balance {
+	if !r.moves() {
 		return nil
 	}
-	return &moving{meters: make([]placement.Meter, r.machines())}
+	return &moving{meters: make([]placement.Meter, r.used())}
 }
 
 // beginMeasuring begins to measure the speeds of hosts in an epoch, at its first relaxation.
@@ -83,6 +83,9 @@ func (e *engine) checkMoves(at microproto.Instant) {
 
 // measure adds the points that each host has relaxed in this epoch, and the time that this took, to its meter.
 func (e *engine) measure() {
+	if !e.run.Balance {
+		return // the hosts count as equally fast
+	}
 	meters := e.run.resumed.moving.meters
 	points, busy := make([]uint64, len(meters)), make([]time.Duration, len(meters))
 	for rank, m := range e.hosts {
@@ -105,11 +108,10 @@ func (e *engine) planMoves(at microproto.Instant) {
 	for rank, h := range e.hosts {
 		parts = append(parts, placement.Part{Points: h.block, Process: e.run.hostOf(rank)})
 	}
-	processes := make([]placement.Process, len(m.meters))
+	processes, now := make([]placement.Process, len(m.meters)), e.since(at)
 	for i := range processes {
-		processes[i].Speed = m.meters[i].Speed()
+		processes[i] = placement.Process{Speed: m.meters[i].Speed(), Leaving: !e.run.present(i, now)}
 	}
-	now := e.since(at)
 	c.planned = m.balancer.Decide(now, now, parts, processes)
 	c.joined = at.Add(joinLatencies * e.farthest())
 }

@@ -180,6 +180,37 @@ func TestBuddiesOfMovedParts(t *testing.T) {
 	}
 }
 
+// A machine that joins takes parts of the others, and one that leaves gives all of its own, also if nothing is balanced.
+func TestMachinesThatJoinAndLeave(t *testing.T) {
+	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
+		run := uneven(t, 3, 4, 12, s, "") // boxes of one size
+		run.Model = gigabit(5)
+		for i := range run.Model.Hosts {
+			run.Model.Hosts[i].Relaxation = 2e3
+		}
+		plain := played(t, run)
+		at := plain.Virtual / 5
+		run.Joins, run.Leaves = []time.Duration{at, 2 * at}, []Leave{{1, at * 3 / 2}}
+		r := played(t, run)
+		hosts := make([]int, 12)
+		for rank := range hosts {
+			hosts[rank] = rank / 4
+		}
+		for _, m := range r.Moves {
+			require.Equal(t, hosts[m.Rank], m.From)
+			require.False(t, m.To == 3 && m.At < at || m.To == 4 && m.At < 2*at || m.To == 1 && m.At > at*3/2, "%+v", m)
+			hosts[m.Rank] = m.To
+		}
+		parts := make([]int, 5)
+		for _, h := range hosts {
+			parts[h]++
+		}
+		require.Equal(t, []int{3, 0, 3, 3, 3}, parts, "%v: %+v", s, r.Moves)
+		require.Less(t, r.Virtual, plain.Virtual*21/20)
+		require.Len(t, r.Ranks, 12)
+	}
+}
+
 // A host has a peer for a part after it has been asked and the peer has connected.
 func TestPartsWaitForTheirHost(t *testing.T) {
 	run := uneven(t, 4, 3, 9, iterate.Asynchronous(), "")

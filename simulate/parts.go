@@ -1,11 +1,65 @@
 package simulate
 
-import "github.com/p2pdc/p2pdc/simulate/cluster"
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/p2pdc/p2pdc/simulate/cluster"
+)
+
+// Leave asks a host to leave a run at a time since the first relaxation.
+type Leave struct {
+	Host int
+	At   time.Duration
+}
 
 // machines returns the number of hosts that run peers at the start.
 func (r *Config) machines() int {
 	parts := max(1, r.Parts)
 	return (r.ranks() + parts - 1) / parts
+}
+
+// used returns the number of hosts that run peers at the start or later.
+func (r *Config) used() int { return r.machines() + len(r.Joins) }
+
+// moves reports whether peers may move to other hosts.
+func (r *Config) moves() bool { return r.Balance || len(r.Joins)+len(r.Leaves) > 0 }
+
+// present reports whether a host takes part in a run at a time.
+func (r *Config) present(host int, at time.Duration) bool {
+	if i := host - r.machines(); i >= 0 && r.Joins[i] > at {
+		return false
+	}
+	return !slices.ContainsFunc(r.Leaves, func(l Leave) bool { return l.Host == host && l.At <= at })
+}
+
+// checkParts refuses parts and hosts that cannot be.
+func (r *Config) checkParts() error {
+	switch {
+	case r.Parts < 0:
+		return fmt.Errorf("simulate: %d parts for each machine; there must be 1 or more, or 0 for 1", r.Parts)
+	case r.machines() > len(r.Model.Hosts):
+		return fmt.Errorf("simulate: %d peers for the %d machines of model %q, %d for each", r.ranks(), len(r.Model.Hosts),
+			r.Model.Name, max(1, r.Parts))
+	case r.used() > len(r.Model.Hosts):
+		return fmt.Errorf("simulate: %d machines join the first %d, and model %q has %d", len(r.Joins), r.machines(),
+			r.Model.Name, len(r.Model.Hosts))
+	case r.moves() && r.Recover == nil:
+		return errors.New("simulate: Balance, Joins and Leaves need Recover: parts move as after a loss")
+	}
+	for _, at := range r.Joins {
+		if at < 0 {
+			return fmt.Errorf("simulate: no machine can join at %v", at)
+		}
+	}
+	for _, l := range r.Leaves {
+		if l.Host < 0 || l.Host >= r.used() || l.At < 0 {
+			return fmt.Errorf("simulate: machine %d cannot leave at %v: there are %d", l.Host, l.At, r.used())
+		}
+	}
+	return nil
 }
 
 // place puts the ranks on their first hosts.
@@ -36,7 +90,7 @@ func (r *Config) machineOf(rank int) int {
 }
 
 // paths returns the paths between the processes of the run.
-func (r *Config) paths() paths { return paths{r.Model, r.resumed.hosts, r.machines()} }
+func (r *Config) paths() paths { return paths{r.Model, r.resumed.hosts, r.used()} }
 
 // host returns the host of a rank.
 func (e *engine) host(rank int) *cluster.Host { return &e.model.Hosts[e.run.hostOf(rank)] }

@@ -128,8 +128,15 @@ func TestPartsAreRefused(t *testing.T) {
 	for want, change := range map[string]func(r *Config){
 		"-1 parts":                   func(r *Config) { r.Parts = -1 },
 		"8 peers for the 2 machines": func(r *Config) { r.Parts = 3 },
-		"for the 2 machines of model \"test\", 1 for each": func(*Config) {},
-		"Balance needs Recover":                            func(r *Config) { r.Parts, r.Balance = 4, true },
+		"\"test\", 1 for each":       func(*Config) {},
+		"Leaves need Recover":        func(r *Config) { r.Parts, r.Balance = 4, true },
+		"1 machines join the first 2": func(r *Config) {
+			r.Parts, r.Joins, r.Recover = 4, []time.Duration{0}, &Recovery{}
+		},
+		"join at -1s": func(r *Config) { r.Parts, r.Joins, r.Recover = 8, []time.Duration{-time.Second}, &Recovery{} },
+		"machine 2 cannot leave": func(r *Config) {
+			r.Parts, r.Leaves, r.Recover = 4, []Leave{{Host: 2}}, &Recovery{}
+		},
 	} {
 		r := run
 		change(&r)

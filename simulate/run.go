@@ -20,6 +20,11 @@ type Config struct {
 	Parts int
 	// Balance moves peers from slow hosts to fast ones, as package solver/placement decides. It needs Recover.
 	Balance bool
+	// Joins are when further hosts of Model have joined the run, since the first relaxation. They take peers of others.
+	// They need Recover.
+	Joins []time.Duration
+	// Leaves are when hosts are asked to leave: their peers move to others, if there are any. They need Recover.
+	Leaves []Leave
 	// Solver configures the peers of an obstacle problem. Run sets Rank and Executor.
 	Solver problem.Config
 	// Methods is the catalog of Solver.Method; nil: solver.Methods.
@@ -103,7 +108,7 @@ type Result struct {
 	Events    uint64
 	Steady    time.Duration // time of a sweep in the second half of the run (of its last epoch), median over ranks
 	Losses    []Loss        // with Config.Recover
-	Moves     []Move        // with Config.Balance
+	Moves     []Move        // with Config.Balance, Joins and Leaves
 	Leaders   []Leader      // that have led the run after its launcher
 	CutOff    []CutOff      // processes that have no part in the run any more, by the time of their end
 	Terms     []Term        // what the keepers have decided, by number: there is one of each
