@@ -25,7 +25,7 @@ func groups() []group {
 		}},
 		{"Start, end and answer", []string{"initial", "max-sweeps", "out-every", "enclose", "enclose-sweeps", "seed"}},
 		{"Checkpoints", []string{"checkpoint", "checkpoint-every"}},
-		{"Partition", []string{"partition", "weights", "balance", "parts", "slowdown"}},
+		{"Partition", []string{"partition", "weights", "balance", "parts", "join", "leave", "slowdown"}},
 		{"Simulation", []string{"stand-in", "no-overlap", "csv"}},
 		{"Protocol", []string{
 			"clusters", "topology", "step-mode", "congestion", "rows", "negative-ack", "protect", "mtu", "peer-timeout",

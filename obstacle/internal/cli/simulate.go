@@ -34,7 +34,7 @@ Exit codes are those of solve. --max-time is virtual time.`,
 	s.flags(f)
 	q.recoveryFlags(f)
 	s.lossFlags(f)
-	q.partsFlags(f)
+	s.partsFlags(f, q)
 	f.IntVar(&machines, "machines", 4, "number of machines, with one peer each (see --parts)")
 	schemeFlag(f, &q.scheme, q.catalog)
 	return grouped(c)
@@ -44,7 +44,7 @@ func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref strin
 	if err := s.check(); err != nil {
 		return err
 	}
-	if err := q.checkSimulatedParts(); err != nil {
+	if err := s.checkParts(q); err != nil {
 		return err
 	}
 	f, err := a.openModel(s.model, q.calibrationBlock(machines))

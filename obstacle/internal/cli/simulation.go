@@ -31,6 +31,8 @@ type simulation struct {
 	kill      []string // peers that are killed, RANK@TIME
 	cut       []string // partitions of the network, RANKS@FROM-TO
 	keepers   int      // 0: chosen
+	join      []string // when further machines join, TIME
+	leave     []string // machines that are asked to leave, MACHINE@TIME
 }
 
 func (s *simulation) flags(f *pflag.FlagSet) {
@@ -39,20 +41,6 @@ func (s *simulation) flags(f *pflag.FlagSet) {
 		"C: relax a grid C times coarser, and scale times and bytes to the full grid (without --n: 8, of 256)")
 	f.BoolVar(&s.noOverlap, "no-overlap", false,
 		"send faces after the whole block has been relaxed, so that no transfer overlaps relaxation")
-}
-
-// partsFlags adds the flags of parts, which move between machines.
-func (q *request) partsFlags(f *pflag.FlagSet) {
-	f.IntVar(&q.parts, "parts", 1, "number of parts of the grid that each machine relaxes, one after the other")
-	f.StringVar(&q.balance, "balance", "off", "on: move parts from slow machines to fast ones during the run (see --parts)")
-}
-
-// checkSimulatedParts validates the flags of parts of a simulated run.
-func (q *request) checkSimulatedParts() error {
-	if q.balance == "on" && q.parts <= 1 {
-		return usage("--balance on with --parts %d: a simulated run moves whole parts; give --parts 2 or more", q.parts)
-	}
-	return q.checkParts()
 }
 
 const maxStandIn = 64
@@ -108,13 +96,17 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 	if machines < 1 {
 		return nil, usage("--machines %d: want 1 or more", machines)
 	}
-	m, err := f.Model(machines)
+	joins, leaves, err := s.elastic(machines)
+	if err != nil {
+		return nil, err
+	}
+	m, err := f.Model(machines + len(joins))
 	if err != nil {
 		return nil, badInput(err)
 	}
 	var sites []string
 	parts := max(q.parts, 1)
-	for i := range m.Hosts {
+	for i := range m.Hosts[:machines] {
 		sites = append(sites, slices.Repeat([]string{m.Sites[m.Hosts[i].Site]}, parts)...)
 	}
 	of := *q
@@ -142,7 +134,7 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 	}
 	c.KeepEvery = 0 // the simulation sets it by the longest block
 	return &virtualRun{work: w, Config: simulate.Config{
-		Model: m, Parts: parts, Balance: q.balance == "on", Scale: s.standIn, NoOverlap: s.noOverlap, Until: q.maxTime, Seed: q.seed,
+		Model: m, Parts: parts, Balance: q.balance == "on", Joins: joins, Leaves: leaves, Scale: s.standIn, NoOverlap: s.noOverlap, Until: q.maxTime, Seed: q.seed,
 		Catalog: a.catalog.Protocols, Policy: p2psap.TablePolicy{Optional: w.rows}, Evaluate: true,
 		Solver: c, Methods: a.catalog.Methods, Recover: q.recovery(s),
 	}}, nil
@@ -154,7 +146,9 @@ func (a *app) single(q *request, s *simulation, f *clusterfile.File, ref string)
 	one.partition, one.weights = "auto", nil
 	one.parts, one.balance = 1, "off"
 	one.method.Flexible = false
-	return a.prepare(&one, s, f.WithoutEvents(), ref, "sync", 1)
+	same := *s
+	same.join, same.leave = nil, nil
+	return a.prepare(&one, &same, f.WithoutEvents(), ref, "sync", 1)
 }
 
 // sequential reports whether a run does the same sweeps as one machine, so that t(1) follows from it.
@@ -165,7 +159,7 @@ func (r *virtualRun) sequential() bool {
 
 // repeatsSteps reports whether a loss or a move may begin a time step again, whose sweeps then count twice.
 func (r *virtualRun) repeatsSteps() bool {
-	return r.work.problem.Steps() > 0 && (r.Balance || slices.ContainsFunc(r.Model.Events, func(e cluster.Event) bool {
+	return r.work.problem.Steps() > 0 && (r.Balance || len(r.Joins)+len(r.Leaves) > 0 || slices.ContainsFunc(r.Model.Events, func(e cluster.Event) bool {
 		return e.Lost || e.Killed
 	}))
 }

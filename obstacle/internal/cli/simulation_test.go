@@ -180,11 +180,12 @@ sites:
   here: {network: lan, machines: [{class: slow, count: 1}, {class: fast}]}
 `))
 	require.NoError(t, err)
+	s := &simulation{model: "test.yaml", standIn: 1}
 	run := func(change func(q *request)) (*virtualRun, error) {
 		a, q := simulatedRequest()
 		q.recover, q.suspect = launch.RecoverLocal, defaultSuspect
 		change(q)
-		r, err := a.prepare(q, &simulation{model: "test.yaml", standIn: 1}, f, "membrane", "sync", 3)
+		r, err := a.prepare(q, s, f, "membrane", "sync", 3)
 		if err != nil {
 			return nil, err
 		}
@@ -209,6 +210,15 @@ sites:
 		require.Equal(t, m.Machine == 0, m.Class == "slow")
 	}
 	require.Less(t, at[0], 4)
+	s.join, s.leave = []string{"1s"}, []string{"0@3s"}
+	r, err = run(func(q *request) { q.parts = 4 })
+	require.NoError(t, err)
+	require.Equal(t, 3, r.figures.Machines)
+	at = map[int]int{}
+	for _, m := range report.Machines(r.result, &r.Config) {
+		at[m.Machine]++
+	}
+	require.Equal(t, map[int]int{1: 4, 2: 4, 3: 4}, at)
 	_, err = run(func(q *request) { q.parts, q.partition = 4, "1,1,3" })
 	require.ErrorContains(t, err, "--partition 1,1,3 makes 3 parts for 3 machines with --parts 4")
 }
@@ -219,6 +229,18 @@ func TestPartsOfSimulatedRunsAreRefused(t *testing.T) {
 		"--parts 0: want 1 or more":                               {recover: launch.RecoverLocal},
 		"--balance on with --parts and --recover off: parts move": {parts: 2, balance: "on", recover: launch.RecoverOff},
 	} {
-		require.ErrorContains(t, q.checkSimulatedParts(), want)
+		require.ErrorContains(t, (&simulation{}).checkParts(&q), want)
 	}
+	for want, s := range map[string]simulation{
+		"--join soon: want a time":                   {join: []string{"soon"}},
+		"--join -1s: want a time":                    {join: []string{"-1s"}},
+		"--leave 1: want MACHINE@TIME":               {leave: []string{"1"}},
+		"--leave 4@1s: want MACHINE@TIME":            {join: []string{"1s"}, leave: []string{"3@1s", "4@1s"}},
+		"--leave 1@late: want a time of 0s or more ": {leave: []string{"1@late"}},
+	} {
+		_, _, err := s.elastic(3)
+		require.ErrorContains(t, err, want)
+	}
+	off := &request{parts: 2, recover: launch.RecoverOff}
+	require.ErrorContains(t, (&simulation{leave: []string{"1@1s"}}).checkParts(off), "--join and --leave with --recover off")
 }
