@@ -126,7 +126,7 @@ func TestLossInATimeStep(t *testing.T) {
 					requireSteps(t, run, r)
 					require.Len(t, r.Losses, 1)
 					l := r.Losses[0]
-					want := Loss{Rank: rank, Killed: true, Noticed: l.Noticed, Spare: true, Resumed: l.Resumed}
+					want := Loss{Rank: rank, Host: rank, Killed: true, Noticed: l.Noticed, Spare: true, Resumed: l.Resumed}
 					require.Equal(t, want, l, "no block was repaired")
 					require.GreaterOrEqual(t, l.Noticed, at)
 					require.Less(t, l.Resumed-l.Noticed, time.Millisecond)
