@@ -145,8 +145,8 @@ func Figures(r *simulate.Result, run *simulate.Config, failure error) Simulated 
 		s.Bytes += k.Bytes
 		s.Lost += k.Lost
 	}
-	if s.Parts > 1 { // while one of its parts relaxes, a machine is not idle
-		idle = max(0, time.Duration(s.Machines)*r.Virtual-relaxing-protocol)
+	if s.Parts > 1 || len(r.Moves) > 0 { // while one of its parts relaxes, a machine is not idle
+		idle = max(0, present(r, run)-relaxing-protocol)
 	}
 	if all := (relaxing + protocol + idle).Seconds(); all > 0 {
 		s.Relaxing = relaxing.Seconds() / all
@@ -232,6 +232,18 @@ func (s *Simulated) ages(counts []uint64) {
 func machines(r *simulate.Result, run *simulate.Config) int {
 	parts := max(1, run.Parts)
 	return (len(r.Ranks) + parts - 1) / parts
+}
+
+// present returns for how long machines have taken part in a run, all together.
+func present(r *simulate.Result, run *simulate.Config) time.Duration {
+	all := time.Duration(machines(r, run)) * r.Virtual
+	for _, at := range run.Joins {
+		all += max(0, r.Virtual-at)
+	}
+	for _, l := range run.Leaves {
+		all -= max(0, r.Virtual-l.At)
+	}
+	return all
 }
 
 // machineAtEnd returns the machine on which a part has ended.

@@ -161,6 +161,10 @@ func TestMovesOfASimulatedRun(t *testing.T) {
 	}}, asJSON(t, s)["moves"])
 	require.Equal(t, [2]int{1, 2}, [2]int{s.Machines, s.Parts})
 	require.InDelta(t, 1, s.Relaxing+s.Protocol+s.Idle, 1e-12)
+	run.Joins, run.Leaves = []time.Duration{r.Virtual / 5}, []simulate.Leave{{At: r.Virtual / 2}}
+	r.Ranks[1].Relaxing = 2 * time.Second
+	s = Figures(r, run, nil)
+	require.InDelta(t, 2./13, s.Idle, 1e-12, "13 s of machines, of which parts and the protocol took 11")
 	var out bytes.Buffer
 	(&Simulation{Simulated: s}).Text(&out)
 	require.Contains(t, out.String(), "1 machine, parts 1 × 1 × 2, 2 each at the start")
