@@ -13,8 +13,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// machine is the peer of one rank, with the process that runs it: its cores, its line, and its port of the switch. It is
-// the World of the peer's shell.
+// machine is the peer of one rank, with the process that runs it: its cores, its line, and its port of the switch. It
+// is the World of the peer's shell.
 type machine struct {
 	process
 	e        *engine

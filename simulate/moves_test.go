@@ -180,7 +180,7 @@ func TestBuddiesOfMovedParts(t *testing.T) {
 	}
 }
 
-// A machine that joins takes parts of the others, and one that leaves gives all of its own, also if nothing is balanced.
+// A machine that joins takes parts of the others, and one that leaves gives all its own, also without Balance.
 func TestMachinesThatJoinAndLeave(t *testing.T) {
 	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		run := uneven(t, 3, 4, 12, s, "") // boxes of one size

@@ -113,10 +113,11 @@ func TestEventsOfPartsAreThoseOfTheirMachine(t *testing.T) {
 	}
 	run.Recover = &Recovery{Suspect: time.Second}
 	whole := played(t, run)
-	cut := played(t, run, cluster.Event{At: whole.Virtual / 2, Until: whole.Virtual/2 + 50*time.Millisecond, Apart: []int{1}})
+	half := whole.Virtual / 2
+	cut := played(t, run, cluster.Event{At: half, Until: half + 50*time.Millisecond, Apart: []int{1}})
 	require.Empty(t, cut.Losses)
 	run.Recover.Suspect = 2 * time.Millisecond
-	cut = played(t, run, cluster.Event{At: whole.Virtual / 2, Apart: []int{1}})
+	cut = played(t, run, cluster.Event{At: half, Apart: []int{1}})
 	require.Len(t, cut.Losses, 2)
 	for i, l := range cut.Losses {
 		require.Equal(t, [2]int{2 + i, 1}, [2]int{l.Rank, l.Host})
