@@ -334,7 +334,7 @@ func (a *app) describe(q *request, w *work) *report.Solution {
 		Problem: w.spec.Name(), N: slices.Clone(w.problem.N[:d]), Points: w.problem.Points(),
 		Scheme: w.scheme.Name(), Method: w.method.Name, Order: w.order.String(),
 		Peers: w.peers, Threads: w.threads, Chosen: w.chosenBecause, InProcess: q.inProcess,
-		Partition: slices.Clone(parts[:d]), Parts: max(q.parts, 1), Balance: w.balance,
+		Partition: slices.Clone(parts[:d]), Balance: w.balance,
 		HasUpper:  w.problem.AtStep(min(1, w.problem.Steps())).Upper != nil,
 		Tolerance: q.tol, Probes: []report.Probe{}, Outputs: []report.Output{}, Seed: q.seed, Version: build.Version(),
 	}

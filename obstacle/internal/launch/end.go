@@ -26,7 +26,7 @@ func (r *run) outcome() *Outcome {
 	}
 	o := &Outcome{
 		U: r.vector(), Refused: r.server.Refused(), Setup: r.started.Sub(r.begin), Gather: time.Since(r.started),
-		Losses: r.losses, Moves: r.moves,
+		Losses: r.losses, Moves: r.moves, Parts: max(r.Parts, 1),
 	}
 	o.Run = o.Gather
 	if !r.verdict.IsZero() {

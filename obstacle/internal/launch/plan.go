@@ -173,6 +173,7 @@ type Outcome struct {
 	Last      Pair
 
 	Losses []*Loss             // from which the run went on
+	Parts  int                 // of each process at the start
 	Moves  []Moved             // parts that went to other processes
 	Peers  []rendezvous.Result // by rank; for a lost peer only Points is set
 	Boxes  []problem.Box       // by rank, at the end, after any moves of planes

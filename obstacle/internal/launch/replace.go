@@ -47,7 +47,8 @@ func (r *run) replace(m *member) {
 	}
 	least := r.preferred
 	for _, q := range r.members {
-		if q.conn != nil && q.child == nil && !q.lost && r.preferred == nil && (least == nil || r.parts(q) < r.parts(least)) {
+		free := q.conn != nil && q.child == nil && !q.lost && !r.leaving[processOf(q)]
+		if free && r.preferred == nil && (least == nil || r.parts(q) < r.parts(least)) {
 			least = q
 		}
 	}
@@ -63,7 +64,8 @@ func (r *run) replace(m *member) {
 // takes the other parts, too.
 func (r *run) companion(m *member) *member {
 	for _, q := range r.members {
-		if r.Parts > 1 && q != m && m.former != (process{}) && q.former == m.former && (q.child != nil || q.conn != nil) && !q.valued {
+		together := r.Parts > 1 && q != m && m.former != (process{}) && q.former == m.former
+		if together && (q.child != nil || q.conn != nil) && !q.valued {
 			return q
 		}
 	}

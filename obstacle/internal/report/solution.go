@@ -161,6 +161,7 @@ const reachableMargin = 1.25
 func (s *Solution) Add(o *launch.Outcome, cut problem.Partition, e verify.Evaluation) {
 	s.Reason, s.Failure = o.Reason, o.Failure
 	s.MissingBlocks, s.FilledBlocks = o.Missing, o.Filled
+	s.Parts = max(o.Parts, 1)
 	s.Losses, s.Moves = append([]*launch.Loss{}, o.Losses...), append([]launch.Moved{}, o.Moves...)
 	s.RelativeResidual, s.ResidualInf = nullable.Number(e.RelativeResidual), nullable.Number(e.ResidualInf)
 	s.ErrorBound, s.MaxError = nullable.Number(e.ErrorBound), nullable.Number(e.MaxError)
