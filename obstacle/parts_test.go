@@ -28,15 +28,15 @@ func pids(s report.Solution) (out []int) {
 
 // Parts move from a slow process to a fast one, by every method.
 func TestPartsMoveToTheFastProcess(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	t.Parallel() // its peers mostly sleep
 	runs := map[string][]string{
 		"sync": {"--slowdown", "0:800", "--slowdown", "1:80"},
 		"async, sor": {
 			"--method", "sor", "--scheme", "async", "--slowdown", "0:3000", "--slowdown", "1:300", "--tol", "1e-11",
 		},
-	}
-	if testing.Short() {
-		delete(runs, "async, sor")
 	}
 	for name, args := range runs {
 		t.Run(name, func(t *testing.T) {
@@ -124,6 +124,9 @@ func TestProcessLeavesDuringATimeStep(t *testing.T) {
 
 // With a process all its parts are lost, and one other process takes them.
 func TestKilledProcessOfSeveralParts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	t.Parallel() // its peers mostly sleep
 	r := inParts(t, append(slow(300, 2), "--scheme", "async")...)
 	pid := r.pid(4)
@@ -164,6 +167,9 @@ func TestElastic(t *testing.T) {
 
 // A spare peer that is asked to leave before it is needed ends well, and so does the run.
 func TestSparePeerLeaves(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	t.Parallel() // its peers mostly sleep
 	r, address, secret := waiting(t, append(slow(300, 1), "solve", "membrane", "--n", "24", "--tol", "1e-9", "--peers", "1",
 		"--keepers", "1")...)
