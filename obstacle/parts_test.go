@@ -64,7 +64,7 @@ func TestPartsMoveToTheFastProcess(t *testing.T) {
 // A process that gets SIGTERM leaves the run, which goes on: with the same bits where it can.
 func TestProcessLeaves(t *testing.T) {
 	t.Parallel() // its peers mostly sleep
-	slowed := slow(300, 2)
+	slowed := slow(120, 2)
 	runs := map[string][]string{
 		"exact": {"--recover", "exact"},
 		"async": {"--scheme", "async"},

@@ -94,7 +94,7 @@ func TestKilledPeerBetweenStepsIsReplaced(t *testing.T) {
 	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
 			at := filepath.Join(t.TempDir(), "u.npy")
-			r := start(t, append(slow(80, 3), "solve", "front2d", "--n", "40", "--param", "steps=40", "--peers", "3",
+			r := start(t, append(slow(40, 3), "solve", "front2d", "--n", "40", "--param", "steps=40", "--peers", "3",
 				"--scheme", scheme, "--tol", "1e-8", "--out", at, "--format", "json")...)
 			r.said(`"relaxing"`)
 			require.NoError(t, syscall.Kill(r.pid(1), syscall.SIGKILL))
