@@ -23,6 +23,12 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
+// joinByHand starts a peer of a run that waits at an address.
+func joinByHand(t *testing.T, address, secret string) *running {
+	t.Helper()
+	return start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
+}
+
 // waiting starts a launcher that waits for peers started by hand.
 func waiting(t *testing.T, args ...string) (r *running, address, secret string) {
 	t.Helper()
@@ -81,8 +87,8 @@ func TestPeerOfAnotherProblem(t *testing.T) {
 
 func TestInterruptOfAPeerEndsTheRun(t *testing.T) {
 	r, address, secret := waiting(t, "solve", "membrane", "--n", "128", "--tol", "1e-13", "--peers", "2", "--peer-timeout", "10m", "--keepers", "1")
-	a := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
-	b := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
+	a := joinByHand(t, address, secret)
+	b := joinByHand(t, address, secret)
 	r.said(`"relaxing"`)
 	b.signal(syscall.SIGINT)
 	require.Equal(t, 3, r.wait(patience))
@@ -143,7 +149,7 @@ func TestOtherVersions(t *testing.T) {
 	_, err = conn.Join(other, rendezvous.Join{Rank: -1}, patience)
 	require.ErrorContains(t, err, "this peer is obstacle v99 (protocols of other pro)")
 	r.said(`different protocols: the launcher is obstacle .*, the peer is obstacle v99`)
-	p := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
+	p := joinByHand(t, address, secret)
 	require.Equal(t, 0, p.wait(patience))
 	require.Equal(t, 0, r.wait(patience))
 
@@ -178,8 +184,8 @@ func TestOtherVersions(t *testing.T) {
 // A peer started by hand detects the end of its launcher by the connection alone.
 func TestPeersByHandEndWithTheLauncher(t *testing.T) {
 	r, address, secret := waiting(t, "solve", "membrane", "--n", "128", "--tol", "1e-13", "--peers", "2", "--peer-timeout", "10m", "--keepers", "1")
-	a := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
-	b := start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
+	a := joinByHand(t, address, secret)
+	b := joinByHand(t, address, secret)
 	r.said(`"relaxing"`)
 	r.signal(syscall.SIGKILL)
 	require.Equal(t, 1, a.wait(patience)) // before the timeout
@@ -194,7 +200,7 @@ func TestLauncherKilledBeforeBye(t *testing.T) {
 	var p *running
 	for try := 0; code == 0 && try < 20; try++ { // the run may end before its launcher is stopped
 		r, address, secret := waiting(t, "solve", "membrane", "--n", "24", "--max-sweeps", "10", "--slowdown", "0:5000", "--peers", "1")
-		p = start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
+		p = joinByHand(t, address, secret)
 		r.said(`"relaxing"`) // the peer has Start, which the log's "started" does not say
 		r.signal(syscall.SIGSTOP)
 		p.said(`"iterated"`)

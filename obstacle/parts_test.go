@@ -147,9 +147,7 @@ func TestElastic(t *testing.T) {
 	t.Parallel() // its peers mostly sleep
 	r, address, secret := waiting(t, append(slow(50, 1), "solve", "membrane", "--n", "96", "--tol", "1e-12", "--peers", "1",
 		"--parts", "4", "--partition", "boxes", "--elastic", "--scheme", "async", "--keepers", "1")...)
-	join := func() *running {
-		return start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
-	}
+	join := func() *running { return joinByHand(t, address, secret) }
 	first := join()
 	r.said(`"relaxing"`)
 	second := join()
@@ -173,9 +171,7 @@ func TestSparePeerLeaves(t *testing.T) {
 	t.Parallel() // its peers mostly sleep
 	r, address, secret := waiting(t, append(slow(300, 1), "solve", "membrane", "--n", "24", "--tol", "1e-9", "--peers", "1",
 		"--keepers", "1")...)
-	join := func() *running {
-		return start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
-	}
+	join := func() *running { return joinByHand(t, address, secret) }
 	first := join()
 	r.said(`"relaxing"`)
 	spare := join()

@@ -206,9 +206,7 @@ func TestPeersByHandAreReplaced(t *testing.T) {
 		t.Run(scheme, func(t *testing.T) {
 			r, address, secret := waiting(t, append(slow(1000, 4), "solve", "membrane", "--n", "24", "--tol", "1e-9", "--peers", "4",
 				"--scheme", scheme, "--peer-timeout", "1s")...)
-			join := func() *running {
-				return start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
-			}
+			join := func() *running { return joinByHand(t, address, secret) }
 			all := []*running{join(), join(), join(), join()}
 			r.said(`"relaxing"`)
 			all[0].signal(syscall.SIGKILL)

@@ -61,12 +61,11 @@ func (r *run) checkMoves() {
 		}
 	}
 	if len(r.pending) > 0 {
-		r.waited++
-		late := r.waited > r.ticks(r.PeerTimeout)
-		if late {
-			r.pending = slices.DeleteFunc(r.pending, func(h *handover) bool { return h.to == nil })
+		absent := func(h *handover) bool { return h.to == nil }
+		if r.waited++; r.waited > r.ticks(r.PeerTimeout) {
+			r.pending = slices.DeleteFunc(r.pending, absent)
 		}
-		if len(r.pending) > 0 && !slices.ContainsFunc(r.pending, func(h *handover) bool { return h.to == nil }) {
+		if len(r.pending) > 0 && !slices.ContainsFunc(r.pending, absent) {
 			r.nextEpoch()
 		}
 		return

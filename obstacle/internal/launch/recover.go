@@ -120,7 +120,8 @@ func (r *run) lose(m *member, f failure) {
 	r.nextEpoch()
 }
 
-// lostWith returns the peers that are lost with a peer: all of its process, unless it reported a failure of its own.
+// lostWith returns the peers that are lost together with m: all peers of its process, or m alone if m has reported a
+// failure.
 func (r *run) lostWith(m *member, f failure) []*member {
 	out := []*member{m}
 	for _, q := range r.members {

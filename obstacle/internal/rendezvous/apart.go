@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Apart returns, for each peer of a run, the name of what is lost with it: its host, or its process if there is only one
-// host and its processes run several peers.
+// Apart returns a name for each peer of a run. Peers with the same name are likely to be lost together: those of one
+// host or, if all are on one host and a process runs several, those of one process.
 func Apart(all []Member) []string {
 	hosts, processes := make([]string, len(all)), make([]string, len(all))
 	for i, m := range all {
