@@ -64,9 +64,9 @@ func TestPartsMoveToTheFastProcess(t *testing.T) {
 // A process that gets SIGTERM leaves the run, which goes on: with the same bits where it can.
 func TestProcessLeaves(t *testing.T) {
 	t.Parallel() // its peers mostly sleep
-	slowed := slow(120, 2)
+	slowed := slow(200, 2)
 	runs := map[string][]string{
-		"exact": {"--recover", "exact"},
+		"exact": {"--recover", "exact", "--log-level", "debug"},
 		"async": {"--scheme", "async"},
 		"spare": {"--scheme", "async", "--spares", "1"},
 	}
@@ -78,6 +78,9 @@ func TestProcessLeaves(t *testing.T) {
 			args := append(args, slowed...)
 			r := inParts(t, args...)
 			pid := r.pid(0)
+			if name == "exact" {
+				r.said(`"iterate":[1-9]\d*.*"message":"kept"`)
+			}
 			require.NoError(t, syscall.Kill(pid, syscall.SIGTERM))
 			r.said("part moved")
 			require.Equal(t, 0, r.wait(patience))

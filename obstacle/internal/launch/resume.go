@@ -103,8 +103,12 @@ func (r *run) receiveCopy(m *member, msg *rendezvous.Captured, values []float64)
 	}
 	if msg.State == nil || len(values) != r.members[msg.Copy.Rank].box.Points() {
 		m.conn.Close()
-		r.lose(m, failure{closed, m.rank, fmt.Sprintf("%s has no copy of the block of peer %d at iterate %d, "+
-			"which it claimed to have", m, msg.Copy.Rank, s.iterate)})
+		why := fmt.Sprintf("%s has no copy of the block of peer %d at iterate %d, which it claimed to have", m, msg.Copy.Rank,
+			s.iterate)
+		if to := r.members[m.rank]; to != m { // its part was about to move
+			m.gone, m = true, to
+		}
+		r.lose(m, failure{closed, m.rank, why})
 		return
 	}
 	delete(s.awaited, msg.Copy.Rank)
