@@ -141,6 +141,7 @@ func table() []row {
 		{pkg: "obstacle/catalog", may: []string{
 			"microproto/...", "p2psap", "problems", "solver", "solver/iterate", "stream", "internal/spelling",
 		}},
+		{pkg: "obstacle/internal/engine", core: true},
 		{pkg: "obstacle/internal/...", anyMay: true},
 		{pkg: "bench/...", anyMay: true},
 		{pkg: "experiments/...", anyMay: true},
