@@ -62,6 +62,12 @@ func Open(directory string, c *problems.Catalog) (*Found, error) {
 		"obstacle solve: %w", directory, joined(skipped))
 }
 
+// Holds reports whether a directory has a checkpoint, whole or not.
+func Holds(directory string) bool {
+	_, all, err := generations(directory)
+	return err == nil && len(all) > 0
+}
+
 // joined joins errors in one line.
 func joined(all []error) error {
 	err := all[0]

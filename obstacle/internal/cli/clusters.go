@@ -49,7 +49,7 @@ func (q *request) clusterLabels(p problem.Partition) (launch.Label, error) {
 			return nil, err
 		}
 	}
-	if q.rendezvous != "" {
+	if q.overHosts() {
 		return func(_ int, host string, at []netip.Addr) (string, error) { return t.Cluster(host, at) }, nil
 	}
 	// The peers will be started on this host.
@@ -79,7 +79,7 @@ func clusterHere(t *topology.Topology) (string, error) {
 func (q *request) possibleClusters() ([]string, error) {
 	n := q.clusters
 	if q.topology != "" {
-		if n = 1; q.rendezvous != "" {
+		if n = 1; q.overHosts() {
 			t, err := readTopology(q.topology)
 			if err != nil {
 				return nil, err

@@ -35,6 +35,7 @@ func groups() []group {
 			"network", "ib-device", "ib-port", "ib-gid", "ib-mode", "ib-blocks", "ib-block-bytes", "ib-completion",
 		}},
 		{"Processes and machines", []string{"in-process", "pin", "rendezvous", "secret-file", "join-timeout"}},
+		{"Batch systems, MPI launchers and ssh", []string{"engine", "meet", "continue", "hosts", "ssh", "remote-program"}},
 		{"Observation", []string{"status", "metrics", "trace"}},
 	}
 }

@@ -40,11 +40,14 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 		Rails: rendezvous.Rails(q.rails), JoinTime: spawnTime, Log: a.log, Notes: a.err,
 	}
 	p.Rails.Values = w.scheme.Slots()
+	if q.hostList != nil {
+		return p, a.remote(q, &p)
+	}
 	if q.rendezvous != "" {
 		switch {
 		case q.inProcess:
 			return p, usage("--in-process and --rendezvous exclude each other")
-		case q.secretFile == "":
+		case q.secretFile == "" && q.task == nil:
 			return p, usage("--rendezvous needs --secret-file FILE, the same on every host")
 		case q.trace != "":
 			return p, usage("--trace with --rendezvous: give --trace to each obstacle peer")
@@ -53,6 +56,9 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 		p.Address, p.JoinTime = q.rendezvous, q.joinTimeout
 		if p.Keepers = q.keepers; p.Keepers == 0 {
 			p.Keepers = defaultKeepers
+		}
+		if q.task != nil {
+			return p, a.lead(q, &p)
 		}
 		p.Identity, err = a.identity(q.secretFile)
 		return p, badInput(err)

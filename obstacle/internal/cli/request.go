@@ -73,6 +73,8 @@ type request struct {
 	from        *checkpoint.Found // the checkpoint that the run continues; nil for none
 	saver       *saver            // writes checkpoints; nil for none
 
+	taskFlags
+
 	catalog *catalog.Set
 }
 
@@ -308,9 +310,10 @@ func (q *request) checkBounds() error {
 		return usage("--spares %d: want 0 to %d", q.spares, launch.MaxSpares)
 	case q.spares > 0 && q.recover == launch.RecoverOff:
 		return usage("--spares %d: no spare peer takes a place with --recover off", q.spares)
-	case q.spares > 0 && (q.inProcess || q.rendezvous != ""):
-		return usage("--spares %d: solve starts spare peers as processes of its host only; "+
-			"with --rendezvous start more peers than --peers", q.spares)
+	case q.spares > 0 && q.inProcess:
+		return usage("--spares %d with --in-process: spare peers are processes; leave out --in-process", q.spares)
+	case q.spares > 0 && q.rendezvous != "":
+		return usage("--spares %d: with --rendezvous start more peers than --peers by hand", q.spares)
 	case !slices.Contains([]int{0, 1, 3, 5}, q.keepers):
 		return usage("--keepers %d: want 1, 3 or 5, or 0 to have it chosen", q.keepers)
 	case q.keepers > 1 && q.recover == launch.RecoverOff:
@@ -350,7 +353,7 @@ func (q *request) checkParts() error {
 // several peers.
 func (q *request) sweepsInOnePass(w *work) bool {
 	m := &w.method
-	several := q.clusters != 0 || q.topology != "" || len(q.slowdown) > 0 || q.rendezvous != "" ||
+	several := q.clusters != 0 || q.topology != "" || len(q.slowdown) > 0 || q.overHosts() ||
 		q.partition != "auto" || q.balance == "on" || q.parts > 1
 	return m.Name == problem.Richardson && m.SweepsPerPass != 1 && w.scheme.Name() == iterate.Synchronous().Name() &&
 		w.order == problem.Jacobi && !several

@@ -37,6 +37,17 @@ New checkpoints are written to DIR, or to the directory of --checkpoint.`,
 func givenByCheckpoint() []string { return []string{"n", "param", "initial"} }
 
 func (a *app) resume(c *cobra.Command, s *solveFlags, directory string) error {
+	done, err := a.asTask(c, s)
+	if done || err != nil {
+		s.refuse(err)
+		return err
+	}
+	err = a.resumeHere(c, s, directory)
+	s.refuse(err)
+	return err
+}
+
+func (a *app) resumeHere(c *cobra.Command, s *solveFlags, directory string) error {
 	var err error
 	if s.from, err = checkpoint.Open(directory, a.catalog.Problems); err != nil {
 		return badInput(err)
@@ -50,5 +61,5 @@ func (a *app) resume(c *cobra.Command, s *solveFlags, directory string) error {
 	if s.checkpoints.directory == "" {
 		s.checkpoints.directory = directory
 	}
-	return a.solve(c, s, "")
+	return a.solveHere(c, s, "")
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +37,7 @@ type app struct {
 	log       zerolog.Logger
 
 	interrupt <-chan struct{} // closed at the first signal; see interrupts
+	ends      []func()        // to be called at the end of the run, last first
 }
 
 // Identify makes the identity of a run from the secret that its processes have in a file.
@@ -55,6 +57,7 @@ func MainWith(ctx context.Context, by Identify, args []string, c *catalog.Set, i
 	root.SetOut(out)
 	root.SetErr(errs)
 	root.SetArgs(helpArgs(root, args))
+	defer a.end()
 	err := root.ExecuteContext(ctx)
 	if err != nil && err.Error() != "" {
 		fmt.Fprintf(errs, "obstacle: %v\n", err)
@@ -103,6 +106,17 @@ func commandNames(root *cobra.Command) []string {
 		names = append(names, c.Name())
 	}
 	return names
+}
+
+// atEnd adds a function to call when the command ends.
+func (a *app) atEnd(f func()) { a.ends = append(a.ends, f) }
+
+// end calls the functions of atEnd.
+func (a *app) end() {
+	for _, f := range slices.Backward(a.ends) {
+		f()
+	}
+	a.ends = nil
 }
 
 // start applies the flags that every command has.

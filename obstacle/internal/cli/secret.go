@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -76,6 +77,10 @@ func (a *app) identity(secretFile string) (rendezvous.Identity, error) {
 	if err != nil {
 		return rendezvous.Identity{}, err
 	}
+	return a.secretIdentity(secret)
+}
+
+func (a *app) secretIdentity(secret []byte) (rendezvous.Identity, error) {
 	return a.identify(build.Version(), build.Fingerprint(a.catalog), secret)
 }
 
@@ -114,15 +119,31 @@ func (a *app) secret(name string) ([]byte, error) {
 // keyLine returns the line that a launcher writes to the standard input of a peer that it starts.
 func keyLine(key driver.Key) []byte { return append(hex.AppendEncode(nil, key[:]), '\n') }
 
-// inheritedIdentity reads the run's key from standard input, whose other end the launcher keeps open. The returned
+// secretPrefix begins a line that holds the secret of a run instead of its key.
+const secretPrefix = "secret "
+
+// secretLine is keyLine for a run whose secret comes from a file.
+func secretLine(secret []byte) []byte {
+	return append(base64.StdEncoding.AppendEncode([]byte(secretPrefix), secret), '\n')
+}
+
+// inheritedIdentity reads the run's key or secret from standard input, whose other end the launcher keeps open. The returned
 // context ends with the launcher.
 func (a *app) inheritedIdentity(ctx context.Context) (rendezvous.Identity, context.Context, error) {
-	in := bufio.NewReader(a.in)
-	line := make([]byte, hex.EncodedLen(len(driver.Key{}))+1)
+	in := bufio.NewReader(io.LimitReader(a.in, 2*maxSecret))
+	line, err := in.ReadBytes('\n')
+	line = bytes.TrimSpace(line)
 	var key driver.Key
-	_, err := io.ReadFull(in, line)
-	if err == nil {
-		_, err = hex.Decode(key[:], line[:len(line)-1])
+	coded, isSecret := bytes.CutPrefix(line, []byte(secretPrefix))
+	var secret []byte
+	switch {
+	case err != nil:
+	case isSecret:
+		secret, err = base64.StdEncoding.AppendDecode(nil, coded)
+	case len(line) != hex.EncodedLen(len(key)):
+		err = fmt.Errorf("a key of %d characters", len(line))
+	default:
+		_, err = hex.Decode(key[:], line)
 	}
 	if err != nil {
 		err = fmt.Errorf("--spawned is reserved for obstacle solve, which writes a key to standard input: %w", err)
@@ -130,9 +151,13 @@ func (a *app) inheritedIdentity(ctx context.Context) (rendezvous.Identity, conte
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
-		_, _ = io.Copy(io.Discard, in)
+		_, _ = io.Copy(io.Discard, a.in)
 		cancel()
 	}()
+	if isSecret {
+		id, err := a.secretIdentity(secret)
+		return id, ctx, err
+	}
 	id, err := a.keyIdentity(key)
 	return id, ctx, err
 }

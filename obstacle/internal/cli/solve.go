@@ -79,11 +79,29 @@ func (s *solveFlags) add(f *pflag.FlagSet) {
 		"with --rendezvous: processes that agree on who leads the run; most of them must be there: 1, 3 or 5 (0: 3)")
 	f.DurationVar(&q.joinTimeout, "join-timeout", 10*time.Minute, "with --rendezvous: bound on the wait for the peers")
 	s.checkpoints.add(f)
+	q.taskFlags.add(f)
 }
 
 func (a *app) solve(c *cobra.Command, s *solveFlags, ref string) error {
+	if done, err := a.asTask(c, s); done || err != nil {
+		s.refuse(err)
+		return err
+	}
+	err := a.solveHere(c, s, ref)
+	s.refuse(err)
+	return err
+}
+
+// solveHere solves the problem in this process and the peers.
+func (a *app) solveHere(c *cobra.Command, s *solveFlags, ref string) error {
 	q, out := s.request, s.out
 	if err := s.checkpoints.check(c.Flags()); err != nil {
+		return err
+	}
+	if err := s.chooseHosts(); err != nil {
+		return err
+	}
+	if err := s.continues(ref); err != nil {
 		return err
 	}
 	for i, o := range out {

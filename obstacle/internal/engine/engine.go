@@ -31,6 +31,7 @@ type Task struct {
 	Leader   string // name of the host of rank 0; empty: not stated
 	OneHost  bool   // all processes run on one host
 	Restarts int    // of the whole job
+	Threads  int    // processors of each process; 0: not stated
 	Why      string // the variables that state rank and size, with their values
 	Ignored  string // variables that are set and do not apply to this process, and why; empty: none
 }
@@ -219,6 +220,12 @@ func (r *reader) slurm() (Task, error) {
 	if r.set("SLURM_RESTART_COUNT") {
 		var err error
 		if t.Restarts, err = r.number("SLURM_RESTART_COUNT", 0); err != nil {
+			return t, err
+		}
+	}
+	if r.set("SLURM_CPUS_PER_TASK") {
+		var err error
+		if t.Threads, err = r.number("SLURM_CPUS_PER_TASK", 1); err != nil {
 			return t, err
 		}
 	}

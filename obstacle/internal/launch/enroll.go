@@ -22,7 +22,11 @@ func (r *run) enroll(conn *rendezvous.Conn, j rendezvous.Join) {
 	if r.expects(conn, j) {
 		return
 	}
-	if s := r.spareOf(j); s != nil {
+	waits := r.waits(j)
+	if waits {
+		j.Rank = -1
+	}
+	if s := r.spareOf(j, waits && r.joining); s != nil {
 		s.conn, s.join = conn, j
 		r.spares = append(r.spares, s)
 		r.tellSpare(s)
@@ -50,15 +54,22 @@ func (r *run) tellSpare(s *member) {
 // MaxSpares bounds the spare peers that wait.
 const MaxSpares = 1024
 
+// waits reports whether the rank for which a peer asks is taken, and the peer is content to be a spare one then.
+func (r *run) waits(j rendezvous.Join) bool {
+	rank := j.Rank * max(1, r.Parts)
+	return j.OrSpare && j.Rank >= 0 && (rank >= len(r.members) || r.members[rank].conn != nil)
+}
+
 // spareOf returns the member for a peer that joins and is not needed now, nil if it is needed or cannot be a spare one.
-func (r *run) spareOf(j rendezvous.Join) *member {
+// All ranks are expected to be taken by others if so stated.
+func (r *run) spareOf(j rendezvous.Join, othersCome bool) *member {
 	for i, s := range r.starting {
 		if s.rank == j.Rank {
 			r.starting = slices.Delete(r.starting, i, i+1)
 			return s
 		}
 	}
-	free := slices.ContainsFunc(r.members, func(m *member) bool { return m.conn == nil && !m.reserved })
+	free := !othersCome && slices.ContainsFunc(r.members, func(m *member) bool { return m.conn == nil && !m.reserved })
 	if free || j.Rank >= 0 || !r.recovers() || len(r.spares) >= MaxSpares ||
 		j.ProblemHash != "" && j.ProblemHash != r.problemHash() {
 		return nil

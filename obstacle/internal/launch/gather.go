@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -13,10 +14,7 @@ import (
 
 // gather waits until all peers have joined.
 func (r *run) gather() error {
-	address := r.Address
-	if r.Spawn != nil {
-		address = "127.0.0.1:0"
-	}
+	address := cmp.Or(r.Address, "127.0.0.1:0")
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return fmt.Errorf("cannot listen at %s: %w (--rendezvous needs an address and a free port of this host)",
@@ -26,6 +24,10 @@ func (r *run) gather() error {
 	r.reserve()
 	if r.Spawn != nil {
 		if err := r.spawn(); err != nil {
+			return err
+		}
+	} else if r.Listening != nil {
+		if err := r.Listening(l.Addr().String()); err != nil {
 			return err
 		}
 	} else if r.Notes != nil {

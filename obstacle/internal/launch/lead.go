@@ -59,6 +59,12 @@ func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
 	r.shutdown(cancel)
 	r.fill(ctx, o)
 	r.publish(o)
+	if r.Led != nil {
+		work := r.commonWork()
+		err := r.Led(&work, r.Spec.Marshal(), o)
+		r.final.drain()
+		return o, err
+	}
 	r.Log.Info().Str("reason", o.Reason).Msgf("the run has ended: obstacle attach %s fetches its answer", s.Term.Leader)
 	return o, r.final.await(ctx, s.Hold, r.Interrupt)
 }

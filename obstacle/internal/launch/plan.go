@@ -57,13 +57,19 @@ type Plan struct {
 	Spares  int           // peers that Spawn starts in addition; any number may join by hand
 
 	Identity rendezvous.Identity
-	// Address is the rendezvous of peers that are started by hand. If it is empty, the launcher starts them on this
-	// host.
+	// Address is the rendezvous. If it is empty, it is on loopback, and Spawn is set.
 	Address  string
 	JoinTime time.Duration // bounds the time until every peer has joined
 
-	// Spawn starts a peer on this host, which joins at the address rendezvous. It is nil if Address is set.
+	// Spawn starts a peer, which joins at the address rendezvous. If it is nil, the peers are started by hand.
 	Spawn func(ctx context.Context, rank int, rendezvous string) (Child, error)
+
+	// Listening is called with the address at which peers that are started by hand can join. It may be nil.
+	Listening func(address string) error
+
+	// Led is called by Lead with the answer in the form of Attach, instead of waiting for an obstacle attach. It may be
+	// nil.
+	Led func(work *rendezvous.Assign, spec []byte, o *Outcome) error
 
 	// Answer is memory for the whole iterate. Peers that Spawn started write their blocks into it. If it is nil, they
 	// send them.

@@ -38,23 +38,23 @@ var errLeft = errors.New("this peer was asked to leave before it had a part")
 // join joins the run. It retries until DialTime has passed if the rendezvous does not listen yet or does not answer.
 func join(ctx context.Context, o *Options) (*rendezvous.Conn, rendezvous.Welcome, error) {
 	name, _ := os.Hostname()
-	j := rendezvous.Join{Rank: o.Rank, Host: name, Pid: os.Getpid(), Addresses: driver.Addresses(o.Listen)}
+	j := rendezvous.Join{Rank: o.Rank, OrSpare: o.OrSpare, Host: name, Pid: os.Getpid(), Addresses: driver.Addresses(o.Listen)}
 	if o.Expect != nil {
 		j.Problem, j.ProblemHash = o.Expect.Name(), fmt.Sprintf("%x", o.Expect.Fingerprint())
 	}
 	deadline := time.Now().Add(o.DialTime)
 	for try := 0; ; try++ {
-		address := append([]string{o.Rendezvous}, o.others...)[try%(1+len(o.others))]
+		address := append([]string{o.Rendezvous}, o.Others...)[try%(1+len(o.Others))]
 		conn, w, err := attempt(ctx, o, address, j)
 		if len(w.Keepers) > 1 { // this was a spare peer
-			o.others, deadline = w.Keepers, time.Now().Add(rejoinTime)
+			o.Others, deadline = w.Keepers, time.Now().Add(rejoinTime)
 		}
 		// Its host answers, and the launcher is gone.
-		over := o.rejoins && errors.Is(err, syscall.ECONNREFUSED) && len(o.others) == 0
+		over := o.rejoins && errors.Is(err, syscall.ECONNREFUSED) && len(o.Others) == 0
 		if err == nil {
 			o.Rendezvous = address
 		}
-		if err == nil || !retryable(err) || over || ctx.Err() != nil || time.Now().After(deadline) {
+		if err == nil || !(retryable(err) || o.OrSpare && Absent(err)) || over || ctx.Err() != nil || time.Now().After(deadline) {
 			return conn, w, err
 		}
 		if errors.Is(err, rendezvous.ErrNoAnswer) {
@@ -94,4 +94,12 @@ func retryable(err error) bool {
 		syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ETIMEDOUT, rendezvous.ErrNoAnswer,
 		rendezvous.ErrNoLeader,
 	}, func(e error) bool { return errors.Is(err, e) })
+}
+
+// Absent reports whether an error of Run states that the run was not found at its address, where it may be later: nothing
+// listens there, the name of the host is not known yet, or another run is there.
+func Absent(err error) bool {
+	_, unknown := errors.AsType[*net.DNSError](err)
+	return err != nil && (unknown || retryable(err) || errors.Is(err, driver.ErrUnauthenticated) ||
+		errors.Is(err, os.ErrDeadlineExceeded))
 }

@@ -62,6 +62,9 @@ func (p *peer) keep(conn *rendezvous.Conn, m rendezvous.Keep) {
 // listenForVotes listens at a port of the range of this peer.
 func (p *peer) listenForVotes() (net.Listener, error) {
 	low, high := p.PortLow, p.PortHigh
+	if p.VotePort > 0 {
+		low, high = p.VotePort, p.VotePort
+	}
 	for port := low; ; port++ {
 		l, err := net.Listen("tcp", net.JoinHostPort(p.Listen, strconv.Itoa(port)))
 		if err == nil || port >= high {
@@ -211,6 +214,7 @@ func (k *keeping) lead(p *peer, t register.Term) {
 	}
 	plan := launch.Plan{
 		Catalog: p.Catalog, Spec: p.spec, Problem: p.problem, Identity: k.identity, Interrupt: p.Interrupt, Log: p.Log,
+		Led: p.Led,
 	}
 	go func() {
 		defer close(k.done)

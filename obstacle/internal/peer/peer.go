@@ -36,6 +36,8 @@ type Options struct {
 	Rendezvous string // HOST:PORT of the launcher
 	Identity   rendezvous.Identity
 	Rank       int           // the rank requested; −1: any
+	OrSpare    bool          // wait as a spare peer if the rank is taken
+	Others     []string      // further addresses of the launcher, or of processes that may lead the run
 	DialTime   time.Duration // bounds the attempts to reach a rendezvous that does not answer yet
 	WaitTime   time.Duration // bounds the wait for the answer of the launcher
 
@@ -64,10 +66,15 @@ type Options struct {
 	// Hold bounds the time for which a process that leads the run after the loss of the launcher keeps the answer.
 	Hold time.Duration
 
+	// Led is called with the answer of a run that this process has led, instead; see launch.Plan. It may be nil.
+	Led func(work *rendezvous.Assign, spec []byte, o *launch.Outcome) error
+
+	// VotePort is the port at which a keeper listens; 0: any of PortLow to PortHigh.
+	VotePort int
+
 	turn    *sync.Mutex // of the peers of this process: see runner.Config.Turn
 	memory  *shm.Memory // that joins them
 	rejoins bool        // it took part before
-	others  []string    // addresses to join at if Rendezvous does not answer
 }
 
 // rejoinTime bounds the attempts to join a run again. The path to the launcher may be repaired a little after the end
@@ -95,8 +102,8 @@ func Run(ctx context.Context, o Options) error {
 		o.Log.Info().Msg(err.Error())
 		return nil
 	}
-	if left, is := errors.AsType[*ReportedError](err); is && len(o.others) > 1 && errors.Is(left, errLauncherLeft) {
-		return fmt.Errorf("%w: no process that leads the run was found at %s", ErrCutOff, strings.Join(o.others, ", "))
+	if left, is := errors.AsType[*ReportedError](err); is && len(o.Others) > 1 && errors.Is(left, errLauncherLeft) {
+		return fmt.Errorf("%w: no process that leads the run was found at %s", ErrCutOff, strings.Join(o.Others, ", "))
 	}
 	return err
 }
@@ -125,7 +132,7 @@ func one(ctx context.Context, o *Options) (again bool, err error) {
 		o.Log.Debug().Err(err).Msg("a dead connection to the launcher will be detected late")
 	}
 	err = p.run(ctx)
-	o.others = p.leader.newest().Keepers
+	o.Others = p.leader.newest().Keepers
 	if wrong := p.keeping.end(); wrong != nil && err == nil {
 		return false, wrong
 	}

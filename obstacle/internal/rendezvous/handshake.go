@@ -108,11 +108,17 @@ func (c *Conn) unanswered(err error) error {
 	return fmt.Errorf("%s is not a rendezvous of this program: %w", c.Remote(), driver.Explain(err))
 }
 
+// errSecret adds driver.ErrUnauthenticated to an error without its text.
+type errSecret struct{}
+
+func (errSecret) Error() string { return "" }
+func (errSecret) Unwrap() error { return driver.ErrUnauthenticated }
+
 // Introduce runs the other half of the handshake, up to sending j, which needs Rank, Host and Pid.
 func (c *Conn) Introduce(id Identity, j Join) error {
 	if err := c.secure(id.keys.Client); err != nil {
 		if errors.Is(err, driver.ErrUnauthenticated) {
-			return fmt.Errorf("the rendezvous at %s does not know the run's secret (--secret-file)", c.Remote())
+			return fmt.Errorf("the rendezvous at %s does not know the run's secret (--secret-file)%w", c.Remote(), errSecret{})
 		}
 		return c.unanswered(err)
 	}

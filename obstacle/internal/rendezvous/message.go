@@ -9,7 +9,7 @@ import (
 )
 
 // Version is that of this protocol. Both ends must have the same.
-const Version = 12
+const Version = 13
 
 // Kind is the type of a frame's body.
 type Kind uint8
@@ -67,7 +67,8 @@ type Join struct {
 	Version     int    `json:"version"`
 	Program     string `json:"program"`
 	Fingerprint string `json:"fingerprint"`
-	Rank        int    `json:"rank"` // requested; −1: any
+	Rank        int    `json:"rank"`               // requested; −1: any
+	OrSpare     bool   `json:"or_spare,omitempty"` // the peer waits as a spare one if the rank is taken
 	Host        string `json:"host"`
 	Pid         int    `json:"pid"`
 	Problem     string `json:"problem"`      // name of the problem that the peer accepts; "": any

@@ -1,0 +1,515 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/p2pdc/p2pdc/internal/spelling"
+	"github.com/p2pdc/p2pdc/obstacle/internal/engine"
+	"github.com/p2pdc/p2pdc/obstacle/internal/host"
+	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/meet"
+	"github.com/p2pdc/p2pdc/obstacle/internal/peer"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/obstacle/internal/spawn"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
+)
+
+// taskFlags are the flags of runs whose processes a batch system or an MPI launcher starts, or ssh.
+type taskFlags struct {
+	engine string
+	meet   string
+	again  bool
+
+	hosts    string
+	ssh      string
+	program  string        // path on the hosts
+	hostList []engine.Host // of hosts
+
+	*task // nil: this process runs alone
+}
+
+func (t *taskFlags) add(f *pflag.FlagSet) {
+	f.StringVar(&t.engine, "engine", engine.Auto,
+		"what started this process as one of several: "+strings.Join(engine.Names(), ", "))
+	f.StringVar(&t.meet, "meet", "",
+		"directory that all hosts share, in which the processes of one command find each other (default: in your cache "+
+			"directory)")
+	f.BoolVar(&t.again, "continue", false,
+		"with --checkpoint DIR: continue from the checkpoint in DIR if there is one (default: only in a requeued job)")
+	f.StringVar(&t.hosts, "hosts", "",
+		"file with the hosts on which to start the peers by ssh, or auto: the list of PBS, Grid Engine, OAR or Slurm")
+	f.StringVar(&t.ssh, "ssh", defaultSSH, "with --hosts: command that runs a program on a host, such as oarsh")
+	f.StringVar(&t.program, "remote-program", "", "with --hosts: path of obstacle on the hosts (default: as on this one)")
+}
+
+// defaultSSH never asks for a password: many would ask at once.
+const defaultSSH = "ssh -o BatchMode=yes"
+
+// task is a process that an engine has started with others.
+type task struct {
+	engine.Task
+	published bool   // the others know where to join, or that there is no run
+	meeting   string // directory; empty: the others know the address and the secret
+}
+
+// maxAncestors bounds the search for the process of a task.
+const maxAncestors = 64
+
+// ancestors returns the numbers of this process, its parent, and so on, as far as the system tells.
+func ancestors() []int {
+	all := []int{os.Getpid(), os.Getppid()}
+	for len(all) < maxAncestors {
+		next := host.Parent(all[len(all)-1])
+		if next <= 0 {
+			break
+		}
+		all = append(all, next)
+	}
+	return all
+}
+
+// readTask sets the task that this process is.
+func (a *app) readTask(q *request) error {
+	if !slices.Contains(engine.Names(), q.engine) {
+		return usage("--engine %q%s: want %s", q.engine, spelling.Suggest(q.engine, engine.Names()),
+			strings.Join(engine.Names(), ", "))
+	}
+	name, _ := os.Hostname()
+	t, err := engine.Read(os.LookupEnv, q.engine, engine.Process{Host: name, Ancestors: ancestors()})
+	if err != nil {
+		return badInput(err)
+	}
+	if t.Ignored != "" {
+		a.log.Info().Msg("this process runs alone: " + t.Ignored)
+	}
+	if !t.Parallel() {
+		return nil
+	}
+	if t.Engine == engine.MPICH && t.Job == "" {
+		if fd, err := strconv.Atoi(os.Getenv("PMI_FD")); err == nil {
+			if t.Job, err = meet.PMIJob(fd); err != nil {
+				a.log.Info().Err(err).Msg("the job's name is unknown")
+			}
+		}
+	}
+	q.task = &task{Task: t}
+	return nil
+}
+
+// alone returns an error if several processes were started with a command that is for one.
+func (a *app) alone(q *request, command string) error {
+	if err := a.readTask(q); err != nil || q.task == nil {
+		return err
+	}
+	return usage("%s is one of several processes (%s), and %s runs in one: start one, or give --engine none", "this process",
+		q.task.Why, command)
+}
+
+// asTask takes part in the run as a peer if this process is one of several and not the first. If it is the first, it
+// prepares the request.
+func (a *app) asTask(c *cobra.Command, s *solveFlags) (done bool, err error) {
+	q := s.request
+	if err := a.readTask(q); err != nil {
+		return true, err
+	}
+	if q.task == nil {
+		if q.meet != "" {
+			return true, usage("--meet %s: no launcher has started this process as one of several; start it with srun, "+
+				"mpirun or mpiexec, or name the launcher with --engine", q.meet)
+		}
+		return false, nil
+	}
+	if err = q.size(c.Flags()); err == nil {
+		err = q.whereToMeet()
+	}
+	if q.Rank == 0 {
+		return false, err
+	}
+	if err == nil {
+		err = a.takePart(c.Context(), s)
+	}
+	if err != nil && err.Error() != "" {
+		return true, &exitError{exitCode(err), fmt.Errorf("process %d of %d: %w", q.Rank, q.Size, err)}
+	}
+	return true, err
+}
+
+// size sets the number of peers by the number of processes.
+func (q *request) size(f *pflag.FlagSet) error {
+	switch t := q.task; {
+	case q.inProcess:
+		return usage("--in-process: %s has started several processes (%s); start one, or leave out --in-process", t.Engine,
+			t.Why)
+	case q.hosts != "":
+		return usage("--hosts: %s has started several processes (%s); start one, or leave out --hosts", t.Engine, t.Why)
+	case q.trace != "":
+		return usage("--trace: not with processes of %s (%s); start one process with --peers", t.Engine, t.Why)
+	case t.Size == 0 && q.peers < 1:
+		return usage("%s does not state how many processes there are (%s): give --peers", t.Engine, t.Why)
+	case t.Size == 0:
+		t.Size = q.peers + q.spares
+	case q.peers == 0:
+		q.peers = t.Size - q.spares
+	}
+	if q.peers < 1 || q.peers+q.spares != q.Size {
+		return usage("--peers %d and --spares %d do not make the %d processes that %s has started (%s)", q.peers, q.spares,
+			q.Size, q.Engine, q.Why)
+	}
+	if q.Rank >= q.Size {
+		return usage("%s, but there are %d processes by --peers %d and --spares %d", q.Why, q.Size, q.peers, q.spares)
+	}
+	if q.threads == 0 && q.Threads > 0 {
+		q.threads = q.Threads
+	}
+	q.spares = 0 // they join by themselves
+	q.elastic = q.elastic || q.recover != launch.RecoverOff && !f.Changed("elastic")
+	return nil
+}
+
+// whereToMeet sets the directory, or the address with its secret, by which the processes find each other.
+func (q *request) whereToMeet() (err error) {
+	t := q.task
+	if q.rendezvous != "" {
+		name, port, err := net.SplitHostPort(q.rendezvous)
+		switch {
+		case err != nil:
+			return usage("--rendezvous %s: want HOST:PORT, or :PORT for the host of process 0", q.rendezvous)
+		case q.secretFile == "":
+			return usage("--rendezvous needs --secret-file FILE, the same for every process; - for standard input, which " +
+				"srun passes to all; or leave both out, and the processes meet in a directory (--meet)")
+		case q.meet != "":
+			return usage("--rendezvous and --meet exclude each other")
+		case t.Rank == 0:
+			if _, err := netip.ParseAddr(name); err != nil { // a name that may not resolve here
+				name = ""
+			}
+		case name == "" && t.Leader == "":
+			return usage("--rendezvous %s: %s does not state the host of process 0, so name it", q.rendezvous, t.Engine)
+		case name == "":
+			name = t.Leader
+		}
+		q.rendezvous = net.JoinHostPort(name, port)
+		return nil
+	}
+	if q.secretFile != "" {
+		return usage("--secret-file needs --rendezvous HOST:PORT, or :PORT for the host of process 0")
+	}
+	if t.Job == "" {
+		if q.meet == "" {
+			return usage("%s states no name of the job by which its processes could find each other: give --meet DIR, a "+
+				"new directory for each run", t.Engine)
+		}
+		t.Job = "run"
+	}
+	if t.meeting = q.meet; t.meeting == "" {
+		if t.meeting, err = meet.Default(); err != nil {
+			return badInput(err)
+		}
+	}
+	if t.Rank == 0 {
+		if q.rendezvous = ":0"; t.OneHost {
+			q.rendezvous = "127.0.0.1:0"
+		}
+	}
+	return badInput(meet.Check(t.meeting))
+}
+
+// refuse lets the other processes know that there is no run, unless they have joined it.
+func (q *request) refuse(err error) {
+	if q.task == nil || err == nil || q.published || q.meeting == "" {
+		return
+	}
+	q.published = true
+	name, _ := os.Hostname()
+	place := meet.Place{Host: name, Pid: os.Getpid(), Refused: err.Error()}
+	_, _ = meet.Publish(q.meeting, q.Job, place, func(meet.Place) bool { return true })
+}
+
+// aliveTime bounds the attempt to reach a run whose file is there.
+const aliveTime = 3 * time.Second
+
+// alive reports whether a run can be joined at a place.
+func (a *app) alive(p meet.Place) bool {
+	id, err := a.placeIdentity(p)
+	if err != nil {
+		return false
+	}
+	for _, address := range p.Addresses {
+		c, err := net.DialTimeout("tcp", address, aliveTime)
+		if err != nil {
+			continue
+		}
+		conn := rendezvous.NewConn(c, aliveTime)
+		name, _ := os.Hostname()
+		err = conn.Introduce(id, rendezvous.Join{Rank: -1, Host: name, Pid: os.Getpid(), Purpose: rendezvous.ToVote})
+		conn.Close()
+		if err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *app) placeIdentity(p meet.Place) (rendezvous.Identity, error) {
+	var key driver.Key
+	if copy(key[:], p.Key) != len(key) || len(p.Key) != len(key) {
+		return rendezvous.Identity{}, fmt.Errorf("the key of the run has %d bytes, not %d", len(p.Key), len(key))
+	}
+	return a.keyIdentity(key)
+}
+
+// lead completes the plan of the first process, which leads the run and starts a peer of its own.
+func (a *app) lead(q *request, p *launch.Plan) error {
+	line, key := []byte(nil), driver.NewKey()
+	var err error
+	if q.meeting != "" {
+		line = keyLine(key)
+		p.Identity, err = a.keyIdentity(key)
+	} else {
+		var secret []byte
+		if secret, err = a.secret(q.secretFile); err == nil {
+			line = secretLine(secret)
+			p.Identity, err = a.secretIdentity(secret)
+		}
+	}
+	if err != nil {
+		return badInput(err)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return failed(fmt.Errorf("cannot find the executable of this program: %w", err))
+	}
+	p.Listening = func(address string) error {
+		all := q.addresses(address)
+		a.log.Info().Strs("addresses", all).Str("by", q.Why).Msg("leading the run of several processes")
+		if q.meeting != "" {
+			name, _ := os.Hostname()
+			place := meet.Place{Addresses: all, Key: key[:], Host: name, Pid: os.Getpid()}
+			remove, err := meet.Publish(q.meeting, q.Job, place, a.alive)
+			if err != nil {
+				return badInput(err)
+			}
+			a.atEnd(remove)
+		}
+		q.published = true
+		return a.ownPeer(q, exe, all[0], line)
+	}
+	return nil
+}
+
+// ownPeer starts the peer of the first process.
+func (a *app) ownPeer(q *request, exe, address string, line []byte) error {
+	args := []string{"peer", "--rendezvous", address, "--seat", "0", "--spawned", "--log-level", a.logLevel,
+		"--log-format", a.logFormat}
+	if q.OneHost {
+		args = append(args, "--listen", "127.0.0.1")
+	}
+	child, err := spawn.Start(exe, append(args, q.host.Args()...), line, a.err)
+	if err != nil {
+		return failed(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := child.Wait(); err != nil {
+			a.log.Warn().Err(err).Msg("the peer of the first process has ended")
+		}
+	}()
+	a.atEnd(func() {
+		select {
+		case <-ended:
+		case <-time.After(launch.StopTime):
+			child.Kill()
+		}
+	})
+	return nil
+}
+
+// addresses returns the addresses at which processes on other hosts reach one of this host, the most likely first.
+func (q *request) addresses(listens string) []string {
+	name, port, _ := net.SplitHostPort(listens)
+	if ip, err := netip.ParseAddr(name); err == nil && !ip.IsUnspecified() {
+		return []string{listens}
+	}
+	all := driver.Addresses("")
+	if len(all) == 0 {
+		return []string{net.JoinHostPort("127.0.0.1", port)}
+	}
+	named, _ := net.LookupHost(cmp.Or(q.Leader, "localhost"))
+	slices.SortStableFunc(all, func(a, b netip.Addr) int {
+		rank := func(ip netip.Addr) int {
+			switch {
+			case slices.Contains(named, ip.String()):
+				return 0
+			case ip.Is4():
+				return 1
+			}
+			return 2
+		}
+		return rank(a) - rank(b)
+	})
+	out := make([]string, len(all))
+	for i, ip := range all {
+		out[i] = netip.AddrPortFrom(ip, uint16(portNumber(port))).String()
+	}
+	return out
+}
+
+func portNumber(s string) int {
+	n, _ := strconv.ParseUint(s, 10, 16)
+	return int(n)
+}
+
+// Times of a process that takes part.
+const (
+	leaveTime = time.Second     // after SIGTERM; if the whole job ends, the first process stops the run meanwhile
+	placeTime = 2 * time.Second // for the attempts to join at one place, before the file is read again
+)
+
+// takePart takes part in the run as a peer.
+func (a *app) takePart(ctx context.Context, s *solveFlags) error {
+	q := s.request
+	if q.checkNetworks() != nil || q.checkBounds() != nil || q.checkParts() != nil {
+		return &exitError{code: ExitUsage} // the first process says why
+	}
+	stopped := make(chan struct{})
+	ctx, stop := a.interruptsOr(ctx, stopped)
+	defer stop()
+	leave := make(chan struct{})
+	go func() {
+		select {
+		case <-stopped:
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-time.After(leaveTime):
+			close(leave)
+		case <-ctx.Done():
+		}
+	}()
+	o := peer.Options{
+		Rank: q.Rank, OrSpare: true, WaitTime: q.joinTimeout, Rail: q.host, OwnProcess: true, Catalog: a.catalog,
+		Interrupt: a.interrupt, Leave: leave, Log: a.log,
+	}
+	o.Led = func(work *rendezvous.Assign, spec []byte, out *launch.Outcome) error {
+		return a.answerInstead(s, work, spec, out)
+	}
+	if q.OneHost {
+		o.Listen = "127.0.0.1"
+	}
+	var err error
+	if q.meeting == "" {
+		secret, wrong := a.secret(q.secretFile)
+		if wrong != nil {
+			return badInput(wrong)
+		}
+		if o.Identity, err = a.secretIdentity(secret); err != nil {
+			return badInput(err)
+		}
+		o.Rendezvous, o.DialTime = q.rendezvous, q.joinTimeout
+		o.Others, o.VotePort = q.otherTasks()
+		err = peer.Run(ctx, o)
+	} else {
+		err = a.joinByFile(ctx, q, o)
+	}
+	if e, is := errors.AsType[*exitError](err); is {
+		return e
+	}
+	if _, reported := errors.AsType[*peer.ReportedError](err); reported && !errors.Is(err, peer.ErrCutOff) {
+		return &exitError{code: ExitFailed} // the first process says why
+	}
+	if errors.Is(err, peer.ErrCutOff) {
+		return &exitError{ExitStopped, err}
+	}
+	return failed(err)
+}
+
+// joinByFile takes part in the run of the file of the job. While nobody can be reached there, the file may be left over
+// from a dead run, and the first process will replace it.
+func (a *app) joinByFile(ctx context.Context, q *request, o peer.Options) error {
+	within, cancel := context.WithTimeoutCause(ctx, q.joinTimeout, fmt.Errorf("not within %v (--join-timeout)", q.joinTimeout))
+	defer cancel()
+	for {
+		p, err := meet.Find(within, q.meeting, q.Job)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return &exitError{ExitStopped, errors.New("interrupted before the run was found")}
+		case err != nil && within.Err() == nil:
+			return badInput(err)
+		case err != nil:
+			return failed(err)
+		case p.Refused != "":
+			return &exitError{code: ExitUsage} // the first process says why
+		}
+		if o.Identity, err = a.placeIdentity(p); err != nil {
+			return badInput(err)
+		}
+		o.Rendezvous, o.Others, o.DialTime = p.Addresses[0], p.Addresses[1:], placeTime
+		err = peer.Run(ctx, o)
+		if !peer.Absent(err) || within.Err() != nil {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// pause is the time between two attempts.
+const pause = 100 * time.Millisecond
+
+// maxOthers bounds the processes that are asked who leads the run.
+const maxOthers = 8
+
+// otherTasks returns the addresses of other processes, which may lead the run instead of the first, and the port at
+// which this one can be asked. Only Kubernetes starts a lost process again, under the same name.
+func (q *request) otherTasks() (addresses []string, port int) {
+	name, p, err := net.SplitHostPort(q.rendezvous)
+	if q.Engine != engine.Kubernetes || err != nil || q.Leader == "" {
+		return nil, 0
+	}
+	for i := 1; i < q.Size && len(addresses) < maxOthers; i++ {
+		other := strings.Replace(name, q.Leader, strings.TrimSuffix(q.Leader, "0")+strconv.Itoa(i), 1)
+		if i != q.Rank && other != name {
+			addresses = append(addresses, net.JoinHostPort(other, p))
+		}
+	}
+	return addresses, portNumber(p)
+}
+
+// answerInstead prints and writes the answer of a run that this process has led after the loss of the first one.
+func (a *app) answerInstead(s *solveFlags, work *rendezvous.Assign, spec []byte, o *launch.Outcome) error {
+	if o.U == nil {
+		return failed(errors.New(o.Failure))
+	}
+	q := *s.request
+	q.tol, q.scheme, q.saver = work.Tolerance, work.Scheme, nil
+	w, err := q.attached(work, spec, o)
+	if err != nil {
+		return failed(err)
+	}
+	places, err := probePoints(s.probes, w.problem)
+	if err != nil {
+		return badInput(err)
+	}
+	steps, err := newRecorder(w, nil, 1)
+	if err != nil {
+		return err
+	}
+	return a.answer(&q, w, o, steps, s.out, places)
+}
