@@ -103,7 +103,7 @@ func (a *app) peer(ctx context.Context, f *peerFlags) error {
 	ctx, stop := a.interruptsOr(ctx, leave)
 	defer stop()
 	f.Interrupt, f.Leave = a.interrupt, leave
-	if f.spawned {
+	if f.Bound = f.spawned; f.spawned {
 		f.Identity, ctx, err = a.inheritedIdentity(ctx)
 	} else {
 		f.Identity, err = a.identity(f.secretFile)

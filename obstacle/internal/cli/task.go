@@ -132,7 +132,10 @@ func (a *app) asTask(c *cobra.Command, s *solveFlags) (done bool, err error) {
 		}
 		return false, nil
 	}
-	if err = q.size(c.Flags()); err == nil {
+	if err = q.size(c.Flags()); err != nil && q.Rank > 0 {
+		return true, &exitError{code: ExitUsage} // the first process says why
+	}
+	if err == nil {
 		err = q.whereToMeet()
 	}
 	if q.Rank == 0 {
@@ -229,7 +232,7 @@ func (q *request) whereToMeet() (err error) {
 
 // refuse lets the other processes know that there is no run, unless they have joined it.
 func (q *request) refuse(err error) {
-	if q.task == nil || err == nil || q.published || q.meeting == "" {
+	if q.task == nil || q.Rank > 0 || err == nil || q.published || q.meeting == "" {
 		return
 	}
 	q.published = true
@@ -292,6 +295,7 @@ func (a *app) lead(q *request, p *launch.Plan) error {
 	if err != nil {
 		return failed(fmt.Errorf("cannot find the executable of this program: %w", err))
 	}
+	p.Notes = nil // no obstacle attach is needed
 	p.Listening = func(address string) error {
 		all := q.addresses(address)
 		a.log.Info().Strs("addresses", all).Str("by", q.Why).Msg("leading the run of several processes")

@@ -14,6 +14,9 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
+// patience is the number of attempts to find a run after which a peer mentions it.
+const patience = 50
+
 // joinUnlessLeaving joins the run, unless the process is asked to leave before it has a part.
 func joinUnlessLeaving(ctx context.Context, o *Options) (*rendezvous.Conn, rendezvous.Welcome, error) {
 	within, cancel := context.WithCancel(ctx)
@@ -56,6 +59,9 @@ func join(ctx context.Context, o *Options) (*rendezvous.Conn, rendezvous.Welcome
 		}
 		if err == nil || !(retryable(err) || o.OrSpare && Absent(err)) || over || ctx.Err() != nil || time.Now().After(deadline) {
 			return conn, w, err
+		}
+		if o.OrSpare && try == patience {
+			o.Log.Warn().Err(err).Dur("limit", o.DialTime).Msg("the run is not there yet: trying again")
 		}
 		if errors.Is(err, rendezvous.ErrNoAnswer) {
 			o.Log.Info().Err(err).Msg("retrying the rendezvous")

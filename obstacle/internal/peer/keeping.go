@@ -38,6 +38,10 @@ func (p *peer) keep(conn *rendezvous.Conn, m rendezvous.Keep) {
 	k := &p.keeping
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if p.Bound {
+		_ = conn.Send(rendezvous.Keeping{})
+		return
+	}
 	if k.keeper == nil {
 		identity, err := p.Identity.WithListener(m.Listener)
 		var l net.Listener

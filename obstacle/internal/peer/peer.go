@@ -57,6 +57,9 @@ type Options struct {
 	// peer may set GOMAXPROCS and the scheduling policy.
 	OwnProcess bool
 
+	// Bound states that the process ends with the launcher, so that it can be no keeper of the run.
+	Bound bool
+
 	Catalog   *catalog.Set
 	Tracer    microproto.Tracer // may be nil
 	Interrupt <-chan struct{}   // closed to request an early end of the run; may be nil
