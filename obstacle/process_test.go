@@ -64,13 +64,19 @@ func startIn(t *testing.T, do func(f func() error) error, args ...string) *runni
 
 func startBy(t *testing.T, do func(f func() error) error, stdin io.Reader, args ...string) *running {
 	t.Helper()
+	return startAs(t, do, nil, stdin, args...)
+}
+
+// startAs is start with further variables in the environment.
+func startAs(t *testing.T, do func(f func() error) error, env []string, stdin io.Reader, args ...string) *running {
+	t.Helper()
 	r := &running{t: t, done: make(chan struct{}), pids: map[int]int{}}
 	r.news = sync.NewCond(&r.mu)
 	if !slices.Contains(args, "--log-level") {
 		args = append(args, "--log-level", "info")
 	}
 	r.cmd = exec.Command(os.Args[0], append(args, "--log-format", "json")...)
-	r.cmd.Env = append(os.Environ(), asProgram+"="+mode())
+	r.cmd.Env = append(append(os.Environ(), asProgram+"="+mode()), env...)
 	r.cmd.Stdin, r.cmd.Stdout = stdin, &r.stdout
 	errs, err := r.cmd.StderrPipe()
 	require.NoError(t, err)

@@ -107,6 +107,9 @@ type selection struct {
 }
 
 func (a *app) compare(ctx context.Context, q *request, ref string, all selection, rounds int, out []string) error {
+	if err := a.alone("compare"); err != nil {
+		return err
+	}
 	for _, name := range out {
 		if err := cmp.Or(badInput(figure.Check(name)), checkWritable(name)); err != nil {
 			return err

@@ -72,6 +72,9 @@ previous one plus one.`,
 }
 
 func (a *app) convergence(ctx context.Context, q *request, ref string, grids []int) error {
+	if err := a.alone("convergence"); err != nil {
+		return err
+	}
 	if len(grids) < 2 {
 		return usage("--grids: want at least two, such as 15,31,63")
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -139,9 +140,24 @@ func (a *app) remote(q *request, p *launch.Plan) error {
 		}
 		remote := quoted(program) + " " + strings.Join(args, " ")
 		a.log.Debug().Str("host", host).Str("command", remote).Msg("starting a peer")
-		return spawn.Start(command[0], append(command[1:], host, remote), keyLine(key), a.err)
+		c, err := spawn.Start(command[0], append(command[1:], host, remote), keyLine(key), a.err)
+		if err != nil {
+			return nil, err
+		}
+		return &remoteChild{c, host}, nil
 	}
 	return nil
+}
+
+// remoteChild is a peer on another host.
+type remoteChild struct {
+	*spawn.Process
+	host string
+}
+
+// Name names the host.
+func (c *remoteChild) Name() string {
+	return fmt.Sprintf("on %s, started by %s", c.host, c.Process.Name())
 }
 
 // addressTowards returns the address of this host at which another one reaches it, as far as the routes tell.

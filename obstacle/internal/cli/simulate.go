@@ -41,6 +41,9 @@ Exit codes are those of solve. --max-time is virtual time.`,
 }
 
 func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref string, machines int) error {
+	if err := a.alone("simulate"); err != nil {
+		return err
+	}
 	if err := s.check(); err != nil {
 		return err
 	}

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -21,7 +19,6 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/meet"
-	"github.com/p2pdc/p2pdc/obstacle/internal/peer"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/obstacle/internal/spawn"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
@@ -83,12 +80,12 @@ func ancestors() []int {
 
 // readTask sets the task that this process is.
 func (a *app) readTask(q *request) error {
-	if !slices.Contains(engine.Names(), q.engine) {
+	if q.engine != "" && !slices.Contains(engine.Names(), q.engine) {
 		return usage("--engine %q%s: want %s", q.engine, spelling.Suggest(q.engine, engine.Names()),
 			strings.Join(engine.Names(), ", "))
 	}
 	name, _ := os.Hostname()
-	t, err := engine.Read(os.LookupEnv, q.engine, engine.Process{Host: name, Ancestors: ancestors()})
+	t, err := engine.Read(os.LookupEnv, cmp.Or(q.engine, engine.Auto), engine.Process{Host: name, Ancestors: ancestors()})
 	if err != nil {
 		return badInput(err)
 	}
@@ -110,12 +107,13 @@ func (a *app) readTask(q *request) error {
 }
 
 // alone returns an error if several processes were started with a command that is for one.
-func (a *app) alone(q *request, command string) error {
-	if err := a.readTask(q); err != nil || q.task == nil {
+func (a *app) alone(command string) error {
+	q := request{}
+	if err := a.readTask(&q); err != nil || q.task == nil {
 		return err
 	}
-	return usage("%s is one of several processes (%s), and %s runs in one: start one, or give --engine none", "this process",
-		q.task.Why, command)
+	return usage("this process is one of several (%s), and obstacle %s is for one: start one process, or obstacle solve",
+		q.Why, command)
 }
 
 // asTask takes part in the run as a peer if this process is one of several and not the first. If it is the first, it
@@ -133,7 +131,8 @@ func (a *app) asTask(c *cobra.Command, s *solveFlags) (done bool, err error) {
 		return false, nil
 	}
 	if err = q.size(c.Flags()); err != nil && q.Rank > 0 {
-		return true, &exitError{code: ExitUsage} // the first process says why
+		a.log.Info().Err(err).Int("process", q.Rank).Msg("the first process says why")
+		return true, &exitError{code: ExitUsage}
 	}
 	if err == nil {
 		err = q.whereToMeet()
@@ -375,145 +374,4 @@ func (q *request) addresses(listens string) []string {
 func portNumber(s string) int {
 	n, _ := strconv.ParseUint(s, 10, 16)
 	return int(n)
-}
-
-// Times of a process that takes part.
-const (
-	leaveTime = time.Second     // after SIGTERM; if the whole job ends, the first process stops the run meanwhile
-	placeTime = 2 * time.Second // for the attempts to join at one place, before the file is read again
-)
-
-// takePart takes part in the run as a peer.
-func (a *app) takePart(ctx context.Context, s *solveFlags) error {
-	q := s.request
-	if q.checkNetworks() != nil || q.checkBounds() != nil || q.checkParts() != nil {
-		return &exitError{code: ExitUsage} // the first process says why
-	}
-	stopped := make(chan struct{})
-	ctx, stop := a.interruptsOr(ctx, stopped)
-	defer stop()
-	leave := make(chan struct{})
-	go func() {
-		select {
-		case <-stopped:
-		case <-ctx.Done():
-			return
-		}
-		select {
-		case <-time.After(leaveTime):
-			close(leave)
-		case <-ctx.Done():
-		}
-	}()
-	o := peer.Options{
-		Rank: q.Rank, OrSpare: true, WaitTime: q.joinTimeout, Rail: q.host, OwnProcess: true, Catalog: a.catalog,
-		Interrupt: a.interrupt, Leave: leave, Log: a.log,
-	}
-	o.Led = func(work *rendezvous.Assign, spec []byte, out *launch.Outcome) error {
-		return a.answerInstead(s, work, spec, out)
-	}
-	if q.OneHost {
-		o.Listen = "127.0.0.1"
-	}
-	var err error
-	if q.meeting == "" {
-		secret, wrong := a.secret(q.secretFile)
-		if wrong != nil {
-			return badInput(wrong)
-		}
-		if o.Identity, err = a.secretIdentity(secret); err != nil {
-			return badInput(err)
-		}
-		o.Rendezvous, o.DialTime = q.rendezvous, q.joinTimeout
-		o.Others, o.VotePort = q.otherTasks()
-		err = peer.Run(ctx, o)
-	} else {
-		err = a.joinByFile(ctx, q, o)
-	}
-	if e, is := errors.AsType[*exitError](err); is {
-		return e
-	}
-	if _, reported := errors.AsType[*peer.ReportedError](err); reported && !errors.Is(err, peer.ErrCutOff) {
-		return &exitError{code: ExitFailed} // the first process says why
-	}
-	if errors.Is(err, peer.ErrCutOff) {
-		return &exitError{ExitStopped, err}
-	}
-	return failed(err)
-}
-
-// joinByFile takes part in the run of the file of the job. While nobody can be reached there, the file may be left over
-// from a dead run, and the first process will replace it.
-func (a *app) joinByFile(ctx context.Context, q *request, o peer.Options) error {
-	within, cancel := context.WithTimeoutCause(ctx, q.joinTimeout, fmt.Errorf("not within %v (--join-timeout)", q.joinTimeout))
-	defer cancel()
-	for {
-		p, err := meet.Find(within, q.meeting, q.Job)
-		switch {
-		case err != nil && ctx.Err() != nil:
-			return &exitError{ExitStopped, errors.New("interrupted before the run was found")}
-		case err != nil && within.Err() == nil:
-			return badInput(err)
-		case err != nil:
-			return failed(err)
-		case p.Refused != "":
-			return &exitError{code: ExitUsage} // the first process says why
-		}
-		if o.Identity, err = a.placeIdentity(p); err != nil {
-			return badInput(err)
-		}
-		o.Rendezvous, o.Others, o.DialTime = p.Addresses[0], p.Addresses[1:], placeTime
-		err = peer.Run(ctx, o)
-		if !peer.Absent(err) || within.Err() != nil {
-			return err
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-		}
-	}
-}
-
-// pause is the time between two attempts.
-const pause = 100 * time.Millisecond
-
-// maxOthers bounds the processes that are asked who leads the run.
-const maxOthers = 8
-
-// otherTasks returns the addresses of other processes, which may lead the run instead of the first, and the port at
-// which this one can be asked. Only Kubernetes starts a lost process again, under the same name.
-func (q *request) otherTasks() (addresses []string, port int) {
-	name, p, err := net.SplitHostPort(q.rendezvous)
-	if q.Engine != engine.Kubernetes || err != nil || q.Leader == "" {
-		return nil, 0
-	}
-	for i := 1; i < q.Size && len(addresses) < maxOthers; i++ {
-		other := strings.Replace(name, q.Leader, strings.TrimSuffix(q.Leader, "0")+strconv.Itoa(i), 1)
-		if i != q.Rank && other != name {
-			addresses = append(addresses, net.JoinHostPort(other, p))
-		}
-	}
-	return addresses, portNumber(p)
-}
-
-// answerInstead prints and writes the answer of a run that this process has led after the loss of the first one.
-func (a *app) answerInstead(s *solveFlags, work *rendezvous.Assign, spec []byte, o *launch.Outcome) error {
-	if o.U == nil {
-		return failed(errors.New(o.Failure))
-	}
-	q := *s.request
-	q.tol, q.scheme, q.saver = work.Tolerance, work.Scheme, nil
-	w, err := q.attached(work, spec, o)
-	if err != nil {
-		return failed(err)
-	}
-	places, err := probePoints(s.probes, w.problem)
-	if err != nil {
-		return badInput(err)
-	}
-	steps, err := newRecorder(w, nil, 1)
-	if err != nil {
-		return err
-	}
-	return a.answer(&q, w, o, steps, s.out, places)
 }
