@@ -33,7 +33,8 @@ TESTED = $(filter-out %/internal/tidy %/bench %/twonode %/experiments %/publishe
 # real processes: others use the processors meanwhile (-p).
 TEST = CGO_ENABLED=0 GOGC=400 $(GO) test -p 4 -toolexec 'env -u GOGC' -vet=off -gcflags=all=-dwarf=false
 
-.PHONY: check build fmt vet lint test full race sim stress fuzz bench experiments performance pictures install verbs
+.PHONY: check build fmt vet lint test full race sim stress fuzz bench experiments performance pictures install verbs \
+	slurm mpirun ssh
 
 check: full build fmt vet lint race
 
@@ -76,6 +77,12 @@ race:
 # built. make verbs STEPS=devices runs one step of ib/guest/steps.sh.
 verbs:
 	ib/guest/run.sh $(STEPS)
+
+# Solve under the launchers named, which are installed from Debian's packages: two nodes of Slurm on this host, Open MPI
+# and MPICH, and an ssh server on loopback. Each takes under a minute, and is skipped with a warning where the launcher
+# cannot be installed or started.
+slurm mpirun ssh:
+	deploy/test/$@.sh
 
 # Runs more seeds of the cluster simulator than make test: make sim SEEDS=10000.
 sim:

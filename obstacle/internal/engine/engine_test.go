@@ -2,6 +2,7 @@ package engine
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -176,6 +177,20 @@ func TestListed(t *testing.T) {
 	for _, tasks := range []string{"x", "2(x", "0", "2(x9)"} {
 		_, err := Listed("n[1-4]", tasks)
 		assert.Error(t, err, tasks)
+	}
+}
+
+// Slurm expands lists as we do. make slurm runs this test where Slurm is.
+func TestExpandNodesAsScontrol(t *testing.T) {
+	if os.Getenv("SLURM_CONF") == "" {
+		t.Skip("needs Slurm, SLURM_CONF is not set")
+	}
+	for _, list := range []string{"n1", "n[1-2]", "n[1-3,07],login", "a[08-11],c[1,3-4]", "r[0-1]x[2-3]", "gpu-[001-120]"} {
+		out, err := exec.Command("scontrol", "show", "hostnames", list).Output()
+		require.NoError(t, err, list)
+		got, err := ExpandNodes(list)
+		require.NoError(t, err, list)
+		assert.Equal(t, strings.Fields(string(out)), got)
 	}
 }
 
