@@ -33,7 +33,7 @@ TESTED = $(filter-out %/internal/tidy %/bench %/twonode %/experiments %/publishe
 # real processes: others use the processors meanwhile (-p).
 TEST = CGO_ENABLED=0 GOGC=400 $(GO) test -p 4 -toolexec 'env -u GOGC' -vet=off -gcflags=all=-dwarf=false
 
-.PHONY: check build fmt vet lint test full race sim stress fuzz bench experiments performance pictures install verbs
+.PHONY: check build fmt vet lint test full race sim stress fuzz bench experiments performance pictures install verbs formats
 
 check: full build fmt vet lint race
 
@@ -76,6 +76,11 @@ race:
 # built. make verbs STEPS=devices runs one step of ib/guest/steps.sh.
 verbs:
 	ib/guest/run.sh $(STEPS)
+
+# Reads every output format by NumPy and VTK and compares all arrays by bits: needs Debian's python3-numpy
+# and python3-vtk9, and skips what is missing with a message. PYTHON=… names another interpreter.
+formats:
+	$(GO) test ./internal/output -run 'TestPython' -count=1 -v
 
 # Runs more seeds of the cluster simulator than make test: make sim SEEDS=10000.
 sim:
