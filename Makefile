@@ -33,7 +33,7 @@ TESTED = $(filter-out %/internal/tidy %/bench %/twonode %/experiments %/publishe
 # real processes: others use the processors meanwhile (-p).
 TEST = CGO_ENABLED=0 GOGC=400 $(GO) test -p 4 -toolexec 'env -u GOGC' -vet=off -gcflags=all=-dwarf=false
 
-.PHONY: check build fmt vet lint test full race sim stress fuzz bench experiments performance pictures install verbs formats
+.PHONY: check build fmt vet lint test full race sim stress fuzz bench experiments performance pictures install verbs formats release reproducible
 
 check: full build fmt vet lint race
 
@@ -129,3 +129,13 @@ pictures:
 
 install:
 	$(GO) install ./cmd/obstacle
+
+# Builds the files of a release in dist/: archives, Debian packages, SBOMs and SHA256SUMS (docs/releases.md).
+# make release ARGS="-targets linux/amd64 -out DIR" builds less, or elsewhere.
+release:
+	$(GO) run ./release $(ARGS)
+
+# Builds the release of the last commit twice, in two clones and the second time with an empty build cache, and compares
+# all files. It takes some minutes for each target.
+reproducible:
+	release/reproducible.sh $(ARGS)

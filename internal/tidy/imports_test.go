@@ -141,6 +141,7 @@ func table() []row {
 			"microproto/...", "p2psap", "problems", "solver", "solver/iterate", "stream", "internal/spelling",
 		}},
 		{pkg: "obstacle/internal/...", anyMay: true},
+		{pkg: "release"},
 		{pkg: "bench/...", anyMay: true},
 		{pkg: "experiments/...", anyMay: true},
 		{pkg: "internal/measure", anyMay: true}, // of bench and experiments

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Builds the release of the last commit in two clones with different paths, the second time with an empty build cache,
+# and compares all files. Its arguments are those of the program release, such as -targets linux/amd64.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source=$PWD
+work=$(mktemp -d)
+trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
+
+git clone -q "$source" "$work/first"
+git clone -q "$source" "$work/second/of-another-depth"
+(cd "$work/first" && go run ./release "$@" -out "$work/one")
+(cd "$work/second/of-another-depth" && GOCACHE=$work/cache go run ./release "$@" -out "$work/two" >/dev/null)
+diff -r "$work/one" "$work/two"
+(cd "$work/one" && sha256sum --quiet --check SHA256SUMS)
+echo "reproducible: $(find "$work/one" -type f | wc -l) files are the same"
