@@ -18,6 +18,9 @@ LINT_MODULE  = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VER
 LINT_INSTALLED = $(shell golangci-lint version 2>/dev/null | grep -q 'version $(LINT_VERSION:v%=%) ' && echo golangci-lint)
 LINT = $(or $(LINT_INSTALLED),$(GO) run $(LINT_MODULE))
 
+# The linter of the workflows in .github, without the programs that it would call.
+ACTIONLINT = github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+
 # Packages with goroutines, or called from several. The core has none.
 SHELLS = ./p2psap/driver/... ./ether/... ./shm/... ./stream/... ./solver/runner/... ./problems/file ./internal/output ./obstacle/...
 
@@ -34,7 +37,7 @@ TESTED = $(filter-out %/internal/tidy %/bench %/twonode %/experiments %/publishe
 TEST = CGO_ENABLED=0 GOGC=400 $(GO) test -p 4 -toolexec 'env -u GOGC' -vet=off -gcflags=all=-dwarf=false
 
 .PHONY: check build fmt vet lint test full race sim stress fuzz bench experiments performance pictures install verbs \
-	slurm mpirun ssh
+	slurm mpirun ssh formats notebooks release reproducible cross arm64
 
 check: full build fmt vet lint race
 
@@ -52,6 +55,7 @@ vet:
 
 lint:
 	$(LINT) run ./...
+	$(GO) run $(ACTIONLINT) -shellcheck= -pyflakes=
 
 # Runs every test function but those of internal/tidy and of the programs that measure: examples,
 # simulator seeds, real processes, and the seed corpus of every fuzz target. -short selects fewer seeds,
@@ -83,6 +87,15 @@ verbs:
 # cannot be installed or started.
 slurm mpirun ssh:
 	deploy/test/$@.sh
+
+# Reads every output format by NumPy and VTK and compares all arrays by bits: needs Debian's python3-numpy
+# and python3-vtk9, and skips what is missing with a message. PYTHON=… names another interpreter.
+formats:
+	$(GO) test ./internal/output -run 'TestPython' -count=1 -v
+
+# Runs the Python of docs/notebooks.md as it stands there, on answers that the program writes.
+notebooks:
+	$(GO) test ./obstacle -run 'TestNotebooks' -count=1 -v
 
 # Runs more seeds of the cluster simulator than make test: make sim SEEDS=10000.
 sim:
@@ -131,3 +144,31 @@ pictures:
 
 install:
 	$(GO) install ./cmd/obstacle
+
+# Checks that the whole module with its tests compiles for the other systems of a release.
+cross:
+	GOOS=linux GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
+	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
+
+# Packages whose code differs between processors, or computes: kernels, methods, formats, composites, sessions.
+PORTABLE = ./internal/kernel ./internal/npy ./internal/output ./solver/method ./microproto/... ./p2psap
+
+# Runs the tests of the portable code for 64-bit ARM, under emulation (Debian's qemu-user). Skipped with a message if that is
+# missing. TestPython… would need an emulated Python, and is not run by -short.
+arm64:
+	@if command -v qemu-aarch64 >/dev/null; then \
+		echo "tests for arm64: $(PORTABLE)"; \
+		GOARCH=arm64 CGO_ENABLED=0 $(GO) test -vet=off -exec qemu-aarch64 -short -timeout 20m $(PORTABLE); \
+	else \
+		echo "tests for arm64: SKIPPED, qemu-aarch64 is missing: apt-get install qemu-user"; \
+	fi
+
+# Builds the files of a release in dist/: archives, Debian packages, SBOMs and SHA256SUMS (docs/releases.md).
+# make release ARGS="-targets linux/amd64 -out DIR" builds less, or elsewhere.
+release:
+	$(GO) run ./release $(ARGS)
+
+# Builds the release of the last commit twice, in two clones and the second time with an empty build cache, and compares
+# all files. It takes some minutes for each target.
+reproducible:
+	release/reproducible.sh $(ARGS)

@@ -77,11 +77,14 @@ func parseHeader(text string) (header, error) {
 // lastComma matches the comma after the last entry of a list.
 var lastComma = regexp.MustCompile(`\b,\s*(\])|,\s*(})`)
 
-// Header returns the header of a file of little-endian float64 values: version 1.0, with the values aligned
-// to 64 bytes.
-func Header(shape []int) []byte {
+// Header returns the header of a file of little-endian float64 values.
+func Header(shape []int) []byte { return HeaderOf("<f8", shape) }
+
+// HeaderOf returns the header of a file of values of NumPy's type descr, such as "|u1": version 1.0, with the values
+// aligned to 64 bytes.
+func HeaderOf(descr string, shape []int) []byte {
 	var t strings.Builder
-	t.WriteString("{'descr': '<f8', 'fortran_order': False, 'shape': (")
+	fmt.Fprintf(&t, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr)
 	for _, n := range shape {
 		fmt.Fprintf(&t, "%d, ", n)
 	}

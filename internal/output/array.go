@@ -1,7 +1,6 @@
 package output
 
 import (
-	"encoding/binary"
 	"fmt"
 	"io"
 	"math"
@@ -18,12 +17,7 @@ func writeNPY(w io.Writer, g *grid) error {
 	if _, err := w.Write(npy.Header(g.shape())); err != nil {
 		return err
 	}
-	var b [8]byte
-	return g.each(func(n node) error {
-		binary.LittleEndian.PutUint64(b[:], math.Float64bits(n.u))
-		_, err := w.Write(b[:])
-		return err
-	})
+	return fields(g)[0].write(w, g)
 }
 
 // ReadInitial reads an initial iterate for the problem from a .npy file and returns the interior values

@@ -1,5 +1,5 @@
-// Package output writes solutions to files and reads initial iterates: .vti and .vtp for ParaView, .npy
-// for NumPy, .csv for spreadsheets, .png for viewing.
+// Package output writes solutions to files and reads initial iterates: .vti, .vtu, .vtp, .xdmf and .pvd for ParaView,
+// .npy for NumPy, .csv for spreadsheets, .png for viewing.
 //
 // Every format contains the closed grid, interior points and boundary. An .npy file can be read back as an
 // initial iterate. A file is written under a temporary name and renamed when it is complete, so that no
@@ -39,17 +39,22 @@ type Extra struct {
 type writer func(w io.Writer, g *grid) error
 
 // extensions select a format; the first one that matches applies.
-var extensions = []string{".vti", ".vtp", ".npy", ".png", ContourExtension, ".csv"}
+var extensions = []string{".vti", ".vtu", ".vtp", ".npy", ".png", ContourExtension, ".csv"}
 
 // writers write the formats, in the order of extensions.
-var writers = []writer{writeVTI, writeVTP, writeNPY, writePNG, writeContour, writeCSV}
+var writers = []writer{writeVTI, writeVTU, writeVTP, writeNPY, writePNG, writeContour, writeCSV}
 
 // HoldsForce reports whether the format of the file contains the contact force.
-func HoldsForce(path string) bool { return strings.ToLower(filepath.Ext(path)) == ".vti" }
+func HoldsForce(path string) bool {
+	return slices.Contains([]string{".vti", ".vtu", XDMFExtension}, strings.ToLower(filepath.Ext(path)))
+}
 
 // CheckProblem returns an error if the format of the file cannot represent a solution of the problem.
 func CheckProblem(path string, p *problem.Problem) error {
 	name := strings.ToLower(path)
+	if IsSeries(path) {
+		_, name = splitSeries(path)
+	}
 	switch {
 	case strings.HasSuffix(name, ContourExtension) && p.Dimension != 2:
 		return fmt.Errorf("output %s: a contour is that of a problem in 2 dimensions, this one has %d; give .vtp",
@@ -86,12 +91,16 @@ func CheckFile(path string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
+// check returns the writer of a format of one file; nil for .xdmf.
 func check(path string) (writer, error) {
+	if isXDMF(path) {
+		return nil, writable(path)
+	}
 	name := strings.ToLower(path)
 	i := slices.IndexFunc(extensions, func(e string) bool { return strings.HasSuffix(name, e) })
 	if i < 0 {
 		return nil, fmt.Errorf("output %s: no format for %q; the extensions known are %s, %s",
-			path, filepath.Ext(name), strings.Join(extensions, ", "), SeriesExtension)
+			path, filepath.Ext(name), strings.Join(extensions, ", "), XDMFExtension+", "+SeriesExtension)
 	}
 	return writers[i], writable(path)
 }
@@ -109,7 +118,7 @@ func writable(path string) error {
 }
 
 // Write writes the solution to path in the format of its extension. An existing file is replaced
-// atomically after everything was written.
+// atomically after everything was written; of .xdmf, each array by itself and the description last.
 func Write(path string, s Solution) error {
 	write, err := check(path)
 	if err != nil {
@@ -121,6 +130,9 @@ func Write(path string, s Solution) error {
 	g, err := newGrid(s)
 	if err != nil {
 		return fmt.Errorf("output %s: %w", path, err)
+	}
+	if isXDMF(path) {
+		return writeXDMF(path, g)
 	}
 	return Replace(path, func(w io.Writer) error { return write(w, g) })
 }

@@ -277,8 +277,8 @@ func TestRefusedPaths(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "d.csv"), 0o700))
 	for name, want := range map[string]string{
-		"u.txt":      `no format for ".txt"; the extensions known are .vti, .vtp, .npy, .png, .contour.csv, .csv, .pvd`,
-		"u":          `no format for ""; the extensions known are .vti, .vtp, .npy, .png, .contour.csv, .csv, .pvd`,
+		"u.txt":      `no format for ".txt"; the extensions known are .vti, .vtu, .vtp, .npy, .png, .contour.csv, .csv, .xdmf, .pvd`,
+		"u":          `no format for ""; the extensions known are .vti, .vtu, .vtp, .npy, .png, .contour.csv, .csv, .xdmf, .pvd`,
 		"none/u.npy": "there is no directory " + filepath.Join(dir, "none"),
 		"d.csv":      "it is not a regular file",
 	} {

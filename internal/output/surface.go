@@ -24,7 +24,7 @@ type surface struct {
 type marcher struct {
 	g        *grid
 	out      *surface
-	in       []byte // contact of the nodes in memory order
+	in       *layers
 	side     byte
 	vertices map[int]int // vertices by edge: 8·node + direction
 }
@@ -32,14 +32,11 @@ type marcher struct {
 // freeBoundary returns the surfaces of both obstacles.
 func freeBoundary(g *grid) *surface {
 	out := &surface{}
-	in := make([]byte, 0, g.count())
-	_ = g.each(func(n node) error { // never returns an error
-		in = append(in, g.contact(n))
-		return nil
-	})
-	for _, side := range []byte{onObstacle, onUpper} {
-		m := marcher{g: g, out: out, in: in, side: side, vertices: map[int]int{}}
-		m.march()
+	if g.p.Obstacle != nil {
+		march(g, out, onObstacle)
+	}
+	if g.p.Upper != nil {
+		march(g, out, onUpper)
 	}
 	return out
 }
@@ -56,26 +53,18 @@ func simplices(dimension int) [][]int {
 	return [][]int{{0, 1, 3, 7}, {0, 1, 5, 7}, {0, 2, 3, 7}, {0, 2, 6, 7}, {0, 4, 5, 7}, {0, 4, 6, 7}}
 }
 
-func (m *marcher) march() {
-	g := m.g
+// march adds the surface of one obstacle.
+func march(g *grid, out *surface, side byte) {
+	m := marcher{g: g, out: out, in: newLayers(g), side: side, vertices: map[int]int{}}
 	tuples := simplices(g.p.Dimension)
-	cells := [3]int{}
-	for a := range cells {
-		cells[a] = max(1, g.nodes(a)-1)
-	}
-	for k := range cells[2] {
-		for j := range cells[1] {
-			for i := range cells[0] {
-				base := [3]int{i, j, k}
-				if !m.mixed(base) {
-					continue
-				}
-				for _, s := range tuples {
-					m.simplex(base, s)
-				}
+	_ = g.eachCell(func(_ int, base [3]int) error { // never returns an error
+		if m.mixed(base) {
+			for _, s := range tuples {
+				m.simplex(base, s)
 			}
 		}
-	}
+		return nil
+	})
 }
 
 // corner returns a corner of the cell at base, as node indices from 0 along each axis.
@@ -86,9 +75,7 @@ func corner(base [3]int, bits int) [3]int {
 	return base
 }
 
-func (m *marcher) index(n [3]int) int { return n[0] + m.g.nodes(0)*(n[1]+m.g.nodes(1)*n[2]) }
-
-func (m *marcher) inside(n [3]int) bool { return m.in[m.index(n)] == m.side }
+func (m *marcher) inside(n [3]int) bool { return m.in.at(n) == m.side }
 
 // mixed reports whether the surface passes through a cell.
 func (m *marcher) mixed(base [3]int) bool {
@@ -164,7 +151,7 @@ func (m *marcher) vertex(a, b [3]int) int {
 			direction |= 1 << x
 		}
 	}
-	key := 8*m.index(low) + direction
+	key := 8*m.g.index(low) + direction
 	if v, ok := m.vertices[key]; ok {
 		return v
 	}

@@ -1,17 +1,17 @@
 package output
 
 import (
-	"encoding/binary"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
-	"strings"
+
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// writeVTP writes the free boundary as VTK's PolyData (XML format with raw appended data): triangles in 3-D,
-// closed lines in 2-D, points in 1-D. The point data are u; the cell data are contact (1 on the obstacle, 2
-// on the upper obstacle).
+// writeVTP writes the free boundary as VTK's PolyData: triangles in 3-D, closed lines in 2-D, points in 1-D. The
+// point data are u and, where they exist, obstacle and upper; the cell data are contact (1 on the obstacle, 2 on the
+// upper obstacle).
 func writeVTP(w io.Writer, g *grid) error {
 	s := freeBoundary(g)
 	kind, sides := []string{"Verts", "Lines", "Polys"}[g.p.Dimension-1], s.side
@@ -22,42 +22,45 @@ func writeVTP(w io.Writer, g *grid) error {
 	if g.p.Dimension == 2 {
 		cells, sides = s.loops()
 	}
-	var a appended
 	corners, ends := connectivity(cells)
-	for _, v := range []any{s.points, s.value, corners, ends, sides} {
-		a.add(v)
-	}
-
-	var head strings.Builder
-	fmt.Fprintf(&head, `<?xml version="1.0"?>
-<VTKFile type="PolyData" version="1.0" byte_order="LittleEndian" header_type="UInt64">
-  <PolyData>
-    <Piece NumberOfPoints="%d"`, len(s.points))
+	piece := fmt.Sprintf(`NumberOfPoints="%d"`, len(s.points))
 	for _, k := range []string{"Verts", "Lines", "Strips", "Polys"} {
 		count := 0
 		if k == kind {
 			count = len(cells)
 		}
-		fmt.Fprintf(&head, " NumberOf%s=\"%d\"", k, count)
+		piece += fmt.Sprintf(` NumberOf%s="%d"`, k, count)
 	}
-	const array = "<DataArray type=%q Name=%q %sformat=\"appended\" offset=\"%d\"/>\n"
-	head.WriteString(">\n      <PointData Scalars=\"u\">\n        ")
-	fmt.Fprintf(&head, array, "Float64", "u", "", a.offsets[1])
-	head.WriteString("      </PointData>\n      <CellData>\n        ")
-	fmt.Fprintf(&head, array, "UInt8", "contact", "", a.offsets[4])
-	head.WriteString("      </CellData>\n      <Points>\n        ")
-	fmt.Fprintf(&head, array, "Float64", "Points", "NumberOfComponents=\"3\" ", a.offsets[0])
-	fmt.Fprintf(&head, "      </Points>\n      <%s>\n        ", kind)
-	fmt.Fprintf(&head, array, "Int64", "connectivity", "", a.offsets[2])
-	head.WriteString("        ")
-	fmt.Fprintf(&head, array, "Int64", "offsets", "", a.offsets[3])
-	fmt.Fprintf(&head, "      </%s>\n    </Piece>\n  </PolyData>\n  <AppendedData encoding=\"raw\">\n_", kind)
-	for _, part := range [][]byte{[]byte(head.String()), a.data, []byte("\n  </AppendedData>\n</VTKFile>\n")} {
-		if _, err := w.Write(part); err != nil {
-			return err
+	points := section{"PointData", ` Scalars="u"`, []dataArray{fixed("u", "Float64", 1, s.value)}}
+	for _, f := range []Extra{{"obstacle", g.p.Obstacle}, {"upper", g.p.Upper}} {
+		if f.Of != nil {
+			points.arrays = append(points.arrays, fixed(f.Name, "Float64", 1, s.sample(f.Of)))
 		}
 	}
-	return nil
+	return writeVTK(w, "PolyData", "", piece, []section{
+		points,
+		{"CellData", ` Scalars="contact"`, []dataArray{fixed("contact", "UInt8", 1, sides)}},
+		{"Points", "", []dataArray{fixed("Points", "Float64", 3, s.coordinates())}},
+		{kind, "", []dataArray{fixed("connectivity", "Int64", 1, corners), fixed("offsets", "Int64", 1, ends)}},
+	})
+}
+
+// coordinates returns x, y and z of every point.
+func (s *surface) coordinates() []float64 {
+	all := make([]float64, 0, 3*len(s.points))
+	for _, p := range s.points {
+		all = append(all, p[:]...)
+	}
+	return all
+}
+
+// sample returns the values of a function at the points.
+func (s *surface) sample(f problem.Function) []float64 {
+	values := make([]float64, 0, len(s.points))
+	for _, p := range s.points {
+		values = append(values, f(p))
+	}
+	return values
 }
 
 // connectivity returns the corners of all cells, and the end index of each cell.
@@ -69,19 +72,6 @@ func connectivity(cells [][]int) (corners, ends []int64) {
 		ends = append(ends, int64(len(corners)))
 	}
 	return corners, ends
-}
-
-// appended holds the raw arrays of a VTK file, each after its length in bytes.
-type appended struct {
-	data    []byte
-	offsets []int
-}
-
-// add adds a slice of values of fixed size.
-func (a *appended) add(v any) {
-	a.offsets = append(a.offsets, len(a.data))
-	a.data = binary.LittleEndian.AppendUint64(a.data, uint64(binary.Size(v)))
-	a.data, _ = binary.Append(a.data, binary.LittleEndian, v) // fails for values of no fixed size only
 }
 
 // ContourExtension is the extension of files with the free boundary of a 2-D problem as a table.

@@ -28,7 +28,6 @@ const (
 	plot    = "gonum.org/v1/plot/..."
 	cpuid   = "github.com/klauspost/cpuid/v2"
 	avo     = "github.com/mmcloughlin/avo/..."
-	npyio   = "github.com/sbinet/npyio/..."
 	expr    = "github.com/expr-lang/expr/..."
 	goyaml  = "github.com/goccy/go-yaml/..."
 	netlink = "github.com/vishvananda/netlink/..."
@@ -107,7 +106,7 @@ func table() []row {
 			"solver/iterate", "solver/multilevel", "solver/problem", gonum,
 		}},
 		{pkg: "problems/file", may: []string{
-			"problems", "problems/option", "solver/problem", "internal/kernel", gonum, expr, goyaml, npyio,
+			"problems", "problems/option", "solver/problem", "internal/kernel", gonum, expr, goyaml,
 			"internal/npy", "internal/yamldoc", "internal/spelling",
 		}},
 		{pkg: "simulate", may: []string{
@@ -129,12 +128,12 @@ func table() []row {
 		{pkg: "internal/spelling", core: true},
 		{pkg: "internal/yamldoc", may: []string{"internal/spelling", goyaml}},
 		{pkg: "internal/virtual", may: []string{"microproto", "p2psap", "solver", "solver/..."}},
-		{pkg: "internal/npy", may: []string{npyio}},
+		{pkg: "internal/npy"},
 		{pkg: "internal/netlab", may: []string{"internal/fifo", netlink, netns, xsys}},
 		{pkg: "internal/netlab/flow", may: []string{
 			"internal/netlab", "microproto/...", "p2psap/...", "ether", xsys,
 		}},
-		{pkg: "internal/output", may: []string{"solver/problem", npyio, plot, "internal/npy"}},
+		{pkg: "internal/output", may: []string{"solver/problem", plot, "internal/npy"}},
 		{pkg: "internal/tidy"},
 		{pkg: "cmd/obstacle", may: []string{"obstacle", "obstacle/catalog"}},
 		{pkg: "obstacle", may: []string{"obstacle/..."}},
@@ -143,6 +142,7 @@ func table() []row {
 		}},
 		{pkg: "obstacle/internal/engine", core: true},
 		{pkg: "obstacle/internal/...", anyMay: true},
+		{pkg: "release"},
 		{pkg: "bench/...", anyMay: true},
 		{pkg: "experiments/...", anyMay: true},
 		{pkg: "internal/measure", anyMay: true}, // of bench and experiments

@@ -14,7 +14,7 @@ const maxLines = 500
 // topLevel are the folders that the root may hold.
 var topLevel = []string{
 	".ci", ".github", "bench", "cmd", "deploy", "docs", "ether", "examples", "experiments",
-	"ib", "internal", "microproto", "obstacle", "p2psap", "problems", "shm", "simulate", "solver",
+	"ib", "internal", "microproto", "obstacle", "p2psap", "problems", "release", "shm", "simulate", "solver",
 	"stream",
 }
 

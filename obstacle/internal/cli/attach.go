@@ -45,7 +45,7 @@ begins. The exit codes are those of solve.`,
 	fl.StringVar(&f.secretFile, "secret-file", "", "file with the run's secret (required)")
 	fl.DurationVar(&f.timeout, "timeout", time.Minute, "how long to look for the process that leads the run")
 	fl.StringArrayVar(&f.out, "out", nil,
-		"write the solution (.vti, .npy, .png, .csv) or the free boundary (.vtp); repeatable")
+		"write the solution (.vti, .vtu, .xdmf, .npy, .png, .csv) or the free boundary (.vtp); repeatable")
 	fl.StringArrayVar(&f.probes, "probe", nil, "X,Y,Z: print u at the nearest grid point; repeatable")
 	f.request.enclosing.add(fl)
 	return c
@@ -99,7 +99,7 @@ func (a *app) attach(ctx context.Context, f *attachFlags, address string) error 
 	if err != nil {
 		return badInput(err)
 	}
-	steps, err := newRecorder(w, f.out, 1)
+	steps, err := newRecorder(w, nil, 1) // f.out names no series: .xdmf is one grid here
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func newRecorder(w *work, out []string, every int) (*recorder, error) {
 		return nil, err
 	}
 	for _, name := range out {
-		if !output.IsSeries(name) {
+		if !output.IsSeriesOf(name, w.problem) {
 			continue
 		}
 		if w.problem.Steps() == 0 {
@@ -97,11 +97,16 @@ func (r *recorder) step(m int, t float64, u []float64) {
 	}
 }
 
-func (r *recorder) closeSeries(name string) error {
+// find returns the series with a name, nil if none has it.
+func (r *recorder) find(name string) *timeSeries {
 	i := slices.IndexFunc(r.series, func(s *timeSeries) bool { return s.name == name })
-	s := r.series[i]
-	return cmp.Or(s.err, s.Close())
+	if i < 0 {
+		return nil
+	}
+	return r.series[i]
 }
+
+func (s *timeSeries) close() error { return cmp.Or(s.err, s.Close()) }
 
 // evaluate computes the residual and the error bound of the assembled answer. For a nonstationary problem it
 // evaluates the end of the last complete step, with the residual of the worst step.

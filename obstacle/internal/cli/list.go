@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/problems/file"
 	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
@@ -75,25 +74,6 @@ description of a cluster (docs/simulation.md). It does not solve.`,
 				return badInput(err)
 			}
 			return a.print(d, func(w io.Writer) { fmt.Fprint(w, d) })
-		},
-	}
-}
-
-func (a *app) versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "version",
-		Short:   "Print the program's version",
-		Example: "  obstacle version --format json",
-		Args:    noArguments,
-		RunE: func(*cobra.Command, []string) error {
-			v := struct {
-				Version   string `json:"version"`
-				Toolchain string `json:"toolchain"`
-				Protocols string `json:"protocols"`
-			}{build.Version(), build.Toolchain(), build.Fingerprint(a.catalog)}
-			return a.print(v, func(w io.Writer) {
-				fmt.Fprintf(w, "obstacle %s, %s, protocols %.12s\n", v.Version, v.Toolchain, v.Protocols)
-			})
 		},
 	}
 }

@@ -66,8 +66,8 @@ func (s *solveFlags) add(f *pflag.FlagSet) {
 	f.IntVar(&q.peers, "peers", 0, "number of peers, each a process (0: chosen, see the output)")
 	schemeFlag(f, &q.scheme, q.catalog)
 	f.StringArrayVar(&s.out, "out", nil,
-		"write the solution (.vti, .npy, .png, .csv), the free boundary (.vtp) or a time series (.pvd); repeatable")
-	f.IntVar(&s.outEvery, "out-every", 1, "with --out FILE.pvd: write every K-th time step and the last")
+		"write the solution (.vti, .vtu, .xdmf, .npy, .png, .csv), the free boundary (.vtp), or a series (.pvd); repeatable")
+	f.IntVar(&s.outEvery, "out-every", 1, "with a time series: write every K-th time step and the last")
 	f.StringArrayVar(&s.probes, "probe", nil, "X,Y,Z: print u at the nearest grid point; repeatable")
 	q.enclosing.add(f)
 	f.StringVar(&q.trace, "trace", "", "write every event of every composite to FILE.RANK")
@@ -208,9 +208,10 @@ func (a *app) write(w *work, o *launch.Outcome, steps *recorder, out []string, e
 	pressed, noForce := force(w, o, out)
 	for _, name := range out {
 		var err error
+		series := steps.find(name)
 		switch {
-		case output.IsSeries(name): // written during the run
-			err = steps.closeSeries(name)
+		case series != nil: // written during the run
+			err = series.close()
 		case output.IsExercise(name):
 			err = steps.option.write(name)
 		default:
