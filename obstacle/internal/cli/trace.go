@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/p2pdc/p2pdc/internal/spelling"
+	"github.com/p2pdc/p2pdc/obstacle/internal/traces"
+)
+
+func (a *app) traceCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "trace",
+		Short: "Read the traces of a run",
+		Long: `trace reads what solve --trace, peer --trace and simulate --trace have recorded. Give it
+the files of all peers of a run: their clocks are compared by what they have exchanged
+(docs/traces.md).`,
+		Example: "  obstacle solve membrane --n 32 --peers 2 --trace t\n  obstacle trace export t.0 t.1",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage("no command %q%s; obstacle trace --help lists the commands", args[0],
+					spelling.Suggest(args[0], commandNames(c)))
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(a.traceExportCommand())
+	return c
+}
+
+// traceFormats are the formats of trace export.
+var traceFormats = map[string]func(s *traces.Set, w io.Writer) error{
+	"text": (*traces.Set).Text,
+}
+
+func (a *app) traceExportCommand() *cobra.Command {
+	var format, out string
+	c := &cobra.Command{
+		Use:   "export FILE...",
+		Short: "Write traces in the format of another program",
+		Long: `export writes the records of all files together: as text, a line for each.`,
+		Example: "  obstacle trace export t.0 t.1 --out t.txt",
+		Args:    someFiles,
+		RunE: func(_ *cobra.Command, args []string) error {
+			write := traceFormats[format]
+			if write == nil {
+				return usage("--format %q: want %s", format, strings.Join(formatNames(), ", "))
+			}
+			s, err := a.readTraces(args)
+			if err != nil {
+				return err
+			}
+			if out == "" {
+				return failed(write(s, a.out))
+			}
+			return failed(save(out, func(w io.Writer) error { return write(s, w) }))
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&format, "format", "text", "format of the output: "+strings.Join(formatNames(), ", "))
+	f.StringVar(&out, "out", "", "file to write (default: standard output)")
+	return c
+}
+
+func formatNames() (names []string) {
+	for name := range traceFormats {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func someFiles(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usage("%s takes trace files; see %s --help", c.CommandPath(), c.CommandPath())
+	}
+	return nil
+}
+
+// readTraces reads the files and reports those that end early.
+func (a *app) readTraces(names []string) (*traces.Set, error) {
+	s, err := traces.Read(names)
+	if err != nil {
+		return nil, badInput(err)
+	}
+	for _, name := range s.Truncated {
+		a.log.Warn().Str("file", name).Msg("the file ends early; what is whole was read")
+	}
+	return s, nil
+}
