@@ -31,7 +31,9 @@ func (n *Node) Snapshot(now microproto.Instant) *trace.Node {
 	if n.config.Trace == nil {
 		return nil
 	}
-	d := trace.Node{Name: n.config.Name, Run: n.config.Run, Program: n.config.Version, Cluster: n.config.Cluster}
+	d := trace.Node{
+		Name: n.config.Name, Run: n.config.Run, Program: n.config.Version, Cluster: n.config.Cluster, Host: n.config.Host,
+	}
 	for _, r := range n.rails {
 		d.Rails = append(d.Rails, r.Network.String())
 	}
@@ -57,7 +59,9 @@ func (n *Node) source(s *session, c *channel) (out trace.Source) {
 }
 
 // recordSend adds the record of a message that is about to be sent. undo removes it if it is not.
-func (n *Node) recordSend(now microproto.Instant, s *session, tag Tag, label Label, data []byte) (r *trace.Record, mark uint64) {
+func (n *Node) recordSend(
+	now microproto.Instant, s *session, tag Tag, label Label, data []byte,
+) (r *trace.Record, mark uint64) {
 	c := s.channel
 	r = c.trace.Add(int64(now), trace.Send)
 	r.Number, r.Tag, r.Bytes = uint64(label), uint32(tag), trace.Clamp(len(data))
@@ -115,7 +119,8 @@ func (n *Node) recordOut(now microproto.Instant, s *session, c *channel, f *micr
 
 func (c *channel) recordSegment(now microproto.Instant, k trace.Kind, f *microproto.Frame) *trace.Record {
 	r := c.trace.Add(int64(now), k)
-	r.Number, r.Count, r.Bytes = uint64(c.composite.Number(f.Data)), uint16(f.Count()), trace.Clamp(len(f.Data)+len(f.Body))
+	r.Number, r.Count = uint64(c.composite.Number(f.Data)), uint16(f.Count())
+	r.Bytes = trace.Clamp(len(f.Data) + len(f.Body))
 	if ring := c.trace.Ring; ring.KeepsFrames() {
 		first, body := f.Data, f.Body
 		if body == nil && f.Segment > 0 {
@@ -137,7 +142,8 @@ func (c *channel) recordSegment(now microproto.Instant, k trace.Kind, f *micropr
 func (c *channel) recordFrame(now microproto.Instant, k trace.Kind, f *microproto.Frame, reason string) {
 	if c.trace.Ring != nil {
 		r := c.trace.Add(int64(now), k)
-		r.Count, r.Bytes, r.Value = uint16(f.Count()), trace.Clamp(len(f.Data)+len(f.Body)), c.trace.Ring.Text(reason)
+		r.Count, r.Value = uint16(f.Count()), c.trace.Ring.Text(reason)
+		r.Bytes = trace.Clamp(len(f.Data) + len(f.Body))
 	}
 }
 
@@ -160,8 +166,8 @@ func (n *Node) recordEpoch(now microproto.Instant, s *session, c *channel, pause
 	}
 }
 
-// layoutOf returns the fields of a composite's header. Those of the session header are named here: to the composite it is
-// a row of bytes.
+// layoutOf returns the fields of a composite's header. Those of the session header are named here: to the composite it
+// is a row of bytes.
 func layoutOf(c *microproto.Composite) (out []trace.Field) {
 	for _, r := range c.Layout() {
 		if r.Protocol == (sessionHeader{}).Name() {

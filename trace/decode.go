@@ -60,7 +60,7 @@ func (n *Node) parse(kind byte, payload []byte, whole bool) bool {
 	r := reader{b: payload}
 	switch kind {
 	case blockNode:
-		for _, s := range []*string{&n.Name, &n.Run, &n.Program, &n.Cluster} {
+		for _, s := range []*string{&n.Name, &n.Run, &n.Program, &n.Cluster, &n.Host} {
 			*s = r.text()
 		}
 		n.Rails = r.texts()

@@ -44,7 +44,7 @@ func Append(b []byte, nodes ...*Node) []byte {
 func (n *Node) append(b []byte) []byte {
 	w := writer{b}
 	w.block(blockNode, func() {
-		for _, s := range []string{n.Name, n.Run, n.Program, n.Cluster} {
+		for _, s := range []string{n.Name, n.Run, n.Program, n.Cluster, n.Host} {
 			w.text(s)
 		}
 		w.texts(n.Rails)

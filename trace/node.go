@@ -8,6 +8,7 @@ import (
 // Node is what was recorded of a node.
 type Node struct {
 	Name, Run, Program, Cluster string
+	Host                        string   // identity of the host; "": not known
 	Rails                       []string // the networks of the node's rails, by index
 	Virtual                     bool     // in virtual time
 	// Began is instant 0 in nanoseconds of Unix time, Wall that of instant At, when the snapshot was made. They come

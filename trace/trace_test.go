@@ -15,8 +15,9 @@ func filled(records int, o trace.Options) *trace.Ring {
 	r := trace.NewRing(o)
 	s := r.Session("halo 0-1", "rank 1")
 	r.Layout(trace.Layout{
-		Session: s, Epoch: 3, Asynchronous: true, Network: "ether", Column: "async intra ether", Protocols: []string{"A", "B"},
-		Fields: []trace.Field{{Protocol: "A", Name: "a.number", Offset: 8, Length: 4}}, HeaderBytes: 12, Local: 7, Remote: 9,
+		Session: s, Epoch: 3, Asynchronous: true, Network: "ether", Column: "async intra ether",
+		Protocols: []string{"A", "B"}, HeaderBytes: 12, Local: 7, Remote: 9,
+		Fields: []trace.Field{{Protocol: "A", Name: "a.number", Offset: 8, Length: 4}},
 	})
 	r.PingSent(5, "rank 1", 1)
 	r.PingReflected(6, "rank 1", 1)
@@ -69,7 +70,8 @@ func TestUndoneRecordsAreNotRead(t *testing.T) {
 
 func snapshot(records int) *trace.Node {
 	return filled(records, trace.Options{FrameBytes: 10}).Snapshot(77, trace.Node{
-		Name: "rank 0", Run: "run", Program: "v1", Cluster: "a", Rails: []string{"ether", "shm"}, Began: 1e18, Wall: 1e18 + 77,
+		Name: "rank 0", Run: "run", Program: "v1", Cluster: "a", Host: "h", Rails: []string{"ether", "shm"},
+		Began: 1e18, Wall: 1e18 + 77,
 	})
 }
 

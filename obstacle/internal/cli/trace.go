@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,7 +19,7 @@ func (a *app) traceCommand() *cobra.Command {
 		Long: `trace reads what solve --trace, peer --trace and simulate --trace have recorded. Give it
 the files of all peers of a run: their clocks are compared by what they have exchanged
 (docs/traces.md).`,
-		Example: "  obstacle solve membrane --n 32 --peers 2 --trace t\n  obstacle trace export t.0 t.1",
+		Example: "  obstacle solve membrane --n 32 --peers 2 --trace t\n  obstacle trace stats t.0 t.1",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usage("no command %q%s; obstacle trace --help lists the commands", args[0],
@@ -28,25 +29,20 @@ the files of all peers of a run: their clocks are compared by what they have exc
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(a.traceExportCommand())
+	c.AddCommand(a.traceExportCommand(), a.traceStatsCommand())
 	return c
-}
-
-// traceFormats are the formats of trace export.
-var traceFormats = map[string]func(s *traces.Set, w io.Writer) error{
-	"text": (*traces.Set).Text,
 }
 
 func (a *app) traceExportCommand() *cobra.Command {
 	var format, out string
 	c := &cobra.Command{
-		Use:   "export FILE...",
-		Short: "Write traces in the format of another program",
-		Long: `export writes the records of all files together: as text, a line for each.`,
+		Use:     "export FILE...",
+		Short:   "Write traces in the format of another program",
+		Long:    `export writes the records of all files together: as text, a line for each.`,
 		Example: "  obstacle trace export t.0 t.1 --out t.txt",
 		Args:    someFiles,
 		RunE: func(_ *cobra.Command, args []string) error {
-			write := traceFormats[format]
+			write := traces.Formats()[format]
 			if write == nil {
 				return usage("--format %q: want %s", format, strings.Join(formatNames(), ", "))
 			}
@@ -66,13 +62,7 @@ func (a *app) traceExportCommand() *cobra.Command {
 	return c
 }
 
-func formatNames() (names []string) {
-	for name := range traceFormats {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func formatNames() []string { return slices.Sorted(maps.Keys(traces.Formats())) }
 
 func someFiles(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
@@ -91,4 +81,34 @@ func (a *app) readTraces(names []string) (*traces.Set, error) {
 		a.log.Warn().Str("file", name).Msg("the file ends early; what is whole was read")
 	}
 	return s, nil
+}
+
+func (a *app) traceStatsCommand() *cobra.Command {
+	var dot bool
+	c := &cobra.Command{
+		Use:   "stats FILE...",
+		Short: "Print the traffic of a run by sessions",
+		Long: `stats prints for each direction of each session how often messages of which size were
+written, the time between writes, the congestion window at writes and what exceeds it,
+lost segments by what showed the loss, and the sums inside clusters (LAN) and between
+them (WAN). --dot prints a graph of the peers for Graphviz: WAN red, LAN blue.`,
+		Example: "  obstacle trace stats t.0 t.1 --format json",
+		Args:    someFiles,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if dot && a.format == "json" {
+				return usage("--dot and --format json exclude each other")
+			}
+			s, err := a.readTraces(args)
+			if err != nil {
+				return err
+			}
+			t := s.Stats()
+			if dot {
+				return failed(t.Dot(a.out))
+			}
+			return a.print(t, t.Text)
+		},
+	}
+	c.Flags().BoolVar(&dot, "dot", false, "print a graph of the peers for Graphviz")
+	return c
 }

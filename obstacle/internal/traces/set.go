@@ -112,9 +112,12 @@ func (s *Set) match() {
 // clockPair is what is known of the difference of two nodes' offsets.
 type clockPair struct {
 	low, high     int64 // by messages, which arrive after they were sent
-	ping, off     int64 // half of the shortest round trip of the control channel, and the difference by it
+	ping, off     int64 // half of the shortest round trip of the control channel, or by one clock, and the difference
 	bounds, pings bool
 }
+
+// sameHostError is by how much the clocks of two processes of one host differ, at most.
+const sameHostError = 1000
 
 // estimate returns the difference of the offsets and how wrong it may be; false: nothing is known.
 func (c *clockPair) estimate() (difference, wrong int64, ok bool) {
@@ -122,6 +125,8 @@ func (c *clockPair) estimate() (difference, wrong int64, ok bool) {
 	switch {
 	case c.pings && both:
 		return min(max(c.off, c.low), c.high), min(c.ping, (c.high-c.low)/2), true
+	case c.pings && c.bounds && c.low <= c.high: // messages passed one way
+		return min(max(c.off, c.low), c.high), c.ping, true
 	case c.pings:
 		return c.off, c.ping, true
 	case both:
@@ -202,6 +207,14 @@ func (s *Set) clockPairs() map[[2]int]*clockPair {
 		c.high, c.bounds = min(c.high, -d), true
 	}
 	s.pingPairs(of)
+	for i, a := range s.Nodes {
+		for j, b := range s.Nodes {
+			if i != j && a.Host != "" && a.Host == b.Host && !a.Virtual {
+				c := of(i, j)
+				c.ping, c.off, c.pings = sameHostError, b.Began-a.Began, true
+			}
+		}
+	}
 	return pairs
 }
 

@@ -12,6 +12,11 @@ import (
 	"github.com/p2pdc/p2pdc/trace"
 )
 
+// Formats returns the writers by the name of the format.
+func Formats() map[string]func(s *Set, w io.Writer) error {
+	return map[string]func(s *Set, w io.Writer) error{"text": (*Set).Text}
+}
+
 // position is a record of a node.
 type position struct {
 	at           int64
@@ -36,7 +41,8 @@ func (s *Set) Text(to io.Writer) error {
 	for _, p := range s.ordered() {
 		n := s.Nodes[p.node]
 		r := &n.Records[p.record]
-		fmt.Fprintf(w, "%.9f %s %s %s\n", float64(p.at)/1e9, name(n.Name), name(n.Session(r.Session).Name), Line(n, r))
+		session := n.Session(r.Session).Name
+		fmt.Fprintf(w, "%.9f %s %s %s\n", float64(p.at)/1e9, name(n.Name), name(session), Line(n, r))
 	}
 	return w.Flush()
 }
@@ -52,8 +58,8 @@ func Line(n *trace.Node, r *trace.Record) string {
 	case trace.Accepted:
 		return fmt.Sprintf("%v transfer %d", r.Kind, r.Number)
 	case trace.SegmentOut, trace.SegmentIn:
-		return fmt.Sprintf("%v segment %d%s %d B rail %s%s", r.Kind, r.Number, times(r.Count), r.Bytes, railName(n, r.Rail),
-			flow(n, r))
+		return fmt.Sprintf("%v segment %d%s %d B rail %s%s", r.Kind, r.Number, times(r.Count), r.Bytes,
+			railName(n, r.Rail), flow(n, r))
 	case trace.Loss:
 		return fmt.Sprintf("%v of segment %d%s by %v", r.Kind, r.Number, times(r.Count), r.Cause)
 	case trace.IdleRestart:
