@@ -38,8 +38,9 @@ func (a *app) traceExportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "export FILE...",
 		Short:   "Write traces in the format of another program",
-		Long:    `export writes the records of all files together: as text, a line for each.`,
-		Example: "  obstacle trace export t.0 t.1 --out t.txt",
+		Long:    `export writes the records of all files together: as text, a line for each, or for
+Perfetto (https://ui.perfetto.dev).`,
+		Example: "  obstacle trace export t.0 t.1 --format perfetto --out t.pftrace",
 		Args:    someFiles,
 		RunE: func(_ *cobra.Command, args []string) error {
 			write := traces.Formats()[format]
