@@ -3,6 +3,7 @@ package p2psap
 import (
 	"fmt"
 	"hash/fnv"
+	"math/rand/v2"
 	"net/netip"
 	"testing"
 	"time"
@@ -16,7 +17,9 @@ import (
 
 // recordedRun sends messages from a to b over a path that loses frames, and returns what was recorded and a hash of all
 // frames.
-func recordedRun(t *testing.T, mode microproto.Mode, inter bool, o *trace.Options) (nodes []*trace.Node, frames uint64) {
+func recordedRun(
+	t *testing.T, mode microproto.Mode, inter bool, o *trace.Options, change ...func(*NodeConfig),
+) (nodes []*trace.Node, frames uint64) {
 	w := newWorld(t, 11)
 	w.latency = 50 * time.Microsecond
 	h := fnv.New64a()
@@ -30,6 +33,9 @@ func recordedRun(t *testing.T, mode microproto.Mode, inter bool, o *trace.Option
 			}
 			if o != nil {
 				c.Trace = trace.NewRing(*o)
+			}
+			for _, f := range change {
+				f(c)
 			}
 		}
 	}
@@ -165,6 +171,28 @@ func TestRecordingChangesNothing(t *testing.T) {
 			_, traced := recordedRun(t, mode, true, &o)
 			require.Equal(t, plain, traced, "%v", o)
 		}
+	}
+}
+
+// Of a protected session only headers are kept, before they are encrypted.
+func TestContentsOfProtectedSessionsAreNotKept(t *testing.T) {
+	nodes, _ := recordedRun(t, microproto.ModeSynchronous, true, &trace.Options{FrameBytes: 200}, func(c *NodeConfig) {
+		random := rand.New(rand.NewPCG(c.Seed, 3))
+		c.Protect, c.Entropy = ProtectAlways, func(b []byte) {
+			for i := range b {
+				b[i] = byte(random.Uint32())
+			}
+		}
+	})
+	for _, n := range nodes {
+		l, kept := n.Layout(1, 0), 0
+		require.True(t, l.Sealed)
+		require.NotEqual(t, "SessionHeader", l.Fields[0].Protocol)
+		for _, f := range n.Frames {
+			require.True(t, len(f) == 0 || len(f) == l.HeaderBytes)
+			kept += len(f)
+		}
+		require.NotZero(t, kept)
 	}
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"io"
 	"maps"
 	"slices"
@@ -36,10 +37,11 @@ the files of all peers of a run: their clocks are compared by what they have exc
 func (a *app) traceExportCommand() *cobra.Command {
 	var format, out string
 	c := &cobra.Command{
-		Use:     "export FILE...",
-		Short:   "Write traces in the format of another program",
-		Long:    `export writes the records of all files together: as text, a line for each, or for
-Perfetto (https://ui.perfetto.dev).`,
+		Use:   "export FILE...",
+		Short: "Write traces in the format of another program",
+		Long: `export writes the records of all files together: as text, a line for each; for
+Perfetto (https://ui.perfetto.dev); or the frames that --trace-frames kept for Wireshark
+and tshark, with docs/p2psap.lua.`,
 		Example: "  obstacle trace export t.0 t.1 --format perfetto --out t.pftrace",
 		Args:    someFiles,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -52,9 +54,14 @@ Perfetto (https://ui.perfetto.dev).`,
 				return err
 			}
 			if out == "" {
-				return failed(write(s, a.out))
+				err = write(s, a.out)
+			} else {
+				err = save(out, func(w io.Writer) error { return write(s, w) })
 			}
-			return failed(save(out, func(w io.Writer) error { return write(s, w) }))
+			if errors.Is(err, traces.ErrNoFrames) {
+				return badInput(err)
+			}
+			return failed(err)
 		},
 	}
 	f := c.Flags()
