@@ -37,7 +37,9 @@ func (f *File) Ring() *trace.Ring {
 	if f == nil {
 		return nil
 	}
-	return trace.NewRing(f.options)
+	r := trace.NewRing(f.options)
+	r.Touch()
+	return r
 }
 
 // Add adds a node that has a ring of the file. Beyond maxNodes it forgets the oldest node.
