@@ -6,8 +6,8 @@ type Options struct {
 	Bytes int
 	// FrameBytes is the number of bytes that are kept of each train of segments; 0: none.
 	FrameBytes int
-	// Steps records every step of every composite, too. The composites then run their chains for every message, which
-	// takes several times as long.
+	// Steps records every step of every composite, too. The composites then run their chains for every message, some
+	// ninety steps at its two ends.
 	Steps bool
 }
 

@@ -188,8 +188,9 @@ func (p *perfetto) record(at position) {
 		p.event(at, track, sliceBegin, fmt.Sprintf("sweep %d", r.Number), annotation{"points", uint64(r.Bytes)})
 	case trace.SegmentOut, trace.SegmentIn:
 		label := fmt.Sprintf("%v %s", r.Kind, n.Session(r.Session).Name)
-		p.event(at, p.railTrack(at, r), instant, label, annotation{"segment", r.Number}, annotation{"segments", uint64(r.Count)},
-			annotation{"bytes", uint64(r.Bytes)}, annotation{"epoch", uint64(r.Epoch)}, annotation{"rtt.ns", uint64(r.Value)})
+		p.event(at, p.railTrack(at, r), instant, label, annotation{"segment", r.Number},
+			annotation{"segments", uint64(r.Count)}, annotation{"bytes", uint64(r.Bytes)},
+			annotation{"epoch", uint64(r.Epoch)}, annotation{"rtt.ns", uint64(r.Value)})
 		if r.Kind == trace.SegmentOut {
 			p.window(at, n, r)
 		}
@@ -245,8 +246,8 @@ func (p *perfetto) window(at position, n *trace.Node, r *trace.Record) {
 	if l := n.Layout(r.Session, r.Epoch); l != nil && l.Asynchronous {
 		unit, unitName = unitCount, "packets"
 	}
-	p.counter(at, r, "window", 1, unit, unitName, uint64(r.Window))
-	p.counter(at, r, "in flight", 2, unit, unitName, uint64(r.InFlight))
+	p.counter(at, r, gauge{"window", 1, unit, unitName}, uint64(r.Window))
+	p.counter(at, r, gauge{"in flight", 2, unit, unitName}, uint64(r.InFlight))
 }
 
 // age writes the time since the message was sent, where that is known.
@@ -257,12 +258,20 @@ func (p *perfetto) age(at position, r *trace.Record) {
 	}
 	m := p.Messages[i-1]
 	sent := &p.Nodes[m.From].Records[m.Sent]
-	p.counter(at, r, "age", 3, unitTime, "", uint64(max(at.at-p.Time(m.From, sent), 0)))
+	p.counter(at, r, gauge{"age", 3, unitTime, ""}, uint64(max(at.at-p.Time(m.From, sent), 0)))
 }
 
-func (p *perfetto) counter(at position, r *trace.Record, what string, rank, unit uint64, unitName string, value uint64) {
+// gauge is a counter of a session.
+type gauge struct {
+	what       string
+	rank, unit uint64
+	unitName   string
+}
+
+func (p *perfetto) counter(at position, r *trace.Record, g gauge, value uint64) {
 	s := p.Nodes[at.node].Session(r.Session)
-	track := p.track(trackKey{at.node, what + unitName, int(r.Session)}, what+", "+s.Name, rankSession(r)+rank, unit, unitName)
+	k := trackKey{at.node, g.what + g.unitName, int(r.Session)}
+	track := p.track(k, g.what+", "+s.Name, rankSession(r)+g.rank, g.unit, g.unitName)
 	if last, ok := p.values[track]; ok && last == value {
 		return
 	}

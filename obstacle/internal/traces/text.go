@@ -14,7 +14,9 @@ import (
 
 // Formats returns the writers by the name of the format.
 func Formats() map[string]func(s *Set, w io.Writer) error {
-	return map[string]func(s *Set, w io.Writer) error{"text": (*Set).Text, "perfetto": (*Set).Perfetto, "pcapng": (*Set).Pcapng}
+	return map[string]func(s *Set, w io.Writer) error{
+		"text": (*Set).Text, "perfetto": (*Set).Perfetto, "pcapng": (*Set).Pcapng,
+	}
 }
 
 // position is a record of a node.
