@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -231,4 +232,81 @@ func TestLayoutsDescribeTheFramesKept(t *testing.T) {
 	}
 	require.Equal(t, a.Layout(1, 0).Remote, b.Layout(1, 0).Local)
 	require.NotEmpty(t, a.Pings)
+}
+
+// lines returns the records of the kinds, as text.
+func lines(n *trace.Node, kinds ...trace.Kind) (out []string) {
+	for _, r := range n.Records {
+		if slices.Contains(kinds, r.Kind) {
+			rail := "none"
+			if int(r.Rail) < len(n.Rails) {
+				rail = n.Rails[r.Rail]
+			}
+			out = append(out, fmt.Sprintf("%v %s epoch %d %s", r.Kind, rail, r.Epoch, n.Text(r.Value)))
+		}
+	}
+	return out
+}
+
+// A session that leaves a rail, and comes back, is recorded with its epochs and moves.
+func TestMovesAreRecorded(t *testing.T) {
+	w, a, b := railed(t, nil)
+	a.Node.config.Trace = trace.NewRing(trace.Options{})
+	_, err := a.Open(w.now, "b", syncOptions("s"))
+	require.NoError(t, err)
+	_, err = b.Open(w.now, "a", syncOptions("s"))
+	require.NoError(t, err)
+	w.run(10 * time.Millisecond)
+	a.fall(w)
+	w.run(time.Second)
+	a.rise(w)
+	w.run(10 * time.Second)
+	n := a.Snapshot(w.now)
+	var got []string
+	for _, r := range n.Records {
+		switch r.Kind {
+		case trace.RailDown, trace.RailUp:
+			require.Equal(t, "b", n.Text(r.Tag))
+			got = append(got, fmt.Sprintf("%v %s", r.Kind, n.Rails[r.Rail]))
+		case trace.EpochBegin:
+			l := n.Layouts[r.Number]
+			require.Equal(t, r.Epoch, l.Epoch)
+			got = append(got, fmt.Sprintf("epoch %d %s", r.Epoch, l.Network))
+		case trace.Move:
+			got = append(got, "move to "+n.Rails[r.Rail])
+		}
+	}
+	require.Equal(t, []string{
+		"epoch 0 ib", "rail.down ib", "epoch 1 ether", "move to ether", "rail.up ib", "epoch 2 ib", "move to ib",
+	}, got)
+}
+
+// Frames that give way to newer ones while the rail is busy, and those beyond the bound, are recorded with the reason.
+func TestReplacedAndDroppedFramesAreRecorded(t *testing.T) {
+	w := newWorld(t, 3)
+	add := func(name string) *worldNode {
+		return w.add(name, func(c *NodeConfig) {
+			c.Limits.QueuedFrames = 3
+			c.Trace = trace.NewRing(trace.Options{})
+		})
+	}
+	a, b := add("a"), add("b")
+	w.connect()
+	w.run(10 * time.Millisecond)
+	o := OpenOptions{Name: "s", Mode: microproto.ModeAsynchronous, Slots: []SlotSpec{{1, 8}, {2, 8}, {3, 8}, {4, 8}}}
+	sa, err := a.Open(w.now, "b", o)
+	require.NoError(t, err)
+	_, err = b.Open(w.now, "a", o)
+	require.NoError(t, err)
+	w.run(10 * time.Millisecond)
+	a.busy = true
+	for label, tag := range []Tag{1, 1, 2, 3, 4} {
+		_, err := a.Send(w.now, sa, tag, Label(label), make([]byte, 8))
+		require.NoError(t, err)
+		w.settle()
+	}
+	n := a.Snapshot(w.now)
+	require.Equal(t, []string{
+		"replaced memory epoch 0 the rail is busy", "dropped memory epoch 0 too many frames wait for the rail",
+	}, lines(n, trace.Replaced, trace.Dropped))
 }
