@@ -33,6 +33,7 @@ func parts() []measure.Part {
 		{Name: "adapt", About: "changes of a session's mode, alone and in time steps", Measure: adapt},
 		{Name: "transport", About: "P2PSAP beside TCP, QUIC, MPI and plain datagrams", Measure: transport},
 		{Name: "layers", About: "a trip through the layers of a session over UDP, polling and asleep", Measure: layers},
+		{Name: "trace", About: "cost of a trace: a record, and trips of 8 bytes", Measure: traces},
 		{Name: "age", About: "age of asynchronous halos on a wire that is offered five times its rate", Measure: age},
 		{Name: "rdma", About: "the modes of the InfiniBand link, over software adapters", Measure: rdma},
 		{Name: "survive", About: "losses of peers and hosts, and what recovery costs without one", Measure: survive},

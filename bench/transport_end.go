@@ -17,6 +17,7 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/shm"
 	"github.com/p2pdc/p2pdc/stream"
+	"github.com/p2pdc/p2pdc/trace"
 )
 
 // The transports that this program implements.
@@ -47,6 +48,7 @@ type endpoint struct {
 	host string        // address of this end
 	call string        // address of the other end; "": this end waits to be called
 	poll time.Duration // driver.Config.BusyPoll
+	ring *trace.Ring   // nil: nothing is recorded
 }
 
 // serve runs one end. The end that waits to be called writes its address as the first line.
@@ -64,6 +66,7 @@ func (e *endpoint) serve(ctx context.Context, in io.Reader, out io.Writer) error
 }
 
 func (e *endpoint) open(ctx context.Context, announce func(string)) (twonode.Channel, error) {
+	e.kind, e.ring = traced(e.kind)
 	kind, asleep := strings.CutSuffix(e.kind, asleepSuffix)
 	if asleep {
 		e.poll = -1
@@ -169,7 +172,7 @@ func (e *endpoint) openSession(
 		Identity: identity, Plain: identity == nil, Protect: protect,
 		Name: self, Run: "bench", Cluster: "bench", BusyPoll: e.poll,
 		Rails: append([]driver.Rail{{Link: link}}, rails...), Listen: net.JoinHostPort(e.host, "0"),
-		Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
+		Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{}, Trace: e.ring,
 	})
 	if err != nil {
 		return nil, errors.Join(err, link.Close())

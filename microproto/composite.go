@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/p2pdc/p2pdc/internal/fifo"
+	"github.com/p2pdc/p2pdc/trace"
 )
 
 // Config sets up a composite.
@@ -20,7 +21,8 @@ type Config struct {
 	Gather   int         // Caps.Gather of the layer below
 	Frames   FrameSource // nil: plain allocation
 	Limits   Limits
-	Tracer   Tracer // nil: no tracing
+	Tracer   Tracer       // nil: no tracing
+	Trace    trace.Source // takes the records of micro-protocols; the zero value: none
 }
 
 // Composite is a set of micro-protocols with one header and one pool of messages. The
@@ -62,8 +64,11 @@ type Composite struct {
 	bitNames []string // by bit
 	locals   int      // local attributes
 
-	binds       []bind // during NewComposite
-	lastBinding uint32 // number of the last Binding
+	flow        []func(f *FlowState) // of Binder.Flow, if the composite is recorded
+	state       FlowState            // result of Flow
+	numberAt    int16                // of Number: offset in the header + 1; 0: none
+	binds       []bind               // during NewComposite
+	lastBinding uint32               // number of the last Binding
 	words       []uint64
 	predicted   [MaxHeaderBytes]byte
 }
@@ -304,6 +309,9 @@ func (c *Composite) refuseFrame(f *Frame, reason string) {
 	f.Release()
 	c.counters.FramesRefused++
 	c.countDrop(reason)
+	if r := c.x.Record(trace.Dropped); r != nil {
+		r.Count, r.Value = 1, c.config.Trace.Ring.Text(reason)
+	}
 	c.x.trace(TraceRecord{Kind: TraceDrop, Detail: reason})
 }
 

@@ -229,6 +229,7 @@ func (x *Exec) Drop(m *Message, reason string) {
 	}
 	x.c.counters.Dropped++
 	x.c.countDrop(reason)
+	x.recordDrop(m, reason)
 	x.traceMessage(TraceDrop, m, 0, reason)
 	x.c.end(m)
 }

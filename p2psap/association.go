@@ -132,7 +132,11 @@ func (p *peer) measure(now microproto.Instant) {
 	switch {
 	case !p.evidence.Addressed() || !p.Connected():
 	case !m.Done(now):
-		n.associations.Ping(p.Peer, m.Ping(now))
+		number := m.Ping(now)
+		if t := n.config.Trace; t != nil {
+			t.PingSent(int64(now), p.Name, number)
+		}
+		n.associations.Ping(p.Peer, number)
 	case p.State == control.New && p.evidence.Measurable() && !p.sentMin:
 		p.sentMin = true
 		n.send(p, control.KindMeasured, &control.Measured{MinRTT: uint64(m.Min())})
@@ -145,6 +149,9 @@ func (p *peer) receivePong(now microproto.Instant, number uint64) {
 	if !p.measurement.Pong(now, number) {
 		n.associations.Counters.Duplicate++
 		return
+	}
+	if t := n.config.Trace; t != nil {
+		t.PingAnswered(int64(now), p.Name, number)
 	}
 	p.measureBy = now.Add(n.config.Handshake)
 	p.measure(now)
@@ -274,6 +281,12 @@ func (h *controlHost) Receive(now microproto.Instant, c *control.Peer, body cont
 		n.receiveHeartbeat(now, p, b)
 	}
 	return nil
+}
+
+func (h *controlHost) Pinged(now microproto.Instant, c *control.Peer, number uint64) {
+	if t := h.config.Trace; t != nil {
+		t.PingReflected(int64(now), c.Name, number)
+	}
 }
 
 func (h *controlHost) Heartbeat(c *control.Peer) *control.Heartbeat {

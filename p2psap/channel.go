@@ -10,6 +10,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap/internal/control"
 	"github.com/p2pdc/p2pdc/p2psap/internal/rail"
+	"github.com/p2pdc/p2pdc/trace"
 )
 
 // channel is the data channel of a session in one epoch: a composition and its composite.
@@ -27,7 +28,8 @@ type channel struct {
 	// paced: a micro-protocol selects the segments that wait (microproto.CellReplaced). A frame that
 	// was replaced here would be missing at the other end, like one that the network lost.
 	paced bool
-	class rail.Class // of frames that are not small
+	class rail.Class   // of frames that are not small
+	trace trace.Source // of its records
 
 	first     uint64 // transfers that were complete before the endpoint's first
 	inherited uint64 // unread messages that the endpoint was given
@@ -56,10 +58,11 @@ func (n *Node) build(s *session, c *channel, theirs *control.Open) error {
 		return fmt.Errorf("p2psap: session %q: %w", s.options.Name, err)
 	}
 	caps := c.Rail.Link.Caps(c.mode())
+	c.trace = n.source(s, c)
 	config := microproto.Config{
 		Name: s.options.Name + "@" + s.peer.Name, Seed: n.config.Seed ^ uint64(s.index())<<16 ^ uint64(c.number)<<32,
 		MTU: c.frameBytes, Headroom: caps.Headroom, Frames: c.Rail.Link, Train: caps.Train, Gather: caps.Gather,
-		Limits: n.config.Limits.Composite, Tracer: n.tracer(s),
+		Limits: n.config.Limits.Composite, Tracer: n.tracer(c), Trace: c.trace,
 	}
 	front := s.placeHeader(&config)
 	if c.composite, err = microproto.NewComposite(config, append(front, protocols...)...); err != nil {
@@ -127,9 +130,9 @@ func measuredTimeout(rtt, floor time.Duration, mode microproto.Mode) time.Durati
 	return rtt + max(floor, 2*rtt)
 }
 
-func (n *Node) tracer(s *session) microproto.Tracer {
-	if t, ok := n.config.Tracer.(SessionTracer); ok {
-		return t.Session(s.options.Name)
+func (n *Node) tracer(c *channel) microproto.Tracer {
+	if t := c.trace; n.config.Tracer == nil && t.Ring != nil && t.Ring.Steps() {
+		return microproto.StepTracer(t)
 	}
 	return n.config.Tracer
 }
@@ -163,11 +166,15 @@ func (n *Node) queueFrames(now microproto.Instant, s *session, c *channel, tag i
 		switch o.Kind {
 		case microproto.OutFrame:
 			if c.Over {
+				c.recordFrame(now, trace.Dropped, &o.Frame, "the path is down")
 				o.Frame.Release()
 				n.counters.FramesNoPath++
 				continue
 			}
 			owner := rail.Owner{Session: uint32(s.id), Index: -1, Class: c.classOf(&o.Frame)}
+			if c.trace.Ring != nil {
+				n.recordOut(now, s, c, &o.Frame)
+			}
 			ok, failed := n.sealFrame(now, s, c, &o.Frame)
 			err = cmp.Or(err, failed)
 			if !ok {
@@ -181,7 +188,7 @@ func (n *Node) queueFrames(now microproto.Instant, s *session, c *channel, tag i
 					o.Frame.Value = value + uint64(index)
 				}
 			}
-			n.enqueue(o.Frame, owner, busy, s, c)
+			n.enqueue(now, o.Frame, owner, busy, s, c)
 		case microproto.OutMessage:
 			c.composite.Recycle(o.Message) // endpoints keep what arrives for Receive
 		}
@@ -202,17 +209,20 @@ func (c *channel) addr(s *session) microproto.LinkAddr {
 	return c.Addr
 }
 
-func (n *Node) enqueue(f microproto.Frame, owner rail.Owner, busy bool, s *session, c *channel) {
+func (n *Node) enqueue(now microproto.Instant, f microproto.Frame, owner rail.Owner, busy bool, s *session, c *channel) {
 	w := &c.Rail.Window
 	switch {
 	case busy && owner.Index >= 0 && w.Replace(f, owner): // as many frames are sent as before
+		c.recordFrame(now, trace.Replaced, &f, "the rail is busy")
 		n.counters.FramesReplaced++
 		s.past.Replaced += uint64(f.Count())
 		return
 	case w.Len() >= n.config.Limits.QueuedFrames && w.Displace(owner.Class):
+		c.recordFrame(now, trace.Dropped, &f, "displaced an older frame: too many wait for the rail")
 		n.counters.FramesDropped++
 		w.Push(f, owner)
 	case w.Len() >= n.config.Limits.QueuedFrames:
+		c.recordFrame(now, trace.Dropped, &f, "too many frames wait for the rail")
 		f.Release()
 		n.counters.FramesDropped++
 		// No micro-protocol sends it again where the link is reliable.

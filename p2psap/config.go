@@ -8,6 +8,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap/internal/control"
+	"github.com/p2pdc/p2pdc/trace"
 )
 
 // Limits bound what other peers can make a node use. Zero fields take the defaults.
@@ -19,13 +20,6 @@ type Limits struct {
 	UnackedControl int // per peer, control messages not acknowledged (default 8192)
 	QueuedFrames   int // per rail, frames that wait for a busy link (default 65536)
 	Composite      microproto.Limits
-}
-
-// SessionTracer is a Tracer that distinguishes the composites of sessions: each gets what Session
-// returns for its name.
-type SessionTracer interface {
-	microproto.Tracer
-	Session(name string) microproto.Tracer
 }
 
 // Rail is one of a node's links and the kind of network that it leads to.
@@ -75,7 +69,8 @@ type NodeConfig struct {
 	Linger      time.Duration // for the last transfers of a session that is closed (default 2 s)
 	Monitor     MonitorConfig // when the composition follows what is measured
 	Limits      Limits
-	Tracer      microproto.Tracer // of every composite; nil: none; see SessionTracer
+	Tracer      microproto.Tracer // of every composite; nil: none
+	Trace       *trace.Ring       // takes the records of this node, see package trace; nil: none
 }
 
 // Bounds of OpenOptions, bytes.

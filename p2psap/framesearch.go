@@ -66,7 +66,7 @@ func (n *Node) searchFrames(now microproto.Instant, p *peer, arrived uint64) {
 		p.search.begin(p.frameLimit, most, arrived)
 	}
 	if size := p.search.next(arrived, p.metrics.Loss > n.config.Monitor.LossyAbove); size > 0 {
-		n.sendProbe(p, size)
+		n.sendProbe(now, p, size)
 		return
 	}
 	p.limitUntil = now.Add(raiseAfter)
@@ -83,7 +83,7 @@ func (p *peer) raiseLimit(length, most int) {
 
 // sendProbe sends a frame of a size that the other end counts and drops: its epoch is neither the present one nor close
 // to it.
-func (n *Node) sendProbe(p *peer, size int) {
+func (n *Node) sendProbe(now microproto.Instant, p *peer, size int) {
 	for _, s := range n.sessionsWith(p) {
 		c := s.channel
 		if s.state != SessionOpen || c == nil || c.Path != nil || c.Over || c.held {
@@ -95,7 +95,7 @@ func (n *Node) sendProbe(p *peer, size int) {
 		h.epoch += 128
 		h.put(f.Data)
 		f.Peer, f.Mode = s.peer.Link, c.mode()
-		n.enqueue(f, rail.Owner{Session: uint32(s.id), Index: -1, Class: rail.Class(ClassBulk)}, false, s, c)
+		n.enqueue(now, f, rail.Owner{Session: uint32(s.id), Index: -1, Class: rail.Class(ClassBulk)}, false, s, c)
 		return
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/trace"
 )
 
 // memoryLink is an Ethernet-like link between two nodes of one process.
@@ -36,14 +37,18 @@ type bareNodes struct {
 	out   []p2psap.Output
 }
 
-func newBareNodes(tb testing.TB, mode microproto.Mode, bytes int) *bareNodes {
+func newBareNodes(tb testing.TB, mode microproto.Mode, bytes int, traced bool) *bareNodes {
 	p := &bareNodes{tb: tb, now: 1}
 	var free []*microproto.Buffer
 	for i := range p.nodes {
+		var ring *trace.Ring
+		if traced {
+			ring = trace.NewRing(trace.Options{})
+		}
 		node, err := p2psap.NewNode(p2psap.NodeConfig{
 			Name: string(rune('a' + i)), Run: "bench", Version: "1", Catalog: ctp.Catalog(), Policy: p2psap.TablePolicy{},
 			Rails: []p2psap.Rail{{Link: memoryLink{&free}}}, Host: string(rune('a' + i)), Seed: uint64(i + 1),
-			PeerTimeout: time.Hour,
+			PeerTimeout: time.Hour, Trace: ring,
 		})
 		if err != nil {
 			tb.Fatal(err)
@@ -100,25 +105,28 @@ func (p *bareNodes) settle() {
 func BenchmarkMessage(b *testing.B) {
 	for _, mode := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
 		for _, bytes := range []int{8, 8 << 10, 64 << 10} {
-			b.Run(fmt.Sprintf("%v/%d", mode, bytes), func(b *testing.B) {
-				p := newBareNodes(b, mode, bytes)
-				data, slot := make([]byte, bytes), p2psap.Slot{Tag: 1, Data: make([]byte, bytes)}
-				label := p2psap.Label(0)
-				b.ReportAllocs()
-				for b.Loop() {
-					label++
-					if _, err := p.nodes[0].Send(p.now, p.ids[0], 1, label, data); err != nil {
-						b.Fatal(err)
-					}
-					p.settle()
-					a, err := p.nodes[1].Receive(p.now, p.ids[1], &slot)
-					if err != nil || !a.Fresh {
-						b.Fatal(a, err)
-					}
-					p.now = p.now.Add(50 * time.Millisecond) // delayed acknowledgements are due
-					p.settle()
-				}
-			})
+			b.Run(fmt.Sprintf("%v/%d", mode, bytes), func(b *testing.B) { exchangeMessages(b, mode, bytes, false) })
 		}
+		b.Run(fmt.Sprintf("%v/8/traced", mode), func(b *testing.B) { exchangeMessages(b, mode, 8, true) })
+	}
+}
+
+func exchangeMessages(b *testing.B, mode microproto.Mode, bytes int, traced bool) {
+	p := newBareNodes(b, mode, bytes, traced)
+	data, slot := make([]byte, bytes), p2psap.Slot{Tag: 1, Data: make([]byte, bytes)}
+	label := p2psap.Label(0)
+	b.ReportAllocs()
+	for b.Loop() {
+		label++
+		if _, err := p.nodes[0].Send(p.now, p.ids[0], 1, label, data); err != nil {
+			b.Fatal(err)
+		}
+		p.settle()
+		a, err := p.nodes[1].Receive(p.now, p.ids[1], &slot)
+		if err != nil || !a.Fresh {
+			b.Fatal(a, err)
+		}
+		p.now = p.now.Add(50 * time.Millisecond) // delayed acknowledgements are due
+		p.settle()
 	}
 }

@@ -51,6 +51,7 @@ func (n *Node) Open(now microproto.Instant, name string, o OpenOptions) (Session
 		ReceiveBytes: uint64(o.ReceiveBytes), Slots: o.slots(),
 	}
 	s.sealed = n.protects(p)
+	n.beginRecords(s)
 	if err := n.propose(s, p.paths.Best(o.Mode, false)); err != nil {
 		return 0, err
 	}
@@ -295,6 +296,7 @@ func (n *Node) agree(now microproto.Instant, s *session) error {
 		n.discard(now, s)
 		return err
 	}
+	n.recordEpoch(now, s, c, 0, false)
 	n.collect(now, s, c, nil, -1)
 	return nil
 }

@@ -169,7 +169,7 @@ func (n *Node) newSealing(s *session, c *channel, flow *seal.Flow, out, in seal.
 	return microproto.NewComposite(microproto.Config{
 		Name: "seal " + s.options.Name + "@" + s.peer.Name, Seed: n.config.Seed, MTU: c.frameBytes,
 		Headroom: caps.Headroom, Frames: c.Rail.Link, Train: caps.Train,
-		Limits: n.config.Limits.Composite, Tracer: n.tracer(s),
+		Limits: n.config.Limits.Composite, Tracer: n.tracer(c), Trace: c.trace,
 	}, &sealedHeader{c: c}, seal.NewAEAD(flow, out, in), seal.NewAntiReplay(flow))
 }
 

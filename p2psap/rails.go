@@ -117,13 +117,15 @@ func (n *Node) bind(w *rail.Path) rail.Binding {
 
 func (p *peer) Announce(s *control.PathState) uint64 { return p.node.send(p, control.KindPath, s) }
 
-func (p *peer) PathUp(w *rail.Path) {
+func (p *peer) PathUp(now microproto.Instant, w *rail.Path) {
+	p.recordRail(now, w, true)
 	p.node.out = append(p.node.out, Output{Kind: OutRail, Peer: p.Name, Network: w.Network()})
 	p.markUp()
 }
 
 func (p *peer) PathDown(now microproto.Instant, w *rail.Path, wasUp bool) {
 	if wasUp {
+		p.recordRail(now, w, false)
 		err := fmt.Errorf("p2psap: %s", w.Reason)
 		p.node.out = append(p.node.out, Output{Kind: OutRail, Peer: p.Name, Network: w.Network(), Err: err})
 	}

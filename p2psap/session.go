@@ -7,6 +7,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap/internal/control"
 	"github.com/p2pdc/p2pdc/p2psap/internal/rail"
+	"github.com/p2pdc/p2pdc/trace"
 )
 
 // SessionState is the state of one end of a session.
@@ -66,6 +67,7 @@ type session struct {
 	arrived       uint64           // transfers of the other end that were complete before the channel
 	priorArrivals uint64           // arrivals before the channel
 	pathStates    []pathState
+	records       *sessionRecords
 	past          SessionInfo // counters of channels that have ended
 }
 
@@ -280,9 +282,15 @@ func (n *Node) deliver(now microproto.Instant, s *session, c *channel, f micropr
 	s.peer.Heard(now)
 	c.held = false // the other end sends in this epoch, so it takes frames of it
 	c.tellLink()
+	if c.trace.Ring != nil {
+		c.recordSegment(now, trace.SegmentIn, &f)
+	}
 	err := c.composite.Input(now, f)
 	n.notify(s)
 	n.collect(now, s, c, err, -1)
+	if c.trace.Ring != nil {
+		n.recordAccepted(now, s)
+	}
 	if s.renegotiation.Agreed {
 		n.switchEpoch(now, s) // the frame may be the last one of the old epoch
 	}

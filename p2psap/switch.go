@@ -147,6 +147,7 @@ func (n *Node) commit(now microproto.Instant, s *session) {
 		s.info.Moves++
 	}
 	s.info.LastPause = now.Sub(r.since)
+	n.recordEpoch(now, s, next, s.info.LastPause, r.moves)
 	n.collect(now, s, next, nil, -1)
 	if s.channel != nil {
 		n.finishChange(now, s, nil)

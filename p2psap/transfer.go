@@ -8,6 +8,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap/internal/control"
+	"github.com/p2pdc/p2pdc/trace"
 )
 
 // active returns the session if its endpoint can be called, or why not.
@@ -55,6 +56,11 @@ func (n *Node) startTransfer(
 		waits = coalesce && len(data) <= coalesceBytes && accepted < Transfer(s.info.MessagesSent) &&
 			c.coalescer != nil && !c.held
 	}
+	var record *trace.Record
+	var mark uint64
+	if s.records != nil {
+		record, mark = n.recordSend(now, s, tag, label, data)
+	}
 	link := s.reserved.of(data)
 	if synchronous && (s.renegotiation.Holds() || s.unacked.submitted < s.unacked.Len()) {
 		waits = false
@@ -62,6 +68,9 @@ func (n *Node) startTransfer(
 	} else if err = n.submit(now, s, tag, uint64(label), data, waits); err == nil && synchronous {
 		s.unacked.Push(unackedTransfer{uint32(tag), uint64(label), data, link})
 		s.unacked.submitted++
+	}
+	if record != nil {
+		n.sendRecorded(s, tag, record, mark, err)
 	}
 	if err != nil {
 		return 0, false, err
@@ -120,6 +129,9 @@ func (n *Node) receive(now microproto.Instant, id SessionID, tag Tag, slot *Slot
 	}
 	if len(s.handover.Unread) > 0 {
 		if a, found, err := s.receiveHandedOver(tag, slot, v); found {
+			if s.records != nil && err == nil {
+				n.recordReceive(now, s, tag, a)
+			}
 			return a, err
 		}
 	}
@@ -155,6 +167,9 @@ func (n *Node) receive(now microproto.Instant, id SessionID, tag Tag, slot *Slot
 	if a.Fresh {
 		c.taken++
 		s.countReceived(a)
+		if s.records != nil {
+			n.recordReceive(now, s, tag, a)
+		}
 	}
 	return a, nil
 }

@@ -149,7 +149,9 @@ func simulateEpochs(ctx context.Context, r *Config) (*Result, error) {
 		res, err2 := e.result()
 		if err = errors.Join(err, err2); total != nil {
 			res.addEpochs(total)
+			res.Traces = total.Traces
 		}
+		res.Traces = e.traces(res.Traces)
 		if at := e.allRelax(); at != microproto.Never {
 			for i := range res.Losses {
 				if l := &res.Losses[i]; l.Resumed == 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/exchange"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/trace"
 )
 
 // Config describes a run. Model is required, and Solver or New.
@@ -66,6 +67,8 @@ type Config struct {
 	Evaluate bool
 	// Threads bounds the threads that simulate. The result does not depend on it. 0: GOMAXPROCS.
 	Threads int
+	// Trace, if not nil, has every peer record what it does; see Result.Traces. The result does not depend on it.
+	Trace *trace.Options
 	// Watch is called now and then with the progress; nil: never. It must not call the peers.
 	Watch func(Progress)
 
@@ -111,6 +114,7 @@ type Result struct {
 	Moves     []Move        // with Config.Balance, Joins and Leaves
 	Leaders   []Leader      // that have led the run after its launcher
 	CutOff    []CutOff      // processes that have no part in the run any more, by the time of their end
+	Traces    []*trace.Node // with Config.Trace: of every rank in every epoch, at most maxTraces of the newest
 	Terms     []Term        // what the keepers have decided, by number: there is one of each
 }
 

@@ -43,9 +43,10 @@ const (
 func table() []row {
 	return []row{
 		{pkg: "internal/fifo", core: true},
-		{pkg: "microproto", core: true, may: []string{"internal/fifo"}},
+		{pkg: "trace", core: true},
+		{pkg: "microproto", core: true, may: []string{"internal/fifo", "trace"}},
 		{pkg: "internal/deadlines", core: true, may: []string{"microproto"}},
-		{pkg: "microproto/ctp", core: true, may: []string{"internal/fifo", "microproto"}},
+		{pkg: "microproto/ctp", core: true, may: []string{"internal/fifo", "microproto", "trace"}},
 		{pkg: "microproto/seal", core: true, may: []string{"microproto"}},
 		{pkg: "microproto/mptest", may: []string{"internal/await", "microproto", rapid, testify}},
 		{pkg: "p2psap/path", core: true, may: []string{"microproto"}},
@@ -55,9 +56,9 @@ func table() []row {
 		}},
 		{pkg: "p2psap", core: true, may: []string{
 			"internal/deadlines", "internal/fifo", "microproto", "microproto/seal", "p2psap/path",
-			"p2psap/internal/control", "p2psap/internal/rail",
+			"p2psap/internal/control", "p2psap/internal/rail", "trace",
 		}},
-		{pkg: "p2psap/driver", may: []string{"p2psap", "microproto", xsys, zerolog}},
+		{pkg: "p2psap/driver", may: []string{"p2psap", "microproto", "trace", xsys, zerolog}},
 		{pkg: "internal/readiness", may: []string{xsys}},
 		{pkg: "internal/buffers", may: []string{"microproto"}},
 		{pkg: "ether", may: []string{"microproto", "internal/buffers", "internal/readiness", xsys, xnet}},
@@ -96,7 +97,7 @@ func table() []row {
 		}},
 		{pkg: "solver/exchange", core: true, may: []string{"solver/iterate", "p2psap", "microproto"}},
 		{pkg: "solver/runner", may: []string{
-			"solver/exchange", "solver/iterate", "solver/problem", "p2psap", "microproto", zerolog,
+			"solver/exchange", "solver/iterate", "solver/problem", "p2psap", "microproto", "trace", zerolog,
 		}},
 		{pkg: "solver", may: []string{"ether", "microproto/...", "p2psap/...", "solver/...", zerolog}},
 		{pkg: "problems", core: true, may: []string{
@@ -111,7 +112,7 @@ func table() []row {
 		}},
 		{pkg: "simulate", may: []string{
 			"internal/deadlines", "internal/virtual", "simulate/cluster", "simulate/internal/keepers", "microproto",
-			"microproto/ctp", "p2psap", "solver", "solver/...",
+			"microproto/ctp", "p2psap", "solver", "solver/...", "trace",
 		}},
 		{pkg: "simulate/internal/keepers", core: true, may: []string{"internal/register"}},
 		{pkg: "internal/sim", may: []string{"internal/virtual", "microproto/...", "p2psap", "solver", "solver/..."}},
@@ -127,7 +128,7 @@ func table() []row {
 		{pkg: "internal/register", core: true},
 		{pkg: "internal/spelling", core: true},
 		{pkg: "internal/yamldoc", may: []string{"internal/spelling", goyaml}},
-		{pkg: "internal/virtual", may: []string{"microproto", "p2psap", "solver", "solver/..."}},
+		{pkg: "internal/virtual", may: []string{"microproto", "trace", "p2psap", "solver", "solver/..."}},
 		{pkg: "internal/npy"},
 		{pkg: "internal/netlab", may: []string{"internal/fifo", netlink, netns, xsys}},
 		{pkg: "internal/netlab/flow", may: []string{

@@ -15,7 +15,7 @@ const maxLines = 500
 var topLevel = []string{
 	".ci", ".github", "bench", "cmd", "deploy", "docs", "ether", "examples", "experiments",
 	"ib", "internal", "microproto", "obstacle", "p2psap", "problems", "release", "shm", "simulate", "solver",
-	"stream",
+	"stream", "trace",
 }
 
 // vague lists package names that do not describe a package.

@@ -9,6 +9,7 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver/exchange"
 	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/trace"
 )
 
 // Phase is the state of a host. Phases follow each other in this order.
@@ -33,16 +34,18 @@ type Host struct {
 	Phase    Phase
 	Began    microproto.Instant // when the sessions were open
 
-	world      World
-	rails      int                // links of the node
-	sessions   []*session         // by place in the node; nil: not of a neighbour
-	busy       microproto.Instant // relaxing or sending until then
-	relaxing   bool
-	waiting    bool // for a session to change, or until due
-	keeping    bool // a copy of the block is under way
-	armed, due microproto.Instant
-	ages       time.Duration // when age has something to do, since Began
-	out        []p2psap.Output
+	world       World
+	rails       int                // links of the node
+	sessions    []*session         // by place in the node; nil: not of a neighbour
+	busy        microproto.Instant // relaxing or sending until then
+	relaxing    bool
+	waiting     bool // for a session to change, or until due
+	relaxations uint64
+	points      int  // of the last relaxation
+	keeping     bool // a copy of the block is under way
+	armed, due  microproto.Instant
+	ages        time.Duration // when age has something to do, since Began
+	out         []p2psap.Output
 }
 
 // Config describes a host.
@@ -210,6 +213,7 @@ func (h *Host) running() {
 	h.waiting = false
 	if h.relaxing {
 		h.relaxing = false
+		h.Node.Record(now, trace.RelaxEnd, h.relaxations, h.points)
 		h.world.Relaxed(h)
 		_, err := h.Exchange.Poll(h.since())
 		h.fail(err)
@@ -237,6 +241,9 @@ func (h *Host) act(a exchange.Action) bool {
 	switch a.Kind {
 	case exchange.Relax:
 		h.relaxing = true
+		h.relaxations++
+		h.points = a.Op.Points
+		h.Node.Record(h.world.Now(), trace.RelaxBegin, h.relaxations, h.points)
 		h.busy = max(h.busy, h.world.Now()).Add(h.world.Relax(h, *a.Op))
 		h.wake(h.busy)
 		return true

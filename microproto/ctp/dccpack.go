@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/trace"
 )
 
 // OptionPacketRTOFloor is read by DCCPAck in addition to the options of PositiveAck and
@@ -107,6 +108,7 @@ func (d *DCCPAck) Attach(b *microproto.Binder) error {
 	wireAttr(b, attrPacketFlags, &d.flags)
 	wireAttr(b, "dccp.ratio", &d.ratioAttr)
 	wireAttr(b, "dccp.number", &d.number)
+	microproto.Numbers(b, d.number)
 	wireAttr(b, "dccp.highest", &d.highest)
 	wireAttr(b, "dccp.seen", &d.seen)
 	wireAttr(b, "dccp.elapsed", &d.elapsed)
@@ -225,6 +227,7 @@ func (d *DCCPAck) acknowledged(x *microproto.Exec, r Received, waited time.Durat
 			*d.sharedRTO = d.conservativeTimeout()
 		}
 	}
+	d.recordLoss(x, &report, trace.ByDuplicates)
 	report.Next, report.RTT = d.flight.next(), d.estimate.srtt
 	*d.inFlight = d.flight.inFlight
 	if report.Acked > 0 {
@@ -288,10 +291,21 @@ func (d *DCCPAck) giveUp(x *microproto.Exec) {
 	report := PacketReport{InFlight: d.flight.inFlight, Again: d.timedOut, RTT: d.estimate.srtt,
 		LastLost: d.flight.next() - 1}
 	report.Lost = d.flight.abandon()
+	d.recordLoss(x, &report, trace.ByTimeout)
 	report.First, report.Next = d.flight.first, d.flight.first
 	d.timedOut, d.deadline = true, 0
 	*d.sharedRTO, *d.inFlight = d.conservativeTimeout(), 0
 	microproto.Raise(x, PacketsTimedOut, report)
+}
+
+// recordLoss records the packets that a report counts as lost.
+func (d *DCCPAck) recordLoss(x *microproto.Exec, report *PacketReport, cause trace.Cause) {
+	if report.Lost == 0 {
+		return
+	}
+	if l := x.Record(trace.Loss); l != nil {
+		l.Number, l.Count, l.Cause = uint64(report.LastLost), uint16(report.Lost), cause
+	}
 }
 
 // ExportState implements microproto.StateExporter: the round trip of the path.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/trace"
 )
 
 // DCCPWindowCongestionControl bounds the packets in flight by a congestion window (RFC 4341 §5). A
@@ -60,6 +61,9 @@ func (w *DCCPWindowCongestionControl) Attach(b *microproto.Binder) error {
 	declareCell(b, microproto.CellLinkBusy, &w.linkBusy, false)
 	w.limit = max(1, b.Limits().Messages/2)
 	w.hold = b.HoldBit("DCCPWindowCongestionControl.window")
+	b.Flow(func(f *microproto.FlowState) {
+		f.Window, f.InFlight, f.Waiting = *w.announced, *w.inFlight, w.waiting.entries.Len()
+	})
 	// The rows below have set their controller by then.
 	microproto.Bind(b, microproto.OpenSession, microproto.Last, func(x *microproto.Exec, _ struct{}) { w.announce(x) })
 	microproto.Bind(b, microproto.SegmentFromUser, microproto.Last, w.admit)
@@ -99,6 +103,9 @@ func (w *DCCPWindowCongestionControl) admit(x *microproto.Exec, m *microproto.Me
 		return
 	}
 	x.Hold(m, w.hold)
+	if r := x.RecordFlow(trace.WindowFull); r != nil {
+		r.Count, r.Bytes = 1, trace.Clamp(m.Length())
+	}
 	if old != nil {
 		*w.replaced++
 		x.Drop(old, "replaced by a newer value")
@@ -121,6 +128,9 @@ func (w *DCCPWindowCongestionControl) restart(x *microproto.Exec) {
 		w.shared.Controller.Idled(x.Now(), idle, *w.rto)
 		w.checked, w.used = x.Now(), 0
 		w.announce(x)
+		if r := x.RecordFlow(trace.IdleRestart); r != nil {
+			r.Number = uint64(idle)
+		}
 	}
 }
 

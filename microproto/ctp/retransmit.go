@@ -7,6 +7,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/fifo"
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/trace"
 )
 
 // Retransmit retains segments until they are acknowledged, and sends lost ones again: at once
@@ -128,6 +129,7 @@ func (r *Retransmit) Attach(b *microproto.Binder) error {
 	declareCell(b, cellLeft, &r.selective.left, 0)
 	declareCell(b, microproto.CellRetransmitted, &r.resent, 0)
 	r.hold = b.HoldBit("Retransmit.window")
+	b.Flow(r.flow)
 	microproto.Bind(b, microproto.OpenSession, microproto.Early, func(*microproto.Exec, struct{}) {
 		r.una, r.position = *r.sentNext, *r.sentTo
 		r.recover, r.nextRetry = r.una, r.una
@@ -175,8 +177,22 @@ func (r *Retransmit) retain(x *microproto.Exec, m *microproto.Message) {
 		r.admit(k, n)
 	} else {
 		x.Hold(m, r.hold)
+		if w := x.RecordFlow(trace.WindowFull); w != nil {
+			w.Number, w.Count, w.Bytes = uint64(r.number.Get(m)), uint16(k), trace.Clamp(n)
+		}
 	}
 	r.updatePause()
+}
+
+// flow reports the fixed window. WindowCongestionControl replaces what it knows better.
+func (r *Retransmit) flow(f *microproto.FlowState) {
+	f.Window, f.InFlight, f.Waiting = r.maxBytes, r.inFlight, int(r.position-*r.sentTo)
+}
+
+func (r *Retransmit) recordLoss(x *microproto.Exec, number uint32, cause trace.Cause) {
+	if l := x.Record(trace.Loss); l != nil {
+		l.Number, l.Count, l.Cause = uint64(number), 1, cause
+	}
 }
 
 func (r *Retransmit) updatePause() {
@@ -369,7 +385,7 @@ func (r *Retransmit) detectLosses(x *microproto.Exec, seen uint64) {
 		if from >= 64 || bits.OnesCount64(seen>>from) < reorderThreshold {
 			continue
 		}
-		r.resendLost(x, i)
+		r.resendLost(x, i, trace.ByDuplicates)
 	}
 }
 
@@ -396,7 +412,7 @@ func (r *Retransmit) resumeRecovery(x *microproto.Exec, n int) {
 // retransmitOldest sends the oldest segment again: duplicates show that it is lost.
 func (r *Retransmit) retransmitOldest(x *microproto.Exec, _ struct{}) {
 	if r.transmitted() > 0 {
-		r.resendLost(x, 0)
+		r.resendLost(x, 0, trace.ByDuplicates)
 	}
 }
 
@@ -408,7 +424,7 @@ func (r *Retransmit) retransmitNamed(x *microproto.Exec, number uint32) {
 		return
 	}
 	if e := r.entries.At(i); !e.sacked && r.copies.Get(e.m) == 0 {
-		r.resendLost(x, i)
+		r.resendLost(x, i, trace.ByName)
 	}
 }
 
@@ -427,8 +443,9 @@ func (r *Retransmit) windowMoved(x *microproto.Exec, _ struct{}) {
 }
 
 // resendLost sends lost segment i again, if the pool has messages to isolate it.
-func (r *Retransmit) resendLost(x *microproto.Exec, i int) {
+func (r *Retransmit) resendLost(x *microproto.Exec, i int, cause trace.Cause) {
 	if r.isolate(x, i) {
+		r.recordLoss(x, r.una+uint32(i), cause)
 		e := r.entries.At(i)
 		microproto.Raise(x, microproto.SegmentLost, e.m)
 		r.resend(x, e)

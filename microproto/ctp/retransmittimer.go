@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/trace"
 )
 
 // arm sets the time-out of the oldest segment in flight; restart moves an existing one.
@@ -44,6 +45,7 @@ func (r *Retransmit) expire(x *microproto.Exec, _ *Retransmit) {
 	r.tail = tail{off: true}
 	if i, ok := r.oldestMissing(x); ok {
 		e := r.entries.At(i)
+		r.recordLoss(x, r.una+uint32(i), trace.ByTimeout)
 		r.beginRound()
 		if *r.selective.on {
 			r.loseAll(x)

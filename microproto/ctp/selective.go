@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/trace"
 )
 
 // selective is the state of selective recovery: Retransmit judges every segment by the bitmap and by the
@@ -169,6 +170,7 @@ func (r *Retransmit) judgeLosses(x *microproto.Exec, arrived int) {
 			continue
 		}
 		r.setState(x, e, detected)
+		r.recordLoss(x, r.una+uint32(i), trace.ByDuplicates)
 		if n := r.una + uint32(i); before(n, s.first) {
 			s.first = n
 		}

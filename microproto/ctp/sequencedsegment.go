@@ -23,6 +23,7 @@ func newSequencedSegment(s *settings) microproto.MicroProtocol {
 func (s *SequencedSegment) Attach(b *microproto.Binder) error {
 	b.TakesTrains()
 	s.number = microproto.SteppedAttr[uint32](b, attrNumber, microproto.StepSegments)
+	microproto.Numbers(b, s.number)
 	declareCell(b, cellNext, &s.next, s.first)
 	microproto.DeclareCell(b, cellSentNext, s.first)
 	microproto.DeclareCell(b, cellExpected, s.first)

@@ -1,6 +1,9 @@
 package ctp
 
-import "github.com/p2pdc/p2pdc/microproto"
+import (
+	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/trace"
+)
 
 // tail is the state of tail-loss probes.
 type tail struct {
@@ -54,6 +57,7 @@ func (r *Retransmit) judgeProbe(x *microproto.Exec, n int, seen uint64) {
 	}
 	lost := i >= 0 && x.Now().Sub(r.tail.at) >= *r.smoothed*3/4
 	if r.tail = (tail{}); lost {
+		r.recordLoss(x, r.una+uint32(i), trace.ByProbe)
 		microproto.Raise(x, microproto.SegmentLost, r.entries.At(i).m)
 		r.reduce()
 		microproto.Raise(x, TailLost, struct{}{})

@@ -5,6 +5,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/fifo"
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/trace"
 )
 
 // WindowCongestionControl holds new segments while the congestion window is full: a segment may
@@ -48,6 +49,9 @@ func (w *WindowCongestionControl) Attach(b *microproto.Binder) error {
 	lookupCell(b, cellLeft, &w.left)
 	declareCell(b, CellCongestion, &w.shared, Congestion{})
 	w.hold = b.HoldBit("WindowCongestionControl.window")
+	b.Flow(func(f *microproto.FlowState) {
+		f.Window, f.InFlight = w.shared.Window, int(*w.sentTo-*w.ackedTo-*w.left)
+	})
 	microproto.Bind(b, microproto.OpenSession, microproto.Early, w.open)
 	// The rows below have set their window by then.
 	microproto.Bind(b, microproto.OpenSession, microproto.Last, func(*microproto.Exec, struct{}) { w.updateLimit() })
@@ -90,6 +94,9 @@ func (w *WindowCongestionControl) admit(x *microproto.Exec, m *microproto.Messag
 		return
 	}
 	x.Hold(m, w.hold)
+	if r := x.RecordFlow(trace.WindowFull); r != nil {
+		r.Count, r.Bytes = uint16(m.Segments()), trace.Clamp(m.Length())
+	}
 	w.held.Push(m)
 	if w.fitting(x, m) > 0 {
 		microproto.Enqueue(x, windowRelease, w)
@@ -105,6 +112,9 @@ func (w *WindowCongestionControl) restart(x *microproto.Exec) {
 		c.Controller.Idled(x.Now(), idle, *w.rto)
 		c.Window = c.Controller.Window()
 		w.updateLimit()
+		if r := x.RecordFlow(trace.IdleRestart); r != nil {
+			r.Number = uint64(idle)
+		}
 	}
 	c.Begun = true
 }

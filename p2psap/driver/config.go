@@ -15,6 +15,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/trace"
 )
 
 // Config sets a node up. Name, Rails, Catalog and Policy are required.
@@ -58,6 +59,7 @@ type Config struct {
 	Seed   uint64
 	Log    zerolog.Logger // its zero value logs nothing
 	Tracer microproto.Tracer
+	Trace  *trace.Ring // takes the records of the node; nil: none. See Node.Snapshot
 }
 
 // core fills defaults in and returns the configuration of the core.
@@ -91,7 +93,7 @@ func (c *Config) core() (p2psap.NodeConfig, error) {
 		Addresses: reachable(c.Listen), Incarnation: binary.NativeEndian.Uint64(b[8:]) | 1,
 		Seed:        cmp.Or(c.Seed, binary.NativeEndian.Uint64(b[:])),
 		PeerTimeout: c.PeerTimeout, Heartbeat: c.Heartbeat, Handshake: c.Handshake, Linger: c.Linger,
-		Monitor: c.Monitor, Limits: c.Limits, Tracer: c.Tracer,
+		Monitor: c.Monitor, Limits: c.Limits, Tracer: c.Tracer, Trace: c.Trace,
 	}, nil
 }
 

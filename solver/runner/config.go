@@ -12,6 +12,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/exchange"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/trace"
 )
 
 // NeighbourError reports that the run cannot continue because of one neighbour.
@@ -73,7 +74,10 @@ type Config struct {
 	Keep func(k iterate.Iteration, state []byte, values func(dst []float64, part problem.Box)) error
 	// Kept is called on Run's goroutine when every peer has stored its copy of iterate k. Solution returns its values.
 	Kept func(k iterate.Iteration)
-	Log  zerolog.Logger // its zero value logs nothing
+	// Record takes the begin and the end of every relaxation, for traces: the sweep and the points; nil: nothing is
+	// recorded. See driver.Node.Record.
+	Record func(k trace.Kind, sweep uint64, points int)
+	Log    zerolog.Logger // its zero value logs nothing
 }
 
 // Progress is the progress of this peer.

@@ -14,6 +14,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver/exchange"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
+	"github.com/p2pdc/p2pdc/trace"
 )
 
 // Runner is one peer of a run: New, Run once, Solution, Close. Its methods are for one goroutine, except Do and Abandon.
@@ -307,7 +308,14 @@ func (r *Runner) relaxInTurn(op *iterate.Op) (end time.Duration, err error) {
 	if r.first < 0 {
 		r.first, r.pace.began = begin, begin
 	}
-	r.peer.Relax(*op)
+	if record := r.config.Record; record != nil {
+		sweep := uint64(r.peer.Progress().Sweep) + 1
+		record(trace.RelaxBegin, sweep, op.Points)
+		r.peer.Relax(*op)
+		record(trace.RelaxEnd, sweep, op.Points)
+	} else {
+		r.peer.Relax(*op)
+	}
 	end = r.now()
 	if r.config.Slow > 1 {
 		if err := r.slow(r.uninterrupted(end-begin, op.Points)); err != nil {

@@ -36,7 +36,7 @@ func groups() []group {
 		}},
 		{"Processes and machines", []string{"in-process", "pin", "rendezvous", "secret-file", "join-timeout"}},
 		{"Batch systems, MPI launchers and ssh", []string{"engine", "meet", "continue", "hosts", "ssh", "remote-program"}},
-		{"Observation", []string{"status", "metrics", "trace"}},
+		{"Observation", []string{"status", "metrics", "trace", "trace-size", "trace-frames", "trace-steps"}},
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/peer"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/obstacle/internal/tracefile"
 	"github.com/p2pdc/p2pdc/problems/file"
 )
 
@@ -25,7 +24,7 @@ type peerFlags struct {
 	secretFile string
 	problem    string
 	params     []string
-	trace      string
+	trace      traceFlags
 	answer     int  // file descriptor of shared memory; 0: none
 	spawned    bool // started by a launcher, which holds the other end of standard input
 }
@@ -64,7 +63,7 @@ run is in progress waits as a spare one, or takes parts with solve --elastic.`,
 	fl.IntVar(&f.Rank, "seat", -1, "request this rank (-1: any)")
 	fl.StringVar(&f.problem, "problem", "", "take part only if the run solves this problem")
 	fl.StringArrayVar(&f.params, "param", nil, "with --problem: NAME=VALUE of a built-in problem (repeatable)")
-	fl.StringVar(&f.trace, "trace", "", "write every event of every composite to FILE")
+	f.trace.add(fl, "record what the node does, and write it to FILE")
 	fl.DurationVar(&f.WaitTime, "join-timeout", 10*time.Minute, "how long to wait for the launcher")
 	fl.DurationVar(&f.Hold, "hold", time.Hour,
 		"if the launcher is lost and this process leads the run: how long it keeps the answer for obstacle attach")
@@ -80,6 +79,9 @@ func (a *app) peer(ctx context.Context, f *peerFlags) error {
 	}
 	if f.Protect != "" && !validProtection(f.Protect) {
 		return usage("--protect %q: want auto, always or never", f.Protect)
+	}
+	if err := f.trace.check(); err != nil {
+		return err
 	}
 	if err := f.checkRail(a.catalog.Links.Names()); err != nil {
 		return err
@@ -111,15 +113,7 @@ func (a *app) peer(ctx context.Context, f *peerFlags) error {
 	if err != nil {
 		return badInput(err)
 	}
-	if f.trace == "" {
-		return f.outcome(peer.Run(ctx, f.Options))
-	}
-	t, err := tracefile.Create(f.trace)
-	if err != nil {
-		return badInput(err)
-	}
-	f.Tracer = t
-	return f.outcome(errors.Join(peer.Run(ctx, f.Options), t.Close()))
+	return f.outcome(f.trace.recorded(f.trace.file, &f.Options, a.log, func() error { return peer.Run(ctx, f.Options) }))
 }
 
 // checkRail returns an error for invalid flags and for a host without the required network.

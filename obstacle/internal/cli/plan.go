@@ -14,7 +14,6 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/obstacle/internal/spawn"
-	"github.com/p2pdc/p2pdc/obstacle/internal/tracefile"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/solver/runner"
 )
@@ -49,7 +48,7 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 			return p, usage("--in-process and --rendezvous exclude each other")
 		case q.secretFile == "" && q.task == nil:
 			return p, usage("--rendezvous needs --secret-file FILE, the same on every host")
-		case q.trace != "":
+		case q.trace.file != "":
 			return p, usage("--trace with --rendezvous: give --trace to each obstacle peer")
 		}
 		var err error
@@ -63,8 +62,8 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 		p.Identity, err = a.identity(q.secretFile)
 		return p, badInput(err)
 	}
-	if q.trace != "" {
-		if err := checkWritable(traceName(q.trace, 0)); err != nil {
+	if q.trace.file != "" {
+		if err := checkWritable(traceName(q.trace.file, 0)); err != nil {
 			return p, err
 		}
 	}
@@ -114,18 +113,26 @@ func (a *app) processes(q *request, key driver.Key, shared *os.File) starter {
 		args := []string{"peer", "--rendezvous", rendezvous, "--seat", fmt.Sprint(rank), "--spawned",
 			"--listen", "127.0.0.1", "--log-level", a.logLevel, "--log-format", a.logFormat}
 		args = append(args, q.host.Args()...)
-		if q.trace != "" {
-			name := traceName(q.trace, rank)
+		if q.trace.file != "" {
+			name := traceName(q.trace.file, rank)
 			if n := started[rank]; n > 0 {
 				name = traceName(name, n) // of the process that replaces a lost one
 			}
 			started[rank]++
-			args = append(args, "--trace", name)
+			args = append(args, q.trace.args(name)...)
 		}
-		if shared == nil {
-			return spawn.Start(exe, args, keyLine(key), a.err)
+		var files []*os.File
+		if shared != nil {
+			args, files = append(args, "--answer", "3"), []*os.File{shared}
 		}
-		return spawn.Start(exe, append(args, "--answer", "3"), keyLine(key), a.err, shared)
+		p, err := spawn.Start(exe, args, keyLine(key), a.err, files...)
+		if err != nil {
+			return nil, err
+		}
+		if q.trace.file != "" {
+			q.trace.children.add(p)
+		}
+		return p, nil
 	}
 }
 
@@ -139,20 +146,8 @@ func (a *app) routines(q *request, p launch.Plan, adapters []rail.Host) starter 
 		if p.Answer != nil {
 			o.Answer = func(int) ([]float64, error) { return p.Answer, nil }
 		}
-		var t *tracefile.File
-		if q.trace != "" {
-			var err error
-			if t, err = tracefile.Create(traceName(q.trace, rank)); err != nil {
-				return nil, err
-			}
-			o.Tracer = t
-		}
 		return spawn.Go(ctx, func(ctx context.Context) error {
-			err := peer.Run(ctx, o)
-			if t != nil {
-				err = errors.Join(err, t.Close())
-			}
-			return err
+			return q.trace.recorded(traceName(q.trace.file, rank), &o, a.log, func() error { return peer.Run(ctx, o) })
 		}), nil
 	}
 }

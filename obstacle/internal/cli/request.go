@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -63,7 +62,7 @@ type request struct {
 	params      []string
 	stepMode    string
 	balance     string
-	trace       string
+	trace       traceFlags
 	rendezvous  string
 	secretFile  string
 	metrics     string
@@ -272,8 +271,8 @@ func (q *request) numeric(ref string, clusters []string, side int) (*work, error
 
 // checkNetworks validates --trace and the flags of networks.
 func (q *request) checkNetworks() error {
-	if dir := filepath.Dir(q.trace); q.trace != "" && !isDirectory(dir) {
-		return usage("--trace %s: there is no directory %s", q.trace, dir)
+	if err := q.trace.check(); err != nil {
+		return err
 	}
 	if err := q.rails.Check(q.catalog.Links.Names()); err != nil {
 		return badInput(err)

@@ -36,6 +36,7 @@ Exit codes are those of solve. --max-time is virtual time.`,
 	s.lossFlags(f)
 	s.partsFlags(f, q)
 	f.IntVar(&machines, "machines", 4, "number of machines, with one peer each (see --parts)")
+	q.trace.add(f, "record what every peer does in virtual time, and write it to FILE.RANK")
 	schemeFlag(f, &q.scheme, q.catalog)
 	return grouped(c)
 }
@@ -48,6 +49,9 @@ func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref strin
 		return err
 	}
 	if err := s.checkParts(q); err != nil {
+		return err
+	}
+	if err := q.trace.check(); err != nil {
 		return err
 	}
 	f, err := a.openModel(s.model, q.calibrationBlock(machines))
@@ -63,6 +67,10 @@ func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref strin
 		return err
 	}
 	r.Model.Events = append(r.Model.Events, lost...)
+	if q.trace.file != "" {
+		o := q.trace.options()
+		r.Trace = &o
+	}
 	runs := []*virtualRun{r}
 	var one *virtualRun
 	switch {
@@ -78,6 +86,9 @@ func (a *app) simulate(ctx context.Context, q *request, s *simulation, ref strin
 	ctx, stop := stoppable(ctx)
 	defer stop()
 	if err := a.simulateAll(ctx, runs); err != nil {
+		return err
+	}
+	if err := q.trace.writeVirtual(r.result); err != nil {
 		return err
 	}
 	alone, about := reference(one, r)

@@ -70,7 +70,7 @@ func (s *solveFlags) add(f *pflag.FlagSet) {
 	f.IntVar(&s.outEvery, "out-every", 1, "with a time series: write every K-th time step and the last")
 	f.StringArrayVar(&s.probes, "probe", nil, "X,Y,Z: print u at the nearest grid point; repeatable")
 	q.enclosing.add(f)
-	f.StringVar(&q.trace, "trace", "", "write every event of every composite to FILE.RANK")
+	q.trace.add(f, "record what every peer does, and write it to FILE.RANK")
 	f.StringVar(&q.metrics, "metrics", "", "HOST:PORT, or PORT on loopback: serve metrics for Prometheus at /metrics")
 	f.StringVar(&q.status, "status", "", "HOST:PORT: serve the state of the run, for obstacle stack --live HOST:PORT")
 	f.StringVar(&q.rendezvous, "rendezvous", "", "HOST:PORT: wait there for peers started by hand")

@@ -9,6 +9,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
+	"github.com/p2pdc/p2pdc/trace"
 )
 
 // endpoint is the node of a peer in one epoch, with its links. Each epoch has its own, so that nothing that a lost or
@@ -58,8 +59,11 @@ func (p *peer) listen(epoch int) (*endpoint, error) {
 		Catalog: p.Catalog.Protocols, Policy: p2psap.TablePolicy{Optional: rows}, Cluster: p.welcome.Cluster,
 		Run: e.run(), Version: p.Identity.Program,
 		PeerTimeout: p.timeout(), Seed: p.welcome.Seed ^ uint64(p.welcome.Rank+1)<<32,
-		Log: p.log, Tracer: p.Tracer,
+		Log: p.log, Trace: p.Trace.Ring(),
 	})
+	if err == nil {
+		p.Trace.Add(e.node)
+	}
 	return e, err
 }
 
@@ -81,6 +85,14 @@ func (e *endpoint) report() error {
 	}
 	e.p.listening.Store(&l)
 	return e.p.leader.Send(l)
+}
+
+// recorder returns what takes the relaxations of a traced peer, nil for another.
+func (e *endpoint) recorder() func(k trace.Kind, sweep uint64, points int) {
+	if e.p.Trace == nil {
+		return nil
+	}
+	return e.node.Record
 }
 
 // abort closes the node without waiting for other peers. Every call that blocks on it ends.

@@ -17,13 +17,13 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host/pin"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/obstacle/internal/tracefile"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/shm"
@@ -61,9 +61,9 @@ type Options struct {
 	Bound bool
 
 	Catalog   *catalog.Set
-	Tracer    microproto.Tracer // may be nil
-	Interrupt <-chan struct{}   // closed to request an early end of the run; may be nil
-	Leave     <-chan struct{}   // closed to have the parts of this process moved to others; may be nil
+	Trace     *tracefile.File // takes the records of the nodes; may be nil
+	Interrupt <-chan struct{} // closed to request an early end of the run; may be nil
+	Leave     <-chan struct{} // closed to have the parts of this process moved to others; may be nil
 	Log       zerolog.Logger
 
 	// Hold bounds the time for which a process that leads the run after the loss of the launcher keeps the answer.

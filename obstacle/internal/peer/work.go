@@ -321,6 +321,7 @@ func (p *peer) prepare(e *epoch) (*runner.Runner, error) {
 			p.progress.Store(&q)
 		},
 		ProgressEvery: launch.BeatEvery(p.timeout()),
+		Record:        e.recorder(),
 		Log:           p.Log, // the runner adds the rank
 	})
 	if err != nil {

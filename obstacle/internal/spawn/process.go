@@ -48,6 +48,9 @@ func (p *Process) Wait() error { return p.command.Wait() }
 // Kill ends the process at once, even if it is stopped.
 func (p *Process) Kill() { _ = p.command.Process.Kill() }
 
+// Signal sends the process a signal.
+func (p *Process) Signal(s os.Signal) { _ = p.command.Process.Signal(s) }
+
 // Stopped reports whether the process is stopped, as by SIGSTOP.
 func (p *Process) Stopped() bool { return stopped(p.command.Process.Pid) }
 

@@ -1,60 +1,76 @@
-// Package tracefile writes every event of every composite of a peer to a file. A line holds the seconds since the start
-// of the node, the session, the nesting and the event.
+// Package tracefile keeps the rings of a process's nodes and writes them to a trace file.
 package tracefile
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
-	"os"
+	"io"
 	"sync"
 
-	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/internal/output"
+	"github.com/p2pdc/p2pdc/trace"
 )
 
-// File is a tracer that is safe for concurrent use.
+// File is a trace file. Its methods may be called from any goroutine.
 type File struct {
-	mu   sync.Mutex
-	file *os.File
-	out  *bufio.Writer
-	err  error // the first
+	name    string
+	options trace.Options
+	writing sync.Mutex
+
+	mu    sync.Mutex
+	nodes []Source // oldest first
 }
 
-// Create creates the file or truncates it.
-func Create(name string) (*File, error) {
-	f, err := os.Create(name)
-	if err != nil {
-		return nil, fmt.Errorf("trace: %w", err)
+// Source is a node with a ring. driver.Node implements it.
+type Source interface{ Snapshot() *trace.Node }
+
+// maxNodes bounds the nodes of a file. A peer has another node after every loss of a peer.
+const maxNodes = 8
+
+// Create returns a file with that name, which it creates or truncates.
+func Create(name string, o trace.Options) (*File, error) {
+	f := &File{name: name, options: o}
+	return f, f.Write()
+}
+
+// Ring returns a ring for another node; nil if f is nil.
+func (f *File) Ring() *trace.Ring {
+	if f == nil {
+		return nil
 	}
-	return &File{file: f, out: bufio.NewWriterSize(f, 1<<18)}, nil
+	r := trace.NewRing(f.options)
+	r.Touch()
+	return r
 }
 
-// Trace implements microproto.Tracer.
-func (f *File) Trace(now microproto.Instant, r microproto.TraceRecord) { f.line(now, "-", r) }
-
-// Session implements p2psap.SessionTracer: the lines of a session hold its name after the time.
-func (f *File) Session(name string) microproto.Tracer { return session{f, name} }
-
-type session struct {
-	file *File
-	name string
-}
-
-func (s session) Trace(now microproto.Instant, r microproto.TraceRecord) { s.file.line(now, s.name, r) }
-
-func (f *File) line(now microproto.Instant, session string, r microproto.TraceRecord) {
+// Add adds a node that has a ring of the file. Beyond maxNodes it forgets the oldest node.
+func (f *File) Add(s Source) {
+	if f == nil {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.err == nil {
-		_, f.err = fmt.Fprintf(f.out, "%.9f %s %s\n", float64(now)/1e9, session, r)
+	if f.nodes = append(f.nodes, s); len(f.nodes) > maxNodes {
+		f.nodes = append(f.nodes[:0], f.nodes[1:]...)
 	}
 }
 
-// Close writes the rest and closes the file. It returns the first error of all writes.
-func (f *File) Close() error {
+// Write writes what the rings hold now in place of what the file holds.
+func (f *File) Write() error {
+	f.writing.Lock()
+	defer f.writing.Unlock()
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	err := errors.Join(f.err, f.out.Flush(), f.file.Close())
+	nodes := append([]Source(nil), f.nodes...)
+	f.mu.Unlock()
+	var all []*trace.Node
+	for _, n := range nodes {
+		if s := n.Snapshot(); s != nil {
+			all = append(all, s)
+		}
+	}
+	err := output.Replace(f.name, func(w io.Writer) error {
+		_, err := w.Write(trace.Append(nil, all...))
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("trace: %w", err)
 	}

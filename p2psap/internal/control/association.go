@@ -55,6 +55,8 @@ type Host interface {
 	Attached(now microproto.Instant, p *Peer, h *Hello, took time.Duration)
 	// Receive carries out a sequenced message, or that of a pong.
 	Receive(now microproto.Instant, p *Peer, b Body) error
+	// Pinged reports that a ping was answered.
+	Pinged(now microproto.Instant, p *Peer, number uint64)
 	// Advance does what is due for a peer whose association goes on.
 	Advance(now microproto.Instant, p *Peer)
 	// Deadline returns when Advance has something to do for a peer.

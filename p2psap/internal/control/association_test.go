@@ -41,6 +41,7 @@ func (e *end) Restarted(*Peer)                                 {}
 func (e *end) Advance(microproto.Instant, *Peer)               {}
 func (e *end) Deadline(*Peer) microproto.Instant               { return microproto.Never }
 func (e *end) Heartbeat(*Peer) *Heartbeat                      { return &Heartbeat{} }
+func (e *end) Pinged(microproto.Instant, *Peer, uint64)        {}
 func (e *end) Silent(microproto.Instant, *Peer)                {}
 func (e *end) Disconnected(microproto.Instant, *Peer)          {}
 func (e *end) Changed()                                        {}

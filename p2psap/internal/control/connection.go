@@ -183,6 +183,9 @@ func (a *Associations) receiveUnsequenced(now microproto.Instant, p *Peer, m *Me
 		return err
 	case m.Kind == KindPing:
 		a.sendNow(p, Encode(KindPong, 0, 0, body))
+		if e, ok := body.(*Echo); ok {
+			a.host.Pinged(now, p, e.Number)
+		}
 		return nil
 	}
 	return a.host.Receive(now, p, body)

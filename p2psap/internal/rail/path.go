@@ -27,7 +27,7 @@ type Host interface {
 	// Announce sends a path's state to the peer and returns the message's sequence number.
 	Announce(s *control.PathState) uint64
 	// PathUp reports that a path can be used, PathDown that a round of it is over, which was up.
-	PathUp(p *Path)
+	PathUp(now microproto.Instant, p *Path)
 	PathDown(now microproto.Instant, p *Path, wasUp bool)
 	// PathSteady reports that a path was up for long enough that sessions may go back to it.
 	PathSteady(now microproto.Instant, p *Path)
@@ -168,7 +168,7 @@ func (s *Paths) complete(now microproto.Instant, p *Path) {
 	p.settled, p.steady = true, false
 	p.Reason = ""
 	p.since = now
-	s.Host.PathUp(p)
+	s.Host.PathUp(now, p)
 }
 
 // steadyAt returns when sessions may go back to a path that is up. One that goes up and down must

@@ -55,7 +55,7 @@ func newSides() (sides [2]*side, rails [2][]*Rail) {
 
 func (s *side) Connected() bool                      { return true }
 func (s *side) Acknowledged(uint64) bool             { return len(s.sent) == 0 }
-func (s *side) PathUp(*Path)                         { s.ups++ }
+func (s *side) PathUp(microproto.Instant, *Path)     { s.ups++ }
 func (s *side) PathSteady(microproto.Instant, *Path) { s.steady++ }
 func (s *side) PathDown(_ microproto.Instant, _ *Path, wasUp bool) {
 	if wasUp {

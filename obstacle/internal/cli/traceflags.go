@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/pflag"
+
+	"github.com/p2pdc/p2pdc/internal/virtual"
+	"github.com/p2pdc/p2pdc/obstacle/internal/peer"
+	"github.com/p2pdc/p2pdc/obstacle/internal/spawn"
+	"github.com/p2pdc/p2pdc/obstacle/internal/tracefile"
+	"github.com/p2pdc/p2pdc/simulate"
+	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/trace"
+)
+
+// traceFlags are --trace and the flags that say what is kept.
+type traceFlags struct {
+	file     string // "": no trace
+	mib      int
+	frames   int // bytes
+	steps    bool
+	children *traced
+}
+
+func (t *traceFlags) add(f *pflag.FlagSet, what string) {
+	t.children = &traced{}
+	f.StringVar(&t.file, "trace", "", what+" at the end, after a failure and at SIGUSR1; see obstacle trace")
+	f.IntVar(&t.mib, "trace-size", trace.DefaultBytes>>20, "with --trace: MiB of the newest records that a peer keeps")
+	f.IntVar(&t.frames, "trace-frames", 0, "with --trace: bytes to keep of each frame, for trace export --format pcapng")
+	f.BoolVar(&t.steps, "trace-steps", false, "with --trace: record every step of every composite, too; slow")
+}
+
+func (t *traceFlags) check() error {
+	if t.children == nil { // the command has no such flags
+		return nil
+	}
+	switch dir := filepath.Dir(t.file); {
+	case t.file == "" && (t.steps || t.frames != 0 || t.mib != trace.DefaultBytes>>20):
+		return usage("--trace-size, --trace-frames and --trace-steps need --trace FILE")
+	case t.mib < 1 || t.mib > trace.MaxBytes>>20:
+		return usage("--trace-size %d: want 1 to %d MiB", t.mib, trace.MaxBytes>>20)
+	case t.frames < 0 || t.frames > trace.MaxFrameBytes:
+		return usage("--trace-frames %d: want 0 to %d bytes", t.frames, trace.MaxFrameBytes)
+	case t.file != "" && !isDirectory(dir):
+		return usage("--trace %s: there is no directory %s", t.file, dir)
+	}
+	return nil
+}
+
+func (t *traceFlags) options() trace.Options {
+	return trace.Options{Bytes: t.mib << 20, FrameBytes: t.frames, Steps: t.steps}
+}
+
+// args returns the flags of a peer that traces to a file.
+func (t *traceFlags) args(name string) []string {
+	args := []string{"--trace", name, "--trace-size", strconv.Itoa(t.mib), "--trace-frames", strconv.Itoa(t.frames)}
+	if t.steps {
+		args = append(args, "--trace-steps")
+	}
+	return args
+}
+
+// recorded calls run, with a trace in o if there is to be one, and writes the file afterwards and at traceSignals.
+func (t *traceFlags) recorded(name string, o *peer.Options, log zerolog.Logger, run func() error) error {
+	if t.file == "" {
+		return run()
+	}
+	file, err := tracefile.Create(name, t.options())
+	if err != nil {
+		return badInput(err)
+	}
+	o.Trace = file
+	stop := onTraceSignal(func() {
+		if err := file.Write(); err != nil {
+			log.Warn().Err(err).Msg("the trace was not written")
+		}
+	})
+	defer stop()
+	return errors.Join(run(), file.Write())
+}
+
+// writeVirtual writes a file for each rank of a simulation.
+func (t *traceFlags) writeVirtual(r *simulate.Result) error {
+	if t.file == "" || r == nil {
+		return nil
+	}
+	of := map[string][]*trace.Node{}
+	for _, n := range r.Traces {
+		of[n.Name] = append(of[n.Name], n)
+	}
+	for rank := range r.Ranks {
+		nodes := of[virtual.NameOf(iterate.Rank(rank))]
+		err := save(traceName(t.file, rank), func(w io.Writer) error {
+			_, err := w.Write(trace.Append(nil, nodes...))
+			return err
+		})
+		if err != nil {
+			return failed(err)
+		}
+	}
+	return nil
+}
+
+// onTraceSignal calls f at every signal that has traces written, until the function that it returns is called.
+func onTraceSignal(f func()) (stop func()) {
+	signals := traceSignals()
+	if len(signals) == 0 { // Notify would take all
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, signals...)
+	go func() {
+		for {
+			select {
+			case <-c:
+				f()
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func() { signal.Stop(c); cancel() }
+}
+
+// traced are the processes that a launcher has started. It passes the signals for traces on to them.
+type traced struct {
+	mu   sync.Mutex
+	all  []*spawn.Process
+	once sync.Once
+}
+
+func (t *traced) add(p *spawn.Process) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.all = append(t.all, p)
+	t.once.Do(func() {
+		onTraceSignal(func() {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			for _, p := range t.all {
+				p.Signal(traceSignals()[0])
+			}
+		})
+	})
+}

@@ -1,0 +1,66 @@
+//go:build unix
+
+package cli
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/internal/await"
+	"github.com/p2pdc/p2pdc/obstacle/internal/peer"
+	"github.com/p2pdc/p2pdc/trace"
+)
+
+// recordedNode is a node with a ring of the trace.
+type recordedNode struct{ ring *trace.Ring }
+
+func (n recordedNode) Snapshot() *trace.Node { return n.ring.Snapshot(1, trace.Node{Name: "n"}) }
+
+// recordsIn returns the number of records in a file.
+func recordsIn(t *testing.T, file string) (records int) {
+	b, err := os.ReadFile(file)
+	require.NoError(t, err)
+	nodes, err := trace.Parse(b)
+	require.NoError(t, err)
+	for _, n := range nodes {
+		records += len(n.Records)
+	}
+	return records
+}
+
+// The trace is written at SIGUSR1, and after a failed run.
+func TestTraceIsWrittenAtSignalsAndAfterAFailure(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "t")
+	f := traceFlags{file: file, mib: 1, children: &traced{}}
+	failure := errors.New("the run failed")
+	var o peer.Options
+	err := f.recorded(file, &o, zerolog.Nop(), func() error {
+		require.Zero(t, recordsIn(t, file), "the file is made before the run")
+		n := recordedNode{o.Trace.Ring()}
+		o.Trace.Add(n)
+		n.ring.Add(1, trace.Send)
+		require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGUSR1))
+		await.Until(t, func() bool { return recordsIn(t, file) == 1 }, "a trace with one record")
+		n.ring.Add(2, trace.Send)
+		return failure
+	})
+	require.ErrorIs(t, err, failure)
+	require.Equal(t, 2, recordsIn(t, file))
+}
+
+// Without --trace a run has no trace.
+func TestNoTraceIsTheDefault(t *testing.T) {
+	var f traceFlags
+	var o peer.Options
+	require.NoError(t, f.recorded("", &o, zerolog.Nop(), func() error {
+		require.Nil(t, o.Trace)
+		require.Nil(t, o.Trace.Ring())
+		return nil
+	}))
+}
