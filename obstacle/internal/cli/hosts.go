@@ -36,7 +36,7 @@ func (q *request) chooseHosts() error {
 			"--secret-file")
 	case q.inProcess:
 		return usage("--hosts and --in-process exclude each other")
-	case q.trace != "":
+	case q.trace.file != "":
 		return usage("--trace with --hosts: the files would be on the hosts; start the peers by hand with obstacle peer --trace")
 	case len(strings.Fields(q.ssh)) == 0:
 		return usage("--ssh is empty: give the command that runs a program on a host, such as ssh")

@@ -48,7 +48,7 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 			return p, usage("--in-process and --rendezvous exclude each other")
 		case q.secretFile == "" && q.task == nil:
 			return p, usage("--rendezvous needs --secret-file FILE, the same on every host")
-		case q.trace.file != "":
+		case q.trace.file != "" && q.task == nil:
 			return p, usage("--trace with --rendezvous: give --trace to each obstacle peer")
 		}
 		var err error

@@ -65,9 +65,9 @@ func (a *app) takePart(ctx context.Context, s *solveFlags) error {
 		}
 		o.Rendezvous, o.DialTime = q.rendezvous, q.joinTimeout
 		o.Others, o.VotePort = q.otherTasks()
-		err = peer.Run(ctx, o)
+		err = a.traced(q, &o, func() error { return peer.Run(ctx, o) })
 	} else {
-		err = a.joinByFile(ctx, q, o)
+		err = a.traced(q, &o, func() error { return a.joinByFile(ctx, q, o) })
 	}
 	if e, is := errors.AsType[*exitError](err); is {
 		return e
@@ -79,6 +79,14 @@ func (a *app) takePart(ctx context.Context, s *solveFlags) error {
 		return &exitError{ExitStopped, err}
 	}
 	return failed(err)
+}
+
+// traced runs a peer and records what it does, with --trace.
+func (a *app) traced(q *request, o *peer.Options, run func() error) error {
+	if q.trace.file == "" {
+		return run()
+	}
+	return q.trace.recorded(traceName(q.trace.file, q.Rank), o, a.log, run)
 }
 
 // joinByFile takes part in the run of the file of the job. While nobody can be reached there, the file may be left over

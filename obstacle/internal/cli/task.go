@@ -157,8 +157,6 @@ func (q *request) size(f *pflag.FlagSet) error {
 			t.Why)
 	case q.hosts != "":
 		return usage("--hosts: %s has started several processes (%s); start one, or leave out --hosts", t.Engine, t.Why)
-	case q.trace != "":
-		return usage("--trace: not with processes of %s (%s); start one process with --peers", t.Engine, t.Why)
 	case t.Size == 0 && q.peers < 1:
 		return usage("%s does not state how many processes there are (%s): give --peers", t.Engine, t.Why)
 	case t.Size == 0:
@@ -319,6 +317,9 @@ func (a *app) ownPeer(q *request, exe, address string, line []byte) error {
 		"--log-format", a.logFormat}
 	if q.OneHost {
 		args = append(args, "--listen", "127.0.0.1")
+	}
+	if q.trace.file != "" {
+		args = append(args, q.trace.args(traceName(q.trace.file, 0))...)
 	}
 	child, err := spawn.Start(exe, append(args, q.host.Args()...), line, a.err)
 	if err != nil {
