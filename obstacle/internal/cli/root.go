@@ -93,7 +93,7 @@ processes that exchange halos directly over P2PSAP.`,
 	root.AddCommand(a.solveCommand(), a.resumeCommand(), a.attachCommand(), a.compareCommand(), a.simulateCommand(), a.convergenceCommand(),
 		a.iterateCommand(), a.checkCommand(),
 		a.problemsCommand(), a.clustersCommand(), a.calibrateCommand(), a.stackCommand(), a.peerCommand(),
-		a.secretCommand(), a.doctorCommand(), a.versionCommand())
+		a.secretCommand(), a.doctorCommand(), a.manCommand(), a.versionCommand())
 	return root
 }
 
