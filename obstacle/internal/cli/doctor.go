@@ -144,15 +144,25 @@ func diagnose() diagnosis {
 	return d
 }
 
+// betweenHosts returns the network to peers of other hosts.
+func betweenHosts(v *infiniband) decision {
+	if c := v.Choice; c != nil {
+		return decision{"network", rail.IB, c.Why + "; UDP for peers that it does not reach, and while it is down"}
+	}
+	return decision{"network", rail.Ether, "UDP; InfiniBand is not used: " + v.without()}
+}
+
+// localNetwork returns the network to peers of this host. missing is why shared memory is not usable, or "".
+func localNetwork(missing string, otherwise decision) decision {
+	if missing != "" {
+		return decision{"network to peers of this host", otherwise.Value, "shared memory is not usable: " + missing}
+	}
+	return decision{"network to peers of this host", rail.Shared, "shared memory"}
+}
+
 func (d *diagnosis) choose() []decision {
-	network := decision{"network", rail.Ether, "UDP; InfiniBand is not used: " + d.Verbs.without()}
-	if c := d.Verbs.Choice; c != nil {
-		network = decision{"network", rail.IB, c.Why + "; UDP for peers that it does not reach, and while it is down"}
-	}
-	here := decision{"network to peers of this host", rail.Shared, "shared memory"}
-	if d.Shared.Missing != "" {
-		here.Value, here.Why = network.Value, "shared memory is not usable: "+d.Shared.Missing
-	}
+	network := betweenHosts(&d.Verbs)
+	here := localNetwork(d.Shared.Missing, network)
 	best := d.Kernels[len(d.Kernels)-1]
 	peers, threads, why := defaultWorkers(problem.Richardson, true, 64*64*64, d.CPUs)
 	offload := decision{"frames", "one per datagram", "no segmentation offload"}

@@ -33,6 +33,7 @@ type app struct {
 	format    string
 	logLevel  string
 	logFormat string
+	colour    string // --color
 	log       zerolog.Logger
 
 	interrupt <-chan struct{} // closed at the first signal; see interrupts
@@ -57,7 +58,7 @@ func MainWith(ctx context.Context, by Identify, args []string, c *catalog.Set, i
 	root.SetArgs(helpArgs(root, args))
 	err := root.ExecuteContext(ctx)
 	if err != nil && err.Error() != "" {
-		fmt.Fprintf(errs, "obstacle: %v\n", err)
+		fmt.Fprintf(errs, "%s %v\n", a.painter(errs)(red, "obstacle:"), err)
 	}
 	return exitCode(err)
 }
@@ -81,16 +82,17 @@ processes that exchange halos directly over P2PSAP.`,
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		RunE: func(*cobra.Command, []string) error { return a.first() },
 	}
 	f := root.PersistentFlags()
 	f.StringVar(&a.format, "format", "text", "format of the output: text or json")
 	f.StringVar(&a.logLevel, "log-level", "warn", "debug, info, warn, error or off; logs go to stderr")
 	f.StringVar(&a.logFormat, "log-format", "text", "format of the logs: text or json")
+	f.StringVar(&a.colour, "color", "auto", "colours: auto (on a terminal, unless NO_COLOR is set), always or never")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage("%w; see %s --help", err, c.CommandPath())
 	})
-	root.AddCommand(a.solveCommand(), a.resumeCommand(), a.attachCommand(), a.compareCommand(), a.simulateCommand(), a.convergenceCommand(),
+	root.AddCommand(a.initCommand(), a.explainCommand(), a.solveCommand(), a.resumeCommand(), a.attachCommand(), a.compareCommand(), a.simulateCommand(), a.convergenceCommand(),
 		a.iterateCommand(), a.checkCommand(),
 		a.problemsCommand(), a.clustersCommand(), a.calibrateCommand(), a.stackCommand(), a.peerCommand(),
 		a.secretCommand(), a.doctorCommand(), a.manCommand(), a.versionCommand())
@@ -110,6 +112,9 @@ func (a *app) start() error {
 	if a.format != "text" && a.format != "json" {
 		return usage("--format %q: want text or json", a.format)
 	}
+	if err := a.checkColour(); err != nil {
+		return err
+	}
 	level, err := zerolog.ParseLevel(strings.Replace(a.logLevel, "off", "disabled", 1))
 	if err != nil || a.logLevel == "" {
 		return usage("--log-level %q: want debug, info, warn, error or off", a.logLevel)
@@ -118,7 +123,7 @@ func (a *app) start() error {
 	switch a.logFormat {
 	case "json":
 	case "text":
-		w = zerolog.ConsoleWriter{Out: a.err, NoColor: !terminal(a.err), TimeFormat: "15:04:05.000"}
+		w = zerolog.ConsoleWriter{Out: a.err, NoColor: !a.colours(a.err), TimeFormat: "15:04:05.000"}
 	default:
 		return usage("--log-format %q: want text or json", a.logFormat)
 	}
