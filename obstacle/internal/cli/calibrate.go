@@ -33,8 +33,8 @@ of --scheme: asynchronous ones are not acknowledged and cost less.`,
 				return usage("--mtu %d: want %d to %d bytes, or 0 for that of loopback", mtu, ether.MinMTU,
 					ether.MaxMTU)
 			}
-			if scheme != "sync" && scheme != "async" {
-				return usage("--scheme %q: want sync or async", scheme)
+			if _, err := oneOrAll("scheme", scheme, []string{"sync", "async"}); err != nil {
+				return err
 			}
 			if out != "" {
 				if err := checkWritable(out); err != nil {

@@ -3,8 +3,6 @@ package cli
 import (
 	"io"
 	"os"
-
-	"github.com/p2pdc/p2pdc/obstacle/catalog"
 )
 
 // style is an SGR parameter of ECMA-48.
@@ -21,9 +19,6 @@ const (
 type painter func(s style, text string) string
 
 func plain(_ style, text string) string { return text }
-
-// colourWords returns the values of --color.
-func colourWords() []string { return []string{"auto", "always", "never"} }
 
 // painter returns the painter for what is written to w.
 func (a *app) painter(w io.Writer) painter {
@@ -47,14 +42,4 @@ func coloured(word string, terminal bool, noColour, term string) bool {
 		return false
 	}
 	return terminal && noColour == "" && term != "dumb"
-}
-
-// checkColour validates --color.
-func (a *app) checkColour() error {
-	for _, w := range colourWords() {
-		if a.colour == w {
-			return nil
-		}
-	}
-	return badInput(catalog.Unknown("color", a.colour, colourWords()))
 }

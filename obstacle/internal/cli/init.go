@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -92,11 +91,12 @@ func (a *app) init(o *initFlags, name string) error {
 // text returns the text of the file. Its errors are bad input.
 func (o *initFlags) text(c *catalog.Set) (string, error) {
 	if o.from == "" {
+		if err := checkWord("kind", o.kind); err != nil {
+			return "", err
+		}
 		switch {
 		case len(o.params) > 0:
 			return "", usage("--param is for --from; edit the numbers in the file instead")
-		case !slices.Contains(file.Kinds(), o.kind):
-			return "", badInput(catalog.Unknown("kind", o.kind, file.Kinds()))
 		case o.dimension < 0 || o.dimension > 3:
 			return "", usage("--dimension %d: want 1, 2 or 3", o.dimension)
 		}

@@ -44,8 +44,10 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 		switch {
 		case q.inProcess:
 			return p, usage("--in-process and --rendezvous exclude each other")
+		case checkAddress("--rendezvous", q.rendezvous) != nil:
+			return p, checkAddress("--rendezvous", q.rendezvous)
 		case q.secretFile == "":
-			return p, usage("--rendezvous needs --secret-file FILE, the same on every host")
+			return p, usage("--rendezvous needs --secret-file FILE, the same on every host; obstacle secret FILE makes one")
 		case q.trace != "":
 			return p, usage("--trace with --rendezvous: give --trace to each obstacle peer")
 		}
