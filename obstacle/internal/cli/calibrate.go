@@ -42,7 +42,13 @@ of --scheme: asynchronous ones are not acknowledged and cost less.`,
 				}
 			}
 			block := calibration.Workload{N: n, Peers: peers, MTU: mtu, Asynchronous: scheme == "async"}
+			done := func() {}
+			if bars := a.bars(); bars != nil {
+				done = bars.Wait("measuring this machine")
+				defer a.closeBars(bars)
+			}
 			d, err := calibration.ThisMachine(c.Context(), block)
+			done()
 			if err != nil {
 				return failed(err)
 			}

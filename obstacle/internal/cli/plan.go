@@ -119,9 +119,9 @@ func (a *app) processes(q *request, key driver.Key, shared *os.File) starter {
 			args = append(args, "--trace", name)
 		}
 		if shared == nil {
-			return spawn.Start(exe, args, keyLine(key), a.err)
+			return spawn.Start(exe, args, keyLine(key), a.childErrors())
 		}
-		return spawn.Start(exe, append(args, "--answer", "3"), keyLine(key), a.err, shared)
+		return spawn.Start(exe, append(args, "--answer", "3"), keyLine(key), a.childErrors(), shared)
 	}
 }
 

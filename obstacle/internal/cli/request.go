@@ -73,6 +73,9 @@ type request struct {
 	from        *checkpoint.Found // the checkpoint that the run continues; nil for none
 	saver       *saver            // writes checkpoints; nil for none
 
+	label string                // name of the run on a terminal; "": that of the problem
+	watch func(launch.Progress) // follows the run; nil for none
+
 	catalog *catalog.Set
 }
 

@@ -34,6 +34,7 @@ type app struct {
 	logLevel  string
 	logFormat string
 	colour    string // --color
+	above     *above // stderr; while progress is shown, the lines above it
 	log       zerolog.Logger
 
 	interrupt <-chan struct{} // closed at the first signal; see interrupts
@@ -122,9 +123,10 @@ func (a *app) start() error {
 	if err != nil {
 		return failed(err)
 	}
-	w := a.err
+	a.above = &above{w: a.err}
+	var w io.Writer = a.above
 	if a.logFormat == "text" {
-		w = zerolog.ConsoleWriter{Out: a.err, NoColor: !a.colours(a.err), TimeFormat: "15:04:05.000"}
+		w = zerolog.ConsoleWriter{Out: w, NoColor: !a.colours(a.err), TimeFormat: "15:04:05.000"}
 	}
 	zerolog.TimeFieldFormat = time.RFC3339Nano
 	a.log = zerolog.New(w).Level(level).With().Timestamp().Logger()
