@@ -54,3 +54,11 @@ func (a *app) childErrors() io.Writer {
 	}
 	return a.err
 }
+
+// childColour returns --color of those peers, whose stderr may be a pipe to this process.
+func (a *app) childColour() string {
+	if a.colours(a.err) {
+		return "always"
+	}
+	return "never"
+}

@@ -108,7 +108,7 @@ func (a *app) processes(q *request, key driver.Key, shared *os.File) starter {
 	started := map[int]int{}
 	return func(_ context.Context, rank int, rendezvous string) (launch.Child, error) {
 		args := []string{"peer", "--rendezvous", rendezvous, "--seat", fmt.Sprint(rank), "--spawned",
-			"--listen", "127.0.0.1", "--log-level", a.logLevel, "--log-format", a.logFormat, "--color", a.colour}
+			"--listen", "127.0.0.1", "--log-level", a.logLevel, "--log-format", a.logFormat, "--color", a.childColour()}
 		args = append(args, q.host.Args()...)
 		if q.trace != "" {
 			name := traceName(q.trace, rank)
