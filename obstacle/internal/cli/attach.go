@@ -55,6 +55,9 @@ func (a *app) attach(ctx context.Context, f *attachFlags, address string) error 
 	if f.secretFile == "" {
 		return usage("obstacle attach needs --secret-file FILE, that of the run")
 	}
+	if err := checkAddress("attach", address); err != nil {
+		return err
+	}
 	if f.timeout <= 0 {
 		return usage("--timeout %v: want a positive time", f.timeout)
 	}

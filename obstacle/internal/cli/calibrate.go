@@ -33,8 +33,8 @@ of --scheme: asynchronous ones are not acknowledged and cost less.`,
 				return usage("--mtu %d: want %d to %d bytes, or 0 for that of loopback", mtu, ether.MinMTU,
 					ether.MaxMTU)
 			}
-			if scheme != "sync" && scheme != "async" {
-				return usage("--scheme %q: want sync or async", scheme)
+			if _, err := oneOrAll("scheme", scheme, []string{"sync", "async"}); err != nil {
+				return err
 			}
 			if out != "" {
 				if err := checkWritable(out); err != nil {
@@ -42,7 +42,13 @@ of --scheme: asynchronous ones are not acknowledged and cost less.`,
 				}
 			}
 			block := calibration.Workload{N: n, Peers: peers, MTU: mtu, Asynchronous: scheme == "async"}
+			done := func() {}
+			if bars := a.bars(); bars != nil {
+				done = bars.Wait("measuring this machine")
+				defer a.closeBars(bars)
+			}
 			d, err := calibration.ThisMachine(c.Context(), block)
+			done()
 			if err != nil {
 				return failed(err)
 			}

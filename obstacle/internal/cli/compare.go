@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/figure"
+	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
@@ -29,7 +31,10 @@ type comparison struct {
 	Reference string  `json:"reference"` // description of t(1)
 	Rows      []row   `json:"rows"`
 	Version   string  `json:"version"`
-	Figure    string  `json:"figure,omitempty"` // the first written one
+	// Verdict is null if no two rows with the same number of peers were solved.
+	Verdict *report.Verdict `json:"verdict"`
+
+	Figure string `json:"figure,omitempty"` // the first written one
 
 	Outputs []report.Output `json:"outputs"`
 }
@@ -152,6 +157,8 @@ func (a *app) compare(ctx context.Context, q *request, ref string, all selection
 	for round := range rounds {
 		for i := range cases {
 			t := &cases[i]
+			t.request.label = fmt.Sprintf("round %d of %d: %s, %s", round+1, rounds, t.row.Scheme,
+				counted(t.row.Peers, "peer"))
 			if t.row.err == nil {
 				t.row.err = a.once(ctx, t)
 			}
@@ -171,13 +178,14 @@ func (a *app) compare(ctx context.Context, q *request, ref string, all selection
 		return c.Rows[0].err
 	}
 	c.summarize()
+	c.Verdict = report.Judge(contenders(c.Rows, len(all.methods) > 1), rounds)
 	for _, name := range out {
 		err := draw(name, c.title(), series(c.Rows, len(all.methods) > 1))
 		if c.Outputs = append(c.Outputs, outcomeOf(name, err)); err == nil && c.Figure == "" {
 			c.Figure = name
 		}
 	}
-	return cmp.Or(a.print(c, c.text), unwritten(c.Outputs), c.verdict())
+	return cmp.Or(a.print(c, func(w io.Writer) { c.text(w, a.painter(a.out)) }), unwritten(c.Outputs), c.verdict())
 }
 
 type measurement struct {
@@ -243,11 +251,17 @@ func slowdownsAmong(flags []string, p int) []string {
 
 // once runs a measurement once and adds its times.
 func (a *app) once(ctx context.Context, t *measurement) error {
+	r := &t.row
+	r.residuals = figure.Record(nil, 0, 1) // the relative residual starts at 1
+	t.request.watch = func(p launch.Progress) {
+		r.residuals = figure.Record(r.residuals, p.Elapsed.Seconds(), p.Residual)
+	}
 	s, _, err := a.solution(ctx, &t.request, t.work)
 	if err != nil {
 		return err
 	}
-	r := &t.row
+	r.Idle = idleShare(s)
+	r.residuals = figure.Record(r.residuals, float64(s.Seconds), float64(s.RelativeResidual))
 	if err := verdict(s); err != nil {
 		r.Residual = max(r.Residual, s.RelativeResidual)
 		return &exitError{exitCode(err), errors.New(cmp.Or(err.Error(), "stopped before the tolerance: "+s.Reason))}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/p2pdc/p2pdc/obstacle/internal/figure"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	clusterfile "github.com/p2pdc/p2pdc/simulate/cluster/file"
@@ -88,7 +89,10 @@ func (m *methodComparison) addRows(c *report.SimulatedComparison) {
 			}
 			of.Costing = max(of.Costing, r.staleDivisor())
 		}
-		c.Rows = append(c.Rows, report.SimulatedRow{Method: m.method, Simulated: r.figures})
+		if r.figures.Converged {
+			r.residuals = figure.Record(r.residuals, r.figures.Seconds, float64(r.figures.Residual))
+		}
+		c.Rows = append(c.Rows, report.SimulatedRow{Method: m.method, Simulated: r.figures, Residuals: r.residuals})
 	}
 	c.Refer(of)
 }

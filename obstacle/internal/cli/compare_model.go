@@ -127,6 +127,7 @@ func (a *app) compareOn(ctx context.Context, q *request, o *modelFlags, ref stri
 		m.addRows(&c)
 		rows = append(rows, m.rows...)
 	}
+	c.Judge()
 	for _, name := range out {
 		c.Outputs = append(c.Outputs, outcomeOf(name, writeComparison(name, name == o.csv, &c)))
 	}

@@ -26,13 +26,15 @@ type row struct {
 	Messages   *uint64         `json:"messages"`          // of the last round, as all below
 	Planes     *int            `json:"planes_moved"`
 	Bytes      *uint64         `json:"bytes"`
+	Idle       nullable.Number `json:"idle_share"`    // of the processor time that the peers had
 	Converged  bool            `json:"converged"`     // in every round
 	Why        string          `json:"why,omitempty"` // reason if it did not
 
 	seconds   []float64
 	sweeps    []float64
-	reference int   // index of the row of t(1), which has the same method
-	err       error // of the first round that was not solved
+	residuals []figure.Sample // of the last round
+	reference int             // index of the row of t(1), which has the same method
+	err       error           // of the first round that was not solved
 }
 
 func (c *comparison) verdict() error {
@@ -64,7 +66,7 @@ func (r *row) unsolved() {
 	r.Converged, r.Why = false, r.err.Error()
 	r.Messages, r.Bytes = nil, nil
 	r.Planes = nil
-	for _, n := range []*nullable.Number{&r.Seconds, &r.Fastest, &r.Slowest, &r.Equivalent, &r.Efficiency} {
+	for _, n := range []*nullable.Number{&r.Seconds, &r.Fastest, &r.Slowest, &r.Equivalent, &r.Efficiency, &r.Idle} {
 		*n = nullable.NaN()
 	}
 	if len(r.seconds) == 0 && r.Residual == 0 {
@@ -92,7 +94,7 @@ func median(v []float64) float64 {
 	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }
 
-func (c *comparison) text(w io.Writer) {
+func (c *comparison) text(w io.Writer, paint painter) {
 	fmt.Fprintf(w, "%s, n = %v, tolerance %g, %d threads per peer, median of %d rounds\n",
 		c.Problem, c.N, c.Tolerance, c.Threads, c.Rounds)
 	t := report.Tabs(w)
@@ -117,6 +119,10 @@ func (c *comparison) text(w io.Writer) {
 		}
 	}
 	fmt.Fprintf(w, "efficiency is t(1)/(P·t(P)), t(1) that of the method's first row: %s\n", c.Reference)
+	c.draw(w)
+	if c.Verdict != nil {
+		fmt.Fprintf(w, "%s\n", paint(bold, c.Verdict.Sentence))
+	}
 	report.Lines(w, c.Outputs)
 }
 

@@ -125,6 +125,7 @@ func (c *convergence) fit(all []*level) {
 func (a *app) onGrid(ctx context.Context, q *request, ref string, n int, c *convergence) (*level, error) {
 	r := *q
 	r.n = fmt.Sprint(n)
+	r.label = "n = " + r.n
 	w, err := r.resolve(ref)
 	if err != nil {
 		return nil, err

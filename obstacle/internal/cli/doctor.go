@@ -43,6 +43,7 @@ type diagnosis struct {
 	Sysctl    map[string]nullable.Count `json:"sysctl"`
 	Choices   []decision                `json:"choices"`
 	Advice    []string                  `json:"advice"`
+	Hints     []hint                    `json:"hints,omitzero"` // of --fix-hints
 }
 
 type variant struct {
@@ -87,6 +88,7 @@ type decision struct {
 
 func (a *app) doctorCommand() *cobra.Command {
 	var peer, topologyFile string
+	var fixHints bool
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Show the resources of this host and the defaults that follow",
@@ -95,7 +97,7 @@ limits, and the network interfaces with the locality of peers that are reached o
 them. It changes nothing; it sends a few datagrams to itself over loopback. With
 --peer it measures the round trip to an address by opening TCP connections, even to
 a port where nothing listens. With --topology it shows the cluster of this host.`,
-		Example: "  obstacle doctor --format json",
+		Example: "  obstacle doctor --format json\n  obstacle doctor --fix-hints",
 		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			d := diagnose()
@@ -113,10 +115,22 @@ a port where nothing listens. With --topology it shows the cluster of this host.
 					return err
 				}
 			}
-			return a.print(d, d.text)
+			if fixHints {
+				t := d.tuningHere()
+				d.Hints = t.hints()
+			}
+			return a.print(d, func(w io.Writer) {
+				paint := a.painter(a.out)
+				d.text(w, paint)
+				if fixHints {
+					hintsText(w, d.Hints, paint)
+				}
+			})
 		},
 	}
 	c.Flags().StringVar(&peer, "peer", "", "HOST:PORT: measure the round trip, and show the cluster that it implies")
+	c.Flags().BoolVar(&fixHints, "fix-hints", false,
+		"show the commands that change settings that cost speed; nothing is changed")
 	c.Flags().StringVar(&topologyFile, "topology", "", "topology file: show the cluster of this host")
 	return c
 }
@@ -144,15 +158,25 @@ func diagnose() diagnosis {
 	return d
 }
 
+// betweenHosts returns the network to peers of other hosts.
+func betweenHosts(v *infiniband) decision {
+	if c := v.Choice; c != nil {
+		return decision{"network", rail.IB, c.Why + "; UDP for peers that it does not reach, and while it is down"}
+	}
+	return decision{"network", rail.Ether, "UDP; InfiniBand is not used: " + v.without()}
+}
+
+// localNetwork returns the network to peers of this host. missing is why shared memory is not usable, or "".
+func localNetwork(missing string, otherwise decision) decision {
+	if missing != "" {
+		return decision{"network to peers of this host", otherwise.Value, "shared memory is not usable: " + missing}
+	}
+	return decision{"network to peers of this host", rail.Shared, "shared memory"}
+}
+
 func (d *diagnosis) choose() []decision {
-	network := decision{"network", rail.Ether, "UDP; InfiniBand is not used: " + d.Verbs.without()}
-	if c := d.Verbs.Choice; c != nil {
-		network = decision{"network", rail.IB, c.Why + "; UDP for peers that it does not reach, and while it is down"}
-	}
-	here := decision{"network to peers of this host", rail.Shared, "shared memory"}
-	if d.Shared.Missing != "" {
-		here.Value, here.Why = network.Value, "shared memory is not usable: "+d.Shared.Missing
-	}
+	network := betweenHosts(&d.Verbs)
+	here := localNetwork(d.Shared.Missing, network)
 	best := d.Kernels[len(d.Kernels)-1]
 	peers, threads, why := defaultWorkers(problem.Richardson, true, 64*64*64, d.CPUs)
 	offload := decision{"frames", "one per datagram", "no segmentation offload"}
@@ -167,7 +191,7 @@ func (d *diagnosis) choose() []decision {
 	}
 }
 
-func (d *diagnosis) text(w io.Writer) {
+func (d *diagnosis) text(w io.Writer, paint painter) {
 	t := report.Tabs(w)
 	fmt.Fprintf(t, "program\tobstacle %s, %s\n", d.Version, d.Toolchain)
 	fmt.Fprintf(t, "host\t%s\n", d.Host)
@@ -196,10 +220,10 @@ func (d *diagnosis) text(w io.Writer) {
 		fmt.Fprintf(t, "sysctl %s\t%s\n", s, strings.Replace(bound(int64(d.Sysctl[s])), "none", "unknown", 1))
 	}
 	for _, c := range d.Choices {
-		fmt.Fprintf(t, "chosen: %s\t%s: %s\n", c.What, c.Value, c.Why)
+		fmt.Fprintf(t, "chosen: %s\t%s: %s\n", c.What, paint(green, c.Value), c.Why)
 	}
 	for _, s := range d.Advice {
-		fmt.Fprintf(t, "advice\t%s\n", s)
+		fmt.Fprintf(t, "advice\t%s\n", paint(yellow, s))
 	}
 	t.Flush()
 }

@@ -60,6 +60,8 @@ func addExamples(root *cobra.Command) {
 			c.Example = "  obstacle help solve"
 		case "completion":
 			c.Example = "  obstacle completion bash"
+			c.Args = knownSubcommand
+			c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 			for _, shell := range c.Commands() {
 				shell.Example = "  obstacle completion " + shell.Name()
 			}

@@ -129,10 +129,10 @@ func (a *app) remote(q *request, p *launch.Plan) error {
 		started[seat]++
 		_, port, _ := net.SplitHostPort(listens)
 		args := []string{"peer", "--rendezvous", net.JoinHostPort(addressTowards(host), port), "--seat", strconv.Itoa(seat),
-			"--spawned", "--log-level", a.logLevel, "--log-format", a.logFormat}
+			"--spawned", "--log-level", a.logLevel, "--log-format", a.logFormat, "--color", a.childColour()}
 		args = append(args, q.host.Args()...)
 		if host == name || host == "localhost" {
-			return spawn.Start(program, args, keyLine(key), a.err)
+			return spawn.Start(program, args, keyLine(key), a.childErrors())
 		}
 		command := strings.Fields(q.ssh)
 		for i, arg := range args {
@@ -140,7 +140,7 @@ func (a *app) remote(q *request, p *launch.Plan) error {
 		}
 		remote := quoted(program) + " " + strings.Join(args, " ")
 		a.log.Debug().Str("host", host).Str("command", remote).Msg("starting a peer")
-		c, err := spawn.Start(command[0], append(command[1:], host, remote), keyLine(key), a.err)
+		c, err := spawn.Start(command[0], append(command[1:], host, remote), keyLine(key), a.childErrors())
 		if err != nil {
 			return nil, err
 		}

@@ -69,6 +69,9 @@ description of a cluster (docs/simulation.md). It does not solve.`,
 				}
 				return a.explain(f)
 			}
+			if err := checkProblemFile(args[0]); err != nil {
+				return err
+			}
 			d, err := file.Check(a.catalog.Problems, args[0])
 			if err != nil {
 				return badInput(err)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -39,12 +40,9 @@ const defaultOverlap = 2
 // config checks the flags; every error is bad usage.
 func (m *methodFlags) config(s iterate.Scheme, known *catalog.Set) (problem.MethodConfig, error) {
 	c, names := m.MethodConfig, known.Methods.Names()
-	locals := []string{problem.Richardson, problem.SOR, problem.Multigrid}
 	switch {
 	case !slices.Contains(names, c.Name):
 		return c, badInput(catalog.Unknown("method", c.Name, names))
-	case !slices.Contains(locals, c.Local):
-		return c, badInput(catalog.Unknown("local", c.Local, locals))
 	case c.Omega != 0 && !(c.Omega > 0 && c.Omega < 2):
 		return c, usage("--omega %v: want a number above 0 and below 2, or 0 to have it chosen", c.Omega)
 	case c.SweepsPerPass < 0:
@@ -54,8 +52,9 @@ func (m *methodFlags) config(s iterate.Scheme, known *catalog.Set) (problem.Meth
 			c.Step)
 	case c.Step != 1 && c.Name != problem.Richardson:
 		return c, usage("--step %v needs --method richardson", c.Step)
-	case !slices.Contains([]string{"v", "w", "auto"}, c.Cycle):
-		return c, usage("--cycle %q: want v, w or auto", c.Cycle)
+	}
+	if err := cmp.Or(checkWord("local", c.Local), checkWord("cycle", c.Cycle)); err != nil {
+		return c, err
 	}
 	if c.Step == 1 {
 		c.Step = 0

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 
+	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
@@ -21,7 +22,8 @@ func partitionOf(s string, p *problem.Problem, peers int, weights []float64) (pr
 	}
 	parts, err := numbers("partition", s)
 	if err != nil {
-		return problem.Partition{}, fmt.Errorf("--partition %q: want auto, slabs, boxes, or parts such as 1,2,2", s)
+		return problem.Partition{}, fmt.Errorf("--partition %q%s: want auto, slabs, boxes, or parts such as 1,2,2", s,
+			spelling.Suggest(s, []string{"auto", "slabs", "boxes"}))
 	}
 	if len(parts) != p.Dimension {
 		return problem.Partition{}, fmt.Errorf("--partition %q: %d numbers of parts for a %d-D problem",

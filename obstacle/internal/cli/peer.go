@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,8 +78,8 @@ func (a *app) peer(ctx context.Context, f *peerFlags) error {
 	if f.Rendezvous == "" || f.secretFile == "" && !f.spawned {
 		return usage("obstacle peer needs --rendezvous HOST:PORT and --secret-file FILE; see obstacle peer --help")
 	}
-	if f.Protect != "" && !validProtection(f.Protect) {
-		return usage("--protect %q: want auto, always or never", f.Protect)
+	if err := cmp.Or(checkAddress("--rendezvous", f.Rendezvous), checkWords("protect", f.Protect)); err != nil {
+		return err
 	}
 	if err := f.trace.check(); err != nil {
 		return err

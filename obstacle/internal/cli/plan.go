@@ -46,8 +46,10 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 		switch {
 		case q.inProcess:
 			return p, usage("--in-process and --rendezvous exclude each other")
+		case q.task == nil && checkAddress("--rendezvous", q.rendezvous) != nil:
+			return p, checkAddress("--rendezvous", q.rendezvous)
 		case q.secretFile == "" && q.task == nil:
-			return p, usage("--rendezvous needs --secret-file FILE, the same on every host")
+			return p, usage("--rendezvous needs --secret-file FILE, the same on every host; obstacle secret FILE makes one")
 		case q.trace.file != "" && q.task == nil:
 			return p, usage("--trace with --rendezvous: give --trace to each obstacle peer")
 		}
@@ -111,7 +113,7 @@ func (a *app) processes(q *request, key driver.Key, shared *os.File) starter {
 	started := map[int]int{}
 	return func(_ context.Context, rank int, rendezvous string) (launch.Child, error) {
 		args := []string{"peer", "--rendezvous", rendezvous, "--seat", fmt.Sprint(rank), "--spawned",
-			"--listen", "127.0.0.1", "--log-level", a.logLevel, "--log-format", a.logFormat}
+			"--listen", "127.0.0.1", "--log-level", a.logLevel, "--log-format", a.logFormat, "--color", a.childColour()}
 		args = append(args, q.host.Args()...)
 		if q.trace.file != "" {
 			name := traceName(q.trace.file, rank)
@@ -125,7 +127,7 @@ func (a *app) processes(q *request, key driver.Key, shared *os.File) starter {
 		if shared != nil {
 			args, files = append(args, "--answer", "3"), []*os.File{shared}
 		}
-		p, err := spawn.Start(exe, args, keyLine(key), a.err, files...)
+		p, err := spawn.Start(exe, args, keyLine(key), a.childErrors(), files...)
 		if err != nil {
 			return nil, err
 		}

@@ -73,6 +73,8 @@ type request struct {
 	saver       *saver            // writes checkpoints; nil for none
 
 	taskFlags
+	label string                // name of the run on a terminal; "": that of the problem
+	watch func(launch.Progress) // follows the run; nil for none
 
 	catalog *catalog.Set
 }
@@ -236,12 +238,13 @@ func (q *request) numeric(ref string, clusters []string, side int) (*work, error
 	if w.rows, err = q.catalog.Optional(q.rows.congestion, q.rows.names); err != nil {
 		return nil, badInput(err)
 	}
-	orders := []problem.Order{problem.Jacobi, problem.InTurn}
-	i := slices.IndexFunc(orders, func(o problem.Order) bool { return o.String() == q.order })
-	if i < 0 {
-		return nil, usage("--order %q: want jacobi or in-turn", q.order)
+	if err := checkWord("order", q.order); err != nil {
+		return nil, err
 	}
-	if w.order = orders[i]; w.order != problem.Jacobi && w.method.Name != problem.Richardson {
+	if q.order == problem.InTurn.String() {
+		w.order = problem.InTurn
+	}
+	if w.order != problem.Jacobi && w.method.Name != problem.Richardson {
 		return nil, usage("--order %v with --method %s: only %s has an order of planes", w.order, w.method.Name,
 			problem.Richardson)
 	}
@@ -249,6 +252,9 @@ func (q *request) numeric(ref string, clusters []string, side int) (*work, error
 		w.spec = q.from.Spec
 		w.problem, err = q.from.Problem()
 		return w, badInput(err)
+	}
+	if err := checkProblemFile(ref); err != nil {
+		return nil, err
 	}
 	if w.spec, err = file.Open(q.catalog.Problems, ref, q.params); err != nil {
 		return nil, badInput(err)
@@ -286,6 +292,10 @@ const leastTolerance = 1e-13
 
 // checkBounds validates single values.
 func (q *request) checkBounds() error {
+	if err := checkWords("recover", q.recover, "step-mode", q.stepMode, "pin", q.pin, "balance", q.balance,
+		"protect", q.protect); err != nil {
+		return err
+	}
 	switch {
 	case !(q.tol > 0) || math.IsInf(q.tol, 0) || q.tol >= 1:
 		return usage("--tol %v: want a number above 0 and below 1", q.tol)
@@ -298,9 +308,6 @@ func (q *request) checkBounds() error {
 		return usage("--max-time %v: want a positive time", q.maxTime)
 	case q.peerTimeout < 100*time.Millisecond || q.peerTimeout > 24*time.Hour:
 		return usage("--peer-timeout %v: want 100ms to 24h", q.peerTimeout)
-	case !slices.Contains([]string{"", launch.RecoverLocal, launch.RecoverExact, launch.RecoverOff}, q.recover):
-		return usage("--recover %q: want %s, %s or %s", q.recover, launch.RecoverLocal, launch.RecoverExact,
-			launch.RecoverOff)
 	case q.recover == launch.RecoverExact && q.balance == "on" && q.parts <= 1:
 		return usage("--recover exact: no iterates are kept while planes move; leave out --balance on, or give --parts")
 	case q.recover != "" && (q.suspect < 100*time.Millisecond || q.suspect > 24*time.Hour):
@@ -319,14 +326,6 @@ func (q *request) checkBounds() error {
 		return usage("--keepers %d: the run cannot survive a loss with --recover off", q.keepers)
 	case q.keepers > 1 && q.rendezvous == "":
 		return usage("--keepers %d needs --rendezvous: peers that solve starts end with it", q.keepers)
-	case !slices.Contains([]string{"", "step", "never"}, q.stepMode):
-		return usage("--step-mode %q: want step or never", q.stepMode)
-	case !slices.Contains([]string{"", "auto", "off"}, q.pin):
-		return usage("--pin %q: want auto or off", q.pin)
-	case !slices.Contains([]string{"", "on", "off"}, q.balance):
-		return usage("--balance %q: want on or off", q.balance)
-	case !validProtection(q.protect):
-		return usage("--protect %q: want auto, always or never", q.protect)
 	case q.mtu != 0 && (q.mtu < 1280 || q.mtu > 65535):
 		return usage("--mtu %d: want 1280 to 65535 bytes, or 0 for that of the interface", q.mtu)
 	}
@@ -449,9 +448,4 @@ func slowdowns(flags []string, peers int) (map[int]float64, error) {
 func isDirectory(name string) bool {
 	i, err := os.Stat(name)
 	return err == nil && i.IsDir()
-}
-
-func validProtection(s string) bool {
-	_, err := p2psap.ParseProtection(s)
-	return err == nil
 }

@@ -34,6 +34,8 @@ type app struct {
 	format    string
 	logLevel  string
 	logFormat string
+	colour    string // --color
+	above     *above // stderr; while progress is shown, the lines above it
 	log       zerolog.Logger
 
 	interrupt <-chan struct{} // closed at the first signal; see interrupts
@@ -56,11 +58,14 @@ func MainWith(ctx context.Context, by Identify, args []string, c *catalog.Set, i
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errs)
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		a.complete(root) // cobra keeps completions of flags until the process ends
+	}
 	root.SetArgs(helpArgs(root, args))
 	defer a.end()
 	err := root.ExecuteContext(ctx)
 	if err != nil && err.Error() != "" {
-		fmt.Fprintf(errs, "obstacle: %v\n", err)
+		fmt.Fprintf(errs, "%s %v\n", a.painter(errs)(red, "obstacle:"), err)
 	}
 	return exitCode(err)
 }
@@ -84,16 +89,17 @@ processes that exchange halos directly over P2PSAP.`,
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		RunE: func(*cobra.Command, []string) error { return a.first() },
 	}
 	f := root.PersistentFlags()
 	f.StringVar(&a.format, "format", "text", "format of the output: text or json")
 	f.StringVar(&a.logLevel, "log-level", "warn", "debug, info, warn, error or off; logs go to stderr")
 	f.StringVar(&a.logFormat, "log-format", "text", "format of the logs: text or json")
+	f.StringVar(&a.colour, "color", "auto", "colours: auto (on a terminal, unless NO_COLOR is set), always or never")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usage("%w; see %s --help", err, c.CommandPath())
+		return flagMistake(c, err)
 	})
-	root.AddCommand(a.solveCommand(), a.resumeCommand(), a.attachCommand(), a.compareCommand(), a.simulateCommand(), a.convergenceCommand(),
+	root.AddCommand(a.initCommand(), a.explainCommand(), a.solveCommand(), a.resumeCommand(), a.attachCommand(), a.compareCommand(), a.simulateCommand(), a.convergenceCommand(),
 		a.iterateCommand(), a.checkCommand(),
 		a.problemsCommand(), a.clustersCommand(), a.calibrateCommand(), a.stackCommand(), a.peerCommand(),
 		a.secretCommand(), a.doctorCommand(), a.versionCommand(), a.manCommand(), a.traceCommand())
@@ -121,20 +127,20 @@ func (a *app) end() {
 
 // start applies the flags that every command has.
 func (a *app) start() error {
-	if a.format != "text" && a.format != "json" {
-		return usage("--format %q: want text or json", a.format)
+	for _, pair := range [][2]string{{"format", a.format}, {"log-format", a.logFormat}, {"log-level", a.logLevel},
+		{"color", a.colour}} {
+		if err := checkWord(pair[0], pair[1]); err != nil {
+			return err
+		}
 	}
 	level, err := zerolog.ParseLevel(strings.Replace(a.logLevel, "off", "disabled", 1))
-	if err != nil || a.logLevel == "" {
-		return usage("--log-level %q: want debug, info, warn, error or off", a.logLevel)
+	if err != nil {
+		return failed(err)
 	}
-	w := a.err
-	switch a.logFormat {
-	case "json":
-	case "text":
-		w = zerolog.ConsoleWriter{Out: a.err, NoColor: !terminal(a.err), TimeFormat: "15:04:05.000"}
-	default:
-		return usage("--log-format %q: want text or json", a.logFormat)
+	a.above = &above{w: a.err}
+	var w io.Writer = a.above
+	if a.logFormat == "text" {
+		w = zerolog.ConsoleWriter{Out: w, NoColor: !a.colours(a.err), TimeFormat: "15:04:05.000"}
 	}
 	zerolog.TimeFieldFormat = time.RFC3339Nano
 	a.log = zerolog.New(w).Level(level).With().Timestamp().Logger()
@@ -152,7 +158,11 @@ func noArguments(c *cobra.Command, args []string) error {
 func oneArgument(what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return usage("%s takes one %s, not %d arguments; see %s --help", c.CommandPath(), what, len(args),
+			hint := ""
+			if what == "problem" && len(args) == 0 {
+				hint = "; obstacle problems lists those built in, and obstacle init my.yaml writes a file"
+			}
+			return usage("%s takes one %s, not %d arguments%s; see %s --help", c.CommandPath(), what, len(args), hint,
 				c.CommandPath())
 		}
 		return nil

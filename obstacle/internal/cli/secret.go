@@ -95,7 +95,7 @@ func (a *app) secret(name string) ([]byte, error) {
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
-			return nil, fmt.Errorf("--secret-file: %w", err)
+			return nil, openMistake("--secret-file", name, err, "obstacle secret "+name+" makes one")
 		}
 		defer f.Close()
 		i, err := f.Stat()

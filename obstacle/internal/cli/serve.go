@@ -25,7 +25,7 @@ const (
 func (a *app) serve(flag, address, notice string, h http.Handler) (stop func(), err error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, usage("%s %s: %w", flag, address, err)
+		return nil, listenMistake(flag, address, err)
 	}
 	if at, is := l.Addr().(*net.TCPAddr); is && !at.IP.IsLoopback() {
 		a.log.Warn().Msgf("%s: everyone who can connect to %v can read the state of this run", flag, at)

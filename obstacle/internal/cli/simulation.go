@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
+	"github.com/p2pdc/p2pdc/obstacle/internal/figure"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/progress"
@@ -77,6 +78,8 @@ type virtualRun struct {
 	err     error            // why it failed or ended early
 	refused error            // why it was refused; it then has figures only
 	wall    time.Duration
+
+	residuals []figure.Sample // in virtual time
 }
 
 func (r *virtualRun) name() string {
@@ -222,10 +225,9 @@ func (a *app) simulateAll(ctx context.Context, runs []*virtualRun) error {
 	if err := checkMemory(runs, runtime.GOMAXPROCS(0), host.Memory()); err != nil {
 		return err
 	}
-	var bars *progress.Bars
-	if terminal(a.err) {
-		bars = progress.NewBars(a.err)
-		defer bars.Close()
+	bars := a.bars()
+	if bars != nil {
+		defer a.closeBars(bars)
 	}
 	parallel{}.For(len(runs), func(i int) {
 		runs[i].simulate(ctx, bars)
@@ -265,10 +267,17 @@ func checkMemory(runs []*virtualRun, at int, memory uint64) error {
 
 func (r *virtualRun) simulate(ctx context.Context, bars *progress.Bars) {
 	began := time.Now()
+	r.residuals = figure.Record(nil, 0, 1)
+	r.Watch = func(p simulate.Progress) {
+		r.residuals = figure.Record(r.residuals, p.Virtual.Seconds(), p.Residual)
+	}
 	if bars != nil {
-		bar := bars.Add(r.name(), r.Solver.Tolerance)
+		bar, record := bars.Add(r.name(), r.Solver.Tolerance), r.Watch
 		defer bar.Remove()
-		r.Watch = func(p simulate.Progress) { bar.Update(time.Since(began), uint64(p.Sweeps), p.Residual) }
+		r.Watch = func(p simulate.Progress) {
+			record(p)
+			bar.Update(time.Since(began), uint64(p.Sweeps), p.Residual)
+		}
 	}
 	r.result, r.err = simulate.Run(ctx, r.Config)
 	r.wall = time.Since(began)

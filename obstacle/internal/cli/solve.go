@@ -21,7 +21,6 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
-	"github.com/p2pdc/p2pdc/obstacle/internal/progress"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/verify"
@@ -269,15 +268,21 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder)
 		}
 		defer stop()
 	}
-	if terminal(a.err) {
-		bars := progress.NewBars(a.err)
-		bar := bars.Add(w.spec.Name(), q.tol)
+	if q.watch != nil {
 		plan.Watch = func(p launch.Progress) {
 			q.saver.watch(p)
+			q.watch(p)
+		}
+	}
+	if bars := a.bars(); bars != nil {
+		bar := bars.Add(cmp.Or(q.label, w.spec.Name()), q.tol)
+		follow := plan.Watch
+		plan.Watch = func(p launch.Progress) {
+			follow(p)
 			bar.Step(p.Step, w.problem.Steps())
 			bar.Update(p.Elapsed, p.Sweep, p.Residual)
 		}
-		defer bars.Close()
+		defer a.closeBars(bars)
 		defer bar.Remove()
 	}
 	o, err := launch.Run(ctx, plan)

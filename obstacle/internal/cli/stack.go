@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/p2pdc/p2pdc/microproto"
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -139,7 +140,7 @@ func oneOrAll(flag, value string, known []string) ([]string, error) {
 	case slices.Contains(known, value):
 		return []string{value}, nil
 	}
-	return nil, usage("--%s %q: want one of %s", flag, value, strings.Join(known, ", "))
+	return nil, badInput(catalog.Unknown(flag, value, known))
 }
 
 func (a *app) column(scheme, locality, network string, policy p2psap.Policy) (column, error) {

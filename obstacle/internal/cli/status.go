@@ -40,7 +40,7 @@ func (a *app) liveRun(ctx context.Context, address, file string) (*report.Live, 
 		if file != "-" {
 			f, err := os.Open(file)
 			if err != nil {
-				return nil, usage("--of: %w", err)
+				return nil, badInput(openMistake("--of", file, err, "obstacle solve … --format json > "+file+" makes one"))
 			}
 			defer f.Close()
 			in = f

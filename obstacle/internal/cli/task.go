@@ -314,14 +314,14 @@ func (a *app) lead(q *request, p *launch.Plan) error {
 // ownPeer starts the peer of the first process.
 func (a *app) ownPeer(q *request, exe, address string, line []byte) error {
 	args := []string{"peer", "--rendezvous", address, "--seat", "0", "--spawned", "--log-level", a.logLevel,
-		"--log-format", a.logFormat}
+		"--log-format", a.logFormat, "--color", a.childColour()}
 	if q.OneHost {
 		args = append(args, "--listen", "127.0.0.1")
 	}
 	if q.trace.file != "" {
 		args = append(args, q.trace.args(traceName(q.trace.file, 0))...)
 	}
-	child, err := spawn.Start(exe, append(args, q.host.Args()...), line, a.err)
+	child, err := spawn.Start(exe, append(args, q.host.Args()...), line, a.childErrors())
 	if err != nil {
 		return failed(err)
 	}

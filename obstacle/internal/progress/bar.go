@@ -21,6 +21,16 @@ func NewBars(w io.Writer) *Bars {
 	return &Bars{mpb.New(mpb.WithOutput(w), mpb.WithWidth(40), mpb.WithRefreshRate(150*time.Millisecond))}
 }
 
+// Write writes whole lines above the bars.
+func (b *Bars) Write(lines []byte) (int, error) { return b.all.Write(lines) }
+
+// Wait shows that something of unknown length is in progress, until the returned function is called.
+func (b *Bars) Wait(name string) (done func()) {
+	bar := b.all.New(0, mpb.SpinnerStyle().PositionLeft(), mpb.BarRemoveOnComplete(), mpb.BarWidth(1),
+		mpb.AppendDecorators(decor.Name(name+" "), decor.Elapsed(decor.ET_STYLE_GO)))
+	return func() { bar.Abort(true) }
+}
+
 // Close waits until the last bar has been removed.
 func (b *Bars) Close() { b.all.Wait() }
 

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/p2pdc/p2pdc/obstacle/internal/figure"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 )
 
@@ -100,6 +101,8 @@ type SimulatedComparison struct {
 	References []Reference    `json:"references"` // one per method
 	Rows       []SimulatedRow `json:"rows"`
 	Outputs    []Output       `json:"outputs"`
+
+	Verdict *Verdict `json:"verdict"` // null if no two rows with the same number of machines were solved
 }
 
 // Reference describes t(1) of a method.
@@ -115,6 +118,8 @@ type Reference struct {
 type SimulatedRow struct {
 	Method string `json:"method"`
 	Simulated
+
+	Residuals []figure.Sample `json:"-"` // in virtual time, for the text
 }
 
 // Refer adds the reference of a method.
@@ -179,6 +184,10 @@ func (c *SimulatedComparison) Text(w io.Writer) {
 	}
 	fmt.Fprintln(w, "seconds: until the peers stopped; met: until the residual met the tolerance; "+
 		"comparable, the time of efficiency: met"+c.cost())
+	c.draw(w)
+	if c.Verdict != nil {
+		fmt.Fprintf(w, "%s\n", c.Verdict.Sentence)
+	}
 	Lines(w, c.Outputs)
 }
 

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Every mistake of a user names the thing and says what to do next, with exit code 2 and nothing on stdout.
+func TestMistakes(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write := func(name, text string) { require.NoError(t, os.WriteFile(name, []byte(text), 0o600)) }
+	write("mine.yaml", "dimension: 2\ndomian: [[0, 1], [0, 1]]\n")
+	write("time.yaml", "dimension: 1\ndomain: [[0, 1]]\nobstacle: \"0\"\ntime: {end: 1, step: 3}\n")
+	write("word.yaml", "dimension: 1\ndomain: [[0, 1]]\nobstacle: \"sinn(x)\"\n")
+	write("kind.yaml", "kind: american-optoin\n")
+	write("run.secret", "long enough a secret\n")
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer busy.Close()
+	for args, want := range map[string]string{
+		"slove":                              `no command "slove" (did you mean "solve"?)`,
+		"solve":                              "obstacle problems lists those built in, and obstacle init my.yaml writes a file",
+		"solve membrain":                     `no built-in problem "membrain" (did you mean "membrane"?)`,
+		"solve min.yaml":                     `min.yaml: there is no such file (did you mean "mine.yaml"?)`,
+		"check nothing.yaml":                 "obstacle init nothing.yaml writes one to start from",
+		"solve membrane --peeers 2":          `unknown flag: --peeers (did you mean "--peers"?); see obstacle solve --help`,
+		"solve membrane --machines 2":        "unknown flag: --machines (it is a flag of obstacle compare, simulate)",
+		"--peers 2":                          "unknown flag: --peers (it is a flag of obstacle calibrate, compare, explain, …)",
+		"solve membrane --peers two":         `--peers "two": want a whole number; see obstacle solve --help`,
+		"solve membrane --tol x":             `--tol "x": want a number, such as 0.5 or 1e-6`,
+		"solve membrane --max-time 5":        `--max-time "5": want a time with its unit, such as 90s or 5m`,
+		"solve membrane --weights a,b":       `--weights "a,b": want numbers, such as 1,2.5`,
+		"solve membrane --peers":             "--peers needs a value: number of peers",
+		"compare membrane --peers x":         `--peers "x": want whole numbers, such as 2,4`,
+		"solve membrane --seed -1":           `--seed "-1": want a whole number, not negative`,
+		"solve membrane --in-process=maybe":  `--in-process "maybe": want true or false`,
+		"solve membrane --scheme asynch":     `--scheme "asynch" (did you mean "async"?)`,
+		"solve membrane --method multigird":  `--method "multigird" (did you mean "multigrid"?)`,
+		"solve membrane --network ehter":     `--network "ehter" (did you mean "ether"?)`,
+		"solve membrane --recover locl":      `--recover "locl" (did you mean "local"?): want local, exact or off`,
+		"solve membrane --partition slab":    `--partition "slab" (did you mean "slabs"?)`,
+		"solve membrane --order jacoby":      `--order "jacoby" (did you mean "jacobi"?)`,
+		"solve membrane --local sorr":        `--local "sorr" (did you mean "sor"?)`,
+		"solve membrane --cycle x":           `--cycle "x": want v, w or auto`,
+		"solve membrane --protect alway":     `--protect "alway" (did you mean "always"?)`,
+		"solve membrane --balance onn":       `--balance "onn" (did you mean "on"?)`,
+		"solve membrane --step-mode nevr":    `--step-mode "nevr" (did you mean "never"?)`,
+		"solve membrane --format jsn":        `--format "jsn" (did you mean "json"?)`,
+		"solve membrane --log-level inf":     `--log-level "inf" (did you mean "info"?)`,
+		"solve membrane --log-format txet":   `--log-format "txet" (did you mean "text"?)`,
+		"solve membrane --log-level ":        `--log-level ""`,
+		"solve membrane --congestion cubik":  `--congestion "cubik" (did you mean "cubic"?)`,
+		"solve membrane --ib-mode segment":   `--ib-mode "segment" (did you mean "segments"?)`,
+		"solve membrane --param c=1":         `problem membrane has no parameter "c"`,
+		"solve membrane --out x.vtk":         `no format for ".vtk"; the extensions known are`,
+		"solve membrane --rendezvous nohost": `--rendezvous "nohost": want HOST:PORT, such as 10.0.0.1:7000`,
+		"solve membrane --rendezvous a:1":    "obstacle secret FILE makes one",
+		"solve membrane --rendezvous a:1 --secret-file run.secrte": `--secret-file run.secrte: there is no such file; ` +
+			`obstacle secret run.secrte makes one`,
+		"solve membrane --metrics a:b:c":                   `--metrics "a:b:c": want HOST:PORT`,
+		"solve membrane --metrics " + busy.Addr().String(): "give an address of this host with a free port, or port 0",
+		"peer --rendezvous a --secret-file run.secret":     `--rendezvous "a": want HOST:PORT`,
+		"peer --rendezvous a:1 --secret-file nothing":      "--secret-file nothing: there is no such file; obstacle secret nothing",
+		"attach nohost --secret-file run.secret":           `attach "nohost": want HOST:PORT`,
+		"check mine.yaml":                                  `mine.yaml:2: unknown key "domian" (did you mean "domain"?)`,
+		"check time.yaml":                                  `time.yaml:4: time: unknown key "step" (did you mean "steps"?)`,
+		"check word.yaml":                                  `unknown function "sinn" (did you mean "sin"?)`,
+		"check kind.yaml":                                  `(did you mean "american-option"?)`,
+		"simulate membrane --model grapene-eth":            `(did you mean "graphene-eth"?)`,
+		"stack --scheme syn":                               `--scheme "syn" (did you mean "sync"?)`,
+		"stack --locality interr":                          `--locality "interr" (did you mean "inter"?)`,
+		"stack --network ehter":                            `--network "ehter" (did you mean "ether"?)`,
+		"stack --of nothing":                               "--of nothing: there is no such file; obstacle solve … --format json > nothing makes one",
+		"calibrate --scheme asynk":                         `--scheme "asynk" (did you mean "async"?)`,
+		"completion basch":                                 `obstacle completion has no "basch" (did you mean "bash"?)`,
+		"init x.yaml --kind membrain":                      `--kind "membrain" (did you mean "membrane"?)`,
+	} {
+		code, out, errs := call(strings.Split(args, " ")...)
+		require.Equal(t, ExitUsage, code, "%s: %s", args, errs)
+		require.Empty(t, out, args)
+		require.Contains(t, errs, want, args)
+		require.True(t, strings.HasPrefix(errs, "obstacle: "), errs)
+	}
+	_, err = os.Stat(filepath.Join(".", "x.yaml"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+}

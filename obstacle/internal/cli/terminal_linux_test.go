@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/p2pdc/p2pdc/obstacle/catalog"
+)
+
+// pseudo is a pseudo-terminal: the program writes to file, and the test reads what arrived.
+type pseudo struct {
+	t          *testing.T
+	file, from *os.File
+	seen       string
+}
+
+func openTerminal(t *testing.T) *pseudo {
+	t.Helper()
+	from, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("no pseudo-terminal: %v", err)
+	}
+	t.Cleanup(func() { from.Close() })
+	n, err := unix.IoctlGetInt(int(from.Fd()), unix.TIOCGPTN)
+	require.NoError(t, err)
+	require.NoError(t, unix.IoctlSetPointerInt(int(from.Fd()), unix.TIOCSPTLCK, 0))
+	file, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { file.Close() })
+	require.NoError(t, unix.IoctlSetWinsize(int(from.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 132}))
+	return &pseudo{t: t, file: file, from: from}
+}
+
+// until reads until the text was seen after what the last call has seen, and returns all that it read.
+func (p *pseudo) until(text string) string {
+	p.t.Helper()
+	buf := make([]byte, 4096)
+	for !strings.Contains(p.seen, text) {
+		n, err := p.from.Read(buf)
+		require.NoError(p.t, err, p.seen)
+		p.seen += string(buf[:n])
+	}
+	end := strings.Index(p.seen, text) + len(text)
+	out := p.seen[:end]
+	p.seen = p.seen[end:]
+	return out
+}
+
+// On a terminal the prefix of an error has a colour, unless NO_COLOR, TERM or --color say otherwise.
+func TestColoursOnATerminal(t *testing.T) {
+	for _, c := range []struct {
+		noColour, term, flag string
+		want                 bool
+	}{
+		{"", "xterm", "auto", true}, {"1", "xterm", "auto", false}, {"", "dumb", "auto", false},
+		{"", "xterm", "never", false}, {"1", "dumb", "always", true},
+	} {
+		t.Setenv("NO_COLOR", c.noColour)
+		t.Setenv("TERM", c.term)
+		p := openTerminal(t)
+		code := Main(context.Background(), []string{"slove", "--color", c.flag}, catalog.New(), strings.NewReader(""), p.file, p.file)
+		require.Equal(t, ExitUsage, code)
+		require.Equal(t, c.want, strings.Contains(p.until("lists the commands"), "\x1b[31mobstacle:\x1b[0m"), c)
+	}
+}
+
+// A terminal shows the residual and the time left of a run, and a line of the log stands on a line of its own.
+func TestProgressOnATerminal(t *testing.T) {
+	t.Setenv("TERM", "xterm")
+	p := openTerminal(t)
+	a := &app{catalog: catalog.New(), err: p.file, format: "json", logFormat: "text", logLevel: "warn", colour: "never"}
+	require.NoError(t, a.start())
+	bars := a.bars()
+	require.NotNil(t, bars)
+	bar := bars.Add("membrane", 1e-6)
+	bar.Update(time.Second, 10, 1)
+	bar.Update(2*time.Second, 20, 0.1)
+	p.until("residual 1.00e-01 of 1e-06  sweep 20  2.0 s, left 5.0 s")
+	a.log.Warn().Msg("a peer is late")
+	before := p.until("a peer is late\r\n")
+	line := before[strings.LastIndex(strings.TrimSuffix(before, "\r\n"), "\n")+1:]
+	require.NotContains(t, line, "residual")
+	p.until("residual 1.00e-01")
+	bar.Remove()
+	a.closeBars(bars)
+	a.log.Warn().Msg("after the run")
+	p.until("after the run")
+	t.Setenv("TERM", "dumb")
+	require.Nil(t, a.bars())
+}
+
+// Output that is no terminal gets no bar and no escapes, whatever the format.
+func TestNoProgressElsewhere(t *testing.T) {
+	for _, format := range []string{"text", "json"} {
+		code, _, errs := call("solve", "membrane", "--n", "8", "--in-process", "--format", format)
+		require.Zero(t, code)
+		require.Empty(t, errs)
+	}
+}
