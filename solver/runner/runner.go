@@ -40,6 +40,8 @@ type Runner struct {
 	fastest      float64       // shortest time in which it has relaxed a point, in seconds
 	relaxed      uint64        // points
 	busy         time.Duration // that this has taken
+	waiting      time.Duration // for other peers, since the first relaxation
+	reads        []Reads       // of the neighbours with halos; with Config.CountReads
 	asynchronous bool          // some neighbours are asynchronous by the scheme
 	news         bool          // something has arrived since the sweep began
 
@@ -191,7 +193,9 @@ func (r *Runner) Run(ctx context.Context) (Result, error) {
 	wake := context.AfterFunc(stopContext, r.calls.wake)
 	defer wake()
 	err := r.loop()
-	r.stopped = r.now()
+	if r.stopped = r.now(); r.config.Progress != nil {
+		r.report(r.stopped)
+	}
 	r.calls.end()
 	return r.result(), err
 }
@@ -209,9 +213,9 @@ func (r *Runner) loop() error {
 		case exchange.Relax:
 			err = r.relax(a.Op)
 		case exchange.Wait:
-			err = r.wait(a.Until)
+			err = r.waits(func() error { return r.wait(a.Until) })
 		case exchange.Blocked:
-			err = r.blocked()
+			err = r.waits(r.blocked)
 		case exchange.Step:
 			err = r.step(a.Op.Step)
 		case exchange.Keep:
@@ -223,6 +227,16 @@ func (r *Runner) loop() error {
 			return err
 		}
 	}
+}
+
+// waits calls a function that waits, and measures the time.
+func (r *Runner) waits(f func() error) error {
+	begin := r.now()
+	err := f()
+	if r.first >= 0 {
+		r.waiting += r.now() - begin
+	}
+	return err
 }
 
 // step reports the end of a time step.
@@ -300,8 +314,11 @@ func (r *Runner) relax(op *iterate.Op) error {
 // relaxInTurn relaxes one part, when it is this peer's turn in its process, and returns when that was done.
 func (r *Runner) relaxInTurn(op *iterate.Op) (end time.Duration, err error) {
 	if t := r.config.Turn; t != nil {
-		t.Lock()
+		_ = r.waits(func() error { t.Lock(); return nil })
 		defer t.Unlock()
+	}
+	if r.config.CountReads && r.pace.done == 0 {
+		r.countReads()
 	}
 	begin := r.now()
 	if r.first < 0 {

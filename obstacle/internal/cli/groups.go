@@ -35,7 +35,7 @@ func groups() []group {
 			"network", "ib-device", "ib-port", "ib-gid", "ib-mode", "ib-blocks", "ib-block-bytes", "ib-completion",
 		}},
 		{"Processes and machines", []string{"in-process", "pin", "rendezvous", "secret-file", "join-timeout"}},
-		{"Observation", []string{"status", "metrics", "trace"}},
+		{"Observation", []string{"http", "http-token-file", "report", "metrics", "status", "trace"}},
 	}
 }
 

@@ -66,8 +66,9 @@ type request struct {
 	trace       string
 	rendezvous  string
 	secretFile  string
-	metrics     string
-	live        *launch.Status // served by --metrics; nil without it
+	pages       *pages    // that show the run; nil for none
+	label       string    // of the run on the page
+	observed    *observed // the run in progress; nil without pages
 	status      string
 	enclosing   enclosureFlags
 	from        *checkpoint.Found // the checkpoint that the run continues; nil for none

@@ -58,6 +58,7 @@ type solveFlags struct {
 	out, probes []string
 	outEvery    int
 	checkpoints checkpointFlags
+	page        pageFlags
 }
 
 func (s *solveFlags) add(f *pflag.FlagSet) {
@@ -71,7 +72,7 @@ func (s *solveFlags) add(f *pflag.FlagSet) {
 	f.StringArrayVar(&s.probes, "probe", nil, "X,Y,Z: print u at the nearest grid point; repeatable")
 	q.enclosing.add(f)
 	f.StringVar(&q.trace, "trace", "", "write every event of every composite to FILE.RANK")
-	f.StringVar(&q.metrics, "metrics", "", "HOST:PORT, or PORT on loopback: serve metrics for Prometheus at /metrics")
+	s.page.add(f)
 	f.StringVar(&q.status, "status", "", "HOST:PORT: serve the state of the run, for obstacle stack --live HOST:PORT")
 	f.StringVar(&q.rendezvous, "rendezvous", "", "HOST:PORT: wait there for peers started by hand")
 	f.StringVar(&q.secretFile, "secret-file", "", "with --rendezvous: file with the run's secret")
@@ -121,14 +122,10 @@ func (a *app) solve(c *cobra.Command, s *solveFlags, ref string) error {
 	if err != nil {
 		return err
 	}
-	if q.metrics != "" {
-		q.live = &launch.Status{}
-		stop, err := a.serveMetrics(q, w, q.live)
-		if err != nil {
-			return err
-		}
-		defer stop()
+	if q.pages, err = a.openPages(&s.page); err != nil {
+		return err
 	}
+	defer q.pages.close()
 	if q.saver, err = a.newSaver(q, w, &s.checkpoints); err != nil {
 		return err
 	}
@@ -138,7 +135,7 @@ func (a *app) solve(c *cobra.Command, s *solveFlags, ref string) error {
 	if err != nil {
 		return err
 	}
-	return a.answer(q, w, o, steps, out, places)
+	return cmp.Or(a.answer(q, w, o, steps, out, places), q.pages.save())
 }
 
 // answer evaluates, writes and prints the result of a run. After an error it still writes and prints everything else,
@@ -166,6 +163,7 @@ func (a *app) answer(
 	writing := time.Now()
 	s.Outputs = a.write(w, o, steps, out, end)
 	s.OutputSeconds = time.Since(writing).Seconds()
+	q.observed.end(s, o.U)
 	s.LauncherPeak = nullable.Measured(host.PeakBytes())
 	if s.Converged && s.Reason == launch.Failed {
 		a.log.Warn().Msg("the run failed, and its answer is solved all the same: " + s.Failure)
@@ -222,6 +220,7 @@ func (a *app) solution(ctx context.Context, q *request, w *work) (*report.Soluti
 		return nil, nil, failed(err)
 	}
 	s.Add(o, w.partition, e)
+	q.observed.end(s, o.U)
 	return s, o, nil
 }
 
@@ -239,7 +238,12 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder)
 	if plan.Watch = q.saver.watch; q.saver != nil {
 		plan.Captures = q.saver
 	}
-	plan.Status = q.live
+	q.observed = q.pages.observe(q, w, q.label)
+	if q.observed != nil {
+		plan.Status = q.observed.status
+		watch := plan.Watch
+		plan.Watch = func(p launch.Progress) { watch(p); q.observed.watch(p) }
+	}
 	if q.status != "" {
 		if plan.Status == nil {
 			plan.Status = &launch.Status{}
@@ -253,8 +257,9 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder)
 	if terminal(a.err) {
 		bars := progress.NewBars(a.err)
 		bar := bars.Add(w.spec.Name(), q.tol)
+		watch := plan.Watch
 		plan.Watch = func(p launch.Progress) {
-			q.saver.watch(p)
+			watch(p)
 			bar.Step(p.Step, w.problem.Steps())
 			bar.Update(p.Elapsed, p.Sweep, p.Residual)
 		}
@@ -263,6 +268,9 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder)
 	}
 	o, err := launch.Run(ctx, plan)
 	plan.Status.Enter(launch.Judging)
+	if err != nil {
+		q.observed.fail(err)
+	}
 	switch {
 	case errors.Is(err, launch.ErrInterrupted):
 		return nil, &exitError{ExitStopped, err}

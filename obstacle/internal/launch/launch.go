@@ -153,6 +153,7 @@ func (r *run) watch() {
 		m.notify(rendezvous.Start{})
 	}
 	r.Status.Enter(Solving)
+	r.tellEpoch()
 	r.Log.Info().Int("peers", len(r.members)).Dur("setup", r.started.Sub(r.begin)).Msg("started")
 	r.askKeepers()
 	r.monitor()
@@ -298,7 +299,7 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 			}
 		}
 	case rendezvous.Sessions:
-		r.Status.update(func(s *State) { s.Sessions[m.rank] = msg.Sessions })
+		r.Status.update(func(s *State) { s.report(m.rank, &msg) })
 	case rendezvous.Captured:
 		if r.receiveCapture(m, &msg, values); msg.Number < 0 {
 			r.receiveFaces(m, msg.Number, values)
@@ -318,6 +319,7 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 			return
 		}
 		m.result = &msg
+		r.Status.update(func(s *State) { s.report(m.rank, &rendezvous.Sessions{Sessions: msg.Sessions, Account: msg.Account}) })
 		if msg.Placed {
 			m.received = blocks.Bytes(m.final)
 		}

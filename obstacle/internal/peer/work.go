@@ -320,8 +320,8 @@ func (p *peer) prepare(e *epoch) (*runner.Runner, error) {
 			q.Sweep += iterate.Iteration(p.former.sweeps)
 			p.progress.Store(&q)
 		},
-		ProgressEvery: launch.BeatEvery(p.timeout()),
-		Log:           p.Log, // the runner adds the rank
+		ProgressEvery: launch.BeatEvery(p.timeout()), CountReads: a.Status,
+		Log: p.Log, // the runner adds the rank
 	})
 	if err != nil {
 		return nil, err

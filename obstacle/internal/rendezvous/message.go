@@ -9,7 +9,7 @@ import (
 )
 
 // Version is that of this protocol. Both ends must have the same.
-const Version = 12
+const Version = 13
 
 // Kind is the type of a frame's body.
 type Kind uint8
@@ -350,11 +350,32 @@ type Result struct {
 	Without string `json:"without"`
 
 	Sessions []Session `json:"sessions"`
+	Account  *Account  `json:"account,omitempty"` // if Assign.Status is set
 }
 
-// Sessions holds the current sessions of a peer.
+// Sessions holds the current sessions of a peer, and its account once it relaxes.
 type Sessions struct {
 	Sessions []Session `json:"sessions"`
+	Account  *Account  `json:"account,omitempty"`
+}
+
+// Account is how a peer has spent its time in an epoch, and how old the values were that it read.
+type Account struct {
+	Epoch    int     `json:"epoch"`
+	Sweep    uint64  `json:"sweep"`    // of all epochs
+	Seconds  float64 `json:"seconds"`  // since its first relaxation
+	Relaxing float64 `json:"relaxing"` // seconds
+	Waiting  float64 `json:"waiting"`  // seconds, for other peers
+	Reads    []Reads `json:"reads"`
+}
+
+// Reads counts the faces of one neighbour that sweeps have read; see runner.Reads.
+type Reads struct {
+	Rank   int      `json:"rank"`
+	Faces  uint64   `json:"faces"`
+	Sum    uint64   `json:"sum"`
+	Newest int      `json:"newest"`
+	Ages   []uint64 `json:"ages"`
 }
 
 // Bye ends the connection after everything has arrived, or when another process runs the peer's part.

@@ -1,0 +1,4 @@
+// The free boundary in three dimensions as a surface.
+"use strict";
+
+function refreshSurface() {}
