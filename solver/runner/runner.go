@@ -304,7 +304,7 @@ func (r *Runner) relax(op *iterate.Op) error {
 		if !r.news && r.asynchronous {
 			// With fewer processors than peers, another peer's relaxation gains more than a sweep that reads
 			// no new values.
-			yield()
+			_ = r.waits(func() error { yield(); return nil })
 		}
 		r.news = false
 	}
@@ -340,6 +340,10 @@ func (r *Runner) relaxInTurn(op *iterate.Op) (end time.Duration, err error) {
 // Solution writes the agreed values of the peer's box, [z][y][x], after Run, or its newest complete iterate when Run
 // returned an error. dst has as many values as the box has points.
 func (r *Runner) Solution(dst []float64) { r.peer.Solution(dst) }
+
+// Values writes a part of the newest iterate, in coordinates of the grid, for display. Like Solution, it is for the
+// goroutine of Run.
+func (r *Runner) Values(dst []float64, part problem.Box) { r.gridPeer.Values(dst, part) }
 
 // Progress returns the progress of the peer. Like Solution, it is for the goroutine of Run.
 func (r *Runner) Progress() iterate.Progress { return r.peer.Progress() }

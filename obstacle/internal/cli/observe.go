@@ -48,6 +48,7 @@ func (p *pages) observe(q *request, w *work, label string) *observed {
 		Points: w.problem.Points(), Peers: w.partition.Peers(), Steps: w.problem.Steps(), Tolerance: q.tol,
 		Version: build.Version(),
 	})
+	p.fields.begin(o.id, w.problem)
 	done := make(chan struct{})
 	var copying sync.WaitGroup
 	copying.Go(func() {
@@ -183,11 +184,12 @@ func (o *observed) marked(s *launch.State) monitor.Marks {
 }
 
 // end shows the answer.
-func (o *observed) end(s *report.Solution, u []float64) {
+func (o *observed) end(s *report.Solution, out *launch.Outcome) {
 	if o == nil {
 		return
 	}
 	o.stop()
+	o.to.fields.keep(o.id, o.work.problem.AtStep(out.Steps), out.U, float64(s.Seconds))
 	sweep := 0.0
 	if len(s.Sweeps) > 0 {
 		sweep = float64(s.Sweeps[0])
@@ -204,6 +206,7 @@ func (o *observed) fail(why error) {
 		return
 	}
 	o.stop()
+	o.to.fields.keep(o.id, o.work.problem, nil, 0)
 	p := o.status.State().Progress
 	o.to.Add(o.id, monitor.End{
 		Reason: launch.Failed, Failure: why.Error(), Elapsed: p.Elapsed.Seconds(), Sweep: float64(p.Sweep),

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"crypto/rand"
 	"fmt"
 	"net"
@@ -9,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"sync"
 
 	"github.com/spf13/pflag"
 
@@ -169,28 +167,4 @@ func (p *pages) save() error {
 		return failed(fmt.Errorf("--report: %w", err))
 	}
 	return nil
-}
-
-// fields supplies the values of solutions to the page.
-type fields struct {
-	mu    sync.Mutex
-	ended map[int]*page.Values // by run: samples of answers
-}
-
-func newFields() *fields { return &fields{ended: map[int]*page.Values{}} }
-
-// all returns a sample of each answer.
-func (f *fields) all() map[int]*page.Values {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	out := map[int]*page.Values{}
-	for id, v := range f.ended {
-		out[id] = v
-	}
-	return out
-}
-
-// Values implements page.Field.
-func (f *fields) Values(ctx context.Context, w page.Wanted) (*page.Values, error) {
-	return nil, page.ErrNoValues
 }

@@ -77,6 +77,7 @@ type virtualRun struct {
 	err     error            // why it failed or ended early
 	refused error            // why it was refused; it then has figures only
 	wall    time.Duration
+	pages   *pages // that show the run; nil for none
 }
 
 func (r *virtualRun) name() string {
@@ -133,7 +134,7 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 		return nil, badInput(err)
 	}
 	c.KeepEvery = 0 // the simulation sets it by the longest block
-	return &virtualRun{work: w, Config: simulate.Config{
+	return &virtualRun{work: w, pages: q.pages, Config: simulate.Config{
 		Model: m, Parts: parts, Balance: q.balance == "on", Joins: joins, Leaves: leaves, Scale: s.standIn, NoOverlap: s.noOverlap, Until: q.maxTime, Seed: q.seed,
 		Catalog: a.catalog.Protocols, Policy: p2psap.TablePolicy{Optional: w.rows}, Evaluate: true,
 		Solver: c, Methods: a.catalog.Methods, Recover: q.recovery(s),
@@ -233,7 +234,7 @@ func (a *app) simulateAll(ctx context.Context, runs []*virtualRun) error {
 	})
 	possible := false
 	for _, r := range runs {
-		if r.result == nil {
+		if r.result == nil { // before it began
 			r.refused = r.err
 			r.figures = report.Refused(r.Solver.Scheme.Name(), r.Solver.Partition.Peers(), r.err)
 		}
@@ -265,10 +266,15 @@ func checkMemory(runs []*virtualRun, at int, memory uint64) error {
 
 func (r *virtualRun) simulate(ctx context.Context, bars *progress.Bars) {
 	began := time.Now()
+	seen := r.pages.observeVirtual(r)
+	r.Watch = seen.watch
 	if bars != nil {
 		bar := bars.Add(r.name(), r.Solver.Tolerance)
 		defer bar.Remove()
-		r.Watch = func(p simulate.Progress) { bar.Update(time.Since(began), uint64(p.Sweeps), p.Residual) }
+		r.Watch = func(p simulate.Progress) {
+			bar.Update(time.Since(began), uint64(p.Sweeps), p.Residual)
+			seen.watch(p)
+		}
 	}
 	r.result, r.err = simulate.Run(ctx, r.Config)
 	r.wall = time.Since(began)
@@ -279,6 +285,7 @@ func (r *virtualRun) simulate(ctx context.Context, bars *progress.Bars) {
 		} else {
 			r.figures = report.Figures(r.result, &r.Config, r.err)
 		}
+		seen.end(r)
 		r.result.U = nil
 	}
 }

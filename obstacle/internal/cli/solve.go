@@ -163,7 +163,7 @@ func (a *app) answer(
 	writing := time.Now()
 	s.Outputs = a.write(w, o, steps, out, end)
 	s.OutputSeconds = time.Since(writing).Seconds()
-	q.observed.end(s, o.U)
+	q.observed.end(s, o)
 	s.LauncherPeak = nullable.Measured(host.PeakBytes())
 	if s.Converged && s.Reason == launch.Failed {
 		a.log.Warn().Msg("the run failed, and its answer is solved all the same: " + s.Failure)
@@ -220,7 +220,7 @@ func (a *app) solution(ctx context.Context, q *request, w *work) (*report.Soluti
 		return nil, nil, failed(err)
 	}
 	s.Add(o, w.partition, e)
-	q.observed.end(s, o.U)
+	q.observed.end(s, o)
 	return s, o, nil
 }
 
@@ -240,7 +240,7 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder)
 	}
 	q.observed = q.pages.observe(q, w, q.label)
 	if q.observed != nil {
-		plan.Status = q.observed.status
+		plan.Status, plan.Samples = q.observed.status, q.pages.fields
 		watch := plan.Watch
 		plan.Watch = func(p launch.Progress) { watch(p); q.observed.watch(p) }
 	}

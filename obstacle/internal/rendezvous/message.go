@@ -198,7 +198,8 @@ type Epoch struct {
 type Capture struct {
 	Number int           `json:"number"`
 	Boxes  []problem.Box `json:"boxes"`
-	Copy   *Copy         `json:"copy,omitempty"` // asks for a copy of another peer's block instead
+	Copy   *Copy         `json:"copy,omitempty"`   // asks for a copy of another peer's block instead
+	Sample *Sample       `json:"sample,omitempty"` // asks for the values at some points instead
 }
 
 // Copy names a copy of a peer's block.
@@ -215,7 +216,8 @@ type Captured struct {
 	Sweep    uint64          `json:"sweep"`
 	Residual nullable.Number `json:"residual"` // as in Beat
 	Copy     *Copy           `json:"copy,omitempty"`
-	State    []byte          `json:"state,omitempty"` // of Copy; nil: the peer does not have it
+	State    []byte          `json:"state,omitempty"`   // of Copy; nil: the peer does not have it
+	Sampled  bool            `json:"sampled,omitempty"` // the values are those of a Sample that lie in Box
 }
 
 // Repaired states that a peer has computed the values of a lost block.

@@ -99,7 +99,8 @@ async function refreshField(run, saved) {
   field.asked = true;
   try {
     const v = await fetchField(`run=${run.id}&axis=${axis}&plane=${plane}`);
-    if (v.error) { setText(byId("field-at"), v.error); } else { drawField(v, axis); }
+    if (v.error) setText(byId("field-at"), v.error);
+    else drawField(v.size[axis] > 1 ? cut(v, axis, plane) : v, axis);
   } catch { setText(byId("field-at"), "no connection to the program"); }
   field.asked = false;
 }

@@ -54,11 +54,12 @@ function connect() {
 byId("run").addEventListener("change", e => { e.target.dataset.chosen = "1"; draw(); refresh(); });
 byId("axis").addEventListener("change", () => { draw(); refresh(); });
 byId("plane").addEventListener("input", () => { setUpField(selected()); refresh(); });
+byId("surface-on").addEventListener("change", () => { surface.asked = 0; });
 for (const id of ["field-on", "surface-on"]) byId(id).addEventListener("change", refresh);
 describe(byId("peers"), byId("peers-at"), readPeer);
 describe(byId("reads"), byId("reads-at"), readAge);
 describe(byId("map"), byId("map-at"), readBox);
-addEventListener("resize", () => { schedule(); refresh(); });
+addEventListener("resize", () => { schedule(); refresh(); drawSurface(); });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", schedule);
 
 if (byId("saved")) {
@@ -68,7 +69,7 @@ if (byId("saved")) {
   saved = {};
   for (const id in data.fields || {}) saved[id] = fieldOf(data.fields[id]);
   setText(byId("link"), "saved report");
-  byId("field-on").checked = true;
+  byId("field-on").checked = byId("surface-on").checked = true;
   schedule();
   requestAnimationFrame(refresh);
 } else {
