@@ -106,7 +106,7 @@ func (e *entry) sample(s Sample) {
 	}
 	e.skipped = 0
 	if e.Samples = append(e.Samples, s); len(e.Samples) == MaxSamples {
-		e.Samples = halve(e.Samples)
+		e.Samples, e.skipped = halve(e.Samples), e.Stride // the last one is left out
 		e.Stride *= 2
 	}
 }

@@ -111,7 +111,7 @@ function drawSurface() {
 async function refreshSurface(run, saved) {
   if (!byId("surface-on").checked || run.info.n.length < 3 || document.hidden) { return; }
   const now = Date.now();
-  if (!saved && (surface.asked > now - 5000 && surface.run === run.id)) return;
+  if (surface.run === run.id && (saved && surface.asked ? surface.triangles : surface.asked > now - 5000)) return;
   surface.asked = now; surface.run = run.id;
   let v;
   try { v = saved ? saved[run.id] : await fetchField(`run=${run.id}&whole`); } catch { v = {error: "no connection to the program"}; }
