@@ -17,6 +17,7 @@ import (
 // countStaleness counts the ages of the newest faces received. It is called when a sweep begins.
 func (m *machine) countStaleness() {
 	newest := m.peer.Outcome().Iterate
+	at := 0
 	for _, n := range m.host.Exchange.Neighbours() {
 		if len(n.Slots) == 0 {
 			continue
@@ -29,6 +30,12 @@ func (m *machine) countStaleness() {
 			age = int(min(newest-label, iterate.Iteration(len(m.staleness)-1)))
 		}
 		m.staleness[age]++
+		if at == len(m.reads) {
+			m.reads = append(m.reads, Reads{Rank: n.Rank})
+		}
+		r := &m.reads[at]
+		r.Faces, r.Sum, r.Newest = r.Faces+1, r.Sum+uint64(age), age
+		at++
 	}
 }
 
@@ -86,17 +93,7 @@ func (e *engine) result() (*Result, error) {
 	var steady []time.Duration
 	for rank, m := range e.hosts {
 		k := &r.Ranks[rank]
-		*k = m.rank
-		k.Lost = m.gone.Load()
-		k.Sweeps = float64(m.points) / float64(m.block)
-		k.Relaxing, k.Protocol = m.relaxing, m.stolen
-		if until := m.host.Busy(); m.host.Relaxing() && until > e.now {
-			k.Relaxing = max(0, k.Relaxing-until.Sub(e.now)) // the rest of its part has not been relaxed
-		}
-		if m.shared && m.protocol > e.now {
-			k.Protocol = max(0, k.Protocol-m.protocol.Sub(e.now)) // nor has the protocol handled all that it received
-		}
-		k.Idle = max(0, r.Virtual-k.Relaxing-k.Protocol)
+		*k = e.account(m, r.Virtual)
 		m.host.Sessions(func(id p2psap.SessionID, _ bool) {
 			if i, err := m.host.Node.Info(id); err == nil {
 				k.Messages += i.MessagesSent
@@ -125,6 +122,36 @@ func (e *engine) result() (*Result, error) {
 		r.Met = Met{max(1, r.Virtual), e.completeSweeps()}
 	}
 	return r, nil
+}
+
+// account returns the account of a rank after some time, but for its messages.
+func (e *engine) account(m *machine, virtual time.Duration) RankResult {
+	k := m.rank
+	k.Lost = m.gone.Load()
+	k.Sweeps = float64(m.points) / float64(m.block)
+	k.Relaxing, k.Protocol = m.relaxing, m.stolen
+	if until := m.host.Busy(); m.host.Relaxing() && until > e.now {
+		k.Relaxing = max(0, k.Relaxing-until.Sub(e.now)) // the rest of its part has not been relaxed
+	}
+	if m.shared && m.protocol > e.now {
+		k.Protocol = max(0, k.Protocol-m.protocol.Sub(e.now)) // nor has the protocol handled all that it received
+	}
+	k.Idle = max(0, virtual-k.Relaxing-k.Protocol)
+	k.Reads = slices.Clone(m.reads)
+	return k
+}
+
+// add adds what the same rank has read in the epochs before.
+func (k *RankResult) add(before []Reads) {
+	for _, b := range before {
+		i := slices.IndexFunc(k.Reads, func(r Reads) bool { return r.Rank == b.Rank })
+		if i < 0 {
+			k.Reads = append(k.Reads, b)
+			continue
+		}
+		k.Reads[i].Faces += b.Faces
+		k.Reads[i].Sum += b.Sum
+	}
 }
 
 // assess sets the answer and its residual.

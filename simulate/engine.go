@@ -366,5 +366,12 @@ func (e *engine) watch() {
 		p.Virtual = e.since(e.latest())
 	}
 	p.Sweeps = float64(points) / float64(all)
+	p.Ranks = func() []RankResult {
+		all := make([]RankResult, len(e.hosts))
+		for rank, m := range e.hosts {
+			all[rank] = e.account(m, p.Virtual)
+		}
+		return all
+	}
 	e.run.Watch(p)
 }

@@ -226,6 +226,7 @@ func (r *Result) addEpochs(before *Result) {
 		k.Idle = max(0, r.Virtual-k.Relaxing-k.Protocol)
 		k.Messages, k.Segments = k.Messages+b.Messages, k.Segments+b.Segments
 		k.Bytes, k.Lost = k.Bytes+b.Bytes, k.Lost+b.Lost
+		k.add(b.Reads)
 	}
 	for age := range r.Staleness {
 		r.Staleness[age] += before.Staleness[age]

@@ -91,6 +91,9 @@ type Progress struct {
 	Step     int     // time step in progress; 0: the problem is stationary
 	Residual float64 // the newest that rank 0 knows; NaN: none
 	Sweeps   float64 // points relaxed / points
+	// Ranks returns the accounts of all ranks in the epoch in progress, without their messages. It may be called until
+	// Watch returns.
+	Ranks func() []RankResult
 }
 
 // Result is the outcome of a run.
@@ -128,6 +131,15 @@ type RankResult struct {
 	Segments uint64        // sent, retransmissions included
 	Bytes    uint64        // of frames sent
 	Lost     uint64        // frames sent that were lost
+	Reads    []Reads       // from the neighbours with halos
+}
+
+// Reads counts the faces of one neighbour that sweeps have read.
+type Reads struct {
+	Rank   iterate.Rank
+	Faces  uint64
+	Sum    uint64 // of their ages in sweeps
+	Newest int    // age of the face read last
 }
 
 // Sweeps returns the mean number of sweeps of a rank.

@@ -62,9 +62,10 @@ type Config struct {
 	// Lost, if not nil, is called on Run's goroutine when Survive makes the peer go on without a neighbour: it was silent
 	// for too long, or has closed its sessions for longer than Grace without a verdict.
 	Lost func(q iterate.Rank, why error)
-	// Progress is called on Run's goroutine, at most every ProgressEvery (0: 200 ms); nil: never.
+	// Progress is called on Run's goroutine, at most every ProgressEvery (0: 200 ms), and at the end; nil: never.
 	Progress      func(Progress)
 	ProgressEvery time.Duration
+	CountReads    bool // sets Progress.Reads
 	// Step is called on Run's goroutine at the end of a time step. solution writes the values of the
 	// peer's box, as Solution does. An error ends the run.
 	Step func(s iterate.StepResult, box problem.Box, solution func(dst []float64)) error
@@ -89,6 +90,8 @@ type Progress struct {
 
 	Relaxed uint64        // points relaxed, by all sweeps
 	Busy    time.Duration // that this has taken
+	Waiting time.Duration // for other peers, or for the turn of this one, since the first relaxation
+	Reads   []Reads       // with Config.CountReads
 }
 
 const (

@@ -41,6 +41,8 @@ type Runner struct {
 	fastest      float64       // shortest time in which it has relaxed a point, in seconds
 	relaxed      uint64        // points
 	busy         time.Duration // that this has taken
+	waiting      time.Duration // for other peers, since the first relaxation
+	reads        []Reads       // of the neighbours with halos; with Config.CountReads
 	asynchronous bool          // some neighbours are asynchronous by the scheme
 	news         bool          // something has arrived since the sweep began
 
@@ -192,7 +194,9 @@ func (r *Runner) Run(ctx context.Context) (Result, error) {
 	wake := context.AfterFunc(stopContext, r.calls.wake)
 	defer wake()
 	err := r.loop()
-	r.stopped = r.now()
+	if r.stopped = r.now(); r.config.Progress != nil {
+		r.report(r.stopped)
+	}
 	r.calls.end()
 	return r.result(), err
 }
@@ -210,9 +214,9 @@ func (r *Runner) loop() error {
 		case exchange.Relax:
 			err = r.relax(a.Op)
 		case exchange.Wait:
-			err = r.wait(a.Until)
+			err = r.waits(func() error { return r.wait(a.Until) })
 		case exchange.Blocked:
-			err = r.blocked()
+			err = r.waits(r.blocked)
 		case exchange.Step:
 			err = r.step(a.Op.Step)
 		case exchange.Keep:
@@ -224,6 +228,16 @@ func (r *Runner) loop() error {
 			return err
 		}
 	}
+}
+
+// waits calls a function that waits, and measures the time.
+func (r *Runner) waits(f func() error) error {
+	begin := r.now()
+	err := f()
+	if r.first >= 0 {
+		r.waiting += r.now() - begin
+	}
+	return err
 }
 
 // step reports the end of a time step.
@@ -291,7 +305,7 @@ func (r *Runner) relax(op *iterate.Op) error {
 		if !r.news && r.asynchronous {
 			// With fewer processors than peers, another peer's relaxation gains more than a sweep that reads
 			// no new values.
-			yield()
+			_ = r.waits(func() error { yield(); return nil })
 		}
 		r.news = false
 	}
@@ -301,8 +315,11 @@ func (r *Runner) relax(op *iterate.Op) error {
 // relaxInTurn relaxes one part, when it is this peer's turn in its process, and returns when that was done.
 func (r *Runner) relaxInTurn(op *iterate.Op) (end time.Duration, err error) {
 	if t := r.config.Turn; t != nil {
-		t.Lock()
+		_ = r.waits(func() error { t.Lock(); return nil })
 		defer t.Unlock()
+	}
+	if r.config.CountReads && r.pace.done == 0 {
+		r.countReads()
 	}
 	begin := r.now()
 	if r.first < 0 {
@@ -331,6 +348,10 @@ func (r *Runner) relaxInTurn(op *iterate.Op) (end time.Duration, err error) {
 // Solution writes the agreed values of the peer's box, [z][y][x], after Run, or its newest complete iterate when Run
 // returned an error. dst has as many values as the box has points.
 func (r *Runner) Solution(dst []float64) { r.peer.Solution(dst) }
+
+// Values writes a part of the newest iterate, in coordinates of the grid, for display. Like Solution, it is for the
+// goroutine of Run.
+func (r *Runner) Values(dst []float64, part problem.Box) { r.gridPeer.Values(dst, part) }
 
 // Progress returns the progress of the peer. Like Solution, it is for the goroutine of Run.
 func (r *Runner) Progress() iterate.Progress { return r.peer.Progress() }

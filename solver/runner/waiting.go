@@ -35,16 +35,9 @@ func (r *Runner) service() error {
 		return fmt.Errorf("%w: requested %v ago; the block is this peer's newest", ErrNoVerdict,
 			(ran - r.stopRequestedAt).Round(time.Millisecond))
 	}
-	if f := r.config.Progress; f != nil && now >= r.pace.reportAt {
+	if r.config.Progress != nil && now >= r.pace.reportAt {
 		r.pace.reportAt = now + r.config.ProgressEvery
-		p := r.peer.Progress()
-		elapsed := time.Duration(0)
-		if r.first >= 0 {
-			elapsed = now - r.first
-		}
-		f(Progress{
-			Elapsed: elapsed, Step: p.Step, Sweep: p.Sweep, Residual: p.Residual, Relaxed: r.relaxed, Busy: r.busy,
-		})
+		r.report(now)
 	}
 	var err error
 	r.nextTimeout, err = r.exchange.Age(ran, r.verdictTimeout())

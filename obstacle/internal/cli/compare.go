@@ -45,6 +45,7 @@ func (a *app) compareCommand() *cobra.Command {
 	var schemes, methods, out []string
 	var peers []int
 	var rounds int
+	var p pageFlags
 	c := &cobra.Command{
 		Use:   "compare PROBLEM",
 		Short: "Compare schemes and methods on the same problem: table, efficiency, figure",
@@ -75,16 +76,23 @@ same for the same seed.`,
 			if len(methods) == 0 {
 				methods = []string{q.method.Name}
 			}
+			var err error
+			if q.pages, err = a.openPages(&p); err != nil {
+				return err
+			}
+			defer q.pages.close()
 			if o.model != "" {
 				o.size(q, c.Flags())
-				return a.compareOn(c.Context(), q, o, args[0], selection{methods: methods, schemes: schemes}, out)
+				err := a.compareOn(c.Context(), q, o, args[0], selection{methods: methods, schemes: schemes}, out)
+				return cmp.Or(err, q.pages.save())
 			}
 			if !c.Flags().Changed("scheme") {
 				if schemes = []string{"sync", "async"}; q.clusters > 1 || q.topology != "" {
 					schemes = append(schemes, "hybrid")
 				}
 			}
-			return a.compare(c.Context(), q, args[0], selection{methods, schemes, peers}, rounds, out)
+			err = a.compare(c.Context(), q, args[0], selection{methods, schemes, peers}, rounds, out)
+			return cmp.Or(err, q.pages.save())
 		},
 	}
 	f := c.Flags()
@@ -101,6 +109,7 @@ same for the same seed.`,
 	f.IntSliceVar(&peers, "peers", []int{2}, "numbers of peers, P1,P2,…")
 	f.IntVar(&rounds, "rounds", 3, "number of rounds, each of which runs every row once")
 	o.flags(f)
+	p.add(f)
 	f.StringArrayVar(&out, "out", nil,
 		"write a figure of the efficiency (.png, .svg, .pdf), with --model also a table (.csv); repeatable")
 	return grouped(c)
@@ -157,9 +166,9 @@ func (a *app) compare(ctx context.Context, q *request, ref string, all selection
 	for round := range rounds {
 		for i := range cases {
 			t := &cases[i]
-			t.request.label = fmt.Sprintf("round %d of %d: %s, %s", round+1, rounds, t.row.Scheme,
-				counted(t.row.Peers, "peer"))
 			if t.row.err == nil {
+				t.request.label = fmt.Sprintf("%s, %s, %s, round %d of %d", t.row.Scheme, t.row.Method,
+					counted(t.row.Peers, "peer"), round+1, rounds)
 				t.row.err = a.once(ctx, t)
 			}
 			if ctx.Err() != nil {

@@ -36,7 +36,9 @@ func groups() []group {
 		}},
 		{"Processes and machines", []string{"in-process", "pin", "rendezvous", "secret-file", "join-timeout"}},
 		{"Batch systems, MPI launchers and ssh", []string{"engine", "meet", "continue", "hosts", "ssh", "remote-program"}},
-		{"Observation", []string{"status", "metrics", "trace", "trace-size", "trace-frames", "trace-steps"}},
+		{"Observation", []string{
+			"http", "http-token-file", "report", "metrics", "status", "trace", "trace-size", "trace-frames", "trace-steps",
+		}},
 	}
 }
 

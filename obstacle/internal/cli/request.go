@@ -65,15 +65,15 @@ type request struct {
 	trace       traceFlags
 	rendezvous  string
 	secretFile  string
-	metrics     string
-	live        *launch.Status // served by --metrics; nil without it
+	pages       *pages    // that show the run; nil for none
+	label       string    // of the run on a terminal and on the page; empty: chosen there
+	observed    *observed // the run in progress; nil without pages
 	status      string
 	enclosing   enclosureFlags
 	from        *checkpoint.Found // the checkpoint that the run continues; nil for none
 	saver       *saver            // writes checkpoints; nil for none
 
 	taskFlags
-	label string                // name of the run on a terminal; "": that of the problem
 	watch func(launch.Progress) // follows the run; nil for none
 
 	catalog *catalog.Set

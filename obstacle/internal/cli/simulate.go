@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ func (a *app) simulateCommand() *cobra.Command {
 	q := &request{catalog: a.catalog, peerTimeout: defaultPeerTimeout, protect: defaultProtect}
 	s := &simulation{}
 	var machines int
+	var p pageFlags
 	c := &cobra.Command{
 		Use:   "simulate PROBLEM",
 		Short: "Solve a problem on a simulated cluster",
@@ -25,7 +27,12 @@ Exit codes are those of solve. --max-time is virtual time.`,
 		Args:    oneArgument("problem"),
 		RunE: func(c *cobra.Command, args []string) error {
 			s.size(q, c.Flags())
-			return a.simulate(c.Context(), q, s, args[0], machines)
+			var err error
+			if q.pages, err = a.openPages(&p); err != nil {
+				return err
+			}
+			defer q.pages.close()
+			return cmp.Or(a.simulate(c.Context(), q, s, args[0], machines), q.pages.save())
 		},
 	}
 	f := c.Flags()
@@ -38,6 +45,7 @@ Exit codes are those of solve. --max-time is virtual time.`,
 	f.IntVar(&machines, "machines", 4, "number of machines, with one peer each (see --parts)")
 	q.trace.add(f, "record what every peer does in virtual time, and write it to FILE.RANK")
 	schemeFlag(f, &q.scheme, q.catalog)
+	p.add(f)
 	return grouped(c)
 }
 

@@ -80,6 +80,7 @@ type virtualRun struct {
 	wall    time.Duration
 
 	residuals []figure.Sample // in virtual time
+	pages   *pages // that show the run; nil for none
 }
 
 func (r *virtualRun) name() string {
@@ -136,7 +137,7 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 		return nil, badInput(err)
 	}
 	c.KeepEvery = 0 // the simulation sets it by the longest block
-	return &virtualRun{work: w, Config: simulate.Config{
+	return &virtualRun{work: w, pages: q.pages, Config: simulate.Config{
 		Model: m, Parts: parts, Balance: q.balance == "on", Joins: joins, Leaves: leaves, Scale: s.standIn, NoOverlap: s.noOverlap, Until: q.maxTime, Seed: q.seed,
 		Catalog: a.catalog.Protocols, Policy: p2psap.TablePolicy{Optional: w.rows}, Evaluate: true,
 		Solver: c, Methods: a.catalog.Methods, Recover: q.recovery(s),
@@ -235,7 +236,7 @@ func (a *app) simulateAll(ctx context.Context, runs []*virtualRun) error {
 	})
 	possible := false
 	for _, r := range runs {
-		if r.result == nil {
+		if r.result == nil { // before it began
 			r.refused = r.err
 			r.figures = report.Refused(r.Solver.Scheme.Name(), r.Solver.Partition.Peers(), r.err)
 		}
@@ -268,8 +269,10 @@ func checkMemory(runs []*virtualRun, at int, memory uint64) error {
 func (r *virtualRun) simulate(ctx context.Context, bars *progress.Bars) {
 	began := time.Now()
 	r.residuals = figure.Record(nil, 0, 1)
+	seen := r.pages.observeVirtual(r)
 	r.Watch = func(p simulate.Progress) {
 		r.residuals = figure.Record(r.residuals, p.Virtual.Seconds(), p.Residual)
+		seen.watch(p)
 	}
 	if bars != nil {
 		bar, record := bars.Add(r.name(), r.Solver.Tolerance), r.Watch
@@ -288,6 +291,7 @@ func (r *virtualRun) simulate(ctx context.Context, bars *progress.Bars) {
 		} else {
 			r.figures = report.Figures(r.result, &r.Config, r.err)
 		}
+		seen.end(r)
 		r.result.U = nil
 	}
 }

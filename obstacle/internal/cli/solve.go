@@ -57,6 +57,7 @@ type solveFlags struct {
 	out, probes []string
 	outEvery    int
 	checkpoints checkpointFlags
+	page        pageFlags
 }
 
 func (s *solveFlags) add(f *pflag.FlagSet) {
@@ -70,7 +71,7 @@ func (s *solveFlags) add(f *pflag.FlagSet) {
 	f.StringArrayVar(&s.probes, "probe", nil, "X,Y,Z: print u at the nearest grid point; repeatable")
 	q.enclosing.add(f)
 	q.trace.add(f, "record what every peer does, and write it to FILE.RANK")
-	f.StringVar(&q.metrics, "metrics", "", "HOST:PORT, or PORT on loopback: serve metrics for Prometheus at /metrics")
+	s.page.add(f)
 	f.StringVar(&q.status, "status", "", "HOST:PORT: serve the state of the run, for obstacle stack --live HOST:PORT")
 	f.StringVar(&q.rendezvous, "rendezvous", "", "HOST:PORT: wait there for peers started by hand")
 	f.StringVar(&q.secretFile, "secret-file", "", "with --rendezvous: file with the run's secret")
@@ -138,14 +139,10 @@ func (a *app) solveHere(c *cobra.Command, s *solveFlags, ref string) error {
 	if err != nil {
 		return err
 	}
-	if q.metrics != "" {
-		q.live = &launch.Status{}
-		stop, err := a.serveMetrics(q, w, q.live)
-		if err != nil {
-			return err
-		}
-		defer stop()
+	if q.pages, err = a.openPages(&s.page); err != nil {
+		return err
 	}
+	defer q.pages.close()
 	if q.saver, err = a.newSaver(q, w, &s.checkpoints); err != nil {
 		return err
 	}
@@ -155,7 +152,7 @@ func (a *app) solveHere(c *cobra.Command, s *solveFlags, ref string) error {
 	if err != nil {
 		return err
 	}
-	return a.answer(q, w, o, steps, out, places)
+	return cmp.Or(a.answer(q, w, o, steps, out, places), q.pages.save())
 }
 
 // answer evaluates, writes and prints the result of a run. After an error it still writes and prints everything else,
@@ -183,6 +180,7 @@ func (a *app) answer(
 	writing := time.Now()
 	s.Outputs = a.write(w, o, steps, out, end)
 	s.OutputSeconds = time.Since(writing).Seconds()
+	q.observed.end(s, o)
 	s.LauncherPeak = nullable.Measured(host.PeakBytes())
 	if s.Converged && s.Reason == launch.Failed {
 		a.log.Warn().Msg("the run failed, and its answer is solved all the same: " + s.Failure)
@@ -240,6 +238,7 @@ func (a *app) solution(ctx context.Context, q *request, w *work) (*report.Soluti
 		return nil, nil, failed(err)
 	}
 	s.Add(o, w.partition, e)
+	q.observed.end(s, o)
 	return s, o, nil
 }
 
@@ -257,7 +256,12 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder)
 	if plan.Watch = q.saver.watch; q.saver != nil {
 		plan.Captures = q.saver
 	}
-	plan.Status = q.live
+	q.observed = q.pages.observe(q, w, q.label)
+	if q.observed != nil {
+		plan.Status, plan.Samples = q.observed.status, q.pages.fields
+		watch := plan.Watch
+		plan.Watch = func(p launch.Progress) { watch(p); q.observed.watch(p) }
+	}
 	if q.status != "" {
 		if plan.Status == nil {
 			plan.Status = &launch.Status{}
@@ -269,10 +273,8 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder)
 		defer stop()
 	}
 	if q.watch != nil {
-		plan.Watch = func(p launch.Progress) {
-			q.saver.watch(p)
-			q.watch(p)
-		}
+		follow := plan.Watch
+		plan.Watch = func(p launch.Progress) { follow(p); q.watch(p) }
 	}
 	if bars := a.bars(); bars != nil {
 		bar := bars.Add(cmp.Or(q.label, w.spec.Name()), q.tol)
@@ -287,6 +289,9 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder)
 	}
 	o, err := launch.Run(ctx, plan)
 	plan.Status.Enter(launch.Judging)
+	if err != nil {
+		q.observed.fail(err)
+	}
 	switch {
 	case errors.Is(err, launch.ErrInterrupted):
 		return nil, &exitError{ExitStopped, err}

@@ -19,8 +19,8 @@ const statusBytes = 64 << 20
 
 // serveStatus serves the state of the run at --status until stop is called.
 func (a *app) serveStatus(address string, w *work, s *launch.Status) (stop func(), err error) {
-	notice := "status at %[1]s: obstacle stack --live %[1]s\n"
-	return a.serve("--status", address, notice, http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+	notice := func(at net.Addr) string { return fmt.Sprintf("status at %[1]v: obstacle stack --live %[1]v\n", at) }
+	return a.serve("--status", address, false, http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet || r.URL.Path != "/" {
 			http.NotFound(out, r)
 			return
@@ -29,7 +29,7 @@ func (a *app) serveStatus(address string, w *work, s *launch.Status) (stop func(
 		live.Fill(s)
 		out.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(out).Encode(live)
-	}))
+	}), notice)
 }
 
 // liveRun returns the state of the run at an address, or from the JSON in a file.

@@ -118,7 +118,7 @@ func (r *run) handleEarly(o event) error {
 	case rendezvous.Leave:
 		return r.dismiss(m, fmt.Errorf("%s left before the start", m))
 	case rendezvous.Sessions:
-		r.Status.update(func(s *State) { s.Sessions[m.rank] = msg.Sessions })
+		r.Status.update(func(s *State) { s.report(m.rank, &msg) })
 	case rendezvous.Result:
 		err := fmt.Errorf("%s cannot take part: %s", m, msg.Error)
 		if r.joining && m.child == nil {

@@ -92,6 +92,7 @@ type run struct {
 	moving
 	final   final
 	capture capture // for Captures
+	sample  sample  // for Samples
 	u       []float64
 	alloc   sync.Once     // allocates u
 	owned   *ownership    // boxes of the blocks in u
@@ -153,6 +154,7 @@ func (r *run) watch() {
 		m.notify(rendezvous.Start{})
 	}
 	r.Status.Enter(Solving)
+	r.tellEpoch()
 	r.Log.Info().Int("peers", len(r.members)).Dur("setup", r.started.Sub(r.begin)).Msg("started")
 	r.askKeepers()
 	r.monitor()
@@ -177,6 +179,7 @@ func (r *run) monitor() {
 			r.checkRecovery()
 			r.checkMoves()
 			r.checkCapture()
+			r.checkSample()
 			if r.checkSilence(); r.ticksLeft == 1 {
 				r.failOverdue()
 				return
@@ -298,8 +301,12 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 			}
 		}
 	case rendezvous.Sessions:
-		r.Status.update(func(s *State) { s.Sessions[m.rank] = msg.Sessions })
+		r.Status.update(func(s *State) { s.report(m.rank, &msg) })
 	case rendezvous.Captured:
+		if msg.Sampled {
+			r.receiveSample(m, &msg, values)
+			return
+		}
 		if r.receiveCapture(m, &msg, values); msg.Number < 0 {
 			r.receiveFaces(m, msg.Number, values)
 			r.receiveCopy(m, &msg, values)
@@ -318,6 +325,7 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 			return
 		}
 		m.result = &msg
+		r.Status.update(func(s *State) { s.report(m.rank, &rendezvous.Sessions{Sessions: msg.Sessions, Account: msg.Account}) })
 		if msg.Placed {
 			m.received = blocks.Bytes(m.final)
 		}

@@ -80,6 +80,7 @@ type Plan struct {
 	Steps func(m int, t float64, u []float64)
 
 	Captures Captures // of a stationary run; may be nil
+	Samples  Samples  // may be nil
 
 	Interrupt <-chan struct{} // closed to end with the best iterate
 	Status    *Status         // updated during the run; may be nil

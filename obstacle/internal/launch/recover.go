@@ -117,6 +117,7 @@ func (r *run) lose(m *member, f failure) {
 		r.retire(q)
 		r.members[q.rank] = q.successor()
 	}
+	r.tellEpoch()
 	r.nextEpoch()
 }
 
@@ -395,6 +396,7 @@ func (r *run) recovered() {
 	}
 	r.open = nil
 	r.endMoves()
+	r.tellEpoch()
 	for _, m := range r.members {
 		m.attempts = 0
 	}

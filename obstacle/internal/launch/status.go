@@ -2,10 +2,12 @@ package launch
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Status holds the current state of a run. The launcher updates it; State is safe from any goroutine.
@@ -21,6 +23,67 @@ type State struct {
 	Sweeps   map[int]uint64               // as each peer has last reported for the time step in progress
 	Lost     map[int]bool                 // peers whose process or connection ended early, or that timed out
 	Sessions map[int][]rendezvous.Session // as each peer has reported them last
+	Accounts map[int]Account              // as each rank has reported them last, with former epochs
+
+	Epoch   int
+	Losses  []Loss
+	Moves   []Moved
+	Members []rendezvous.Member // by rank
+	Boxes   []problem.Box       // by rank, as assigned
+}
+
+// Account is that of a rank in all epochs. Processes that had its place before count, too.
+type Account struct {
+	rendezvous.Account
+	carried rendezvous.Account // of former epochs
+	newest  rendezvous.Account
+}
+
+// add adds what a newer account of the same rank says.
+func (a *Account) add(n *rendezvous.Account) {
+	if n.Epoch != a.newest.Epoch {
+		a.carried = a.Account
+	}
+	a.newest, a.Account = *n, *n
+	a.Seconds, a.Relaxing, a.Waiting = n.Seconds+a.carried.Seconds, n.Relaxing+a.carried.Relaxing, n.Waiting+a.carried.Waiting
+	a.Reads = nil
+	for _, r := range n.Reads {
+		for _, o := range a.carried.Reads {
+			if o.Rank == r.Rank && len(o.Ages) == len(r.Ages) {
+				r.Faces, r.Sum, r.Ages = r.Faces+o.Faces, r.Sum+o.Sum, slices.Clone(r.Ages)
+				for i, n := range o.Ages {
+					r.Ages[i] += n
+				}
+			}
+		}
+		a.Reads = append(a.Reads, r)
+	}
+}
+
+// report records the sessions and the account of a rank.
+func (s *State) report(rank int, m *rendezvous.Sessions) {
+	if m.Sessions != nil {
+		s.Sessions[rank] = m.Sessions
+	}
+	if m.Account != nil {
+		a := s.Accounts[rank]
+		a.add(m.Account)
+		s.Accounts[rank] = a
+	}
+}
+
+// tellEpoch records the epoch, its peers, and what has happened before.
+func (r *run) tellEpoch() {
+	r.Status.update(func(s *State) {
+		s.Epoch, s.Moves = r.epoch, slices.Clone(r.moves)
+		s.Losses, s.Members, s.Boxes = nil, nil, nil
+		for _, l := range r.losses {
+			s.Losses = append(s.Losses, *l)
+		}
+		for _, m := range r.members {
+			s.Members, s.Boxes = append(s.Members, m.entry()), append(s.Boxes, m.box)
+		}
+	})
 }
 
 // Phase is a phase of a run.
@@ -50,7 +113,7 @@ func (s *Status) update(set func(s *State)) {
 	defer s.mu.Unlock()
 	if s.state.Sweeps == nil {
 		s.state.Sweeps, s.state.Lost = map[int]uint64{}, map[int]bool{}
-		s.state.Sessions = map[int][]rendezvous.Session{}
+		s.state.Sessions, s.state.Accounts = map[int][]rendezvous.Session{}, map[int]Account{}
 	}
 	set(&s.state)
 }
@@ -68,6 +131,7 @@ func (s *Status) State() State {
 	defer s.mu.Unlock()
 	out := s.state
 	out.Sweeps, out.Lost, out.Sessions = maps.Clone(out.Sweeps), maps.Clone(out.Lost), maps.Clone(out.Sessions)
+	out.Accounts = maps.Clone(out.Accounts)
 	return out
 }
 

@@ -1,9 +1,10 @@
-// Package metrics serves the state of a run, as the launcher knows it, to Prometheus.
+// Package metrics serves the newest run of a program, as its monitor knows it, to Prometheus.
 package metrics
 
 import (
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -11,17 +12,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
-	"github.com/p2pdc/p2pdc/obstacle/internal/report"
+	"github.com/p2pdc/p2pdc/obstacle/internal/monitor"
 )
 
-// Run holds the properties of a run that do not change.
-type Run struct {
-	Problem, Scheme, Method, Version string
-
-	Peers, Points int
-	Tolerance     float64
-}
+// Source calls f with the newest run, if there is one.
+type Source interface{ Newest(f func(*monitor.Run)) }
 
 // Bounds of a scrape.
 const (
@@ -29,19 +24,19 @@ const (
 	scrapeTime = 5 * time.Second
 )
 
-// Handler answers scrapes with the metrics of a run and those of the launcher's process.
-func Handler(r Run, s *launch.Status) http.Handler {
+// MaxRanks is the number of peers up to which ranks are labels. In larger runs there are quantiles and sums only.
+const MaxRanks = 256
+
+// Handler answers scrapes with the metrics of a run and those of this process.
+func Handler(s Source) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &collector{r, s})
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &collector{s})
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: scrapes, Timeout: scrapeTime})
 }
 
-// collector reads the status at each scrape.
-type collector struct {
-	run    Run
-	status *launch.Status
-}
+// collector reads the monitor at each scrape.
+type collector struct{ source Source }
 
 // metric returns the description of a family of metrics. docs/cli.md has the same table.
 func metric(name, help string, labels ...string) *prometheus.Desc {
@@ -55,10 +50,21 @@ var (
 	tolerance = metric("tolerance_ratio", "Relative residual at which the run stops.")
 	phase     = metric("phase", "1 for the phase that the run is in, else 0.", "phase")
 	elapsed   = metric("elapsed_seconds", "Time since the first relaxation, at the last report of rank 0.")
+	left      = metric("left_seconds", "Estimated time to the tolerance; absent while it is unknown.")
 	timeStep  = metric("time_step", "Time step in progress; 0 where the problem is stationary.")
-	sweeps    = metric("sweeps_total", "Sweeps of a peer in the time step in progress, at its last report.", "rank")
+	sweeps    = metric("sweeps_total", "Sweeps of a peer, at its last report; absent with more than 256 peers.", "rank")
 	residual  = metric("relative_residual_ratio", "Relative residual measured last; absent before the first.")
+	spent     = metric("time_seconds_total",
+		"Time that a peer spent relaxing, waiting or on protocol; absent with more than 256 peers.", "rank", "what")
+	peerSweeps = metric("peer_sweeps", "Quantiles of the sweeps of the peers.")
+	peerTime   = metric("peer_time_seconds", "Quantiles of the time that peers spent, and its sum.", "what")
+	staleness  = metric("staleness_sweeps", "Age of the halos that sweeps have read, in sweeps of the reader.")
+
+	epoch     = metric("epoch", "How often the run went on after losses and moves.")
 	lostPeers = metric("lost_peers", "Peers whose process or connection ended early, or that were silent.")
+	lostParts = metric("lost_parts_total", "Parts of the grid that were lost with their peers.")
+	moves     = metric("moved_parts_total", "Parts of the grid that went to other processes.")
+	recovery  = metric("recovery_seconds", "Time from the loss of a part until all peers relaxed again: count and sum.")
 
 	messages      = metric("halo_messages_sent_total", "Messages sent by the halo sessions.")
 	bytesSent     = metric("halo_sent_bytes_total", "Payload sent by the halo sessions.")
@@ -68,15 +74,19 @@ var (
 	replaced      = metric("halo_messages_replaced_total",
 		"Asynchronous halo messages replaced by newer ones before they were read.")
 
-	sessionInfo = metric("session_info", "A session as one end sees it, in labels; always 1.",
+	sessionInfo = metric("session_info",
+		"A session as one end sees it, in labels; always 1. Sessions are absent with more than 256 peers.",
 		"rank", "peer", "session", "mode", "locality", "network", "column")
 	sessionEpoch = metric("session_epoch", "Epoch of a session: how often its composition was replaced.", "rank",
 		"session")
+	sessionRTT  = metric("session_rtt_seconds", "Round-trip time of a session; absent before it is measured.", "rank", "session")
+	sessionLoss = metric("session_loss_ratio", "Share of the segments of a session that were retransmitted.", "rank", "session")
 )
 
 func families() []*prometheus.Desc {
-	return []*prometheus.Desc{runInfo, peers, points, tolerance, phase, elapsed, timeStep, sweeps, residual, lostPeers,
-		messages, bytesSent, lostMessages, segments, retransmitted, replaced, sessionInfo, sessionEpoch}
+	return []*prometheus.Desc{runInfo, peers, points, tolerance, phase, elapsed, left, timeStep, sweeps, residual, spent,
+		peerSweeps, peerTime, staleness, epoch, lostPeers, lostParts, moves, recovery, messages, bytesSent, lostMessages,
+		segments, retransmitted, replaced, sessionInfo, sessionEpoch, sessionRTT, sessionLoss}
 }
 
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
@@ -85,44 +95,126 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
+// Collect gathers before it sends, since the monitor is locked meanwhile.
 func (c *collector) Collect(out chan<- prometheus.Metric) {
-	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	var all []prometheus.Metric
+	c.source.Newest(func(r *monitor.Run) { all = gather(r) })
+	for _, m := range all {
+		out <- m
 	}
-	counter := func(d *prometheus.Desc, v uint64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+}
+
+func gather(r *monitor.Run) (all []prometheus.Metric) {
+	value := func(t prometheus.ValueType, d *prometheus.Desc, v float64, labels ...string) {
+		all = append(all, prometheus.MustNewConstMetric(d, t, v, labels...))
 	}
-	gauge(runInfo, 1, c.run.Problem, c.run.Scheme, c.run.Method, c.run.Version)
-	gauge(peers, float64(c.run.Peers))
-	gauge(points, float64(c.run.Points))
-	gauge(tolerance, c.run.Tolerance)
-	now := c.status.State()
-	for _, p := range launch.Phases() {
-		gauge(phase, map[bool]float64{true: 1}[p == now.Phase], p.String())
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) { value(prometheus.GaugeValue, d, v, labels...) }
+	counter := func(d *prometheus.Desc, v float64, labels ...string) { value(prometheus.CounterValue, d, v, labels...) }
+	i, s := &r.Info, &r.State
+	gauge(runInfo, 1, i.Problem, i.Scheme, i.Method, i.Version)
+	gauge(peers, float64(i.Peers))
+	gauge(points, float64(i.Points))
+	gauge(tolerance, i.Tolerance)
+	for _, p := range []string{monitor.Joining, monitor.Solving, monitor.Judging, monitor.Ended} {
+		gauge(phase, map[bool]float64{true: 1}[p == s.Phase], p)
 	}
-	progress := now.Progress
-	gauge(elapsed, progress.Elapsed.Seconds())
-	gauge(timeStep, float64(progress.Step))
-	if progress.Sweep > 0 && !math.IsNaN(progress.Residual) {
-		gauge(residual, progress.Residual)
+	gauge(elapsed, s.Elapsed)
+	gauge(timeStep, float64(s.Step))
+	if s.Residual.Known() && s.Sweep > 0 {
+		gauge(residual, float64(s.Residual))
 	}
-	gauge(lostPeers, float64(len(now.Lost)))
-	for rank, n := range now.Sweeps {
-		counter(sweeps, n, strconv.Itoa(rank))
+	if s.Left.Known() {
+		gauge(left, float64(s.Left))
 	}
-	var traffic report.Traffic
-	for rank := range c.run.Peers {
-		traffic.Add(now.Sessions[rank])
-		own := strconv.Itoa(rank)
-		for _, s := range now.Sessions[rank] {
-			gauge(sessionInfo, 1, own, strconv.Itoa(s.Peer), s.Name, s.Mode, s.Locality, s.Network, s.Column)
-			gauge(sessionEpoch, float64(s.Epoch), own, s.Name)
+	lost := 0
+	counted, times := []float64{}, map[string][]float64{}
+	for rank, p := range r.Peers {
+		if p.Lost {
+			lost++
+		}
+		counted = append(counted, p.Sweep)
+		if len(r.Peers) <= MaxRanks {
+			counter(sweeps, p.Sweep, strconv.Itoa(rank))
+		}
+		for what, t := range map[string]float64{"relaxing": p.Relaxing, "waiting": p.Waiting, "protocol": p.Protocol} {
+			times[what] = append(times[what], t)
+			if len(r.Peers) <= MaxRanks {
+				counter(spent, t, strconv.Itoa(rank), what)
+			}
 		}
 	}
-	counter(messages, traffic.Messages)
-	counter(bytesSent, traffic.Bytes)
-	gauge(lostMessages, float64(traffic.MessagesLost()))
-	counter(segments, traffic.Segments)
-	counter(retransmitted, traffic.Retransmitted)
-	counter(replaced, traffic.Replaced)
+	all = append(all, summary(peerSweeps, counted))
+	for what, t := range times {
+		all = append(all, summary(peerTime, t, what))
+	}
+	gauge(lostPeers, float64(lost))
+	gauge(epoch, float64(s.Epoch))
+	all = append(all, ages(&s.Ages))
+	all = append(all, marks(r)...)
+	counter(messages, float64(s.Traffic.Messages))
+	counter(bytesSent, float64(s.Traffic.Bytes))
+	gauge(lostMessages, float64(s.Traffic.Lost))
+	counter(segments, float64(s.Traffic.Segments))
+	counter(retransmitted, float64(s.Traffic.Retransmitted))
+	counter(replaced, float64(s.Traffic.Replaced))
+	if i.Peers > MaxRanks {
+		return all
+	}
+	for k := range r.Sessions {
+		s := &r.Sessions[k]
+		own := strconv.Itoa(s.From)
+		gauge(sessionInfo, 1, own, strconv.Itoa(s.To), s.Name, s.Mode, s.Locality, s.Network, s.Column)
+		gauge(sessionEpoch, float64(s.Epoch), own, s.Name)
+		gauge(sessionLoss, s.Loss, own, s.Name)
+		if s.RTT.Known() {
+			gauge(sessionRTT, float64(s.RTT), own, s.Name)
+		}
+	}
+	return all
+}
+
+// summary returns the extremes, the quartiles and the sum of values.
+func summary(d *prometheus.Desc, values []float64, labels ...string) prometheus.Metric {
+	slices.Sort(values)
+	sum, at := 0.0, map[float64]float64{}
+	for _, v := range values {
+		sum += v
+	}
+	for _, q := range []float64{0, 0.25, 0.5, 0.75, 1} {
+		at[q] = math.NaN()
+		if n := len(values); n > 0 {
+			at[q] = values[int(math.Round(q*float64(n-1)))]
+		}
+	}
+	return prometheus.MustNewConstSummary(d, uint64(len(values)), sum, at, labels...)
+}
+
+func ages(a *monitor.Ages) prometheus.Metric {
+	all, below := uint64(0), map[float64]uint64{}
+	for i, n := range a.Counts {
+		if all += n; i < len(monitor.AgeBounds) {
+			below[float64(monitor.AgeBounds[i])] = all
+		}
+	}
+	return prometheus.MustNewConstHistogram(staleness, all, a.Sum, below)
+}
+
+// marks returns what the time line counts.
+func marks(r *monitor.Run) []prometheus.Metric {
+	lost, moved, took, recovered := 0, 0, 0.0, uint64(0)
+	for _, m := range r.Marks {
+		switch m.Kind {
+		case monitor.MarkMove:
+			moved++
+		case monitor.MarkLoss:
+			if lost++; m.Took.Known() {
+				took, recovered = took+float64(m.Took), recovered+1
+			}
+		}
+	}
+	return []prometheus.Metric{
+		prometheus.MustNewConstMetric(lostParts, prometheus.CounterValue, float64(lost)),
+		prometheus.MustNewConstMetric(moves, prometheus.CounterValue, float64(moved)),
+		prometheus.MustNewConstSummary(recovery, recovered, took, nil),
+	}
 }

@@ -142,9 +142,12 @@ func (p *peer) receiveFrom(conn *rendezvous.Conn) {
 		case rendezvous.Epoch:
 			c.begin(m)
 		case rendezvous.Capture:
-			if m.Copy != nil {
+			switch {
+			case m.Copy != nil:
 				p.sendCopy(conn, m)
-			} else {
+			case m.Sample != nil:
+				p.sample(conn, m)
+			default:
 				p.capture(conn, m)
 			}
 		case rendezvous.Host:

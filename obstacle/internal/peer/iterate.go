@@ -75,7 +75,7 @@ func (p *peer) iterate(ctx context.Context, e *epoch, r *runner.Runner) error {
 	defer endReports()
 	if e.assign.Status {
 		go p.sendEvery(reporting, launch.StatusEvery, func() rendezvous.Message {
-			return rendezvous.Sessions{Sessions: e.sessions()}
+			return rendezvous.Sessions{Sessions: e.sessions(), Account: p.account(e.assign)}
 		})
 	}
 	p.values.continueFrom(iterate.Iteration(p.former.sweeps))
@@ -171,6 +171,7 @@ func (p *peer) describe(out *rendezvous.Result, e *epoch) {
 	out.CPUSeconds = (host.CPUTime() - p.used).Seconds()
 	out.Kernel, out.IdleBytes = kernel.Best().Name(), p.idle
 	out.Sessions, out.Refused = e.sessions(), e.refused()
+	out.Account = p.account(e.assign)
 	out.Device, out.Without = e.ib.Device, e.noIB
 }
 

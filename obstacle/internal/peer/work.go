@@ -320,7 +320,7 @@ func (p *peer) prepare(e *epoch) (*runner.Runner, error) {
 			q.Sweep += iterate.Iteration(p.former.sweeps)
 			p.progress.Store(&q)
 		},
-		ProgressEvery: launch.BeatEvery(p.timeout()),
+		ProgressEvery: launch.BeatEvery(p.timeout()), CountReads: a.Status,
 		Record:        e.recorder(),
 		Log:           p.Log, // the runner adds the rank
 	})

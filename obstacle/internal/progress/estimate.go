@@ -72,6 +72,13 @@ func (e *Estimator) Done() float64 {
 	return min(max(math.Log(e.residual)/math.Log(e.Tolerance), 0), 1)
 }
 
+// Left returns the estimated time left, negative while it is unknown.
+func (e *Estimator) Left() time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.left()
+}
+
 // left returns the estimated time left, negative while it is unknown. The lock is held.
 func (e *Estimator) left() time.Duration {
 	if e.of > 0 { // time steps take about equally long

@@ -199,7 +199,8 @@ type Epoch struct {
 type Capture struct {
 	Number int           `json:"number"`
 	Boxes  []problem.Box `json:"boxes"`
-	Copy   *Copy         `json:"copy,omitempty"` // asks for a copy of another peer's block instead
+	Copy   *Copy         `json:"copy,omitempty"`   // asks for a copy of another peer's block instead
+	Sample *Sample       `json:"sample,omitempty"` // asks for the values at some points instead
 }
 
 // Copy names a copy of a peer's block.
@@ -216,7 +217,8 @@ type Captured struct {
 	Sweep    uint64          `json:"sweep"`
 	Residual nullable.Number `json:"residual"` // as in Beat
 	Copy     *Copy           `json:"copy,omitempty"`
-	State    []byte          `json:"state,omitempty"` // of Copy; nil: the peer does not have it
+	State    []byte          `json:"state,omitempty"`   // of Copy; nil: the peer does not have it
+	Sampled  bool            `json:"sampled,omitempty"` // the values are those of a Sample that lie in Box
 }
 
 // Repaired states that a peer has computed the values of a lost block.
@@ -351,11 +353,32 @@ type Result struct {
 	Without string `json:"without"`
 
 	Sessions []Session `json:"sessions"`
+	Account  *Account  `json:"account,omitempty"` // if Assign.Status is set
 }
 
-// Sessions holds the current sessions of a peer.
+// Sessions holds the current sessions of a peer, and its account once it relaxes.
 type Sessions struct {
 	Sessions []Session `json:"sessions"`
+	Account  *Account  `json:"account,omitempty"`
+}
+
+// Account is how a peer has spent its time in an epoch, and how old the values were that it read.
+type Account struct {
+	Epoch    int     `json:"epoch"`
+	Sweep    uint64  `json:"sweep"`    // of all epochs
+	Seconds  float64 `json:"seconds"`  // since its first relaxation
+	Relaxing float64 `json:"relaxing"` // seconds
+	Waiting  float64 `json:"waiting"`  // seconds, for other peers
+	Reads    []Reads `json:"reads"`
+}
+
+// Reads counts the faces of one neighbour that sweeps have read; see runner.Reads.
+type Reads struct {
+	Rank   int      `json:"rank"`
+	Faces  uint64   `json:"faces"`
+	Sum    uint64   `json:"sum"`
+	Newest int      `json:"newest"`
+	Ages   []uint64 `json:"ages"`
 }
 
 // Bye ends the connection after everything has arrived, or when another process runs the peer's part.

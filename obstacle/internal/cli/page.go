@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"crypto/rand"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/metrics"
+	"github.com/p2pdc/p2pdc/obstacle/internal/monitor"
+	"github.com/p2pdc/p2pdc/obstacle/internal/page"
+)
+
+// pageFlags are the flags of the live page, the metrics and the report.
+type pageFlags struct {
+	http, metrics, tokenFile, report string
+}
+
+func (p *pageFlags) add(f *pflag.FlagSet) {
+	f.StringVar(&p.http, "http", "",
+		"HOST:PORT, or PORT on loopback: serve a live page of the run at /, and metrics for Prometheus at /metrics")
+	f.StringVar(&p.metrics, "metrics", "", "HOST:PORT, or PORT on loopback: the server of --http without the page")
+	f.StringVar(&p.tokenFile, "http-token-file", "",
+		"file, readable by its owner only, with the token for --http and --metrics (default: random beyond loopback)")
+	f.StringVar(&p.report, "report", "", "write the page as one HTML file at the end of the run")
+}
+
+// minToken is the least length of a token.
+const minToken = 16
+
+// pages are the monitor of a program's runs and what shows it.
+type pages struct {
+	*monitor.Shared
+	fields *fields
+	report string
+	stops  []func()
+}
+
+// open starts the servers. It returns nil if no flag asks for the monitor.
+func (a *app) openPages(f *pageFlags) (p *pages, err error) {
+	if f.http == "" && f.metrics == "" && f.report == "" {
+		if f.tokenFile != "" {
+			return nil, usage("--http-token-file is for --http and --metrics: give one of them, too")
+		}
+		return nil, nil
+	}
+	if f.report != "" {
+		if err := checkWritable(f.report); err != nil {
+			return nil, err
+		}
+	}
+	token := ""
+	if f.tokenFile != "" {
+		if token, err = readToken(f.tokenFile); err != nil {
+			return nil, badInput(err)
+		}
+	}
+	p = &pages{Shared: monitor.NewShared(), report: f.report, fields: newFields()}
+	defer func() {
+		if err != nil {
+			p.close()
+		}
+	}()
+	for _, s := range []struct {
+		flag, address, what, path string
+		page                      bool
+	}{{"--http", f.http, "page", "/", true}, {"--metrics", f.metrics, "metrics", "/metrics", false}} {
+		if s.address == "" {
+			continue
+		}
+		o := page.Options{Metrics: metrics.Handler(p.Shared)}
+		if s.page {
+			o.Source, o.Field = p.Shared, p.fields
+		}
+		stop, err := a.servePage(s.flag, localAddress(s.address), s.what, s.path, token, o)
+		if err != nil {
+			return nil, err
+		}
+		p.stops = append(p.stops, stop)
+	}
+	return p, nil
+}
+
+// servePage serves a page or metrics. Beyond loopback a token is needed.
+func (a *app) servePage(flag, address, what, path, token string, o page.Options) (func(), error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, usage("%s %s: want HOST:PORT, or PORT on loopback", flag, address)
+	}
+	name, _ := os.Hostname()
+	o.Guard = page.Guard{Token: token, Names: []string{name, host}, Loopback: loopbackHost(host)}
+	if token == "" && !o.Guard.Loopback {
+		o.Guard.Token = rand.Text()
+	}
+	return a.serve(flag, address, o.Guard.Token != "", page.Handler(o), func(at net.Addr) string {
+		shown := at.String()
+		if t, is := at.(*net.TCPAddr); is && t.IP.IsUnspecified() {
+			shown = net.JoinHostPort(name, fmt.Sprint(t.Port))
+		}
+		switch {
+		case o.Guard.Token == "":
+			return fmt.Sprintf("%s at http://%s%s\n", what, shown, path)
+		case token != "":
+			return fmt.Sprintf("%s at http://%s%s with the token of --http-token-file\n", what, shown, path)
+		}
+		return fmt.Sprintf("%s at http://%s%s?token=%s\n", what, shown, path, url.QueryEscape(o.Guard.Token))
+	})
+}
+
+// loopbackHost reports whether only processes of this host can reach a server that listens at a host.
+func loopbackHost(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback() || host == "localhost"
+}
+
+// readToken reads a token from a file that nobody else can read.
+func readToken(name string) (string, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return "", fmt.Errorf("--http-token-file: %w", err)
+	}
+	if !info.Mode().IsRegular() || info.Size() > 4096 {
+		return "", fmt.Errorf("--http-token-file %s: want a regular file of one line", name)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return "", fmt.Errorf("--http-token-file %s: others can read it: chmod 600 %s", name, name)
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return "", fmt.Errorf("--http-token-file: %w", err)
+	}
+	token := strings.TrimSpace(string(b))
+	if len(token) < minToken || strings.ContainsAny(token, "\r\n") {
+		return "", fmt.Errorf("--http-token-file %s: want one line of %d characters or more, such as of "+
+			"openssl rand -hex 16", name, minToken)
+	}
+	return token, nil
+}
+
+// close ends the servers and writes the report. It does nothing on nil.
+func (p *pages) close() error {
+	if p == nil {
+		return nil
+	}
+	for _, stop := range p.stops {
+		stop()
+	}
+	p.stops = nil
+	return nil
+}
+
+// save writes the report; nil: none is wanted.
+func (p *pages) save() error {
+	if p == nil || p.report == "" {
+		return nil
+	}
+	b, err := page.Report(&page.Saved{Snapshot: p.Snapshot(), Fields: p.fields.all()})
+	if err == nil {
+		err = os.WriteFile(p.report, b, 0o644)
+	}
+	if err != nil {
+		return failed(fmt.Errorf("--report: %w", err))
+	}
+	return nil
+}

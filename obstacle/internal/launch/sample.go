@@ -1,0 +1,85 @@
+package launch
+
+import (
+	"math"
+	"time"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+)
+
+// Samples receives values at some points of the grid while a run is in progress, for display.
+type Samples interface {
+	// Due returns the points that are wanted next, or false. The launcher calls it often.
+	Due() (rendezvous.Sample, bool)
+	// Take accepts their values [z][y][x], which it may keep; NaN: unknown. It must return at once.
+	Take(s rendezvous.Sample, u []float64, at Progress)
+}
+
+// sample is a set of values that peers were asked for.
+type sample struct {
+	rendezvous.Sample
+	number  int // of the newest, from 1
+	u       []float64
+	awaited map[*member]bool // whose values have not arrived; empty: none is in progress
+	ticks   int              // since the request
+}
+
+// sampleTime bounds the wait for a peer. Then the values of the others are shown.
+const sampleTime = 2 * time.Second
+
+// checkSample asks the peers for values if some are wanted, at every tick.
+func (r *run) checkSample() {
+	s := &r.sample
+	if r.Samples == nil || r.failure != nil {
+		return
+	}
+	if len(s.awaited) > 0 {
+		if s.ticks++; s.ticks < r.ticks(sampleTime) {
+			return
+		}
+		r.endSample()
+	}
+	if r.stopping || r.active {
+		return
+	}
+	want, due := r.Samples.Due()
+	if !due || !want.Valid(r.Problem.N) {
+		return
+	}
+	*s = sample{Sample: want, number: s.number + 1, u: make([]float64, want.Points()), awaited: map[*member]bool{}}
+	for i := range s.u {
+		s.u[i] = math.NaN()
+	}
+	for _, m := range r.members {
+		if m.conn != nil && !m.done() {
+			s.awaited[m] = true
+			m.notify(rendezvous.Capture{Number: s.number, Sample: &want})
+		}
+	}
+}
+
+// receiveSample places values of a peer.
+func (r *run) receiveSample(m *member, msg *rendezvous.Captured, values []float64) {
+	s := &r.sample
+	if msg.Number != s.number || !s.awaited[m] {
+		return
+	}
+	delete(s.awaited, m)
+	if in := s.In(msg.Box); len(values) == in.Points() {
+		for z, at := in.Lo[2], 0; z < in.Hi[2]; z++ {
+			for y := in.Lo[1]; y < in.Hi[1]; y++ {
+				at += copy(s.u[(z*s.Size[1]+y)*s.Size[0]+in.Lo[0]:][:in.Hi[0]-in.Lo[0]], values[at:])
+			}
+		}
+	}
+	if len(s.awaited) == 0 {
+		r.endSample()
+	}
+}
+
+func (r *run) endSample() {
+	at := r.beat
+	at.Elapsed = time.Since(r.started)
+	r.Samples.Take(r.sample.Sample, r.sample.u, at)
+	r.sample.u, r.sample.awaited = nil, nil
+}
