@@ -136,6 +136,9 @@ func one(ctx context.Context, o *Options) (again bool, err error) {
 	}
 	err = p.run(ctx)
 	o.Others = p.leader.newest().Keepers
+	if err == nil {
+		p.leader.close() // if this process leads, it waits for that
+	}
 	if wrong := p.keeping.end(); wrong != nil && err == nil {
 		return false, wrong
 	}
