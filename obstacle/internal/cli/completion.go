@@ -54,6 +54,10 @@ func (a *app) problemNames() []string { return a.catalog.Problems.Names() }
 func (a *app) flagValues(command, flag string) []string {
 	c := a.catalog
 	switch flag {
+	case "format":
+		if command == "export" {
+			return formatNames()
+		}
 	case "scheme", "schemes":
 		if command == "stack" || command == "calibrate" {
 			return []string{"sync", "async"}

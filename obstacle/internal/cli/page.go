@@ -90,7 +90,7 @@ func (a *app) openPages(f *pageFlags) (p *pages, err error) {
 func (a *app) servePage(flag, address, what, path, token string, o page.Options) (func(), error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, usage("%s %s: want HOST:PORT, or PORT on loopback", flag, address)
+		return nil, usage("%s %q: want HOST:PORT, or PORT on loopback", flag, address)
 	}
 	name, _ := os.Hostname()
 	o.Guard = page.Guard{Token: token, Names: []string{name, host}, Loopback: loopbackHost(host)}

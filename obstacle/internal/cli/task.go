@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/internal/engine"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
@@ -80,9 +79,8 @@ func ancestors() []int {
 
 // readTask sets the task that this process is.
 func (a *app) readTask(q *request) error {
-	if q.engine != "" && !slices.Contains(engine.Names(), q.engine) {
-		return usage("--engine %q%s: want %s", q.engine, spelling.Suggest(q.engine, engine.Names()),
-			strings.Join(engine.Names(), ", "))
+	if err := checkWords("engine", q.engine); err != nil {
+		return err
 	}
 	name, _ := os.Hostname()
 	t, err := engine.Read(os.LookupEnv, cmp.Or(q.engine, engine.Auto), engine.Process{Host: name, Ancestors: ancestors()})

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
+	"github.com/p2pdc/p2pdc/obstacle/internal/engine"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/problems/file"
@@ -30,6 +31,7 @@ func wordsOf(flag string) []string {
 		"ib-mode":       rail.Modes(),
 		"ib-completion": {"spin", "channel", "poll"},
 		"kind":          file.Kinds(),
+		"engine":        engine.Names(),
 	}[flag]
 }
 
