@@ -51,8 +51,8 @@ func (f field) header(g *grid) []byte {
 
 var xmlText = strings.NewReplacer("&", "&amp;", "<", "&lt;", `"`, "&quot;")
 
-// xdmfGrid returns the XML of a grid whose arrays writeArrays wrote, with an element for the time. XDMF counts axes from
-// the slowest to the fastest.
+// xdmfGrid returns the XML of a grid whose arrays writeArrays wrote, with an element for the time. XDMF counts
+// axes from the slowest to the fastest.
 func xdmfGrid(stem string, g *grid, time string) string {
 	var b strings.Builder
 	points := fmt.Sprintf("%d %d %d", g.nodes(2), g.nodes(1), g.nodes(0))
