@@ -157,6 +157,16 @@ func TestXDMF(t *testing.T) {
 	require.ErrorContains(t, Write(filepath.Join(path, "u.xdmf"), s), "there is no directory")
 }
 
+func TestArrayOf(t *testing.T) {
+	all := []string{"d/u.vti", "d/u.XDMF", "v.xdmf"}
+	for path, want := range map[string]string{
+		"d/u.contact.npy": "d/u.XDMF", "d//u.u.NPY": "d/u.XDMF", "d/u_03.u.npy": "d/u.XDMF", "./v.u.npy": "v.xdmf",
+		"u.u.npy": "", "d/u.npy": "", "d/u.png": "", "d/uv.u.npy": "", "d/u.vti": "", "d/u.contact.csv": "",
+	} {
+		require.Equal(t, want, ArrayOf(path, all), path)
+	}
+}
+
 // The two held planes give the contact of every node in any order.
 func TestLayers(t *testing.T) {
 	s := pressed(3)
