@@ -54,6 +54,8 @@ func (r *release) debian(ctx context.Context, t target, files []file, path strin
 		"description": "solver of obstacle problems with peers that exchange halos\n" +
 			"obstacle solves obstacle problems in one to three dimensions by projected\n" +
 			"iterations on several peers, synchronously or asynchronously.",
+		// The program is linked with libc, by which it loads libibverbs where that is installed (ADR 28).
+		"depends": []string{"libc6"}, "suggests": []string{"ibverbs-providers"},
 		"contents": contents,
 	})
 	if err != nil {
