@@ -47,7 +47,8 @@ func TestNotebooks(t *testing.T) {
 	for _, m := range printed.FindAllStringSubmatch(script.String(), -1) {
 		want.WriteString(m[1] + "\n")
 	}
-	require.Equal(t, strings.Count(script.String(), "\nprint("), strings.Count(want.String(), "\n"), "prints without a comment")
+	prints := strings.Count(script.String(), "\nprint(")
+	require.Equal(t, prints, strings.Count(want.String(), "\n"), "prints without a comment")
 
 	folder, binary := t.TempDir(), t.TempDir()
 	self, err := os.Executable()

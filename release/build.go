@@ -24,11 +24,11 @@ func parseTarget(name string) (target, error) {
 	return target{system, arch}, nil
 }
 
-// settings are the variables that influence the compiler, with the values of a release. GOTOOLCHAIN remains: docs/releases.md
-// says how to choose the version of Go.
+// settings are the variables that influence the compiler, with the values of a release. GOTOOLCHAIN remains:
+// docs/releases.md says how to choose the version of Go.
 var settings = []string{
-	"CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0", "GORISCV64=rva20u64", "GOFLAGS=", "GOEXPERIMENT=", "GODEBUG=", "GOFIPS140=off",
-	"GOWORK=off",
+	"CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0", "GORISCV64=rva20u64", "GOFLAGS=", "GOEXPERIMENT=",
+	"GODEBUG=", "GOFIPS140=off", "GOWORK=off",
 }
 
 // release is what all targets have in common.
@@ -39,8 +39,8 @@ type release struct {
 	files   []file // manual pages, completions and texts
 }
 
-// prepare builds the program for this machine, from which it takes the version, the time of the commit, the manual pages
-// and the completions.
+// prepare builds the program for this machine, from which it takes the version, the time of the commit, the manual
+// pages and the completions.
 func prepare(ctx context.Context, work string) (*release, error) {
 	r := &release{work: work}
 	here := target{runtime.GOOS, runtime.GOARCH}
@@ -67,6 +67,9 @@ func prepare(ctx context.Context, work string) (*release, error) {
 	return r, r.collect(ctx, binary)
 }
 
+// epoch returns the variable that tells tools which time to write.
+func (r *release) epoch() string { return fmt.Sprintf("SOURCE_DATE_EPOCH=%d", r.time.Unix()) }
+
 // build builds the program for a target and returns its path.
 func (r *release) build(ctx context.Context, t target) (string, error) {
 	binary := filepath.Join(r.work, t.os+"_"+t.arch, "obstacle")
@@ -82,8 +85,7 @@ func (r *release) collect(ctx context.Context, binary string) error {
 	if err := os.Mkdir(pages, 0o755); err != nil {
 		return err
 	}
-	epoch := fmt.Sprintf("SOURCE_DATE_EPOCH=%d", r.time.Unix())
-	if _, err := output(ctx, []string{epoch}, binary, "man", "--dir", pages); err != nil {
+	if _, err := output(ctx, []string{r.epoch()}, binary, "man", "--dir", pages); err != nil {
 		return err
 	}
 	names, err := filepath.Glob(filepath.Join(pages, "*.1"))

@@ -5,13 +5,13 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 )
 
-// nfpm builds Debian packages on any system. It is run by its version, so that its modules are not those of the project.
+// nfpm builds Debian packages on any system. It is run by its version, so that its modules stay out of
+// go.mod.
 const nfpm = "github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4"
 
 // A content is a file of a package, for nfpm.
@@ -54,6 +54,8 @@ func (r *release) debian(ctx context.Context, t target, files []file, path strin
 		"description": "solver of obstacle problems with peers that exchange halos\n" +
 			"obstacle solves obstacle problems in one to three dimensions by projected\n" +
 			"iterations on several peers, synchronously or asynchronously.",
+		// The program is linked with libc, by which it loads libibverbs where that is installed (ADR 28).
+		"depends": []string{"libc6"}, "suggests": []string{"ibverbs-providers"},
 		"contents": contents,
 	})
 	if err != nil {
@@ -63,7 +65,7 @@ func (r *release) debian(ctx context.Context, t target, files []file, path strin
 	if err := os.WriteFile(name, config, 0o644); err != nil {
 		return err
 	}
-	_, err = output(ctx, []string{fmt.Sprintf("SOURCE_DATE_EPOCH=%d", r.time.Unix()), "GOFLAGS="}, "go", "run", nfpm, "package",
+	_, err = output(ctx, []string{r.epoch(), "GOFLAGS="}, "go", "run", nfpm, "package",
 		"--config", name, "--packager", "deb", "--target", path)
 	return err
 }

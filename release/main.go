@@ -110,7 +110,8 @@ func output(ctx context.Context, environment []string, name string, args ...stri
 	c.Env = append(os.Environ(), environment...)
 	text, err := c.Output()
 	if failure, is := errors.AsType[*exec.ExitError](err); is {
-		return nil, fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(string(failure.Stderr)))
+		said := strings.TrimSpace(string(failure.Stderr))
+		return nil, fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, said)
 	}
 	return text, err
 }

@@ -50,8 +50,8 @@ type (
 	}
 )
 
-// sbom returns the bill of materials of a program: its modules with the checksums of go.sum, Go's standard library, and the
-// build settings. The serial number follows from the program's bits.
+// sbom returns the bill of materials of a program: its modules with the checksums of go.sum, Go's standard library,
+// and the build settings. The serial number follows from the program's bits.
 func sbom(info *debug.BuildInfo, program []byte, version string, at time.Time) ([]byte, error) {
 	digest := sha256.Sum256(program)
 	main := module(&debug.Module{Path: info.Main.Path, Version: version})

@@ -40,11 +40,18 @@ func Decode(file []byte) (Array, error) {
 	if err != nil {
 		return Array{}, err
 	}
+	a, err := describe(text, int64(len(data)))
+	a.data = data
+	return a, err
+}
+
+// describe returns the array of a header, without data, if the number of bytes after the header is that of its entries.
+func describe(text string, bytes int64) (Array, error) {
 	h, err := parseHeader(text)
 	if err != nil {
 		return Array{}, err
 	}
-	a := Array{data: data}
+	var a Array
 	if err := a.setType(*h.Descr); err != nil {
 		return Array{}, err
 	}
@@ -62,13 +69,13 @@ func Decode(file []byte) (Array, error) {
 		entries *= int(n)
 		a.Shape = append(a.Shape, int(n))
 	}
-	switch want := entries * a.size; {
-	case len(data) < want:
+	switch want := int64(entries * a.size); {
+	case bytes < want:
 		return Array{}, fmt.Errorf("the file is cut short: %s of %s needs %d bytes of data and there are %d",
-			ShapeString(a.Shape), a.Type, want, len(data))
-	case len(data) > want:
+			ShapeString(a.Shape), a.Type, want, bytes)
+	case bytes > want:
 		return Array{}, fmt.Errorf("%d bytes follow the %d that %s of %s needs",
-			len(data)-want, want, ShapeString(a.Shape), a.Type)
+			bytes-want, want, ShapeString(a.Shape), a.Type)
 	}
 	return a, nil
 }

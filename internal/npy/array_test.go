@@ -3,9 +3,11 @@ package npy
 import (
 	"bytes"
 	"encoding/binary"
+	"io"
 	"math"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/sbinet/npyio/npy"
 	"github.com/stretchr/testify/require"
@@ -132,6 +134,35 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
+// A Reader returns what Decode does, in parts of any length, or the same error.
+func TestReader(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		shape := []int{rapid.IntRange(1, 4).Draw(t, "rows"), rapid.IntRange(1, 6).Draw(t, "columns")}
+		n := shape[0] * shape[1]
+		want := rapid.SliceOfN(rapid.Float64(), n, n).Draw(t, "values")
+		f, err := binary.Append(Header(shape), binary.LittleEndian, want)
+		require.NoError(t, err)
+		r, err := NewReader(iotest.OneByteReader(bytes.NewReader(f)), int64(len(f)))
+		require.NoError(t, err)
+		require.Equal(t, shape, r.Shape)
+		require.Equal(t, "float64", r.Type)
+		var got []float64
+		for len(got) < n {
+			part := make([]float64, rapid.IntRange(1, n-len(got)).Draw(t, "part"))
+			require.NoError(t, r.Read(part))
+			got = append(got, part...)
+		}
+		require.Equal(t, want, got)
+		require.ErrorContains(t, r.Read(make([]float64, 1)), "the file ended while it was read")
+		cut := rapid.IntRange(0, len(f)-1).Draw(t, "cut")
+		_, refused := Decode(f[:cut])
+		_, err = NewReader(bytes.NewReader(f[:cut]), int64(cut))
+		require.Equal(t, refused, err)
+	})
+	_, err := NewReader(iotest.ErrReader(io.ErrClosedPipe), 10)
+	require.ErrorIs(t, err, io.ErrClosedPipe)
+}
+
 func TestReadsWhatAnotherImplementationWrites(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, npy.Write(&b, mat.NewDense(2, 3, []float64{1, 2, 3, 4, 5, 6})))
@@ -149,12 +180,30 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(magic + strings.Repeat("\xff", 20)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		a, err := Decode(b)
+		r, refused := NewReader(bytes.NewReader(b), int64(len(b)))
+		if err == nil && len(b) < maxHeader && refused != nil {
+			t.Fatalf("a Reader refuses what Decode accepts: %v", refused)
+		}
 		if err != nil {
+			if refused == nil {
+				t.Fatalf("a Reader accepts what Decode refuses: %v", err)
+			}
 			return
 		}
 		if a.Len() < 1 || a.Len() > len(b) {
 			t.Fatalf("%d entries from %d bytes", a.Len(), len(b))
 		}
-		values(a)
+		if refused != nil {
+			return
+		}
+		got := make([]float64, a.Len())
+		if err := r.Read(got); err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range values(a) {
+			if math.Float64bits(v) != math.Float64bits(got[i]) {
+				t.Fatalf("entry %d: %g and %g", i, v, got[i])
+			}
+		}
 	})
 }

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"math"
@@ -38,13 +39,14 @@ func ReadInitial(path string, p *problem.Problem) (u []float64, err error) {
 	case info.Size() > 64*int64(p.Points())+1<<20:
 		return nil, fmt.Errorf("its %d bytes are far more than a grid of %d points needs", info.Size(), p.Points())
 	}
-	file, err := os.ReadFile(path)
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, reason(err)
 	}
-	array, err := npy.Decode(file)
+	defer file.Close()
+	array, err := npy.NewReader(bufio.NewReaderSize(file, 1<<16), info.Size())
 	if err != nil {
-		return nil, err
+		return nil, reason(err)
 	}
 	inside, closed := make([]int, 0, 3), make([]int, 0, 3)
 	for a := p.Dimension - 1; a >= 0; a-- {
@@ -61,7 +63,8 @@ func ReadInitial(path string, p *problem.Problem) (u []float64, err error) {
 	return interior(array, p, boundary)
 }
 
-func interior(array npy.Array, p *problem.Problem, boundary int) ([]float64, error) {
+// interior reads the rows of an array and returns the interior values.
+func interior(array *npy.Reader, p *problem.Problem, boundary int) ([]float64, error) {
 	var skip, width [3]int
 	for a := range 3 {
 		width[a] = p.N[a]
@@ -71,17 +74,24 @@ func interior(array npy.Array, p *problem.Problem, boundary int) ([]float64, err
 		}
 	}
 	u := make([]float64, 0, p.Points())
-	for k := range p.N[2] {
-		for j := range p.N[1] {
-			row := ((k+skip[2])*width[1]+j+skip[1])*width[0] + skip[0]
-			for i := range p.N[0] {
-				v := array.At(row + i)
+	row := make([]float64, width[0])
+	for k := range width[2] {
+		for j := range width[1] {
+			if err := array.Read(row); err != nil {
+				return nil, err
+			}
+			j, k := j-skip[1], k-skip[2]
+			if j < 0 || j >= p.N[1] || k < 0 || k >= p.N[2] {
+				continue
+			}
+			values := row[skip[0]:][:p.N[0]]
+			for i, v := range values {
 				if math.IsNaN(v) || math.IsInf(v, 0) {
 					point := []int{i + 1, j + 1, k + 1}[:p.Dimension]
 					return nil, fmt.Errorf("the value %g at grid point %v is not finite", v, point)
 				}
-				u = append(u, v)
 			}
+			u = append(u, values...)
 		}
 	}
 	return u, nil

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/xml"
+	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -157,6 +159,16 @@ func TestXDMF(t *testing.T) {
 	require.ErrorContains(t, Write(filepath.Join(path, "u.xdmf"), s), "there is no directory")
 }
 
+func TestArrayOf(t *testing.T) {
+	all := []string{"d/u.vti", "d/u.XDMF", "v.xdmf"}
+	for path, want := range map[string]string{
+		"d/u.contact.npy": "d/u.XDMF", "d//u.u.NPY": "d/u.XDMF", "d/u_03.u.npy": "d/u.XDMF", "./v.u.npy": "v.xdmf",
+		"u.u.npy": "", "d/u.npy": "", "d/u.png": "", "d/uv.u.npy": "", "d/u.vti": "", "d/u.contact.csv": "",
+	} {
+		require.Equal(t, want, ArrayOf(path, all), path)
+	}
+}
+
 // The two held planes give the contact of every node in any order.
 func TestLayers(t *testing.T) {
 	s := pressed(3)
@@ -170,4 +182,26 @@ func TestLayers(t *testing.T) {
 		}
 		require.Equal(t, g.contact(g.node(n[0], n[1], n[2])), l.at(n))
 	})
+}
+
+// Writers hold no copy of the grid: beside the surface, which is small here, they allocate less than
+// an eighth of u.
+func TestWritersStream(t *testing.T) {
+	const n = 64
+	p := &problem.Problem{
+		Name: "large", Dimension: 3, N: [3]int{n, n, n}, Hi: problem.Point{1, 1, 1},
+		Obstacle: func(q problem.Point) float64 {
+			return 0.0008 - (q[0]-0.5)*(q[0]-0.5) - (q[1]-0.5)*(q[1]-0.5) - (q[2]-0.5)*(q[2]-0.5)
+		},
+		Boundary: func(problem.Point) float64 { return 0 },
+	}
+	g, err := newGrid(Solution{Problem: p, U: make([]float64, p.Points())})
+	require.NoError(t, err)
+	for name, write := range map[string]writer{"npy": writeNPY, "vti": writeVTI, "vtu": writeVTU, "vtp": writeVTP} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		require.NoError(t, write(io.Discard, g))
+		runtime.ReadMemStats(&after)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(g.count()), name)
+	}
 }

@@ -30,19 +30,26 @@ func writeVTU(w io.Writer, g *grid) error {
 		{"Cells", "", []dataArray{
 			{"connectivity", "Int64", 1, 8 * corners * count, g.writeConnectivity},
 			{"offsets", "Int64", 1, 8 * count, func(w io.Writer) error {
-				return g.eachCell(func(c int, _ [3]int) error { return writeInt(w, (c+1)*corners) })
+				out := intWriter{w: w}
+				return g.eachCell(func(c int, _ [3]int) error { return out.write((c + 1) * corners) })
 			}},
 			{"types", "UInt8", 1, count, func(w io.Writer) error {
-				return g.eachCell(func(int, [3]int) error { _, err := w.Write([]byte{cell.kind}); return err })
+				kind := []byte{cell.kind}
+				return g.eachCell(func(int, [3]int) error { _, err := w.Write(kind); return err })
 			}},
 		}},
 	})
 }
 
-func writeInt(w io.Writer, v int) error {
-	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], uint64(v))
-	_, err := w.Write(b[:])
+// intWriter writes little-endian int64 values without an allocation for each.
+type intWriter struct {
+	w io.Writer
+	b [8]byte
+}
+
+func (i *intWriter) write(v int) error {
+	binary.LittleEndian.PutUint64(i.b[:], uint64(v))
+	_, err := i.w.Write(i.b[:])
 	return err
 }
 
@@ -82,9 +89,10 @@ func (g *grid) writePositions(w io.Writer) error {
 }
 
 func (g *grid) writeConnectivity(w io.Writer) error {
+	out := intWriter{w: w}
 	return g.eachCell(func(_ int, base [3]int) error {
 		for _, bits := range vtkCells[g.p.Dimension].corners {
-			if err := writeInt(w, g.index(corner(base, bits))); err != nil {
+			if err := out.write(g.index(corner(base, bits))); err != nil {
 				return err
 			}
 		}
@@ -93,7 +101,7 @@ func (g *grid) writeConnectivity(w io.Writer) error {
 }
 
 func (g *grid) writeCellContact(w io.Writer) error {
-	contact := newLayers(g)
+	contact, value := newLayers(g), make([]byte, 1)
 	return g.eachCell(func(_ int, base [3]int) error {
 		side := contact.at(base)
 		for bits := 1; bits < 1<<g.p.Dimension; bits++ {
@@ -101,7 +109,8 @@ func (g *grid) writeCellContact(w io.Writer) error {
 				side = free
 			}
 		}
-		_, err := w.Write([]byte{side})
+		value[0] = side
+		_, err := w.Write(value)
 		return err
 	})
 }

@@ -41,6 +41,22 @@ func writeArrays(stem string, g *grid) error {
 
 func arrayFile(stem string, f field) string { return stem + "." + f.name + ".npy" }
 
+// ArrayOf returns which of the .xdmf files an output could be an array of, "" if none.
+func ArrayOf(path string, all []string) string {
+	name := filepath.Clean(path)
+	for _, x := range all {
+		stem := strings.TrimSuffix(filepath.Clean(x), filepath.Ext(x))
+		if !isXDMF(x) || strings.ToLower(filepath.Ext(name)) != ".npy" {
+			continue
+		}
+		if strings.HasPrefix(name, stem+".") && strings.Count(name[len(stem):], ".") == 2 ||
+			strings.HasPrefix(name, stem+"_") {
+			return x
+		}
+	}
+	return ""
+}
+
 // header returns the header of a .npy file.
 func (f field) header(g *grid) []byte {
 	if f.bytes == 1 {
@@ -51,8 +67,8 @@ func (f field) header(g *grid) []byte {
 
 var xmlText = strings.NewReplacer("&", "&amp;", "<", "&lt;", `"`, "&quot;")
 
-// xdmfGrid returns the XML of a grid whose arrays writeArrays wrote, with an element for the time. XDMF counts axes from
-// the slowest to the fastest.
+// xdmfGrid returns the XML of a grid whose arrays writeArrays wrote, with an element for the time. XDMF counts
+// axes from the slowest to the fastest.
 func xdmfGrid(stem string, g *grid, time string) string {
 	var b strings.Builder
 	points := fmt.Sprintf("%d %d %d", g.nodes(2), g.nodes(1), g.nodes(0))

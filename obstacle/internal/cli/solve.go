@@ -111,6 +111,9 @@ func (a *app) solveHere(c *cobra.Command, s *solveFlags, ref string) error {
 		if slices.Contains(out[:i], o) {
 			return usage("--out %s is given twice", o)
 		}
+		if of := output.ArrayOf(o, out); of != "" {
+			return usage("--out %s could be an array of --out %s: give another name", o, of)
+		}
 	}
 	w, err := q.resolve(ref)
 	if err != nil {
