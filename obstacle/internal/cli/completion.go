@@ -16,7 +16,11 @@ import (
 
 // complete adds the completion of arguments and of the values of flags to all commands.
 func (a *app) complete(root *cobra.Command) {
-	for _, c := range append(root.Commands(), root) {
+	all := []*cobra.Command{root}
+	for i := 0; i < len(all); i++ {
+		all = append(all, all[i].Commands()...)
+	}
+	for _, c := range all {
 		switch c.Name() {
 		case "solve", "explain", "compare", "simulate", "convergence":
 			c.ValidArgsFunction = one(a.problemNames, "yaml", "yml")
@@ -28,7 +32,7 @@ func (a *app) complete(root *cobra.Command) {
 			c.ValidArgsFunction = one(clusterfile.Builtins, "yaml", "yml")
 		case "iterate":
 			c.ValidArgsFunction = one(a.catalog.Iterations.Names)
-		case "resume", "secret", "help", "completion":
+		case "resume", "secret", "help", "completion", "export", "stats":
 		default:
 			if c != root {
 				c.ValidArgsFunction = cobra.NoFileCompletions
