@@ -109,6 +109,8 @@ func TestRecordsOfBothEndsAgree(t *testing.T) {
 				case trace.Accepted:
 					require.Greater(t, r.Number, last)
 					last = r.Number
+				case trace.IdleRestart:
+					require.Greater(t, time.Duration(r.Number), 200*time.Millisecond)
 				case trace.Loss:
 					lost[r.Cause]++
 				}
