@@ -74,7 +74,8 @@ func recordCost(frame int) float64 {
 // traceTrips compares a session without a trace with the same session with each kind of trace.
 func traceTrips(ctx context.Context, r *measure.Run, h hosts, kind string) error {
 	e := latency("8 B", 8, 4000, 0)
-	e.value = func(l, _ twonode.Answer) float64 { return l.Median / microsecond }
+	middle := e // of the same trips
+	middle.value = func(l, _ twonode.Answer) float64 { return l.Median / microsecond }
 	var all []*contender
 	for _, suffix := range []string{"", tracedSuffix, framesSuffix, stepsSuffix} {
 		p, err := ownTransport(kind+suffix, kind+suffix).open(ctx, r, h)
@@ -83,13 +84,16 @@ func traceTrips(ctx context.Context, r *measure.Run, h hosts, kind string) error
 		}
 		defer p.close()
 		all = append(all, &contender{
-			kind: kind + suffix, name: kind + suffix, pair: p, values: make([][]float64, 1), lost: make([]int, 1),
+			kind: kind + suffix, name: kind + suffix, pair: p, values: make([][]float64, 2), lost: make([]int, 2),
 		})
 	}
 	for round := range r.Rounds + 1 {
 		for k := range all { // the order turns, so that none always follows the same
 			if c := all[(round+k)%len(all)]; c.failed == nil {
-				c.exchange(&e, 0, round > 0)
+				l := c.exchange(&e, 0, round > 0)
+				if round > 0 && c.failed == nil {
+					c.values[1] = append(c.values[1], middle.value(l, l))
+				}
 			}
 		}
 		if ctx.Err() != nil {
@@ -103,13 +107,14 @@ func traceTrips(ctx context.Context, r *measure.Run, h hosts, kind string) error
 			continue
 		}
 		m := measure.Over("one way, 8 B, "+c.name, "µs", c.values[0])
+		d := measure.Over("one way, 8 B, median of a round, "+c.name, "µs", c.values[1]).AsDetail()
 		if i > 0 {
-			m = m.Against("without a trace", off.values[0])
+			m, d = m.Against("without a trace", off.values[0]), d.Against("without a trace", off.values[1])
 		}
 		if c.kind == kind+tracedSuffix {
 			m = m.RatioAtMost(1.02)
 		}
-		r.Add(m)
+		r.Add(m, d)
 	}
 	return nil
 }

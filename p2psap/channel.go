@@ -28,8 +28,7 @@ type channel struct {
 	// paced: a micro-protocol selects the segments that wait (microproto.CellReplaced). A frame that
 	// was replaced here would be missing at the other end, like one that the network lost.
 	paced bool
-	class rail.Class   // of frames that are not small
-	trace trace.Source // of its records
+	class rail.Class // of frames that are not small
 
 	first     uint64 // transfers that were complete before the endpoint's first
 	inherited uint64 // unread messages that the endpoint was given
@@ -40,6 +39,7 @@ type channel struct {
 	number      uint32                // of the epoch; its low byte is in frames
 	composition Composition
 	cells       cells
+	trace       trace.Source // of its records
 }
 
 func (c *channel) mode() microproto.Mode { return c.conditions.Mode }
@@ -166,13 +166,13 @@ func (n *Node) queueFrames(now microproto.Instant, s *session, c *channel, tag i
 		switch o.Kind {
 		case microproto.OutFrame:
 			if c.Over {
-				c.recordFrame(now, trace.Dropped, &o.Frame, "the path is down")
+				c.recordFrame(now, trace.Dropped, o.Frame, "the path is down")
 				o.Frame.Release()
 				n.counters.FramesNoPath++
 				continue
 			}
 			owner := rail.Owner{Session: uint32(s.id), Index: -1, Class: c.classOf(&o.Frame)}
-			if c.trace.Ring != nil {
+			if n.recording {
 				n.recordOut(now, s, c, &o.Frame)
 			}
 			ok, failed := n.sealFrame(now, s, c, &o.Frame)
@@ -213,16 +213,16 @@ func (n *Node) enqueue(now microproto.Instant, f microproto.Frame, owner rail.Ow
 	w := &c.Rail.Window
 	switch {
 	case busy && owner.Index >= 0 && w.Replace(f, owner): // as many frames are sent as before
-		c.recordFrame(now, trace.Replaced, &f, "the rail is busy")
+		c.recordFrame(now, trace.Replaced, f, "the rail is busy")
 		n.counters.FramesReplaced++
 		s.past.Replaced += uint64(f.Count())
 		return
 	case w.Len() >= n.config.Limits.QueuedFrames && w.Displace(owner.Class):
-		c.recordFrame(now, trace.Dropped, &f, "displaced an older frame: too many wait for the rail")
+		c.recordFrame(now, trace.Dropped, f, "displaced an older frame: too many wait for the rail")
 		n.counters.FramesDropped++
 		w.Push(f, owner)
 	case w.Len() >= n.config.Limits.QueuedFrames:
-		c.recordFrame(now, trace.Dropped, &f, "too many frames wait for the rail")
+		c.recordFrame(now, trace.Dropped, f, "too many frames wait for the rail")
 		f.Release()
 		n.counters.FramesDropped++
 		// No micro-protocol sends it again where the link is reliable.

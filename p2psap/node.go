@@ -18,6 +18,7 @@ type Node struct {
 	lastGen      uint16
 	reschedule   bool // the timer heap and peersDue have to be computed anew
 	closed       bool
+	recording    bool       // there is a NodeConfig.Trace; here it is in the cache line that every call reads
 	sessions     []*session // by index, which is the low half of the session's number; nil: free
 	rails        []*rail.Rail
 	peersDue     microproto.Instant // a peer or connection has something to do, possibly later
@@ -63,7 +64,7 @@ func NewNode(c NodeConfig) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{
-		config: c, run: runTag(c.Run), catalog: catalogFingerprint(c.Catalog), peersDue: microproto.Never,
+		config: c, recording: c.Trace != nil, run: runTag(c.Run), catalog: catalogFingerprint(c.Catalog), peersDue: microproto.Never,
 		rand: rand.New(rand.NewPCG(c.Seed, 0x70327073617031)),
 	}
 	for i, r := range c.Rails {

@@ -117,6 +117,11 @@ func (n *Node) recordOut(now microproto.Instant, s *session, c *channel, f *micr
 	r.Value = trace.Clamp(int(valueOf(c.cells.rtt)))
 }
 
+// recordIn records segments that have arrived. It takes the frame by value: the caller keeps its own out of memory.
+func (c *channel) recordIn(now microproto.Instant, f microproto.Frame) {
+	c.recordSegment(now, trace.SegmentIn, &f)
+}
+
 func (c *channel) recordSegment(now microproto.Instant, k trace.Kind, f *microproto.Frame) *trace.Record {
 	r := c.trace.Add(int64(now), k)
 	r.Number, r.Count = uint64(c.composite.Number(f.Data)), uint16(f.Count())
@@ -139,7 +144,7 @@ func (c *channel) recordSegment(now microproto.Instant, k trace.Kind, f *micropr
 }
 
 // recordFrame records what happened to a frame that waits for a rail, or should.
-func (c *channel) recordFrame(now microproto.Instant, k trace.Kind, f *microproto.Frame, reason string) {
+func (c *channel) recordFrame(now microproto.Instant, k trace.Kind, f microproto.Frame, reason string) {
 	if c.trace.Ring != nil {
 		r := c.trace.Add(int64(now), k)
 		r.Count, r.Value = uint16(f.Count()), c.trace.Ring.Text(reason)

@@ -109,6 +109,8 @@ func TestRecordsOfBothEndsAgree(t *testing.T) {
 				case trace.Accepted:
 					require.Greater(t, r.Number, last)
 					last = r.Number
+				case trace.IdleRestart:
+					require.Greater(t, time.Duration(r.Number), 200*time.Millisecond)
 				case trace.Loss:
 					lost[r.Cause]++
 				}
@@ -251,7 +253,7 @@ func lines(n *trace.Node, kinds ...trace.Kind) (out []string) {
 // A session that leaves a rail, and comes back, is recorded with its epochs and moves.
 func TestMovesAreRecorded(t *testing.T) {
 	w, a, b := railed(t, nil)
-	a.Node.config.Trace = trace.NewRing(trace.Options{})
+	a.Node.config.Trace, a.Node.recording = trace.NewRing(trace.Options{}), true
 	_, err := a.Open(w.now, "b", syncOptions("s"))
 	require.NoError(t, err)
 	_, err = b.Open(w.now, "a", syncOptions("s"))

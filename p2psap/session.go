@@ -7,7 +7,6 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap/internal/control"
 	"github.com/p2pdc/p2pdc/p2psap/internal/rail"
-	"github.com/p2pdc/p2pdc/trace"
 )
 
 // SessionState is the state of one end of a session.
@@ -282,13 +281,13 @@ func (n *Node) deliver(now microproto.Instant, s *session, c *channel, f micropr
 	s.peer.Heard(now)
 	c.held = false // the other end sends in this epoch, so it takes frames of it
 	c.tellLink()
-	if c.trace.Ring != nil {
-		c.recordSegment(now, trace.SegmentIn, &f)
+	if n.recording {
+		c.recordIn(now, f)
 	}
 	err := c.composite.Input(now, f)
 	n.notify(s)
 	n.collect(now, s, c, err, -1)
-	if c.trace.Ring != nil {
+	if n.recording {
 		n.recordAccepted(now, s)
 	}
 	if s.renegotiation.Agreed {

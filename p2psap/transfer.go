@@ -58,7 +58,7 @@ func (n *Node) startTransfer(
 	}
 	var record *trace.Record
 	var mark uint64
-	if s.records != nil {
+	if n.recording {
 		record, mark = n.recordSend(now, s, tag, label, data)
 	}
 	link := s.reserved.of(data)
@@ -69,7 +69,7 @@ func (n *Node) startTransfer(
 		s.unacked.Push(unackedTransfer{uint32(tag), uint64(label), data, link})
 		s.unacked.submitted++
 	}
-	if record != nil {
+	if n.recording {
 		n.sendRecorded(s, tag, record, mark, err)
 	}
 	if err != nil {
@@ -129,7 +129,7 @@ func (n *Node) receive(now microproto.Instant, id SessionID, tag Tag, slot *Slot
 	}
 	if len(s.handover.Unread) > 0 {
 		if a, found, err := s.receiveHandedOver(tag, slot, v); found {
-			if s.records != nil && err == nil {
+			if n.recording && err == nil {
 				n.recordReceive(now, s, tag, a)
 			}
 			return a, err
@@ -167,7 +167,7 @@ func (n *Node) receive(now microproto.Instant, id SessionID, tag Tag, slot *Slot
 	if a.Fresh {
 		c.taken++
 		s.countReceived(a)
-		if s.records != nil {
+		if n.recording {
 			n.recordReceive(now, s, tag, a)
 		}
 	}

@@ -43,6 +43,14 @@ func TestTheRingKeepsTheNewestRecords(t *testing.T) {
 	}
 }
 
+func TestRecordsBeginEmpty(t *testing.T) {
+	r := trace.NewRing(trace.Options{Bytes: trace.MinBytes})
+	for range trace.MinBytes / trace.RecordBytes {
+		*r.Add(1, trace.Send) = trace.Record{Number: 1, Cause: 1, Rail: 1, Epoch: 1, Session: 1, Count: 1, Value: 1}
+	}
+	require.Equal(t, trace.Record{At: 2, Kind: trace.Receive}, *r.Add(2, trace.Receive))
+}
+
 func TestFramesBelongToTheirRecords(t *testing.T) {
 	n := filled(3000, trace.Options{Bytes: trace.MinBytes, FrameBytes: 10}).Snapshot(1, trace.Node{})
 	require.Greater(t, n.Overwritten, uint64(0))

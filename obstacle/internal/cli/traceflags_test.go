@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -18,9 +19,22 @@ import (
 )
 
 // recordedNode is a node with a ring of the trace.
-type recordedNode struct{ ring *trace.Ring }
+type recordedNode struct {
+	mu   sync.Mutex
+	ring *trace.Ring
+}
 
-func (n recordedNode) Snapshot() *trace.Node { return n.ring.Snapshot(1, trace.Node{Name: "n"}) }
+func (n *recordedNode) Snapshot() *trace.Node {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.ring.Snapshot(1, trace.Node{Name: "n"})
+}
+
+func (n *recordedNode) add(at int64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ring.Add(at, trace.Send)
+}
 
 // recordsIn returns the number of records in a file.
 func recordsIn(t *testing.T, file string) (records int) {
@@ -42,12 +56,12 @@ func TestTraceIsWrittenAtSignalsAndAfterAFailure(t *testing.T) {
 	var o peer.Options
 	err := f.recorded(file, &o, zerolog.Nop(), func() error {
 		require.Zero(t, recordsIn(t, file), "the file is made before the run")
-		n := recordedNode{o.Trace.Ring()}
+		n := &recordedNode{ring: o.Trace.Ring()}
 		o.Trace.Add(n)
-		n.ring.Add(1, trace.Send)
+		n.add(1)
 		require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGUSR1))
 		await.Until(t, func() bool { return recordsIn(t, file) == 1 }, "a trace with one record")
-		n.ring.Add(2, trace.Send)
+		n.add(2)
 		return failure
 	})
 	require.ErrorIs(t, err, failure)

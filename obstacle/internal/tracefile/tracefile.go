@@ -23,8 +23,8 @@ type File struct {
 // Source is a node with a ring. driver.Node implements it.
 type Source interface{ Snapshot() *trace.Node }
 
-// maxNodes bounds the nodes of a file. A peer has another node after every loss of a peer.
-const maxNodes = 8
+// maxNodes bounds the nodes of a file. A process has one for each of its parts, and others after every loss of a peer.
+const maxNodes = 32
 
 // Create returns a file with that name, which it creates or truncates.
 func Create(name string, o trace.Options) (*File, error) {
