@@ -41,7 +41,7 @@ func run(ctx context.Context, out string, targets []string, deb bool) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(work)
+	defer func() { _ = os.RemoveAll(work) }()
 	if err := emptyDirectory(out); err != nil {
 		return err
 	}

@@ -143,15 +143,14 @@ func readToken(name string) (string, error) {
 }
 
 // close ends the servers and writes the report. It does nothing on nil.
-func (p *pages) close() error {
+func (p *pages) close() {
 	if p == nil {
-		return nil
+		return
 	}
 	for _, stop := range p.stops {
 		stop()
 	}
 	p.stops = nil
-	return nil
 }
 
 // save writes the report; nil: none is wanted.

@@ -80,7 +80,7 @@ type virtualRun struct {
 	wall    time.Duration
 
 	residuals []figure.Sample // in virtual time
-	pages   *pages // that show the run; nil for none
+	pages     *pages          // that show the run; nil for none
 }
 
 func (r *virtualRun) name() string {

@@ -74,7 +74,7 @@ func Publish(directory, job string, p Place, alive func(Place) bool) (remove fun
 	if err != nil {
 		return nil, fmt.Errorf("--meet %s: %w", directory, err)
 	}
-	defer os.Remove(temporary)
+	defer func() { _ = os.Remove(temporary) }()
 	for range 3 {
 		err = os.Link(temporary, name) // atomic, and it never replaces a file
 		if !errors.Is(err, fs.ErrExist) {

@@ -321,8 +321,8 @@ func (p *peer) prepare(e *epoch) (*runner.Runner, error) {
 			p.progress.Store(&q)
 		},
 		ProgressEvery: launch.BeatEvery(p.timeout()), CountReads: a.Status,
-		Record:        e.recorder(),
-		Log:           p.Log, // the runner adds the rank
+		Record: e.recorder(),
+		Log:    p.Log, // the runner adds the rank
 	})
 	if err != nil {
 		return nil, err
