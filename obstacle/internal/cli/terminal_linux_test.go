@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,18 +83,58 @@ func TestProgressOnATerminal(t *testing.T) {
 	bar := bars.Add("membrane", 1e-6)
 	bar.Update(time.Second, 10, 1)
 	bar.Update(2*time.Second, 20, 0.1)
-	p.until("residual 1.00e-01 of 1e-06  sweep 20  2.0 s, left 5.0 s")
+	all := p.until("residual 1.00e-01 of 1e-06  sweep 20  2.0 s, left 5.0 s\r\n")
 	a.log.Warn().Msg("a peer is late")
-	before := p.until("a peer is late\r\n")
-	line := before[strings.LastIndex(strings.TrimSuffix(before, "\r\n"), "\n")+1:]
-	require.NotContains(t, line, "residual")
-	p.until("residual 1.00e-01")
+	for i := range 3 { // the bar is drawn again and again
+		bar.Update(time.Duration(3+i)*time.Second, uint64(30+i), 0.01)
+		all += p.until(fmt.Sprintf("sweep %d", 30+i))
+		all += p.until("\r\n")
+	}
+	lines := screen(all)
+	require.Len(t, lines, 2, "%q", all)
+	require.Contains(t, lines[0], "a peer is late")
+	require.NotContains(t, lines[0], "residual")
+	require.Contains(t, lines[1], "residual 1.00e-02 of 1e-06  sweep 32")
 	bar.Remove()
 	a.closeBars(bars)
 	a.log.Warn().Msg("after the run")
 	p.until("after the run")
 	t.Setenv("TERM", "dumb")
 	require.Nil(t, a.bars())
+}
+
+// screen returns the lines that a terminal shows after a text with the sequences that move up and erase below.
+func screen(text string) []string {
+	lines, row := []string{""}, 0
+	for text != "" {
+		var up int
+		rest, erases := strings.CutPrefix(text, "\x1b[J")
+		moves := false
+		if !erases {
+			if _, err := fmt.Sscanf(text, "\x1b[%dA", &up); err == nil {
+				_, rest, moves = strings.Cut(text, "A")
+			}
+		}
+		switch {
+		case erases:
+			lines = lines[:row+1]
+			lines[row] = ""
+		case moves:
+			row = max(row-up, 0)
+		case text[0] == '\n':
+			if row++; row == len(lines) {
+				lines = append(lines, "")
+			}
+			rest = text[1:]
+		case text[0] == '\r':
+			rest = text[1:]
+		default:
+			lines[row] += text[:1]
+			rest = text[1:]
+		}
+		text = rest
+	}
+	return slices.DeleteFunc(lines, func(l string) bool { return l == "" })
 }
 
 // Output that is no terminal gets no bar and no escapes, whatever the format.
