@@ -57,6 +57,7 @@ func startJob(t *testing.T, size int, args ...string) *job {
 	j := &job{t: t, lab: netlab.New(t), secret: secretFile(t, "the secret of this Job"), names: map[string]netip.Addr{}}
 	j.args = append([]string{"solve"}, append(args, "--rendezvous", jobName+"-0."+serviceName+":"+podPort, "--secret-file",
 		j.secret, "--format", "json")...)
+	require.NoError(t, os.Chmod(j.secret, 0o440)) // as Kubernetes mounts a Secret
 	j.router = j.lab.Host("router")
 	for _, name := range []string{"net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"} {
 		if err := j.router.Sysctl(name, "1"); err != nil {
@@ -198,6 +199,7 @@ func (j *job) answer() (one *pod) {
 		p.wait(patience)
 	}
 	for _, p := range j.all {
+		p.neverSaid("can read the run's secret")
 		if p.stdout.Len() > 0 {
 			require.Nil(j.t, one, "%s prints a second answer", p.name)
 			one = p
