@@ -37,7 +37,7 @@ TESTED = $(filter-out %/internal/tidy %/bench %/twonode %/experiments %/publishe
 TEST = CGO_ENABLED=0 GOGC=400 $(GO) test -p 4 -toolexec 'env -u GOGC' -vet=off -gcflags=all=-dwarf=false
 
 .PHONY: check build fmt vet lint test full race sim stress fuzz bench experiments performance pictures install verbs \
-	slurm mpirun ssh formats notebooks release reproducible cross arm64
+	slurm mpirun ssh kubernetes image formats notebooks release reproducible cross arm64
 
 check: full build fmt vet lint race
 
@@ -87,6 +87,16 @@ verbs:
 # cannot be installed or started.
 slurm mpirun ssh:
 	deploy/test/$@.sh
+
+# Decodes the manifests of deploy/kubernetes strictly, as the types of Kubernetes, and compares what they state in
+# several places.
+kubernetes:
+	cd deploy/kubernetes && CGO_ENABLED=0 $(GO) test -vet=off -gcflags=all=-dwarf=false ./...
+
+# Builds the image of Dockerfile, of at most 45 MB, and solves a problem in it. Without docker, podman or buildah it
+# builds the binary alone, and says so.
+image:
+	deploy/image.sh $(IMAGE)
 
 # Reads every output format by NumPy and VTK and compares all arrays by bits: needs Debian's python3-numpy
 # and python3-vtk9, and skips what is missing with a message. PYTHON=… names another interpreter.

@@ -144,6 +144,7 @@ func table() []row {
 		{pkg: "obstacle/internal/engine", core: true},
 		{pkg: "obstacle/internal/...", anyMay: true},
 		{pkg: "release"},
+		{pkg: "deploy/kubernetes"}, // tests of the manifests, in a module of their own
 		{pkg: "bench/...", anyMay: true},
 		{pkg: "experiments/...", anyMay: true},
 		{pkg: "internal/measure", anyMay: true}, // of bench and experiments

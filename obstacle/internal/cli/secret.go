@@ -99,7 +99,8 @@ func (a *app) secret(name string) ([]byte, error) {
 		}
 		defer f.Close()
 		i, err := f.Stat()
-		if err == nil && runtime.GOOS != "windows" && i.Mode().IsRegular() && i.Mode().Perm()&0o077 != 0 {
+		mounted := err == nil && i.Mode().Perm() == 0o440 // as Kubernetes mounts a Secret for the group of the process
+		if err == nil && runtime.GOOS != "windows" && i.Mode().IsRegular() && i.Mode().Perm()&0o077 != 0 && !mounted {
 			a.log.Warn().Str("file", name).Msg("other users of this host can read the run's secret: chmod 600")
 		}
 		in = f

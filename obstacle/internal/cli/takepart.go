@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,8 +50,10 @@ func (a *app) takePart(ctx context.Context, s *solveFlags) error {
 		Interrupt: a.interrupt, Leave: leave, Log: a.log,
 	}
 	o.Led = func(work *rendezvous.Assign, spec []byte, out *launch.Outcome) error {
+		q.answered.Store(true)
 		return a.answerInstead(s, work, spec, out)
 	}
+	o.Over = func(solved bool) { q.over.Store(true); q.solved.Store(solved) }
 	if q.OneHost {
 		o.Listen = "127.0.0.1"
 	}
@@ -63,8 +66,10 @@ func (a *app) takePart(ctx context.Context, s *solveFlags) error {
 		if o.Identity, err = a.secretIdentity(secret); err != nil {
 			return badInput(err)
 		}
-		o.Rendezvous, o.DialTime = q.rendezvous, q.joinTimeout
-		o.Others, o.VotePort = q.otherTasks()
+		o.Rendezvous, o.DialTime = q.rendezvous, cmp.Or(q.within, q.joinTimeout)
+		if o.Others, o.VotePort = q.otherTasks(maxOthers); o.VotePort > 0 {
+			o.Hold = q.joinTimeout // for the first process, which is started again
+		}
 		err = a.traced(q, &o, func() error { return peer.Run(ctx, o) })
 	} else {
 		err = a.traced(q, &o, func() error { return a.joinByFile(ctx, q, o) })
@@ -77,6 +82,9 @@ func (a *app) takePart(ctx context.Context, s *solveFlags) error {
 	}
 	if errors.Is(err, peer.ErrCutOff) {
 		return &exitError{ExitStopped, err}
+	}
+	if err == nil && q.Engine == engine.Kubernetes && !q.solved.Load() && !q.answered.Load() {
+		return &exitError{ExitStopped, errors.New("this process has ended before the run was solved")} // start it again
 	}
 	return failed(err)
 }
@@ -127,14 +135,15 @@ const pause = 100 * time.Millisecond
 // maxOthers bounds the processes that are asked who leads the run.
 const maxOthers = 8
 
-// otherTasks returns the addresses of other processes, which may lead the run instead of the first, and the port at
+// otherTasks returns the addresses of at most so many other processes, which may lead the run instead of the first, and the port at
 // which this one can be asked. Only Kubernetes starts a lost process again, under the same name.
-func (q *request) otherTasks() (addresses []string, port int) {
-	name, p, err := net.SplitHostPort(q.rendezvous)
+func (q *request) otherTasks(most int) (addresses []string, port int) {
+	_, p, err := net.SplitHostPort(q.rendezvous)
 	if q.Engine != engine.Kubernetes || err != nil || q.Leader == "" {
 		return nil, 0
 	}
-	for i := 1; i < q.Size && len(addresses) < maxOthers; i++ {
+	name := cmp.Or(q.named, q.Leader)
+	for i := 1; i < q.Size && len(addresses) < most; i++ {
 		other := strings.Replace(name, q.Leader, strings.TrimSuffix(q.Leader, "0")+strconv.Itoa(i), 1)
 		if i != q.Rank && other != name {
 			addresses = append(addresses, net.JoinHostPort(other, p))

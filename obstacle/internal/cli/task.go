@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -59,6 +60,12 @@ type task struct {
 	engine.Task
 	published bool   // the others know where to join, or that there is no run
 	meeting   string // directory; empty: the others know the address and the secret
+
+	named    string        // host of the first process, as the user gave it
+	within   time.Duration // bounds the attempts to join; 0: --join-timeout
+	over     atomic.Bool   // the leader has ended the run
+	solved   atomic.Bool   // at its tolerance
+	answered atomic.Bool   // by this process, which led the run
 }
 
 // maxAncestors bounds the search for the process of a task.
@@ -135,6 +142,9 @@ func (a *app) asTask(c *cobra.Command, s *solveFlags) (done bool, err error) {
 	if err == nil {
 		err = q.whereToMeet()
 	}
+	if q.Rank == 0 && err == nil {
+		return a.rejoin(c.Context(), s)
+	}
 	if q.Rank == 0 {
 		return false, err
 	}
@@ -182,7 +192,7 @@ func (q *request) whereToMeet() (err error) {
 	t := q.task
 	if q.rendezvous != "" {
 		name, port, err := net.SplitHostPort(q.rendezvous)
-		switch {
+		switch t.named = name; {
 		case err != nil:
 			return usage("--rendezvous %s: want HOST:PORT, or :PORT for the host of process 0", q.rendezvous)
 		case q.secretFile == "":

@@ -66,6 +66,7 @@ func (r *run) outcome() *Outcome {
 	if r.series != nil {
 		r.series.summarize(o)
 	}
+	r.solved.Store(o.Reason == Converged)
 	return o
 }
 
@@ -122,15 +123,16 @@ func (r *run) shutdown(cancel context.CancelFunc) {
 	if r.server != nil && !r.inherits {
 		r.server.Close()
 	}
+	r.turnAwayAll()
 	r.endMovesEarly()
 	for _, m := range r.members {
 		if m.conn != nil {
-			m.notify(rendezvous.Bye{})
+			m.notify(rendezvous.Bye{Early: !r.solved.Load()})
 			close(m.out)
 		}
 	}
 	for _, s := range r.spares {
-		_ = s.conn.Send(rendezvous.Bye{}) // the end of the connection ends it, too
+		_ = s.conn.Send(rendezvous.Bye{Early: !r.solved.Load()}) // the end of the connection ends it, too
 		s.conn.Close()
 	}
 	timeout := killTime
@@ -171,5 +173,25 @@ func (r *run) shutdown(cancel context.CancelFunc) {
 			timeout = 0
 		}
 		m.conn.Close()
+	}
+}
+
+// turnAway ends a connection of a process that joins after the end of the run.
+func (r *run) turnAway(conn *rendezvous.Conn) {
+	_ = conn.Send(rendezvous.Bye{Early: !r.solved.Load()})
+	conn.Close()
+}
+
+// turnAwayAll does so with processes whose joining was not handled before the end.
+func (r *run) turnAwayAll() {
+	for {
+		select {
+		case o := <-r.events:
+			if o.joined != nil {
+				r.turnAway(o.joined)
+			}
+		default:
+			return
+		}
 	}
 }

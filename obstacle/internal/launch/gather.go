@@ -95,7 +95,9 @@ func (r *run) admit(conn *rendezvous.Conn, j rendezvous.Join) {
 		return
 	}
 	if !r.emit(event{joined: conn, join: j}) {
-		conn.Close()
+		r.turnAway(conn)
+	} else if isClosed(r.done) {
+		r.turnAwayAll()
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -104,6 +105,7 @@ type run struct {
 	joining   bool          // peers may still join
 	refusal   error         // why the last peer was dismissed; nil if none was
 	stopping  bool          // an early end was requested
+	solved    atomic.Bool   // the run has ended at its tolerance
 	failure   *failure      // the most informative failure so far
 	ticksLeft int           // ticks until the peers are overdue; 0 before a request to end
 	beat      Progress

@@ -24,6 +24,7 @@ type Succession struct {
 	Keeper   *keep.Keeper
 	Server   *rendezvous.Server // of this process
 	Hold     time.Duration      // bounds the time for which the answer is kept
+	Leave    <-chan struct{}    // closed when this process is asked to leave; may be nil
 	Ends     []End              // copies of blocks that the leader has passed on
 }
 
@@ -60,6 +61,12 @@ func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
 	r.fill(ctx, o)
 	r.publish(o)
 	if r.Led != nil {
+		asked := s.Leave != nil && isClosed(s.Leave) // to leave: nobody may be in time
+		if s.Hold > 0 && !asked && r.final.await(ctx, s.Hold, s.Leave) == nil {
+			r.Log.Info().Msg("another process has fetched the answer")
+			r.final.drain()
+			return o, nil
+		}
 		work := r.commonWork()
 		err := r.Led(&work, r.Spec.Marshal(), o)
 		r.final.drain()

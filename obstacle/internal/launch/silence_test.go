@@ -84,7 +84,7 @@ func TestByeIsNotOvertaken(t *testing.T) {
 				over.Store(true)
 			}()
 			synctest.Wait()
-			require.Equal(t, rendezvous.Bye{}, <-m.out)
+			require.Equal(t, rendezvous.Bye{Early: true}, <-m.out)
 			require.False(t, over.Load())
 			if closes {
 				close(m.served)

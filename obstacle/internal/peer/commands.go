@@ -19,6 +19,7 @@ type commands struct {
 	why   rendezvous.Lost // valid after lost is closed
 	ended bool            // the connection ended by Bye; valid after bye is closed
 	moved bool            // another process runs the part; valid with ended
+	early bool            // the run has ended before its tolerance; valid with ended
 
 	work chan *work // of the newest epoch
 
@@ -169,7 +170,7 @@ func (p *peer) receiveFrom(conn *rendezvous.Conn) {
 		case rendezvous.Resend:
 			p.ends.resend(conn, m.From)
 		case rendezvous.Bye:
-			c.ended, c.moved = true, m.Moved
+			c.ended, c.moved, c.early = true, m.Moved, m.Early
 			return
 		}
 	}

@@ -45,12 +45,12 @@ func join(ctx context.Context, o *Options) (*rendezvous.Conn, rendezvous.Welcome
 	if o.Expect != nil {
 		j.Problem, j.ProblemHash = o.Expect.Name(), fmt.Sprintf("%x", o.Expect.Fingerprint())
 	}
-	deadline := time.Now().Add(o.DialTime)
+	deadline, given := time.Now().Add(o.DialTime), o.Others
 	for try := 0; ; try++ {
 		address := append([]string{o.Rendezvous}, o.Others...)[try%(1+len(o.Others))]
 		conn, w, err := attempt(ctx, o, address, j)
 		if len(w.Keepers) > 1 { // this was a spare peer
-			o.Others, deadline = w.Keepers, time.Now().Add(rejoinTime)
+			o.Others, deadline = slices.Concat(w.Keepers, given), time.Now().Add(rejoinTime)
 		}
 		// Its host answers, and the launcher is gone.
 		over := o.rejoins && errors.Is(err, syscall.ECONNREFUSED) && len(o.Others) == 0

@@ -214,7 +214,7 @@ func (k *keeping) lead(p *peer, t register.Term) {
 	k.done = make(chan struct{})
 	s := launch.Succession{
 		Record: *k.record, Received: k.received, Term: t, Keeper: k.keeper, Server: k.server, Hold: p.Hold,
-		Ends: slices.Clone(k.ends),
+		Leave: p.Leave, Ends: slices.Clone(k.ends),
 	}
 	plan := launch.Plan{
 		Catalog: p.Catalog, Spec: p.spec, Problem: p.problem, Identity: k.identity, Interrupt: p.Interrupt, Log: p.Log,

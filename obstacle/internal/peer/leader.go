@@ -24,6 +24,7 @@ type leader struct {
 	changed chan struct{} // closed when conn is replaced
 	gone    chan struct{} // closed when nobody leads
 	closed  bool
+	lasted  bool          // another process could lead, at least once
 	term    register.Term // the newest that is known; zero: the run has no keepers but the launcher
 }
 
@@ -74,13 +75,15 @@ func (l *leader) newest() register.Term {
 	return l.term
 }
 
-// adopt accepts a decided term. It reports whether it is the first one.
+// adopt accepts a decided term. It reports whether it is the first one with which another process can lead.
 func (l *leader) adopt(t register.Term) (first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if first = l.term.Number == 0; t.Number > l.term.Number {
+	if t.Number > l.term.Number {
 		l.term = t
 	}
+	first = !l.lasted && len(l.term.Keepers) > 1
+	l.lasted = l.lasted || first
 	return first
 }
 

@@ -22,8 +22,12 @@ func TestMessagesToALostLeader(t *testing.T) {
 				here, there := net.Pipe()
 				there.Close()
 				l := newLeader(rendezvous.NewConn(here, 0))
-				require.True(t, l.adopt(register.Term{Number: 3, Leader: "a", Keepers: []string{"a"}}))
+				require.False(t, l.adopt(register.Term{Number: 2, Leader: "a", Keepers: []string{"a"}}))
+				require.True(t, l.adopt(register.Term{Number: 3, Leader: "a", Keepers: []string{"a", "b", "c"}}))
 				require.False(t, l.adopt(register.Term{Number: 2, Leader: "b", Keepers: []string{"b"}}))
+				require.False(t, l.adopt(register.Term{Number: 4, Leader: "a", Keepers: []string{"a"}}))
+				require.False(t, l.adopt(register.Term{Number: 5, Leader: "a", Keepers: []string{"a", "b", "c"}}))
+				require.False(t, l.adopt(register.Term{Number: 6, Leader: "a", Keepers: []string{"a"}}))
 				require.Equal(t, "a", l.newest().Leader)
 				waiting := errors.New("waiting")
 				err := waiting

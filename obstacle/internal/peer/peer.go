@@ -72,6 +72,10 @@ type Options struct {
 	// Led is called with the answer of a run that this process has led, instead; see launch.Plan. It may be nil.
 	Led func(work *rendezvous.Assign, spec []byte, o *launch.Outcome) error
 
+	// Over is called when the leader ends the run of this peer, and states whether it has reached its tolerance. It may
+	// be nil. A peer whose part moved to another process, or that left, does not call it.
+	Over func(solved bool)
+
 	// VotePort is the port at which a keeper listens; 0: any of PortLow to PortHigh.
 	VotePort int
 
@@ -103,6 +107,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	if errors.Is(err, rendezvous.ErrNotNeeded) || errors.Is(err, errLeft) {
 		o.Log.Info().Msg(err.Error())
+		if o.Over != nil && errors.Is(err, rendezvous.ErrNotNeeded) {
+			o.Over(!errors.Is(err, rendezvous.ErrEarly))
+		}
 		return nil
 	}
 	if left, is := errors.AsType[*ReportedError](err); is && len(o.Others) > 1 && errors.Is(left, errLauncherLeft) {
@@ -141,6 +148,9 @@ func one(ctx context.Context, o *Options) (again bool, err error) {
 	}
 	if wrong := p.keeping.end(); wrong != nil && err == nil {
 		return false, wrong
+	}
+	if c := p.commands; o.Over != nil && err == nil && c.ended && !c.moved {
+		o.Over(!c.early)
 	}
 	if _, reported := errors.AsType[*ReportedError](err); reported || err == nil {
 		return false, err

@@ -143,11 +143,12 @@ func (c *Conn) Join(id Identity, j Join, wait time.Duration) (Welcome, error) {
 	if err := c.Introduce(id, j); err != nil {
 		return Welcome{}, err
 	}
-	m, err := c.ReceiveWithin(wait, KindWelcome, KindRefuse, KindSpare)
+	m, err := c.ReceiveWithin(wait, KindWelcome, KindRefuse, KindSpare, KindBye)
 	if err != nil {
 		return Welcome{}, c.unanswered(err)
 	}
 	for spare, is := m.(Spare); is; spare, is = m.(Spare) {
+		c.detectSilence(len(spare.Keepers) > 1)
 		if m, err = c.Receive(KindWelcome, KindBye, KindSpare); err != nil {
 			return Welcome{Keepers: spare.Keepers}, fmt.Errorf("%w: the launcher at %s left before it needed this spare peer: %w",
 				ErrNoLeader, c.Remote(), err)
@@ -160,8 +161,12 @@ func (c *Conn) Join(id Identity, j Join, wait time.Duration) (Welcome, error) {
 		}
 		return Welcome{}, &RefusedError{fmt.Sprintf("the launcher at %s refused this peer: %s", c.Remote(), m.Reason)}
 	case Bye:
+		if m.Early {
+			return Welcome{}, ErrEarly
+		}
 		return Welcome{}, ErrNotNeeded
 	case Welcome:
+		c.detectSilence(false)
 		return m, nil
 	}
 	return Welcome{}, ErrMalformed
@@ -177,6 +182,9 @@ var ErrNoLeader = errors.New("it does not lead the run")
 
 // ErrNotNeeded is returned by Join of a spare peer when the run has ended without it.
 var ErrNotNeeded = errors.New("the run has ended without this spare peer")
+
+// ErrEarly wraps ErrNotNeeded for a run that has ended before its tolerance.
+var ErrEarly = fmt.Errorf("%w, before its tolerance", ErrNotNeeded)
 
 // mismatch returns why the two ends cannot work together, "" if they can.
 func mismatch(launcher string, ch Challenge, peer string, j Join) string {

@@ -384,4 +384,5 @@ type Reads struct {
 // Bye ends the connection after everything has arrived, or when another process runs the peer's part.
 type Bye struct {
 	Moved bool `json:"moved,omitempty"` // the part runs elsewhere, and the run goes on
+	Early bool `json:"early,omitempty"` // the run has ended before its tolerance
 }
