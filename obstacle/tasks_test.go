@@ -120,6 +120,9 @@ func TestTasksOfABadCommand(t *testing.T) {
 
 func TestKilledTask(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	k := disturbed(t, 4, "--peers", "3", "--spares", "1")
 	k.all[0].said("spare peer joined")
 	k.kill(1)
