@@ -159,7 +159,7 @@ func (a *app) compare(ctx context.Context, q *request, ref string, all selection
 		for i := range cases {
 			t := &cases[i]
 			if t.row.err == nil {
-				t.request.label = fmt.Sprintf("%s, %s, %d peers, round %d", t.row.Scheme, t.row.Method, t.row.Peers, round+1)
+				t.request.label = fmt.Sprintf("%s, %s, %s, round %d", t.row.Scheme, t.row.Method, countPeers(t.row.Peers), round+1)
 				t.row.err = a.once(ctx, t)
 			}
 			if ctx.Err() != nil {

@@ -38,9 +38,6 @@ import (
 
 var picture = flag.String("picture", "", "write a picture of the page to this file")
 
-// patience bounds a test that hangs.
-const patience = 2 * time.Minute
-
 // browser is a page in a headless Chromium.
 type browser struct {
 	*testing.T
@@ -65,9 +62,7 @@ func open(t *testing.T) *browser {
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
 		chromedp.WindowSize(1280, 1500), chromedp.Flag("enable-unsafe-swiftshader", true))
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
+	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
