@@ -37,7 +37,7 @@ TESTED = $(filter-out %/internal/tidy %/bench %/twonode %/experiments %/publishe
 TEST = CGO_ENABLED=0 GOGC=400 $(GO) test -p 4 -toolexec 'env -u GOGC' -vet=off -gcflags=all=-dwarf=false
 
 .PHONY: check build fmt vet lint test full race sim stress fuzz bench experiments performance pictures install verbs \
-	slurm mpirun ssh kubernetes image formats notebooks release reproducible cross arm64
+	slurm mpirun ssh kubernetes image page page-picture formats notebooks release reproducible cross arm64
 
 check: full build fmt vet lint race
 
@@ -106,6 +106,18 @@ formats:
 # Runs the Python of docs/notebooks.md as it stands there, on answers that the program writes.
 notebooks:
 	$(GO) test ./obstacle -run 'TestNotebooks' -count=1 -v
+
+# Tests the live page in Chromium: its numbers, keyboard, colours, size on a phone, memory over a day of samples. It takes
+# a minute and a half. make page-picture takes the picture of docs/page.md.
+page:
+	@if command -v chromium chromium-browser google-chrome >/dev/null; then \
+		$(GO) test -tags page -count=1 -timeout 9m ./obstacle/internal/page; \
+	else \
+		echo "page: NOT TESTED, there is no Chromium here: apt-get install chromium"; \
+	fi
+
+page-picture:
+	$(GO) test -tags page -count=1 -timeout 5m ./obstacle/internal/page -run TestPicture -args -picture $(CURDIR)/docs/pictures/page.png
 
 # Runs more seeds of the cluster simulator than make test: make sim SEEDS=10000.
 sim:

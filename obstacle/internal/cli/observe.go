@@ -43,7 +43,7 @@ func (p *pages) observe(q *request, w *work, label string) *observed {
 	}
 	o := &observed{to: p, work: w, status: &launch.Status{}, losses: map[int]int{}}
 	o.id = p.Begin(monitor.Info{
-		Label:   cmp.Or(label, fmt.Sprintf("%s, %s, %d peers", w.scheme.Name(), w.method.Name, w.partition.Peers())),
+		Label:   cmp.Or(label, fmt.Sprintf("%s, %s, %s", w.scheme.Name(), w.method.Name, countPeers(w.partition.Peers()))),
 		Problem: w.spec.Name(), Scheme: w.scheme.Name(), Method: w.method.Name, N: w.problem.N[:w.problem.Dimension],
 		Points: w.problem.Points(), Peers: w.partition.Peers(), Steps: w.problem.Steps(), Tolerance: q.tol,
 		Version: build.Version(),
@@ -70,6 +70,14 @@ func (p *pages) observe(q *request, w *work, label string) *observed {
 	})
 	o.stop = sync.OnceFunc(func() { close(done); copying.Wait() })
 	return o
+}
+
+// countPeers returns a number of peers in words.
+func countPeers(n int) string {
+	if n == 1 {
+		return "1 peer"
+	}
+	return fmt.Sprintf("%d peers", n)
 }
 
 // watch passes on the progress of rank 0.

@@ -25,7 +25,7 @@ func (p *pages) observeVirtual(r *virtualRun) *observedVirtual {
 	w := r.work
 	o := &observedVirtual{to: p}
 	o.id = p.Begin(monitor.Info{
-		Label:   fmt.Sprintf("%s%s, %d peers, simulated", r.label, w.scheme.Name(), w.partition.Peers()),
+		Label:   fmt.Sprintf("%s%s, %s, simulated", r.label, w.scheme.Name(), countPeers(w.partition.Peers())),
 		Problem: w.spec.Name(), Scheme: w.scheme.Name(), Method: w.method.Name, N: w.problem.N[:w.problem.Dimension],
 		Points: w.problem.Points(), Peers: w.partition.Peers(), Steps: w.problem.Steps(), Tolerance: r.Solver.Tolerance,
 		Simulated: true, Version: build.Version(),

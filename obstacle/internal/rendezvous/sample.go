@@ -35,9 +35,6 @@ func (s *Sample) Points() int { return s.Size[0] * s.Size[1] * s.Size[2] }
 func (s *Sample) In(b problem.Box) (out problem.Box) {
 	for a := range 3 {
 		out.Lo[a] = max(0, (b.Lo[a]-s.First[a]+s.Stride[a]-1)/s.Stride[a])
-		if b.Lo[a] < s.First[a] {
-			out.Lo[a] = 0
-		}
 		if out.Hi[a] = min(s.Size[a], (b.Hi[a]-1-s.First[a])/s.Stride[a]+1); b.Hi[a] <= s.First[a] {
 			out.Hi[a] = 0
 		}

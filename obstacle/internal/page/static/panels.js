@@ -175,7 +175,7 @@ function drawMap(run) {
   canvas.setAttribute("aria-label", `boxes of ${run.places.length} peers; arrow keys read them`);
   const clusters = [...new Set(run.places.map(p => p.cluster).filter(x => x))];
   setText(byId("hosts"), `${processes.length} processes on ${hosts.length} hosts${hosts.length <= 8 ? ": " + hosts.join(", ") : ""}` +
-    (clusters.length ? `; ${clusters.length} clusters: ${clusters.slice(0, 8).join(", ")}` : "") +
+    (clusters.length ? `; clusters: ${clusters.slice(0, 8).join(", ")}` : "") +
     (layers.length > 1 ? `; ${layers.length} layers of boxes side by side` : ""));
 }
 

@@ -83,7 +83,7 @@ function drawSurface() {
   if (gl) {
     const scale = window.devicePixelRatio || 1;
     canvas.width = canvas.clientWidth * scale; canvas.height = canvas.clientHeight * scale;
-    const side = Math.min(canvas.width, canvas.height) * 1.15;
+    const side = Math.min(canvas.width, canvas.height) * .9 / surface.radius;
     gl.viewport(0, 0, canvas.width, canvas.height);
     gl.clearColor(0, 0, 0, 0);
     gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
@@ -94,7 +94,7 @@ function drawSurface() {
     gl.drawArrays(gl.TRIANGLES, 0, t.length / 6);
     return;
   }
-  const {c, w, h} = open2D(canvas), side = Math.min(w, h) * .575, faces = [];
+  const {c, w, h} = open2D(canvas), side = Math.min(w, h) * .45 / surface.radius, faces = [];
   const turned = (k, n) => m.map(r => r[0] * t[k] + r[1] * t[k + 1] + r[2] * t[k + 2])[n];
   for (let k = 0; k < t.length; k += 18) {
     const p = [0, 6, 12].map(d => [0, 1, 2].map(n => turned(k + d, n)));
@@ -118,7 +118,10 @@ async function refreshSurface(run, saved) {
   if (!v || v.error) { setText(byId("surface-at"), v ? v.error : "the report has no values of this run"); return; }
   surface.triangles = boundaryOf(v);
   const n = surface.triangles.length / 18;
-  setText(byId("surface-at"), n ? `after ${seconds(v.elapsed)}, from every ${Math.max(...v.stride)}th point` : "the contact set is empty at these points");
+  const stride = Math.max(...v.stride);
+  surface.radius = 0.05;
+  for (let i = 0; i < surface.triangles.length; i += 6) surface.radius = Math.max(surface.radius, Math.hypot(...surface.triangles.subarray(i, i + 3)));
+  setText(byId("surface-at"), n ? `after ${seconds(v.elapsed)}` + (stride > 1 ? `, from each ${stride}th point along an axis` : "") : "the contact set is empty at these points");
   drawSurface();
 }
 
