@@ -135,8 +135,8 @@ const pause = 100 * time.Millisecond
 // maxOthers bounds the processes that are asked who leads the run.
 const maxOthers = 8
 
-// otherTasks returns the addresses of at most so many other processes, which may lead the run instead of the first, and the port at
-// which this one can be asked. Only Kubernetes starts a lost process again, under the same name.
+// otherTasks returns the addresses of at most so many other processes, which may lead the run instead of the first, and
+// the port at which this one can be asked. Only Kubernetes starts a lost process again, under the same name.
 func (q *request) otherTasks(most int) (addresses []string, port int) {
 	_, p, err := net.SplitHostPort(q.rendezvous)
 	if q.Engine != engine.Kubernetes || err != nil || q.Leader == "" {

@@ -166,7 +166,8 @@ func (q *request) size(f *pflag.FlagSet) error {
 	case q.hosts != "":
 		return usage("--hosts: %s has started several processes (%s); start one, or leave out --hosts", t.Engine, t.Why)
 	case t.Size == 0 && q.peers < 1:
-		return usage("%s does not state how many processes there are (%s): give --peers", t.Engine, t.Why)
+		return usage("%s does not state how many processes there are (%s): give --peers, or --engine none if each is to "+
+			"solve a problem of its own", t.Engine, t.Why)
 	case t.Size == 0:
 		t.Size = q.peers + q.spares
 	case q.peers == 0:
