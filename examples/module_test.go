@@ -55,7 +55,7 @@ func TestExamplesOutside(t *testing.T) {
 		t.Skip("builds programs")
 	}
 	for name, want := range map[string]string{
-		"fec": "with FEC", "congestion": "Vegas", "own-obstacle": "obstacle [flags]",
+		"fec": "with FEC", "congestion": "Vegas", "own-obstacle": "Try, in this order",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
