@@ -82,7 +82,10 @@ func TestPodsAreCreatedAgain(t *testing.T) {
 // answer, which the process that leads the run holds for it.
 func TestPodsAreDrained(t *testing.T) {
 	t.Parallel() // its peers mostly sleep
-	j, out := slowJob(t, 4, 300, "--peers", "3", "--spares", "1")
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	j, out := slowJob(t, 4, 1000, "--peers", "3", "--spares", "1")
 	j.pods[0].said("spare peer joined")
 	leaves := j.pods[1]
 	leaves.signal(syscall.SIGTERM)
@@ -91,12 +94,6 @@ func TestPodsAreDrained(t *testing.T) {
 	leaves.said("this process has ended before the run was solved")
 	j.create(1)
 	j.pods[0].said(`"host":"obstacle-1".*spare peer joined`)
-	if testing.Short() {
-		by, s := j.solved(out)
-		require.Same(t, j.pods[0], by)
-		require.Len(t, s.Moves, 1)
-		return
-	}
 	for _, index := range []int{2, 3} {
 		j.pods[index].said("this process can lead the run")
 	}

@@ -45,7 +45,7 @@ func TestCompareOfRealRuns(t *testing.T) {
 	require.Contains(t, out, `"idle_share":null`)
 	_, text, _ := call(append(args, "--color", "always")...)
 	require.Contains(t, text, "\x1b[1mon 2 peers, ")
-	require.Regexp(t, `(?m)^async +2 +█`, text)
+	require.Regexp(t, `(?m)^async +2 +[▁▂▃▄▅▆▇█]`, text)
 }
 
 func TestIdleShare(t *testing.T) {
