@@ -160,6 +160,7 @@ func TestParseHosts(t *testing.T) {
 	for text, why := range map[string]string{
 		"":               "names no host",
 		"n1\n-oX=y\n":    "line 2",
+		"-v\n":           "line 1",
 		"n1 slots=0":     "not a number of processes",
 		"n1:many":        "not a number of processes",
 		"n1;reboot":      "not the name",
