@@ -4,7 +4,7 @@
 what=mpirun
 . "$(dirname "$0")/common.sh"
 
-install openmpi-bin mpich
+install openmpi-bin mpich procps
 build
 open="mpirun.openmpi --oversubscribe"
 [ "$(id -u)" = 0 ] && open="$open --allow-run-as-root"

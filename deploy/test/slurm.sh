@@ -4,7 +4,7 @@
 what=slurm
 . "$(dirname "$0")/common.sh"
 
-install slurm-wlm munge
+install slurm-wlm munge procps
 [ "$(id -u)" = 0 ] || skip "the daemons of Slurm run as root"
 build
 

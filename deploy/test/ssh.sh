@@ -4,7 +4,7 @@
 what=ssh
 . "$(dirname "$0")/common.sh"
 
-install openssh-server openssh-client
+install openssh-server openssh-client procps
 build
 finish() { [ -f "$work/sshd.pid" ] && kill "$(cat "$work/sshd.pid")" 2>/dev/null || true; }
 ssh-keygen -q -t ed25519 -N '' -f "$work/host"
