@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/checkpoint"
@@ -15,6 +14,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/spawn"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
+	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/problems/file"
 )
 
@@ -128,9 +128,7 @@ func (a *app) remote(q *request, p *launch.Plan) error {
 		host := seatHost(q.hostList, seat, started[seat])
 		started[seat]++
 		_, port, _ := net.SplitHostPort(listens)
-		args := []string{"peer", "--rendezvous", net.JoinHostPort(addressTowards(host), port), "--seat", strconv.Itoa(seat),
-			"--spawned", "--log-level", a.logLevel, "--log-format", a.logFormat, "--color", a.childColour()}
-		args = append(args, q.host.Args()...)
+		args := a.peerArgs(q, net.JoinHostPort(addressTowards(host), port), seat)
 		if host == name || host == "localhost" {
 			return spawn.Start(program, args, keyLine(key), a.childErrors())
 		}
@@ -210,11 +208,11 @@ func (s *solveFlags) continues(ref string) error {
 	if err != nil {
 		return badInput(err)
 	}
-	p, err := spec.BuildValid(points)
+	grid, err := problems.Grid(spec.Dimension(), points)
 	if err != nil {
 		return badInput(err)
 	}
-	if spec.Fingerprint() != found.Spec.Fingerprint() || p.N != found.N {
+	if spec.Fingerprint() != found.Spec.Fingerprint() || grid != found.N {
 		return usage("--continue: %s is of another problem or grid (%s, %v): name another directory with --checkpoint",
 			found.Name, found.Spec.Name(), found.N)
 	}

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -38,7 +37,7 @@ bytes at all times.`,
 			if dir == "" {
 				return usage("man needs --dir DIR, the directory that the pages are written to")
 			}
-			date, err := sourceDate(os.Getenv("SOURCE_DATE_EPOCH"), commitTime())
+			date, err := sourceDate(os.Getenv("SOURCE_DATE_EPOCH"), build.Describe().CommitTime)
 			if err != nil {
 				return badInput(err)
 			}
@@ -80,20 +79,6 @@ func sourceDate(epoch, commit string) (time.Time, error) {
 }
 
 const lastSecond = 253402300799 // of the year 9999
-
-// commitTime returns the time of the commit that the program was built from, or "".
-func commitTime() string {
-	info, _ := debug.ReadBuildInfo()
-	if info == nil {
-		return ""
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.time" {
-			return s.Value
-		}
-	}
-	return ""
-}
 
 // writePages writes the pages of c and of the commands below it, and returns the names of the files, that of c last.
 func writePages(c *cobra.Command, dir string, date time.Time) ([]string, error) {

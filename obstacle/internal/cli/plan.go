@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 	"time"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
@@ -103,6 +104,14 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 // starter starts the peer of a rank, which joins at the address rendezvous.
 type starter = func(ctx context.Context, rank int, rendezvous string) (launch.Child, error)
 
+// peerArgs returns the arguments of a peer that this process starts, which reads the key of the run from its standard
+// input.
+func (a *app) peerArgs(q *request, rendezvous string, seat int) []string {
+	args := []string{"peer", "--rendezvous", rendezvous, "--seat", strconv.Itoa(seat), "--spawned", "--log-level",
+		a.logLevel, "--log-format", a.logFormat, "--color", a.childColour()}
+	return append(args, q.host.Args()...)
+}
+
 // processes returns a starter of processes of this program, nil if its executable is unknown. shared is the memory of
 // the answer, nil if there is none.
 func (a *app) processes(q *request, key driver.Key, shared *os.File) starter {
@@ -112,9 +121,7 @@ func (a *app) processes(q *request, key driver.Key, shared *os.File) starter {
 	}
 	started := map[int]int{}
 	return func(_ context.Context, rank int, rendezvous string) (launch.Child, error) {
-		args := []string{"peer", "--rendezvous", rendezvous, "--seat", fmt.Sprint(rank), "--spawned",
-			"--listen", "127.0.0.1", "--log-level", a.logLevel, "--log-format", a.logFormat, "--color", a.childColour()}
-		args = append(args, q.host.Args()...)
+		args := append(a.peerArgs(q, rendezvous, rank), "--listen", "127.0.0.1")
 		if q.trace.file != "" {
 			name := traceName(q.trace.file, rank)
 			if n := started[rank]; n > 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -61,17 +62,18 @@ func runsAt(ctx context.Context, id rendezvous.Identity, addresses []string) (fo
 	ctx, stop := stoppable(ctx)
 	defer stop()
 	for begin := time.Now(); ; {
-		answers := make(chan error)
-		for _, address := range addresses {
-			go func() { answers <- ask(ctx, id, address) }()
+		errs := make([]error, len(addresses))
+		var asked sync.WaitGroup
+		for i, address := range addresses {
+			asked.Go(func() { errs[i] = ask(ctx, id, address) })
 		}
+		asked.Wait()
 		unsure := false
-		for range addresses {
-			at := <-answers
-			if here, is := errors.AsType[*listensAt](at); is {
-				found = append(found, here.address)
+		for i, err := range errs {
+			if err == nil {
+				found = append(found, addresses[i])
 			}
-			unsure = unsure || !decided(at)
+			unsure = unsure || !decided(err)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -86,12 +88,7 @@ func runsAt(ctx context.Context, id rendezvous.Identity, addresses []string) (fo
 	}
 }
 
-// listensAt is the error of ask for an address at which a process of the run listens.
-type listensAt struct{ address string }
-
-func (l *listensAt) Error() string { return l.address }
-
-// ask looks for a process of the run at an address.
+// ask returns nil if a process of the run listens at an address.
 func ask(ctx context.Context, id rendezvous.Identity, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -104,18 +101,13 @@ func ask(ctx context.Context, id rendezvous.Identity, address string) error {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	name, _ := os.Hostname()
-	j := rendezvous.Join{Rank: -1, Host: name, Pid: os.Getpid(), Purpose: rendezvous.ToVote}
-	if err := conn.Introduce(id, j); err != nil {
-		return err
-	}
-	return &listensAt{address}
+	return conn.Introduce(id, rendezvous.Join{Rank: -1, Host: name, Pid: os.Getpid(), Purpose: rendezvous.ToVote})
 }
 
 // decided reports whether the error of ask leaves no doubt: a process of the run listens there, or none does.
 func decided(err error) bool {
-	_, here := errors.AsType[*listensAt](err)
 	unknown, is := errors.AsType[*net.DNSError](err)
-	return here || is && unknown.IsNotFound || errors.Is(err, syscall.ECONNREFUSED) ||
+	return err == nil || is && unknown.IsNotFound || errors.Is(err, syscall.ECONNREFUSED) ||
 		errors.Is(err, driver.ErrUnauthenticated)
 }
 

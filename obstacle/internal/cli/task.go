@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net"
 	"net/netip"
@@ -247,29 +248,12 @@ func (q *request) refuse(err error) {
 	_, _ = meet.Publish(q.meeting, q.Job, place, func(meet.Place) bool { return true })
 }
 
-// aliveTime bounds the attempt to reach a run whose file is there.
-const aliveTime = 3 * time.Second
-
-// alive reports whether a run can be joined at a place.
+// alive reports whether the run of a place goes on.
 func (a *app) alive(p meet.Place) bool {
 	id, err := a.placeIdentity(p)
-	if err != nil {
-		return false
-	}
-	for _, address := range p.Addresses {
-		c, err := net.DialTimeout("tcp", address, aliveTime)
-		if err != nil {
-			continue
-		}
-		conn := rendezvous.NewConn(c, aliveTime)
-		name, _ := os.Hostname()
-		err = conn.Introduce(id, rendezvous.Join{Rank: -1, Host: name, Pid: os.Getpid(), Purpose: rendezvous.ToVote})
-		conn.Close()
-		if err == nil {
-			return true
-		}
-	}
-	return false
+	return err == nil && slices.ContainsFunc(p.Addresses, func(address string) bool {
+		return ask(context.Background(), id, address) == nil
+	})
 }
 
 func (a *app) placeIdentity(p meet.Place) (rendezvous.Identity, error) {
@@ -322,15 +306,14 @@ func (a *app) lead(q *request, p *launch.Plan) error {
 
 // ownPeer starts the peer of the first process.
 func (a *app) ownPeer(q *request, exe, address string, line []byte) error {
-	args := []string{"peer", "--rendezvous", address, "--seat", "0", "--spawned", "--log-level", a.logLevel,
-		"--log-format", a.logFormat, "--color", a.childColour()}
+	args := a.peerArgs(q, address, 0)
 	if q.OneHost {
 		args = append(args, "--listen", "127.0.0.1")
 	}
 	if q.trace.file != "" {
 		args = append(args, q.trace.args(traceName(q.trace.file, 0))...)
 	}
-	child, err := spawn.Start(exe, append(args, q.host.Args()...), line, a.childErrors())
+	child, err := spawn.Start(exe, args, line, a.childErrors())
 	if err != nil {
 		return failed(err)
 	}

@@ -108,17 +108,20 @@ func (c *Conn) unanswered(err error) error {
 	return fmt.Errorf("%s is not a rendezvous of this program: %w", c.Remote(), driver.Explain(err))
 }
 
-// errSecret adds driver.ErrUnauthenticated to an error without its text.
-type errSecret struct{}
+// unknownSecret is the error of Introduce if the other end has another secret.
+type unknownSecret struct{ remote string }
 
-func (errSecret) Error() string { return "" }
-func (errSecret) Unwrap() error { return driver.ErrUnauthenticated }
+func (e *unknownSecret) Error() string {
+	return fmt.Sprintf("the rendezvous at %s does not know the run's secret (--secret-file)", e.remote)
+}
+
+func (e *unknownSecret) Unwrap() error { return driver.ErrUnauthenticated }
 
 // Introduce runs the other half of the handshake, up to sending j, which needs Rank, Host and Pid.
 func (c *Conn) Introduce(id Identity, j Join) error {
 	if err := c.secure(id.keys.Client); err != nil {
 		if errors.Is(err, driver.ErrUnauthenticated) {
-			return fmt.Errorf("the rendezvous at %s does not know the run's secret (--secret-file)%w", c.Remote(), errSecret{})
+			return &unknownSecret{c.Remote()}
 		}
 		return c.unanswered(err)
 	}
