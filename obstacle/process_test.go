@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/internal/await"
+	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
@@ -209,12 +210,8 @@ func (r *running) nobodyLeft() {
 
 // gone reports whether a process has ended or is a zombie.
 func gone(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return true
-	}
-	after := stat[bytes.LastIndexByte(stat, ')')+1:]
-	return bytes.HasPrefix(bytes.TrimSpace(after), []byte("Z"))
+	state, _ := host.Process(pid)
+	return state == 0 || state == 'Z'
 }
 
 // solution returns the JSON on stdout.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"math"
 	"strings"
@@ -49,36 +48,20 @@ func (r *row) name(methods bool) string {
 	return r.Scheme
 }
 
-// Columns of the figures in text.
-const (
-	lineWidth = 40
-	barWidth  = 20
-)
-
-// draw draws the residual of every solved row against time, on one axis, with the time that its peers were idle.
+// draw draws the residual of every solved row against time, with the time that its peers were idle.
 func (c *comparison) draw(w io.Writer) {
-	var all [][]figure.Sample
-	for _, r := range c.Rows {
-		all = append(all, r.residuals)
-	}
-	until, low, high := figure.Range(all...)
-	if !(until > 0) || !(high > low) {
-		return
-	}
-	fmt.Fprintf(w, "residual, %.1g to %.1g, in 0 to %.3g s; processor time: # used, . idle\n", high, low, until)
+	var rows []figure.Row
 	methods := strings.Contains(c.Method, ",")
-	t := report.Tabs(w)
 	for i := range c.Rows {
 		r := &c.Rows[i]
 		if r.Why != "" {
 			continue
 		}
-		bar := "unknown"
+		row := figure.Row{Name: r.name(methods), Peers: r.Peers, Residuals: r.residuals}
 		if r.Idle.Known() {
-			bar = figure.Bar(barWidth, []float64{1 - float64(r.Idle), float64(r.Idle)}, "#.")
+			row.Shares = []float64{1 - float64(r.Idle), float64(r.Idle)}
 		}
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\n", r.name(methods), r.Peers,
-			figure.Sparkline(r.residuals, until, lineWidth, low, high), bar)
+		rows = append(rows, row)
 	}
-	t.Flush()
+	figure.Draw(w, rows, "processor time: # used, . idle", "#.")
 }

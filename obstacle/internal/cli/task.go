@@ -76,7 +76,7 @@ const maxAncestors = 64
 func ancestors() []int {
 	all := []int{os.Getpid(), os.Getppid()}
 	for len(all) < maxAncestors {
-		next := host.Parent(all[len(all)-1])
+		_, next := host.Process(all[len(all)-1])
 		if next <= 0 {
 			break
 		}

@@ -12,12 +12,12 @@ func TestSparkline(t *testing.T) {
 	for i := 1; i <= 8; i++ {
 		all = Record(all, float64(i), math.Pow(10, -float64(i)))
 	}
-	require.Equal(t, "█▇▆▅▄▃▂▁", Sparkline(all, 8, 8, 1e-8, 1))
-	require.Equal(t, "█▇▆▅▄▃▂▁", Sparkline(all, 16, 16, 1e-8, 1), "a run that took half the time has half the columns")
-	require.Equal(t, "█▇▆▅▄▃▂▁", Sparkline([]Sample{{0, 1}, {8, 1e-8}}, 8, 8, 1e-8, 1), "straight between samples")
-	require.Empty(t, Sparkline(nil, 1, 5, 1e-6, 1))
-	require.Equal(t, "  ", Sparkline(all, 16, 4, 1, 1), "no range")
-	until, low, high := Range(all, []Sample{{20, 1e-9}})
+	require.Equal(t, "█▇▆▅▄▃▂▁", sparkline(all, 8, 8, 1e-8, 1))
+	require.Equal(t, "█▇▆▅▄▃▂▁", sparkline(all, 16, 16, 1e-8, 1), "a run that took half the time has half the columns")
+	require.Equal(t, "█▇▆▅▄▃▂▁", sparkline([]Sample{{0, 1}, {8, 1e-8}}, 8, 8, 1e-8, 1), "straight between samples")
+	require.Empty(t, sparkline(nil, 1, 5, 1e-6, 1))
+	require.Equal(t, "  ", sparkline(all, 16, 4, 1, 1), "no range")
+	until, low, high := span(all, []Sample{{20, 1e-9}})
 	require.Equal(t, []float64{20, 1e-9, 1}, []float64{until, low, high})
 }
 
@@ -28,8 +28,8 @@ func TestRecord(t *testing.T) {
 }
 
 func TestBar(t *testing.T) {
-	require.Equal(t, "#####++...", Bar(10, []float64{0.5, 0.2, 0.3}, "#+."))
-	require.Equal(t, "##########", Bar(10, []float64{1.4, 0.2}, "#+"))
-	require.Equal(t, ".....", Bar(10, []float64{math.NaN(), -1, 0.5}, "#+."))
-	require.Empty(t, Bar(10, nil, "#"))
+	require.Equal(t, "#####++...", bar(10, []float64{0.5, 0.2, 0.3}, "#+."))
+	require.Equal(t, "##########", bar(10, []float64{1.4, 0.2}, "#+"))
+	require.Equal(t, ".....", bar(10, []float64{math.NaN(), -1, 0.5}, "#+."))
+	require.Empty(t, bar(10, nil, "#"))
 }

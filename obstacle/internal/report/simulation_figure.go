@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"io"
 	"math"
 
@@ -29,31 +28,15 @@ func (c *SimulatedComparison) Judge() {
 	c.Verdict = Judge(all, 0)
 }
 
-// Columns of the figures in text.
-const (
-	lineWidth = 40
-	barWidth  = 20
-)
-
-// draw draws the residual of every row against virtual time, on one axis, with the shares of the time of its machines.
+// draw draws the residual of every row against virtual time, with the shares of the time of its machines.
 func (c *SimulatedComparison) draw(w io.Writer) {
-	var all [][]figure.Sample
-	for _, r := range c.Rows {
-		all = append(all, r.Residuals)
-	}
-	until, low, high := figure.Range(all...)
-	if !(until > 0) || !(high > low) {
-		return
-	}
-	fmt.Fprintf(w, "residual, %.1g to %.1g, in 0 to %.3g s; time of the machines: # relaxing, + protocol, . idle\n",
-		high, low, until)
-	t := Tabs(w)
+	var rows []figure.Row
 	for i := range c.Rows {
 		if r := &c.Rows[i]; r.Reason != ReasonRefused {
-			fmt.Fprintf(t, "%s\t%d\t%s\t%s\n", c.Name(r), r.Machines,
-				figure.Sparkline(r.Residuals, until, lineWidth, low, high),
-				figure.Bar(barWidth, []float64{r.Relaxing, r.Protocol, r.Idle}, "#+."))
+			rows = append(rows, figure.Row{
+				Name: c.Name(r), Peers: r.Machines, Residuals: r.Residuals, Shares: []float64{r.Relaxing, r.Protocol, r.Idle},
+			})
 		}
 	}
-	t.Flush()
+	figure.Draw(w, rows, "time of the machines: # relaxing, + protocol, . idle", "#+.")
 }

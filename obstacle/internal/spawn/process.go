@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"sync"
 	"time"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 )
 
 // Process is a peer that has its own process.
@@ -51,8 +53,12 @@ func (p *Process) Kill() { _ = p.command.Process.Kill() }
 // Signal sends the process a signal.
 func (p *Process) Signal(s os.Signal) { _ = p.command.Process.Signal(s) }
 
-// Stopped reports whether the process is stopped, as by SIGSTOP.
-func (p *Process) Stopped() bool { return stopped(p.command.Process.Pid) }
+// Stopped reports whether the process is stopped, as by SIGSTOP. Where the system does not tell, it reports false: a
+// stopped process then counts as lost after the peer timeout.
+func (p *Process) Stopped() bool {
+	state, _ := host.Process(p.command.Process.Pid)
+	return state == 'T' || state == 't'
+}
 
 // Name returns "pid N".
 func (p *Process) Name() string { return fmt.Sprintf("pid %d", p.command.Process.Pid) }
