@@ -32,8 +32,8 @@ func traced(kind string) (string, *trace.Ring) {
 	return kind, nil
 }
 
-// traces measures the cost of a record, and one way trips of 8 bytes over UDP and shared memory with a trace and without,
-// in turn within each round.
+// traces measures the cost of a record, and one way trips of 8 bytes over UDP and shared memory with a trace and
+// without, in turn within each round.
 func traces(ctx context.Context, r *measure.Run) error {
 	for _, frame := range []int{0, 64} {
 		var each []float64

@@ -19,7 +19,8 @@ import (
 func slowJob(t *testing.T, size, factor int, more ...string) (j *job, out string) {
 	t.Helper()
 	out = filepath.Join(t.TempDir(), "u.npy")
-	args := append([]string{"membrane", "--n", "24", "--tol", "1e-9", "--scheme", "async", "--out", out}, slow(factor, 3)...)
+	args := append([]string{"membrane", "--n", "24", "--tol", "1e-9", "--scheme", "async", "--out", out},
+		slow(factor, 3)...)
 	j = startJob(t, size, append(args, more...)...)
 	j.pods[0].said(`"relaxing"`)
 	return j, out
@@ -77,9 +78,9 @@ func TestPodsAreCreatedAgain(t *testing.T) {
 	}
 }
 
-// SIGTERM to a Pod, as when its node is drained, moves its part. The Pod ends with the code on which it is created again,
-// and comes back as a spare one. The first Pod, deleted and created again after the end of the run, still prints the
-// answer, which the process that leads the run holds for it.
+// SIGTERM to a Pod, as when its node is drained, moves its part. The Pod ends with the code on which it is created
+// again, and comes back as a spare one. The first Pod, deleted and created again after the end of the run, still
+// prints the answer, which the process that leads the run holds for it.
 func TestPodsAreDrained(t *testing.T) {
 	t.Parallel() // its peers mostly sleep
 	if testing.Short() {

@@ -74,7 +74,8 @@ func TestPageOfARun(t *testing.T) {
 		return len(r.Peers) == 3 && len(r.Places) == 3 && len(r.Reads) == 4 && len(r.Sessions) >= 4
 	})
 	at, field := 0, ""
-	await.Until(t, func() bool { at, field = get("/field?run=0&axis=2&plane=3", token); return at == http.StatusOK }, "values of a plane")
+	await.Until(t, func() bool { at, field = get("/field?run=0&axis=2&plane=3", token); return at == http.StatusOK },
+		"values of a plane")
 	var v struct{ Size, First [3]int }
 	require.NoError(t, json.Unmarshal([]byte(field), &v))
 	require.Equal(t, [3]int{side(), side(), 1}, v.Size)

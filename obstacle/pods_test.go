@@ -30,8 +30,8 @@ const (
 	podPort     = "7400"
 )
 
-// job emulates an Indexed Job of Kubernetes. A Pod is a process with a network, a host name and a name server of its own.
-// It is known by its name and the headless Service's, and gets a new address whenever it is created.
+// job emulates an Indexed Job of Kubernetes. A Pod is a process with a network, a host name and a name server of its
+// own. It is known by its name and the headless Service's, and gets a new address whenever it is created.
 type job struct {
 	t      *testing.T
 	lab    *netlab.Lab
@@ -81,7 +81,8 @@ func (j *job) create(index int) *pod {
 	gateway, p.end = j.lab.Join(j.router, host, netlab.Wire{})
 	require.NoError(j.t, host.Do(func() error { return routeVia(p.end.Interface, gateway) }))
 	resolver := filepath.Join(j.t.TempDir(), "resolv.conf")
-	text := fmt.Sprintf("nameserver %v\nsearch default.svc.cluster.local svc.cluster.local\noptions ndots:5\n", gateway.IPv4)
+	text := fmt.Sprintf("nameserver %v\nsearch default.svc.cluster.local svc.cluster.local\noptions ndots:5\n",
+		gateway.IPv4)
 	require.NoError(j.t, os.WriteFile(resolver, []byte(text), 0o600))
 	j.mu.Lock()
 	j.names[p.name+podDomain] = p.end.IPv4
@@ -108,8 +109,8 @@ func routeVia(name string, gateway netlab.End) error {
 	return err
 }
 
-// asPod calls start on a thread with a host name and a name server of its own. It needs a goroutine of its own, since the
-// thread must not run others.
+// asPod calls start on a thread with a host name and a name server of its own. It needs a goroutine of its own, since
+// the thread must not run others.
 func asPod(name, resolver string, start func() error) error {
 	runtime.LockOSThread() // for good: the thread ends with the goroutine
 	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWUTS | unix.CLONE_NEWNS); err != nil {

@@ -209,7 +209,8 @@ func (c *channel) addr(s *session) microproto.LinkAddr {
 	return c.Addr
 }
 
-func (n *Node) enqueue(now microproto.Instant, f microproto.Frame, owner rail.Owner, busy bool, s *session, c *channel) {
+func (n *Node) enqueue(now microproto.Instant, f microproto.Frame, owner rail.Owner, busy bool, s *session,
+	c *channel) {
 	w := &c.Rail.Window
 	switch {
 	case busy && owner.Index >= 0 && w.Replace(f, owner): // as many frames are sent as before

@@ -64,8 +64,9 @@ func NewNode(c NodeConfig) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{
-		config: c, recording: c.Trace != nil, run: runTag(c.Run), catalog: catalogFingerprint(c.Catalog), peersDue: microproto.Never,
-		rand: rand.New(rand.NewPCG(c.Seed, 0x70327073617031)),
+		config: c, recording: c.Trace != nil, run: runTag(c.Run), catalog: catalogFingerprint(c.Catalog),
+		peersDue: microproto.Never,
+		rand:     rand.New(rand.NewPCG(c.Seed, 0x70327073617031)),
 	}
 	for i, r := range c.Rails {
 		added := &rail.Rail{Number: i, Network: r.Network, Link: r.Link}

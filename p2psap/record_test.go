@@ -16,8 +16,8 @@ import (
 	"github.com/p2pdc/p2pdc/trace"
 )
 
-// recordedRun sends messages from a to b over a path that loses frames, and returns what was recorded and a hash of all
-// frames.
+// recordedRun sends messages from node a to node b over a path that loses frames. It returns the records of both nodes
+// and a hash of all frames.
 func recordedRun(
 	t *testing.T, mode microproto.Mode, inter bool, o *trace.Options, change ...func(*NodeConfig),
 ) (nodes []*trace.Node, frames uint64) {

@@ -6,10 +6,10 @@ import (
 	"fmt"
 )
 
-// ErrTruncated: the file ends within a block; what comes before is read.
+// ErrTruncated states that a file ends within a block. The blocks before it were read.
 var ErrTruncated = errors.New("trace: the file is truncated")
 
-// errMalformed: a block does not hold what its type says.
+// errMalformed states that the content of a block does not match its type.
 var errMalformed = errors.New("trace: a malformed block")
 
 // Parse reads a file. Of a file that ends early it returns what is whole, with ErrTruncated. The nodes refer to b.

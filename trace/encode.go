@@ -5,9 +5,9 @@ import (
 	"math"
 )
 
-// A trace file is little endian. It begins with Magic, the version (2 bytes), RecordBytes (2 bytes) and 4 bytes of zero.
-// Blocks follow: a type (1 byte), a length (4 bytes) and as many bytes. A block of type blockNode begins a node; the
-// others are of the node that began last. Readers skip blocks of types that they do not know.
+// A trace file is little endian. It begins with Magic, the version (2 bytes), RecordBytes (2 bytes) and 4 bytes of
+// zero. Blocks follow: a type (1 byte), a length (4 bytes) and as many bytes. A block of type blockNode begins a node;
+// the others are of the node that began last. Readers skip blocks of types that they do not know.
 const (
 	Magic   = "P2PTRACE"
 	Version = 1

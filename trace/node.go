@@ -51,8 +51,8 @@ type Field struct {
 	Offset, Length int
 }
 
-// Ping is a round trip over the control channel, of which a node sees one end. The end that asked has Sent and Answered,
-// the other end has Reflected. Number and the names of both ends identify it.
+// Ping is a round trip over the control channel, of which a node sees one end. The end that asked has Sent and
+// Answered, the other end has Reflected. Number and the names of both ends identify it.
 type Ping struct {
 	Peer   string
 	Number uint64

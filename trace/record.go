@@ -3,8 +3,8 @@ package trace
 // Kind is what a record describes.
 type Kind uint8
 
-// The kinds. The comment names the fields of Record that a kind sets beside At, Session, Rail and Epoch; Flow stands for
-// Window, InFlight and Waiting.
+// The kinds. The comment names the fields of Record that a kind sets beside At, Session, Rail and Epoch; Flow stands
+// for Window, InFlight and Waiting.
 const (
 	// Send: a message was given to a session. Number is its label. Count is the low half of the transfer's number,
 	// Value the number of the message among those of its tag, from 1. Tag, Bytes, Flow (before the message).

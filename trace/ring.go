@@ -79,7 +79,8 @@ func (r *Ring) Touch() {
 // Steps reports whether the steps of composites are recorded.
 func (r *Ring) Steps() bool { return r.options.Steps }
 
-// Add adds a record and returns it, for the caller to set its fields before the next call. They are zero but At and Kind.
+// Add adds a record and returns it, for the caller to set its fields before the next call. They are zero but At and
+// Kind.
 func (r *Ring) Add(at int64, k Kind) *Record {
 	if r.next == len(r.records) {
 		r.next = 0

@@ -1,5 +1,5 @@
-// Package kubernetes tests the manifests of this directory. It is a module of its own, since the types of Kubernetes take
-// half a minute to compile.
+// Package kubernetes tests the manifests of this directory. It is a module of its own, since the types of Kubernetes
+// take half a minute to compile.
 package kubernetes
 
 import (

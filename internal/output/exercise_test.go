@@ -36,5 +36,6 @@ func TestExtraFields(t *testing.T) {
 	require.NoError(t, Write(path+".vti", s))
 	text, err = os.ReadFile(path + ".vti")
 	require.NoError(t, err)
-	require.Contains(t, string(text), `<DataArray type="Float64" Name="S1" NumberOfComponents="1" format="appended" offset="43"/>`)
+	require.Contains(t, string(text),
+		`<DataArray type="Float64" Name="S1" NumberOfComponents="1" format="appended" offset="43"/>`)
 }

@@ -184,8 +184,7 @@ func TestLayers(t *testing.T) {
 	})
 }
 
-// Writers hold no copy of the grid: beside the surface, which is small here, they allocate less than
-// an eighth of u.
+// Writers do not copy the grid: they allocate less than an eighth of the bytes of u, the surface included.
 func TestWritersStream(t *testing.T) {
 	const n = 64
 	p := &problem.Problem{

@@ -108,7 +108,8 @@ func membraneSample(d int, c0, k float64) sample {
 		},
 		dimension: d, domain: [2]string{"0", "1"},
 		keys: []sampleKey{
-			{"obstacle", fmt.Sprintf(`"%g - %g*(%s)"`, c0, k, squaresOf(d, "0.5")), "φ: a formula, or an array: {npy: FILE.npy}"},
+			{"obstacle", fmt.Sprintf(`"%g - %g*(%s)"`, c0, k, squaresOf(d, "0.5")),
+				"φ: a formula, or an array: {npy: FILE.npy}"},
 			{"boundary", `"0"`, "u on the boundary, at least φ there: a formula, or obstacle"},
 			{"f", `"0"`, "the load"},
 		},

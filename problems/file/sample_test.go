@@ -66,7 +66,8 @@ func TestSamplesOfBuiltins(t *testing.T) {
 			compareSample(t, other, text)
 		}
 	}
-	require.Subset(t, Written(), []string{"membrane", "torsion", "quartic2d", "bearing1d", "american-put", "perpetual-geometric"})
+	require.Subset(t, Written(), []string{"membrane", "torsion", "quartic2d", "bearing1d", "american-put",
+		"perpetual-geometric"})
 }
 
 func compareSample(t *testing.T, b problems.Builtin, text string) {

@@ -11,7 +11,8 @@ import (
 
 // compare draws every solved row and gives a verdict of the same run in text and JSON.
 func TestCompareGivesAVerdict(t *testing.T) {
-	args := []string{"compare", "membrane", "--n", "16", "--model", "graphene-eth", "--machines", "1,4", "--scheme", "sync,async"}
+	args := []string{"compare", "membrane", "--n", "16", "--model", "graphene-eth", "--machines", "1,4", "--scheme",
+		"sync,async"}
 	code, out, errs := call(append(args, "--format", "json")...)
 	require.Zero(t, code, errs)
 	var c report.SimulatedComparison
@@ -49,7 +50,8 @@ func TestCompareOfRealRuns(t *testing.T) {
 }
 
 func TestIdleShare(t *testing.T) {
-	s := &report.Solution{Peers: 2, Threads: 2, PerPeer: []report.Peer{{Seconds: 1, CPUSeconds: 2}, {Seconds: 1, CPUSeconds: 1}}}
+	s := &report.Solution{Peers: 2, Threads: 2,
+		PerPeer: []report.Peer{{Seconds: 1, CPUSeconds: 2}, {Seconds: 1, CPUSeconds: 1}}}
 	require.InDelta(t, 0.25, float64(idleShare(s)), 1e-12)
 	s.InProcess = true
 	require.False(t, idleShare(s).Known())

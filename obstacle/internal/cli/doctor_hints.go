@@ -114,7 +114,8 @@ func hintsText(w io.Writer, all []hint, paint painter) {
 		return
 	}
 	for _, h := range all {
-		fmt.Fprintf(w, "%s %s: %s\n  %s\n  lasts: %s\n  gives: %s\n", paint(yellow, "hint:"), h.What, h.Found, h.Command, h.Lasts,
+		fmt.Fprintf(w, "%s %s: %s\n  %s\n  lasts: %s\n  gives: %s\n", paint(yellow, "hint:"), h.What, h.Found, h.Command,
+			h.Lasts,
 			h.Gives)
 	}
 }

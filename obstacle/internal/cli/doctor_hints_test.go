@@ -10,7 +10,8 @@ import (
 )
 
 func TestHints(t *testing.T) {
-	good := tuning{huge: "always [madvise] never", governor: "performance", lockBytes: 64 << 10, openFiles: 1024, mostFiles: -1}
+	good := tuning{huge: "always [madvise] never", governor: "performance", lockBytes: 64 << 10, openFiles: 1024,
+		mostFiles: -1}
 	for name, c := range map[string]struct {
 		change func(t *tuning)
 		want   []string // the command and what was found; none: no hint
@@ -24,10 +25,12 @@ func TestHints(t *testing.T) {
 			[]string{"sudo sysctl -w net.core.rmem_max=4194304", "limited to 212992 bytes"},
 		},
 		"advice that is no setting": {func(t *tuning) { t.udpAdvice = "run Linux 5.0 or later" }, nil},
-		"no huge pages":             {func(t *tuning) { t.huge = "always madvise [never]" }, []string{"echo madvise | sudo tee", "never"}},
-		"huge pages always":         {func(t *tuning) { t.huge = "[always] madvise never" }, nil},
-		"slow processors":           {func(t *tuning) { t.governor = "powersave" }, []string{"-g performance", "the governor is powersave"}},
-		"schedutil":                 {func(t *tuning) { t.governor = "schedutil" }, nil},
+		"no huge pages": {func(t *tuning) { t.huge = "always madvise [never]" },
+			[]string{"echo madvise | sudo tee", "never"}},
+		"huge pages always": {func(t *tuning) { t.huge = "[always] madvise never" }, nil},
+		"slow processors": {func(t *tuning) { t.governor = "powersave" },
+			[]string{"-g performance", "the governor is powersave"}},
+		"schedutil": {func(t *tuning) { t.governor = "schedutil" }, nil},
 		"locked memory": {
 			func(t *tuning) { t.rdma, t.registers = true, 16<<20 },
 			[]string{"memlock unlimited", "the limit is 64.0 KiB, and a peer registers 16.0 MiB"},
@@ -35,7 +38,8 @@ func TestHints(t *testing.T) {
 		"locked memory without RDMA":    {func(t *tuning) { t.registers = 16 << 20 }, nil},
 		"no limit of locked memory":     {func(t *tuning) { t.rdma, t.lockBytes = true, -1 }, nil},
 		"locked memory that is allowed": {func(t *tuning) { t.rdma, t.lockAllows = true, true }, nil},
-		"few files":                     {func(t *tuning) { t.openFiles = 256 }, []string{"ulimit -n 4096", "a process may open 256"}},
+		"few files": {func(t *tuning) { t.openFiles = 256 },
+			[]string{"ulimit -n 4096", "a process may open 256"}},
 		"few files by the hard limit": {
 			func(t *tuning) { t.openFiles, t.mostFiles = 256, 512 },
 			[]string{"* - nofile 4096", "a process may open 256"},

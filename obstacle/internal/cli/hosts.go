@@ -89,8 +89,8 @@ func readHosts(name string) ([]engine.Host, error) {
 	return hosts, nil
 }
 
-// seatHost returns the host on which a seat is started: the hosts take turns by their numbers of processes. Each further
-// attempt is on the next host.
+// seatHost returns the host on which a seat is started: the hosts take turns by their numbers of processes. Each
+// further attempt is on the next host.
 func seatHost(hosts []engine.Host, seat, attempt int) string {
 	slots := 0
 	for _, h := range hosts {
@@ -193,7 +193,8 @@ func (s *solveFlags) continues(ref string) error {
 	switch {
 	case q.again && s.checkpoints.directory == "":
 		return usage("--continue needs --checkpoint DIR")
-	case q.from != nil || s.checkpoints.directory == "" || !q.again && !requeued || !checkpoint.Holds(s.checkpoints.directory):
+	case q.from != nil || s.checkpoints.directory == "" || !q.again && !requeued ||
+		!checkpoint.Holds(s.checkpoints.directory):
 		return nil
 	}
 	found, err := checkpoint.Open(s.checkpoints.directory, q.catalog.Problems)

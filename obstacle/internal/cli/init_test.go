@@ -61,16 +61,17 @@ func TestInitKeepsFiles(t *testing.T) {
 
 func TestInitRefuses(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "mine.yaml")
+	nowhere := filepath.Join(filepath.Dir(name), "nodir")
 	for want, args := range map[string][]string{
-		`--kind "membrain" (did you mean "membrane"?)`:                        {name, "--kind", "membrain"},
-		`--dimension 4: want 1, 2 or 3`:                                       {name, "--dimension", "4"},
-		`no built-in problem "torsoin" (did you mean "torsion"?)`:             {name, "--from", "torsoin"},
-		`problem dam cannot be written as a file: it has no formulas`:         {name, "--from", "dam"},
-		`problem torsion has no parameter "k"`:                                {name, "--from", "torsion", "--param", "k=1"},
-		`--from and --kind: give one of them`:                                 {name, "--from", "torsion", "--kind", "option"},
-		`--param is for --from`:                                               {name, "--param", "c=1"},
-		`problem files end in .yaml; give for example mine.yaml`:              {"mine.txt"},
-		`there is no directory ` + filepath.Join(filepath.Dir(name), "nodir"): {filepath.Join(filepath.Dir(name), "nodir", "x.yaml")},
+		`--kind "membrain" (did you mean "membrane"?)`:                {name, "--kind", "membrain"},
+		`--dimension 4: want 1, 2 or 3`:                               {name, "--dimension", "4"},
+		`no built-in problem "torsoin" (did you mean "torsion"?)`:     {name, "--from", "torsoin"},
+		`problem dam cannot be written as a file: it has no formulas`: {name, "--from", "dam"},
+		`problem torsion has no parameter "k"`:                        {name, "--from", "torsion", "--param", "k=1"},
+		`--from and --kind: give one of them`:                         {name, "--from", "torsion", "--kind", "option"},
+		`--param is for --from`:                                       {name, "--param", "c=1"},
+		`problem files end in .yaml; give for example mine.yaml`:      {"mine.txt"},
+		`there is no directory ` + nowhere:                            {filepath.Join(nowhere, "x.yaml")},
 	} {
 		code, out, errs := call(append([]string{"init"}, args...)...)
 		require.Equal(t, ExitUsage, code, args)

@@ -77,11 +77,11 @@ func openMistake(what, name string, err error, otherwise string) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s %s: %w", what, name, pathless(err))
 	}
-	return fmt.Errorf("%s %s: there is no such file%s; %s", what, name, beside(name), otherwise)
+	return fmt.Errorf("%s %s: there is no such file%s; %s", what, name, similarFile(name), otherwise)
 }
 
-// beside suggests a file with a similar name in the same directory.
-func beside(name string) string {
+// similarFile suggests a file with a similar name in the same directory.
+func similarFile(name string) string {
 	entries, err := os.ReadDir(filepath.Dir(name))
 	if err != nil {
 		return ""
@@ -101,7 +101,7 @@ func checkProblemFile(ref string) error {
 		return nil
 	}
 	if _, err := os.Stat(ref); errors.Is(err, fs.ErrNotExist) {
-		return usage("%s: there is no such file%s; obstacle init %s writes one to start from", ref, beside(ref), ref)
+		return usage("%s: there is no such file%s; obstacle init %s writes one to start from", ref, similarFile(ref), ref)
 	}
 	return nil
 }

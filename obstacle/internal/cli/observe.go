@@ -132,7 +132,8 @@ func eventsOf(s *launch.State, n int) []monitor.Event {
 		Retransmitted: traffic.Retransmitted, Replaced: traffic.Replaced,
 	}
 	return []monitor.Event{
-		monitor.Phase(s.Phase.String()), progressOf(s.Progress), peers, reads, ages, sessions, places(s), monitor.Epoch(s.Epoch),
+		monitor.Phase(s.Phase.String()), progressOf(s.Progress), peers, reads, ages, sessions, places(s),
+		monitor.Epoch(s.Epoch),
 	}
 }
 
@@ -184,7 +185,8 @@ func (o *observed) marked(s *launch.State) monitor.Marks {
 	}
 	for _, m := range s.Moves[min(o.moves, len(s.Moves)):] {
 		o.marks = append(o.marks, monitor.Mark{
-			Kind: monitor.MarkMove, Rank: m.Rank, At: m.At, Took: nullable.Number(m.Seconds), Text: "from " + m.From + " to " + m.To,
+			Kind: monitor.MarkMove, Rank: m.Rank, At: m.At, Took: nullable.Number(m.Seconds),
+			Text: "from " + m.From + " to " + m.To,
 		})
 		o.moves++
 	}

@@ -40,7 +40,8 @@ func TestMetricsShowTheStatus(t *testing.T) {
 	s := &launch.State{Progress: launch.Progress{Residual: math.NaN()}}
 	lines := scrape(t, s)
 	require.Contains(t, lines, `obstacle_run_info{method="richardson",problem="membrane",scheme="async",version="v1"} 1`)
-	for _, want := range []string{"obstacle_peers 2", "obstacle_grid_points 512", "obstacle_tolerance_ratio 1e-06", "obstacle_lost_peers 0",
+	for _, want := range []string{"obstacle_peers 2", "obstacle_grid_points 512", "obstacle_tolerance_ratio 1e-06",
+		"obstacle_lost_peers 0",
 		`obstacle_phase{phase="joining"} 1`, `obstacle_phase{phase="solving"} 0`, "obstacle_halo_messages_sent_total 0"} {
 		require.Contains(t, lines, want)
 	}
@@ -53,27 +54,35 @@ func TestMetricsShowTheStatus(t *testing.T) {
 	s.Sweeps, s.Lost = map[int]uint64{0: 40, 1: 17}, map[int]bool{1: true}
 	s.Sessions, s.Epoch = map[int][]rendezvous.Session{}, 3
 	s.Accounts = map[int]launch.Account{1: {Account: rendezvous.Account{
-		Seconds: 4, Relaxing: 2, Waiting: 1.5, Reads: []rendezvous.Reads{{Rank: 0, Faces: 4, Sum: 6, Ages: []uint64{1, 1, 1, 1}}},
+		Seconds: 4, Relaxing: 2, Waiting: 1.5,
+		Reads: []rendezvous.Reads{{Rank: 0, Faces: 4, Sum: 6, Ages: []uint64{1, 1, 1, 1}}},
 	}}}
 	for rank := range 2 {
 		c := rendezvous.Channel{
 			Name: "halo/0-1", Mode: "sync", Locality: "same host", Network: "ether", Column: "sync intra ether", Epoch: 2,
-			MessagesSent: 10, MessagesReceived: 8 + uint64(rank), BytesSent: 1000, SegmentsSent: 20, Retransmitted: 3, PathLoss: 0.125,
+			MessagesSent: 10, MessagesReceived: 8 + uint64(rank), BytesSent: 1000, SegmentsSent: 20, Retransmitted: 3,
+			PathLoss: 0.125,
 		}
 		agreement := rendezvous.Channel{Name: "agree/0-1", MessagesSent: 99}
-		s.Sessions[rank] = []rendezvous.Session{{Peer: 1 - rank, Channel: c, Overwritten: 1, RTTSeconds: 0.5}, {Channel: agreement}}
+		s.Sessions[rank] = []rendezvous.Session{{Peer: 1 - rank, Channel: c, Overwritten: 1, RTTSeconds: 0.5},
+			{Channel: agreement}}
 	}
 	lines = scrape(t, s)
 	for _, want := range []string{
-		`obstacle_phase{phase="joining"} 0`, `obstacle_phase{phase="solving"} 1`, "obstacle_elapsed_seconds 1.5", "obstacle_time_step 3",
-		"obstacle_relative_residual_ratio 0.25", `obstacle_sweeps_total{rank="0"} 40`, `obstacle_sweeps_total{rank="1"} 17`, "obstacle_lost_peers 1",
+		`obstacle_phase{phase="joining"} 0`, `obstacle_phase{phase="solving"} 1`, "obstacle_elapsed_seconds 1.5",
+		"obstacle_time_step 3",
+		"obstacle_relative_residual_ratio 0.25", `obstacle_sweeps_total{rank="0"} 40`, `obstacle_sweeps_total{rank="1"} 17`,
+		"obstacle_lost_peers 1",
 		"obstacle_halo_messages_sent_total 20", "obstacle_halo_sent_bytes_total 2000", "obstacle_halo_messages_lost 3",
-		"obstacle_halo_segments_sent_total 40", "obstacle_halo_segments_retransmitted_total 6", "obstacle_halo_messages_replaced_total 2",
+		"obstacle_halo_segments_sent_total 40", "obstacle_halo_segments_retransmitted_total 6",
+		"obstacle_halo_messages_replaced_total 2",
 		`obstacle_session_info{column="sync intra ether",locality="same host",mode="sync",network="ether",peer="1",rank="0",session="halo/0-1"} 1`,
 		`obstacle_session_epoch{rank="1",session="halo/0-1"} 2`, "obstacle_epoch 3",
-		`obstacle_session_rtt_seconds{rank="0",session="halo/0-1"} 0.5`, `obstacle_session_loss_ratio{rank="1",session="halo/0-1"} 0.125`,
+		`obstacle_session_rtt_seconds{rank="0",session="halo/0-1"} 0.5`,
+		`obstacle_session_loss_ratio{rank="1",session="halo/0-1"} 0.125`,
 		`obstacle_time_seconds_total{rank="1",what="relaxing"} 2`, `obstacle_time_seconds_total{rank="1",what="waiting"} 1.5`,
-		`obstacle_time_seconds_total{rank="1",what="protocol"} 0.5`, "obstacle_staleness_sweeps_sum 6", "obstacle_staleness_sweeps_count 4",
+		`obstacle_time_seconds_total{rank="1",what="protocol"} 0.5`, "obstacle_staleness_sweeps_sum 6",
+		"obstacle_staleness_sweeps_count 4",
 	} {
 		require.Contains(t, lines, want)
 	}

@@ -35,8 +35,9 @@ func (p *pages) observeVirtual(r *virtualRun) *observedVirtual {
 		box, machine := w.partition.Box(iterate.Rank(rank)), rank/max(1, r.Parts)
 		h := &r.Model.Hosts[machine]
 		places = append(places, monitor.Place{
-			Process: fmt.Sprintf("machine %d", machine), Host: fmt.Sprintf("%s %d", h.Name, machine), Cluster: r.Model.Sites[h.Site],
-			Lo: box.Lo, Hi: box.Hi,
+			Process: fmt.Sprintf("machine %d", machine), Host: fmt.Sprintf("%s %d", h.Name, machine),
+			Cluster: r.Model.Sites[h.Site],
+			Lo:      box.Lo, Hi: box.Hi,
 		})
 	}
 	p.Add(o.id, monitor.Phase(monitor.Solving), places)
@@ -82,7 +83,8 @@ func (o *observedVirtual) end(r *virtualRun) {
 	}
 	var marks monitor.Marks
 	for _, l := range r.figures.Losses {
-		k := monitor.Mark{Kind: monitor.MarkLoss, Rank: l.Rank, At: l.Detected, Took: nullable.NaN(), Text: l.Why + "; its part went to " + l.By}
+		k := monitor.Mark{Kind: monitor.MarkLoss, Rank: l.Rank, At: l.Detected, Took: nullable.NaN(),
+			Text: l.Why + "; its part went to " + l.By}
 		if l.Recovered.Known() {
 			k.Took = l.Recovered - nullable.Number(l.Detected)
 		}
@@ -90,7 +92,8 @@ func (o *observedVirtual) end(r *virtualRun) {
 	}
 	for _, m := range r.figures.Moves {
 		marks = append(marks, monitor.Mark{
-			Kind: monitor.MarkMove, Rank: m.Rank, At: m.At, Took: nullable.Number(m.Seconds), Text: "from " + m.From + " to " + m.To,
+			Kind: monitor.MarkMove, Rank: m.Rank, At: m.At, Took: nullable.Number(m.Seconds),
+			Text: "from " + m.From + " to " + m.To,
 		})
 	}
 	f := &r.figures

@@ -56,8 +56,8 @@ func (a *app) rejoin(ctx context.Context, s *solveFlags) (done bool, err error) 
 	}
 }
 
-// runsAt returns those of the addresses at which a process of the run listens. If none does, it asks again for some time
-// at hosts that do not even refuse a connection: the network of this process may not be up yet.
+// runsAt returns those of the addresses at which a process of the run listens. If none does, it asks again for some
+// time at hosts that do not even refuse a connection: the network of this process may not be up yet.
 func runsAt(ctx context.Context, id rendezvous.Identity, addresses []string) (found []string, err error) {
 	ctx, stop := stoppable(ctx)
 	defer stop()

@@ -99,7 +99,8 @@ processes that exchange halos directly over P2PSAP.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return flagMistake(c, err)
 	})
-	root.AddCommand(a.initCommand(), a.explainCommand(), a.solveCommand(), a.resumeCommand(), a.attachCommand(), a.compareCommand(), a.simulateCommand(), a.convergenceCommand(),
+	root.AddCommand(a.initCommand(), a.explainCommand(), a.solveCommand(), a.resumeCommand(), a.attachCommand(),
+		a.compareCommand(), a.simulateCommand(), a.convergenceCommand(),
 		a.iterateCommand(), a.checkCommand(),
 		a.problemsCommand(), a.clustersCommand(), a.calibrateCommand(), a.stackCommand(), a.peerCommand(),
 		a.secretCommand(), a.doctorCommand(), a.versionCommand(), a.manCommand(), a.traceCommand())

@@ -128,8 +128,8 @@ func secretLine(secret []byte) []byte {
 	return append(base64.StdEncoding.AppendEncode([]byte(secretPrefix), secret), '\n')
 }
 
-// inheritedIdentity reads the run's key or secret from standard input, whose other end the launcher keeps open. The returned
-// context ends with the launcher.
+// inheritedIdentity reads the run's key or secret from standard input, whose other end the launcher keeps open. The
+// returned context ends with the launcher.
 func (a *app) inheritedIdentity(ctx context.Context) (rendezvous.Identity, context.Context, error) {
 	in := bufio.NewReader(io.LimitReader(a.in, 2*maxSecret))
 	line, err := in.ReadBytes('\n')

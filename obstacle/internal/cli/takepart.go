@@ -97,10 +97,11 @@ func (a *app) traced(q *request, o *peer.Options, run func() error) error {
 	return q.trace.recorded(traceName(q.trace.file, q.Rank), o, a.log, run)
 }
 
-// joinByFile takes part in the run of the file of the job. While nobody can be reached there, the file may be left over
-// from a dead run, and the first process will replace it.
+// joinByFile reads the address of the run from the file of the job and takes part. If nothing answers at that address,
+// the file may be left over from a dead run, which the first process replaces. joinByFile then reads the file again.
 func (a *app) joinByFile(ctx context.Context, q *request, o peer.Options) error {
-	within, cancel := context.WithTimeoutCause(ctx, q.joinTimeout, fmt.Errorf("not within %v (--join-timeout)", q.joinTimeout))
+	within, cancel := context.WithTimeoutCause(ctx, q.joinTimeout,
+		fmt.Errorf("not within %v (--join-timeout)", q.joinTimeout))
 	defer cancel()
 	for {
 		p, err := meet.Find(within, q.meeting, q.Job)

@@ -66,7 +66,8 @@ func TestColoursOnATerminal(t *testing.T) {
 		t.Setenv("NO_COLOR", c.noColour)
 		t.Setenv("TERM", c.term)
 		p := openTerminal(t)
-		code := Main(context.Background(), []string{"slove", "--color", c.flag}, catalog.New(), strings.NewReader(""), p.file, p.file)
+		code := Main(context.Background(), []string{"slove", "--color", c.flag}, catalog.New(), strings.NewReader(""),
+			p.file, p.file)
 		require.Equal(t, ExitUsage, code)
 		require.Equal(t, c.want, strings.Contains(p.until("lists the commands"), "\x1b[31mobstacle:\x1b[0m"), c)
 	}

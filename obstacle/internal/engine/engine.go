@@ -106,7 +106,8 @@ func (r *reader) choose(found []Task) (Task, error) {
 	}
 	inner := found[0]
 	for _, outer := range found[1:] {
-		carried := outer.Engine == Kubernetes || outer.Engine == Slurm && (inner.Engine == OpenMPI || r.set("MPI_LOCALRANKID"))
+		carried := outer.Engine == Kubernetes || outer.Engine == Slurm &&
+			(inner.Engine == OpenMPI || r.set("MPI_LOCALRANKID"))
 		same := inner.Rank == outer.Rank && inner.Size == outer.Size
 		if same && outer.Engine == Slurm && inner.Engine == MPICH {
 			inner = outer // srun --mpi=pmi2: Slurm knows more

@@ -186,7 +186,8 @@ func TestExpandNodesAsScontrol(t *testing.T) {
 	if os.Getenv("SLURM_CONF") == "" {
 		t.Skip("needs Slurm, SLURM_CONF is not set")
 	}
-	for _, list := range []string{"n1", "n[1-2]", "n[1-3,07],login", "a[08-11],c[1,3-4]", "r[0-1]x[2-3]", "gpu-[001-120]"} {
+	for _, list := range []string{"n1", "n[1-2]", "n[1-3,07],login", "a[08-11],c[1,3-4]", "r[0-1]x[2-3]",
+		"gpu-[001-120]"} {
 		out, err := exec.Command("scontrol", "show", "hostnames", list).Output()
 		require.NoError(t, err, list)
 		got, err := ExpandNodes(list)

@@ -156,7 +156,7 @@ func (r *run) watch() {
 		m.notify(rendezvous.Start{})
 	}
 	r.Status.Enter(Solving)
-	r.tellEpoch()
+	r.reportEpoch()
 	r.Log.Info().Int("peers", len(r.members)).Dur("setup", r.started.Sub(r.begin)).Msg("started")
 	r.askKeepers()
 	r.monitor()
@@ -327,7 +327,9 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 			return
 		}
 		m.result = &msg
-		r.Status.update(func(s *State) { s.report(m.rank, &rendezvous.Sessions{Sessions: msg.Sessions, Account: msg.Account}) })
+		r.Status.update(func(s *State) {
+			s.report(m.rank, &rendezvous.Sessions{Sessions: msg.Sessions, Account: msg.Account})
+		})
 		if msg.Placed {
 			m.received = blocks.Bytes(m.final)
 		}

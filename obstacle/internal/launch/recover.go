@@ -117,7 +117,7 @@ func (r *run) lose(m *member, f failure) {
 		r.retire(q)
 		r.members[q.rank] = q.successor()
 	}
-	r.tellEpoch()
+	r.reportEpoch()
 	r.nextEpoch()
 }
 
@@ -396,7 +396,7 @@ func (r *run) recovered() {
 	}
 	r.open = nil
 	r.endMoves()
-	r.tellEpoch()
+	r.reportEpoch()
 	for _, m := range r.members {
 		m.attempts = 0
 	}

@@ -72,8 +72,8 @@ func (s *State) report(rank int, m *rendezvous.Sessions) {
 	}
 }
 
-// tellEpoch records the epoch, its peers, and what has happened before.
-func (r *run) tellEpoch() {
+// reportEpoch sets the epoch, its peers, and all losses and moves so far in the status.
+func (r *run) reportEpoch() {
 	r.Status.update(func(s *State) {
 		s.Epoch, s.Moves = r.epoch, slices.Clone(r.moves)
 		s.Losses, s.Members, s.Boxes = nil, nil, nil

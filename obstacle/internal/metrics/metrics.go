@@ -79,8 +79,10 @@ var (
 		"rank", "peer", "session", "mode", "locality", "network", "column")
 	sessionEpoch = metric("session_epoch", "Epoch of a session: how often its composition was replaced.", "rank",
 		"session")
-	sessionRTT  = metric("session_rtt_seconds", "Round-trip time of a session; absent before it is measured.", "rank", "session")
-	sessionLoss = metric("session_loss_ratio", "Share of the segments of a session that were retransmitted.", "rank", "session")
+	sessionRTT = metric("session_rtt_seconds", "Round-trip time of a session; absent before it is measured.", "rank",
+		"session")
+	sessionLoss = metric("session_loss_ratio", "Share of the segments of a session that were retransmitted.", "rank",
+		"session")
 )
 
 func families() []*prometheus.Desc {

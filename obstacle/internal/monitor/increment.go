@@ -40,7 +40,7 @@ type Cursor struct {
 // readRun is what a reader has of the samples of a run.
 type readRun struct{ stride, samples int }
 
-// Next returns what has changed since the last call with the same cursor.
+// Next returns the changes since the last call with the same cursor.
 func (m *Monitor) Next(c *Cursor) Increment {
 	if c.runs == nil {
 		c.runs = map[int]*readRun{}

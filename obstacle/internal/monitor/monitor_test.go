@@ -186,7 +186,8 @@ func TestChangesAreMarked(t *testing.T) {
 	id := m.Begin(0, Info{})
 	both := func(changes int) Sessions {
 		return Sessions{All: []Session{
-			{From: 1, To: 0, Name: "halo/0-1", Changes: changes}, {From: 0, To: 1, Name: "halo/0-1", Changes: changes, Column: "async"},
+			{From: 1, To: 0, Name: "halo/0-1", Changes: changes},
+			{From: 0, To: 1, Name: "halo/0-1", Changes: changes, Column: "async"},
 		}}
 	}
 	m.Add(id, both(0))

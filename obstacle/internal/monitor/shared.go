@@ -31,7 +31,7 @@ func (s *Shared) Add(id int, events ...Event) {
 	}
 }
 
-// Next returns what has changed since the last call with the same cursor.
+// Next returns the changes since the last call with the same cursor.
 func (s *Shared) Next(c *Cursor) Increment {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -176,22 +176,26 @@ func live(t *testing.T, peers int, problem string) (*monitor.Shared, int, *httpt
 	t.Helper()
 	m := monitor.NewShared()
 	id := m.Begin(monitor.Info{
-		Label: problem, Problem: problem, Scheme: "async", Method: "richardson", N: []int{32, 32, 32}, Points: 32768, Peers: peers,
+		Label: problem, Problem: problem, Scheme: "async", Method: "richardson", N: []int{32, 32, 32}, Points: 32768,
+		Peers:     peers,
 		Tolerance: 1e-6,
 	})
 	all, places, reads := make(monitor.Peers, peers), make(monitor.Places, peers), monitor.Reads{}
 	for rank := range peers {
 		all[rank] = monitor.Peer{Sweep: float64(rank), Relaxing: 2, Waiting: float64(rank%5) / 2, Protocol: 0.25}
 		places[rank] = monitor.Place{
-			Process: fmt.Sprintf("pid %d", rank), Host: fmt.Sprintf("node%d", rank/8), Lo: [3]int{0, 0, rank}, Hi: [3]int{32, 32, rank + 1},
+			Process: fmt.Sprintf("pid %d", rank), Host: fmt.Sprintf("node%d", rank/8), Lo: [3]int{0, 0, rank},
+			Hi: [3]int{32, 32, rank + 1},
 		}
 		reads = append(reads, monitor.Read{By: rank, Of: (rank + 1) % peers, Faces: 10, Mean: float64(rank % 7), Newest: 1})
 	}
 	m.Add(id, monitor.Phase(monitor.Solving), all, places, reads)
 	for i := range 50 {
-		m.Add(id, monitor.Progress{Elapsed: time.Duration(i) * time.Second, Sweep: float64(10 * i), Residual: math.Pow(0.8, float64(i))})
+		m.Add(id, monitor.Progress{Elapsed: time.Duration(i) * time.Second, Sweep: float64(10 * i),
+			Residual: math.Pow(0.8, float64(i))})
 	}
-	m.Add(id, monitor.Sessions{All: []monitor.Session{{From: 0, To: 1, Name: "halo/0-1", Composition: []string{"Resize"}, RTT: 1e-4, Loss: 0.125}}})
+	m.Add(id, monitor.Sessions{All: []monitor.Session{{From: 0, To: 1, Name: "halo/0-1", Composition: []string{"Resize"},
+		RTT: 1e-4, Loss: 0.125}}})
 	server := httptest.NewServer(served.Handler(served.Options{Source: m}))
 	t.Cleanup(server.Close)
 	return m, id, server
@@ -238,7 +242,8 @@ func TestLivePage(t *testing.T) {
 
 	// Dark and light.
 	colour := func(scheme string) string {
-		b.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
+		b.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme",
+			Value: scheme}}))
 		return eval[string](b, "getComputedStyle(document.body).backgroundColor")
 	}
 	require.Equal(t, "rgb(255, 255, 255)", colour("light"))
@@ -301,7 +306,8 @@ func TestMemoryOfThePage(t *testing.T) {
 		for part := range parts {
 			for i := range perHour / parts {
 				n := hour*perHour + part*perHour/parts + i
-				m.Add(id, monitor.Progress{Elapsed: time.Duration(n) * 100 * time.Millisecond, Sweep: float64(n), Residual: math.Exp(-float64(n) / day)})
+				m.Add(id, monitor.Progress{Elapsed: time.Duration(n) * 100 * time.Millisecond, Sweep: float64(n),
+					Residual: math.Exp(-float64(n) / day)})
 			}
 			m.Add(id, monitor.Peers{{Sweep: float64(hour), Relaxing: float64(part)}, {}, {}, {}})
 			text, err := json.Marshal(m.Next(&c))
@@ -339,9 +345,11 @@ func TestPicture(t *testing.T) {
 	}
 	b := open(t)
 	name := filepath.Join(t.TempDir(), "run.html")
-	solve(t, "compare", "membrane", "--n", "32", "--model", "graphene-eth", "--machines", "8", "--scheme", "sync,async", "--report", name)
+	solve(t, "compare", "membrane", "--n", "32", "--model", "graphene-eth", "--machines", "8", "--scheme", "sync,async",
+		"--report", name)
 	var png []byte
-	b.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "light"}}),
+	b.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme",
+		Value: "light"}}),
 		chromedp.Navigate("file://"+name), chromedp.WaitVisible("#n-residual"))
 	b.until("byId('surface').dataset.triangles > 100")
 	b.do(chromedp.EmulateViewport(1100, 1750), chromedp.CaptureScreenshot(&png))

@@ -34,7 +34,8 @@ func (constant) Values(_ context.Context, w Wanted) (*Values, error) {
 	if w.Run != 0 {
 		return nil, ErrNoValues
 	}
-	return &Values{N: [3]int{3, 1, 1}, Stride: [3]int{1, 1, 1}, Size: [3]int{3, 1, 1}, U: []float64{1, 2, math.NaN()}, Lower: []float64{1, 1, 1},
+	return &Values{N: [3]int{3, 1, 1}, Stride: [3]int{1, 1, 1}, Size: [3]int{3, 1, 1}, U: []float64{1, 2, math.NaN()},
+		Lower: []float64{1, 1, 1},
 		Upper: []float64{9, 2, 9}}, nil
 }
 
@@ -50,7 +51,8 @@ func get(t *testing.T, h http.Handler, target string, change func(*http.Request)
 	return w
 }
 
-// Without its token nobody gets anything. With it a browser gets a cookie, and the token leaves the address.
+// A request without the token gets 401. A browser that opens the address with the token gets a cookie, and is redirected
+// to the address without the token.
 func TestToken(t *testing.T) {
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("numbers")) })
 	h := Handler(Options{Source: source(), Metrics: metrics, Guard: Guard{Token: "right-token-right"}})
@@ -87,8 +89,10 @@ func TestHost(t *testing.T) {
 		want     int
 	}{
 		{"127.0.0.1:8080", true, 200}, {"localhost:9", true, 200}, {"[::1]:8080", true, 200}, {"127.3.2.1", true, 200},
-		{"evil.example", true, 421}, {"evil.example:8080", false, 421}, {"localhost.evil.example", true, 421}, {"", true, 421},
-		{"10.0.0.7:8080", true, 421}, {"10.0.0.7:8080", false, 200}, {"Node1:8080", false, 200}, {"node1.evil.example", false, 421},
+		{"evil.example", true, 421}, {"evil.example:8080", false, 421}, {"localhost.evil.example", true, 421},
+		{"", true, 421},
+		{"10.0.0.7:8080", true, 421}, {"10.0.0.7:8080", false, 200}, {"Node1:8080", false, 200},
+		{"node1.evil.example", false, 421},
 	} {
 		h := Handler(Options{Source: source(), Guard: Guard{Names: []string{"node1"}, Loopback: c.loopback}})
 		w := get(t, h, "/", func(r *http.Request) { r.Host = c.host })
@@ -99,7 +103,8 @@ func TestHost(t *testing.T) {
 // Every answer forbids scripts of others, and only what belongs to the page is served.
 func TestPolicy(t *testing.T) {
 	h := Handler(Options{Source: source(), Field: constant{}, Metrics: http.NotFoundHandler()})
-	for path, code := range map[string]int{"/": 200, "/page.css": 200, "/main.js": 200, "/uplot.LICENSE": 404, "/static/main.js": 404, "/page.go": 404, "/..%2fpage.go": 404} {
+	for path, code := range map[string]int{"/": 200, "/page.css": 200, "/main.js": 200, "/uplot.LICENSE": 404,
+		"/static/main.js": 404, "/page.go": 404, "/..%2fpage.go": 404} {
 		w := get(t, h, path, nil)
 		require.Equal(t, code, w.Code, path)
 		csp := w.Header().Get("Content-Security-Policy")
@@ -112,7 +117,8 @@ func TestPolicy(t *testing.T) {
 	require.NotRegexp(t, `<script[^>]*>[^<]`, html, "no script stands in the page")
 	require.NotRegexp(t, `(?i) on[a-z]+=| style=`, html)
 	for _, name := range append(scripts, styles...) {
-		require.NotRegexp(t, `https?://[a-z]`, strings.ReplaceAll(string(file(name)), "https://github.com/leeoniya/uPlot", ""), name)
+		require.NotRegexp(t, `https?://[a-z]`,
+			strings.ReplaceAll(string(file(name)), "https://github.com/leeoniya/uPlot", ""), name)
 		require.NotContains(t, string(file(name)), "innerHTML =", name)
 	}
 	require.Equal(t, http.StatusMethodNotAllowed, func() int {
@@ -122,7 +128,8 @@ func TestPolicy(t *testing.T) {
 		h.ServeHTTP(w, r)
 		return w.Code
 	}())
-	require.Equal(t, 404, get(t, Handler(Options{Metrics: http.NotFoundHandler()}), "/", nil).Code, "without a source there is no page")
+	require.Equal(t, 404, get(t, Handler(Options{Metrics: http.NotFoundHandler()}), "/", nil).Code,
+		"without a source there is no page")
 }
 
 // The first event holds everything.
@@ -170,7 +177,8 @@ func TestField(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0x40}, u[:8])
 	require.Equal(t, 404, get(t, h, "/field?run=1&whole", nil).Code)
-	for _, bad := range []string{"", "?run=0", "?run=0&axis=3&plane=0", "?run=0&axis=1&plane=-1", "?run=x&whole", "?run=0&axis=1&plane=99999999999999999999"} {
+	for _, bad := range []string{"", "?run=0", "?run=0&axis=3&plane=0", "?run=0&axis=1&plane=-1", "?run=x&whole",
+		"?run=0&axis=1&plane=99999999999999999999"} {
 		require.Equal(t, 400, get(t, h, "/field"+bad, nil).Code, bad)
 	}
 	require.Equal(t, 404, get(t, Handler(Options{Source: source()}), "/field?run=0&whole", nil).Code)

@@ -41,7 +41,8 @@ var errLeft = errors.New("this peer was asked to leave before it had a part")
 // join joins the run. It retries until DialTime has passed if the rendezvous does not listen yet or does not answer.
 func join(ctx context.Context, o *Options) (*rendezvous.Conn, rendezvous.Welcome, error) {
 	name, _ := os.Hostname()
-	j := rendezvous.Join{Rank: o.Rank, OrSpare: o.OrSpare, Host: name, Pid: os.Getpid(), Addresses: driver.Addresses(o.Listen)}
+	j := rendezvous.Join{Rank: o.Rank, OrSpare: o.OrSpare, Host: name, Pid: os.Getpid(),
+		Addresses: driver.Addresses(o.Listen)}
 	if o.Expect != nil {
 		j.Problem, j.ProblemHash = o.Expect.Name(), fmt.Sprintf("%x", o.Expect.Fingerprint())
 	}
@@ -57,7 +58,8 @@ func join(ctx context.Context, o *Options) (*rendezvous.Conn, rendezvous.Welcome
 		if err == nil {
 			o.Rendezvous = address
 		}
-		if err == nil || !(retryable(err) || o.OrSpare && Absent(err)) || over || ctx.Err() != nil || time.Now().After(deadline) {
+		if err == nil || !(retryable(err) || o.OrSpare && Absent(err)) || over || ctx.Err() != nil ||
+			time.Now().After(deadline) {
 			return conn, w, err
 		}
 		if o.OrSpare && try == patience {
@@ -102,8 +104,8 @@ func retryable(err error) bool {
 	}, func(e error) bool { return errors.Is(err, e) })
 }
 
-// Absent reports whether an error of Run states that the run was not found at its address, where it may be later: nothing
-// listens there, the name of the host is not known yet, or another run is there.
+// Absent reports whether an error of Run states that the run was not found at its address, where it may be later:
+// nothing listens there, the name of the host is not known yet, or another run is there.
 func Absent(err error) bool {
 	_, unknown := errors.AsType[*net.DNSError](err)
 	return err != nil && (unknown || retryable(err) || errors.Is(err, driver.ErrUnauthenticated) ||

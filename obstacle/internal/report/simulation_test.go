@@ -97,7 +97,8 @@ func TestSimulatedComparison(t *testing.T) {
 	r, run := twoMachines(t)
 	good, bad := Figures(r, run, nil), Figures(r, run, errors.New("peer 1 is lost, \"it\" said"))
 	good.Against(Alone{Seconds: 12, Sweeps: 100}, 1)
-	c := SimulatedComparison{Subject: Subject{Problem: "membrane", N: []int{8, 8, 8}, StandIn: 2, Model: "lab", Method: "richardson"}, Rows: []SimulatedRow{{"richardson", good, nil}, {"schwarz", bad, nil}}}
+	c := SimulatedComparison{Subject: Subject{Problem: "membrane", N: []int{8, 8, 8}, StandIn: 2, Model: "lab",
+		Method: "richardson"}, Rows: []SimulatedRow{{"richardson", good, nil}, {"schwarz", bad, nil}}}
 	var text, table bytes.Buffer
 	c.Text(&text)
 	require.Contains(t, text.String(), "75.0 %")

@@ -98,7 +98,8 @@ func reasons(w, s *Contender, v *Verdict) []string {
 		out = append(out, fmt.Sprintf("although it needs %.2f times as many sweeps%s", sweeps, older(w)))
 	}
 	if math.IsNaN(sweeps) && w.Idle < s.Idle-equalIdle {
-		out = append(out, fmt.Sprintf("its peers are idle for %s of the time instead of %s", percent(w.Idle), percent(s.Idle)))
+		out = append(out, fmt.Sprintf("its peers are idle for %s of the time instead of %s", percent(w.Idle),
+			percent(s.Idle)))
 	}
 	return out
 }

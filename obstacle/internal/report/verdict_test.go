@@ -80,7 +80,8 @@ func TestVerdictComparesEqualPeers(t *testing.T) {
 	require.Nil(t, Judge(nil, 1))
 	require.Nil(t, Judge([]Contender{row("sync", 1, 1), row("async", 2, 1)}, 1))
 	require.Nil(t, Judge([]Contender{row("sync", 2, math.NaN()), row("async", 2, 1)}, 1))
-	v := Judge([]Contender{row("sync", 1, 0.1), row("sync", 2, 1), row("async", 2, 2), row("sync", 4, 3), row("async", 4, 2),
+	v := Judge([]Contender{row("sync", 1, 0.1), row("sync", 2, 1), row("async", 2, 2), row("sync", 4, 3),
+		row("async", 4, 2),
 		row("sync", 8, 1)}, 0)
 	require.Equal(t, "async", v.Winner)
 	require.Equal(t, 4, v.Peers)

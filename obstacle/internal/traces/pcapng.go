@@ -41,8 +41,8 @@ const (
 // ErrNoFrames: the files hold no frames.
 var ErrNoFrames = errors.New("trace: no frames were kept: record with --trace-frames BYTES")
 
-// Pcapng writes the frames that were kept as exported PDUs for Wireshark. The layouts of the headers come first. There is
-// an interface for each node.
+// Pcapng writes the frames that were kept as exported PDUs for Wireshark. The layouts of the headers come first. There
+// is an interface for each node.
 func (s *Set) Pcapng(to io.Writer) error {
 	kept := false
 	for _, n := range s.Nodes {

@@ -63,9 +63,9 @@ type trackKey struct {
 	number int
 }
 
-// Perfetto writes the trace for Perfetto: native track events. A node is a process. It has a track for its relaxations,
-// one for each rail and one for each session, with counters of the window, of what is in flight and of the age of what it
-// receives. Flows lead from send to receive.
+// Perfetto writes the trace for Perfetto: native track events. A node is a process. It has a track for its
+// relaxations, one for each rail and one for each session, with counters of the window, of what is in flight and of
+// the age of what it receives. Flows lead from send to receive.
 func (s *Set) Perfetto(to io.Writer) error {
 	p := &perfetto{
 		Set: s, w: bufio.NewWriter(to), tracks: map[trackKey]uint64{}, values: map[uint64]uint64{},

@@ -59,7 +59,8 @@ type Direction struct {
 	Window     float64 `json:"window"` // mean at writes
 	WindowUnit string  `json:"window_unit"`
 	InFlight   float64 `json:"in_flight"` // mean at writes
-	// Excess is the mean of what a write has put beyond the window, with what was in flight and waited.
+	// Excess is the mean number of segments by which those in flight, those that waited and those of a write exceeded the
+	// congestion window.
 	Excess       float64 `json:"excess"`
 	WindowFull   uint64  `json:"window_full"`
 	IdleRestarts uint64  `json:"idle_restarts"`
