@@ -59,8 +59,8 @@ type Direction struct {
 	Window     float64 `json:"window"` // mean at writes
 	WindowUnit string  `json:"window_unit"`
 	InFlight   float64 `json:"in_flight"` // mean at writes
-	// Excess is the mean number of segments by which those in flight, those that waited and those of a write exceeded the
-	// congestion window.
+	// Excess is the mean amount by which what was in flight, what waited and the write together exceeded the congestion
+	// window, in the unit of trace.Record.Window.
 	Excess       float64 `json:"excess"`
 	WindowFull   uint64  `json:"window_full"`
 	IdleRestarts uint64  `json:"idle_restarts"`
