@@ -194,7 +194,7 @@ func (k *keeping) propose(ctx context.Context, p *peer, lost register.Term) {
 		}
 	}
 	want.Keepers = want.Keepers[:len(want.Keepers)-(len(want.Keepers)+1)%2]
-	within, cancel := context.WithTimeout(ctx, voteTime)
+	within, cancel := context.WithTimeout(ctx, max(voteTime, attemptTime(p.suspect())))
 	defer cancel()
 	t, err := k.keeper.Propose(within, lost, want)
 	if err != nil {

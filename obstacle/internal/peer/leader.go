@@ -122,11 +122,11 @@ func (l *leader) over() bool {
 
 // Times of the search for the process that leads.
 const (
-	leadTime   = 5 * time.Second        // least bound of the search; it is the peer timeout if that is longer
+	leadTime   = 5 * time.Second        // least bound of the search, see searchLimit
 	askTime    = 3 * time.Second        // largest bound of one attempt, see attemptTime
 	searchTime = 50 * time.Millisecond  // between two attempts
 	turnTime   = 200 * time.Millisecond // after which the next keeper proposes itself
-	voteTime   = time.Second            // bound of one proposal
+	voteTime   = time.Second            // least bound of one proposal; it is that of an attempt if that is longer
 	roundsOver = 10                     // in which nothing listens anywhere, after which the search ends
 )
 
@@ -157,7 +157,7 @@ func (p *peer) findLeader(ctx context.Context) *rendezvous.Conn {
 		}
 		_, refused := errors.AsType[*rendezvous.RefusedError](err)
 		over := errors.Is(err, errNobody) && round > roundsOver
-		late := time.Since(begin) > max(leadTime, p.timeout())
+		late := time.Since(begin) > p.searchLimit()
 		if refused || over || late || ctx.Err() != nil || p.leader.over() {
 			p.log.Warn().Err(err).Msg("no process that leads the run takes this peer back")
 			return nil
@@ -213,6 +213,9 @@ func (p *peer) askAll(ctx context.Context, addresses []string) (*rendezvous.Conn
 // attemptTime bounds one attempt to find the process that leads. A lost leader that does not even refuse a connection
 // must not use up the time in which peers have to return to the next one, which is twice suspect.
 func attemptTime(suspect time.Duration) time.Duration { return min(askTime, cmp.Or(suspect, askTime)) }
+
+// searchLimit bounds the search. It is not shorter than the process that leads then waits for peers to return.
+func (p *peer) searchLimit() time.Duration { return max(leadTime, p.timeout(), p.silence()) }
 
 // suspect returns the silence after which the run gives up a host.
 func (p *peer) suspect() time.Duration { return time.Duration(p.welcome.SuspectMS) * time.Millisecond }
