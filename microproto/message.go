@@ -121,6 +121,13 @@ func (p *pool) get() *Message {
 	return m
 }
 
+// unget returns a message of get, whose identity the next one then has.
+func (p *pool) unget(m *Message) {
+	p.live--
+	p.lastID--
+	p.put(m)
+}
+
 func (p *pool) put(m *Message) {
 	m.frame = memory{}
 	m.hold, m.localSet = 0, 0

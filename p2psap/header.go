@@ -102,7 +102,6 @@ func (sessionHeader) Name() string { return "SessionHeader" }
 func (sessionHeader) Attach(b *microproto.Binder) error {
 	b.TakesTrains()
 	b.Header(HeaderBytes)
-	always := func(*microproto.Exec, *microproto.Message) bool { return true }
-	b.Common(microproto.CommonCase{Send: always, Expect: always})
+	b.Common(microproto.CommonCase{Send: microproto.Always, Expect: microproto.Always})
 	return nil
 }

@@ -124,17 +124,19 @@ func TestInterClusterAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Messages of one segment over a reliable link take the common path and allocate nothing. The other
-// columns, and traced composites, take the chains.
+// Messages of one segment within a cluster take the common path and allocate nothing. The other columns, and
+// traced composites, take the chains.
 func TestCommonPathOfColumns(t *testing.T) {
-	e := newExchange(t, syncReady, 1, 64, 0)
-	require.True(t, e.ends[0].HasCommonPath())
-	for range 100 {
-		e.turn()
+	for _, names := range [][]string{syncReady, syncEther} {
+		e := newExchange(t, names, 1, 64, 0)
+		require.True(t, e.ends[0].HasCommonPath())
+		for range 100 {
+			e.turn()
+		}
+		require.Zero(t, testing.AllocsPerRun(100, e.turn))
+		require.Equal(t, e.data, e.dst)
 	}
-	require.Zero(t, testing.AllocsPerRun(100, e.turn))
-	require.Equal(t, e.data, e.dst)
-	for _, names := range [][]string{syncEther, syncInter, asyncEther} {
+	for _, names := range [][]string{syncInter, asyncEther} {
 		c, err := microproto.NewComposite(microproto.Config{Name: "end", MTU: 1400}, build(t, names, nil)...)
 		require.NoError(t, err)
 		require.False(t, c.HasCommonPath())

@@ -14,6 +14,32 @@ import (
 	"github.com/p2pdc/p2pdc/microproto/mptest"
 )
 
+// commonColumn is a composition with tight limits, so that segments leave the common case.
+type commonColumn struct {
+	name    string
+	names   []string
+	options microproto.Options
+	limits  microproto.Limits
+	faults  mptest.Faults
+}
+
+func commonColumns() []commonColumn {
+	// The other end sends more than the queue holds, and a Send that waits for credit probes.
+	tight := func(inFlight int64) microproto.Options {
+		return microproto.Options{OptionReceive: 6000, OptionPeerReceive: 9000, OptionInFlightCount: inFlight,
+			OptionRTOInitial: int64(50 * time.Microsecond), OptionRTOFloor: int64(20 * time.Microsecond)}
+	}
+	few := microproto.Limits{Outputs: 16, Messages: 16}
+	return []commonColumn{
+		{"reliable link", syncReady, microproto.Options{OptionReceive: 6000, OptionPeerReceive: 6000},
+			microproto.Limits{Outputs: 16}, calm},
+		{"intra", syncEther, tight(20), few, calm},
+		{"intra, frames are lost", syncEther, tight(3), few, mptest.Faults{
+			Delay: 20 * time.Microsecond, Loss: 0.1, Duplicate: 0.1, Reorder: 0.2, ReorderBy: 50 * time.Microsecond,
+		}},
+	}
+}
+
 // commonRig is a rig over a reliable link that writes down what its user and the link see.
 type commonRig struct {
 	*rig
@@ -22,20 +48,19 @@ type commonRig struct {
 	dst    [2][]byte
 }
 
-func newCommonRig(t require.TestingT, traced bool) *commonRig {
+func newCommonRig(t require.TestingT, column commonColumn, traced bool) *commonRig {
 	r := &commonRig{rig: &rig{tb: t}}
 	for i := range r.ends {
-		config := microproto.Config{Name: string(rune('a' + i)), MTU: 600, Limits: microproto.Limits{Outputs: 16}}
+		config := microproto.Config{Name: string(rune('a' + i)), MTU: 600, Limits: column.limits}
 		if traced {
 			config.Tracer = mptest.NewTraceHash()
 		}
-		c, err := microproto.NewComposite(config, build(t, syncReady,
-			microproto.Options{OptionReceive: 6000, OptionPeerReceive: 6000})...)
+		c, err := microproto.NewComposite(config, build(t, column.names, column.options)...)
 		require.NoError(t, err)
 		require.Equal(t, !traced, c.HasCommonPath())
 		r.ends[i], r.dst[i] = c, make([]byte, 6000)
 	}
-	r.Pair = mptest.NewPair(r.ends[0], r.ends[1], 1, calm)
+	r.Pair = mptest.NewPair(r.ends[0], r.ends[1], 1, column.faults)
 	r.OnFrame = func(end int, f microproto.Frame) bool {
 		r.note("%v: %d: %x", r.Clock.Now(), end, f.Data)
 		r.frames[end] = append(r.frames[end], bytes.Clone(f.Data))
@@ -116,21 +141,25 @@ func TestCommonPathEqualsChains(t *testing.T) {
 			wait:  time.Duration(rapid.IntRange(0, 2).Draw(rt, "wait")) * 40 * time.Microsecond,
 		}
 	}), 40, 60)
-	rapid.Check(t, func(rt *rapid.T) {
-		common, chains := newCommonRig(rt, false), newCommonRig(rt, true)
-		for _, s := range steps.Draw(rt, "steps") {
-			common.step(s)
-			chains.step(s)
-			require.Equal(rt, chains.seen, common.seen)
-			common.seen, chains.seen = nil, nil
-		}
-	})
+	for _, c := range commonColumns() {
+		t.Run(c.name, func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) {
+				common, chains := newCommonRig(rt, c, false), newCommonRig(rt, c, true)
+				for _, s := range steps.Draw(rt, "steps") {
+					common.step(s)
+					chains.step(s)
+					require.Equal(rt, chains.seen, common.seen)
+					common.seen, chains.seen = nil, nil
+				}
+			})
+		})
+	}
 }
 
 // A message of one segment between the segments of another one, which no Resize sends, ends that one.
 func TestCommonPathAmongSegments(t *testing.T) {
 	for _, traced := range []bool{false, true} {
-		r := newCommonRig(t, traced)
+		r := newCommonRig(t, commonColumns()[0], traced)
 		r.OnFrame = func(end int, f microproto.Frame) bool {
 			r.frames[end] = append(r.frames[end], bytes.Clone(f.Data))
 			return false
@@ -146,5 +175,18 @@ func TestCommonPathAmongSegments(t *testing.T) {
 		}
 		require.EqualValues(t, 1, r.ends[1].Endpoint().Arrivals())
 		require.EqualValues(t, 1, r.drops(1, "segment out of place"))
+	}
+}
+
+// Messages that nobody acknowledges fill the window and the pool alike on both paths.
+func TestCommonPathFillsTheWindow(t *testing.T) {
+	for _, c := range commonColumns() {
+		common, chains := newCommonRig(t, c, false), newCommonRig(t, c, true)
+		for i := range 40 {
+			s := step{kind: 0, n: 8, wait: time.Duration(i/39) * time.Millisecond}
+			common.step(s)
+			chains.step(s)
+		}
+		require.Equal(t, chains.seen, common.seen, c.name)
 	}
 }

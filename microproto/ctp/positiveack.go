@@ -53,6 +53,16 @@ func (p *PositiveAck) Attach(b *microproto.Binder) error {
 	wireAttr(b, "ack.next", &p.next)
 	wireAttr(b, "ack.seen", &p.seen)
 	wireAttr(b, "ack.credit", &p.credit)
+	b.Common(microproto.CommonCase{
+		Send: func(_ *microproto.Exec, m *microproto.Message) bool {
+			p.flags.Set(m, flagData)
+			p.writeHeader(m)
+			return true
+		},
+		Sent:   p.wrote,
+		Expect: func(_ *microproto.Exec, m *microproto.Message) bool { return p.refusal(m) == "" },
+		Ends:   p.isAlone, Take: p.take, Priority: microproto.Early,
+	})
 	bind(b, microproto.OpenSession, func(*microproto.Exec, struct{}) {
 		*p.grant, p.advertised = p.initialGrant, p.limit
 	})
@@ -73,32 +83,54 @@ func (p *PositiveAck) Attach(b *microproto.Binder) error {
 }
 
 func (p *PositiveAck) fillHeader(x *microproto.Exec, m *microproto.Message) {
+	p.writeHeader(m)
+	p.wrote(x, m)
+}
+
+func (p *PositiveAck) writeHeader(m *microproto.Message) {
 	p.next.Set(m, *p.expected)
 	p.seen.Set(m, *p.seenCell)
 	p.credit.Set(m, *p.granted)
+}
+
+// wrote notes that a segment carries the acknowledgement.
+func (p *PositiveAck) wrote(x *microproto.Exec, _ *microproto.Message) {
 	p.advertised = *p.granted
 	p.carried(x)
 }
 
 func (p *PositiveAck) receive(x *microproto.Exec, m *microproto.Message) {
-	flags, next := p.flags.Get(m), p.next.Get(m)
-	switch {
-	case flags&^flagData != 0 || flags == 0 && len(m.Payload) > 0:
-		x.Drop(m, "malformed acknowledgement")
-		return
-	case before(*p.sent, next):
-		x.Drop(m, "acknowledgement of a segment not sent")
+	if why := p.refusal(m); why != "" {
+		x.Drop(m, why)
 		return
 	}
+	p.take(x, m)
+	if p.isAlone(m) {
+		x.Done(m)
+	}
+}
+
+// refusal returns why a segment is dropped, "" if it is not.
+func (p *PositiveAck) refusal(m *microproto.Message) string {
+	switch flags := p.flags.Get(m); {
+	case flags&^flagData != 0 || flags == 0 && len(m.Payload) > 0:
+		return "malformed acknowledgement"
+	case before(*p.sent, p.next.Get(m)):
+		return "acknowledgement of a segment not sent"
+	}
+	return ""
+}
+
+// isAlone reports whether a segment is an acknowledgement alone.
+func (p *PositiveAck) isAlone(m *microproto.Message) bool { return p.flags.Get(m)&flagData == 0 }
+
+func (p *PositiveAck) take(x *microproto.Exec, m *microproto.Message) {
 	*p.grant = max(*p.grant, p.credit.Get(m))
 	p.arrived = 1
 	if *p.each {
 		p.arrived = m.Segments()
 	}
-	microproto.Raise(x, AckArrived, Ack{Next: next, Seen: p.seen.Get(m), Credit: *p.grant, Alone: flags&flagData == 0})
-	if flags&flagData == 0 {
-		x.Done(m)
-	}
+	microproto.Raise(x, AckArrived, Ack{Next: p.next.Get(m), Seen: p.seen.Get(m), Credit: *p.grant, Alone: p.isAlone(m)})
 }
 
 func (p *PositiveAck) request(x *microproto.Exec, u Urgency) {

@@ -44,6 +44,9 @@ func (f *ReliableFIFO) Attach(b *microproto.Binder) error {
 	lookupCell(b, cellCredit, &f.credit)
 	f.maxHeld = max(1, b.Limits().Messages/8)
 	f.hold = b.HoldBit("ReliableFIFO.early")
+	b.Common(microproto.CommonCase{
+		Send: microproto.Always, Expect: f.expectsAlone, Take: f.takeAlone, Priority: microproto.Late,
+	})
 	bind(b, microproto.OpenSession, func(x *microproto.Exec, _ struct{}) {
 		f.stored = *f.taken
 		f.grant(x, struct{}{})
@@ -63,6 +66,17 @@ func (f *ReliableFIFO) costOf(m *microproto.Message) uint64 {
 		n += messageCost
 	}
 	return n
+}
+
+// expectsAlone and takeAlone are the common case: a message of one segment, which is the next and fits.
+func (f *ReliableFIFO) expectsAlone(_ *microproto.Exec, m *microproto.Message) bool {
+	return f.number.Get(m) == *f.expected && f.held == 0 && f.stored+f.costOf(m)-*f.consumed <= f.limit
+}
+
+func (f *ReliableFIFO) takeAlone(x *microproto.Exec, m *microproto.Message) {
+	f.stored += f.costOf(m)
+	f.advance()
+	microproto.Raise(x, AckRequested, NextAdvance)
 }
 
 func (f *ReliableFIFO) receive(x *microproto.Exec, m *microproto.Message) {

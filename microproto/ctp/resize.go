@@ -71,10 +71,12 @@ func (r *Resize) Attach(b *microproto.Binder) error {
 	declareCell(b, cellPosted, &r.posted, posted{})
 	r.posted.withdraw = r.evictPosted
 	r.burst = min(maxBurst, max(1, b.Limits().Outputs/4))
-	b.Common(microproto.CommonCase{Send: r.sendsAlone, Expect: r.expectsAlone, Longest: minKept - 1})
+	b.Common(microproto.CommonCase{
+		Send: r.sendsAlone, Expect: r.expectsAlone, Longest: minKept - 1, Priority: shapePriority,
+	})
 	microproto.Bind(b, microproto.OpenSession, microproto.First, r.open)
 	bind(b, microproto.MessageFromUser, r.enqueue)
-	microproto.Bind(b, microproto.SegmentFromNet, -500, r.checkShape)
+	microproto.Bind(b, microproto.SegmentFromNet, shapePriority, r.checkShape)
 	microproto.Bind(b, microproto.SegmentAcked, microproto.Last, func(x *microproto.Exec, _ *microproto.Message) {
 		if r.waiting.Len() > 0 && !r.resumeQueued {
 			r.resumeQueued = true
@@ -114,6 +116,9 @@ func (r *Resize) open(x *microproto.Exec, _ struct{}) {
 			x.HeaderBytes()))
 	}
 }
+
+// shapePriority lets Resize check a segment before the micro-protocols that act on it.
+const shapePriority = -500
 
 // sendsAlone is the common case: a message of one segment, and nothing waits.
 func (r *Resize) sendsAlone(_ *microproto.Exec, m *microproto.Message) bool {

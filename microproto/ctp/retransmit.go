@@ -129,6 +129,9 @@ func (r *Retransmit) Attach(b *microproto.Binder) error {
 	declareCell(b, cellLeft, &r.selective.left, 0)
 	declareCell(b, microproto.CellRetransmitted, &r.resent, 0)
 	r.hold = b.HoldBit("Retransmit.window")
+	b.Common(microproto.CommonCase{
+		Send: r.sendsAlone, Sent: r.sentAlone, Retains: true, Expect: r.expectsAlone, Priority: probePriority,
+	})
 	b.Flow(r.flow)
 	microproto.Bind(b, microproto.OpenSession, microproto.Early, func(*microproto.Exec, struct{}) {
 		r.una, r.position = *r.sentNext, *r.sentTo
@@ -138,7 +141,7 @@ func (r *Retransmit) Attach(b *microproto.Binder) error {
 	})
 	microproto.Bind(b, microproto.SegmentFromUser, microproto.Last, r.retain)
 	microproto.Bind(b, microproto.SegmentToNet, microproto.Early, r.transmitting)
-	microproto.Bind(b, microproto.SegmentFromNet, -200, r.answerProbe)
+	microproto.Bind(b, microproto.SegmentFromNet, probePriority, r.answerProbe)
 	bind(b, AckArrived, r.acked)
 	bind(b, microproto.DrainSession, r.drain)
 	bind(b, CreditBlocked, r.block)
@@ -162,18 +165,9 @@ func (r *Retransmit) Attach(b *microproto.Binder) error {
 
 // retain adds every new segment, and holds it if the window is full.
 func (r *Retransmit) retain(x *microproto.Exec, m *microproto.Message) {
-	r.retained.Set(m, 1)
-	r.messages++
 	k, n := m.Segments(), m.Length()
-	r.position += uint64(k*x.HeaderBytes() + n)
-	r.end.Set(m, r.position)
-	for i := range k {
-		r.entries.Push(entry{m: m, length: int32(min(m.Unit(), n-i*m.Unit()))})
-	}
-	// Segments released by an acknowledgement may not be transmitted yet. A congestion window
-	// keeps the order itself.
-	first := *r.sentNext == r.number.Get(m) || *r.limit != math.MaxUint64
-	if r.passed == r.entries.Len()-k && r.room(k, n) && first {
+	fits := r.fits(m, k, n)
+	if r.add(x, m, k, n); fits {
 		r.admit(k, n)
 	} else {
 		x.Hold(m, r.hold)
@@ -182,6 +176,45 @@ func (r *Retransmit) retain(x *microproto.Exec, m *microproto.Message) {
 		}
 	}
 	r.updatePause()
+}
+
+// fits reports whether a new segment or train may be sent now.
+func (r *Retransmit) fits(m *microproto.Message, k, n int) bool {
+	// Segments released by an acknowledgement may not be transmitted yet. A congestion window
+	// keeps the order itself.
+	first := *r.sentNext == r.number.Get(m) || *r.limit != math.MaxUint64
+	return r.passed == r.entries.Len() && r.room(k, n) && first
+}
+
+// add retains a new segment, or a train of k, with n bytes in all.
+func (r *Retransmit) add(x *microproto.Exec, m *microproto.Message, k, n int) {
+	r.retained.Set(m, 1)
+	r.messages++
+	r.position += uint64(k*x.HeaderBytes() + n)
+	r.end.Set(m, r.position)
+	for i := range k {
+		r.entries.Push(entry{m: m, length: int32(min(m.Unit(), n-i*m.Unit()))})
+	}
+}
+
+// probePriority lets Retransmit answer a probe before the acknowledgement in the same segment is processed.
+const probePriority = -200
+
+// sendsAlone, sentAlone and expectsAlone are the common case: a segment that fits the window, and no probe.
+func (r *Retransmit) sendsAlone(_ *microproto.Exec, m *microproto.Message) bool {
+	return r.fits(m, 1, len(m.Payload))
+}
+
+func (r *Retransmit) sentAlone(x *microproto.Exec, m *microproto.Message) {
+	n := len(m.Payload)
+	r.add(x, m, 1, n)
+	r.admit(1, n)
+	r.updatePause()
+	r.transmitting(x, m)
+}
+
+func (r *Retransmit) expectsAlone(_ *microproto.Exec, m *microproto.Message) bool {
+	return r.probe.Get(m) == 0
 }
 
 // flow reports the fixed window. WindowCongestionControl replaces what it knows better.

@@ -61,6 +61,7 @@ func (r *RTTEstimation) Attach(b *microproto.Binder) error {
 	lookupCell(b, cellSmoothed, &r.smoothed)
 	declareCell(b, microproto.CellRTT, &r.rtt, 0)
 	declareCell(b, microproto.CellMinRTT, &r.least, 0)
+	b.Common(microproto.CommonCase{Send: microproto.Always, Expect: microproto.Always})
 	bind(b, microproto.OpenSession, func(*microproto.Exec, struct{}) {
 		if *r.rto = r.initial; r.sampled { // imported
 			*r.rto, *r.probe = r.timeout(), r.probeTimeout()

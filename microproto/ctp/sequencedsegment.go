@@ -28,6 +28,14 @@ func (s *SequencedSegment) Attach(b *microproto.Binder) error {
 	microproto.DeclareCell(b, cellSentNext, s.first)
 	microproto.DeclareCell(b, cellExpected, s.first)
 	microproto.DeclareCell(b, cellSeen, uint64(0))
+	b.Common(microproto.CommonCase{
+		Send: func(_ *microproto.Exec, m *microproto.Message) bool {
+			s.number.Set(m, *s.next)
+			return true
+		},
+		Sent:   func(*microproto.Exec, *microproto.Message) { *s.next++ },
+		Expect: microproto.Always,
+	})
 	bind(b, microproto.SegmentFromUser, func(_ *microproto.Exec, m *microproto.Message) {
 		s.number.Set(m, *s.next)
 		*s.next += uint32(m.Segments())

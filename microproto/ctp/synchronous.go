@@ -120,7 +120,9 @@ func (s *Synchronous) Attach(b *microproto.Binder) error {
 	bind(b, messageAssembled, s.store)
 	s.bindGrants(b)
 	if !s.carries { // the number of a grant is final only when its segment is certain to be sent
-		b.Common(microproto.CommonCase{Send: s.sendsAlone, Expect: s.expectsAlone, Take: s.takeAlone})
+		b.Common(microproto.CommonCase{
+			Send: s.sendsAlone, Expect: s.expectsAlone, Take: s.takeAlone, Priority: microproto.Last,
+		})
 	}
 	return nil
 }
@@ -208,25 +210,31 @@ func (s *Synchronous) fillHeader(x *microproto.Exec, m *microproto.Message) {
 	}
 }
 
-// sendsAlone, expectsAlone and takeAlone are the common case of the columns without PositiveAck: a short
-// message, or a grant.
+// sendsAlone, expectsAlone and takeAlone are the common case: a short message or, without PositiveAck, a grant.
 func (s *Synchronous) sendsAlone(_ *microproto.Exec, m *microproto.Message) bool {
 	s.tag.Set(m, s.alone.tag)
 	s.label.Set(m, s.alone.label)
-	return s.grants
+	if s.alone.tag != grantTag || !s.grants {
+		s.number.Set(m, s.sending.last+1)
+	}
+	return true
 }
 
 func (s *Synchronous) expectsAlone(_ *microproto.Exec, m *microproto.Message) bool {
-	return s.grants && (s.tag.Get(m) != grantTag || s.validGrant(m))
+	return !s.isGrant(m) || s.validGrant(m)
 }
 
 func (s *Synchronous) takeAlone(x *microproto.Exec, m *microproto.Message) {
-	if s.tag.Get(m) == grantTag {
+	if s.isGrant(m) {
 		s.takeGrant(m)
 		return
 	}
 	a := assembled{m, contents{length: len(m.Payload), data: s.buffers.clone(m.Payload, len(m.Payload))}}
 	s.store(x, &a)
+}
+
+func (s *Synchronous) isGrant(m *microproto.Message) bool {
+	return s.grants && s.tag.Get(m) == grantTag
 }
 
 // acked accepts a transfer when its last segment is acknowledged: acknowledgements come in

@@ -31,7 +31,8 @@ func (d *TransportDriver) Attach(b *microproto.Binder) error {
 			d.setPorts(m)
 			return true
 		},
-		Expect: func(_ *microproto.Exec, m *microproto.Message) bool { return d.isOurs(m) },
+		Expect:   func(_ *microproto.Exec, m *microproto.Message) bool { return d.isOurs(m) },
+		Priority: microproto.First,
 	})
 	microproto.Bind(b, microproto.SegmentFromNet, microproto.First, d.checkPorts)
 	microproto.Bind(b, microproto.SegmentToNet, microproto.Last, d.transmit)
