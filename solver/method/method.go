@@ -72,6 +72,16 @@ type Options struct {
 	InitialOmega float64
 	Cycle        string // multigrid: "v" or "w"; "" selects by dimension
 	Unguarded    bool   // multigrid: the caller evaluates every cycle instead of the safeguard
+	// Allocate allocates arrays as large as the block or a coarser grid; nil: make.
+	Allocate func(n int) []float64
+}
+
+// array returns n zeros from Allocate.
+func (o *Options) array(n int) []float64 {
+	if o.Allocate == nil {
+		return make([]float64, n)
+	}
+	return o.Allocate(n)
 }
 
 // The names of the methods.

@@ -48,7 +48,7 @@ type stageFuncs struct {
 // NewMultigrid returns the solver of a system on one block whose ghosts are boundary data.
 func NewMultigrid(s System, o Options) (*Multigrid, error) {
 	m := &Multigrid{options: o, parallel: newParallelFor(o.Executor, s.Layout.Dim)}
-	m.saved = make([]float64, s.Layout.Len())
+	m.saved = o.array(s.Layout.Len())
 	m.norms = make([]kernel.Norm, max(maxPieces, kernel.Workers(m.parallel.exec)))
 	m.sums = make([]kernel.Sum, maxPieces)
 	m.bindFuncs()
@@ -66,7 +66,7 @@ func (m *Multigrid) init(s System, h Hierarchy) error {
 	for i, n := range h.Grids {
 		c := LevelConfig{
 			Part: kernel.Whole(s.Layout), Parity: s.Parity,
-			Operator: s.Operator, Source: s.Source, Lower: s.Lower, Upper: s.Upper,
+			Operator: s.Operator, Source: s.Source, Lower: s.Lower, Upper: s.Upper, Allocate: m.options.array,
 		}
 		if i > 0 {
 			layout, err := kernel.NewLayout(h.Dim, n)

@@ -25,7 +25,7 @@ func newRichardson(s System, o Options) (*richardson, error) {
 		return nil, err
 	}
 	r := &richardson{layout: s.Layout, sweep: sweep, parallel: newParallelFor(o.Executor, s.Layout.Dim),
-		next: make([]float64, s.Layout.Len())}
+		next: o.array(s.Layout.Len())}
 	r.relax = func(_ int, b kernel.Box) { r.sweep.Relax(r.next, r.values, r.values, b) }
 	r.copyBack = func(_ int, b kernel.Box) { copyPoints(r.layout, r.values, r.next, b) }
 	return r, nil

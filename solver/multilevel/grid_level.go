@@ -53,12 +53,12 @@ func (m *multigrid) newGridLevel(
 }
 
 // share prepares the exchanges of a distributed grid. Values must be set.
-func (g *gridLevel) share(channels []*channel, d depth) {
+func (g *gridLevel) share(channels []*channel, d depth, allocate func(int) []float64) {
 	l := g.Part.Layout
 	values := g.values()
 	values.parity = parity(g.window)
 	g.all = phases(channels, g.own, oneLayer(), values)
-	g.Residual = make([]float64, l.Len())
+	g.Residual = allocate(l.Len())
 	read := []grid{{array: g.Residual, layout: l, colour: -1}}
 	if g.Truncation != nil { // below grid 0
 		read = append(read, grid{array: g.Truncation, layout: l, colour: -1})

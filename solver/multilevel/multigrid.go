@@ -135,7 +135,7 @@ func (m *multigrid) buildLevels(p *problem.Problem) error {
 			return err
 		}
 		if m.distributed() && l < m.plan.gathered {
-			g.share(m.peer.channels, m.plan.depthOf(l, rank))
+			g.share(m.peer.channels, m.plan.depthOf(l, rank), m.peer.config.NewArray)
 		}
 	}
 	if !m.distributed() || !m.root() {
@@ -164,7 +164,7 @@ func (m *multigrid) buildWhole(p *problem.Problem) error {
 			return err
 		}
 		if l == 0 {
-			m.saved = make([]float64, len(g.Values))
+			m.saved = m.peer.config.NewArray(len(g.Values))
 			if err = p.CoarseBoundary(p.N, g.Part.Layout, g.Values); err != nil {
 				return err
 			}

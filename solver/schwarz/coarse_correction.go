@@ -81,7 +81,7 @@ func newCorrection(w *peer) (*correction, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &correction{grid: g, defect: make([]float64, w.layout.Len())}
+	k := &correction{grid: g, defect: c.NewArray(w.layout.Len())}
 	k.tree = coarseTree(c, c.Rank)
 	k.subtreeBox = g.subtreeBox(c, c.Rank)
 	for _, q := range coarseSubtree(c, c.Rank) {
@@ -96,9 +96,9 @@ func newCorrection(w *peer) (*correction, error) {
 	k.line = make([]float64, g.n[0]+2)
 	k.values = make([]float64, k.subtreeBox.Points())
 	if c.Scheme.Lockstep() {
-		k.before = make([]float64, w.layout.Len())
+		k.before = c.NewArray(w.layout.Len())
 	} else {
-		k.before = make([]float64, w.ownPart.Len())
+		k.before = c.NewArray(w.ownPart.Len())
 		k.couplings = newFaceCouplings(w)
 		for range sumsKept {
 			k.sums = append(k.sums, correctionSum{values: make([]float64, k.subtreeBox.Points())})

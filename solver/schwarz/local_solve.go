@@ -21,11 +21,12 @@ func newLocal(w *peer) (*localSolve, error) {
 		old = w.local.solver
 	}
 	solver, err := renewSolver(old, localName(m), w.block.System(),
-		method.Options{Executor: w.config.Executor, Omega: w.choice.omega(), Cycle: m.Cycle, Unguarded: true})
+		method.Options{Executor: w.config.Executor, Omega: w.choice.omega(), Cycle: m.Cycle, Unguarded: true,
+			Allocate: w.config.NewArray})
 	if err != nil {
 		return nil, err
 	}
-	return newLocalSolve(solver, w.sweep, w.layout, w.config.Executor, m.Flexible), nil
+	return newLocalSolve(solver, w.sweep, w.layout, w.config.Executor, m.Flexible, w.config.NewArray), nil
 }
 
 // renewSolver returns old, of the same name and options, adapted to another system, or a new solver if there is
@@ -102,6 +103,7 @@ const (
 
 func newLocalSolve(
 	s method.Solver, sweep *kernel.Sweep, l kernel.Layout, e problem.Executor, partial bool,
+	allocate func(int) []float64,
 ) *localSolve {
 	g := &localSolve{solver: s, sweep: sweep, exec: e, layout: l, requiredRatio: initialRatio}
 	_, multigrid := s.(*method.Multigrid)
@@ -109,7 +111,7 @@ func newLocalSolve(
 	if g.contracts {
 		return g
 	}
-	g.saved = make([]float64, l.Len())
+	g.saved = allocate(l.Len())
 	g.chunks, g.axis = problem.Split(l.Interior(), problem.Jacobi, l.Dim)
 	g.norms = make([]kernel.Norm, g.chunks)
 	g.run = func(i int) { g.sweep.Residual(&g.norms[i], g.values, problem.Chunk(l.Interior(), g.axis, i, g.chunks)) }

@@ -57,19 +57,19 @@ func newPeer(c problem.Config) (problem.Peer, error) {
 	if w.region, err = newRegion(&c, c.Rank); err != nil {
 		return nil, err
 	}
-	w.block = &problem.Discretization{Box: w.ext, Layout: w.layout, Executor: w.config.Executor}
+	w.block = &problem.Discretization{Box: w.ext, Layout: w.layout, Executor: w.config.Executor, Allocate: c.Allocate}
 	if w.Steps, err = c.TimeSteps(w.own); err != nil {
 		return nil, err
 	}
 	if w.Steps.Total > 0 {
-		w.stepStart = make([]float64, w.layout.Points())
+		w.stepStart = c.NewArray(w.layout.Points())
 	}
 	if w.coarse, err = newCorrection(w); err != nil {
 		return nil, err
 	}
 	w.makePatches()
-	w.work = make([]float64, w.layout.Len())
-	w.cur, w.next = make([]float64, w.ownPart.Len()), make([]float64, w.ownPart.Len())
+	w.work = c.NewArray(w.layout.Len())
+	w.cur, w.next = c.NewArray(w.ownPart.Len()), c.NewArray(w.ownPart.Len())
 	w.relaxation.init(w)
 	w.choice.init(w)
 	if err := w.begin(); err != nil {
@@ -243,7 +243,7 @@ func (w *peer) freeBuffer() []float64 {
 		w.spare = nil
 		return out
 	}
-	return make([]float64, w.ownPart.Len())
+	return w.config.NewArray(w.ownPart.Len())
 }
 
 // Receive accepts the messages of this method.

@@ -46,7 +46,8 @@ func emulated(
 		require.NoError(t, err)
 		sweep, err := b.Sweep(1)
 		require.NoError(t, err)
-		solvers = append(solvers, newLocalSolve(solver, sweep, b.Layout, problem.Sequential{}, false))
+		solvers = append(solvers, newLocalSolve(solver, sweep, b.Layout, problem.Sequential{}, false,
+			new(problem.Config).NewArray))
 		blocks = append(blocks, b)
 	}
 	for range exchanges {

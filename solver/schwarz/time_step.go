@@ -128,7 +128,7 @@ func (w *peer) prepare() error {
 	}
 	w.config.Initial = nil
 	w.cur = w.freeBuffer()
-	w.next = make([]float64, w.ownPart.Len())
+	w.next = w.config.NewArray(w.ownPart.Len())
 	w.extractOwn(w.cur, w.work)
 	return nil
 }

@@ -19,6 +19,9 @@ func Memory() uint64 { return 0 }
 // SharedArray returns nil, nil: this system has no such memory.
 func SharedArray(int) ([]float64, *os.File, error) { return nil, nil, nil }
 
+// Populate does nothing.
+func Populate([]float64) {}
+
 // MapArray returns an error.
 func MapArray(*os.File, int) ([]float64, error) {
 	return nil, errors.New("this system has no shared memory")

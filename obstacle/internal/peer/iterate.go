@@ -231,6 +231,7 @@ func (p *peer) answer(r *runner.Runner, out rendezvous.Result, a *rendezvous.Ass
 	var u []float64
 	if dst != nil {
 		u = blocks.Slice(dst, n, box)
+		host.Populate(u)
 	}
 	if u == nil {
 		u = host.Array(box.Points())
