@@ -14,7 +14,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/figure"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
-	"github.com/p2pdc/p2pdc/obstacle/internal/progress"
+	"github.com/p2pdc/p2pdc/internal/progress"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/simulate"

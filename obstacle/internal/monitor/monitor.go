@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
-	"github.com/p2pdc/p2pdc/obstacle/internal/progress"
+	"github.com/p2pdc/p2pdc/internal/progress"
 )
 
 // Bounds of the model.
