@@ -45,7 +45,7 @@ func changeModes(ctx context.Context, r *measure.Run) error {
 	}
 	modes := [...]microproto.Mode{microproto.ModeAsynchronous, microproto.ModeSynchronous}
 	var calls, pauses []float64
-	for range r.Rounds {
+	for range r.Repeat(r.Rounds) {
 		var call, pause []float64
 		for i := range modeChanges {
 			begin := time.Now()
@@ -78,7 +78,7 @@ func stepModes(ctx context.Context, r *measure.Run) error {
 		{"synchronous", "sync", "step"},
 	}
 	seconds, sweeps := make([][]float64, len(variants)), make([][]float64, len(variants))
-	for range min(r.Rounds, 5) {
+	for range r.Repeat(min(r.Rounds, 5)) {
 		for i, v := range variants {
 			s, err := measure.Obstacle(ctx, program, "solve", "front", "--n", frontN, "--peers", "2", "--threads", "1",
 				"--tol", "1e-4", "--scheme", v.scheme, "--step-mode", v.stepMode, "--network", "ether")

@@ -105,21 +105,22 @@ func against(ctx context.Context, commit string, p *measure.Program) (err error)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("| what | unit | %s | this tree | ratio | spread | of the best | verdict |\n", commit)
-	fmt.Println("|---|---|---|---|---|---|---|---|")
-	for _, l := range lanes() {
-		if !p.Wants(l.part) {
-			continue
-		}
+	chosen := slices.DeleteFunc(lanes(), func(l lane) bool { return !p.Wants(l.part) })
+	begin, end := tip.Show(make([]time.Duration, len(chosen)))
+	defer end()
+	fmt.Fprintf(tip.Out(), "| what | unit | %s | this tree | ratio | spread | of the best | verdict |\n", commit)
+	fmt.Fprintln(tip.Out(), "|---|---|---|---|---|---|---|---|")
+	for i, l := range chosen {
+		begin(i, l.part)
 		began := time.Now()
 		values, err := l.compare(ctx, [2]*build{old, tip}, min(r.Rounds, l.rounds))
 		if err != nil {
 			return err
 		}
 		for i, f := range l.figures {
-			fmt.Println(f.row(values[0][i], values[1][i]))
+			fmt.Fprintln(tip.Out(), f.row(values[0][i], values[1][i]))
 		}
-		fmt.Fprintf(os.Stderr, "%s: %v\n", l.part, time.Since(began).Round(time.Second))
+		fmt.Fprintf(tip.Log(), "%s: %v\n", l.part, time.Since(began).Round(time.Second))
 	}
 	return nil
 }
@@ -135,15 +136,15 @@ func (l *lane) compare(ctx context.Context, builds [2]*build, rounds int) (value
 		defer stop()
 		samples[i], values[i] = sample, make([][]float64, len(l.figures))
 	}
-	for round := -1; round < rounds; round++ { // the first one warms up
+	for round := range builds[1].Repeat(rounds + 1) { // the first one warms up
 		for k := range builds {
-			i := (round + 1 + k) % 2
+			i := (round + k) % 2
 			v, err := samples[i]()
 			if err != nil {
 				return values, fmt.Errorf("%s: %s: %w", l.part, builds[i].name, err)
 			}
 			for f := range v {
-				if round >= 0 {
+				if round > 0 {
 					values[i][f] = append(values[i][f], v[f])
 				}
 			}

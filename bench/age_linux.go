@@ -31,7 +31,7 @@ func age(ctx context.Context, r *measure.Run) error {
 		bytes int
 	}{{"125 KB", 125_000}, {"1.5 MB (1000 packets)", 1_500_000}, {"16 MB", 16_000_000}} {
 		var median, worst, lost, rate []float64
-		for range r.Rounds {
+		for range r.Repeat(r.Rounds) {
 			m, w, l, err := ages(ctx, queue.bytes)
 			if err != nil {
 				return err

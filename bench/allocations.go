@@ -29,7 +29,7 @@ const (
 func allocations(ctx context.Context, r *measure.Run) error {
 	for _, scheme := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
 		var perSweep []float64
-		for range min(r.Rounds, 5) {
+		for range r.Repeat(min(r.Rounds, 5)) {
 			few, err := countAllocations(ctx, scheme, fewSweeps)
 			if err != nil {
 				return err

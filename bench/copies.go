@@ -30,7 +30,7 @@ func copies(ctx context.Context, r *measure.Run) error {
 		return err
 	}
 	var times, peaks [2][]float64
-	for range min(r.Rounds, 5) {
+	for range r.Repeat(min(r.Rounds, 5)) {
 		for k, recover := range []string{"local", "exact"} {
 			s, err := killAt(ctx, program, fmt.Sprint(copiesN), 0, 0, "--scheme", "sync", "--peers", fmt.Sprint(survivePeers),
 				"--recover", recover)

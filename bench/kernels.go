@@ -92,7 +92,7 @@ func kernels(ctx context.Context, r *measure.Run) error {
 		triad := variant{name: onThreads("triad", threads), loop: command("triad", threads), process: c}
 		variants = append(variants, triad)
 	}
-	rates, err := compareLoops(variants, r.Rounds)
+	rates, err := compareLoops(variants, r)
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func waterfall(ctx context.Context, r *measure.Run, h hosts, asleep, busy bool) 
 			kind: kind, name: layerNames[kind], pair: p, values: make([][]float64, len(sizes)), lost: make([]int, len(sizes)),
 		})
 	}
-	for round := range r.Rounds + 1 {
+	for round := range r.Repeat(r.Rounds + 1) {
 		for i := range sizes {
 			for _, c := range all {
 				// The other sizes do not fit a datagram.

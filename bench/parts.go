@@ -43,7 +43,7 @@ func costOfParts(ctx context.Context, r *measure.Run, program string) error {
 		{"slabs", []string{"--parts", "8", "--partition", "slabs"}},
 	} {
 		var times [2][]float64
-		for range min(r.Rounds, 7) {
+		for range r.Repeat(min(r.Rounds, 7)) {
 			for k, args := range [][]string{nil, c.args} {
 				args = append([]string{
 					"--peers", "2", "--scheme", "sync", "--tol", "1e-12", "--max-sweeps", fmt.Sprint(partsSweep),
@@ -65,7 +65,7 @@ func costOfParts(ctx context.Context, r *measure.Run, program string) error {
 func pauses(ctx context.Context, r *measure.Run, program string) error {
 	for _, scheme := range []string{"sync", "async"} {
 		var took []float64
-		for range min(r.Rounds, 7) {
+		for range r.Repeat(min(r.Rounds, 7)) {
 			s, err := leaveAt(ctx, program, "--peers", "2", "--parts", "4", "--partition", "boxes", "--scheme", scheme)
 			if err != nil {
 				return err
@@ -114,7 +114,7 @@ func balancedParts(ctx context.Context, r *measure.Run, program string) error {
 		{"SOR, 128³", "128", []string{"--method", "sor", "--tol", "1e-9"}},
 	} {
 		var times [2][]float64
-		for range min(r.Rounds, 3) {
+		for range r.Repeat(min(r.Rounds, 3)) {
 			for k, balance := range []string{"off", "on"} {
 				args := append([]string{"--peers", "2", "--parts", "4", "--partition", "slabs", "--balance", balance,
 					"--slowdown", fmt.Sprintf("0:%d", partsSlow)}, c.args...)

@@ -48,7 +48,7 @@ func predictions(ctx context.Context, r *measure.Run) error {
 func (p *predictedLoss) compare(ctx context.Context, r *measure.Run, program string) error {
 	var total, recovery [2][]float64 // simulated, real
 	early := 0
-	for round := range min(r.Rounds, 5) {
+	for round := range r.Repeat(min(r.Rounds, 5)) {
 		model := filepath.Join(r.Temp, fmt.Sprintf("predictions-%d.yaml", round))
 		_, err := r.Command(ctx, nil, program, "calibrate", "--n", p.n, "--peers", fmt.Sprint(p.peers), "--scheme", p.scheme,
 			"--out", model)

@@ -51,7 +51,7 @@ func rdmaModes() []rdmaMode {
 func rdma(ctx context.Context, r *measure.Run) error {
 	modes := rdmaModes()
 	took, requests := make([][]float64, len(modes)), make([]float64, len(modes))
-	for range r.Rounds {
+	for range r.Repeat(r.Rounds) {
 		for i, m := range modes {
 			d, n, err := m.round(ctx)
 			if err != nil {

@@ -89,7 +89,7 @@ const connectSweeps, segmentSweeps = 10, 1600
 // segmentRate measures segments per second of processor time, on Ethernet of 10 Gbit/s.
 func segmentRate(ctx context.Context, r *measure.Run, scale int, scheme iterate.Scheme) error {
 	var rates []float64
-	for range min(r.Rounds, 5) {
+	for range r.Repeat(min(r.Rounds, 5)) {
 		var took [2]time.Duration
 		var sent [2]uint64
 		for i, sweeps := range []int{connectSweeps, connectSweeps + segmentSweeps/scale} {

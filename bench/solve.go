@@ -24,7 +24,7 @@ func memory(ctx context.Context, r *measure.Run) error {
 	}
 	for _, scheme := range []string{"sync", "async"} {
 		var perPoint, idle []float64
-		for range min(r.Rounds, 3) {
+		for range r.Repeat(min(r.Rounds, 3)) {
 			s, err := measure.Sweeps(ctx, program, scheme, strconv.Itoa(memoryN), 2, memorySweeps)
 			if err != nil {
 				return err
@@ -64,7 +64,7 @@ func speedup(ctx context.Context, r *measure.Run) error {
 	for _, c := range speedups {
 		for _, scheme := range []string{"sync", "async"} {
 			rates := map[string][]float64{}
-			for round := -1; round < r.Rounds; round++ {
+			for round := range r.Repeat(r.Rounds + 1) { // the first one warms up
 				for _, lane := range []struct {
 					name  string
 					peers int
@@ -78,7 +78,7 @@ func speedup(ctx context.Context, r *measure.Run) error {
 					if err != nil {
 						return err
 					}
-					if round >= 0 {
+					if round > 0 {
 						rates[lane.name] = append(rates[lane.name], s.Sweeps/s.Seconds)
 					}
 				}
@@ -86,7 +86,7 @@ func speedup(ctx context.Context, r *measure.Run) error {
 				if err != nil {
 					return err
 				}
-				if round >= 0 {
+				if round > 0 {
 					rates["separate"] = append(rates["separate"], s)
 				}
 			}
@@ -133,7 +133,7 @@ func multigrid(ctx context.Context, r *measure.Run) error {
 	}
 	for _, n := range []int{127, 255} {
 		var seconds, solving, cpu, bytes []float64
-		for range min(r.Rounds, 5) {
+		for range r.Repeat(min(r.Rounds, 5)) {
 			s, err := measure.Multigrid(ctx, program, n)
 			if err != nil {
 				return err

@@ -58,7 +58,7 @@ func killsAtHalfTime(ctx context.Context, r *measure.Run, program string, all []
 	runs, solved := 0, 0
 	for i, v := range all {
 		var times, sweeps [2][]float64
-		for round := range min(r.Rounds, 3) {
+		for round := range r.Repeat(min(r.Rounds, 3)) {
 			args := append([]string{"--peers", fmt.Sprint(survivePeers)}, v.args...)
 			calm, err := killAt(ctx, program, v.n, 0, 0, args...)
 			if err != nil {
@@ -114,7 +114,7 @@ func killAt(ctx context.Context, program, n string, seconds float64, rank int, a
 // recoveryOff compares runs without a loss with runs that do not recover from one.
 func recoveryOff(ctx context.Context, r *measure.Run, program string) error {
 	var times, peaks [2][]float64
-	for range min(r.Rounds, 5) {
+	for range r.Repeat(min(r.Rounds, 5)) {
 		for k, recover := range []string{"off", "local"} {
 			s, err := killAt(ctx, program, "64", 0, 0, "--scheme", "sync", "--peers", fmt.Sprint(survivePeers), "--recover", recover)
 			if err != nil {
@@ -140,7 +140,7 @@ func recoveryOff(ctx context.Context, r *measure.Run, program string) error {
 func checkpoints(ctx context.Context, r *measure.Run, program string) error {
 	every := []string{"", "60s", "1s"}
 	times := make([][]float64, len(every))
-	for round := range min(r.Rounds, 3) {
+	for round := range r.Repeat(min(r.Rounds, 3)) {
 		for k, interval := range every {
 			args := []string{"--scheme", "sync", "--peers", fmt.Sprint(survivePeers)}
 			if interval != "" {

@@ -22,7 +22,7 @@ const launcherLimit = 1.02
 func lostLaunchers(ctx context.Context, r *measure.Run, program string) error {
 	for _, v := range disturbances[:2] {
 		var times [2][]float64
-		for range min(r.Rounds, 3) {
+		for range r.Repeat(min(r.Rounds, 3)) {
 			calm, err := killLauncher(ctx, r, program, v.n, 0, v.args...)
 			if err != nil {
 				return err

@@ -24,7 +24,7 @@ func silentHost(ctx context.Context, r *measure.Run, program string) error {
 		name := map[string]string{"sync": "synchronous", "async": "asynchronous"}[scheme] +
 			", a host is silent: from the cut to relaxation"
 		var seconds []float64
-		for range min(r.Rounds, 2) {
+		for range r.Repeat(min(r.Rounds, 2)) {
 			err := measure.InLab(func(tb netlab.Reporter) error {
 				lab := netlab.New(tb)
 				near, far := lab.Join(lab.Host("near"), lab.Host("far"), netlab.Wire{})

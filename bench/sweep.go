@@ -60,7 +60,7 @@ func sweeps(ctx context.Context, r *measure.Run) error {
 		all = append(ours[:len(ours):len(ours)], variant{name: "C", loop: "plain", process: c},
 			variant{name: "C in tiles", loop: "tiled", process: c}, variant{name: "triad", loop: "triad", process: c})
 	}
-	rates, err := compareLoops(all, r.Rounds)
+	rates, err := compareLoops(all, r)
 	if err != nil {
 		return err
 	}
@@ -87,16 +87,16 @@ func sweeps(ctx context.Context, r *measure.Run) error {
 
 // compareLoops runs every variant once per round, after one round that is not counted, and returns
 // points per nanosecond (GLUP/s) by name and round.
-func compareLoops(variants []variant, rounds int) (map[string][]float64, error) {
+func compareLoops(variants []variant, r *measure.Run) (map[string][]float64, error) {
 	rates := map[string][]float64{}
-	for round := -1; round < rounds; round++ {
+	for round := range r.Repeat(r.Rounds + 1) {
 		for _, v := range variants {
 			n, times := float64(cmp.Or(v.n, sweepN)), cmp.Or(v.times, sweepTimes)
 			ns, err := v.process.nanoseconds(v.loop + " " + strconv.Itoa(times))
 			if err != nil {
 				return nil, err
 			}
-			if round >= 0 {
+			if round > 0 {
 				rates[v.name] = append(rates[v.name], n*n*n*float64(times)/ns)
 			}
 		}

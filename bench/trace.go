@@ -37,7 +37,7 @@ func traced(kind string) (string, *trace.Ring) {
 func traces(ctx context.Context, r *measure.Run) error {
 	for _, frame := range []int{0, 64} {
 		var each []float64
-		for range r.Rounds {
+		for range r.Repeat(r.Rounds) {
 			each = append(each, recordCost(frame))
 		}
 		m := measure.Over(fmt.Sprintf("a record, %d bytes of a frame kept", frame), "ns", each)
@@ -87,7 +87,7 @@ func traceTrips(ctx context.Context, r *measure.Run, h hosts, kind string) error
 			kind: kind + suffix, name: kind + suffix, pair: p, values: make([][]float64, 2), lost: make([]int, 2),
 		})
 	}
-	for round := range r.Rounds + 1 {
+	for round := range r.Repeat(r.Rounds + 1) {
 		for k := range all { // the order turns, so that none always follows the same
 			if c := all[(round+k)%len(all)]; c.failed == nil {
 				l := c.exchange(&e, 0, round > 0)

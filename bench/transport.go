@@ -129,7 +129,7 @@ func compareTransports(ctx context.Context, r *measure.Run, h hosts) error {
 			kind: t.kind, name: t.name, pair: p, values: make([][]float64, len(all)), lost: make([]int, len(all)),
 		})
 	}
-	for round := range r.Rounds + 1 {
+	for round := range r.Repeat(r.Rounds + 1) {
 		for i := range all {
 			for _, c := range contenders {
 				if c.failed == nil && all[i].applies(c.kind) {

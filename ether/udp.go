@@ -72,7 +72,9 @@ func Open(c Config) (*Link, error) {
 	l := &Link{config: c, conn: conn, host: hostID(), opened: time.Now()}
 	l.pool.Init([]int{smallBytes, jumboBytes, datagramBytes}, c.BufferBytes, nil)
 	if err := l.setUp(); err != nil {
-		_ = l.Close()
+		if l.conn != nil { // newBatch closes the socket that it has taken
+			_ = l.conn.Close()
+		}
 		return nil, err
 	}
 	return l, nil

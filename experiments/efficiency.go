@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -59,7 +58,7 @@ func efficiencies(ctx context.Context, r *measure.Run) error {
 	})
 	err := measure.Each(ctx, len(points), func(ctx context.Context, i int) (err error) {
 		curve, k := points[i][0], points[i][1]
-		values[curve][k], err = efficiency(ctx, curves[curve], k)
+		values[curve][k], err = efficiency(ctx, r, curves[curve], k)
 		return err
 	})
 	if err != nil {
@@ -79,7 +78,7 @@ func efficiencies(ctx context.Context, r *measure.Run) error {
 
 // efficiency returns the time that the machines of a curve's point would take without communication,
 // relaxing as one machine does, by the time that they take.
-func efficiency(ctx context.Context, c scaling, point int) (float64, error) {
+func efficiency(ctx context.Context, r *measure.Run, c scaling, point int) (float64, error) {
 	machines := c.machines[point]
 	s := measure.Sample{Cluster: c.cluster, Machines: machines, Side: 32, Scheme: c.scheme(machines), Sweeps: 12}
 	if machines > 512 {
@@ -97,6 +96,6 @@ func efficiency(ctx context.Context, c scaling, point int) (float64, error) {
 	side := float64(c.side)
 	alone := side * side * side / m.Hosts[0].Relaxation / float64(machines)
 	e := alone / (p.sweep.Seconds() * p.more)
-	fmt.Fprintf(os.Stderr, "  %s, %d³, %d machines, %s: %.1f %%\n", c.cluster, c.side, machines, s.Scheme.Name(), 100*e)
+	fmt.Fprintf(r.Log(), "  %s, %d³, %d machines, %s: %.1f %%\n", c.cluster, c.side, machines, s.Scheme.Name(), 100*e)
 	return e, nil
 }

@@ -105,7 +105,7 @@ func validate(ctx context.Context, r *measure.Run) error {
 	}
 	keepBusy(warmUp)
 	left := repeatTime
-	for round := range min(r.Rounds, localRounds) {
+	for round := range r.Repeat(min(r.Rounds, localRounds)) {
 		for _, c := range cases {
 			if err := c.run(ctx, r, program, uint64(round+1), &left); err != nil {
 				return fmt.Errorf("%v: %w", c, err)

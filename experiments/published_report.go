@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -29,9 +28,9 @@ func predictPublished(ctx context.Context, r *measure.Run) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(os.Stderr, "published: %.0f sweeps, %.3f ns a byte\n", k.sweeps, k.byte)
+	fmt.Fprintf(r.Log(), "published: %.0f sweeps, %.3f ns a byte\n", k.sweeps, k.byte)
 	p, err := ours.predict(ctx, k, published.Cells(), func(c published.Cell, seconds float64) {
-		fmt.Fprintf(os.Stderr, "published: %v: %.0f s\n", c, seconds)
+		fmt.Fprintf(r.Log(), "published: %v: %.0f s\n", c, seconds)
 	})
 	if err != nil {
 		return err

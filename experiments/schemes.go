@@ -190,7 +190,7 @@ func oldValues(ctx context.Context, r *measure.Run) error {
 			return err
 		}
 		var more, age []float64
-		for seed := range min(r.Rounds, 3) {
+		for seed := range r.Repeat(min(r.Rounds, 3)) {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -214,7 +214,7 @@ func boundedDelay(ctx context.Context, r *measure.Run) error {
 		var more []float64
 		e := simulation{n: 64, peers: 8, tol: 1e-6, boxes: shape == "boxes"}
 		sweep := time.Duration(pointTime * float64(e.n*e.n*e.n/e.peers))
-		for seed := range min(r.Rounds, 3) {
+		for seed := range r.Repeat(min(r.Rounds, 3)) {
 			e.near, e.jitter = sweep/2, 3*sweep
 			e.seed = uint64(seed)
 			var sweeps [2]float64

@@ -61,7 +61,7 @@ func countExchanges(ctx context.Context, r *measure.Run) error {
 func countRelaxations(ctx context.Context, r *measure.Run) error {
 	for _, parts := range []int{2, 3, 4} {
 		var count, seconds [2][]float64
-		for seed := range min(r.Rounds, 2) {
+		for seed := range r.Repeat(min(r.Rounds, 2)) {
 			for i, coarse := range []int{-1, 0} {
 				v, err := simulation{
 					n: 16 * parts, peers: parts * parts * parts, boxes: true, near: 50 * time.Microsecond, tol: 1e-6,

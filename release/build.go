@@ -37,6 +37,8 @@ type release struct {
 	time    time.Time
 	version string
 	files   []file // manual pages, completions and texts
+
+	maintainer string // of Debian packages
 }
 
 // prepare builds the program for this machine, from which it takes the version, the time of the commit, the manual
@@ -136,8 +138,12 @@ func (r *release) release(ctx context.Context, t target, out string, deb bool) e
 	if err != nil {
 		return err
 	}
+	terms, err := licences(ctx, info)
+	if err != nil {
+		return err
+	}
 	name := fmt.Sprintf("obstacle_%s_%s_%s", strings.TrimPrefix(r.version, "v"), t.os, t.arch)
-	files := append([]file{{"obstacle", 0o755, content}, {"sbom.cdx.json", 0o644, bill}}, r.files...)
+	files := append([]file{{"obstacle", 0o755, content}, {"sbom.cdx.json", 0o644, bill}, {"LICENSES.txt", 0o644, terms}}, r.files...)
 	packed, err := archive(name, files, r.time)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/mail"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -27,16 +28,21 @@ func main() {
 	out := flag.String("out", "dist", "directory for the files; it must be empty or contain an earlier release")
 	targets := flag.String("targets", defaultTargets, "systems to build for, as GOOS/GOARCH,…")
 	deb := flag.Bool("deb", true, "build Debian packages of the Linux targets amd64 and arm64")
+	maintainer := flag.String("maintainer", defaultMaintainer, "maintainer of the Debian packages, as NAME <ADDRESS>")
 	flag.Parse()
+	if _, err := mail.ParseAddress(*maintainer); err != nil {
+		fmt.Fprintf(os.Stderr, "release: -maintainer %q: want NAME <ADDRESS>: %v\n", *maintainer, err)
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *out, strings.Split(*targets, ","), *deb); err != nil {
+	if err := run(ctx, *out, strings.Split(*targets, ","), *deb, *maintainer); err != nil {
 		fmt.Fprintf(os.Stderr, "release: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, out string, targets []string, deb bool) error {
+func run(ctx context.Context, out string, targets []string, deb bool, maintainer string) error {
 	work, err := os.MkdirTemp("", "release")
 	if err != nil {
 		return err
@@ -49,6 +55,7 @@ func run(ctx context.Context, out string, targets []string, deb bool) error {
 	if err != nil {
 		return err
 	}
+	shared.maintainer = maintainer
 	for _, name := range targets {
 		t, err := parseTarget(name)
 		if err != nil {

@@ -19,6 +19,12 @@ fail() {
   exit 1
 }
 
+if command -v lintian >/dev/null; then
+  lintian --allow-root --fail-on error,warning "$package" || fail "lintian reports errors or warnings"
+  echo "package: lintian reports nothing"
+else
+  echo "package: NOT CHECKED by lintian, which is missing: apt-get install lintian"
+fi
 [ "$(dpkg-deb -f "$package" Depends)" = libc6 ] || fail "the package depends on other packages than libc6"
 manage --force-depends -i "$package" 2>/dev/null # libc6 is that of this machine
 "$root/usr/bin/obstacle" version
@@ -27,7 +33,7 @@ version=$("$root/usr/bin/obstacle" version --format json)
 [[ $version == *"\"modified\":false"* ]] || fail "the program was built from a changed checkout: $version"
 answer=$("$root/usr/bin/obstacle" solve membrane --n 12 --peers 2 --format json)
 [[ $answer == *"\"converged\":true"* ]] || fail "the program did not solve a problem: $answer"
-for f in share/man/man1/obstacle-solve.1.gz share/bash-completion/completions/obstacle share/doc/obstacle/sbom.cdx.json; do
+for f in share/man/man1/obstacle-solve.1.gz share/bash-completion/completions/obstacle share/doc/obstacle/sbom.cdx.json share/doc/obstacle/LICENSES.txt.gz; do
   [ -s "$root/usr/$f" ] || fail "/usr/$f is missing"
 done
 manage -r obstacle

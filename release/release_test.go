@@ -131,7 +131,10 @@ func TestInstalled(t *testing.T) {
 		"completions/obstacle.bash": "/usr/share/bash-completion/completions/obstacle",
 		"completions/obstacle.zsh":  "/usr/share/zsh/vendor-completions/_obstacle",
 		"completions/obstacle.fish": "/usr/share/fish/vendor_completions.d/obstacle.fish",
-		"LICENSE":                   "/usr/share/doc/obstacle/copyright", "README.md": "/usr/share/doc/obstacle/README.md",
+		"LICENSE":                   "", "README.md": "/usr/share/doc/obstacle/README.md",
+		"debian/copyright": "/usr/share/doc/obstacle/copyright", "CHANGELOG.md": "/usr/share/doc/obstacle/changelog.gz",
+		"debian/changelog.Debian": "/usr/share/doc/obstacle/changelog.Debian.gz",
+		"debian/overrides":        "/usr/share/lintian/overrides/obstacle",
 	} {
 		require.Equal(t, want, installed(name))
 	}
@@ -140,4 +143,45 @@ func TestInstalled(t *testing.T) {
 	content, err := io.ReadAll(z)
 	require.NoError(t, err)
 	require.Equal(t, "page", string(content))
+}
+
+// The files that only a package has name its version, its maintainer and the time of the commit.
+func TestDebianFiles(t *testing.T) {
+	r := release{version: "v0.1.0-rc.1", time: at, maintainer: defaultMaintainer}
+	files := map[string]string{}
+	for _, f := range r.debianFiles("0.1.0~rc.1") {
+		files[f.name] = string(f.content)
+	}
+	require.Equal(t, `obstacle (0.1.0~rc.1) unstable; urgency=medium
+
+  * v0.1.0-rc.1 of the project: see changelog.gz.
+
+ -- P2PDC developers <p2pdc@users.noreply.github.com>  Sat, 28 Nov 2026 01:02:03 +0000
+`, files["debian/changelog.Debian"])
+	require.Contains(t, files["debian/copyright"], "/usr/share/common-licenses/Apache-2.0")
+	require.Contains(t, files["debian/overrides"], "obstacle: hardening-no-pie")
+}
+
+// The terms of every module are in a release; a module without any is refused.
+func TestLicences(t *testing.T) {
+	info := &debug.BuildInfo{GoVersion: "go1.26.8", Deps: []*debug.Module{
+		{Path: "github.com/stretchr/testify", Version: "v1"}, {Path: "pgregory.net/rapid", Version: "v2"},
+	}}
+	text, err := licences(t.Context(), info)
+	require.NoError(t, err)
+	for _, d := range info.Deps {
+		require.Contains(t, string(text), "\n"+d.Path+" "+d.Version+", LICENSE")
+	}
+	require.Contains(t, string(text), "Copyright 2009 The Go Authors")
+	require.Contains(t, string(text), "MIT License\n\nCopyright (c) 2012-2020 Mat Ryer")
+
+	var b bytes.Buffer
+	empty := t.TempDir()
+	require.ErrorContains(t, appendLicence(&b, "example.org/a v1.0.0", empty), "there is no file with its licence")
+	for name, is := range map[string]bool{"LICENSE-MIT": true, "UNLICENSE": true, "Copying": true, "licence.go": false, "licensed": false} {
+		at := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(at, name), []byte("terms of "+name), 0o600))
+		require.Equal(t, is, appendLicence(&b, "a", at) == nil, name)
+	}
+	require.Contains(t, b.String(), "a, LICENSE-MIT\n\nterms of LICENSE-MIT\n")
 }

@@ -125,7 +125,7 @@ func (o *Options) prepare(p *problem.Problem) (problem.Config, error) {
 			peers = max(1, len(o.At.Names))
 		}
 		var err error
-		if o.Partition, err = problem.SlabsOrBoxes(p.N, peers, nil); err != nil {
+		if o.Partition, _, err = problem.SlabsOrBoxes(p.N, peers, nil); err != nil {
 			return problem.Config{}, err
 		}
 	}

@@ -31,6 +31,7 @@ type Record struct {
 	LoadBefore string    `json:"load_before"` // averages over 1, 5 and 15 minutes
 	LoadAfter  string    `json:"load_after"`
 	Rounds     int       `json:"rounds"`
+	Seconds    float64   `json:"seconds,omitempty"` // that the part took; older records lack it
 	Results    []Result  `json:"results"`
 }
 
@@ -79,21 +80,20 @@ func (r *Record) file() string {
 	return r.Part + "-" + strings.Trim(separator.ReplaceAllString(strings.ToLower(r.machine()), "-"), "-") + ".json"
 }
 
-// write replaces the record of the same part and kind of machine in a directory.
-func (r *Record) write(dir string) error {
+// write replaces the record of the same part and kind of machine in a directory, and returns its file.
+func (r *Record) write(dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
+		return "", err
 	}
 	data, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
-		return err
+		return "", err
 	}
 	path := filepath.Join(dir, r.file())
 	if err := os.WriteFile(path, append(data, '\n'), 0o644); err != nil {
-		return err
+		return "", err
 	}
-	fmt.Fprintf(os.Stderr, "recorded: %s\n", path)
-	return nil
+	return path, nil
 }
 
 // readRecords returns the records of directories by part, the newest of a part first. A file that

@@ -43,7 +43,8 @@ func TestRecordsAreReplacedByPartAndMachine(t *testing.T) {
 	old, other := example(), example()
 	other.Cores = 4
 	for _, r := range []*Record{old, other, example()} {
-		require.NoError(t, r.write(dir))
+		_, err := r.write(dir)
+		require.NoError(t, err)
 	}
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)

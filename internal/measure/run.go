@@ -7,12 +7,14 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Part is one group of measurements.
@@ -33,6 +35,8 @@ type Run struct {
 
 	// Results are those added so far.
 	Results []Result
+
+	bar *bar // nil: none is shown
 }
 
 // Add adds results to the record and prints them to the standard error: some parts take minutes.
@@ -43,7 +47,7 @@ func (r *Run) Add(results ...Result) {
 		for _, p := range m.Peers {
 			line += fmt.Sprintf("; %s %s, ratio %s", p.Name, number(p.Value), number(p.Ratio))
 		}
-		fmt.Fprintln(os.Stderr, line)
+		fmt.Fprintln(r.Log(), line)
 	}
 }
 
@@ -143,14 +147,21 @@ func (p *Program) Measure(ctx context.Context) error {
 	}
 	defer clean()
 	r.Dry = p.dry
-	var failed []error
+	var times []time.Duration
 	for _, part := range parts {
+		times = append(times, expected(p.results(r.Root), part.Name, p.Rounds))
+	}
+	begin, end := r.Show(times)
+	defer end()
+	var failed []error
+	for i, part := range parts {
+		begin(i, part.Name)
 		err := p.part(ctx, r, part)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, ErrUnavailable):
-			fmt.Fprintf(os.Stderr, "%s: skipped: %v\n", part.Name, err)
+			fmt.Fprintf(r.Log(), "%s: skipped: %v\n", part.Name, err)
 		case err != nil:
 			failed = append(failed, fmt.Errorf("%s: %w", part.Name, err))
 		}
@@ -163,19 +174,27 @@ func (p *Program) Measure(ctx context.Context) error {
 
 // part runs a part and records it.
 func (p *Program) part(ctx context.Context, r *Run, part Part) error {
-	fmt.Fprintf(os.Stderr, "%s: %s\n", part.Name, part.About)
+	fmt.Fprintf(r.Log(), "%s: %s\n", part.Name, part.About)
+	began := time.Now()
 	record := newRecord(ctx, r.Root, part.Name, r.Rounds)
 	r.Results = nil
 	if err := part.Measure(ctx, r); err != nil {
 		return err
 	}
-	record.Results, record.LoadAfter = r.Results, load()
-	fmt.Println(table([]*Record{record}))
+	record.Results, record.LoadAfter, record.Seconds = r.Results, load(), math.Round(time.Since(began).Seconds())
+	fmt.Fprintln(r.Out(), table([]*Record{record}))
 	if r.Dry {
 		return nil
 	}
-	return record.write(filepath.Join(r.Root, p.Name, "results"))
+	path, err := record.write(p.results(r.Root))
+	if err == nil {
+		fmt.Fprintf(r.Log(), "recorded: %s\n", path)
+	}
+	return err
 }
+
+// results returns the directory of the records.
+func (p *Program) results(root string) string { return filepath.Join(root, p.Name, "results") }
 
 // NewRun returns a run in the module of the working directory; clean removes its files.
 func NewRun(ctx context.Context, rounds int) (r *Run, clean func(), err error) {

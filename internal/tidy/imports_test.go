@@ -31,6 +31,7 @@ const (
 	expr    = "github.com/expr-lang/expr/..."
 	goyaml  = "github.com/goccy/go-yaml/..."
 	netlink = "github.com/vishvananda/netlink/..."
+	mpb     = "github.com/vbauerster/mpb/v8/..."
 	netns   = "github.com/vishvananda/netns"
 	rdmamap = "github.com/Mellanox/rdmamap"
 	purego  = "github.com/ebitengine/purego/..."
@@ -126,6 +127,7 @@ func table() []row {
 		}},
 		{pkg: "internal/await"},
 		{pkg: "internal/register", core: true},
+		{pkg: "internal/progress", may: []string{mpb}},
 		{pkg: "internal/spelling", core: true},
 		{pkg: "internal/yamldoc", may: []string{"internal/spelling", goyaml}},
 		{pkg: "internal/virtual", may: []string{"microproto", "trace", "p2psap", "solver", "solver/..."}},

@@ -118,17 +118,31 @@ func Boxes(n [3]int, peers int) (Partition, error) {
 }
 
 // SlabsOrBoxes returns slabs, whose faces are contiguous in memory, unless boxes have less than half of their
-// surface. With weights, one per peer, it returns slabs (see Slabs).
-func SlabsOrBoxes(n [3]int, peers int, weights []float64) (Partition, error) {
+// surface, and the reason for the choice. With weights, one per peer, it returns slabs (see Slabs).
+func SlabsOrBoxes(n [3]int, peers int, weights []float64) (p Partition, why string, err error) {
 	slabs, err := Slabs(n, peers, weights)
-	if len(weights) > 0 || err == nil && peers < 4 {
-		return slabs, err
+	switch {
+	case len(weights) > 0:
+		return slabs, "slabs, whose thickness follows the weights", err
+	case err == nil && peers == 1:
+		return slabs, "there is one part", nil
+	case err == nil && peers < 4:
+		return slabs, fmt.Sprintf("slabs, which have the least surface for %d parts", peers), nil
 	}
 	boxes, err2 := Boxes(n, peers)
-	if err != nil || err2 == nil && 2*boxes.surface() < slabs.surface() {
-		return boxes, err2
+	if err != nil {
+		return boxes, fmt.Sprintf("boxes, because the grid has fewer planes than %d slabs need", peers), err2
 	}
-	return slabs, nil
+	if err2 != nil {
+		return slabs, "slabs, because no boxes fit the grid", nil
+	}
+	share := 100 * float64(boxes.surface()) / float64(slabs.surface())
+	if share < 50 {
+		return boxes, fmt.Sprintf("boxes, whose faces have %.0f %% of the bytes of those of slabs", share), nil
+	}
+	why = fmt.Sprintf("slabs, whose faces are contiguous in memory; those of boxes have %.0f %% of their bytes, and boxes "+
+		"are chosen below 50 %%", share)
+	return slabs, why, nil
 }
 
 // surface returns the total size of all faces in bytes.

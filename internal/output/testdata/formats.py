@@ -143,7 +143,11 @@ def xdmf(want, n):
 
 
 def xdmf_readers():
-    """Returns VTK's readers of XDMF. Debian's python3-vtk9 has none, its python3-paraview has both."""
+    """Returns VTK's readers of XDMF.
+
+    Debian's python3-vtk9 has none, its python3-paraview, which conflicts with it, has both. meshio reads neither
+    structured grids nor an offset in a binary file.
+    """
     readers = []
     for module, name in (("vtkIOXdmf2", "vtkXdmfReader"), ("vtkIOXdmf3", "vtkXdmf3Reader")):
         try:

@@ -5,7 +5,7 @@ import (
 	"os"
 	"sync"
 
-	"github.com/p2pdc/p2pdc/obstacle/internal/progress"
+	"github.com/p2pdc/p2pdc/internal/progress"
 )
 
 // above is stderr for lines of logs. While bars are shown, it writes above them, so that they do not tear.

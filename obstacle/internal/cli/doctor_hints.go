@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // tuning holds the settings of a host that limit the speed of runs, as they were read.
@@ -15,9 +16,12 @@ type tuning struct {
 	udpProblem, udpAdvice string // of ether.Probe; "" if nothing is wrong
 	huge                  string // transparent_hugepage/enabled, such as "always [madvise] never"; "" if unknown
 	governor              string // of processor 0; "" if unknown
-	rdma                  bool   // there is a port
-	lockBytes             int64  // limit of locked memory; negative: none
-	lockAllows            bool   // it allows what a peer registers
+	driver                string // that scales its frequency
+	quota                 float64
+	threads               int   // that solve uses by default
+	rdma                  bool  // there is a port
+	lockBytes             int64 // limit of locked memory; negative: none
+	lockAllows            bool  // it allows what a peer registers
 	registers             int64
 	openFiles, mostFiles  int64 // soft and hard limit; negative: none
 }
@@ -52,12 +56,21 @@ func (t *tuning) hints() []hint {
 			"large arrays take one page fault and one TLB entry for 2 MiB instead of 4 KiB",
 		})
 	}
-	if t.governor == "powersave" || t.governor == "conservative" {
+	if t.governor == "conservative" || t.governor == "powersave" && !strings.Contains(t.driver, "pstate") {
 		out = append(out, hint{
 			"processor frequency", "the governor is " + t.governor,
 			"sudo cpupower frequency-set -g performance",
 			"until the host restarts; for good: the cpufrequtils or cpupower service of the distribution",
 			"processors do not slow down while a peer waits for a face, and begin the next sweep at full speed",
+		})
+	}
+	if t.quota > 0 && t.quota < float64(t.threads) {
+		out = append(out, hint{
+			"processor quota", fmt.Sprintf("the control group allows %.3g processors, and solve starts %d threads", t.quota,
+				t.threads),
+			fmt.Sprintf("obstacle solve PROBLEM --peers 1 --threads %d", max(1, int(t.quota))),
+			"for this run; for good: a larger quota (docker run --cpus, resources.limits.cpu of Kubernetes, CPUQuota= of systemd)",
+			"no thread waits for another one that the kernel has stopped for the rest of a period",
 		})
 	}
 	if t.rdma && t.lockBytes >= 0 && !t.lockAllows {
@@ -88,9 +101,13 @@ func (d *diagnosis) tuningHere() tuning {
 	t := tuning{
 		udpProblem: d.UDP.Problem, udpAdvice: d.UDP.Advice, rdma: len(d.RDMA) > 0, registers: d.Verbs.Registers,
 		lockBytes: d.Verbs.Lock.Bytes, lockAllows: d.Verbs.Lock.Allows(d.Verbs.Registers), openFiles: -1, mostFiles: -1,
+		quota: host.Quota(),
 	}
+	peers, threads, _ := defaultWorkers(problem.Richardson, true, smallProblem, d.CPUs)
+	t.threads = peers * threads
 	if runtime.GOOS == "linux" {
 		t.huge = read("/sys/kernel/mm/transparent_hugepage/enabled")
+		t.driver = read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver")
 		t.governor = read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 	}
 	for _, l := range host.Limits() {

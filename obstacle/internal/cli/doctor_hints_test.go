@@ -30,7 +30,16 @@ func TestHints(t *testing.T) {
 		"huge pages always": {func(t *tuning) { t.huge = "[always] madvise never" }, nil},
 		"slow processors": {func(t *tuning) { t.governor = "powersave" },
 			[]string{"-g performance", "the governor is powersave"}},
-		"schedutil": {func(t *tuning) { t.governor = "schedutil" }, nil},
+		"powersave of pstate, which follows the load": {
+			func(t *tuning) { t.governor, t.driver = "powersave", "intel_pstate" }, nil,
+		},
+		"a quota below the threads": {
+			func(t *tuning) { t.quota, t.threads = 1.5, 2 },
+			[]string{"--peers 1 --threads 1", "allows 1.5 processors, and solve starts 2 threads"},
+		},
+		"a quota below one":     {func(t *tuning) { t.quota, t.threads = 0.5, 2 }, []string{"--threads 1", "allows 0.5 processors"}},
+		"a quota that suffices": {func(t *tuning) { t.quota, t.threads = 2, 2 }, nil},
+		"schedutil":             {func(t *tuning) { t.governor = "schedutil" }, nil},
 		"locked memory": {
 			func(t *tuning) { t.rdma, t.registers = true, 16<<20 },
 			[]string{"memlock unlimited", "the limit is 64.0 KiB, and a peer registers 16.0 MiB"},

@@ -196,7 +196,7 @@ func (q *request) choices(w *work, f *pflag.FlagSet) []decision {
 		method, scheme,
 		{"peers", peersText(w, q.inProcess), cmp.Or(w.chosenBecause, given(f, "peers", "threads", "weights"))},
 		{"partition", fmt.Sprintf("%s parts, the largest of %d points", axesText(parts[:w.problem.Dimension]), largest),
-			partitionWhy(reason("partition", "--partition auto"), w)},
+			w.partitionWhy},
 		q.networkOf(w),
 		{"kernel", best.Name(), best.Description()},
 		q.recoveryOf(w),
@@ -238,16 +238,6 @@ func axesText(n []int) string {
 	return strings.Trim(strings.Join(strings.Fields(fmt.Sprint(n)), " × "), "[]")
 }
 
-func partitionWhy(why string, w *work) string {
-	if w.partition.Peers() == 1 {
-		return "there is one part"
-	}
-	if why == "--partition auto" {
-		return "slabs, unless boxes have a much smaller surface to exchange"
-	}
-	return why
-}
-
 // networkOf returns the network between the peers.
 func (q *request) networkOf(w *work) decision {
 	d := decision{What: "network", Value: q.rails.Network, Why: "--network"}
@@ -269,19 +259,8 @@ func (q *request) networkOf(w *work) decision {
 
 // recoveryOf returns what happens when a peer is lost.
 func (q *request) recoveryOf(w *work) decision {
-	d := decision{"recovery", q.recover, "a lost peer is replaced, and its block solved again from the values around it"}
-	switch {
-	case q.recover == launch.RecoverExact:
-		d.Why = "every peer keeps copies of its iterates with another one, and all go back to the newest"
-	case q.recover == launch.RecoverOff:
-		d.Why = "the run ends when a peer is lost"
-	case w.problem.Steps() > 0:
-		d.Why = "a lost peer is replaced, and the time step begins again"
-	}
-	if q.spares > 0 {
-		d.Why += fmt.Sprintf("; %d spare processes wait", q.spares)
-	}
-	return d
+	mode, why := launch.Recovery(q.recover, w.problem.Steps() > 0, q.spares)
+	return decision{"recovery", mode, why}
 }
 
 func (e *explanation) text(w io.Writer) {

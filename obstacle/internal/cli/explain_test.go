@@ -49,6 +49,8 @@ func TestExplainAgreesWithSolve(t *testing.T) {
 		require.Equal(t, s.Scheme, e.choice(t, "scheme").Value)
 		require.Equal(t, peersText(&work{peers: s.Peers, threads: s.Threads}, true), e.choice(t, "peers").Value)
 		require.Contains(t, e.choice(t, "partition").Value, axesText(s.Partition)+" parts")
+		require.Equal(t, s.PartitionWhy, e.choice(t, "partition").Why)
+		require.Equal(t, decision{"recovery", s.Recover, s.RecoverWhy}, e.choice(t, "recovery"))
 		if e.choice(t, "network").Value != "none" {
 			require.Equal(t, s.Network, e.choice(t, "network").Value, args)
 		}
@@ -80,7 +82,7 @@ func TestExplainText(t *testing.T) {
 		"u ≥ φ, u_t − Δu ≥ f, complementary", "0 < x < 1", "0.2 - 8*((x - 0.3 - 0.4*t)^2)",
 		"31 interior points, spacing 0.03125: 31 unknowns", "finite differences on 3 points",
 		"10 steps of implicit Euler", "method       richardson: the default", "async: --scheme",
-		"2 peers of 1 thread, each a process: --peers", "2 parts, the largest of 16 points", "kernel", "recovery     local",
+		"2 peers of 1 thread, each a process: --peers", "2 parts, the largest of 16 points", "kernel", "recovery     step: a lost peer is replaced",
 		"to solve     obstacle solve " + name + " --n 31 --peers 2 --scheme async",
 	} {
 		require.Contains(t, out, want)

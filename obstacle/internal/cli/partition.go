@@ -7,18 +7,25 @@ import (
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
-// partitionOf parses --partition. The value auto selects problem.SlabsOrBoxes.
-func partitionOf(s string, p *problem.Problem, peers int, weights []float64) (problem.Partition, error) {
+// partitionOf parses --partition and returns the reason for the partition. The value auto selects problem.SlabsOrBoxes.
+func partitionOf(s string, p *problem.Problem, peers int, weights []float64) (_ problem.Partition, why string, err error) {
 	if len(weights) > 0 && s != "auto" && s != "slabs" {
-		return problem.Partition{}, fmt.Errorf("--weights needs slabs, not --partition %s", s)
+		return problem.Partition{}, "", fmt.Errorf("--weights needs slabs, not --partition %s", s)
 	}
+	if s == "auto" {
+		return problem.SlabsOrBoxes(p.N, peers, weights)
+	}
+	out, err := partitionGiven(s, p, peers, weights)
+	return out, "--partition " + s, err
+}
+
+// partitionGiven parses a --partition that is not auto.
+func partitionGiven(s string, p *problem.Problem, peers int, weights []float64) (problem.Partition, error) {
 	switch s {
 	case "slabs":
 		return problem.Slabs(p.N, peers, weights)
 	case "boxes":
 		return problem.Boxes(p.N, peers)
-	case "auto":
-		return problem.SlabsOrBoxes(p.N, peers, weights)
 	}
 	parts, err := numbers("partition", s)
 	if err != nil {

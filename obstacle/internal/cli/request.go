@@ -167,6 +167,7 @@ type work struct {
 	threads       int
 	label         launch.Label // declares the peers' clusters; nil: they are measured
 	balance       string       // "on" if planes move, "off", or "off: " and the reason
+	partitionWhy  string       // why it is the partition
 	chosenBecause string       // why the program chose these numbers of peers and threads
 }
 
@@ -392,7 +393,7 @@ func (q *request) chooseWorkers(w *work) (err error) {
 			}
 		}
 	}
-	w.partition, err = partitionOf(q.partition, w.problem, w.peers*parts, q.weights)
+	w.partition, w.partitionWhy, err = partitionOf(q.partition, w.problem, w.peers*parts, q.weights)
 	if err == nil && w.partition.Peers() != w.peers*parts {
 		switch {
 		case parts > 1:

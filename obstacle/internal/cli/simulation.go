@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/p2pdc/p2pdc/internal/progress"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/figure"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
-	"github.com/p2pdc/p2pdc/obstacle/internal/progress"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/simulate"
@@ -123,7 +123,7 @@ func (a *app) prepare(q *request, s *simulation, f *clusterfile.File, ref, schem
 		return nil, usage("--no-overlap with --method %s: only %s sends faces while it relaxes", w.method.Name,
 			problem.Richardson)
 	}
-	if w.partition, err = partitionOf(q.partition, w.problem, machines*parts, q.weights); err != nil {
+	if w.partition, w.partitionWhy, err = partitionOf(q.partition, w.problem, machines*parts, q.weights); err != nil {
 		return nil, badInput(err)
 	}
 	switch made := w.partition.Peers(); {

@@ -362,11 +362,13 @@ func ignoreWriteSignals() { signal.Ignore(writeSignals()...) }
 // describe returns the part of the answer that is known before the run.
 func (a *app) describe(q *request, w *work) *report.Solution {
 	d, parts := w.problem.Dimension, w.partition.Parts()
+	recover, recoverWhy := launch.Recovery(q.recover, w.problem.Steps() > 0, q.spares)
 	return &report.Solution{
 		Problem: w.spec.Name(), N: slices.Clone(w.problem.N[:d]), Points: w.problem.Points(),
 		Scheme: w.scheme.Name(), Method: w.method.Name, Order: w.order.String(),
 		Peers: w.peers, Threads: w.threads, Chosen: w.chosenBecause, InProcess: q.inProcess,
-		Partition: slices.Clone(parts[:d]), Balance: w.balance,
+		Partition: slices.Clone(parts[:d]), Recover: recover, RecoverWhy: recoverWhy,
+		Balance: w.balance, PartitionWhy: w.partitionWhy,
 		HasUpper:  w.problem.AtStep(min(1, w.problem.Steps())).Upper != nil,
 		Tolerance: q.tol, Probes: []report.Probe{}, Outputs: []report.Output{}, Seed: q.seed, Version: build.Version(),
 	}

@@ -157,7 +157,9 @@ func (r *run) watch() {
 	}
 	r.Status.Enter(Solving)
 	r.reportEpoch()
-	r.Log.Info().Int("peers", len(r.members)).Dur("setup", r.started.Sub(r.begin)).Msg("started")
+	_, recovery := r.onLoss()
+	r.Log.Info().Int("peers", len(r.members)).Dur("setup", r.started.Sub(r.begin)).Str("partition", r.PartitionWhy).
+		Str("recovery", recovery).Msg("started")
 	r.askKeepers()
 	r.monitor()
 }

@@ -51,10 +51,13 @@ type Plan struct {
 	Seed         uint64
 	PeerTimeout  time.Duration // a peer that is silent for longer is lost
 
-	Recover string        // value of --recover
+	Recover string        // value of --recover; see Recovery
 	Suspect time.Duration // a peer of another process is replaced after that silence, if Recover allows it
 	Keepers int           // processes, the launcher included, of which the run needs most to go on without one; odd
 	Spares  int           // peers that Spawn starts in addition; any number may join by hand
+
+	// PartitionWhy is why Partition was chosen, for the log.
+	PartitionWhy string
 
 	Identity rendezvous.Identity
 	// Address is the rendezvous. If it is empty, it is on loopback, and Spawn is set.

@@ -18,6 +18,32 @@ const (
 	RecoverOff   = "off"   // a loss ends the run
 )
 
+// recoverStep is the mode of a run in time whose peers may be lost.
+const recoverStep = "step"
+
+// Recovery returns what a run does when a peer is lost, and the reason, from the value of --recover. The mode is one of
+// these values, or "step". inTime states that the problem has time steps.
+func Recovery(recover string, inTime bool, spares int) (mode, why string) {
+	switch {
+	case recover != RecoverLocal && recover != RecoverExact:
+		return RecoverOff, "--recover off: the run ends when a peer is lost"
+	case inTime:
+		mode, why = recoverStep, "a lost peer is replaced, and all begin the time step again that was in progress"
+	case recover == RecoverExact:
+		mode, why = RecoverExact, "--recover exact: a lost peer is replaced, and all go back to the newest iterate of which "+
+			"each has a copy with another one"
+	default:
+		mode, why = RecoverLocal, "a lost peer is replaced, and its block solved again from the values around it"
+	}
+	if spares > 0 {
+		why += fmt.Sprintf("; spare processes that wait: %d", spares)
+	}
+	return mode, why
+}
+
+// onLoss returns what the run does when a peer is lost, and the reason.
+func (r *run) onLoss() (mode, why string) { return Recovery(r.Recover, r.series != nil, r.Spares) }
+
 // Loss describes the loss of a peer from which the run went on.
 type Loss struct {
 	Rank int    `json:"rank"`
@@ -78,7 +104,8 @@ type surroundings struct {
 
 // recovers reports whether the run goes on when a peer is lost.
 func (p *Plan) recovers() bool {
-	return p.Recover == RecoverLocal || p.Recover == RecoverExact
+	mode, _ := Recovery(p.Recover, false, 0)
+	return mode != RecoverOff
 }
 
 // lose handles the loss of a peer after Start.

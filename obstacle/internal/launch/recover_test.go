@@ -326,3 +326,32 @@ func TestNewsOfPeers(t *testing.T) {
 	require.Equal(t, []int{1}, news(0), "it knows of the new process")
 	require.Equal(t, []int{0, 2, 3}, news(1), "it had no work in epoch 1")
 }
+
+// What happens when a peer is lost follows from --recover, and from whether the problem has time steps.
+func TestRecoveryOfARun(t *testing.T) {
+	for _, c := range []struct {
+		recover string
+		inTime  bool
+		mode    string
+		why     string
+	}{
+		{RecoverLocal, false, RecoverLocal, "its block solved again"},
+		{RecoverExact, false, RecoverExact, "go back to the newest iterate"},
+		{RecoverLocal, true, "step", "begin the time step again"},
+		{RecoverExact, true, "step", "begin the time step again"},
+		{RecoverOff, true, RecoverOff, "the run ends"},
+		{"", false, RecoverOff, "the run ends"},
+	} {
+		mode, why := Recovery(c.recover, c.inTime, 0)
+		require.Equal(t, c.mode, mode, c)
+		require.Contains(t, why, c.why, c)
+		_, with := Recovery(c.recover, c.inTime, 2)
+		require.Equal(t, mode != RecoverOff, with == why+"; spare processes that wait: 2", c)
+		require.Equal(t, mode != RecoverOff, (&Plan{Recover: c.recover}).recovers(), c)
+		r := run{Plan: Plan{Recover: c.recover}}
+		if c.inTime {
+			r.series = &series{}
+		}
+		require.Equal(t, mode == RecoverExact, r.exact(), c)
+	}
+}

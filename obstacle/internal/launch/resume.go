@@ -33,7 +33,10 @@ type lostValues struct {
 
 // exact reports whether the run goes back to a kept iterate after a loss. A time step is done again from its start,
 // which is exact, too.
-func (r *run) exact() bool { return r.Recover == RecoverExact && r.series == nil }
+func (r *run) exact() bool {
+	mode, _ := r.onLoss()
+	return mode == RecoverExact
+}
 
 // keepEvery returns the least time between two kept iterates, 0 if none is kept.
 func (r *run) keepEvery() time.Duration {

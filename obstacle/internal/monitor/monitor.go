@@ -12,8 +12,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/progress"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
-	"github.com/p2pdc/p2pdc/obstacle/internal/progress"
 )
 
 // Bounds of the model.

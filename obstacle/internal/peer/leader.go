@@ -23,6 +23,7 @@ type leader struct {
 	conn    *rendezvous.Conn
 	changed chan struct{} // closed when conn is replaced
 	gone    chan struct{} // closed when nobody leads
+	watched bool          // receive searches for another leader if this one is lost
 	closed  bool
 	lasted  bool          // another process could lead, at least once
 	term    register.Term // the newest that is known; zero: the run has no keepers but the launcher
@@ -49,12 +50,16 @@ func (l *leader) now() *rendezvous.Conn {
 func (l *leader) local() string { return l.now().Local() }
 
 // Send sends a message, which is dropped if the leader is lost and another process leads then: it learns the state of
-// the peer from its standing. Send blocks until one leads. It returns an error if none does.
+// the peer from its standing. Send blocks until one leads. It returns an error if none does, or nothing searches for it
+// yet or any more.
 func (l *leader) Send(m rendezvous.Message) error {
 	conn, changed := l.current()
 	err := conn.Send(m)
 	if err == nil {
 		return nil
+	}
+	if !l.searches() {
+		return err
 	}
 	conn.Close() // receive notices it, too, and searches for the process that leads then
 	select {
@@ -63,6 +68,19 @@ func (l *leader) Send(m rendezvous.Message) error {
 	case <-l.gone:
 		return err
 	}
+}
+
+// watch states that receive begins, and searches for another leader if this one is lost.
+func (l *leader) watch() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.watched = true
+}
+
+func (l *leader) searches() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.watched
 }
 
 // lasting reports whether another process can lead if the leader is lost.
@@ -103,13 +121,18 @@ func (l *leader) replace(conn *rendezvous.Conn) bool {
 }
 
 // end ends all calls of Send that wait, since no process leads the run.
-func (l *leader) end() { closeOnce(l.gone) }
+func (l *leader) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	closeOnce(l.gone)
+}
 
-// close closes the connection for good.
+// close closes the connection for good, and ends all calls of Send that wait.
 func (l *leader) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
+	closeOnce(l.gone)
 	l.conn.Close()
 }
 

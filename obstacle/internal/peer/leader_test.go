@@ -16,7 +16,7 @@ import (
 // A message to a lost leader waits until another process leads, and is then dropped. It fails if none does. The newest
 // term may have one keeper, since the next one takes a moment.
 func TestMessagesToALostLeader(t *testing.T) {
-	for name, next := range map[string]bool{"another leads": true, "none leads": false} {
+	for name, next := range map[string]bool{"another leads": true, "none leads": false, "the peer ends": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				here, there := net.Pipe()
@@ -29,6 +29,8 @@ func TestMessagesToALostLeader(t *testing.T) {
 				require.False(t, l.adopt(register.Term{Number: 5, Leader: "a", Keepers: []string{"a", "b", "c"}}))
 				require.False(t, l.adopt(register.Term{Number: 6, Leader: "a", Keepers: []string{"a"}}))
 				require.Equal(t, "a", l.newest().Leader)
+				require.Error(t, l.Send(rendezvous.Probe{}), "nothing searches for another leader yet")
+				l.watch()
 				waiting := errors.New("waiting")
 				err := waiting
 				go func() { err = l.Send(rendezvous.Probe{}) }()
@@ -38,6 +40,8 @@ func TestMessagesToALostLeader(t *testing.T) {
 					other, _ := net.Pipe()
 					defer other.Close()
 					require.True(t, l.replace(rendezvous.NewConn(other, 0)))
+				} else if name == "the peer ends" {
+					l.close()
 				} else {
 					l.end()
 				}

@@ -58,6 +58,7 @@ func (p *peer) run(ctx context.Context) error {
 		end.abort()
 		return errLauncherLeft
 	}
+	p.leader.watch()
 	go p.ends.send(ctx)
 	defer func() { p.claim.Release() }()
 	defer p.hosted.Wait()

@@ -33,6 +33,10 @@ type Solution struct {
 	Partition []int  `json:"partition"` // parts per axis
 	Parts     int    `json:"parts"`     // that each peer relaxed at the start
 
+	PartitionWhy string `json:"partition_why,omitempty"` // as problem.SlabsOrBoxes returns it, or the flag
+	Recover      string `json:"recover"`                 // what the run does when a peer is lost: launch.Recovery
+	RecoverWhy   string `json:"recover_why"`
+
 	Balance     string `json:"balance"` // "on", "off", or "off: " and the reason
 	PlanesMoved int    `json:"planes_moved"`
 	Planes      []int  `json:"planes,omitempty"` // of each peer at the end, if planes may move

@@ -43,7 +43,8 @@ func (b Workload) orDefault() (Workload, error) {
 }
 
 func (b Workload) partition() (problem.Partition, error) {
-	return problem.SlabsOrBoxes([3]int{b.N, b.N, b.N}, b.Peers, nil)
+	p, _, err := problem.SlabsOrBoxes([3]int{b.N, b.N, b.N}, b.Peers, nil)
+	return p, err
 }
 
 // String returns the size of the block.

@@ -1,4 +1,5 @@
-// Package progress shows the residual, the sweep and the estimated time left of a run on a terminal.
+// Package progress shows on a terminal the residual, the sweep and the estimated time left of a run, or the parts and
+// rounds of a measurement.
 package progress
 
 import (
@@ -17,8 +18,11 @@ const scale = 1000
 type Bars struct{ all *mpb.Progress }
 
 // NewBars returns bars that are drawn on w, a terminal.
-func NewBars(w io.Writer) *Bars {
-	return &Bars{mpb.New(mpb.WithOutput(w), mpb.WithWidth(40), mpb.WithRefreshRate(150*time.Millisecond))}
+func NewBars(w io.Writer) *Bars { return NewSlowBars(w, 150*time.Millisecond) }
+
+// NewSlowBars returns bars that are drawn at an interval, for programs that drawing would disturb.
+func NewSlowBars(w io.Writer, interval time.Duration) *Bars {
+	return &Bars{mpb.New(mpb.WithOutput(w), mpb.WithWidth(40), mpb.WithRefreshRate(interval))}
 }
 
 // Write writes whole lines above the bars.
@@ -43,11 +47,15 @@ type Bar struct {
 // Add shows one more run, which ends when its relative residual reaches tolerance.
 func (b *Bars) Add(name string, tolerance float64) *Bar {
 	r := &Bar{Estimator: Estimator{Tolerance: tolerance}}
-	r.bar = b.all.New(scale, mpb.BarStyle().Rbound("]").Lbound("["),
-		mpb.BarRemoveOnComplete(),
-		mpb.PrependDecorators(decor.Name(name+" ")),
-		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return r.text() })))
+	r.bar = b.draw(name+" ", r.text)
 	return r
+}
+
+// draw adds a bar with a text before it and one after it.
+func (b *Bars) draw(before string, after func() string) *mpb.Bar {
+	return b.all.New(scale, mpb.BarStyle().Rbound("]").Lbound("["), mpb.BarRemoveOnComplete(),
+		mpb.PrependDecorators(decor.Name(before)),
+		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return after() })))
 }
 
 // Update sets the state of the run. residual is NaN while it is unknown.
