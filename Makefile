@@ -33,7 +33,7 @@ TESTED = $(filter-out %/internal/tidy %/bench %/twonode %/experiments %/publishe
 
 # Packages compile a tenth faster without debugging information, which the traces of panics do not need,
 # and without cgo, which the module does not use. Packages of others, and those named in OUTLINED, are compiled
-# without inlining, which takes a quarter of the time to compile: tests spend little time in them. Tests, vet,
+# without inlining, which takes a sixth of the time to compile: tests spend little time in them. Tests, vet,
 # the linter and make build have the same flags, so that none compiles again what another one has.
 MODULE   = github.com/p2pdc/p2pdc
 INLINED  = std $(MODULE)/...
