@@ -27,7 +27,10 @@ import (
 // If a peer is killed while it writes its block to shared memory, the run ends, the block counts as missing, and the
 // answer holds nothing of it.
 func TestPeerKilledWhileItWritesItsBlock(t *testing.T) {
-	const n = 160
+	n := 160
+	if testing.Short() {
+		n = 112
+	}
 	half := n * n * n / 2
 	p, _, err := file.Load("membrane", []int{n})
 	require.NoError(t, err)

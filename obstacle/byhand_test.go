@@ -86,7 +86,8 @@ func TestPeerOfAnotherProblem(t *testing.T) {
 }
 
 func TestInterruptOfAPeerEndsTheRun(t *testing.T) {
-	r, address, secret := waiting(t, "solve", "membrane", "--n", "128", "--tol", "1e-13", "--peers", "2", "--peer-timeout", "10m", "--keepers", "1")
+	r, address, secret := waiting(t, append(slow(20, 2), "solve", "membrane", "--n", fmt.Sprint(side()), "--tol", "1e-13",
+		"--peers", "2", "--peer-timeout", "10m", "--keepers", "1")...)
 	a := joinByHand(t, address, secret)
 	b := joinByHand(t, address, secret)
 	r.said(`"relaxing"`)
@@ -183,7 +184,8 @@ func TestOtherVersions(t *testing.T) {
 
 // A peer started by hand detects the end of its launcher by the connection alone.
 func TestPeersByHandEndWithTheLauncher(t *testing.T) {
-	r, address, secret := waiting(t, "solve", "membrane", "--n", "128", "--tol", "1e-13", "--peers", "2", "--peer-timeout", "10m", "--keepers", "1")
+	r, address, secret := waiting(t, append(slow(20, 2), "solve", "membrane", "--n", fmt.Sprint(side()), "--tol", "1e-13",
+		"--peers", "2", "--peer-timeout", "10m", "--keepers", "1")...)
 	a := joinByHand(t, address, secret)
 	b := joinByHand(t, address, secret)
 	r.said(`"relaxing"`)
@@ -215,7 +217,8 @@ func TestLauncherKilledBeforeBye(t *testing.T) {
 func TestPeersByHandOfAFailedRun(t *testing.T) {
 	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
-			r, address, secret := waiting(t, "solve", "membrane", "--n", "96", "--tol", "1e-13", "--peers", "3", "--scheme", scheme, "--peer-timeout", "10m", "--recover", "off")
+			r, address, secret := waiting(t, append(slow(20, 3), "solve", "membrane", "--n", fmt.Sprint(side()), "--tol", "1e-13",
+				"--peers", "3", "--scheme", scheme, "--peer-timeout", "10m", "--recover", "off")...)
 			var all []*running
 			for rank := range 3 {
 				all = append(all, start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1", "--seat", fmt.Sprint(rank)))

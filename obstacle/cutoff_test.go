@@ -28,7 +28,7 @@ func TestOneSideOfACutGoesOn(t *testing.T) {
 			lab := netlab.New(t)
 			a, b := lab.Join(lab.Host("a"), lab.Host("b"), netlab.Wire{})
 			secret, dir := secretFile(t, "the secret of this run"), filepath.Join(t.TempDir(), "checkpoint")
-			r := startIn(t, a.Host.Do, append(slow(1500, 3), "solve", "membrane", "--n", "24", "--tol", "1e-9",
+			r := startIn(t, a.Host.Do, append(slow(1500, 3), "solve", "membrane", "--n", "24", "--tol", tolerance(),
 				"--peers", "3", "--peer-timeout", "2s", "--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"),
 				"--secret-file", secret, "--checkpoint", dir, "--checkpoint-every", "0", "--format", "json")...)
 			address := r.said(`waiting for \d+ peers at (\S+): obstacle`)[1]

@@ -25,7 +25,8 @@ type byHand struct {
 // agreed.
 func startByHand(t *testing.T, factor int, more ...string) *byHand {
 	t.Helper()
-	args := append(slow(factor, 4), "solve", "membrane", "--n", "24", "--tol", "1e-9", "--peers", "4", "--format", "json")
+	args := append(slow(factor, 4), "solve", "membrane", "--n", "24", "--tol", tolerance(), "--peers", "4",
+		"--format", "json")
 	return byHandOf(t, append(args, more...)...)
 }
 

@@ -56,7 +56,7 @@ func roundTrip(t *testing.T, s report.Session) time.Duration {
 
 // Two hosts of one network form a cluster, unless a topology file says otherwise.
 func TestHostsOfOneNetwork(t *testing.T) {
-	for _, scheme := range []string{"sync", "async"} {
+	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
 			lab := netlab.New(t)
 			a, b := lab.Join(lab.Host("a"), lab.Host("b"), netlab.Wire{})

@@ -154,6 +154,9 @@ func TestAnswerThatCannotBePrinted(t *testing.T) {
 			t.Run(c.name+", "+format, func(t *testing.T) {
 				at := filepath.Join(t.TempDir(), "u.npy")
 				cmd := exec.Command(os.Args[0], "solve", "membrane", "--n", "8", "--peers", "2", "--out", at, "--format", format, "--log-level", "info")
+				if testing.Short() {
+					cmd.Args = append(cmd.Args, "--in-process")
+				}
 				cmd.Env = append(os.Environ(), asProgram+"="+mode())
 				var out, errs bytes.Buffer
 				cmd.Stdout, cmd.Stderr = &out, &errs

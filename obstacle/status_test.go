@@ -18,7 +18,8 @@ import (
 
 // A run serves the compositions of its sessions.
 func TestLiveCompositions(t *testing.T) {
-	r := start(t, "solve", "membrane", "--n", "96", "--tol", "1e-13", "--peers", "2", "--clusters", "2", "--scheme", "async", "--network", "ether", "--status", "127.0.0.1:0")
+	r := start(t, append(slow(20, 2), "solve", "membrane", "--n", "96", "--tol", "1e-13", "--peers", "2", "--clusters", "2",
+		"--scheme", "async", "--network", "ether", "--status", "127.0.0.1:0")...)
 	address := r.said(`status at (\S+): obstacle stack --live`)[1]
 	var live report.Live
 	await.Until(t, func() bool {

@@ -74,7 +74,7 @@ func (k *tasks) ends(but ...int) (answer *running) {
 // first one.
 func disturbed(t *testing.T, size int, more ...string) *tasks {
 	t.Helper()
-	args := append([]string{"membrane", "--n", "24", "--tol", "1e-9", "--peer-timeout", "10m", "--scheme", "async"},
+	args := append([]string{"membrane", "--n", "24", "--tol", tolerance(), "--peer-timeout", "10m", "--scheme", "async"},
 		slow(500, min(size, 3))...)
 	k := startTasks(t, size, append(args, more...)...)
 	k.all[0].said(`"relaxing"`)

@@ -70,13 +70,13 @@ func TestCutWireBeforeTheStart(t *testing.T) {
 func TestCutWireIsSurvived(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range schemes() {
-		for _, back := range []bool{false, true} {
+		for _, back := range some([]bool{false, true}) {
 			t.Run(fmt.Sprintf("%s, repaired %v", scheme, back), func(t *testing.T) {
 				t.Parallel()
 				lab := netlab.New(t)
 				a, b := lab.Join(lab.Host("a"), lab.Host("b"), netlab.Wire{})
 				secret := secretFile(t, "the secret of this run")
-				launcher := startIn(t, a.Host.Do, append(slow(1000, 2), "solve", "membrane", "--n", "24", "--tol", "1e-9", "--peers", "2",
+				launcher := startIn(t, a.Host.Do, append(slow(1000, 2), "solve", "membrane", "--n", "24", "--tol", tolerance(), "--peers", "2",
 					"--scheme", scheme, "--peer-timeout", "2s", "--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"),
 					"--secret-file", secret, "--format", "json")...)
 				address := launcher.said(`waiting for \d+ peers at (\S+): obstacle`)[1]

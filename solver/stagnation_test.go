@@ -142,7 +142,11 @@ func TestChanceMinimaDelayNoVerdict(t *testing.T) {
 	p.Reaction.Value = 20
 	part, err := problem.Boxes(p.N, 8)
 	require.NoError(t, err)
-	for seed := range uint64(16) {
+	seeds := uint64(16)
+	if testing.Short() {
+		seeds = 5
+	}
+	for seed := range seeds {
 		n := runOf(t, seed, problem.Config{
 			Problem: p, Partition: part, Tolerance: solvertest.Impossible, Scheme: iterate.Asynchronous(),
 		})

@@ -52,7 +52,11 @@ type answer struct {
 
 func solve(t *testing.T, args ...string) answer {
 	t.Helper()
-	out, errs, err := program(t, append([]string{"solve", "dome", "--n", "31", "--peers", "3", "--partition", "slabs", "--format", "json"}, args...)...)
+	n := "31"
+	if testing.Short() {
+		n = "15"
+	}
+	out, errs, err := program(t, append([]string{"solve", "dome", "--n", n, "--peers", "3", "--partition", "slabs", "--format", "json"}, args...)...)
 	require.NoError(t, err, errs)
 	var a answer
 	require.NoError(t, json.Unmarshal([]byte(out), &a))
