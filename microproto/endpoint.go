@@ -1,7 +1,8 @@
 package microproto
 
 // SegmentLabel is the label (the sender's iterate) of the newest value that has arrived for
-// bytes [Offset, Offset+Length) of a slot.
+// bytes [Offset, Offset+Length) of a slot. If several values have, because segments had another
+// length when they arrived, it is the smallest of their labels.
 type SegmentLabel struct {
 	Offset, Length int
 	Label          uint64

@@ -121,10 +121,16 @@ func (e *end) policy() p2psap.Policy {
 
 func (e *end) valueBytes() int { return cmp.Or(e.Bytes, defaultValue) }
 
+// factor spreads the numbers of messages over 64 bits, and inverse is its inverse modulo 2⁶⁴.
+const factor, inverse = 0x9e3779b97f4a7c15, 0xf1de83e19937733d
+
+// valueAt returns the number of the message that the 8 bytes at i are of.
+func valueAt(data []byte, i int) uint64 { return (binary.LittleEndian.Uint64(data[i:]) - uint64(i)) * inverse }
+
 // fill writes the contents of message k.
 func fill(data []byte, k uint64) {
 	for i := 0; i+8 <= len(data); i += 8 {
-		binary.LittleEndian.PutUint64(data[i:], k*0x9e3779b97f4a7c15+uint64(i))
+		binary.LittleEndian.PutUint64(data[i:], k*factor+uint64(i))
 	}
 	for i := len(data) &^ 7; i < len(data); i++ {
 		data[i] = byte(k)
@@ -233,7 +239,8 @@ func (e *end) sendValues(s *driver.Socket, c *Counts) error {
 	return nil
 }
 
-// receiveValues receives values and checks that each segment belongs to the value of its label.
+// receiveValues receives values and checks that each segment belongs to the value of its label. After the segment size
+// has changed, a part can hold bytes of several values, and has the smallest of their labels.
 func (e *end) receiveValues(s *driver.Socket, c *Counts) error {
 	slot := p2psap.Slot{Tag: tag, Data: make([]byte, e.valueBytes()), Labels: make([]microproto.SegmentLabel, 0, 1024)}
 	for {
@@ -258,8 +265,8 @@ func (e *end) receiveValues(s *driver.Socket, c *Counts) error {
 				continue
 			}
 			for i := l.Offset; i+8 <= l.Offset+l.Length; i += 8 {
-				if binary.LittleEndian.Uint64(slot.Data[i:]) != l.Label*0x9e3779b97f4a7c15+uint64(i) {
-					return fmt.Errorf("byte %d does not belong to value %d as its segment's label says", i, l.Label)
+				if k := valueAt(slot.Data, i); k < l.Label || k > a.Newest {
+					return fmt.Errorf("byte %d is of value %d, its segment has label %d and the newest is %d", i, k, l.Label, a.Newest)
 				}
 			}
 		}
