@@ -38,6 +38,9 @@ var ErrSuperseded = errors.New("another process writes the checkpoints there now
 // Run returns the name that the run has in the directory, for Continue.
 func (w *Writer) Run() string { return w.run }
 
+// Whole reports whether the directory held a checkpoint when the writer was made, or it has written one.
+func (w *Writer) Whole() bool { return w.whole.number > 0 }
+
 // Term returns the term of the writer.
 func (w *Writer) Term() uint64 { return w.next.term }
 

@@ -40,6 +40,7 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 		Rails: rendezvous.Rails(q.rails), JoinTime: spawnTime, Log: a.log, Notes: a.err,
 	}
 	p.Rails.Values = w.scheme.Slots()
+	p.Checkpoint = q.saver.record()
 	if q.hostList != nil {
 		return p, a.remote(q, &p)
 	}

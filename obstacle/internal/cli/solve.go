@@ -254,9 +254,9 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder)
 	plan.Interrupt = a.interrupt
 	plan.Steps = func(m int, t float64, u []float64) {
 		steps.step(m, t, u)
-		q.saver.step(m, u)
+		q.saver.Step(m, u)
 	}
-	if plan.Watch = q.saver.watch; q.saver != nil {
+	if plan.Watch = q.saver.Watch; q.saver != nil {
 		plan.Captures = q.saver
 	}
 	q.observed = q.pages.observe(q, w, q.label)
