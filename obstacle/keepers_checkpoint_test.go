@@ -143,7 +143,7 @@ func TestCutOffLauncherKeepsNewerCheckpoints(t *testing.T) {
 	a, b := lab.Join(lab.Host("a"), lab.Host("b"), netlab.Wire{})
 	secret, directory := secretFile(t, "the secret of this run"), filepath.Join(t.TempDir(), "c")
 	r := startIn(t, a.Host.Do, append(slow(2000, 3), "solve", "membrane", "--n", "24", "--tol", "1e-9", "--peers", "3",
-		"--peer-timeout", "2s", "--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"), "--secret-file", secret,
+		"--peer-timeout", "4s", "--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"), "--secret-file", secret,
 		"--checkpoint", directory, "--checkpoint-every", "200ms", "--format", "json")...)
 	address := r.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
 	join := func(e netlab.End, seat string) *running {
@@ -160,7 +160,6 @@ func TestCutOffLauncherKeepsNewerCheckpoints(t *testing.T) {
 	<-r.done // others of its peers go on
 	require.Equal(t, 3, r.code)
 	<-near.done
-	r.said("another process writes the checkpoints there now")
 	s := r.solution()
 	require.Equal(t, launch.CutOff, s.Reason)
 	require.True(t, s.Resumable)
