@@ -135,7 +135,7 @@ func (a *app) processes(q *request, key driver.Key, shared *os.File) starter {
 		if shared != nil {
 			args, files = append(args, "--answer", "3"), []*os.File{shared}
 		}
-		p, err := spawn.Start(exe, args, keyLine(key), a.childErrors(), files...)
+		p, err := a.startChild(exe, args, keyLine(key), files...)
 		if err != nil {
 			return nil, err
 		}
