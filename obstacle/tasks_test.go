@@ -147,6 +147,19 @@ func TestKilledFirstTask(t *testing.T) {
 	assert.Zero(t, s.Losses[0].Rank)
 }
 
+// A spare task of a run without keepers ends soon after the first one is lost, and says what to do.
+func TestSpareTaskOfALostRun(t *testing.T) {
+	t.Parallel()
+	at := filepath.Join(t.TempDir(), "checkpoint")
+	k := disturbed(t, 4, "--peers", "3", "--spares", "1", "--keepers", "1", "--checkpoint", at)
+	k.all[0].said("spare peer joined")
+	k.kill(0)
+	assert.Equal(t, 1, k.all[3].wait(patience))
+	k.all[3].said("process 3 of 4: run 17: the run is lost: .*left before it needed this spare peer.*it had no keepers " +
+		"that could lead it instead: start it again, or continue it from its checkpoint: obstacle resume " + at)
+	assert.Equal(t, 1, k.all[1].wait(patience))
+}
+
 // A task that is started again takes a part of the process that took over the part of the lost one.
 func TestTaskReturns(t *testing.T) {
 	t.Parallel()
@@ -181,6 +194,36 @@ func TestTasksContinue(t *testing.T) {
 	for _, r := range k.all[1:] {
 		assert.Zero(t, r.wait(patience))
 	}
+	k = startTasks(t, 3, "membrane", "--n", "24", "--tol", "1e-9", "--checkpoint", at, "--continue")
+	next := k.ends().solution()
+	assert.True(t, next.Converged)
+	require.NotNil(t, next.Resumed)
+	assert.NotZero(t, next.Resumed.Sweeps)
+}
+
+// SIGTERM to the tasks that are left after the loss of the first one writes a checkpoint, too, and the answer says so.
+func TestTasksContinueWithoutTheFirst(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	at := filepath.Join(t.TempDir(), "checkpoint")
+	k := disturbed(t, 3, "--peers", "3", "--checkpoint", at, "--out", filepath.Join(t.TempDir(), "u.npy"))
+	for _, r := range k.all[1:] {
+		r.said("this process can lead the run")
+	}
+	k.kill(0)
+	leader := (&byHand{running: k.all[0]}).leads(k.all[1:])
+	leader.said("leading the run")
+	for _, r := range k.all[1:] {
+		r.signal(syscall.SIGTERM)
+	}
+	assert.Equal(t, 3, leader.wait(patience))
+	assert.Zero(t, without(k.all[1:], leader)[0].wait(patience))
+	s := leader.solution()
+	assert.True(t, s.Resumable)
+	require.NotNil(t, s.Checkpoint)
+	assert.Equal(t, at, s.Checkpoint.Directory)
 	k = startTasks(t, 3, "membrane", "--n", "24", "--tol", "1e-9", "--checkpoint", at, "--continue")
 	next := k.ends().solution()
 	assert.True(t, next.Converged)

@@ -45,6 +45,14 @@ func (c *checkpointFlags) check(f *pflag.FlagSet) error {
 	return nil
 }
 
+// hint says how a run that was lost can be continued.
+func (c *checkpointFlags) hint() string {
+	if c.directory == "" {
+		return ""
+	}
+	return ", or continue it from its checkpoint: obstacle resume " + c.directory
+}
+
 // methodFlagNames are the flags that belong to a method.
 func methodFlagNames() []string { return groups()[0].flags }
 

@@ -61,6 +61,9 @@ func (a *app) takePart(ctx context.Context, s *solveFlags) error {
 	if e, is := errors.AsType[*exitError](err); is {
 		return e
 	}
+	if errors.Is(err, peer.ErrRunLost) {
+		return failed(fmt.Errorf("run %s: %w: start it again%s", cmp.Or(q.Job, q.rendezvous), err, s.checkpoints.hint()))
+	}
 	if _, reported := errors.AsType[*peer.ReportedError](err); reported && !errors.Is(err, peer.ErrCutOff) {
 		return &exitError{code: ExitFailed} // the first process says why
 	}

@@ -85,6 +85,7 @@ type Options struct {
 	turn    *sync.Mutex // of the peers of this process: see runner.Config.Turn
 	memory  *shm.Memory // that joins them
 	rejoins bool        // it took part before
+	guest   bool        // the process runs another peer, which was asked to run this one
 }
 
 // rejoinTime bounds the attempts to join a run again. The path to the launcher may be repaired a little after the end
