@@ -72,7 +72,7 @@ func (s *solveFlags) add(f *pflag.FlagSet) {
 	q.enclosing.add(f)
 	q.trace.add(f, "record what every peer does, and write it to FILE.RANK")
 	s.page.add(f)
-	f.StringVar(&q.status, "status", "", "HOST:PORT: serve the state of the run, for obstacle stack --live HOST:PORT")
+	f.StringVar(&q.status, "status", "", "HOST:PORT, or PORT on loopback: serve the state of the run, for obstacle stack --live HOST:PORT")
 	f.StringVar(&q.rendezvous, "rendezvous", "", "HOST:PORT: wait there for peers started by hand")
 	f.StringVar(&q.secretFile, "secret-file", "", "with --rendezvous: file with the run's secret")
 	f.IntVar(&q.keepers, "keepers", 0,
@@ -142,6 +142,7 @@ func (a *app) solveHere(c *cobra.Command, s *solveFlags, ref string) error {
 	if err != nil {
 		return err
 	}
+	s.page.status, q.statusTokenFile = q.status != "", s.page.tokenFile
 	if q.pages, err = a.openPages(&s.page); err != nil {
 		return err
 	}
@@ -269,7 +270,7 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder)
 		if plan.Status == nil {
 			plan.Status = &launch.Status{}
 		}
-		stop, err := a.serveStatus(q.status, w, plan.Status)
+		stop, err := a.serveStatus(q, w, plan.Status)
 		if err != nil {
 			return nil, err
 		}
