@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/meet"
+	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
 // tasks are the processes of one command that a launcher, as Open MPI, has started.
@@ -208,7 +209,12 @@ func TestTasksContinueWithoutTheFirst(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	at := filepath.Join(t.TempDir(), "checkpoint")
-	k := disturbed(t, 3, "--peers", "3", "--checkpoint", at, "--out", filepath.Join(t.TempDir(), "u.npy"))
+	out := filepath.Join(t.TempDir(), "u.npy")
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	relative, err := filepath.Rel(here, out)
+	require.NoError(t, err)
+	k := disturbed(t, 3, "--peers", "3", "--checkpoint", at, "--out", relative)
 	for _, r := range k.all[1:] {
 		r.said("this process can lead the run")
 	}
@@ -224,6 +230,12 @@ func TestTasksContinueWithoutTheFirst(t *testing.T) {
 	assert.True(t, s.Resumable)
 	require.NotNil(t, s.Checkpoint)
 	assert.Equal(t, at, s.Checkpoint.Directory)
+	name, err := os.Hostname()
+	require.NoError(t, err)
+	require.Len(t, s.Outputs, 1)
+	assert.Equal(t, report.Output{File: out, Host: name}, s.Outputs[0])
+	assert.FileExists(t, out)
+	leader.said(`"host":"` + name + `","path":"` + out + `"`)
 	k = startTasks(t, 3, "membrane", "--n", "24", "--tol", "1e-9", "--checkpoint", at, "--continue")
 	next := k.ends().solution()
 	assert.True(t, next.Converged)

@@ -70,6 +70,7 @@ type request struct {
 	observed        *observed // the run in progress; nil without pages
 	status          string
 	statusTokenFile string // of status
+	outputHost      string // that writes the outputs of a lost process; empty: this one was not lost
 	enclosing       enclosureFlags
 	from            *checkpoint.Found // the checkpoint that the run continues; nil for none
 	saver           *saver            // writes checkpoints; nil for none

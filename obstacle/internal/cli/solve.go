@@ -183,6 +183,12 @@ func (a *app) answer(
 	wrong = cmp.Or(wrong, q.enclosing.enclose(s, end, o.U, &e, places))
 	writing := time.Now()
 	s.Outputs = a.write(w, o, steps, out, end)
+	for i := range s.Outputs {
+		if o := &s.Outputs[i]; q.outputHost != "" {
+			o.Host = q.outputHost
+			a.log.Info().Str("host", o.Host).Str("path", o.File).Str("error", o.Error).Msg("output of the lost first process")
+		}
+	}
 	s.OutputSeconds = time.Since(writing).Seconds()
 	q.observed.end(s, o)
 	s.LauncherPeak = nullable.Measured(host.PeakBytes())

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -159,5 +162,12 @@ func (a *app) answerInstead(s *solveFlags, work *rendezvous.Assign, spec []byte,
 	if err != nil {
 		return err
 	}
-	return a.answer(&q, w, o, steps, s.out, places)
+	out := slices.Clone(s.out)
+	for i, name := range out {
+		if path, err := filepath.Abs(name); err == nil {
+			out[i] = path
+		}
+	}
+	q.outputHost, _ = os.Hostname()
+	return a.answer(&q, w, o, steps, out, places)
 }
