@@ -68,3 +68,38 @@ func TestLiveCompositions(t *testing.T) {
 	require.Equal(t, 1, gone.wait(patience))
 	gone.said("is obstacle solve --status running there")
 }
+
+// Beyond loopback the state of a run is served to those who have its token alone.
+func TestStatusAsksForItsToken(t *testing.T) {
+	const token = "0123456789abcdef"
+	given := secretFile(t, token)
+	for _, file := range []string{"", given} {
+		args := []string{"solve", "membrane", "--n", "64", "--tol", "1e-13", "--peers", "1", "--status", "0.0.0.0:0"}
+		want := `status at (\S+): obstacle stack --live \S+ --http-token-file FILE, with the token (\S+) in FILE$`
+		if file != "" {
+			args = append(args, "--http-token-file", file)
+			want = `status at (\S+): obstacle stack --live \S+ --http-token-file (\S+)$`
+		}
+		r := start(t, args...)
+		said := r.said(want)
+		right := file
+		if file == "" {
+			right = secretFile(t, said[2])
+		}
+		answer, err := http.Get("http://" + said[1] + "/")
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Equal(t, http.StatusUnauthorized, answer.StatusCode)
+		for _, with := range [][]string{nil, {"--http-token-file", secretFile(t, "a guess at the token")}} {
+			s := start(t, append([]string{"stack", "--live", said[1]}, with...)...)
+			require.Equal(t, 1, s.wait(patience))
+			s.said("asks for another token: give that of the run with --http-token-file FILE")
+		}
+		s := start(t, "stack", "--live", said[1], "--http-token-file", right, "--format", "json")
+		require.Equal(t, 0, s.wait(patience))
+		require.Contains(t, s.stdout.String(), `"problem":"membrane"`)
+		r.signal(syscall.SIGINT)
+		require.Equal(t, 3, r.wait(patience))
+		r.neverSaid("everyone who can connect")
+	}
+}

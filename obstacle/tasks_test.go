@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/meet"
+	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
 // tasks are the processes of one command that a launcher, as Open MPI, has started.
@@ -147,6 +148,19 @@ func TestKilledFirstTask(t *testing.T) {
 	assert.Zero(t, s.Losses[0].Rank)
 }
 
+// A spare task of a run without keepers ends soon after the first one is lost, and says what to do.
+func TestSpareTaskOfALostRun(t *testing.T) {
+	t.Parallel()
+	at := filepath.Join(t.TempDir(), "checkpoint")
+	k := disturbed(t, 4, "--peers", "3", "--spares", "1", "--keepers", "1", "--checkpoint", at)
+	k.all[0].said("spare peer joined")
+	k.kill(0)
+	assert.Equal(t, 1, k.all[3].wait(patience))
+	k.all[3].said("process 3 of 4: run 17: the run is lost: .*left before it needed this spare peer.*it had no keepers " +
+		"that could lead it instead: start it again, or continue it from its checkpoint: obstacle resume " + at)
+	assert.Equal(t, 1, k.all[1].wait(patience))
+}
+
 // A task that is started again takes a part of the process that took over the part of the lost one.
 func TestTaskReturns(t *testing.T) {
 	t.Parallel()
@@ -181,6 +195,47 @@ func TestTasksContinue(t *testing.T) {
 	for _, r := range k.all[1:] {
 		assert.Zero(t, r.wait(patience))
 	}
+	k = startTasks(t, 3, "membrane", "--n", "24", "--tol", "1e-9", "--checkpoint", at, "--continue")
+	next := k.ends().solution()
+	assert.True(t, next.Converged)
+	require.NotNil(t, next.Resumed)
+	assert.NotZero(t, next.Resumed.Sweeps)
+}
+
+// SIGTERM to the tasks that are left after the loss of the first one writes a checkpoint, too, and the answer says so.
+func TestTasksContinueWithoutTheFirst(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	at := filepath.Join(t.TempDir(), "checkpoint")
+	out := filepath.Join(t.TempDir(), "u.npy")
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	relative, err := filepath.Rel(here, out)
+	require.NoError(t, err)
+	k := disturbed(t, 3, "--peers", "3", "--checkpoint", at, "--out", relative)
+	for _, r := range k.all[1:] {
+		r.said("this process can lead the run")
+	}
+	k.kill(0)
+	leader := (&byHand{running: k.all[0]}).leads(k.all[1:])
+	leader.said("leading the run")
+	for _, r := range k.all[1:] {
+		r.signal(syscall.SIGTERM)
+	}
+	assert.Equal(t, 3, leader.wait(patience))
+	assert.Zero(t, without(k.all[1:], leader)[0].wait(patience))
+	s := leader.solution()
+	assert.True(t, s.Resumable)
+	require.NotNil(t, s.Checkpoint)
+	assert.Equal(t, at, s.Checkpoint.Directory)
+	name, err := os.Hostname()
+	require.NoError(t, err)
+	require.Len(t, s.Outputs, 1)
+	assert.Equal(t, report.Output{File: out, Host: name}, s.Outputs[0])
+	assert.FileExists(t, out)
+	leader.said(`"host":"` + name + `","path":"` + out + `"`)
 	k = startTasks(t, 3, "membrane", "--n", "24", "--tol", "1e-9", "--checkpoint", at, "--continue")
 	next := k.ends().solution()
 	assert.True(t, next.Converged)

@@ -1,18 +1,23 @@
 // Package checkpoint writes the state of a run to a directory and reads it back, for a restart of the whole run on any
 // number of peers. docs/cli.md describes the files.
 //
-// A set of files has a generation number:
+// A set of files has a generation: a number, behind the term of its writer and a dot if that is not 0.
 //
 //	manifest-G.json    what the set holds, with the length and SHA-256 of every other file
 //	box-G-R.npy        the values of box R of the grid, [z][y][x]
 //	problem-HASH.bin   the marshalled problem, the same for all generations
-//	lock               empty; the run that writes has locked it
+//	lock               the name of the run that writes, which has locked it
 //
 // Every file is written under a temporary name, synchronised and renamed, and the manifest is the last. Thus a set is
 // whole as soon as its manifest exists. The two newest sets are kept.
+//
+// If the process that leads a run is lost, the one that leads then writes with a greater term. Sets of a greater term are
+// newer. A process that only seems lost can still write: the names of its files differ, it removes no file of a greater
+// term, and it stops when a set of a greater term is there.
 package checkpoint
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"strconv"
@@ -49,11 +54,24 @@ const lockName = "lock"
 // temporary is the suffix of a file until it is complete.
 const temporary = ".tmp"
 
-func manifestName(generation uint64) string { return fmt.Sprintf("manifest-%d.json", generation) }
+// generation identifies a set of files.
+type generation struct{ term, number uint64 }
 
-func boxName(generation uint64, rank int) string {
-	return fmt.Sprintf("box-%d-%d.npy", generation, rank)
+func (g generation) String() string {
+	if g.term == 0 {
+		return strconv.FormatUint(g.number, 10)
+	}
+	return fmt.Sprintf("%d.%d", g.term, g.number)
 }
+
+// compare orders generations by age, older ones first.
+func (g generation) compare(h generation) int {
+	return cmp.Or(cmp.Compare(g.term, h.term), cmp.Compare(g.number, h.number))
+}
+
+func manifestName(g generation) string { return fmt.Sprintf("manifest-%v.json", g) }
+
+func boxName(g generation, rank int) string { return fmt.Sprintf("box-%v-%d.npy", g, rank) }
 
 func problemName(fingerprint []byte) string {
 	return "problem-" + hex.EncodeToString(fingerprint[:8]) + ".bin"
@@ -61,7 +79,7 @@ func problemName(fingerprint []byte) string {
 
 // generationOf returns the generation in the name of a manifest or a box, complete or temporary, and false for the name
 // of another file.
-func generationOf(name string) (uint64, bool) {
+func generationOf(name string) (generation, bool) {
 	name = strings.TrimSuffix(name, temporary)
 	number, isManifest := strings.CutPrefix(name, "manifest-")
 	if isManifest {
@@ -72,11 +90,20 @@ func generationOf(name string) (uint64, bool) {
 		var rank string
 		number, rank, _ = strings.Cut(strings.TrimSuffix(rest, ".npy"), "-")
 		if r, err := strconv.Atoi(rank); !isBox || err != nil || r < 0 || !strings.HasSuffix(rest, ".npy") {
-			return 0, false
+			return generation{}, false
 		}
 	}
-	g, err := strconv.ParseUint(number, 10, 63)
-	return g, err == nil && g > 0
+	var g generation
+	term, after, dotted := strings.Cut(number, ".")
+	if !dotted {
+		term, after = "0", number
+	}
+	var wrong error
+	g.number, wrong = strconv.ParseUint(after, 10, 63)
+	if wrong == nil {
+		g.term, wrong = strconv.ParseUint(term, 10, 63)
+	}
+	return g, wrong == nil && g.number > 0 && g.String() == number
 }
 
 // header returns the header of the array of a box. Axes that the grid does not use are left out.

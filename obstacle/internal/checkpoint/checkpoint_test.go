@@ -217,7 +217,7 @@ func TestDamage(t *testing.T) {
 
 		w, err := f.Writer("v1")
 		require.NoError(t, err)
-		require.EqualValues(t, 3, w.next, "the damaged files are not overwritten")
+		require.EqualValues(t, 3, w.next.number, "the damaged files are not overwritten")
 
 		edit(t, directory, "box-1-2.npy", flip)
 		_, err = Open(directory, nil)
@@ -273,7 +273,7 @@ func manifestOf(t require.TestingT, change func(m *manifest)) []byte {
 	m.Problem.Name, m.Problem.Fingerprint = "membrane", fmt.Sprintf("%x", print)
 	m.Problem.entry = entry{File: problemName(print[:]), Bytes: 80}
 	for r := range 4 {
-		m.Boxes = append(m.Boxes, entry{File: boxName(1, r), Bytes: map[int]int64{0: 128 + 8*18, 1: 128 + 8*18, 2: 128 + 8*12, 3: 128 + 8*12}[r]})
+		m.Boxes = append(m.Boxes, entry{File: boxName(generation{0, 1}, r), Bytes: map[int]int64{0: 128 + 8*18, 1: 128 + 8*18, 2: 128 + 8*12, 3: 128 + 8*12}[r]})
 	}
 	change(m)
 	text, err := m.encode("v1")
@@ -283,7 +283,7 @@ func manifestOf(t require.TestingT, change func(m *manifest)) []byte {
 
 // A manifest that names impossible things is refused, although its checksum is right.
 func TestManifestRefusals(t *testing.T) {
-	_, err := decode(1, manifestOf(t, func(*manifest) {}))
+	_, err := decode(generation{0, 1}, manifestOf(t, func(*manifest) {}))
 	require.NoError(t, err)
 	for want, change := range map[string]func(m *manifest){
 		"0 grid points along x":      func(m *manifest) { m.N[0] = 0 },
@@ -297,14 +297,14 @@ func TestManifestRefusals(t *testing.T) {
 		`it names box 2 in "../../x`: func(m *manifest) { m.Boxes[2].File = "../../x" },
 		"with 7 bytes":               func(m *manifest) { m.Boxes[0].Bytes = 7 },
 	} {
-		_, err := decode(1, manifestOf(t, change))
+		_, err := decode(generation{0, 1}, manifestOf(t, change))
 		require.ErrorContains(t, err, want)
 	}
 	text := bytes.Replace(manifestOf(t, func(*manifest) {}), []byte(`"generation"`), []byte(`"generations"`), 1)
 	var e envelope
 	require.NoError(t, json.Unmarshal(text, &e))
 	text = []byte(strings.Replace(string(text), e.SHA256, checksum(e.Checkpoint), 1))
-	_, err = decode(1, text)
+	_, err = decode(generation{0, 1}, text)
 	require.ErrorContains(t, err, `unknown field "generations"`)
 	big := small(t, 1)
 	big.Flags = map[string]string{"rows": strings.Repeat("x", maxManifest)}
@@ -323,13 +323,13 @@ func FuzzManifest(f *testing.F) {
 	f.Add([]byte(e.Checkpoint))
 	f.Add([]byte(`{"generation": 1, "n": [4, 1, 1], "cuts": [[0, 4], [0, 1], [0, 1]], "boxes": [{}]}`))
 	f.Fuzz(func(t *testing.T, checkpoint []byte) {
-		m, err := decode(1, whole(checkpoint))
+		m, err := decode(generation{0, 1}, whole(checkpoint))
 		if err != nil {
 			return
 		}
 		text, err := m.encode("v1")
 		require.NoError(t, err)
-		again, err := decode(1, text)
+		again, err := decode(generation{0, 1}, text)
 		require.NoError(t, err)
 		require.Equal(t, m.Boxes, again.Boxes)
 	})

@@ -34,6 +34,7 @@ type envelope struct {
 
 type manifest struct {
 	Generation uint64 `json:"generation"`
+	Term       uint64 `json:"term,omitempty"` // of the writer
 	Progress
 	Problem struct {
 		Name        string `json:"name"` // for the reader of the manifest
@@ -52,6 +53,8 @@ type entry struct {
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
 }
+
+func (m *manifest) generation() generation { return generation{m.Term, m.Generation} }
 
 // encode returns the bytes of the manifest file.
 func (m *manifest) encode(program string) ([]byte, error) {
@@ -88,7 +91,7 @@ func (e *newerVersion) Error() string {
 }
 
 // decode decodes the manifest of a generation. Invalid bytes result in an error, which does not name the file.
-func decode(generation uint64, text []byte) (*manifest, error) {
+func decode(g generation, text []byte) (*manifest, error) {
 	var e envelope
 	if err := json.Unmarshal(text, &e); err != nil {
 		return nil, fmt.Errorf("it is not a manifest: %w", err)
@@ -108,8 +111,8 @@ func decode(generation uint64, text []byte) (*manifest, error) {
 	if err := d.Decode(m); err != nil {
 		return nil, fmt.Errorf("it is not a manifest: %w", err)
 	}
-	if m.Generation != generation {
-		return nil, fmt.Errorf("it is of generation %d, not %d: it was renamed", m.Generation, generation)
+	if m.generation() != g {
+		return nil, fmt.Errorf("it is of generation %v, not %v: it was renamed", m.generation(), g)
 	}
 	return m, m.check()
 }
@@ -136,7 +139,7 @@ func (m *manifest) check() error {
 	}
 	for r, e := range m.Boxes {
 		b := p.Box(iterate.Rank(r))
-		if e.File != boxName(m.Generation, r) || e.Bytes != int64(len(header(m.N, b)))+blocks.Bytes(b) {
+		if e.File != boxName(m.generation(), r) || e.Bytes != int64(len(header(m.N, b)))+blocks.Bytes(b) {
 			return fmt.Errorf("it names box %d in %q with %d bytes", r, e.File, e.Bytes)
 		}
 	}

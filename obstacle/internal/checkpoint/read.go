@@ -2,7 +2,7 @@ package checkpoint
 
 import (
 	"bytes"
-	"cmp"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -27,8 +27,8 @@ type Found struct {
 	Name      string  // path of the manifest
 	Skipped   []error // why newer sets are not whole
 
-	generation uint64
-	last       uint64 // largest generation of a file in the directory
+	generation generation
+	last       generation // newest of a file in the directory
 }
 
 // Open reads the newest whole checkpoint of a directory. If no set of files is whole, the error names the files and
@@ -94,28 +94,34 @@ func (f *Found) Problem() (*problem.Problem, error) {
 // one is whole.
 func (f *Found) Writer(program string) (*Writer, error) {
 	w := &Writer{
-		directory: f.Directory, program: program, disk: system{}, next: f.last + 1, whole: f.generation,
+		directory: f.Directory, program: program, disk: system{}, run: rand.Text(), next: f.last, whole: f.generation,
+	}
+	if w.next.number++; w.next.term > 0 { // names that no process of the earlier run can use
+		w.next.term++
 	}
 	return w.open()
 }
 
-// generations returns the largest generation of a file in a directory and the generations that have a manifest, newest
+// generations returns the newest generation of a file in a directory and the generations that have a manifest, newest
 // first.
-func generations(directory string) (last uint64, all []uint64, err error) {
+func generations(directory string) (last generation, all []generation, err error) {
 	files, err := os.ReadDir(directory)
 	if err != nil {
-		return 0, nil, fmt.Errorf("checkpoint %s: the directory cannot be read: %w", directory, reason(err))
+		return last, nil, fmt.Errorf("checkpoint %s: the directory cannot be read: %w", directory, reason(err))
 	}
 	for _, f := range files {
 		g, is := generationOf(f.Name())
 		if !is {
 			continue
 		}
-		if last = max(last, g); f.Name() == manifestName(g) {
+		if g.compare(last) > 0 {
+			last = g
+		}
+		if f.Name() == manifestName(g) {
 			all = append(all, g)
 		}
 	}
-	slices.SortFunc(all, func(a, b uint64) int { return cmp.Compare(b, a) })
+	slices.SortFunc(all, func(a, b generation) int { return b.compare(a) })
 	return last, all, nil
 }
 

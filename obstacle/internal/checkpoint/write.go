@@ -1,6 +1,8 @@
 package checkpoint
 
 import (
+	"cmp"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -22,10 +24,25 @@ type Writer struct {
 	locked    *os.File
 	program   string
 	disk      disk
-	next      uint64 // generation of the next set
-	whole     uint64 // generation of the newest whole set; 0: none
-	problem   entry  // zero before the first set
+	run       string     // in the lock file
+	holds     bool       // the lock; false: a process has it that led the run before
+	next      generation // of the next set
+	whole     generation // of the newest whole set; zero: none
+	problem   entry      // zero before the first set
 }
+
+// ErrSuperseded is wrapped by errors of a Writer that must not write any more: the process that leads the run now, or
+// another run, writes to the directory.
+var ErrSuperseded = errors.New("another process writes the checkpoints there now")
+
+// Run returns the name that the run has in the directory, for Continue.
+func (w *Writer) Run() string { return w.run }
+
+// Whole reports whether the directory held a checkpoint when the writer was made, or it has written one.
+func (w *Writer) Whole() bool { return w.whole.number > 0 }
+
+// Term returns the term of the writer.
+func (w *Writer) Term() uint64 { return w.next.term }
 
 // Create returns a writer to a directory, which is made if it does not exist. A directory with a checkpoint is an
 // error. program is the version of the program, for manifests.
@@ -41,26 +58,42 @@ func Create(directory, program string) (*Writer, error) {
 		return nil, fmt.Errorf("checkpoint %s: the directory holds the checkpoint %s; continue it with obstacle resume, "+
 			"or give another directory", directory, manifestName(all[0]))
 	}
-	return (&Writer{directory: directory, program: program, disk: system{}, next: last + 1}).open()
+	w := &Writer{directory: directory, program: program, disk: system{}, run: rand.Text(), next: last}
+	w.next.number++
+	return w.open()
+}
+
+// Continue returns a writer that goes on with the checkpoints of a run whose writer was lost. The directory must exist,
+// and hold no checkpoint of another run. A writer with a greater term that only seemed lost stops when the new one has
+// written a set.
+func Continue(directory, program, run string, term uint64) (*Writer, error) {
+	_, all, err := generations(directory)
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{directory: directory, program: program, disk: system{}, run: run, next: generation{term, 1}}
+	if len(all) > 0 {
+		w.whole = all[0]
+	}
+	return w.lock(true)
 }
 
 // open locks the directory, and returns an error if another run has locked it or if no file can be created there.
-func (w *Writer) open() (*Writer, error) {
+func (w *Writer) open() (*Writer, error) { return w.lock(false) }
+
+// lock locks the directory and writes the name of the run. A process that led this run before may have the lock.
+func (w *Writer) lock(continued bool) (*Writer, error) {
 	path := filepath.Join(w.directory, lockName)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint %s: the file cannot be created: %w", path, reason(err))
 	}
 	w.locked = f
-	if lock(f) {
-		f.Close()
-		return nil, fmt.Errorf("checkpoint %s: another run writes its checkpoints there; wait until it has ended, "+
-			"or give another directory", w.directory)
-	}
-	last, _, err := generations(w.directory)
-	if err == nil && last >= w.next {
-		err = fmt.Errorf("checkpoint %s: another run has written a checkpoint there since this one began; resume again",
-			w.directory)
+	w.holds = !lock(f)
+	if continued {
+		err = w.continues()
+	} else {
+		err = w.begins()
 	}
 	if err == nil {
 		err = w.try()
@@ -70,6 +103,71 @@ func (w *Writer) open() (*Writer, error) {
 		return nil, err
 	}
 	return w, nil
+}
+
+// begins names the run in the lock file, unless another process writes or has written to the directory.
+func (w *Writer) begins() error {
+	if !w.holds {
+		return fmt.Errorf("checkpoint %s: another run writes its checkpoints there; wait until it has ended, "+
+			"or give another directory", w.directory)
+	}
+	last, _, err := generations(w.directory)
+	if err != nil {
+		return err
+	}
+	if last.compare(w.next) >= 0 {
+		return fmt.Errorf("checkpoint %s: another run has written a checkpoint there since this one began; resume again",
+			w.directory)
+	}
+	return w.sign()
+}
+
+// continues checks that the run in the lock file is that of the writer. A directory that no run has used is taken.
+func (w *Writer) continues() error {
+	switch run, err := w.signature(); {
+	case err != nil:
+		return err
+	case run == "" && w.whole.number == 0 && w.holds:
+		return w.sign()
+	case run != w.run:
+		return fmt.Errorf("checkpoint %s: the directory belongs to another run", w.directory)
+	}
+	return w.current()
+}
+
+// sign writes the name of the run to the lock file.
+func (w *Writer) sign() error {
+	_, err := w.locked.WriteAt([]byte(w.run), 0)
+	if err == nil {
+		err = w.locked.Truncate(int64(len(w.run)))
+	}
+	if err != nil {
+		return fmt.Errorf("checkpoint %s: the file cannot be written: %w", w.locked.Name(), reason(err))
+	}
+	return nil
+}
+
+// signature returns what the lock file holds; empty if there is none.
+func (w *Writer) signature() (string, error) {
+	text, err := os.ReadFile(w.locked.Name()) // opened anew, so that a network file system shows what others have written
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("checkpoint %s: %w", w.locked.Name(), reason(err))
+	}
+	return string(text), nil
+}
+
+// current returns ErrSuperseded if a writer of a greater term has written a set, or another run uses the directory.
+func (w *Writer) current() error {
+	w.holds = w.holds || !lock(w.locked)
+	if run, err := w.signature(); err != nil || run != "" && run != w.run {
+		return cmp.Or(err, fmt.Errorf("checkpoint %s: %w: another run", w.directory, ErrSuperseded))
+	}
+	_, all, err := generations(w.directory)
+	if err == nil && len(all) > 0 && all[0].term > w.next.term {
+		err = fmt.Errorf("checkpoint %s: %w: %s is of the process that leads the run", w.directory, ErrSuperseded,
+			manifestName(all[0]))
+	}
+	return err
 }
 
 // Close lets others write to the directory.
@@ -88,15 +186,20 @@ func (w *Writer) try() error {
 // Write writes a set of files. After an error the sets in the directory are as before, and the next call of Write may
 // succeed. Write keeps the last set and this one, and removes older ones.
 func (w *Writer) Write(s *State) error {
-	m := &manifest{Generation: w.next, Progress: s.Progress, N: s.N, Cuts: s.Cuts, Flags: s.Flags}
-	w.next++
+	if err := w.current(); err != nil {
+		return err
+	}
+	m := &manifest{
+		Generation: w.next.number, Term: w.next.term, Progress: s.Progress, N: s.N, Cuts: s.Cuts, Flags: s.Flags,
+	}
+	w.next.number++
 	if err := w.writeProblem(m, s); err != nil {
 		return err
 	}
 	p := problem.Partition{Cuts: s.Cuts}
 	for r := range p.Peers() {
 		b := p.Box(iterate.Rank(r))
-		e, err := w.replace(boxName(m.Generation, r), func(f io.Writer) error { return writeBox(f, s, b) })
+		e, err := w.replace(boxName(m.generation(), r), func(f io.Writer) error { return writeBox(f, s, b) })
 		if err != nil {
 			return err
 		}
@@ -109,7 +212,11 @@ func (w *Writer) Write(s *State) error {
 	if err != nil {
 		return fmt.Errorf("checkpoint %s: %w", w.directory, err)
 	}
-	_, err = w.replace(manifestName(m.Generation), func(f io.Writer) error {
+	if err := w.current(); err != nil { // writing may have taken long
+		_ = w.removeSet(m) // err is the error to report
+		return err
+	}
+	_, err = w.replace(manifestName(m.generation()), func(f io.Writer) error {
 		_, err := f.Write(text)
 		return err
 	})
@@ -120,7 +227,7 @@ func (w *Writer) Write(s *State) error {
 		return err
 	}
 	before := w.whole
-	w.whole = m.Generation
+	w.whole = m.generation()
 	return w.removeOthers(before)
 }
 
@@ -165,13 +272,17 @@ func writeBox(f io.Writer, s *State, b problem.Box) error {
 
 // replace writes a file under a temporary name and renames it when it is complete and synchronised.
 func (w *Writer) replace(name string, write func(io.Writer) error) (entry, error) {
-	e, err := w.put(name+temporary, write)
+	until := name + temporary
+	if _, is := generationOf(name); !is && w.next.term > 0 { // processes of several terms may write it
+		until = fmt.Sprintf("%s.%d%s", name, w.next.term, temporary)
+	}
+	e, err := w.put(until, write)
 	if err != nil {
 		return e, err
 	}
 	e.File = name
 	path := filepath.Join(w.directory, name)
-	if err := w.disk.Rename(path+temporary, path); err != nil {
+	if err := w.disk.Rename(filepath.Join(w.directory, until), path); err != nil {
 		return e, fmt.Errorf("checkpoint %s: the file cannot be renamed to its name: %w", path, reason(err))
 	}
 	return e, nil
@@ -220,9 +331,19 @@ func (w *Writer) remove(name string) error {
 	return nil
 }
 
+// removeSet removes the boxes of a set without a manifest.
+func (w *Writer) removeSet(m *manifest) error {
+	for _, e := range m.Boxes {
+		if err := w.remove(e.File); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // removeOthers removes the files of all generations but before and the newest whole one, manifests first, so that no
-// manifest remains without its files.
-func (w *Writer) removeOthers(before uint64) error {
+// manifest remains without its files. It leaves those of a greater term, which belong to another process.
+func (w *Writer) removeOthers(before generation) error {
 	all, err := os.ReadDir(w.directory)
 	if err != nil {
 		return fmt.Errorf("checkpoint %s: %w", w.directory, reason(err))
@@ -230,7 +351,7 @@ func (w *Writer) removeOthers(before uint64) error {
 	for _, manifests := range []bool{true, false} {
 		for _, f := range all {
 			g, is := generationOf(f.Name())
-			if !is || g == w.whole || g == before || strings.HasPrefix(f.Name(), "manifest-") != manifests {
+			if !is || g == w.whole || g == before || g.term > w.whole.term || strings.HasPrefix(f.Name(), "manifest-") != manifests {
 				continue
 			}
 			if err := w.remove(f.Name()); err != nil {

@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -12,6 +15,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/checkpoint"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
@@ -39,6 +43,14 @@ func (c *checkpointFlags) check(f *pflag.FlagSet) error {
 	}
 	c.saved = savedFlags(f)
 	return nil
+}
+
+// hint says how a run that was lost can be continued.
+func (c *checkpointFlags) hint() string {
+	if c.directory == "" {
+		return ""
+	}
+	return ", or continue it from its checkpoint: obstacle resume " + c.directory
 }
 
 // methodFlagNames are the flags that belong to a method.
@@ -73,7 +85,7 @@ type saver struct {
 	at     launch.Progress // newest
 	buffer []float64       // of step
 	whole  bool            // the directory holds a checkpoint
-	done   report.Checkpoint
+	done   launch.Saved
 }
 
 // newSaver returns the saver of a run, nil without --checkpoint. It makes the directory.
@@ -84,8 +96,9 @@ func (a *app) newSaver(q *request, w *work, c *checkpointFlags) (*saver, error) 
 	s := &saver{
 		every: c.every, steps: w.problem.Steps(), log: a.log, last: time.Now(),
 		common: checkpoint.State{Spec: w.spec, N: w.problem.N, Cuts: w.partition.Cuts, Flags: c.saved},
-		done:   report.Checkpoint{Directory: c.directory},
+		done:   launch.Saved{Directory: c.directory},
 	}
+	s.done.Host, _ = os.Hostname()
 	var err error
 	if q.from != nil {
 		s.before = q.from.Progress
@@ -98,8 +111,43 @@ func (a *app) newSaver(q *request, w *work, c *checkpointFlags) (*saver, error) 
 	return s, badInput(err)
 }
 
-// watch records the progress of the run.
-func (s *saver) watch(p launch.Progress) {
+// continueSaver returns what writes the checkpoints of a run that this process leads from a term on, as
+// launch.Plan.Continue does. If this host does not have the directory, that is logged.
+func (a *app) continueSaver(p *launch.Plan, term int) launch.Saver {
+	c := &p.Checkpoint
+	s := &saver{
+		every: time.Duration(c.EveryMS) * time.Millisecond, steps: p.Problem.Steps(), log: a.log, last: time.Now(),
+		before: checkpoint.Progress{Step: c.Step, Sweeps: c.Sweeps},
+		common: checkpoint.State{Spec: p.Spec, N: p.Problem.N, Cuts: p.Partition.Cuts, Flags: c.Flags},
+		done:   launch.Saved{Directory: c.Directory},
+	}
+	s.done.Host, _ = os.Hostname()
+	var err error
+	if s.writer, err = checkpoint.Continue(c.Directory, build.Version(), c.Run, c.Term+uint64(term)); err != nil {
+		a.log.Warn().Str("host", s.done.Host).Msgf("this process leads the run and cannot write its checkpoints: %v", err)
+		return nil
+	}
+	s.whole = s.writer.Whole()
+	a.log.Info().Str("directory", c.Directory).Str("host", s.done.Host).Msg("this process writes the checkpoints of the run")
+	return s
+}
+
+// record returns what another process needs to go on with the checkpoints.
+func (s *saver) record() (c rendezvous.Checkpoint) {
+	if s == nil {
+		return c
+	}
+	var err error
+	if c.Directory, err = filepath.Abs(s.done.Directory); err != nil {
+		return rendezvous.Checkpoint{}
+	}
+	c.EveryMS, c.Run, c.Term = s.every.Milliseconds(), s.writer.Run(), s.writer.Term()
+	c.Flags, c.Step, c.Sweeps = s.common.Flags, s.before.Step, s.before.Sweeps
+	return c
+}
+
+// Watch records the progress of the run.
+func (s *saver) Watch(p launch.Progress) {
 	if s != nil {
 		s.mu.Lock()
 		s.at = p
@@ -114,9 +162,9 @@ func (s *saver) Due() bool {
 	return s.every > 0 && !s.busy && time.Since(s.last) >= s.every
 }
 
-// step writes a checkpoint of the end of time step m if it is time for one. The end of the run is none: a step must be
+// Step writes a checkpoint of the end of time step m if it is time for one. The end of the run is none: a step must be
 // left for the run that continues.
-func (s *saver) step(m int, u []float64) {
+func (s *saver) Step(m int, u []float64) {
 	if s == nil || m <= s.before.Step || m == s.steps || !s.Due() {
 		return
 	}
@@ -163,28 +211,44 @@ func (s *saver) write(u []float64, p checkpoint.Progress) error {
 	return nil
 }
 
-// end writes the checkpoint of a run that ended before its tolerance and completes the answer. Only the error of this
-// checkpoint is returned: the run depends on no other.
+// end completes the answer of a run and writes a checkpoint if it ended before its tolerance.
 func (s *saver) end(o *launch.Outcome, answer *report.Solution) error {
 	if s == nil {
 		return nil
 	}
+	err := s.finish(o, answer.Converged, answer.RelativeResidual)
+	answer.Checkpoint, answer.Resumable = &s.done, s.whole && !answer.Converged
+	return failed(err)
+}
+
+// End implements launch.Saver for a process that does not evaluate the answer.
+func (s *saver) End(o *launch.Outcome) error {
+	converged := o.Reason == launch.Converged
+	err := s.finish(o, converged, nullable.Number(s.at.Residual))
+	o.Checkpoint, o.Resumable = &s.done, s.whole && !converged
+	return failed(err)
+}
+
+// finish writes the checkpoint of a run that ended before its tolerance. Only the error of this checkpoint is returned:
+// the run depends on no other. It depends on none if another process leads it now and writes checkpoints.
+func (s *saver) finish(o *launch.Outcome, converged bool, residual nullable.Number) error {
 	s.writing.Wait()
 	defer s.writer.Close()
 	var err error
 	nothing := len(o.Missing) == len(o.Peers) && len(o.Filled) == 0 // of the blocks has arrived
-	if !answer.Converged && o.Reason != launch.Failed && !nothing {
-		p := checkpoint.Progress{Step: o.Steps, Sweeps: s.before.Sweeps, Residual: answer.RelativeResidual}
+	if !converged && o.Reason != launch.Failed && !nothing && o.U != nil {
+		p := checkpoint.Progress{Step: o.Steps, Sweeps: s.before.Sweeps, Residual: residual}
 		most := uint64(0)
 		for _, r := range o.Peers {
 			most = max(most, r.Sweeps)
 		}
 		p.Sweeps += most
-		err = s.write(o.U, p)
+		if err = s.write(o.U, p); errors.Is(err, checkpoint.ErrSuperseded) {
+			s.log.Warn().Msg(err.Error())
+			s.whole, err = true, nil
+		}
 	}
-	answer.Checkpoint = &s.done
-	answer.Resumable = s.whole && !answer.Converged
-	return failed(err)
+	return err
 }
 
 // resumed returns what the answer states about the checkpoint from which a run continued, nil if there is none.

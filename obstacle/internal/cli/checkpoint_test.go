@@ -48,7 +48,7 @@ func TestSaverOfTimeSteps(t *testing.T) {
 		u := make([]float64, 4)
 		step := func(m int) int {
 			u[3] = float64(m)
-			s.step(m, u)
+			s.Step(m, u)
 			u[3] = -1
 			s.writing.Wait()
 			return stepOf(t, directory)

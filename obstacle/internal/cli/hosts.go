@@ -130,7 +130,7 @@ func (a *app) remote(q *request, p *launch.Plan) error {
 		_, port, _ := net.SplitHostPort(listens)
 		args := a.peerArgs(q, net.JoinHostPort(addressTowards(host), port), seat)
 		if host == name || host == "localhost" {
-			return spawn.Start(program, args, keyLine(key), a.childErrors())
+			return a.startChild(program, args, keyLine(key))
 		}
 		command := strings.Fields(q.ssh)
 		for i, arg := range args {

@@ -19,6 +19,8 @@ import (
 // pageFlags are the flags of the live page, the metrics and the report.
 type pageFlags struct {
 	http, metrics, tokenFile, report string
+
+	status bool // --status is given, which takes the token, too
 }
 
 func (p *pageFlags) add(f *pflag.FlagSet) {
@@ -26,7 +28,7 @@ func (p *pageFlags) add(f *pflag.FlagSet) {
 		"HOST:PORT, or PORT on loopback: serve a live page of the run at /, and metrics for Prometheus at /metrics")
 	f.StringVar(&p.metrics, "metrics", "", "HOST:PORT, or PORT on loopback: the server of --http without the page")
 	f.StringVar(&p.tokenFile, "http-token-file", "",
-		"file, readable by its owner only, with the token for --http and --metrics (default: random beyond loopback)")
+		"file, readable by its owner only, with the token for --http, --metrics and --status (default: random beyond loopback)")
 	f.StringVar(&p.report, "report", "", "write the page as one HTML file at the end of the run")
 }
 
@@ -44,8 +46,8 @@ type pages struct {
 // open starts the servers. It returns nil if no flag asks for the monitor.
 func (a *app) openPages(f *pageFlags) (p *pages, err error) {
 	if f.http == "" && f.metrics == "" && f.report == "" {
-		if f.tokenFile != "" {
-			return nil, usage("--http-token-file is for --http and --metrics: give one of them, too")
+		if f.tokenFile != "" && !f.status {
+			return nil, usage("--http-token-file is for --http, --metrics and --status: give one of them, too")
 		}
 		return nil, nil
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
+	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/peer"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
@@ -105,7 +106,7 @@ func (a *app) peer(ctx context.Context, f *peerFlags) error {
 	leave := make(chan struct{})
 	ctx, stop := a.interruptsOr(ctx, leave)
 	defer stop()
-	f.Interrupt, f.Leave = a.interrupt, leave
+	f.Interrupt, f.Leave, f.Continue = a.interrupt, leave, a.continueSaver
 	if f.Bound = f.spawned; f.spawned {
 		f.Identity, ctx, err = a.inheritedIdentity(ctx)
 	} else {
@@ -143,7 +144,7 @@ func (f *peerFlags) outcome(err error) error {
 	if _, reported := errors.AsType[*peer.ReportedError](err); f.spawned && reported {
 		return &exitError{code: ExitFailed}
 	}
-	if errors.Is(err, peer.ErrCutOff) {
+	if errors.Is(err, peer.ErrCutOff) || errors.Is(err, launch.ErrStopped) {
 		return &exitError{ExitStopped, err}
 	}
 	return failed(err)

@@ -40,6 +40,7 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 		Rails: rendezvous.Rails(q.rails), JoinTime: spawnTime, Log: a.log, Notes: a.err,
 	}
 	p.Rails.Values = w.scheme.Slots()
+	p.Checkpoint = q.saver.record()
 	if q.hostList != nil {
 		return p, a.remote(q, &p)
 	}
@@ -134,7 +135,7 @@ func (a *app) processes(q *request, key driver.Key, shared *os.File) starter {
 		if shared != nil {
 			args, files = append(args, "--answer", "3"), []*os.File{shared}
 		}
-		p, err := spawn.Start(exe, args, keyLine(key), a.childErrors(), files...)
+		p, err := a.startChild(exe, args, keyLine(key), files...)
 		if err != nil {
 			return nil, err
 		}

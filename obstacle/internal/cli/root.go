@@ -53,6 +53,7 @@ func Main(ctx context.Context, args []string, c *catalog.Set, in io.Reader, out,
 // MainWith is Main with another Identify. Tests of many processes use one that does not stretch the secret, which
 // takes each process a third of a second of a processor.
 func MainWith(ctx context.Context, by Identify, args []string, c *catalog.Set, in io.Reader, out, errs io.Writer) int {
+	traceSignal.install()
 	a := &app{catalog: c, identify: by, in: in, out: out, err: errs}
 	root := a.root()
 	root.SetIn(in)

@@ -72,7 +72,7 @@ func (s *solveFlags) add(f *pflag.FlagSet) {
 	q.enclosing.add(f)
 	q.trace.add(f, "record what every peer does, and write it to FILE.RANK")
 	s.page.add(f)
-	f.StringVar(&q.status, "status", "", "HOST:PORT: serve the state of the run, for obstacle stack --live HOST:PORT")
+	f.StringVar(&q.status, "status", "", "HOST:PORT, or PORT on loopback: serve the state of the run, for obstacle stack --live HOST:PORT")
 	f.StringVar(&q.rendezvous, "rendezvous", "", "HOST:PORT: wait there for peers started by hand")
 	f.StringVar(&q.secretFile, "secret-file", "", "with --rendezvous: file with the run's secret")
 	f.IntVar(&q.keepers, "keepers", 0,
@@ -142,6 +142,7 @@ func (a *app) solveHere(c *cobra.Command, s *solveFlags, ref string) error {
 	if err != nil {
 		return err
 	}
+	s.page.status, q.statusTokenFile = q.status != "", s.page.tokenFile
 	if q.pages, err = a.openPages(&s.page); err != nil {
 		return err
 	}
@@ -182,6 +183,12 @@ func (a *app) answer(
 	wrong = cmp.Or(wrong, q.enclosing.enclose(s, end, o.U, &e, places))
 	writing := time.Now()
 	s.Outputs = a.write(w, o, steps, out, end)
+	for i := range s.Outputs {
+		if o := &s.Outputs[i]; q.outputHost != "" {
+			o.Host = q.outputHost
+			a.log.Info().Str("host", o.Host).Str("path", o.File).Str("error", o.Error).Msg("output of the lost first process")
+		}
+	}
 	s.OutputSeconds = time.Since(writing).Seconds()
 	q.observed.end(s, o)
 	s.LauncherPeak = nullable.Measured(host.PeakBytes())
@@ -254,9 +261,9 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder)
 	plan.Interrupt = a.interrupt
 	plan.Steps = func(m int, t float64, u []float64) {
 		steps.step(m, t, u)
-		q.saver.step(m, u)
+		q.saver.Step(m, u)
 	}
-	if plan.Watch = q.saver.watch; q.saver != nil {
+	if plan.Watch = q.saver.Watch; q.saver != nil {
 		plan.Captures = q.saver
 	}
 	q.observed = q.pages.observe(q, w, q.label)
@@ -269,7 +276,7 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder)
 		if plan.Status == nil {
 			plan.Status = &launch.Status{}
 		}
-		stop, err := a.serveStatus(q.status, w, plan.Status)
+		stop, err := a.serveStatus(q, w, plan.Status)
 		if err != nil {
 			return nil, err
 		}

@@ -29,7 +29,7 @@ type column struct {
 }
 
 func (a *app) stackCommand() *cobra.Command {
-	var scheme, locality, network, live, of string
+	var scheme, locality, network, live, tokenFile, of string
 	var protect bool
 	var add rowFlags
 	c := &cobra.Command{
@@ -51,7 +51,7 @@ With --live it prints the current compositions of a running solve (obstacle solv
 					return usage("--live and --of show the sessions of a run: give one of them, without --scheme, " +
 						"--locality and --network")
 				}
-				run, err := a.liveRun(c.Context(), live, of)
+				run, err := a.liveRun(c.Context(), live, tokenFile, of)
 				if err != nil {
 					return err
 				}
@@ -86,6 +86,7 @@ With --live it prints the current compositions of a running solve (obstacle solv
 		},
 	}
 	f := c.Flags()
+	f.StringVar(&tokenFile, "http-token-file", "", "with --live: file with the token of the run, readable by its owner only")
 	f.StringVar(&live, "live", "", "HOST:PORT of a running solve --status: show its current compositions")
 	f.StringVar(&of, "of", "", "file with the JSON of a solve (- for standard input): show its compositions")
 	f.StringVar(&scheme, "scheme", "", "sync or async")

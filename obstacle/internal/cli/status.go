@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,15 +13,36 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/page"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
 const statusBytes = 64 << 20
 
-// serveStatus serves the state of the run at --status until stop is called.
-func (a *app) serveStatus(address string, w *work, s *launch.Status) (stop func(), err error) {
-	notice := func(at net.Addr) string { return fmt.Sprintf("status at %[1]v: obstacle stack --live %[1]v\n", at) }
-	return a.serve("--status", address, false, http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+// serveStatus serves the state of the run at --status until stop is called, by the rules of --http.
+func (a *app) serveStatus(q *request, w *work, s *launch.Status) (stop func(), err error) {
+	address := localAddress(q.status)
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, usage("--status %q: want HOST:PORT, or PORT on loopback", q.status)
+	}
+	name, _ := os.Hostname()
+	guard := page.Guard{Names: []string{name, host}, Loopback: loopbackHost(host)}
+	with := ""
+	switch {
+	case q.statusTokenFile != "":
+		if guard.Token, err = readToken(q.statusTokenFile); err != nil {
+			return nil, badInput(err)
+		}
+		with = " --http-token-file " + q.statusTokenFile
+	case !guard.Loopback:
+		guard.Token = rand.Text()
+		with = " --http-token-file FILE, with the token " + guard.Token + " in FILE"
+	}
+	notice := func(at net.Addr) string {
+		return fmt.Sprintf("status at %[1]v: obstacle stack --live %[1]v%[2]s\n", at, with)
+	}
+	return a.serve("--status", address, guard.Token != "", guard.Protect(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet || r.URL.Path != "/" {
 			http.NotFound(out, r)
 			return
@@ -29,11 +51,11 @@ func (a *app) serveStatus(address string, w *work, s *launch.Status) (stop func(
 		live.Fill(s)
 		out.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(out).Encode(live)
-	}), notice)
+	})), notice)
 }
 
 // liveRun returns the state of the run at an address, or from the JSON in a file.
-func (a *app) liveRun(ctx context.Context, address, file string) (*report.Live, error) {
+func (a *app) liveRun(ctx context.Context, address, tokenFile, file string) (*report.Live, error) {
 	live := &report.Live{}
 	if file != "" {
 		in := a.in
@@ -59,6 +81,13 @@ func (a *app) liveRun(ctx context.Context, address, file string) (*report.Live, 
 	if err != nil {
 		return nil, badInput(err)
 	}
+	if tokenFile != "" {
+		token, err := readToken(tokenFile)
+		if err != nil {
+			return nil, badInput(err)
+		}
+		q.Header.Set("Authorization", "Bearer "+token)
+	}
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	r, err := client.Do(q)
 	if err != nil {
@@ -66,6 +95,9 @@ func (a *app) liveRun(ctx context.Context, address, file string) (*report.Live, 
 			err))
 	}
 	defer r.Body.Close()
+	if r.StatusCode == http.StatusUnauthorized {
+		return nil, failed(fmt.Errorf("%s asks for another token: give that of the run with --http-token-file FILE", address))
+	}
 	if r.StatusCode != http.StatusOK {
 		return nil, failed(fmt.Errorf("%s answers %s: it is not obstacle solve --status", address, r.Status))
 	}

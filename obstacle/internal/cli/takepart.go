@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,11 +20,8 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
-// Times of a process that takes part.
-const (
-	leaveTime = time.Second     // after SIGTERM; if the whole job ends, the first process stops the run meanwhile
-	placeTime = 2 * time.Second // for the attempts to join at one place, before the file is read again
-)
+// placeTime bounds the attempts of a process to join at one place, before it reads the file again.
+const placeTime = 2 * time.Second
 
 // takePart takes part in the run as a peer.
 func (a *app) takePart(ctx context.Context, s *solveFlags) error {
@@ -29,25 +29,12 @@ func (a *app) takePart(ctx context.Context, s *solveFlags) error {
 	if q.checkNetworks() != nil || q.checkBounds() != nil || q.checkParts() != nil {
 		return &exitError{code: ExitUsage} // the first process says why
 	}
-	stopped := make(chan struct{})
-	ctx, stop := a.interruptsOr(ctx, stopped)
-	defer stop()
 	leave := make(chan struct{})
-	go func() {
-		select {
-		case <-stopped:
-		case <-ctx.Done():
-			return
-		}
-		select {
-		case <-time.After(leaveTime):
-			close(leave)
-		case <-ctx.Done():
-		}
-	}()
+	ctx, stop := a.interruptsOr(ctx, leave)
+	defer stop()
 	o := peer.Options{
 		Rank: q.Rank, OrSpare: true, WaitTime: q.joinTimeout, Rail: q.host, OwnProcess: true, Catalog: a.catalog,
-		Interrupt: a.interrupt, Leave: leave, Log: a.log,
+		Interrupt: a.interrupt, Leave: leave, Log: a.log, Continue: a.continueSaver,
 	}
 	o.Led = func(work *rendezvous.Assign, spec []byte, out *launch.Outcome) error {
 		q.answered.Store(true)
@@ -76,6 +63,9 @@ func (a *app) takePart(ctx context.Context, s *solveFlags) error {
 	}
 	if e, is := errors.AsType[*exitError](err); is {
 		return e
+	}
+	if errors.Is(err, peer.ErrRunLost) {
+		return failed(fmt.Errorf("run %s: %w: start it again%s", cmp.Or(q.Job, q.rendezvous), err, s.checkpoints.hint()))
 	}
 	if _, reported := errors.AsType[*peer.ReportedError](err); reported && !errors.Is(err, peer.ErrCutOff) {
 		return &exitError{code: ExitFailed} // the first process says why
@@ -172,5 +162,12 @@ func (a *app) answerInstead(s *solveFlags, work *rendezvous.Assign, spec []byte,
 	if err != nil {
 		return err
 	}
-	return a.answer(&q, w, o, steps, s.out, places)
+	out := slices.Clone(s.out)
+	for i, name := range out {
+		if path, err := filepath.Abs(name); err == nil {
+			out[i] = path
+		}
+	}
+	q.outputHost, _ = os.Hostname()
+	return a.answer(&q, w, o, steps, out, places)
 }

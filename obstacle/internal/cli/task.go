@@ -21,7 +21,6 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/meet"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
-	"github.com/p2pdc/p2pdc/obstacle/internal/spawn"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
 
@@ -313,7 +312,7 @@ func (a *app) ownPeer(q *request, exe, address string, line []byte) error {
 	if q.trace.file != "" {
 		args = append(args, q.trace.args(traceName(q.trace.file, 0))...)
 	}
-	child, err := spawn.Start(exe, args, line, a.childErrors())
+	child, err := a.startChild(exe, args, line)
 	if err != nil {
 		return failed(err)
 	}

@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -79,7 +77,7 @@ func (t *traceFlags) recorded(name string, o *peer.Options, log zerolog.Logger, 
 		return badInput(err)
 	}
 	o.Trace = file
-	stop := onTraceSignal(func() {
+	stop := traceSignal.listen(func() {
 		if err := file.Write(); err != nil {
 			log.Warn().Err(err).Msg("the trace was not written")
 		}
@@ -110,28 +108,6 @@ func (t *traceFlags) writeVirtual(r *simulate.Result) error {
 	return nil
 }
 
-// onTraceSignal calls f at every signal that has traces written, until the function that it returns is called.
-func onTraceSignal(f func()) (stop func()) {
-	signals := traceSignals()
-	if len(signals) == 0 { // Notify would take all
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	c := make(chan os.Signal, 1)
-	signal.Notify(c, signals...)
-	go func() {
-		for {
-			select {
-			case <-c:
-				f()
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return func() { signal.Stop(c); cancel() }
-}
-
 // traced are the processes that a launcher has started. It passes the signals for traces on to them.
 type traced struct {
 	mu   sync.Mutex
@@ -139,12 +115,21 @@ type traced struct {
 	once sync.Once
 }
 
+// startChild starts a process of this program.
+func (a *app) startChild(exe string, args []string, line []byte, files ...*os.File) (p *spawn.Process, err error) {
+	err = traceSignal.starting(func() error {
+		p, err = spawn.Start(exe, args, line, a.childErrors(), files...)
+		return err
+	})
+	return p, err
+}
+
 func (t *traced) add(p *spawn.Process) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.all = append(t.all, p)
 	t.once.Do(func() {
-		onTraceSignal(func() {
+		traceSignal.listen(func() {
 			t.mu.Lock()
 			defer t.mu.Unlock()
 			for _, p := range t.all {

@@ -187,7 +187,7 @@ func (r *run) record() {
 	rec := rendezvous.Record{
 		Term: r.term, Work: r.commonWork(), Settings: r.settings(), Slowdown: r.Slowdown,
 		ElapsedMS: time.Since(r.started).Milliseconds(), Keepers: r.Keepers, Recover: r.Recover,
-		Losses: losses, BalanceParts: r.BalanceParts, Elastic: r.Elastic,
+		Losses: losses, BalanceParts: r.BalanceParts, Elastic: r.Elastic, Checkpoint: r.Checkpoint,
 	}
 	for _, m := range r.members {
 		if m.conn != nil && slices.Contains(r.term.Keepers, m.keeps) {

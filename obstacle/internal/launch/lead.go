@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -30,12 +31,13 @@ type Succession struct {
 
 // Lead leads a run after the loss of its leader. Peers connect to the server with their standing; those that do not are
 // replaced. Lead keeps the answer until an obstacle attach has fetched it. Plan needs Catalog, Spec, Problem, Identity,
-// Interrupt and Log.
+// Interrupt and Log, and Continue for checkpoints.
 func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
 	p.adopt(&s.Record)
 	if len(s.Record.Settings.Key) != len(driver.Key{}) {
 		return nil, fmt.Errorf("%w: a key of %d bytes", rendezvous.ErrMalformed, len(s.Record.Settings.Key))
 	}
+	saver := p.save(s.Term.Number)
 	r := newRun(p, s.Record.Settings.Run, driver.Key(s.Record.Settings.Key))
 	r.started = s.Received.Add(-time.Duration(s.Record.ElapsedMS) * time.Millisecond)
 	r.begin, r.epoch, r.term, r.returning, r.active, r.inherits = r.started, s.Term.Epoch, s.Term, true, true, true
@@ -59,21 +61,29 @@ func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
 	o := r.outcome()
 	r.shutdown(cancel)
 	r.fill(ctx, o)
+	var unsaved error
+	if saver != nil { // first of all that is written, since the time left may be short
+		unsaved = saver.End(o)
+	}
 	r.publish(o)
 	if r.Led != nil {
 		asked := s.Leave != nil && isClosed(s.Leave) // to leave: nobody may be in time
 		if s.Hold > 0 && !asked && r.final.await(ctx, s.Hold, s.Leave) == nil {
 			r.Log.Info().Msg("another process has fetched the answer")
 			r.final.drain()
-			return o, nil
+			return o, unsaved
 		}
 		work := r.commonWork()
 		err := r.Led(&work, r.Spec.Marshal(), o)
 		r.final.drain()
-		return o, err
+		return o, cmp.Or(unsaved, err)
 	}
 	r.Log.Info().Str("reason", o.Reason).Msgf("the run has ended: obstacle attach %s fetches its answer", s.Term.Leader)
-	return o, r.final.await(ctx, s.Hold, r.Interrupt)
+	if o.Resumable && s.Leave != nil && isClosed(s.Leave) {
+		return o, fmt.Errorf("%w: obstacle resume %s, on %s, continues it", ErrStopped, o.Checkpoint.Directory,
+			o.Checkpoint.Host)
+	}
+	return o, cmp.Or(r.final.await(ctx, s.Hold, r.Interrupt), unsaved)
 }
 
 // adopt sets the fields of the plan that a record holds.
@@ -88,6 +98,7 @@ func (p *Plan) adopt(rec *rendezvous.Record) {
 	p.Threads, p.Pin, p.Slowdown = w.Threads, w.Pin, rec.Slowdown
 	p.MTU, p.Protect, p.Congestion, p.Rows, p.Rails = set.MTU, set.Protect, set.Congestion, set.Rows, set.Rails
 	p.Seed, p.PeerTimeout = set.Seed, time.Duration(set.PeerTimeoutMS)*time.Millisecond
+	p.Checkpoint = rec.Checkpoint
 	p.Recover, p.Suspect, p.Keepers = rec.Recover, time.Duration(set.SuspectMS)*time.Millisecond, rec.Keepers
 }
 

@@ -28,12 +28,15 @@ type moving struct {
 	balancer placement.Balancer
 	meters   map[process]*placement.Meter
 	leaving  map[process]bool // processes that were asked to leave
-	slow     map[process]float64
-	pending  []*handover // for which the other process was asked; the epoch has not begun
-	handing  []*handover // of the epoch in progress
-	waited   int         // ticks since the newest of pending
-	moves    []Moved
-	known    []process // that have run parts or could; their indices are those of placement
+
+	sinceLeave int // ticks since the last of them was
+
+	slow    map[process]float64
+	pending []*handover // for which the other process was asked; the epoch has not begun
+	handing []*handover // of the epoch in progress
+	waited  int         // ticks since the newest of pending
+	moves   []Moved
+	known   []process // that have run parts or could; their indices are those of placement
 }
 
 // handover is a part that moves.
@@ -70,7 +73,7 @@ func (r *run) checkMoves() {
 		}
 		return
 	}
-	if !r.balances() && !r.Elastic && len(r.leaving) == 0 {
+	if !r.balances() && !r.Elastic && len(r.leaving) == 0 || r.othersMayLeave() {
 		return
 	}
 	r.decideMoves()
@@ -357,7 +360,18 @@ func (r *run) leave(m *member) {
 		return
 	}
 	r.Log.Info().Str("process", m.process()).Msg("a process leaves: its parts move to others")
-	r.leaving[processOf(m)] = true
+	r.leaving[processOf(m)], r.sinceLeave = true, 0
+}
+
+// leaveTime is how long parts wait after a process was asked to leave. If all are, as at the end of a job, the run ends
+// early instead: no process can take the parts.
+const leaveTime = time.Second
+
+// othersMayLeave reports, at a tick, whether parts have to wait for that.
+func (r *run) othersMayLeave() bool {
+	stays := func(m *member) bool { return !r.leaving[processOf(m)] }
+	r.sinceLeave++
+	return len(r.leaving) > 0 && r.sinceLeave <= r.ticks(leaveTime) && slices.ContainsFunc(r.members, stays)
 }
 
 // measure records how fast the process of a peer relaxes.

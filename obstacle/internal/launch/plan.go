@@ -83,7 +83,14 @@ type Plan struct {
 	Steps func(m int, t float64, u []float64)
 
 	Captures Captures // of a stationary run; may be nil
-	Samples  Samples  // may be nil
+
+	// Checkpoint is for the process that leads the run if this one is lost.
+	Checkpoint rendezvous.Checkpoint
+	// Continue returns what writes the checkpoints of a run that this process leads from a term on, nil if it cannot. It
+	// may be nil.
+	Continue func(p *Plan, term int) Saver
+
+	Samples Samples // may be nil
 
 	Interrupt <-chan struct{} // closed to end with the best iterate
 	Status    *Status         // updated during the run; may be nil
@@ -193,6 +200,10 @@ type Outcome struct {
 	Gather time.Duration // from the first relaxation until every block had arrived
 
 	Refused int64 // connections that were refused
+
+	// Checkpoint and Resumable are set if the process that led the run at its end was not its launcher.
+	Checkpoint *Saved
+	Resumable  bool // obstacle resume can continue the run
 }
 
 // Filled is a hole that lost peers left in the answer. The launcher has filled it with the solution of the problem on

@@ -46,10 +46,15 @@ func (r *run) replace(m *member) {
 		return
 	}
 	least := r.preferred
-	for _, q := range r.members {
-		free := q.conn != nil && q.child == nil && !q.lost && !r.leaving[processOf(q)]
-		if free && r.preferred == nil && (least == nil || r.parts(q) < r.parts(least)) {
-			least = q
+	for _, leaving := range []bool{false, true} { // if all processes leave, the run ends after the recovery
+		for _, q := range r.members {
+			free := q.conn != nil && q.child == nil && !q.lost && (leaving || !r.leaving[processOf(q)])
+			if free && r.preferred == nil && (least == nil || r.parts(q) < r.parts(least)) {
+				least = q
+			}
+		}
+		if least != nil {
+			break
 		}
 	}
 	if least == nil {

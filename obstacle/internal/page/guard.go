@@ -31,7 +31,8 @@ func cookie(r *http.Request) string {
 	return "obstacle_" + port
 }
 
-func (g *Guard) protect(h http.Handler) http.Handler {
+// Protect returns h behind the guard.
+func (g *Guard) Protect(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		head := w.Header()
 		head.Set("Content-Security-Policy", policy)

@@ -54,7 +54,7 @@ func Handler(o Options) http.Handler {
 		mux.Handle("GET /events", events{o.Source})
 		mux.Handle("GET /field", fieldHandler{o.Field})
 	}
-	return o.Guard.protect(mux)
+	return o.Guard.Protect(mux)
 }
 
 func serve(w http.ResponseWriter, kind string, body []byte) {

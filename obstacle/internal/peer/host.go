@@ -8,7 +8,7 @@ import (
 func (p *peer) host(rank int) {
 	o := p.Options
 	o.OrSpare = false
-	o.Rank, o.OwnProcess, o.Answer, o.rejoins = rank, false, nil, false
+	o.Rank, o.OwnProcess, o.Answer, o.rejoins, o.guest = rank, false, nil, false, true
 	if p.welcome.Parts <= 1 { // else they take turns
 		p.claim.Release() // the two peers share the processors of the host
 		runtime.GOMAXPROCS(runtime.NumCPU())

@@ -17,8 +17,12 @@ import (
 // patience is the number of attempts to find a run after which a peer mentions it.
 const patience = 50
 
-// joinUnlessLeaving joins the run, unless the process is asked to leave before it has a part.
+// joinUnlessLeaving joins the run, unless the process is asked to leave before it has a part. A guest joins all the same:
+// a recovery waits for it, and the process leaves later.
 func joinUnlessLeaving(ctx context.Context, o *Options) (*rendezvous.Conn, rendezvous.Welcome, error) {
+	if o.guest {
+		return join(ctx, o)
+	}
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -47,11 +51,16 @@ func join(ctx context.Context, o *Options) (*rendezvous.Conn, rendezvous.Welcome
 		j.Problem, j.ProblemHash = o.Expect.Name(), fmt.Sprintf("%x", o.Expect.Fingerprint())
 	}
 	deadline, given := time.Now().Add(o.DialTime), o.Others
+	var left error // the run has lost its leader while this was a spare peer
+	keepers := 0
 	for try := 0; ; try++ {
 		address := append([]string{o.Rendezvous}, o.Others...)[try%(1+len(o.Others))]
 		conn, w, err := attempt(ctx, o, address, j)
-		if len(w.Keepers) > 1 { // this was a spare peer
-			o.Others, deadline = slices.Concat(w.Keepers, given), time.Now().Add(rejoinTime)
+		if errors.Is(err, rendezvous.ErrSpareLeft) {
+			left, keepers, deadline = err, len(w.Keepers), time.Now().Add(rejoinTime)
+			if keepers > 1 {
+				o.Others = slices.Concat(w.Keepers, given)
+			}
 		}
 		// Its host answers, and the launcher is gone.
 		over := o.rejoins && errors.Is(err, syscall.ECONNREFUSED) && len(o.Others) == 0
@@ -60,6 +69,9 @@ func join(ctx context.Context, o *Options) (*rendezvous.Conn, rendezvous.Welcome
 		}
 		if err == nil || !(retryable(err) || o.OrSpare && Absent(err)) || over || ctx.Err() != nil ||
 			time.Now().After(deadline) {
+			if err != nil && left != nil && Absent(err) && ctx.Err() == nil {
+				err = lostRun(left, keepers)
+			}
 			return conn, w, err
 		}
 		if o.OrSpare && try == patience {
@@ -74,6 +86,17 @@ func join(ctx context.Context, o *Options) (*rendezvous.Conn, rendezvous.Welcome
 			return nil, w, ctx.Err()
 		}
 	}
+}
+
+// ErrRunLost is wrapped by errors of Run of a spare peer whose run nobody leads any more.
+var ErrRunLost = errors.New("the run is lost")
+
+// lostRun returns the error of a spare peer that has searched for another process that leads the run.
+func lostRun(left error, keepers int) error {
+	if keepers > 1 {
+		return fmt.Errorf("%w: %v, and none of its %d keepers leads it", ErrRunLost, left, keepers)
+	}
+	return fmt.Errorf("%w: %v, and it had no keepers that could lead it instead", ErrRunLost, left)
 }
 
 // attempt tries once to join the run.

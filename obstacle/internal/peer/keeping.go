@@ -218,7 +218,7 @@ func (k *keeping) lead(p *peer, t register.Term) {
 	}
 	plan := launch.Plan{
 		Catalog: p.Catalog, Spec: p.spec, Problem: p.problem, Identity: k.identity, Interrupt: p.Interrupt, Log: p.Log,
-		Led: p.Led,
+		Led: p.Led, Continue: p.Options.Continue,
 	}
 	go func() {
 		defer close(k.done)

@@ -72,6 +72,9 @@ type Options struct {
 	// Led is called with the answer of a run that this process has led, instead; see launch.Plan. It may be nil.
 	Led func(work *rendezvous.Assign, spec []byte, o *launch.Outcome) error
 
+	// Continue is that of the plan of a run that this process leads; see launch.Plan. It may be nil.
+	Continue func(p *launch.Plan, term int) launch.Saver
+
 	// Over is called when the leader ends the run of this peer, and states whether it has reached its tolerance. It may
 	// be nil. A peer whose part moved to another process, or that left, does not call it.
 	Over func(solved bool)
@@ -82,6 +85,7 @@ type Options struct {
 	turn    *sync.Mutex // of the peers of this process: see runner.Config.Turn
 	memory  *shm.Memory // that joins them
 	rejoins bool        // it took part before
+	guest   bool        // the process runs another peer, which was asked to run this one
 }
 
 // rejoinTime bounds the attempts to join a run again. The path to the launcher may be repaired a little after the end
@@ -146,7 +150,7 @@ func one(ctx context.Context, o *Options) (again bool, err error) {
 	if err == nil {
 		p.leader.close() // if this process leads, it waits for that
 	}
-	if wrong := p.keeping.end(); wrong != nil && err == nil {
+	if wrong := p.keeping.end(); wrong != nil && (err == nil || p.commands.moved) {
 		return false, wrong
 	}
 	if c := p.commands; o.Over != nil && err == nil && c.ended && !c.moved {

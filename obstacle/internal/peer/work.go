@@ -101,8 +101,17 @@ func (p *peer) leaveOnRequest(ctx context.Context) {
 	select {
 	case <-p.Leave: // nil: never
 		p.log.Info().Msg("leaving: asking the launcher to move the parts of this process")
-		_ = p.leader.Send(rendezvous.Leave{}) // receive notices the end of the connection
 	case <-ctx.Done():
+		return
+	}
+	for { // the process that leads after the loss of the leader has to be asked again
+		conn, next := p.leader.current()
+		_ = conn.Send(rendezvous.Leave{}) // receive notices the end of the connection
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

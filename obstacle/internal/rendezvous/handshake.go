@@ -153,8 +153,7 @@ func (c *Conn) Join(id Identity, j Join, wait time.Duration) (Welcome, error) {
 	for spare, is := m.(Spare); is; spare, is = m.(Spare) {
 		c.detectSilence(len(spare.Keepers) > 1)
 		if m, err = c.Receive(KindWelcome, KindBye, KindSpare); err != nil {
-			return Welcome{Keepers: spare.Keepers}, fmt.Errorf("%w: the launcher at %s left before it needed this spare peer: %w",
-				ErrNoLeader, c.Remote(), err)
+			return Welcome{Keepers: spare.Keepers}, fmt.Errorf("%w: %w: %s: %w", ErrNoLeader, ErrSpareLeft, c.Remote(), err)
 		}
 	}
 	switch m := m.(type) {
@@ -182,6 +181,9 @@ func (e *RefusedError) Error() string { return e.text }
 
 // ErrNoLeader is wrapped by errors of Join if the process at the other end does not lead the run, at least not yet.
 var ErrNoLeader = errors.New("it does not lead the run")
+
+// ErrSpareLeft is wrapped by errors of Join of a spare peer whose connection to the launcher has ended.
+var ErrSpareLeft = errors.New("the process that leads the run left before it needed this spare peer")
 
 // ErrNotNeeded is returned by Join of a spare peer when the run has ended without it.
 var ErrNotNeeded = errors.New("the run has ended without this spare peer")

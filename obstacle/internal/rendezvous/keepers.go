@@ -79,6 +79,19 @@ type Record struct {
 	Keepers   int             `json:"keepers"`    // wanted
 	ElapsedMS int64           `json:"elapsed_ms"` // since the first relaxation
 	Losses    json.RawMessage `json:"losses"`     // so far, as in the answer of the program
+
+	Checkpoint Checkpoint `json:"checkpoint"`
+}
+
+// Checkpoint is what a process needs to go on with the checkpoints of a run.
+type Checkpoint struct {
+	Directory string            `json:"directory"` // absolute; empty: the run has no checkpoints
+	EveryMS   int64             `json:"every_ms"`
+	Run       string            `json:"run"`    // its name in the directory
+	Term      uint64            `json:"term"`   // of the sets of the process that led first
+	Flags     map[string]string `json:"flags"`  // that a checkpoint holds
+	Step      int               `json:"step"`   // complete time steps before the run
+	Sweeps    uint64            `json:"sweeps"` // before the run
 }
 
 // Answer is the result of a run. The problem, ProblemBytes long, and the iterate follow in chunks of StreamProblem and

@@ -9,7 +9,7 @@ import (
 )
 
 // Version is that of this protocol. Both ends must have the same.
-const Version = 13
+const Version = 14
 
 // Kind is the type of a frame's body.
 type Kind uint8

@@ -3,17 +3,8 @@ package report
 import (
 	"fmt"
 	"io"
+	"os"
 )
-
-// Checkpoint describes the checkpoints that a run has written.
-type Checkpoint struct {
-	Directory string `json:"directory"`
-	Written   int    `json:"written"`
-	Step      int    `json:"step"`            // of the last one: complete time steps
-	Sweeps    uint64 `json:"sweeps"`          // of the last one: since the first start of the run
-	Failed    int    `json:"failed"`          // checkpoints that could not be written
-	Error     string `json:"error,omitempty"` // of the last one that could not be written
-}
 
 // Resumed describes the checkpoint from which a run continued another.
 type Resumed struct {
@@ -42,8 +33,16 @@ func (s *Solution) checkpoint(w io.Writer) {
 		fmt.Fprintf(w, "checkpoint\tNOT WRITTEN %s: %s\n", times(c.Failed), c.Error)
 	}
 	if s.Resumable {
-		fmt.Fprintf(w, "\tcontinue with: obstacle resume %s\n", c.Directory)
+		fmt.Fprintf(w, "\tcontinue with: obstacle resume %s%s\n", c.Directory, s.elsewhere(c.Host))
 	}
+}
+
+// elsewhere names a host that is not this one.
+func (s *Solution) elsewhere(host string) string {
+	if name, err := os.Hostname(); err != nil || host == "" || host == name {
+		return ""
+	}
+	return ", on " + host
 }
 
 func times(n int) string {

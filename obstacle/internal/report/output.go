@@ -8,6 +8,7 @@ import (
 // Output is a requested file.
 type Output struct {
 	File  string `json:"file"`
+	Host  string `json:"host,omitempty"`  // that has the file, if the process that started the run was lost; File is absolute
 	Error string `json:"error,omitempty"` // why it is missing or incomplete; "" if it was written
 }
 
@@ -17,7 +18,11 @@ func (o *Output) line(w io.Writer, separator string) {
 		fmt.Fprintf(w, "NOT WRITTEN%s%s\n", separator, o.Error)
 		return
 	}
-	fmt.Fprintf(w, "written%s%s\n", separator, o.File)
+	on := ""
+	if o.Host != "" {
+		on = " on " + o.Host
+	}
+	fmt.Fprintf(w, "written%s%s%s\n", separator, o.File, on)
 }
 
 // Lines writes a line for each output.

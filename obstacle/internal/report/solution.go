@@ -97,9 +97,9 @@ type Solution struct {
 
 	Option *Option `json:"option,omitempty"` // nil for other problems
 
-	Checkpoint *Checkpoint `json:"checkpoint,omitempty"` // nil if none was requested
-	Resumed    *Resumed    `json:"resumed,omitempty"`    // nil if the run did not continue another
-	Resumable  bool        `json:"resumable"`            // obstacle resume can continue the run
+	Checkpoint *launch.Saved `json:"checkpoint,omitempty"` // nil if none was requested
+	Resumed    *Resumed      `json:"resumed,omitempty"`    // nil if the run did not continue another
+	Resumable  bool          `json:"resumable"`            // obstacle resume can continue the run
 
 	Composition []string  `json:"composition"`
 	Sessions    []Session `json:"sessions"` // each as seen by both ends
@@ -164,6 +164,7 @@ const reachableMargin = 1.25
 // Add sets the fields that follow from the run and the evaluation of its answer.
 func (s *Solution) Add(o *launch.Outcome, cut problem.Partition, e verify.Evaluation) {
 	s.Reason, s.Failure = o.Reason, o.Failure
+	s.Checkpoint, s.Resumable = o.Checkpoint, o.Resumable
 	s.MissingBlocks, s.FilledBlocks = o.Missing, o.Filled
 	s.Parts = max(o.Parts, 1)
 	s.Losses, s.Moves = append([]*launch.Loss{}, o.Losses...), append([]launch.Moved{}, o.Moves...)
