@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -33,7 +34,8 @@ type fields struct {
 	asked   page.Wanted          // of the sample in progress
 	last    time.Time            // of the last request to the peers
 	newest  map[page.Wanted]*dated
-	news    chan struct{} // closed at the next change
+	news    chan struct{}  // closed at the next change
+	late    map[int]string // by run: why no values are known before its end
 }
 
 // answer is the end of a run.
@@ -52,7 +54,7 @@ type dated struct {
 func newFields() *fields {
 	return &fields{
 		ended: map[int]*page.Values{}, answers: map[int]*answer{}, run: -1, newest: map[page.Wanted]*dated{},
-		news: make(chan struct{}),
+		news: make(chan struct{}), late: map[int]string{},
 	}
 }
 
@@ -71,10 +73,17 @@ func (f *fields) begin(run int, p *problem.Problem) {
 	f.changed()
 }
 
+// wait states why no values of a run are known before its end.
+func (f *fields) wait(run int, why string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.late[run] = why
+}
+
 // keep keeps the answer of a run; nil: it has none. A sample of it stays when the next run ends.
 func (f *fields) keep(run int, p *problem.Problem, u []float64, elapsed float64) {
 	var all *page.Values
-	if len(u) == p.Points() {
+	if u != nil && len(u) == p.Points() {
 		all = (&answer{p, u, elapsed}).values(page.Wanted{Whole: true})
 	}
 	f.mu.Lock()
@@ -82,6 +91,7 @@ func (f *fields) keep(run int, p *problem.Problem, u []float64, elapsed float64)
 	if f.run == run {
 		f.run = -1
 	}
+	delete(f.late, run)
 	clear(f.answers)
 	if all != nil {
 		f.ended[run], f.answers[run] = all, &answer{p, u, elapsed}
@@ -109,7 +119,11 @@ func (f *fields) Values(ctx context.Context, w page.Wanted) (*page.Values, error
 			f.mu.Unlock()
 			return sample, nil
 		case f.run != w.Run:
+			why := f.late[w.Run]
 			f.mu.Unlock()
+			if why != "" {
+				return nil, fmt.Errorf("%w yet: %s", page.ErrNoValues, why)
+			}
 			return nil, page.ErrNoValues
 		}
 		if have := f.newest[w]; have != nil && time.Since(have.at) < fieldAge {

@@ -251,7 +251,7 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder)
 	if err != nil {
 		return nil, err
 	}
-	plan.Interrupt = a.interrupt
+	plan.Interrupt, plan.AttachFlags = a.interrupt, q.pages.again(q.secretFile)
 	plan.Steps = func(m int, t float64, u []float64) {
 		steps.step(m, t, u)
 		q.saver.step(m, u)
