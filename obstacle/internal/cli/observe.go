@@ -29,6 +29,7 @@ type observed struct {
 	work   *work
 	peers  int
 	status *launch.Status
+	field  *liveField
 	stop   func() // ends the copies; once
 
 	mu     sync.Mutex
@@ -53,7 +54,7 @@ func (p *pages) observe(q *request, w *work, label string) *observed {
 	}
 	o := p.follow(info, &launch.Status{})
 	o.work = w
-	p.fields.begin(o.id, w.problem)
+	o.field = p.fields.begin(o.id, w.problem)
 	return o
 }
 

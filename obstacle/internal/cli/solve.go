@@ -261,7 +261,7 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder)
 	}
 	q.observed = q.pages.observe(q, w, q.label)
 	if q.observed != nil {
-		plan.Status, plan.Samples = q.observed.status, q.pages.fields
+		plan.Status, plan.Samples = q.observed.status, q.observed.field
 		watch := plan.Watch
 		plan.Watch = func(p launch.Progress) { watch(p); q.observed.watch(p) }
 	}
