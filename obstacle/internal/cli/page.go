@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -102,7 +103,8 @@ func (a *app) servePage(flag, address, what, path, token string, o page.Options)
 	if token == "" && !o.Guard.Loopback {
 		o.Guard.Token = rand.Text()
 	}
-	stop, err = a.serve(flag, address, o.Guard.Token != "", page.Handler(o), func(at net.Addr) string {
+	o.Closing = page.NewClosing()
+	end, err := a.serve(flag, address, o.Guard.Token != "", page.Handler(o), func(at net.Addr) string {
 		served = servedAt(address, at)
 		shown := at.String()
 		if t, is := at.(*net.TCPAddr); is && t.IP.IsUnspecified() {
@@ -116,8 +118,14 @@ func (a *app) servePage(flag, address, what, path, token string, o page.Options)
 		}
 		return fmt.Sprintf("%s at http://%s%s?token=%s\n", what, shown, path, url.QueryEscape(o.Guard.Token))
 	})
-	return stop, served, err
+	if err != nil {
+		return nil, "", err
+	}
+	return func() { o.Closing.Close(closeTime); end() }, served, nil
 }
+
+// closeTime bounds the wait for open pages at the end of the program.
+const closeTime = time.Second
 
 // loopbackHost reports whether only processes of this host can reach a server that listens at a host.
 func loopbackHost(host string) bool {

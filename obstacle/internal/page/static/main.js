@@ -44,6 +44,11 @@ function connect() {
   const source = new EventSource("events");
   source.onopen = () => { model.runs = []; setText(byId("link"), ""); lostSince = null; drawLost(); }; // a new connection begins with everything
   source.onmessage = e => { applyIncrement(model, JSON.parse(e.data)); schedule(); };
+  source.addEventListener("end", () => { // the program ends
+    ended = true;
+    source.close();
+    setText(byId("link"), "the program has ended; this is what it showed last");
+  });
   source.onerror = () => {
     const over = model.runs.every(r => r.state && r.state.phase === "ended");
     setText(byId("link"), over ? "the program has ended; this is what it showed last" : "no connection to the program");
