@@ -96,11 +96,11 @@ func (p *program) said(pattern string) string {
 	}
 }
 
-// answer waits for the end and returns the JSON.
-func (p *program) answer() (v map[string]any) {
+// answer waits for the end with an exit code and returns the JSON.
+func (p *program) answer(code int) (v map[string]any) {
 	p.t.Helper()
 	<-p.over
-	require.Zero(p.t, p.cmd.ProcessState.ExitCode())
+	require.Equal(p.t, code, p.cmd.ProcessState.ExitCode())
 	require.NoError(p.t, json.Unmarshal(p.out.Bytes(), &v))
 	return v
 }
@@ -131,7 +131,7 @@ func TestLossOfARealRun(t *testing.T) {
 	b.until(fmt.Sprintf("selected().places[1].process !== %q && selected().peers.every(p => !p[4])", process))
 	require.Equal(t, 1.0, b.number("epoch"))
 	b.until("byId('phase').textContent === 'ended: converged'")
-	v := p.answer()
+	v := p.answer(0)
 	losses := v["losses"].([]any)
 	require.Len(t, losses, 1)
 	loss := losses[0].(map[string]any)
@@ -173,7 +173,26 @@ func TestLostLauncherInABrowser(t *testing.T) {
 	again := start(t, append(strings.Fields(command), "--format", "json")...)
 	b.until("selected() && selected().info.attached && byId('lost').hidden")
 	b.until("byId('phase').textContent === 'ended: converged'")
-	v := again.answer()
+	v := again.answer(0)
 	require.Equal(t, v["relative_residual"], b.number("residual"))
 	require.Equal(t, v["contact_points"], b.number("contact"))
+}
+
+// The page of a real simulated run of hundreds of machines has the numbers of the JSON, a slice and a map.
+func TestSimulatedRunOfManyMachines(t *testing.T) {
+	b := open(t)
+	name := filepath.Join(t.TempDir(), "run.html")
+	v := start(t, "simulate", "membrane", "--machines", "256", "--model", "graphene-eth", "--n", "16", "--scheme", "async",
+		"--partition", "boxes", "--max-sweeps", "20", "--format", "json", "--report", name).answer(3) // stopped early
+	b.do(chromedp.Navigate("file://"+name), chromedp.WaitVisible("#n-residual"))
+	b.do(chromedp.Evaluate("byId('run').value = model.runs.find(r => r.info.peers === 256).id; "+
+		"byId('run').dispatchEvent(new Event('change'))", nil)) // the other run is the reference on one machine
+	require.Equal(t, 256.0, b.number("peers"))
+	require.Equal(t, v["seconds"], b.number("elapsed"))
+	require.Equal(t, v["relative_residual"], b.number("residual"))
+	b.until("Number(byId('field').dataset.known) === 16 * 16")
+	require.False(t, eval[bool](b, blank+"(byId('field'))"))
+	require.False(t, eval[bool](b, blank+"(byId('map'))"))
+	require.Equal(t, 256, eval[int](b, "selected().places.length"))
+	b.clean("file://")
 }
