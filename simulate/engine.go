@@ -17,6 +17,7 @@ import (
 	"github.com/p2pdc/p2pdc/solver"
 	"github.com/p2pdc/p2pdc/solver/exchange"
 	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // engine simulates one run.
@@ -372,6 +373,14 @@ func (e *engine) watch() {
 			all[rank] = e.account(m, p.Virtual)
 		}
 		return all
+	}
+	p.Blocks = func(f func(problem.Box, func([]float64, problem.Box))) {
+		for _, m := range e.hosts {
+			if m.solution != nil {
+				q := m.settled()
+				f(q.Box(), q.Values)
+			}
+		}
 	}
 	e.run.Watch(p)
 }

@@ -94,6 +94,10 @@ type Progress struct {
 	// Ranks returns the accounts of all ranks in the epoch in progress, without their messages. It may be called until
 	// Watch returns.
 	Ranks func() []RankResult
+	// Blocks calls f for every rank with its box and a function that writes a part of its newest iterate, as
+	// problem.Peer.Values does. A relaxation that is in progress in virtual time may be complete in it. The result of the
+	// run does not depend on it. It may be called until Watch returns, and calls nothing with Config.New.
+	Blocks func(f func(box problem.Box, values func(dst []float64, part problem.Box)))
 }
 
 // Result is the outcome of a run.

@@ -163,7 +163,7 @@ func (w *window) share(k int) (last bool) {
 }
 
 // watchEvery is how often processes run between two checks of the context and calls of Watch.
-const watchEvery = 1 << 12
+var watchEvery = 1 << 12 // smaller in a test
 
 // threads returns how many threads run windows, and how many do tasks.
 func (e *engine) threads() (windows, tasks int) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ type attachFlags struct {
 	secretFile  string
 	timeout     time.Duration
 	out, probes []string
+	page        pageFlags
 }
 
 func (a *app) attachCommand() *cobra.Command {
@@ -36,7 +38,10 @@ func (a *app) attachCommand() *cobra.Command {
 		Long: `attach follows a run over several hosts (obstacle solve --rendezvous) until its end,
 and prints and writes its answer as solve does. HOST:PORT is the address of the
 launcher or, if it was lost, of another keeper; solve prints them when the run
-begins. The exit codes are those of solve.`,
+begins. The exit codes are those of solve.
+
+With --http it shows what the process that leads the run knows of it, and then
+the answer (docs/page.md).`,
 		Example: `  obstacle attach 192.0.2.2:7400 --secret-file run.secret --out membrane.vti`,
 		Args:    oneArgument("address"),
 		RunE:    func(c *cobra.Command, args []string) error { return a.attach(c.Context(), f, args[0]) },
@@ -48,6 +53,7 @@ begins. The exit codes are those of solve.`,
 		"write the solution (.vti, .vtu, .xdmf, .npy, .png, .csv) or the free boundary (.vtp); repeatable")
 	fl.StringArrayVar(&f.probes, "probe", nil, "X,Y,Z: print u at the nearest grid point; repeatable")
 	f.request.enclosing.add(fl)
+	f.page.add(fl)
 	return c
 }
 
@@ -75,11 +81,17 @@ func (a *app) attach(ctx context.Context, f *attachFlags, address string) error 
 	}
 	ctx, stop := stoppable(ctx)
 	defer stop()
-	work, text, o, err := a.fetch(ctx, identity, address, f.timeout)
+	if f.request.pages, err = a.openPages(&f.page); err != nil {
+		return err
+	}
+	defer f.request.pages.close()
+	shown := &attached{pages: f.request.pages, flags: f.request.pages.again(f.secretFile)}
+	work, text, o, err := a.fetch(ctx, identity, address, f.timeout, shown)
 	if ctx.Err() != nil {
 		return &exitError{ExitStopped, errors.New("interrupted before the answer came; the run goes on")}
 	}
 	if err != nil {
+		shown.seen.fail(err)
 		return failed(err)
 	}
 	f.request.catalog, f.request.tol, f.request.scheme = a.catalog, work.Tolerance, work.Scheme
@@ -106,7 +118,8 @@ func (a *app) attach(ctx context.Context, f *attachFlags, address string) error 
 	if err != nil {
 		return err
 	}
-	return a.answer(&f.request, w, o, steps, f.out, places)
+	shown.answered(&f.request, w)
+	return cmp.Or(a.answer(&f.request, w, o, steps, f.out, places), f.request.pages.save())
 }
 
 // attached returns the work of a run from what its leader sent.
@@ -139,21 +152,24 @@ func (q *request) attached(a *rendezvous.Assign, text []byte, o *launch.Outcome)
 // fetch follows a run until its end and returns its answer. The process at the address may name another one, which leads
 // the run. If that is lost, fetch asks again who leads, for some time.
 func (a *app) fetch(
-	ctx context.Context, id rendezvous.Identity, address string, limit time.Duration,
+	ctx context.Context, id rendezvous.Identity, address string, limit time.Duration, shown *attached,
 ) (*rendezvous.Assign, []byte, *launch.Outcome, error) {
-	show := func(launch.Progress) {}
+	show := func(rendezvous.View) {}
 	if terminal(a.err) {
 		bars := progress.NewBars(a.err)
 		bar := bars.Add("attached", 1)
 		defer bars.Close()
 		defer bar.Remove()
-		show = func(p launch.Progress) { bar.Update(p.Elapsed, p.Sweep, p.Residual) }
+		show = func(v rendezvous.View) {
+			bar.Update(time.Duration(v.ElapsedMS)*time.Millisecond, v.Sweep, float64(v.Residual))
+		}
 	}
 	deadline := time.Now().Add(limit)
 	for at := address; ; {
-		work, text, o, err := fetchFrom(ctx, id, at, func(p launch.Progress) {
+		work, text, o, err := fetchFrom(ctx, id, at, &shown.status, func(v rendezvous.View) {
 			deadline = time.Now().Add(limit)
-			show(p)
+			shown.view(&v)
+			show(v)
 		})
 		if err == nil || ctx.Err() != nil {
 			return &work, text, o, err
@@ -176,7 +192,7 @@ func (a *app) fetch(
 }
 
 func fetchFrom(
-	ctx context.Context, id rendezvous.Identity, address string, show func(launch.Progress),
+	ctx context.Context, id rendezvous.Identity, address string, status *launch.Status, viewed func(rendezvous.View),
 ) (work rendezvous.Assign, text []byte, o *launch.Outcome, err error) {
 	d := net.Dialer{Timeout: rendezvous.HandshakeTime}
 	c, err := d.DialContext(ctx, "tcp", address)
@@ -192,7 +208,7 @@ func fetchFrom(
 	if err := conn.Introduce(id, j); err != nil {
 		return work, nil, nil, err
 	}
-	work, text, o, err = launch.Attach(conn, show)
+	work, text, o, err = launch.Attach(conn, status, viewed)
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
 		err = fmt.Errorf("the process at %s ended before the answer came: another keeper may lead the run now", address)
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -19,6 +20,7 @@ const (
 	wholeSide  = 40  // of a sample of a grid of three dimensions
 	fieldEvery = time.Second
 	fieldAge   = 3 * time.Second // after which values count as old
+	maxWanted  = 64              // requests of a run that wait for values
 )
 
 // fields supplies the values of solutions to the page. While a run is in progress it asks the peers for them, but only
@@ -27,13 +29,19 @@ type fields struct {
 	mu      sync.Mutex
 	ended   map[int]*page.Values // by run: samples of answers
 	answers map[int]*answer      // of the newest run that has ended
-	run     int                  // in progress; −1: none
-	problem *problem.Problem     // of that run
-	wanted  []page.Wanted        // that somebody waits for, the oldest first
-	asked   page.Wanted          // of the sample in progress
-	last    time.Time            // of the last request to the peers
+	live    map[int]*liveField   // by run: those in progress
 	newest  map[page.Wanted]*dated
-	news    chan struct{} // closed at the next change
+	news    chan struct{}  // closed at the next change
+	late    map[int]string // by run: why no values are known before its end
+}
+
+// liveField is the field of a run in progress. It implements launch.Samples.
+type liveField struct {
+	*fields
+	problem *problem.Problem
+	wanted  []page.Wanted // that somebody waits for, the oldest first
+	asked   page.Wanted   // of the sample in progress
+	last    time.Time     // of the last request to the peers
 }
 
 // answer is the end of a run.
@@ -51,8 +59,8 @@ type dated struct {
 
 func newFields() *fields {
 	return &fields{
-		ended: map[int]*page.Values{}, answers: map[int]*answer{}, run: -1, newest: map[page.Wanted]*dated{},
-		news: make(chan struct{}),
+		ended: map[int]*page.Values{}, answers: map[int]*answer{}, live: map[int]*liveField{}, newest: map[page.Wanted]*dated{},
+		news: make(chan struct{}), late: map[int]string{},
 	}
 }
 
@@ -62,26 +70,34 @@ func (f *fields) changed() {
 	f.news = make(chan struct{})
 }
 
-// begin states that a run is in progress.
-func (f *fields) begin(run int, p *problem.Problem) {
+// begin states that a run is in progress, and returns what asks for its values.
+func (f *fields) begin(run int, p *problem.Problem) *liveField {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.run, f.problem, f.wanted = run, p, nil
-	clear(f.newest)
+	l := &liveField{fields: f, problem: p}
+	f.live[run] = l
 	f.changed()
+	return l
+}
+
+// wait states why no values of a run are known before its end.
+func (f *fields) wait(run int, why string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.late[run] = why
 }
 
 // keep keeps the answer of a run; nil: it has none. A sample of it stays when the next run ends.
 func (f *fields) keep(run int, p *problem.Problem, u []float64, elapsed float64) {
 	var all *page.Values
-	if len(u) == p.Points() {
+	if u != nil && len(u) == p.Points() {
 		all = (&answer{p, u, elapsed}).values(page.Wanted{Whole: true})
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.run == run {
-		f.run = -1
-	}
+	delete(f.live, run)
+	delete(f.late, run)
+	maps.DeleteFunc(f.newest, func(w page.Wanted, _ *dated) bool { return w.Run == run })
 	clear(f.answers)
 	if all != nil {
 		f.ended[run], f.answers[run] = all, &answer{p, u, elapsed}
@@ -100,7 +116,7 @@ func (f *fields) all() map[int]*page.Values {
 func (f *fields) Values(ctx context.Context, w page.Wanted) (*page.Values, error) {
 	for {
 		f.mu.Lock()
-		a, sample, news := f.answers[w.Run], f.ended[w.Run], f.news
+		a, sample, live, news := f.answers[w.Run], f.ended[w.Run], f.live[w.Run], f.news
 		switch {
 		case a != nil:
 			f.mu.Unlock()
@@ -108,8 +124,12 @@ func (f *fields) Values(ctx context.Context, w page.Wanted) (*page.Values, error
 		case sample != nil:
 			f.mu.Unlock()
 			return sample, nil
-		case f.run != w.Run:
+		case live == nil:
+			why := f.late[w.Run]
 			f.mu.Unlock()
+			if why != "" {
+				return nil, fmt.Errorf("%w yet: %s", page.ErrNoValues, why)
+			}
 			return nil, page.ErrNoValues
 		}
 		if have := f.newest[w]; have != nil && time.Since(have.at) < fieldAge {
@@ -117,8 +137,8 @@ func (f *fields) Values(ctx context.Context, w page.Wanted) (*page.Values, error
 			f.mu.Unlock()
 			return have.Values, nil
 		}
-		if !slices.Contains(f.wanted, w) {
-			f.wanted = append(f.wanted, w)
+		if !slices.Contains(live.wanted, w) && len(live.wanted) < maxWanted {
+			live.wanted = append(live.wanted, w)
 		}
 		f.mu.Unlock()
 		select {
@@ -130,7 +150,7 @@ func (f *fields) Values(ctx context.Context, w page.Wanted) (*page.Values, error
 }
 
 // Due implements launch.Samples.
-func (f *fields) Due() (rendezvous.Sample, bool) {
+func (f *liveField) Due() (rendezvous.Sample, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.wanted) == 0 || time.Since(f.last) < fieldEvery {
@@ -141,11 +161,11 @@ func (f *fields) Due() (rendezvous.Sample, bool) {
 }
 
 // Take implements launch.Samples.
-func (f *fields) Take(s rendezvous.Sample, u []float64, at launch.Progress) {
+func (f *liveField) Take(s rendezvous.Sample, u []float64, at launch.Progress) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.run != f.asked.Run {
-		return
+	if f.live[f.asked.Run] != f {
+		return // the run has ended
 	}
 	v := valuesOf(f.problem.AtStep(at.Step), &s, u, at.Elapsed.Seconds())
 	for w, old := range f.newest {
@@ -219,4 +239,4 @@ func valuesOf(p *problem.Problem, s *rendezvous.Sample, u []float64, elapsed flo
 	return v
 }
 
-var _ launch.Samples = (*fields)(nil)
+var _ launch.Samples = (*liveField)(nil)

@@ -47,13 +47,11 @@ func TestShownPointsAreFew(t *testing.T) {
 func TestFieldsOfARun(t *testing.T) {
 	p := built(t, "membrane", 8, 8, 8)
 	f := newFields()
-	_, due := f.Due()
-	require.False(t, due)
 	plane := page.Wanted{Axis: 2, Plane: 3}
 	_, err := f.Values(t.Context(), plane)
 	require.ErrorIs(t, err, page.ErrNoValues)
-	f.begin(0, p)
-	_, due = f.Due()
+	live := f.begin(0, p)
+	_, due := live.Due()
 	require.False(t, due, "nobody looks")
 	got := make(chan *page.Values)
 	go func() {
@@ -61,11 +59,11 @@ func TestFieldsOfARun(t *testing.T) {
 		got <- v
 	}()
 	await.Until(t, func() bool {
-		s, due := f.Due()
+		s, due := live.Due()
 		if due {
 			u := make([]float64, s.Points())
 			u[0] = math.NaN()
-			f.Take(s, u, launch.Progress{})
+			live.Take(s, u, launch.Progress{})
 		}
 		return due
 	}, "the request")
@@ -73,7 +71,7 @@ func TestFieldsOfARun(t *testing.T) {
 	require.Equal(t, [3]int{8, 8, 1}, v.Size)
 	require.Equal(t, 3, v.First[2])
 	require.Len(t, v.Lower, 64)
-	_, due = f.Due()
+	_, due = live.Due()
 	require.False(t, due, "nobody looks any more")
 
 	gone, leave := context.WithCancel(t.Context())

@@ -27,7 +27,9 @@ type observed struct {
 	id     int
 	to     *pages
 	work   *work
+	peers  int
 	status *launch.Status
+	field  *liveField
 	stop   func() // ends the copies; once
 
 	mu     sync.Mutex
@@ -41,19 +43,30 @@ func (p *pages) observe(q *request, w *work, label string) *observed {
 	if p == nil {
 		return nil
 	}
-	o := &observed{to: p, work: w, status: &launch.Status{}, losses: map[int]int{}}
-	o.id = p.Begin(monitor.Info{
+	info := monitor.Info{
 		Label:   cmp.Or(label, fmt.Sprintf("%s, %s, %s", w.scheme.Name(), w.method.Name, countPeers(w.partition.Peers()))),
 		Problem: w.spec.Name(), Scheme: w.scheme.Name(), Method: w.method.Name, N: w.problem.N[:w.problem.Dimension],
 		Points: w.problem.Points(), Peers: w.partition.Peers(), Steps: w.problem.Steps(), Tolerance: q.tol,
 		Version: build.Version(),
-	})
-	p.fields.begin(o.id, w.problem)
+	}
+	if q.rendezvous != "" {
+		info.Attach = p.again(q.secretFile)
+	}
+	o := p.follow(info, &launch.Status{})
+	o.work = w
+	o.field = p.fields.begin(o.id, w.problem)
+	return o
+}
+
+// follow copies the status of a run to the monitor until stop is called.
+func (p *pages) follow(info monitor.Info, status *launch.Status) *observed {
+	o := &observed{to: p, status: status, peers: info.Peers, losses: map[int]int{}}
+	o.id = p.Begin(info)
 	done := make(chan struct{})
 	var copying sync.WaitGroup
 	copying.Go(func() {
 		interval := observeEvery
-		if w.partition.Peers() > observeMany {
+		if o.peers > observeMany {
 			interval = observeEveryMany
 		}
 		tick := time.NewTicker(interval)
@@ -94,7 +107,7 @@ func progressOf(p launch.Progress) monitor.Progress {
 // copy copies the state of the run to the monitor.
 func (o *observed) copy() {
 	s := o.status.State()
-	o.to.Add(o.id, append(eventsOf(&s, o.work.partition.Peers()), o.marked(&s))...)
+	o.to.Add(o.id, append(eventsOf(&s, o.peers), o.marked(&s))...)
 }
 
 // eventsOf describes the state of a run of n peers, but for what marked does.
@@ -133,7 +146,7 @@ func eventsOf(s *launch.State, n int) []monitor.Event {
 	}
 	return []monitor.Event{
 		monitor.Phase(s.Phase.String()), progressOf(s.Progress), peers, reads, ages, sessions, places(s),
-		monitor.Epoch(s.Epoch),
+		monitor.Epoch(s.Epoch), monitor.Lead{Term: s.Term.Number, Leader: s.Term.Leader, Keepers: s.Term.Keepers},
 	}
 }
 
@@ -216,7 +229,7 @@ func (o *observed) fail(why error) {
 		return
 	}
 	o.stop()
-	o.to.fields.keep(o.id, o.work.problem, nil, 0)
+	o.to.fields.keep(o.id, nil, nil, 0)
 	p := o.status.State().Progress
 	o.to.Add(o.id, monitor.End{
 		Reason: launch.Failed, Failure: why.Error(), Elapsed: p.Elapsed.Seconds(), Sweep: float64(p.Sweep),

@@ -5,16 +5,19 @@ import (
 	"fmt"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
+	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/monitor"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/simulate"
 	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // observedVirtual is a simulated run that a monitor follows. Its methods do nothing on nil.
 type observedVirtual struct {
-	id int
-	to *pages
+	id    int
+	to    *pages
+	field *liveField
 }
 
 // observeVirtual begins to follow a simulated run. It returns nil on nil.
@@ -41,6 +44,7 @@ func (p *pages) observeVirtual(r *virtualRun) *observedVirtual {
 		})
 	}
 	p.Add(o.id, monitor.Phase(monitor.Solving), places)
+	o.field = p.fields.begin(o.id, w.problem)
 	return o
 }
 
@@ -51,6 +55,13 @@ func (o *observedVirtual) watch(p simulate.Progress) {
 	}
 	peers, reads := virtualPeers(p.Ranks())
 	o.to.Add(o.id, monitor.Progress{Elapsed: p.Virtual, Step: p.Step, Sweep: p.Sweeps, Residual: p.Residual}, peers, reads)
+	if s, due := o.field.Due(); due {
+		u := s.Unknown()
+		p.Blocks(func(box problem.Box, values func(dst []float64, part problem.Box)) {
+			s.Place(u, box, s.Read(box, values))
+		})
+		o.field.Take(s, u, launch.Progress{Elapsed: p.Virtual, Step: p.Step})
+	}
 }
 
 func virtualPeers(all []simulate.RankResult) (peers monitor.Peers, reads monitor.Reads) {

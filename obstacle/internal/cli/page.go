@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -40,6 +41,8 @@ type pages struct {
 	*monitor.Shared
 	fields *fields
 	report string
+	flags  *pageFlags
+	at     string // address of the page; empty: there is none
 	stops  []func()
 }
 
@@ -62,7 +65,7 @@ func (a *app) openPages(f *pageFlags) (p *pages, err error) {
 			return nil, badInput(err)
 		}
 	}
-	p = &pages{Shared: monitor.NewShared(), report: f.report, fields: newFields()}
+	p = &pages{Shared: monitor.NewShared(), report: f.report, flags: f, fields: newFields()}
 	defer func() {
 		if err != nil {
 			p.close()
@@ -79,27 +82,32 @@ func (a *app) openPages(f *pageFlags) (p *pages, err error) {
 		if s.page {
 			o.Source, o.Field = p.Shared, p.fields
 		}
-		stop, err := a.servePage(s.flag, localAddress(s.address), s.what, s.path, token, o)
+		stop, at, err := a.servePage(s.flag, localAddress(s.address), s.what, s.path, token, o)
 		if err != nil {
 			return nil, err
+		}
+		if s.page {
+			p.at = at
 		}
 		p.stops = append(p.stops, stop)
 	}
 	return p, nil
 }
 
-// servePage serves a page or metrics. Beyond loopback a token is needed.
-func (a *app) servePage(flag, address, what, path, token string, o page.Options) (func(), error) {
+// servePage serves a page or metrics, and returns its address. Beyond loopback a token is needed.
+func (a *app) servePage(flag, address, what, path, token string, o page.Options) (stop func(), served string, err error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, usage("%s %q: want HOST:PORT, or PORT on loopback", flag, address)
+		return nil, "", usage("%s %q: want HOST:PORT, or PORT on loopback", flag, address)
 	}
 	name, _ := os.Hostname()
 	o.Guard = page.Guard{Token: token, Names: []string{name, host}, Loopback: loopbackHost(host)}
 	if token == "" && !o.Guard.Loopback {
 		o.Guard.Token = rand.Text()
 	}
-	return a.serve(flag, address, o.Guard.Token != "", page.Handler(o), func(at net.Addr) string {
+	o.Closing = page.NewClosing()
+	end, err := a.serve(flag, address, o.Guard.Token != "", page.Handler(o), func(at net.Addr) string {
+		served = servedAt(address, at)
 		shown := at.String()
 		if t, is := at.(*net.TCPAddr); is && t.IP.IsUnspecified() {
 			shown = net.JoinHostPort(name, fmt.Sprint(t.Port))
@@ -112,7 +120,14 @@ func (a *app) servePage(flag, address, what, path, token string, o page.Options)
 		}
 		return fmt.Sprintf("%s at http://%s%s?token=%s\n", what, shown, path, url.QueryEscape(o.Guard.Token))
 	})
+	if err != nil {
+		return nil, "", err
+	}
+	return func() { o.Closing.Close(closeTime); end() }, served, nil
 }
+
+// closeTime bounds the wait for open pages at the end of the program.
+const closeTime = time.Second
 
 // loopbackHost reports whether only processes of this host can reach a server that listens at a host.
 func loopbackHost(host string) bool {

@@ -120,7 +120,7 @@ func (a *app) fetchAnswer(ctx context.Context, s *solveFlags, id rendezvous.Iden
 		}
 		err = errors.New("it has ended")
 		for _, address := range at {
-			work, text, o, wrong := fetchFrom(ctx, id, address, func(launch.Progress) {})
+			work, text, o, wrong := fetchFrom(ctx, id, address, &launch.Status{}, func(rendezvous.View) {})
 			if wrong == nil {
 				return a.answerInstead(s, &work, text, o)
 			}

@@ -258,7 +258,7 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder)
 	if err != nil {
 		return nil, err
 	}
-	plan.Interrupt = a.interrupt
+	plan.Interrupt, plan.AttachFlags = a.interrupt, q.pages.again(q.secretFile)
 	plan.Steps = func(m int, t float64, u []float64) {
 		steps.step(m, t, u)
 		q.saver.Step(m, u)
@@ -268,7 +268,7 @@ func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder)
 	}
 	q.observed = q.pages.observe(q, w, q.label)
 	if q.observed != nil {
-		plan.Status, plan.Samples = q.observed.status, q.pages.fields
+		plan.Status, plan.Samples = q.observed.status, q.observed.field
 		watch := plan.Watch
 		plan.Watch = func(p launch.Progress) { watch(p); q.observed.watch(p) }
 	}

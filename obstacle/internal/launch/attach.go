@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"time"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
-	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/problems/file"
@@ -23,7 +21,6 @@ type final struct {
 	fetched chan struct{} // receives after a delivery
 
 	mu        sync.Mutex
-	beat      Progress
 	outcome   *Outcome
 	attending int // connections
 	closing   bool
@@ -33,13 +30,6 @@ type final struct {
 // init prepares a zero final.
 func (f *final) init() {
 	f.ready, f.fetched, f.idle.L = make(chan struct{}), make(chan struct{}, 1), &f.mu
-	f.beat.Residual = math.NaN()
-}
-
-func (f *final) watch(p Progress) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.beat = p
 }
 
 // maxAttached bounds the connections of obstacle attach at one time.
@@ -105,7 +95,7 @@ func (r *run) publish(o *Outcome) {
 // attendEvery is the interval of progress messages to obstacle attach.
 const attendEvery = 500 * time.Millisecond
 
-// attend sends the progress of the run to an obstacle attach, and then the answer.
+// attend sends the state of the run to an obstacle attach, and then the answer.
 func (r *run) attend(conn *rendezvous.Conn) {
 	defer conn.Close()
 	f := &r.final
@@ -116,12 +106,15 @@ func (r *run) attend(conn *rendezvous.Conn) {
 	defer f.leave()
 	tick := time.NewTicker(attendEvery)
 	defer tick.Stop()
-	for over := false; !over; {
-		f.mu.Lock()
-		b := f.beat
-		f.mu.Unlock()
-		if conn.Send(rendezvous.Beat{Sweep: b.Sweep, Residual: nullable.Number(b.Residual)}) != nil {
-			return
+	for sent, over := (views{steps: r.Problem.Steps()}), false; ; {
+		state := r.Status.State()
+		for _, v := range sent.next(&state) {
+			if err := conn.Send(v); err != nil {
+				return
+			}
+		}
+		if over {
+			break
 		}
 		select {
 		case <-tick.C:
@@ -196,19 +189,22 @@ func (e *ElsewhereError) Error() string {
 }
 
 // Attach follows a run until its end and returns its answer, with the text of the problem. conn is connected to the
-// process that leads the run. progress is called with every report of it.
+// process that leads the run. The status is that of the run; viewed is called after every report.
 func Attach(
-	conn *rendezvous.Conn, progress func(Progress),
+	conn *rendezvous.Conn, status *Status, viewed func(rendezvous.View),
 ) (work rendezvous.Assign, text []byte, o *Outcome, err error) {
 	var a rendezvous.Answer
 	for a.Outcome == nil {
-		m, err := conn.ReceiveWithin(attachTime, rendezvous.KindBeat, rendezvous.KindAnswer, rendezvous.KindRefuse)
+		m, err := conn.ReceiveWithin(attachTime, rendezvous.KindView, rendezvous.KindAnswer, rendezvous.KindRefuse)
 		if err != nil {
 			return work, nil, nil, err
 		}
 		switch m := m.(type) {
-		case rendezvous.Beat:
-			progress(Progress{Sweep: m.Sweep, Residual: float64(m.Residual)})
+		case rendezvous.View:
+			if err := status.view(&m); err != nil {
+				return work, nil, nil, fmt.Errorf("%w: the state of the run: %w", rendezvous.ErrMalformed, err)
+			}
+			viewed(m)
 		case rendezvous.Answer:
 			a = m
 		case rendezvous.Refuse:
@@ -271,14 +267,19 @@ func checkAnswer(w *rendezvous.Assign, o *Outcome) error {
 
 // CheckCut returns an error for a grid of n points that is too large or whose partition is not one of it.
 func CheckCut(n [3]int, cut problem.Partition) error {
+	if err := problems.CheckGrid(Dimension(n), n); err != nil {
+		return err
+	}
+	return cut.Validate(n)
+}
+
+// Dimension returns the number of axes on which a grid of n points has more than one.
+func Dimension(n [3]int) int {
 	dimension := 3
 	for dimension > 1 && n[dimension-1] == 1 {
 		dimension--
 	}
-	if err := problems.CheckGrid(dimension, n); err != nil {
-		return err
-	}
-	return cut.Validate(n)
+	return dimension
 }
 
 // MaxProblemBytes bounds the size of a problem.

@@ -252,6 +252,6 @@ func (r *run) commonWork() rendezvous.Assign {
 		Tolerance: r.Tolerance, MaxSweeps: r.MaxSweeps, MaxTimeMS: r.MaxTime.Milliseconds(),
 		Threads: r.Threads, Pin: r.Pin, Slowdown: 1,
 		KeepEveryMS: r.keepEvery().Milliseconds(), Lasting: r.lasting(),
-		Initial: r.Initial != nil || r.startsFromFile, After: r.After, Balance: r.Balance, Reconfigure: r.Reconfigure, Status: r.Status != nil,
+		Initial: r.Initial != nil || r.startsFromFile, After: r.After, Balance: r.Balance, Reconfigure: r.Reconfigure, Status: r.reports,
 	}
 }

@@ -153,6 +153,7 @@ func (r *run) termDecided(t register.Term) {
 		return
 	}
 	r.term = t
+	r.reportEpoch()
 	r.Log.Info().Int("term", t.Number).Int("epoch", t.Epoch).Strs("keepers", t.Keepers).Msg("keepers agreed")
 	for _, m := range r.members {
 		if m.conn != nil {
@@ -164,8 +165,8 @@ func (r *run) termDecided(t register.Term) {
 	}
 	r.record()
 	if len(t.Keepers) > 1 && r.Notes != nil {
-		fmt.Fprintf(r.Notes, "keepers of the run: %s. If the first one is lost, obstacle attach fetches the answer from "+
-			"another one\n", strings.Join(t.Keepers, " "))
+		fmt.Fprintf(r.Notes, "keepers of the run: %s. If the first one is lost, another one leads the run: obstacle attach "+
+			"%s %s\n", strings.Join(t.Keepers, " "), t.Keepers[1], r.AttachFlags)
 	}
 	if r.due && t.Epoch > r.epoch {
 		r.due = false

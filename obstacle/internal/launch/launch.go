@@ -33,6 +33,7 @@ func Run(ctx context.Context, p Plan) (*Outcome, error) {
 	if r.series, err = newSeries(&p); err != nil {
 		return nil, err
 	}
+	r.Status.update(func(s *State) { s.Work = r.commonWork() })
 	children, cancel := context.WithCancel(ctx)
 	r.ctx = children
 	release := sync.OnceFunc(func() { r.shutdown(cancel) })
@@ -61,6 +62,9 @@ func newRun(p Plan, name string, key driver.Key) *run {
 		events: make(chan event, 4*p.Partition.Peers()+16),
 		done:   make(chan struct{}),
 		tick:   tickEvery(p.PeerTimeout, p.Suspect),
+	}
+	if r.reports = p.Status != nil; !r.reports {
+		r.Status = &Status{} // for obstacle attach
 	}
 	for rank := range p.Partition.Peers() {
 		box := p.Partition.Box(iterate.Rank(rank))
@@ -109,6 +113,7 @@ type run struct {
 	failure   *failure      // the most informative failure so far
 	ticksLeft int           // ticks until the peers are overdue; 0 before a request to end
 	beat      Progress
+	reports   bool // the peers report their sessions and times
 }
 
 // failure describes what went wrong. One of higher weight replaces another.
@@ -299,7 +304,6 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 		if m.rank == 0 {
 			r.beat.Elapsed = time.Since(r.started)
 			r.Status.update(func(s *State) { s.Progress = r.beat })
-			r.final.watch(r.beat)
 			if r.Watch != nil {
 				r.Watch(r.beat)
 			}

@@ -56,6 +56,8 @@ func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
 	r.ctx, r.server = children, s.Server
 	r.Log.Warn().Int("term", s.Term.Number).Str("address", s.Term.Leader).
 		Msg("the leader of the run was lost: this process leads it now")
+	r.Status.Enter(Solving)
+	r.reportEpoch()
 	s.Server.Handle(r.admit)
 	r.monitor()
 	o := r.outcome()
@@ -95,6 +97,9 @@ func (p *Plan) adopt(rec *rendezvous.Record) {
 	p.MaxSweeps, p.MaxTime = w.MaxSweeps, time.Duration(w.MaxTimeMS)*time.Millisecond
 	p.Balance, p.Reconfigure = w.Balance, w.Reconfigure
 	p.Parts, p.BalanceParts, p.Elastic = set.Parts, rec.BalanceParts, rec.Elastic
+	if w.Status {
+		p.Status = &Status{}
+	}
 	p.Threads, p.Pin, p.Slowdown = w.Threads, w.Pin, rec.Slowdown
 	p.MTU, p.Protect, p.Congestion, p.Rows, p.Rails = set.MTU, set.Protect, set.Congestion, set.Rows, set.Rails
 	p.Seed, p.PeerTimeout = set.Seed, time.Duration(set.PeerTimeoutMS)*time.Millisecond
@@ -158,6 +163,7 @@ func (r *run) lead() {
 			r.lose(m, failure{closed, m.rank, fmt.Sprintf("peer %d was lost with the leader of the run", m.rank)})
 		}
 	}
+	r.reportEpoch()
 	switch {
 	case settled:
 		r.active = false

@@ -97,6 +97,8 @@ type Plan struct {
 	Watch     func(Progress)  // called often, by one goroutine; may be nil
 	Log       zerolog.Logger
 	Notes     io.Writer // for instructions on how to join by hand
+
+	AttachFlags string // of obstacle attach, for Notes
 }
 
 // RailsOf returns the settings of the networks for a peer, with the sizes that its messages need.

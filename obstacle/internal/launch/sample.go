@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"math"
 	"time"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
@@ -46,10 +45,7 @@ func (r *run) checkSample() {
 	if !due || !want.Valid(r.Problem.N) {
 		return
 	}
-	*s = sample{Sample: want, number: s.number + 1, u: make([]float64, want.Points()), awaited: map[*member]bool{}}
-	for i := range s.u {
-		s.u[i] = math.NaN()
-	}
+	*s = sample{Sample: want, number: s.number + 1, u: want.Unknown(), awaited: map[*member]bool{}}
 	for _, m := range r.members {
 		if m.conn != nil && !m.done() {
 			s.awaited[m] = true
@@ -65,13 +61,7 @@ func (r *run) receiveSample(m *member, msg *rendezvous.Captured, values []float6
 		return
 	}
 	delete(s.awaited, m)
-	if in := s.In(msg.Box); len(values) == in.Points() {
-		for z, at := in.Lo[2], 0; z < in.Hi[2]; z++ {
-			for y := in.Lo[1]; y < in.Hi[1]; y++ {
-				at += copy(s.u[(z*s.Size[1]+y)*s.Size[0]+in.Lo[0]:][:in.Hi[0]-in.Lo[0]], values[at:])
-			}
-		}
-	}
+	s.Place(s.u, msg.Box, values)
 	if len(s.awaited) == 0 {
 		r.endSample()
 	}

@@ -2,10 +2,12 @@ package launch
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/p2pdc/p2pdc/internal/register"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
@@ -25,6 +27,8 @@ type State struct {
 	Sessions map[int][]rendezvous.Session // as each peer has reported them last
 	Accounts map[int]Account              // as each rank has reported them last, with former epochs
 
+	Work    rendezvous.Assign // what the assignments have in common
+	Term    register.Term     // that of the leader; zero: no other process can lead the run
 	Epoch   int
 	Losses  []Loss
 	Moves   []Moved
@@ -75,10 +79,13 @@ func (s *State) report(rank int, m *rendezvous.Sessions) {
 // reportEpoch sets the epoch, its peers, and all losses and moves so far in the status.
 func (r *run) reportEpoch() {
 	r.Status.update(func(s *State) {
-		s.Epoch, s.Moves = r.epoch, slices.Clone(r.moves)
+		s.Work, s.Term, s.Epoch, s.Moves = r.commonWork(), r.term, r.epoch, slices.Clone(r.moves)
 		s.Losses, s.Members, s.Boxes = nil, nil, nil
 		for _, l := range r.losses {
 			s.Losses = append(s.Losses, *l)
+		}
+		if r.returning { // who runs which rank is not known yet
+			return
 		}
 		for _, m := range r.members {
 			s.Members, s.Boxes = append(s.Members, m.entry()), append(s.Boxes, m.box)
@@ -111,11 +118,17 @@ func (s *Status) update(set func(s *State)) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.begin()
+	set(&s.state)
+}
+
+// begin prepares a zero Status. The lock is held.
+func (s *Status) begin() {
 	if s.state.Sweeps == nil {
 		s.state.Sweeps, s.state.Lost = map[int]uint64{}, map[int]bool{}
 		s.state.Sessions, s.state.Accounts = map[int][]rendezvous.Session{}, map[int]Account{}
+		s.state.Progress.Residual = math.NaN()
 	}
-	set(&s.state)
 }
 
 // lose marks a peer as lost; it ignores rank −1, none in particular.
@@ -129,6 +142,7 @@ func (s *State) lose(rank int) {
 func (s *Status) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.begin()
 	out := s.state
 	out.Sweeps, out.Lost, out.Sessions = maps.Clone(out.Sweeps), maps.Clone(out.Lost), maps.Clone(out.Sessions)
 	out.Accounts = maps.Clone(out.Accounts)

@@ -57,7 +57,14 @@ type Sessions struct {
 // Epoch is the number of times that the run went on after losses and moves.
 type Epoch int
 
-// Marks replaces all marks but those for sessions, in the order in which they happened. A mark may get the time that
+// Lead states which process leads a run, and at which addresses the run goes on if that is lost.
+type Lead struct {
+	Term    int // 0: no other process can lead the run
+	Leader  string
+	Keepers []string
+}
+
+// Marks replaces all marks but those of the model, in the order in which they happened. A mark may get the time that
 // it took later; none disappears.
 type Marks []Mark
 
@@ -170,6 +177,19 @@ func (n Epoch) apply(m *Monitor, e *entry) {
 	}
 }
 
+func (l Lead) apply(m *Monitor, e *entry) {
+	s := &e.State
+	l.Keepers = l.Keepers[:min(len(l.Keepers), MaxKeepers)]
+	if l.Term == s.Term && l.Leader == s.Leader && slices.Equal(l.Keepers, s.Keepers) {
+		return
+	}
+	if s.Leader != "" && l.Leader != "" && l.Leader != s.Leader {
+		e.mark(m, Mark{Kind: MarkLeader, Rank: -1, At: s.Elapsed, Took: nullable.NaN(),
+			Text: l.Leader + " leads the run, after " + s.Leader})
+	}
+	s.Term, s.Leader, s.Keepers, e.state = l.Term, l.Leader, slices.Clone(l.Keepers), m.change()
+}
+
 func (s Sessions) apply(m *Monitor, e *entry) {
 	if e.State.Traffic != s.Traffic || e.State.Sessions != len(s.All) {
 		e.State.Traffic, e.State.Sessions, e.state = s.Traffic, len(s.All), m.change()
@@ -213,7 +233,7 @@ func (e *entry) mark(m *Monitor, k Mark) {
 func (all Marks) apply(m *Monitor, e *entry) {
 	at := 0
 	for _, k := range all {
-		for at < len(e.Marks) && (e.Marks[at].Kind == MarkChange || e.Marks[at].Kind == MarkEnd) {
+		for at < len(e.Marks) && e.Marks[at].own() {
 			at++
 		}
 		if at == len(e.Marks) {
@@ -228,7 +248,7 @@ func (all Marks) apply(m *Monitor, e *entry) {
 	}
 	own := 0
 	for _, k := range e.Marks {
-		if k.Kind != MarkChange && k.Kind != MarkEnd {
+		if !k.own() {
 			own++
 		}
 	}

@@ -22,6 +22,7 @@ const (
 	MaxSamples  = 2048 // of a run
 	MaxMarks    = 1024 // of a run; later ones are counted
 	MaxSessions = 1024 // of a run; the others are counted
+	MaxKeepers  = 9    // of a run
 	MaxBins     = 256  // of ranks, for the ages of values
 )
 

@@ -41,6 +41,9 @@ type Info struct {
 	Began     float64 `json:"began"`     // seconds since the start of the program
 	Bin       int     `json:"bin"`       // ranks for which a Read stands; see BinOf
 	Version   string  `json:"version"`
+	Attached  bool    `json:"attached"` // the program shows a run that another process leads
+	Silent    string  `json:"silent"`   // why the times and sessions of the peers are unknown; empty: they are known
+	Attach    string  `json:"attach"`   // flags of obstacle attach; empty: nothing is known after the program
 }
 
 // Phases of a run.
@@ -68,6 +71,9 @@ type State struct {
 	Ages      Ages            `json:"ages"`
 	Sessions  int             `json:"sessions"` // all of them
 	Dropped   int             `json:"dropped"`  // marks after the first MaxMarks
+	Term      int             `json:"term"`     // of the leader
+	Leader    string          `json:"leader"`   // address; empty: only the program can lead the run
+	Keepers   []string        `json:"keepers"`  // addresses at which the run goes on, the leader's included
 }
 
 // Traffic sums up the halo sessions of a run.
@@ -170,8 +176,12 @@ const (
 	MarkLoss   = "loss"
 	MarkMove   = "move"
 	MarkChange = "change" // of a session
+	MarkLeader = "leader" // another process leads the run
 	MarkEnd    = "end"
 )
+
+// own reports whether the model made a mark, and not an event Marks.
+func (k *Mark) own() bool { return k.Kind == MarkChange || k.Kind == MarkLeader || k.Kind == MarkEnd }
 
 // Mark is something that happened at one time.
 type Mark struct {

@@ -23,16 +23,23 @@ const (
 )
 
 // events sends increments as server-sent events, the first one with everything.
-type events struct{ source Source }
+type events struct {
+	source  Source
+	closing *Closing
+}
 
 func (e events) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !e.closing.enter() {
+		return
+	}
+	defer e.closing.streams.Done()
 	out := http.NewResponseController(w)
 	_ = out.SetReadDeadline(time.Time{}) // that of the request, which is over
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	var cursor monitor.Cursor
 	interval, silent := every, time.Duration(0)
-	for {
+	for over := false; ; {
 		i := e.source.Next(&cursor)
 		for _, c := range i.Runs {
 			if len(c.Peers) > manyPeers {
@@ -47,16 +54,24 @@ func (e events) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 			text = append(append([]byte("data: "), body...), "\n\n"...)
 		}
-		if !i.Empty() || silent >= idleTime {
+		if over {
+			text = append(text, "event: end\ndata:\n\n"...)
+		}
+		if !i.Empty() || over || silent >= idleTime {
 			silent = 0
 			_ = out.SetWriteDeadline(time.Now().Add(writeTime))
 			if _, err := w.Write(text); err != nil || out.Flush() != nil {
 				return
 			}
 		}
+		if over {
+			return
+		}
 		select {
 		case <-r.Context().Done():
 			return
+		case <-e.closing.done:
+			over = true
 		case <-time.After(interval):
 			silent += interval
 		}

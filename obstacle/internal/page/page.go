@@ -6,6 +6,7 @@
 package page
 
 import (
+	"cmp"
 	"embed"
 	"net/http"
 	"strconv"
@@ -29,6 +30,7 @@ type Options struct {
 	Field   Field        // of the page; nil: no values of the solution are known
 	Metrics http.Handler // of /metrics
 	Guard   Guard
+	Closing *Closing // ends the event streams; nil: nothing does
 }
 
 // Handler serves the page at /, what it needs, and /metrics.
@@ -51,7 +53,7 @@ func Handler(o Options) http.Handler {
 				serve(w, "text/css; charset=utf-8", file(name))
 			})
 		}
-		mux.Handle("GET /events", events{o.Source})
+		mux.Handle("GET /events", events{o.Source, cmp.Or(o.Closing, NewClosing())})
 		mux.Handle("GET /field", fieldHandler{o.Field})
 	}
 	return o.Guard.Protect(mux)

@@ -35,7 +35,7 @@ func bodies() []Message {
 		KindCapture: Capture{}, KindCaptured: Captured{}, KindRepaired: Repaired{}, KindHost: Host{}, KindProbe: Probe{},
 		KindUnreachable: Unreachable{}, KindKeep: Keep{}, KindKeeping: Keeping{}, KindTerm: Term{}, KindRecord: Record{},
 		KindVote: Vote{}, KindAnswer: Answer{}, KindLeave: Leave{}, KindResend: Resend{},
-		KindHeld: Held{},
+		KindHeld: Held{}, KindView: View{},
 	}
 }
 
@@ -50,7 +50,8 @@ func bound(k Kind) int {
 	switch k {
 	case 0:
 		return 0
-	case KindAssign, KindResult, KindSessions, KindEpoch, KindCapture, KindRecord, KindAnswer:
+	case KindAssign, KindResult, KindSessions, KindEpoch, KindCapture, KindRecord, KindAnswer,
+		KindView:
 		return MaxBody
 	case KindChunk:
 		return MaxChunk + chunkHeader

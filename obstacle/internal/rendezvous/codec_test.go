@@ -62,11 +62,34 @@ func samples() []Message {
 		Capture{Number: 3, Boxes: []problem.Box{{Lo: [3]int{0, 0, 3}, Hi: [3]int{4, 5, 6}}}},
 		Captured{Number: 3, Box: problem.Box{Hi: [3]int{4, 5, 6}}, Step: 1, Sweep: 7, Residual: 1e-3},
 		Repaired{Epoch: 2, Method: "sor", Iterates: 4, Residual: 1e-4, Seconds: 0.5, Refused: 2, Unbound: "u"},
-		Sessions{Sessions: []Session{{
+		view(), Sessions{Sessions: []Session{{
 			Peer: 1, RTTSeconds: 1e-4,
 			Channel: Channel{Name: "halo/0-1", Mode: "async", Locality: "same host", Why: "w", Composition: []string{"A"}},
 		}}},
 	}
+}
+
+// view returns a View with every field set.
+func view() View {
+	term := register.Term{Number: 2, Epoch: 1, Leader: "b:1", Keepers: []string{"b:1", "c:1", "a:1"}}
+	return View{
+		Phase: 1, ElapsedMS: 1500, Step: 2, Sweep: 40, Residual: 0.25, Epoch: 1, Term: term,
+		Work: &Assign{Problem: "membrane", N: [3]int{4, 5, 6}, Status: true}, Steps: 3,
+		Members: []Member{{0, "h", 7, "127.0.0.1:9", "nancy"}}, Boxes: []problem.Box{{Hi: [3]int{4, 5, 6}}},
+		Losses: []byte(`[{"rank":1}]`), Moves: []byte(`[{"rank":2}]`),
+		Ranks: []RankView{{Rank: 1, Sweep: 39, Lost: true, Sessions: []Session{{Peer: 0}},
+			Account: &Account{Sweep: 39, Seconds: 1, Reads: []Reads{{Rank: 0, Faces: 3, Ages: []uint64{3}}}}}},
+	}
+}
+
+// The bytes of a View without lists, which is what is sent mostly: another version of the protocol changes Version.
+func TestBytesOfAView(t *testing.T) {
+	v := view()
+	v.Work, v.Steps, v.Members, v.Boxes, v.Losses, v.Moves, v.Ranks = nil, 0, nil, nil, nil, nil, []RankView{{Rank: 1, Sweep: 39}}
+	frame, err := Append(nil, v)
+	require.NoError(t, err)
+	require.Equal(t, "\x00\x00\x00\xb6\x23"+`{"phase":1,"elapsed_ms":1500,"step":2,"sweep":40,"residual":0.25,"epoch":1,`+
+		`"term":{"number":2,"epoch":1,"leader":"b:1","keepers":["b:1","c:1","a:1"]},"ranks":[{"rank":1,"sweep":39}]}`, string(frame))
 }
 
 func TestEveryMessageSurvives(t *testing.T) {

@@ -33,7 +33,7 @@
 // The process that leads the run asks some peers to be keepers (package register), with Keep. They answer with Keeping, and
 // get Record. All peers get Term. If the leader is lost, keepers exchange Vote on connections of their own. Peers connect to
 // the one that leads then, with their Standing in Join, and get Welcome or Refuse. Resend asks them for ends of time steps. A
-// keeper gets Held and a block for each peer that may be lost with the leader. obstacle attach gets Beat until the end of the
+// keeper gets Held and a block for each peer that may be lost with the leader. obstacle attach gets View until the end of the
 // run, then Answer and chunks, and sends Bye.
 //
 // Each end proves that it knows the run's secret (driver.Identity) without sending it. No message is sent before both

@@ -14,7 +14,7 @@ type Purpose string
 const (
 	ToTakePart Purpose = ""       // as a peer
 	ToVote     Purpose = "vote"   // Vote messages follow, each answered by one
-	ToAttach   Purpose = "attach" // Beat follows while the run is in progress, then Answer
+	ToAttach   Purpose = "attach" // View follows while the run is in progress, then Answer
 )
 
 // Standing is the state of a peer that goes on without a leader.

@@ -50,6 +50,7 @@ const (
 	KindLeave       // from a peer whose process is asked to leave, after Ready
 	KindResend      // from a process that leads the run after the loss of the leader
 	KindHeld        // from the leader to a keeper, before a block in chunks of StreamStep
+	KindView        // from the leader, on a connection for the answer, until Answer
 )
 
 // Message is a value of one of the types below.

@@ -1,6 +1,10 @@
 package rendezvous
 
-import "github.com/p2pdc/p2pdc/solver/problem"
+import (
+	"math"
+
+	"github.com/p2pdc/p2pdc/solver/problem"
+)
 
 // Sample selects every stride-th point of a box: Size points along each axis, from First on.
 type Sample struct {
@@ -72,4 +76,26 @@ func (s *Sample) Read(b problem.Box, values func(dst []float64, part problem.Box
 		}
 	}
 	return out
+}
+
+// Place writes the values of the points that lie in a box, as Read returns them, to u, which holds all points [z][y][x].
+func (s *Sample) Place(u []float64, b problem.Box, values []float64) {
+	in := s.In(b)
+	if len(values) != in.Points() {
+		return
+	}
+	for z, at := in.Lo[2], 0; z < in.Hi[2]; z++ {
+		for y := in.Lo[1]; y < in.Hi[1]; y++ {
+			at += copy(u[(z*s.Size[1]+y)*s.Size[0]+in.Lo[0]:][:in.Hi[0]-in.Lo[0]], values[at:])
+		}
+	}
+}
+
+// Unknown returns values for all points that are NaN.
+func (s *Sample) Unknown() []float64 {
+	u := make([]float64, s.Points())
+	for i := range u {
+		u[i] = math.NaN()
+	}
+	return u
 }

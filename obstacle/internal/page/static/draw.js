@@ -30,6 +30,19 @@ function open2D(canvas) {
   return {c, w, h};
 }
 
+// words writes a text in place of a drawing that has no data yet.
+function words(canvas, text) {
+  const {c, w} = open2D(canvas);
+  c.fillStyle = theme("dim");
+  canvas.setAttribute("aria-label", text);
+  let line = "", y = 20;
+  for (const word of text.split(" ")) {
+    if (line && c.measureText(line + " " + word).width > w - 16) { c.fillText(line, 8, y); line = ""; y += 18; }
+    line += (line && " ") + word;
+  }
+  c.fillText(line, 8, y);
+}
+
 function number(v, digits) {
   if (v === null || v === undefined || !isFinite(v)) return "–";
   if (v === 0) return "0";

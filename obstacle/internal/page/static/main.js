@@ -1,7 +1,7 @@
 // Connects the model to the panels.
 "use strict";
 
-let saved = null, due = false, ended = false;
+let saved = null, due = false, ended = false, lostSince = null;
 
 function selected() {
   const id = Number(byId("run").value);
@@ -42,13 +42,30 @@ function refresh() {
 
 function connect() {
   const source = new EventSource("events");
-  source.onopen = () => { model.runs = []; setText(byId("link"), ""); }; // a new connection begins with everything
+  source.onopen = () => { model.runs = []; setText(byId("link"), ""); lostSince = null; drawLost(); }; // a new connection begins with everything
   source.onmessage = e => { applyIncrement(model, JSON.parse(e.data)); schedule(); };
+  source.addEventListener("end", () => { // the program ends
+    ended = true;
+    source.close();
+    setText(byId("link"), "the program has ended; this is what it showed last");
+  });
   source.onerror = () => {
     const over = model.runs.every(r => r.state && r.state.phase === "ended");
-    setText(byId("link"), over ? "the program has ended; this is what it showed last" : "no connection to the program; trying again");
-    if (over && model.runs.length) { ended = true; source.close(); }
+    setText(byId("link"), over ? "the program has ended; this is what it showed last" : "no connection to the program");
+    if (over && model.runs.length) { ended = true; source.close(); } else lostSince ||= new Date();
+    drawLost();
   };
+}
+
+// drawLost says since when there is no connection to the program, and what shows the run if it was lost.
+function drawLost() {
+  const run = model.runs.findLast(r => r.info), e = byId("lost");
+  e.hidden = !lostSince || ended;
+  if (e.hidden || !run) return;
+  const again = attachCommand(run), age = Math.round((Date.now() - lostSince) / 1000);
+  setText(e, `The connection to the program was lost at ${lostSince.toLocaleTimeString()}${age >= 60 ? ` (${seconds(60 * Math.floor(age / 60))} ago)` : ""}. ` +
+    "The page shows what it knew then. " + (again ? `If the program has ended, the run goes on without it, and this command shows it, also here: ${again}` :
+    run.info.simulated || run.info.attached ? "It comes back if the program still runs." : "If the program has ended, its run has ended, too."));
 }
 
 byId("run").addEventListener("change", e => { e.target.dataset.chosen = "1"; draw(); refresh(); });
@@ -74,5 +91,5 @@ if (byId("saved")) {
   requestAnimationFrame(refresh);
 } else {
   connect();
-  setInterval(() => { if (!ended) refresh(); }, 1000);
+  setInterval(() => { if (!ended) { refresh(); drawLost(); } }, 1000);
 }

@@ -32,9 +32,25 @@ function drawNumbers(run) {
     setText(e, text);
     e.dataset.value = value === null || value === undefined ? "" : String(value);
   }
+  drawLeader(run);
   setText(byId("title"), `${i.problem}: ${i.scheme}, ${i.method}`);
   document.title = `${i.problem} – obstacle`;
   setText(byId("phase"), s.phase === "ended" ? "ended: " + (s.failure || s.reason) : s.phase);
+}
+
+// attachCommand returns the command that shows a run whose program is lost, "" if there is none.
+function attachCommand(run) {
+  const keepers = (run.state.keepers || []).filter(k => k !== run.state.leader);
+  return run.info.attach && keepers.length ? `obstacle attach ${keepers[0]} ${run.info.attach}` : "";
+}
+
+// drawLeader says which process leads the run, and how it is shown if that is lost.
+function drawLeader(run) {
+  const s = run.state, again = attachCommand(run);
+  let text = run.info.attached ? "This page belongs to obstacle attach. " : "";
+  if (s.leader) text += `${s.leader} leads the run` + (s.term > 1 ? ` (term ${s.term})` : "") + ". ";
+  if (again && s.phase !== "ended") text += `If ${run.info.attached ? "it" : "this program"} is lost, the run goes on: ${again}`;
+  setText(byId("leader"), text);
 }
 
 // bars groups ranks so that each bar has at least three pixels.
@@ -56,7 +72,10 @@ function drawPeers(run) {
   const canvas = byId("peers"), {c, w, h} = open2D(canvas), all = bars(run, w - 40);
   canvas.all = all;
   canvas.setAttribute("aria-label", `times of ${run.peers.length} peers; arrow keys read them`);
-  if (!all.length) return;
+  if (!all.some(b => b.time[0] + b.time[1] + b.time[2] > 0)) {
+    words(canvas, run.info.silent || "The peers have not reported their times yet.");
+    return;
+  }
   const most = Math.max(1e-9, ...all.map(b => (b.time[0] + b.time[1] + b.time[2]) / (b.last - b.first + 1)));
   const step = (w - 40) / all.length, width = step > 6 ? Math.min(step - 3, 60) : step, colours = ["relaxing", "waiting", "protocol"].map(theme);
   canvas.step = step;
@@ -91,7 +110,7 @@ function drawReads(run) {
   canvas.grid = undefined;
   canvas.setAttribute("aria-label", `ages of the values that ${run.info.peers} peers read; arrow keys read them`);
   const bin = run.info.bin || 1, n = Math.ceil(run.info.peers / bin);
-  if (!run.reads.length) { c.fillStyle = theme("dim"); c.fillText("no values read from other peers yet", 8, 20); return; }
+  if (!run.reads.length) { words(canvas, run.info.silent || "No values have been read from other peers yet."); return; }
   const size = Math.min(w - 60, h - 20), cell = size / n, most = Math.max(1, ...run.reads.map(r => r[3]));
   canvas.grid = {cell, n, bin, run};
   c.strokeStyle = theme("line");
@@ -151,7 +170,10 @@ function drawMarks(run) {
 function drawMap(run) {
   const canvas = byId("map"), {c, w, h} = open2D(canvas);
   canvas.boxes = [];
-  if (!run.places.length) { c.fillStyle = theme("dim"); c.fillText("the peers have not joined yet", 8, 20); return; }
+  if (!run.places.length) {
+    words(canvas, run.state.leader && run.state.phase === "solving" ? "The peers have not found the process that leads the run yet." : "The peers have not joined yet.");
+    return;
+  }
   const hosts = [...new Set(run.places.map(p => p.host))], processes = [...new Set(run.places.map(p => p.host + p.process))];
   const n = [0, 1, 2].map(a => Math.max(...run.places.map(p => p.hi[a])));
   const cuts = [0, 1, 2].map(a => new Set(run.places.map(p => p.lo[a])).size);
@@ -199,5 +221,6 @@ function drawSessions(run) {
       s.changes + (s.moves ? `, ${s.moves} of the network` : ""), seconds(s.rtt), (100 * s.loss).toFixed(2) + " %", s.messages];
     cells.forEach((text, k) => setText(row.cells[k] || row.insertCell(), String(text)));
   });
-  setText(byId("sessions-of"), run.state.sessions > all.length ? `${all.length} of ${run.state.sessions}` + (run.state.sessions > 1024 ? ", those that retransmit most" : "") : "");
+  setText(byId("sessions-of"), run.state.sessions > all.length ? `${all.length} of ${run.state.sessions}` + (run.state.sessions > 1024 ? ", those that retransmit most" : "") :
+    all.length ? "" : run.info.silent || "No sessions have been reported yet.");
 }

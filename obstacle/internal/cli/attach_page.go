@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/build"
+	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/monitor"
+	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/solver/problem"
+)
+
+// attached shows a run that obstacle attach follows.
+type attached struct {
+	pages  *pages // nil: nothing is shown
+	flags  string // of the command that shows the run again
+	status launch.Status
+	seen   *observed // nil before the first report
+}
+
+// view begins to show the run with the first report of its leader.
+func (s *attached) view(v *rendezvous.View) {
+	if s.pages == nil || s.seen != nil || v.Work == nil {
+		return
+	}
+	w := v.Work
+	peers := problem.Partition{Cuts: w.Cuts}.Peers()
+	info := monitor.Info{
+		Label:   fmt.Sprintf("%s, %s, %s, attached", w.Scheme, w.Method.Name, countPeers(peers)),
+		Problem: w.Problem, Scheme: w.Scheme, Method: w.Method.Name, N: w.N[:launch.Dimension(w.N)],
+		Points: w.N[0] * w.N[1] * w.N[2], Peers: peers, Steps: v.Steps, Tolerance: w.Tolerance,
+		Version: build.Version(), Attached: true, Attach: s.flags,
+	}
+	if !w.Status {
+		info.Silent = "The peers report neither times nor sessions, since the run was started without --http, --metrics, " +
+			"--report and --status."
+	}
+	s.seen = s.pages.follow(info, &s.status)
+	s.pages.fields.wait(s.seen.id, "obstacle attach gets them with the answer")
+}
+
+// answered states that the answer has arrived.
+func (s *attached) answered(q *request, w *work) {
+	if s.seen != nil {
+		s.seen.work, q.observed = w, s.seen
+		s.status.Enter(launch.Judging)
+	}
+}
+
+// again returns the flags with which obstacle attach shows a run as these pages do. On nil there is no page.
+func (p *pages) again(secretFile string) string {
+	out := "--secret-file " + shellWord(cmp.Or(secretFile, "FILE"))
+	if p != nil && p.at != "" {
+		out += " --http " + shellWord(p.at)
+		if p.flags.tokenFile != "" {
+			out += " --http-token-file " + shellWord(p.flags.tokenFile)
+		}
+	}
+	return out
+}
+
+// shellWord quotes a word for a shell if it needs that.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=@%+,", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// servedAt returns the address under which the flag of a server is given again: its host, and the port that it has.
+func servedAt(flag string, at net.Addr) string {
+	host, port, _ := net.SplitHostPort(flag)
+	if t, is := at.(*net.TCPAddr); is {
+		port = fmt.Sprint(t.Port)
+	}
+	return net.JoinHostPort(host, port)
+}
