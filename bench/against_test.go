@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/internal/measure"
 )
 
 // The verdict is that of the median ratio of the rounds, in the direction in which the figure is better.
@@ -33,7 +35,7 @@ func TestRoundsAlternate(t *testing.T) {
 		}, func() { closed++ }, nil
 	}
 	l := lane{part: "p", figures: []figure{{name: "f"}}, open: open}
-	builds := [2]*build{{name: "old"}, {name: "new"}}
+	builds := [2]*build{{name: "old", Run: new(measure.Run)}, {name: "new", Run: new(measure.Run)}}
 	values, err := l.compare(t.Context(), builds, 2)
 	require.NoError(t, err)
 	require.Equal(t, []string{"old", "new", "new", "old", "old", "new"}, order)

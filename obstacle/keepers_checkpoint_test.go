@@ -159,7 +159,7 @@ func TestCutOffLauncherKeepsNewerCheckpoints(t *testing.T) {
 	leader.said("checkpoint written")
 	<-r.done // others of its peers go on
 	require.Equal(t, 3, r.code)
-	<-near.done
+	require.Equal(t, 3, near.wait(patience))
 	s := r.solution()
 	require.Equal(t, launch.CutOff, s.Reason)
 	require.True(t, s.Resumable)

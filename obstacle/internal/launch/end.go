@@ -56,7 +56,7 @@ func (r *run) outcome() *Outcome {
 			o.Failure = r.failure.text
 		} else {
 			for _, m := range r.members {
-				m.notify(rendezvous.Lost{Rank: -1, Why: o.Failure})
+				m.notify(rendezvous.Lost{Rank: -1, Why: o.Failure, CutOff: r.cutOff})
 			}
 		}
 	}

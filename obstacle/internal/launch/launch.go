@@ -407,7 +407,7 @@ func (r *run) fail(f failure) {
 	r.Log.WithLevel(level).Int("rank", f.rank).Msg(f.text)
 	if first {
 		for _, m := range r.members { // those that have sent their results, too
-			m.notify(rendezvous.Lost{Rank: f.rank, Why: f.text})
+			m.notify(rendezvous.Lost{Rank: f.rank, Why: f.text, CutOff: r.cutOff})
 		}
 		r.ticksLeft = r.ticks(StopTime)
 	}

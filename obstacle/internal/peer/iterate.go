@@ -138,7 +138,11 @@ func (p *peer) ended() error {
 	c := p.commands
 	switch {
 	case closed(c.lost):
-		return &ReportedError{Text: c.why.Why}
+		out := &ReportedError{Text: c.why.Why}
+		if c.why.CutOff {
+			out.cause = ErrCutOff
+		}
+		return out
 	case !c.ended:
 		return errLauncherLeft
 	}

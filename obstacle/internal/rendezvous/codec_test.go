@@ -42,7 +42,7 @@ func samples() []Message {
 		Ready{}, Start{},
 		Beat{Step: 2, Sweep: 5, Residual: 0.1},
 		Stop{},
-		Lost{Rank: 2, Why: "killed"},
+		Lost{Rank: 2, Why: "killed", CutOff: true},
 		Result{
 			Reason: "converged", Error: "e", Lost: -1, Sweeps: 1, Residual: 3e-300, Snapshots: 4, Points: 5, Seconds: 6,
 			CPUSeconds: 7, Reconfigurations: 4, ReconfigurationSeconds: 0.5, StaleFaces: 6, PeakBytes: 8, IdleBytes: 9,

@@ -315,8 +315,9 @@ type Stop struct{}
 
 // Lost states that a peer is lost, which ends the run.
 type Lost struct {
-	Rank int    `json:"rank"` // −1: none in particular
-	Why  string `json:"why"`
+	Rank   int    `json:"rank"` // −1: none in particular
+	Why    string `json:"why"`
+	CutOff bool   `json:"cut_off"` // the run may go on elsewhere
 }
 
 // Result is a peer's report at the end of its run. Its block precedes it in chunks.
