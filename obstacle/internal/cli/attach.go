@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/p2pdc/p2pdc/internal/output"
-	"github.com/p2pdc/p2pdc/internal/progress"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/problems/file"
@@ -155,10 +154,9 @@ func (a *app) fetch(
 	ctx context.Context, id rendezvous.Identity, address string, limit time.Duration, shown *attached,
 ) (*rendezvous.Assign, []byte, *launch.Outcome, error) {
 	show := func(rendezvous.View) {}
-	if terminal(a.err) {
-		bars := progress.NewBars(a.err)
+	if bars := a.bars(); bars != nil {
 		bar := bars.Add("attached", 1)
-		defer bars.Close()
+		defer a.closeBars(bars)
 		defer bar.Remove()
 		show = func(v rendezvous.View) {
 			bar.Update(time.Duration(v.ElapsedMS)*time.Millisecond, v.Sweep, float64(v.Residual))
