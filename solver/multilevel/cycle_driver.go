@@ -62,6 +62,7 @@ type cycleState struct {
 	last           iterate.Iteration // final iterate, once reason is not Running
 	residual       float64
 	norm0          float64
+	referenceNorm  float64 // ‖r‖ of the reference vector: norm0, or 0
 	reason         iterate.Reason
 	inCycle        bool              // a cycle is in progress
 	stopCheckedAt  iterate.Iteration // iterate of the last check for an early end
@@ -283,7 +284,8 @@ func (c *cycleDriver) evaluate(totals []float64) {
 			m, totals = math.Sqrt(totals[n])/c.norm0, totals[:n]
 		}
 		if k == 0 {
-			c.norm0, totals = c.peer.config.Units.Reference(math.Sqrt(totals[n])), totals[:n]
+			c.referenceNorm, totals = math.Sqrt(totals[n]), totals[:n]
+			c.norm0 = c.peer.config.Units.Reference(c.referenceNorm)
 		}
 		squares, _ := c.method.measured()
 		if !c.fromCycle {

@@ -140,8 +140,10 @@ func (s blockSolver) solve(p *problem.Problem, before []float64, dt float64) (So
 			return workExhausted(s.maxCycles, out.Cycles, relaxations, nominal)
 		}
 	}
+	over := evaluate()
+	warm = warm && !(mg != nil && startsAfresh(out.Residual))
 	switch {
-	case evaluate():
+	case over:
 	case !warm:
 		out.Work += m.Start(u)
 	case mg != nil:
