@@ -73,7 +73,7 @@ test:
 
 # Runs every test with all its seeds, draws, grids and schemes.
 full:
-	$(TEST) ./...
+	$(TEST) -timeout 20m ./...
 
 # Runs the tests of the shells under the race detector, which makes them several times slower, with
 # the seeds, draws, grids and schemes of make test. make stress runs all tests in full under it.

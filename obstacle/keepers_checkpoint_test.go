@@ -97,8 +97,7 @@ func TestBoundAfterTheLauncher(t *testing.T) {
 	directory := filepath.Join(t.TempDir(), "c")
 	b := startByHand(t, 500, "--suspect", "1m", "--checkpoint", directory, "--checkpoint-every", "0", "--max-sweeps", "400")
 	b.signal(syscall.SIGKILL)
-	b.leads(b.peers)
-	a := b.attach(b.keepers[2])
+	a := b.attach(b.leads(b.peers).said(`obstacle attach (\S+) fetches its answer`)[1]) // the other keepers have ended
 	require.Equal(t, 3, a.wait(patience))
 	s := a.solution()
 	require.Equal(t, launch.Sweeps, s.Reason)
