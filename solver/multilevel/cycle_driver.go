@@ -336,6 +336,7 @@ func (c *cycleDriver) Fields(visit func(field any)) {
 	}
 	visit(&c.residual)
 	visit(&c.norm0)
+	visit(&c.referenceNorm)
 	visit(&c.spent)
 	visit(&c.withMagnitudes)
 	visit(&c.final)
