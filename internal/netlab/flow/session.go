@@ -125,7 +125,9 @@ func (e *end) valueBytes() int { return cmp.Or(e.Bytes, defaultValue) }
 const factor, inverse = 0x9e3779b97f4a7c15, 0xf1de83e19937733d
 
 // valueAt returns the number of the message that the 8 bytes at i are of.
-func valueAt(data []byte, i int) uint64 { return (binary.LittleEndian.Uint64(data[i:]) - uint64(i)) * inverse }
+func valueAt(data []byte, i int) uint64 {
+	return (binary.LittleEndian.Uint64(data[i:]) - uint64(i)) * inverse
+}
 
 // fill writes the contents of message k.
 func fill(data []byte, k uint64) {
