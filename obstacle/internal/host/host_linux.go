@@ -101,16 +101,16 @@ func SharedArray(n int) ([]float64, *os.File, error) {
 	return nil, nil, fmt.Errorf("cannot share memory for %d values: %w", n, err)
 }
 
-// Populate takes the page faults of writing to all of a, which is of MapArray, at once: one by one they take several
-// times as long. It does nothing where the system cannot do that (Linux before 5.14).
+// Populate takes the page faults of writing to a, but for its first page, at once: one by one they take several times as
+// long. It does nothing where the system cannot do that (Linux before 5.14).
 func Populate(a []float64) {
-	if len(a) == 0 {
+	size := unix.Getpagesize()
+	if 8*len(a) < 2*size {
 		return
 	}
 	b := unsafe.Slice((*byte)(unsafe.Pointer(&a[0])), 8*len(a))
-	first := int(uintptr(unsafe.Pointer(&b[0])) % uintptr(unix.Getpagesize()))
-	page := unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(&b[0]), -first)), len(b)+first)
-	_ = unix.Madvise(page, unix.MADV_POPULATE_WRITE)
+	skip := int(-uintptr(unsafe.Pointer(&b[0])) % uintptr(size))
+	_ = unix.Madvise(b[skip:], unix.MADV_POPULATE_WRITE)
 }
 
 // MapArray maps a file of exactly n values until the process ends.
