@@ -81,7 +81,7 @@ func (r *release) debian(ctx context.Context, t target, files []file, path strin
 
 const home = "https://github.com/p2pdc/p2pdc"
 
-// debianFiles returns the files that Debian wants in a package beside those of an archive.
+// debianFiles returns the files that Debian requires in a package and that an archive lacks.
 func (r *release) debianFiles(version string) []file {
 	changes := fmt.Sprintf("obstacle (%s) unstable; urgency=medium\n\n  * %s of the project: see changelog.gz.\n\n"+
 		" -- %s  %s\n", version, r.version, r.maintainer, r.time.Format(time.RFC1123Z))
@@ -108,7 +108,7 @@ License: Apache-2.0
  is in /usr/share/common-licenses/Apache-2.0.
 `
 
-// overrides tells lintian what is meant to be so.
+// overrides lists the lintian tags that do not apply, with the reasons.
 const overrides = `# Go's linker writes position-independent programs and RELRO only with -buildmode=pie. Memory safety does not rest on
 # either: the program has no C code but the system's libc.
 obstacle: hardening-no-pie

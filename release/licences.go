@@ -14,7 +14,7 @@ import (
 // licenceFile matches the names of files with the terms of a module.
 var licenceFile = regexp.MustCompile(`(?i)^((un)?licen[cs]e|copying|notice|copyright)([-._].*)?$`)
 
-// licences returns the licences of Go and of the modules in a program, which most of them require beside a program.
+// licences returns the licences of Go and of the modules in a program. Most of them must accompany a binary.
 func licences(ctx context.Context, info *debug.BuildInfo) ([]byte, error) {
 	root, err := output(ctx, nil, "go", "env", "GOROOT")
 	if err != nil {

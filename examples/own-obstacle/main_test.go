@@ -56,7 +56,8 @@ func solve(t *testing.T, args ...string) answer {
 	if testing.Short() {
 		n = "15"
 	}
-	out, errs, err := program(t, append([]string{"solve", "dome", "--n", n, "--peers", "3", "--partition", "slabs", "--format", "json"}, args...)...)
+	out, errs, err := program(t, append([]string{"solve", "dome", "--n", n, "--peers", "3", "--partition", "slabs",
+		"--format", "json"}, args...)...)
 	require.NoError(t, err, errs)
 	var a answer
 	require.NoError(t, json.Unmarshal([]byte(out), &a))

@@ -26,8 +26,9 @@ type bar struct {
 	parts *progress.PartsBar
 }
 
-// Show shows on the standard error, if that is a terminal, the parts and rounds in progress and the time left, until end
-// is called. expected is the time that each part takes, 0 where it is unknown. The caller calls begin for every part.
+// Show draws the part and the round in progress, and the time left, on a terminal until end is called. It does nothing
+// if the standard error is no terminal. expected is the time that each part takes, 0 where it is unknown. The caller
+// calls begin for every part.
 func (r *Run) Show(expected []time.Duration) (begin func(part int, name string), end func()) {
 	if len(expected) == 0 || !terminal(os.Stderr) || os.Getenv("TERM") == "dumb" {
 		return func(int, string) {}, func() {}

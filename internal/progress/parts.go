@@ -65,7 +65,7 @@ func (p *Parts) done(now time.Duration) float64 {
 	return float64(p.part) / float64(max(len(p.Expected), 1))
 }
 
-// text returns what stands beside the bar.
+// text returns the text to the right of the bar.
 func (p *Parts) text(now time.Duration) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -178,7 +178,7 @@ func TestCommonPathAmongSegments(t *testing.T) {
 	}
 }
 
-// Messages that nobody acknowledges fill the window and the pool alike on both paths.
+// Unacknowledged messages fill the window and the pool on the common path as they do in the chains.
 func TestCommonPathFillsTheWindow(t *testing.T) {
 	for _, c := range commonColumns() {
 		common, chains := newCommonRig(t, c, false), newCommonRig(t, c, true)

@@ -268,7 +268,8 @@ func (e *end) receiveValues(s *driver.Socket, c *Counts) error {
 			}
 			for i := l.Offset; i+8 <= l.Offset+l.Length; i += 8 {
 				if k := valueAt(slot.Data, i); k < l.Label || k > a.Newest {
-					return fmt.Errorf("byte %d is of value %d, its segment has label %d and the newest is %d", i, k, l.Label, a.Newest)
+					return fmt.Errorf("byte %d is of value %d, but its segment has label %d, and the newest is %d",
+						i, k, l.Label, a.Newest)
 				}
 			}
 		}

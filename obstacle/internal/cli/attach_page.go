@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net"
-	"strings"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
@@ -52,25 +51,14 @@ func (s *attached) answered(q *request, w *work) {
 
 // again returns the flags with which obstacle attach shows a run as these pages do. On nil there is no page.
 func (p *pages) again(secretFile string) string {
-	out := "--secret-file " + shellWord(cmp.Or(secretFile, "FILE"))
+	out := "--secret-file " + quoted(cmp.Or(secretFile, "FILE"))
 	if p != nil && p.at != "" {
-		out += " --http " + shellWord(p.at)
+		out += " --http " + quoted(p.at)
 		if p.flags.tokenFile != "" {
-			out += " --http-token-file " + shellWord(p.flags.tokenFile)
+			out += " --http-token-file " + quoted(p.flags.tokenFile)
 		}
 	}
 	return out
-}
-
-// shellWord quotes a word for a shell if it needs that.
-func shellWord(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=@%+,", r)
-	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // servedAt returns the address under which the flag of a server is given again: its host, and the port that it has.

@@ -39,7 +39,7 @@ type fields struct {
 type liveField struct {
 	*fields
 	problem *problem.Problem
-	wanted  []page.Wanted // that somebody waits for, the oldest first
+	wanted  []page.Wanted // requests without an answer yet, the oldest first
 	asked   page.Wanted   // of the sample in progress
 	last    time.Time     // of the last request to the peers
 }

@@ -51,7 +51,7 @@ func TestFieldsOfSimulatedRuns(t *testing.T) {
 			got <- v
 		}()
 		await.Until(t, func() bool {
-			runs[1-run].watch(progress(1 - run)) // whose values nobody wants
+			runs[1-run].watch(progress(1 - run)) // its values were not requested
 			o.watch(progress(run))
 			return read == run+1
 		}, "the request")

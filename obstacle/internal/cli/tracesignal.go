@@ -54,8 +54,8 @@ func (h *signalHub) listen(f func()) (stop func()) {
 	}
 }
 
-// starting starts a process that ignores the signals until it catches them. A process inherits what is ignored, not
-// what is caught.
+// starting starts a process that ignores the signals until it installs its handlers. A child inherits ignored signals,
+// but no handlers.
 func (h *signalHub) starting(start func() error) error {
 	h.install()
 	h.mu.Lock()

@@ -54,7 +54,7 @@ func pass(t *testing.T, v *views, s *State, to *Status) (bytes int) {
 	return bytes
 }
 
-// The status of an obstacle attach becomes that of the leader, and what has not changed is not sent again.
+// Views give obstacle attach the status of the leader. Unchanged lists are not sent again.
 func TestViewsCarryTheStatus(t *testing.T) {
 	s, v, to := stateOf(40), &views{steps: 3}, &Status{}
 	first := pass(t, v, s, to)

@@ -82,7 +82,7 @@ func view() View {
 	}
 }
 
-// The bytes of a View without lists, which is what is sent mostly: another version of the protocol changes Version.
+// A View without lists, the most frequent one, has these bytes. A change of them needs another Version.
 func TestBytesOfAView(t *testing.T) {
 	v := view()
 	v.Work, v.Steps, v.Members, v.Boxes, v.Losses, v.Moves, v.Ranks = nil, 0, nil, nil, nil, nil, []RankView{{Rank: 1, Sweep: 39}}
