@@ -313,12 +313,8 @@ func TestForget(t *testing.T) {
 
 // An end that writes anything at all into its outbox, at any time, costs its own connection at most.
 func TestHostileOutbox(t *testing.T) {
-	seeds := uint64(20)
-	if testing.Short() {
-		seeds = 6
-	}
 	for _, kind := range kinds() {
-		for seed := range seeds {
+		for seed := range uint64(20) {
 			open := kind()
 			a, b, c := open(t, Config{Name: "a"}), open(t, Config{Name: "b"}), open(t, Config{Name: "c"})
 			toB, toA := join(t, a, b)
