@@ -25,7 +25,8 @@ func drawModel(t *rapid.T, machines int) *cluster.Model {
 	k.Rate = rapid.SampledFrom([]float64{12.5e6, 125e6, 2.5e9}).Draw(t, "rate")
 	k.Latency, k.Jitter = us("latency", 300), us("jitter", 200)
 	k.MTU = rapid.SampledFrom([]int{300, 1500, 8128}).Draw(t, "mtu")
-	k.Queue = rapid.SampledFrom([]int{0, 4 * k.MTU, 1 << 20}).Draw(t, "queue")
+	// Without a bound what fast senders send would fill the memory.
+	k.Queue = rapid.SampledFrom([]int{4 * k.MTU, 64 * k.MTU, 1 << 20}).Draw(t, "queue")
 	k.Backplane = rapid.SampledFrom([]float64{0, 2 * k.Rate}).Draw(t, "backplane")
 	if k.Kind == cluster.Ether {
 		k.Loss = rapid.SampledFrom([]float64{0, 0, 0.01, 0.1}).Draw(t, "loss")

@@ -3,9 +3,11 @@ package simulate
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math/bits"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
@@ -16,7 +18,7 @@ import (
 type memory struct {
 	frames spares[*microproto.Buffer]
 	put    func(*microproto.Buffer) // bound once
-	lent   atomic.Int64
+	lent   atomic.Int64             // bytes
 	rooms  bufferPool
 }
 
@@ -66,7 +68,7 @@ func sizeOf(n int) (size, number int) {
 func (m *memory) init() {
 	m.put = func(b *microproto.Buffer) {
 		_, k := sizeOf(len(b.Bytes))
-		m.lent.Add(-1)
+		m.lent.Add(-int64(len(b.Bytes)))
 		m.frames.put(k, b)
 	}
 }
@@ -74,12 +76,30 @@ func (m *memory) init() {
 // acquire returns a frame of n bytes.
 func (m *memory) acquire(n int) microproto.Frame {
 	size, k := sizeOf(n)
-	m.lent.Add(1)
+	m.lent.Add(int64(size))
 	b, ok := m.frames.take(k)
 	if !ok {
 		b = microproto.NewBuffer(make([]byte, size), m.put)
 	}
 	return b.Frame(0, 0, n)
+}
+
+// Bounds of the bytes that frames under way have: of all, and of those of a host.
+var (
+	mostLent     int64 = 1 << 30
+	mostLentEach int64 = 1 << 20
+)
+
+// crowded returns an error if the networks hold more than a bound. Hosts of an asynchronous run may send for ever
+// faster than a network without a bound of its queues carries.
+func (e *engine) crowded() error {
+	lent := e.memory.lent.Load()
+	if lent <= max(mostLent, mostLentEach*int64(len(e.hosts))) {
+		return nil
+	}
+	return fmt.Errorf("simulate: after %v the networks hold frames of %d MiB: the machines send faster than a network "+
+		"carries, and nothing bounds what waits; give each network of the description a queue",
+		time.Duration(e.latest()).Round(time.Microsecond), lent>>20)
 }
 
 // Take implements exchange.Memory.

@@ -85,7 +85,7 @@ type flight struct {
 	first, last microproto.Instant
 	rest        time.Duration // of the latency, after the backplane
 	// For a flight that a port takes frame by frame: the number of frames handled, and when the
-	// first and the last of those that were not lost have left the port; Never and 0: none has.
+	// first and the last frame have left the port; leaves is 0 while all are lost.
 	handled        int32
 	begins, leaves microproto.Instant
 }
@@ -96,9 +96,15 @@ func (e *engine) connect(hosts int) {
 	e.routes = make([]route, hosts)
 	e.lookahead = time.Hour
 	e.memory.init()
+	ports := make([]int, len(e.model.Networks))
+	for rank := range e.routes {
+		ports[e.host(rank).Network]++
+	}
 	for i := range e.model.Networks {
 		if k := &e.model.Networks[i]; k.Backplane > 0 {
-			e.backplanes[i] = e.newSharedLink(linkModel{each: 1e9 / k.Backplane, plane: true})
+			t := linkModel{each: 1e9 / k.Backplane, plane: true}
+			t.queue = time.Duration(float64(ports[i]*k.Queue) * t.each)
+			e.backplanes[i] = e.newSharedLink(t)
 		}
 	}
 	for i := range e.model.WAN {
@@ -262,11 +268,11 @@ func (p *port) forward(f *flight, now microproto.Instant, each float64, around i
 	unit := time.Duration(float64(int(f.unit)+around)*each + 0.5)
 	final := time.Duration(float64(len(f.frame.Data)-(all-1)*int(f.unit)+around)*each + 0.5)
 	if f.handled > 0 {
-		return p.squeeze(f, now, unit, final, queue)
+		return p.squeeze(f, now, now, unit, final, queue)
 	}
-	stored := final
+	stored, known := final, now
 	if through {
-		stored = 0
+		stored, known = 0, microproto.Never
 	}
 	start := max(p.free, f.first)
 	carried, _ := f.carried()
@@ -278,14 +284,15 @@ func (p *port) forward(f *flight, now microproto.Instant, each float64, around i
 		p.free = end
 		return 0, 0
 	}
-	f.begins, f.leaves = microproto.Never, 0
-	return p.squeeze(f, now, unit, final, queue)
+	f.leaves = 0
+	return p.squeeze(f, now, known, unit, final, queue)
 }
 
 // squeeze is forward frame by frame, for a flight that may not fit. Frames of other flights arrive
 // between its frames and have the same right to the queue. Frames arrive evenly between the first
-// and the last.
-func (p *port) squeeze(f *flight, now microproto.Instant, unit, final, queue time.Duration) (lost int,
+// and the last. Those that arrive by the instant known are decided on: all at once at a backplane, where a flight that
+// was kept until its last frame came would reach the port behind it as one burst.
+func (p *port) squeeze(f *flight, now, known microproto.Instant, unit, final, queue time.Duration) (lost int,
 	again microproto.Instant) {
 	all := f.count
 	gap := time.Duration(0)
@@ -294,7 +301,7 @@ func (p *port) squeeze(f *flight, now microproto.Instant, unit, final, queue tim
 	}
 	for ; f.handled < all; f.handled++ {
 		came := f.first.Add(time.Duration(f.handled) * gap)
-		if came > now {
+		if came > known {
 			return lost, came
 		}
 		took := unit
@@ -308,7 +315,10 @@ func (p *port) squeeze(f *flight, now microproto.Instant, unit, final, queue tim
 			lost++
 		default:
 			p.free = max(p.free, came).Add(took)
-			f.begins, f.leaves = min(f.begins, p.free), p.free
+			if f.leaves == 0 { // as if those lost before had left, too: frames are evenly spaced
+				f.begins = p.free.Add(-time.Duration(f.handled) * unit)
+			}
+			f.leaves = p.free
 		}
 	}
 	if f.leaves > 0 {
@@ -390,6 +400,7 @@ func (m *machine) enterPort(f *flight) {
 	if w.ib {
 		queue = 0
 	}
+	came := f.first
 	lost, again := m.port.forward(f, m.now, w.each, w.around, queue, w.ib)
 	m.e.countLost(f.from, lost)
 	if again > 0 {
@@ -401,17 +412,25 @@ func (m *machine) enterPort(f *flight) {
 		m.land(f)
 		return
 	}
-	if held := m.port.free.Add(-w.queue); w.ib && w.queue > 0 && held > f.first {
-		// Frames that a full port cannot take stay at their sender, with all behind them.
-		h := m.flight()
-		h.last = held.Add(-w.latency)
-		m.post(f.from, m.now.Add(w.latency), evHold, h)
+	if w.ib && w.queue > 0 {
+		m.hold(f, came, m.port.free.Add(-w.queue), w.latency)
 	}
 	if m.costly {
 		m.schedule(f.first, evArrive, f)
 		return
 	}
 	m.schedule(f.last, evInput, f)
+}
+
+// hold keeps a flight that came at an instant, and all behind it, at its sender until a port or a backplane of
+// InfiniBand has room. The sender learns of it after the time late.
+func (p *process) hold(f *flight, came, room microproto.Instant, late time.Duration) {
+	if room <= came {
+		return
+	}
+	h := p.flight()
+	h.last = room.Add(-late)
+	p.post(f.from, p.now.Add(late), evHold, h)
 }
 
 // arrived handles the arrival of a flight's first frame. The protocol handles frames as they arrive.

@@ -19,7 +19,7 @@ type sharedLink struct {
 // linkModel is what a shared link does to flights.
 type linkModel struct {
 	each    float64       // nanoseconds per byte
-	queue   time.Duration // time that it holds frames at most; 0: no bound
+	queue   time.Duration // time that it holds frames at most (a backplane: the queues of all ports); 0: no bound
 	latency time.Duration
 	jitter  int64
 	loss    float64
@@ -46,11 +46,19 @@ func (t *sharedLink) happen(ev *event) {
 	f := ev.what
 	e := t.e
 	w, r := &e.routes[f.from], &e.routes[f.to]
-	lost, again := t.forward(f, t.now, t.each, w.around, t.linkModel.queue, t.plane)
+	queue := t.linkModel.queue
+	if t.plane && w.ib {
+		queue = 0
+	}
+	came := f.first
+	lost, again := t.forward(f, t.now, t.each, w.around, queue, t.plane)
 	e.countLost(f.from, lost)
 	if again > 0 {
 		t.schedule(again, evPass, f)
 		return
+	}
+	if t.plane && w.ib && t.linkModel.queue > 0 {
+		t.hold(f, came, t.free.Add(-t.linkModel.queue), w.latency-f.rest)
 	}
 	e.countLost(f.from, t.draw(f, t.loss))
 	if f.over() {

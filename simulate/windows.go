@@ -183,6 +183,9 @@ func (e *engine) loop(ctx context.Context) error {
 				e.finish(e.latest())
 				return err
 			}
+			if err := e.crowded(); err != nil {
+				return err
+			}
 			e.watch()
 		}
 		next, at := e.order.First(), e.nextChange()

@@ -88,8 +88,8 @@ type Network struct {
 	Frame   int           // bytes on the line around each frame's payload
 	Loss    float64       // of a frame, by chance
 	Jitter  time.Duration // largest random addition to a frame's latency, uniform; frames stay in order
-	// Backplane bounds what all ports of the switch carry together, in bytes per second; 0: no
-	// bound.
+	// Backplane bounds what all ports of the switch carry together, in bytes per second; 0: no bound. What it cannot
+	// carry at once waits in the queues of all ports.
 	Backplane float64
 	Shaper    Shaper // ether only
 }
