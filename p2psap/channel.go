@@ -172,13 +172,18 @@ func (n *Node) queueFrames(now microproto.Instant, s *session, c *channel, tag i
 				continue
 			}
 			owner := rail.Owner{Session: uint32(s.id), Index: -1, Class: c.classOf(&o.Frame)}
-			if n.recording {
-				n.recordOut(now, s, c, &o.Frame)
+			if !s.sealed {
+				c.header.putAll(&o.Frame)
 			}
-			ok, failed := n.sealFrame(now, s, c, &o.Frame)
-			err = cmp.Or(err, failed)
-			if !ok {
-				continue
+			if n.recording {
+				c.recordOut(now, &o.Frame)
+			}
+			if s.sealed {
+				ok, failed := n.sealFrame(now, s, c, &o.Frame)
+				err = cmp.Or(err, failed)
+				if !ok {
+					continue
+				}
 			}
 			o.Frame.Peer, o.Frame.Mode = addr, c.mode()
 			if replaceable {

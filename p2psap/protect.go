@@ -213,13 +213,9 @@ func (h *sealedHeader) Attach(b *microproto.Binder) error {
 	return nil
 }
 
-// sealFrame completes a frame of CTP* for the link: it writes the header and, in a protected session,
-// encrypts. False: there was no memory; the frame is counted and dropped.
+// sealFrame completes a frame of CTP* of a protected session for the link: it writes the header and encrypts. False:
+// there was no memory; the frame is counted and dropped.
 func (n *Node) sealFrame(now microproto.Instant, s *session, c *channel, f *microproto.Frame) (bool, error) {
-	if !s.sealed {
-		c.header.putAll(f)
-		return true, nil
-	}
 	h := s.security
 	err := c.sealing.SubmitFrame(now, *f)
 	h.out = c.sealing.Drain(h.out[:0])

@@ -84,7 +84,7 @@ func (n *Node) sendRecorded(s *session, tag Tag, r *trace.Record, mark uint64, e
 	}
 }
 
-func (n *Node) recordReceive(now microproto.Instant, s *session, tag Tag, a Arrival) {
+func (n *Node) recordReceive(now microproto.Instant, s *session, tag Tag, a *Arrival) {
 	r := s.channel.trace.Add(int64(now), trace.Receive)
 	r.Number, r.Tag, r.Bytes = uint64(a.Newest), uint32(tag), trace.Clamp(a.Length)
 	if s.conditions.Mode == microproto.ModeSynchronous {
@@ -108,10 +108,7 @@ func (n *Node) recordAccepted(now microproto.Instant, s *session) {
 }
 
 // recordOut records segments that the composite has output.
-func (n *Node) recordOut(now microproto.Instant, s *session, c *channel, f *microproto.Frame) {
-	if !s.sealed {
-		c.header.putAll(f)
-	}
+func (c *channel) recordOut(now microproto.Instant, f *microproto.Frame) {
 	r := c.recordSegment(now, trace.SegmentOut, f)
 	c.composite.Flow().Put(r)
 	r.Value = trace.Clamp(int(valueOf(c.cells.rtt)))

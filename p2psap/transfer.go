@@ -130,7 +130,7 @@ func (n *Node) receive(now microproto.Instant, id SessionID, tag Tag, slot *Slot
 	if len(s.handover.Unread) > 0 {
 		if a, found, err := s.receiveHandedOver(tag, slot, v); found {
 			if n.recording && err == nil {
-				n.recordReceive(now, s, tag, a)
+				n.recordReceive(now, s, tag, &a)
 			}
 			return a, err
 		}
@@ -168,7 +168,7 @@ func (n *Node) receive(now microproto.Instant, id SessionID, tag Tag, slot *Slot
 		c.taken++
 		s.countReceived(a)
 		if n.recording {
-			n.recordReceive(now, s, tag, a)
+			n.recordReceive(now, s, tag, &a)
 		}
 	}
 	return a, nil
