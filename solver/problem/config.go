@@ -158,8 +158,8 @@ type Config struct {
 	Balance bool
 	// BalanceWindow is the shortest interval over which speeds are measured. 0: 50 ms.
 	BalanceWindow time.Duration
-	// Allocate returns an array of n zeros that is never freed. It is used for arrays as large as the box or a
-	// coarser grid, for example to use large pages. nil: make.
+	// Allocate returns an array of n zeros, which the peer uses as long as it exists. It is used for arrays as large as
+	// the box or a coarser grid, for example to use large pages. nil: make.
 	Allocate func(n int) []float64
 	// Reconfigure makes asynchronous halo sessions synchronous at every boundary of time steps, so that they carry
 	// the first faces of the step, and asynchronous again afterwards. If it is false, the agreement sessions carry

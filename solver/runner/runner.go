@@ -28,6 +28,8 @@ type Runner struct {
 	sessions []*session
 
 	start        time.Time
+	keeping      sync.Mutex      // held while Config.Keep reads values
+	closed       bool            // it reads no more
 	calls        *calls          // of Do
 	stopContext  context.Context // ends when an early end is requested
 	running      context.Context // ends with the run
@@ -370,9 +372,12 @@ func (r *Runner) Method() string { return r.gridPeer.Describe() }
 func (r *Runner) Box() problem.Box { return r.gridPeer.Box() }
 
 // Close closes the sessions and ends the threads. It waits until the last messages are accepted, but
-// no longer than the node's Linger.
+// no longer than the node's Linger. After it nothing uses the peer's arrays.
 func (r *Runner) Close() {
 	r.end()
+	r.keeping.Lock()
+	r.closed = true
+	r.keeping.Unlock()
 	var closing sync.WaitGroup
 	for _, s := range r.sessions {
 		closing.Go(func() { _ = s.Close() }) // its error reports nothing that could still be done

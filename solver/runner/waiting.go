@@ -11,6 +11,7 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver/exchange"
 	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // pollingTime is how long a wait polls before it blocks, on a machine with more cores than this peer has threads.
@@ -199,6 +200,20 @@ func (r *Runner) serve(until time.Duration) error {
 	return r.service()
 }
 
+// valuesUntilClose returns Values for any goroutine. It writes nothing, and returns false, once Close has begun: the
+// peer's arrays may be in use for something else then.
+func (r *Runner) valuesUntilClose() func(dst []float64, part problem.Box) bool {
+	peer := r.gridPeer
+	return func(dst []float64, part problem.Box) bool {
+		r.keeping.Lock()
+		defer r.keeping.Unlock()
+		if !r.closed {
+			peer.Values(dst, part)
+		}
+		return !r.closed
+	}
+}
+
 // keep carries out an OpKeep or OpKept.
 func (r *Runner) keep(op *iterate.Op) error {
 	k := iterate.Iteration(op.Label)
@@ -206,7 +221,7 @@ func (r *Runner) keep(op *iterate.Op) error {
 		r.config.Kept(k)
 		return nil
 	}
-	stored, state, values := make(chan error, 1), op.Message, r.gridPeer.Values
+	stored, state, values := make(chan error, 1), op.Message, r.valuesUntilClose()
 	go func() {
 		stored <- r.config.Keep(k, state, values)
 		r.calls.wake()

@@ -9,6 +9,7 @@ import (
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/solver/exchange"
 	"github.com/p2pdc/p2pdc/solver/iterate"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // Time during which the process was stopped does not count as a delay of others. The timeout still ends.
@@ -54,4 +55,21 @@ type gone struct{ exchange.Session }
 
 func (gone) Receive(*p2psap.Slot, bool) (p2psap.Arrival, error) {
 	return p2psap.Arrival{}, p2psap.ErrPeerClosed
+}
+
+// values stands for the newest iterate of a peer.
+type values struct{ problem.Peer }
+
+func (values) Values(dst []float64, _ problem.Box) { dst[0] = 7 }
+
+// A copy that is still being made when the runner is closed reads no array that the next run may use.
+func TestNoValuesAfterClose(t *testing.T) {
+	r := &Runner{gridPeer: values{}, end: func() {}}
+	read, u := r.valuesUntilClose(), []float64{0}
+	require.True(t, read(u, problem.Box{}))
+	require.Equal(t, []float64{7}, u)
+	r.Close()
+	u[0] = 0
+	require.False(t, read(u, problem.Box{}))
+	require.Equal(t, []float64{0}, u)
 }

@@ -165,7 +165,7 @@ const maxState = 4096
 const pieceValues = 1 << 13
 
 // keep stores a copy with the buddy; see runner.Config.Keep.
-func (c *courier) keep(k iterate.Iteration, state []byte, values func(dst []float64, part problem.Box)) error {
+func (c *courier) keep(k iterate.Iteration, state []byte, values func(dst []float64, part problem.Box) bool) error {
 	begin := time.Now()
 	defer func() {
 		c.p.log.Debug().Uint64("iterate", uint64(k)).Float64("seconds", time.Since(begin).Seconds()).Msg("copy stored")
@@ -188,7 +188,9 @@ func (c *courier) keep(k iterate.Iteration, state []byte, values func(dst []floa
 	for i := range n {
 		part := problem.Chunk(c.box, axis, i, n)
 		u = slices.Grow(u[:0], part.Points())[:part.Points()]
-		values(u, part)
+		if !values(u, part) {
+			return errors.New("the epoch has ended")
+		}
 		out = slices.Grow(out[:0], 8*len(u))[:8*len(u)]
 		blocks.Encode(out, u)
 		if _, err := c.to.Write(out); err != nil {

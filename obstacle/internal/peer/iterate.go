@@ -21,6 +21,7 @@ import (
 // the run, since other peers may still need its last messages. An error means that the run failed. errNextEpoch means
 // that a newer epoch begins.
 func (p *peer) work(ctx context.Context, e *epoch) error {
+	defer p.arrays.Return()
 	defer e.abort() // the launcher sends Bye when it has every result, so no peer needs messages in transit
 	c := p.commands
 	ended := context.AfterFunc(ctx, e.abort) // without a launcher there is no need to wait for other peers
@@ -247,7 +248,7 @@ func (p *peer) answer(r *runner.Runner, out rendezvous.Result, a *rendezvous.Ass
 	}
 	p.copies.freeze(kept)
 	p.values.keep(kept, box, r.Progress())
-	freeMethod(r, box.Points())
+	p.freeMethod(r, box.Points())
 	out.Processors = p.processors
 	return func(conn *rendezvous.Conn) error {
 		var err error
@@ -270,8 +271,9 @@ func (p *peer) answer(r *runner.Runner, out rendezvous.Result, a *rendezvous.Ass
 }
 
 // freeMethod frees the memory of the method, since the launcher, which may be in the same process, needs memory next.
-func freeMethod(r *runner.Runner, points int) {
+func (p *peer) freeMethod(r *runner.Runner, points int) {
 	r.Discard()
+	p.arrays.Forget()
 	if points >= largeBox {
 		runtime.GC()
 	}

@@ -216,6 +216,7 @@ type peer struct {
 	members    []rendezvous.Member // by rank; nil before the first work
 	values     values
 	copies     copies
+	arrays     host.Arrays // of the method, in the epoch in progress
 	ends       *ends
 	capturing  sync.Mutex                        // held while captured values are sent
 	former     totals                            // of former epochs

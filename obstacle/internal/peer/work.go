@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
-	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
@@ -186,7 +185,7 @@ func (p *peer) fillWork(w *work) error {
 	w.config = problem.Config{
 		Problem: p.problem, Partition: p.cut, Rank: iterate.Rank(p.welcome.Rank), Scheme: scheme, Order: a.Order,
 		Method: a.Method, Tolerance: a.Tolerance, MaxSweeps: iterate.Iteration(a.MaxSweeps), Initial: initial,
-		Reconfigure: a.Reconfigure, Balance: a.Balance, After: a.After, Allocate: host.Array,
+		Reconfigure: a.Reconfigure, Balance: a.Balance, After: a.After, Allocate: p.arrays.Take,
 		KeepEvery: time.Duration(a.KeepEveryMS) * time.Millisecond,
 	}
 	return nil
@@ -322,7 +321,7 @@ func (p *peer) prepare(e *epoch) (*runner.Runner, error) {
 			_ = p.leader.Send(rendezvous.Unreachable{Epoch: a.Epoch, Rank: int(q), Why: why.Error()})
 		},
 		Step: e.stepper(),
-		Keep: func(k iterate.Iteration, state []byte, values func([]float64, problem.Box)) error {
+		Keep: func(k iterate.Iteration, state []byte, values func([]float64, problem.Box) bool) error {
 			return c.keep(k, state, values)
 		},
 		Kept: func(k iterate.Iteration) { c.kept(k, r.Solution) },
