@@ -1,45 +1,75 @@
 package host
 
-import (
-	"slices"
-	"sync"
-)
+import "sync"
 
-// Arrays lends arrays, and takes all of them back at once. An array that is lent again has its memory already: the page
-// faults of new arrays take most of the time to build a block anew. Its zero value is ready for use.
+// Arrays lends arrays, and takes all of them back at once. Large arrays lie one behind the other in regions of huge pages,
+// also those that are smaller than a huge page. What is lent again has its memory already: page faults take most of the
+// time to build a block anew. Its zero value is ready for use.
 type Arrays struct {
-	mu         sync.Mutex
-	lent, free [][]float64
+	mu      sync.Mutex
+	regions []*region
 }
 
-// Take returns n zeros: an array that was returned, or a new one (see Array).
+// region is memory of which arrays are parts.
+type region struct {
+	values []float64
+	next   int // of the values that are not lent
+	used   int // values from here on are zeros still
+}
+
+// Bounds of arrays in regions, in values. Pages that no array uses cost nothing.
+const (
+	leastInRegion = 1 << 16
+	regionValues  = 1 << 22
+	// apart is a distance between arrays, so that no two begin at the same place of a page.
+	apart = 8 * 5
+)
+
+// Take returns n zeros.
 func (a *Arrays) Take(n int) []float64 {
+	if n < leastInRegion {
+		return make([]float64, n)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	i := slices.IndexFunc(a.free, func(f []float64) bool { return len(f) == n })
-	var u []float64
-	if i >= 0 {
-		u = a.free[i]
-		a.free = slices.Delete(a.free, i, i+1)
-		clear(u)
-	} else {
-		u = Array(n)
+	for _, r := range a.regions {
+		if n <= len(r.values)-r.next {
+			return r.take(n)
+		}
 	}
-	a.lent = append(a.lent, u)
+	r := &region{values: hugePages(max(n, regionValues))}
+	a.regions = append(a.regions, r)
+	return r.take(n)
+}
+
+func (r *region) take(n int) []float64 {
+	u := r.values[r.next : r.next+n : r.next+n]
+	old := max(0, min(n, r.used-r.next))
+	clear(u[:old])
+	Populate(u[old:])
+	r.next = min(len(r.values), r.next+n+apart)
+	r.used = max(r.used, r.next)
 	return u
 }
 
-// Return takes all arrays back that were lent since the last call. Nothing may use them any more. Arrays returned before
-// that were not lent again are left to the garbage collector.
+// Return takes all arrays back. Nothing may use them any more.
 func (a *Arrays) Return() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.lent, a.free = nil, a.lent
+	kept := a.regions[:0]
+	for _, r := range a.regions {
+		if r.next > 0 { // otherwise it was not used since the last call
+			r.next = 0
+			kept = append(kept, r)
+		}
+	}
+	clear(a.regions[len(kept):])
+	a.regions = kept
 }
 
-// Forget leaves all arrays to the garbage collector.
+// Forget leaves all arrays, which may be in use, to the garbage collector.
 func (a *Arrays) Forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.lent, a.free = nil, nil
+	a.regions = nil
 }

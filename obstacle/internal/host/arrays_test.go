@@ -4,25 +4,53 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 )
 
-// Arrays that were returned are lent again, as zeros, to who wants as many values. Those that nobody wants are forgotten.
+// Arrays that were returned are lent again, as zeros. Memory that nobody used in between is forgotten.
 func TestArraysAreLentAgain(t *testing.T) {
+	const small, large = 1 << 17, 5 << 20
 	var a host.Arrays
-	first, second, other := a.Take(100), a.Take(100), a.Take(200)
-	first[7], second[8], other[9] = 1, 2, 3
-	require.NotSame(t, &first[0], &second[0])
+	first, second, own := a.Take(small), a.Take(2*small), a.Take(large)
+	first[7], second[8], own[9] = 1, 2, 3
 	a.Return()
-	again := a.Take(100)
+	again := a.Take(2 * small)
 	require.Same(t, &first[0], &again[0])
-	require.Equal(t, make([]float64, 100), again)
+	require.Equal(t, make([]float64, 2*small), again, "it has values of two former arrays")
 	a.Return()
-	require.Same(t, &first[0], &a.Take(100)[0])
-	require.NotSame(t, &second[0], &a.Take(100)[0], "nobody wanted it in between")
-	require.NotSame(t, &other[0], &a.Take(200)[0])
+	require.NotSame(t, &own[0], &a.Take(large)[0], "nobody wanted it in between")
+	require.Same(t, &first[0], &a.Take(small)[0])
 	a.Return()
 	a.Forget()
-	require.NotSame(t, &first[0], &a.Take(100)[0])
+	require.NotSame(t, &first[0], &a.Take(small)[0])
+}
+
+// Whatever is lent is zero and shares no value with anything else that is lent.
+func TestArraysShareNothing(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		var a host.Arrays
+		for epoch := range 3 {
+			var lent [][]float64
+			for k := range rapid.IntRange(0, 6).Draw(r, "arrays") {
+				u := a.Take(rapid.SampledFrom([]int{0, 10, 1 << 16, 1<<16 + 1, 1 << 20}).Draw(r, "values"))
+				for i := range u {
+					if u[i] != 0 {
+						r.Fatalf("epoch %d, array %d: value %d is %v", epoch, k, i, u[i])
+					}
+					u[i] = float64(k + 1)
+				}
+				lent = append(lent, u)
+			}
+			for k, u := range lent {
+				for i, v := range u {
+					if v != float64(k+1) {
+						r.Fatalf("epoch %d: value %d of array %d is %v", epoch, i, k, v)
+					}
+				}
+			}
+			a.Return()
+		}
+	})
 }

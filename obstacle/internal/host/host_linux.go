@@ -41,8 +41,8 @@ func EachThread(what string, do func(id int) error) error {
 	return nil
 }
 
-// largeArray is the number of values from which an array gets huge pages.
-const largeArray = 1 << 17
+// largeArray is the number of values from which an array gets huge pages: at least one.
+const largeArray = 1 << 18
 
 // Array returns n zeros. A large array lies in huge pages if the system provides them, so that 2 MiB instead of 4 KiB
 // take one page fault and one TLB entry.
@@ -50,17 +50,23 @@ func Array(n int) []float64 {
 	if n < largeArray {
 		return make([]float64, n)
 	}
-	b := unzeroed(8 * n)
-	size := uintptr(unix.Getpagesize())
-	skip := int(-uintptr(unsafe.Pointer(&b[0])) % size)
-	end := len(b) - int((uintptr(unsafe.Pointer(&b[0]))+uintptr(len(b)))%size)
-	pages := b[skip:end]
+	return hugePages(n)
+}
+
+// hugePage is the size of a huge page in bytes.
+const hugePage = 2 << 20
+
+// hugePages returns n zeros at the beginning of a huge page.
+func hugePages(n int) []float64 {
+	b := unzeroed(8*n + hugePage)
+	skip := int(-uintptr(unsafe.Pointer(&b[0])) % hugePage)
+	b = b[skip : skip+8*n : skip+8*n]
+	pages := b[:8*n&^(unix.Getpagesize()-1)]
 	_ = unix.Madvise(pages, unix.MADV_HUGEPAGE) // on failure the pages stay small
 	if unix.Madvise(pages, unix.MADV_DONTNEED) != nil {
 		clear(pages)
 	}
-	clear(b[:skip])
-	clear(b[end:])
+	clear(b[len(pages):])
 	return unsafe.Slice((*float64)(unsafe.Pointer(&b[0])), n)
 }
 

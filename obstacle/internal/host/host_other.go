@@ -13,6 +13,9 @@ func Batch() error { return nil }
 // Array returns n zeros.
 func Array(n int) []float64 { return make([]float64, n) }
 
+// hugePages returns n zeros.
+func hugePages(n int) []float64 { return make([]float64, n) }
+
 // Memory returns the memory of this machine in bytes, 0 if it is unknown.
 func Memory() uint64 { return 0 }
 
