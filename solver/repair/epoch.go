@@ -57,8 +57,14 @@ func recut(cuts []int, held []problem.Box, axis int) {
 }
 
 // Join returns the values of a box with two parts, one of which may be empty: u holds those of held, v those of
-// missing.
+// missing. It returns u or v itself if that has all.
 func Join(box, held problem.Box, u []float64, missing problem.Box, v []float64) []float64 {
+	switch box {
+	case held:
+		return u
+	case missing:
+		return v
+	}
 	out := make([]float64, box.Points())
 	insert(box, out, held, u)
 	insert(box, out, missing, v)

@@ -34,9 +34,11 @@ type Hole struct {
 	// Start returns the starting value at a grid index, for example from an old copy. nil uses the problem's.
 	Start func(idx [3]int) float64
 	// New creates the only peer of the run that solves the hole.
-	New       func(problem.Config) (problem.Peer, error)
-	Executor  problem.Executor // nil: Sequential
-	Tolerance float64          // of the whole run, relative
+	New      func(problem.Config) (problem.Peer, error)
+	Executor problem.Executor // nil: Sequential
+	// Allocate is that of the peer's problem.Config. The result shares nothing with its arrays.
+	Allocate  func(n int) []float64
+	Tolerance float64 // of the whole run, relative
 	// Stop is called between operations. The best values so far are returned once it reports true. nil: never.
 	Stop func() bool
 
@@ -63,8 +65,13 @@ type Repaired struct {
 	u []float64 // of Box, [z][y][x]
 }
 
-// Values returns the values of a part of Box, [z][y][x].
-func (r *Repaired) Values(part problem.Box) []float64 { return extract(r.Box, r.u, part) }
+// Values returns the values of a part of Box, [z][y][x]. Those of all of it are not copied.
+func (r *Repaired) Values(part problem.Box) []float64 {
+	if part == r.Box {
+		return r.u
+	}
+	return extract(r.Box, r.u, part)
+}
 
 // Solve solves the problem on a hole with the values around it as boundary data: by multigrid, and by SOR if that does
 // not converge. It keeps values only if their residual, which it evaluates itself, meets the tolerance or is below that
@@ -81,6 +88,7 @@ func Solve(h Hole) (Repaired, error) {
 	c := problem.Config{
 		Problem: p, Partition: problem.Partition{Cuts: [3][]int{{0, p.N[0]}, {0, p.N[1]}, {0, p.N[2]}}},
 		Scheme: iterate.Synchronous(), Executor: h.Executor, Tolerance: max(toleranceFraction*h.Tolerance, leastTolerance),
+		Allocate: h.Allocate,
 	}
 	if h.Start != nil {
 		out.start(&h)

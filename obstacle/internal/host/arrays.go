@@ -67,6 +67,18 @@ func (a *Arrays) Return() {
 	a.regions = kept
 }
 
+// Merge takes all memory of b, whose arrays nothing may use any more.
+func (a *Arrays) Merge(b *Arrays) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, r := range b.regions {
+		r.next = 0
+	}
+	a.regions, b.regions = append(a.regions, b.regions...), nil
+}
+
 // Forget leaves all arrays, which may be in use, to the garbage collector.
 func (a *Arrays) Forget() {
 	a.mu.Lock()

@@ -23,6 +23,16 @@ func TestArraysAreLentAgain(t *testing.T) {
 	require.NotSame(t, &own[0], &a.Take(large)[0], "nobody wanted it in between")
 	require.Same(t, &first[0], &a.Take(small)[0])
 	a.Return()
+	var other host.Arrays
+	there := other.Take(small)
+	there[3] = 1
+	a.Forget()
+	a.Merge(&other)
+	merged := a.Take(small)
+	require.Same(t, &there[0], &merged[0])
+	require.Zero(t, merged[3])
+	require.NotSame(t, &there[0], &other.Take(small)[0])
+	a.Return()
 	a.Forget()
 	require.NotSame(t, &first[0], &a.Take(small)[0])
 }

@@ -41,8 +41,8 @@ func EachThread(what string, do func(id int) error) error {
 	return nil
 }
 
-// largeArray is the number of values from which an array gets huge pages: at least one.
-const largeArray = 1 << 18
+// largeArray is the number of values from which an array gets huge pages.
+const largeArray = 1 << 17
 
 // Array returns n zeros. A large array lies in huge pages if the system provides them, so that 2 MiB instead of 4 KiB
 // take one page fault and one TLB entry.
@@ -56,12 +56,17 @@ func Array(n int) []float64 {
 // hugePage is the size of a huge page in bytes.
 const hugePage = 2 << 20
 
-// hugePages returns n zeros at the beginning of a huge page.
+// hugePages returns n zeros at the beginning of a huge page. The end of the array lies in a huge page if it takes half of
+// that.
 func hugePages(n int) []float64 {
-	b := unzeroed(8*n + hugePage)
+	whole := 8 * n
+	if most := (whole + hugePage - 1) &^ (hugePage - 1); most-whole <= hugePage/2 {
+		whole = most
+	}
+	b := unzeroed(whole + hugePage)
 	skip := int(-uintptr(unsafe.Pointer(&b[0])) % hugePage)
-	b = b[skip : skip+8*n : skip+8*n]
-	pages := b[:8*n&^(unix.Getpagesize()-1)]
+	b = b[skip : skip+whole : skip+whole]
+	pages := b[:whole&^(unix.Getpagesize()-1)]
 	_ = unix.Madvise(pages, unix.MADV_HUGEPAGE) // on failure the pages stay small
 	if unix.Madvise(pages, unix.MADV_DONTNEED) != nil {
 		clear(pages)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -44,10 +45,12 @@ func (p *peer) repair(ctx context.Context, end *endpoint, w *work) error {
 	}
 	pool := runner.NewPool(threads)
 	defer pool.Close()
+	var arrays host.Arrays
 	res, err := repair.Solve(repair.Hole{
 		Problem: p.problem, Boxes: group, Value: faces.Value, New: p.Catalog.Methods.New, Executor: pool,
-		Tolerance: a.Tolerance, Stop: func() bool { return ctx.Err() != nil },
+		Allocate: arrays.Take, Tolerance: a.Tolerance, Stop: func() bool { return ctx.Err() != nil },
 	})
+	p.arrays.Merge(&arrays)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
