@@ -21,8 +21,9 @@ type region struct {
 const (
 	leastInRegion = 1 << 16
 	regionValues  = 1 << 22
+	line          = 8 // values of a cache line, where arrays begin, since kernels read whole lines
 	// apart is a distance between arrays, so that no two begin at the same place of a page.
-	apart = 8 * 5
+	apart = 5 * line
 )
 
 // Take returns n zeros.
@@ -47,7 +48,7 @@ func (r *region) take(n int) []float64 {
 	old := max(0, min(n, r.used-r.next))
 	clear(u[:old])
 	Populate(u[old:])
-	r.next = min(len(r.values), r.next+n+apart)
+	r.next = min(len(r.values), (r.next+n+apart+line-1)/line*line)
 	r.used = max(r.used, r.next)
 	return u
 }

@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -45,6 +46,9 @@ func TestArraysShareNothing(t *testing.T) {
 			var lent [][]float64
 			for k := range rapid.IntRange(0, 6).Draw(r, "arrays") {
 				u := a.Take(rapid.SampledFrom([]int{0, 10, 1 << 16, 1<<16 + 1, 1 << 20}).Draw(r, "values"))
+				if len(u) >= 1<<16 {
+					require.Zero(r, uintptr(unsafe.Pointer(&u[0]))%64, "it begins within a cache line")
+				}
 				for i := range u {
 					if u[i] != 0 {
 						r.Fatalf("epoch %d, array %d: value %d is %v", epoch, k, i, u[i])
