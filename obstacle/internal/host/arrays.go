@@ -45,9 +45,7 @@ func (a *Arrays) Take(n int) []float64 {
 
 func (r *region) take(n int) []float64 {
 	u := r.values[r.next : r.next+n : r.next+n]
-	old := max(0, min(n, r.used-r.next))
-	clear(u[:old])
-	Populate(u[old:])
+	clear(u[:max(0, min(n, r.used-r.next))]) // the system provides other pages when they are used, on several threads
 	r.next = min(len(r.values), (r.next+n+apart+line-1)/line*line)
 	r.used = max(r.used, r.next)
 	return u
