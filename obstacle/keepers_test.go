@@ -30,7 +30,7 @@ func startByHand(t *testing.T, factor int, more ...string) *byHand {
 	return byHandOf(t, append(args, more...)...)
 }
 
-// byHandOf starts a run of four peers, and returns when its keepers have agreed.
+// byHandOf starts a run of four peers, and returns when its keepers have agreed and all peers know them.
 func byHandOf(t *testing.T, args ...string) *byHand {
 	t.Helper()
 	r, address, secret := waiting(t, args...)
@@ -41,6 +41,9 @@ func byHandOf(t *testing.T, args ...string) *byHand {
 	}
 	b.keepers = strings.Fields(r.said(`keepers of the run: ([^"]*)\. If`)[1])
 	r.said(`"relaxing"`)
+	for _, p := range b.peers { // one that does not know them yet leaves with the launcher
+		p.said("another process can lead the run")
+	}
 	return b
 }
 

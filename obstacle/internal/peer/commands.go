@@ -158,6 +158,7 @@ func (p *peer) receiveFrom(conn *rendezvous.Conn) {
 		case rendezvous.Term:
 			if p.leader.adopt(m.Term) {
 				_ = conn.CloseWhenDead(p.silence())
+				p.log.Debug().Uint64("term", uint64(m.Term.Number)).Msg("another process can lead the run")
 			}
 			p.keeping.adopt(m.Term)
 		case rendezvous.Record:
