@@ -70,9 +70,9 @@ type Config struct {
 	// peer's box, as Solution does. An error ends the run.
 	Step func(s iterate.StepResult, box problem.Box, solution func(dst []float64)) error
 	// Keep stores a copy of iterate k of the peer's box, and of its state, with another peer; see iterate.OpKeep. values
-	// writes a part of the iterate; it returns false, and writes nothing, once Close has begun. Keep is called on a
-	// goroutine of its own and may block; the peer waits, and serves its sockets meanwhile. With Survive, an error is no
-	// error of the run: the peer waits until Do ends it.
+	// writes a part of the iterate; it returns false, and writes nothing, once Close has begun. Keep runs on its own
+	// goroutine and may block. Meanwhile the peer serves its sockets and does not relax. If Keep returns an error, Run
+	// returns it; with Survive, Run does not, and waits until Do ends the run.
 	Keep func(k iterate.Iteration, state []byte, values func(dst []float64, part problem.Box) bool) error
 	// Kept is called on Run's goroutine when every peer has stored its copy of iterate k. Solution returns its values.
 	Kept func(k iterate.Iteration)

@@ -10,7 +10,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 )
 
-// Arrays that were returned are lent again, as zeros. Memory that nobody used in between is forgotten.
+// Take returns memory that was returned, as zeros. Return drops memory that was not taken since the call before.
 func TestArraysAreLentAgain(t *testing.T) {
 	const small, large = 1 << 17, 5 << 20
 	var a host.Arrays

@@ -56,8 +56,8 @@ func Array(n int) []float64 {
 // hugePage is the size of a huge page in bytes.
 const hugePage = 2 << 20
 
-// hugePages returns n zeros at the beginning of a huge page. The end of the array lies in a huge page if it takes half of
-// that.
+// hugePages returns n zeros at the beginning of a huge page. What follows the last whole huge page lies in a huge page,
+// too, if it fills half of it.
 func hugePages(n int) []float64 {
 	whole := 8 * n
 	if most := (whole + hugePage - 1) &^ (hugePage - 1); most-whole <= hugePage/2 {
@@ -112,8 +112,8 @@ func SharedArray(n int) ([]float64, *os.File, error) {
 	return nil, nil, fmt.Errorf("cannot share memory for %d values: %w", n, err)
 }
 
-// Populate takes the page faults of writing to a, but for its first page, at once: one by one they take several times as
-// long. It does nothing where the system cannot do that (Linux before 5.14).
+// Populate takes the page faults of writing to a at once, except those of its first page: one by one they take several
+// times as long. It does nothing where the system cannot do that (Linux before 5.14).
 func Populate(a []float64) {
 	size := unix.Getpagesize()
 	if 8*len(a) < 2*size {
