@@ -81,7 +81,8 @@ func TestCutWireIsSurvived(t *testing.T) {
 					factor = 1700
 				}
 				launcher := startIn(t, a.Host.Do, append(slow(factor, 2), "solve", "membrane", "--n", "24", "--tol",
-					tolerance(), "--peers", "2", "--scheme", scheme, "--peer-timeout", "2s", "--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"),
+					tolerance(), "--peers", "2", "--scheme", scheme, "--peer-timeout", "2s",
+					"--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"),
 					"--secret-file", secret, "--format", "json")...)
 				address := launcher.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
 				join := func(e netlab.End, seat string) *running {

@@ -10,8 +10,8 @@ import (
 	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
-// Frames that a backplane cannot carry at once wait in the queues of all ports. Frames that do not fit are lost (ether),
-// or stay at their sender (ib).
+// Frames that a backplane cannot carry at once wait in the queues of all ports. Frames that do not fit are lost
+// (ether), or stay at their sender (ib).
 func TestFullBackplane(t *testing.T) {
 	send := func(kind string) *engine {
 		m := gigabit(4)

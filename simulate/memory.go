@@ -84,7 +84,7 @@ func (m *memory) acquire(n int) microproto.Frame {
 	return b.Frame(0, 0, n)
 }
 
-// Bounds of the bytes that frames under way have: of all, and of those of a host.
+// Bounds of the bytes of all frames under way. The larger one holds: mostLent, or mostLentEach for each host.
 var (
 	mostLent     int64 = 1 << 30
 	mostLentEach int64 = 1 << 20

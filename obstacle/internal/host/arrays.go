@@ -3,8 +3,9 @@ package host
 import "sync"
 
 // Arrays lends arrays, and takes all of them back at once. Large arrays lie one behind the other in regions of huge
-// pages, so that arrays smaller than a huge page lie in huge pages, too. Memory that is lent again needs no page faults,
-// which take most of the time to build a block. The zero value is ready for use. Its methods may be called concurrently.
+// pages, so that arrays smaller than a huge page lie in huge pages, too. Memory that is lent again needs no page
+// faults, which take most of the time to build a block. The zero value is ready for use. The methods may be called
+// concurrently.
 type Arrays struct {
 	mu      sync.Mutex
 	regions []*region
