@@ -54,7 +54,8 @@ func TestAttachShowsTheRun(t *testing.T) {
 	http := b.said(`page at (http://\S+)`)[1]
 	r := follows(t, http, func(r *monitor.Run) bool { return len(r.State.Keepers) == 3 })
 	require.Equal(t, b.keepers, r.State.Keepers)
-	b.said(`keepers of the run: .* obstacle attach ` + b.keepers[1] + ` --secret-file ` + b.secret + ` --http 127.0.0.1:\d+`)
+	b.said(`keepers of the run: .* obstacle attach ` + strings.Join(b.keepers[1:], " ") + ` --secret-file ` + b.secret +
+		` --http 127.0.0.1:\d+`)
 	require.Contains(t, r.Info.Attach, "--secret-file "+b.secret+" --http 127.0.0.1:")
 
 	b.signal(syscall.SIGKILL)

@@ -115,7 +115,7 @@ func TestCheckpointsElsewhere(t *testing.T) {
 	require.NoError(t, os.RemoveAll(directory))
 	b.signal(syscall.SIGKILL)
 	leader := b.leads(b.peers)
-	a := b.attach(b.keepers[2])
+	a := b.attach(b.keepers[2], b.keepers[1])
 	require.Equal(t, 0, a.wait(patience))
 	require.True(t, a.solution().Converged)
 	require.Nil(t, a.solution().Checkpoint)

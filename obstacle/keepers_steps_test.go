@@ -90,7 +90,7 @@ func TestLauncherIsLostBetweenSteps(t *testing.T) {
 			b := stepsByHand(t, 60, append(more, "--suspect", "1m")...) // however slow the machine is
 			b.signal(syscall.SIGKILL)
 			b.leads(b.peers).said(`"undisturbed":true`)
-			a := b.attach(b.keepers[2])
+			a := b.attach(b.keepers[2], b.keepers[1])
 			require.Equal(t, 0, a.wait(patience))
 			s := a.solution()
 			solved(t, &s, &want, scheme == "sync")
@@ -115,7 +115,7 @@ func TestStepsAreSentAgain(t *testing.T) {
 		p.said(`"iterated"`)
 	}
 	b.signal(syscall.SIGKILL)
-	a := b.attach(b.keepers[1])
+	a := b.attach(b.keepers[1:]...)
 	require.Equal(t, 0, a.wait(patience))
 	s := a.solution()
 	solved(t, &s, &want, true)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/output"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
@@ -32,18 +34,18 @@ type attachFlags struct {
 func (a *app) attachCommand() *cobra.Command {
 	f := &attachFlags{}
 	c := &cobra.Command{
-		Use:   "attach HOST:PORT",
+		Use:   "attach HOST:PORT…",
 		Short: "Fetch the answer of a run, even if its launcher was lost",
 		Long: `attach follows a run over several hosts (obstacle solve --rendezvous) until its end,
 and prints and writes its answer as solve does. HOST:PORT is the address of the
 launcher or, if it was lost, of another keeper; solve prints them when the run
-begins. The exit codes are those of solve.
+begins. Give several addresses if some keepers may be lost: the run is found if one
+of them answers. The exit codes are those of solve.
 
 With --http it shows what the process that leads the run knows of it, and then
 the answer (docs/page.md).`,
 		Example: `  obstacle attach 192.0.2.2:7400 --secret-file run.secret --out membrane.vti`,
-		Args:    oneArgument("address"),
-		RunE:    func(c *cobra.Command, args []string) error { return a.attach(c.Context(), f, args[0]) },
+		RunE:    func(c *cobra.Command, args []string) error { return a.attach(c.Context(), f, args) },
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.secretFile, "secret-file", "", "file with the run's secret (required)")
@@ -56,12 +58,17 @@ the answer (docs/page.md).`,
 	return c
 }
 
-func (a *app) attach(ctx context.Context, f *attachFlags, address string) error {
+func (a *app) attach(ctx context.Context, f *attachFlags, keepers []string) error {
+	if len(keepers) == 0 {
+		return usage("obstacle attach needs the address of the launcher or of another keeper of the run; solve prints them")
+	}
 	if f.secretFile == "" {
 		return usage("obstacle attach needs --secret-file FILE, that of the run")
 	}
-	if err := checkAddress("attach", address); err != nil {
-		return err
+	for _, address := range keepers {
+		if err := checkAddress("attach", address); err != nil {
+			return err
+		}
 	}
 	if f.timeout <= 0 {
 		return usage("--timeout %v: want a positive time", f.timeout)
@@ -85,7 +92,7 @@ func (a *app) attach(ctx context.Context, f *attachFlags, address string) error 
 	}
 	defer f.request.pages.close()
 	shown := &attached{pages: f.request.pages, flags: f.request.pages.again(f.secretFile)}
-	work, text, o, err := a.fetch(ctx, identity, address, f.timeout, shown)
+	work, text, o, err := a.fetch(ctx, identity, keepers, f.timeout, shown)
 	if ctx.Err() != nil {
 		return &exitError{ExitStopped, errors.New("interrupted before the answer came; the run goes on")}
 	}
@@ -148,10 +155,10 @@ func (q *request) attached(a *rendezvous.Assign, text []byte, o *launch.Outcome)
 	return w, err
 }
 
-// fetch follows a run until its end and returns its answer. The process at the address may name another one, which leads
-// the run. If that is lost, fetch asks again who leads, for some time.
+// fetch follows a run until its end and returns its answer. It looks for the process that leads the run at the addresses
+// of keepers. If that process is lost, fetch looks for the next one, for some time.
 func (a *app) fetch(
-	ctx context.Context, id rendezvous.Identity, address string, limit time.Duration, shown *attached,
+	ctx context.Context, id rendezvous.Identity, keepers []string, limit time.Duration, shown *attached,
 ) (*rendezvous.Assign, []byte, *launch.Outcome, error) {
 	show := func(rendezvous.View) {}
 	if bars := a.bars(); bars != nil {
@@ -163,30 +170,86 @@ func (a *app) fetch(
 		}
 	}
 	deadline := time.Now().Add(limit)
-	for at := address; ; {
+	s := newLeaderSearch(keepers)
+	for {
+		at := s.at
 		work, text, o, err := fetchFrom(ctx, id, at, &shown.status, func(v rendezvous.View) {
 			deadline = time.Now().Add(limit)
+			s.learn(v.Term.Keepers)
 			shown.view(&v)
 			show(v)
 		})
 		if err == nil || ctx.Err() != nil {
 			return &work, text, o, err
 		}
-		elsewhere, is := errors.AsType[*launch.ElsewhereError](err)
-		if !is && (at == address || errors.Is(err, launch.ErrNoAnswer)) || time.Now().After(deadline) {
+		if errors.Is(err, launch.ErrNoAnswer) {
 			return nil, nil, nil, err
 		}
-		if is && elsewhere.Leader != at {
-			at = elsewhere.Leader
-		} else {
-			at = address
+		if wrong := s.failed(err); wrong != nil || time.Now().After(deadline) {
+			return nil, nil, nil, cmp.Or(wrong, err)
 		}
-		a.log.Info().Err(err).Str("next", at).Msg("looking for the process that leads the run")
+		a.log.Info().Err(err).Str("next", s.at).Msg("looking for the process that leads the run")
 		select {
 		case <-time.After(200 * time.Millisecond):
 		case <-ctx.Done():
 		}
 	}
+}
+
+// leaderSearch chooses at which address fetch looks for the process that leads a run: at those of keepers in turn, and at
+// those that they name.
+type leaderSearch struct {
+	at      string // where to look next
+	keepers []string
+	turn    int     // index of the keeper that was asked last
+	named   bool    // at was named by a keeper
+	errors  []error // of keepers that were asked in turn, since one has answered
+}
+
+func newLeaderSearch(keepers []string) *leaderSearch {
+	return &leaderSearch{at: keepers[0], keepers: keepers}
+}
+
+// learn adds the keepers that the process at s.at has named. It leads the run.
+func (s *leaderSearch) learn(keepers []string) {
+	s.errors = nil
+	for _, k := range keepers {
+		if !slices.Contains(s.keepers, k) {
+			s.keepers = append(s.keepers[:len(s.keepers):len(s.keepers)], k)
+		}
+	}
+}
+
+// failed chooses the next address after an error at s.at. It returns an error if no keeper has answered.
+func (s *leaderSearch) failed(err error) error {
+	elsewhere, answered := errors.AsType[*launch.ElsewhereError](err)
+	switch {
+	case answered:
+		s.errors = nil
+		if elsewhere.Leader != "" && elsewhere.Leader != s.at {
+			s.at, s.named = elsewhere.Leader, true
+			return nil
+		}
+	case !s.named:
+		if s.errors = append(s.errors, err); len(s.errors) == len(s.keepers) {
+			return s.unfound()
+		}
+	}
+	s.turn = (s.turn + 1) % len(s.keepers)
+	s.at, s.named = s.keepers[s.turn], false
+	return nil
+}
+
+// unfound returns the errors of all keepers as one.
+func (s *leaderSearch) unfound() error {
+	out := s.errors[0]
+	for _, err := range s.errors[1:] {
+		out = fmt.Errorf("%w; %w", out, err)
+	}
+	if slices.ContainsFunc(s.errors, func(err error) bool { return !errors.Is(err, driver.ErrUnauthenticated) }) {
+		out = fmt.Errorf("%w (other keepers may still be there: give the addresses of all)", out)
+	}
+	return out
 }
 
 func fetchFrom(
@@ -195,8 +258,7 @@ func fetchFrom(
 	d := net.Dialer{Timeout: rendezvous.HandshakeTime}
 	c, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {
-		return work, nil, nil, fmt.Errorf("no run at %s: %w (if its launcher was lost, give the address of another keeper)",
-			address, err)
+		return work, nil, nil, fmt.Errorf("no run at %s: %w", address, err)
 	}
 	conn := rendezvous.NewConn(c, rendezvous.HandshakeTime)
 	defer conn.Close()
@@ -208,7 +270,7 @@ func fetchFrom(
 	}
 	work, text, o, err = launch.Attach(conn, status, viewed)
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
-		err = fmt.Errorf("the process at %s ended before the answer came: another keeper may lead the run now", address)
+		err = fmt.Errorf("the process at %s ended before the answer came", address)
 	}
 	return work, text, o, err
 }

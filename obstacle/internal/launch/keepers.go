@@ -166,7 +166,7 @@ func (r *run) termDecided(t register.Term) {
 	r.record()
 	if len(t.Keepers) > 1 && r.Notes != nil {
 		fmt.Fprintf(r.Notes, "keepers of the run: %s. If the first one is lost, another one leads the run: obstacle attach "+
-			"%s %s\n", strings.Join(t.Keepers, " "), t.Keepers[1], r.AttachFlags)
+			"%s %s\n", strings.Join(t.Keepers, " "), strings.Join(t.Keepers[1:], " "), r.AttachFlags)
 	}
 	if r.due && t.Epoch > r.epoch {
 		r.due = false
@@ -229,5 +229,5 @@ func (r *run) checkKeepers() {
 
 // elsewhere says where a run may go on from which this process was cut off.
 func (r *run) elsewhere() string {
-	return fmt.Sprintf("The run may go on there: obstacle attach %s", strings.Join(r.term.Keepers[1:], " or "))
+	return fmt.Sprintf("The run may go on there: obstacle attach %s", strings.Join(r.term.Keepers[1:], " "))
 }

@@ -44,7 +44,7 @@ func TestNoEpochWithoutMostKeepers(t *testing.T) {
 	all[1].conn.Close()
 	lost := all[0].expect(rendezvous.KindLost).(rendezvous.Lost)
 	require.Contains(t, lost.Why, "most keepers were out of reach for 2s (--peer-timeout)")
-	require.Contains(t, lost.Why, "obstacle attach 127.0.0.1:1 or 127.0.0.1:2")
+	require.Contains(t, lost.Why, "obstacle attach 127.0.0.1:1 127.0.0.1:2")
 	all[0].block()
 	all[0].result(Failed, lost.Why, -1)
 	o := r.end()

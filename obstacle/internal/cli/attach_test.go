@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/p2psap/driver"
+)
+
+// The process that leads a run is looked for at all keepers in turn, and where they say that it is.
+func TestLeaderSearch(t *testing.T) {
+	silent := errors.New("connection refused")
+	leads := func(at string) error { return &launch.ElsewhereError{Leader: at} }
+	for name, c := range map[string]struct {
+		keepers []string
+		learns  []string // before the first error
+		errors  []error
+		at      []string // after each error; "": the search ends
+	}{
+		"one keeper":     {[]string{"a"}, nil, []error{silent}, []string{""}},
+		"all are silent": {[]string{"a", "b", "c"}, nil, []error{silent, silent, silent}, []string{"b", "c", ""}},
+		"named":          {[]string{"a"}, nil, []error{leads("b")}, []string{"b"}},
+		"named but lost": {[]string{"a"}, nil, []error{leads("b"), silent, leads("b"), silent}, []string{"b", "a", "b", "a"}},
+		"names itself":   {[]string{"a", "b"}, nil, []error{leads("a"), leads("")}, []string{"b", "a"}},
+		"one answers": {
+			[]string{"a", "b"}, nil, []error{silent, leads("b"), silent, silent}, []string{"b", "a", "b", ""},
+		},
+		"learnt": {[]string{"a"}, []string{"a", "b", "c"}, []error{silent, silent, silent}, []string{"b", "c", ""}},
+		"the launcher was lost": {
+			[]string{"a", "b", "c"}, nil, []error{silent, leads("a"), silent, leads("c")}, []string{"b", "a", "c", "a"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newLeaderSearch(c.keepers)
+			require.Equal(t, c.keepers[0], s.at)
+			s.learn(c.learns)
+			for i, err := range c.errors {
+				wrong := s.failed(err)
+				require.Equal(t, c.at[i] == "", wrong != nil, "error %d: %v", i, wrong)
+				if wrong == nil {
+					require.Equal(t, c.at[i], s.at, "error %d", i)
+				}
+			}
+		})
+	}
+}
+
+func TestUnfoundLeader(t *testing.T) {
+	s := newLeaderSearch([]string{"a", "b"})
+	require.NoError(t, s.failed(errors.New("a is silent")))
+	err := s.failed(driver.ErrUnauthenticated)
+	require.ErrorIs(t, err, driver.ErrUnauthenticated)
+	require.EqualError(t, err, "a is silent; "+driver.ErrUnauthenticated.Error()+
+		" (other keepers may still be there: give the addresses of all)")
+	s = newLeaderSearch([]string{"a"})
+	require.EqualError(t, s.failed(driver.ErrUnauthenticated), driver.ErrUnauthenticated.Error(), "the secret is wrong")
+}
