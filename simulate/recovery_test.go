@@ -187,3 +187,19 @@ func TestRecoveryIsRefused(t *testing.T) {
 	_, err = Run(context.Background(), run)
 	require.ErrorContains(t, err, "moves planes")
 }
+
+// SOR goes on with the relaxation factor that it has found, not with the one that it began with.
+func TestRecoveryKeepsTheRelaxationFactor(t *testing.T) {
+	run := runOf(t, gigabit(4), membrane(47), iterate.Synchronous(), 4)
+	run.Solver.Method.Name, run.Solver.Omega = problem.SOR, 1.5
+	run.Recover = &Recovery{Suspect: 2 * time.Millisecond}
+	alone, err := Run(context.Background(), run)
+	require.NoError(t, err)
+	run.Model.Events = []cluster.Event{{At: alone.Virtual * 2 / 3, Rank: 1, Killed: true}}
+	r, err := Run(context.Background(), run)
+	require.NoError(t, err)
+	require.Equal(t, iterate.Converged, r.Reason)
+	require.Len(t, r.Losses, 1)
+	require.LessOrEqual(t, r.Sweeps(), 1.1*alone.Sweeps())
+	t.Logf("%.0f sweeps after a loss; %.0f without", r.Sweeps(), alone.Sweeps())
+}

@@ -185,7 +185,7 @@ func (e *engine) repairTolerance() float64 {
 func (e *engine) nextEpoch() *Config {
 	e.moveParts()
 	r := *e.run
-	s, done := &r.resumed, iterate.Iteration(0)
+	s, newest := &r.resumed, iterate.Progress{}
 	s.starts = make([][]float64, len(e.hosts))
 	for rank, m := range e.hosts {
 		if s.series != nil {
@@ -196,8 +196,8 @@ func (e *engine) nextEpoch() *Config {
 			break
 		}
 		s.starts[rank] = e.start(rank)
-		if !e.recovery.given[rank] {
-			done = max(done, m.peer.Outcome().Sweeps)
+		if at := m.peer.Progress(); !e.recovery.given[rank] && at.Sweep >= newest.Sweep {
+			newest = at
 		}
 	}
 	s.epoch++
@@ -208,7 +208,7 @@ func (e *engine) nextEpoch() *Config {
 		s.sweeps = e.sweepsOf(s.points)
 		return &r
 	}
-	r.Solver = repair.Next(r.Solver, r.Solver.Partition, nil, done)
+	r.Solver = repair.Next(r.Solver, r.Solver.Partition, nil, newest)
 	if s.series != nil {
 		r.Solver.After = s.series.done
 	}

@@ -70,6 +70,7 @@ type Progress struct {
 	Step     int // time step in progress, 0 in a stationary run
 	Sweep    Iteration
 	Residual float64 // last relative residual, of all peers at the root and of the subtree elsewhere; NaN if unknown
+	Omega    float64 // relaxation factor of SOR, the same for all peers at a sweep; 0: another method
 }
 
 const (

@@ -28,6 +28,7 @@ type globalMethod interface {
 	measured() (squares float64, ok bool)
 	// observe accepts the squared residual that a check has measured.
 	observe(squares float64)
+	omega() float64   // see iterate.Progress
 	describe() string // for reports
 	iterate.State
 }

@@ -250,6 +250,8 @@ func (m *multigrid) Fields(visit func(field any)) {
 	m.guard.Fields(visit)
 }
 
+func (m *multigrid) omega() float64 { return 0 }
+
 func (m *multigrid) describe() string {
 	h := &m.plan.hierarchy
 	if h.Coarsest() == 0 {

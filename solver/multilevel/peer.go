@@ -216,7 +216,9 @@ func (g *peer) Outcome() iterate.Outcome {
 // Progress returns the progress of the run.
 func (g *peer) Progress() iterate.Progress {
 	s, c := &g.steps, &g.driver
-	return iterate.Progress{Step: s.Current, Sweep: s.CompletedSweeps + c.cycle, Residual: c.residual}
+	return iterate.Progress{
+		Step: s.Current, Sweep: s.CompletedSweeps + c.cycle, Residual: c.residual, Omega: c.method.omega(),
+	}
 }
 
 // Solution writes the own box's values (see iterate.Peer). During a cycle these are intermediate values; for a

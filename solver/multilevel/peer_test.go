@@ -23,7 +23,8 @@ func TestRedBlackEqualsOnePeerOnAnyPartition(t *testing.T) {
 				Name:  problem.SOR,
 				Omega: rapid.SampledFrom([]float64{0, 1.2, 1.6}).Draw(t, "omega"),
 			},
-			Lag: iterate.Iteration(rapid.IntRange(0, 3).Draw(t, "lag")),
+			Omega: rapid.SampledFrom([]float64{0, 1.4}).Draw(t, "first omega"),
+			Lag:   iterate.Iteration(rapid.IntRange(0, 3).Draw(t, "lag")),
 		}
 		lockstep := []iterate.Scheme{
 			iterate.Synchronous(), iterate.BoundedDelay(0), iterate.Hybrid(make([]int, c.Partition.Peers())),
@@ -52,6 +53,7 @@ func TestMethodRejectsInvalidConfig(t *testing.T) {
 		{func(c *problem.Config) { c.Scheme = iterate.BoundedDelay(2) }, "delay:2"},
 		{func(c *problem.Config) { c.Order = problem.InTurn }, "in-turn"},
 		{func(c *problem.Config) { c.Method.Omega = 2 }, "between 0 and 2"},
+		{func(c *problem.Config) { c.Omega = -1 }, "between 0 and 2"},
 		{func(c *problem.Config) { c.Tolerance = math.NaN() }, "tolerance"},
 	} {
 		config := problem.Config{

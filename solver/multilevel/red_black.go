@@ -1,6 +1,7 @@
 package multilevel
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -38,8 +39,8 @@ func newRedBlack(g *peer) (*redBlack, error) {
 	if err != nil {
 		return nil, err
 	}
-	omega := g.config.Method.Omega
-	m := &redBlack{ownBlock: o, factor: method.NewAdaptiveOmega(omega, omega > 0)}
+	given := g.config.Method.Omega
+	m := &redBlack{ownBlock: o, factor: method.NewAdaptiveOmega(cmp.Or(given, g.config.Omega), given > 0)}
 	if len(g.channels) == 0 {
 		m.stages = []stage{{kind: stageCompute, steps: []problem.SweepStep{{Box: m.own, Chunks: 1}}, runAll: func() {
 			m.sweep.RedBlack(m.u, m.factor.Omega(), int(m.sweeps), g.exec)
@@ -101,5 +102,7 @@ func (m *redBlack) observe(squares float64) {
 }
 
 func (m *redBlack) Fields(visit func(field any)) { m.factor.Fields(visit) }
+
+func (m *redBlack) omega() float64 { return m.factor.Omega() }
 
 func (m *redBlack) describe() string { return fmt.Sprintf("ω = %.4f at the end", m.factor.Omega()) }

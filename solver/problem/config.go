@@ -72,12 +72,18 @@ func (m *MethodConfig) Check() error {
 	case m.Step != 0 && !(m.Step > 0 && m.Step <= 1):
 		return fmt.Errorf("problem: the step is %v of 1/max a_ii; "+
 			"it must be above 0 and at most 1, where the iteration is a contraction", m.Step)
-	case m.Omega != 0 && !(m.Omega > 0 && m.Omega < 2):
-		return fmt.Errorf("problem: the relaxation factor is %v; it must lie between 0 and 2", m.Omega)
 	case m.Cycle != "" && m.Cycle != "v" && m.Cycle != "w":
 		return fmt.Errorf("problem: unknown cycle %q; use v or w", m.Cycle)
 	}
-	return nil
+	return checkOmega(m.Omega)
+}
+
+// checkOmega checks a relaxation factor, 0 for none.
+func checkOmega(omega float64) error {
+	if omega == 0 || omega > 0 && omega < 2 {
+		return nil
+	}
+	return fmt.Errorf("problem: the relaxation factor is %v; it must lie between 0 and 2", omega)
 }
 
 // Box is a half-open box of grid points, 0-based: Lo[a] ≤ i < Hi[a] along axis a. Its methods are Size, Points,
@@ -145,6 +151,9 @@ type Config struct {
 	// Initial holds the starting values of the peer's box, [z][y][x]; for a nonstationary problem u at the end of
 	// step After. nil uses the problem's, which needs After = 0.
 	Initial []float64
+	// Omega is the relaxation factor with which SOR begins its estimate if Method.Omega is 0, as an earlier run with the
+	// same problem has found it. 0: the estimate begins on a coarse grid.
+	Omega float64
 	// After is the number of time steps that an earlier run has completed. The run begins with step After+1, and
 	// Outcome.Steps counts the earlier steps as completed.
 	After int
@@ -217,6 +226,9 @@ func (c *Config) Prepare() error {
 	}
 	if c.Order != Jacobi && c.Order != InTurn {
 		return fmt.Errorf("problem: unknown order %d", c.Order)
+	}
+	if err := checkOmega(c.Omega); err != nil {
+		return err
 	}
 	if !(c.Tolerance >= 0) {
 		return fmt.Errorf("problem: the tolerance is %v; it must not be negative", c.Tolerance)

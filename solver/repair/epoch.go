@@ -73,12 +73,12 @@ func Join(box, held problem.Box, u []float64, missing problem.Box, v []float64) 
 
 // Next returns the configuration with which a peer goes on after a loss, in the next epoch of the run. c is its
 // configuration in the epoch that ended. part is that of Recut, and u holds the values of the peer's box in it: those
-// of Peer.Solution of a survivor, and the repaired ones. done is the largest number of sweeps that a survivor has made
-// in the epoch. At least one sweep remains, so that the residual of the assembled vector is measured.
-func Next(c problem.Config, part problem.Partition, u []float64, done iterate.Iteration) problem.Config {
-	c.Partition, c.Initial = part, u
+// of Peer.Solution of a survivor, and the repaired ones. newest is the progress of the survivor with most sweeps in the
+// epoch. At least one sweep remains, so that the residual of the assembled vector is measured.
+func Next(c problem.Config, part problem.Partition, u []float64, newest iterate.Progress) problem.Config {
+	c.Partition, c.Initial, c.Omega = part, u, newest.Omega
 	if c.MaxSweeps > 0 {
-		c.MaxSweeps -= min(done, c.MaxSweeps-1)
+		c.MaxSweeps -= min(newest.Sweep, c.MaxSweeps-1)
 	}
 	return c
 }

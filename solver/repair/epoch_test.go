@@ -19,11 +19,12 @@ func TestNextCountsSweepsOn(t *testing.T) {
 		{10, 4, 6}, {10, 10, 1}, {10, 11, 1}, {0, 7, 0}, {1, 0, 1},
 	} {
 		part := problem.Partition{Cuts: [3][]int{{0, 1, 2}}}
-		n := repair.Next(problem.Config{Rank: 3, MaxSweeps: c.most}, part, u, c.done)
+		n := repair.Next(problem.Config{Rank: 3, MaxSweeps: c.most}, part, u, iterate.Progress{Sweep: c.done, Omega: 1.5})
 		require.Equal(t, part, n.Partition)
 		require.Equal(t, c.left, n.MaxSweeps)
 		require.Equal(t, u, n.Initial)
 		require.Equal(t, iterate.Rank(3), n.Rank)
+		require.Equal(t, 1.5, n.Omega)
 	}
 }
 
@@ -112,7 +113,8 @@ func TestReferenceDoesNotDependOnTheStart(t *testing.T) {
 			c.Tolerance = 1e30 // the run ends with its starting vector
 			configs := solvertest.ConfigsFor(c)
 			for i := range configs {
-				configs[i] = repair.Next(configs[i], c.Partition, valuesOf(c.Problem, u, c.Partition.Box(iterate.Rank(i))), 3)
+				own := valuesOf(c.Problem, u, c.Partition.Box(iterate.Rank(i)))
+				configs[i] = repair.Next(configs[i], c.Partition, own, iterate.Progress{Sweep: 3})
 			}
 			n, err := solvertest.NewNetwork(1, solver.New, configs)
 			require.NoError(t, err)

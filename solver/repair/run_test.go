@@ -72,25 +72,25 @@ func (r *run) play(t require.TestingT, losses ...loss) {
 		}
 		require.NoError(t, n.Run())
 		require.NoError(t, n.Failed)
-		done := iterate.Iteration(0)
+		newest := iterate.Progress{}
 		for i, q := range n.Peers {
-			k := q.Outcome().Sweeps
-			r.sweeps[i] += k
-			if !occurs || !slices.Contains(losses[epoch].ranks, iterate.Rank(i)) {
-				done = max(done, k)
+			at := q.Progress()
+			r.sweeps[i] += at.Sweep
+			if survives := !occurs || !slices.Contains(losses[epoch].ranks, iterate.Rank(i)); survives && at.Sweep >= newest.Sweep {
+				newest = at
 			}
 		}
 		if !occurs {
 			r.u, r.reason = n.Assemble(p), n.Peers[0].Outcome().Reason
 			return
 		}
-		configs = r.next(t, n, configs, losses[epoch].ranks, done)
+		configs = r.next(t, n, configs, losses[epoch].ranks, newest)
 	}
 }
 
 // next repairs the blocks of lost peers and returns the configurations of the next epoch.
 func (r *run) next(t require.TestingT, n *solvertest.Network, configs []problem.Config, lost []iterate.Rank,
-	done iterate.Iteration) []problem.Config {
+	newest iterate.Progress) []problem.Config {
 	p, held := r.config.Problem, make([]problem.Box, len(configs))
 	for i, q := range n.Peers {
 		if !slices.Contains(lost, iterate.Rank(i)) {
@@ -129,7 +129,7 @@ func (r *run) next(t require.TestingT, n *solvertest.Network, configs []problem.
 	next := make([]problem.Config, len(configs))
 	for i, c := range configs {
 		u := repair.Join(part.Box(iterate.Rank(i)), held[i], own[i], missing[i], repaired[i])
-		if next[i] = repair.Next(c, part, u, done); !missing[i].Empty() && !held[i].Empty() {
+		if next[i] = repair.Next(c, part, u, newest); !missing[i].Empty() && !held[i].Empty() {
 			r.transit++
 		}
 	}

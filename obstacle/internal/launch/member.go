@@ -53,6 +53,7 @@ type member struct {
 	relaxed    uint64  // points, in the epoch
 	busy       float64 // seconds that this has taken
 	sweep      uint64  // newest that is known
+	omega      float64 // found by the peer, at its last sweep of an epoch that has ended; 0: none
 	holding    *buddy.Holding
 	steps      []int // of whose ends it had its block when it returned
 	quietTicks int   // ticks since its last message

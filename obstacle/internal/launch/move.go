@@ -262,9 +262,8 @@ func (r *run) handleFormer(m *member, o event) bool {
 	}
 	switch msg := o.message.(type) {
 	case rendezvous.Listen:
-		m.control, m.listens, m.idle = msg.Control, msg.Epoch, msg.Idle
-		m.sweep, m.holding, m.held = max(m.sweep, msg.Sweep), msg.Holding, msg.Box
-		h.to.sweep = m.sweep
+		m.entered(&msg)
+		h.to.sweep, h.to.omega = m.sweep, m.omega
 	case rendezvous.Captured:
 		if msg.Copy != nil {
 			r.receiveCopy(m, &msg, o.values)

@@ -206,6 +206,26 @@ func (r *run) sweeps() (most uint64) {
 	return most
 }
 
+// omega returns the relaxation factor of a peer with the most sweeps. All survivors have the same at a sweep.
+func (r *run) omega() (omega float64) {
+	most := uint64(0)
+	for _, m := range r.members {
+		if m.omega > 0 && m.sweep >= most {
+			most, omega = m.sweep, m.omega
+		}
+	}
+	return omega
+}
+
+// entered accepts what a peer reports when it enters an epoch.
+func (m *member) entered(l *rendezvous.Listen) {
+	m.control, m.listens, m.idle = l.Control, l.Epoch, l.Idle
+	m.sweep, m.holding, m.held = max(m.sweep, l.Sweep), l.Holding, l.Box
+	if l.Omega > 0 && l.Omega < 2 {
+		m.omega = l.Omega
+	}
+}
+
 // retire ends the connection to a lost peer. What its process sends later is not read. A process that the launcher has
 // started is ended, because it could write to the shared answer.
 func (r *run) retire(m *member) {
@@ -315,6 +335,9 @@ func (r *run) assign(m *member, now *roster) {
 	if now.config.Scheme.Lockstep() {
 		a.Sweeps = r.sweeps()
 	}
+	if !r.exact() { // its state has the factor
+		a.Omega = r.omega()
+	}
 	if r.MaxSweeps > 0 && r.series == nil { // the bound holds in each time step
 		a.MaxSweeps = max(1, r.MaxSweeps-min(r.MaxSweeps, r.sweeps()))
 	}
@@ -359,8 +382,7 @@ func (r *run) receiveRecovery(m *member, msg rendezvous.Message) bool {
 		if m.control == "" {
 			m.since = msg.Epoch
 		}
-		m.control, m.listens, m.idle = msg.Control, msg.Epoch, msg.Idle
-		m.sweep, m.holding, m.held = max(m.sweep, msg.Sweep), msg.Holding, msg.Box
+		m.entered(&msg)
 	case rendezvous.Repaired:
 		if msg.Epoch == r.epoch {
 			m.valued = true

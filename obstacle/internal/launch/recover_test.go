@@ -210,6 +210,38 @@ func workComesInOrder(t *testing.T, p Plan, idle bool) {
 	require.False(t, w.active)
 }
 
+// The relaxation factor of the survivor with most sweeps goes to all peers. With --recover exact the kept state has it.
+func TestRelaxationFactorIsKept(t *testing.T) {
+	rehearsal := rehearse(t, recovering)
+	close(rehearsal.stop)
+	<-rehearsal.done
+	cut := problem.Partition{Cuts: [3][]int{{0, 4}, {0, 4}, {0, 1, 2, 4}}}
+	for _, c := range []struct {
+		recover  string
+		reported []rendezvous.Listen // by rank
+		want     float64
+	}{
+		{RecoverLocal, []rendezvous.Listen{{Sweep: 8, Omega: 1.9}, {}, {Sweep: 7, Omega: 1.8}}, 1.9},
+		{RecoverLocal, []rendezvous.Listen{{Sweep: 8}, {}, {Sweep: 8}}, 0},
+		{RecoverLocal, []rendezvous.Listen{{Sweep: 8, Omega: 2}, {Sweep: 9, Omega: -1}, {Sweep: 7, Omega: 1.8}}, 1.8},
+		{RecoverExact, []rendezvous.Listen{{Sweep: 8, Omega: 1.9}, {}, {Sweep: 7, Omega: 1.8}}, 0},
+	} {
+		r := &run{Plan: rehearsal.plan}
+		r.Partition, r.Recover, r.resumption = cut, c.recover, &resumption{again: true}
+		for rank, l := range c.reported {
+			m := &member{rank: rank, informed: true, valued: true, out: make(chan rendezvous.Message, 1)}
+			r.members = append(r.members, m)
+			m.entered(&l)
+		}
+		for _, m := range r.members {
+			now, err := r.roster()
+			require.NoError(t, err)
+			r.assign(m, now)
+			require.Equal(t, c.want, (<-m.out).(*workload).assign.Omega, c)
+		}
+	}
+}
+
 // Values that are not finite, or too few, do not reach the peer that repairs. Their sender counts as lost.
 func TestUnusableValues(t *testing.T) {
 	for name, values := range map[string][]float64{

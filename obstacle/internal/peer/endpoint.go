@@ -78,9 +78,10 @@ func (e *endpoint) run() string {
 // report sends the address of the endpoint to the launcher.
 func (e *endpoint) report() error {
 	_, box := e.p.values.held()
+	at := e.p.values.progress()
 	l := rendezvous.Listen{
 		Box:     box,
-		Control: e.p.advertised(e.node.ControlAddr()), Epoch: e.epoch, Sweep: e.p.values.sweep(),
+		Control: e.p.advertised(e.node.ControlAddr()), Epoch: e.epoch, Sweep: uint64(at.Sweep), Omega: at.Omega,
 		Idle: !e.p.values.relaxing(), Holding: e.p.copies.holding(),
 	}
 	e.p.listening.Store(&l)

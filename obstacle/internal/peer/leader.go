@@ -290,7 +290,7 @@ func (p *peer) goBack(ctx context.Context, address string) (*rendezvous.Conn, er
 // process asks for the ends of steps.
 func (p *peer) standing() *rendezvous.Standing {
 	s := &rendezvous.Standing{
-		Epoch: p.commands.newest(), Valued: p.values.known(), Sweep: p.values.sweep(), Cluster: p.welcome.Cluster,
+		Epoch: p.commands.newest(), Valued: p.values.known(), Sweep: uint64(p.values.progress().Sweep), Cluster: p.welcome.Cluster,
 		Steps: p.ends.freeze(),
 	}
 	s.Settled = p.settled.Load() == int64(s.Epoch)

@@ -72,11 +72,11 @@ func (v *values) held() ([]float64, problem.Box) {
 	return v.u, v.box
 }
 
-// sweep returns the number of sweeps up to the values kept.
-func (v *values) sweep() uint64 {
+// progress returns the progress up to the values kept.
+func (v *values) progress() iterate.Progress {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return uint64(v.at.Sweep)
+	return v.at
 }
 
 // continueFrom sets the number of sweeps that former epochs have made.

@@ -9,7 +9,7 @@ import (
 )
 
 // Version is that of this protocol. Both ends must have the same.
-const Version = 14
+const Version = 15
 
 // Kind is the type of a frame's body.
 type Kind uint8
@@ -118,6 +118,7 @@ type Listen struct {
 	Control string      `json:"control"` // host:port of its control channel
 	Epoch   int         `json:"epoch"`   // for which it was opened
 	Sweep   uint64      `json:"sweep"`   // newest iterate of the peer, from which it goes on in lockstep
+	Omega   float64     `json:"omega"`   // iterate.Progress.Omega of that iterate
 	Idle    bool        `json:"idle"`    // the peer does not relax before the epoch begins
 	Box     problem.Box `json:"box"`     // of the peer's values, which other peers have if planes move; empty: it has none
 	// Holding lists the kept iterates that the peer has copies of.
@@ -167,6 +168,7 @@ type Assign struct {
 
 	After  int     `json:"after"`  // number of time steps that are complete; Initial is the end of the last one
 	Sweeps uint64  `json:"sweeps"` // that this rank has made in former epochs, 0 if the peer knows them
+	Omega  float64 `json:"omega"`  // found in former epochs, as in problem.Config; 0: none
 	Repair *Repair `json:"repair"` // what a peer has to repair that has no values of its box; nil: nothing
 
 	KeepEveryMS int64   `json:"keep_every_ms"`    // least time between two kept iterates; 0: none is kept
