@@ -303,6 +303,16 @@ func (n *Node) Mode(id SessionID) microproto.Mode {
 	return 0
 }
 
+// Carries reports whether a session uses the rail of a number, an index in NodeConfig.Rails.
+func (n *Node) Carries(number int) bool {
+	return slices.ContainsFunc(n.sessions, func(s *session) bool {
+		return s != nil && (s.channel.over(number) || s.previous.over(number))
+	})
+}
+
+// over reports whether the channel uses the rail of a number. A nil channel uses none.
+func (c *channel) over(number int) bool { return c != nil && c.Rail != nil && c.Rail.Number == number }
+
 // Info describes a session.
 func (n *Node) Info(id SessionID) (SessionInfo, error) {
 	s := n.session(id)

@@ -56,6 +56,8 @@ type Node struct {
 
 	pending *Pending // accepted connections whose handshake is not over
 
+	pumpAllAt microproto.Instant // when Pump looks again which links no session uses; for its goroutine
+
 	polling       atomic.Bool  // a call receives
 	awaitingSince atomic.Int64 // it has waited at the link since that Instant; 0: it does not
 	dueAt         atomic.Int64 // the core's Deadline, an Instant

@@ -301,30 +301,52 @@ const (
 
 // Pump receives what has arrived over the links and runs timers that are due, on the caller's goroutine. It is
 // optional. Compute loops call it so that arrivals are handled without waiting for the receiver's goroutine to
-// be scheduled, which can take a time slice on a machine whose cores are all busy. Pump never blocks. It returns
-// p2psap.ErrClosed once Close has ended. It is for one goroutine at a time.
+// be scheduled, which can take a time slice on a machine whose cores are all busy. A link that no session uses is asked
+// once a millisecond. Pump never blocks. It returns p2psap.ErrClosed once Close has ended. It is for one goroutine at a time.
 func (n *Node) Pump() error {
 	select {
 	case <-n.done:
 		return p2psap.ErrClosed
 	default:
 	}
+	now := n.now()
+	all := now >= n.pumpAllAt
+	if all {
+		n.findUnused(now)
+	}
 	for _, r := range slices.Backward(n.rails) {
-		r.pump()
+		if all || !r.unused {
+			r.pump(now)
+		}
 	}
 	return nil
 }
 
-// pump receives the frames that have arrived, unless another goroutine is receiving from the link.
-func (r *railPort) pump() {
+// unusedEvery is the time between two calls of Pump that ask a link that no session uses.
+const unusedEvery = time.Millisecond
+
+// findUnused sets which links no session uses.
+func (n *Node) findUnused(now microproto.Instant) {
+	n.pumpAllAt = now.Add(unusedEvery)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, r := range n.rails {
+		r.unused = !n.core.Carries(r.number)
+	}
+}
+
+// pump receives the frames that have arrived, unless another goroutine is receiving from the link. now is the time of
+// the call.
+func (r *railPort) pump(now microproto.Instant) {
 	if r.pollable == nil || !r.receiving.TryLock() {
 		return
 	}
 	defer r.receiving.Unlock()
 	for range pumpRounds {
-		if k, _, err := r.take(nil, r.node.now(), false); err != nil || k < len(r.batch) {
+		if k, _, err := r.take(nil, now, false); err != nil || k < len(r.batch) {
 			return // after an error the link is closed, or its goroutine reports it
 		}
+		now = r.node.now()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -71,6 +72,45 @@ func accepted(n *Node, s *Socket) p2psap.Transfer {
 func TestPumpAllocatesNothing(t *testing.T) {
 	a := start(t, "a", nil)
 	require.Zero(t, testing.AllocsPerRun(100, func() { _ = a.Pump() }))
+}
+
+// counted counts how often a link is asked.
+type counted struct {
+	*noReceiver
+	times int
+}
+
+func (c *counted) TryRecv(in []microproto.Frame) (int, error) {
+	c.times++
+	return c.noReceiver.TryRecv(in)
+}
+
+// Pump asks a link that no session uses once a millisecond, and another one in every call.
+func TestPumpRarelyAsksUnusedLinks(t *testing.T) {
+	var asked *counted
+	a := start(t, "a", func(c *Config) {
+		c.Rails[0].Network, c.Catalog = p2psap.Ethernet, ctp.Catalog()
+		asked = &counted{noReceiver: &noReceiver{c.Rails[0].Link.(*ether.Link), make(chan struct{})}}
+		c.Rails[0].Link = asked
+	})
+	pump := func() (times int, within time.Duration) {
+		before, begin := asked.times, a.now()
+		for range 1000 {
+			require.NoError(t, a.Pump())
+		}
+		return asked.times - before, a.now().Sub(begin)
+	}
+	times, within := pump()
+	require.Positive(t, times)
+	require.LessOrEqual(t, times, 2+int(within/unusedEvery))
+	b := start(t, "b", func(c *Config) { c.Rails[0].Network, c.Catalog = p2psap.Ethernet, ctp.Catalog() })
+	join(t, a, b)
+	open(t, a, b, options("halo", microproto.ModeSynchronous))
+	for a.pumpAllAt = 0; a.rails[0].unused; {
+		require.NoError(t, a.Pump()) // looks again
+	}
+	times, _ = pump()
+	require.GreaterOrEqual(t, times, 1000)
 }
 
 // noRailReceiver waits for ever.

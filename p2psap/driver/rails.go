@@ -36,6 +36,8 @@ type railPort struct {
 	receiving sync.Mutex // taken before the node's lock; guards batch
 	batch     []microproto.Frame
 
+	unused bool // no session used the link when Pump looked last; for its goroutine
+
 	// See poller.
 	resume  chan struct{}      // unparks the goroutine; of capacity 1
 	arrived microproto.Instant // of the last frames; guarded by the node's lock
