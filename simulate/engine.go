@@ -170,6 +170,7 @@ func (m *machine) makePeer(c *exchange.Config) (err error) {
 		config := r.Solver
 		config.Rank, config.Executor = c.Rank, nil
 		r.resumed.configure(&config)
+		config.Late = r.Parts > 1
 		config.Method.SweepsPerPass = 1 // sweeps are counted and evaluated one by one
 		if m.solution, err = cmp.Or(r.Methods, solver.Methods()).New(config); err == nil {
 			m.peer, m.block = m.solution, m.solution.Box().Points()

@@ -12,6 +12,7 @@ type gridLevel struct {
 	window   problem.Box // the block, in the grid
 	own      kernel.Box  // own points, in the block
 	exec     problem.Executor
+	late     bool         // problem.Config.Late
 	faces    [2]*exchange // of values, by colour; nil if the grid is not distributed
 	all      []*exchange  // of values, with edges and corners
 	residual []*exchange  // of the arrays that restriction reads
@@ -42,7 +43,7 @@ func (m *multigrid) newGridLevel(
 		c.Lower = b.Lower
 		c.Upper = b.Upper
 	}
-	g := &gridLevel{window: window, own: own.From(window.Lo), exec: m.peer.exec}
+	g := &gridLevel{window: window, own: own.From(window.Lo), exec: m.peer.exec, late: m.peer.config.Late}
 	if g.Level, err = method.NewLevel(c, b == nil); err != nil {
 		return nil, err
 	}
@@ -72,7 +73,7 @@ func (g *gridLevel) share(channels []*channel, d depth, allocate func(int) []flo
 
 // compute returns a stage that calls f for the pieces of the own points and sends an exchange (nil: none).
 func (g *gridLevel) compute(x *exchange, f func(b kernel.Box, piece int)) stage {
-	return stage{kind: stageCompute, x: x, steps: planParts(g.own, g.Part.Layout.Dim, x), runPiece: f}
+	return stage{kind: stageCompute, x: x, steps: planParts(g.own, g.Part.Layout.Dim, x, g.late), runPiece: f}
 }
 
 // scanContacts returns the stage that records, before a restriction, which rows are in contact, including those

@@ -61,7 +61,7 @@ func TestMultigridEqualsOnePeerOnAnyPartition(t *testing.T) {
 			Method: problem.MethodConfig{
 				Name:  problem.Multigrid,
 				Cycle: rapid.SampledFrom([]string{"", "v", "w"}).Draw(t, "cycle"),
-			}, Executor: solvertest.Threads{},
+			}, Executor: solvertest.Threads{}, Late: rapid.Bool().Draw(t, "late"),
 		}
 		c.GatherPoints = rapid.SampledFrom([]int{1, 10, 100, 0}).Draw(t, "gather")
 		one, _ := sameAsAlone(t, rapid.Uint64().Draw(t, "seed"), c)

@@ -31,7 +31,7 @@ func newOwnBlock(g *peer, window problem.Box) (*ownBlock, error) {
 		own:   g.box.From(window.Lo),
 		u:     g.config.NewArray(l.Len()),
 	}
-	o.residualStage = stage{kind: stageCompute, steps: planParts(o.own, l.Dim, nil)}
+	o.residualStage = stage{kind: stageCompute, steps: planParts(o.own, l.Dim, nil, false)}
 	o.residualStage.runPiece = func(b kernel.Box, i int) { o.sweep.Residual(&o.norms[i], o.u, b) }
 	o.norms = make([]kernel.Norm, max(pieces(o.residualStage.steps), kernel.Workers(g.exec)))
 	return o, nil

@@ -24,6 +24,7 @@ func TestRedBlackEqualsOnePeerOnAnyPartition(t *testing.T) {
 				Omega: rapid.SampledFrom([]float64{0, 1.2, 1.6}).Draw(t, "omega"),
 			},
 			Omega: rapid.SampledFrom([]float64{0, 1.4}).Draw(t, "first omega"),
+			Late:  rapid.Bool().Draw(t, "late"),
 			Lag:   iterate.Iteration(rapid.IntRange(0, 3).Draw(t, "lag")),
 		}
 		lockstep := []iterate.Scheme{

@@ -54,7 +54,7 @@ func newRedBlack(g *peer) (*redBlack, error) {
 		x := faceExchange(g.channels, values, m.own)
 		m.stages = append(m.stages,
 			stage{
-				kind: stageCompute, x: x, steps: planParts(m.own, m.block.Layout.Dim, x),
+				kind: stageCompute, x: x, steps: planParts(m.own, m.block.Layout.Dim, x, g.config.Late),
 				runPiece: func(b kernel.Box, _ int) { m.sweep.RelaxColour(m.u, colour, m.factor.Omega(), b) },
 			},
 			stage{kind: stageAwait, x: x})

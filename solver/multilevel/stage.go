@@ -37,16 +37,16 @@ type transfer interface {
 	proceed() (op iterate.Op, more bool, err error)
 }
 
-// planParts cuts the own points into parts, the layers that neighbours read first. Each send of the exchange
+// planParts cuts the own points into parts, the layers that neighbours read first unless late is set. Each send of the exchange
 // (nil: none) follows the last part with points that it reads of the first grid.
-func planParts(own kernel.Box, dim int, x *exchange) []problem.SweepStep {
+func planParts(own kernel.Box, dim int, x *exchange, late bool) []problem.SweepStep {
 	var sends []problem.SentLayer
 	if x != nil {
 		for _, l := range x.neighbours {
 			sends = append(sends, problem.SentLayer{To: l.channel.to, Points: l.send[0]})
 		}
 	}
-	return problem.PlanSweep(own, dim, sends)
+	return problem.PlanSweep(own, dim, sends, late)
 }
 
 // runNow runs a computation at once, before the run begins.

@@ -157,6 +157,9 @@ type Config struct {
 	// After is the number of time steps that an earlier run has completed. The run begins with step After+1, and
 	// Outcome.Steps counts the earlier steps as completed.
 	After int
+	// Late makes a sweep relax the points that neighbours read together with the others, not before them. That is faster
+	// if other peers of the process relax while the messages travel. Values do not depend on it.
+	Late bool
 	// KeepEvery is the least time between two iterates that all peers keep, so that a run in lockstep goes on exactly
 	// after a loss; see iterate.OpKeep. 0: none is kept. Time steps are not kept.
 	KeepEvery time.Duration

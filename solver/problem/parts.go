@@ -35,8 +35,11 @@ type SentLayer struct {
 }
 
 // PlanSweep cuts own points into parts and orders a sweep of them: layers that neighbours read are relaxed and sent
-// before the interior is relaxed.
-func PlanSweep(own kernel.Box, dim int, sends []SentLayer) []SweepStep {
+// before the interior is relaxed, unless late is set (Config.Late).
+func PlanSweep(own kernel.Box, dim int, sends []SentLayer, late bool) []SweepStep {
+	if late {
+		return PlanParts(appendParts(nil, own), Jacobi, dim, sends)
+	}
 	var parts []kernel.Box
 	rest := own
 	for _, s := range slices.Backward(sends) { // z layers first: they lie together in memory

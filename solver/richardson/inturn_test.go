@@ -120,7 +120,7 @@ func TestPlanCoversAndSendsWholeFaces(t *testing.T) {
 				return true
 			})
 		}
-		for _, s := range planSweep(l, faces, order) {
+		for _, s := range planSweep(l, faces, order, rapid.Bool().Draw(t, "late")) {
 			if s.Send {
 				sent[s.Face]++
 				each(

@@ -6,8 +6,8 @@ import (
 )
 
 // planSweep orders a sweep so that every face with a neighbour is relaxed and sent before the interior is
-// relaxed. With the order in-turn a face is sent after the last part with points of it.
-func planSweep(l kernel.Layout, faces []*face, order problem.Order) []problem.SweepStep {
+// relaxed, unless late is set. With the order in-turn a face is sent after the last part with points of it.
+func planSweep(l kernel.Layout, faces []*face, order problem.Order, late bool) []problem.SweepStep {
 	var sends []problem.SentLayer
 	for _, f := range faces {
 		sends = append(sends, problem.SentLayer{To: f.to, Points: f.own})
@@ -15,7 +15,7 @@ func planSweep(l kernel.Layout, faces []*face, order problem.Order) []problem.Sw
 	if order == problem.InTurn {
 		return problem.PlanParts(planesInTurn(l), order, l.Dim, sends)
 	}
-	return problem.PlanSweep(l.Interior(), l.Dim, sends)
+	return problem.PlanSweep(l.Interior(), l.Dim, sends, late)
 }
 
 // planesInTurn groups whole planes in ascending order.

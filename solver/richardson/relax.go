@@ -31,8 +31,8 @@ type pass struct {
 
 func (p *pass) init(w *worker) {
 	p.w = w
-	p.sweep = planSweep(w.block.Layout, w.faces, w.config.Order)
-	p.measure = planSweep(w.block.Layout, nil, problem.Jacobi)
+	p.sweep = planSweep(w.block.Layout, w.faces, w.config.Order, w.config.Late)
+	p.measure = planSweep(w.block.Layout, nil, problem.Jacobi, false)
 	most := 1
 	for _, s := range slices.Concat(p.sweep, p.measure) {
 		most = max(most, s.Chunks)

@@ -26,7 +26,7 @@ func checkLockstep(t *rapid.T, s iterate.Scheme) {
 		Tolerance:  rapid.SampledFrom([]float64{1e-1, 1e-3}).Draw(t, "tolerance"),
 		CheckEvery: iterate.Iteration(rapid.IntRange(0, 9).Draw(t, "every")),
 		MaxSweeps:  iterate.Iteration(rapid.SampledFrom([]int{1, 7, 16, 60, 200, 800}).Draw(t, "max")),
-		Executor:   solvertest.Backwards{},
+		Executor:   solvertest.Backwards{}, Late: rapid.Bool().Draw(t, "late"),
 		Tiling: problem.Tiling{
 			Sweeps: rapid.IntRange(0, 9).Draw(t, "together"),
 			Rows:   rapid.IntRange(0, 5).Draw(t, "rows"),

@@ -185,7 +185,7 @@ func (p *peer) fillWork(w *work) error {
 	w.config = problem.Config{
 		Problem: p.problem, Partition: p.cut, Rank: iterate.Rank(p.welcome.Rank), Scheme: scheme, Order: a.Order,
 		Method: a.Method, Tolerance: a.Tolerance, MaxSweeps: iterate.Iteration(a.MaxSweeps), Initial: initial,
-		Omega: a.Omega, Reconfigure: a.Reconfigure, Balance: a.Balance, After: a.After, Allocate: p.arrays.Take,
+		Omega: a.Omega, Late: p.turnOf() != nil, Reconfigure: a.Reconfigure, Balance: a.Balance, After: a.After, Allocate: p.arrays.Take,
 		KeepEvery: time.Duration(a.KeepEveryMS) * time.Millisecond,
 	}
 	return nil
@@ -351,7 +351,7 @@ func (p *peer) turnOf() sync.Locker {
 	if p.welcome.Parts <= 1 {
 		return nil
 	}
-	return p.turn
+	return &p.others.turn
 }
 
 // stopRequested returns a channel that is closed when the launcher or the user of this peer requests an early end.
