@@ -81,7 +81,9 @@ func (p *peer) iterate(ctx context.Context, e *epoch, r *runner.Runner) error {
 	}
 	p.values.continueFrom(iterate.Iteration(p.former.sweeps))
 	p.values.begin(r)
+	p.others.begin()
 	res, err := r.Run(ctx)
+	over := p.others.end()
 	endReports()
 	if errors.Is(err, runner.ErrAbandoned) {
 		u := solutionOf(r)
@@ -98,6 +100,14 @@ func (p *peer) iterate(ctx context.Context, e *epoch, r *runner.Runner) error {
 	out := account(&res, err)
 	if err != nil && closed(c.lost) {
 		out.Error, out.Lost = c.why.Why, c.why.Rank
+	}
+	if err == nil {
+		select { // what follows takes the processor from peers that pass the verdict on
+		case <-over:
+		case <-c.after(e.assign.Epoch):
+		case <-c.bye:
+		case <-c.lost:
+		}
 	}
 	p.describe(&out, e)
 	out.Points, out.Method = r.Box().Points(), r.Method()

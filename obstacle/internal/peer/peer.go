@@ -82,7 +82,7 @@ type Options struct {
 	// VotePort is the port at which a keeper listens; 0: any of PortLow to PortHigh.
 	VotePort int
 
-	turn    *sync.Mutex // of the peers of this process: see runner.Config.Turn
+	others  *together   // the peers of this process
 	memory  *shm.Memory // that joins them
 	rejoins bool        // it took part before
 	guest   bool        // the process runs another peer, which was asked to run this one
@@ -97,8 +97,8 @@ const rejoinTime = 5 * time.Second
 //
 // If the launcher of a run that recovers from losses has taken this peer for lost, the peer joins again, as a spare.
 func Run(ctx context.Context, o Options) error {
-	if o.turn == nil {
-		o.turn, o.memory = new(sync.Mutex), shm.NewMemory()
+	if o.others == nil {
+		o.others, o.memory = new(together), shm.NewMemory()
 	}
 	again, err := one(ctx, &o)
 	for again && ctx.Err() == nil {
