@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
@@ -55,6 +56,14 @@ func Encode(data []byte, values []float64) {
 	for i, v := range values {
 		binary.LittleEndian.PutUint64(data[8*i:], math.Float64bits(v))
 	}
+}
+
+// Append appends what Encode wrote to values.
+func Append(values []float64, data []byte) []float64 {
+	at, n := len(values), len(data)/8
+	values = slices.Grow(values, n)[:at+n]
+	Decode(values[at:], data)
+	return values
 }
 
 // Decode reads what Encode wrote.

@@ -105,7 +105,7 @@ func (r *run) admit(conn *rendezvous.Conn, j rendezvous.Join) {
 func (r *run) serve(m *member) {
 	defer close(m.served)
 	var at, stepAt int64
-	var captured []byte
+	var captured []float64
 	for {
 		msg, err := m.conn.Receive(
 			rendezvous.KindListen, rendezvous.KindReady, rendezvous.KindBeat, rendezvous.KindChunk,
@@ -129,10 +129,8 @@ func (r *run) serve(m *member) {
 			}
 			r.emit(event{of: m, message: msg})
 		case rendezvous.Captured:
-			values := make([]float64, len(captured)/8)
-			blocks.Decode(values, captured)
+			r.emit(event{of: m, message: msg, values: captured})
 			captured = nil
-			r.emit(event{of: m, message: msg, values: values})
 		case rendezvous.Block:
 			err = errors.New("part of the block has already arrived")
 			switch {
@@ -162,9 +160,12 @@ func (r *run) serve(m *member) {
 				at = 0 // of a newer epoch
 			}
 			switch {
-			case msg.Stream == rendezvous.StreamCapture && msg.Offset == int64(len(captured)) &&
+			case msg.Stream == rendezvous.StreamCapture && msg.Offset == 8*int64(len(captured)) && size%8 == 0 &&
 				msg.Offset+size <= 8*int64(r.Problem.Points()):
-				captured, err = append(captured, msg.Data...), nil
+				if size == rendezvous.PieceBytes && captured == nil { // probably the whole block
+					captured = make([]float64, 0, r.owned.box(m.rank).Points())
+				}
+				captured, err = blocks.Append(captured, msg.Data), nil
 				r.emit(event{of: m}) // it is not silent
 			case msg.Stream == rendezvous.StreamStep && msg.Offset == stepAt && r.series != nil:
 				m.blocked.Store(true)

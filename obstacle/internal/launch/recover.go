@@ -93,6 +93,7 @@ type recovery struct {
 	around    []surroundings // values beside them
 
 	resumption *resumption // of the epoch; nil: not decided yet
+	beginning  *beginning  // of an epoch; see begun
 	cut        int         // epoch for which recut was called
 }
 
@@ -206,6 +207,21 @@ func (r *run) sweeps() (most uint64) {
 	return most
 }
 
+// beginning is what all assignments of an epoch have in common, whatever is heard of other peers between two of them.
+type beginning struct {
+	epoch  int
+	sweeps uint64 // see run.sweeps
+	omega  float64
+}
+
+// begun returns the beginning of the epoch.
+func (r *run) begun() *beginning {
+	if r.beginning == nil || r.beginning.epoch != r.epoch {
+		r.beginning = &beginning{r.epoch, r.sweeps(), r.omega()}
+	}
+	return r.beginning
+}
+
 // omega returns the relaxation factor of a peer with the most sweeps. All survivors have the same at a sweep.
 func (r *run) omega() (omega float64) {
 	most := uint64(0)
@@ -299,12 +315,16 @@ func (r *run) advance() {
 	if r.exact() && !r.awaitsHandover() {
 		r.decideResumption()
 	}
-	if len(r.faces) > 0 || r.awaitsHandover() || r.exact() && r.failure != nil {
+	if len(r.faces) > 0 || r.exact() && (r.awaitsHandover() || r.failure != nil) {
 		return
 	}
 	ready := true
 	var now *roster
 	for _, m := range r.members {
+		if h := r.handoverTo(m); h != nil && !h.known {
+			ready = false // the others build their blocks meanwhile
+			continue
+		}
 		if !m.assigned && (valued || !m.valued || m.idle) && !r.resumption.lacks(m) {
 			if now == nil {
 				var err error
@@ -333,13 +353,13 @@ func (r *run) assign(m *member, now *roster) {
 	}
 	a.Initial, a.Sweeps, a.After = false, m.sweep, r.after
 	if now.config.Scheme.Lockstep() {
-		a.Sweeps = r.sweeps()
+		a.Sweeps = r.begun().sweeps
 	}
 	if !r.exact() { // its state has the factor
-		a.Omega = r.omega()
+		a.Omega = r.begun().omega
 	}
 	if r.MaxSweeps > 0 && r.series == nil { // the bound holds in each time step
-		a.MaxSweeps = max(1, r.MaxSweeps-min(r.MaxSweeps, r.sweeps()))
+		a.MaxSweeps = max(1, r.MaxSweeps-min(r.MaxSweeps, r.begun().sweeps))
 	}
 	if r.MaxTime > 0 {
 		a.MaxTimeMS = max(1, (r.MaxTime - time.Since(r.started)).Milliseconds())

@@ -134,12 +134,15 @@ func (p *peer) capture(conn *rendezvous.Conn, c rendezvous.Capture) {
 	})
 }
 
-// partsOf returns the values of the parts of some boxes that lie in a block's box, one after the other.
+// partsOf returns the values of the parts of some boxes that lie in a block's box, one after the other. They may be u.
 func partsOf(u []float64, own problem.Box, boxes []problem.Box) []float64 {
 	var out []float64
 	for _, b := range boxes {
 		for a := range 3 {
 			b.Lo[a], b.Hi[a] = max(b.Lo[a], own.Lo[a])-own.Lo[a], min(b.Hi[a], own.Hi[a])-own.Lo[a]
+		}
+		if len(boxes) == 1 && b.Size() == own.Size() {
+			return u
 		}
 		if !b.Empty() {
 			out = append(out, blocks.Extract(u, own.Size(), b)...)

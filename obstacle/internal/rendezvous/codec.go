@@ -16,6 +16,7 @@ const (
 	MaxHello    = 4 << 10         // of small messages, and before a connection is authenticated
 	MaxBody     = 4 << 20         // of messages that list peers or sessions
 	MaxChunk    = 256 << 10       // payload of a Chunk
+	PieceBytes  = 1<<16 - 1<<5    // payload of most of them: the frame fits the buffer of a connection
 	chunkHeader = 1 + 8           // stream, offset
 	frameHeader = 4 + 1           // length, kind
 	readStep    = 64 << 10        // buffer of a connection
@@ -101,15 +102,27 @@ func Read(r io.Reader, buf *[]byte, only ...Kind) (Message, error) {
 	case len(only) > 0 && !slices.Contains(only, k):
 		return nil, fmt.Errorf("%w: unexpected kind %d", ErrMalformed, k)
 	}
-	body := bytes.NewBuffer((*buf)[:0])
-	if _, err := io.CopyN(body, r, n); err != nil {
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
+	body, err := readBody(r, (*buf)[:0], int(n))
+	if *buf = body; err != nil {
 		return nil, err
 	}
-	*buf = body.Bytes()
-	return Decode(k, *buf)
+	return Decode(k, body)
+}
+
+// readBody reads n bytes into body, which grows as they arrive: a peer that announces more than it sends occupies little.
+func readBody(r io.Reader, body []byte, n int) ([]byte, error) {
+	for at := 0; at < n; at = len(body) {
+		if at == cap(body) {
+			body = slices.Grow(body, min(n, max(2*at, readStep))-at)
+		}
+		body = body[:min(n, cap(body))]
+		if _, err := io.ReadFull(r, body[at:]); errors.Is(err, io.EOF) {
+			return body, io.ErrUnexpectedEOF
+		} else if err != nil {
+			return body, err
+		}
+	}
+	return body, nil
 }
 
 // Decode decodes a body. Any bytes may be passed.
