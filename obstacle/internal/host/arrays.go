@@ -18,10 +18,11 @@ type region struct {
 	used   int // values from here on are zeros still
 }
 
-// Bounds of arrays in regions, in values. Pages that no array uses cost nothing.
+// Bounds of arrays in regions, in values. Pages that no array uses cost nothing, but the garbage collector counts them.
 const (
 	leastInRegion = 1 << 16
 	regionValues  = 1 << 22
+	regionArrays  = 6 // as long as the first, in a region below regionValues; a block of Richardson's method has 3
 	line          = 8 // values of a cache line, where arrays begin, since kernels read whole lines
 	// apart is a distance between arrays, so that no two begin at the same place of a page.
 	apart = 5 * line
@@ -39,7 +40,7 @@ func (a *Arrays) Take(n int) []float64 {
 			return r.take(n)
 		}
 	}
-	r := &region{values: hugePages(max(n, regionValues))}
+	r := &region{values: hugePages(max(n, min(regionValues, regionArrays*n)))}
 	a.regions = append(a.regions, r)
 	return r.take(n)
 }
