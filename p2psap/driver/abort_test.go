@@ -19,7 +19,8 @@ func TestAbortDoesNotLinger(t *testing.T) {
 	a, b := start(t, "a", long), start(t, "b", long)
 	join(t, a, b)
 	sa, _ := open(t, a, b, options("halo", microproto.ModeSynchronous))
-	b.mu.Lock() // it stands still, and accepts nothing
+	a.drainTime = time.Hour
+	b.mu.Lock() // it stands still: it accepts nothing and closes no connection
 	_, err := sa.Send(t.Context(), 2, 1, make([]byte, 8))
 	require.NoError(t, err)
 	var closing sync.WaitGroup

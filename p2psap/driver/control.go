@@ -28,6 +28,7 @@ type connection struct {
 	queue    chan []byte // closed by the node, under its lock, when the core disconnects
 	sameHost bool        // the other end has an address of this host
 	closed   bool
+	unread   chan struct{} // closed when the node has stopped reading
 }
 
 func (n *Node) accept() {
@@ -93,7 +94,7 @@ func (n *Node) attach(conn net.Conn, dialled string) {
 	}
 	n.lastConn++
 	c := &connection{
-		id: n.lastConn, conn: conn, tcp: tcp, queue: make(chan []byte, controlQueue),
+		id: n.lastConn, conn: conn, tcp: tcp, queue: make(chan []byte, controlQueue), unread: make(chan struct{}),
 		sameHost: sameHost(tcp.LocalAddr(), tcp.RemoteAddr()),
 	}
 	n.conns[c.id] = c
@@ -112,6 +113,7 @@ func (n *Node) sameHost(id p2psap.ConnID) bool {
 // read reads messages, each preceded by its length, until the connection ends.
 func (n *Node) read(c *connection) {
 	defer n.running.Done()
+	defer close(c.unread)
 	r := bufio.NewReader(c.conn)
 	for {
 		msg, err := readMessage(r)
@@ -147,10 +149,9 @@ func readMessage(r io.Reader) ([]byte, error) {
 }
 
 // write sends what is queued. When the core has disconnected it lets the last messages arrive: closing at once
-// with bytes unread would reset the connection.
+// with bytes unread would reset the connection. Abort does not wait for that.
 func (n *Node) write(c *connection) {
 	defer n.running.Done()
-	defer func() { _ = c.tcp.Close() }()
 	for msg := range c.queue {
 		_ = c.conn.SetWriteDeadline(time.Now().Add(controlWrite))
 		framed := append(binary.BigEndian.AppendUint32(nil, uint32(len(msg))), msg...)
@@ -168,8 +169,26 @@ func (n *Node) write(c *connection) {
 	if t, ok := c.tcp.(*net.TCPConn); ok {
 		_ = t.CloseWrite()
 	}
-	_ = c.tcp.SetReadDeadline(time.Now().Add(controlDrain))
-	_, _ = io.Copy(io.Discard, io.LimitReader(c.tcp, 1<<20))
+	if n.wasAborted() {
+		_ = c.tcp.SetReadDeadline(time.Unix(1, 0)) // in the past
+		<-c.unread
+		go drain(c.tcp, n.drainTime)
+		return
+	}
+	drain(c.tcp, n.drainTime)
+}
+
+// drain reads until the other end closes, too, for a bounded time and number of bytes, and closes the connection.
+func drain(tcp net.Conn, most time.Duration) {
+	_ = tcp.SetReadDeadline(time.Now().Add(most))
+	_, _ = io.Copy(io.Discard, io.LimitReader(tcp, 1<<20))
+	_ = tcp.Close()
+}
+
+func (n *Node) wasAborted() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.aborted
 }
 
 // hangup closes the queue; the writer closes the connection. The lock is held.

@@ -19,15 +19,16 @@ const NoTimeout = time.Duration(1<<63 - 1)
 
 // Node is a peer in real time. Its methods may be called from any goroutine.
 type Node struct {
-	config   Config
-	log      zerolog.Logger
-	start    time.Time
-	listener net.Listener
-	alarm    *alarm
-	dialling context.Context
-	stop     context.CancelFunc
-	running  sync.WaitGroup
-	done     chan struct{}
+	config    Config
+	log       zerolog.Logger
+	start     time.Time
+	listener  net.Listener
+	alarm     *alarm
+	dialling  context.Context
+	stop      context.CancelFunc
+	running   sync.WaitGroup
+	drainTime time.Duration // of control connections; see drain
+	done      chan struct{}
 
 	mu         sync.Mutex // guards what follows, and the core
 	core       *p2psap.Node
@@ -93,6 +94,7 @@ func New(c Config) (*Node, error) {
 		config: c, log: c.Log.With().Str("node", c.Name).Logger(), start: time.Now(), done: make(chan struct{}),
 		armed: microproto.Never, flushBy: microproto.Never, pending: NewPending(c.Limits.PendingHellos),
 		conns: map[p2psap.ConnID]*connection{}, sockets: map[p2psap.SessionID]*Socket{}, dialErrs: map[string]error{},
+		drainTime: controlDrain,
 	}
 	cc.SameHost = n.sameHost
 	if n.core, err = p2psap.NewNode(cc); err != nil {
