@@ -25,20 +25,28 @@ type chunk struct {
 // chunkPoints is about the number of points per chunk. Their arrays fit the second-level cache.
 const chunkPoints = 1 << 16
 
-// groupsPerThread is the number of groups of chunks per thread. Each group allocates arrays of its own.
+// groupsPerThread is the number of groups of chunks per thread. A group uses the arrays of one that has ended: page
+// faults of new ones would take as long as the evaluation of some chunks.
 const groupsPerThread = 4
 
 // eachChunk calls f for every chunk on the executor. It returns the error of the first chunk that has one.
 func (j *evaluator) eachChunk(e problem.Executor, boxes []problem.Box, f func(i int, w *chunk) error) error {
 	errs := make([]error, len(boxes))
 	groups := min(groupsPerThread*kernel.Workers(e), len(boxes))
+	unused := make(chan *chunk, groups)
 	e.For(groups, func(g int) {
-		var w chunk
+		var w *chunk
+		select {
+		case w = <-unused:
+		default:
+			w = new(chunk)
+		}
 		for i := len(boxes) * g / groups; i < len(boxes)*(g+1)/groups; i++ {
 			if errs[i] = w.prepare(j, boxes[i]); errs[i] == nil {
-				errs[i] = f(i, &w)
+				errs[i] = f(i, w)
 			}
 		}
+		unused <- w
 	})
 	return cmp.Or(errs...)
 }
