@@ -25,28 +25,18 @@ type chunk struct {
 // chunkPoints is about the number of points per chunk. Their arrays fit the second-level cache.
 const chunkPoints = 1 << 16
 
-// groupsPerThread is the number of groups of chunks per thread. A group uses the arrays of one that has ended: page
-// faults of new ones would take as long as the evaluation of some chunks.
-const groupsPerThread = 4
-
-// eachChunk calls f for every chunk on the executor. It returns the error of the first chunk that has one.
+// eachChunk calls f for every chunk on the executor. It returns the error of the first chunk that has one. Each thread
+// allocates work arrays once: with more groups of chunks than threads, page faults took most of an evaluation.
 func (j *evaluator) eachChunk(e problem.Executor, boxes []problem.Box, f func(i int, w *chunk) error) error {
 	errs := make([]error, len(boxes))
-	groups := min(groupsPerThread*kernel.Workers(e), len(boxes))
-	unused := make(chan *chunk, groups)
+	groups := min(kernel.Workers(e), len(boxes))
 	e.For(groups, func(g int) {
-		var w *chunk
-		select {
-		case w = <-unused:
-		default:
-			w = new(chunk)
-		}
+		var w chunk
 		for i := len(boxes) * g / groups; i < len(boxes)*(g+1)/groups; i++ {
 			if errs[i] = w.prepare(j, boxes[i]); errs[i] == nil {
-				errs[i] = f(i, w)
+				errs[i] = f(i, &w)
 			}
 		}
-		unused <- w
 	})
 	return cmp.Or(errs...)
 }
