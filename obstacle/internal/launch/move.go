@@ -229,10 +229,11 @@ func (r *run) dropMove(h *handover) {
 }
 
 // awaitsHandover reports whether values of a part that moves have not arrived.
-func (r *run) awaitsHandover() bool {
-	return slices.ContainsFunc(r.handing, func(h *handover) bool {
-		return !h.known || r.exact() && h.from.listens != r.epoch
-	})
+func (r *run) awaitsHandover() bool { return slices.ContainsFunc(r.handing, r.awaits) }
+
+// awaits reports whether values of a move have not arrived; nil: there is no move.
+func (r *run) awaits(h *handover) bool {
+	return h != nil && (!h.known || r.exact() && h.from.listens != r.epoch)
 }
 
 // handoverTo returns the move by which a member gets its part, nil if there is none.

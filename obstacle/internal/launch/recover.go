@@ -460,8 +460,8 @@ func (r *run) checkRecovery() {
 			limit = max(limit, r.ticks(leastRepair), r.ticks(r.beat.Elapsed))
 			late = m
 		case late == nil && (m.listens != r.epoch || slices.Contains(r.faces, m) || r.resumption.awaits(m) ||
-			r.awaitsHandover() && r.handoverTo(m) != nil ||
-			m.assigned && !m.ready):
+			r.awaits(r.handoverTo(m)) ||
+			m.assigned && !m.ready && !r.awaitsHandover()): // else it waits for a peer that has no values yet
 			late = m
 		}
 	}

@@ -145,6 +145,10 @@ func TestSurvivorThatDoesNotAnswer(t *testing.T) {
 		"values": func(r *run, m *member) { r.faces = []*member{m} },
 		"ready":  func(_ *run, m *member) { m.assigned = true },
 		"repair": func(_ *run, m *member) { m.assigned, m.valued = true, false },
+		"values of a move": func(r *run, m *member) {
+			r.members[0].assigned = true // it waits for the others
+			r.handing = []*handover{{rank: m.rank, to: m, from: &member{}}}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := watched(time.Second, 3)
