@@ -59,7 +59,8 @@ func TestOneSideOfACutGoesOn(t *testing.T) {
 				}
 				return
 			}
-			attached := startIn(t, b.Host.Do, "attach", keepers[2], keepers[1], "--secret-file", secret, "--format", "json")
+			attached := startIn(t, b.Host.Do, "attach", keepers[2], keepers[1], "--secret-file", secret,
+				"--format", "json")
 			require.Equal(t, 0, attached.wait(patience))
 			require.True(t, attached.solution().Converged)
 			require.GreaterOrEqual(t, len(attached.solution().Losses), len(c.near))

@@ -117,7 +117,8 @@ func (n *Node) linger(over func() bool) {
 }
 
 // Abort is Close without Linger: messages that the peers have not accepted are dropped. It also ends the
-// lingering of a Close, or of a Socket's Close, that is under way.
+// lingering of a Close, or of a Socket's Close, that is under way. Its control connections are closed a little later,
+// when the other ends have closed theirs.
 func (n *Node) Abort() error {
 	n.mu.Lock()
 	n.aborted = true

@@ -302,7 +302,8 @@ const (
 // Pump receives what has arrived over the links and runs timers that are due, on the caller's goroutine. It is
 // optional. Compute loops call it so that arrivals are handled without waiting for the receiver's goroutine to
 // be scheduled, which can take a time slice on a machine whose cores are all busy. A link that no session uses is asked
-// once a millisecond. Pump never blocks. It returns p2psap.ErrClosed once Close has ended. It is for one goroutine at a time.
+// once a millisecond. Pump never blocks. It returns p2psap.ErrClosed once Close has ended. It is for one goroutine at
+// a time.
 func (n *Node) Pump() error {
 	select {
 	case <-n.done:

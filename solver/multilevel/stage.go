@@ -37,8 +37,8 @@ type transfer interface {
 	proceed() (op iterate.Op, more bool, err error)
 }
 
-// planParts cuts the own points into parts, the layers that neighbours read first unless late is set. Each send of the exchange
-// (nil: none) follows the last part with points that it reads of the first grid.
+// planParts cuts the own points into parts, the layers that neighbours read first unless late is set. Each send of the
+// exchange (nil: none) follows the last part with points that it reads of the first grid.
 func planParts(own kernel.Box, dim int, x *exchange, late bool) []problem.SweepStep {
 	var sends []problem.SentLayer
 	if x != nil {

@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/p2pdc/p2pdc/solver/iterate"
@@ -76,7 +77,7 @@ func Join(box, held problem.Box, u []float64, missing problem.Box, v []float64) 
 // of Peer.Solution of a survivor, and the repaired ones. newest is the progress of the survivor with most sweeps in the
 // epoch. At least one sweep remains, so that the residual of the assembled vector is measured.
 func Next(c problem.Config, part problem.Partition, u []float64, newest iterate.Progress) problem.Config {
-	c.Partition, c.Initial, c.Omega = part, u, newest.Omega
+	c.Partition, c.Initial, c.Omega = part, u, cmp.Or(newest.Omega, c.Omega)
 	if c.MaxSweeps > 0 {
 		c.MaxSweeps -= min(newest.Sweep, c.MaxSweeps-1)
 	}

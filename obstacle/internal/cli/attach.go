@@ -60,7 +60,8 @@ the answer (docs/page.md).`,
 
 func (a *app) attach(ctx context.Context, f *attachFlags, keepers []string) error {
 	if len(keepers) == 0 {
-		return usage("obstacle attach needs the address of the launcher or of another keeper of the run; solve prints them")
+		return usage("obstacle attach needs the address of the launcher or of another keeper of the run; " +
+			"solve prints them")
 	}
 	if f.secretFile == "" {
 		return usage("obstacle attach needs --secret-file FILE, that of the run")
@@ -155,8 +156,8 @@ func (q *request) attached(a *rendezvous.Assign, text []byte, o *launch.Outcome)
 	return w, err
 }
 
-// fetch follows a run until its end and returns its answer. It looks for the process that leads the run at the addresses
-// of keepers. If that process is lost, fetch looks for the next one, for some time.
+// fetch follows a run until its end and returns its answer. It looks for the process that leads the run at the
+// addresses of keepers. If that process is lost, fetch looks for the next one, for some time.
 func (a *app) fetch(
 	ctx context.Context, id rendezvous.Identity, keepers []string, limit time.Duration, shown *attached,
 ) (*rendezvous.Assign, []byte, *launch.Outcome, error) {
@@ -196,8 +197,8 @@ func (a *app) fetch(
 	}
 }
 
-// leaderSearch chooses at which address fetch looks for the process that leads a run: at those of keepers in turn, and at
-// those that they name.
+// leaderSearch chooses at which address fetch looks for the process that leads a run: at those of keepers in turn, and
+// at those that they name.
 type leaderSearch struct {
 	at      string // where to look next
 	keepers []string

@@ -23,8 +23,10 @@ func TestLeaderSearch(t *testing.T) {
 		"one keeper":     {[]string{"a"}, nil, []error{silent}, []string{""}},
 		"all are silent": {[]string{"a", "b", "c"}, nil, []error{silent, silent, silent}, []string{"b", "c", ""}},
 		"named":          {[]string{"a"}, nil, []error{leads("b")}, []string{"b"}},
-		"named but lost": {[]string{"a"}, nil, []error{leads("b"), silent, leads("b"), silent}, []string{"b", "a", "b", "a"}},
-		"names itself":   {[]string{"a", "b"}, nil, []error{leads("a"), leads("")}, []string{"b", "a"}},
+		"named but lost": {
+			[]string{"a"}, nil, []error{leads("b"), silent, leads("b"), silent}, []string{"b", "a", "b", "a"},
+		},
+		"names itself": {[]string{"a", "b"}, nil, []error{leads("a"), leads("")}, []string{"b", "a"}},
 		"one answers": {
 			[]string{"a", "b"}, nil, []error{silent, leads("b"), silent, silent}, []string{"b", "a", "b", ""},
 		},

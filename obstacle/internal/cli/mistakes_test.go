@@ -68,7 +68,7 @@ func TestMistakes(t *testing.T) {
 		"peer --rendezvous a:1 --secret-file nothing":      "--secret-file nothing: there is no such file; obstacle secret nothing",
 		"attach nohost --secret-file run.secret":           `attach "nohost": want HOST:PORT`,
 		"attach a:1 nohost --secret-file run.secret":       `attach "nohost": want HOST:PORT`,
-		"attach --secret-file run.secret":                  "attach needs the address of the launcher or of another keeper",
+		"attach --secret-file run.secret":                  "attach needs the address of the launcher",
 		"check mine.yaml":                                  `mine.yaml:2: unknown key "domian" (did you mean "domain"?)`,
 		"check time.yaml":                                  `time.yaml:4: time: unknown key "step" (did you mean "steps"?)`,
 		"check word.yaml":                                  `unknown function "sinn" (did you mean "sin"?)`,

@@ -162,7 +162,7 @@ func (r *run) serve(m *member) {
 			switch {
 			case msg.Stream == rendezvous.StreamCapture && msg.Offset == 8*int64(len(captured)) && size%8 == 0 &&
 				msg.Offset+size <= 8*int64(r.Problem.Points()):
-				if size == rendezvous.PieceBytes && captured == nil { // probably the whole block
+				if size == rendezvous.MaxChunk && captured == nil { // probably the whole block
 					captured = make([]float64, 0, r.owned.box(m.rank).Points())
 				}
 				captured, err = blocks.Append(captured, msg.Data), nil

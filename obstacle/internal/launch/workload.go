@@ -55,8 +55,8 @@ func sendArray(conn *rendezvous.Conn, s rendezvous.Stream, values []float64) err
 
 // sendBytes sends the bytes of a stream in chunks.
 func sendBytes(conn *rendezvous.Conn, s rendezvous.Stream, data []byte) error {
-	for at := 0; at < len(data); at += rendezvous.PieceBytes {
-		piece := data[at:min(at+rendezvous.PieceBytes, len(data))]
+	for at := 0; at < len(data); at += rendezvous.MaxChunk {
+		piece := data[at:min(at+rendezvous.MaxChunk, len(data))]
 		if err := conn.Send(rendezvous.Chunk{Stream: s, Offset: int64(at), Data: piece}); err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func sendBytes(conn *rendezvous.Conn, s rendezvous.Stream, data []byte) error {
 func sendValues(
 	conn *rendezvous.Conn, s rendezvous.Stream, bytes int64, get func(piece []byte, at int64) error,
 ) error {
-	buf := make([]byte, min(rendezvous.PieceBytes, bytes))
+	buf := make([]byte, min(rendezvous.MaxChunk, bytes))
 	for at := int64(0); at < bytes; {
 		piece := buf[:min(int64(len(buf)), bytes-at)]
 		if err := get(piece, at); err != nil {

@@ -290,8 +290,8 @@ func (p *peer) goBack(ctx context.Context, address string) (*rendezvous.Conn, er
 // process asks for the ends of steps.
 func (p *peer) standing() *rendezvous.Standing {
 	s := &rendezvous.Standing{
-		Epoch: p.commands.newest(), Valued: p.values.known(), Sweep: uint64(p.values.progress().Sweep), Cluster: p.welcome.Cluster,
-		Steps: p.ends.freeze(),
+		Epoch: p.commands.newest(), Valued: p.values.known(), Sweep: uint64(p.values.progress().Sweep),
+		Cluster: p.welcome.Cluster, Steps: p.ends.freeze(),
 	}
 	s.Settled = p.settled.Load() == int64(s.Epoch)
 	if l := p.listening.Load(); l != nil {

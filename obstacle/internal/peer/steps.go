@@ -214,7 +214,7 @@ func sendBlock(conn *rendezvous.Conn, s rendezvous.Stream, sendBox bool, box pro
 			return err
 		}
 	}
-	buf := make([]byte, min(rendezvous.PieceBytes, 8*len(u)))
+	buf := make([]byte, min(rendezvous.MaxChunk, 8*len(u)))
 	for at := 0; at < len(u); {
 		piece := buf[:min(len(buf), 8*(len(u)-at))]
 		blocks.Encode(piece, u[at:at+len(piece)/8])

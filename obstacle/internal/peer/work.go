@@ -185,8 +185,8 @@ func (p *peer) fillWork(w *work) error {
 	w.config = problem.Config{
 		Problem: p.problem, Partition: p.cut, Rank: iterate.Rank(p.welcome.Rank), Scheme: scheme, Order: a.Order,
 		Method: a.Method, Tolerance: a.Tolerance, MaxSweeps: iterate.Iteration(a.MaxSweeps), Initial: initial,
-		Omega: a.Omega, Late: p.turnOf() != nil, Reconfigure: a.Reconfigure, Balance: a.Balance, After: a.After, Allocate: p.arrays.Take,
-		KeepEvery: time.Duration(a.KeepEveryMS) * time.Millisecond,
+		Omega: a.Omega, Late: p.turnOf() != nil, Reconfigure: a.Reconfigure, Balance: a.Balance, After: a.After,
+		Allocate: p.arrays.Take, KeepEvery: time.Duration(a.KeepEveryMS) * time.Millisecond,
 	}
 	return nil
 }

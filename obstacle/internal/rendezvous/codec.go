@@ -15,8 +15,7 @@ import (
 const (
 	MaxHello    = 4 << 10         // of small messages, and before a connection is authenticated
 	MaxBody     = 4 << 20         // of messages that list peers or sessions
-	MaxChunk    = 256 << 10       // payload of a Chunk
-	PieceBytes  = 1<<16 - 1<<5    // payload of most of them: the frame fits the buffer of a connection
+	MaxChunk    = 1<<16 - 1<<5    // payload of a Chunk: the frame fits the buffer of a connection
 	chunkHeader = 1 + 8           // stream, offset
 	frameHeader = 4 + 1           // length, kind
 	readStep    = 64 << 10        // buffer of a connection
