@@ -246,6 +246,38 @@ func TestRelaxationFactorIsKept(t *testing.T) {
 	}
 }
 
+// Survivors get their work before the values of a part that moves have arrived, and all get the same number of sweeps.
+func TestSurvivorsBuildDuringAMove(t *testing.T) {
+	rehearsal := rehearse(t, recovering)
+	close(rehearsal.stop)
+	<-rehearsal.done
+	r := &run{Plan: rehearsal.plan}
+	r.Partition = problem.Partition{Cuts: [3][]int{{0, 4}, {0, 4}, {0, 1, 2, 4}}}
+	r.Recover, r.Scheme, r.active, r.epoch = RecoverLocal, "sync", true, 1
+	for rank := range 3 {
+		r.members = append(r.members, &member{
+			rank: rank, informed: true, valued: true, idle: true, listens: 1, sweep: 7,
+			conn: rendezvous.NewConn(nil, 0), out: make(chan rendezvous.Message, 1),
+		})
+	}
+	h := &handover{rank: 1, to: r.members[1], from: &member{}}
+	r.handing = []*handover{h}
+	assigned := func() (all [3]bool) {
+		for rank, m := range r.members {
+			all[rank] = m.assigned
+		}
+		return all
+	}
+	r.advance()
+	require.Equal(t, [3]bool{true, false, true}, assigned())
+	h.known, h.values, r.members[1].sweep = true, make([]float64, 16), 8
+	r.advance()
+	require.Equal(t, [3]bool{true, true, true}, assigned())
+	for _, m := range r.members {
+		require.EqualValues(t, 7, (<-m.out).(*workload).assign.Sweeps)
+	}
+}
+
 // Values that are not finite, or too few, do not reach the peer that repairs. Their sender counts as lost.
 func TestUnusableValues(t *testing.T) {
 	for name, values := range map[string][]float64{
