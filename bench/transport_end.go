@@ -22,15 +22,16 @@ import (
 
 // The transports that this program implements.
 const (
-	kindOurs      = "p2psap"
-	kindSealed    = "p2psap-sealed" // protected, as between hosts
-	kindAsync     = "p2psap-async"
-	kindShared    = "p2psap-shm"
-	kindStream    = "p2psap-stream" // over kernel TCP
-	kindLink      = "link"          // of UDP, alone
-	kindComposite = "composite"     // above that link
-	kindTCP       = "tcp"
-	kindDatagrams = "udp" // a system call for each message, and nothing else
+	kindOurs         = "p2psap"
+	kindSealed       = "p2psap-sealed" // protected, as between hosts
+	kindAsync        = "p2psap-async"
+	kindShared       = "p2psap-shm"
+	kindStream       = "p2psap-stream" // over kernel TCP
+	kindSealedStream = "p2psap-stream-sealed"
+	kindLink         = "link"      // of UDP, alone
+	kindComposite    = "composite" // above that link
+	kindTCP          = "tcp"
+	kindDatagrams    = "udp" // a system call for each message, and nothing else
 )
 
 // asleepSuffix is appended to the kinds link, composite and p2psap: a receiver sleeps instead of polling.
@@ -81,17 +82,21 @@ func (e *endpoint) open(ctx context.Context, announce func(string)) (twonode.Cha
 	case kindOurs:
 		return e.openSession(ctx, microproto.ModeSynchronous, nil, announce)
 	case kindShared, kindStream:
-		return e.openRail(ctx, announce)
-	case kindSealed:
+		return e.openRail(ctx, nil, announce)
+	case kindSealed, kindSealedStream:
 		identity, err := driver.NewKeyIdentity(driver.Key{}, "bench")
 		if err != nil {
 			return nil, err
+		}
+		if kind == kindSealedStream {
+			return e.openRail(ctx, identity, announce)
 		}
 		return e.openSession(ctx, microproto.ModeSynchronous, identity, announce)
 	case kindAsync:
 		return e.openSession(ctx, microproto.ModeAsynchronous, nil, announce)
 	}
-	all := []string{kindOurs, kindSealed, kindAsync, kindShared, kindStream, kindTCP, kindDatagrams}
+	all := []string{kindOurs, kindSealed, kindAsync, kindShared, kindStream, kindSealedStream, kindTCP,
+		kindDatagrams}
 	return nil, fmt.Errorf("-end %s: there are %s", e.kind, strings.Join(all, ", "))
 }
 
@@ -132,11 +137,11 @@ func (e *endpoint) names() (self, other string) {
 	return "called", "caller"
 }
 
-// openRail opens a synchronous session over shared memory or kernel TCP.
-func (e *endpoint) openRail(ctx context.Context, announce func(string)) (*session, error) {
+// openRail opens a synchronous session over shared memory or kernel TCP; with an identity it is protected.
+func (e *endpoint) openRail(ctx context.Context, identity *driver.Identity, announce func(string)) (*session, error) {
 	self, other := e.names()
 	rail, err := driver.Rail{Network: p2psap.SharedMemory}, error(nil)
-	if e.kind == kindStream {
+	if e.kind != kindShared {
 		rail.Network = p2psap.Stream
 		rail.Link, err = stream.Open(stream.Config{Name: self, Listen: e.host})
 	} else {
@@ -145,7 +150,7 @@ func (e *endpoint) openRail(ctx context.Context, announce func(string)) (*sessio
 	if err != nil {
 		return nil, err
 	}
-	s, err := e.openSession(ctx, microproto.ModeSynchronous, nil, announce, rail)
+	s, err := e.openSession(ctx, microproto.ModeSynchronous, identity, announce, rail)
 	if err != nil {
 		return nil, err
 	}

@@ -61,6 +61,7 @@ func transports(h hosts) []transportKind {
 		ownTransport(kindSealed, "P2PSAP, protected"),
 		ownTransport(kindAsync, "P2PSAP, asynchronous"),
 		ownTransport(kindStream, "P2PSAP over kernel TCP"),
+		ownTransport(kindSealedStream, "P2PSAP over kernel TCP, protected"),
 		ownTransport(kindTCP, "TCP in Go, reno"), {"quic", "quic-go, a stream", openQUIC},
 		{"mpi", "Open MPI, TCP", mpi("tcp,self")},
 		ownTransport(kindDatagrams, "plain datagrams"),
