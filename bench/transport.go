@@ -177,7 +177,7 @@ func (c *contender) result(h hosts, e *exchange, i int, all []*contender) (m mea
 	}
 	m = measure.Over(h.name+": "+e.name+", "+c.name, e.unit, c.values[i])
 	switch {
-	case c.kind == kindShared || c.kind == kindStream || c.kind == kindSealedStream: // their targets are ratios to others
+	case slices.Contains([]string{kindShared, kindStream, kindSealedStream, kindChosen}, c.kind): // targets are ratios
 	case c.kind != kindSealed:
 		m = e.target(m)
 	case e.unit == "GB/s":
@@ -196,5 +196,6 @@ func (c *contender) result(h hosts, e *exchange, i int, all []*contender) (m mea
 
 // own reports whether the transport is one of this project.
 func (c *contender) own() bool {
-	return slices.Contains([]string{kindOurs, kindSealed, kindAsync, kindShared, kindStream, kindSealedStream}, c.kind)
+	return slices.Contains(
+		[]string{kindOurs, kindSealed, kindAsync, kindShared, kindStream, kindSealedStream, kindChosen}, c.kind)
 }

@@ -28,8 +28,9 @@ const (
 	kindShared       = "p2psap-shm"
 	kindStream       = "p2psap-stream" // over kernel TCP
 	kindSealedStream = "p2psap-stream-sealed"
-	kindLink         = "link"      // of UDP, alone
-	kindComposite    = "composite" // above that link
+	kindChosen       = "p2psap-chosen" // UDP or kernel TCP, whichever the nodes find faster
+	kindLink         = "link"          // of UDP, alone
+	kindComposite    = "composite"     // above that link
 	kindTCP          = "tcp"
 	kindDatagrams    = "udp" // a system call for each message, and nothing else
 )
@@ -81,7 +82,7 @@ func (e *endpoint) open(ctx context.Context, announce func(string)) (twonode.Cha
 		return newDatagrams(e, announce)
 	case kindOurs:
 		return e.openSession(ctx, microproto.ModeSynchronous, nil, announce)
-	case kindShared, kindStream:
+	case kindShared, kindStream, kindChosen:
 		return e.openRail(ctx, nil, announce)
 	case kindSealed, kindSealedStream:
 		identity, err := driver.NewKeyIdentity(driver.Key{}, "bench")
@@ -95,8 +96,8 @@ func (e *endpoint) open(ctx context.Context, announce func(string)) (twonode.Cha
 	case kindAsync:
 		return e.openSession(ctx, microproto.ModeAsynchronous, nil, announce)
 	}
-	all := []string{kindOurs, kindSealed, kindAsync, kindShared, kindStream, kindSealedStream, kindTCP,
-		kindDatagrams}
+	all := []string{kindOurs, kindSealed, kindAsync, kindShared, kindStream, kindSealedStream, kindChosen,
+		kindTCP, kindDatagrams}
 	return nil, fmt.Errorf("-end %s: there are %s", e.kind, strings.Join(all, ", "))
 }
 
@@ -142,7 +143,7 @@ func (e *endpoint) openRail(ctx context.Context, identity *driver.Identity, anno
 	self, other := e.names()
 	rail, err := driver.Rail{Network: p2psap.SharedMemory}, error(nil)
 	if e.kind != kindShared {
-		rail.Network = p2psap.Stream
+		rail.Network, rail.Compare = p2psap.Stream, e.kind == kindChosen
 		rail.Link, err = stream.Open(stream.Config{Name: self, Listen: e.host})
 	} else {
 		rail.Link, err = shm.Open(shm.Config{Name: self})
@@ -154,7 +155,7 @@ func (e *endpoint) openRail(ctx context.Context, identity *driver.Identity, anno
 	if err != nil {
 		return nil, err
 	}
-	if i := s.socket.Info(); i.Conditions.Network != rail.Network {
+	if i := s.socket.Info(); i.Conditions.Network != rail.Network && !rail.Compare {
 		return nil, errors.Join(fmt.Errorf("no %v with %s: %s", rail.Network, other, i.NetworkReason), s.node.Close())
 	}
 	return s, nil

@@ -35,6 +35,8 @@ func TestEndsExecuteCommands(t *testing.T) {
 		kindOurs + tracedSuffix:      {"latency 8 20"},
 		kindShared + framesSuffix:    {"latency 8 20"},
 		kindStream:                   {"latency 8 20", "latency 524288 4", "stream 65536 40 0", "stream 8 500 0"},
+		kindSealedStream:             {"latency 8 20", "latency 524288 4"},
+		kindChosen:                   {"latency 8 20", "stream 65536 40 0"},
 		kindShared:                   {"latency 8 20", "latency 524288 4", "stream 65536 40 0", "stream 8 500 0"},
 		kindAsync:                    {fmt.Sprintf("calls %d 5", callSizes[0]), fmt.Sprintf("calls %d 5", callSizes[1])},
 	} {

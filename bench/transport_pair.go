@@ -62,6 +62,7 @@ func transports(h hosts) []transportKind {
 		ownTransport(kindAsync, "P2PSAP, asynchronous"),
 		ownTransport(kindStream, "P2PSAP over kernel TCP"),
 		ownTransport(kindSealedStream, "P2PSAP over kernel TCP, protected"),
+		ownTransport(kindChosen, "P2PSAP, UDP or kernel TCP as the nodes choose"),
 		ownTransport(kindTCP, "TCP in Go, reno"), {"quic", "quic-go, a stream", openQUIC},
 		{"mpi", "Open MPI, TCP", mpi("tcp,self")},
 		ownTransport(kindDatagrams, "plain datagrams"),

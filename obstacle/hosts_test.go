@@ -14,6 +14,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/netlab"
 	"github.com/p2pdc/p2pdc/internal/output"
+	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/richardson"
@@ -95,6 +96,37 @@ func TestSharedMemoryOfOneHost(t *testing.T) {
 	require.Equal(t, plain.Sum, s.Sum)
 	require.Equal(t, plain.Sweeps, s.Sweeps)
 	run(1, "--network", "shm").said("do not reach each other over shm: .*another network namespace")
+}
+
+// Peers on two hosts that exchange long messages in lockstep compare kernel TCP with UDP when they meet, and say what they
+// found. The answer has the bits of either. Asynchronous sessions, and short messages, leave nothing to compare.
+func TestHostsCompareNetworks(t *testing.T) {
+	t.Parallel()
+	lab := netlab.New(t)
+	endA, endB := lab.Join(lab.Host("a"), lab.Host("b"), netlab.Wire{})
+	secret := secretFile(t, "the secret of this run")
+	run := func(n int, args ...string) report.Solution {
+		r := startIn(t, endA.Host.Do, append([]string{"solve", "membrane", "--n", fmt.Sprint(n), "--peers", "2", "--max-sweeps", "5",
+			"--rendezvous", net.JoinHostPort(endA.IPv4.String(), "0"), "--secret-file", secret, "--format", "json"}, args...)...)
+		address := r.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
+		for _, e := range []netlab.End{endA, endB} {
+			startIn(t, e.Host.Do, "peer", "--rendezvous", address, "--listen", e.IPv4.String(), "--secret-file", secret)
+		}
+		require.Equal(t, 3, r.wait(patience))
+		return r.solution()
+	}
+	const long = 66 // faces of 34 KiB
+	s := run(long)
+	for _, x := range s.Sessions {
+		require.Contains(t, []string{"ether", "stream"}, x.Network)
+		require.Regexp(t, "stream (is faster|is not faster by a tenth) than ether here|stream was not compared", x.NetworkWhy)
+	}
+	require.Equal(t, run(long, "--network", "stream").Sum, s.Sum)
+	require.Equal(t, run(long, "--network", "ether").Sum, s.Sum)
+	for _, x := range append(run(24).Sessions, run(long, "--scheme", "async").Sessions...) {
+		require.Equal(t, "ether", x.Network)
+		require.NotContains(t, x.NetworkWhy, "stream")
+	}
 }
 
 // The same over a link between two clusters with a round trip of 20 ms. One packet in a hundred is lost in either

@@ -26,6 +26,9 @@ type Limits struct {
 type Rail struct {
 	Network Network
 	Link    LinkContext
+	// Compare leaves the rail unused by sessions with a peer until it was compared with the base rail, and found to
+	// be faster; see Node.ToCompare.
+	Compare bool
 }
 
 // NodeConfig sets a node up. Zero durations take the defaults.

@@ -63,7 +63,7 @@ func wired(t *testing.T, change func(*NodeConfig)) (w *world, a, b *worldNode) {
 	node := func(name string) *worldNode {
 		return w.add(name, func(c *NodeConfig) {
 			c.Catalog = ctp.Catalog()
-			c.Rails[0] = Rail{Ethernet, trainLink{namedLink{worldLink: worldLink{w}, self: name}}}
+			c.Rails[0] = Rail{Network: Ethernet, Link: trainLink{namedLink{worldLink: worldLink{w}, self: name}}}
 			c.Cluster = "one"
 			if change != nil {
 				change(c)

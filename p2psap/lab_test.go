@@ -75,11 +75,11 @@ func newLab(in *instance) (*lab, error) {
 	if in.reliable {
 		network = Memory
 	}
-	rails := func(i int) []Rail { return []Rail{{network, labLink{i, in.reliable}}} }
+	rails := func(i int) []Rail { return []Rail{{Network: network, Link: labLink{i, in.reliable}}} }
 	if in.rail {
 		l.cables = &[2]cable{}
 		base := rails
-		rails = func(i int) []Rail { return append(base(i), Rail{InfiniBand, newCable(&l.cables[i], i)}) }
+		rails = func(i int) []Rail { return append(base(i), Rail{Network: InfiniBand, Link: newCable(&l.cables[i], i)}) }
 	}
 	for i := range l.nodes {
 		var err error

@@ -52,7 +52,7 @@ func (n *Node) Open(now microproto.Instant, name string, o OpenOptions) (Session
 	}
 	s.sealed = n.protects(p)
 	n.beginRecords(s)
-	if err := n.propose(s, p.paths.Best(o.Mode, false)); err != nil {
+	if err := n.propose(s, p.pathFor(&o, o.Mode, false)); err != nil {
 		return 0, err
 	}
 	n.offerProtection(s)
@@ -78,6 +78,9 @@ type offer struct {
 	returned bool // by Accept
 }
 
+// ReservedName is the beginning of the names of sessions that nodes open for themselves. Accept does not return them.
+const ReservedName = "p2psap/"
+
 // Accept returns a session that a peer has opened and this end has not, as the peer's name and the options with
 // which Open opens it here; every session once. match selects by the session's name. ok is false if there is
 // none; OutOffered and OutPeerUp report that there may be one.
@@ -85,7 +88,7 @@ func (n *Node) Accept(match func(name string) bool) (peer string, o OpenOptions,
 	for _, p := range n.peers {
 		for i := range p.opens {
 			f := &p.opens[i]
-			if p.State != control.Up || f.returned || !match(f.Name) {
+			if p.State != control.Up || f.returned || strings.HasPrefix(f.Name, ReservedName) || !match(f.Name) {
 				continue
 			}
 			f.returned = true
@@ -167,6 +170,9 @@ func (o *OpenOptions) check() error {
 	}
 	if o.Mode != microproto.ModeSynchronous && o.Mode != microproto.ModeAsynchronous {
 		return fmt.Errorf("p2psap: session %q has mode %d; it must be sync or async", o.Name, o.Mode)
+	}
+	if o.Network != 0 && !o.Network.Valid() {
+		return fmt.Errorf("p2psap: session %q asks for network %d; see Network", o.Name, o.Network)
 	}
 	if o.Class > ClassBulk {
 		return fmt.Errorf("p2psap: session %q has class %d; see Class", o.Name, o.Class)

@@ -37,6 +37,10 @@ func (w *world) ship(n *worldNode) {
 
 // railed returns two connected nodes with a rail between them.
 func railed(t *testing.T, out *bytes.Buffer) (w *world, a, b *worldNode) {
+	return railedWith(t, out, func(*NodeConfig) {})
+}
+
+func railedWith(t *testing.T, out *bytes.Buffer, change func(*NodeConfig)) (w *world, a, b *worldNode) {
 	w = newWorld(t, 12)
 	if out != nil {
 		w.script = func(format string, a ...any) { fmt.Fprintf(out, format+"\n", a...) }
@@ -45,7 +49,8 @@ func railed(t *testing.T, out *bytes.Buffer) (w *world, a, b *worldNode) {
 		end := newCable(&cable{}, self)
 		n := w.add(name, func(c *NodeConfig) {
 			c.Catalog, c.Rails[0].Network = ctp.Catalog(), Ethernet
-			c.Rails = append(c.Rails, Rail{InfiniBand, end})
+			c.Rails = append(c.Rails, Rail{Network: InfiniBand, Link: end})
+			change(c)
 		})
 		n.cable = end
 		return n
@@ -141,9 +146,9 @@ func TestRailsRefused(t *testing.T) {
 	w := newWorld(t, 1)
 	link := namedLink{worldLink: worldLink{w}, self: "x"}
 	for says, rails := range map[string][]Rail{
-		"two links for network ib":    {{InfiniBand, link}, {InfiniBand, link}},
-		"two links for network ether": {{Ethernet, link}},
-		"needs a link":                {{InfiniBand, nil}},
+		"two links for network ib":    {{Network: InfiniBand, Link: link}, {Network: InfiniBand, Link: link}},
+		"two links for network ether": {{Network: Ethernet, Link: link}},
+		"needs a link":                {{Network: InfiniBand}},
 		"rails":                       make([]Rail, control.MaxRails+1),
 	} {
 		_, err := NewNode(NodeConfig{Name: "x", Catalog: standIns(), Policy: TablePolicy{},

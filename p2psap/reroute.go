@@ -2,6 +2,7 @@ package p2psap
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap/internal/control"
@@ -49,7 +50,7 @@ func (n *Node) reroute(now microproto.Instant, s *session) {
 	if s.channel == nil || !s.established() || r.Switched {
 		return
 	}
-	best := p.paths.Best(s.conditions.Mode, true)
+	best := p.pathFor(&s.options, s.conditions.Mode, true)
 	mine := r.Mine.Cause
 	if s.channel.Over {
 		if mine == control.CauseMonitor || mine == control.CauseAccept || mine == control.CauseRail ||
@@ -148,21 +149,27 @@ func (n *Node) receiveDrained(now microproto.Instant, p *peer, d *control.Draine
 }
 
 // networkReason returns why the session uses its rail; "" where the peers have only one.
-func (s *session) networkReason() (reason string) {
+func (s *session) networkReason() string {
+	var reasons []string
 	var on *rail.Path
 	if s.channel != nil {
 		on = s.channel.Path
 	}
 	for _, w := range s.peer.paths.List {
 		switch {
+		case w == on && w.Up() && w.Found != "":
+			return w.Found
 		case w == on && w.Up():
 			return "up at both ends"
-		case reason != "":
+		case w.Up() && !w.Chosen() && w.Found == "":
+			reasons = append(reasons, fmt.Sprintf("%v was not compared with %v", w.Network(), s.peer.node.rails[0].Network))
+		case w.Up() && !w.Chosen():
+			reasons = append(reasons, w.Found)
 		case w.Up():
-			reason = fmt.Sprintf("%v is up again, and has to stay so for a while", w.Network())
+			reasons = append(reasons, fmt.Sprintf("%v is up again, and has to stay so for a while", w.Network()))
 		default:
-			reason = w.Reason
+			reasons = append(reasons, w.Reason)
 		}
 	}
-	return reason
+	return strings.Join(reasons, "; ")
 }

@@ -54,6 +54,9 @@ type OpenOptions struct {
 	ReceiveBytes int                // bound of the receiver's queue; 0: room for every slot four times
 	Options      microproto.Options // for the micro-protocols
 	Class        Class              // of what this end sends
+	// Network, if it is not 0, is the network of the rail that the session uses while it is up, and the base rail
+	// otherwise; 0: the best rail. The two ends should agree on it.
+	Network Network
 }
 
 // Socket is one end of a session (P2Psend, P2Preceive, P2Pwait of the papers). The calls have no mode:

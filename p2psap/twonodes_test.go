@@ -135,7 +135,7 @@ func (d *twoNodes) start(mode microproto.Mode, change func(i int, c *NodeConfig)
 			c.Protect, c.Entropy = ProtectAlways, random(d.seed+uint64(i)) // keys change with every epoch
 		}
 		if d.cables != nil {
-			c.Rails = append(c.Rails, Rail{InfiniBand, newCable(&d.cables[i], i)})
+			c.Rails = append(c.Rails, Rail{Network: InfiniBand, Link: newCable(&d.cables[i], i)})
 			c.Monitor.RailDwell = 2 * d.latency
 		}
 		if change != nil {

@@ -102,7 +102,7 @@ func (l namedLink) Accept(remote []byte) (microproto.LinkAddr, error) {
 func (w *world) add(name string, change func(*NodeConfig)) *worldNode {
 	c := NodeConfig{
 		Name: name, Run: "run", Version: "v1", Catalog: standIns(), Policy: TablePolicy{},
-		Rails: []Rail{{Memory, namedLink{worldLink: worldLink{w}, self: name}}},
+		Rails: []Rail{{Network: Memory, Link: namedLink{worldLink: worldLink{w}, self: name}}},
 		Host:  "host-" + name, Process: 1, Seed: w.rand.Uint64(), PeerTimeout: 4 * time.Second,
 	}
 	if change != nil {

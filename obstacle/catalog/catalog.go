@@ -49,7 +49,7 @@ func New() *Set {
 		{"memory", "memory of one process", Link{Network: p2psap.Memory}},
 		{"shm", "shared memory of one host", Link{Network: p2psap.SharedMemory}},
 		{"ib", "InfiniBand", Link{Network: p2psap.InfiniBand}},
-		{"stream", "kernel TCP", Link{Network: p2psap.Stream, Open: openStream, Named: true, Synchronous: true}},
+		{"stream", "kernel TCP", Link{Network: p2psap.Stream, Open: openStream, Compare: true, Synchronous: true}},
 	}
 	return s
 }
@@ -63,8 +63,9 @@ type Link struct {
 	Network p2psap.Network
 	// Open opens the link of one peer. With --network auto, an error leaves the link out; the log holds it.
 	Open func(LinkConfig) (microproto.Link, error)
-	// Named links are opened only if --network names them.
-	Named bool
+	// Compare: with --network auto, peers on different hosts of a cluster compare the link with UDP when they meet, and
+	// use it only where it is faster; see driver.Rail.
+	Compare bool
 	// Synchronous links carry synchronous sessions only. Asynchronous ones use UDP.
 	Synchronous bool
 }

@@ -107,7 +107,7 @@ func TestConnCopies(t *testing.T) {
 	a := start(t, "a", func(c *Config) {
 		c.Catalog = ctp.Catalog()
 		link.Link = c.Rails[0].Link.(*ether.Link)
-		c.Rails[0] = Rail{p2psap.Ethernet, link}
+		c.Rails[0] = Rail{Network: p2psap.Ethernet, Link: link}
 	})
 	b := start(t, "b", func(c *Config) { c.Catalog, c.Rails[0].Network = ctp.Catalog(), p2psap.Ethernet })
 	join(t, a, b)

@@ -84,7 +84,7 @@ func TestCopiesOfAHalo(t *testing.T) {
 				t.Skip("the kernel has no segmentation offload (GSO): single frames are copied once more")
 			}
 			links[i] = &countingLink{Link: link}
-			c.Rails, c.Catalog = []Rail{{p2psap.Ethernet, links[i]}}, ctp.Catalog()
+			c.Rails, c.Catalog = []Rail{{Network: p2psap.Ethernet, Link: links[i]}}, ctp.Catalog()
 		}
 	}
 	a, b := start(t, "a", counted(0)), start(t, "b", counted(1))

@@ -36,7 +36,7 @@ func narrow(t *testing.T) func(*Config) {
 		require.NoError(t, c.Rails[0].Link.Close())
 		link, err := ether.Open(ether.Config{Listen: "127.0.0.1", MTU: 1500, SocketBytes: 256 << 10})
 		require.NoError(t, err)
-		c.Rails, c.Catalog = []Rail{{p2psap.Ethernet, &busy{Link: link}}}, ctp.Catalog()
+		c.Rails, c.Catalog = []Rail{{Network: p2psap.Ethernet, Link: &busy{Link: link}}}, ctp.Catalog()
 	}
 }
 

@@ -43,7 +43,7 @@ func (l farLink) Send(batch []microproto.Frame) (int, error) {
 func TestMonitorFollowsThePath(t *testing.T) {
 	var delay atomic.Int64
 	far := func(c *Config) {
-		c.Catalog, c.Rails = ctp.Catalog(), []Rail{{p2psap.Ethernet, farLink{c.Rails[0].Link, &delay}}}
+		c.Catalog, c.Rails = ctp.Catalog(), []Rail{{Network: p2psap.Ethernet, Link: farLink{c.Rails[0].Link, &delay}}}
 		c.Monitor = p2psap.MonitorConfig{Declared: true, Dwell: 50 * time.Millisecond, FarAbove: 30 * time.Millisecond,
 			NearBelow: 20 * time.Millisecond, LossyAbove: 1}
 	}

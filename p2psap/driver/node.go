@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,7 +29,9 @@ type Node struct {
 	stop      context.CancelFunc
 	running   sync.WaitGroup
 	drainTime time.Duration // of control connections; see drain
-	done      chan struct{}
+	// compareTime bounds the measurement of a comparison of rails.
+	compareTime time.Duration
+	done        chan struct{}
 
 	mu         sync.Mutex // guards what follows, and the core
 	core       *p2psap.Node
@@ -37,6 +40,7 @@ type Node struct {
 	sockets    map[p2psap.SessionID]*Socket
 	lastConn   p2psap.ConnID
 	dialErrs   map[string]error
+	comparing  map[string]bool // peers to which rails are being compared
 	outputs    []p2psap.Output
 	armed      microproto.Instant // the alarm is set for
 	closing    bool               // Close was called
@@ -94,7 +98,8 @@ func New(c Config) (*Node, error) {
 		config: c, log: c.Log.With().Str("node", c.Name).Logger(), start: time.Now(), done: make(chan struct{}),
 		armed: microproto.Never, flushBy: microproto.Never, pending: NewPending(c.Limits.PendingHellos),
 		conns: map[p2psap.ConnID]*connection{}, sockets: map[p2psap.SessionID]*Socket{}, dialErrs: map[string]error{},
-		drainTime: controlDrain,
+		comparing: map[string]bool{},
+		drainTime: controlDrain, compareTime: compareTime,
 	}
 	cc.SameHost = n.sameHost
 	if n.core, err = p2psap.NewNode(cc); err != nil {
@@ -230,9 +235,9 @@ func (n *Node) Connect(ctx context.Context, peer, addr string) error {
 		switch {
 		case n.closed:
 			return p2psap.ErrClosed
-		case state == p2psap.PeerUp:
+		case state == p2psap.PeerUp && !n.comparing[peer]:
 			return nil
-		case state != p2psap.PeerNew:
+		case state != p2psap.PeerNew && state != p2psap.PeerUp:
 			return err
 		}
 		if err := n.block(ctx, &n.progress, microproto.Never); err != nil {
@@ -251,6 +256,14 @@ func (n *Node) Connect(ctx context.Context, peer, addr string) error {
 // Open opens a session with a peer that is connected. Both ends open the same name. It blocks until they have
 // agreed, the two do not match, or ctx has ended.
 func (n *Node) Open(ctx context.Context, peer string, o p2psap.OpenOptions) (*Socket, error) {
+	if strings.HasPrefix(o.Name, p2psap.ReservedName) {
+		return nil, fmt.Errorf("driver: session %q: names that begin with %q are those of the node's own sessions",
+			o.Name, p2psap.ReservedName)
+	}
+	return n.open(ctx, peer, o)
+}
+
+func (n *Node) open(ctx context.Context, peer string, o p2psap.OpenOptions) (*Socket, error) {
 	n.mu.Lock()
 	defer n.unlock()
 	if n.closing {

@@ -35,7 +35,7 @@ func start(t *testing.T, name string, change func(*Config)) *Node {
 	link, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
 	require.NoError(t, err)
 	c := Config{
-		Name: name, Rails: []Rail{{p2psap.Memory, link}}, Listen: "127.0.0.1:0", Catalog: standIns(),
+		Name: name, Rails: []Rail{{Network: p2psap.Memory, Link: link}}, Listen: "127.0.0.1:0", Catalog: standIns(),
 		Policy: p2psap.TablePolicy{}, Run: "test", Version: "v1", Linger: 150 * time.Millisecond,
 	}
 	if change != nil {

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/p2pdc/p2pdc/microproto"
@@ -35,6 +36,7 @@ func (n *Node) carryOut(o *p2psap.Output) {
 		}
 	case p2psap.OutRail:
 		n.logRail(o)
+		n.startComparison(o.Peer)
 	case p2psap.OutOffered:
 		n.progress.signalAll()
 	default:
@@ -53,6 +55,7 @@ func (n *Node) reportPeer(o *p2psap.Output) {
 		f := n.core.Finding(o.Peer)
 		n.log.Info().Str("peer", o.Peer).Stringer("locality", f.Locality).
 			Str("why", f.Reason).Dur("rtt", f.RTT).Msg("peer connected")
+		n.startComparison(o.Peer)
 	case p2psap.OutPeerRefused:
 		n.log.Warn().Str("peer", o.Peer).Err(o.Err).Msg("peer refused")
 	case p2psap.OutPeerClosed:
@@ -74,6 +77,9 @@ func (n *Node) reportSession(s *Socket, o *p2psap.Output) {
 	i := &s.info
 	switch o.Kind {
 	case p2psap.OutOpened:
+		if strings.HasPrefix(i.Name, p2psap.ReservedName) {
+			return
+		}
 		n.log.Info().Str("session", i.Name).Str("peer", o.Peer).
 			Stringer("mode", i.Conditions.Mode).Stringer("locality", i.Conditions.Locality).Str("why", i.LocalityReason).
 			Dur("rtt", i.RTT).Strs("composition", i.Composition).Strs("protection", i.Protection).

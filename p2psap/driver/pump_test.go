@@ -139,7 +139,7 @@ func TestPumpReceivesFromRails(t *testing.T) {
 			l, err := ib.Open(ib.Config{Name: name, Device: name, Fabric: fabric})
 			require.NoError(t, err)
 			c.Rails[0].Network, c.Catalog = p2psap.Ethernet, ctp.Catalog()
-			c.Rails = append(c.Rails, Rail{p2psap.InfiniBand, &noRailReceiver{l, make(chan struct{})}})
+			c.Rails = append(c.Rails, Rail{Network: p2psap.InfiniBand, Link: &noRailReceiver{l, make(chan struct{})}})
 		}
 	}
 	a, b := start(t, "a", railed("a")), start(t, "b", railed("b"))

@@ -18,6 +18,9 @@ import (
 type Rail struct {
 	Network p2psap.Network
 	Link    microproto.Link
+	// Compare leaves the rail unused by sessions with a peer of the same cluster until the node has compared it with
+	// the base rail and found it faster, which it does when the peer is connected. Set it at both ends.
+	Compare bool
 }
 
 // railPort runs a rail. A goroutine receives from it, unless a call that waits does; Pump helps both.

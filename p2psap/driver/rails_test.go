@@ -24,7 +24,7 @@ func onFabric(t *testing.T, f *ib.Fabric) func(c *Config) {
 		require.NoError(t, f.Add(c.Name))
 		l, err := ib.Open(ib.Config{Name: c.Name, Device: c.Name, Fabric: f})
 		require.NoError(t, err)
-		c.Rails = append(c.Rails, Rail{p2psap.InfiniBand, l})
+		c.Rails = append(c.Rails, Rail{Network: p2psap.InfiniBand, Link: l})
 		overEthernet(c)
 	}
 }
@@ -62,7 +62,7 @@ func TestConnectionBreaks(t *testing.T) {
 				l, err := open(c.Name)
 				require.NoError(t, err)
 				links[c.Name] = l.(microproto.Connected)
-				c.Rails = append(c.Rails, Rail{network, l})
+				c.Rails = append(c.Rails, Rail{Network: network, Link: l})
 				overEthernet(c)
 			}
 			movesWithoutLoss(t, network, rail, func(name string, up bool) {

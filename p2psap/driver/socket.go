@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/p2psap"
@@ -254,7 +255,7 @@ func (n *Node) Sessions() []p2psap.SessionInfo {
 	all := []p2psap.SessionInfo{}
 	for _, s := range n.sockets {
 		s.updateInfo()
-		if s.info.State >= p2psap.SessionOpen && !s.closed {
+		if s.info.State >= p2psap.SessionOpen && !s.closed && !strings.HasPrefix(s.info.Name, p2psap.ReservedName) {
 			all = append(all, s.info)
 		}
 	}

@@ -19,7 +19,7 @@ func viewed(t *testing.T) func(*Config) {
 		require.NoError(t, c.Rails[0].Link.Close())
 		link, err := ether.Open(ether.Config{Listen: "127.0.0.1"})
 		require.NoError(t, err)
-		c.Rails, c.Catalog = []Rail{{p2psap.Ethernet, link}}, ctp.Catalog()
+		c.Rails, c.Catalog = []Rail{{Network: p2psap.Ethernet, Link: link}}, ctp.Catalog()
 	}
 }
 

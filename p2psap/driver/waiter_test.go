@@ -57,7 +57,7 @@ func TestCallsReceiveFromTheBusyRail(t *testing.T) {
 		c.BusyPoll = time.Second
 		l, err := shm.Open(shm.Config{Name: "a", Memory: shm.NewMemory()})
 		require.NoError(t, err)
-		c.Rails = append(c.Rails, Rail{p2psap.Memory, l})
+		c.Rails = append(c.Rails, Rail{Network: p2psap.Memory, Link: l})
 		overEthernet(c)
 	})
 	n.mu.Lock()

@@ -114,6 +114,7 @@ func (p *Plan) RailsOf(rank int) rendezvous.Rails {
 			return out
 		}
 		asynchronous = asynchronous || scheme.Asynchronous()
+		out.Synchronous = out.Synchronous || !scheme.Asynchronous()
 		c := problem.Config{Problem: p.Problem, Partition: p.Partition, Scheme: scheme, Method: p.Method}
 		for q := range p.Partition.Peers() {
 			all := p.Catalog.Methods.Links(&c, iterate.Rank(q))

@@ -3,6 +3,7 @@ package peer
 import (
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 
 	"github.com/p2pdc/p2pdc/microproto"
@@ -35,7 +36,7 @@ func (e *endpoint) rails() (open []driver.Rail, err error) {
 			if why != "" && e.network == rail.Auto {
 				p.log.Debug().Str("network", name).Str("why", why).Msg("this link is not used")
 			}
-		case l.Open != nil && (e.network == rail.Auto && !l.Named || e.network == name):
+		case l.Open != nil && (e.network == rail.Auto && (!l.Compare || e.compares()) || e.network == name):
 			link, err = l.Open(catalog.LinkConfig{
 				Name: nodeName(p.welcome.Rank, e.epoch), Run: e.run(),
 				Listen: p.Listen, PortLow: p.PortLow, PortHigh: p.PortHigh,
@@ -54,10 +55,24 @@ func (e *endpoint) rails() (open []driver.Rail, err error) {
 			return nil, err
 		}
 		if link != nil {
-			open = append(open, driver.Rail{Network: l.Network, Link: link})
+			open = append(open, driver.Rail{
+				Network: l.Network, Link: link, Compare: l.Compare && e.network == rail.Auto,
+			})
 		}
 	}
 	return open, nil
+}
+
+// compareFrom is the length of the longest message, bytes, from which it is worth comparing another network with UDP:
+// shorter ones take the same time by either.
+const compareFrom = 32 << 10
+
+// compares reports whether the peer compares other networks with UDP: it has to have peers on other hosts, with which
+// it exchanges long messages in lockstep.
+func (e *endpoint) compares() bool {
+	run, host := &e.p.welcome.Rails, net.ParseIP(e.p.Listen)
+	return run.Synchronous && run.MessageBytes >= compareFrom && e.p.Rail.Memory == nil &&
+		!(host != nil && host.IsLoopback()) && e.p.Listen != "localhost"
 }
 
 // infiniBand opens the InfiniBand rail; nil if there is none and none is required.

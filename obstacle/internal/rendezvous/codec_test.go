@@ -30,7 +30,7 @@ func samples() []Message {
 		Resend{From: 4}, Held{Rank: 1, Step: 4, Box: problem.Box{Hi: [3]int{4, 5, 6}}},
 		Welcome{
 			Key: make([]byte, 32), Rank: 3, Run: "r", MTU: 1500, PeerTimeoutMS: 10_000, Seed: 1 << 63, Congestion: "cubic",
-			Rows: []string{"NegativeAck"}, Rails: Rails{"ib", "messages", 8128, 9000, 2, 3}, Cluster: "nancy", Protect: "auto",
+			Rows: []string{"NegativeAck"}, Rails: Rails{"ib", "messages", 8128, 9000, 2, 3, true}, Cluster: "nancy", Protect: "auto",
 		},
 		Refuse{Reason: "no", Later: true, Leader: "a:1"},
 		Listen{Control: "127.0.0.1:9"},

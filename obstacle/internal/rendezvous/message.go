@@ -9,7 +9,7 @@ import (
 )
 
 // Version is that of this protocol. Both ends must have the same.
-const Version = 15
+const Version = 16
 
 // Kind is the type of a frame's body.
 type Kind uint8
@@ -111,6 +111,7 @@ type Rails struct {
 	MessageBytes int    `json:"message_bytes"` // the largest message between two peers of the run
 	Values       int    `json:"values"`        // maximum number of asynchronous values from one peer to another
 	Neighbours   int    `json:"neighbours"`    // of this peer
+	Synchronous  bool   `json:"synchronous"`   // peers of one cluster exchange faces in lockstep
 }
 
 // Listen holds the address at which other peers reach this one.

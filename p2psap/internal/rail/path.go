@@ -47,6 +47,8 @@ type Path struct {
 	Addr   microproto.LinkAddr // of the other end, whose offer was accepted; 0: not yet
 	Reason string              // why it is not up
 	Downs  uint64              // times that it went down
+	Found  string              // what the comparison with the base rail has shown; "": there was none
+	Faster bool                // by that comparison
 
 	offered bool               // this end has made its offer
 	ready   bool               // the other end has accepted this end's offer
@@ -63,6 +65,9 @@ func (p *Path) Network() path.Network { return p.Rail.Network }
 
 // Up reports whether the path can be used.
 func (p *Path) Up() bool { return p.offered && p.Addr != 0 && p.ready }
+
+// Chosen reports whether sessions use the path while it is up.
+func (p *Path) Chosen() bool { return p.Faster || !p.Rail.Compare }
 
 // Bind returns the binding of a channel that uses the path as it is.
 func (p *Path) Bind() Binding {

@@ -28,7 +28,7 @@ func (s *Paths) Find(k path.Network) *Path {
 // Best returns the best path for sessions of a mode that is up, and steady if so asked; nil: the base rail.
 func (s *Paths) Best(m microproto.Mode, steady bool) *Path {
 	for _, p := range s.List {
-		if p.Up() && (p.steady || !steady) && p.Rail.Carries(m) {
+		if p.Up() && p.Chosen() && (p.steady || !steady) && p.Rail.Carries(m) {
 			return p
 		}
 	}

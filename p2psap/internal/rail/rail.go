@@ -24,6 +24,7 @@ type Rail struct {
 	Network path.Network
 	Link    Link
 	Window  Window
+	Compare bool  // sessions use a path over it only once it is known to be faster than the base rail
 	Err     error // why it is down; nil: it is up
 }
 
