@@ -77,6 +77,7 @@ type RailInfo struct {
 	Up       bool
 	Reason   string // why it is not up
 	Failures uint64 // times that it went down since the peer answered
+	Chosen   bool   // sessions use it while it is up; false until a rail with Rail.Compare was found to be faster
 }
 
 // Rails returns the rails that this node and a peer have beside the base rail, best first.
@@ -93,7 +94,7 @@ func (p *peer) rails() (out []RailInfo) {
 		return slices.Clone(p.railsAtEnd)
 	}
 	for _, w := range p.paths.List {
-		out = append(out, RailInfo{w.Network(), w.Up() && p.Alive(), w.Reason, w.Downs})
+		out = append(out, RailInfo{w.Network(), w.Up() && p.Alive(), w.Reason, w.Downs, w.Chosen()})
 	}
 	return out
 }

@@ -20,8 +20,8 @@ const (
 	// that waits receives by itself only from the rail by which frames came last.
 	compareTurn  = 5
 	compareTurns = 5 // over each rail, and one that is not timed
-	// compareTime bounds the measurement. With opening and closing the sessions the comparison takes three times as long
-	// at most, for which Connect waits.
+	// compareTime bounds the measurement. With opening and closing the sessions the comparison takes twice as long at most,
+	// for which Connect waits.
 	compareTime = 50 * time.Millisecond
 )
 
@@ -45,14 +45,10 @@ func (n *Node) startComparison(peer string) {
 // compare compares a rail to a peer with the base rail. Without a result the base rail remains in use.
 func (n *Node) compare(peer string, network p2psap.Network) {
 	defer n.running.Done()
-	ctx, cancel := context.WithTimeout(n.dialling, 3*n.compareTime)
+	ctx, cancel := context.WithTimeout(n.dialling, 2*n.compareTime)
 	defer cancel()
 	c, err := n.compareOver(ctx, peer, network)
-	event := n.log.Info()
-	if err != nil {
-		event = n.log.Warn().Err(err)
-	}
-	event.Str("peer", peer).Stringer("network", network).Bool("faster", c.Faster).Dur("base", c.Base).Dur("rail", c.Rail).
+	n.log.Info().Err(err).Str("peer", peer).Stringer("network", network).Bool("faster", c.Faster).Dur("base", c.Base).Dur("rail", c.Rail).
 		Msg("networks compared")
 	n.mu.Lock()
 	defer n.unlock()

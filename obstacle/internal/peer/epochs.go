@@ -159,5 +159,6 @@ func (e *endpoint) connect(ctx context.Context, to []iterate.Rank) error {
 		})
 	}
 	all.Wait()
+	e.noteComparisons(to)
 	return errors.Join(errs...)
 }

@@ -229,9 +229,11 @@ type peer struct {
 	used       time.Duration                     // processor time of the process before the first relaxation
 	hosted     sync.WaitGroup                    // other peers that this process runs
 	listening  atomic.Pointer[rendezvous.Listen] // newest
-	settled    atomic.Int64                      // newest epoch for which the peer is ready to relax
-	keeping    keeping
-	process    context.Context // in which this process may run other peers, and lead the run
+
+	comparedInVain bool         // see noteComparisons
+	settled        atomic.Int64 // newest epoch for which the peer is ready to relax
+	keeping        keeping
+	process        context.Context // in which this process may run other peers, and lead the run
 }
 
 func newPeer(o Options, conn *rendezvous.Conn, w rendezvous.Welcome) *peer {

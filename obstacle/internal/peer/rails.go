@@ -12,6 +12,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
+	"github.com/p2pdc/p2pdc/solver/iterate"
 )
 
 // rails opens the rails beside Ethernet that the run wants and this host has, in the order of the catalog. After an
@@ -71,8 +72,27 @@ const compareFrom = 32 << 10
 // it exchanges long messages in lockstep.
 func (e *endpoint) compares() bool {
 	run, host := &e.p.welcome.Rails, net.ParseIP(e.p.Listen)
-	return run.Synchronous && run.MessageBytes >= compareFrom && e.p.Rail.Memory == nil &&
+	return !e.p.comparedInVain && run.Synchronous && run.MessageBytes >= compareFrom && e.p.Rail.Memory == nil &&
 		!(host != nil && host.IsLoopback()) && e.p.Listen != "localhost"
+}
+
+// noteComparisons notes, once the peer is connected, whether no other network was found faster than UDP. Then later
+// epochs do not compare them again: that would delay the recovery from a loss.
+func (e *endpoint) noteComparisons(to []iterate.Rank) {
+	if !e.compares() || len(to) == 0 {
+		return
+	}
+	e.p.comparedInVain = true
+	for _, name := range e.p.Catalog.Links.Names() {
+		l, _ := e.p.Catalog.Links.Lookup("network", name)
+		for _, n := range to {
+			for _, r := range e.node.Rails(nodeName(int(n), e.epoch)) {
+				if l.Compare && r.Network == l.Network && r.Chosen {
+					e.p.comparedInVain = false
+				}
+			}
+		}
+	}
 }
 
 // infiniBand opens the InfiniBand rail; nil if there is none and none is required.
