@@ -17,6 +17,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
+	"github.com/p2pdc/p2pdc/shm"
 )
 
 // pairOf opens a session between two nodes whose InfiniBand rails have blocks of these sizes; 0 means no rail.
@@ -82,5 +83,27 @@ func TestNoFabricInCommon(t *testing.T) {
 			require.ErrorContains(t, err, c.want)
 			require.ErrorContains(t, err, "--network auto")
 		})
+	}
+}
+
+// Networks are compared only where a run can gain by it.
+func TestCompares(t *testing.T) {
+	for what, change := range map[string]func(p *peer){
+		"short messages":  func(p *peer) { p.welcome.Rails.MessageBytes = compareFrom - 8 },
+		"asynchronous":    func(p *peer) { p.welcome.Rails.Synchronous = false },
+		"one process":     func(p *peer) { p.Rail.Memory = shm.NewMemory() },
+		"one host, IPv4":  func(p *peer) { p.Listen = "127.0.0.1" },
+		"one host, IPv6":  func(p *peer) { p.Listen = "::1" },
+		"localhost":       func(p *peer) { p.Listen = "localhost" },
+		"nothing to gain": func(p *peer) { p.comparedInVain = true },
+	} {
+		p := &peer{}
+		p.welcome.Rails = rendezvous.Rails{MessageBytes: compareFrom, Synchronous: true}
+		e := &endpoint{p: p}
+		require.True(t, e.compares(), "all addresses")
+		p.Listen = "10.0.0.1"
+		require.True(t, e.compares())
+		change(p)
+		require.False(t, e.compares(), what)
 	}
 }
