@@ -74,6 +74,19 @@ func TestCompareRails(t *testing.T) {
 	}
 }
 
+// On a slow path the comparison ends with the first turn: it would take long and show nothing.
+func TestCompareOnASlowPath(t *testing.T) {
+	with := besideTCP(t, p2psap.Ethernet)
+	a, b := start(t, "a", with), start(t, "b", with)
+	for _, n := range []*Node{a, b} {
+		n.compareTime = 20 * time.Millisecond // a trip takes more than a hundredth
+	}
+	join(t, a, b)
+	sa, _ := open(t, a, b, options("s", microproto.ModeSynchronous))
+	require.Equal(t, p2psap.Ethernet, sa.Info().Conditions.Network)
+	require.Contains(t, sa.Info().NetworkReason, "the path is too slow to show a difference")
+}
+
 // If the other end takes no part, the base rail remains in use after a bounded time, and Connect returns.
 func TestCompareAlone(t *testing.T) {
 	with := besideTCP(t, 0)
@@ -84,7 +97,7 @@ func TestCompareAlone(t *testing.T) {
 	require.NoError(t, a.Connect(limit(t), "b", b.ControlAddr().String()))
 	sa, _ := open(t, a, b, options("s", microproto.ModeSynchronous))
 	require.Equal(t, p2psap.Ethernet, sa.Info().Conditions.Network)
-	require.Contains(t, sa.Info().NetworkReason, "too few messages passed in the time for it")
+	require.Contains(t, sa.Info().NetworkReason, "the path is too slow to show a difference")
 }
 
 // Nodes that are closed during a comparison leave no goroutine behind.

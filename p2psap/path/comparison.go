@@ -14,7 +14,7 @@ const CompareMargin = 0.9
 // Comparison is what was measured of a rail beside the base rail.
 type Comparison struct {
 	Bytes      int           // of each message
-	Base, Rail time.Duration // shortest one way times; 0: too few were measured
+	Base, Rail time.Duration // shortest one way times; both 0: too few were measured
 	Faster     bool          // the rail is worth its use
 }
 
@@ -38,7 +38,8 @@ func Compare(bytes int, base, rail []time.Duration) Comparison {
 // Describe returns the comparison of two networks as a text.
 func (c *Comparison) Describe(base, rail Network) string {
 	if c.Base == 0 || c.Rail == 0 {
-		return fmt.Sprintf("%v was not compared with %v: too few messages passed in the time for it", rail, base)
+		return fmt.Sprintf("%v was not compared with %v: the path is too slow to show a difference, or the machines too busy",
+			rail, base)
 	}
 	verdict := cmp.Or(map[bool]string{true: "is faster"}[c.Faster], "is not faster by a tenth")
 	return fmt.Sprintf("%v %s than %v here: %d KiB one way in %.3g µs, %v %.3g", rail, verdict, base, c.Bytes>>10,

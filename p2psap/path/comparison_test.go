@@ -24,7 +24,7 @@ func TestCompare(t *testing.T) {
 		"not by the margin": {us(100, 100, 100), us(91, 91, 91), false, "not faster by a tenth"},
 		"by the margin":     {us(100, 100, 100), us(90, 90, 90), true, "is faster"},
 		"once only":         {us(100, 100, 100), us(50, 100, 100), false, "not faster"},
-		"too few":           {us(100, 100), us(50, 50), false, "too few messages"},
+		"too few":           {us(100, 100), us(50, 50), false, "was not compared with ether: the path is too slow"},
 		"none":              {nil, us(50, 50, 50), false, "stream was not compared with ether"},
 		"late once each":    {us(100, 100, 9000, 101), us(80, 81, 82, 9000), true, "is faster"},
 	} {
