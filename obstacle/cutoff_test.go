@@ -13,6 +13,34 @@ import (
 	"github.com/p2pdc/p2pdc/internal/netlab"
 )
 
+// The launcher's host is cut off for longer than --suspect. It suspects none of its peers, since it hears none, and when
+// the wire is repaired the run ends as if nothing had happened. With one keeper nobody else could lead it meanwhile.
+func TestLauncherIsCutOffForAWhile(t *testing.T) {
+	t.Parallel()
+	for _, peers := range some([]int{2, 1}) {
+		t.Run(fmt.Sprintf("%d peers", peers), func(t *testing.T) {
+			t.Parallel()
+			lab := netlab.New(t)
+			a, b := lab.Join(lab.Host("a"), lab.Host("b"), netlab.Wire{})
+			secret := secretFile(t, "the secret of this run")
+			r := startIn(t, a.Host.Do, append(slow(150*peers, peers), "solve", "membrane", "--n", "24", "--tol", tolerance(),
+				"--peers", fmt.Sprint(peers), "--keepers", "1", "--suspect", "300ms", "--rendezvous",
+				net.JoinHostPort(a.IPv4.String(), "0"), "--secret-file", secret, "--format", "json")...)
+			address := r.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
+			for range peers {
+				startIn(t, b.Host.Do, "peer", "--rendezvous", address, "--listen", b.IPv4.String(), "--secret-file", secret)
+			}
+			r.said(`"relaxing"`)
+			require.NoError(t, a.Cut())
+			r.said("no peer is heard, this host may be cut off")
+			require.NoError(t, a.Restore())
+			require.Equal(t, 0, r.wait(patience))
+			require.True(t, r.solution().Converged)
+			require.Empty(t, r.solution().Losses)
+		})
+	}
+}
+
 // The wire between two hosts is cut for ever. The side with most keepers, which are the launcher and the peers 0 and 1,
 // goes on and gets the answer. The other side ends: a launcher there with a checkpoint, if it has a block.
 func TestOneSideOfACutGoesOn(t *testing.T) {

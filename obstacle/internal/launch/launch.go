@@ -107,6 +107,8 @@ type run struct {
 
 	tick      time.Duration // interval of ticks
 	joining   bool          // peers may still join
+	deafTicks int           // for which no peer has been heard
+	deaf      bool          // that was logged
 	refusal   error         // why the last peer was dismissed; nil if none was
 	stopping  bool          // an early end was requested
 	solved    atomic.Bool   // the run has ended at its tolerance
@@ -378,6 +380,7 @@ func (r *run) receive(m *member, msg rendezvous.Message, values []float64) {
 
 // checkSilence marks peers lost that timed out, or whose process ended while they were blocked.
 func (r *run) checkSilence() {
+	r.listen()
 	for _, m := range r.members {
 		held := m.blocked.Load()
 		switch {

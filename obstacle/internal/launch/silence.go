@@ -39,7 +39,8 @@ func (m *member) silentFor(blocked bool, most int) bool {
 }
 
 // suspects reports whether a silent peer counts as lost before PeerTimeout, because its host is silent, too, or its
-// process is stopped. Another process is late rather than lost: the end of one is noticed at once.
+// process is stopped. Another process is late rather than lost: the end of one is noticed at once. If no peer is heard,
+// none is suspected: nobody would be left that has values, and it may be the launcher's host that was cut off.
 func (r *run) suspects(m *member) bool {
 	if !r.recovers() || m.quietTicks <= r.ticks(r.Suspect/2) {
 		return false
@@ -47,7 +48,7 @@ func (r *run) suspects(m *member) bool {
 	if m.child == nil {
 		m.notify(rendezvous.Probe{})
 	}
-	if m.quietTicks <= r.ticks(r.Suspect) {
+	if m.quietTicks <= r.ticks(r.Suspect) || r.hearsNobody() {
 		return false
 	}
 	if m.child != nil {
@@ -55,6 +56,38 @@ func (r *run) suspects(m *member) bool {
 	}
 	silent, known := m.conn.HostSilent()
 	return !known || silent > r.Suspect/2
+}
+
+// listen notes whether any peer is heard, at every tick. When one is heard again after none was, the others get as much
+// time again as all were silent: TCP repeats what was lost in intervals that double.
+func (r *run) listen() {
+	unheard := 0
+	for _, m := range r.members {
+		if !m.done() && (m.conn == nil || m.quietTicks > r.ticks(r.Suspect/2)) {
+			unheard++
+		}
+	}
+	switch {
+	case unheard == len(r.members):
+		r.deafTicks++
+	case r.deafTicks > 0:
+		for _, m := range r.members {
+			if m.quietTicks > r.ticks(r.Suspect/2) {
+				m.quietTicks = -r.deafTicks
+			}
+		}
+		r.deafTicks, r.deaf = 0, false
+	}
+}
+
+// hearsNobody reports whether all peers are silent, before any has sent its results. It logs that once.
+func (r *run) hearsNobody() bool {
+	if r.deafTicks > 0 && !r.deaf {
+		r.deaf = true
+		r.Log.Warn().Dur("suspect", r.Suspect).Dur("peer.timeout", r.PeerTimeout).
+			Msg("no peer is heard, this host may be cut off: waiting for the peer timeout")
+	}
+	return r.deafTicks > 0
 }
 
 func (m *member) silence(timeout time.Duration) string {

@@ -120,3 +120,42 @@ func TestClosedWithin(t *testing.T) {
 		require.True(t, closedWithin(0, done))
 	})
 }
+
+// While no peer is heard none is suspected. When one is heard again, the others get as much time again as all were silent.
+// Where one is heard all the time, a silent one gets none.
+func TestSilenceOfAllPeers(t *testing.T) {
+	for what, c := range map[string]struct {
+		all  bool // are silent
+		done bool // the other one has sent its results
+	}{"all are silent": {all: true}, "one is heard": {}, "one is done": {all: true, done: true}} {
+		t.Run(what, func(t *testing.T) {
+			r := watched(10*time.Second, 2)
+			r.Suspect = time.Second
+			a, b := r.members[0], r.members[1]
+			a.conn, b.conn = &rendezvous.Conn{}, &rendezvous.Conn{}
+			if c.done {
+				a.result = &rendezvous.Result{}
+			}
+			ticks := 2 * r.ticks(r.Suspect)
+			for range ticks {
+				b.quietTicks++
+				if c.all {
+					a.quietTicks++
+				}
+				r.listen()
+			}
+			withheld := c.all && !c.done
+			require.Equal(t, withheld, r.hearsNobody())
+			deaf := r.deafTicks
+			a.quietTicks = 0
+			r.listen()
+			require.False(t, r.hearsNobody())
+			if want := ticks; withheld {
+				require.Equal(t, -deaf, b.quietTicks)
+				require.Greater(t, deaf, ticks/2)
+			} else {
+				require.Equal(t, want, b.quietTicks)
+			}
+		})
+	}
+}
