@@ -8,9 +8,8 @@ GO       ?= go
 FUZZTIME ?= 20s
 SEEDS    ?= 300
 CHANGESEEDS ?= 200
-# For make stress: seeds of each simulation, and draws of each property test.
-STRESSSEEDS ?= 10000
-DRAWS       ?= 2000
+# For make stress: draws of each property test.
+DRAWS    ?= 2000
 
 # The version of the linter. make lint uses an installed linter of exactly this version, or lets
 # Go build it, which takes minutes the first time.
@@ -138,8 +137,9 @@ sim:
 
 # Runs for hours: more seeds of the simulations, more draws of the property tests, all tests
 # under the race detector, and the tests of real processes and sockets ten times.
+stress: SEEDS = 10000
 stress:
-	$(MAKE) sim SEEDS=$(STRESSSEEDS)
+	$(MAKE) sim SEEDS=$(SEEDS)
 	$(GO) test -count=1 -timeout 6h -rapid.checks=$(DRAWS) $$(grep -rl --include='*_test.go' 'pgregory.net/rapid"' . | xargs -n 1 dirname | sort -u)
 	$(GO) test -count=1 -timeout 6h $$(grep -rl --include='*_test.go' 'flag.Bool("long"' . | xargs -n 1 dirname | sort -u) -long
 	$(GO) test ./p2psap -run EveryInterleaving -count=1 -timeout 6h -exhaust.big

@@ -149,7 +149,7 @@ func (r *run) termDecided(t register.Term) {
 	case t.Number == 0:
 		return // the run ends
 	case t.Leader != r.term.Leader:
-		r.depose(fmt.Sprintf("another process leads the run now: obstacle attach %s fetches the answer", t.Leader))
+		r.depose(fmt.Sprintf("another process leads the run now: %s fetches the answer", r.attachCommand(t.Leader)))
 		return
 	}
 	r.term = t
@@ -165,8 +165,8 @@ func (r *run) termDecided(t register.Term) {
 	}
 	r.record()
 	if len(t.Keepers) > 1 && r.Notes != nil {
-		fmt.Fprintf(r.Notes, "keepers of the run: %s. If the first one is lost, another one leads the run: obstacle attach "+
-			"%s %s\n", strings.Join(t.Keepers, " "), strings.Join(t.Keepers[1:], " "), r.AttachFlags)
+		fmt.Fprintf(r.Notes, "keepers of the run: %s. If the first one is lost, another one leads the run: %s\n",
+			strings.Join(t.Keepers, " "), r.attachCommand(t.Keepers[1:]...))
 	}
 	if r.due && t.Epoch > r.epoch {
 		r.due = false
@@ -229,5 +229,10 @@ func (r *run) checkKeepers() {
 
 // elsewhere says where a run may go on from which this process was cut off.
 func (r *run) elsewhere() string {
-	return fmt.Sprintf("The run may go on there: obstacle attach %s", strings.Join(r.term.Keepers[1:], " "))
+	return "The run may go on there: " + r.attachCommand(r.term.Keepers[1:]...)
+}
+
+// attachCommand returns the command that attaches to processes.
+func (r *run) attachCommand(to ...string) string {
+	return strings.TrimSpace("obstacle attach " + strings.Join(to, " ") + " " + r.AttachFlags)
 }

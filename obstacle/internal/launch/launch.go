@@ -113,6 +113,7 @@ type run struct {
 	stopping  bool          // an early end was requested
 	solved    atomic.Bool   // the run has ended at its tolerance
 	failure   *failure      // the most informative failure so far
+	ending    string        // why the run cannot go on after a loss; "": it can
 	ticksLeft int           // ticks until the peers are overdue; 0 before a request to end
 	beat      Progress
 	reports   bool // the peers report their sessions and times
@@ -401,6 +402,9 @@ func (r *run) fail(f failure) {
 	first := r.failure == nil
 	level := zerolog.DebugLevel
 	if first || f.weight > r.failure.weight && (r.failure.rank == f.rank || r.failure.weight == reported) {
+		if r.ending != "" {
+			f.text += "; " + r.ending
+		}
 		r.failure = &f
 		level = zerolog.WarnLevel
 	}

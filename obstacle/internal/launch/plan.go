@@ -98,7 +98,7 @@ type Plan struct {
 	Log       zerolog.Logger
 	Notes     io.Writer // for instructions on how to join by hand
 
-	AttachFlags string // of obstacle attach, for Notes
+	AttachFlags string // of obstacle attach, for Notes and failures
 }
 
 // RailsOf returns the settings of the networks for a peer, with the sizes that its messages need.

@@ -129,7 +129,7 @@ func (r *run) lose(m *member, f failure) {
 			r.depose("no peer can be reached. " + r.elsewhere())
 			return
 		}
-		f.text += "; " + why
+		r.ending = why
 		r.fail(f)
 		return
 	}

@@ -336,6 +336,17 @@ func TestFruitlessRecoveries(t *testing.T) {
 	require.Equal(t, "no peer is left that has values", r.unrecoverable(r.members[1]))
 }
 
+// The failure that ends a run names the reason why it cannot go on, also when better evidence of the loss comes later.
+func TestFailureNamesWhyTheRunEnds(t *testing.T) {
+	r := watched(time.Second, 2)
+	r.Recover = RecoverLocal
+	m := r.members[1]
+	r.lose(m, failure{closed, 1, "peer 1 closed its connection"})
+	require.Equal(t, "peer 1 closed its connection; no peer is left that has values", r.failure.text)
+	r.fail(failure{exited, 1, "peer 1 ended: signal: killed"})
+	require.Equal(t, "peer 1 ended: signal: killed; no peer is left that has values", r.failure.text)
+}
+
 // startedProcess is one of which only the end matters.
 type startedProcess struct{ Child }
 

@@ -102,7 +102,8 @@ func Run(ctx context.Context, o Options) error {
 	}
 	again, err := one(ctx, &o)
 	for again && ctx.Err() == nil {
-		o.Log.Warn().Err(err).Msg("joining the run again as a spare peer")
+		o.Log.Warn().Str("why", "the connection to the launcher has ended, which may have given this peer's place away").
+			Msg("joining the run again as a spare peer")
 		o.Rank, o.Answer, o.DialTime, o.rejoins = -1, nil, rejoinTime, true
 		var next error
 		if again, next = one(ctx, &o); !errors.Is(next, errNotJoined) {
