@@ -175,3 +175,50 @@ func TestWriteIsCutAtEveryOperation(t *testing.T) {
 		}
 	}
 }
+
+// full is a disk on which only so many bytes more have room.
+type full struct {
+	disk
+	room int
+}
+
+func (d *full) Create(name string) (output, error) {
+	f, err := d.disk.Create(name)
+	return &fullFile{f, d}, err
+}
+
+type fullFile struct {
+	output
+	disk *full
+}
+
+func (f *fullFile) Write(b []byte) (int, error) {
+	if f.disk.room -= len(b); f.disk.room < 0 {
+		return 0, errCut
+	}
+	return f.output.Write(b)
+}
+
+// A set that finds no room leaves no files, so that the next one has as much.
+func TestFullDiskKeepsNoIncompleteSet(t *testing.T) {
+	directory := filepath.Join(t.TempDir(), "c")
+	w, err := Create(directory, "v1")
+	require.NoError(t, err)
+	w.disk = unlimited()
+	require.NoError(t, w.Write(small(t, 1)))
+	before, bytes := names(t, directory), 0
+	for _, name := range before {
+		i, err := os.Stat(filepath.Join(directory, name))
+		require.NoError(t, err)
+		bytes += int(i.Size())
+	}
+	for room := 0; room < bytes; room += 61 {
+		w.disk = &full{unlimited(), room}
+		if w.Write(small(t, 2)) == nil {
+			require.Greater(t, room, bytes/2, "a set without its problem")
+			return
+		}
+		require.Equal(t, before, names(t, directory), "room for %d bytes", room)
+	}
+	t.Fatal("never written")
+}

@@ -184,7 +184,8 @@ func (w *Writer) try() error {
 }
 
 // Write writes a set of files. After an error the sets in the directory are as before, and the next call of Write may
-// succeed. Write keeps the last set and this one, and removes older ones.
+// succeed: the files of the incomplete set are removed, so that they do not fill the disk. Write keeps the last set and
+// this one, and removes older ones.
 func (w *Writer) Write(s *State) error {
 	if err := w.current(); err != nil {
 		return err
@@ -193,6 +194,20 @@ func (w *Writer) Write(s *State) error {
 		Generation: w.next.number, Term: w.next.term, Progress: s.Progress, N: s.N, Cuts: s.Cuts, Flags: s.Flags,
 	}
 	w.next.number++
+	if err := w.writeSet(m, s); err != nil {
+		w.removeBoxes(m)
+		return err
+	}
+	if err := w.sync(); err != nil {
+		return err
+	}
+	before := w.whole
+	w.whole = m.generation()
+	return w.removeOthers(before)
+}
+
+// writeSet writes the files of a set, its manifest last.
+func (w *Writer) writeSet(m *manifest, s *State) error {
 	if err := w.writeProblem(m, s); err != nil {
 		return err
 	}
@@ -213,22 +228,13 @@ func (w *Writer) Write(s *State) error {
 		return fmt.Errorf("checkpoint %s: %w", w.directory, err)
 	}
 	if err := w.current(); err != nil { // writing may have taken long
-		_ = w.removeSet(m) // err is the error to report
 		return err
 	}
 	_, err = w.replace(manifestName(m.generation()), func(f io.Writer) error {
 		_, err := f.Write(text)
 		return err
 	})
-	if err == nil {
-		err = w.sync()
-	}
-	if err != nil {
-		return err
-	}
-	before := w.whole
-	w.whole = m.generation()
-	return w.removeOthers(before)
+	return err
 }
 
 // writeProblem writes the problem before the first set, and sets the manifest's entry.
@@ -331,14 +337,11 @@ func (w *Writer) remove(name string) error {
 	return nil
 }
 
-// removeSet removes the boxes of a set without a manifest.
-func (w *Writer) removeSet(m *manifest) error {
+// removeBoxes removes the boxes of a set without a manifest, as far as it can.
+func (w *Writer) removeBoxes(m *manifest) {
 	for _, e := range m.Boxes {
-		if err := w.remove(e.File); err != nil {
-			return err
-		}
+		_ = w.remove(e.File) // the next whole set tries again
 	}
-	return nil
 }
 
 // removeOthers removes the files of all generations but before and the newest whole one, manifests first, so that no
