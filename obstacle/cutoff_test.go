@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -104,4 +105,33 @@ func TestOneSideOfACutGoesOn(t *testing.T) {
 			require.Contains(t, s.Failure, "obstacle attach "+keepers[1])
 		})
 	}
+}
+
+// A peer whose host was cut off for a while comes back after the end of the run, and says that nothing is left of it.
+func TestComesBackAfterTheEnd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	t.Parallel()
+	lab := netlab.New(t)
+	a, b := lab.Join(lab.Host("a"), lab.Host("b"), netlab.Wire{})
+	secret := secretFile(t, "the secret of this run")
+	r := startIn(t, a.Host.Do, append(slow(300, 3), "solve", "membrane", "--n", "24", "--tol", tolerance(), "--peers", "3",
+		"--peer-timeout", "1m", "--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"), "--secret-file", secret,
+		"--format", "json")...)
+	address := r.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
+	var far *running
+	for seat, e := range []netlab.End{a, a, b} {
+		far = startIn(t, e.Host.Do, "peer", "--rendezvous", address, "--listen", e.IPv4.String(), "--secret-file", secret,
+			"--seat", fmt.Sprint(seat), "--log-level", "debug")
+	}
+	keepers := r.said(`keepers of the run: ([^"]*)\. If`)[1]
+	r.said(`"relaxing"`)
+	far.said("another process can lead the run")
+	require.NoError(t, b.Cut())
+	require.Equal(t, 0, r.wait(patience))
+	require.NoError(t, b.Restore())
+	require.Equal(t, 3, far.wait(patience))
+	far.said("this peer was cut off from the run: nothing listens any more at " + strings.ReplaceAll(keepers, " ", ", ") +
+		": the run has ended, or its keepers were lost")
 }

@@ -69,23 +69,56 @@ func TestCheckpointsAfterTheLauncher(t *testing.T) {
 	}
 }
 
-// SIGTERM to all processes that are left ends the run with a checkpoint, and the one that leads says where it is.
+// SIGTERM to all processes that are left ends the run with a checkpoint, and the one that leads says where it is. An
+// obstacle attach that is connected gets the answer.
 func TestSIGTERMAfterTheLauncher(t *testing.T) {
 	t.Parallel() // its peers mostly sleep
-	directory := filepath.Join(t.TempDir(), "c")
-	b := startByHand(t, 1000, "--suspect", "1m", "--checkpoint", directory, "--checkpoint-every", "0")
-	b.signal(syscall.SIGKILL)
-	leader := b.leads(b.peers)
-	leader.said("leading the run")
-	for _, p := range b.peers {
-		p.signal(syscall.SIGTERM)
+	for _, attached := range some([]bool{false, true}) {
+		directory := filepath.Join(t.TempDir(), "c")
+		b := startByHand(t, 1000, "--suspect", "1m", "--checkpoint", directory, "--checkpoint-every", "0")
+		b.signal(syscall.SIGKILL)
+		leader := b.leads(b.peers)
+		leader.said("leading the run")
+		var a *running
+		if attached {
+			a = b.attach(b.keepers[1:]...)
+			leader.said("obstacle attach follows the run")
+		}
+		for _, p := range b.peers {
+			p.signal(syscall.SIGTERM)
+		}
+		require.Equal(t, 3, leader.wait(patience))
+		leader.said("the run was stopped before its tolerance: obstacle resume " + directory + ", on .*, continues it")
+		leader.neverSaid("fetches its answer")
+		for _, p := range without(b.peers, leader) {
+			require.Equal(t, 0, p.wait(patience))
+		}
+		if attached {
+			require.Equal(t, 3, a.wait(patience))
+			s := a.solution()
+			require.Equal(t, launch.Interrupted, s.Reason)
+			require.True(t, s.Resumable)
+			require.Equal(t, directory, s.Checkpoint.Directory)
+		}
+		require.Positive(t, resumed(t, directory).Resumed.Sweeps)
 	}
-	require.Equal(t, 3, leader.wait(patience))
-	leader.said("the run was stopped before its tolerance: obstacle resume " + directory + ", on .*, continues it")
-	for _, p := range without(b.peers, leader) {
-		require.Equal(t, 0, p.wait(patience))
+}
+
+// A process that keeps the answer of a run ends at the first request, and says that the answer is lost.
+func TestKeptAnswerAfterTheLauncher(t *testing.T) {
+	t.Parallel() // its peers mostly sleep
+	for _, request := range some([]syscall.Signal{syscall.SIGINT, syscall.SIGTERM}) {
+		b := startByHand(t, 300, "--suspect", "1m")
+		b.signal(syscall.SIGKILL)
+		leader := b.leads(b.peers)
+		leader.said("obstacle attach .* fetches its answer")
+		leader.signal(request)
+		require.Equal(t, 1, leader.wait(patience))
+		leader.said(`the answer of the run \(converged\) is lost: this process was asked to end`)
+		for _, p := range without(b.peers, leader) {
+			require.Equal(t, 0, p.wait(patience))
+		}
 	}
-	require.Positive(t, resumed(t, directory).Resumed.Sweeps)
 }
 
 // A run that ends at its bound on sweeps after the loss of the launcher can be continued, and the answer says so.

@@ -24,12 +24,12 @@ type final struct {
 	outcome   *Outcome
 	attending int // connections
 	closing   bool
-	idle      sync.Cond // attending is 0
+	idle      chan struct{} // closed when closing is set and attending is 0
 }
 
 // init prepares a zero final.
 func (f *final) init() {
-	f.ready, f.fetched, f.idle.L = make(chan struct{}), make(chan struct{}, 1), &f.mu
+	f.ready, f.fetched, f.idle = make(chan struct{}), make(chan struct{}, 1), make(chan struct{})
 }
 
 // maxAttached bounds the connections of obstacle attach at one time.
@@ -49,41 +49,80 @@ func (f *final) enter() bool {
 func (f *final) leave() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.attending--; f.attending == 0 {
-		f.idle.Broadcast()
+	f.attending--
+	f.signal()
+}
+
+// signal is called with the lock held.
+func (f *final) signal() {
+	if f.closing && f.attending == 0 {
+		close(f.idle)
 	}
 }
 
-// drain accepts no more connections and waits until those that wait have got the answer.
-func (f *final) drain() {
+// drain accepts no more connections and waits until those that wait have got the answer, or until ctx ends.
+func (f *final) drain(ctx context.Context) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.closing = true
-	for f.attending > 0 {
-		f.idle.Wait()
+	if !f.closing {
+		f.closing = true
+		f.signal()
+	}
+	f.mu.Unlock()
+	select {
+	case <-f.idle:
+	case <-ctx.Done():
 	}
 }
 
-// ErrNotFetched is the error of a run whose answer nobody has fetched in time.
-var ErrNotFetched = errors.New("nobody has fetched the answer of the run (obstacle attach)")
-
-// await returns when the answer was fetched, or with an error when the time is over or interrupt is closed meanwhile.
-func (f *final) await(ctx context.Context, hold time.Duration, interrupt <-chan struct{}) error {
-	if isClosed(interrupt) { // it ended the run early
-		interrupt = nil
-	}
+// await returns when the answer was fetched, or with an error when the time is over or a request to end arrives.
+func (f *final) await(ctx context.Context, hold time.Duration, requests [2]<-chan struct{}) error {
 	late := time.NewTimer(hold)
 	defer late.Stop()
 	select {
 	case <-f.fetched:
 		return nil
-	case <-interrupt:
-		return ErrNotFetched
+	case <-requests[0]:
+		return errAskedToEnd
+	case <-requests[1]:
+		return errAskedToEnd
 	case <-late.C:
-		return ErrNotFetched
+		return fmt.Errorf("no obstacle attach has fetched it within %v (--hold)", hold)
 	case <-ctx.Done():
-		return ctx.Err()
+		return errAskedToEnd
 	}
+}
+
+// errAskedToEnd is the error of a process that is asked to end while it keeps the answer.
+var errAskedToEnd = errors.New("this process was asked to end, and no obstacle attach has fetched it")
+
+// drainTime bounds for how long a process that is asked to end sends the answer to those that are connected.
+const drainTime = 5 * time.Second
+
+// hold keeps the answer until it was fetched, unless a checkpoint holds it and this process was asked to end. A
+// request to end the process ends the wait; those that are connected still get the answer.
+func (r *run) hold(ctx context.Context, s *Succession, o *Outcome, requests [2]<-chan struct{}) error {
+	f, err := &r.final, errAskedToEnd
+	if o.Resumable && s.Leave != nil && isClosed(s.Leave) {
+		r.Log.Info().Str("reason", o.Reason).Msg("the run has ended")
+	} else {
+		r.Log.Info().Str("reason", o.Reason).
+			Msgf("the run has ended: obstacle attach %s fetches its answer", s.Term.Leader)
+		err = f.await(ctx, s.Hold, requests)
+	}
+	if err != nil {
+		within, cancel := context.WithTimeout(ctx, drainTime)
+		defer cancel()
+		ctx = within
+	}
+	f.drain(ctx)
+	if errors.Is(err, errAskedToEnd) && o.Resumable {
+		return fmt.Errorf("%w: obstacle resume %s, on %s, continues it", ErrStopped, o.Checkpoint.Directory,
+			o.Checkpoint.Host)
+	}
+	if err == nil || len(f.fetched) > 0 {
+		return nil
+	}
+	return fmt.Errorf("the answer of the run (%s) is lost: %w", o.Reason, err)
 }
 
 // publish makes the answer available to obstacle attach.
@@ -104,6 +143,7 @@ func (r *run) attend(conn *rendezvous.Conn) {
 		return
 	}
 	defer f.leave()
+	r.Log.Debug().Str("address", conn.Remote()).Msg("obstacle attach follows the run")
 	tick := time.NewTicker(attendEvery)
 	defer tick.Stop()
 	for sent, over := (views{steps: r.Problem.Steps()}), false; ; {

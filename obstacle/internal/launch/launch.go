@@ -49,7 +49,7 @@ func Run(ctx context.Context, p Plan) (*Outcome, error) {
 	release() // frees the memory of the peers before the launcher computes
 	r.fill(ctx, o)
 	r.publish(o)
-	r.final.drain()
+	r.final.drain(ctx)
 	return o, nil
 }
 

@@ -60,6 +60,12 @@ func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
 	r.reportEpoch()
 	s.Server.Handle(r.admit)
 	r.monitor()
+	requests := [2]<-chan struct{}{s.Leave, r.Interrupt}
+	for i, c := range requests {
+		if isClosed(c) { // it may have ended the run
+			requests[i] = nil
+		}
+	}
 	o := r.outcome()
 	r.shutdown(cancel)
 	r.fill(ctx, o)
@@ -70,22 +76,17 @@ func Lead(ctx context.Context, p Plan, s Succession) (*Outcome, error) {
 	r.publish(o)
 	if r.Led != nil {
 		asked := s.Leave != nil && isClosed(s.Leave) // to leave: nobody may be in time
-		if s.Hold > 0 && !asked && r.final.await(ctx, s.Hold, s.Leave) == nil {
+		if s.Hold > 0 && !asked && r.final.await(ctx, s.Hold, [2]<-chan struct{}{s.Leave}) == nil {
 			r.Log.Info().Msg("another process has fetched the answer")
-			r.final.drain()
+			r.final.drain(ctx)
 			return o, unsaved
 		}
 		work := r.commonWork()
 		err := r.Led(&work, r.Spec.Marshal(), o)
-		r.final.drain()
+		r.final.drain(ctx)
 		return o, cmp.Or(unsaved, err)
 	}
-	r.Log.Info().Str("reason", o.Reason).Msgf("the run has ended: obstacle attach %s fetches its answer", s.Term.Leader)
-	if o.Resumable && s.Leave != nil && isClosed(s.Leave) {
-		return o, fmt.Errorf("%w: obstacle resume %s, on %s, continues it", ErrStopped, o.Checkpoint.Directory,
-			o.Checkpoint.Host)
-	}
-	return o, cmp.Or(r.final.await(ctx, s.Hold, r.Interrupt), unsaved)
+	return o, cmp.Or(r.hold(ctx, &s, o, requests), unsaved)
 }
 
 // adopt sets the fields of the plan that a record holds.

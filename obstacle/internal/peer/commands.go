@@ -20,6 +20,7 @@ type commands struct {
 	ended bool            // the connection ended by Bye; valid after bye is closed
 	moved bool            // another process runs the part; valid with ended
 	early bool            // the run has ended before its tolerance; valid with ended
+	alone error           // why no process that leads the run was found; valid after bye is closed
 
 	work chan *work // of the newest epoch
 

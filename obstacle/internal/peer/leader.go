@@ -183,6 +183,7 @@ func (p *peer) findLeader(ctx context.Context) *rendezvous.Conn {
 		late := time.Since(begin) > p.searchLimit()
 		if refused || over || late || ctx.Err() != nil || p.leader.over() {
 			p.log.Warn().Err(err).Msg("no process that leads the run takes this peer back")
+			p.commands.alone = err
 			return nil
 		}
 		select {

@@ -118,7 +118,11 @@ func Run(ctx context.Context, o Options) error {
 		return nil
 	}
 	if left, is := errors.AsType[*ReportedError](err); is && len(o.Others) > 1 && errors.Is(left, errLauncherLeft) {
-		return fmt.Errorf("%w: no process that leads the run was found at %s", ErrCutOff, strings.Join(o.Others, ", "))
+		text := "no process that leads the run was found at %s"
+		if errors.Is(left, errNobody) {
+			text = "nothing listens any more at %s: the run has ended, or its keepers were lost"
+		}
+		return fmt.Errorf("%w: "+text, ErrCutOff, strings.Join(o.Others, ", "))
 	}
 	return err
 }
@@ -166,6 +170,9 @@ func one(ctx context.Context, o *Options) (again bool, err error) {
 	}
 	if errors.Is(err, errLauncherLeft) {
 		left := &ReportedError{fmt.Sprintf("the launcher at %s left before the run was over", conn.Remote()), errLauncherLeft}
+		if closed(p.commands.bye) && errors.Is(p.commands.alone, errNobody) {
+			left.cause = fmt.Errorf("%w: %w", errLauncherLeft, errNobody)
+		}
 		return w.Recover && closed(p.commands.start), left
 	}
 	text := oneLine(err)
