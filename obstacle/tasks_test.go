@@ -84,7 +84,7 @@ func disturbed(t *testing.T, size int, more ...string) *tasks {
 
 func TestTasks(t *testing.T) {
 	t.Parallel()
-	k := startTasks(t, 3, "membrane", "--n", "16")
+	k := startTasks(t, 3, "membrane", "--n", "16", "--keepers", "3", "--elastic")
 	r := k.ends()
 	assert.Same(t, k.all[0], r)
 	s := r.solution()

@@ -54,7 +54,7 @@ func (e *engine) beginMeasuring() {
 		return
 	}
 	for i := range m.meters {
-		m.meters[i].Add(0, 0)
+		m.meters[i].Add(e.since(e.began), 0, 0)
 	}
 	e.decision = e.began.Add(e.decisionInterval())
 }
@@ -69,7 +69,7 @@ func (e *engine) decisionInterval() time.Duration {
 func (e *engine) checkMoves(at microproto.Instant) {
 	c := &e.recovery
 	e.decision = at.Add(e.decisionInterval())
-	e.measure()
+	e.measure(e.since(at))
 	e.resumeMoves()
 	switch {
 	case c.active || c.pending || c.leaderless || e.silent() || e.done.Load() > 0:
@@ -81,8 +81,8 @@ func (e *engine) checkMoves(at microproto.Instant) {
 	}
 }
 
-// measure adds the points that each host has relaxed in this epoch, and the time that this took, to its meter.
-func (e *engine) measure() {
+// measure adds the points that each host has relaxed in this epoch until now, and the time that this took, to its meter.
+func (e *engine) measure(now time.Duration) {
 	if !e.run.Balance {
 		return // the hosts count as equally fast
 	}
@@ -94,7 +94,7 @@ func (e *engine) measure() {
 		busy[host] += m.relaxing
 	}
 	for i := range meters {
-		meters[i].Add(points[i], busy[i])
+		meters[i].Add(now, points[i], busy[i])
 	}
 }
 

@@ -211,6 +211,25 @@ func TestMachinesThatJoinAndLeave(t *testing.T) {
 	}
 }
 
+// A fast machine that joins slow ones takes nearly all parts soon. In lockstep it relaxes a hundredth of the time before.
+func TestFastMachineJoinsSlowOnes(t *testing.T) {
+	for _, s := range []iterate.Scheme{iterate.Synchronous(), iterate.Asynchronous()} {
+		run := uneven(t, 2, 4, 9, s, "")
+		run.Model = gigabit(3)
+		for i := range run.Model.Hosts {
+			run.Model.Hosts[i].Relaxation = 3e4
+		}
+		run.Model.Hosts[0].Slow, run.Model.Hosts[1].Slow = 30, 30
+		plain := played(t, run)
+		run.Balance, run.Joins = true, []time.Duration{0}
+		r := played(t, run)
+		require.Len(t, r.Moves, 8)
+		t.Logf("%v, balanced %v, last move at %v", plain.Virtual, r.Virtual, r.Moves[7].At)
+		require.Less(t, r.Moves[7].Resumed, 5*time.Second)
+		require.Less(t, r.Virtual, plain.Virtual/3)
+	}
+}
+
 // A host has a peer for a part after it has been asked and the peer has connected.
 func TestPartsWaitForTheirHost(t *testing.T) {
 	run := uneven(t, 4, 3, 9, iterate.Asynchronous(), "")

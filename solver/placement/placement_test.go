@@ -184,7 +184,8 @@ func TestLeavingNeedsNoGain(t *testing.T) {
 func TestMeter(t *testing.T) {
 	var m placement.Meter
 	add := func(points uint64, busy float64) float64 {
-		m.Add(points, time.Duration(busy*float64(time.Second)))
+		d := time.Duration(busy * float64(time.Second))
+		m.Add(d, points, d) // it relaxes all the time
 		return m.Speed()
 	}
 	require.Zero(t, add(100, 1))
@@ -198,4 +199,35 @@ func TestMeter(t *testing.T) {
 	require.Equal(t, 1., add(60, 1))
 	require.Equal(t, 100., add(110, 1.5))
 	require.Equal(t, 100., add(160, 2))
+}
+
+// The speed of a process that waits for others most of the time is known soon, too: in lockstep a fast one beside slow ones
+// relaxes a hundredth of the time. Three windows last 1.5 s then, and longer if it relaxes a thousandth. One interruption
+// changes nothing.
+func TestMeterOfAProcessThatWaits(t *testing.T) {
+	const interval = 100 * time.Millisecond
+	for name, c := range map[string]struct {
+		busy        time.Duration // of an interval
+		interrupted int           // interval in which relaxing takes 20 ms longer; 0: none
+		want        time.Duration
+	}{
+		"a hundredth of the time":  {time.Millisecond, 0, 1500 * time.Millisecond},
+		"interrupted":              {time.Millisecond, 7, 1500 * time.Millisecond},
+		"a thousandth of the time": {interval / 1000, 0, 3 * time.Second},
+		"half of the time":         {interval / 2, 0, 600 * time.Millisecond},
+	} {
+		var m placement.Meter
+		var now, busy time.Duration
+		m.Add(now, 0, busy)
+		for i := 1; m.Speed() == 0; i++ {
+			now, busy = now+interval, busy+c.busy
+			if i == c.interrupted {
+				busy += 20 * time.Millisecond
+			}
+			m.Add(now, uint64(1000*i), busy)
+			require.LessOrEqual(t, now, time.Minute, name)
+		}
+		require.Equal(t, c.want, now, name)
+		require.InEpsilon(t, 1000/c.busy.Seconds(), m.Speed(), 1e-9, name)
+	}
 }

@@ -209,7 +209,7 @@ func (q *request) cases(ref string, schemes []string, peers []int) ([]measuremen
 	one.scheme, one.peers = "sync", 1
 	one.slowdown = nil
 	one.clusters, one.topology = 0, ""
-	one.partition, one.weights, one.parts, one.elastic = "auto", nil, 1, false
+	one.partition, one.weights, one.parts = "auto", nil, 1
 	one.method.Flexible = false
 	out := []measurement{one.measure(ref)}
 	if _, err := slowdowns(q.slowdown, slices.Max(peers)); err != nil {

@@ -33,7 +33,7 @@ func realFlags() []string {
 	return []string{
 		"threads", "in-process", "pin", "network", "clusters", "topology", "slowdown", "peer-timeout", "initial",
 		"protect",
-		"mtu", "balance", "parts", "elastic", "peers", "rounds", "ib-device", "ib-port", "ib-gid", "ib-mode", "ib-blocks",
+		"mtu", "balance", "parts", "peers", "rounds", "ib-device", "ib-port", "ib-gid", "ib-mode", "ib-blocks",
 		"ib-block-bytes", "ib-completion",
 	}
 }

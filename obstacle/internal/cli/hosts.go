@@ -21,6 +21,9 @@ import (
 // overHosts reports whether peers of the run may be on other hosts.
 func (q *request) overHosts() bool { return q.rendezvous != "" || q.hosts != "" }
 
+// takesPeers reports whether processes that solve does not start join the run.
+func (q *request) takesPeers() bool { return q.rendezvous != "" || q.task != nil }
+
 // maxHostFile bounds the size of a host file.
 const maxHostFile = 1 << 24
 

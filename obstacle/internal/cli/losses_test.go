@@ -61,6 +61,19 @@ func TestLossesAreRefused(t *testing.T) {
 	require.NoError(t, (&simulation{}).checkKeepers(q))
 }
 
+// Peers that solve starts cannot be joined by others, and end with it. Processes of an engine join by themselves.
+func TestFlagsOfPeersThatJoin(t *testing.T) {
+	q := &request{parts: 1, recover: launch.RecoverLocal, elastic: true}
+	require.ErrorContains(t, q.checkParts(), "--elastic needs --rendezvous")
+	require.Equal(t, ExitUsage, exitCode(q.checkParts()))
+	q.hosts = "auto"
+	require.Error(t, q.checkParts())
+	q.hosts, q.task = "", &task{}
+	require.NoError(t, q.checkParts())
+	q.task, q.rendezvous = nil, ":0"
+	require.NoError(t, q.checkParts())
+}
+
 // A simulated run has three keepers unless the flag says otherwise. A run that no process can lead is stopped.
 func TestKeepersOfSimulatedRuns(t *testing.T) {
 	r := prepared(t, "{relaxation: 4 Mpoint/s}", "async", 4, func(q *request, _ *simulation) {

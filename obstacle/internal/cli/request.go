@@ -112,8 +112,6 @@ func (q *request) flags(f *pflag.FlagSet) {
 	f.IntVar(&q.mtu, "mtu", 0, "largest IP packet in bytes, 1280 to 65535 (0: that of the interface)")
 	f.StringVar(&q.balance, "balance", "off",
 		"on: move planes from slow peers to fast ones during the run (slabs, richardson), or whole parts with --parts")
-	f.BoolVar(&q.elastic, "elastic", false,
-		"peers that join while the run is in progress take parts of others (see --parts)")
 	f.IntVar(&q.parts, "parts", 1, "number of parts of the grid that each peer relaxes, one after the other; they can move")
 }
 
@@ -327,7 +325,7 @@ func (q *request) checkBounds() error {
 		return usage("--keepers %d: want 1, 3 or 5, or 0 to have it chosen", q.keepers)
 	case q.keepers > 1 && q.recover == launch.RecoverOff:
 		return usage("--keepers %d: the run cannot survive a loss with --recover off", q.keepers)
-	case q.keepers > 1 && q.rendezvous == "":
+	case q.keepers > 1 && !q.takesPeers():
 		return usage("--keepers %d needs --rendezvous: peers that solve starts end with it", q.keepers)
 	case q.mtu != 0 && (q.mtu < 1280 || q.mtu > 65535):
 		return usage("--mtu %d: want 1280 to 65535 bytes, or 0 for that of the interface", q.mtu)
@@ -346,6 +344,8 @@ func (q *request) checkParts() error {
 		return usage("--balance on with --parts and --recover off: parts move as after a loss, so leave out --recover off")
 	case q.elastic && off:
 		return usage("--elastic with --recover off: parts move as after a loss, so leave out --recover off")
+	case q.elastic && !q.takesPeers():
+		return usage("--elastic needs --rendezvous: no other peer can join peers that solve starts")
 	}
 	return nil
 }

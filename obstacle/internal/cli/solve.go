@@ -77,6 +77,8 @@ func (s *solveFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&q.secretFile, "secret-file", "", "with --rendezvous: file with the run's secret")
 	f.IntVar(&q.keepers, "keepers", 0,
 		"with --rendezvous: processes that agree on who leads the run; most of them must be there: 1, 3 or 5 (0: 3)")
+	f.BoolVar(&q.elastic, "elastic", false,
+		"with --rendezvous: peers that join while the run is in progress take parts of those that have several (--parts)")
 	f.DurationVar(&q.joinTimeout, "join-timeout", 10*time.Minute, "with --rendezvous: bound on the wait for the peers")
 	s.checkpoints.add(f)
 	q.taskFlags.add(f)

@@ -392,5 +392,5 @@ func (r *run) measure(m *member, b *rendezvous.Beat) {
 			points, busy = points+q.relaxed, busy+q.busy
 		}
 	}
-	meter.Add(points, time.Duration(busy*float64(time.Second)))
+	meter.Add(time.Since(r.started), points, time.Duration(busy*float64(time.Second)))
 }
