@@ -137,7 +137,7 @@ func TestSeveralLeadersAreLostBetweenSteps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := undisturbed(t, more...)
-			b := stepsByHand(t, 150, append(more, "--suspect", "300ms")...)
+			b := stepsByHand(t, 400, append(more, "--suspect", "300ms")...)
 			b.signal(syscall.SIGKILL)
 			first := b.leads(b.peers)
 			left := without(b.peers, first)
