@@ -2,12 +2,14 @@
 package spawn
 
 import (
+	"errors"
 	"context"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
@@ -36,7 +38,8 @@ func Start(exe string, args []string, line []byte, errs io.Writer, files ...*os.
 	if err := c.Start(); err != nil {
 		return nil, fmt.Errorf("%s: %w", exe, err)
 	}
-	if _, err := stdin.Write(line); err != nil {
+	// If the process has ended already, Wait tells why.
+	if _, err := stdin.Write(line); err != nil && !errors.Is(err, syscall.EPIPE) {
 		_ = c.Process.Kill()
 		_ = c.Wait()
 		return nil, fmt.Errorf("cannot send the run's key to the peer: %w", err)
