@@ -2,8 +2,8 @@
 package spawn
 
 import (
-	"errors"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
