@@ -19,6 +19,7 @@ type Config struct {
 	Headroom int         // bytes that the layer below needs free in front of a frame
 	Train    int         // Caps.Train of the layer below
 	Gather   int         // Caps.Gather of the layer below
+	ReadOnly bool        // Caps.ReadOnly of the layer below
 	Frames   FrameSource // nil: plain allocation
 	Limits   Limits
 	Tracer   Tracer       // nil: no tracing

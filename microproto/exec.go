@@ -45,6 +45,9 @@ func (x *Exec) HeaderBytes() int { return x.c.HeaderBytes() }
 // MTU returns the largest frame of the layer below, in bytes.
 func (x *Exec) MTU() int { return x.c.config.MTU }
 
+// ReadOnly reports whether incoming payloads lie in memory that must not be written to; see Caps.ReadOnly and Rewrite.
+func (x *Exec) ReadOnly() bool { return x.c.config.ReadOnly }
+
 // MaxPayload returns the largest payload of a segment in bytes: the MTU less the header.
 func (x *Exec) MaxPayload() int { return x.c.MaxPayload() }
 

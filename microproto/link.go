@@ -36,6 +36,8 @@ type Caps struct {
 	Gather int
 	// Reliable: every frame that the link took arrives once. Ordered: in the order sent.
 	Reliable, Ordered bool
+	// ReadOnly: received frames lie in memory of the other end, which must not be written to.
+	ReadOnly bool
 }
 
 // LinkAddr identifies a remote end of one link. The link chooses it in Accept. 0 is never a

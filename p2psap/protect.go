@@ -166,11 +166,27 @@ func (n *Node) secure(now microproto.Instant, s *session, c *channel) error {
 
 func (n *Node) newSealing(s *session, c *channel, flow *seal.Flow, out, in seal.Secret) (*microproto.Composite, error) {
 	caps := c.Rail.Link.Caps(c.mode())
+	frames := microproto.FrameSource(c.Rail.Link)
+	if caps.ReadOnly { // opened frames need memory, and a reliable link loses none
+		frames = orHeap{frames}
+	}
 	return microproto.NewComposite(microproto.Config{
 		Name: "seal " + s.options.Name + "@" + s.peer.Name, Seed: n.config.Seed, MTU: c.frameBytes,
-		Headroom: caps.Headroom, Frames: c.Rail.Link, Train: caps.Train,
+		Headroom: caps.Headroom, Frames: frames, Train: caps.Train, ReadOnly: caps.ReadOnly,
 		Limits: n.config.Limits.Composite, Tracer: n.tracer(c), Trace: c.trace,
 	}, &sealedHeader{c: c}, seal.NewAEAD(flow, out, in), seal.NewAntiReplay(flow))
+}
+
+// orHeap is a source of frames that takes memory of the heap when the one below has none.
+type orHeap struct{ below microproto.FrameSource }
+
+func (s orHeap) Acquire(n int) microproto.Frame {
+	f := s.below.Acquire(n)
+	if len(f.Data) >= n {
+		return f
+	}
+	f.Release()
+	return microproto.NewBuffer(make([]byte, n), nil).Frame(0, 0, n)
 }
 
 // sessionSecret derives the session's secret from both ends' contributions, the lower name's first.

@@ -111,7 +111,7 @@ func Open(c Config) (*Link, error) {
 // Caps implements microproto.Link. Frames of synchronous sessions arrive exactly once and in order, those
 // of asynchronous sessions unless a newer one replaces them.
 func (l *Link) Caps(m microproto.Mode) microproto.Caps {
-	c := microproto.Caps{MTU: l.config.FrameBytes, Batch: 16, Gather: gatherBytes, Reliable: true, Ordered: true}
+	c := microproto.Caps{MTU: l.config.FrameBytes, Batch: 16, Gather: gatherBytes, Reliable: true, Ordered: true, ReadOnly: true}
 	if m == microproto.ModeAsynchronous {
 		c.MTU, c.Reliable, c.Ordered = l.config.ValueBytes, false, false
 	}

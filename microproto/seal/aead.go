@@ -21,7 +21,7 @@ const (
 
 // AEAD seals outgoing frames and opens incoming ones. It seals a frame in place if it has the
 // only reference to it and there is room for the header and the tag. It opens a single frame in
-// place. Trains are sealed and opened into other memory.
+// place, unless that is in memory of the other end. Trains are sealed and opened into other memory.
 type AEAD struct {
 	flow    *Flow
 	out, in Secret
@@ -111,7 +111,7 @@ func (a *AEAD) sealOne(i int, dst, header, payload []byte) {
 func (a *AEAD) open(x *microproto.Exec, m *microproto.Message) {
 	a.first = a.number.Get(m)
 	passed := 0
-	if m.Segments() > 1 {
+	if m.Segments() > 1 || x.ReadOnly() {
 		a.passing = a.pass.Get(m)
 		passed = x.Rewrite(m, a.openPiece)
 		a.pass.Set(m, a.passing)

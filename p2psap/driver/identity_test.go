@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +24,7 @@ import (
 	"github.com/p2pdc/p2pdc/microproto"
 	"github.com/p2pdc/p2pdc/microproto/ctp"
 	"github.com/p2pdc/p2pdc/p2psap"
+	"github.com/p2pdc/p2pdc/shm"
 )
 
 func identity(t *testing.T, key Key) *Identity {
@@ -54,6 +56,49 @@ func TestSealedSessions(t *testing.T) {
 	require.Equal(t, p2psap.ProtectionStack(), sb.Info().Protection)
 	s := a.Stats()
 	require.Zero(t, s.FramesForged+s.FramesReplayed+s.FramesBeforeWindow+s.FramesUnprotected, "%+v", s)
+}
+
+// Frames over shared memory lie in memory of the other end, which this end can only read, and those over memory of one
+// process in buffers that are still the sender's: they are decrypted into other memory.
+func TestSealedSessionsInMemoryOfTheOtherEnd(t *testing.T) {
+	memory := shm.NewMemory()
+	for network, config := range map[p2psap.Network]shm.Config{
+		p2psap.SharedMemory: {}, p2psap.Memory: {Memory: memory},
+	} {
+		t.Run(network.String(), func(t *testing.T) {
+			with := func(c *Config) {
+				known(p2psap.ProtectAlways)(c)
+				config.Name = c.Name
+				l, err := shm.Open(config)
+				require.NoError(t, err)
+				c.Rails = append(c.Rails, Rail{Network: network, Link: l})
+			}
+			a, b := start(t, "a", with), start(t, "b", with)
+			exchangeBothWays(t, a, b)
+			for _, mode := range []microproto.Mode{microproto.ModeSynchronous, microproto.ModeAsynchronous} {
+				sa, sb := open(t, a, b, options(mode.String(), mode))
+				require.Equal(t, network, sa.Info().Conditions.Network)
+				require.Equal(t, p2psap.ProtectionStack(), sa.Info().Protection)
+				data := slices.Repeat([]byte{7}, 512)
+				for label := p2psap.Label(1); label <= 50; label++ {
+					sent := slices.Clone(data)
+					_, err := sa.Send(limit(t), 1, label, sent)
+					require.NoError(t, err)
+					got := p2psap.Slot{Tag: 1, Data: make([]byte, 512)}
+					for a := (p2psap.Arrival{}); !a.Fresh; {
+						_, err = sb.Wait(limit(t), 0)
+						require.NoError(t, err)
+						a, err = sb.Receive(limit(t), &got)
+						require.NoError(t, err)
+					}
+					require.Equal(t, data, got.Data)
+					require.Equal(t, data, sent)
+				}
+			}
+			s := a.Stats()
+			require.Zero(t, s.FramesForged+s.FramesReplayed+s.FramesUnprotected+s.FramesDropped, "%+v", s)
+		})
+	}
 }
 
 // Inside a host the control channel requires authentication, and frames are not encrypted.
