@@ -51,8 +51,11 @@ func (n *Node) compare(peer string, network p2psap.Network) {
 	ctx, cancel := context.WithTimeout(n.dialling, 2*n.compareTime)
 	defer cancel()
 	c, err := n.compareOver(ctx, peer, network)
-	n.log.Info().Err(err).Str("peer", peer).Stringer("network", network).Bool("faster", c.Faster).Dur("base", c.Base).Dur("rail", c.Rail).
-		Msg("networks compared")
+	if err != nil && c.Base == 0 {
+		c = p2psap.Comparison{Failed: true}
+	}
+	n.log.Info().Err(err).Str("peer", peer).Stringer("network", network).Bool("faster", c.Faster).Msg(
+		c.Describe(n.core.BaseNetwork(), network))
 	n.mu.Lock()
 	defer n.unlock()
 	delete(n.comparing, peer)

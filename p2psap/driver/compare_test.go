@@ -97,7 +97,7 @@ func TestCompareAlone(t *testing.T) {
 	require.NoError(t, a.Connect(limit(t), "b", b.ControlAddr().String()))
 	sa, _ := open(t, a, b, options("s", microproto.ModeSynchronous))
 	require.Equal(t, p2psap.Ethernet, sa.Info().Conditions.Network)
-	require.Contains(t, sa.Info().NetworkReason, "the path is too slow to show a difference")
+	require.Contains(t, sa.Info().NetworkReason, "messages did not pass in time, which a firewall may cause")
 }
 
 // Nodes that are closed during a comparison leave no goroutine behind.

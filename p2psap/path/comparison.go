@@ -16,6 +16,7 @@ type Comparison struct {
 	Bytes      int           // of each message
 	Base, Rail time.Duration // shortest one way times; both 0: too few were measured
 	Faster     bool          // the rail is worth its use
+	Failed     bool          // messages did not pass
 }
 
 // minTimes is the number of times of each rail that a Comparison needs.
@@ -37,6 +38,9 @@ func Compare(bytes int, base, rail []time.Duration) Comparison {
 
 // Describe returns the comparison of two networks as a text.
 func (c *Comparison) Describe(base, rail Network) string {
+	if c.Failed {
+		return fmt.Sprintf("%v was not compared with %v: messages did not pass in time, which a firewall may cause", rail, base)
+	}
 	if c.Base == 0 || c.Rail == 0 {
 		return fmt.Sprintf("%v was not compared with %v: the path is too slow to show a difference, or the machines too busy",
 			rail, base)

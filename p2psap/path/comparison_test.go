@@ -34,4 +34,6 @@ func TestCompare(t *testing.T) {
 			require.Contains(t, got.Describe(Ethernet, Stream), c.says)
 		})
 	}
+	failed := Comparison{Failed: true}
+	require.Contains(t, failed.Describe(Ethernet, Stream), "stream was not compared with ether: messages did not pass in time")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
+	"github.com/p2pdc/p2pdc/p2psap"
 )
 
 // Session is a session as one of its ends sees it.
@@ -51,10 +52,14 @@ func channels(w io.Writer, all []Session) {
 	for _, s := range all {
 		what, _, _ := strings.Cut(s.Name, "/")
 		k := kind{what, s.Mode, place(s), s.Network, strings.Join(s.Composition, ", "), below(s.Protection)}
+		why := s.Why
+		if s.Locality == p2psap.SameHost.String() {
+			why = whyThere(s)
+		}
 		if ends[k] == 0 {
 			order = append(order, k)
-			reason[k] = s.Why
-		} else if reason[k] != s.Why {
+			reason[k] = why
+		} else if reason[k] != why {
 			reason[k] = ""
 		}
 		ends[k]++

@@ -63,10 +63,10 @@ func (l *Live) Text(w io.Writer) {
 	})
 	t.Flush()
 	for i, c := range columns {
-		fmt.Fprintf(w, "[%d] %s, %s%s\n", i+1, c[0].Column, place(c[0]), below(c[0].Protection))
+		fmt.Fprintf(w, "[%d] %s, %s, network %s%s\n", i+1, c[0].Column, place(c[0]), c[0].Network, below(c[0].Protection))
 		for _, s := range c {
 			fmt.Fprintf(w, "    %s, at peer %d: %s%s; epoch %d, %s, %d messages sent, %d received\n",
-				s.Name, s.From, s.Why, (1e3*s.RTT).Text(", round trip %.3g ms", ""), s.Epoch,
+				s.Name, s.From, whyThere(s), (1e3*s.RTT).Text(", round trip %.3g ms", ""), s.Epoch,
 				plural(int(s.Changes), "change"), s.MessagesSent, s.MessagesReceived)
 		}
 	}
@@ -102,12 +102,20 @@ func below(protection []string) string {
 	return "; over " + strings.Join(protection, ", ")
 }
 
-// alike groups sessions by column, place and composition.
+// whyThere returns the reasons for the place of a session and, if it does not use the best network of this place, for its network.
+func whyThere(s Session) string {
+	if s.NetworkWhy == "" || s.Network != p2psap.Ethernet.String() {
+		return s.Why
+	}
+	return s.Why + "; " + s.NetworkWhy
+}
+
+// alike groups sessions by column, place, network and composition.
 func alike(all []Session) [][]Session {
 	var out [][]Session
 	for _, s := range all {
 		i := slices.IndexFunc(out, func(c []Session) bool {
-			return c[0].Column == s.Column && place(c[0]) == place(s) &&
+			return c[0].Column == s.Column && place(c[0]) == place(s) && c[0].Network == s.Network &&
 				slices.Equal(c[0].Composition, s.Composition) && slices.Equal(c[0].Protection, s.Protection)
 		})
 		if i < 0 {

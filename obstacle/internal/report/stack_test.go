@@ -15,14 +15,17 @@ func TestLiveText(t *testing.T) {
 	l := Live{Problem: "membrane", Scheme: "async", Peers: 2, Seconds: 1.5, Sweep: 12, Residual: 0.25, Sessions: []Session{
 		{From: 0, To: 1, RTT: 2e-4, Channel: rendezvous.Channel{
 			Name: "agree/0-1", Column: "sync intra ether", Locality: "same host", Why: "w", Composition: sync, MessagesSent: 3,
+			Network: "ether", NetworkWhy: "another user",
 		}},
 		{From: 0, To: 1, RTT: nullable.NaN(), Channel: rendezvous.Channel{
 			Name: "halo/0-1", Column: "async intra ether", Locality: "same host", Why: "w", Epoch: 2, Changes: 1,
+			Network: "shm", NetworkWhy: "up at both ends",
 			Composition: []string{"TransportDriver", "Asynchronous", "Parity"}, Protection: []string{"Seal"},
 			Distance: "far", Lossy: true,
 		}},
 		{From: 1, To: 0, RTT: nullable.NaN(), Channel: rendezvous.Channel{
 			Name: "agree/0-1", Column: "sync intra ether", Locality: "same host", Why: "w", Composition: sync,
+			Network: "ether",
 		}},
 	}}
 	var out bytes.Buffer
@@ -34,10 +37,10 @@ Synchronous      x
 Asynchronous          x
 ReliableFIFO     x    
 Parity                x
-[1] sync intra ether, same host
-    agree/0-1, at peer 0: w, round trip 0.2 ms; epoch 0, 0 changes, 3 messages sent, 0 received
+[1] sync intra ether, same host, network ether
+    agree/0-1, at peer 0: w; another user, round trip 0.2 ms; epoch 0, 0 changes, 3 messages sent, 0 received
     agree/0-1, at peer 1: w; epoch 0, 0 changes, 0 messages sent, 0 received
-[2] async intra ether, same host (measured: far) (high loss); over Seal
+[2] async intra ether, same host (measured: far) (high loss), network shm; over Seal
     halo/0-1, at peer 0: w; epoch 2, 1 change, 0 messages sent, 0 received
 `, out.String())
 
