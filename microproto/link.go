@@ -240,6 +240,14 @@ type Connected interface {
 	Forget(peer LinkAddr)
 }
 
+// Meeting is an optional interface of Connected links that make a connection after Accept. A LinkEvent with Up reports
+// that the ends have met, one without that they have not. Frames sent before wait.
+type Meeting interface {
+	Connected
+	// MeetsLater reports whether the link is such a one.
+	MeetsLater() bool
+}
+
 // LinkEvent reports that a link, or its connection with a peer, went down or came back.
 type LinkEvent struct {
 	Peer LinkAddr // 0: the link itself (its port or device), and so every connection

@@ -52,7 +52,10 @@ func (n *Node) RailEvent(now microproto.Instant, i int, e microproto.LinkEvent) 
 	}
 	n.reschedule = true
 	switch {
-	case e.Peer != 0 && e.Up: // another round makes another connection
+	case e.Peer != 0 && e.Up: // of a round in progress: another round makes another connection
+		for _, p := range n.peers {
+			p.paths.ConnectionUp(now, r, e.Peer)
+		}
 	case e.Peer != 0:
 		for _, p := range n.peers {
 			p.paths.ConnectionDown(now, r, e.Peer, err)

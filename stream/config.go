@@ -14,7 +14,7 @@ import (
 const (
 	DefaultFrameBytes = 64<<10 + 2*microproto.MaxHeaderBytes // a message of 64 KiB is one frame
 	defaultBuffers    = 256 << 20
-	defaultTimeout    = 30 * time.Second
+	defaultTimeout    = 5 * time.Second
 	defaultCongestion = "reno"
 )
 
@@ -42,7 +42,7 @@ type Config struct {
 	// others are released.
 	BufferBytes int
 	// Timeout bounds how long the two ends take to meet, and how long sent bytes may stay unacknowledged (default
-	// 30 s).
+	// 5 s).
 	Timeout time.Duration
 	// Congestion is the congestion control of the kernel (default reno). The kernel's own default is used where the
 	// system does not offer it.

@@ -67,7 +67,11 @@ func receive(tb testing.TB, l *Link, count int) (out [][]byte) {
 
 func events(l *Link) chan microproto.LinkEvent {
 	out := make(chan microproto.LinkEvent, 16)
-	l.Watch(func(e microproto.LinkEvent) { out <- e })
+	l.Watch(func(e microproto.LinkEvent) {
+		if !e.Up {
+			out <- e
+		}
+	})
 	return out
 }
 
@@ -424,4 +428,18 @@ func FuzzOffer(f *testing.F) {
 			require.Equal(t, b, o.append(nil))
 		}
 	})
+}
+
+// The link reports that it has met the other end, once for each connection.
+func TestMeetingIsReported(t *testing.T) {
+	l := open(t, Config{Name: "l"})
+	require.True(t, l.MeetsLater())
+	met := make(chan microproto.LinkEvent, 16)
+	l.Watch(func(e microproto.LinkEvent) { met <- e })
+	for range 2 {
+		f := meet(t, l)
+		require.Equal(t, microproto.LinkEvent{Peer: f.addr, Up: true}, <-met)
+		require.NoError(t, f.Close())
+		require.Empty(t, receiveUntilDown(t, l, met, f.addr))
+	}
 }

@@ -115,6 +115,9 @@ func (p *peer) connect(conn *net.TCPConn) error {
 	l.flush(p)
 	l.sendRest(p)
 	l.waits.Wake() // bytes may have arrived before the socket was watched
+	if f := l.watch; f != nil {
+		go f(microproto.LinkEvent{Peer: p.addr, Up: true})
+	}
 	return nil
 }
 
@@ -228,6 +231,9 @@ func (l *Link) Accept(remote []byte) (microproto.LinkAddr, error) {
 	}
 	return p.addr, nil
 }
+
+// MeetsLater implements microproto.Meeting.
+func (l *Link) MeetsLater() bool { return true }
 
 // Forget implements microproto.Connected.
 func (l *Link) Forget(addr microproto.LinkAddr) {

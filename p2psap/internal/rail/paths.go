@@ -123,6 +123,15 @@ func (s *Paths) RailDown(now microproto.Instant, r *Rail, err error) {
 	}
 }
 
+// ConnectionUp completes the round of the path over a rail that has connected with an address.
+func (s *Paths) ConnectionUp(now microproto.Instant, r *Rail, addr microproto.LinkAddr) {
+	for _, p := range s.List {
+		if p.Rail == r && p.Addr == addr && p.meeting {
+			s.announceReady(now, p)
+		}
+	}
+}
+
 // ConnectionDown ends the round of the path over a rail whose connection with an address broke.
 func (s *Paths) ConnectionDown(now microproto.Instant, r *Rail, addr microproto.LinkAddr, err error) {
 	for _, p := range s.List {

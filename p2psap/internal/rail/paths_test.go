@@ -144,6 +144,57 @@ func TestPathComesUpAgain(t *testing.T) {
 	}
 }
 
+// later is an adapter that connects after Accept.
+type later struct{ adapter }
+
+func (l *later) MeetsLater() bool                 { return true }
+func (l *later) Watch(func(microproto.LinkEvent)) {}
+
+// A path over a link that connects after Accept is up when both ends have met. If they do not meet, it is known to be
+// down, and the peer is not waited for any longer.
+func TestPathOfALinkThatMeetsLater(t *testing.T) {
+	networks := []path.Network{path.InfiniBand}
+	begin := func() (sides [2]*side) {
+		sides, rails := newSides()
+		for i, s := range sides {
+			s.rail.Link = &later{}
+			s.Begin(1, rails[i], networks, networks)
+		}
+		for i := range 2 { // the offers
+			sides[i].deliver(t, 1, sides[1-i])
+		}
+		for _, s := range sides {
+			require.Empty(t, s.sent, "not ready before they have met")
+			require.False(t, s.Settled())
+		}
+		return sides
+	}
+	sides := begin()
+	a, b := sides[0], sides[1]
+	addr := a.List[0].Addr
+	a.ConnectionUp(2, &a.rail, addr+1)
+	require.Empty(t, a.sent, "another connection")
+	a.ConnectionUp(2, &a.rail, addr)
+	a.ConnectionUp(2, &a.rail, addr)
+	require.Len(t, a.sent, 1)
+	a.deliver(t, 2, b)
+	require.False(t, a.List[0].Up())
+	require.False(t, b.List[0].Up())
+	b.ConnectionUp(3, &b.rail, b.List[0].Addr)
+	b.deliver(t, 3, a)
+	require.True(t, a.List[0].Up())
+	require.True(t, b.List[0].Up())
+
+	sides = begin()
+	a, b = sides[0], sides[1]
+	a.ConnectionDown(2, &a.rail, a.List[0].Addr, errors.New("refused"))
+	a.deliver(t, 2, b)
+	require.True(t, a.Settled())
+	require.True(t, b.Settled())
+	require.Contains(t, b.List[0].Reason, "refused")
+	require.Zero(t, a.ups+b.ups+a.downs+b.downs)
+}
+
 // A binding is over with the round of its path.
 func TestBindingEndsWithItsRound(t *testing.T) {
 	sides, rails := newSides()
