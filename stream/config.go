@@ -41,8 +41,8 @@ type Config struct {
 	// BufferBytes bounds the memory of received frames (default 256 MiB). Beyond it the link stops reading until
 	// others are released.
 	BufferBytes int
-	// Timeout bounds how long the two ends take to meet, and how long sent bytes may stay unacknowledged (default
-	// 5 s).
+	// Timeout bounds how long sent bytes may stay unacknowledged (default 5 s), and how long the two ends take to meet, if it
+	// is shorter than 2 s: their peers wait for that.
 	Timeout time.Duration
 	// Congestion is the congestion control of the kernel (default reno). The kernel's own default is used where the
 	// system does not offer it.
@@ -50,6 +50,9 @@ type Config struct {
 	// Log, if not nil, receives a line for every change of state. It must not block.
 	Log func(line string)
 }
+
+// meetTime bounds how long the two ends take to meet.
+func (c *Config) meetTime() time.Duration { return min(c.Timeout, 2*time.Second) }
 
 // withDefaults returns c with defaults filled in, and an error if c is invalid.
 func (c Config) withDefaults() (Config, error) {

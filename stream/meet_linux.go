@@ -107,7 +107,7 @@ func (l *Link) tokenOwner(t token) (p *peer, round uint64, met chan struct{}) {
 
 // dial connects with the other end: with all of its addresses at once, since some may lead to other hosts or nowhere.
 func (l *Link) dial(p *peer, round uint64, own token, o offer) {
-	ctx, cancel := context.WithTimeout(l.open, l.config.Timeout)
+	ctx, cancel := context.WithTimeout(l.open, l.config.meetTime())
 	defer cancel()
 	type result struct {
 		conn *net.TCPConn
@@ -171,7 +171,7 @@ func (l *Link) dialOne(ctx context.Context, to netip.AddrPort, own, theirs token
 // expire fails a round in which the other end does not dial.
 func (l *Link) expire(p *peer, round uint64) {
 	select {
-	case <-time.After(l.config.Timeout):
+	case <-time.After(l.config.meetTime()):
 	case <-l.open.Done():
 		return
 	}
@@ -179,7 +179,7 @@ func (l *Link) expire(p *peer, round uint64) {
 	met := p.connected || p.round != round
 	l.mu.Unlock()
 	if !met {
-		l.failRound(p, round, fmt.Errorf("it has not connected within %v", l.config.Timeout))
+		l.failRound(p, round, fmt.Errorf("it has not connected within %v", l.config.meetTime()))
 	}
 }
 
