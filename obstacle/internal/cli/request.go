@@ -284,6 +284,10 @@ func (q *request) checkNetworks() error {
 	if err := q.rails.Check(q.catalog.Links.Names()); err != nil {
 		return badInput(err)
 	}
+	if q.rails.Network == rail.Memory && q.overHosts() {
+		return usage("--network %s joins the peers of one process, and others join this run: leave one of both out",
+			rail.Memory)
+	}
 	return badInput(q.host.Check(q.catalog.Links.Names()))
 }
 
