@@ -1,6 +1,7 @@
 package ether
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -15,6 +16,9 @@ func frameBytes(mtu int, ip6 bool) int {
 }
 
 func clampMTU(mtu int) int { return max(MinMTU, min(mtu, MaxMTU)) }
+
+// ErrInterfaceDown is the error of Open if the interface of the address is down.
+var ErrInterfaceDown = errors.New("ether: no interface that is up has the address")
 
 // interfaceMTU returns the smallest MTU of the interfaces that have the bound address ip.
 // Loopback counts only if there is no other.
@@ -34,7 +38,7 @@ func interfaceMTU(ip netip.Addr) (int, error) {
 		smallest = loopback
 	}
 	if err == nil && smallest == 0 {
-		err = fmt.Errorf("ether: no interface that is up has the address %s", ip)
+		err = fmt.Errorf("%w %s", ErrInterfaceDown, ip)
 	}
 	return clampMTU(smallest), err
 }

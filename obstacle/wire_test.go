@@ -45,6 +45,30 @@ func TestCutWire(t *testing.T) {
 	}
 }
 
+// The interface of the launcher's host is down for longer than --suspect. The peer there runs the part of the lost one as
+// soon as the interface is up again.
+func TestInterfaceIsDownForAWhile(t *testing.T) {
+	t.Parallel()
+	lab := netlab.New(t)
+	a, b := lab.Join(lab.Host("a"), lab.Host("b"), netlab.Wire{})
+	secret := secretFile(t, "the secret of this run")
+	r := startIn(t, a.Host.Do, append(slow(400, 2), "solve", "membrane", "--n", "24", "--tol", tolerance(), "--peers", "2",
+		"--keepers", "1", "--suspect", "300ms", "--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"),
+		"--secret-file", secret, "--format", "json")...)
+	address := r.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
+	join := func(e netlab.End, seat string) *running {
+		return startIn(t, e.Host.Do, "peer", "--rendezvous", address, "--listen", e.IPv4.String(), "--secret-file", secret, "--seat", seat)
+	}
+	near, _ := join(a, "0"), join(b, "1")
+	r.said(`"relaxing"`)
+	require.NoError(t, a.Cut())
+	near.said("waiting for the interface")
+	require.NoError(t, a.Restore())
+	require.Equal(t, 0, r.wait(patience))
+	require.True(t, r.solution().Converged)
+	require.NotEmpty(t, r.solution().Losses)
+}
+
 // A peer that is cut off before the start ends, and another one can replace it.
 func TestCutWireBeforeTheStart(t *testing.T) {
 	t.Parallel()

@@ -1,8 +1,10 @@
 package peer
 
 import (
+	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/p2pdc/p2pdc/ether"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rail"
@@ -44,10 +46,7 @@ func (p *peer) listen(epoch int) (*endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.link, err = ether.Open(ether.Config{
-		Listen: p.Listen, PortLow: p.PortLow, PortHigh: p.PortHigh, MTU: p.welcome.MTU, Log: p.note,
-	})
-	if err != nil {
+	if e.link, err = p.openEther(); err != nil {
 		closeRails(rails)
 		return nil, err
 	}
@@ -66,6 +65,27 @@ func (p *peer) listen(epoch int) (*endpoint, error) {
 	}
 	return e, err
 }
+
+// openEther opens the UDP link. If the interface is down, as during an outage after which a peer of this process takes
+// the place of a lost one, it waits for the interface, at most for the peer timeout.
+func (p *peer) openEther() (*ether.Link, error) {
+	for end := time.Now().Add(p.timeout()); ; {
+		l, err := ether.Open(ether.Config{
+			Listen: p.Listen, PortLow: p.PortLow, PortHigh: p.PortHigh, MTU: p.welcome.MTU, Log: p.note,
+		})
+		if !errors.Is(err, ether.ErrInterfaceDown) || time.Now().After(end) {
+			return l, err
+		}
+		p.log.Warn().Err(err).Msg("waiting for the interface")
+		select {
+		case <-time.After(interfaceRetry):
+		case <-p.process.Done():
+			return nil, p.process.Err()
+		}
+	}
+}
+
+const interfaceRetry = 200 * time.Millisecond
 
 // run returns the name under which the nodes of the epoch accept each other.
 func (e *endpoint) run() string {
