@@ -48,10 +48,12 @@ TEST = CGO_ENABLED=0 GOGC=400 $(GO) test -p 4 -toolexec 'env -u GOGC' -vet=off $
 
 check: full build fmt vet lint race
 
-# Builds the whole module with its examples, also without the assembly kernels and libibverbs.
+# Builds the whole module with its examples, also without the assembly kernels and libibverbs, and runs the example that
+# is a module of its own.
 build:
 	CGO_ENABLED=0 $(GO) build $(GCFLAGS) ./...
 	CGO_ENABLED=0 $(GO) build $(GCFLAGS) -tags noasm,nolibibverbs ./...
+	cd examples/grpc && CGO_ENABLED=0 $(GO) test $(GCFLAGS) ./...
 
 fmt:
 	@bad=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); \
