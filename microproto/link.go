@@ -38,6 +38,9 @@ type Caps struct {
 	Reliable, Ordered bool
 	// ReadOnly: received frames lie in memory of the other end, which must not be written to.
 	ReadOnly bool
+	// ConnectsLater: the connection with a peer is made after Accept. The LinkEvent of the peer with Up reports that it
+	// is made, one without Up that it has failed. See Connected. Frames sent before wait.
+	ConnectsLater bool
 }
 
 // LinkAddr identifies a remote end of one link. The link chooses it in Accept. 0 is never a
@@ -238,14 +241,6 @@ type Connected interface {
 	// Forget closes the connection with a peer and frees its resources. Frames may be sent to
 	// the peer again after another Offer and Accept.
 	Forget(peer LinkAddr)
-}
-
-// Meeting is an optional interface of Connected links that make a connection after Accept. A LinkEvent with Up reports
-// that the ends have met, one without that they have not. Frames sent before wait.
-type Meeting interface {
-	Connected
-	// MeetsLater reports whether the link is such a one.
-	MeetsLater() bool
 }
 
 // LinkEvent reports that a link, or its connection with a peer, went down or came back.

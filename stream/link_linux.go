@@ -121,7 +121,9 @@ func (l *Link) Caps(m microproto.Mode) microproto.Caps {
 	if m == microproto.ModeAsynchronous {
 		return microproto.Caps{}
 	}
-	return microproto.Caps{MTU: l.config.FrameBytes, Batch: 16, Gather: gatherBytes, Reliable: true, Ordered: true}
+	return microproto.Caps{
+		MTU: l.config.FrameBytes, Batch: 16, Gather: gatherBytes, Reliable: true, Ordered: true, ConnectsLater: true,
+	}
 }
 
 // Acquire returns a frame over pooled memory, or over other memory when the pool is exhausted. It panics if n is

@@ -433,7 +433,7 @@ func FuzzOffer(f *testing.F) {
 // The link reports that it has met the other end, once for each connection.
 func TestMeetingIsReported(t *testing.T) {
 	l := open(t, Config{Name: "l"})
-	require.True(t, l.MeetsLater())
+	require.True(t, l.Caps(microproto.ModeSynchronous).ConnectsLater)
 	met := make(chan microproto.LinkEvent, 16)
 	l.Watch(func(e microproto.LinkEvent) { met <- e })
 	for range 2 {

@@ -232,9 +232,6 @@ func (l *Link) Accept(remote []byte) (microproto.LinkAddr, error) {
 	return p.addr, nil
 }
 
-// MeetsLater implements microproto.Meeting.
-func (l *Link) MeetsLater() bool { return true }
-
 // Forget implements microproto.Connected.
 func (l *Link) Forget(addr microproto.LinkAddr) {
 	unlock := l.lockAll()

@@ -50,22 +50,22 @@ type Path struct {
 	Found  string              // what the comparison with the base rail has shown; "": there was none
 	Faster bool                // by that comparison
 
-	offered bool               // this end has made its offer
-	meeting bool               // the link is still connecting with Addr
-	ready   bool               // the other end has accepted this end's offer
-	settled bool               // it was up, or known to be down, once
-	since   microproto.Instant // it has been up
-	steady  bool               // PathSteady was called
-	retry   microproto.Instant // begin of the next round; Never: the other end begins it
-	backoff time.Duration      // between failures; 0: none yet
-	last    uint64             // sequence number of the last message about it
+	offered    bool               // this end has made its offer
+	connecting bool               // the link has not connected with Addr yet
+	ready      bool               // the other end has accepted this end's offer
+	settled    bool               // it was up, or known to be down, once
+	since      microproto.Instant // it has been up
+	steady     bool               // PathSteady was called
+	retry      microproto.Instant // begin of the next round; Never: the other end begins it
+	backoff    time.Duration      // between failures; 0: none yet
+	last       uint64             // sequence number of the last message about it
 }
 
 // Network returns the kind of network of the path.
 func (p *Path) Network() path.Network { return p.Rail.Network }
 
 // Up reports whether the path can be used.
-func (p *Path) Up() bool { return p.offered && p.Addr != 0 && !p.meeting && p.ready }
+func (p *Path) Up() bool { return p.offered && p.Addr != 0 && !p.connecting && p.ready }
 
 // Chosen reports whether sessions use the path while it is up.
 func (p *Path) Chosen() bool { return p.Faster || !p.Rail.Compare }
@@ -142,7 +142,7 @@ func (s *Paths) fail(now microproto.Instant, p *Path, err error) {
 func (s *Paths) endRound(now microproto.Instant, p *Path, reason string) {
 	wasUp := p.Up()
 	p.Rail.Release(p.Addr)
-	p.offered, p.Addr, p.meeting, p.ready = false, 0, false, false
+	p.offered, p.Addr, p.connecting, p.ready = false, 0, false, false
 	p.settled, p.steady = true, false
 	p.Reason = reason
 	if wasUp {
@@ -163,14 +163,14 @@ func (s *Paths) accept(now microproto.Instant, p *Path, offer []byte) {
 		return
 	}
 	p.Addr = addr
-	if p.meeting = p.Rail.meetsLater(); !p.meeting {
+	if p.connecting = p.Rail.Link.Caps(microproto.ModeSynchronous).ConnectsLater; !p.connecting {
 		s.announceReady(now, p)
 	}
 }
 
 // announceReady announces that frames can pass.
 func (s *Paths) announceReady(now microproto.Instant, p *Path) {
-	p.meeting = false
+	p.connecting = false
 	s.announce(p, control.PathState{Stage: control.Ready})
 	s.complete(now, p)
 }

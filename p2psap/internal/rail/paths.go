@@ -126,7 +126,7 @@ func (s *Paths) RailDown(now microproto.Instant, r *Rail, err error) {
 // ConnectionUp completes the round of the path over a rail that has connected with an address.
 func (s *Paths) ConnectionUp(now microproto.Instant, r *Rail, addr microproto.LinkAddr) {
 	for _, p := range s.List {
-		if p.Rail == r && p.Addr == addr && p.meeting {
+		if p.Rail == r && p.Addr == addr && p.connecting {
 			s.announceReady(now, p)
 		}
 	}

@@ -147,8 +147,9 @@ func TestPathComesUpAgain(t *testing.T) {
 // later is an adapter that connects after Accept.
 type later struct{ adapter }
 
-func (l *later) MeetsLater() bool                 { return true }
-func (l *later) Watch(func(microproto.LinkEvent)) {}
+func (l *later) Caps(microproto.Mode) microproto.Caps {
+	return microproto.Caps{MTU: 1500, ConnectsLater: true}
+}
 
 // A path over a link that connects after Accept is up when both ends have met. If they do not meet, it is known to be
 // down, and the peer is not waited for any longer.

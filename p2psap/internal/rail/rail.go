@@ -31,12 +31,6 @@ type Rail struct {
 // Carries reports whether the rail carries sessions of a mode.
 func (r *Rail) Carries(m microproto.Mode) bool { return r.Link.Caps(m).MTU > 0 }
 
-// meetsLater reports whether the link connects with a peer after Accept.
-func (r *Rail) meetsLater() bool {
-	l, ok := r.Link.(microproto.Meeting)
-	return ok && l.MeetsLater()
-}
-
 // Release makes the link give up the connection with an address.
 func (r *Rail) Release(addr microproto.LinkAddr) {
 	if l, ok := r.Link.(interface{ Forget(microproto.LinkAddr) }); ok && addr != 0 {
