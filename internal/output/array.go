@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 
+	"github.com/p2pdc/p2pdc/internal/input"
 	"github.com/p2pdc/p2pdc/internal/npy"
 	"github.com/p2pdc/p2pdc/solver/problem"
 )
@@ -30,20 +30,14 @@ func ReadInitial(path string, p *problem.Problem) (u []float64, err error) {
 			err = fmt.Errorf("initial iterate %s: %w", path, err)
 		}
 	}()
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, reason(err)
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("it is not a regular file")
-	case info.Size() > 64*int64(p.Points())+1<<20:
-		return nil, fmt.Errorf("its %d bytes are far more than a grid of %d points needs", info.Size(), p.Points())
-	}
-	file, err := os.Open(path)
+	file, info, err := input.Open(path, math.MaxInt64)
 	if err != nil {
-		return nil, reason(err)
+		return nil, err
 	}
 	defer file.Close()
+	if info.Size() > 64*int64(p.Points())+1<<20 {
+		return nil, fmt.Errorf("its %d bytes are far more than a grid of %d points needs", info.Size(), p.Points())
+	}
 	array, err := npy.NewReader(bufio.NewReaderSize(file, 1<<16), info.Size())
 	if err != nil {
 		return nil, reason(err)

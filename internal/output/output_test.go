@@ -332,7 +332,7 @@ func TestReadInitialRefusals(t *testing.T) {
 		return b
 	}
 	for path, want := range map[string]string{
-		filepath.Join(dir, "none.npy"): "no such file or directory",
+		filepath.Join(dir, "none.npy"): "there is no such file",
 		dir:                            "it is not a regular file",
 		put("shape.npy", array(3,
 			4)): "the array has the shape 3 × 4; the grid is 4 × 3, or 6 × 5 with its boundary",

@@ -109,7 +109,7 @@ func table() []row {
 		}},
 		{pkg: "problems/file", may: []string{
 			"problems", "problems/option", "solver/problem", "internal/kernel", gonum, expr, goyaml,
-			"internal/npy", "internal/yamldoc", "internal/spelling",
+			"internal/input", "internal/npy", "internal/yamldoc", "internal/spelling",
 		}},
 		{pkg: "simulate", may: []string{
 			"internal/deadlines", "internal/virtual", "simulate/cluster", "simulate/internal/keepers", "microproto",
@@ -123,10 +123,11 @@ func table() []row {
 			"p2psap/driver", "ether", gonum,
 		}},
 		{pkg: "simulate/cluster/file", may: []string{
-			"simulate/cluster", "internal/yamldoc", "internal/spelling", goyaml,
+			"simulate/cluster", "internal/input", "internal/yamldoc", "internal/spelling", goyaml,
 		}},
 		{pkg: "internal/await"},
 		{pkg: "internal/register", core: true},
+		{pkg: "internal/input"},
 		{pkg: "internal/progress", may: []string{mpb}},
 		{pkg: "internal/spelling", core: true},
 		{pkg: "internal/yamldoc", may: []string{"internal/spelling", goyaml}},
@@ -136,7 +137,7 @@ func table() []row {
 		{pkg: "internal/netlab/flow", may: []string{
 			"internal/netlab", "microproto/...", "p2psap/...", "ether", xsys,
 		}},
-		{pkg: "internal/output", may: []string{"solver/problem", plot, "internal/npy"}},
+		{pkg: "internal/output", may: []string{"solver/problem", plot, "internal/input", "internal/npy"}},
 		{pkg: "internal/tidy"},
 		{pkg: "cmd/obstacle", may: []string{"obstacle", "obstacle/catalog"}},
 		{pkg: "obstacle", may: []string{"obstacle/..."}},

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/p2pdc/p2pdc/internal/input"
 	"github.com/p2pdc/p2pdc/internal/yamldoc"
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/problems/option"
@@ -103,7 +104,7 @@ func smallest(dimension int) [3]int {
 
 // Read reads a problem file and the arrays named there, relative to its directory.
 func Read(path string) (*Spec, error) {
-	text, err := yamldoc.ReadFile(path, MaxTextBytes)
+	text, err := input.ReadFile(path, MaxTextBytes)
 	if err != nil {
 		return nil, &Error{File: path, Reason: err.Error()}
 	}
@@ -111,7 +112,7 @@ func Read(path string) (*Spec, error) {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(filepath.Dir(path), filepath.FromSlash(name))
 		}
-		return yamldoc.ReadFile(name, MaxArrayBytes)
+		return input.ReadFile(name, MaxArrayBytes)
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/p2pdc/p2pdc/internal/input"
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/problems/file"
@@ -127,7 +128,7 @@ func generations(directory string) (last generation, all []generation, err error
 
 // read reads the set of a generation. Its errors name the file.
 func (f *Found) read(c *problems.Catalog) error {
-	text, err := readAll(f.Name, maxManifest)
+	text, err := input.ReadFile(f.Name, maxManifest)
 	var m *manifest
 	if err == nil {
 		m, err = decode(f.generation, text)
@@ -167,25 +168,8 @@ func (f *Found) checkLength(e *entry) error {
 	return nil
 }
 
-// readAll reads a regular file of at most most bytes.
-func readAll(name string, most int64) ([]byte, error) {
-	in, err := os.Open(name)
-	if err != nil {
-		return nil, reason(err)
-	}
-	defer in.Close()
-	text, err := io.ReadAll(io.LimitReader(in, most+1))
-	switch {
-	case err != nil:
-		return nil, reason(err)
-	case int64(len(text)) > most:
-		return nil, fmt.Errorf("it has more than %d bytes", most)
-	}
-	return text, nil
-}
-
 func (f *Found) readProblem(c *problems.Catalog, m *manifest) (*file.Spec, error) {
-	text, err := readAll(filepath.Join(f.Directory, m.Problem.File), m.Problem.Bytes)
+	text, err := input.ReadFile(filepath.Join(f.Directory, m.Problem.File), m.Problem.Bytes)
 	if err != nil {
 		return nil, err
 	}
@@ -214,9 +198,9 @@ func (f *Found) compare(sum string, e *entry) error {
 
 // readBox reads the values of a box into U.
 func (f *Found) readBox(e *entry, b problem.Box) error {
-	in, err := os.Open(filepath.Join(f.Directory, e.File))
+	in, _, err := input.Open(filepath.Join(f.Directory, e.File), e.Bytes)
 	if err != nil {
-		return reason(err)
+		return err
 	}
 	defer in.Close()
 	hash := sha256.New()

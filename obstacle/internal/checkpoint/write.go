@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/p2pdc/p2pdc/internal/input"
 	"github.com/p2pdc/p2pdc/obstacle/internal/blocks"
 	"github.com/p2pdc/p2pdc/solver/iterate"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -149,9 +150,10 @@ func (w *Writer) sign() error {
 
 // signature returns what the lock file holds; empty if there is none.
 func (w *Writer) signature() (string, error) {
-	text, err := os.ReadFile(w.locked.Name()) // opened anew, so that a network file system shows what others have written
+	// The file is opened anew, so that a network file system shows what others have written.
+	text, err := input.ReadFile(w.locked.Name(), maxManifest)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("checkpoint %s: %w", w.locked.Name(), reason(err))
+		return "", fmt.Errorf("checkpoint %s: %w", w.locked.Name(), err)
 	}
 	return string(text), nil
 }

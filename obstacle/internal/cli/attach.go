@@ -82,7 +82,7 @@ func (a *app) attach(ctx context.Context, f *attachFlags, keepers []string) erro
 			return usage("--out %s needs every time step, and attach fetches the last one only", o)
 		}
 	}
-	identity, err := a.identity(f.secretFile)
+	identity, err := a.identity(ctx, f.secretFile)
 	if err != nil {
 		return badInput(err)
 	}

@@ -39,9 +39,13 @@ func badInput(err error) error { return withCode(ExitUsage, err) }
 // failed marks an error as a failure at run time; nil stays nil.
 func failed(err error) error { return withCode(ExitFailed, err) }
 
+// withCode sets the exit code of an error that has none.
 func withCode(code int, err error) error {
 	if err == nil {
 		return nil
+	}
+	if _, has := errors.AsType[*exitError](err); has {
+		return err
 	}
 	return &exitError{code, err}
 }

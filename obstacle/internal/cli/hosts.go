@@ -28,7 +28,7 @@ func (q *request) takesPeers() bool { return q.rendezvous != "" || q.task != nil
 const maxHostFile = 1 << 24
 
 // chooseHosts reads the hosts of --hosts and sets the number of peers by them.
-func (q *request) chooseHosts() error {
+func (a *app) chooseHosts(ctx context.Context, q *request) error {
 	switch {
 	case q.hosts == "" && (q.ssh != defaultSSH || q.program != ""):
 		return usage("--ssh and --remote-program need --hosts FILE")
@@ -45,7 +45,7 @@ func (q *request) chooseHosts() error {
 		return usage("--ssh is empty: give the command that runs a program on a host, such as ssh")
 	}
 	var err error
-	if q.hostList, err = readHosts(q.hosts); err != nil {
+	if q.hostList, err = a.readHosts(ctx, q.hosts); err != nil {
 		return err
 	}
 	if q.peers == 0 {
@@ -60,8 +60,8 @@ func (q *request) chooseHosts() error {
 }
 
 // readHosts reads a host file, or that of the batch system.
-func readHosts(name string) ([]engine.Host, error) {
-	source := "--hosts " + name
+func (a *app) readHosts(ctx context.Context, name string) ([]engine.Host, error) {
+	what, source := "--hosts", "--hosts "+name
 	if name == "auto" {
 		variable, from, list := engine.Source(os.LookupEnv)
 		switch {
@@ -75,15 +75,12 @@ func readHosts(name string) ([]engine.Host, error) {
 			}
 			return hosts, nil
 		}
-		name, source = from, "--hosts auto: "+variable+"="+from
+		what = "--hosts auto: " + variable
+		name, source = from, what+"="+from
 	}
-	i, err := os.Stat(name)
-	if err == nil && i.Size() > maxHostFile {
-		return nil, usage("%s: the file has more than %d bytes", source, maxHostFile)
-	}
-	text, err := os.ReadFile(name)
+	text, err := a.readAll(ctx, "--hosts", name, maxHostFile)
 	if err != nil {
-		return nil, usage("%s: %w", source, err)
+		return nil, badInput(openMistake(what, name, err, "it holds one host a line"))
 	}
 	hosts, err := engine.ParseHosts(string(text))
 	if err != nil {

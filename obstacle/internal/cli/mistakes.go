@@ -74,6 +74,9 @@ func others(c *cobra.Command, flag string) string {
 
 // openMistake returns the error of a file that cannot be opened, with what to do if it does not exist.
 func openMistake(what, name string, err error, otherwise string) error {
+	if _, stopped := errors.AsType[*exitError](err); stopped {
+		return err
+	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s %s: %w", what, name, pathless(err))
 	}

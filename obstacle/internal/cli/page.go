@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/p2pdc/p2pdc/internal/input"
 	"github.com/p2pdc/p2pdc/obstacle/internal/metrics"
 	"github.com/p2pdc/p2pdc/obstacle/internal/monitor"
 	"github.com/p2pdc/p2pdc/obstacle/internal/page"
@@ -147,9 +148,9 @@ func readToken(name string) (string, error) {
 	if info.Mode().Perm()&0o077 != 0 {
 		return "", fmt.Errorf("--http-token-file %s: others can read it: chmod 600 %s", name, name)
 	}
-	b, err := os.ReadFile(name)
+	b, err := input.ReadFile(name, 4096)
 	if err != nil {
-		return "", fmt.Errorf("--http-token-file: %w", err)
+		return "", fmt.Errorf("--http-token-file %s: %w", name, err)
 	}
 	token := strings.TrimSpace(string(b))
 	if len(token) < minToken || strings.ContainsAny(token, "\r\n") {

@@ -110,7 +110,7 @@ func (a *app) peer(ctx context.Context, f *peerFlags) error {
 	if f.Bound = f.spawned; f.spawned {
 		f.Identity, ctx, err = a.inheritedIdentity(ctx)
 	} else {
-		f.Identity, err = a.identity(f.secretFile)
+		f.Identity, err = a.identity(ctx, f.secretFile)
 	}
 	if err != nil {
 		return badInput(err)

@@ -26,7 +26,7 @@ const spawnTime = 60 * time.Second
 const defaultKeepers = 3
 
 // plan returns the plan of a run and how its peers are started.
-func (a *app) plan(q *request, w *work) (launch.Plan, error) {
+func (a *app) plan(ctx context.Context, q *request, w *work) (launch.Plan, error) {
 	p := launch.Plan{
 		Catalog: a.catalog, Spec: w.spec, Problem: w.problem, Partition: w.partition, Initial: w.initial,
 		After: w.after, PartitionWhy: w.partitionWhy,
@@ -61,9 +61,9 @@ func (a *app) plan(q *request, w *work) (launch.Plan, error) {
 			p.Keepers = defaultKeepers
 		}
 		if q.task != nil {
-			return p, a.lead(q, &p)
+			return p, a.lead(ctx, q, &p)
 		}
-		p.Identity, err = a.identity(q.secretFile)
+		p.Identity, err = a.identity(ctx, q.secretFile)
 		return p, badInput(err)
 	}
 	if q.trace.file != "" {

@@ -31,7 +31,7 @@ func (a *app) rejoin(ctx context.Context, s *solveFlags) (done bool, err error) 
 	if len(others) == 0 || q.secretFile == "-" {
 		return false, nil
 	}
-	id, err := a.identity(q.secretFile)
+	id, err := a.identity(ctx, q.secretFile)
 	if err != nil {
 		return true, badInput(err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/p2pdc/p2pdc/internal/input"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
@@ -72,8 +73,8 @@ func (a *app) newSecret(name string) error {
 }
 
 // identity returns the identity of a run whose secret is in a file.
-func (a *app) identity(secretFile string) (rendezvous.Identity, error) {
-	secret, err := a.secret(secretFile)
+func (a *app) identity(ctx context.Context, secretFile string) (rendezvous.Identity, error) {
+	secret, err := a.secret(ctx, secretFile)
 	if err != nil {
 		return rendezvous.Identity{}, err
 	}
@@ -90,24 +91,17 @@ func (a *app) keyIdentity(key driver.Key) (rendezvous.Identity, error) {
 }
 
 // secret returns the first line of a file; - is standard input.
-func (a *app) secret(name string) ([]byte, error) {
-	in := a.in
+func (a *app) secret(ctx context.Context, name string) ([]byte, error) {
 	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, openMistake("--secret-file", name, err, "obstacle secret "+name+" makes one")
-		}
-		defer f.Close()
-		i, err := f.Stat()
+		i, err := os.Stat(name)
 		mounted := err == nil && i.Mode().Perm() == 0o440 // as Kubernetes mounts a Secret for the group of the process
 		if err == nil && runtime.GOOS != "windows" && i.Mode().IsRegular() && i.Mode().Perm()&0o077 != 0 && !mounted {
 			a.log.Warn().Str("file", name).Msg("other users of this host can read the run's secret: chmod 600")
 		}
-		in = f
 	}
-	line, err := bufio.NewReaderSize(io.LimitReader(in, maxSecret), maxSecret).ReadSlice('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("--secret-file %s: %w", name, err)
+	line, err := a.readLine(ctx, "--secret-file", name, maxSecret)
+	if err != nil {
+		return nil, openMistake("--secret-file", name, err, "obstacle secret "+name+" makes one")
 	}
 	secret := []byte(strings.TrimSpace(string(line)))
 	if len(secret) < minSecret {
@@ -132,7 +126,11 @@ func secretLine(secret []byte) []byte {
 // returned context ends with the launcher.
 func (a *app) inheritedIdentity(ctx context.Context) (rendezvous.Identity, context.Context, error) {
 	in := bufio.NewReader(io.LimitReader(a.in, 2*maxSecret))
-	line, err := in.ReadBytes('\n')
+	line, err := input.Within(ctx, func() ([]byte, error) { return in.ReadBytes('\n') })
+	if ctx.Err() != nil {
+		err = &exitError{ExitStopped, errors.New("interrupted before the launcher sent the key of the run")}
+		return rendezvous.Identity{}, ctx, err
+	}
 	line = bytes.TrimSpace(line)
 	var key driver.Key
 	coded, isSecret := bytes.CutPrefix(line, []byte(secretPrefix))

@@ -100,7 +100,7 @@ func (a *app) solveHere(c *cobra.Command, s *solveFlags, ref string) error {
 	if err := s.checkpoints.check(c.Flags()); err != nil {
 		return err
 	}
-	if err := s.chooseHosts(); err != nil {
+	if err := a.chooseHosts(c.Context(), q); err != nil {
 		return err
 	}
 	if err := s.continues(ref); err != nil {
@@ -256,7 +256,7 @@ func (a *app) solution(ctx context.Context, q *request, w *work) (*report.Soluti
 
 // execute runs w, with a progress bar on a terminal.
 func (a *app) execute(ctx context.Context, q *request, w *work, steps *recorder) (*launch.Outcome, error) {
-	plan, err := a.plan(q, w)
+	plan, err := a.plan(ctx, q, w)
 	if err != nil {
 		return nil, err
 	}

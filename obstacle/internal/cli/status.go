@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -58,16 +59,11 @@ func (a *app) serveStatus(q *request, w *work, s *launch.Status) (stop func(), e
 func (a *app) liveRun(ctx context.Context, address, tokenFile, file string) (*report.Live, error) {
 	live := &report.Live{}
 	if file != "" {
-		in := a.in
-		if file != "-" {
-			f, err := os.Open(file)
-			if err != nil {
-				return nil, badInput(openMistake("--of", file, err, "obstacle solve … --format json > "+file+" makes one"))
-			}
-			defer f.Close()
-			in = f
+		text, err := a.readAll(ctx, "--of", file, statusBytes)
+		if err != nil {
+			return nil, badInput(openMistake("--of", file, err, "obstacle solve … --format json > "+file+" makes one"))
 		}
-		if err := json.NewDecoder(io.LimitReader(in, statusBytes)).Decode(live); err != nil {
+		if err := json.NewDecoder(bytes.NewReader(text)).Decode(live); err != nil {
 			return nil, usage("--of %s: not the JSON of obstacle solve: %w", file, err)
 		}
 		return live, nil

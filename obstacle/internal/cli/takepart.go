@@ -46,7 +46,7 @@ func (a *app) takePart(ctx context.Context, s *solveFlags) error {
 	}
 	var err error
 	if q.meeting == "" {
-		secret, wrong := a.secret(q.secretFile)
+		secret, wrong := a.secret(ctx, q.secretFile)
 		if wrong != nil {
 			return badInput(wrong)
 		}

@@ -264,7 +264,7 @@ func (a *app) placeIdentity(p meet.Place) (rendezvous.Identity, error) {
 }
 
 // lead completes the plan of the first process, which leads the run and starts a peer of its own.
-func (a *app) lead(q *request, p *launch.Plan) error {
+func (a *app) lead(ctx context.Context, q *request, p *launch.Plan) error {
 	line, key := []byte(nil), driver.NewKey()
 	var err error
 	if q.meeting != "" {
@@ -272,7 +272,7 @@ func (a *app) lead(q *request, p *launch.Plan) error {
 		p.Identity, err = a.keyIdentity(key)
 	} else {
 		var secret []byte
-		if secret, err = a.secret(q.secretFile); err == nil {
+		if secret, err = a.secret(ctx, q.secretFile); err == nil {
 			line = secretLine(secret)
 			p.Identity, err = a.secretIdentity(secret)
 		}

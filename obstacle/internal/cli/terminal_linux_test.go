@@ -73,6 +73,21 @@ func TestColoursOnATerminal(t *testing.T) {
 	}
 }
 
+// On a terminal a line says at once that the program waits for the secret, and the end of the context ends the wait.
+func TestWaitOnATerminal(t *testing.T) {
+	p := openTerminal(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	code := make(chan int)
+	go func() {
+		code <- Main(ctx, []string{"peer", "--rendezvous", "127.0.0.1:1", "--secret-file", "-"}, catalog.New(), p.file,
+			p.file, p.file)
+	}()
+	p.until("waiting for standard input (--secret-file -); Ctrl-C ends the program\r\n")
+	cancel()
+	require.Equal(t, ExitStopped, <-code)
+	p.until("interrupted while it waited for standard input (--secret-file -); nothing was run")
+}
+
 // A terminal shows the residual and the time left of a run, and a line of the log stands on a line of its own.
 func TestProgressOnATerminal(t *testing.T) {
 	t.Setenv("TERM", "xterm")

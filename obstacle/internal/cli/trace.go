@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"io"
 	"maps"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/obstacle/internal/traces"
+	"github.com/p2pdc/p2pdc/trace"
 )
 
 func (a *app) traceCommand() *cobra.Command {
@@ -44,12 +46,12 @@ Perfetto (https://ui.perfetto.dev); or the frames that --trace-frames kept for W
 and tshark, with docs/p2psap.lua.`,
 		Example: "  obstacle trace export t.0 t.1 --format perfetto --out t.pftrace",
 		Args:    someFiles,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
 			write := traces.Formats()[format]
 			if write == nil {
 				return usage("--format %q: want %s", format, strings.Join(formatNames(), ", "))
 			}
-			s, err := a.readTraces(args)
+			s, err := a.readTraces(c.Context(), args)
 			if err != nil {
 				return err
 			}
@@ -79,9 +81,18 @@ func someFiles(c *cobra.Command, args []string) error {
 	return nil
 }
 
+// maxTrace bounds the size of a trace file: the records of a peer with their names.
+const maxTrace = 4 * trace.MaxBytes
+
 // readTraces reads the files and reports those that end early.
-func (a *app) readTraces(names []string) (*traces.Set, error) {
-	s, err := traces.Read(names)
+func (a *app) readTraces(ctx context.Context, names []string) (*traces.Set, error) {
+	s, err := traces.Read(names, func(name string) ([]byte, error) {
+		text, err := a.readAll(ctx, "the trace", name, maxTrace)
+		if err != nil {
+			return nil, openMistake("the trace", name, err, "obstacle solve … --trace "+name+" makes one for each peer")
+		}
+		return text, nil
+	})
 	if err != nil {
 		return nil, badInput(err)
 	}
@@ -102,11 +113,11 @@ lost segments by what showed the loss, and the sums inside clusters (LAN) and be
 them (WAN). --dot prints a graph of the peers for Graphviz: WAN red, LAN blue.`,
 		Example: "  obstacle trace stats t.0 t.1 --format json",
 		Args:    someFiles,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
 			if dot && a.format == "json" {
 				return usage("--dot and --format json exclude each other")
 			}
-			s, err := a.readTraces(args)
+			s, err := a.readTraces(c.Context(), args)
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/p2pdc/p2pdc/internal/input"
 	"github.com/p2pdc/p2pdc/internal/yamldoc"
 )
 
@@ -36,7 +37,7 @@ type Topology struct {
 
 // Read reads a file. Its errors are of type *Error.
 func Read(name string) (*Topology, error) {
-	text, err := yamldoc.ReadFile(name, maxFileBytes)
+	text, err := input.ReadFile(name, maxFileBytes)
 	if err != nil {
 		return nil, &Error{File: name, Reason: err.Error()}
 	}

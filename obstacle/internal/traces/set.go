@@ -4,7 +4,6 @@ package traces
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/p2pdc/p2pdc/trace"
@@ -29,13 +28,13 @@ type Message struct {
 	Sent, Unread int // records: Send at From, Receive at To
 }
 
-// Read reads files.
-func Read(names []string) (*Set, error) {
+// Read reads the files of these names by read, whose errors name the file.
+func Read(names []string, read func(name string) ([]byte, error)) (*Set, error) {
 	s := &Set{}
 	for _, name := range names {
-		b, err := os.ReadFile(name)
+		b, err := read(name)
 		if err != nil {
-			return nil, fmt.Errorf("trace: %w", err)
+			return nil, err
 		}
 		nodes, err := trace.Parse(b)
 		if errors.Is(err, trace.ErrTruncated) {

@@ -147,7 +147,7 @@ func TestFilesAreReadTogether(t *testing.T) {
 	whole := trace.Append(nil, b)
 	require.NoError(t, os.WriteFile(names[0], trace.Append(nil, a), 0o600))
 	require.NoError(t, os.WriteFile(names[1], whole[:len(whole)-600], 0o600))
-	s, err := Read(names)
+	s, err := Read(names, os.ReadFile)
 	require.NoError(t, err)
 	require.Equal(t, names[1:], s.Truncated)
 	require.NotEmpty(t, s.Messages)
@@ -155,7 +155,7 @@ func TestFilesAreReadTogether(t *testing.T) {
 	require.NoError(t, s.Text(&text))
 	require.Equal(t, len(a.Records)+len(s.Nodes[1].Records), strings.Count(text.String(), "\n"))
 	require.NoError(t, os.WriteFile(names[0], trace.Append(nil), 0o600))
-	_, err = Read(names[:1])
+	_, err = Read(names[:1], os.ReadFile)
 	require.ErrorContains(t, err, "no node was recorded")
 }
 

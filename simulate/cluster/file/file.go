@@ -13,6 +13,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/p2pdc/p2pdc/internal/input"
 	"github.com/p2pdc/p2pdc/internal/spelling"
 	"github.com/p2pdc/p2pdc/internal/yamldoc"
 	"github.com/p2pdc/p2pdc/simulate/cluster"
@@ -72,7 +73,7 @@ func Open(ref string, others ...string) (*File, error) {
 		return nil, fmt.Errorf("no model of a cluster is called %q%s; there are %s, or give a file", ref,
 			spelling.Suggest(ref, known), strings.Join(known, ", "))
 	}
-	text, err := yamldoc.ReadFile(ref, MaxTextBytes)
+	text, err := input.ReadFile(ref, MaxTextBytes)
 	if err != nil {
 		return nil, &Error{File: ref, Reason: err.Error()}
 	}
@@ -134,7 +135,7 @@ func (f *File) Model(machines int) (*cluster.Model, error) {
 // Detect reports whether a file looks like a description of a cluster, valid or not, and not like
 // another YAML file.
 func Detect(path string) bool {
-	text, err := yamldoc.ReadFile(path, MaxTextBytes)
+	text, err := input.ReadFile(path, MaxTextBytes)
 	if err != nil {
 		return false
 	}

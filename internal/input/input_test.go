@@ -1,0 +1,67 @@
+//go:build unix
+
+package input
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// ReadFile reads regular files up to a length, and never waits for a pipe or reads a device.
+func TestReadFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("four", []byte("abcd"), 0o600))
+	require.NoError(t, syscall.Mkfifo("pipe", 0o600))
+	require.NoError(t, os.Symlink("pipe", "link"))
+	text, err := ReadFile("four", 4)
+	require.NoError(t, err)
+	require.Equal(t, "abcd", string(text))
+	for name, want := range map[string]string{
+		"four": "its 4 bytes are more than the 3 allowed", "pipe": "it is not a regular file",
+		"link": "it is not a regular file", ".": "it is not a regular file", "/dev/zero": "it is not a regular file",
+		"none": "there is no such file", filepath.Join("four", "x"): "not a directory",
+	} {
+		_, err := ReadFile(name, 3)
+		require.EqualError(t, err, want, name)
+		require.Equal(t, name == "none", errors.Is(err, fs.ErrNotExist), name)
+	}
+	_, err = ReadFile("/proc/self/status", 10) // its size is 0
+	require.EqualError(t, err, "it has more than the 10 bytes allowed")
+}
+
+// All and Line read no more than their bounds.
+func TestBounds(t *testing.T) {
+	text, err := All(strings.NewReader("abcd"), 4)
+	require.NoError(t, err)
+	require.Equal(t, "abcd", string(text))
+	_, err = All(strings.NewReader("abcde"), 4)
+	require.EqualError(t, err, "it has more than the 4 bytes allowed")
+	for from, want := range map[string]string{"a\nb\n": "a\n", "ab": "ab", "": "", "\n": "\n"} {
+		line, err := Line(strings.NewReader(from), 16)
+		require.NoError(t, err)
+		require.Equal(t, want, string(line))
+	}
+	_, err = Line(strings.NewReader(strings.Repeat("x", 1000)), 16)
+	require.EqualError(t, err, "its first line has more than the 16 bytes allowed")
+}
+
+// A read that never returns ends with the context.
+func TestWithin(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	forever := make(chan struct{})
+	defer close(forever)
+	why := errors.New("enough")
+	_, err := Within(ctx, func() (int, error) { cancel(why); <-forever; return 1, nil })
+	require.ErrorIs(t, err, why)
+	n, err := Within(t.Context(), func() (int, error) { return 1, nil })
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+}

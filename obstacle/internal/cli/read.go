@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/p2pdc/p2pdc/internal/input"
+)
+
+// readAll reads a file that the user names, a pipe, or standard input (-), of at most limit bytes. what is the flag.
+func (a *app) readAll(ctx context.Context, what, name string, limit int64) ([]byte, error) {
+	if i, err := os.Stat(name); err == nil && i.Mode()&fs.ModeDevice != 0 { // it may never end
+		return nil, errors.New("it is a device, neither a file nor a pipe")
+	}
+	return a.read(ctx, what, name, func(r io.Reader) ([]byte, error) { return input.All(r, limit) })
+}
+
+// readLine is readAll for the first line.
+func (a *app) readLine(ctx context.Context, what, name string, limit int) ([]byte, error) {
+	return a.read(ctx, what, name, func(r io.Reader) ([]byte, error) { return input.Line(r, limit) })
+}
+
+// quietTime is how long a read lasts before a line says what the program waits for.
+const quietTime = time.Second
+
+// read calls take with what the user names. A pipe may have no writer, and standard input may be a terminal: a signal
+// ends the wait with ExitStopped.
+func (a *app) read(
+	ctx context.Context, what, name string, take func(io.Reader) ([]byte, error),
+) ([]byte, error) {
+	ctx, stop := stoppable(ctx)
+	defer stop()
+	waiting := what + " " + name
+	if name == "-" {
+		waiting = "standard input (" + what + " -)"
+	}
+	quiet := quietTime
+	if in, is := a.in.(*os.File); is && name == "-" && terminal(in) {
+		quiet = 0
+	}
+	said := time.AfterFunc(quiet, func() { a.say("waiting for " + waiting + "; Ctrl-C ends the program") })
+	defer said.Stop()
+	all, err := input.Within(ctx, func() ([]byte, error) {
+		if name == "-" {
+			return take(a.in)
+		}
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		return take(f)
+	})
+	if ctx.Err() != nil && err != nil {
+		return nil, &exitError{ExitStopped, fmt.Errorf("interrupted while it waited for %s; nothing was run", waiting)}
+	}
+	return all, err
+}
+
+// say writes a line to stderr that is no error: as it is, or as an object with --log-format json. --log-level error and
+// off silence it.
+func (a *app) say(line string) {
+	switch {
+	case a.log.GetLevel() > zerolog.WarnLevel:
+	case a.logFormat == "json":
+		a.log.Log().Msg(line)
+	default:
+		_, _ = fmt.Fprintln(a.above, line)
+	}
+}

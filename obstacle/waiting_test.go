@@ -1,0 +1,71 @@
+//go:build linux
+
+package obstacle_test
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// One signal ends the wait for standard input or a pipe that nobody writes to, whatever the program would read there.
+// A line has said what it waits for.
+func TestWaitsEndBySignals(t *testing.T) {
+	t.Parallel()
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	for _, c := range []struct {
+		args []string
+		what string
+	}{
+		{[]string{"solve", "membrane", "--rendezvous", "127.0.0.1:0", "--secret-file", "-"}, "standard input"},
+		{[]string{"solve", "membrane", "--rendezvous", "127.0.0.1:0", "--secret-file", pipe}, "--secret-file " + pipe},
+		{[]string{"peer", "--rendezvous", "127.0.0.1:1", "--secret-file", "-"}, "standard input"},
+		{[]string{"peer", "--rendezvous", "127.0.0.1:1", "--secret-file", pipe}, "--secret-file " + pipe},
+		{[]string{"attach", "127.0.0.1:1", "--secret-file", "-"}, "standard input"},
+		{[]string{"solve", "membrane", "--hosts", pipe}, "--hosts " + pipe},
+		{[]string{"stack", "--of", "-"}, "standard input"},
+		{[]string{"stack", "--of", pipe}, "--of " + pipe},
+		{[]string{"trace", "stats", pipe}, "the trace " + pipe},
+	} {
+		for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+			t.Run(c.args[0]+" "+signal.String(), func(t *testing.T) {
+				t.Parallel()
+				in, out, err := os.Pipe()
+				require.NoError(t, err)
+				defer in.Close()
+				defer out.Close() // the program's standard input never ends
+				r := startWith(t, in, c.args...)
+				r.said("waiting for " + c.what)
+				r.signal(signal)
+				require.Equal(t, 3, r.wait(patience), c.args)
+				r.said("interrupted while it waited for " + c.what + ".*; nothing was run")
+				require.Empty(t, r.stdout.String())
+			})
+		}
+	}
+}
+
+// Files that must be regular are refused at once if they are pipes.
+func TestPipesAreRefused(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, syscall.Mkfifo("pipe", 0o600))
+	require.NoError(t, syscall.Mkfifo("p.yaml", 0o600))
+	require.NoError(t, os.Mkdir("c", 0o700))
+	require.NoError(t, syscall.Mkfifo("c/manifest-1.json", 0o600))
+	require.NoError(t, os.WriteFile("a.yaml",
+		[]byte("dimension: 1\ndomain: [[0, 1]]\nobstacle: {npy: pipe}\n"), 0o600))
+	for _, args := range [][]string{
+		{"solve", "p.yaml"}, {"check", "p.yaml"}, {"check", "a.yaml"}, {"solve", "membrane", "--initial", "pipe"},
+		{"solve", "membrane", "--clusters", "0", "--topology", "p.yaml"}, {"resume", "c"},
+		{"simulate", "membrane", "--model", "p.yaml"}, {"clusters", "p.yaml"},
+		{"solve", "membrane", "--http", "0", "--http-token-file", "pipe"},
+	} {
+		r := start(t, args...)
+		require.Equal(t, 2, r.wait(patience), args)
+		r.said("not a regular file|want a regular file")
+	}
+}
