@@ -32,8 +32,12 @@ func check(tree *tree) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
+	root, err := checkRoot(tree)
+	if err != nil {
+		return nil, err
+	}
 	all := slices.Concat(
-		checkImports(tree), pure, checkLayout(tree), checkTests(tree), checkLength(tree), checkDocs(tree), checkText(tree))
+		checkImports(tree), pure, root, checkLayout(tree), checkTests(tree), checkLength(tree), checkDocs(tree), checkText(tree))
 	slices.SortFunc(all, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.What, b.What))
 	})

@@ -1,8 +1,13 @@
 package tidy
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,6 +21,37 @@ var topLevel = []string{
 	".ci", ".github", "bench", "cmd", "deploy", "docs", "ether", "examples", "experiments",
 	"ib", "internal", "microproto", "obstacle", "p2psap", "problems", "release", "shm", "simulate", "solver",
 	"stream", "trace",
+}
+
+// topFiles are the files that the root may hold, besides those that .gitignore names by suffix or name. .git is a file
+// in a further worktree.
+var topFiles = []string{
+	".dockerignore", ".git", ".gitignore", ".golangci.yml", "CHANGELOG.md", "Dockerfile", "LICENSE", "Makefile", "README.md",
+	"go.mod", "go.sum",
+}
+
+// checkRoot reports files at the root that have no place there, such as an output of a run that was committed.
+func checkRoot(t *tree) (out []Finding, err error) {
+	entries, err := os.ReadDir(t.root)
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(filepath.Join(t.root, ".gitignore"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	ignored := strings.Fields(string(text))
+	for _, e := range entries {
+		name := e.Name()
+		is := func(pattern string) bool {
+			match, err := path.Match(strings.TrimPrefix(pattern, "/"), name)
+			return match && err == nil
+		}
+		if !e.IsDir() && !slices.Contains(topFiles, name) && !slices.ContainsFunc(ignored, is) {
+			out = append(out, Finding{"layout", name, 1, "the root has no such file (topFiles in internal/tidy/layout_test.go)"})
+		}
+	}
+	return out, nil
 }
 
 // vague lists package names that do not describe a package.
