@@ -2,35 +2,63 @@
 package spelling
 
 import (
+	"cmp"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// Suggest returns ` (did you mean "x"?)` for the known name most similar to a wrong one, or "" if none is similar.
+// maxSuggested bounds the number of names that Suggest lists.
+const maxSuggested = 3
+
+// Suggest returns ` (did you mean "x"?)` for the known name most similar to a wrong one, or "" if none is similar. It
+// lists several names that are equally similar: ` (did you mean "x" or "y"?)`.
 func Suggest(wrong string, known []string) string {
-	best, distance := "", 1+min(len(wrong)/2, max(2, len(wrong)/3))
+	type candidate struct {
+		name        string
+		rank, edits int
+	}
+	bound := 1 + min(len(wrong)/2, max(2, len(wrong)/3))
+	var near []candidate
 	for _, k := range known {
-		if d := editDistance(strings.ToLower(wrong), strings.ToLower(k), distance); d < distance {
-			best, distance = k, d
+		edits := editDistance(strings.ToLower(wrong), strings.ToLower(k))
+		rank := edits
+		if abbreviates(wrong, k) {
+			rank = min(rank, 1)
+		}
+		if rank < bound {
+			near = append(near, candidate{k, rank, edits})
 		}
 	}
-	if best == "" {
+	if len(near) == 0 {
 		return ""
 	}
-	return " (did you mean " + strconv.Quote(best) + "?)"
+	order := func(a, b candidate) int { return cmp.Or(a.rank-b.rank, a.edits-b.edits) }
+	slices.SortStableFunc(near, order)
+	var names []string
+	for _, c := range near {
+		if order(c, near[0]) == 0 && len(names) < maxSuggested && !slices.Contains(names, strconv.Quote(c.name)) {
+			names = append(names, strconv.Quote(c.name))
+		}
+	}
+	return " (did you mean " + strings.Join(names, " or ") + "?)"
 }
 
-// editDistance returns the number of insertions, deletions, replacements and swaps of neighbours that turn a
-// into b, at most bound for long names. If a is a prefix of b, it returns 1.
-func editDistance(a, b string, bound int) int {
-	if len(a) > 64 || len(b) > 64 {
-		return bound
-	}
-	if a == b {
-		return 0
-	}
-	if len(a) >= 3 && strings.HasPrefix(b, a) {
-		return min(1, bound)
+// abbreviates reports whether one name begins with the other, which has at least three letters.
+func abbreviates(a, b string) bool {
+	a, b = strings.ToLower(strings.TrimLeft(a, "-")), strings.ToLower(strings.TrimLeft(b, "-"))
+	return min(len(a), len(b)) >= 3 && max(len(a), len(b)) <= maxLength && (strings.HasPrefix(a, b) || strings.HasPrefix(b, a))
+}
+
+// maxLength bounds the names whose distance is computed.
+const maxLength = 64
+
+// editDistance returns the number of insertions, deletions, replacements and swaps of neighbours that turn a into b. It
+// returns math.MaxInt if one of them is longer than maxLength.
+func editDistance(a, b string) int {
+	if len(a) > maxLength || len(b) > maxLength {
+		return math.MaxInt
 	}
 	var rows [3][]int
 	for i := range rows {

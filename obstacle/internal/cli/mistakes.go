@@ -20,13 +20,12 @@ import (
 // flagMistake returns the error of a flag that could not be parsed: it names the flag and says what would be right.
 func flagMistake(c *cobra.Command, err error) error {
 	see := "; see " + c.CommandPath() + " --help"
-	if e, is := errors.AsType[*pflag.NotExistError](err); is && e.GetSpecifiedShortnames() == "" {
-		name := e.GetSpecifiedName()
-		guess := spelling.Suggest("--"+name, flagNames(c))
-		if guess == "" {
-			guess = others(c, name)
+	if e, is := errors.AsType[*pflag.NotExistError](err); is {
+		name, given := e.GetSpecifiedName(), "--"+e.GetSpecifiedName()
+		if short := e.GetSpecifiedShortnames(); short != "" { // -tol is -t -o -l, none of which exists
+			name, given = short, "-"+short
 		}
-		return usage("unknown flag: --%s%s%s", name, guess, see)
+		return usage("unknown flag: %s%s%s", given, intended(c, name), see)
 	}
 	if e, is := errors.AsType[*pflag.InvalidValueError](err); is {
 		f := e.GetFlag()
@@ -41,6 +40,30 @@ func flagMistake(c *cobra.Command, err error) error {
 		return usage("--%s needs a value: %s%s", e.GetFlag().Name, e.GetFlag().Usage, see)
 	}
 	return usage("%w%s", err, see)
+}
+
+// synonyms are the names of flags in other programs, and what these flags are called here.
+var synonyms = map[string]string{
+	"accuracy": "tol", "cores": "threads", "eps": "tol", "epsilon": "tol", "grid": "n", "iterations": "max-sweeps",
+	"j": "threads", "maxiter": "max-sweeps", "max-iterations": "max-sweeps", "np": "peers", "o": "out", "p": "peers",
+	"points": "n", "processes": "peers", "procs": "peers", "quiet": "log-level", "resolution": "n", "rtol": "tol",
+	"size": "n", "solver": "method", "t": "tol", "timeout": "max-time", "v": "log-level", "verbose": "log-level",
+	"workers": "peers",
+}
+
+// intended suggests the flag that a name without its dashes may stand for: one of this name, or by another program's name
+// for it, or similar to it, or of another command. It returns "" if there is none.
+func intended(c *cobra.Command, name string) string {
+	known := flagNames(c)
+	for _, same := range []string{name, synonyms[strings.ToLower(name)]} {
+		if slices.Contains(known, "--"+same) {
+			return spelling.Suggest("--"+same, []string{"--" + same})
+		}
+	}
+	if len(name) == 1 {
+		return ""
+	}
+	return cmp.Or(spelling.Suggest("--"+name, known), others(c, name))
 }
 
 func flagNames(c *cobra.Command) (names []string) {
