@@ -3,7 +3,7 @@
 // 1987), the first application that P2PSAP was written for. One word turns it from synchronous to
 // asynchronous or hybrid; a second word, simulate, runs the same blocks on a simulated cluster:
 //
-//	go run ./examples/flow sync|async|hybrid [simulate]
+//	go run ./examples/flow [sync|async|hybrid [simulate]]
 package main
 
 import (

@@ -18,18 +18,23 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: jacobi1d sync|async")
+	word := "sync"
+	switch len(os.Args) {
+	case 1:
+	case 2:
+		word = os.Args[1]
+	default:
+		fmt.Fprintln(os.Stderr, "usage: jacobi1d [sync|async]")
 		os.Exit(2)
 	}
 	var mode microproto.Mode
-	switch os.Args[1] {
+	switch word {
 	case "sync":
 		mode = microproto.ModeSynchronous
 	case "async":
 		mode = microproto.ModeAsynchronous
 	default:
-		fmt.Fprintf(os.Stderr, "jacobi1d: %q is neither sync nor async\n", os.Args[1])
+		fmt.Fprintf(os.Stderr, "jacobi1d: %q is neither sync nor async\n", word)
 		os.Exit(2)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -2,7 +2,7 @@
 // peers. One word turns the iteration from synchronous to asynchronous or hybrid; a second word,
 // simulate, runs the same blocks on a simulated cluster of two sites:
 //
-//	go run ./examples/linear sync|async|hybrid [simulate]
+//	go run ./examples/linear [sync|async|hybrid [simulate]]
 package main
 
 import (

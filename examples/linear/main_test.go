@@ -25,8 +25,14 @@ func TestBlocks(t *testing.T) {
 	require.NoError(t, iteratetest.Suite{Blocks: blocks(a, b), Tolerance: 1e-6}.Check())
 }
 
+func TestNoWordsAreSync(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, show(t.Context(), &out, nil))
+	require.Contains(t, out.String(), "sync over sockets: converged")
+}
+
 func TestOtherWordsAreRefused(t *testing.T) {
-	for _, words := range [][]string{nil, {"fast"}, {"sync", "quickly"}, {"sync", "simulate", "again"}} {
+	for _, words := range [][]string{{"fast"}, {"sync", "quickly"}, {"sync", "simulate", "again"}} {
 		require.Error(t, show(t.Context(), &bytes.Buffer{}, words))
 	}
 }

@@ -2,7 +2,7 @@
 // word turns the iteration from synchronous to asynchronous or hybrid; a second word, simulate, runs
 // the same blocks on a simulated cluster of two sites:
 //
-//	go run ./examples/pagerank sync|async|hybrid [simulate]
+//	go run ./examples/pagerank [sync|async|hybrid [simulate]]
 package main
 
 import (

@@ -1,7 +1,7 @@
 // Command survive runs an iteration that goes on when one of its peers is lost. The survivors keep their values, and the
 // block of the lost peer is computed again from the values around it:
 //
-//	go run ./examples/survive sync|async|hybrid
+//	go run ./examples/survive [sync|async|hybrid]
 package main
 
 import (
@@ -25,8 +25,11 @@ func main() {
 
 // show compares a run without a loss with two that lose a peer: one repairs its block, the other one begins it again.
 func show(ctx context.Context, w io.Writer, words []string) error {
+	if len(words) == 0 {
+		words = []string{"sync"}
+	}
 	if len(words) != 1 {
-		return fmt.Errorf("usage: survive sync|async|hybrid")
+		return fmt.Errorf("usage: survive [sync|async|hybrid]")
 	}
 	scheme, err := catalog.New().Scheme(words[0], []string{"north", "north", "south", "south"})
 	if err != nil {

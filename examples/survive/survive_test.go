@@ -114,7 +114,7 @@ func TestBlocks(t *testing.T) {
 
 func TestShow(t *testing.T) {
 	var out bytes.Buffer
-	require.Error(t, show(t.Context(), &out, nil))
+	require.Error(t, show(t.Context(), &out, []string{"sync", "sync"}))
 	require.Error(t, show(t.Context(), &out, []string{"never"}))
 	if testing.Short() {
 		t.Skip("three runs that other tests make, too")

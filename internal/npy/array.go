@@ -1,7 +1,7 @@
 // Package npy reads and writes NumPy's .npy arrays. It works on bytes, does no I/O, and validates all
 // input, which may come from an untrusted file.
 //
-// It supports the versions 1.0, 2.0 and 3.0 of numpy.lib.format with arrays in C order. Entries are bool,
+// It supports the versions 1.0, 2.0 and 3.0 of numpy.lib.format with arrays in C order and in Fortran order. Entries are bool,
 // signed and unsigned integers of 1 to 8 bytes, float32 and float64, in either byte order.
 package npy
 
@@ -24,14 +24,31 @@ type Array struct {
 	read func(entry []byte) float64
 	size int // bytes per entry
 	data []byte
+
+	transposed bool // the entries are in Fortran order, with the first axis fastest
 }
 
 // Len returns the number of entries.
 func (a Array) Len() int { return len(a.data) / a.size }
 
-// At returns entry i in memory order, with the last axis fastest.
+// At returns entry i in C order, with the last axis fastest, whatever the order of the file.
 func (a Array) At(i int) float64 {
+	if a.transposed {
+		i = a.place(i)
+	}
 	return a.read(a.data[i*a.size : (i+1)*a.size])
+}
+
+// place returns the index in Fortran order of entry i in C order.
+func (a Array) place(i int) int {
+	at, stride := 0, a.Len()
+	for k := len(a.Shape) - 1; k >= 0; k-- {
+		n := a.Shape[k]
+		stride /= n
+		at += i % n * stride
+		i /= n
+	}
+	return at
 }
 
 // Decode decodes the bytes of a .npy file. Its errors state the defect of the file and, if possible, the remedy.
@@ -55,9 +72,7 @@ func describe(text string, bytes int64) (Array, error) {
 	if err := a.setType(*h.Descr); err != nil {
 		return Array{}, err
 	}
-	if *h.Fortran && len(h.Shape) > 1 {
-		return Array{}, fmt.Errorf("the array is in Fortran order; save it with numpy.ascontiguousarray")
-	}
+	a.transposed = *h.Fortran && len(h.Shape) > 1
 	entries := 1
 	for _, n := range h.Shape {
 		switch {

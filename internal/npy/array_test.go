@@ -97,8 +97,6 @@ func TestRefusals(t *testing.T) {
 		{plain("{'descr': [('a', '<i2')], 'fortran_order': False, 'shape': (6,)}"), "the array has records"},
 		{plain("{'descr': '<c16', 'fortran_order': False, 'shape': (6,)}"), `the type "<c16" is not one of bool, int8`},
 		{plain("{'descr': '<f2', 'fortran_order': False, 'shape': (3,)}"), `the type "<f2" is not one of`},
-		{plain("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3)}"),
-			"the array is in Fortran order; save it with numpy.ascontiguousarray"},
 		{plain("{'descr': '|u1', 'fortran_order': False, 'shape': (0, 3)}"), "the array of shape 0 × 3 is empty"},
 		{plain("{'descr': '|u1', 'fortran_order': False, 'shape': (4000000000, 4000000000, 4000000000)}"), "too large"},
 		{plain("{'descr': '<i2', 'fortran_order': False, 'shape': (2, 3)}"),
@@ -161,6 +159,46 @@ func TestReader(t *testing.T) {
 	})
 	_, err := NewReader(iotest.ErrReader(io.ErrClosedPipe), 10)
 	require.ErrorIs(t, err, io.ErrClosedPipe)
+}
+
+// An array in Fortran order has the values of the same array in C order, read at once or in parts.
+func TestFortranOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		shape := rapid.SliceOfN(rapid.IntRange(1, 5), 0, 4).Draw(t, "shape")
+		want := []float64{0}
+		for _, n := range shape {
+			want = make([]float64, len(want)*n)
+		}
+		for i := range want {
+			want[i] = float64(i)
+		}
+		data := make([]byte, 8*len(want))
+		for i, v := range want { // entry i in C order has the index at, in which the first axis is fastest
+			at, stride, rest := 0, 1, i
+			index := make([]int, len(shape))
+			for k := len(shape) - 1; k >= 0; k-- {
+				index[k] = rest % shape[k]
+				rest /= shape[k]
+			}
+			for k, n := range shape {
+				at += index[k] * stride
+				stride *= n
+			}
+			binary.LittleEndian.PutUint64(data[8*at:], math.Float64bits(v))
+		}
+		header := bytes.Replace(Header(shape), []byte("'fortran_order': False"), []byte("'fortran_order': True "), 1)
+		a, err := Decode(append(header, data...))
+		require.NoError(t, err)
+		require.Equal(t, want, values(a))
+		r, err := NewReader(bytes.NewReader(append(header, data...)), int64(len(header)+len(data)))
+		require.NoError(t, err)
+		got := make([]float64, len(want))
+		cut := rapid.IntRange(0, len(want)).Draw(t, "cut")
+		require.NoError(t, r.Read(got[:cut]))
+		require.NoError(t, r.Read(got[cut:]))
+		require.Equal(t, want, got)
+		require.Error(t, r.Read(make([]float64, 1)))
+	})
 }
 
 func TestReadsWhatAnotherImplementationWrites(t *testing.T) {

@@ -171,7 +171,7 @@ func (c *compiler) compile(n ast.Node) node {
 func (c *compiler) number(n ast.Node) node {
 	v := c.compile(n)
 	if v.truth != nil {
-		return c.fail(n, "%s is a condition where a number is needed", n)
+		return c.fail(n, "%s is a condition where a number is needed; write %s ? value : other, such as (%s ? 1 : 0)", n, n, n)
 	}
 	return v
 }
@@ -179,7 +179,7 @@ func (c *compiler) number(n ast.Node) node {
 func (c *compiler) condition(n ast.Node) predicate {
 	v := c.compile(n)
 	if v.truth == nil {
-		c.fail(n, "%s is a number where a condition is needed", n)
+		c.fail(n, "%s is a number where a condition is needed; compare it, such as %s > 0", n, n)
 		return func(_, _, _, _ float64) bool { return false }
 	}
 	return v.truth

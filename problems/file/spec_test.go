@@ -110,7 +110,7 @@ func TestArraysOnTheirOwnGrid(t *testing.T) {
 
 func TestReadFindsArraysBesideTheFile(t *testing.T) {
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.npy"), square("False"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.npy"), square(), 0o600))
 	path := filepath.Join(dir, "p.yaml")
 	require.NoError(t, os.WriteFile(path,
 		[]byte("dimension: 2\ndomain: [[0, 1], [0, 1]]\nobstacle: {npy: a.npy}\nboundary: obstacle\n"), 0o600))
@@ -174,7 +174,7 @@ func TestFilesAreMarshalledWithTheirArrays(t *testing.T) {
 	require.Equal(t, s.Fingerprint(), other.Fingerprint(), "the name has no effect")
 	require.NotEqual(t, s.Fingerprint(), parse(t, everyKey+"# more\n").Fingerprint())
 	changed, err := Parse("some/test.yaml", []byte(everyKey), func(string) ([]byte, error) {
-		b := square("False")
+		b := square()
 		b[len(b)-1]++
 		return b, nil
 	})
@@ -403,5 +403,26 @@ func TestSteadyObstacles(t *testing.T) {
 		p, err := parse(t, file+text).BuildValid([]int{3})
 		require.NoError(t, err)
 		require.Equal(t, want, p.Evolution.SteadyObstacles, text)
+	}
+}
+
+// An array in Fortran order is the same function as the same array in C order.
+func TestFortranOrder(t *testing.T) {
+	of := func(order string, values ...byte) problem.Function {
+		header := "{'descr': '|i1', 'fortran_order': " + order + ", 'shape': (2, 3), }\n"
+		file := append([]byte("\x93NUMPY\x01\x00"), byte(len(header)), 0)
+		file = append(append(file, header...), values...)
+		s, err := Parse("a.yaml", []byte("dimension: 2\ndomain: [[0, 2], [0, 1]]\nobstacle: {npy: a.npy}\nboundary: obstacle\n"),
+			func(string) ([]byte, error) { return file, nil })
+		require.NoError(t, err)
+		p, err := s.BuildValid([]int{3})
+		require.NoError(t, err)
+		return p.Obstacle
+	}
+	c, fortran := of("False", 1, 2, 3, 4, 5, 6), of("True", 1, 4, 2, 5, 3, 6)
+	for x := 0.0; x <= 2; x += 0.25 {
+		for y := 0.0; y <= 1; y += 0.25 {
+			require.Equal(t, c(problem.Point{x, y}), fortran(problem.Point{x, y}), "%g, %g", x, y)
+		}
 	}
 }

@@ -18,6 +18,8 @@ type ValueError struct {
 	Key    string // key in a problem file, such as "obstacle", "f" or "boundary"
 	At     problem.Point
 	Reason string
+
+	remedy string // for a problem file; empty: none
 }
 
 func (e *ValueError) Error() string { return e.Key + ": " + e.Reason }
@@ -59,7 +61,7 @@ func (s *Spec) validate(p *problem.Problem, when string) error {
 	}
 	for _, f := range s.document.fields() {
 		if f.Key == v.Key {
-			return f.Errorf("%s", v.Reason)
+			return f.Errorf("%s%s", v.Reason, v.remedy)
 		}
 	}
 	return err
@@ -100,6 +102,9 @@ func inspect(p *problem.Problem, thin int) error {
 	}
 	if w := worst; w != nil {
 		w.refuse("obstacle", w.at, "%g is above the boundary data's %g, by %g", w.obstacle, w.datum, w.excess)
+		if v, is := errors.AsType[*ValueError](w.err); is {
+			v.remedy = "; give boundary: obstacle, which holds u at the obstacle there, or other boundary data"
+		}
 		return w.err
 	}
 	return p.ValidateStatement() // the boundary has been checked
@@ -257,7 +262,8 @@ func (s *inspection) valueAt(key string, x, y, z float64, f problem.Function) fl
 // refuse records the first error.
 func (s *inspection) refuse(key string, q problem.Point, format string, args ...any) {
 	if s.err == nil {
-		s.err = &ValueError{key, q, "the value " + fmt.Sprintf(format, args...) + ", at " + s.pointText(q)}
+		s.err = &ValueError{Key: key, At: q,
+			Reason: "the value " + fmt.Sprintf(format, args...) + ", at " + s.pointText(q)}
 	}
 }
 

@@ -17,10 +17,13 @@ import (
 )
 
 // Run runs an iteration over sockets, or with the second word "simulate" on a simulated cluster, in the
-// scheme of the first word, and returns the values of all blocks, one after the other.
+// scheme of the first word ("sync" without any), and returns the values of all blocks, one after the other.
 func Run(ctx context.Context, w io.Writer, words []string, i solver.Iteration) ([]float64, error) {
-	if len(words) < 1 || len(words) > 2 || len(words) == 2 && words[1] != "simulate" {
-		return nil, fmt.Errorf("usage: sync|async|delay:K|hybrid [simulate]")
+	if len(words) == 0 {
+		words = []string{"sync"}
+	}
+	if len(words) > 2 || len(words) == 2 && words[1] != "simulate" {
+		return nil, fmt.Errorf("usage: [sync|async|delay:K|hybrid [simulate]]")
 	}
 	clusters := make([]string, len(i.Blocks))
 	for r := range clusters {

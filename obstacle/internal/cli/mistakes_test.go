@@ -17,6 +17,8 @@ func TestMistakes(t *testing.T) {
 	write("mine.yaml", "dimension: 2\ndomian: [[0, 1], [0, 1]]\n")
 	write("time.yaml", "dimension: 1\ndomain: [[0, 1]]\nobstacle: \"0\"\ntime: {end: 1, step: 3}\n")
 	write("word.yaml", "dimension: 1\ndomain: [[0, 1]]\nobstacle: \"sinn(x)\"\n")
+	write("above.yaml", "dimension: 1\ndomain: [[0, 1]]\nobstacle: \"0.5\"\n")
+	write("factor.yaml", "dimension: 1\ndomain: [[0, 2]]\nobstacle: \"-1*(x>1.5)\"\n")
 	write("kind.yaml", "kind: american-optoin\n")
 	write("run.secret", "long enough a secret\n")
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
@@ -81,6 +83,8 @@ func TestMistakes(t *testing.T) {
 		"check mine.yaml":                                  `mine.yaml:2: unknown key "domian" (did you mean "domain"?)`,
 		"check time.yaml":                                  `time.yaml:4: time: unknown key "step" (did you mean "steps"?)`,
 		"check word.yaml":                                  `unknown function "sinn" (did you mean "sin"?)`,
+		"check above.yaml":                                 "; give boundary: obstacle, which holds u at the obstacle there",
+		"check factor.yaml":                                "write x > 1.5 ? value : other, such as (x > 1.5 ? 1 : 0)",
 		"check kind.yaml":                                  `(did you mean "american-option"?)`,
 		"simulate membrane --model grapene-eth":            `(did you mean "graphene-eth"?)`,
 		"stack --scheme syn":                               `--scheme "syn" (did you mean "sync"?)`,
