@@ -81,7 +81,7 @@ func stepModes(ctx context.Context, r *measure.Run) error {
 	for range r.Repeat(min(r.Rounds, 5)) {
 		for i, v := range variants {
 			s, err := measure.Obstacle(ctx, program, "solve", "front", "--n", frontN, "--peers", "2", "--threads", "1",
-				"--tol", "1e-4", "--scheme", v.scheme, "--step-mode", v.stepMode, "--network", "ether")
+				"--tol", "1e-4", "--method", "richardson", "--scheme", v.scheme, "--step-mode", v.stepMode, "--network", "ether")
 			if err != nil {
 				return err
 			}

@@ -71,7 +71,7 @@ func startTrial(
 	ctx context.Context, do func(func() error) error, program, n string, args ...string,
 ) (*trial, error) {
 	t := newTrial()
-	args = append([]string{"solve", "membrane", "--n", n, "--threads", "1", "--format", "json",
+	args = append([]string{"solve", "membrane", "--n", n, "--method", "richardson", "--threads", "1", "--format", "json",
 		"--log-level", "info", "--log-format", "json"}, args...)
 	t.cmd = exec.CommandContext(ctx, program, args...)
 	t.cmd.Stdout, t.cmd.WaitDelay = &t.out, time.Second

@@ -157,7 +157,7 @@ func (c *localCase) runOnce(
 	if c.where == onLoopback {
 		out.real, err = measure.Obstacle(ctx, program, "solve", "membrane", "--n", strconv.Itoa(localN),
 			"--tol", "1e-6", "--peers", strconv.Itoa(c.peers), "--scheme", c.scheme, "--threads", "1",
-			"--sweeps-per-pass", "1", "--network", "ether")
+			"--method", "richardson", "--sweeps-per-pass", "1", "--network", "ether")
 	} else {
 		out.real, err = c.runInLab(ctx, r, program, seed)
 	}

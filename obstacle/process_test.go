@@ -25,6 +25,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
+	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 // running is a process of the program.
@@ -73,6 +74,9 @@ func startAs(t *testing.T, do func(f func() error) error, env []string, stdin io
 	t.Helper()
 	r := &running{t: t, done: make(chan struct{}), pids: map[int]int{}}
 	r.news = sync.NewCond(&r.mu)
+	if args[0] == "solve" && !slices.Contains(args, "--method") {
+		args = append(args, "--method", problem.Richardson) // a long run of many messages
+	}
 	if !slices.Contains(args, "--log-level") {
 		args = append(args, "--log-level", "info")
 	}

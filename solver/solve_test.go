@@ -70,6 +70,9 @@ func TestSolveByEveryMethodAndScheme(t *testing.T) {
 	}
 }
 
+// basic is the method whose iterates richardson.SolveSequential returns, too.
+var basic = problem.MethodConfig{Name: problem.Richardson}
+
 // Step gets the end of every time step, in order, also by several peers.
 func TestSolveInTimeSteps(t *testing.T) {
 	p := solvertest.Heating(8, 4)
@@ -78,7 +81,7 @@ func TestSolveInTimeSteps(t *testing.T) {
 	for _, peers := range []int{1, 3} {
 		var steps []int
 		var last []float64
-		o := Options{Peers: peers, Tolerance: 1e-8, Step: func(s iterate.StepResult, u []float64) error {
+		o := Options{Method: basic, Peers: peers, Tolerance: 1e-8, Step: func(s iterate.StepResult, u []float64) error {
 			steps, last = append(steps, s.Step), append(last[:0], u...)
 			return nil
 		}}
@@ -113,7 +116,7 @@ func TestSolveReturnsTheBestIterateOnCancel(t *testing.T) {
 				} else {
 					time.AfterFunc(50*time.Millisecond, cancel)
 				}
-				got, err := Solve(ctx, p, Options{Peers: peers, Scheme: scheme, Tolerance: solvertest.Impossible})
+				got, err := Solve(ctx, p, Options{Method: basic, Peers: peers, Scheme: scheme, Tolerance: solvertest.Impossible})
 				cancel()
 				require.ErrorIs(t, err, ErrNotConverged, "%d peers, %s", peers, scheme.Name())
 				require.ErrorIs(t, err, context.Canceled)
@@ -129,7 +132,7 @@ func TestSolveReturnsTheBestIterateOnCancel(t *testing.T) {
 // Bounds end a run with the best iterate, too.
 func TestSolveReturnsTheBestIterateAtABound(t *testing.T) {
 	p := solvertest.Membrane([3]int{9, 9, 9}, 3)
-	got, err := Solve(t.Context(), p, Options{MaxSweeps: 1, Peers: 2})
+	got, err := Solve(t.Context(), p, Options{Method: basic, MaxSweeps: 1, Peers: 2})
 	require.ErrorIs(t, err, ErrNotConverged)
 	require.Equal(t, iterate.ReachedSweeps, got.Reason)
 	want, err := richardson.SolveSequential(p, problem.Jacobi, DefaultTolerance, 0, 0, 1)
@@ -224,7 +227,7 @@ func TestSolveAtTwoNodes(t *testing.T) {
 				return
 			}
 			at := &Place{Rank: iterate.Rank(r), Node: runner.Over(nodes[r]), Names: names}
-			out[r], errs[r] = Solve(t.Context(), p, Options{Partition: part, At: at})
+			out[r], errs[r] = Solve(t.Context(), p, Options{Method: basic, Partition: part, At: at})
 		})
 	}
 	all.Wait()

@@ -66,4 +66,4 @@ await() {
 }
 
 # slow holds flags with which four peers sleep most of the time, so that a run takes seconds on any machine.
-slow="--n 32 --tol 1e-8 --slowdown 0:200 --slowdown 1:200 --slowdown 2:200 --slowdown 3:200"
+slow="--method richardson --n 32 --tol 1e-8 --slowdown 0:200 --slowdown 1:200 --slowdown 2:200 --slowdown 3:200"

@@ -79,7 +79,7 @@ for rank in 2 0; do
 done
 
 # 5. A spare task takes the place of a killed one.
-srun --no-kill -K0 -N2 -n4 "$obstacle" solve membrane --n 32 --tol 1e-8 --slowdown 0:200 --slowdown 1:200 \
+srun --no-kill -K0 -N2 -n4 "$obstacle" solve membrane --method richardson --n 32 --tol 1e-8 --slowdown 0:200 --slowdown 1:200 \
 	--slowdown 2:200 --peers 3 --spares 1 --format json --log-level info >"$work/s.out" 2>"$work/s.err" &
 srun=$!
 await 'spare peer joined' "$work/s.err"

@@ -67,13 +67,13 @@ func Obstacle(ctx context.Context, program, command, problem string, args ...str
 // sweepsPerPass is an alias of the flag --sweeps-per-pass that older commits know too.
 const sweepsPerPass = "--together"
 
-// Sweeps runs the membrane on n points for so many sweeps, each one pass over memory, by peers of
+// Sweeps runs the membrane on n points for so many sweeps of Richardson, each one pass over memory, by peers of
 // one thread. more are more arguments of obstacle solve.
 func Sweeps(
 	ctx context.Context, program, scheme, n string, peers, sweeps int, more ...string,
 ) (Solution, error) {
 	s, err := Obstacle(ctx, program, "solve", "membrane", append([]string{"--n", n, "--scheme", scheme,
-		"--peers", strconv.Itoa(peers), "--threads", "1", sweepsPerPass, "1", "--tol", "1e-13",
+		"--method", "richardson", "--peers", strconv.Itoa(peers), "--threads", "1", sweepsPerPass, "1", "--tol", "1e-13",
 		"--max-sweeps", strconv.Itoa(sweeps)}, more...)...)
 	if err == nil && (s.InProcess || len(s.PerPeer) != peers) {
 		err = fmt.Errorf("obstacle solve --peers %d: %d peers answered, in one process: %t",

@@ -116,7 +116,7 @@ func slow(factor, peers int) (args []string) {
 // A peer of a real run is killed: the page shows the loss, the process that replaced it, and then the answer.
 func TestLossOfARealRun(t *testing.T) {
 	b := open(t)
-	p := start(t, append([]string{"solve", "membrane", "--n", "24", "--tol", "1e-9", "--peers", "3", "--scheme", "async",
+	p := start(t, append([]string{"solve", "membrane", "--method", "richardson", "--n", "24", "--tol", "1e-9", "--peers", "3", "--scheme", "async",
 		"--http", "127.0.0.1:0", "--format", "json"}, slow(300, 3)...)...)
 	address := p.said(`page at (http://\S+)`)
 	b.do(chromedp.Navigate(address), chromedp.WaitVisible("#n-residual"))
@@ -152,7 +152,7 @@ func TestLostLauncherInABrowser(t *testing.T) {
 	b := open(t)
 	secret := filepath.Join(t.TempDir(), "run.secret")
 	require.NoError(t, os.WriteFile(secret, []byte("the secret of this run\n"), 0o600))
-	p := start(t, append([]string{"solve", "membrane", "--n", "24", "--tol", "1e-9", "--peers", "3", "--scheme", "async", "--suspect",
+	p := start(t, append([]string{"solve", "membrane", "--method", "richardson", "--n", "24", "--tol", "1e-9", "--peers", "3", "--scheme", "async", "--suspect",
 		"1m", "--rendezvous", "127.0.0.1:0", "--secret-file", secret, "--http", "127.0.0.1:0"}, slow(1500, 3)...)...)
 	address, at := p.said(`page at (http://\S+)`), p.said(`waiting for \d+ peers at (\S+):`)
 	for range 3 {
