@@ -24,16 +24,19 @@ const Variable = "OBSTACLE_TEST_GATE"
 // newest complete iterate is Sweep or a later one, and, with Kept, the peers have kept an iterate other than the first
 // (iterate.OpKept). Every epoch begins with iterate 0, or with the one that was kept.
 type Gate struct {
-	Dir   string // holds the file that opens the gate
+	Dir   string // holds the files that open the gate
 	Step  int
 	Sweep iterate.Iteration
 	Kept  bool
 }
 
-// open is the name of the file that opens a gate.
-const open = "open"
+// The files of a gate.
+const (
+	open  = "open"    // opens it
+	later = "step-%d" // lets peers relax in this time step
+)
 
-// poll is the time between two looks at the file.
+// poll is the time between two looks at the files.
 const poll = 2 * time.Millisecond
 
 // Environment returns the variable of the environment for processes that wait at the gate.
@@ -47,6 +50,17 @@ func (g *Gate) Environment() string {
 
 // Open lets all peers pass, those of later epochs, too.
 func (g *Gate) Open() error { return os.WriteFile(filepath.Join(g.Dir, open), nil, 0o600) }
+
+// Pass lets all peers relax in a time step; they wait in the next one.
+func (g *Gate) Pass(step int) error {
+	return os.WriteFile(filepath.Join(g.Dir, fmt.Sprintf(later, step)), nil, 0o600)
+}
+
+// has reports whether a file of the gate exists.
+func (g *Gate) has(name string) bool {
+	_, err := os.Stat(filepath.Join(g.Dir, name))
+	return err == nil
+}
 
 // Methods returns the methods of a catalog with the gate of the environment, or the catalog if there is none. With a gate,
 // each epoch keeps the iterate of the first check after iterate 0, and no other, if iterates are kept at all.
@@ -139,10 +153,10 @@ func (p *peer) Agree(now time.Duration, q iterate.Rank, msg []byte) error {
 
 // holds reports whether the peer waits at the gate.
 func (p *peer) holds() bool {
-	if at := p.Progress(); p.free || at.Step < p.gate.Step || at.Sweep < p.gate.Sweep || p.gate.Kept && !p.kept {
+	at := p.Progress()
+	if p.free || at.Step < p.gate.Step || at.Sweep < p.gate.Sweep || p.gate.Kept && !p.kept {
 		return false
 	}
-	_, err := os.Stat(filepath.Join(p.gate.Dir, open))
-	p.free = err == nil
-	return !p.free
+	p.free = p.gate.has(open)
+	return !p.free && !p.gate.has(fmt.Sprintf(later, at.Step))
 }

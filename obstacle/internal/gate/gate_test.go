@@ -70,6 +70,10 @@ func TestPeerWaitsUntilTheGateOpens(t *testing.T) {
 	m.s.op.Kind = iterate.OpAgree
 	require.Equal(t, iterate.OpAgree, next(), "a peer at the gate sends messages")
 	m.s.op.Kind = iterate.OpRelax
+	require.NoError(t, g.Pass(2))
+	require.Equal(t, iterate.OpRelax, next())
+	m.s.at.Step = 3
+	require.Equal(t, iterate.OpWait, next(), "the gate is in the next time step")
 	require.NoError(t, g.Open())
 	require.Equal(t, iterate.OpRelax, next())
 }
