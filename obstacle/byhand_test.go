@@ -19,6 +19,7 @@ import (
 	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/build"
+	"github.com/p2pdc/p2pdc/obstacle/internal/gate"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 	"github.com/p2pdc/p2pdc/p2psap/driver"
 )
@@ -86,12 +87,15 @@ func TestPeerOfAnotherProblem(t *testing.T) {
 }
 
 func TestInterruptOfAPeerEndsTheRun(t *testing.T) {
-	r, address, secret := waiting(t, append(slow(20, 2), "solve", "membrane", "--n", fmt.Sprint(side()), "--tol", "1e-13",
-		"--peers", "2", "--peer-timeout", "10m", "--keepers", "1")...)
+	closeGate(t, gate.Gate{})
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "24", "--method", "richardson", "--peers", "2",
+		"--peer-timeout", "10m", "--keepers", "1")
 	a := joinByHand(t, address, secret)
 	b := joinByHand(t, address, secret)
 	r.said(`"relaxing"`)
 	b.signal(syscall.SIGINT)
+	b.said("requesting an early end")
+	r.open() // the others end after one or two relaxations
 	require.Equal(t, 3, r.wait(patience))
 	require.Equal(t, "interrupted", r.solution().Reason)
 	require.Equal(t, 0, a.wait(patience))
@@ -184,8 +188,9 @@ func TestOtherVersions(t *testing.T) {
 
 // A peer started by hand detects the end of its launcher by the connection alone.
 func TestPeersByHandEndWithTheLauncher(t *testing.T) {
-	r, address, secret := waiting(t, append(slow(20, 2), "solve", "membrane", "--n", fmt.Sprint(side()), "--tol", "1e-13",
-		"--peers", "2", "--peer-timeout", "10m", "--keepers", "1")...)
+	closeGate(t, gate.Gate{})
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "24", "--method", "richardson", "--peers", "2",
+		"--peer-timeout", "10m", "--keepers", "1")
 	a := joinByHand(t, address, secret)
 	b := joinByHand(t, address, secret)
 	r.said(`"relaxing"`)
@@ -198,18 +203,15 @@ func TestPeersByHandEndWithTheLauncher(t *testing.T) {
 // A peer that has sent its block exits with 1 if the launcher ends before Bye, since the answer is lost.
 func TestLauncherKilledBeforeBye(t *testing.T) {
 	t.Parallel()
-	code := 0
-	var p *running
-	for try := 0; code == 0 && try < 20; try++ { // the run may end before its launcher is stopped
-		r, address, secret := waiting(t, "solve", "membrane", "--n", "24", "--max-sweeps", "10", "--slowdown", "0:5000", "--peers", "1")
-		p = joinByHand(t, address, secret)
-		r.said(`"relaxing"`) // the peer has Start, which the log's "started" does not say
-		r.signal(syscall.SIGSTOP)
-		p.said(`"iterated"`)
-		r.signal(syscall.SIGKILL)
-		code = p.wait(patience)
-	}
-	require.Equal(t, 1, code)
+	closeGate(t, gate.Gate{})
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "24", "--method", "richardson", "--max-sweeps", "10", "--peers", "1")
+	p := joinByHand(t, address, secret)
+	r.said(`"relaxing"`)
+	r.signal(syscall.SIGSTOP)
+	r.open()
+	p.said(`"iterated"`)
+	r.signal(syscall.SIGKILL)
+	require.Equal(t, 1, p.wait(patience))
 	p.said("the launcher at .* left before the run was over")
 }
 
@@ -217,8 +219,9 @@ func TestLauncherKilledBeforeBye(t *testing.T) {
 func TestPeersByHandOfAFailedRun(t *testing.T) {
 	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
-			r, address, secret := waiting(t, append(slow(20, 3), "solve", "membrane", "--n", fmt.Sprint(side()), "--tol", "1e-13",
-				"--peers", "3", "--scheme", scheme, "--peer-timeout", "10m", "--recover", "off")...)
+			closeGate(t, gate.Gate{})
+			r, address, secret := waiting(t, "solve", "membrane", "--n", "24", "--method", "richardson", "--peers", "3",
+				"--scheme", scheme, "--peer-timeout", "10m", "--recover", "off")
 			var all []*running
 			for rank := range 3 {
 				all = append(all, start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1", "--seat", fmt.Sprint(rank)))

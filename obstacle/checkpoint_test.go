@@ -19,6 +19,7 @@ import (
 // resume continues the run in a directory by a fast method to a tolerance that it meets soon.
 func resume(t *testing.T, directory string, more ...string) *running {
 	t.Helper()
+	noGate(t)
 	args := []string{"resume", directory, "--method", "multigrid", "--scheme", "sync", "--tol", "1e-3", "--format", "json"}
 	r := start(t, append(args, more...)...)
 	require.Equal(t, 0, r.wait(patience))

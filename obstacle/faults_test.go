@@ -18,29 +18,20 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/await"
 	"github.com/p2pdc/p2pdc/internal/output"
+	"github.com/p2pdc/p2pdc/obstacle/internal/gate"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver/problem"
 	"github.com/p2pdc/p2pdc/solver/richardson"
 	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
-// side returns the number of grid points along each axis of endless runs.
-func side() int {
-	if testing.Short() {
-		return 64
-	}
-	return 128
-}
+// side is the number of grid points along each axis of endless runs.
+const side = 24
 
-// endless starts a solve that does not end by itself. With -short the grid is smaller and the peers mostly sleep.
+// endless starts a solve whose three peers wait at a gate that stays closed, and returns when it relaxes.
 func endless(t *testing.T, scheme string, more ...string) *running {
 	t.Helper()
-	if testing.Short() {
-		more = append(more, "--slowdown", "0:20", "--slowdown", "1:20", "--slowdown", "2:20")
-	}
-	r := start(t, append([]string{"solve", "membrane", "--n", fmt.Sprint(side()), "--tol", "1e-13", "--peers", "3", "--scheme", scheme, "--format", "json"}, more...)...)
-	r.said(`"relaxing"`)
-	return r
+	return held(t, gate.Gate{}, append([]string{"--n", fmt.Sprint(side), "--scheme", scheme, "--peer-timeout", "10s"}, more...)...)
 }
 
 // schemes returns the schemes to test; only one under the race detector, which is slow.
@@ -68,8 +59,8 @@ func TestKilledPeerEndsTheRun(t *testing.T) {
 			require.Contains(t, s.Failure, fmt.Sprintf("peer 1 (pid %d) ended: signal: killed", r.pid(1)))
 			require.Equal(t, []int{1}, s.MissingBlocks)
 			require.Len(t, s.FilledBlocks, 1)
-			middle := [2]int{(side() + 2) / 3, (2*side() + 2) / 3}
-			require.Equal(t, [][2]int{{0, side()}, {0, side()}, middle}, s.FilledBlocks[0].Box)
+			middle := [2]int{(side + 2) / 3, (2*side + 2) / 3}
+			require.Equal(t, [][2]int{{0, side}, {0, side}, middle}, s.FilledBlocks[0].Box)
 			require.Less(t, float64(s.FilledBlocks[0].Residual), 1.0)
 			require.FileExists(t, at)
 			require.Positive(t, s.Sweeps[0], "the other blocks are the iterate they had")
@@ -83,9 +74,8 @@ func TestKilledPeerEndsTheRun(t *testing.T) {
 func TestSeveralKilledPeers(t *testing.T) {
 	for method, scheme := range map[string]string{"schwarz": "async", "sor": "sync"} {
 		t.Run(method, func(t *testing.T) {
-			r := start(t, "solve", "membrane", "--n", "24", "--tol", "1e-13", "--peers", "4", "--partition", "2,2,1", "--slowdown", "3:2000",
-				"--method", method, "--scheme", scheme, "--format", "json", "--peer-timeout", "10m", "--recover", "off")
-			r.said(`"started"`)
+			r := held(t, gate.Gate{Sweep: 1}, "--peers", "4", "--partition", "2,2,1", "--tol", "1e-13", "--method", method,
+				"--scheme", scheme, "--recover", "off")
 			// They are stopped first, so that none sends its block after another was killed.
 			for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
 				for rank := range 3 {
@@ -159,7 +149,7 @@ func TestInterruptWritesTheBestIterate(t *testing.T) {
 			require.False(t, s.Converged)
 			require.Empty(t, s.MissingBlocks)
 			require.Less(t, float64(s.RelativeResidual), 1.0)
-			p, _, err := file.Load("membrane", []int{side()})
+			p, _, err := file.Load("membrane", []int{side})
 			require.NoError(t, err)
 			u, err := output.ReadInitial(at, p)
 			require.NoError(t, err)
@@ -202,13 +192,10 @@ func TestGarbageOnEveryPort(t *testing.T) {
 		n, tol = 20, 1e-4
 	}
 	at := filepath.Join(t.TempDir(), "u.npy")
-	// Peer 0 is stopped, so that the run does not end before every port has received garbage.
-	var r *running
-	for r == nil || r.over() {
-		r = start(t, "solve", "membrane", "--n", fmt.Sprint(n), "--tol", fmt.Sprint(tol), "--peers", "2", "--slowdown", "0:4", "--peer-timeout", "10m", "--recover", "off", "--out", at, "--format", "json")
-		r.said(`"started"`)
-		_ = syscall.Kill(r.pid(0), syscall.SIGSTOP) // if it has ended, retry
-	}
+	closeGate(t, gate.Gate{}) // the run does not end before every port has received garbage
+	r := start(t, "solve", "membrane", "--n", fmt.Sprint(n), "--tol", fmt.Sprint(tol), "--method", "richardson", "--peers", "2",
+		"--peer-timeout", "10m", "--recover", "off", "--out", at, "--format", "json")
+	r.said(`"relaxing"`)
 	var sent, wait sync.WaitGroup
 	stop := make(chan struct{})
 	for _, pid := range []int{r.cmd.Process.Pid, r.pid(0), r.pid(1)} {
@@ -229,7 +216,7 @@ func TestGarbageOnEveryPort(t *testing.T) {
 		}
 	}
 	sent.Wait()
-	require.NoError(t, syscall.Kill(r.pid(0), syscall.SIGCONT))
+	r.open()
 	code := r.wait(patience)
 	close(stop)
 	wait.Wait()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/internal/netlab"
 	"github.com/p2pdc/p2pdc/obstacle/internal/checkpoint"
+	"github.com/p2pdc/p2pdc/obstacle/internal/gate"
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
@@ -24,6 +25,7 @@ const saved = `manifest-\d+\.\d+\.json$`
 // resumed continues the run of startByHand to its tolerance, and requires its answer.
 func resumed(t *testing.T, directory string) report.Solution {
 	t.Helper()
+	noGate(t)
 	r := start(t, "resume", directory, "--peers", "2", "--method", "multigrid", "--format", "json")
 	require.Equal(t, 0, r.wait(patience))
 	s := r.solution()
@@ -48,10 +50,10 @@ func killAll(all []*running) {
 // The process that leads after the loss of the launcher goes on with its checkpoints. If all are killed then, the run
 // continues from the newest one.
 func TestCheckpointsAfterTheLauncher(t *testing.T) {
-	t.Parallel() // its peers mostly sleep
+	t.Parallel() // its peers wait at a gate
 	for _, scheme := range schemes() {
 		directory := filepath.Join(t.TempDir(), "c")
-		b := startByHand(t, 1000, "--scheme", scheme, "--suspect", "1m", "--checkpoint", directory, "--checkpoint-every", "200ms")
+		b := startByHand(t, "--scheme", scheme, "--suspect", "1m", "--checkpoint", directory, "--checkpoint-every", "200ms")
 		b.said("checkpoint written")
 		b.signal(syscall.SIGKILL)
 		leader := b.leads(b.peers)
@@ -72,10 +74,10 @@ func TestCheckpointsAfterTheLauncher(t *testing.T) {
 // SIGTERM to all processes that are left ends the run with a checkpoint, and the one that leads says where it is. An
 // obstacle attach that is connected gets the answer.
 func TestSIGTERMAfterTheLauncher(t *testing.T) {
-	t.Parallel() // its peers mostly sleep
+	t.Parallel() // its peers wait at a gate
 	for _, attached := range some([]bool{false, true}) {
 		directory := filepath.Join(t.TempDir(), "c")
-		b := startByHand(t, 1000, "--suspect", "1m", "--checkpoint", directory, "--checkpoint-every", "0")
+		b := startByHand(t, "--suspect", "1m", "--checkpoint", directory, "--checkpoint-every", "0")
 		b.signal(syscall.SIGKILL)
 		leader := b.leads(b.peers)
 		leader.said("leading the run")
@@ -106,11 +108,12 @@ func TestSIGTERMAfterTheLauncher(t *testing.T) {
 
 // A process that keeps the answer of a run ends at the first request, and says that the answer is lost.
 func TestKeptAnswerAfterTheLauncher(t *testing.T) {
-	t.Parallel() // its peers mostly sleep
+	t.Parallel() // its peers wait at a gate
 	for _, request := range some([]syscall.Signal{syscall.SIGINT, syscall.SIGTERM}) {
-		b := startByHand(t, 300, "--suspect", "1m")
+		b := startByHand(t, "--suspect", "1m")
 		b.signal(syscall.SIGKILL)
 		leader := b.leads(b.peers)
+		b.open()
 		leader.said("obstacle attach .* fetches its answer")
 		leader.signal(request)
 		require.Equal(t, 1, leader.wait(patience))
@@ -126,11 +129,13 @@ func TestBoundAfterTheLauncher(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	t.Parallel() // its peers mostly sleep
+	t.Parallel() // its peers wait at a gate
 	directory := filepath.Join(t.TempDir(), "c")
-	b := startByHand(t, 500, "--suspect", "1m", "--checkpoint", directory, "--checkpoint-every", "0", "--max-sweeps", "400")
+	b := startByHand(t, "--suspect", "1m", "--checkpoint", directory, "--checkpoint-every", "0", "--max-sweeps", "400")
 	b.signal(syscall.SIGKILL)
-	a := b.attach(b.leads(b.peers).said(`obstacle attach (\S+) fetches its answer`)[1]) // the other keepers have ended
+	leader := b.leads(b.peers)
+	b.open()
+	a := b.attach(leader.said(`obstacle attach (\S+) fetches its answer`)[1]) // the other keepers have ended
 	require.Equal(t, 3, a.wait(patience))
 	s := a.solution()
 	require.Equal(t, launch.Sweeps, s.Reason)
@@ -142,12 +147,13 @@ func TestBoundAfterTheLauncher(t *testing.T) {
 
 // Without the directory on its host, the process that leads says so once and goes on.
 func TestCheckpointsElsewhere(t *testing.T) {
-	t.Parallel() // its peers mostly sleep
+	t.Parallel() // its peers wait at a gate
 	directory := filepath.Join(t.TempDir(), "c")
-	b := startByHand(t, 300, "--suspect", "1m", "--checkpoint", directory, "--checkpoint-every", "0")
+	b := startByHand(t, "--suspect", "1m", "--checkpoint", directory, "--checkpoint-every", "0")
 	require.NoError(t, os.RemoveAll(directory))
 	b.signal(syscall.SIGKILL)
 	leader := b.leads(b.peers)
+	b.open()
 	a := b.attach(b.keepers[2], b.keepers[1])
 	require.Equal(t, 0, a.wait(patience))
 	require.True(t, a.solution().Converged)
@@ -170,13 +176,14 @@ func TestCutOffLauncherKeepsNewerCheckpoints(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	t.Parallel() // its peers mostly sleep
+	t.Parallel() // its peers wait at a gate
 	lab := netlab.New(t)
 	a, b := lab.Join(lab.Host("a"), lab.Host("b"), netlab.Wire{})
 	secret, directory := secretFile(t, "the secret of this run"), filepath.Join(t.TempDir(), "c")
-	r := startIn(t, a.Host.Do, append(slow(2000, 3), "solve", "membrane", "--n", "24", "--tol", "1e-9", "--peers", "3",
+	closeGate(t, gate.Gate{})
+	r := startIn(t, a.Host.Do, "solve", "membrane", "--n", "24", "--method", "richardson", "--peers", "3",
 		"--peer-timeout", "4s", "--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"), "--secret-file", secret,
-		"--checkpoint", directory, "--checkpoint-every", "200ms", "--format", "json")...)
+		"--checkpoint", directory, "--checkpoint-every", "200ms", "--format", "json")
 	address := r.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
 	join := func(e netlab.End, seat string) *running {
 		return startIn(t, e.Host.Do, "peer", "--rendezvous", address, "--listen", e.IPv4.String(), "--secret-file", secret,

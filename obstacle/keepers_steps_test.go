@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/internal/await"
+	"github.com/p2pdc/p2pdc/obstacle/internal/gate"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
@@ -19,15 +20,16 @@ const timeSteps = 20
 
 // front returns the arguments of a run with time steps.
 func front(more ...string) []string {
-	return append([]string{"solve", "front2d", "--n", "16", "--param", fmt.Sprint("steps=", timeSteps), "--peers", "4",
+	return append([]string{"solve", "front2d", "--n", "16", "--param", fmt.Sprint("steps=", timeSteps), "--method", "richardson", "--peers", "4",
 		"--tol", "1e-8", "--format", "json"}, more...)
 }
 
-// stepsByHand starts a run with time steps that takes long enough to be disturbed, and returns when every peer has ended
+// stepsByHand starts a run with time steps that waits at a gate in the fifth one, and returns when every peer has ended
 // some of them.
-func stepsByHand(t *testing.T, factor int, more ...string) *byHand {
+func stepsByHand(t *testing.T, more ...string) *byHand {
 	t.Helper()
-	b := byHandOf(t, append(slow(factor, 4), front(more...)...)...)
+	closeGate(t, gate.Gate{Step: 5})
+	b := byHandOf(t, front(more...)...)
 	for _, p := range b.peers {
 		p.endsStep(3)
 	}
@@ -78,7 +80,7 @@ func TestLauncherIsLostBetweenSteps(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute beside other tests: TestLauncherIsLost has no time steps")
 	}
-	t.Parallel() // its peers mostly sleep
+	t.Parallel() // its peers wait at a gate
 	for _, run := range []string{"sync", "async", "balance"} {
 		t.Run(run, func(t *testing.T) {
 			scheme, more := run, []string(nil)
@@ -87,9 +89,10 @@ func TestLauncherIsLostBetweenSteps(t *testing.T) {
 			}
 			more = append(more, "--scheme", scheme)
 			want := undisturbed(t, more...)
-			b := stepsByHand(t, 60, append(more, "--suspect", "1m")...) // however slow the machine is
+			b := stepsByHand(t, append(more, "--suspect", "1m")...) // however slow the machine is
 			b.signal(syscall.SIGKILL)
 			b.leads(b.peers).said(`"undisturbed":true`)
+			b.open()
 			a := b.attach(b.keepers[2], b.keepers[1])
 			require.Equal(t, 0, a.wait(patience))
 			s := a.solution()
@@ -107,10 +110,11 @@ func TestStepsAreSentAgain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute beside other tests")
 	}
-	t.Parallel() // its peers mostly sleep
+	t.Parallel() // its peers wait at a gate
 	want := undisturbed(t)
-	b := stepsByHand(t, 30, "--suspect", "1m")
+	b := stepsByHand(t, "--suspect", "1m")
 	b.signal(syscall.SIGSTOP)
+	b.open()
 	for _, p := range b.peers {
 		p.said(`"iterated"`)
 	}
@@ -130,23 +134,25 @@ func TestSeveralLeadersAreLostBetweenSteps(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute beside other tests")
 	}
-	t.Parallel() // its peers mostly sleep
+	t.Parallel() // its peers wait at a gate
 	for name, more := range map[string][]string{
 		"sync": {"--scheme", "sync"}, "async": {"--scheme", "async"},
 		"balance": {"--scheme", "async", "--partition", "slabs", "--balance", "on"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := undisturbed(t, more...)
-			b := stepsByHand(t, 400, append(more, "--suspect", "300ms")...)
+			b := stepsByHand(t, append(more, "--suspect", "300ms")...)
 			b.signal(syscall.SIGKILL)
 			first := b.leads(b.peers)
 			left := without(b.peers, first)
 			term := first.said(`"term":(\d+),"epoch":0,"keepers":\["[^]]*,[^]]*,[^]]*\].*keepers agreed`)[1]
 			await.Until(t, func() bool { return ready(left, term) == 2 }, "two keepers of term %s", term)
+			// The first copies may be older than what other peers hold by now.
+			require.NoError(t, b.gate.Pass(5))
+			require.NoError(t, b.gate.Pass(6))
 			for _, p := range left {
-				if ready([]*running{p}, term) == 1 {
-					// The leader's process runs it. The first copies may be older than what other peers hold by now.
-					p.said(`"step":([5-9]|1\d),.*"holding the block of a peer`)
+				if ready([]*running{p}, term) == 1 { // the leader's process runs it
+					p.said(`"step":[5-6],.*"holding the block of a peer`)
 				}
 			}
 			first.signal(syscall.SIGKILL)
@@ -154,6 +160,7 @@ func TestSeveralLeadersAreLostBetweenSteps(t *testing.T) {
 			second.said(`"epoch":1,.*recovered`)
 			without(left, second)[0].signal(syscall.SIGKILL)
 			second.said(`"epoch":2,.*recovered`)
+			b.open()
 			a := b.attach(second.said(`"address":"([^"]*)".*this process leads it now`)[1])
 			require.Equal(t, 0, a.wait(patience))
 			s := a.solution()
@@ -171,9 +178,9 @@ func TestPeerIsLostWithTheLauncher(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute beside other tests")
 	}
-	t.Parallel() // its peers mostly sleep
+	t.Parallel() // its peers wait at a gate
 	want := undisturbed(t)
-	b := stepsByHand(t, 30, "--suspect", "300ms")
+	b := stepsByHand(t, "--suspect", "300ms")
 	await.Until(t, func() bool { return ready(b.peers, "2") == 2 }, "two keepers")
 	no := slices.IndexFunc(b.peers, func(p *running) bool { return ready([]*running{p}, "2") == 0 })
 	b.signal(syscall.SIGSTOP) // so that it does not replace the peer
@@ -181,6 +188,7 @@ func TestPeerIsLostWithTheLauncher(t *testing.T) {
 	b.signal(syscall.SIGKILL)
 	leader := b.leads(without(b.peers, b.peers[no]))
 	leader.said("the run begins again with the first step")
+	b.open()
 	a := b.attach(leader.said(`"address":"([^"]*)".*this process leads it now`)[1])
 	require.Equal(t, 0, a.wait(patience))
 	s := a.solution()
@@ -204,9 +212,11 @@ func TestAttachToTimeSteps(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute beside other tests")
 	}
-	t.Parallel() // its peers mostly sleep
-	b := stepsByHand(t, 30, "--scheme", "async")
+	t.Parallel() // its peers wait at a gate
+	b := stepsByHand(t, "--scheme", "async", "--log-level", "debug")
 	a := b.attach(b.keepers[0])
+	b.said("obstacle attach follows the run")
+	b.open()
 	require.Equal(t, 0, a.wait(patience))
 	require.Equal(t, 0, b.wait(patience))
 	got, want := a.solution(), b.solution()

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/internal/await"
+	"github.com/p2pdc/p2pdc/obstacle/internal/gate"
 )
 
 // byHand is a run of peers that were started by hand.
@@ -21,13 +22,12 @@ type byHand struct {
 	keepers  []string // addresses, the launcher's first
 }
 
-// startByHand starts a run of four peers that takes long enough to be disturbed, and returns when its keepers have
-// agreed.
-func startByHand(t *testing.T, factor int, more ...string) *byHand {
+// startByHand starts a run of four peers that wait at a gate, and returns when its keepers have agreed.
+func startByHand(t *testing.T, more ...string) *byHand {
 	t.Helper()
-	args := append(slow(factor, 4), "solve", "membrane", "--n", "24", "--tol", tolerance(), "--peers", "4",
-		"--format", "json")
-	return byHandOf(t, append(args, more...)...)
+	closeGate(t, gate.Gate{})
+	return byHandOf(t, append([]string{"solve", "membrane", "--n", "24", "--method", "richardson", "--peers", "4",
+		"--format", "json"}, more...)...)
 }
 
 // byHandOf starts a run of four peers, and returns when its keepers have agreed and all peers know them.
@@ -55,7 +55,7 @@ func (b *byHand) attach(at ...string) *running {
 
 // A run goes on undisturbed when its launcher is killed, and its answer can be fetched.
 func TestLauncherIsLost(t *testing.T) {
-	t.Parallel() // its peers mostly sleep
+	t.Parallel() // its peers wait at a gate
 	runs := []string{"async", "sync", "exact", "balance"}
 	if testing.Short() {
 		runs = runs[:1]
@@ -70,11 +70,12 @@ func TestLauncherIsLost(t *testing.T) {
 				scheme, more = "async", []string{"--partition", "slabs", "--balance", "on"}
 			}
 			more = append(more, "--scheme", scheme, "--suspect", "1m") // however slow the machine is
-			b := startByHand(t, 300, more...)
+			b := startByHand(t, more...)
 			require.Len(t, b.keepers, 3)
 			b.signal(syscall.SIGKILL)
 			b.leads(b.peers).said(`"undisturbed":true`)
-			a := b.attach(b.keepers[2], b.keepers[1]) // the second one leads; the first has ended if the run was short
+			b.open()
+			a := b.attach(b.keepers[2], b.keepers[1]) // the second one leads; the first may have ended
 			require.Equal(t, 0, a.wait(patience))
 			s := a.solution()
 			require.True(t, s.Converged)
@@ -94,8 +95,9 @@ func TestAnswersAreSentAgain(t *testing.T) {
 		t.Skip("takes half a minute beside other tests")
 	}
 	t.Parallel()
-	b := startByHand(t, 100, "--suspect", "1m")
+	b := startByHand(t, "--suspect", "1m")
 	b.signal(syscall.SIGSTOP)
+	b.open()
 	for _, p := range b.peers {
 		p.said(`"iterated"`)
 	}
@@ -113,10 +115,10 @@ func TestSeveralLeadersAreLost(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute beside other tests")
 	}
-	t.Parallel() // its peers mostly sleep
+	t.Parallel() // its peers wait at a gate
 	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
-			b := startByHand(t, 500, "--scheme", scheme, "--suspect", "300ms")
+			b := startByHand(t, "--scheme", scheme, "--suspect", "300ms")
 			b.signal(syscall.SIGKILL)
 			first := b.leads(b.peers)
 			left := without(b.peers, first)
@@ -128,6 +130,7 @@ func TestSeveralLeadersAreLost(t *testing.T) {
 			other := without(left, second)[0]
 			other.signal(syscall.SIGKILL)
 			second.said(`"epoch":2,.*recovered`)
+			b.open()
 			a := b.attach(second.said(`"address":"([^"]*)".*this process leads it now`)[1])
 			require.Equal(t, 0, a.wait(patience))
 			s := a.solution()
@@ -193,7 +196,7 @@ func without(all []*running, one *running) (out []*running) {
 // A run whose launcher lives can be attached to, too. What is wrong is said at once.
 func TestAttach(t *testing.T) {
 	t.Parallel()
-	b := startByHand(t, 1000)
+	b := startByHand(t, "--log-level", "debug")
 	with := func(args ...string) *running { return start(t, append([]string{"attach"}, args...)...) }
 	cases := []struct {
 		args []string
@@ -207,7 +210,7 @@ func TestAttach(t *testing.T) {
 	}
 	var refused []*running
 	for _, c := range cases {
-		refused = append(refused, with(c.args...)) // at once: the run is short
+		refused = append(refused, with(c.args...))
 	}
 	out := filepath.Join(t.TempDir(), "u.npy")
 	a := with(b.keepers[1], "--secret-file", b.secret, "--format", "json", "--out", out, "--probe", "0.5,0.5,0.5")
@@ -215,6 +218,8 @@ func TestAttach(t *testing.T) {
 		require.Equal(t, c.code, refused[i].wait(patience), "%v", c.args)
 		refused[i].said(c.said)
 	}
+	b.said("obstacle attach follows the run")
+	b.open()
 	require.Equal(t, 0, a.wait(patience))
 	require.Equal(t, 0, b.wait(patience))
 	require.FileExists(t, out)
@@ -232,7 +237,7 @@ func TestSpareFindsTheNextLeader(t *testing.T) {
 		t.Skip("takes half a minute beside other tests")
 	}
 	t.Parallel()
-	b := startByHand(t, 1500, "--suspect", "300ms")
+	b := startByHand(t, "--suspect", "300ms")
 	spare := start(t, "peer", "--rendezvous", b.keepers[0], "--secret-file", b.secret, "--listen", "127.0.0.1")
 	b.said("spare peer joined")
 	b.signal(syscall.SIGKILL)
@@ -241,6 +246,7 @@ func TestSpareFindsTheNextLeader(t *testing.T) {
 	leader.said("spare peer joined")
 	without(b.peers, leader)[0].signal(syscall.SIGKILL)
 	leader.said("replacement: spare peer")
+	b.open()
 	a := b.attach(leader.said(`"address":"([^"]*)".*this process leads it now`)[1])
 	require.Equal(t, 0, a.wait(patience))
 	require.True(t, a.solution().Converged)

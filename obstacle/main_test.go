@@ -18,6 +18,7 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle"
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/cli"
+	"github.com/p2pdc/p2pdc/obstacle/internal/gate"
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
 )
 
@@ -56,15 +57,25 @@ func quickIdentity(program, fingerprint string, secret []byte) (rendezvous.Ident
 	return rendezvous.NewKeyIdentity(program, fingerprint, sha256.Sum256(secret))
 }
 
+// gated returns what the program knows by name. The methods have the gate of the environment, if there is one.
+func gated() *catalog.Set {
+	c := catalog.New()
+	methods, err := gate.Methods(c.Methods)
+	if err != nil {
+		panic(err)
+	}
+	c.Methods = methods
+	return c
+}
+
 func TestMain(m *testing.M) {
 	switch os.Getenv(asProgram) {
 	case asItIs:
 		limitFiles()
-		os.Exit(obstacle.Main(catalog.New()))
+		os.Exit(obstacle.Main(gated()))
 	case quickly:
 		limitFiles()
-		os.Exit(cli.MainWith(context.Background(), quickIdentity, os.Args[1:], catalog.New(),
-			os.Stdin, os.Stdout, os.Stderr))
+		os.Exit(cli.MainWith(context.Background(), quickIdentity, os.Args[1:], gated(), os.Stdin, os.Stdout, os.Stderr))
 	}
 	// Parallel tests mostly wait for timeouts and links: run more of them than there are processors.
 	if err := flag.Set("test.parallel", "8"); err != nil {

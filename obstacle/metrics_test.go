@@ -46,7 +46,7 @@ func TestMetrics(t *testing.T) {
 	}, "the run to report")
 	require.Equal(t, 1.0, value(`obstacle_phase{phase="solving"}`))
 	require.Equal(t, 3.0, value("obstacle_peers"))
-	require.Equal(t, float64(side()*side()*side()), value("obstacle_grid_points"))
+	require.Equal(t, float64(side*side*side), value("obstacle_grid_points"))
 	require.Zero(t, value("obstacle_lost_peers"))
 	require.Positive(t, value("process_resident_memory_bytes"))
 	other, err := http.Get(address + "/debug/pprof/")

@@ -78,7 +78,7 @@ func TestPageOfARun(t *testing.T) {
 		"values of a plane")
 	var v struct{ Size, First [3]int }
 	require.NoError(t, json.Unmarshal([]byte(field), &v))
-	require.Equal(t, [3]int{side(), side(), 1}, v.Size)
+	require.Equal(t, [3]int{side, side, 1}, v.Size)
 	require.Equal(t, 3, v.First[2])
 	require.Regexp(t, regexp.MustCompile(`"u":"[A-Za-z0-9+/]{100}`), field)
 

@@ -10,14 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/obstacle/internal/gate"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
-// inParts starts a run of two peers with several parts each, which takes long enough to be disturbed, and returns when it
-// relaxes.
-func inParts(t *testing.T, more ...string) *running {
+// inParts starts a run of two processes with four parts each, which wait at a gate, and returns when it relaxes.
+func inParts(t *testing.T, g gate.Gate, more ...string) *running {
 	t.Helper()
-	return long(t, append([]string{"--peers", "2", "--parts", "4", "--partition", "boxes"}, more...)...)
+	return held(t, g, append([]string{"--peers", "2", "--parts", "4", "--partition", "boxes"}, more...)...)
 }
 
 // pids returns the processes of all parts, by rank.
@@ -33,7 +33,7 @@ func TestPartsMoveToTheFastProcess(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	t.Parallel() // its peers mostly sleep
+	t.Parallel() // its peers wait at a gate
 	runs := map[string][]string{
 		"sync": {"--slowdown", "0:800", "--slowdown", "1:80"},
 		"async, sor": {
@@ -42,7 +42,8 @@ func TestPartsMoveToTheFastProcess(t *testing.T) {
 	}
 	for name, args := range runs {
 		t.Run(name, func(t *testing.T) {
-			r := inParts(t, append(args, "--balance", "on")...)
+			r := start(t, append([]string{"solve", "membrane", "--n", "24", "--tol", "1e-9", "--method", "richardson", "--peers", "2",
+				"--parts", "4", "--partition", "boxes", "--balance", "on", "--format", "json"}, args...)...)
 			from, to := r.said(`"rank":0.*(pid":\d+).*peer joined`)[1], r.said(`"rank":4.*(pid":\d+).*peer joined`)[1]
 			require.Equal(t, 0, r.wait(patience))
 			s := r.solution()
@@ -65,8 +66,7 @@ func TestPartsMoveToTheFastProcess(t *testing.T) {
 
 // A process that gets SIGTERM leaves the run, which goes on: with the same bits where it can.
 func TestProcessLeaves(t *testing.T) {
-	t.Parallel() // its peers mostly sleep
-	slowed := slow(200, 2)
+	t.Parallel() // its peers wait at a gate
 	runs := map[string][]string{
 		"exact": {"--recover", "exact", "--log-level", "debug"},
 		"async": {"--scheme", "async"},
@@ -77,14 +77,14 @@ func TestProcessLeaves(t *testing.T) {
 	}
 	for name, args := range runs {
 		t.Run(name, func(t *testing.T) {
-			args := append(args, slowed...)
-			r := inParts(t, args...)
+			r := inParts(t, gate.Gate{Kept: name == "exact"}, args...)
 			pid := r.pid(0)
 			if name == "exact" {
 				r.said(`"iterate":[1-9]\d*.*"message":"kept"`)
 			}
 			require.NoError(t, syscall.Kill(pid, syscall.SIGTERM))
 			r.said("part moved")
+			r.open()
 			require.Equal(t, 0, r.wait(patience))
 			s := r.solution()
 			require.True(t, s.Converged)
@@ -98,7 +98,8 @@ func TestProcessLeaves(t *testing.T) {
 			if name != "exact" {
 				return
 			}
-			alone := start(t, "solve", "membrane", "--n", "24", "--tol", tolerance(), "--peers", "1", "--format", "json")
+			alone := start(t, "solve", "membrane", "--n", "24", "--tol", "1e-6", "--method", "richardson", "--peers", "1",
+				"--format", "json")
 			require.Equal(t, 0, alone.wait(patience))
 			want := alone.solution()
 			require.Equal(t, want.Sum, s.Sum)
@@ -113,15 +114,18 @@ func TestProcessLeavesDuringATimeStep(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	t.Parallel() // its peers mostly sleep
-	r := start(t, append(slow(80, 2), "solve", "front2d", "--n", "40", "--param", "steps=40", "--peers", "2", "--parts", "2",
-		"--scheme", "async", "--tol", "1e-8", "--format", "json")...)
+	t.Parallel() // its peers wait at a gate
+	closeGate(t, gate.Gate{Step: 3, Sweep: 5})
+	r := start(t, "solve", "front2d", "--n", "24", "--param", "steps=10", "--method", "richardson", "--peers", "2", "--parts", "2",
+		"--scheme", "async", "--tol", "1e-8", "--format", "json")
 	r.said(`"relaxing"`)
 	pid := r.pid(2)
 	require.NoError(t, syscall.Kill(pid, syscall.SIGTERM))
+	r.said("part moved")
+	r.open()
 	require.Equal(t, 0, r.wait(patience))
 	s := r.solution()
-	require.Equal(t, 40, s.StepsDone)
+	require.Equal(t, 10, s.StepsDone)
 	require.LessOrEqual(t, float64(s.MaxError), 1e-2)
 	require.Len(t, s.Moves, 2)
 	require.NotContains(t, pids(s), pid)
@@ -132,10 +136,11 @@ func TestKilledProcessOfSeveralParts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	t.Parallel() // its peers mostly sleep
-	r := inParts(t, append(slow(300, 2), "--scheme", "async")...)
+	t.Parallel() // its peers wait at a gate
+	r := inParts(t, gate.Gate{}, "--scheme", "async")
 	pid := r.pid(4)
 	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	r.open()
 	require.Equal(t, 0, r.wait(patience))
 	s := r.solution()
 	require.True(t, s.Converged)
@@ -149,13 +154,10 @@ func TestKilledProcessOfSeveralParts(t *testing.T) {
 // A process that joins during a run by hand takes parts of the others. The first process can leave then, and the last one
 // cannot: the run ends early.
 func TestElastic(t *testing.T) {
-	t.Parallel() // its peers mostly sleep
-	n, factor := 96, 50
-	if testing.Short() {
-		n, factor = 48, 400
-	}
-	r, address, secret := waiting(t, append(slow(factor, 1), "solve", "membrane", "--n", fmt.Sprint(n), "--tol", "1e-12", "--peers", "1",
-		"--parts", "4", "--partition", "boxes", "--elastic", "--scheme", "async", "--keepers", "1")...)
+	t.Parallel() // its peers wait at a gate
+	closeGate(t, gate.Gate{})
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "24", "--method", "richardson", "--peers", "1",
+		"--parts", "4", "--partition", "boxes", "--elastic", "--scheme", "async", "--keepers", "1")
 	join := func() *running { return joinByHand(t, address, secret) }
 	first := join()
 	r.said(`"relaxing"`)
@@ -177,9 +179,9 @@ func TestSparePeerLeaves(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	t.Parallel() // its peers mostly sleep
-	r, address, secret := waiting(t, append(slow(300, 1), "solve", "membrane", "--n", "24", "--tol", "1e-9", "--peers", "1",
-		"--keepers", "1")...)
+	t.Parallel() // its peers wait at a gate
+	closeGate(t, gate.Gate{})
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "24", "--method", "richardson", "--peers", "1", "--keepers", "1")
 	join := func() *running { return joinByHand(t, address, secret) }
 	first := join()
 	r.said(`"relaxing"`)
@@ -187,6 +189,7 @@ func TestSparePeerLeaves(t *testing.T) {
 	r.said("spare peer joined")
 	spare.signal(syscall.SIGTERM)
 	require.Equal(t, 0, spare.wait(patience))
+	r.open()
 	require.Equal(t, 0, r.wait(patience))
 	require.Equal(t, 0, first.wait(patience))
 	require.Empty(t, r.solution().Losses)

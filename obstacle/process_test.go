@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/internal/await"
+	"github.com/p2pdc/p2pdc/obstacle/internal/gate"
 	"github.com/p2pdc/p2pdc/obstacle/internal/host"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -32,6 +33,7 @@ import (
 type running struct {
 	t      *testing.T
 	cmd    *exec.Cmd
+	gate   *gate.Gate // at which its peers wait; nil: none
 	stdout bytes.Buffer
 	done   chan struct{}
 	code   int
@@ -82,6 +84,10 @@ func startAs(t *testing.T, do func(f func() error) error, env []string, stdin io
 	}
 	r.cmd = exec.Command(os.Args[0], append(args, "--log-format", "json")...)
 	r.cmd.Env = append(append(os.Environ(), asProgram+"="+mode()), env...)
+	if g, is := gates.Load(t); is {
+		r.gate = g.(*gate.Gate)
+		r.cmd.Env = append(r.cmd.Env, r.gate.Environment())
+	}
 	r.cmd.Stdin, r.cmd.Stdout = stdin, &r.stdout
 	errs, err := r.cmd.StderrPipe()
 	require.NoError(t, err)
@@ -95,6 +101,30 @@ func startAs(t *testing.T, do func(f func() error) error, env []string, stdin io
 		}
 	})
 	return r
+}
+
+// gates holds the *gate.Gate of every test that has closed one.
+var gates sync.Map
+
+// closeGate closes a gate, at which all peers of the processes that t starts from now on wait until one of these
+// processes opens it, or the run is to end. A gate without a condition is behind some sweeps.
+func closeGate(t *testing.T, g gate.Gate) {
+	t.Helper()
+	if g == (gate.Gate{}) {
+		g.Sweep = 5
+	}
+	g.Dir = t.TempDir()
+	gates.Store(t, &g)
+	t.Cleanup(func() { noGate(t) })
+}
+
+// noGate lets the processes that t starts from now on relax.
+func noGate(t *testing.T) { gates.Delete(t) }
+
+// open opens the gate that was closed before the process was started.
+func (r *running) open() {
+	r.t.Helper()
+	require.NoError(r.t, r.gate.Open())
 }
 
 func (r *running) follow(errs io.Reader) {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/internal/await"
+	"github.com/p2pdc/p2pdc/obstacle/internal/gate"
 )
 
 // sweepsOf returns the sweeps of a rank that the metrics of a run show.
@@ -34,17 +35,25 @@ func sweepsOf(t *testing.T, metrics string, rank int) int {
 // In a hybrid run only the cluster of the loss stops. Here its recovery cannot end before a stopped survivor goes on, and
 // the other cluster relaxes until then.
 func TestOtherClusterRelaxesDuringARecovery(t *testing.T) {
-	t.Parallel() // its peers mostly sleep
-	r := long(t, append(slow(200, 4), "--peers", "4", "--partition", "slabs", "--scheme", "hybrid", "--clusters", "2",
-		"--suspect", "10m", "--metrics", "0", "--log-level", "debug")...)
+	t.Parallel()
+	args := []string{"--peers", "4", "--partition", "slabs", "--scheme", "hybrid", "--clusters", "2",
+		"--suspect", "10m", "--metrics", "0", "--log-level", "debug"}
+	for rank := range 4 { // four processes that are slowed down do not oversubscribe one processor
+		args = append(args, "--slowdown", fmt.Sprintf("%d:4", rank))
+	}
+	r := held(t, gate.Gate{}, args...)
 	metrics := r.said(`metrics at (http://127\.0\.0\.1:\d+/metrics)`)[1]
 	survivor := r.pid(0)
 	require.NoError(t, syscall.Kill(survivor, syscall.SIGSTOP))
 	require.NoError(t, syscall.Kill(r.pid(1), syscall.SIGKILL))
+	before := map[int]int{}
 	for rank := 2; rank < 4; rank++ {
 		r.said(fmt.Sprintf(`"rank":%d.*relaxing on until the next epoch begins`, rank))
-		before := sweepsOf(t, metrics, rank)
-		await.Until(t, func() bool { return sweepsOf(t, metrics, rank) > before+10 }, "sweeps of rank %d after the loss", rank)
+		before[rank] = sweepsOf(t, metrics, rank)
+	}
+	r.open()
+	for rank := range before {
+		await.Until(t, func() bool { return sweepsOf(t, metrics, rank) > before[rank]+10 }, "sweeps of rank %d after the loss", rank)
 	}
 	require.NoError(t, syscall.Kill(survivor, syscall.SIGCONT))
 	r.said(`"epoch":1,.*recovered`)

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/internal/output"
+	"github.com/p2pdc/p2pdc/obstacle/internal/gate"
 	"github.com/p2pdc/p2pdc/problems/file"
 	"github.com/p2pdc/p2pdc/solver/verify"
 )
@@ -35,36 +35,31 @@ func tolerance() string {
 	return "1e-9"
 }
 
-// long starts a run of three peers, or more, that takes long enough to be disturbed, and returns when it relaxes.
-func long(t *testing.T, more ...string) *running {
+// held starts a run of three peers, or more, whose peers wait at a gate, and returns when it relaxes.
+func held(t *testing.T, g gate.Gate, more ...string) *running {
 	t.Helper()
-	args := append([]string{"solve", "membrane", "--n", "24", "--tol", tolerance(), "--peers", "3", "--peer-timeout",
-		"10m", "--format", "json"}, more...)
-	if !slices.Contains(more, "--slowdown") {
-		args = append(args, slow(500, 3)...)
-	}
-	r := start(t, args...)
+	closeGate(t, g)
+	r := start(t, append([]string{"solve", "membrane", "--n", "24", "--tol", "1e-6", "--method", "richardson", "--peers", "3",
+		"--peer-timeout", "10m", "--format", "json"}, more...)...)
 	r.said(`"relaxing"`)
 	return r
 }
 
 // A run goes on without a killed peer, with every scheme and method, and its answer is solved.
 func TestKilledPeerIsReplaced(t *testing.T) {
-	t.Parallel() // its peers mostly sleep
+	t.Parallel() // its peers wait at a gate
 	runs := map[string][]string{
-		"sync":      {"--scheme", "sync"},
-		"async":     {"--scheme", "async"},
-		"delay":     {"--scheme", "delay:3"},
-		"hybrid":    {"--scheme", "hybrid", "--clusters", "2"},
-		"ether":     {"--scheme", "async", "--network", "ether"},
-		"sor":       append(slow(5000, 3), "--method", "sor"),
-		"schwarz":   {"--method", "schwarz", "--local", "richardson", "--scheme", "async"},
-		"multigrid": append(slow(300, 3), "--method", "multigrid", "--tol", "1e-13"),
-		"balance": {"--scheme", "async", "--partition", "slabs", "--balance", "on", "--slowdown", "0:100",
-			"--slowdown", "1:300", "--slowdown", "2:100"},
-		"balance, sync": {"--partition", "slabs", "--balance", "on", "--slowdown", "0:100", "--slowdown", "1:300",
-			"--slowdown", "2:100"},
-		"spare": {"--scheme", "async", "--spares", "1"},
+		"sync":          {"--scheme", "sync"},
+		"async":         {"--scheme", "async"},
+		"delay":         {"--scheme", "delay:3"},
+		"hybrid":        {"--scheme", "hybrid", "--clusters", "2"},
+		"ether":         {"--scheme", "async", "--network", "ether"},
+		"sor":           {"--method", "sor"},
+		"schwarz":       {"--method", "schwarz", "--local", "richardson", "--scheme", "async"},
+		"multigrid":     {"--method", "multigrid"},
+		"balance":       {"--scheme", "async", "--partition", "slabs", "--balance", "on", "--slowdown", "1:300"},
+		"balance, sync": {"--partition", "slabs", "--balance", "on", "--slowdown", "1:300"},
+		"spare":         {"--scheme", "async", "--spares", "1"},
 	}
 	if testing.Short() {
 		runs = map[string][]string{"spare": runs["spare"]} // without one: TestStoppedPeerIsReplaced
@@ -72,9 +67,14 @@ func TestKilledPeerIsReplaced(t *testing.T) {
 	for name, args := range runs {
 		t.Run(name, func(t *testing.T) {
 			at := filepath.Join(t.TempDir(), "u.npy")
-			r := long(t, append(args, "--out", at)...)
+			g := gate.Gate{}
+			if name == "multigrid" {
+				g.Sweep = 2 // of few cycles
+			}
+			r := held(t, g, append(args, "--out", at)...)
 			pid := r.pid(1)
 			require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+			r.open()
 			require.Equal(t, 0, r.wait(patience))
 			s := r.solution()
 			require.True(t, s.Converged)
@@ -100,19 +100,17 @@ func TestKilledPeerIsReplaced(t *testing.T) {
 
 // The peers of a run with time steps go on from the newest complete step.
 func TestKilledPeerBetweenStepsIsReplaced(t *testing.T) {
-	t.Parallel() // its peers mostly sleep
-	n, steps, factor := 40, 40, 40
-	if testing.Short() {
-		n, steps, factor = 24, 10, 400
-	}
+	t.Parallel() // its peers wait at a gate
+	const steps = 8
 	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
 			at := filepath.Join(t.TempDir(), "u.npy")
-			r := start(t, append(slow(factor, 3), "solve", "front2d", "--n", fmt.Sprint(n),
-				"--param", fmt.Sprint("steps=", steps), "--peers", "3",
-				"--scheme", scheme, "--tol", "1e-8", "--out", at, "--format", "json")...)
+			closeGate(t, gate.Gate{Step: 4, Sweep: 5})
+			r := start(t, "solve", "front2d", "--n", "16", "--param", fmt.Sprint("steps=", steps), "--method", "richardson",
+				"--peers", "3", "--scheme", scheme, "--tol", "1e-8", "--out", at, "--format", "json")
 			r.said(`"relaxing"`)
 			require.NoError(t, syscall.Kill(r.pid(1), syscall.SIGKILL))
+			r.open()
 			require.Equal(t, 0, r.wait(patience))
 			s := r.solution()
 			require.Equal(t, steps, s.StepsDone)
@@ -128,16 +126,17 @@ func TestManyKilledPeers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts nine processes: TestExactRecovery loses two of five")
 	}
-	t.Parallel() // its peers mostly sleep
+	t.Parallel() // its peers wait at a gate
 	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
-			r := long(t, "--peers", "4", "--scheme", scheme)
+			r := held(t, gate.Gate{}, "--peers", "4", "--scheme", scheme)
 			first := r.pid(1)
 			require.NoError(t, syscall.Kill(first, syscall.SIGKILL))
 			require.NoError(t, syscall.Kill(r.pid(2), syscall.SIGKILL))
 			next := r.replaced(1, first)
 			require.NoError(t, syscall.Kill(next, syscall.SIGKILL))
 			require.NoError(t, syscall.Kill(r.pid(0), syscall.SIGKILL))
+			r.open()
 			require.Equal(t, 0, r.wait(patience))
 			s := r.solution()
 			require.True(t, s.Converged)
@@ -149,12 +148,12 @@ func TestManyKilledPeers(t *testing.T) {
 // With --recover exact the answer has the bits of a run without a loss, after as many sweeps. Those of one peer are the
 // same.
 func TestExactRecovery(t *testing.T) {
-	t.Parallel() // its peers mostly sleep
+	t.Parallel() // its peers wait at a gate
 	runs := map[string][]string{
 		"richardson": nil,
 		"delay:0":    {"--scheme", "delay:0"},
-		"sor":        append(slow(3000, 3), "--method", "sor"),
-		"multigrid":  append(slow(300, 3), "--method", "multigrid", "--tol", "1e-13"),
+		"sor":        {"--method", "sor"},
+		"multigrid":  {"--method", "multigrid", "--tol", "1e-12"},
 	}
 	if testing.Short() {
 		runs = map[string][]string{"richardson": nil}
@@ -162,12 +161,13 @@ func TestExactRecovery(t *testing.T) {
 	for name, args := range runs {
 		t.Run(name, func(t *testing.T) {
 			at, one := filepath.Join(t.TempDir(), "u.npy"), filepath.Join(t.TempDir(), "one.npy")
-			r := long(t, append(args, "--recover", "exact", "--log-level", "debug", "--out", at)...)
-			r.said(`"iterate":[1-9]\d*.*"message":"kept"`) // a slow machine keeps iterate 0, too
+			r := held(t, gate.Gate{Kept: true}, append(args, "--recover", "exact", "--log-level", "debug", "--out", at)...)
+			r.said(`"iterate":[1-9]\d*.*"message":"kept"`) // iterate 0 may be kept, too
 			for rank := 1; rank < 3; rank++ {
 				require.NoError(t, syscall.Kill(r.pid(rank), syscall.SIGKILL))
 				r.said(fmt.Sprintf(`"epoch":%d,.*recovered`, rank))
 			}
+			r.open()
 			require.Equal(t, 0, r.wait(patience))
 			s := r.solution()
 			require.True(t, s.Converged)
@@ -176,8 +176,8 @@ func TestExactRecovery(t *testing.T) {
 				require.Positive(t, float64(l.From), "it goes on from a kept iterate")
 				require.Empty(t, l.Method, "nothing is repaired")
 			}
-			q := start(t, append(exactly(args), "solve", "membrane", "--n", "24", "--peers", "1", "--format", "json",
-				"--out", one)...)
+			q := start(t, append([]string{"solve", "membrane", "--n", "24", "--tol", "1e-6", "--method", "richardson",
+				"--peers", "1", "--format", "json", "--out", one}, args...)...)
 			require.Equal(t, 0, q.wait(patience))
 			want := q.solution()
 			require.Equal(t, want.Sweeps[0], s.Sweeps[0])
@@ -192,23 +192,13 @@ func TestExactRecovery(t *testing.T) {
 	}
 }
 
-// exactly returns the flags of a run that determine its answer.
-func exactly(args []string) (out []string) {
-	out = []string{"--tol", tolerance()}
-	for i := 0; i < len(args); i += 2 {
-		if args[i] != "--slowdown" {
-			out = append(out, args[i], args[i+1])
-		}
-	}
-	return out
-}
-
 // A stopped process that was replaced has no part in the run any more: it is ended, or comes back as a spare peer.
 func TestStoppedPeerIsReplaced(t *testing.T) {
-	t.Parallel() // its peers mostly sleep
-	r := long(t, "--scheme", "async", "--suspect", "300ms")
+	t.Parallel() // its peers wait at a gate
+	r := held(t, gate.Gate{}, "--scheme", "async", "--suspect", "300ms")
 	pid := r.pid(1)
 	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+	r.open()
 	require.Equal(t, 0, r.wait(patience))
 	s := r.solution()
 	require.Len(t, s.Losses, 1)
@@ -222,11 +212,12 @@ func TestPeersByHandAreReplaced(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute beside other tests: TestCutWireIsSurvived has a process that joins again")
 	}
-	t.Parallel() // its peers mostly sleep
+	t.Parallel() // its peers wait at a gate
 	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
-			r, address, secret := waiting(t, append(slow(1000, 4), "solve", "membrane", "--n", "24", "--tol", "1e-9", "--peers", "4",
-				"--scheme", scheme, "--peer-timeout", "1s")...)
+			closeGate(t, gate.Gate{})
+			r, address, secret := waiting(t, "solve", "membrane", "--n", "24", "--method", "richardson", "--peers", "4",
+				"--scheme", scheme, "--peer-timeout", "1s")
 			join := func() *running { return joinByHand(t, address, secret) }
 			all := []*running{join(), join(), join(), join()}
 			r.said(`"relaxing"`)
@@ -241,6 +232,7 @@ func TestPeersByHandAreReplaced(t *testing.T) {
 			r.said("spare peer joined")
 			all[2].signal(syscall.SIGKILL)
 			r.said("replacement: spare peer")
+			r.open()
 			require.Equal(t, 0, r.wait(patience))
 			require.True(t, r.solution().Converged)
 			require.GreaterOrEqual(t, len(r.solution().Losses), 3)
@@ -251,13 +243,14 @@ func TestPeersByHandAreReplaced(t *testing.T) {
 
 // Spare peers that are not needed end well.
 func TestUnusedSpares(t *testing.T) {
-	t.Parallel() // its peers mostly sleep
+	t.Parallel() // its peers wait at a gate
 	r := start(t, "solve", "membrane", "--n", "12", "--peers", "2", "--spares", "2", "--format", "json")
 	require.Equal(t, 0, r.wait(patience))
 	require.Empty(t, r.solution().Losses)
 	r.nobodyLeft()
 
-	r, address, secret := waiting(t, "solve", "membrane", "--n", "24", "--peers", "1", "--tol", tolerance(), "--slowdown", "0:300")
+	closeGate(t, gate.Gate{})
+	r, address, secret := waiting(t, "solve", "membrane", "--n", "24", "--method", "richardson", "--peers", "1")
 	peer := func() *running {
 		return start(t, "peer", "--rendezvous", address, "--secret-file", secret, "--listen", "127.0.0.1")
 	}
@@ -265,6 +258,7 @@ func TestUnusedSpares(t *testing.T) {
 	r.said("started")
 	spare := peer()
 	r.said("spare peer joined")
+	r.open()
 	require.Equal(t, 0, r.wait(patience))
 	require.Equal(t, 0, one.wait(patience))
 	require.Equal(t, 0, spare.wait(patience))
