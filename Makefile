@@ -163,7 +163,7 @@ fuzz:
 bench experiments:
 	$(GO) run ./$@ $(ARGS)
 
-# Writes the tables of docs/performance.md from the records of both.
+# Writes the tables of docs/performance.md, and of the pages beside the records, from the records of both.
 performance:
 	$(GO) run ./bench -report
 
