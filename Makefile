@@ -115,7 +115,7 @@ formats:
 
 # Runs the Python of docs/notebooks.md as it stands there, on answers that the program writes.
 notebooks:
-	$(GO) test ./obstacle -run 'TestNotebooks' -count=1 -v
+	$(GO) test ./internal/doctest -run TestDocuments/docs/notebooks.md -count=1 -v
 
 # Tests the live page in Chromium: its numbers, keyboard, colours, size on a phone, memory over a day of samples. It takes
 # a minute and a half. make page-picture takes the picture of docs/page.md.
@@ -163,7 +163,7 @@ fuzz:
 bench experiments:
 	$(GO) run ./$@ $(ARGS)
 
-# Writes the tables of docs/performance.md from the records of both.
+# Writes the tables of docs/performance.md, and of the pages beside the records, from the records of both.
 performance:
 	$(GO) run ./bench -report
 

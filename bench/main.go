@@ -1,6 +1,6 @@
 // Command bench measures speed and memory, to compare commits, or this project with other programs
 // and with the limits of the machine. It prints a table of each part, records it under
-// bench/results and makes docs/performance.md from the records.
+// bench/results and makes the tables of docs/performance.md and of the pages beside the records from them.
 //
 //	go run ./bench                        every part
 //	go run ./bench -list                  what the parts are

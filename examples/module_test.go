@@ -1,10 +1,8 @@
 // Package examples tests the use of this module from other modules: an example is copied into a module
-// of its own, or a guide is followed. Internal packages cannot be imported there, so the examples and
-// guides use public packages only.
+// of its own. Internal packages cannot be imported there, so the examples use public packages only.
 package examples
 
 import (
-	"bufio"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -80,63 +78,4 @@ go run .
 			require.Contains(t, out, want)
 		})
 	}
-}
-
-// The commands of each guide are run, its files are written, and the output that it shows must be
-// printed.
-func TestGuides(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds programs")
-	}
-	for _, guide := range []string{"new-microprotocol.md", "new-iteration.md"} {
-		t.Run(guide, func(t *testing.T) {
-			t.Parallel()
-			text, err := os.Open(filepath.Join(repository(t), "docs", guide))
-			require.NoError(t, err)
-			defer text.Close()
-			script, want := follow(t, text)
-			require.GreaterOrEqual(t, len(want), 2)
-			out := shell(t, t.TempDir(), script)
-			for _, w := range want {
-				_, rest, found := strings.Cut(out, w)
-				require.True(t, found, "the guide promises %q; the commands printed\n%s", w, out)
-				out = rest
-			}
-		})
-	}
-}
-
-// follow returns a script made from the fenced blocks of a guide, and the output that the guide promises:
-// blocks of sh are run, blocks of go NAME become that file, blocks of text are promised output.
-func follow(t *testing.T, guide *os.File) (script string, want []string) {
-	var s, promised strings.Builder
-	in := ""
-	lines := bufio.NewScanner(guide)
-	for lines.Scan() {
-		line := lines.Text()
-		language, name, _ := strings.Cut(strings.TrimPrefix(line, "```"), " ")
-		switch {
-		case in == "" && strings.HasPrefix(line, "```"):
-			if in = language; in == "go" {
-				require.NotEmpty(t, name, "a file of the guide has no name")
-				s.WriteString("cat > " + name + " <<'END OF FILE'\n")
-			}
-		case line == "```":
-			switch in {
-			case "go":
-				s.WriteString("END OF FILE\n")
-			case "text":
-				want = append(want, strings.TrimSuffix(promised.String(), "\n"))
-				promised.Reset()
-			}
-			in = ""
-		case in == "sh", in == "go":
-			s.WriteString(line + "\n")
-		case in == "text":
-			promised.WriteString(line + "\n")
-		}
-	}
-	require.NoError(t, lines.Err())
-	require.Empty(t, in, "a block of the guide does not end")
-	return s.String(), want
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -51,29 +50,42 @@ func (r *Result) row(b *strings.Builder, of *Record, notes []string) []string {
 		}
 		name += fmt.Sprintf(" [%d]", slices.Index(notes, r.Note)+1)
 	}
-	var peers, ratios []string
-	for _, p := range r.Peers {
-		peers = append(peers, p.Name+" "+number(p.Value))
-		ratios = append(ratios, number(p.Ratio))
-	}
-	value, spread := "", ""
+	value, peers, ratio := r.values()
+	spread := ""
 	if r.Unit != "" {
-		value, spread = number(r.Value)+" "+r.Unit, number(r.Low)+" to "+number(r.High)
-	}
-	target := r.Target
-	if r.Met != nil && !*r.Met {
-		target += ": **not met**"
+		spread = number(r.Low) + " to " + number(r.High)
 	}
 	commit := of.Commit
 	if of.Changed {
 		commit += " with changes"
 	}
 	cells := []string{
-		name, value, strings.Join(peers, "; "), strings.Join(ratios, "; "), spread, target,
+		name, value, peers, ratio, spread, r.goal(),
 		of.machine(), commit, of.Date.Format(time.DateOnly),
 	}
 	b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 	return notes
+}
+
+// values returns the cells of the value, of what it is compared with, and of the ratios.
+func (r *Result) values() (value, peers, ratio string) {
+	var names, ratios []string
+	for _, p := range r.Peers {
+		names = append(names, p.Name+" "+number(p.Value))
+		ratios = append(ratios, number(p.Ratio))
+	}
+	if r.Unit != "" {
+		value = number(r.Value) + " " + r.Unit
+	}
+	return value, strings.Join(names, "; "), strings.Join(ratios, "; ")
+}
+
+// goal returns the cell of the target.
+func (r *Result) goal() string {
+	if r.Met != nil && !*r.Met {
+		return r.Target + ": **not met**"
+	}
+	return r.Target
 }
 
 // number writes three significant digits, without an exponent from 0.001 to below 10⁹.
@@ -127,26 +139,4 @@ func FillFile(path string, sections map[string]string) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return os.WriteFile(path, []byte(out), 0o644)
-}
-
-// performance returns the path of docs/performance.md and its sections, made from all records.
-func performance(root string) (path string, sections map[string]string, err error) {
-	records, err := readRecords(filepath.Join(root, "bench", "results"), filepath.Join(root, "experiments", "results"))
-	if err != nil {
-		return "", nil, err
-	}
-	sections = map[string]string{}
-	for part, list := range records {
-		sections[part] = table(list)
-	}
-	return filepath.Join(root, "docs", "performance.md"), sections, nil
-}
-
-// Report writes the tables of docs/performance.md from the records of the module at root.
-func Report(root string) error {
-	path, sections, err := performance(root)
-	if err != nil {
-		return err
-	}
-	return FillFile(path, sections)
 }

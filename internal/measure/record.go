@@ -33,6 +33,8 @@ type Record struct {
 	Rounds     int       `json:"rounds"`
 	Seconds    float64   `json:"seconds,omitempty"` // that the part took; older records lack it
 	Results    []Result  `json:"results"`
+
+	dir string // of the record that was read
 }
 
 // newRecord returns the record of a part that is about to run in the tree at root.
@@ -96,7 +98,7 @@ func (r *Record) write(dir string) (string, error) {
 	return path, nil
 }
 
-// readRecords returns the records of directories by part, the newest of a part first. A file that
+// readRecords returns the records of directories by part, the newest of a part first. A file of JSON that
 // is not named after its part and kind of machine is an error: there is one record of each.
 func readRecords(dirs ...string) (map[string][]*Record, error) {
 	out := map[string][]*Record{}
@@ -106,12 +108,15 @@ func readRecords(dirs ...string) (map[string][]*Record, error) {
 			return nil, err
 		}
 		for _, f := range files {
+			if filepath.Ext(f.Name()) != ".json" {
+				continue // the page of a part
+			}
 			path := filepath.Join(dir, f.Name())
 			data, err := os.ReadFile(path)
 			if err != nil {
 				return nil, err
 			}
-			r := &Record{}
+			r := &Record{dir: dir}
 			if err := json.Unmarshal(data, r); err != nil {
 				return nil, fmt.Errorf("%s: %w", path, err)
 			}

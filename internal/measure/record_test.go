@@ -13,16 +13,47 @@ import (
 // root is the directory of the module.
 const root = "../.."
 
-// docs/performance.md is what the records make of it, and there is one record of a part for each
-// kind of machine: a file has the name of both. If this fails: make performance.
+// docs/performance.md and the pages beside the records are what the records make of them, and there is one record of a
+// part for each kind of machine: a file has the name of both. If this fails: make performance.
 func TestPerformanceIsMadeFromTheRecords(t *testing.T) {
-	path, sections, err := performance(root)
+	all, err := pages(root)
 	require.NoError(t, err)
-	text, err := os.ReadFile(path)
+	for page, sections := range all {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		want, err := Fill(string(text), sections)
+		require.NoError(t, err)
+		require.Equal(t, want, string(text), page)
+	}
+	for _, program := range []string{"bench", "experiments"} {
+		files, err := filepath.Glob(filepath.Join(root, program, "results", "*.md"))
+		require.NoError(t, err)
+		for _, f := range files {
+			require.Contains(t, all, f, "a page without a record")
+		}
+	}
+}
+
+// docs/performance.md is short enough to be read: its tables have at most 60 rows.
+func TestPerformanceIsShort(t *testing.T) {
+	rows := 0
+	for _, s := range headlines {
+		rows += len(s)
+	}
+	require.LessOrEqual(t, rows, 60)
+}
+
+func TestHeadlinesAreOfTheNewestRecordThatHasThem(t *testing.T) {
+	old, of := example(), example()
+	old.dir, of.dir = "bench/results", "bench/results"
+	old.Commit, of.Results = "89abcde", of.Results[1:]
+	records := map[string][]*Record{"sweep": {of, old}}
+	text, err := headlineTable(records, [][2]string{{"sweep", "go"}})
 	require.NoError(t, err)
-	want, err := Fill(string(text), sections)
-	require.NoError(t, err)
-	require.Equal(t, want, string(text))
+	require.Equal(t, headlineHeader+"| go | 0.3 GLUP/s | C 0.6 | 0.5 | ≥ 0.9 × C: **not met** | "+
+		"[89abcde](../bench/results/sweep.md), 2026-11-23 |\n", text)
+	_, err = headlineTable(records, [][2]string{{"sweep", "rust"}})
+	require.ErrorContains(t, err, `no record of part sweep has "rust"`)
 }
 
 func example() *Record {
@@ -53,6 +84,7 @@ func TestRecordsAreReplacedByPartAndMachine(t *testing.T) {
 	back, err := readRecords(dir)
 	require.NoError(t, err)
 	require.Len(t, back["sweep"], 2)
+	old.dir = dir
 	for i := range old.Results {
 		old.Results[i].rounds = nil
 	}

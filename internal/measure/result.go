@@ -19,7 +19,7 @@ type Result struct {
 	Target string  `json:"target,omitempty"`
 	Met    *bool   `json:"met,omitempty"`
 	Note   string  `json:"note,omitempty"`
-	// Detail keeps the figure in the record and out of docs/performance.md.
+	// Detail keeps the figure in the record and out of the tables.
 	Detail bool `json:"detail,omitempty"`
 
 	rounds []float64

@@ -139,6 +139,7 @@ func table() []row {
 		}},
 		{pkg: "internal/output", may: []string{"solver/problem", plot, "internal/input", "internal/npy"}},
 		{pkg: "internal/tidy"},
+		{pkg: "internal/doctest"},
 		{pkg: "cmd/obstacle", may: []string{"obstacle", "obstacle/catalog"}},
 		{pkg: "obstacle", may: []string{"obstacle/..."}},
 		{pkg: "obstacle/catalog", may: []string{
