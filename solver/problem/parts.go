@@ -24,7 +24,7 @@ const (
 	ChunkPoints = 1 << 12
 	// MaxChunks bounds the chunks of a part.
 	MaxChunks = 64
-	// edgeColumns is the width of the parts at x faces: a cache line of values.
+	// edgeColumns is the width of the parts at x faces: a cache line of values, or a quarter of a narrow box.
 	edgeColumns = 8
 )
 
@@ -80,11 +80,12 @@ func (s SentLayer) peel(rest, own kernel.Box) (layer, left kernel.Box) {
 		return kernel.Box{}, rest
 	}
 	a := s.To.Axis
+	edge := min(edgeColumns, (own.Hi[0]-own.Lo[0])/4)
 	layer, left = rest, rest
 	if s.To.Side < 0 {
 		end := s.Points.Hi[a]
 		if a == 0 {
-			end = max(end, own.Lo[a]+edgeColumns)
+			end = max(end, own.Lo[a]+edge)
 		}
 		cut := min(max(end, rest.Lo[a]), rest.Hi[a])
 		layer.Hi[a], left.Lo[a] = cut, cut
@@ -92,7 +93,7 @@ func (s SentLayer) peel(rest, own kernel.Box) (layer, left kernel.Box) {
 	}
 	begin := s.Points.Lo[a]
 	if a == 0 {
-		begin = min(begin, own.Hi[a]-edgeColumns)
+		begin = min(begin, own.Hi[a]-edge)
 	}
 	cut := max(min(begin, rest.Hi[a]), rest.Lo[a])
 	layer.Lo[a], left.Hi[a] = cut, cut

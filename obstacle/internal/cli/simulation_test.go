@@ -96,6 +96,19 @@ func TestStandIn(t *testing.T) {
 	require.InEpsilon(t, fine.figures.Seconds/fine.figures.Equivalent, coarse.figures.Seconds/coarse.figures.Equivalent, 0.03)
 }
 
+// A sweep of a stand-in sends its faces before it relaxes the interior, as on the fine grid: its time does not depend on
+// the stand-in where the network is faster than the interior.
+func TestStandInSendsFacesFirst(t *testing.T) {
+	steady := func(standIn int) float64 {
+		r := prepared(t, "{relaxation: 4 Mpoint/s, cores: 2}", "sync", 8, func(q *request, s *simulation) {
+			q.n, s.standIn = "32", standIn
+		})
+		return float64(r.figures.Steady)
+	}
+	require.InEpsilon(t, steady(1), steady(2), 0.01)
+	require.InEpsilon(t, steady(1), steady(4), 0.02)
+}
+
 // An interrupted run is stopped, not failed.
 func TestInterrupted(t *testing.T) {
 	r := prepared(t, "{relaxation: 4 Mpoint/s}", "sync", 2, nil)
