@@ -14,6 +14,11 @@ import "math"
 // iteration. ρ is therefore estimated repeatedly, from below, and ω increases only, unless the rate becomes worse.
 // Above the optimal ω the rate is ω − 1 for any ρ and gives no information.
 //
+// Young's relation holds for real eigenvalues of the Jacobi iteration, and SOR converges for every ω below 2, where A is
+// symmetric or becomes so by a diagonal scaling. For other matrices ω has a limit (see StableOmega) and a guard: where the
+// residual grows, or has no new minimum for several windows, ω and its limit are moved towards 1. This happens only a few
+// times before ω is 1. Then the sweeps are those of Gauss–Seidel, which converges for every M-matrix.
+//
 // AdaptiveOmega depends on its inputs alone: peers that pass exact norms at the same sweeps get the same ω.
 type AdaptiveOmega struct {
 	omega         float64
@@ -25,6 +30,11 @@ type AdaptiveOmega struct {
 	previousOmega float64 // ω before the last change
 	previousRate  float64 // rate with previousOmega, or 0 if ω was not changed
 	worseCount    int     // consecutive observations with a worse rate
+
+	limit    float64 // of ω; 0: none, and no guard
+	scalable bool    // a diagonal scaling is expected to make A symmetric
+	smallest float64 // smallest norm since the guard began to watch this ω, or 0
+	windows  int     // observations since then without a smaller one
 }
 
 const (
@@ -35,6 +45,15 @@ const (
 	rateTolerance = 0.15
 	// optimumMargin is the part of 2 − ω by which the rate must exceed ω − 1 to show that ω is below its optimum.
 	optimumMargin = 0.15
+	// growthBound and windowBound bound the growth of the residual and the number of windows without a new minimum
+	// before the guard lowers ω. They are larger where A is expected to become symmetric by a diagonal scaling: the
+	// residual may grow by the condition of the scaling there before it falls.
+	growthBound       = 10
+	windowBound       = 8
+	scaledGrowthBound = 1e10
+	scaledWindowBound = 256
+	// leastExcess is the least ω − 1 to which the guard lowers ω. Below it, ω becomes 1.
+	leastExcess = 0.05
 )
 
 // NewAdaptiveOmega returns an estimator that begins with omega and keeps it if fixed.
@@ -42,18 +61,27 @@ func NewAdaptiveOmega(omega float64, fixed bool) AdaptiveOmega {
 	return AdaptiveOmega{omega: omega, fixed: fixed}
 }
 
+// NewGuardedOmega returns an estimator for a matrix that is not symmetric. It begins with omega or, if that is smaller,
+// with limit, which ω does not exceed. limit and scalable are those of StableOmega.
+func NewGuardedOmega(omega, limit float64, scalable bool) AdaptiveOmega {
+	return AdaptiveOmega{omega: min(omega, limit), limit: limit, scalable: scalable}
+}
+
 // Omega returns the current factor.
 func (f *AdaptiveOmega) Omega() float64 { return f.omega }
 
 // Fields implements iterate.State.
 func (f *AdaptiveOmega) Fields(visit func(field any)) {
-	for _, v := range []*float64{&f.omega, &f.lastNorm, &f.rate, &f.previousOmega, &f.previousRate} {
+	for _, v := range []*float64{&f.omega, &f.lastNorm, &f.rate, &f.previousOmega, &f.previousRate,
+		&f.limit, &f.smallest} {
 		visit(v)
 	}
 	visit(&f.fixed)
 	visit(&f.hasLast)
+	visit(&f.scalable)
 	visit(&f.lastSweep)
 	visit(&f.worseCount)
+	visit(&f.windows)
 }
 
 // Forget restarts the observation, because the values or the system were changed.
@@ -61,11 +89,19 @@ func (f *AdaptiveOmega) Forget() {
 	f.hasLast = false
 	f.rate = 0
 	f.worseCount = 0
+	f.watch()
 }
+
+// watch restarts the guard.
+func (f *AdaptiveOmega) watch() { f.smallest, f.windows = 0, 0 }
 
 // Observe records the norm ‖r‖₂ after that many sweeps, and may change ω.
 func (f *AdaptiveOmega) Observe(sweep int, norm float64) {
 	if f.fixed || !(norm > 0) || math.IsInf(norm, 1) {
+		return
+	}
+	if f.limit > 0 && f.grows(norm) {
+		f.lower()
 		return
 	}
 	if !f.hasLast || sweep < f.lastSweep {
@@ -80,6 +116,7 @@ func (f *AdaptiveOmega) Observe(sweep int, norm float64) {
 	rate := math.Pow(norm/f.lastNorm, 1/window)
 	last := f.rate
 	f.rate = rate
+	f.windows++
 	f.lastSweep, f.lastNorm = sweep, norm
 	switch {
 	case f.previousRate > 0 && rate > f.previousRate || rate >= 1:
@@ -99,7 +136,11 @@ func (f *AdaptiveOmega) increase(rate float64) {
 		return
 	}
 	rho := (rate + f.omega - 1) / (f.omega * math.Sqrt(rate))
-	if best := OptimalOmega(rho); rho < 1 && best > f.omega {
+	best := OptimalOmega(rho)
+	if f.limit > 0 {
+		best = min(best, f.limit)
+	}
+	if rho < 1 && best > f.omega {
 		f.previousOmega, f.previousRate = f.omega, rate
 		f.setOmega(best)
 	}
@@ -107,17 +148,50 @@ func (f *AdaptiveOmega) increase(rate float64) {
 
 // decrease returns to the previous factor, which is then kept, or moves ω towards 1.
 func (f *AdaptiveOmega) decrease() {
-	if f.previousRate > 0 {
+	switch {
+	case f.limit > 0 && (!f.scalable || f.previousRate > 0):
+		f.lower()
+	case f.previousRate > 0:
 		f.setOmega(f.previousOmega)
 		f.fixed = true
-	} else if f.omega > 1 {
+	case f.omega > 1:
 		f.setOmega(max(1, f.omega-max(0.1, (f.omega-1)/2)))
 	}
 }
 
+// grows records a norm and reports whether the guard considers ω too large.
+func (f *AdaptiveOmega) grows(norm float64) bool {
+	if f.smallest == 0 || norm < f.smallest {
+		f.smallest, f.windows = norm, 0
+	}
+	growth, windows := float64(growthBound), windowBound
+	if f.scalable {
+		growth, windows = scaledGrowthBound, scaledWindowBound
+	}
+	return f.omega > 1 && (norm > growth*f.smallest || f.windows > windows)
+}
+
+// lower lowers ω for good, to the previous one or halfway to 1.
+func (f *AdaptiveOmega) lower() {
+	omega := 1 + (f.omega-1)/2
+	if f.previousRate > 0 {
+		omega = f.previousOmega
+	}
+	if omega < 1+leastExcess {
+		omega = min(1, f.omega)
+	}
+	f.limit, f.scalable = omega, false
+	f.previousRate = 0
+	f.setOmega(omega)
+}
+
 func (f *AdaptiveOmega) setOmega(omega float64) {
+	smallest, windows := f.smallest, f.windows
 	f.omega = omega
 	f.Forget()
+	if f.scalable { // the growth is that of the run
+		f.smallest, f.windows = smallest, windows
+	}
 }
 
 // OptimalOmega returns the optimal factor for a Jacobi iteration of spectral radius rho.

@@ -45,9 +45,32 @@ func newSOR(s System, o Options) (*sor, error) {
 		_, diagonal := diagonalRange(s.Operator)
 		omega = InitialOmega(diagonal, UnconstrainedEigenvalue(s.Layout, s.Operator))
 	}
-	r.factor = NewAdaptiveOmega(omega, o.Omega != 0)
+	if r.factor = NewAdaptiveOmega(omega, o.Omega != 0); !s.Symmetric && o.Omega == 0 {
+		limit, scalable := s.stableOmega()
+		r.factor = NewGuardedOmega(omega, limit, scalable)
+	}
 	r.do = func(i int, b kernel.Box) { r.sweep.Residual(&r.norms[i], r.values, b) }
 	return r, nil
+}
+
+// stableIntervals is the number of intervals per axis of the points at which the bound of ω is found.
+const stableIntervals = 24
+
+// stableOmega returns StableOmega of the block.
+func (s *System) stableOmega() (omega float64, scalable bool) {
+	l := s.Layout
+	stride := [3]int{1, 1, 1}
+	for a := range l.Dim {
+		if stride[a] = (l.N[a] + stableIntervals - 1) / stableIntervals; s.Operator.Form != kernel.Variable {
+			stride[a] = l.N[a]
+		}
+	}
+	return StableOmega(l.Dim, l.N, stride, func(idx [3]int) (row [kernel.Directions]float64) {
+		for k := range 1 + 2*l.Dim {
+			row[k] = Coefficient(&s.Operator, k, idx[0]-1+l.N[0]*(idx[1]-1+l.N[1]*(idx[2]-1)))
+		}
+		return row
+	})
 }
 
 func (s *sor) Name() string            { return NameSOR }

@@ -1,6 +1,8 @@
 package multilevel
 
 import (
+	"math"
+
 	"github.com/p2pdc/p2pdc/internal/kernel"
 	"github.com/p2pdc/p2pdc/solver/method"
 	"github.com/p2pdc/p2pdc/solver/problem"
@@ -30,7 +32,24 @@ func initialOmega(p *problem.Problem, step bool) float64 {
 			eigenvalue = max(eigenvalue, v)
 		}
 	}
-	return method.InitialOmega(sampledDiagonal(p, q), eigenvalue)
+	least, most := sampledDiagonal(p, q)
+	if !p.Symmetric() && most > 2*least {
+		return 1 // the estimate is too large by far where a strong flow meets a weak diffusion
+	}
+	return method.InitialOmega(most, eigenvalue)
+}
+
+// stableOmega returns the bound of the factor for a matrix that is not symmetric, from the rows at the points of a coarse
+// grid. All peers compute the same bound.
+func stableOmega(p *problem.Problem) (omega float64, scalable bool) {
+	st := problem.NewStencil(p)
+	stride := [3]int{1, 1, 1}
+	for a := range p.Dimension {
+		if stride[a] = (p.N[a] + initialIntervals - 1) / initialIntervals; st.Constant() {
+			stride[a] = p.N[a]
+		}
+	}
+	return method.StableOmega(p.Dimension, p.N, stride, st.At)
 }
 
 // coarsened returns the problem on the coarse grid of initialOmega.
@@ -46,19 +65,20 @@ func coarsened(p *problem.Problem) *problem.Problem {
 	return q
 }
 
-// sampledDiagonal returns the largest diagonal entry at the points nearest to those of q.
-func sampledDiagonal(p *problem.Problem, q *problem.Problem) float64 {
+// sampledDiagonal returns the smallest and the largest diagonal entry at the points nearest to those of q.
+func sampledDiagonal(p *problem.Problem, q *problem.Problem) (least, most float64) {
 	st := problem.NewStencil(p)
-	largest := 0.0
+	least = math.Inf(1)
 	for _, idx := range (problem.Box{Hi: q.N}).Each {
 		for a := range idx {
 			idx[a] = max(1, min(p.N[a], idx[a]*(p.N[a]+1)/(q.N[a]+1)))
 		}
-		if largest = max(largest, st.At(idx)[kernel.Center]); st.Constant() {
+		v := st.At(idx)[kernel.Center]
+		if least, most = min(least, v), max(most, v); st.Constant() {
 			break
 		}
 	}
-	return largest
+	return least, most
 }
 
 // eigenvalueOffContact solves on a coarse grid and returns A's smallest eigenvalue off contact.

@@ -18,6 +18,8 @@ import (
 type redBlack struct {
 	*ownBlock
 	factor method.AdaptiveOmega // observes exact norms when a check takes effect
+	given  bool                 // by the user
+	stable float64              // stableOmega of the problem or time step; 0: A is symmetric
 	stages []stage              // of a sweep
 	at     int
 	sweeps iterate.Iteration // sweeps per run of the stages
@@ -40,7 +42,8 @@ func newRedBlack(g *peer) (*redBlack, error) {
 		return nil, err
 	}
 	given := g.config.Method.Omega
-	m := &redBlack{ownBlock: o, factor: method.NewAdaptiveOmega(cmp.Or(given, g.config.Omega), given > 0)}
+	m := &redBlack{ownBlock: o, given: given > 0,
+		factor: method.NewAdaptiveOmega(cmp.Or(given, g.config.Omega), given > 0)}
 	if len(g.channels) == 0 {
 		m.stages = []stage{{kind: stageCompute, steps: []problem.SweepStep{{Box: m.own, Chunks: 1}}, runAll: func() {
 			m.sweep.RedBlack(m.u, m.factor.Omega(), int(m.sweeps), g.exec)
@@ -63,11 +66,21 @@ func newRedBlack(g *peer) (*redBlack, error) {
 }
 
 func (m *redBlack) prepare(p *problem.Problem, step bool) error {
+	m.factor.Forget()
+	m.at = 0
+	if m.given {
+		return nil
+	}
 	if m.factor.Omega() == 0 {
 		m.factor = method.NewAdaptiveOmega(initialOmega(p, step), false)
 	}
-	m.factor.Forget()
-	m.at = 0
+	if p.Symmetric() {
+		return nil
+	}
+	if stable, scalable := stableOmega(p); stable != m.stable {
+		m.stable = stable
+		m.factor = method.NewGuardedOmega(m.factor.Omega(), stable, scalable)
+	}
 	return nil
 }
 
