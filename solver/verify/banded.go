@@ -1,42 +1,42 @@
 package verify
 
-import (
-	"github.com/p2pdc/p2pdc/internal/kernel"
-	"github.com/p2pdc/p2pdc/solver/problem"
-)
-
-// banded is the LU factorization of the operator of a small grid, points in memory order. It needs no pivoting
-// because the operator is an M-matrix (Berman and Plemmons, chapter 6).
+// banded is the LU factorization of a matrix with few entries far from the diagonal. It needs no pivoting
+// because the matrix is an M-matrix (Berman and Plemmons, chapter 6).
 type banded struct {
 	n, band int       // band is the largest distance of neighbours in memory
 	rows    []float64 // 2·band + 1 entries each: eliminated entries, pivot, upper entries
 }
 
-// bandOf returns the distance in memory of the furthest neighbours on a grid.
-func bandOf(l kernel.Layout) int {
-	switch l.Dim {
-	case 1:
-		return 1
-	case 2:
-		return l.N[0]
+// bandOf returns the largest distance in memory of a point and its neighbours.
+func bandOf(m rows) int {
+	band := 0
+	for i := range m.size() {
+		_, column, _ := m.row(i)
+		for _, j := range column {
+			band = max(band, i-int(j), int(j)-i)
+		}
 	}
-	return l.N[0] * l.N[1]
+	return band
 }
 
-func newBanded(l kernel.Layout, op *kernel.Operator) *banded {
-	f := &banded{n: l.Points(), band: bandOf(l)}
+// directSolver returns the factors of a matrix, or nil if it is too large or has entries too far from the diagonal.
+func directSolver(m rows) *banded {
+	if band := bandOf(m); band <= 1 || m.size()*band <= bandedEntries {
+		return newBanded(m, band)
+	}
+	return nil
+}
+
+func newBanded(m rows, band int) *banded {
+	f := &banded{n: m.size(), band: band}
 	width := 2*f.band + 1
 	f.rows = make([]float64, f.n*width)
-	strides := [3]int{1, l.N[0], l.N[0] * l.N[1]}
-	for d, at := range (problem.Box{Hi: l.N}).Each {
-		row := f.rows[d*width:][:width]
-		row[f.band] += op.Arrays[kernel.Center][d]
-		for k := kernel.West; k <= 2*l.Dim; k++ {
-			a := (k - 1) / 2
-			side := 2*((k-1)%2) - 1
-			if next := at[a] + side; next >= 1 && next <= l.N[a] {
-				row[f.band+side*strides[a]] -= op.Arrays[k][d]
-			}
+	for i := range f.n {
+		row := f.rows[i*width:][:width]
+		diagonal, column, coupling := m.row(i)
+		row[f.band] = diagonal
+		for k, j := range column {
+			row[f.band+int(j)-i] = -coupling[k]
 		}
 	}
 	f.factor()

@@ -32,7 +32,7 @@ const (
 )
 
 // maxInitialAxis returns the longest axis of the first grid. It suffices for smooth coefficients.
-func maxInitialAxis(dimension int) int { return []int{0, 1 << 16, 511, 127}[dimension] }
+func maxInitialAxis(dimension int) int { return []int{0, 1 << 16, 63, 31}[dimension] }
 
 // interpolate fills own points from a coarser comparison function.
 func (f *comparison) interpolate(from *comparison, e problem.Executor) {
@@ -76,7 +76,7 @@ func (j *evaluator) firstComparison(e problem.Executor) error {
 	if err != nil {
 		return err
 	}
-	f := &comparison{p: q, layout: m.grids[0].layout, w: m.solve(nil, nil, comparisonTolerance, maxComparisonWork)}
+	f := &comparison{p: q, layout: m.layout, w: m.solve(nil, nil, comparisonTolerance, maxComparisonWork)}
 	j.comparison, j.work = newCubicTransfer(f, p.N), m.work*float64(q.Points())/float64(p.Points())
 	if n == p.N {
 		f.w, j.minimiser = slices.Clone(f.w), m
@@ -100,7 +100,7 @@ func (j *evaluator) refine(total chunkResult, e problem.Executor) (chunkResult, 
 		}
 	}
 	if poor && j.minimiser == nil {
-		l := m.grids[0].layout
+		l := m.layout
 		f := &comparison{p: q, layout: l, w: make([]float64, l.Len())}
 		if j.comparison != nil {
 			f.interpolate(j.comparison.from, e)
@@ -123,7 +123,7 @@ func (j *evaluator) refine(total chunkResult, e problem.Executor) (chunkResult, 
 	for i, v := range j.residuals {
 		j.residuals[i] = max(v, floor)
 	}
-	sharp := &comparison{p: q, layout: m.grids[0].layout, w: m.solve(j.residuals, nil, sharpTolerance, maxSharpWork)}
+	sharp := &comparison{p: q, layout: m.layout, w: m.solve(j.residuals, nil, sharpTolerance, maxSharpWork)}
 	j.work += m.work
 	j.sharp, j.residuals = newCubicTransfer(sharp, j.p.N), nil
 	return j.evaluateChunks(e)
