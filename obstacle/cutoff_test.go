@@ -62,7 +62,7 @@ func TestOneSideOfACutGoesOn(t *testing.T) {
 			secret, dir := secretFile(t, "the secret of this run"), filepath.Join(t.TempDir(), "checkpoint")
 			closeGate(t, gate.Gate{})
 			r := startIn(t, a.Host.Do, "solve", "membrane", "--n", "24", "--method", "richardson",
-				"--peers", "3", "--peer-timeout", "2s", "--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"),
+				"--peers", "3", "--peer-timeout", "6s", "--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"),
 				"--secret-file", secret, "--checkpoint", dir, "--checkpoint-every", "0", "--format", "json")
 			address := r.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
 			var near, far []*running

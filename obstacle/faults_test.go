@@ -101,7 +101,7 @@ func TestSeveralKilledPeers(t *testing.T) {
 func TestStoppedLauncher(t *testing.T) {
 	for i, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
-			r := endless(t, scheme, "--peer-timeout", "1s")
+			r := endless(t, scheme, "--peer-timeout", "3s")
 			stopped := []int{r.cmd.Process.Pid}
 			if i > 0 || testing.Short() {
 				stopped = append(stopped, r.pid(0), r.pid(1), r.pid(2))
@@ -109,7 +109,7 @@ func TestStoppedLauncher(t *testing.T) {
 			for _, pid := range stopped {
 				require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
 			}
-			await.Pass(2 * time.Second)
+			await.Pass(4 * time.Second)
 			for _, pid := range slices.Backward(stopped) {
 				require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
 			}
@@ -126,7 +126,7 @@ func TestStoppedLauncher(t *testing.T) {
 func TestStoppedPeerIsNamed(t *testing.T) {
 	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
-			r := endless(t, scheme, "--peer-timeout", "1s", "--recover", "off")
+			r := endless(t, scheme, "--peer-timeout", "5s", "--recover", "off")
 			require.NoError(t, syscall.Kill(r.pid(2), syscall.SIGSTOP))
 			require.Equal(t, 1, r.wait(patience))
 			s := r.solution()

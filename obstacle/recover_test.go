@@ -200,7 +200,7 @@ func TestPeersByHandAreReplaced(t *testing.T) {
 		t.Run(scheme, func(t *testing.T) {
 			closeGate(t, gate.Gate{})
 			r, address, secret := waiting(t, "solve", "membrane", "--n", "24", "--method", "richardson", "--peers", "4",
-				"--scheme", scheme, "--peer-timeout", "1s")
+				"--scheme", scheme, "--peer-timeout", "10s")
 			join := func() *running { return joinByHand(t, address, secret) }
 			all := []*running{join(), join(), join(), join()}
 			r.said(`"relaxing"`)

@@ -26,7 +26,7 @@ func TestCutWire(t *testing.T) {
 			secret := secretFile(t, "the secret of this run")
 			closeGate(t, gate.Gate{})
 			launcher := startIn(t, a.Host.Do, "solve", "membrane", "--n", "24", "--method", "richardson", "--peers", "2",
-				"--scheme", scheme, "--peer-timeout", "2s", "--recover", "off", "--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"), "--secret-file", secret, "--format", "json")
+				"--scheme", scheme, "--peer-timeout", "6s", "--recover", "off", "--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"), "--secret-file", secret, "--format", "json")
 			address := launcher.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
 			join := func(e netlab.End, seat string) *running {
 				return startIn(t, e.Host.Do, "peer", "--rendezvous", address, "--listen", e.IPv4.String(), "--secret-file", secret, "--seat", seat)
@@ -106,7 +106,7 @@ func TestCutWireIsSurvived(t *testing.T) {
 				secret := secretFile(t, "the secret of this run")
 				closeGate(t, gate.Gate{})
 				launcher := startIn(t, a.Host.Do, "solve", "membrane", "--n", "24", "--method", "richardson",
-					"--peers", "2", "--scheme", scheme, "--peer-timeout", "2s",
+					"--peers", "2", "--scheme", scheme, "--peer-timeout", "6s",
 					"--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"), "--secret-file", secret, "--format", "json")
 				address := launcher.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
 				join := func(e netlab.End, seat string) *running {
