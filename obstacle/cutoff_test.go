@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/internal/netlab"
+	"github.com/p2pdc/p2pdc/obstacle/internal/gate"
 )
 
 // The launcher's host is cut off for longer than --suspect. It suspects none of its peers, since it hears none, and when
@@ -24,9 +25,10 @@ func TestLauncherIsCutOffForAWhile(t *testing.T) {
 			lab := netlab.New(t)
 			a, b := lab.Join(lab.Host("a"), lab.Host("b"), netlab.Wire{})
 			secret := secretFile(t, "the secret of this run")
-			r := startIn(t, a.Host.Do, append(slow(150*peers, peers), "solve", "membrane", "--n", "24", "--tol", tolerance(),
+			closeGate(t, gate.Gate{})
+			r := startIn(t, a.Host.Do, "solve", "membrane", "--n", "24", "--method", "richardson",
 				"--peers", fmt.Sprint(peers), "--keepers", "1", "--suspect", "300ms", "--rendezvous",
-				net.JoinHostPort(a.IPv4.String(), "0"), "--secret-file", secret, "--format", "json")...)
+				net.JoinHostPort(a.IPv4.String(), "0"), "--secret-file", secret, "--format", "json")
 			address := r.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
 			for range peers {
 				startIn(t, b.Host.Do, "peer", "--rendezvous", address, "--listen", b.IPv4.String(), "--secret-file", secret)
@@ -35,6 +37,7 @@ func TestLauncherIsCutOffForAWhile(t *testing.T) {
 			require.NoError(t, a.Cut())
 			r.said("no peer is heard, this host may be cut off")
 			require.NoError(t, a.Restore())
+			r.open()
 			require.Equal(t, 0, r.wait(patience))
 			require.True(t, r.solution().Converged)
 			require.Empty(t, r.solution().Losses)
@@ -57,9 +60,10 @@ func TestOneSideOfACutGoesOn(t *testing.T) {
 			lab := netlab.New(t)
 			a, b := lab.Join(lab.Host("a"), lab.Host("b"), netlab.Wire{})
 			secret, dir := secretFile(t, "the secret of this run"), filepath.Join(t.TempDir(), "checkpoint")
-			r := startIn(t, a.Host.Do, append(slow(1500, 3), "solve", "membrane", "--n", "24", "--tol", tolerance(),
-				"--peers", "3", "--peer-timeout", "2s", "--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"),
-				"--secret-file", secret, "--checkpoint", dir, "--checkpoint-every", "0", "--format", "json")...)
+			closeGate(t, gate.Gate{})
+			r := startIn(t, a.Host.Do, "solve", "membrane", "--n", "24", "--method", "richardson",
+				"--peers", "3", "--peer-timeout", "6s", "--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"),
+				"--secret-file", secret, "--checkpoint", dir, "--checkpoint-every", "0", "--format", "json")
 			address := r.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
 			var near, far []*running
 			for seat := range 3 {
@@ -79,6 +83,7 @@ func TestOneSideOfACutGoesOn(t *testing.T) {
 				cut = b
 			}
 			require.NoError(t, cut.Cut())
+			r.open()
 			if c.goes {
 				require.Equal(t, 0, r.wait(patience))
 				require.True(t, r.solution().Converged)
@@ -116,9 +121,10 @@ func TestComesBackAfterTheEnd(t *testing.T) {
 	lab := netlab.New(t)
 	a, b := lab.Join(lab.Host("a"), lab.Host("b"), netlab.Wire{})
 	secret := secretFile(t, "the secret of this run")
-	r := startIn(t, a.Host.Do, append(slow(300, 3), "solve", "membrane", "--n", "24", "--tol", tolerance(), "--peers", "3",
+	closeGate(t, gate.Gate{})
+	r := startIn(t, a.Host.Do, "solve", "membrane", "--n", "24", "--method", "richardson", "--peers", "3",
 		"--peer-timeout", "1m", "--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"), "--secret-file", secret,
-		"--format", "json")...)
+		"--format", "json")
 	address := r.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
 	var far *running
 	for seat, e := range []netlab.End{a, a, b} {
@@ -129,6 +135,7 @@ func TestComesBackAfterTheEnd(t *testing.T) {
 	r.said(`"relaxing"`)
 	far.said("another process can lead the run")
 	require.NoError(t, b.Cut())
+	r.open()
 	require.Equal(t, 0, r.wait(patience))
 	require.NoError(t, b.Restore())
 	require.Equal(t, 3, far.wait(patience))

@@ -56,7 +56,8 @@ func TestKilledPeerEndsTheRun(t *testing.T) {
 			require.Equal(t, 1, r.wait(patience))
 			s := r.solution()
 			require.Equal(t, "failed", s.Reason)
-			require.Contains(t, s.Failure, fmt.Sprintf("peer 1 (pid %d) ended: signal: killed", r.pid(1)))
+			// The launcher waits a while for the exit status, which a busy machine may tell it later.
+			require.Regexp(t, fmt.Sprintf(`peer 1 \(pid %d\) (ended: signal: killed|closed its connection)`, r.pid(1)), s.Failure)
 			require.Equal(t, []int{1}, s.MissingBlocks)
 			require.Len(t, s.FilledBlocks, 1)
 			middle := [2]int{(side + 2) / 3, (2*side + 2) / 3}
@@ -65,7 +66,9 @@ func TestKilledPeerEndsTheRun(t *testing.T) {
 			require.FileExists(t, at)
 			require.Positive(t, s.Sweeps[0], "the other blocks are the iterate they had")
 			r.said("obstacle: peer 1")
-			r.neverSaid("did not end") // the survivors do not wait for the lost peer
+			for _, rank := range []int{0, 2} { // they do not wait for the lost peer
+				r.said(fmt.Sprintf(`"rank":%d,.*"error":.*"iterated"`, rank))
+			}
 		})
 	}
 }
@@ -98,7 +101,7 @@ func TestSeveralKilledPeers(t *testing.T) {
 func TestStoppedLauncher(t *testing.T) {
 	for i, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
-			r := endless(t, scheme, "--peer-timeout", "1s")
+			r := endless(t, scheme, "--peer-timeout", "3s")
 			stopped := []int{r.cmd.Process.Pid}
 			if i > 0 || testing.Short() {
 				stopped = append(stopped, r.pid(0), r.pid(1), r.pid(2))
@@ -106,7 +109,7 @@ func TestStoppedLauncher(t *testing.T) {
 			for _, pid := range stopped {
 				require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
 			}
-			await.Pass(2 * time.Second)
+			await.Pass(4 * time.Second)
 			for _, pid := range slices.Backward(stopped) {
 				require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
 			}
@@ -123,7 +126,7 @@ func TestStoppedLauncher(t *testing.T) {
 func TestStoppedPeerIsNamed(t *testing.T) {
 	for _, scheme := range schemes() {
 		t.Run(scheme, func(t *testing.T) {
-			r := endless(t, scheme, "--peer-timeout", "1s", "--recover", "off")
+			r := endless(t, scheme, "--peer-timeout", "5s", "--recover", "off")
 			require.NoError(t, syscall.Kill(r.pid(2), syscall.SIGSTOP))
 			require.Equal(t, 1, r.wait(patience))
 			s := r.solution()

@@ -182,7 +182,7 @@ func TestCutOffLauncherKeepsNewerCheckpoints(t *testing.T) {
 	secret, directory := secretFile(t, "the secret of this run"), filepath.Join(t.TempDir(), "c")
 	closeGate(t, gate.Gate{})
 	r := startIn(t, a.Host.Do, "solve", "membrane", "--n", "24", "--method", "richardson", "--peers", "3",
-		"--peer-timeout", "4s", "--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"), "--secret-file", secret,
+		"--peer-timeout", "6s", "--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"), "--secret-file", secret,
 		"--checkpoint", directory, "--checkpoint-every", "200ms", "--format", "json")
 	address := r.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
 	join := func(e netlab.End, seat string) *running {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -35,16 +36,18 @@ func TestPartsMoveToTheFastProcess(t *testing.T) {
 	}
 	t.Parallel() // its peers wait at a gate
 	runs := map[string][]string{
-		"sync": {"--slowdown", "0:800", "--slowdown", "1:80"},
-		"async, sor": {
-			"--method", "sor", "--scheme", "async", "--slowdown", "0:3000", "--slowdown", "1:300", "--tol", "1e-11",
-		},
+		"sync":       {"--slowdown", "0:800", "--slowdown", "1:80"},
+		"async, sor": {"--method", "sor", "--scheme", "async", "--slowdown", "0:3000", "--slowdown", "1:300"},
 	}
 	for name, args := range runs {
 		t.Run(name, func(t *testing.T) {
-			r := start(t, append([]string{"solve", "membrane", "--n", "24", "--tol", "1e-9", "--method", "richardson", "--peers", "2",
-				"--parts", "4", "--partition", "boxes", "--balance", "on", "--format", "json"}, args...)...)
+			g := gate.Gate{Every: 20 * time.Millisecond} // the run cannot end before speeds are measured
+			r := inParts(t, g, append(args, "--tol", "1e-11", "--balance", "on")...)
 			from, to := r.said(`"rank":0.*(pid":\d+).*peer joined`)[1], r.said(`"rank":4.*(pid":\d+).*peer joined`)[1]
+			for rank := range 4 {
+				r.said(fmt.Sprintf(`"rank":%d.*part moved`, rank))
+			}
+			r.open()
 			require.Equal(t, 0, r.wait(patience))
 			s := r.solution()
 			require.True(t, s.Converged)

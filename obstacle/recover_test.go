@@ -18,23 +18,6 @@ import (
 	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
-// slow returns the flags that slow all peers down. They then sleep for nearly all of a run, which takes seconds on
-// any machine and is cheap.
-func slow(factor, peers int) (flags []string) {
-	for rank := range peers {
-		flags = append(flags, "--slowdown", fmt.Sprintf("%d:%d", rank, factor/raceFactor))
-	}
-	return flags
-}
-
-// tolerance returns the tolerance of runs that are disturbed. With -short they have a third fewer sweeps.
-func tolerance() string {
-	if testing.Short() {
-		return "1e-6"
-	}
-	return "1e-9"
-}
-
 // held starts a run of three peers, or more, whose peers wait at a gate, and returns when it relaxes.
 func held(t *testing.T, g gate.Gate, more ...string) *running {
 	t.Helper()
@@ -217,7 +200,7 @@ func TestPeersByHandAreReplaced(t *testing.T) {
 		t.Run(scheme, func(t *testing.T) {
 			closeGate(t, gate.Gate{})
 			r, address, secret := waiting(t, "solve", "membrane", "--n", "24", "--method", "richardson", "--peers", "4",
-				"--scheme", scheme, "--peer-timeout", "1s")
+				"--scheme", scheme, "--peer-timeout", "10s")
 			join := func() *running { return joinByHand(t, address, secret) }
 			all := []*running{join(), join(), join(), join()}
 			r.said(`"relaxing"`)

@@ -13,13 +13,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/internal/await"
+	"github.com/p2pdc/p2pdc/obstacle/internal/gate"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
 // A run serves the compositions of its sessions.
 func TestLiveCompositions(t *testing.T) {
-	r := start(t, append(slow(20, 2), "solve", "membrane", "--n", "96", "--tol", "1e-13", "--peers", "2", "--clusters", "2",
-		"--scheme", "async", "--network", "ether", "--status", "127.0.0.1:0")...)
+	closeGate(t, gate.Gate{})
+	r := start(t, "solve", "membrane", "--n", "24", "--method", "richardson", "--peers", "2", "--clusters", "2",
+		"--scheme", "async", "--network", "ether", "--status", "127.0.0.1:0")
 	address := r.said(`status at (\S+): obstacle stack --live`)[1]
 	var live report.Live
 	await.Until(t, func() bool {
@@ -74,7 +76,8 @@ func TestStatusAsksForItsToken(t *testing.T) {
 	const token = "0123456789abcdef"
 	given := secretFile(t, token)
 	for _, file := range []string{"", given} {
-		args := []string{"solve", "membrane", "--n", "64", "--tol", "1e-13", "--peers", "1", "--status", "0.0.0.0:0"}
+		closeGate(t, gate.Gate{})
+		args := []string{"solve", "membrane", "--n", "24", "--method", "richardson", "--peers", "1", "--status", "0.0.0.0:0"}
 		want := `status at (\S+): obstacle stack --live \S+ --http-token-file FILE, with the token (\S+) in FILE$`
 		if file != "" {
 			args = append(args, "--http-token-file", file)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/p2pdc/p2pdc/obstacle/internal/gate"
 	"github.com/p2pdc/p2pdc/obstacle/internal/meet"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
@@ -71,13 +72,12 @@ func (k *tasks) ends(but ...int) (answer *running) {
 	return answer
 }
 
-// disturbed starts tasks whose run takes long enough to be disturbed, and returns when it can survive the loss of the
-// first one.
+// disturbed starts tasks whose run waits at a gate, and returns when it relaxes.
 func disturbed(t *testing.T, size int, more ...string) *tasks {
 	t.Helper()
-	args := append([]string{"membrane", "--n", "24", "--tol", tolerance(), "--peer-timeout", "10m", "--scheme", "async"},
-		slow(500, min(size, 3))...)
-	k := startTasks(t, size, append(args, more...)...)
+	closeGate(t, gate.Gate{})
+	k := startTasks(t, size, append([]string{"membrane", "--n", "24", "--tol", "1e-6", "--method", "richardson",
+		"--peer-timeout", "10m", "--scheme", "async"}, more...)...)
 	k.all[0].said(`"relaxing"`)
 	return k
 }
@@ -127,6 +127,7 @@ func TestKilledTask(t *testing.T) {
 	k := disturbed(t, 4, "--peers", "3", "--spares", "1")
 	k.all[0].said("spare peer joined")
 	k.kill(1)
+	k.all[0].open()
 	s := k.ends(1).solution()
 	assert.True(t, s.Converged)
 	require.Len(t, s.Losses, 1)
@@ -142,6 +143,7 @@ func TestKilledFirstTask(t *testing.T) {
 		r.said("this process can lead the run")
 	}
 	k.kill(0)
+	k.all[0].open()
 	s := k.ends(0).solution()
 	assert.True(t, s.Converged)
 	require.Len(t, s.Losses, 1)
@@ -172,6 +174,7 @@ func TestTaskReturns(t *testing.T) {
 	k.all[0].said("recovered: all peers relax again")
 	k.all[2] = k.start(2)
 	k.all[0].said("parts move to other processes")
+	k.all[0].open()
 	s := k.ends().solution()
 	assert.True(t, s.Converged)
 	require.Len(t, s.Losses, 1)
@@ -195,7 +198,8 @@ func TestTasksContinue(t *testing.T) {
 	for _, r := range k.all[1:] {
 		assert.Zero(t, r.wait(patience))
 	}
-	k = startTasks(t, 3, "membrane", "--n", "24", "--tol", "1e-9", "--checkpoint", at, "--continue")
+	noGate(t)
+	k = startTasks(t, 3, "membrane", "--n", "24", "--tol", "1e-6", "--method", "richardson", "--checkpoint", at, "--continue")
 	next := k.ends().solution()
 	assert.True(t, next.Converged)
 	require.NotNil(t, next.Resumed)
@@ -236,7 +240,8 @@ func TestTasksContinueWithoutTheFirst(t *testing.T) {
 	assert.Equal(t, report.Output{File: out, Host: name}, s.Outputs[0])
 	assert.FileExists(t, out)
 	leader.said(`"host":"` + name + `","path":"` + out + `"`)
-	k = startTasks(t, 3, "membrane", "--n", "24", "--tol", "1e-9", "--checkpoint", at, "--continue")
+	noGate(t)
+	k = startTasks(t, 3, "membrane", "--n", "24", "--tol", "1e-6", "--method", "richardson", "--checkpoint", at, "--continue")
 	next := k.ends().solution()
 	assert.True(t, next.Converged)
 	require.NotNil(t, next.Resumed)

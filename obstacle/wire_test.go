@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/internal/netlab"
+	"github.com/p2pdc/p2pdc/obstacle/internal/gate"
 )
 
 // After the wire to a peer is cut, the run names the lost peer, all processes end in bounded time, on both sides, and
@@ -23,8 +24,9 @@ func TestCutWire(t *testing.T) {
 			lab := netlab.New(t)
 			a, b := lab.Join(lab.Host("a"), lab.Host("b"), netlab.Wire{})
 			secret := secretFile(t, "the secret of this run")
-			launcher := startIn(t, a.Host.Do, "solve", "membrane", "--n", "24", "--peers", "2", "--scheme", scheme, "--peer-timeout", "2s", "--recover", "off",
-				"--slowdown", "0:5000", "--slowdown", "1:5000", "--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"), "--secret-file", secret, "--format", "json")
+			closeGate(t, gate.Gate{})
+			launcher := startIn(t, a.Host.Do, "solve", "membrane", "--n", "24", "--method", "richardson", "--peers", "2",
+				"--scheme", scheme, "--peer-timeout", "6s", "--recover", "off", "--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"), "--secret-file", secret, "--format", "json")
 			address := launcher.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
 			join := func(e netlab.End, seat string) *running {
 				return startIn(t, e.Host.Do, "peer", "--rendezvous", address, "--listen", e.IPv4.String(), "--secret-file", secret, "--seat", seat)
@@ -52,9 +54,10 @@ func TestInterfaceIsDownForAWhile(t *testing.T) {
 	lab := netlab.New(t)
 	a, b := lab.Join(lab.Host("a"), lab.Host("b"), netlab.Wire{})
 	secret := secretFile(t, "the secret of this run")
-	r := startIn(t, a.Host.Do, append(slow(400, 2), "solve", "membrane", "--n", "24", "--tol", tolerance(), "--peers", "2",
+	closeGate(t, gate.Gate{})
+	r := startIn(t, a.Host.Do, "solve", "membrane", "--n", "24", "--method", "richardson", "--peers", "2",
 		"--keepers", "1", "--suspect", "300ms", "--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"),
-		"--secret-file", secret, "--format", "json")...)
+		"--secret-file", secret, "--format", "json")
 	address := r.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
 	join := func(e netlab.End, seat string) *running {
 		return startIn(t, e.Host.Do, "peer", "--rendezvous", address, "--listen", e.IPv4.String(), "--secret-file", secret, "--seat", seat)
@@ -64,6 +67,7 @@ func TestInterfaceIsDownForAWhile(t *testing.T) {
 	require.NoError(t, a.Cut())
 	near.said("waiting for the interface")
 	require.NoError(t, a.Restore())
+	r.open()
 	require.Equal(t, 0, r.wait(patience))
 	require.True(t, r.solution().Converged)
 	require.NotEmpty(t, r.solution().Losses)
@@ -100,14 +104,10 @@ func TestCutWireIsSurvived(t *testing.T) {
 				lab := netlab.New(t)
 				a, b := lab.Join(lab.Host("a"), lab.Host("b"), netlab.Wire{})
 				secret := secretFile(t, "the secret of this run")
-				factor := 1000
-				if back && testing.Short() { // the spare peer comes back after some ten seconds
-					factor = 1700
-				}
-				launcher := startIn(t, a.Host.Do, append(slow(factor, 2), "solve", "membrane", "--n", "24", "--tol",
-					tolerance(), "--peers", "2", "--scheme", scheme, "--peer-timeout", "2s",
-					"--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"),
-					"--secret-file", secret, "--format", "json")...)
+				closeGate(t, gate.Gate{})
+				launcher := startIn(t, a.Host.Do, "solve", "membrane", "--n", "24", "--method", "richardson",
+					"--peers", "2", "--scheme", scheme, "--peer-timeout", "6s",
+					"--rendezvous", net.JoinHostPort(a.IPv4.String(), "0"), "--secret-file", secret, "--format", "json")
 				address := launcher.said(`waiting for \d+ peers at (\S+): obstacle`)[1]
 				join := func(e netlab.End, seat string) *running {
 					return startIn(t, e.Host.Do, "peer", "--rendezvous", address, "--listen", e.IPv4.String(), "--secret-file", secret, "--seat", seat)
@@ -121,6 +121,7 @@ func TestCutWireIsSurvived(t *testing.T) {
 					require.NoError(t, b.Restore())
 					launcher.said("spare peer joined")
 				}
+				launcher.open()
 				require.Equal(t, 0, launcher.wait(patience))
 				require.Equal(t, 0, near.wait(patience))
 				require.Equal(t, map[bool]int{false: 3, true: 0}[back], far.wait(patience))

@@ -28,6 +28,11 @@ type Gate struct {
 	Step  int
 	Sweep iterate.Iteration
 	Kept  bool
+	// Every, if it is not 0, is the least time between two sweeps that pass the closed gate. Speeds are measured over time,
+	// so a run in which parts or planes move must relax for some time on every machine.
+	Every time.Duration
+	// Answer moves the gate behind the end of the iteration: a peer waits there with the first half of its answer written.
+	Answer bool
 }
 
 // The files of a gate.
@@ -114,6 +119,8 @@ type peer struct {
 	begin iterate.Iteration // of the epoch
 	ahead time.Duration     // of the clock of the shell: 0 or leap
 	kept  bool              // an iterate other than the first
+	sweep iterate.Iteration // that passed the closed gate last, with Every
+	after time.Duration     // when the next one may
 	free  bool              // the gate is open, or the run is to end
 }
 
@@ -129,7 +136,7 @@ func (p *peer) Next(now time.Duration) iterate.Op {
 	switch {
 	case op.Kind == iterate.OpKept:
 		p.kept = p.kept || op.Label > 0
-	case op.Kind == iterate.OpRelax && p.holds():
+	case op.Kind == iterate.OpRelax && p.holds(now):
 		return iterate.Op{Kind: iterate.OpWait, Until: now + poll}
 	}
 	return op
@@ -151,12 +158,35 @@ func (p *peer) Agree(now time.Duration, q iterate.Rank, msg []byte) error {
 	return p.Peer.Agree(now+p.ahead, q, msg)
 }
 
+// Solution implements iterate.Peer.
+func (p *peer) Solution(dst []float64) {
+	if !p.gate.Answer {
+		p.Peer.Solution(dst)
+		return
+	}
+	u := make([]float64, len(dst))
+	p.Peer.Solution(u)
+	half := copy(dst, u[:len(u)/2])
+	for !p.gate.has(open) {
+		time.Sleep(poll)
+	}
+	copy(dst[half:], u[half:])
+}
+
 // holds reports whether the peer waits at the gate.
-func (p *peer) holds() bool {
+func (p *peer) holds(now time.Duration) bool {
 	at := p.Progress()
-	if p.free || at.Step < p.gate.Step || at.Sweep < p.gate.Sweep || p.gate.Kept && !p.kept {
+	if p.free || p.gate.Answer || at.Step < p.gate.Step || at.Sweep < p.gate.Sweep || p.gate.Kept && !p.kept {
 		return false
 	}
-	p.free = p.gate.has(open)
-	return !p.free && !p.gate.has(fmt.Sprintf(later, at.Step))
+	if p.free = p.gate.has(open); p.free || p.gate.has(fmt.Sprintf(later, at.Step)) {
+		return false
+	}
+	if p.gate.Every == 0 || at.Sweep != p.sweep && now < p.after {
+		return true
+	}
+	if at.Sweep != p.sweep {
+		p.sweep, p.after = at.Sweep, now+p.gate.Every
+	}
+	return false
 }

@@ -3,6 +3,7 @@ package gate
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -24,6 +25,7 @@ func (s *script) Next(now time.Duration) iterate.Op {
 	s.now = now
 	return s.op
 }
+func (s *script) Solution(dst []float64)                   { copy(dst, []float64{1, 2, 3}) }
 func (s *script) Progress() iterate.Progress               { return s.at }
 func (s *script) Stop(now time.Duration, _ iterate.Reason) { s.now = now }
 
@@ -76,6 +78,38 @@ func TestPeerWaitsUntilTheGateOpens(t *testing.T) {
 	require.Equal(t, iterate.OpWait, next(), "the gate is in the next time step")
 	require.NoError(t, g.Open())
 	require.Equal(t, iterate.OpRelax, next())
+}
+
+// A gate with Every lets one sweep pass at a time, of all its parts.
+func TestSweepsPassAtTimes(t *testing.T) {
+	p, m := peerAt(t, &Gate{Sweep: 1, Every: time.Second}, problem.Config{})
+	for _, c := range []struct {
+		sweep iterate.Iteration
+		now   time.Duration
+		want  iterate.OpKind
+	}{
+		{0, 0, iterate.OpRelax}, {1, 1, iterate.OpRelax}, {1, 2, iterate.OpRelax}, {2, time.Second, iterate.OpWait},
+		{2, time.Second + 1, iterate.OpRelax}, {2, time.Second + 2, iterate.OpRelax}, {3, time.Second + 3, iterate.OpWait},
+	} {
+		m.s.at.Sweep = c.sweep
+		require.Equal(t, c.want, p.Next(c.now).Kind, "%+v", c)
+	}
+}
+
+// A gate in the answer does not hold relaxations.
+func TestGateInTheAnswer(t *testing.T) {
+	g := &Gate{Answer: true}
+	p, _ := peerAt(t, g, problem.Config{})
+	require.Equal(t, iterate.OpRelax, p.Next(0).Kind)
+	synctest.Test(t, func(t *testing.T) {
+		u := make([]float64, 3)
+		go p.Solution(u)
+		time.Sleep(10 * poll)
+		require.Equal(t, []float64{1, 0, 0}, u)
+		require.NoError(t, g.Open())
+		time.Sleep(2 * poll)
+		require.Equal(t, []float64{1, 2, 3}, u)
+	})
 }
 
 // A run that is to end does not wait.

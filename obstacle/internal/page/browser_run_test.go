@@ -22,6 +22,7 @@ import (
 
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
 	"github.com/p2pdc/p2pdc/obstacle/internal/cli"
+	"github.com/p2pdc/p2pdc/obstacle/internal/gate"
 )
 
 // asProgram is the environment variable that makes this test binary the program, which starts its peers so, too.
@@ -29,7 +30,12 @@ const asProgram = "OBSTACLE_PAGE_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
-		os.Exit(cli.Main(context.Background(), os.Args[1:], catalog.New(), os.Stdin, os.Stdout, os.Stderr))
+		c := catalog.New()
+		var err error
+		if c.Methods, err = gate.Methods(c.Methods); err != nil {
+			panic(err)
+		}
+		os.Exit(cli.Main(context.Background(), os.Args[1:], c, os.Stdin, os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())
 }
@@ -47,11 +53,23 @@ type program struct {
 	ended bool
 }
 
+// closed returns a gate at which the peers of a run wait until the test opens it, so that the run can be watched.
+func closed(t *testing.T) *gate.Gate { return &gate.Gate{Dir: t.TempDir(), Sweep: 5} }
+
 func start(t *testing.T, args ...string) *program {
+	t.Helper()
+	return startAt(t, nil, args...)
+}
+
+// startAt is start with a gate; nil: none.
+func startAt(t *testing.T, g *gate.Gate, args ...string) *program {
 	t.Helper()
 	p := &program{t: t, over: make(chan struct{}), cmd: exec.Command(os.Args[0], args...)}
 	p.news = sync.NewCond(&p.mu)
 	p.cmd.Env = append(os.Environ(), asProgram+"=1")
+	if g != nil {
+		p.cmd.Env = append(p.cmd.Env, g.Environment())
+	}
 	p.cmd.Stdout = &p.out
 	errs, err := p.cmd.StderrPipe()
 	require.NoError(t, err)
@@ -105,19 +123,12 @@ func (p *program) answer(code int) (v map[string]any) {
 	return v
 }
 
-// slow slows so many peers down, so that a run can be watched.
-func slow(factor, peers int) (args []string) {
-	for rank := range peers {
-		args = append(args, "--slowdown", fmt.Sprintf("%d:%d", rank, factor))
-	}
-	return args
-}
-
 // A peer of a real run is killed: the page shows the loss, the process that replaced it, and then the answer.
 func TestLossOfARealRun(t *testing.T) {
 	b := open(t)
-	p := start(t, append([]string{"solve", "membrane", "--method", "richardson", "--n", "24", "--tol", "1e-9", "--peers", "3", "--scheme", "async",
-		"--http", "127.0.0.1:0", "--format", "json"}, slow(300, 3)...)...)
+	g := closed(t)
+	p := startAt(t, g, "solve", "membrane", "--n", "24", "--method", "richardson", "--peers", "3", "--scheme", "async",
+		"--http", "127.0.0.1:0", "--format", "json")
 	address := p.said(`page at (http://\S+)`)
 	b.do(chromedp.Navigate(address), chromedp.WaitVisible("#n-residual"))
 	b.until("selected().places.length === 3 && selected().peers.every(p => p[0] > 0 && p[1] > 0)")
@@ -130,6 +141,7 @@ func TestLossOfARealRun(t *testing.T) {
 	b.until("/loss of rank 1, took [^:]+: .*its part went to /.test(byId('marks').textContent)")
 	b.until(fmt.Sprintf("selected().places[1].process !== %q && selected().peers.every(p => !p[4])", process))
 	require.Equal(t, 1.0, b.number("epoch"))
+	require.NoError(t, g.Open())
 	b.until("byId('phase').textContent === 'ended: converged'")
 	v := p.answer(0)
 	losses := v["losses"].([]any)
@@ -152,11 +164,12 @@ func TestLostLauncherInABrowser(t *testing.T) {
 	b := open(t)
 	secret := filepath.Join(t.TempDir(), "run.secret")
 	require.NoError(t, os.WriteFile(secret, []byte("the secret of this run\n"), 0o600))
-	p := start(t, append([]string{"solve", "membrane", "--method", "richardson", "--n", "24", "--tol", "1e-9", "--peers", "3", "--scheme", "async", "--suspect",
-		"1m", "--rendezvous", "127.0.0.1:0", "--secret-file", secret, "--http", "127.0.0.1:0"}, slow(1500, 3)...)...)
+	g := closed(t)
+	p := start(t, "solve", "membrane", "--n", "24", "--method", "richardson", "--peers", "3", "--scheme", "async", "--suspect",
+		"1m", "--rendezvous", "127.0.0.1:0", "--secret-file", secret, "--http", "127.0.0.1:0")
 	address, at := p.said(`page at (http://\S+)`), p.said(`waiting for \d+ peers at (\S+):`)
 	for range 3 {
-		start(t, "peer", "--rendezvous", at, "--secret-file", secret, "--listen", "127.0.0.1")
+		startAt(t, g, "peer", "--rendezvous", at, "--secret-file", secret, "--listen", "127.0.0.1")
 	}
 	command := p.said(`keepers of the run: .*: obstacle (attach .*)`)
 	b.do(chromedp.Navigate(address), chromedp.WaitVisible("#n-residual"))
@@ -172,6 +185,7 @@ func TestLostLauncherInABrowser(t *testing.T) {
 
 	again := start(t, append(strings.Fields(command), "--format", "json")...)
 	b.until("selected() && selected().info.attached && byId('lost').hidden")
+	require.NoError(t, g.Open())
 	b.until("byId('phase').textContent === 'ended: converged'")
 	v := again.answer(0)
 	require.Equal(t, v["relative_residual"], b.number("residual"))

@@ -1,5 +1,0 @@
-//go:build !race
-
-package obstacle_test
-
-const raceFactor = 1
