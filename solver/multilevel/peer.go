@@ -174,12 +174,12 @@ func (g *peer) runPiece(i int) {
 // finish ends the run, or begins the next time step.
 func (g *peer) finish() {
 	s, c := &g.steps, &g.driver
-	if s.Total == 0 || c.reason != iterate.Converged {
+	if s.Total == 0 || !c.reason.EndsStep() {
 		g.done = true
 		return
 	}
 	c.copyOut(s.Previous)
-	r, more := s.Complete(c.cycle, c.residual)
+	r, more := s.Complete(c.cycle, c.residual, c.reason)
 	g.ops = append(g.ops, iterate.Op{Kind: iterate.OpStep, Step: &r})
 	if !more {
 		g.done = true
