@@ -122,3 +122,61 @@ func TestStepThatStagnatesIsKept(t *testing.T) {
 		}
 	}
 }
+
+// swirl returns a problem on n² points whose matrix is an M-matrix with a vortex.
+func swirl(n int) *problem.Problem {
+	p := solvertest.Membrane([3]int{n, n, 1}, 2)
+	p.Obstacle = func(q problem.Point) float64 {
+		return 0.02 - (q[0]-0.5)*(q[0]-0.5) - (q[1]-0.5)*(q[1]-0.5)
+	}
+	p.Source.Value, p.Upwind = 1, true
+	p.Velocity[0].Of = func(q problem.Point) float64 { return 60 * (q[1] - 0.5) }
+	p.Velocity[1].Of = func(q problem.Point) float64 { return -60 * (q[0] - 0.5) }
+	return p
+}
+
+// SOR with a given factor that is too large ends as diverged, whether its values grow or the obstacle bounds them, and
+// returns an iterate whose residual is at most twice the smallest that was measured. All partitions end alike.
+func TestGivenFactorThatIsTooLarge(t *testing.T) {
+	p := swirl(15)
+	for omega, most := range map[float64]float64{1.4: 0.2, 1.5: 1, 1.8: 1} {
+		var want []float64
+		for peers := 1; peers <= 2; peers++ {
+			c := problem.Config{
+				Problem: p, Partition: solvertest.SlabsOf(t, p, peers), Scheme: iterate.Synchronous(), Tolerance: 1e-6,
+				MaxSweeps: 1e6, Method: problem.MethodConfig{Name: problem.SOR, Omega: omega},
+			}
+			n := runOf(t, 1, c)
+			require.NoError(t, n.Run())
+			o := n.Peers[0].Outcome()
+			require.Equal(t, iterate.Diverged, o.Reason, omega)
+			u := n.Assemble(p)
+			e, err := verify.Measure(p, u, nil)
+			require.NoError(t, err)
+			require.Equal(t, o.Residual, e.RelativeResidual, "the residual is that of the answer")
+			require.LessOrEqual(t, o.Residual, most, omega)
+			if want == nil {
+				want = u
+			}
+			solvertest.RequireSameBits(t, want, u)
+		}
+	}
+}
+
+// A run that is stopped while it diverges returns an earlier iterate.
+func TestStoppedWhileItDiverges(t *testing.T) {
+	p := swirl(15)
+	c := problem.Config{
+		Problem: p, Partition: solvertest.SlabsOf(t, p, 1), Scheme: iterate.Synchronous(), Tolerance: 1e-6,
+		MaxSweeps: 4000, Method: problem.MethodConfig{Name: problem.SOR, Omega: 1.4},
+	}
+	n := runOf(t, 1, c)
+	require.NoError(t, n.Run())
+	o := n.Peers[0].Outcome()
+	require.Equal(t, iterate.ReachedSweeps, o.Reason)
+	require.Less(t, o.Residual, 0.2)
+	require.Less(t, o.Iterate, o.Sweeps)
+	e, err := verify.Measure(p, n.Assemble(p), nil)
+	require.NoError(t, err)
+	require.Equal(t, o.Residual, e.RelativeResidual)
+}
