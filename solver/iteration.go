@@ -76,7 +76,10 @@ func Iterate(ctx context.Context, i Iteration) (*Iterated, error) {
 			return err
 		}
 		out.X[r] = make([]float64, i.Blocks[r].Values())
-		one.Solution(out.X[r])
+		if one.Solution(out.X[r]); out.Peers[r].Reason == iterate.Diverged {
+			clear(out.X[r])
+			i.Blocks[r].Start(out.X[r]) // no better values are known
+		}
 		return nil
 	}
 	if err := together(ctx, len(peers), links, i.Log, run); err != nil {

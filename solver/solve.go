@@ -244,7 +244,10 @@ func (s *solving) run(setup context.Context, c runner.Config) (*Solution, error)
 		Peers: []runner.Result{res}, Partition: s.c.Partition,
 	}
 	r.Solution(out.U)
-	return out, ended(s.ctx, res.Reason)
+	if s.o.At != nil {
+		err = s.preferStart(out)
+	}
+	return out, cmp.Or(err, s.ended(res.Reason))
 }
 
 // all runs all peers in this process.
@@ -280,6 +283,9 @@ func (s *solving) all() (*Solution, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err = s.preferStart(out); err != nil {
+		return nil, err
+	}
 	if p.Evolution == nil {
 		evaluate := verify.Evaluate
 		if s.ctx.Err() != nil || out.Reason == iterate.ReachedTime {
@@ -289,7 +295,40 @@ func (s *solving) all() (*Solution, error) {
 			return nil, err
 		}
 	}
-	return out, ended(s.ctx, out.Reason)
+	return out, s.ended(out.Reason)
+}
+
+// preferStart replaces the answer of a run that has not converged by the starting iterate if that has a smaller
+// residual. Without peers in other processes it compares them; otherwise only an answer that diverged is replaced.
+func (s *solving) preferStart(out *Solution) error {
+	p := s.c.Problem
+	if out.Reason == iterate.Converged || p.Evolution != nil || s.o.At != nil && out.Reason != iterate.Diverged {
+		return nil
+	}
+	start := make([]float64, p.Points())
+	p.Start(start, s.o.Initial, problem.Box{Hi: p.N})
+	if s.o.At != nil {
+		copy(out.U, part(start, p.N, out.Box))
+		return nil
+	}
+	last, err := verify.Measure(p, out.U, nil)
+	if err != nil || last.RelativeResidual <= 1 && s.o.Initial == nil && p.Initial == nil {
+		return err
+	}
+	first, err := verify.Measure(p, start, nil)
+	if err == nil && !(last.RelativeResidual <= first.RelativeResidual) {
+		out.U = start
+	}
+	return err
+}
+
+// ended returns the error of a run that ended for a reason, with what to change if it diverged.
+func (s *solving) ended(why iterate.Reason) error {
+	err := ended(s.ctx, why)
+	if why == iterate.Diverged {
+		return fmt.Errorf("%w: %s", err, s.c.Problem.DivergenceAdvice(&s.c.Method))
+	}
+	return err
 }
 
 // ended returns the error of a run that ended for a reason, nil if it converged.

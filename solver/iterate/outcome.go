@@ -35,6 +35,10 @@ func (r Reason) String() string {
 	return reasons[r]
 }
 
+// EndsStep reports whether the iterate of a run that ended for this reason is the end of the time step. After a step that
+// stagnated no other follows.
+func (r Reason) EndsStep() bool { return r == Converged || r == Stagnated }
+
 // Outcome is the result of a peer's run.
 type Outcome struct {
 	Reason Reason

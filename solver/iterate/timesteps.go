@@ -21,13 +21,14 @@ type TimeSteps struct {
 // begins the step: its diagonal, its first captured halo, its residual and requests for an early end.
 const maxEarlyMessages = 5
 
-// Complete records the end of the step in progress. It returns the result and whether another step follows.
-func (s *TimeSteps) Complete(sweeps Iteration, residual float64) (r StepResult, more bool) {
+// Complete records the end of the step in progress, for the reason why. It returns the result and whether another step
+// follows.
+func (s *TimeSteps) Complete(sweeps Iteration, residual float64, why Reason) (r StepResult, more bool) {
 	r = StepResult{Step: s.Current, Sweeps: sweeps, Residual: residual}
 	if s.Completed++; s.Worst.Step == 0 || residual > s.Worst.Residual {
 		s.Worst = r
 	}
-	if s.Current == s.Total {
+	if s.Current == s.Total || why != Converged {
 		return r, false
 	}
 	s.CompletedSweeps += sweeps
@@ -40,12 +41,12 @@ func (p *Coordination) Finish(answer func(dst []float64), begin func() error) {
 	s := &p.Steps
 	var o Outcome
 	p.Rule.Outcome(&o)
-	if s.Total == 0 || o.Reason != Converged {
+	if s.Total == 0 || !o.Reason.EndsStep() {
 		p.Done = true
 		return
 	}
 	answer(s.Previous)
-	r, more := s.Complete(p.Iterate, o.Residual)
+	r, more := s.Complete(p.Iterate, o.Residual, o.Reason)
 	p.outbox = append(p.outbox, Op{Kind: OpStep, Step: &r})
 	if !more {
 		p.Done = true

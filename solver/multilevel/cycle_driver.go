@@ -26,8 +26,8 @@ type globalMethod interface {
 	exhausted() bool
 	// measured returns the squared residual of the current values if the cycle has measured it.
 	measured() (squares float64, ok bool)
-	// observe accepts the squared residual that a check has measured.
-	observe(squares float64)
+	// observe accepts the squared residual that a check has measured, and reports whether the run cannot converge.
+	observe(squares float64) (hopeless bool)
 	omega() float64   // see iterate.Progress
 	describe() string // for reports
 	iterate.State
@@ -43,6 +43,7 @@ type cycleDriver struct {
 	reference      kernel.Sum // squared residual of the own points with the reference vector
 	spent          float64    // work of all steps
 	awaitReduction stage
+	best           bestIterate
 	keep           iterate.KeepClock // of the root
 }
 
@@ -139,6 +140,7 @@ func (c *cycleDriver) begin(p *problem.Problem) error {
 		return err
 	}
 	c.method.begin(warm)
+	c.best.begin(&g.config, c.u)
 	g.config.Initial = nil
 	c.cycleState = cycleState{residual: iterate.UnknownResidual(), norm0: iterate.UnknownResidual()}
 	if g.config.State == nil {
@@ -176,6 +178,7 @@ func (c *cycleDriver) next() *stage {
 			}
 			if c.fromCycle && !c.withMagnitudes {
 				c.phase = driverCheck
+				c.best.offer(c.u, c.residual)
 				c.evaluate(nil)
 			}
 		case driverContribute:
@@ -255,6 +258,9 @@ func (c *cycleDriver) beginsCheck() bool {
 func (c *cycleDriver) contribute() {
 	t := &c.peer.allReduce
 	n := 0
+	if c.measures {
+		c.best.offer(c.u, c.residual)
+	}
 	if c.measures && !c.fromCycle {
 		if t.sums[0] = c.squares(); c.atReference {
 			t.sums[0] = c.reference
@@ -289,13 +295,19 @@ func (c *cycleDriver) evaluate(totals []float64) {
 			c.norm0 = c.peer.config.Units.Reference(c.referenceNorm)
 		}
 		squares, _ := c.method.measured()
+		hopeless := false
 		if !c.fromCycle {
 			squares = totals[0]
-			c.method.observe(squares)
+			hopeless = c.method.observe(squares)
 		}
 		tol := c.peer.config.Tolerance
 		c.residual, reason = r.Evaluate(k, math.Sqrt(squares), c.norm0, tol)
-		if reason == iterate.Running && c.method.exhausted() {
+		c.best.measured(k, c.residual)
+		switch {
+		case reason != iterate.Running:
+		case hopeless:
+			reason = iterate.Diverged
+		case c.method.exhausted():
 			reason = iterate.ReachedSweeps
 		}
 		c.measureFrom = c.schedule.Next(r, k, c.residual, tol)

@@ -231,7 +231,10 @@ func (m *multigrid) renewLevels() error {
 
 func (m *multigrid) measured() (float64, bool) { return m.squared, !math.IsNaN(m.squared) }
 
-func (m *multigrid) observe(squares float64) { m.squared = squares }
+func (m *multigrid) observe(squares float64) (hopeless bool) {
+	m.squared = squares
+	return false
+}
 
 func (m *multigrid) done() (iterate.Iteration, float64) {
 	if m.stopped {

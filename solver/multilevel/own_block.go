@@ -72,10 +72,10 @@ func (o *ownBlock) embed(values []float64) []float64 {
 	return out
 }
 
-// copyOut writes the values of the own box to a dense array.
-func (o *ownBlock) copyOut(dst []float64) {
+// copyOut writes the own box of values of the block to a dense array.
+func (o *ownBlock) copyOut(dst, values []float64) {
 	size := o.peer.box.Size()
-	method.CopyBox(dst, method.DenseLayout(size), kernel.Box{Hi: size}, o.u, o.block.Layout, o.own.Lo)
+	method.CopyBox(dst, method.DenseLayout(size), kernel.Box{Hi: size}, values, o.block.Layout, o.own.Lo)
 }
 
 // squares returns the squared residual that residualStage has measured.

@@ -174,12 +174,12 @@ func (g *peer) runPiece(i int) {
 // finish ends the run, or begins the next time step.
 func (g *peer) finish() {
 	s, c := &g.steps, &g.driver
-	if s.Total == 0 || c.reason != iterate.Converged {
+	if s.Total == 0 || !c.reason.EndsStep() {
 		g.done = true
 		return
 	}
-	c.copyOut(s.Previous)
-	r, more := s.Complete(c.cycle, c.residual)
+	c.copyOut(s.Previous, c.u)
+	r, more := s.Complete(c.cycle, c.residual, c.reason)
 	g.ops = append(g.ops, iterate.Op{Kind: iterate.OpStep, Step: &r})
 	if !more {
 		g.done = true
@@ -209,8 +209,24 @@ func (g *peer) Outcome() iterate.Outcome {
 	}
 	if !g.done {
 		o.Reason = iterate.Running
+	} else if g.answersBest() {
+		o.Iterate, o.Residual = c.best.at, c.best.residual
 	}
 	return o
+}
+
+// answersBest reports whether the kept values are the answer of a stationary run that has ended.
+func (g *peer) answersBest() bool {
+	c := &g.driver
+	return g.done && c.reason != iterate.Converged && c.best.better(c.residual)
+}
+
+// answer returns the values of the block that are the answer, or the newest ones.
+func (g *peer) answer() []float64 {
+	if g.answersBest() {
+		return g.driver.best.values
+	}
+	return g.driver.u
 }
 
 // Progress returns the progress of the run.
@@ -227,7 +243,7 @@ func (g *peer) Solution(dst []float64) {
 	if g.steps.Total > 0 {
 		copy(dst, g.steps.Previous)
 	} else {
-		g.driver.copyOut(dst)
+		g.driver.copyOut(dst, g.answer())
 	}
 	(-g.config.Units.Scale).Apply(dst)
 }

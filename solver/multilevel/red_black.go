@@ -68,10 +68,7 @@ func newRedBlack(g *peer) (*redBlack, error) {
 func (m *redBlack) prepare(p *problem.Problem, step bool) error {
 	m.factor.Forget()
 	m.at = 0
-	if m.given {
-		return nil
-	}
-	if m.factor.Omega() == 0 {
+	if !m.given && m.factor.Omega() == 0 {
 		m.factor = method.NewAdaptiveOmega(initialOmega(p, step), false)
 	}
 	if p.Symmetric() {
@@ -79,7 +76,11 @@ func (m *redBlack) prepare(p *problem.Problem, step bool) error {
 	}
 	if stable, scalable := stableOmega(p); stable != m.stable {
 		m.stable = stable
-		m.factor = method.NewGuardedOmega(m.factor.Omega(), stable, scalable)
+		if m.given {
+			m.factor.Limit(stable, scalable)
+		} else {
+			m.factor = method.NewGuardedOmega(m.factor.Omega(), stable, scalable)
+		}
 	}
 	return nil
 }
@@ -110,8 +111,9 @@ func (m *redBlack) exhausted() bool { return false }
 
 func (m *redBlack) measured() (float64, bool) { return 0, false }
 
-func (m *redBlack) observe(squares float64) {
+func (m *redBlack) observe(squares float64) (hopeless bool) {
 	m.factor.Observe(int(m.peer.driver.check), math.Sqrt(squares))
+	return m.factor.Hopeless()
 }
 
 func (m *redBlack) Fields(visit func(field any)) { m.factor.Fields(visit) }

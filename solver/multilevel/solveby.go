@@ -74,11 +74,13 @@ func (s blockSolver) solveSteps(p *problem.Problem) (Solved, error) {
 		one.Cycles += all.Cycles
 		one.Work += all.Work
 		one.Steps = all.Steps
-		if all = one; one.Reason != iterate.Converged {
+		if all = one; !one.Reason.EndsStep() {
 			break
 		}
 		before = one.U
-		all.Steps++
+		if all.Steps++; one.Reason != iterate.Converged {
+			break
+		}
 	}
 	all.U = before
 	return all, nil

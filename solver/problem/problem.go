@@ -106,6 +106,24 @@ func (p *Problem) Nearest(q Point) [3]int {
 	return idx
 }
 
+// Start sets a box of u, [z][y][x] of the whole grid, to the starting iterate: initial, or that of the problem if initial
+// is nil.
+func (p *Problem) Start(u, initial []float64, b Box) {
+	for _, idx := range b.Each {
+		at := p.Dense(idx)
+		if initial != nil {
+			u[at] = initial[at]
+			continue
+		}
+		q, v := p.At(idx[0], idx[1], idx[2]), 0.0
+		if p.Initial != nil {
+			v = p.Initial(q)
+		}
+		phi, psi := p.Obstacles(q)
+		u[at] = Clamp(v, phi, psi)
+	}
+}
+
 // ValueAt returns the value at grid point idx: that of u, [z][y][x], or the boundary data on ∂Ω.
 func (p *Problem) ValueAt(u []float64, idx [3]int) float64 {
 	if p.onBoundary(idx) {

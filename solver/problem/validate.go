@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/p2pdc/p2pdc/internal/kernel"
 )
@@ -149,6 +150,22 @@ func (p *Problem) Warnings() []string {
 		}
 	}
 	return out
+}
+
+// DivergenceAdvice returns what to change if a run with this method has diverged.
+func (p *Problem) DivergenceAdvice(m *MethodConfig) string {
+	q := p.AtStep(min(1, p.Steps()))
+	central := !q.Upwind && slices.ContainsFunc([]int{0, 1, 2}[:q.Dimension], func(a int) bool {
+		peclet, _ := q.LargestPeclet(a)
+		return peclet > 2
+	})
+	switch {
+	case central:
+		return "central differences lose the M-matrix where the cell Péclet number is above 2: use upwind differences or a finer grid"
+	case m.Omega != 0:
+		return fmt.Sprintf("the relaxation factor %v may be too large for this matrix: leave it out, or use 1", m.Omega)
+	}
+	return "the matrix may be no M-matrix, without which no method is sure to converge: check diffusion, velocity and reaction"
 }
 
 // LargestPeclet returns the largest cell Péclet number along axis a and the location where it occurs.

@@ -54,11 +54,14 @@ func solveInSteps(c *problem.Config, r iterate.CheckInterval) (Sequence, error) 
 		}
 		all.Sweeps += one.Sweeps
 		all.Residual, all.Reason = one.Residual, one.Reason
-		if one.Reason != iterate.Converged {
+		if !one.Reason.EndsStep() {
 			break
 		}
 		before = one.U
 		all.Steps = append(all.Steps, iterate.StepResult{Step: m, Sweeps: one.Sweeps, Residual: one.Residual})
+		if one.Reason != iterate.Converged {
+			break
+		}
 	}
 	all.U = before
 	return all, nil

@@ -236,7 +236,8 @@ func (s *saver) finish(o *launch.Outcome, converged bool, residual nullable.Numb
 	defer s.writer.Close()
 	var err error
 	nothing := len(o.Missing) == len(o.Peers) && len(o.Filled) == 0 // of the blocks has arrived
-	if !converged && o.Reason != launch.Failed && !nothing && o.U != nil {
+	usable := o.Reason != launch.Failed && o.Reason != launch.Diverged
+	if !converged && usable && !nothing && o.U != nil {
 		p := checkpoint.Progress{Step: o.Steps, Sweeps: s.before.Sweeps, Residual: residual}
 		most := uint64(0)
 		for _, r := range o.Peers {

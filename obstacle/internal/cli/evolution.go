@@ -150,11 +150,10 @@ func (a *app) evaluate(w *work, o *launch.Outcome, r *recorder, stepMode string)
 	return last, out, nil
 }
 
-// preferStart replaces the iterate at an early end by the starting iterate if that has a smaller residual, and
-// evaluates it. The start max(φ, 0) has the relative residual 1.
+// preferStart replaces the iterate of a run that has not converged by the starting iterate if that has a smaller
+// residual, and evaluates it. The start max(φ, 0) has the relative residual 1.
 func preferStart(w *work, o *launch.Outcome, e verify.Evaluation, x problem.Executor) (verify.Evaluation, error) {
-	early := o.Reason == launch.Sweeps || o.Reason == launch.Time || o.Reason == launch.Interrupted
-	if !early || e.RelativeResidual <= 1 && w.initial == nil && w.problem.Initial == nil {
+	if o.Reason == launch.Converged || e.RelativeResidual <= 1 && w.initial == nil && w.problem.Initial == nil {
 		return e, nil
 	}
 	start := launch.Start(w.problem, w.initial)
@@ -163,7 +162,7 @@ func preferStart(w *work, o *launch.Outcome, e verify.Evaluation, x problem.Exec
 		return e, err
 	}
 	o.U, o.AtStart = start, true
-	if o.Reason == launch.Sweeps {
+	if o.Reason != launch.Time && o.Reason != launch.Interrupted {
 		return verify.Evaluate(w.problem, start, x)
 	}
 	return s, nil

@@ -399,6 +399,8 @@ func verdict(s *report.Solution) error {
 			return nil
 		}
 		return failed(errors.New(s.Failure))
+	case launch.Diverged:
+		return failed(errors.New("the run diverged: " + s.Failure))
 	}
 	return &exitError{code: ExitStopped}
 }

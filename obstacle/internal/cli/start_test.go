@@ -1,16 +1,18 @@
 package cli
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/launch"
+	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 	"github.com/p2pdc/p2pdc/problems"
 	"github.com/p2pdc/p2pdc/solver/verify"
 )
 
-// The answer of a run that ended early is the starting iterate if its residual is smaller than that of the last one.
+// The answer of a run that has not converged is the starting iterate if its residual is smaller than that of the last one.
 func TestAnEarlyEndIsNeverWorseThanTheStart(t *testing.T) {
 	b, err := problems.Lookup("membrane")
 	require.NoError(t, err)
@@ -21,6 +23,10 @@ func TestAnEarlyEndIsNeverWorseThanTheStart(t *testing.T) {
 	for i, v := range start {
 		worse[i] = v + float64(i%2)
 	}
+	garbage := make([]float64, len(start))
+	for i := range garbage {
+		garbage[i] = math.Pow(-1, float64(i)) * 1e227
+	}
 	for _, c := range []struct {
 		name     string
 		reason   string
@@ -30,6 +36,9 @@ func TestAnEarlyEndIsNeverWorseThanTheStart(t *testing.T) {
 	}{
 		{"interrupted", launch.Interrupted, nil, worse, start, true},
 		{"time", launch.Time, nil, worse, start, true},
+		{"diverged", launch.Diverged, nil, garbage, start, true},
+		{"stagnated", launch.Stagnated, nil, worse, start, true},
+		{"failed", launch.Failed, nil, garbage, start, true},
 		{"solved", launch.Converged, nil, worse, worse, false},
 		{"better than the start", launch.Sweeps, worse, start, start, false},
 		{"worse than the user's start", launch.Sweeps, start, worse, start, true},
@@ -43,4 +52,5 @@ func TestAnEarlyEndIsNeverWorseThanTheStart(t *testing.T) {
 		require.Equal(t, c.replaced, o.AtStart, c.name)
 		require.LessOrEqual(t, got.RelativeResidual, e.RelativeResidual, c.name)
 	}
+	require.Equal(t, ExitFailed, exitCode(verdict(&report.Solution{Reason: launch.Diverged})))
 }

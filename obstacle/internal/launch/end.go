@@ -60,6 +60,9 @@ func (r *run) outcome() *Outcome {
 			}
 		}
 	}
+	if o.Reason == Diverged {
+		o.Failure = r.Problem.DivergenceAdvice(&r.Method)
+	}
 	if r.cutOff {
 		o.Reason = CutOff
 	}
@@ -95,7 +98,7 @@ func (r *run) resetHoles(o *Outcome) (holes []problem.Box) {
 		}
 	}
 	for _, b := range holes {
-		startingValues(r.Problem, r.Initial, b, r.vector())
+		r.Problem.Start(r.vector(), r.Initial, b)
 	}
 	return holes
 }

@@ -167,6 +167,7 @@ const (
 	Time        = "time"
 	Interrupted = "interrupted"
 	Stagnated   = "stagnated" // rounding keeps the residual above the tolerance
+	Diverged    = "diverged"  // a residual was not finite
 	Failed      = "failed"
 	CutOff      = "cut off" // most keepers were out of reach, so that the run may go on elsewhere
 )
@@ -181,7 +182,7 @@ type Outcome struct {
 	Filled  []Filled
 	Reason  string
 	AtStart bool   // U is the starting iterate, since the last one had a larger residual
-	Failure string // description of the failure if Reason is Failed
+	Failure string // description of the failure if Reason is Failed; of what to change if it is Diverged
 
 	// The following fields are those of a nonstationary problem. U is then the end of the last complete step, or u(0).
 	Steps int // complete, with those before the run

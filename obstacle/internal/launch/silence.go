@@ -2,6 +2,7 @@ package launch
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/rendezvous"
@@ -80,9 +81,11 @@ func (r *run) listen() {
 	}
 }
 
-// hearsNobody reports whether all peers are silent, before any has sent its results. It logs that once.
+// hearsNobody reports whether all peers are silent, before any has sent its results. It logs that once, unless all are
+// processes that the launcher has started: no network is between them.
 func (r *run) hearsNobody() bool {
-	if r.deafTicks > 0 && !r.deaf {
+	apart := slices.ContainsFunc(r.members, func(m *member) bool { return m.child == nil })
+	if r.deafTicks > 0 && !r.deaf && apart {
 		r.deaf = true
 		r.Log.Warn().Dur("suspect", r.Suspect).Dur("peer.timeout", r.PeerTimeout).
 			Msg("no peer is heard, this host may be cut off: waiting for the peer timeout")

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"bytes"
 	"errors"
 	"sync/atomic"
 	"testing"
@@ -119,6 +120,26 @@ func TestClosedWithin(t *testing.T) {
 		require.Equal(t, 500*time.Millisecond, time.Since(begin))
 		require.True(t, closedWithin(0, done))
 	})
+}
+
+// The launcher does not blame the network for the silence of processes that it has started itself.
+func TestSilenceOfOwnProcesses(t *testing.T) {
+	for _, own := range []bool{true, false} {
+		var log bytes.Buffer
+		r := watched(10*time.Second, 1)
+		r.Suspect, r.Log = time.Second, zerolog.New(&log)
+		m := r.members[0]
+		m.conn = &rendezvous.Conn{}
+		if own {
+			m.child = struct{ Child }{}
+		}
+		for range 2 * r.ticks(r.Suspect) {
+			m.quietTicks++
+			r.listen()
+		}
+		require.True(t, r.hearsNobody())
+		require.Equal(t, own, log.Len() == 0, log.String())
+	}
 }
 
 // While no peer is heard none is suspected. When one is heard again, the others get as much time again as all were silent.

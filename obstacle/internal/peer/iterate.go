@@ -210,6 +210,7 @@ func account(res *runner.Result, err error) rendezvous.Result {
 	out.Reason = map[iterate.Reason]string{
 		iterate.Converged: launch.Converged, iterate.ReachedSweeps: launch.Sweeps, iterate.ReachedTime: launch.Time,
 		iterate.Interrupted: launch.Interrupted, iterate.Stagnated: launch.Stagnated,
+		iterate.Diverged: launch.Diverged,
 	}[res.Reason]
 	if out.Reason == "" {
 		out.Reason, out.Error = launch.Failed, "the run "+res.Reason.String()

@@ -171,7 +171,7 @@ func TestWhoStopsAfterALoss(t *testing.T) {
 func TestAccount(t *testing.T) {
 	for reason, word := range map[iterate.Reason]string{
 		iterate.Converged: launch.Converged, iterate.ReachedSweeps: launch.Sweeps, iterate.ReachedTime: launch.Time,
-		iterate.Interrupted: launch.Interrupted, iterate.Diverged: launch.Failed, iterate.Stagnated: launch.Stagnated,
+		iterate.Interrupted: launch.Interrupted, iterate.Diverged: launch.Diverged, iterate.Stagnated: launch.Stagnated,
 	} {
 		got := account(&runner.Result{Outcome: iterate.Outcome{Reason: reason}}, nil)
 		require.Equal(t, word, got.Reason)

@@ -326,7 +326,7 @@ type Lost struct {
 // Result is a peer's report at the end of its run. Its block precedes it in chunks.
 type Result struct {
 	Epoch     int             `json:"epoch"`
-	Reason    string          `json:"reason"` // "converged", "sweeps", "time", "interrupted", "stagnated", "failed"
+	Reason    string          `json:"reason"` // "converged", "sweeps", "time", "interrupted", "stagnated", "diverged", "failed"
 	Error     string          `json:"error"`  // when failed
 	Lost      int             `json:"lost"`   // rank of the peer that it lost; −1: none
 	Sweeps    uint64          `json:"sweeps"`

@@ -156,6 +156,13 @@ func TestStagnated(t *testing.T) {
 	require.True(t, math.IsNaN(float64(example(t, "sync").ReachableTolerance)))
 }
 
+// A diverged run says which iterate the answer is and what to change.
+func TestDiverged(t *testing.T) {
+	s := &Solution{Reason: launch.Diverged, Failure: "use upwind differences", AtStart: true}
+	require.Equal(t, "diverged: starting iterate, whose residual is smaller than that of the last one; use upwind differences",
+		s.verdict())
+}
+
 // Only a long or stopped run with the default method recommends a faster one.
 func TestHint(t *testing.T) {
 	s := Solution{Method: "richardson", Scheme: "sync", Reason: launch.Converged, SequentialEquivalentSweeps: 4000}

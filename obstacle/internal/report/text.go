@@ -211,6 +211,8 @@ func (s *Solution) verdict() string {
 	case launch.Stagnated:
 		return fmt.Sprintf("stagnated: rounding keeps the residual above the tolerance; --tol %.2g can be met",
 			s.ReachableTolerance)
+	case launch.Diverged:
+		return "diverged: " + s.best() + "; " + s.Failure
 	}
 	if s.Converged {
 		return "solved, although the run failed: " + s.Failure
