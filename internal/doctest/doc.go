@@ -10,6 +10,9 @@
 //	python     run, all blocks of the page as one program, whose prints are compared with their comments
 //	json       parsed; its keys are compared with what the command before it prints
 //
+// A table with a command before it has the numbers that the command prints, rounded. Other tests here and elsewhere compare
+// the tables that are made from Go's.
+//
 // Comments in the lines before a fence change that. <!-- run: COMMAND --> runs a command that the page does not show:
 // before the block, or on a file of YAML in place of checking it. <!-- given: NAME TYPE, … --> declares parameters of a
 // Go function. A block is left out where the program of <!-- needs: PROGRAM --> is not installed, with <!-- long: REASON -->

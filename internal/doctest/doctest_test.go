@@ -80,7 +80,7 @@ func parse(t *testing.T, b *block) {
 		require.NoError(t, err, "%v", b)
 	case "json":
 		require.True(t, json.Valid([]byte(b.text)), "%v: it is not JSON", b)
-	case "text", "yaml", "python":
+	case "text", "yaml", "python", "table":
 	default:
 		require.True(t, marked, "%v: language %q: doc.go has those that are run; mark another one with "+
 			"<!-- not run: REASON -->", b, cmp.Or(b.language, "(none)"))

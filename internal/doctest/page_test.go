@@ -1,11 +1,13 @@
 package doctest
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,9 +59,11 @@ func notesBefore(text string) map[string]string {
 	}
 }
 
+var rows = regexp.MustCompile(`(?m)(?:^\|.*\n)+`)
+
 var fence = regexp.MustCompile("(?ms)^```([^\n`]*)\n(.*?)^```$")
 
-// blocks returns the fenced blocks of a page.
+// blocks returns the fenced blocks of a page, and the tables with a comment before them.
 func blocks(page, text string) (out []*block) {
 	for _, m := range fence.FindAllStringSubmatchIndex(text, -1) {
 		b := &block{
@@ -69,6 +73,16 @@ func blocks(page, text string) (out []*block) {
 		b.language, b.name, _ = strings.Cut(text[m[2]:m[3]], " ")
 		out = append(out, b)
 	}
+	for _, m := range rows.FindAllStringIndex(text, -1) {
+		b := &block{
+			page: page, line: 1 + strings.Count(text[:m[0]], "\n"), language: "table", text: text[m[0]:m[1]],
+			notes: notesBefore(text[:m[0]]),
+		}
+		if len(b.notes) > 0 {
+			out = append(out, b)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *block) int { return cmp.Compare(a.line, b.line) })
 	return out
 }
 
@@ -96,8 +110,8 @@ func pages(t *testing.T) map[string][]*block {
 		if found := blocks(page, string(text)); len(found) > 0 {
 			out[page] = found
 		}
-		if n := strings.Count("\n"+string(text), "\n```"); n != 2*len(out[page]) {
-			return fmt.Errorf("%s: %d lines begin with a fence, of %d blocks", page, n, len(out[page]))
+		if n := strings.Count("\n"+string(text), "\n```"); n != 2*len(fence.FindAllString(string(text), -1)) {
+			return fmt.Errorf("%s: %d lines begin with a fence, which do not make pairs", page, n)
 		}
 		return nil
 	}))
@@ -107,13 +121,14 @@ func pages(t *testing.T) map[string][]*block {
 
 func TestBlocksOfAPage(t *testing.T) {
 	got := blocks("a.md", "a\n<!-- given: x int -->\n```go\nx++\n```\n<!-- not run: a\nreason -->\n"+
-		"<!-- needs: dot -->\n```sh\ndot\n```\n<!-- run: far away -->\n\n```yaml b.yaml\n```\n")
+		"<!-- needs: dot -->\n```sh\ndot\n```\n<!-- run: far away -->\n\n```yaml b.yaml\n```\n| a |\n<!-- run: x -->\n| b |\n")
 	require.Equal(t, []*block{
 		{page: "a.md", line: 3, language: "go", text: "x++\n", notes: map[string]string{"given": "x int"}},
 		{page: "a.md", line: 9, language: "sh", text: "dot\n", notes: map[string]string{
 			"not run": "a\nreason", "needs": "dot",
 		}},
 		{page: "a.md", line: 14, language: "yaml", name: "b.yaml", notes: map[string]string{}},
+		{page: "a.md", line: 18, language: "table", text: "| b |\n", notes: map[string]string{"run": "x"}},
 	}, got)
 	require.Equal(t, "a\nreason", got[1].left())
 }

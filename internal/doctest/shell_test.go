@@ -47,6 +47,8 @@ func runPage(t *testing.T, page []*block) {
 			}
 			require.NotNil(t, before, "%v: no command before it", b)
 			require.Regexp(t, pattern(b.text), printed[before.String()], "%v differs from what %v prints", b, before)
+		case b.language == "table":
+			compareNumbers(t, b, printed[b.String()])
 		case b.language == "json" && b.notes["run"] != "":
 			require.Subset(t, keys(t, printed[b.String()]), keys(t, b.text), "%v: keys", b)
 		}

@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	commandLine = regexp.MustCompile("(?m)(?:^(?:\\$ )?|`)(?:go run \\./cmd/)?obstacle ([a-z][^`\n]*)")
+	commandLine = regexp.MustCompile("(?m)(?:^(?:\\$ )?|`)(?:(?:srun|mpirun|mpiexec) (?:-\\S+ (?:\\d+ )?)*)?(?:go run \\./cmd/)?obstacle ([a-z][^`\n]*)")
 	longFlag    = regexp.MustCompile(`^--([a-z][a-z-]*)`)
 )
 

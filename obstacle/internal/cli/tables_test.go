@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/p2pdc/p2pdc/obstacle/catalog"
+	"github.com/p2pdc/p2pdc/obstacle/internal/report"
 )
 
 var (
@@ -135,5 +137,50 @@ func TestSameDefault(t *testing.T) {
 	}
 	for _, differ := range [][2]string{{"3", "5"}, {"1s", "100ms"}, {"on", "off"}, {"chosen", "4"}} {
 		require.False(t, sameDefault(differ[0], differ[1], "1 to 5"), "%v", differ)
+	}
+}
+
+// TestAnswerFields compares the fields of the answer of solve with docs/cli.md: it names each of them, and its table has no
+// others.
+func TestAnswerFields(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "cli.md"))
+	require.NoError(t, err)
+	fields := map[string]bool{}
+	jsonFields(reflect.TypeFor[report.Solution](), fields)
+	for name := range fields {
+		if !strings.Contains(string(text), "`"+name+"`") && !strings.Contains(string(text), `"`+name+`"`) {
+			t.Errorf("docs/cli.md does not name the field %s of the answer", name)
+		}
+	}
+	_, section, found := strings.Cut(string(text), "### The answer\n")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n### ")
+	_, section, found = strings.Cut(section, "| field | |\n")
+	require.True(t, found)
+	for line := range strings.Lines(section) {
+		if !strings.HasPrefix(line, "| `") {
+			continue
+		}
+		first, _, _ := strings.Cut(line, " | ")
+		for _, m := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(first, -1) {
+			if !fields[m[1]] {
+				t.Errorf("docs/cli.md: the answer has no field %s", m[1])
+			}
+		}
+	}
+}
+
+// jsonFields adds the names of a struct's own fields in JSON.
+func jsonFields(s reflect.Type, fields map[string]bool) {
+	for i := range s.NumField() {
+		f := s.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case name == "-":
+		case name != "":
+			fields[name] = true
+		case f.Anonymous && f.Type.Kind() == reflect.Struct:
+			jsonFields(f.Type, fields)
+		}
 	}
 }
