@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
@@ -24,9 +25,9 @@ func bestMethods(besides []string) []schemesOf {
 	return slices.DeleteFunc(all, func(s schemesOf) bool { return slices.Contains(besides, s.method) })
 }
 
-// simulatedBest prepares the runs of the best methods on the largest number of machines, multigrid also on one. Methods
+// bestOn prepares the runs of the best methods on the largest number of machines, multigrid also on one. Methods
 // that the flags exclude are left out.
-func (a *app) simulatedBest(q *request, s *simulation, f *clusterfile.File, ref string, all selection) (
+func (a *app) bestOn(q *request, s *simulation, f *clusterfile.File, ref string, all selection) (
 	out []*methodComparison,
 ) {
 	for _, b := range bestMethods(all.methods) {
@@ -41,6 +42,49 @@ func (a *app) simulatedBest(q *request, s *simulation, f *clusterfile.File, ref 
 		out = append(out, m)
 	}
 	return out
+}
+
+// simulateBest simulates further methods, none for longer than the slowest of the solved runs, and returns what they add to
+// the candidates.
+func (a *app) simulateBest(ctx context.Context, methods []*methodComparison, solved []report.Candidate) (
+	out []report.Candidate,
+) {
+	var runs []*virtualRun
+	for _, m := range methods {
+		for _, r := range m.runs() {
+			r.Until = atMost(r.Until, solved)
+			runs = append(runs, r)
+		}
+	}
+	if len(runs) == 0 || slowest(solved) == 0 || a.simulateAll(ctx, runs) != nil {
+		return nil
+	}
+	for _, m := range methods {
+		more := m.candidates(m.summarize(&report.Subject{}))
+		if m.method == problem.Schwarz {
+			more = more[:len(more)-1] // on one machine it is multigrid
+		}
+		out = append(out, more...)
+	}
+	return out
+}
+
+// slowest returns the longest known time; 0: there is none.
+func slowest(all []report.Candidate) (longest time.Duration) {
+	for _, c := range all {
+		if c.Seconds.Known() {
+			longest = max(longest, time.Duration(float64(c.Seconds)*float64(time.Second)))
+		}
+	}
+	return longest
+}
+
+// atMost returns the shorter of a bound, 0 if there is none, and the time of the slowest run.
+func atMost(most time.Duration, solved []report.Candidate) time.Duration {
+	if longest := slowest(solved); most == 0 || longest < most {
+		return longest
+	}
+	return most
 }
 
 // candidates returns the solved runs of a method, and that of one machine, with their times on the full grid: there a
@@ -75,7 +119,8 @@ func moreSweeps(method string, finer float64) float64 {
 	return 1
 }
 
-// runBest runs the best methods once on the largest number of peers, and multigrid on one. Runs that fail are left out.
+// runBest runs the best methods once on the largest number of peers, and multigrid on one, none for longer than the slowest
+// of the rows. Runs that fail are left out.
 func (a *app) runBest(ctx context.Context, q *request, ref string, all selection, rows []row) *report.Best {
 	var out []report.Candidate
 	for i := range rows {
@@ -86,8 +131,12 @@ func (a *app) runBest(ctx context.Context, q *request, ref string, all selection
 			})
 		}
 	}
+	if slowest(out) == 0 {
+		return nil
+	}
+	of := *q
+	of.maxTime = atMost(q.maxTime, out)
 	for _, b := range bestMethods(all.methods) {
-		of := *q
 		of.method.Name = b.method
 		cases, err := of.cases(ref, b.schemes, []int{slices.Max(all.peers)})
 		if err != nil {

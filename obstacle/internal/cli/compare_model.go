@@ -15,7 +15,6 @@ import (
 	"github.com/p2pdc/p2pdc/obstacle/internal/figure"
 	"github.com/p2pdc/p2pdc/obstacle/internal/nullable"
 	"github.com/p2pdc/p2pdc/obstacle/internal/report"
-	"github.com/p2pdc/p2pdc/solver/problem"
 )
 
 type modelFlags struct {
@@ -117,10 +116,6 @@ func (a *app) compareOn(ctx context.Context, q *request, o *modelFlags, ref stri
 	if len(runs) == 0 {
 		return compared[0].rows[0].refused
 	}
-	best := a.simulatedBest(q, &o.simulation, f, ref, all)
-	for _, m := range best {
-		runs = append(runs, m.runs()...)
-	}
 	ctx, stop := stoppable(ctx)
 	defer stop()
 	if err := a.simulateAll(ctx, runs); err != nil {
@@ -136,13 +131,7 @@ func (a *app) compareOn(ctx context.Context, q *request, o *modelFlags, ref stri
 		candidates = append(candidates, m.candidates(c.Rows[len(c.Rows)-len(m.rows):], c.References[len(c.References)-1])...)
 	}
 	c.Judge(coarserTimes(rows))
-	for _, m := range best {
-		more := m.candidates(m.summarize(&report.Subject{}))
-		if m.method == problem.Schwarz {
-			more = more[:len(more)-1] // on one machine it is multigrid
-		}
-		candidates = append(candidates, more...)
-	}
+	candidates = append(candidates, a.simulateBest(ctx, a.bestOn(q, &o.simulation, f, ref, all), candidates)...)
 	c.Best = report.BestOf(candidates)
 	for _, name := range out {
 		c.Outputs = append(c.Outputs, outcomeOf(name, writeComparison(name, name == o.csv, &c)))
